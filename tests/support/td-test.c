@@ -1,0 +1,351 @@
+/* The helpers of td-test.h. State is one folder and one list of names handed out, both of the
+ * test that runs now: CMocka runs tests one after another.
+ * SPDX-License-Identifier: MIT */
+#include "td-test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct Name Name;
+struct Name
+{
+  Name *next;
+  char text[];
+};
+
+static char *folder;
+static Name *names;
+
+static const char *
+name_new (const char *a, const char *b)
+{
+  size_t n = strlen (a) + 1 + strlen (b) + 1;
+  Name *name = malloc (sizeof *name + n);
+
+  assert_non_null (name);
+  snprintf (name->text, n, "%s/%s", a, b);
+  name->next = names;
+  names = name;
+  return name->text;
+}
+
+static void
+names_free (void)
+{
+  while (names != NULL)
+    {
+      Name *next = names->next;
+
+      free (names);
+      names = next;
+    }
+}
+
+int
+td_test_setup (void **state)
+{
+  const char *base = getenv ("TMPDIR");
+  char path[4096];
+
+  (void)state;
+  snprintf (path, sizeof path, "%s/tapedeck-test-XXXXXX", base != NULL ? base : "/tmp");
+  free (folder);
+  folder = NULL;
+  if (mkdtemp (path) == NULL)
+    return -1;
+  folder = strdup (path);
+  return folder != NULL ? 0 : -1;
+}
+
+static int
+remove_one (const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+  (void)st;
+  (void)flag;
+  (void)ftw;
+  return remove (path);
+}
+
+int
+td_test_teardown (void **state)
+{
+  int status = 0;
+
+  (void)state;
+  if (folder != NULL)
+    status = nftw (folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+  free (folder);
+  folder = NULL;
+  names_free ();
+  return status;
+}
+
+const char *
+td_test_tmp (const char *name)
+{
+  assert_non_null (folder); /* the test is registered with td_test () */
+  return name_new (folder, name);
+}
+
+const char *
+td_test_source (const char *name)
+{
+  return name_new (TD_TEST_SOURCE_ROOT, name);
+}
+
+const char *
+td_test_build (const char *name)
+{
+  return name_new (TD_TEST_BUILD_ROOT, name);
+}
+
+static const char *
+there_or_skip (const char *path)
+{
+  if (access (path, R_OK) == 0)
+    return path;
+  print_message ("needs %s\n", path);
+  skip ();
+  return NULL;
+}
+
+const char *
+td_test_shared (const char *name)
+{
+  const char *root = getenv ("TAPEDECK_SHARED");
+
+  return there_or_skip (root != NULL ? name_new (root, name)
+                                     : name_new (TD_TEST_SOURCE_ROOT "/../shared", name));
+}
+
+const char *
+td_test_program (const char *name)
+{
+  return there_or_skip (td_test_build (name));
+}
+
+char *
+td_test_read_file (const char *path, size_t *bytes)
+{
+  FILE *f = fopen (path, "rb");
+  size_t n = 0, room = 4096, got;
+  char *data = malloc (room + 1);
+
+  if (f == NULL)
+    fail_msg ("%s: %s", path, strerror (errno));
+  while (data != NULL && (got = fread (data + n, 1, room - n, f)) > 0)
+    {
+      n += got;
+      if (n == room)
+        {
+          char *more = realloc (data, 2 * room + 1);
+
+          room *= 2;
+          if (more == NULL)
+            free (data);
+          data = more;
+        }
+    }
+  fclose (f);
+  assert_non_null (data);
+  data[n] = '\0';
+  if (bytes != NULL)
+    *bytes = n;
+  return data;
+}
+
+void
+td_test_write_file (const char *path, const void *data, size_t bytes)
+{
+  FILE *f = fopen (path, "wb");
+  bool written = f != NULL && fwrite (data, 1, bytes, f) == bytes;
+
+  if (f != NULL && fclose (f) != 0)
+    written = false;
+  if (!written)
+    fail_msg ("%s: %s", path, strerror (errno));
+}
+
+static void
+make_parents (const char *path)
+{
+  char *copy = strdup (path);
+
+  for (char *p = copy + 1; copy != NULL && *p != '\0'; p++)
+    if (*p == '/')
+      {
+        *p = '\0';
+        mkdir (copy, 0777);
+        *p = '/';
+      }
+  free (copy);
+}
+
+/* The line number of the first difference, and where that line begins. */
+static size_t
+first_difference (const char *a, size_t a_bytes, const char *b, size_t b_bytes, size_t *start)
+{
+  size_t line = 1, i = 0;
+
+  *start = 0;
+  for (; i < a_bytes && i < b_bytes && a[i] == b[i]; i++)
+    if (a[i] == '\n')
+      {
+        line++;
+        *start = i + 1;
+      }
+  return line;
+}
+
+static int
+line_length (const char *text, size_t bytes, size_t start)
+{
+  const char *end = memchr (text + start, '\n', bytes - start);
+  size_t n = end != NULL ? (size_t)(end - text) - start : bytes - start;
+
+  return n < 200 ? (int)n : 200;
+}
+
+void
+td_test_golden_bytes (const char *name, const void *data, size_t bytes)
+{
+  const char *path = name_new (TD_TEST_SOURCE_ROOT "/tests/golden", name);
+  const char *update = getenv ("TD_UPDATE_GOLDEN");
+  const char *now = data;
+  size_t want_bytes, line, start;
+  char *want;
+
+  if (update != NULL && strcmp (update, "1") == 0)
+    {
+      make_parents (path);
+      td_test_write_file (path, data, bytes);
+      return;
+    }
+  want = td_test_read_file (path, &want_bytes);
+  if (want_bytes != bytes || memcmp (want, data, bytes) != 0)
+    {
+      char actual[4096];
+
+      snprintf (actual, sizeof actual, "%s/tests/golden/%s.actual", TD_TEST_BUILD_ROOT, name);
+      make_parents (actual);
+      td_test_write_file (actual, data, bytes);
+      line = first_difference (want, want_bytes, now, bytes, &start);
+      print_error ("golden  %s:%zu: %.*s\n", path, line, line_length (want, want_bytes, start),
+                   want + start);
+      print_error ("actual  %s:%zu: %.*s\n", actual, line, line_length (now, bytes, start),
+                   now + start);
+      free (want);
+      fail_msg ("%s differs; TD_UPDATE_GOLDEN=1 accepts it", name);
+    }
+  free (want);
+}
+
+void
+td_test_golden (const char *name, const char *text)
+{
+  td_test_golden_bytes (name, text, strlen (text));
+}
+
+/* Child output goes to files and not to pipes: no child ever waits for us to read. */
+static int
+scratch_fd (void)
+{
+  char path[] = "/tmp/tapedeck-child-XXXXXX";
+  int fd = mkostemp (path, O_CLOEXEC);
+
+  assert_true (fd >= 0);
+  unlink (path);
+  return fd;
+}
+
+static char *
+slurp_fd (int fd, size_t *bytes)
+{
+  off_t size = lseek (fd, 0, SEEK_END);
+  char *text = malloc ((size_t)size + 1);
+  size_t n = 0;
+
+  assert_non_null (text);
+  while (n < (size_t)size)
+    {
+      ssize_t got = pread (fd, text + n, (size_t)size - n, (off_t)n);
+
+      assert_true (got > 0);
+      n += (size_t)got;
+    }
+  text[n] = '\0';
+  *bytes = n;
+  close (fd);
+  return text;
+}
+
+TdTestChild
+td_test_run (const char *const *argv, const char *input, const char *const *env)
+{
+  TdTestChild child = { 0 };
+  int in = scratch_fd (), out = scratch_fd (), err = scratch_fd (), wait_status = 0;
+  pid_t pid;
+
+  if (input != NULL)
+    assert_int_equal (pwrite (in, input, strlen (input), 0), strlen (input));
+  pid = fork ();
+  assert_true (pid >= 0);
+  if (pid == 0)
+    {
+      prctl (PR_SET_PDEATHSIG, SIGKILL);
+      dup2 (in, 0);
+      dup2 (out, 1);
+      dup2 (err, 2);
+      for (; env != NULL && *env != NULL; env++)
+        putenv (strdup (*env));
+      execvp (argv[0], (char *const *)(uintptr_t)argv);
+      fprintf (stderr, "%s: %s\n", argv[0], strerror (errno));
+      _exit (errno == ENOENT ? 127 : 126);
+    }
+  close (in);
+  while (waitpid (pid, &wait_status, 0) < 0)
+    assert_int_equal (errno, EINTR);
+  child.signal = WIFSIGNALED (wait_status) ? WTERMSIG (wait_status) : 0;
+  child.status = child.signal != 0 ? 128 + child.signal : WEXITSTATUS (wait_status);
+  child.out = slurp_fd (out, &child.out_bytes);
+  child.err = slurp_fd (err, &child.err_bytes);
+  return child;
+}
+
+void
+td_test_child_clear (TdTestChild *child)
+{
+  free (child->out);
+  free (child->err);
+  *child = (TdTestChild){ 0 };
+}
+
+void
+td__test_child_status (const TdTestChild *child, int status, const char *what, const char *file,
+                       int line)
+{
+  if (child->status == status)
+    return;
+  print_error ("%s: status %d, expected %d\n--- stdout\n%s\n--- stderr\n%s\n", what,
+               child->status, status, child->out, child->err);
+  _fail (file, line);
+}
+
+void
+td__test_contains (const char *haystack, const char *needle, bool wanted, const char *file,
+                   int line)
+{
+  if ((strstr (haystack, needle) != NULL) == wanted)
+    return;
+  print_error ("expected %s\"%s\" in:\n%s\n", wanted ? "" : "no ", needle, haystack);
+  _fail (file, line);
+}
