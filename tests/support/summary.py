@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""summary.py BUILD-ROOT NAME...: add up the tests of several builds and say so in one last line.
+
+Counted are CMocka test functions, TAP lines, and each other meson test as one. A test that died
+without a result, and a build that failed, each count as one failure.
+SPDX-License-Identifier: MIT
+"""
+import json
+import pathlib
+import re
+import sys
+
+CMOCKA = re.compile(r"^\[ *(OK|FAILED|SKIPPED) *\] (?!\d+ test\(s\))(.+)$", re.M)
+CMOCKA_SUM = re.compile(r"^\[ *(PASSED|FAILED|SKIPPED) *\] (\d+) test\(s\)", re.M)
+TAP = re.compile(r"^(not ok|ok)\b(?: \d+)?(?: - )?([^#\n]*)(# *SKIP.*)?$", re.M | re.I)
+KINDS = {"OK": "passed", "PASSED": "passed", "FAILED": "failed", "SKIPPED": "skipped"}
+# meson's own words, for tests that say nothing about their parts
+RESULTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
+
+
+def parts(test):
+    """The (kind, name) pairs of one meson test."""
+    out, err = test.get("stdout") or "", test.get("stderr") or ""
+    found = []
+    if CMOCKA_SUM.search(err) or CMOCKA_SUM.search(out):
+        seen = dict((name, KINDS[word]) for word, name in CMOCKA.findall(out + "\n" + err))
+        found = [(kind, f"{test['name']}: {name}") for name, kind in seen.items()]
+        counted = sum(int(n) for _, n in CMOCKA_SUM.findall(out + "\n" + err))
+        # One name in two groups of a binary: take CMocka's own sums.
+        if counted > len(found):
+            found += [("passed", test["name"])] * (counted - len(found))
+    elif re.search(r"^1\.\.\d+", out, re.M):
+        for word, name, skip in TAP.findall(out):
+            kind = "skipped" if skip else "passed" if word.lower() == "ok" else "failed"
+            found.append((kind, f"{test['name']}: {name.strip()}"))
+    whole = RESULTS.get(test["result"], "failed")
+    if not found or (whole == "failed" and not any(kind == "failed" for kind, _ in found)):
+        found.append((whole, f"{test['name']} ({test['result'].lower()})"))
+    return found
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    total = {"passed": 0, "failed": 0, "skipped": 0}
+    notes = []
+    for name in sys.argv[2:]:
+        here = dict.fromkeys(total, 0)
+        log = root / name / "meson-logs" / "testlog.json"
+        found = []
+        if (root / f"{name}.failed").exists():
+            found.append(("failed", "the build"))
+        elif log.exists():
+            for line in log.read_text(errors="replace").splitlines():
+                found += parts(json.loads(line))
+        for kind, what in found:
+            here[kind] += 1
+            if kind != "passed":
+                notes.append(f"  {kind}  {name}  {what}")
+        for kind, n in here.items():
+            total[kind] += n
+        print(f"  {name:8} {here['passed']:6} passed {here['failed']:4} failed "
+              f"{here['skipped']:4} skipped" + ("" if found else "  (built, no tests asked)"))
+    for note in sorted(notes):
+        print(note)
+    print("counted: CMocka functions, TAP lines and other meson tests, in every build")
+    print(", ".join(f"{n} {kind}" for kind, n in total.items()))
+    return 1 if total["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
