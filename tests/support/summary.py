@@ -47,8 +47,9 @@ def main():
         here = dict.fromkeys(total, 0)
         log = root / name / "meson-logs" / "testlog.json"
         found = []
-        if (root / f"{name}.failed").exists():
-            found.append(("failed", "the build"))
+        failed = root / f"{name}.failed"
+        if failed.exists():
+            found.append(("failed", failed.read_text().strip()))
         elif log.exists():
             for line in log.read_text(errors="replace").splitlines():
                 found += parts(json.loads(line))
