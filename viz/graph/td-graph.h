@@ -1,0 +1,203 @@
+/* The graph of one iteration. TdVizGraph has everything, unfolded, with its tree of groups
+ * (link, scope, loop, step of a loop). TdVizView is what is visible under a fold state: nodes,
+ * open groups, edges between them. Layout and scenes work on a view. Both are immutable and
+ * reference-counted.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "tape/td-iteration.h"
+
+G_BEGIN_DECLS
+
+typedef enum
+{
+  TD_LANE_FORWARD,
+  TD_LANE_BACKWARD,
+  TD_LANE_UPDATE,
+  TD_N_LANES,
+} TdLane;
+
+typedef enum
+{
+  TD_GROUP_ROOT,
+  TD_GROUP_LINK,
+  TD_GROUP_SCOPE,
+  TD_GROUP_LOOP, /* ×n; its children are steps, or the repeated layers or operations themselves
+                  */
+  TD_GROUP_STEP,
+} TdGroupKind;
+
+/** A group. Its three facets (one per lane) fold together and share its key; facet keys differ.
+ */
+typedef struct
+{
+  TdGroupKind kind;
+  guint64 key;        /* hash of (scope path, instance, repeat range): for fold states */
+  gint32 parent;      /* -1 for the root, which is group 0 */
+  gint32 depth;       /* 0 for the root */
+  const char *name;   /* "block2", "lstm ×35" */
+  const char *detail; /* second line: "conv, relu, max_pool" or "6 ops" */
+  const char *path;   /* "lenet/block2" */
+  guint32 n_repeats;  /* of a loop, else 0 */
+  guint32 n_ops[TD_N_LANES];
+  guint64 saved_bytes; /* saved for backward by its forward operations */
+  guint64 time_ns;     /* of all its operations, all lanes */
+  guint64 lane_time_ns[TD_N_LANES];
+  guint32 first_member, n_members[TD_N_LANES]; /* events, see td_viz_graph_get_members */
+} TdVizGroup;
+
+TdVizGraph *td_viz_graph_new (TdIteration *iteration);
+TdVizGraph *td_viz_graph_ref (TdVizGraph *self);
+void td_viz_graph_unref (TdVizGraph *self);
+
+/** Return the iteration it was made from. Owner: borrowed, as long as the iteration lives. */
+TdIteration *td_viz_graph_get_iteration (TdVizGraph *self);
+const TdVizGroup *td_viz_graph_get_groups (TdVizGraph *self, guint *n);
+/** Return the innermost group of an event. */
+gint td_viz_graph_get_event_group (TdVizGraph *self, guint event);
+TdLane td_viz_graph_get_event_lane (TdVizGraph *self, guint event);
+/** Return the group with this key, or -1. */
+gint td_viz_graph_find_group (TdVizGraph *self, guint64 key);
+/** List the events in a group and below, in one lane, in order of running. Owner: borrowed. */
+const gint32 *td_viz_graph_get_members (TdVizGraph *self, guint group, TdLane lane, guint *n);
+/** Count how many of them have run once `event` has. */
+guint td_viz_graph_count_run (TdVizGraph *self, guint group, TdLane lane, gint event);
+
+/* ---- folding ---- */
+
+/** The set of expanded groups, by key; may hold keys of groups that this iteration has not. */
+typedef struct TdFold TdFold;
+/** Make the default state: expanded until about `max_visible` (0: 40) nodes would be visible,
+ * level by level, so that small graphs open whole. Owner: the caller. */
+TdFold *td_fold_new_default (TdVizGraph *graph, guint max_visible);
+/** Expand every group down to this depth; 0 only the root's children are seen, -1 everything.
+ */
+TdFold *td_fold_new_depth (TdVizGraph *graph, gint depth);
+TdFold *td_fold_copy (const TdFold *self);
+void td_fold_free (TdFold *self);
+gboolean td_fold_is_expanded (const TdFold *self, guint64 group_key);
+void td_fold_set_expanded (TdFold *self, guint64 group_key, gboolean expanded);
+/** Expand whatever hides this event. Return TRUE if that changed anything. */
+gboolean td_fold_reveal (TdFold *self, TdVizGraph *graph, guint event);
+gboolean td_fold_equal (const TdFold *a, const TdFold *b);
+
+/* ---- what is visible ---- */
+
+typedef enum
+{
+  TD_VIZ_OP,    /* one event */
+  TD_VIZ_GROUP, /* a folded group's facet in one lane */
+  TD_VIZ_STUB,  /* a parameter: one small copy for each user */
+  TD_VIZ_INPUT, /* data from outside: x, t */
+} TdVizNodeKind;
+
+typedef struct
+{
+  TdVizNodeKind kind;
+  TdLane lane;
+  guint64 key;        /* of the event, of the group's facet, or of (variable, user) */
+  guint64 select_key; /* what a click selects: event, group or variable key */
+  gint32 event;       /* OP: the event; GROUP: its first; STUB, INPUT: the first reader */
+  gint32 last_event;  /* GROUP: its last; else == event */
+  gint32 group;       /* GROUP: the group it shows; else -1 */
+  gint32 parent;      /* open group around it (index into `groups` of the view) */
+  gint32 var;         /* STUB, INPUT: the variable; OP: its first output; -1 if none */
+  gint32 user;        /* STUB, INPUT: the node it belongs to; else -1 */
+  gint32 twin;        /* visible forward node in whose row this one stands; -1 if none */
+  guint32 n_hidden;   /* STUB: how many more parameters it stands for ("× 3") */
+  const char *label;  /* "convolution_2d", "block1", "W" */
+  const char *detail; /* second line, or NULL */
+  guint64 bytes; /* of the outputs (OP), saved for backward (GROUP), of the variable (STUB) */
+  guint64 time_ns;
+  gboolean failed;
+} TdVizNode;
+
+/** An open group, with one box per lane that it has members in. */
+typedef struct
+{
+  gint32 group;  /* index into the graph's groups; the first open group is the root */
+  gint32 parent; /* index into the view's groups, -1 for the root */
+  guint64 facet_keys[TD_N_LANES];
+} TdVizOpenGroup;
+
+typedef enum
+{
+  TD_EDGE_DATA,  /* forward data, or gradient flowing in backward */
+  TD_EDGE_SAVED, /* kept by the forward for the backward: dotted, with bytes, no say in the
+                    layout */
+  TD_EDGE_STUB,  /* parameter or input to its user */
+  TD_EDGE_GRAD,  /* gradient into update */
+} TdVizEdgeKind;
+
+typedef struct
+{
+  TdVizEdgeKind kind;
+  gint32 from, to;   /* nodes, in the direction in which the data go */
+  gint32 var;        /* the first variable it carries, -1 */
+  guint32 n_vars;    /* how many were merged into it */
+  guint64 bytes;     /* of all of them */
+  gint32 event;      /* first event that reads it */
+  const char *label; /* "y (64, 6, 14, 14)" where it crosses a group's border, else NULL */
+} TdVizEdge;
+
+typedef struct
+{
+  TdVizGraph *graph; /* owned */
+  guint n_nodes, n_groups, n_edges;
+  TdVizNode *nodes; /* forward lane first, in order of running; then backward, update, stubs */
+  TdVizOpenGroup *groups; /* parents first */
+  TdVizEdge *edges;
+  gboolean has_lane[TD_N_LANES];
+  guint64 content_hash; /* of structure and keys: equal hash, equal layout */
+  /*< private >*/
+  gint ref_count;
+  GStringChunk *strings;
+  GHashTable *by_key;
+} TdVizView;
+
+typedef enum
+{
+  TD_VIEW_FORWARD = 1 << TD_LANE_FORWARD,
+  TD_VIEW_BACKWARD = 1 << TD_LANE_BACKWARD,
+  TD_VIEW_UPDATE = 1 << TD_LANE_UPDATE,
+  TD_VIEW_ALL = 7,
+} TdViewLanes;
+
+/** Apply a fold state. Owner: the caller, td_viz_view_unref(). */
+TdVizView *td_viz_view_new (TdVizGraph *graph, const TdFold *fold, TdViewLanes lanes);
+TdVizView *td_viz_view_ref (TdVizView *self);
+void td_viz_view_unref (TdVizView *self);
+/** Return the node with this key (node key or select key), or -1. */
+gint td_viz_view_find (const TdVizView *self, guint64 key);
+/** Return the node that shows this event: itself or the folded group around it; -1 if its lane
+ * is hidden. */
+gint td_viz_view_find_event (const TdVizView *self, guint event);
+/** Print the view as text, for golden tests and people. Owner: the caller, g_free(). */
+char *td_viz_view_to_text (const TdVizView *self);
+
+/* ---- questions ---- */
+
+/** Find the shortest way along data edges from one event to another, both included, in order;
+ * empty if there is none. Owner: the caller, g_array_unref(); of gint32 events. */
+GArray *td_viz_graph_find_path (TdVizGraph *self, guint from, guint to);
+/** Find all events that `event` depends on (`ancestors`) or that depend on it, in order. */
+GArray *td_viz_graph_find_related (TdVizGraph *self, guint event, gboolean ancestors);
+/** Find events whose operation, layer, name or site contains the text, without regard to case.
+ */
+GArray *td_viz_graph_find_text (TdVizGraph *self, const char *text);
+
+/* ---- DOT ---- */
+
+/** Write the forward graph as Chainer's computational_graph does: variables and functions, its
+ * labels and attributes (CHAINER.md 3.15), but escaped and in a fixed order. Owner: the caller,
+ * g_free(). */
+char *td_viz_graph_to_dot (TdVizGraph *self);
+/** Write the visible graph with clusters, twins, saved edges, bytes and times. */
+char *td_viz_view_to_dot (const TdVizView *self);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdVizGraph, td_viz_graph_unref)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdVizView, td_viz_view_unref)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdFold, td_fold_free)
+
+G_END_DECLS

@@ -1,0 +1,94 @@
+/* One recorded iteration, as every panel sees it: the tape's immutable arrays plus the indices
+ * that make looking things up by key, by consumer and by layer cheap. Built in a worker, shared
+ * by reference count, never changed; a growing iteration is a new TdIteration each time it is
+ * asked for.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <glib-object.h>
+
+#include "td-tape-reader.h"
+
+G_BEGIN_DECLS
+
+#define TD_TYPE_ITERATION (td_iteration_get_type ())
+
+typedef struct TdIteration TdIteration;
+typedef struct TdVizGraph TdVizGraph;
+
+/** One layer call or user scope: a node of the tree of calls. Events [first, end) ran inside
+ * it, in the forward phase. */
+typedef struct
+{
+  gint32 parent; /* index into the layers, -1 at the top */
+  gint32 depth;  /* 0 at the top */
+  guint32 first, end;
+  gint32 site;      /* where it was entered: index into the tape's sites, -1 unknown */
+  gboolean is_link; /* FALSE: a user scope */
+  const char *name; /* the last part of the link path, or the scope's name */
+  const char *path; /* the whole link path; the scope's name for a scope */
+} TdLayer;
+
+GType td_iteration_get_type (void);
+
+/** Wrap a loaded iteration and index it. Owner: takes `tape_iteration`; `reader` (may be NULL
+ * for hand-made iterations) is borrowed for names and must outlive the result. */
+TdIteration *td_iteration_new (TdTapeReader *reader, TdTapeIteration *tape_iteration,
+                               GDestroyNotify free_tape_iteration);
+TdIteration *td_iteration_ref (TdIteration *self);
+void td_iteration_unref (TdIteration *self);
+
+/** Return the arrays of the tape: events, variables, memory, statistics. Owner: borrowed. */
+const TdTapeIteration *td_iteration_get_tape (const TdIteration *self);
+/** Return the reader whose strings, sites and operations the arrays point into. Owner:
+ * borrowed. */
+TdTapeReader *td_iteration_get_reader (const TdIteration *self);
+gint64 td_iteration_get_number (const TdIteration *self);
+guint td_iteration_get_n_events (const TdIteration *self);
+/** Say whether the iteration ended; FALSE while the program is still in it or died in it. */
+gboolean td_iteration_is_complete (const TdIteration *self);
+/** Estimate the memory held. Units: bytes. */
+gsize td_iteration_get_size (const TdIteration *self);
+
+/** Find the event with this key. Return -1 if there is none. */
+gint td_iteration_find_event (const TdIteration *self, guint64 key);
+/** Find the variable with this key. Return -1 if there is none. */
+gint td_iteration_find_var (const TdIteration *self, guint64 key);
+/** Find the event that shows this key best: the event itself, or the producer (else first
+ * reader) of the variable. Return -1 if there is none. */
+gint td_iteration_find (const TdIteration *self, guint64 key);
+
+/** List the events that read variable `var`, in order. Owner: borrowed. */
+const gint32 *td_iteration_get_consumers (const TdIteration *self, guint var, guint *n);
+/** List the backward, accumulate and later-order events whose twin is event `event`, in order.
+ * Owner: borrowed. */
+const gint32 *td_iteration_get_twins (const TdIteration *self, guint event, guint *n);
+/** Return the forward event that `event` belongs to: itself, or through twins of any order; -1
+ * if there is none. */
+gint td_iteration_get_forward (const TdIteration *self, guint event);
+
+/** List the layers in order of entering. Owner: borrowed. */
+const TdLayer *td_iteration_get_layers (const TdIteration *self, guint *n);
+/** Return the innermost layer of an event of any phase (a backward event is in the layer of its
+ * forward twin); -1 at the top. */
+gint td_iteration_get_layer (const TdIteration *self, guint event);
+
+/** Return names as the tape has them; never NULL ("" when unknown). Owner: borrowed. */
+const char *td_iteration_get_op_name (const TdIteration *self, guint event);
+const char *td_iteration_get_link_path (const TdIteration *self, guint event);
+/** Write "file:line" of the event's call site, "" when unknown. Owner: the caller, g_free(). */
+char *td_iteration_dup_site (const TdIteration *self, guint event);
+/** Write "(64, 10) float32"-like text. Owner: the caller, g_free(). */
+char *td_iteration_dup_shape (const TdIteration *self, guint var, gboolean with_dtype);
+
+/** Say whether the event failed, or one of its outputs is known to hold NaN or infinity. */
+gboolean td_iteration_is_anomaly (const TdIteration *self, guint event);
+
+/** Return the graph of this iteration, built at the first call (any thread). Owner: borrowed.
+ */
+TdVizGraph *td_iteration_get_graph (TdIteration *self);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdIteration, td_iteration_unref)
+
+G_END_DECLS

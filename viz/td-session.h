@@ -1,0 +1,141 @@
+/* One recording, open in one window: what is looked at (moment, selection, hover), what the
+ * program does (head, state), and access to iterations. Panels listen and pull; no panel has a
+ * private time. Everything here is for the main thread; loading happens in a worker.
+ *
+ * Signals (no parameters; read the new value):
+ *   moment-changed      the playhead moved
+ *   selection-changed   the set of keys changed
+ *   hover-changed       the transient key changed
+ *   head-changed        program head or state changed
+ *   iterations-changed  summaries, reports or the newest iteration grew
+ *   follow-changed      the playhead was tied to the program head, or untied
+ *   history-changed     back and forward became possible or impossible
+ *   notices-changed     a notice or an error was added
+ *   iteration-loaded    (gint64 number) an iteration asked for is in the cache now
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <gio/gio.h>
+
+#include "tape/td-iteration.h"
+
+G_BEGIN_DECLS
+
+#define TD_TYPE_SESSION (td_session_get_type ())
+G_DECLARE_FINAL_TYPE (TdSession, td_session, TD, SESSION, GObject)
+
+/** Where a head stands. `event` is an index into the iteration's events; -1 before the first.
+ */
+typedef struct
+{
+  gint32 rank;
+  gint32 event;
+  gint64 iteration; /* engine number; -1 when the tape has none yet */
+} TdMoment;
+
+typedef enum
+{
+  TD_PROGRAM_RUNNING, /* the tape has no end and grew lately, or its writer lives */
+  TD_PROGRAM_PAUSED,
+  TD_PROGRAM_ENDED,   /* by itself, status 0 or its own other status */
+  TD_PROGRAM_CRASHED, /* by a signal, or the tape ends without saying how */
+} TdProgramState;
+
+/** Open a tape, complete or still growing. Owner: the caller. Errors: `error` says what and
+ * where in one line (missing, not a tape, newer format). */
+TdSession *td_session_open (const char *path, GError **error);
+/** Wrap iterations made by hand: tests, and tools without a tape. Owner: takes the array's
+ * references. */
+TdSession *td_session_new_for_iterations (TdIteration **iterations, guint n);
+
+const char *td_session_get_path (TdSession *self);
+/** Return a short name for titles: the program's name without folder and suffix. */
+const char *td_session_get_name (TdSession *self);
+/** Return the reader. Owner: borrowed; read it on the main thread only. */
+TdTapeReader *td_session_get_reader (TdSession *self);
+
+/** Look for what the tape gained since, emit what changed; call in a tick callback. Return TRUE
+ * if anything did. Sync: never waits for the worker. */
+gboolean td_session_poll (TdSession *self);
+
+/* ---- moment ---- */
+TdMoment td_session_get_moment (TdSession *self);
+/** Move the playhead; clamps to what the iteration has; adds to the history; unties follow. */
+void td_session_set_moment (TdSession *self, gint64 iteration, gint event);
+gboolean td_session_get_follow (TdSession *self);
+void td_session_set_follow (TdSession *self, gboolean follow);
+gboolean td_session_can_go_back (TdSession *self);
+gboolean td_session_can_go_forward (TdSession *self);
+void td_session_go_back (TdSession *self);
+void td_session_go_forward (TdSession *self);
+
+typedef enum
+{
+  TD_VERB_STEP_OP,
+  TD_VERB_STEP_OVER,
+  TD_VERB_STEP_INTO,
+  TD_VERB_STEP_OUT,
+  TD_VERB_ITERATION, /* same key in the next or previous recorded iteration */
+  TD_VERB_END,       /* last (first) event of the iteration */
+  TD_VERB_ANOMALY,   /* also into other iterations */
+  TD_VERB_LOSS,      /* direction is ignored here and below */
+  TD_VERB_BACKWARD,
+  TD_VERB_UPDATE,
+  TD_VERB_WHERE_FROM, /* moves to the first of the list and selects it */
+  TD_VERB_WHERE_USED,
+  TD_VERB_TWIN,
+} TdVerb;
+
+/** Do a verb on the playhead. Return TRUE if it moved; `message` (may be NULL) gets a sentence
+ * worth a toast, or NULL. Owner of the message: the caller. Sync: loads the iteration it lands
+ * in. */
+gboolean td_session_go (TdSession *self, TdVerb verb, gint direction, char **message);
+
+/* ---- selection ---- */
+/** Return the selected keys, in order of selecting. Owner: borrowed. */
+const guint64 *td_session_get_selection (TdSession *self, guint *n);
+gboolean td_session_is_selected (TdSession *self, guint64 key);
+/** Select one key only; 0 clears. */
+void td_session_select (TdSession *self, guint64 key);
+void td_session_select_many (TdSession *self, const guint64 *keys, guint n);
+void td_session_toggle_selected (TdSession *self, guint64 key);
+guint64 td_session_get_hover (TdSession *self);
+void td_session_set_hover (TdSession *self, guint64 key);
+
+/* ---- the program ---- */
+TdMoment td_session_get_head (TdSession *self);
+TdProgramState td_session_get_state (TdSession *self);
+/** Return why it stopped or how it ended ("stopped at nan_origin.c:17: log made NaN"), "" if
+ * nothing is known. Owner: borrowed until the next poll. */
+const char *td_session_get_reason (TdSession *self);
+/** Tell the session that a live supervisor vouches for (or gave up) the program. */
+void td_session_set_attached (TdSession *self, gboolean attached);
+
+typedef struct
+{
+  gboolean is_error;
+  gint64 iteration;
+  const char *text; /* one line */
+} TdNotice;
+guint td_session_get_n_notices (TdSession *self);
+const TdNotice *td_session_get_notice (TdSession *self, guint i);
+
+/* ---- iterations ---- */
+/** Count iterations that have a summary or are running; they are numbered first ... first + n -
+ * 1 unless the program restarted its count. */
+guint td_session_get_n_iterations (TdSession *self);
+/** Return the number of the i-th iteration, oldest first. */
+gint64 td_session_get_iteration_number (TdSession *self, guint i);
+gint64 td_session_get_last_complete (TdSession *self);
+/** Load an iteration now (from the cache of 256 MB if it is there). Owner: the caller. Errors:
+ * thinned out of the tape, or unknown. */
+TdIteration *td_session_load_iteration (TdSession *self, gint64 number, GError **error);
+/** Return it if it is in the cache, else NULL and have the worker load it: "iteration-loaded"
+ * tells when. Owner: the caller. */
+TdIteration *td_session_get_iteration (TdSession *self, gint64 number);
+/** Return the iteration of the moment, loading it if need be; NULL when there is none. Owner:
+ * the caller. */
+TdIteration *td_session_get_current (TdSession *self);
+
+G_END_DECLS
