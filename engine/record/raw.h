@@ -1,0 +1,290 @@
+/* Raw records: what the model writes into the ring, as cheap as possible.  Ids only, no
+ * hashing; texts, operations, sites and paths are said once, before their first use.  The
+ * assembler (assembler.h) turns them into a tape. SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "td-tape.h"
+
+/* Rules for whoever writes them
+ *
+ * - Every record starts with TdRawHead, has a size that is a multiple of 8, and lies whole in
+ *   the ring.  Records with bytes at the end pad with anything.
+ * - Ids of strings, opdefs, sites and paths are the engine's, from 1 on; 0 means none.  Small
+ *   numbers please (they index arrays).
+ * - Variables and buffers have ids of their own sequences, from 1 on, never reused.
+ * - A variable is made by an operation's output or by a LEAF.  An id that was never made is
+ *   taken for a leaf without a name.
+ * - ITERATION_BEGIN precedes the iteration's first record.  Work outside any TD_ITERATION is an
+ *   iteration too (TD_RAW_OUTSIDE), numbered in the same sequence: begin it at the first
+ *   operation outside, end it before the next ITERATION_BEGIN or EXIT.
+ * - MEMORY records belong to the event that follows them, SCOPE and LINK records too; STATS,
+ *   TENSOR and NOTICE belong to the event before them.
+ * - Records larger than TD_RING_MAX_RECORD are not possible: TENSOR and SOURCE come in parts.
+ * - Times are raw ticks (td_ring_ticks). */
+
+typedef enum
+{
+  TD_RAW_PAD, /* skip; also fills the end of the ring */
+  TD_RAW_STRING,
+  TD_RAW_OPDEF,
+  TD_RAW_SITE,
+  TD_RAW_PATH,
+  TD_RAW_INFO,
+  TD_RAW_SOURCE,
+  TD_RAW_PARAMETER,
+  TD_RAW_ITERATION_BEGIN,
+  TD_RAW_ITERATION_END,
+  TD_RAW_OP,
+  TD_RAW_LEAF,
+  TD_RAW_SCOPE_OPEN,
+  TD_RAW_SCOPE_CLOSE,
+  TD_RAW_LINK_ENTER,
+  TD_RAW_LINK_LEAVE,
+  TD_RAW_MEMORY,
+  TD_RAW_GRAD,
+  TD_RAW_NAME,
+  TD_RAW_UNCHAIN,
+  TD_RAW_REPORT,
+  TD_RAW_STATS,
+  TD_RAW_TENSOR,
+  TD_RAW_HOST_READ,
+  TD_RAW_NOTICE,
+  TD_RAW_STOPPED,
+  TD_RAW_RESUMED,
+  TD_RAW_EXIT,
+  TD_RAW_N_TYPES
+} TdRawType;
+
+typedef struct
+{
+  uint32_t size; /* bytes, with this head */
+  uint16_t type;
+  uint16_t flags; /* meaning depends on the type */
+} TdRawHead;
+_Static_assert(sizeof (TdRawHead) == 8, "TdRawHead changed size");
+
+/** STRING: `length` bytes follow. */
+typedef struct
+{
+  TdRawHead head;
+  uint32_t id, length;
+  char bytes[];
+} TdRawString;
+
+typedef struct
+{
+  TdRawHead head;
+  TdTapeOpdef def; /* ids are the engine's */
+} TdRawOpdef;
+
+typedef struct
+{
+  TdRawHead head;
+  TdTapeSite site;
+} TdRawSite;
+
+typedef struct
+{
+  TdRawHead head;
+  TdTapePath path;
+} TdRawPath;
+
+/** INFO: key and value are strings. */
+typedef struct
+{
+  TdRawHead head;
+  uint32_t key, value;
+} TdRawInfo;
+
+/** SOURCE: a part of a model's source file; `length` bytes follow. */
+typedef struct
+{
+  TdRawHead head;
+  uint32_t path, length;
+  uint64_t total, offset;
+  char bytes[];
+} TdRawSource;
+
+/** PARAMETER: a parameter got its shape; `variable` is its id, `path` a string. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t variable;
+  uint32_t path;
+  uint8_t dtype, ndim;
+  uint16_t reserved;
+  int64_t dims[TD_TAPE_MAX_NDIM];
+} TdRawParameter;
+
+enum
+{
+  TD_RAW_OUTSIDE = 1 << 0
+};
+
+/** ITERATION_BEGIN: flags TD_RAW_OUTSIDE. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t number;       /* 0, 1, 2 ... */
+  uint64_t first_id;     /* the id the next variable will get */
+  uint64_t first_buffer; /* the id the next buffer will get */
+  uint64_t ticks;
+  uint32_t label; /* string */
+  uint32_t site;
+} TdRawIterationBegin;
+
+typedef struct
+{
+  TdRawHead head;
+  uint64_t ticks;
+} TdRawIterationEnd;
+
+/** One output of an operation, then `ndim` dimensions as int64_t. */
+typedef struct
+{
+  uint64_t variable;
+  uint8_t dtype, ndim;
+  uint8_t category;  /* TdTapeCategory */
+  uint8_t flags;     /* TD_TAPE_VAR_... */
+  uint32_t reserved; /* 0 */
+  int64_t dims[];
+} TdRawOutput;
+_Static_assert(sizeof (TdRawOutput) == 16, "TdRawOutput changed size");
+
+/** OP: an event, written when it has ended; then `n_in` ids (0: an optional input left out),
+ * then `n_out` TdRawOutput.  head.flags are TD_TAPE_EVENT_....  Two inputs and an output of two
+ * dimensions take 104 bytes. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t start, end; /* ticks; first, since they differ each time */
+  uint32_t opdef, site;
+  uint32_t path, attrs; /* path id; string */
+  uint32_t twin_back;   /* events between here and the forward event, 0: none */
+  uint16_t order;
+  uint8_t phase; /* TdTapePhase */
+  uint8_t reserved;
+  uint16_t n_in, n_out;
+  uint32_t retained_in;
+  uint64_t ids[];
+} TdRawOp;
+_Static_assert(sizeof (TdRawOp) == 56, "TdRawOp changed size");
+
+/** LEAF: a variable made outside operations (parameter, input, constant). */
+typedef struct
+{
+  TdRawHead head;
+  uint32_t name; /* string */
+  uint32_t path; /* path id of the link that has it */
+  uint32_t site;
+  uint32_t reserved;
+  TdRawOutput var; /* then its dimensions */
+} TdRawLeaf;
+_Static_assert(sizeof (TdRawLeaf) == 40, "TdRawLeaf changed size");
+
+/** SCOPE_OPEN and LINK_ENTER. */
+typedef struct
+{
+  TdRawHead head;
+  uint32_t name; /* string; links: 0 */
+  uint32_t path; /* path id; scopes: 0 */
+  uint32_t site;
+  uint32_t reserved;
+} TdRawSpan;
+
+/** MEMORY: `head.flags` is TdTapeMemoryKind in the low byte. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t address; /* HOLD, UNHOLD: id of the holder */
+  uint64_t bytes;
+  uint64_t buffer;
+  uint64_t variable; /* 0: none */
+  uint32_t site;
+  uint8_t category, holder;
+  uint16_t reserved;
+} TdRawMemory;
+_Static_assert(sizeof (TdRawMemory) == 48, "TdRawMemory changed size");
+
+/** GRAD: the update that follows uses `gradient` (0: none) for `parameter`; `path` is a string.
+ */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t parameter, gradient;
+  uint32_t path, reserved;
+} TdRawGrad;
+
+/** NAME: the variable got a name, or another one.  UNCHAIN: it lost its creator (name 0). */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t variable;
+  uint32_t name;
+  uint32_t flags; /* NAME: TD_TAPE_VAR_... to be set */
+} TdRawName;
+
+typedef struct
+{
+  TdRawHead head;
+  double value;
+  uint32_t key, reserved; /* string */
+} TdRawReport;
+
+/** STATS: of one variable as it is now; `stats.var` and `stats.event` are ignored. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t variable;
+  TdTapeStats stats;
+} TdRawStats;
+
+/** TENSOR: a part of a variable's elements; `length` bytes follow. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t variable;
+  uint64_t total, offset; /* bytes */
+  uint32_t length;
+  uint8_t dtype, ndim;
+  uint16_t reserved;
+  int64_t dims[TD_TAPE_MAX_NDIM];
+  char bytes[];
+} TdRawTensor;
+_Static_assert(sizeof (TdRawTensor) == 104, "TdRawTensor changed size");
+
+/** HOST_READ: the program asked for a value. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t variable;
+  uint32_t site, reserved;
+} TdRawHostRead;
+
+/** NOTICE: head.flags is a TdTapeNoticeKind. */
+typedef struct
+{
+  TdRawHead head;
+  int32_t status;
+  uint32_t text, op, site; /* strings, site */
+  uint64_t ticks;
+} TdRawNotice;
+
+/** STOPPED: the program stands before its next event.  RESUMED: reason 0. */
+typedef struct
+{
+  TdRawHead head;
+  uint32_t reason, site; /* string, site */
+} TdRawStopped;
+
+/** EXIT: the program called td_finish or exit. */
+typedef struct
+{
+  TdRawHead head;
+  int32_t status;
+  uint32_t reserved;
+  uint64_t ticks;
+} TdRawExit;
+
+/** Bytes of a record of `n` bytes, padded. */
+#define TD_RAW_PADDED(n) (((uint32_t)(n) + 7u) & ~7u)

@@ -1,0 +1,167 @@
+/* The ring between the model and its supervisor: one producer, one consumer, records in shared
+ * memory.  A record is reserved, filled in place and published by one release store of the
+ * producer's position.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <stdatomic.h>
+#include <time.h>
+
+#include "raw.h"
+
+#define TD_RING_MAGIC "TDRING\r\n"
+#define TD_RING_VERSION 1
+#define TD_RING_BYTES (16u << 20)
+#define TD_RING_DATA 4096 /* offset of the records in the file */
+
+/** Largest record: a quarter of the ring, at most 1 MiB. */
+#define TD_RING_MAX_RECORD(ring)                                                               \
+  ((ring)->capacity / 4 < (1u << 20) ? (uint32_t)((ring)->capacity / 4) : (1u << 20))
+
+/** What the model does now, overwritten by plain stores: what "was running" at a crash. */
+typedef struct
+{
+  uint32_t opdef, site;
+  uint32_t path;
+  uint32_t phase;
+  uint64_t event; /* within the iteration, from 0 */
+  uint64_t iteration;
+  uint32_t running; /* 1 from an operation's start to its end */
+  uint32_t reserved[7];
+} TdRingNow;
+_Static_assert(sizeof (TdRingNow) == 64, "TdRingNow changed size");
+
+/** The shared first page. */
+typedef struct
+{
+  TdRingNow now;
+
+  /* written by the producer */
+  _Atomic uint64_t head; /* bytes published since the start */
+  _Atomic uint64_t n_stalls;
+  _Atomic uint64_t stalled_ns;
+  _Atomic uint32_t gave_up; /* 1: the consumer is gone, nothing more is recorded */
+  _Atomic uint32_t producer_waits;
+  uint64_t pad1[4];
+
+  /* written by the consumer */
+  _Atomic uint64_t tail;
+  _Atomic int32_t consumer_pid; /* 0: nobody yet, records wait in the ring; the producer gives
+                                   up when it is full and a consumer that was there has died */
+  _Atomic uint32_t wake; /* futex, one up with each advance of tail while the producer waits */
+  uint64_t pad2[6];
+
+  /* written once by whoever makes it */
+  char magic[8];
+  uint32_t version;
+  uint32_t data_offset;
+  uint64_t capacity; /* a power of two */
+  int32_t producer_pid;
+  uint32_t level;
+  uint64_t mono_ns, ticks; /* the same moment */
+  double ns_per_tick;
+  uint64_t budget_bytes, values_bytes;
+  uint32_t rank, n_ranks;
+  char tape[1024]; /* path of the tape, for the recovery of a left-over ring */
+} TdRingShared;
+_Static_assert(sizeof (TdRingShared) <= TD_RING_DATA, "the ring's head outgrew its page");
+_Static_assert(offsetof (TdRingShared, head) == 64, "line 1");
+_Static_assert(offsetof (TdRingShared, tail) == 128, "line 2");
+_Static_assert(offsetof (TdRingShared, magic) == 192, "line 3");
+
+typedef struct TdRing TdRing;
+
+/** One side's handle. */
+struct TdRing
+{
+  uint64_t head;  /* producer: position of the next record */
+  uint64_t limit; /* producer: up to here space is free and contiguous */
+  char *data;
+  uint64_t mask;
+  TdRingShared *shared;
+  uint64_t capacity;
+  size_t mapped;
+  int fd;
+  bool dead; /* recording has ended: reserve returns a scratch area */
+  void (*full) (TdRing *ring, void *user); /* in-process: drain now, instead of waiting */
+  void *user;
+  char *scratch;
+};
+
+/** What td_ring_new needs. */
+typedef struct
+{
+  uint64_t capacity; /* 0: TD_RING_BYTES; made a power of two, at least 64 KiB */
+  uint32_t level;
+  uint32_t rank, n_ranks;
+  uint64_t budget_bytes, values_bytes;
+  const char *tape;
+} TdRingOptions;
+
+/** Make a ring: in the file `path` (made new, 0600, pre-faulted), or in private memory if NULL.
+ * Calibrates the time stamp counter, which takes 2 ms.
+ * Errors: NULL, one line in `error`. */
+TD_API TdRing *td_ring_new (const char *path, const TdRingOptions *options, char *error,
+                            size_t n);
+
+/** Map an existing ring: the model does with the descriptor or path it was given, the repairer
+ * with a left-over file.  Everything in its head is checked. */
+TD_API TdRing *td_ring_open (const char *path, char *error, size_t n);
+TD_API TdRing *td_ring_open_fd (int fd, char *error, size_t n);
+
+/** Unmap; the file stays. */
+TD_API void td_ring_free (TdRing *ring);
+
+/** Become the producer or the consumer: stores the pid of this process. */
+TD_API void td_ring_produce (TdRing *ring);
+TD_API void td_ring_consume (TdRing *ring);
+
+/** Raw time stamp: TSC where there is one, else CLOCK_MONOTONIC in ns. */
+static inline uint64_t
+td_ring_ticks (void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+  return __builtin_ia32_rdtsc ();
+#else
+  struct timespec t;
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+#endif
+}
+
+TD_API void *td__ring_reserve_slow (TdRing *ring, uint32_t bytes);
+
+/** Return `bytes` (a multiple of 8, at most TD_RING_MAX_RECORD) for a record; its head.size and
+ * head.type must be set before td_ring_publish.  Only one record at a time is open.  Never
+ * NULL: after recording has ended the record goes nowhere. Sync: waits for the consumer when
+ * the ring is full. */
+static inline void *
+td_ring_reserve (TdRing *ring, uint32_t bytes)
+{
+  if (__builtin_expect (ring->head + bytes > ring->limit, 0))
+    return td__ring_reserve_slow (ring, bytes);
+  return ring->data + (ring->head & ring->mask);
+}
+
+/** Publish the record reserved last, of `bytes` bytes (the same, or fewer). */
+static inline void
+td_ring_publish (TdRing *ring, uint32_t bytes)
+{
+  if (__builtin_expect (ring->dead, 0))
+    return;
+  ring->head += bytes;
+  atomic_store_explicit (&ring->shared->head, ring->head, memory_order_release);
+}
+
+/** Consumer: the bytes that are there, contiguous; 0 when there is nothing new.  They may start
+ * with a PAD record.  They stay valid until td_ring_release. */
+TD_API size_t td_ring_peek (TdRing *ring, const void **bytes);
+
+/** Consumer: done with the first `n` bytes of those. */
+TD_API void td_ring_release (TdRing *ring, size_t n);
+
+/** Producer: wait until the consumer has taken everything, or is gone. */
+TD_API void td_ring_drain_wait (TdRing *ring);
+
+/** True while a process with this id exists. */
+TD_API bool td_ring_alive (int32_t pid);

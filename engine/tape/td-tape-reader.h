@@ -1,0 +1,158 @@
+/* Reading a tape, also one that is still growing.  Uses pread only, trusts nothing in the file,
+ * and never takes more memory than the file can back.  One reader is used by one thread;
+ * iterations it returned may be used and freed by any.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <stdio.h>
+
+#include "td-tape.h"
+
+typedef struct TdTapeReader TdTapeReader;
+
+/** A text on the tape; NUL-terminated, but may contain any byte before. */
+typedef struct
+{
+  const char *text; /* never NULL */
+  uint32_t length;
+} TdTapeText;
+
+/** One source file of the model. */
+typedef struct
+{
+  const char *path;
+  const char *text; /* NUL-terminated */
+  size_t bytes;
+} TdTapeSource;
+
+/** Columns of the summaries: entry i of each is the i-th iteration of the tape. */
+typedef struct
+{
+  uint32_t n;
+  const TdTapeSummary *rows;
+} TdTapeSummaries;
+
+/** One distinct structure. */
+typedef struct
+{
+  uint32_t id;
+  uint32_t n_events, n_vars;
+  uint64_t fingerprint, fingerprint_dims;
+  uint64_t n_iterations;    /* that have it */
+  uint64_t first_iteration; /* its number */
+} TdTapeStructure;
+
+/** Open a tape.
+ * Owner: the caller; td_tape_reader_free.
+ * Errors: NULL, with one line in `error` (`n` bytes) that names neither the program nor the
+ * file: "not a tape", "made with tape format 2.0; this version reads up to 1.x" ... */
+TD_API TdTapeReader *td_tape_reader_open (const char *path, char *error, size_t n);
+TD_API void td_tape_reader_free (TdTapeReader *r);
+
+/** Read what was written since the last call.  True if anything is new (also within the live
+ * iteration).  Pointers returned earlier by the functions below are invalid after that, except
+ * iterations, and texts, which stay valid while the reader lives. */
+TD_API bool td_tape_reader_poll (TdTapeReader *r);
+
+TD_API const TdTapeHeader *td_tape_reader_header (const TdTapeReader *r);
+TD_API uint64_t td_tape_reader_bytes (const TdTapeReader *r);
+
+/* Tables.  Ids run from 1 to the count; an unknown id gives "" or NULL. */
+TD_API TdTapeText td_tape_reader_text (const TdTapeReader *r, uint32_t id);
+TD_API const char *td_tape_reader_string (const TdTapeReader *r, uint32_t id);
+TD_API uint32_t td_tape_reader_n_opdefs (const TdTapeReader *r);
+TD_API const TdTapeOpdef *td_tape_reader_opdef (const TdTapeReader *r, uint32_t id);
+TD_API uint32_t td_tape_reader_n_sites (const TdTapeReader *r);
+TD_API const TdTapeSite *td_tape_reader_site (const TdTapeReader *r, uint32_t id);
+TD_API uint32_t td_tape_reader_n_paths (const TdTapeReader *r);
+TD_API const TdTapePath *td_tape_reader_path (const TdTapeReader *r, uint32_t id);
+
+/** Name of operation class `opdef`, "?" if unknown. */
+TD_API const char *td_tape_reader_op_name (const TdTapeReader *r, uint32_t opdef);
+/** Text of link path `path`, "" if none. */
+TD_API const char *td_tape_reader_path_text (const TdTapeReader *r, uint32_t path);
+/** Write "file:line" of `site` to `out`, "" if none; returns `out`. */
+TD_API const char *td_tape_reader_site_text (const TdTapeReader *r, uint32_t site, char *out,
+                                             size_t n);
+
+/** What INFO says about `key` (the last that was said), "" if nothing. */
+TD_API const char *td_tape_reader_info (const TdTapeReader *r, const char *key);
+
+TD_API uint32_t td_tape_reader_n_sources (const TdTapeReader *r);
+TD_API TdTapeSource td_tape_reader_source (const TdTapeReader *r, uint32_t i);
+
+/** Parameters in the order in which they were announced, each path once. */
+TD_API uint32_t td_tape_reader_n_parameters (const TdTapeReader *r);
+TD_API const TdTapeParameter *td_tape_reader_parameter (const TdTapeReader *r, uint32_t i);
+
+/** Notices of the whole run. */
+TD_API uint32_t td_tape_reader_n_notices (const TdTapeReader *r);
+TD_API const TdTapeNotice *td_tape_reader_notice (const TdTapeReader *r, uint32_t i);
+
+/** How it ended; NULL while it runs or when nobody could write it. */
+TD_API const TdTapeEnd *td_tape_reader_end (const TdTapeReader *r);
+
+/** Summaries of all iterations that ended, in their order. */
+TD_API TdTapeSummaries td_tape_reader_summaries (const TdTapeReader *r);
+
+/** Index in the summaries of iteration `number`, -1 if there is none. */
+TD_API int64_t td_tape_reader_find (const TdTapeReader *r, uint64_t number);
+
+/** False for an iteration that was thinned: it has its summary only. */
+TD_API bool td_tape_reader_stored (TdTapeReader *r, uint32_t index);
+
+/** All reports of the run, in order. */
+TD_API const TdTapeReport *td_tape_reader_reports (const TdTapeReader *r, uint64_t *n);
+
+TD_API uint32_t td_tape_reader_n_structures (const TdTapeReader *r);
+TD_API const TdTapeStructure *td_tape_reader_structure (const TdTapeReader *r, uint32_t i);
+
+/** Read one iteration; the live one too, when `number` is it.
+ * Owner: the caller; td_tape_iteration_free, by any thread.
+ * Errors: NULL when it was thinned, damaged or never there, with the reason in `error`. */
+TD_API const TdTapeIteration *td_tape_iteration_load (TdTapeReader *r, uint64_t number,
+                                                      char *error, size_t n);
+TD_API const TdTapeIteration *
+td_tape_iteration_load_structure (TdTapeReader *r, uint32_t structure, char *error, size_t n);
+TD_API void td_tape_iteration_free (const TdTapeIteration *it);
+
+/** The iteration that runs, or ran when the program was cut off: NULL if there is none.  Owner:
+ * the caller. */
+TD_API const TdTapeIteration *td_tape_reader_live (TdTapeReader *r);
+
+/** The newest moment known: iteration number and number of events in it.  False: nothing yet.
+ */
+TD_API bool td_tape_reader_head (TdTapeReader *r, uint64_t *number, uint32_t *n_events);
+
+/** Read a tensor of an iteration: its record to `record`, up to `max_bytes` bytes from `offset`
+ * on to `data`. Returns the bytes read; -1 when it is no longer there. */
+TD_API int64_t td_tape_tensor_read (TdTapeReader *r, const TdTapeTensorRef *ref,
+                                    TdTapeTensorRecord *record, void *data, uint64_t offset,
+                                    uint64_t max_bytes);
+
+/** What `check` finds. */
+typedef struct
+{
+  bool whole;
+  bool ended;         /* has an END frame */
+  uint64_t first_bad; /* offset; only when not whole */
+  uint64_t n_frames;
+  uint64_t n_bytes;
+  char what[160]; /* one line: what is wrong there */
+} TdTapeCheck;
+
+/** Read and verify every frame of a file, and that iterations can be loaded.  False: it cannot
+ * be read at all
+ * (`check->what` says why). */
+TD_API bool td_tape_check (const char *path, TdTapeCheck *check);
+
+/** Copy the valid part of a tape to `out`, which must not exist.  False with one line in
+ * `error`. */
+TD_API bool td_tape_repair (const char *path, const char *out, char *error, size_t n);
+
+/** Write the records as text, or as one JSON object a line: the tables, then the iterations
+ * with numbers in [first, last]. */
+TD_API void td_tape_dump (TdTapeReader *r, FILE *out, bool json, uint64_t first, uint64_t last);
+
+/** Write what `tapedeck info` shows; JSON as one object. */
+TD_API void td_tape_info (TdTapeReader *r, FILE *out, bool json);

@@ -1,0 +1,122 @@
+/* Writing a tape.  The C ABI for the engine's recorder and for recorders of other programs:
+ * operations, sites and paths are given as text, the writer numbers them.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "td-tape.h"
+
+typedef struct TdTapeWriter TdTapeWriter;
+
+/** How a tape is made; fill with zeros, set `size`. */
+typedef struct
+{
+  uint32_t size; /* sizeof (TdTapeWriterOptions) */
+  uint32_t level;
+  const char *path;
+  bool overwrite;         /* else an existing file is refused */
+  uint64_t budget_bytes;  /* 0: unlimited */
+  uint64_t values_bytes;  /* budget of tensors; 0: 256 MiB */
+  uint32_t rank, n_ranks; /* n_ranks 0: 1 */
+  int32_t pid;            /* of the program; 0: this process */
+  uint64_t mono_ns;       /* the tape's time 0; 0: now */
+  uint64_t ticks;
+  double ns_per_tick;
+} TdTapeWriterOptions;
+
+/** Create the file and write its head.
+ * Owner: the caller; end with td_tape_writer_free.
+ * Errors: NULL, with one line in `error` (`n` bytes). */
+TD_API TdTapeWriter *td_tape_writer_new (const TdTapeWriterOptions *options, char *error,
+                                         size_t n);
+
+/** Write what is pending, close the file, free the writer.  NULL is allowed. */
+TD_API void td_tape_writer_free (TdTapeWriter *w);
+
+/** Make everything written so far visible to readers. */
+TD_API void td_tape_writer_flush (TdTapeWriter *w);
+
+/** The line that says why writing stopped ("disk full" ...), or NULL while it goes on.  After a
+ * failed write every call is accepted and does nothing. */
+TD_API const char *td_tape_writer_error (const TdTapeWriter *w);
+
+/** Bytes of the file so far. */
+TD_API uint64_t td_tape_writer_bytes (const TdTapeWriter *w);
+
+/** Return the id of a text, writing it when it is new.  0 for NULL or an empty text. */
+TD_API uint32_t td_tape_writer_string (TdTapeWriter *w, const char *text);
+TD_API uint32_t td_tape_writer_string_n (TdTapeWriter *w, const char *text, size_t n);
+
+/** Return the id of an operation class; `opdef->id` is ignored. */
+TD_API uint32_t td_tape_writer_opdef (TdTapeWriter *w, const TdTapeOpdef *opdef);
+
+/** Return the id of a place in the source. */
+TD_API uint32_t td_tape_writer_site (TdTapeWriter *w, const char *file, uint32_t line,
+                                     const char *function);
+
+/** Return the id of a link path. */
+TD_API uint32_t td_tape_writer_path (TdTapeWriter *w, const char *path, const char *link_class);
+
+/** Say something about the run: program, device, argv, cwd, host, version ... */
+TD_API void td_tape_writer_info (TdTapeWriter *w, const char *key, const char *value);
+
+/** Store the whole text of one source file of the model. */
+TD_API void td_tape_writer_source (TdTapeWriter *w, const char *path, const char *text,
+                                   size_t n);
+
+/** Announce a parameter of the model. */
+TD_API void td_tape_writer_parameter (TdTapeWriter *w, const TdTapeParameter *parameter);
+
+/** Store a structure (events, variables, spans, gradients of `it`) unless the same is there.
+ * Returns its id; 0 when writing has stopped.  `*is_new` may be NULL. */
+TD_API uint32_t td_tape_writer_structure (TdTapeWriter *w, const TdTapeIteration *it,
+                                          bool *is_new);
+
+/** Store a memory profile (memory, blocks, start_bytes, peak_bytes and end_bytes of `it`)
+ * unless the same is there.  buffer and variable of the records are relative to the iteration's
+ * first ids.  Returns its id. */
+TD_API uint32_t td_tape_writer_memory (TdTapeWriter *w, const TdTapeIteration *it);
+
+/** Write one iteration and its summary.  structure and memory_profile of `it` name what
+ * the two functions above returned; only the parts that differ each time are read from it. */
+TD_API void td_tape_writer_iteration (TdTapeWriter *w, const TdTapeIteration *it);
+
+/** Write one whole iteration: structure, memory, times, all in one call.  For other recorders:
+ * keys that are 0 are made from path, site, occurrence and phase. */
+TD_API void td_tape_writer_whole (TdTapeWriter *w, TdTapeIteration *it);
+
+/** Show the iteration that is running, as far as it got; replaces what was shown before. */
+TD_API void td_tape_writer_live (TdTapeWriter *w, const TdTapeIteration *it);
+
+/** Store a tensor; `record->bytes` bytes at `data`.  Fills offset, seq, bytes and event of
+ * `ref` for the iteration's list of tensors.  False when it does not fit the budget. */
+TD_API bool td_tape_writer_tensor (TdTapeWriter *w, const TdTapeTensorRecord *record,
+                                   const void *data, TdTapeTensorRef *ref);
+
+/** Say something to the reader of the tape. */
+TD_API void td_tape_writer_notice (TdTapeWriter *w, const TdTapeNotice *notice);
+
+/** Say how the program ended. */
+TD_API void td_tape_writer_end (TdTapeWriter *w, const TdTapeEnd *end);
+
+/* Keys and fingerprints, the same for every recorder. */
+
+/** Mix `value` into hash `h`. */
+TD_API uint64_t td_tape_hash (uint64_t h, uint64_t value);
+
+/** Hash `n` bytes. */
+TD_API uint64_t td_tape_hash_bytes (uint64_t h, const void *bytes, size_t n);
+
+/** Key of the k-th event with this path, site and phase in the scope instance `scope_key`. */
+TD_API uint64_t td_tape_event_key (uint64_t scope_key, uint64_t path_hash, uint64_t site_hash,
+                                   uint32_t k, uint32_t phase);
+
+/** Key of a backward event. */
+TD_API uint64_t td_tape_twin_key (uint64_t forward_key, uint32_t phase, uint32_t order);
+
+/** Key of an event's output. */
+TD_API uint64_t td_tape_output_key (uint64_t event_key, uint32_t out_index);
+
+/** Compute the two fingerprints of a structure; `names[opdef]` etc. are not needed: ids are
+ * replaced by `opdef_hash` and `path_hash`, functions of the writer's tables. */
+TD_API void td_tape_writer_fingerprint (const TdTapeWriter *w, const TdTapeIteration *it,
+                                        uint64_t *fingerprint, uint64_t *fingerprint_dims);

@@ -1,0 +1,620 @@
+/* The tape file: prose first, then one struct and one size assertion per record, then the
+ * structs that writers fill and readers return.  Nothing here depends on the engine.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef TD_API
+#define TD_API __attribute__ ((visibility ("default")))
+#endif
+
+/* THE FORMAT, version 1.0
+ * =======================
+ *
+ * A tape is one file, little-endian, whose parts are aligned to 8 bytes:
+ *
+ *     0        TdTapeHeader, padded to 4096 bytes
+ *     4096     segment 0: TdTapeSegment (64 bytes), then frames, up to its capacity
+ *     ...      segment 1, at the end of segment 0's capacity, and so on
+ *
+ * Segments.  A segment has a fixed place and capacity (a multiple of 4096) for ever, and one of
+ * these kinds:
+ *
+ *     DEFS     definitions (strings, operations, sites, paths, sources, parameters, structures,
+ *              memory profiles), notices, the end: never recycled
+ *     INDEX    SUMMARY and REPORT frames: never recycled
+ *     KEPT     iterations that are kept for ever: the first 16, those with findings, and the
+ *              first of each structure
+ *     RECENT   other iterations; when the budget is used up the oldest such segment is written
+ *              again from its start, with `generation` one higher
+ *     VALUES   tensors, recycled in the same way within a budget of their own
+ *     LIVE     the iteration that is running now; written again when the next one needs it
+ *     FREE     nothing (its space will be used again)
+ *
+ * `used` counts the bytes of frames; it and the rest of the 64 bytes are covered by `crc`.  A
+ * reader that sees a wrong crc in a growing file reads again; if it stays wrong the tape ends
+ * there.  The last segment's capacity may reach beyond the end of the file.
+ *
+ * Frames.  {u32 len; u16 type; u16 flags; u32 seq; u32 crc}, then the payload, then zeros to a
+ * multiple of 8.  `len` counts header and payload without the padding.  `crc` is CRC-32C of the
+ * frame with crc = 0.  `seq` counts all frames of the writer, so in a segment it only grows;
+ * a frame is valid if and only if it lies within `used`, its crc is right, and its seq is not
+ * before the segment's `first_seq` (a left-over of an earlier generation is).  Readers accept
+ * the longest valid prefix of each segment, and nothing after it.
+ *
+ * Evolution.  Readers skip types they do not know.  Arrays carry their stride: a reader keeps
+ * to the part of each element it knows, and fills with zeros what an older writer lacked.  A
+ * higher minor version only adds; a reader refuses a higher major.
+ *
+ * Ids.  Strings, operations, sites, paths, structures and memory profiles are numbered by the
+ * writer from 1; 0 means none.  Nothing in the file depends on the names of operations.
+ *
+ * Iterations.  What is the same in every iteration is stored once: a STRUCTURE (events,
+ * variables, spans, with variables numbered from 0 within the iteration) and a MEMORY profile
+ * (allocations by event, and the blocks alive at the start).  An ITERATION frame then is the
+ * two ids, the times, and what differs each time: ids of the outside variables, reports, host
+ * reads, statistics, references to tensors, errors, the place where the program stopped.  Each
+ * iteration leaves a 64-byte summary that names the offset of its frame and the frame's seq;
+ * once that segment has been recycled the seq no longer agrees, and the iteration is *thinned*.
+ * While an iteration runs, LIVE frames hold the whole of it so far, each a structure, memory
+ * and iteration in one; the newest valid one counts, until a summary with the same number
+ * exists.
+ *
+ * STRUCTURE, MEMORY, ITERATION and LIVE payloads are a fixed head followed by sections:
+ * TdTapeSection {u32 kind; u32 stride; u64 count}, then count * stride bytes, padded to 8.
+ *
+ * Time is CLOCK_MONOTONIC in nanoseconds since `mono_ns` of the header. */
+
+#define TD_TAPE_MAGIC "TDTAPE\r\n"
+#define TD_TAPE_MAJOR 1
+#define TD_TAPE_MINOR 0
+#define TD_TAPE_HEADER_BYTES 4096
+#define TD_TAPE_SEGMENT_MAGIC 0x47455354u /* "TSEG" */
+#define TD_TAPE_NONE UINT32_MAX           /* "no index" where an index is asked for */
+#define TD_TAPE_MAX_NDIM 8
+
+/** What happened in an event: stepping, "event n of m" and the text dump count the same. */
+typedef enum
+{
+  TD_TAPE_PHASE_FORWARD,
+  TD_TAPE_PHASE_BACKWARD,
+  TD_TAPE_PHASE_ACCUMULATE,
+  TD_TAPE_PHASE_UPDATE,
+  TD_TAPE_N_PHASES
+} TdTapePhase;
+
+/** What an allocation is for, as said by the caller. */
+typedef enum
+{
+  TD_TAPE_CATEGORY_OTHER,
+  TD_TAPE_CATEGORY_PARAMETER,
+  TD_TAPE_CATEGORY_GRADIENT,
+  TD_TAPE_CATEGORY_ACTIVATION,
+  TD_TAPE_CATEGORY_OPTIMIZER,
+  TD_TAPE_CATEGORY_INPUT,
+  TD_TAPE_CATEGORY_BUFFER,
+  TD_TAPE_CATEGORY_WORKSPACE,
+  TD_TAPE_CATEGORY_COMMUNICATION,
+  TD_TAPE_CATEGORY_STATIC,
+  TD_TAPE_N_CATEGORIES
+} TdTapeCategory;
+
+/** Element types on the tape: the same numbers as the engine's TdDtype. */
+typedef enum
+{
+  TD_TAPE_F32,
+  TD_TAPE_F64,
+  TD_TAPE_F16,
+  TD_TAPE_BF16,
+  TD_TAPE_I32,
+  TD_TAPE_I64,
+  TD_TAPE_U8,
+  TD_TAPE_BOOL,
+  TD_TAPE_N_DTYPES
+} TdTapeDtype;
+
+/** How much is recorded. */
+typedef enum
+{
+  TD_TAPE_LEVEL_GRAPH,
+  TD_TAPE_LEVEL_STATS,
+  TD_TAPE_LEVEL_VALUES
+} TdTapeLevel;
+
+/** Flags of an event. */
+enum
+{
+  TD_TAPE_EVENT_ACCUMULATED = 1 << 0, /* added into its output's earlier content (beta = 1) */
+  TD_TAPE_EVENT_FAILED = 1 << 1,      /* the call failed; its outputs are poison */
+  TD_TAPE_EVENT_DOUBLE = 1 << 2,      /* made while double backprop was on */
+  TD_TAPE_EVENT_REPLAYED = 1 << 3,    /* run from a static schedule */
+  TD_TAPE_EVENT_NO_BACKPROP = 1 << 4, /* left no graph behind */
+  TD_TAPE_EVENT_RUNNING = 1 << 5,     /* live only: started, not yet ended */
+  TD_TAPE_EVENT_SHARED = 1 << 6,      /* output shares its input's buffer (a view) */
+};
+
+/** Flags of a variable. */
+enum
+{
+  TD_TAPE_VAR_REQUIRES_GRAD = 1 << 0,
+  TD_TAPE_VAR_RETAINED = 1 << 1, /* its operation keeps it for backward */
+  TD_TAPE_VAR_POISONED = 1 << 2,
+  TD_TAPE_VAR_PARAMETER = 1 << 3,
+  TD_TAPE_VAR_EXTERNAL
+  = 1 << 4, /* made before this iteration; `id` is an index of `externals` */
+  TD_TAPE_VAR_UNCHAINED = 1 << 5, /* cut from its creator in this iteration */
+};
+
+/** Flags of an iteration, also of its summary. */
+enum
+{
+  TD_TAPE_ITERATION_NAN = 1 << 0,
+  TD_TAPE_ITERATION_INF = 1 << 1,
+  TD_TAPE_ITERATION_ERROR = 1 << 2,
+  TD_TAPE_ITERATION_GRAPH_CHANGED = 1 << 3, /* structure differs from the iteration before */
+  TD_TAPE_ITERATION_NEW_GRAPH = 1 << 4,     /* structure seen for the first time */
+  TD_TAPE_ITERATION_PARTIAL = 1 << 5,       /* never ended: killed, stopped, or still running */
+  TD_TAPE_ITERATION_OUTSIDE = 1 << 6,       /* work outside any TD_ITERATION */
+  TD_TAPE_ITERATION_STATS = 1 << 7,
+  TD_TAPE_ITERATION_VALUES = 1 << 8,
+  TD_TAPE_ITERATION_KEPT = 1 << 9,
+  TD_TAPE_ITERATION_NOT_STORED = 1 << 10, /* only its summary was ever written */
+  TD_TAPE_ITERATION_LOST = 1 << 11,       /* some records of it were lost */
+};
+
+/* ------------------------------------------------------------------ bytes of the file */
+
+/** The first bytes of a tape; zeros follow up to TD_TAPE_HEADER_BYTES. */
+typedef struct
+{
+  char magic[8];
+  uint16_t major, minor;
+  uint32_t header_bytes;
+  uint8_t uuid[16];
+  uint64_t wall_ns; /* CLOCK_REALTIME at the start */
+  uint64_t mono_ns; /* CLOCK_MONOTONIC at the start: the tape's time 0 */
+  uint64_t ticks;   /* raw time stamp at the same moment */
+  double ns_per_tick;
+  int32_t pid; /* of the model */
+  uint32_t rank, n_ranks;
+  uint32_t level;        /* TdTapeLevel */
+  uint64_t budget_bytes; /* 0: unlimited */
+  uint64_t values_bytes;
+  uint32_t flags;
+  uint32_t crc; /* CRC-32C of the bytes before it */
+} TdTapeHeader;
+_Static_assert(sizeof (TdTapeHeader) == 104, "TdTapeHeader changed size");
+
+typedef enum
+{
+  TD_TAPE_SEGMENT_FREE,
+  TD_TAPE_SEGMENT_DEFS,
+  TD_TAPE_SEGMENT_INDEX,
+  TD_TAPE_SEGMENT_KEPT,
+  TD_TAPE_SEGMENT_RECENT,
+  TD_TAPE_SEGMENT_VALUES,
+  TD_TAPE_SEGMENT_LIVE,
+  TD_TAPE_N_SEGMENTS
+} TdTapeSegmentKind;
+
+/** The head of a segment. */
+typedef struct
+{
+  uint32_t magic;
+  uint16_t kind, flags;
+  uint32_t generation; /* how often it was written again */
+  uint32_t first_seq;
+  uint64_t capacity; /* bytes with this head */
+  uint64_t used;     /* bytes of frames */
+  uint64_t first_iteration, last_iteration;
+  uint64_t reserved;
+  uint32_t reserved2;
+  uint32_t crc; /* CRC-32C of the bytes before it */
+} TdTapeSegment;
+_Static_assert(sizeof (TdTapeSegment) == 64, "TdTapeSegment changed size");
+
+typedef enum
+{
+  TD_TAPE_FRAME_STRING = 1,
+  TD_TAPE_FRAME_OPDEF,
+  TD_TAPE_FRAME_SITE,
+  TD_TAPE_FRAME_PATH,
+  TD_TAPE_FRAME_INFO,
+  TD_TAPE_FRAME_SOURCE,
+  TD_TAPE_FRAME_PARAMETER,
+  TD_TAPE_FRAME_STRUCTURE,
+  TD_TAPE_FRAME_MEMORY,
+  TD_TAPE_FRAME_ITERATION,
+  TD_TAPE_FRAME_SUMMARY,
+  TD_TAPE_FRAME_REPORT,
+  TD_TAPE_FRAME_TENSOR,
+  TD_TAPE_FRAME_LIVE,
+  TD_TAPE_FRAME_NOTICE,
+  TD_TAPE_FRAME_END,
+  TD_TAPE_N_FRAMES
+} TdTapeFrameType;
+
+typedef struct
+{
+  uint32_t len;
+  uint16_t type, flags;
+  uint32_t seq;
+  uint32_t crc;
+} TdTapeFrame;
+_Static_assert(sizeof (TdTapeFrame) == 16, "TdTapeFrame changed size");
+
+/** STRING: id, then the bytes (no NUL at the end). */
+typedef struct
+{
+  uint32_t id;
+  uint32_t length;
+} TdTapeStringRecord;
+_Static_assert(sizeof (TdTapeStringRecord) == 8, "TdTapeStringRecord changed size");
+
+/** OPDEF: what a viewer needs to know about one class of operations.  Texts are string ids. */
+typedef struct
+{
+  uint32_t id;
+  uint32_t name, group;
+  uint32_t attributes; /* schema of the attributes as text */
+  uint32_t formula;
+  uint32_t flags;
+  int16_t n_in, n_out; /* -1: any number */
+  uint32_t reserved;
+} TdTapeOpdef;
+_Static_assert(sizeof (TdTapeOpdef) == 32, "TdTapeOpdef changed size");
+
+/** SITE: a place in the user's source. */
+typedef struct
+{
+  uint32_t id;
+  uint32_t file, function; /* strings */
+  uint32_t line;
+} TdTapeSite;
+_Static_assert(sizeof (TdTapeSite) == 16, "TdTapeSite changed size");
+
+/** PATH: a link, "root/child", and its class. */
+typedef struct
+{
+  uint32_t id;
+  uint32_t path, link_class; /* strings */
+  uint32_t reserved;
+} TdTapePath;
+_Static_assert(sizeof (TdTapePath) == 16, "TdTapePath changed size");
+
+/** INFO: one key and value about the run: program, device, argv, cwd, host, version ... */
+typedef struct
+{
+  uint32_t key, value; /* strings */
+} TdTapeInfo;
+_Static_assert(sizeof (TdTapeInfo) == 8, "TdTapeInfo changed size");
+
+/** SOURCE: path (a string), then the whole text. */
+typedef struct
+{
+  uint32_t path;
+  uint32_t reserved;
+  uint64_t bytes;
+} TdTapeSourceRecord;
+_Static_assert(sizeof (TdTapeSourceRecord) == 16, "TdTapeSourceRecord changed size");
+
+/** PARAMETER: one parameter of the model; said again when it changes (lazy sizes). */
+typedef struct
+{
+  uint64_t key;  /* of its variable */
+  uint32_t path; /* string: link path and name */
+  uint8_t dtype, ndim;
+  uint16_t reserved;
+  int64_t dims[TD_TAPE_MAX_NDIM];
+} TdTapeParameter;
+_Static_assert(sizeof (TdTapeParameter) == 80, "TdTapeParameter changed size");
+
+/** SUMMARY: what stays of every iteration, for ever. */
+typedef struct
+{
+  uint64_t number;
+  uint64_t offset;    /* of its ITERATION frame in the file */
+  uint32_t seq;       /* of that frame: differs once it was recycled */
+  uint32_t structure; /* id */
+  uint64_t start_ns;
+  uint64_t duration_ns;
+  uint64_t peak_bytes;
+  uint32_t label; /* string */
+  uint32_t n_events;
+  uint32_t flags;
+  uint32_t memory; /* id of the memory profile */
+} TdTapeSummary;
+_Static_assert(sizeof (TdTapeSummary) == 64, "TdTapeSummary changed size");
+
+/** REPORT: one value of one curve. */
+typedef struct
+{
+  uint64_t iteration;
+  double value;
+  uint32_t key;   /* string */
+  uint32_t event; /* after this many events of the iteration */
+} TdTapeReport;
+_Static_assert(sizeof (TdTapeReport) == 24, "TdTapeReport changed size");
+
+/** TENSOR: this, then the bytes, row-major in logical order. */
+typedef struct
+{
+  uint64_t iteration;
+  uint64_t variable; /* engine id */
+  uint64_t bytes;
+  uint32_t event; /* as of after this event; TD_TAPE_NONE: at its start */
+  uint8_t dtype, ndim;
+  uint16_t reserved;
+  int64_t dims[TD_TAPE_MAX_NDIM];
+} TdTapeTensorRecord;
+_Static_assert(sizeof (TdTapeTensorRecord) == 96, "TdTapeTensorRecord changed size");
+
+/** NOTICE: something the recorder or the engine has to say.  `kind` is a TdTapeNoticeKind. */
+typedef struct
+{
+  uint64_t iteration;
+  uint64_t time_ns;
+  uint32_t event;
+  uint32_t kind;
+  int32_t status;          /* TdStatus for errors */
+  uint32_t text, op, site; /* strings, site id */
+} TdTapeNotice;
+_Static_assert(sizeof (TdTapeNotice) == 40, "TdTapeNotice changed size");
+
+typedef enum
+{
+  TD_TAPE_NOTICE_TEXT,
+  TD_TAPE_NOTICE_ERROR,     /* a failed call: status, message, op name, site */
+  TD_TAPE_NOTICE_CONFIG,    /* a configuration value changed: "enable_backprop=0" */
+  TD_TAPE_NOTICE_RECORDING, /* about the recording itself: stopped, records lost */
+} TdTapeNoticeKind;
+
+/** END: how the program ended, written by whoever watched it. */
+typedef struct
+{
+  int32_t status;   /* exit status; -1 when ended by a signal */
+  int32_t signal;   /* 0: none */
+  uint32_t by;      /* 0: the model itself, 1: tapedeck */
+  uint32_t last_op; /* opdef id of the operation that was running or ran last; 0: none */
+  uint32_t last_site;
+  uint32_t last_path;
+  uint32_t last_phase;
+  uint32_t running;    /* 1: last_op had begun and not ended */
+  uint64_t last_event; /* its event within the iteration */
+  uint64_t iteration;
+  uint64_t time_ns;
+  uint64_t n_stalls; /* how often the model waited for the recorder */
+} TdTapeEnd;
+_Static_assert(sizeof (TdTapeEnd) == 64, "TdTapeEnd changed size");
+
+/* ------------------------------------------------------- one iteration: sections */
+
+typedef struct
+{
+  uint32_t kind;
+  uint32_t stride;
+  uint64_t count;
+} TdTapeSection;
+_Static_assert(sizeof (TdTapeSection) == 16, "TdTapeSection changed size");
+
+/** One event. */
+typedef struct
+{
+  uint64_t key; /* survives iterations (TdTapeVar.key are its outputs' keys) */
+  uint32_t opdef, site, path;
+  uint32_t attrs;               /* string: "stride=2,2 pad=1,1" */
+  int32_t twin;                 /* backward: the forward event; -1: none */
+  uint32_t span;                /* innermost open span; TD_TAPE_NONE: none */
+  uint32_t first_in, first_out; /* into ins[], outs[] */
+  uint16_t n_in, n_out;
+  uint16_t order; /* which of several backward events of the same twin */
+  uint8_t phase;  /* TdTapePhase */
+  uint8_t reserved;
+  uint32_t flags;       /* TD_TAPE_EVENT_... */
+  uint32_t retained_in; /* bit k: input k is kept for backward (31: and all above) */
+} TdTapeEvent;
+_Static_assert(sizeof (TdTapeEvent) == 56, "TdTapeEvent changed size");
+
+/** One variable. */
+typedef struct
+{
+  uint64_t key;
+  uint64_t bytes;
+  int32_t producer; /* event; -1: a leaf or external */
+  uint32_t name;    /* string */
+  uint32_t path;    /* path id of a parameter's link; 0: none */
+  uint32_t site;
+  uint32_t first_dim; /* into dims[] */
+  uint32_t id;        /* engine id minus the iteration's first_id; external: see `externals` */
+  uint16_t out_index;
+  uint8_t dtype, ndim, category, flags;
+  uint16_t reserved;
+} TdTapeVar;
+_Static_assert(sizeof (TdTapeVar) == 48, "TdTapeVar changed size");
+
+/** A scope or a link call: the events [begin, end). */
+typedef struct
+{
+  uint64_t key;
+  uint32_t kind; /* 0: scope, 1: link */
+  uint32_t name; /* string */
+  uint32_t path; /* path id */
+  uint32_t site;
+  uint32_t parent; /* span; TD_TAPE_NONE: none */
+  uint32_t begin, end;
+  uint32_t depth;
+} TdTapeSpan;
+_Static_assert(sizeof (TdTapeSpan) == 40, "TdTapeSpan changed size");
+
+enum
+{
+  TD_TAPE_SPAN_SCOPE,
+  TD_TAPE_SPAN_LINK
+};
+
+/** The gradient of a parameter as the optimizer saw it. */
+typedef struct
+{
+  uint32_t event;     /* the update; TD_TAPE_NONE: none */
+  uint32_t parameter; /* var */
+  uint32_t gradient;  /* var; TD_TAPE_NONE: none */
+  uint32_t path;      /* string: link path and name */
+} TdTapeGrad;
+_Static_assert(sizeof (TdTapeGrad) == 16, "TdTapeGrad changed size");
+
+typedef enum
+{
+  TD_TAPE_MEMORY_ALLOC,
+  TD_TAPE_MEMORY_FREE,
+  TD_TAPE_MEMORY_HOLD, /* a holder begins to keep a variable alive */
+  TD_TAPE_MEMORY_UNHOLD,
+} TdTapeMemoryKind;
+
+typedef enum
+{
+  TD_TAPE_HOLDER_HANDLE,
+  TD_TAPE_HOLDER_SCOPE,
+  TD_TAPE_HOLDER_LINK,
+  TD_TAPE_HOLDER_HOOK,
+  TD_TAPE_HOLDER_GRADIENT,
+  TD_TAPE_HOLDER_CREATOR,
+  TD_TAPE_HOLDER_RETAINED,
+  TD_TAPE_HOLDER_REPORTER,
+  TD_TAPE_HOLDER_SCHEDULE,
+  TD_TAPE_N_HOLDERS
+} TdTapeHolder;
+
+/** One allocation, free, hold or release, just before event `event` (n_events: after the last).
+ * On tape `buffer` and `variable` are relative to the iteration's first ids; readers return
+ * engine ids. */
+typedef struct
+{
+  uint64_t address; /* holds: id of the holder */
+  uint64_t bytes;
+  uint64_t buffer;
+  uint64_t variable; /* 0: none */
+  uint32_t event;
+  uint32_t
+      var; /* index in vars[]; TD_TAPE_NONE: not one of this iteration's.  Readers fill it */
+  uint32_t site; /* holds: who */
+  uint8_t kind, category, holder, reserved;
+} TdTapeMemory;
+_Static_assert(sizeof (TdTapeMemory) == 48, "TdTapeMemory changed size");
+
+/** A block that was alive when the iteration began. */
+typedef struct
+{
+  uint64_t address;
+  uint64_t bytes;
+  uint64_t key; /* of the variable, 0: unknown */
+  uint32_t category;
+  uint32_t reserved;
+} TdTapeBlock;
+_Static_assert(sizeof (TdTapeBlock) == 32, "TdTapeBlock changed size");
+
+/** The program asked for a value: control flow may depend on it. */
+typedef struct
+{
+  uint32_t event; /* before this event */
+  uint32_t var;   /* TD_TAPE_NONE: unknown */
+  uint32_t site;
+  uint32_t reserved;
+} TdTapeHostRead;
+_Static_assert(sizeof (TdTapeHostRead) == 16, "TdTapeHostRead changed size");
+
+#define TD_TAPE_STATS_BINS 32
+#define TD_TAPE_STATS_MIN_EXPONENT                                                             \
+  (-24) /* bin k: 2^(k-24) <= |x| < 2^(k-23); bin 0 also below, bin 31 also above */
+
+/** Statistics of one array.  Moments are over finite elements, exact; the histogram counts
+ * finite elements that are not zero, of `n_sampled` elements. */
+typedef struct
+{
+  uint32_t var;   /* index in vars[] */
+  uint32_t event; /* as of after this event */
+  uint64_t n, n_sampled;
+  uint64_t n_zero, n_nan, n_pos_inf, n_neg_inf;
+  double min, max, mean;
+  double m2; /* sum of squared differences from the mean */
+  double l2; /* square root of the sum of squares */
+  uint32_t bins[TD_TAPE_STATS_BINS];
+} TdTapeStats;
+_Static_assert(sizeof (TdTapeStats) == 224, "TdTapeStats changed size");
+
+/** Where a tensor lies. */
+typedef struct
+{
+  uint64_t offset; /* of its frame */
+  uint64_t bytes;
+  uint32_t seq;
+  uint32_t var;
+  uint32_t event;
+  uint32_t reserved;
+} TdTapeTensorRef;
+_Static_assert(sizeof (TdTapeTensorRef) == 32, "TdTapeTensorRef changed size");
+
+/** Where and why the program stopped, live only. */
+typedef struct
+{
+  uint32_t stopped; /* 1: it stands before event `event` */
+  uint32_t event;
+  uint32_t reason; /* string: "step", "breakpoint 2: op relu" */
+  uint32_t site;
+} TdTapeStop;
+_Static_assert(sizeof (TdTapeStop) == 16, "TdTapeStop changed size");
+
+/** One iteration, immutable once made: what readers return and writers are given.
+ *
+ * Writers leave `n_dims` etc. exact and pointers valid during the call only. */
+typedef struct
+{
+  uint32_t size;  /* sizeof (TdTapeIteration) */
+  uint32_t flags; /* TD_TAPE_ITERATION_... */
+  uint64_t number;
+  uint32_t label;                     /* string */
+  uint32_t structure, memory_profile; /* ids; 0 while live */
+  uint32_t reserved;
+  uint64_t fingerprint, fingerprint_dims; /* of the structure, without and with dimensions */
+  uint64_t start_ns, duration_ns;
+  uint64_t first_id, first_buffer; /* engine ids before which nothing was made here */
+  uint64_t start_bytes[TD_TAPE_N_CATEGORIES]; /* alive at the start */
+  uint64_t peak_bytes;                        /* highest sum of all categories */
+  uint64_t end_bytes;
+
+  uint32_t n_events, n_ins, n_outs, n_vars, n_dims, n_spans, n_grads, n_externals;
+  uint32_t n_memory, n_blocks, n_host_reads, n_reports, n_stats, n_tensors, n_notices, n_pad;
+
+  const TdTapeEvent *events;
+  const uint64_t *event_start_ns; /* since the iteration's start */
+  const uint64_t *event_duration_ns;
+  const uint32_t *ins, *outs; /* variable indices */
+  const TdTapeVar *vars;
+  const int64_t *dims;
+  const TdTapeSpan *spans;
+  const TdTapeGrad *grads;
+  const uint64_t *externals; /* engine ids of the external variables */
+  const TdTapeMemory *memory;
+  const TdTapeBlock *blocks;
+  const TdTapeHostRead *host_reads;
+  const TdTapeReport *reports;
+  const TdTapeStats *stats;
+  const TdTapeTensorRef *tensors;
+  const TdTapeNotice *notices; /* errors, configuration changes */
+  TdTapeStop stop;
+} TdTapeIteration;
+
+/** Bytes of one element of `dtype`; 0 if unknown. */
+TD_API size_t td_tape_dtype_bytes (unsigned dtype);
+
+/** "float32" ... ; "?" if unknown.  The same for the other tables. */
+TD_API const char *td_tape_dtype_name (unsigned dtype);
+TD_API const char *td_tape_phase_name (unsigned phase);
+TD_API const char *td_tape_category_name (unsigned category);
+TD_API const char *td_tape_holder_name (unsigned holder);
+TD_API const char *td_tape_level_name (unsigned level);
+
+/** Engine id of variable `var`. */
+TD_API uint64_t td_tape_var_id (const TdTapeIteration *it, uint32_t var);
