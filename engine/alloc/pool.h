@@ -1,0 +1,55 @@
+/* The allocator core: one algorithm over any device's segments.
+ *
+ * Two-level segregated fit (Masmano et al., "TLSF", ECRTS 2004): constant time, immediate
+ * coalescing, and placement that depends on the sequence of calls alone.  Block descriptors lie
+ * in host memory, so that the memory itself may be out of the host's reach.  Every block has a
+ * category, given by the caller.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../tapedeck.h"
+
+typedef struct TdPool TdPool;
+
+/** Where segments come from. */
+typedef struct TdSegmentProvider
+{
+  const char *name;
+  void *(*segment_new) (void *context, size_t bytes); /**< NULL: no more memory */
+  void (*segment_free) (void *context, void *address, size_t bytes);
+} TdSegmentProvider;
+
+extern const TdSegmentProvider td__provider_host; /**< mmap; context unused */
+extern const TdSegmentProvider td__provider_fake; /**< addresses without memory behind them */
+
+/** A block in use. */
+typedef struct TdBlock
+{
+  char *address;
+  size_t bytes;     /**< rounded up, what is taken from the pool */
+  size_t requested; /**< what the caller asked for */
+  struct TdBlock *physical_prev, *physical_next, *free_prev, *free_next;
+  TdPool *pool;
+  void *segment;
+  uint8_t category;
+  bool free;
+} TdBlock;
+
+TdPool *td__pool_new (const TdSegmentProvider *provider, void *context);
+void td__pool_free (TdPool *pool);
+/** Take a block of at least `bytes` (0 counts as 1), aligned to 64.  NULL: no memory, or limit.
+ */
+TdBlock *td__pool_take (TdPool *pool, size_t bytes, TdMemCategory category);
+void td__pool_give (TdBlock *block);
+/** Give segments without live blocks back.  *Units*: bytes. */
+size_t td__pool_trim (TdPool *pool);
+void td__pool_set_limit (TdPool *pool, size_t bytes);
+/** Fill the memory fields of info (not the live object counts). */
+void td__pool_info (const TdPool *pool, TdMemInfo *info);
+/** Check every invariant; NULL if whole, else what is wrong (for tests). */
+const char *td__pool_check (const TdPool *pool);

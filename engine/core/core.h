@@ -1,0 +1,300 @@
+/* The engine's own view of itself: handles, nodes, operations, buffers and the one engine
+ * state.
+ *
+ * Chainer's split is kept, because it makes graphs die early: a TdVar (the user's handle) holds
+ * a TdNode (shape, creator, array only if an operation retained it), which holds the TdOp that
+ * made it, which holds its input nodes strongly and its output nodes weakly.  Gradients hang on
+ * handles, so double backprop leaves no cycle.  Counts are not atomic: one thread owns the
+ * engine.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <pthread.h>
+
+#define TD_NO_SITES
+#include "../tapedeck.h"
+#include "../tapedeck-op.h"
+#include "../device.h"
+#include "../alloc/pool.h"
+#include "observer.h"
+
+#define TD_LIKELY(x) __builtin_expect (!!(x), 1)
+#define TD_UNLIKELY(x) __builtin_expect (!!(x), 0)
+
+typedef struct TdNode TdNode;
+typedef struct TdOp TdOp;
+typedef struct TdBuffer TdBuffer;
+
+/** Who holds a handle: each reference is taken and given up under a kind. */
+typedef enum
+{
+  TD_HOLD_SCOPE,
+  TD_HOLD_USER,
+  TD_HOLD_LINK,
+  TD_HOLD_GRADIENT,
+  TD_HOLD_OPTIMIZER,
+  TD_HOLD_ENGINE, /**< backward's own tables, hooks, reporter, batches */
+  TD_HOLD_N
+} TdHold;
+
+enum
+{
+  TD_VAR_FREE,
+  TD_VAR_LIVE,
+  TD_VAR_DEAD,  /**< quarantined: use is caught and explained */
+  TD_VAR_POISON /**< the result of a failed call */
+};
+
+/** Memory on a device, counted by the handles, nodes and views that use it. */
+struct TdBuffer
+{
+  uint32_t refs;
+  uint32_t version; /**< bumped by every in-place write */
+  TdBlock *block;
+  void *data;
+  size_t bytes;
+  TdDevice *device;
+  uint64_t id;
+  const TdSite *writer; /**< of the last in-place write */
+  uint32_t n_saved;     /**< how many operations retain it for backward */
+  uint8_t category;
+};
+
+/** The user's handle.  Slots are type-stable: a dead handle can be recognised. */
+struct TdVar
+{
+  uint8_t state;
+  uint8_t flags;
+  uint16_t holds[TD_HOLD_N];
+  uint32_t refs;
+  uint32_t died_iteration;
+  TdNode *node;
+  TdBuffer *buffer;
+  TdVar *grad;
+  const char *name; /**< interned */
+  const TdSite *site;
+  const TdSite *retained_site; /**< of the newest td_retain; of the scope's end once dead */
+  TdVar *next;                 /**< free and quarantine lists */
+  int64_t scope_index;
+};
+enum
+{
+  TD_VAR_YIELDED = 1,
+  TD_VAR_NAMED = 2,
+  TD_VAR_PERSISTENT = 4 /**< a link's parameter or state */
+};
+
+/** A value's place in the graph; outlives the handle while an operation needs it. */
+struct TdNode
+{
+  uint32_t refs;
+  uint32_t retained_version;
+  TdOp *creator;      /**< strong */
+  TdVar *var;         /**< weak: the handle, while it lives */
+  TdBuffer *retained; /**< the array, if an operation kept it for backward */
+  uint16_t n_retains;
+  uint8_t out_index;
+  uint8_t dtype;
+  bool requires_grad;
+  bool is_leaf_known; /**< the observer has been told about this leaf */
+  uint8_t category;
+  uint32_t mark; /**< of the traversal that visited it last */
+  uint64_t id;
+  TdVar *acc; /**< gradient collected so far, during backward */
+  const char *name;
+  TdDevice *device;
+  TdShape shape;
+};
+
+#define TD_OP_INLINE_IN 4
+#define TD_OP_INLINE_ATTRS 64
+/** One operation that ran with its graph kept. */
+struct TdOp
+{
+  uint32_t refs; /**< one per output node */
+  uint32_t mark;
+  uint64_t id; /**< in order of creation, so ids are a topological order */
+  const TdOpClass *cls;
+  const TdSite *site;
+  const TdPath *path;
+  void *attrs;
+  int n_in, n_out;
+  TdNode **in;                        /**< strong */
+  TdNode **out;                       /**< weak */
+  uint32_t retained_in, retained_out; /**< what this one really keeps */
+  TdOp *next;                         /**< release worklist, free list */
+  uint32_t *in_versions;              /**< buffer versions of retained inputs */
+  TdNode *in_inline[TD_OP_INLINE_IN], *out_inline[2];
+  uint32_t versions_inline[TD_OP_INLINE_IN];
+  _Alignas(16) char attrs_inline[TD_OP_INLINE_ATTRS];
+};
+
+struct TdScope
+{
+  const char *name;
+  const TdSite *site;
+  size_t start; /**< first entry of the engine's scope stack that is ours */
+  int depth;
+  bool is_iteration, is_link;
+  uint64_t instance;
+  TdScope *outer;
+};
+
+typedef struct TdSlab
+{
+  void *free;
+  void **chunks;
+  size_t n_chunks, item_bytes;
+  int64_t live;
+} TdSlab;
+
+/** The engine: one per process, owned by the thread of td_init. */
+typedef struct TdEngine
+{
+  bool started;
+  pthread_t thread;
+  TdObserver *observer; /**< NULL when nobody records: one predictable branch per event */
+  TdConfig config;
+  TdDevice *device;
+  TdVar **scope_vars;
+  size_t n_scope_vars, scope_capacity;
+  TdScope *scope;
+  TdScope root_scope;
+  const TdSite *site; /**< innermost user site, for operations made inside the engine */
+  const TdPath *path; /**< link path we are in, or NULL */
+  TdPhase phase;
+  const TdOp *twin; /**< the forward operation whose backward is running */
+  uint64_t twin_id;
+  uint32_t order; /**< of the next backward operation of the twin */
+  TdVar *into;    /**< accumulation target of the next call, or NULL */
+  uint64_t next_id, next_buffer_id, next_scope_id;
+  int64_t iteration; /**< engine number, -1 before the first */
+  int64_t n_iterations;
+  bool in_iteration;
+  const TdSite *iteration_site;
+  int64_t iteration_limit;
+  uint32_t mark;
+  TdError error;
+  bool has_error, error_asked;
+  TdSlab vars, nodes, ops, buffers;
+  TdVar *quarantine_head, *quarantine_tail; /**< oldest first */
+  size_t n_quarantined;
+  uint64_t rng_seed, rng_offset;
+  TdOp *dying; /**< release worklist */
+  bool releasing;
+} TdEngine;
+
+extern TdEngine td__engine;
+
+/* life (engine.c) */
+TdStatus td__check_thread (const char *call);
+bool td__ensure_started (void);
+
+/* errors (error.c): record the first one; returns status */
+TdStatus td__fail (TdStatus status, const char *op, const TdSite *site, const char *format, ...)
+    __attribute__ ((format (printf, 4, 5)));
+TdStatus td__fail_call (const TdOpCall *call, TdStatus status, bool operands,
+                        const char *format, va_list args);
+TdVar *td__poison (void);
+
+/* slabs (slab.c) */
+void td__slab_init (TdSlab *slab, size_t item_bytes);
+void *td__slab_refill (TdSlab *slab);
+void td__slab_finish (TdSlab *slab);
+static inline void *
+td__slab_take (TdSlab *slab)
+{
+  void **item = slab->free;
+
+  slab->live++;
+  if (TD_UNLIKELY (item == NULL))
+    return td__slab_refill (slab);
+  slab->free = *item;
+  return item;
+}
+static inline void
+td__slab_give (TdSlab *slab, void *item)
+{
+  *(void **)item = slab->free;
+  slab->free = item;
+  slab->live--;
+}
+
+/* buffers (buffer.c) */
+TdBuffer *td__buffer_new (TdDevice *device, size_t bytes, TdMemCategory category);
+void td__buffer_free (TdBuffer *b);
+static inline TdBuffer *
+td__buffer_ref (TdBuffer *b)
+{
+  b->refs++;
+  return b;
+}
+static inline void
+td__buffer_unref (TdBuffer *b)
+{
+  if (b != NULL && --b->refs == 0)
+    td__buffer_free (b);
+}
+void td__buffer_written (TdBuffer *b, const TdSite *site);
+
+/* handles (var.c) */
+TdVar *td__var_new (TdNode *node, TdBuffer *buffer,
+                    const TdSite *site); /**< takes both references; no holder yet */
+TdVar *td__var_leaf (TdDtype dtype, const TdShape *shape, TdDevice *device,
+                     TdMemCategory category,
+                     const TdSite *site); /**< uninitialised memory; NULL after td__fail */
+TdVar *td__var_ref (TdVar *v, TdHold hold);
+void td__var_unref (TdVar *v, TdHold hold);
+bool td__var_usable (const TdVar *v, const char *call,
+                     const TdSite *site); /**< live and not poison; fails else */
+void td__quarantine_age (void);
+const char *td__intern (const char *text);
+
+/* nodes and operations (node.c) */
+TdNode *td__node_new (void);
+void td__node_free (TdNode *n);
+static inline TdNode *
+td__node_ref (TdNode *n)
+{
+  n->refs++;
+  return n;
+}
+static inline void
+td__node_unref (TdNode *n)
+{
+  if (--n->refs == 0)
+    td__node_free (n);
+}
+void td__op_unref (TdOp *op);
+void td__op_cut (TdOp *op); /**< drop its inputs and what it retains: unchain */
+
+/* scopes (scope.c) */
+TdVar *td__scope_add (TdVar *v); /**< gives the innermost scope one reference */
+void td__scope_hand_out (TdVar *v);
+
+/* calls (apply.c) */
+TdVar *td__apply1 (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *x);
+TdVar *td__apply2 (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *a,
+                   TdVar *b);
+TdVar *td__apply3 (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *a,
+                   TdVar *b, TdVar *c);
+TdVar *td__applyn (const TdOpClass *cls, const void *attrs, const TdSite *site,
+                   TdVar *const *in, int n_in);
+/** Run an in-place update (optimizers): in[i] for i in cls->writes are overwritten; an event of
+ * phase update, no graph. */
+TdStatus td__apply_update (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in,
+                           const TdSite *site);
+TdRngKey td__rng_take (uint64_t n_numbers); /**< a place in the stream for n numbers */
+
+/* backward (backward.c) */
+TdStatus td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs,
+                           int n_x, TdVar **gxs, unsigned flags, const TdSite *site);
+
+/* shapes (shape.c) */
+bool td__shape_bytes (const TdShape *shape, TdDtype dtype,
+                      size_t *bytes); /**< false on overflow */
+bool td__shape_broadcast (const TdShape *a, const TdShape *b, TdShape *out);
+int td__axis (int axis, int ndim); /**< normalised, or -1 */
+
+#define TD_ARRAY_LENGTH(a) (int)(sizeof (a) / sizeof ((a)[0]))

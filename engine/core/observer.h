@@ -1,0 +1,83 @@
+/* What the engine tells whoever records it.  With no observer, each event costs one predictable
+ * branch.  The engine never waits for an answer, but before_op may block (a debugger's pause).
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../tapedeck-op.h"
+
+struct TdNode;
+struct TdBuffer;
+
+/** A link path, interned: "mlp/l1". */
+typedef struct TdPath
+{
+  uint32_t id; /**< 1, 2 ... in order of first use */
+  const char *text;
+  const char *link_class;
+} TdPath;
+
+typedef enum
+{
+  TD_PHASE_FORWARD,
+  TD_PHASE_BACKWARD,
+  TD_PHASE_ACCUMULATE,
+  TD_PHASE_UPDATE
+} TdPhase;
+
+enum
+{
+  TD_EVENT_ACCUMULATE = 1, /**< added into its output */
+  TD_EVENT_FAILED = 2,
+  TD_EVENT_GRAPH = 4, /**< a graph node was kept */
+  TD_EVENT_DOUBLE = 8 /**< backward with double backprop */
+};
+
+/** One event: a forward or backward operation, an accumulation, an update. */
+typedef struct TdEvent
+{
+  uint64_t id; /**< engine id of the operation */
+  const TdOpClass *cls;
+  const void *attrs;
+  const TdSite *site;
+  const TdPath *path;
+  TdPhase phase;
+  unsigned flags;
+  uint64_t twin_id; /**< forward operation of a backward one, or 0 */
+  uint32_t order;
+  int n_in, n_out;
+  struct TdNode *const *in;
+  struct TdNode *const *out;
+  struct TdBuffer *const *out_buffers;
+  uint32_t retained_in, retained_out;
+} TdEvent;
+
+typedef struct TdObserver TdObserver;
+struct TdObserver
+{
+  /** Before an operation's kernels run: stamp, name it as running, stop here if asked. */
+  void (*before_op) (TdObserver *o, const TdEvent *event);
+  /** After its kernels were issued (or it failed). */
+  void (*after_op) (TdObserver *o, const TdEvent *event);
+  void (*leaf) (TdObserver *o, struct TdNode *node, const struct TdBuffer *buffer);
+  void (*buffer_new) (TdObserver *o, const struct TdBuffer *buffer);
+  void (*buffer_free) (TdObserver *o, const struct TdBuffer *buffer);
+  void (*scope) (TdObserver *o, bool open, const TdScope *scope);
+  void (*link) (TdObserver *o, bool enter, const TdPath *path, const TdSite *site);
+  void (*iteration) (TdObserver *o, bool begin, int64_t number, int64_t label,
+                     const TdSite *site);
+  void (*backward) (TdObserver *o, bool begin, const TdSite *site);
+  void (*gradient) (TdObserver *o, struct TdNode *leaf, struct TdNode *gradient);
+  void (*report) (TdObserver *o, const char *key, double value);
+  void (*host_read) (TdObserver *o, struct TdNode *node, const TdSite *site);
+  void (*write) (TdObserver *o, struct TdNode *node, const TdSite *site);
+  void (*unchain) (TdObserver *o, struct TdNode *node, const TdSite *site);
+  void (*name) (TdObserver *o, struct TdNode *node, const char *name);
+  void (*error) (TdObserver *o, const TdError *error);
+  void (*config) (TdObserver *o, const char *field, int value);
+  void (*param) (TdObserver *o, const TdPath *path, const TdVar *param);
+  void (*finish) (TdObserver *o, int status);
+};

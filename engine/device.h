@@ -1,0 +1,233 @@
+/* What a device can do: one vtable, families of kernels parametrised by a kind.
+ *
+ * Kernels see contiguous row-major arrays (TdTensor) and never a TdVar.  Shapes and dtypes have
+ * been checked by the operation's infer; a kernel that does not know a dtype returns
+ * TD_ERR_DTYPE.  Work is ordered on one compute stream; host-visible results need synchronize.
+ * NaN passes through relu, max, min and clip.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tapedeck-op.h"
+
+#define TD_DEVICE_ABI 1
+
+struct TdPool;
+struct TdSegmentProvider;
+
+/** y = f (x), with up to two parameters. */
+typedef enum
+{
+  TD_UNARY_COPY,
+  TD_UNARY_NEG,
+  TD_UNARY_RELU,
+  TD_UNARY_SIGMOID,
+  TD_UNARY_TANH,
+  TD_UNARY_EXP,
+  TD_UNARY_LOG,
+  TD_UNARY_SQRT,
+  TD_UNARY_ABS,
+  TD_UNARY_SQUARE,
+  TD_UNARY_SIN,
+  TD_UNARY_COS,
+  TD_UNARY_SIGN,
+  TD_UNARY_ADD_SCALAR,  /* x + p */
+  TD_UNARY_MUL_SCALAR,  /* x * p */
+  TD_UNARY_RSUB_SCALAR, /* p - x */
+  TD_UNARY_RDIV_SCALAR, /* p / x */
+  TD_UNARY_DIV_SCALAR,  /* x / p */
+  TD_UNARY_POW_SCALAR,  /* x ^ p */
+  TD_UNARY_RPOW_SCALAR, /* p ^ x */
+  TD_UNARY_CLIP,        /* p <= x <= q */
+  TD_UNARY_N
+} TdUnaryKind;
+
+/** z = f (x, y), broadcast as NumPy does. */
+typedef enum
+{
+  TD_BINARY_ADD,
+  TD_BINARY_SUB,
+  TD_BINARY_MUL,
+  TD_BINARY_DIV,
+  TD_BINARY_POW,
+  TD_BINARY_MAXIMUM,
+  TD_BINARY_MINIMUM,
+  TD_BINARY_RELU_GRAD,    /* x is y of relu, y is gy: x > 0 ? gy : 0 (NaN in x: NaN) */
+  TD_BINARY_SIGMOID_GRAD, /* gy * y * (1 - y) */
+  TD_BINARY_TANH_GRAD,    /* gy * (1 - y * y) */
+  TD_BINARY_EQ,           /* 1 or 0, in z's dtype */
+  TD_BINARY_GE,
+  TD_BINARY_GT,
+  TD_BINARY_LE,
+  TD_BINARY_LT,
+  TD_BINARY_N
+} TdBinaryKind;
+
+typedef enum
+{
+  TD_REDUCE_SUM,
+  TD_REDUCE_MAX,
+  TD_REDUCE_MIN,
+  TD_REDUCE_PROD,
+  TD_REDUCE_MEAN,
+  TD_REDUCE_LOGSUMEXP,
+  TD_REDUCE_SUM_SQUARES,
+  TD_REDUCE_ARGMAX, /* one axis; i32 */
+  TD_REDUCE_N
+} TdReduceKind;
+
+/** How td_strided walks the larger side: y's shape, and the element offset and stride per axis
+ * of x. */
+typedef struct TdStrides
+{
+  int64_t offset;
+  int64_t stride[TD_MAX_DIMS];
+} TdStrides;
+
+typedef enum
+{
+  TD_STRIDED_READ,  /* y[i] = x[walk i] : transpose, broadcast, slice */
+  TD_STRIDED_WRITE, /* y[walk i] = x[i] */
+  TD_STRIDED_ADD    /* y[walk i] += x[i] */
+} TdStridedKind;
+
+typedef struct TdGemm
+{
+  bool ta, tb;
+  int64_t m, n, k;
+  int64_t batch;                        /* 1 for a plain product */
+  int64_t stride_a, stride_b, stride_c; /* elements from one batch to the next */
+  double alpha, beta;
+} TdGemm;
+
+typedef struct TdConv2d
+{
+  int stride[2], pad[2], dilate[2], groups;
+  bool accumulate;
+} TdConv2d;
+typedef enum
+{
+  TD_CONV_FORWARD,    /* x, W, b? -> y */
+  TD_CONV_DATA_GRAD,  /* W, gy -> gx */
+  TD_CONV_WEIGHT_GRAD /* x, gy -> gW */
+} TdConvKind;
+
+typedef struct TdPool2d
+{
+  int ksize[2], stride[2], pad[2];
+} TdPool2d;
+typedef enum
+{
+  TD_POOL_MAX,         /* x -> y, index (i32, position in the window's plane) */
+  TD_POOL_MAX_GRAD,    /* index, gy -> gx */
+  TD_POOL_MAX_GATHER,  /* index, ggx -> ggy: reads ggx at the remembered places */
+  TD_POOL_AVERAGE,     /* x -> y */
+  TD_POOL_AVERAGE_GRAD /* gy -> gx */
+} TdPoolKind;
+
+typedef enum
+{
+  TD_SOFTMAX,
+  TD_LOG_SOFTMAX,
+  TD_SOFTMAX_GRAD,    /* y, gy -> gx */
+  TD_LOG_SOFTMAX_GRAD /* y, gy -> gx */
+} TdSoftmaxKind;
+
+typedef enum
+{
+  TD_RANDOM_UNIFORM,
+  TD_RANDOM_NORMAL,
+  TD_RANDOM_MASK /* 1 / (1 - p) with probability 1 - p, else 0 */
+} TdRandomKind;
+
+/** In-place parameter updates: arrays p, g, then states, all of n elements. */
+typedef enum
+{
+  TD_UPDATE_SGD,          /* p -= lr g */
+  TD_UPDATE_MOMENTUM_SGD, /* v = momentum v - lr g; p += v */
+  TD_UPDATE_ADAM,         /* m, v, (vhat); see td_adam_new */
+  TD_UPDATE_N
+} TdUpdateKind;
+typedef struct TdUpdate
+{
+  double lr, momentum, alpha_t, beta1, beta2, eps, eta, weight_decay, rate;
+  bool amsgrad;
+} TdUpdate;
+
+/** Moments and counts of an array, and a histogram of exponents. */
+typedef struct TdStats
+{
+  uint64_t n, n_sampled, n_zero, n_nan, n_pos_inf, n_neg_inf;
+  double min, max, mean, m2, sum_squares;
+  uint32_t exponent[32]; /* finite and not 0: bin by (exponent + 64) / 4, clamped */
+} TdStats;
+
+/** The kernels of a device.  "[...]" after a slot lists its operands. */
+typedef struct TdDeviceOps
+{
+  uint32_t abi;
+  /* memory */
+  const struct TdSegmentProvider *provider;
+  TdStatus (*upload) (TdDevice *d, void *dst, const void *host, size_t bytes);
+  TdStatus (*download) (TdDevice *d, void *host, const void *src, size_t bytes);
+  TdStatus (*copy) (TdDevice *d, void *dst, const void *src, size_t bytes);
+  TdStatus (*zero) (TdDevice *d, void *dst, size_t bytes);
+  void (*synchronize) (TdDevice *d);
+  /* element by element */
+  TdStatus (*fill) (TdDevice *d, TdTensor *y, double value);
+  TdStatus (*arange) (TdDevice *d, TdTensor *y, double start, double step);
+  TdStatus (*unary) (TdDevice *d, TdUnaryKind kind, double p, double q, const TdTensor *x,
+                     TdTensor *y);
+  TdStatus (*binary) (TdDevice *d, TdBinaryKind kind, const TdTensor *x, const TdTensor *y,
+                      TdTensor *z, bool accumulate);
+  TdStatus (*select) (TdDevice *d, const TdTensor *c, const TdTensor *x, const TdTensor *y,
+                      TdTensor *z);
+  TdStatus (*cast) (TdDevice *d, const TdTensor *x, TdTensor *y);
+  TdStatus (*random) (TdDevice *d, TdRandomKind kind, TdRngKey key, double p, TdTensor *y);
+  /* shape */
+  TdStatus (*strided) (TdDevice *d, TdStridedKind kind, const TdTensor *x,
+                       const TdStrides *walk, TdTensor *y);
+  TdStatus (*gather_rows) (TdDevice *d, const TdTensor *w, const TdTensor *index, TdTensor *y);
+  TdStatus (*scatter_rows_add) (TdDevice *d, const TdTensor *index, const TdTensor *gy,
+                                TdTensor *gw);
+  TdStatus (*check_index) (TdDevice *d, const TdTensor *index, int64_t limit, int64_t ignore,
+                           int64_t *bad_place,
+                           int64_t *bad_value); /* *bad_place -1: all in range */
+  /* reductions; axes: bit mask of x's axes */
+  TdStatus (*reduce) (TdDevice *d, TdReduceKind kind, uint32_t axes, const TdTensor *x,
+                      TdTensor *y, bool accumulate);
+  TdStatus (*softmax) (TdDevice *d, TdSoftmaxKind kind, int axis, const TdTensor *x,
+                       const TdTensor *gy, TdTensor *y);
+  /* products */
+  TdStatus (*gemm) (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b,
+                    TdTensor *c);
+  TdStatus (*conv2d) (TdDevice *d, TdConvKind kind, const TdConv2d *attrs, const TdTensor *in,
+                      int n_in, TdTensor *out);
+  TdStatus (*pool2d) (TdDevice *d, TdPoolKind kind, const TdPool2d *attrs, const TdTensor *in,
+                      int n_in, TdTensor *out, TdTensor *out2);
+  /* fused layers; operand lists are documented at the operations that use them */
+  TdStatus (*batch_norm) (TdDevice *d, int kind, const double *params, const TdTensor *in,
+                          int n_in, TdTensor *out, int n_out);
+  TdStatus (*cross_entropy) (TdDevice *d, int kind, const int64_t *params, const TdTensor *in,
+                             int n_in, TdTensor *out, int n_out);
+  TdStatus (*lstm) (TdDevice *d, int kind, const TdTensor *in, int n_in, TdTensor *out,
+                    int n_out);
+  TdStatus (*update) (TdDevice *d, TdUpdateKind kind, const TdUpdate *u,
+                      TdTensor *const *arrays, int n);
+  TdStatus (*stats) (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
+                     TdStats *out);
+} TdDeviceOps;
+
+struct TdDevice
+{
+  char name[16];
+  const TdDeviceOps *ops;
+  struct TdPool *pool;
+  int index;
+  bool computes; /**< false: shapes and allocation only ("null") */
+  void *priv;
+};
