@@ -1,0 +1,116 @@
+#!/bin/sh
+# dev-front-door.sh SOURCE-ROOT: set-up of ./dev, against package tools that only note what is asked
+# of them: nothing missing asks nothing, something missing names it, no right to install says how.
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016,SC2181  # programs in quotes; statuses of a function
+set -u
+root=$1
+
+n=0 failed=0
+claim ()
+{
+  n=$((n + 1))
+  if [ "$2" -eq 0 ]; then echo "ok $n - $1"; else
+    echo "not ok $n - $1"
+    sed 's/^/#   /' "$dir/said"
+    failed=1
+  fi
+}
+
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/bin" "$dir/tree"
+cp "$root/dev" "$dir/tree/dev"
+
+# Everything that dev may call before and during set-up, and nothing else of this machine.
+for tool in sh cat dirname mktemp rm mkdir tail head grep env basename; do
+  ln -s "$(command -v $tool)" "$dir/bin/$tool"
+done
+fake ()
+{
+  printf '#!/bin/sh\n%s\n' "$2" >"$dir/bin/$1"
+  chmod +x "$dir/bin/$1"
+}
+# After set-up comes the job: a clang-format that notes its files shows that it was reached.
+fake git 'echo a.c'
+fake xargs 'cat >/dev/null; echo "job $*"'
+fake clang-format ':'
+fake true :
+
+front_door ()
+{
+  (cd "$dir/tree" && PATH=$dir/bin ./dev "$@" </dev/null >"$dir/said" 2>&1)
+}
+says ()
+{
+  grep -qF -- "$1" "$dir/said"
+}
+
+fake id 'echo 0'
+fake dpkg-query 'shift 3; for p; do echo "$p installed"; done'
+fake apt-get 'echo "apt-get was called" >&2; exit 1'
+front_door format
+status=$?
+says 'job clang-format -i' && ! says 'apt-get' && [ $status -eq 0 ]
+claim "with everything installed nothing is asked" $?
+
+fake dpkg-query 'shift 3; for p; do [ "$p" = git ] || echo "$p installed"; done; exit 1'
+fake apt-get "echo \"\$DEBIAN_FRONTEND \$*\" >>$dir/apt"
+front_door format
+status=$?
+[ $status -eq 0 ] && says 'job clang-format -i' \
+  && grep -q '^noninteractive -q -o DPkg::Lock::Timeout=300 update$' "$dir/apt" \
+  && grep -q '^noninteractive .*DPkg::Lock::Timeout=300 install -y .* git' "$dir/apt" \
+  && ! grep -q clang-format "$dir/apt"
+claim "as root what is missing is installed, and only that" $?
+
+fake apt-get 'case "$*" in *install*) echo "E: no such package"; exit 100 ;; esac'
+front_door format
+[ $? -eq 2 ] && says 'E: no such package' && says 'apt-get update && apt-get'
+claim "an apt that fails shows its error, ends in 2" $?
+
+fake id 'echo 1000'
+fake apt-get 'echo "apt-get was called"'
+front_door format
+[ $? -eq 2 ] && says 'as root: apt-get update && apt-get' && says ' git' && ! says 'was called'
+claim "without sudo the exact command is printed, and it ends in 2" $?
+
+fake sudo 'echo "sudo $*" >>'"$dir/sudo"'; case $2 in true) exit 1 ;; esac'
+front_door format
+[ $? -eq 2 ] && says 'as root: apt-get update' && grep -q '^sudo -n true$' "$dir/sudo"
+claim "a sudo that would ask for a password is not waited for" $?
+
+fake sudo '[ "$1" = -n ] && shift; exec "$@"'
+fake apt-get "echo \"\$*\" >$dir/apt"
+rm -f "$dir/apt"
+front_door format
+[ $? -eq 0 ] && grep -q ' git' "$dir/apt"
+claim "sudo without a password installs" $?
+
+rm "$dir/bin/apt-get"
+front_door format
+[ $? -eq 2 ] && says 'missing: git'
+claim "without apt the names of the packages are printed, and it ends in 2" $?
+
+rm "$dir/bin/dpkg-query"
+front_door format
+[ $? -eq 2 ] && says 'clang-format git'
+claim "without dpkg the names of the packages are printed, and it ends in 2" $?
+
+front_door nonsense
+[ $? -eq 2 ] && says 'nonsense: no such command' && says 'usage: ./dev'
+claim "an unknown command shows the usage, and ends in 2" $?
+
+front_door help
+[ $? -eq 0 ] && says 'usage: ./dev' && says '  run [FILE]' && says '  bench [--json]'
+claim "help names the commands" $?
+
+front_door run no-such-file.c
+[ $? -eq 2 ] && says 'no-such-file.c: no such file'
+claim "run refuses a file that is not there before it installs anything" $?
+
+grep -q '^exec ./dev test$' "$root/.ci/run"
+claim ".ci/run is ./dev test" $?
+
+echo "1..$n"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,94 @@
+#!/bin/sh
+# desktop.sh SOURCE-ROOT: the files that a desktop reads are valid, agree with each other, and the
+# MIME magic is the one that tapes begin with.
+# SPDX-License-Identifier: MIT
+set -u
+root=$1
+id=io.github.tapedeck.Tapedeck
+cd "$root/data" || exit 1
+
+n=0 failed=0
+claim ()
+{
+  n=$((n + 1))
+  word=ok
+  log=$(shift; "$@" 2>&1) || word='not ok' failed=1
+  echo "$word $n - $1"
+  [ "$word" = ok ] || printf '%s\n' "$log" | sed 's/^/#   /'
+}
+# claim_with TOOL CLAIM COMMAND...: the claim, or a skip where the tool is not installed.
+claim_with ()
+{
+  if command -v "$1" >/dev/null 2>&1; then
+    shift
+    claim "$@"
+  else
+    n=$((n + 1))
+    echo "ok $n - $2 # SKIP no $1"
+  fi
+}
+
+tool_is_silent ()
+{
+  status=0
+  said=$("$@" 2>&1) || status=$?
+  [ -z "$said" ] || printf '%s\n' "$said"
+  [ "$status" -eq 0 ] && [ -z "$said" ]
+}
+
+magic_is_the_tapes ()
+{
+  in_header=$(sed -n 's/^#define TD_TAPE_MAGIC "\(.*\)".*/\1/p' ../engine/tape/td-tape.h)
+  echo "td-tape.h says '$in_header'"
+  [ -n "$in_header" ] && grep -qF "value=\"$in_header\"" "$id.mime.xml"
+}
+
+# The shared MIME database of a folder of its own, asked about a file without a suffix.
+mime_type_is_found ()
+{
+  dir=$(mktemp -d) || return 1
+  mkdir -p "$dir/mime/packages"
+  cp "$id.mime.xml" "$dir/mime/packages/"
+  update-mime-database "$dir/mime" || return 1
+  printf 'TDTAPE\r\nand more' >"$dir/sample"
+  type=$(XDG_DATA_HOME=$dir XDG_DATA_DIRS=$dir gio info -a standard::content-type "$dir/sample")
+  rm -rf "$dir"
+  case $type in *application/vnd.tapedeck.tape*) ;; *) echo "$type"; return 1 ;; esac
+}
+
+ids_agree ()
+{
+  grep -q "<id>$id</id>" "$id.metainfo.xml" || return 1
+  grep -q "^Icon=$id\$" "$id.desktop" || return 1
+  grep -q "$id.desktop</launchable>" "$id.metainfo.xml" || return 1
+  type=application/vnd.tapedeck.tape
+  grep -q "^MimeType=.*$type;" "$id.desktop" || return 1
+  grep -q "<mediatype>$type<" "$id.metainfo.xml" || return 1
+  grep -q "type=\"$type\"" "$id.mime.xml" || return 1
+  test -f "icons/hicolor/scalable/apps/$id.svg" \
+    -a -f "icons/hicolor/symbolic/apps/$id-symbolic.svg" \
+    -a -f icons/hicolor/scalable/mimetypes/application-vnd.tapedeck.tape.svg
+}
+
+release_is_this_version ()
+{
+  version=$(sed -n "s/^ *version: '\(.*\)',/\1/p" ../meson.build | head -n 1)
+  grep -q "<release version=\"$version\"" "$id.metainfo.xml"
+}
+
+# shellcheck disable=SC2046
+claim_with xmllint "XML is well formed" xmllint --noout $(find . -name '*.xml' -o -name '*.svg')
+claim_with desktop-file-validate "the desktop file is valid" tool_is_silent \
+  desktop-file-validate --warn-kde "$id.desktop"
+claim_with appstreamcli "the AppStream file is valid" appstreamcli validate --no-net --explain \
+  "$id.metainfo.xml"
+claim_with glib-compile-schemas "the settings schema compiles" tool_is_silent \
+  glib-compile-schemas --strict --dry-run .
+claim "the MIME magic is what tapes begin with" magic_is_the_tapes
+claim_with update-mime-database "a tape without its suffix is recognised" mime_type_is_found
+claim "application id, icons and MIME type agree" ids_agree
+claim "AppStream knows the version of meson.build" release_is_this_version
+claim_with man "the man page has no warning" tool_is_silent \
+  sh -c 'LC_ALL=C.UTF-8 MANROFFSEQ= MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z tapedeck.1 2>&1 >/dev/null'
+echo "1..$n"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""symbols.py GOLDEN LIBRARY HEADER...: what a library exports is what its headers declare.
+
+Every exported symbol begins with td_ and is declared in a header, every TD_API function is there,
+and the list is the golden one: TD_UPDATE_GOLDEN=1 writes it, and a commit that does explains why.
+SPDX-License-Identifier: MIT
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+from checks import Report
+
+DECLARATION = re.compile(r"\bTD_API\b[^;{]*?\b(td_\w+)\s*(?:\(|\[|;)", re.S)
+
+
+def main():
+    golden, library, headers = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    nm = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True,
+                        check=True).stdout
+    exported = {line.split()[2].split("@")[0] for line in nm.splitlines() if len(line.split()) > 2}
+    # Sanitizers add symbols of their own to a shared library.
+    exported = {name for name in exported if not re.match(r"__(asan|ubsan|odr_asan|lsan)", name)}
+    text = "\n".join(pathlib.Path(header).read_text() for header in headers)
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    declared = set(DECLARATION.findall(text))
+    words = set(re.findall(r"\btd_\w+", text))
+
+    report = Report()
+    name = os.path.basename(library)
+    report.claim(f"{name} exports only names of its headers",
+                 sorted(n for n in exported if n not in words))
+    report.claim(f"{name} exports every function its headers declare",
+                 sorted(n for n in declared if n not in exported))
+    if os.environ.get("TD_UPDATE_GOLDEN") == "1":
+        golden.parent.mkdir(parents=True, exist_ok=True)
+        golden.write_text("".join(f"{n}\n" for n in sorted(exported)))
+    known = set(golden.read_text().split()) if golden.exists() else set()
+    report.claim(f"{name} exports the golden list",
+                 [f"new: {n}" for n in sorted(exported - known)]
+                 + [f"gone: {n}" for n in sorted(known - exported)])
+    report.end()
+
+
+if __name__ == "__main__":
+    main()
