@@ -1,0 +1,201 @@
+/*
+ * Writing JSON. Objects in lists stay on one line each: greppable, and still one JSON value.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "td-json.h"
+
+void
+td_json_append_string (GString *out, const char *text)
+{
+  g_autofree char *valid = g_utf8_make_valid (text ? text : "", -1);
+
+  g_string_append_c (out, '"');
+  for (const char *p = valid; *p; p++)
+    {
+      unsigned char c = (unsigned char)*p;
+
+      if (c == '"' || c == '\\')
+        g_string_append_printf (out, "\\%c", c);
+      else if (c == '\n')
+        g_string_append (out, "\\n");
+      else if (c == '\t')
+        g_string_append (out, "\\t");
+      else if (c < 0x20 || c == 0x7f)
+        g_string_append_printf (out, "\\u%04x", c);
+      else
+        g_string_append_c (out, (char)c);
+    }
+  g_string_append_c (out, '"');
+}
+
+void
+td_json_init (TdJson *json, GString *out)
+{
+  *json = (TdJson){ .out = out };
+}
+
+/* Comma, line and indentation before the next item. */
+static void
+separate (TdJson *j)
+{
+  guint64 bit = (guint64)1 << MIN (j->depth, 63);
+
+  if (j->after_key)
+    {
+      j->after_key = FALSE;
+      return;
+    }
+  if (j->has_item & bit)
+    g_string_append (j->out, j->depth > 2 ? ", " : ",");
+  if (j->depth > 0 && j->depth <= 2)
+    g_string_append_printf (j->out, "\n%*s", 2 * j->depth, "");
+  j->has_item |= bit;
+}
+
+static void
+begin (TdJson *j, char c)
+{
+  separate (j);
+  g_string_append_c (j->out, c);
+  j->depth++;
+  j->has_item &= ~((guint64)1 << MIN (j->depth, 63));
+}
+
+static void
+end (TdJson *j, char c)
+{
+  gboolean any = (j->has_item >> MIN (j->depth, 63)) & 1;
+
+  j->depth--;
+  if (any && j->depth < 2)
+    g_string_append_printf (j->out, "\n%*s", 2 * j->depth, "");
+  g_string_append_c (j->out, c);
+  if (j->depth == 0)
+    g_string_append_c (j->out, '\n');
+}
+
+void
+td_json_begin_object (TdJson *json)
+{
+  begin (json, '{');
+}
+
+void
+td_json_end_object (TdJson *json)
+{
+  end (json, '}');
+}
+
+void
+td_json_begin_array (TdJson *json)
+{
+  begin (json, '[');
+}
+
+void
+td_json_end_array (TdJson *json)
+{
+  end (json, ']');
+}
+
+void
+td_json_key (TdJson *json, const char *key)
+{
+  separate (json);
+  td_json_append_string (json->out, key);
+  g_string_append (json->out, ": ");
+  json->after_key = TRUE;
+}
+
+void
+td_json_string (TdJson *json, const char *value)
+{
+  if (!value)
+    {
+      td_json_null (json);
+      return;
+    }
+  separate (json);
+  td_json_append_string (json->out, value);
+}
+
+void
+td_json_int (TdJson *json, gint64 value)
+{
+  separate (json);
+  g_string_append_printf (json->out, "%" G_GINT64_FORMAT, value);
+}
+
+void
+td_json_double (TdJson *json, double value)
+{
+  char text[G_ASCII_DTOSTR_BUF_SIZE];
+
+  if (!isfinite (value))
+    {
+      td_json_string (json, isnan (value) ? "nan" : value > 0 ? "inf" : "-inf");
+      return;
+    }
+  separate (json);
+  /* the shortest of two forms that reads back as the same number */
+  g_ascii_formatd (text, sizeof text, "%.15g", value);
+  if (g_ascii_strtod (text, NULL) != value)
+    g_ascii_dtostr (text, sizeof text, value);
+  g_string_append (json->out, text);
+}
+
+void
+td_json_bool (TdJson *json, gboolean value)
+{
+  separate (json);
+  g_string_append (json->out, value ? "true" : "false");
+}
+
+void
+td_json_null (TdJson *json)
+{
+  separate (json);
+  g_string_append (json->out, "null");
+}
+
+void
+td_json_id (TdJson *json, guint64 key)
+{
+  char text[20];
+
+  g_snprintf (text, sizeof text, "%016" G_GINT64_MODIFIER "x", key);
+  td_json_string (json, text);
+}
+
+void
+td_json_member_string (TdJson *json, const char *key, const char *value)
+{
+  td_json_key (json, key);
+  td_json_string (json, value);
+}
+
+void
+td_json_member_int (TdJson *json, const char *key, gint64 value)
+{
+  td_json_key (json, key);
+  td_json_int (json, value);
+}
+
+void
+td_json_member_double (TdJson *json, const char *key, double value)
+{
+  td_json_key (json, key);
+  td_json_double (json, value);
+}
+
+void
+td_json_member_bool (TdJson *json, const char *key, gboolean value)
+{
+  td_json_key (json, key);
+  td_json_bool (json, value);
+}
