@@ -20,22 +20,23 @@ RESULTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
 
 def parts(test):
     """The (kind, name) pairs of one meson test."""
+    short = test["name"].split(" / ")[-1]
     out, err = test.get("stdout") or "", test.get("stderr") or ""
     found = []
     if CMOCKA_SUM.search(err) or CMOCKA_SUM.search(out):
         seen = dict((name, KINDS[word]) for word, name in CMOCKA.findall(out + "\n" + err))
-        found = [(kind, f"{test['name']}: {name}") for name, kind in seen.items()]
+        found = [(kind, f"{short}: {name}") for name, kind in seen.items()]
         counted = sum(int(n) for _, n in CMOCKA_SUM.findall(out + "\n" + err))
         # One name in two groups of a binary: take CMocka's own sums.
         if counted > len(found):
-            found += [("passed", test["name"])] * (counted - len(found))
+            found += [("passed", short)] * (counted - len(found))
     elif re.search(r"^1\.\.\d+", out, re.M):
         for word, name, skip in TAP.findall(out):
             kind = "skipped" if skip else "passed" if word.lower() == "ok" else "failed"
-            found.append((kind, f"{test['name']}: {name.strip()}"))
+            found.append((kind, f"{short}: {name.strip()}"))
     whole = RESULTS.get(test["result"], "failed")
     if not found or (whole == "failed" and not any(kind == "failed" for kind, _ in found)):
-        found.append((whole, f"{test['name']} ({test['result'].lower()})"))
+        found.append((whole, f"{short} ({test['result'].lower()})"))
     return found
 
 

@@ -1,0 +1,112 @@
+#!/bin/sh
+# install.sh SOURCE-ROOT BUILD-ROOT SANITIZERS: `meson install` into a folder puts everything where a
+# distribution wants it, and a model builds and runs against what is there, by pkg-config alone.
+# SPDX-License-Identifier: MIT
+set -u
+source=$1 build=$2 sanitizers=$3
+
+n=0 failed=0
+claim ()
+{
+  n=$((n + 1))
+  word=ok
+  log=$(shift; "$@" 2>&1) || word='not ok' failed=1
+  echo "$word $n - $1"
+  [ "$word" = ok ] || printf '%s\n' "$log" | head -n 30 | sed 's/^/#   /'
+}
+
+root=$(mktemp -d) || exit 1
+trap 'rm -rf "$root"' EXIT
+option ()
+{
+  python3 -c 'import json, sys
+print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == sys.argv[1]))' "$1" \
+    <"$build/meson-info/intro-buildoptions.json"
+}
+prefix=$(option prefix)
+libdir=$prefix/$(option libdir)
+has ()
+{
+  [ -e "$build/$1" ]
+}
+
+everything_is_there ()
+{
+  app=io.github.tapedeck.Tapedeck
+  set -- "$(option includedir)/tapedeck.h" "$(option includedir)/tapedeck-op.h" \
+    "$(option libdir)/libtapedeck.so" "$(option libdir)/libtdtape.so" \
+    "$(option libdir)/pkgconfig/tapedeck.pc" "$(option libdir)/pkgconfig/tapedeck-tape.pc" \
+    "$(option mandir)/man1/tapedeck.1" share/bash-completion/completions/tapedeck \
+    share/tapedeck/examples/mlp.c share/tapedeck/examples/lenet.c bin/tapedeck
+  if has app/tapedeck-viz; then
+    set -- "$@" "$(option libexecdir)/tapedeck/tapedeck-viz" \
+      "$(option libexecdir)/tapedeck/tapedeck-layout"
+  fi
+  if has app/tapedeck-app; then
+    set -- "$@" "$(option libexecdir)/tapedeck/tapedeck-app" "share/applications/$app.desktop" \
+      "share/metainfo/$app.metainfo.xml" "share/mime/packages/$app.xml" \
+      "share/glib-2.0/schemas/$app.gschema.xml" "share/icons/hicolor/scalable/apps/$app.svg" \
+      "share/icons/hicolor/symbolic/apps/$app-symbolic.svg" \
+      share/icons/hicolor/scalable/mimetypes/application-vnd.tapedeck.tape.svg
+  fi
+  status=0
+  for name in "$@"; do
+    [ -s "$root$prefix/$name" ] || { echo "$name is missing"; status=1; }
+  done
+  return $status
+}
+
+nothing_else_is_there ()
+{
+  strange=$(cd "$root$prefix" && find . -type f | grep -v -e '^\./bin/tapedeck$' \
+    -e '^\./include/\(tapedeck\|td-tape\)[a-z-]*\.h$' -e '/libtapedeck\.so' -e '/libtdtape\.so' \
+    -e '/pkgconfig/tapedeck' -e '/libexec/tapedeck/tapedeck-' -e '^\./share/')
+  [ -z "$strange" ] || { echo "$strange"; return 1; }
+}
+
+no_build_path_is_named ()
+{
+  named=$(grep -rlF -e "$source" -e "$build" "$root$prefix/share" "$root$prefix/include" \
+    "$root$libdir/pkgconfig")
+  [ -z "$named" ] || { echo "$named"; return 1; }
+}
+
+flags ()
+{
+  PKG_CONFIG_PATH=$root$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-config "$@"
+}
+
+model_builds ()
+{
+  awk '/^```c$/ { on = 1; next } /^```$/ { if (on) exit } on' "$source/README.md" >"$root/model.c"
+  sanitize=
+  [ "$sanitizers" = none ] || sanitize=-fsanitize=$sanitizers
+  # shellcheck disable=SC2046,SC2086
+  cc -o "$root/model" $sanitize "$root/model.c" $(flags --cflags --libs tapedeck)
+}
+model_trains ()
+{
+  # Built-in digits, so that it needs no file.
+  (cd "$root" && unset TAPEDECK_DATA && LD_LIBRARY_PATH=$root$libdir ./model)
+}
+program_starts ()
+{
+  LD_LIBRARY_PATH=$root$libdir "$root$prefix/bin/tapedeck" --version
+}
+tape_program_builds ()
+{
+  printf '#include <td-tape-reader.h>\nint main (void) { return 0; }\n' >"$root/tape.c"
+  # shellcheck disable=SC2046
+  cc -o "$root/tape" "$root/tape.c" $(flags --cflags --libs tapedeck-tape)
+}
+
+claim "meson install succeeds" env DESTDIR="$root" meson install -C "$build" --no-rebuild --quiet
+claim "what belongs to the product is installed" everything_is_there
+claim "nothing else is installed" nothing_else_is_there
+claim "no installed text names the source or the build tree" no_build_path_is_named
+claim "tapedeck starts from there" program_starts
+claim "the README's model builds by pkg-config alone" model_builds
+claim "the README's model trains" model_trains
+claim "a program that reads tapes builds by pkg-config alone" tape_program_builds
+echo "1..$n"
+[ "$failed" -eq 0 ]
