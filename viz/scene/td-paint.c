@@ -482,7 +482,8 @@ td_scene_paint (const TdScene *scene, cairo_t *cr, const TdSceneRect *visible, d
     visible = &all;
   td__scene_query (scene, visible, marks);
   for (guint i = 0; i < n; i++)
-    nodes += marks[i] && (td__scene_prim (scene, i)->flags & TD_PRIM_NODE);
+    nodes += marks[i] && (td__scene_prim (scene, i)->flags & TD_PRIM_NODE)
+             && td__rects_touch (&td__scene_prim (scene, i)->box, visible);
   t.plain = nodes > TD_LOD_NODES;
 
   cairo_save (cr);

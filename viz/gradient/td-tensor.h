@@ -1,0 +1,60 @@
+/*
+ * A tensor to look at: a 2-D slice as a heat map, its histogram, its numbers with their
+ * honesty.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#pragma once
+
+#include "scene/td-panel.h"
+
+G_BEGIN_DECLS
+
+/* Whatever is known of one variable at one moment; any part may be missing. */
+typedef struct
+{
+  char *title;    /* "conv2/W.grad" */
+  char *subtitle; /* "convolution_2d · (16, 6, 5, 5) f32 · 9.60 kB" */
+  guint dtype, ndim;
+  gint64 dims[TD_TAPE_MAX_NDIM];
+  gboolean has_stats;
+  TdTapeStats stats;         /* of the recorder, when has_stats */
+  double *values;            /* as doubles, row-major, NULL when not recorded */
+  guint64 n_values, n_total; /* fewer than there are when the tensor is larger than was read */
+} TdTensor;
+
+/** Collect what the tape knows of variable `var` after `event` (-1: at the end). Owner: the
+ * caller. */
+TdTensor *td_tensor_new (TdTapeReader *reader, const TdIteration *iteration, guint var,
+                         gint event);
+/** Wrap values read from the live program; `data` is copied. Owner: the caller. */
+TdTensor *td_tensor_new_live (const char *title, guint dtype, guint ndim, const gint64 *dims,
+                              const void *data, gsize bytes);
+void td_tensor_free (TdTensor *tensor);
+/** Return the variable that shows a key: the variable itself, or an event's first output; -1:
+ * none. */
+gint td_tensor_find_var (const TdIteration *iteration, guint64 key);
+
+/* Rows and columns of the picture: which axes they are, and where the others are fixed. */
+typedef struct
+{
+  gint row_axis, col_axis; /* -1: as many leading, trailing axes as make a matrix */
+  gint64 index[TD_TAPE_MAX_NDIM];
+  gboolean log;
+  double percentile; /* limits leave out this share at either end; 0: full */
+} TdTensorSlice;
+
+#define TD_TENSOR_SLICE_DEFAULT                                                                \
+  {                                                                                            \
+    .row_axis = -1, .col_axis = -1, .percentile = 0.01                                         \
+  }
+
+TdScene *td_tensor_scene (const TdTensor *tensor, const TdTensorSlice *slice,
+                          const TdPanelView *view);
+/** format: "text", "json" or "csv" (one row of the matrix a line). Owner: the caller. */
+char *td_tensor_print (const TdTensor *tensor, const char *format);
+/** Return the bytes of an .npy file with the values in their own dtype; NULL when they are not
+ * recorded or cut. Owner: the caller. */
+GBytes *td_tensor_to_npy (const TdTensor *tensor);
+
+G_END_DECLS

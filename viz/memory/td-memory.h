@@ -1,0 +1,74 @@
+/*
+ * Memory by category: over the events of one iteration, and over iterations. The numbers come
+ * from a recount of the allocation records; nothing is estimated.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#pragma once
+
+#include "scene/td-panel.h"
+
+G_BEGIN_DECLS
+
+/* Bytes alive after each event. Step e counts every record up to and with event e; the last
+ * step (n_steps - 1 == n_events) also counts what happened after the last event. */
+typedef struct
+{
+  guint n_steps;
+  guint64 *bytes[TD_TAPE_N_CATEGORIES];
+  guint64 *total;
+  guint64 start[TD_TAPE_N_CATEGORIES];
+  guint64 peak_bytes; /* highest total, also between two events */
+  guint peak_event;
+} TdMemoryProfile;
+
+/** Recount an iteration. Owner: the caller. */
+TdMemoryProfile *td_memory_profile_new (const TdIteration *iteration);
+void td_memory_profile_free (TdMemoryProfile *profile);
+
+/* Peaks over the iterations; categories are those at the peak. */
+typedef struct
+{
+  guint n;
+  gint64 *iteration;
+  guint64 *peak;
+  guint64 *bytes[TD_TAPE_N_CATEGORIES]; /* at the peak */
+  gboolean *known;                      /* categories known: profile kept and loaded */
+} TdMemoryHistory;
+
+/**
+ * Read the peaks of all iterations, at most `max_columns` of them, spread evenly. Loads one
+ * iteration for each distinct memory profile. Owner: the caller.
+ */
+TdMemoryHistory *td_memory_history_new (TdTapeReader *reader, guint max_columns);
+void td_memory_history_free (TdMemoryHistory *history);
+
+/**
+ * Draw categories over events with the legend. `pool_bytes` (0: unknown) is drawn as a line;
+ * `previous` (may be NULL) is the iteration before, dashed where this one has not been yet.
+ */
+TdScene *td_memory_scene_events (const TdIteration *iteration, const TdMemoryProfile *profile,
+                                 const TdMemoryProfile *previous, guint64 pool_bytes,
+                                 const TdPanelView *view);
+/** Draw peaks by category over iterations. */
+TdScene *td_memory_scene_iterations (const TdMemoryHistory *history, const TdPanelView *view);
+
+/** The table twins: one line per event or iteration. format: "text", "csv" or "json". Owner:
+ * the caller. */
+char *td_memory_events_print (const TdIteration *iteration, const TdMemoryProfile *profile,
+                              const char *format);
+char *td_memory_history_print (const TdMemoryHistory *history, const char *format);
+
+/* A block that is alive at an event, for the Blocks page. */
+typedef struct
+{
+  guint64 address, bytes, key;
+  guint category;
+} TdMemoryBlock;
+
+/** List the blocks alive after `event`, by address. Owner: the caller, g_array_unref (). */
+GArray *td_memory_blocks_at (const TdIteration *iteration, gint event);
+TdScene *td_memory_scene_blocks (const TdIteration *iteration, const TdPanelView *view);
+char *td_memory_blocks_print (const TdIteration *iteration, gint event, const char *format);
+
+G_END_DECLS

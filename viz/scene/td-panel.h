@@ -1,0 +1,42 @@
+/*
+ * What every panel's picture is told: its size, the moment and the selection; and the small
+ * pieces that several panels draw alike.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#pragma once
+
+#include "scene/td-format.h"
+#include "scene/td-scene.h"
+#include "tape/td-iteration.h"
+
+G_BEGIN_DECLS
+
+typedef struct
+{
+  double width, height; /* of the picture; 0: its natural size */
+  gint64 iteration;
+  gint event;              /* playhead; -1: none, everything has run */
+  gint head;               /* program head, if it is in this iteration; else -1 */
+  const guint64 *selected; /* keys */
+  guint n_selected;
+} TdPanelView;
+
+gboolean td_panel_is_selected (const TdPanelView *view, guint64 key);
+
+/** Return the role and pattern of a memory category (TdTapeCategory). */
+TdRole td_category_role (guint category);
+TdPattern td_category_pattern (guint category);
+/** Return "Activations" and so on. */
+const char *td_category_label (guint category);
+/** Categories from the lowest area of a stack to the highest. */
+extern const guint8 td_category_order[TD_TAPE_N_CATEGORIES];
+
+/** Draw the vertical line with a triangle that says "here" in a plot. */
+void td_panel_add_playhead (TdSceneBuilder *b, double x, double top, double bottom);
+/** Draw the dot of the program head. */
+void td_panel_add_head (TdSceneBuilder *b, double x, double y);
+/** Draw one sentence in the middle: what a panel says when it has nothing to show. */
+TdScene *td_panel_message (const TdPanelView *view, const char *title, const char *text);
+
+G_END_DECLS

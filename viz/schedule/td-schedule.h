@@ -1,0 +1,50 @@
+/*
+ * What ran, in order: operation, layer, time, output bytes; totals; and whether the program
+ * could run from a static schedule, as far as its recorded iterations tell.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#pragma once
+
+#include "scene/td-panel.h"
+
+G_BEGIN_DECLS
+
+typedef struct
+{
+  guint event;
+  guint64 key;
+  guint phase; /* TdTapePhase */
+  const char *op;
+  const char *layer;
+  guint64 ns;
+  guint64 bytes; /* of the outputs */
+  gboolean failed;
+} TdScheduleRow;
+
+typedef struct
+{
+  guint n_rows;
+  TdScheduleRow *rows;
+  guint64 total_ns, total_bytes;
+  guint64 phase_ns[TD_TAPE_N_PHASES];
+  guint phase_n[TD_TAPE_N_PHASES];
+} TdSchedule;
+
+/** Owner: the caller; texts belong to the iteration, which must outlive it. */
+TdSchedule *td_schedule_new (const TdIteration *iteration);
+void td_schedule_free (TdSchedule *schedule);
+
+/** Say how static the program has been up to an iteration ("119 equal iterations: ..."). Owner:
+ * the caller. */
+char *td_schedule_advice (TdTapeReader *reader, gint64 iteration);
+
+/** Draw the rows around the playhead as a table. */
+TdScene *td_schedule_scene (const TdSchedule *schedule, const char *advice,
+                            const TdPanelView *view);
+/** Draw the events as bars over time, one lane a phase. */
+TdScene *td_timeline_scene (const TdIteration *iteration, const TdPanelView *view);
+/** format: "text", "csv" or "json". Owner: the caller. */
+char *td_schedule_print (const TdSchedule *schedule, const char *advice, const char *format);
+
+G_END_DECLS
