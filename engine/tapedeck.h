@@ -111,10 +111,11 @@ extern "C"
 #endif
 /* Named options: an options struct by value whose defaults the caller's designators override.
  */
-#define TD_OPTIONS_(Type, ...)                                                                 \
+#define TD_OPTIONS_(Type, ...) TD_OPTIONS_N_ (__COUNTER__, Type, __VA_ARGS__)
+#define TD_OPTIONS_N_(n, Type, ...)                                                            \
   (__extension__({                                                                             \
-    TD_OVERRIDES_BEGIN_ Type TD_CAT (td_options_, __LINE__) = { __VA_ARGS__ };                 \
-    TD_OVERRIDES_END_ TD_CAT (td_options_, __LINE__);                                          \
+    TD_OVERRIDES_BEGIN_ Type TD_CAT (td_options_, n) = { __VA_ARGS__ };                        \
+    TD_OVERRIDES_END_ TD_CAT (td_options_, n);                                                 \
   }))
 
 #define TD_NARGS_(...) (int)(sizeof ((int64_t[]){ __VA_ARGS__ }) / sizeof (int64_t))
