@@ -82,7 +82,7 @@ model_builds ()
   sanitize=
   [ "$sanitizers" = none ] || sanitize=-fsanitize=$sanitizers
   # shellcheck disable=SC2046,SC2086
-  cc -o "$root/model" $sanitize "$root/model.c" $(flags --cflags --libs tapedeck)
+  LD_LIBRARY_PATH=$root$libdir cc -o "$root/model" $sanitize "$root/model.c" $(flags --cflags --libs tapedeck)
 }
 model_trains ()
 {
