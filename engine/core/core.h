@@ -64,6 +64,7 @@ struct TdBuffer
 /** The user's handle.  Slots are type-stable: a dead handle can be recognised. */
 struct TdVar
 {
+  TdVar *next; /**< free and quarantine lists; first, so that a free slot keeps its state */
   uint8_t state;
   uint8_t flags;
   uint16_t holds[TD_HOLD_N];
@@ -75,7 +76,6 @@ struct TdVar
   const char *name; /**< interned */
   const TdSite *site;
   const TdSite *retained_site; /**< of the newest td_retain; of the scope's end once dead */
-  TdVar *next;                 /**< free and quarantine lists */
   int64_t scope_index;
 };
 enum
@@ -161,8 +161,9 @@ typedef struct TdEngine
   size_t n_scope_vars, scope_capacity;
   TdScope *scope;
   TdScope root_scope;
-  const TdSite *site; /**< innermost user site, for operations made inside the engine */
-  const TdPath *path; /**< link path we are in, or NULL */
+  const TdSite *site;      /**< innermost user site, for operations made inside the engine */
+  const TdSite *call_site; /**< of the call in progress, for messages */
+  const TdPath *path;      /**< link path we are in, or NULL */
   TdPhase phase;
   const TdOp *twin; /**< the forward operation whose backward is running */
   uint64_t twin_id;
@@ -191,12 +192,28 @@ extern TdEngine td__engine;
 TdStatus td__check_thread (const char *call);
 bool td__ensure_started (void);
 
+/* devices (device.c) */
+TdDevice *td__devices_start (void); /**< the default one */
+void td__devices_finish (void);
+/** Add a device (tests, gpu/).  *Owner*: the registry takes it; it must stay valid till
+ * td_finish. */
+TdStatus td__device_register (TdDevice *device);
+extern const TdDeviceOps td__cpu_ops; /**< engine/cpu/device.c */
+
+/* what other parts of the engine do at the two ends */
+void td__record_attach (void)
+    __attribute__ ((weak)); /**< record/: take TAPEDECK_TAPE and friends */
+void td__links_finish (void)
+    __attribute__ ((weak)); /**< links/: free roots that are still there */
+
 /* errors (error.c): record the first one; returns status */
 TdStatus td__fail (TdStatus status, const char *op, const TdSite *site, const char *format, ...)
     __attribute__ ((format (printf, 4, 5)));
 TdStatus td__fail_call (const TdOpCall *call, TdStatus status, bool operands,
                         const char *format, va_list args);
 TdVar *td__poison (void);
+/* Out of memory: what was asked for, what is live and in which categories, the limit. */
+TdStatus td__fail_memory (TdDevice *device, size_t bytes, const char *op, const TdSite *site);
 
 /* slabs (slab.c) */
 void td__slab_init (TdSlab *slab, size_t item_bytes);
@@ -250,6 +267,7 @@ bool td__var_usable (const TdVar *v, const char *call,
                      const TdSite *site); /**< live and not poison; fails else */
 void td__quarantine_age (void);
 const char *td__intern (const char *text);
+double td__host_element (const void *host, TdDtype dtype, int64_t i);
 
 /* nodes and operations (node.c) */
 TdNode *td__node_new (void);
@@ -267,7 +285,8 @@ td__node_unref (TdNode *n)
     td__node_free (n);
 }
 void td__op_unref (TdOp *op);
-void td__op_cut (TdOp *op); /**< drop its inputs and what it retains: unchain */
+void td__node_cut (TdNode *n); /**< take n from its creator: unchain one variable */
+void td__op_cut (TdOp *op);    /**< drop its inputs and what it retains: unchain */
 
 /* scopes (scope.c) */
 TdVar *td__scope_add (TdVar *v); /**< gives the innermost scope one reference */
@@ -290,6 +309,8 @@ TdRngKey td__rng_take (uint64_t n_numbers); /**< a place in the stream for n num
 /* backward (backward.c) */
 TdStatus td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs,
                            int n_x, TdVar **gxs, unsigned flags, const TdSite *site);
+
+extern const TdOpClass td__add_into_class;
 
 /* shapes (shape.c) */
 bool td__shape_bytes (const TdShape *shape, TdDtype dtype,

@@ -1,0 +1,401 @@
+/* Two-level segregated fit over segments: see pool.h.
+ *
+ * Free blocks hang in lists by size: first level by power of two, second level by 16 equal
+ * parts of it.  Two bit maps find the first list that fits in constant time.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum
+{
+  ALIGN = 64,
+  ALIGN_LOG2 = 6,
+  SL_LOG2 = 4,
+  SL_COUNT = 1 << SL_LOG2,
+  FL_COUNT = 42, /* sizes up to 2^47 bytes */
+  DESCRIPTORS_PER_CHUNK = 256
+};
+#define SEGMENT_BYTES ((size_t)2 << 20)
+#define MAX_BYTES ((size_t)1 << 46)
+
+typedef struct Segment
+{
+  char *address;
+  size_t bytes;
+  TdBlock *first;
+  struct Segment *next;
+} Segment;
+
+struct TdPool
+{
+  const TdSegmentProvider *provider;
+  void *context;
+  uint64_t fl_bitmap;
+  uint32_t sl_bitmap[FL_COUNT];
+  TdBlock *lists[FL_COUNT][SL_COUNT];
+  Segment *segments;
+  TdBlock *spare; /* descriptors not in use, through free_next */
+  TdBlock **chunks;
+  size_t n_chunks;
+  size_t limit;
+  TdMemInfo info;
+};
+
+/* The list a free block of this size belongs to. */
+static inline void
+list_of (size_t bytes, int *fl, int *sl)
+{
+  size_t units = bytes >> ALIGN_LOG2;
+  int log2 = 63 - __builtin_clzll (units);
+
+  if (log2 < SL_LOG2)
+    {
+      *fl = 0;
+      *sl = (int)units;
+    }
+  else
+    {
+      *fl = log2 - SL_LOG2 + 1;
+      *sl = (int)(units >> (log2 - SL_LOG2)) & (SL_COUNT - 1);
+    }
+}
+
+static inline void
+insert_free (TdPool *pool, TdBlock *b)
+{
+  int fl, sl;
+
+  list_of (b->bytes, &fl, &sl);
+  b->free = true;
+  b->free_prev = NULL;
+  b->free_next = pool->lists[fl][sl];
+  if (b->free_next != NULL)
+    b->free_next->free_prev = b;
+  pool->lists[fl][sl] = b;
+  pool->sl_bitmap[fl] |= 1u << sl;
+  pool->fl_bitmap |= (uint64_t)1 << fl;
+}
+
+static inline void
+remove_free (TdPool *pool, TdBlock *b)
+{
+  if (b->free_next != NULL)
+    b->free_next->free_prev = b->free_prev;
+  if (b->free_prev != NULL)
+    b->free_prev->free_next = b->free_next;
+  else
+    {
+      int fl, sl;
+
+      list_of (b->bytes, &fl, &sl);
+      pool->lists[fl][sl] = b->free_next;
+      if (b->free_next == NULL && (pool->sl_bitmap[fl] &= ~(1u << sl)) == 0)
+        pool->fl_bitmap &= ~((uint64_t)1 << fl);
+    }
+  b->free = false;
+}
+
+/* The first free block of at least this size: searched from the next class up, so that every
+ * member fits. */
+static inline TdBlock *
+find_free (const TdPool *pool, size_t bytes)
+{
+  int fl, sl;
+  size_t units = bytes >> ALIGN_LOG2;
+  uint32_t sl_map;
+  uint64_t fl_map;
+
+  if (units >= SL_COUNT) /* round up to the class boundary */
+    {
+      int log2 = 63 - __builtin_clzll (units);
+
+      bytes += (((size_t)1 << (log2 - SL_LOG2)) - 1) << ALIGN_LOG2;
+    }
+  list_of (bytes, &fl, &sl);
+  sl_map = pool->sl_bitmap[fl] & (~0u << sl);
+  if (sl_map == 0)
+    {
+      fl_map = fl + 1 < 64 ? pool->fl_bitmap & (~(uint64_t)0 << (fl + 1)) : 0;
+      if (fl_map == 0)
+        return NULL;
+      fl = __builtin_ctzll (fl_map);
+      sl_map = pool->sl_bitmap[fl];
+    }
+  return pool->lists[fl][__builtin_ctz (sl_map)];
+}
+
+static TdBlock *
+descriptor_refill (TdPool *pool)
+{
+  TdBlock *chunk = calloc (DESCRIPTORS_PER_CHUNK, sizeof *chunk);
+  TdBlock **chunks = realloc (pool->chunks, (pool->n_chunks + 1) * sizeof *chunks);
+
+  if (chunks != NULL)
+    pool->chunks = chunks;
+  if (chunk == NULL || chunks == NULL)
+    {
+      free (chunk);
+      return NULL;
+    }
+  chunks[pool->n_chunks++] = chunk;
+  for (int i = 1; i < DESCRIPTORS_PER_CHUNK; i++)
+    {
+      chunk[i].free_next = pool->spare;
+      pool->spare = &chunk[i];
+    }
+  return chunk;
+}
+
+static inline TdBlock *
+descriptor_take (TdPool *pool)
+{
+  TdBlock *b = pool->spare;
+
+  if (b == NULL)
+    return descriptor_refill (pool);
+  pool->spare = b->free_next;
+  return b;
+}
+
+static inline void
+descriptor_give (TdPool *pool, TdBlock *b)
+{
+  b->free_next = pool->spare;
+  pool->spare = b;
+}
+
+static bool
+grow (TdPool *pool, size_t bytes)
+{
+  size_t size = (bytes + SEGMENT_BYTES - 1) / SEGMENT_BYTES * SEGMENT_BYTES;
+  Segment *s = malloc (sizeof *s);
+  TdBlock *b = descriptor_take (pool);
+  void *address
+      = s != NULL && b != NULL ? pool->provider->segment_new (pool->context, size) : NULL;
+
+  if (address == NULL)
+    {
+      free (s);
+      if (b != NULL)
+        descriptor_give (pool, b);
+      return false;
+    }
+  *s = (Segment){ address, size, b, pool->segments };
+  pool->segments = s;
+  *b = (TdBlock){ .address = address, .bytes = size, .pool = pool, .segment = s };
+  insert_free (pool, b);
+  pool->info.reserved_bytes += size;
+  return true;
+}
+
+TdPool *
+td__pool_new (const TdSegmentProvider *provider, void *context)
+{
+  TdPool *pool = calloc (1, sizeof *pool);
+
+  if (pool != NULL)
+    {
+      pool->provider = provider;
+      pool->context = context;
+    }
+  return pool;
+}
+
+void
+td__pool_free (TdPool *pool)
+{
+  if (pool == NULL)
+    return;
+  for (Segment *s = pool->segments, *next; s != NULL; s = next)
+    {
+      next = s->next;
+      pool->provider->segment_free (pool->context, s->address, s->bytes);
+      free (s);
+    }
+  for (size_t i = 0; i < pool->n_chunks; i++)
+    free (pool->chunks[i]);
+  free (pool->chunks);
+  free (pool);
+}
+
+/* Keep `bytes` of b and put the rest back. */
+static inline void
+split (TdPool *pool, TdBlock *b, size_t bytes)
+{
+  TdBlock *rest = b->bytes - bytes >= ALIGN ? descriptor_take (pool) : NULL;
+
+  if (rest == NULL)
+    return;
+  rest->address = b->address + bytes;
+  rest->bytes = b->bytes - bytes;
+  rest->pool = pool;
+  rest->segment = b->segment;
+  rest->physical_prev = b;
+  rest->physical_next = b->physical_next;
+  if (b->physical_next != NULL)
+    b->physical_next->physical_prev = rest;
+  b->physical_next = rest;
+  b->bytes = bytes;
+  insert_free (pool, rest);
+}
+
+TdBlock *
+td__pool_take (TdPool *pool, size_t requested, TdMemCategory category)
+{
+  size_t bytes = requested == 0 ? ALIGN : (requested + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+  TdBlock *b;
+
+  if (requested > MAX_BYTES
+      || (pool->limit != 0 && pool->info.live_bytes + bytes > pool->limit))
+    return NULL;
+  b = find_free (pool, bytes);
+  if (b == NULL)
+    {
+      /* A little extra lets the class search find the new block at once. */
+      if (!grow (pool, bytes + bytes / SL_COUNT + ALIGN)
+          && (td__pool_trim (pool) == 0 || !grow (pool, bytes + bytes / SL_COUNT + ALIGN)))
+        return NULL;
+      b = find_free (pool, bytes);
+      if (b == NULL)
+        return NULL;
+    }
+  remove_free (pool, b);
+  split (pool, b, bytes);
+  b->requested = requested;
+  b->category = (uint8_t)category;
+  pool->info.live_bytes += b->bytes;
+  pool->info.category_bytes[category] += b->bytes;
+  pool->info.n_allocs++;
+  if (pool->info.live_bytes > pool->info.peak_bytes)
+    pool->info.peak_bytes = pool->info.live_bytes;
+  return b;
+}
+
+/* Join b with the free block after it; that one's descriptor is given up. */
+static inline void
+absorb_next (TdPool *pool, TdBlock *b)
+{
+  TdBlock *next = b->physical_next;
+
+  b->bytes += next->bytes;
+  b->physical_next = next->physical_next;
+  if (next->physical_next != NULL)
+    next->physical_next->physical_prev = b;
+  descriptor_give (pool, next);
+}
+
+void
+td__pool_give (TdBlock *b)
+{
+  TdPool *pool = b->pool;
+  TdBlock *prev = b->physical_prev, *next = b->physical_next;
+
+  pool->info.live_bytes -= b->bytes;
+  pool->info.category_bytes[b->category] -= b->bytes;
+  if (next != NULL && next->free)
+    {
+      remove_free (pool, next);
+      absorb_next (pool, b);
+    }
+  if (prev != NULL && prev->free)
+    {
+      remove_free (pool, prev);
+      absorb_next (pool, prev);
+      b = prev;
+    }
+  insert_free (pool, b);
+}
+
+size_t
+td__pool_trim (TdPool *pool)
+{
+  size_t given = 0;
+  Segment **link = &pool->segments;
+
+  while (*link != NULL)
+    {
+      Segment *s = *link;
+      TdBlock *b = s->first;
+
+      if (!b->free || b->bytes != s->bytes)
+        {
+          link = &s->next;
+          continue;
+        }
+      remove_free (pool, b);
+      descriptor_give (pool, b);
+      *link = s->next;
+      given += s->bytes;
+      pool->provider->segment_free (pool->context, s->address, s->bytes);
+      free (s);
+    }
+  pool->info.reserved_bytes -= given;
+  return given;
+}
+
+void
+td__pool_set_limit (TdPool *pool, size_t bytes)
+{
+  pool->limit = bytes;
+}
+
+void
+td__pool_info (const TdPool *pool, TdMemInfo *info)
+{
+  *info = pool->info;
+  info->cached_bytes = info->reserved_bytes - info->live_bytes;
+  info->largest_free_bytes = 0;
+  for (int fl = FL_COUNT - 1; fl >= 0 && info->largest_free_bytes == 0; fl--)
+    for (int sl = 0; sl < SL_COUNT; sl++)
+      for (const TdBlock *b = pool->lists[fl][sl]; b != NULL; b = b->free_next)
+        if (b->bytes > info->largest_free_bytes)
+          info->largest_free_bytes = b->bytes;
+}
+
+const char *
+td__pool_check (const TdPool *pool)
+{
+  size_t live = 0, reserved = 0, n_free = 0, n_listed = 0;
+
+  for (const Segment *s = pool->segments; s != NULL; s = s->next)
+    {
+      const char *at = s->address;
+
+      for (const TdBlock *b = s->first, *prev = NULL; b != NULL; prev = b, b = b->physical_next)
+        {
+          if (b->address != at)
+            return "a block does not begin where the one before it ends";
+          if (b->physical_prev != prev)
+            return "a block's neighbour does not point back";
+          if (prev != NULL && prev->free && b->free)
+            return "two free neighbours were not joined";
+          if (b->bytes == 0 || b->bytes % ALIGN != 0)
+            return "a block's size is not a multiple of the alignment";
+          at += b->bytes;
+          live += b->free ? 0 : b->bytes;
+          n_free += b->free;
+        }
+      if (at != s->address + s->bytes)
+        return "a segment's blocks do not fill it";
+      reserved += s->bytes;
+    }
+  for (int fl = 0; fl < FL_COUNT; fl++)
+    for (int sl = 0; sl < SL_COUNT; sl++)
+      for (const TdBlock *b = pool->lists[fl][sl]; b != NULL; b = b->free_next)
+        {
+          int bfl, bsl;
+
+          list_of (b->bytes, &bfl, &bsl);
+          if (!b->free || bfl != fl || bsl != sl)
+            return "a free list holds a block that does not belong there";
+          n_listed++;
+        }
+  if (n_listed != n_free)
+    return "a free block is in no list";
+  if (live != pool->info.live_bytes || reserved != pool->info.reserved_bytes)
+    return "the counted bytes differ from the blocks";
+  return NULL;
+}

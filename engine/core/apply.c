@@ -1,0 +1,518 @@
+/* One call of an operation: check, infer, allocate, compute, keep the graph, tell the observer.
+ *
+ * This is the engine's hottest path: no allocation from libc for the usual numbers of operands,
+ * no strings, one branch for the observer.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum
+{
+  INLINE_OPERANDS = 8
+};
+
+/* What one call needs while it runs. */
+typedef struct
+{
+  TdOpCall call;
+  TdVar *const *in;
+  TdNode **nodes;     /* of the outputs */
+  TdBuffer **buffers; /* of the outputs */
+  const TdSite *site;
+  TdDevice *device;
+  bool graph;
+  TdVar *into;
+  TdBlock *workspace;
+} Run;
+
+static const TdMemCategory category_of_phase[] = {
+  [TD_PHASE_FORWARD] = TD_MEM_ACTIVATION,
+  [TD_PHASE_BACKWARD] = TD_MEM_GRADIENT,
+  [TD_PHASE_ACCUMULATE] = TD_MEM_GRADIENT,
+  [TD_PHASE_UPDATE] = TD_MEM_OPTIMIZER,
+};
+
+TdStatus
+td_op_out (TdOpCall *call, int i, TdDtype dtype, const TdShape *shape)
+{
+  char text[200];
+  size_t bytes;
+
+  call->out[i].dtype = dtype;
+  call->out[i].shape->ndim = shape->ndim;
+  for (int d = 0; d < shape->ndim && d < TD_MAX_DIMS; d++)
+    call->out[i].shape->dim[d] = shape->dim[d];
+  if (TD_UNLIKELY (!td__shape_bytes (shape, dtype, &bytes)))
+    return td_op_fail_operands (call, TD_ERR_SHAPE,
+                                "a result of %s is no size an array can have",
+                                td_shape_text (shape, text, sizeof text));
+  return TD_OK;
+}
+
+void *
+td_op_workspace (TdOpCall *call, size_t bytes)
+{
+  Run *r = (Run *)(void *)call; /* call is the first member */
+
+  if (r->workspace != NULL)
+    td__pool_give (r->workspace);
+  r->workspace = td__pool_take (r->device->pool, bytes, TD_MEM_WORKSPACE);
+  if (r->workspace == NULL)
+    {
+      td__fail_memory (r->device, bytes, call->cls->name, r->site);
+      return NULL;
+    }
+  return r->workspace->address;
+}
+
+/* Inputs must be live, on one device, as many as the class takes.  Returns TD_OK, or the status
+ * of the (first) error; for poison nothing new is recorded. */
+static TdStatus
+check_inputs (Run *r)
+{
+  TdEngine *e = &td__engine;
+  const TdOpClass *cls = r->call.cls;
+
+  if (r->call.n_in < cls->n_in_min || (cls->n_in_max >= 0 && r->call.n_in > cls->n_in_max))
+    return td__fail (TD_ERR_ARG, cls->name, r->site, "%d to %d inputs expected, got %d",
+                     cls->n_in_min, cls->n_in_max, r->call.n_in);
+  for (int i = 0; i < r->call.n_in; i++)
+    {
+      if (TD_UNLIKELY (r->in[i] == NULL || r->in[i]->state != TD_VAR_LIVE))
+        {
+          td__var_usable (r->in[i], cls->name, r->site);
+          return e->has_error ? e->error.status : TD_ERR_STATE;
+        }
+      if (TD_UNLIKELY (r->in[i]->node->device != r->device))
+        return td__fail (TD_ERR_DEVICE, cls->name, r->site,
+                         "operands on one device expected, got %s and %s", r->device->name,
+                         r->in[i]->node->device->name);
+    }
+  return TD_OK;
+}
+
+/* Give every output memory: a view shares the input's, an accumulation goes into its target. */
+static TdStatus
+allocate_outputs (Run *r)
+{
+  TdOpCall *call = &r->call;
+
+  for (int i = 0; i < call->n_out; i++)
+    {
+      TdTensor *t = &call->out[i];
+      size_t bytes;
+
+      t->size = td_shape_size (t->shape);
+      bytes = (size_t)t->size * td_dtype_bytes (t->dtype);
+      if (i == 0 && (call->cls->flags & TD_OP_VIEW))
+        r->buffers[i] = td__buffer_ref (r->in[0]->buffer);
+      else if (i == 0 && call->accumulate)
+        r->buffers[i] = td__buffer_ref (r->into->buffer);
+      else
+        r->buffers[i] = td__buffer_new (r->device, bytes, category_of_phase[td__engine.phase]);
+      if (TD_UNLIKELY (r->buffers[i] == NULL))
+        return td__fail_memory (r->device, bytes, call->cls->name, r->site);
+      t->data = r->buffers[i]->data;
+    }
+  return TD_OK;
+}
+
+/* Keep one array for backward. */
+static inline void
+retain (TdNode *n, TdBuffer *b)
+{
+  if (n->n_retains++ == 0)
+    {
+      n->retained = td__buffer_ref (b);
+      b->n_saved++;
+    }
+}
+
+static void *
+larger (void *inline_room, size_t n, size_t inline_n, size_t item)
+{
+  void *p;
+
+  if (TD_LIKELY (n <= inline_n))
+    return inline_room;
+  p = malloc (n * item);
+  if (p == NULL)
+    abort ();
+  return p;
+}
+
+/* Build the graph's record of this call. */
+static TdOp *
+keep_graph (const Run *r)
+{
+  TdEngine *e = &td__engine;
+  const TdOpCall *call = &r->call;
+  const TdOpClass *cls = call->cls;
+  TdOp *op = td__slab_take (&e->ops);
+  int n_in = call->n_in, n_out = call->n_out;
+
+  op->refs = 0;
+  op->mark = 0;
+  op->id = ++e->next_id;
+  op->cls = cls;
+  op->site = r->site;
+  op->path = e->path;
+  op->n_in = n_in;
+  op->n_out = n_out;
+  op->in = larger (op->in_inline, (size_t)n_in, TD_OP_INLINE_IN, sizeof *op->in);
+  op->in_versions
+      = larger (op->versions_inline, (size_t)n_in, TD_OP_INLINE_IN, sizeof *op->in_versions);
+  op->out = larger (op->out_inline, (size_t)n_out, TD_ARRAY_LENGTH (op->out_inline),
+                    sizeof *op->out);
+  op->attrs = larger (op->attrs_inline, cls->attrs_size, sizeof op->attrs_inline, 1);
+  if (cls->attrs_size > 0)
+    memcpy (op->attrs, call->attrs, cls->attrs_size);
+  op->retained_in = cls->retain_in & (n_in >= 32 ? ~0u : (1u << n_in) - 1);
+  op->retained_out = cls->retain_out & ((1u << n_out) - 1);
+  for (int i = 0; i < n_in; i++)
+    {
+      op->in[i] = td__node_ref (r->in[i]->node);
+      op->in_versions[i] = r->in[i]->buffer->version;
+      if (op->retained_in >> i & 1)
+        retain (op->in[i], r->in[i]->buffer);
+    }
+  for (int i = 0; i < n_out; i++)
+    {
+      TdNode *n = r->nodes[i];
+
+      op->out[i] = n;
+      op->refs++;
+      n->creator = op;
+      n->out_index = (uint8_t)i;
+      n->requires_grad = n->dtype <= TD_BF16;
+      if (op->retained_out >> i & 1)
+        {
+          retain (n, r->buffers[i]);
+          n->retained_version = r->buffers[i]->version;
+        }
+    }
+  return op;
+}
+
+static bool
+wants_graph (const Run *r)
+{
+  const TdOpClass *cls = r->call.cls;
+
+  if (!td__engine.config.enable_backprop || (cls->flags & TD_OP_NO_GRAD)
+      || cls->backward == NULL)
+    return false;
+  for (int i = 0; i < r->call.n_in; i++)
+    if (r->in[i]->node->requires_grad && !(i < 32 && (cls->no_grad_in >> i & 1)))
+      return true;
+  return false;
+}
+
+/* Config debug: every output must be finite. */
+static TdStatus
+debug_check (const Run *r)
+{
+  for (int i = 0; i < r->call.n_out; i++)
+    {
+      TdStats stats;
+
+      if (r->call.out[i].dtype > TD_BF16
+          || r->device->ops->stats (r->device, &r->call.out[i], UINT64_MAX, 0, &stats) != TD_OK)
+        continue;
+      if (stats.n_nan > 0 || stats.n_pos_inf > 0 || stats.n_neg_inf > 0)
+        return td__fail (TD_ERR_NUMERIC, r->call.cls->name, r->site,
+                         "output %d has %lu NaN, %lu +inf, %lu -inf among %lu numbers", i,
+                         (unsigned long)stats.n_nan, (unsigned long)stats.n_pos_inf,
+                         (unsigned long)stats.n_neg_inf, (unsigned long)stats.n);
+    }
+  return TD_OK;
+}
+
+static TdEvent
+event_of (const Run *r, TdNode **in_nodes, uint64_t id)
+{
+  TdEngine *e = &td__engine;
+  const TdOpClass *cls = r->call.cls;
+  int n_in = r->call.n_in;
+
+  for (int i = 0; i < n_in; i++)
+    in_nodes[i] = r->in[i]->node;
+  return (TdEvent){
+    .id = id,
+    .cls = cls,
+    .attrs = r->call.attrs,
+    .site = r->site,
+    .path = e->path,
+    .phase = e->phase,
+    .flags
+    = (r->call.accumulate ? TD_EVENT_ACCUMULATE : 0u) | (r->graph ? TD_EVENT_GRAPH : 0u)
+      | (e->phase == TD_PHASE_BACKWARD && e->config.enable_backprop ? TD_EVENT_DOUBLE : 0u),
+    .twin_id = e->twin_id,
+    .order = e->phase == TD_PHASE_FORWARD ? 0 : e->order++,
+    .n_in = n_in,
+    .n_out = r->call.n_out,
+    .in = in_nodes,
+    .out = r->nodes,
+    .out_buffers = r->buffers,
+    .retained_in = r->graph ? cls->retain_in : 0,
+    .retained_out = r->graph ? cls->retain_out : 0,
+  };
+}
+
+/* Allocate and compute, between the observer's before and after. */
+static TdStatus
+compute (Run *r)
+{
+  TdEngine *e = &td__engine;
+  TdObserver *o = e->observer;
+  TdNode *room[INLINE_OPERANDS], **in_nodes = room;
+  TdEvent event;
+  TdStatus status;
+
+  if (TD_UNLIKELY (o != NULL))
+    {
+      in_nodes = larger (room, (size_t)r->call.n_in, INLINE_OPERANDS, sizeof *in_nodes);
+      event = event_of (r, in_nodes, e->next_id + 1);
+      o->before_op (o, &event);
+    }
+  status = allocate_outputs (r);
+  if (TD_LIKELY (status == TD_OK) && !(r->call.cls->flags & TD_OP_VIEW) && r->device->computes)
+    status = r->call.cls->forward (&r->call);
+  if (TD_UNLIKELY (status != TD_OK && !e->has_error)) /* a kernel refused without a word */
+    td__fail (status, r->call.cls->name, r->site, "not possible for %s on %s",
+              td_dtype_name (r->call.n_in > 0 ? r->call.in[0].dtype : TD_F32), r->device->name);
+  if (TD_UNLIKELY (e->config.debug) && status == TD_OK && r->device->computes)
+    status = debug_check (r);
+  if (TD_UNLIKELY (o != NULL))
+    {
+      if (status != TD_OK)
+        event.flags |= TD_EVENT_FAILED;
+      o->after_op (o, &event);
+      if (in_nodes != room)
+        free (in_nodes);
+    }
+  return status;
+}
+
+/* A call that failed before it could compute is an event as well, without outputs. */
+static void
+tell_failed (Run *r)
+{
+  TdObserver *o = td__engine.observer;
+  TdNode *room[INLINE_OPERANDS];
+  TdEvent event;
+
+  if (o == NULL)
+    return;
+  for (int i = 0; i < r->call.n_in; i++)
+    if (i >= INLINE_OPERANDS || r->in[i] == NULL || r->in[i]->state != TD_VAR_LIVE)
+      return;
+  event = event_of (r, room, ++td__engine.next_id);
+  event.flags |= TD_EVENT_FAILED;
+  event.n_out = 0;
+  o->before_op (o, &event);
+  o->after_op (o, &event);
+}
+
+/* The accumulation target is used only by a call whose result has just that shape. */
+static bool
+takes_into (const Run *r)
+{
+  const TdTensor *t = &r->call.out[0];
+
+  return r->into != NULL && (r->call.cls->flags & TD_OP_ACCUMULATES) && r->call.n_out == 1
+         && t->dtype == (TdDtype)r->into->node->dtype
+         && td_shape_equal (t->shape, &r->into->node->shape);
+}
+
+static void
+fill_nodes (Run *r)
+{
+  for (int i = 0; i < r->call.n_out; i++)
+    {
+      r->nodes[i]->dtype = (uint8_t)r->call.out[i].dtype;
+      r->nodes[i]->device = r->device;
+      r->nodes[i]->category = (uint8_t)category_of_phase[td__engine.phase];
+    }
+}
+
+static TdStatus
+run (Run *r, TdVar **out)
+{
+  TdEngine *e = &td__engine;
+  TdStatus status = r->call.cls->infer (&r->call);
+  int n_out = r->call.n_out;
+
+  if (TD_UNLIKELY (status != TD_OK))
+    {
+      tell_failed (r);
+      for (int i = 0; i < n_out; i++)
+        td__node_unref (r->nodes[i]);
+      return status;
+    }
+  fill_nodes (r);
+  r->call.accumulate = TD_UNLIKELY (r->into != NULL) && takes_into (r);
+  r->graph = wants_graph (r);
+  status = compute (r);
+  if (TD_UNLIKELY (r->workspace != NULL))
+    td__pool_give (r->workspace);
+  if (TD_UNLIKELY (status != TD_OK))
+    {
+      e->next_id++; /* the failed event keeps its id */
+      for (int i = 0; i < n_out; i++)
+        {
+          td__buffer_unref (r->buffers[i]);
+          td__node_unref (r->nodes[i]);
+        }
+      return status;
+    }
+  if (r->call.cls->writes != 0)
+    for (int i = 0; i < r->call.n_in; i++)
+      if (r->call.cls->writes >> i & 1)
+        td__buffer_written (r->in[i]->buffer, r->site);
+  if (r->graph)
+    keep_graph (r);
+  else
+    e->next_id++;         /* the event's id, graph or not */
+  if (r->call.accumulate) /* the result is the target, which has its owner */
+    {
+      td__buffer_written (r->buffers[0], r->site);
+      td__buffer_unref (r->buffers[0]);
+      td__node_unref (r->nodes[0]);
+      out[0] = td__scope_add (r->into);
+      return TD_OK;
+    }
+  for (int i = 0; i < n_out; i++)
+    out[i] = td__scope_add (td__var_new (r->nodes[i], r->buffers[i], r->site));
+  return TD_OK;
+}
+
+TdStatus
+td_apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in, TdVar **out,
+             int n_out, const TdSite *site)
+{
+  TdEngine *e = &td__engine;
+  TdTensor in_room[INLINE_OPERANDS], out_room[INLINE_OPERANDS];
+  TdNode *node_room[INLINE_OPERANDS];
+  TdBuffer *buffer_room[INLINE_OPERANDS] = { NULL };
+  TdStatus status;
+  Run r;
+
+  if (TD_UNLIKELY (pthread_self () != e->thread))
+    {
+      status = td__check_thread (cls->name);
+      if (status != TD_OK)
+        goto poisoned;
+    }
+  r.call = (TdOpCall){ .cls = cls, .attrs = attrs, .n_in = n_in, .n_out = n_out };
+  r.in = in;
+  r.site = site != NULL ? site : e->site;
+  r.workspace = NULL;
+  r.into = e->into;
+  e->into = NULL;
+  e->call_site = r.site;
+  r.device = n_in > 0 && in[0] != NULL && in[0]->state == TD_VAR_LIVE ? in[0]->node->device
+                                                                      : e->device;
+  r.call.device = r.device;
+  status = check_inputs (&r);
+  if (TD_UNLIKELY (status != TD_OK))
+    goto poisoned;
+  TdTensor *tin = larger (in_room, (size_t)n_in, INLINE_OPERANDS, sizeof *tin);
+  TdTensor *tout = larger (out_room, (size_t)n_out, INLINE_OPERANDS, sizeof *tout);
+  r.nodes = larger (node_room, (size_t)n_out, INLINE_OPERANDS, sizeof *r.nodes);
+  r.buffers = larger (buffer_room, (size_t)n_out, INLINE_OPERANDS, sizeof *r.buffers);
+  for (int i = 0; i < n_in; i++)
+    {
+      TdNode *n = in[i]->node;
+
+      tin[i].data = in[i]->buffer->data;
+      tin[i].shape = &n->shape;
+      tin[i].dtype = (TdDtype)n->dtype;
+      tin[i].size = td_shape_size (&n->shape);
+    }
+  for (int i = 0; i < n_out; i++)
+    {
+      r.nodes[i] = td__node_new ();
+      r.buffers[i] = NULL;
+      tout[i].shape = &r.nodes[i]->shape;
+    }
+  r.call.in = tin;
+  r.call.out = tout;
+  status = run (&r, out);
+  if (tin != in_room)
+    free (tin);
+  if (tout != out_room)
+    {
+      free (tout);
+      free (r.nodes);
+      free (r.buffers);
+    }
+  if (TD_LIKELY (status == TD_OK))
+    return TD_OK;
+poisoned:
+  for (int i = 0; i < n_out; i++)
+    out[i] = td__poison ();
+  return status;
+}
+
+TdStatus (td_apply) (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in,
+                     TdVar **out, int n_out)
+{
+  return td_apply_at (cls, attrs, in, n_in, out, n_out, NULL);
+}
+
+TdVar *
+td__apply1 (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *x)
+{
+  TdVar *y;
+
+  td_apply_at (cls, attrs, &x, 1, &y, 1, site);
+  return y;
+}
+
+TdVar *
+td__apply2 (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *a, TdVar *b)
+{
+  TdVar *in[] = { a, b }, *y;
+
+  td_apply_at (cls, attrs, in, 2, &y, 1, site);
+  return y;
+}
+
+TdVar *
+td__apply3 (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *a, TdVar *b,
+            TdVar *c)
+{
+  TdVar *in[] = { a, b, c }, *y;
+
+  td_apply_at (cls, attrs, in, 3, &y, 1, site);
+  return y;
+}
+
+TdVar *
+td__applyn (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *const *in,
+            int n_in)
+{
+  TdVar *y;
+
+  td_apply_at (cls, attrs, in, n_in, &y, 1, site);
+  return y;
+}
+
+TdStatus
+td__apply_update (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in,
+                  const TdSite *site)
+{
+  TdEngine *e = &td__engine;
+  TdPhase phase = e->phase;
+  TdStatus status;
+
+  e->phase = TD_PHASE_UPDATE;
+  status = td_apply_at (cls, attrs, in, n_in, NULL, 0, site);
+  e->phase = phase;
+  return status;
+}

@@ -1,0 +1,626 @@
+/* Backward: walk the graph that really ran, newest operation first.
+ *
+ * Ids are given in order of creation, so they are a topological order: the heap of waiting
+ * operations is keyed by id alone (Chainer's rank and insertion order in one).  Each operation
+ * runs once.  Gradients collect at nodes and hang on handles in the end.  Without double
+ * backprop they are no graph themselves, and sums are made in place where nobody else looks.
+ *
+ * *Source*: chainer/_backprop.py.
+ * SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Growing arrays of pointers. */
+typedef struct
+{
+  void **items;
+  size_t n, capacity;
+} List;
+
+static void
+list_add (List *l, void *item)
+{
+  if (l->n == l->capacity)
+    {
+      l->capacity = l->capacity == 0 ? 64 : 2 * l->capacity;
+      l->items = realloc (l->items, l->capacity * sizeof *l->items);
+      if (l->items == NULL)
+        abort ();
+    }
+  l->items[l->n++] = item;
+}
+
+/* One run of backward. */
+typedef struct
+{
+  List heap;     /* operations that wait, newest at the root */
+  List touched;  /* nodes with a collected gradient, held by a reference */
+  uint32_t mark; /* on operations: has been queued; +1 with targets: leads to a target */
+  unsigned flags;
+  bool targets; /* td_grad_of: only what leads to the wanted variables */
+  const TdSite *site;
+} Walk;
+
+static inline bool
+newer (const void *a, const void *b)
+{
+  return ((const TdOp *)a)->id > ((const TdOp *)b)->id;
+}
+
+static void
+heap_push (List *h, TdOp *op)
+{
+  size_t i = h->n;
+
+  list_add (h, op);
+  while (i > 0 && newer (op, h->items[(i - 1) / 2]))
+    {
+      h->items[i] = h->items[(i - 1) / 2];
+      i = (i - 1) / 2;
+    }
+  h->items[i] = op;
+}
+
+static TdOp *
+heap_pop (List *h)
+{
+  TdOp *top = h->items[0], *last = h->items[--h->n];
+  size_t i = 0, child;
+
+  while ((child = 2 * i + 1) < h->n)
+    {
+      if (child + 1 < h->n && newer (h->items[child + 1], h->items[child]))
+        child++;
+      if (!newer (h->items[child], last))
+        break;
+      h->items[i] = h->items[child];
+      i = child;
+    }
+  if (h->n > 0)
+    h->items[i] = last;
+  return top;
+}
+
+static void
+queue (Walk *w, TdOp *op)
+{
+  if (op == NULL || op->mark == w->mark || (w->targets && op->mark != w->mark + 1))
+    return;
+  op->mark = w->mark;
+  op->refs++; /* unchain during backward must not free it */
+  heap_push (&w->heap, op);
+}
+
+static bool
+wanted (const Walk *w, const TdNode *n)
+{
+  if (!w->targets)
+    return n->requires_grad;
+  return n->mark == w->mark
+         || (n->creator != NULL
+             && (n->creator->mark == w->mark + 1 || n->creator->mark == w->mark));
+}
+
+/* Give node n its first collected gradient. */
+static void
+start_collecting (Walk *w, TdNode *n, TdVar *g)
+{
+  n->acc = td__var_ref (g, TD_HOLD_ENGINE);
+  list_add (&w->touched, td__node_ref (n));
+}
+
+/* May gradient g be added to in place?  Not if it has a graph, or if anybody else holds it or
+ * its memory.  `own` counts the holders that are this run's. */
+static bool
+in_place_allowed (const Walk *w, const TdVar *g, const TdNode *n)
+{
+  uint32_t own = g->holds[TD_HOLD_ENGINE] == 1 ? 1 : 0;
+
+  if ((w->flags & TD_DOUBLE_BACKPROP) || g->node->creator != NULL || own == 0)
+    return false;
+  if (n->var != NULL && n->var->grad == g)
+    own++; /* the leaf's own gradient from an earlier backward */
+  own += g->holds[TD_HOLD_SCOPE];
+  return g->refs == own && g->buffer->refs == 1 && g->holds[TD_HOLD_SCOPE] == 0;
+}
+
+static TdStatus
+add_in_place (TdVar *sum, TdVar *g)
+{
+  TdEngine *e = &td__engine;
+  TdVar *in[] = { sum, g };
+  TdPhase phase = e->phase;
+  TdStatus status;
+
+  e->phase = TD_PHASE_ACCUMULATE;
+  status = td_apply_at (&td__add_into_class, NULL, in, 2, NULL, 0, NULL);
+  e->phase = phase;
+  return status;
+}
+
+/* Add g to what node n has collected. */
+static TdStatus
+collect (Walk *w, TdNode *n, TdVar *g)
+{
+  TdEngine *e = &td__engine;
+  TdPhase phase = e->phase;
+  TdVar *sum;
+
+  if (n->acc == NULL && n->creator == NULL && !w->targets && n->var != NULL
+      && n->var->grad != NULL)
+    start_collecting (w, n, n->var->grad);
+  if (n->acc == NULL)
+    {
+      start_collecting (w, n, g);
+      return TD_OK;
+    }
+  if (n->acc == g) /* a kernel added into it already */
+    return TD_OK;
+  if (in_place_allowed (w, n->acc, n))
+    return add_in_place (n->acc, g);
+  e->phase = TD_PHASE_ACCUMULATE;
+  sum = td_add (n->acc, g);
+  e->phase = phase;
+  if (td_poisoned (sum))
+    return e->error.status;
+  td__var_ref (sum, TD_HOLD_ENGINE);
+  td__var_unref (n->acc, TD_HOLD_ENGINE);
+  n->acc = sum;
+  return TD_OK;
+}
+
+/* What a class's backward sees through TdBackward.priv. */
+typedef struct
+{
+  Walk *walk;
+  TdOp *op;
+  TdStatus status;
+} Step;
+
+bool
+td_backward_needs (const TdBackward *b, int i)
+{
+  const Step *s = b->priv;
+
+  return i < b->n_in && !(i < 32 && (b->cls->no_grad_in >> i & 1))
+         && wanted (s->walk, s->op->in[i]);
+}
+
+/* A handle for a retained array: the living one if it still shows that memory, else a new one.
+ */
+static TdVar *
+revive (TdNode *n, const TdSite *site)
+{
+  TdVar *v = n->var;
+
+  if (v != NULL && v->buffer == n->retained)
+    return v;
+  if (v != NULL)
+    return td__poison (); /* cannot be: a handle keeps its buffer for life */
+  v = td__var_new (td__node_ref (n), td__buffer_ref (n->retained), site);
+  v->name = n->name;
+  return td__scope_add (v);
+}
+
+static TdVar *
+stale (Step *s, const char *what, int i, const TdBuffer *b)
+{
+  TdEngine *e = &td__engine;
+  const TdSite *made = s->op->site, *wrote = b->writer;
+
+  s->status = td__fail (TD_ERR_STATE, s->op->cls->name, made,
+                        "%s %d was kept for backward at %s:%d and overwritten at %s:%d", what,
+                        i, made != NULL ? made->file : "?", made != NULL ? made->line : 0,
+                        wrote != NULL ? wrote->file : "?", wrote != NULL ? wrote->line : 0);
+  if (e->config.stale_retained == TD_STALE_WARN)
+    s->status = TD_OK;
+  return td__poison ();
+}
+
+TdVar *
+td_backward_input (TdBackward *b, int i)
+{
+  Step *s = b->priv;
+  TdNode *n = s->op->in[i];
+
+  if (n->retained == NULL)
+    {
+      s->status = td__fail (TD_ERR_STATE, b->cls->name, s->op->site,
+                            "backward asks for input %d, which the class does not retain", i);
+      return td__poison ();
+    }
+  if (TD_UNLIKELY (n->retained->version != s->op->in_versions[i]))
+    return stale (s, "input", i, n->retained);
+  return revive (n, s->op->site);
+}
+
+TdVar *
+td_backward_output (TdBackward *b, int i)
+{
+  Step *s = b->priv;
+  TdNode *n = s->op->out[i];
+
+  if (n == NULL || n->retained == NULL)
+    {
+      s->status = td__fail (TD_ERR_STATE, b->cls->name, s->op->site,
+                            "backward asks for output %d, which is not there", i);
+      return td__poison ();
+    }
+  if (TD_UNLIKELY (n->retained->version != n->retained_version))
+    return stale (s, "output", i, n->retained);
+  return revive (n, s->op->site);
+}
+
+const TdShape *
+td_backward_in_shape (const TdBackward *b, int i)
+{
+  return &((const Step *)b->priv)->op->in[i]->shape;
+}
+
+TdDtype
+td_backward_in_dtype (const TdBackward *b, int i)
+{
+  return (TdDtype)((const Step *)b->priv)->op->in[i]->dtype;
+}
+
+const TdShape *
+td_backward_out_shape (const TdBackward *b, int i)
+{
+  return &((const Step *)b->priv)->op->out[i]->shape;
+}
+
+TdDtype
+td_backward_out_dtype (const TdBackward *b, int i)
+{
+  return (TdDtype)((const Step *)b->priv)->op->out[i]->dtype;
+}
+
+void
+td_backward_into (TdBackward *b, int i)
+{
+  Step *s = b->priv;
+  TdNode *n = s->op->in[i];
+
+  td__engine.into = NULL;
+  if (s->walk->flags & TD_DOUBLE_BACKPROP)
+    return;
+  if (n->acc == NULL && n->creator == NULL && !s->walk->targets && n->var != NULL
+      && n->var->grad != NULL)
+    start_collecting (s->walk, n, n->var->grad);
+  if (n->acc != NULL && in_place_allowed (s->walk, n->acc, n))
+    td__engine.into = n->acc;
+}
+
+/* Take the gradients that arrived at op's outputs.  False if there were none. */
+static bool
+take_gradients (TdOp *op, TdVar **gy)
+{
+  bool any = false;
+
+  for (int i = 0; i < op->n_out; i++)
+    {
+      TdNode *n = op->out[i];
+
+      gy[i] = n != NULL ? n->acc : NULL;
+      if (gy[i] == NULL)
+        continue;
+      n->acc = NULL; /* its reference is ours now */
+      td__scope_add (gy[i]);
+      td__var_unref (gy[i], TD_HOLD_ENGINE);
+      any = true;
+    }
+  return any;
+}
+
+static void
+scope_unwind (size_t start)
+{
+  TdEngine *e = &td__engine;
+
+  while (e->n_scope_vars > start)
+    {
+      TdVar *v = e->scope_vars[--e->n_scope_vars];
+
+      if (v != NULL)
+        {
+          v->scope_index = -1;
+          td__var_unref (v, TD_HOLD_SCOPE);
+        }
+    }
+}
+
+static void
+retain_gradients (TdOp *op, TdVar *const *gy)
+{
+  for (int i = 0; i < op->n_out; i++)
+    if (gy[i] != NULL && op->out[i] != NULL && op->out[i]->var != NULL)
+      td_set_grad (op->out[i]->var, gy[i]);
+}
+
+enum
+{
+  INLINE_OPERANDS = 8
+};
+
+/* Run one operation's backward and hand its results on. */
+static TdStatus
+step (Walk *w, TdOp *op)
+{
+  TdEngine *e = &td__engine;
+  TdVar *gy_room[INLINE_OPERANDS], *gx_room[INLINE_OPERANDS];
+  TdVar **gy = op->n_out > INLINE_OPERANDS ? calloc ((size_t)op->n_out, sizeof *gy) : gy_room;
+  TdVar **gx = op->n_in > INLINE_OPERANDS ? calloc ((size_t)op->n_in, sizeof *gx) : gx_room;
+  size_t start = e->n_scope_vars;
+  Step s = { w, op, TD_OK };
+  TdBackward b = { op->cls, op->attrs, op->n_in, op->n_out, gy, gx, &s };
+  bool needed = false;
+
+  if (gy == NULL || gx == NULL)
+    abort ();
+  for (int i = 0; i < op->n_in; i++)
+    {
+      gx[i] = NULL;
+      needed = needed || td_backward_needs (&b, i);
+    }
+  if (take_gradients (op, gy) && needed)
+    {
+      e->site = op->site;
+      e->path = op->path;
+      e->twin = op;
+      e->twin_id = op->id;
+      e->order = 0;
+      s.status = TD_OK;
+      TdStatus status = op->cls->backward (&b);
+      e->into = NULL;
+      if (s.status == TD_OK)
+        s.status = status;
+      for (int i = 0; i < op->n_in && s.status == TD_OK; i++)
+        {
+          if (gx[i] == NULL || !td_backward_needs (&b, i))
+            continue;
+          s.status = td_poisoned (gx[i]) ? (e->has_error ? e->error.status : TD_ERR_STATE)
+                                         : collect (w, op->in[i], gx[i]);
+          if (s.status == TD_OK)
+            queue (w, op->in[i]->creator);
+        }
+      if (w->flags & TD_RETAIN_GRADS)
+        retain_gradients (op, gy);
+    }
+  scope_unwind (start);
+  if (gy != gy_room)
+    free (gy);
+  if (gx != gx_room)
+    free (gx);
+  return s.status;
+}
+
+/* The seed of one root: the given gradient, its own, or 1 for a single element. */
+static TdStatus
+seed (Walk *w, TdVar *y, TdVar *given)
+{
+  TdEngine *e = &td__engine;
+  TdVar *g = given;
+  char text[160];
+
+  if (g == NULL && !w->targets)
+    g = y->grad;
+  if (g == NULL)
+    {
+      TdDevice *d = y->node->device;
+      TdTensor t;
+      TdStatus status;
+
+      if (td_shape_size (&y->node->shape) != 1)
+        return td__fail (
+            TD_ERR_ARG, "td_backward", w->site,
+            "a root of one element expected, or a gradient set with td_set_grad: got %s",
+            td_shape_text (&y->node->shape, text, sizeof text));
+      g = td__var_leaf ((TdDtype)y->node->dtype, &y->node->shape, d, TD_MEM_GRADIENT, w->site);
+      if (g == NULL)
+        return e->error.status;
+      td__scope_add (g);
+      t = (TdTensor){ g->buffer->data, &g->node->shape, 1, (TdDtype)g->node->dtype };
+      status = d->computes ? d->ops->fill (d, &t, 1.0) : TD_OK;
+      if (status != TD_OK)
+        return td__fail (status, "td_backward", w->site, "no gradient seed for dtype %s",
+                         td_dtype_name (t.dtype));
+    }
+  else if (!td_shape_equal (&g->node->shape, &y->node->shape)
+           || g->node->dtype != y->node->dtype)
+    return td__fail (TD_ERR_SHAPE, "td_backward", w->site,
+                     "the gradient of a root has its shape and dtype: %s expected",
+                     td_shape_text (&y->node->shape, text, sizeof text));
+  if (y->node->acc == NULL)
+    start_collecting (w, y->node, g);
+  else
+    return collect (w, y->node, g);
+  if (!w->targets && y->node->creator != NULL)
+    td_set_grad (y, NULL); /* as Chainer: taken off the root, kept with retain_grads */
+  return TD_OK;
+}
+
+static int
+older_first (const void *a, const void *b)
+{
+  uint64_t x = (*(TdOp *const *)a)->id, y = (*(TdOp *const *)b)->id;
+
+  return (x > y) - (x < y);
+}
+
+/* td_grad_of: mark the operations on a path from a target to a root with mark + 1. */
+static void
+mark_paths (Walk *w, TdVar *const *ys, int n_y, TdVar *const *xs, int n_x)
+{
+  List all = { NULL, 0, 0 };
+
+  for (int i = 0; i < n_x; i++)
+    xs[i]->node->mark = w->mark;
+  for (int i = 0; i < n_y; i++)
+    {
+      TdOp *op = ys[i]->node->creator;
+
+      if (op != NULL && op->mark != w->mark + 2)
+        {
+          op->mark = w->mark + 2;
+          list_add (&all, op);
+        }
+    }
+  for (size_t at = 0; at < all.n; at++)
+    for (int i = 0; i < ((TdOp *)all.items[at])->n_in; i++)
+      {
+        TdOp *creator = ((TdOp *)all.items[at])->in[i]->creator;
+
+        if (creator != NULL && creator->mark != w->mark + 2)
+          {
+            creator->mark = w->mark + 2;
+            list_add (&all, creator);
+          }
+      }
+  qsort (all.items, all.n, sizeof *all.items, older_first);
+  for (size_t at = 0; at < all.n; at++)
+    {
+      TdOp *op = all.items[at];
+
+      for (int i = 0; i < op->n_in && op->mark != w->mark + 1; i++)
+        {
+          const TdNode *n = op->in[i];
+
+          if (n->mark == w->mark || (n->creator != NULL && n->creator->mark == w->mark + 1))
+            op->mark = w->mark + 1;
+        }
+    }
+  free (all.items);
+}
+
+/* Hang the collected gradients on the leaves' handles. */
+static void
+settle_leaves (Walk *w)
+{
+  TdEngine *e = &td__engine;
+
+  for (size_t i = 0; i < w->touched.n; i++)
+    {
+      TdNode *n = w->touched.items[i];
+
+      if (n->acc == NULL || n->creator != NULL || n->var == NULL || n->var->grad == n->acc)
+        continue;
+      td_set_grad (n->var, n->acc);
+      if (e->observer != NULL)
+        e->observer->gradient (e->observer, n, n->acc->node);
+    }
+}
+
+static void
+clean_up (Walk *w)
+{
+  while (w->heap.n > 0)
+    td__op_unref (heap_pop (&w->heap));
+  for (size_t i = 0; i < w->touched.n; i++)
+    {
+      TdNode *n = w->touched.items[i];
+
+      if (n->acc != NULL)
+        {
+          TdVar *g = n->acc;
+
+          n->acc = NULL;
+          td__var_unref (g, TD_HOLD_ENGINE);
+        }
+      td__node_unref (n);
+    }
+  free (w->heap.items);
+  free (w->touched.items);
+}
+
+static TdStatus
+check_roots (TdVar *const *vars, int n, const TdSite *site)
+{
+  for (int i = 0; i < n; i++)
+    if (!td__var_usable (vars[i], "td_backward", site))
+      return td__engine.has_error ? td__engine.error.status : TD_ERR_STATE;
+  return TD_OK;
+}
+
+TdStatus
+td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs, int n_x,
+                  TdVar **gxs, unsigned flags, const TdSite *site)
+{
+  TdEngine *e = &td__engine;
+  const TdSite *saved_site = e->site;
+  const TdPath *saved_path = e->path;
+  const TdOp *saved_twin = e->twin;
+  uint64_t saved_twin_id = e->twin_id;
+  uint32_t saved_order = e->order;
+  TdPhase saved_phase = e->phase;
+  int saved_backprop = e->config.enable_backprop;
+  Walk w = { .flags = flags, .targets = xs != NULL, .site = site };
+  TdStatus status = td__check_thread ("td_backward");
+
+  if (status != TD_OK || (status = check_roots (ys, n_y, site)) != TD_OK
+      || (status = check_roots (xs, n_x, site)) != TD_OK)
+    return status;
+  if (e->has_error) /* training on after an error would train on poison */
+    return e->error.status;
+  e->mark += 4;
+  w.mark = e->mark;
+  if (xs != NULL)
+    mark_paths (&w, ys, n_y, xs, n_x);
+  e->phase = TD_PHASE_BACKWARD;
+  e->config.enable_backprop = (flags & TD_DOUBLE_BACKPROP) != 0;
+  if (e->observer != NULL)
+    e->observer->backward (e->observer, true, site);
+  for (int i = 0; i < n_y && status == TD_OK; i++)
+    status = seed (&w, ys[i], gys != NULL ? gys[i] : NULL);
+  for (int i = 0; i < n_y && status == TD_OK; i++)
+    queue (&w, ys[i]->node->creator);
+  while (w.heap.n > 0 && status == TD_OK)
+    {
+      TdOp *op = heap_pop (&w.heap);
+
+      status = step (&w, op);
+      td__op_unref (op);
+    }
+  if (status == TD_OK && xs == NULL)
+    settle_leaves (&w);
+  for (int i = 0; i < n_x; i++)
+    gxs[i]
+        = status == TD_OK && xs[i]->node->acc != NULL ? td__scope_add (xs[i]->node->acc) : NULL;
+  clean_up (&w);
+  if (e->observer != NULL)
+    e->observer->backward (e->observer, false, site);
+  e->config.enable_backprop = saved_backprop;
+  e->phase = saved_phase;
+  e->site = saved_site;
+  e->path = saved_path;
+  e->twin = saved_twin;
+  e->twin_id = saved_twin_id;
+  e->order = saved_order;
+  return status;
+}
+
+TdStatus
+td_backward_at (TdVar *y, unsigned flags, const TdSite *site)
+{
+  return td__backward_run (&y, 1, NULL, NULL, 0, NULL, flags,
+                           site != NULL ? site : td__engine.site);
+}
+
+TdStatus (td_backward) (TdVar *y, unsigned flags)
+{
+  return td_backward_at (y, flags, NULL);
+}
+
+TdStatus
+td_backward_all (TdVar *const *ys, int n_y, TdVar *const *gys, unsigned flags)
+{
+  return td__backward_run (ys, n_y, gys, NULL, 0, NULL, flags, td__engine.site);
+}
+
+TdStatus
+td_grad_of (TdVar *const *ys, int n_y, TdVar *const *xs, int n_x, TdVar *const *gys,
+            unsigned flags, TdVar **gxs)
+{
+  return td__backward_run (ys, n_y, gys, xs, n_x, gxs, flags, td__engine.site);
+}

@@ -1,0 +1,206 @@
+/* The devices there are, and their memory: registry, limits, accounts, the out-of-memory
+ * message.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum
+{
+  MAX_DEVICES = 16
+};
+
+static TdDevice cpu_device = { .name = "cpu", .ops = &td__cpu_ops, .computes = true };
+static const TdDeviceOps null_ops = { .abi = TD_DEVICE_ABI, .provider = &td__provider_fake };
+static TdDevice null_device = { .name = "null", .ops = &null_ops, .computes = false };
+
+static TdDevice *devices[MAX_DEVICES];
+static int n_devices;
+
+static const char *const category_names[TD_MEM_N_CATEGORIES]
+    = { "parameter", "gradient",  "activation",    "optimizer", "input",
+        "buffer",    "workspace", "communication", "static",    "other" };
+
+const char *
+td_mem_category_name (TdMemCategory category)
+{
+  return (unsigned)category < TD_MEM_N_CATEGORIES ? category_names[category] : "?";
+}
+
+TdStatus
+td__device_register (TdDevice *device)
+{
+  if (device->ops->abi != TD_DEVICE_ABI)
+    return td__fail (TD_ERR_DEVICE, "device", NULL, "%s speaks interface %u, this engine %d",
+                     device->name, device->ops->abi, TD_DEVICE_ABI);
+  if (n_devices == MAX_DEVICES)
+    return td__fail (TD_ERR_DEVICE, "device", NULL, "no room for more than %d devices",
+                     MAX_DEVICES);
+  device->pool = td__pool_new (device->ops->provider, device->priv);
+  if (device->pool == NULL)
+    return td__fail (TD_ERR_MEMORY, "device", NULL, "no host memory for %s", device->name);
+  devices[n_devices++] = device;
+  return TD_OK;
+}
+
+TdDevice *
+td__devices_start (void)
+{
+  n_devices = 0;
+  td__device_register (&cpu_device);
+  td__device_register (&null_device);
+  return &cpu_device;
+}
+
+void
+td__devices_finish (void)
+{
+  for (int i = 0; i < n_devices; i++)
+    {
+      td__pool_free (devices[i]->pool);
+      devices[i]->pool = NULL;
+    }
+  n_devices = 0;
+}
+
+TdDevice *
+td_device_get (const char *name)
+{
+  td__ensure_started ();
+  for (int i = 0; i < n_devices; i++)
+    if (strcmp (devices[i]->name, name) == 0)
+      return devices[i];
+  if (strncmp (name, "cuda", 4) == 0)
+    td__fail (TD_ERR_DEVICE, "td_device_get", NULL,
+              "no GPU for %.40s: the CUDA module is not loaded", name);
+  else
+    td__fail (TD_ERR_DEVICE, "td_device_get", NULL, "no device %.40s (cpu, cuda:N, null)",
+              name);
+  return NULL;
+}
+
+const char *
+td_device_name (const TdDevice *device)
+{
+  return device != NULL ? device->name : "none";
+}
+
+TdStatus
+td_device_use (TdDevice *device)
+{
+  td__ensure_started ();
+  if (device == NULL)
+    return td__fail (TD_ERR_DEVICE, "td_device_use", NULL, "a device is expected, got NULL");
+  td__engine.device = device;
+  return TD_OK;
+}
+
+void
+td_device_synchronize (TdDevice *device)
+{
+  if (device != NULL && device->ops->synchronize != NULL)
+    device->ops->synchronize (device);
+}
+
+TdVar *
+td_to_device (TdVar *v, TdDevice *device)
+{
+  TdVar *copy;
+  TdDevice *from;
+  void *host;
+
+  if (v != NULL && v->state == TD_VAR_POISON)
+    return v;
+  if (device == NULL || !td__var_usable (v, "td_to_device", NULL))
+    return td__poison ();
+  from = v->node->device;
+  if (from == device)
+    return v;
+  copy = td__var_leaf ((TdDtype)v->node->dtype, &v->node->shape, device,
+                       (TdMemCategory)v->buffer->category, NULL);
+  if (copy == NULL)
+    return td__poison ();
+  td__scope_add (copy);
+  copy->node->requires_grad = v->node->requires_grad && v->node->creator == NULL;
+  if (!from->computes || !device->computes)
+    return copy;
+  host = malloc (v->buffer->bytes + 1);
+  if (host == NULL
+      || from->ops->download (from, host, v->buffer->data, v->buffer->bytes) != TD_OK
+      || device->ops->upload (device, copy->buffer->data, host, v->buffer->bytes) != TD_OK)
+    copy = td__poison ();
+  free (host);
+  return copy;
+}
+
+size_t
+td_pool_trim (TdDevice *device)
+{
+  return device == NULL ? 0 : td__pool_trim (device->pool);
+}
+
+void
+td_set_mem_limit (size_t bytes)
+{
+  td__ensure_started ();
+  for (int i = 0; i < n_devices; i++)
+    td__pool_set_limit (devices[i]->pool, bytes);
+}
+
+TdMemInfo
+td_mem_info (TdDevice *device)
+{
+  TdMemInfo info = { 0 };
+  TdEngine *e = &td__engine;
+
+  td__ensure_started ();
+  td__pool_info ((device != NULL ? device : e->device)->pool, &info);
+  info.live_vars = e->vars.live;
+  info.live_nodes = e->nodes.live;
+  info.live_ops = e->ops.live;
+  return info;
+}
+
+/* "1.5 MB": decimal, three digits at most. */
+static const char *
+bytes_text (size_t bytes, char *text, size_t size)
+{
+  static const char *const units[] = { "B", "kB", "MB", "GB", "TB" };
+  double value = (double)bytes;
+  int unit = 0;
+
+  while (value >= 999.5 && unit < TD_ARRAY_LENGTH (units) - 1)
+    {
+      value /= 1000;
+      unit++;
+    }
+  snprintf (text, size, "%.*f %s",
+            unit == 0 || value >= 100 ? 0
+            : value >= 10             ? 1
+                                      : 2,
+            value, units[unit]);
+  return text;
+}
+
+TdStatus
+td__fail_memory (TdDevice *device, size_t bytes, const char *op, const TdSite *site)
+{
+  TdMemInfo info;
+  char asked[32], live[32], largest[32], part[32], parts[256] = "";
+  size_t used = 0;
+
+  td__pool_info (device->pool, &info);
+  for (int i = 0; i < TD_MEM_N_CATEGORIES; i++)
+    if (info.category_bytes[i] > 0 && used < sizeof parts - 64)
+      used += (size_t)snprintf (parts + used, sizeof parts - used, "%s%s %s",
+                                used > 0 ? ", " : "", category_names[i],
+                                bytes_text (info.category_bytes[i], part, sizeof part));
+  return td__fail (TD_ERR_MEMORY, op, site,
+                   "out of memory on %s: %s wanted, %s live (%s), largest free block %s",
+                   device->name, bytes_text (bytes, asked, sizeof asked),
+                   bytes_text (info.live_bytes, live, sizeof live), parts,
+                   bytes_text (info.largest_free_bytes, largest, sizeof largest));
+}

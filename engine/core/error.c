@@ -1,0 +1,164 @@
+/* The first error: kept until cleared, one line, with what was expected and where.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const status_names[]
+    = { "ok", "shape", "dtype", "device", "memory", "numeric", "state", "io", "argument" };
+
+const char *
+td_status_name (TdStatus status)
+{
+  int i = -(int)status;
+
+  return i >= 0 && i < TD_ARRAY_LENGTH (status_names) ? status_names[i] : "?";
+}
+
+/** Where a debugger can stop on any error of the engine. */
+void td_error_break (const TdError *error);
+
+__attribute__ ((noinline)) void
+td_error_break (const TdError *error)
+{
+  __asm__ volatile("" : : "r"(error) : "memory");
+}
+
+const TdError *
+td_error (void)
+{
+  td__engine.error_asked = true;
+  return td__engine.has_error ? &td__engine.error : NULL;
+}
+
+void
+td_error_clear (void)
+{
+  td__engine.has_error = false;
+}
+
+/* " (mlp/l1, mlp.c:12)", as much of it as is known. */
+static void
+append_place (char *text, size_t size, const TdSite *site)
+{
+  const TdPath *path = td__engine.path;
+  size_t used = strlen (text);
+
+  if (path != NULL && site != NULL)
+    snprintf (text + used, size - used, " (%.120s, %.120s:%d)", path->text, site->file,
+              site->line);
+  else if (site != NULL)
+    snprintf (text + used, size - used, " (%.120s:%d)", site->file, site->line);
+  else if (path != NULL)
+    snprintf (text + used, size - used, " (%.120s)", path->text);
+}
+
+/* Line ends become spaces: a message is one line, with line ends and control characters made
+ * visible. */
+static TdStatus
+record_error (TdStatus status, const char *op, const TdSite *site, const char *text)
+{
+  TdEngine *e = &td__engine;
+  TdError error = { .status = status, .op = op, .site = site != NULL ? site : e->site };
+  int n = snprintf (error.message, sizeof error.message - 300, "%s: %s", op, text);
+  size_t used = n < 0 ? 0 : (size_t)n;
+
+  if (used > sizeof error.message - 301)
+    used = sizeof error.message - 301;
+  for (size_t i = 0; i < used; i++)
+    if ((unsigned char)error.message[i] < ' ')
+      error.message[i] = ' ';
+  append_place (error.message, sizeof error.message, error.site);
+  td_error_break (&error);
+  if (!e->has_error)
+    {
+      e->error = error;
+      e->has_error = true;
+      e->error_asked = false;
+    }
+  if (e->observer != NULL)
+    e->observer->error (e->observer, &error);
+  return status;
+}
+
+TdStatus
+td__fail (TdStatus status, const char *op, const TdSite *site, const char *format, ...)
+{
+  char text[768];
+  va_list args;
+
+  va_start (args, format);
+  vsnprintf (text, sizeof text, format, args);
+  va_end (args);
+  return record_error (status, op, site, text);
+}
+
+static void
+append_operands (const TdOpCall *call, char *text, size_t size)
+{
+  for (int i = 0; i < call->n_in && i < 6; i++)
+    {
+      size_t used = strlen (text);
+      char shape[160], number[16];
+      const char *name = number;
+
+      snprintf (number, sizeof number, "input %d", i);
+      if (call->cls->in_names != NULL && call->cls->n_in_max >= 0 && i < call->cls->n_in_max)
+        name = call->cls->in_names[i];
+      snprintf (text + used, size - used, "%s%s %s %s", i == 0 ? ": " : ", ", name,
+                td_shape_text (call->in[i].shape, shape, sizeof shape),
+                td_dtype_name (call->in[i].dtype));
+    }
+}
+
+/* The call's site and path are the engine's current ones: apply sets them. */
+TdStatus
+td__fail_call (const TdOpCall *call, TdStatus status, bool operands, const char *format,
+               va_list args)
+{
+  char text[768];
+
+  vsnprintf (text, sizeof text, format, args);
+  if (operands)
+    append_operands (call, text, sizeof text);
+  return record_error (status, call->cls->name, td__engine.call_site, text);
+}
+
+TdStatus
+td_op_fail (const TdOpCall *call, TdStatus status, const char *format, ...)
+{
+  va_list args;
+
+  va_start (args, format);
+  td__fail_call (call, status, false, format, args);
+  va_end (args);
+  return status;
+}
+
+TdStatus
+td_op_fail_operands (const TdOpCall *call, TdStatus status, const char *format, ...)
+{
+  va_list args;
+
+  va_start (args, format);
+  td__fail_call (call, status, true, format, args);
+  va_end (args);
+  return status;
+}
+
+static TdVar poison = { .state = TD_VAR_POISON, .refs = 1, .scope_index = -1 };
+
+TdVar *
+td__poison (void)
+{
+  return &poison;
+}
+
+bool
+td_poisoned (const TdVar *v)
+{
+  return v == NULL || v->state != TD_VAR_LIVE;
+}

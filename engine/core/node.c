@@ -1,0 +1,145 @@
+/* Nodes and operations: the graph, and how it dies.
+ *
+ * Release walks a worklist, never recursion: a chain of a million operations is freed without
+ * growing the stack.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <stdlib.h>
+
+TdNode *
+td__node_new (void)
+{
+  TdEngine *e = &td__engine;
+  TdNode *n = td__slab_take (&e->nodes);
+
+  n->refs = 1;
+  n->creator = NULL;
+  n->var = NULL;
+  n->retained = NULL;
+  n->retained_version = 0;
+  n->n_retains = 0;
+  n->out_index = 0;
+  n->requires_grad = false;
+  n->is_leaf_known = false;
+  n->category = TD_MEM_OTHER;
+  n->mark = 0;
+  n->acc = NULL;
+  n->name = NULL;
+  n->id = ++e->next_id;
+  return n;
+}
+
+static void
+node_release_array (TdNode *n)
+{
+  if (--n->n_retains == 0)
+    {
+      n->retained->n_saved--;
+      td__buffer_unref (n->retained);
+      n->retained = NULL;
+    }
+}
+
+/* Drop what an operation holds: input nodes and retained arrays.  May add to the worklist. */
+static void
+op_clear (TdOp *op)
+{
+  for (int i = 0; i < op->n_in; i++)
+    if (op->retained_in >> i & 1)
+      node_release_array (op->in[i]);
+  op->retained_in = 0;
+  for (int i = 0; i < op->n_out; i++)
+    if ((op->retained_out >> i & 1) && op->out[i] != NULL)
+      node_release_array (op->out[i]);
+  op->retained_out = 0;
+  for (int i = 0; i < op->n_in; i++)
+    td__node_unref (op->in[i]);
+  op->n_in = 0;
+}
+
+static void
+op_free (TdOp *op)
+{
+  op_clear (op);
+  if (op->in != op->in_inline)
+    free (op->in);
+  if (op->out != op->out_inline)
+    free (op->out);
+  if (op->in_versions != op->versions_inline)
+    free (op->in_versions);
+  if (op->attrs != op->attrs_inline)
+    free (op->attrs);
+  td__slab_give (&td__engine.ops, op);
+}
+
+void
+td__op_unref (TdOp *op)
+{
+  TdEngine *e = &td__engine;
+
+  if (--op->refs > 0)
+    return;
+  op->next = e->dying;
+  e->dying = op;
+  if (e->releasing)
+    return;
+  e->releasing = true;
+  while (e->dying != NULL)
+    {
+      op = e->dying;
+      e->dying = op->next;
+      op_free (op);
+    }
+  e->releasing = false;
+}
+
+/* An output that an operation retains is kept alive by its node, not by the operation, so a
+ * node that dies drops the array that its creator retained of it. */
+void
+td__node_free (TdNode *n)
+{
+  TdOp *op = n->creator;
+
+  if (op != NULL)
+    {
+      if (op->retained_out >> n->out_index & 1)
+        {
+          op->retained_out &= ~(1u << n->out_index);
+          node_release_array (n);
+        }
+      op->out[n->out_index] = NULL;
+      n->creator = NULL;
+    }
+  td__slab_give (&td__engine.nodes, n);
+  if (op != NULL)
+    td__op_unref (op);
+}
+
+void
+td__node_cut (TdNode *n)
+{
+  TdOp *op = n->creator;
+
+  if (op == NULL)
+    return;
+  if (op->retained_out >> n->out_index & 1)
+    {
+      op->retained_out &= ~(1u << n->out_index);
+      node_release_array (n);
+    }
+  op->out[n->out_index] = NULL;
+  n->creator = NULL;
+  td__op_unref (op);
+}
+
+void
+td__op_cut (TdOp *op)
+{
+  op->refs++;
+  for (int i = 0; i < op->n_out; i++)
+    if (op->out[i] != NULL)
+      td__node_cut (op->out[i]);
+  td__op_unref (op);
+}
