@@ -74,8 +74,9 @@ typedef struct TdRing TdRing;
 /** One side's handle. */
 struct TdRing
 {
-  uint64_t head;  /* producer: position of the next record */
-  uint64_t limit; /* producer: up to here space is free and contiguous */
+  uint64_t head;   /* producer: position of the next record */
+  uint64_t cursor; /* consumer: position up to which records were taken */
+  uint64_t limit;  /* producer: up to here space is free and contiguous */
   char *data;
   uint64_t mask;
   TdRingShared *shared;
@@ -153,12 +154,15 @@ td_ring_publish (TdRing *ring, uint32_t bytes)
   atomic_store_explicit (&ring->shared->head, ring->head, memory_order_release);
 }
 
-/** Consumer: the bytes that are there, contiguous; 0 when there is nothing new.  They may start
- * with a PAD record.  They stay valid until td_ring_release. */
+/** Consumer: the bytes after those taken, contiguous; 0 when there is nothing new.  They start
+ * with a record (perhaps PAD), end with one, and stay valid until td_ring_release. */
 TD_API size_t td_ring_peek (TdRing *ring, const void **bytes);
 
-/** Consumer: done with the first `n` bytes of those. */
-TD_API void td_ring_release (TdRing *ring, size_t n);
+/** Consumer: the first `n` bytes of those have been looked at. */
+TD_API void td_ring_take (TdRing *ring, size_t n);
+
+/** Consumer: what was taken so far may be overwritten. */
+TD_API void td_ring_release (TdRing *ring);
 
 /** Producer: wait until the consumer has taken everything, or is gone. */
 TD_API void td_ring_drain_wait (TdRing *ring);

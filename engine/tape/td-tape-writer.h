@@ -66,6 +66,14 @@ TD_API void td_tape_writer_source (TdTapeWriter *w, const char *path, const char
 /** Announce a parameter of the model. */
 TD_API void td_tape_writer_parameter (TdTapeWriter *w, const TdTapeParameter *parameter);
 
+/** Say that the recorder's own number `foreign` for a text, operation, site or path (`kind`, a
+ * TdTapeFrameType) is `id`: needed to recover what was recorded but not yet written. */
+TD_API void td_tape_writer_alias (TdTapeWriter *w, unsigned kind, uint32_t foreign,
+                                  uint32_t id);
+
+/** Add to the curves of reports; also those of the iteration that is still running. */
+TD_API void td_tape_writer_report (TdTapeWriter *w, const TdTapeReport *report);
+
 /** Store a structure (events, variables, spans, gradients of `it`) unless the same is there.
  * Returns its id; 0 when writing has stopped.  `*is_new` may be NULL. */
 TD_API uint32_t td_tape_writer_structure (TdTapeWriter *w, const TdTapeIteration *it,
@@ -116,7 +124,7 @@ TD_API uint64_t td_tape_twin_key (uint64_t forward_key, uint32_t phase, uint32_t
 /** Key of an event's output. */
 TD_API uint64_t td_tape_output_key (uint64_t event_key, uint32_t out_index);
 
-/** Compute the two fingerprints of a structure; `names[opdef]` etc. are not needed: ids are
- * replaced by `opdef_hash` and `path_hash`, functions of the writer's tables. */
+/** Compute the two fingerprints of a structure: of operations, edges, link paths, dtypes and
+ * ranks; the second of dimensions too.  Texts count, not ids: tapes can be compared. */
 TD_API void td_tape_writer_fingerprint (const TdTapeWriter *w, const TdTapeIteration *it,
                                         uint64_t *fingerprint, uint64_t *fingerprint_dims);

@@ -16,23 +16,25 @@
  *
  * A tape is one file, little-endian, whose parts are aligned to 8 bytes:
  *
- *     0        TdTapeHeader, padded to 4096 bytes
- *     4096     segment 0: TdTapeSegment (64 bytes), then frames, up to its capacity
- *     ...      segment 1, at the end of segment 0's capacity, and so on
+ *     0        TdTapeHeader
+ *     512      TdTapeState, which a growing tape's readers poll
+ *     1024     segment 0, the tail: room for the last words (notice, end) that is there even
+ *              when the disk is full
+ *     4096     segment 1: TdTapeSegment (64 bytes), then frames, up to its capacity
+ *     ...      segment 2, at the end of segment 1's capacity, and so on
  *
- * Segments.  A segment has a fixed place and capacity (a multiple of 4096) for ever, and one of
- * these kinds:
+ * Segments.  A segment has a capacity that is a multiple of 1024, and one of these kinds:
  *
  *     DEFS     definitions (strings, operations, sites, paths, sources, parameters, structures,
  *              memory profiles), notices, the end: never recycled
  *     INDEX    SUMMARY and REPORT frames: never recycled
  *     KEPT     iterations that are kept for ever: the first 16, those with findings, and the
  *              first of each structure
- *     RECENT   other iterations; when the budget is used up the oldest such segment is written
- *              again from its start, with `generation` one higher
+ *     RECENT   other iterations; when the budget is used up the oldest such segment is used
+ *              again, with `generation` one higher
  *     VALUES   tensors, recycled in the same way within a budget of their own
- *     LIVE     the iteration that is running now; written again when the next one needs it
- *     FREE     nothing (its space will be used again)
+ *     LIVE     the iteration that is running now; there are two, written in turn
+ *     FREE     nothing; neighbouring free segments become one, and one may be split in two
  *
  * `used` counts the bytes of frames; it and the rest of the 64 bytes are covered by `crc`.  A
  * reader that sees a wrong crc in a growing file reads again; if it stays wrong the tape ends
@@ -55,15 +57,18 @@
  * Iterations.  What is the same in every iteration is stored once: a STRUCTURE (events,
  * variables, spans, with variables numbered from 0 within the iteration) and a MEMORY profile
  * (allocations by event, and the blocks alive at the start).  An ITERATION frame then is the
- * two ids, the times, and what differs each time: ids of the outside variables, reports, host
- * reads, statistics, references to tensors, errors, the place where the program stopped.  Each
- * iteration leaves a 64-byte summary that names the offset of its frame and the frame's seq;
- * once that segment has been recycled the seq no longer agrees, and the iteration is *thinned*.
- * While an iteration runs, LIVE frames hold the whole of it so far, each a structure, memory
- * and iteration in one; the newest valid one counts, until a summary with the same number
+ * two ids, the times, and what differs each time: ids of the outside variables, host reads,
+ * statistics, references to tensors, errors.  Where an id is 0 the frame itself has the
+ * sections of the structure or the profile: so it is for programs whose structures never
+ * repeat, once definitions take half of the budget.  Each iteration leaves a 64-byte summary
+ * that names the offset of its frame and the frame's seq; once that segment has been recycled
+ * the seq no longer agrees, and the iteration is *thinned*.  When summaries themselves come
+ * near the budget only every second, fourth, eighth ... is written.
+ * While an iteration runs, a LIVE frame (as ITERATION, with everything in it) holds the whole
+ * of it so far; the newest valid one counts, unless a summary with its number or a higher one
  * exists.
  *
- * STRUCTURE, MEMORY, ITERATION and LIVE payloads are a fixed head followed by sections:
+ * STRUCTURE, MEMORY, ITERATION and LIVE payloads are a head followed by sections:
  * TdTapeSection {u32 kind; u32 stride; u64 count}, then count * stride bytes, padded to 8.
  *
  * Time is CLOCK_MONOTONIC in nanoseconds since `mono_ns` of the header. */
@@ -71,9 +76,12 @@
 #define TD_TAPE_MAGIC "TDTAPE\r\n"
 #define TD_TAPE_MAJOR 1
 #define TD_TAPE_MINOR 0
-#define TD_TAPE_HEADER_BYTES 4096
+#define TD_TAPE_STATE_OFFSET 512
+#define TD_TAPE_TAIL_OFFSET 1024 /* the first segment */
+#define TD_TAPE_TAIL_BYTES 3072
 #define TD_TAPE_SEGMENT_MAGIC 0x47455354u /* "TSEG" */
 #define TD_TAPE_NONE UINT32_MAX           /* "no index" where an index is asked for */
+#define TD_TAPE_NO_ID (1ull << 63)        /* on tape: no buffer, no variable */
 #define TD_TAPE_MAX_NDIM 8
 
 /** What happened in an event: stepping, "event n of m" and the text dump count the same. */
@@ -167,7 +175,7 @@ enum
 
 /* ------------------------------------------------------------------ bytes of the file */
 
-/** The first bytes of a tape; zeros follow up to TD_TAPE_HEADER_BYTES. */
+/** The first bytes of a tape; `header_bytes` is the offset of segment 0. */
 typedef struct
 {
   char magic[8];
@@ -187,6 +195,18 @@ typedef struct
   uint32_t crc; /* CRC-32C of the bytes before it */
 } TdTapeHeader;
 _Static_assert(sizeof (TdTapeHeader) == 104, "TdTapeHeader changed size");
+
+/** What a reader of a growing tape looks at first. */
+typedef struct
+{
+  uint64_t n_changes;  /* one up with each flush */
+  uint64_t n_segments; /* one up whenever a segment is made, recycled, split or merged */
+  uint64_t end;        /* where the next segment will be */
+  uint64_t defs, index, live[2]; /* offsets of the segments that grow now; 0: none */
+  uint32_t reserved;
+  uint32_t crc; /* CRC-32C of the bytes before it */
+} TdTapeState;
+_Static_assert(sizeof (TdTapeState) == 64, "TdTapeState changed size");
 
 typedef enum
 {
@@ -234,6 +254,7 @@ typedef enum
   TD_TAPE_FRAME_LIVE,
   TD_TAPE_FRAME_NOTICE,
   TD_TAPE_FRAME_END,
+  TD_TAPE_FRAME_ALIAS,
   TD_TAPE_N_FRAMES
 } TdTapeFrameType;
 
@@ -291,6 +312,17 @@ typedef struct
   uint32_t key, value; /* strings */
 } TdTapeInfo;
 _Static_assert(sizeof (TdTapeInfo) == 8, "TdTapeInfo changed size");
+
+/** ALIAS: number `foreign` of the recording program is `id` here; for the recovery of a ring.
+ */
+typedef struct
+{
+  uint32_t kind; /* type of the frame that defines it: STRING, OPDEF, SITE, PATH */
+  uint32_t foreign;
+  uint32_t id;
+  uint32_t reserved;
+} TdTapeAlias;
+_Static_assert(sizeof (TdTapeAlias) == 16, "TdTapeAlias changed size");
 
 /** SOURCE: path (a string), then the whole text. */
 typedef struct
@@ -400,6 +432,77 @@ typedef struct
 } TdTapeSection;
 _Static_assert(sizeof (TdTapeSection) == 16, "TdTapeSection changed size");
 
+typedef enum
+{
+  TD_TAPE_SECTION_EVENTS = 1,
+  TD_TAPE_SECTION_INS,
+  TD_TAPE_SECTION_OUTS,
+  TD_TAPE_SECTION_VARS,
+  TD_TAPE_SECTION_DIMS,
+  TD_TAPE_SECTION_SPANS,
+  TD_TAPE_SECTION_GRADS,
+  TD_TAPE_SECTION_TOTALS,
+  TD_TAPE_SECTION_MEMORY,
+  TD_TAPE_SECTION_BLOCKS,
+  TD_TAPE_SECTION_TIMES,
+  TD_TAPE_SECTION_EXTERNALS,
+  TD_TAPE_SECTION_HOST_READS,
+  TD_TAPE_SECTION_STATS,
+  TD_TAPE_SECTION_TENSORS,
+  TD_TAPE_SECTION_NOTICES,
+  TD_TAPE_SECTION_STOP,
+  TD_TAPE_N_SECTIONS
+} TdTapeSectionKind;
+
+/** STRUCTURE: then EVENTS, INS, OUTS, VARS, DIMS, SPANS, GRADS. */
+typedef struct
+{
+  uint32_t id;
+  uint32_t n_events, n_vars;
+  uint32_t reserved;
+  uint64_t fingerprint, fingerprint_dims;
+} TdTapeStructureHead;
+_Static_assert(sizeof (TdTapeStructureHead) == 32, "TdTapeStructureHead changed size");
+
+/** MEMORY: then TOTALS, MEMORY, BLOCKS. */
+typedef struct
+{
+  uint32_t id;
+  uint32_t reserved;
+} TdTapeMemoryHead;
+_Static_assert(sizeof (TdTapeMemoryHead) == 8, "TdTapeMemoryHead changed size");
+
+/** TOTALS: one element. */
+typedef struct
+{
+  uint64_t start_bytes[TD_TAPE_N_CATEGORIES];
+  uint64_t peak_bytes, end_bytes;
+} TdTapeTotals;
+_Static_assert(sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
+
+/** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP as far
+ * as there are any, and the sections of structure and memory where the id is 0. */
+typedef struct
+{
+  uint64_t number;
+  uint64_t start_ns, duration_ns;
+  uint64_t first_id, first_buffer;
+  uint64_t fingerprint, fingerprint_dims; /* 0 where the structure has an id */
+  uint32_t label, flags;
+  uint32_t structure, memory;
+  uint32_t time_shift;
+  uint32_t reserved;
+} TdTapeIterationHead;
+_Static_assert(sizeof (TdTapeIterationHead) == 80, "TdTapeIterationHead changed size");
+
+/** TIMES: of one event, in units of 2^time_shift ns. */
+typedef struct
+{
+  uint32_t delta; /* its start since the start of the event before (the iteration's start) */
+  uint32_t duration;
+} TdTapeTime;
+_Static_assert(sizeof (TdTapeTime) == 8, "TdTapeTime changed size");
+
 /** One event. */
 typedef struct
 {
@@ -489,7 +592,8 @@ typedef enum
 
 /** One allocation, free, hold or release, just before event `event` (n_events: after the last).
  * On tape `buffer` and `variable` are relative to the iteration's first ids; readers return
- * engine ids. */
+ * engine ids.
+ * TD_TAPE_NO_ID on tape: none. */
 typedef struct
 {
   uint64_t address; /* holds: id of the holder */

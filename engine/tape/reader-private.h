@@ -1,0 +1,103 @@
+/* The reader's insides.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "tape-private.h"
+#include "td-tape-reader.h"
+
+/** A segment as the reader knows it. */
+typedef struct
+{
+  uint64_t offset;
+  TdTapeSegment head;
+  uint64_t room; /* bytes of frames that the file can have */
+  uint64_t read; /* bytes of frames taken already (DEFS, INDEX) */
+  uint32_t last_seq;
+} TapeSeen;
+
+/** Where a frame's payload lies. */
+typedef struct
+{
+  uint64_t offset; /* of the frame */
+  uint32_t len, seq;
+} TapeSpot;
+
+/** An array that grows by id or at its end. */
+typedef struct
+{
+  void *items;
+  uint32_t n, room;
+} TapeArray;
+
+/** What several iterations share: a parsed structure or memory profile. */
+typedef struct TapePart TapePart;
+
+#define TAPE_CACHE 64
+
+struct TdTapeReader
+{
+  int fd;
+  uint64_t file_bytes;
+  TdTapeHeader header;
+  TdTapeState state;
+  TapeSeen *seen;
+  uint32_t n_seen;
+
+  TapeArray strings; /* TdTapeText by id - 1 */
+  TapeArray opdefs, sites, paths;
+  TapeArray infos, sources, parameters, notices;
+  TapeArray summaries, reports;
+  TapeArray structures;                    /* TdTapeStructure */
+  TapeArray structure_spots, memory_spots; /* TapeSpot by id - 1 */
+  TapeArray aliases;
+  bool summaries_sorted, reports_sorted;
+  uint32_t n_counted; /* summaries counted into structures */
+  bool has_end;
+  TdTapeEnd end;
+  uint32_t live_seq;
+  TapeArray texts; /* char * to be freed */
+  TapePart *cache[2][TAPE_CACHE];
+};
+
+/** pread until `n` bytes are there; false at the end of the file or on an error. */
+bool td__tape_pread (int fd, void *bytes, size_t n, uint64_t offset);
+
+/** Read the frame at `offset`, at most `limit` bytes: its payload, to be freed; NULL when it is
+ * not valid.  `type` 0: any. */
+char *td__tape_read_frame (int fd, uint64_t offset, uint64_t limit, unsigned type,
+                           TdTapeFrame *frame);
+
+/** Copy `n` bytes of a record into a struct of `size` bytes, the rest zeros. */
+void td__tape_take (void *into, size_t size, const void *bytes, size_t n);
+
+/** Enter a valid frame of DEFS or INDEX into the tables; types that are not known are skipped.
+ */
+void td__tape_take_frame (TdTapeReader *r, const TdTapeFrame *frame, const char *bytes,
+                          TapeSpot spot);
+
+/** The sections of a payload. */
+typedef struct
+{
+  const char *bytes;
+  uint64_t count;
+  uint32_t stride;
+} TapeSectionView;
+
+typedef struct
+{
+  TapeSectionView at[TD_TAPE_N_SECTIONS];
+} TapeSections;
+
+/** Find the sections after `head` bytes; false when one lies outside. */
+bool td__tape_find_sections (const char *bytes, size_t n, size_t head, TapeSections *sections);
+
+/** Make an iteration from an ITERATION or LIVE payload. */
+const TdTapeIteration *td__tape_iteration_from (TdTapeReader *r, const char *bytes, size_t n,
+                                                char *error, size_t n_error);
+
+void td__tape_part_unref (TapePart *part);
+
+/** Read the heads of all segments of a file; NULL: no memory.  `*bad`: offset of the first head
+ * that is not one, 0 if all are. */
+TapeSeen *td__tape_walk (int fd, uint64_t start, uint64_t file_bytes, uint32_t *n,
+                         uint64_t *bad);
