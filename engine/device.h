@@ -43,6 +43,7 @@ typedef enum
   TD_UNARY_POW_SCALAR,  /* x ^ p */
   TD_UNARY_RPOW_SCALAR, /* p ^ x */
   TD_UNARY_CLIP,        /* p <= x <= q */
+  TD_UNARY_INSIDE,      /* 1 where p <= x <= q or NaN, else 0 */
   TD_UNARY_N
 } TdUnaryKind;
 

@@ -210,7 +210,8 @@ void td__links_finish (void)
 TdStatus td__fail (TdStatus status, const char *op, const TdSite *site, const char *format, ...)
     __attribute__ ((format (printf, 4, 5)));
 TdStatus td__fail_call (const TdOpCall *call, TdStatus status, bool operands,
-                        const char *format, va_list args);
+                        const char *format, va_list args)
+    __attribute__ ((format (printf, 4, 0)));
 TdVar *td__poison (void);
 /* Out of memory: what was asked for, what is live and in which categories, the limit. */
 TdStatus td__fail_memory (TdDevice *device, size_t bytes, const char *op, const TdSite *site);

@@ -80,6 +80,22 @@ front_door format
 [ $? -eq 2 ] && says 'as root: apt-get update' && grep -q '^sudo -n true$' "$dir/sudo"
 claim "a sudo that would ask for a password is not waited for" $?
 
+# A user's set-up must not bring the developer's tools; this machine knows no package at all.
+fake id 'echo 0'
+fake dpkg-query 'exit 1'
+fake apt-get "echo \"\$*\" >$dir/apt"
+touch "$dir/tree/model.c"
+front_door run model.c
+grep -q ' libgtk-4-dev .*libadwaita-1-dev' "$dir/apt" \
+  && ! grep -qE 'clang|cmocka|xvfb|mpi|torch|cuda' "$dir/apt"
+claim "run installs what the app needs and no developer's tool" $?
+front_door test
+grep -q ' libcmocka-dev .*clang.* xvfb' "$dir/apt" && grep -q libgtk-4-dev "$dir/apt" \
+  && ! grep -qE 'mpi|torch|cuda' "$dir/apt"
+claim "test installs the developer's tools as well" $?
+
+fake id 'echo 1000'
+fake dpkg-query 'shift 3; for p; do [ "$p" = git ] || echo "$p installed"; done; exit 1'
 fake sudo '[ "$1" = -n ] && shift; exec "$@"'
 fake apt-get "echo \"\$*\" >$dir/apt"
 rm -f "$dir/apt"

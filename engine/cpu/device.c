@@ -1,0 +1,69 @@
+/* The CPU as a device: its vtable.  Host memory is device memory, work is done when a call
+ * returns.
+ * SPDX-License-Identifier: MIT */
+#include "cpu.h"
+
+#include "../alloc/pool.h"
+
+#include <string.h>
+
+static TdStatus
+cpu_transfer (TdDevice *d, void *dst, const void *src, size_t bytes)
+{
+  if (bytes > 0)
+    memcpy (dst, src, bytes);
+  return TD_OK;
+}
+
+static TdStatus
+cpu_zero (TdDevice *d, void *dst, size_t bytes)
+{
+  if (bytes > 0)
+    memset (dst, 0, bytes);
+  return TD_OK;
+}
+
+static void
+cpu_synchronize (TdDevice *d)
+{
+}
+
+/* Families that may be left out of a build: their slot is empty then. */
+#pragma weak td__cpu_softmax
+#pragma weak td__cpu_gemm
+#pragma weak td__cpu_conv2d
+#pragma weak td__cpu_pool2d
+#pragma weak td__cpu_batch_norm
+#pragma weak td__cpu_cross_entropy
+#pragma weak td__cpu_lstm
+
+const TdDeviceOps td__cpu_ops = {
+  .abi = TD_DEVICE_ABI,
+  .provider = &td__provider_host,
+  .upload = cpu_transfer,
+  .download = cpu_transfer,
+  .copy = cpu_transfer,
+  .zero = cpu_zero,
+  .synchronize = cpu_synchronize,
+  .fill = td__cpu_fill,
+  .arange = td__cpu_arange,
+  .unary = td__cpu_unary,
+  .binary = td__cpu_binary,
+  .select = td__cpu_select,
+  .cast = td__cpu_cast,
+  .random = td__cpu_random,
+  .strided = td__cpu_strided,
+  .gather_rows = td__cpu_gather_rows,
+  .scatter_rows_add = td__cpu_scatter_rows_add,
+  .check_index = td__cpu_check_index,
+  .reduce = td__cpu_reduce,
+  .softmax = td__cpu_softmax,
+  .gemm = td__cpu_gemm,
+  .conv2d = td__cpu_conv2d,
+  .pool2d = td__cpu_pool2d,
+  .batch_norm = td__cpu_batch_norm,
+  .cross_entropy = td__cpu_cross_entropy,
+  .lstm = td__cpu_lstm,
+  .update = td__cpu_update,
+  .stats = td__cpu_stats,
+};

@@ -1,0 +1,38 @@
+/* What the element-by-element kernels share: sizes of types, half precision, broadcasting.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <string.h>
+
+#include "cpu.h"
+
+/** Elements of one piece of a large array; arrays up to this size stay on the caller. */
+#define TD_CPU_GRAIN 32768
+#define TD_HALF_BLOCK 512
+
+extern const uint8_t td__cpu_dtype_bytes[TD_BOOL + 1];
+
+static inline bool
+td__is_half (TdDtype dtype)
+{
+  return dtype == TD_F16 || dtype == TD_BF16;
+}
+
+/** Elements [i, i + n) of a half precision array to float and back (cast.c). */
+void td__half_load (const TdTensor *x, int64_t i, int64_t n, float *block);
+void td__half_store (TdTensor *y, int64_t i, int64_t n, const float *block);
+
+/** Up to three operands walked over one shape, neighbouring axes merged where all operands
+ * allow it; strides are 0 where an operand is repeated. */
+typedef struct TdWalk
+{
+  int ndim;
+  int n;
+  int64_t dim[TD_MAX_DIMS];
+  int64_t stride[3][TD_MAX_DIMS];
+} TdWalk;
+
+/** Set up a walk of `n` operands broadcast to `out` (broadcast.c). */
+void td__walk_init (TdWalk *w, const TdShape *out, const TdTensor *const *operands, int n);
+/** The operands' offsets at row `row`, counting all axes but the last. */
+void td__walk_row (const TdWalk *w, int64_t row, int64_t offset[3]);

@@ -1,0 +1,90 @@
+/* z = c ? x : y, all three broadcast.
+ * SPDX-License-Identifier: MIT */
+#include "cpu.h"
+#include "elementwise.h"
+
+typedef struct
+{
+  const TdTensor *c, *x, *y;
+  TdTensor *z;
+  TdWalk walk;
+  void (*row) (const char *c, int64_t sc, const char *x, int64_t sx, const char *y, int64_t sy,
+               char *z, int64_t n);
+} SelectWork;
+
+/* Numbers are moved as bits: only the condition's type and the size of the others count. */
+#define SELECT_ROW(C, Bits)                                                                    \
+  static void select_##C##_##Bits (const char *cs, int64_t sc, const char *xs, int64_t sx,     \
+                                   const char *ys, int64_t sy, char *zs, int64_t n)            \
+  {                                                                                            \
+    const C *c = (const C *)cs;                                                                \
+    const Bits *x = (const Bits *)xs, *y = (const Bits *)ys;                                   \
+    Bits *z = (Bits *)zs;                                                                      \
+                                                                                               \
+    if (sc == 1 && sx == 1 && sy == 1)                                                         \
+      for (int64_t i = 0; i < n; i++)                                                          \
+        z[i] = c[i] != 0 ? x[i] : y[i];                                                        \
+    else                                                                                       \
+      for (int64_t i = 0; i < n; i++)                                                          \
+        z[i] = c[i * sc] != 0 ? x[i * sx] : y[i * sy];                                         \
+  }
+
+#define SELECT_ROWS(C)                                                                         \
+  SELECT_ROW (C, uint8_t)                                                                      \
+  SELECT_ROW (C, uint16_t) SELECT_ROW (C, uint32_t) SELECT_ROW (C, uint64_t)
+
+SELECT_ROWS (float)
+SELECT_ROWS (double)
+SELECT_ROWS (int32_t)
+SELECT_ROWS (int64_t)
+SELECT_ROWS (uint8_t)
+
+#define ROWS_OF(C)                                                                             \
+  {                                                                                            \
+    [1] = select_##C##_uint8_t, [2] = select_##C##_uint16_t, [4] = select_##C##_uint32_t,      \
+    [8] = select_##C##_uint64_t                                                                \
+  }
+
+static void (*const rows_of[TD_BOOL + 1][9]) (const char *, int64_t, const char *, int64_t,
+                                              const char *, int64_t, char *, int64_t)
+    = {
+        [TD_F32] = ROWS_OF (float),   [TD_F64] = ROWS_OF (double), [TD_I32] = ROWS_OF (int32_t),
+        [TD_I64] = ROWS_OF (int64_t), [TD_U8] = ROWS_OF (uint8_t), [TD_BOOL] = ROWS_OF (uint8_t)
+      };
+
+static void
+select_piece (int64_t begin, int64_t end, int worker, void *context)
+{
+  const SelectWork *w = context;
+  int last = w->walk.ndim - 1;
+  int64_t n = w->walk.dim[last];
+  size_t c_bytes = td__cpu_dtype_bytes[w->c->dtype], bytes = td__cpu_dtype_bytes[w->x->dtype];
+  int64_t offset[3];
+
+  for (int64_t row = begin; row < end; row++)
+    {
+      td__walk_row (&w->walk, row, offset);
+      w->row ((const char *)w->c->data + (size_t)offset[0] * c_bytes, w->walk.stride[0][last],
+              (const char *)w->x->data + (size_t)offset[1] * bytes, w->walk.stride[1][last],
+              (const char *)w->y->data + (size_t)offset[2] * bytes, w->walk.stride[2][last],
+              (char *)w->z->data + (size_t)(row * n) * bytes, n);
+    }
+}
+
+TdStatus
+td__cpu_select (TdDevice *d, const TdTensor *c, const TdTensor *x, const TdTensor *y,
+                TdTensor *z)
+{
+  const TdTensor *operands[3] = { c, x, y };
+  SelectWork w = { c, x, y, z, .row = rows_of[c->dtype][td__cpu_dtype_bytes[x->dtype]] };
+  int64_t n;
+
+  if (w.row == NULL || x->dtype != y->dtype || x->dtype != z->dtype)
+    return TD_ERR_DTYPE;
+  if (z->size == 0)
+    return TD_OK;
+  td__walk_init (&w.walk, z->shape, operands, 3);
+  n = w.walk.dim[w.walk.ndim - 1];
+  td__cpu_parallel (z->size / n, 1 + TD_CPU_GRAIN / n, select_piece, &w);
+  return TD_OK;
+}

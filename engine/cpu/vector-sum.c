@@ -1,0 +1,191 @@
+/* Sums, extremes and parameter updates over contiguous numbers; compiled once per instruction
+ * set.
+ *
+ * Sums run in LANES partial sums over blocks of BLOCK elements, each block is added to a
+ * double: the error does not grow with the length, and the order depends on the length alone.
+ * SPDX-License-Identifier: MIT */
+#include "vector.h"
+
+#include <math.h>
+
+#define LANES 32
+#define BLOCK 512
+#define ROW_BLOCK 32
+
+#define SUM_LOOP(S, T, A, name, term)                                                          \
+  static void name##_##S (const void *xs, int64_t n, double *total)                            \
+  {                                                                                            \
+    const T *x = xs;                                                                           \
+    double sum = 0;                                                                            \
+    int64_t i = 0;                                                                             \
+                                                                                               \
+    while (i + LANES <= n)                                                                     \
+      {                                                                                        \
+        int64_t end = n - i < BLOCK ? i + (n - i) / LANES * LANES : i + BLOCK;                 \
+        A acc[LANES] = { 0 };                                                                  \
+                                                                                               \
+        for (; i < end; i += LANES)                                                            \
+          _Pragma ("omp simd") for (int l = 0; l < LANES; l++)                                 \
+          {                                                                                    \
+            const A v = (A)x[i + l];                                                           \
+            acc[l] += (term);                                                                  \
+          }                                                                                    \
+        for (int w = LANES / 2; w > 0; w /= 2)                                                 \
+          for (int l = 0; l < w; l++)                                                          \
+            acc[l] += acc[l + w];                                                              \
+        sum += (double)acc[0];                                                                 \
+      }                                                                                        \
+    for (; i < n; i++)                                                                         \
+      {                                                                                        \
+        const double v = (double)x[i];                                                         \
+        sum += (term);                                                                         \
+      }                                                                                        \
+    *total += sum;                                                                             \
+  }
+
+SUM_LOOP (f32, float, float, sum, v)
+SUM_LOOP (f64, double, double, sum, v)
+/* Squares in double: 1e20 is a number whose square float does not have. */
+SUM_LOOP (f32, float, double, sum_squares, v *v)
+SUM_LOOP (f64, double, double, sum_squares, v *v)
+
+/* `better`: v replaces acc.  NaN wins and stays. */
+#define EXTREME_LOOP(S, T, name, op)                                                           \
+  static void name##_##S (const void *xs, int64_t n, double *total)                            \
+  {                                                                                            \
+    const T *x = xs;                                                                           \
+    T best = (T)*total;                                                                        \
+    int64_t i = 0;                                                                             \
+                                                                                               \
+    if (n >= LANES)                                                                            \
+      {                                                                                        \
+        T acc[LANES];                                                                          \
+                                                                                               \
+        for (int l = 0; l < LANES; l++)                                                        \
+          acc[l] = best;                                                                       \
+        for (; i + LANES <= n; i += LANES)                                                     \
+          _Pragma ("omp simd") for (int l = 0; l < LANES; l++)                                 \
+          {                                                                                    \
+            const T v = x[i + l];                                                              \
+            acc[l] = v != v ? v : v op acc[l] ? v : acc[l];                                    \
+          }                                                                                    \
+        for (int l = 0; l < LANES; l++)                                                        \
+          best = acc[l] != acc[l] ? acc[l] : acc[l] op best ? acc[l] : best;                   \
+      }                                                                                        \
+    for (; i < n; i++)                                                                         \
+      best = x[i] != x[i] ? x[i] : x[i] op best ? x[i] : best;                                 \
+    *total = (double)best;                                                                     \
+  }
+
+EXTREME_LOOP (f32, float, max, >)
+EXTREME_LOOP (f64, double, max, >)
+EXTREME_LOOP (f32, float, min, <)
+EXTREME_LOOP (f64, double, min, <)
+
+#define COLUMN_LOOP(S, T)                                                                      \
+  static void sum_columns_##S (const void *xs, int64_t rows, int64_t stride, int64_t columns,  \
+                               double *total)                                                  \
+  {                                                                                            \
+    const T *x = xs;                                                                           \
+                                                                                               \
+    for (int64_t r = 0; r < rows; r += ROW_BLOCK)                                              \
+      {                                                                                        \
+        int64_t end = rows - r < ROW_BLOCK ? rows : r + ROW_BLOCK;                             \
+        T acc[TD_COLUMN_CHUNK] = { 0 };                                                        \
+                                                                                               \
+        if (columns == TD_COLUMN_CHUNK)                                                        \
+          for (int64_t k = r; k < end; k++)                                                    \
+            _Pragma ("omp simd") for (int j = 0; j < TD_COLUMN_CHUNK; j++) acc[j]              \
+                += x[k * stride + j];                                                          \
+        else                                                                                   \
+          for (int64_t k = r; k < end; k++)                                                    \
+            for (int64_t j = 0; j < columns; j++)                                              \
+              acc[j] += x[k * stride + j];                                                     \
+        for (int64_t j = 0; j < columns; j++)                                                  \
+          total[j] += (double)acc[j];                                                          \
+      }                                                                                        \
+  }
+
+COLUMN_LOOP (f32, float)
+COLUMN_LOOP (f64, double)
+
+/* Chainer's arithmetic, in the dtype of the parameter. */
+#define UPDATE_LOOPS(S, T, root)                                                               \
+  static void sgd_##S (const TdUpdate *u, void *ps, const void *gs, void *s0, void *s1,        \
+                       void *s2, int64_t n)                                                    \
+  {                                                                                            \
+    T *p = ps;                                                                                 \
+    const T *g = gs;                                                                           \
+    const T lr = (T)u->lr;                                                                     \
+                                                                                               \
+    _Pragma ("omp simd") for (int64_t i = 0; i < n; i++) p[i] -= lr * g[i];                    \
+  }                                                                                            \
+  static void momentum_sgd_##S (const TdUpdate *u, void *ps, const void *gs, void *s0,         \
+                                void *s1, void *s2, int64_t n)                                 \
+  {                                                                                            \
+    T *p = ps, *v = s0;                                                                        \
+    const T *g = gs;                                                                           \
+    const T lr = (T)u->lr, momentum = (T)u->momentum;                                          \
+                                                                                               \
+    _Pragma ("omp simd") for (int64_t i = 0; i < n; i++)                                       \
+    {                                                                                          \
+      const T w = momentum * v[i] - lr * g[i];                                                 \
+      v[i] = w;                                                                                \
+      p[i] += w;                                                                               \
+    }                                                                                          \
+  }                                                                                            \
+  static void adam_##S (const TdUpdate *u, void *ps, const void *gs, void *s0, void *s1,       \
+                        void *s2, int64_t n)                                                   \
+  {                                                                                            \
+    T *p = ps, *m = s0, *v = s1, *vhat = s2;                                                   \
+    const T *g = gs;                                                                           \
+    const T b1 = (T)(1 - u->beta1), b2 = (T)(1 - u->beta2), eps = (T)u->eps;                   \
+    const T alpha = (T)u->alpha_t, eta = (T)u->eta, decay = (T)u->weight_decay;                \
+                                                                                               \
+    if (u->amsgrad && vhat != NULL)                                                            \
+      _Pragma ("omp simd") for (int64_t i = 0; i < n; i++)                                     \
+      {                                                                                        \
+        const T mi = m[i] + b1 * (g[i] - m[i]), vi = v[i] + b2 * (g[i] * g[i] - v[i]);         \
+        const T vh = vi > vhat[i] ? vi : vhat[i];                                              \
+        m[i] = mi;                                                                             \
+        v[i] = vi;                                                                             \
+        vhat[i] = vh;                                                                          \
+        p[i] -= eta * (alpha * mi / (root (vh) + eps) + decay * p[i]);                         \
+      }                                                                                        \
+    else                                                                                       \
+      _Pragma ("omp simd") for (int64_t i = 0; i < n; i++)                                     \
+      {                                                                                        \
+        const T mi = m[i] + b1 * (g[i] - m[i]), vi = v[i] + b2 * (g[i] * g[i] - v[i]);         \
+        m[i] = mi;                                                                             \
+        v[i] = vi;                                                                             \
+        p[i] -= eta * (alpha * mi / (root (vi) + eps) + decay * p[i]);                         \
+      }                                                                                        \
+  }
+
+UPDATE_LOOPS (f32, float, sqrtf)
+UPDATE_LOOPS (f64, double, sqrt)
+
+#define FILL_NAME_(isa) td__vector_fill_sums_##isa
+#define FILL_NAME(isa) FILL_NAME_ (isa)
+#define SET(field, S, D) v->field[D] = field##_##S
+
+void
+FILL_NAME (TD_VECTOR_NAME) (TdVector *v)
+{
+  SET (sum, f32, TD_F32);
+  SET (sum, f64, TD_F64);
+  SET (sum_squares, f32, TD_F32);
+  SET (sum_squares, f64, TD_F64);
+  SET (max, f32, TD_F32);
+  SET (max, f64, TD_F64);
+  SET (min, f32, TD_F32);
+  SET (min, f64, TD_F64);
+  SET (sum_columns, f32, TD_F32);
+  SET (sum_columns, f64, TD_F64);
+  v->update[TD_UPDATE_SGD][TD_F32] = sgd_f32;
+  v->update[TD_UPDATE_SGD][TD_F64] = sgd_f64;
+  v->update[TD_UPDATE_MOMENTUM_SGD][TD_F32] = momentum_sgd_f32;
+  v->update[TD_UPDATE_MOMENTUM_SGD][TD_F64] = momentum_sgd_f64;
+  v->update[TD_UPDATE_ADAM][TD_F32] = adam_f32;
+  v->update[TD_UPDATE_ADAM][TD_F64] = adam_f64;
+}

@@ -1,0 +1,71 @@
+/* Inner loops over contiguous numbers, compiled once per instruction set and chosen at start.
+ *
+ * Every set gives the same bits: no fused multiply-add, sums in lanes of a fixed number.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "../device.h"
+
+#define TD_DTYPE_N (TD_BOOL + 1)
+
+/** Which operand of a binary loop is one number for all: neither, the second, the first. */
+enum
+{
+  TD_WALK_BOTH,
+  TD_WALK_FIRST,
+  TD_WALK_SECOND,
+  TD_WALK_N
+};
+
+typedef void (*TdUnaryLoop) (const void *x, void *y, int64_t n, double p, double q);
+typedef void (*TdBinaryLoop) (const void *x, const void *y, void *z, int64_t n);
+/** *total += the elements' sum (sum of squares, product), or max (min) (*total, elements). */
+typedef void (*TdReduceLoop) (const void *x, int64_t n, double *total);
+/** total[j] += the sum of column j; rows are `stride` elements apart. */
+typedef void (*TdColumnLoop) (const void *x, int64_t rows, int64_t stride, int64_t columns,
+                              double *total);
+typedef void (*TdUpdateLoop) (const TdUpdate *u, void *p, const void *g, void *s0, void *s1,
+                              void *s2, int64_t n);
+
+/** Sums of (x - shift) and its square, over finite x.  Short tails are filled up with the
+ * shift: n_filled elements, n_filled_zero of them 0. */
+typedef struct TdVectorStats
+{
+  int64_t n_zero, n_nan, n_pos_inf, n_neg_inf, n_filled, n_filled_zero;
+  double min, max, s1, s2, sum_squares;
+} TdVectorStats;
+typedef void (*TdStatsLoop) (const void *x, int64_t n, double shift, TdVectorStats *out);
+
+typedef struct TdVector
+{
+  const char *name;
+  TdUnaryLoop unary[TD_UNARY_N][TD_DTYPE_N]; /* NULL: not for this dtype */
+  TdBinaryLoop binary[TD_BINARY_N][TD_DTYPE_N][TD_WALK_N];
+  TdReduceLoop sum[2], sum_squares[2], max[2], min[2]; /* by TD_F32, TD_F64 */
+  TdColumnLoop sum_columns[2];
+  TdUpdateLoop update[TD_UPDATE_N][2];
+  TdStatsLoop stats[2];
+} TdVector;
+
+/** How many columns sum_columns takes at most. */
+#define TD_COLUMN_CHUNK 64
+
+/** The loops of this processor, set before main. */
+extern const TdVector *td__vector;
+
+/** Choose loops by name: "base", "avx2", "avx512"; false if the processor has none. */
+bool td__vector_use (const char *name);
+
+/* Filled in by the copies of vector.c, vector-sum.c and vector-stats.c, one per instruction
+ * set. */
+void td__vector_fill_base (TdVector *v);
+void td__vector_fill_sums_base (TdVector *v);
+void td__vector_fill_stats_base (TdVector *v);
+#if defined(__x86_64__)
+void td__vector_fill_avx2 (TdVector *v);
+void td__vector_fill_sums_avx2 (TdVector *v);
+void td__vector_fill_stats_avx2 (TdVector *v);
+void td__vector_fill_avx512 (TdVector *v);
+void td__vector_fill_sums_avx512 (TdVector *v);
+void td__vector_fill_stats_avx512 (TdVector *v);
+#endif

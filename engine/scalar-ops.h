@@ -1,0 +1,191 @@
+/* The formulas of all element-by-element kernels, once, for every compiler that makes kernels.
+ *
+ * Lists of X (kind, expression): the expression sees x (and y) of type T, and the parameters p
+ * and q.  S is the suffix of the type, f32 or f64.  NaN passes through relu, max, min and clip.
+ * Polynomials (exp, log, tanh) are for float only, so that loops vectorise; double goes through
+ * libm.  *Source*: Cephes mathematical library, S. Moshier, single precision coefficients.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__CUDACC__)
+#define TD_FORMULA static __device__ __forceinline__
+#else
+#define TD_FORMULA static inline __attribute__ ((always_inline))
+#endif
+
+/* clang-format off */
+#define TD_UNARY_FLOAT(X, S)                                       \
+  X (COPY, x)                                                      \
+  X (NEG, -x)                                                      \
+  X (RELU, x <= 0 ? (T)0 : x)                                      \
+  X (SIGMOID, 1 / (1 + td_exp_##S (-x)))                           \
+  X (TANH, td_tanh_##S (x))                                        \
+  X (EXP, td_exp_##S (x))                                          \
+  X (LOG, td_log_##S (x))                                          \
+  X (SQRT, td_sqrt_##S (x))                                        \
+  X (ABS, td_abs_##S (x))                                          \
+  X (SQUARE, x * x)                                                \
+  X (SIN, td_sin_##S (x))                                          \
+  X (COS, td_cos_##S (x))                                          \
+  X (SIGN, x > 0 ? (T)1 : x < 0 ? (T)-1 : x)                       \
+  X (ADD_SCALAR, x + p)                                            \
+  X (MUL_SCALAR, x * p)                                            \
+  X (RSUB_SCALAR, p - x)                                           \
+  X (RDIV_SCALAR, p / x)                                           \
+  X (DIV_SCALAR, x / p)                                            \
+  X (POW_SCALAR, td_pow_##S (x, p))                                \
+  X (RPOW_SCALAR, td_pow_##S (p, x))                               \
+  X (CLIP, x < p ? p : x > q ? q : x)                              \
+  X (INSIDE, x < p ? (T)0 : x > q ? (T)0 : (T)1)
+
+#define TD_BINARY_FLOAT(X, S)                                      \
+  X (ADD, x + y)                                                   \
+  X (SUB, x - y)                                                   \
+  X (MUL, x * y)                                                   \
+  X (DIV, x / y)                                                   \
+  X (POW, td_pow_##S (x, y))                                       \
+  X (MAXIMUM, x != x ? x : x > y ? x : y)                          \
+  X (MINIMUM, x != x ? x : x < y ? x : y)                          \
+  X (RELU_GRAD, x > 0 ? y : x != x ? x : (T)0)                     \
+  X (SIGMOID_GRAD, y * x * (1 - x))                                \
+  X (TANH_GRAD, y * (1 - x * x))                                   \
+  TD_BINARY_COMPARE (X)
+
+#define TD_BINARY_COMPARE(X)                                       \
+  X (EQ, x == y ? (T)1 : (T)0)                                     \
+  X (GE, x >= y ? (T)1 : (T)0)                                     \
+  X (GT, x > y ? (T)1 : (T)0)                                      \
+  X (LE, x <= y ? (T)1 : (T)0)                                     \
+  X (LT, x < y ? (T)1 : (T)0)
+
+/* Integers wrap: sums and products are made in U, the unsigned type of T's size. */
+#define TD_UNARY_INT(X, S)                                         \
+  X (COPY, x)                                                      \
+  X (NEG, (T)(0 - (U)x))                                           \
+  X (RELU, x <= 0 ? 0 : x)                                         \
+  X (ABS, x < 0 ? (T)(0 - (U)x) : x)                               \
+  X (SQUARE, (T)((U)x * (U)x))                                     \
+  X (SIGN, x > 0 ? 1 : x < 0 ? -1 : 0)                             \
+  X (ADD_SCALAR, (T)((U)x + (U)p))                                 \
+  X (MUL_SCALAR, (T)((U)x * (U)p))                                 \
+  X (RSUB_SCALAR, (T)((U)p - (U)x))                                \
+  X (CLIP, x < p ? p : x > q ? q : x)                              \
+  X (INSIDE, x < p ? 0 : x > q ? 0 : 1)
+
+#define TD_BINARY_INT(X, S)                                        \
+  X (ADD, (T)((U)x + (U)y))                                        \
+  X (SUB, (T)((U)x - (U)y))                                        \
+  X (MUL, (T)((U)x * (U)y))                                        \
+  X (MAXIMUM, x > y ? x : y)                                       \
+  X (MINIMUM, x < y ? x : y)                                       \
+  TD_BINARY_COMPARE (X)
+/* clang-format on */
+
+TD_FORMULA float
+td_float_of_bits (uint32_t bits)
+{
+  float x;
+
+  memcpy (&x, &bits, sizeof x);
+  return x;
+}
+
+TD_FORMULA uint32_t
+td_bits_of_float (float x)
+{
+  uint32_t bits;
+
+  memcpy (&bits, &x, sizeof bits);
+  return bits;
+}
+
+/** e^x to 1 ulp or so; denormal results included, overflow gives infinity. */
+TD_FORMULA float
+td_exp_f32 (float x)
+{
+  const float round = 12582912.0f; /* 1.5 * 2^23: adding it leaves the nearest integer */
+  float c = x > 88.8f ? 88.8f : x;
+  float t, n, r, y;
+  int32_t k, half;
+
+  c = c < -104.0f ? -104.0f : c;
+  t = c * 1.44269504088896341f + round;
+  n = t - round;
+  r = c - n * 0.693359375f;
+  r = r - n * -2.12194440e-4f;
+  y = 1.9875691500e-4f;
+  y = y * r + 1.3981999507e-3f;
+  y = y * r + 8.3334519073e-3f;
+  y = y * r + 4.1665795894e-2f;
+  y = y * r + 1.6666665459e-1f;
+  y = y * r + 5.0000001201e-1f;
+  y = y * (r * r) + r + 1.0f;
+  k = (int32_t)(td_bits_of_float (t) - 0x4B400000u);
+  half = k >> 1; /* two steps, so that 2^128 and denormals work */
+  return y * td_float_of_bits (((uint32_t)half + 127u) << 23)
+         * td_float_of_bits (((uint32_t)k - (uint32_t)half + 127u) << 23);
+}
+
+TD_FORMULA float
+td_log_f32 (float x)
+{
+  bool tiny = x < 1.17549435e-38f;
+  uint32_t bits = td_bits_of_float (tiny ? x * 8388608.0f : x);
+  float m = td_float_of_bits ((bits & 0x007FFFFFu) | 0x3F000000u); /* 0.5 .. 1 */
+  bool low = m < 0.707106781186547524f;
+  float e = (float)((int32_t)(bits >> 23) - 126) - (low ? 1.0f : 0.0f) - (tiny ? 23.0f : 0.0f);
+  float z, y;
+
+  m = (low ? m + m : m) - 1.0f;
+  z = m * m;
+  y = 7.0376836292e-2f;
+  y = y * m - 1.1514610310e-1f;
+  y = y * m + 1.1676998740e-1f;
+  y = y * m - 1.2420140846e-1f;
+  y = y * m + 1.4249322787e-1f;
+  y = y * m - 1.6668057665e-1f;
+  y = y * m + 2.0000714765e-1f;
+  y = y * m - 2.4999993993e-1f;
+  y = y * m + 3.3333331174e-1f;
+  y = y * m * z;
+  y = y + e * -2.12194440e-4f;
+  y = y - 0.5f * z;
+  y = m + y + e * 0.693359375f;
+  y = x > 3.402823466e38f ? x : y;
+  return x > 0 ? y : x == 0 ? -INFINITY : NAN;
+}
+
+TD_FORMULA float
+td_tanh_f32 (float x)
+{
+  float a = x < 0 ? -x : x;
+  float z = x * x;
+  float big = 1.0f - 2.0f / (td_exp_f32 (a + a) + 1.0f);
+  float y = -5.70498872745e-3f;
+
+  y = y * z + 2.06390887954e-2f;
+  y = y * z - 5.37397155531e-2f;
+  y = y * z + 1.33314422036e-1f;
+  y = y * z - 3.33332819422e-1f;
+  y = y * z * x + x;
+  return a < 0.625f ? y : x < 0 ? -big : big;
+}
+
+#define td_exp_f64(x) exp (x)
+#define td_log_f64(x) log (x)
+#define td_tanh_f64(x) tanh (x)
+#define td_sqrt_f32(x) sqrtf (x)
+#define td_sqrt_f64(x) sqrt (x)
+#define td_abs_f32(x) fabsf (x)
+#define td_abs_f64(x) fabs (x)
+#define td_sin_f32(x) sinf (x)
+#define td_sin_f64(x) sin (x)
+#define td_cos_f32(x) cosf (x)
+#define td_cos_f64(x) cos (x)
+#define td_pow_f32(x, y) powf (x, y)
+#define td_pow_f64(x, y) pow (x, y)

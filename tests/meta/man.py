@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""man.py TAPEDECK: man page, bash completion and --help tell of the same commands and options.
+
+SPDX-License-Identifier: MIT
+"""
+import re
+import subprocess
+import sys
+
+from checks import ROOT, Report, read
+
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def said(*command):
+    child = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return child.returncode, child.stdout
+
+
+def man_commands():
+    """Options that the man page lists, by command."""
+    text = re.sub(r"\\f[A-Z]", "", read("data/tapedeck.1")).replace("\\-", "-")
+    commands = text.split(".SH COMMANDS")[1].split(".SH OPTIONS")[0]
+    sections = re.split(r"^\.SS tapedeck (\w+)", commands, flags=re.M)
+    return {name: set(OPTION.findall(body)) - {"--help"}
+            for name, body in zip(sections[1::2], sections[2::2])}
+
+
+def completion(word):
+    """What bash offers after `tapedeck WORD --`."""
+    words = f"(tapedeck {word} --)" if word else "(tapedeck --)"
+    cword = 2 if word else 1
+    script = (f". data/completion/tapedeck; COMP_WORDS={words}; COMP_CWORD={cword}; "
+              "_tapedeck; printf '%s\\n' \"${COMPREPLY[@]}\"")
+    child = subprocess.run(["bash", "-c", script], capture_output=True, text=True,
+                           cwd=ROOT)
+    return set(child.stdout.split())
+
+
+def differences(a, b):
+    return [f"only the first: {x}" for x in sorted(a - b)] + \
+           [f"only the second: {x}" for x in sorted(b - a)]
+
+
+def main():
+    program = sys.argv[1]
+    manual = man_commands()
+    report = Report()
+    status, overview = said(program, "--help")
+    report.claim("--help ends in 0 and fits on a screen",
+                 [] if status == 0 and 5 < overview.count("\n") <= 50 else [str(status), overview])
+    listed = set(re.findall(r"^ *(?:tapedeck )?(run|info|show|diff|leaks|eval|cat|check)\b",
+                            overview, re.M))
+    report.claim("man page and --help list the same commands", differences(set(manual), listed))
+    for command, options in manual.items():
+        status, text = said(program, command, "--help")
+        found = set(OPTION.findall(text)) - {"--help"}
+        report.claim(f"man page and `{command} --help` list the same options",
+                     ([f"status {status}"] if status else []) + differences(options, found))
+        offered = {word for word in completion(command) if word.startswith("--")} - {"--help"}
+        report.claim(f"man page and completion list the same options of {command}",
+                     differences(options, offered))
+    report.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+/* The app's settings, found wherever the app runs from: installed in any prefix, or in the
+ * build tree. What the keys mean stands in data/io.github.tapedeck.Tapedeck.gschema.xml.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <gio/gio.h>
+
+G_BEGIN_DECLS
+
+/** Open the settings of a program that lies in `program_folder`.
+ * Looks in the usual places, then where the folder's own prefix or build tree has its schemas.
+ * Owner: the caller, g_object_unref (). Errors: NULL when no schema is found; the app then runs
+ * with its defaults and keeps nothing (g_settings_new () would end the program). */
+GSettings *td_settings_open (const char *program_folder);
+
+/** The settings of this program, opened once. Owner: the program. Errors: as td_settings_open
+ * (). */
+GSettings *td_settings_get (void);
+
+G_END_DECLS
