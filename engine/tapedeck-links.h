@@ -91,6 +91,9 @@ extern "C"
     void (*free) (void *self);
     /** Forget recurrent state.  May be NULL. */
     void (*reset_state) (TdLink *link, void *self);
+    /** Fill the self of a copy, whose parameters and children are there.  NULL: the bytes are
+     * copied, which is right for a self that owns nothing. */
+    void (*copied) (TdLink *to, const TdLink *from);
   } TdLinkClass;
 
   /** Make a root link of a class of the user's own; td_link_adopt puts it below another. */

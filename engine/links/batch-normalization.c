@@ -1,0 +1,112 @@
+/* BatchNormalization: normalise by the batch while training, by running statistics afterwards.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "link.h"
+
+typedef struct
+{
+  double decay, eps;
+} BatchNorm;
+
+enum
+{
+  PARAM_GAMMA,
+  PARAM_BETA,
+  PARAM_MEAN,
+  PARAM_VAR,
+  PARAM_N
+};
+
+static TdStatus
+batch_norm_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out,
+                    int n_out)
+{
+  const BatchNorm *bn = self;
+  TdVar *gamma = link->params[PARAM_GAMMA]->var, *beta = link->params[PARAM_BETA]->var;
+  TdVar *mean = link->params[PARAM_MEAN]->var, *var = link->params[PARAM_VAR]->var;
+  TdBatchNormOpt options
+      = { .eps = bn->eps, .decay = bn->decay, .running_mean = mean, .running_var = var };
+
+  if (n_in != 1 || n_out != 1)
+    return td__fail (TD_ERR_ARG, "BatchNormalization", td__engine.site,
+                     "one input and one output expected, got %d and %d", n_in, n_out);
+  out[0] = td__engine.config.train
+               ? td_batch_normalization_ (in[0], gamma, beta, &options)
+               : td_fixed_batch_normalization (in[0], gamma, beta, mean, var, bn->eps);
+  return td_poisoned (out[0]) ? td__engine.error.status : TD_OK;
+}
+
+static const TdLinkClass batch_norm_class = { .size = sizeof (TdLinkClass),
+                                              .name = "BatchNormalization",
+                                              .self_bytes = sizeof (BatchNorm),
+                                              .forward = batch_norm_forward };
+
+/* gamma or beta: trained, or a constant that stands in for it when it is switched off. */
+static bool
+add_scale (TdLink *link, const char *name, const TdShape *shape, bool trained, TdInit init,
+           double value, const TdSite *site)
+{
+  TdParam *p = td__param_add (link, name, shape, -1, init, td_init_constant (value), site);
+
+  if (p == NULL)
+    return false;
+  if (!trained)
+    {
+      p->kind = TD_PARAM_ATTR;
+      p->var->node->requires_grad = false;
+    }
+  return true;
+}
+
+static bool
+add_statistic (TdLink *link, const char *name, const TdShape *shape, double value,
+               TdDtype dtype, const TdSite *site)
+{
+  TdParam *p = td__param_add (link, name, shape, (int)dtype, td_init_constant (value),
+                              td_init_zero (), site);
+
+  if (p == NULL)
+    return false;
+  p->kind = TD_PARAM_PERSISTENT;
+  p->var->node->requires_grad = false;
+  return true;
+}
+
+TdLink *
+td_batch_normalization_new_at (TdLink *parent, const char *name, int64_t size,
+                               TdBatchNormLinkOpt options, const TdSite *site)
+{
+  TdShape shape = { 1, { size } }, scalar = { 0, { 0 } };
+  TdDtype dtype = (TdDtype)td__engine.config.dtype;
+  TdLink *link;
+
+  if (size <= 0 || !(options.eps > 0) || !(options.decay >= 0 && options.decay <= 1))
+    {
+      td__fail (TD_ERR_ARG, "BatchNormalization", site,
+                "size above 0, eps above 0 and decay in 0..1 expected, got %lld, %g and %g",
+                (long long)size, options.eps, options.decay);
+      return td__link_inert ();
+    }
+  link = td__link_make (&batch_norm_class, parent, name, site);
+  if (link->inert)
+    return link;
+  dtype = (TdDtype)td__engine.config.dtype; /* making the link may have started the engine */
+  *(BatchNorm *)link->self = (BatchNorm){ options.decay, options.eps };
+  if (!add_scale (link, "gamma", &shape, options.use_gamma, options.initial_gamma, 1, site)
+      || !add_scale (link, "beta", &shape, options.use_beta, options.initial_beta, 0, site)
+      || !add_statistic (link, "avg_mean", &shape, 0, dtype, site)
+      || !add_statistic (link, "avg_var", &shape, 1, dtype, site)
+      || !add_statistic (link, "N", &scalar, 0, TD_I64, site))
+    return td__link_abandon (link);
+  return link;
+}
+
+TdLink *
+td_batch_normalization_new_ (TdLink *parent, const char *name, int64_t size,
+                             const TdBatchNormLinkOpt *options)
+{
+  static const TdBatchNormLinkOpt defaults = { TD_BATCH_NORM_LINK_DEFAULTS };
+
+  return td_batch_normalization_new_at (parent, name, size,
+                                        options != NULL ? *options : defaults, NULL);
+}

@@ -1,0 +1,114 @@
+/* Links from the inside: the tree, its parameters, and what the kinds of link share.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "../core/core.h"
+#include "object.h"
+
+typedef enum
+{
+  TD_PARAM_TRAINED,
+  TD_PARAM_PERSISTENT,
+  TD_PARAM_ATTR /**< recurrent state: kept, neither trained nor saved */
+} TdParamKind;
+
+/** A parameter, persistent or attribute; var is NULL while its shape is not known. */
+typedef struct TdParam
+{
+  char *name;
+  TdParamKind kind;
+  TdVar *var; /**< held by the link */
+  TdInit init;
+  TdShape fan_shape; /**< what the initialiser computes its fans from; ndim -1: the shape */
+  TdDtype dtype;
+  const TdPath *path;
+  uint64_t id; /**< never reused */
+  const TdSite *site;
+} TdParam;
+
+struct TdLink
+{
+  TdObject object; /**< listed while it is a root */
+  const TdLinkClass *cls;
+  char *name;
+  const TdPath *path;
+  const TdSite *site;
+  TdLink *parent;
+  TdLink **children;
+  int n_children;
+  TdParam **params;
+  int n_params;
+  void *self;
+  uint64_t id;
+  bool inert;
+};
+
+extern const TdLinkClass td__sequential_class;
+
+/** Bumped whenever a link or parameter appears, gets its shape or goes: optimizers look again.
+ */
+extern uint64_t td__links_generation;
+
+/* path.c */
+const TdPath *td__path_intern (const char *text, const char *link_class);
+
+/* link.c */
+/** Free every link, optimizer, dataset and iterator, and forget the reports: td_finish. */
+void td__links_finish (void);
+TdLink *td__link_inert (void);
+/** Free a half-made link; returns the inert one. */
+TdLink *td__link_abandon (TdLink *link);
+/** Make a link; inert after td__fail. */
+TdLink *td__link_make (const TdLinkClass *cls, TdLink *parent, const char *name,
+                       const TdSite *site);
+/** False for NULL and inert links, after td__fail. */
+bool td__link_usable (const TdLink *link, const char *call, const TdSite *site);
+bool td__link_name_free (const TdLink *link, const char *name, const char *call,
+                         const TdSite *site);
+/** The link of this id, if it lives; searches all roots. */
+TdLink *td__link_by_id (uint64_t id);
+/** Call visit for every parameter below link, children after own, in order of creation. */
+void td__link_visit (TdLink *link,
+                     void (*visit) (TdLink *owner, TdParam *param, const char *key, void *user),
+                     void *user);
+/** The sequential hears of a new child. */
+void td__sequential_child_added (TdLink *link);
+
+/* param.c */
+/** Declare a parameter; a known shape is filled at once.  NULL after td__fail. */
+TdParam *td__param_add (TdLink *link, const char *name, const TdShape *shape, int dtype,
+                        TdInit init, TdInit fallback, const TdSite *site);
+/** Give it memory and its first numbers. */
+TdStatus td__param_start (TdParam *param, const TdShape *shape);
+TdParam *td__param_find (const TdLink *link, const char *name);
+void td__param_free (TdParam *param);
+/** Put an array in a parameter's place. */
+void td__param_hold (TdParam *param, TdVar *var);
+/** Set or clear the attribute, by name; kind TD_PARAM_ATTR or _PERSISTENT. */
+TdParam *td__param_keep (TdLink *link, const char *name, TdParamKind kind, TdVar *value,
+                         const TdSite *site);
+void td__param_announce (const TdParam *param);
+void td__param_set_path (const TdLink *link, TdParam *param);
+/** Put v's array on a device, keeping its handle. */
+TdStatus td__var_move (TdVar *v, TdDevice *device);
+
+/* init.c */
+/** Fill v; fans come from fan_shape.  *Errors*: TD_ERR_SHAPE when the shape does not suit. */
+TdStatus td__init_fill (TdInit init, TdVar *v, const TdShape *fan_shape, const TdSite *site);
+static inline TdInit
+td__init_or (TdInit init, TdInit fallback)
+{
+  return init.kind != TD_INIT_DEFAULT ? init : fallback;
+}
+
+/** Elements of one row: product of all sizes but the first. */
+static inline int64_t
+td__row_size (const TdShape *shape)
+{
+  int64_t n = 1;
+
+  for (int i = 1; i < shape->ndim; i++)
+    n *= shape->dim[i];
+  return n;
+}

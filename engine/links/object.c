@@ -1,0 +1,74 @@
+/* The list of live objects, and memory for small structures.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "object.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static TdObject *newest;
+
+void
+td__object_add (TdObject *object, void (*free_object) (void *object))
+{
+  object->free = free_object;
+  object->prev = NULL;
+  object->next = newest;
+  if (newest != NULL)
+    newest->prev = object;
+  newest = object;
+}
+
+void
+td__object_remove (TdObject *object)
+{
+  if (object->next != NULL)
+    object->next->prev = object->prev;
+  if (object->prev != NULL)
+    object->prev->next = object->next;
+  else if (newest == object)
+    newest = object->next;
+  object->next = object->prev = NULL;
+}
+
+void
+td__objects_finish (void)
+{
+  while (newest != NULL)
+    {
+      TdObject *object = newest;
+
+      td__object_remove (object);
+      object->free (object);
+    }
+}
+
+static void *
+checked (void *memory, size_t bytes)
+{
+  if (memory == NULL)
+    {
+      fprintf (stderr, "tapedeck: out of host memory (%zu bytes)\n", bytes);
+      abort ();
+    }
+  return memory;
+}
+
+void *
+td__xcalloc (size_t n, size_t bytes)
+{
+  return checked (calloc (n > 0 ? n : 1, bytes > 0 ? bytes : 1), n * bytes);
+}
+
+void *
+td__xrealloc (void *memory, size_t bytes)
+{
+  return checked (realloc (memory, bytes), bytes);
+}
+
+char *
+td__xstrdup (const char *text)
+{
+  return checked (strdup (text), strlen (text));
+}
