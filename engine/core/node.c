@@ -27,8 +27,7 @@ td__node_new (void)
   n->mark = 0;
   n->acc = NULL;
   n->name = NULL;
-  n->path = NULL;
-  n->id = ++e->next_node_id;
+  n->id = ++e->next_id;
   return n;
 }
 
@@ -113,7 +112,6 @@ td__node_free (TdNode *n)
       op->out[n->out_index] = NULL;
       n->creator = NULL;
     }
-  n->id = 0; /* a free slot is nobody's: lookups by id pass it over */
   td__slab_give (&td__engine.nodes, n);
   if (op != NULL)
     td__op_unref (op);

@@ -44,14 +44,14 @@ typedef struct
   guint64 saved_bytes; /* saved for backward by its forward operations */
   guint64 time_ns;     /* of all its operations, all lanes */
   guint64 lane_time_ns[TD_N_LANES];
-  guint32 first_member, n_members[TD_N_LANES]; /* events, see td_viz_graph_get_members */
 } TdVizGroup;
 
-TdVizGraph *td_viz_graph_new (TdIteration *iteration);
+/** Take and drop a reference to the iteration that owns the graph (td_iteration_get_graph()).
+ */
 TdVizGraph *td_viz_graph_ref (TdVizGraph *self);
 void td_viz_graph_unref (TdVizGraph *self);
 
-/** Return the iteration it was made from. Owner: borrowed, as long as the iteration lives. */
+/** Return the iteration it was made from. Owner: borrowed. */
 TdIteration *td_viz_graph_get_iteration (TdVizGraph *self);
 const TdVizGroup *td_viz_graph_get_groups (TdVizGraph *self, guint *n);
 /** Return the innermost group of an event. */
@@ -103,7 +103,7 @@ typedef struct
   gint32 group;       /* GROUP: the group it shows; else -1 */
   gint32 parent;      /* open group around it (index into `groups` of the view) */
   gint32 var;         /* STUB, INPUT: the variable; OP: its first output; -1 if none */
-  gint32 user;        /* STUB, INPUT: the node it belongs to; else -1 */
+  gint32 user;        /* STUB, INPUT: the node it stands beside; -1: it stands by itself */
   gint32 twin;        /* visible forward node in whose row this one stands; -1 if none */
   guint32 n_hidden;   /* STUB: how many more parameters it stands for ("× 3") */
   const char *label;  /* "convolution_2d", "block1", "W" */
@@ -154,6 +154,7 @@ typedef struct
   gint ref_count;
   GStringChunk *strings;
   GHashTable *by_key;
+  gint32 *node_of_event;
 } TdVizView;
 
 typedef enum

@@ -8,7 +8,7 @@
 
 #include <glib-object.h>
 
-#include "td-tape-reader.h"
+#include "td-tape.h"
 
 G_BEGIN_DECLS
 
@@ -24,26 +24,35 @@ typedef struct
   gint32 parent; /* index into the layers, -1 at the top */
   gint32 depth;  /* 0 at the top */
   guint32 first, end;
-  gint32 site;      /* where it was entered: index into the tape's sites, -1 unknown */
+  guint32 site;     /* where it was entered; 0 unknown */
   gboolean is_link; /* FALSE: a user scope */
   const char *name; /* the last part of the link path, or the scope's name */
   const char *path; /* the whole link path; the scope's name for a scope */
 } TdLayer;
 
+/** Where an iteration finds the texts behind its ids: a tape's reader, or a test's own tables.
+ * Each function returns text that lives as long as `data`, or NULL. */
+typedef struct
+{
+  const char *(*string) (gpointer data, guint32 id);
+  const char *(*op) (gpointer data, guint32 opdef);
+  const char *(*path) (gpointer data, guint32 path);
+  const char *(*site) (gpointer data, guint32 site, guint32 *line); /* returns the file */
+} TdNamesClass;
+
 GType td_iteration_get_type (void);
 
-/** Wrap a loaded iteration and index it. Owner: takes `tape_iteration`; `reader` (may be NULL
- * for hand-made iterations) is borrowed for names and must outlive the result. */
-TdIteration *td_iteration_new (TdTapeReader *reader, TdTapeIteration *tape_iteration,
-                               GDestroyNotify free_tape_iteration);
+/** Wrap a loaded iteration and index it. Owner: takes the tape's iteration and `names_data`,
+ * each freed with its function (which may be NULL). */
+TdIteration *td_iteration_new (const TdNamesClass *names, gpointer names_data,
+                               GDestroyNotify free_names_data,
+                               const TdTapeIteration *tape_iteration,
+                               void (*free_tape_iteration) (const TdTapeIteration *));
 TdIteration *td_iteration_ref (TdIteration *self);
 void td_iteration_unref (TdIteration *self);
 
 /** Return the arrays of the tape: events, variables, memory, statistics. Owner: borrowed. */
 const TdTapeIteration *td_iteration_get_tape (const TdIteration *self);
-/** Return the reader whose strings, sites and operations the arrays point into. Owner:
- * borrowed. */
-TdTapeReader *td_iteration_get_reader (const TdIteration *self);
 gint64 td_iteration_get_number (const TdIteration *self);
 guint td_iteration_get_n_events (const TdIteration *self);
 /** Say whether the iteration ended; FALSE while the program is still in it or died in it. */
@@ -74,7 +83,11 @@ const TdLayer *td_iteration_get_layers (const TdIteration *self, guint *n);
  * forward twin); -1 at the top. */
 gint td_iteration_get_layer (const TdIteration *self, guint event);
 
-/** Return names as the tape has them; never NULL ("" when unknown). Owner: borrowed. */
+/** Return texts as the tape has them; never NULL ("" when unknown). Owner: borrowed. */
+const char *td_iteration_get_string (const TdIteration *self, guint32 id);
+const char *td_iteration_get_path_name (const TdIteration *self, guint32 path);
+const char *td_iteration_get_site (const TdIteration *self, guint32 site, guint32 *line);
+const char *td_iteration_get_var_name (const TdIteration *self, guint var);
 const char *td_iteration_get_op_name (const TdIteration *self, guint event);
 const char *td_iteration_get_link_path (const TdIteration *self, guint event);
 /** Write "file:line" of the event's call site, "" when unknown. Owner: the caller, g_free(). */

@@ -1,0 +1,554 @@
+/* Indices over one iteration of a tape: keys, consumers, twins, layers, anomalies.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "tape/td-iteration.h"
+
+#include <string.h>
+
+#include "graph/td-graph-private.h"
+
+typedef struct
+{
+  guint64 key;
+  gint32 index;
+} KeyEntry;
+
+/* Lists of indices by index: the items of k are items[first[k]] ... items[first[k + 1]]. */
+typedef struct
+{
+  guint32 *first;
+  gint32 *items;
+} Lists;
+
+struct TdIteration
+{
+  gint ref_count;
+  const TdNamesClass *names;
+  gpointer names_data;
+  GDestroyNotify free_names_data;
+  const TdTapeIteration *tape;
+  void (*free_tape) (const TdTapeIteration *);
+  KeyEntry *event_keys, *var_keys; /* sorted */
+  Lists consumers, twins;
+  gint32 *forward; /* per event */
+  gint32 *layer;   /* per event */
+  guint8 *anomaly; /* per event */
+  TdLayer *layers;
+  guint n_layers;
+  GStringChunk *strings; /* of layers that had to be inferred */
+  GMutex graph_lock;
+  TdVizGraph *graph;
+};
+
+G_DEFINE_BOXED_TYPE (TdIteration, td_iteration, td_iteration_ref, td_iteration_unref)
+
+/* ---- names ---- */
+
+const char *
+td_iteration_get_string (const TdIteration *self, guint32 id)
+{
+  const char *text = id ? self->names->string (self->names_data, id) : NULL;
+
+  return text ? text : "";
+}
+
+const char *
+td_iteration_get_path_name (const TdIteration *self, guint32 path)
+{
+  const char *text = path ? self->names->path (self->names_data, path) : NULL;
+
+  return text ? text : "";
+}
+
+const char *
+td_iteration_get_site (const TdIteration *self, guint32 site, guint32 *line)
+{
+  const char *file;
+
+  *line = 0;
+  file = site ? self->names->site (self->names_data, site, line) : NULL;
+  return file ? file : "";
+}
+
+const char *
+td_iteration_get_op_name (const TdIteration *self, guint event)
+{
+  const char *text = self->names->op (self->names_data, self->tape->events[event].opdef);
+
+  return text ? text : "";
+}
+
+const char *
+td_iteration_get_link_path (const TdIteration *self, guint event)
+{
+  return td_iteration_get_path_name (self, self->tape->events[event].path);
+}
+
+const char *
+td_iteration_get_var_name (const TdIteration *self, guint var)
+{
+  return td_iteration_get_string (self, self->tape->vars[var].name);
+}
+
+char *
+td_iteration_dup_site (const TdIteration *self, guint event)
+{
+  guint32 line;
+  const char *file = td_iteration_get_site (self, self->tape->events[event].site, &line);
+  const char *slash = strrchr (file, '/');
+
+  if (!*file)
+    return g_strdup ("");
+  return g_strdup_printf ("%s:%u", slash ? slash + 1 : file, line);
+}
+
+char *
+td_iteration_dup_shape (const TdIteration *self, guint var, gboolean with_dtype)
+{
+  const TdTapeVar *v = &self->tape->vars[var];
+  GString *text = g_string_new (NULL);
+
+  if (v->ndim > 0)
+    {
+      g_string_append_c (text, '(');
+      for (guint i = 0; i < v->ndim; i++)
+        g_string_append_printf (text, "%s%" G_GINT64_FORMAT, i ? ", " : "",
+                                self->tape->dims[v->first_dim + i]);
+      g_string_append_c (text, ')');
+    }
+  if (with_dtype)
+    g_string_append_printf (text, "%s%s", text->len ? " " : "", td_tape_dtype_name (v->dtype));
+  return g_string_free (text, FALSE);
+}
+
+/* ---- indices ---- */
+
+static int
+compare_keys (const void *a, const void *b)
+{
+  const KeyEntry *x = a, *y = b;
+
+  if (x->key != y->key)
+    return x->key < y->key ? -1 : 1;
+  return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static gint
+find_key (const KeyEntry *entries, guint n, guint64 key)
+{
+  guint low = 0, high = n;
+
+  while (low < high)
+    {
+      guint middle = low + (high - low) / 2;
+
+      if (entries[middle].key < key)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+  return low < n && entries[low].key == key ? entries[low].index : -1;
+}
+
+static void
+index_keys (TdIteration *self)
+{
+  const TdTapeIteration *t = self->tape;
+
+  self->event_keys = g_new (KeyEntry, t->n_events + 1);
+  for (guint i = 0; i < t->n_events; i++)
+    self->event_keys[i] = (KeyEntry){ t->events[i].key, (gint32)i };
+  qsort (self->event_keys, t->n_events, sizeof (KeyEntry), compare_keys);
+  self->var_keys = g_new (KeyEntry, t->n_vars + 1);
+  for (guint i = 0; i < t->n_vars; i++)
+    self->var_keys[i] = (KeyEntry){ t->vars[i].key, (gint32)i };
+  qsort (self->var_keys, t->n_vars, sizeof (KeyEntry), compare_keys);
+}
+
+static void
+index_consumers (TdIteration *self)
+{
+  const TdTapeIteration *t = self->tape;
+  Lists *lists = &self->consumers;
+  guint32 *next;
+
+  lists->first = g_new0 (guint32, t->n_vars + 2);
+  lists->items = g_new (gint32, t->n_ins + 1);
+  for (guint e = 0; e < t->n_events; e++)
+    for (guint i = 0; i < t->events[e].n_in; i++)
+      lists->first[t->ins[t->events[e].first_in + i] + 1]++;
+  for (guint v = 0; v < t->n_vars; v++)
+    lists->first[v + 1] += lists->first[v];
+  next = g_memdup2 (lists->first, sizeof (guint32) * (t->n_vars + 1));
+  for (guint e = 0; e < t->n_events; e++)
+    for (guint i = 0; i < t->events[e].n_in; i++)
+      {
+        guint v = t->ins[t->events[e].first_in + i];
+
+        /* an operation that reads a variable twice is one consumer */
+        if (next[v] > lists->first[v] && lists->items[next[v] - 1] == (gint32)e)
+          continue;
+        lists->items[next[v]++] = (gint32)e;
+      }
+  /* close the gaps that double readers left */
+  {
+    guint32 to = 0;
+
+    for (guint v = 0; v < t->n_vars; v++)
+      {
+        guint32 from = lists->first[v], end = next[v];
+
+        lists->first[v] = to;
+        while (from < end)
+          lists->items[to++] = lists->items[from++];
+      }
+    lists->first[t->n_vars] = to;
+  }
+  g_free (next);
+}
+
+/* The forward event at the root of the twins, of whatever order. */
+static void
+index_twins (TdIteration *self)
+{
+  const TdTapeIteration *t = self->tape;
+  Lists *lists = &self->twins;
+  guint32 *next;
+
+  self->forward = g_new (gint32, t->n_events + 1);
+  lists->first = g_new0 (guint32, t->n_events + 2);
+  lists->items = g_new (gint32, t->n_events + 1);
+  for (guint e = 0; e < t->n_events; e++)
+    {
+      gint32 twin = t->events[e].twin;
+
+      if (t->events[e].phase == TD_TAPE_PHASE_FORWARD)
+        self->forward[e] = (gint32)e;
+      else if (twin >= 0 && (guint)twin < e) /* a twin always ran before */
+        self->forward[e] = self->forward[twin];
+      else
+        self->forward[e] = -1;
+      if (self->forward[e] >= 0 && self->forward[e] != (gint32)e)
+        lists->first[self->forward[e] + 1]++;
+    }
+  for (guint e = 0; e < t->n_events; e++)
+    lists->first[e + 1] += lists->first[e];
+  next = g_memdup2 (lists->first, sizeof (guint32) * (t->n_events + 1));
+  for (guint e = 0; e < t->n_events; e++)
+    if (self->forward[e] >= 0 && self->forward[e] != (gint32)e)
+      lists->items[next[self->forward[e]]++] = (gint32)e;
+  g_free (next);
+}
+
+static void
+index_anomalies (TdIteration *self)
+{
+  const TdTapeIteration *t = self->tape;
+
+  self->anomaly = g_new0 (guint8, t->n_events + 1);
+  for (guint e = 0; e < t->n_events; e++)
+    self->anomaly[e] = (t->events[e].flags & TD_TAPE_EVENT_FAILED) != 0;
+  for (guint s = 0; s < t->n_stats; s++)
+    {
+      const TdTapeStats *stats = &t->stats[s];
+
+      if (stats->event < t->n_events && stats->n_nan + stats->n_pos_inf + stats->n_neg_inf > 0)
+        self->anomaly[stats->event] = 1;
+    }
+}
+
+/* ---- layers ---- */
+
+static const char *
+last_part (const char *path)
+{
+  const char *slash = strrchr (path, '/');
+
+  return slash ? slash + 1 : path;
+}
+
+static void
+layers_from_spans (TdIteration *self)
+{
+  const TdTapeIteration *t = self->tape;
+
+  self->n_layers = t->n_spans;
+  self->layers = g_new0 (TdLayer, t->n_spans + 1);
+  for (guint s = 0; s < t->n_spans; s++)
+    {
+      const TdTapeSpan *span = &t->spans[s];
+      TdLayer *layer = &self->layers[s];
+      const char *path = td_iteration_get_path_name (self, span->path);
+      const char *name = td_iteration_get_string (self, span->name);
+
+      layer->is_link = span->kind == TD_TAPE_SPAN_LINK;
+      layer->path = layer->is_link && *path ? path : name;
+      layer->name = layer->is_link ? last_part (layer->path) : name;
+      layer->parent = span->parent < s ? (gint32)span->parent : -1;
+      layer->depth = layer->parent >= 0 ? self->layers[layer->parent].depth + 1 : 0;
+      layer->first = MIN (span->begin, t->n_events);
+      layer->end = CLAMP (span->end, layer->first, t->n_events);
+      layer->site = span->site;
+    }
+  for (guint e = 0; e < t->n_events; e++)
+    self->layer[e] = t->events[e].span < t->n_spans ? (gint32)t->events[e].span : -1;
+}
+
+/* Writers that know no spans still say link paths: a run of forward events below the same path
+ * is one call of that link. */
+static void
+layers_from_paths (TdIteration *self)
+{
+  const TdTapeIteration *t = self->tape;
+  GArray *layers = g_array_new (FALSE, TRUE, sizeof (TdLayer));
+  GArray *open = g_array_new (FALSE, TRUE, sizeof (gint32));
+
+  for (guint e = 0; e < t->n_events; e++)
+    {
+      const char *path;
+      char **parts;
+      guint depth = 0;
+      GString *prefix;
+
+      self->layer[e] = -1;
+      if (t->events[e].phase != TD_TAPE_PHASE_FORWARD)
+        continue;
+      path = td_iteration_get_link_path (self, e);
+      parts = g_strsplit (path, "/", -1);
+      prefix = g_string_new (NULL);
+      for (; parts[depth]; depth++)
+        {
+          gint32 last = depth < open->len ? g_array_index (open, gint32, depth) : -1;
+
+          if (!*parts[depth])
+            break;
+          g_string_append_printf (prefix, "%s%s", depth ? "/" : "", parts[depth]);
+          if (last < 0 || strcmp (g_array_index (layers, TdLayer, last).path, prefix->str) != 0)
+            {
+              TdLayer layer = { .first = e, .is_link = TRUE, .depth = (gint32)depth };
+              gint32 index = (gint32)layers->len;
+
+              layer.parent = depth ? g_array_index (open, gint32, depth - 1) : -1;
+              layer.path = g_string_chunk_insert_const (self->strings, prefix->str);
+              layer.name = last_part (layer.path);
+              g_array_set_size (open, depth);
+              g_array_append_val (open, index);
+              g_array_append_val (layers, layer);
+            }
+          g_array_index (layers, TdLayer, g_array_index (open, gint32, depth)).end = e + 1;
+        }
+      g_array_set_size (open, depth);
+      if (depth)
+        self->layer[e] = g_array_index (open, gint32, depth - 1);
+      g_string_free (prefix, TRUE);
+      g_strfreev (parts);
+    }
+  self->n_layers = layers->len;
+  self->layers = (TdLayer *)(gpointer)g_array_free (layers, FALSE);
+  g_array_free (open, TRUE);
+}
+
+static void
+index_layers (TdIteration *self)
+{
+  const TdTapeIteration *t = self->tape;
+
+  self->layer = g_new (gint32, t->n_events + 1);
+  if (t->n_spans > 0)
+    layers_from_spans (self);
+  else
+    layers_from_paths (self);
+  for (guint e = 0; e < t->n_events; e++)
+    if (t->events[e].phase != TD_TAPE_PHASE_FORWARD)
+      self->layer[e] = self->forward[e] >= 0 ? self->layer[self->forward[e]] : -1;
+}
+
+/* ---- life ---- */
+
+TdIteration *
+td_iteration_new (const TdNamesClass *names, gpointer names_data,
+                  GDestroyNotify free_names_data, const TdTapeIteration *tape_iteration,
+                  void (*free_tape_iteration) (const TdTapeIteration *))
+{
+  TdIteration *self = g_new0 (TdIteration, 1);
+
+  self->ref_count = 1;
+  self->names = names;
+  self->names_data = names_data;
+  self->free_names_data = free_names_data;
+  self->tape = tape_iteration;
+  self->free_tape = free_tape_iteration;
+  self->strings = g_string_chunk_new (256);
+  g_mutex_init (&self->graph_lock);
+  index_keys (self);
+  index_consumers (self);
+  index_twins (self);
+  index_anomalies (self);
+  index_layers (self);
+  return self;
+}
+
+TdIteration *
+td_iteration_ref (TdIteration *self)
+{
+  g_atomic_int_inc (&self->ref_count);
+  return self;
+}
+
+void
+td_iteration_unref (TdIteration *self)
+{
+  if (!g_atomic_int_dec_and_test (&self->ref_count))
+    return;
+  if (self->graph)
+    td__graph_free (self->graph);
+  g_free (self->event_keys);
+  g_free (self->var_keys);
+  g_free (self->consumers.first);
+  g_free (self->consumers.items);
+  g_free (self->twins.first);
+  g_free (self->twins.items);
+  g_free (self->forward);
+  g_free (self->layer);
+  g_free (self->anomaly);
+  g_free (self->layers);
+  g_string_chunk_free (self->strings);
+  g_mutex_clear (&self->graph_lock);
+  if (self->free_tape)
+    self->free_tape (self->tape);
+  if (self->free_names_data)
+    self->free_names_data (self->names_data);
+  g_free (self);
+}
+
+TdVizGraph *
+td_iteration_get_graph (TdIteration *self)
+{
+  g_mutex_lock (&self->graph_lock);
+  if (!self->graph)
+    self->graph = td__graph_new (self);
+  g_mutex_unlock (&self->graph_lock);
+  return self->graph;
+}
+
+/* ---- questions ---- */
+
+const TdTapeIteration *
+td_iteration_get_tape (const TdIteration *self)
+{
+  return self->tape;
+}
+
+gint64
+td_iteration_get_number (const TdIteration *self)
+{
+  return (gint64)self->tape->number;
+}
+
+guint
+td_iteration_get_n_events (const TdIteration *self)
+{
+  return self->tape->n_events;
+}
+
+gboolean
+td_iteration_is_complete (const TdIteration *self)
+{
+  return !(self->tape->flags & TD_TAPE_ITERATION_PARTIAL);
+}
+
+gsize
+td_iteration_get_size (const TdIteration *self)
+{
+  const TdTapeIteration *t = self->tape;
+  gsize size = sizeof *self + sizeof *t;
+
+  size += (gsize)t->n_events * (sizeof (TdTapeEvent) + 16 + sizeof (KeyEntry) + 24);
+  size += (gsize)t->n_vars * (sizeof (TdTapeVar) + sizeof (KeyEntry) + 8);
+  size += ((gsize)t->n_ins * 2 + t->n_outs) * 4 + (gsize)t->n_dims * 8;
+  size += (gsize)t->n_spans * (sizeof (TdTapeSpan) + sizeof (TdLayer));
+  size
+      += (gsize)t->n_memory * sizeof (TdTapeMemory) + (gsize)t->n_blocks * sizeof (TdTapeBlock);
+  size += (gsize)t->n_stats * sizeof (TdTapeStats)
+          + (gsize)t->n_tensors * sizeof (TdTapeTensorRef);
+  /* the graph, once somebody looks: groups, members by group, views are the caller's */
+  size += (gsize)t->n_events * 64;
+  return size;
+}
+
+gint
+td_iteration_find_event (const TdIteration *self, guint64 key)
+{
+  return find_key (self->event_keys, self->tape->n_events, key);
+}
+
+gint
+td_iteration_find_var (const TdIteration *self, guint64 key)
+{
+  return find_key (self->var_keys, self->tape->n_vars, key);
+}
+
+gint
+td_iteration_find (const TdIteration *self, guint64 key)
+{
+  gint event = td_iteration_find_event (self, key);
+  gint var;
+  guint n;
+
+  if (event >= 0)
+    return event;
+  var = td_iteration_find_var (self, key);
+  if (var < 0)
+    return -1;
+  if (self->tape->vars[var].producer >= 0)
+    return self->tape->vars[var].producer;
+  {
+    const gint32 *readers = td_iteration_get_consumers (self, (guint)var, &n);
+
+    return n ? readers[0] : -1;
+  }
+}
+
+static const gint32 *
+get_list (const Lists *lists, guint index, guint *n)
+{
+  *n = lists->first[index + 1] - lists->first[index];
+  return lists->items + lists->first[index];
+}
+
+const gint32 *
+td_iteration_get_consumers (const TdIteration *self, guint var, guint *n)
+{
+  return get_list (&self->consumers, var, n);
+}
+
+const gint32 *
+td_iteration_get_twins (const TdIteration *self, guint event, guint *n)
+{
+  return get_list (&self->twins, event, n);
+}
+
+gint
+td_iteration_get_forward (const TdIteration *self, guint event)
+{
+  return self->forward[event];
+}
+
+const TdLayer *
+td_iteration_get_layers (const TdIteration *self, guint *n)
+{
+  *n = self->n_layers;
+  return self->layers;
+}
+
+gint
+td_iteration_get_layer (const TdIteration *self, guint event)
+{
+  return self->layer[event];
+}
+
+gboolean
+td_iteration_is_anomaly (const TdIteration *self, guint event)
+{
+  return self->anomaly[event];
+}
