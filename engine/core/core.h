@@ -103,6 +103,7 @@ struct TdNode
   uint64_t id;
   TdVar *acc; /**< gradient collected so far, during backward */
   const char *name;
+  const TdPath *path; /**< the link whose parameter it is, or NULL */
   TdDevice *device;
   TdShape shape;
 };
@@ -141,6 +142,10 @@ struct TdScope
   TdScope *outer;
 };
 
+enum
+{
+  TD_SLAB_ITEMS = 512 /**< of one chunk */
+};
 typedef struct TdSlab
 {
   void *free;
@@ -167,9 +172,11 @@ typedef struct TdEngine
   TdPhase phase;
   const TdOp *twin; /**< the forward operation whose backward is running */
   uint64_t twin_id;
-  uint32_t order; /**< of the next backward operation of the twin */
-  TdVar *into;    /**< accumulation target of the next call, or NULL */
-  uint64_t next_id, next_buffer_id, next_scope_id;
+  uint32_t order;        /**< of the next backward operation of the twin */
+  TdVar *into;           /**< accumulation target of the next call, or NULL */
+  uint64_t next_id;      /* of operations: one per event, recorded or not */
+  uint64_t next_node_id; /* of nodes */
+  uint64_t next_buffer_id, next_scope_id;
   int64_t iteration; /**< engine number, -1 before the first */
   int64_t n_iterations;
   bool in_iteration;

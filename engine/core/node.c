@@ -27,7 +27,8 @@ td__node_new (void)
   n->mark = 0;
   n->acc = NULL;
   n->name = NULL;
-  n->id = ++e->next_id;
+  n->path = NULL;
+  n->id = ++e->next_node_id;
   return n;
 }
 
@@ -112,6 +113,7 @@ td__node_free (TdNode *n)
       op->out[n->out_index] = NULL;
       n->creator = NULL;
     }
+  n->id = 0; /* a free slot is nobody's: lookups by id pass it over */
   td__slab_give (&td__engine.nodes, n);
   if (op != NULL)
     td__op_unref (op);

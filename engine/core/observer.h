@@ -62,7 +62,6 @@ struct TdObserver
   void (*before_op) (TdObserver *o, const TdEvent *event);
   /** After its kernels were issued (or it failed). */
   void (*after_op) (TdObserver *o, const TdEvent *event);
-  void (*leaf) (TdObserver *o, struct TdNode *node, const struct TdBuffer *buffer);
   void (*buffer_new) (TdObserver *o, const struct TdBuffer *buffer);
   void (*buffer_free) (TdObserver *o, const struct TdBuffer *buffer);
   void (*scope) (TdObserver *o, bool open, const TdScope *scope);

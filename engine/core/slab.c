@@ -7,11 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum
-{
-  ITEMS_PER_CHUNK = 512
-};
-
 void
 td__slab_init (TdSlab *slab, size_t item_bytes)
 {
@@ -23,7 +18,7 @@ td__slab_init (TdSlab *slab, size_t item_bytes)
 void *
 td__slab_refill (TdSlab *slab)
 {
-  char *chunk = calloc (ITEMS_PER_CHUNK, slab->item_bytes);
+  char *chunk = calloc (TD_SLAB_ITEMS, slab->item_bytes);
   void **chunks = realloc (slab->chunks, (slab->n_chunks + 1) * sizeof *chunks);
 
   if (chunk == NULL || chunks == NULL)
@@ -35,7 +30,7 @@ td__slab_refill (TdSlab *slab)
     }
   slab->chunks = chunks;
   chunks[slab->n_chunks++] = chunk;
-  for (int i = ITEMS_PER_CHUNK - 1; i >= 1; i--)
+  for (int i = TD_SLAB_ITEMS - 1; i >= 1; i--)
     {
       void **item = (void **)(chunk + (size_t)i * slab->item_bytes);
 

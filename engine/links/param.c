@@ -39,6 +39,20 @@ td__param_set_path (const TdLink *link, TdParam *param)
   free (text);
 }
 
+/* The path of the link that has the parameter: its own without the name. */
+static const TdPath *
+owner_path (const TdParam *param)
+{
+  size_t n = strlen (param->path->text) - strlen (param->name) - 1;
+  char *text = td__xcalloc (n + 1, 1);
+  const TdPath *path;
+
+  memcpy (text, param->path->text, n);
+  path = td__path_intern (text, param->path->link_class);
+  free (text);
+  return path;
+}
+
 static TdParam *
 param_new (TdLink *link, const char *name, TdParamKind kind, const TdSite *site)
 {
@@ -87,6 +101,7 @@ td__param_start (TdParam *param, const TdShape *shape)
   td__param_hold (param, v);
   v->flags |= TD_VAR_PERSISTENT;
   td_name (v, param->name);
+  v->node->path = owner_path (param);
   v->node->requires_grad = true;
   status = td__init_fill (param->init, v,
                           param->fan_shape.ndim >= 0 ? &param->fan_shape : shape, param->site);

@@ -1,0 +1,8 @@
+/* Reading a live array on behalf of a debugger.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+/** Answer "read ID [MAX]" on a socket: metadata as JSON, the bytes as a descriptor of anonymous
+ * memory.  Changes nothing in the engine: no statistics, no counts, no placement. */
+void td__agent_read (int fd, const char *tag, const char *arguments);

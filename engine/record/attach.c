@@ -1,0 +1,154 @@
+/* How a model finds out that it is recorded: what td_init takes from the environment.
+ *
+ * TAPEDECK_RING=FD       a ring that a supervisor drains
+ * TAPEDECK_CONTROL=FD    a socket to the supervisor: pause, step, break, read
+ * TAPEDECK_RECORD=0      control only: nothing is written
+ * TAPEDECK_BREAK=EXPR    breakpoints that are there from the start, one a line
+ * TAPEDECK_TAPE=FILE     record to FILE in this process, without a supervisor
+ * TAPEDECK_LEVEL=graph|stats|values
+ *
+ * All are unset, and descriptors closed on exec, so that a child of the model is not taken for
+ * the model.
+ * SPDX-License-Identifier: MIT */
+#include "recorder.h"
+
+#include "../agent/agent.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *
+take (const char *name)
+{
+  const char *value = getenv (name);
+  char *copy = value != NULL && *value != '\0' ? strdup (value) : NULL;
+
+  unsetenv (name);
+  return copy;
+}
+
+static int
+take_fd (const char *name)
+{
+  char *text = take (name), *end;
+  long fd = text != NULL ? strtol (text, &end, 10) : -1;
+
+  if (text == NULL || *end != '\0' || fd < 0 || fcntl ((int)fd, F_SETFD, FD_CLOEXEC) != 0)
+    fd = -1;
+  free (text);
+  return (int)fd;
+}
+
+static uint32_t
+level_of (const char *name)
+{
+  for (uint32_t level = TD_TAPE_LEVEL_GRAPH; name != NULL && level <= TD_TAPE_LEVEL_VALUES;
+       level++)
+    if (strcmp (name, td_tape_level_name (level)) == 0)
+      return level;
+  return TD_TAPE_LEVEL_GRAPH;
+}
+
+/* A forked child of the model shares the ring's memory: it must not write there. */
+static void
+in_child (void)
+{
+  td__engine.observer = NULL;
+  td__recorder = NULL;
+}
+
+static void
+start (TdRecorder *r)
+{
+  static bool once;
+
+  td__recorder = r;
+  td__engine.observer = &r->observer;
+  if (!once)
+    pthread_atfork (NULL, NULL, in_child);
+  once = true;
+}
+
+/* Recording without a supervisor: the same ring in private memory, drained at iteration ends.
+ */
+static void
+drain_self (TdRing *ring, void *user)
+{
+  TdRecorder *r = user;
+
+  (void)ring;
+  td_assembler_drain (r->assembler, r->ring);
+}
+
+static void
+start_alone (const char *path, uint32_t level)
+{
+  char error[256];
+  TdRingOptions ring_options = { .level = level, .n_ranks = 1, .tape = path };
+  TdTapeWriterOptions options = { .size = sizeof options, .level = level, .path = path };
+  TdRing *ring = td_ring_new (NULL, &ring_options, error, sizeof error);
+  TdTapeWriter *writer = NULL;
+  TdRecorder *r;
+
+  if (ring != NULL)
+    {
+      options.mono_ns = ring->shared->mono_ns;
+      options.ticks = ring->shared->ticks;
+      options.ns_per_tick = ring->shared->ns_per_tick;
+      options.budget_bytes = (uint64_t)2 << 30;
+      writer = td_tape_writer_new (&options, error, sizeof error);
+    }
+  if (writer == NULL)
+    {
+      fprintf (stderr, "tapedeck: %s: %s; the program runs unrecorded\n", path, error);
+      td_ring_free (ring);
+      return;
+    }
+  td_ring_produce (ring);
+  r = td__recorder_new (ring, level, true);
+  r->writer = writer;
+  r->assembler = td_assembler_new (writer, ring->shared);
+  ring->full = drain_self;
+  ring->user = r;
+  start (r);
+}
+
+void
+td__record_attach (void)
+{
+  char *tape = take ("TAPEDECK_TAPE"), *level = take ("TAPEDECK_LEVEL"),
+       *record = take ("TAPEDECK_RECORD"), *breaks = take ("TAPEDECK_BREAK");
+  int ring_fd = take_fd ("TAPEDECK_RING"), control_fd = take_fd ("TAPEDECK_CONTROL");
+  char error[256];
+  TdRing *ring;
+
+  if (td__engine.observer != NULL)
+    goto out; /* td_init was called before */
+  if (ring_fd >= 0)
+    {
+      ring = td_ring_open_fd (ring_fd, error, sizeof error);
+      if (ring == NULL)
+        fprintf (stderr, "tapedeck: the recorder's ring: %s; the program runs unrecorded\n",
+                 error);
+      else
+        {
+          TdRecorder *r
+              = td__recorder_new (ring, level_of (level), record == NULL || *record != '0');
+
+          td_ring_produce (ring);
+          if (control_fd >= 0)
+            r->agent = td__agent_new (r, control_fd, breaks);
+          start (r);
+        }
+    }
+  else if (tape != NULL)
+    start_alone (tape, level_of (level));
+out:
+  free (tape);
+  free (level);
+  free (record);
+  free (breaks);
+}

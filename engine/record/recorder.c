@@ -1,0 +1,670 @@
+/* The recorder's observer: one raw record per event.  See recorder.h.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "recorder.h"
+
+#include "../agent/agent.h"
+#include "stats.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TdRecorder *td__recorder;
+
+static inline TdRecorder *
+self (TdObserver *o)
+{
+  return (TdRecorder *)(void *)o;
+}
+
+static const uint8_t tape_category[TD_MEM_N_CATEGORIES] = {
+  [TD_MEM_PARAMETER] = TD_TAPE_CATEGORY_PARAMETER,
+  [TD_MEM_GRADIENT] = TD_TAPE_CATEGORY_GRADIENT,
+  [TD_MEM_ACTIVATION] = TD_TAPE_CATEGORY_ACTIVATION,
+  [TD_MEM_OPTIMIZER] = TD_TAPE_CATEGORY_OPTIMIZER,
+  [TD_MEM_INPUT] = TD_TAPE_CATEGORY_INPUT,
+  [TD_MEM_BUFFER] = TD_TAPE_CATEGORY_BUFFER,
+  [TD_MEM_WORKSPACE] = TD_TAPE_CATEGORY_WORKSPACE,
+  [TD_MEM_COMMUNICATION] = TD_TAPE_CATEGORY_COMMUNICATION,
+  [TD_MEM_STATIC] = TD_TAPE_CATEGORY_STATIC,
+  [TD_MEM_OTHER] = TD_TAPE_CATEGORY_OTHER,
+};
+
+/* A record of a fixed size, with its head filled in. */
+#define RECORD(r, Type, name, kind)                                                            \
+  Type *name = td_ring_reserve ((r)->ring, TD_RAW_PADDED (sizeof (Type)));                     \
+  name->head = (TdRawHead)                                                                     \
+  {                                                                                            \
+    TD_RAW_PADDED (sizeof (Type)), kind, 0                                                     \
+  }
+#define PUBLISH(r, name) td_ring_publish ((r)->ring, (name)->head.size)
+
+static void
+begin_iteration (TdRecorder *r, int64_t number, const char *label, const TdSite *site,
+                 bool outside)
+{
+  uint32_t label_id = td__recorder_string (r, label), site_id = td__recorder_site (r, site);
+  RECORD (r, TdRawIterationBegin, b, TD_RAW_ITERATION_BEGIN);
+
+  b->head.flags = outside ? TD_RAW_OUTSIDE : 0;
+  b->number = (uint64_t)number;
+  b->first_id = td__engine.next_node_id + 1;
+  b->first_buffer = td__engine.next_buffer_id + 1;
+  b->ticks = td_ring_ticks ();
+  b->label = label_id;
+  b->site = site_id;
+  PUBLISH (r, b);
+  r->now->iteration = (uint64_t)number;
+  r->event = 0;
+  r->in_iteration = true;
+  r->outside = outside;
+}
+
+/* Allocations and frees so far belong to the event that follows. */
+static void
+flush_memory (TdRecorder *r)
+{
+  for (size_t i = 0; i < r->n_pending; i++)
+    {
+      const TdPendingMemory *p = &r->pending[i];
+      RECORD (r, TdRawMemory, m, TD_RAW_MEMORY);
+
+      m->head.flags = p->kind;
+      m->address = p->address;
+      m->bytes = p->bytes;
+      m->buffer = p->buffer;
+      m->variable = p->variable;
+      m->site = 0;
+      m->category = p->category;
+      m->holder = 0;
+      m->reserved = 0;
+      PUBLISH (r, m);
+    }
+  r->n_pending = 0;
+}
+
+static void
+end_iteration (TdRecorder *r)
+{
+  if (!r->in_iteration)
+    return;
+  flush_memory (r);
+  RECORD (r, TdRawIterationEnd, e, TD_RAW_ITERATION_END);
+  e->ticks = td_ring_ticks ();
+  PUBLISH (r, e);
+  r->in_iteration = false;
+}
+
+/* Work outside TD_ITERATION is an iteration of its own, from its first operation on. */
+static inline void
+ensure_iteration (TdRecorder *r)
+{
+  if (TD_UNLIKELY (!r->in_iteration))
+    begin_iteration (r, td__engine.n_iterations++, NULL, NULL, true);
+}
+
+static void
+pend (TdRecorder *r, const TdBuffer *b, uint8_t kind)
+{
+  TdPendingMemory *p;
+
+  if (TD_UNLIKELY (r->n_pending == r->pending_capacity))
+    {
+      r->pending_capacity = r->pending_capacity == 0 ? 256 : 2 * r->pending_capacity;
+      r->pending = realloc (r->pending, r->pending_capacity * sizeof *r->pending);
+      if (r->pending == NULL)
+        abort ();
+    }
+  p = &r->pending[r->n_pending++];
+  p->address = (uint64_t)(uintptr_t)b->data;
+  p->bytes = b->block->bytes;
+  p->buffer = b->id;
+  p->variable = 0;
+  p->live = kind == TD_TAPE_MEMORY_ALLOC ? b : NULL;
+  p->kind = kind;
+  p->category = tape_category[b->category];
+}
+
+static void
+on_buffer_new (TdObserver *o, const TdBuffer *b)
+{
+  if (self (o)->writes)
+    pend (self (o), b, TD_TAPE_MEMORY_ALLOC);
+}
+
+static void
+on_buffer_free (TdObserver *o, const TdBuffer *b)
+{
+  TdRecorder *r = self (o);
+
+  if (!r->writes)
+    return;
+  for (size_t i = r->n_pending; i > 0; i--)
+    if (r->pending[i - 1].live == b)
+      {
+        r->pending[i - 1].live = NULL;
+        break;
+      }
+  pend (r, b, TD_TAPE_MEMORY_FREE);
+}
+
+/* Name the variable of a buffer that was allocated just now. */
+static inline void
+match_memory (TdRecorder *r, const TdBuffer *b, uint64_t variable)
+{
+  for (size_t i = r->n_pending; i > 0; i--)
+    if (r->pending[i - 1].live == b)
+      {
+        r->pending[i - 1].variable = variable;
+        r->pending[i - 1].live = NULL;
+        return;
+      }
+}
+
+static inline void
+put_output (TdRawOutput *out, const TdNode *n, const TdBuffer *b, unsigned flags)
+{
+  out->variable = n->id;
+  out->dtype = n->dtype;
+  out->ndim = (uint8_t)n->shape.ndim;
+  out->category = tape_category[b != NULL ? b->category : n->category];
+  out->flags = (uint8_t)flags;
+  out->reserved = 0;
+  for (int d = 0; d < n->shape.ndim; d++)
+    out->dims[d] = n->shape.dim[d];
+}
+
+/* A variable made outside operations is described when it is first used. */
+static void
+tell_leaf (TdRecorder *r, TdNode *n)
+{
+  uint32_t name = td__recorder_string (r, n->name);
+  uint32_t path = td__recorder_path (r, n->path);
+  uint32_t site = td__recorder_site (r, n->var != NULL ? n->var->site : NULL);
+  uint32_t bytes = TD_RAW_PADDED (sizeof (TdRawLeaf) + 8 * (uint32_t)n->shape.ndim);
+  const TdBuffer *b = n->var != NULL ? n->var->buffer : n->retained;
+  TdRawLeaf *leaf = td_ring_reserve (r->ring, bytes);
+
+  leaf->head = (TdRawHead){ bytes, TD_RAW_LEAF, 0 };
+  leaf->name = name;
+  leaf->path = path;
+  leaf->site = site;
+  leaf->reserved = 0;
+  put_output (&leaf->var, n, b,
+              (n->requires_grad ? TD_TAPE_VAR_REQUIRES_GRAD : 0u)
+                  | (n->category == TD_MEM_PARAMETER ? TD_TAPE_VAR_PARAMETER : 0u));
+  td_ring_publish (r->ring, bytes);
+  n->is_leaf_known = true;
+  if (b != NULL)
+    match_memory (r, b, n->id);
+}
+
+static void
+before_op (TdObserver *o, const TdEvent *e)
+{
+  TdRecorder *r = self (o);
+  TdRingNow *now = r->now;
+
+  if (TD_LIKELY (r->writes))
+    {
+      ensure_iteration (r);
+      for (int i = 0; i < e->n_in; i++)
+        if (TD_UNLIKELY (!e->in[i]->is_leaf_known))
+          tell_leaf (r, e->in[i]);
+      now->opdef = td__recorder_class (r, e->cls);
+      now->site = td__recorder_site (r, e->site);
+      now->path = td__recorder_path (r, e->path);
+      now->phase = e->phase;
+      now->event = r->event;
+    }
+  if (TD_UNLIKELY (r->agent != NULL) && td__agent_attention (r->agent))
+    td__agent_before (r->agent, e);
+  now->running = 1;
+  r->start = td_ring_ticks ();
+}
+
+/* The gradient that an update uses, for the table of parameters. */
+static void
+tell_update (TdRecorder *r, const TdEvent *e)
+{
+  char text[512];
+  const TdNode *p = e->in[0];
+
+  snprintf (text, sizeof text, "%s%s%s", p->path != NULL ? p->path->text : "",
+            p->path != NULL ? "/" : "", p->name != NULL ? p->name : "?");
+  uint32_t path = td__recorder_string (r, text);
+  RECORD (r, TdRawGrad, g, TD_RAW_GRAD);
+  g->parameter = p->id;
+  g->gradient = e->n_in > 1 ? e->in[1]->id : 0;
+  g->path = path;
+  g->reserved = 0;
+  PUBLISH (r, g);
+}
+
+static inline uint16_t
+event_flags (const TdEvent *e)
+{
+  unsigned flags = 0;
+
+  if (e->flags & TD_EVENT_ACCUMULATE)
+    flags |= TD_TAPE_EVENT_ACCUMULATED;
+  if (e->flags & TD_EVENT_FAILED)
+    flags |= TD_TAPE_EVENT_FAILED;
+  if (e->flags & TD_EVENT_DOUBLE)
+    flags |= TD_TAPE_EVENT_DOUBLE;
+  if (e->phase == TD_PHASE_FORWARD && !(e->flags & TD_EVENT_GRAPH))
+    flags |= TD_TAPE_EVENT_NO_BACKPROP;
+  if (e->cls->flags & TD_OP_VIEW)
+    flags |= TD_TAPE_EVENT_SHARED;
+  return (uint16_t)flags;
+}
+
+static void
+write_op (TdRecorder *r, const TdEvent *e, uint64_t end)
+{
+  bool failed = e->flags & TD_EVENT_FAILED;
+  int n_out = failed ? 0 : e->n_out;
+  uint32_t bytes = (uint32_t)(sizeof (TdRawOp) + 8 * (size_t)e->n_in);
+  uint32_t attrs = td__recorder_attrs (r, e->cls, e->attrs);
+  TdRawOp *op;
+  uint64_t *at;
+
+  for (int i = 0; i < n_out; i++)
+    bytes += (uint32_t)sizeof (TdRawOutput) + 8 * (uint32_t)e->out[i]->shape.ndim;
+  if (TD_UNLIKELY (bytes > TD_RING_MAX_RECORD (r->ring)))
+    return; /* tens of thousands of operands: counted as lost by the reader's event ids */
+  op = td_ring_reserve (r->ring, bytes);
+  op->head = (TdRawHead){ bytes, TD_RAW_OP, event_flags (e) };
+  op->start = r->start;
+  op->end = end;
+  op->opdef = r->now->opdef;
+  op->site = r->now->site;
+  op->path = r->now->path;
+  op->attrs = attrs;
+  op->twin_back = e->twin_id != 0 && e->twin_id < e->id && e->id - e->twin_id < UINT32_MAX
+                      ? (uint32_t)(e->id - e->twin_id)
+                      : 0;
+  op->order = (uint16_t)e->order;
+  op->phase = (uint8_t)e->phase;
+  op->reserved = 0;
+  op->n_in = (uint16_t)e->n_in;
+  op->n_out = (uint16_t)n_out;
+  op->retained_in = e->retained_in;
+  at = op->ids;
+  for (int i = 0; i < e->n_in; i++)
+    *at++ = e->in[i]->id;
+  for (int i = 0; i < n_out; i++)
+    {
+      TdNode *n = e->out[i];
+      TdRawOutput *out = (TdRawOutput *)(void *)at;
+
+      put_output (out, n, e->out_buffers[i],
+                  (e->flags & TD_EVENT_GRAPH ? TD_TAPE_VAR_REQUIRES_GRAD : 0u)
+                      | (e->retained_out >> i & 1 ? TD_TAPE_VAR_RETAINED : 0u));
+      at = (uint64_t *)(void *)&out->dims[out->ndim];
+      n->is_leaf_known = true;
+    }
+  td_ring_publish (r->ring, bytes);
+}
+
+static void
+after_op (TdObserver *o, const TdEvent *e)
+{
+  TdRecorder *r = self (o);
+  uint64_t end = td_ring_ticks ();
+  bool failed = e->flags & TD_EVENT_FAILED;
+
+  r->now->running = 0;
+  if (TD_LIKELY (r->writes))
+    {
+      for (int i = 0; i < e->n_out && !failed; i++)
+        if (e->out_buffers[i] != NULL && r->n_pending > 0)
+          match_memory (r, e->out_buffers[i], e->out[i]->id);
+      if (r->n_pending > 0)
+        flush_memory (r);
+      if (TD_UNLIKELY (e->phase == TD_PHASE_UPDATE) && e->n_in > 0)
+        tell_update (r, e);
+      write_op (r, e, end);
+      if (r->level >= TD_TAPE_LEVEL_STATS)
+        for (int i = 0; i < e->n_out && !failed; i++)
+          td__recorder_values (r, e->out[i], e->out_buffers[i]);
+      r->event++;
+    }
+  r->n_events++;
+  if (TD_UNLIKELY (r->agent != NULL))
+    td__agent_after (r->agent, e);
+}
+
+static void
+on_scope (TdObserver *o, bool open, const TdScope *s)
+{
+  TdRecorder *r = self (o);
+
+  if (open && r->link_opens) /* the scope of a link call, which is a span already */
+    {
+      r->link_opens = false;
+      return;
+    }
+  if (!r->writes || s->is_link || s->is_iteration || s->name == NULL || !r->in_iteration
+      || __builtin_strcmp (s->name, "iteration") == 0)
+    return;
+  if (open)
+    {
+      uint32_t name = td__recorder_string (r, s->name), site = td__recorder_site (r, s->site);
+      RECORD (r, TdRawSpan, span, TD_RAW_SCOPE_OPEN);
+
+      span->name = name;
+      span->path = 0;
+      span->site = site;
+      span->reserved = 0;
+      PUBLISH (r, span);
+    }
+  else
+    {
+      TdRawHead *h = td_ring_reserve (r->ring, sizeof *h);
+
+      *h = (TdRawHead){ sizeof *h, TD_RAW_SCOPE_CLOSE, 0 };
+      td_ring_publish (r->ring, sizeof *h);
+    }
+}
+
+static void
+on_link (TdObserver *o, bool enter, const TdPath *path, const TdSite *site)
+{
+  TdRecorder *r = self (o);
+
+  r->link_opens = enter;
+  if (!r->writes)
+    return;
+  if (enter)
+    {
+      ensure_iteration (r);
+      uint32_t path_id = td__recorder_path (r, path), site_id = td__recorder_site (r, site);
+      RECORD (r, TdRawSpan, span, TD_RAW_LINK_ENTER);
+
+      span->name = 0;
+      span->path = path_id;
+      span->site = site_id;
+      span->reserved = 0;
+      PUBLISH (r, span);
+    }
+  else if (r->in_iteration)
+    {
+      TdRawHead *h = td_ring_reserve (r->ring, sizeof *h);
+
+      *h = (TdRawHead){ sizeof *h, TD_RAW_LINK_LEAVE, 0 };
+      td_ring_publish (r->ring, sizeof *h);
+    }
+}
+
+static void
+on_iteration (TdObserver *o, bool begin, int64_t number, int64_t label, const TdSite *site)
+{
+  TdRecorder *r = self (o);
+  char text[32];
+
+  if (r->writes)
+    end_iteration (r);
+  if (!begin)
+    {
+      if (r->assembler != NULL)
+        td_assembler_drain (r->assembler, r->ring);
+      return;
+    }
+  snprintf (text, sizeof text, "%ld", (long)label);
+  if (r->writes)
+    begin_iteration (r, number, text, site, false);
+  if (r->agent != NULL)
+    td__agent_iteration (r->agent, number);
+}
+
+static void
+on_report (TdObserver *o, const char *key, double value)
+{
+  TdRecorder *r = self (o);
+
+  if (!r->writes)
+    return;
+  ensure_iteration (r);
+  uint32_t id = td__recorder_string (r, key);
+  RECORD (r, TdRawReport, report, TD_RAW_REPORT);
+  report->value = value;
+  report->key = id;
+  report->reserved = 0;
+  PUBLISH (r, report);
+}
+
+static void
+on_host_read (TdObserver *o, TdNode *n, const TdSite *site)
+{
+  TdRecorder *r = self (o);
+
+  if (!r->writes || !r->in_iteration)
+    return;
+  uint32_t id = td__recorder_site (r, site);
+  RECORD (r, TdRawHostRead, h, TD_RAW_HOST_READ);
+  h->variable = n->id;
+  h->site = id;
+  h->reserved = 0;
+  PUBLISH (r, h);
+}
+
+static void
+on_unchain (TdObserver *o, TdNode *n, const TdSite *site)
+{
+  TdRecorder *r = self (o);
+
+  (void)site;
+  if (!r->writes || !r->in_iteration)
+    return;
+  RECORD (r, TdRawName, u, TD_RAW_UNCHAIN);
+  u->variable = n->id;
+  u->name = 0;
+  u->flags = 0;
+  PUBLISH (r, u);
+}
+
+static void
+on_name (TdObserver *o, TdNode *n, const char *name)
+{
+  TdRecorder *r = self (o);
+
+  if (!r->writes || !r->in_iteration)
+    return;
+  uint32_t id = td__recorder_string (r, name);
+  RECORD (r, TdRawName, u, TD_RAW_NAME);
+  u->variable = n->id;
+  u->name = id;
+  u->flags = 0;
+  PUBLISH (r, u);
+}
+
+static void
+notice (TdRecorder *r, TdTapeNoticeKind kind, int status, const char *text, const char *op,
+        const TdSite *site)
+{
+  if (!r->writes)
+    return;
+  ensure_iteration (r);
+  uint32_t text_id = td__recorder_string (r, text), op_id = td__recorder_string (r, op),
+           site_id = td__recorder_site (r, site);
+  RECORD (r, TdRawNotice, n, TD_RAW_NOTICE);
+  n->head.flags = (uint16_t)kind;
+  n->status = status;
+  n->text = text_id;
+  n->op = op_id;
+  n->site = site_id;
+  n->ticks = td_ring_ticks ();
+  PUBLISH (r, n);
+}
+
+static void
+on_error (TdObserver *o, const TdError *error)
+{
+  TdRecorder *r = self (o);
+
+  notice (r, TD_TAPE_NOTICE_ERROR, error->status, error->message, error->op, error->site);
+  if (r->agent != NULL)
+    td__agent_error (r->agent, error);
+}
+
+static void
+on_config (TdObserver *o, const char *field, int value)
+{
+  char text[96];
+
+  if (!self (o)->in_iteration)
+    return;
+  snprintf (text, sizeof text, "%s=%d", field, value);
+  notice (self (o), TD_TAPE_NOTICE_CONFIG, 0, text, NULL, NULL);
+}
+
+static void
+on_param (TdObserver *o, const TdPath *path, const TdVar *param)
+{
+  TdRecorder *r = self (o);
+  const TdNode *n = param->node;
+
+  if (!r->writes)
+    return;
+  uint32_t id = td__recorder_string (r, path->text);
+  RECORD (r, TdRawParameter, p, TD_RAW_PARAMETER);
+  p->variable = n->id;
+  p->path = id;
+  p->dtype = n->dtype;
+  p->ndim = (uint8_t)n->shape.ndim;
+  p->reserved = 0;
+  for (int d = 0; d < TD_TAPE_MAX_NDIM; d++)
+    p->dims[d] = d < n->shape.ndim ? n->shape.dim[d] : 0;
+  PUBLISH (r, p);
+}
+
+static void
+on_backward (TdObserver *o, bool begin, const TdSite *site)
+{
+  (void)o;
+  (void)begin;
+  (void)site;
+}
+
+static void
+on_gradient (TdObserver *o, TdNode *leaf, TdNode *gradient)
+{
+  (void)o;
+  (void)leaf;
+  (void)gradient;
+}
+
+static void
+on_write (TdObserver *o, TdNode *n, const TdSite *site)
+{
+  (void)o;
+  (void)n;
+  (void)site;
+}
+
+static void
+on_finish (TdObserver *o, int status)
+{
+  TdRecorder *r = self (o);
+
+  if (r->writes)
+    {
+      end_iteration (r);
+      RECORD (r, TdRawExit, e, TD_RAW_EXIT);
+      e->status = status;
+      e->reserved = 0;
+      e->ticks = td_ring_ticks ();
+      PUBLISH (r, e);
+      if (r->assembler != NULL)
+        {
+          td_assembler_drain (r->assembler, r->ring);
+          td_assembler_end (r->assembler, r->ring, status << 8, false);
+        }
+      else
+        td_ring_drain_wait (r->ring);
+    }
+  td__recorder_free (r);
+}
+
+void
+td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site)
+{
+  if (!r->writes)
+    return;
+  uint32_t text = td__recorder_string (r, reason), id = td__recorder_site (r, site);
+  RECORD (r, TdRawStopped, s, TD_RAW_STOPPED);
+  s->reason = text;
+  s->site = id;
+  PUBLISH (r, s);
+}
+
+void
+td__recorder_resumed (TdRecorder *r)
+{
+  if (!r->writes)
+    return;
+  RECORD (r, TdRawStopped, s, TD_RAW_RESUMED);
+  s->reason = 0;
+  s->site = 0;
+  PUBLISH (r, s);
+}
+
+static const TdObserver vtable = {
+  .before_op = before_op,
+  .after_op = after_op,
+  .buffer_new = on_buffer_new,
+  .buffer_free = on_buffer_free,
+  .scope = on_scope,
+  .link = on_link,
+  .iteration = on_iteration,
+  .backward = on_backward,
+  .gradient = on_gradient,
+  .report = on_report,
+  .host_read = on_host_read,
+  .write = on_write,
+  .unchain = on_unchain,
+  .name = on_name,
+  .error = on_error,
+  .config = on_config,
+  .param = on_param,
+  .finish = on_finish,
+};
+
+TdRecorder *
+td__recorder_new (TdRing *ring, uint32_t level, bool writes)
+{
+  TdRecorder *r = calloc (1, sizeof *r);
+
+  if (r == NULL)
+    abort ();
+  r->observer = vtable;
+  r->ring = ring;
+  r->now = &ring->shared->now;
+  r->level = level;
+  r->writes = writes;
+  r->values_max_bytes = 1 << 20;
+  return r;
+}
+
+void
+td__recorder_free (TdRecorder *r)
+{
+  if (r == NULL)
+    return;
+  if (td__recorder == r)
+    td__recorder = NULL;
+  if (r->agent != NULL)
+    td__agent_free (r->agent);
+  td_assembler_free (r->assembler);
+  td_tape_writer_free (r->writer);
+  td_ring_free (r->ring);
+  free (r->strings.slots);
+  free (r->classes.slots);
+  free (r->sites.slots);
+  free (r->attrs.slots);
+  free (r->paths.slots);
+  free (r->pending);
+  free (r);
+}

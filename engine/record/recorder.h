@@ -1,0 +1,77 @@
+/* The recorder: an observer that writes raw records into a ring, as cheap as possible.
+ *
+ * Ids instead of texts, no hashing of structure, no system calls but for a full ring.  Control
+ * (pause, step, breakpoints) hangs on the same observer: engine/agent/agent.h.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "../core/core.h"
+#include "../core/observer.h"
+#include "assembler.h"
+#include "ring.h"
+
+/* From pointers, or from hashes of bytes, to small ids; never forgets. */
+typedef struct
+{
+  struct
+  {
+    uint64_t key;
+    uint32_t id;
+  } * slots;
+  size_t n, capacity;
+} TdIdMap;
+
+/** An allocation or free that waits for the event it belongs to. */
+typedef struct
+{
+  uint64_t address, bytes, buffer, variable;
+  const struct TdBuffer *live; /* NULL once matched with its variable, or freed */
+  uint8_t kind, category;
+} TdPendingMemory;
+
+struct TdAgent;
+
+typedef struct TdRecorder
+{
+  TdObserver observer; /* first: the engine sees only this */
+  TdRing *ring;
+  TdRingNow *now;
+  struct TdAgent *agent; /* NULL without control */
+  bool writes;           /* false: control only, nothing is recorded */
+  uint32_t level;
+  uint64_t values_max_bytes; /* of one tensor */
+  TdIdMap strings, classes, sites, attrs, paths;
+  uint32_t n_strings, n_classes, n_sites, n_attrs;
+  uint64_t event;    /* of the next event in its iteration */
+  uint64_t start;    /* ticks at before_op */
+  bool in_iteration; /* on the tape: a begin was written, its end not yet */
+  bool outside;      /* that iteration is work outside TD_ITERATION */
+  bool link_opens;   /* the scope that opens next belongs to a link call */
+  TdPendingMemory *pending;
+  size_t n_pending, pending_capacity;
+  TdAssembler *assembler; /* in this process: no supervisor */
+  TdTapeWriter *writer;
+  uint64_t n_events, n_bytes;
+} TdRecorder;
+
+/** The recorder of this process, or NULL. */
+extern TdRecorder *td__recorder;
+
+/** Start recording into a ring.  *Owner*: takes the ring. */
+TdRecorder *td__recorder_new (TdRing *ring, uint32_t level, bool writes);
+void td__recorder_free (TdRecorder *r);
+
+uint32_t td__recorder_string (TdRecorder *r, const char *text);
+uint32_t td__recorder_site (TdRecorder *r, const TdSite *site);
+uint32_t td__recorder_class (TdRecorder *r, const TdOpClass *cls);
+uint32_t td__recorder_path (TdRecorder *r, const TdPath *path);
+/** The attributes of a call as text ("stride=2,2"), 0 for none. */
+uint32_t td__recorder_attrs (TdRecorder *r, const TdOpClass *cls, const void *attrs);
+/** Write STATS, and at level values TENSOR, of an output. */
+void td__recorder_values (TdRecorder *r, const TdNode *node, const TdBuffer *buffer);
+/** Tell the tape that the program stands before its next event, or goes on. */
+void td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site);
+void td__recorder_resumed (TdRecorder *r);
+/** Write attributes as text into `text`. */
+void td__attrs_text (const TdOpClass *cls, const void *attrs, char *text, size_t size);

@@ -1,0 +1,61 @@
+/* What levels stats and values add to an event: statistics and elements of its outputs.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "recorder.h"
+
+#include "stats.h"
+
+#include <string.h>
+
+static bool
+host_sees (const TdBuffer *b)
+{
+  return b->device->ops == &td__cpu_ops;
+}
+
+static void
+write_stats (TdRecorder *r, const TdNode *n, const TdBuffer *b, uint64_t size)
+{
+  TdRawStats *s = td_ring_reserve (r->ring, sizeof *s);
+
+  s->head = (TdRawHead){ sizeof *s, TD_RAW_STATS, 0 };
+  s->variable = n->id;
+  td_stats_compute (b->data, n->dtype, size, n->id, &s->stats);
+  td_ring_publish (r->ring, sizeof *s);
+}
+
+static void
+write_tensor (TdRecorder *r, const TdNode *n, const TdBuffer *b)
+{
+  uint32_t most = TD_RING_MAX_RECORD (r->ring) - (uint32_t)sizeof (TdRawTensor);
+
+  for (uint64_t offset = 0; offset < b->bytes || offset == 0; offset += most)
+    {
+      uint32_t length = b->bytes - offset < most ? (uint32_t)(b->bytes - offset) : most;
+      uint32_t bytes = TD_RAW_PADDED (sizeof (TdRawTensor) + length);
+      TdRawTensor *t = td_ring_reserve (r->ring, bytes);
+
+      t->head = (TdRawHead){ bytes, TD_RAW_TENSOR, 0 };
+      t->variable = n->id;
+      t->total = b->bytes;
+      t->offset = offset;
+      t->length = length;
+      t->dtype = n->dtype;
+      t->ndim = (uint8_t)n->shape.ndim;
+      t->reserved = 0;
+      for (int d = 0; d < TD_TAPE_MAX_NDIM; d++)
+        t->dims[d] = d < n->shape.ndim ? n->shape.dim[d] : 0;
+      memcpy (t->bytes, (const char *)b->data + offset, length);
+      td_ring_publish (r->ring, bytes);
+    }
+}
+
+void
+td__recorder_values (TdRecorder *r, const TdNode *n, const TdBuffer *b)
+{
+  if (b == NULL || !host_sees (b))
+    return;
+  write_stats (r, n, b, (uint64_t)td_shape_size (&n->shape));
+  if (r->level >= TD_TAPE_LEVEL_VALUES && b->bytes <= r->values_max_bytes)
+    write_tensor (r, n, b);
+}
