@@ -330,7 +330,7 @@ extern "C"
     TD_TEST = 2
   };
   /** MNIST from a folder of its four IDX files, plain or .gz; NULL: $TAPEDECK_DATA, and without
-   * that the built-in digits.  x (n, 784) float32 in 0..1, t (n) int32.  *Errors*: TD_ERR_IO,
+   * that the built-in digits.  x (n, 28, 28) float32 in 0..1, t (n) int32.  *Errors*: TD_ERR_IO,
    * naming the file and what is wrong with it. */
   TD_API TdDataset *td_mnist_open (const char *folder, int part);
   TD_API TdDataset *td_mnist_open_at (const char *folder, int part, const TdSite *site);
