@@ -19,6 +19,7 @@ typedef struct
   gint64 dims[TD_TAPE_MAX_NDIM];
   gboolean has_stats;
   TdTapeStats stats;         /* of the recorder, when has_stats */
+  GBytes *raw;               /* as recorded, NULL when it was not */
   double *values;            /* as doubles, row-major, NULL when not recorded */
   guint64 n_values, n_total; /* fewer than there are when the tensor is larger than was read */
 } TdTensor;

@@ -35,6 +35,23 @@ td_format_bytes (char out[TD_FORMAT_SIZE], guint64 bytes)
 }
 
 const char *
+td_format_tick_bytes (char out[TD_FORMAT_SIZE], guint64 bytes)
+{
+  char *unit, *end;
+
+  td_format_bytes (out, bytes);
+  unit = end = strchr (out, ' ');
+  if (!strchr (out, '.'))
+    return out;
+  while (end[-1] == '0')
+    end--;
+  if (end[-1] == '.')
+    end--;
+  memmove (end, unit, strlen (unit) + 1);
+  return out;
+}
+
+const char *
 td_format_ns (char out[TD_FORMAT_SIZE], guint64 ns)
 {
   static const char *const units[] = { "ns", "µs", "ms", "s" };

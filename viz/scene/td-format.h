@@ -24,6 +24,8 @@ typedef enum
 /** Write bytes in decimal units with three digits ("9.60 kB", "301 kB", "64 B"). Returns `out`.
  */
 const char *td_format_bytes (char out[TD_FORMAT_SIZE], guint64 bytes);
+/** Write the bytes of an axis tick, without zeros after the point ("2 MB"). Returns `out`. */
+const char *td_format_tick_bytes (char out[TD_FORMAT_SIZE], guint64 bytes);
 /** Write nanoseconds ("455 µs", "3.20 ms", "1.5 s"). Returns `out`. */
 const char *td_format_ns (char out[TD_FORMAT_SIZE], guint64 ns);
 /** Write a value with three digits and a real minus sign; NaN and infinities by name. Returns

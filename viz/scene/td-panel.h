@@ -9,6 +9,7 @@
 #include "scene/td-format.h"
 #include "scene/td-scene.h"
 #include "tape/td-iteration.h"
+#include "td-tape-reader.h"
 
 G_BEGIN_DECLS
 

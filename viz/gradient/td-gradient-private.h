@@ -1,0 +1,47 @@
+/*
+ * The table of gradient norms from inside.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#pragma once
+
+#include "td-gradient.h"
+
+G_BEGIN_DECLS
+
+typedef enum
+{
+  TD_MISSING_NO,
+  TD_MISSING_NOT_USED,
+  TD_MISSING_CUT
+} TdMissing;
+
+typedef struct
+{
+  guint n;
+  double *norm;
+  guint8 *cell;    /* TdCell */
+  guint8 *missing; /* TdMissing */
+} TdGradientColumn;
+
+typedef struct
+{
+  char *path;
+  guint64 key;
+} TdGradientRow;
+
+struct _TdGradientTable
+{
+  GArray *rows; /* TdGradientRow, in the order in which parameters were announced */
+  GHashTable *row_of_path;
+  GHashTable *columns; /* gint64 -> TdGradientColumn */
+};
+
+/** Return the row of a path, making it if it is new. */
+guint td__gradient_row (TdGradientTable *table, const char *path, guint64 key);
+
+/** Return the iterations, oldest first, of the last `n` columns up to `last`. Owner: the
+ * caller. */
+GArray *td__gradient_columns (const TdGradientTable *table, gint64 last, guint n);
+
+G_END_DECLS

@@ -1,0 +1,250 @@
+/*
+ * Collecting gradient norms by parameter and iteration.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+#include <string.h>
+
+#include "td-gradient-private.h"
+
+/* What is known of one iteration, one entry per row. */
+static void
+column_free (gpointer data)
+{
+  TdGradientColumn *c = data;
+
+  g_free (c->norm);
+  g_free (c->cell);
+  g_free (c->missing);
+  g_free (c);
+}
+
+TdGradientTable *
+td_gradient_table_new (TdTapeReader *reader)
+{
+  TdGradientTable *t = g_new0 (TdGradientTable, 1);
+
+  t->rows = g_array_new (FALSE, TRUE, sizeof (TdGradientRow));
+  t->row_of_path = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  t->columns = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, column_free);
+  for (guint i = 0; reader && i < td_tape_reader_n_parameters (reader); i++)
+    {
+      const TdTapeParameter *p = td_tape_reader_parameter (reader, i);
+
+      td__gradient_row (t, td_tape_reader_string (reader, p->path), p->key);
+    }
+  return t;
+}
+
+void
+td_gradient_table_free (TdGradientTable *t)
+{
+  if (!t)
+    return;
+  for (guint i = 0; i < t->rows->len; i++)
+    g_free (g_array_index (t->rows, TdGradientRow, i).path);
+  g_array_unref (t->rows);
+  g_hash_table_unref (t->row_of_path);
+  g_hash_table_unref (t->columns);
+  g_free (t);
+}
+
+guint
+td__gradient_row (TdGradientTable *t, const char *path, guint64 key)
+{
+  gpointer found;
+  TdGradientRow row = { g_strdup (path), key };
+
+  if (g_hash_table_lookup_extended (t->row_of_path, path, NULL, &found))
+    {
+      g_free (row.path);
+      return GPOINTER_TO_UINT (found);
+    }
+  g_hash_table_insert (t->row_of_path, g_strdup (path), GUINT_TO_POINTER (t->rows->len));
+  g_array_append_val (t->rows, row);
+  return t->rows->len - 1;
+}
+
+static const TdTapeStats *
+stats_of (const TdTapeIteration *t, guint32 var)
+{
+  /* the last word on a variable that was written more than once (accumulated) */
+  for (guint i = t->n_stats; i-- > 0;)
+    if (t->stats[i].var == var)
+      return &t->stats[i];
+  return NULL;
+}
+
+/* Marks the variables that an operation of the forward pass read. Owner: the caller. */
+static guint8 *
+read_forward (const TdTapeIteration *t)
+{
+  guint8 *marks = g_malloc0 (MAX (t->n_vars, 1));
+
+  for (guint e = 0; e < t->n_events; e++)
+    if (t->events[e].phase == TD_TAPE_PHASE_FORWARD)
+      for (guint k = 0; k < t->events[e].n_in; k++)
+        marks[t->ins[t->events[e].first_in + k]] = 1;
+  return marks;
+}
+
+static void
+fill_cell (TdGradientColumn *c, guint row, const TdTapeStats *stats)
+{
+  c->cell[row] = TD_CELL_MISSING;
+  if (!stats)
+    return;
+  c->norm[row] = stats->l2;
+  if (stats->n_nan > 0)
+    c->cell[row] = TD_CELL_NAN;
+  else if (stats->n_pos_inf + stats->n_neg_inf > 0)
+    c->cell[row] = stats->n_pos_inf >= stats->n_neg_inf ? TD_CELL_PLUS_INF : TD_CELL_MINUS_INF;
+  else
+    c->cell[row] = TD_CELL_VALUE;
+}
+
+/* Guess for each row why it has no gradient; rows that got one are corrected afterwards. */
+static void
+fill_missing (TdGradientTable *table, TdGradientColumn *c, const TdTapeIteration *t)
+{
+  g_autofree guint8 *read = read_forward (t);
+  g_autoptr (GHashTable) row_of_key = g_hash_table_new (g_int64_hash, g_int64_equal);
+
+  /* without an update nobody looked for gradients yet: nothing is missing, only not there */
+  if (t->n_grads == 0)
+    return;
+  memset (c->missing, TD_MISSING_NOT_USED, c->n);
+  for (guint i = 0; i < c->n; i++)
+    g_hash_table_insert (row_of_key, &g_array_index (table->rows, TdGradientRow, i).key,
+                         GUINT_TO_POINTER (i + 1));
+  for (guint v = 0; v < t->n_vars; v++)
+    {
+      guint row = GPOINTER_TO_UINT (g_hash_table_lookup (row_of_key, &t->vars[v].key));
+
+      if (row > 0 && read[v])
+        c->missing[row - 1] = TD_MISSING_CUT;
+    }
+}
+
+typedef const char *(*StringFunc) (gconstpointer data, guint32 id);
+
+static void
+add (TdGradientTable *table, const TdTapeIteration *t, StringFunc string, gconstpointer data)
+{
+  TdGradientColumn *c = g_new0 (TdGradientColumn, 1);
+  gint64 *number = g_new (gint64, 1);
+
+  *number = (gint64)t->number;
+  for (guint i = 0; i < t->n_grads; i++)
+    if (t->grads[i].parameter < t->n_vars)
+      td__gradient_row (table, string (data, t->grads[i].path),
+                        t->vars[t->grads[i].parameter].key);
+  c->n = table->rows->len;
+  c->norm = g_new0 (double, MAX (c->n, 1));
+  c->cell = g_malloc (MAX (c->n, 1));
+  c->missing = g_malloc0 (MAX (c->n, 1));
+  memset (c->cell, TD_CELL_MISSING, c->n);
+  fill_missing (table, c, t);
+  for (guint i = 0; i < t->n_grads; i++)
+    {
+      const TdTapeGrad *g = &t->grads[i];
+
+      if (g->parameter >= t->n_vars || g->gradient >= t->n_vars)
+        continue;
+      guint row = td__gradient_row (table, string (data, g->path), t->vars[g->parameter].key);
+      c->missing[row] = TD_MISSING_NO;
+      fill_cell (c, row, stats_of (t, g->gradient));
+    }
+  g_hash_table_replace (table->columns, number, c);
+}
+
+static const char *
+iteration_string (gconstpointer data, guint32 id)
+{
+  return td_iteration_get_string (data, id);
+}
+
+static const char *
+reader_string (gconstpointer data, guint32 id)
+{
+  return td_tape_reader_string (data, id);
+}
+
+void
+td_gradient_table_add (TdGradientTable *table, const TdIteration *iteration)
+{
+  add (table, td_iteration_get_tape (iteration), iteration_string, iteration);
+}
+
+gboolean
+td_gradient_table_has (const TdGradientTable *table, gint64 iteration)
+{
+  return g_hash_table_contains (table->columns, &iteration);
+}
+
+void
+td_gradient_table_load (TdGradientTable *table, TdTapeReader *reader, gint64 last, guint n)
+{
+  TdTapeSummaries s = td_tape_reader_summaries (reader);
+  gint64 at = td_tape_reader_find (reader, (guint64)last);
+
+  /* the running iteration has no summary yet: its columns end with the newest that has */
+  for (gint64 i = at >= 0 ? at : (gint64)s.n - 1; i >= 0 && n > 0; i--, n--)
+    {
+      gint64 number = (gint64)s.rows[i].number;
+      char error[160];
+
+      if (td_gradient_table_has (table, number) || !td_tape_reader_stored (reader, (guint32)i))
+        continue;
+      const TdTapeIteration *t
+          = td_tape_iteration_load (reader, s.rows[i].number, error, sizeof error);
+      if (!t)
+        continue;
+      add (table, t, reader_string, reader);
+      td_tape_iteration_free (t);
+    }
+}
+
+guint
+td_gradient_table_n_rows (const TdGradientTable *table)
+{
+  return table->rows->len;
+}
+
+const char *
+td_gradient_table_path (const TdGradientTable *table, guint row)
+{
+  return g_array_index (table->rows, TdGradientRow, row).path;
+}
+
+guint64
+td_gradient_table_key (const TdGradientTable *table, guint row)
+{
+  return g_array_index (table->rows, TdGradientRow, row).key;
+}
+
+TdCell
+td_gradient_table_norm (const TdGradientTable *table, guint row, gint64 iteration, double *norm)
+{
+  const TdGradientColumn *c = g_hash_table_lookup (table->columns, &iteration);
+
+  *norm = NAN;
+  if (!c || row >= c->n)
+    return TD_CELL_MISSING;
+  *norm = c->norm[row];
+  return c->cell[row];
+}
+
+const char *
+td_gradient_table_missing (const TdGradientTable *table, guint row, gint64 iteration)
+{
+  static const char *const reasons[] = {
+    [TD_MISSING_NO] = NULL,
+    [TD_MISSING_NOT_USED] = "not used in the forward pass of this iteration",
+    [TD_MISSING_CUT] = "used, but no gradient reached it: the path from the loss is cut",
+  };
+  const TdGradientColumn *c = g_hash_table_lookup (table->columns, &iteration);
+
+  return c && row < c->n ? reasons[c->missing[row]] : NULL;
+}

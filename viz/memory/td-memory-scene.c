@@ -1,0 +1,339 @@
+/*
+ * Stacked areas of memory by category, with patterns, the pool's line and a legend.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+#include <string.h>
+
+#include "td-memory.h"
+
+#define LEGEND_WIDTH 150.0
+#define AXIS_WIDTH 46.0
+
+typedef struct
+{
+  TdSceneBuilder *b;
+  const TdPanelView *view;
+  TdSceneRect plot, legend; /* legend.width 0: no room */
+  guint n;                  /* columns; column i spans [i, i + 1) of the x axis */
+  double y_max;
+  guint64 *const *bytes; /* by category */
+} Stack;
+
+static double
+x_of (const Stack *s, double column)
+{
+  return s->plot.x + s->plot.width * column / MAX (s->n, 1);
+}
+
+static double
+y_of (const Stack *s, double bytes)
+{
+  return s->plot.y + s->plot.height * (1 - bytes / s->y_max);
+}
+
+/* Picture columns: as many as there are data, but not more than pixels. Returns the data column
+ * with the highest total that picture column i stands for. */
+static guint
+shown_columns (const Stack *s, guint n_data)
+{
+  return MIN (n_data, (guint)MAX (s->plot.width, 1));
+}
+
+static guint
+tallest (const guint64 *total, guint i, guint n_shown, guint n_data)
+{
+  guint from = (guint)((guint64)i * n_data / n_shown);
+  guint to = (guint)((guint64)(i + 1) * n_data / n_shown), best = from;
+
+  for (guint k = from; k < to; k++)
+    if (total[k] > total[best])
+      best = k;
+  return best;
+}
+
+/* Draws the area of one category between what lies below it and its own top, as steps. */
+static void
+add_area (Stack *s, guint category, const guint64 *total, const gboolean *known, guint n_data,
+          double *base)
+{
+  guint n = shown_columns (s, n_data);
+  g_autofree TdScenePoint *q = g_new (TdScenePoint, 4 * n);
+  TdStyle style = { .fill = td_category_role (category),
+                    .pattern = td_category_pattern (category),
+                    .flags = TD_PRIM_AREA };
+  gboolean any = FALSE;
+
+  for (guint i = 0; i < n; i++)
+    {
+      guint k = tallest (total, i, n, n_data);
+      double top = base[i] + (known && !known[k] ? 0 : (double)s->bytes[category][k]);
+      double x0 = x_of (s, (double)i * n_data / n), x1 = x_of (s, (double)(i + 1) * n_data / n);
+
+      any |= top > base[i];
+      q[2 * i] = (TdScenePoint){ x0, y_of (s, top) };
+      q[2 * i + 1] = (TdScenePoint){ x1, y_of (s, top) };
+      q[4 * n - 1 - 2 * i] = (TdScenePoint){ x0, y_of (s, base[i]) };
+      q[4 * n - 2 - 2 * i] = (TdScenePoint){ x1, y_of (s, base[i]) };
+      base[i] = top;
+    }
+  if (!any)
+    return;
+  td_scene_mark (s->b, TD_TAG_CATEGORY, 0, category, td_category_label (category));
+  td_scene_add_polygon (s->b, q, (int)(4 * n), &style);
+  td_scene_unmark (s->b);
+}
+
+static void
+add_outline (Stack *s, const guint64 *total, guint from, guint n_data, const TdStyle *style)
+{
+  guint n = shown_columns (s, n_data), k = 0;
+  g_autofree TdScenePoint *q = g_new (TdScenePoint, 2 * n + 1);
+
+  for (guint i = 0; i < n; i++)
+    {
+      guint column = tallest (total, i, n, n_data);
+
+      if (column < from)
+        continue;
+      q[k++]
+          = (TdScenePoint){ x_of (s, (double)i * n_data / n), y_of (s, (double)total[column]) };
+      q[k++] = (TdScenePoint){ x_of (s, (double)(i + 1) * n_data / n),
+                               y_of (s, (double)total[column]) };
+    }
+  td_scene_add_line (s->b, q, (int)k, style);
+}
+
+static void
+add_y_axis (Stack *s)
+{
+  double step = td_format_byte_step (s->y_max, s->plot.height > 220 ? 6 : 3);
+  TdStyle line = { .stroke = TD_ROLE_HAIRLINE };
+  TdTextStyle text = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS, .align = 1 };
+
+  for (double v = 0; v <= s->y_max; v += step)
+    {
+      double y = round (y_of (s, v)) + 0.5;
+      const TdScenePoint q[] = { { s->plot.x, y }, { s->plot.x + s->plot.width, y } };
+      char label[TD_FORMAT_SIZE];
+
+      td_scene_add_line (s->b, q, 2, &line);
+      td_scene_add_text (s->b, s->plot.x - 6, y, td_format_tick_bytes (label, (guint64)v),
+                         &text);
+    }
+}
+
+/* One line of the legend: a swatch with its pattern, name, bytes. */
+static void
+add_legend_row (Stack *s, double y, TdRole role, TdPattern pattern, const char *label,
+                guint64 bytes, gboolean bold)
+{
+  TdStyle swatch = { .fill = pattern == TD_PATTERN_OUTLINE ? TD_ROLE_VIEW : role,
+                     .pattern = pattern,
+                     .stroke = pattern == TD_PATTERN_OUTLINE ? role : TD_ROLE_NONE,
+                     .flags = TD_PRIM_AREA };
+  TdTextStyle name
+      = { .role = TD_ROLE_TEXT, .size = TD_TEXT_CAPTION, .bold = bold, .max_width = 82 };
+  TdTextStyle value
+      = { .role = TD_ROLE_TEXT, .size = TD_TEXT_CAPTION, .bold = bold, .align = 1 };
+  char text[TD_FORMAT_SIZE];
+
+  if (role != TD_ROLE_NONE)
+    td_scene_add_shape (s->b, TD_PRIM_ROUND, (TdSceneRect){ s->legend.x, y - 5, 10, 10 }, 2,
+                        &swatch);
+  td_scene_add_text (s->b, s->legend.x + (role != TD_ROLE_NONE ? 17 : 0), y, label, &name);
+  td_scene_add_text (s->b, s->legend.x + s->legend.width, y, td_format_bytes (text, bytes),
+                     &value);
+}
+
+/* The legend says the bytes of `column`, topmost area first. */
+static void
+add_legend (Stack *s, guint column, guint64 total, guint64 pool)
+{
+  double row = MIN (19, s->legend.height / 10), y = s->legend.y + row / 2;
+  TdStyle line = { .stroke = TD_ROLE_BORDER };
+
+  if (s->legend.width <= 0)
+    return;
+  for (int i = TD_TAPE_N_CATEGORIES - 1; i >= 0; i--)
+    {
+      guint c = td_category_order[i];
+      gboolean any = FALSE;
+
+      for (guint k = 0; k < s->n && !any; k++)
+        any = s->bytes[c][k] > 0;
+      if (!any)
+        continue;
+      td_scene_mark (s->b, TD_TAG_CATEGORY, 0, c, NULL);
+      add_legend_row (s, y, td_category_role (c), td_category_pattern (c),
+                      td_category_label (c), s->bytes[c][column], FALSE);
+      td_scene_unmark (s->b);
+      y += row;
+    }
+  if (pool > total)
+    {
+      add_legend_row (s, y, TD_ROLE_CACHED, TD_PATTERN_OUTLINE, "Cached", pool - total, FALSE);
+      y += row;
+    }
+  const TdScenePoint q[] = { { s->legend.x, y - row / 2 + 3.5 },
+                             { s->legend.x + s->legend.width, y - row / 2 + 3.5 } };
+  td_scene_add_line (s->b, q, 2, &line);
+  add_legend_row (s, y + 6, TD_ROLE_NONE, TD_PATTERN_NONE, "In use", total, TRUE);
+}
+
+static void
+stack_init (Stack *s, const TdPanelView *view)
+{
+  double w = view->width > 0 ? view->width : 480, h = view->height > 0 ? view->height : 190;
+  double legend = w >= 330 ? LEGEND_WIDTH : 0;
+
+  s->view = view;
+  s->b = td_scene_builder_new (w, h);
+  td_scene_set_background (s->b, TD_ROLE_VIEW);
+  s->plot = (TdSceneRect){ AXIS_WIDTH, 22,
+                           MAX (20, w - AXIS_WIDTH - 12 - (legend > 0 ? legend + 14 : 0)),
+                           MAX (20, h - 22 - 26) };
+  s->legend = (TdSceneRect){ w - 12 - legend, 12, legend, h - 30 };
+}
+
+static void
+set_axes (Stack *s, double x0, double x1)
+{
+  TdSceneAxes axes = { .box = s->plot, .x0 = x0, .x1 = x1, .y0 = 0, .y1 = s->y_max };
+
+  td_scene_set_axes (s->b, &axes);
+}
+
+/* F | B | U below the plot. */
+static void
+add_phases (Stack *s, const TdTapeIteration *t)
+{
+  static const char *const letters[] = { "F", "B", "B", "U" };
+  TdTextStyle text = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS, .align = 0.5 };
+  TdStyle tick = { .stroke = TD_ROLE_FAINT };
+  double y = s->plot.y + s->plot.height;
+
+  for (guint from = 0, to; from < t->n_events; from = to)
+    {
+      const char *letter = letters[MIN (t->events[from].phase, 3)];
+
+      for (to = from + 1; to < t->n_events && letters[MIN (t->events[to].phase, 3)] == letter;
+           to++)
+        ;
+      double x0 = x_of (s, from), x1 = x_of (s, to);
+      if (from > 0)
+        {
+          const TdScenePoint q[] = { { round (x0) + 0.5, y + 1 }, { round (x0) + 0.5, y + 6 } };
+
+          if (x1 - x0 > 3)
+            td_scene_add_line (s->b, q, 2, &tick);
+        }
+      if (x1 - x0 > 12)
+        td_scene_add_text (s->b, (x0 + x1) / 2, y + 11, letter, &text);
+    }
+}
+
+static void
+add_pool (Stack *s, guint64 pool)
+{
+  double y = y_of (s, (double)pool);
+  const TdScenePoint q[] = { { s->plot.x, y }, { s->plot.x + s->plot.width, y } };
+  TdStyle line = { .stroke = TD_ROLE_FAINT, .stroke_width = 1.2, .dash = TD_DASH_FINE };
+  TdTextStyle text = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS };
+  char bytes[TD_FORMAT_SIZE], label[64];
+
+  td_scene_add_line (s->b, q, 2, &line);
+  g_snprintf (label, sizeof label, "pool %s", td_format_bytes (bytes, pool));
+  td_scene_add_text (s->b, s->plot.x + 4, y - 8, label, &text);
+}
+
+static void
+add_previous (Stack *s, const TdMemoryProfile *previous, guint from)
+{
+  TdStyle line = { .stroke = TD_ROLE_FAINT, .stroke_width = 1.2, .dash = TD_DASH_DASHED };
+  TdTextStyle text = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS, .align = 1 };
+  char bytes[TD_FORMAT_SIZE], label[96];
+
+  add_outline (s, previous->total, from, previous->n_steps, &line);
+  g_snprintf (label, sizeof label, "it. %" G_GINT64_FORMAT ": peak %s", s->view->iteration - 1,
+              td_format_bytes (bytes, previous->peak_bytes));
+  td_scene_add_text (s->b, s->plot.x + s->plot.width, s->plot.y - 10, label, &text);
+}
+
+TdScene *
+td_memory_scene_events (const TdIteration *iteration, const TdMemoryProfile *profile,
+                        const TdMemoryProfile *previous, guint64 pool, const TdPanelView *view)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
+  guint at = view->event >= 0 ? MIN ((guint)view->event, profile->n_steps - 1)
+                              : profile->n_steps - 1;
+  gboolean dashed = previous && previous->n_steps > profile->n_steps;
+  guint n = dashed ? previous->n_steps : profile->n_steps;
+  g_autofree double *base = g_new0 (double, profile->n_steps);
+  Stack s = { .bytes = profile->bytes };
+
+  stack_init (&s, view);
+  s.n = profile->n_steps;
+  s.y_max = (double)MAX (MAX (profile->peak_bytes, pool), dashed ? previous->peak_bytes : 0);
+  s.y_max = MAX (s.y_max, 1) * 1.04;
+  add_y_axis (&s);
+  if (pool > 0)
+    add_pool (&s, pool);
+  add_legend (&s, at, profile->total[at], pool);
+  s.n = n;
+  set_axes (&s, 0, n);
+  for (int i = 0; i < TD_TAPE_N_CATEGORIES; i++)
+    add_area (&s, td_category_order[i], profile->total, NULL, profile->n_steps, base);
+  if (dashed)
+    add_previous (&s, previous, profile->n_steps);
+  add_phases (&s, t);
+  if (view->event >= 0)
+    td_panel_add_playhead (s.b, x_of (&s, at + 0.5), s.plot.y - 12, s.plot.y + s.plot.height);
+  if (view->head >= 0)
+    td_panel_add_head (s.b, x_of (&s, MIN ((guint)view->head, n - 1) + 0.5),
+                       s.plot.y + s.plot.height);
+  return td_scene_builder_end (s.b);
+}
+
+TdScene *
+td_memory_scene_iterations (const TdMemoryHistory *h, const TdPanelView *view)
+{
+  g_autofree double *base = g_new0 (double, MAX (h->n, 1));
+  TdStyle line = { .stroke = TD_ROLE_DIM, .stroke_width = 1.2 };
+  TdTextStyle text = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS, .align = 0.5 };
+  Stack s = { .bytes = h->bytes, .n = h->n };
+  guint at = h->n - 1;
+
+  if (h->n == 0)
+    return td_panel_message (view, "No iteration has ended yet",
+                             "Memory over iterations appears with the first one.");
+  stack_init (&s, view);
+  for (guint i = 0; i < h->n; i++)
+    {
+      s.y_max = MAX (s.y_max, (double)h->peak[i]);
+      if (h->iteration[i] <= view->iteration)
+        at = i;
+    }
+  s.y_max = MAX (s.y_max, 1) * 1.04;
+  set_axes (&s, (double)h->iteration[0], (double)h->iteration[h->n - 1] + 1);
+  add_y_axis (&s);
+  for (int i = 0; i < TD_TAPE_N_CATEGORIES; i++)
+    add_area (&s, td_category_order[i], h->peak, h->known, h->n, base);
+  add_outline (&s, h->peak, 0, h->n, &line);
+  add_legend (&s, at, h->peak[at], 0);
+  for (int i = 0; i <= 4; i++)
+    {
+      guint k = (guint)((guint64)i * (h->n - 1) / 4);
+      char label[24];
+
+      if (i > 0 && (h->n < 5 || s.plot.width < 160) && i != 4)
+        continue;
+      g_snprintf (label, sizeof label, "%" G_GINT64_FORMAT, h->iteration[k]);
+      if (k > 0 || i == 0)
+        td_scene_add_text (s.b, x_of (&s, k + 0.5), s.plot.y + s.plot.height + 11, label,
+                           &text);
+    }
+  td_panel_add_playhead (s.b, x_of (&s, at + 0.5), s.plot.y - 12, s.plot.y + s.plot.height);
+  return td_scene_builder_end (s.b);
+}

@@ -1,0 +1,173 @@
+/*
+ * Recounting memory from allocation records. Pictures are in td-memory-scene.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "td-memory.h"
+
+/* Distinct memory profiles that a history reads; later ones show only their peak. */
+#define MAX_PROFILES 256
+
+TdMemoryProfile *
+td_memory_profile_new (const TdIteration *iteration)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
+  TdMemoryProfile *p = g_new0 (TdMemoryProfile, 1);
+  guint64 now[TD_TAPE_N_CATEGORIES], total = 0;
+  guint m = 0;
+
+  p->n_steps = t->n_events + 1;
+  p->total = g_new0 (guint64, p->n_steps);
+  for (int c = 0; c < TD_TAPE_N_CATEGORIES; c++)
+    {
+      p->bytes[c] = g_new0 (guint64, p->n_steps);
+      p->start[c] = now[c] = t->start_bytes[c];
+      total += now[c];
+    }
+  p->peak_bytes = total;
+  for (guint e = 0; e < p->n_steps; e++)
+    {
+      for (; m < t->n_memory && t->memory[m].event <= e; m++)
+        {
+          const TdTapeMemory *r = &t->memory[m];
+          guint64 *of = &now[MIN (r->category, TD_TAPE_N_CATEGORIES - 1)];
+
+          if (r->kind == TD_TAPE_MEMORY_ALLOC)
+            {
+              *of += r->bytes;
+              total += r->bytes;
+            }
+          else if (r->kind == TD_TAPE_MEMORY_FREE)
+            {
+              /* a damaged tape may free more than there is */
+              guint64 bytes = MIN (r->bytes, *of);
+
+              *of -= bytes;
+              total -= bytes;
+            }
+          if (total > p->peak_bytes)
+            {
+              p->peak_bytes = total;
+              p->peak_event = e;
+            }
+        }
+      for (int c = 0; c < TD_TAPE_N_CATEGORIES; c++)
+        p->bytes[c][e] = now[c];
+      p->total[e] = total;
+    }
+  return p;
+}
+
+void
+td_memory_profile_free (TdMemoryProfile *profile)
+{
+  if (!profile)
+    return;
+  for (int c = 0; c < TD_TAPE_N_CATEGORIES; c++)
+    g_free (profile->bytes[c]);
+  g_free (profile->total);
+  g_free (profile);
+}
+
+/* Categories at the peak of one memory profile. */
+typedef struct
+{
+  gboolean known;
+  guint64 bytes[TD_TAPE_N_CATEGORIES];
+} PeakSplit;
+
+static PeakSplit *
+load_split (TdTapeReader *reader, guint64 number)
+{
+  PeakSplit *split = g_new0 (PeakSplit, 1);
+  char error[160];
+  const TdTapeIteration *t = td_tape_iteration_load (reader, number, error, sizeof error);
+  guint64 now[TD_TAPE_N_CATEGORIES], total = 0, peak = 0;
+
+  if (!t)
+    return split;
+  for (int c = 0; c < TD_TAPE_N_CATEGORIES; c++)
+    total += now[c] = t->start_bytes[c];
+  peak = total;
+  memcpy (split->bytes, now, sizeof now);
+  for (guint m = 0; m < t->n_memory; m++)
+    {
+      const TdTapeMemory *r = &t->memory[m];
+      guint64 *of = &now[MIN (r->category, TD_TAPE_N_CATEGORIES - 1)];
+      guint64 bytes = r->kind == TD_TAPE_MEMORY_FREE ? MIN (r->bytes, *of) : r->bytes;
+
+      if (r->kind == TD_TAPE_MEMORY_ALLOC)
+        {
+          *of += bytes;
+          total += bytes;
+        }
+      else if (r->kind == TD_TAPE_MEMORY_FREE)
+        {
+          *of -= bytes;
+          total -= bytes;
+        }
+      if (total > peak)
+        {
+          peak = total;
+          memcpy (split->bytes, now, sizeof now);
+        }
+    }
+  split->known = TRUE;
+  td_tape_iteration_free (t);
+  return split;
+}
+
+TdMemoryHistory *
+td_memory_history_new (TdTapeReader *reader, guint max_columns)
+{
+  TdTapeSummaries s = td_tape_reader_summaries (reader);
+  TdMemoryHistory *h = g_new0 (TdMemoryHistory, 1);
+  g_autoptr (GHashTable) splits = g_hash_table_new_full (NULL, NULL, NULL, g_free);
+
+  h->n = MIN (s.n, MAX (max_columns, 1));
+  h->iteration = g_new0 (gint64, MAX (h->n, 1));
+  h->peak = g_new0 (guint64, MAX (h->n, 1));
+  h->known = g_new0 (gboolean, MAX (h->n, 1));
+  for (int c = 0; c < TD_TAPE_N_CATEGORIES; c++)
+    h->bytes[c] = g_new0 (guint64, MAX (h->n, 1));
+  for (guint i = 0; i < h->n; i++)
+    {
+      /* a column stands for the summaries [from, to): it shows the one with the highest peak */
+      guint from = (guint)((guint64)i * s.n / h->n),
+            to = (guint)((guint64)(i + 1) * s.n / h->n);
+      guint best = from;
+      PeakSplit *split;
+
+      for (guint k = from; k < to; k++)
+        if (s.rows[k].peak_bytes > s.rows[best].peak_bytes)
+          best = k;
+      h->iteration[i] = (gint64)s.rows[best].number;
+      h->peak[i] = s.rows[best].peak_bytes;
+      split = g_hash_table_lookup (splits, GUINT_TO_POINTER (s.rows[best].memory));
+      if (!split && s.rows[best].memory != 0 && g_hash_table_size (splits) < MAX_PROFILES
+          && td_tape_reader_stored (reader, best))
+        {
+          split = load_split (reader, s.rows[best].number);
+          g_hash_table_insert (splits, GUINT_TO_POINTER (s.rows[best].memory), split);
+        }
+      h->known[i] = split && split->known;
+      for (int c = 0; h->known[i] && c < TD_TAPE_N_CATEGORIES; c++)
+        h->bytes[c][i] = split->bytes[c];
+    }
+  return h;
+}
+
+void
+td_memory_history_free (TdMemoryHistory *history)
+{
+  if (!history)
+    return;
+  for (int c = 0; c < TD_TAPE_N_CATEGORIES; c++)
+    g_free (history->bytes[c]);
+  g_free (history->iteration);
+  g_free (history->peak);
+  g_free (history->known);
+  g_free (history);
+}

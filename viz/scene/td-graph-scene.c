@@ -1,0 +1,464 @@
+/*
+ * Lanes, groups and nodes of a graph's picture; wires and pills are in td-graph-edges.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+#include <string.h>
+
+#include "td-graph-scene-private.h"
+
+static const struct
+{
+  const char *title;
+  const char *group_suffix;
+  TdRole tint;
+  TdPrimKind shape;
+  double radius;
+} lanes[TD_N_LANES] = {
+  [TD_LANE_FORWARD] = { "Forward", "", TD_ROLE_LANE_FORWARD, TD_PRIM_ROUND, 8 },
+  [TD_LANE_BACKWARD] = { "Backward", "′", TD_ROLE_LANE_BACKWARD, TD_PRIM_CUT, 7 },
+  [TD_LANE_UPDATE] = { "Update", " update", TD_ROLE_LANE_UPDATE, TD_PRIM_ROUND, 2 },
+};
+
+static const char *const heat_names[TD_N_HEATS] = { "off", "bytes", "time", "norm" };
+
+const char *
+td_heat_by_name (TdHeatBy heat)
+{
+  return heat_names[heat];
+}
+
+gboolean
+td__graph_has_run (const TdGraphPainter *g, gint event)
+{
+  return g->panel->event < 0 || event <= g->panel->event;
+}
+
+TdSceneRect
+td__graph_rect (const TdGraphPainter *g, const TdRect *r)
+{
+  return (TdSceneRect){ r->x + g->dx, r->y + g->dy, r->width, r->height };
+}
+
+static gboolean
+shows_event (const TdVizNode *n, gint event)
+{
+  return event >= 0 && (n->kind == TD_VIZ_OP || n->kind == TD_VIZ_GROUP) && n->event <= event
+         && event <= n->last_event;
+}
+
+gboolean
+td__graph_is_at_playhead (const TdGraphPainter *g, gint node)
+{
+  return node >= 0 && node == g->playhead;
+}
+
+/* ---- lanes and open groups ---- */
+
+static void
+add_lane (TdGraphPainter *g, TdLane lane)
+{
+  TdVizView *view = g->layout->view;
+  TdSceneRect r = td__graph_rect (g, &g->layout->lanes[lane]);
+  TdStyle style = { .fill = lanes[lane].tint, .flags = TD_PRIM_TINT };
+  TdTextStyle title = { .role = TD_ROLE_TEXT, .size = TD_TEXT_LIST, .bold = TRUE };
+  TdTextStyle count = { .role = TD_ROLE_DIM, .size = TD_TEXT_CAPTION, .align = 1 };
+  guint n_groups, total, run;
+  char text[64];
+
+  if (r.width <= 0)
+    return;
+  total = td_viz_graph_get_groups (view->graph, &n_groups)[0].n_ops[lane];
+  run = g->panel->event < 0 ? total
+                            : td_viz_graph_count_run (view->graph, 0, lane, g->panel->event);
+  td_scene_mark (g->b, TD_TAG_LANE, 0, lane, NULL);
+  td_scene_add_shape (g->b, TD_PRIM_ROUND, r, 12, &style);
+  td_scene_unmark (g->b);
+  td_scene_add_text (g->b, r.x + 14, r.y + 15, lanes[lane].title, &title);
+  g_snprintf (text, sizeof text, "%u of %u", run, total);
+  td_scene_add_text (g->b, r.x + r.width - 14, r.y + 15, text, &count);
+}
+
+static void
+add_group_header (TdGraphPainter *g, const TdVizGroup *group, TdLane lane, TdSceneRect r,
+                  gboolean begun)
+{
+  double h = MIN (30, r.height), y = r.y + h / 2;
+  TdStyle chevron = { .stroke = begun ? TD_ROLE_TEXT : TD_ROLE_DIM,
+                      .stroke_width = 1.8,
+                      .flags = TD_PRIM_DETAIL };
+  TdStyle nothing = { .fill = TD_ROLE_NONE };
+  TdTextStyle name = { .role = begun ? TD_ROLE_TEXT : TD_ROLE_DIM,
+                       .size = TD_TEXT_NODE,
+                       .bold = TRUE,
+                       .max_width = MAX (20, r.width - 90) };
+  TdTextStyle side
+      = { .role = TD_ROLE_DIM, .size = TD_TEXT_SMALL, .align = 1, .flags = TD_PRIM_DETAIL };
+  g_autofree char *title = g_strconcat (group->name, lanes[lane].group_suffix, NULL);
+  guint index = (guint)td_viz_graph_find_group (g->layout->view->graph, group->key);
+  char text[TD_FORMAT_SIZE] = "";
+
+  td_scene_mark (g->b, TD_TAG_GROUP_TOGGLE, group->key, lane, group->path);
+  td_scene_add_shape (g->b, TD_PRIM_RECT, (TdSceneRect){ r.x, r.y, r.width, h }, 0, &nothing);
+  td_scene_unmark (g->b);
+  td_scene_add_shape (g->b, TD_PRIM_CHEVRON_DOWN, (TdSceneRect){ r.x + 11, y - 5, 10, 10 }, 0,
+                      &chevron);
+  td_scene_add_text (g->b, r.x + 26, y, title, &name);
+  if (lane == TD_LANE_FORWARD && group->saved_bytes > 0)
+    td_format_bytes (text, group->saved_bytes);
+  else if (lane == TD_LANE_BACKWARD)
+    g_snprintf (text, sizeof text, "%u of %u",
+                g->panel->event < 0 ? group->n_ops[lane]
+                                    : td_viz_graph_count_run (g->layout->view->graph, index,
+                                                              lane, g->panel->event),
+                group->n_ops[lane]);
+  if (*text && r.width > 120)
+    td_scene_add_text (g->b, r.x + r.width - 12, y, text, &side);
+}
+
+static void
+add_open_group (TdGraphPainter *g, guint i)
+{
+  TdVizView *view = g->layout->view;
+  guint n_groups;
+  const TdVizGroup *group
+      = &td_viz_graph_get_groups (view->graph, &n_groups)[view->groups[i].group];
+
+  for (int lane = 0; lane < TD_N_LANES; lane++)
+    {
+      TdSceneRect r = td__graph_rect (g, &g->layout->groups[i][lane]);
+      TdStyle style = { .fill = TD_ROLE_GROUP, .stroke = TD_ROLE_NODE_STROKE };
+      guint n;
+      const gint32 *members;
+
+      if (r.width <= 0)
+        continue;
+      members = td_viz_graph_get_members (view->graph, (guint)view->groups[i].group,
+                                          (TdLane)lane, &n);
+      gboolean begun = n == 0 || td__graph_has_run (g, members[0]);
+      if (!begun)
+        {
+          style.dash = TD_DASH_DASHED;
+          style.fill_alpha = 0.6;
+        }
+      gboolean selected = td_panel_is_selected (g->panel, group->key)
+                          || td_panel_is_selected (g->panel, view->groups[i].facet_keys[lane]);
+      if (selected)
+        {
+          style.stroke = TD_ROLE_ACCENT;
+          style.stroke_width = 2;
+        }
+      td_scene_mark (g->b, TD_TAG_GROUP, group->key, lane, group->path);
+      td_scene_add_shape (g->b, TD_PRIM_ROUND, r, 12, &style);
+      td_scene_unmark (g->b);
+      add_group_header (g, group, (TdLane)lane, r, begun);
+    }
+}
+
+/* ---- nodes ---- */
+
+static void
+add_halo (TdGraphPainter *g, TdPrimKind shape, double radius, TdSceneRect r)
+{
+  TdStyle halo
+      = { .fill = TD_ROLE_ACCENT, .fill_alpha = 0.16, .flags = TD_PRIM_TINT | TD_PRIM_DETAIL };
+
+  td_scene_add_shape (g->b, shape,
+                      (TdSceneRect){ r.x - 6, r.y - 6, r.width + 12, r.height + 12 },
+                      radius + 4, &halo);
+}
+
+static char *
+tooltip_of (TdGraphPainter *g, const TdVizNode *n)
+{
+  GString *s = g_string_new (n->label);
+  char text[TD_FORMAT_SIZE];
+
+  if (n->kind == TD_VIZ_OP)
+    {
+      g_autofree char *site = td_iteration_dup_site (g->iteration, (guint)n->event);
+      const char *path = td_iteration_get_link_path (g->iteration, (guint)n->event);
+
+      if (*path)
+        g_string_append_printf (s, " · %s", path);
+      if (*site)
+        g_string_append_printf (s, " · %s", site);
+      g_string_append_printf (s, " · event %d", n->event);
+    }
+  if (n->kind == TD_VIZ_GROUP && n->detail)
+    g_string_append_printf (s, " · %s", n->detail);
+  if (n->time_ns > 0)
+    g_string_append_printf (s, " · %s", td_format_ns (text, n->time_ns));
+  if (n->bytes > 0)
+    g_string_append_printf (s, " · %s", td_format_bytes (text, n->bytes));
+  return g_string_free (s, FALSE);
+}
+
+static void
+add_stub (TdGraphPainter *g, gint i)
+{
+  const TdVizNode *n = &g->layout->view->nodes[i];
+  TdSceneRect r = td__graph_rect (g, &g->layout->nodes[i]);
+  gboolean selected = td_panel_is_selected (g->panel, n->select_key);
+  TdRole role = n->kind == TD_VIZ_STUB ? TD_ROLE_PARAMETER : TD_ROLE_INPUT;
+  TdStyle style = { .fill = role,
+                    .fill_alpha = 0.14,
+                    .stroke = role,
+                    .stroke_width = selected ? 2.5 : 1.2,
+                    .flags = TD_PRIM_NODE };
+  TdStyle ground = { .fill = TD_ROLE_NODE, .flags = TD_PRIM_DETAIL };
+  TdTextStyle text = { .role = TD_ROLE_NODE_TEXT,
+                       .size = TD_TEXT_SMALL,
+                       .align = 0.5,
+                       .max_width = MAX (12, r.width - 8),
+                       .flags = TD_PRIM_DETAIL };
+  g_autofree char *shape
+      = n->var >= 0 ? td_iteration_dup_shape (g->iteration, (guint)n->var, TRUE) : NULL;
+  g_autofree char *tooltip = g_strdup_printf ("%s %s", n->label, shape ? shape : "");
+
+  td_scene_mark (g->b, TD_TAG_STUB, n->select_key, n->event, tooltip);
+  td_scene_add_shape (g->b, TD_PRIM_OCTAGON, r, 0, &ground);
+  td_scene_add_shape (g->b, TD_PRIM_OCTAGON, r, 0, &style);
+  td_scene_unmark (g->b);
+  td_scene_add_text (g->b, r.x + r.width / 2, r.y + r.height / 2, n->label, &text);
+  if (n->n_hidden > 0)
+    {
+      char more[24];
+      TdTextStyle dim = {
+        .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS, .align = 0.5, .flags = TD_PRIM_DETAIL
+      };
+
+      g_snprintf (more, sizeof more, "× %u", n->n_hidden + 1);
+      td_scene_add_text (g->b, r.x + r.width / 2, r.y + r.height + 7, more, &dim);
+    }
+}
+
+/* A stripe of the heat scale at the left end, inside the outline: the text keeps its contrast.
+ */
+static void
+add_heat_stripe (TdGraphPainter *g, gint i, TdSceneRect r)
+{
+  float v;
+
+  if (g->heat == TD_HEAT_OFF || !isfinite (g->heat_values[i]))
+    return;
+  v = g->heat_values[i];
+  TdHeat stripe = { .rows = 1,
+                    .cols = 1,
+                    .values = &v,
+                    .map = TD_COLORMAP_CIVIDIS,
+                    .lo = g->heat_lo,
+                    .hi = g->heat_hi };
+  td_scene_add_heat (g->b, (TdSceneRect){ r.x + 3, r.y + 7, 5, MAX (4, r.height - 14) },
+                     &stripe);
+}
+
+static void
+add_node_text (TdGraphPainter *g, gint i, TdSceneRect r, gboolean run)
+{
+  const TdVizNode *n = &g->layout->view->nodes[i];
+  gboolean at = td__graph_is_at_playhead (g, i);
+  gboolean folded = n->kind == TD_VIZ_GROUP;
+  gboolean two = n->detail && *n->detail && r.height >= 40;
+  double left = r.x + (folded ? 26 : 12), middle = r.y + r.height / 2;
+  char number[TD_FORMAT_SIZE] = "";
+  TdRole role = run ? TD_ROLE_NODE_TEXT : TD_ROLE_DIM;
+  g_autofree char *name = folded ? g_strconcat (n->label, lanes[n->lane].group_suffix, NULL)
+                                 : g_strdup (n->label);
+
+  if (!folded && n->kind == TD_VIZ_OP)
+    g_snprintf (number, sizeof number, "%d", n->event);
+  if (g->heat == TD_HEAT_BYTES && n->bytes > 0)
+    td_format_bytes (number, n->bytes);
+  else if (g->heat == TD_HEAT_TIME && n->time_ns > 0)
+    td_format_ns (number, n->time_ns);
+  else if (g->heat == TD_HEAT_NORM && isfinite (g->heat_values[i]))
+    td_format_value (number, pow (10, (double)g->heat_values[i]));
+  double side = *number ? 7.0 * (double)g_utf8_strlen (number, -1) + 12 : 0;
+  TdTextStyle title = { .role = role,
+                        .size = TD_TEXT_NODE,
+                        .bold = folded || two || at,
+                        .max_width = MAX (16, r.width - (left - r.x) - (two ? 8 : side) - 2),
+                        .flags = TD_PRIM_DETAIL };
+  TdTextStyle second = { .role = TD_ROLE_DIM,
+                         .size = TD_TEXT_SMALL,
+                         .max_width = MAX (16, r.width - (left - r.x) - side - 4),
+                         .flags = TD_PRIM_DETAIL };
+  TdTextStyle event
+      = { .role = TD_ROLE_DIM, .size = TD_TEXT_SMALL, .align = 1, .flags = TD_PRIM_DETAIL };
+
+  td_scene_add_text (g->b, left, two ? middle - 7.5 : middle, name, &title);
+  if (two)
+    td_scene_add_text (g->b, left, middle + 8.5, n->detail, &second);
+  if (*number)
+    td_scene_add_text (g->b, r.x + r.width - 9, two ? middle + 8.5 : middle, number, &event);
+  if (folded)
+    {
+      TdStyle chevron = { .stroke = role, .stroke_width = 1.8, .flags = TD_PRIM_DETAIL };
+      guint n_groups;
+      const TdVizGroup *group
+          = &td_viz_graph_get_groups (g->layout->view->graph, &n_groups)[n->group];
+
+      td_scene_mark (g->b, TD_TAG_GROUP_TOGGLE, group->key, n->lane, "expand");
+      td_scene_add_shape (g->b, TD_PRIM_CHEVRON_RIGHT,
+                          (TdSceneRect){ r.x + 9, middle - 5, 10, 10 }, 0, &chevron);
+      td_scene_unmark (g->b);
+    }
+}
+
+static void
+add_node (TdGraphPainter *g, gint i)
+{
+  const TdVizNode *n = &g->layout->view->nodes[i];
+  TdSceneRect r = td__graph_rect (g, &g->layout->nodes[i]);
+  gboolean run = td__graph_has_run (g, n->event);
+  gboolean at = td__graph_is_at_playhead (g, i);
+  gboolean selected = td_panel_is_selected (g->panel, n->select_key)
+                      || td_panel_is_selected (g->panel, n->key);
+  TdStyle style
+      = { .fill = TD_ROLE_NODE, .stroke = TD_ROLE_NODE_STROKE, .flags = TD_PRIM_NODE };
+  TdPrimKind shape = lanes[n->lane].shape;
+  double radius = lanes[n->lane].radius;
+  g_autofree char *tooltip = tooltip_of (g, n);
+
+  if (!run)
+    {
+      style.dash = TD_DASH_DASHED;
+      style.fill_alpha = 0.3;
+    }
+  if (n->failed)
+    {
+      TdStyle red = { .fill = TD_ROLE_NODE, .flags = TD_PRIM_DETAIL };
+
+      td_scene_add_shape (g->b, shape, r, radius, &red);
+      style = (TdStyle){ .fill = TD_ROLE_ERROR,
+                         .fill_alpha = 0.28,
+                         .pattern = TD_PATTERN_CROSS,
+                         .stroke = TD_ROLE_ERROR,
+                         .stroke_width = 2,
+                         .flags = TD_PRIM_NODE };
+    }
+  if (at || selected)
+    {
+      add_halo (g, shape, radius, r);
+      style.stroke = n->failed ? TD_ROLE_ERROR : TD_ROLE_ACCENT;
+      style.stroke_width = 3;
+      style.dash = TD_DASH_NONE;
+    }
+  td_scene_mark (g->b, TD_TAG_NODE, n->select_key, n->event, tooltip);
+  td_scene_add_shape (g->b, shape, r, radius, &style);
+  td_scene_unmark (g->b);
+  add_heat_stripe (g, i, r);
+  add_node_text (g, i, r, run);
+}
+
+/* The playhead's triangle and the program's dot lie over everything. */
+static void
+add_heads (TdGraphPainter *g)
+{
+  if (g->playhead >= 0 && g->panel->event >= 0)
+    {
+      TdSceneRect r = td__graph_rect (g, &g->layout->nodes[g->playhead]);
+      TdStyle triangle = { .fill = TD_ROLE_ACCENT };
+
+      td_scene_mark (g->b, TD_TAG_PLAYHEAD, 0, g->panel->event, NULL);
+      td_scene_add_shape (g->b, TD_PRIM_PLAYHEAD,
+                          (TdSceneRect){ r.x + r.width / 2 - 6, r.y - 15, 12, 8 }, 0,
+                          &triangle);
+      td_scene_unmark (g->b);
+    }
+  if (g->panel->head >= 0)
+    {
+      gint i = td_viz_view_find_event (g->layout->view, g->panel->head);
+
+      if (i >= 0)
+        {
+          TdSceneRect r = td__graph_rect (g, &g->layout->nodes[i]);
+          td_panel_add_head (g->b, r.x + r.width - 1, r.y + 1);
+        }
+    }
+}
+
+/* ---- heat ---- */
+
+static double
+norm_of (const TdIteration *iteration, gint event)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
+  const TdTapeEvent *e = &t->events[event];
+
+  for (guint i = 0; e->n_out > 0 && i < t->n_stats; i++)
+    if (t->stats[i].var == t->outs[e->first_out])
+      return t->stats[i].l2;
+  return NAN;
+}
+
+static void
+prepare_heat (TdGraphPainter *g)
+{
+  TdVizView *view = g->layout->view;
+
+  if (g->heat == TD_HEAT_OFF)
+    return;
+  g->heat_values = g_new (float, MAX (view->n_nodes, 1));
+  g->heat_lo = G_MAXDOUBLE;
+  g->heat_hi = -G_MAXDOUBLE;
+  for (guint i = 0; i < view->n_nodes; i++)
+    {
+      const TdVizNode *n = &view->nodes[i];
+      double v = g->heat == TD_HEAT_BYTES  ? (double)n->bytes
+                 : g->heat == TD_HEAT_TIME ? (double)n->time_ns
+                 : n->kind == TD_VIZ_OP    ? norm_of (g->iteration, n->event)
+                                           : NAN;
+
+      /* log scale: one large layer must not paint all others alike */
+      v = v > 0 ? log10 (v) : NAN;
+      g->heat_values[i] = (float)v;
+      if (isfinite (v))
+        {
+          g->heat_lo = MIN (g->heat_lo, v);
+          g->heat_hi = MAX (g->heat_hi, v);
+        }
+    }
+}
+
+/* ---- the picture ---- */
+
+#define MARGIN 14
+
+TdScene *
+td_graph_scene_new (const TdLayout *layout, const TdPanelView *panel, TdHeatBy heat)
+{
+  TdVizView *view = layout->view;
+  TdGraphPainter g = { .layout = layout, .panel = panel, .heat = heat, .playhead = -1 };
+
+  g.iteration = td_viz_graph_get_iteration (view->graph);
+  g.dx = MARGIN - layout->bounds.x;
+  g.dy = MARGIN - layout->bounds.y;
+  g.b = td_scene_builder_new (layout->bounds.width + 2 * MARGIN,
+                              layout->bounds.height + 2 * MARGIN);
+  td_scene_set_background (g.b, TD_ROLE_CANVAS);
+  if (panel->event >= 0)
+    g.playhead = td_viz_view_find_event (view, panel->event);
+  if (g.playhead >= 0 && !shows_event (&view->nodes[g.playhead], panel->event))
+    g.playhead = -1;
+  prepare_heat (&g);
+
+  for (int lane = 0; lane < TD_N_LANES; lane++)
+    if (view->has_lane[lane])
+      add_lane (&g, (TdLane)lane);
+  for (guint i = 0; i < view->n_groups; i++)
+    if (view->groups[i].parent >= 0)
+      add_open_group (&g, i);
+  td__graph_add_edges (&g);
+  for (guint i = 0; i < view->n_nodes; i++)
+    if (view->nodes[i].kind == TD_VIZ_STUB || view->nodes[i].kind == TD_VIZ_INPUT)
+      add_stub (&g, (gint)i);
+    else
+      add_node (&g, (gint)i);
+  td__graph_add_pills (&g);
+  add_heads (&g);
+  g_free (g.heat_values);
+  return td_scene_builder_end (g.b);
+}

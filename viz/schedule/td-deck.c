@@ -1,0 +1,234 @@
+/*
+ * The two strips of the deck: all iterations above, the events of one below.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+
+#include "td-curve-private.h"
+
+static double
+strip_x (const TdSceneRect *box, gint64 from, gint64 to, double iteration)
+{
+  return box->x + box->width * (iteration - (double)from) / (double)(to - from + 1);
+}
+
+/* Index of the first summary that is not before `number`; summaries are in order of time. */
+static guint
+lower_bound (const TdTapeSummaries *s, gint64 number)
+{
+  guint lo = 0, hi = s->n;
+
+  while (lo < hi)
+    {
+      guint mid = (lo + hi) / 2;
+
+      if ((gint64)s->rows[mid].number < number)
+        lo = mid + 1;
+      else
+        hi = mid;
+    }
+  return lo;
+}
+
+/* Memory as an area, and ticks where something was found: one pass over what is shown. */
+static void
+add_memory_and_ticks (TdSceneBuilder *b, const TdTapeSummaries *s, const TdSceneRect *box,
+                      gint64 from, gint64 to)
+{
+  guint columns = (guint)MAX (box->width, 1);
+  g_autofree guint64 *peak = g_new0 (guint64, columns);
+  g_autofree guint32 *flags = g_new0 (guint32, columns);
+  guint64 highest = 1;
+  TdStyle area = { .fill = TD_ROLE_ACTIVATION, .fill_alpha = 0.18 };
+
+  for (guint i = lower_bound (s, from); i < s->n && (gint64)s->rows[i].number <= to; i++)
+    {
+      guint a = (guint)CLAMP (strip_x (box, from, to, (double)s->rows[i].number) - box->x, 0,
+                              columns - 1);
+      guint z = (guint)CLAMP (strip_x (box, from, to, (double)s->rows[i].number + 1) - box->x
+                                  - 0.01,
+                              a, columns - 1);
+
+      for (guint c = a; c <= z; c++)
+        peak[c] = MAX (peak[c], s->rows[i].peak_bytes);
+      flags[a] |= s->rows[i].flags;
+      highest = MAX (highest, s->rows[i].peak_bytes);
+    }
+  g_autofree TdScenePoint *q = g_new (TdScenePoint, 2 * columns + 2);
+  guint k = 0;
+  for (guint c = 0; c < columns; c++)
+    {
+      /* as high as 60 %: the loss line keeps its room */
+      double y = box->y + box->height * (1 - 0.6 * (double)peak[c] / (double)highest);
+
+      q[k++] = (TdScenePoint){ box->x + c, y };
+      q[k++] = (TdScenePoint){ box->x + c + 1, y };
+    }
+  q[k++] = (TdScenePoint){ box->x + box->width, box->y + box->height };
+  q[k++] = (TdScenePoint){ box->x, box->y + box->height };
+  td_scene_add_polygon (b, q, (int)k, &area);
+  for (guint c = 0; c < columns; c++)
+    {
+      gboolean bad
+          = (flags[c]
+             & (TD_TAPE_ITERATION_NAN | TD_TAPE_ITERATION_INF | TD_TAPE_ITERATION_ERROR))
+            != 0;
+      gboolean changed = (flags[c] & TD_TAPE_ITERATION_GRAPH_CHANGED) != 0;
+      TdStyle tick
+          = { .stroke = bad ? TD_ROLE_ERROR : TD_ROLE_CHANGED, .stroke_width = bad ? 2 : 1.2 };
+      const TdScenePoint line[] = { { box->x + c + 0.5, box->y + box->height - (bad ? 12 : 6) },
+                                    { box->x + c + 0.5, box->y + box->height } };
+
+      if (!bad && !changed)
+        continue;
+      td_scene_mark (b, TD_TAG_ITERATION, 0,
+                     from + (gint64)((double)c * (double)(to - from + 1) / columns),
+                     bad ? "not finite, or an error" : "the graph changed");
+      td_scene_add_line (b, line, 2, &tick);
+      td_scene_unmark (b);
+    }
+}
+
+TdScene *
+td_deck_scene_iterations (const TdCurves *curves, TdTapeReader *reader, gint64 from, gint64 to,
+                          const TdPanelView *view)
+{
+  TdTapeSummaries s = td_tape_reader_summaries (reader);
+  double w = view->width > 0 ? view->width : 1320, h = view->height > 0 ? view->height : 38;
+  TdSceneBuilder *b = td_scene_builder_new (w, h);
+  TdSceneRect card = { 0.5, 0.5, w - 1, h - 1 }, box = { 6, 4, w - 12, h - 8 };
+  TdStyle ground = { .fill = TD_ROLE_VIEW, .stroke = TD_ROLE_HAIRLINE };
+  TdStyle line = { .stroke = TD_ROLE_CURVE, .stroke_width = 1.5 };
+  int main_curve = td_curves_main (curves);
+  double lo, hi;
+
+  td_scene_set_background (b, TD_ROLE_BAR);
+  td_scene_add_shape (b, TD_PRIM_ROUND, card, 6, &ground);
+  if (from >= to)
+    {
+      from = s.n > 0 ? (gint64)s.rows[0].number : 0;
+      to = MAX (view->iteration, s.n > 0 ? (gint64)s.rows[s.n - 1].number : 0);
+    }
+  if (s.n > 0)
+    add_memory_and_ticks (b, &s, &box, from, to);
+  if (main_curve >= 0)
+    {
+      guint first, end;
+
+      td__curve_find (curves, (guint)main_curve, from, to, &first, &end);
+      td_curves_range (curves, (guint)main_curve, first, end, &lo, &hi);
+      if (lo <= hi)
+        {
+          double pad = MAX ((hi - lo) * 0.08, 1e-9);
+          td__curve_add (b, curves, (guint)main_curve, &box, from, to, lo - pad, hi + pad,
+                         &line);
+        }
+    }
+  TdSceneAxes axes = { .box = box, .x0 = (double)from, .x1 = (double)to + 1 };
+  td_scene_set_axes (b, &axes);
+  if (view->iteration >= from && view->iteration <= to)
+    td_panel_add_playhead (b, strip_x (&box, from, to, (double)view->iteration + 0.5), 1,
+                           h - 1);
+  if (view->head >= 0 && to >= from)
+    td_panel_add_head (b, strip_x (&box, from, to, (double)to + 0.5), h - 7);
+  return td_scene_builder_end (b);
+}
+
+/* ---- events ---- */
+
+static const struct
+{
+  const char *name;
+  TdRole tint, line;
+} zones[TD_TAPE_N_PHASES] = {
+  [TD_TAPE_PHASE_FORWARD] = { "Forward", TD_ROLE_LANE_FORWARD, TD_ROLE_PARAMETER },
+  [TD_TAPE_PHASE_BACKWARD] = { "Backward", TD_ROLE_LANE_BACKWARD, TD_ROLE_GRADIENT },
+  [TD_TAPE_PHASE_ACCUMULATE] = { "Backward", TD_ROLE_LANE_BACKWARD, TD_ROLE_GRADIENT },
+  [TD_TAPE_PHASE_UPDATE] = { "Update", TD_ROLE_LANE_UPDATE, TD_ROLE_OPTIMIZER },
+};
+
+/* Left end of event e, 0..1; e == n_events is the right end of the last. */
+static double
+event_at (const TdTapeIteration *t, guint e, gboolean by_time, double span)
+{
+  if (!by_time)
+    return (double)e / MAX (t->n_events, 1);
+  if (e >= t->n_events)
+    return 1;
+  return (double)t->event_start_ns[e] / span;
+}
+
+TdScene *
+td_deck_scene_events (const TdIteration *iteration, gboolean by_time, const TdPanelView *view)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
+  double w = view->width > 0 ? view->width : 1320, h = view->height > 0 ? view->height : 24,
+         span = 1;
+  TdSceneBuilder *b = td_scene_builder_new (w, h);
+  TdTextStyle name = { .role = TD_ROLE_TEXT, .size = TD_TEXT_STRIP };
+  TdStyle tick = { .stroke = TD_ROLE_HAIRLINE };
+  guint n = t->n_events;
+
+  td_scene_set_background (b, TD_ROLE_BAR);
+  if (n > 0 && by_time)
+    span = MAX (1, (double)(t->event_start_ns[n - 1] + t->event_duration_ns[n - 1]));
+  for (guint from = 0, to; from < n; from = to)
+    {
+      guint phase = MIN (t->events[from].phase, TD_TAPE_N_PHASES - 1);
+      const char *zone = zones[phase].name;
+
+      for (to = from + 1;
+           to < n && zones[MIN (t->events[to].phase, TD_TAPE_N_PHASES - 1)].name == zone; to++)
+        ;
+      double x0 = w * event_at (t, from, by_time, span),
+             x1 = w * event_at (t, to, by_time, span);
+      gint run_to = view->event < 0 ? (gint)to : CLAMP (view->event + 1, (gint)from, (gint)to);
+      TdStyle tint = { .fill = zones[phase].tint }, line = { .fill = zones[phase].line };
+      TdSceneRect r = { x0, 0, x1 - x0, h };
+
+      td_scene_add_shape (b, TD_PRIM_RECT, r, 0, &tint);
+      r = (TdSceneRect){ x0, h - 3, w * event_at (t, (guint)run_to, by_time, span) - x0, 3 };
+      if (r.width > 0)
+        td_scene_add_shape (b, TD_PRIM_RECT, r, 0, &line);
+      if (x1 - x0 > 70)
+        td_scene_add_text (b, x0 + 8, h / 2 - 1, zone, &name);
+    }
+  /* the borders of events, while they can be told apart */
+  if (n > 0 && !by_time && w / n >= 8)
+    for (guint e = 1; e < n; e++)
+      {
+        const TdScenePoint q[]
+            = { { round (w * e / n) + 0.5, 3 }, { round (w * e / n) + 0.5, h - 4 } };
+
+        td_scene_add_line (b, q, 2, &tick);
+      }
+  TdSceneAxes axes = { .box = { 0, 0, w, h }, .x1 = by_time ? span : n };
+  td_scene_set_axes (b, &axes);
+  if (view->event >= 0 && (guint)view->event < n)
+    {
+      double x0 = w * event_at (t, (guint)view->event, by_time, span),
+             x1 = w * event_at (t, (guint)view->event + 1, by_time, span);
+      double width = MAX (x1 - x0, 8);
+      TdStyle frame = {
+        .fill = TD_ROLE_ACCENT, .fill_alpha = 0.12, .stroke = TD_ROLE_ACCENT, .stroke_width = 2
+      };
+      TdStyle triangle = { .fill = TD_ROLE_ACCENT };
+
+      td_scene_mark (b, TD_TAG_PLAYHEAD, t->events[view->event].key, view->event, NULL);
+      td_scene_add_shape (b, TD_PRIM_ROUND,
+                          (TdSceneRect){ (x0 + x1 - width) / 2 + 1, 1, width - 2, h - 2 }, 4,
+                          &frame);
+      td_scene_add_shape (b, TD_PRIM_PLAYHEAD, (TdSceneRect){ (x0 + x1) / 2 - 5, 0, 10, 6 }, 0,
+                          &triangle);
+      td_scene_unmark (b);
+    }
+  if (view->head >= 0 && (guint)view->head < n)
+    td_panel_add_head (b,
+                       w
+                           * (event_at (t, (guint)view->head, by_time, span)
+                              + event_at (t, (guint)view->head + 1, by_time, span))
+                           / 2,
+                       h / 2);
+  return td_scene_builder_end (b);
+}

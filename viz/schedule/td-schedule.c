@@ -1,0 +1,173 @@
+/*
+ * The execution order as a table, its totals, and the advice about a static schedule.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "scene/td-json.h"
+#include "td-schedule.h"
+
+TdSchedule *
+td_schedule_new (const TdIteration *iteration)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
+  TdSchedule *s = g_new0 (TdSchedule, 1);
+
+  s->n_rows = t->n_events;
+  s->rows = g_new0 (TdScheduleRow, MAX (t->n_events, 1));
+  for (guint e = 0; e < t->n_events; e++)
+    {
+      const TdTapeEvent *event = &t->events[e];
+      TdScheduleRow *r = &s->rows[e];
+      guint phase = MIN (event->phase, TD_TAPE_N_PHASES - 1);
+
+      *r = (TdScheduleRow){ .event = e,
+                            .key = event->key,
+                            .phase = phase,
+                            .op = td_iteration_get_op_name (iteration, e),
+                            .layer = td_iteration_get_link_path (iteration, e),
+                            .ns = t->event_duration_ns ? t->event_duration_ns[e] : 0,
+                            .failed = (event->flags & TD_TAPE_EVENT_FAILED) != 0 };
+      for (guint k = 0; k < event->n_out; k++)
+        r->bytes += t->vars[t->outs[event->first_out + k]].bytes;
+      s->total_ns += r->ns;
+      s->total_bytes += r->bytes;
+      s->phase_ns[phase] += r->ns;
+      s->phase_n[phase]++;
+    }
+  return s;
+}
+
+void
+td_schedule_free (TdSchedule *schedule)
+{
+  if (schedule)
+    g_free (schedule->rows);
+  g_free (schedule);
+}
+
+char *
+td_schedule_advice (TdTapeReader *reader, gint64 iteration)
+{
+  TdTapeSummaries s = td_tape_reader_summaries (reader);
+  gint64 at = td_tape_reader_find (reader, (guint64)MAX (iteration, 0));
+  gint64 first;
+
+  if (at < 0)
+    at = (gint64)s.n - 1;
+  if (at < 0)
+    return g_strdup ("No iteration has ended yet.");
+  for (first = at; first > 0 && s.rows[first - 1].structure == s.rows[at].structure; first--)
+    ;
+  guint64 equal = (guint64)(at - first + 1);
+  if (equal >= 2)
+    return g_strdup_printf (
+        "%" G_GUINT64_FORMAT
+        " equal iterations: the %u operations of each could run from one static schedule.",
+        equal, s.rows[at].n_events);
+  if (at == 0)
+    return g_strdup ("One iteration so far: another one will show whether the graph repeats.");
+  return g_strdup_printf ("Iteration %" G_GUINT64_FORMAT
+                          " differs from the one before: %u operations against %u.",
+                          s.rows[at].number, s.rows[at].n_events, s.rows[at - 1].n_events);
+}
+
+static void
+print_json (const TdSchedule *s, const char *advice, GString *out)
+{
+  TdJson j;
+
+  td_json_init (&j, out);
+  td_json_begin_object (&j);
+  td_json_member_int (&j, "total_ns", (gint64)s->total_ns);
+  td_json_member_int (&j, "total_bytes", (gint64)s->total_bytes);
+  td_json_member_string (&j, "advice", advice);
+  td_json_key (&j, "phases");
+  td_json_begin_array (&j);
+  for (guint p = 0; p < TD_TAPE_N_PHASES; p++)
+    {
+      td_json_begin_object (&j);
+      td_json_member_string (&j, "phase", td_tape_phase_name (p));
+      td_json_member_int (&j, "events", s->phase_n[p]);
+      td_json_member_int (&j, "ns", (gint64)s->phase_ns[p]);
+      td_json_end_object (&j);
+    }
+  td_json_end_array (&j);
+  td_json_key (&j, "events");
+  td_json_begin_array (&j);
+  for (guint i = 0; i < s->n_rows; i++)
+    {
+      const TdScheduleRow *r = &s->rows[i];
+
+      td_json_begin_object (&j);
+      td_json_member_int (&j, "event", r->event);
+      td_json_key (&j, "id");
+      td_json_id (&j, r->key);
+      td_json_member_string (&j, "op", r->op);
+      td_json_member_string (&j, "link", r->layer);
+      td_json_member_string (&j, "phase", td_tape_phase_name (r->phase));
+      td_json_member_int (&j, "ns", (gint64)r->ns);
+      td_json_member_int (&j, "bytes", (gint64)r->bytes);
+      td_json_member_bool (&j, "failed", r->failed);
+      td_json_end_object (&j);
+    }
+  td_json_end_array (&j);
+  td_json_end_object (&j);
+}
+
+static void
+print_csv (const TdSchedule *s, GString *out)
+{
+  g_string_append (out, "event,op,link,phase,ns,bytes,failed\n");
+  for (guint i = 0; i < s->n_rows; i++)
+    {
+      const TdScheduleRow *r = &s->rows[i];
+
+      g_string_append_printf (out, "%u,", r->event);
+      td_csv_append (out, r->op);
+      g_string_append_c (out, ',');
+      td_csv_append (out, r->layer);
+      g_string_append_printf (out, ",%s,%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ",%d\n",
+                              td_tape_phase_name (r->phase), r->ns, r->bytes, r->failed);
+    }
+}
+
+static void
+print_text (const TdSchedule *s, const char *advice, GString *out)
+{
+  char ns[TD_FORMAT_SIZE], bytes[TD_FORMAT_SIZE];
+
+  g_string_append_printf (out, "%6s  %-28s %-24s %-10s %9s %9s\n", "event", "operation",
+                          "layer", "phase", "time", "output");
+  for (guint i = 0; i < s->n_rows; i++)
+    {
+      const TdScheduleRow *r = &s->rows[i];
+
+      td_format_ns (ns, r->ns);
+      /* "µ" has two bytes: pad by characters */
+      g_string_append_printf (out, "%6u  %-28s %-24s %-10s %*s%s %9s%s\n", r->event, r->op,
+                              r->layer, td_tape_phase_name (r->phase),
+                              (int)MAX (0, 9 - g_utf8_strlen (ns, -1)), "", ns,
+                              td_format_bytes (bytes, r->bytes), r->failed ? "  failed" : "");
+    }
+  g_string_append_printf (out, "total %s, %s written", td_format_ns (ns, s->total_ns),
+                          td_format_bytes (bytes, s->total_bytes));
+  for (guint p = 0; p < TD_TAPE_N_PHASES; p++)
+    if (s->phase_n[p] > 0)
+      g_string_append_printf (out, "; %u %s %s", s->phase_n[p], td_tape_phase_name (p),
+                              td_format_ns (ns, s->phase_ns[p]));
+  g_string_append_printf (out, "\n%s\n", advice ? advice : "");
+}
+
+char *
+td_schedule_print (const TdSchedule *schedule, const char *advice, const char *format)
+{
+  GString *out = g_string_new (NULL);
+
+  if (g_str_equal (format, "json"))
+    print_json (schedule, advice, out);
+  else if (g_str_equal (format, "csv"))
+    print_csv (schedule, out);
+  else
+    print_text (schedule, advice, out);
+  return g_string_free (out, FALSE);
+}
