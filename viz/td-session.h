@@ -18,6 +18,7 @@
 
 #include <gio/gio.h>
 
+#include "td-tape-reader.h"
 #include "tape/td-iteration.h"
 
 G_BEGIN_DECLS

@@ -1,0 +1,299 @@
+/* The start page. Lessons are the example models that are found; recordings come from the
+ * desktop's list of recent files and show a line of loss and one of memory read from the tape.
+ * SPDX-License-Identifier: MIT */
+#include "pages/td-start-page.h"
+
+#include <math.h>
+
+#include "widgets/td-lesson-picture.h"
+
+#define MAX_RECENT 12
+#define CONTENT_WIDTH 920
+
+struct _TdStartPage
+{
+  AdwBin parent;
+  GtkWidget *recent_box;
+  GtkListBox *recent;
+};
+
+enum
+{
+  OPEN,
+  N_SIGNALS
+};
+static guint signals[N_SIGNALS];
+
+G_DEFINE_FINAL_TYPE (TdStartPage, td_start_page, ADW_TYPE_BIN)
+
+static const struct
+{
+  const char *file, *picture, *title, *text;
+} lessons[] = {
+  { "mlp.c", "network", "First Network", "Digits with two layers, step through backward" },
+  { "dynamic_graph.c", "branch", "Dynamic Branch", "Relu or sigmoid: the graph is what ran" },
+  { "lenet.c", "tiles", "Convolutions", "LeNet-5: filters, pooling and their gradients" },
+  { "char_lstm.c", "chain", "Through Time", "An LSTM unrolled over the letters of a text" },
+  { "static_graph.c", "schedule", "Static Graph", "The same network as a fixed list of calls" },
+};
+
+char *
+td_start_page_find_example (const char *name)
+{
+  g_autofree char *self = g_file_read_link ("/proc/self/exe", NULL);
+  g_autofree char *here = self ? g_path_get_dirname (self) : g_strdup (".");
+  const char *env = g_getenv ("TAPEDECK_EXAMPLES");
+  char *const places[] = { g_strdup (env ? env : TD_SOURCE_EXAMPLES),
+                           g_build_filename (here, "../../share/tapedeck/examples", NULL) };
+  char *found = NULL;
+  for (guint i = 0; i < G_N_ELEMENTS (places); i++)
+    {
+      char *path = g_build_filename (places[i], name, NULL);
+      if (!found && g_file_test (path, G_FILE_TEST_EXISTS))
+        found = path;
+      else
+        g_free (path);
+      g_free (places[i]);
+    }
+  return found;
+}
+
+static void
+open_path (TdStartPage *self, const char *path)
+{
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+  g_signal_emit (self, signals[OPEN], 0, file);
+}
+
+static void
+lesson_clicked (GtkButton *button, TdStartPage *self)
+{
+  open_path (self, g_object_get_data (G_OBJECT (button), "path"));
+}
+
+static GtkWidget *
+new_label (const char *text, const char *style, double xalign)
+{
+  GtkWidget *label = gtk_label_new (text);
+  gtk_label_set_xalign (GTK_LABEL (label), (float)xalign);
+  if (style)
+    gtk_widget_add_css_class (label, style);
+  return label;
+}
+
+static GtkWidget *
+new_lesson (TdStartPage *self, guint i, char *path)
+{
+  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 18);
+  gtk_box_append (GTK_BOX (row), td_lesson_picture_new (lessons[i].picture));
+  GtkWidget *words = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
+  gtk_widget_set_valign (words, GTK_ALIGN_CENTER);
+  gtk_box_append (GTK_BOX (words), new_label (lessons[i].title, "heading", 0));
+  GtkWidget *text = new_label (lessons[i].text, "caption", 0);
+  gtk_widget_add_css_class (text, "dim-label");
+  gtk_label_set_wrap (GTK_LABEL (text), TRUE);
+  gtk_label_set_max_width_chars (GTK_LABEL (text), 20);
+  gtk_box_append (GTK_BOX (words), text);
+  gtk_box_append (GTK_BOX (row), words);
+
+  GtkWidget *button = gtk_button_new ();
+  gtk_button_set_child (GTK_BUTTON (button), row);
+  gtk_widget_add_css_class (button, "card");
+  gtk_widget_add_css_class (button, "td-lesson");
+  gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  lessons[i].title, GTK_ACCESSIBLE_PROPERTY_DESCRIPTION,
+                                  lessons[i].text, -1);
+  g_object_set_data_full (G_OBJECT (button), "path", path, g_free);
+  g_signal_connect (button, "clicked", G_CALLBACK (lesson_clicked), self);
+  return button;
+}
+
+static GtkWidget *
+new_lessons (TdStartPage *self)
+{
+  GtkWidget *flow = gtk_flow_box_new ();
+  gtk_flow_box_set_selection_mode (GTK_FLOW_BOX (flow), GTK_SELECTION_NONE);
+  gtk_flow_box_set_max_children_per_line (GTK_FLOW_BOX (flow), 3);
+  gtk_flow_box_set_min_children_per_line (GTK_FLOW_BOX (flow), 2);
+  gtk_flow_box_set_row_spacing (GTK_FLOW_BOX (flow), 12);
+  gtk_flow_box_set_column_spacing (GTK_FLOW_BOX (flow), 12);
+  gtk_flow_box_set_homogeneous (GTK_FLOW_BOX (flow), TRUE);
+  int n = 0;
+  for (guint i = 0; i < G_N_ELEMENTS (lessons); i++)
+    {
+      char *path = td_start_page_find_example (lessons[i].file);
+      if (!path)
+        continue;
+      gtk_flow_box_append (GTK_FLOW_BOX (flow), new_lesson (self, i, path));
+      gtk_widget_set_focusable (gtk_widget_get_last_child (flow), FALSE);
+      n++;
+    }
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 12);
+  GtkWidget *title = new_label ("Learn", "heading", 0);
+  gtk_box_append (GTK_BOX (box), title);
+  gtk_box_append (GTK_BOX (box), flow);
+  gtk_widget_set_visible (box, n > 0);
+  return box;
+}
+
+static GtkWidget *
+new_pill (const char *icon, const char *label, const char *action, gboolean suggested)
+{
+  GtkWidget *content = adw_button_content_new ();
+  adw_button_content_set_icon_name (ADW_BUTTON_CONTENT (content), icon);
+  adw_button_content_set_label (ADW_BUTTON_CONTENT (content), label);
+  GtkWidget *button = gtk_button_new ();
+  gtk_button_set_child (GTK_BUTTON (button), content);
+  gtk_widget_add_css_class (button, "pill");
+  if (suggested)
+    gtk_widget_add_css_class (button, "suggested-action");
+  gtk_actionable_set_action_name (GTK_ACTIONABLE (button), action);
+  return button;
+}
+
+static GtkWidget *
+new_hero (void)
+{
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 6);
+  gtk_box_append (GTK_BOX (box),
+                  new_label ("Record a Training, Then Step Through It", "title-1", 0.5));
+  GtkWidget *text = new_label (
+      "Every iteration’s graph, memory and gradients, forward and backward", "dim-label", 0.5);
+  gtk_box_append (GTK_BOX (box), text);
+  GtkWidget *buttons = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
+  gtk_widget_set_halign (buttons, GTK_ALIGN_CENTER);
+  gtk_widget_set_margin_top (buttons, 12);
+  gtk_box_append (GTK_BOX (buttons),
+                  new_pill ("media-record-symbolic", "Record a Program…", "app.record", TRUE));
+  gtk_box_append (GTK_BOX (buttons),
+                  new_pill ("document-open-symbolic", "Open Recording…", "app.open", FALSE));
+  gtk_box_append (GTK_BOX (buttons),
+                  new_pill ("find-location-symbolic", "Attach…", "win.attach", FALSE));
+  gtk_box_append (GTK_BOX (box), buttons);
+  return box;
+}
+
+static char *
+describe_age (GDateTime *when)
+{
+  g_autoptr (GDateTime) now = g_date_time_new_now_local ();
+  g_autoptr (GDateTime) local = g_date_time_to_local (when);
+  int days = g_date_time_get_day_of_year (now) - g_date_time_get_day_of_year (local);
+  if (g_date_time_get_year (now) != g_date_time_get_year (local))
+    return g_date_time_format (local, "%e %B %Y");
+  if (days == 0)
+    return g_date_time_format (local, "%H:%M");
+  if (days == 1)
+    return g_strdup ("Yesterday");
+  return g_date_time_format (local, days < 7 ? "%A" : "%e %B");
+}
+
+static GtkWidget *
+new_recent_row (GtkRecentInfo *info, const char *path)
+{
+  GtkWidget *row = adw_action_row_new ();
+  g_autofree char *name = g_path_get_basename (path);
+  g_autofree char *folder = g_path_get_dirname (path);
+  /* runs of the app are all called run.tdtape: their folder carries the name */
+  g_autofree char *folder_name = g_path_get_basename (folder);
+  gboolean is_run = g_str_equal (name, "run.tdtape");
+  g_autofree char *size = NULL;
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+  g_autoptr (GFileInfo) file_info
+      = g_file_query_info (file, G_FILE_ATTRIBUTE_STANDARD_SIZE, 0, NULL, NULL);
+  size = g_format_size (file_info ? (guint64)g_file_info_get_size (file_info) : 0);
+  g_autofree char *subtitle = g_strdup_printf ("%s · %s", size, folder);
+  adw_preferences_row_set_use_markup (ADW_PREFERENCES_ROW (row), FALSE);
+  adw_preferences_row_set_title (ADW_PREFERENCES_ROW (row), is_run ? folder_name : name);
+  g_autofree char *escaped = g_markup_escape_text (subtitle, -1);
+  adw_action_row_set_subtitle (ADW_ACTION_ROW (row), escaped);
+  adw_action_row_set_subtitle_lines (ADW_ACTION_ROW (row), 1);
+  g_autofree char *age = describe_age (gtk_recent_info_get_modified (info));
+  GtkWidget *when = new_label (age, "dim-label", 1);
+  gtk_widget_add_css_class (when, "caption");
+  adw_action_row_add_suffix (ADW_ACTION_ROW (row), when);
+  adw_action_row_add_suffix (ADW_ACTION_ROW (row),
+                             gtk_image_new_from_icon_name ("go-next-symbolic"));
+  gtk_list_box_row_set_activatable (GTK_LIST_BOX_ROW (row), TRUE);
+  g_object_set_data_full (G_OBJECT (row), "path", g_strdup (path), g_free);
+  return row;
+}
+
+static int
+by_age (gconstpointer a, gconstpointer b)
+{
+  return g_date_time_compare (gtk_recent_info_get_modified ((GtkRecentInfo *)b),
+                              gtk_recent_info_get_modified ((GtkRecentInfo *)a));
+}
+
+void
+td_start_page_refresh (TdStartPage *self)
+{
+  GtkWidget *child;
+  while ((child = GTK_WIDGET (gtk_list_box_get_row_at_index (self->recent, 0))))
+    gtk_list_box_remove (self->recent, child);
+  GList *items = gtk_recent_manager_get_items (gtk_recent_manager_get_default ());
+  items = g_list_sort (items, by_age);
+  int n = 0;
+  for (GList *item = items; item && n < MAX_RECENT; item = item->next)
+    {
+      GtkRecentInfo *info = item->data;
+      g_autofree char *path = g_filename_from_uri (gtk_recent_info_get_uri (info), NULL, NULL);
+      if (!path || !g_str_has_suffix (path, ".tdtape") || !gtk_recent_info_exists (info))
+        continue;
+      gtk_list_box_append (self->recent, new_recent_row (info, path));
+      n++;
+    }
+  g_list_free_full (items, (GDestroyNotify)gtk_recent_info_unref);
+  gtk_widget_set_visible (self->recent_box, n > 0);
+}
+
+static void
+recent_activated (GtkListBox *list, GtkListBoxRow *row, TdStartPage *self)
+{
+  open_path (self, g_object_get_data (G_OBJECT (row), "path"));
+}
+
+static void
+td_start_page_class_init (TdStartPageClass *klass)
+{
+  signals[OPEN] = g_signal_new ("open", TD_TYPE_START_PAGE, G_SIGNAL_RUN_LAST, 0, NULL, NULL,
+                                NULL, G_TYPE_NONE, 1, G_TYPE_FILE);
+}
+
+static void
+td_start_page_init (TdStartPage *self)
+{
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 24);
+  gtk_widget_set_margin_top (box, 36);
+  gtk_widget_set_margin_bottom (box, 36);
+  gtk_widget_set_margin_start (box, 18);
+  gtk_widget_set_margin_end (box, 18);
+  gtk_box_append (GTK_BOX (box), new_hero ());
+  gtk_box_append (GTK_BOX (box), new_lessons (self));
+
+  self->recent_box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 12);
+  gtk_box_append (GTK_BOX (self->recent_box), new_label ("Recent", "heading", 0));
+  self->recent = GTK_LIST_BOX (gtk_list_box_new ());
+  gtk_list_box_set_selection_mode (self->recent, GTK_SELECTION_NONE);
+  gtk_widget_add_css_class (GTK_WIDGET (self->recent), "boxed-list");
+  g_signal_connect (self->recent, "row-activated", G_CALLBACK (recent_activated), self);
+  gtk_box_append (GTK_BOX (self->recent_box), GTK_WIDGET (self->recent));
+  gtk_box_append (GTK_BOX (box), self->recent_box);
+
+  GtkWidget *clamp = adw_clamp_new ();
+  adw_clamp_set_maximum_size (ADW_CLAMP (clamp), CONTENT_WIDTH);
+  adw_clamp_set_child (ADW_CLAMP (clamp), box);
+  GtkWidget *scroller = gtk_scrolled_window_new ();
+  gtk_scrolled_window_set_policy (GTK_SCROLLED_WINDOW (scroller), GTK_POLICY_NEVER,
+                                  GTK_POLICY_AUTOMATIC);
+  gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), clamp);
+  adw_bin_set_child (ADW_BIN (self), scroller);
+  td_start_page_refresh (self);
+}
+
+GtkWidget *
+td_start_page_new (void)
+{
+  return g_object_new (TD_TYPE_START_PAGE, NULL);
+}

@@ -1,0 +1,375 @@
+/* Arranges outline, canvas, inspector, dock and deck as PRODUCT.md 4.4 has them; narrow windows
+ * fold the sides and show one panel of the dock.
+ * SPDX-License-Identifier: MIT */
+#include "pages/td-workspace.h"
+
+#include <string.h>
+
+#include "td-keys.h"
+#include "widgets/td-deck.h"
+#include "widgets/td-dock.h"
+#include "widgets/td-panels.h"
+
+#define OUTLINE_WIDTH 256
+#define INSPECTOR_WIDTH 360
+#define DOCK_HEIGHT 226
+#define NARROW_WIDTH 1200
+#define LOW_HEIGHT 560 /* of the page: a window of 700 less its header bar and the deck */
+
+struct _TdWorkspace
+{
+  GtkWidget parent;
+  GtkWidget *box;
+  GtkStack *perspectives, *sides;
+  AdwFlap *left, *right;
+  GtkPaned *body;
+  TdDock *dock;
+  TdPanels *panels;
+  TdGraphPane *graph;
+  TdOutline *outline;
+  TdIterations *iterations;
+  TdInspector *inspector;
+  TdSourceView *source;
+  TdLogView *log;
+  TdDeck *deck;
+  int form; /* narrow and low as bits; -1 before the first size */
+};
+
+G_DEFINE_FINAL_TYPE (TdWorkspace, td_workspace, GTK_TYPE_WIDGET)
+
+/* ---- building ---- */
+
+static GtkWidget *
+new_switcher (GtkStack *stack)
+{
+  GtkWidget *switcher = gtk_stack_switcher_new ();
+  gtk_stack_switcher_set_stack (GTK_STACK_SWITCHER (switcher), stack);
+  gtk_widget_set_valign (switcher, GTK_ALIGN_CENTER);
+  return switcher;
+}
+
+GtkWidget *
+td_workspace_new_switcher (TdWorkspace *self)
+{
+  return new_switcher (self->perspectives);
+}
+
+static GtkWidget *
+new_left (TdWorkspace *self)
+{
+  self->outline = TD_OUTLINE (td_outline_new ());
+  self->iterations = TD_ITERATIONS (td_iterations_new ());
+  self->sides = GTK_STACK (gtk_stack_new ());
+  gtk_stack_add_titled (self->sides, GTK_WIDGET (self->outline), "outline", "Outline");
+  gtk_stack_add_titled (self->sides, GTK_WIDGET (self->iterations), "iterations", "Iterations");
+  GtkWidget *head = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
+  gtk_widget_add_css_class (head, "td-side-head");
+  GtkWidget *switcher = new_switcher (self->sides);
+  gtk_widget_add_css_class (switcher, "td-small");
+  gtk_box_append (GTK_BOX (head), switcher);
+  GtkWidget *space = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
+  gtk_widget_set_hexpand (space, TRUE);
+  gtk_box_append (GTK_BOX (head), space);
+  GtkWidget *find = gtk_button_new_from_icon_name ("edit-find-symbolic");
+  gtk_widget_add_css_class (find, "flat");
+  gtk_actionable_set_action_name (GTK_ACTIONABLE (find), "win.find");
+  gtk_widget_set_tooltip_text (find, "Find in the graph (Ctrl+F)");
+  gtk_box_append (GTK_BOX (head), find);
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  gtk_widget_add_css_class (box, "td-side");
+  gtk_widget_set_size_request (box, OUTLINE_WIDTH, -1);
+  gtk_box_append (GTK_BOX (box), head);
+  gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->sides));
+  gtk_widget_set_vexpand (GTK_WIDGET (self->sides), TRUE);
+  return box;
+}
+
+static AdwFlap *
+new_flap (GtkWidget *content, GtkWidget *flap, GtkPackType side)
+{
+  AdwFlap *widget = ADW_FLAP (adw_flap_new ());
+  adw_flap_set_flap_position (widget, side);
+  adw_flap_set_content (widget, content);
+  adw_flap_set_flap (widget, flap);
+  adw_flap_set_separator (widget, gtk_separator_new (GTK_ORIENTATION_VERTICAL));
+  adw_flap_set_fold_policy (widget, ADW_FLAP_FOLD_POLICY_NEVER);
+  adw_flap_set_swipe_to_open (widget, FALSE);
+  adw_flap_set_swipe_to_close (widget, FALSE);
+  return widget;
+}
+
+static void
+fill_dock (TdWorkspace *self)
+{
+  self->dock = TD_DOCK (td_dock_new ());
+  for (int i = 0; i < TD_PANEL_CURVES; i++)
+    {
+      GtkWidget *controls;
+      GtkWidget *panel = td_panels_new_panel (self->panels, i, &controls);
+      td_dock_add_view (self->dock, td_panel_name (i), td_panel_title (i), controls, panel);
+    }
+  GtkWidget *none;
+  self->source = TD_SOURCE_VIEW (td_source_view_new ());
+  self->log = TD_LOG_VIEW (td_log_view_new ());
+  td_dock_add_view (self->dock, "source", "Source", NULL, GTK_WIDGET (self->source));
+  td_dock_add_view (self->dock, "log", "Log", NULL, GTK_WIDGET (self->log));
+  td_dock_add_view (self->dock, td_panel_name (TD_PANEL_CURVES),
+                    td_panel_title (TD_PANEL_CURVES), NULL,
+                    td_panels_new_panel (self->panels, TD_PANEL_CURVES, &none));
+}
+
+static GtkWidget *
+new_debug (TdWorkspace *self)
+{
+  self->graph = TD_GRAPH_PANE (td_graph_pane_new ());
+  gtk_widget_set_size_request (GTK_WIDGET (self->graph), 360, -1);
+  self->inspector = TD_INSPECTOR (td_inspector_new ());
+  gtk_widget_set_size_request (GTK_WIDGET (self->inspector), INSPECTOR_WIDTH, -1);
+  gtk_widget_add_css_class (GTK_WIDGET (self->inspector), "td-side");
+  self->right = new_flap (GTK_WIDGET (self->graph), GTK_WIDGET (self->inspector), GTK_PACK_END);
+  self->left = new_flap (GTK_WIDGET (self->right), new_left (self), GTK_PACK_START);
+  gtk_widget_set_vexpand (GTK_WIDGET (self->left), TRUE);
+  fill_dock (self);
+  gtk_widget_set_size_request (GTK_WIDGET (self->dock), -1, DOCK_HEIGHT);
+  self->body = GTK_PANED (gtk_paned_new (GTK_ORIENTATION_VERTICAL));
+  gtk_paned_set_start_child (self->body, GTK_WIDGET (self->left));
+  gtk_paned_set_end_child (self->body, GTK_WIDGET (self->dock));
+  gtk_paned_set_resize_end_child (self->body, FALSE);
+  gtk_paned_set_shrink_start_child (self->body, FALSE);
+  gtk_paned_set_shrink_end_child (self->body, FALSE);
+  return GTK_WIDGET (self->body);
+}
+
+static GtkWidget *
+new_card (const char *title, GtkWidget *content, int height)
+{
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 6);
+  gtk_widget_add_css_class (box, "card");
+  gtk_widget_add_css_class (box, "td-card");
+  GtkWidget *label = gtk_label_new (title);
+  gtk_label_set_xalign (GTK_LABEL (label), 0);
+  gtk_widget_add_css_class (label, "td-panel-title");
+  gtk_box_append (GTK_BOX (box), label);
+  gtk_widget_set_vexpand (content, TRUE);
+  gtk_widget_set_size_request (content, -1, height);
+  gtk_box_append (GTK_BOX (box), content);
+  return box;
+}
+
+static GtkWidget *
+new_memory (TdWorkspace *self)
+{
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 12);
+  gtk_widget_add_css_class (box, "td-page");
+  gtk_box_append (GTK_BOX (box),
+                  new_card ("Peak of each iteration",
+                            td_panels_new_page (self->panels, TD_PANEL_MEMORY, "iterations"),
+                            140));
+  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
+  gtk_box_set_homogeneous (GTK_BOX (row), TRUE);
+  gtk_box_append (GTK_BOX (row),
+                  new_card ("In use over the events of this iteration",
+                            td_panels_new_page (self->panels, TD_PANEL_MEMORY, "events"), 140));
+  gtk_box_append (GTK_BOX (row),
+                  new_card ("Blocks alive at the playhead",
+                            td_panels_new_page (self->panels, TD_PANEL_MEMORY, "blocks"), 140));
+  gtk_box_append (GTK_BOX (box), row);
+  return box;
+}
+
+/* ---- session and pages ---- */
+
+void
+td_workspace_set_session (TdWorkspace *self, TdSession *session)
+{
+  td_panels_set_session (self->panels, session);
+  td_outline_set_session (self->outline, session);
+  td_iterations_set_session (self->iterations, session);
+  td_graph_pane_set_session (self->graph, session);
+  td_inspector_set_session (self->inspector, session);
+  td_source_view_set_session (self->source, session);
+  td_deck_set_session (self->deck, session);
+}
+
+gboolean
+td_workspace_show_page (TdWorkspace *self, const char *name)
+{
+  if (strcmp (name, "memory") == 0 || strcmp (name, "debug") == 0)
+    {
+      gtk_stack_set_visible_child_name (self->perspectives, name);
+      return TRUE;
+    }
+  if (gtk_stack_get_child_by_name (self->sides, name))
+    {
+      gtk_stack_set_visible_child_name (self->sides, name);
+      td_workspace_set_part_shown (self, TD_PART_OUTLINE, TRUE);
+      return TRUE;
+    }
+  if (td_inspector_show_page (self->inspector, name))
+    {
+      td_workspace_set_part_shown (self, TD_PART_INSPECTOR, TRUE);
+      return TRUE;
+    }
+  if (td_dock_show_view (self->dock, name))
+    {
+      td_workspace_set_part_shown (self, TD_PART_DOCK, TRUE);
+      return TRUE;
+    }
+  return FALSE;
+}
+
+void
+td_workspace_set_part_shown (TdWorkspace *self, TdWorkspacePart part, gboolean shown)
+{
+  if (part == TD_PART_DOCK)
+    gtk_widget_set_visible (GTK_WIDGET (self->dock), shown);
+  else
+    adw_flap_set_reveal_flap (part == TD_PART_OUTLINE ? self->left : self->right, shown);
+}
+
+gboolean
+td_workspace_is_part_shown (TdWorkspace *self, TdWorkspacePart part)
+{
+  if (part == TD_PART_DOCK)
+    return gtk_widget_get_visible (GTK_WIDGET (self->dock));
+  return adw_flap_get_reveal_flap (part == TD_PART_OUTLINE ? self->left : self->right);
+}
+
+void
+td_workspace_append_log (TdWorkspace *self, const char *line, gboolean is_stderr)
+{
+  td_log_view_append (self->log, line, is_stderr);
+}
+
+void
+td_workspace_announce (TdWorkspace *self, const char *text)
+{
+  td_deck_announce (self->deck, text);
+}
+
+TdGraphPane *
+td_workspace_get_graph (TdWorkspace *self)
+{
+  return self->graph;
+}
+
+TdOutline *
+td_workspace_get_outline (TdWorkspace *self)
+{
+  return self->outline;
+}
+
+TdIterations *
+td_workspace_get_iterations (TdWorkspace *self)
+{
+  return self->iterations;
+}
+
+TdInspector *
+td_workspace_get_inspector (TdWorkspace *self)
+{
+  return self->inspector;
+}
+
+TdSourceView *
+td_workspace_get_source (TdWorkspace *self)
+{
+  return self->source;
+}
+
+TdLogView *
+td_workspace_get_log (TdWorkspace *self)
+{
+  return self->log;
+}
+
+char *
+td_workspace_dup_scrubber_text (TdWorkspace *self)
+{
+  return td_deck_dup_value_text (self->deck);
+}
+
+/* ---- narrow windows ---- */
+
+/* Changing what is shown while a size is given out would be lost: done from the idle loop. */
+static gboolean
+apply_form (gpointer data)
+{
+  TdWorkspace *self = data;
+  gboolean narrow = self->form & 1, low = self->form & 2;
+  AdwFlapFoldPolicy policy = narrow ? ADW_FLAP_FOLD_POLICY_ALWAYS : ADW_FLAP_FOLD_POLICY_NEVER;
+  if (!self->box)
+    return G_SOURCE_REMOVE;
+  adw_flap_set_fold_policy (self->left, policy);
+  adw_flap_set_fold_policy (self->right, policy);
+  adw_flap_set_reveal_flap (self->left, !narrow);
+  adw_flap_set_reveal_flap (self->right, !narrow);
+  td_dock_set_n_places (self->dock, narrow ? 1 : 3);
+  gtk_widget_set_visible (GTK_WIDGET (self->dock), !low);
+  td_deck_set_narrow (self->deck, narrow);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+td_workspace_size_allocate (GtkWidget *widget, int width, int height, int baseline)
+{
+  TdWorkspace *self = TD_WORKSPACE (widget);
+  int form = (width < NARROW_WIDTH ? 1 : 0) | (height < LOW_HEIGHT ? 2 : 0);
+  if (form != self->form)
+    {
+      gboolean first = self->form < 0;
+      self->form = form;
+      if (!first || form)
+        g_idle_add_full (G_PRIORITY_HIGH_IDLE, apply_form, g_object_ref (self), g_object_unref);
+    }
+  gtk_widget_size_allocate (self->box, &(GtkAllocation){ 0, 0, width, height }, baseline);
+}
+
+static void
+td_workspace_measure (GtkWidget *widget, GtkOrientation orientation, int for_size, int *minimum,
+                      int *natural, int *minimum_baseline, int *natural_baseline)
+{
+  gtk_widget_measure (TD_WORKSPACE (widget)->box, orientation, for_size, minimum, natural, NULL,
+                      NULL);
+}
+
+static void
+td_workspace_dispose (GObject *object)
+{
+  TdWorkspace *self = TD_WORKSPACE (object);
+  g_clear_pointer (&self->box, gtk_widget_unparent);
+  g_clear_object (&self->panels);
+  G_OBJECT_CLASS (td_workspace_parent_class)->dispose (object);
+}
+
+static void
+td_workspace_class_init (TdWorkspaceClass *klass)
+{
+  GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
+  G_OBJECT_CLASS (klass)->dispose = td_workspace_dispose;
+  widget_class->size_allocate = td_workspace_size_allocate;
+  widget_class->measure = td_workspace_measure;
+}
+
+static void
+td_workspace_init (TdWorkspace *self)
+{
+  self->form = -1;
+  self->panels = td_panels_new ();
+  self->perspectives = GTK_STACK (gtk_stack_new ());
+  gtk_stack_add_titled (self->perspectives, new_debug (self), "debug", "Debug");
+  gtk_stack_add_titled (self->perspectives, new_memory (self), "memory", "Memory");
+  gtk_widget_set_vexpand (GTK_WIDGET (self->perspectives), TRUE);
+  self->deck = TD_DECK (td_deck_new (self->panels));
+  self->box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->perspectives));
+  gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->deck));
+  gtk_widget_set_parent (self->box, GTK_WIDGET (self));
+  gtk_widget_add_controller (GTK_WIDGET (self), td_keys_new_single_controller ());
+}
+
+GtkWidget *
+td_workspace_new (void)
+{
+  return g_object_new (TD_TYPE_WORKSPACE, NULL);
+}

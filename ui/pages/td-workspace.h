@@ -1,0 +1,56 @@
+/* The page of an open recording: perspectives (Debug, Memory) above the deck.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <adwaita.h>
+
+#include "td-session.h"
+#include "widgets/td-graph-pane.h"
+#include "widgets/td-inspector.h"
+#include "widgets/td-iterations.h"
+#include "widgets/td-log-view.h"
+#include "widgets/td-outline.h"
+#include "widgets/td-source-view.h"
+
+#define TD_TYPE_WORKSPACE (td_workspace_get_type ())
+G_DECLARE_FINAL_TYPE (TdWorkspace, td_workspace, TD, WORKSPACE, GtkWidget)
+
+/** Parts that can be shown and hidden. */
+typedef enum
+{
+  TD_PART_OUTLINE,
+  TD_PART_INSPECTOR,
+  TD_PART_DOCK,
+  TD_N_PARTS
+} TdWorkspacePart;
+
+/** Create the page. Owner: floating. */
+GtkWidget *td_workspace_new (void);
+
+void td_workspace_set_session (TdWorkspace *self, TdSession *session);
+
+/** Build the switcher of perspectives for the header bar. Owner: floating. */
+GtkWidget *td_workspace_new_switcher (TdWorkspace *self);
+
+/** Bring a page to the front by name: debug, memory, outline, iterations, a view of the dock,
+ * or a page of the inspector. FALSE: there is none such. */
+gboolean td_workspace_show_page (TdWorkspace *self, const char *name);
+
+void td_workspace_set_part_shown (TdWorkspace *self, TdWorkspacePart part, gboolean shown);
+gboolean td_workspace_is_part_shown (TdWorkspace *self, TdWorkspacePart part);
+
+/** Add a line to the log. */
+void td_workspace_append_log (TdWorkspace *self, const char *line, gboolean is_stderr);
+
+/** Say where a step went, for screen readers. */
+void td_workspace_announce (TdWorkspace *self, const char *text);
+
+/** Return parts, for actions and tests. Owner: the page. */
+TdGraphPane *td_workspace_get_graph (TdWorkspace *self);
+TdOutline *td_workspace_get_outline (TdWorkspace *self);
+TdIterations *td_workspace_get_iterations (TdWorkspace *self);
+TdInspector *td_workspace_get_inspector (TdWorkspace *self);
+TdSourceView *td_workspace_get_source (TdWorkspace *self);
+TdLogView *td_workspace_get_log (TdWorkspace *self);
+/** Return the words a screen reader hears for the scrubber. Owner: caller. */
+char *td_workspace_dup_scrubber_text (TdWorkspace *self);

@@ -1,0 +1,39 @@
+/* Starts `tapedeck run` for a model and watches it: where its tape and socket are, what it and
+ * the model print, how it ended. The supervisor is a process of its own; the app is only its
+ * client. SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <gio/gio.h>
+
+#define TD_TYPE_RUNNER (td_runner_get_type ())
+G_DECLARE_FINAL_TYPE (TdRunner, td_runner, TD, RUNNER, GObject)
+
+/** Start `program` (a .c file or an executable) with the caller's environment and directory;
+ *  NULL for those means the app's own environment and a fresh folder for this run.
+ *  Signals: "output" (line, is_stderr), "tape" once the tape exists, "ended" (exit status as of
+ *  wait). Owner: caller. Errors: NULL and `error` when tapedeck is not installed beside the
+ * app. */
+TdRunner *td_runner_new (const char *program, const char *const *environ, const char *directory,
+                         GError **error);
+
+/** Return the tape the run writes. Owner: the runner. */
+const char *td_runner_get_tape (TdRunner *self);
+
+/** Return the address of the control socket. Owner: the runner. */
+const char *td_runner_get_address (TdRunner *self);
+
+/** Return what the supervisor and the model wrote to stderr last, at most 16 kB. */
+const char *td_runner_get_stderr (TdRunner *self);
+
+/** Say whether the process still runs. */
+gboolean td_runner_is_running (TdRunner *self);
+
+/** Ask the supervisor to end the program: SIGTERM. */
+void td_runner_stop (TdRunner *self);
+
+/** Let the program run on when the app goes. */
+void td_runner_detach (TdRunner *self);
+
+/** Return the path of an executable of this installation or build tree, or NULL. Owner: caller.
+ */
+char *td_runner_find_executable (const char *name);

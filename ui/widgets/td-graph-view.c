@@ -1,0 +1,733 @@
+/* The canvas. Structure changes go through rebuild_layout, everything else only makes the scene
+ * again: quick layout at once, Graphviz's when it has answered and the pointer is still.
+ * SPDX-License-Identifier: MIT */
+#include "widgets/td-graph-view.h"
+
+#include <math.h>
+
+#include "widgets/td-panel-view.h"
+#include "widgets/td-scene-view.h"
+
+#define LAYOUT_BUDGET_MS 2000
+#define STILL_MS 1000
+#define SHOW_MARGIN 24.0
+#define MINIMAP_WIDTH 122.0
+#define MINIMAP_HEIGHT 66.0
+#define MINIMAP_INSET 12.0
+#define HIT_SLACK 6.0
+#define KEY_PAN 60.0
+
+struct _TdGraphView
+{
+  GtkWidget parent;
+  TdSession *session;
+  TdIteration *iteration;
+  TdVizGraph *graph; /* borrowed from the iteration */
+  TdFold *fold;
+  TdLayout *layout, *better; /* `better` waits for the pointer to be still */
+  TdScene *scene;
+  gboolean scene_valid;
+  TdViewport viewport;
+  gboolean fitted; /* the view follows the window until the user zooms or pans */
+  TdOrientation orientation;
+  TdHeatBy heat;
+  GCancellable *cancellable;
+  gint64 last_motion; /* monotonic, microseconds */
+  guint still_timer;
+  double pan_x, pan_y;
+  gboolean on_minimap;
+};
+
+enum
+{
+  VIEW_CHANGED,
+  N_SIGNALS
+};
+static guint signals[N_SIGNALS];
+
+G_DEFINE_FINAL_TYPE (TdGraphView, td_graph_view, GTK_TYPE_WIDGET)
+
+/* ---- scene ---- */
+
+static void
+invalidate_scene (TdGraphView *self)
+{
+  self->scene_valid = FALSE;
+  gtk_widget_queue_draw (GTK_WIDGET (self));
+}
+
+TdScene *
+td_graph_view_get_scene (TdGraphView *self)
+{
+  if (self->scene_valid)
+    return self->scene;
+  g_clear_pointer (&self->scene, td_scene_unref);
+  self->scene_valid = TRUE;
+  if (self->session && self->layout)
+    {
+      TdPanelView view = td_panel_view_new (self->session, 0, 0);
+      self->scene = td_graph_scene_new (self->layout, &view, self->heat);
+    }
+  return self->scene;
+}
+
+TdLayout *
+td_graph_view_get_layout (TdGraphView *self)
+{
+  return self->layout;
+}
+
+guint
+td_graph_view_get_n_nodes (TdGraphView *self)
+{
+  return self->layout ? self->layout->view->n_nodes : 0;
+}
+
+/* The accessible description follows the selection: drawn nodes cannot be objects of their own.
+ */
+static void
+update_description (TdGraphView *self)
+{
+  guint n;
+  const guint64 *keys = self->session ? td_session_get_selection (self->session, &n) : NULL;
+  g_autofree char *text = NULL;
+  if (keys && n && self->iteration)
+    {
+      gint event = td_iteration_find (self->iteration, keys[0]);
+      if (event >= 0)
+        {
+          g_autofree char *op = g_utf8_make_valid (
+              td_iteration_get_op_name (self->iteration, (guint)event), -1);
+          g_autofree char *site = td_iteration_dup_site (self->iteration, (guint)event);
+          g_autofree char *valid = g_utf8_make_valid (site, -1);
+          text = g_strdup_printf ("%s, event %d, %s", op, event, valid);
+        }
+    }
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION,
+                                  text ? text : "Nothing is selected", -1);
+}
+
+/* ---- viewport ---- */
+
+static void
+view_moved (TdGraphView *self)
+{
+  gtk_widget_queue_draw (GTK_WIDGET (self));
+  g_signal_emit (self, signals[VIEW_CHANGED], 0);
+}
+
+static void
+update_viewport (TdGraphView *self)
+{
+  self->viewport.width = gtk_widget_get_width (GTK_WIDGET (self));
+  self->viewport.height = gtk_widget_get_height (GTK_WIDGET (self));
+  TdScene *scene = td_graph_view_get_scene (self);
+  self->viewport.content_width = scene ? td_scene_width (scene) : 0;
+  self->viewport.content_height = scene ? td_scene_height (scene) : 0;
+  if (self->fitted)
+    td_viewport_fit (&self->viewport);
+}
+
+void
+td_graph_view_fit (TdGraphView *self)
+{
+  self->fitted = TRUE;
+  update_viewport (self);
+  view_moved (self);
+}
+
+double
+td_graph_view_get_scale (TdGraphView *self)
+{
+  return self->viewport.scale;
+}
+
+static void
+zoom_at (TdGraphView *self, double factor, double x, double y)
+{
+  self->fitted = FALSE;
+  td_viewport_zoom_at (&self->viewport, factor, x, y);
+  view_moved (self);
+}
+
+void
+td_graph_view_zoom (TdGraphView *self, double factor)
+{
+  if (factor <= 0)
+    factor = 1.0 / self->viewport.scale;
+  zoom_at (self, factor, self->viewport.width / 2, self->viewport.height / 2);
+}
+
+static void
+show_playhead (TdGraphView *self)
+{
+  TdMoment moment = td_session_get_moment (self->session);
+  if (!self->layout || self->fitted)
+    return;
+  gint node = td_viz_view_find_event (self->layout->view, moment.event);
+  TdScene *scene = td_graph_view_get_scene (self);
+  TdSceneRect box;
+  if (node < 0 || !scene)
+    return;
+  guint64 key = self->layout->view->nodes[node].select_key;
+  if (td_scene_find_key (scene, key, &box)
+      && td_viewport_show (&self->viewport, &box, SHOW_MARGIN))
+    view_moved (self);
+}
+
+/* ---- layout ---- */
+
+static void
+take_layout (TdGraphView *self, TdLayout *layout, guint64 still_key)
+{
+  TdSceneRect before, after;
+  TdScene *old = td_graph_view_get_scene (self);
+  gboolean known = old && still_key && td_scene_find_key (old, still_key, &before);
+  g_clear_pointer (&self->layout, td_layout_unref);
+  self->layout = layout;
+  self->scene_valid = FALSE;
+  update_viewport (self);
+  TdScene *new = td_graph_view_get_scene (self);
+  if (known && !self->fitted && new &&td_scene_find_key (new, still_key, &after))
+    {
+      self->viewport.x += after.x - before.x;
+      self->viewport.y += after.y - before.y;
+    }
+  view_moved (self);
+}
+
+static guint64
+playhead_key (TdGraphView *self)
+{
+  TdMoment moment = td_session_get_moment (self->session);
+  gint node = self->layout ? td_viz_view_find_event (self->layout->view, moment.event) : -1;
+  return node >= 0 ? self->layout->view->nodes[node].select_key : 0;
+}
+
+/* A better layout is taken when nobody is pointing at the one on show. */
+static gboolean
+take_better (gpointer data)
+{
+  TdGraphView *self = data;
+  if (g_get_monotonic_time () - self->last_motion < STILL_MS * 1000)
+    return G_SOURCE_CONTINUE;
+  self->still_timer = 0;
+  if (self->better && self->session)
+    take_layout (self, g_steal_pointer (&self->better), playhead_key (self));
+  return G_SOURCE_REMOVE;
+}
+
+static void
+graphviz_answered (GObject *source, GAsyncResult *result, gpointer data)
+{
+  g_autoptr (TdGraphView) self = data;
+  TdLayout *layout = td_layout_new_graphviz_finish (result, NULL);
+  gboolean wanted = layout && self->layout && self->session
+                    && layout->view->content_hash == self->layout->view->content_hash
+                    && layout->orientation == self->layout->orientation;
+  if (!wanted)
+    {
+      g_clear_pointer (&layout, td_layout_unref);
+      return;
+    }
+  g_clear_pointer (&self->better, td_layout_unref);
+  self->better = layout;
+  if (!self->still_timer)
+    self->still_timer = g_timeout_add (100, take_better, self);
+}
+
+static void
+rebuild_layout (TdGraphView *self, guint64 still_key)
+{
+  if (!self->graph || !self->fold)
+    return;
+  TdLayoutOptions options = { .orientation = self->orientation };
+  TdVizView *view = td_viz_view_new (self->graph, self->fold, TD_VIEW_ALL);
+  g_cancellable_cancel (self->cancellable);
+  g_clear_object (&self->cancellable);
+  g_clear_pointer (&self->better, td_layout_unref);
+  TdLayout *layout = td_layout_new_quick (view, &options, self->layout);
+  take_layout (self, layout, still_key);
+  self->cancellable = g_cancellable_new ();
+  td_layout_new_graphviz_async (view, &options, layout, LAYOUT_BUDGET_MS, self->cancellable,
+                                graphviz_answered, g_object_ref (self));
+  td_viz_view_unref (view);
+}
+
+static void
+set_iteration (TdGraphView *self, TdIteration *iteration)
+{
+  if (iteration == self->iteration)
+    return;
+  g_clear_pointer (&self->iteration, td_iteration_unref);
+  self->graph = NULL;
+  if (!iteration)
+    {
+      g_clear_pointer (&self->layout, td_layout_unref);
+      invalidate_scene (self);
+      return;
+    }
+  self->iteration = td_iteration_ref (iteration);
+  self->graph = td_iteration_get_graph (iteration);
+  if (!self->fold)
+    self->fold = td_fold_new_default (self->graph, 0);
+  TdVizView *view = td_viz_view_new (self->graph, self->fold, TD_VIEW_ALL);
+  gboolean same = self->layout && self->layout->view->content_hash == view->content_hash
+                  && self->heat == TD_HEAT_OFF;
+  td_viz_view_unref (view);
+  if (!same)
+    rebuild_layout (self, playhead_key (self));
+}
+
+static void
+show_moment (TdGraphView *self)
+{
+  TdIteration *iteration = td_session_get_current (self->session);
+  set_iteration (self, iteration);
+  g_clear_pointer (&iteration, td_iteration_unref);
+  invalidate_scene (self);
+  show_playhead (self);
+}
+
+static void
+show_selection (TdGraphView *self)
+{
+  invalidate_scene (self);
+  update_description (self);
+}
+
+void
+td_graph_view_set_session (TdGraphView *self, TdSession *session)
+{
+  if (self->session)
+    g_signal_handlers_disconnect_by_data (self->session, self);
+  g_cancellable_cancel (self->cancellable);
+  g_clear_object (&self->cancellable);
+  g_clear_handle_id (&self->still_timer, g_source_remove);
+  g_clear_pointer (&self->better, td_layout_unref);
+  g_clear_pointer (&self->fold, td_fold_free);
+  set_iteration (self, NULL);
+  g_set_object (&self->session, session);
+  self->fitted = TRUE;
+  if (!session)
+    return;
+  g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (show_moment), self);
+  g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (show_moment), self);
+  g_signal_connect_swapped (session, "head-changed", G_CALLBACK (invalidate_scene), self);
+  g_signal_connect_swapped (session, "selection-changed", G_CALLBACK (show_selection), self);
+  show_moment (self);
+}
+
+/* ---- choices ---- */
+
+void
+td_graph_view_set_orientation (TdGraphView *self, TdOrientation orientation)
+{
+  if (self->orientation == orientation)
+    return;
+  self->orientation = orientation;
+  g_clear_pointer (&self->layout, td_layout_unref);
+  self->scene_valid = FALSE;
+  self->fitted = TRUE;
+  rebuild_layout (self, 0);
+}
+
+TdOrientation
+td_graph_view_get_orientation (TdGraphView *self)
+{
+  return self->orientation;
+}
+
+void
+td_graph_view_set_heat (TdGraphView *self, TdHeatBy heat)
+{
+  self->heat = heat;
+  rebuild_layout (self, 0);
+  invalidate_scene (self);
+}
+
+TdHeatBy
+td_graph_view_get_heat (TdGraphView *self)
+{
+  return self->heat;
+}
+
+gboolean
+td_graph_view_is_expanded (TdGraphView *self, guint64 key)
+{
+  return self->fold && td_fold_is_expanded (self->fold, key);
+}
+
+gboolean
+td_graph_view_set_expanded (TdGraphView *self, guint64 key, gboolean expanded)
+{
+  if (!self->graph || td_viz_graph_find_group (self->graph, key) < 0)
+    return FALSE;
+  td_fold_set_expanded (self->fold, key, expanded);
+  rebuild_layout (self, key);
+  return TRUE;
+}
+
+void
+td_graph_view_expand_all (TdGraphView *self, gboolean expand)
+{
+  if (!self->graph)
+    return;
+  g_clear_pointer (&self->fold, td_fold_free);
+  self->fold = td_fold_new_depth (self->graph, expand ? -1 : 0);
+  rebuild_layout (self, 0);
+}
+
+void
+td_graph_view_reveal (TdGraphView *self, gint event)
+{
+  if (self->graph && event >= 0 && td_fold_reveal (self->fold, self->graph, (guint)event))
+    rebuild_layout (self, 0);
+}
+
+guint64
+td_graph_view_find_layer (TdGraphView *self, guint64 key)
+{
+  if (!self->graph || !key)
+    return 0;
+  if (td_viz_graph_find_group (self->graph, key) >= 0)
+    return key;
+  gint event = td_iteration_find (self->iteration, key);
+  guint n;
+  const TdVizGroup *groups = td_viz_graph_get_groups (self->graph, &n);
+  gint group = event >= 0 ? td_viz_graph_get_event_group (self->graph, (guint)event) : -1;
+  return group > 0 ? groups[group].key : 0;
+}
+
+/* ---- drawing ---- */
+
+static gboolean
+minimap_box (TdGraphView *self, TdSceneRect *box)
+{
+  TdViewport *v = &self->viewport;
+  gboolean all_seen = v->content_width * v->scale <= v->width + 1
+                      && v->content_height * v->scale <= v->height + 1;
+  *box = (TdSceneRect){ v->width - MINIMAP_WIDTH - MINIMAP_INSET,
+                        v->height - MINIMAP_HEIGHT - MINIMAP_INSET, MINIMAP_WIDTH,
+                        MINIMAP_HEIGHT };
+  return self->layout && !all_seen && v->width > 3 * MINIMAP_WIDTH;
+}
+
+static void
+draw_minimap (TdGraphView *self, cairo_t *cr)
+{
+  TdSceneRect box;
+  if (!minimap_box (self, &box))
+    return;
+  TdPanelView view = td_panel_view_new (self->session, 0, 0);
+  TdSceneRect visible = td_viewport_visible (&self->viewport);
+  TdScene *scene = td_graph_minimap_new (self->layout, &view, &visible);
+  cairo_save (cr);
+  cairo_translate (cr, box.x, box.y);
+  td_scene_paint (scene, cr, NULL, 1.0, td_scene_view_get_theme ());
+  cairo_restore (cr);
+  td_scene_unref (scene);
+}
+
+static void
+td_graph_view_snapshot (GtkWidget *widget, GtkSnapshot *snapshot)
+{
+  TdGraphView *self = TD_GRAPH_VIEW (widget);
+  update_viewport (self);
+  TdScene *scene = td_graph_view_get_scene (self);
+  TdViewport *v = &self->viewport;
+  if (!scene || v->width < 2)
+    return;
+  graphene_rect_t bounds = GRAPHENE_RECT_INIT (0, 0, (float)v->width, (float)v->height);
+  cairo_t *cr = gtk_snapshot_append_cairo (snapshot, &bounds);
+  TdSceneRect visible = td_viewport_visible (v);
+  cairo_save (cr);
+  td_scene_paint (scene, cr, &visible, v->scale, td_scene_view_get_theme ());
+  cairo_restore (cr);
+  draw_minimap (self, cr);
+  cairo_destroy (cr);
+  if (gtk_widget_has_visible_focus (widget))
+    {
+      GdkRGBA color;
+      gtk_style_context_get_color (gtk_widget_get_style_context (widget), &color);
+      const GdkRGBA colors[4] = { color, color, color, color };
+      GskRoundedRect frame;
+      gsk_rounded_rect_init_from_rect (&frame, &bounds, 0);
+      gtk_snapshot_append_border (snapshot, &frame, (const float[4]){ 2, 2, 2, 2 }, colors);
+    }
+}
+
+static void
+td_graph_view_size_allocate (GtkWidget *widget, int width, int height, int baseline)
+{
+  TdGraphView *self = TD_GRAPH_VIEW (widget);
+  update_viewport (self);
+}
+
+/* ---- pointer and keys ---- */
+
+void
+td_graph_view_click (TdGraphView *self, double x, double y, gboolean toggle)
+{
+  TdScene *scene = td_graph_view_get_scene (self);
+  TdSceneHit hit;
+  double cx, cy;
+  td_viewport_to_content (&self->viewport, x, y, &cx, &cy);
+  if (!scene || !self->session)
+    return;
+  if (!td_scene_hit (scene, cx, cy, HIT_SLACK / self->viewport.scale, &hit))
+    {
+      td_session_select (self->session, 0);
+      return;
+    }
+  gboolean is_layer = hit.tag == TD_TAG_GROUP || hit.tag == TD_TAG_GROUP_TOGGLE;
+  if (is_layer && (toggle || hit.tag == TD_TAG_GROUP_TOGGLE))
+    td_graph_view_set_expanded (self, hit.key, !td_graph_view_is_expanded (self, hit.key));
+  else if (toggle && hit.tag == TD_TAG_NODE)
+    td_session_set_moment (self->session, td_session_get_moment (self->session).iteration,
+                           (gint)hit.data);
+  else
+    td_panel_view_follow (self->session, &hit);
+}
+
+static void
+pressed (GtkGestureClick *gesture, int n_press, double x, double y, TdGraphView *self)
+{
+  gtk_widget_grab_focus (GTK_WIDGET (self));
+  TdSceneRect box;
+  gboolean on_map = minimap_box (self, &box) && x >= box.x && x < box.x + box.width
+                    && y >= box.y && y < box.y + box.height;
+  if (!on_map)
+    td_graph_view_click (self, x, y, n_press == 2);
+}
+
+static void
+drag_begin (GtkGestureDrag *gesture, double x, double y, TdGraphView *self)
+{
+  TdSceneRect box;
+  self->pan_x = self->pan_y = 0;
+  self->on_minimap = minimap_box (self, &box) && x >= box.x && x < box.x + box.width
+                     && y >= box.y && y < box.y + box.height;
+}
+
+static void
+pan_to_minimap (TdGraphView *self, double x, double y)
+{
+  TdSceneRect box;
+  if (!minimap_box (self, &box))
+    return;
+  TdScenePoint at = td_graph_minimap_point (self->layout, x - box.x, y - box.y);
+  TdSceneRect visible = td_viewport_visible (&self->viewport);
+  self->fitted = FALSE;
+  td_viewport_pan (&self->viewport,
+                   (visible.x + visible.width / 2 - at.x) * self->viewport.scale,
+                   (visible.y + visible.height / 2 - at.y) * self->viewport.scale);
+  view_moved (self);
+}
+
+static void
+drag_update (GtkGestureDrag *gesture, double dx, double dy, TdGraphView *self)
+{
+  double x, y;
+  gtk_gesture_drag_get_start_point (gesture, &x, &y);
+  if (self->on_minimap)
+    {
+      pan_to_minimap (self, x + dx, y + dy);
+      return;
+    }
+  if (self->fitted && hypot (dx, dy) < 4)
+    return;
+  self->fitted = FALSE;
+  td_viewport_pan (&self->viewport, dx - self->pan_x, dy - self->pan_y);
+  self->pan_x = dx;
+  self->pan_y = dy;
+  view_moved (self);
+}
+
+static gboolean
+scrolled (GtkEventControllerScroll *controller, double dx, double dy, TdGraphView *self)
+{
+  double x = self->viewport.width / 2, y = self->viewport.height / 2;
+  GdkEvent *event = gtk_event_controller_get_current_event (GTK_EVENT_CONTROLLER (controller));
+  GtkNative *native = gtk_widget_get_native (GTK_WIDGET (self));
+  double sx, sy, nx, ny;
+  if (event && native && gdk_event_get_position (event, &sx, &sy))
+    {
+      gtk_native_get_surface_transform (native, &nx, &ny);
+      gtk_widget_translate_coordinates (GTK_WIDGET (native), GTK_WIDGET (self), sx - nx,
+                                        sy - ny, &x, &y);
+    }
+  zoom_at (self, pow (1.15, -dy), x, y);
+  return TRUE;
+}
+
+static void
+moved (GtkEventControllerMotion *controller, double x, double y, TdGraphView *self)
+{
+  self->last_motion = g_get_monotonic_time ();
+}
+
+static void
+walk (TdGraphView *self, int dx, int dy)
+{
+  guint n;
+  const guint64 *keys = td_session_get_selection (self->session, &n);
+  gint node = n ? td_viz_view_find (self->layout->view, keys[0]) : -1;
+  if (node < 0)
+    node = td_viz_view_find_event (self->layout->view,
+                                   td_session_get_moment (self->session).event);
+  else
+    node = td_layout_walk (self->layout, node, dx, dy);
+  if (node < 0)
+    return;
+  guint64 key = self->layout->view->nodes[node].select_key;
+  td_session_select (self->session, key);
+  TdSceneRect box;
+  TdScene *scene = td_graph_view_get_scene (self);
+  if (scene && td_scene_find_key (scene, key, &box)
+      && td_viewport_show (&self->viewport, &box, SHOW_MARGIN))
+    {
+      self->fitted = FALSE;
+      view_moved (self);
+    }
+}
+
+static void
+toggle_selected (TdGraphView *self)
+{
+  guint n;
+  const guint64 *keys = td_session_get_selection (self->session, &n);
+  if (!n)
+    return;
+  if (td_viz_graph_find_group (self->graph, keys[0]) >= 0)
+    td_graph_view_set_expanded (self, keys[0], !td_graph_view_is_expanded (self, keys[0]));
+  else
+    td_session_set_moment (self->session, td_session_get_moment (self->session).iteration,
+                           td_iteration_find (self->iteration, keys[0]));
+}
+
+static gboolean
+key_pressed (GtkEventControllerKey *controller, guint keyval, guint keycode,
+             GdkModifierType modifiers, TdGraphView *self)
+{
+  static const struct
+  {
+    guint key, keypad;
+    int dx, dy;
+  } arrows[] = { { GDK_KEY_Up, GDK_KEY_KP_Up, 0, -1 },
+                 { GDK_KEY_Down, GDK_KEY_KP_Down, 0, 1 },
+                 { GDK_KEY_Left, GDK_KEY_KP_Left, -1, 0 },
+                 { GDK_KEY_Right, GDK_KEY_KP_Right, 1, 0 } };
+  const GdkModifierType used
+      = GDK_CONTROL_MASK | GDK_ALT_MASK | GDK_SUPER_MASK | GDK_SHIFT_MASK;
+  if (!self->session || !self->layout || (modifiers & used & ~(guint)GDK_SHIFT_MASK))
+    return FALSE;
+  for (guint i = 0; i < G_N_ELEMENTS (arrows); i++)
+    if (keyval == arrows[i].key || keyval == arrows[i].keypad)
+      {
+        if (modifiers & GDK_SHIFT_MASK)
+          {
+            self->fitted = FALSE;
+            td_viewport_pan (&self->viewport, -KEY_PAN * arrows[i].dx, -KEY_PAN * arrows[i].dy);
+            view_moved (self);
+          }
+        else
+          walk (self, arrows[i].dx, arrows[i].dy);
+        return TRUE;
+      }
+  if (keyval == GDK_KEY_Return || keyval == GDK_KEY_KP_Enter)
+    {
+      toggle_selected (self);
+      return TRUE;
+    }
+  return FALSE;
+}
+
+static gboolean
+query_tooltip (GtkWidget *widget, int x, int y, gboolean keyboard, GtkTooltip *tooltip,
+               gpointer data)
+{
+  TdGraphView *self = TD_GRAPH_VIEW (widget);
+  TdScene *scene = td_graph_view_get_scene (self);
+  TdSceneHit hit;
+  double cx, cy;
+  td_viewport_to_content (&self->viewport, x, y, &cx, &cy);
+  if (keyboard || !scene || !td_scene_hit (scene, cx, cy, 0, &hit) || !hit.tooltip)
+    return FALSE;
+  gtk_tooltip_set_text (tooltip, hit.tooltip);
+  return TRUE;
+}
+
+/* ---- life ---- */
+
+static void
+td_graph_view_dispose (GObject *object)
+{
+  TdGraphView *self = TD_GRAPH_VIEW (object);
+  td_graph_view_set_session (self, NULL);
+  g_clear_pointer (&self->scene, td_scene_unref);
+  G_OBJECT_CLASS (td_graph_view_parent_class)->dispose (object);
+}
+
+static void
+td_graph_view_class_init (TdGraphViewClass *klass)
+{
+  GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
+  G_OBJECT_CLASS (klass)->dispose = td_graph_view_dispose;
+  widget_class->snapshot = td_graph_view_snapshot;
+  widget_class->size_allocate = td_graph_view_size_allocate;
+  gtk_widget_class_set_accessible_role (widget_class, GTK_ACCESSIBLE_ROLE_IMG);
+  signals[VIEW_CHANGED] = g_signal_new ("view-changed", TD_TYPE_GRAPH_VIEW, G_SIGNAL_RUN_LAST,
+                                        0, NULL, NULL, NULL, G_TYPE_NONE, 0);
+}
+
+static void
+add_controllers (TdGraphView *self)
+{
+  GtkWidget *widget = GTK_WIDGET (self);
+  GtkGesture *click = gtk_gesture_click_new ();
+  g_signal_connect (click, "pressed", G_CALLBACK (pressed), self);
+  gtk_widget_add_controller (widget, GTK_EVENT_CONTROLLER (click));
+  GtkGesture *drag = gtk_gesture_drag_new ();
+  g_signal_connect (drag, "drag-begin", G_CALLBACK (drag_begin), self);
+  g_signal_connect (drag, "drag-update", G_CALLBACK (drag_update), self);
+  gtk_widget_add_controller (widget, GTK_EVENT_CONTROLLER (drag));
+  GtkEventController *scroll
+      = gtk_event_controller_scroll_new (GTK_EVENT_CONTROLLER_SCROLL_VERTICAL);
+  g_signal_connect (scroll, "scroll", G_CALLBACK (scrolled), self);
+  gtk_widget_add_controller (widget, scroll);
+  GtkEventController *motion = gtk_event_controller_motion_new ();
+  g_signal_connect (motion, "motion", G_CALLBACK (moved), self);
+  gtk_widget_add_controller (widget, motion);
+  GtkEventController *key = gtk_event_controller_key_new ();
+  g_signal_connect (key, "key-pressed", G_CALLBACK (key_pressed), self);
+  gtk_widget_add_controller (widget, key);
+}
+
+static void
+td_graph_view_init (TdGraphView *self)
+{
+  GtkWidget *widget = GTK_WIDGET (self);
+  self->viewport.scale = 1;
+  self->fitted = TRUE;
+  gtk_widget_set_focusable (widget, TRUE);
+  gtk_widget_set_has_tooltip (widget, TRUE);
+  gtk_widget_set_overflow (widget, GTK_OVERFLOW_HIDDEN);
+  gtk_widget_set_hexpand (widget, TRUE);
+  gtk_widget_set_vexpand (widget, TRUE);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  "Computation graph", -1);
+  g_signal_connect (self, "query-tooltip", G_CALLBACK (query_tooltip), NULL);
+  add_controllers (self);
+  AdwStyleManager *style = adw_style_manager_get_default ();
+  g_signal_connect_object (style, "notify::dark", G_CALLBACK (invalidate_scene), self,
+                           G_CONNECT_SWAPPED);
+  g_signal_connect_object (style, "notify::high-contrast", G_CALLBACK (invalidate_scene), self,
+                           G_CONNECT_SWAPPED);
+}
+
+GtkWidget *
+td_graph_view_new (void)
+{
+  return g_object_new (TD_TYPE_GRAPH_VIEW, NULL);
+}

@@ -1,0 +1,51 @@
+/* The canvas: the graph of the iteration at the playhead. Pans, zooms, selects, folds;
+ * positions stay put when layers open and when the iteration changes. SPDX-License-Identifier:
+ * MIT */
+#pragma once
+
+#include <adwaita.h>
+
+#include "scene/td-graph-scene.h"
+#include "td-session.h"
+#include "widgets/td-viewport.h"
+
+#define TD_TYPE_GRAPH_VIEW (td_graph_view_get_type ())
+G_DECLARE_FINAL_TYPE (TdGraphView, td_graph_view, TD, GRAPH_VIEW, GtkWidget)
+
+/** Create the canvas. Signal "view-changed" after zoom, fold or graph changed. Owner: floating.
+ */
+GtkWidget *td_graph_view_new (void);
+
+void td_graph_view_set_session (TdGraphView *self, TdSession *session);
+
+void td_graph_view_set_orientation (TdGraphView *self, TdOrientation orientation);
+TdOrientation td_graph_view_get_orientation (TdGraphView *self);
+void td_graph_view_set_heat (TdGraphView *self, TdHeatBy heat);
+TdHeatBy td_graph_view_get_heat (TdGraphView *self);
+
+/** Zoom by `factor` about the middle; 0 goes to 100 %. */
+void td_graph_view_zoom (TdGraphView *self, double factor);
+/** Show everything. */
+void td_graph_view_fit (TdGraphView *self);
+double td_graph_view_get_scale (TdGraphView *self);
+
+/** Open or fold the layer with this key; what was clicked does not move on screen. Return FALSE
+ *  if there is no such layer. */
+gboolean td_graph_view_set_expanded (TdGraphView *self, guint64 key, gboolean expanded);
+gboolean td_graph_view_is_expanded (TdGraphView *self, guint64 key);
+/** Open every layer, or fold all to the first level. */
+void td_graph_view_expand_all (TdGraphView *self, gboolean expand);
+/** Open what hides this event. */
+void td_graph_view_reveal (TdGraphView *self, gint event);
+/** Return the key of the layer to fold for a selected key: itself or the one around it; 0 none.
+ */
+guint64 td_graph_view_find_layer (TdGraphView *self, guint64 key);
+
+/** Count visible nodes. */
+guint td_graph_view_get_n_nodes (TdGraphView *self);
+/** Return the scene and layout on show; NULL when there are none. Owner: the view. */
+TdScene *td_graph_view_get_scene (TdGraphView *self);
+TdLayout *td_graph_view_get_layout (TdGraphView *self);
+
+/** Select what is at (x, y) of the widget, in pixels; `toggle` opens or folds a layer there. */
+void td_graph_view_click (TdGraphView *self, double x, double y, gboolean toggle);

@@ -1,0 +1,26 @@
+/* The outline: the graph as a tree, the fastest navigator and the accessible twin of the
+ * canvas. It shows the same moment and selection as every other panel. SPDX-License-Identifier:
+ * MIT */
+#pragma once
+
+#include <gtk/gtk.h>
+
+#include "td-session.h"
+
+#define TD_TYPE_OUTLINE (td_outline_get_type ())
+G_DECLARE_FINAL_TYPE (TdOutline, td_outline, TD, OUTLINE, GtkWidget)
+
+/** Create the outline. Owner: floating. */
+GtkWidget *td_outline_new (void);
+
+/** Show `session`; NULL shows nothing. */
+void td_outline_set_session (TdOutline *self, TdSession *session);
+
+/** Count the rows on show. */
+guint td_outline_get_n_rows (TdOutline *self);
+
+/** Return the name in row `position`, NULL past the end. Owner: caller. */
+char *td_outline_dup_row_name (TdOutline *self, guint position);
+
+/** Expand or fold every row that has rows of layers below it. */
+void td_outline_expand_all (TdOutline *self, gboolean expand);

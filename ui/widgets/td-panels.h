@@ -1,0 +1,39 @@
+/* The panels of the dock and of the memory page: scenes of viz with the numbers they need, made
+ * when they are looked at. All of them show the session's one moment and selection.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <adwaita.h>
+
+#include "td-session.h"
+
+#define TD_TYPE_PANELS (td_panels_get_type ())
+G_DECLARE_FINAL_TYPE (TdPanels, td_panels, TD, PANELS, GObject)
+
+typedef enum
+{
+  TD_PANEL_MEMORY,
+  TD_PANEL_GRADIENTS,
+  TD_PANEL_SCHEDULE,
+  TD_PANEL_CURVES,
+  TD_N_PANELS
+} TdPanel;
+
+/** Create the panels. Owner: caller. */
+TdPanels *td_panels_new (void);
+
+void td_panels_set_session (TdPanels *self, TdSession *session);
+
+/** Return the name for actions and the title for people. */
+const char *td_panel_name (TdPanel panel);
+const char *td_panel_title (TdPanel panel);
+
+/** Build a panel: its pages, and (through `controls`) the switcher between them. Owner:
+ * floating. */
+GtkWidget *td_panels_new_panel (TdPanels *self, TdPanel panel, GtkWidget **controls);
+
+/** Build one page of a panel alone; NULL if there is none such. Owner: floating. */
+GtkWidget *td_panels_new_page (TdPanels *self, TdPanel panel, const char *page);
+
+/** Build the two strips of the deck. Owner: floating. */
+GtkWidget *td_panels_new_strip (TdPanels *self, gboolean events);

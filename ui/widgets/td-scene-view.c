@@ -1,0 +1,163 @@
+/* The scene widget: makes lazily, paints through one Cairo node, hits through the scene.
+ * SPDX-License-Identifier: MIT */
+#include "widgets/td-scene-view.h"
+
+#define HIT_SLACK 12.0
+
+struct _TdSceneView
+{
+  GtkWidget parent;
+  TdSceneMaker maker;
+  gpointer data;
+  TdScene *scene;
+  gboolean valid;
+  int width, height;
+};
+
+enum
+{
+  PRESSED,
+  DRAGGED,
+  N_SIGNALS
+};
+static guint signals[N_SIGNALS];
+
+G_DEFINE_FINAL_TYPE (TdSceneView, td_scene_view, GTK_TYPE_WIDGET)
+
+const TdTheme *
+td_scene_view_get_theme (void)
+{
+  AdwStyleManager *style = adw_style_manager_get_default ();
+  if (adw_style_manager_get_high_contrast (style))
+    return td_theme_get ("high-contrast");
+  return td_theme_get (adw_style_manager_get_dark (style) ? "dark" : "light");
+}
+
+TdScene *
+td_scene_view_get_scene (TdSceneView *self)
+{
+  int width = gtk_widget_get_width (GTK_WIDGET (self));
+  int height = gtk_widget_get_height (GTK_WIDGET (self));
+  if (self->valid && width == self->width && height == self->height)
+    return self->scene;
+  g_clear_pointer (&self->scene, td_scene_unref);
+  self->valid = TRUE;
+  self->width = width;
+  self->height = height;
+  if (width > 1 && height > 1)
+    self->scene = self->maker (self->data, width, height);
+  return self->scene;
+}
+
+void
+td_scene_view_invalidate (TdSceneView *self)
+{
+  self->valid = FALSE;
+  gtk_widget_queue_draw (GTK_WIDGET (self));
+}
+
+static void
+td_scene_view_snapshot (GtkWidget *widget, GtkSnapshot *snapshot)
+{
+  TdSceneView *self = TD_SCENE_VIEW (widget);
+  TdScene *scene = td_scene_view_get_scene (self);
+  if (!scene)
+    return;
+  graphene_rect_t bounds = GRAPHENE_RECT_INIT (0, 0, (float)self->width, (float)self->height);
+  cairo_t *cr = gtk_snapshot_append_cairo (snapshot, &bounds);
+  td_scene_paint (scene, cr, NULL, 1.0, td_scene_view_get_theme ());
+  cairo_destroy (cr);
+}
+
+static void
+emit_at (TdSceneView *self, guint signal, double x, double y)
+{
+  TdScene *scene = td_scene_view_get_scene (self);
+  TdSceneHit hit;
+  gboolean found = scene && td_scene_hit (scene, x, y, HIT_SLACK, &hit);
+  g_signal_emit (self, signals[signal], 0, found ? &hit : NULL, x, y);
+}
+
+static void
+drag_begin (GtkGestureDrag *gesture, double x, double y, TdSceneView *self)
+{
+  gtk_widget_grab_focus (GTK_WIDGET (self));
+  emit_at (self, PRESSED, x, y);
+}
+
+static void
+drag_update (GtkGestureDrag *gesture, double dx, double dy, TdSceneView *self)
+{
+  double x, y;
+  gtk_gesture_drag_get_start_point (gesture, &x, &y);
+  emit_at (self, DRAGGED, x + dx, y + dy);
+}
+
+static gboolean
+query_tooltip (GtkWidget *widget, int x, int y, gboolean keyboard, GtkTooltip *tooltip,
+               gpointer data)
+{
+  TdScene *scene = td_scene_view_get_scene (TD_SCENE_VIEW (widget));
+  TdSceneHit hit;
+  if (keyboard || !scene || !td_scene_hit (scene, x, y, HIT_SLACK, &hit) || !hit.tooltip)
+    return FALSE;
+  gtk_tooltip_set_text (tooltip, hit.tooltip);
+  return TRUE;
+}
+
+static void
+style_changed (TdSceneView *self)
+{
+  td_scene_view_invalidate (self);
+}
+
+static void
+td_scene_view_finalize (GObject *object)
+{
+  g_clear_pointer (&TD_SCENE_VIEW (object)->scene, td_scene_unref);
+  G_OBJECT_CLASS (td_scene_view_parent_class)->finalize (object);
+}
+
+static void
+td_scene_view_class_init (TdSceneViewClass *klass)
+{
+  GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
+  widget_class->snapshot = td_scene_view_snapshot;
+  G_OBJECT_CLASS (klass)->finalize = td_scene_view_finalize;
+  gtk_widget_class_set_accessible_role (widget_class, GTK_ACCESSIBLE_ROLE_IMG);
+  signals[PRESSED]
+      = g_signal_new ("pressed", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                      G_TYPE_NONE, 3, G_TYPE_POINTER, G_TYPE_DOUBLE, G_TYPE_DOUBLE);
+  signals[DRAGGED]
+      = g_signal_new ("dragged", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                      G_TYPE_NONE, 3, G_TYPE_POINTER, G_TYPE_DOUBLE, G_TYPE_DOUBLE);
+}
+
+static void
+td_scene_view_init (TdSceneView *self)
+{
+  gtk_widget_set_focusable (GTK_WIDGET (self), TRUE);
+  gtk_widget_set_has_tooltip (GTK_WIDGET (self), TRUE);
+  gtk_widget_set_overflow (GTK_WIDGET (self), GTK_OVERFLOW_HIDDEN);
+  g_signal_connect (self, "query-tooltip", G_CALLBACK (query_tooltip), NULL);
+  GtkGesture *drag = gtk_gesture_drag_new ();
+  g_signal_connect (drag, "drag-begin", G_CALLBACK (drag_begin), self);
+  g_signal_connect (drag, "drag-update", G_CALLBACK (drag_update), self);
+  gtk_widget_add_controller (GTK_WIDGET (self), GTK_EVENT_CONTROLLER (drag));
+  AdwStyleManager *style = adw_style_manager_get_default ();
+  g_signal_connect_object (style, "notify::dark", G_CALLBACK (style_changed), self,
+                           G_CONNECT_SWAPPED);
+  g_signal_connect_object (style, "notify::high-contrast", G_CALLBACK (style_changed), self,
+                           G_CONNECT_SWAPPED);
+}
+
+GtkWidget *
+td_scene_view_new (const char *label, TdSceneMaker maker, gpointer data)
+{
+  TdSceneView *self = g_object_new (TD_TYPE_SCENE_VIEW, NULL);
+  self->maker = maker;
+  self->data = data;
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_PROPERTY_LABEL, label,
+                                  -1);
+  return GTK_WIDGET (self);
+}

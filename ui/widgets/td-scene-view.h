@@ -1,0 +1,28 @@
+/* A widget that shows one scene of viz: charts, strips, heat maps. Its maker is asked for a new
+ * scene when the size changes or the view is told that something else did.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <adwaita.h>
+
+#include "scene/td-scene.h"
+
+#define TD_TYPE_SCENE_VIEW (td_scene_view_get_type ())
+G_DECLARE_FINAL_TYPE (TdSceneView, td_scene_view, TD, SCENE_VIEW, GtkWidget)
+
+/** Make the scene for a size in CSS pixels; NULL shows nothing. Owner of the result: the view.
+ */
+typedef TdScene *(*TdSceneMaker) (gpointer data, double width, double height);
+
+/** Create a view with the accessible name `label`. Signals: "pressed" and "dragged" (hit, x, y)
+ *  with hit NULL where there is nothing. Owner: floating. */
+GtkWidget *td_scene_view_new (const char *label, TdSceneMaker maker, gpointer data);
+
+/** Ask the maker for a new scene before the next frame. */
+void td_scene_view_invalidate (TdSceneView *self);
+
+/** Return the scene on show, made now if need be; may be NULL. Owner: the view. */
+TdScene *td_scene_view_get_scene (TdSceneView *self);
+
+/** Return the theme that fits the style of the desktop now. */
+const TdTheme *td_scene_view_get_theme (void);

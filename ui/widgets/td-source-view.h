@@ -1,0 +1,20 @@
+/* The source of the model as recorded, with the line of the playhead and of the program.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <gtk/gtk.h>
+
+#include "td-session.h"
+
+#define TD_TYPE_SOURCE_VIEW (td_source_view_get_type ())
+G_DECLARE_FINAL_TYPE (TdSourceView, td_source_view, TD, SOURCE_VIEW, GtkWidget)
+
+/** Create the view. Owner: floating. */
+GtkWidget *td_source_view_new (void);
+
+void td_source_view_set_session (TdSourceView *self, TdSession *session);
+
+/** Return the marked line, from 1; 0 if there is none. */
+guint td_source_view_get_line (TdSourceView *self);
+/** Return the path of the file on show, "" if there is none. */
+const char *td_source_view_get_file (TdSourceView *self);

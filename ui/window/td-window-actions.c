@@ -1,0 +1,376 @@
+/* Every command of the window: one table of names, functions and what they need, so that a
+ * shortcut, a menu, a button, a test and D-Bus all do the same. Steps are in td-window-steps.c.
+ * SPDX-License-Identifier: MIT */
+#include "window/td-window-private.h"
+
+#include <string.h>
+
+#include "td-keys.h"
+#include "widgets/td-scene-view.h"
+
+#define ZOOM_STEP 1.25
+
+/* ---- selection and graph ---- */
+
+static TdGraphView *
+graph_view (TdWindow *self)
+{
+  return td_graph_pane_get_view (td_workspace_get_graph (self->workspace));
+}
+
+static guint64
+selected_key (TdWindow *self)
+{
+  guint n = 0;
+  const guint64 *keys = self->session ? td_session_get_selection (self->session, &n) : NULL;
+  return n ? keys[0] : 0;
+}
+
+/* Without a selection the operation at the playhead is meant. */
+static guint64
+layer_key (TdWindow *self)
+{
+  guint64 key = selected_key (self);
+  TdIteration *iteration = key ? NULL : td_session_get_current (self->session);
+  TdMoment moment = td_session_get_moment (self->session);
+  if (iteration && moment.event >= 0
+      && (guint)moment.event < td_iteration_get_n_events (iteration))
+    key = td_iteration_get_tape (iteration)->events[moment.event].key;
+  g_clear_pointer (&iteration, td_iteration_unref);
+  return td_graph_view_find_layer (graph_view (self), key);
+}
+
+static void
+run_expand (TdWindow *self, const char *parameter)
+{
+  td_graph_view_set_expanded (graph_view (self), layer_key (self), TRUE);
+}
+
+static void
+run_collapse (TdWindow *self, const char *parameter)
+{
+  td_graph_view_set_expanded (graph_view (self), layer_key (self), FALSE);
+}
+
+static void
+run_expand_all (TdWindow *self, const char *parameter)
+{
+  td_graph_view_expand_all (graph_view (self), TRUE);
+  td_outline_expand_all (td_workspace_get_outline (self->workspace), TRUE);
+}
+
+static void
+run_fit (TdWindow *self, const char *parameter)
+{
+  td_graph_view_fit (graph_view (self));
+}
+
+static void
+run_zoom_in (TdWindow *self, const char *parameter)
+{
+  td_graph_view_zoom (graph_view (self), ZOOM_STEP);
+}
+
+static void
+run_zoom_out (TdWindow *self, const char *parameter)
+{
+  td_graph_view_zoom (graph_view (self), 1 / ZOOM_STEP);
+}
+
+static void
+run_zoom_normal (TdWindow *self, const char *parameter)
+{
+  td_graph_view_zoom (graph_view (self), 0);
+}
+
+static void
+run_find (TdWindow *self, const char *parameter)
+{
+  td_workspace_show_page (self->workspace, "debug");
+  td_graph_pane_find (td_workspace_get_graph (self->workspace));
+}
+
+/* A key in hexadecimal, or words that are searched for. */
+static void
+run_select (TdWindow *self, const char *parameter)
+{
+  char *end;
+  guint64 key = g_ascii_strtoull (parameter, &end, 16);
+  if (strlen (parameter) == 16 && !*end)
+    td_session_select (self->session, key);
+  else if (!*parameter)
+    td_session_select (self->session, 0);
+  else
+    td_graph_pane_search (td_workspace_get_graph (self->workspace), parameter);
+}
+
+static void
+run_holders (TdWindow *self, const char *parameter)
+{
+  td_workspace_show_page (self->workspace, "life");
+}
+
+/* ---- history, pages, parts ---- */
+
+static void
+run_back (TdWindow *self, const char *parameter)
+{
+  td_session_go_back (self->session);
+}
+
+static void
+run_forward (TdWindow *self, const char *parameter)
+{
+  td_session_go_forward (self->session);
+}
+
+static void
+run_show_page (TdWindow *self, const char *parameter)
+{
+  gtk_stack_set_visible_child (self->pages, GTK_WIDGET (self->workspace));
+  if (!td_workspace_show_page (self->workspace, parameter))
+    {
+      g_autofree char *text = g_strdup_printf ("There is no page called %s.", parameter);
+      td__window_toast (self, text);
+    }
+}
+
+static void
+toggle_part (TdWindow *self, TdWorkspacePart part)
+{
+  td_workspace_set_part_shown (self->workspace, part,
+                               !td_workspace_is_part_shown (self->workspace, part));
+}
+
+static void
+run_toggle_outline (TdWindow *self, const char *parameter)
+{
+  toggle_part (self, TD_PART_OUTLINE);
+}
+
+static void
+run_toggle_inspector (TdWindow *self, const char *parameter)
+{
+  toggle_part (self, TD_PART_INSPECTOR);
+}
+
+static void
+run_toggle_dock (TdWindow *self, const char *parameter)
+{
+  toggle_part (self, TD_PART_DOCK);
+}
+
+/* ---- pictures ---- */
+
+static void
+save_picture (TdWindow *self, const char *path)
+{
+  g_autoptr (GError) error = NULL;
+  const char *dot = strrchr (path, '.');
+  const char *format = dot ? dot + 1 : "png";
+  TdScene *scene = td_graph_view_get_scene (graph_view (self));
+  if (!scene)
+    return;
+  if (!td_scene_export (scene, format, path, strcmp (format, "png") == 0 ? 2.0 : 1.0,
+                        td_scene_view_get_theme (), &error))
+    td__window_show_info (self, GTK_MESSAGE_ERROR, error->message);
+  else
+    {
+      g_autofree char *text = g_strdup_printf ("Saved %s", path);
+      td__window_toast (self, text);
+    }
+}
+
+static void
+export_response (GtkNativeDialog *dialog, int response, TdWindow *self)
+{
+  if (response == GTK_RESPONSE_ACCEPT)
+    {
+      g_autoptr (GFile) file = gtk_file_chooser_get_file (GTK_FILE_CHOOSER (dialog));
+      g_autofree char *path = file ? g_file_get_path (file) : NULL;
+      if (path)
+        save_picture (self, path);
+    }
+  g_object_unref (dialog);
+}
+
+static void
+run_export (TdWindow *self, const char *parameter)
+{
+  GtkFileChooserNative *dialog
+      = gtk_file_chooser_native_new ("Export the Graph (.png, .svg or .pdf)", GTK_WINDOW (self),
+                                     GTK_FILE_CHOOSER_ACTION_SAVE, "_Save", "_Cancel");
+  gtk_file_chooser_set_current_name (GTK_FILE_CHOOSER (dialog), "graph.svg");
+  gtk_native_dialog_set_modal (GTK_NATIVE_DIALOG (dialog), TRUE);
+  g_signal_connect_object (dialog, "response", G_CALLBACK (export_response), self, 0);
+  gtk_native_dialog_show (GTK_NATIVE_DIALOG (dialog));
+}
+
+static void
+run_save_picture (TdWindow *self, const char *parameter)
+{
+  save_picture (self, parameter);
+}
+
+/* ---- window ---- */
+
+static void
+run_cancel (TdWindow *self, const char *parameter)
+{
+  if (td__window_stop_playing (self))
+    return;
+  if (td_graph_pane_close_find (td_workspace_get_graph (self->workspace)))
+    return;
+  if (self->session && selected_key (self))
+    td_session_select (self->session, 0);
+  else
+    gtk_info_bar_set_revealed (GTK_INFO_BAR (self->info_bar), FALSE);
+}
+
+static void
+run_close (TdWindow *self, const char *parameter)
+{
+  gtk_window_close (GTK_WINDOW (self));
+}
+
+// clang-format off
+static const TdWindowAction actions[] = {
+  { "play", td__run_play, TD_NEEDS_PLAYABLE },
+  { "pause", td__run_pause, TD_NEEDS_RUNNING },
+  { "play-pause", td__run_play_pause, TD_NEEDS_EVENTS },
+  { "continue-back", td__run_continue_back, TD_NEEDS_EVENTS },
+  { "step-op", td__run_step_op, TD_NEEDS_EVENTS },
+  { "reverse-step-op", td__run_reverse_step_op, TD_NEEDS_EVENTS },
+  { "step-over", td__run_step_over, TD_NEEDS_EVENTS },
+  { "reverse-step-over", td__run_reverse_step_over, TD_NEEDS_EVENTS },
+  { "step-into", td__run_step_into, TD_NEEDS_EVENTS },
+  { "reverse-step-into", td__run_reverse_step_into, TD_NEEDS_EVENTS },
+  { "step-out", td__run_step_out, TD_NEEDS_EVENTS },
+  { "reverse-step-out", td__run_reverse_step_out, TD_NEEDS_EVENTS },
+  { "next-iteration", td__run_next_iteration, TD_NEEDS_EVENTS },
+  { "previous-iteration", td__run_previous_iteration, TD_NEEDS_EVENTS },
+  { "first-event", td__run_first_event, TD_NEEDS_EVENTS },
+  { "last-event", td__run_last_event, TD_NEEDS_EVENTS },
+  { "next-anomaly", td__run_next_anomaly, TD_NEEDS_EVENTS },
+  { "previous-anomaly", td__run_previous_anomaly, TD_NEEDS_EVENTS },
+  { "next-difference", NULL, TD_NEEDS_NEVER },
+  { "previous-difference", NULL, TD_NEEDS_NEVER },
+  { "run-to-cursor", td__run_to_cursor, TD_NEEDS_EVENTS | TD_NEEDS_SELECTION },
+  { "run-to-loss", td__run_to_loss, TD_NEEDS_EVENTS },
+  { "run-to-backward", td__run_to_backward, TD_NEEDS_EVENTS },
+  { "run-to-update", td__run_to_update, TD_NEEDS_EVENTS },
+  { "follow", td__run_follow, TD_NEEDS_LIVE },
+  { "toggle-breakpoint", td__run_toggle_breakpoint, TD_NEEDS_LIVE | TD_NEEDS_EVENTS },
+  { "record", td__run_record, TD_NEEDS_LIVE },
+  { "set-level", td__run_set_level, TD_NEEDS_LIVE, TRUE },
+  { "where-from", td__run_where_from, TD_NEEDS_EVENTS },
+  { "where-used", td__run_where_used, TD_NEEDS_EVENTS },
+  { "twin", td__run_twin, TD_NEEDS_EVENTS },
+  { "go-to", td__run_go_to, TD_NEEDS_RECORDING, TRUE },
+  { "attach", td__run_attach, TD_NEEDS_NOTHING },
+  { "detach", td__run_detach, TD_NEEDS_LIVE },
+  { "holders", run_holders, TD_NEEDS_EVENTS },
+  { "expand", run_expand, TD_NEEDS_EVENTS },
+  { "collapse", run_collapse, TD_NEEDS_EVENTS },
+  { "expand-all", run_expand_all, TD_NEEDS_EVENTS },
+  { "fit", run_fit, TD_NEEDS_EVENTS },
+  { "zoom-in", run_zoom_in, TD_NEEDS_EVENTS },
+  { "zoom-out", run_zoom_out, TD_NEEDS_EVENTS },
+  { "zoom-normal", run_zoom_normal, TD_NEEDS_EVENTS },
+  { "find", run_find, TD_NEEDS_EVENTS },
+  { "select", run_select, TD_NEEDS_RECORDING, TRUE },
+  { "compare", NULL, TD_NEEDS_NEVER },
+  { "export", run_export, TD_NEEDS_EVENTS },
+  { "save-picture", run_save_picture, TD_NEEDS_EVENTS, TRUE },
+  { "back", run_back, TD_NEEDS_PAST },
+  { "forward", run_forward, TD_NEEDS_FUTURE },
+  { "show-page", run_show_page, TD_NEEDS_RECORDING, TRUE },
+  { "toggle-outline", run_toggle_outline, TD_NEEDS_RECORDING },
+  { "toggle-inspector", run_toggle_inspector, TD_NEEDS_RECORDING },
+  { "toggle-dock", run_toggle_dock, TD_NEEDS_RECORDING },
+  { "cancel", run_cancel, TD_NEEDS_NOTHING },
+  { "close", run_close, TD_NEEDS_NOTHING },
+};
+
+static const struct { const char *name, *value; } states[] = {
+  { "state", "ended" }, { "moment", "-1/-1/0" }, { "selected", "" },
+};
+// clang-format on
+
+/* ---- enabling ---- */
+
+static guint
+find_conditions (TdWindow *self)
+{
+  if (!self->session)
+    return 0;
+  guint met = TD_NEEDS_RECORDING;
+  TdProgramState state = td_session_get_state (self->session);
+  gboolean live = self->control && td_control_client_is_open (self->control)
+                  && (state == TD_PROGRAM_RUNNING || state == TD_PROGRAM_PAUSED);
+  TdIteration *iteration = td_session_get_current (self->session);
+  gboolean events = iteration && td_iteration_get_n_events (iteration) > 0;
+  g_clear_pointer (&iteration, td_iteration_unref);
+  gboolean running = (live && state == TD_PROGRAM_RUNNING) || self->playing;
+  met |= events ? TD_NEEDS_EVENTS : 0;
+  met |= selected_key (self) ? TD_NEEDS_SELECTION : 0;
+  met |= live ? TD_NEEDS_LIVE : 0;
+  met |= running ? TD_NEEDS_RUNNING : 0;
+  met |= !running && (events || live) ? TD_NEEDS_PLAYABLE : 0;
+  met |= td_session_can_go_back (self->session) ? TD_NEEDS_PAST : 0;
+  met |= td_session_can_go_forward (self->session) ? TD_NEEDS_FUTURE : 0;
+  return met;
+}
+
+void
+td__window_update_actions (TdWindow *self)
+{
+  guint met = find_conditions (self);
+  for (guint i = 0; i < G_N_ELEMENTS (actions); i++)
+    {
+      GAction *action = g_action_map_lookup_action (G_ACTION_MAP (self), actions[i].name);
+      g_simple_action_set_enabled (G_SIMPLE_ACTION (action),
+                                   (actions[i].needs & ~met) == 0 && actions[i].run);
+    }
+  gtk_widget_set_visible (self->live_mark, (met & TD_NEEDS_LIVE) != 0);
+}
+
+static void
+activated (GSimpleAction *action, GVariant *parameter, gpointer data)
+{
+  const TdWindowAction *row = g_object_get_data (G_OBJECT (action), "row");
+  row->run (TD_WINDOW (data), parameter ? g_variant_get_string (parameter, NULL) : NULL);
+}
+
+/* States are read, not written: a request to change one is ignored. */
+static void
+ignore_change (GSimpleAction *action, GVariant *value, gpointer data)
+{
+}
+
+void
+td__window_set_state (TdWindow *self, const char *name, const char *value)
+{
+  GAction *action = g_action_map_lookup_action (G_ACTION_MAP (self), name);
+  g_simple_action_set_state (G_SIMPLE_ACTION (action), g_variant_new_string (value));
+}
+
+void
+td__window_add_actions (TdWindow *self)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (actions); i++)
+    {
+      g_autoptr (GSimpleAction) action = g_simple_action_new (
+          actions[i].name, actions[i].takes_string ? G_VARIANT_TYPE_STRING : NULL);
+      g_object_set_data (G_OBJECT (action), "row", (gpointer)&actions[i]);
+      g_signal_connect (action, "activate", G_CALLBACK (activated), self);
+      g_action_map_add_action (G_ACTION_MAP (self), G_ACTION (action));
+    }
+  for (guint i = 0; i < G_N_ELEMENTS (states); i++)
+    {
+      g_autoptr (GSimpleAction) action = g_simple_action_new_stateful (
+          states[i].name, NULL, g_variant_new_string (states[i].value));
+      g_signal_connect (action, "change-state", G_CALLBACK (ignore_change), NULL);
+      g_action_map_add_action (G_ACTION_MAP (self), G_ACTION (action));
+    }
+}

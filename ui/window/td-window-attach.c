@@ -1,0 +1,126 @@
+/* Attaching to a program that runs under `tapedeck run`, letting it go, and what happens to it
+ * when the window closes.
+ * SPDX-License-Identifier: MIT */
+#include "window/td-window-private.h"
+
+static void
+hello_answered (TdControlClient *control, JsonObject *answer, gpointer data)
+{
+  g_autoptr (TdWindow) self = data;
+  const char *tape
+      = answer ? json_object_get_string_member_with_default (answer, "tape", NULL) : NULL;
+  if (!tape)
+    {
+      td_window_show_message (self, "dialog-error-symbolic", "Cannot Attach",
+                              "The program answers, but does not say where it records to.",
+                              NULL);
+      return;
+    }
+  g_autoptr (GFile) file = g_file_new_for_path (tape);
+  td__window_open_attached (self, file);
+}
+
+static void
+attach_to (TdWindow *self, const char *address)
+{
+  td__window_connect (self, address);
+  if (self->control && td_control_client_is_open (self->control))
+    td_control_client_send (self->control, "hello", hello_answered, g_object_ref (self));
+  else
+    td_window_show_message (self, "dialog-error-symbolic", "Cannot Attach",
+                            "Nothing answers there: the program has ended, or it belongs to "
+                            "another user.",
+                            NULL);
+}
+
+static void
+attach_chosen (AdwMessageDialog *dialog, const char *response, TdWindow *self)
+{
+  if (g_str_has_prefix (response, "/"))
+    attach_to (self, response);
+}
+
+static GPtrArray *
+list_sockets (void)
+{
+  GPtrArray *found = g_ptr_array_new_with_free_func (g_free);
+  g_autofree char *folder = g_build_filename (g_get_user_runtime_dir (), "tapedeck", NULL);
+  GDir *dir = g_dir_open (folder, 0, NULL);
+  const char *name;
+  while (dir && (name = g_dir_read_name (dir)))
+    if (g_str_has_suffix (name, ".sock"))
+      g_ptr_array_add (found, g_build_filename (folder, name, NULL));
+  g_clear_pointer (&dir, g_dir_close);
+  return found;
+}
+
+void
+td__run_attach (TdWindow *self, const char *parameter)
+{
+  g_autoptr (GPtrArray) sockets = list_sockets ();
+  GtkWidget *dialog = adw_message_dialog_new (
+      GTK_WINDOW (self), sockets->len ? "Attach to a Program" : "No Program to Attach To",
+      sockets->len
+          ? "These programs run under tapedeck."
+          : "Start one with “tapedeck run model.c” in a terminal; it then appears here.");
+  for (guint i = 0; i < sockets->len; i++)
+    {
+      const char *path = g_ptr_array_index (sockets, i);
+      g_autofree char *base = g_path_get_basename (path);
+      g_autofree char *label
+          = g_strdup_printf ("Process %.*s", (int)(strlen (base) - strlen (".sock")), base);
+      adw_message_dialog_add_response (ADW_MESSAGE_DIALOG (dialog), path, label);
+    }
+  adw_message_dialog_add_response (ADW_MESSAGE_DIALOG (dialog), "cancel",
+                                   sockets->len ? "_Cancel" : "_Close");
+  adw_message_dialog_set_close_response (ADW_MESSAGE_DIALOG (dialog), "cancel");
+  g_signal_connect_object (dialog, "response", G_CALLBACK (attach_chosen), self, 0);
+  gtk_window_present (GTK_WINDOW (dialog));
+}
+
+void
+td__run_detach (TdWindow *self, const char *parameter)
+{
+  td__window_send (self, "detach");
+  if (self->runner)
+    td_runner_detach (self->runner);
+  if (self->control)
+    td_control_client_close (self->control);
+  td__window_update_actions (self);
+}
+
+/* ---- closing ---- */
+
+static void
+close_chosen (AdwMessageDialog *dialog, const char *response, TdWindow *self)
+{
+  if (g_str_equal (response, "cancel"))
+    return;
+  if (g_str_equal (response, "detach"))
+    td__run_detach (self, NULL);
+  else if (self->runner)
+    td_runner_stop (self->runner);
+  else
+    td__window_send (self, "stop");
+  self->may_close = TRUE;
+  gtk_window_close (GTK_WINDOW (self));
+}
+
+gboolean
+td__window_ask_to_close (TdWindow *self)
+{
+  gboolean runs = self->runner && td_runner_is_running (self->runner);
+  if (!runs || self->may_close)
+    return FALSE;
+  GtkWidget *dialog
+      = adw_message_dialog_new (GTK_WINDOW (self), "The Program Still Runs",
+                                "It can be stopped, or it can go on and be attached to again.");
+  adw_message_dialog_add_responses (ADW_MESSAGE_DIALOG (dialog), "cancel", "_Cancel", "detach",
+                                    "_Keep Running", "stop", "_Stop Program", NULL);
+  adw_message_dialog_set_response_appearance (ADW_MESSAGE_DIALOG (dialog), "stop",
+                                              ADW_RESPONSE_DESTRUCTIVE);
+  adw_message_dialog_set_close_response (ADW_MESSAGE_DIALOG (dialog), "cancel");
+  g_signal_connect_object (dialog, "response", G_CALLBACK (close_chosen), self, 0);
+  gtk_window_present (GTK_WINDOW (dialog));
+  return TRUE;
+}

@@ -1,0 +1,132 @@
+/* What the files of the window share: its parts and the table of its actions.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "window/td-window.h"
+
+#include "td-control-client.h"
+#include "td-runner.h"
+#include "pages/td-workspace.h"
+#include "td-session.h"
+
+struct _TdWindow
+{
+  AdwApplicationWindow parent;
+
+  AdwToastOverlay *toasts;
+  GtkStack *pages; /* start, message, workspace */
+  GtkWidget *header;
+  AdwWindowTitle *title;
+  GtkWidget *info_bar;
+  GtkLabel *info_label;
+  AdwStatusPage *message;
+  GtkWidget *message_copy;
+  char *message_details;
+  GtkWidget *start_page;
+  TdWorkspace *workspace;
+  GtkWidget *open_button, *work_start, *work_end, *find_button, *perspectives, *live_mark;
+
+  TdSession *session;
+  guint poll;              /* the timer that reads what the tape gained */
+  TdProgramState said_end; /* the state that the info bar speaks of */
+
+  TdRunner *runner;         /* the supervisor this window started, if any */
+  TdControlClient *control; /* the connection to it, if any */
+  guint playing;            /* timer that plays a recording */
+  int play_direction;       /* 1 or -1 */
+  gboolean level_low;       /* `record` lowered the level */
+  gboolean may_close;       /* the user has said what becomes of the program */
+  char **launch_env;
+  char *launch_dir;
+};
+
+/** Conditions under which an action has something to act on. */
+typedef enum
+{
+  TD_NEEDS_NOTHING = 0,
+  TD_NEEDS_RECORDING = 1 << 0,
+  TD_NEEDS_EVENTS = 1 << 1,
+  TD_NEEDS_SELECTION = 1 << 2,
+  TD_NEEDS_LIVE = 1 << 3,
+  TD_NEEDS_RUNNING = 1 << 4,
+  TD_NEEDS_PLAYABLE = 1 << 5,
+  TD_NEEDS_PAST = 1 << 6,
+  TD_NEEDS_FUTURE = 1 << 7,
+  TD_NEEDS_NEVER = 1 << 15 /* what it acts on comes with later work */
+} TdActionNeeds;
+
+/** One row of the table of window actions. */
+typedef struct
+{
+  const char *name;
+  void (*run) (TdWindow *self, const char *parameter);
+  guint needs;
+  gboolean takes_string;
+} TdWindowAction;
+
+/** Add every action of the table and the three read-only states to the window. */
+void td__window_add_actions (TdWindow *self);
+
+/** Enable what has something to act on now, disable the rest. */
+void td__window_update_actions (TdWindow *self);
+
+/** Set the read-only state `name` (state, moment, selected). */
+void td__window_set_state (TdWindow *self, const char *name, const char *value);
+
+/** Show a line above the page until it is closed or no longer holds. */
+void td__window_show_info (TdWindow *self, GtkMessageType type, const char *text);
+
+/** Show a line for a few seconds. */
+void td__window_toast (TdWindow *self, const char *text);
+
+/** Write name, moment and state into the header bar. */
+void td__window_update_title (TdWindow *self);
+
+/** Stop playing a recording. FALSE: nothing was playing. */
+gboolean td__window_stop_playing (TdWindow *self);
+
+/** Send one command to the program; an error it answers becomes a toast. */
+void td__window_send (TdWindow *self, const char *command);
+
+/** Connect to the socket at `address`. */
+void td__window_connect (TdWindow *self, const char *address);
+
+/** Open the tape of the program that the window is connected to. */
+void td__window_open_attached (TdWindow *self, GFile *tape);
+
+/** Ask what becomes of a running program. FALSE: there is none, the window may close. */
+gboolean td__window_ask_to_close (TdWindow *self);
+
+/* The verbs of the transport and of attaching, for the table of actions. */
+void td__run_play (TdWindow *self, const char *parameter);
+void td__run_pause (TdWindow *self, const char *parameter);
+void td__run_play_pause (TdWindow *self, const char *parameter);
+void td__run_continue_back (TdWindow *self, const char *parameter);
+void td__run_step_op (TdWindow *self, const char *parameter);
+void td__run_reverse_step_op (TdWindow *self, const char *parameter);
+void td__run_step_over (TdWindow *self, const char *parameter);
+void td__run_reverse_step_over (TdWindow *self, const char *parameter);
+void td__run_step_into (TdWindow *self, const char *parameter);
+void td__run_reverse_step_into (TdWindow *self, const char *parameter);
+void td__run_step_out (TdWindow *self, const char *parameter);
+void td__run_reverse_step_out (TdWindow *self, const char *parameter);
+void td__run_next_iteration (TdWindow *self, const char *parameter);
+void td__run_previous_iteration (TdWindow *self, const char *parameter);
+void td__run_first_event (TdWindow *self, const char *parameter);
+void td__run_last_event (TdWindow *self, const char *parameter);
+void td__run_next_anomaly (TdWindow *self, const char *parameter);
+void td__run_previous_anomaly (TdWindow *self, const char *parameter);
+void td__run_to_cursor (TdWindow *self, const char *parameter);
+void td__run_to_loss (TdWindow *self, const char *parameter);
+void td__run_to_backward (TdWindow *self, const char *parameter);
+void td__run_to_update (TdWindow *self, const char *parameter);
+void td__run_follow (TdWindow *self, const char *parameter);
+void td__run_toggle_breakpoint (TdWindow *self, const char *parameter);
+void td__run_record (TdWindow *self, const char *parameter);
+void td__run_set_level (TdWindow *self, const char *parameter);
+void td__run_where_from (TdWindow *self, const char *parameter);
+void td__run_where_used (TdWindow *self, const char *parameter);
+void td__run_twin (TdWindow *self, const char *parameter);
+void td__run_go_to (TdWindow *self, const char *parameter);
+void td__run_attach (TdWindow *self, const char *parameter);
+void td__run_detach (TdWindow *self, const char *parameter);

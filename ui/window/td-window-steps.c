@@ -1,0 +1,283 @@
+/* The verbs of the transport. A step forward from the program's own place is a command to the
+ * program; every other step moves the playhead over what was recorded.
+ * SPDX-License-Identifier: MIT */
+#include "window/td-window-private.h"
+
+#include <string.h>
+
+#define PLAY_INTERVAL_MS 150
+
+typedef struct
+{
+  TdVerb verb;
+  int direction;
+  const char *command; /* for a live program, NULL: recorded only */
+} Step;
+
+static gboolean
+is_live (TdWindow *self)
+{
+  TdProgramState state = td_session_get_state (self->session);
+  return self->control && td_control_client_is_open (self->control)
+         && (state == TD_PROGRAM_RUNNING || state == TD_PROGRAM_PAUSED);
+}
+
+static gboolean
+at_head (TdWindow *self)
+{
+  TdMoment moment = td_session_get_moment (self->session);
+  TdMoment head = td_session_get_head (self->session);
+  return td_session_get_follow (self->session)
+         || (moment.iteration == head.iteration && moment.event >= head.event);
+}
+
+static void
+command_answered (TdControlClient *control, JsonObject *answer, gpointer data)
+{
+  g_autoptr (TdWindow) self = data;
+  if (!answer)
+    return;
+  const char *error = json_object_get_string_member_with_default (answer, "error", NULL);
+  if (error)
+    {
+      g_autofree char *valid = g_utf8_make_valid (error, -1);
+      td__window_toast (self, valid);
+    }
+}
+
+void
+td__window_send (TdWindow *self, const char *command)
+{
+  if (self->control)
+    td_control_client_send (self->control, command, command_answered, g_object_ref (self));
+}
+
+/* ---- playing a recording ---- */
+
+gboolean
+td__window_stop_playing (TdWindow *self)
+{
+  if (!self->playing)
+    return FALSE;
+  g_clear_handle_id (&self->playing, g_source_remove);
+  td__window_update_actions (self);
+  return TRUE;
+}
+
+static gboolean
+play_on (gpointer data)
+{
+  TdWindow *self = data;
+  if (td_session_go (self->session, TD_VERB_STEP_OP, self->play_direction, NULL))
+    return G_SOURCE_CONTINUE;
+  TdMoment before = td_session_get_moment (self->session);
+  td_session_set_moment (self->session, before.iteration + self->play_direction,
+                         self->play_direction > 0 ? 0 : G_MAXINT);
+  if (td_session_get_moment (self->session).iteration != before.iteration)
+    return G_SOURCE_CONTINUE;
+  self->playing = 0;
+  td__window_update_actions (self);
+  return G_SOURCE_REMOVE;
+}
+
+static void
+start_playing (TdWindow *self, int direction)
+{
+  td__window_stop_playing (self);
+  self->play_direction = direction;
+  self->playing = g_timeout_add (PLAY_INTERVAL_MS, play_on, self);
+  td__window_update_actions (self);
+}
+
+void
+td__run_play (TdWindow *self, const char *parameter)
+{
+  if (!is_live (self))
+    start_playing (self, 1);
+  else if (td_session_get_state (self->session) == TD_PROGRAM_PAUSED)
+    {
+      td_session_set_follow (self->session, TRUE);
+      td__window_send (self, "continue");
+    }
+}
+
+void
+td__run_pause (TdWindow *self, const char *parameter)
+{
+  if (!td__window_stop_playing (self))
+    td__window_send (self, "pause");
+}
+
+void
+td__run_play_pause (TdWindow *self, const char *parameter)
+{
+  gboolean runs
+      = self->playing
+        || (is_live (self) && td_session_get_state (self->session) == TD_PROGRAM_RUNNING);
+  (runs ? td__run_pause : td__run_play) (self, parameter);
+}
+
+void
+td__run_continue_back (TdWindow *self, const char *parameter)
+{
+  start_playing (self, -1);
+}
+
+/* ---- steps ---- */
+
+static void
+announce (TdWindow *self)
+{
+  TdIteration *iteration = td_session_get_current (self->session);
+  TdMoment moment = td_session_get_moment (self->session);
+  if (iteration && moment.event >= 0
+      && (guint)moment.event < td_iteration_get_n_events (iteration))
+    {
+      g_autofree char *op
+          = g_utf8_make_valid (td_iteration_get_op_name (iteration, (guint)moment.event), -1);
+      g_autofree char *words = td_workspace_dup_scrubber_text (self->workspace);
+      g_autofree char *text = g_strdup_printf ("Step: %s, %s", op, words);
+      td_workspace_announce (self->workspace, text);
+    }
+  g_clear_pointer (&iteration, td_iteration_unref);
+}
+
+static void
+do_step (TdWindow *self, const Step *step)
+{
+  g_autofree char *message = NULL;
+  gboolean running = td_session_get_state (self->session) == TD_PROGRAM_RUNNING;
+  td__window_stop_playing (self);
+  if (step->command && is_live (self) && (running || at_head (self)))
+    {
+      if (running)
+        td__window_send (self, "pause");
+      td_session_set_follow (self->session, TRUE);
+      td__window_send (self, step->command);
+      return;
+    }
+  gboolean moved = td_session_go (self->session, step->verb, step->direction, &message);
+  if (message)
+    {
+      g_autofree char *valid = g_utf8_make_valid (message, -1);
+      td__window_toast (self, valid);
+    }
+  if (moved && step->verb == TD_VERB_STEP_INTO)
+    td_graph_view_reveal (td_graph_pane_get_view (td_workspace_get_graph (self->workspace)),
+                          td_session_get_moment (self->session).event);
+  if (moved)
+    announce (self);
+}
+
+// clang-format off
+#define STEP(function, ...) \
+  void function (TdWindow *self, const char *parameter) { static const Step step = { __VA_ARGS__ }; do_step (self, &step); }
+STEP (td__run_step_op, TD_VERB_STEP_OP, 1, "step-op")
+STEP (td__run_reverse_step_op, TD_VERB_STEP_OP, -1, NULL)
+STEP (td__run_step_over, TD_VERB_STEP_OVER, 1, "step-over")
+STEP (td__run_reverse_step_over, TD_VERB_STEP_OVER, -1, NULL)
+STEP (td__run_step_into, TD_VERB_STEP_INTO, 1, "step-into")
+STEP (td__run_reverse_step_into, TD_VERB_STEP_INTO, -1, NULL)
+STEP (td__run_step_out, TD_VERB_STEP_OUT, 1, "step-out")
+STEP (td__run_reverse_step_out, TD_VERB_STEP_OUT, -1, NULL)
+STEP (td__run_next_iteration, TD_VERB_ITERATION, 1, "next-iteration")
+STEP (td__run_previous_iteration, TD_VERB_ITERATION, -1, NULL)
+STEP (td__run_first_event, TD_VERB_END, -1, NULL)
+STEP (td__run_last_event, TD_VERB_END, 1, NULL)
+STEP (td__run_next_anomaly, TD_VERB_ANOMALY, 1, NULL)
+STEP (td__run_previous_anomaly, TD_VERB_ANOMALY, -1, NULL)
+STEP (td__run_to_loss, TD_VERB_LOSS, 1, "run-to loss")
+STEP (td__run_to_backward, TD_VERB_BACKWARD, 1, "run-to backward")
+STEP (td__run_to_update, TD_VERB_UPDATE, 1, "run-to update")
+STEP (td__run_where_from, TD_VERB_WHERE_FROM, 1, NULL)
+STEP (td__run_where_used, TD_VERB_WHERE_USED, 1, NULL)
+STEP (td__run_twin, TD_VERB_TWIN, 1, NULL)
+// clang-format on
+
+/* The event that the first selected key stands for in the iteration on show; -1: none. */
+static gint
+selected_event (TdWindow *self)
+{
+  guint n;
+  const guint64 *keys = td_session_get_selection (self->session, &n);
+  TdIteration *iteration = n ? td_session_get_current (self->session) : NULL;
+  gint event = iteration ? td_iteration_find (iteration, keys[0]) : -1;
+  g_clear_pointer (&iteration, td_iteration_unref);
+  return event;
+}
+
+void
+td__run_to_cursor (TdWindow *self, const char *parameter)
+{
+  gint event = selected_event (self);
+  TdMoment moment = td_session_get_moment (self->session);
+  if (event >= 0)
+    td_session_set_moment (self->session, moment.iteration, event);
+}
+
+void
+td__run_follow (TdWindow *self, const char *parameter)
+{
+  td_session_set_follow (self->session, !td_session_get_follow (self->session));
+}
+
+/* A breakpoint on the operation that is selected, else on the one at the playhead. */
+void
+td__run_toggle_breakpoint (TdWindow *self, const char *parameter)
+{
+  gint event = selected_event (self);
+  TdIteration *iteration = td_session_get_current (self->session);
+  if (event < 0)
+    event = td_session_get_moment (self->session).event;
+  if (iteration && event >= 0)
+    {
+      const char *op = td_iteration_get_op_name (iteration, (guint)event);
+      g_autofree char *command = g_strdup_printf ("break op=%s", op);
+      g_autofree char *text = g_strdup_printf ("Breakpoint on %s", op);
+      td__window_send (self, command);
+      td__window_toast (self, text);
+    }
+  g_clear_pointer (&iteration, td_iteration_unref);
+}
+
+void
+td__run_set_level (TdWindow *self, const char *parameter)
+{
+  static const char *const levels[] = { "graph", "stats", "values", NULL };
+  if (!g_strv_contains (levels, parameter))
+    {
+      td__window_toast (self, "A level is graph, stats or values.");
+      return;
+    }
+  g_autofree char *command = g_strdup_printf ("set-level %s", parameter);
+  td__window_send (self, command);
+}
+
+void
+td__run_record (TdWindow *self, const char *parameter)
+{
+  self->level_low = !self->level_low;
+  td__run_set_level (self, self->level_low ? "graph" : "values");
+  td__window_toast (self, self->level_low ? "Recording structure only" : "Recording values");
+}
+
+/* tapedeck:UUID?i=4812&e=118&r=0&sel=KEY */
+void
+td__run_go_to (TdWindow *self, const char *parameter)
+{
+  const char *query = strchr (parameter, '?');
+  TdMoment moment = td_session_get_moment (self->session);
+  gint64 iteration = moment.iteration;
+  gint event = moment.event;
+  g_auto (GStrv) parts = g_strsplit (query ? query + 1 : parameter, "&", 16);
+  for (char **part = parts; *part; part++)
+    {
+      if (g_str_has_prefix (*part, "i="))
+        iteration = g_ascii_strtoll (*part + 2, NULL, 10);
+      else if (g_str_has_prefix (*part, "e="))
+        event = (gint)CLAMP (g_ascii_strtoll (*part + 2, NULL, 10), -1, G_MAXINT);
+      else if (g_str_has_prefix (*part, "sel="))
+        td_session_select (self->session, g_ascii_strtoull (*part + 4, NULL, 16));
+    }
+  td_session_set_moment (self->session, iteration, event);
+}

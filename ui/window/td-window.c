@@ -1,0 +1,641 @@
+/* The window: builds its parts, opens recordings, starts and attaches programs, says what goes
+ * on in title, info bar and pages. Actions are in td-window-actions.c. SPDX-License-Identifier:
+ * MIT */
+#include "window/td-window-private.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+#include "pages/td-start-page.h"
+#include "td-keys.h"
+
+#define MIN_WIDTH 1024
+#define MIN_HEIGHT 600
+
+G_DEFINE_FINAL_TYPE (TdWindow, td_window, ADW_TYPE_APPLICATION_WINDOW)
+
+/* ---- messages ---- */
+
+void
+td_window_show_message (TdWindow *self, const char *icon, const char *title, const char *text,
+                        const char *details)
+{
+  g_autofree char *escaped = g_markup_escape_text (text ? text : "", -1);
+  adw_status_page_set_icon_name (self->message, icon);
+  adw_status_page_set_title (self->message, title);
+  adw_status_page_set_description (self->message, escaped);
+  g_free (self->message_details);
+  self->message_details = g_strdup (details);
+  gtk_widget_set_visible (self->message_copy, details && *details);
+  gtk_stack_set_visible_child_name (self->pages, "message");
+  td__window_update_actions (self);
+}
+
+void
+td__window_show_info (TdWindow *self, GtkMessageType type, const char *text)
+{
+  gtk_label_set_text (self->info_label, text);
+  gtk_info_bar_set_message_type (GTK_INFO_BAR (self->info_bar), type);
+  gtk_info_bar_set_revealed (GTK_INFO_BAR (self->info_bar), TRUE);
+}
+
+void
+td__window_toast (TdWindow *self, const char *text)
+{
+  g_autofree char *escaped = g_markup_escape_text (text, -1);
+  AdwToast *toast = adw_toast_new (escaped);
+  adw_toast_set_timeout (toast, 4);
+  adw_toast_overlay_add_toast (self->toasts, toast);
+}
+
+static void
+copy_details (GtkButton *button, TdWindow *self)
+{
+  gdk_clipboard_set_text (gtk_widget_get_clipboard (GTK_WIDGET (self)),
+                          self->message_details ? self->message_details : "");
+  td__window_toast (self, "Copied");
+}
+
+/* ---- title and state ---- */
+
+static const char *const state_names[] = { "running", "paused", "ended", "crashed" };
+
+static const char *
+phase_name (TdIteration *iteration, gint event)
+{
+  static const char *const names[] = { "forward", "backward", "backward", "update" };
+  const TdTapeIteration *tape = td_iteration_get_tape (iteration);
+  if (event < 0 || (guint32)event >= tape->n_events)
+    return "forward";
+  return names[MIN (tape->events[event].phase, 3)];
+}
+
+void
+td__window_update_title (TdWindow *self)
+{
+  if (!self->session)
+    {
+      adw_window_title_set_title (self->title, "Tapedeck");
+      adw_window_title_set_subtitle (self->title, "");
+      gtk_window_set_title (GTK_WINDOW (self), "Tapedeck");
+      return;
+    }
+  TdMoment moment = td_session_get_moment (self->session);
+  TdProgramState state = td_session_get_state (self->session);
+  TdMoment head = td_session_get_head (self->session);
+  const char *name = td_session_get_name (self->session);
+  g_autofree char *where = NULL;
+  TdIteration *iteration = td_session_get_current (self->session);
+  if (!iteration)
+    where = g_strdup ("Waiting for the first operation");
+  else if (state == TD_PROGRAM_PAUSED && head.iteration == moment.iteration)
+    where = g_strdup_printf ("Iteration %" G_GINT64_FORMAT ", paused in %s", moment.iteration,
+                             phase_name (iteration, head.event));
+  else
+    where = g_strdup_printf ("Iteration %" G_GINT64_FORMAT ", %s · %s", moment.iteration,
+                             phase_name (iteration, moment.event), state_names[state]);
+  g_clear_pointer (&iteration, td_iteration_unref);
+  g_autofree char *valid = g_utf8_make_valid (name, -1);
+  adw_window_title_set_title (self->title, valid);
+  adw_window_title_set_subtitle (self->title, where);
+  gtk_window_set_title (GTK_WINDOW (self), valid);
+}
+
+static void
+moment_changed (TdWindow *self)
+{
+  TdMoment moment = td_session_get_moment (self->session);
+  g_autofree char *text = g_strdup_printf ("%" G_GINT64_FORMAT "/%d/%d", moment.iteration,
+                                           moment.event, moment.rank);
+  td__window_set_state (self, "moment", text);
+  td__window_update_title (self);
+  td__window_update_actions (self);
+}
+
+static void
+selection_changed (TdWindow *self)
+{
+  guint n;
+  const guint64 *keys = td_session_get_selection (self->session, &n);
+  g_autofree char *text
+      = n ? g_strdup_printf ("%016" G_GINT64_MODIFIER "x", keys[0]) : g_strdup ("");
+  td__window_set_state (self, "selected", text);
+  td__window_update_actions (self);
+}
+
+static void
+head_changed (TdWindow *self)
+{
+  TdProgramState state = td_session_get_state (self->session);
+  td__window_set_state (self, "state", state_names[state]);
+  const char *reason = td_session_get_reason (self->session);
+  if (state == TD_PROGRAM_CRASHED || (state == TD_PROGRAM_PAUSED && reason && *reason)
+      || (state == TD_PROGRAM_ENDED && reason && *reason && self->said_end != state))
+    {
+      GtkMessageType type = state == TD_PROGRAM_CRASHED ? GTK_MESSAGE_ERROR : GTK_MESSAGE_INFO;
+      g_autofree char *valid = g_utf8_make_valid (
+          reason && *reason ? reason : "The program ended without saying how.", -1);
+      if (state != TD_PROGRAM_PAUSED || strcmp (reason, "step") != 0)
+        td__window_show_info (self, type, valid);
+    }
+  else if (state == TD_PROGRAM_RUNNING)
+    gtk_info_bar_set_revealed (GTK_INFO_BAR (self->info_bar), FALSE);
+  self->said_end = state;
+  td__window_update_title (self);
+  td__window_update_actions (self);
+}
+
+static void
+iterations_changed (TdWindow *self)
+{
+  if (gtk_stack_get_visible_child (self->pages) != GTK_WIDGET (self->workspace)
+      && td_session_get_n_iterations (self->session) > 0)
+    gtk_stack_set_visible_child (self->pages, GTK_WIDGET (self->workspace));
+  td__window_update_title (self);
+  td__window_update_actions (self);
+}
+
+/* ---- session ---- */
+
+/* A live view shows the newest whole iteration at most ten times a second. */
+#define POLL_INTERVAL_MS 100
+
+static gboolean
+poll_session (gpointer data)
+{
+  TdWindow *self = TD_WINDOW (data);
+  if (self->session)
+    td_session_poll (self->session);
+  return G_SOURCE_CONTINUE;
+}
+
+TdSession *
+td_window_get_session (TdWindow *self)
+{
+  return self->session;
+}
+
+static void
+set_session (TdWindow *self, TdSession *session)
+{
+  if (self->session)
+    g_signal_handlers_disconnect_by_data (self->session, self);
+  g_set_object (&self->session, session);
+  td_workspace_set_session (self->workspace, session);
+  if (!session)
+    return;
+  g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (moment_changed), self);
+  g_signal_connect_swapped (session, "selection-changed", G_CALLBACK (selection_changed), self);
+  g_signal_connect_swapped (session, "head-changed", G_CALLBACK (head_changed), self);
+  g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (iterations_changed),
+                            self);
+  g_signal_connect_swapped (session, "follow-changed", G_CALLBACK (td__window_update_actions),
+                            self);
+  g_signal_connect_swapped (session, "history-changed", G_CALLBACK (td__window_update_actions),
+                            self);
+  moment_changed (self);
+  selection_changed (self);
+  head_changed (self);
+}
+
+/* The title of the page follows from what the reader says; its line is the text. */
+static void
+show_open_error (TdWindow *self, const char *path, const char *line)
+{
+  const char *title = "This Recording Cannot Be Read";
+  if (strstr (line, "made with tape format"))
+    title = "Made with a Newer Tapedeck";
+  else if (strstr (line, "not a tape"))
+    title = "Not a Recording";
+  else if (!g_file_test (path, G_FILE_TEST_EXISTS))
+    title = "No Such Recording";
+  td_window_show_message (self, "dialog-warning-symbolic", title, line, line);
+}
+
+static gboolean
+open_tape (TdWindow *self, const char *path)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (TdSession) session = td_session_open (path, &error);
+  if (!session)
+    {
+      show_open_error (self, path, error->message);
+      return FALSE;
+    }
+  if (self->runner || self->control)
+    td_session_set_attached (session, TRUE);
+  set_session (self, session);
+  if (td_session_get_n_iterations (session) == 0 && (self->runner || self->control))
+    td_window_show_message (self, "media-record-symbolic", "Waiting for the First Operation",
+                            "The program has started and is still loading its data.", NULL);
+  else if (td_session_get_n_iterations (session) == 0)
+    td_window_show_message (self, "dialog-information-symbolic", "Nothing Was Recorded",
+                            "The recording holds no iteration.", NULL);
+  else
+    gtk_stack_set_visible_child (self->pages, GTK_WIDGET (self->workspace));
+  td__window_update_actions (self);
+  return TRUE;
+}
+
+static void
+remember (GFile *file)
+{
+  g_autofree char *uri = g_file_get_uri (file);
+  g_autofree char *app = g_strdup ("tapedeck");
+  g_autofree char *command = g_strdup ("tapedeck %f");
+  g_autofree char *mime = g_strdup ("application/vnd.tapedeck.tape");
+  GtkRecentData data = { .mime_type = mime, .app_name = app, .app_exec = command };
+  gtk_recent_manager_add_full (gtk_recent_manager_get_default (), uri, &data);
+}
+
+/* ---- programs ---- */
+
+static void
+control_closed (TdControlClient *control, TdWindow *self)
+{
+  if (self->session && !self->runner)
+    td_session_set_attached (self->session, FALSE);
+  td__window_update_actions (self);
+}
+
+void
+td__window_connect (TdWindow *self, const char *address)
+{
+  g_autoptr (GError) error = NULL;
+  if (self->control && td_control_client_is_open (self->control))
+    return;
+  g_clear_object (&self->control);
+  self->control = td_control_client_new (address, &error);
+  if (self->control)
+    {
+      g_signal_connect_object (self->control, "closed", G_CALLBACK (control_closed), self, 0);
+      if (self->session)
+        td_session_set_attached (self->session, TRUE);
+    }
+  td__window_update_actions (self);
+}
+
+static void
+run_output (TdRunner *runner, const char *line, gboolean is_stderr, TdWindow *self)
+{
+  td_workspace_append_log (self->workspace, line, is_stderr);
+}
+
+static void
+run_has_tape (TdRunner *runner, TdWindow *self)
+{
+  td__window_connect (self, td_runner_get_address (runner));
+  g_autoptr (GFile) file = g_file_new_for_path (td_runner_get_tape (runner));
+  if (open_tape (self, td_runner_get_tape (runner)))
+    remember (file);
+}
+
+/* A model that never came to an operation has no recording to show: its last words are the
+ * page. */
+static void
+show_early_end (TdWindow *self, int status)
+{
+  const char *errors = td_runner_get_stderr (self->runner);
+  g_autofree char *text = g_strdup (errors);
+  g_strchomp (text);
+  const char *title = "The Program Ended Before Its First Operation";
+  if (strstr (text, "no C compiler"))
+    title = "No C Compiler";
+  else if (WIFEXITED (status) && WEXITSTATUS (status) == 2)
+    title = "The Model Does Not Compile";
+  g_autofree char *shown = NULL;
+  if (strlen (text) > 1200)
+    text[1200] = '\0';
+  shown = g_utf8_make_valid (*text ? text : "It printed nothing.", -1);
+  td_window_show_message (self, "dialog-error-symbolic", title, shown, errors);
+}
+
+static void
+run_ended (TdRunner *runner, int status, TdWindow *self)
+{
+  if (!self->session)
+    {
+      g_autofree char *path = g_strdup (td_runner_get_tape (runner));
+      g_autoptr (TdSession) session = td_session_open (path, NULL);
+      if (session && td_session_get_n_iterations (session) > 0)
+        open_tape (self, path);
+    }
+  if (self->session)
+    {
+      td_session_set_attached (self->session, FALSE);
+      td_session_poll (self->session);
+    }
+  if (!self->session || td_session_get_n_iterations (self->session) == 0)
+    show_early_end (self, status);
+  g_clear_object (&self->control);
+  g_clear_object (&self->runner);
+  td__window_update_actions (self);
+}
+
+static void
+run_model (TdWindow *self, const char *path)
+{
+  g_autoptr (GError) error = NULL;
+  self->runner
+      = td_runner_new (path, (const char *const *)self->launch_env, self->launch_dir, &error);
+  if (!self->runner)
+    {
+      td_window_show_message (self, "dialog-error-symbolic", "The Program Cannot Be Started",
+                              error->message, error->message);
+      return;
+    }
+  g_signal_connect_object (self->runner, "output", G_CALLBACK (run_output), self, 0);
+  g_signal_connect_object (self->runner, "tape", G_CALLBACK (run_has_tape), self, 0);
+  g_signal_connect_object (self->runner, "ended", G_CALLBACK (run_ended), self, 0);
+  g_autofree char *name = g_path_get_basename (path);
+  g_autofree char *text
+      = g_strdup_printf ("%s is being %s.", name,
+                         g_str_has_suffix (path, ".c") ? "compiled and started" : "started");
+  td_window_show_message (self, "media-record-symbolic", "Waiting for the First Operation",
+                          text, NULL);
+}
+
+void
+td_window_set_launch (TdWindow *self, const char *const *environ, const char *directory)
+{
+  g_strfreev (self->launch_env);
+  self->launch_env = g_strdupv ((char **)environ);
+  g_free (self->launch_dir);
+  self->launch_dir = g_strdup (directory);
+}
+
+/* A model is C text or something that can be executed; everything else must be a recording. */
+static gboolean
+is_program (const char *path)
+{
+  return g_str_has_suffix (path, ".c")
+         || (!g_str_has_suffix (path, ".tdtape")
+             && g_file_test (path, G_FILE_TEST_IS_EXECUTABLE)
+             && g_file_test (path, G_FILE_TEST_IS_REGULAR));
+}
+
+void
+td_window_open (TdWindow *self, GFile *file)
+{
+  g_autofree char *path = g_file_get_path (file);
+  if (!path)
+    {
+      td_window_show_message (self, "dialog-error-symbolic", "Not a Local File",
+                              "Recordings and models are opened from local folders.", NULL);
+      return;
+    }
+  if (!g_file_test (path, G_FILE_TEST_EXISTS))
+    {
+      g_autofree char *text = g_strdup_printf ("%s does not exist.", path);
+      td_window_show_message (self, "dialog-error-symbolic", "No Such File", text, NULL);
+    }
+  else if (is_program (path))
+    run_model (self, path);
+  else if (open_tape (self, path))
+    remember (file);
+}
+
+void
+td__window_open_attached (TdWindow *self, GFile *tape)
+{
+  g_autofree char *path = g_file_get_path (tape);
+  if (path && open_tape (self, path))
+    remember (tape);
+}
+
+void
+td_window_attach (TdWindow *self, GFile *tape, const char *address)
+{
+  td__window_connect (self, address);
+  td__window_open_attached (self, tape);
+}
+
+gboolean
+td_window_is_empty (TdWindow *self)
+{
+  return !self->session && !self->runner && !self->control;
+}
+
+/* ---- building ---- */
+
+static GtkWidget *
+icon_button (const char *icon, const char *action, const char *words)
+{
+  GtkWidget *button = gtk_button_new_from_icon_name (icon);
+  gtk_actionable_set_action_name (GTK_ACTIONABLE (button), action);
+  g_autofree char *key = td_keys_get_label (action);
+  g_autofree char *tip = key ? g_strdup_printf ("%s (%s)", words, key) : g_strdup (words);
+  gtk_widget_set_tooltip_text (button, tip);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, words,
+                                  -1);
+  return button;
+}
+
+static GMenuModel *
+new_menu (void)
+{
+  static const struct
+  {
+    int section;
+    const char *label, *action;
+  } items[] = {
+    { 0, "_New Window", "app.new-window" },
+    { 0, "_Open…", "app.open" },
+    { 0, "_Record a Program…", "app.record" },
+    { 1, "_Find…", "win.find" },
+    { 1, "_Export Picture…", "win.export" },
+    { 1, "_Expand Everything", "win.expand-all" },
+    { 2, "Lower _Dock", "win.toggle-dock" },
+    { 2, "D_etach", "win.detach" },
+    { 3, "_Keyboard Shortcuts", "win.show-help-overlay" },
+    { 3, "_About Tapedeck", "app.about" },
+  };
+  GMenu *menu = g_menu_new ();
+  GMenu *section = NULL;
+  int current = -1;
+  for (guint i = 0; i < G_N_ELEMENTS (items); i++)
+    {
+      if (items[i].section != current)
+        {
+          g_clear_object (&section);
+          section = g_menu_new ();
+          g_menu_append_section (menu, NULL, G_MENU_MODEL (section));
+          current = items[i].section;
+        }
+      g_menu_append (section, items[i].label, items[i].action);
+    }
+  g_clear_object (&section);
+  return G_MENU_MODEL (menu);
+}
+
+static void
+build_header (TdWindow *self)
+{
+  AdwHeaderBar *bar = ADW_HEADER_BAR (adw_header_bar_new ());
+  self->header = GTK_WIDGET (bar);
+  self->title = ADW_WINDOW_TITLE (adw_window_title_new ("Tapedeck", ""));
+  adw_header_bar_set_title_widget (bar, GTK_WIDGET (self->title));
+
+  self->open_button = gtk_button_new_with_label ("Open…");
+  gtk_actionable_set_action_name (GTK_ACTIONABLE (self->open_button), "app.open");
+  adw_header_bar_pack_start (bar, self->open_button);
+  self->work_start = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
+  gtk_box_append (GTK_BOX (self->work_start),
+                  icon_button ("sidebar-show-symbolic", "win.toggle-outline", "Outline"));
+  self->live_mark = gtk_image_new_from_icon_name ("media-record-symbolic");
+  gtk_widget_add_css_class (self->live_mark, "td-live");
+  gtk_widget_set_tooltip_text (self->live_mark, "The program is being recorded");
+  gtk_box_append (GTK_BOX (self->work_start), self->live_mark);
+  GtkWidget *history = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
+  gtk_widget_add_css_class (history, "linked");
+  gtk_box_append (GTK_BOX (history),
+                  icon_button ("go-previous-symbolic", "win.back", "Back in history"));
+  gtk_box_append (GTK_BOX (history),
+                  icon_button ("go-next-symbolic", "win.forward", "Forward in history"));
+  gtk_box_append (GTK_BOX (self->work_start), history);
+  adw_header_bar_pack_start (bar, self->work_start);
+
+  self->work_end
+      = icon_button ("sidebar-show-right-symbolic", "win.toggle-inspector", "Inspector");
+  adw_header_bar_pack_end (bar, self->work_end);
+  GtkWidget *menu = gtk_menu_button_new ();
+  gtk_menu_button_set_icon_name (GTK_MENU_BUTTON (menu), "open-menu-symbolic");
+  gtk_menu_button_set_primary (GTK_MENU_BUTTON (menu), TRUE);
+  g_autoptr (GMenuModel) model = new_menu ();
+  gtk_menu_button_set_menu_model (GTK_MENU_BUTTON (menu), model);
+  gtk_widget_set_tooltip_text (menu, "Main Menu");
+  adw_header_bar_pack_end (bar, menu);
+  self->find_button = icon_button ("edit-find-symbolic", "win.find", "Find");
+  adw_header_bar_pack_end (bar, self->find_button);
+  self->perspectives = td_workspace_new_switcher (self->workspace);
+  adw_header_bar_pack_end (bar, self->perspectives);
+}
+
+static void
+page_changed (TdWindow *self)
+{
+  gboolean working = gtk_stack_get_visible_child (self->pages) == GTK_WIDGET (self->workspace);
+  gtk_widget_set_visible (self->open_button, !working);
+  gtk_widget_set_visible (self->work_start, working);
+  gtk_widget_set_visible (self->work_end, working);
+  gtk_widget_set_visible (self->find_button, working);
+  gtk_widget_set_visible (self->perspectives, working);
+}
+
+static void
+info_response (GtkInfoBar *bar, int response, gpointer data)
+{
+  gtk_info_bar_set_revealed (bar, FALSE);
+}
+
+static void
+build_info_bar (TdWindow *self)
+{
+  self->info_bar = gtk_info_bar_new ();
+  gtk_info_bar_set_show_close_button (GTK_INFO_BAR (self->info_bar), TRUE);
+  gtk_info_bar_set_revealed (GTK_INFO_BAR (self->info_bar), FALSE);
+  self->info_label = GTK_LABEL (gtk_label_new (NULL));
+  gtk_label_set_wrap (self->info_label, TRUE);
+  gtk_label_set_xalign (self->info_label, 0);
+  gtk_info_bar_add_child (GTK_INFO_BAR (self->info_bar), GTK_WIDGET (self->info_label));
+  g_signal_connect (self->info_bar, "response", G_CALLBACK (info_response), NULL);
+}
+
+static void
+build_message (TdWindow *self)
+{
+  self->message = ADW_STATUS_PAGE (adw_status_page_new ());
+  GtkWidget *buttons = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
+  gtk_widget_set_halign (buttons, GTK_ALIGN_CENTER);
+  self->message_copy = gtk_button_new_with_label ("Copy Details");
+  gtk_widget_add_css_class (self->message_copy, "pill");
+  g_signal_connect (self->message_copy, "clicked", G_CALLBACK (copy_details), self);
+  gtk_box_append (GTK_BOX (buttons), self->message_copy);
+  GtkWidget *open = gtk_button_new_with_label ("Open…");
+  gtk_widget_add_css_class (open, "pill");
+  gtk_actionable_set_action_name (GTK_ACTIONABLE (open), "app.open");
+  gtk_box_append (GTK_BOX (buttons), open);
+  adw_status_page_set_child (self->message, buttons);
+}
+
+static void
+start_page_open (GtkWidget *page, GFile *file, TdWindow *self)
+{
+  td_window_open (self, file);
+}
+
+static void
+td_window_dispose (GObject *object)
+{
+  TdWindow *self = TD_WINDOW (object);
+  g_clear_handle_id (&self->poll, g_source_remove);
+  g_clear_handle_id (&self->playing, g_source_remove);
+  if (self->session)
+    g_signal_handlers_disconnect_by_data (self->session, self);
+  if (self->workspace)
+    td_workspace_set_session (self->workspace, NULL);
+  g_clear_object (&self->session);
+  g_clear_object (&self->control);
+  g_clear_object (&self->runner);
+  g_clear_pointer (&self->launch_env, g_strfreev);
+  g_clear_pointer (&self->launch_dir, g_free);
+  g_clear_pointer (&self->message_details, g_free);
+  self->workspace = NULL;
+  G_OBJECT_CLASS (td_window_parent_class)->dispose (object);
+}
+
+static gboolean
+td_window_close_request (GtkWindow *window)
+{
+  if (td__window_ask_to_close (TD_WINDOW (window)))
+    return TRUE;
+  return GTK_WINDOW_CLASS (td_window_parent_class)->close_request (window);
+}
+
+static void
+td_window_class_init (TdWindowClass *klass)
+{
+  GTK_WINDOW_CLASS (klass)->close_request = td_window_close_request;
+  G_OBJECT_CLASS (klass)->dispose = td_window_dispose;
+}
+
+static void
+td_window_init (TdWindow *self)
+{
+  self->workspace = TD_WORKSPACE (td_workspace_new ());
+  self->pages = GTK_STACK (gtk_stack_new ());
+  self->start_page = td_start_page_new ();
+  g_signal_connect (self->start_page, "open", G_CALLBACK (start_page_open), self);
+  build_header (self);
+  build_info_bar (self);
+  build_message (self);
+  gtk_stack_add_named (self->pages, self->start_page, "start");
+  gtk_stack_add_named (self->pages, GTK_WIDGET (self->message), "message");
+  gtk_stack_add_named (self->pages, GTK_WIDGET (self->workspace), "workspace");
+  gtk_widget_set_vexpand (GTK_WIDGET (self->pages), TRUE);
+  g_signal_connect_swapped (self->pages, "notify::visible-child", G_CALLBACK (page_changed),
+                            self);
+
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  gtk_box_append (GTK_BOX (box), self->header);
+  gtk_box_append (GTK_BOX (box), self->info_bar);
+  gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->pages));
+  self->toasts = ADW_TOAST_OVERLAY (adw_toast_overlay_new ());
+  adw_toast_overlay_set_child (self->toasts, box);
+  adw_application_window_set_content (ADW_APPLICATION_WINDOW (self), GTK_WIDGET (self->toasts));
+
+  td__window_add_actions (self);
+  gtk_application_window_set_help_overlay (GTK_APPLICATION_WINDOW (self),
+                                           td_keys_new_window ());
+  gtk_window_set_default_size (GTK_WINDOW (self), 1440, 900);
+  gtk_widget_set_size_request (GTK_WIDGET (self), MIN_WIDTH, MIN_HEIGHT);
+  self->poll = g_timeout_add (POLL_INTERVAL_MS, poll_session, self);
+  page_changed (self);
+  td__window_update_actions (self);
+}
+
+TdWindow *
+td_window_new (TdApplication *app)
+{
+  return g_object_new (TD_TYPE_WINDOW, "application", app, NULL);
+}

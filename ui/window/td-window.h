@@ -1,0 +1,35 @@
+/* The window of one recording: header bar, the pages (start, debug, memory, message), its
+ * actions. It owns the session and the connection to the program; pages only look at both.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <adwaita.h>
+
+#include "td-application.h"
+#include "td-session.h"
+
+#define TD_TYPE_WINDOW (td_window_get_type ())
+G_DECLARE_FINAL_TYPE (TdWindow, td_window, TD, WINDOW, AdwApplicationWindow)
+
+/** Create a window that shows the start page. Owner: the application. */
+TdWindow *td_window_new (TdApplication *app);
+
+/** Say whether the window shows no recording and runs no program. */
+gboolean td_window_is_empty (TdWindow *self);
+
+/** Open a recording, or compile and run a model under supervision. Errors: shown as a page. */
+void td_window_open (TdWindow *self, GFile *file);
+
+/** Show the growing recording `tape` of the program that listens on the socket `address`. */
+void td_window_attach (TdWindow *self, GFile *tape, const char *address);
+
+/** Set environment and working directory of programs started from this window. */
+void td_window_set_launch (TdWindow *self, const char *const *environ, const char *directory);
+
+/** Show a full-page message. `button` and `action` may be NULL; `details` goes to Copy Details.
+ */
+void td_window_show_message (TdWindow *self, const char *icon, const char *title,
+                             const char *text, const char *details);
+
+/** Return the session of the recording on show, NULL if there is none. Owner: the window. */
+TdSession *td_window_get_session (TdWindow *self);
