@@ -20,6 +20,7 @@
 
 #include "td-tape-reader.h"
 #include "tape/td-iteration.h"
+#include "td-tape-reader.h"
 
 G_BEGIN_DECLS
 

@@ -1,0 +1,231 @@
+/* The session's iterations: the list of them, the cache, and the worker that fills it with a
+ * reader of its own.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "tape/td-session-private.h"
+
+/* ---- the list ---- */
+
+static gboolean
+has_live (TdSession *self)
+{
+  return self->live_number >= 0
+         && td_tape_reader_find (self->tape->reader, (guint64)self->live_number) < 0;
+}
+
+guint
+td_session_get_n_iterations (TdSession *self)
+{
+  if (self->by_hand)
+    return self->by_hand->len;
+  return td_tape_reader_summaries (self->tape->reader).n + has_live (self);
+}
+
+gint64
+td_session_get_iteration_number (TdSession *self, guint i)
+{
+  TdTapeSummaries summaries;
+
+  if (self->by_hand)
+    return td_iteration_get_number (self->by_hand->pdata[i]);
+  summaries = td_tape_reader_summaries (self->tape->reader);
+  return i < summaries.n ? (gint64)summaries.rows[i].number : self->live_number;
+}
+
+gint64
+td_session_get_last_complete (TdSession *self)
+{
+  TdTapeSummaries summaries;
+
+  if (self->by_hand)
+    {
+      for (guint i = self->by_hand->len; i-- > 0;)
+        if (td_iteration_is_complete (self->by_hand->pdata[i]))
+          return td_iteration_get_number (self->by_hand->pdata[i]);
+      return -1;
+    }
+  summaries = td_tape_reader_summaries (self->tape->reader);
+  /* the newest one that can be shown: work outside iterations and thinned ones come last */
+  for (guint i = summaries.n; i-- > 0;)
+    if (!(summaries.rows[i].flags & (TD_TAPE_ITERATION_PARTIAL | TD_TAPE_ITERATION_OUTSIDE))
+        && td_tape_reader_stored (self->tape->reader, i))
+      return (gint64)summaries.rows[i].number;
+  return summaries.n ? (gint64)summaries.rows[summaries.n - 1].number : -1;
+}
+
+/* ---- loading ---- */
+
+static TdIteration *
+load (TdTapeHandle *handle, gint64 number, char *what, gsize n)
+{
+  const TdTapeIteration *tape;
+
+  td_tape_reader_poll (handle->reader);
+  tape = td_tape_iteration_load (handle->reader, (guint64)number, what, n);
+  return tape ? td__iteration_new_from_handle (handle, tape) : NULL;
+}
+
+TdIteration *
+td_session_load_iteration (TdSession *self, gint64 number, GError **error)
+{
+  char what[256] = "it is not on the tape";
+  gboolean stale = FALSE;
+  TdIteration *iteration;
+
+  for (guint i = 0; self->by_hand && i < self->by_hand->len; i++)
+    if (td_iteration_get_number (self->by_hand->pdata[i]) == number)
+      return td_iteration_ref (self->by_hand->pdata[i]);
+  iteration = td__iteration_cache_get (self->cache, number, &stale);
+  if (iteration && !stale)
+    return td_iteration_ref (iteration);
+  iteration = NULL;
+  if (self->worker_tape && number >= 0)
+    {
+      g_mutex_lock (&self->worker_tape->lock);
+      iteration = load (self->worker_tape, number, what, sizeof what);
+      g_mutex_unlock (&self->worker_tape->lock);
+    }
+  if (!iteration)
+    {
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                   "iteration %" G_GINT64_FORMAT ": %s", number, what);
+      return NULL;
+    }
+  td__iteration_cache_put (self->cache, iteration);
+  return iteration;
+}
+
+TdIteration *
+td_session_get_iteration (TdSession *self, gint64 number)
+{
+  gboolean stale = FALSE;
+  TdIteration *iteration;
+
+  if (self->by_hand)
+    return td_session_load_iteration (self, number, NULL);
+  iteration = td__iteration_cache_get (self->cache, number, &stale);
+  if (!iteration || stale)
+    td__session_request (self, number);
+  return iteration ? td_iteration_ref (iteration) : NULL;
+}
+
+TdIteration *
+td_session_get_current (TdSession *self)
+{
+  return td_session_load_iteration (self, self->moment.iteration, NULL);
+}
+
+/* ---- the worker ---- */
+
+typedef struct
+{
+  GWeakRef session;
+  gint64 number;
+  TdIteration *iteration; /* NULL: could not be loaded */
+} Result;
+
+static gboolean
+deliver (gpointer data)
+{
+  Result *result = data;
+  TdSession *self = g_weak_ref_get (&result->session);
+
+  if (self)
+    {
+      if (result->iteration)
+        td__iteration_cache_put (self->cache, result->iteration);
+      g_signal_emit_by_name (self, "iteration-loaded", result->number);
+      g_object_unref (self);
+    }
+  return G_SOURCE_REMOVE;
+}
+
+static void
+result_free (gpointer data)
+{
+  Result *result = data;
+
+  if (result->iteration)
+    td_iteration_unref (result->iteration);
+  g_weak_ref_clear (&result->session);
+  g_free (result);
+}
+
+/* Runs in the pool's one thread, once for each request; takes the newest, since that is what
+ * somebody looks at now. The pool is stopped before the session goes. */
+static void
+work (gpointer data, gpointer user_data)
+{
+  TdSession *self = user_data;
+  Result *result;
+  GSource *source;
+  gint64 number = -1;
+  char what[256];
+
+  (void)data;
+  g_mutex_lock (&self->lock);
+  if (self->n_requests > 0)
+    number = self->requests[--self->n_requests];
+  g_mutex_unlock (&self->lock);
+  if (number < 0)
+    return;
+  result = g_new0 (Result, 1);
+  g_weak_ref_init (&result->session, self);
+  result->number = number;
+  g_mutex_lock (&self->worker_tape->lock);
+  result->iteration = load (self->worker_tape, number, what, sizeof what);
+  g_mutex_unlock (&self->worker_tape->lock);
+  if (result->iteration)
+    td_iteration_get_graph (result->iteration); /* the next thing that anybody asks for */
+  /* not g_main_context_invoke (): that would run it here whenever the main loop does not */
+  source = g_idle_source_new ();
+  g_source_set_priority (source, G_PRIORITY_DEFAULT);
+  g_source_set_callback (source, deliver, result, result_free);
+  g_source_attach (source, NULL);
+  g_source_unref (source);
+}
+
+void
+td__session_start_worker (TdSession *self)
+{
+  self->worker_tape = td__tape_handle_open (self->path, NULL);
+  if (self->worker_tape)
+    self->pool = g_thread_pool_new (work, self, 1, FALSE, NULL);
+}
+
+void
+td__session_stop_worker (TdSession *self)
+{
+  GThreadPool *pool = g_steal_pointer (&self->pool);
+
+  g_mutex_lock (&self->lock);
+  self->n_requests = 0;
+  g_mutex_unlock (&self->lock);
+  if (pool)
+    g_thread_pool_free (pool, TRUE, TRUE);
+}
+
+void
+td__session_request (TdSession *self, gint64 number)
+{
+  gboolean known = FALSE;
+
+  if (!self->pool || number < 0)
+    return;
+  g_mutex_lock (&self->lock);
+  for (guint i = 0; i < self->n_requests; i++)
+    known = known || self->requests[i] == number;
+  if (!known)
+    {
+      if (self->n_requests == TD_MAX_REQUESTS)
+        {
+          for (guint i = 1; i < TD_MAX_REQUESTS; i++)
+            self->requests[i - 1] = self->requests[i];
+          self->n_requests--;
+        }
+      self->requests[self->n_requests++] = number;
+    }
+  g_mutex_unlock (&self->lock);
+  if (!known)
+    g_thread_pool_push (self->pool, GINT_TO_POINTER (1), NULL);
+}

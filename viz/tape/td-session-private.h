@@ -1,0 +1,68 @@
+/* What the files of the session share.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "td-session.h"
+#include "tape/td-iteration-cache.h"
+#include "tape/td-names.h"
+
+#define TD_MAX_REQUESTS                                                                        \
+  8 /* iterations asked for and not yet loaded; older ones are forgotten */
+
+struct _TdSession
+{
+  GObject parent_instance;
+  char *path, *name;
+  TdTapeHandle *tape; /* of the main thread */
+  GPtrArray *by_hand; /* TdIteration; instead of a tape */
+  TdIterationCache *cache;
+
+  /* the worker: has a reader of its own */
+  GMutex lock; /* of what follows */
+  gint64 requests[TD_MAX_REQUESTS];
+  guint n_requests;
+  TdTapeHandle *worker_tape; /* its lock is for the reader */
+  GThreadPool *pool;
+
+  TdMoment moment, head;
+  gboolean follow, attached;
+  GArray *history; /* TdMoment */
+  guint history_at;
+  GArray *selection; /* guint64 */
+  guint64 hover;
+  TdProgramState state;
+  char *reason;
+  GArray *notices; /* TdNotice; texts in `texts` */
+  guint n_seen_notices;
+  GStringChunk *texts;
+  gint64 live_number; /* -1: none */
+  guint live_events;
+  gint64 live_loaded_us;
+};
+
+enum
+{
+  TD_SIGNAL_MOMENT,
+  TD_SIGNAL_SELECTION,
+  TD_SIGNAL_HOVER,
+  TD_SIGNAL_HEAD,
+  TD_SIGNAL_ITERATIONS,
+  TD_SIGNAL_FOLLOW,
+  TD_SIGNAL_HISTORY,
+  TD_SIGNAL_NOTICES,
+  TD_SIGNAL_LOADED,
+  TD_N_SESSION_SIGNALS,
+};
+void td__session_emit (TdSession *self, guint signal);
+
+/** Move the playhead without touching history or follow. */
+void td__session_place (TdSession *self, TdMoment moment);
+/** Read state, head, reason and notices off the tape; emit what changed. */
+void td__session_read_program (TdSession *self);
+/** Start and stop the worker; ask it for an iteration. */
+void td__session_start_worker (TdSession *self);
+void td__session_stop_worker (TdSession *self);
+void td__session_request (TdSession *self, gint64 number);
+/** Whether the process that makes the tape is there, and is the one that began it. */
+gboolean td__session_writer_lives (const TdTapeHeader *header);

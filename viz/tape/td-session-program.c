@@ -1,0 +1,255 @@
+/* What the tape says about the program: where it is, whether it runs, how it ended, what it
+ * noted.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "tape/td-session-private.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#define LIVE_INTERVAL_US 50000 /* a long iteration is read again at most this often */
+
+/* ---- is it there? ---- */
+
+/* When the process began, in seconds since the epoch; 0 if that cannot be said. */
+static double
+start_of_process (int pid)
+{
+  char *path = g_strdup_printf ("/proc/%d/stat", pid);
+  char *stat = NULL, *system_stat = NULL, *at;
+  double start = 0;
+  unsigned long long ticks = 0;
+
+  if (g_file_get_contents (path, &stat, NULL, NULL)
+      && g_file_get_contents ("/proc/stat", &system_stat, NULL, NULL)
+      && (at = strrchr (stat, ')')) != NULL)
+    {
+      const char *boot = strstr (system_stat, "btime ");
+
+      /* after the name come the state and 18 numbers, then the start */
+      for (guint field = 0; at && field < 20; field++)
+        at = strchr (at + 1, ' ');
+      if (at && boot)
+        {
+          ticks = g_ascii_strtoull (at + 1, NULL, 10);
+          start = (double)g_ascii_strtoull (boot + 6, NULL, 10)
+                  + (double)ticks / (double)sysconf (_SC_CLK_TCK);
+        }
+    }
+  g_free (path);
+  g_free (stat);
+  g_free (system_stat);
+  return start;
+}
+
+gboolean
+td__session_writer_lives (const TdTapeHeader *header)
+{
+  double start;
+
+  if (header->pid <= 0 || (kill (header->pid, 0) != 0 && errno != EPERM))
+    return FALSE;
+  /* numbers are used again: a process that began after the tape did is another one */
+  start = start_of_process (header->pid);
+  return start == 0 || start <= (double)header->wall_ns / 1e9 + 2;
+}
+
+/* ---- state ---- */
+
+static char *
+describe_end (TdTapeReader *reader, const TdTapeEnd *end, TdProgramState *state)
+{
+  GString *text = g_string_new (NULL);
+  char site[256] = "";
+
+  *state = end->signal ? TD_PROGRAM_CRASHED : TD_PROGRAM_ENDED;
+  if (end->signal && end->by == 0)
+    g_string_printf (text, "killed by signal %d (%s)", end->signal, strsignal (end->signal));
+  else if (end->signal)
+    g_string_printf (text, "stopped by Tapedeck with signal %d", end->signal);
+  else if (end->status)
+    g_string_printf (text, "exited with %d", end->status);
+  else
+    g_string_assign (text, "ended");
+  if ((end->signal || end->status) && end->last_op)
+    {
+      td_tape_reader_site_text (reader, end->last_site, site, sizeof site);
+      g_string_append_printf (text, " %s %s", end->running ? "in" : "after",
+                              td_tape_reader_op_name (reader, end->last_op));
+      if (*site)
+        g_string_append_printf (text, " at %s", site);
+    }
+  return g_string_free (text, FALSE);
+}
+
+static void
+set_state (TdSession *self, TdProgramState state, char *reason)
+{
+  gboolean changed = state != self->state || strcmp (reason, self->reason) != 0;
+
+  g_free (self->reason);
+  self->reason = reason;
+  self->state = state;
+  if (changed)
+    td__session_emit (self, TD_SIGNAL_HEAD);
+}
+
+/* The running iteration: into the cache, and where the program stands in it. Returns why it
+ * stopped, NULL while it runs. */
+static char *
+read_live (TdSession *self)
+{
+  const TdTapeIteration *tape = td_tape_reader_live (self->tape->reader);
+  TdIteration *iteration;
+  char *reason = NULL;
+
+  self->live_number = -1;
+  if (!tape)
+    return NULL;
+  self->live_number = (gint64)tape->number;
+  self->live_events = tape->n_events;
+  self->live_loaded_us = g_get_monotonic_time ();
+  iteration = td__iteration_new_from_handle (self->tape, tape);
+  td__iteration_cache_put (self->cache, iteration);
+  if (tape->stop.stopped)
+    reason = g_strdup (td_iteration_get_string (iteration, tape->stop.reason));
+  td_iteration_unref (iteration);
+  return reason;
+}
+
+static void
+read_head (TdSession *self)
+{
+  TdMoment head = { self->head.rank, -1, -1 };
+  uint64_t number;
+  uint32_t n_events;
+
+  if (td_tape_reader_head (self->tape->reader, &number, &n_events))
+    {
+      head.iteration = (gint64)number;
+      head.event = (gint)n_events - 1;
+    }
+  if (memcmp (&head, &self->head, sizeof head) == 0)
+    return;
+  if (head.iteration == self->head.iteration)
+    td__iteration_cache_set_stale (self->cache, head.iteration);
+  self->head = head;
+  td__session_emit (self, TD_SIGNAL_HEAD);
+}
+
+static void
+read_notices (TdSession *self)
+{
+  guint n = td_tape_reader_n_notices (self->tape->reader);
+
+  if (n <= self->n_seen_notices)
+    return;
+  for (; self->n_seen_notices < n; self->n_seen_notices++)
+    {
+      const TdTapeNotice *on_tape
+          = td_tape_reader_notice (self->tape->reader, self->n_seen_notices);
+      TdNotice notice = { on_tape->kind == TD_TAPE_NOTICE_ERROR, (gint64)on_tape->iteration,
+                          td_tape_reader_string (self->tape->reader, on_tape->text) };
+
+      if (on_tape->kind != TD_TAPE_NOTICE_CONFIG)
+        g_array_append_val (self->notices, notice);
+    }
+  td__session_emit (self, TD_SIGNAL_NOTICES);
+}
+
+void
+td__session_read_program (TdSession *self)
+{
+  TdTapeReader *reader = self->tape->reader;
+  const TdTapeEnd *end = td_tape_reader_end (reader);
+  TdProgramState state;
+  char *reason;
+
+  read_head (self);
+  read_notices (self);
+  reason = read_live (self);
+  if (end)
+    {
+      g_free (reason);
+      reason = describe_end (reader, end, &state);
+      set_state (self, state, reason);
+    }
+  else if (!self->attached && !td__session_writer_lives (td_tape_reader_header (reader)))
+    {
+      g_free (reason);
+      set_state (self, TD_PROGRAM_CRASHED, g_strdup ("the recording ends without saying why"));
+    }
+  else
+    set_state (self, reason ? TD_PROGRAM_PAUSED : TD_PROGRAM_RUNNING,
+               reason ? reason : g_strdup (""));
+}
+
+gboolean
+td_session_poll (TdSession *self)
+{
+  gboolean changed;
+  gint64 before;
+
+  if (!self->tape)
+    return FALSE;
+  before = self->live_number;
+  changed = td_tape_reader_poll (self->tape->reader);
+  if (!changed)
+    {
+      /* a program that died without a word adds nothing to its tape */
+      if (self->state == TD_PROGRAM_RUNNING && !self->attached
+          && !td__session_writer_lives (td_tape_reader_header (self->tape->reader)))
+        td__session_read_program (self);
+      return FALSE;
+    }
+  td__session_read_program (self);
+  td__session_emit (self, TD_SIGNAL_ITERATIONS);
+  if (before >= 0 && before != self->live_number) /* it ended: what is cached lacks its end */
+    td__iteration_cache_set_stale (self->cache, before);
+  if (self->follow)
+    td__session_place (self, self->head);
+  return TRUE;
+}
+
+/* ---- questions ---- */
+
+TdMoment
+td_session_get_head (TdSession *self)
+{
+  return self->head;
+}
+
+TdProgramState
+td_session_get_state (TdSession *self)
+{
+  return self->state;
+}
+
+const char *
+td_session_get_reason (TdSession *self)
+{
+  return self->reason;
+}
+
+void
+td_session_set_attached (TdSession *self, gboolean attached)
+{
+  if (self->attached == !!attached)
+    return;
+  self->attached = !!attached;
+  if (self->tape)
+    td__session_read_program (self);
+}
+
+guint
+td_session_get_n_notices (TdSession *self)
+{
+  return self->notices->len;
+}
+
+const TdNotice *
+td_session_get_notice (TdSession *self, guint i)
+{
+  return &g_array_index (self->notices, TdNotice, i);
+}
