@@ -13,7 +13,10 @@ typedef struct
 } SelectWork;
 
 /* Numbers are moved as bits: only the condition's type and the size of the others count. */
-#define SELECT_ROW(C, Bits)                                                                    \
+#define TRUE_NUMBER(v) ((v) != 0)
+#define TRUE_HALF(v) (((v)&0x7FFF) != 0) /* -0 is 0 */
+
+#define SELECT_ROW(C, Bits, holds)                                                             \
   static void select_##C##_##Bits (const char *cs, int64_t sc, const char *xs, int64_t sx,     \
                                    const char *ys, int64_t sy, char *zs, int64_t n)            \
   {                                                                                            \
@@ -23,21 +26,24 @@ typedef struct
                                                                                                \
     if (sc == 1 && sx == 1 && sy == 1)                                                         \
       for (int64_t i = 0; i < n; i++)                                                          \
-        z[i] = c[i] != 0 ? x[i] : y[i];                                                        \
+        z[i] = holds (c[i]) ? x[i] : y[i];                                                     \
     else                                                                                       \
       for (int64_t i = 0; i < n; i++)                                                          \
-        z[i] = c[i * sc] != 0 ? x[i * sx] : y[i * sy];                                         \
+        z[i] = holds (c[i * sc]) ? x[i * sx] : y[i * sy];                                      \
   }
 
-#define SELECT_ROWS(C)                                                                         \
-  SELECT_ROW (C, uint8_t)                                                                      \
-  SELECT_ROW (C, uint16_t) SELECT_ROW (C, uint32_t) SELECT_ROW (C, uint64_t)
+#define SELECT_ROWS(C, holds)                                                                  \
+  SELECT_ROW (C, uint8_t, holds)                                                               \
+  SELECT_ROW (C, uint16_t, holds)                                                              \
+  SELECT_ROW (C, uint32_t, holds)                                                              \
+  SELECT_ROW (C, uint64_t, holds)
 
-SELECT_ROWS (float)
-SELECT_ROWS (double)
-SELECT_ROWS (int32_t)
-SELECT_ROWS (int64_t)
-SELECT_ROWS (uint8_t)
+SELECT_ROWS (float, TRUE_NUMBER)
+SELECT_ROWS (double, TRUE_NUMBER)
+SELECT_ROWS (uint16_t, TRUE_HALF)
+SELECT_ROWS (int32_t, TRUE_NUMBER)
+SELECT_ROWS (int64_t, TRUE_NUMBER)
+SELECT_ROWS (uint8_t, TRUE_NUMBER)
 
 #define ROWS_OF(C)                                                                             \
   {                                                                                            \
@@ -47,10 +53,10 @@ SELECT_ROWS (uint8_t)
 
 static void (*const rows_of[TD_BOOL + 1][9]) (const char *, int64_t, const char *, int64_t,
                                               const char *, int64_t, char *, int64_t)
-    = {
-        [TD_F32] = ROWS_OF (float),   [TD_F64] = ROWS_OF (double), [TD_I32] = ROWS_OF (int32_t),
-        [TD_I64] = ROWS_OF (int64_t), [TD_U8] = ROWS_OF (uint8_t), [TD_BOOL] = ROWS_OF (uint8_t)
-      };
+    = { [TD_F32] = ROWS_OF (float),    [TD_F64] = ROWS_OF (double),
+        [TD_F16] = ROWS_OF (uint16_t), [TD_BF16] = ROWS_OF (uint16_t),
+        [TD_I32] = ROWS_OF (int32_t),  [TD_I64] = ROWS_OF (int64_t),
+        [TD_U8] = ROWS_OF (uint8_t),   [TD_BOOL] = ROWS_OF (uint8_t) };
 
 static void
 select_piece (int64_t begin, int64_t end, int worker, void *context)
