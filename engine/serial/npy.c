@@ -1,0 +1,242 @@
+/* Reading and writing npy (numpy.lib.format, versions 1 to 3).
+ *
+ * SPDX-License-Identifier: MIT */
+#define TD_NO_SITES
+#include "npy.h"
+
+#include "../core/core.h"
+#include "../links/object.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A dtype's name in the header, least significant byte first. */
+static const char *const descriptions[] = {
+  [TD_F32] = "<f4", [TD_F64] = "<f8", [TD_F16] = "<f2", [TD_BF16] = "<f4",
+  [TD_I32] = "<i4", [TD_I64] = "<i8", [TD_U8] = "|u1",  [TD_BOOL] = "|b1",
+};
+
+/* The value of a key in the dictionary, past its quotes, colon and spaces; NULL if missing. */
+static const char *
+value_of (const char *text, const char *key)
+{
+  char quoted[40];
+  const char *at;
+
+  snprintf (quoted, sizeof quoted, "'%s'", key);
+  at = strstr (text, quoted);
+  if (at == NULL)
+    return NULL;
+  at += strlen (quoted);
+  while (*at == ' ' || *at == ':')
+    at++;
+  return at;
+}
+
+static bool
+parse_dtype (const char *at, TdNpy *npy, const char **why)
+{
+  char text[8];
+
+  *why = "its header names no dtype";
+  if (at == NULL || (*at != '\'' && *at != '['))
+    return false;
+  *why = "it is a record array, which is not read";
+  if (*at == '[' || strcspn (at + 1, "'") >= sizeof text)
+    return false;
+  memcpy (text, at + 1, strcspn (at + 1, "'"));
+  text[strcspn (at + 1, "'")] = '\0';
+  *why = "it holds a pickled Python object, which is not read";
+  if (strchr (text, 'O') != NULL)
+    return false;
+  for (int i = 0; i < TD_ARRAY_LENGTH (descriptions); i++)
+    if (strcmp (text + 1, descriptions[i] + 1) == 0 && text[0] != '>')
+      {
+        npy->dtype = (TdDtype)i;
+        return true;
+      }
+  *why = text[0] == '>' ? "its elements are big-endian, which is not read"
+                        : "its element type has no counterpart here";
+  return false;
+}
+
+static bool
+parse_shape (const char *at, TdNpy *npy, const char **why)
+{
+  *why = "its shape cannot be read";
+  if (at == NULL || *at++ != '(')
+    return false;
+  while (true)
+    {
+      char *end;
+      long long size;
+
+      while (*at == ' ' || *at == ',')
+        at++;
+      if (*at == ')')
+        return true;
+      size = strtoll (at, &end, 10);
+      if (end == at || size < 0 || npy->shape.ndim == TD_MAX_DIMS)
+        return false;
+      npy->shape.dim[npy->shape.ndim++] = size;
+      at = *end == 'L' ? end + 1 : end; /* Python 2 wrote 3L */
+    }
+}
+
+bool
+td__npy_parse (const void *data, size_t bytes, TdNpy *npy, const char **why)
+{
+  const unsigned char *p = data;
+  size_t head, length, need;
+  const char *order;
+  char *text;
+  bool ok;
+
+  memset (npy, 0, sizeof *npy);
+  *why = "it is not an npy array";
+  if (bytes < 12 || memcmp (p, "\x93NUMPY", 6) != 0 || p[6] < 1 || p[6] > 3)
+    return false;
+  head = p[6] == 1 ? 10 : 12;
+  length = p[6] == 1
+               ? (size_t)p[8] | (size_t)p[9] << 8
+               : (size_t)p[8] | (size_t)p[9] << 8 | (size_t)p[10] << 16 | (size_t)p[11] << 24;
+  if (length > bytes - head || length > 65536)
+    return false;
+  text = td__xcalloc (length + 1, 1);
+  memcpy (text, p + head, length);
+  npy->offset = head + length;
+  ok = parse_dtype (value_of (text, "descr"), npy, why)
+       && parse_shape (value_of (text, "shape"), npy, why);
+  order = value_of (text, "fortran_order");
+  npy->fortran = order != NULL && strncmp (order, "True", 4) == 0;
+  free (text);
+  if (!ok)
+    return false;
+  *why = "it has not the elements that its shape promises";
+  return td__shape_bytes (&npy->shape, npy->dtype, &need) && need == bytes - npy->offset;
+}
+
+static void
+shape_text (const TdShape *shape, char *text, size_t size)
+{
+  size_t used = 1;
+
+  snprintf (text, size, "(");
+  for (int i = 0; i < shape->ndim; i++)
+    used += (size_t)snprintf (text + used, size - used, i > 0 ? ", %lld" : "%lld",
+                              (long long)shape->dim[i]);
+  snprintf (text + used, size - used, shape->ndim == 1 ? ",)" : ")");
+}
+
+void *
+td__npy_format (TdDtype dtype, const TdShape *shape, const void *elements, size_t *bytes)
+{
+  TdNpy npy = { .dtype = dtype, .shape = *shape };
+  TdDtype stored = dtype == TD_BF16 ? TD_F32 : dtype;
+  char head[512] = "\x93NUMPY\x01", sizes[240];
+  size_t length, data_bytes = (size_t)td_shape_size (shape) * td_dtype_bytes (stored);
+  char *out;
+  int n;
+
+  shape_text (shape, sizes, sizeof sizes);
+  n = snprintf (head + 10, sizeof head - 10,
+                "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descriptions[dtype],
+                sizes);
+  length = ((size_t)n + 11 + 63) / 64 * 64; /* elements begin at a multiple of 64 */
+  memset (head + 10 + n, ' ', length - 11 - (size_t)n);
+  head[length - 1] = '\n';
+  head[8] = (char)((length - 10) & 0xff);
+  head[9] = (char)((length - 10) >> 8);
+  out = td__xcalloc (1, length + data_bytes);
+  memcpy (out, head, length);
+  td__npy_convert (&npy, elements, stored, out + length);
+  *bytes = length + data_bytes;
+  return out;
+}
+
+/* binary16 of f, to nearest even. */
+static uint16_t
+half_of (float f)
+{
+  uint32_t bits, sign, rounded;
+  float magnitude = f < 0 ? -f : f;
+
+  memcpy (&bits, &f, sizeof bits);
+  sign = bits >> 16 & 0x8000;
+  if (f != f)
+    return (uint16_t)(sign | 0x7e00);
+  if (magnitude >= 65520.0f)
+    return (uint16_t)(sign | 0x7c00);
+  if (magnitude < 0x1p-14f) /* subnormal: adding 0.5 leaves the rounded half in the low bits */
+    {
+      magnitude += 0.5f;
+      memcpy (&bits, &magnitude, sizeof bits);
+      return (uint16_t)(sign | (bits - 0x3f000000));
+    }
+  memcpy (&bits, &magnitude, sizeof bits);
+  rounded = bits + 0xfff + (bits >> 13 & 1);
+  return (uint16_t)(sign | ((rounded >> 13) - (112 << 10)));
+}
+
+static void
+set_element (void *dst, TdDtype dtype, int64_t i, double value)
+{
+  float f = (float)value;
+  uint32_t bits;
+
+  memcpy (&bits, &f, sizeof bits);
+  switch (dtype)
+    {
+    case TD_F32:
+      ((float *)dst)[i] = f;
+      break;
+    case TD_F64:
+      ((double *)dst)[i] = value;
+      break;
+    case TD_I32:
+      ((int32_t *)dst)[i] = (int32_t)value;
+      break;
+    case TD_I64:
+      ((int64_t *)dst)[i] = (int64_t)value;
+      break;
+    case TD_U8:
+    case TD_BOOL:
+      ((uint8_t *)dst)[i] = (uint8_t)value;
+      break;
+    case TD_BF16: /* to nearest even */
+      ((uint16_t *)dst)[i]
+          = value != value ? 0x7fc0 : (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+      break;
+    case TD_F16:
+      ((uint16_t *)dst)[i] = half_of (f);
+      break;
+    }
+}
+
+void
+td__npy_convert (const TdNpy *npy, const void *elements, TdDtype dtype, void *dst)
+{
+  int64_t n = td_shape_size (&npy->shape), index[TD_MAX_DIMS] = { 0 };
+  int ndim = npy->shape.ndim;
+
+  if (npy->dtype == dtype && (!npy->fortran || ndim < 2))
+    {
+      memcpy (dst, elements, (size_t)n * td_dtype_bytes (dtype));
+      return;
+    }
+  for (int64_t i = 0; i < n; i++)
+    {
+      int64_t from = i;
+
+      if (npy->fortran)
+        {
+          from = 0;
+          for (int d = ndim - 1; d >= 0; d--)
+            from = from * npy->shape.dim[d] + index[d];
+        }
+      set_element (dst, dtype, i, td__host_element (elements, npy->dtype, from));
+      for (int d = ndim - 1; d >= 0 && ++index[d] == npy->shape.dim[d]; d--)
+        index[d] = 0;
+    }
+}

@@ -1,0 +1,23 @@
+/* NumPy's array files: a header that is a Python dictionary, then the elements.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "../tapedeck-op.h"
+
+/** What a header says. */
+typedef struct
+{
+  TdDtype dtype;
+  bool fortran;
+  TdShape shape;
+  size_t offset; /**< of the elements */
+} TdNpy;
+
+/** Understand a header, and check that the elements are all there.  False: *why. */
+bool td__npy_parse (const void *data, size_t bytes, TdNpy *npy, const char **why);
+/** An npy file in memory, with bfloat16 written as float32.
+ * *Owner*: the caller, free (). */
+void *td__npy_format (TdDtype dtype, const TdShape *shape, const void *elements, size_t *bytes);
+/** Element by element, row-major, as doubles or exactly: dst of dtype and npy's shape. */
+void td__npy_convert (const TdNpy *npy, const void *elements, TdDtype dtype, void *dst);
