@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include <math.h>
+#include <string.h>
 
 #include "td-gradient-private.h"
 
@@ -117,6 +118,17 @@ add_cells (Map *m)
   td_scene_unmark (m->b);
 }
 
+/* The last two parts of a path: "conv1/W" says enough beside a row. */
+static const char *
+short_path (const char *path)
+{
+  const char *last = strrchr (path, '/'), *at = last;
+
+  while (at && at > path && at[-1] != '/')
+    at--;
+  return at ? at : path;
+}
+
 static void
 add_rows (Map *m, gint selected)
 {
@@ -147,8 +159,8 @@ add_rows (Map *m, gint selected)
                         cell == TD_CELL_MISSING ? TD_HONEST_MISSING : TD_HONEST_EXACT);
       td_scene_mark (m->b, TD_TAG_PARAMETER, td_gradient_table_key (m->table, row), row,
                      td_gradient_table_path (m->table, row));
-      td_scene_add_text (m->b, NAME_WIDTH - 8, y, td_gradient_table_path (m->table, row),
-                         &name);
+      td_scene_add_text (m->b, NAME_WIDTH - 8, y,
+                         short_path (td_gradient_table_path (m->table, row)), &name);
       td_scene_add_text (m->b, m->map.x + m->map.width + VALUE_WIDTH - 8, y, text, &value);
       td_scene_unmark (m->b);
     }

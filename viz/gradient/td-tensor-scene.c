@@ -293,8 +293,9 @@ td_tensor_scene (const TdTensor *tensor, const TdTensorSlice *slice, const TdPan
       p.limit = find_limit (tensor, p.slice->percentile);
       /* square cells while there is room, but neither a thread nor a tower */
       double width = p.w - 2 * EDGE - SCALE_WIDTH;
-      double height = CLAMP (width * (double)p.m.rows / (double)MAX (p.m.cols, 1), 28,
-                             p.m.rows * 2 > p.m.cols ? width : 92);
+      double height = width * (double)p.m.rows / (double)MAX (p.m.cols, 1);
+      height = MAX (height, MIN ((double)p.m.rows * 6, 92));
+      height = CLAMP (height, 28, p.m.rows * 2 > p.m.cols ? width : 92);
       TdSceneRect box = { EDGE, y + 8, width, height };
 
       if (p.m.rows > 0 && p.m.cols > 0)

@@ -112,7 +112,14 @@ describe (TdTensor *t, const TdIteration *iteration, const TdTapeVar *v, guint v
   g_autofree char *shape = td_iteration_dup_shape (iteration, var, TRUE);
   char bytes[TD_FORMAT_SIZE];
 
-  if (*path && *name)
+  const TdTapeIteration *it = td_iteration_get_tape (iteration);
+  for (guint i = 0; i < it->n_grads && !t->title; i++)
+    if (it->grads[i].gradient == var)
+      t->title
+          = g_strconcat (td_iteration_get_string (iteration, it->grads[i].path), ".grad", NULL);
+  if (t->title)
+    ;
+  else if (*path && *name)
     t->title = g_strdup_printf ("%s/%s", path, name);
   else if (*name)
     t->title = g_strdup (name);

@@ -108,7 +108,7 @@ add_outline (Stack *s, const guint64 *total, guint from, guint n_data, const TdS
 static void
 add_y_axis (Stack *s)
 {
-  double step = td_format_byte_step (s->y_max, s->plot.height > 220 ? 6 : 3);
+  double step = td_format_byte_step (s->y_max / 1.05, (int)CLAMP (s->plot.height / 32, 2, 8));
   TdStyle line = { .stroke = TD_ROLE_HAIRLINE };
   TdTextStyle text = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS, .align = 1 };
 

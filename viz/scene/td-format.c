@@ -126,7 +126,7 @@ td_format_count (char out[TD_FORMAT_SIZE], gint64 value)
     }
   for (int i = 0; i < len; i++)
     {
-      if (i > 0 && (len - i) % 3 == 0 && len > 4)
+      if (i > 0 && (len - i) % 3 == 0)
         {
           memcpy (out + n, "\xe2\x80\xaf", 3); /* narrow no-break space */
           n += 3;

@@ -95,7 +95,7 @@ add_curve_plot (TdSceneBuilder *b, const TdCurves *curves, guint curve, TdSceneR
   TdTextStyle title = {
     .role = TD_ROLE_TEXT, .size = TD_TEXT_CAPTION, .bold = TRUE, .max_width = box.width * 0.6
   };
-  TdTextStyle value = { .role = TD_ROLE_TEXT, .size = TD_TEXT_CAPTION, .align = 1 };
+  TdTextStyle value = { .role = TD_ROLE_TEXT, .size = TD_TEXT_CAPTION };
   TdTextStyle axis = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS, .align = 1 };
   TdStyle grid = { .stroke = TD_ROLE_HAIRLINE };
   TdStyle line = { .stroke = roles[curve % G_N_ELEMENTS (roles)],
@@ -136,7 +136,9 @@ add_curve_plot (TdSceneBuilder *b, const TdCurves *curves, guint curve, TdSceneR
       td_curves_get (curves, curve, end - 1, &iteration, &v);
       if (!isfinite (v))
         value.role = TD_ROLE_ERROR;
-      td_scene_add_text (b, plot.x + plot.width, box.y + 8, td_format_value (text, v), &value);
+      double after = td_text_width (td_curves_key (curves, curve), TD_TEXT_CAPTION, TRUE);
+      td_scene_add_text (b, plot.x + MIN (after, box.width * 0.6) + 10, box.y + 8,
+                         td_format_value (text, v), &value);
     }
   if (bad > 0)
     {

@@ -60,10 +60,9 @@ td_schedule_advice (TdTapeReader *reader, gint64 iteration)
     ;
   guint64 equal = (guint64)(at - first + 1);
   if (equal >= 2)
-    return g_strdup_printf (
-        "%" G_GUINT64_FORMAT
-        " equal iterations: the %u operations of each could run from one static schedule.",
-        equal, s.rows[at].n_events);
+    return g_strdup_printf ("%" G_GUINT64_FORMAT
+                            " equal iterations: %u operations could be one static schedule.",
+                            equal, s.rows[at].n_events);
   if (at == 0)
     return g_strdup ("One iteration so far: another one will show whether the graph repeats.");
   return g_strdup_printf ("Iteration %" G_GUINT64_FORMAT
