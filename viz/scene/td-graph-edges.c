@@ -44,6 +44,35 @@ edge_style (const TdGraphPainter *g, const TdVizEdge *e)
   return s;
 }
 
+/* One array that goes to several readers is named once. */
+static gboolean
+is_first_label (TdGraphPainter *g, guint i)
+{
+  const TdVizEdge *e = &g->layout->view->edges[i];
+
+  if (!e->label || !*e->label)
+    return FALSE;
+  return g_hash_table_add (g->labels, g_strdup_printf ("%d %s", e->from, e->label));
+}
+
+/* Where a label would lie on a group's header it goes above the group. */
+static double
+label_y (const TdGraphPainter *g, const TdEdgeRoute *route)
+{
+  double y = route->label.y;
+
+  for (guint i = 0; i < g->layout->view->n_groups; i++)
+    for (int lane = 0; lane < TD_N_LANES && g->layout->view->groups[i].parent >= 0; lane++)
+      {
+        const TdRect *r = &g->layout->groups[i][lane];
+
+        if (route->label.x >= r->x && route->label.x < r->x + r->width && y > r->y - 8
+            && y < r->y + 30)
+          y = r->y - 9;
+      }
+  return y;
+}
+
 static void
 add_edge (TdGraphPainter *g, guint i)
 {
@@ -61,24 +90,27 @@ add_edge (TdGraphPainter *g, guint i)
   td_scene_mark (g->b, TD_TAG_EDGE, key, e->event, e->label);
   td_scene_add_line (g->b, q, (int)route->n_points, &style);
   td_scene_unmark (g->b);
-  if (e->label && *e->label && e->kind != TD_EDGE_SAVED && e->kind != TD_EDGE_STUB)
+  if (is_first_label (g, i) && e->kind != TD_EDGE_SAVED && e->kind != TD_EDGE_STUB)
     {
       TdTextStyle text = {
         .role = TD_ROLE_DIM, .size = TD_TEXT_SMALL, .max_width = 130, .flags = TD_PRIM_DETAIL
       };
 
-      td_scene_add_text (g->b, route->label.x + g->dx, route->label.y + g->dy, e->label, &text);
+      td_scene_add_text (g->b, route->label.x + g->dx, label_y (g, route) + g->dy, e->label,
+                         &text);
     }
 }
 
 void
 td__graph_add_edges (TdGraphPainter *g)
 {
+  g->labels = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   /* what the playhead reads comes last, so that nothing crosses over it */
   for (int accent = 0; accent < 2; accent++)
     for (guint i = 0; i < g->layout->view->n_edges; i++)
       if (td__graph_is_at_playhead (g, g->layout->view->edges[i].to) == accent)
         add_edge (g, i);
+  g_clear_pointer (&g->labels, g_hash_table_unref);
 }
 
 void

@@ -261,11 +261,14 @@ add_node_text (TdGraphPainter *g, gint i, TdSceneRect r, gboolean run)
   gboolean at = td__graph_is_at_playhead (g, i);
   gboolean folded = n->kind == TD_VIZ_GROUP;
   gboolean two = n->detail && *n->detail && r.height >= 40;
-  double left = r.x + (folded ? 26 : 12), middle = r.y + r.height / 2;
+  gboolean narrow = r.width < 120;
+  double left = r.x + (folded ? 26 : narrow ? 9 : 12), middle = r.y + r.height / 2;
+  double right = narrow ? 7 : 9;
+
+  if (g->heat != TD_HEAT_OFF && !folded)
+    left += narrow ? 5 : 2; /* the stripe stands there */
   char number[TD_FORMAT_SIZE] = "";
   TdRole role = run ? TD_ROLE_NODE_TEXT : TD_ROLE_DIM;
-  g_autofree char *name = folded ? g_strconcat (n->label, lanes[n->lane].group_suffix, NULL)
-                                 : g_strdup (n->label);
 
   if (!folded && n->kind == TD_VIZ_OP)
     g_snprintf (number, sizeof number, "%d", n->event);
@@ -275,7 +278,14 @@ add_node_text (TdGraphPainter *g, gint i, TdSceneRect r, gboolean run)
     td_format_ns (number, n->time_ns);
   else if (g->heat == TD_HEAT_NORM && isfinite (g->heat_values[i]))
     td_format_value (number, pow (10, (double)g->heat_values[i]));
-  double side = *number ? 7.0 * (double)g_utf8_strlen (number, -1) + 12 : 0;
+  double side = *number ? 6.4 * (double)g_utf8_strlen (number, -1) + right + 2 : right;
+  /* beside its siblings a gradient node has room for its name, or for both */
+  if (narrow && *number
+      && td_text_width (n->label, TD_TEXT_NODE, at) > r.width - (left - r.x) - side)
+    {
+      *number = '\0';
+      side = 4;
+    }
   TdTextStyle title = { .role = role,
                         .size = TD_TEXT_NODE,
                         .bold = folded || two || at,
@@ -288,11 +298,12 @@ add_node_text (TdGraphPainter *g, gint i, TdSceneRect r, gboolean run)
   TdTextStyle event
       = { .role = TD_ROLE_DIM, .size = TD_TEXT_SMALL, .align = 1, .flags = TD_PRIM_DETAIL };
 
-  td_scene_add_text (g->b, left, two ? middle - 7.5 : middle, name, &title);
+  td_scene_add_text (g->b, left, two ? middle - 7.5 : middle, n->label, &title);
   if (two)
     td_scene_add_text (g->b, left, middle + 8.5, n->detail, &second);
   if (*number)
-    td_scene_add_text (g->b, r.x + r.width - 9, two ? middle + 8.5 : middle, number, &event);
+    td_scene_add_text (g->b, r.x + r.width - right, two ? middle + 8.5 : middle, number,
+                       &event);
   if (folded)
     {
       TdStyle chevron = { .stroke = role, .stroke_width = 1.8, .flags = TD_PRIM_DETAIL };
@@ -305,6 +316,22 @@ add_node_text (TdGraphPainter *g, gint i, TdSceneRect r, gboolean run)
                           (TdSceneRect){ r.x + 9, middle - 5, 10, 10 }, 0, &chevron);
       td_scene_unmark (g->b);
     }
+}
+
+/* A pale node still hides the wires behind it: what is below it is painted again without them.
+ */
+static void
+add_ground (TdGraphPainter *g, const TdVizNode *n, TdPrimKind shape, double radius,
+            TdSceneRect r)
+{
+  TdStyle canvas = { .fill = TD_ROLE_CANVAS, .flags = TD_PRIM_DETAIL };
+  TdStyle lane = { .fill = lanes[n->lane].tint, .flags = TD_PRIM_DETAIL | TD_PRIM_TINT };
+  TdStyle group = { .fill = TD_ROLE_GROUP, .fill_alpha = 0.6, .flags = TD_PRIM_DETAIL };
+
+  td_scene_add_shape (g->b, shape, r, radius, &canvas);
+  td_scene_add_shape (g->b, shape, r, radius, &lane);
+  if (n->parent > 0)
+    td_scene_add_shape (g->b, shape, r, radius, &group);
 }
 
 static void
@@ -324,6 +351,7 @@ add_node (TdGraphPainter *g, gint i)
 
   if (!run)
     {
+      add_ground (g, n, shape, radius, r);
       style.dash = TD_DASH_DASHED;
       style.fill_alpha = 0.3;
     }
@@ -362,9 +390,11 @@ add_heads (TdGraphPainter *g)
       TdSceneRect r = td__graph_rect (g, &g->layout->nodes[g->playhead]);
       TdStyle triangle = { .fill = TD_ROLE_ACCENT };
 
+      /* beside the name of a group's header, not over it */
+      double x = r.width < 120 ? r.x + r.width - 16 : r.x + r.width / 2 - 6;
+
       td_scene_mark (g->b, TD_TAG_PLAYHEAD, 0, g->panel->event, NULL);
-      td_scene_add_shape (g->b, TD_PRIM_PLAYHEAD,
-                          (TdSceneRect){ r.x + r.width / 2 - 6, r.y - 15, 12, 8 }, 0,
+      td_scene_add_shape (g->b, TD_PRIM_PLAYHEAD, (TdSceneRect){ x, r.y - 15, 12, 8 }, 0,
                           &triangle);
       td_scene_unmark (g->b);
     }

@@ -69,5 +69,19 @@ main (int argc, char **argv)
       it, td_iteration_get_tape (it)->vars[td_iteration_get_tape (it)->grads[2].gradient].key);
   TdTensor *t = td_tensor_new (r, it, (guint)var, -1);
   save (td_tensor_scene (t, NULL, &v), dir, "tensor");
+  TdVizGraph *graph = td_iteration_get_graph (it);
+  g_autoptr (TdFold) fold = td_fold_new_default (graph, 0);
+  g_autoptr (TdVizView) view = td_viz_view_new (graph, fold, TD_VIEW_ALL);
+  TdLayoutOptions options = { TD_ORIENTATION_TB };
+  g_autoptr (TdLayout) layout = td_layout_new_quick (view, &options, NULL);
+  save (td_graph_scene_new (layout, &v, TD_HEAT_OFF), dir, "graph");
+  save (td_graph_scene_new (layout, &v, TD_HEAT_TIME), dir, "graph-heat");
+  TdSceneRect seen = { 100, 100, 500, 300 };
+  save (td_graph_minimap_new (layout, &v, &seen), dir, "minimap");
+  td_fold_set_expanded (fold, td_viz_graph_get_groups (graph, &(guint){ 0 })[0].key, TRUE);
+  g_autoptr (TdFold) shallow = td_fold_new_depth (graph, 2);
+  g_autoptr (TdVizView) view2 = td_viz_view_new (graph, shallow, TD_VIEW_ALL);
+  g_autoptr (TdLayout) layout2 = td_layout_new_quick (view2, &options, NULL);
+  save (td_graph_scene_new (layout2, &v, TD_HEAT_OFF), dir, "graph2");
   return 0;
 }
