@@ -19,6 +19,9 @@
 struct TdPool;
 struct TdSegmentProvider;
 
+/** Host memory by mmap, for devices that compute in it; its context is unused. */
+extern const struct TdSegmentProvider td__provider_host;
+
 /** y = f (x), with up to two parameters. */
 typedef enum
 {

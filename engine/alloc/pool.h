@@ -24,7 +24,6 @@ typedef struct TdSegmentProvider
   void (*segment_free) (void *context, void *address, size_t bytes);
 } TdSegmentProvider;
 
-extern const TdSegmentProvider td__provider_host; /**< mmap; context unused */
 extern const TdSegmentProvider td__provider_fake; /**< addresses without memory behind them */
 
 /** A block in use. */

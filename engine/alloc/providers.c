@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pool.h"
 
+#include "../device.h"
+
 #include <sys/mman.h>
 
 static void *

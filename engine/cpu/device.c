@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include "cpu.h"
 
-#include "../alloc/pool.h"
-
 #include <string.h>
 
 static TdStatus

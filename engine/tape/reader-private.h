@@ -1,4 +1,4 @@
-/* The reader's insides.
+/* The reader's insides: what its files share, and nobody else includes.
  * SPDX-License-Identifier: MIT */
 #pragma once
 

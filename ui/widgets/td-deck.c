@@ -1,6 +1,7 @@
 /* Transport and scrubber. The buttons come from a table; the scrubber's strips are scenes
- * wrapped in one widget with the role and the value text of a slider. SPDX-License-Identifier:
- * MIT */
+ * wrapped in one widget with the role and the value text of a slider.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "widgets/td-deck.h"
 
 #include "td-keys.h"

@@ -1,6 +1,7 @@
 /* The canvas: the graph of the iteration at the playhead. Pans, zooms, selects, folds;
- * positions stay put when layers open and when the iteration changes. SPDX-License-Identifier:
- * MIT */
+ * positions stay put when layers open and when the iteration changes.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <adwaita.h>

@@ -1,6 +1,7 @@
 /* The outline: the graph as a tree, the fastest navigator and the accessible twin of the
- * canvas. It shows the same moment and selection as every other panel. SPDX-License-Identifier:
- * MIT */
+ * canvas. It shows the same moment and selection as every other panel.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <gtk/gtk.h>

@@ -1,6 +1,7 @@
 /* The window: builds its parts, opens recordings, starts and attaches programs, says what goes
- * on in title, info bar and pages. Actions are in td-window-actions.c. SPDX-License-Identifier:
- * MIT */
+ * on in title, info bar and pages. Actions are in td-window-actions.c.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
 #include <string.h>
