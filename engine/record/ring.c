@@ -354,9 +354,12 @@ td_ring_take (TdRing *ring, size_t n)
 }
 
 void
-td_ring_release (TdRing *ring)
+td_ring_release (TdRing *ring, uint64_t keep)
 {
-  atomic_store (&ring->shared->tail, ring->cursor);
+  uint64_t tail = ring->cursor - keep;
+
+  if (tail > atomic_load_explicit (&ring->shared->tail, memory_order_relaxed))
+    atomic_store (&ring->shared->tail, tail);
   if (atomic_load (&ring->shared->producer_waits))
     {
       atomic_fetch_add (&ring->shared->wake, 1);

@@ -161,8 +161,8 @@ TD_API size_t td_ring_peek (TdRing *ring, const void **bytes);
 /** Consumer: the first `n` bytes of those have been looked at. */
 TD_API void td_ring_take (TdRing *ring, size_t n);
 
-/** Consumer: what was taken so far may be overwritten. */
-TD_API void td_ring_release (TdRing *ring);
+/** Consumer: what was taken so far may be overwritten, but for the last `keep` bytes of it. */
+TD_API void td_ring_release (TdRing *ring, uint64_t keep);
 
 /** Producer: wait until the consumer has taken everything, or is gone. */
 TD_API void td_ring_drain_wait (TdRing *ring);

@@ -1,0 +1,216 @@
+/* The assembler's insides: the iteration that is being collected, the shapes of iterations seen
+ * before, what is known of variables that outlive an iteration, live memory.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "assembler.h"
+
+#define MAX_SHAPES 16
+#define MAX_PROFILES 8
+#define MAX_RECENT 64
+
+/** A growing array; `td__list_add` returns the new element, NULL when there is no memory. */
+typedef struct
+{
+  void *items;
+  uint32_t n, room;
+} TdList;
+
+void *td__list_add (TdList *list, size_t size);
+void *td__list_add_n (TdList *list, size_t size, uint32_t n);
+void td__list_clear (TdList *list);
+
+/** A map from 64-bit ids to 32-bit values. */
+typedef struct
+{
+  uint64_t *ids;
+  uint32_t *values; /* value + 1; 0: empty */
+  uint32_t n, room;
+} TdIdMap;
+
+/** The value of `id`, TD_TAPE_NONE if there is none. */
+uint32_t td__id_map_get (const TdIdMap *map, uint64_t id);
+bool td__id_map_set (TdIdMap *map, uint64_t id, uint32_t value);
+bool td__id_map_remove (TdIdMap *map, uint64_t id);
+/** How often it was asked for `id` before. */
+uint32_t td__id_map_count (TdIdMap *map, uint64_t id);
+void td__id_map_clear (TdIdMap *map);
+
+/** What is known of a variable that was made before the iteration. */
+typedef struct
+{
+  uint64_t key, bytes;
+  uint32_t name, path, site; /* tape ids */
+  uint8_t dtype, ndim, category, flags;
+  int64_t dims[TD_TAPE_MAX_NDIM];
+} TdMeta;
+
+/** A table of the engine: its id -> the tape's, and a hash of the content for keys. */
+typedef struct
+{
+  uint32_t id;
+  uint64_t hash;
+} TdAlias;
+
+/** Where a variable of a shape is. */
+typedef struct
+{
+  uint32_t id; /* relative */
+  uint32_t var;
+} TdVarAt;
+
+/** An iteration seen before: its raw records, to compare with, and what was made of them. */
+typedef struct
+{
+  char *raw;
+  uint32_t n_raw, n_records;
+  uint64_t first_id;
+  uint64_t used;      /* when last */
+  TdTapeIteration it; /* structure part only, arrays owned */
+  TdList events, ins, outs, vars, dims, spans, grads;
+  TdList at;            /* TdVarAt, sorted by id */
+  TdList external_refs; /* uint32_t: slot of each reference to an external variable, in order */
+  TdList externals;     /* uint64_t: ids in the iteration matched last */
+  TdList external_meta; /* TdMeta */
+  TdList external_var;  /* uint32_t: index of its variable */
+} TdShape;
+
+/** Memory records seen before. */
+typedef struct
+{
+  uint32_t id;
+  uint32_t n;
+  TdTapeMemory *records;
+  uint64_t start_hash, end_hash;
+  uint64_t used;
+  uint64_t peak_bytes, end_bytes;
+} TdProfile;
+
+typedef struct
+{
+  uint64_t address, bytes, variable, key;
+  uint32_t category;
+  bool used;
+} TdBlock;
+
+typedef struct
+{
+  uint64_t first_id, end_id;
+  TdShape *shape;
+} TdRecent;
+
+typedef struct
+{
+  uint64_t variable;
+  TdTapeHostRead read;
+} TdPendingRead;
+
+typedef struct
+{
+  uint64_t variable;
+  TdTapeStats stats;
+} TdPendingStats;
+
+typedef struct
+{
+  uint64_t variable;
+  TdTapeTensorRef ref;
+} TdPendingTensor;
+
+struct TdAssembler
+{
+  TdTapeWriter *w;
+  TdAssemblerState state;
+  uint64_t ticks0, mono0;
+  double ns_per_tick;
+  uint64_t next_calibration_ns;
+  uint64_t values_bytes;
+
+  TdList texts;                         /* char * by engine id - 1 */
+  TdList strings, opdefs, sites, paths; /* TdAlias by engine id - 1 */
+
+  /* the open iteration */
+  TdRawIterationBegin begin;
+  uint32_t flags;
+  TdList raw; /* bytes of structure records */
+  uint32_t n_records;
+  TdList start, duration; /* uint64_t ticks by event */
+  TdList memory;          /* TdTapeMemory, ids absolute */
+  TdList reads, stats, tensors, notices;
+  TdTapeStop stop;
+  uint64_t last_structure;
+  uint64_t fed, iteration_at; /* bytes fed, and where the open iteration begins */
+  bool skip_to_begin;         /* recovery: until the first whole iteration */
+  uint64_t skip_through;      /* recovery: iterations up to this number are there, plus 1 */
+
+  /* what outlives iterations */
+  TdIdMap meta_at;
+  TdList metas;
+  TdIdMap outside_counts;
+  TdShape *shapes[MAX_SHAPES];
+  TdRecent recent[MAX_RECENT];
+  unsigned next_recent;
+  TdProfile profiles[MAX_PROFILES];
+  TdIdMap block_at;   /* by address: a profile that repeats changes ids, not places */
+  TdList blocks;      /* TdBlock */
+  TdList free_blocks; /* uint32_t */
+  uint64_t live_hash, live_total;
+  uint64_t live_bytes[TD_TAPE_N_CATEGORIES];
+  uint32_t n_profiles_made;
+  uint64_t use_clock;
+  TdList bound; /* uint64_t, scratch of the match */
+
+  /* the tensor that comes in parts */
+  TdRawTensor tensor;
+  char *tensor_bytes;
+  uint64_t tensor_have;
+  /* and the source */
+  char *source;
+  uint64_t source_total, source_have;
+
+  uint32_t shown_events;
+  bool shown_stopped;
+  uint64_t next_live_ns;
+};
+
+/** Tape id and hash of an engine id. */
+TdAlias td__alias (const TdList *table, uint32_t id);
+
+/** Nanoseconds of the tape at `ticks`. */
+uint64_t td__assembler_ns (const TdAssembler *a, uint64_t ticks);
+
+/** Look up what is known of a variable made before the open iteration. */
+bool td__meta_find (TdAssembler *a, uint64_t id, TdMeta *meta);
+void td__meta_set (TdAssembler *a, uint64_t id, const TdMeta *meta);
+
+/** Key of a leaf without an operation. */
+uint64_t td__leaf_key (TdAssembler *a, const TdRawLeaf *leaf, uint64_t scope, TdIdMap *counts);
+void td__leaf_meta (TdAssembler *a, const TdRawLeaf *leaf, uint64_t key, TdMeta *meta);
+
+/** Is the record whole and are its counts possible? */
+bool td__raw_valid (const TdRawHead *head, size_t available);
+
+/** Make a shape of the open iteration's records; it does not own `raw`. */
+TdShape *td__shape_build (TdAssembler *a);
+void td__shape_free (TdShape *shape);
+/** Give the shape a copy of the raw records, so that it can be matched, and remember it. */
+void td__shape_keep (TdAssembler *a, TdShape *shape);
+/** The shape that the open iteration has, its externals bound; NULL: none. */
+TdShape *td__shape_match (TdAssembler *a);
+/** Variable of engine id `id`, TD_TAPE_NONE if the iteration has none. */
+uint32_t td__shape_var (const TdAssembler *a, const TdShape *shape, uint64_t id);
+
+/** Fill memory, blocks and totals of `it`; with `commit` the blocks alive move on and the
+ * profile is stored.  `blocks` and the records live in lists that the next call reuses. */
+void td__memory_finish (TdAssembler *a, const TdShape *shape, TdTapeIteration *it,
+                        TdList *records, TdList *blocks, bool commit);
+
+/* Takers of single records. */
+void td__feed_string (TdAssembler *a, const TdRawHead *head);
+void td__feed_opdef (TdAssembler *a, const TdRawHead *head);
+void td__feed_site (TdAssembler *a, const TdRawHead *head);
+void td__feed_path (TdAssembler *a, const TdRawHead *head);
+void td__feed_info (TdAssembler *a, const TdRawHead *head);
+void td__feed_source (TdAssembler *a, const TdRawHead *head);
+void td__feed_parameter (TdAssembler *a, const TdRawHead *head);
+void td__feed_tensor (TdAssembler *a, const TdRawHead *head);

@@ -1,0 +1,649 @@
+/* The assembler: raw records in, iterations out.
+ * SPDX-License-Identifier: MIT */
+#include "assembler-private.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define LIVE_AFTER_NS 100000000u
+
+typedef void (*Feed) (TdAssembler *a, const TdRawHead *head);
+
+static uint64_t
+clock_now (void)
+{
+  struct timespec t;
+
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t
+td__assembler_ns (const TdAssembler *a, uint64_t ticks)
+{
+  return ticks > a->ticks0 ? (uint64_t)((double)(ticks - a->ticks0) * a->ns_per_tick) : 0;
+}
+
+/* The longer the run, the better the rate is known. */
+static void
+calibrate (TdAssembler *a)
+{
+  uint64_t ns = clock_now (), ticks = td_ring_ticks ();
+
+  if (ns - a->mono0 < a->next_calibration_ns || ticks <= a->ticks0)
+    return;
+  a->ns_per_tick = (double)(ns - a->mono0) / (double)(ticks - a->ticks0);
+  a->next_calibration_ns = (ns - a->mono0) * 2;
+}
+
+TdAssembler *
+td_assembler_new (TdTapeWriter *w, const TdRingShared *clock)
+{
+  TdAssembler *a = calloc (1, sizeof *a);
+
+  if (a == NULL)
+    return NULL;
+  a->w = w;
+  a->ticks0 = clock->ticks;
+  a->mono0 = clock->mono_ns;
+  a->ns_per_tick = clock->ns_per_tick;
+  a->next_calibration_ns = 20000000;
+  a->values_bytes = clock->values_bytes ? clock->values_bytes : 256u << 20;
+  return a;
+}
+
+void
+td_assembler_free (TdAssembler *a)
+{
+  TdList *lists[]
+      = { &a->strings,  &a->opdefs, &a->sites,       &a->paths, &a->raw,     &a->start,
+          &a->duration, &a->memory, &a->reads,       &a->stats, &a->tensors, &a->notices,
+          &a->metas,    &a->blocks, &a->free_blocks, &a->bound };
+
+  if (a == NULL)
+    return;
+  for (uint32_t i = 0; i < a->texts.n; i++)
+    free (((char **)a->texts.items)[i]);
+  td__list_clear (&a->texts);
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+    td__list_clear (lists[i]);
+  for (unsigned i = 0; i < MAX_SHAPES; i++)
+    td__shape_free (a->shapes[i]);
+  for (unsigned i = 0; i < MAX_PROFILES; i++)
+    free (a->profiles[i].records);
+  td__id_map_clear (&a->meta_at);
+  td__id_map_clear (&a->outside_counts);
+  td__id_map_clear (&a->block_at);
+  free (a->tensor_bytes);
+  free (a->source);
+  free (a);
+}
+
+/* ------------------------------------------------------------------------ iterations */
+
+static void
+clear_iteration (TdAssembler *a)
+{
+  a->state.in_iteration = false;
+  a->state.n_events = 0;
+  a->flags = 0;
+  a->n_records = 0;
+  a->raw.n = a->start.n = a->duration.n = a->memory.n = 0;
+  a->reads.n = a->stats.n = a->tensors.n = a->notices.n = 0;
+  a->stop = (TdTapeStop){ 0 };
+  a->shown_events = 0;
+  a->shown_stopped = false;
+  a->next_live_ns = 0;
+}
+
+/* What differs each time, resolved to variables; the arrays are the iteration's own. */
+typedef struct
+{
+  TdList start, duration, reads, stats, tensors, records, blocks;
+} Resolved;
+
+static void
+resolve_times (TdAssembler *a, TdTapeIteration *it, Resolved *r)
+{
+  uint64_t *start = td__list_add_n (&r->start, sizeof *start, it->n_events + 1);
+  uint64_t *duration = td__list_add_n (&r->duration, sizeof *duration, it->n_events + 1);
+  const uint64_t *from = a->start.items, *length = a->duration.items;
+
+  if (start == NULL || duration == NULL)
+    {
+      it->n_events = 0;
+      return;
+    }
+  for (uint32_t i = 0; i < it->n_events; i++)
+    {
+      start[i] = from[i] > a->begin.ticks
+                     ? (uint64_t)((double)(from[i] - a->begin.ticks) * a->ns_per_tick)
+                     : 0;
+      duration[i] = (uint64_t)((double)length[i] * a->ns_per_tick);
+    }
+  it->event_start_ns = start;
+  it->event_duration_ns = duration;
+}
+
+static void
+resolve_reads (TdAssembler *a, const TdShape *s, TdTapeIteration *it, Resolved *r)
+{
+  const TdPendingRead *reads = a->reads.items;
+
+  for (uint32_t i = 0; i < a->reads.n; i++)
+    {
+      TdTapeHostRead *read = td__list_add (&r->reads, sizeof *read);
+
+      if (read == NULL)
+        return;
+      *read = reads[i].read;
+      read->var = td__shape_var (a, s, reads[i].variable);
+    }
+  it->host_reads = r->reads.items;
+  it->n_host_reads = r->reads.n;
+}
+
+static void
+resolve_values (TdAssembler *a, const TdShape *s, TdTapeIteration *it, Resolved *r)
+{
+  const TdPendingStats *stats = a->stats.items;
+  const TdPendingTensor *tensors = a->tensors.items;
+
+  for (uint32_t i = 0; i < a->stats.n; i++)
+    {
+      uint32_t var = td__shape_var (a, s, stats[i].variable);
+      TdTapeStats *one = var != TD_TAPE_NONE ? td__list_add (&r->stats, sizeof *one) : NULL;
+
+      if (one == NULL)
+        continue;
+      *one = stats[i].stats;
+      one->var = var;
+    }
+  for (uint32_t i = 0; i < a->tensors.n; i++)
+    {
+      uint32_t var = td__shape_var (a, s, tensors[i].variable);
+      TdTapeTensorRef *one
+          = var != TD_TAPE_NONE ? td__list_add (&r->tensors, sizeof *one) : NULL;
+
+      if (one == NULL)
+        continue;
+      *one = tensors[i].ref;
+      one->var = var;
+    }
+  it->stats = r->stats.items;
+  it->n_stats = r->stats.n;
+  it->tensors = r->tensors.items;
+  it->n_tensors = r->tensors.n;
+}
+
+static void
+resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it, Resolved *r)
+{
+  *it = s->it;
+  it->flags = a->flags;
+  it->number = a->begin.number;
+  it->label = td__alias (&a->strings, a->begin.label).id;
+  it->first_id = a->begin.first_id;
+  it->first_buffer = a->begin.first_buffer;
+  it->start_ns = td__assembler_ns (a, a->begin.ticks);
+  it->duration_ns = end_ns > it->start_ns ? end_ns - it->start_ns : 0;
+  it->externals = s->externals.items;
+  it->n_externals = s->externals.n;
+  it->notices = a->notices.items;
+  it->n_notices = a->notices.n;
+  it->stop = a->stop;
+  resolve_times (a, it, r);
+  resolve_reads (a, s, it, r);
+  resolve_values (a, s, it, r);
+}
+
+static void
+clear_resolved (Resolved *r)
+{
+  td__list_clear (&r->start);
+  td__list_clear (&r->duration);
+  td__list_clear (&r->reads);
+  td__list_clear (&r->stats);
+  td__list_clear (&r->tensors);
+  td__list_clear (&r->records);
+  td__list_clear (&r->blocks);
+}
+
+/* The shape of the open iteration: one seen before, or a new one. */
+static TdShape *
+find_shape (TdAssembler *a, bool *repeat)
+{
+  TdShape *s = td__shape_match (a);
+  bool is_new = false;
+
+  *repeat = s != NULL;
+  if (s != NULL)
+    return s;
+  s = td__shape_build (a);
+  if (s == NULL)
+    return NULL;
+  s->it.structure = td_tape_writer_structure (a->w, &s->it, &is_new);
+  if (is_new)
+    a->flags |= TD_TAPE_ITERATION_NEW_GRAPH;
+  td__shape_keep (a, s);
+  return s;
+}
+
+static void
+finish_iteration (TdAssembler *a, uint64_t end_ticks)
+{
+  TdTapeIteration it;
+  Resolved r = { 0 };
+  bool repeat;
+  TdShape *s;
+  TdRecent *recent;
+
+  if (!a->state.in_iteration)
+    return;
+  calibrate (a);
+  s = find_shape (a, &repeat);
+  if (s != NULL)
+    {
+      if (a->state.n_iterations > 0 && s->it.fingerprint_dims != a->last_structure)
+        a->flags |= TD_TAPE_ITERATION_GRAPH_CHANGED;
+      a->last_structure = s->it.fingerprint_dims;
+      resolve (a, s, td__assembler_ns (a, end_ticks), &it, &r);
+      td__memory_finish (a, s, &it, &r.records, &r.blocks, true);
+      td_tape_writer_iteration (a->w, &it);
+      recent = &a->recent[a->next_recent++ % MAX_RECENT];
+      *recent = (TdRecent){ .first_id = a->begin.first_id, .end_id = UINT64_MAX, .shape = s };
+      a->next_recent %= MAX_RECENT;
+    }
+  clear_resolved (&r);
+  a->state.n_iterations++;
+  a->state.n_repeats += repeat;
+  clear_iteration (a);
+}
+
+void
+td_assembler_show_live (TdAssembler *a)
+{
+  TdTapeIteration it;
+  Resolved r = { 0 };
+  uint64_t before = clock_now (), cost;
+  TdShape *s;
+
+  if (!a->state.in_iteration || (s = td__shape_build (a)) == NULL)
+    return;
+  resolve (a, s, td__assembler_ns (a, td_ring_ticks ()), &it, &r);
+  td__memory_finish (a, s, &it, &r.records, &r.blocks, false);
+  td_tape_writer_live (a->w, &it);
+  clear_resolved (&r);
+  td__shape_free (s);
+  a->shown_events = a->state.n_events;
+  a->shown_stopped = a->stop.stopped;
+  cost = clock_now () - before;
+  a->next_live_ns
+      = clock_now () + (cost * 8 > LIVE_AFTER_NS / 2 ? cost * 8 : LIVE_AFTER_NS / 2);
+}
+
+static void
+feed_begin (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawIterationBegin *raw = (const TdRawIterationBegin *)head;
+  TdRecent *last = &a->recent[(a->next_recent + MAX_RECENT - 1) % MAX_RECENT];
+
+  if (a->state.in_iteration)
+    {
+      a->flags |= TD_TAPE_ITERATION_PARTIAL;
+      finish_iteration (a, raw->ticks);
+    }
+  if (last->shape != NULL && last->end_id == UINT64_MAX)
+    last->end_id = raw->first_id;
+  a->begin = *raw;
+  a->flags = raw->head.flags & TD_RAW_OUTSIDE ? TD_TAPE_ITERATION_OUTSIDE : 0;
+  a->state.in_iteration = true;
+  a->state.iteration = raw->number;
+  a->iteration_at = a->fed;
+  a->next_live_ns = clock_now () + LIVE_AFTER_NS;
+}
+
+/* Work outside any iteration that nobody announced. */
+static void
+begin_by_itself (TdAssembler *a, uint64_t ticks, uint64_t first_id)
+{
+  TdRawIterationBegin begin
+      = { .head
+          = { .size = sizeof begin, .type = TD_RAW_ITERATION_BEGIN, .flags = TD_RAW_OUTSIDE },
+          .number = a->state.n_iterations ? a->state.iteration + 1 : 0,
+          .first_id = first_id,
+          .ticks = ticks };
+
+  feed_begin (a, &begin.head);
+}
+
+static void
+feed_iteration_end (TdAssembler *a, const TdRawHead *head)
+{
+  finish_iteration (a, ((const TdRawIterationEnd *)head)->ticks);
+}
+
+static void
+keep_raw (TdAssembler *a, const TdRawHead *head)
+{
+  char *to = a->raw.n < UINT32_MAX / 4 ? td__list_add_n (&a->raw, 1, head->size) : NULL;
+
+  if (to == NULL)
+    {
+      a->flags |= TD_TAPE_ITERATION_LOST;
+      return;
+    }
+  memcpy (to, head, head->size);
+  a->n_records++;
+}
+
+static inline void
+feed_op (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawOp *raw = (const TdRawOp *)head;
+  uint64_t *start, *duration;
+
+  if (!a->state.in_iteration)
+    begin_by_itself (a, raw->start,
+                     raw->n_out ? ((const TdRawOutput *)(raw->ids + raw->n_in))->variable : 0);
+  start = td__list_add (&a->start, sizeof *start);
+  duration = td__list_add (&a->duration, sizeof *duration);
+  if (start == NULL || duration == NULL)
+    return;
+  *start = raw->start;
+  *duration = raw->end > raw->start ? raw->end - raw->start : 0;
+  if (raw->head.flags & TD_TAPE_EVENT_FAILED)
+    a->flags |= TD_TAPE_ITERATION_ERROR;
+  keep_raw (a, head);
+  a->state.n_events++;
+}
+
+/* Leaves and names outside iterations go straight to what is known of variables. */
+static void
+feed_leaf (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawLeaf *raw = (const TdRawLeaf *)head;
+  TdMeta meta;
+
+  if (a->state.in_iteration)
+    {
+      keep_raw (a, head);
+      return;
+    }
+  td__leaf_meta (a, raw, td__leaf_key (a, raw, 0, &a->outside_counts), &meta);
+  td__meta_set (a, raw->var.variable, &meta);
+}
+
+static void
+feed_name (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawName *raw = (const TdRawName *)head;
+  TdMeta meta;
+
+  if (a->state.in_iteration)
+    {
+      keep_raw (a, head);
+      return;
+    }
+  if (head->type != TD_RAW_NAME || !td__meta_find (a, raw->variable, &meta))
+    return;
+  meta.name = td__alias (&a->strings, raw->name).id;
+  meta.flags |= (uint8_t)raw->flags;
+  td__meta_set (a, raw->variable, &meta);
+}
+
+static void
+feed_inside (TdAssembler *a, const TdRawHead *head)
+{
+  if (a->state.in_iteration)
+    keep_raw (a, head);
+}
+
+static void
+feed_memory (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawMemory *raw = (const TdRawMemory *)head;
+  TdTapeMemory *m = td__list_add (&a->memory, sizeof *m);
+
+  if (m == NULL)
+    return;
+  *m = (TdTapeMemory){ .address = raw->address,
+                       .bytes = raw->bytes,
+                       .buffer = raw->buffer,
+                       .variable = raw->variable,
+                       .event = a->state.n_events,
+                       .var = TD_TAPE_NONE,
+                       .site = td__alias (&a->sites, raw->site).id,
+                       .kind = (uint8_t)(head->flags & 255),
+                       .category = raw->category,
+                       .holder = raw->holder };
+}
+
+static void
+feed_report (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawReport *raw = (const TdRawReport *)head;
+  TdTapeReport report = { .iteration = a->state.iteration,
+                          .value = raw->value,
+                          .key = td__alias (&a->strings, raw->key).id,
+                          .event = a->state.n_events };
+
+  td_tape_writer_report (a->w, &report);
+}
+
+static void
+feed_stats (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawStats *raw = (const TdRawStats *)head;
+  TdPendingStats *stats
+      = a->state.in_iteration ? td__list_add (&a->stats, sizeof *stats) : NULL;
+
+  if (stats == NULL)
+    return;
+  *stats = (TdPendingStats){ .variable = raw->variable, .stats = raw->stats };
+  stats->stats.event = a->state.n_events ? a->state.n_events - 1 : TD_TAPE_NONE;
+  a->flags |= raw->stats.n_nan ? TD_TAPE_ITERATION_NAN : 0;
+  a->flags |= raw->stats.n_pos_inf || raw->stats.n_neg_inf ? TD_TAPE_ITERATION_INF : 0;
+}
+
+static void
+feed_host_read (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawHostRead *raw = (const TdRawHostRead *)head;
+  TdPendingRead *read = a->state.in_iteration ? td__list_add (&a->reads, sizeof *read) : NULL;
+
+  if (read != NULL)
+    *read = (TdPendingRead){ .variable = raw->variable,
+                             .read = { .event = a->state.n_events,
+                                       .site = td__alias (&a->sites, raw->site).id } };
+}
+
+static void
+feed_notice (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawNotice *raw = (const TdRawNotice *)head;
+  TdTapeNotice notice = { .iteration = a->state.iteration,
+                          .time_ns = td__assembler_ns (a, raw->ticks),
+                          .event = a->state.n_events ? a->state.n_events - 1 : TD_TAPE_NONE,
+                          .kind = head->flags,
+                          .status = raw->status,
+                          .text = td__alias (&a->strings, raw->text).id,
+                          .op = td__alias (&a->strings, raw->op).id,
+                          .site = td__alias (&a->sites, raw->site).id };
+  TdTapeNotice *own = a->state.in_iteration ? td__list_add (&a->notices, sizeof *own) : NULL;
+
+  if (own != NULL)
+    *own = notice;
+  if (notice.kind == TD_TAPE_NOTICE_ERROR)
+    a->flags |= TD_TAPE_ITERATION_ERROR;
+  /* Changes of the configuration come every iteration; they are not news. */
+  if (notice.kind != TD_TAPE_NOTICE_CONFIG || own == NULL)
+    td_tape_writer_notice (a->w, &notice);
+}
+
+static void
+feed_stopped (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawStopped *raw = (const TdRawStopped *)head;
+
+  a->state.stopped = head->type == TD_RAW_STOPPED;
+  if (!a->state.stopped)
+    a->stop = (TdTapeStop){ 0 };
+  else
+    a->stop = (TdTapeStop){ .stopped = 1,
+                            .event = a->state.n_events,
+                            .reason = td__alias (&a->strings, raw->reason).id,
+                            .site = td__alias (&a->sites, raw->site).id };
+}
+
+static void
+feed_exit (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawExit *raw = (const TdRawExit *)head;
+
+  a->state.exited = true;
+  a->state.exit_status = raw->status;
+  a->flags |= a->flags & TD_TAPE_ITERATION_OUTSIDE ? 0 : TD_TAPE_ITERATION_PARTIAL;
+  finish_iteration (a, raw->ticks);
+}
+
+static const Feed feeds[TD_RAW_N_TYPES] = {
+  [TD_RAW_STRING] = td__feed_string,
+  [TD_RAW_OPDEF] = td__feed_opdef,
+  [TD_RAW_SITE] = td__feed_site,
+  [TD_RAW_PATH] = td__feed_path,
+  [TD_RAW_INFO] = td__feed_info,
+  [TD_RAW_SOURCE] = td__feed_source,
+  [TD_RAW_PARAMETER] = td__feed_parameter,
+  [TD_RAW_ITERATION_BEGIN] = feed_begin,
+  [TD_RAW_ITERATION_END] = feed_iteration_end,
+  [TD_RAW_OP] = feed_op,
+  [TD_RAW_LEAF] = feed_leaf,
+  [TD_RAW_SCOPE_OPEN] = feed_inside,
+  [TD_RAW_SCOPE_CLOSE] = feed_inside,
+  [TD_RAW_LINK_ENTER] = feed_inside,
+  [TD_RAW_LINK_LEAVE] = feed_inside,
+  [TD_RAW_MEMORY] = feed_memory,
+  [TD_RAW_GRAD] = feed_inside,
+  [TD_RAW_NAME] = feed_name,
+  [TD_RAW_UNCHAIN] = feed_name,
+  [TD_RAW_REPORT] = feed_report,
+  [TD_RAW_STATS] = feed_stats,
+  [TD_RAW_TENSOR] = td__feed_tensor,
+  [TD_RAW_HOST_READ] = feed_host_read,
+  [TD_RAW_NOTICE] = feed_notice,
+  [TD_RAW_STOPPED] = feed_stopped,
+  [TD_RAW_RESUMED] = feed_stopped,
+  [TD_RAW_EXIT] = feed_exit,
+};
+
+/* Recovery: definitions count always, the rest only from the first whole iteration on that the
+ * tape does not have. */
+static bool
+skipped (TdAssembler *a, const TdRawHead *head)
+{
+  if (!a->skip_to_begin || head->type < TD_RAW_ITERATION_BEGIN)
+    return false;
+  if (head->type == TD_RAW_ITERATION_BEGIN
+      && ((const TdRawIterationBegin *)head)->number >= a->skip_through)
+    a->skip_to_begin = false;
+  return a->skip_to_begin && head->type != TD_RAW_EXIT;
+}
+
+void
+td_assembler_feed (TdAssembler *a, const void *bytes, size_t n)
+{
+  const char *at = bytes, *end = at + n;
+
+  while ((size_t)(end - at) >= sizeof (TdRawHead))
+    {
+      const TdRawHead *head = (const TdRawHead *)at;
+
+      if (!td__raw_valid (head, (size_t)(end - at)))
+        {
+          a->state.n_bad++;
+          a->flags |= TD_TAPE_ITERATION_LOST;
+          a->fed += (uint64_t)(end - at);
+          return;
+        }
+      if (head->type < TD_RAW_N_TYPES && feeds[head->type] != NULL && !skipped (a, head))
+        feeds[head->type](a, head);
+      a->state.n_records++;
+      a->fed += head->size;
+      at += head->size;
+    }
+}
+
+size_t
+td_assembler_drain (TdAssembler *a, TdRing *ring)
+{
+  const void *bytes;
+  size_t n, all = 0;
+
+  while ((n = td_ring_peek (ring, &bytes)) > 0)
+    {
+      uint64_t keep;
+
+      td_assembler_feed (a, bytes, n);
+      td_ring_take (ring, n);
+      all += n;
+      /* The open iteration stays in the ring, so that nothing is lost when this process dies;
+       * unless it is too large for that. */
+      keep = a->state.in_iteration ? a->fed - a->iteration_at : 0;
+      if (keep > ring->capacity / 2)
+        {
+          td_assembler_show_live (a);
+          keep = 0;
+        }
+      td_tape_writer_flush (a->w);
+      td_ring_release (ring, keep);
+    }
+  if (a->state.in_iteration
+      && (a->stop.stopped != a->shown_stopped
+          || (a->state.n_events != a->shown_events
+              && (a->stop.stopped || clock_now () > a->next_live_ns))))
+    {
+      td_assembler_show_live (a);
+      td_tape_writer_flush (a->w);
+    }
+  return all;
+}
+
+void
+td_assembler_end (TdAssembler *a, const TdRing *ring, int status, bool by_tapedeck)
+{
+  const TdRingNow *now = ring ? &ring->shared->now : NULL;
+  TdTapeEnd end = { .status = status, .by = by_tapedeck, .iteration = a->state.iteration };
+
+  if (status >= 0 && WIFSIGNALED (status))
+    {
+      end.signal = WTERMSIG (status);
+      end.status = -1;
+    }
+  else if (status >= 0)
+    end.status = WEXITSTATUS (status);
+  if (now != NULL)
+    {
+      end.last_op = td__alias (&a->opdefs, now->opdef).id;
+      end.last_site = td__alias (&a->sites, now->site).id;
+      end.last_path = td__alias (&a->paths, now->path).id;
+      end.last_phase = now->phase;
+      end.running = now->running && !a->state.exited;
+      end.last_event = now->event;
+      end.n_stalls = atomic_load (&ring->shared->n_stalls);
+    }
+  end.time_ns = td__assembler_ns (a, td_ring_ticks ());
+  if (a->state.in_iteration)
+    {
+      a->flags |= TD_TAPE_ITERATION_PARTIAL;
+      finish_iteration (a, td_ring_ticks ());
+    }
+  td_tape_writer_end (a->w, &end);
+}
+
+const TdAssemblerState *
+td_assembler_state (const TdAssembler *a)
+{
+  return &a->state;
+}

@@ -1,0 +1,227 @@
+/* The model of the tape's tests.
+ * SPDX-License-Identifier: MIT */
+#include "model.h"
+
+#include <string.h>
+
+void *
+model_record (Model *m, unsigned type, unsigned flags, size_t bytes)
+{
+  uint32_t size = TD_RAW_PADDED (bytes);
+  TdRawHead *head = td_ring_reserve (m->ring, size);
+
+  memset (head, 0, size);
+  *head = (TdRawHead){ .size = size, .type = (uint16_t) type, .flags = (uint16_t) flags };
+  return head;
+}
+
+void
+model_publish (Model *m, void *record)
+{
+  td_ring_publish (m->ring, ((TdRawHead *) record)->size);
+}
+
+uint32_t
+model_string (Model *m, const char *text)
+{
+  size_t n = strlen (text);
+  TdRawString *s = model_record (m, TD_RAW_STRING, 0, sizeof *s + n);
+
+  s->id = ++m->strings;
+  s->length = (uint32_t) n;
+  memcpy (s->bytes, text, n);
+  model_publish (m, s);
+  return m->strings;
+}
+
+static void
+define_source (Model *m, const char *text)
+{
+  uint32_t path = model_string (m, "model.c");
+  size_t n = strlen (text), half = n / 2;
+
+  for (unsigned part = 0; part < 2; part++)
+    {
+      size_t length = part ? n - half : half;
+      TdRawSource *s = model_record (m, TD_RAW_SOURCE, 0, sizeof *s + length);
+
+      s->path = path;
+      s->length = (uint32_t) length;
+      s->total = n;
+      s->offset = part ? half : 0;
+      memcpy (s->bytes, text + s->offset, length);
+      model_publish (m, s);
+    }
+}
+
+static void
+define_parameter (Model *m)
+{
+  uint32_t name = model_string (m, "W");
+  TdRawLeaf *leaf;
+  TdRawParameter *p;
+
+  leaf = model_record (m, TD_RAW_LEAF, 0, sizeof *leaf + 16);
+  leaf->name = name;
+  leaf->path = 1;
+  leaf->site = 1;
+  leaf->var.variable = m->parameter = m->next_id++;
+  leaf->var.ndim = 2;
+  leaf->var.category = TD_TAPE_CATEGORY_PARAMETER;
+  leaf->var.flags = TD_TAPE_VAR_REQUIRES_GRAD | TD_TAPE_VAR_PARAMETER;
+  leaf->var.dims[0] = leaf->var.dims[1] = 10;
+  model_publish (m, leaf);
+  name = model_string (m, "mlp/l1/W");
+  p = model_record (m, TD_RAW_PARAMETER, 0, sizeof *p);
+  p->variable = m->parameter;
+  p->path = name;
+  p->ndim = 2;
+  p->dims[0] = p->dims[1] = 10;
+  model_publish (m, p);
+}
+
+void
+model_define (Model *m, TdRing *ring)
+{
+  static const char *const ops[]
+      = { "linear", "relu", "loss", "linear_grad", "relu_grad", "sgd_update" };
+  uint32_t file, function, path, class;
+
+  m->ring = ring;
+  m->next_id = m->next_buffer = 1;
+  m->n_layers = m->n_layers ? m->n_layers : 3;
+  m->batch = m->batch ? m->batch : 32;
+  td_ring_produce (ring);
+  for (uint32_t i = 0; i < 6; i++)
+    {
+      uint32_t name = model_string (m, ops[i]);
+      TdRawOpdef *def = model_record (m, TD_RAW_OPDEF, 0, sizeof *def);
+
+      def->def.id = i + 1;
+      def->def.name = name;
+      def->def.n_in = 2;
+      def->def.n_out = 1;
+      model_publish (m, def);
+    }
+  file = model_string (m, "model.c");
+  function = model_string (m, "forward");
+  for (uint32_t i = 1; i <= 2; i++)
+    {
+      TdRawSite *site = model_record (m, TD_RAW_SITE, 0, sizeof *site);
+
+      site->site = (TdTapeSite){ .id = i, .file = file, .function = function, .line = 10 * i };
+      model_publish (m, site);
+    }
+  path = model_string (m, "mlp/l1");
+  class = model_string (m, "Linear");
+  TdRawPath *p = model_record (m, TD_RAW_PATH, 0, sizeof *p);
+  p->path = (TdTapePath){ .id = 1, .path = path, .link_class = class };
+  model_publish (m, p);
+  define_source (m, "int main (void)\n{\n  return 0;\n}\n");
+  define_parameter (m);
+}
+
+void
+model_memory (Model *m, unsigned kind, unsigned place, uint64_t bytes, uint64_t variable)
+{
+  TdRawMemory *r = model_record (m, TD_RAW_MEMORY, kind, sizeof *r);
+
+  r->address = 0x10000u + place * 4096u;
+  r->bytes = bytes;
+  r->buffer = kind == TD_TAPE_MEMORY_ALLOC ? m->next_buffer++ : m->next_buffer - 1;
+  r->variable = variable;
+  r->category = TD_TAPE_CATEGORY_ACTIVATION;
+  model_publish (m, r);
+}
+
+uint64_t
+model_op (Model *m, unsigned opdef, unsigned phase, uint32_t twin_back, uint64_t in0, uint64_t in1)
+{
+  TdRawOp *op = model_record (m, TD_RAW_OP, 0, sizeof *op + 16 + sizeof (TdRawOutput) + 16);
+  TdRawOutput *out = (TdRawOutput *) (op->ids + 2);
+
+  m->ring->shared->now.opdef = opdef;
+  m->ring->shared->now.site = 1;
+  m->ring->shared->now.event++;
+  op->start = td_ring_ticks ();
+  op->end = op->start + 100;
+  op->opdef = opdef;
+  op->site = 1;
+  op->path = 1;
+  op->twin_back = twin_back;
+  op->phase = (uint8_t) phase;
+  op->n_in = 2;
+  op->n_out = 1;
+  op->ids[0] = in0;
+  op->ids[1] = in1;
+  out->variable = m->next_id++;
+  out->ndim = 2;
+  out->category = TD_TAPE_CATEGORY_ACTIVATION;
+  out->dims[0] = m->batch;
+  out->dims[1] = 10;
+  model_publish (m, op);
+  return m->next_id - 1;
+}
+
+void
+model_begin (Model *m)
+{
+  TdRawIterationBegin *b = model_record (m, TD_RAW_ITERATION_BEGIN, 0, sizeof *b);
+
+  b->number = m->iteration;
+  b->first_id = m->next_id;
+  b->first_buffer = m->next_buffer;
+  b->ticks = td_ring_ticks ();
+  model_publish (m, b);
+  m->ring->shared->now.event = 0;
+  m->ring->shared->now.iteration = m->iteration;
+}
+
+void
+model_end (Model *m)
+{
+  TdRawIterationEnd *e = model_record (m, TD_RAW_ITERATION_END, 0, sizeof *e);
+
+  e->ticks = td_ring_ticks ();
+  model_publish (m, e);
+  m->iteration++;
+}
+
+void
+model_iteration (Model *m)
+{
+  uint64_t x, g;
+  TdRawLeaf *leaf;
+
+  model_begin (m);
+  leaf = model_record (m, TD_RAW_LEAF, 0, sizeof *leaf + 16);
+  leaf->site = 2;
+  leaf->var.variable = x = m->next_id++;
+  leaf->var.ndim = 2;
+  leaf->var.category = TD_TAPE_CATEGORY_INPUT;
+  leaf->var.dims[0] = m->batch;
+  leaf->var.dims[1] = 10;
+  model_publish (m, leaf);
+  if (m->recurrent && m->state)
+    x = m->state;
+  for (int i = 0; i < m->n_layers; i++)
+    {
+      if (m->memory)
+        model_memory (m, TD_TAPE_MEMORY_ALLOC, (unsigned) i, 1280, m->next_id);
+      x = model_op (m, MODEL_LINEAR, TD_TAPE_PHASE_FORWARD, 0, x, m->parameter);
+      x = model_op (m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, x, 0);
+    }
+  m->state = x;
+  g = model_op (m, MODEL_LOSS, TD_TAPE_PHASE_FORWARD, 0, x, 0);
+  for (int i = 0; i < m->n_layers; i++)
+    {
+      g = model_op (m, MODEL_RELU_GRAD, TD_TAPE_PHASE_BACKWARD, (uint32_t) (4 * i + 2), g, 0);
+      g = model_op (m, MODEL_LINEAR_GRAD, TD_TAPE_PHASE_BACKWARD, (uint32_t) (4 * i + 4), g,
+                    m->parameter);
+    }
+  model_op (m, MODEL_SGD, TD_TAPE_PHASE_UPDATE, 0, m->parameter, g);
+  if (m->memory)
+    for (int i = 0; i < m->n_layers; i++)
+      model_memory (m, TD_TAPE_MEMORY_FREE, (unsigned) i, 1280, 0);
+  model_end (m);
+}
