@@ -452,12 +452,13 @@ td__shape_build (TdAssembler *a)
 void
 td__shape_free (TdShape *s)
 {
+  if (s == NULL)
+    return;
+
   TdList *lists[] = { &s->events,        &s->ins,       &s->outs,          &s->vars,
                       &s->dims,          &s->spans,     &s->grads,         &s->at,
                       &s->external_refs, &s->externals, &s->external_meta, &s->external_var };
 
-  if (s == NULL)
-    return;
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
     td__list_clear (lists[i]);
   free (s->raw);

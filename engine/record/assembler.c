@@ -56,13 +56,14 @@ td_assembler_new (TdTapeWriter *w, const TdRingShared *clock)
 void
 td_assembler_free (TdAssembler *a)
 {
+  if (a == NULL)
+    return;
+
   TdList *lists[]
       = { &a->strings,  &a->opdefs, &a->sites,       &a->paths, &a->raw,     &a->start,
           &a->duration, &a->memory, &a->reads,       &a->stats, &a->tensors, &a->notices,
           &a->metas,    &a->blocks, &a->free_blocks, &a->bound };
 
-  if (a == NULL)
-    return;
   for (uint32_t i = 0; i < a->texts.n; i++)
     free (((char **)a->texts.items)[i]);
   td__list_clear (&a->texts);

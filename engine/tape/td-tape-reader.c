@@ -373,13 +373,14 @@ td_tape_reader_open (const char *path, char *error, size_t n)
 void
 td_tape_reader_free (TdTapeReader *r)
 {
+  if (r == NULL)
+    return;
+
   TapeArray *arrays[]
       = { &r->strings,    &r->opdefs,     &r->sites,        &r->paths,          &r->infos,
           &r->sources,    &r->parameters, &r->notices,      &r->summaries,      &r->reports,
           &r->structures, &r->aliases,    &r->memory_spots, &r->structure_spots };
 
-  if (r == NULL)
-    return;
   close (r->fd);
   free (r->seen);
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
