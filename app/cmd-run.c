@@ -1,0 +1,300 @@
+/* `tapedeck run`: options, compile, supervise.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "command.h"
+#include "compile.h"
+#include "supervisor.h"
+
+#include "agent/agent.h"
+#include "td-tape.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[]
+    = "Usage: tapedeck run [OPTIONS] MODEL [ARGS]\n\n"
+      "Compile MODEL if it ends in .c, run it under supervision.  Options end at MODEL.\n\n"
+      "  -o, --tape FILE        record to FILE (refuses to overwrite; -f forces)\n"
+      "      --level LEVEL      graph (default), stats or values\n"
+      "      --tape-budget N    bytes of the tape, 0: unlimited (default 2G)\n"
+      "      --values-budget N  bytes of recorded values (default 256M)\n"
+      "      --device NAME      cpu, cuda:N or null\n"
+      "      --mem-limit N      refuse allocations beyond N bytes\n"
+      "      --seed N           seed of random numbers\n"
+      "      --iterations N     stop after N iterations, exit 0\n"
+      "      --break EXPR       stop there, print where and why, exit 3:\n"
+      "                         error, nan, inf, op == NAME, link == PATH, line == FILE:N,\n"
+      "                         iteration == N, bytes > N, norm > X, norm(grad) > X, && and "
+      "||\n"
+      "      --window           open the app on it\n"
+      "      --quiet            silence tapedeck's own progress\n\n"
+      "N may end in K, M, G or T.  The model's own exit status is passed through, 128+N for "
+      "signal N.";
+
+/* What was parsed. */
+typedef struct
+{
+  TdSupervisorOptions s;
+  bool window, help;
+  char breaks[4096];
+  int first; /* index of MODEL */
+} Run;
+
+static bool
+parse_bytes (const char *text, uint64_t *out)
+{
+  static const char units[] = "KMGT";
+  char *end;
+  double value = strtod (text, &end);
+  const char *unit = *end != '\0' ? strchr (units, *end & ~32) : NULL;
+
+  if (end == text || !(value >= 0) || (*end != '\0' && (unit == NULL || end[1] != '\0')))
+    return false;
+  if (unit != NULL)
+    value *= (double)((uint64_t)1 << (10 * (unit - units + 1)));
+  *out = (uint64_t)value;
+  return value < 1e18;
+}
+
+static bool
+set_tape (Run *r, const char *v)
+{
+  r->s.tape = v;
+  return *v != '\0';
+}
+
+static bool
+set_level (Run *r, const char *v)
+{
+  for (uint32_t level = TD_TAPE_LEVEL_GRAPH; level <= TD_TAPE_LEVEL_VALUES; level++)
+    if (strcmp (v, td_tape_level_name (level)) == 0)
+      {
+        r->s.level = level;
+        return true;
+      }
+  return false;
+}
+
+static bool
+set_budget (Run *r, const char *v)
+{
+  return parse_bytes (v, &r->s.budget_bytes);
+}
+
+static bool
+set_values_budget (Run *r, const char *v)
+{
+  return parse_bytes (v, &r->s.values_bytes);
+}
+
+static bool
+set_device (Run *r, const char *v)
+{
+  r->s.device = v;
+  return strcmp (v, "cpu") == 0 || strcmp (v, "null") == 0 || strncmp (v, "cuda:", 5) == 0;
+}
+
+static bool
+set_mem_limit (Run *r, const char *v)
+{
+  uint64_t bytes;
+
+  r->s.mem_limit = v;
+  return parse_bytes (v, &bytes);
+}
+
+static bool
+is_number (const char *v)
+{
+  return *v != '\0' && v[strspn (v, "0123456789")] == '\0' && strlen (v) < 20;
+}
+
+static bool
+set_seed (Run *r, const char *v)
+{
+  r->s.seed = v;
+  return is_number (v);
+}
+
+static bool
+set_iterations (Run *r, const char *v)
+{
+  r->s.iterations = v;
+  return is_number (v) && strtoull (v, NULL, 10) > 0;
+}
+
+static bool
+set_break (Run *r, const char *v)
+{
+  char error[256];
+  TdBreak *b = td__break_parse (v, error, sizeof error);
+  size_t used = strlen (r->breaks);
+
+  if (b == NULL)
+    {
+      fprintf (stderr, "tapedeck: %s\n", error);
+      return false;
+    }
+  td__break_free (b);
+  r->s.exit_at_break = true;
+  return (size_t)snprintf (r->breaks + used, sizeof r->breaks - used, "%s%s",
+                           used > 0 ? "\n" : "", v)
+         < sizeof r->breaks - used;
+}
+
+/* Breakpoints for a client that waits for them: the app. */
+static bool
+set_stop (Run *r, const char *v)
+{
+  bool exits = r->s.exit_at_break, good = set_break (r, v);
+
+  r->s.exit_at_break = exits;
+  return good;
+}
+
+static bool
+set_control (Run *r, const char *v)
+{
+  r->s.control = v;
+  return *v != '\0';
+}
+
+static const struct
+{
+  const char *name, *alias;
+  bool (*set) (Run *r, const char *value);
+  const char *expected;
+} options[] = {
+  { "--tape", "-o", set_tape, "a file" },
+  { "--level", NULL, set_level, "graph, stats or values" },
+  { "--tape-budget", NULL, set_budget, "a number of bytes" },
+  { "--values-budget", NULL, set_values_budget, "a number of bytes" },
+  { "--device", NULL, set_device, "cpu, cuda:N or null" },
+  { "--mem-limit", NULL, set_mem_limit, "a number of bytes" },
+  { "--seed", NULL, set_seed, "a number" },
+  { "--iterations", NULL, set_iterations, "a number above 0" },
+  { "--break", NULL, set_break, "a condition" },
+  { "--stop", NULL, set_stop, "a condition" },
+  { "--control", NULL, set_control, "the path of a socket" },
+};
+
+static const struct
+{
+  const char *name, *alias;
+  size_t offset;
+} flags[] = {
+  { "--force", "-f", offsetof (Run, s.overwrite) },
+  { "--quiet", "-q", offsetof (Run, s.quiet) },
+  { "--window", NULL, offsetof (Run, window) },
+  { "--help", "-h", offsetof (Run, help) },
+};
+
+static bool
+is_option (const char *arg, const char *name, const char *alias)
+{
+  return strcmp (arg, name) == 0 || (alias != NULL && strcmp (arg, alias) == 0);
+}
+
+/* One option at argv[i]; the index of the next argument, 0 after an error. */
+static int
+parse_option (Run *r, int argc, char **argv, int i)
+{
+  const char *arg = argv[i], *equals = strchr (arg, '=');
+
+  for (unsigned k = 0; k < sizeof flags / sizeof *flags; k++)
+    if (is_option (arg, flags[k].name, flags[k].alias))
+      {
+        *((bool *)(void *)((char *)r + flags[k].offset)) = true;
+        return i + 1;
+      }
+  for (unsigned k = 0; k < sizeof options / sizeof *options; k++)
+    {
+      size_t n = strlen (options[k].name);
+      bool joined = equals != NULL && (size_t)(equals - arg) == n
+                    && strncmp (arg, options[k].name, n) == 0;
+      const char *value = joined ? equals + 1 : i + 1 < argc ? argv[i + 1] : NULL;
+
+      if (!joined && !is_option (arg, options[k].name, options[k].alias))
+        continue;
+      if (value == NULL || !options[k].set (r, value))
+        {
+          td_usage_error ("run", "%s %s: %s expected", options[k].name,
+                          value != NULL ? value : "", options[k].expected);
+          return 0;
+        }
+      return i + (joined ? 1 : 2);
+    }
+  td_usage_error ("run", "%s: no such option", arg);
+  return 0;
+}
+
+static int
+open_window (const Run *r, int argc, char **argv)
+{
+  char **args = calloc ((size_t)argc + 3, sizeof *args);
+  int n = 0;
+
+  if (args == NULL)
+    return TD_EXIT_USAGE;
+  args[n++] = (char *)(uintptr_t) "tapedeck";
+  args[n++] = (char *)(uintptr_t) "--run";
+  for (int i = r->first; i < argc; i++)
+    args[n++] = argv[i];
+  int status = td_exec_helper ("tapedeck-app", args);
+  free (args);
+  return status;
+}
+
+static int
+run_model (Run *r, char **argv)
+{
+  static char program[8192];
+  const char *model = argv[r->first];
+  size_t n = strlen (model);
+
+  r->s.name = model;
+  r->s.argv = argv + r->first;
+  r->s.breaks = r->breaks[0] != '\0' ? r->breaks : NULL;
+  if (n > 2 && strcmp (model + n - 2, ".c") == 0)
+    {
+      if (!td_compile_model (model, r->s.quiet, program, sizeof program))
+        return TD_EXIT_USAGE;
+      r->s.source = model;
+    }
+  else
+    {
+      if (access (model, F_OK) != 0 && strchr (model, '/') != NULL)
+        {
+          fprintf (stderr, "tapedeck: %s: %s\n", model, strerror (errno));
+          return TD_EXIT_NOT_FOUND;
+        }
+      snprintf (program, sizeof program, "%s", model);
+    }
+  r->s.program = program;
+  return td_supervise (&r->s);
+}
+
+int
+td_command_run (int argc, char **argv)
+{
+  Run r = { .s = { .budget_bytes = (uint64_t)2 << 30, .n_ranks = 1 } };
+  int i = 1;
+
+  while (i < argc && argv[i][0] == '-' && argv[i][1] != '\0' && strcmp (argv[i], "--") != 0)
+    {
+      i = parse_option (&r, argc, argv, i);
+      if (i == 0)
+        return TD_EXIT_USAGE;
+    }
+  if (r.help)
+    return puts (help), TD_EXIT_OK;
+  if (i < argc && strcmp (argv[i], "--") == 0)
+    i++;
+  if (i >= argc)
+    return td_usage_error ("run", "a model expected: a .c file or a program");
+  r.first = i;
+  return r.window ? open_window (&r, argc, argv) : run_model (&r, argv);
+}

@@ -1,0 +1,173 @@
+/* `tapedeck info`, `cat` and `check`: what a tape says about itself.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "command.h"
+
+#include "assembler.h"
+#include "td-tape-reader.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The arguments of these commands. */
+typedef struct
+{
+  const char *tape, *out;
+  bool json, help;
+  uint64_t first, last;
+} Arguments;
+
+static bool
+parse_range (const char *text, uint64_t *first, uint64_t *last)
+{
+  char *end;
+  const char *colon = strchr (text, ':');
+
+  *first = 0;
+  *last = UINT64_MAX;
+  if (text != colon && *text != '\0')
+    {
+      *first = strtoull (text, &end, 10);
+      if (end == text || (*end != '\0' && *end != ':'))
+        return false;
+      if (colon == NULL)
+        *last = *first;
+    }
+  if (colon != NULL && colon[1] != '\0')
+    {
+      *last = strtoull (colon + 1, &end, 10);
+      if (*end != '\0' || end == colon + 1)
+        return false;
+    }
+  return *first <= *last;
+}
+
+static int
+parse (int argc, char **argv, const char *options, Arguments *a)
+{
+  *a = (Arguments){ .last = UINT64_MAX };
+  for (int i = 1; i < argc; i++)
+    {
+      const char *arg = argv[i];
+
+      if (strcmp (arg, "--help") == 0)
+        a->help = true;
+      else if (strcmp (arg, "--json") == 0 && strchr (options, 'j') != NULL)
+        a->json = true;
+      else if (strcmp (arg, "--repair") == 0 && strchr (options, 'r') != NULL && i + 1 < argc)
+        a->out = argv[++i];
+      else if (strcmp (arg, "--iterations") == 0 && strchr (options, 'i') != NULL
+               && i + 1 < argc)
+        {
+          if (!parse_range (argv[++i], &a->first, &a->last))
+            return td_usage_error (argv[0], "--iterations %s: A:B expected", argv[i]);
+        }
+      else if (arg[0] == '-' && arg[1] != '\0')
+        return td_usage_error (argv[0], "%s: no such option, or its value is missing", arg);
+      else if (a->tape != NULL)
+        return td_usage_error (argv[0], "%s: one tape expected", arg);
+      else
+        a->tape = arg;
+    }
+  if (a->tape == NULL && !a->help)
+    return td_usage_error (argv[0], "a tape expected");
+  return TD_EXIT_OK;
+}
+
+static TdTapeReader *
+open_tape (const char *path)
+{
+  char error[256];
+  TdTapeReader *r = td_tape_reader_open (path, error, sizeof error);
+
+  if (r == NULL)
+    fprintf (stderr, "tapedeck: %s: %s\n", path, error);
+  return r;
+}
+
+int
+td_command_info (int argc, char **argv)
+{
+  Arguments a;
+  TdTapeReader *r;
+  int status = parse (argc, argv, "j", &a);
+
+  if (status != TD_EXIT_OK)
+    return status;
+  if (a.help)
+    return puts (
+               "Usage: tapedeck info TAPE [--json]\n\nIterations, distinct graphs, operations, "
+               "parameters, reports, exit, versions."),
+           TD_EXIT_OK;
+  r = open_tape (a.tape);
+  if (r == NULL)
+    return TD_EXIT_USAGE;
+  td_tape_info (r, stdout, a.json);
+  td_tape_reader_free (r);
+  return TD_EXIT_OK;
+}
+
+int
+td_command_cat (int argc, char **argv)
+{
+  Arguments a;
+  TdTapeReader *r;
+  int status = parse (argc, argv, "ji", &a);
+
+  if (status != TD_EXIT_OK)
+    return status;
+  if (a.help)
+    return puts (
+               "Usage: tapedeck cat TAPE [--iterations A:B] [--json]\n\nThe tape's records as "
+               "text, or as one JSON object a line."),
+           TD_EXIT_OK;
+  r = open_tape (a.tape);
+  if (r == NULL)
+    return TD_EXIT_USAGE;
+  td_tape_dump (r, stdout, a.json, a.first, a.last);
+  td_tape_reader_free (r);
+  return TD_EXIT_OK;
+}
+
+int
+td_command_check (int argc, char **argv)
+{
+  Arguments a;
+  TdTapeCheck check;
+  char error[256], ring[4200];
+  int status = parse (argc, argv, "r", &a);
+
+  if (status != TD_EXIT_OK)
+    return status;
+  if (a.help)
+    return puts (
+               "Usage: tapedeck check TAPE [--repair OUT]\n\nIs it whole; what is the first "
+               "bad "
+               "offset.  --repair copies what is good to OUT,\nwith what a ring that was left "
+               "behind still holds.\nExit status: 0 whole, 1 damaged, 2 unreadable."),
+           TD_EXIT_OK;
+  if (!td_tape_check (a.tape, &check))
+    {
+      fprintf (stderr, "tapedeck: %s: %s\n", a.tape, check.what);
+      return TD_EXIT_USAGE;
+    }
+  snprintf (ring, sizeof ring, "%s.ring", a.tape);
+  if (check.whole)
+    printf ("%s: whole, %" PRIu64 " records, %" PRIu64 " bytes%s%s\n", a.tape, check.n_frames,
+            check.n_bytes, check.ended ? "" : "; nobody wrote how the program ended",
+            access (ring, F_OK) == 0 ? "; a ring beside it holds more (--repair)" : "");
+  else
+    printf ("%s: damaged at offset %" PRIu64 ": %s\n", a.tape, check.first_bad, check.what);
+  if (a.out == NULL)
+    return check.whole ? TD_EXIT_OK : TD_EXIT_FINDING;
+  if (!td_assembler_recover (a.tape, NULL, a.out, error, sizeof error))
+    {
+      fprintf (stderr, "tapedeck: %s: %s\n", a.out, error);
+      return TD_EXIT_USAGE;
+    }
+  printf ("%s: written\n", a.out);
+  return check.whole ? TD_EXIT_OK : TD_EXIT_FINDING;
+}

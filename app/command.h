@@ -1,0 +1,35 @@
+/* The commands of `tapedeck`: one file each, one row each in tapedeck.c.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** Exit codes of API.md. */
+enum
+{
+  TD_EXIT_OK = 0,
+  TD_EXIT_FINDING = 1,
+  TD_EXIT_USAGE = 2,
+  TD_EXIT_BREAK = 3,
+  TD_EXIT_NOT_EXECUTABLE = 126,
+  TD_EXIT_NOT_FOUND = 127
+};
+
+/* argv[0] is the command's own name. */
+int td_command_run (int argc, char **argv);
+int td_command_info (int argc, char **argv);
+int td_command_cat (int argc, char **argv);
+int td_command_check (int argc, char **argv);
+
+/** Print "tapedeck: ..." and, where there is one, a line of advice; returns TD_EXIT_USAGE. */
+int td_usage_error (const char *command, const char *format, ...)
+    __attribute__ ((format (printf, 2, 3)));
+
+/** Execute another program of this installation or build tree; returns only when that fails,
+ * with the exit code. */
+int td_exec_helper (const char *name, char *const argv[]);
+
+/** Write the folder of this executable (without a slash at its end) to `out`. */
+bool td_own_folder (char *out, unsigned long size);

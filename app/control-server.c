@@ -1,0 +1,453 @@
+/* The control socket: see control-server.h.
+ *
+ * A client's line is answered here when it can be, else it goes to the model with a tag and the
+ * client waits; answers come back with the tag.  After 200 ms the client hears "busy" instead.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "control-server.h"
+
+#include "agent/json.h"
+#include "tapedeck.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum
+{
+  MAX_CLIENTS = 16,
+  MAX_WAITING = 64,
+  LINE_BYTES = 4096,
+  BUSY_MS = 200
+};
+
+typedef struct
+{
+  int fd;
+  char line[LINE_BYTES];
+  size_t used;
+} Client;
+
+/* A command that the model has to answer. */
+typedef struct
+{
+  uint32_t tag; /* 0: free */
+  int client;
+  int64_t deadline_ms;
+} Waiting;
+
+struct TdControlServer
+{
+  TdControlRun *run;
+  int listener;
+  char path[108];
+  Client clients[MAX_CLIENTS];
+  Waiting waiting[MAX_WAITING];
+  uint32_t next_tag;
+};
+
+static int64_t
+now_ms (void)
+{
+  struct timespec t;
+
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+TdControlServer *
+td_control_server_new (const char *path, TdControlRun *run)
+{
+  TdControlServer *s = calloc (1, sizeof *s);
+  struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+  if (s == NULL)
+    return NULL;
+  s->run = run;
+  for (int i = 0; i < MAX_CLIENTS; i++)
+    s->clients[i].fd = -1;
+  s->listener = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (strlen (path) >= sizeof address.sun_path)
+    errno = ENAMETOOLONG;
+  else
+    {
+      strcpy (address.sun_path, path);
+      strcpy (s->path, path);
+      unlink (path);
+      if (s->listener >= 0
+          && bind (s->listener, (const struct sockaddr *)&address, sizeof address) == 0
+          && listen (s->listener, 8) == 0)
+        return s;
+    }
+  fprintf (stderr, "tapedeck: %s: %s; the run goes on without control\n", path,
+           strerror (errno));
+  if (s->listener >= 0)
+    close (s->listener);
+  free (s);
+  return NULL;
+}
+
+static void
+drop_client (TdControlServer *s, int i)
+{
+  close (s->clients[i].fd);
+  s->clients[i].fd = -1;
+  s->clients[i].used = 0;
+  for (int w = 0; w < MAX_WAITING; w++)
+    if (s->waiting[w].client == i)
+      s->waiting[w].client = -1;
+}
+
+void
+td_control_server_free (TdControlServer *s)
+{
+  if (s == NULL)
+    return;
+  for (int i = 0; i < MAX_CLIENTS; i++)
+    if (s->clients[i].fd >= 0)
+      drop_client (s, i);
+  close (s->listener);
+  unlink (s->path);
+  free (s);
+}
+
+/* One line to a client, with a descriptor if there is one.  A client that does not read is
+ * dropped: nobody waits for it. */
+static void
+send_line (TdControlServer *s, int i, const char *json, int memory)
+{
+  char line[LINE_BYTES + 2];
+  int n = snprintf (line, sizeof line, "%.*s\n", LINE_BYTES, json);
+  struct iovec part = { line, (size_t)n };
+  union
+  {
+    struct cmsghdr head;
+    char room[CMSG_SPACE (sizeof (int))];
+  } control;
+  struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+  if (i < 0 || s->clients[i].fd < 0)
+    return;
+  if (memory >= 0)
+    {
+      struct cmsghdr *c;
+
+      memset (&control, 0, sizeof control);
+      message.msg_control = &control;
+      message.msg_controllen = sizeof control.room;
+      c = CMSG_FIRSTHDR (&message);
+      c->cmsg_level = SOL_SOCKET;
+      c->cmsg_type = SCM_RIGHTS;
+      c->cmsg_len = CMSG_LEN (sizeof (int));
+      memcpy (CMSG_DATA (c), &memory, sizeof memory);
+    }
+  if (sendmsg (s->clients[i].fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) != n)
+    drop_client (s, i);
+}
+
+void
+td_control_server_tell (TdControlServer *s, const char *json)
+{
+  for (int i = 0; s != NULL && i < MAX_CLIENTS; i++)
+    send_line (s, i, json, -1);
+}
+
+void
+td_control_now (const TdControlRun *run, char *op, size_t op_size, char *where,
+                size_t where_size)
+{
+  if (run->assembler != NULL)
+    td_assembler_describe (run->assembler, &run->ring->shared->now, op, op_size, where,
+                           where_size);
+  else
+    {
+      snprintf (op, op_size, "?");
+      snprintf (where, where_size, "%s", run->program);
+    }
+}
+
+static void
+answer_busy (TdControlServer *s, int client)
+{
+  char op[128], where[512], quoted[600], json[1200];
+
+  td_control_now (s->run, op, sizeof op, where, sizeof where);
+  td__json_quote (where, quoted, sizeof quoted);
+  snprintf (json, sizeof json, "{\"ok\":false,\"busy\":%s,\"error\":\"busy in %.500s\"}",
+            quoted, where);
+  send_line (s, client, json, -1);
+}
+
+static const char *
+state_name (const TdControlServer *s)
+{
+  if (s->run->model_fd < 0)
+    return "ended";
+  return atomic_load (&s->run->page->stopped) ? "stopped" : "running";
+}
+
+static void
+answer_hello (TdControlServer *s, int client)
+{
+  char tape[1100], program[1100], json[LINE_BYTES];
+
+  td__json_quote (s->run->tape != NULL ? s->run->tape : "", tape, sizeof tape);
+  td__json_quote (s->run->program, program, sizeof program);
+  snprintf (
+      json, sizeof json,
+      "{\"ok\":true,\"version\":\"%s\",\"pid\":%d,\"tape\":%s,\"state\":\"%s\",\"program\":%s}",
+      td_version (), s->run->model_pid, s->run->tape != NULL ? tape : "null", state_name (s),
+      program);
+  send_line (s, client, json, -1);
+}
+
+static void
+answer_status (TdControlServer *s, int client)
+{
+  const TdRingShared *shared = s->run->ring->shared;
+  char op[128], where[512], quoted_op[200], quoted[600], json[LINE_BYTES];
+
+  td_control_now (s->run, op, sizeof op, where, sizeof where);
+  td__json_quote (op, quoted_op, sizeof quoted_op);
+  td__json_quote (where, quoted, sizeof quoted);
+  snprintf (json, sizeof json,
+            "{\"ok\":true,\"state\":\"%s\",\"iteration\":%" PRIu64 ",\"event\":%" PRIu64
+            ",\"op\":%s,\"where\":%s,\"stalls\":%" PRIu64 ",\"stalled_ns\":%" PRIu64
+            ",\"lost\":%s,\"tape_bytes\":%" PRIu64 "}",
+            state_name (s), shared->now.iteration, shared->now.event, quoted_op, quoted,
+            (uint64_t)atomic_load (&shared->n_stalls),
+            (uint64_t)atomic_load (&shared->stalled_ns),
+            atomic_load (&shared->gave_up) ? "true" : "false",
+            s->run->writer != NULL ? td_tape_writer_bytes (s->run->writer) : 0);
+  send_line (s, client, json, -1);
+}
+
+static void
+answer_stop (TdControlServer *s, int client)
+{
+  send_line (s, client, "{\"ok\":true}", -1);
+  s->run->stop (s->run->user);
+}
+
+/* Commands that the supervisor answers itself. */
+static const struct
+{
+  const char *text;
+  void (*answer) (TdControlServer *s, int client);
+} own_commands[] = {
+  { "hello", answer_hello },
+  { "status", answer_status },
+  { "stop", answer_stop },
+};
+
+static void
+forward_to_model (TdControlServer *s, int client, const char *line)
+{
+  char text[LINE_BYTES + 32];
+  int w = 0;
+
+  while (w < MAX_WAITING && s->waiting[w].tag != 0)
+    w++;
+  if (s->run->model_fd < 0 || w == MAX_WAITING)
+    {
+      send_line (s, client,
+                 s->run->model_fd < 0 ? "{\"ok\":false,\"error\":\"the program has ended\"}"
+                                      : "{\"ok\":false,\"error\":\"too many commands wait\"}",
+                 -1);
+      return;
+    }
+  if (++s->next_tag == 0)
+    s->next_tag = 1;
+  s->waiting[w] = (Waiting){ s->next_tag, client, now_ms () + BUSY_MS };
+  snprintf (text, sizeof text, "#%u %s", s->next_tag, line);
+  if (send (s->run->model_fd, text, strlen (text), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    {
+      s->waiting[w].tag = 0;
+      answer_busy (s, client);
+      return;
+    }
+  atomic_store (&s->run->page->attention, 1);
+}
+
+static void
+take_line (TdControlServer *s, int client, char *line)
+{
+  size_t n = strlen (line);
+
+  if (n > 0 && line[n - 1] == '\r')
+    line[n - 1] = '\0';
+  for (unsigned i = 0; i < sizeof own_commands / sizeof *own_commands; i++)
+    if (strcmp (line, own_commands[i].text) == 0)
+      {
+        own_commands[i].answer (s, client);
+        return;
+      }
+  if (*line != '\0')
+    forward_to_model (s, client, line);
+}
+
+static void
+read_client (TdControlServer *s, int i)
+{
+  Client *c = &s->clients[i];
+  ssize_t n = recv (c->fd, c->line + c->used, sizeof c->line - 1 - c->used, MSG_DONTWAIT);
+  char *end;
+
+  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    return;
+  if (n <= 0)
+    {
+      drop_client (s, i);
+      return;
+    }
+  c->used += (size_t)n;
+  c->line[c->used] = '\0';
+  while (c->fd >= 0 && (end = memchr (c->line, '\n', c->used)) != NULL)
+    {
+      char line[LINE_BYTES];
+      size_t length = (size_t)(end - c->line);
+
+      memcpy (line, c->line, length);
+      line[length] = '\0';
+      c->used -= length + 1;
+      memmove (c->line, end + 1, c->used);
+      take_line (s, i, line);
+    }
+  if (c->fd >= 0 && c->used == sizeof c->line - 1)
+    {
+      send_line (s, i, "{\"ok\":false,\"error\":\"the line is too long\"}", -1);
+      drop_client (s, i);
+    }
+}
+
+static void
+accept_client (TdControlServer *s)
+{
+  int fd = accept4 (s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  struct ucred peer;
+  socklen_t size = sizeof peer;
+
+  if (fd < 0)
+    return;
+  if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0
+      && (peer.uid == getuid () || peer.uid == 0))
+    for (int i = 0; i < MAX_CLIENTS; i++)
+      if (s->clients[i].fd < 0)
+        {
+          s->clients[i].fd = fd;
+          s->clients[i].used = 0;
+          return;
+        }
+  close (fd);
+}
+
+/* A message of the model: "#TAG JSON" or "! JSON", perhaps with a descriptor. */
+static bool
+read_model (TdControlServer *s)
+{
+  char text[LINE_BYTES];
+  struct iovec part = { text, sizeof text - 1 };
+  union
+  {
+    struct cmsghdr head;
+    char room[CMSG_SPACE (sizeof (int))];
+  } control;
+  struct msghdr message = { .msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof control.room };
+  ssize_t n = recvmsg (s->run->model_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  struct cmsghdr *c;
+  char *space;
+  int memory = -1;
+
+  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    return false;
+  if (n <= 0)
+    {
+      close (s->run->model_fd);
+      s->run->model_fd = -1;
+      return false;
+    }
+  text[n] = '\0';
+  c = CMSG_FIRSTHDR (&message);
+  if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+    memcpy (&memory, CMSG_DATA (c), sizeof memory);
+  space = strchr (text, ' ');
+  if (text[0] == '!' && space != NULL)
+    {
+      s->run->event (s->run->user, space + 1);
+      td_control_server_tell (s, space + 1);
+    }
+  else if (text[0] == '#' && space != NULL)
+    {
+      uint32_t tag = (uint32_t)strtoul (text + 1, NULL, 10);
+
+      for (int w = 0; w < MAX_WAITING; w++)
+        if (tag != 0 && s->waiting[w].tag == tag)
+          {
+            s->waiting[w].tag = 0;
+            send_line (s, s->waiting[w].client, space + 1, memory);
+          }
+    }
+  if (memory >= 0)
+    close (memory);
+  return true;
+}
+
+int
+td_control_server_poll_fds (TdControlServer *s, struct pollfd *fds)
+{
+  int n = 0;
+
+  fds[n++] = (struct pollfd){ s->listener, POLLIN, 0 };
+  fds[n++] = (struct pollfd){ s->run->model_fd, POLLIN, 0 }; /* poll passes over -1 */
+  for (int i = 0; i < MAX_CLIENTS; i++)
+    fds[n++] = (struct pollfd){ s->clients[i].fd, POLLIN, 0 };
+  return n;
+}
+
+/* Commands that the model did not answer in time are answered for it; what it says later is
+ * dropped, since its tag is no longer known. */
+static int
+expire (TdControlServer *s)
+{
+  int64_t now = now_ms (), next = -1;
+
+  for (int w = 0; w < MAX_WAITING; w++)
+    {
+      if (s->waiting[w].tag == 0)
+        continue;
+      if (s->run->model_fd < 0 || s->waiting[w].deadline_ms <= now)
+        {
+          s->waiting[w].tag = 0;
+          if (s->waiting[w].client >= 0)
+            answer_busy (s, s->waiting[w].client);
+        }
+      else if (next < 0 || s->waiting[w].deadline_ms - now < next)
+        next = s->waiting[w].deadline_ms - now;
+    }
+  return (int)next;
+}
+
+int
+td_control_server_serve (TdControlServer *s, const struct pollfd *fds, int n)
+{
+  if (n > 1 && (fds[1].revents & (POLLIN | POLLHUP | POLLERR)) && s->run->model_fd >= 0)
+    while (s->run->model_fd >= 0 && read_model (s))
+      ;
+  if (n > 0 && (fds[0].revents & POLLIN))
+    accept_client (s);
+  for (int i = 0; i < MAX_CLIENTS && i + 2 < n; i++)
+    if (s->clients[i].fd >= 0 && s->clients[i].fd == fds[i + 2].fd
+        && (fds[i + 2].revents & (POLLIN | POLLHUP | POLLERR)))
+      read_client (s, i);
+  return expire (s);
+}

@@ -1,0 +1,166 @@
+/* `tapedeck`: the table of commands.  Links the engine's agent and the tape, never GTK,
+ * Graphviz or Cairo: what needs those is executed.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "command.h"
+
+#include "tapedeck.h"
+#include "td-tape.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int command_viz (int argc, char **argv);
+static int command_app (int argc, char **argv);
+
+static const struct
+{
+  const char *name, *arguments, *summary;
+  int (*run) (int argc, char **argv);
+} commands[] = {
+  { "run", "[OPTIONS] MODEL [ARGS]", "compile a model if it ends in .c, run it, record it",
+    td_command_run },
+  { "info", "TAPE [--json]", "iterations, graphs, operations, parameters, how it ended",
+    td_command_info },
+  { "show", "TAPE --view VIEW [OPTIONS]", "a view of a tape as text, picture or data",
+    command_viz },
+  { "diff", "TAPE[:ITER] TAPE[:ITER] [--json]", "structure and numbers of two iterations",
+    command_viz },
+  { "leaks", "TAPE [--json]", "what grows and who holds it", command_viz },
+  { "cat", "TAPE [--iterations A:B] [--json]", "the tape's records as text or JSON lines",
+    td_command_cat },
+  { "check", "TAPE [--repair OUT]", "is it whole; what is the first bad offset",
+    td_command_check },
+};
+
+enum
+{
+  N_COMMANDS = sizeof commands / sizeof *commands
+};
+
+bool
+td_own_folder (char *out, unsigned long size)
+{
+  ssize_t n = readlink ("/proc/self/exe", out, size - 1);
+  char *slash;
+
+  if (n <= 0)
+    return false;
+  out[n] = '\0';
+  slash = strrchr (out, '/');
+  if (slash == NULL)
+    return false;
+  *slash = '\0';
+  return true;
+}
+
+int
+td_exec_helper (const char *name, char *const argv[])
+{
+  static const char *const places[] = { "../libexec/tapedeck", ".", "../ui", "../viz" };
+  char folder[4096], path[4200];
+
+  if (!td_own_folder (folder, sizeof folder))
+    return TD_EXIT_NOT_FOUND;
+  for (unsigned i = 0; i < sizeof places / sizeof *places; i++)
+    {
+      snprintf (path, sizeof path, "%s/%s/%s", folder, places[i], name);
+      if (access (path, X_OK) != 0)
+        continue;
+      execv (path, argv);
+      fprintf (stderr, "tapedeck: %s: %s\n", path, strerror (errno));
+      return TD_EXIT_NOT_EXECUTABLE;
+    }
+  fprintf (stderr, "tapedeck: %s is not installed: this is a build without it\n", name);
+  return TD_EXIT_NOT_FOUND;
+}
+
+int
+td_usage_error (const char *command, const char *format, ...)
+{
+  va_list args;
+
+  va_start (args, format);
+  fputs ("tapedeck: ", stderr);
+  vfprintf (stderr, format, args);
+  va_end (args);
+  if (command != NULL)
+    fprintf (stderr, "\ntapedeck %s --help says more\n", command);
+  else
+    fputs ("\ntapedeck --help says more\n", stderr);
+  return TD_EXIT_USAGE;
+}
+
+static void
+print_help (void)
+{
+  puts ("Usage: tapedeck [FILE...]           open models (.c), programs and tapes in the app\n"
+        "       tapedeck COMMAND ...\n");
+  for (int i = 0; i < N_COMMANDS; i++)
+    printf ("  %-6s %-34s %s\n", commands[i].name, commands[i].arguments, commands[i].summary);
+  puts ("\n  --help, --version                          this text; the version\n\n"
+        "tapedeck COMMAND --help describes one command; the man page is tapedeck(1).");
+}
+
+static void
+print_version (void)
+{
+  printf ("tapedeck %s\ntape format %d.%d\nbackends: cpu, null\n", td_version (), TD_TAPE_MAJOR,
+          TD_TAPE_MINOR);
+}
+
+static int
+command_viz (int argc, char **argv)
+{
+  char *args[256];
+
+  if (argc > 250)
+    return td_usage_error (argv[0], "too many arguments");
+  args[0] = "tapedeck-viz";
+  memcpy (&args[1], argv, (size_t)argc * sizeof *argv);
+  args[argc + 1] = NULL;
+  return td_exec_helper ("tapedeck-viz", args);
+}
+
+static int
+command_app (int argc, char **argv)
+{
+  char **args = calloc ((size_t)argc + 2, sizeof *args);
+
+  if (args == NULL)
+    return TD_EXIT_USAGE;
+  memcpy (args, argv, (size_t)argc * sizeof *argv);
+  args[0] = "tapedeck";
+  int status = td_exec_helper ("tapedeck-app", args);
+  free (args);
+  return status;
+}
+
+int
+main (int argc, char **argv)
+{
+  const char *word = argc > 1 ? argv[1] : "";
+
+  if (strcmp (word, "--help") == 0 || strcmp (word, "-h") == 0)
+    return print_help (), TD_EXIT_OK;
+  if (strcmp (word, "--version") == 0)
+    return print_version (), TD_EXIT_OK;
+  for (int i = 0; i < N_COMMANDS; i++)
+    if (strcmp (word, commands[i].name) == 0)
+      return commands[i].run (argc - 1, argv + 1);
+  if (word[0] == '-' && word[1] != '\0' && strcmp (word, "--") != 0)
+    return td_usage_error (NULL, "%s: no such option", word);
+  for (int i = 1; i < argc; i++)
+    if (strcmp (argv[i], "--") != 0 && access (argv[i], F_OK) != 0)
+      {
+        if (strpbrk (argv[i], "./") == NULL)
+          return td_usage_error (NULL, "%s: no such command or file", argv[i]);
+        fprintf (stderr, "tapedeck: %s: %s\n", argv[i], strerror (errno));
+        return TD_EXIT_USAGE;
+      }
+  return command_app (argc, argv);
+}
