@@ -8,6 +8,8 @@
 
 #include "td-tape.h"
 
+TD_TAPE_BEGIN_C
+
 typedef struct TdTapeReader TdTapeReader;
 
 /** A text on the tape; NUL-terminated, but may contain any byte before. */
@@ -156,3 +158,5 @@ TD_API void td_tape_dump (TdTapeReader *r, FILE *out, bool json, uint64_t first,
 
 /** Write what `tapedeck info` shows; JSON as one object. */
 TD_API void td_tape_info (TdTapeReader *r, FILE *out, bool json);
+
+TD_TAPE_END_C

@@ -5,6 +5,8 @@
 
 #include "td-tape.h"
 
+TD_TAPE_BEGIN_C
+
 typedef struct TdTapeWriter TdTapeWriter;
 
 /** How a tape is made; fill with zeros, set `size`. */
@@ -128,3 +130,5 @@ TD_API uint64_t td_tape_output_key (uint64_t event_key, uint32_t out_index);
  * ranks; the second of dimensions too.  Texts count, not ids: tapes can be compared. */
 TD_API void td_tape_writer_fingerprint (const TdTapeWriter *w, const TdTapeIteration *it,
                                         uint64_t *fingerprint, uint64_t *fingerprint_dims);
+
+TD_TAPE_END_C

@@ -3,9 +3,23 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* C linkage for C++, without a block that would indent the whole file. */
+#ifdef __cplusplus
+#define TD_TAPE_BEGIN_C                                                                        \
+  extern "C"                                                                                   \
+  {
+#define TD_TAPE_END_C }
+#else
+#define TD_TAPE_BEGIN_C
+#define TD_TAPE_END_C
+#endif
+
+TD_TAPE_BEGIN_C
 
 #ifndef TD_API
 #define TD_API __attribute__ ((visibility ("default")))
@@ -194,7 +208,7 @@ typedef struct
   uint32_t flags;
   uint32_t crc; /* CRC-32C of the bytes before it */
 } TdTapeHeader;
-_Static_assert(sizeof (TdTapeHeader) == 104, "TdTapeHeader changed size");
+static_assert (sizeof (TdTapeHeader) == 104, "TdTapeHeader changed size");
 
 /** What a reader of a growing tape looks at first. */
 typedef struct
@@ -206,7 +220,7 @@ typedef struct
   uint32_t reserved;
   uint32_t crc; /* CRC-32C of the bytes before it */
 } TdTapeState;
-_Static_assert(sizeof (TdTapeState) == 64, "TdTapeState changed size");
+static_assert (sizeof (TdTapeState) == 64, "TdTapeState changed size");
 
 typedef enum
 {
@@ -234,7 +248,7 @@ typedef struct
   uint32_t reserved2;
   uint32_t crc; /* CRC-32C of the bytes before it */
 } TdTapeSegment;
-_Static_assert(sizeof (TdTapeSegment) == 64, "TdTapeSegment changed size");
+static_assert (sizeof (TdTapeSegment) == 64, "TdTapeSegment changed size");
 
 typedef enum
 {
@@ -265,7 +279,7 @@ typedef struct
   uint32_t seq;
   uint32_t crc;
 } TdTapeFrame;
-_Static_assert(sizeof (TdTapeFrame) == 16, "TdTapeFrame changed size");
+static_assert (sizeof (TdTapeFrame) == 16, "TdTapeFrame changed size");
 
 /** STRING: id, then the bytes (no NUL at the end). */
 typedef struct
@@ -273,7 +287,7 @@ typedef struct
   uint32_t id;
   uint32_t length;
 } TdTapeStringRecord;
-_Static_assert(sizeof (TdTapeStringRecord) == 8, "TdTapeStringRecord changed size");
+static_assert (sizeof (TdTapeStringRecord) == 8, "TdTapeStringRecord changed size");
 
 /** OPDEF: what a viewer needs to know about one class of operations.  Texts are string ids. */
 typedef struct
@@ -286,7 +300,7 @@ typedef struct
   int16_t n_in, n_out; /* -1: any number */
   uint32_t reserved;
 } TdTapeOpdef;
-_Static_assert(sizeof (TdTapeOpdef) == 32, "TdTapeOpdef changed size");
+static_assert (sizeof (TdTapeOpdef) == 32, "TdTapeOpdef changed size");
 
 /** SITE: a place in the user's source. */
 typedef struct
@@ -295,7 +309,7 @@ typedef struct
   uint32_t file, function; /* strings */
   uint32_t line;
 } TdTapeSite;
-_Static_assert(sizeof (TdTapeSite) == 16, "TdTapeSite changed size");
+static_assert (sizeof (TdTapeSite) == 16, "TdTapeSite changed size");
 
 /** PATH: a link, "root/child", and its class. */
 typedef struct
@@ -304,14 +318,14 @@ typedef struct
   uint32_t path, link_class; /* strings */
   uint32_t reserved;
 } TdTapePath;
-_Static_assert(sizeof (TdTapePath) == 16, "TdTapePath changed size");
+static_assert (sizeof (TdTapePath) == 16, "TdTapePath changed size");
 
 /** INFO: one key and value about the run: program, device, argv, cwd, host, version ... */
 typedef struct
 {
   uint32_t key, value; /* strings */
 } TdTapeInfo;
-_Static_assert(sizeof (TdTapeInfo) == 8, "TdTapeInfo changed size");
+static_assert (sizeof (TdTapeInfo) == 8, "TdTapeInfo changed size");
 
 /** ALIAS: number `foreign` of the recording program is `id` here; for the recovery of a ring.
  */
@@ -322,7 +336,7 @@ typedef struct
   uint32_t id;
   uint32_t reserved;
 } TdTapeAlias;
-_Static_assert(sizeof (TdTapeAlias) == 16, "TdTapeAlias changed size");
+static_assert (sizeof (TdTapeAlias) == 16, "TdTapeAlias changed size");
 
 /** SOURCE: path (a string), then the whole text. */
 typedef struct
@@ -331,7 +345,7 @@ typedef struct
   uint32_t reserved;
   uint64_t bytes;
 } TdTapeSourceRecord;
-_Static_assert(sizeof (TdTapeSourceRecord) == 16, "TdTapeSourceRecord changed size");
+static_assert (sizeof (TdTapeSourceRecord) == 16, "TdTapeSourceRecord changed size");
 
 /** PARAMETER: one parameter of the model; said again when it changes (lazy sizes). */
 typedef struct
@@ -342,7 +356,7 @@ typedef struct
   uint16_t reserved;
   int64_t dims[TD_TAPE_MAX_NDIM];
 } TdTapeParameter;
-_Static_assert(sizeof (TdTapeParameter) == 80, "TdTapeParameter changed size");
+static_assert (sizeof (TdTapeParameter) == 80, "TdTapeParameter changed size");
 
 /** SUMMARY: what stays of every iteration, for ever. */
 typedef struct
@@ -359,7 +373,7 @@ typedef struct
   uint32_t flags;
   uint32_t memory; /* id of the memory profile */
 } TdTapeSummary;
-_Static_assert(sizeof (TdTapeSummary) == 64, "TdTapeSummary changed size");
+static_assert (sizeof (TdTapeSummary) == 64, "TdTapeSummary changed size");
 
 /** REPORT: one value of one curve. */
 typedef struct
@@ -369,7 +383,7 @@ typedef struct
   uint32_t key;   /* string */
   uint32_t event; /* after this many events of the iteration */
 } TdTapeReport;
-_Static_assert(sizeof (TdTapeReport) == 24, "TdTapeReport changed size");
+static_assert (sizeof (TdTapeReport) == 24, "TdTapeReport changed size");
 
 /** TENSOR: this, then the bytes, row-major in logical order. */
 typedef struct
@@ -382,7 +396,7 @@ typedef struct
   uint16_t reserved;
   int64_t dims[TD_TAPE_MAX_NDIM];
 } TdTapeTensorRecord;
-_Static_assert(sizeof (TdTapeTensorRecord) == 96, "TdTapeTensorRecord changed size");
+static_assert (sizeof (TdTapeTensorRecord) == 96, "TdTapeTensorRecord changed size");
 
 /** NOTICE: something the recorder or the engine has to say.  `kind` is a TdTapeNoticeKind. */
 typedef struct
@@ -394,7 +408,7 @@ typedef struct
   int32_t status;          /* TdStatus for errors */
   uint32_t text, op, site; /* strings, site id */
 } TdTapeNotice;
-_Static_assert(sizeof (TdTapeNotice) == 40, "TdTapeNotice changed size");
+static_assert (sizeof (TdTapeNotice) == 40, "TdTapeNotice changed size");
 
 typedef enum
 {
@@ -420,7 +434,7 @@ typedef struct
   uint64_t time_ns;
   uint64_t n_stalls; /* how often the model waited for the recorder */
 } TdTapeEnd;
-_Static_assert(sizeof (TdTapeEnd) == 64, "TdTapeEnd changed size");
+static_assert (sizeof (TdTapeEnd) == 64, "TdTapeEnd changed size");
 
 /* ------------------------------------------------------- one iteration: sections */
 
@@ -430,7 +444,7 @@ typedef struct
   uint32_t stride;
   uint64_t count;
 } TdTapeSection;
-_Static_assert(sizeof (TdTapeSection) == 16, "TdTapeSection changed size");
+static_assert (sizeof (TdTapeSection) == 16, "TdTapeSection changed size");
 
 typedef enum
 {
@@ -462,7 +476,7 @@ typedef struct
   uint32_t reserved;
   uint64_t fingerprint, fingerprint_dims;
 } TdTapeStructureHead;
-_Static_assert(sizeof (TdTapeStructureHead) == 32, "TdTapeStructureHead changed size");
+static_assert (sizeof (TdTapeStructureHead) == 32, "TdTapeStructureHead changed size");
 
 /** MEMORY: then TOTALS, MEMORY, BLOCKS. */
 typedef struct
@@ -470,7 +484,7 @@ typedef struct
   uint32_t id;
   uint32_t reserved;
 } TdTapeMemoryHead;
-_Static_assert(sizeof (TdTapeMemoryHead) == 8, "TdTapeMemoryHead changed size");
+static_assert (sizeof (TdTapeMemoryHead) == 8, "TdTapeMemoryHead changed size");
 
 /** TOTALS: one element. */
 typedef struct
@@ -478,7 +492,7 @@ typedef struct
   uint64_t start_bytes[TD_TAPE_N_CATEGORIES];
   uint64_t peak_bytes, end_bytes;
 } TdTapeTotals;
-_Static_assert(sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
+static_assert (sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
 
 /** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP as far
  * as there are any, and the sections of structure and memory where the id is 0. */
@@ -493,7 +507,7 @@ typedef struct
   uint32_t time_shift;
   uint32_t reserved;
 } TdTapeIterationHead;
-_Static_assert(sizeof (TdTapeIterationHead) == 80, "TdTapeIterationHead changed size");
+static_assert (sizeof (TdTapeIterationHead) == 80, "TdTapeIterationHead changed size");
 
 /** TIMES: of one event, in units of 2^time_shift ns. */
 typedef struct
@@ -501,7 +515,7 @@ typedef struct
   uint32_t delta; /* its start since the start of the event before (the iteration's start) */
   uint32_t duration;
 } TdTapeTime;
-_Static_assert(sizeof (TdTapeTime) == 8, "TdTapeTime changed size");
+static_assert (sizeof (TdTapeTime) == 8, "TdTapeTime changed size");
 
 /** One event. */
 typedef struct
@@ -519,7 +533,7 @@ typedef struct
   uint32_t flags;       /* TD_TAPE_EVENT_... */
   uint32_t retained_in; /* bit k: input k is kept for backward (31: and all above) */
 } TdTapeEvent;
-_Static_assert(sizeof (TdTapeEvent) == 56, "TdTapeEvent changed size");
+static_assert (sizeof (TdTapeEvent) == 56, "TdTapeEvent changed size");
 
 /** One variable. */
 typedef struct
@@ -536,7 +550,7 @@ typedef struct
   uint8_t dtype, ndim, category, flags;
   uint16_t reserved;
 } TdTapeVar;
-_Static_assert(sizeof (TdTapeVar) == 48, "TdTapeVar changed size");
+static_assert (sizeof (TdTapeVar) == 48, "TdTapeVar changed size");
 
 /** A scope or a link call: the events [begin, end). */
 typedef struct
@@ -550,7 +564,7 @@ typedef struct
   uint32_t begin, end;
   uint32_t depth;
 } TdTapeSpan;
-_Static_assert(sizeof (TdTapeSpan) == 40, "TdTapeSpan changed size");
+static_assert (sizeof (TdTapeSpan) == 40, "TdTapeSpan changed size");
 
 enum
 {
@@ -566,7 +580,7 @@ typedef struct
   uint32_t gradient;  /* var; TD_TAPE_NONE: none */
   uint32_t path;      /* string: link path and name */
 } TdTapeGrad;
-_Static_assert(sizeof (TdTapeGrad) == 16, "TdTapeGrad changed size");
+static_assert (sizeof (TdTapeGrad) == 16, "TdTapeGrad changed size");
 
 typedef enum
 {
@@ -606,7 +620,7 @@ typedef struct
   uint32_t site; /* holds: who */
   uint8_t kind, category, holder, reserved;
 } TdTapeMemory;
-_Static_assert(sizeof (TdTapeMemory) == 48, "TdTapeMemory changed size");
+static_assert (sizeof (TdTapeMemory) == 48, "TdTapeMemory changed size");
 
 /** A block that was alive when the iteration began. */
 typedef struct
@@ -617,7 +631,7 @@ typedef struct
   uint32_t category;
   uint32_t reserved;
 } TdTapeBlock;
-_Static_assert(sizeof (TdTapeBlock) == 32, "TdTapeBlock changed size");
+static_assert (sizeof (TdTapeBlock) == 32, "TdTapeBlock changed size");
 
 /** The program asked for a value: control flow may depend on it. */
 typedef struct
@@ -627,7 +641,7 @@ typedef struct
   uint32_t site;
   uint32_t reserved;
 } TdTapeHostRead;
-_Static_assert(sizeof (TdTapeHostRead) == 16, "TdTapeHostRead changed size");
+static_assert (sizeof (TdTapeHostRead) == 16, "TdTapeHostRead changed size");
 
 #define TD_TAPE_STATS_BINS 32
 #define TD_TAPE_STATS_MIN_EXPONENT                                                             \
@@ -646,7 +660,7 @@ typedef struct
   double l2; /* square root of the sum of squares */
   uint32_t bins[TD_TAPE_STATS_BINS];
 } TdTapeStats;
-_Static_assert(sizeof (TdTapeStats) == 224, "TdTapeStats changed size");
+static_assert (sizeof (TdTapeStats) == 224, "TdTapeStats changed size");
 
 /** Where a tensor lies. */
 typedef struct
@@ -658,7 +672,7 @@ typedef struct
   uint32_t event;
   uint32_t reserved;
 } TdTapeTensorRef;
-_Static_assert(sizeof (TdTapeTensorRef) == 32, "TdTapeTensorRef changed size");
+static_assert (sizeof (TdTapeTensorRef) == 32, "TdTapeTensorRef changed size");
 
 /** Where and why the program stopped, live only. */
 typedef struct
@@ -668,7 +682,7 @@ typedef struct
   uint32_t reason; /* string: "step", "breakpoint 2: op relu" */
   uint32_t site;
 } TdTapeStop;
-_Static_assert(sizeof (TdTapeStop) == 16, "TdTapeStop changed size");
+static_assert (sizeof (TdTapeStop) == 16, "TdTapeStop changed size");
 
 /** One iteration, immutable once made: what readers return and writers are given.
  *
@@ -722,3 +736,5 @@ TD_API const char *td_tape_level_name (unsigned level);
 
 /** Engine id of variable `var`. */
 TD_API uint64_t td_tape_var_id (const TdTapeIteration *it, uint32_t var);
+
+TD_TAPE_END_C

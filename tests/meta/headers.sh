@@ -1,6 +1,5 @@
 #!/bin/sh
-# headers.sh HEADER... [--c HEADER...]: each public header compiles alone as C11 and as C++17, with
-# gcc and clang; those after --c as C11 only.
+# headers.sh HEADER...: each public header compiles alone as C11 and as C++17, with gcc and clang.
 # SPDX-License-Identifier: MIT
 set -u
 
@@ -17,12 +16,7 @@ claim ()
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 warn='-Wall -Wextra -Wshadow -pedantic -Werror -fsyntax-only'
-cxx_too=yes
 for header in "$@"; do
-  if [ "$header" = --c ]; then
-    cxx_too=
-    continue
-  fi
   name=$(basename "$header")
   printf '#include "%s"\nint td_header_test;\n' "$header" | tee "$dir/a.c" >"$dir/a.cc"
   for cc in gcc clang; do
@@ -31,7 +25,7 @@ for header in "$@"; do
     claim "$name alone as C11 with $cc" "$cc" -std=c11 $warn "$dir/a.c"
   done
   for cxx in g++ clang++; do
-    if [ -z "$cxx_too" ] || ! command -v "$cxx" >/dev/null 2>&1; then continue; fi
+    command -v "$cxx" >/dev/null 2>&1 || continue
     # shellcheck disable=SC2086
     claim "$name alone as C++17 with $cxx" "$cxx" -std=c++17 $warn "$dir/a.cc"
   done
