@@ -39,7 +39,8 @@ ALLOWED = {
     "gpu": DEVICE,
     "viz": TAPE,
     "ui": ["viz/"],
-    "app": PUBLIC + TAPE + ["ui/", "viz/", "engine/agent/"],
+    # The supervisor is the other end of the ring and of the control socket.
+    "app": PUBLIC + TAPE + ["ui/", "viz/", "engine/agent/", "engine/record/"],
     "tests": [""],  # tests look at everything
 }
 

@@ -1,4 +1,6 @@
-/* Writes every picture of the hand-made LeNet tape into a folder, for looking at them. */
+/* Writes every picture of the hand-made LeNet tape into a folder, for looking at them.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
 
