@@ -39,14 +39,25 @@ static const TdMemCategory category_of_phase[] = {
 TdStatus
 td_op_out (TdOpCall *call, int i, TdDtype dtype, const TdShape *shape)
 {
+  TdShape *out = call->out[i].shape;
+  int64_t n = 1;
+  bool fits = (unsigned)shape->ndim <= TD_MAX_DIMS;
   char text[200];
   size_t bytes;
 
   call->out[i].dtype = dtype;
-  call->out[i].shape->ndim = shape->ndim;
+  out->ndim = shape->ndim;
   for (int d = 0; d < shape->ndim && d < TD_MAX_DIMS; d++)
-    call->out[i].shape->dim[d] = shape->dim[d];
-  if (TD_UNLIKELY (!td__shape_bytes (shape, dtype, &bytes)))
+    {
+      out->dim[d] = shape->dim[d];
+      fits = fits && (uint64_t)shape->dim[d] - 1 < 0xFFFFF;
+      n *= shape->dim[d] & 0xFFFFF;
+      fits = fits && n < (int64_t)1 << 40;
+    }
+  if (TD_LIKELY (fits)) /* each size in 1 .. 2^20 - 1, their product below 2^40: no array is too
+                           large */
+    return TD_OK;
+  if (!td__shape_bytes (shape, dtype, &bytes))
     return td_op_fail_operands (call, TD_ERR_SHAPE,
                                 "a result of %s is no size an array can have",
                                 td_shape_text (shape, text, sizeof text));
@@ -106,8 +117,8 @@ allocate_outputs (Run *r)
       TdTensor *t = &call->out[i];
       size_t bytes;
 
-      t->size = td_shape_size (t->shape);
-      bytes = (size_t)t->size * td_dtype_bytes (t->dtype);
+      t->size = td__size (t->shape);
+      bytes = (size_t)t->size * td__dtype_sizes[t->dtype];
       if (i == 0 && (call->cls->flags & TD_OP_VIEW))
         r->buffers[i] = td__buffer_ref (r->in[0]->buffer);
       else if (i == 0 && call->accumulate)
@@ -398,7 +409,7 @@ td_apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in
   TdEngine *e = &td__engine;
   TdTensor in_room[INLINE_OPERANDS], out_room[INLINE_OPERANDS];
   TdNode *node_room[INLINE_OPERANDS];
-  TdBuffer *buffer_room[INLINE_OPERANDS] = { NULL };
+  TdBuffer *buffer_room[INLINE_OPERANDS];
   TdStatus status;
   Run r;
 
@@ -432,7 +443,7 @@ td_apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in
       tin[i].data = in[i]->buffer->data;
       tin[i].shape = &n->shape;
       tin[i].dtype = (TdDtype)n->dtype;
-      tin[i].size = td_shape_size (&n->shape);
+      tin[i].size = td__size (&n->shape);
     }
   for (int i = 0; i < n_out; i++)
     {

@@ -177,6 +177,7 @@ typedef struct
   Walk *walk;
   TdOp *op;
   TdStatus status;
+  uint32_t needs; /* bit i: input i wants a gradient; inputs above 31 are asked each time */
 } Step;
 
 bool
@@ -184,8 +185,9 @@ td_backward_needs (const TdBackward *b, int i)
 {
   const Step *s = b->priv;
 
-  return i < b->n_in && !(i < 32 && (b->cls->no_grad_in >> i & 1))
-         && wanted (s->walk, s->op->in[i]);
+  if (TD_LIKELY (i < 32))
+    return s->needs >> i & 1;
+  return i < b->n_in && wanted (s->walk, s->op->in[i]);
 }
 
 /* A handle for a retained array: the living one if it still shows that memory, else a new one.
@@ -353,7 +355,7 @@ step (Walk *w, TdOp *op)
   TdVar **gy = op->n_out > INLINE_OPERANDS ? calloc ((size_t)op->n_out, sizeof *gy) : gy_room;
   TdVar **gx = op->n_in > INLINE_OPERANDS ? calloc ((size_t)op->n_in, sizeof *gx) : gx_room;
   size_t start = e->n_scope_vars;
-  Step s = { w, op, TD_OK };
+  Step s = { w, op, TD_OK, 0 };
   TdBackward b = { op->cls, op->attrs, op->n_in, op->n_out, gy, gx, &s };
   bool needed = false;
 
@@ -362,7 +364,11 @@ step (Walk *w, TdOp *op)
   for (int i = 0; i < op->n_in; i++)
     {
       gx[i] = NULL;
-      needed = needed || td_backward_needs (&b, i);
+      if (!wanted (w, op->in[i]) || (i < 32 && (op->cls->no_grad_in >> i & 1)))
+        continue;
+      needed = true;
+      if (i < 32)
+        s.needs |= 1u << i;
     }
   if (take_gradients (op, gy) && needed)
     {

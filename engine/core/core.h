@@ -321,6 +321,17 @@ TdStatus td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *
 extern const TdOpClass td__add_into_class;
 
 /* shapes (shape.c) */
+extern const uint8_t td__dtype_sizes[8];
+/** Elements of a shape whose bytes are known to be in range. */
+static inline int64_t
+td__size (const TdShape *shape)
+{
+  int64_t n = 1;
+
+  for (int i = 0; i < shape->ndim; i++)
+    n *= shape->dim[i];
+  return n;
+}
 bool td__shape_bytes (const TdShape *shape, TdDtype dtype,
                       size_t *bytes); /**< false on overflow */
 bool td__shape_broadcast (const TdShape *a, const TdShape *b, TdShape *out);

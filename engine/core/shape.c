@@ -7,26 +7,20 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct
-{
-  const char *name;
-  size_t bytes;
-} dtypes[] = {
-  [TD_F32] = { "f32", 4 },   [TD_F64] = { "f64", 8 },   [TD_F16] = { "f16", 2 },
-  [TD_BF16] = { "bf16", 2 }, [TD_I32] = { "i32", 4 },   [TD_I64] = { "i64", 8 },
-  [TD_U8] = { "u8", 1 },     [TD_BOOL] = { "bool", 1 },
-};
+static const char *const dtype_names[]
+    = { "f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool" };
+const uint8_t td__dtype_sizes[8] = { 4, 8, 2, 2, 4, 8, 1, 1 };
 
 size_t
 td_dtype_bytes (TdDtype dtype)
 {
-  return (unsigned)dtype < TD_ARRAY_LENGTH (dtypes) ? dtypes[dtype].bytes : 0;
+  return (unsigned)dtype < TD_ARRAY_LENGTH (td__dtype_sizes) ? td__dtype_sizes[dtype] : 0;
 }
 
 const char *
 td_dtype_name (TdDtype dtype)
 {
-  return (unsigned)dtype < TD_ARRAY_LENGTH (dtypes) ? dtypes[dtype].name : "?";
+  return (unsigned)dtype < TD_ARRAY_LENGTH (dtype_names) ? dtype_names[dtype] : "?";
 }
 
 int64_t
