@@ -98,7 +98,7 @@ extern "C"
 
 #define TD_CAT_(a, b) a##b
 #define TD_CAT(a, b) TD_CAT_ (a, b)
-#define TD_CLEANUP_(fn) __attribute__ ((cleanup (fn)))
+#define TD_CLEANUP_(fn) __attribute__ ((unused, cleanup (fn)))
 #if defined(__clang__)
 #define TD_OVERRIDES_BEGIN_                                                                    \
   _Pragma ("clang diagnostic push")                                                            \
