@@ -6,7 +6,7 @@
 #include "supervisor.h"
 
 #include "agent/agent.h"
-#include "td-tape.h"
+#include "tape/td-tape.h"
 
 #include <errno.h>
 #include <stdio.h>

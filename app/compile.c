@@ -103,7 +103,7 @@ show_messages (const char *source, const char *text)
 
 /* Run the compiler with its stderr in `text`.  Its exit status, or -1. */
 static int
-run_compiler (char *const argv[], char *text, size_t size)
+run_compiler (const char *const argv[], char *text, size_t size)
 {
   int pipe_fds[2], status;
   size_t used = 0;
@@ -116,7 +116,7 @@ run_compiler (char *const argv[], char *text, size_t size)
   if (pid == 0)
     {
       dup2 (pipe_fds[1], 2);
-      execvp (argv[0], argv);
+      execvp (argv[0], (char *const *)(uintptr_t)argv);
       _exit (errno == ENOENT ? 127 : 126);
     }
   close (pipe_fds[1]);
@@ -167,20 +167,8 @@ td_compile_model (const char *source, bool quiet, char *out, unsigned long size)
   snprintf (temp, sizeof temp, "%.3900s.%ld", out, (long)getpid ());
   /* -g: the debugger and ASan see lines; -O1 costs 17 ms more than -O0 and saves loops over
    * data */
-  char *argv[] = { (char *)(uintptr_t)cc,
-                   "-std=gnu11",
-                   "-g",
-                   "-O1",
-                   "-Wall",
-                   include,
-                   (char *)(uintptr_t)source,
-                   "-o",
-                   temp,
-                   lib,
-                   rpath,
-                   "-ltapedeck",
-                   "-lm",
-                   NULL };
+  const char *argv[] = { cc,   "-std=gnu11", "-g", "-O1", "-Wall",      include, source,
+                         "-o", temp,         lib,  rpath, "-ltapedeck", "-lm",   NULL };
   text = malloc (MAX_ERRORS);
   if (text == NULL)
     return false;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "agent/agent.h"
-#include "assembler.h"
+#include "record/assembler.h"
 
 typedef struct TdControlServer TdControlServer;
 

@@ -5,7 +5,7 @@
 #include "command.h"
 
 #include "tapedeck.h"
-#include "td-tape.h"
+#include "tape/td-tape.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -116,11 +116,12 @@ print_version (void)
 static int
 command_viz (int argc, char **argv)
 {
+  static char name[] = "tapedeck-viz";
   char *args[256];
 
   if (argc > 250)
     return td_usage_error (argv[0], "too many arguments");
-  args[0] = "tapedeck-viz";
+  args[0] = name;
   memcpy (&args[1], argv, (size_t)argc * sizeof *argv);
   args[argc + 1] = NULL;
   return td_exec_helper ("tapedeck-viz", args);
@@ -129,12 +130,13 @@ command_viz (int argc, char **argv)
 static int
 command_app (int argc, char **argv)
 {
+  static char name[] = "tapedeck";
   char **args = calloc ((size_t)argc + 2, sizeof *args);
 
   if (args == NULL)
     return TD_EXIT_USAGE;
   memcpy (args, argv, (size_t)argc * sizeof *argv);
-  args[0] = "tapedeck";
+  args[0] = name;
   int status = td_exec_helper ("tapedeck-app", args);
   free (args);
   return status;

@@ -330,8 +330,8 @@ extern "C"
     TD_TEST = 2
   };
   /** MNIST from a folder of its four IDX files, plain or .gz; NULL: $TAPEDECK_DATA, and without
-   * that the built-in digits.  x (n, 28, 28) float32 in 0..1, t (n) int32.  *Errors*: TD_ERR_IO,
-   * naming the file and what is wrong with it. */
+   * that the built-in digits.  x (n, 28, 28) float32 in 0..1, t (n) int32.  *Errors*:
+   * TD_ERR_IO, naming the file and what is wrong with it. */
   TD_API TdDataset *td_mnist_open (const char *folder, int part);
   TD_API TdDataset *td_mnist_open_at (const char *folder, int part, const TdSite *site);
   /** Any pair of IDX files of unsigned bytes: images (n, ...) and labels (n).  labels_path may
@@ -469,15 +469,15 @@ extern "C"
 #define td__adam_new_x(target, ...) td_adam_new_at (target, TD_OPTIONS_ (TdAdamOpt, TD_ADAM_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_serial_iterator_new(...) td__serial_iterator_new_x (__VA_ARGS__, .end_ = 0)
 #define td__serial_iterator_new_x(dataset, ...) td_serial_iterator_new_at (dataset, TD_OPTIONS_ (TdSerialIterOpt, TD_SERIAL_ITER_DEFAULTS, __VA_ARGS__), TD_HERE)
-#define td_link(link, x) td_link_at (link, x, TD_HERE)
-#define td_link_call(link, in, n_in, out, n_out) td_link_call_at (link, in, n_in, out, n_out, TD_HERE)
-#define td_opt_update(opt) td_opt_update_at (opt, TD_HERE)
-#define td_mnist_open(folder, part) td_mnist_open_at (folder, part, TD_HERE)
-#define td_idx_open(images_path, labels_path) td_idx_open_at (images_path, labels_path, TD_HERE)
-#define td_text_open(path) td_text_open_at (path, TD_HERE)
-#define td_iter_next(iter) td_iter_next_at (iter, TD_HERE)
-#define td_save_npz(path, link) td_save_npz_at (path, link, TD_HERE)
-#define td_load_npz(path, link) td_load_npz_at (path, link, TD_HERE)
+#define td_link(...) td_link_at (__VA_ARGS__, TD_HERE)
+#define td_link_call(...) td_link_call_at (__VA_ARGS__, TD_HERE)
+#define td_opt_update(...) td_opt_update_at (__VA_ARGS__, TD_HERE)
+#define td_mnist_open(...) td_mnist_open_at (__VA_ARGS__, TD_HERE)
+#define td_idx_open(...) td_idx_open_at (__VA_ARGS__, TD_HERE)
+#define td_text_open(...) td_text_open_at (__VA_ARGS__, TD_HERE)
+#define td_iter_next(...) td_iter_next_at (__VA_ARGS__, TD_HERE)
+#define td_save_npz(...) td_save_npz_at (__VA_ARGS__, TD_HERE)
+#define td_load_npz(...) td_load_npz_at (__VA_ARGS__, TD_HERE)
 #endif
   /* clang-format on */
 

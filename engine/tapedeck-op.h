@@ -120,8 +120,7 @@ extern "C"
   TD_API TdStatus td_apply (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in,
                             TdVar **out, int n_out);
 #if !defined(TD_NO_SITES)
-#define td_apply(cls, attrs, in, n_in, out, n_out)                                             \
-  td_apply_at (cls, attrs, in, n_in, out, n_out, TD_HERE)
+#define td_apply(...) td_apply_at (__VA_ARGS__, TD_HERE)
 #endif
 
   /** Fail a call from infer or forward: the message gets operation, link path and place added.

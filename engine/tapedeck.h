@@ -353,15 +353,15 @@ extern "C"
   TD_API TdMemInfo td_mem_info (TdDevice *device);
 
 #if !defined(TD_NO_SITES)
-#define td_retain(v) td_retain_at (v, TD_HERE)
-#define td_scope_open(name) td_scope_open_at (name, TD_HERE)
-#define td_tensor(dtype, shape, host) td_tensor_at (dtype, shape, host, TD_HERE)
-#define td_variable(v, name) td_variable_at (v, name, TD_HERE)
-#define td_item(v) td_item_at (v, TD_HERE)
-#define td_mean_of(v) td_mean_of_at (v, TD_HERE)
-#define td_read(v, host, bytes) td_read_at (v, host, bytes, TD_HERE)
-#define td_write(v, host, bytes) td_write_at (v, host, bytes, TD_HERE)
-#define td_backward(y, flags) td_backward_at (y, flags, TD_HERE)
+#define td_retain(...) td_retain_at (__VA_ARGS__, TD_HERE)
+#define td_scope_open(...) td_scope_open_at (__VA_ARGS__, TD_HERE)
+#define td_tensor(...) td_tensor_at (__VA_ARGS__, TD_HERE)
+#define td_variable(...) td_variable_at (__VA_ARGS__, TD_HERE)
+#define td_item(...) td_item_at (__VA_ARGS__, TD_HERE)
+#define td_mean_of(...) td_mean_of_at (__VA_ARGS__, TD_HERE)
+#define td_read(...) td_read_at (__VA_ARGS__, TD_HERE)
+#define td_write(...) td_write_at (__VA_ARGS__, TD_HERE)
+#define td_backward(...) td_backward_at (__VA_ARGS__, TD_HERE)
 #endif
 
 #ifdef __cplusplus

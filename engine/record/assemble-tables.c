@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "assembler-private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,9 @@ td__feed_opdef (TdAssembler *a, const TdRawHead *head)
   def.formula = td__alias (&a->strings, raw->formula).id;
   set_alias (a, &a->opdefs, TD_TAPE_FRAME_OPDEF, raw->id, td_tape_writer_opdef (a->w, &def),
              td__alias (&a->strings, raw->name).hash);
+  uint32_t *name = entry (&a->op_names, raw->id, sizeof *name);
+  if (name != NULL)
+    *name = raw->name;
 }
 
 void
@@ -88,6 +92,28 @@ td__feed_site (TdAssembler *a, const TdRawHead *head)
       a, &a->sites, TD_TAPE_FRAME_SITE, raw->id,
       td_tape_writer_site (a->w, text_of (a, raw->file), raw->line, text_of (a, raw->function)),
       td_tape_hash (td__alias (&a->strings, raw->file).hash, raw->line));
+  TdPlace *place = entry (&a->places, raw->id, sizeof *place);
+  if (place != NULL)
+    *place = (TdPlace){ raw->file, raw->line };
+}
+
+void
+td_assembler_describe (const TdAssembler *a, const TdRingNow *now, char *op, size_t op_size,
+                       char *where, size_t where_size)
+{
+  uint32_t opdef = now->opdef, site = now->site;
+  const TdPlace *place
+      = site != 0 && site <= a->places.n ? &((const TdPlace *)a->places.items)[site - 1] : NULL;
+  const char *name = opdef != 0 && opdef <= a->op_names.n
+                         ? text_of (a, ((const uint32_t *)a->op_names.items)[opdef - 1])
+                         : NULL;
+  const char *file = place != NULL ? text_of (a, place->file) : NULL;
+
+  snprintf (op, op_size, "%s", name != NULL && *name != '\0' ? name : "?");
+  if (file != NULL && *file != '\0')
+    snprintf (where, where_size, "%s:%u", file, place->line);
+  else
+    snprintf (where, where_size, "?");
 }
 
 void

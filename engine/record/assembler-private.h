@@ -52,6 +52,12 @@ typedef struct
   uint64_t hash;
 } TdAlias;
 
+/** A site in the engine's numbers, for what is said while the program runs. */
+typedef struct
+{
+  uint32_t file, line;
+} TdPlace;
+
 /** Where a variable of a shape is. */
 typedef struct
 {
@@ -128,6 +134,8 @@ struct TdAssembler
 
   TdList texts;                         /* char * by engine id - 1 */
   TdList strings, opdefs, sites, paths; /* TdAlias by engine id - 1 */
+  TdList op_names;                      /* uint32_t, the engine's string, by opdef - 1 */
+  TdList places;                        /* TdPlace by site - 1 */
 
   /* the open iteration */
   TdRawIterationBegin begin;

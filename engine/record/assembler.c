@@ -67,6 +67,8 @@ td_assembler_free (TdAssembler *a)
   for (uint32_t i = 0; i < a->texts.n; i++)
     free (((char **)a->texts.items)[i]);
   td__list_clear (&a->texts);
+  td__list_clear (&a->op_names);
+  td__list_clear (&a->places);
   for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
     td__list_clear (lists[i]);
   for (unsigned i = 0; i < MAX_SHAPES; i++)

@@ -39,6 +39,11 @@ TD_API void td_assembler_show_live (TdAssembler *a);
  * from `ring`. */
 TD_API void td_assembler_end (TdAssembler *a, const TdRing *ring, int status, bool by_tapedeck);
 
+/** Name the operation in `now` (a ring's first line) and its place, "mlp.c:12"; "?" where it is
+ * not known yet. */
+TD_API void td_assembler_describe (const TdAssembler *a, const TdRingNow *now, char *op,
+                                   size_t op_size, char *where, size_t where_size);
+
 /** The state now; valid until the next call. */
 TD_API const TdAssemblerState *td_assembler_state (const TdAssembler *a);
 
