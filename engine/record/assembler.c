@@ -362,14 +362,15 @@ feed_op (TdAssembler *a, const TdRawHead *head)
   a->state.n_events++;
 }
 
-/* Leaves and names outside iterations go straight to what is known of variables. */
+/* Leaves made outside the iteration, and names there, go straight to what is known of variables:
+ * a recorder may describe a variable at its first use, long after it was made. */
 static void
 feed_leaf (TdAssembler *a, const TdRawHead *head)
 {
   const TdRawLeaf *raw = (const TdRawLeaf *)head;
   TdMeta meta;
 
-  if (a->state.in_iteration)
+  if (a->state.in_iteration && raw->var.variable >= a->begin.first_id)
     {
       keep_raw (a, head);
       return;
