@@ -341,6 +341,40 @@ extern "C"
   TD_API TdVar *td_softmax_cross_entropy_at (TdVar *x, TdVar *t, TdCrossEntropyOpt options,
                                              const TdSite *site);
 
+  /* --- gradient checks
+   * ------------------------------------------------------------------------- */
+  /** A function under check: makes out[0 .. n_out - 1] from in. */
+  typedef void (*TdCheckFn) (void *user, TdVar *const *in, int n_in, TdVar **out, int n_out);
+  typedef struct
+  {
+    double eps;           /**< half the distance of a central difference */
+    double atol, rtol;    /**< |backward - difference| <= atol + rtol |difference| */
+    int64_t max_elements; /**< places checked of each input, evenly spaced; 0: all */
+    uint32_t no_grads;    /**< bit i: input i is not checked */
+    int end_;
+  } TdCheckOpt;
+#define TD_CHECK_DEFAULTS .eps = 1e-3, .atol = 1e-5, .rtol = 1e-4
+  TD_API TdCheckOpt td_check_options (void);
+  /** Gradients of sum (gys[k] * ys[k]) by central differences, f64; NULL for integer inputs.
+   * *Errors*: those of fn.  *Sync*: blocks. */
+  TD_API TdStatus td_numerical_grad (TdCheckFn fn, void *user, TdVar *const *in, int n_in,
+                                     TdVar *const *gys, int n_out, double eps, TdVar **gxs);
+  /** Hold fn's backward against differences; gys may be NULL (weights of the engine's own).
+   * *Errors*: TD_ERR_NUMERIC names the worst element.  *Sync*: blocks.  *Source*:
+   * chainer.gradient_check.check_backward. */
+  TD_API TdStatus td_check_backward_ (TdCheckFn fn, void *user, TdVar *const *in, int n_in,
+                                      TdVar *const *gys, int n_out, const TdCheckOpt *options);
+  TD_API TdStatus td_check_backward_at (TdCheckFn fn, void *user, TdVar *const *in, int n_in,
+                                        TdVar *const *gys, int n_out, TdCheckOpt options,
+                                        const TdSite *site);
+  /** The same one order higher: the gradient's own gradients, in x and in gy. */
+  TD_API TdStatus td_check_double_backward_ (TdCheckFn fn, void *user, TdVar *const *in,
+                                             int n_in, TdVar *const *gys, int n_out,
+                                             const TdCheckOpt *options);
+  TD_API TdStatus td_check_double_backward_at (TdCheckFn fn, void *user, TdVar *const *in,
+                                               int n_in, TdVar *const *gys, int n_out,
+                                               TdCheckOpt options, const TdSite *site);
+
 #if !defined(TD_NO_SITES)
 /* clang-format off */
 #define td_convolution_2d(x, W, ...) td__convolution_2d_x (x, W, __VA_ARGS__, .end_ = 0)
@@ -358,6 +392,10 @@ extern "C"
 #define td_fixed_batch_normalization(...) td_fixed_batch_normalization_at (__VA_ARGS__, TD_HERE)
 #define td_softmax_cross_entropy(x, ...) td__softmax_cross_entropy_x (x, __VA_ARGS__, .end_ = 0)
 #define td__softmax_cross_entropy_x(x, t, ...) td_softmax_cross_entropy_at (x, t, TD_OPTIONS_ (TdCrossEntropyOpt, TD_CROSS_ENTROPY_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_check_backward(fn, user, in, n_in, gys, ...) td__check_backward_x (fn, user, in, n_in, gys, __VA_ARGS__, .end_ = 0)
+#define td__check_backward_x(fn, user, in, n_in, gys, n_out, ...) td_check_backward_at (fn, user, in, n_in, gys, n_out, TD_OPTIONS_ (TdCheckOpt, TD_CHECK_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_check_double_backward(fn, user, in, n_in, gys, ...) td__check_double_backward_x (fn, user, in, n_in, gys, __VA_ARGS__, .end_ = 0)
+#define td__check_double_backward_x(fn, user, in, n_in, gys, n_out, ...) td_check_double_backward_at (fn, user, in, n_in, gys, n_out, TD_OPTIONS_ (TdCheckOpt, TD_CHECK_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_add(...) td_add_at (__VA_ARGS__, TD_HERE)
 #define td_sub(...) td_sub_at (__VA_ARGS__, TD_HERE)
 #define td_mul(...) td_mul_at (__VA_ARGS__, TD_HERE)

@@ -76,6 +76,17 @@ td__infer_number_pair (TdOpCall *call)
   return infer_pair (call, false);
 }
 
+TdStatus
+td__infer_float_twins (TdOpCall *call)
+{
+  const TdTensor *a = &call->in[0], *b = &call->in[1];
+
+  if (TD_UNLIKELY (!td_shape_equal (a->shape, b->shape)))
+    return td_op_fail_operands (call, TD_ERR_SHAPE, "%s.shape == %s.shape expected",
+                                call->cls->in_names[0], call->cls->in_names[1]);
+  return infer_pair (call, true);
+}
+
 const char *
 td__number_text (double value, char *text, size_t size)
 {

@@ -59,6 +59,8 @@ TdStatus td__infer_number (TdOpCall *call);
 /* infer of operations with two inputs of one dtype that broadcast. */
 TdStatus td__infer_float_pair (TdOpCall *call);
 TdStatus td__infer_number_pair (TdOpCall *call);
+/* ... and of two floating-point inputs of one shape and dtype. */
+TdStatus td__infer_float_twins (TdOpCall *call);
 
 /** Text of a number as short as it can be read back from: "1", "0.1", "-2.5". */
 const char *td__number_text (double value, char *text, size_t size);

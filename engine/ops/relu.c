@@ -68,7 +68,7 @@ const TdOpClass td__relu_grad_class = {
   .retain_in = 1,
   .no_grad_in = 1,
   .in_names = td__names_ygy,
-  .infer = td__infer_float_pair,
+  .infer = td__infer_float_twins,
   .forward = relu_grad_forward,
   .backward = relu_grad_backward,
 };

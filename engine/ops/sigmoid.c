@@ -70,7 +70,7 @@ const TdOpClass td__sigmoid_grad_class = {
   .flags = TD_OP_ELEMENTWISE | TD_OP_ACCUMULATES,
   .retain_in = 3,
   .in_names = td__names_ygy,
-  .infer = td__infer_float_pair,
+  .infer = td__infer_float_twins,
   .forward = sigmoid_grad_forward,
   .backward = sigmoid_grad_backward,
 };

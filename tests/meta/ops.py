@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every operation of engine/ops/ops.def has a row in tests/engine/op-cases.c.
+"""Every operation of engine/ops/ops.def has a row in tests/engine/op-cases.c or op-cases-layers.c.
 
 SPDX-License-Identifier: MIT
 """
@@ -10,13 +10,14 @@ from checks import ROOT, Report, read
 
 
 def main():
-    table, cases = "engine/ops/ops.def", "tests/engine/op-cases.c"
-    if not (ROOT / table).exists() or not (ROOT / cases).exists():
-        print(f"{table} or {cases} is not there, skipped")
+    table = "engine/ops/ops.def"
+    cases = ["tests/engine/op-cases.c", "tests/engine/op-cases-layers.c"]
+    if not all((ROOT / name).exists() for name in [table] + cases):
+        print(f"{table} or {' or '.join(cases)} is not there, skipped")
         sys.exit(77)
     rows = re.sub(r"/\*.*?\*/", "", read(table), flags=re.S)
     ops = re.findall(r"^\s*TD_OP\w*\s*\(\s*\"?(\w+)", rows, re.M)
-    tested = set(re.findall(r"\w+", read(cases)))
+    tested = set(re.findall(r"\w+", "".join(read(name) for name in cases)))
     report = Report()
     report.claim("ops.def lists operations", [] if len(ops) > 20 else [f"only {len(ops)} found"])
     report.claim("no operation is listed twice", sorted({op for op in ops if ops.count(op) > 1}))
