@@ -49,12 +49,18 @@ put_dims (Build *b, TdTapeVar *v, const int64_t *dims, unsigned n)
   int64_t *to;
 
   v->first_dim = b->shape->dims.n;
-  to = td__list_add_n (&b->shape->dims, sizeof *to, n);
-  if (to == NULL)
-    b->failed = true;
-  else if (n > 0)
-    memcpy (to, dims, n * sizeof *to);
-  v->ndim = to ? (uint8_t)n : 0;
+  v->ndim = (uint8_t) n;
+  if (n > 0)
+    {
+      to = td__list_add_n (&b->shape->dims, sizeof *to, n);
+      if (to != NULL)
+        memcpy (to, dims, n * sizeof *to);
+      else
+        {
+          b->failed = true;
+          v->ndim = 0;
+        }
+    }
   v->bytes = td_tape_dtype_bytes (v->dtype);
   for (unsigned i = 0; i < v->ndim; i++)
     if (dims[i] < 0 || __builtin_mul_overflow (v->bytes, (uint64_t)dims[i], &v->bytes))
