@@ -49,7 +49,7 @@ put_dims (Build *b, TdTapeVar *v, const int64_t *dims, unsigned n)
   int64_t *to;
 
   v->first_dim = b->shape->dims.n;
-  v->ndim = (uint8_t) n;
+  v->ndim = (uint8_t)n;
   if (n > 0)
     {
       to = td__list_add_n (&b->shape->dims, sizeof *to, n);

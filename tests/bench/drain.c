@@ -1,5 +1,5 @@
-/* How fast the assembler turns raw operation records into a tape: millions of records a second, one
- * thread, iterations that repeat.  Prints one JSON object; arguments: layers, iterations.
+/* How fast the assembler turns raw operation records into a tape: millions of records a second,
+ * one thread, iterations that repeat.  Prints one JSON object; arguments: layers, iterations.
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ cpu_seconds (void)
   struct timespec t;
 
   clock_gettime (CLOCK_THREAD_CPUTIME_ID, &t);
-  return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 int
@@ -34,7 +34,8 @@ main (int argc, char **argv)
   uint64_t records = 0, ops = 0;
   int fd = mkstemp (path);
 
-  if (ring == NULL || fd < 0 || (w = td_tape_writer_new (&options, error, sizeof error)) == NULL)
+  if (ring == NULL || fd < 0
+      || (w = td_tape_writer_new (&options, error, sizeof error)) == NULL)
     {
       fprintf (stderr, "drain: %s\n", error);
       return 1;
@@ -45,7 +46,7 @@ main (int argc, char **argv)
   for (int i = 0; i < iterations; i++)
     {
       model_iteration (&m);
-      ops += (uint64_t) (4 * layers + 2);
+      ops += (uint64_t)(4 * layers + 2);
       /* A poll each 4 MiB: more than the caches near the core hold. */
       if (ring->head - ring->cursor > (4u << 20) || i + 1 == iterations)
         {
@@ -60,8 +61,8 @@ main (int argc, char **argv)
   printf ("{\"workload\":\"drain\",\"threads\":1,\"value\":%.0f,\"unit\":\"operations/s\","
           "\"operations\":%" PRIu64 ",\"records\":%" PRIu64 ",\"repeats\":%" PRIu64
           ",\"ns\":%.1f,\"tape_bytes_per_operation\":%.2f}\n",
-          (double) ops / spent, ops, records, td_assembler_state (a)->n_repeats,
-          spent / (double) ops * 1e9, (double) td_tape_writer_bytes (w) / (double) ops);
+          (double)ops / spent, ops, records, td_assembler_state (a)->n_repeats,
+          spent / (double)ops * 1e9, (double)td_tape_writer_bytes (w) / (double)ops);
   td_assembler_free (a);
   td_tape_writer_free (w);
   td_ring_free (ring);

@@ -11,14 +11,14 @@ model_record (Model *m, unsigned type, unsigned flags, size_t bytes)
   TdRawHead *head = td_ring_reserve (m->ring, size);
 
   memset (head, 0, size);
-  *head = (TdRawHead){ .size = size, .type = (uint16_t) type, .flags = (uint16_t) flags };
+  *head = (TdRawHead){ .size = size, .type = (uint16_t)type, .flags = (uint16_t)flags };
   return head;
 }
 
 void
 model_publish (Model *m, void *record)
 {
-  td_ring_publish (m->ring, ((TdRawHead *) record)->size);
+  td_ring_publish (m->ring, ((TdRawHead *)record)->size);
 }
 
 uint32_t
@@ -28,7 +28,7 @@ model_string (Model *m, const char *text)
   TdRawString *s = model_record (m, TD_RAW_STRING, 0, sizeof *s + n);
 
   s->id = ++m->strings;
-  s->length = (uint32_t) n;
+  s->length = (uint32_t)n;
   memcpy (s->bytes, text, n);
   model_publish (m, s);
   return m->strings;
@@ -46,7 +46,7 @@ define_source (Model *m, const char *text)
       TdRawSource *s = model_record (m, TD_RAW_SOURCE, 0, sizeof *s + length);
 
       s->path = path;
-      s->length = (uint32_t) length;
+      s->length = (uint32_t)length;
       s->total = n;
       s->offset = part ? half : 0;
       memcpy (s->bytes, text + s->offset, length);
@@ -135,10 +135,11 @@ model_memory (Model *m, unsigned kind, unsigned place, uint64_t bytes, uint64_t 
 }
 
 uint64_t
-model_op (Model *m, unsigned opdef, unsigned phase, uint32_t twin_back, uint64_t in0, uint64_t in1)
+model_op (Model *m, unsigned opdef, unsigned phase, uint32_t twin_back, uint64_t in0,
+          uint64_t in1)
 {
   TdRawOp *op = model_record (m, TD_RAW_OP, 0, sizeof *op + 16 + sizeof (TdRawOutput) + 16);
-  TdRawOutput *out = (TdRawOutput *) (op->ids + 2);
+  TdRawOutput *out = (TdRawOutput *)(op->ids + 2);
 
   m->ring->shared->now.opdef = opdef;
   m->ring->shared->now.site = 1;
@@ -149,7 +150,7 @@ model_op (Model *m, unsigned opdef, unsigned phase, uint32_t twin_back, uint64_t
   op->site = 1;
   op->path = 1;
   op->twin_back = twin_back;
-  op->phase = (uint8_t) phase;
+  op->phase = (uint8_t)phase;
   op->n_in = 2;
   op->n_out = 1;
   op->ids[0] = in0;
@@ -207,7 +208,7 @@ model_iteration (Model *m)
   for (int i = 0; i < m->n_layers; i++)
     {
       if (m->memory)
-        model_memory (m, TD_TAPE_MEMORY_ALLOC, (unsigned) i, 1280, m->next_id);
+        model_memory (m, TD_TAPE_MEMORY_ALLOC, (unsigned)i, 1280, m->next_id);
       x = model_op (m, MODEL_LINEAR, TD_TAPE_PHASE_FORWARD, 0, x, m->parameter);
       x = model_op (m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, x, 0);
     }
@@ -215,13 +216,13 @@ model_iteration (Model *m)
   g = model_op (m, MODEL_LOSS, TD_TAPE_PHASE_FORWARD, 0, x, 0);
   for (int i = 0; i < m->n_layers; i++)
     {
-      g = model_op (m, MODEL_RELU_GRAD, TD_TAPE_PHASE_BACKWARD, (uint32_t) (4 * i + 2), g, 0);
-      g = model_op (m, MODEL_LINEAR_GRAD, TD_TAPE_PHASE_BACKWARD, (uint32_t) (4 * i + 4), g,
+      g = model_op (m, MODEL_RELU_GRAD, TD_TAPE_PHASE_BACKWARD, (uint32_t)(4 * i + 2), g, 0);
+      g = model_op (m, MODEL_LINEAR_GRAD, TD_TAPE_PHASE_BACKWARD, (uint32_t)(4 * i + 4), g,
                     m->parameter);
     }
   model_op (m, MODEL_SGD, TD_TAPE_PHASE_UPDATE, 0, m->parameter, g);
   if (m->memory)
     for (int i = 0; i < m->n_layers; i++)
-      model_memory (m, TD_TAPE_MEMORY_FREE, (unsigned) i, 1280, 0);
+      model_memory (m, TD_TAPE_MEMORY_FREE, (unsigned)i, 1280, 0);
   model_end (m);
 }

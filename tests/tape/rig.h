@@ -31,7 +31,8 @@ TdTapeReader *rig_read (Rig *rig);
 /** Load an iteration; fails the test when it cannot be. */
 const TdTapeIteration *rig_load (Rig *rig, uint64_t number);
 
-/** Stop recording with this wait status, unless it is -2: then as if the supervisor had died. */
+/** Stop recording with this wait status, unless it is -2: then as if the supervisor had died.
+ */
 void rig_stop (Rig *rig, int status);
 
 /** Free everything. */

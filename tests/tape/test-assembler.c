@@ -279,7 +279,7 @@ put_values (Model *m, uint64_t variable)
       tensor->length = 8;
       tensor->ndim = 1;
       tensor->dims[0] = 4;
-      memcpy (tensor->bytes, (const char *) numbers + part * 8, 8);
+      memcpy (tensor->bytes, (const char *)numbers + part * 8, 8);
       model_publish (m, tensor);
     }
 }
@@ -473,14 +473,14 @@ assembler__refuses_senseless_records (void **state)
   td_assembler_drain (rig.a, rig.ring);
   for (int i = 0; i < 20000; i++)
     {
-      TdRawHead *head = (TdRawHead *) bytes;
+      TdRawHead *head = (TdRawHead *)bytes;
 
       for (size_t k = 0; k < sizeof bytes; k++)
-        bytes[k] = (char) ((seed = seed * 1664525 + 1013904223) >> 24);
+        bytes[k] = (char)((seed = seed * 1664525 + 1013904223) >> 24);
       if (i % 2)
         memset (bytes + 8, 0, sizeof bytes - 8);
       head->size = (seed >> 8) % 64 * 8;
-      head->type = (uint16_t) ((seed >> 3) % (TD_RAW_N_TYPES + 2));
+      head->type = (uint16_t)((seed >> 3) % (TD_RAW_N_TYPES + 2));
       td_assembler_feed (rig.a, bytes, sizeof bytes);
     }
   assert_true (td_assembler_state (rig.a)->n_bad > 100);
