@@ -148,6 +148,28 @@ typedef enum
   TD_RANDOM_MASK /* 1 / (1 - p) with probability 1 - p, else 0 */
 } TdRandomKind;
 
+typedef enum
+{
+  TD_BATCH_NORM_TRAIN, /* eps, decay: x, gamma, beta (running mean, var: written) -> y, mean,
+                          1 / std */
+  TD_BATCH_NORM_FIXED, /* eps: x, gamma, beta, mean, var -> y */
+  TD_BATCH_NORM_GRAD   /* x, gamma, gy, mean, 1 / std -> gx, ggamma, gbeta */
+} TdBatchNormKind;
+
+typedef enum
+{
+  TD_CROSS_ENTROPY,      /* ignore, normalize: x, t (class weight) -> loss, softmax (x) */
+  TD_CROSS_ENTROPY_GRAD, /* ignore, normalize: y, t, gloss (class weight) -> gx */
+  TD_CROSS_ENTROPY_ROWS, /* ignore, normalize: t (class weight) -> each row's share */
+  TD_ACCURACY            /* ignore: y, t -> share of rows that are right */
+} TdCrossEntropyKind;
+
+typedef enum
+{
+  TD_LSTM,     /* c, x -> c, h */
+  TD_LSTM_GRAD /* c, x, new c, gc, gh -> gc, gx */
+} TdLstmKind;
+
 /** In-place parameter updates: arrays p, g, then states, all of n elements. */
 typedef enum
 {

@@ -26,15 +26,6 @@ cpu_synchronize (TdDevice *d)
 {
 }
 
-/* Families that may be left out of a build: their slot is empty then. */
-#pragma weak td__cpu_softmax
-#pragma weak td__cpu_gemm
-#pragma weak td__cpu_conv2d
-#pragma weak td__cpu_pool2d
-#pragma weak td__cpu_batch_norm
-#pragma weak td__cpu_cross_entropy
-#pragma weak td__cpu_lstm
-
 const TdDeviceOps td__cpu_ops = {
   .abi = TD_DEVICE_ABI,
   .provider = &td__provider_host,

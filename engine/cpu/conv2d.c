@@ -1,0 +1,387 @@
+/* Convolution on the CPU in f32: forward and data gradient.
+ *
+ * Both go over the output in tiles of pixels that fit the second-level cache.  Forward packs
+ * the windows of a tile straight into panels of B (no image-wide im2col) and multiplies them
+ * with filters packed once for the whole batch; the data gradient multiplies first and then
+ * adds each panel of columns back to the image.  Images are shared out over the threads.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "conv2d.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "gemm-tile.h"
+
+enum
+{
+  TILE_FLOATS = 131072 /* packed windows of one tile: 512 KiB */
+};
+
+/* Pixels of one panel that lie side by side in one row of the output. */
+typedef struct
+{
+  int64_t at, length, oy, ox;
+} Span;
+
+typedef struct
+{
+  const TdConvSizes *s;
+  const TdGemmTiles *tiles;
+  const float *packed; /* filters, group after group */
+  const float *in, *bias;
+  float *out;
+  int64_t tile; /* pixels */
+  bool accumulate, failed;
+} Job;
+
+TdConvSizes
+td__conv_sizes (const TdConv2d *a, const TdShape *x, const TdShape *W, const TdShape *y)
+{
+  TdConvSizes s = { .n = x->dim[0],
+                    .c = x->dim[1],
+                    .h = x->dim[2],
+                    .w = x->dim[3],
+                    .o = W->dim[0],
+                    .kh = W->dim[2],
+                    .kw = W->dim[3],
+                    .oh = y->dim[2],
+                    .ow = y->dim[3],
+                    .sy = a->stride[0],
+                    .sx = a->stride[1],
+                    .py = a->pad[0],
+                    .px = a->pad[1],
+                    .dy = a->dilate[0],
+                    .dx = a->dilate[1],
+                    .groups = a->groups };
+  const int64_t reach_y = (s.oh - 1) * s.sy + (s.kh - 1) * s.dy + 1;
+  const int64_t reach_x = (s.ow - 1) * s.sx + (s.kw - 1) * s.dx + 1;
+
+  s.cg = s.c / s.groups;
+  s.og = s.o / s.groups;
+  s.k = s.cg * s.kh * s.kw;
+  s.pixels = s.oh * s.ow;
+  s.hp = s.h + s.py > reach_y ? s.h + s.py : reach_y;
+  s.wp = s.w + s.px > reach_x ? s.w + s.px : reach_x;
+  return s;
+}
+
+const float *
+td__conv_image (const TdConvSizes *s, const float *x, int64_t *stride, int64_t *plane)
+{
+  float *copy;
+
+  if (!td__conv_padded (s))
+    {
+      *stride = s->w;
+      *plane = s->h * s->w;
+      return x;
+    }
+  *stride = s->wp;
+  *plane = s->hp * s->wp;
+  copy = td__cpu_scratch (TD_SCRATCH_IMAGE, (size_t)(s->cg * *plane) * sizeof *copy);
+  if (copy == NULL)
+    return NULL;
+  memset (copy, 0, (size_t)(s->cg * *plane) * sizeof *copy);
+  for (int64_t c = 0; c < s->cg; c++)
+    for (int64_t i = 0; i < s->h; i++)
+      memcpy (copy + c * *plane + (i + s->py) * s->wp + s->px, x + (c * s->h + i) * s->w,
+              (size_t)s->w * sizeof *copy);
+  return copy;
+}
+
+/* Cut n pixels from p on into spans; returns how many. */
+static int
+spans_of (const TdConvSizes *s, int64_t p, int64_t n, Span *spans)
+{
+  int count = 0;
+
+  for (int64_t at = 0; at < n; count++)
+    {
+      const int64_t oy = (p + at) / s->ow, ox = (p + at) % s->ow;
+      const int64_t left = s->ow - ox, length = left < n - at ? left : n - at;
+
+      spans[count] = (Span){ at, length, oy, ox };
+      at += length;
+    }
+  return count;
+}
+
+/* One span of one panel, for every place in the window.  length is a constant where it is
+ * inlined with one, so that short copies are a few instructions. */
+static inline __attribute__ ((always_inline)) void
+pack_span (const TdConvSizes *s, const float *x, int64_t stride, int64_t plane, int64_t sx,
+           int64_t length, int64_t nr, float *out)
+{
+  for (int64_t c = 0; c < s->cg; c++)
+    for (int64_t i = 0; i < s->kh; i++)
+      for (int64_t j = 0; j < s->kw; j++, out += nr)
+        {
+          const float *from = x + c * plane + i * s->dy * stride + j * s->dx;
+
+          if (sx == 1)
+            memcpy (out, from, (size_t)length * sizeof *out);
+          else
+            for (int64_t t = 0; t < length; t++)
+              out[t] = from[t * sx];
+        }
+}
+
+/* The windows of n <= nr pixels from p on: out[k][nr]. */
+static void
+pack_windows (const TdConvSizes *s, const float *x, int64_t stride, int64_t plane, int64_t p,
+              int64_t n, int64_t nr, float *out)
+{
+  Span spans[32];
+  const int count = spans_of (s, p, n, spans);
+
+  if (n < nr)
+    memset (out, 0, (size_t)(s->k * nr) * sizeof *out);
+  for (int q = 0; q < count; q++)
+    {
+      const Span *v = &spans[q];
+      const float *from = x + v->oy * s->sy * stride + v->ox * s->sx;
+
+      if (s->sx != 1)
+        pack_span (s, from, stride, plane, s->sx, v->length, nr, out + v->at);
+      else if (v->length == 8)
+        pack_span (s, from, stride, plane, 1, 8, nr, out + v->at);
+      else if (v->length == 16)
+        pack_span (s, from, stride, plane, 1, 16, nr, out + v->at);
+      else if (v->length == 32)
+        pack_span (s, from, stride, plane, 1, 32, nr, out + v->at);
+      else
+        pack_span (s, from, stride, plane, 1, v->length, nr, out + v->at);
+    }
+}
+
+/* Images [begin, end) forward. */
+static void
+forward_body (int64_t begin, int64_t end, int worker, void *context)
+{
+  Job *job = context;
+  const TdConvSizes *s = job->s;
+  const int64_t nr = job->tiles->nr;
+  float *b = td__cpu_scratch (TD_SCRATCH_B, (size_t)(job->tile * s->k) * sizeof *b);
+
+  for (int64_t ig = begin * s->groups; ig < end * s->groups; ig++)
+    {
+      const int64_t g = ig % s->groups;
+      float *y = job->out + ig * s->og * s->pixels;
+      int64_t stride, plane;
+      const float *x = td__conv_image (s, job->in + ig * s->cg * s->h * s->w, &stride, &plane);
+
+      if (b == NULL || x == NULL)
+        {
+          __atomic_store_n (&job->failed, true, __ATOMIC_RELAXED);
+          return;
+        }
+      if (job->bias != NULL)
+        for (int64_t o = 0; o < s->og; o++)
+          for (int64_t p = 0; p < s->pixels; p++)
+            y[o * s->pixels + p] = job->bias[g * s->og + o];
+      for (int64_t p = 0; p < s->pixels; p += job->tile)
+        {
+          const int64_t n = s->pixels - p < job->tile ? s->pixels - p : job->tile;
+
+          for (int64_t q = 0; q < n; q += nr)
+            pack_windows (s, x, stride, plane, p + q, n - q < nr ? n - q : nr, nr,
+                          b + q * s->k);
+          td__gemm_block (job->tiles, s->og, n, s->k, job->packed + g * s->og * s->k, b, y + p,
+                          s->pixels, job->bias != NULL);
+        }
+    }
+}
+
+/* Add the columns of n pixels from p on, col[k][nr], to the image they came from. */
+static void
+add_windows (const TdConvSizes *s, const float *col, int64_t p, int64_t n, int64_t nr, float *x,
+             int64_t stride, int64_t plane)
+{
+  Span spans[32];
+  const int count = spans_of (s, p, n, spans);
+
+  for (int64_t c = 0; c < s->cg; c++)
+    for (int64_t i = 0; i < s->kh; i++)
+      for (int64_t j = 0; j < s->kw; j++, col += nr)
+        for (int q = 0; q < count; q++)
+          {
+            const Span *v = &spans[q];
+            float *to = x + c * plane + (v->oy * s->sy + i * s->dy) * stride + v->ox * s->sx
+                        + j * s->dx;
+            const float *from = col + v->at;
+
+            if (s->sx == 1 && v->length == 8)
+              for (int t = 0; t < 8; t++)
+                to[t] += from[t];
+            else
+              for (int64_t t = 0; t < v->length; t++)
+                to[t * s->sx] += from[t];
+          }
+}
+
+/* Copy the image out of its padding. */
+static void
+crop (const TdConvSizes *s, const float *padded, float *gx, bool accumulate)
+{
+  for (int64_t c = 0; c < s->cg; c++)
+    for (int64_t i = 0; i < s->h; i++)
+      {
+        const float *from = padded + (c * s->hp + i + s->py) * s->wp + s->px;
+        float *to = gx + (c * s->h + i) * s->w;
+
+        for (int64_t j = 0; j < s->w; j++)
+          to[j] = accumulate ? to[j] + from[j] : from[j];
+      }
+}
+
+/* Images [begin, end): the gradient of the data. */
+static void
+data_grad_body (int64_t begin, int64_t end, int worker, void *context)
+{
+  Job *job = context;
+  const TdConvSizes *s = job->s;
+  const int64_t nr = job->tiles->nr;
+  const bool aside = td__conv_padded (s);
+  const int64_t stride = aside ? s->wp : s->w;
+  const int64_t plane = aside ? s->hp * s->wp : s->h * s->w;
+  const size_t image_bytes = (size_t)(s->cg * plane) * sizeof (float);
+  float *b = td__cpu_scratch (TD_SCRATCH_B, (size_t)(nr * s->og) * sizeof *b);
+  float *col = td__cpu_scratch (TD_SCRATCH_C, (size_t)(nr * s->k) * sizeof *col);
+  float *padded = aside ? td__cpu_scratch (TD_SCRATCH_IMAGE, image_bytes) : NULL;
+
+  if (b == NULL || col == NULL || (aside && padded == NULL))
+    {
+      __atomic_store_n (&job->failed, true, __ATOMIC_RELAXED);
+      return;
+    }
+  for (int64_t ig = begin * s->groups; ig < end * s->groups; ig++)
+    {
+      const int64_t g = ig % s->groups;
+      const float *gy = job->in + ig * s->og * s->pixels;
+      float *gx = job->out + ig * s->cg * s->h * s->w;
+      float *to = aside ? padded : gx;
+
+      memset (to, 0, image_bytes);
+      for (int64_t p = 0; p < s->pixels; p += nr)
+        {
+          const int64_t n = s->pixels - p < nr ? s->pixels - p : nr;
+
+          td__gemm_pack (b, nr, gy + p, 1, s->pixels, n, s->og);
+          td__gemm_block (job->tiles, s->k, n, s->og, job->packed + g * s->og * s->k, b, col,
+                          nr, false);
+          add_windows (s, col, p, n, nr, to, stride, plane);
+        }
+      if (aside)
+        crop (s, padded, gx, false);
+    }
+}
+
+/* Pack the filters of every group as panels of A: m rows, k long. */
+static float *
+pack_filters (const Job *job, const float *W, int64_t m, int64_t k, int64_t row_stride,
+              int64_t k_stride)
+{
+  const TdConvSizes *s = job->s;
+  const int64_t n_panels = (m + job->tiles->mr - 1) / job->tiles->mr;
+  float *packed = td__cpu_scratch (TD_SCRATCH_A, (size_t)(s->groups * m * k) * sizeof *packed);
+
+  if (packed == NULL)
+    return NULL;
+  for (int64_t g = 0; g < s->groups; g++)
+    for (int64_t p = 0; p < n_panels; p++)
+      {
+        const int64_t row = td__gemm_panel_row (m, n_panels, p);
+        const int64_t rows = td__gemm_panel_row (m, n_panels, p + 1) - row;
+
+        td__gemm_pack (packed + g * m * k + row * k, rows, W + g * m * k + row * row_stride,
+                       row_stride, k_stride, rows, k);
+      }
+  return packed;
+}
+
+/* A 1 x 1 window without stride sees rows as one long row. */
+static void
+flatten_rows (TdConvSizes *s)
+{
+  if (s->kh != 1 || s->kw != 1 || s->sy != 1 || s->sx != 1 || td__conv_padded (s))
+    return;
+  s->w = s->wp = s->ow = s->h * s->w;
+  s->h = s->hp = s->oh = 1;
+}
+
+static TdStatus
+conv_f32 (TdConvKind kind, TdConvSizes *s, const TdTensor *in, int n_in, TdTensor *out,
+          bool accumulate)
+{
+  Job job = { .s = s, .tiles = td__gemm_tiles (), .out = out->data };
+  const int64_t nr = job.tiles->nr;
+
+  flatten_rows (s);
+  if (kind == TD_CONV_WEIGHT_GRAD)
+    return td__conv_weight_grad (s, in[0].data, in[1].data, out->data, accumulate);
+  if (kind == TD_CONV_FORWARD)
+    {
+      int64_t tile = TILE_FLOATS / s->k / nr * nr, all = (s->pixels + nr - 1) / nr * nr;
+
+      job.in = in[0].data;
+      job.bias = n_in > 2 ? in[2].data : NULL;
+      job.packed = pack_filters (&job, in[1].data, s->og, s->k, s->k, 1);
+      tile = tile < 2 * nr ? 2 * nr : tile;
+      job.tile = tile < all ? tile : all;
+    }
+  else
+    {
+      job.in = in[1].data;
+      job.packed = pack_filters (&job, in[0].data, s->k, s->og, 1, s->k);
+    }
+  if (job.packed == NULL)
+    return TD_ERR_MEMORY;
+  td__cpu_parallel (s->n, 1, kind == TD_CONV_FORWARD ? forward_body : data_grad_body, &job);
+  return job.failed ? TD_ERR_MEMORY : TD_OK;
+}
+
+/* What is accumulated is finished first, then added: the bits do not depend on where. */
+static TdStatus
+conv_f64 (TdConvKind kind, const TdConvSizes *s, const TdTensor *in, int n_in, TdTensor *out,
+          bool accumulate)
+{
+  const double *bias = n_in > 2 ? in[2].data : NULL;
+  double *y = out->data, *part = y;
+
+  if (accumulate)
+    part = td__cpu_scratch (TD_SCRATCH_PARTS, (size_t)out->size * sizeof *part);
+  if (part == NULL)
+    return TD_ERR_MEMORY;
+  td__conv_f64 (kind, s, in[0].data, in[1].data, bias, part);
+  for (int64_t i = 0; accumulate && i < out->size; i++)
+    y[i] += part[i];
+  return TD_OK;
+}
+
+TdStatus
+td__cpu_conv2d (TdDevice *d, TdConvKind kind, const TdConv2d *attrs, const TdTensor *in,
+                int n_in, TdTensor *out)
+{
+  const TdShape *x = kind == TD_CONV_DATA_GRAD ? out->shape : in[0].shape;
+  const TdShape *W = kind == TD_CONV_FORWARD     ? in[1].shape
+                     : kind == TD_CONV_DATA_GRAD ? in[0].shape
+                                                 : out->shape;
+  const TdShape *y = kind == TD_CONV_FORWARD ? out->shape : in[1].shape;
+  TdConvSizes s = td__conv_sizes (attrs, x, W, y);
+
+  if (out->dtype == TD_F64)
+    return conv_f64 (kind, &s, in, n_in, out, attrs->accumulate);
+  if (out->dtype != TD_F32)
+    return TD_ERR_DTYPE;
+  if (out->size == 0)
+    return TD_OK;
+  if (s.n == 0 || s.pixels == 0 || s.k == 0)
+    {
+      if (!attrs->accumulate)
+        memset (out->data, 0, (size_t)out->size * sizeof (float));
+      return TD_OK;
+    }
+  return conv_f32 (kind, &s, in, n_in, out, attrs->accumulate);
+}

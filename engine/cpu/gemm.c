@@ -1,0 +1,292 @@
+/* Matrix products: C = alpha op (A) op (B) + beta C, in f32 and f64, single or batched.
+ *
+ * f32 runs on our own tiles (gemm-tile.c): B is packed a column block at a time so that it
+ * stays in the second-level cache, A once.  f64 goes to BLAS where there is one, else to plain
+ * blocked loops (gemm-blas.c).  beta = 1 always adds the finished product, so that accumulating
+ * inside the kernel and adding afterwards are bitwise equal.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "gemm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "gemm-tile.h"
+
+enum
+{
+  K_BLOCK = 1024,          /* longest panel */
+  B_BLOCK_FLOATS = 131072, /* packed block of B: half of a 1 MiB second-level cache */
+  A_CHUNK_FLOATS = 1 << 21 /* packed A: 8 MiB */
+};
+
+/* One product on its way: A is packed, columns of C are the tasks (or, where all of B is one
+ * block, panels of rows). */
+typedef struct
+{
+  const TdGemmTiles *tiles;
+  int64_t m, n, k, ldc, n_panels;
+  int64_t n_columns; /* width of a column block */
+  const float *a, *b;
+  int64_t a_row, a_k, b_k, b_column; /* strides */
+  float *packed_a, *packed_b, *c;
+  float alpha;
+  bool add, failed;
+} Job;
+
+static int64_t
+k_blocks (int64_t k)
+{
+  return (k + K_BLOCK - 1) / K_BLOCK;
+}
+
+/* Panels [begin, end) of A; the panels of one block of k follow each other. */
+static void
+pack_a_body (int64_t begin, int64_t end, int worker, void *context)
+{
+  Job *job = context;
+  const int64_t n_blocks = k_blocks (job->k);
+
+  for (int64_t q = 0; q < n_blocks; q++)
+    {
+      const int64_t k0 = job->k * q / n_blocks, kc = job->k * (q + 1) / n_blocks - k0;
+
+      for (int64_t p = begin; p < end; p++)
+        {
+          const int64_t row = td__gemm_panel_row (job->m, job->n_panels, p);
+          const int64_t rows = td__gemm_panel_row (job->m, job->n_panels, p + 1) - row;
+          float *out = job->packed_a + k0 * job->m + row * kc;
+
+          td__gemm_pack (out, rows, job->a + row * job->a_row + k0 * job->a_k, job->a_row,
+                         job->a_k, rows, kc);
+          if (job->alpha != 1.0f)
+            for (int64_t i = 0; i < rows * kc; i++)
+              out[i] *= job->alpha;
+        }
+    }
+}
+
+/* Columns [j0, j0 + n) of B, rows [k0, k0 + kc). */
+static void
+pack_b (const Job *job, int64_t j0, int64_t n, int64_t k0, int64_t kc, float *out)
+{
+  const int64_t nr = job->tiles->nr;
+
+  for (int64_t j = 0; j < n; j += nr)
+    td__gemm_pack (out + j * kc, nr, job->b + (j0 + j) * job->b_column + k0 * job->b_k,
+                   job->b_column, job->b_k, n - j < nr ? n - j : nr, kc);
+}
+
+/* Rows [row, row + rows) of C add what dst (n wide) holds. */
+static void
+add_rows (float *c, int64_t ldc, const float *dst, int64_t rows, int64_t n)
+{
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < n; j++)
+      c[i * ldc + j] += dst[i * n + j];
+}
+
+/* Column blocks [begin, end). */
+static void
+columns_body (int64_t begin, int64_t end, int worker, void *context)
+{
+  Job *job = context;
+  const int64_t n_blocks = k_blocks (job->k), nr = job->tiles->nr;
+  const bool aside = job->add && n_blocks > 1;
+
+  for (int64_t t = begin; t < end; t++)
+    {
+      const int64_t j0 = t * job->n_columns;
+      const int64_t n = job->n - j0 < job->n_columns ? job->n - j0 : job->n_columns;
+      const int64_t width = (n + nr - 1) / nr * nr;
+      const int64_t kc_max = (job->k + n_blocks - 1) / n_blocks;
+      float *b = td__cpu_scratch (TD_SCRATCH_B, (size_t)(width * kc_max) * sizeof *b);
+      float *c = aside ? td__cpu_scratch (TD_SCRATCH_C, (size_t)(job->m * n) * sizeof *c)
+                       : job->c + j0;
+      const int64_t ldc = aside ? n : job->ldc;
+
+      if (b == NULL || c == NULL)
+        {
+          __atomic_store_n (&job->failed, true, __ATOMIC_RELAXED);
+          return;
+        }
+      for (int64_t q = 0; q < n_blocks; q++)
+        {
+          const int64_t k0 = job->k * q / n_blocks, kc = job->k * (q + 1) / n_blocks - k0;
+
+          pack_b (job, j0, n, k0, kc, b);
+          td__gemm_block (job->tiles, job->m, n, kc, job->packed_a + k0 * job->m, b, c, ldc,
+                          q > 0 || (job->add && !aside));
+        }
+      if (aside)
+        add_rows (job->c + j0, job->ldc, c, job->m, n);
+    }
+}
+
+/* Panels of rows [begin, end), where all of B is packed. */
+static void
+rows_body (int64_t begin, int64_t end, int worker, void *context)
+{
+  Job *job = context;
+  const int64_t n_blocks = k_blocks (job->k), nr = job->tiles->nr;
+  const int64_t width = (job->n + nr - 1) / nr * nr;
+  const bool aside = job->add && n_blocks > 1;
+
+  for (int64_t p = begin; p < end; p++)
+    {
+      const int64_t row = td__gemm_panel_row (job->m, job->n_panels, p);
+      const int64_t rows = td__gemm_panel_row (job->m, job->n_panels, p + 1) - row;
+      float *c = aside ? td__cpu_scratch (TD_SCRATCH_C, (size_t)(rows * job->n) * sizeof *c)
+                       : job->c + row * job->ldc;
+      const int64_t ldc = aside ? job->n : job->ldc;
+
+      if (c == NULL)
+        {
+          __atomic_store_n (&job->failed, true, __ATOMIC_RELAXED);
+          return;
+        }
+      for (int64_t q = 0; q < n_blocks; q++)
+        {
+          const int64_t k0 = job->k * q / n_blocks, kc = job->k * (q + 1) / n_blocks - k0;
+
+          td__gemm_block (job->tiles, rows, job->n, kc, job->packed_a + k0 * job->m + row * kc,
+                          job->packed_b + k0 * width, c, ldc, q > 0 || (job->add && !aside));
+        }
+      if (aside)
+        add_rows (job->c + row * job->ldc, job->ldc, c, rows, job->n);
+    }
+}
+
+/* Small work stays on this thread: waking others costs more than it saves. */
+static void
+run (int64_t n, int64_t grain, double flop, TdCpuBody body, Job *job)
+{
+  if (flop < 4e6)
+    body (0, n, 0, job);
+  else
+    td__cpu_parallel (n, grain, body, job);
+}
+
+/* One chunk of rows of A. */
+static bool
+multiply_chunk (Job *job)
+{
+  const TdGemmTiles *tiles = job->tiles;
+  const double flop = 2.0 * (double)job->m * (double)job->n * (double)job->k;
+  const int64_t kc = job->k < K_BLOCK ? job->k : K_BLOCK, nr = tiles->nr;
+  int64_t columns = B_BLOCK_FLOATS / kc / nr * nr;
+  int64_t n_blocks;
+
+  job->n_panels = (job->m + tiles->mr - 1) / tiles->mr;
+  job->packed_a
+      = td__cpu_scratch (TD_SCRATCH_A, (size_t)(job->m * job->k) * sizeof *job->packed_a);
+  if (job->packed_a == NULL)
+    return false;
+  run (job->n_panels, 4, flop, pack_a_body, job);
+  n_blocks = (job->n + columns - 1) / columns;
+  job->n_columns = ((job->n + n_blocks - 1) / n_blocks + nr - 1) / nr * nr;
+  n_blocks = (job->n + job->n_columns - 1) / job->n_columns;
+  if (n_blocks > 1)
+    {
+      run (n_blocks, 1, flop, columns_body, job);
+      return !job->failed;
+    }
+  job->packed_b = td__cpu_scratch (TD_SCRATCH_B, (size_t)((job->n + nr - 1) / nr * nr * job->k)
+                                                     * sizeof *job->packed_b);
+  if (job->packed_b == NULL)
+    return false;
+  for (int64_t q = 0, n = k_blocks (job->k); q < n; q++)
+    {
+      const int64_t k0 = job->k * q / n;
+
+      pack_b (job, 0, job->n, k0, job->k * (q + 1) / n - k0,
+              job->packed_b + k0 * ((job->n + nr - 1) / nr * nr));
+    }
+  run (job->n_panels, 1, flop, rows_body, job);
+  return !job->failed;
+}
+
+TdStatus
+td__gemm_f32 (const TdGemmTiles *tiles, const TdGemm *g, const float *a, const float *b,
+              float *c)
+{
+  Job job = { .tiles = tiles, .n = g->n, .k = g->k, .ldc = g->n, .b = b };
+  int64_t chunk;
+
+  if (g->m == 0 || g->n == 0)
+    return TD_OK;
+  if (g->beta != 0.0 && g->beta != 1.0)
+    for (int64_t i = 0; i < g->m * g->n; i++)
+      c[i] *= (float)g->beta;
+  if (g->k == 0 || g->alpha == 0.0)
+    {
+      if (g->beta == 0.0)
+        memset (c, 0, (size_t)(g->m * g->n) * sizeof *c);
+      return TD_OK;
+    }
+  job.alpha = (float)g->alpha;
+  job.add = g->beta != 0.0;
+  job.a_row = g->ta ? 1 : g->k;
+  job.a_k = g->ta ? g->m : 1;
+  job.b_k = g->tb ? 1 : g->n;
+  job.b_column = g->tb ? g->k : 1;
+  chunk = A_CHUNK_FLOATS / g->k;
+  chunk = chunk < 4 * tiles->mr ? 4 * tiles->mr : chunk;
+  for (int64_t row = 0; row < g->m; row += chunk)
+    {
+      job.m = g->m - row < chunk ? g->m - row : chunk;
+      job.a = a + row * job.a_row;
+      job.c = c + row * g->n;
+      if (!multiply_chunk (&job))
+        return TD_ERR_MEMORY;
+    }
+  return TD_OK;
+}
+
+typedef struct
+{
+  const TdGemm *g;
+  TdDtype dtype;
+  const char *a, *b;
+  char *c;
+  TdStatus status;
+} Batch;
+
+static void
+batch_body (int64_t begin, int64_t end, int worker, void *context)
+{
+  Batch *batch = context;
+  const TdGemm *g = batch->g;
+  const int64_t item = batch->dtype == TD_F64 ? 8 : 4;
+
+  for (int64_t i = begin; i < end; i++)
+    {
+      const char *a = batch->a + i * g->stride_a * item, *b = batch->b + i * g->stride_b * item;
+      char *c = batch->c + i * g->stride_c * item;
+      const TdStatus status
+          = batch->dtype == TD_F64
+                ? td__gemm_f64 (g, (const double *)a, (const double *)b, (double *)c)
+            : td__gemm_prefers_blas ()
+                ? td__gemm_blas_f32 (g, (const float *)a, (const float *)b, (float *)c)
+                : td__gemm_f32 (td__gemm_tiles (), g, (const float *)a, (const float *)b,
+                                (float *)c);
+
+      if (status != TD_OK)
+        __atomic_store_n (&batch->status, status, __ATOMIC_RELAXED);
+    }
+}
+
+TdStatus
+td__cpu_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b, TdTensor *c)
+{
+  Batch batch = { g, c->dtype, a->data, b->data, c->data, TD_OK };
+
+  if (c->dtype != TD_F32 && c->dtype != TD_F64)
+    return TD_ERR_DTYPE;
+  if (g->batch <= 1 || 2.0 * (double)g->m * (double)g->n * (double)g->k >= 1e8)
+    batch_body (0, g->batch, 0, &batch);
+  else
+    td__cpu_parallel (g->batch, 1, batch_body, &batch);
+  return batch.status;
+}

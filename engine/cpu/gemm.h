@@ -1,0 +1,17 @@
+/* Matrix products of one pair, without a device: what gemm.c and gemm-blas.c share.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "../device.h"
+#include "gemm-tile.h"
+
+/** C = alpha op (A) op (B) + beta C with the given tiles.  Ignores g's batch.
+ * *Errors*: TD_ERR_MEMORY when panels cannot be allocated. */
+TdStatus td__gemm_f32 (const TdGemmTiles *tiles, const TdGemm *g, const float *a,
+                       const float *b, float *c);
+/** The same in f64, through BLAS where there is one.  *Errors*: TD_ERR_MEMORY. */
+TdStatus td__gemm_f64 (const TdGemm *g, const double *a, const double *b, double *c);
+/** f32 through BLAS, for processors without tiles of their own; false where there is no BLAS or
+ * the tiles are the better choice. */
+bool td__gemm_prefers_blas (void);
+TdStatus td__gemm_blas_f32 (const TdGemm *g, const float *a, const float *b, float *c);

@@ -1,0 +1,206 @@
+/* Pooling on the CPU.  Max pooling remembers where each maximum lay (its place in the image's
+ * plane, -1 for a window that covers no pixel), so that its gradient and the gradient of that
+ * are a scatter and a gather.  Planes are shared out over the threads.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <string.h>
+
+#include "cpu.h"
+
+typedef struct
+{
+  const TdPool2d *attrs;
+  TdPoolKind kind;
+  int64_t h, w, oh, ow; /* image, pooled */
+  const void *in0, *in1;
+  void *out;
+  int32_t *index;
+} Job;
+
+/* The part of window o that lies inside [0, size). */
+static inline void
+window (int64_t o, int ksize, int stride, int pad, int64_t size, int64_t *begin, int64_t *end)
+{
+  const int64_t first = o * stride - pad, last = first + ksize;
+
+  *begin = first > 0 ? first : 0;
+  *end = last < size ? last : size;
+}
+
+/* Windows of 2 x 2 side by side, all inside: the pairs of two rows, without branches. */
+#define DEFINE_MAX_2X2(T)                                                                      \
+  static void max_2x2_##T (const T *restrict upper, int64_t w, int32_t place, int64_t n,       \
+                           T *restrict y, int32_t *restrict index)                             \
+  {                                                                                            \
+    const T *lower = upper + w;                                                                \
+                                                                                               \
+    for (int64_t i = 0; i < n; i++)                                                            \
+      {                                                                                        \
+        const T a = upper[2 * i], b = upper[2 * i + 1];                                        \
+        const T c = lower[2 * i], e = lower[2 * i + 1];                                        \
+        const int32_t at = place + (int32_t)(2 * i);                                           \
+        T best = a;                                                                            \
+        int32_t where = at;                                                                    \
+                                                                                               \
+        where = (b > best) | (b != b) ? at + 1 : where;                                        \
+        best = (b > best) | (b != b) ? b : best;                                               \
+        where = (c > best) | (c != c) ? at + (int32_t)w : where;                               \
+        best = (c > best) | (c != c) ? c : best;                                               \
+        where = (e > best) | (e != e) ? at + (int32_t)w + 1 : where;                           \
+        best = (e > best) | (e != e) ? e : best;                                               \
+        y[i] = best;                                                                           \
+        index[i] = where;                                                                      \
+      }                                                                                        \
+  }
+
+#define DEFINE_POOL(T)                                                                         \
+  DEFINE_MAX_2X2 (T)                                                                           \
+                                                                                               \
+  static void max_window_##T (const Job *j, const T *x, int64_t oy, int64_t ox, T *y,          \
+                              int32_t *index)                                                  \
+  {                                                                                            \
+    const TdPool2d *a = j->attrs;                                                              \
+    int64_t y0, y1, x0, x1;                                                                    \
+                                                                                               \
+    window (oy, a->ksize[0], a->stride[0], a->pad[0], j->h, &y0, &y1);                         \
+    window (ox, a->ksize[1], a->stride[1], a->pad[1], j->w, &x0, &x1);                         \
+    *y = -(T)INFINITY;                                                                         \
+    *index = -1;                                                                               \
+    for (int64_t r = y0; r < y1; r++)                                                          \
+      for (int64_t c = x0; c < x1; c++)                                                        \
+        {                                                                                      \
+          const T v = x[r * j->w + c];                                                         \
+                                                                                               \
+          if (*index < 0 || v > *y || v != v)                                                  \
+            {                                                                                  \
+              *y = v;                                                                          \
+              *index = (int32_t)(r * j->w + c);                                                \
+            }                                                                                  \
+        }                                                                                      \
+  }                                                                                            \
+                                                                                               \
+  static void max_plane_##T (const Job *j, const T *x, T *y, int32_t *index)                   \
+  {                                                                                            \
+    const TdPool2d *a = j->attrs;                                                              \
+    const bool halves = a->ksize[0] == 2 && a->ksize[1] == 2 && a->stride[0] == 2              \
+                        && a->stride[1] == 2 && a->pad[0] == 0 && a->pad[1] == 0;              \
+                                                                                               \
+    for (int64_t oy = 0; oy < j->oh; oy++, y += j->ow, index += j->ow)                         \
+      {                                                                                        \
+        int64_t inside = halves && 2 * oy + 1 < j->h ? j->w / 2 : 0;                           \
+                                                                                               \
+        inside = inside < j->ow ? inside : j->ow;                                              \
+        if (inside > 0)                                                                        \
+          max_2x2_##T (x + 2 * oy * j->w, j->w, (int32_t)(2 * oy * j->w), inside, y, index);   \
+        for (int64_t ox = inside; ox < j->ow; ox++)                                            \
+          max_window_##T (j, x, oy, ox, y + ox, index + ox);                                   \
+      }                                                                                        \
+  }                                                                                            \
+                                                                                               \
+  static void average_plane_##T (const Job *j, const T *from, T *to)                           \
+  {                                                                                            \
+    const TdPool2d *a = j->attrs;                                                              \
+    const T share = (T)1 / (T)(a->ksize[0] * a->ksize[1]);                                     \
+    const bool grad = j->kind == TD_POOL_AVERAGE_GRAD;                                         \
+    int64_t y0, y1, x0, x1;                                                                    \
+                                                                                               \
+    if (grad)                                                                                  \
+      memset (to, 0, (size_t)(j->h * j->w) * sizeof *to);                                      \
+    for (int64_t oy = 0; oy < j->oh; oy++)                                                     \
+      for (int64_t ox = 0; ox < j->ow; ox++)                                                   \
+        {                                                                                      \
+          const T g = grad ? from[oy * j->ow + ox] * share : 0;                                \
+          T sum = 0;                                                                           \
+                                                                                               \
+          window (oy, a->ksize[0], a->stride[0], a->pad[0], j->h, &y0, &y1);                   \
+          window (ox, a->ksize[1], a->stride[1], a->pad[1], j->w, &x0, &x1);                   \
+          for (int64_t r = y0; r < y1; r++)                                                    \
+            for (int64_t c = x0; c < x1; c++)                                                  \
+              if (grad)                                                                        \
+                to[r * j->w + c] += g;                                                         \
+              else                                                                             \
+                sum += from[r * j->w + c];                                                     \
+          if (!grad)                                                                           \
+            to[oy * j->ow + ox] = sum * share;                                                 \
+        }                                                                                      \
+  }                                                                                            \
+                                                                                               \
+  static void planes_##T (int64_t begin, int64_t end, int worker, void *context)               \
+  {                                                                                            \
+    const Job *j = context;                                                                    \
+    const int64_t image = j->h * j->w, pooled = j->oh * j->ow;                                 \
+                                                                                               \
+    for (int64_t p = begin; p < end; p++)                                                      \
+      {                                                                                        \
+        const int32_t *index = (const int32_t *)j->in0 + p * pooled;                           \
+        const T *from = (const T *)(j->kind == TD_POOL_MAX_GRAD ? j->in1 : j->in0);            \
+        T *to = j->out;                                                                        \
+                                                                                               \
+        switch (j->kind)                                                                       \
+          {                                                                                    \
+          case TD_POOL_MAX:                                                                    \
+            max_plane_##T (j, from + p * image, to + p * pooled, j->index + p * pooled);       \
+            break;                                                                             \
+          case TD_POOL_MAX_GRAD:                                                               \
+            memset (to + p * image, 0, (size_t)image * sizeof *to);                            \
+            for (int64_t i = 0; i < pooled; i++)                                               \
+              if (index[i] >= 0)                                                               \
+                to[p * image + index[i]] += from[p * pooled + i];                              \
+            break;                                                                             \
+          case TD_POOL_MAX_GATHER:                                                             \
+            for (int64_t i = 0; i < pooled; i++)                                               \
+              to[p * pooled + i]                                                               \
+                  = index[i] >= 0 ? ((const T *)j->in1)[p * image + index[i]] : 0;             \
+            break;                                                                             \
+          case TD_POOL_AVERAGE:                                                                \
+            average_plane_##T (j, from + p * image, to + p * pooled);                          \
+            break;                                                                             \
+          case TD_POOL_AVERAGE_GRAD:                                                           \
+            average_plane_##T (j, from + p * pooled, to + p * image);                          \
+            break;                                                                             \
+          }                                                                                    \
+      }                                                                                        \
+  }
+
+DEFINE_POOL (float)
+DEFINE_POOL (double)
+
+/* Which operand is the image, which is pooled: in[0], in[1] or the output (2). */
+static const struct
+{
+  int image, pooled;
+} roles[] = {
+  [TD_POOL_MAX] = { 0, 2 },          [TD_POOL_MAX_GRAD] = { 2, 1 },
+  [TD_POOL_MAX_GATHER] = { 1, 2 },   [TD_POOL_AVERAGE] = { 0, 2 },
+  [TD_POOL_AVERAGE_GRAD] = { 2, 0 },
+};
+
+TdStatus
+td__cpu_pool2d (TdDevice *d, TdPoolKind kind, const TdPool2d *attrs, const TdTensor *in,
+                int n_in, TdTensor *out, TdTensor *out2)
+{
+  const TdTensor *const operands[] = { &in[0], n_in > 1 ? &in[1] : NULL, out };
+  const int64_t *image = operands[roles[kind].image]->shape->dim;
+  const int64_t *pooled = operands[roles[kind].pooled]->shape->dim;
+  Job job = { .attrs = attrs,
+              .kind = kind,
+              .h = image[2],
+              .w = image[3],
+              .oh = pooled[2],
+              .ow = pooled[3],
+              .in0 = in[0].data,
+              .in1 = n_in > 1 ? in[1].data : NULL,
+              .out = out->data,
+              .index = out2 != NULL ? out2->data : NULL };
+  const int64_t planes = image[0] * image[1];
+  const int64_t grain = 1 + 16384 / (job.h * job.w + 1);
+
+  if (out->dtype == TD_F32)
+    td__cpu_parallel (planes, grain, planes_float, &job);
+  else if (out->dtype == TD_F64)
+    td__cpu_parallel (planes, grain, planes_double, &job);
+  else
+    return TD_ERR_DTYPE;
+  return TD_OK;
+}
