@@ -1,0 +1,63 @@
+/* Share of rows whose largest element is at the label.  No gradient.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "layers.h"
+
+static const char *const names[] = { "y", "t" };
+
+static TdStatus
+infer (TdOpCall *call)
+{
+  const TdShape scalar = TD_SCALAR;
+  TdStatus status = td__check_floats (call, 1);
+
+  if (status == TD_OK)
+    status = td__check_integers (call, 1);
+  if (status == TD_OK)
+    status = td__check_labels_shape (call, 0, 1);
+  if (status == TD_OK && call->in[1].size == 0)
+    return td_op_fail_operands (call, TD_ERR_SHAPE, "at least one row expected");
+  return status != TD_OK ? status : td_op_out (call, 0, call->in[0].dtype, &scalar);
+}
+
+/* The label -1, which softmax_cross_entropy ignores, is a row that is never right, as in
+ * Chainer. */
+static TdStatus
+forward (TdOpCall *call)
+{
+  const int64_t params[] = { -1 };
+  const TdStatus status = td__check_labels (call, 1, call->in[0].shape->dim[1], -1);
+
+  if (status != TD_OK)
+    return status;
+  return call->device->ops->cross_entropy (call->device, TD_ACCURACY, params, call->in, 2,
+                                           call->out, 1);
+}
+
+/* *Source*: chainer.functions.accuracy. */
+const TdOpClass td__accuracy_class = {
+  .name = "accuracy",
+  .label = "Accuracy",
+  .group = "evaluation",
+  .formula = "mean (argmax (y) == t)",
+  .n_in_min = 2,
+  .n_in_max = 2,
+  .n_out = 1,
+  .flags = TD_OP_NO_GRAD,
+  .no_grad_in = 3,
+  .in_names = names,
+  .infer = infer,
+  .forward = forward,
+};
+
+TdVar *
+td_accuracy_at (TdVar *y, TdVar *t, const TdSite *site)
+{
+  return td__apply2 (&td__accuracy_class, NULL, site, y, t);
+}
+
+TdVar *
+td_accuracy (TdVar *y, TdVar *t)
+{
+  return td__apply2 (&td__accuracy_class, NULL, NULL, y, t);
+}

@@ -1,0 +1,89 @@
+/* What the operations of layers share: checks with Chainer's messages, attributes that an
+ * operation hands to its gradients, and those gradients as functions.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "ops.h"
+
+#define TD_OP(name) extern const TdOpClass td__##name##_class;
+#include "layers.def"
+#undef TD_OP
+
+/* Checks for infer.  Each fails the call with one line that names the operands. */
+
+/** Inputs 0 .. n - 1, those in mask, are of one dtype, f32 or f64 (f16 and bf16 pass here; a
+ * device without kernels for them refuses). */
+TdStatus td__check_floats (const TdOpCall *call, uint32_t mask);
+/** Input i holds i32, i64 or u8. */
+TdStatus td__check_integers (const TdOpCall *call, int i);
+TdStatus td__check_ndim (const TdOpCall *call, int i, int ndim);
+/** in[i].shape[a] == in[j].shape[b]. */
+TdStatus td__check_sizes (const TdOpCall *call, int i, int a, int j, int b);
+TdStatus td__check_same_shape (const TdOpCall *call, int i, int j);
+/** Input i is a vector as long as axis a of input j. */
+TdStatus td__check_vector (const TdOpCall *call, int i, int j, int a);
+/** Input t is x's shape without axis 1. */
+TdStatus td__check_labels_shape (const TdOpCall *call, int x, int t);
+
+/** For forward: every element of input i is in [0, limit), or `allowed`.  *Errors*: TD_ERR_ARG,
+ * naming the value and its place. */
+TdStatus td__check_labels (TdOpCall *call, int i, int64_t limit, int64_t allowed);
+/** What td__check_labels allows besides when nothing is to be allowed. */
+#define TD_NOT_A_LABEL INT64_MIN
+
+/** Output size of windows along one axis.  *Source*: chainer.utils.conv.get_conv_outsize. */
+int64_t td__window_count (int64_t size, int64_t ksize, int64_t stride, int64_t pad,
+                          int64_t dilate, bool cover_all);
+
+/** Output 0 has the shape and dtype of input i. */
+TdStatus td__out_like (TdOpCall *call, int out, int i);
+
+typedef struct TdMatmulAttrs
+{
+  bool ta, tb;
+} TdMatmulAttrs;
+
+/** Of a convolution and its gradients; size is the image's (h, w) in the data gradient, the
+ * filter's (kh, kw) in the weight gradient. */
+typedef struct TdConvAttrs
+{
+  int stride[2], pad[2], dilate[2], groups;
+  bool cover_all;
+  int size[2];
+} TdConvAttrs;
+extern const TdAttr td__conv_attrs[];
+#define TD_CONV_N_ATTRS 6
+TdConv2d td__conv_kernel_attrs (const TdConvAttrs *a, bool accumulate);
+/** x (n, c, h, w), W -> y. */
+TdVar *td__convolution_2d (TdVar *x, TdVar *W, TdConvAttrs attrs);
+/** W, gy -> gx of size (h, w). */
+TdVar *td__convolution_2d_grad_x (TdVar *W, TdVar *gy, TdConvAttrs attrs, int64_t h, int64_t w);
+/** x, gy -> gW with filters of size (kh, kw). */
+TdVar *td__convolution_2d_grad_w (TdVar *x, TdVar *gy, TdConvAttrs attrs, int64_t kh,
+                                  int64_t kw);
+
+typedef struct TdPoolAttrs
+{
+  int ksize[2], stride[2], pad[2];
+  bool cover_all;
+  int size[2]; /**< of the image, in gradients */
+} TdPoolAttrs;
+extern const TdAttr td__pool_attrs[];
+#define TD_POOL_N_ATTRS 5
+/** Attributes from options; stride 0 becomes ksize. */
+TdPoolAttrs td__pool_attrs_from (const TdPool2dOpt *options);
+/** infer of poolings: checks x and the attributes, gives the pooled shape. */
+TdStatus td__pool_infer (TdOpCall *call, const TdPoolAttrs *a, TdShape *pooled);
+TdStatus td__pool_run (TdOpCall *call, TdPoolKind kind);
+
+typedef struct TdSoftmaxAttrs
+{
+  int axis;
+} TdSoftmaxAttrs;
+extern const TdAttr td__softmax_attrs[];
+TdStatus td__softmax_infer (TdOpCall *call);
+TdStatus td__softmax_grad_infer (TdOpCall *call);
+TdStatus td__softmax_run (TdOpCall *call, TdSoftmaxKind kind);
+/** Negative axes count from the end. */
+TdVar *td__softmax_apply (const TdOpClass *cls, TdVar *x, int axis, const TdSite *site);
