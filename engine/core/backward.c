@@ -156,8 +156,6 @@ collect (Walk *w, TdNode *n, TdVar *g)
       start_collecting (w, n, g);
       return TD_OK;
     }
-  if (n->acc == g) /* a kernel added into it already */
-    return TD_OK;
   if (in_place_allowed (w, n->acc, n))
     return add_in_place (n->acc, g);
   e->phase = TD_PHASE_ACCUMULATE;
@@ -177,6 +175,7 @@ typedef struct
   Walk *walk;
   TdOp *op;
   TdStatus status;
+  uint32_t into;  /* bit i: a kernel was allowed to add to input i's gradient */
   uint32_t needs; /* bit i: input i wants a gradient; inputs above 31 are asked each time */
 } Step;
 
@@ -291,8 +290,10 @@ td_backward_into (TdBackward *b, int i)
   if (n->acc == NULL && n->creator == NULL && !s->walk->targets && n->var != NULL
       && n->var->grad != NULL)
     start_collecting (s->walk, n, n->var->grad);
-  if (n->acc != NULL && in_place_allowed (s->walk, n->acc, n))
-    td__engine.into = n->acc;
+  if (n->acc == NULL || i >= 32 || !in_place_allowed (s->walk, n->acc, n))
+    return;
+  td__engine.into = n->acc;
+  s->into |= 1u << i;
 }
 
 /* Take the gradients that arrived at op's outputs.  False if there were none. */
@@ -355,7 +356,7 @@ step (Walk *w, TdOp *op)
   TdVar **gy = op->n_out > INLINE_OPERANDS ? calloc ((size_t)op->n_out, sizeof *gy) : gy_room;
   TdVar **gx = op->n_in > INLINE_OPERANDS ? calloc ((size_t)op->n_in, sizeof *gx) : gx_room;
   size_t start = e->n_scope_vars;
-  Step s = { w, op, TD_OK, 0 };
+  Step s = { w, op, TD_OK, 0, 0 };
   TdBackward b = { op->cls, op->attrs, op->n_in, op->n_out, gy, gx, &s };
   bool needed = false;
 
@@ -386,8 +387,10 @@ step (Walk *w, TdOp *op)
         {
           if (gx[i] == NULL || !td_backward_needs (&b, i))
             continue;
-          s.status = td_poisoned (gx[i]) ? (e->has_error ? e->error.status : TD_ERR_STATE)
-                                         : collect (w, op->in[i], gx[i]);
+          if (td_poisoned (gx[i]))
+            s.status = e->has_error ? e->error.status : TD_ERR_STATE;
+          else if (!(i < 32 && (s.into >> i & 1) && gx[i] == op->in[i]->acc))
+            s.status = collect (w, op->in[i], gx[i]); /* else a kernel added to it already */
           if (s.status == TD_OK)
             queue (w, op->in[i]->creator);
         }
