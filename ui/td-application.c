@@ -5,11 +5,14 @@
 #include <gtksourceview/gtksource.h>
 
 #include "td-keys.h"
+#include "td-preferences.h"
+#include "td-settings.h"
 #include "window/td-window.h"
 
 struct _TdApplication
 {
   AdwApplication parent;
+  GSettings *settings; /* NULL: the schema is nowhere; not owned */
 };
 
 G_DEFINE_FINAL_TYPE (TdApplication, td_application, ADW_TYPE_APPLICATION)
@@ -196,6 +199,13 @@ app_about (GSimpleAction *action, GVariant *parameter, gpointer self)
       "debug-info", debug, "debug-info-filename", "tapedeck-versions.txt", NULL);
 }
 
+static void
+app_preferences (GSimpleAction *action, GVariant *parameter, gpointer self)
+{
+  gtk_window_present (GTK_WINDOW (td_preferences_new (gtk_application_get_active_window (self),
+                                                      TD_APPLICATION (self)->settings)));
+}
+
 /* Windows ask by themselves whether a program that still runs is stopped or left running. */
 static void
 app_quit (GSimpleAction *action, GVariant *parameter, gpointer self)
@@ -216,11 +226,20 @@ td_application_startup (GApplication *app)
     { .name = "new-window", .activate = app_new_window },
     { .name = "about", .activate = app_about },
     { .name = "quit", .activate = app_quit },
+    { .name = "preferences", .activate = app_preferences },
   };
   G_APPLICATION_CLASS (td_application_parent_class)->startup (app);
   gtk_source_init ();
+  TD_APPLICATION (app)->settings = td_settings_get ();
+  td_preferences_apply_scheme (TD_APPLICATION (app)->settings);
   g_action_map_add_action_entries (G_ACTION_MAP (app), entries, G_N_ELEMENTS (entries), app);
   td_keys_bind_accels (GTK_APPLICATION (app));
+}
+
+GSettings *
+td_application_get_settings (TdApplication *self)
+{
+  return self->settings;
 }
 
 static void

@@ -61,6 +61,7 @@ static const TdKey keys[] = {
   { "win.cancel", NULL, WINDOW, "Escape", "" },
   { "app.open", "Open", WINDOW, "<Control>o", "" },
   { "app.record", "Record a program", WINDOW, "<Control>n", "" },
+  { "app.preferences", "Preferences", WINDOW, "<Control>comma", "" },
   { "app.help", "Help", WINDOW, "F1", "" },
   { "win.show-help-overlay", "Keyboard shortcuts", WINDOW, "<Control>question", "" },
   { "app.quit", "Quit", WINDOW, "<Control>q", "" },

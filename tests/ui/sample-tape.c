@@ -4,6 +4,7 @@
 #include "sample-tape.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -431,6 +432,20 @@ add_stats (Sample *s, bool nan)
     }
 }
 
+/* Keys of our own, so that the running iteration has those of the finished ones. */
+static void
+add_keys (Sample *s)
+{
+  for (uint32_t i = 0; i < s->it.n_events; i++)
+    {
+      TdTapeEvent *e = &s->events[i];
+      e->key = e->twin >= 0 ? td_tape_twin_key (s->events[e->twin].key, e->phase, e->order)
+                            : td_tape_event_key (9, e->path, e->site, i, e->phase);
+      for (uint32_t k = 0; k < e->n_out; k++)
+        s->vars[s->outs[e->first_out + k]].key = td_tape_output_key (e->key, k);
+    }
+}
+
 static void
 make_sample (Sample *s, TdTapeWriter *w)
 {
@@ -458,6 +473,7 @@ make_sample (Sample *s, TdTapeWriter *w)
   add_backward (s);
   add_update (s);
   add_spans (s);
+  add_keys (s);
   add_frees (s);
   assert_int_equal (s->it.n_events, SAMPLE_N_EVENTS);
 }
@@ -529,8 +545,15 @@ write_live (Sample *s, const SampleOptions *options)
 
   it.number = options->n_iterations;
   it.flags = TD_TAPE_ITERATION_PARTIAL;
+  it.structure = it.memory_profile = 0; /* it brings its own */
   it.n_events = options->live_events;
   it.n_stats = it.n_tensors = it.n_reports = it.n_grads = 0;
+  const TdTapeEvent *last = &s->events[it.n_events - 1];
+  it.n_ins = last->first_in + last->n_in;
+  it.n_outs = last->first_out + last->n_out;
+  for (it.n_vars = 0;
+       it.n_vars < s->it.n_vars && s->vars[it.n_vars].producer < (int32_t)it.n_events;)
+    it.n_vars++;
   for (it.n_memory = 0; s->memory[it.n_memory].event < it.n_events;)
     it.n_memory++;
   it.stop = (TdTapeStop){ .stopped = options->end == SAMPLE_RUNNING,

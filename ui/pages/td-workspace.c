@@ -14,6 +14,8 @@
 #define INSPECTOR_WIDTH 360
 #define DOCK_HEIGHT 226
 #define NARROW_WIDTH 1200
+#define FOLDED_WIDTH 1000
+#define FOLDED_HEIGHT 520
 #define LOW_HEIGHT 560 /* of the page: a window of 700 less its header bar and the deck */
 
 struct _TdWorkspace
@@ -89,6 +91,8 @@ new_flap (GtkWidget *content, GtkWidget *flap, GtkPackType side)
 {
   AdwFlap *widget = ADW_FLAP (adw_flap_new ());
   adw_flap_set_flap_position (widget, side);
+  gtk_widget_set_hexpand (content, TRUE);
+  gtk_widget_set_hexpand (flap, FALSE); /* or it would take half of the window */
   adw_flap_set_content (widget, content);
   adw_flap_set_flap (widget, flap);
   adw_flap_set_separator (widget, gtk_separator_new (GTK_ORIENTATION_VERTICAL));
@@ -307,6 +311,7 @@ apply_form (gpointer data)
   td_dock_set_n_places (self->dock, narrow ? 1 : 3);
   gtk_widget_set_visible (GTK_WIDGET (self->dock), !low);
   td_deck_set_narrow (self->deck, narrow);
+  td_graph_pane_set_narrow (self->graph, narrow);
   return G_SOURCE_REMOVE;
 }
 
@@ -322,15 +327,24 @@ td_workspace_size_allocate (GtkWidget *widget, int width, int height, int baseli
       if (!first || form)
         g_idle_add_full (G_PRIORITY_HIGH_IDLE, apply_form, g_object_ref (self), g_object_unref);
     }
+  int min_width, min_height;
+  gtk_widget_measure (self->box, GTK_ORIENTATION_HORIZONTAL, -1, &min_width, NULL, NULL, NULL);
+  width = MAX (width, min_width);
+  gtk_widget_measure (self->box, GTK_ORIENTATION_VERTICAL, width, &min_height, NULL, NULL,
+                      NULL);
+  height = MAX (height, min_height);
   gtk_widget_size_allocate (self->box, &(GtkAllocation){ 0, 0, width, height }, baseline);
 }
 
+/* The page can be made narrower than it is now: it then folds its sides. */
 static void
 td_workspace_measure (GtkWidget *widget, GtkOrientation orientation, int for_size, int *minimum,
                       int *natural, int *minimum_baseline, int *natural_baseline)
 {
   gtk_widget_measure (TD_WORKSPACE (widget)->box, orientation, for_size, minimum, natural, NULL,
                       NULL);
+  *minimum = MIN (*minimum,
+                  orientation == GTK_ORIENTATION_HORIZONTAL ? FOLDED_WIDTH : FOLDED_HEIGHT);
 }
 
 static void

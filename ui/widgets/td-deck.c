@@ -139,6 +139,10 @@ new_number (TdDeck *self, const char *words)
   gtk_editable_set_alignment (GTK_EDITABLE (spin), 1);
   gtk_accessible_update_property (GTK_ACCESSIBLE (spin), GTK_ACCESSIBLE_PROPERTY_LABEL, words,
                                   -1);
+  for (GtkWidget *child = gtk_widget_get_first_child (spin); child;
+       child = gtk_widget_get_next_sibling (child))
+    if (GTK_IS_BUTTON (child)) /* the arrow keys and the wheel do the same */
+      gtk_widget_set_visible (child, FALSE);
   g_signal_connect (spin, "value-changed", G_CALLBACK (number_changed), self);
   return GTK_SPIN_BUTTON (spin);
 }
@@ -353,6 +357,9 @@ td_deck_dispose (GObject *object)
     g_signal_handlers_disconnect_by_data (self->session, self);
   g_clear_object (&self->session);
   g_clear_pointer (&self->box, gtk_widget_unparent);
+  if (self->spoken)
+    gtk_widget_unparent (GTK_WIDGET (self->spoken));
+  self->spoken = NULL;
   G_OBJECT_CLASS (td_deck_parent_class)->dispose (object);
 }
 
@@ -393,9 +400,9 @@ td_deck_new (TdPanels *panels)
   gtk_box_append (GTK_BOX (self->box), self->scrubber);
   self->spoken = GTK_LABEL (
       g_object_new (GTK_TYPE_LABEL, "accessible-role", GTK_ACCESSIBLE_ROLE_STATUS, NULL));
-  gtk_widget_set_size_request (GTK_WIDGET (self->spoken), 0, 0);
-  gtk_widget_set_overflow (GTK_WIDGET (self->spoken), GTK_OVERFLOW_HIDDEN);
+  gtk_label_set_ellipsize (self->spoken, PANGO_ELLIPSIZE_END);
+  gtk_widget_set_can_target (GTK_WIDGET (self->spoken), FALSE);
   gtk_widget_add_css_class (GTK_WIDGET (self->spoken), "td-spoken");
-  gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->spoken));
+  gtk_widget_set_parent (GTK_WIDGET (self->spoken), GTK_WIDGET (self));
   return GTK_WIDGET (self);
 }

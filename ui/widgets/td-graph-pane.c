@@ -12,7 +12,7 @@ struct _TdGraphPane
   GtkLabel *crumbs, *zoom, *matches;
   GtkWidget *heat_label, *heat_button;
   GtkToggleButton *top_bottom, *left_right;
-  GtkWidget *search_bar, *entry;
+  GtkWidget *search_bar, *entry, *chips;
   TdSession *session;
 };
 
@@ -75,6 +75,12 @@ td_graph_pane_set_session (TdGraphPane *self, TdSession *session)
   g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (show_crumbs), self);
   g_signal_connect_swapped (session, "selection-changed", G_CALLBACK (show_crumbs), self);
   show_crumbs (self);
+}
+
+void
+td_graph_pane_set_narrow (TdGraphPane *self, gboolean narrow)
+{
+  gtk_widget_set_visible (self->chips, !narrow);
 }
 
 /* ---- search ---- */
@@ -269,8 +275,10 @@ new_toolbar (TdGraphPane *self)
   gtk_label_set_max_width_chars (self->crumbs, 40);
   gtk_widget_set_margin_end (GTK_WIDGET (self->crumbs), 6);
   gtk_box_append (GTK_BOX (row), GTK_WIDGET (self->crumbs));
-  gtk_box_append (GTK_BOX (row), new_chip ("••••", "saved for backward"));
-  gtk_box_append (GTK_BOX (row), new_chip ("┄", "not run yet"));
+  self->chips = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
+  gtk_box_append (GTK_BOX (self->chips), new_chip ("••••", "saved for backward"));
+  gtk_box_append (GTK_BOX (self->chips), new_chip ("┄┄", "not run yet"));
+  gtk_box_append (GTK_BOX (row), self->chips);
   GtkWidget *space = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
   gtk_widget_set_hexpand (space, TRUE);
   gtk_box_append (GTK_BOX (row), space);
@@ -294,7 +302,10 @@ td_graph_pane_dispose (GObject *object)
 {
   TdGraphPane *self = TD_GRAPH_PANE (object);
   if (self->box)
-    td_graph_pane_set_session (self, NULL);
+    {
+      g_signal_handlers_disconnect_by_data (self->view, self);
+      td_graph_pane_set_session (self, NULL);
+    }
   g_clear_pointer (&self->box, gtk_widget_unparent);
   G_OBJECT_CLASS (td_graph_pane_parent_class)->dispose (object);
 }

@@ -27,3 +27,6 @@ gboolean td_graph_pane_close_find (TdGraphPane *self);
 /** Search for `text` from the selection on, select what is found. Return the number of matches.
  */
 guint td_graph_pane_search (TdGraphPane *self, const char *text);
+
+/** Leave out what a narrow window has no room for. */
+void td_graph_pane_set_narrow (TdGraphPane *self, gboolean narrow);

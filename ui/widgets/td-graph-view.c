@@ -116,9 +116,18 @@ view_moved (TdGraphView *self)
   g_signal_emit (self, signals[VIEW_CHANGED], 0);
 }
 
+/* Listeners change labels, which must not happen while the view is being drawn. */
+static gboolean
+tell_view_changed (gpointer self)
+{
+  g_signal_emit (self, signals[VIEW_CHANGED], 0);
+  return G_SOURCE_REMOVE;
+}
+
 static void
 update_viewport (TdGraphView *self)
 {
+  double scale = self->viewport.scale;
   self->viewport.width = gtk_widget_get_width (GTK_WIDGET (self));
   self->viewport.height = gtk_widget_get_height (GTK_WIDGET (self));
   TdScene *scene = td_graph_view_get_scene (self);
@@ -126,6 +135,9 @@ update_viewport (TdGraphView *self)
   self->viewport.content_height = scene ? td_scene_height (scene) : 0;
   if (self->fitted)
     td_viewport_fit (&self->viewport);
+  if (self->viewport.scale != scale)
+    g_idle_add_full (G_PRIORITY_DEFAULT_IDLE, tell_view_changed, g_object_ref (self),
+                     g_object_unref);
 }
 
 void

@@ -73,6 +73,9 @@ find_subject (TdInspector *self)
     self->event = moment.event;
   if (self->var < 0 && self->event >= 0 && tape->events[self->event].n_out)
     self->var = (gint)tape->outs[tape->events[self->event].first_out];
+  /* an update writes into its first input: that is its value */
+  if (self->var < 0 && self->event >= 0 && tape->events[self->event].n_in)
+    self->var = (gint)tape->ins[tape->events[self->event].first_in];
   self->gradient_var = find_gradient (self->iteration, self->var);
 }
 

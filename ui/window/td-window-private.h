@@ -27,8 +27,7 @@ struct _TdWindow
   GtkWidget *open_button, *work_start, *work_end, *find_button, *perspectives, *live_mark;
 
   TdSession *session;
-  guint poll;              /* the timer that reads what the tape gained */
-  TdProgramState said_end; /* the state that the info bar speaks of */
+  guint poll; /* the timer that reads what the tape gained */
 
   TdRunner *runner;         /* the supervisor this window started, if any */
   TdControlClient *control; /* the connection to it, if any */

@@ -124,24 +124,32 @@ selection_changed (TdWindow *self)
   td__window_update_actions (self);
 }
 
+/* A step and a clean end are no news; everything else that stopped the program is. */
+static gboolean
+is_news (TdProgramState state, const char *reason)
+{
+  if (state == TD_PROGRAM_CRASHED)
+    return TRUE;
+  return state != TD_PROGRAM_RUNNING && *reason && strcmp (reason, "ended") != 0
+         && strcmp (reason, "step") != 0 && strcmp (reason, "pause") != 0;
+}
+
 static void
 head_changed (TdWindow *self)
 {
   TdProgramState state = td_session_get_state (self->session);
-  td__window_set_state (self, "state", state_names[state]);
   const char *reason = td_session_get_reason (self->session);
-  if (state == TD_PROGRAM_CRASHED || (state == TD_PROGRAM_PAUSED && reason && *reason)
-      || (state == TD_PROGRAM_ENDED && reason && *reason && self->said_end != state))
+  td__window_set_state (self, "state", state_names[state]);
+  reason = reason ? reason : "";
+  if (is_news (state, reason))
     {
-      GtkMessageType type = state == TD_PROGRAM_CRASHED ? GTK_MESSAGE_ERROR : GTK_MESSAGE_INFO;
       g_autofree char *valid = g_utf8_make_valid (
-          reason && *reason ? reason : "The program ended without saying how.", -1);
-      if (state != TD_PROGRAM_PAUSED || strcmp (reason, "step") != 0)
-        td__window_show_info (self, type, valid);
+          *reason ? reason : "The recording ends without saying how the program ended.", -1);
+      td__window_show_info (
+          self, state == TD_PROGRAM_CRASHED ? GTK_MESSAGE_ERROR : GTK_MESSAGE_INFO, valid);
     }
-  else if (state == TD_PROGRAM_RUNNING)
+  else
     gtk_info_bar_set_revealed (GTK_INFO_BAR (self->info_bar), FALSE);
-  self->said_end = state;
   td__window_update_title (self);
   td__window_update_actions (self);
 }
@@ -213,6 +221,14 @@ show_open_error (TdWindow *self, const char *path, const char *line)
   td_window_show_message (self, "dialog-warning-symbolic", title, line, line);
 }
 
+static void
+go_to_head (TdWindow *self)
+{
+  TdMoment head = td_session_get_head (self->session);
+  if (head.iteration >= 0)
+    td_session_set_moment (self->session, head.iteration, head.event);
+}
+
 static gboolean
 open_tape (TdWindow *self, const char *path)
 {
@@ -234,6 +250,9 @@ open_tape (TdWindow *self, const char *path)
                             "The recording holds no iteration.", NULL);
   else
     gtk_stack_set_visible_child (self->pages, GTK_WIDGET (self->workspace));
+  /* a crash is looked at where it happened */
+  if (td_session_get_state (session) == TD_PROGRAM_CRASHED)
+    go_to_head (self);
   td__window_update_actions (self);
   return TRUE;
 }
@@ -325,6 +344,8 @@ run_ended (TdRunner *runner, int status, TdWindow *self)
     {
       td_session_set_attached (self->session, FALSE);
       td_session_poll (self->session);
+      if (td_session_get_state (self->session) == TD_PROGRAM_CRASHED)
+        go_to_head (self);
     }
   if (!self->session || td_session_get_n_iterations (self->session) == 0)
     show_early_end (self, status);
@@ -448,6 +469,7 @@ new_menu (void)
     { 1, "_Expand Everything", "win.expand-all" },
     { 2, "Lower _Dock", "win.toggle-dock" },
     { 2, "D_etach", "win.detach" },
+    { 3, "_Preferences", "app.preferences" },
     { 3, "_Keyboard Shortcuts", "win.show-help-overlay" },
     { 3, "_About Tapedeck", "app.about" },
   };

@@ -1,0 +1,499 @@
+/* The real window in this process: actions, outline, stepping, linked panels, pictures. Each
+ * test opens a tape that was written for it and looks at what the window then says.
+ * SPDX-License-Identifier: MIT */
+#include "ui-test.h"
+
+#include <string.h>
+
+#include "graph/td-graph.h"
+#include "td-keys.h"
+
+/* ---- actions ---- */
+
+static const char *const verbs[] = {
+  "play",
+  "pause",
+  "step-op",
+  "reverse-step-op",
+  "step-over",
+  "reverse-step-over",
+  "step-into",
+  "reverse-step-into",
+  "step-out",
+  "reverse-step-out",
+  "continue-back",
+  "next-iteration",
+  "previous-iteration",
+  "first-event",
+  "last-event",
+  "next-anomaly",
+  "previous-anomaly",
+  "next-difference",
+  "previous-difference",
+  "run-to-cursor",
+  "run-to-loss",
+  "run-to-backward",
+  "run-to-update",
+  "follow",
+  "toggle-breakpoint",
+  "where-from",
+  "where-used",
+  "holders",
+  "twin",
+  "expand",
+  "collapse",
+  "fit",
+  "zoom-in",
+  "zoom-out",
+  "find",
+  "compare",
+  "export",
+  "back",
+  "forward",
+  "toggle-outline",
+  "toggle-inspector",
+  "toggle-dock",
+  "detach",
+  "cancel",
+  "close",
+};
+static const char *const with_parameter[]
+    = { "go-to", "select", "show-page", "set-level", "save-picture" };
+static const char *const app_actions[]
+    = { "open", "record", "new-window", "preferences", "help", "about", "quit" };
+
+static void
+window__has_every_action_of_the_design (void **state)
+{
+  GActionGroup *group = G_ACTION_GROUP (ui_test_window ());
+
+  for (guint i = 0; i < G_N_ELEMENTS (verbs); i++)
+    {
+      if (!g_action_group_has_action (group, verbs[i]))
+        fail_msg ("no action win.%s", verbs[i]);
+      assert_null (g_action_group_get_action_parameter_type (group, verbs[i]));
+      assert_null (g_action_group_get_action_state_type (group, verbs[i]));
+    }
+  for (guint i = 0; i < G_N_ELEMENTS (with_parameter); i++)
+    {
+      const GVariantType *type
+          = g_action_group_get_action_parameter_type (group, with_parameter[i]);
+      assert_non_null (type);
+      assert_true (g_variant_type_equal (type, G_VARIANT_TYPE_STRING));
+    }
+  for (guint i = 0; i < G_N_ELEMENTS (app_actions); i++)
+    if (!g_action_group_has_action (G_ACTION_GROUP (ui_test_app ()), app_actions[i]))
+      fail_msg ("no action app.%s", app_actions[i]);
+}
+
+static void
+window__disables_what_has_nothing_to_act_on (void **state)
+{
+  GActionGroup *group = G_ACTION_GROUP (ui_test_window ());
+
+  assert_false (g_action_group_get_action_enabled (group, "step-op"));
+  assert_false (g_action_group_get_action_enabled (group, "play"));
+  assert_false (g_action_group_get_action_enabled (group, "detach"));
+  assert_true (g_action_group_get_action_enabled (group, "close"));
+  ui_test_open_sample (NULL);
+  assert_true (g_action_group_get_action_enabled (group, "step-op"));
+  assert_true (g_action_group_get_action_enabled (group, "play"));
+  assert_false (g_action_group_get_action_enabled (group, "pause"));
+  assert_false (g_action_group_get_action_enabled (group, "detach"));
+  assert_false (g_action_group_get_action_enabled (group, "run-to-cursor"));
+}
+
+static void
+window__states_are_read_only (void **state)
+{
+  ui_test_open_sample (NULL);
+  g_autofree char *before = ui_test_state ("moment");
+
+  g_action_group_change_action_state (G_ACTION_GROUP (ui_test_window ()), "moment",
+                                      g_variant_new_string ("1/2/3"));
+  g_autofree char *after = ui_test_state ("moment");
+  assert_string_equal (before, after);
+  g_autofree char *ended = ui_test_state ("state");
+  assert_string_equal (ended, "ended");
+}
+
+static void
+keys__every_row_names_an_action_that_exists (void **state)
+{
+  guint n;
+  const TdKey *keys = td_keys_table (&n);
+
+  assert_true (n > 40);
+  for (guint i = 0; i < n; i++)
+    {
+      g_autofree char *name = NULL;
+      g_autoptr (GVariant) target = NULL;
+      assert_true (g_action_parse_detailed_name (keys[i].action, &name, &target, NULL));
+      gboolean app = g_str_has_prefix (name, "app.");
+      GActionGroup *group
+          = app ? G_ACTION_GROUP (ui_test_app ()) : G_ACTION_GROUP (ui_test_window ());
+      if (!g_action_group_has_action (group, name + 4))
+        fail_msg ("key table: no action %s", name);
+    }
+}
+
+static void
+keys__no_key_means_two_things (void **state)
+{
+  guint n;
+  const TdKey *keys = td_keys_table (&n);
+  g_autoptr (GHashTable) seen = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+
+  for (guint i = 0; i < n; i++)
+    {
+      g_autofree char *all = g_strconcat (keys[i].accels, " ", keys[i].single, NULL);
+      g_auto (GStrv) words = g_strsplit (all, " ", -1);
+      for (char **word = words; *word; word++)
+        {
+          guint keyval;
+          GdkModifierType modifiers;
+          if (!**word)
+            continue;
+          if (!gtk_accelerator_parse (*word, &keyval, &modifiers))
+            fail_msg ("%s: cannot parse %s", keys[i].action, *word);
+          if (!g_hash_table_add (seen, g_strdup (*word)))
+            fail_msg ("%s is bound twice, again for %s", *word, keys[i].action);
+        }
+    }
+}
+
+/* ---- outline ---- */
+
+static void
+outline__lists_layers_and_operations_of_the_iteration (void **state)
+{
+  g_autoptr (GHashTable) names = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  static const char *const wanted[]
+      = { "block1", "block2", "head", "convolution_2d", "relu", "softmax_cross_entropy" };
+
+  ui_test_open_sample (NULL);
+  TdOutline *outline = td_workspace_get_outline (ui_test_workspace ());
+  td_outline_expand_all (outline, TRUE);
+  assert_true (td_outline_get_n_rows (outline) > 45);
+  for (guint i = 0; i < td_outline_get_n_rows (outline); i++)
+    g_hash_table_add (names, td_outline_dup_row_name (outline, i));
+  for (guint i = 0; i < G_N_ELEMENTS (wanted); i++)
+    if (!g_hash_table_contains (names, wanted[i]))
+      fail_msg ("the outline has no row %s", wanted[i]);
+}
+
+static void
+iterations__lists_all_of_them (void **state)
+{
+  ui_test_open_sample (NULL);
+  TdIterations *list = td_workspace_get_iterations (ui_test_workspace ());
+  assert_int_equal (td_iterations_get_n_rows (list), SAMPLE_ITERATIONS);
+}
+
+/* ---- stepping ---- */
+
+static void
+step__moves_the_playhead_both_ways (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("first-event", NULL);
+  assert_moment (SAMPLE_ITERATIONS - 1, 0);
+  ui_test_do ("step-op", NULL);
+  ui_test_do ("step-op", NULL);
+  assert_moment (SAMPLE_ITERATIONS - 1, 2);
+  ui_test_do ("reverse-step-op", NULL);
+  assert_moment (SAMPLE_ITERATIONS - 1, 1);
+  ui_test_do ("last-event", NULL);
+  assert_moment (SAMPLE_ITERATIONS - 1, SAMPLE_N_EVENTS - 1);
+}
+
+static void
+step__over_passes_a_whole_layer (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("go-to", "i=10&e=2");
+  ui_test_do ("step-over", NULL);
+  assert_moment (10, 5); /* block2 is events 3 to 5 */
+  ui_test_do ("reverse-step-over", NULL);
+  TdMoment moment = td_session_get_moment (ui_test_session ());
+  assert_true (moment.event < 5);
+}
+
+static void
+step__into_backward_shows_the_first_gradient (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("go-to", "i=10&e=12");
+  ui_test_do ("step-into", NULL);
+  assert_moment (10, 13);
+  g_autofree char *text = td_workspace_dup_scrubber_text (ui_test_workspace ());
+  assert_string_equal (text, "iteration 10 of 59, event 13 of 45, backward");
+}
+
+static void
+iteration__next_and_previous_keep_the_operation (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("go-to", "i=10&e=29");
+  ui_test_do ("next-iteration", NULL);
+  assert_moment (11, 29);
+  ui_test_do ("previous-iteration", NULL);
+  ui_test_do ("previous-iteration", NULL);
+  assert_moment (9, 29);
+}
+
+static void
+run_to__goes_to_loss_backward_and_update (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("go-to", "i=3&e=0");
+  ui_test_do ("run-to-loss", NULL);
+  assert_moment (3, 12);
+  ui_test_do ("run-to-backward", NULL);
+  assert_moment (3, 13);
+  ui_test_do ("run-to-update", NULL);
+  assert_moment (3, 35);
+}
+
+static void
+history__goes_back_and_forward (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("go-to", "i=5&e=7");
+  ui_test_do ("go-to", "i=20&e=8");
+  ui_test_do ("back", NULL);
+  assert_moment (5, 7);
+  ui_test_do ("forward", NULL);
+  assert_moment (20, 8);
+}
+
+static void
+anomaly__next_goes_to_the_first_nan (void **state)
+{
+  ui_test_open_sample (&(SampleOptions){ .n_iterations = SAMPLE_ITERATIONS, .nan_at = 30 });
+  ui_test_do ("go-to", "i=10&e=0");
+  ui_test_do ("next-anomaly", NULL);
+  TdMoment moment = td_session_get_moment (ui_test_session ());
+  assert_int_equal (moment.iteration, 30);
+  assert_int_equal (moment.event, 13);
+}
+
+/* ---- selection ---- */
+
+static void
+selection__is_the_same_in_every_panel (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("go-to", "i=59&e=29");
+  TdIteration *iteration = td_session_get_current (ui_test_session ());
+  guint64 key = td_iteration_get_tape (iteration)->events[3].key;
+  td_iteration_unref (iteration);
+  g_autofree char *text = g_strdup_printf ("%016" G_GINT64_MODIFIER "x", key);
+
+  ui_test_do ("select", text);
+  ui_test_do ("show-page", "op");
+  g_autofree char *selected = ui_test_state ("selected");
+  assert_string_equal (selected, text);
+  TdInspector *inspector = td_workspace_get_inspector (ui_test_workspace ());
+  assert_string_equal (td_inspector_find_fact (inspector, "Operation"), "convolution_2d");
+  assert_string_equal (td_inspector_find_fact (inspector, "Layer"), "lenet/block2/conv2");
+  assert_string_equal (td_inspector_find_fact (inspector, "Attributes"), "stride=1,1 pad=0,0");
+  assert_string_equal (td_inspector_find_fact (inspector, "Called at"), "lenet.c:25");
+  TdGraphView *view = td_graph_pane_get_view (td_workspace_get_graph (ui_test_workspace ()));
+  TdSceneRect box;
+  assert_true (td_scene_find_key (td_graph_view_get_scene (view), key, &box));
+}
+
+static void
+inspector__shows_recorded_values (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("go-to", "i=59&e=28"); /* conv2's gradient of W: values are kept */
+  TdInspector *inspector = td_workspace_get_inspector (ui_test_workspace ());
+  const TdTensor *tensor = td_inspector_get_tensor (inspector);
+  assert_non_null (tensor);
+  assert_int_equal (tensor->n_total, 16 * 6 * 5 * 5);
+  assert_non_null (tensor->values);
+  assert_true (tensor->values[0] > -0.04 && tensor->values[0] < 0.04);
+  assert_string_equal (td_inspector_get_title (inspector), "conv2/W.grad");
+}
+
+static void
+source__follows_the_playhead (void **state)
+{
+  ui_test_open_sample (NULL);
+  TdSourceView *source = td_workspace_get_source (ui_test_workspace ());
+  ui_test_do ("go-to", "i=59&e=0");
+  assert_int_equal (td_source_view_get_line (source), 21);
+  assert_string_equal (td_source_view_get_file (source), "lenet.c");
+  ui_test_do ("run-to-loss", NULL);
+  assert_int_equal (td_source_view_get_line (source), 41);
+}
+
+static void
+graph__expand_then_collapse_gives_the_same_picture (void **state)
+{
+  ui_test_open_sample (NULL);
+  TdGraphView *view = td_graph_pane_get_view (td_workspace_get_graph (ui_test_workspace ()));
+  TdIteration *iteration = td_session_get_current (ui_test_session ());
+  guint n;
+  const TdVizGroup *groups = td_viz_graph_get_groups (td_iteration_get_graph (iteration), &n);
+  guint64 key = 0;
+  for (guint i = 0; i < n; i++)
+    if (strcmp (groups[i].name, "block1") == 0)
+      key = groups[i].key;
+  td_iteration_unref (iteration);
+  assert_true (key != 0);
+  td_graph_view_set_expanded (view, key, FALSE);
+  guint folded = td_graph_view_get_n_nodes (view);
+  g_autofree char *before = td_layout_to_text (td_graph_view_get_layout (view));
+  td_graph_view_set_expanded (view, key, TRUE);
+  assert_true (td_graph_view_get_n_nodes (view) > folded);
+  td_graph_view_set_expanded (view, key, FALSE);
+  assert_int_equal (td_graph_view_get_n_nodes (view), folded);
+  g_autofree char *after = td_layout_to_text (td_graph_view_get_layout (view));
+  assert_string_equal (before, after);
+}
+
+/* ---- ends ---- */
+
+static void
+end__killed_is_said_and_the_window_stays_usable (void **state)
+{
+  ui_test_open_sample (&(SampleOptions){ .n_iterations = SAMPLE_ITERATIONS,
+                                         .end = SAMPLE_KILLED,
+                                         .live_events = 31,
+                                         .nan_at = -1 });
+  g_autofree char *ended = ui_test_state ("state");
+  assert_string_equal (ended, "crashed");
+  assert_contains (ui_test_info_text (), "signal 9");
+  ui_test_do ("first-event", NULL);
+  ui_test_do ("step-op", NULL);
+  assert_moment (SAMPLE_ITERATIONS, 1);
+}
+
+static void
+end__exit_status_is_said (void **state)
+{
+  ui_test_open_sample (&(SampleOptions){
+      .n_iterations = SAMPLE_ITERATIONS, .end = SAMPLE_EXIT_3, .nan_at = -1 });
+  assert_contains (ui_test_info_text (), "3");
+}
+
+static void
+open__bad_files_are_one_clear_page (void **state)
+{
+  static const struct
+  {
+    const char *name, *bytes, *title;
+  } files[] = { { "garbage.tdtape", "this is no tape at all, only words", "Not a Recording" },
+                { "empty.tdtape", "", "" },
+                { "missing.tdtape", NULL, "No Such File" } };
+
+  for (guint i = 0; i < G_N_ELEMENTS (files); i++)
+    {
+      const char *path = td_test_tmp (files[i].name);
+      if (files[i].bytes)
+        td_test_write_file (path, files[i].bytes, strlen (files[i].bytes));
+      ui_test_open (path);
+      assert_string_equal (ui_test_page (), "message");
+      if (*files[i].title)
+        assert_string_equal (ui_test_message_title (), files[i].title);
+      assert_true (strlen (ui_test_message_title ()) > 0);
+    }
+}
+
+/* ---- pictures ---- */
+
+static void
+window__paints_something_on_every_page (void **state)
+{
+  static const char *const pages[]
+      = { "debug",  "outline", "iterations", "gradients", "schedule", "source", "log",
+          "curves", "value",   "gradient",   "op",        "life",     "links",  "memory" };
+
+  ui_test_open_sample (NULL);
+  ui_test_do ("go-to", "i=59&e=28");
+  for (guint i = 0; i < G_N_ELEMENTS (pages); i++)
+    {
+      ui_test_do ("show-page", pages[i]);
+      if (!ui_test_has_many_colours (8))
+        fail_msg ("page %s is blank", pages[i]);
+    }
+}
+
+static void
+window__is_whole_at_1024x600 (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_resize (1024, 600);
+  GtkWidget *content = gtk_widget_get_first_child (GTK_WIDGET (ui_test_workspace ()));
+  int minimum;
+  gtk_widget_measure (content, GTK_ORIENTATION_HORIZONTAL, -1, &minimum, NULL, NULL, NULL);
+  assert_true (minimum <= 1024);
+  gtk_widget_measure (content, GTK_ORIENTATION_VERTICAL, 1024, &minimum, NULL, NULL, NULL);
+  assert_true (minimum <= 600 - 47); /* less the header bar */
+  assert_int_equal (gtk_widget_get_width (content), 1024);
+  ui_test_save_picture ("narrow.png");
+}
+
+static void
+window__draws_itself_in_both_themes (void **state)
+{
+  ui_test_open_sample (&(SampleOptions){ .n_iterations = SAMPLE_ITERATIONS,
+                                         .end = SAMPLE_RUNNING,
+                                         .live_events = 31,
+                                         .nan_at = -1 });
+  ui_test_do ("go-to", "i=60&e=29");
+  ui_test_resize (1440, 900);
+  ui_test_set_dark (FALSE);
+  ui_test_save_picture ("workspace-light.png");
+  ui_test_set_dark (TRUE);
+  ui_test_save_picture ("workspace-dark.png");
+  ui_test_set_dark (FALSE);
+  ui_test_do ("show-page", "memory");
+  ui_test_save_picture ("memory.png");
+}
+
+static void
+start__offers_its_three_ways_in (void **state)
+{
+  assert_string_equal (ui_test_page (), "start");
+  ui_test_resize (1440, 900);
+  assert_true (ui_test_has_many_colours (4));
+  ui_test_save_picture ("start.png");
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+    ui_test (window__has_every_action_of_the_design),
+    ui_test (window__disables_what_has_nothing_to_act_on),
+    ui_test (window__states_are_read_only),
+    ui_test (keys__every_row_names_an_action_that_exists),
+    ui_test (keys__no_key_means_two_things),
+    ui_test (start__offers_its_three_ways_in),
+    ui_test (outline__lists_layers_and_operations_of_the_iteration),
+    ui_test (iterations__lists_all_of_them),
+    ui_test (step__moves_the_playhead_both_ways),
+    ui_test (step__over_passes_a_whole_layer),
+    ui_test (step__into_backward_shows_the_first_gradient),
+    ui_test (iteration__next_and_previous_keep_the_operation),
+    ui_test (run_to__goes_to_loss_backward_and_update),
+    ui_test (history__goes_back_and_forward),
+    ui_test (anomaly__next_goes_to_the_first_nan),
+    ui_test (selection__is_the_same_in_every_panel),
+    ui_test (inspector__shows_recorded_values),
+    ui_test (source__follows_the_playhead),
+    ui_test (graph__expand_then_collapse_gives_the_same_picture),
+    ui_test (end__killed_is_said_and_the_window_stays_usable),
+    ui_test (end__exit_status_is_said),
+    ui_test (open__bad_files_are_one_clear_page),
+    ui_test (window__paints_something_on_every_page),
+    ui_test (window__is_whole_at_1024x600),
+    ui_test (window__draws_itself_in_both_themes),
+  };
+  ui_test_init (&argc, &argv);
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}

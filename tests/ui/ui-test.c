@@ -1,0 +1,224 @@
+/* The in-process harness (PLATFORM.md 2c): real widgets, real drawing, no pointer.
+ * SPDX-License-Identifier: MIT */
+#include "ui-test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "window/td-window-private.h"
+
+#define DEADLINE_US (20 * G_USEC_PER_SEC)
+
+static TdApplication *app;
+static TdWindow *window;
+
+void
+ui_test_init (int *argc, char ***argv)
+{
+  g_setenv ("GTK_A11Y", "none", FALSE);
+  g_setenv ("GSETTINGS_BACKEND", "memory", TRUE);
+  g_setenv ("G_DEBUG", "fatal-warnings", FALSE);
+  td_application_prepare_environment ();
+  if (!gtk_init_check ())
+    exit (77);
+  g_object_set (gtk_settings_get_default (), "gtk-font-name", "Cantarell 11",
+                "gtk-decoration-layout", ":close", "gtk-enable-animations", FALSE, NULL);
+  app = td_application_new ();
+  g_application_set_flags (G_APPLICATION (app), g_application_get_flags (G_APPLICATION (app))
+                                                    | G_APPLICATION_NON_UNIQUE);
+  g_application_register (G_APPLICATION (app), NULL, NULL);
+}
+
+int
+ui_test_setup (void **state)
+{
+  int status = td_test_setup (state);
+  window = td_window_new (app);
+  gtk_window_set_decorated (GTK_WINDOW (window), TRUE);
+  gtk_window_present (GTK_WINDOW (window));
+  ui_test_settle ();
+  return status;
+}
+
+int
+ui_test_teardown (void **state)
+{
+  gtk_window_destroy (GTK_WINDOW (window));
+  window = NULL;
+  while (g_main_context_iteration (NULL, FALSE))
+    ;
+  return td_test_teardown (state);
+}
+
+TdApplication *
+ui_test_app (void)
+{
+  return app;
+}
+
+TdWindow *
+ui_test_window (void)
+{
+  return window;
+}
+
+TdSession *
+ui_test_session (void)
+{
+  return td_window_get_session (window);
+}
+
+TdWorkspace *
+ui_test_workspace (void)
+{
+  return window->workspace;
+}
+
+static gboolean
+drawn (GtkWidget *widget, GdkFrameClock *clock, gpointer data)
+{
+  gboolean *done = data;
+  *done = TRUE;
+  return G_SOURCE_REMOVE;
+}
+
+/* Two frames: the first lays out what the second draws. */
+void
+ui_test_settle (void)
+{
+  gint64 until = g_get_monotonic_time () + DEADLINE_US;
+  for (int frame = 0; frame < 2; frame++)
+    {
+      gboolean done = FALSE;
+      guint id = gtk_widget_add_tick_callback (GTK_WIDGET (window), drawn, &done, NULL);
+      gtk_widget_queue_draw (GTK_WIDGET (window));
+      while (!done && g_get_monotonic_time () < until)
+        g_main_context_iteration (NULL, TRUE);
+      if (!done)
+        gtk_widget_remove_tick_callback (GTK_WIDGET (window), id);
+      assert_true (done);
+    }
+  while (g_main_context_pending (NULL) && g_get_monotonic_time () < until)
+    g_main_context_iteration (NULL, FALSE);
+}
+
+void
+ui_test_open (const char *path)
+{
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+  td_window_open (window, file);
+  ui_test_settle ();
+}
+
+void
+ui_test_open_sample (const SampleOptions *options)
+{
+  const SampleOptions usual = { .n_iterations = SAMPLE_ITERATIONS, .nan_at = -1 };
+  const char *path = td_test_tmp ("sample.tdtape");
+  sample_tape_write (path, options ? options : &usual);
+  ui_test_open (path);
+  assert_string_equal (ui_test_page (), "workspace");
+  assert_non_null (ui_test_session ());
+}
+
+void
+ui_test_do (const char *action, const char *parameter)
+{
+  GActionGroup *group = G_ACTION_GROUP (window);
+  if (!g_action_group_get_action_enabled (group, action))
+    fail_msg ("action %s is disabled", action);
+  g_action_group_activate_action (group, action,
+                                  parameter ? g_variant_new_string (parameter) : NULL);
+  ui_test_settle ();
+}
+
+char *
+ui_test_state (const char *name)
+{
+  g_autoptr (GVariant) state = g_action_group_get_action_state (G_ACTION_GROUP (window), name);
+  return g_variant_dup_string (state, NULL);
+}
+
+const char *
+ui_test_page (void)
+{
+  return gtk_stack_get_visible_child_name (window->pages);
+}
+
+const char *
+ui_test_message_title (void)
+{
+  return adw_status_page_get_title (window->message);
+}
+
+const char *
+ui_test_info_text (void)
+{
+  assert_true (gtk_info_bar_get_revealed (GTK_INFO_BAR (window->info_bar)));
+  return gtk_label_get_text (window->info_label);
+}
+
+void
+ui_test_resize (int width, int height)
+{
+  int frame_width = 0, frame_height = 0;
+  for (int i = 0; i < 2; i++)
+    {
+      gtk_window_set_default_size (GTK_WINDOW (window), width + frame_width,
+                                   height + frame_height);
+      for (int frame = 0; frame < 3; frame++)
+        ui_test_settle ();
+      frame_width += width - gtk_widget_get_width (GTK_WIDGET (window->toasts));
+      frame_height += height - gtk_widget_get_height (GTK_WIDGET (window->toasts));
+    }
+}
+
+void
+ui_test_set_dark (gboolean dark)
+{
+  adw_style_manager_set_color_scheme (adw_style_manager_get_default (),
+                                      dark ? ADW_COLOR_SCHEME_FORCE_DARK
+                                           : ADW_COLOR_SCHEME_FORCE_LIGHT);
+  ui_test_settle ();
+}
+
+static GdkTexture *
+shoot (void)
+{
+  GtkWidget *widget = GTK_WIDGET (window->toasts); /* without the frame of the window */
+  ui_test_settle ();
+  g_autoptr (GdkPaintable) paintable = gtk_widget_paintable_new (widget);
+  g_autoptr (GtkSnapshot) snapshot = gtk_snapshot_new ();
+  int width = gtk_widget_get_width (widget), height = gtk_widget_get_height (widget);
+  gdk_paintable_snapshot (paintable, snapshot, width, height);
+  g_autoptr (GskRenderNode) node = gtk_snapshot_free_to_node (g_steal_pointer (&snapshot));
+  assert_non_null (node);
+  GskRenderer *renderer = gtk_native_get_renderer (GTK_NATIVE (window));
+  return gsk_renderer_render_texture (renderer, node,
+                                      &GRAPHENE_RECT_INIT (0, 0, (float)width, (float)height));
+}
+
+gboolean
+ui_test_has_many_colours (guint n)
+{
+  g_autoptr (GdkTexture) texture = shoot ();
+  int width = gdk_texture_get_width (texture), height = gdk_texture_get_height (texture);
+  g_autofree guint32 *pixels = g_new (guint32, (gsize)width * (gsize)height);
+  g_autoptr (GHashTable) seen = g_hash_table_new (NULL, NULL);
+  gdk_texture_download (texture, (guchar *)pixels, (gsize)width * 4);
+  for (int y = 60; y < height - 10; y += 2)
+    for (int x = 10; x < width - 10; x += 2)
+      g_hash_table_add (seen, GUINT_TO_POINTER (pixels[y * width + x] & 0xf0f0f0));
+  return g_hash_table_size (seen) >= n;
+}
+
+/* The pictures of the README are these pictures: one way of taking them, one look. */
+void
+ui_test_save_picture (const char *name)
+{
+  g_autoptr (GdkTexture) texture = shoot ();
+  g_autofree char *folder = g_strdup (td_test_build ("tests/ui/pictures"));
+  g_autofree char *path = g_build_filename (folder, name, NULL);
+  g_mkdir_with_parents (folder, 0755);
+  assert_true (gdk_texture_save_to_png (texture, path));
+}

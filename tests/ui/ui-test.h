@@ -1,0 +1,55 @@
+/* The window in the test's own process: a fresh window for each test, actions by name,
+ * pictures. SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "sample-tape.h"
+#include "td-test.h"
+#include "window/td-window.h"
+#include "pages/td-workspace.h"
+
+/** Iterations of the sample that ui_test_open_sample (NULL) writes. */
+#define SAMPLE_ITERATIONS 60
+
+/** A CMocka row for `f` with a temporary folder and a window of its own. */
+#define ui_test(f) cmocka_unit_test_setup_teardown (f, ui_test_setup, ui_test_teardown)
+
+/** Start GTK; ends the program with 77 when there is no display. */
+void ui_test_init (int *argc, char ***argv);
+int ui_test_setup (void **state);
+int ui_test_teardown (void **state);
+
+TdApplication *ui_test_app (void);
+TdWindow *ui_test_window (void);
+TdSession *ui_test_session (void);
+TdWorkspace *ui_test_workspace (void);
+
+/** Open a file and wait until the window shows it or says why not. */
+void ui_test_open (const char *path);
+/** Write a sample (NULL: the usual one) and open it. */
+void ui_test_open_sample (const SampleOptions *options);
+/** Do an action of the window; fails the test when it is disabled. */
+void ui_test_do (const char *action, const char *parameter);
+/** Return one of the read-only states. Owner: caller. */
+char *ui_test_state (const char *name);
+/** Return which page is on show: start, message, workspace. */
+const char *ui_test_page (void);
+const char *ui_test_message_title (void);
+const char *ui_test_info_text (void);
+
+void ui_test_resize (int width, int height);
+void ui_test_set_dark (gboolean dark);
+/** Wait until nothing is left to do and the window was drawn. */
+void ui_test_settle (void);
+/** Say whether the window shows at least `n` colours (in steps of 16) inside its content. */
+gboolean ui_test_has_many_colours (guint n);
+/** Save the window as a picture among the test's artifacts. */
+void ui_test_save_picture (const char *name);
+
+#define assert_moment(i, e)                                                                    \
+  do                                                                                           \
+    {                                                                                          \
+      TdMoment moment_ = td_session_get_moment (ui_test_session ());                           \
+      assert_int_equal (moment_.iteration, (i));                                               \
+      assert_int_equal (moment_.event, (e));                                                   \
+    }                                                                                          \
+  while (0)

@@ -1,0 +1,98 @@
+/* Rows from two tables, switches and choices, bound to GSettings.
+ * SPDX-License-Identifier: MIT */
+#include "td-preferences.h"
+
+static const struct
+{
+  const char *key, *title, *subtitle;
+  const char *choices[4]; /* nicks are the values of the enumeration, in order */
+} choices[] = {
+  { "color-scheme", "Style", NULL, { "System", "Light", "Dark", NULL } },
+  { "graph-orientation", "Graph runs", NULL, { "Top to bottom", "Left to right", NULL } },
+  { "level",
+    "Detail of recordings",
+    "For models started from the window",
+    { "Graph", "Statistics", "Values", NULL } },
+};
+
+static const struct
+{
+  const char *key, *title, *subtitle;
+} switches[] = {
+  { "single-key-shortcuts", "Single-key shortcuts",
+    "Letters step and navigate while graph, outline or deck has the focus" },
+  { "break-on-error", "Stop at the first error", "For models started from the window" },
+  { "follow", "Follow a running program", "New recordings open at the newest iteration" },
+};
+
+void
+td_preferences_apply_scheme (GSettings *settings)
+{
+  static const AdwColorScheme schemes[]
+      = { ADW_COLOR_SCHEME_DEFAULT, ADW_COLOR_SCHEME_FORCE_LIGHT, ADW_COLOR_SCHEME_FORCE_DARK };
+  int chosen = settings ? g_settings_get_enum (settings, "color-scheme") : 0;
+  if (chosen >= 0 && chosen < (int)G_N_ELEMENTS (schemes))
+    adw_style_manager_set_color_scheme (adw_style_manager_get_default (), schemes[chosen]);
+}
+
+static void
+choice_changed (AdwComboRow *row, GParamSpec *pspec, GSettings *settings)
+{
+  const char *key = g_object_get_data (G_OBJECT (row), "key");
+  g_settings_set_enum (settings, key, (int)adw_combo_row_get_selected (row));
+  if (g_str_equal (key, "color-scheme"))
+    td_preferences_apply_scheme (settings);
+}
+
+static GtkWidget *
+new_choice (GSettings *settings, guint i)
+{
+  GtkWidget *row = adw_combo_row_new ();
+  GtkStringList *list = gtk_string_list_new (choices[i].choices);
+  adw_preferences_row_set_title (ADW_PREFERENCES_ROW (row), choices[i].title);
+  if (choices[i].subtitle)
+    adw_action_row_set_subtitle (ADW_ACTION_ROW (row), choices[i].subtitle);
+  adw_combo_row_set_model (ADW_COMBO_ROW (row), G_LIST_MODEL (list));
+  g_object_unref (list);
+  adw_combo_row_set_selected (ADW_COMBO_ROW (row),
+                              (guint)g_settings_get_enum (settings, choices[i].key));
+  g_object_set_data (G_OBJECT (row), "key", (gpointer)choices[i].key);
+  g_signal_connect_object (row, "notify::selected", G_CALLBACK (choice_changed), settings, 0);
+  return row;
+}
+
+static GtkWidget *
+new_switch (GSettings *settings, guint i)
+{
+  GtkWidget *row = adw_action_row_new ();
+  GtkWidget *toggle = gtk_switch_new ();
+  adw_preferences_row_set_title (ADW_PREFERENCES_ROW (row), switches[i].title);
+  adw_action_row_set_subtitle (ADW_ACTION_ROW (row), switches[i].subtitle);
+  gtk_widget_set_valign (toggle, GTK_ALIGN_CENTER);
+  adw_action_row_add_suffix (ADW_ACTION_ROW (row), toggle);
+  adw_action_row_set_activatable_widget (ADW_ACTION_ROW (row), toggle);
+  g_settings_bind (settings, switches[i].key, toggle, "active", G_SETTINGS_BIND_DEFAULT);
+  return row;
+}
+
+GtkWidget *
+td_preferences_new (GtkWindow *parent, GSettings *settings)
+{
+  GtkWidget *window = adw_preferences_window_new ();
+  AdwPreferencesPage *page = ADW_PREFERENCES_PAGE (adw_preferences_page_new ());
+  AdwPreferencesGroup *group = ADW_PREFERENCES_GROUP (adw_preferences_group_new ());
+  gtk_window_set_transient_for (GTK_WINDOW (window), parent);
+  gtk_window_set_modal (GTK_WINDOW (window), TRUE);
+  if (settings)
+    {
+      for (guint i = 0; i < G_N_ELEMENTS (choices); i++)
+        adw_preferences_group_add (group, new_choice (settings, i));
+      for (guint i = 0; i < G_N_ELEMENTS (switches); i++)
+        adw_preferences_group_add (group, new_switch (settings, i));
+    }
+  else
+    adw_preferences_group_set_description (group, "The settings schema is not installed.");
+  adw_preferences_page_add (page, group);
+  adw_preferences_window_add (ADW_PREFERENCES_WINDOW (window), page);
+  return window;
+}
