@@ -99,6 +99,23 @@ td__graph_get_saved (const TdVizGraph *self, guint event, guint *n)
 
 /* ---- groups of events that are not forward ---- */
 
+/* An accumulation belongs to the step whose gradient it adds: the newest of its addends. */
+static gint
+group_of_newest (const TdVizGraph *self, const TdTapeEvent *event)
+{
+  const TdTapeIteration *tape = td_iteration_get_tape (self->iteration);
+  gint newest = -1;
+
+  for (guint i = 0; i < event->n_in; i++)
+    {
+      gint producer = tape->vars[tape->ins[event->first_in + i]].producer;
+
+      if (producer >= 0 && &tape->events[producer] < event)
+        newest = MAX (newest, producer);
+    }
+  return newest >= 0 ? self->event_group[newest] : -1;
+}
+
 /* Where the things that an event reads were made; -1 if nowhere in this iteration. */
 static gint
 group_of_inputs (const TdVizGraph *self, const TdTapeEvent *event)
@@ -158,6 +175,8 @@ place_other_events (TdVizGraph *self)
         group = self->event_group[td_iteration_get_forward (self->iteration, e)];
       else if (event->phase == TD_TAPE_PHASE_UPDATE)
         group = group_of_parameters (self, event);
+      else if (event->phase == TD_TAPE_PHASE_ACCUMULATE)
+        group = group_of_newest (self, event);
       if (group < 0)
         group = group_of_inputs (self, event);
       self->event_group[e] = MAX (group, 0);

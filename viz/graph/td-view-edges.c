@@ -116,7 +116,7 @@ add_saved_edges (TdViewBuilder *b, GHashTable *known, GHashTable *counted)
 
 /* "y (64, 10)" where an edge leaves or enters a group: inside, the next node says it all. */
 static const char *
-label_edge (TdViewBuilder *b, const TdVizEdge *edge)
+label_edge (TdViewBuilder *b, GHashTable *labelled, const TdVizEdge *edge)
 {
   const TdVizNode *from = node_at (b, edge->from), *to = node_at (b, edge->to);
   const char *name;
@@ -125,6 +125,9 @@ label_edge (TdViewBuilder *b, const TdVizEdge *edge)
 
   if (edge->kind != TD_EDGE_DATA || from->lane != to->lane || from->kind == TD_VIZ_INPUT
       || (from->kind == TD_VIZ_OP && to->kind == TD_VIZ_OP && from->parent == to->parent))
+    return NULL;
+  /* a value that several read is named once */
+  if (!g_hash_table_add (labelled, pair ((guint32)edge->from, (guint32)edge->var)))
     return NULL;
   if (edge->n_vars > 1)
     {
@@ -149,6 +152,7 @@ td__view_add_edges (TdViewBuilder *b)
 {
   GHashTable *known = g_hash_table_new (NULL, NULL);
   GHashTable *counted = g_hash_table_new (NULL, NULL);
+  GHashTable *labelled = g_hash_table_new (NULL, NULL);
   guint first = b->edges->len;
 
   add_read_edges (b, known, counted);
@@ -157,8 +161,9 @@ td__view_add_edges (TdViewBuilder *b)
     {
       TdVizEdge *edge = &g_array_index (b->edges, TdVizEdge, i);
 
-      edge->label = label_edge (b, edge);
+      edge->label = label_edge (b, labelled, edge);
     }
   g_hash_table_unref (known);
   g_hash_table_unref (counted);
+  g_hash_table_unref (labelled);
 }

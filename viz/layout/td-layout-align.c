@@ -146,6 +146,8 @@ td__layout_align (const TdLayering *layering, guint lane, const guint8 *in_lane,
   if (sweeps > 2)
     for (guint r = 0; r < n_ranks; r++)
       align_rank (&a, r, TRUE, TRUE);
+  if (sweeps > 2)
+    td__layout_make_columns (layering, lane, in_lane, left, right, gap, across);
   for (guint s = 0; s < layering->n_slots; s++)
     if (in_lane[s])
       across[s] = floor (across[s] + 0.5);

@@ -70,6 +70,7 @@ find_twins (TdLayoutBuild *b)
   b->twins = g_new (gint32, view->n_nodes + 1);
   b->width = g_new0 (double, view->n_nodes + 1);
   b->height = g_new0 (double, view->n_nodes + 1);
+  b->from_right = g_new0 (guint8, view->n_nodes + 1);
   b->cell_along = g_new0 (double, view->n_nodes + 1);
   b->cell_across = g_new0 (double, view->n_nodes + 1);
   for (guint i = 0; i < view->n_nodes; i++)
@@ -359,6 +360,7 @@ td__layout_build_clear (TdLayoutBuild *b)
   g_free (b->stubs);
   g_free (b->updates);
   g_free (b->width);
+  g_free (b->from_right);
   g_free (b->height);
   g_free (b->cell_along);
   g_free (b->cell_across);

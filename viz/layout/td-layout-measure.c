@@ -41,7 +41,9 @@ size_nodes (TdLayoutBuild *b)
     {
       const TdVizNode *node = &b->view->nodes[i];
 
-      b->width[i] = node->user >= 0 ? TD_STUB_WIDTH : TD_NODE_WIDTH;
+      b->width[i] = node->user >= 0              ? TD_STUB_WIDTH
+                    : node->kind == TD_VIZ_INPUT ? TD_INPUT_WIDTH
+                                                 : TD_NODE_WIDTH;
       b->height[i] = node->user >= 0              ? TD_STUB_HEIGHT
                      : node->kind == TD_VIZ_INPUT ? TD_INPUT_HEIGHT
                      : node->detail               ? TD_NODE_HEIGHT_2
@@ -100,6 +102,7 @@ measure_row (TdLayoutBuild *b, const gint32 *nodes, guint n, double centre, TdRe
       /* rows begin at the same place, that of a single node around the anchor */
       b->cell_across[nodes[i]] = at - first_half + across_size (b, nodes[i]) / 2;
       b->cell_along[nodes[i]] = centre;
+      b->from_right[nodes[i]] = (guint8)MIN (n - 1 - i, 255);
       at += across_size (b, nodes[i]) + TD_TWIN_GAP;
     }
   at -= TD_TWIN_GAP;

@@ -16,6 +16,7 @@
 #define TD_TWIN_GAP 8
 #define TD_STUB_WIDTH 28
 #define TD_STUB_HEIGHT 20
+#define TD_INPUT_WIDTH 124
 #define TD_INPUT_HEIGHT 22
 #define TD_ACROSS_GAP 16
 #define TD_RANK_GAP 24
@@ -90,7 +91,8 @@ typedef struct
   gint32 *unit_of;            /* per view node; -1: none */
   gint32 *stub_first, *stubs; /* per view node: its stubs */
   gint32 *updates;
-  double *width, *height;           /* per view node, on screen */
+  double *width, *height; /* per view node, on screen */
+  guint8 *from_right;     /* per backward node: how many stand to its right in its row */
   double *cell_along, *cell_across; /* per backward node: centre, from its unit's; updates:
                                      * within the box */
   TdBox *boxes;
@@ -120,6 +122,11 @@ void td__layout_route (TdLayoutBuild *b, TdLayout *layout);
  * than their reaches and `gap`. */
 void td__layout_align (const TdLayering *layering, guint lane, const guint8 *in_lane,
                        const double *left, const double *right, double gap, double *across);
+/** Make chains straight: tie slots that follow one another, without crossing, into columns, and
+ * give each column one position near those of its members. */
+void td__layout_make_columns (const TdLayering *layering, guint lane, const guint8 *in_lane,
+                              const double *left, const double *right, double gap,
+                              double *across);
 /** Index a finished layout for hits. */
 void td__layout_index (TdLayout *layout);
 void td__layout_index_free (struct TdLayoutIndex *index);

@@ -140,7 +140,8 @@ route_in_lane (Router *r, guint edge, gint direction)
   add_point (r, tip, end);
 }
 
-/* From lane to lane: out of the side, along the gap, into the side. */
+/* From lane to lane: out of the side (over the heads of those that stand beside it), along the
+ * gap, into the side. */
 static void
 route_across (Router *r, guint edge)
 {
@@ -152,17 +153,22 @@ route_across (Router *r, guint edge)
   double border = r->b->tb ? (onward ? lane->x + lane->width : lane->x)
                            : (onward ? lane->y + lane->height : lane->y);
   double start = (from.start + from.end) / 2, end = (to.start + to.end) / 2;
-  double room = e->kind == TD_EDGE_SAVED ? TD_SAVED_GAP - 12 : TD_LANE_GAP - 6;
-  double step = e->kind == TD_EDGE_SAVED ? 10 : 3;
-  double gap = border + (onward ? 1 : -1) * (6 + step * (r->track[e->from] % 6));
+  guint beside = r->b->from_right[e->from];
+  double gap = border + (onward ? 1 : -1) * (5 + 4.0 * MIN (beside, 4));
 
-  if (e->kind == TD_EDGE_SAVED)
-    gap = border + room; /* after the bytes, before the reader's lane */
+  if (e->kind == TD_EDGE_SAVED) /* after the bytes, before the reader's lane */
+    gap = border + TD_SAVED_GAP - 12;
   /* the same row: straight, even if the one is a little taller than the other */
   if (fabs (start - end) < 1)
     end = start;
-  add_point (r, start, onward ? from.right : from.left);
-  jog (r, gap, 0, 0);
+  if (onward && beside > 0)
+    {
+      add_point (r, from.start, middle (&from));
+      start = from.start - 5 - 2.0 * MIN (beside, 4);
+      add_point (r, start, middle (&from));
+    }
+  else
+    add_point (r, start, onward ? from.right : from.left);
   if (start != end)
     {
       add_point (r, start, gap);

@@ -1,0 +1,356 @@
+/* The graph of an iteration: groups, loops, folding, twins, stubs, saved edges, questions.
+ * SPDX-License-Identifier: MIT */
+#include "td-test.h"
+#include "td-synthetic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/td-graph.h"
+#include "tape/td-navigate.h"
+
+static TdVizView *
+view_at_depth (TdIteration *it, gint depth)
+{
+  TdVizGraph *graph = td_iteration_get_graph (it);
+  TdFold *fold = td_fold_new_depth (graph, depth);
+  TdVizView *view = td_viz_view_new (graph, fold, TD_VIEW_ALL);
+
+  td_fold_free (fold);
+  return view;
+}
+
+static const TdVizGroup *
+find_group (TdIteration *it, const char *name)
+{
+  guint n;
+  const TdVizGroup *groups = td_viz_graph_get_groups (td_iteration_get_graph (it), &n);
+
+  for (guint i = 0; i < n; i++)
+    if (strcmp (groups[i].name, name) == 0)
+      return &groups[i];
+  return NULL;
+}
+
+static gint
+find_label (const TdVizView *view, const char *label, TdLane lane)
+{
+  for (guint i = 0; i < view->n_nodes; i++)
+    if (view->nodes[i].lane == lane && view->nodes[i].user < 0
+        && strcmp (view->nodes[i].label, label) == 0)
+      return (gint)i;
+  return -1;
+}
+
+static void
+graph__groups_by_link_and_leaves_the_wrappers_out (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lenet (118);
+  guint n;
+  const TdVizGroup *groups = td_viz_graph_get_groups (td_iteration_get_graph (it), &n);
+
+  /* root, block1, block2, head: neither the scope nor "lenet", nor links of one operation */
+  assert_int_equal (n, 4);
+  assert_string_equal (groups[0].name, "lenet");
+  assert_string_equal (groups[1].name, "block1");
+  assert_string_equal (groups[2].name, "block2");
+  assert_string_equal (groups[3].name, "head");
+  assert_string_equal (groups[3].path, "lenet/head");
+  /* conv, relu, pool; 3 gradients of the convolution (2 for block1: x needs none); W and b */
+  assert_int_equal (groups[2].n_ops[TD_LANE_FORWARD], 3);
+  assert_int_equal (groups[2].n_ops[TD_LANE_BACKWARD], 5);
+  assert_int_equal (groups[2].n_ops[TD_LANE_UPDATE], 2);
+  assert_int_equal (groups[1].n_ops[TD_LANE_BACKWARD], 4);
+  assert_int_equal (groups[0].n_ops[TD_LANE_FORWARD], 13);
+  (void)state;
+}
+
+static void
+graph__counts_saved_bytes_once_for_each_variable (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lenet (0);
+  const TdVizGroup *block1 = find_group (it, "block1");
+
+  /* x, and the outputs of convolution and relu, which the next operation retains: each once */
+  assert_int_equal (block1->saved_bytes, 4 * 64 * 28 * 28 * (1 + 6 + 6));
+  (void)state;
+}
+
+static void
+graph__finds_loops_that_c_hides (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lstm (0, 35, FALSE, TRUE);
+  const TdVizGroup *loop = find_group (it, "lstm ×35");
+
+  assert_non_null (loop);
+  assert_int_equal (loop->kind, TD_GROUP_LOOP);
+  assert_int_equal (loop->n_repeats, 35);
+  assert_int_equal (loop->n_ops[TD_LANE_FORWARD], 35 * 15);
+  (void)state;
+}
+
+static void
+graph__shows_an_odd_step_as_a_box_of_its_own (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lstm (0, 36, TRUE, FALSE);
+  TdVizView *view = view_at_depth (it, 0);
+  guint boxes = 0;
+
+  assert_non_null (find_group (it, "lstm ×35"));
+  assert_true (find_label (view, "lstm ×35", TD_LANE_FORWARD) >= 0);
+  assert_true (find_label (view, "lstm", TD_LANE_FORWARD) >= 0);
+  for (guint i = 0; i < view->n_nodes; i++)
+    boxes += view->nodes[i].kind == TD_VIZ_GROUP && view->nodes[i].lane == TD_LANE_FORWARD;
+  assert_int_equal (boxes, 2);
+  td_viz_view_unref (view);
+  (void)state;
+}
+
+static void
+graph__finds_loops_of_plain_operations (void **state)
+{
+  TdSynthetic *s = td_synthetic_new (0);
+  guint x = td_synthetic_input (s, "x", TD_SHAPE (4, 4));
+
+  x = TD_OP (s, "exp", 1, TD_SHAPE (4, 4), x);
+  for (guint i = 0; i < 20; i++)
+    {
+      x = TD_OP (s, "mul", 5, TD_SHAPE (4, 4), x, x);
+      x = TD_OP (s, "tanh", 6, TD_SHAPE (4, 4), x);
+    }
+  x = TD_OP (s, "sum", 9, TD_SHAPE (1), x);
+  {
+    g_autoptr (TdIteration) it = td_synthetic_finish (s);
+    const TdVizGroup *loop = find_group (it, "loop ×20");
+    TdVizView *view = view_at_depth (it, 0);
+
+    assert_non_null (loop);
+    assert_int_equal (loop->n_ops[TD_LANE_FORWARD], 40);
+    /* exp, the loop, sum; and x above */
+    assert_int_equal (view->n_nodes, 4);
+    td_viz_view_unref (view);
+  }
+  (void)state;
+}
+
+static void
+graph__two_equal_steps_are_no_loop (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lstm (0, 2, FALSE, FALSE);
+
+  assert_null (find_group (it, "lstm ×2"));
+  assert_non_null (find_group (it, "lstm"));
+  (void)state;
+}
+
+static void
+fold__opens_small_graphs_whole_and_keeps_large_ones_readable (void **state)
+{
+  g_autoptr (TdIteration) small = td_synthetic_lstm (0, 2, FALSE, FALSE);
+  g_autoptr (TdIteration) large = td_synthetic_lstm (0, 35, FALSE, TRUE);
+  TdFold *fold = td_fold_new_default (td_iteration_get_graph (small), 0);
+  TdVizView *view = td_viz_view_new (td_iteration_get_graph (small), fold, TD_VIEW_ALL);
+  guint visible = 0;
+
+  for (guint i = 0; i < view->n_nodes; i++)
+    assert_int_not_equal (view->nodes[i].kind, TD_VIZ_GROUP);
+  td_viz_view_unref (view);
+  td_fold_free (fold);
+
+  fold = td_fold_new_default (td_iteration_get_graph (large), 0);
+  view = td_viz_view_new (td_iteration_get_graph (large), fold, TD_VIEW_ALL);
+  for (guint i = 0; i < view->n_nodes; i++)
+    visible += view->nodes[i].user < 0 && view->nodes[i].kind != TD_VIZ_INPUT;
+  assert_in_range (visible, 5, 40);
+  td_viz_view_unref (view);
+  td_fold_free (fold);
+  (void)state;
+}
+
+static void
+fold__reveals_an_event_and_folds_back (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lstm (0, 35, FALSE, TRUE);
+  TdVizGraph *graph = td_iteration_get_graph (it);
+  TdFold *fold = td_fold_new_depth (graph, 0), *before = td_fold_copy (fold);
+  TdVizView *view;
+  guint event = 100;
+
+  view = td_viz_view_new (graph, fold, TD_VIEW_ALL);
+  assert_int_equal (view->nodes[td_viz_view_find_event (view, event)].kind, TD_VIZ_GROUP);
+  td_viz_view_unref (view);
+  assert_true (td_fold_reveal (fold, graph, event));
+  assert_false (td_fold_reveal (fold, graph, event));
+  view = td_viz_view_new (graph, fold, TD_VIEW_ALL);
+  assert_int_equal (view->nodes[td_viz_view_find_event (view, event)].kind, TD_VIZ_OP);
+  td_viz_view_unref (view);
+  for (gint g = td_viz_graph_get_event_group (graph, event); g > 0;)
+    {
+      guint n;
+      const TdVizGroup *groups = td_viz_graph_get_groups (graph, &n);
+
+      td_fold_set_expanded (fold, groups[g].key, FALSE);
+      g = groups[g].parent;
+    }
+  assert_true (td_fold_equal (fold, before));
+  td_fold_free (fold);
+  td_fold_free (before);
+  (void)state;
+}
+
+static void
+view__puts_every_twin_in_the_row_of_its_operation (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lenet (0);
+  const TdTapeIteration *tape = td_iteration_get_tape (it);
+  TdVizView *view = view_at_depth (it, -1);
+  guint backward = 0;
+
+  for (guint e = 0; e < tape->n_events; e++)
+    if (tape->events[e].phase == TD_TAPE_PHASE_BACKWARD)
+      {
+        const TdVizNode *node = &view->nodes[td_viz_view_find_event (view, e)];
+
+        backward++;
+        assert_int_equal (view->nodes[node->twin].event, tape->events[e].twin);
+      }
+  assert_int_equal (backward, 22);
+  /* three gradients side by side are called by what they are the gradient of */
+  assert_true (find_label (view, "grad_W", TD_LANE_BACKWARD) >= 0);
+  assert_true (find_label (view, "relu_grad", TD_LANE_BACKWARD) >= 0);
+  assert_true (find_label (view, "adam conv2/W", TD_LANE_UPDATE) >= 0);
+  td_viz_view_unref (view);
+  (void)state;
+}
+
+static void
+view__copies_a_shared_parameter_for_each_user (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lstm (0, 10, FALSE, FALSE);
+  TdVizView *view = view_at_depth (it, -1);
+  guint stubs = 0;
+
+  for (guint i = 0; i < view->n_nodes; i++)
+    if (view->nodes[i].kind == TD_VIZ_STUB && strcmp (view->nodes[i].label, "Wx") == 0)
+      {
+        stubs++;
+        assert_int_equal (view->nodes[view->nodes[i].user].kind, TD_VIZ_OP);
+      }
+  assert_int_equal (stubs, 10);
+  /* no node is read by more than its stub's one edge */
+  for (guint i = 0; i < view->n_edges; i++)
+    if (view->nodes[view->edges[i].from].kind == TD_VIZ_STUB)
+      assert_int_equal (view->edges[i].to, view->nodes[view->edges[i].from].user);
+  td_viz_view_unref (view);
+  (void)state;
+}
+
+static void
+view__draws_saved_edges_with_their_bytes_in_the_row (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lenet (0);
+  TdVizView *view = view_at_depth (it, 0);
+  gint block1 = find_label (view, "block1", TD_LANE_FORWARD);
+  guint saved = 0;
+
+  for (guint i = 0; i < view->n_edges; i++)
+    if (view->edges[i].kind == TD_EDGE_SAVED && view->edges[i].from == block1)
+      {
+        saved++;
+        assert_string_equal (view->nodes[view->edges[i].to].label, "block1′");
+        assert_int_equal (view->edges[i].bytes, 4 * 64 * 28 * 28 * (1 + 6 + 6));
+      }
+  assert_int_equal (saved, 1);
+  td_viz_view_unref (view);
+  (void)state;
+}
+
+static void
+view__counts_what_has_run (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lenet (0);
+  TdVizGraph *graph = td_iteration_get_graph (it);
+
+  /* events 0 ... 12 are forward; backward begins with 13 */
+  assert_int_equal (td_viz_graph_count_run (graph, 0, TD_LANE_FORWARD, 12), 13);
+  assert_int_equal (td_viz_graph_count_run (graph, 0, TD_LANE_BACKWARD, 12), 0);
+  assert_int_equal (td_viz_graph_count_run (graph, 0, TD_LANE_BACKWARD, 14), 2);
+  assert_int_equal (td_viz_graph_count_run (graph, 2, TD_LANE_FORWARD, 4), 2);
+  (void)state;
+}
+
+static void
+view__says_all_of_lenet_as_text (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lenet (118);
+  TdVizView *view = view_at_depth (it, -1);
+  char *text = td_viz_view_to_text (view);
+
+  td_test_golden ("viz-lenet-view.txt", text);
+  g_free (text);
+  td_viz_view_unref (view);
+  (void)state;
+}
+
+static void
+graph__finds_paths_in_order_and_says_when_there_is_none (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lenet (0);
+  TdVizGraph *graph = td_iteration_get_graph (it);
+  GArray *path = td_viz_graph_find_path (graph, 3, 12);
+
+  assert_int_equal (path->len, 10); /* conv2, relu, pool, reshape ... the loss: a chain */
+  for (guint i = 0; i < path->len; i++)
+    assert_int_equal (g_array_index (path, gint32, i), 3 + i);
+  g_array_unref (path);
+  path = td_viz_graph_find_path (graph, 12, 3);
+  assert_int_equal (path->len, 0);
+  g_array_unref (path);
+  path = td_viz_graph_find_related (graph, 5, TRUE);
+  assert_int_equal (path->len, 5); /* all before max_pooling_2d of block2 */
+  g_array_unref (path);
+  (void)state;
+}
+
+static void
+graph__finds_text_in_names_layers_and_sites (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_lenet (0);
+  TdVizGraph *graph = td_iteration_get_graph (it);
+  GArray *found = td_viz_graph_find_text (graph, "CONV2");
+
+  /* forward and three gradients by their layer, two updates by their parameter */
+  assert_int_equal (found->len, 6);
+  g_array_unref (found);
+  found = td_viz_graph_find_text (graph, "model.c:33");
+  assert_int_equal (found->len, 2); /* the loss and its gradient */
+  g_array_unref (found);
+  found = td_viz_graph_find_text (graph, "conv9");
+  assert_int_equal (found->len, 0);
+  g_array_unref (found);
+  (void)state;
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (graph__groups_by_link_and_leaves_the_wrappers_out),
+    td_test (graph__counts_saved_bytes_once_for_each_variable),
+    td_test (graph__finds_loops_that_c_hides),
+    td_test (graph__shows_an_odd_step_as_a_box_of_its_own),
+    td_test (graph__finds_loops_of_plain_operations),
+    td_test (graph__two_equal_steps_are_no_loop),
+    td_test (fold__opens_small_graphs_whole_and_keeps_large_ones_readable),
+    td_test (fold__reveals_an_event_and_folds_back),
+    td_test (view__puts_every_twin_in_the_row_of_its_operation),
+    td_test (view__copies_a_shared_parameter_for_each_user),
+    td_test (view__draws_saved_edges_with_their_bytes_in_the_row),
+    td_test (view__counts_what_has_run),
+    td_test (view__says_all_of_lenet_as_text),
+    td_test (graph__finds_paths_in_order_and_says_when_there_is_none),
+    td_test (graph__finds_text_in_names_layers_and_sites),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
