@@ -1,0 +1,16 @@
+/*
+ * The commands of tapedeck-viz, one file each. They return the exit status.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#pragma once
+
+#include <gio/gio.h>
+
+/** tapedeck show TAPE --view VIEW ...: one view as text, JSON, CSV, DOT or a picture. */
+int td_viz_show (int argc, char **argv);
+/** tapedeck diff A[:ITERATION] B[:ITERATION] [--json]: 0 same, 1 different, 2 trouble. */
+int td_viz_diff (int argc, char **argv);
+
+/** Print "tapedeck: ..." as one line on stderr, whatever the message contains. Returns 2. */
+int td__viz_trouble (const char *format, ...) G_GNUC_PRINTF (1, 2);

@@ -1,0 +1,615 @@
+/*
+ * tapedeck show: a table of views, each with its text twin and its picture.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diff/td-node-json.h"
+#include "gradient/td-gradient.h"
+#include "gradient/td-tensor.h"
+#include "layout/td-layout.h"
+#include "memory/td-memory.h"
+#include "scene/td-graph-scene.h"
+#include "schedule/td-curve.h"
+#include "schedule/td-schedule.h"
+#include "td-session.h"
+#include "viz-commands.h"
+
+/* Gradients as a table: this many iterations up to the one that is asked for. */
+#define GRADIENT_COLUMNS 60
+#define GRAPHVIZ_TIMEOUT_MS 5000
+
+typedef struct
+{
+  const char *tape, *view, *format, *out, *theme, *node;
+  gint64 iteration;
+  gint event, fold, width, height;
+  double scale;
+  gboolean fold_given;
+  TdSession *session;
+  TdTapeReader *reader;
+  TdIteration *it; /* NULL for views over the whole run */
+  guint64 key;     /* of --node; 0: none */
+  TdPanelView panel;
+} Show;
+
+typedef struct
+{
+  const char *name;
+  const char *formats; /* besides png, svg, pdf */
+  gboolean needs_iteration;
+  /* Returns the text in the format, or NULL with an error. */
+  char *(*print) (Show *s, GError **error);
+  TdScene *(*draw) (Show *s, GError **error);
+} View;
+
+static const char help[]
+    = "usage: tapedeck show TAPE --view VIEW [--iteration N] [--node KEY] [--fold DEPTH]\n"
+      "                     [--format FORMAT] [-o FILE]\n"
+      "\n"
+      "VIEW      graph backward curves memory blocks holders growth gradients schedule "
+      "timeline tensor\n"
+      "FORMAT    text json png svg pdf, and where it makes sense dot, csv, npy; default: by "
+      "the\n"
+      "          end of FILE, else text\n"
+      "--iteration N   default: the last complete iteration\n"
+      "--event N       where the playhead stands; default: everything has run\n"
+      "--node KEY      the id of a node as --format json prints it\n"
+      "--fold DEPTH    open groups down to this depth; -1: all\n"
+      "--theme light|dark|high-contrast|chainer   --scale K   --width W   --height H   "
+      "pictures\n"
+      "-o FILE         - is standard output\n"
+      "\n"
+      "Exit status: 0 done, 2 trouble.\n";
+
+static gboolean
+trouble (GError **error, const char *text)
+{
+  g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_FAILED, text);
+  return FALSE;
+}
+
+/* ---- graph ---- */
+
+/* Is this event part of the view? The graph view is the forward pass. */
+static gboolean
+in_view (Show *s, guint phase)
+{
+  gboolean backward = strcmp (s->view, "backward") == 0;
+
+  return backward ? phase == TD_TAPE_PHASE_BACKWARD || phase == TD_TAPE_PHASE_ACCUMULATE
+                  : phase == TD_TAPE_PHASE_FORWARD;
+}
+
+static void
+add_edge (TdJson *j, guint64 from, guint64 to)
+{
+  td_json_begin_array (j);
+  td_json_id (j, from);
+  td_json_id (j, to);
+  td_json_end_array (j);
+}
+
+static char *
+graph_json (Show *s)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (s->it);
+  g_autofree guint8 *used = g_malloc0 (MAX (t->n_vars, 1));
+  g_autoptr (GHashTable) seen = g_hash_table_new (g_int64_hash, g_int64_equal);
+  GString *out = g_string_new (NULL);
+  TdJson j;
+
+  for (guint e = 0; e < t->n_events; e++)
+    if (in_view (s, t->events[e].phase))
+      {
+        for (guint k = 0; k < t->events[e].n_in; k++)
+          used[t->ins[t->events[e].first_in + k]] = 1;
+        for (guint k = 0; k < t->events[e].n_out; k++)
+          used[t->outs[t->events[e].first_out + k]] = 1;
+      }
+  td_json_init (&j, out);
+  td_json_begin_object (&j);
+  td_json_member_int (&j, "iteration", (gint64)t->number);
+  td_json_key (&j, "nodes");
+  td_json_begin_array (&j);
+  for (guint e = 0; e < t->n_events; e++)
+    if (in_view (s, t->events[e].phase))
+      {
+        td_node_json_begin_event (&j, s->it, e);
+        td_json_end_object (&j);
+      }
+  for (guint v = 0; v < t->n_vars; v++)
+    if (used[v] && g_hash_table_add (seen, (gpointer)&t->vars[v].key))
+      {
+        td_node_json_begin_var (&j, s->it, v);
+        td_json_end_object (&j);
+      }
+  td_json_end_array (&j);
+  td_json_key (&j, "edges");
+  td_json_begin_array (&j);
+  for (guint e = 0; e < t->n_events; e++)
+    if (in_view (s, t->events[e].phase))
+      {
+        const TdTapeEvent *event = &t->events[e];
+
+        for (guint k = 0; k < event->n_in; k++)
+          add_edge (&j, t->vars[t->ins[event->first_in + k]].key, event->key);
+        for (guint k = 0; k < event->n_out; k++)
+          add_edge (&j, event->key, t->vars[t->outs[event->first_out + k]].key);
+      }
+  td_json_end_array (&j);
+  td_json_end_object (&j);
+  return g_string_free (out, FALSE);
+}
+
+static TdVizView *
+make_view (Show *s, TdViewLanes lanes)
+{
+  TdVizGraph *graph = td_iteration_get_graph (s->it);
+  g_autoptr (TdFold) fold
+      = s->fold_given ? td_fold_new_depth (graph, s->fold) : td_fold_new_default (graph, 0);
+
+  return td_viz_view_new (graph, fold, lanes);
+}
+
+static TdViewLanes
+lanes_of (Show *s)
+{
+  return strcmp (s->view, "backward") == 0 ? TD_VIEW_BACKWARD : TD_VIEW_ALL;
+}
+
+static char *
+graph_print (Show *s, GError **error)
+{
+  if (strcmp (s->format, "json") == 0)
+    return graph_json (s);
+  if (strcmp (s->format, "dot") == 0 && strcmp (s->view, "graph") == 0 && !s->fold_given)
+    return td_viz_graph_to_dot (td_iteration_get_graph (s->it));
+  g_autoptr (TdVizView) view = make_view (s, lanes_of (s));
+  return strcmp (s->format, "dot") == 0 ? td_viz_view_to_dot (view)
+                                        : td_viz_view_to_text (view);
+}
+
+static TdScene *
+graph_draw (Show *s, GError **error)
+{
+  TdLayoutOptions options = { TD_ORIENTATION_TB };
+  g_autoptr (TdVizView) view = make_view (s, lanes_of (s));
+  g_autoptr (TdLayout) quick = td_layout_new_quick (view, &options, NULL);
+  g_autoptr (GError) ignored = NULL; /* without the helper the quick layout is the answer */
+  g_autoptr (TdLayout) nice
+      = td_layout_new_graphviz (view, &options, quick, GRAPHVIZ_TIMEOUT_MS, NULL, &ignored);
+
+  return td_graph_scene_new (nice ? nice : quick, &s->panel, TD_HEAT_OFF);
+}
+
+/* ---- curves, memory, gradients ---- */
+
+static char *
+curves_print (Show *s, GError **error)
+{
+  TdCurves *curves = td_curves_new ();
+  char *text;
+
+  td_curves_update (curves, s->reader);
+  text = td_curves_print (curves, s->format);
+  td_curves_free (curves);
+  return text;
+}
+
+static TdScene *
+curves_draw (Show *s, GError **error)
+{
+  TdCurves *curves = td_curves_new ();
+  TdScene *scene;
+
+  td_curves_update (curves, s->reader);
+  scene = td_curves_scene (curves, &s->panel);
+  td_curves_free (curves);
+  return scene;
+}
+
+static char *
+memory_print (Show *s, GError **error)
+{
+  TdMemoryProfile *profile = td_memory_profile_new (s->it);
+  char *text = td_memory_events_print (s->it, profile, s->format);
+
+  td_memory_profile_free (profile);
+  return text;
+}
+
+static TdScene *
+memory_draw (Show *s, GError **error)
+{
+  TdMemoryProfile *profile = td_memory_profile_new (s->it);
+  TdScene *scene = td_memory_scene_events (s->it, profile, NULL, 0, &s->panel);
+
+  td_memory_profile_free (profile);
+  return scene;
+}
+
+static gboolean
+has_blocks (Show *s, GError **error)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (s->it);
+
+  return t->n_memory > 0 || t->n_blocks > 0
+         || trouble (error, "no allocation records on this tape: nothing for the view blocks");
+}
+
+static char *
+blocks_print (Show *s, GError **error)
+{
+  return has_blocks (s, error) ? td_memory_blocks_print (s->it, s->event, s->format) : NULL;
+}
+
+static TdScene *
+blocks_draw (Show *s, GError **error)
+{
+  return has_blocks (s, error) ? td_memory_scene_blocks (s->it, &s->panel) : NULL;
+}
+
+static char *
+refuse_print (Show *s, GError **error)
+{
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
+               "no reference records on this tape: nothing for the view %s", s->view);
+  return NULL;
+}
+
+static TdScene *
+refuse_draw (Show *s, GError **error)
+{
+  refuse_print (s, error);
+  return NULL;
+}
+
+static TdGradientTable *
+gradients (Show *s)
+{
+  TdGradientTable *table = td_gradient_table_new (s->reader);
+
+  td_gradient_table_load (table, s->reader, s->iteration, GRADIENT_COLUMNS);
+  return table;
+}
+
+static char *
+gradients_print (Show *s, GError **error)
+{
+  TdGradientTable *table = gradients (s);
+  char *text = td_gradient_print (table, s->iteration, GRADIENT_COLUMNS, s->format);
+
+  td_gradient_table_free (table);
+  return text;
+}
+
+static TdScene *
+gradients_draw (Show *s, GError **error)
+{
+  TdGradientTable *table = gradients (s);
+  TdScene *scene = td_gradient_scene (table, s->it, &s->panel);
+
+  td_gradient_table_free (table);
+  return scene;
+}
+
+/* ---- schedule, timeline, tensor ---- */
+
+static char *
+schedule_print (Show *s, GError **error)
+{
+  TdSchedule *schedule = td_schedule_new (s->it);
+  g_autofree char *advice = td_schedule_advice (s->reader, s->iteration);
+  char *text = td_schedule_print (schedule, advice, s->format);
+
+  td_schedule_free (schedule);
+  return text;
+}
+
+static TdScene *
+schedule_draw (Show *s, GError **error)
+{
+  TdSchedule *schedule = td_schedule_new (s->it);
+  g_autofree char *advice = td_schedule_advice (s->reader, s->iteration);
+  TdScene *scene = td_schedule_scene (schedule, advice, &s->panel);
+
+  td_schedule_free (schedule);
+  return scene;
+}
+
+static TdScene *
+timeline_draw (Show *s, GError **error)
+{
+  return td_timeline_scene (s->it, &s->panel);
+}
+
+static TdTensor *
+tensor (Show *s, GError **error)
+{
+  gint var;
+
+  if (!s->node)
+    {
+      trouble (error, "the view tensor needs --node KEY; tapedeck show --view graph --format "
+                      "json lists them");
+      return NULL;
+    }
+  var = td_tensor_find_var (s->it, s->key);
+  if (var < 0)
+    {
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                   "iteration %" G_GINT64_FORMAT " has no node %s", s->iteration, s->node);
+      return NULL;
+    }
+  return td_tensor_new (s->reader, s->it, (guint)var, s->event);
+}
+
+static char *
+tensor_print (Show *s, GError **error)
+{
+  TdTensor *t = tensor (s, error);
+  char *text = NULL;
+
+  if (t && strcmp (s->format, "csv") == 0 && !t->values)
+    trouble (error, "its values are not recorded: record with --level values");
+  else if (t)
+    text = td_tensor_print (t, s->format);
+  td_tensor_free (t);
+  return text;
+}
+
+static TdScene *
+tensor_draw (Show *s, GError **error)
+{
+  TdTensor *t = tensor (s, error);
+  TdScene *scene = t ? td_tensor_scene (t, NULL, &s->panel) : NULL;
+
+  td_tensor_free (t);
+  return scene;
+}
+
+static GBytes *
+tensor_npy (Show *s, GError **error)
+{
+  TdTensor *t = tensor (s, error);
+  GBytes *bytes = t ? td_tensor_to_npy (t) : NULL;
+
+  if (t && !bytes)
+    trouble (error, "its values are not recorded: record with --level values");
+  td_tensor_free (t);
+  return bytes;
+}
+
+static const View views[] = {
+  { "graph", "text json dot", TRUE, graph_print, graph_draw },
+  { "backward", "text json dot", TRUE, graph_print, graph_draw },
+  { "curves", "text json csv", FALSE, curves_print, curves_draw },
+  { "memory", "text json csv", TRUE, memory_print, memory_draw },
+  { "blocks", "text json csv", TRUE, blocks_print, blocks_draw },
+  { "holders", "text json csv", TRUE, refuse_print, refuse_draw },
+  { "growth", "text json csv", FALSE, refuse_print, refuse_draw },
+  { "gradients", "text json csv", TRUE, gradients_print, gradients_draw },
+  { "schedule", "text json csv", TRUE, schedule_print, schedule_draw },
+  { "timeline", "text json csv", TRUE, schedule_print, timeline_draw },
+  { "tensor", "text json csv npy", TRUE, tensor_print, tensor_draw },
+};
+
+static const char pictures[] = "png svg pdf";
+
+static gboolean
+in_list (const char *list, const char *word)
+{
+  g_auto (GStrv) words = g_strsplit (list, " ", -1);
+
+  return g_strv_contains ((const char *const *)words, word);
+}
+
+static const View *
+find_view (const char *name)
+{
+  for (gsize i = 0; name && i < G_N_ELEMENTS (views); i++)
+    if (strcmp (views[i].name, name) == 0)
+      return &views[i];
+  return NULL;
+}
+
+/* ---- options ---- */
+
+static gboolean
+parse_int (const char *text, gint64 min, gint64 max, gint64 *out)
+{
+  return g_ascii_string_to_signed (text, 10, min, max, out, NULL);
+}
+
+/* Takes the value of one option. Returns FALSE when it does not parse. */
+static gboolean
+set_option (Show *s, const char *name, const char *value)
+{
+  gint64 n = 0;
+
+  if (strcmp (name, "--view") == 0)
+    s->view = value;
+  else if (strcmp (name, "--format") == 0)
+    s->format = value;
+  else if (strcmp (name, "-o") == 0)
+    s->out = value;
+  else if (strcmp (name, "--theme") == 0)
+    {
+      s->theme = value;
+      return strcmp (td_theme_get (value)->name, value) == 0;
+    }
+  else if (strcmp (name, "--node") == 0)
+    {
+      s->node = value;
+      return g_ascii_string_to_unsigned (value, 16, 0, G_MAXUINT64, &s->key, NULL);
+    }
+  else if (strcmp (name, "--scale") == 0)
+    {
+      char *end;
+
+      s->scale = g_ascii_strtod (value, &end);
+      return *end == '\0' && s->scale >= 0.05 && s->scale <= 8;
+    }
+  else if (strcmp (name, "--iteration") == 0)
+    return parse_int (value, 0, G_MAXINT64, &s->iteration);
+  else if (strcmp (name, "--event") == 0)
+    {
+      gboolean ok = parse_int (value, 0, G_MAXINT32, &n);
+      s->event = (gint)n;
+      return ok;
+    }
+  else if (strcmp (name, "--fold") == 0)
+    {
+      gboolean ok = parse_int (value, -1, 1000, &n);
+      s->fold = (gint)n;
+      s->fold_given = TRUE;
+      return ok;
+    }
+  else
+    {
+      gboolean ok = parse_int (value, 1, 20000, &n);
+      *(strcmp (name, "--width") == 0 ? &s->width : &s->height) = (gint)n;
+      return ok;
+    }
+  return TRUE;
+}
+
+static const char options[]
+    = "--view --format -o --theme --node --scale --iteration --event --fold --width --height";
+
+/* Returns 0 to go on, else the exit status plus one. */
+static int
+parse (Show *s, int argc, char **argv)
+{
+  for (int i = 1; i < argc; i++)
+    if (strcmp (argv[i], "--help") == 0)
+      {
+        fputs (help, stdout);
+        return 1;
+      }
+    else if (in_list (options, argv[i]))
+      {
+        if (i + 1 >= argc)
+          return 1
+                 + td__viz_trouble ("show: %s needs a value; try tapedeck show --help",
+                                    argv[i]);
+        if (!set_option (s, argv[i], argv[i + 1]))
+          return 1
+                 + td__viz_trouble ("show: bad value \"%s\" of %s; try tapedeck show --help",
+                                    argv[i + 1], argv[i]);
+        i++;
+      }
+    else if (argv[i][0] == '-' && argv[i][1])
+      return 1 + td__viz_trouble ("show: unknown option %s; try tapedeck show --help", argv[i]);
+    else if (s->tape)
+      return 1 + td__viz_trouble ("show: one tape, not more; try tapedeck show --help");
+    else
+      s->tape = argv[i];
+  if (!s->tape || !s->view)
+    return 1 + td__viz_trouble ("show: a tape and --view are needed; try tapedeck show --help");
+  return 0;
+}
+
+/* Without --format the end of the file's name says it. */
+static void
+choose_format (Show *s, const View *view)
+{
+  const char *dot = strrchr (s->out, '.');
+
+  if (s->format)
+    return;
+  s->format = "text";
+  if (dot && (in_list (pictures, dot + 1) || in_list (view->formats, dot + 1)))
+    s->format = dot + 1;
+}
+
+static gboolean
+load (Show *s, const View *view, GError **error)
+{
+  s->session = td_session_open (s->tape, error);
+  if (!s->session)
+    return FALSE;
+  s->reader = td_session_get_reader (s->session);
+  if (s->iteration < 0)
+    s->iteration = td_session_get_last_complete (s->session);
+  if (view->needs_iteration)
+    {
+      if (s->iteration < 0)
+        g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: no complete iteration on it",
+                     s->tape);
+      else
+        s->it = td_session_load_iteration (s->session, s->iteration, error);
+      if (!s->it)
+        return FALSE;
+      if (s->event >= (gint)td_iteration_get_n_events (s->it))
+        {
+          g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                       "%s: iteration %" G_GINT64_FORMAT " has no event %d", s->tape,
+                       s->iteration, s->event);
+          return FALSE;
+        }
+    }
+  s->panel = (TdPanelView){ .width = s->width,
+                            .height = s->height,
+                            .iteration = s->iteration,
+                            .event = s->event,
+                            .head = -1,
+                            .selected = &s->key,
+                            .n_selected = s->node != NULL };
+  return TRUE;
+}
+
+static gboolean
+write_view (Show *s, const View *view, GError **error)
+{
+  if (in_list (pictures, s->format))
+    {
+      g_autoptr (TdScene) scene = view->draw (s, error);
+
+      return scene
+             && td_scene_export (scene, s->format, s->out, s->scale, td_theme_get (s->theme),
+                                 error);
+    }
+  if (strcmp (s->format, "npy") == 0)
+    {
+      g_autoptr (GBytes) bytes = tensor_npy (s, error);
+
+      return bytes
+             && td_write_output (s->out, g_bytes_get_data (bytes, NULL),
+                                 g_bytes_get_size (bytes), error);
+    }
+  g_autofree char *text = view->print (s, error);
+  return text && td_write_output (s->out, text, strlen (text), error);
+}
+
+int
+td_viz_show (int argc, char **argv)
+{
+  Show s = { .out = "-", .theme = "light", .iteration = -1, .event = -1, .scale = 1 };
+  int status = parse (&s, argc, argv);
+  const View *view = find_view (s.view);
+  g_autoptr (GError) error = NULL;
+
+  if (status != 0)
+    return status - 1;
+  if (!view)
+    return td__viz_trouble ("show: no view is called \"%s\"; try tapedeck show --help", s.view);
+  choose_format (&s, view);
+  if (!in_list (pictures, s.format) && !in_list (view->formats, s.format))
+    return td__viz_trouble ("show: the view %s has no format \"%s\" (it has %s %s)", s.view,
+                            s.format, view->formats, pictures);
+  if (!load (&s, view, &error))
+    status = td__viz_trouble ("%s", error->message);
+  else if (!write_view (&s, view, &error))
+    status = strstr (error->message, s.out)
+                 ? td__viz_trouble ("%s", error->message)
+                 : td__viz_trouble ("%s: %s", s.tape, error->message);
+  g_clear_pointer (&s.it, td_iteration_unref);
+  g_clear_object (&s.session);
+  return status;
+}
