@@ -39,40 +39,56 @@ td_json_init (TdJson *json, GString *out)
   *json = (TdJson){ .out = out };
 }
 
-/* Comma, line and indentation before the next item. */
-static void
-separate (TdJson *j)
+static guint64
+depth_bit (const TdJson *j)
 {
-  guint64 bit = (guint64)1 << MIN (j->depth, 63);
+  return (guint64)1 << MIN (j->depth, 63);
+}
+
+/* Comma, line and indentation before the next item: lists of numbers and texts stay on one
+ * line, and so does everything from the third level on. */
+static void
+separate (TdJson *j, gboolean scalar)
+{
+  gboolean own_line
+      = j->depth > 0 && j->depth <= 2 && !(scalar && (j->is_array & depth_bit (j)));
 
   if (j->after_key)
     {
       j->after_key = FALSE;
       return;
     }
-  if (j->has_item & bit)
-    g_string_append (j->out, j->depth > 2 ? ", " : ",");
-  if (j->depth > 0 && j->depth <= 2)
-    g_string_append_printf (j->out, "\n%*s", 2 * j->depth, "");
-  j->has_item |= bit;
+  if (j->has_item & depth_bit (j))
+    g_string_append (j->out, own_line ? "," : ", ");
+  if (own_line)
+    {
+      g_string_append_printf (j->out, "\n%*s", 2 * j->depth, "");
+      j->has_lines |= depth_bit (j);
+    }
+  j->has_item |= depth_bit (j);
 }
 
 static void
 begin (TdJson *j, char c)
 {
-  separate (j);
+  separate (j, FALSE);
   g_string_append_c (j->out, c);
   j->depth++;
-  j->has_item &= ~((guint64)1 << MIN (j->depth, 63));
+  j->has_item &= ~depth_bit (j);
+  j->has_lines &= ~depth_bit (j);
+  if (c == '[')
+    j->is_array |= depth_bit (j);
+  else
+    j->is_array &= ~depth_bit (j);
 }
 
 static void
 end (TdJson *j, char c)
 {
-  gboolean any = (j->has_item >> MIN (j->depth, 63)) & 1;
+  gboolean lines = (j->has_lines & depth_bit (j)) != 0;
 
   j->depth--;
-  if (any && j->depth < 2)
+  if (lines)
     g_string_append_printf (j->out, "\n%*s", 2 * j->depth, "");
   g_string_append_c (j->out, c);
   if (j->depth == 0)
@@ -106,7 +122,7 @@ td_json_end_array (TdJson *json)
 void
 td_json_key (TdJson *json, const char *key)
 {
-  separate (json);
+  separate (json, FALSE);
   td_json_append_string (json->out, key);
   g_string_append (json->out, ": ");
   json->after_key = TRUE;
@@ -120,14 +136,14 @@ td_json_string (TdJson *json, const char *value)
       td_json_null (json);
       return;
     }
-  separate (json);
+  separate (json, TRUE);
   td_json_append_string (json->out, value);
 }
 
 void
 td_json_int (TdJson *json, gint64 value)
 {
-  separate (json);
+  separate (json, TRUE);
   g_string_append_printf (json->out, "%" G_GINT64_FORMAT, value);
 }
 
@@ -141,7 +157,7 @@ td_json_double (TdJson *json, double value)
       td_json_string (json, isnan (value) ? "nan" : value > 0 ? "inf" : "-inf");
       return;
     }
-  separate (json);
+  separate (json, TRUE);
   /* the shortest of two forms that reads back as the same number */
   g_ascii_formatd (text, sizeof text, "%.15g", value);
   if (g_ascii_strtod (text, NULL) != value)
@@ -152,14 +168,14 @@ td_json_double (TdJson *json, double value)
 void
 td_json_bool (TdJson *json, gboolean value)
 {
-  separate (json);
+  separate (json, TRUE);
   g_string_append (json->out, value ? "true" : "false");
 }
 
 void
 td_json_null (TdJson *json)
 {
-  separate (json);
+  separate (json, TRUE);
   g_string_append (json->out, "null");
 }
 

@@ -14,8 +14,7 @@ typedef struct
 {
   GString *out;
   int depth;
-  guint64 has_item;    /* bit per depth: a comma is needed */
-  guint64 inline_from; /* depth from which on everything stays on one line; 0: none */
+  guint64 has_item, has_lines, is_array; /* one bit per depth */
   gboolean after_key;
 } TdJson;
 

@@ -31,6 +31,9 @@ lower_bound (const TdTapeSummaries *s, gint64 number)
   return lo;
 }
 
+#define BAD (TD_TAPE_ITERATION_NAN | TD_TAPE_ITERATION_INF | TD_TAPE_ITERATION_ERROR)
+#define FINDINGS (BAD | TD_TAPE_ITERATION_GRAPH_CHANGED)
+
 /* Memory as an area, and ticks where something was found: one pass over what is shown. */
 static void
 add_memory_and_ticks (TdSceneBuilder *b, const TdTapeSummaries *s, const TdSceneRect *box,
@@ -39,6 +42,7 @@ add_memory_and_ticks (TdSceneBuilder *b, const TdTapeSummaries *s, const TdScene
   guint columns = (guint)MAX (box->width, 1);
   g_autofree guint64 *peak = g_new0 (guint64, columns);
   g_autofree guint32 *flags = g_new0 (guint32, columns);
+  g_autofree gint64 *found = g_new0 (gint64, columns);
   guint64 highest = 1;
   TdStyle area = { .fill = TD_ROLE_ACTIVATION, .fill_alpha = 0.18 };
 
@@ -52,6 +56,8 @@ add_memory_and_ticks (TdSceneBuilder *b, const TdTapeSummaries *s, const TdScene
 
       for (guint c = a; c <= z; c++)
         peak[c] = MAX (peak[c], s->rows[i].peak_bytes);
+      if (s->rows[i].flags & FINDINGS && !(flags[a] & FINDINGS))
+        found[a] = (gint64)s->rows[i].number;
       flags[a] |= s->rows[i].flags;
       highest = MAX (highest, s->rows[i].peak_bytes);
     }
@@ -70,10 +76,7 @@ add_memory_and_ticks (TdSceneBuilder *b, const TdTapeSummaries *s, const TdScene
   td_scene_add_polygon (b, q, (int)k, &area);
   for (guint c = 0; c < columns; c++)
     {
-      gboolean bad
-          = (flags[c]
-             & (TD_TAPE_ITERATION_NAN | TD_TAPE_ITERATION_INF | TD_TAPE_ITERATION_ERROR))
-            != 0;
+      gboolean bad = (flags[c] & BAD) != 0;
       gboolean changed = (flags[c] & TD_TAPE_ITERATION_GRAPH_CHANGED) != 0;
       TdStyle tick
           = { .stroke = bad ? TD_ROLE_ERROR : TD_ROLE_CHANGED, .stroke_width = bad ? 2 : 1.2 };
@@ -82,8 +85,7 @@ add_memory_and_ticks (TdSceneBuilder *b, const TdTapeSummaries *s, const TdScene
 
       if (!bad && !changed)
         continue;
-      td_scene_mark (b, TD_TAG_ITERATION, 0,
-                     from + (gint64)((double)c * (double)(to - from + 1) / columns),
+      td_scene_mark (b, TD_TAG_ITERATION, 0, found[c],
                      bad ? "not finite, or an error" : "the graph changed");
       td_scene_add_line (b, line, 2, &tick);
       td_scene_unmark (b);

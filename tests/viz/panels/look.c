@@ -1,6 +1,10 @@
-/* Writes every picture of the hand-made LeNet tape into a folder, for looking at them.
+/*
+ * Writes every picture of the hand-made LeNet tape into a folder, for looking at them.
  *
- * SPDX-License-Identifier: MIT */
+ * SPDX-License-Identifier: MIT
+ */
+**SPDX - License
+    - Identifier : MIT * /
 #include <stdio.h>
 #include <string.h>
 
@@ -13,8 +17,8 @@
 #include "schedule/td-curve.h"
 #include "schedule/td-schedule.h"
 
-static void
-save (TdScene *scene, const char *dir, const char *name)
+                   static void
+                   save (TdScene *scene, const char *dir, const char *name)
 {
   static const char *const themes[] = { "light", "dark" };
 
