@@ -163,7 +163,7 @@ td_command_check (int argc, char **argv)
     printf ("%s: damaged at offset %" PRIu64 ": %s\n", a.tape, check.first_bad, check.what);
   if (a.out == NULL)
     return check.whole ? TD_EXIT_OK : TD_EXIT_FINDING;
-  if (!td_tape_repair (a.tape, a.out, error, sizeof error))
+  if (!td_assembler_recover (a.tape, NULL, a.out, error, sizeof error))
     {
       fprintf (stderr, "tapedeck: %s: %s\n", a.out, error);
       return TD_EXIT_USAGE;

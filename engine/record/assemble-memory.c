@@ -231,3 +231,11 @@ td__memory_finish (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, Td
   it->memory_profile = td_tape_writer_memory (a->w, it);
   remember (a, it, records, start_hash, end_hash);
 }
+
+void
+td__memory_replay (TdAssembler *a, const TdShape *shape, TdTapeIteration *it)
+{
+  uint64_t end_hash;
+
+  run (a, shape, it, &end_hash, true);
+}

@@ -212,6 +212,8 @@ uint32_t td__shape_var (const TdAssembler *a, const TdShape *shape, uint64_t id)
  * profile is stored.  `blocks` and the records live in lists that the next call reuses. */
 void td__memory_finish (TdAssembler *a, const TdShape *shape, TdTapeIteration *it,
                         TdList *records, TdList *blocks, bool commit);
+/** Let the pending memory records change what is alive, and nothing else. */
+void td__memory_replay (TdAssembler *a, const TdShape *shape, TdTapeIteration *it);
 
 /* Takers of single records. */
 void td__feed_string (TdAssembler *a, const TdRawHead *head);

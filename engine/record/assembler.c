@@ -362,8 +362,8 @@ feed_op (TdAssembler *a, const TdRawHead *head)
   a->state.n_events++;
 }
 
-/* Leaves made outside the iteration, and names there, go straight to what is known of variables:
- * a recorder may describe a variable at its first use, long after it was made. */
+/* Leaves made outside the iteration, and names there, go straight to what is known of
+ * variables: a recorder may describe a variable at its first use, long after it was made. */
 static void
 feed_leaf (TdAssembler *a, const TdRawHead *head)
 {

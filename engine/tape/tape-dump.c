@@ -398,6 +398,8 @@ dump_end (Dump *d)
     }
   else if (end->signal)
     fprintf (d->out, "end: signal %d\n", end->signal);
+  else if (end->status < 0)
+    fputs ("end: nobody saw how\n", d->out);
   else
     fprintf (d->out, "end: status %d\n", end->status);
 }
@@ -607,6 +609,8 @@ info_text (TdTapeReader *r, FILE *out)
     fputs ("exit             not yet, or nobody saw it\n", out);
   else if (end->signal)
     fprintf (out, "exit             signal %d\n", end->signal);
+  else if (end->status < 0)
+    fputs ("exit             nobody saw it\n", out);
   else
     fprintf (out, "exit             status %d\n", end->status);
   if (last_op (r, &op, site, sizeof site))

@@ -415,6 +415,28 @@ td__tape_flush_segments (TdTapeWriter *w)
 }
 
 bool
+td__tape_adopt_segment (TdTapeWriter *w, uint64_t offset, const TdTapeSegment *head)
+{
+  TapeSlot *slot = slot_insert (w, w->n_slots, offset, head->capacity);
+  uint32_t seq = head->first_seq + (uint32_t)(head->used / sizeof (TdTapeFrame)) + 1;
+
+  if (slot == NULL || head->kind >= TD_TAPE_N_SEGMENTS)
+    return false;
+  slot->head = *head;
+  w->min_capacity = 2 * PAGE;
+  w->seq = (int32_t)(seq - w->seq) > 0 ? seq : w->seq;
+  w->state.end = offset + head->capacity;
+  if (offset == TD_TAPE_TAIL_OFFSET)
+    {
+      w->tail.offset = offset;
+      w->tail.head = *head;
+    }
+  else
+    w->kind_bytes[head->kind] += head->capacity;
+  return true;
+}
+
+bool
 td__tape_segments_start (TdTapeWriter *w)
 {
   static const char zeros[PAGE];

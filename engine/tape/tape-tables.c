@@ -389,6 +389,13 @@ td_tape_reader_source (const TdTapeReader *r, uint32_t i)
   return source ? *source : (TdTapeSource){ .path = "", .text = "" };
 }
 
+const TdTapeAlias *
+td_tape_reader_aliases (const TdTapeReader *r, uint32_t *n)
+{
+  *n = r->aliases.n;
+  return r->aliases.items;
+}
+
 const TdTapeEnd *
 td_tape_reader_end (const TdTapeReader *r)
 {

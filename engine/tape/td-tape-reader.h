@@ -91,6 +91,9 @@ TD_API const TdTapeParameter *td_tape_reader_parameter (const TdTapeReader *r, u
 TD_API uint32_t td_tape_reader_n_notices (const TdTapeReader *r);
 TD_API const TdTapeNotice *td_tape_reader_notice (const TdTapeReader *r, uint32_t i);
 
+/** What the recording program called its texts, operations, sites and paths. */
+TD_API const TdTapeAlias *td_tape_reader_aliases (const TdTapeReader *r, uint32_t *n);
+
 /** How it ended; NULL while it runs or when nobody could write it. */
 TD_API const TdTapeEnd *td_tape_reader_end (const TdTapeReader *r);
 

@@ -205,8 +205,8 @@ td_tape_writer_string (TdTapeWriter *w, const char *text)
 }
 
 /* Remember the hash of a name, so that fingerprints agree between tapes. */
-static void
-remember_hash (uint64_t **hashes, uint32_t id, uint64_t hash)
+void
+td__tape_remember_hash (uint64_t **hashes, uint32_t id, uint64_t hash)
 {
   uint32_t room = 64;
   uint64_t *more = *hashes;
@@ -236,7 +236,7 @@ td_tape_writer_opdef (TdTapeWriter *w, const TdTapeOpdef *opdef)
                           ? w->tables[TABLE_STRINGS].check[record.name - 1]
                           : 0;
 
-      remember_hash (&w->opdef_hash, record.id, name);
+      td__tape_remember_hash (&w->opdef_hash, record.id, name);
       put_def (w, TD_TAPE_FRAME_OPDEF, &record, sizeof record, NULL, 0);
     }
   return record.id;
@@ -270,7 +270,8 @@ td_tape_writer_path (TdTapeWriter *w, const char *path, const char *link_class)
   record.id = intern (w, TABLE_PATHS, &record, sizeof record, &is_new);
   if (is_new)
     {
-      remember_hash (&w->path_hash, record.id, td_tape_hash_bytes (2, path, strlen (path)));
+      td__tape_remember_hash (&w->path_hash, record.id,
+                              td_tape_hash_bytes (2, path, strlen (path)));
       put_def (w, TD_TAPE_FRAME_PATH, &record, sizeof record, NULL, 0);
     }
   return record.id;

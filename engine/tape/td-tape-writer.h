@@ -31,6 +31,10 @@ typedef struct
 TD_API TdTapeWriter *td_tape_writer_new (const TdTapeWriterOptions *options, char *error,
                                          size_t n);
 
+/** Go on with a tape that exists: everything new comes behind what is there.  Needs a whole
+ * tape (see td_tape_repair). Errors: NULL, with one line in `error`. */
+TD_API TdTapeWriter *td_tape_writer_continue (const char *path, char *error, size_t n);
+
 /** Write what is pending, close the file, free the writer.  NULL is allowed. */
 TD_API void td_tape_writer_free (TdTapeWriter *w);
 

@@ -104,6 +104,12 @@ void td__tape_put_structure (TapeBuffer *b, const TdTapeIteration *it);
 void td__tape_put_memory (TapeBuffer *b, const TdTapeIteration *it);
 void td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_flags);
 
+/** Remember the hash of the name of entry `id`. */
+void td__tape_remember_hash (uint64_t **hashes, uint32_t id, uint64_t hash);
+
+/** Enter a segment of a tape that exists into the writer's table. */
+bool td__tape_adopt_segment (TdTapeWriter *w, uint64_t offset, const TdTapeSegment *head);
+
 /** Write the pending summaries and reports. */
 void td__tape_put_index (TdTapeWriter *w);
 
