@@ -1,0 +1,299 @@
+/* npz: what is saved comes back, NumPy reads it, NumPy's is read, and a bad file changes
+ * nothing. Files of NumPy's own: tests/golden/npz, made by make.py there.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <tapedeck.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "td-test.h"
+
+static const float weights[6] = { 0, 0.25f, 0.5f, 0.75f, 1, 1.25f };
+static const float biases[2] = { -1.5f, 2.25f };
+
+static TdLink *model;
+
+/* A chain l1 with W (2, 3) and b (2), and a persistent n beside it. */
+static int
+setup (void **state)
+{
+  TdLink *l1;
+
+  td_test_setup (state);
+  td_init (NULL, NULL);
+  model = td_chain_new ("model");
+  l1 = td_chain_new (model, "l1");
+  td_link_add_param (l1, "W", TD_SHAPE (2, 3), .initializer = td_init_constant (9));
+  td_link_add_param (l1, "b", TD_SHAPE (2), .initializer = td_init_constant (9));
+  td_link_add_persistent (model, "n", td_full (TD_I64, TD_SCALAR, 7));
+  return 0;
+}
+
+static int
+teardown (void **state)
+{
+  int status = td_finish ();
+
+  td_test_teardown (state);
+  return status;
+}
+
+static void
+assert_weights (const float *W, const float *b, double n)
+{
+  float w[6], c[2];
+
+  assert_int_equal (td_read (td_link_param (model, "l1/W"), w, sizeof w), TD_OK);
+  assert_int_equal (td_read (td_link_param (model, "l1/b"), c, sizeof c), TD_OK);
+  assert_memory_equal (w, W, sizeof w);
+  assert_memory_equal (c, b, sizeof c);
+  assert_true (td_item (td_link_param (model, "n")) == n);
+}
+
+static void
+assert_untouched (void)
+{
+  static const float nine[6] = { 9, 9, 9, 9, 9, 9 };
+
+  assert_weights (nine, nine, 7);
+}
+
+static const char *
+golden (const char *name)
+{
+  char path[200];
+
+  snprintf (path, sizeof path, "tests/golden/npz/%s", name);
+  return td_test_source (path);
+}
+
+static void
+save_known (const char *path)
+{
+  td_write (td_link_param (model, "l1/W"), weights, sizeof weights);
+  td_write (td_link_param (model, "l1/b"), biases, sizeof biases);
+  assert_int_equal (td_save_npz (path, model), TD_OK);
+}
+
+static void
+npz__brings_back_what_was_saved (void **state)
+{
+  const char *path = td_test_tmp ("m.npz");
+  float zeros[6] = { 0 };
+
+  (void)state;
+  save_known (path);
+  td_write (td_link_param (model, "l1/W"), zeros, sizeof zeros);
+  assert_int_equal (td_load_npz (path, model), TD_OK);
+  assert_weights (weights, biases, 7);
+}
+
+static const char *
+python_with_numpy (void)
+{
+  static const char *const pythons[] = { "python3", "/usr/bin/python3" };
+
+  for (int i = 0; i < 2; i++)
+    {
+      TdTestChild child = TD_TEST_RUN (pythons[i], "-c", "import numpy");
+      int status = child.status;
+
+      td_test_child_clear (&child);
+      if (status == 0)
+        return pythons[i];
+    }
+  return NULL;
+}
+
+static void
+npz__is_read_by_numpy (void **state)
+{
+  const char *path = td_test_tmp ("m.npz"), *python = python_with_numpy ();
+  TdTestChild child;
+
+  (void)state;
+  if (python == NULL)
+    skip ();
+  save_known (path);
+  child = TD_TEST_RUN (python, "-c",
+                       "import sys, numpy as np\n"
+                       "f = np.load(sys.argv[1])\n"
+                       "for k in sorted(f.files): print(k, f[k].dtype, f[k].tolist())\n",
+                       path);
+  assert_child_status (child, 0);
+  assert_string_equal (child.out, "l1/W float32 [[0.0, 0.25, 0.5], [0.75, 1.0, 1.25]]\n"
+                                  "l1/b float32 [-1.5, 2.25]\n"
+                                  "n int64 7\n");
+  td_test_child_clear (&child);
+}
+
+static void
+npz__reads_what_numpy_wrote_stored_and_deflated (void **state)
+{
+  static const char *const files[] = { "stored.npz", "deflated.npz", "dressed.npz" };
+
+  (void)state;
+  for (int i = 0; i < 3; i++)
+    {
+      float nines[6] = { 9, 9, 9, 9, 9, 9 };
+
+      td_write (td_link_param (model, "l1/W"), nines, sizeof nines);
+      assert_int_equal (td_load_npz (golden (files[i]), model), TD_OK);
+      assert_weights (weights, biases, 42);
+    }
+}
+
+static void
+npz__names_file_and_key_of_what_does_not_fit (void **state)
+{
+  static const struct
+  {
+    const char *file, *key, *text;
+    TdStatus status;
+  } bad[] = {
+    { "object.npz", "l1/W", "pickled Python object", TD_ERR_IO },
+    { "shape.npz", "l1/W", "shape (2, 3) expected, the file has (3, 2)", TD_ERR_SHAPE },
+    { "big-endian.npz", "l1/W", "big-endian", TD_ERR_IO },
+  };
+
+  (void)state;
+  for (int i = 0; i < 3; i++)
+    {
+      assert_int_equal (td_load_npz (golden (bad[i].file), model), bad[i].status);
+      assert_contains (td_error ()->message, bad[i].file);
+      assert_contains (td_error ()->message, bad[i].key);
+      assert_contains (td_error ()->message, bad[i].text);
+      td_error_clear ();
+      assert_untouched ();
+    }
+  td_link_add_param (model, "more", TD_SHAPE (2));
+  assert_int_equal (td_load_npz (golden ("stored.npz"), model), TD_ERR_IO);
+  assert_contains (td_error ()->message, "more: there is no such array in the file");
+  td_error_clear ();
+  assert_untouched ();
+}
+
+/* Cut off anywhere, or with any byte changed, a file is refused whole or read whole. */
+static void
+npz__survives_every_cut_and_every_changed_byte (void **state)
+{
+  static const char *const files[] = { "stored.npz", "deflated.npz" };
+  const char *path = td_test_tmp ("bad.npz");
+
+  (void)state;
+  for (int f = 0; f < 2; f++)
+    {
+      size_t n;
+      char *bytes = td_test_read_file (golden (files[f]), &n);
+
+      for (size_t i = 0; i < n; i++)
+        {
+          td_test_write_file (path, bytes, i);
+          assert_int_not_equal (td_load_npz (path, model), TD_OK);
+          assert_null (strchr (td_error ()->message, '\n'));
+          td_error_clear ();
+          assert_untouched ();
+        }
+      for (size_t i = 0; i < n; i++)
+        {
+          float nines[6] = { 9, 9, 9, 9, 9, 9 };
+          int64_t seven = 7;
+
+          bytes[i] = (char)(bytes[i] ^ 0x41);
+          td_test_write_file (path, bytes, n);
+          if (td_load_npz (path, model) != TD_OK)
+            assert_untouched ();
+          else
+            assert_weights (weights, biases, 42); /* a byte that says nothing, such as a date */
+          td_error_clear ();
+          bytes[i] = (char)(bytes[i] ^ 0x41);
+          td_write (td_link_param (model, "l1/W"), nines, sizeof nines);
+          td_write (td_link_param (model, "l1/b"), nines, 2 * sizeof *nines);
+          td_write (td_link_param (model, "n"), &seven, sizeof seven);
+        }
+      free (bytes);
+    }
+}
+
+static void
+npz__gives_waiting_parameters_their_shape (void **state)
+{
+  TdLink *lazy = td_chain_new ("lazy"), *l1 = td_chain_new (lazy, "l1");
+  float w[6];
+
+  (void)state;
+  assert_null (td_link_add_param (l1, "W", TD_SHAPE (2, TD_INFER)));
+  assert_int_equal (td_load_npz (golden ("stored.npz"), lazy), TD_OK);
+  assert_int_equal (td_read (td_link_param (lazy, "l1/W"), w, sizeof w), TD_OK);
+  assert_memory_equal (w, weights, sizeof w);
+}
+
+static void
+npz__replaces_a_file_whole_or_not_at_all (void **state)
+{
+  const char *path = td_test_tmp ("m.npz"), *nowhere = td_test_tmp ("no/such/folder/m.npz");
+  char folder[4096];
+  struct dirent *entry;
+  size_t n, again_n;
+  char *bytes, *again;
+  DIR *dir;
+  int n_files = 0;
+
+  (void)state;
+  save_known (path);
+  bytes = td_test_read_file (path, &n);
+  assert_int_equal (td_save_npz (path, model), TD_OK);
+  again = td_test_read_file (path, &again_n);
+  assert_int_equal (n, again_n); /* the same weights are the same bytes */
+  assert_memory_equal (bytes, again, n);
+  assert_int_equal (td_save_npz (nowhere, model), TD_ERR_IO);
+  assert_contains (td_error ()->message, "m.npz: No such file or directory");
+  td_error_clear ();
+  snprintf (folder, sizeof folder, "%s", path);
+  *strrchr (folder, '/') = '\0';
+  dir = opendir (folder);
+  while ((entry = readdir (dir)) != NULL)
+    n_files += entry->d_name[0] != '.';
+  closedir (dir);
+  assert_int_equal (n_files, 1); /* no temporary file is left */
+  free (bytes);
+  free (again);
+}
+
+/* A real file of 10,000 pictures, deflated by NumPy. */
+static void
+npz__reads_kmnist (void **state)
+{
+  const char *path = td_test_shared ("data/kmnist/kmnist-test-imgs.npz");
+  TdLink *link = td_chain_new ("kmnist");
+  TdVar *images;
+
+  (void)state;
+  td_link_add_persistent (link, "arr_0", td_zeros (TD_U8, TD_SHAPE (10000, 28, 28)));
+  assert_int_equal (td_load_npz (path, link), TD_OK);
+  images = td_link_param (link, "arr_0");
+  assert_in_range ((int)td_mean_of (images), 40, 60);
+}
+
+#define td_npz_test(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_npz_test (npz__brings_back_what_was_saved),
+    td_npz_test (npz__is_read_by_numpy),
+    td_npz_test (npz__reads_what_numpy_wrote_stored_and_deflated),
+    td_npz_test (npz__names_file_and_key_of_what_does_not_fit),
+    td_npz_test (npz__survives_every_cut_and_every_changed_byte),
+    td_npz_test (npz__gives_waiting_parameters_their_shape),
+    td_npz_test (npz__replaces_a_file_whole_or_not_at_all),
+    td_npz_test (npz__reads_kmnist),
+  };
+
+  return cmocka_run_group_tests_name ("npz", tests, NULL, NULL);
+}
