@@ -181,6 +181,8 @@ become_model (const Supervisor *s, int control_fd)
   put ("TAPEDECK_MEM_LIMIT", o->mem_limit);
   put ("TAPEDECK_SEED", o->seed);
   put ("TAPEDECK_ITERATIONS", o->iterations);
+  signal (SIGPIPE, SIG_DFL); /* what is ignored stays so across exec */
+  signal (SIGXFSZ, SIG_DFL);
   sigprocmask (SIG_SETMASK, &s->old_signals, NULL);
   execvp (o->program, o->argv);
   int code = errno == ENOENT ? TD_EXIT_NOT_FOUND : TD_EXIT_NOT_EXECUTABLE;
@@ -424,6 +426,7 @@ td_supervise (const TdSupervisorOptions *options)
   int status = TD_EXIT_USAGE;
 
   signal (SIGPIPE, SIG_IGN);
+  signal (SIGXFSZ, SIG_IGN); /* a tape beyond the limit of file sizes is a full disk */
   block_signals (&s);
   if (open_recording (&s))
     {
