@@ -12,5 +12,8 @@ int td_viz_show (int argc, char **argv);
 /** tapedeck diff A[:ITERATION] B[:ITERATION] [--json]: 0 same, 1 different, 2 trouble. */
 int td_viz_diff (int argc, char **argv);
 
+/** tapedeck-viz dot FILE -o PICTURE: a DOT file as PNG, SVG or PDF, in Chainer's colours. */
+int td_viz_dot (int argc, char **argv);
+
 /** Print "tapedeck: ..." as one line on stderr, whatever the message contains. Returns 2. */
 int td__viz_trouble (const char *format, ...) G_GNUC_PRINTF (1, 2);

@@ -19,6 +19,7 @@ static const struct
 } commands[] = {
   { "show", td_viz_show },
   { "diff", td_viz_diff },
+  { "dot", td_viz_dot },
 };
 
 int

@@ -3,8 +3,6 @@
  *
  * SPDX-License-Identifier: MIT
  */
-**SPDX - License
-    - Identifier : MIT * /
 #include <stdio.h>
 #include <string.h>
 
