@@ -1,0 +1,13 @@
+/* Puts iterations made by hand onto a tape.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "td-synthetic.h"
+#include "td-tape-writer.h"
+
+/** Write a whole iteration. */
+void td_synthetic_write (TdTapeWriter *w, TdIteration *it);
+/** Write its first `n_events` events as what runs now; `stop` says why it stands, NULL: it
+ * runs. */
+void td_synthetic_write_live (TdTapeWriter *w, TdIteration *it, guint n_events,
+                              const char *stop);
