@@ -322,9 +322,9 @@ step_ends (const TdAgent *a, const TdEvent *e)
     case TD_STEP_ITERATION:
       return td__engine.iteration > a->step_iteration;
     case TD_STEP_BACKWARD:
-      return e->phase == TD_PHASE_BACKWARD || td__engine.iteration > a->step_iteration;
-    case TD_STEP_UPDATE:
-      return e->phase == TD_PHASE_UPDATE || td__engine.iteration > a->step_iteration;
+    case TD_STEP_UPDATE: /* from inside the phase: that of the next iteration */
+      return e->phase == (a->step == TD_STEP_UPDATE ? TD_PHASE_UPDATE : TD_PHASE_BACKWARD)
+             && (a->step_phase < e->phase || td__engine.iteration > a->step_iteration);
     case TD_STEP_NONE:
     default:
       return false;

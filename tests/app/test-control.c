@@ -1,0 +1,394 @@
+/* The control socket of `tapedeck run`: pause, steps, breakpoints, live reads, a client that
+ * leaves.  The lines are those of engine/agent/PROTOCOL.md.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "td-test.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum
+{
+  PATIENCE_MS = 10000
+};
+
+/* A run with one client. */
+typedef struct
+{
+  pid_t pid;
+  int fd, memory; /* memory: the descriptor that came last, -1: none */
+  char buffer[65536];
+  size_t used;
+  char line[8192];
+  const char *tape;
+  char out[512];
+} Session;
+
+static Session session;
+
+static pid_t
+start (const char *const *argv, const char *out)
+{
+  pid_t pid = fork ();
+
+  if (pid == 0)
+    {
+      (void)!freopen (out, "w", stdout);
+      execv (argv[0], (char *const *)(uintptr_t)argv);
+      _exit (127);
+    }
+  return pid;
+}
+
+static void
+connect_client (Session *s, const char *path)
+{
+  struct sockaddr_un address = { .sun_family = AF_UNIX };
+  struct timespec pause = { 0, 5000000 };
+
+  assert_true (strlen (path) < sizeof address.sun_path);
+  strcpy (address.sun_path, path);
+  s->fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  for (int i = 0; i < PATIENCE_MS / 5; i++)
+    {
+      if (connect (s->fd, (const struct sockaddr *)&address, sizeof address) == 0)
+        return;
+      nanosleep (&pause, NULL);
+    }
+  fail_msg ("nobody listens at %s", path);
+}
+
+static int
+setup (void **state)
+{
+  Session *s = &session;
+  const char *socket_path;
+
+  td_test_setup (state);
+  memset (s, 0, sizeof *s);
+  s->memory = -1;
+  s->tape = td_test_tmp ("t.tdtape");
+  socket_path = td_test_tmp ("control");
+  snprintf (s->out, sizeof s->out, "%s", td_test_tmp ("out"));
+  const char *const argv[] = {
+    td_test_program ("app/tapedeck"),        "run",  "-o",   s->tape, "--control", socket_path,
+    td_test_build ("tests/app/model-train"), "2000", "1000", NULL
+  };
+  s->pid = start (argv, s->out);
+  connect_client (s, socket_path);
+  return 0;
+}
+
+static int
+teardown (void **state)
+{
+  Session *s = &session;
+
+  if (s->fd >= 0)
+    close (s->fd);
+  if (s->memory >= 0)
+    close (s->memory);
+  if (s->pid > 0)
+    {
+      kill (s->pid, SIGTERM);
+      waitpid (s->pid, NULL, 0);
+    }
+  return td_test_teardown (state);
+}
+
+/* The next line; with a descriptor if one came with it. */
+static const char *
+next_line (Session *s)
+{
+  for (;;)
+    {
+      char *end = memchr (s->buffer, '\n', s->used);
+      struct pollfd p = { s->fd, POLLIN, 0 };
+      struct iovec part = { s->buffer + s->used, sizeof s->buffer - s->used };
+      char control[CMSG_SPACE (sizeof (int))];
+      struct msghdr message = { .msg_iov = &part,
+                                .msg_iovlen = 1,
+                                .msg_control = control,
+                                .msg_controllen = sizeof control };
+      struct cmsghdr *c;
+      ssize_t n;
+
+      if (end != NULL)
+        {
+          size_t length = (size_t)(end - s->buffer);
+
+          assert_true (length < sizeof s->line);
+          memcpy (s->line, s->buffer, length);
+          s->line[length] = '\0';
+          s->used -= length + 1;
+          memmove (s->buffer, end + 1, s->used);
+          return s->line;
+        }
+      assert_int_equal (poll (&p, 1, PATIENCE_MS), 1);
+      n = recvmsg (s->fd, &message, MSG_CMSG_CLOEXEC);
+      assert_true (n > 0);
+      s->used += (size_t)n;
+      c = CMSG_FIRSTHDR (&message);
+      if (c != NULL && c->cmsg_type == SCM_RIGHTS)
+        memcpy (&s->memory, CMSG_DATA (c), sizeof s->memory);
+    }
+}
+
+/* Send a command and return its answer, passing over events. */
+static const char *
+ask (Session *s, const char *command)
+{
+  char line[512];
+  int n = snprintf (line, sizeof line, "%s\n", command);
+  const char *answer;
+
+  assert_int_equal (write (s->fd, line, (size_t)n), n);
+  do
+    answer = next_line (s);
+  while (strstr (answer, "\"event\":\"") != NULL);
+  return answer;
+}
+
+/* Send a motion; return the event that says where the program stands then. */
+static const char *
+move (Session *s, const char *command)
+{
+  char line[512];
+  int n = snprintf (line, sizeof line, "%s\n", command);
+  const char *answer;
+
+  assert_int_equal (write (s->fd, line, (size_t)n), n);
+  do
+    answer = next_line (s);
+  while (strstr (answer, "\"event\":\"stopped\"") == NULL);
+  return answer;
+}
+
+static long
+number (const char *json, const char *member)
+{
+  char key[64];
+  const char *at;
+
+  snprintf (key, sizeof key, "\"%s\":", member);
+  at = strstr (json, key);
+  assert_non_null (at);
+  return strtol (at + strlen (key), NULL, 10);
+}
+
+static void
+hello__says_what_runs_and_where_its_tape_is (void **state)
+{
+  const char *answer = ask (&session, "hello");
+
+  (void)state;
+  assert_contains (answer, "\"ok\":true");
+  assert_contains (answer, "t.tdtape");
+  assert_contains (answer, "model-train");
+}
+
+static void
+step_op__stands_before_each_event_in_turn (void **state)
+{
+  static const char *const forward[] = { "mul", "add", "tanh", "sub", "square", "mean" };
+  const char *at = move (&session, "pause");
+  long iteration;
+
+  (void)state;
+  at = move (&session, "next-iteration");
+  iteration = number (at, "iteration");
+  for (int i = 0; i < 6; i++)
+    {
+      char expected[64];
+
+      snprintf (expected, sizeof expected, "\"op\":\"%s\"", forward[i]);
+      assert_contains (at, expected);
+      assert_int_equal (number (at, "at"), i);
+      assert_int_equal (number (at, "iteration"), iteration);
+      at = move (&session, "step-op");
+    }
+  assert_contains (ask (&session, "status"), "\"state\":\"stopped\"");
+  at = move (&session, "run-to backward");
+  assert_int_equal (number (at, "iteration"), iteration + 1);
+}
+
+static void
+run_to__backward_stops_at_the_phases_first_event (void **state)
+{
+  const char *at;
+
+  (void)state;
+  move (&session, "pause");
+  move (&session, "next-iteration");
+  at = move (&session, "run-to loss");
+  assert_int_equal (number (at, "at"), 6);
+}
+
+static void
+breakpoint__stops_and_can_be_taken_back (void **state)
+{
+  const char *at, *answer;
+  char command[64];
+  long id;
+
+  (void)state;
+  answer = ask (&session, "break op == tanh && iteration >= 20");
+  assert_contains (answer, "\"ok\":true");
+  id = number (answer, "id");
+  do
+    at = next_line (&session);
+  while (strstr (at, "\"event\":\"stopped\"") == NULL);
+  assert_contains (at, "\"op\":\"tanh\"");
+  assert_true (number (at, "iteration") >= 20);
+  assert_int_equal (number (at, "break"), id);
+  assert_contains (ask (&session, "breaks"), "op == tanh");
+  snprintf (command, sizeof command, "unbreak %ld", id);
+  assert_contains (ask (&session, command), "\"ok\":true");
+  assert_contains (ask (&session, "breaks"), "\"breaks\":[]");
+  assert_contains (ask (&session, "break op > 3"), "\"ok\":false");
+}
+
+/* Ids are the engine's: w was the first array made. */
+static void
+read__gives_metadata_and_bytes_of_a_live_array (void **state)
+{
+  const char *answer;
+  const float *values;
+  double sum = 0;
+
+  (void)state;
+  move (&session, "pause");
+  answer = ask (&session, "read 1");
+  assert_contains (answer, "\"ok\":true");
+  assert_contains (answer, "\"dtype\":\"f32\"");
+  assert_contains (answer, "\"shape\":[64]");
+  assert_int_equal (number (answer, "bytes"), 256);
+  assert_true (session.memory >= 0);
+  values = mmap (NULL, 256, PROT_READ, MAP_SHARED, session.memory, 0);
+  assert_ptr_not_equal (values, MAP_FAILED);
+  for (int i = 0; i < 64; i++)
+    sum += (double)values[i] * values[i];
+  assert_true (sum > 1 && sum < 1000);
+  munmap ((void *)(uintptr_t)values, 256);
+  assert_contains (ask (&session, "read 999999999"), "no longer there");
+}
+
+/* The tape shows the iteration in which the program stands, as far as it got. */
+static void
+stopped_program__is_on_the_tape_up_to_its_last_event (void **state)
+{
+  char range[64];
+  const char *at;
+  long iteration, n;
+  TdTestChild child;
+
+  (void)state;
+  move (&session, "pause");
+  move (&session, "next-iteration");
+  move (&session, "step-op");
+  at = move (&session, "step-op");
+  iteration = number (at, "iteration");
+  n = number (at, "at");
+  assert_int_equal (n, 2);
+  snprintf (range, sizeof range, "%ld:%ld", iteration, iteration);
+  for (int i = 0;; i++)
+    {
+      child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "cat", session.tape,
+                           "--iterations", range);
+      assert_child_status (child, 0);
+      if (strstr (child.out, "1 forward add") != NULL || i == 100)
+        break;
+      td_test_child_clear (&child);
+      nanosleep (&(struct timespec){ 0, 20000000 }, NULL);
+    }
+  assert_contains (child.out, "0 forward mul");
+  assert_contains (child.out, "1 forward add");
+  assert_not_contains (child.out, "2 forward tanh");
+  td_test_child_clear (&child);
+}
+
+static void
+client__that_leaves_changes_nothing_and_weights_stay_equal (void **state)
+{
+  Session *s = &session;
+  TdTestChild plain;
+  int status;
+  char *out;
+
+  (void)state;
+  move (s, "pause");
+  for (int i = 0; i < 30; i++)
+    {
+      move (s, "step-op");
+      ask (s, "read 1");
+    }
+  ask (s, "continue");
+  close (s->fd);
+  s->fd = -1;
+  assert_int_equal (waitpid (s->pid, &status, 0), s->pid);
+  s->pid = 0;
+  assert_int_equal (status, 0);
+  out = td_test_read_file (s->out, NULL);
+  plain = TD_TEST_RUN (td_test_build ("tests/app/model-train"), "2000");
+  assert_string_equal (out, plain.out);
+  free (out);
+  td_test_child_clear (&plain);
+}
+
+static void
+stop__ends_the_model_even_while_it_stands (void **state)
+{
+  int status;
+
+  (void)state;
+  move (&session, "pause");
+  assert_contains (ask (&session, "stop"), "\"ok\":true");
+  assert_int_equal (waitpid (session.pid, &status, 0), session.pid);
+  session.pid = 0;
+  assert_true (WIFEXITED (status));
+  assert_int_equal (WEXITSTATUS (status), 128 + SIGTERM);
+}
+
+static void
+nonsense__is_answered_and_survived (void **state)
+{
+  char command[400];
+
+  (void)state;
+  memset (command, 'x', sizeof command - 1);
+  command[sizeof command - 1] = '\0';
+  assert_contains (ask (&session, command), "no such command");
+  assert_contains (ask (&session, "\001\002{}"), "\"ok\":false");
+  assert_contains (ask (&session, "read"), "\"ok\":false");
+  assert_contains (ask (&session, "level loud"), "\"ok\":false");
+  assert_contains (ask (&session, "level stats"), "\"ok\":true");
+  assert_contains (ask (&session, "hello"), "\"ok\":true");
+}
+
+int
+main (void)
+{
+#define row(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
+  const struct CMUnitTest tests[] = {
+    row (hello__says_what_runs_and_where_its_tape_is),
+    row (step_op__stands_before_each_event_in_turn),
+    row (run_to__backward_stops_at_the_phases_first_event),
+    row (breakpoint__stops_and_can_be_taken_back),
+    row (read__gives_metadata_and_bytes_of_a_live_array),
+    row (stopped_program__is_on_the_tape_up_to_its_last_event),
+    row (client__that_leaves_changes_nothing_and_weights_stay_equal),
+    row (stop__ends_the_model_even_while_it_stands),
+    row (nonsense__is_answered_and_survived),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
