@@ -94,6 +94,15 @@ td_application_command_line (GApplication *app, GApplicationCommandLine *line)
       td_application_activate (app);
       return 0;
     }
+  if (g_variant_dict_contains (options, "run"))
+    {
+      g_autoptr (GFile) model = g_application_command_line_create_file_for_arg (line, files[0]);
+      TdWindow *window = take_window (self);
+      td_window_set_launch (window, g_application_command_line_get_environ (line),
+                            g_application_command_line_get_cwd (line));
+      td_window_run (window, model, (const char *const *)files + 1);
+      return 0;
+    }
   for (char **path = files; *path; path++)
     {
       g_autoptr (GFile) file = g_application_command_line_create_file_for_arg (line, *path);
@@ -261,6 +270,9 @@ td_application_init (TdApplication *self)
       .arg = G_OPTION_ARG_STRING,
       .description = "Control the running program behind SOCKET",
       .arg_description = "SOCKET" },
+    { .long_name = "run",
+      .arg = G_OPTION_ARG_NONE,
+      .description = "Run a model; what follows it are its arguments" },
     { .long_name = "version", .arg = G_OPTION_ARG_NONE, .description = "Print the version" },
     { .long_name = G_OPTION_REMAINING,
       .arg = G_OPTION_ARG_FILENAME_ARRAY,

@@ -158,8 +158,8 @@ watch_stream (TdRunner *self, GInputStream *pipe, gboolean is_stderr)
 }
 
 TdRunner *
-td_runner_new (const char *program, const char *const *environ, const char *directory,
-               GError **error)
+td_runner_new (const char *program, const char *const *args, const char *level,
+               const char *const *environ, const char *directory, GError **error)
 {
   g_autofree char *tapedeck = td_runner_find_executable ("tapedeck");
   if (!tapedeck)
@@ -177,9 +177,16 @@ td_runner_new (const char *program, const char *const *environ, const char *dire
   if (environ)
     g_subprocess_launcher_set_environ (launcher, (char **)environ);
   g_subprocess_launcher_set_cwd (launcher, directory ? directory : run_dir);
+  const char *const head[]
+      = { tapedeck, "run", "-o", self->tape, "--level", level, "--quiet", program };
+  g_autoptr (GPtrArray) argv = g_ptr_array_new ();
+  for (guint i = 0; i < G_N_ELEMENTS (head); i++)
+    g_ptr_array_add (argv, (gpointer)head[i]);
+  for (; args && *args; args++)
+    g_ptr_array_add (argv, (gpointer)*args);
+  g_ptr_array_add (argv, NULL);
   self->process
-      = g_subprocess_launcher_spawn (launcher, error, tapedeck, "run", "-o", self->tape,
-                                     "--level", "values", "--quiet", program, NULL);
+      = g_subprocess_launcher_spawnv (launcher, (const char *const *)argv->pdata, error);
   if (!self->process)
     return NULL;
   g_autofree char *socket_name

@@ -8,13 +8,13 @@
 #define TD_TYPE_RUNNER (td_runner_get_type ())
 G_DECLARE_FINAL_TYPE (TdRunner, td_runner, TD, RUNNER, GObject)
 
-/** Start `program` (a .c file or an executable) with the caller's environment and directory;
- *  NULL for those means the app's own environment and a fresh folder for this run.
- *  Signals: "output" (line, is_stderr), "tape" once the tape exists, "ended" (exit status as of
- *  wait). Owner: caller. Errors: NULL and `error` when tapedeck is not installed beside the
- * app. */
-TdRunner *td_runner_new (const char *program, const char *const *environ, const char *directory,
-                         GError **error);
+/** Start `program` (a .c file or an executable) with `args` (NULL: none), recording at `level`,
+ * with the caller's environment and directory; NULL for those means the app's own environment
+ * and a fresh folder for this run. Signals: "output" (line, is_stderr), "tape" once the tape
+ * exists, "ended" (exit status as of wait). Owner: caller. Errors: NULL and `error` when
+ * tapedeck is not installed beside the app. */
+TdRunner *td_runner_new (const char *program, const char *const *args, const char *level,
+                         const char *const *environ, const char *directory, GError **error);
 
 /** Return the tape the run writes. Owner: the runner. */
 const char *td_runner_get_tape (TdRunner *self);

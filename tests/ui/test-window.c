@@ -290,6 +290,7 @@ selection__is_the_same_in_every_panel (void **state)
   td_iteration_unref (iteration);
   g_autofree char *text = g_strdup_printf ("%016" G_GINT64_MODIFIER "x", key);
 
+  ui_test_do ("expand-all", NULL);
   ui_test_do ("select", text);
   ui_test_do ("show-page", "op");
   g_autofree char *selected = ui_test_state ("selected");
@@ -437,15 +438,13 @@ window__is_whole_at_1024x600 (void **state)
   ui_test_save_picture ("narrow.png");
 }
 
+/* The playhead in the middle of backward, as in the design's picture. */
 static void
 window__draws_itself_in_both_themes (void **state)
 {
-  ui_test_open_sample (&(SampleOptions){ .n_iterations = SAMPLE_ITERATIONS,
-                                         .end = SAMPLE_RUNNING,
-                                         .live_events = 31,
-                                         .nan_at = -1 });
-  ui_test_do ("go-to", "i=60&e=29");
+  ui_test_open_sample (NULL);
   ui_test_resize (1440, 900);
+  ui_test_do ("go-to", "i=59&e=28");
   ui_test_set_dark (FALSE);
   ui_test_save_picture ("workspace-light.png");
   ui_test_set_dark (TRUE);
@@ -453,6 +452,21 @@ window__draws_itself_in_both_themes (void **state)
   ui_test_set_dark (FALSE);
   ui_test_do ("show-page", "memory");
   ui_test_save_picture ("memory.png");
+}
+
+static void
+window__draws_a_paused_program (void **state)
+{
+  ui_test_open_sample (&(SampleOptions){ .n_iterations = SAMPLE_ITERATIONS,
+                                         .end = SAMPLE_RUNNING,
+                                         .live_events = 31,
+                                         .nan_at = -1 });
+  ui_test_resize (1440, 900);
+  ui_test_do ("go-to", "i=60&e=29");
+  g_autofree char *text = td_workspace_dup_scrubber_text (ui_test_workspace ());
+  assert_string_equal (text, "iteration 60 of 60, event 29 of 31, backward");
+  ui_test_do ("show-page", "source");
+  ui_test_save_picture ("paused.png");
 }
 
 static void
@@ -493,6 +507,7 @@ main (int argc, char **argv)
     ui_test (window__paints_something_on_every_page),
     ui_test (window__is_whole_at_1024x600),
     ui_test (window__draws_itself_in_both_themes),
+    ui_test (window__draws_a_paused_program),
   };
   ui_test_init (&argc, &argv);
   return cmocka_run_group_tests (tests, NULL, NULL);

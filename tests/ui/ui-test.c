@@ -182,20 +182,38 @@ ui_test_set_dark (gboolean dark)
   ui_test_settle ();
 }
 
+/* A widget that was not drawn yet since its last change has no picture: draw again. */
+static GskRenderNode *
+take_node (GtkWidget *widget, int width, int height)
+{
+  GskRenderNode *node = NULL;
+  for (int i = 0; i < 10 && !node; i++)
+    {
+      ui_test_settle ();
+      g_autoptr (GdkPaintable) paintable = gtk_widget_paintable_new (widget);
+      GtkSnapshot *snapshot = gtk_snapshot_new ();
+      gdk_paintable_snapshot (paintable, snapshot, width, height);
+      node = gtk_snapshot_free_to_node (snapshot);
+    }
+  assert_non_null (node);
+  return node;
+}
+
+/* Without a window manager GTK draws a frame of equal width around the content: cut it off. */
 static GdkTexture *
 shoot (void)
 {
-  GtkWidget *widget = GTK_WIDGET (window->toasts); /* without the frame of the window */
-  ui_test_settle ();
-  g_autoptr (GdkPaintable) paintable = gtk_widget_paintable_new (widget);
-  g_autoptr (GtkSnapshot) snapshot = gtk_snapshot_new ();
+  GtkWidget *widget = GTK_WIDGET (window), *content = GTK_WIDGET (window->toasts);
   int width = gtk_widget_get_width (widget), height = gtk_widget_get_height (widget);
-  gdk_paintable_snapshot (paintable, snapshot, width, height);
-  g_autoptr (GskRenderNode) node = gtk_snapshot_free_to_node (g_steal_pointer (&snapshot));
-  assert_non_null (node);
+  int w = gtk_widget_get_width (content), h = gtk_widget_get_height (content);
+  g_autoptr (GskRenderNode) node = take_node (widget, width, height);
+  graphene_rect_t all;
+  gsk_render_node_get_bounds (node, &all);
+  float left = all.origin.x + (all.size.width - (float)w) / 2;
+  float top = all.origin.y + (all.size.height - (float)h) / 2;
   GskRenderer *renderer = gtk_native_get_renderer (GTK_NATIVE (window));
   return gsk_renderer_render_texture (renderer, node,
-                                      &GRAPHENE_RECT_INIT (0, 0, (float)width, (float)height));
+                                      &GRAPHENE_RECT_INIT (left, top, (float)w, (float)h));
 }
 
 gboolean

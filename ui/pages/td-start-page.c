@@ -84,7 +84,7 @@ new_label (const char *text, const char *style, double xalign)
 static GtkWidget *
 new_lesson (TdStartPage *self, guint i, char *path)
 {
-  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 18);
+  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
   gtk_box_append (GTK_BOX (row), td_lesson_picture_new (lessons[i].picture));
   GtkWidget *words = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
   gtk_widget_set_valign (words, GTK_ALIGN_CENTER);
@@ -92,7 +92,8 @@ new_lesson (TdStartPage *self, guint i, char *path)
   GtkWidget *text = new_label (lessons[i].text, "caption", 0);
   gtk_widget_add_css_class (text, "dim-label");
   gtk_label_set_wrap (GTK_LABEL (text), TRUE);
-  gtk_label_set_max_width_chars (GTK_LABEL (text), 20);
+  gtk_label_set_max_width_chars (GTK_LABEL (text), 22);
+  gtk_label_set_width_chars (GTK_LABEL (text), 18);
   gtk_box_append (GTK_BOX (words), text);
   gtk_box_append (GTK_BOX (row), words);
 
@@ -114,7 +115,7 @@ new_lessons (TdStartPage *self)
   GtkWidget *flow = gtk_flow_box_new ();
   gtk_flow_box_set_selection_mode (GTK_FLOW_BOX (flow), GTK_SELECTION_NONE);
   gtk_flow_box_set_max_children_per_line (GTK_FLOW_BOX (flow), 3);
-  gtk_flow_box_set_min_children_per_line (GTK_FLOW_BOX (flow), 2);
+  gtk_flow_box_set_min_children_per_line (GTK_FLOW_BOX (flow), 3);
   gtk_flow_box_set_row_spacing (GTK_FLOW_BOX (flow), 12);
   gtk_flow_box_set_column_spacing (GTK_FLOW_BOX (flow), 12);
   gtk_flow_box_set_homogeneous (GTK_FLOW_BOX (flow), TRUE);

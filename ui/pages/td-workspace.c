@@ -10,7 +10,7 @@
 #include "widgets/td-dock.h"
 #include "widgets/td-panels.h"
 
-#define OUTLINE_WIDTH 256
+#define OUTLINE_WIDTH 268
 #define INSPECTOR_WIDTH 360
 #define DOCK_HEIGHT 226
 #define NARROW_WIDTH 1200

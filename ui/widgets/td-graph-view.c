@@ -16,6 +16,7 @@
 #define MINIMAP_INSET 12.0
 #define HIT_SLACK 6.0
 #define KEY_PAN 60.0
+#define READABLE_SCALE 0.8
 
 struct _TdGraphView
 {
@@ -24,6 +25,7 @@ struct _TdGraphView
   TdIteration *iteration;
   TdVizGraph *graph; /* borrowed from the iteration */
   TdFold *fold;
+  gboolean fold_chosen;      /* by the user: no longer fitted to each new structure */
   TdLayout *layout, *better; /* `better` waits for the pointer to be still */
   TdScene *scene;
   gboolean scene_valid;
@@ -266,6 +268,41 @@ rebuild_layout (TdGraphView *self, guint64 still_key)
   td_viz_view_unref (view);
 }
 
+/* Fold until the picture can be read without zooming, but never to less than a dozen nodes. */
+static TdFold *
+make_fold (TdGraphView *self)
+{
+  static const guint visible[] = { 40, 32, 26, 20, 16, 12 };
+  double width = MAX (gtk_widget_get_width (GTK_WIDGET (self)), 640);
+  double height = MAX (gtk_widget_get_height (GTK_WIDGET (self)), 400);
+  TdLayoutOptions options = { .orientation = self->orientation };
+  TdFold *fold = NULL;
+  for (guint i = 0; i < G_N_ELEMENTS (visible); i++)
+    {
+      g_clear_pointer (&fold, td_fold_free);
+      fold = td_fold_new_default (self->graph, visible[i]);
+      TdVizView *view = td_viz_view_new (self->graph, fold, TD_VIEW_ALL);
+      TdLayout *layout = td_layout_new_quick (view, &options, NULL);
+      double scale = MIN (width / MAX (layout->bounds.width, 1),
+                          height / MAX (layout->bounds.height, 1));
+      td_layout_unref (layout);
+      td_viz_view_unref (view);
+      if (scale >= READABLE_SCALE)
+        break;
+    }
+  return fold;
+}
+
+static gboolean
+same_picture (TdGraphView *self)
+{
+  TdVizView *view = td_viz_view_new (self->graph, self->fold, TD_VIEW_ALL);
+  gboolean same = self->layout && self->layout->view->content_hash == view->content_hash
+                  && self->heat == TD_HEAT_OFF;
+  td_viz_view_unref (view);
+  return same;
+}
+
 static void
 set_iteration (TdGraphView *self, TdIteration *iteration)
 {
@@ -281,14 +318,14 @@ set_iteration (TdGraphView *self, TdIteration *iteration)
     }
   self->iteration = td_iteration_ref (iteration);
   self->graph = td_iteration_get_graph (iteration);
-  if (!self->fold)
-    self->fold = td_fold_new_default (self->graph, 0);
-  TdVizView *view = td_viz_view_new (self->graph, self->fold, TD_VIEW_ALL);
-  gboolean same = self->layout && self->layout->view->content_hash == view->content_hash
-                  && self->heat == TD_HEAT_OFF;
-  td_viz_view_unref (view);
-  if (!same)
-    rebuild_layout (self, playhead_key (self));
+  if (self->fold && same_picture (self))
+    return;
+  if (!self->fold || !self->fold_chosen)
+    {
+      g_clear_pointer (&self->fold, td_fold_free);
+      self->fold = make_fold (self);
+    }
+  rebuild_layout (self, playhead_key (self));
 }
 
 static void
@@ -321,6 +358,7 @@ td_graph_view_set_session (TdGraphView *self, TdSession *session)
   set_iteration (self, NULL);
   g_set_object (&self->session, session);
   self->fitted = TRUE;
+  self->fold_chosen = FALSE;
   if (!session)
     return;
   g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (show_moment), self);
@@ -376,6 +414,7 @@ td_graph_view_set_expanded (TdGraphView *self, guint64 key, gboolean expanded)
   if (!self->graph || td_viz_graph_find_group (self->graph, key) < 0)
     return FALSE;
   td_fold_set_expanded (self->fold, key, expanded);
+  self->fold_chosen = TRUE;
   rebuild_layout (self, key);
   return TRUE;
 }
@@ -387,14 +426,17 @@ td_graph_view_expand_all (TdGraphView *self, gboolean expand)
     return;
   g_clear_pointer (&self->fold, td_fold_free);
   self->fold = td_fold_new_depth (self->graph, expand ? -1 : 0);
+  self->fold_chosen = TRUE;
   rebuild_layout (self, 0);
 }
 
 void
 td_graph_view_reveal (TdGraphView *self, gint event)
 {
-  if (self->graph && event >= 0 && td_fold_reveal (self->fold, self->graph, (guint)event))
-    rebuild_layout (self, 0);
+  if (!self->graph || event < 0 || !td_fold_reveal (self->fold, self->graph, (guint)event))
+    return;
+  self->fold_chosen = TRUE;
+  rebuild_layout (self, 0);
 }
 
 guint64

@@ -126,7 +126,10 @@ load_tensor (TdInspector *self, gint var)
   if (!self->iteration || var < 0)
     return NULL;
   gint event = self->event > moment.event ? -1 : moment.event;
-  return td_tensor_new (reader, self->iteration, (guint)var, event);
+  TdTensor *tensor = td_tensor_new (reader, self->iteration, (guint)var, event);
+  if (tensor)
+    *tensor->title = '\0'; /* the inspector's own heading says it */
+  return tensor;
 }
 
 const TdTensor *
@@ -258,6 +261,28 @@ add_pages (TdInspector *self)
     }
 }
 
+static GtkWidget *
+new_buttons (void)
+{
+  static const struct
+  {
+    const char *label, *action, *tip;
+  } buttons[] = { { "Where From?", "win.where-from", "Go to what wrote its inputs" },
+                  { "Where Used?", "win.where-used", "Go to what reads it" },
+                  { "Twin", "win.twin", "Between forward and backward" },
+                  { "Break Here", "win.toggle-breakpoint", "Stop the program at it" } };
+  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
+  for (guint i = 0; i < G_N_ELEMENTS (buttons); i++)
+    {
+      GtkWidget *button = gtk_button_new_with_label (buttons[i].label);
+      gtk_widget_add_css_class (button, "td-small");
+      gtk_actionable_set_action_name (GTK_ACTIONABLE (button), buttons[i].action);
+      gtk_widget_set_tooltip_text (button, buttons[i].tip);
+      gtk_box_append (GTK_BOX (row), button);
+    }
+  return row;
+}
+
 static void
 td_inspector_dispose (GObject *object)
 {
@@ -294,6 +319,7 @@ td_inspector_init (TdInspector *self)
     gtk_widget_set_hexpand (button, TRUE);
   gtk_box_append (GTK_BOX (self->box), switcher);
   gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->pages));
+  gtk_box_append (GTK_BOX (self->box), new_buttons ());
   gtk_widget_set_parent (self->box, GTK_WIDGET (self));
 }
 

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-outline-model.h"
 
+#include <string.h>
+
 #include "scene/td-format.h"
 
 /* One child of a group: a group (>= 0) or an event (stored as -1 - event). */
@@ -291,14 +293,29 @@ dup_var_name (TdOutlineRow *row)
                           *from ? "from " : "", from, shape);
 }
 
+/* "convolution_2d_grad_W" beside its "convolution_2d" is "grad_W", as in the picture. */
+static char *
+dup_event_name (TdOutlineRow *row)
+{
+  TdIteration *iteration = row->model->iteration;
+  const char *name = td_iteration_get_op_name (iteration, (guint)row->event);
+  gint twin = td_iteration_get_forward (iteration, (guint)row->event);
+  const char *base = twin >= 0 && twin != row->event
+                         ? td_iteration_get_op_name (iteration, (guint)twin)
+                         : "";
+  gsize n = strlen (base);
+  if (n && strncmp (name, base, n) == 0 && g_str_has_prefix (name + n, "_grad_"))
+    name += n + 1;
+  return g_utf8_make_valid (name, -1);
+}
+
 char *
 td_outline_row_dup_name (TdOutlineRow *row)
 {
   if (row->kind == TD_OUTLINE_GROUP)
     return g_utf8_make_valid (row->model->groups[row->group].name, -1);
   if (row->kind == TD_OUTLINE_EVENT)
-    return g_utf8_make_valid (
-        td_iteration_get_op_name (row->model->iteration, (guint)row->event), -1);
+    return dup_event_name (row);
   return dup_var_name (row);
 }
 

@@ -249,7 +249,7 @@ td__run_set_level (TdWindow *self, const char *parameter)
       td__window_toast (self, "A level is graph, stats or values.");
       return;
     }
-  g_autofree char *command = g_strdup_printf ("set-level %s", parameter);
+  g_autofree char *command = g_strdup_printf ("level %s", parameter);
   td__window_send (self, command);
 }
 

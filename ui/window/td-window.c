@@ -9,6 +9,7 @@
 
 #include "pages/td-start-page.h"
 #include "td-keys.h"
+#include "td-settings.h"
 
 #define MIN_WIDTH 1024
 #define MIN_HEIGHT 600
@@ -305,6 +306,9 @@ static void
 run_has_tape (TdRunner *runner, TdWindow *self)
 {
   td__window_connect (self, td_runner_get_address (runner));
+  GSettings *settings = td_settings_get ();
+  if (!settings || g_settings_get_boolean (settings, "break-on-error"))
+    td__window_send (self, "break error");
   g_autoptr (GFile) file = g_file_new_for_path (td_runner_get_tape (runner));
   if (open_tape (self, td_runner_get_tape (runner)))
     remember (file);
@@ -355,11 +359,15 @@ run_ended (TdRunner *runner, int status, TdWindow *self)
 }
 
 static void
-run_model (TdWindow *self, const char *path)
+run_model (TdWindow *self, const char *path, const char *const *args)
 {
+  static const char *const levels[] = { "graph", "stats", "values" };
   g_autoptr (GError) error = NULL;
+  GSettings *settings = td_settings_get ();
+  int level = settings ? CLAMP (g_settings_get_enum (settings, "level"), 0, 2) : 1;
   self->runner
-      = td_runner_new (path, (const char *const *)self->launch_env, self->launch_dir, &error);
+      = td_runner_new (path, args, levels[level], (const char *const *)self->launch_env,
+                       self->launch_dir, &error);
   if (!self->runner)
     {
       td_window_show_message (self, "dialog-error-symbolic", "The Program Cannot Be Started",
@@ -412,9 +420,17 @@ td_window_open (TdWindow *self, GFile *file)
       td_window_show_message (self, "dialog-error-symbolic", "No Such File", text, NULL);
     }
   else if (is_program (path))
-    run_model (self, path);
+    run_model (self, path, NULL);
   else if (open_tape (self, path))
     remember (file);
+}
+
+void
+td_window_run (TdWindow *self, GFile *program, const char *const *args)
+{
+  g_autofree char *path = g_file_get_path (program);
+  if (path)
+    run_model (self, path, args);
 }
 
 void

@@ -20,6 +20,9 @@ gboolean td_window_is_empty (TdWindow *self);
 /** Open a recording, or compile and run a model under supervision. Errors: shown as a page. */
 void td_window_open (TdWindow *self, GFile *file);
 
+/** Run a model or a program with arguments (NULL: none), whatever its name ends in. */
+void td_window_run (TdWindow *self, GFile *program, const char *const *args);
+
 /** Show the growing recording `tape` of the program that listens on the socket `address`. */
 void td_window_attach (TdWindow *self, GFile *tape, const char *address);
 

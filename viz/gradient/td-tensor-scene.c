@@ -281,12 +281,16 @@ td_tensor_scene (const TdTensor *tensor, const TdTensorSlice *slice, const TdPan
                         .max_width = p.w - 2 * EDGE };
   TdTextStyle dim
       = { .role = TD_ROLE_DIM, .size = TD_TEXT_CAPTION, .max_width = p.w - 2 * EDGE };
-  double y = 44;
+  gboolean has_head = *tensor->title; /* else the reader's own heading says it */
+  double y = has_head ? 44 : 0;
 
   p.b = td_scene_builder_new (p.w, 0);
   td_scene_set_background (p.b, TD_ROLE_VIEW);
-  td_scene_add_text (p.b, EDGE, 16, tensor->title, &title);
-  td_scene_add_text (p.b, EDGE, 35, tensor->subtitle, &dim);
+  if (has_head)
+    {
+      td_scene_add_text (p.b, EDGE, 16, tensor->title, &title);
+      td_scene_add_text (p.b, EDGE, 35, tensor->subtitle, &dim);
+    }
   if (tensor->values && tensor->n_values > 1)
     {
       p.m = td__tensor_matrix (tensor, p.slice);
