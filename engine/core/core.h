@@ -124,8 +124,10 @@ struct TdOp
   TdNode **in;                        /**< strong */
   TdNode **out;                       /**< weak */
   uint32_t retained_in, retained_out; /**< what this one really keeps */
-  TdOp *next;                         /**< release worklist, free list */
-  uint32_t *in_versions;              /**< buffer versions of retained inputs */
+  uint32_t
+      kept_out; /**< retained outputs whose handles died: their nodes are the operation's */
+  TdOp *next;   /**< release worklist, free list */
+  uint32_t *in_versions; /**< buffer versions of retained inputs */
   TdNode *in_inline[TD_OP_INLINE_IN], *out_inline[2];
   uint32_t versions_inline[TD_OP_INLINE_IN];
   _Alignas(16) char attrs_inline[TD_OP_INLINE_ATTRS];

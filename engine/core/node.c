@@ -55,6 +55,10 @@ op_clear (TdOp *op)
     if ((op->retained_out >> i & 1) && op->out[i] != NULL)
       node_release_array (op->out[i]);
   op->retained_out = 0;
+  for (int i = 0; op->kept_out != 0 && i < op->n_out; i++)
+    if (op->kept_out >> i & 1)
+      td__node_unref (op->out[i]);
+  op->kept_out = 0;
   for (int i = 0; i < op->n_in; i++)
     td__node_unref (op->in[i]);
   op->n_in = 0;
@@ -96,13 +100,28 @@ td__op_unref (TdOp *op)
   e->releasing = false;
 }
 
-/* An output that an operation retains is kept alive by its node, not by the operation, so a
- * node that dies drops the array that its creator retained of it. */
+/* An output that an operation retains is kept alive by its node.  When that dies while another
+ * output lives, the operation takes the node over, without a creator, so that nothing holds
+ * itself: backward may still ask for it (a max pooling's index, an LSTM's cell). */
+static bool
+kept_by_creator (TdNode *n, TdOp *op)
+{
+  if (!(op->retained_out >> n->out_index & 1) || op->refs < 2)
+    return false;
+  op->kept_out |= 1u << n->out_index;
+  op->refs--;
+  n->creator = NULL;
+  n->refs = 1;
+  return true;
+}
+
 void
 td__node_free (TdNode *n)
 {
   TdOp *op = n->creator;
 
+  if (op != NULL && kept_by_creator (n, op))
+    return;
   if (op != NULL)
     {
       if (op->retained_out >> n->out_index & 1)

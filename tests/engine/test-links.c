@@ -364,6 +364,50 @@ call__lets_inner_temporaries_die_with_it (void **state)
 }
 
 static TdStatus
+pool (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)link, (void)self, (void)n_in, (void)n_out;
+  out[0] = td_max_pooling_2d (in[0], .ksize = { 2, 2 });
+  return TD_OK;
+}
+
+static const TdLinkClass pool_class
+    = { .size = sizeof (TdLinkClass), .name = "Pool", .forward = pool };
+
+/* The places of the largest elements are a second output, whose handle dies with the call. */
+static void
+call__keeps_what_backward_needs_of_dead_outputs (void **state)
+{
+  static const float rows[4] = { 1, 4, 2, 3 };
+  TdLink *l = td_link_define (&pool_class);
+  TdMemInfo before = td_mem_info (NULL), after;
+
+  (void)state;
+  TD_SCOPE ("once")
+    {
+      TdVar *x = td_variable (td_tensor (TD_F32, TD_SHAPE (1, 1, 2, 2), rows), "x");
+      TdVar *y = td_link (l, x), *gx = NULL, *ggx = NULL,
+            *z = td_sum (td_mul (y, td_mul (y, y)));
+      const float *v;
+
+      for (int i = 0; i < 2; i++) /* the graph stays: twice is possible, and adds up */
+        assert_int_equal (td_backward (z, 0), TD_OK);
+      v = values (td_grad (x));
+      assert_true (v[0] == 0 && v[1] == 2 * 3 * 16 && v[2] == 0 && v[3] == 0);
+      assert_int_equal (td_grad_of (&z, 1, &x, 1, NULL, TD_DOUBLE_BACKPROP, &gx), TD_OK);
+      z = td_sum (gx);
+      assert_int_equal (td_grad_of (&z, 1, &x, 1, NULL, 0, &ggx), TD_OK);
+      v = values (ggx);
+      assert_true (v[0] == 0 && v[1] == 6 * 4);
+    }
+  after = td_mem_info (NULL);
+  assert_int_equal (after.live_vars, before.live_vars);
+  assert_int_equal (after.live_nodes, before.live_nodes);
+  assert_int_equal (after.live_ops, before.live_ops);
+  assert_int_equal (after.live_bytes, before.live_bytes);
+}
+
+static TdStatus
 same (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
   (void)link, (void)self, (void)n_in, (void)n_out;
@@ -625,6 +669,7 @@ main (void)
     td_link_test (init__refuses_shapes_without_fans),
     td_link_test (init__is_repeated_by_the_seed),
     td_link_test (call__lets_inner_temporaries_die_with_it),
+    td_link_test (call__keeps_what_backward_needs_of_dead_outputs),
     td_link_test (call__may_hand_out_its_input),
     td_link_test (sequential__calls_links_and_functions_in_order),
     td_link_test (cleargrads__drops_those_of_all_below),
