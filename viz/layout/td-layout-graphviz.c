@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define MAX_THINGS 600
+#define CUT_THINGS 400 /* in each part of a box that has more than that */
 #define MAX_EDGES 8000
 #define MAX_CACHED_BYTES (32u << 20)
 
@@ -62,17 +63,31 @@ keep_reply (const GString *request, TdLayoutReply *reply)
 
 /* ---- question and answer ---- */
 
+/* Things [first, end) of a box; a box of more than MAX_THINGS is cut by the order in which they
+ * ran. */
+typedef struct
+{
+  gint32 first, end;
+} Part;
+
+static gboolean
+is_in_part (const Part *part, const TdLayerEdge *e)
+{
+  return e->from >= part->first && e->from < part->end && e->to >= part->first
+         && e->to < part->end;
+}
+
 static GString *
-write_request (const TdLayoutBuild *b, const TdBox *box, const TdLayerEdge *edges,
-               guint n_edges)
+write_request (const TdLayoutBuild *b, const TdBox *box, const Part *part,
+               const TdLayerEdge *edges, guint n_edges, guint *n_asked)
 {
   GString *request = g_string_new (NULL);
-  guint m = 0;
 
+  *n_asked = 0;
   for (guint i = 0; i < n_edges; i++)
-    m += edges[i].from >= 0 && edges[i].to >= 0;
-  g_string_append_printf (request, "graph %d %u\n", box->n_units, m);
-  for (gint32 i = 0; i < box->n_units; i++)
+    *n_asked += is_in_part (part, &edges[i]);
+  g_string_append_printf (request, "graph %d %u\n", part->end - part->first, *n_asked);
+  for (gint32 i = part->first; i < part->end; i++)
     {
       const TdUnit *unit = &b->units[b->sorted_units[box->first_unit + i]];
       double breadth = 1;
@@ -83,9 +98,10 @@ write_request (const TdLayoutBuild *b, const TdBox *box, const TdLayerEdge *edge
       g_string_append_printf (request, "n %d %d\n", (int)breadth, (int)MAX (unit->length, 1));
     }
   for (guint i = 0; i < n_edges; i++)
-    if (edges[i].from >= 0 && edges[i].to >= 0)
+    if (is_in_part (part, &edges[i]))
       /* forward edges weigh more: the backward ones run beside them */
-      g_string_append_printf (request, "e %d %d %d\n", edges[i].from, edges[i].to,
+      g_string_append_printf (request, "e %d %d %d\n", edges[i].from - part->first,
+                              edges[i].to - part->first,
                               edges[i].lane == TD_LANE_FORWARD ? 3 : 1);
   g_string_append (request, "end\n");
   return request;
@@ -120,19 +136,29 @@ ask (Engine *engine, const GString *request, guint n_nodes, guint n_edges)
 
 typedef struct
 {
-  const TdLayoutReply *reply;
-  const guint *asked;   /* per edge of the box: its number in the request */
-  const double *height; /* per rank */
-  const TdLayerEdge *edges;
-} Passing;
+  TdLayerEdge *edges;
+  guint n_edges;
+  gint32 *rank;   /* per thing */
+  double *x;      /* per thing */
+  gint32 n_ranks; /* so far */
+  double *height; /* per rank, in its part's answer */
+  TdLayoutReply *
+      *reply;   /* per edge: the answer that has its curve; NULL: it goes between parts */
+  guint *asked; /* per edge: its number there */
+} Ranks;
 
+/* Where an edge passes a rank: on its curve, or on the straight line between parts. */
 static double
 pass (gpointer data, guint edge, gint rank)
 {
-  const Passing *p = data;
+  const Ranks *r = data;
+  const TdLayerEdge *e = &r->edges[edge];
+  double share = (double)(rank - r->rank[e->from]) / (r->rank[e->to] - r->rank[e->from]);
+  double straight = r->x[e->from] + share * (r->x[e->to] - r->x[e->from]);
 
-  return td__layout_reply_pass (p->reply, p->asked[edge], p->height[rank],
-                                p->reply->x[p->edges[edge].from]);
+  return r->reply[edge]
+             ? td__layout_reply_pass (r->reply[edge], r->asked[edge], r->height[rank], straight)
+             : straight;
 }
 
 typedef struct
@@ -149,15 +175,12 @@ compare_levels (const void *a, const void *b)
   return x->y < y->y ? -1 : x->y > y->y;
 }
 
-/* Things of one rank have their middles at one height. Returns FALSE if an edge does not point
- * down, which no layout of these edges may do. */
-static gboolean
-find_ranks (const TdLayoutReply *reply, const TdLayerEdge *edges, guint n_edges, gint32 *ranks,
-            double *height)
+/* Things of one rank have their middles at one height. */
+static void
+add_part (Ranks *r, const Part *part, TdLayoutReply *reply)
 {
   Level *levels = g_new (Level, reply->n_nodes + 1);
-  gint32 rank = -1;
-  gboolean good = TRUE;
+  guint asked = 0;
 
   for (guint i = 0; i < reply->n_nodes; i++)
     levels[i] = (Level){ reply->y[i], i };
@@ -165,41 +188,48 @@ find_ranks (const TdLayoutReply *reply, const TdLayerEdge *edges, guint n_edges,
   for (guint i = 0; i < reply->n_nodes; i++)
     {
       if (i == 0 || levels[i].y - levels[i - 1].y > 1)
-        height[++rank] = levels[i].y;
-      ranks[levels[i].node] = rank;
+        r->height[r->n_ranks++] = levels[i].y;
+      r->rank[part->first + (gint32)levels[i].node] = r->n_ranks - 1;
+      r->x[part->first + (gint32)levels[i].node] = reply->x[levels[i].node];
     }
-  for (guint i = 0; i < n_edges; i++)
-    if (edges[i].from >= 0 && edges[i].to >= 0)
-      good = good && ranks[edges[i].from] < ranks[edges[i].to];
+  for (guint i = 0; i < r->n_edges; i++)
+    if (is_in_part (part, &r->edges[i]))
+      {
+        r->reply[i] = td__layout_reply_ref (reply);
+        r->asked[i] = asked++;
+      }
   g_free (levels);
-  return good;
 }
 
-static TdLayering *
-layering_from_reply (const TdLayoutReply *reply, TdLayerEdge *edges, guint n_edges)
+/* No layout of these edges may have one that does not point down. */
+static gboolean
+point_down (const Ranks *r)
 {
-  gint32 *ranks = g_new (gint32, reply->n_nodes + 1);
-  double *height = g_new (double, reply->n_nodes + 1);
-  guint *asked = g_new (guint, n_edges + 1);
-  TdLayering *layering = NULL;
-  guint m = 0;
+  for (guint i = 0; i < r->n_edges; i++)
+    if (r->edges[i].from >= 0 && r->edges[i].to >= 0
+        && r->rank[r->edges[i].from] >= r->rank[r->edges[i].to])
+      return FALSE;
+  return TRUE;
+}
 
-  for (guint i = 0; i < n_edges; i++)
-    {
-      asked[i] = m;
-      m += edges[i].from >= 0 && edges[i].to >= 0;
-    }
-  if (find_ranks (reply, edges, n_edges, ranks, height))
-    {
-      Passing passing = { reply, asked, height, edges };
+static void
+ask_part (Engine *engine, TdLayoutBuild *b, const TdBox *box, const Part *part, Ranks *r)
+{
+  guint n_asked;
+  GString *request = write_request (b, box, part, r->edges, r->n_edges, &n_asked);
+  TdLayoutReply *reply = NULL;
 
-      layering = td__layering_new_from (reply->n_nodes, edges, n_edges, ranks, reply->x, pass,
-                                        &passing);
+  if (n_asked > MAX_EDGES)
+    engine->error = g_error_new_literal (G_IO_ERROR, G_IO_ERROR_FAILED,
+                                         "too many edges for the layout helper");
+  else
+    reply = ask (engine, request, (guint)(part->end - part->first), n_asked);
+  if (reply)
+    {
+      add_part (r, part, reply);
+      td__layout_reply_unref (reply);
     }
-  g_free (ranks);
-  g_free (height);
-  g_free (asked);
-  return layering;
+  g_string_free (request, TRUE);
 }
 
 static TdLayering *
@@ -207,31 +237,38 @@ layer_box (gpointer data, TdLayoutBuild *b, gint index, TdLayerEdge *edges, guin
 {
   Engine *engine = data;
   const TdBox *box = &b->boxes[index];
-  GString *request;
-  TdLayoutReply *reply;
+  guint n = (guint)box->n_units;
+  gint32 step = box->n_units <= MAX_THINGS ? MAX_THINGS : CUT_THINGS;
+  Ranks r = { .edges = edges, .n_edges = n_edges };
   TdLayering *layering = NULL;
-  guint m = 0;
 
-  if (engine->error || box->n_units > MAX_THINGS)
-    return NULL;
-  for (guint i = 0; i < n_edges; i++)
-    m += edges[i].from >= 0 && edges[i].to >= 0;
-  if (m > MAX_EDGES)
+  if (engine->error)
     return NULL;
   /* a chain has one layout, whoever makes it */
-  if (box->n_units < 3 || m < 3)
-    return td__layering_new ((guint)box->n_units, edges, n_edges);
-  request = write_request (b, box, edges, n_edges);
-  reply = ask (engine, request, (guint)box->n_units, m);
-  if (reply)
+  if (n < 3 || n_edges < 3)
+    return td__layering_new (n, edges, n_edges);
+  r.rank = g_new0 (gint32, n + 1);
+  r.x = g_new0 (double, n + 1);
+  r.height = g_new0 (double, n + 1);
+  r.reply = g_new0 (TdLayoutReply *, n_edges + 1);
+  r.asked = g_new0 (guint, n_edges + 1);
+  for (Part part = { 0, 0 }; part.end < box->n_units && !engine->error; part.first = part.end)
     {
-      layering = layering_from_reply (reply, edges, n_edges);
-      if (!layering)
-        engine->error = g_error_new_literal (G_IO_ERROR, G_IO_ERROR_FAILED,
-                                             "the layout helper turned an edge upside down");
-      td__layout_reply_unref (reply);
+      part.end = MIN (part.first + step, box->n_units);
+      ask_part (engine, b, box, &part, &r);
     }
-  g_string_free (request, TRUE);
+  if (!engine->error && !point_down (&r))
+    engine->error = g_error_new_literal (G_IO_ERROR, G_IO_ERROR_FAILED,
+                                         "the layout helper turned an edge upside down");
+  if (!engine->error)
+    layering = td__layering_new_from (n, edges, n_edges, r.rank, r.x, pass, &r);
+  for (guint i = 0; i < n_edges; i++)
+    g_clear_pointer (&r.reply[i], td__layout_reply_unref);
+  g_free (r.rank);
+  g_free (r.x);
+  g_free (r.height);
+  g_free (r.reply);
+  g_free (r.asked);
   return layering;
 }
 

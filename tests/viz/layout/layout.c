@@ -341,6 +341,23 @@ helper__lays_out_every_group (void **state)
 }
 
 static void
+helper__cuts_a_group_that_is_too_large (void **state)
+{
+  g_autoptr (TdIteration) it = td_synthetic_flat_lstm (0, 60); /* 900 operations in one group */
+  TdVizView *view = view_with (it, -1);
+  GError *error = NULL;
+  TdLayout *l = td_layout_new_graphviz (view, NULL, NULL, 50000, NULL, &error);
+
+  assert_null (error);
+  assert_int_equal (view->n_groups, 1);
+  assert_false (l->is_quick);
+  check_sane (l);
+  td_layout_unref (l);
+  td_viz_view_unref (view);
+  (void)state;
+}
+
+static void
 write_helper (const char *script)
 {
   const char *path = td_test_tmp ("tapedeck-layout");
@@ -457,6 +474,7 @@ main (void)
     td_test (layering__uncrosses_what_can_be_uncrossed),
     td_test (layering__gives_long_edges_of_one_source_one_way),
     td_test (helper__lays_out_every_group), /* the true helper; those after it are fakes */
+    td_test (helper__cuts_a_group_that_is_too_large),
     td_test (helper__is_killed_when_it_is_late),
     td_test (helper__may_die),
     td_test (helper__may_talk_nonsense),

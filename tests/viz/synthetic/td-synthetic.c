@@ -514,9 +514,10 @@ td_synthetic_lenet (guint64 number)
   return td_synthetic_finish (s);
 }
 
-/* One step of an LSTM, written in small operations; all shapes alike. */
+/* One step of an LSTM, written in small operations; all shapes alike. Its lines begin at
+ * `line`. */
 static void
-lstm_step (TdSynthetic *s, guint x, guint *h, guint *c)
+lstm_step (TdSynthetic *s, guint line, guint x, guint *h, guint *c)
 {
   const gint64 *shape = TD_SHAPE (20, 650);
   const gint64 *wide = TD_SHAPE (20, 2600);
@@ -525,16 +526,16 @@ lstm_step (TdSynthetic *s, guint x, guint *h, guint *c)
   guint b = td_synthetic_parameter (s, "net/lstm/b", wide);
   guint a, i, f, o, g;
 
-  a = TD_OP (s, "add", 22, wide, TD_OP (s, "matmul", 20, wide, x, Wx),
-             TD_OP (s, "matmul", 21, wide, *h, Wh));
-  a = TD_OP (s, "add", 23, wide, a, b);
-  i = TD_OP (s, "sigmoid", 24, shape, TD_OP (s, "get_item", 24, shape, a));
-  f = TD_OP (s, "sigmoid", 25, shape, TD_OP (s, "get_item", 25, shape, a));
-  o = TD_OP (s, "sigmoid", 26, shape, TD_OP (s, "get_item", 26, shape, a));
-  g = TD_OP (s, "tanh", 27, shape, a);
-  *c = TD_OP (s, "add", 28, shape, TD_OP (s, "mul", 28, shape, f, *c),
-              TD_OP (s, "mul", 28, shape, i, g));
-  *h = TD_OP (s, "mul", 29, shape, o, *c);
+  a = TD_OP (s, "add", line + 2, wide, TD_OP (s, "matmul", line + 0, wide, x, Wx),
+             TD_OP (s, "matmul", line + 1, wide, *h, Wh));
+  a = TD_OP (s, "add", line + 3, wide, a, b);
+  i = TD_OP (s, "sigmoid", line + 4, shape, TD_OP (s, "get_item", line + 4, shape, a));
+  f = TD_OP (s, "sigmoid", line + 5, shape, TD_OP (s, "get_item", line + 5, shape, a));
+  o = TD_OP (s, "sigmoid", line + 6, shape, TD_OP (s, "get_item", line + 6, shape, a));
+  g = TD_OP (s, "tanh", line + 7, shape, a);
+  *c = TD_OP (s, "add", line + 8, shape, TD_OP (s, "mul", line + 8, shape, f, *c),
+              TD_OP (s, "mul", line + 8, shape, i, g));
+  *h = TD_OP (s, "mul", line + 9, shape, o, *c);
 }
 
 TdIteration *
@@ -551,7 +552,7 @@ td_synthetic_lstm (guint64 number, guint steps, gboolean odd_step, gboolean back
       guint x = td_synthetic_input (s, "x", shape);
 
       td_synthetic_enter_link (s, "net/lstm", 12);
-      lstm_step (s, x, &h, &c);
+      lstm_step (s, 20, x, &h, &c);
       if (odd_step && t + 1 == steps)
         h = TD_OP (s, "dropout", 30, shape, h);
       td_synthetic_leave (s);
@@ -565,6 +566,18 @@ td_synthetic_lstm (guint64 number, guint steps, gboolean odd_step, gboolean back
       td_synthetic_backward (s, y);
       td_synthetic_update (s, "sgd");
     }
+  return td_synthetic_finish (s);
+}
+
+TdIteration *
+td_synthetic_flat_lstm (guint64 number, guint steps)
+{
+  TdSynthetic *s = td_synthetic_new (number);
+  const gint64 *shape = TD_SHAPE (20, 650);
+  guint h = td_synthetic_input (s, "h", shape), c = td_synthetic_input (s, "c", shape);
+
+  for (guint t = 0; t < steps; t++)
+    lstm_step (s, 20 + 10 * t, td_synthetic_input (s, "x", shape), &h, &c);
   return td_synthetic_finish (s);
 }
 

@@ -51,6 +51,8 @@ TdIteration *td_synthetic_lenet (guint64 number);
  * `odd_step`, the last step does something else. `backward`: with backward and update. */
 TdIteration *td_synthetic_lstm (guint64 number, guint steps, gboolean odd_step,
                                 gboolean backward);
+/** The same, forward only, written out without a loop: nothing to fold. */
+TdIteration *td_synthetic_flat_lstm (guint64 number, guint steps);
 /** A forward graph of `n_ops` operations in residual blocks, no groups: for layouts of any
  * size. */
 TdIteration *td_synthetic_residual (guint64 number, guint n_ops, gboolean backward);
