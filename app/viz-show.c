@@ -21,6 +21,7 @@
 
 /* Gradients as a table: this many iterations up to the one that is asked for. */
 #define GRADIENT_COLUMNS 60
+#define GRAPHVIZ_TIMEOUT_MS 5000
 
 typedef struct
 {
@@ -166,9 +167,11 @@ graph_print (Show *s, GError **error)
 {
   if (strcmp (s->format, "json") == 0)
     return graph_json (s);
+  if (strcmp (s->format, "dot") == 0 && strcmp (s->view, "graph") == 0 && !s->fold_given)
+    return td_viz_graph_to_dot (td_iteration_get_graph (s->it));
   g_autoptr (TdVizView) view = make_view (s, lanes_of (s));
-
-  return td_viz_view_to_text (view);
+  return strcmp (s->format, "dot") == 0 ? td_viz_view_to_dot (view)
+                                        : td_viz_view_to_text (view);
 }
 
 static TdScene *
@@ -177,8 +180,11 @@ graph_draw (Show *s, GError **error)
   TdLayoutOptions options = { TD_ORIENTATION_TB };
   g_autoptr (TdVizView) view = make_view (s, lanes_of (s));
   g_autoptr (TdLayout) quick = td_layout_new_quick (view, &options, NULL);
+  g_autoptr (GError) ignored = NULL; /* without the helper the quick layout is the answer */
+  g_autoptr (TdLayout) nice
+      = td_layout_new_graphviz (view, &options, quick, GRAPHVIZ_TIMEOUT_MS, NULL, &ignored);
 
-  return td_graph_scene_new (quick, &s->panel, TD_HEAT_OFF);
+  return td_graph_scene_new (nice ? nice : quick, &s->panel, TD_HEAT_OFF);
 }
 
 /* ---- curves, memory, gradients ---- */
@@ -380,8 +386,8 @@ tensor_npy (Show *s, GError **error)
 }
 
 static const View views[] = {
-  { "graph", "text json", TRUE, graph_print, graph_draw },
-  { "backward", "text json", TRUE, graph_print, graph_draw },
+  { "graph", "text json dot", TRUE, graph_print, graph_draw },
+  { "backward", "text json dot", TRUE, graph_print, graph_draw },
   { "curves", "text json csv", FALSE, curves_print, curves_draw },
   { "memory", "text json csv", TRUE, memory_print, memory_draw },
   { "blocks", "text json csv", TRUE, blocks_print, blocks_draw },
