@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "layout/td-layering.h"
 #include "layout/td-layout.h"
 #include "td-synthetic.h"
 
@@ -53,6 +54,35 @@ measure_quick (const char *workload, TdVizView *view)
     }
   qsort (ms, ROUNDS, sizeof *ms, compare);
   print (workload, ms[ROUNDS / 2], view);
+}
+
+/* Ranks and order alone, of a chain of residual blocks: what a page of C does in 10 ms. */
+static void
+measure_layering (guint n)
+{
+  TdLayerEdge *edges = g_new0 (TdLayerEdge, 2 * n);
+  double ms[ROUNDS];
+  guint n_edges = 0;
+
+  for (guint i = 0; i + 1 < n; i++)
+    {
+      edges[n_edges++] = (TdLayerEdge){ (gint32)i, (gint32)i + 1, 0, (gint32)i, 0 };
+      if (i % 6 == 0 && i + 5 < n)
+        edges[n_edges++] = (TdLayerEdge){ (gint32)i, (gint32)i + 5, 0, (gint32)i, 0 };
+    }
+  for (guint i = 0; i < ROUNDS; i++)
+    {
+      double start = cpu_ms ();
+
+      td__layering_free (td__layering_new (n, edges, n_edges));
+      ms[i] = cpu_ms () - start;
+    }
+  qsort (ms, ROUNDS, sizeof *ms, compare);
+  printf ("{\"workload\": \"layout_layering.%u\", \"threads\": 1, \"value\": %.3f, \"unit\": "
+          "\"ms\", "
+          "\"peer\": null, \"ratio\": null}\n",
+          n, ms[ROUNDS / 2]);
+  g_free (edges);
 }
 
 /* Answers are remembered, so only the first time counts. */
@@ -105,6 +135,7 @@ main (void)
   };
   int status = 0;
 
+  measure_layering (100000);
   for (guint i = 0; i < G_N_ELEMENTS (graphs); i++)
     {
       TdVizView *view = open_all (graphs[i].iteration);

@@ -186,10 +186,18 @@ compare_units (gconstpointer pa, gconstpointer pb, gpointer data)
 static void
 sort_units (TdLayoutBuild *b)
 {
+  gboolean in_order = TRUE;
+
   b->sorted_units = g_new (gint32, b->n_units + 1);
   for (guint u = 0; u < b->n_units; u++)
-    b->sorted_units[u] = (gint32)u;
-  g_qsort_with_data (b->sorted_units, (gint)b->n_units, sizeof (gint32), compare_units, b);
+    {
+      b->sorted_units[u] = (gint32)u;
+      in_order
+          = in_order
+            && (u == 0 || compare_units (&b->sorted_units[u - 1], &b->sorted_units[u], b) < 0);
+    }
+  if (!in_order) /* one flat group is: its nodes come as they ran */
+    g_qsort_with_data (b->sorted_units, (gint)b->n_units, sizeof (gint32), compare_units, b);
   for (guint i = 0; i < b->n_units; i++)
     {
       TdUnit *unit = &b->units[b->sorted_units[i]];

@@ -35,7 +35,7 @@ td__layout_helper_find (void)
       = { given ? g_build_filename (given, "tapedeck-layout", NULL) : NULL,
           g_build_filename (beside, "tapedeck-layout", NULL),
           g_build_filename (beside, "..", "app", "tapedeck-layout", NULL),
-                     g_build_filename (beside, "..", "..", "app", "tapedeck-layout", NULL),
+          g_build_filename (beside, "..", "..", "app", "tapedeck-layout", NULL),
           g_build_filename (beside, "..", "libexec", "tapedeck", "tapedeck-layout", NULL),
           g_build_filename (TD_LIBEXECDIR, "tapedeck-layout", NULL) };
 

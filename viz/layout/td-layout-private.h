@@ -34,8 +34,8 @@
 /* How far something reaches from its anchor, across: itself, and with what hangs beside it. */
 typedef struct
 {
-  double left, right;           /* everything */
-  double body_left, body_right; /* what a box is drawn around */
+  float left, right;           /* everything */
+  float body_left, body_right; /* what a box is drawn around */
 } TdReach;
 
 typedef struct
