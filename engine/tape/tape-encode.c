@@ -310,43 +310,47 @@ td_tape_writer_tensor (TdTapeWriter *w, const TdTapeTensorRecord *record, const 
   return true;
 }
 
+/* Mix a variable in: by the order in which events first met it, so that variables nobody uses
+ * and the order of definitions do not count; at its first meeting with its type and shape. */
 static uint64_t
-hash_var (uint64_t h, const TdTapeIteration *it, const TdTapeVar *v, bool dims)
+hash_var (uint64_t h, const TdTapeIteration *it, uint32_t var, uint32_t *met, bool dims)
 {
-  h = td_tape_hash (h, (uint64_t)v->dtype << 8 | v->ndim);
+  const TdTapeVar *v = &it->vars[var];
+
+  if (met[var + 1] != 0)
+    return td_tape_hash (h, met[var + 1]);
+  met[var + 1] = ++met[0];
+  h = td_tape_hash (td_tape_hash (h, met[0]), (uint64_t)v->dtype << 8 | v->ndim);
   for (unsigned d = 0; dims && d < v->ndim; d++)
     h = td_tape_hash (h, (uint64_t)it->dims[v->first_dim + d]);
   return h;
 }
 
 static uint64_t
+hash_of (const uint64_t *hashes, const TapeTable *table, uint32_t id)
+{
+  return id != 0 && id <= table->n ? hashes[id - 1] : 0;
+}
+
+static uint64_t
 fingerprint_of (const TdTapeWriter *w, const TdTapeIteration *it, bool dims)
 {
   uint64_t h = dims ? 2 : 1;
+  uint32_t *met = calloc (it->n_vars + 1, sizeof *met);
 
-  for (uint32_t e = 0; e < it->n_events; e++)
+  for (uint32_t e = 0; met != NULL && e < it->n_events; e++)
     {
       const TdTapeEvent *event = &it->events[e];
 
-      h = td_tape_hash (h, event->opdef && event->opdef <= w->tables[TABLE_OPDEFS].n
-                               ? w->opdef_hash[event->opdef - 1]
-                               : 0);
-      h = td_tape_hash (h, event->path && event->path <= w->tables[TABLE_PATHS].n
-                               ? w->path_hash[event->path - 1]
-                               : 0);
+      h = td_tape_hash (h, hash_of (w->opdef_hash, &w->tables[TABLE_OPDEFS], event->opdef));
+      h = td_tape_hash (h, hash_of (w->path_hash, &w->tables[TABLE_PATHS], event->path));
       h = td_tape_hash (h, (uint64_t)event->phase << 32 | event->n_in);
       for (uint32_t i = 0; i < event->n_in; i++)
-        {
-          uint32_t in = it->ins[event->first_in + i];
-
-          h = td_tape_hash (h, in);
-          if (in < it->n_vars && it->vars[in].producer < 0)
-            h = hash_var (h, it, &it->vars[in], dims);
-        }
+        h = hash_var (h, it, it->ins[event->first_in + i], met, dims);
       for (uint32_t i = 0; i < event->n_out; i++)
-        h = hash_var (td_tape_hash (h, it->outs[event->first_out + i]), it,
-                      &it->vars[it->outs[event->first_out + i]], dims);
+        h = hash_var (h, it, it->outs[event->first_out + i], met, dims);
     }
+  free (met);
   return h;
 }
 

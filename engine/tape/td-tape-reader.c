@@ -261,6 +261,9 @@ count_structures (TdTapeReader *r)
                 ? (TdTapeStructure *)r->structures.items + (s->structure - 1)
                 : NULL;
 
+      /* What was cut off is no graph of its own. */
+      if (r->n_counted > 0 && (s->flags & TD_TAPE_ITERATION_PARTIAL))
+        continue;
       if (structure != NULL && structure->n_iterations++ == 0)
         structure->first_iteration = s->number;
     }

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "model.h"
 
+#include <math.h>
 #include <string.h>
 
 void *
@@ -225,4 +226,80 @@ model_iteration (Model *m)
     for (int i = 0; i < m->n_layers; i++)
       model_memory (m, TD_TAPE_MEMORY_FREE, (unsigned)i, 1280, 0);
   model_end (m);
+}
+
+void
+model_span (Model *m, unsigned type, const char *name, uint32_t path)
+{
+  uint32_t id = name ? model_string (m, name) : 0;
+  TdRawSpan *span = model_record (m, type, 0, sizeof *span);
+
+  span->name = id;
+  span->path = path;
+  span->site = 2;
+  model_publish (m, span);
+}
+
+void
+model_values (Model *m, uint64_t variable)
+{
+  static const float numbers[4] = { 1, -2, 0, NAN };
+  TdRawStats *stats = model_record (m, TD_RAW_STATS, 0, sizeof *stats);
+  TdRawTensor *tensor;
+
+  stats->variable = variable;
+  stats->stats.n = 4;
+  stats->stats.n_nan = 1;
+  stats->stats.max = 1;
+  stats->stats.bins[3] = 2;
+  model_publish (m, stats);
+  for (unsigned part = 0; part < 2; part++)
+    {
+      tensor = model_record (m, TD_RAW_TENSOR, 0, sizeof *tensor + 8);
+      tensor->variable = variable;
+      tensor->total = sizeof numbers;
+      tensor->offset = part * 8;
+      tensor->length = 8;
+      tensor->ndim = 1;
+      tensor->dims[0] = 4;
+      memcpy (tensor->bytes, (const char *)numbers + part * 8, 8);
+      model_publish (m, tensor);
+    }
+}
+
+void
+model_side_records (Model *m, uint64_t variable)
+{
+  uint32_t key = model_string (m, "loss"), text = model_string (m, "shapes differ"),
+           name = model_string (m, "hidden"), path = model_string (m, "mlp/l1/W");
+  TdRawReport *report = model_record (m, TD_RAW_REPORT, 0, sizeof *report);
+  TdRawHostRead *read;
+  TdRawNotice *notice;
+  TdRawName *named;
+  TdRawGrad *grad;
+
+  report->value = 0.25;
+  report->key = key;
+  model_publish (m, report);
+  read = model_record (m, TD_RAW_HOST_READ, 0, sizeof *read);
+  read->variable = variable;
+  read->site = 2;
+  model_publish (m, read);
+  notice = model_record (m, TD_RAW_NOTICE, TD_TAPE_NOTICE_ERROR, sizeof *notice);
+  notice->status = -1;
+  notice->text = text;
+  notice->site = 1;
+  model_publish (m, notice);
+  named = model_record (m, TD_RAW_NAME, 0, sizeof *named);
+  named->variable = variable;
+  named->name = name;
+  model_publish (m, named);
+  named = model_record (m, TD_RAW_UNCHAIN, 0, sizeof *named);
+  named->variable = variable;
+  model_publish (m, named);
+  grad = model_record (m, TD_RAW_GRAD, 0, sizeof *grad);
+  grad->parameter = m->parameter;
+  grad->gradient = variable;
+  grad->path = path;
+  model_publish (m, grad);
 }

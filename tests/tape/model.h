@@ -51,3 +51,12 @@ void model_end (Model *m);
 
 /** Forward and backward through n_layers, a loss and an update: 4 * n_layers + 2 events. */
 void model_iteration (Model *m);
+
+/** SCOPE_OPEN, LINK_ENTER ... with a name or the path id. */
+void model_span (Model *m, unsigned type, const char *name, uint32_t path);
+
+/** Statistics and a tensor (in two parts) of a variable of 4 elements: 1, -2, 0, NaN. */
+void model_values (Model *m, uint64_t variable);
+
+/** A report, a host read, an error, a name, an unchain and a gradient. */
+void model_side_records (Model *m, uint64_t variable);

@@ -1,0 +1,159 @@
+/* The golden tape of format 1.0, which every later version must read, and its text.  It was
+ * made by this program with TD_MAKE_GOLDEN_TAPE=FILE, once; never make it anew.
+ * SPDX-License-Identifier: MIT */
+#include "rig.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GOLDEN "tests/golden/tape-1.0.tdtape"
+
+static void
+make (const char *path)
+{
+  TdTapeWriterOptions options = { .path = path,
+                                  .budget_bytes = 256 << 10,
+                                  .values_bytes = 64 << 10,
+                                  .level = TD_TAPE_LEVEL_VALUES };
+  Rig rig = { .m = { .memory = true, .recurrent = true, .n_layers = 2 } };
+  uint64_t x;
+
+  rig_start (&rig, &options);
+  td_tape_writer_info (rig.w, "program", "model.c");
+  td_tape_writer_info (rig.w, "device", "cpu");
+  rig_iterations (&rig, 3);
+  model_begin (&rig.m);
+  model_span (&rig.m, TD_RAW_SCOPE_OPEN, "step \"0\"\n", 0);
+  model_span (&rig.m, TD_RAW_LINK_ENTER, NULL, 1);
+  x = model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
+  model_span (&rig.m, TD_RAW_LINK_LEAVE, NULL, 0);
+  model_span (&rig.m, TD_RAW_SCOPE_CLOSE, NULL, 0);
+  model_values (&rig.m, x);
+  model_side_records (&rig.m, x);
+  model_op (&rig.m, MODEL_SGD, TD_TAPE_PHASE_UPDATE, 0, rig.m.parameter, x);
+  model_end (&rig.m);
+  model_begin (&rig.m);
+  model_op (&rig.m, MODEL_LINEAR, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, x);
+  rig_stop (&rig, 11); /* signal 11 */
+  rig_clear (&rig);
+}
+
+static TdTapeReader *
+open_golden (void)
+{
+  char error[256];
+  TdTapeReader *r = td_tape_reader_open (td_test_source (GOLDEN), error, sizeof error);
+
+  if (r == NULL)
+    fail_msg ("%s", error);
+  return r;
+}
+
+typedef void (*Print) (TdTapeReader *r, FILE *out, bool json);
+
+static void
+print_all (TdTapeReader *r, FILE *out, bool json)
+{
+  td_tape_dump (r, out, json, 0, UINT64_MAX);
+}
+
+static void
+compare (Print print, bool json, const char *golden)
+{
+  TdTapeReader *r = open_golden ();
+  char *text = NULL;
+  size_t n;
+  FILE *out = open_memstream (&text, &n);
+
+  print (r, out, json);
+  fclose (out);
+  td_test_golden (golden, text);
+  free (text);
+  td_tape_reader_free (r);
+}
+
+static void
+golden__tape_of_1_0_reads_as_it_always_did (void **state)
+{
+  compare (print_all, false, "tape-1.0.txt");
+}
+
+static void
+golden__tape_of_1_0_gives_the_same_json_lines (void **state)
+{
+  compare (print_all, true, "tape-1.0.jsonl");
+}
+
+static void
+golden__info_of_it_is_the_same (void **state)
+{
+  compare (td_tape_info, true, "tape-1.0-info.json");
+  compare (td_tape_info, false, "tape-1.0-info.txt");
+}
+
+static void
+golden__tape_is_whole_and_its_tensor_is_there (void **state)
+{
+  TdTapeReader *r = open_golden ();
+  TdTapeTensorRecord record;
+  TdTapeCheck check;
+  char error[128];
+  float numbers[4];
+  const TdTapeIteration *it = td_tape_iteration_load (r, 3, error, sizeof error);
+
+  assert_non_null (it);
+  assert_int_equal (td_tape_tensor_read (r, &it->tensors[0], &record, numbers, 0, 16), 16);
+  assert_true (numbers[1] == -2);
+  assert_int_equal (td_tape_reader_header (r)->minor, 0);
+  td_tape_iteration_free (it);
+  td_tape_reader_free (r);
+  assert_true (td_tape_check (td_test_source (GOLDEN), &check));
+  assert_true (check.whole);
+}
+
+/* Keys are part of the format: selections, breakpoints and links of old tapes hold. */
+static void
+golden__keys_of_the_same_program_are_still_the_same (void **state)
+{
+  const char *path = td_test_tmp ("now.tdtape");
+  TdTapeReader *then = open_golden (), *now;
+  char error[128];
+
+  make (path);
+  now = td_tape_reader_open (path, error, sizeof error);
+  for (uint64_t number = 0; number < 5; number++)
+    {
+      const TdTapeIteration *a = td_tape_iteration_load (then, number, error, sizeof error);
+      const TdTapeIteration *b = td_tape_iteration_load (now, number, error, sizeof error);
+
+      assert_non_null (a);
+      assert_non_null (b);
+      assert_int_equal (a->fingerprint, b->fingerprint);
+      assert_int_equal (a->fingerprint_dims, b->fingerprint_dims);
+      assert_int_equal (a->n_vars, b->n_vars);
+      for (uint32_t i = 0; i < a->n_events; i++)
+        assert_int_equal (a->events[i].key, b->events[i].key);
+      for (uint32_t i = 0; i < a->n_vars; i++)
+        assert_int_equal (a->vars[i].key, b->vars[i].key);
+      td_tape_iteration_free (a);
+      td_tape_iteration_free (b);
+    }
+  td_tape_reader_free (then);
+  td_tape_reader_free (now);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (golden__tape_of_1_0_reads_as_it_always_did),
+    td_test (golden__tape_of_1_0_gives_the_same_json_lines),
+    td_test (golden__info_of_it_is_the_same),
+    td_test (golden__tape_is_whole_and_its_tensor_is_there),
+    td_test (golden__keys_of_the_same_program_are_still_the_same),
+  };
+
+  if (getenv ("TD_MAKE_GOLDEN_TAPE") != NULL)
+    return make (getenv ("TD_MAKE_GOLDEN_TAPE")), 0;
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
