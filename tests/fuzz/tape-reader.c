@@ -106,7 +106,7 @@ seal (uint8_t *bytes, size_t n)
           f->crc = td__tape_crc (0, f, f->len);
           at += TAPE_ALIGN (f->len);
         }
-      if (s->capacity < 1024 || s->capacity > n)
+      if (s->capacity < 1024 || s->capacity % 1024 != 0 || s->capacity > n)
         break;
       offset += s->capacity;
     }
