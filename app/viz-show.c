@@ -537,11 +537,12 @@ load (Show *s, const View *view, GError **error)
   s->reader = td_session_get_reader (s->session);
   if (s->iteration < 0)
     s->iteration = td_session_get_last_complete (s->session);
+  if (s->iteration < 0) /* it ended, or still is, in its first iteration */
+    s->iteration = td_session_get_head (s->session).iteration;
   if (view->needs_iteration)
     {
       if (s->iteration < 0)
-        g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: no complete iteration on it",
-                     s->tape);
+        g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: no iteration on it", s->tape);
       else
         s->it = td_session_load_iteration (s->session, s->iteration, error);
       if (!s->it)

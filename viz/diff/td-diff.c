@@ -127,7 +127,8 @@ call_change (Comparison *c, guint i, guint j)
   TdDiff *d = c->d;
   char *what = arrow (td_iteration_get_op_name (d->a, i), td_iteration_get_op_name (d->b, j));
 
-  if (!what)
+  /* an optimizer's attributes are numbers that change from step to step */
+  if (!what && c->a->events[i].phase != TD_TAPE_PHASE_UPDATE)
     what = arrow (td_iteration_get_string (d->a, c->a->events[i].attrs),
                   td_iteration_get_string (d->b, c->b->events[j].attrs));
   if (!what && ((c->a->events[i].flags ^ c->b->events[j].flags) & TD_TAPE_EVENT_FAILED) != 0)

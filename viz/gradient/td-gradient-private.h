@@ -28,16 +28,18 @@ typedef struct
 {
   char *path;
   guint64 key;
+  guint first_event; /* that read it in a forward pass; G_MAXUINT: none did yet */
 } TdGradientRow;
 
 struct _TdGradientTable
 {
-  GArray *rows; /* TdGradientRow, in the order in which parameters were announced */
+  GArray *rows;  /* TdGradientRow, in the order in which they became known */
+  GArray *order; /* guint: rows in forward order, what the outside calls row 0, 1 ... */
   GHashTable *row_of_path;
   GHashTable *columns; /* gint64 -> TdGradientColumn */
 };
 
-/** Return the row of a path, making it if it is new. */
+/** Return the row of a path, as it is stored, making it if it is new. */
 guint td__gradient_row (TdGradientTable *table, const char *path, guint64 key);
 
 /** Return the iterations, oldest first, of the last `n` columns up to `last`. Owner: the

@@ -20,12 +20,33 @@ column_free (gpointer data)
   g_free (c);
 }
 
+static gint
+by_first_event (gconstpointer a, gconstpointer b, gpointer data)
+{
+  const TdGradientTable *t = data;
+  guint i = *(const guint *)a, k = *(const guint *)b;
+  guint x = g_array_index (t->rows, TdGradientRow, i).first_event;
+  guint y = g_array_index (t->rows, TdGradientRow, k).first_event;
+
+  return x != y ? (x > y) - (x < y) : (i > k) - (i < k);
+}
+
+static void
+sort_rows (TdGradientTable *t)
+{
+  g_array_set_size (t->order, t->rows->len);
+  for (guint i = 0; i < t->rows->len; i++)
+    g_array_index (t->order, guint, i) = i;
+  g_array_sort_with_data (t->order, by_first_event, t);
+}
+
 TdGradientTable *
 td_gradient_table_new (TdTapeReader *reader)
 {
   TdGradientTable *t = g_new0 (TdGradientTable, 1);
 
   t->rows = g_array_new (FALSE, TRUE, sizeof (TdGradientRow));
+  t->order = g_array_new (FALSE, FALSE, sizeof (guint));
   t->row_of_path = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   t->columns = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, column_free);
   for (guint i = 0; reader && i < td_tape_reader_n_parameters (reader); i++)
@@ -34,6 +55,7 @@ td_gradient_table_new (TdTapeReader *reader)
 
       td__gradient_row (t, td_tape_reader_string (reader, p->path), p->key);
     }
+  sort_rows (t);
   return t;
 }
 
@@ -45,6 +67,7 @@ td_gradient_table_free (TdGradientTable *t)
   for (guint i = 0; i < t->rows->len; i++)
     g_free (g_array_index (t->rows, TdGradientRow, i).path);
   g_array_unref (t->rows);
+  g_array_unref (t->order);
   g_hash_table_unref (t->row_of_path);
   g_hash_table_unref (t->columns);
   g_free (t);
@@ -54,7 +77,7 @@ guint
 td__gradient_row (TdGradientTable *t, const char *path, guint64 key)
 {
   gpointer found;
-  TdGradientRow row = { g_strdup (path), key };
+  TdGradientRow row = { g_strdup (path), key, G_MAXUINT };
 
   if (g_hash_table_lookup_extended (t->row_of_path, path, NULL, &found))
     {
@@ -76,17 +99,19 @@ stats_of (const TdTapeIteration *t, guint32 var)
   return NULL;
 }
 
-/* Marks the variables that an operation of the forward pass read. Owner: the caller. */
-static guint8 *
-read_forward (const TdTapeIteration *t)
+/* Finds for each variable the first operation of the forward pass that read it, G_MAXUINT if
+ * none did. Owner: the caller. */
+static guint *
+first_readers (const TdTapeIteration *t)
 {
-  guint8 *marks = g_malloc0 (MAX (t->n_vars, 1));
+  guint *first = g_new (guint, MAX (t->n_vars, 1));
 
-  for (guint e = 0; e < t->n_events; e++)
+  memset (first, 0xff, MAX (t->n_vars, 1) * sizeof *first);
+  for (guint e = t->n_events; e-- > 0;)
     if (t->events[e].phase == TD_TAPE_PHASE_FORWARD)
       for (guint k = 0; k < t->events[e].n_in; k++)
-        marks[t->ins[t->events[e].first_in + k]] = 1;
-  return marks;
+        first[t->ins[t->events[e].first_in + k]] = e;
+  return first;
 }
 
 static void
@@ -108,13 +133,12 @@ fill_cell (TdGradientColumn *c, guint row, const TdTapeStats *stats)
 static void
 fill_missing (TdGradientTable *table, TdGradientColumn *c, const TdTapeIteration *t)
 {
-  g_autofree guint8 *read = read_forward (t);
+  g_autofree guint *first = first_readers (t);
   g_autoptr (GHashTable) row_of_key = g_hash_table_new (g_int64_hash, g_int64_equal);
 
   /* without an update nobody looked for gradients yet: nothing is missing, only not there */
-  if (t->n_grads == 0)
-    return;
-  memset (c->missing, TD_MISSING_NOT_USED, c->n);
+  if (t->n_grads > 0)
+    memset (c->missing, TD_MISSING_NOT_USED, c->n);
   for (guint i = 0; i < c->n; i++)
     g_hash_table_insert (row_of_key, &g_array_index (table->rows, TdGradientRow, i).key,
                          GUINT_TO_POINTER (i + 1));
@@ -122,12 +146,31 @@ fill_missing (TdGradientTable *table, TdGradientColumn *c, const TdTapeIteration
     {
       guint row = GPOINTER_TO_UINT (g_hash_table_lookup (row_of_key, &t->vars[v].key));
 
-      if (row > 0 && read[v])
+      if (row == 0 || first[v] == G_MAXUINT)
+        continue;
+      TdGradientRow *r = &g_array_index (table->rows, TdGradientRow, row - 1);
+      r->first_event = MIN (r->first_event, first[v]);
+      if (t->n_grads > 0)
         c->missing[row - 1] = TD_MISSING_CUT;
     }
 }
 
 typedef const char *(*StringFunc) (gconstpointer data, guint32 id);
+
+/* Returns the row of an optimizer's entry, -1 when it names no parameter. The key of a
+ * parameter whose size came late is that of its variable, not the one that was announced. */
+static gint
+row_of (TdGradientTable *table, const TdTapeIteration *t, const TdTapeGrad *g,
+        StringFunc string, gconstpointer data)
+{
+  const char *path = g->path != 0 ? string (data, g->path) : "?";
+
+  if (g->parameter >= t->n_vars || g_str_equal (path, "?"))
+    return -1;
+  guint row = td__gradient_row (table, path, t->vars[g->parameter].key);
+  g_array_index (table->rows, TdGradientRow, row).key = t->vars[g->parameter].key;
+  return (gint)row;
+}
 
 static void
 add (TdGradientTable *table, const TdTapeIteration *t, StringFunc string, gconstpointer data)
@@ -137,9 +180,7 @@ add (TdGradientTable *table, const TdTapeIteration *t, StringFunc string, gconst
 
   *number = (gint64)t->number;
   for (guint i = 0; i < t->n_grads; i++)
-    if (t->grads[i].parameter < t->n_vars)
-      td__gradient_row (table, string (data, t->grads[i].path),
-                        t->vars[t->grads[i].parameter].key);
+    row_of (table, t, &t->grads[i], string, data);
   c->n = table->rows->len;
   c->norm = g_new0 (double, MAX (c->n, 1));
   c->cell = g_malloc (MAX (c->n, 1));
@@ -150,13 +191,15 @@ add (TdGradientTable *table, const TdTapeIteration *t, StringFunc string, gconst
     {
       const TdTapeGrad *g = &t->grads[i];
 
-      if (g->parameter >= t->n_vars || g->gradient >= t->n_vars)
+      gint row = row_of (table, t, g, string, data);
+
+      if (row < 0 || g->gradient >= t->n_vars)
         continue;
-      guint row = td__gradient_row (table, string (data, g->path), t->vars[g->parameter].key);
       c->missing[row] = TD_MISSING_NO;
       fill_cell (c, row, stats_of (t, g->gradient));
     }
   g_hash_table_replace (table->columns, number, c);
+  sort_rows (table);
 }
 
 static const char *
@@ -212,16 +255,22 @@ td_gradient_table_n_rows (const TdGradientTable *table)
   return table->rows->len;
 }
 
+static const TdGradientRow *
+stored (const TdGradientTable *table, guint row)
+{
+  return &g_array_index (table->rows, TdGradientRow, g_array_index (table->order, guint, row));
+}
+
 const char *
 td_gradient_table_path (const TdGradientTable *table, guint row)
 {
-  return g_array_index (table->rows, TdGradientRow, row).path;
+  return stored (table, row)->path;
 }
 
 guint64
 td_gradient_table_key (const TdGradientTable *table, guint row)
 {
-  return g_array_index (table->rows, TdGradientRow, row).key;
+  return stored (table, row)->key;
 }
 
 TdCell
@@ -230,6 +279,7 @@ td_gradient_table_norm (const TdGradientTable *table, guint row, gint64 iteratio
   const TdGradientColumn *c = g_hash_table_lookup (table->columns, &iteration);
 
   *norm = NAN;
+  row = g_array_index (table->order, guint, row);
   if (!c || row >= c->n)
     return TD_CELL_MISSING;
   *norm = c->norm[row];
@@ -246,5 +296,6 @@ td_gradient_table_missing (const TdGradientTable *table, guint row, gint64 itera
   };
   const TdGradientColumn *c = g_hash_table_lookup (table->columns, &iteration);
 
+  row = g_array_index (table->order, guint, row);
   return c && row < c->n ? reasons[c->missing[row]] : NULL;
 }

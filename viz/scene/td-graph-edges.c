@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <math.h>
+
 #include "td-graph-scene-private.h"
 
 /* Saved for backward: accent while the operation at the playhead reads it, green while it is
@@ -73,6 +75,61 @@ label_y (const TdGraphPainter *g, const TdEdgeRoute *route)
   return y;
 }
 
+/* How much of the segment from `a` to `b` was drawn already in this style: edges of one source
+ * share their way, and lines drawn twice are darker and lose their dashes. Remembers it. */
+static double
+drawn_before (TdGraphPainter *g, TdScenePoint a, TdScenePoint b, const TdStyle *style)
+{
+  double length = hypot (b.x - a.x, b.y - a.y), before = 0, *known;
+  int dx = (b.x > a.x) - (b.x < a.x), dy = (b.y > a.y) - (b.y < a.y);
+  char key[96];
+
+  if (dx && dy) /* only straight ways coincide */
+    return 0;
+  g_snprintf (key, sizeof key, "%d %d %.1f %.1f %d %d", style->stroke, style->dash, a.x, a.y,
+              dx, dy);
+  known = g_hash_table_lookup (g->drawn, key);
+  if (known)
+    {
+      before = MIN (*known, length);
+      *known = MAX (*known, length);
+    }
+  else
+    {
+      known = g_new (double, 1);
+      *known = length;
+      g_hash_table_insert (g->drawn, g_strdup (key), known);
+    }
+  return before;
+}
+
+/* Adds what is not yet there of a way: it may begin in the middle. */
+static void
+add_new_part (TdGraphPainter *g, TdScenePoint *q, guint n, const TdStyle *style)
+{
+  guint first = 0;
+
+  while (first + 2 < n)
+    {
+      TdScenePoint *a = &q[first], *b = &q[first + 1];
+      double length = hypot (b->x - a->x, b->y - a->y);
+      double before = drawn_before (g, *a, *b, style);
+
+      if (before < length - 0.05)
+        {
+          /* the rest of this segment is new, and so is what comes behind it */
+          if (length > 0)
+            *a = (TdScenePoint){ a->x + (b->x - a->x) * before / length,
+                                 a->y + (b->y - a->y) * before / length };
+          break;
+        }
+      first++;
+    }
+  for (guint k = first + 1; k + 1 < n; k++)
+    drawn_before (g, q[k], q[k + 1], style);
+  td_scene_add_line (g->b, q + first, (int)(n - first), style);
+}
+
 static void
 add_edge (TdGraphPainter *g, guint i)
 {
@@ -88,7 +145,7 @@ add_edge (TdGraphPainter *g, guint i)
   if (e->var >= 0)
     key = td_iteration_get_tape (g->iteration)->vars[e->var].key;
   td_scene_mark (g->b, TD_TAG_EDGE, key, e->event, e->label);
-  td_scene_add_line (g->b, q, (int)route->n_points, &style);
+  add_new_part (g, q, route->n_points, &style);
   td_scene_unmark (g->b);
   if (is_first_label (g, i) && e->kind != TD_EDGE_SAVED && e->kind != TD_EDGE_STUB)
     {
@@ -105,12 +162,14 @@ void
 td__graph_add_edges (TdGraphPainter *g)
 {
   g->labels = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  g->drawn = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
   /* what the playhead reads comes last, so that nothing crosses over it */
   for (int accent = 0; accent < 2; accent++)
     for (guint i = 0; i < g->layout->view->n_edges; i++)
       if (td__graph_is_at_playhead (g, g->layout->view->edges[i].to) == accent)
         add_edge (g, i);
   g_clear_pointer (&g->labels, g_hash_table_unref);
+  g_clear_pointer (&g->drawn, g_hash_table_unref);
 }
 
 void

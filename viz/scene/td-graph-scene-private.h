@@ -21,6 +21,7 @@ typedef struct
   float *heat_values; /* log10 by node, NaN where there is none */
   double heat_lo, heat_hi;
   GHashTable *labels; /* of edges, drawn so far */
+  GHashTable *drawn;  /* segment starts and directions -> length drawn so far */
 } TdGraphPainter;
 
 gboolean td__graph_has_run (const TdGraphPainter *g, gint event);

@@ -45,6 +45,24 @@ td_schedule_free (TdSchedule *schedule)
   g_free (schedule);
 }
 
+/* Iterations are equal when their graphs are, dimensions included; what only numbers differ in
+ * (a decaying step size, say) is stored as another structure but is the same graph. */
+static guint64
+fingerprint_of (TdTapeReader *reader, guint32 structure)
+{
+  for (guint i = 0; i < td_tape_reader_n_structures (reader); i++)
+    if (td_tape_reader_structure (reader, i)->id == structure)
+      return td_tape_reader_structure (reader, i)->fingerprint_dims;
+  return structure;
+}
+
+static gboolean
+same_graph (TdTapeReader *reader, const TdTapeSummary *a, const TdTapeSummary *b)
+{
+  return a->structure == b->structure
+         || fingerprint_of (reader, a->structure) == fingerprint_of (reader, b->structure);
+}
+
 char *
 td_schedule_advice (TdTapeReader *reader, gint64 iteration)
 {
@@ -56,7 +74,7 @@ td_schedule_advice (TdTapeReader *reader, gint64 iteration)
     at = (gint64)s.n - 1;
   if (at < 0)
     return g_strdup ("No iteration has ended yet.");
-  for (first = at; first > 0 && s.rows[first - 1].structure == s.rows[at].structure; first--)
+  for (first = at; first > 0 && same_graph (reader, &s.rows[first - 1], &s.rows[at]); first--)
     ;
   guint64 equal = (guint64)(at - first + 1);
   if (equal >= 2)
