@@ -18,6 +18,8 @@ ui_test_init (int *argc, char ***argv)
   g_setenv ("GTK_A11Y", "none", FALSE);
   g_setenv ("GSETTINGS_BACKEND", "memory", TRUE);
   g_setenv ("G_DEBUG", "fatal-warnings", FALSE);
+  if (g_getenv ("TD_TEST_FILTER"))
+    cmocka_set_test_filter (g_getenv ("TD_TEST_FILTER"));
   td_application_prepare_environment ();
   if (!gtk_init_check ())
     exit (77);
@@ -48,6 +50,35 @@ ui_test_teardown (void **state)
   while (g_main_context_iteration (NULL, FALSE))
     ;
   return td_test_teardown (state);
+}
+
+void
+ui_test_new_window (void)
+{
+  gtk_window_destroy (GTK_WINDOW (window));
+  window = td_window_new (app);
+  gtk_window_present (GTK_WINDOW (window));
+  ui_test_settle ();
+}
+
+static gboolean
+wake (gpointer data)
+{
+  return G_SOURCE_CONTINUE;
+}
+
+void
+ui_test_wait (const char *what, gboolean (*met) (gpointer data), gpointer data)
+{
+  gint64 until = g_get_monotonic_time () + DEADLINE_US;
+  guint timer = g_timeout_add (100, wake, NULL); /* so that the deadline is noticed */
+  while (!met (data))
+    {
+      if (g_get_monotonic_time () > until)
+        fail_msg ("waited in vain for: %s (page %s)", what, ui_test_page ());
+      g_main_context_iteration (NULL, TRUE);
+    }
+  g_source_remove (timer);
 }
 
 TdApplication *
@@ -149,6 +180,19 @@ const char *
 ui_test_message_title (void)
 {
   return adw_status_page_get_title (window->message);
+}
+
+const char *
+ui_test_message_text (void)
+{
+  return adw_status_page_get_description (window->message);
+}
+
+gboolean
+ui_test_has_info (gpointer text)
+{
+  return gtk_info_bar_get_revealed (GTK_INFO_BAR (window->info_bar))
+         && strstr (gtk_label_get_text (window->info_label), text);
 }
 
 const char *

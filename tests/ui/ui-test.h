@@ -36,6 +36,14 @@ const char *ui_test_page (void);
 const char *ui_test_message_title (void);
 const char *ui_test_info_text (void);
 
+const char *ui_test_message_text (void);
+/** Say whether the info bar shows `text`: for ui_test_wait. */
+gboolean ui_test_has_info (gpointer text);
+/** Replace the test's window by a fresh one. */
+void ui_test_new_window (void);
+/** Run the main loop until `met (data)`; fails the test with `what` after 20 s. */
+void ui_test_wait (const char *what, gboolean (*met) (gpointer data), gpointer data);
+
 void ui_test_resize (int width, int height);
 void ui_test_set_dark (gboolean dark);
 /** Wait until nothing is left to do and the window was drawn. */

@@ -237,17 +237,17 @@ run_close (TdWindow *self, const char *parameter)
 static const TdWindowAction actions[] = {
   { "play", td__run_play, TD_NEEDS_PLAYABLE },
   { "pause", td__run_pause, TD_NEEDS_RUNNING },
-  { "play-pause", td__run_play_pause, TD_NEEDS_EVENTS },
+  { "play-pause", td__run_play_pause, TD_NEEDS_STEPPABLE },
   { "continue-back", td__run_continue_back, TD_NEEDS_EVENTS },
-  { "step-op", td__run_step_op, TD_NEEDS_EVENTS },
+  { "step-op", td__run_step_op, TD_NEEDS_STEPPABLE },
   { "reverse-step-op", td__run_reverse_step_op, TD_NEEDS_EVENTS },
-  { "step-over", td__run_step_over, TD_NEEDS_EVENTS },
+  { "step-over", td__run_step_over, TD_NEEDS_STEPPABLE },
   { "reverse-step-over", td__run_reverse_step_over, TD_NEEDS_EVENTS },
-  { "step-into", td__run_step_into, TD_NEEDS_EVENTS },
+  { "step-into", td__run_step_into, TD_NEEDS_STEPPABLE },
   { "reverse-step-into", td__run_reverse_step_into, TD_NEEDS_EVENTS },
-  { "step-out", td__run_step_out, TD_NEEDS_EVENTS },
+  { "step-out", td__run_step_out, TD_NEEDS_STEPPABLE },
   { "reverse-step-out", td__run_reverse_step_out, TD_NEEDS_EVENTS },
-  { "next-iteration", td__run_next_iteration, TD_NEEDS_EVENTS },
+  { "next-iteration", td__run_next_iteration, TD_NEEDS_STEPPABLE },
   { "previous-iteration", td__run_previous_iteration, TD_NEEDS_EVENTS },
   { "first-event", td__run_first_event, TD_NEEDS_EVENTS },
   { "last-event", td__run_last_event, TD_NEEDS_EVENTS },
@@ -256,9 +256,9 @@ static const TdWindowAction actions[] = {
   { "next-difference", NULL, TD_NEEDS_NEVER },
   { "previous-difference", NULL, TD_NEEDS_NEVER },
   { "run-to-cursor", td__run_to_cursor, TD_NEEDS_EVENTS | TD_NEEDS_SELECTION },
-  { "run-to-loss", td__run_to_loss, TD_NEEDS_EVENTS },
-  { "run-to-backward", td__run_to_backward, TD_NEEDS_EVENTS },
-  { "run-to-update", td__run_to_update, TD_NEEDS_EVENTS },
+  { "run-to-loss", td__run_to_loss, TD_NEEDS_STEPPABLE },
+  { "run-to-backward", td__run_to_backward, TD_NEEDS_STEPPABLE },
+  { "run-to-update", td__run_to_update, TD_NEEDS_STEPPABLE },
   { "follow", td__run_follow, TD_NEEDS_LIVE },
   { "toggle-breakpoint", td__run_toggle_breakpoint, TD_NEEDS_LIVE | TD_NEEDS_EVENTS },
   { "record", td__run_record, TD_NEEDS_LIVE },
@@ -313,6 +313,7 @@ find_conditions (TdWindow *self)
   g_clear_pointer (&iteration, td_iteration_unref);
   gboolean running = (live && state == TD_PROGRAM_RUNNING) || self->playing;
   met |= events ? TD_NEEDS_EVENTS : 0;
+  met |= events || live ? TD_NEEDS_STEPPABLE : 0;
   met |= selected_key (self) ? TD_NEEDS_SELECTION : 0;
   met |= live ? TD_NEEDS_LIVE : 0;
   met |= running ? TD_NEEDS_RUNNING : 0;

@@ -27,7 +27,8 @@ struct _TdWindow
   GtkWidget *open_button, *work_start, *work_end, *find_button, *perspectives, *live_mark;
 
   TdSession *session;
-  guint poll; /* the timer that reads what the tape gained */
+  TdProgramState last_state; /* that the window has reacted to */
+  guint poll;                /* the timer that reads what the tape gained */
 
   TdRunner *runner;         /* the supervisor this window started, if any */
   TdControlClient *control; /* the connection to it, if any */
@@ -51,7 +52,8 @@ typedef enum
   TD_NEEDS_PLAYABLE = 1 << 5,
   TD_NEEDS_PAST = 1 << 6,
   TD_NEEDS_FUTURE = 1 << 7,
-  TD_NEEDS_NEVER = 1 << 15 /* what it acts on comes with later work */
+  TD_NEEDS_STEPPABLE = 1 << 8, /* something recorded or a program to step */
+  TD_NEEDS_NEVER = 1 << 15     /* what it acts on comes with later work */
 } TdActionNeeds;
 
 /** One row of the table of window actions. */

@@ -135,6 +135,31 @@ is_news (TdProgramState state, const char *reason)
          && strcmp (reason, "step") != 0 && strcmp (reason, "pause") != 0;
 }
 
+/* A crash is looked at where it happened. */
+static void
+go_to_head (TdWindow *self)
+{
+  TdMoment head = td_session_get_head (self->session);
+  if (head.iteration >= 0)
+    td_session_set_moment (self->session, head.iteration, head.event);
+}
+
+/* What stopped it, and the error that it came to last. */
+static char *
+dup_news (TdWindow *self, const char *reason)
+{
+  const char *error = NULL;
+  for (guint i = 0; i < td_session_get_n_notices (self->session); i++)
+    if (td_session_get_notice (self->session, i)->is_error)
+      error = td_session_get_notice (self->session, i)->text;
+  if (!*reason)
+    reason = "The recording ends without saying how the program ended";
+  g_autofree char *text = error && !strstr (reason, error)
+                              ? g_strdup_printf ("%s · %s", reason, error)
+                              : g_strdup (reason);
+  return g_utf8_make_valid (text, -1);
+}
+
 static void
 head_changed (TdWindow *self)
 {
@@ -144,13 +169,16 @@ head_changed (TdWindow *self)
   reason = reason ? reason : "";
   if (is_news (state, reason))
     {
-      g_autofree char *valid = g_utf8_make_valid (
-          *reason ? reason : "The recording ends without saying how the program ended.", -1);
+      g_autofree char *news = dup_news (self, reason);
       td__window_show_info (
-          self, state == TD_PROGRAM_CRASHED ? GTK_MESSAGE_ERROR : GTK_MESSAGE_INFO, valid);
+          self, state == TD_PROGRAM_CRASHED ? GTK_MESSAGE_ERROR : GTK_MESSAGE_INFO, news);
     }
   else
     gtk_info_bar_set_revealed (GTK_INFO_BAR (self->info_bar), FALSE);
+  gboolean crashed_now = state == TD_PROGRAM_CRASHED && self->last_state != state;
+  self->last_state = state;
+  if (crashed_now)
+    go_to_head (self);
   td__window_update_title (self);
   td__window_update_actions (self);
 }
@@ -197,12 +225,14 @@ set_session (TdWindow *self, TdSession *session)
   g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (moment_changed), self);
   g_signal_connect_swapped (session, "selection-changed", G_CALLBACK (selection_changed), self);
   g_signal_connect_swapped (session, "head-changed", G_CALLBACK (head_changed), self);
+  g_signal_connect_swapped (session, "notices-changed", G_CALLBACK (head_changed), self);
   g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (iterations_changed),
                             self);
   g_signal_connect_swapped (session, "follow-changed", G_CALLBACK (td__window_update_actions),
                             self);
   g_signal_connect_swapped (session, "history-changed", G_CALLBACK (td__window_update_actions),
                             self);
+  self->last_state = TD_PROGRAM_RUNNING;
   moment_changed (self);
   selection_changed (self);
   head_changed (self);
@@ -220,14 +250,6 @@ show_open_error (TdWindow *self, const char *path, const char *line)
   else if (!g_file_test (path, G_FILE_TEST_EXISTS))
     title = "No Such Recording";
   td_window_show_message (self, "dialog-warning-symbolic", title, line, line);
-}
-
-static void
-go_to_head (TdWindow *self)
-{
-  TdMoment head = td_session_get_head (self->session);
-  if (head.iteration >= 0)
-    td_session_set_moment (self->session, head.iteration, head.event);
 }
 
 static gboolean
@@ -251,9 +273,6 @@ open_tape (TdWindow *self, const char *path)
                             "The recording holds no iteration.", NULL);
   else
     gtk_stack_set_visible_child (self->pages, GTK_WIDGET (self->workspace));
-  /* a crash is looked at where it happened */
-  if (td_session_get_state (session) == TD_PROGRAM_CRASHED)
-    go_to_head (self);
   td__window_update_actions (self);
   return TRUE;
 }
@@ -348,8 +367,6 @@ run_ended (TdRunner *runner, int status, TdWindow *self)
     {
       td_session_set_attached (self->session, FALSE);
       td_session_poll (self->session);
-      if (td_session_get_state (self->session) == TD_PROGRAM_CRASHED)
-        go_to_head (self);
     }
   if (!self->session || td_session_get_n_iterations (self->session) == 0)
     show_early_end (self, status);
