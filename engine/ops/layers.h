@@ -6,10 +6,6 @@
 
 #include "ops.h"
 
-#define TD_OP(name) extern const TdOpClass td__##name##_class;
-#include "layers.def"
-#undef TD_OP
-
 /* Checks for infer.  Each fails the call with one line that names the operands. */
 
 /** Inputs 0 .. n - 1, those in mask, are of one dtype, f32 or f64 (f16 and bf16 pass here; a
