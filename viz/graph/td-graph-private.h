@@ -16,6 +16,7 @@ struct TdVizGraph
   GArray **members;         /* gint32 events, per group and lane: [group * TD_N_LANES + lane] */
   guint32 *saved_first;     /* per event (n_events + 1): into saved */
   GArray *saved;            /* gint32 variables that forward events keep for backward */
+  gint32 *parameter_of;     /* per variable: the parameter it is the gradient of, -1 */
   GHashTable *group_by_key; /* guint64 * in the groups -> index + 1 */
   GStringChunk *strings;
 };

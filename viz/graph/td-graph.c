@@ -134,6 +134,20 @@ group_of_inputs (const TdVizGraph *self, const TdTapeEvent *event)
   return group;
 }
 
+/* What clipping and norms read are gradients; they stand where the parameter is used, too. */
+static void
+find_gradients (TdVizGraph *self)
+{
+  const TdTapeIteration *tape = td_iteration_get_tape (self->iteration);
+
+  self->parameter_of = g_new (gint32, tape->n_vars + 1);
+  for (guint v = 0; v < tape->n_vars; v++)
+    self->parameter_of[v] = -1;
+  for (guint i = 0; i < tape->n_grads; i++)
+    if (tape->grads[i].gradient < tape->n_vars && tape->grads[i].parameter < tape->n_vars)
+      self->parameter_of[tape->grads[i].gradient] = (gint32)tape->grads[i].parameter;
+}
+
 /* An update stands where the forward pass uses its parameters. */
 static gint
 group_of_parameters (const TdVizGraph *self, const TdTapeEvent *event)
@@ -147,7 +161,9 @@ group_of_parameters (const TdVizGraph *self, const TdTapeEvent *event)
       guint n;
       const gint32 *readers;
 
-      if (!(tape->vars[var].flags & TD_TAPE_VAR_PARAMETER))
+      if (self->parameter_of[var] >= 0)
+        var = (guint)self->parameter_of[var];
+      else if (!(tape->vars[var].flags & TD_TAPE_VAR_PARAMETER))
         continue;
       readers = td_iteration_get_consumers (self->iteration, var, &n);
       for (guint r = 0; r < n; r++)
@@ -344,6 +360,7 @@ td__graph_new (TdIteration *iteration)
   self->groups = g_array_new (FALSE, TRUE, sizeof (TdVizGroup));
   self->strings = g_string_chunk_new (1024);
   self->event_group = g_new0 (gint32, td_iteration_get_n_events (iteration) + 1);
+  find_gradients (self);
   td__graph_build_groups (self);
   place_other_events (self);
   collect_members (self);
@@ -371,6 +388,7 @@ td__graph_free (TdVizGraph *self)
   g_array_free (self->groups, TRUE);
   g_array_free (self->saved, TRUE);
   g_free (self->saved_first);
+  g_free (self->parameter_of);
   g_free (self->event_group);
   g_string_chunk_free (self->strings);
   g_free (self);

@@ -16,7 +16,9 @@ typedef struct
   gint32 *facets;           /* per group and lane: node, -1 */
   gint32 *node_of;          /* per event: node, -1 */
   const char **update_path; /* per event: path of the parameter that it updates, or NULL */
-  guint top_user;           /* the node whose first input stands by itself above the graph */
+  const char *
+      *gradient_path; /* per variable: path of the parameter it is the gradient of, or NULL */
+  guint top_user;     /* the node whose first input stands by itself above the graph */
 } TdViewBuilder;
 
 /** Make the edges between the visible nodes, several variables between two nodes merged into

@@ -84,24 +84,51 @@ add_group_node (TdViewBuilder *b, gint group_index, TdLane lane, guint event)
   g_array_append_val (b->nodes, node);
 }
 
-/* "adam conv2/W" for the update of a parameter, else the operation's name. */
+static const char *
+short_name (const char *name)
+{
+  const char *slash = strrchr (name, '/');
+
+  return slash ? slash + 1 : name;
+}
+
+/* The last two parts of a parameter's path: "conv2/W". */
+static const char *
+short_path (const char *path)
+{
+  const char *last = strrchr (path, '/');
+
+  for (const char *at = last; at && at > path; at--)
+    if (at[-1] == '/')
+      return at == last ? path : at;
+  return path;
+}
+
+/* "adam conv2/W" for the update of a parameter, "matmul W" for what makes its gradient, else
+ * the operation's name. */
 static const char *
 label_event (TdViewBuilder *b, guint event)
 {
+  const TdTapeEvent *e = &b->tape->events[event];
   const char *op = td_iteration_get_op_name (b->graph->iteration, event);
   const char *path = b->update_path[event];
 
   if (!*op)
     op = "?";
-  if (!path)
-    return keep (b, op);
-  for (const char *slash = strrchr (path, '/'), *at = slash; at && at >= path; at--)
-    if (*at == '/' && at != slash)
-      {
-        path = at + 1;
-        break;
-      }
-  return keep_and_free (b, g_strdup_printf ("%s %s", op, path));
+  if (e->phase == TD_TAPE_PHASE_UPDATE)
+    {
+      if (!path && e->n_in > 0 && e->n_in <= 2)
+        path = b->gradient_path[b->tape->ins[e->first_in]];
+      if (path)
+        return keep_and_free (b, g_strdup_printf ("%s %s", op, short_path (path)));
+    }
+  else if (e->phase == TD_TAPE_PHASE_BACKWARD && e->n_out == 1 && !strstr (op, "grad"))
+    {
+      path = b->gradient_path[b->tape->outs[e->first_out]];
+      if (path)
+        return keep_and_free (b, g_strdup_printf ("%s %s", op, short_name (path)));
+    }
+  return keep (b, op);
 }
 
 static void
@@ -156,7 +183,9 @@ row_of_update (TdViewBuilder *b, const TdTapeEvent *event)
       guint n;
       const gint32 *readers;
 
-      if (!(b->tape->vars[var].flags & TD_TAPE_VAR_PARAMETER))
+      if (b->graph->parameter_of[var] >= 0)
+        var = (guint)b->graph->parameter_of[var];
+      else if (!(b->tape->vars[var].flags & TD_TAPE_VAR_PARAMETER))
         continue;
       readers = td_iteration_get_consumers (b->graph->iteration, var, &n);
       for (guint r = 0; r < n; r++)
@@ -212,14 +241,6 @@ find_twins (TdViewBuilder *b)
 }
 
 /* ---- stubs ---- */
-
-static const char *
-short_name (const char *name)
-{
-  const char *slash = strrchr (name, '/');
-
-  return slash ? slash + 1 : name;
-}
 
 static void
 add_stub (TdViewBuilder *b, guint user, gint32 var, gint32 event, gboolean is_parameter,
@@ -378,13 +399,18 @@ static void
 find_update_paths (TdViewBuilder *b)
 {
   b->update_path = g_new0 (const char *, b->tape->n_events + 1);
+  b->gradient_path = g_new0 (const char *, b->tape->n_vars + 1);
   for (guint i = 0; i < b->tape->n_grads; i++)
     {
       const TdTapeGrad *grad = &b->tape->grads[i];
       const char *path = td_iteration_get_string (b->graph->iteration, grad->path);
 
-      if (grad->event < b->tape->n_events && *path)
+      if (!*path || strcmp (path, "?") == 0)
+        continue;
+      if (grad->event < b->tape->n_events)
         b->update_path[grad->event] = path;
+      if (grad->gradient < b->tape->n_vars)
+        b->gradient_path[grad->gradient] = path;
     }
 }
 
@@ -431,6 +457,7 @@ td_viz_view_new (TdVizGraph *graph, const TdFold *fold, TdViewLanes lanes)
   g_free (b.open_index);
   g_free (b.facets);
   g_free (b.update_path);
+  g_free (b.gradient_path);
   return view;
 }
 

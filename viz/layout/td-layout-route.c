@@ -8,13 +8,16 @@
 
 #define PORT_MARGIN 10 /* arrows keep this far from a node's corners */
 #define TRACK 6
+#define N_PILLS 32
 
 typedef struct
 {
   TdLayoutBuild *b;
   TdLayout *layout;
-  GArray *points; /* TdPoint */
-  guint32 *track; /* per view node: which track its edges bend on */
+  GArray *points;        /* TdPoint */
+  guint32 *track;        /* per view node: which track its edges bend on */
+  double pills[N_PILLS]; /* along: where the last ones were put */
+  guint n_pills;
 } Router;
 
 /* A point by (along, across). */
@@ -140,6 +143,59 @@ route_in_lane (Router *r, guint edge, gint direction)
   add_point (r, tip, end);
 }
 
+/* A height for the bytes of a saved edge: its own, or the nearest one that is free. */
+static double
+take_pill (Router *r, double along)
+{
+  double length = (r->b->tb ? TD_PILL_HEIGHT : TD_PILL_WIDTH) + 2, found = along;
+
+  for (guint attempt = 0; attempt < 8; attempt++)
+    {
+      gboolean is_free = TRUE;
+
+      found = along + ((attempt + 1) / 2) * length * (attempt % 2 ? 1 : -1);
+      for (guint i = 0; i < MIN (r->n_pills, N_PILLS) && is_free; i++)
+        is_free = fabs (r->pills[i] - found) >= length;
+      if (is_free)
+        break;
+    }
+  r->pills[r->n_pills++ % N_PILLS] = found;
+  return found;
+}
+
+/* What the forward pass keeps: out of its side, through the bytes, into the twin's side. */
+static void
+route_saved (Router *r, guint edge, TdEdgeRoute *route)
+{
+  const TdVizEdge *e = &r->b->view->edges[edge];
+  Extent from = extent_of (r, e->from), to = extent_of (r, e->to);
+  const TdRect *lane = &r->layout->lanes[TD_LANE_FORWARD];
+  double border = r->b->tb ? lane->x + lane->width : lane->y + lane->height;
+  double start = (from.start + from.end) / 2, end = (to.start + to.end) / 2;
+  double along = take_pill (r, start);
+  double breadth = r->b->tb ? TD_PILL_WIDTH : TD_PILL_HEIGHT;
+  double centre = border + TD_SAVED_GAP / 2.0 - 4;
+
+  if (fabs (start - end) < 1)
+    end = start;
+  add_point (r, start, from.right);
+  if (along != start)
+    {
+      add_point (r, start, border + 6);
+      add_point (r, along, border + 6);
+    }
+  if (along != end)
+    {
+      add_point (r, along, border + TD_SAVED_GAP - 12);
+      add_point (r, end, border + TD_SAVED_GAP - 12);
+    }
+  add_point (r, end, to.left);
+  route->pill = r->b->tb ? (TdRect){ centre - breadth / 2, along - TD_PILL_HEIGHT / 2.0,
+                                     TD_PILL_WIDTH, TD_PILL_HEIGHT }
+                         : (TdRect){ along - TD_PILL_WIDTH / 2.0, centre - breadth / 2,
+                                     TD_PILL_WIDTH, TD_PILL_HEIGHT };
+}
+
 /* From lane to lane: out of the side (over the heads of those that stand beside it), along the
  * gap, into the side. */
 static void
@@ -156,8 +212,6 @@ route_across (Router *r, guint edge)
   guint beside = r->b->from_right[e->from];
   double gap = border + (onward ? 1 : -1) * (5 + 4.0 * MIN (beside, 4));
 
-  if (e->kind == TD_EDGE_SAVED) /* after the bytes, before the reader's lane */
-    gap = border + TD_SAVED_GAP - 12;
   /* the same row: straight, even if the one is a little taller than the other */
   if (fabs (start - end) < 1)
     end = start;
@@ -228,24 +282,6 @@ route_stub (Router *r, guint edge)
 }
 
 static void
-place_pill (const Router *r, guint edge, TdEdgeRoute *route)
-{
-  const TdVizEdge *e = &r->b->view->edges[edge];
-  const TdRect *lane = &r->layout->lanes[TD_LANE_FORWARD];
-  const TdPoint *p = &g_array_index (r->points, TdPoint, route->first_point);
-
-  if (e->kind != TD_EDGE_SAVED || r->b->view->nodes[e->from].lane != TD_LANE_FORWARD)
-    return;
-  if (r->b->tb)
-    route->pill = (TdRect){ lane->x + lane->width + (TD_SAVED_GAP - TD_PILL_WIDTH) / 2.0 - 4,
-                            p->y - TD_PILL_HEIGHT / 2.0, TD_PILL_WIDTH, TD_PILL_HEIGHT };
-  else
-    route->pill = (TdRect){ p->x - TD_PILL_WIDTH / 2.0,
-                            lane->y + lane->height + (TD_SAVED_GAP - TD_PILL_HEIGHT) / 2.0 - 4,
-                            TD_PILL_WIDTH, TD_PILL_HEIGHT };
-}
-
-static void
 place_label (const Router *r, TdEdgeRoute *route)
 {
   const TdPoint *p = &g_array_index (r->points, TdPoint, route->first_point);
@@ -262,7 +298,7 @@ place_label (const Router *r, TdEdgeRoute *route)
 }
 
 static void
-route_edge (Router *r, guint edge)
+route_edge (Router *r, guint edge, TdEdgeRoute *route)
 {
   const TdLayoutBuild *b = r->b;
   const TdVizEdge *e = &b->view->edges[edge];
@@ -270,6 +306,8 @@ route_edge (Router *r, guint edge)
 
   if (e->kind == TD_EDGE_STUB)
     route_stub (r, edge);
+  else if (from == TD_LANE_FORWARD && to == TD_LANE_BACKWARD)
+    route_saved (r, edge, route);
   else if (from != to)
     route_across (r, edge);
   else if (b->edge_first_rec[edge + 1] > b->edge_first_rec[edge])
@@ -296,10 +334,9 @@ td__layout_route (TdLayoutBuild *b, TdLayout *layout)
       TdEdgeRoute *route = &layout->edges[i];
 
       layout->n_points = r.points->len;
-      route_edge (&r, i);
+      route_edge (&r, i, route);
       route->first_point = layout->n_points;
       route->n_points = r.points->len - layout->n_points;
-      place_pill (&r, i, route);
       if (b->view->edges[i].label)
         place_label (&r, route);
     }
