@@ -67,6 +67,11 @@ bool td__tape_pread (int fd, void *bytes, size_t n, uint64_t offset);
 char *td__tape_read_frame (int fd, uint64_t offset, uint64_t limit, unsigned type,
                            TdTapeFrame *frame);
 
+/** Does this iteration's frame belong to its segment as it is now?  What a recycled segment
+ * left behind does not, though it may still be legible. */
+bool td__tape_frame_is_current (const TdTapeReader *r, uint64_t offset,
+                                const TdTapeFrame *frame);
+
 /** Copy `n` bytes of a record into a struct of `size` bytes, the rest zeros. */
 void td__tape_take (void *into, size_t size, const void *bytes, size_t n);
 

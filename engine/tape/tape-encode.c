@@ -193,14 +193,20 @@ index_stride (const TdTapeWriter *w)
 void
 td__tape_put_index (TdTapeWriter *w)
 {
-  if (w->n_pending_summaries > 0)
-    td__tape_append (w, TD_TAPE_SEGMENT_INDEX, TD_TAPE_FRAME_SUMMARY, w->summaries,
-                     w->n_pending_summaries * sizeof *w->summaries, NULL, 0, w->n_iterations,
-                     NULL);
+  static const uint8_t kinds[] = { TD_TAPE_SEGMENT_INDEX, TD_TAPE_SEGMENT_RECENT_INDEX };
+
+  for (unsigned k = 0; k < 2; k++)
+    if (w->n_pending_summaries[k] > 0)
+      {
+        td__tape_append (w, kinds[k], TD_TAPE_FRAME_SUMMARY, w->summaries[k],
+                         w->n_pending_summaries[k] * sizeof **w->summaries, NULL, 0,
+                         w->n_iterations, NULL);
+        w->n_pending_summaries[k] = 0;
+      }
   if (w->n_pending_reports > 0)
     td__tape_append (w, TD_TAPE_SEGMENT_INDEX, TD_TAPE_FRAME_REPORT, w->reports,
                      w->n_pending_reports * sizeof *w->reports, NULL, 0, w->n_iterations, NULL);
-  w->n_pending_summaries = w->n_pending_reports = 0;
+  w->n_pending_reports = 0;
 }
 
 void
@@ -228,24 +234,28 @@ td_tape_writer_report (TdTapeWriter *w, const TdTapeReport *report)
 }
 
 static void
-put_summary (TdTapeWriter *w, const TdTapeIteration *it, const TapePlace *place, unsigned flags)
+put_summary (TdTapeWriter *w, const TdTapeIteration *it, const TapePlace *place, unsigned flags,
+             bool for_ever)
 {
-  if (w->summaries == NULL)
-    w->summaries = malloc (MAX_PENDING_SUMMARIES * sizeof *w->summaries);
-  if (w->summaries == NULL)
+  unsigned k = for_ever ? 0 : 1;
+
+  if (w->summaries[k] == NULL)
+    w->summaries[k] = malloc (MAX_PENDING_SUMMARIES * sizeof **w->summaries);
+  if (w->summaries[k] == NULL)
     return;
-  w->summaries[w->n_pending_summaries++] = (TdTapeSummary){ .number = it->number,
-                                                            .offset = place->offset,
-                                                            .seq = place->seq,
-                                                            .structure = it->structure,
-                                                            .start_ns = it->start_ns,
-                                                            .duration_ns = it->duration_ns,
-                                                            .peak_bytes = it->peak_bytes,
-                                                            .label = it->label,
-                                                            .n_events = it->n_events,
-                                                            .flags = it->flags | flags,
-                                                            .memory = it->memory_profile };
-  if (w->n_pending_summaries == MAX_PENDING_SUMMARIES)
+  w->summaries[k][w->n_pending_summaries[k]++]
+      = (TdTapeSummary){ .number = it->number,
+                         .offset = place->offset,
+                         .seq = place->seq,
+                         .structure = it->structure,
+                         .start_ns = it->start_ns,
+                         .duration_ns = it->duration_ns,
+                         .peak_bytes = it->peak_bytes,
+                         .label = it->label,
+                         .n_events = it->n_events,
+                         .flags = it->flags | flags,
+                         .memory = it->memory_profile };
+  if (w->n_pending_summaries[k] == MAX_PENDING_SUMMARIES)
     td__tape_put_index (w);
 }
 
@@ -275,8 +285,7 @@ td_tape_writer_iteration (TdTapeWriter *w, const TdTapeIteration *it)
                             it->number, &place);
   if (!stored)
     flags = (flags & ~(unsigned)TD_TAPE_ITERATION_KEPT) | TD_TAPE_ITERATION_NOT_STORED;
-  if (keep || w->n_iterations % index_stride (w) == 0)
-    put_summary (w, it, &place, flags);
+  put_summary (w, it, &place, flags, keep || w->n_iterations % index_stride (w) == 0);
   w->n_iterations++;
 }
 

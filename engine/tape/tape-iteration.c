@@ -508,7 +508,7 @@ load_frame (TdTapeReader *r, const TdTapeSummary *s, char *error, size_t n)
   else
     bytes = td__tape_read_frame (r->fd, s->offset, r->file_bytes - s->offset,
                                  TD_TAPE_FRAME_ITERATION, &frame);
-  if (bytes == NULL || frame.seq != s->seq)
+  if (bytes == NULL || frame.seq != s->seq || !td__tape_frame_is_current (r, s->offset, &frame))
     {
       snprintf (error, n, "iteration %llu was thinned: only its summary was kept",
                 (unsigned long long)s->number);

@@ -13,9 +13,10 @@
 #define PAGE 4096u
 
 static const uint32_t usual_capacity[TD_TAPE_N_SEGMENTS] = {
-  [TD_TAPE_SEGMENT_DEFS] = 64u << 10,  [TD_TAPE_SEGMENT_INDEX] = 64u << 10,
-  [TD_TAPE_SEGMENT_KEPT] = 256u << 10, [TD_TAPE_SEGMENT_RECENT] = 256u << 10,
-  [TD_TAPE_SEGMENT_VALUES] = 1u << 20, [TD_TAPE_SEGMENT_LIVE] = 64u << 10,
+  [TD_TAPE_SEGMENT_DEFS] = 64u << 10,         [TD_TAPE_SEGMENT_INDEX] = 64u << 10,
+  [TD_TAPE_SEGMENT_KEPT] = 256u << 10,        [TD_TAPE_SEGMENT_RECENT] = 256u << 10,
+  [TD_TAPE_SEGMENT_RECENT_INDEX] = 64u << 10, [TD_TAPE_SEGMENT_VALUES] = 1u << 20,
+  [TD_TAPE_SEGMENT_LIVE] = 64u << 10,
 };
 
 void
@@ -198,13 +199,21 @@ may_grow (const TdTapeWriter *w, unsigned kind, uint64_t capacity)
                 <= w->header.budget_bytes;
 }
 
+/* Has a kind that recycles its own segments all that it may have? */
+static bool
+own_share_full (const TdTapeWriter *w, unsigned kind, uint64_t capacity)
+{
+  if (kind == TD_TAPE_SEGMENT_VALUES)
+    return !may_grow (w, kind, capacity);
+  return kind == TD_TAPE_SEGMENT_RECENT_INDEX && w->header.budget_bytes != 0
+         && w->kind_bytes[kind] + capacity > w->header.budget_bytes / 8;
+}
+
 /* Find a place for a new segment: free space, else the end of the file, else the space of the
  * oldest segments that may go. */
 static TapeSlot *
 find_space (TdTapeWriter *w, unsigned kind, uint64_t capacity)
 {
-  unsigned victim
-      = kind == TD_TAPE_SEGMENT_VALUES ? TD_TAPE_SEGMENT_VALUES : TD_TAPE_SEGMENT_RECENT;
   uint64_t limit
       = kind == TD_TAPE_SEGMENT_VALUES ? w->header.values_bytes / 2 : td__tape_share (w, 2);
 
@@ -212,19 +221,19 @@ find_space (TdTapeWriter *w, unsigned kind, uint64_t capacity)
     return NULL;
   while (!w->failed)
     {
-      bool values_full = kind == TD_TAPE_SEGMENT_VALUES && !may_grow (w, kind, capacity);
-      TapeSlot *slot = values_full ? NULL : take_free (w, capacity);
+      bool full = own_share_full (w, kind, capacity);
+      TapeSlot *slot = full ? NULL : take_free (w, capacity);
       int64_t old;
 
       if (slot != NULL || w->failed)
         return slot;
-      if (may_grow (w, kind, capacity))
+      if (!full && may_grow (w, kind, capacity))
         {
           slot = slot_insert (w, w->n_slots, w->state.end, capacity);
           w->state.end += slot ? capacity : 0;
           return slot;
         }
-      old = oldest (w, victim);
+      old = oldest (w, full || kind == TD_TAPE_SEGMENT_VALUES ? kind : TD_TAPE_SEGMENT_RECENT);
       if (old < 0)
         return NULL;
       slot_free (w, (uint32_t)old);
@@ -403,8 +412,8 @@ td__tape_flush_segments (TdTapeWriter *w)
 {
   /* An index entry must not be seen before what it points to. */
   static const uint8_t order[]
-      = { TD_TAPE_SEGMENT_DEFS, TD_TAPE_SEGMENT_VALUES, TD_TAPE_SEGMENT_KEPT,
-          TD_TAPE_SEGMENT_RECENT, TD_TAPE_SEGMENT_INDEX };
+      = { TD_TAPE_SEGMENT_DEFS,   TD_TAPE_SEGMENT_VALUES, TD_TAPE_SEGMENT_KEPT,
+          TD_TAPE_SEGMENT_RECENT, TD_TAPE_SEGMENT_INDEX,  TD_TAPE_SEGMENT_RECENT_INDEX };
 
   for (size_t i = 0; i < sizeof order; i++)
     flush_growing (w, &w->growing[order[i]]);

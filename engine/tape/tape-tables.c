@@ -433,32 +433,6 @@ td_tape_reader_find (const TdTapeReader *r, uint64_t number)
   return lo < r->summaries.n && rows[lo].number == number ? (int64_t)lo : -1;
 }
 
-/* Does a frame of this seq, at this offset, belong to its segment as it is now?  What a
- * recycled segment left behind does not, though its head may still be legible. */
-static bool
-frame_is_current (const TdTapeReader *r, uint64_t offset, uint32_t seq, uint32_t len)
-{
-  uint32_t low = 0, high = r->n_seen;
-  const TapeSeen *seen;
-
-  while (low + 1 < high)
-    {
-      uint32_t middle = low + (high - low) / 2;
-
-      if (r->seen[middle].offset <= offset)
-        low = middle;
-      else
-        high = middle;
-    }
-  if (low >= r->n_seen)
-    return false;
-  seen = &r->seen[low];
-  return (seen->head.kind == TD_TAPE_SEGMENT_KEPT || seen->head.kind == TD_TAPE_SEGMENT_RECENT)
-         && (int32_t)(seq - seen->head.first_seq) >= 0
-         && offset >= seen->offset + sizeof (TdTapeSegment)
-         && offset + len <= seen->offset + sizeof (TdTapeSegment) + seen->room;
-}
-
 bool
 td_tape_reader_stored (TdTapeReader *r, uint32_t index)
 {
@@ -468,7 +442,7 @@ td_tape_reader_stored (TdTapeReader *r, uint32_t index)
   return s != NULL && !(s->flags & TD_TAPE_ITERATION_NOT_STORED)
          && td__tape_pread (r->fd, &frame, sizeof frame, s->offset) && frame.seq == s->seq
          && frame.type == TD_TAPE_FRAME_ITERATION
-         && frame_is_current (r, s->offset, frame.seq, frame.len);
+         && td__tape_frame_is_current (r, s->offset, &frame);
 }
 
 const TdTapeReport *

@@ -99,6 +99,31 @@ read_head (int fd, uint64_t offset, uint64_t file_bytes, TapeSeen *seen)
   return false;
 }
 
+bool
+td__tape_frame_is_current (const TdTapeReader *r, uint64_t offset, const TdTapeFrame *frame)
+{
+  uint32_t low = 0, high = r->n_seen;
+  TapeSeen now;
+
+  while (low + 1 < high)
+    {
+      uint32_t middle = low + (high - low) / 2;
+
+      if (r->seen[middle].offset <= offset)
+        low = middle;
+      else
+        high = middle;
+    }
+  /* The segment may have grown or been recycled since it was seen: its head says. */
+  if (low >= r->n_seen || !read_head (r->fd, r->seen[low].offset, UINT64_MAX, &now))
+    return false;
+  return (now.head.kind == TD_TAPE_SEGMENT_KEPT || now.head.kind == TD_TAPE_SEGMENT_RECENT)
+         && (int32_t)(frame->seq - now.head.first_seq) >= 0
+         && offset >= now.offset + sizeof (TdTapeSegment)
+         && offset - now.offset - sizeof (TdTapeSegment) <= now.head.used
+         && frame->len <= now.head.used - (offset - now.offset - sizeof (TdTapeSegment));
+}
+
 TapeSeen *
 td__tape_walk (int fd, uint64_t start, uint64_t file_bytes, uint32_t *n, uint64_t *bad)
 {
@@ -241,7 +266,7 @@ refresh_growing (TdTapeReader *r)
 
       if (s->offset != r->state.defs && s->offset != r->state.index
           && s->offset != r->state.live[0] && s->offset != r->state.live[1]
-          && s->offset != TD_TAPE_TAIL_OFFSET)
+          && s->offset != TD_TAPE_TAIL_OFFSET && s->head.kind != TD_TAPE_SEGMENT_RECENT_INDEX)
         continue;
       if (read_head (r->fd, s->offset, r->file_bytes, &fresh))
         *s = fresh;
@@ -267,6 +292,32 @@ count_structures (TdTapeReader *r)
       if (structure != NULL && structure->n_iterations++ == 0)
         structure->first_iteration = s->number;
     }
+}
+
+static int
+by_number (const void *a, const void *b)
+{
+  const TdTapeSummary *x = a, *y = b;
+
+  return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Summaries are in two kinds of segments; what is new of both goes into one order. */
+static bool
+read_index (TdTapeReader *r)
+{
+  uint32_t before = r->summaries.n;
+  bool sorted = r->summaries_sorted, any = read_kind (r, TD_TAPE_SEGMENT_INDEX);
+  TdTapeSummary *rows;
+
+  if (!read_kind (r, TD_TAPE_SEGMENT_RECENT_INDEX))
+    return any;
+  rows = r->summaries.items;
+  qsort (rows + before, r->summaries.n - before, sizeof *rows, by_number);
+  r->summaries_sorted = sorted;
+  for (uint32_t i = before ? before : 1; i < r->summaries.n; i++)
+    r->summaries_sorted = r->summaries_sorted && rows[i].number > rows[i - 1].number;
+  return true;
 }
 
 static uint32_t
@@ -308,7 +359,7 @@ td_tape_reader_poll (TdTapeReader *r)
   else
     walk_again (r);
   any = read_kind (r, TD_TAPE_SEGMENT_DEFS);
-  any |= read_kind (r, TD_TAPE_SEGMENT_INDEX);
+  any |= read_index (r);
   count_structures (r);
   live = newest_live_seq (r);
   any |= live != r->live_seq;

@@ -148,7 +148,8 @@ td_tape_writer_free (TdTapeWriter *w)
   free (w->opdef_hash);
   free (w->path_hash);
   free (w->scratch.bytes);
-  free (w->summaries);
+  free (w->summaries[0]);
+  free (w->summaries[1]);
   free (w->reports);
   free (w);
 }

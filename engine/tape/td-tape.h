@@ -48,6 +48,7 @@ TD_TAPE_BEGIN_C
  *              again, with `generation` one higher
  *     VALUES   tensors, recycled in the same way within a budget of their own
  *     LIVE     the iteration that is running now; there are two, written in turn
+ *     RECENT_INDEX  summaries of iterations that leave none for ever (see below), recycled
  *     FREE     nothing; neighbouring free segments become one, and one may be split in two
  *
  * `used` counts the bytes of frames; it and the rest of the 64 bytes are covered by `crc`.  A
@@ -77,10 +78,10 @@ TD_TAPE_BEGIN_C
  * repeat, once definitions take half of the budget.  Each iteration leaves a 64-byte summary
  * that names the offset of its frame and the frame's seq; once that segment has been recycled
  * the seq no longer agrees, and the iteration is *thinned*.  When summaries themselves come
- * near the budget only every second, fourth, eighth ... is written.
- * While an iteration runs, a LIVE frame (as ITERATION, with everything in it) holds the whole
- * of it so far; the newest valid one counts, unless a summary with its number or a higher one
- * exists.
+ * near the budget only every second, fourth, eighth ... is written for ever; those of the
+ * others go to RECENT_INDEX. While an iteration runs, a LIVE frame (as ITERATION, with
+ * everything in it) holds the whole of it so far; the newest valid one counts, unless a summary
+ * with its number or a higher one exists.
  *
  * STRUCTURE, MEMORY, ITERATION and LIVE payloads are a head followed by sections:
  * TdTapeSection {u32 kind; u32 stride; u64 count}, then count * stride bytes, padded to 8.
@@ -231,6 +232,7 @@ typedef enum
   TD_TAPE_SEGMENT_RECENT,
   TD_TAPE_SEGMENT_VALUES,
   TD_TAPE_SEGMENT_LIVE,
+  TD_TAPE_SEGMENT_RECENT_INDEX,
   TD_TAPE_N_SEGMENTS
 } TdTapeSegmentKind;
 

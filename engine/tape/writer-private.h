@@ -63,9 +63,9 @@ struct TdTapeWriter
   TapeBuffer scratch;
 
   uint64_t n_iterations, n_summaries;
-  TdTapeSummary *summaries; /* pending */
-  TdTapeReport *reports;    /* pending */
-  uint32_t n_pending_summaries, n_pending_reports, report_room;
+  TdTapeSummary *summaries[2]; /* pending: for ever, and for a while */
+  TdTapeReport *reports;       /* pending */
+  uint32_t n_pending_summaries[2], n_pending_reports, report_room;
 };
 
 /** Where a frame lies. */
