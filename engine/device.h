@@ -189,7 +189,7 @@ typedef struct TdStats
 {
   uint64_t n, n_sampled, n_zero, n_nan, n_pos_inf, n_neg_inf;
   double min, max, mean, m2, sum_squares;
-  uint32_t exponent[32]; /* finite and not 0: bin by (exponent + 64) / 4, clamped */
+  uint32_t exponent[32]; /* finite and not 0: bin k holds 2^(k-24) <= |x| < 2^(k-23), clamped */
 } TdStats;
 
 /** The kernels of a device.  "[...]" after a slot lists its operands. */

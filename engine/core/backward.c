@@ -497,7 +497,8 @@ mark_paths (Walk *w, TdVar *const *ys, int n_y, TdVar *const *xs, int n_x)
             list_add (&all, creator);
           }
       }
-  qsort (all.items, all.n, sizeof *all.items, older_first);
+  if (all.n > 0)
+    qsort (all.items, all.n, sizeof *all.items, older_first);
   for (size_t at = 0; at < all.n; at++)
     {
       TdOp *op = all.items[at];

@@ -5,6 +5,7 @@
 
 #include "stats.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool
@@ -17,10 +18,28 @@ static void
 write_stats (TdRecorder *r, const TdNode *n, const TdBuffer *b, uint64_t size)
 {
   TdRawStats *s = td_ring_reserve (r->ring, sizeof *s);
+  TdShape shape = n->shape;
+  TdTensor x = { b->data, &shape, (int64_t)size, (TdDtype)n->dtype };
+  TdStats d;
 
   s->head = (TdRawHead){ sizeof *s, TD_RAW_STATS, 0 };
   s->variable = n->id;
-  td_stats_compute (b->data, n->dtype, size, n->id, &s->stats);
+  memset (&s->stats, 0, sizeof s->stats);
+  if (b->device->ops->stats (b->device, &x, TD_STATS_SAMPLE, n->id, &d) == TD_OK)
+    {
+      s->stats.n = d.n;
+      s->stats.n_sampled = d.n_sampled;
+      s->stats.n_zero = d.n_zero;
+      s->stats.n_nan = d.n_nan;
+      s->stats.n_pos_inf = d.n_pos_inf;
+      s->stats.n_neg_inf = d.n_neg_inf;
+      s->stats.min = d.min;
+      s->stats.max = d.max;
+      s->stats.mean = d.mean;
+      s->stats.m2 = d.m2;
+      s->stats.l2 = sqrt (d.sum_squares);
+      memcpy (s->stats.bins, d.exponent, sizeof s->stats.bins);
+    }
   td_ring_publish (r->ring, sizeof *s);
 }
 

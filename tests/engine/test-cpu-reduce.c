@@ -271,7 +271,7 @@ stats__count_and_measure_exactly (void **state)
       low = fmin (low, v);
       high = fmax (high, v);
       if (v != 0)
-        bins[(ilogb (v) + 64) / 4]++;
+        bins[ilogb (v) < -24 ? 0 : ilogb (v) > 7 ? 31 : ilogb (v) + 24]++;
     }
   for (int i = 0; i < N; i++)
     if (isfinite (x[i]))
