@@ -274,13 +274,32 @@ ui_test_has_many_colours (guint n)
   return g_hash_table_size (seen) >= n;
 }
 
-/* The pictures of the README are these pictures: one way of taking them, one look. */
+void
+ui_test_save_picture_at (const char *path)
+{
+  g_autoptr (GdkTexture) texture = shoot ();
+  assert_true (gdk_texture_save_to_png (texture, path));
+}
+
 void
 ui_test_save_picture (const char *name)
 {
-  g_autoptr (GdkTexture) texture = shoot ();
   g_autofree char *folder = g_strdup (td_test_build ("tests/ui/pictures"));
   g_autofree char *path = g_build_filename (folder, name, NULL);
   g_mkdir_with_parents (folder, 0755);
-  assert_true (gdk_texture_save_to_png (texture, path));
+  ui_test_save_picture_at (path);
+}
+
+static gboolean
+is_settled (gpointer data)
+{
+  return !td_graph_view_is_laying_out (data);
+}
+
+void
+ui_test_wait_for_layout (void)
+{
+  TdGraphPane *pane = td_workspace_get_graph (ui_test_workspace ());
+  ui_test_wait ("a layout", is_settled, td_graph_pane_get_view (pane));
+  ui_test_settle ();
 }

@@ -52,6 +52,10 @@ void ui_test_settle (void);
 gboolean ui_test_has_many_colours (guint n);
 /** Save the window as a picture among the test's artifacts. */
 void ui_test_save_picture (const char *name);
+/** The same at a path of its own. */
+void ui_test_save_picture_at (const char *path);
+/** Wait until Graphviz's layout has replaced the quick one, or cannot. */
+void ui_test_wait_for_layout (void);
 
 #define assert_moment(i, e)                                                                    \
   do                                                                                           \

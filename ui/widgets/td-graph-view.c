@@ -34,6 +34,7 @@ struct _TdGraphView
   TdOrientation orientation;
   TdHeatBy heat;
   GCancellable *cancellable;
+  guint n_asked;      /* layouts that Graphviz has not answered yet */
   gint64 last_motion; /* monotonic, microseconds */
   guint still_timer;
   double pan_x, pan_y;
@@ -231,10 +232,17 @@ take_better (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
+gboolean
+td_graph_view_is_laying_out (TdGraphView *self)
+{
+  return self->n_asked > 0 || self->better;
+}
+
 static void
 graphviz_answered (GObject *source, GAsyncResult *result, gpointer data)
 {
   g_autoptr (TdGraphView) self = data;
+  self->n_asked--;
   TdLayout *layout = td_layout_new_graphviz_finish (result, NULL);
   gboolean wanted = layout && self->layout && self->session
                     && layout->view->content_hash == self->layout->view->content_hash
@@ -263,6 +271,7 @@ rebuild_layout (TdGraphView *self, guint64 still_key)
   TdLayout *layout = td_layout_new_quick (view, &options, self->layout);
   take_layout (self, layout, still_key);
   self->cancellable = g_cancellable_new ();
+  self->n_asked++;
   td_layout_new_graphviz_async (view, &options, layout, LAYOUT_BUDGET_MS, self->cancellable,
                                 graphviz_answered, g_object_ref (self));
   td_viz_view_unref (view);

@@ -42,6 +42,9 @@ void td_graph_view_reveal (TdGraphView *self, gint event);
  */
 guint64 td_graph_view_find_layer (TdGraphView *self, guint64 key);
 
+/** Say whether a better layout is being made, or waits for the pointer to be still. */
+gboolean td_graph_view_is_laying_out (TdGraphView *self);
+
 /** Count visible nodes. */
 guint td_graph_view_get_n_nodes (TdGraphView *self);
 /** Return the scene and layout on show; NULL when there are none. Owner: the view. */

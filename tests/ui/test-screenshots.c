@@ -1,0 +1,148 @@
+/* The pictures of the README: the window on a real recording of data/examples/lenet.c with the
+ * built-in digits. TD_UPDATE_SCREENSHOTS=1 writes them to data/screenshots; else they are only
+ * taken, and stay beside the other pictures of the tests.
+ * SPDX-License-Identifier: MIT */
+#include "ui-test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/td-graph.h"
+
+#define ITERATIONS 119
+#define SHOWN 118
+
+static char *tape; /* recorded once for all tests */
+
+static void
+record_lenet (void)
+{
+  static const char *const env[] = { "TAPEDECK_DATA=", NULL };
+  if (tape)
+    return;
+  const char *program = td_test_program ("app/tapedeck");
+  g_autofree char *folder = g_strdup (td_test_build ("tests/ui/pictures"));
+  g_mkdir_with_parents (folder, 0755);
+  tape = g_build_filename (folder, "lenet.tdtape", NULL);
+  g_autofree char *count = g_strdup_printf ("%d", ITERATIONS);
+  const char *const argv[] = { program,
+                               "run",
+                               "-f",
+                               "-o",
+                               tape,
+                               "--level",
+                               "values",
+                               "--iterations",
+                               count,
+                               "--values-budget",
+                               "32M",
+                               "--quiet",
+                               td_test_source ("data/examples/lenet.c"),
+                               NULL };
+  TdTestChild child = td_test_run (argv, NULL, env);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+}
+
+static guint64
+find_group (const char *name)
+{
+  TdIteration *iteration = td_session_get_current (ui_test_session ());
+  guint n;
+  const TdVizGroup *groups = td_viz_graph_get_groups (td_iteration_get_graph (iteration), &n);
+  guint64 key = 0;
+  for (guint i = 0; i < n; i++)
+    if (strcmp (groups[i].name, name) == 0)
+      key = groups[i].key;
+  td_iteration_unref (iteration);
+  return key;
+}
+
+/* The event of the backward pass that makes the gradient of conv2/W. */
+static gint
+find_conv2_gradient (void)
+{
+  TdIteration *iteration = td_session_get_current (ui_test_session ());
+  const TdTapeIteration *it = td_iteration_get_tape (iteration);
+  gint found = -1;
+  for (guint32 i = 0; i < it->n_grads && found < 0; i++)
+    {
+      const char *path = td_iteration_get_string (iteration, it->grads[i].path);
+      guint32 gradient = it->grads[i].gradient;
+      if (g_str_has_suffix (path, "conv2/W") && gradient != TD_TAPE_NONE)
+        found = it->vars[gradient].producer;
+    }
+  td_iteration_unref (iteration);
+  assert_true (found >= 0);
+  return found;
+}
+
+static void
+save (const char *name)
+{
+  if (g_getenv ("TD_UPDATE_SCREENSHOTS"))
+    {
+      g_autofree char *relative = g_strdup_printf ("data/screenshots/%s", name);
+      g_autofree char *folder = g_strdup (td_test_source ("data/screenshots"));
+      g_mkdir_with_parents (folder, 0755);
+      ui_test_save_picture_at (td_test_source (relative));
+    }
+  ui_test_save_picture (name);
+}
+
+static void
+screenshot__debug_shows_a_real_training (void **state)
+{
+  record_lenet ();
+  ui_test_resize (1440, 900);
+  ui_test_open (tape);
+  g_autofree char *start = g_strdup_printf ("i=%d&e=0", SHOWN);
+  ui_test_do ("go-to", start);
+  g_autofree char *there = g_strdup_printf ("i=%d&e=%d", SHOWN, find_conv2_gradient ());
+  ui_test_do ("go-to", there);
+  TdGraphView *view = td_graph_pane_get_view (td_workspace_get_graph (ui_test_workspace ()));
+  td_graph_view_set_expanded (view, find_group ("block2"), TRUE);
+  ui_test_wait_for_layout ();
+  const TdTensor *tensor
+      = td_inspector_get_tensor (td_workspace_get_inspector (ui_test_workspace ()));
+  assert_non_null (tensor);
+  assert_int_equal (tensor->n_total, 16 * 6 * 5 * 5);
+  assert_true (ui_test_has_many_colours (60));
+  save ("debug.png");
+  ui_test_set_dark (TRUE);
+  save ("debug-dark.png");
+  ui_test_set_dark (FALSE);
+}
+
+static void
+screenshot__memory_shows_a_real_training (void **state)
+{
+  record_lenet ();
+  ui_test_resize (1440, 900);
+  ui_test_open (tape);
+  g_autofree char *there = g_strdup_printf ("i=%d&e=20", SHOWN);
+  ui_test_do ("go-to", there);
+  ui_test_do ("show-page", "memory");
+  assert_true (ui_test_has_many_colours (20));
+  save ("memory.png");
+}
+
+static void
+screenshot__start_offers_the_lessons (void **state)
+{
+  ui_test_resize (1440, 900);
+  assert_true (ui_test_has_many_colours (12));
+  save ("start.png");
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+    ui_test (screenshot__start_offers_the_lessons),
+    ui_test (screenshot__debug_shows_a_real_training),
+    ui_test (screenshot__memory_shows_a_real_training),
+  };
+  ui_test_init (&argc, &argv);
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
