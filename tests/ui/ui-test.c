@@ -228,7 +228,7 @@ ui_test_set_dark (gboolean dark)
 
 /* A widget that was not drawn yet since its last change has no picture: draw again. */
 static GskRenderNode *
-take_node (GtkWidget *widget, int width, int height)
+take_node (GtkWidget *widget, graphene_size_t *size)
 {
   GskRenderNode *node = NULL;
   for (int i = 0; i < 10 && !node; i++)
@@ -236,7 +236,9 @@ take_node (GtkWidget *widget, int width, int height)
       ui_test_settle ();
       g_autoptr (GdkPaintable) paintable = gtk_widget_paintable_new (widget);
       GtkSnapshot *snapshot = gtk_snapshot_new ();
-      gdk_paintable_snapshot (paintable, snapshot, width, height);
+      size->width = (float)gdk_paintable_get_intrinsic_width (paintable);
+      size->height = (float)gdk_paintable_get_intrinsic_height (paintable);
+      gdk_paintable_snapshot (paintable, snapshot, size->width, size->height);
       node = gtk_snapshot_free_to_node (snapshot);
     }
   assert_non_null (node);
@@ -248,13 +250,10 @@ static GdkTexture *
 shoot (void)
 {
   GtkWidget *widget = GTK_WIDGET (window), *content = GTK_WIDGET (window->toasts);
-  int width = gtk_widget_get_width (widget), height = gtk_widget_get_height (widget);
   int w = gtk_widget_get_width (content), h = gtk_widget_get_height (content);
-  g_autoptr (GskRenderNode) node = take_node (widget, width, height);
-  graphene_rect_t all;
-  gsk_render_node_get_bounds (node, &all);
-  float left = all.origin.x + (all.size.width - (float)w) / 2;
-  float top = all.origin.y + (all.size.height - (float)h) / 2;
+  graphene_size_t all;
+  g_autoptr (GskRenderNode) node = take_node (widget, &all);
+  float left = (all.width - (float)w) / 2, top = (all.height - (float)h) / 2;
   GskRenderer *renderer = gtk_native_get_renderer (GTK_NATIVE (window));
   return gsk_renderer_render_texture (renderer, node,
                                       &GRAPHENE_RECT_INIT (left, top, (float)w, (float)h));

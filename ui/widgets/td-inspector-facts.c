@@ -129,9 +129,30 @@ dup_var (TdIteration *iteration, guint var)
                           shape);
 }
 
+/* "conv2/W.grad" for what the optimizer took as the gradient of lenet/block2/conv2/W. */
+static char *
+dup_gradient_name (TdIteration *iteration, gint var)
+{
+  const TdTapeIteration *tape = td_iteration_get_tape (iteration);
+  for (guint32 i = 0; var >= 0 && i < tape->n_grads; i++)
+    {
+      if (tape->grads[i].gradient != (guint32)var)
+        continue;
+      const char *path = td_iteration_get_string (iteration, tape->grads[i].path);
+      const char *cut = strrchr (path, '/');
+      while (cut && cut > path && cut[-1] != '/')
+        cut--;
+      return g_strdup_printf ("%s.grad", cut ? cut : path);
+    }
+  return NULL;
+}
+
 char *
 td_facts_dup_title (TdIteration *iteration, gint event, gint var)
 {
+  g_autofree char *gradient = dup_gradient_name (iteration, var);
+  if (gradient)
+    return g_utf8_make_valid (gradient, -1);
   const char *name = var >= 0 ? td_iteration_get_var_name (iteration, (guint)var) : "";
   if (!*name && event >= 0)
     name = td_iteration_get_op_name (iteration, (guint)event);
