@@ -99,8 +99,8 @@ stats_of (const TdTapeIteration *t, guint32 var)
   return NULL;
 }
 
-/* Finds for each variable the first operation of the forward pass that read it, G_MAXUINT if
- * none did. Owner: the caller. */
+/* Finds for each variable the first operation of the forward pass that read it, and as which
+ * argument, as one number that sorts; G_MAXUINT if none did. Owner: the caller. */
 static guint *
 first_readers (const TdTapeIteration *t)
 {
@@ -110,7 +110,7 @@ first_readers (const TdTapeIteration *t)
   for (guint e = t->n_events; e-- > 0;)
     if (t->events[e].phase == TD_TAPE_PHASE_FORWARD)
       for (guint k = 0; k < t->events[e].n_in; k++)
-        first[t->ins[t->events[e].first_in + k]] = e;
+        first[t->ins[t->events[e].first_in + k]] = e * 256 + MIN (k, 255u);
   return first;
 }
 
