@@ -17,6 +17,7 @@ typedef struct
   uint64_t *bound; /* by slot: the id now, 0: not yet met */
   const uint32_t *refs;
   uint32_t next_ref;
+  uint32_t event;
 } Match;
 
 static bool
@@ -83,14 +84,27 @@ same_output (Match *m, const TdRawOutput *now, const TdRawOutput *then)
 }
 
 static bool
+note_attrs (Match *m, uint32_t attrs)
+{
+  TdTapeAttrs *change = td__list_add (&m->a->attr_changes, sizeof *change);
+
+  if (change != NULL)
+    *change = (TdTapeAttrs){ .event = m->event, .attrs = td__alias (&m->a->strings, attrs).id };
+  return change != NULL;
+}
+
+static bool
 same_op (Match *m, const TdRawOp *now, const TdRawOp *then)
 {
   const uint64_t *x = (const uint64_t *)now, *y = (const uint64_t *)then;
   const TdRawOutput *out_now, *out_then;
 
-  /* Word 0 is size, type, flags; 1 and 2 the times; 3 to 6 all that is not an id. */
-  if (((x[0] ^ y[0]) | (x[3] ^ y[3]) | (x[4] ^ y[4]) | (x[5] ^ y[5]) | (x[6] ^ y[6])) != 0)
+  /* Word 0 is size, type, flags; 1 and 2 the times; 3 to 6 all that is not an id.  Attributes
+   * (a step size, a seed) may differ: the iteration says in which events they do. */
+  if (((x[0] ^ y[0]) | (x[3] ^ y[3]) | (x[5] ^ y[5]) | (x[6] ^ y[6])) != 0
+      || now->path != then->path || (now->attrs != then->attrs && !note_attrs (m, now->attrs)))
     return false;
+  m->event++;
   for (unsigned i = 0; i < then->n_in; i++)
     if (!same_id (m, now->ids[i], then->ids[i]))
       return false;
@@ -160,6 +174,7 @@ matches (TdAssembler *a, TdShape *s)
   if (s->n_raw != a->raw.n || s->n_records != a->n_records)
     return false;
   a->bound.n = 0;
+  a->attr_changes.n = 0;
   m.bound = td__list_add_n (&a->bound, sizeof *m.bound, s->externals.n + 1);
   if (m.bound == NULL)
     return false;

@@ -166,7 +166,8 @@ struct TdAssembler
   uint64_t live_bytes[TD_TAPE_N_CATEGORIES];
   uint32_t n_profiles_made;
   uint64_t use_clock;
-  TdList bound; /* uint64_t, scratch of the match */
+  TdList attr_changes; /* TdTapeAttrs, of the iteration matched last */
+  TdList bound;        /* uint64_t, scratch of the match */
 
   /* the tensor that comes in parts */
   TdRawTensor tensor;

@@ -60,9 +60,9 @@ td_assembler_free (TdAssembler *a)
     return;
 
   TdList *lists[]
-      = { &a->strings,  &a->opdefs, &a->sites,       &a->paths, &a->raw,     &a->start,
-          &a->duration, &a->memory, &a->reads,       &a->stats, &a->tensors, &a->notices,
-          &a->metas,    &a->blocks, &a->free_blocks, &a->bound };
+      = { &a->strings,  &a->opdefs, &a->sites,       &a->paths, &a->raw,         &a->start,
+          &a->duration, &a->memory, &a->reads,       &a->stats, &a->tensors,     &a->notices,
+          &a->metas,    &a->blocks, &a->free_blocks, &a->bound, &a->attr_changes };
 
   for (uint32_t i = 0; i < a->texts.n; i++)
     free (((char **)a->texts.items)[i]);
@@ -196,6 +196,8 @@ resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
   it->notices = a->notices.items;
   it->n_notices = a->notices.n;
   it->stop = a->stop;
+  it->attr_changes = a->attr_changes.items;
+  it->n_attr_changes = a->attr_changes.n;
   resolve_times (a, it, r);
   resolve_reads (a, s, it, r);
   resolve_values (a, s, it, r);
@@ -223,6 +225,7 @@ find_shape (TdAssembler *a, bool *repeat)
   *repeat = s != NULL;
   if (s != NULL)
     return s;
+  a->attr_changes.n = 0;
   s = td__shape_build (a);
   if (s == NULL)
     return NULL;
@@ -274,6 +277,7 @@ td_assembler_show_live (TdAssembler *a)
 
   if (!a->state.in_iteration || (s = td__shape_build (a)) == NULL)
     return;
+  a->attr_changes.n = 0;
   resolve (a, s, td__assembler_ns (a, td_ring_ticks ()), &it, &r);
   td__memory_finish (a, s, &it, &r.records, &r.blocks, false);
   td_tape_writer_live (a->w, &it);
@@ -338,6 +342,10 @@ keep_raw (TdAssembler *a, const TdRawHead *head)
       return;
     }
   memcpy (to, head, head->size);
+  /* Order is among the backward events of one forward event; without one it means nothing, and
+   * must not make iterations differ. */
+  if (head->type == TD_RAW_OP && ((const TdRawOp *)head)->twin_back == 0)
+    ((TdRawOp *)(void *)to)->order = 0;
   a->n_records++;
 }
 

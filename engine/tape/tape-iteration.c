@@ -438,6 +438,23 @@ take_reports (TdTapeReader *r, Loaded *l)
       own[l->it.n_reports++] = all[i];
 }
 
+/* Events are shared with other iterations: those with other attributes are a copy. */
+static void
+apply_attrs (Loaded *l)
+{
+  TdTapeEvent *events;
+
+  if (l->it.n_attr_changes == 0 || l->it.n_events == 0
+      || (events = malloc (l->it.n_events * sizeof *events)) == NULL)
+    return;
+  memcpy (events, l->it.events, l->it.n_events * sizeof *events);
+  for (uint32_t i = 0; i < l->it.n_attr_changes; i++)
+    if (l->it.attr_changes[i].event < l->it.n_events)
+      events[l->it.attr_changes[i].event].attrs = l->it.attr_changes[i].attrs;
+  l->arrays[l->n_arrays++] = events;
+  l->it.events = events;
+}
+
 static void
 take_stop (Loaded *l, const TapeSections *sections)
 {
@@ -474,6 +491,8 @@ fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSec
   COPY (l, stats, n_stats, STATS);
   COPY (l, tensors, n_tensors, TENSORS);
   COPY (l, notices, n_notices, NOTICES);
+  COPY (l, attr_changes, n_attr_changes, ATTRS);
+  apply_attrs (l);
   take_stop (l, sections);
   take_reports (r, l);
   return take_times (l, sections, head->time_shift) && share_memory (l) && instance_ok (&l->it);

@@ -467,6 +467,7 @@ typedef enum
   TD_TAPE_SECTION_TENSORS,
   TD_TAPE_SECTION_NOTICES,
   TD_TAPE_SECTION_STOP,
+  TD_TAPE_SECTION_ATTRS,
   TD_TAPE_N_SECTIONS
 } TdTapeSectionKind;
 
@@ -496,8 +497,8 @@ typedef struct
 } TdTapeTotals;
 static_assert (sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
 
-/** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP as far
- * as there are any, and the sections of structure and memory where the id is 0. */
+/** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP, ATTRS
+ * as far as there are any, and the sections of structure and memory where the id is 0. */
 typedef struct
 {
   uint64_t number;
@@ -676,6 +677,14 @@ typedef struct
 } TdTapeTensorRef;
 static_assert (sizeof (TdTapeTensorRef) == 32, "TdTapeTensorRef changed size");
 
+/** An event whose attributes differ from its structure's: a step size that changes, a seed. */
+typedef struct
+{
+  uint32_t event;
+  uint32_t attrs; /* string */
+} TdTapeAttrs;
+static_assert (sizeof (TdTapeAttrs) == 8, "TdTapeAttrs changed size");
+
 /** Where and why the program stopped, live only. */
 typedef struct
 {
@@ -705,7 +714,8 @@ typedef struct
   uint64_t end_bytes;
 
   uint32_t n_events, n_ins, n_outs, n_vars, n_dims, n_spans, n_grads, n_externals;
-  uint32_t n_memory, n_blocks, n_host_reads, n_reports, n_stats, n_tensors, n_notices, n_pad;
+  uint32_t n_memory, n_blocks, n_host_reads, n_reports, n_stats, n_tensors, n_notices,
+      n_attr_changes;
 
   const TdTapeEvent *events;
   const uint64_t *event_start_ns; /* since the iteration's start */
@@ -724,6 +734,7 @@ typedef struct
   const TdTapeTensorRef *tensors;
   const TdTapeNotice *notices; /* errors, configuration changes */
   TdTapeStop stop;
+  const TdTapeAttrs *attr_changes; /* readers have applied them to `events` */
 } TdTapeIteration;
 
 /** Bytes of one element of `dtype`; 0 if unknown. */

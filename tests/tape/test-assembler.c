@@ -384,6 +384,44 @@ assembler__says_which_operation_was_running_at_a_kill (void **state)
   rig_clear (&rig);
 }
 
+/* Adam's step size is another in each iteration; the graph is not. */
+static void
+assembler__takes_other_attributes_for_the_same_structure (void **state)
+{
+  Rig rig = { 0 };
+  char text[32];
+
+  rig_start (&rig, NULL);
+  for (int i = 0; i < 50; i++)
+    {
+      uint32_t attrs;
+      TdRawOp *op;
+
+      snprintf (text, sizeof text, "alpha=%d", i);
+      attrs = model_string (&rig.m, text);
+      model_begin (&rig.m);
+      model_op (&rig.m, MODEL_RELU, 0, 0, rig.m.parameter, 0);
+      op = model_record (&rig.m, TD_RAW_OP, 0, sizeof *op);
+      op->opdef = MODEL_SGD;
+      op->attrs = attrs;
+      op->order = (uint16_t)i; /* means nothing without a forward event */
+      model_publish (&rig.m, op);
+      model_end (&rig.m);
+    }
+  td_assembler_drain (rig.a, rig.ring);
+  assert_int_equal (td_assembler_state (rig.a)->n_repeats, 49);
+  for (uint64_t i = 0; i < 50; i++)
+    {
+      const TdTapeIteration *it = rig_load (&rig, i);
+
+      snprintf (text, sizeof text, "alpha=%d", (int)i);
+      assert_string_equal (td_tape_reader_string (rig.r, it->events[1].attrs), text);
+      assert_int_equal (it->events[0].attrs, 0);
+      td_tape_iteration_free (it);
+    }
+  rig_clear (&rig);
+}
+
 static void
 assembler__refuses_senseless_records (void **state)
 {
@@ -430,6 +468,7 @@ main (void)
     td_test (assembler__stores_sources_and_parameters),
     td_test (assembler__shows_a_stopped_iteration_event_by_event),
     td_test (assembler__says_which_operation_was_running_at_a_kill),
+    td_test (assembler__takes_other_attributes_for_the_same_structure),
     td_test (assembler__refuses_senseless_records),
   };
 
