@@ -29,6 +29,12 @@
 #define ADDRESS_LIMIT (1ull << 30)
 #define INCH 72.0
 
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define TD_SANITIZED
+#endif
+#endif
+
 /* agattr () and friends take text that they do not change, as `char *`. */
 static void
 set (void *object, const char *name, const char *value)
@@ -136,14 +142,24 @@ answer (GVC_t *gvc, FILE *in, FILE *out, int n, int m)
   return wrong;
 }
 
+/* A sanitizer's shadow is larger than any limit. */
+static void
+limit_memory (void)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(TD_SANITIZED)
+  struct rlimit limit = { ADDRESS_LIMIT, ADDRESS_LIMIT };
+
+  setrlimit (RLIMIT_AS, &limit);
+#endif
+}
+
 int
 main (void)
 {
-  struct rlimit limit = { ADDRESS_LIMIT, ADDRESS_LIMIT };
   GVC_t *gvc;
   char line[256];
 
-  setrlimit (RLIMIT_AS, &limit);
+  limit_memory ();
   gvc = gvContext ();
   agseterr (AGMAX); /* its warnings help nobody here */
   while (fgets (line, sizeof line, stdin))

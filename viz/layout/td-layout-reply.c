@@ -93,7 +93,8 @@ TdLayoutReply *
 td__layout_reply_parse (const char *text, gsize n_text, guint n_nodes, guint n_edges,
                         char *what, gsize n_what)
 {
-  Input in = { text, text + n_text };
+  const char *start = text ? text : ""; /* nothing at all may come without an address */
+  Input in = { start, start + n_text };
   TdLayoutReply *self;
   GArray *points;
 
@@ -116,7 +117,7 @@ td__layout_reply_parse (const char *text, gsize n_text, guint n_nodes, guint n_e
     {
       guint line = 1;
 
-      for (const char *p = text; p < in.at; p++)
+      for (const char *p = start; p < in.at; p++)
         line += *p == '\n';
       g_snprintf (what, (gulong)n_what, "the layout helper's answer makes no sense in line %u",
                   line);

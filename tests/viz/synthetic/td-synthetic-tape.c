@@ -41,7 +41,7 @@ translate (TdTapeWriter *w, const TdIteration *it, guint n_events, Copy *c)
   c->tape = *td_iteration_get_tape (it);
   c->tape.n_events = MIN (n_events, c->tape.n_events);
   c->tape.first_id = 1000 * (c->tape.number + 1);
-  c->events = g_memdup2 (c->tape.events, sizeof (TdTapeEvent) * (c->tape.n_events + 1));
+  c->events = g_memdup2 (c->tape.events, sizeof (TdTapeEvent) * c->tape.n_events);
   c->vars = g_memdup2 (c->tape.vars, sizeof (TdTapeVar) * c->tape.n_vars);
   c->spans = g_memdup2 (c->tape.spans, sizeof (TdTapeSpan) * c->tape.n_spans);
   c->grads = g_memdup2 (c->tape.grads, sizeof (TdTapeGrad) * c->tape.n_grads);
