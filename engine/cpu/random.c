@@ -6,10 +6,12 @@
  * belongs to, in double precision.  *Source*: Salmon et al., SC 2011; Box and Muller 1958.
  * SPDX-License-Identifier: MIT */
 #include "elementwise.h"
+#include "vector.h"
 
 #include <math.h>
 
 #define ROUNDS 10
+#define GROUP (4 * TD_PHILOX_GROUP) /* numbers made at once */
 
 void
 td__philox (const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
@@ -42,16 +44,6 @@ typedef struct
   TdTensor *y;
 } RandomWork;
 
-static void
-four_at (const TdRngKey *key, uint64_t block, uint32_t out[4])
-{
-  const uint64_t index = key->offset + block;
-  const uint32_t counter[4] = { (uint32_t)index, (uint32_t)(index >> 32), 0, 0 };
-  const uint32_t seed[2] = { (uint32_t)key->seed, (uint32_t)(key->seed >> 32) };
-
-  td__philox (counter, seed, out);
-}
-
 /* Two normal numbers from two of 32 bits; (bits + 1/2) 2^-32 is never 0. */
 static void
 box_muller (uint32_t a, uint32_t b, double out[2])
@@ -63,50 +55,70 @@ box_muller (uint32_t a, uint32_t b, double out[2])
   out[1] = r * sin (angle);
 }
 
+/* Numbers from random bits, as double. */
 static void
-four_values (const RandomWork *w, const uint32_t bits[4], double v[4])
+values (const RandomWork *w, const uint32_t *bits, double *v)
 {
   bool is_double = w->y->dtype == TD_F64;
 
   if (w->kind == TD_RANDOM_NORMAL)
     {
-      box_muller (bits[0], bits[1], v);
-      box_muller (bits[2], bits[3], v + 2);
+      for (int i = 0; i < GROUP; i += 2)
+        box_muller (bits[i], bits[i + 1], v + i);
       return;
     }
-  for (int l = 0; l < 4; l++)
-    v[l] = is_double ? (double)bits[l] * 0x1p-32 : (double)(bits[l] >> 8) * 0x1p-24;
+  for (int i = 0; i < GROUP; i++)
+    v[i] = is_double ? (double)bits[i] * 0x1p-32 : (double)(bits[i] >> 8) * 0x1p-24;
   if (w->kind == TD_RANDOM_MASK)
-    for (int l = 0; l < 4; l++)
-      v[l] = v[l] >= w->p ? 1.0 / (1.0 - w->p) : 0.0;
+    for (int i = 0; i < GROUP; i++)
+      v[i] = v[i] >= w->p ? 1.0 / (1.0 - w->p) : 0.0;
 }
 
+/* The same for float, where it matters: 24 bits are compared and converted as integers. */
+static void
+float_values (const RandomWork *w, const uint32_t *bits, float *v)
+{
+  const int32_t threshold = (int32_t)ceil (w->p * 0x1p24);
+  const float kept = (float)(1.0 / (1.0 - w->p));
+
+  if (w->kind == TD_RANDOM_MASK)
+    for (int i = 0; i < GROUP; i++)
+      v[i] = (int32_t)(bits[i] >> 8) >= threshold ? kept : 0.0f;
+  else
+    for (int i = 0; i < GROUP; i++)
+      v[i] = (float)(int32_t)(bits[i] >> 8) * 0x1p-24f;
+}
+
+/* Pieces begin at a whole block of four. */
 static void
 random_piece (int64_t begin, int64_t end, int worker, void *context)
 {
   const RandomWork *w = context;
-  float block[TD_HALF_BLOCK];
-  int64_t n_block = 0;
+  bool plain = w->kind != TD_RANDOM_NORMAL && w->y->dtype != TD_F64;
 
-  for (int64_t i = begin; i < end;)
+  for (int64_t i = begin; i < end; i += GROUP)
     {
-      uint32_t bits[4];
-      double v[4];
+      int64_t n = end - i < GROUP ? end - i : GROUP;
+      uint32_t bits[GROUP];
+      double v[GROUP];
+      float f[GROUP];
 
-      four_at (&w->key, (uint64_t)i / 4, bits);
-      four_values (w, bits, v);
-      for (int lane = (int)(i % 4); lane < 4 && i < end; lane++, i++)
-        if (w->y->dtype == TD_F64)
-          ((double *)w->y->data)[i] = v[lane];
-        else if (w->y->dtype == TD_F32)
-          ((float *)w->y->data)[i] = (float)v[lane];
-        else
-          block[n_block++] = (float)v[lane];
-      if (n_block > 0 && (n_block > TD_HALF_BLOCK - 4 || i == end))
+      td__vector->philox (w->key.offset + (uint64_t)i / 4, w->key.seed, bits);
+      if (plain)
+        float_values (w, bits, f);
+      else
+        values (w, bits, v);
+      if (w->y->dtype == TD_F64)
         {
-          td__half_store (w->y, i - n_block, n_block, block);
-          n_block = 0;
+          memcpy ((double *)w->y->data + i, v, (size_t)n * sizeof *v);
+          continue;
         }
+      for (int64_t k = 0; k < n && !plain; k++)
+        f[k] = (float)v[k];
+      if (w->y->dtype == TD_F32)
+        memcpy ((float *)w->y->data + i, f, (size_t)n * sizeof *f);
+      else
+        td__half_store (w->y, i, n, f);
     }
 }
 

@@ -36,6 +36,10 @@ typedef struct TdVectorStats
 } TdVectorStats;
 typedef void (*TdStatsLoop) (const void *x, int64_t n, double shift, TdVectorStats *out);
 
+/** Four numbers from each of the counters (counter + l, 0), l < TD_PHILOX_GROUP, in order. */
+typedef void (*TdPhiloxLoop) (uint64_t counter, uint64_t key, uint32_t *out);
+#define TD_PHILOX_GROUP 16
+
 typedef struct TdVector
 {
   const char *name;
@@ -45,6 +49,7 @@ typedef struct TdVector
   TdColumnLoop sum_columns[2];
   TdUpdateLoop update[TD_UPDATE_N][2];
   TdStatsLoop stats[2];
+  TdPhiloxLoop philox;
 } TdVector;
 
 /** How many columns sum_columns takes at most. */
@@ -56,16 +61,19 @@ extern const TdVector *td__vector;
 /** Choose loops by name: "base", "avx2", "avx512"; false if the processor has none. */
 bool td__vector_use (const char *name);
 
-/* Filled in by the copies of vector.c, vector-sum.c and vector-stats.c, one per instruction
- * set. */
+/* Filled in by the copies of vector.c, vector-sum.c, vector-stats.c and vector-random.c, one
+ * per instruction set. */
 void td__vector_fill_base (TdVector *v);
 void td__vector_fill_sums_base (TdVector *v);
 void td__vector_fill_stats_base (TdVector *v);
+void td__vector_fill_random_base (TdVector *v);
 #if defined(__x86_64__)
 void td__vector_fill_avx2 (TdVector *v);
 void td__vector_fill_sums_avx2 (TdVector *v);
 void td__vector_fill_stats_avx2 (TdVector *v);
+void td__vector_fill_random_avx2 (TdVector *v);
 void td__vector_fill_avx512 (TdVector *v);
 void td__vector_fill_sums_avx512 (TdVector *v);
 void td__vector_fill_stats_avx512 (TdVector *v);
+void td__vector_fill_random_avx512 (TdVector *v);
 #endif

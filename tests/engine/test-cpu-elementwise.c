@@ -349,6 +349,32 @@ philox__gives_the_known_answers (void **state)
     }
 }
 
+/* The vector loops make the numbers of td__philox, counter by counter. */
+static void
+philox__gives_the_same_bits_on_every_instruction_set (void **state)
+{
+  const uint64_t counter = 0xFFFFFFFA, key = 0x123456789ABCDEF0; /* carries into c1 */
+
+  for (int s = 0; s < 3; s++)
+    {
+      uint32_t out[4 * TD_PHILOX_GROUP];
+
+      if (!td__vector_use (sets[s]))
+        continue;
+      td__vector->philox (counter, key, out);
+      for (uint64_t l = 0; l < TD_PHILOX_GROUP; l++)
+        {
+          const uint32_t c[4] = { (uint32_t)(counter + l), (uint32_t)((counter + l) >> 32) };
+          const uint32_t k[2] = { (uint32_t)key, (uint32_t)(key >> 32) };
+          uint32_t want[4];
+
+          td__philox (c, k, want);
+          assert_memory_equal (out + 4 * l, want, sizeof want);
+        }
+    }
+  td__vector_use (NULL);
+}
+
 static void
 random__any_piece_can_be_made_again (void **state)
 {
@@ -424,6 +450,7 @@ main (void)
     td_test (half_precision__rounds_to_nearest_even),
     td_test (cast__to_integers_is_defined_everywhere),
     td_test (philox__gives_the_known_answers),
+    td_test (philox__gives_the_same_bits_on_every_instruction_set),
     td_test (random__any_piece_can_be_made_again),
     td_test (random__has_the_moments_of_its_distribution),
   };
