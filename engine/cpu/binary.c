@@ -31,7 +31,7 @@ stretch (const BinaryWork *w, int64_t x, int64_t sx, int64_t y, int64_t sy, int6
                                                   : TD_WALK_BOTH];
   const char *xs = w->x->data, *ys = w->y->data;
   char *zs = w->z->data;
-  char block[BLOCK * sizeof (double)];
+  _Alignas (64) char block[BLOCK * sizeof (double)];
 
   if (w->add == NULL)
     {
