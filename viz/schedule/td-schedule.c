@@ -25,6 +25,7 @@ td_schedule_new (const TdIteration *iteration)
                             .phase = phase,
                             .op = td_iteration_get_op_name (iteration, e),
                             .layer = td_iteration_get_link_path (iteration, e),
+                            .start_ns = t->event_start_ns ? t->event_start_ns[e] : 0,
                             .ns = t->event_duration_ns ? t->event_duration_ns[e] : 0,
                             .failed = (event->flags & TD_TAPE_EVENT_FAILED) != 0 };
       for (guint k = 0; k < event->n_out; k++)
@@ -122,6 +123,7 @@ print_json (const TdSchedule *s, const char *advice, GString *out)
       td_json_member_string (&j, "op", r->op);
       td_json_member_string (&j, "link", r->layer);
       td_json_member_string (&j, "phase", td_tape_phase_name (r->phase));
+      td_json_member_int (&j, "start_ns", (gint64)r->start_ns);
       td_json_member_int (&j, "ns", (gint64)r->ns);
       td_json_member_int (&j, "bytes", (gint64)r->bytes);
       td_json_member_bool (&j, "failed", r->failed);
@@ -134,7 +136,7 @@ print_json (const TdSchedule *s, const char *advice, GString *out)
 static void
 print_csv (const TdSchedule *s, GString *out)
 {
-  g_string_append (out, "event,op,link,phase,ns,bytes,failed\n");
+  g_string_append (out, "event,op,link,phase,start_ns,ns,bytes,failed\n");
   for (guint i = 0; i < s->n_rows; i++)
     {
       const TdScheduleRow *r = &s->rows[i];
@@ -143,8 +145,9 @@ print_csv (const TdSchedule *s, GString *out)
       td_csv_append (out, r->op);
       g_string_append_c (out, ',');
       td_csv_append (out, r->layer);
-      g_string_append_printf (out, ",%s,%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ",%d\n",
-                              td_tape_phase_name (r->phase), r->ns, r->bytes, r->failed);
+      g_string_append_printf (
+          out, ",%s,%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ",%d\n",
+          td_tape_phase_name (r->phase), r->start_ns, r->ns, r->bytes, r->failed);
     }
 }
 

@@ -17,6 +17,7 @@ typedef struct
   guint phase; /* TdTapePhase */
   const char *op;
   const char *layer;
+  guint64 start_ns; /* since the iteration began */
   guint64 ns;
   guint64 bytes; /* of the outputs */
   gboolean failed;

@@ -130,6 +130,8 @@ op (Lenet *l, const char *name, guint phase, const char *path, guint32 span, gin
   add_memory (l, TD_TAPE_MEMORY_ALLOC, out, event);
   g_array_append_vals (l->ins, in, n_in);
   g_array_append_val (l->outs, out);
+  if (l->options->failed_event == (gint)event)
+    e.flags |= TD_TAPE_EVENT_FAILED;
   g_array_append_val (l->events, e);
   g_array_append_val (l->start, l->clock_ns);
   g_array_append_val (l->duration, ns);

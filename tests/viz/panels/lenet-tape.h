@@ -17,13 +17,15 @@ typedef struct
   gint nan_at;         /* iteration whose last gradient of fc3/W holds a NaN; -1: none */
   gint cut_at;         /* iteration in which conv1/b gets no gradient; -1: none */
   gint extra_relu_at;  /* iteration with one more relu before the loss; -1: none */
+  gint failed_event;   /* event that failed in every iteration; -1: none */
   gboolean values;     /* store the tensor of conv2/W's gradient */
   const char *op_name; /* instead of "max_pooling_2d": hostile labels; NULL: the usual */
 } LenetOptions;
 
 #define LENET_DEFAULT                                                                          \
   {                                                                                            \
-    .n_iterations = 40, .nan_at = -1, .cut_at = -1, .extra_relu_at = -1, .values = TRUE        \
+    .n_iterations = 40, .nan_at = -1, .cut_at = -1, .extra_relu_at = -1, .failed_event = -1,   \
+    .values = TRUE                                                                             \
   }
 
 /** Write the tape. Owner of the file: the caller. */

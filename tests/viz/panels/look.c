@@ -15,8 +15,8 @@
 #include "schedule/td-curve.h"
 #include "schedule/td-schedule.h"
 
-                   static void
-                   save (TdScene *scene, const char *dir, const char *name)
+static void
+save (TdScene *scene, const char *dir, const char *name)
 {
   static const char *const themes[] = { "light", "dark" };
 
@@ -41,6 +41,7 @@ main (int argc, char **argv)
 
   o.nan_at = 33;
   o.extra_relu_at = 20;
+  o.failed_event = 26;
   lenet_tape_write (tape, &o);
   TdTapeReader *r = td_tape_reader_open (tape, error, sizeof error);
   g_autoptr (TdIteration) it = lenet_tape_load (r, 39);

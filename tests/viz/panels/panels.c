@@ -451,6 +451,34 @@ graph__shows_every_operation_and_dims_what_has_not_run (void **state)
 }
 
 static void
+graph__failing_operation_is_red_and_cross_hatched (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  o.n_iterations = 1;
+  o.failed_event = 5;
+  Fixture f = open_lenet (&o, 0);
+  g_autoptr (TdScene) scene = graph_scene (&f, -1, -1);
+  g_autofree char *dump = td_scene_dump (scene);
+  TdSchedule *s = td_schedule_new (f.it);
+  g_autofree char *csv = td_schedule_print (s, NULL, "csv");
+  guint red = 0;
+
+  g_auto (GStrv) lines = g_strsplit (dump, "\n", -1);
+  for (char **l = lines; *l; l++)
+    if (strstr (*l, "stroke=error"))
+      {
+        assert_contains (*l, "fill=error*0.28");
+        assert_contains (*l, " cross ");
+        assert_contains (*l, "[node 5]");
+        red++;
+      }
+  assert_int_equal (red, 1);
+  assert_contains (csv, "5,max_pooling_2d,lenet/block2,forward,");
+  td_schedule_free (s);
+  close_lenet (&f);
+}
+
+static void
 graph__label_of_ten_thousand_hostile_characters_stays_text (void **state)
 {
   LenetOptions o = LENET_DEFAULT;
@@ -582,6 +610,7 @@ main (void)
     td_test (tensor__says_what_kind_of_number_it_shows),
     td_test (tensor__decodes_every_dtype),
     td_test (graph__shows_every_operation_and_dims_what_has_not_run),
+    td_test (graph__failing_operation_is_red_and_cross_hatched),
     td_test (graph__label_of_ten_thousand_hostile_characters_stays_text),
     td_test (minimap__maps_points_back_to_the_layout),
     td_test (panel__every_picture_paints_in_every_theme_and_width),
