@@ -159,7 +159,7 @@ watch_stream (TdRunner *self, GInputStream *pipe, gboolean is_stderr)
 
 TdRunner *
 td_runner_new (const char *program, const char *const *args, const char *level,
-               const char *const *environ, const char *directory, GError **error)
+               const char *const *environment, const char *directory, GError **error)
 {
   g_autofree char *tapedeck = td_runner_find_executable ("tapedeck");
   if (!tapedeck)
@@ -174,8 +174,8 @@ td_runner_new (const char *program, const char *const *args, const char *level,
 
   g_autoptr (GSubprocessLauncher) launcher = g_subprocess_launcher_new (
       G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
-  if (environ)
-    g_subprocess_launcher_set_environ (launcher, (char **)environ);
+  if (environment)
+    g_subprocess_launcher_set_environ (launcher, (char **)environment);
   g_subprocess_launcher_set_cwd (launcher, directory ? directory : run_dir);
   const char *const head[]
       = { tapedeck, "run", "-o", self->tape, "--level", level, "--quiet", program };

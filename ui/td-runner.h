@@ -14,7 +14,7 @@ G_DECLARE_FINAL_TYPE (TdRunner, td_runner, TD, RUNNER, GObject)
  * exists, "ended" (exit status as of wait). Owner: caller. Errors: NULL and `error` when
  * tapedeck is not installed beside the app. */
 TdRunner *td_runner_new (const char *program, const char *const *args, const char *level,
-                         const char *const *environ, const char *directory, GError **error);
+                         const char *const *environment, const char *directory, GError **error);
 
 /** Return the tape the run writes. Owner: the runner. */
 const char *td_runner_get_tape (TdRunner *self);

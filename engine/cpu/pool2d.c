@@ -43,12 +43,12 @@ window (int64_t o, int ksize, int stride, int pad, int64_t size, int64_t *begin,
         T best = a;                                                                            \
         int32_t where = at;                                                                    \
                                                                                                \
-        where = (b > best) | (b != b) ? at + 1 : where;                                        \
-        best = (b > best) | (b != b) ? b : best;                                               \
-        where = (c > best) | (c != c) ? at + (int32_t)w : where;                               \
-        best = (c > best) | (c != c) ? c : best;                                               \
-        where = (e > best) | (e != e) ? at + (int32_t)w + 1 : where;                           \
-        best = (e > best) | (e != e) ? e : best;                                               \
+        where = ((b > best) | (b != b)) ? at + 1 : where;                                      \
+        best = ((b > best) | (b != b)) ? b : best;                                             \
+        where = ((c > best) | (c != c)) ? at + (int32_t)w : where;                             \
+        best = ((c > best) | (c != c)) ? c : best;                                             \
+        where = ((e > best) | (e != e)) ? at + (int32_t)w + 1 : where;                         \
+        best = ((e > best) | (e != e)) ? e : best;                                             \
         y[i] = best;                                                                           \
         index[i] = where;                                                                      \
       }                                                                                        \

@@ -170,7 +170,6 @@ struct TdAssembler
   TdList bound;        /* uint64_t, scratch of the match */
 
   /* the tensor that comes in parts */
-  TdRawTensor tensor;
   char *tensor_bytes;
   uint64_t tensor_have;
   /* and the source */
@@ -180,6 +179,7 @@ struct TdAssembler
   uint32_t shown_events;
   bool shown_stopped;
   uint64_t next_live_ns;
+  TdRawTensor tensor; /* the head of the tensor that comes in parts; last, it has no size */
 };
 
 /** Tape id and hash of an engine id. */

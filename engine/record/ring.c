@@ -50,7 +50,7 @@ clock_pair (uint64_t *ticks, uint64_t *ns)
 static void
 calibrate (TdRingShared *shared)
 {
-  uint64_t ticks, ns;
+  uint64_t ticks = 0, ns = 0;
 
   clock_pair (&shared->ticks, &shared->mono_ns);
   while (now_ns () - shared->mono_ns < 2000000)

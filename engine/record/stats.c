@@ -32,7 +32,7 @@ half_to_double (uint16_t h)
   double mantissa = h & 1023, value;
 
   if (exponent == 31)
-    value = mantissa ? (double)NAN : (double)INFINITY;
+    value = mantissa != 0 ? (double)NAN : (double)INFINITY;
   else
     value = exponent ? ldexp (1024 + mantissa, exponent - 25) : ldexp (mantissa, -24);
   return h >> 15 ? -value : value;

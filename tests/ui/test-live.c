@@ -14,10 +14,10 @@ run_model (const char *name, const char *end)
   g_autofree char *relative = g_strdup_printf ("tests/ui/models/%s.c", name);
   g_autoptr (GFile) file = g_file_new_for_path (td_test_source (relative));
   const char *args[] = { td_test_tmp ("pid"), end, NULL };
-  g_auto (GStrv) environ = g_get_environ ();
+  g_auto (GStrv) environment = g_get_environ ();
 
   td_test_program ("app/tapedeck");
-  td_window_set_launch (ui_test_window (), (const char *const *)environ, td_test_tmp (""));
+  td_window_set_launch (ui_test_window (), (const char *const *)environment, td_test_tmp (""));
   td_window_run (ui_test_window (), file, args);
 }
 

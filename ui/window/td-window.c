@@ -403,10 +403,10 @@ run_model (TdWindow *self, const char *path, const char *const *args)
 }
 
 void
-td_window_set_launch (TdWindow *self, const char *const *environ, const char *directory)
+td_window_set_launch (TdWindow *self, const char *const *environment, const char *directory)
 {
   g_strfreev (self->launch_env);
-  self->launch_env = g_strdupv ((char **)environ);
+  self->launch_env = g_strdupv ((char **)environment);
   g_free (self->launch_dir);
   self->launch_dir = g_strdup (directory);
 }

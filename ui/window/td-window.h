@@ -27,7 +27,8 @@ void td_window_run (TdWindow *self, GFile *program, const char *const *args);
 void td_window_attach (TdWindow *self, GFile *tape, const char *address);
 
 /** Set environment and working directory of programs started from this window. */
-void td_window_set_launch (TdWindow *self, const char *const *environ, const char *directory);
+void td_window_set_launch (TdWindow *self, const char *const *environment,
+                           const char *directory);
 
 /** Show a full-page message. `button` and `action` may be NULL; `details` goes to Copy Details.
  */
