@@ -178,6 +178,7 @@ remember (TdAssembler *a, const TdTapeIteration *it, const TdList *records, uint
                     .used = ++a->use_clock,
                     .peak_bytes = it->peak_bytes,
                     .end_bytes = it->end_bytes };
+  memcpy (p->start_bytes, it->start_bytes, sizeof p->start_bytes);
   if (p->records == NULL)
     p->used = 0;
   else if (records->n > 0)
@@ -196,6 +197,58 @@ find_profile (TdAssembler *a, const TdList *records)
         return p;
     }
   return NULL;
+}
+
+/* A profile that is the same but for where things lie: carried state moves about. */
+static TdProfile *
+find_moved_profile (TdAssembler *a, const TdList *records)
+{
+  const TdTapeMemory *now = records->items;
+
+  for (unsigned i = 0; i < MAX_PROFILES; i++)
+    {
+      TdProfile *p = &a->profiles[i];
+      uint32_t k = 0;
+
+      if (!p->used || !p->id || p->n != records->n || p->n == 0
+          || memcmp (p->start_bytes, a->live_bytes, sizeof p->start_bytes) != 0)
+        continue;
+      while (k < p->n
+             && memcmp ((const char *)&now[k] + sizeof now->address,
+                        (const char *)&p->records[k] + sizeof now->address,
+                        sizeof now[k] - sizeof now->address)
+                    == 0)
+        k++;
+      if (k == p->n)
+        return p;
+    }
+  return NULL;
+}
+
+/* The iteration has the profile, with addresses and blocks of its own. */
+static bool
+use_moved_profile (TdAssembler *a, const TdShape *shape, TdTapeIteration *it,
+                   const TdList *records, TdList *blocks)
+{
+  TdProfile *p = find_moved_profile (a, records);
+  const TdTapeMemory *now = records->items;
+  uint64_t *addresses, end_hash;
+
+  a->addresses.n = 0;
+  addresses = p ? td__list_add_n (&a->addresses, sizeof *addresses, records->n) : NULL;
+  if (addresses == NULL)
+    return false;
+  for (uint32_t i = 0; i < records->n; i++)
+    addresses[i] = now[i].address;
+  list_blocks (a, blocks);
+  run (a, shape, it, &end_hash, true);
+  it->memory_profile = p->id;
+  it->addresses = addresses;
+  it->n_addresses = records->n;
+  it->blocks = blocks->items;
+  it->n_blocks = blocks->n;
+  p->used = ++a->use_clock;
+  return true;
 }
 
 void
@@ -219,6 +272,8 @@ td__memory_finish (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, Td
         run (a, shape, it, &end_hash, true);
       return;
     }
+  if (commit && use_moved_profile (a, shape, it, records, blocks))
+    return;
   list_blocks (a, blocks);
   run (a, shape, it, &end_hash, commit);
   it->memory = records->items;

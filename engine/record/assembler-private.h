@@ -89,6 +89,7 @@ typedef struct
   TdTapeMemory *records;
   uint64_t start_hash, end_hash;
   uint64_t used;
+  uint64_t start_bytes[TD_TAPE_N_CATEGORIES];
   uint64_t peak_bytes, end_bytes;
 } TdProfile;
 
@@ -166,6 +167,7 @@ struct TdAssembler
   uint64_t live_bytes[TD_TAPE_N_CATEGORIES];
   uint32_t n_profiles_made;
   uint64_t use_clock;
+  TdList addresses;    /* uint64_t, of the iteration whose profile was found last */
   TdList attr_changes; /* TdTapeAttrs, of the iteration matched last */
   TdList bound;        /* uint64_t, scratch of the match */
 

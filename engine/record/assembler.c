@@ -59,10 +59,10 @@ td_assembler_free (TdAssembler *a)
   if (a == NULL)
     return;
 
-  TdList *lists[]
-      = { &a->strings,  &a->opdefs, &a->sites,       &a->paths, &a->raw,         &a->start,
-          &a->duration, &a->memory, &a->reads,       &a->stats, &a->tensors,     &a->notices,
-          &a->metas,    &a->blocks, &a->free_blocks, &a->bound, &a->attr_changes };
+  TdList *lists[] = { &a->strings, &a->opdefs,       &a->sites,    &a->paths,  &a->raw,
+                      &a->start,   &a->duration,     &a->memory,   &a->reads,  &a->stats,
+                      &a->tensors, &a->notices,      &a->metas,    &a->blocks, &a->free_blocks,
+                      &a->bound,   &a->attr_changes, &a->addresses };
 
   for (uint32_t i = 0; i < a->texts.n; i++)
     free (((char **)a->texts.items)[i]);

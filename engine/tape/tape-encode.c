@@ -107,6 +107,11 @@ td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_
   PUT (b, STATS, it->stats, it->n_stats);
   PUT (b, TENSORS, it->tensors, it->n_tensors);
   PUT (b, NOTICES, it->notices, it->n_notices);
+  if (it->memory_profile != 0 && it->n_addresses > 0)
+    {
+      PUT (b, ADDRESSES, it->addresses, it->n_addresses);
+      PUT (b, BLOCKS, it->blocks, it->n_blocks);
+    }
   PUT (b, ATTRS, it->attr_changes, it->n_attr_changes);
   if (it->stop.stopped)
     PUT (b, STOP, &it->stop, 1);

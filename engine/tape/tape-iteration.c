@@ -338,8 +338,11 @@ share_memory (Loaded *l)
   TdTapeMemory *memory;
   IdOf *ids;
 
-  it->blocks = from->blocks;
-  it->n_blocks = from->n_blocks;
+  if (it->n_addresses == 0) /* else blocks came with the addresses */
+    {
+      it->blocks = from->blocks;
+      it->n_blocks = from->n_blocks;
+    }
   it->peak_bytes = from->peak_bytes;
   it->end_bytes = from->end_bytes;
   memcpy (it->start_bytes, from->start_bytes, sizeof it->start_bytes);
@@ -362,6 +365,8 @@ share_memory (Loaded *l)
       IdOf *found, wanted;
 
       *m = from->memory[i];
+      if (i < it->n_addresses)
+        m->address = it->addresses[i];
       m->buffer = m->buffer == TD_TAPE_NO_ID ? 0 : m->buffer + it->first_buffer;
       m->variable = m->variable == TD_TAPE_NO_ID ? 0 : m->variable + it->first_id;
       wanted.id = m->variable;
@@ -491,6 +496,9 @@ fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSec
   COPY (l, stats, n_stats, STATS);
   COPY (l, tensors, n_tensors, TENSORS);
   COPY (l, notices, n_notices, NOTICES);
+  COPY (l, addresses, n_addresses, ADDRESSES);
+  if (l->it.n_addresses > 0)
+    COPY (l, blocks, n_blocks, BLOCKS);
   COPY (l, attr_changes, n_attr_changes, ATTRS);
   apply_attrs (l);
   take_stop (l, sections);

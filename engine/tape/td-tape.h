@@ -468,6 +468,7 @@ typedef enum
   TD_TAPE_SECTION_NOTICES,
   TD_TAPE_SECTION_STOP,
   TD_TAPE_SECTION_ATTRS,
+  TD_TAPE_SECTION_ADDRESSES,
   TD_TAPE_N_SECTIONS
 } TdTapeSectionKind;
 
@@ -497,8 +498,9 @@ typedef struct
 } TdTapeTotals;
 static_assert (sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
 
-/** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP, ATTRS
- * as far as there are any, and the sections of structure and memory where the id is 0. */
+/** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP, ATTRS,
+ * ADDRESSES (one for each memory record; BLOCKS then belongs to the iteration) as far as there
+ * are any, and the sections of structure and memory where the id is 0. */
 typedef struct
 {
   uint64_t number;
@@ -734,6 +736,9 @@ typedef struct
   const TdTapeTensorRef *tensors;
   const TdTapeNotice *notices; /* errors, configuration changes */
   TdTapeStop stop;
+  const uint64_t
+      *addresses; /* of memory[]; NULL: as in the profile.  Readers have applied them */
+  uint32_t n_addresses, n_pad;
   const TdTapeAttrs *attr_changes; /* readers have applied them to `events` */
 } TdTapeIteration;
 

@@ -211,6 +211,40 @@ assembler__accounts_for_memory (void **state)
   rig_clear (&rig);
 }
 
+/* Carried state lies elsewhere in each iteration: the profile is one, addresses are its own. */
+static void
+assembler__follows_memory_that_moves (void **state)
+{
+  Rig rig = { 0 };
+
+  rig_start (&rig, NULL);
+  for (unsigned i = 0; i < 20; i++)
+    {
+      model_begin (&rig.m);
+      model_memory (&rig.m, TD_TAPE_MEMORY_ALLOC, i + 1, 64, rig.m.next_id);
+      model_op (&rig.m, MODEL_RELU, 0, 0, rig.m.parameter, 0);
+      if (i > 0)
+        model_memory (&rig.m, TD_TAPE_MEMORY_FREE, i, 64, 0);
+      model_end (&rig.m);
+    }
+  td_assembler_drain (rig.a, rig.ring);
+  for (unsigned i = 2; i < 20; i++)
+    {
+      const TdTapeIteration *it = rig_load (&rig, i);
+
+      assert_int_equal (it->memory_profile, 2);
+      assert_int_equal (it->n_memory, 2);
+      assert_int_equal (it->memory[0].address, 0x10000u + (i + 1) * 4096u);
+      assert_int_equal (it->memory[1].address, 0x10000u + i * 4096u);
+      assert_int_equal (it->n_blocks, 1);
+      assert_int_equal (it->blocks[0].address, 0x10000u + i * 4096u);
+      assert_int_equal (it->peak_bytes, 128);
+      assert_int_equal (it->end_bytes, 64);
+      td_tape_iteration_free (it);
+    }
+  rig_clear (&rig);
+}
+
 static void
 assembler__nests_scopes_and_links (void **state)
 {
@@ -463,6 +497,7 @@ main (void)
     td_test (assembler__alternating_graphs_repeat_both),
     td_test (assembler__does_not_take_one_variable_for_two),
     td_test (assembler__accounts_for_memory),
+    td_test (assembler__follows_memory_that_moves),
     td_test (assembler__nests_scopes_and_links),
     td_test (assembler__round_trips_values_reports_reads_and_errors),
     td_test (assembler__stores_sources_and_parameters),
