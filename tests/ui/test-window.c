@@ -183,6 +183,20 @@ outline__lists_layers_and_operations_of_the_iteration (void **state)
 }
 
 static void
+outline__lists_what_waits_in_backward (void **state)
+{
+  ui_test_open_sample (NULL);
+  TdOutline *outline = td_workspace_get_outline (ui_test_workspace ());
+  ui_test_do ("go-to", "i=10&e=5");
+  assert_string_equal (td_outline_get_waiting (outline), "");
+  /* after relu's gradient of block2 the three gradients of conv2 can run */
+  ui_test_do ("go-to", "i=10&e=27");
+  assert_string_equal (td_outline_get_waiting (outline),
+                       "28  conv2 convolution_2d_grad_W\n29  conv2 convolution_2d_grad_b\n"
+                       "30  conv2 convolution_2d_grad_x");
+}
+
+static void
 iterations__lists_all_of_them (void **state)
 {
   ui_test_open_sample (NULL);
@@ -489,6 +503,7 @@ main (int argc, char **argv)
     ui_test (keys__no_key_means_two_things),
     ui_test (start__offers_its_three_ways_in),
     ui_test (outline__lists_layers_and_operations_of_the_iteration),
+    ui_test (outline__lists_what_waits_in_backward),
     ui_test (iterations__lists_all_of_them),
     ui_test (step__moves_the_playhead_both_ways),
     ui_test (step__over_passes_a_whole_layer),

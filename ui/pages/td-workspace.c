@@ -34,7 +34,8 @@ struct _TdWorkspace
   TdSourceView *source;
   TdLogView *log;
   TdDeck *deck;
-  int form; /* narrow and low as bits; -1 before the first size */
+  GtkEventController *single_keys; /* owned by the widget */
+  int form;                        /* narrow and low as bits; -1 before the first size */
 };
 
 G_DEFINE_FINAL_TYPE (TdWorkspace, td_workspace, GTK_TYPE_WIDGET)
@@ -239,6 +240,32 @@ td_workspace_is_part_shown (TdWorkspace *self, TdWorkspacePart part)
   return adw_flap_get_reveal_flap (part == TD_PART_OUTLINE ? self->left : self->right);
 }
 
+static void
+single_keys_changed (GSettings *settings, const char *key, TdWorkspace *self)
+{
+  gtk_event_controller_set_propagation_phase (
+      self->single_keys,
+      g_settings_get_boolean (settings, key) ? GTK_PHASE_BUBBLE : GTK_PHASE_NONE);
+}
+
+static void
+orientation_changed (GSettings *settings, const char *key, TdWorkspace *self)
+{
+  td_graph_pane_set_orientation (
+      self->graph, g_settings_get_enum (settings, key) ? TD_ORIENTATION_LR : TD_ORIENTATION_TB);
+}
+
+void
+td_workspace_bind_settings (TdWorkspace *self, GSettings *settings)
+{
+  g_signal_connect_object (settings, "changed::single-key-shortcuts",
+                           G_CALLBACK (single_keys_changed), self, 0);
+  g_signal_connect_object (settings, "changed::graph-orientation",
+                           G_CALLBACK (orientation_changed), self, 0);
+  single_keys_changed (settings, "single-key-shortcuts", self);
+  orientation_changed (settings, "graph-orientation", self);
+}
+
 void
 td_workspace_append_log (TdWorkspace *self, const char *line, gboolean is_stderr)
 {
@@ -379,7 +406,8 @@ td_workspace_init (TdWorkspace *self)
   gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->perspectives));
   gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->deck));
   gtk_widget_set_parent (self->box, GTK_WIDGET (self));
-  gtk_widget_add_controller (GTK_WIDGET (self), td_keys_new_single_controller ());
+  self->single_keys = td_keys_new_single_controller ();
+  gtk_widget_add_controller (GTK_WIDGET (self), self->single_keys);
 }
 
 GtkWidget *

@@ -39,6 +39,9 @@ gboolean td_workspace_show_page (TdWorkspace *self, const char *name);
 void td_workspace_set_part_shown (TdWorkspace *self, TdWorkspacePart part, gboolean shown);
 gboolean td_workspace_is_part_shown (TdWorkspace *self, TdWorkspacePart part);
 
+/** Keep orientation and single keys as the settings say. */
+void td_workspace_bind_settings (TdWorkspace *self, GSettings *settings);
+
 /** Add a line to the log. */
 void td_workspace_append_log (TdWorkspace *self, const char *line, gboolean is_stderr);
 

@@ -196,6 +196,13 @@ orientation_toggled (TdGraphPane *self)
   td_graph_view_set_orientation (self->view, top ? TD_ORIENTATION_TB : TD_ORIENTATION_LR);
 }
 
+void
+td_graph_pane_set_orientation (TdGraphPane *self, TdOrientation orientation)
+{
+  gtk_toggle_button_set_active (
+      orientation == TD_ORIENTATION_TB ? self->top_bottom : self->left_right, TRUE);
+}
+
 static GtkToggleButton *
 orientation_button (const char *label, const char *tip)
 {

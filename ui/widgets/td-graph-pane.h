@@ -28,5 +28,7 @@ gboolean td_graph_pane_close_find (TdGraphPane *self);
  */
 guint td_graph_pane_search (TdGraphPane *self, const char *text);
 
+void td_graph_pane_set_orientation (TdGraphPane *self, TdOrientation orientation);
+
 /** Leave out what a narrow window has no room for. */
 void td_graph_pane_set_narrow (TdGraphPane *self, gboolean narrow);

@@ -3,12 +3,15 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-outline.h"
 
+#include <string.h>
+
 #include "widgets/td-outline-model.h"
 
 struct _TdOutline
 {
   GtkWidget parent;
-  GtkWidget *scroller;
+  GtkWidget *box, *scroller, *waiting_box;
+  GtkLabel *waiting;
   GtkColumnView *view;
   TdSession *session;
   TdOutlineModel *model;
@@ -365,6 +368,78 @@ show_selection (TdOutline *self)
   self->syncing = FALSE;
 }
 
+/* Bring the playhead's row into sight, as far down as its layers are open. */
+static void
+scroll_to_playhead (TdOutline *self)
+{
+  GArray *path
+      = td_outline_model_find_event (self->model, td_session_get_moment (self->session).event);
+  GtkTreeListRow *row = NULL;
+  for (guint i = 0; i < path->len; i++)
+    {
+      guint position = g_array_index (path, guint, i);
+      GtkTreeListRow *next = row ? gtk_tree_list_row_get_child_row (row, position)
+                                 : gtk_tree_list_model_get_child_row (self->tree, position);
+      if (!next)
+        break;
+      g_clear_object (&row);
+      row = next;
+    }
+  if (row && gtk_widget_get_mapped (GTK_WIDGET (self)))
+    gtk_widget_activate_action (gtk_widget_get_last_child (GTK_WIDGET (self->view)),
+                                "list.scroll-to-item", "u",
+                                gtk_tree_list_row_get_position (row));
+  g_clear_object (&row);
+  g_array_unref (path);
+}
+
+/* ---- what waits in backward ---- */
+
+#define MAX_WAITING 4
+
+/* An operation of the backward pass waits when everything it reads has been written. */
+static gboolean
+is_waiting (const TdTapeIteration *tape, guint32 e, gint playhead)
+{
+  const TdTapeEvent *event = &tape->events[e];
+  for (guint i = 0; i < event->n_in; i++)
+    if (tape->vars[tape->ins[event->first_in + i]].producer > playhead)
+      return FALSE;
+  return event->phase == TD_TAPE_PHASE_BACKWARD || event->phase == TD_TAPE_PHASE_ACCUMULATE;
+}
+
+static void
+show_waiting (TdOutline *self)
+{
+  TdIteration *iteration = self->model ? td_outline_model_get_iteration (self->model) : NULL;
+  const TdTapeIteration *tape = iteration ? td_iteration_get_tape (iteration) : NULL;
+  gint playhead = self->session ? td_session_get_moment (self->session).event : -1;
+  GString *text = g_string_new (NULL);
+  guint n = 0;
+  gboolean backward = tape && playhead >= 0 && (guint32)playhead < tape->n_events
+                      && tape->events[playhead].phase != TD_TAPE_PHASE_FORWARD;
+  for (guint32 e = (guint32)(playhead + 1); backward && e < tape->n_events; e++)
+    if (is_waiting (tape, e, playhead) && n++ < MAX_WAITING)
+      {
+        const char *path = td_iteration_get_link_path (iteration, e);
+        const char *cut = strrchr (path, '/');
+        g_string_append_printf (text, "%s%u  %s %s", text->len ? "\n" : "", e,
+                                cut ? cut + 1 : path, td_iteration_get_op_name (iteration, e));
+      }
+  if (n > MAX_WAITING)
+    g_string_append_printf (text, "\nand %u more", n - MAX_WAITING);
+  g_autofree char *valid = g_utf8_make_valid (text->str, -1);
+  gtk_label_set_text (self->waiting, valid);
+  gtk_widget_set_visible (self->waiting_box, n > 0);
+  g_string_free (text, TRUE);
+}
+
+const char *
+td_outline_get_waiting (TdOutline *self)
+{
+  return gtk_label_get_text (self->waiting);
+}
+
 /* ---- session ---- */
 
 static void
@@ -380,6 +455,9 @@ show_moment (TdOutline *self)
     }
   g_clear_pointer (&iteration, td_iteration_unref);
   g_signal_emit (self, signals[REFRESH], 0);
+  show_waiting (self);
+  if (self->model)
+    scroll_to_playhead (self);
 }
 
 static void
@@ -428,7 +506,7 @@ td_outline_dispose (GObject *object)
   if (self->view)
     td_outline_set_session (self, NULL);
   self->view = NULL;
-  g_clear_pointer (&self->scroller, gtk_widget_unparent);
+  g_clear_pointer (&self->box, gtk_widget_unparent);
   G_OBJECT_CLASS (td_outline_parent_class)->dispose (object);
 }
 
@@ -449,6 +527,24 @@ td_outline_class_init (TdOutlineClass *klass)
                                    NULL, G_TYPE_NONE, 0);
 }
 
+static GtkWidget *
+new_waiting (TdOutline *self)
+{
+  GtkWidget *title = gtk_label_new ("Waiting in backward");
+  gtk_label_set_xalign (GTK_LABEL (title), 0);
+  gtk_widget_add_css_class (title, "td-panel-title");
+  self->waiting = GTK_LABEL (gtk_label_new (NULL));
+  gtk_label_set_xalign (self->waiting, 0);
+  gtk_label_set_ellipsize (self->waiting, PANGO_ELLIPSIZE_END);
+  gtk_widget_add_css_class (GTK_WIDGET (self->waiting), "td-waiting");
+  self->waiting_box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
+  gtk_widget_add_css_class (self->waiting_box, "td-waiting-box");
+  gtk_box_append (GTK_BOX (self->waiting_box), title);
+  gtk_box_append (GTK_BOX (self->waiting_box), GTK_WIDGET (self->waiting));
+  gtk_widget_set_visible (self->waiting_box, FALSE);
+  return self->waiting_box;
+}
+
 static void
 td_outline_init (TdOutline *self)
 {
@@ -464,7 +560,10 @@ td_outline_init (TdOutline *self)
   self->scroller = gtk_scrolled_window_new ();
   gtk_widget_set_vexpand (self->scroller, TRUE);
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (self->scroller), GTK_WIDGET (self->view));
-  gtk_widget_set_parent (self->scroller, GTK_WIDGET (self));
+  self->box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  gtk_box_append (GTK_BOX (self->box), self->scroller);
+  gtk_box_append (GTK_BOX (self->box), new_waiting (self));
+  gtk_widget_set_parent (self->box, GTK_WIDGET (self));
 }
 
 GtkWidget *

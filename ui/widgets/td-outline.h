@@ -25,3 +25,7 @@ char *td_outline_dup_row_name (TdOutline *self, guint position);
 
 /** Expand or fold every row that has rows of layers below it. */
 void td_outline_expand_all (TdOutline *self, gboolean expand);
+
+/** Return the operations of the backward pass that could run next, one a line; "" outside it.
+ */
+const char *td_outline_get_waiting (TdOutline *self);

@@ -27,8 +27,9 @@ struct _TdWindow
   GtkWidget *open_button, *work_start, *work_end, *find_button, *perspectives, *live_mark;
 
   TdSession *session;
-  TdProgramState last_state; /* that the window has reacted to */
-  guint poll;                /* the timer that reads what the tape gained */
+  gint64 next_poll, last_cpu; /* microseconds; see poll_session */
+  TdProgramState last_state;  /* that the window has reacted to */
+  guint poll;                 /* the timer that reads what the tape gained */
 
   TdRunner *runner;         /* the supervisor this window started, if any */
   TdControlClient *control; /* the connection to it, if any */

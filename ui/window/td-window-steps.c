@@ -48,6 +48,7 @@ command_answered (TdControlClient *control, JsonObject *answer, gpointer data)
 void
 td__window_send (TdWindow *self, const char *command)
 {
+  self->next_poll = 0; /* the answer is to be seen at once */
   if (self->control)
     td_control_client_send (self->control, command, command_answered, g_object_ref (self));
 }

@@ -5,6 +5,7 @@
 #include "window/td-window-private.h"
 
 #include <string.h>
+#include <time.h>
 #include <sys/wait.h>
 
 #include "pages/td-start-page.h"
@@ -198,12 +199,31 @@ iterations_changed (TdWindow *self)
 /* A live view shows the newest whole iteration at most ten times a second. */
 #define POLL_INTERVAL_MS 100
 
+/* While a program runs, looking on takes at most this share of one core: a slow machine sees
+ * fewer iterations, not a slower training. */
+#define LIVE_SHARE 10
+#define MAX_PAUSE_US (G_USEC_PER_SEC / 2)
+
+static gint64
+cpu_time (void)
+{
+  struct timespec t;
+  clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (gint64)t.tv_sec * G_USEC_PER_SEC + t.tv_nsec / 1000;
+}
+
 static gboolean
 poll_session (gpointer data)
 {
   TdWindow *self = TD_WINDOW (data);
-  if (self->session)
-    td_session_poll (self->session);
+  gint64 now = g_get_monotonic_time ();
+  if (!self->session
+      || (now < self->next_poll && td_session_get_state (self->session) == TD_PROGRAM_RUNNING))
+    return G_SOURCE_CONTINUE;
+  gint64 cpu = cpu_time ();
+  self->next_poll = now + MIN ((cpu - self->last_cpu) * LIVE_SHARE, MAX_PAUSE_US);
+  self->last_cpu = cpu;
+  td_session_poll (self->session);
   return G_SOURCE_CONTINUE;
 }
 
@@ -655,6 +675,22 @@ td_window_class_init (TdWindowClass *klass)
   G_OBJECT_CLASS (klass)->dispose = td_window_dispose;
 }
 
+/* What is kept from one window to the next; without a schema nothing is. */
+static void
+bind_settings (TdWindow *self)
+{
+  GSettings *settings = td_settings_get ();
+  if (!settings)
+    {
+      gtk_window_set_default_size (GTK_WINDOW (self), 1440, 900);
+      return;
+    }
+  g_settings_bind (settings, "window-width", self, "default-width", G_SETTINGS_BIND_DEFAULT);
+  g_settings_bind (settings, "window-height", self, "default-height", G_SETTINGS_BIND_DEFAULT);
+  g_settings_bind (settings, "window-maximized", self, "maximized", G_SETTINGS_BIND_DEFAULT);
+  td_workspace_bind_settings (self->workspace, settings);
+}
+
 static void
 td_window_init (TdWindow *self)
 {
@@ -683,7 +719,7 @@ td_window_init (TdWindow *self)
   td__window_add_actions (self);
   gtk_application_window_set_help_overlay (GTK_APPLICATION_WINDOW (self),
                                            td_keys_new_window ());
-  gtk_window_set_default_size (GTK_WINDOW (self), 1440, 900);
+  bind_settings (self);
   gtk_widget_set_size_request (GTK_WIDGET (self), MIN_WIDTH, MIN_HEIGHT);
   self->poll = g_timeout_add (POLL_INTERVAL_MS, poll_session, self);
   page_changed (self);
