@@ -270,6 +270,89 @@ split_axis__with_sections_that_are_none_is_refused (void **state)
     }
 }
 
+static void
+expect_error (const TdVar *v, TdStatus status, const char *op, const char *rest)
+{
+  char want[256];
+
+  snprintf (want, sizeof want, "%s: %s", op, rest);
+  assert_true (td_poisoned (v));
+  assert_non_null (td_error ());
+  assert_int_equal (td_error ()->status, status);
+  assert_string_equal (td_error ()->message, want);
+  td_error_clear ();
+}
+
+/* Every operation of a family, not one of them: a class with the wrong infer would show. */
+static void
+families__refuse_wrong_dtypes_and_shapes (void **state)
+{
+  static const struct
+  {
+    const char *name;
+    TdVar *(*call) (TdVar *);
+  } floats_only[] = { { "relu", td_relu }, { "sigmoid", td_sigmoid },
+                      { "tanh", td_tanh }, { "exp", td_exp },
+                      { "log", td_log },   { "sqrt", td_sqrt },
+                      { "sin", td_sin },   { "cos", td_cos },
+                      { "mean", td_mean }, { "logsumexp", td_logsumexp } },
+    numbers[] = { { "neg", td_neg }, { "absolute", td_absolute }, { "square", td_square },
+                  { "sum", td_sum }, { "prod", td_prod },         { "max", td_max },
+                  { "min", td_min } };
+  static const struct
+  {
+    const char *name;
+    TdVar *(*call) (TdVar *, TdVar *);
+  } pairs[] = { { "add", td_add },        { "sub", td_sub }, { "mul", td_mul },
+                { "div", td_div },        { "pow", td_pow }, { "maximum", td_maximum },
+                { "minimum", td_minimum } };
+
+  TD_SCOPE ("test")
+    {
+      TdVar *i32 = td_zeros (TD_I32, TD_SHAPE (2)), *u8 = td_zeros (TD_U8, TD_SHAPE (2));
+      TdVar *f32 = td_zeros (TD_F32, TD_SHAPE (2)), *three = td_zeros (TD_F32, TD_SHAPE (3));
+
+      for (size_t i = 0; i < sizeof floats_only / sizeof floats_only[0]; i++)
+        expect_error (floats_only[i].call (i32), TD_ERR_DTYPE, floats_only[i].name,
+                      "a floating-point x expected: x (2) i32");
+      for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        {
+          assert_false (td_poisoned (numbers[i].call (i32)));
+          expect_error (numbers[i].call (u8), TD_ERR_DTYPE, numbers[i].name,
+                        "a floating-point or signed x expected: x (2) u8");
+        }
+      for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        {
+          expect_error (pairs[i].call (f32, i32), TD_ERR_DTYPE, pairs[i].name,
+                        "a.dtype == b.dtype expected: a (2) f32, b (2) i32");
+          expect_error (pairs[i].call (three, f32), TD_ERR_SHAPE, pairs[i].name,
+                        "a.shape and b.shape that broadcast expected: a (3) f32, b (2) f32");
+        }
+    }
+}
+
+/* Eight dimensions, walked from both ends. */
+static void
+broadcasting__works_up_to_eight_dimensions (void **state)
+{
+  TD_SCOPE ("test")
+    {
+      TdVar *a = td_reshape (td_arange (TD_F64, 0, 16, 1), TD_SHAPE (2, 1, 2, 1, 2, 1, 2, 1));
+      TdVar *b = td_reshape (td_arange (TD_F64, 0, 16, 1), TD_SHAPE (1, 2, 1, 2, 1, 2, 1, 2));
+      TdVar *c = td_add (td_mul_scalar (a, 100), b);
+      double got[256];
+
+      assert_int_equal (td_read (c, got, sizeof got), TD_OK);
+      for (int i = 0; i < 256; i++)
+        {
+          int ai = (i >> 7 & 1) * 8 + (i >> 5 & 1) * 4 + (i >> 3 & 1) * 2 + (i >> 1 & 1);
+          int bi = (i >> 6 & 1) * 8 + (i >> 4 & 1) * 4 + (i >> 2 & 1) * 2 + (i & 1);
+
+          assert_true (got[i] == 100 * ai + bi);
+        }
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -283,6 +366,8 @@ main (int argc, char **argv)
     td_test (views__share_memory_and_copies_do_not),
     td_test (empty_arrays__go_through),
     td_test (half_precision__computes_in_float),
+    td_test (families__refuse_wrong_dtypes_and_shapes),
+    td_test (broadcasting__works_up_to_eight_dimensions),
     td_test (split_axis__with_sections_that_are_none_is_refused),
   };
 
