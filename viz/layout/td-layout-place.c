@@ -4,6 +4,7 @@
 #include "layout/td-layout-private.h"
 
 #define MIN_LANE 190
+#define MIN_BACKWARD 284 /* room for one more beside a single node, when the graph changes */
 
 static TdRect
 rect_at (const TdLayoutBuild *b, double along, double across, double length, double breadth)
@@ -72,6 +73,8 @@ place_lanes (TdLayoutBuild *b, TdLayout *layout)
           root->across[lane] += (MIN_LANE - breadth) / 2;
           breadth = MIN_LANE;
         }
+      if (b->tb && lane == TD_LANE_BACKWARD)
+        breadth = MAX (breadth, MIN_BACKWARD);
       layout->lanes[lane] = rect_at (b, 0, at, length, breadth);
       at += breadth;
       before = (gint)lane;

@@ -127,6 +127,8 @@ void td__layout_align (const TdLayering *layering, guint lane, const guint8 *in_
 void td__layout_make_columns (const TdLayering *layering, guint lane, const guint8 *in_lane,
                               const double *left, const double *right, double gap,
                               double *across);
+/** Move what `old`, another iteration's picture, has as well to where it is there. */
+void td__layout_keep (TdLayout *self, const TdLayout *old);
 /** Index a finished layout for hits. */
 void td__layout_index (TdLayout *layout);
 void td__layout_index_free (struct TdLayoutIndex *index);

@@ -25,6 +25,8 @@ td__layout_run (TdVizView *view, const TdLayoutOptions *options, TdLayout *previ
   td__layout_route (&b, self);
   self->is_quick = !b.all_by_graphviz;
   td__layout_build_clear (&b);
+  if (previous)
+    td__layout_keep (self, previous);
   td__layout_index (self);
   return self;
 }

@@ -227,6 +227,67 @@ layout__is_the_same_for_the_next_equal_iteration (void **state)
   (void)state;
 }
 
+/* A chain with a convolution-like start; `middle` is one more operation, or another one. */
+static TdIteration *
+chain (guint64 number, const char *middle, gboolean extra)
+{
+  TdSynthetic *s = td_synthetic_new (number);
+  guint h = td_synthetic_input (s, "x", TD_SHAPE (4, 4));
+
+  for (guint i = 0; i < 4; i++)
+    {
+      char *W = g_strdup_printf ("net/l%u/W", i);
+
+      h = TD_OP (s, "linear", 10 + i, TD_SHAPE (4, 4), h,
+                 td_synthetic_parameter (s, W, TD_SHAPE (4, 4)));
+      h = TD_OP (s, i == 2 ? middle : "tanh", i == 2 && *middle == 's' ? 99 : 20 + i,
+                 TD_SHAPE (4, 4), h);
+      if (i == 1 && extra)
+        h = TD_OP (s, "dropout", 30, TD_SHAPE (4, 4), h);
+      g_free (W);
+    }
+  td_synthetic_backward (s, h);
+  td_synthetic_update (s, "sgd");
+  return td_synthetic_finish (s);
+}
+
+static void
+expect_kept (TdIteration *before, TdIteration *after, guint n_new)
+{
+  TdLayout *a = lay_out (before, -1, TD_ORIENTATION_TB), *b;
+  TdVizView *view = view_with (after, -1);
+  guint kept = 0;
+
+  b = td_layout_new_quick (view, NULL, a);
+  check_sane (b);
+  for (guint i = 0; i < view->n_nodes; i++)
+    {
+      gint m = td_viz_view_find (a->view, view->nodes[i].key);
+
+      if (m < 0)
+        continue;
+      kept++;
+      assert_memory_equal (&b->nodes[i], &a->nodes[m], sizeof (TdRect));
+    }
+  assert_int_equal (kept, view->n_nodes - n_new);
+  td_layout_unref (a);
+  td_layout_unref (b);
+  td_viz_view_unref (view);
+}
+
+static void
+layout__keeps_equal_keys_where_they_were_in_the_next_iteration (void **state)
+{
+  g_autoptr (TdIteration) a = chain (1, "relu", FALSE);
+  g_autoptr (TdIteration) other_branch = chain (2, "sigmoid", FALSE);
+  g_autoptr (TdIteration) longer = chain (3, "relu", TRUE);
+
+  expect_kept (a, other_branch, 2); /* the operation and its gradient */
+  expect_kept (a, longer, 2);
+  expect_kept (longer, a, 0); /* and when it is gone again */
+  (void)state;
+}
+
 static void
 layout__says_where_everything_of_lenet_is (void **state)
 {
@@ -468,6 +529,7 @@ main (void)
     td_test (layout__draws_a_chain_straight),
     td_test (layout__is_the_same_after_expand_and_collapse),
     td_test (layout__is_the_same_for_the_next_equal_iteration),
+    td_test (layout__keeps_equal_keys_where_they_were_in_the_next_iteration),
     td_test (layout__says_where_everything_of_lenet_is),
     td_test (layout__is_hit_where_nodes_and_boxes_are),
     td_test (layout__is_walked_by_arrows),
