@@ -13,16 +13,18 @@
 
 #include "cpu.h"
 #include "gemm-tile.h"
+#include "twins.h"
 
 enum
 {
   TILE_FLOATS = 131072 /* packed windows of one tile: 512 KiB */
 };
 
-/* Pixels of one panel that lie side by side in one row of the output. */
+/* Pixels of one panel that lie side by side in one row of the output: where in the panel, how
+ * many, and where in the image the window of the first begins. */
 typedef struct
 {
-  int64_t at, length, oy, ox;
+  int64_t at, length, begin;
 } Span;
 
 typedef struct
@@ -91,9 +93,9 @@ td__conv_image (const TdConvSizes *s, const float *x, int64_t *stride, int64_t *
   return copy;
 }
 
-/* Cut n pixels from p on into spans; returns how many. */
+/* Cut n pixels from p on into spans of an image with such rows; returns how many. */
 static int
-spans_of (const TdConvSizes *s, int64_t p, int64_t n, Span *spans)
+spans_of (const TdConvSizes *s, int64_t p, int64_t n, int64_t stride, Span *spans)
 {
   int count = 0;
 
@@ -102,7 +104,7 @@ spans_of (const TdConvSizes *s, int64_t p, int64_t n, Span *spans)
       const int64_t oy = (p + at) / s->ow, ox = (p + at) % s->ow;
       const int64_t left = s->ow - ox, length = left < n - at ? left : n - at;
 
-      spans[count] = (Span){ at, length, oy, ox };
+      spans[count] = (Span){ at, length, oy * s->sy * stride + ox * s->sx };
       at += length;
     }
   return count;
@@ -129,19 +131,19 @@ pack_span (const TdConvSizes *s, const float *x, int64_t stride, int64_t plane, 
 }
 
 /* The windows of n <= nr pixels from p on: out[k][nr]. */
-static void
-pack_windows (const TdConvSizes *s, const float *x, int64_t stride, int64_t plane, int64_t p,
-              int64_t n, int64_t nr, float *out)
+static inline __attribute__ ((always_inline)) void
+pack_windows_body (const TdConvSizes *s, const float *x, int64_t stride, int64_t plane,
+                   int64_t p, int64_t n, int64_t nr, float *out)
 {
   Span spans[32];
-  const int count = spans_of (s, p, n, spans);
+  const int count = spans_of (s, p, n, stride, spans);
 
   if (n < nr)
     memset (out, 0, (size_t)(s->k * nr) * sizeof *out);
   for (int q = 0; q < count; q++)
     {
       const Span *v = &spans[q];
-      const float *from = x + v->oy * s->sy * stride + v->ox * s->sx;
+      const float *from = x + v->begin;
 
       if (s->sx != 1)
         pack_span (s, from, stride, plane, s->sx, v->length, nr, out + v->at);
@@ -155,6 +157,11 @@ pack_windows (const TdConvSizes *s, const float *x, int64_t stride, int64_t plan
         pack_span (s, from, stride, plane, 1, v->length, nr, out + v->at);
     }
 }
+
+#define WINDOWS_PARAMS                                                                         \
+  const TdConvSizes *s, const float *x, int64_t stride, int64_t plane, int64_t p, int64_t n,   \
+      int64_t nr, float *out
+TD_TWINS (pack_windows, (WINDOWS_PARAMS), (s, x, stride, plane, p, n, nr, out))
 
 /* Images [begin, end) forward. */
 static void
@@ -195,12 +202,12 @@ forward_body (int64_t begin, int64_t end, int worker, void *context)
 }
 
 /* Add the columns of n pixels from p on, col[k][nr], to the image they came from. */
-static void
-add_windows (const TdConvSizes *s, const float *col, int64_t p, int64_t n, int64_t nr, float *x,
-             int64_t stride, int64_t plane)
+static inline __attribute__ ((always_inline)) void
+add_windows_body (const TdConvSizes *s, const float *col, int64_t p, int64_t n, int64_t nr,
+                  float *x, int64_t stride, int64_t plane)
 {
   Span spans[32];
-  const int count = spans_of (s, p, n, spans);
+  const int count = spans_of (s, p, n, stride, spans);
 
   for (int64_t c = 0; c < s->cg; c++)
     for (int64_t i = 0; i < s->kh; i++)
@@ -208,18 +215,25 @@ add_windows (const TdConvSizes *s, const float *col, int64_t p, int64_t n, int64
         for (int q = 0; q < count; q++)
           {
             const Span *v = &spans[q];
-            float *to = x + c * plane + (v->oy * s->sy + i * s->dy) * stride + v->ox * s->sx
-                        + j * s->dx;
+            float *to = x + c * plane + i * s->dy * stride + j * s->dx + v->begin;
             const float *from = col + v->at;
 
             if (s->sx == 1 && v->length == 8)
               for (int t = 0; t < 8; t++)
+                to[t] += from[t];
+            else if (s->sx == 1)
+              for (int64_t t = 0; t < v->length; t++)
                 to[t] += from[t];
             else
               for (int64_t t = 0; t < v->length; t++)
                 to[t * s->sx] += from[t];
           }
 }
+
+#define ADD_PARAMS                                                                             \
+  const TdConvSizes *s, const float *col, int64_t p, int64_t n, int64_t nr, float *x,          \
+      int64_t stride, int64_t plane
+TD_TWINS (add_windows, (ADD_PARAMS), (s, col, p, n, nr, x, stride, plane))
 
 /* Copy the image out of its padding. */
 static void

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "twins.h"
 
 typedef struct
 {
@@ -30,8 +31,9 @@ window (int64_t o, int ksize, int stride, int pad, int64_t size, int64_t *begin,
 
 /* Windows of 2 x 2 side by side, all inside: the pairs of two rows, without branches. */
 #define DEFINE_MAX_2X2(T)                                                                      \
-  static void max_2x2_##T (const T *restrict upper, int64_t w, int32_t place, int64_t n,       \
-                           T *restrict y, int32_t *restrict index)                             \
+  static inline __attribute__ ((always_inline)) void max_2x2_##T##_body (                      \
+      const T *restrict upper, int64_t w, int32_t place, int64_t n, T *restrict y,             \
+      int32_t *restrict index)                                                                 \
   {                                                                                            \
     const T *lower = upper + w;                                                                \
                                                                                                \
@@ -52,7 +54,11 @@ window (int64_t o, int ksize, int stride, int pad, int64_t size, int64_t *begin,
         y[i] = best;                                                                           \
         index[i] = where;                                                                      \
       }                                                                                        \
-  }
+  }                                                                                            \
+  TD_TWINS (max_2x2_##T,                                                                       \
+            (const T *restrict upper, int64_t w, int32_t place, int64_t n, T *restrict y,      \
+             int32_t *restrict index),                                                         \
+            (upper, w, place, n, y, index))
 
 #define DEFINE_POOL(T)                                                                         \
   DEFINE_MAX_2X2 (T)                                                                           \
