@@ -12,8 +12,8 @@
 
 typedef struct
 {
-  int n; /* numbers in slices */
   int slices[PER_SLICE * MAX_SLICES];
+  int n;         /* numbers in slices */
   TdShape shape; /* of x, for the gradient */
 } GetItemAttrs;
 

@@ -80,8 +80,8 @@ void td__row_major (const TdShape *shape, int64_t stride[TD_MAX_DIMS]);
 /** Axes of a reduction, for infer: -1 axes means all; `mask` gets one bit an axis. */
 typedef struct TdReduceAttrs
 {
-  int n_axes;
   int axes[TD_MAX_DIMS];
+  int n_axes;
   bool keepdims;
 } TdReduceAttrs;
 extern const TdAttr td__reduce_attrs[2];

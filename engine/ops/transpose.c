@@ -7,8 +7,8 @@
 
 typedef struct
 {
-  int n; /* 0: reverse */
   int axes[TD_MAX_DIMS];
+  int n; /* 0: reverse */
 } TransposeAttrs;
 
 static const TdAttr transpose_attrs[]

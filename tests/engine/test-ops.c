@@ -111,7 +111,14 @@ every_class__says_what_it_is (void **state)
       assert_true (c->backward != NULL || (c->flags & TD_OP_NO_GRAD) != 0);
       assert_ptr_equal (td__op_find (c->name), c);
       for (int k = 0; k < c->n_attrs; k++)
-        assert_true (c->attrs[k].offset < c->attrs_size);
+        {
+          const TdAttr *a = &c->attrs[k];
+
+          assert_true (a->offset < c->attrs_size);
+          /* A list has a fixed count, or says where its length is. */
+          assert_true (a->kind != TD_ATTR_INTS || a->count > 0
+                       || (a->n_offset > 0 && a->n_offset < c->attrs_size));
+        }
     }
   assert_null (td__op_find ("no such operation"));
 }
