@@ -67,6 +67,9 @@ infer (TdOpCall *call)
     {
       y.dim[2 + i] = td__window_count (x->dim[2 + i], W->dim[2 + i], a->stride[i], a->pad[i],
                                        a->dilate[i], a->cover_all);
+      if (x->dim[2 + i] > INT32_MAX || W->dim[2 + i] > INT32_MAX)
+        return td_op_fail_operands (call, TD_ERR_SHAPE, "sizes of at most %d expected",
+                                    INT32_MAX);
       if (W->dim[2 + i] < 1 || y.dim[2 + i] < 1)
         return td_op_fail_operands (
             call, TD_ERR_SHAPE,

@@ -105,6 +105,38 @@ gemm__agrees_with_sums_in_double_for_every_tile_set (void **unused)
   assert_true (n_sets >= 1);
 }
 
+/* The path of processors without tiles, and of f64. */
+static void
+gemm__through_blas_agrees_with_the_tiles (void **unused)
+{
+  for (size_t t = 0; t < 4 * (sizeof sizes / sizeof sizes[0]); t++)
+    {
+      const int64_t *size = sizes[t / 4];
+      TdGemm g = { .ta = t & 1,
+                   .tb = t >> 1 & 1,
+                   .m = size[0],
+                   .n = size[1],
+                   .k = size[2],
+                   .alpha = 1,
+                   .beta = 1 };
+      const int64_t n = g.m * g.n;
+      float *a = numbers (g.m * g.k), *b = numbers (g.k * g.n), *c = numbers (n);
+      float *d = malloc ((size_t)n * sizeof *d);
+
+      memcpy (d, c, (size_t)n * sizeof *d);
+      assert_int_equal (td__gemm_f32 (td__gemm_tiles (), &g, a, b, c), TD_OK);
+      assert_int_equal (td__gemm_blas_f32 (&g, a, b, d), TD_OK);
+      for (int64_t i = 0; i < n; i++)
+        if (!(fabsf (c[i] - d[i]) < 1e-4f))
+          fail_msg ("(%d, %d, %d) [%d]: %g through tiles, %g through BLAS", (int)g.m, (int)g.n,
+                    (int)g.k, (int)i, (double)c[i], (double)d[i]);
+      free (a);
+      free (b);
+      free (c);
+      free (d);
+    }
+}
+
 static void
 gemm__overwrites_nan_when_beta_is_zero (void **unused)
 {
@@ -240,6 +272,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (gemm__agrees_with_sums_in_double_for_every_tile_set),
+    td_test (gemm__through_blas_agrees_with_the_tiles),
     td_test (gemm__overwrites_nan_when_beta_is_zero),
     td_test (gemm__of_no_terms_is_zero),
     td_test (gemm__passes_nan_and_infinity),
