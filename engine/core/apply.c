@@ -168,6 +168,7 @@ keep_graph (const Run *r)
 
   op->refs = 0;
   op->mark = 0;
+  op->orphans = 0;
   op->id = ++e->next_id;
   op->cls = cls;
   op->site = r->site;

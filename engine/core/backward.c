@@ -200,7 +200,7 @@ revive (TdNode *n, const TdSite *site)
     return v;
   if (v != NULL)
     return td__poison (); /* cannot be: a handle keeps its buffer for life */
-  v = td__var_new (td__node_ref (n), td__buffer_ref (n->retained), site);
+  v = td__var_new (td__node_revive (n), td__buffer_ref (n->retained), site);
   v->name = n->name;
   return td__scope_add (v);
 }

@@ -125,6 +125,8 @@ struct TdOp
   TdNode **out;                       /**< weak */
   uint32_t retained_in, retained_out; /**< what this one really keeps */
   uint32_t
+      orphans; /**< outputs whose node has no holder but is kept for their retained array */
+  uint32_t
       kept_out; /**< retained outputs whose handles died: their nodes are the operation's */
   TdOp *next;   /**< release worklist, free list */
   uint32_t *in_versions; /**< buffer versions of retained inputs */
@@ -294,6 +296,7 @@ td__node_unref (TdNode *n)
   if (--n->refs == 0)
     td__node_free (n);
 }
+TdNode *td__node_revive (TdNode *n); /**< a reference, also to an orphan */
 void td__op_unref (TdOp *op);
 void td__node_cut (TdNode *n); /**< take n from its creator: unchain one variable */
 void td__op_cut (TdOp *op);    /**< drop its inputs and what it retains: unchain */

@@ -43,6 +43,26 @@ node_release_array (TdNode *n)
     }
 }
 
+static void
+node_give_back (TdNode *n)
+{
+  n->id = 0; /* a free slot is nobody's: lookups by id pass it over */
+  td__slab_give (&td__engine.nodes, n);
+}
+
+/* End an orphan: its operation goes, or is cut. */
+static void
+orphan_free (TdOp *op, int i)
+{
+  TdNode *n = op->out[i];
+
+  op->orphans &= ~(1u << i);
+  op->retained_out &= ~(1u << i);
+  op->out[i] = NULL;
+  node_release_array (n);
+  node_give_back (n);
+}
+
 /* Drop what an operation holds: input nodes and retained arrays.  May add to the worklist. */
 static void
 op_clear (TdOp *op)
@@ -51,6 +71,9 @@ op_clear (TdOp *op)
     if (op->retained_in >> i & 1)
       node_release_array (op->in[i]);
   op->retained_in = 0;
+  for (int i = 0; i < op->n_out && op->orphans != 0; i++)
+    if (op->orphans >> i & 1)
+      orphan_free (op, i);
   for (int i = 0; i < op->n_out; i++)
     if ((op->retained_out >> i & 1) && op->out[i] != NULL)
       node_release_array (op->out[i]);
@@ -100,42 +123,44 @@ td__op_unref (TdOp *op)
   e->releasing = false;
 }
 
-/* An output that an operation retains is kept alive by its node.  When that dies while another
- * output lives, the operation takes the node over, without a creator, so that nothing holds
- * itself: backward may still ask for it (a max pooling's index, an LSTM's cell). */
-static bool
-kept_by_creator (TdNode *n, TdOp *op)
-{
-  if (!(op->retained_out >> n->out_index & 1) || op->refs < 2)
-    return false;
-  op->kept_out |= 1u << n->out_index;
-  op->refs--;
-  n->creator = NULL;
-  n->refs = 1;
-  return true;
-}
-
+/* An array that its own operation retains must outlive the node's last holder while the
+ * operation lives through other outputs (the indices of max_pooling_2d): the node becomes an
+ * orphan, which no longer counts for the operation and ends with it. */
 void
 td__node_free (TdNode *n)
 {
   TdOp *op = n->creator;
 
-  if (op != NULL && kept_by_creator (n, op))
-    return;
+  if (op != NULL && (op->retained_out >> n->out_index & 1))
+    {
+      if (op->refs > 1)
+        {
+          op->orphans |= 1u << n->out_index;
+          op->refs--;
+          return;
+        }
+      op->retained_out &= ~(1u << n->out_index);
+      node_release_array (n);
+    }
   if (op != NULL)
     {
-      if (op->retained_out >> n->out_index & 1)
-        {
-          op->retained_out &= ~(1u << n->out_index);
-          node_release_array (n);
-        }
       op->out[n->out_index] = NULL;
       n->creator = NULL;
     }
-  n->id = 0; /* a free slot is nobody's: lookups by id pass it over */
-  td__slab_give (&td__engine.nodes, n);
+  node_give_back (n);
   if (op != NULL)
     td__op_unref (op);
+}
+
+TdNode *
+td__node_revive (TdNode *n)
+{
+  if (n->refs++ == 0)
+    {
+      n->creator->orphans &= ~(1u << n->out_index);
+      n->creator->refs++;
+    }
+  return n;
 }
 
 void
@@ -160,7 +185,9 @@ td__op_cut (TdOp *op)
 {
   op->refs++;
   for (int i = 0; i < op->n_out; i++)
-    if (op->out[i] != NULL)
+    if (op->orphans >> i & 1)
+      orphan_free (op, i);
+    else if (op->out[i] != NULL)
       td__node_cut (op->out[i]);
   td__op_unref (op);
 }

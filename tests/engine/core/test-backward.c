@@ -300,6 +300,30 @@ chain_of_a_million__runs_backward_and_is_freed_without_stack (void **state)
   setrlimit (RLIMIT_STACK, &old);
 }
 
+/* Pooling keeps its indices, a second output that nobody else holds. */
+static void
+retained_output__outlives_its_last_holder (void **state)
+{
+  static const double values[] = { 1, 5, 2, 3, 9, 4, 8, 7, 6, 0, 1, 2, 3, 4, 5, 6 };
+  TdVar *x = td_variable (td_tensor (TD_F64, TD_SHAPE (1, 1, 4, 4), values), "x"), *y = NULL;
+  double g[16];
+
+  (void)state;
+  TD_SCOPE ("layer")
+    y = td_scope_yield (td_max_pooling_2d (x, .ksize = { 2, 2 }));
+  assert_int_equal (td_backward (td_sum (td_mul (y, y)), TD_DOUBLE_BACKPROP), TD_OK);
+  td_read (td_grad (x), g, sizeof g);
+  assert_float_equal (g[4], 18, 0);
+  assert_float_equal (g[6], 16, 0);
+  assert_float_equal (g[0], 0, 0);
+  TdVar *gx = td_grad (x), *gg;
+  TdVar *z = td_sum (td_mul (gx, gx));
+  assert_int_equal (td_grad_of (&z, 1, &x, 1, NULL, 0, &gg), TD_OK);
+  td_read (gg, g, sizeof g);
+  assert_float_equal (g[4], 72, 0);
+  td_cleargrad (x);
+}
+
 /* The structure may change from one iteration to the next (CHAINER.md DY02, DY04, DY16). */
 static void
 structure__that_alternates_trains_like_the_formula (void **state)
@@ -346,6 +370,7 @@ main (void)
     row (no_backprop__keeps_no_graph),
     row (stale_array__is_an_error_with_both_lines),
     row (chain_of_a_million__runs_backward_and_is_freed_without_stack),
+    row (retained_output__outlives_its_last_holder),
     row (structure__that_alternates_trains_like_the_formula),
   };
 
