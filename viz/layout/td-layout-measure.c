@@ -71,13 +71,17 @@ measure_forward (TdLayoutBuild *b, TdUnit *unit)
   unit->length = MAX (unit->length, stack - TD_RANK_GAP / 2);
 }
 
-/* Rows of twins: what runs first stands lowest, since gradients flow up. */
+/* Rows of twins: what runs first stands lowest, since gradients flow up. Also which twins send
+ * their gradient on, out of the row. */
 static void
-find_rows (const TdLayoutBuild *b, gint32 *row)
+find_rows (const TdLayoutBuild *b, gint32 *row, guint8 *leaves)
 {
   for (guint i = 0; i < b->view->n_edges; i++)
     {
       const TdVizEdge *e = &b->view->edges[i];
+
+      if (e->kind == TD_EDGE_DATA && b->unit_of[e->from] != b->unit_of[e->to])
+        leaves[e->from] = 1;
 
       if (b->view->nodes[e->from].lane == TD_LANE_BACKWARD
           && b->view->nodes[e->to].lane == TD_LANE_BACKWARD
@@ -110,8 +114,25 @@ measure_row (TdLayoutBuild *b, const gint32 *nodes, guint n, double centre, TdRe
   reach->body_right = MAX (reach->body_right, at - first_half);
 }
 
+/* The way up from the first place would run through the title of the box: let another stand
+ * there. */
 static void
-measure_backward (TdLayoutBuild *b, TdUnit *unit, const gint32 *row, GArray *members)
+swap_first (GArray *members, const guint8 *leaves)
+{
+  gint32 *m = (gint32 *)(gpointer)members->data;
+
+  if (members->len >= 2 && leaves[m[0]] && !leaves[m[1]])
+    {
+      gint32 first = m[0];
+
+      m[0] = m[1];
+      m[1] = first;
+    }
+}
+
+static void
+measure_backward (TdLayoutBuild *b, TdUnit *unit, const gint32 *row, const guint8 *leaves,
+                  GArray *members)
 {
   TdReach *reach = &unit->reach[TD_LANE_BACKWARD];
   gint32 n_rows = 0;
@@ -140,6 +161,7 @@ measure_backward (TdLayoutBuild *b, TdUnit *unit, const gint32 *row, GArray *mem
               }
           if (members->len == 0)
             continue;
+          swap_first (members, leaves);
           if (pass == 0)
             length += height + (length > 0 ? ROW_GAP : 0);
           else
@@ -449,6 +471,7 @@ void
 td__layout_measure (TdLayoutBuild *b, TdLayeringFunc func, gpointer data)
 {
   gint32 *row = g_new0 (gint32, b->view->n_nodes + 1);
+  guint8 *leaves = g_new0 (guint8, b->view->n_nodes + 1);
   GArray *members = g_array_new (FALSE, FALSE, sizeof (gint32));
   GArray *edges = g_array_new (FALSE, FALSE, sizeof (TdLayerEdge));
   LaneScratch s = { NULL, NULL, NULL, NULL };
@@ -456,7 +479,7 @@ td__layout_measure (TdLayoutBuild *b, TdLayeringFunc func, gpointer data)
 
   b->all_by_graphviz = func != NULL;
   size_nodes (b);
-  find_rows (b, row);
+  find_rows (b, row, leaves);
   for (guint i = b->n_boxes; i-- > 0;) /* inner boxes have higher indices */
     {
       TdBox *box = &b->boxes[i];
@@ -470,7 +493,7 @@ td__layout_measure (TdLayoutBuild *b, TdLayeringFunc func, gpointer data)
           else if (b->view->nodes[unit->node].lane == TD_LANE_FORWARD)
             measure_forward (b, unit);
           if (unit->child < 0)
-            measure_backward (b, unit, row, members);
+            measure_backward (b, unit, row, leaves, members);
         }
       order_box (b, (gint)i, func, data, edges);
       box->slot_across = g_new0 (double, box->layering->n_slots + 1);
@@ -490,6 +513,7 @@ td__layout_measure (TdLayoutBuild *b, TdLayeringFunc func, gpointer data)
         add_insets (b, box);
     }
   g_free (row);
+  g_free (leaves);
   g_array_free (members, TRUE);
   g_array_free (edges, TRUE);
   g_free (s.in_lane);

@@ -163,6 +163,23 @@ take_pill (Router *r, double along)
   return found;
 }
 
+/* The near side of the row that a twin stands in: what is kept is for all of them. */
+static double
+row_start (const Router *r, gint node)
+{
+  const TdUnit *unit = &r->b->units[r->b->unit_of[node]];
+  double start = extent_of (r, node).left;
+
+  for (gint32 i = 0; i < unit->n_twins; i++)
+    {
+      gint32 twin = r->b->twins[unit->first_twin + i];
+
+      if (r->b->cell_along[twin] == r->b->cell_along[node])
+        start = MIN (start, extent_of (r, twin).left);
+    }
+  return start;
+}
+
 /* What the forward pass keeps: out of its side, through the bytes, into the twin's side. */
 static void
 route_saved (Router *r, guint edge, TdEdgeRoute *route)
@@ -189,7 +206,7 @@ route_saved (Router *r, guint edge, TdEdgeRoute *route)
       add_point (r, along, border + TD_SAVED_GAP - 12);
       add_point (r, end, border + TD_SAVED_GAP - 12);
     }
-  add_point (r, end, to.left);
+  add_point (r, end, row_start (r, e->to));
   route->pill = r->b->tb ? (TdRect){ centre - breadth / 2, along - TD_PILL_HEIGHT / 2.0,
                                      TD_PILL_WIDTH, TD_PILL_HEIGHT }
                          : (TdRect){ along - TD_PILL_WIDTH / 2.0, centre - breadth / 2,
@@ -218,7 +235,7 @@ route_across (Router *r, guint edge)
   if (onward && beside > 0)
     {
       add_point (r, from.start, middle (&from));
-      start = from.start - 5 - 2.0 * MIN (beside, 4);
+      start = from.start - 3 - 1.5 * MIN (beside, 4);
       add_point (r, start, middle (&from));
     }
   else
