@@ -1,5 +1,5 @@
 /*
- * tapedeck diff.
+ * tapedeck diff: two iterations against one another, by exit status, text or JSON.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -20,6 +20,7 @@ static const struct
   { "show", td_viz_show },
   { "diff", td_viz_diff },
   { "dot", td_viz_dot },
+  { "leaks", td_viz_leaks },
 };
 
 int
@@ -35,6 +36,6 @@ main (int argc, char **argv)
       printf ("tapedeck-viz %s\n", TD_VERSION);
       return 0;
     }
-  fprintf (stderr, "usage: tapedeck-viz show|diff ...; try tapedeck show --help\n");
+  fprintf (stderr, "usage: tapedeck-viz show|diff|leaks|dot ...; try tapedeck show --help\n");
   return EXIT_TROUBLE;
 }

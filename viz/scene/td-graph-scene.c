@@ -207,7 +207,7 @@ add_stub (TdGraphPainter *g, gint i)
                     .stroke = role,
                     .stroke_width = selected ? 2.5 : 1.2,
                     .flags = TD_PRIM_NODE };
-  TdStyle ground = { .fill = TD_ROLE_NODE, .flags = TD_PRIM_DETAIL };
+  TdStyle ground = { .fill = TD_ROLE_VARIABLE, .flags = TD_PRIM_DETAIL };
   TdTextStyle text = { .role = TD_ROLE_NODE_TEXT,
                        .size = TD_TEXT_SMALL,
                        .align = 0.5,

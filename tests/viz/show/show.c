@@ -241,6 +241,9 @@ show__refuses_in_one_line_with_status_2 (void **state)
     { "diff", tape },
     { "diff", tape, "/nonexistent.tdtape" },
     { "diff", tape, "--bogus" },
+    { "leaks", tape },
+    { "leaks" },
+    { "dot", tape, "-o", "x.png" },
     { "nothing" },
   };
 
