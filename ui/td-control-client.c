@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: MIT */
 #include "td-control-client.h"
 
+#include <gio/gunixfdmessage.h>
 #include <gio/gunixsocketaddress.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A reply longer than this is not from a supervisor. */
 #define MAX_LINE_BYTES (4u << 20)
@@ -19,7 +21,9 @@ struct _TdControlClient
 {
   GObject parent;
   GSocketConnection *connection;
-  GDataInputStream *input;
+  GSource *input;
+  GByteArray *received; /* the beginning of a line */
+  GArray *fds;          /* of int: came with answers, not yet taken */
   GCancellable *cancellable;
   GQueue pending; /* of Pending, oldest first */
   GString *unsent;
@@ -36,7 +40,6 @@ static guint signals[N_SIGNALS];
 
 G_DEFINE_FINAL_TYPE (TdControlClient, td_control_client, G_TYPE_OBJECT)
 
-static void read_next (TdControlClient *self);
 static void write_more (TdControlClient *self);
 
 static void
@@ -57,6 +60,7 @@ td_control_client_close (TdControlClient *self)
     return;
   g_object_ref (self);
   g_cancellable_cancel (self->cancellable);
+  g_source_destroy (self->input);
   g_io_stream_close (G_IO_STREAM (self->connection), NULL, NULL);
   g_clear_object (&self->connection);
   while (!g_queue_is_empty (&self->pending))
@@ -91,28 +95,66 @@ handle_line (TdControlClient *self, const char *line)
 }
 
 static void
-line_ready (GObject *stream, GAsyncResult *result, gpointer data)
+handle_lines (TdControlClient *self)
 {
-  TdControlClient *self = data;
-  gsize length;
-  g_autofree char *line = g_data_input_stream_read_line_finish (G_DATA_INPUT_STREAM (stream),
-                                                                result, &length, NULL);
-  if (!line || length > MAX_LINE_BYTES)
-    td_control_client_close (self);
-  else if (self->connection)
+  guint8 *end;
+  while (self->connection && self->received->len
+         && (end = memchr (self->received->data, '\n', self->received->len)))
     {
+      guint length = (guint)(end - self->received->data);
+      g_autofree char *line = g_strndup ((const char *)self->received->data, length);
+      g_byte_array_remove_range (self->received, 0, length + 1);
       handle_line (self, line);
-      if (self->connection)
-        read_next (self);
     }
-  g_object_unref (self);
 }
 
 static void
-read_next (TdControlClient *self)
+keep_fds (TdControlClient *self, GSocketControlMessage **messages, int n)
 {
-  g_data_input_stream_read_line_async (self->input, G_PRIORITY_DEFAULT, self->cancellable,
-                                       line_ready, g_object_ref (self));
+  for (int i = 0; i < n; i++)
+    {
+      if (G_IS_UNIX_FD_MESSAGE (messages[i]))
+        {
+          int n_fds;
+          int *fds = g_unix_fd_message_steal_fds (G_UNIX_FD_MESSAGE (messages[i]), &n_fds);
+          g_array_append_vals (self->fds, fds, (guint)n_fds);
+          g_free (fds);
+        }
+      g_object_unref (messages[i]);
+    }
+  g_free (messages);
+}
+
+int
+td_control_client_take_fd (TdControlClient *self)
+{
+  if (!self->fds->len)
+    return -1;
+  int fd = g_array_index (self->fds, int, 0);
+  g_array_remove_index (self->fds, 0);
+  return fd;
+}
+
+/* Descriptors of tensors come with the bytes of their answer, so streams do not do here. */
+static gboolean
+readable (GSocket *socket, GIOCondition condition, gpointer data)
+{
+  g_autoptr (TdControlClient) self = g_object_ref (data);
+  guint8 room[16384];
+  GInputVector vector = { room, sizeof room };
+  GSocketControlMessage **messages = NULL;
+  int n_messages = 0, flags = 0;
+  gssize n = g_socket_receive_message (socket, NULL, &vector, 1, &messages, &n_messages, &flags,
+                                       NULL, NULL);
+  keep_fds (self, messages, n_messages);
+  if (n <= 0 || self->received->len > MAX_LINE_BYTES)
+    {
+      td_control_client_close (self);
+      return G_SOURCE_REMOVE;
+    }
+  g_byte_array_append (self->received, room, (guint)n);
+  handle_lines (self);
+  return self->connection ? G_SOURCE_CONTINUE : G_SOURCE_REMOVE;
 }
 
 static void
@@ -174,9 +216,10 @@ td_control_client_new (const char *address, GError **error)
     return NULL;
   TdControlClient *self = g_object_new (TD_TYPE_CONTROL_CLIENT, NULL);
   self->connection = connection;
-  self->input
-      = g_data_input_stream_new (g_io_stream_get_input_stream (G_IO_STREAM (connection)));
-  read_next (self);
+  GSocket *socket = g_socket_connection_get_socket (connection);
+  self->input = g_socket_create_source (socket, G_IO_IN | G_IO_HUP, NULL);
+  g_source_set_callback (self->input, G_SOURCE_FUNC (readable), self, NULL);
+  g_source_attach (self->input, NULL);
   return self;
 }
 
@@ -186,7 +229,16 @@ td_control_client_finalize (GObject *object)
   TdControlClient *self = TD_CONTROL_CLIENT (object);
   g_queue_clear_full (&self->pending, g_free);
   g_clear_object (&self->connection);
-  g_clear_object (&self->input);
+  if (self->input)
+    g_source_destroy (self->input);
+  g_clear_pointer (&self->input, g_source_unref);
+  for (int fd = td_control_client_take_fd (self); fd >= 0;)
+    {
+      close (fd);
+      fd = td_control_client_take_fd (self);
+    }
+  g_array_unref (self->fds);
+  g_byte_array_unref (self->received);
   g_clear_object (&self->cancellable);
   g_string_free (self->unsent, TRUE);
   G_OBJECT_CLASS (td_control_client_parent_class)->finalize (object);
@@ -207,5 +259,7 @@ td_control_client_init (TdControlClient *self)
 {
   g_queue_init (&self->pending);
   self->unsent = g_string_new (NULL);
+  self->received = g_byte_array_new ();
+  self->fds = g_array_new (FALSE, FALSE, sizeof (int));
   self->cancellable = g_cancellable_new ();
 }

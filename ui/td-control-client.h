@@ -19,6 +19,10 @@ TdControlClient *td_control_client_new (const char *address, GError **error);
 void td_control_client_send (TdControlClient *self, const char *command, TdControlAnswer answer,
                              gpointer data);
 
+/** Take the descriptor that came with the answer that is being handled; -1: none. Owner:
+ * caller. */
+int td_control_client_take_fd (TdControlClient *self);
+
 /** Say whether the connection still stands. */
 gboolean td_control_client_is_open (TdControlClient *self);
 

@@ -122,6 +122,38 @@ live__steps_into_backward_and_back_over_what_was_recorded (void **state)
   assert_moment (before.iteration, before.event);
 }
 
+static gboolean
+has_values (gpointer unused)
+{
+  const TdTensor *tensor
+      = td_inspector_get_tensor (td_workspace_get_inspector (ui_test_workspace ()));
+  return tensor && tensor->values;
+}
+
+/* Level `stats` records no values: they come from the program that stands still. */
+static void
+live__reads_values_of_the_paused_program (void **state)
+{
+  static const float x[] = { -0.75f, -0.5f, -0.25f, 0, 0.25f, 0.5f, 0.75f, 1 };
+  pause_model ();
+  live_step ("next-iteration");
+  live_step ("step-op");
+  TdIteration *iteration = td_session_get_current (ui_test_session ());
+  const TdTapeIteration *tape = td_iteration_get_tape (iteration);
+  guint64 input = 0;
+  assert_true (tape->n_events > 0 && tape->events[0].n_in == 2);
+  input = tape->vars[tape->ins[tape->events[0].first_in + 1]].key;
+  td_iteration_unref (iteration);
+  g_autofree char *key = g_strdup_printf ("%016" G_GINT64_MODIFIER "x", input);
+  ui_test_do ("select", key);
+  ui_test_wait ("values of the input", has_values, NULL);
+  const TdTensor *tensor
+      = td_inspector_get_tensor (td_workspace_get_inspector (ui_test_workspace ()));
+  assert_int_equal (tensor->n_values, 8);
+  for (guint i = 0; i < 8; i++)
+    assert_true (tensor->values[i] == x[i]);
+}
+
 static void
 live__shows_what_the_model_prints (void **state)
 {
@@ -188,6 +220,7 @@ main (int argc, char **argv)
     ui_test (live__shows_what_the_model_prints),
     ui_test (live__pauses_steps_and_continues),
     ui_test (live__steps_into_backward_and_back_over_what_was_recorded),
+    ui_test (live__reads_values_of_the_paused_program),
     ui_test (live__killed_model_is_said_and_the_window_stays_usable),
     ui_test (live__every_end_is_said),
   };

@@ -7,7 +7,7 @@
 
 #include "window/td-window-private.h"
 
-#define DEADLINE_US (20 * G_USEC_PER_SEC)
+#define DEADLINE_US (40 * G_USEC_PER_SEC)
 
 static TdApplication *app;
 static TdWindow *window;

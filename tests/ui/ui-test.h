@@ -41,7 +41,7 @@ const char *ui_test_message_text (void);
 gboolean ui_test_has_info (gpointer text);
 /** Replace the test's window by a fresh one. */
 void ui_test_new_window (void);
-/** Run the main loop until `met (data)`; fails the test with `what` after 20 s. */
+/** Run the main loop until `met (data)`; fails the test with `what` after 40 s. */
 void ui_test_wait (const char *what, gboolean (*met) (gpointer data), gpointer data);
 
 void ui_test_resize (int width, int height);

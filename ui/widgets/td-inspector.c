@@ -23,6 +23,13 @@ struct _TdInspector
   TdTensor *value_tensor, *gradient_tensor;
 };
 
+enum
+{
+  READ,
+  N_SIGNALS
+};
+static guint signals[N_SIGNALS];
+
 G_DEFINE_FINAL_TYPE (TdInspector, td_inspector, GTK_TYPE_WIDGET)
 
 /* ---- subject ---- */
@@ -100,6 +107,8 @@ show_head (TdInspector *self)
   gtk_label_set_text (self->chip, chip);
 }
 
+static void ask_for_live (TdInspector *self);
+
 static void
 show_subject (TdInspector *self)
 {
@@ -114,6 +123,7 @@ show_subject (TdInspector *self)
   TdFactsSubject subject = { self->session, self->iteration, self->event, self->var };
   for (int i = 0; i < TD_N_FACT_PAGES; i++)
     td_facts_show (self->facts[i], &subject);
+  ask_for_live (self);
 }
 
 /* ---- tensors ---- */
@@ -138,6 +148,46 @@ td_inspector_get_tensor (TdInspector *self)
   if (!self->value_tensor && self->session)
     self->value_tensor = load_tensor (self, self->var);
   return self->value_tensor;
+}
+
+static guint64
+engine_id (TdInspector *self)
+{
+  const TdTapeIteration *tape
+      = self->iteration ? td_iteration_get_tape (self->iteration) : NULL;
+  return tape && self->var >= 0 ? td_tape_var_id (tape, (guint32)self->var) : 0;
+}
+
+void
+td_inspector_take_live (TdInspector *self, guint64 id, TdTensor *tensor)
+{
+  if (id != engine_id (self))
+    {
+      td_tensor_free (tensor);
+      return;
+    }
+  if (self->value_tensor)
+    {
+      tensor->has_stats = self->value_tensor->has_stats;
+      tensor->stats = self->value_tensor->stats;
+    }
+  *tensor->title = '\0';
+  g_clear_pointer (&self->value_tensor, td_tensor_free);
+  self->value_tensor = tensor;
+  td_scene_view_invalidate (self->value);
+}
+
+/* Only the variables of the iteration that the program is in can still be there. */
+static void
+ask_for_live (TdInspector *self)
+{
+  TdMoment head = td_session_get_head (self->session);
+  if (td_session_get_state (self->session) != TD_PROGRAM_PAUSED || !engine_id (self)
+      || head.iteration != td_iteration_get_number (self->iteration))
+    return;
+  const TdTensor *tensor = td_inspector_get_tensor (self);
+  if (!tensor || !tensor->values)
+    g_signal_emit (self, signals[READ], 0, engine_id (self));
 }
 
 static TdScene *
@@ -176,7 +226,7 @@ void
 td_inspector_set_session (TdInspector *self, TdSession *session)
 {
   static const char *const names[]
-      = { "moment-changed", "selection-changed", "iterations-changed" };
+      = { "moment-changed", "selection-changed", "iterations-changed", "head-changed" };
   if (self->session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   g_clear_pointer (&self->iteration, td_iteration_unref);
@@ -299,6 +349,8 @@ td_inspector_class_init (TdInspectorClass *klass)
 {
   G_OBJECT_CLASS (klass)->dispose = td_inspector_dispose;
   gtk_widget_class_set_layout_manager_type (GTK_WIDGET_CLASS (klass), GTK_TYPE_BIN_LAYOUT);
+  signals[READ] = g_signal_new ("read", TD_TYPE_INSPECTOR, G_SIGNAL_RUN_LAST, 0, NULL, NULL,
+                                NULL, G_TYPE_NONE, 1, G_TYPE_UINT64);
 }
 
 static void

@@ -10,13 +10,18 @@
 #define TD_TYPE_INSPECTOR (td_inspector_get_type ())
 G_DECLARE_FINAL_TYPE (TdInspector, td_inspector, TD, INSPECTOR, GtkWidget)
 
-/** Create the inspector. Owner: floating. */
+/** Create the inspector. Signal "read" (guint64 id): values of this variable are not recorded
+ *  and could be asked of the running program. Owner: floating. */
 GtkWidget *td_inspector_new (void);
 
 void td_inspector_set_session (TdInspector *self, TdSession *session);
 
 /** Show one of the pages value, gradient, op, life, links. FALSE: there is none such. */
 gboolean td_inspector_show_page (TdInspector *self, const char *name);
+
+/** Show values that were read from the running program, if variable `id` (engine's) is still
+ * the one looked at. Owner: takes `tensor`. */
+void td_inspector_take_live (TdInspector *self, guint64 id, TdTensor *tensor);
 
 /** Return the title on show. */
 const char *td_inspector_get_title (TdInspector *self);

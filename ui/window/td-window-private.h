@@ -132,3 +132,6 @@ void td__run_twin (TdWindow *self, const char *parameter);
 void td__run_go_to (TdWindow *self, const char *parameter);
 void td__run_attach (TdWindow *self, const char *parameter);
 void td__run_detach (TdWindow *self, const char *parameter);
+
+/** Ask the program for the values of a variable and show them in the inspector. */
+void td__window_read_live (TdInspector *inspector, guint64 id, TdWindow *self);
