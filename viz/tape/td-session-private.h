@@ -38,7 +38,8 @@ struct _TdSession
   GStringChunk *texts;
   gint64 live_number; /* -1: none */
   guint live_events;
-  gint64 live_loaded_us;
+  gint64 live_loaded_us, live_cost_us; /* when it was read last, and how long that took */
+  gboolean live_waits;                 /* it grew, and was not read again yet */
 };
 
 enum

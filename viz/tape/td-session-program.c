@@ -8,7 +8,10 @@
 #include <signal.h>
 #include <string.h>
 
-#define LIVE_INTERVAL_US 50000 /* a long iteration is read again at most this often */
+#define CHEAP_US                                                                               \
+  4000               /* what reading the running iteration may take and still be done at once */
+#define LIVE_SHARE 5 /* else it may take a fifth of the time */
+#define MAX_WAIT_US 500000
 
 /* ---- is it there? ---- */
 
@@ -100,6 +103,7 @@ set_state (TdSession *self, TdProgramState state, char *reason)
 static char *
 read_live (TdSession *self)
 {
+  gint64 start = g_get_monotonic_time ();
   const TdTapeIteration *tape = td_tape_reader_live (self->tape->reader);
   TdIteration *iteration;
   char *reason = NULL;
@@ -109,12 +113,13 @@ read_live (TdSession *self)
     return NULL;
   self->live_number = (gint64)tape->number;
   self->live_events = tape->n_events;
-  self->live_loaded_us = g_get_monotonic_time ();
   iteration = td__iteration_new_from_handle (self->tape, tape);
   td__iteration_cache_put (self->cache, iteration);
   if (tape->stop.stopped)
     reason = g_strdup (td_iteration_get_string (iteration, tape->stop.reason));
   td_iteration_unref (iteration);
+  self->live_loaded_us = g_get_monotonic_time ();
+  self->live_cost_us = self->live_loaded_us - start;
   return reason;
 }
 
@@ -158,6 +163,17 @@ read_notices (TdSession *self)
   td__session_emit (self, TD_SIGNAL_NOTICES);
 }
 
+/* A long iteration that grows event by event must not keep the main loop busy with reading it.
+ */
+static gboolean
+live_may_wait (TdSession *self)
+{
+  gint64 wait = MIN (self->live_cost_us * LIVE_SHARE, MAX_WAIT_US);
+
+  return self->live_cost_us > CHEAP_US && td_tape_reader_end (self->tape->reader) == NULL
+         && g_get_monotonic_time () - self->live_loaded_us < wait;
+}
+
 void
 td__session_read_program (TdSession *self)
 {
@@ -194,7 +210,13 @@ td_session_poll (TdSession *self)
   if (!self->tape)
     return FALSE;
   before = self->live_number;
-  changed = td_tape_reader_poll (self->tape->reader);
+  changed = td_tape_reader_poll (self->tape->reader) || self->live_waits;
+  if (changed && live_may_wait (self))
+    {
+      self->live_waits = TRUE;
+      return FALSE;
+    }
+  self->live_waits = FALSE;
   if (!changed)
     {
       /* a program that died without a word adds nothing to its tape */
