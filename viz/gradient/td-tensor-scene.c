@@ -167,6 +167,17 @@ fill_bins (Picture *p, double *bins, double *lo, double *hi, gboolean *exponent)
   return N_BINS;
 }
 
+/* Writes 2 to the power of `exponent`, with raised digits. */
+static void
+format_power (char out[TD_FORMAT_SIZE], int exponent)
+{
+  static const char *const digits[] = { "⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹" };
+  int n = ABS (exponent);
+
+  g_snprintf (out, TD_FORMAT_SIZE, "2%s%s%s", exponent < 0 ? "⁻" : "",
+              n >= 10 ? digits[n / 10 % 10] : "", digits[n % 10]);
+}
+
 static void
 add_histogram (Picture *p, TdSceneRect box)
 {
@@ -200,10 +211,7 @@ add_histogram (Picture *p, TdSceneRect box)
 
       text.align = i / 4.0;
       if (exponent)
-        {
-          char e[TD_FORMAT_SIZE];
-          g_snprintf (label, sizeof label, "2^%s", td_format_value (e, v));
-        }
+        format_power (label, (int)v);
       else
         td_format_value (label, fabs (v) < (hi - lo) * 1e-9 ? 0 : v);
       td_scene_add_text (p->b, box.x + box.width * i / 4, box.y + box.height + 9, label, &text);
