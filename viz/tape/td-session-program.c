@@ -109,6 +109,7 @@ read_live (TdSession *self)
   char *reason = NULL;
 
   self->live_number = -1;
+  self->live_cost_us = 0;
   if (!tape)
     return NULL;
   self->live_number = (gint64)tape->number;
