@@ -12,7 +12,7 @@ TOP = {"meson.build", "meson_options.txt", "app", "engine", "gpu", "viz", "ui", 
 CODE = (".c", ".h", ".cu", ".cuh")
 WITH_README = ["app", "engine", "gpu", "viz", "ui", "data", "tests"]
 # Words that only the machine of one person would know.
-PRIVATE = re.compile(r"/(?:home|root|work)/[a-z]|/tmp/wt")
+PRIVATE = re.compile(r"/(?:root|work)/[a-z]|/home/[a-z]{2}|/tmp/wt")
 
 
 def head_problem(name):

@@ -1,4 +1,7 @@
-"""Writes the npz files of this folder: NumPy 1.24.2's own output, as Chainer's save_npz makes it."""
+"""Writes the npz files of this folder: NumPy 1.24.2's own output, as Chainer's save_npz makes it.
+
+SPDX-License-Identifier: MIT
+"""
 import numpy as np
 
 arrays = {

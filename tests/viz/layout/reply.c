@@ -1,6 +1,7 @@
 /* The parser of the layout helper's answers: good ones, every truncation of one, many damaged
- * ones. Built with -DTD_LIBFUZZER it is a libFuzzer target instead. SPDX-License-Identifier:
- * MIT */
+ * ones. Built with -DTD_LIBFUZZER it is a libFuzzer target instead.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "layout/td-layout-reply.h"
 
 #include <math.h>

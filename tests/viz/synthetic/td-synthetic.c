@@ -1,4 +1,4 @@
-/* Iterations made by hand.
+/* Iterations made by hand: graphs of a size and shape that a test asks for.
  * SPDX-License-Identifier: MIT */
 #include "td-synthetic.h"
 
