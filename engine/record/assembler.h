@@ -22,33 +22,33 @@ typedef struct
 } TdAssemblerState;
 
 /** Make an assembler that writes to `w` (borrowed) with the clock of `ring`. */
-TD_API TdAssembler *td_assembler_new (TdTapeWriter *w, const TdRingShared *clock);
-TD_API void td_assembler_free (TdAssembler *a);
+TdAssembler *td_assembler_new (TdTapeWriter *w, const TdRingShared *clock);
+void td_assembler_free (TdAssembler *a);
 
 /** Take `n` bytes of whole records.  Nothing in them is trusted. */
-TD_API void td_assembler_feed (TdAssembler *a, const void *bytes, size_t n);
+void td_assembler_feed (TdAssembler *a, const void *bytes, size_t n);
 
 /** Take everything that is in the ring; returns the bytes taken.  Shows the running iteration
  * when the program stands or the iteration lasts over 100 ms, and flushes the writer. */
-TD_API size_t td_assembler_drain (TdAssembler *a, TdRing *ring);
+size_t td_assembler_drain (TdAssembler *a, TdRing *ring);
 
 /** Show the running iteration now, whether or not it is time. */
-TD_API void td_assembler_show_live (TdAssembler *a);
+void td_assembler_show_live (TdAssembler *a);
 
 /** Write how the program ended.  `status` as from waitpid (-1: unknown); what was running comes
  * from `ring`. */
-TD_API void td_assembler_end (TdAssembler *a, const TdRing *ring, int status, bool by_tapedeck);
+void td_assembler_end (TdAssembler *a, const TdRing *ring, int status, bool by_tapedeck);
 
 /** Name the operation in `now` (a ring's first line) and its place, "mlp.c:12"; "?" where it is
  * not known yet. */
-TD_API void td_assembler_describe (const TdAssembler *a, const TdRingNow *now, char *op,
-                                   size_t op_size, char *where, size_t where_size);
+void td_assembler_describe (const TdAssembler *a, const TdRingNow *now, char *op,
+                            size_t op_size, char *where, size_t where_size);
 
 /** The state now; valid until the next call. */
-TD_API const TdAssemblerState *td_assembler_state (const TdAssembler *a);
+const TdAssemblerState *td_assembler_state (const TdAssembler *a);
 
 /** Drain a left-over ring file into its tape's continuation: used by `check --repair` when both
  * died.  Copies the valid part of `tape` to `out`, then what is in `ring_path` (NULL: look for
  * the ring beside the tape). */
-TD_API bool td_assembler_recover (const char *tape, const char *ring_path, const char *out,
-                                  char *error, size_t n);
+bool td_assembler_recover (const char *tape, const char *ring_path, const char *out,
+                           char *error, size_t n);

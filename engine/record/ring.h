@@ -102,20 +102,19 @@ typedef struct
 /** Make a ring: in the file `path` (made new, 0600, pre-faulted), or in private memory if NULL.
  * Calibrates the time stamp counter, which takes 2 ms.
  * Errors: NULL, one line in `error`. */
-TD_API TdRing *td_ring_new (const char *path, const TdRingOptions *options, char *error,
-                            size_t n);
+TdRing *td_ring_new (const char *path, const TdRingOptions *options, char *error, size_t n);
 
 /** Map an existing ring: the model does with the descriptor or path it was given, the repairer
  * with a left-over file.  Everything in its head is checked. */
-TD_API TdRing *td_ring_open (const char *path, char *error, size_t n);
-TD_API TdRing *td_ring_open_fd (int fd, char *error, size_t n);
+TdRing *td_ring_open (const char *path, char *error, size_t n);
+TdRing *td_ring_open_fd (int fd, char *error, size_t n);
 
 /** Unmap; the file stays. */
-TD_API void td_ring_free (TdRing *ring);
+void td_ring_free (TdRing *ring);
 
 /** Become the producer or the consumer: stores the pid of this process. */
-TD_API void td_ring_produce (TdRing *ring);
-TD_API void td_ring_consume (TdRing *ring);
+void td_ring_produce (TdRing *ring);
+void td_ring_consume (TdRing *ring);
 
 /** Raw time stamp: TSC where there is one, else CLOCK_MONOTONIC in ns. */
 static inline uint64_t
@@ -130,7 +129,7 @@ td_ring_ticks (void)
 #endif
 }
 
-TD_API void *td__ring_reserve_slow (TdRing *ring, uint32_t bytes);
+void *td__ring_reserve_slow (TdRing *ring, uint32_t bytes);
 
 /** Return `bytes` (a multiple of 8, at most TD_RING_MAX_RECORD) for a record; its head.size and
  * head.type must be set before td_ring_publish.  Only one record at a time is open.  Never
@@ -156,16 +155,16 @@ td_ring_publish (TdRing *ring, uint32_t bytes)
 
 /** Consumer: the bytes after those taken, contiguous; 0 when there is nothing new.  They start
  * with a record (perhaps PAD), end with one, and stay valid until td_ring_release. */
-TD_API size_t td_ring_peek (TdRing *ring, const void **bytes);
+size_t td_ring_peek (TdRing *ring, const void **bytes);
 
 /** Consumer: the first `n` bytes of those have been looked at. */
-TD_API void td_ring_take (TdRing *ring, size_t n);
+void td_ring_take (TdRing *ring, size_t n);
 
 /** Consumer: what was taken so far may be overwritten, but for the last `keep` bytes of it. */
-TD_API void td_ring_release (TdRing *ring, uint64_t keep);
+void td_ring_release (TdRing *ring, uint64_t keep);
 
 /** Producer: wait until the consumer has taken everything, or is gone. */
-TD_API void td_ring_drain_wait (TdRing *ring);
+void td_ring_drain_wait (TdRing *ring);
 
 /** True while a process with this id exists. */
-TD_API bool td_ring_alive (int32_t pid);
+bool td_ring_alive (int32_t pid);

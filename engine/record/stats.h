@@ -8,5 +8,5 @@
 
 /** Compute the statistics of `n` contiguous elements; counts and moments are exact, the
  * histogram of large arrays comes from a stride sample with a start chosen by `seed`. */
-TD_API void td_stats_compute (const void *data, unsigned dtype, uint64_t n, uint64_t seed,
-                              TdTapeStats *stats);
+void td_stats_compute (const void *data, unsigned dtype, uint64_t n, uint64_t seed,
+                       TdTapeStats *stats);
