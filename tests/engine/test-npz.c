@@ -233,7 +233,7 @@ npz__says_what_it_cannot_unpack (void **state)
   if (WITH_ZLIB)
     skip ();
   assert_int_equal (td_load_npz (golden ("deflated.npz"), model), TD_ERR_IO);
-  assert_contains (td_error ()->message, "l1/W: it is deflated, and this build has no zlib");
+  assert_contains (td_error ()->message, ": it is deflated, and this build has no zlib");
   td_error_clear ();
   assert_untouched ();
 }
