@@ -184,7 +184,6 @@ keep_graph (const Run *r)
   if (cls->attrs_size > 0)
     memcpy (op->attrs, call->attrs, cls->attrs_size);
   op->retained_in = cls->retain_in & (n_in >= 32 ? ~0u : (1u << n_in) - 1);
-  op->kept_out = 0;
   op->retained_out = cls->retain_out & (n_out >= 32 ? ~0u : (1u << n_out) - 1);
   for (int i = 0; i < n_in; i++)
     {

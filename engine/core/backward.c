@@ -251,16 +251,6 @@ td_backward_output (TdBackward *b, int i)
     }
   if (TD_UNLIKELY (n->retained->version != n->retained_version))
     return stale (s, "output", i, n->retained);
-  if (s->op->kept_out >> i & 1) /* its handle is back, and with it the way to its creator */
-    {
-      TdVar *v = revive (n, s->op->site);
-
-      s->op->kept_out &= ~(1u << i);
-      s->op->refs++;
-      n->creator = s->op;
-      td__node_unref (n);
-      return v;
-    }
   return revive (n, s->op->site);
 }
 

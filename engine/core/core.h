@@ -126,9 +126,7 @@ struct TdOp
   uint32_t retained_in, retained_out; /**< what this one really keeps */
   uint32_t
       orphans; /**< outputs whose node has no holder but is kept for their retained array */
-  uint32_t
-      kept_out; /**< retained outputs whose handles died: their nodes are the operation's */
-  TdOp *next;   /**< release worklist, free list */
+  TdOp *next;  /**< release worklist, free list */
   uint32_t *in_versions; /**< buffer versions of retained inputs */
   TdNode *in_inline[TD_OP_INLINE_IN], *out_inline[2];
   uint32_t versions_inline[TD_OP_INLINE_IN];

@@ -78,10 +78,6 @@ op_clear (TdOp *op)
     if ((op->retained_out >> i & 1) && op->out[i] != NULL)
       node_release_array (op->out[i]);
   op->retained_out = 0;
-  for (int i = 0; op->kept_out != 0 && i < op->n_out; i++)
-    if (op->kept_out >> i & 1)
-      td__node_unref (op->out[i]);
-  op->kept_out = 0;
   for (int i = 0; i < op->n_in; i++)
     td__node_unref (op->in[i]);
   op->n_in = 0;
