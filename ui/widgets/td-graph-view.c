@@ -1,9 +1,7 @@
 /* The canvas. Structure changes go through rebuild_layout, everything else only makes the scene
  * again: quick layout at once, Graphviz's when it has answered and the pointer is still.
  * SPDX-License-Identifier: MIT */
-#include "widgets/td-graph-view.h"
-
-#include <math.h>
+#include "widgets/td-graph-view-private.h"
 
 #include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
@@ -14,32 +12,7 @@
 #define MINIMAP_WIDTH 122.0
 #define MINIMAP_HEIGHT 66.0
 #define MINIMAP_INSET 12.0
-#define HIT_SLACK 6.0
-#define KEY_PAN 60.0
 #define READABLE_SCALE 0.8
-
-struct _TdGraphView
-{
-  GtkWidget parent;
-  TdSession *session;
-  TdIteration *iteration;
-  TdVizGraph *graph; /* borrowed from the iteration */
-  TdFold *fold;
-  gboolean fold_chosen;      /* by the user: no longer fitted to each new structure */
-  TdLayout *layout, *better; /* `better` waits for the pointer to be still */
-  TdScene *scene;
-  gboolean scene_valid;
-  TdViewport viewport;
-  gboolean fitted; /* the view follows the window until the user zooms or pans */
-  TdOrientation orientation;
-  TdHeatBy heat;
-  GCancellable *cancellable;
-  guint n_asked;      /* layouts that Graphviz has not answered yet */
-  gint64 last_motion; /* monotonic, microseconds */
-  guint still_timer;
-  double pan_x, pan_y;
-  gboolean on_minimap;
-};
 
 enum
 {
@@ -112,8 +85,8 @@ update_description (TdGraphView *self)
 
 /* ---- viewport ---- */
 
-static void
-view_moved (TdGraphView *self)
+void
+td__graph_view_moved (TdGraphView *self)
 {
   gtk_widget_queue_draw (GTK_WIDGET (self));
   g_signal_emit (self, signals[VIEW_CHANGED], 0);
@@ -148,7 +121,7 @@ td_graph_view_fit (TdGraphView *self)
 {
   self->fitted = TRUE;
   update_viewport (self);
-  view_moved (self);
+  td__graph_view_moved (self);
 }
 
 double
@@ -157,12 +130,12 @@ td_graph_view_get_scale (TdGraphView *self)
   return self->viewport.scale;
 }
 
-static void
-zoom_at (TdGraphView *self, double factor, double x, double y)
+void
+td__graph_view_zoom_at (TdGraphView *self, double factor, double x, double y)
 {
   self->fitted = FALSE;
   td_viewport_zoom_at (&self->viewport, factor, x, y);
-  view_moved (self);
+  td__graph_view_moved (self);
 }
 
 void
@@ -170,7 +143,7 @@ td_graph_view_zoom (TdGraphView *self, double factor)
 {
   if (factor <= 0)
     factor = 1.0 / self->viewport.scale;
-  zoom_at (self, factor, self->viewport.width / 2, self->viewport.height / 2);
+  td__graph_view_zoom_at (self, factor, self->viewport.width / 2, self->viewport.height / 2);
 }
 
 static void
@@ -187,7 +160,7 @@ show_playhead (TdGraphView *self)
   guint64 key = self->layout->view->nodes[node].select_key;
   if (td_scene_find_key (scene, key, &box)
       && td_viewport_show (&self->viewport, &box, SHOW_MARGIN))
-    view_moved (self);
+    td__graph_view_moved (self);
 }
 
 /* ---- layout ---- */
@@ -208,7 +181,7 @@ take_layout (TdGraphView *self, TdLayout *layout, guint64 still_key)
       self->viewport.x += after.x - before.x;
       self->viewport.y += after.y - before.y;
     }
-  view_moved (self);
+  td__graph_view_moved (self);
 }
 
 static guint64
@@ -464,8 +437,8 @@ td_graph_view_find_layer (TdGraphView *self, guint64 key)
 
 /* ---- drawing ---- */
 
-static gboolean
-minimap_box (TdGraphView *self, TdSceneRect *box)
+gboolean
+td__graph_view_minimap_box (TdGraphView *self, TdSceneRect *box)
 {
   TdViewport *v = &self->viewport;
   gboolean all_seen = v->content_width * v->scale <= v->width + 1
@@ -480,7 +453,7 @@ static void
 draw_minimap (TdGraphView *self, cairo_t *cr)
 {
   TdSceneRect box;
-  if (!minimap_box (self, &box))
+  if (!td__graph_view_minimap_box (self, &box))
     return;
   TdPanelView view = td_panel_view_new (self->session, 0, 0);
   TdSceneRect visible = td_viewport_visible (&self->viewport);
@@ -527,200 +500,6 @@ td_graph_view_size_allocate (GtkWidget *widget, int width, int height, int basel
   update_viewport (self);
 }
 
-/* ---- pointer and keys ---- */
-
-void
-td_graph_view_click (TdGraphView *self, double x, double y, gboolean toggle)
-{
-  TdScene *scene = td_graph_view_get_scene (self);
-  TdSceneHit hit;
-  double cx, cy;
-  td_viewport_to_content (&self->viewport, x, y, &cx, &cy);
-  if (!scene || !self->session)
-    return;
-  if (!td_scene_hit (scene, cx, cy, HIT_SLACK / self->viewport.scale, &hit))
-    {
-      td_session_select (self->session, 0);
-      return;
-    }
-  gboolean is_layer = hit.tag == TD_TAG_GROUP || hit.tag == TD_TAG_GROUP_TOGGLE;
-  if (is_layer && (toggle || hit.tag == TD_TAG_GROUP_TOGGLE))
-    td_graph_view_set_expanded (self, hit.key, !td_graph_view_is_expanded (self, hit.key));
-  else if (toggle && hit.tag == TD_TAG_NODE)
-    td_session_set_moment (self->session, td_session_get_moment (self->session).iteration,
-                           (gint)hit.data);
-  else
-    td_panel_view_follow (self->session, &hit);
-}
-
-static void
-pressed (GtkGestureClick *gesture, int n_press, double x, double y, TdGraphView *self)
-{
-  gtk_widget_grab_focus (GTK_WIDGET (self));
-  TdSceneRect box;
-  gboolean on_map = minimap_box (self, &box) && x >= box.x && x < box.x + box.width
-                    && y >= box.y && y < box.y + box.height;
-  if (!on_map)
-    td_graph_view_click (self, x, y, n_press == 2);
-}
-
-static void
-drag_begin (GtkGestureDrag *gesture, double x, double y, TdGraphView *self)
-{
-  TdSceneRect box;
-  self->pan_x = self->pan_y = 0;
-  self->on_minimap = minimap_box (self, &box) && x >= box.x && x < box.x + box.width
-                     && y >= box.y && y < box.y + box.height;
-}
-
-static void
-pan_to_minimap (TdGraphView *self, double x, double y)
-{
-  TdSceneRect box;
-  if (!minimap_box (self, &box))
-    return;
-  TdScenePoint at = td_graph_minimap_point (self->layout, x - box.x, y - box.y);
-  TdSceneRect visible = td_viewport_visible (&self->viewport);
-  self->fitted = FALSE;
-  td_viewport_pan (&self->viewport,
-                   (visible.x + visible.width / 2 - at.x) * self->viewport.scale,
-                   (visible.y + visible.height / 2 - at.y) * self->viewport.scale);
-  view_moved (self);
-}
-
-static void
-drag_update (GtkGestureDrag *gesture, double dx, double dy, TdGraphView *self)
-{
-  double x, y;
-  gtk_gesture_drag_get_start_point (gesture, &x, &y);
-  if (self->on_minimap)
-    {
-      pan_to_minimap (self, x + dx, y + dy);
-      return;
-    }
-  if (self->fitted && hypot (dx, dy) < 4)
-    return;
-  self->fitted = FALSE;
-  td_viewport_pan (&self->viewport, dx - self->pan_x, dy - self->pan_y);
-  self->pan_x = dx;
-  self->pan_y = dy;
-  view_moved (self);
-}
-
-static gboolean
-scrolled (GtkEventControllerScroll *controller, double dx, double dy, TdGraphView *self)
-{
-  double x = self->viewport.width / 2, y = self->viewport.height / 2;
-  GdkEvent *event = gtk_event_controller_get_current_event (GTK_EVENT_CONTROLLER (controller));
-  GtkNative *native = gtk_widget_get_native (GTK_WIDGET (self));
-  double sx, sy, nx, ny;
-  if (event && native && gdk_event_get_position (event, &sx, &sy))
-    {
-      gtk_native_get_surface_transform (native, &nx, &ny);
-      gtk_widget_translate_coordinates (GTK_WIDGET (native), GTK_WIDGET (self), sx - nx,
-                                        sy - ny, &x, &y);
-    }
-  zoom_at (self, pow (1.15, -dy), x, y);
-  return TRUE;
-}
-
-static void
-moved (GtkEventControllerMotion *controller, double x, double y, TdGraphView *self)
-{
-  self->last_motion = g_get_monotonic_time ();
-}
-
-static void
-walk (TdGraphView *self, int dx, int dy)
-{
-  guint n;
-  const guint64 *keys = td_session_get_selection (self->session, &n);
-  gint node = n ? td_viz_view_find (self->layout->view, keys[0]) : -1;
-  if (node < 0)
-    node = td_viz_view_find_event (self->layout->view,
-                                   td_session_get_moment (self->session).event);
-  else
-    node = td_layout_walk (self->layout, node, dx, dy);
-  if (node < 0)
-    return;
-  guint64 key = self->layout->view->nodes[node].select_key;
-  td_session_select (self->session, key);
-  TdSceneRect box;
-  TdScene *scene = td_graph_view_get_scene (self);
-  if (scene && td_scene_find_key (scene, key, &box)
-      && td_viewport_show (&self->viewport, &box, SHOW_MARGIN))
-    {
-      self->fitted = FALSE;
-      view_moved (self);
-    }
-}
-
-static void
-toggle_selected (TdGraphView *self)
-{
-  guint n;
-  const guint64 *keys = td_session_get_selection (self->session, &n);
-  if (!n)
-    return;
-  if (td_viz_graph_find_group (self->graph, keys[0]) >= 0)
-    td_graph_view_set_expanded (self, keys[0], !td_graph_view_is_expanded (self, keys[0]));
-  else
-    td_session_set_moment (self->session, td_session_get_moment (self->session).iteration,
-                           td_iteration_find (self->iteration, keys[0]));
-}
-
-static gboolean
-key_pressed (GtkEventControllerKey *controller, guint keyval, guint keycode,
-             GdkModifierType modifiers, TdGraphView *self)
-{
-  static const struct
-  {
-    guint key, keypad;
-    int dx, dy;
-  } arrows[] = { { GDK_KEY_Up, GDK_KEY_KP_Up, 0, -1 },
-                 { GDK_KEY_Down, GDK_KEY_KP_Down, 0, 1 },
-                 { GDK_KEY_Left, GDK_KEY_KP_Left, -1, 0 },
-                 { GDK_KEY_Right, GDK_KEY_KP_Right, 1, 0 } };
-  const GdkModifierType used
-      = GDK_CONTROL_MASK | GDK_ALT_MASK | GDK_SUPER_MASK | GDK_SHIFT_MASK;
-  if (!self->session || !self->layout || (modifiers & used & ~(guint)GDK_SHIFT_MASK))
-    return FALSE;
-  for (guint i = 0; i < G_N_ELEMENTS (arrows); i++)
-    if (keyval == arrows[i].key || keyval == arrows[i].keypad)
-      {
-        if (modifiers & GDK_SHIFT_MASK)
-          {
-            self->fitted = FALSE;
-            td_viewport_pan (&self->viewport, -KEY_PAN * arrows[i].dx, -KEY_PAN * arrows[i].dy);
-            view_moved (self);
-          }
-        else
-          walk (self, arrows[i].dx, arrows[i].dy);
-        return TRUE;
-      }
-  if (keyval == GDK_KEY_Return || keyval == GDK_KEY_KP_Enter)
-    {
-      toggle_selected (self);
-      return TRUE;
-    }
-  return FALSE;
-}
-
-static gboolean
-query_tooltip (GtkWidget *widget, int x, int y, gboolean keyboard, GtkTooltip *tooltip,
-               gpointer data)
-{
-  TdGraphView *self = TD_GRAPH_VIEW (widget);
-  TdScene *scene = td_graph_view_get_scene (self);
-  TdSceneHit hit;
-  double cx, cy;
-  td_viewport_to_content (&self->viewport, x, y, &cx, &cy);
-  if (keyboard || !scene || !td_scene_hit (scene, cx, cy, 0, &hit) || !hit.tooltip)
-    return FALSE;
-  gtk_tooltip_set_text (tooltip, hit.tooltip);
-  return TRUE;
-}
-
 /* ---- life ---- */
 
 static void
@@ -745,29 +524,6 @@ td_graph_view_class_init (TdGraphViewClass *klass)
 }
 
 static void
-add_controllers (TdGraphView *self)
-{
-  GtkWidget *widget = GTK_WIDGET (self);
-  GtkGesture *click = gtk_gesture_click_new ();
-  g_signal_connect (click, "pressed", G_CALLBACK (pressed), self);
-  gtk_widget_add_controller (widget, GTK_EVENT_CONTROLLER (click));
-  GtkGesture *drag = gtk_gesture_drag_new ();
-  g_signal_connect (drag, "drag-begin", G_CALLBACK (drag_begin), self);
-  g_signal_connect (drag, "drag-update", G_CALLBACK (drag_update), self);
-  gtk_widget_add_controller (widget, GTK_EVENT_CONTROLLER (drag));
-  GtkEventController *scroll
-      = gtk_event_controller_scroll_new (GTK_EVENT_CONTROLLER_SCROLL_VERTICAL);
-  g_signal_connect (scroll, "scroll", G_CALLBACK (scrolled), self);
-  gtk_widget_add_controller (widget, scroll);
-  GtkEventController *motion = gtk_event_controller_motion_new ();
-  g_signal_connect (motion, "motion", G_CALLBACK (moved), self);
-  gtk_widget_add_controller (widget, motion);
-  GtkEventController *key = gtk_event_controller_key_new ();
-  g_signal_connect (key, "key-pressed", G_CALLBACK (key_pressed), self);
-  gtk_widget_add_controller (widget, key);
-}
-
-static void
 td_graph_view_init (TdGraphView *self)
 {
   GtkWidget *widget = GTK_WIDGET (self);
@@ -780,8 +536,7 @@ td_graph_view_init (TdGraphView *self)
   gtk_widget_set_vexpand (widget, TRUE);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   "Computation graph", -1);
-  g_signal_connect (self, "query-tooltip", G_CALLBACK (query_tooltip), NULL);
-  add_controllers (self);
+  td__graph_view_add_controllers (self);
   AdwStyleManager *style = adw_style_manager_get_default ();
   g_signal_connect_object (style, "notify::dark", G_CALLBACK (invalidate_scene), self,
                            G_CONNECT_SWAPPED);

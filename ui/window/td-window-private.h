@@ -135,3 +135,9 @@ void td__run_detach (TdWindow *self, const char *parameter);
 
 /** Ask the program for the values of a variable and show them in the inspector. */
 void td__window_read_live (TdInspector *inspector, guint64 id, TdWindow *self);
+
+/** Open a recording and show it. FALSE: it cannot be read, which the message page then says. */
+gboolean td__window_open_tape (TdWindow *self, const char *path);
+
+/** Put a recording on the desktop's list of recent files. */
+void td__window_remember (GFile *file);

@@ -1,0 +1,189 @@
+/* Programs of the window: starting a model under supervision, connecting to its socket, and
+ * what is said when it ends. SPDX-License-Identifier: MIT */
+#include "window/td-window-private.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+#include "td-settings.h"
+
+static void
+control_closed (TdControlClient *control, TdWindow *self)
+{
+  if (self->session && !self->runner)
+    td_session_set_attached (self->session, FALSE);
+  td__window_update_actions (self);
+}
+
+void
+td__window_connect (TdWindow *self, const char *address)
+{
+  g_autoptr (GError) error = NULL;
+  if (self->control && td_control_client_is_open (self->control))
+    return;
+  g_clear_object (&self->control);
+  self->control = td_control_client_new (address, &error);
+  if (self->control)
+    {
+      g_signal_connect_object (self->control, "closed", G_CALLBACK (control_closed), self, 0);
+      if (self->session)
+        td_session_set_attached (self->session, TRUE);
+    }
+  td__window_update_actions (self);
+}
+
+static void
+run_output (TdRunner *runner, const char *line, gboolean is_stderr, TdWindow *self)
+{
+  td_workspace_append_log (self->workspace, line, is_stderr);
+}
+
+static void
+run_has_tape (TdRunner *runner, TdWindow *self)
+{
+  td__window_connect (self, td_runner_get_address (runner));
+  GSettings *settings = td_settings_get ();
+  if (!settings || g_settings_get_boolean (settings, "break-on-error"))
+    td__window_send (self, "break error");
+  g_autoptr (GFile) file = g_file_new_for_path (td_runner_get_tape (runner));
+  if (td__window_open_tape (self, td_runner_get_tape (runner)))
+    td__window_remember (file);
+}
+
+/* A model that never came to an operation has no recording to show: its last words are the
+ * page. */
+static void
+show_early_end (TdWindow *self, int status)
+{
+  const char *errors = td_runner_get_stderr (self->runner);
+  g_autofree char *text = g_strdup (errors);
+  g_strchomp (text);
+  const char *title = "The Program Ended Before Its First Operation";
+  if (strstr (text, "no C compiler"))
+    title = "No C Compiler";
+  else if (WIFEXITED (status) && WEXITSTATUS (status) == 2)
+    title = "The Model Does Not Compile";
+  g_autofree char *shown = NULL;
+  if (strlen (text) > 1200)
+    text[1200] = '\0';
+  shown = g_utf8_make_valid (*text ? text : "It printed nothing.", -1);
+  td_window_show_message (self, "dialog-error-symbolic", title, shown, errors);
+}
+
+static void
+run_ended (TdRunner *runner, int status, TdWindow *self)
+{
+  if (!self->session)
+    {
+      g_autofree char *path = g_strdup (td_runner_get_tape (runner));
+      g_autoptr (TdSession) session = td_session_open (path, NULL);
+      if (session && td_session_get_n_iterations (session) > 0)
+        td__window_open_tape (self, path);
+    }
+  if (self->session)
+    {
+      td_session_set_attached (self->session, FALSE);
+      td_session_poll (self->session);
+    }
+  if (!self->session || td_session_get_n_iterations (self->session) == 0)
+    show_early_end (self, status);
+  g_clear_object (&self->control);
+  g_clear_object (&self->runner);
+  td__window_update_actions (self);
+}
+
+static void
+run_model (TdWindow *self, const char *path, const char *const *args)
+{
+  static const char *const levels[] = { "graph", "stats", "values" };
+  g_autoptr (GError) error = NULL;
+  GSettings *settings = td_settings_get ();
+  int level = settings ? CLAMP (g_settings_get_enum (settings, "level"), 0, 2) : 1;
+  self->runner
+      = td_runner_new (path, args, levels[level], (const char *const *)self->launch_env,
+                       self->launch_dir, &error);
+  if (!self->runner)
+    {
+      td_window_show_message (self, "dialog-error-symbolic", "The Program Cannot Be Started",
+                              error->message, error->message);
+      return;
+    }
+  g_signal_connect_object (self->runner, "output", G_CALLBACK (run_output), self, 0);
+  g_signal_connect_object (self->runner, "tape", G_CALLBACK (run_has_tape), self, 0);
+  g_signal_connect_object (self->runner, "ended", G_CALLBACK (run_ended), self, 0);
+  g_autofree char *name = g_path_get_basename (path);
+  g_autofree char *text
+      = g_strdup_printf ("%s is being %s.", name,
+                         g_str_has_suffix (path, ".c") ? "compiled and started" : "started");
+  td_window_show_message (self, "media-record-symbolic", "Waiting for the First Operation",
+                          text, NULL);
+}
+
+void
+td_window_set_launch (TdWindow *self, const char *const *environment, const char *directory)
+{
+  g_strfreev (self->launch_env);
+  self->launch_env = g_strdupv ((char **)environment);
+  g_free (self->launch_dir);
+  self->launch_dir = g_strdup (directory);
+}
+
+/* A model is C text or something that can be executed; everything else must be a recording. */
+static gboolean
+is_program (const char *path)
+{
+  return g_str_has_suffix (path, ".c")
+         || (!g_str_has_suffix (path, ".tdtape")
+             && g_file_test (path, G_FILE_TEST_IS_EXECUTABLE)
+             && g_file_test (path, G_FILE_TEST_IS_REGULAR));
+}
+
+void
+td_window_open (TdWindow *self, GFile *file)
+{
+  g_autofree char *path = g_file_get_path (file);
+  if (!path)
+    {
+      td_window_show_message (self, "dialog-error-symbolic", "Not a Local File",
+                              "Recordings and models are opened from local folders.", NULL);
+      return;
+    }
+  if (!g_file_test (path, G_FILE_TEST_EXISTS))
+    {
+      g_autofree char *text = g_strdup_printf ("%s does not exist.", path);
+      td_window_show_message (self, "dialog-error-symbolic", "No Such File", text, NULL);
+    }
+  else if (is_program (path))
+    run_model (self, path, NULL);
+  else if (td__window_open_tape (self, path))
+    td__window_remember (file);
+}
+
+void
+td_window_run (TdWindow *self, GFile *program, const char *const *args)
+{
+  g_autofree char *path = g_file_get_path (program);
+  if (path)
+    run_model (self, path, args);
+}
+
+void
+td__window_open_attached (TdWindow *self, GFile *tape)
+{
+  g_autofree char *path = g_file_get_path (tape);
+  if (path && td__window_open_tape (self, path))
+    td__window_remember (tape);
+}
+
+void
+td_window_attach (TdWindow *self, GFile *tape, const char *address)
+{
+  td__window_connect (self, address);
+  td__window_open_attached (self, tape);
+}
+
+gboolean
+td_window_is_empty (TdWindow *self)
+{
+  return !self->session && !self->runner && !self->control;
+}
