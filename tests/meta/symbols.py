@@ -37,11 +37,10 @@ def main():
     if os.environ.get("TD_UPDATE_GOLDEN") == "1":
         golden.parent.mkdir(parents=True, exist_ok=True)
         golden.write_text("".join(f"{n}\n" for n in sorted(exported)))
-    if golden.exists():
-        known = set(golden.read_text().split())
-        report.claim(f"{name} exports the golden list",
-                     [f"new: {n}" for n in sorted(exported - known)]
-                     + [f"gone: {n}" for n in sorted(known - exported)])
+    known = set(golden.read_text().split()) if golden.exists() else set()
+    report.claim(f"{name} exports the golden list",
+                 [f"new: {n}" for n in sorted(exported - known)]
+                 + [f"gone: {n}" for n in sorted(known - exported)])
     report.end()
 
 
