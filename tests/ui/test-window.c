@@ -492,6 +492,28 @@ start__offers_its_three_ways_in (void **state)
   ui_test_save_picture ("start.png");
 }
 
+static gboolean
+lists_recordings (gpointer n)
+{
+  return td_start_page_get_n_recent (ui_test_start_page ()) >= GPOINTER_TO_UINT (n);
+}
+
+static void
+start__lists_recent_recordings (void **state)
+{
+  const SampleOptions killed
+      = { .n_iterations = 40, .end = SAMPLE_KILLED, .live_events = 31, .nan_at = -1 };
+  ui_test_open_sample (&(SampleOptions){ .n_iterations = 50, .nan_at = 30 });
+  const char *path = td_test_tmp ("second.tdtape");
+  sample_tape_write (path, &killed);
+  ui_test_new_window ();
+  ui_test_open (path);
+  ui_test_new_window ();
+  ui_test_wait ("two recordings", lists_recordings, GUINT_TO_POINTER (2));
+  ui_test_resize (1440, 900);
+  ui_test_save_picture ("start-recent.png");
+}
+
 int
 main (int argc, char **argv)
 {
@@ -502,6 +524,7 @@ main (int argc, char **argv)
     ui_test (keys__every_row_names_an_action_that_exists),
     ui_test (keys__no_key_means_two_things),
     ui_test (start__offers_its_three_ways_in),
+    ui_test (start__lists_recent_recordings),
     ui_test (outline__lists_layers_and_operations_of_the_iteration),
     ui_test (outline__lists_what_waits_in_backward),
     ui_test (iterations__lists_all_of_them),

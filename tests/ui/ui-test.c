@@ -182,6 +182,12 @@ ui_test_message_title (void)
   return adw_status_page_get_title (window->message);
 }
 
+TdStartPage *
+ui_test_start_page (void)
+{
+  return TD_START_PAGE (window->start_page);
+}
+
 const char *
 ui_test_message_text (void)
 {

@@ -5,6 +5,7 @@
 #include "sample-tape.h"
 #include "td-test.h"
 #include "window/td-window.h"
+#include "pages/td-start-page.h"
 #include "pages/td-workspace.h"
 
 /** Iterations of the sample that ui_test_open_sample (NULL) writes. */
@@ -43,6 +44,9 @@ gboolean ui_test_has_info (gpointer text);
 void ui_test_new_window (void);
 /** Run the main loop until `met (data)`; fails the test with `what` after 40 s. */
 void ui_test_wait (const char *what, gboolean (*met) (gpointer data), gpointer data);
+
+/** Return the start page. */
+TdStartPage *ui_test_start_page (void);
 
 void ui_test_resize (int width, int height);
 void ui_test_set_dark (gboolean dark);

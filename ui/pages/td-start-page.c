@@ -3,8 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-start-page.h"
 
-#include <math.h>
-
+#include "pages/td-recent-row.h"
 #include "widgets/td-lesson-picture.h"
 
 #define MAX_RECENT 12
@@ -174,52 +173,6 @@ new_hero (void)
   return box;
 }
 
-static char *
-describe_age (GDateTime *when)
-{
-  g_autoptr (GDateTime) now = g_date_time_new_now_local ();
-  g_autoptr (GDateTime) local = g_date_time_to_local (when);
-  int days = g_date_time_get_day_of_year (now) - g_date_time_get_day_of_year (local);
-  if (g_date_time_get_year (now) != g_date_time_get_year (local))
-    return g_date_time_format (local, "%e %B %Y");
-  if (days == 0)
-    return g_date_time_format (local, "%H:%M");
-  if (days == 1)
-    return g_strdup ("Yesterday");
-  return g_date_time_format (local, days < 7 ? "%A" : "%e %B");
-}
-
-static GtkWidget *
-new_recent_row (GtkRecentInfo *info, const char *path)
-{
-  GtkWidget *row = adw_action_row_new ();
-  g_autofree char *name = g_path_get_basename (path);
-  g_autofree char *folder = g_path_get_dirname (path);
-  /* runs of the app are all called run.tdtape: their folder carries the name */
-  g_autofree char *folder_name = g_path_get_basename (folder);
-  gboolean is_run = g_str_equal (name, "run.tdtape");
-  g_autofree char *size = NULL;
-  g_autoptr (GFile) file = g_file_new_for_path (path);
-  g_autoptr (GFileInfo) file_info
-      = g_file_query_info (file, G_FILE_ATTRIBUTE_STANDARD_SIZE, 0, NULL, NULL);
-  size = g_format_size (file_info ? (guint64)g_file_info_get_size (file_info) : 0);
-  g_autofree char *subtitle = g_strdup_printf ("%s · %s", size, folder);
-  adw_preferences_row_set_use_markup (ADW_PREFERENCES_ROW (row), FALSE);
-  adw_preferences_row_set_title (ADW_PREFERENCES_ROW (row), is_run ? folder_name : name);
-  g_autofree char *escaped = g_markup_escape_text (subtitle, -1);
-  adw_action_row_set_subtitle (ADW_ACTION_ROW (row), escaped);
-  adw_action_row_set_subtitle_lines (ADW_ACTION_ROW (row), 1);
-  g_autofree char *age = describe_age (gtk_recent_info_get_modified (info));
-  GtkWidget *when = new_label (age, "dim-label", 1);
-  gtk_widget_add_css_class (when, "caption");
-  adw_action_row_add_suffix (ADW_ACTION_ROW (row), when);
-  adw_action_row_add_suffix (ADW_ACTION_ROW (row),
-                             gtk_image_new_from_icon_name ("go-next-symbolic"));
-  gtk_list_box_row_set_activatable (GTK_LIST_BOX_ROW (row), TRUE);
-  g_object_set_data_full (G_OBJECT (row), "path", g_strdup (path), g_free);
-  return row;
-}
-
 static int
 by_age (gconstpointer a, gconstpointer b)
 {
@@ -242,17 +195,27 @@ td_start_page_refresh (TdStartPage *self)
       g_autofree char *path = g_filename_from_uri (gtk_recent_info_get_uri (info), NULL, NULL);
       if (!path || !g_str_has_suffix (path, ".tdtape") || !gtk_recent_info_exists (info))
         continue;
-      gtk_list_box_append (self->recent, new_recent_row (info, path));
+      gtk_list_box_append (self->recent,
+                           td_recent_row_new (path, gtk_recent_info_get_modified (info)));
       n++;
     }
   g_list_free_full (items, (GDestroyNotify)gtk_recent_info_unref);
   gtk_widget_set_visible (self->recent_box, n > 0);
 }
 
+guint
+td_start_page_get_n_recent (TdStartPage *self)
+{
+  guint n = 0;
+  while (gtk_list_box_get_row_at_index (self->recent, (int)n))
+    n++;
+  return n;
+}
+
 static void
 recent_activated (GtkListBox *list, GtkListBoxRow *row, TdStartPage *self)
 {
-  open_path (self, g_object_get_data (G_OBJECT (row), "path"));
+  open_path (self, td_recent_row_get_path (GTK_WIDGET (row)));
 }
 
 static void
@@ -290,6 +253,8 @@ td_start_page_init (TdStartPage *self)
                                   GTK_POLICY_AUTOMATIC);
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), clamp);
   adw_bin_set_child (ADW_BIN (self), scroller);
+  g_signal_connect_object (gtk_recent_manager_get_default (), "changed",
+                           G_CALLBACK (td_start_page_refresh), self, G_CONNECT_SWAPPED);
   td_start_page_refresh (self);
 }
 
