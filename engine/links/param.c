@@ -336,6 +336,8 @@ td__var_move (TdVar *v, TdDevice *device)
       from->ops->download (from, host, v->buffer->data, bytes);
       device->ops->upload (device, b->data, host, bytes);
     }
+  else if (device->computes) /* from a device without values */
+    device->ops->zero (device, b->data, bytes);
   free (host);
   td__buffer_unref (v->buffer);
   v->buffer = b;

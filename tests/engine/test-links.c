@@ -454,6 +454,41 @@ sequential__calls_links_and_functions_in_order (void **state)
   assert_contains (said (TD_ERR_STATE), "only groups its children");
 }
 
+/* A model moves to the device that only counts, trains there, and moves back. */
+static void
+to_device__moves_parameters_state_and_training (void **state)
+{
+  TdDevice *null = td_device_get ("null"), *cpu = td_device_get ("cpu");
+  TdLink *m = td_chain_new ("m"), *lstm = td_lstm_new (m, "lstm", 3, 2);
+  TdVar *W = td_link_param (m, "lstm/upward/W");
+  TdOpt *opt = td_adam_new (m);
+  size_t bytes = td_mem_info (cpu).category_bytes[TD_MEM_PARAMETER];
+
+  (void)state;
+  TD_NO_BACKPROP /* a graph would keep the old arrays */
+    td_link (lstm, td_rand (TD_F32, TD_SHAPE (4, 3)));
+  assert_int_equal (td_link_to_device (m, null), TD_OK);
+  assert_ptr_equal (td_device (W), null);
+  assert_null (td_lstm_h (lstm));
+  assert_int_equal (td_mem_info (cpu).category_bytes[TD_MEM_PARAMETER], 0);
+  assert_int_equal (td_mem_info (null).category_bytes[TD_MEM_PARAMETER], bytes);
+  TD_SCOPE ("on the null device")
+    {
+      TdVar *x = td_to_device (td_rand (TD_F32, TD_SHAPE (4, 3)), null);
+
+      td_device_use (null);
+      assert_int_equal (td_backward (td_sum (td_link (lstm, x)), 0), TD_OK);
+      assert_int_equal (td_opt_update (opt), TD_OK);
+      td_device_use (cpu);
+    }
+  assert_true (td_mem_info (null).category_bytes[TD_MEM_OPTIMIZER] > 0);
+  assert_int_equal (td_link_to_device (m, cpu), TD_OK);
+  td_link (lstm, td_rand (TD_F32, TD_SHAPE (4, 3)));
+  assert_true (values (W)[0] == 0);
+  assert_int_equal (td_link_to_device (m, NULL), TD_ERR_ARG);
+  assert_contains (said (TD_ERR_ARG), "the device is NULL");
+}
+
 static void
 cleargrads__drops_those_of_all_below (void **state)
 {
@@ -672,6 +707,7 @@ main (void)
     td_link_test (call__keeps_what_backward_needs_of_dead_outputs),
     td_link_test (call__may_hand_out_its_input),
     td_link_test (sequential__calls_links_and_functions_in_order),
+    td_link_test (to_device__moves_parameters_state_and_training),
     td_link_test (cleargrads__drops_those_of_all_below),
     td_link_test (batch_normalization__uses_running_statistics_only_in_evaluation),
     td_link_test (embed_id__gives_rows),
