@@ -187,5 +187,5 @@ main (void)
     td_dot_test (dot__names_arguments_and_links_in_rich_form),
   };
 
-  return cmocka_run_group_tests_name ("dot", tests, NULL, NULL);
+  return cmocka_run_group_tests_name ("save-dot", tests, NULL, NULL);
 }
