@@ -16,7 +16,7 @@
 
 enum
 {
-  K_BLOCK = 1024,          /* longest panel */
+  K_BLOCK = 512,           /* longest panel */
   B_BLOCK_FLOATS = 131072, /* packed block of B: half of a 1 MiB second-level cache */
   A_CHUNK_FLOATS = 1 << 21 /* packed A: 8 MiB */
 };
