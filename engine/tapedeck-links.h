@@ -10,418 +10,407 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#ifdef __cplusplus
-extern "C"
-{
-#endif
+TD_BEGIN_DECLS
 
-  typedef struct TdObservation TdObservation;
+typedef struct TdObservation TdObservation;
 
 /** A size that the link takes from its first input (Chainer's None). */
 #define TD_INFER (-1)
 
-  /* --- initialisers
-   * --------------------------------------------------------------------------- */
-  typedef enum
-  {
-    TD_INIT_DEFAULT, /**< what the link uses unless told otherwise */
-    TD_INIT_CONSTANT,
-    TD_INIT_IDENTITY,
-    TD_INIT_NORMAL,
-    TD_INIT_LECUN_NORMAL,
-    TD_INIT_GLOROT_NORMAL,
-    TD_INIT_HE_NORMAL,
-    TD_INIT_UNIFORM,
-    TD_INIT_LECUN_UNIFORM,
-    TD_INIT_GLOROT_UNIFORM,
-    TD_INIT_HE_UNIFORM,
-    TD_INIT_ORTHOGONAL,
-    TD_INIT_UPSAMPLING_DECONV,
-    TD_INIT_DOWNSAMPLING_CONV
-  } TdInitKind;
-  /** How an array gets its first numbers, from the engine's Philox stream. */
-  typedef struct
-  {
-    TdInitKind kind;
-    double scale; /**< the constant, or what the standard deviation or bound is multiplied by */
-  } TdInit;
-  /** *Source*: chainer.initializers.*; fans as Chainer computes them: fan_in = size / dim[0],
-   * fan_out = size / dim[1]. */
-  TD_API TdInit td_init_constant (double value);
-  TD_API TdInit td_init_zero (void);
-  TD_API TdInit td_init_one (void);
-  TD_API TdInit td_init_nan (void);
-  /** scale times the identity matrix. */
-  TD_API TdInit td_init_identity (void);
-  /** Normal (0, scale). */
-  TD_API TdInit td_init_normal (double scale);
-  /** Normal (0, sqrt (1 / fan_in)). */
-  TD_API TdInit td_init_lecun_normal (void);
-  /** Normal (0, sqrt (2 / (fan_in + fan_out))). */
-  TD_API TdInit td_init_glorot_normal (void);
-  /** Normal (0, sqrt (2 / fan_in)). */
-  TD_API TdInit td_init_he_normal (void);
-  /** Uniform [-scale, scale). */
-  TD_API TdInit td_init_uniform (double scale);
-  /** Uniform with bound sqrt (3 / fan_in). */
-  TD_API TdInit td_init_lecun_uniform (void);
-  /** Uniform with bound sqrt (6 / (fan_in + fan_out)). */
-  TD_API TdInit td_init_glorot_uniform (void);
-  /** Uniform with bound sqrt (6 / fan_in). */
-  TD_API TdInit td_init_he_uniform (void);
-  /** Orthonormal rows (or columns), scaled by 1.1 as in Chainer. */
-  TD_API TdInit td_init_orthogonal (void);
-  TD_API TdInit td_init_upsampling_deconv_filter (void);
-  TD_API TdInit td_init_downsampling_conv_filter (void);
-  /** The same initialiser with another scale. */
-  TD_API TdInit td_init_scaled (TdInit init, double scale);
+/* --- initialisers ------------------------------------------------------------------------- */
+typedef enum
+{
+  TD_INIT_DEFAULT, /**< what the link uses unless told otherwise */
+  TD_INIT_CONSTANT,
+  TD_INIT_IDENTITY,
+  TD_INIT_NORMAL,
+  TD_INIT_LECUN_NORMAL,
+  TD_INIT_GLOROT_NORMAL,
+  TD_INIT_HE_NORMAL,
+  TD_INIT_UNIFORM,
+  TD_INIT_LECUN_UNIFORM,
+  TD_INIT_GLOROT_UNIFORM,
+  TD_INIT_HE_UNIFORM,
+  TD_INIT_ORTHOGONAL,
+  TD_INIT_UPSAMPLING_DECONV,
+  TD_INIT_DOWNSAMPLING_CONV
+} TdInitKind;
+/** How an array gets its first numbers, from the engine's Philox stream. */
+typedef struct
+{
+  TdInitKind kind;
+  double scale; /**< the constant, or what the standard deviation or bound is multiplied by */
+} TdInit;
+/** *Source*: chainer.initializers.*; fans as Chainer computes them: fan_in = size / dim[0],
+ * fan_out = size / dim[1]. */
+TD_API TdInit td_init_constant (double value);
+TD_API TdInit td_init_zero (void);
+TD_API TdInit td_init_one (void);
+TD_API TdInit td_init_nan (void);
+/** scale times the identity matrix. */
+TD_API TdInit td_init_identity (void);
+/** Normal (0, scale). */
+TD_API TdInit td_init_normal (double scale);
+/** Normal (0, sqrt (1 / fan_in)). */
+TD_API TdInit td_init_lecun_normal (void);
+/** Normal (0, sqrt (2 / (fan_in + fan_out))). */
+TD_API TdInit td_init_glorot_normal (void);
+/** Normal (0, sqrt (2 / fan_in)). */
+TD_API TdInit td_init_he_normal (void);
+/** Uniform [-scale, scale). */
+TD_API TdInit td_init_uniform (double scale);
+/** Uniform with bound sqrt (3 / fan_in). */
+TD_API TdInit td_init_lecun_uniform (void);
+/** Uniform with bound sqrt (6 / (fan_in + fan_out)). */
+TD_API TdInit td_init_glorot_uniform (void);
+/** Uniform with bound sqrt (6 / fan_in). */
+TD_API TdInit td_init_he_uniform (void);
+/** Orthonormal rows (or columns), scaled by 1.1 as in Chainer. */
+TD_API TdInit td_init_orthogonal (void);
+TD_API TdInit td_init_upsampling_deconv_filter (void);
+TD_API TdInit td_init_downsampling_conv_filter (void);
+/** The same initialiser with another scale. */
+TD_API TdInit td_init_scaled (TdInit init, double scale);
 
-  /* --- links: the tree
-   * ------------------------------------------------------------------------ */
-  /** A kind of link: what its call computes and what belongs to it. */
-  typedef struct TdLinkClass
-  {
-    size_t size;       /**< sizeof (TdLinkClass) */
-    const char *name;  /**< "Linear": shown in the tree */
-    size_t self_bytes; /**< memory of its own, zeroed, given to the functions below */
-    /** Compute out from in.  The link's scope is open; out are handed outward afterwards. */
-    TdStatus (*forward) (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out,
-                         int n_out);
-    /** Release what self holds; self itself is freed by the link.  May be NULL. */
-    void (*free) (void *self);
-    /** Forget recurrent state.  May be NULL. */
-    void (*reset_state) (TdLink *link, void *self);
-    /** Fill the self of a copy, whose parameters and children are there.  NULL: the bytes are
-     * copied, which is right for a self that owns nothing. */
-    void (*copied) (TdLink *to, const TdLink *from);
-  } TdLinkClass;
+/* --- links: the tree ---------------------------------------------------------------------- */
+/** A kind of link: what its call computes and what belongs to it. */
+typedef struct TdLinkClass
+{
+  size_t size;       /**< sizeof (TdLinkClass) */
+  const char *name;  /**< "Linear": shown in the tree */
+  size_t self_bytes; /**< memory of its own, zeroed, given to the functions below */
+  /** Compute out from in.  The link's scope is open; out are handed outward afterwards. */
+  TdStatus (*forward) (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out,
+                       int n_out);
+  /** Release what self holds; self itself is freed by the link.  May be NULL. */
+  void (*free) (void *self);
+  /** Forget recurrent state.  May be NULL. */
+  void (*reset_state) (TdLink *link, void *self);
+  /** Fill the self of a copy, whose parameters and children are there.  NULL: the bytes are
+   * copied, which is right for a self that owns nothing. */
+  void (*copied) (TdLink *to, const TdLink *from);
+} TdLinkClass;
 
-  /** Make a root link of a class of the user's own; td_link_adopt puts it below another. */
-  TD_API TdLink *td_link_define (const TdLinkClass *cls);
-  /** Make a link of a class below a parent (NULL: a root of its own). */
-  TD_API TdLink *td_link_new (const TdLinkClass *cls, TdLink *parent, const char *name);
-  /** Put a root link below a parent.  *Owner*: the parent.  Returns child. */
-  TD_API TdLink *td_link_adopt (TdLink *parent, const char *name, TdLink *child);
-  /** Borrow the link's own memory (TdLinkClass.self_bytes). */
-  TD_API void *td_link_self (TdLink *link);
-  /** A link that only groups others; calling it is an error. */
-  TD_API TdLink *td_chain_new (const char *name);
-  TD_API TdLink *td_chain_new_in (TdLink *parent, const char *name);
-  /** A link that calls its children and functions in the order they were added. */
-  TD_API TdLink *td_sequential_new (const char *name);
-  TD_API TdLink *td_sequential_new_in (TdLink *parent, const char *name);
-  /** Append a function, such as td_relu.  Returns the sequential. */
-  TD_API TdLink *td_sequential_append (TdLink *link, TdVar *(*function) (TdVar *x));
-  /** Release a link, its children and their parameters.  NULL is allowed. */
-  TD_API void td_link_free (TdLink *link);
+/** Make a root link of a class of the user's own; td_link_adopt puts it below another. */
+TD_API TdLink *td_link_define (const TdLinkClass *cls);
+/** Make a link of a class below a parent (NULL: a root of its own). */
+TD_API TdLink *td_link_new (const TdLinkClass *cls, TdLink *parent, const char *name);
+/** Put a root link below a parent.  *Owner*: the parent.  Returns child. */
+TD_API TdLink *td_link_adopt (TdLink *parent, const char *name, TdLink *child);
+/** Borrow the link's own memory (TdLinkClass.self_bytes). */
+TD_API void *td_link_self (TdLink *link);
+/** A link that only groups others; calling it is an error. */
+TD_API TdLink *td_chain_new (const char *name);
+TD_API TdLink *td_chain_new_in (TdLink *parent, const char *name);
+/** A link that calls its children and functions in the order they were added. */
+TD_API TdLink *td_sequential_new (const char *name);
+TD_API TdLink *td_sequential_new_in (TdLink *parent, const char *name);
+/** Append a function, such as td_relu.  Returns the sequential. */
+TD_API TdLink *td_sequential_append (TdLink *link, TdVar *(*function) (TdVar *x));
+/** Release a link, its children and their parameters.  NULL is allowed. */
+TD_API void td_link_free (TdLink *link);
 
-  /** Call a link of one input and one output.  *Owner*: the innermost scope; what the call made
-   * besides dies when it returns, unless an operation keeps it. */
-  TD_API TdVar *td_link (TdLink *link, TdVar *x);
-  TD_API TdVar *td_link_at (TdLink *link, TdVar *x, const TdSite *site);
-  /** Call a link.  out are poisoned on error. */
-  TD_API TdStatus td_link_call (TdLink *link, TdVar *const *in, int n_in, TdVar **out,
-                                int n_out);
-  TD_API TdStatus td_link_call_at (TdLink *link, TdVar *const *in, int n_in, TdVar **out,
-                                   int n_out, const TdSite *site);
+/** Call a link of one input and one output.  *Owner*: the innermost scope; what the call made
+ * besides dies when it returns, unless an operation keeps it. */
+TD_API TdVar *td_link (TdLink *link, TdVar *x);
+TD_API TdVar *td_link_at (TdLink *link, TdVar *x, const TdSite *site);
+/** Call a link.  out are poisoned on error. */
+TD_API TdStatus td_link_call (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_out);
+TD_API TdStatus td_link_call_at (TdLink *link, TdVar *const *in, int n_in, TdVar **out,
+                                 int n_out, const TdSite *site);
 
-  typedef struct
-  {
-    int begin_;
-    int dtype;          /**< a TdDtype; -1: config dtype */
-    TdInit initializer; /**< Chainer's default: LeCunNormal, 0 for one axis */
-    int end_;
-  } TdParamOpt;
+typedef struct
+{
+  int begin_;
+  int dtype;          /**< a TdDtype; -1: config dtype */
+  TdInit initializer; /**< Chainer's default: LeCunNormal, 0 for one axis */
+  int end_;
+} TdParamOpt;
 #define TD_PARAM_DEFAULTS                                                                      \
   .dtype = -1, .initializer = { TD_INIT_DEFAULT, 0 }, .begin_ = 0 /* then dtype, initializer   \
                                                                    */
-  /** Add a parameter; a shape with a size of TD_INFER waits for td_link_init_param.
-   * Returns it, or NULL while its shape is not known.  *Owner*: the link. */
-  TD_API TdVar *td_link_add_param_ (TdLink *link, const char *name, TdShape shape,
-                                    const TdParamOpt *options);
-  TD_API TdVar *td_link_add_param_at (TdLink *link, const char *name, TdShape shape,
-                                      TdParamOpt options, const TdSite *site);
-  /** Give a waiting parameter its shape, and its first numbers.  Does nothing once it has them.
-   * *Owner*: the link. */
-  TD_API TdVar *td_link_init_param (TdLink *link, const char *name, TdShape shape);
-  /** Borrow a parameter or persistent by name ("W", or "l1/W" from above), NULL while its shape
-   * is not known.  *Errors*: TD_ERR_ARG and poison when there is no such parameter. */
-  TD_API TdVar *td_link_param (TdLink *link, const char *name);
-  /** Add an array that is saved with the link but not trained.  *Owner*: the link keeps it.
-   * Returns value. */
-  TD_API TdVar *td_link_add_persistent (TdLink *link, const char *name, TdVar *value);
-  /** Keep a variable as an attribute (recurrent state); NULL drops it.  Not saved. */
-  TD_API TdStatus td_link_set_attr (TdLink *link, const char *name, TdVar *value);
-  /** Borrow an attribute, or NULL. */
-  TD_API TdVar *td_link_attr (TdLink *link, const char *name);
-  /** Borrow a link below by name ("l1", "block/l1").  *Errors*: TD_ERR_ARG, inert link. */
-  TD_API TdLink *td_link_child (TdLink *link, const char *name);
-  TD_API int td_link_n_children (const TdLink *link);
-  TD_API TdLink *td_link_child_at (TdLink *link, int i);
-  /** The path from the root, "mlp/l1", without a leading slash; equal root names get "#2". */
-  TD_API const char *td_link_path (const TdLink *link);
-  /** Number of trained elements at and below a link; parameters that wait count nothing. */
-  TD_API int64_t td_link_count_params (const TdLink *link);
-  /** Visit every parameter that has a shape, in order of creation; path is an npz key. */
-  TD_API void td_link_each_param (TdLink *link,
-                                  void (*visit) (const char *path, TdVar *param, void *user),
-                                  void *user);
-  /** Copy a link with all below it as a new root of the same name: own parameters of equal
-   * values. */
-  TD_API TdLink *td_link_copy (TdLink *link);
-  /** Move all parameters and persistents to a device. */
-  TD_API TdStatus td_link_to_device (TdLink *link, TdDevice *device);
-  /** Forget the recurrent state at and below a link. */
-  TD_API void td_link_reset_state (TdLink *link);
+/** Add a parameter; a shape with a size of TD_INFER waits for td_link_init_param.
+ * Returns it, or NULL while its shape is not known.  *Owner*: the link. */
+TD_API TdVar *td_link_add_param_ (TdLink *link, const char *name, TdShape shape,
+                                  const TdParamOpt *options);
+TD_API TdVar *td_link_add_param_at (TdLink *link, const char *name, TdShape shape,
+                                    TdParamOpt options, const TdSite *site);
+/** Give a waiting parameter its shape, and its first numbers.  Does nothing once it has them.
+ * *Owner*: the link. */
+TD_API TdVar *td_link_init_param (TdLink *link, const char *name, TdShape shape);
+/** Borrow a parameter or persistent by name ("W", or "l1/W" from above), NULL while its shape
+ * is not known.  *Errors*: TD_ERR_ARG and poison when there is no such parameter. */
+TD_API TdVar *td_link_param (TdLink *link, const char *name);
+/** Add an array that is saved with the link but not trained.  *Owner*: the link keeps it.
+ * Returns value. */
+TD_API TdVar *td_link_add_persistent (TdLink *link, const char *name, TdVar *value);
+/** Keep a variable as an attribute (recurrent state); NULL drops it.  Not saved. */
+TD_API TdStatus td_link_set_attr (TdLink *link, const char *name, TdVar *value);
+/** Borrow an attribute, or NULL. */
+TD_API TdVar *td_link_attr (TdLink *link, const char *name);
+/** Borrow a link below by name ("l1", "block/l1").  *Errors*: TD_ERR_ARG, inert link. */
+TD_API TdLink *td_link_child (TdLink *link, const char *name);
+TD_API int td_link_n_children (const TdLink *link);
+TD_API TdLink *td_link_child_at (TdLink *link, int i);
+/** The path from the root, "mlp/l1", without a leading slash; equal root names get "#2". */
+TD_API const char *td_link_path (const TdLink *link);
+/** Number of trained elements at and below a link; parameters that wait count nothing. */
+TD_API int64_t td_link_count_params (const TdLink *link);
+/** Visit every parameter that has a shape, in order of creation; path is an npz key. */
+TD_API void td_link_each_param (TdLink *link,
+                                void (*visit) (const char *path, TdVar *param, void *user),
+                                void *user);
+/** Copy a link with all below it as a new root of the same name: own parameters of equal
+ * values. */
+TD_API TdLink *td_link_copy (TdLink *link);
+/** Move all parameters and persistents to a device. */
+TD_API TdStatus td_link_to_device (TdLink *link, TdDevice *device);
+/** Forget the recurrent state at and below a link. */
+TD_API void td_link_reset_state (TdLink *link);
 
-  /* --- links: the kinds
-   * ----------------------------------------------------------------------- */
-  typedef struct
-  {
-    bool nobias;
-    TdInit initialW, initial_bias;
-    int end_;
-  } TdLinearOpt;
+/* --- links: the kinds --------------------------------------------------------------------- */
+typedef struct
+{
+  bool nobias;
+  TdInit initialW, initial_bias;
+  int end_;
+} TdLinearOpt;
 #define TD_LINEAR_DEFAULTS .nobias = false
-  /** y = x W^T + b; trailing axes of x are flattened; in_size TD_INFER waits for the first
-   * input.  Parameters W (out, in), LeCunNormal, and b (out), 0. */
-  TD_API TdLink *td_linear_new_ (TdLink *parent, const char *name, int64_t in_size,
-                                 int64_t out_size, const TdLinearOpt *options);
-  TD_API TdLink *td_linear_new_at (TdLink *parent, const char *name, int64_t in_size,
-                                   int64_t out_size, TdLinearOpt options, const TdSite *site);
+/** y = x W^T + b; trailing axes of x are flattened; in_size TD_INFER waits for the first
+ * input.  Parameters W (out, in), LeCunNormal, and b (out), 0. */
+TD_API TdLink *td_linear_new_ (TdLink *parent, const char *name, int64_t in_size,
+                               int64_t out_size, const TdLinearOpt *options);
+TD_API TdLink *td_linear_new_at (TdLink *parent, const char *name, int64_t in_size,
+                                 int64_t out_size, TdLinearOpt options, const TdSite *site);
 
-  typedef struct
-  {
-    int stride[2], pad[2], dilate[2];
-    int groups;
-    bool nobias;
-    int kw; /**< width of the kernel; 0: as its height */
-    TdInit initialW, initial_bias;
-    int end_;
-  } TdConv2dLinkOpt;
+typedef struct
+{
+  int stride[2], pad[2], dilate[2];
+  int groups;
+  bool nobias;
+  int kw; /**< width of the kernel; 0: as its height */
+  TdInit initialW, initial_bias;
+  int end_;
+} TdConv2dLinkOpt;
 #define TD_CONV_2D_LINK_DEFAULTS                                                               \
   .stride = { 1, 1 }, .pad = { 0, 0 }, .dilate = { 1, 1 }, .groups = 1
-  /** Two-dimensional convolution.  Parameters W (out, in / groups, ksize, ksize), LeCunNormal,
-   * and b (out), 0. */
-  TD_API TdLink *td_convolution_2d_new_ (TdLink *parent, const char *name, int64_t in_channels,
+/** Two-dimensional convolution.  Parameters W (out, in / groups, ksize, ksize), LeCunNormal,
+ * and b (out), 0. */
+TD_API TdLink *td_convolution_2d_new_ (TdLink *parent, const char *name, int64_t in_channels,
+                                       int64_t out_channels, int ksize,
+                                       const TdConv2dLinkOpt *options);
+TD_API TdLink *td_convolution_2d_new_at (TdLink *parent, const char *name, int64_t in_channels,
                                          int64_t out_channels, int ksize,
-                                         const TdConv2dLinkOpt *options);
-  TD_API TdLink *td_convolution_2d_new_at (TdLink *parent, const char *name,
-                                           int64_t in_channels, int64_t out_channels, int ksize,
-                                           TdConv2dLinkOpt options, const TdSite *site);
+                                         TdConv2dLinkOpt options, const TdSite *site);
 
-  typedef struct
-  {
-    double decay, eps;
-    bool use_gamma, use_beta;
-    TdInit initial_gamma, initial_beta;
-    int end_;
-  } TdBatchNormLinkOpt;
+typedef struct
+{
+  double decay, eps;
+  bool use_gamma, use_beta;
+  TdInit initial_gamma, initial_beta;
+  int end_;
+} TdBatchNormLinkOpt;
 #define TD_BATCH_NORM_LINK_DEFAULTS                                                            \
   .decay = 0.9, .eps = 2e-5, .use_gamma = true, .use_beta = true
-  /** Batch normalization with running statistics; when config train is off it uses those.
-   * Parameters gamma, beta (size); persistents avg_mean, avg_var (size) and N. */
-  TD_API TdLink *td_batch_normalization_new_ (TdLink *parent, const char *name, int64_t size,
-                                              const TdBatchNormLinkOpt *options);
-  TD_API TdLink *td_batch_normalization_new_at (TdLink *parent, const char *name, int64_t size,
-                                                TdBatchNormLinkOpt options, const TdSite *site);
+/** Batch normalization with running statistics; when config train is off it uses those.
+ * Parameters gamma, beta (size); persistents avg_mean, avg_var (size) and N. */
+TD_API TdLink *td_batch_normalization_new_ (TdLink *parent, const char *name, int64_t size,
+                                            const TdBatchNormLinkOpt *options);
+TD_API TdLink *td_batch_normalization_new_at (TdLink *parent, const char *name, int64_t size,
+                                              TdBatchNormLinkOpt options, const TdSite *site);
 
-  typedef struct
-  {
-    TdInit initialW;
-    int end_;
-  } TdEmbedIdOpt;
+typedef struct
+{
+  TdInit initialW;
+  int end_;
+} TdEmbedIdOpt;
 #define TD_EMBED_ID_DEFAULTS .initialW = { TD_INIT_DEFAULT, 0 }
-  /** A row of W for each id.  Parameter W (in_size, out_size), Normal (0, 1). */
-  TD_API TdLink *td_embed_id_new_ (TdLink *parent, const char *name, int64_t in_size,
-                                   int64_t out_size, const TdEmbedIdOpt *options);
-  TD_API TdLink *td_embed_id_new_at (TdLink *parent, const char *name, int64_t in_size,
-                                     int64_t out_size, TdEmbedIdOpt options,
-                                     const TdSite *site);
+/** A row of W for each id.  Parameter W (in_size, out_size), Normal (0, 1). */
+TD_API TdLink *td_embed_id_new_ (TdLink *parent, const char *name, int64_t in_size,
+                                 int64_t out_size, const TdEmbedIdOpt *options);
+TD_API TdLink *td_embed_id_new_at (TdLink *parent, const char *name, int64_t in_size,
+                                   int64_t out_size, TdEmbedIdOpt options, const TdSite *site);
 
-  typedef struct
-  {
-    TdInit lateral_init, upward_init, bias_init, forget_bias_init;
-    int end_;
-  } TdLstmOpt;
+typedef struct
+{
+  TdInit lateral_init, upward_init, bias_init, forget_bias_init;
+  int end_;
+} TdLstmOpt;
 #define TD_LSTM_DEFAULTS .lateral_init = { TD_INIT_DEFAULT, 0 }
-  /** A recurrent layer that keeps its cell c and output h as attributes from call to call.
-   * Children upward (4 out, in), with bias, and lateral (4 out, out), without; the forget
-   * gate's bias starts at 1.  *Shapes*: x (n, in) -> h (n, out); a smaller batch than the last
-   * one continues its first rows, as in Chainer. */
-  TD_API TdLink *td_lstm_new_ (TdLink *parent, const char *name, int64_t in_size,
-                               int64_t out_size, const TdLstmOpt *options);
-  TD_API TdLink *td_lstm_new_at (TdLink *parent, const char *name, int64_t in_size,
-                                 int64_t out_size, TdLstmOpt options, const TdSite *site);
-  /** Forget c and h: the next call starts from zeros. */
-  TD_API void td_lstm_reset_state (TdLink *link);
-  /** Continue from any c and h (n, out). */
-  TD_API TdStatus td_lstm_set_state (TdLink *link, TdVar *c, TdVar *h);
-  /** Borrow the state, NULL before the first call. */
-  TD_API TdVar *td_lstm_c (TdLink *link);
-  TD_API TdVar *td_lstm_h (TdLink *link);
+/** A recurrent layer that keeps its cell c and output h as attributes from call to call.
+ * Children upward (4 out, in), with bias, and lateral (4 out, out), without; the forget
+ * gate's bias starts at 1.  *Shapes*: x (n, in) -> h (n, out); a smaller batch than the last
+ * one continues its first rows, as in Chainer. */
+TD_API TdLink *td_lstm_new_ (TdLink *parent, const char *name, int64_t in_size,
+                             int64_t out_size, const TdLstmOpt *options);
+TD_API TdLink *td_lstm_new_at (TdLink *parent, const char *name, int64_t in_size,
+                               int64_t out_size, TdLstmOpt options, const TdSite *site);
+/** Forget c and h: the next call starts from zeros. */
+TD_API void td_lstm_reset_state (TdLink *link);
+/** Continue from any c and h (n, out). */
+TD_API TdStatus td_lstm_set_state (TdLink *link, TdVar *c, TdVar *h);
+/** Borrow the state, NULL before the first call. */
+TD_API TdVar *td_lstm_c (TdLink *link);
+TD_API TdVar *td_lstm_h (TdLink *link);
 
-  /** Wrap a predictor, which becomes the child "predictor": in x, t; out the softmax cross
-   * entropy (and the accuracy as a second output, if asked).  Reports loss and accuracy. */
-  TD_API TdLink *td_classifier_new (TdLink *parent, const char *name, TdLink *predictor);
+/** Wrap a predictor, which becomes the child "predictor": in x, t; out the softmax cross
+ * entropy (and the accuracy as a second output, if asked).  Reports loss and accuracy. */
+TD_API TdLink *td_classifier_new (TdLink *parent, const char *name, TdLink *predictor);
 
-  /* --- optimizers
-   * ----------------------------------------------------------------------------- */
-  typedef struct
-  {
-    double lr;
-    int end_;
-  } TdSgdOpt;
+/* --- optimizers --------------------------------------------------------------------------- */
+typedef struct
+{
+  double lr;
+  int end_;
+} TdSgdOpt;
 #define TD_SGD_DEFAULTS .lr = 0.01
-  typedef struct
-  {
-    double lr, momentum;
-    int end_;
-  } TdMomentumSgdOpt;
+typedef struct
+{
+  double lr, momentum;
+  int end_;
+} TdMomentumSgdOpt;
 #define TD_MOMENTUM_SGD_DEFAULTS .lr = 0.01, .momentum = 0.9
-  typedef struct
-  {
-    double lr; /**< Chainer's alpha */
-    double beta1, beta2, eps, eta;
-    double weight_decay_rate; /**< not 0: AdamW */
-    bool amsgrad;
-    int end_;
-  } TdAdamOpt;
+typedef struct
+{
+  double lr; /**< Chainer's alpha */
+  double beta1, beta2, eps, eta;
+  double weight_decay_rate; /**< not 0: AdamW */
+  bool amsgrad;
+  int end_;
+} TdAdamOpt;
 #define TD_ADAM_DEFAULTS                                                                       \
   .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .eta = 1.0, .weight_decay_rate = 0.0, \
   .amsgrad = false
-  TD_API TdSgdOpt td_sgd_options (void);
-  TD_API TdMomentumSgdOpt td_momentum_sgd_options (void);
-  TD_API TdAdamOpt td_adam_options (void);
-  /** p -= lr g.  *Owner*: the caller, td_opt_free or td_finish. */
-  TD_API TdOpt *td_sgd_new_ (TdLink *target, const TdSgdOpt *options);
-  TD_API TdOpt *td_sgd_new_at (TdLink *target, TdSgdOpt options, const TdSite *site);
-  /** v = momentum v - lr g; p += v. */
-  TD_API TdOpt *td_momentum_sgd_new_ (TdLink *target, const TdMomentumSgdOpt *options);
-  TD_API TdOpt *td_momentum_sgd_new_at (TdLink *target, TdMomentumSgdOpt options,
-                                        const TdSite *site);
-  /** m += (1 - beta1)(g - m); v += (1 - beta2)(g g - v);
-   * p -= eta (alpha_t m / (sqrt (v) + eps) + weight_decay_rate p) with
-   * alpha_t = lr sqrt (1 - beta2^t) / (1 - beta1^t).  *Source*: Kingma and Ba 2015, algorithm 1
-   * in its second form; chainer.optimizers.Adam. */
-  TD_API TdOpt *td_adam_new_ (TdLink *target, const TdAdamOpt *options);
-  TD_API TdOpt *td_adam_new_at (TdLink *target, TdAdamOpt options, const TdSite *site);
-  /** Update every parameter of the target by its gradient; one without a gradient counts as
-   * zero.  *Errors*: the pending error, when there is one: nothing is updated then. */
-  TD_API TdStatus td_opt_update (TdOpt *opt);
-  TD_API TdStatus td_opt_update_at (TdOpt *opt, const TdSite *site);
-  /** Add a hook that runs before each update, in the order of adding.  *Owner*: opt. */
-  TD_API TdStatus td_opt_add_hook (TdOpt *opt, TdOptHook *hook);
-  /** Scale all gradients down when their common norm is above threshold. */
-  TD_API TdOptHook *td_gradient_clipping_new (double threshold);
-  /** g += rate p for every parameter. */
-  TD_API TdOptHook *td_weight_decay_new (double rate);
-  TD_API void td_opt_set_lr (TdOpt *opt, double lr);
-  TD_API double td_opt_lr (const TdOpt *opt);
-  /** Number of updates done. */
-  TD_API int64_t td_opt_count (const TdOpt *opt);
-  TD_API void td_opt_free (TdOpt *opt);
+TD_API TdSgdOpt td_sgd_options (void);
+TD_API TdMomentumSgdOpt td_momentum_sgd_options (void);
+TD_API TdAdamOpt td_adam_options (void);
+/** p -= lr g.  *Owner*: the caller, td_opt_free or td_finish. */
+TD_API TdOpt *td_sgd_new_ (TdLink *target, const TdSgdOpt *options);
+TD_API TdOpt *td_sgd_new_at (TdLink *target, TdSgdOpt options, const TdSite *site);
+/** v = momentum v - lr g; p += v. */
+TD_API TdOpt *td_momentum_sgd_new_ (TdLink *target, const TdMomentumSgdOpt *options);
+TD_API TdOpt *td_momentum_sgd_new_at (TdLink *target, TdMomentumSgdOpt options,
+                                      const TdSite *site);
+/** m += (1 - beta1)(g - m); v += (1 - beta2)(g g - v);
+ * p -= eta (alpha_t m / (sqrt (v) + eps) + weight_decay_rate p) with
+ * alpha_t = lr sqrt (1 - beta2^t) / (1 - beta1^t).  *Source*: Kingma and Ba 2015, algorithm 1
+ * in its second form; chainer.optimizers.Adam. */
+TD_API TdOpt *td_adam_new_ (TdLink *target, const TdAdamOpt *options);
+TD_API TdOpt *td_adam_new_at (TdLink *target, TdAdamOpt options, const TdSite *site);
+/** Update every parameter of the target by its gradient; one without a gradient counts as
+ * zero.  *Errors*: the pending error, when there is one: nothing is updated then. */
+TD_API TdStatus td_opt_update (TdOpt *opt);
+TD_API TdStatus td_opt_update_at (TdOpt *opt, const TdSite *site);
+/** Add a hook that runs before each update, in the order of adding.  *Owner*: opt. */
+TD_API TdStatus td_opt_add_hook (TdOpt *opt, TdOptHook *hook);
+/** Scale all gradients down when their common norm is above threshold. */
+TD_API TdOptHook *td_gradient_clipping_new (double threshold);
+/** g += rate p for every parameter. */
+TD_API TdOptHook *td_weight_decay_new (double rate);
+TD_API void td_opt_set_lr (TdOpt *opt, double lr);
+TD_API double td_opt_lr (const TdOpt *opt);
+/** Number of updates done. */
+TD_API int64_t td_opt_count (const TdOpt *opt);
+TD_API void td_opt_free (TdOpt *opt);
 
-  /* --- data
-   * ----------------------------------------------------------------------------------- */
-  enum
-  {
-    TD_TRAIN = 1,
-    TD_TEST = 2
-  };
-  /** MNIST from a folder of its four IDX files, plain or .gz; NULL: $TAPEDECK_DATA, and without
-   * that the built-in digits.  x (n, 28, 28) float32 in 0..1, t (n) int32.  *Errors*:
-   * TD_ERR_IO, naming the file and what is wrong with it. */
-  TD_API TdDataset *td_mnist_open (const char *folder, int part);
-  TD_API TdDataset *td_mnist_open_at (const char *folder, int part, const TdSite *site);
-  /** Any pair of IDX files of unsigned bytes: images (n, ...) and labels (n).  labels_path may
-   * be NULL.  x (n, ...) float32 / 255. */
-  TD_API TdDataset *td_idx_open (const char *images_path, const char *labels_path);
-  TD_API TdDataset *td_idx_open_at (const char *images_path, const char *labels_path,
-                                    const TdSite *site);
-  /** The built-in digits: 10,000 to train on and 2,000 to test on, always the same. */
-  TD_API TdDataset *td_digits_open (int part);
-  /** The characters of a text as ids 0, 1 ... in order of first appearance. */
-  TD_API TdDataset *td_text_open (const char *path);
-  TD_API TdDataset *td_text_open_at (const char *path, const TdSite *site);
-  /** The same from memory; the text is copied. */
-  TD_API TdDataset *td_text_from (const char *text);
-  /** Number of distinct characters of a text. */
-  TD_API int td_text_vocabulary (const TdDataset *text);
-  /** The byte that an id stands for, -1 if none. */
-  TD_API int td_text_byte (const TdDataset *text, int id);
-  /** Rows of x (n, ...) float32 with labels t (n); both are copied, t may be NULL. */
-  TD_API TdDataset *td_tuple_dataset_new (TdVar *x, TdVar *t);
-  TD_API int64_t td_dataset_size (const TdDataset *dataset);
-  /** The shape of one row. */
-  TD_API TdShape td_dataset_shape (const TdDataset *dataset);
-  /** Keep rows start to stop only. */
-  TD_API TdStatus td_dataset_slice (TdDataset *dataset, int64_t start, int64_t stop);
-  TD_API void td_dataset_free (TdDataset *dataset);
+/* --- data --------------------------------------------------------------------------------- */
+enum
+{
+  TD_TRAIN = 1,
+  TD_TEST = 2
+};
+/** MNIST from a folder of its four IDX files, plain or .gz; NULL: $TAPEDECK_DATA, and without
+ * that the built-in digits.  x (n, 28, 28) float32 in 0..1, t (n) int32.  *Errors*:
+ * TD_ERR_IO, naming the file and what is wrong with it. */
+TD_API TdDataset *td_mnist_open (const char *folder, int part);
+TD_API TdDataset *td_mnist_open_at (const char *folder, int part, const TdSite *site);
+/** Any pair of IDX files of unsigned bytes: images (n, ...) and labels (n).  labels_path may
+ * be NULL.  x (n, ...) float32 / 255. */
+TD_API TdDataset *td_idx_open (const char *images_path, const char *labels_path);
+TD_API TdDataset *td_idx_open_at (const char *images_path, const char *labels_path,
+                                  const TdSite *site);
+/** The built-in digits: 10,000 to train on and 2,000 to test on, always the same. */
+TD_API TdDataset *td_digits_open (int part);
+/** The characters of a text as ids 0, 1 ... in order of first appearance. */
+TD_API TdDataset *td_text_open (const char *path);
+TD_API TdDataset *td_text_open_at (const char *path, const TdSite *site);
+/** The same from memory; the text is copied. */
+TD_API TdDataset *td_text_from (const char *text);
+/** Number of distinct characters of a text. */
+TD_API int td_text_vocabulary (const TdDataset *text);
+/** The byte that an id stands for, -1 if none. */
+TD_API int td_text_byte (const TdDataset *text, int id);
+/** Rows of x (n, ...) float32 with labels t (n); both are copied, t may be NULL. */
+TD_API TdDataset *td_tuple_dataset_new (TdVar *x, TdVar *t);
+TD_API int64_t td_dataset_size (const TdDataset *dataset);
+/** The shape of one row. */
+TD_API TdShape td_dataset_shape (const TdDataset *dataset);
+/** Keep rows start to stop only. */
+TD_API TdStatus td_dataset_slice (TdDataset *dataset, int64_t start, int64_t stop);
+TD_API void td_dataset_free (TdDataset *dataset);
 
-  /** A piece of a dataset, owned by the innermost scope; t is NULL without labels. */
-  typedef struct TdBatch
-  {
-    TdVar *x, *t;
-    int64_t n;
-  } TdBatch;
-  typedef struct
-  {
-    int64_t batch_size;
-    bool shuffle, repeat;
-    uint64_t seed; /**< of the order; 0: from the engine's */
-    int end_;
-  } TdSerialIterOpt;
+/** A piece of a dataset, owned by the innermost scope; t is NULL without labels. */
+typedef struct TdBatch
+{
+  TdVar *x, *t;
+  int64_t n;
+} TdBatch;
+typedef struct
+{
+  int64_t batch_size;
+  bool shuffle, repeat;
+  uint64_t seed; /**< of the order; 0: from the engine's */
+  int end_;
+} TdSerialIterOpt;
 #define TD_SERIAL_ITER_DEFAULTS .batch_size = 32, .shuffle = true, .repeat = true, .seed = 0
-  /** Batches one after the other; with repeat a batch may reach over the end of an epoch, as in
-   * Chainer.  *Owner*: the caller, td_iter_free or td_finish; the dataset must outlive it. */
-  TD_API TdIter *td_serial_iterator_new_ (TdDataset *dataset, const TdSerialIterOpt *options);
-  TD_API TdIter *td_serial_iterator_new_at (TdDataset *dataset, TdSerialIterOpt options,
-                                            const TdSite *site);
-  /** A text in batch_size places at once: x (n) ids, t (n) the ids after them (Chainer's
-   * ParallelSequentialIterator of its ptb example). */
-  TD_API TdIter *td_text_iterator_new (TdDataset *text, int64_t batch_size);
-  /** The next batch.  *Errors*: TD_ERR_STATE and poison after the end without repeat. */
-  TD_API TdBatch td_iter_next (TdIter *iter);
-  TD_API TdBatch td_iter_next_at (TdIter *iter, const TdSite *site);
-  /** Number of epochs that are over. */
-  TD_API int64_t td_iter_epoch (const TdIter *iter);
-  /** Epochs with their fraction. */
-  TD_API double td_iter_epoch_detail (const TdIter *iter);
-  /** Number of batches so far. */
-  TD_API int64_t td_iter_count (const TdIter *iter);
-  /** Say whether the last batch ended an epoch. */
-  TD_API bool td_iter_is_new_epoch (const TdIter *iter);
-  /** Start again from the first epoch. */
-  TD_API void td_iter_reset (TdIter *iter);
-  TD_API void td_iter_free (TdIter *iter);
+/** Batches one after the other; with repeat a batch may reach over the end of an epoch, as in
+ * Chainer.  *Owner*: the caller, td_iter_free or td_finish; the dataset must outlive it. */
+TD_API TdIter *td_serial_iterator_new_ (TdDataset *dataset, const TdSerialIterOpt *options);
+TD_API TdIter *td_serial_iterator_new_at (TdDataset *dataset, TdSerialIterOpt options,
+                                          const TdSite *site);
+/** A text in batch_size places at once: x (n) ids, t (n) the ids after them (Chainer's
+ * ParallelSequentialIterator of its ptb example). */
+TD_API TdIter *td_text_iterator_new (TdDataset *text, int64_t batch_size);
+/** The next batch.  *Errors*: TD_ERR_STATE and poison after the end without repeat. */
+TD_API TdBatch td_iter_next (TdIter *iter);
+TD_API TdBatch td_iter_next_at (TdIter *iter, const TdSite *site);
+/** Number of epochs that are over. */
+TD_API int64_t td_iter_epoch (const TdIter *iter);
+/** Epochs with their fraction. */
+TD_API double td_iter_epoch_detail (const TdIter *iter);
+/** Number of batches so far. */
+TD_API int64_t td_iter_count (const TdIter *iter);
+/** Say whether the last batch ended an epoch. */
+TD_API bool td_iter_is_new_epoch (const TdIter *iter);
+/** Start again from the first epoch. */
+TD_API void td_iter_reset (TdIter *iter);
+TD_API void td_iter_free (TdIter *iter);
 
-  /* --- reports
-   * -------------------------------------------------------------------------------- */
-  /** Report a number under a key, for curves and breakpoints; inside TD_REPORT_SCOPE it goes to
-   * that observation only. */
-  TD_API void td_report (const char *key, double value);
-  /** The same with the link's path before the key: "mlp/l1/scale". */
-  TD_API void td_report_for (TdLink *link, const char *key, double value);
-  /** Count, mean, standard deviation, last and extreme values of what was reported. */
-  typedef struct TdSummary
-  {
-    int64_t n;
-    double last, mean, std, min, max;
-  } TdSummary;
-  TD_API TdObservation *td_observation_new (void);
-  TD_API void td_observation_free (TdObservation *observation);
-  TD_API void td_observation_clear (TdObservation *observation);
-  /** Summary of a key; NULL observation: the program's own reports.  n is 0 for an unknown key.
-   */
-  TD_API TdSummary td_observation_get (const TdObservation *observation, const char *key);
-  typedef struct
-  {
-    TdObservation *outer;
-    int armed;
-  } TdReportSave;
-  TD_API TdReportSave td__report_push (TdObservation *observation);
-  TD_API void td__report_pop (TdReportSave *save);
+/* --- reports ------------------------------------------------------------------------------ */
+/** Report a number under a key, for curves and breakpoints; inside TD_REPORT_SCOPE it goes to
+ * that observation only. */
+TD_API void td_report (const char *key, double value);
+/** The same with the link's path before the key: "mlp/l1/scale". */
+TD_API void td_report_for (TdLink *link, const char *key, double value);
+/** Count, mean, standard deviation, last and extreme values of what was reported. */
+typedef struct TdSummary
+{
+  int64_t n;
+  double last, mean, std, min, max;
+} TdSummary;
+TD_API TdObservation *td_observation_new (void);
+TD_API void td_observation_free (TdObservation *observation);
+TD_API void td_observation_clear (TdObservation *observation);
+/** Summary of a key; NULL observation: the program's own reports.  n is 0 for an unknown key.
+ */
+TD_API TdSummary td_observation_get (const TdObservation *observation, const char *key);
+typedef struct
+{
+  TdObservation *outer;
+  int armed;
+} TdReportSave;
+TD_API TdReportSave td__report_push (TdObservation *observation);
+TD_API void td__report_pop (TdReportSave *save);
 #define TD_REPORT_SCOPE_(n, observation)                                                       \
   for (TdReportSave TD_CAT (td_save_, n) TD_CLEANUP_ (td__report_pop)                          \
        = td__report_push (observation),                                                        \
@@ -430,20 +419,18 @@ extern "C"
 /** A block whose reports go to an observation (Chainer's report_scope). */
 #define TD_REPORT_SCOPE(observation) TD_REPORT_SCOPE_ (__COUNTER__, observation)
 
-  /* --- files
-   * ---------------------------------------------------------------------------------- */
-  /** Write parameters and persistents below a link as NumPy's npz (keys "l1/W", without the
-   * root); a file is replaced only once the new one is whole.  *Sync*: blocks. */
-  TD_API TdStatus td_save_npz (const char *path, TdLink *link);
-  TD_API TdStatus td_save_npz_at (const char *path, TdLink *link, const TdSite *site);
-  /** Read them back, stored or deflated; waiting parameters take the file's shapes.
-   * *Errors*: TD_ERR_IO or TD_ERR_SHAPE naming the file and the key; nothing is changed then.
-   */
-  TD_API TdStatus td_load_npz (const char *path, TdLink *link);
-  TD_API TdStatus td_load_npz_at (const char *path, TdLink *link, const TdSite *site);
+/* --- files -------------------------------------------------------------------------------- */
+/** Write parameters and persistents below a link as NumPy's npz (keys "l1/W", without the
+ * root); a file is replaced only once the new one is whole.  *Sync*: blocks. */
+TD_API TdStatus td_save_npz (const char *path, TdLink *link);
+TD_API TdStatus td_save_npz_at (const char *path, TdLink *link, const TdSite *site);
+/** Read them back, stored or deflated; waiting parameters take the file's shapes.
+ * *Errors*: TD_ERR_IO or TD_ERR_SHAPE naming the file and the key; nothing is changed then.
+ */
+TD_API TdStatus td_load_npz (const char *path, TdLink *link);
+TD_API TdStatus td_load_npz_at (const char *path, TdLink *link, const TdSite *site);
 
-/* --- the macros: parents one or two, named options, call sites
- * ------------------------------------------------------------------------------------- */
+/* --- the macros: parents one or two, named options, call sites ---------------------------- */
 /* clang-format off */
 #define TD_PICK_2_(a, b, pick, ...) pick
 #define td_chain_new(...) TD_PICK_2_ (__VA_ARGS__, td_chain_new_in, td_chain_new, 0) (__VA_ARGS__)
@@ -479,8 +466,6 @@ extern "C"
 #define td_save_npz(...) td_save_npz_at (__VA_ARGS__, TD_HERE)
 #define td_load_npz(...) td_load_npz_at (__VA_ARGS__, TD_HERE)
 #endif
-  /* clang-format on */
+/* clang-format on */
 
-#ifdef __cplusplus
-}
-#endif
+TD_END_DECLS

@@ -14,10 +14,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* For C++: C linkage, without a brace that would indent the header. */
 #ifdef __cplusplus
-extern "C"
-{
+#define TD_BEGIN_DECLS                                                                         \
+  extern "C"                                                                                   \
+  {
+#define TD_END_DECLS }
+#else
+#define TD_BEGIN_DECLS
+#define TD_END_DECLS
 #endif
+
+TD_BEGIN_DECLS
 
 #ifndef TD_API
 #define TD_API __attribute__ ((visibility ("default")))
@@ -25,66 +33,66 @@ extern "C"
 
 #define TD_MAX_DIMS 8
 
-  typedef struct TdVar TdVar;
-  typedef struct TdScope TdScope;
-  typedef struct TdLink TdLink;
-  typedef struct TdOpt TdOpt;
-  typedef struct TdOptHook TdOptHook;
-  typedef struct TdDataset TdDataset;
-  typedef struct TdIter TdIter;
-  typedef struct TdDevice TdDevice;
-  typedef struct TdOpClass TdOpClass;
+typedef struct TdVar TdVar;
+typedef struct TdScope TdScope;
+typedef struct TdLink TdLink;
+typedef struct TdOpt TdOpt;
+typedef struct TdOptHook TdOptHook;
+typedef struct TdDataset TdDataset;
+typedef struct TdIter TdIter;
+typedef struct TdDevice TdDevice;
+typedef struct TdOpClass TdOpClass;
 
-  /** Element types of arrays. */
-  typedef enum
-  {
-    TD_F32,
-    TD_F64,
-    TD_F16,
-    TD_BF16,
-    TD_I32,
-    TD_I64,
-    TD_U8,
-    TD_BOOL
-  } TdDtype;
+/** Element types of arrays. */
+typedef enum
+{
+  TD_F32,
+  TD_F64,
+  TD_F16,
+  TD_BF16,
+  TD_I32,
+  TD_I64,
+  TD_U8,
+  TD_BOOL
+} TdDtype;
 
-  /** What a call came to; negative is failure. */
-  typedef enum
-  {
-    TD_OK,
-    TD_ERR_SHAPE = -1,
-    TD_ERR_DTYPE = -2,
-    TD_ERR_DEVICE = -3,
-    TD_ERR_MEMORY = -4,
-    TD_ERR_NUMERIC = -5,
-    TD_ERR_STATE = -6,
-    TD_ERR_IO = -7,
-    TD_ERR_ARG = -8
-  } TdStatus;
+/** What a call came to; negative is failure. */
+typedef enum
+{
+  TD_OK,
+  TD_ERR_SHAPE = -1,
+  TD_ERR_DTYPE = -2,
+  TD_ERR_DEVICE = -3,
+  TD_ERR_MEMORY = -4,
+  TD_ERR_NUMERIC = -5,
+  TD_ERR_STATE = -6,
+  TD_ERR_IO = -7,
+  TD_ERR_ARG = -8
+} TdStatus;
 
-  /** Sizes of an array, row-major; ndim 0 is a scalar, at most 8 dimensions. */
-  typedef struct
-  {
-    int ndim;
-    int64_t dim[TD_MAX_DIMS];
-  } TdShape;
+/** Sizes of an array, row-major; ndim 0 is a scalar, at most 8 dimensions. */
+typedef struct
+{
+  int ndim;
+  int64_t dim[TD_MAX_DIMS];
+} TdShape;
 
-  /** A place in the user's program. */
-  typedef struct TdSite
-  {
-    const char *file;
-    const char *func;
-    int line;
-  } TdSite;
+/** A place in the user's program. */
+typedef struct TdSite
+{
+  const char *file;
+  const char *func;
+  int line;
+} TdSite;
 
-  /** The first failure: its kind, the operation, the place, and one line of text. */
-  typedef struct TdError
-  {
-    TdStatus status;
-    const char *op;
-    const TdSite *site;
-    char message[1024];
-  } TdError;
+/** The first failure: its kind, the operation, the place, and one line of text. */
+typedef struct TdError
+{
+  TdStatus status;
+  const char *op;
+  const TdSite *site;
+  char message[1024];
+} TdError;
 
 /* --- Call sites.  A call's site is one static object, made outside the user's arguments, so
  * that nested calls on several lines keep their own lines.  Engine code defines TD_NO_SITES:
@@ -123,40 +131,38 @@ extern "C"
 #define TD_SHAPE(...) (__extension__(TdShape){ TD_NARGS_ (__VA_ARGS__), { __VA_ARGS__ } })
 #define TD_SCALAR (__extension__(TdShape){ 0, { 0 } })
 
-  /* --- life
-   * ------------------------------------------------------------------------------------ */
-  /** Start the engine; takes --td-... options out of the arguments and attaches to tapedeck if
-   * it started this program.  *Errors*: TD_ERR_ARG for an unknown --td-... option (printed,
-   * exit 2). */
-  TD_API TdStatus td_init (int *argc, char ***argv);
-  /** End: release everything, print the first error that nobody asked about; 0, or 1 on error.
-   */
-  TD_API int td_finish (void);
-  /** Borrow the first error since the last td_error_clear, or NULL. */
-  TD_API const TdError *td_error (void);
-  TD_API void td_error_clear (void);
-  /** Say whether a variable came from a failed call. */
-  TD_API bool td_poisoned (const TdVar *v);
-  /** The version, "X.Y.Z". */
-  TD_API const char *td_version (void);
-  /** A name for a status: "shape", "dtype" ... */
-  TD_API const char *td_status_name (TdStatus status);
+/* --- life --------------------------------------------------------------------------------- */
+/** Start the engine; takes --td-... options out of the arguments and attaches to tapedeck if
+ * it started this program.  *Errors*: TD_ERR_ARG for an unknown --td-... option (printed,
+ * exit 2). */
+TD_API TdStatus td_init (int *argc, char ***argv);
+/** End: release everything, print the first error that nobody asked about; 0, or 1 on error.
+ */
+TD_API int td_finish (void);
+/** Borrow the first error since the last td_error_clear, or NULL. */
+TD_API const TdError *td_error (void);
+TD_API void td_error_clear (void);
+/** Say whether a variable came from a failed call. */
+TD_API bool td_poisoned (const TdVar *v);
+/** The version, "X.Y.Z". */
+TD_API const char *td_version (void);
+/** A name for a status: "shape", "dtype" ... */
+TD_API const char *td_status_name (TdStatus status);
 
-  /* --- scopes
-   * ---------------------------------------------------------------------------------- */
-  TD_API TdScope *td_scope_open_at (const char *name, const TdSite *site);
-  TD_API TdScope *td_scope_open (const char *name);
-  TD_API void td_scope_close (TdScope *scope);
-  /** Hand a variable of the innermost scope to the scope outside it.  Returns v. */
-  TD_API TdVar *td_scope_yield (TdVar *v);
-  /** Make v yours until td_release.  Returns v. */
-  TD_API TdVar *td_retain_at (TdVar *v, const TdSite *site);
-  TD_API TdVar *td_retain (TdVar *v);
-  /** Give up what td_retain gave; outside any scope's ownership the variable dies. */
-  TD_API void td_release (TdVar *v);
-  TD_API void td__scope_cleanup (TdScope **scope);
-  TD_API TdScope *td__iteration_open (int64_t label, const TdSite *site);
-  TD_API bool td__iteration_step (TdScope **scope, int64_t i, int64_t n, const TdSite *site);
+/* --- scopes ------------------------------------------------------------------------------- */
+TD_API TdScope *td_scope_open_at (const char *name, const TdSite *site);
+TD_API TdScope *td_scope_open (const char *name);
+TD_API void td_scope_close (TdScope *scope);
+/** Hand a variable of the innermost scope to the scope outside it.  Returns v. */
+TD_API TdVar *td_scope_yield (TdVar *v);
+/** Make v yours until td_release.  Returns v. */
+TD_API TdVar *td_retain_at (TdVar *v, const TdSite *site);
+TD_API TdVar *td_retain (TdVar *v);
+/** Give up what td_retain gave; outside any scope's ownership the variable dies. */
+TD_API void td_release (TdVar *v);
+TD_API void td__scope_cleanup (TdScope **scope);
+TD_API TdScope *td__iteration_open (int64_t label, const TdSite *site);
+TD_API bool td__iteration_step (TdScope **scope, int64_t i, int64_t n, const TdSite *site);
 
 #define TD_BLOCK_(n, open)                                                                     \
   for (TdScope * TD_CAT (td_scope_, n) TD_CLEANUP_ (td__scope_cleanup) = (open),               \
@@ -182,123 +188,118 @@ extern "C"
 /** The loop itself: declares int i, runs the block n times; break ends the loop. */
 #define TD_ITERATIONS(i, n) TD_ITERATIONS_ (__COUNTER__, i, n)
 
-  /* --- arrays
-   * ---------------------------------------------------------------------------------- */
-  /** Copy host data into a new array (NULL: zeros); it gets no gradient. */
-  TD_API TdVar *td_tensor_at (TdDtype dtype, TdShape shape, const void *host,
-                              const TdSite *site);
-  TD_API TdVar *td_tensor (TdDtype dtype, TdShape shape, const void *host);
-  TD_API TdVar *td_zeros (TdDtype dtype, TdShape shape);
-  TD_API TdVar *td_ones (TdDtype dtype, TdShape shape);
-  TD_API TdVar *td_full (TdDtype dtype, TdShape shape, double value);
-  TD_API TdVar *td_zeros_like (TdVar *v);
-  TD_API TdVar *td_arange (TdDtype dtype, double start, double stop, double step);
-  /** Normal (0, 1) numbers, from the engine's Philox stream. */
-  TD_API TdVar *td_randn (TdDtype dtype, TdShape shape);
-  /** Uniform [0, 1) numbers, from the engine's Philox stream. */
-  TD_API TdVar *td_rand (TdDtype dtype, TdShape shape);
-  /** Make v a leaf that wants a gradient from here on, and name it.  Returns v. */
-  TD_API TdVar *td_variable_at (TdVar *v, const char *name, const TdSite *site);
-  TD_API TdVar *td_variable (TdVar *v, const char *name);
-  /** Name v (shown in graphs).  Returns v. */
-  TD_API TdVar *td_name (TdVar *v, const char *name);
-  TD_API TdShape td_shape (const TdVar *v);
-  TD_API int td_ndim (const TdVar *v);
-  TD_API int64_t td_size (const TdVar *v);
-  TD_API TdDtype td_dtype (const TdVar *v);
-  TD_API TdDevice *td_device (const TdVar *v);
-  /** The one number of a one-element array.  *Errors*: NaN on poison.  *Sync*: blocks;
-   * recorded. */
-  TD_API double td_item_at (const TdVar *v, const TdSite *site);
-  TD_API double td_item (const TdVar *v);
-  /** The mean over all elements.  *Sync*: blocks; recorded. */
-  TD_API double td_mean_of_at (const TdVar *v, const TdSite *site);
-  TD_API double td_mean_of (const TdVar *v);
-  /** Copy a whole array to the host; bytes must be its exact size.  *Sync*: blocks; recorded.
-   */
-  TD_API TdStatus td_read_at (const TdVar *v, void *host, size_t bytes, const TdSite *site);
-  TD_API TdStatus td_read (const TdVar *v, void *host, size_t bytes);
-  /** Overwrite a whole array in place; bumps its version. */
-  TD_API TdStatus td_write_at (TdVar *v, const void *host, size_t bytes, const TdSite *site);
-  TD_API TdStatus td_write (TdVar *v, const void *host, size_t bytes);
-  TD_API size_t td_dtype_bytes (TdDtype dtype);
-  TD_API const char *td_dtype_name (TdDtype dtype);
+/* --- arrays ------------------------------------------------------------------------------- */
+/** Copy host data into a new array (NULL: zeros); it gets no gradient. */
+TD_API TdVar *td_tensor_at (TdDtype dtype, TdShape shape, const void *host, const TdSite *site);
+TD_API TdVar *td_tensor (TdDtype dtype, TdShape shape, const void *host);
+TD_API TdVar *td_zeros (TdDtype dtype, TdShape shape);
+TD_API TdVar *td_ones (TdDtype dtype, TdShape shape);
+TD_API TdVar *td_full (TdDtype dtype, TdShape shape, double value);
+TD_API TdVar *td_zeros_like (TdVar *v);
+TD_API TdVar *td_arange (TdDtype dtype, double start, double stop, double step);
+/** Normal (0, 1) numbers, from the engine's Philox stream. */
+TD_API TdVar *td_randn (TdDtype dtype, TdShape shape);
+/** Uniform [0, 1) numbers, from the engine's Philox stream. */
+TD_API TdVar *td_rand (TdDtype dtype, TdShape shape);
+/** Make v a leaf that wants a gradient from here on, and name it.  Returns v. */
+TD_API TdVar *td_variable_at (TdVar *v, const char *name, const TdSite *site);
+TD_API TdVar *td_variable (TdVar *v, const char *name);
+/** Name v (shown in graphs).  Returns v. */
+TD_API TdVar *td_name (TdVar *v, const char *name);
+TD_API TdShape td_shape (const TdVar *v);
+TD_API int td_ndim (const TdVar *v);
+TD_API int64_t td_size (const TdVar *v);
+TD_API TdDtype td_dtype (const TdVar *v);
+TD_API TdDevice *td_device (const TdVar *v);
+/** The one number of a one-element array.  *Errors*: NaN on poison.  *Sync*: blocks;
+ * recorded. */
+TD_API double td_item_at (const TdVar *v, const TdSite *site);
+TD_API double td_item (const TdVar *v);
+/** The mean over all elements.  *Sync*: blocks; recorded. */
+TD_API double td_mean_of_at (const TdVar *v, const TdSite *site);
+TD_API double td_mean_of (const TdVar *v);
+/** Copy a whole array to the host; bytes must be its exact size.  *Sync*: blocks; recorded.
+ */
+TD_API TdStatus td_read_at (const TdVar *v, void *host, size_t bytes, const TdSite *site);
+TD_API TdStatus td_read (const TdVar *v, void *host, size_t bytes);
+/** Overwrite a whole array in place; bumps its version. */
+TD_API TdStatus td_write_at (TdVar *v, const void *host, size_t bytes, const TdSite *site);
+TD_API TdStatus td_write (TdVar *v, const void *host, size_t bytes);
+TD_API size_t td_dtype_bytes (TdDtype dtype);
+TD_API const char *td_dtype_name (TdDtype dtype);
 
-  /* --- gradients
-   * ------------------------------------------------------------------------------- */
-  enum
-  {
-    TD_DOUBLE_BACKPROP = 1, /**< gradients get graphs of their own */
-    TD_RETAIN_GRADS = 2     /**< keep the gradients of intermediate variables */
-  };
-  /** Back-propagate from y; the seed is y's gradient, or 1 for one element (Chainer's
-   * backward). */
-  TD_API TdStatus td_backward_at (TdVar *y, unsigned flags, const TdSite *site);
-  TD_API TdStatus td_backward (TdVar *y, unsigned flags);
-  /** Several roots at once; gys may be NULL, or hold NULLs for roots of one element. */
-  TD_API TdStatus td_backward_all (TdVar *const *ys, int n_y, TdVar *const *gys,
-                                   unsigned flags);
-  /** Gradients of ys in xs without touching any variable's own gradient (chainer.grad).
-   * gxs[i] is NULL where no path leads to xs[i]. */
-  TD_API TdStatus td_grad_of (TdVar *const *ys, int n_y, TdVar *const *xs, int n_x,
-                              TdVar *const *gys, unsigned flags, TdVar **gxs);
-  /** Borrow v's gradient, or NULL. */
-  TD_API TdVar *td_grad (const TdVar *v);
-  TD_API TdStatus td_set_grad (TdVar *v, TdVar *g);
-  TD_API void td_cleargrad (TdVar *v);
-  /** Drop the gradients of all parameters below a link. */
-  TD_API void td_cleargrads (TdLink *link);
-  /** Cut v from the operation that made it. */
-  TD_API void td_unchain (TdVar *v);
-  /** Cut every operation that v was made by, back to the leaves. */
-  TD_API void td_unchain_backward (TdVar *v);
-  /** Write the graph behind y as DOT (.dot), or drawn (.png, .svg) through tapedeck-viz. */
-  typedef struct
-  {
-    const char *rankdir;                         /**< "TB", "BT", "LR" or "RL" */
-    bool remove_variable;                        /**< operations only */
-    bool show_name;                              /**< names of variables in their labels */
-    const char *variable_style, *function_style; /**< DOT attributes, NULL for Chainer's */
-    bool rich; /**< ports per argument, clusters per link, bytes */
-  } TdDotOpt;
-  TD_API TdDotOpt td_dot_options (void);
-  TD_API TdStatus td_save_dot (TdVar *y, const char *path, const TdDotOpt *options);
+/* --- gradients ---------------------------------------------------------------------------- */
+enum
+{
+  TD_DOUBLE_BACKPROP = 1, /**< gradients get graphs of their own */
+  TD_RETAIN_GRADS = 2     /**< keep the gradients of intermediate variables */
+};
+/** Back-propagate from y; the seed is y's gradient, or 1 for one element (Chainer's
+ * backward). */
+TD_API TdStatus td_backward_at (TdVar *y, unsigned flags, const TdSite *site);
+TD_API TdStatus td_backward (TdVar *y, unsigned flags);
+/** Several roots at once; gys may be NULL, or hold NULLs for roots of one element. */
+TD_API TdStatus td_backward_all (TdVar *const *ys, int n_y, TdVar *const *gys, unsigned flags);
+/** Gradients of ys in xs without touching any variable's own gradient (chainer.grad).
+ * gxs[i] is NULL where no path leads to xs[i]. */
+TD_API TdStatus td_grad_of (TdVar *const *ys, int n_y, TdVar *const *xs, int n_x,
+                            TdVar *const *gys, unsigned flags, TdVar **gxs);
+/** Borrow v's gradient, or NULL. */
+TD_API TdVar *td_grad (const TdVar *v);
+TD_API TdStatus td_set_grad (TdVar *v, TdVar *g);
+TD_API void td_cleargrad (TdVar *v);
+/** Drop the gradients of all parameters below a link. */
+TD_API void td_cleargrads (TdLink *link);
+/** Cut v from the operation that made it. */
+TD_API void td_unchain (TdVar *v);
+/** Cut every operation that v was made by, back to the leaves. */
+TD_API void td_unchain_backward (TdVar *v);
+/** Write the graph behind y as DOT (.dot), or drawn (.png, .svg) through tapedeck-viz. */
+typedef struct
+{
+  const char *rankdir;                         /**< "TB", "BT", "LR" or "RL" */
+  bool remove_variable;                        /**< operations only */
+  bool show_name;                              /**< names of variables in their labels */
+  const char *variable_style, *function_style; /**< DOT attributes, NULL for Chainer's */
+  bool rich; /**< ports per argument, clusters per link, bytes */
+} TdDotOpt;
+TD_API TdDotOpt td_dot_options (void);
+TD_API TdStatus td_save_dot (TdVar *y, const char *path, const TdDotOpt *options);
 
-  /* --- config
-   * ---------------------------------------------------------------------------------- */
-  /** The engine's settings (Chainer's configuration).  Read through td_config (); changed
-   * through TD_USING and td_config_set, so that a change is an event. */
-  typedef struct TdConfig
-  {
-    int train;
-    int enable_backprop;
-    int debug;
-    int type_check;
-    int dtype; /**< a TdDtype: what links make their parameters of */
-    int use_cudnn;
-    int autotune;
-    int cudnn_deterministic;
-    int tf32;
-    int use_static_graph;
-    int keep_graph_on_report;
-    int lazy_grad_sum;
-    int warn_nondeterministic;
-    int stale_retained; /**< TD_STALE_ERROR or TD_STALE_WARN */
-  } TdConfig;
-  enum
-  {
-    TD_STALE_ERROR,
-    TD_STALE_WARN
-  };
-  typedef struct
-  {
-    size_t offset;
-    int old_value;
-    int armed;
-  } TdConfigSave;
-  TD_API const TdConfig *td_config (void);
-  TD_API TdConfigSave td__config_push (size_t offset, int value);
-  TD_API void td__config_pop (TdConfigSave *save);
+/* --- config ------------------------------------------------------------------------------- */
+/** The engine's settings (Chainer's configuration).  Read through td_config (); changed
+ * through TD_USING and td_config_set, so that a change is an event. */
+typedef struct TdConfig
+{
+  int train;
+  int enable_backprop;
+  int debug;
+  int type_check;
+  int dtype; /**< a TdDtype: what links make their parameters of */
+  int use_cudnn;
+  int autotune;
+  int cudnn_deterministic;
+  int tf32;
+  int use_static_graph;
+  int keep_graph_on_report;
+  int lazy_grad_sum;
+  int warn_nondeterministic;
+  int stale_retained; /**< TD_STALE_ERROR or TD_STALE_WARN */
+} TdConfig;
+enum
+{
+  TD_STALE_ERROR,
+  TD_STALE_WARN
+};
+typedef struct
+{
+  size_t offset;
+  int old_value;
+  int armed;
+} TdConfigSave;
+TD_API const TdConfig *td_config (void);
+TD_API TdConfigSave td__config_push (size_t offset, int value);
+TD_API void td__config_pop (TdConfigSave *save);
 #define td_config_set(field, value)                                                            \
   ((void)td__config_push (offsetof (TdConfig, field), (value)))
 #define TD_USING_(n, field, value)                                                             \
@@ -310,47 +311,46 @@ extern "C"
 #define TD_USING(field, value) TD_USING_ (__COUNTER__, field, value)
 /** A block that builds no graph. */
 #define TD_NO_BACKPROP TD_USING (enable_backprop, 0)
-  /** Seed the engine's random stream (Philox4x32-10). */
-  TD_API void td_set_seed (uint64_t seed);
+/** Seed the engine's random stream (Philox4x32-10). */
+TD_API void td_set_seed (uint64_t seed);
 
-  /* --- devices and memory
-   * ---------------------------------------------------------------------- */
-  /** Find "cpu", "cuda:0" or "null"; NULL and an error if there is none. */
-  TD_API TdDevice *td_device_get (const char *name);
-  TD_API const char *td_device_name (const TdDevice *device);
-  /** The device of every creator and link from here on. */
-  TD_API TdStatus td_device_use (TdDevice *device);
-  TD_API TdVar *td_to_device (TdVar *v, TdDevice *device);
-  TD_API void td_device_synchronize (TdDevice *device);
-  /** Give cached memory back.  *Units*: returns bytes. */
-  TD_API size_t td_pool_trim (TdDevice *device);
-  /** Refuse allocations beyond this many live bytes, as a device would; 0: no limit. */
-  TD_API void td_set_mem_limit (size_t bytes);
+/* --- devices and memory ------------------------------------------------------------------- */
+/** Find "cpu", "cuda:0" or "null"; NULL and an error if there is none. */
+TD_API TdDevice *td_device_get (const char *name);
+TD_API const char *td_device_name (const TdDevice *device);
+/** The device of every creator and link from here on. */
+TD_API TdStatus td_device_use (TdDevice *device);
+TD_API TdVar *td_to_device (TdVar *v, TdDevice *device);
+TD_API void td_device_synchronize (TdDevice *device);
+/** Give cached memory back.  *Units*: returns bytes. */
+TD_API size_t td_pool_trim (TdDevice *device);
+/** Refuse allocations beyond this many live bytes, as a device would; 0: no limit. */
+TD_API void td_set_mem_limit (size_t bytes);
 
-  /** What memory is for, given by the caller at allocation. */
-  typedef enum
-  {
-    TD_MEM_PARAMETER,
-    TD_MEM_GRADIENT,
-    TD_MEM_ACTIVATION,
-    TD_MEM_OPTIMIZER,
-    TD_MEM_INPUT,
-    TD_MEM_BUFFER,
-    TD_MEM_WORKSPACE,
-    TD_MEM_COMMUNICATION,
-    TD_MEM_STATIC,
-    TD_MEM_OTHER,
-    TD_MEM_N_CATEGORIES
-  } TdMemCategory;
-  TD_API const char *td_mem_category_name (TdMemCategory category);
-  typedef struct
-  {
-    size_t live_bytes, peak_bytes, reserved_bytes, cached_bytes, largest_free_bytes;
-    size_t category_bytes[TD_MEM_N_CATEGORIES];
-    uint64_t n_allocs;
-    int64_t live_vars, live_nodes, live_ops; /**< engine objects, all devices */
-  } TdMemInfo;
-  TD_API TdMemInfo td_mem_info (TdDevice *device);
+/** What memory is for, given by the caller at allocation. */
+typedef enum
+{
+  TD_MEM_PARAMETER,
+  TD_MEM_GRADIENT,
+  TD_MEM_ACTIVATION,
+  TD_MEM_OPTIMIZER,
+  TD_MEM_INPUT,
+  TD_MEM_BUFFER,
+  TD_MEM_WORKSPACE,
+  TD_MEM_COMMUNICATION,
+  TD_MEM_STATIC,
+  TD_MEM_OTHER,
+  TD_MEM_N_CATEGORIES
+} TdMemCategory;
+TD_API const char *td_mem_category_name (TdMemCategory category);
+typedef struct
+{
+  size_t live_bytes, peak_bytes, reserved_bytes, cached_bytes, largest_free_bytes;
+  size_t category_bytes[TD_MEM_N_CATEGORIES];
+  uint64_t n_allocs;
+  int64_t live_vars, live_nodes, live_ops; /**< engine objects, all devices */
+} TdMemInfo;
+TD_API TdMemInfo td_mem_info (TdDevice *device);
 
 #if !defined(TD_NO_SITES)
 #define td_retain(...) td_retain_at (__VA_ARGS__, TD_HERE)
@@ -364,9 +364,7 @@ extern "C"
 #define td_backward(...) td_backward_at (__VA_ARGS__, TD_HERE)
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+TD_END_DECLS
 
 #include "tapedeck-functions.h"
 #include "tapedeck-links.h"

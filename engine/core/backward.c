@@ -489,7 +489,7 @@ mark_paths (Walk *w, TdVar *const *ys, int n_y, TdVar *const *xs, int n_x)
       }
   if (all.n > 0)
     if (all.n > 0) /* a NULL array is undefined even with no items */
-    qsort (all.items, all.n, sizeof *all.items, older_first);
+      qsort (all.items, all.n, sizeof *all.items, older_first);
   for (size_t at = 0; at < all.n; at++)
     {
       TdOp *op = all.items[at];

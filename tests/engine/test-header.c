@@ -38,7 +38,9 @@ header__option_calls_nest (void **state)
   td_init (NULL, NULL);
   TdLink *chain = td_chain_new ("m"), *block = td_chain_new (chain, "block");
   /* clang-format off: one line is the point */
-  TdOpt *opt = td_adam_new (td_link_adopt (chain, "c", td_linear_new (NULL, "l", 2, 3, .nobias = false)), .lr = td_opt_lr (td_sgd_new (block, .lr = 0.5)), .amsgrad = false);
+  TdOpt *opt = td_adam_new (
+      td_link_adopt (chain, "c", td_linear_new (NULL, "l", 2, 3, .nobias = false)),
+      .lr = td_opt_lr (td_sgd_new (block, .lr = 0.5)), .amsgrad = false);
   /* clang-format on */
 
   assert_true (td_opt_lr (opt) == 0.5);
