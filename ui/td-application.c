@@ -54,6 +54,16 @@ get_window (TdApplication *self)
   return TD_IS_WINDOW (window) ? TD_WINDOW (window) : NULL;
 }
 
+/* For measurements: with TAPEDECK_EXIT_AFTER_FIRST_FRAME the app ends when it has drawn once.
+ */
+static void
+quit_after_frame (TdApplication *self, GtkWindow *window)
+{
+  if (g_getenv ("TAPEDECK_EXIT_AFTER_FIRST_FRAME"))
+    g_signal_connect_object (gtk_widget_get_frame_clock (GTK_WIDGET (window)), "after-paint",
+                             G_CALLBACK (g_application_quit), self, G_CONNECT_SWAPPED);
+}
+
 /* A window that shows nothing yet is used before a second one is made. */
 static TdWindow *
 take_window (TdApplication *self)
@@ -62,6 +72,7 @@ take_window (TdApplication *self)
   if (!window || !td_window_is_empty (window))
     window = td_window_new (self);
   gtk_window_present (GTK_WINDOW (window));
+  quit_after_frame (self, GTK_WINDOW (window));
   return window;
 }
 
