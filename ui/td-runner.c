@@ -226,7 +226,7 @@ td_runner_is_running (TdRunner *self)
 void
 td_runner_stop (TdRunner *self)
 {
-  if (!self->exited)
+  if (!self->exited && !self->detached)
     g_subprocess_send_signal (self->process, SIGTERM);
 }
 
@@ -241,7 +241,7 @@ td_runner_finalize (GObject *object)
 {
   TdRunner *self = TD_RUNNER (object);
   g_clear_handle_id (&self->tape_poll, g_source_remove);
-  if (self->process && !self->detached)
+  if (self->process)
     td_runner_stop (self);
   g_clear_object (&self->process);
   g_free (self->tape);

@@ -17,6 +17,8 @@ struct _TdDeck
   GtkSpinButton *iteration, *event;
   GtkLabel *n_iterations, *n_events, *status, *events_of, *spoken;
   GtkWidget *follow, *run_to;
+  GtkWidget *step_back, *step, *unit; /* the buttons, and the choice of what they move by */
+  GtkLabel *unit_label;
   TdSession *session;
   gboolean syncing;
 };
@@ -96,6 +98,58 @@ new_run_to (void)
   gtk_widget_set_tooltip_text (button, "Run to a place in the iteration");
   g_object_unref (menu);
   return button;
+}
+
+/* The unit that the two step buttons beside Continue move by. */
+static const struct
+{
+  const char *title, *back, *forward, *words;
+} units[] = { { "Op", "win.reverse-step-op", "win.step-op", "operation" },
+              { "Layer", "win.reverse-step-over", "win.step-over", "layer" },
+              { "Out", "win.reverse-step-out", "win.step-out", "rest of the layer" },
+              { "Iteration", "win.previous-iteration", "win.next-iteration", "iteration" } };
+
+static void
+choose_unit (GtkButton *button, TdDeck *self)
+{
+  guint i = GPOINTER_TO_UINT (g_object_get_data (G_OBJECT (button), "unit"));
+  g_autofree char *back = g_strdup_printf ("Step one %s back", units[i].words);
+  g_autofree char *forward = g_strdup_printf ("Step one %s", units[i].words);
+  gtk_actionable_set_action_name (GTK_ACTIONABLE (self->step_back), units[i].back);
+  gtk_actionable_set_action_name (GTK_ACTIONABLE (self->step), units[i].forward);
+  set_words (self->step_back, units[i].back, back);
+  set_words (self->step, units[i].forward, forward);
+  gtk_label_set_text (self->unit_label, units[i].title);
+  gtk_menu_button_popdown (GTK_MENU_BUTTON (self->unit));
+}
+
+static GtkWidget *
+new_unit (TdDeck *self)
+{
+  GtkWidget *content = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
+  GtkWidget *title = gtk_label_new ("Step");
+  gtk_widget_add_css_class (title, "dim-label");
+  self->unit_label = GTK_LABEL (gtk_label_new (units[0].title));
+  gtk_box_append (GTK_BOX (content), title);
+  gtk_box_append (GTK_BOX (content), GTK_WIDGET (self->unit_label));
+  gtk_box_append (GTK_BOX (content), gtk_image_new_from_icon_name ("pan-down-symbolic"));
+  self->unit = gtk_menu_button_new ();
+  gtk_menu_button_set_child (GTK_MENU_BUTTON (self->unit), content);
+  gtk_menu_button_set_direction (GTK_MENU_BUTTON (self->unit), GTK_ARROW_UP);
+  gtk_widget_set_tooltip_text (self->unit, "What the step buttons move by");
+  GtkWidget *list = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  for (guint i = 0; i < G_N_ELEMENTS (units); i++)
+    {
+      GtkWidget *button = gtk_button_new_with_label (units[i].title);
+      gtk_widget_add_css_class (button, "flat");
+      g_object_set_data (G_OBJECT (button), "unit", GUINT_TO_POINTER (i));
+      g_signal_connect (button, "clicked", G_CALLBACK (choose_unit), self);
+      gtk_box_append (GTK_BOX (list), button);
+    }
+  GtkWidget *popover = gtk_popover_new ();
+  gtk_popover_set_child (GTK_POPOVER (popover), list);
+  gtk_menu_button_set_popover (GTK_MENU_BUTTON (self->unit), popover);
+  return self->unit;
 }
 
 static GtkWidget *
@@ -255,6 +309,7 @@ td_deck_set_narrow (TdDeck *self, gboolean narrow)
   GtkWidget *content = gtk_menu_button_get_child (GTK_MENU_BUTTON (self->run_to));
   adw_button_content_set_label (ADW_BUTTON_CONTENT (content), narrow ? "" : "Run To");
   gtk_widget_set_visible (self->play_label, !narrow);
+  gtk_widget_set_visible (self->unit, !narrow);
   gtk_widget_set_visible (GTK_WIDGET (self->n_iterations), !narrow);
 }
 
@@ -286,11 +341,15 @@ new_transport (TdDeck *self)
 {
   GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
   GtkWidget *run = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
-  gtk_box_append (GTK_BOX (run), new_group (back_items));
+  GtkWidget *back = new_group (back_items), *forward = new_group (forward_items);
+  self->step_back = gtk_widget_get_last_child (back);
+  self->step = gtk_widget_get_first_child (forward);
+  gtk_box_append (GTK_BOX (run), back);
   gtk_box_append (GTK_BOX (run), new_play (self));
-  gtk_box_append (GTK_BOX (run), new_group (forward_items));
+  gtk_box_append (GTK_BOX (run), forward);
   gtk_box_append (GTK_BOX (row), run);
   gtk_box_append (GTK_BOX (row), new_group (step_items));
+  gtk_box_append (GTK_BOX (row), new_unit (self));
   self->run_to = new_run_to ();
   gtk_box_append (GTK_BOX (row), self->run_to);
 

@@ -468,6 +468,8 @@ td_window_dispose (GObject *object)
     td_workspace_set_session (self->workspace, NULL);
   g_clear_object (&self->session);
   g_clear_object (&self->control);
+  if (self->runner) /* it lives on until its pipes are closed, but not the program */
+    td_runner_stop (self->runner);
   g_clear_object (&self->runner);
   g_clear_pointer (&self->launch_env, g_strfreev);
   g_clear_pointer (&self->launch_dir, g_free);
