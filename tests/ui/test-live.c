@@ -202,6 +202,63 @@ live__every_end_is_said (void **state)
     }
 }
 
+static gboolean
+is_gone (gpointer pid)
+{
+  return kill (GPOINTER_TO_INT (pid), 0) != 0;
+}
+
+/* Without anybody to ask, closing ends the program, also one that stands still. */
+static void
+close__ends_the_program (void **state)
+{
+  size_t n;
+  pause_model ();
+  char *text = td_test_read_file (td_test_tmp ("pid"), &n);
+  int pid = atoi (text);
+  free (text);
+  assert_int_equal (kill (pid, 0), 0);
+  ui_test_new_window ();
+  ui_test_wait ("the end of the program", is_gone, GINT_TO_POINTER (pid));
+}
+
+static gboolean
+exists (gpointer path)
+{
+  return g_file_test (path, G_FILE_TEST_EXISTS);
+}
+
+/* A program that somebody started in a terminal: attach, pause, let it go, and it runs on. */
+static void
+attach__controls_a_foreign_program_and_leaves_it_running (void **state)
+{
+  const char *tape = td_test_tmp ("foreign.tdtape");
+  const char *program = td_test_program ("app/tapedeck");
+  g_autoptr (GSubprocess) supervisor = g_subprocess_new (
+      G_SUBPROCESS_FLAGS_STDOUT_SILENCE, NULL, program, "run", "-o", tape, "--level", "stats",
+      td_test_source ("tests/ui/models/train.c"), td_test_tmp ("pid"), NULL);
+  assert_non_null (supervisor);
+  g_autofree char *name
+      = g_strdup_printf ("tapedeck/%s.sock", g_subprocess_get_identifier (supervisor));
+  g_autofree char *address = g_build_filename (g_get_user_runtime_dir (), name, NULL);
+  ui_test_wait ("the control socket", exists, address);
+  ui_test_wait ("the tape", exists, (gpointer)tape);
+
+  g_autoptr (GFile) file = g_file_new_for_path (tape);
+  td_window_attach (ui_test_window (), file, address);
+  ui_test_wait ("a program that can be paused", can_pause, NULL);
+  ui_test_do ("pause", NULL);
+  ui_test_wait ("a paused program", is_state, (gpointer) "paused");
+  live_step ("next-iteration");
+  ui_test_do ("detach", NULL);
+  guint before = td_session_get_n_iterations (ui_test_session ());
+  ui_test_wait ("more iterations", has_iterations, GUINT_TO_POINTER (before + 20));
+  assert_false (
+      g_action_group_get_action_enabled (G_ACTION_GROUP (ui_test_window ()), "pause"));
+  g_subprocess_send_signal (supervisor, SIGTERM);
+  g_subprocess_wait (supervisor, NULL, NULL);
+}
+
 static void
 model__that_does_not_compile_is_a_page_with_file_and_line (void **state)
 {
@@ -223,6 +280,8 @@ main (int argc, char **argv)
     ui_test (live__reads_values_of_the_paused_program),
     ui_test (live__killed_model_is_said_and_the_window_stays_usable),
     ui_test (live__every_end_is_said),
+    ui_test (close__ends_the_program),
+    ui_test (attach__controls_a_foreign_program_and_leaves_it_running),
   };
   ui_test_init (&argc, &argv);
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -78,15 +78,24 @@ td__run_attach (TdWindow *self, const char *parameter)
   gtk_window_present (GTK_WINDOW (dialog));
 }
 
+static void
+let_go (TdControlClient *control, JsonObject *answer, gpointer data)
+{
+  g_autoptr (TdWindow) self = data;
+  td_control_client_close (control);
+  if (self->workspace)
+    td__window_update_actions (self);
+}
+
+/* A client that leaves changes nothing, so a program that stands still is told to go on first.
+ */
 void
 td__run_detach (TdWindow *self, const char *parameter)
 {
-  td__window_send (self, "detach");
   if (self->runner)
     td_runner_detach (self->runner);
   if (self->control)
-    td_control_client_close (self->control);
-  td__window_update_actions (self);
+    td_control_client_send (self->control, "continue", let_go, g_object_ref (self));
 }
 
 /* ---- closing ---- */
