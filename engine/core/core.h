@@ -67,7 +67,7 @@ struct TdVar
   TdVar *next; /**< free and quarantine lists; first, so that a free slot keeps its state */
   uint8_t state;
   uint8_t flags;
-  uint16_t holds[TD_HOLD_N];
+  uint32_t holds[TD_HOLD_N]; /**< by kind; refs is their sum */
   uint32_t refs;
   uint32_t died_iteration;
   TdNode *node;

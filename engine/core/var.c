@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "core.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,11 +129,26 @@ td__var_ref (TdVar *v, TdHold hold)
   return v;
 }
 
+#ifndef NDEBUG
+/* Nobody holds a handle without a kind: a reference that nothing explains is a leak to be. */
+static bool
+every_hold_is_known (const TdVar *v)
+{
+  uint32_t sum = 0;
+
+  for (int i = 0; i < TD_HOLD_N; i++)
+    sum += v->holds[i];
+  return sum == v->refs;
+}
+#endif
+
 void
 td__var_unref (TdVar *v, TdHold hold)
 {
   if (v->state != TD_VAR_LIVE)
     return;
+  assert (v->holds[hold] > 0);
+  assert (every_hold_is_known (v));
   v->holds[hold]--;
   if (--v->refs == 0)
     var_die (v);
