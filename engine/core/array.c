@@ -14,15 +14,20 @@ tensor_of (const TdVar *v)
                      (TdDtype)v->node->dtype };
 }
 
-/* A new input array on the default device; NULL after an error. */
+/* A new input array; device NULL is the default one.  NULL after an error. */
+static TdVar *
+new_input_on (TdDevice *device, TdDtype dtype, const TdShape *shape, const TdSite *site)
+{
+  if (!td__ensure_started () || td__check_thread ("td_tensor") != TD_OK)
+    return NULL;
+  return td__var_leaf (dtype, shape, device != NULL ? device : td__engine.device, TD_MEM_INPUT,
+                       site);
+}
+
 static TdVar *
 new_input (TdDtype dtype, const TdShape *shape, const TdSite *site)
 {
-  TdEngine *e = &td__engine;
-
-  if (!td__ensure_started () || td__check_thread ("td_tensor") != TD_OK)
-    return NULL;
-  return td__var_leaf (dtype, shape, e->device, TD_MEM_INPUT, site);
+  return new_input_on (NULL, dtype, shape, site);
 }
 
 static TdVar *
@@ -32,10 +37,10 @@ finish (TdVar *v, TdStatus status)
   return status == TD_OK ? v : td__poison ();
 }
 
-TdVar *
-td_tensor_at (TdDtype dtype, TdShape shape, const void *host, const TdSite *site)
+/* Take v, a new input, into the scope with the host's numbers, or zeros. */
+static TdVar *
+filled (TdVar *v, const void *host)
 {
-  TdVar *v = new_input (dtype, &shape, site);
   const TdDeviceOps *ops;
 
   if (v == NULL)
@@ -46,6 +51,12 @@ td_tensor_at (TdDtype dtype, TdShape shape, const void *host, const TdSite *site
   return finish (v, host != NULL
                         ? ops->upload (v->node->device, v->buffer->data, host, v->buffer->bytes)
                         : ops->zero (v->node->device, v->buffer->data, v->buffer->bytes));
+}
+
+TdVar *
+td_tensor_at (TdDtype dtype, TdShape shape, const void *host, const TdSite *site)
+{
+  return filled (new_input (dtype, &shape, site), host);
 }
 
 TdVar *(td_tensor)(TdDtype dtype, TdShape shape, const void *host)
@@ -82,9 +93,10 @@ td_ones (TdDtype dtype, TdShape shape)
 TdVar *
 td_zeros_like (TdVar *v)
 {
-  return td__var_usable (v, "td_zeros_like", NULL)
-             ? td_tensor_at ((TdDtype)v->node->dtype, v->node->shape, NULL, NULL)
-             : td__poison ();
+  return td__var_usable (v, "td_zeros_like", NULL) ? filled (
+             new_input_on (v->node->device, (TdDtype)v->node->dtype, &v->node->shape, NULL),
+             NULL)
+                                                   : td__poison ();
 }
 
 TdVar *

@@ -59,6 +59,10 @@ typedef struct
   const char *message;
 } OpError;
 
+/** Make input k of a row, floating-point ones in dtype `run`; `doubles`, if not NULL, gets the
+ * numbers as they came out of rounding.  *Owner*: the innermost scope. */
+TdVar *op_input (const OpCase *c, int k, TdDtype run, double *doubles);
+
 extern const OpCase op_cases[], op_cases_layers[];
 extern const int n_op_cases, n_op_cases_layers;
 extern const OpError op_errors[], op_errors_layers[];

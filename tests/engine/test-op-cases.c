@@ -10,58 +10,6 @@
 
 #define MAX_ELEMENTS 4096
 
-/* --- inputs --- */
-
-/* A number in [0, 1) from three places: splitmix64's finisher. */
-static double
-spread (uint64_t a, uint64_t b, uint64_t c)
-{
-  uint64_t z = a * 0x9E3779B97F4A7C15u + b * 0xBF58476D1CE4E5B9u + c * 0x94D049BB133111EBu + 1;
-
-  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-  return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
-}
-
-static double
-input_value (const OpCase *c, int k, int64_t i)
-{
-  const OpInput *in = &c->in[k];
-  double v;
-
-  if (in->values != NULL)
-    return in->values[i];
-  v = in->low + (in->high - in->low) * spread (strlen (c->op), (uint64_t)k, (uint64_t)i);
-  if (fabs (v) < in->gap)
-    v = v < 0 ? -in->gap : in->gap;
-  return v;
-}
-
-static TdDtype
-input_dtype (const OpCase *c, int k, TdDtype run)
-{
-  return c->in[k].dtype == TD_F32 ? run : c->in[k].dtype;
-}
-
-/* Input k as an array of the engine and, as it came out of rounding, in double. */
-static TdVar *
-make_input (const OpCase *c, int k, TdDtype run, double *doubles)
-{
-  int64_t n = td_shape_size (&c->in[k].shape);
-  double *host = calloc ((size_t)n + 1, sizeof *host);
-  TdVar *v;
-
-  assert_non_null (host);
-  for (int64_t i = 0; i < n; i++)
-    host[i] = input_value (c, k, i);
-  v = td_cast (td_tensor (TD_F64, c->in[k].shape, host), input_dtype (c, k, run));
-  if (doubles != NULL && n > 0)
-    assert_int_equal (td_read (td_cast (v, TD_F64), doubles, (size_t)n * sizeof *doubles),
-                      TD_OK);
-  free (host);
-  return v;
-}
-
 /* --- references --- */
 
 static void
@@ -183,7 +131,7 @@ check_values (const OpCase *c, TdDtype run, double tolerance)
   TdVar *x[6], *y[3] = { NULL };
 
   for (int k = 0; k < c->n_in; k++)
-    x[k] = make_input (c, k, run, in[k] = calloc (MAX_ELEMENTS, sizeof (double)));
+    x[k] = op_input (c, k, run, in[k] = calloc (MAX_ELEMENTS, sizeof (double)));
   for (int k = 0; k < c->n_out; k++)
     want[k] = calloc (MAX_ELEMENTS, sizeof (double));
   reference (c, in, want);
@@ -266,7 +214,7 @@ first_gradient (void **state)
       TdVar *x[6];
 
       for (int k = 0; k < c->n_in; k++)
-        x[k] = make_input (c, k, TD_F64, NULL);
+        x[k] = op_input (c, k, TD_F64, NULL);
       expect_ok (
           td_check_backward_ (call_case, (void *)(uintptr_t)c, x, c->n_in, NULL, c->n_out, &o));
     }
@@ -283,7 +231,7 @@ second_gradient (void **state)
       TdVar *x[6];
 
       for (int k = 0; k < c->n_in; k++)
-        x[k] = make_input (c, k, TD_F64, NULL);
+        x[k] = op_input (c, k, TD_F64, NULL);
       expect_ok (td_check_double_backward_ (call_case, (void *)(uintptr_t)c, x, c->n_in, NULL,
                                             c->n_out, &o));
     }
@@ -301,7 +249,7 @@ null_device (void **state)
       TdVar *x[6], *y[3] = { NULL };
 
       for (int k = 0; k < c->n_in; k++)
-        x[k] = td_to_device (make_input (c, k, TD_F32, NULL), null);
+        x[k] = td_to_device (op_input (c, k, TD_F32, NULL), null);
       td_device_use (null);
       c->call (x, y);
       td_device_use (cpu);
@@ -330,7 +278,7 @@ poison (void **state)
         char first[1024];
 
         for (int k = 0; k < c->n_in; k++)
-          x[k] = make_input (c, k, TD_F32, NULL);
+          x[k] = op_input (c, k, TD_F32, NULL);
         x[bad] = td_reshape (td_zeros (TD_F32, TD_SHAPE (2)), TD_SHAPE (3));
         snprintf (first, sizeof first, "%s", td_error ()->message);
         c->call (x, y);
