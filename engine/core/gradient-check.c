@@ -81,7 +81,9 @@ default_weight (int k, int64_t i)
 static TdVar *
 leaf (const Check *c, int i, const void *host)
 {
-  TdVar *v = td_tensor_at (td_dtype (c->in[i]), td_shape (c->in[i]), host, c->site);
+  TdVar *v
+      = td_to_device (td_tensor_at (td_dtype (c->in[i]), td_shape (c->in[i]), host, c->site),
+                      td_device (c->in[i]));
 
   return is_float (v) ? td_variable_at (v, NULL, c->site) : v;
 }
@@ -214,7 +216,7 @@ td_numerical_grad (TdCheckFn fn, void *user, TdVar *const *in, int n_in, TdVar *
         for (int64_t at = 0; g != NULL && at < n && status_now () == TD_OK; at++)
           g[at] = difference (&c, host, i, at, eps);
         if (g != NULL)
-          gxs[i] = td_tensor (TD_F64, td_shape (in[i]), g);
+          gxs[i] = td_to_device (td_tensor (TD_F64, td_shape (in[i]), g), td_device (in[i]));
         free (g);
       }
   if (n_in <= MAX_OPERANDS)
@@ -233,7 +235,7 @@ weights_for (const TdVar *y, int k)
     return td__poison ();
   for (int64_t i = 0; i < n; i++)
     host_put (host, td_dtype (y), i, default_weight (k, i));
-  w = td_tensor (td_dtype (y), td_shape (y), host);
+  w = td_to_device (td_tensor (td_dtype (y), td_shape (y), host), td_device (y));
   free (host);
   return w;
 }

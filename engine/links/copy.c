@@ -44,6 +44,7 @@ copy_param (TdLink *to, const TdParam *from)
   if (p == NULL)
     return false;
   p->fan_shape = from->fan_shape;
+  p->device = from->device;
   if (from->var == NULL)
     return true;
   v = copy_array (from);

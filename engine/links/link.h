@@ -22,6 +22,7 @@ typedef struct TdParam
   TdInit init;
   TdShape fan_shape; /**< what the initialiser computes its fans from; ndim -1: the shape */
   TdDtype dtype;
+  TdDevice *device; /**< where td_link_to_device put the link; NULL: nowhere yet, the default */
   const TdPath *path;
   uint64_t id; /**< never reused */
   const TdSite *site;

@@ -56,7 +56,8 @@ step_state (TdLink *link, TdVar *gates, int64_t batch, TdVar **y)
                      (long long)h->node->shape.dim[0],
                      td_shape_text (&h->node->shape, text, sizeof text), (long long)batch);
   if (c == NULL)
-    c = td_zeros (td_dtype (gates), (TdShape){ 2, { batch, l->size } });
+    c = td_to_device (td_zeros (td_dtype (gates), (TdShape){ 2, { batch, l->size } }),
+                      td_device (gates));
   if (h != NULL && h->node->shape.dim[0] > batch)
     {
       cut_rows (h, batch, &h, &h_rest);

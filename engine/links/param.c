@@ -92,8 +92,8 @@ td__param_free (TdParam *param)
 TdStatus
 td__param_start (TdParam *param, const TdShape *shape)
 {
-  TdVar *v
-      = td__var_leaf (param->dtype, shape, td__engine.device, TD_MEM_PARAMETER, param->site);
+  TdDevice *device = param->device != NULL ? param->device : td__engine.device;
+  TdVar *v = td__var_leaf (param->dtype, shape, device, TD_MEM_PARAMETER, param->site);
   TdStatus status;
 
   if (v == NULL)
@@ -350,6 +350,7 @@ static void
 move_one (TdLink *owner, TdParam *param, const char *key, void *user)
 {
   (void)owner, (void)key;
+  param->device = user;
   if (param->kind == TD_PARAM_ATTR) /* state lives on its own device: forget it */
     td__param_hold (param, NULL);
   else if (param->var != NULL)

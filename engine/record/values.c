@@ -8,12 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-static bool
-host_sees (const TdBuffer *b)
-{
-  return b->device->ops == &td__cpu_ops;
-}
-
 static void
 write_stats (TdRecorder *r, const TdNode *n, const TdBuffer *b, uint64_t size)
 {
@@ -64,7 +58,9 @@ write_tensor (TdRecorder *r, const TdNode *n, const TdBuffer *b)
       t->reserved = 0;
       for (int d = 0; d < TD_TAPE_MAX_NDIM; d++)
         t->dims[d] = d < n->shape.ndim ? n->shape.dim[d] : 0;
-      memcpy (t->bytes, (const char *)b->data + offset, length);
+      if (b->device->ops->download (b->device, t->bytes, (const char *)b->data + offset, length)
+          != TD_OK)
+        return; /* what is reserved and not published was never there */
       td_ring_publish (r->ring, bytes);
     }
 }
@@ -72,7 +68,7 @@ write_tensor (TdRecorder *r, const TdNode *n, const TdBuffer *b)
 void
 td__recorder_values (TdRecorder *r, const TdNode *n, const TdBuffer *b)
 {
-  if (b == NULL || !host_sees (b))
+  if (b == NULL || !b->device->computes)
     return;
   write_stats (r, n, b, (uint64_t)td_shape_size (&n->shape));
   if (r->level >= TD_TAPE_LEVEL_VALUES && b->bytes <= r->values_max_bytes)
