@@ -244,8 +244,9 @@ debug_check (const Run *r)
   return TD_OK;
 }
 
-static TdEvent
-event_of (const Run *r, TdNode **in_nodes, uint64_t id)
+/* In place: a copy of what was just written word by word waits for the stores. */
+static inline __attribute__ ((always_inline)) void
+fill_event (TdEvent *event, const Run *r, TdNode **in_nodes, uint64_t id)
 {
   TdEngine *e = &td__engine;
   const TdOpClass *cls = r->call.cls;
@@ -253,7 +254,7 @@ event_of (const Run *r, TdNode **in_nodes, uint64_t id)
 
   for (int i = 0; i < n_in; i++)
     in_nodes[i] = r->in[i]->node;
-  return (TdEvent){
+  *event = (TdEvent){
     .id = id,
     .cls = cls,
     .attrs = r->call.attrs,
@@ -288,7 +289,7 @@ compute (Run *r)
   if (TD_UNLIKELY (o != NULL))
     {
       in_nodes = larger (room, (size_t)r->call.n_in, INLINE_OPERANDS, sizeof *in_nodes);
-      event = event_of (r, in_nodes, e->next_id + 1);
+      fill_event (&event, r, in_nodes, e->next_id + 1);
       o->before_op (o, &event);
     }
   status = allocate_outputs (r);
@@ -323,7 +324,7 @@ tell_failed (Run *r)
   for (int i = 0; i < r->call.n_in; i++)
     if (i >= INLINE_OPERANDS || r->in[i] == NULL || r->in[i]->state != TD_VAR_LIVE)
       return;
-  event = event_of (r, room, ++td__engine.next_id);
+  fill_event (&event, r, room, ++td__engine.next_id);
   event.flags |= TD_EVENT_FAILED;
   event.n_out = 0;
   o->before_op (o, &event);

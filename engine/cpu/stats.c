@@ -9,6 +9,7 @@
 #define BINS 32
 #define MIN_EXPONENT (-24)
 #define BLOCK 512
+#define PIECE 8192 /* a multiple of the vector loops' lanes */
 
 /* Elements [i, i + n) with stride `step` as double. */
 static void
@@ -52,19 +53,52 @@ count_exponents (const double *x, int64_t n, uint32_t *bins)
     }
 }
 
-/* The same for float, where most arrays are: by the 8 bits of the exponent, in four tables that
- * take turns, so that equal neighbours do not wait for each other. */
-static void
-count_float_exponents (const uint32_t *x, uint64_t n, uint64_t step, uint32_t *bins)
+/* Which elements the histogram is from: every `step`th, from `start` on. */
+typedef struct
 {
-  uint32_t count[4][256] = { { 0 } };
-  uint64_t i = 0;
+  uint64_t start, step, n;
+} Sample;
 
-  for (; i < n; i++)
+static Sample
+sample_of (uint64_t n, uint64_t max_samples, uint64_t seed)
+{
+  Sample s = { 0, 1, n };
+
+  if (max_samples > 0 && n > max_samples)
     {
-      uint32_t bits = x[i * step] << 1;
+      s.step = (n + max_samples - 1) / max_samples;
+      seed ^= seed >> 33; /* a well mixed start (MurmurHash3's finisher) */
+      seed *= 0xFF51AFD7ED558CCDu;
+      seed ^= seed >> 33;
+      s.start = seed % s.step;
+      s.n = n > s.start ? (n - s.start + s.step - 1) / s.step : 0;
+    }
+  return s;
+}
 
-      count[i & 3][bits == 0 ? 255 : bits >> 24]++;
+/* Moments and histogram of float, where most arrays are: in pieces that stay in the cache
+ * between the two.  Exponents are counted by their 8 bits, in four tables that take turns, so
+ * that equal neighbours do not wait for each other. */
+static void
+float_stats (const TdTensor *x, double shift, const Sample *sample, TdVectorStats *v,
+             uint32_t *bins)
+{
+  const float *numbers = x->data;
+  const uint32_t *bits = x->data;
+  uint32_t count[4][256] = { { 0 } };
+  uint64_t n = (uint64_t)x->size, at = sample->start;
+
+  for (uint64_t i = 0; i < n; i += PIECE)
+    {
+      uint64_t end = n - i < PIECE ? n : i + PIECE;
+
+      td__vector->stats[TD_F32](numbers + i, (int64_t)(end - i), shift, v);
+      for (unsigned turn = 0; at < end; at += sample->step, turn++)
+        {
+          uint32_t b = bits[at] << 1;
+
+          count[turn & 3][b == 0 ? 255 : b >> 24]++;
+        }
     }
   for (int e = 0; e < 255; e++) /* 255: NaN, infinities, and zeros put there */
     {
@@ -78,32 +112,16 @@ count_float_exponents (const uint32_t *x, uint64_t n, uint64_t step, uint32_t *b
 }
 
 static void
-histogram (const TdTensor *x, uint64_t max_samples, uint64_t seed, TdStats *out)
+histogram (const TdTensor *x, const Sample *sample, uint32_t *bins)
 {
-  uint64_t n = (uint64_t)x->size, step = 1, start = 0;
   double block[BLOCK];
 
-  if (max_samples > 0 && n > max_samples)
+  for (uint64_t i = 0; i < sample->n; i += BLOCK)
     {
-      step = (n + max_samples - 1) / max_samples;
-      seed ^= seed >> 33; /* a well mixed start (MurmurHash3's finisher) */
-      seed *= 0xFF51AFD7ED558CCDu;
-      seed ^= seed >> 33;
-      start = seed % step;
-    }
-  out->n_sampled = n > start ? (n - start + step - 1) / step : 0;
-  if (x->dtype == TD_F32)
-    {
-      count_float_exponents ((const uint32_t *)x->data + start, out->n_sampled, step,
-                             out->exponent);
-      return;
-    }
-  for (uint64_t i = 0; i < out->n_sampled; i += BLOCK)
-    {
-      int64_t m = (int64_t)(out->n_sampled - i < BLOCK ? out->n_sampled - i : BLOCK);
+      int64_t m = (int64_t)(sample->n - i < BLOCK ? sample->n - i : BLOCK);
 
-      load (x, (int64_t)(start + i * step), (int64_t)step, m, block);
-      count_exponents (block, m, out->exponent);
+      load (x, (int64_t)(sample->start + i * sample->step), (int64_t)sample->step, m, block);
+      count_exponents (block, m, bins);
     }
 }
 
@@ -127,12 +145,15 @@ td__cpu_stats (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t se
                TdStats *out)
 {
   TdVectorStats v = { .min = INFINITY, .max = -INFINITY };
+  const Sample sample = sample_of ((uint64_t)x->size, max_samples, seed);
   double shift = first_finite (x);
   double count;
 
   memset (out, 0, sizeof *out);
-  if (x->dtype == TD_F32 || x->dtype == TD_F64)
-    td__vector->stats[x->dtype](x->data, x->size, shift, &v);
+  if (x->dtype == TD_F32)
+    float_stats (x, shift, &sample, &v, out->exponent);
+  else if (x->dtype == TD_F64)
+    td__vector->stats[TD_F64](x->data, x->size, shift, &v);
   else
     for (int64_t i = 0; i < x->size; i += BLOCK)
       {
@@ -155,13 +176,14 @@ td__cpu_stats (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t se
       out->mean = shift + v.s1 / count;
       out->m2 = v.s2 - v.s1 * (v.s1 / count);
       out->m2 = out->m2 > 0 ? out->m2 : 0;
-      /* What was put in the place of a missing or infinite number was the shift. */
-      out->sum_squares
-          = v.sum_squares - shift * shift * ((double)v.n_filled + (double)out->n - count);
+      /* The shift is an element, so its square is no more than the sum that is left over. */
+      out->sum_squares = v.s2 + 2 * shift * v.s1 + count * shift * shift;
       out->sum_squares = out->sum_squares > 0 ? out->sum_squares : 0;
     }
   else
     out->min = out->max = out->mean = NAN;
-  histogram (x, max_samples, seed, out);
+  out->n_sampled = sample.n;
+  if (x->dtype != TD_F32)
+    histogram (x, &sample, out->exponent);
   return TD_OK;
 }

@@ -8,14 +8,15 @@
 #define LANES 16
 #define BLOCK 4096 /* so that counts fit the lanes' type */
 
-/* s1, s2: sums of (x - shift) and its square over finite x; sq: of x squared.  Counts are kept
- * in lanes of the element's size, emptied after each block. */
+/* s1, s2: sums of (x - shift) and its square over finite x.  Counts are kept in lanes of the
+ * element's size, emptied after each block; what is not finite is rare, so that a block only
+ * says that it has some, and is gone through again to tell which. */
 #define STATS_LOOP(S, T, Count, limit)                                                         \
   typedef struct                                                                               \
   {                                                                                            \
-    double s1[LANES], s2[LANES], sq[LANES];                                                    \
+    double s1[LANES], s2[LANES];                                                               \
     T low[LANES], high[LANES];                                                                 \
-    Count zero[LANES], nan[LANES], inf[LANES], neg[LANES];                                     \
+    Count zero[LANES], bad[LANES];                                                             \
   } Lanes_##S;                                                                                 \
                                                                                                \
   static inline __attribute__ ((always_inline)) void lanes_##S (Lanes_##S *restrict a,         \
@@ -25,30 +26,41 @@
     {                                                                                          \
       const T v = x[l];                                                                        \
       const T e = v >= -(T)limit && v <= (T)limit ? v : k;                                     \
-      const double d = (double)e, f = d - (double)k;                                           \
+      const double f = (double)e - (double)k;                                                  \
                                                                                                \
       a->zero[l] += v == 0 ? 1 : 0;                                                            \
-      a->nan[l] += v != v ? 1 : 0;                                                             \
-      a->inf[l] += v > (T)limit ? 1 : 0;                                                       \
-      a->neg[l] += v < -(T)limit ? 1 : 0;                                                      \
+      a->bad[l] += v >= -(T)limit && v <= (T)limit ? 0 : 1;                                    \
       a->low[l] = e < a->low[l] ? e : a->low[l];                                               \
       a->high[l] = e > a->high[l] ? e : a->high[l];                                            \
       a->s1[l] += f;                                                                           \
       a->s2[l] += f * f;                                                                       \
-      a->sq[l] += d * d;                                                                       \
     }                                                                                          \
   }                                                                                            \
                                                                                                \
-  static void empty_counts_##S (Lanes_##S *a, TdVectorStats *out)                              \
+  static                                                                                       \
+      __attribute__ ((noinline)) void tell_bad_##S (const T *x, int64_t n, TdVectorStats *out) \
   {                                                                                            \
+    for (int64_t i = 0; i < n; i++)                                                            \
+      {                                                                                        \
+        out->n_nan += x[i] != x[i];                                                            \
+        out->n_pos_inf += x[i] > (T)limit;                                                     \
+        out->n_neg_inf += x[i] < -(T)limit;                                                    \
+      }                                                                                        \
+  }                                                                                            \
+                                                                                               \
+  /* x: the n numbers that were counted. */                                                    \
+  static void empty_counts_##S (Lanes_##S *a, const T *x, int64_t n, TdVectorStats *out)       \
+  {                                                                                            \
+    Count bad = 0;                                                                             \
+                                                                                               \
     for (int l = 0; l < LANES; l++)                                                            \
       {                                                                                        \
         out->n_zero += (int64_t)a->zero[l];                                                    \
-        out->n_nan += (int64_t)a->nan[l];                                                      \
-        out->n_pos_inf += (int64_t)a->inf[l];                                                  \
-        out->n_neg_inf += (int64_t)a->neg[l];                                                  \
-        a->zero[l] = a->nan[l] = a->inf[l] = a->neg[l] = 0;                                    \
+        bad += a->bad[l];                                                                      \
+        a->zero[l] = a->bad[l] = 0;                                                            \
       }                                                                                        \
+    if (bad > 0)                                                                               \
+      tell_bad_##S (x, n, out);                                                                \
   }                                                                                            \
                                                                                                \
   static void stats_##S (const void *xs, int64_t n, double shift, TdVectorStats *out)          \
@@ -63,11 +75,12 @@
       a.low[l] = a.high[l] = k;                                                                \
     while (n - i >= LANES)                                                                     \
       {                                                                                        \
+        const T *block = x + i;                                                                \
         int64_t end = n - i < BLOCK ? i + (n - i) / LANES * LANES : i + BLOCK;                 \
                                                                                                \
         for (; i < end; i += LANES)                                                            \
           lanes_##S (&a, x + i, k);                                                            \
-        empty_counts_##S (&a, out);                                                            \
+        empty_counts_##S (&a, block, x + i - block, out);                                      \
       }                                                                                        \
     if (i < n)                                                                                 \
       {                                                                                        \
@@ -76,7 +89,7 @@
         for (int l = 0; l < LANES; l++)                                                        \
           part[l] = i + l < n ? x[i + l] : k;                                                  \
         lanes_##S (&a, part, k);                                                               \
-        empty_counts_##S (&a, out);                                                            \
+        empty_counts_##S (&a, part, LANES, out);                                               \
         out->n_filled += LANES - (n - i);                                                      \
         out->n_filled_zero += k == 0 ? LANES - (n - i) : 0;                                    \
       }                                                                                        \
@@ -86,7 +99,6 @@
         out->max = (double)a.high[l] > out->max ? (double)a.high[l] : out->max;                \
         out->s1 += a.s1[l];                                                                    \
         out->s2 += a.s2[l];                                                                    \
-        out->sum_squares += a.sq[l];                                                           \
       }                                                                                        \
   }
 

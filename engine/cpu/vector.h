@@ -32,7 +32,7 @@ typedef void (*TdUpdateLoop) (const TdUpdate *u, void *p, const void *g, void *s
 typedef struct TdVectorStats
 {
   int64_t n_zero, n_nan, n_pos_inf, n_neg_inf, n_filled, n_filled_zero;
-  double min, max, s1, s2, sum_squares;
+  double min, max, s1, s2;
 } TdVectorStats;
 typedef void (*TdStatsLoop) (const void *x, int64_t n, double shift, TdVectorStats *out);
 

@@ -61,6 +61,14 @@ begin_iteration (TdRecorder *r, int64_t number, const char *label, const TdSite 
   r->outside = outside;
 }
 
+/* One word: two neighbours read as one wait for the two stores that wrote them just before. */
+static inline uint64_t
+word_of (uint64_t x)
+{
+  __asm__("" : "+r"(x));
+  return x;
+}
+
 /* Allocations and frees so far belong to the event that follows. */
 static void
 flush_memory (TdRecorder *r)
@@ -71,17 +79,17 @@ flush_memory (TdRecorder *r)
       RECORD (r, TdRawMemory, m, TD_RAW_MEMORY);
 
       m->head.flags = p->kind;
-      m->address = p->address;
-      m->bytes = p->bytes;
-      m->buffer = p->buffer;
-      m->variable = p->variable;
+      m->address = word_of (p->address);
+      m->bytes = word_of (p->bytes);
+      m->buffer = word_of (p->buffer);
+      m->variable = word_of (p->variable);
       m->site = 0;
       m->category = p->category;
       m->holder = 0;
       m->reserved = 0;
       PUBLISH (r, m);
     }
-  r->n_pending = 0;
+  r->n_pending = r->n_unmatched = 0;
 }
 
 static void
@@ -122,8 +130,24 @@ pend (TdRecorder *r, const TdBuffer *b, uint8_t kind)
   p->buffer = b->id;
   p->variable = 0;
   p->live = kind == TD_TAPE_MEMORY_ALLOC ? b : NULL;
+  r->n_unmatched += p->live != NULL;
   p->kind = kind;
   p->category = tape_category[b->category];
+}
+
+/* Name the variable of a buffer that was allocated just now.  A scope that closes frees
+ * thousands of buffers that were not. */
+static inline void
+match_memory (TdRecorder *r, const TdBuffer *b, uint64_t variable)
+{
+  for (size_t i = r->n_unmatched > 0 ? r->n_pending : 0; i > 0; i--)
+    if (r->pending[i - 1].live == b)
+      {
+        r->pending[i - 1].variable = variable;
+        r->pending[i - 1].live = NULL;
+        r->n_unmatched--;
+        return;
+      }
 }
 
 static void
@@ -140,26 +164,8 @@ on_buffer_free (TdObserver *o, const TdBuffer *b)
 
   if (!r->writes)
     return;
-  for (size_t i = r->n_pending; i > 0; i--)
-    if (r->pending[i - 1].live == b)
-      {
-        r->pending[i - 1].live = NULL;
-        break;
-      }
+  match_memory (r, b, 0);
   pend (r, b, TD_TAPE_MEMORY_FREE);
-}
-
-/* Name the variable of a buffer that was allocated just now. */
-static inline void
-match_memory (TdRecorder *r, const TdBuffer *b, uint64_t variable)
-{
-  for (size_t i = r->n_pending; i > 0; i--)
-    if (r->pending[i - 1].live == b)
-      {
-        r->pending[i - 1].variable = variable;
-        r->pending[i - 1].live = NULL;
-        return;
-      }
 }
 
 static inline void

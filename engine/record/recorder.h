@@ -50,6 +50,7 @@ typedef struct TdRecorder
   bool link_opens;   /* the scope that opens next belongs to a link call */
   TdPendingMemory *pending;
   size_t n_pending, pending_capacity;
+  size_t n_unmatched;     /* of those, allocations whose variable is not known yet */
   TdAssembler *assembler; /* in this process: no supervisor */
   TdTapeWriter *writer;
   uint64_t n_events, n_bytes;

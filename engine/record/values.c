@@ -15,11 +15,12 @@ write_stats (TdRecorder *r, const TdNode *n, const TdBuffer *b, uint64_t size)
   TdShape shape = n->shape;
   TdTensor x = { b->data, &shape, (int64_t)size, (TdDtype)n->dtype };
   TdStats d;
+  uint64_t sample = size > TD_STATS_SAMPLE ? TD_STATS_SAMPLED : TD_STATS_SAMPLE;
 
   s->head = (TdRawHead){ sizeof *s, TD_RAW_STATS, 0 };
   s->variable = n->id;
   memset (&s->stats, 0, sizeof s->stats);
-  if (b->device->ops->stats (b->device, &x, TD_STATS_SAMPLE, n->id, &d) == TD_OK)
+  if (b->device->ops->stats (b->device, &x, sample, n->id, &d) == TD_OK)
     {
       s->stats.n = d.n;
       s->stats.n_sampled = d.n_sampled;

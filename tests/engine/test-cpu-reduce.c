@@ -313,6 +313,30 @@ stats__of_nothing_finite_have_no_moments (void **state)
   assert_true (isnan (s.mean) && s.n == 0 && s.n_sampled == 0);
 }
 
+/* Moments are made about the first element, whatever it is. */
+static void
+stats__keep_their_digits_beside_an_outlier (void **state)
+{
+  enum
+  {
+    N = 30000
+  };
+  static double x[N];
+  TdShape shape = TD_SHAPE (N);
+  TdTensor tx = tensor (x, &shape, TD_F64);
+  TdStats s;
+
+  for (int i = 0; i < N; i++)
+    x[i] = i == 0 ? 1e20 : i == N - 2 ? (double)-INFINITY : 1;
+  td__cpu_stats (NULL, &tx, 100, 3, &s);
+  assert_true (fabs (s.sum_squares - 1e40) < 1e-9 * 1e40);
+  assert_int_equal (s.n_neg_inf, 1);
+  x[0] = 1e-20;
+  td__cpu_stats (NULL, &tx, 100, 3, &s);
+  assert_true (fabs (s.sum_squares - (N - 2)) < 1e-9 * N);
+  assert_true (fabs (s.mean - (double)(N - 2) / (N - 1)) < 1e-9);
+}
+
 /* --- threads --- */
 
 static void
@@ -439,6 +463,7 @@ main (void)
     td_test (rows__are_gathered_and_added_in_order),
     td_test (updates__follow_chainers_arithmetic),
     td_test (stats__count_and_measure_exactly),
+    td_test (stats__keep_their_digits_beside_an_outlier),
     td_test (stats__of_nothing_finite_have_no_moments),
     td_test (threads__do_every_piece_once),
     td_test (threads__run_nested_regions_serially),
