@@ -17,6 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* A library with a sanitizer wants programs with it. */
+#ifdef TD_SANITIZE
+#define SANITIZER "-fsanitize=" TD_SANITIZE
+#else
+#define SANITIZER "-fno-omit-frame-pointer" /* profilers see the model's frames */
+#endif
+
 enum
 {
   PATH_BYTES = 4096,
@@ -157,6 +164,7 @@ td_compile_model (const char *source, bool quiet, char *out, unsigned long size)
   snprintf (rpath, sizeof rpath, "-Wl,-rpath,%s", p.lib);
   hash = hash_bytes (hash_file (hash, source), source, strlen (source) + 1);
   hash = hash_bytes (hash_bytes (hash, p.include, strlen (p.include)), cc, strlen (cc));
+  hash = hash_bytes (hash, p.lib, strlen (p.lib)); /* several builds of one source tree */
   snprintf (temp, sizeof temp, "%.4000s/tapedeck.h", p.include);
   hash = hash_file (hash, temp);
   if (!td_cache_folder ("build", hash, folder, sizeof folder))
@@ -167,8 +175,9 @@ td_compile_model (const char *source, bool quiet, char *out, unsigned long size)
   snprintf (temp, sizeof temp, "%.3900s.%ld", out, (long)getpid ());
   /* -g: the debugger and ASan see lines; -O1 costs 17 ms more than -O0 and saves loops over
    * data */
-  const char *argv[] = { cc,   "-std=gnu11", "-g", "-O1", "-Wall",      include, source,
-                         "-o", temp,         lib,  rpath, "-ltapedeck", "-lm",   NULL };
+  const char *argv[]
+      = { cc,   "-std=gnu11", "-g", "-O1", "-Wall",      SANITIZER, include, source,
+          "-o", temp,         lib,  rpath, "-ltapedeck", "-lm",     NULL };
   text = malloc (MAX_ERRORS);
   if (text == NULL)
     return false;
