@@ -103,6 +103,11 @@ check_inputs (Run *r)
                          "operands on one device expected, got %s and %s", r->device->name,
                          r->in[i]->node->device->name);
     }
+  if (TD_UNLIKELY (cls->flags & TD_OP_HOST) && r->device->computes
+      && r->device->ops->provider != &td__provider_host)
+    return td__fail (TD_ERR_DEVICE, cls->name, r->site,
+                     "operands in host memory expected, got %s: td_to_device them to cpu",
+                     r->device->name);
   return TD_OK;
 }
 

@@ -187,6 +187,50 @@ mixed_devices__are_an_error_that_names_both (void **state)
   assert_contains (text, "cpu");
 }
 
+/* An operation of the user's that computes with pointers. */
+static TdStatus
+twice_infer (TdOpCall *call)
+{
+  return td_op_out (call, 0, call->in[0].dtype, call->in[0].shape);
+}
+
+static TdStatus
+twice_forward (TdOpCall *call)
+{
+  const float *x = call->in[0].data;
+  float *y = call->out[0].data;
+
+  for (int64_t i = 0; i < call->in[0].size; i++)
+    y[i] = 2 * x[i];
+  return TD_OK;
+}
+
+static const TdOpClass twice_class = {
+  .name = "twice",
+  .group = "user",
+  .n_in_min = 1,
+  .n_in_max = 1,
+  .n_out = 1,
+  .flags = TD_OP_HOST,
+  .infer = twice_infer,
+  .forward = twice_forward,
+};
+
+static void
+host_operation__is_refused_where_it_would_crash (void **state)
+{
+  TdVar *x = td_full (TD_F32, TD_SHAPE (1), 21), *there = td_to_device (x, remote);
+  TdVar *planned = td_to_device (x, null), *y;
+
+  assert_int_equal (td_apply (&twice_class, NULL, &x, 1, &y, 1), TD_OK);
+  assert_true (td_item (y) == 42);
+  assert_int_equal (td_apply (&twice_class, NULL, &there, 1, &y, 1), TD_ERR_DEVICE);
+  assert_true (td_poisoned (y));
+  assert_contains (said (TD_ERR_DEVICE), "twice: operands in host memory expected, got remote");
+  assert_int_equal (td_apply (&twice_class, NULL, &planned, 1, &y, 1), TD_OK);
+  assert_ptr_equal (td_device (y), null);
+}
+
 /* --- training, bit for bit --- */
 
 typedef TdLink *(*ModelNew) (void);
@@ -415,6 +459,7 @@ main (int argc, char **argv)
     row (to_device__there_and_back_keeps_every_bit),
     row (zeros_like__lies_where_its_variable_lies),
     row (mixed_devices__are_an_error_that_names_both),
+    row (host_operation__is_refused_where_it_would_crash),
     row (mlp__trains_far_away_bit_for_bit),
     row (lenet__trains_far_away_bit_for_bit),
     row (null__plans_a_hundred_gigabytes_without_touching_memory),
