@@ -205,6 +205,16 @@ td_control_client_send (TdControlClient *self, const char *command, TdControlAns
   write_more (self);
 }
 
+char *
+td_control_folder (void)
+{
+  const char *runtime = g_getenv ("XDG_RUNTIME_DIR");
+
+  if (runtime != NULL && runtime[0] == '/' && strlen (runtime) < 70)
+    return g_build_filename (runtime, "tapedeck", NULL);
+  return g_strdup_printf ("/tmp/tapedeck-%lu", (unsigned long)getuid ());
+}
+
 TdControlClient *
 td_control_client_new (const char *address, GError **error)
 {

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "td-runner.h"
 
+#include "td-control-client.h"
+
 #include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
@@ -191,7 +193,8 @@ td_runner_new (const char *program, const char *const *args, const char *level,
     return NULL;
   g_autofree char *socket_name
       = g_strdup_printf ("%s.sock", g_subprocess_get_identifier (self->process));
-  self->address = g_build_filename (g_get_user_runtime_dir (), "tapedeck", socket_name, NULL);
+  g_autofree char *folder = td_control_folder ();
+  self->address = g_build_filename (folder, socket_name, NULL);
   watch_stream (self, g_subprocess_get_stdout_pipe (self->process), FALSE);
   watch_stream (self, g_subprocess_get_stderr_pipe (self->process), TRUE);
   self->tape_poll = g_timeout_add (TAPE_POLL_MS, look_for_tape, self);

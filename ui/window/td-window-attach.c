@@ -44,7 +44,7 @@ static GPtrArray *
 list_sockets (void)
 {
   GPtrArray *found = g_ptr_array_new_with_free_func (g_free);
-  g_autofree char *folder = g_build_filename (g_get_user_runtime_dir (), "tapedeck", NULL);
+  g_autofree char *folder = td_control_folder ();
   GDir *dir = g_dir_open (folder, 0, NULL);
   const char *name;
   while (dir && (name = g_dir_read_name (dir)))
