@@ -31,6 +31,7 @@ enum
 typedef struct
 {
   int fd;
+  int n_waiting; /* commands with the model; further lines wait: answers come in order */
   char line[LINE_BYTES];
   size_t used;
 } Client;
@@ -73,6 +74,9 @@ td_control_server_new (const char *path, TdControlRun *run)
   s->run = run;
   for (int i = 0; i < MAX_CLIENTS; i++)
     s->clients[i].fd = -1;
+  s->listener = -1;
+  if (path == NULL)
+    return s;
   s->listener = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (strlen (path) >= sizeof address.sun_path)
     errno = ENAMETOOLONG;
@@ -90,8 +94,9 @@ td_control_server_new (const char *path, TdControlRun *run)
            strerror (errno));
   if (s->listener >= 0)
     close (s->listener);
-  free (s);
-  return NULL;
+  s->listener = -1; /* the model's own messages, breakpoints among them, still come */
+  s->path[0] = '\0';
+  return s;
 }
 
 static void
@@ -100,6 +105,7 @@ drop_client (TdControlServer *s, int i)
   close (s->clients[i].fd);
   s->clients[i].fd = -1;
   s->clients[i].used = 0;
+  s->clients[i].n_waiting = 0;
   for (int w = 0; w < MAX_WAITING; w++)
     if (s->waiting[w].client == i)
       s->waiting[w].client = -1;
@@ -113,8 +119,10 @@ td_control_server_free (TdControlServer *s)
   for (int i = 0; i < MAX_CLIENTS; i++)
     if (s->clients[i].fd >= 0)
       drop_client (s, i);
-  close (s->listener);
-  unlink (s->path);
+  if (s->listener >= 0)
+    close (s->listener);
+  if (s->path[0] != '\0')
+    unlink (s->path);
   free (s);
 }
 
@@ -247,6 +255,18 @@ static const struct
   { "stop", answer_stop },
 };
 
+/* The client whose command `w` is answered now, -1 if it has left. */
+static int
+no_longer_waits (TdControlServer *s, int w)
+{
+  int client = s->waiting[w].client;
+
+  s->waiting[w].tag = 0;
+  if (client >= 0)
+    s->clients[client].n_waiting--;
+  return client;
+}
+
 static void
 forward_to_model (TdControlServer *s, int client, const char *line)
 {
@@ -266,10 +286,11 @@ forward_to_model (TdControlServer *s, int client, const char *line)
   if (++s->next_tag == 0)
     s->next_tag = 1;
   s->waiting[w] = (Waiting){ s->next_tag, client, now_ms () + BUSY_MS };
+  s->clients[client].n_waiting++;
   snprintf (text, sizeof text, "#%u %s", s->next_tag, line);
   if (send (s->run->model_fd, text, strlen (text), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
     {
-      s->waiting[w].tag = 0;
+      no_longer_waits (s, w);
       answer_busy (s, client);
       return;
     }
@@ -293,23 +314,14 @@ take_line (TdControlServer *s, int client, char *line)
     forward_to_model (s, client, line);
 }
 
+/* Take the whole lines that have come, as long as none waits for the model. */
 static void
-read_client (TdControlServer *s, int i)
+take_lines (TdControlServer *s, int i)
 {
   Client *c = &s->clients[i];
-  ssize_t n = recv (c->fd, c->line + c->used, sizeof c->line - 1 - c->used, MSG_DONTWAIT);
   char *end;
 
-  if (n < 0 && (errno == EAGAIN || errno == EINTR))
-    return;
-  if (n <= 0)
-    {
-      drop_client (s, i);
-      return;
-    }
-  c->used += (size_t)n;
-  c->line[c->used] = '\0';
-  while (c->fd >= 0 && (end = memchr (c->line, '\n', c->used)) != NULL)
+  while (c->fd >= 0 && c->n_waiting == 0 && (end = memchr (c->line, '\n', c->used)) != NULL)
     {
       char line[LINE_BYTES];
       size_t length = (size_t)(end - c->line);
@@ -320,11 +332,28 @@ read_client (TdControlServer *s, int i)
       memmove (c->line, end + 1, c->used);
       take_line (s, i, line);
     }
-  if (c->fd >= 0 && c->used == sizeof c->line - 1)
+  if (c->fd >= 0 && c->n_waiting == 0 && c->used == sizeof c->line - 1)
     {
       send_line (s, i, "{\"ok\":false,\"error\":\"the line is too long\"}", -1);
       drop_client (s, i);
     }
+}
+
+static void
+read_client (TdControlServer *s, int i)
+{
+  Client *c = &s->clients[i];
+  ssize_t n = recv (c->fd, c->line + c->used, sizeof c->line - 1 - c->used, MSG_DONTWAIT);
+
+  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    return;
+  if (n <= 0)
+    {
+      drop_client (s, i);
+      return;
+    }
+  c->used += (size_t)n;
+  take_lines (s, i);
 }
 
 static void
@@ -393,8 +422,7 @@ read_model (TdControlServer *s)
       for (int w = 0; w < MAX_WAITING; w++)
         if (tag != 0 && s->waiting[w].tag == tag)
           {
-            s->waiting[w].tag = 0;
-            send_line (s, s->waiting[w].client, space + 1, memory);
+            send_line (s, no_longer_waits (s, w), space + 1, memory);
           }
     }
   if (memory >= 0)
@@ -410,30 +438,37 @@ td_control_server_poll_fds (TdControlServer *s, struct pollfd *fds)
   fds[n++] = (struct pollfd){ s->listener, POLLIN, 0 };
   fds[n++] = (struct pollfd){ s->run->model_fd, POLLIN, 0 }; /* poll passes over -1 */
   for (int i = 0; i < MAX_CLIENTS; i++)
-    fds[n++] = (struct pollfd){ s->clients[i].fd, POLLIN, 0 };
+    fds[n++]
+        = (struct pollfd){ s->clients[i].n_waiting > 0 ? -1 : s->clients[i].fd, POLLIN, 0 };
   return n;
 }
 
 /* Commands that the model did not answer in time are answered for it; what it says later is
  * dropped, since its tag is no longer known. */
-static int
+static void
 expire (TdControlServer *s)
+{
+  int64_t now = now_ms ();
+
+  for (int w = 0; w < MAX_WAITING; w++)
+    if (s->waiting[w].tag != 0 && (s->run->model_fd < 0 || s->waiting[w].deadline_ms <= now))
+      {
+        int client = no_longer_waits (s, w);
+
+        if (client >= 0)
+          answer_busy (s, client);
+      }
+}
+
+/* ms until the next command is late, -1: none waits. */
+static int
+next_deadline (const TdControlServer *s)
 {
   int64_t now = now_ms (), next = -1;
 
   for (int w = 0; w < MAX_WAITING; w++)
-    {
-      if (s->waiting[w].tag == 0)
-        continue;
-      if (s->run->model_fd < 0 || s->waiting[w].deadline_ms <= now)
-        {
-          s->waiting[w].tag = 0;
-          if (s->waiting[w].client >= 0)
-            answer_busy (s, s->waiting[w].client);
-        }
-      else if (next < 0 || s->waiting[w].deadline_ms - now < next)
-        next = s->waiting[w].deadline_ms - now;
-    }
+    if (s->waiting[w].tag != 0 && (next < 0 || s->waiting[w].deadline_ms - now < next))
+      next = s->waiting[w].deadline_ms > now ? s->waiting[w].deadline_ms - now : 0;
   return (int)next;
 }
 
@@ -449,5 +484,8 @@ td_control_server_serve (TdControlServer *s, const struct pollfd *fds, int n)
     if (s->clients[i].fd >= 0 && s->clients[i].fd == fds[i + 2].fd
         && (fds[i + 2].revents & (POLLIN | POLLHUP | POLLERR)))
       read_client (s, i);
-  return expire (s);
+  expire (s);
+  for (int i = 0; i < MAX_CLIENTS; i++)
+    take_lines (s, i);
+  return next_deadline (s);
 }

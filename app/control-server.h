@@ -29,7 +29,8 @@ typedef struct
   void *user;
 } TdControlRun;
 
-/** Listen at `path`.  *Errors*: NULL, one line on stderr; the run goes on without control. */
+/** Listen at `path`; NULL: no clients, only the model is listened to.  *Errors*: one line on
+ * stderr, and no clients; NULL without memory. */
 TdControlServer *td_control_server_new (const char *path, TdControlRun *run);
 void td_control_server_free (TdControlServer *s);
 

@@ -374,6 +374,21 @@ nonsense__is_answered_and_survived (void **state)
   assert_contains (ask (&session, "hello"), "\"ok\":true");
 }
 
+static void
+answers__come_in_the_order_of_the_commands (void **state)
+{
+  Session *s = &session;
+  static const char lines[] = "read 1\nhello\nbreaks\nstatus\n";
+  static const char *const expected[]
+      = { "\"dtype\"", "\"version\":\"", "\"breaks\":[]", "\"stalls\"" };
+
+  (void)state;
+  move (s, "pause");
+  assert_int_equal (write (s->fd, lines, sizeof lines - 1), sizeof lines - 1);
+  for (int i = 0; i < 4; i++)
+    assert_contains (next_line (s), expected[i]);
+}
+
 int
 main (void)
 {
@@ -388,6 +403,7 @@ main (void)
     row (client__that_leaves_changes_nothing_and_weights_stay_equal),
     row (stop__ends_the_model_even_while_it_stands),
     row (nonsense__is_answered_and_survived),
+    row (answers__come_in_the_order_of_the_commands),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
