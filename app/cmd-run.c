@@ -49,14 +49,16 @@ parse_bytes (const char *text, uint64_t *out)
   static const char units[] = "KMGT";
   char *end;
   double value = strtod (text, &end);
-  const char *unit = *end != '\0' ? strchr (units, *end & ~32) : NULL;
+  const char *unit = (*end & ~32) != 0 ? strchr (units, *end & ~32) : NULL;
 
   if (end == text || !(value >= 0) || (*end != '\0' && (unit == NULL || end[1] != '\0')))
     return false;
   if (unit != NULL)
     value *= (double)((uint64_t)1 << (10 * (unit - units + 1)));
+  if (!(value < 1e15)) /* as the engine says; infinity too */
+    return false;
   *out = (uint64_t)value;
-  return value < 1e18;
+  return true;
 }
 
 static bool

@@ -65,6 +65,19 @@ complain (const char *what, const char *why)
   return false;
 }
 
+/* The process that records to this tape just now, 0: nobody. */
+static int32_t
+recorded_by (const char *ring_path)
+{
+  char error[256];
+  TdRing *ring
+      = access (ring_path, F_OK) == 0 ? td_ring_open (ring_path, error, sizeof error) : NULL;
+  int32_t pid = ring != NULL ? atomic_load (&ring->shared->consumer_pid) : 0;
+
+  td_ring_free (ring);
+  return td_ring_alive (pid) ? pid : 0;
+}
+
 /* Make the ring (beside the tape, or in a private folder) and the tape. */
 static bool
 open_recording (Supervisor *s)
@@ -90,7 +103,14 @@ open_recording (Supervisor *s)
   if (o->tape != NULL && !o->overwrite && access (o->tape, F_OK) == 0)
     return complain (o->tape, "exists already; -f overwrites it");
   if (o->tape != NULL)
-    snprintf (s->ring_path, sizeof s->ring_path, "%s.ring", o->tape);
+    {
+      snprintf (s->ring_path, sizeof s->ring_path, "%s.ring", o->tape);
+      if (recorded_by (s->ring_path) != 0)
+        {
+          s->ring_path[0] = '\0'; /* not ours to remove */
+          return complain (o->tape, "another run is recording to it");
+        }
+    }
   else
     {
       if (!td_runtime_folder (folder, sizeof folder))
@@ -100,7 +120,7 @@ open_recording (Supervisor *s)
   unlink (s->ring_path);
   s->ring = td_ring_new (s->ring_path, &ring_options, error, sizeof error);
   if (s->ring == NULL)
-    return complain (s->ring_path, error);
+    return complain (o->tape != NULL ? o->tape : s->ring_path, error);
   td_ring_consume (s->ring);
   if (o->tape == NULL)
     return true;
@@ -294,7 +314,8 @@ take_signals (Supervisor *s)
       /* Ctrl+C reaches the model itself; what is sent to us alone is passed on. */
       if (info.ssi_code == SI_USER || info.ssi_signo == SIGTERM || info.ssi_signo == SIGHUP)
         kill (s->pid, (int)info.ssi_signo);
-      if (s->kill_at_ms == 0 && info.ssi_signo != SIGHUP)
+      /* A model may take its time over an interrupt, to save what it has. */
+      if (s->kill_at_ms == 0 && info.ssi_signo == SIGTERM)
         s->kill_at_ms = now_ms () + KILL_AFTER_MS;
     }
   if (!s->ended && waitpid (s->pid, &s->status, WNOHANG) == s->pid)
@@ -412,10 +433,9 @@ open_control (Supervisor *s)
     snprintf (s->socket_path, sizeof s->socket_path, "%s", s->options->control);
   else if (td_runtime_folder (folder, sizeof folder))
     snprintf (s->socket_path, sizeof s->socket_path, "%s/%ld.sock", folder, (long)getpid ());
-  else
-    return;
   mode_t old = umask (0177);
-  s->server = td_control_server_new (s->socket_path, &s->run);
+  s->server
+      = td_control_server_new (s->socket_path[0] != '\0' ? s->socket_path : NULL, &s->run);
   umask (old);
 }
 

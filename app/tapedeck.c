@@ -8,6 +8,8 @@
 #include "tape/td-tape.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,11 +144,26 @@ command_app (int argc, char **argv)
   return status;
 }
 
+/* What a caller may have left undone: with SIGCHLD ignored no child's status is ever known, and
+ * a file opened as descriptor 1 would get the model's output. */
+static void
+repair_inheritance (void)
+{
+  int fd;
+
+  signal (SIGCHLD, SIG_DFL);
+  while ((fd = open ("/dev/null", O_RDWR)) >= 0 && fd <= 2)
+    ;
+  if (fd > 2)
+    close (fd);
+}
+
 int
 main (int argc, char **argv)
 {
   const char *word = argc > 1 ? argv[1] : "";
 
+  repair_inheritance ();
   if (strcmp (word, "--help") == 0 || strcmp (word, "-h") == 0)
     return print_help (), TD_EXIT_OK;
   if (strcmp (word, "--version") == 0)

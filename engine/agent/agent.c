@@ -268,6 +268,8 @@ tell_stopped (TdAgent *a, const char *reason, const char *op, const TdSite *site
             "\"at\":%lu,\"break\":%d}",
             quoted, quoted_where, quoted_op, (long)td__engine.iteration,
             (unsigned long)a->recorder->event, break_id);
+  /* What was printed is seen while the program stands, and not lost if it ends here. */
+  fflush (stdout);
   send_text (a, text);
 }
 
@@ -456,7 +458,7 @@ TdAgent *
 td__agent_new (TdRecorder *recorder, int fd, const char *breaks)
 {
   TdAgent *a = calloc (1, sizeof *a);
-  char error[256], line[512];
+  char error[256], line[MESSAGE_MAX];
 
   if (a == NULL)
     abort ();

@@ -145,7 +145,7 @@ parse_bytes (const char *text, size_t *bytes)
   static const char units[] = "KMGT";
   char *end;
   double value = strtod (text, &end);
-  const char *unit = *end != '\0' ? strchr (units, *end & ~32) : NULL;
+  const char *unit = (*end & ~32) != 0 ? strchr (units, *end & ~32) : NULL;
 
   if (end == text || !(value >= 0) || (*end != '\0' && (unit == NULL || end[1] != '\0')))
     return false;

@@ -8,7 +8,7 @@
  * TAPEDECK_LEVEL=graph|stats|values
  *
  * All are unset, and descriptors closed on exec, so that a child of the model is not taken for
- * the model.
+ * the model.  Of several programs that a script starts, the first takes the ring.
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"
 
@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static char *
 take (const char *name)
@@ -50,6 +51,16 @@ level_of (const char *name)
     if (strcmp (name, td_tape_level_name (level)) == 0)
       return level;
   return TD_TAPE_LEVEL_GRAPH;
+}
+
+/* Become the ring's one producer; false if another process is, or was. */
+static bool
+claim (TdRing *ring)
+{
+  int32_t nobody = 0;
+
+  return __atomic_compare_exchange_n (&ring->shared->producer_pid, &nobody, (int32_t)getpid (),
+                                      false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
 /* A forked child of the model shares the ring's memory: it must not write there. */
@@ -133,12 +144,19 @@ td__record_attach (void)
       if (ring == NULL)
         fprintf (stderr, "tapedeck: the recorder's ring: %s; the program runs unrecorded\n",
                  error);
+      else if (!claim (ring))
+        {
+          fprintf (stderr, "tapedeck: another program of this run has the recorder; this one "
+                           "runs unrecorded\n");
+          td_ring_free (ring);
+          if (control_fd >= 0)
+            close (control_fd);
+        }
       else
         {
           TdRecorder *r
               = td__recorder_new (ring, level_of (level), record == NULL || *record != '0');
 
-          td_ring_produce (ring);
           if (control_fd >= 0)
             r->agent = td__agent_new (r, control_fd, breaks);
           start (r);

@@ -108,8 +108,11 @@ end_iteration (TdRecorder *r)
 static inline void
 ensure_iteration (TdRecorder *r)
 {
-  if (TD_UNLIKELY (!r->in_iteration))
-    begin_iteration (r, td__engine.n_iterations++, NULL, NULL, true);
+  if (TD_LIKELY (r->in_iteration))
+    return;
+  if (td__engine.iteration_limit > 0) /* of the program's own iterations, recorded or not */
+    td__engine.iteration_limit++;
+  begin_iteration (r, td__engine.n_iterations++, NULL, NULL, true);
 }
 
 static void
@@ -278,7 +281,8 @@ write_op (TdRecorder *r, const TdEvent *e, uint64_t end)
 
   for (int i = 0; i < n_out; i++)
     bytes += (uint32_t)sizeof (TdRawOutput) + 8 * (uint32_t)e->out[i]->shape.ndim;
-  if (TD_UNLIKELY (bytes > TD_RING_MAX_RECORD (r->ring)))
+  if (TD_UNLIKELY (bytes > TD_RING_MAX_RECORD (r->ring) || e->n_in > UINT16_MAX
+                   || n_out > UINT16_MAX))
     return; /* tens of thousands of operands: counted as lost by the reader's event ids */
   op = td_ring_reserve (r->ring, bytes);
   op->head = (TdRawHead){ bytes, TD_RAW_OP, event_flags (e) };

@@ -194,6 +194,8 @@ run__refuses_wrong_usage_with_one_line_and_advice (void **state)
     { "--iterations", "0", "a number above 0 expected" },
     { "--nonsense", "1", "no such option" },
     { "--mem-limit", "12Q", "a number of bytes expected" },
+    { "--mem-limit", "12 ", "a number of bytes expected" },
+    { "--tape-budget", "inf", "a number of bytes expected" },
   };
 
   (void)state;
@@ -443,10 +445,279 @@ commands__refuse_what_is_no_tape_with_one_line (void **state)
     }
 }
 
+/* Run a line of shell; patience with what may hang is 20 s. */
+static TdTestChild
+shell (const char *format, ...)
+{
+  char command[4096];
+  va_list args;
+
+  va_start (args, format);
+  vsnprintf (command, sizeof command, format, args);
+  va_end (args);
+  return TD_TEST_RUN ("timeout", "-k", "1", "20", "/bin/sh", "-c", command);
+}
+
+static void
+run__ends_though_its_caller_ignores_the_end_of_children (void **state)
+{
+  TdTestChild child
+      = shell ("exec env --ignore-signal=CHLD %s run %s 5", tapedeck (), model ("train"));
+
+  (void)state;
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+}
+
+static void
+run__keeps_its_messages_out_of_the_tape_when_stderr_is_closed (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape");
+  TdTestChild child
+      = shell ("exec %s run -o %s %s exit3 <&- >&- 2>&-", tapedeck (), tape, model ("trouble"));
+
+  (void)state;
+  assert_child_status (child, 3);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (tapedeck (), "check", tape);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+}
+
+static void
+run__needs_neither_a_runtime_folder_nor_a_control_socket (void **state)
+{
+  TdTestChild child
+      = shell ("XDG_RUNTIME_DIR=/proc/nowhere exec %s run %s 5", tapedeck (), model ("train"));
+
+  (void)state;
+  assert_child_status (child, 0);
+  assert_string_equal (child.err, "");
+  td_test_child_clear (&child);
+  child = shell ("exec %s run --control /proc/nowhere/x --break 'op == exp' %s spin",
+                 tapedeck (), model ("trouble"));
+  assert_child_status (child, 3);
+  assert_contains (child.err, "without control");
+  assert_contains (child.err, "tapedeck: stopped at ");
+  td_test_child_clear (&child);
+}
+
+static void
+break__loses_nothing_of_what_the_model_printed (void **state)
+{
+  TdTestChild child = TD_TEST_RUN (tapedeck (), "run", "--break", "iteration == 2",
+                                   model ("trouble"), "print");
+
+  (void)state;
+  assert_child_status (child, 3);
+  assert_string_equal (child.out, "printed before");
+  td_test_child_clear (&child);
+}
+
+static void
+run__records_one_program_of_a_script_and_says_so (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape");
+  TdTestChild child = shell ("exec %s run -o %s /bin/sh -c '%s 5; %s 7; exit 4'", tapedeck (),
+                             tape, model ("train"), model ("train"));
+
+  (void)state;
+  assert_child_status (child, 4);
+  assert_contains (child.err, "runs unrecorded");
+  assert_non_null (strstr (strstr (child.out, "weights ") + 1, "weights "));
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (tapedeck (), "info", "--json", tape);
+  assert_contains (child.out, "\"iterations\":5,");
+  td_test_child_clear (&child);
+}
+
+static void
+fork__of_a_model_leaves_its_recording_alone (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape");
+  TdTestChild child = TD_TEST_RUN (tapedeck (), "run", "-o", tape, model ("trouble"), "fork");
+
+  (void)state;
+  assert_child_status (child, 0);
+  assert_contains (child.out, "child ended with 5");
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (tapedeck (), "info", "--json", tape);
+  assert_contains (child.out, "\"iterations\":4,");
+  assert_contains (child.out, "\"exit\":{\"status\":0,\"signal\":0,\"by\":\"model\"}");
+  td_test_child_clear (&child);
+}
+
+static void
+tape__in_a_missing_folder_is_one_line_before_the_model_starts (void **state)
+{
+  TdTestChild child = TD_TEST_RUN (tapedeck (), "run", "-o", td_test_tmp ("no/such/t.tdtape"),
+                                   model ("train"), "5");
+
+  (void)state;
+  assert_child_status (child, 2);
+  assert_string_equal (child.out, "");
+  assert_contains (child.err, "no/such/t.tdtape: ");
+  assert_contains (child.err, "No such file or directory");
+  assert_ptr_equal (strchr (child.err, '\n'), child.err + strlen (child.err) - 1);
+  td_test_child_clear (&child);
+}
+
+/* A model.c that prints what its header says, in a folder of its own. */
+static void
+write_model (const char *folder, const char *word)
+{
+  static const char source[] = "#include <stdio.h>\n#include \"word.h\"\n"
+                               "int main (void)\n{\n  puts (WORD);\n  return 0;\n}\n";
+  char path[600], text[100];
+  int n = snprintf (text, sizeof text, "#define WORD \"%s\"\n", word);
+
+  snprintf (path, sizeof path, "%s/model.c", folder);
+  if (access (path, F_OK) != 0)
+    td_test_write_file (path, source, sizeof source - 1);
+  snprintf (path, sizeof path, "%s/word.h", folder);
+  td_test_write_file (path, text, (size_t)n);
+}
+
+static void
+run__compiles_again_when_an_included_file_is_another (void **state)
+{
+  const char *a = td_test_tmp ("a b"), *b = td_test_tmp ("b'c");
+  static const char *const words[] = { "first", "second", "second" };
+  TdTestChild child;
+
+  (void)state;
+  child = TD_TEST_RUN ("mkdir", a, b);
+  td_test_child_clear (&child);
+  write_model (b, "other");
+  for (int i = 0; i < 3; i++)
+    {
+      write_model (a, words[i]);
+      child = shell ("cd \"%s\"; XDG_CACHE_HOME=\"%s\" exec %s run model.c", a, a, tapedeck ());
+      assert_child_status (child, 0);
+      assert_contains (child.out, words[i]);
+      td_test_child_clear (&child);
+    }
+  child = shell ("cd \"%s\"; XDG_CACHE_HOME=\"%s\" exec %s run model.c", b, a, tapedeck ());
+  assert_child_status (child, 0);
+  assert_contains (child.out, "other");
+  td_test_child_clear (&child);
+}
+
+static void
+run__outlives_a_compiler_that_warns_at_length (void **state)
+{
+  const char *source = td_test_tmp ("warns.c");
+  char *text = malloc (200000);
+  size_t n = (size_t)sprintf (text, "int main (void)\n{\n");
+
+  (void)state;
+  for (int i = 0; i < 1500; i++)
+    n += (size_t)sprintf (text + n, "  int a_name_that_nobody_uses_%d;\n", i);
+  n += (size_t)sprintf (text + n, "  return 6;\n}\n");
+  td_test_write_file (source, text, n);
+  free (text);
+  TdTestChild child
+      = shell ("XDG_CACHE_HOME=%s exec %s run %s", td_test_tmp ("cache"), tapedeck (), source);
+  assert_child_status (child, 6);
+  assert_true (child.err_bytes > 60000);
+  td_test_child_clear (&child);
+}
+
+static void
+iterations__option_counts_alike_recorded_or_not (void **state)
+{
+  TdTestChild plain
+      = TD_TEST_RUN (tapedeck (), "run", "--iterations", "7", model ("trouble"), "outside");
+  TdTestChild recorded = TD_TEST_RUN (tapedeck (), "run", "--iterations", "7", "-o",
+                                      td_test_tmp ("t.tdtape"), model ("trouble"), "outside");
+
+  (void)state;
+  assert_child_status (plain, 0);
+  assert_child_status (recorded, 0);
+  assert_string_equal (plain.out, "7 iterations\n");
+  assert_string_equal (recorded.out, plain.out);
+  td_test_child_clear (&plain);
+  td_test_child_clear (&recorded);
+}
+
+/* Ctrl+C: the whole foreground group gets the signal. */
+static int
+interrupt_group (const char *tape, const char *how)
+{
+  const char *const argv[] = { tapedeck (), "run", "-o", tape, model ("trouble"), how, NULL };
+  pid_t pid = fork ();
+  int status;
+
+  if (pid == 0)
+    {
+      setpgid (0, 0);
+      (void)!freopen ("/dev/null", "w", stderr);
+      execv (argv[0], (char *const *)(uintptr_t)argv);
+      _exit (127);
+    }
+  wait_for_iterations (tape);
+  assert_int_equal (kill (-pid, SIGINT), 0);
+  assert_int_equal (waitpid (pid, &status, 0), pid);
+  assert_true (WIFEXITED (status));
+  return WEXITSTATUS (status);
+}
+
+static void
+ctrl_c__ends_with_130_and_lets_a_model_save_first (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape"), *second = td_test_tmp ("u.tdtape");
+  TdTestChild child;
+
+  (void)state;
+  assert_int_equal (interrupt_group (tape, "spin"), 130);
+  child = TD_TEST_RUN (tapedeck (), "check", tape);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (tapedeck (), "info", "--json", tape);
+  assert_contains (child.out, "\"signal\":2,");
+  td_test_child_clear (&child);
+  assert_int_equal (interrupt_group (second, "save"), 7);
+}
+
+static void
+force__spares_a_tape_that_is_being_recorded (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape");
+  const char *const argv[]
+      = { tapedeck (), "run", "-o", tape, model ("trouble"), "spin", NULL };
+  pid_t pid = start (argv);
+  int status;
+  TdTestChild child;
+
+  (void)state;
+  wait_for_iterations (tape);
+  child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", tape, model ("train"), "5");
+  kill (pid, SIGTERM);
+  assert_int_equal (waitpid (pid, &status, 0), pid);
+  assert_child_status (child, 2);
+  assert_contains (child.err, "t.tdtape: another run is recording to it");
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (tapedeck (), "info", "--json", tape);
+  assert_contains (child.out, "\"signal\":15,");
+  td_test_child_clear (&child);
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
+    td_test (run__ends_though_its_caller_ignores_the_end_of_children),
+    td_test (run__keeps_its_messages_out_of_the_tape_when_stderr_is_closed),
+    td_test (run__needs_neither_a_runtime_folder_nor_a_control_socket),
+    td_test (break__loses_nothing_of_what_the_model_printed),
+    td_test (run__records_one_program_of_a_script_and_says_so),
+    td_test (fork__of_a_model_leaves_its_recording_alone),
+    td_test (tape__in_a_missing_folder_is_one_line_before_the_model_starts),
+    td_test (run__compiles_again_when_an_included_file_is_another),
+    td_test (run__outlives_a_compiler_that_warns_at_length),
+    td_test (iterations__option_counts_alike_recorded_or_not),
+    td_test (ctrl_c__ends_with_130_and_lets_a_model_save_first),
+    td_test (force__spares_a_tape_that_is_being_recorded),
     td_test (run__passes_the_models_status_and_output_through),
     td_test (run__puts_on_the_tape_how_the_model_ended),
     td_test (run__tells_the_first_error_of_a_model_that_does_not_compile),

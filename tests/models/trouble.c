@@ -1,12 +1,60 @@
-/* Ends in the way its argument says: segv, abort, exit3, oom, nan, error, hang, spin.
+/* Ends in the way its argument says: segv, abort, exit3, oom, nan, error, hang, spin; print:
+ * leaves text in its buffer and spins; fork: a child of it computes and ends with 5; outside:
+ * computes outside iterations and prints how many of 100 it ran; save: takes 3.5 s over an
+ * interrupt and ends with 7.
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+static int n_iterations;
+static volatile sig_atomic_t interrupted;
+
+static void
+count_outside (void)
+{
+  printf ("%d iterations\n", n_iterations);
+}
+
+static void
+run_outside (void)
+{
+  atexit (count_outside);
+  TD_ITERATIONS (i, 100)
+    {
+      td_tanh (td_full (TD_F32, TD_SHAPE (4), 1.0));
+      n_iterations++;
+    }
+}
+
+static void
+on_interrupt (int number)
+{
+  interrupted = number;
+}
+
+/* A child computes as its parent does. */
+static void
+fork_once (void)
+{
+  pid_t pid = fork ();
+  int status = 0;
+
+  if (pid == 0)
+    {
+      for (int i = 0; i < 10000; i++)
+        td_tanh (td_full (TD_F32, TD_SHAPE (4), 1.0));
+      exit (5 + td_finish ());
+    }
+  waitpid (pid, &status, 0);
+  printf ("child ended with %d\n", WEXITSTATUS (status));
+}
 
 int
 main (int argc, char **argv)
@@ -15,6 +63,16 @@ main (int argc, char **argv)
 
   const char *how = argc > 1 ? argv[1] : "";
   volatile int *nowhere = NULL;
+
+  signal (SIGINT, strcmp (how, "save") == 0 ? on_interrupt : SIG_DFL);
+  if (strcmp (how, "print") == 0)
+    printf ("printed before");
+  if (strcmp (how, "outside") == 0)
+    {
+      td_tanh (td_full (TD_F32, TD_SHAPE (4), 1.0));
+      run_outside ();
+      return td_finish ();
+    }
 
   TD_ITERATIONS (i, 1000000)
     {
@@ -40,7 +98,18 @@ main (int argc, char **argv)
         td_add (x, td_zeros (TD_F32, TD_SHAPE (5)));
       else if (strcmp (how, "hang") == 0)
         pause ();
-      else if (strcmp (how, "spin") != 0)
+      else if (strcmp (how, "fork") == 0)
+        {
+          fork_once ();
+          break;
+        }
+      else if (interrupted)
+        {
+          usleep (3500000);
+          exit (7);
+        }
+      else if (strcmp (how, "spin") != 0 && strcmp (how, "print") != 0
+               && strcmp (how, "save") != 0)
         break;
     }
   return td_finish ();
