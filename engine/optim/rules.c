@@ -46,7 +46,6 @@ static const TdAttr sgd_attrs[] = { ATTR (lr, "0.01") };
 static const TdAttr momentum_sgd_attrs[] = { ATTR (lr, "0.01"), ATTR (momentum, "0.9") };
 static const TdAttr adam_attrs[] = {
   ATTR (lr, "0.001"),
-  ATTR (alpha_t, "0"),
   ATTR (beta1, "0.9"),
   ATTR (beta2, "0.999"),
   ATTR (eps, "1e-08"),
