@@ -317,7 +317,9 @@ td_finish (void)
   TdEngine *e = &td__engine;
   int status = 0;
 
-  if (!e->started || td__check_thread ("td_finish") != TD_OK)
+  if (!e->started) /* never begun, or ended before: nothing is wrong */
+    return 0;
+  if (td__check_thread ("td_finish") != TD_OK)
     return 1;
   if (e->in_iteration && e->observer != NULL)
     e->observer->iteration (e->observer, false, e->iteration, 0, e->iteration_site);

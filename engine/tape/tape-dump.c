@@ -46,6 +46,14 @@ put_string (FILE *out, const char *text)
   put_quoted (out, text, strlen (text));
 }
 
+/* Text as the program gave it, but on one line. */
+static void
+put_line (FILE *out, const char *text)
+{
+  for (; *text != '\0'; text++)
+    fputc ((unsigned char)*text < ' ' ? ' ' : *text, out);
+}
+
 /* A number as JSON has it: those that are not finite are strings. */
 static void
 put_number (FILE *out, double x)
@@ -132,8 +140,10 @@ dump_notice (Dump *d, const TdTapeNotice *n)
       fputs ("}\n", d->out);
       return;
     }
-  fprintf (d->out, "notice %s iteration %" PRIu64 " %s%s%s\n", kind, n->iteration, site,
-           *site ? " " : "", td_tape_reader_string (d->r, n->text));
+  fprintf (d->out, "notice %s iteration %" PRIu64 " %s%s", kind, n->iteration, site,
+           *site ? " " : "");
+  put_line (d->out, td_tape_reader_string (d->r, n->text));
+  fputc ('\n', d->out);
 }
 
 static void
@@ -181,7 +191,11 @@ put_vars (Dump *d, const TdTapeIteration *it, const uint32_t *list, unsigned n)
         }
       fprintf (d->out, "%sv%u", i ? " " : "", list[i]);
       if (v->name)
-        fprintf (d->out, "'%s'", td_tape_reader_string (d->r, v->name));
+        {
+          fputc ('\'', d->out);
+          put_line (d->out, td_tape_reader_string (d->r, v->name));
+          fputc ('\'', d->out);
+        }
       put_dims (d->out, it->dims + v->first_dim, v->ndim, false);
     }
 }
@@ -293,7 +307,9 @@ dump_report (Dump *d, const TdTapeReport *report)
 
   if (!d->json)
     {
-      fprintf (d->out, "  report %s %.9g\n", key, report->value);
+      fputs ("  report ", d->out);
+      put_line (d->out, key);
+      fprintf (d->out, " %.9g\n", report->value);
       return;
     }
   fprintf (d->out,

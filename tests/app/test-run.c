@@ -640,6 +640,23 @@ iterations__option_counts_alike_recorded_or_not (void **state)
   td_test_child_clear (&recorded);
 }
 
+static void
+names__with_line_ends_stay_on_their_line_and_td_finish_may_be_called_twice (void **state)
+{
+  const char *tape = td_test_tmp ("t 'q\".tdtape");
+  TdTestChild child = TD_TEST_RUN (tapedeck (), "run", "-o", tape, model ("trouble"), "names");
+
+  (void)state;
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (tapedeck (), "cat", tape);
+  assert_child_status (child, 0);
+  assert_contains (child.out, "'two lines'");
+  assert_contains (child.out, "report three lines 3");
+  assert_contains (child.out, "nnnnnnnnnn");
+  td_test_child_clear (&child);
+}
+
 /* Ctrl+C: the whole foreground group gets the signal. */
 static int
 interrupt_group (const char *tape, const char *how)
@@ -716,6 +733,7 @@ main (void)
     td_test (run__compiles_again_when_an_included_file_is_another),
     td_test (run__outlives_a_compiler_that_warns_at_length),
     td_test (iterations__option_counts_alike_recorded_or_not),
+    td_test (names__with_line_ends_stay_on_their_line_and_td_finish_may_be_called_twice),
     td_test (ctrl_c__ends_with_130_and_lets_a_model_save_first),
     td_test (force__spares_a_tape_that_is_being_recorded),
     td_test (run__passes_the_models_status_and_output_through),

@@ -1,7 +1,7 @@
 /* Ends in the way its argument says: segv, abort, exit3, oom, nan, error, hang, spin; print:
  * leaves text in its buffer and spins; fork: a child of it computes and ends with 5; outside:
  * computes outside iterations and prints how many of 100 it ran; save: takes 3.5 s over an
- * interrupt and ends with 7.
+ * interrupt and ends with 7; names: odd names.
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
@@ -39,6 +39,23 @@ on_interrupt (int number)
   interrupted = number;
 }
 
+/* Names that no sane program gives, and an end that comes twice. */
+static int
+run_names (void)
+{
+  static char longest[10001];
+
+  memset (longest, 'n', sizeof longest - 1);
+  TD_ITERATIONS (i, 3)
+    {
+      TdVar *x = td_name (td_full (TD_F32, TD_SHAPE (4), 1.0), longest);
+
+      td_sum (td_name (td_tanh (x), "two\nlines"));
+      td_report ("three\nlines", 3);
+    }
+  return td_finish () + td_finish ();
+}
+
 /* A child computes as its parent does. */
 static void
 fork_once (void)
@@ -65,6 +82,8 @@ main (int argc, char **argv)
   volatile int *nowhere = NULL;
 
   signal (SIGINT, strcmp (how, "save") == 0 ? on_interrupt : SIG_DFL);
+  if (strcmp (how, "names") == 0)
+    return run_names ();
   if (strcmp (how, "print") == 0)
     printf ("printed before");
   if (strcmp (how, "outside") == 0)
