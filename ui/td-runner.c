@@ -4,14 +4,38 @@
 
 #include "td-control-client.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define KEPT_STDERR_BYTES 16384
 #define TAPE_POLL_MS 50
+#define LOG_POLL_MS 50
+#define LOG_ROOM_BYTES 65536
+/* Of a program that prints faster than this can be shown, the latest is shown. */
+#define MAX_BEHIND_BYTES (1 << 20)
+
+/* What the program prints goes to a file and is read from there: a pipe would end with the app,
+ * and a program that prints into a pipe without a reader is killed. */
+typedef struct
+{
+  int fd;
+  gint64 read;   /* bytes of the file that were read */
+  GString *line; /* the beginning of a line */
+  gboolean is_stderr;
+} Log;
+
+enum
+{
+  LOG_OUT,
+  LOG_ERR,
+  N_LOGS
+};
 
 struct _TdRunner
 {
@@ -20,8 +44,8 @@ struct _TdRunner
   char *tape;
   char *address;
   GString *errors;
-  guint tape_poll;
-  int streams_open;
+  Log logs[N_LOGS];
+  guint tape_poll, log_poll;
   gboolean exited;
   gboolean detached;
 };
@@ -79,26 +103,6 @@ make_run_directory (const char *program)
   return path;
 }
 
-static void
-maybe_ended (TdRunner *self)
-{
-  if (!self->exited || self->streams_open > 0)
-    return;
-  int status = g_subprocess_get_status (self->process);
-  g_clear_handle_id (&self->tape_poll, g_source_remove);
-  g_signal_emit (self, signals[ENDED], 0, status);
-}
-
-static void
-process_ended (GObject *process, GAsyncResult *result, gpointer data)
-{
-  TdRunner *self = data;
-  g_subprocess_wait_finish (G_SUBPROCESS (process), result, NULL);
-  self->exited = TRUE;
-  maybe_ended (self);
-  g_object_unref (self);
-}
-
 static gboolean
 look_for_tape (gpointer data)
 {
@@ -111,52 +115,131 @@ look_for_tape (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-static void read_stream (TdRunner *self, GDataInputStream *stream);
+/* ---- what it prints ---- */
 
-/* What the model prints goes to the log and on to whoever started the app. */
+/* It goes to the log and on to whoever started the app. */
 static void
-line_read (GObject *source, GAsyncResult *result, gpointer data)
+say_line (TdRunner *self, Log *log)
 {
-  TdRunner *self = data;
-  GDataInputStream *stream = G_DATA_INPUT_STREAM (source);
-  gboolean is_stderr = g_object_get_data (source, "is-stderr") != NULL;
-  g_autofree char *line = g_data_input_stream_read_line_finish (stream, result, NULL, NULL);
-  if (!line)
+  FILE *out = log->is_stderr ? stderr : stdout;
+  if (log->is_stderr)
     {
-      self->streams_open--;
-      maybe_ended (self);
-      g_object_unref (self);
-      return;
-    }
-  if (is_stderr)
-    {
-      g_string_append_printf (self->errors, "%s\n", line);
+      g_string_append_printf (self->errors, "%s\n", log->line->str);
       if (self->errors->len > KEPT_STDERR_BYTES)
         g_string_erase (self->errors, 0, (gssize)(self->errors->len - KEPT_STDERR_BYTES));
     }
-  fprintf (is_stderr ? stderr : stdout, "%s\n", line);
-  fflush (is_stderr ? stderr : stdout);
-  g_autofree char *text = g_utf8_make_valid (line, -1);
-  g_signal_emit (self, signals[OUTPUT], 0, text, is_stderr);
-  read_stream (self, stream);
+  fprintf (out, "%s\n", log->line->str);
+  g_autofree char *text = g_utf8_make_valid (log->line->str, -1);
+  g_string_truncate (log->line, 0);
+  g_signal_emit (self, signals[OUTPUT], 0, text, log->is_stderr);
+}
+
+static void
+take_text (TdRunner *self, Log *log, const char *text, gsize n)
+{
+  while (n)
+    {
+      const char *end = memchr (text, '\n', n);
+      gsize length = end ? (gsize)(end - text) : n;
+      g_string_append_len (log->line, text, (gssize)length);
+      if (end || log->line->len >= LOG_ROOM_BYTES)
+        say_line (self, log);
+      length += end ? 1 : 0;
+      text += length;
+      n -= length;
+    }
+}
+
+static void
+read_log (TdRunner *self, Log *log)
+{
+  char room[LOG_ROOM_BYTES];
+  struct stat info;
+  if (log->fd < 0 || fstat (log->fd, &info) != 0)
+    return;
+  if (info.st_size - log->read > MAX_BEHIND_BYTES)
+    {
+      g_string_assign (log->line, "[…]");
+      say_line (self, log);
+      log->read = info.st_size - MAX_BEHIND_BYTES;
+    }
+  while (log->read < info.st_size)
+    {
+      gssize n = pread (log->fd, room, sizeof room, log->read);
+      if (n <= 0)
+        break;
+      log->read += n;
+      take_text (self, log, room, (gsize)n);
+    }
+  fflush (log->is_stderr ? stderr : stdout);
+}
+
+static void
+read_logs (TdRunner *self)
+{
+  for (int i = 0; i < N_LOGS; i++)
+    read_log (self, &self->logs[i]);
+}
+
+static gboolean
+look_at_logs (gpointer data)
+{
+  g_autoptr (TdRunner) self = g_object_ref (data);
+  read_logs (self);
+  return G_SOURCE_CONTINUE;
+}
+
+/* The program writes at the end of the file, whoever else does. Returns its descriptor; -1 and
+ * `error` on failure. */
+static int
+open_log (Log *log, const char *folder, const char *name, gboolean is_stderr, GError **error)
+{
+  g_autofree char *path = g_build_filename (folder, name, NULL);
+  int fd = open (path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  log->is_stderr = is_stderr;
+  log->fd = fd >= 0 ? open (path, O_RDONLY | O_CLOEXEC) : -1;
+  if (log->fd < 0)
+    {
+      int why = errno;
+      if (fd >= 0)
+        close (fd);
+      fd = -1;
+      g_set_error (error, G_IO_ERROR, g_io_error_from_errno (why), "%s: %s", path,
+                   g_strerror (why));
+    }
+  return fd;
+}
+
+static gboolean
+open_logs (TdRunner *self, GSubprocessLauncher *launcher, const char *folder, GError **error)
+{
+  int out = open_log (&self->logs[LOG_OUT], folder, "stdout.log", FALSE, error);
+  if (out < 0)
+    return FALSE;
+  g_subprocess_launcher_take_stdout_fd (launcher, out);
+  int err = open_log (&self->logs[LOG_ERR], folder, "stderr.log", TRUE, error);
+  if (err < 0)
+    return FALSE;
+  g_subprocess_launcher_take_stderr_fd (launcher, err);
+  return TRUE;
+}
+
+/* ---- the process ---- */
+
+static void
+process_ended (GObject *process, GAsyncResult *result, gpointer data)
+{
+  TdRunner *self = data;
+  g_subprocess_wait_finish (G_SUBPROCESS (process), result, NULL);
+  self->exited = TRUE;
+  read_logs (self);
+  for (int i = 0; i < N_LOGS; i++)
+    if (self->logs[i].line->len)
+      say_line (self, &self->logs[i]);
+  g_clear_handle_id (&self->log_poll, g_source_remove);
+  g_clear_handle_id (&self->tape_poll, g_source_remove);
+  g_signal_emit (self, signals[ENDED], 0, g_subprocess_get_status (self->process));
   g_object_unref (self);
-}
-
-static void
-read_stream (TdRunner *self, GDataInputStream *stream)
-{
-  g_data_input_stream_read_line_async (stream, G_PRIORITY_DEFAULT_IDLE, NULL, line_read,
-                                       g_object_ref (self));
-}
-
-static void
-watch_stream (TdRunner *self, GInputStream *pipe, gboolean is_stderr)
-{
-  g_autoptr (GDataInputStream) stream = g_data_input_stream_new (pipe);
-  if (is_stderr)
-    g_object_set_data (G_OBJECT (stream), "is-stderr", GINT_TO_POINTER (1));
-  self->streams_open++;
-  read_stream (self, stream);
 }
 
 TdRunner *
@@ -174,8 +257,10 @@ td_runner_new (const char *program, const char *const *args, const char *level,
   g_autoptr (TdRunner) self = g_object_new (TD_TYPE_RUNNER, NULL);
   self->tape = g_build_filename (run_dir, "run.tdtape", NULL);
 
-  g_autoptr (GSubprocessLauncher) launcher = g_subprocess_launcher_new (
-      G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+  g_autoptr (GSubprocessLauncher) launcher
+      = g_subprocess_launcher_new (G_SUBPROCESS_FLAGS_NONE);
+  if (!open_logs (self, launcher, run_dir, error))
+    return NULL;
   if (environment)
     g_subprocess_launcher_set_environ (launcher, (char **)environment);
   g_subprocess_launcher_set_cwd (launcher, directory ? directory : run_dir);
@@ -195,8 +280,8 @@ td_runner_new (const char *program, const char *const *args, const char *level,
       = g_strdup_printf ("%s.sock", g_subprocess_get_identifier (self->process));
   g_autofree char *folder = td_control_folder ();
   self->address = g_build_filename (folder, socket_name, NULL);
-  watch_stream (self, g_subprocess_get_stdout_pipe (self->process), FALSE);
-  watch_stream (self, g_subprocess_get_stderr_pipe (self->process), TRUE);
+  self->log_poll
+      = g_timeout_add_full (G_PRIORITY_DEFAULT_IDLE, LOG_POLL_MS, look_at_logs, self, NULL);
   self->tape_poll = g_timeout_add (TAPE_POLL_MS, look_for_tape, self);
   g_subprocess_wait_async (self->process, NULL, process_ended, g_object_ref (self));
   return g_steal_pointer (&self);
@@ -223,7 +308,7 @@ td_runner_get_stderr (TdRunner *self)
 gboolean
 td_runner_is_running (TdRunner *self)
 {
-  return !self->exited;
+  return !self->exited && !self->detached;
 }
 
 void
@@ -244,8 +329,15 @@ td_runner_finalize (GObject *object)
 {
   TdRunner *self = TD_RUNNER (object);
   g_clear_handle_id (&self->tape_poll, g_source_remove);
+  g_clear_handle_id (&self->log_poll, g_source_remove);
   if (self->process)
     td_runner_stop (self);
+  for (int i = 0; i < N_LOGS; i++)
+    {
+      if (self->logs[i].fd >= 0)
+        close (self->logs[i].fd);
+      g_string_free (self->logs[i].line, TRUE);
+    }
   g_clear_object (&self->process);
   g_free (self->tape);
   g_free (self->address);
@@ -269,4 +361,6 @@ static void
 td_runner_init (TdRunner *self)
 {
   self->errors = g_string_new (NULL);
+  for (int i = 0; i < N_LOGS; i++)
+    self->logs[i] = (Log){ .fd = -1, .line = g_string_new (NULL) };
 }

@@ -25,13 +25,14 @@ const char *td_runner_get_address (TdRunner *self);
 /** Return what the supervisor and the model wrote to stderr last, at most 16 kB. */
 const char *td_runner_get_stderr (TdRunner *self);
 
-/** Say whether the process still runs. */
+/** Say whether the process still runs and was not detached from. */
 gboolean td_runner_is_running (TdRunner *self);
 
 /** Ask the supervisor to end the program: SIGTERM. */
 void td_runner_stop (TdRunner *self);
 
-/** Let the program run on when the app goes. */
+/** Let the program run on when the app goes; what it prints stays in stdout.log and stderr.log
+ * beside the tape. */
 void td_runner_detach (TdRunner *self);
 
 /** Return the path of an executable of this installation or build tree, or NULL. Owner: caller.

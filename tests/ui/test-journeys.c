@@ -4,6 +4,7 @@
 #include "td-test.h"
 
 #include <gio/gio.h>
+#include <glib/gstdio.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -311,6 +312,53 @@ journey__model_killed_and_the_window_goes_on (void **state)
   assert_false (is_enabled ("pause"));
 }
 
+static gboolean
+is_longer (const char *path)
+{
+  static gint64 first;
+  GStatBuf info;
+  gint64 size = g_stat (path, &info) == 0 ? info.st_size : 0;
+  if (!first)
+    first = size;
+  return size > first;
+}
+
+static char *
+dup_log_of_run (void)
+{
+  g_autofree char *runs = g_build_filename (g_get_user_state_dir (), "tapedeck", "runs", NULL);
+  gint64 pid = g_ascii_strtoll (g_subprocess_get_identifier (app), NULL, 10);
+  g_autofree char *mine = g_strdup_printf ("-%" G_GINT64_FORMAT, pid);
+  g_autoptr (GDir) dir = g_dir_open (runs, 0, NULL);
+  const char *name;
+  while (dir && (name = g_dir_read_name (dir)))
+    if (g_str_has_suffix (name, mine))
+      return g_build_filename (runs, name, "stdout.log", NULL);
+  return g_strdup ("");
+}
+
+/* It stood at a breakpoint of the app, and it prints: neither may hurt when the app is gone. */
+static void
+journey__detach_and_quit_and_the_program_goes_on (void **state)
+{
+  size_t n;
+  pause_model ();
+  act ("go-to", "i=2&e=0");
+  act ("select", "relu");
+  act ("toggle-breakpoint", NULL);
+  char *text = td_test_read_file (td_test_tmp ("pid"), &n);
+  pid_t pid = (pid_t)atoi (text);
+  free (text);
+  g_autofree char *log = dup_log_of_run ();
+  act ("detach", NULL);
+  act ("close", NULL);
+  g_subprocess_wait (app, NULL, NULL);
+  assert_int_equal (g_subprocess_get_exit_status (app), 0);
+  wait_until ("what the program prints", is_longer, log);
+  assert_int_equal (kill (pid, 0), 0);
+  assert_int_equal (kill (pid, SIGTERM), 0);
+}
+
 /* The loop wakes up for it: conditions are looked at again. */
 static void
 changed (GDBusConnection *connection, const char *sender, const char *path,
@@ -333,6 +381,8 @@ main (void)
     cmocka_unit_test_setup_teardown (journey__open_a_saved_tape_and_select_a_node,
                                      td_test_setup, teardown),
     cmocka_unit_test_setup_teardown (journey__model_killed_and_the_window_goes_on,
+                                     td_test_setup, teardown),
+    cmocka_unit_test_setup_teardown (journey__detach_and_quit_and_the_program_goes_on,
                                      td_test_setup, teardown),
   };
   bus = g_bus_get_sync (G_BUS_TYPE_SESSION, NULL, NULL);
