@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "window/td-window-private.h"
+
 /* Start tests/ui/models/NAME.c with a place for its process id and the way it shall end. */
 static void
 run_model (const char *name, const char *end)
@@ -122,6 +124,132 @@ live__steps_into_backward_and_back_over_what_was_recorded (void **state)
   assert_moment (before.iteration, before.event);
 }
 
+/* Pause, and select an operation of an iteration that is whole. */
+static void
+select_op_of_paused_model (const char *op)
+{
+  pause_model ();
+  TdMoment head = td_session_get_head (ui_test_session ());
+  g_autofree char *link = g_strdup_printf ("i=%" G_GINT64_FORMAT "&e=0", head.iteration - 1);
+  ui_test_do ("go-to", link);
+  ui_test_do ("select", op);
+}
+
+static const char *
+op_at_playhead (void)
+{
+  static char name[64];
+  TdMoment moment = td_session_get_moment (ui_test_session ());
+  TdIteration *iteration = td_session_get_current (ui_test_session ());
+  assert_true (moment.event >= 0
+               && (guint)moment.event < td_iteration_get_n_events (iteration));
+  g_strlcpy (name, td_iteration_get_op_name (iteration, (guint)moment.event), sizeof name);
+  td_iteration_unref (iteration);
+  return name;
+}
+
+/* Let the program run and see that nothing stops it any more. */
+static void
+run_freely (void)
+{
+  guint now = td_session_get_n_iterations (ui_test_session ());
+  ui_test_do ("play", NULL);
+  ui_test_wait ("more iterations", has_iterations, GUINT_TO_POINTER (now + 50));
+  assert_true (is_state ((gpointer) "running"));
+}
+
+static gboolean
+stands_elsewhere (gpointer data)
+{
+  const TdMoment *before = data;
+  TdMoment head = td_session_get_head (ui_test_session ());
+  return is_state ((gpointer) "paused")
+         && (head.iteration != before->iteration || head.event != before->event);
+}
+
+/* Do what lets the program run, and wait until it has stopped again. */
+static void
+run_and_stop (const char *action)
+{
+  TdMoment before = td_session_get_head (ui_test_session ());
+  ui_test_do (action, NULL);
+  ui_test_wait (action, stands_elsewhere, &before);
+}
+
+typedef struct
+{
+  gint64 n;
+  gboolean known;
+} Count;
+
+static void
+count_breaks (TdControlClient *control, JsonObject *answer, gpointer data)
+{
+  Count *count = data;
+  JsonArray *breaks = answer && json_object_has_member (answer, "breaks")
+                          ? json_object_get_array_member (answer, "breaks")
+                          : NULL;
+  count->n = breaks ? (gint64)json_array_get_length (breaks) : -1;
+  count->known = TRUE;
+}
+
+static gboolean
+is_known (gpointer count)
+{
+  return ((Count *)count)->known;
+}
+
+/* Ask the program, as another client, how many breakpoints it has. */
+static gint64
+n_breaks (const char *address)
+{
+  Count count = { 0 };
+  g_autoptr (GError) error = NULL;
+  g_autoptr (TdControlClient) control = td_control_client_new (address, &error);
+  assert_non_null (control);
+  td_control_client_send (control, "breaks", count_breaks, &count);
+  ui_test_wait ("the list of breakpoints", is_known, &count);
+  td_control_client_close (control);
+  return count.n;
+}
+
+/* Commands of two clients have no order: ask until the answer is `n`. */
+static void
+assert_n_breaks (const char *address, gint64 n)
+{
+  gint64 now = n_breaks (address);
+  for (int i = 0; i < 500 && now != n; i++)
+    now = n_breaks (address);
+  assert_int_equal (now, n);
+}
+
+static void
+live__second_toggle_takes_the_breakpoint_back (void **state)
+{
+  select_op_of_paused_model ("relu");
+  const char *address = td_runner_get_address (ui_test_window ()->runner);
+  gint64 before = n_breaks (address);
+  ui_test_do ("toggle-breakpoint", NULL);
+  for (int i = 0; i < 3; i++)
+    run_and_stop ("play"); /* it stops there in each iteration */
+  assert_n_breaks (address, before + 1);
+  ui_test_do ("toggle-breakpoint", NULL);
+  assert_n_breaks (address, before);
+  run_freely ();
+}
+
+static void
+live__runs_to_the_cursor_once (void **state)
+{
+  select_op_of_paused_model ("relu");
+  const char *address = td_runner_get_address (ui_test_window ()->runner);
+  gint64 before = n_breaks (address);
+  run_and_stop ("run-to-cursor");
+  assert_string_equal (op_at_playhead (), "mul"); /* the one before it ran last */
+  assert_n_breaks (address, before);
+  run_freely ();
+}
+
 static gboolean
 has_values (gpointer unused)
 {
@@ -154,13 +282,19 @@ live__reads_values_of_the_paused_program (void **state)
     assert_true (tensor->values[i] == x[i]);
 }
 
+static gboolean
+log_has (gpointer words)
+{
+  g_autofree char *text = td_log_view_dup_text (td_workspace_get_log (ui_test_workspace ()));
+  return strstr (text, words) != NULL;
+}
+
 static void
 live__shows_what_the_model_prints (void **state)
 {
   run_model ("train", NULL);
-  ui_test_wait ("ten iterations", has_iterations, GUINT_TO_POINTER (10));
-  g_autofree char *text = td_log_view_dup_text (td_workspace_get_log (ui_test_workspace ()));
-  assert_contains (text, "iteration 0");
+  ui_test_wait ("what the model prints", log_has, (gpointer) "iteration 0\n");
+  ui_test_wait ("more of it", log_has, (gpointer) "iteration 2000\n");
 }
 
 static void
@@ -259,6 +393,36 @@ attach__controls_a_foreign_program_and_leaves_it_running (void **state)
   g_subprocess_wait (supervisor, NULL, NULL);
 }
 
+/* What the program prints outlives the app: a file, and not a pipe into it. */
+static void
+detach__leaves_no_pipe_and_no_breakpoint (void **state)
+{
+  size_t n;
+  select_op_of_paused_model ("relu");
+  g_autofree char *address = g_strdup (td_runner_get_address (ui_test_window ()->runner));
+  char *text = td_test_read_file (td_test_tmp ("pid"), &n);
+  int pid = atoi (text);
+  free (text);
+  ui_test_do ("toggle-breakpoint", NULL);
+  assert_n_breaks (address, 2); /* and the one on errors */
+  for (int fd = 1; fd <= 2; fd++)
+    {
+      g_autofree char *link = g_strdup_printf ("/proc/%d/fd/%d", pid, fd);
+      g_autofree char *target = g_file_read_link (link, NULL);
+      assert_non_null (target);
+      assert_true (g_file_test (target, G_FILE_TEST_IS_REGULAR));
+    }
+  ui_test_do ("detach", NULL);
+  guint before = td_session_get_n_iterations (ui_test_session ());
+  ui_test_wait ("more iterations", has_iterations, GUINT_TO_POINTER (before + 20));
+  assert_n_breaks (address, 0);
+  ui_test_new_window ();
+  assert_int_equal (kill (pid, 0), 0);
+  assert_n_breaks (address, 0); /* its supervisor answers, too */
+  assert_int_equal (kill (pid, SIGTERM), 0);
+  ui_test_wait ("the end of the program", is_gone, GINT_TO_POINTER (pid));
+}
+
 static void
 model__that_does_not_compile_is_a_page_with_file_and_line (void **state)
 {
@@ -277,10 +441,13 @@ main (int argc, char **argv)
     ui_test (live__shows_what_the_model_prints),
     ui_test (live__pauses_steps_and_continues),
     ui_test (live__steps_into_backward_and_back_over_what_was_recorded),
+    ui_test (live__second_toggle_takes_the_breakpoint_back),
+    ui_test (live__runs_to_the_cursor_once),
     ui_test (live__reads_values_of_the_paused_program),
     ui_test (live__killed_model_is_said_and_the_window_stays_usable),
     ui_test (live__every_end_is_said),
     ui_test (close__ends_the_program),
+    ui_test (detach__leaves_no_pipe_and_no_breakpoint),
     ui_test (attach__controls_a_foreign_program_and_leaves_it_running),
   };
   ui_test_init (&argc, &argv);

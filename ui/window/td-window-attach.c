@@ -78,15 +78,6 @@ td__run_attach (TdWindow *self, const char *parameter)
   gtk_window_present (GTK_WINDOW (dialog));
 }
 
-static void
-let_go (TdControlClient *control, JsonObject *answer, gpointer data)
-{
-  g_autoptr (TdWindow) self = data;
-  td_control_client_close (control);
-  if (self->workspace)
-    td__window_update_actions (self);
-}
-
 /* A client that leaves changes nothing, so a program that stands still is told to go on first.
  */
 void
@@ -94,8 +85,7 @@ td__run_detach (TdWindow *self, const char *parameter)
 {
   if (self->runner)
     td_runner_detach (self->runner);
-  if (self->control)
-    td_control_client_send (self->control, "continue", let_go, g_object_ref (self));
+  td__window_let_go (self);
 }
 
 /* ---- closing ---- */
@@ -109,8 +99,11 @@ close_chosen (AdwMessageDialog *dialog, const char *response, TdWindow *self)
     td__run_detach (self, NULL);
   else if (self->runner)
     td_runner_stop (self->runner);
-  else
-    td__window_send (self, "stop");
+  else if (self->control)
+    {
+      td__window_send (self, "stop");
+      td__window_let_go (self); /* stays until both were sent */
+    }
   self->may_close = TRUE;
   gtk_window_close (GTK_WINDOW (self));
 }
@@ -118,7 +111,8 @@ close_chosen (AdwMessageDialog *dialog, const char *response, TdWindow *self)
 gboolean
 td__window_ask_to_close (TdWindow *self)
 {
-  gboolean runs = self->runner && td_runner_is_running (self->runner);
+  gboolean runs = (self->runner && td_runner_is_running (self->runner))
+                  || (self->control && td_control_client_is_open (self->control));
   if (!runs || self->may_close)
     return FALSE;
   GtkWidget *dialog

@@ -34,6 +34,8 @@ struct _TdWindow
   TdRunner *runner;         /* the supervisor this window started, if any */
   TdControlClient *control; /* the connection to it, if any */
   guint playing;            /* timer that plays a recording */
+  GPtrArray *own_breaks;    /* texts of the breakpoints this window has set */
+  gint64 once;              /* the breakpoint of a run to the cursor; 0: none */
   int play_direction;       /* 1 or -1 */
   gboolean level_low;       /* `record` lowered the level */
   gboolean may_close;       /* the user has said what becomes of the program */
@@ -89,6 +91,22 @@ gboolean td__window_stop_playing (TdWindow *self);
 
 /** Send one command to the program; an error it answers becomes a toast. */
 void td__window_send (TdWindow *self, const char *command);
+
+/** Set a breakpoint of this window's own. */
+void td__window_break (TdWindow *self, const char *text);
+
+/** Take the breakpoint `text` back if the program has it, else set it. */
+void td__window_toggle_break (TdWindow *self, const char *text);
+
+/** Let the program run until the breakpoint `text`, which holds once. */
+void td__window_run_to (TdWindow *self, const char *text);
+
+/** Take the breakpoint of td__window_run_to back: the program has stopped. */
+void td__window_end_run_to (TdWindow *self);
+
+/** Take this window's breakpoints back, let the program run and close the connection; the app
+ * stays until the program has heard it. */
+void td__window_let_go (TdWindow *self);
 
 /** Connect to the socket at `address`. */
 void td__window_connect (TdWindow *self, const char *address);

@@ -15,6 +15,15 @@ control_closed (TdControlClient *control, TdWindow *self)
   td__window_update_actions (self);
 }
 
+/* Whatever it stopped at, a run to the cursor is over. */
+static void
+control_event (TdControlClient *control, JsonObject *event, TdWindow *self)
+{
+  const char *what = json_object_get_string_member_with_default (event, "event", "");
+  if (strcmp (what, "stopped") == 0)
+    td__window_end_run_to (self);
+}
+
 void
 td__window_connect (TdWindow *self, const char *address)
 {
@@ -22,10 +31,13 @@ td__window_connect (TdWindow *self, const char *address)
   if (self->control && td_control_client_is_open (self->control))
     return;
   g_clear_object (&self->control);
+  self->once = 0;
+  g_ptr_array_set_size (self->own_breaks, 0);
   self->control = td_control_client_new (address, &error);
   if (self->control)
     {
       g_signal_connect_object (self->control, "closed", G_CALLBACK (control_closed), self, 0);
+      g_signal_connect_object (self->control, "event", G_CALLBACK (control_event), self, 0);
       if (self->session)
         td_session_set_attached (self->session, TRUE);
     }
@@ -44,7 +56,7 @@ run_has_tape (TdRunner *runner, TdWindow *self)
   td__window_connect (self, td_runner_get_address (runner));
   GSettings *settings = td_settings_get ();
   if (!settings || g_settings_get_boolean (settings, "break-on-error"))
-    td__window_send (self, "break error");
+    td__window_break (self, "error");
   g_autoptr (GFile) file = g_file_new_for_path (td_runner_get_tape (runner));
   if (td__window_open_tape (self, td_runner_get_tape (runner)))
     td__window_remember (file);

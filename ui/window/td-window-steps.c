@@ -207,12 +207,49 @@ selected_event (TdWindow *self)
   return event;
 }
 
+/* Return the breakpoint that holds at this event in every iteration. Owner: caller. */
+static char *
+dup_place (TdIteration *iteration, guint event)
+{
+  const char *op = td_iteration_get_op_name (iteration, event);
+  g_autofree char *site = td_iteration_dup_site (iteration, event);
+  if (!*site || strpbrk (site, " \t\"'&|"))
+    return g_strdup_printf ("op == %s", op);
+  return g_strdup_printf ("line == %s && op == %s", site, op);
+}
+
+/* The place of the selection. A program that stands before it has not recorded it in this
+ * iteration, but in the last whole one. Returns NULL when nothing is selected; Owner: caller.
+ */
+static char *
+dup_selected_place (TdWindow *self)
+{
+  guint n;
+  const guint64 *keys = td_session_get_selection (self->session, &n);
+  char *place = NULL;
+  for (int i = 0; n && !place && i < 2; i++)
+    {
+      gint64 whole = td_session_get_last_complete (self->session);
+      TdIteration *iteration = i == 0 ? td_session_get_current (self->session)
+                                      : td_session_load_iteration (self->session, whole, NULL);
+      gint event = iteration ? td_iteration_find (iteration, keys[0]) : -1;
+      if (event >= 0)
+        place = dup_place (iteration, (guint)event);
+      g_clear_pointer (&iteration, td_iteration_unref);
+    }
+  return place;
+}
+
+/* In a recording the playhead goes to the selection; a live program runs there, once. */
 void
 td__run_to_cursor (TdWindow *self, const char *parameter)
 {
-  gint event = selected_event (self);
   TdMoment moment = td_session_get_moment (self->session);
-  if (event >= 0)
+  gint event = selected_event (self);
+  g_autofree char *place = is_live (self) ? dup_selected_place (self) : NULL;
+  if (place)
+    td__window_run_to (self, place);
+  else if (event >= 0)
     td_session_set_moment (self->session, moment.iteration, event);
 }
 
@@ -222,22 +259,17 @@ td__run_follow (TdWindow *self, const char *parameter)
   td_session_set_follow (self->session, !td_session_get_follow (self->session));
 }
 
-/* A breakpoint on the operation that is selected, else on the one at the playhead. */
+/* The breakpoint of the operation that is selected, else of the one at the playhead. */
 void
 td__run_toggle_breakpoint (TdWindow *self, const char *parameter)
 {
-  gint event = selected_event (self);
+  gint event = td_session_get_moment (self->session).event;
   TdIteration *iteration = td_session_get_current (self->session);
-  if (event < 0)
-    event = td_session_get_moment (self->session).event;
-  if (iteration && event >= 0)
-    {
-      const char *op = td_iteration_get_op_name (iteration, (guint)event);
-      g_autofree char *command = g_strdup_printf ("break op=%s", op);
-      g_autofree char *text = g_strdup_printf ("Breakpoint on %s", op);
-      td__window_send (self, command);
-      td__window_toast (self, text);
-    }
+  g_autofree char *place = dup_selected_place (self);
+  if (!place && iteration && event >= 0)
+    place = dup_place (iteration, (guint)event);
+  if (place)
+    td__window_toggle_break (self, place);
   g_clear_pointer (&iteration, td_iteration_unref);
 }
 

@@ -468,9 +468,10 @@ td_window_dispose (GObject *object)
     td_workspace_set_session (self->workspace, NULL);
   g_clear_object (&self->session);
   g_clear_object (&self->control);
-  if (self->runner) /* it lives on until its pipes are closed, but not the program */
+  if (self->runner) /* it lives on until the program has ended */
     td_runner_stop (self->runner);
   g_clear_object (&self->runner);
+  g_clear_pointer (&self->own_breaks, g_ptr_array_unref);
   g_clear_pointer (&self->launch_env, g_strfreev);
   g_clear_pointer (&self->launch_dir, g_free);
   g_clear_pointer (&self->message_details, g_free);
@@ -512,6 +513,7 @@ bind_settings (TdWindow *self)
 static void
 td_window_init (TdWindow *self)
 {
+  self->own_breaks = g_ptr_array_new_with_free_func (g_free);
   self->workspace = TD_WORKSPACE (td_workspace_new ());
   g_signal_connect (td_workspace_get_inspector (self->workspace), "read",
                     G_CALLBACK (td__window_read_live), self);
