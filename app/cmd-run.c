@@ -40,7 +40,8 @@ typedef struct
   TdSupervisorOptions s;
   bool window, help;
   char breaks[4096];
-  int first; /* index of MODEL */
+  int first;               /* index of MODEL */
+  const char *last_option; /* that has a value, for the window, which takes none */
 } Run;
 
 static bool
@@ -227,6 +228,7 @@ parse_option (Run *r, int argc, char **argv, int i)
                           value != NULL ? value : "", options[k].expected);
           return 0;
         }
+      r->last_option = options[k].name;
       return i + (joined ? 1 : 2);
     }
   td_usage_error ("run", "%s: no such option", arg);
@@ -298,5 +300,8 @@ td_command_run (int argc, char **argv)
   if (i >= argc)
     return td_usage_error ("run", "a model expected: a .c file or a program");
   r.first = i;
+  if (r.window && r.last_option != NULL)
+    return td_usage_error (
+        "run", "%s does not go with --window: the app records in its own way", r.last_option);
   return r.window ? open_window (&r, argc, argv) : run_model (&r, argv);
 }

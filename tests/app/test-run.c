@@ -193,6 +193,7 @@ run__refuses_wrong_usage_with_one_line_and_advice (void **state)
     { "--break", "colour == red", "expected at \"colour == red\"" },
     { "--iterations", "0", "a number above 0 expected" },
     { "--nonsense", "1", "no such option" },
+    { "--window", "--seed=3", "--seed does not go with --window" },
     { "--mem-limit", "12Q", "a number of bytes expected" },
     { "--mem-limit", "12 ", "a number of bytes expected" },
     { "--tape-budget", "inf", "a number of bytes expected" },
