@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "graph/td-graph.h"
@@ -514,6 +515,69 @@ start__lists_recent_recordings (void **state)
   ui_test_save_picture ("start-recent.png");
 }
 
+static void
+window__is_as_the_last_one_was_left (void **state)
+{
+  ui_test_resize (1440, 900);
+  ui_test_open_sample (NULL);
+  assert_true (td_workspace_is_part_shown (ui_test_workspace (), TD_PART_INSPECTOR));
+  ui_test_do ("toggle-inspector", NULL);
+  ui_test_do ("show-page", "source"); /* in the third place of the dock */
+  ui_test_do ("show-page", "memory"); /* the perspective */
+  ui_test_new_window ();
+  ui_test_open_sample (NULL);
+  TdWorkspace *workspace = ui_test_workspace ();
+  assert_false (td_workspace_is_part_shown (workspace, TD_PART_INSPECTOR));
+  assert_true (td_workspace_is_part_shown (workspace, TD_PART_OUTLINE));
+  g_auto (GStrv) names = td_dock_dup_names (td_workspace_get_dock (workspace));
+  assert_string_equal (names[2], "source");
+  assert_string_equal (td_workspace_get_perspective (workspace), "memory");
+}
+
+/* The first label that says `text`, at any depth. */
+static GtkWidget *
+find_label (GtkWidget *widget, const char *text)
+{
+  if (GTK_IS_LABEL (widget) && g_str_equal (gtk_label_get_text (GTK_LABEL (widget)), text))
+    return widget;
+  GtkWidget *found = NULL;
+  for (GtkWidget *child = gtk_widget_get_first_child (widget); child && !found;
+       child = gtk_widget_get_next_sibling (child))
+    found = find_label (child, text);
+  return found;
+}
+
+static double
+linear (double c)
+{
+  return c <= 0.04045 ? c / 12.92 : pow ((c + 0.055) / 1.055, 2.4);
+}
+
+/* WCAG 2.1: relative luminance. */
+static double
+luminance (double r, double g, double b)
+{
+  return 0.2126 * linear (r) + 0.7152 * linear (g) + 0.0722 * linear (b);
+}
+
+static void
+outline__column_titles_have_contrast (void **state)
+{
+  ui_test_open_sample (NULL);
+  GtkWidget *label = find_label (GTK_WIDGET (td_workspace_get_outline (ui_test_workspace ())),
+                                 "Layer or operation");
+  GdkRGBA c;
+  double ground = 250 / 255.0; /* window_bg_color of libadwaita's light style */
+  assert_non_null (label);
+  gtk_style_context_get_color (gtk_widget_get_style_context (label), &c);
+  double l = luminance (c.red * c.alpha + ground * (1 - c.alpha),
+                        c.green * c.alpha + ground * (1 - c.alpha),
+                        c.blue * c.alpha + ground * (1 - c.alpha));
+  double contrast = (luminance (ground, ground, ground) + 0.05) / (l + 0.05);
+  if (contrast < 4.5)
+    fail_msg ("contrast %.2f", contrast);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -546,6 +610,8 @@ main (int argc, char **argv)
     ui_test (window__is_whole_at_1024x600),
     ui_test (window__draws_itself_in_both_themes),
     ui_test (window__draws_a_paused_program),
+    ui_test (window__is_as_the_last_one_was_left),
+    ui_test (outline__column_titles_have_contrast),
   };
   ui_test_init (&argc, &argv);
   return cmocka_run_group_tests (tests, NULL, NULL);

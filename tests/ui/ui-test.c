@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "td-settings.h"
 #include "window/td-window-private.h"
 
 #define DEADLINE_US (40 * G_USEC_PER_SEC)
@@ -17,6 +18,7 @@ ui_test_init (int *argc, char ***argv)
 {
   g_setenv ("GTK_A11Y", "none", FALSE);
   g_setenv ("GSETTINGS_BACKEND", "memory", TRUE);
+  g_setenv ("GSETTINGS_SCHEMA_DIR", td_test_build ("data"), TRUE);
   g_setenv ("G_DEBUG", "fatal-warnings", FALSE);
   if (g_getenv ("TD_TEST_FILTER"))
     cmocka_set_test_filter (g_getenv ("TD_TEST_FILTER"));
@@ -31,10 +33,22 @@ ui_test_init (int *argc, char ***argv)
   g_application_register (G_APPLICATION (app), NULL, NULL);
 }
 
+/* What one test leaves behind is nothing to the next. */
+static void
+reset_settings (void)
+{
+  static const char *const keys[]
+      = { "perspective", "show-outline", "show-inspector", "show-dock",
+          "dock-panels", "window-width", "window-height",  "window-maximized" };
+  for (guint i = 0; td_settings_get () && i < G_N_ELEMENTS (keys); i++)
+    g_settings_reset (td_settings_get (), keys[i]);
+}
+
 int
 ui_test_setup (void **state)
 {
   int status = td_test_setup (state);
+  reset_settings ();
   window = td_window_new (app);
   gtk_window_set_decorated (GTK_WINDOW (window), TRUE);
   gtk_window_present (GTK_WINDOW (window));

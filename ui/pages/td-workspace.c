@@ -36,6 +36,8 @@ struct _TdWorkspace
   TdDeck *deck;
   GtkEventController *single_keys; /* owned by the widget */
   int form;                        /* narrow and low as bits; -1 before the first size */
+  gboolean wanted[TD_N_PARTS];     /* where there is room for it */
+  GSettings *settings;             /* NULL: nothing is kept */
 };
 
 G_DEFINE_FINAL_TYPE (TdWorkspace, td_workspace, GTK_TYPE_WIDGET)
@@ -98,6 +100,7 @@ new_flap (GtkWidget *content, GtkWidget *flap, GtkPackType side)
   adw_flap_set_flap (widget, flap);
   adw_flap_set_separator (widget, gtk_separator_new (GTK_ORIENTATION_VERTICAL));
   adw_flap_set_fold_policy (widget, ADW_FLAP_FOLD_POLICY_NEVER);
+  adw_flap_set_locked (widget, TRUE); /* folding does not decide what is shown */
   adw_flap_set_swipe_to_open (widget, FALSE);
   adw_flap_set_swipe_to_close (widget, FALSE);
   return widget;
@@ -223,13 +226,28 @@ td_workspace_show_page (TdWorkspace *self, const char *name)
   return FALSE;
 }
 
-void
-td_workspace_set_part_shown (TdWorkspace *self, TdWorkspacePart part, gboolean shown)
+static void
+reveal (TdWorkspace *self, TdWorkspacePart part, gboolean shown)
 {
   if (part == TD_PART_DOCK)
     gtk_widget_set_visible (GTK_WIDGET (self->dock), shown);
   else
     adw_flap_set_reveal_flap (part == TD_PART_OUTLINE ? self->left : self->right, shown);
+}
+
+static const char *const part_keys[] = { "show-outline", "show-inspector", "show-dock" };
+
+/* A narrow window hides its sides by itself: what is done there is not kept. */
+void
+td_workspace_set_part_shown (TdWorkspace *self, TdWorkspacePart part, gboolean shown)
+{
+  gboolean folded = self->form > 0 && (self->form & (part == TD_PART_DOCK ? 2 : 1));
+  reveal (self, part, shown);
+  if (folded)
+    return;
+  self->wanted[part] = shown;
+  if (self->settings)
+    g_settings_set_boolean (self->settings, part_keys[part], shown);
 }
 
 gboolean
@@ -255,9 +273,43 @@ orientation_changed (GSettings *settings, const char *key, TdWorkspace *self)
       self->graph, g_settings_get_enum (settings, key) ? TD_ORIENTATION_LR : TD_ORIENTATION_TB);
 }
 
+static void
+perspective_changed (TdWorkspace *self)
+{
+  const char *name = gtk_stack_get_visible_child_name (self->perspectives);
+  if (name)
+    g_settings_set_string (self->settings, "perspective", name);
+}
+
+static void
+dock_changed (TdWorkspace *self)
+{
+  g_auto (GStrv) names = td_dock_dup_names (self->dock);
+  g_settings_set_strv (self->settings, "dock-panels", (const char *const *)names);
+}
+
+/* As the last window was left; a page that is no longer there leaves the usual one. */
+static void
+restore (TdWorkspace *self, GSettings *settings)
+{
+  g_autofree char *perspective = g_settings_get_string (settings, "perspective");
+  g_auto (GStrv) names = g_settings_get_strv (settings, "dock-panels");
+  if (gtk_stack_get_child_by_name (self->perspectives, perspective))
+    gtk_stack_set_visible_child_name (self->perspectives, perspective);
+  td_dock_set_names (self->dock, (const char *const *)names);
+  for (int part = 0; part < TD_N_PARTS; part++)
+    td_workspace_set_part_shown (self, part,
+                                 g_settings_get_boolean (settings, part_keys[part]));
+  self->settings = g_object_ref (settings);
+  g_signal_connect_swapped (self->dock, "changed", G_CALLBACK (dock_changed), self);
+  g_signal_connect_swapped (self->perspectives, "notify::visible-child-name",
+                            G_CALLBACK (perspective_changed), self);
+}
+
 void
 td_workspace_bind_settings (TdWorkspace *self, GSettings *settings)
 {
+  restore (self, settings);
   g_signal_connect_object (settings, "changed::single-key-shortcuts",
                            G_CALLBACK (single_keys_changed), self, 0);
   g_signal_connect_object (settings, "changed::graph-orientation",
@@ -276,6 +328,18 @@ void
 td_workspace_announce (TdWorkspace *self, const char *text)
 {
   td_deck_announce (self->deck, text);
+}
+
+const char *
+td_workspace_get_perspective (TdWorkspace *self)
+{
+  return gtk_stack_get_visible_child_name (self->perspectives);
+}
+
+TdDock *
+td_workspace_get_dock (TdWorkspace *self)
+{
+  return self->dock;
 }
 
 TdGraphPane *
@@ -333,10 +397,10 @@ apply_form (gpointer data)
     return G_SOURCE_REMOVE;
   adw_flap_set_fold_policy (self->left, policy);
   adw_flap_set_fold_policy (self->right, policy);
-  adw_flap_set_reveal_flap (self->left, !narrow);
-  adw_flap_set_reveal_flap (self->right, !narrow);
+  reveal (self, TD_PART_OUTLINE, !narrow && self->wanted[TD_PART_OUTLINE]);
+  reveal (self, TD_PART_INSPECTOR, !narrow && self->wanted[TD_PART_INSPECTOR]);
   td_dock_set_n_places (self->dock, narrow ? 1 : 3);
-  gtk_widget_set_visible (GTK_WIDGET (self->dock), !low);
+  reveal (self, TD_PART_DOCK, !low && self->wanted[TD_PART_DOCK]);
   td_deck_set_narrow (self->deck, narrow);
   td_graph_pane_set_narrow (self->graph, narrow);
   return G_SOURCE_REMOVE;
@@ -378,6 +442,12 @@ static void
 td_workspace_dispose (GObject *object)
 {
   TdWorkspace *self = TD_WORKSPACE (object);
+  if (self->settings)
+    {
+      g_signal_handlers_disconnect_by_data (self->dock, self);
+      g_signal_handlers_disconnect_by_data (self->perspectives, self);
+    }
+  g_clear_object (&self->settings);
   g_clear_pointer (&self->box, gtk_widget_unparent);
   g_clear_object (&self->panels);
   G_OBJECT_CLASS (td_workspace_parent_class)->dispose (object);
@@ -396,6 +466,8 @@ static void
 td_workspace_init (TdWorkspace *self)
 {
   self->form = -1;
+  for (int part = 0; part < TD_N_PARTS; part++)
+    self->wanted[part] = TRUE;
   self->panels = td_panels_new ();
   self->perspectives = GTK_STACK (gtk_stack_new ());
   gtk_stack_add_titled (self->perspectives, new_debug (self), "debug", "Debug");

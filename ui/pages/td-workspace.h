@@ -5,6 +5,7 @@
 #include <adwaita.h>
 
 #include "td-session.h"
+#include "widgets/td-dock.h"
 #include "widgets/td-graph-pane.h"
 #include "widgets/td-inspector.h"
 #include "widgets/td-iterations.h"
@@ -38,6 +39,10 @@ gboolean td_workspace_show_page (TdWorkspace *self, const char *name);
 
 void td_workspace_set_part_shown (TdWorkspace *self, TdWorkspacePart part, gboolean shown);
 gboolean td_workspace_is_part_shown (TdWorkspace *self, TdWorkspacePart part);
+
+/** Return the name of the perspective on show: debug, memory. */
+const char *td_workspace_get_perspective (TdWorkspace *self);
+TdDock *td_workspace_get_dock (TdWorkspace *self);
 
 /** Keep orientation and single keys as the settings say. */
 void td_workspace_bind_settings (TdWorkspace *self, GSettings *settings);

@@ -30,6 +30,13 @@ struct _TdDock
   guint n_views, n_places;
 };
 
+enum
+{
+  CHANGED,
+  N_SIGNALS
+};
+static guint signals[N_SIGNALS];
+
 G_DEFINE_FINAL_TYPE (TdDock, td_dock, GTK_TYPE_WIDGET)
 
 static void
@@ -71,6 +78,7 @@ put (TdDock *self, int i, int v)
   fill_place (self, i, v);
   if (other >= 0 && old >= 0)
     fill_place (self, other, old);
+  g_signal_emit (self, signals[CHANGED], 0);
 }
 
 /* Places that a narrow dock hides keep their views; the last place that is seen is used. */
@@ -99,6 +107,28 @@ td_dock_show_view (TdDock *self, const char *name)
   if (!td_dock_is_shown (self, name))
     put (self, (int)self->n_places - 1, v);
   return TRUE;
+}
+
+char **
+td_dock_dup_names (TdDock *self)
+{
+  g_autoptr (GStrvBuilder) names = g_strv_builder_new ();
+  for (int i = 0; i < N_PLACES; i++)
+    if (self->places[i].view >= 0)
+      g_strv_builder_add (names, self->views[self->places[i].view].name);
+  return g_strv_builder_end (names);
+}
+
+void
+td_dock_set_names (TdDock *self, const char *const *names)
+{
+  for (int i = 0; i < N_PLACES && *names; names++)
+    {
+      int v = find_view (self, *names);
+      if (v < 0)
+        continue;
+      put (self, i++, v);
+    }
 }
 
 static void
@@ -215,6 +245,8 @@ td_dock_class_init (TdDockClass *klass)
 {
   G_OBJECT_CLASS (klass)->dispose = td_dock_dispose;
   gtk_widget_class_set_layout_manager_type (GTK_WIDGET_CLASS (klass), GTK_TYPE_BIN_LAYOUT);
+  signals[CHANGED] = g_signal_new ("changed", TD_TYPE_DOCK, G_SIGNAL_RUN_LAST, 0, NULL, NULL,
+                                   NULL, G_TYPE_NONE, 0);
 }
 
 static void

@@ -23,5 +23,12 @@ gboolean td_dock_show_view (TdDock *self, const char *name);
 /** Say whether the view has a place now. */
 gboolean td_dock_is_shown (TdDock *self, const char *name);
 
+/** Return the names of the views in the places, left to right. Owner: caller. */
+char **td_dock_dup_names (TdDock *self);
+
+/** Put the views of these names into the places; unknown names are left out. The signal
+ * "changed" says that another view was put into a place. */
+void td_dock_set_names (TdDock *self, const char *const *names);
+
 /** Set how many places there are, 1 to 3. */
 void td_dock_set_n_places (TdDock *self, guint n);
