@@ -210,10 +210,8 @@ TdStatus td__device_register (TdDevice *device);
 extern const TdDeviceOps td__cpu_ops; /**< engine/cpu/device.c */
 
 /* what other parts of the engine do at the two ends */
-void td__record_attach (void)
-    __attribute__ ((weak)); /**< record/: take TAPEDECK_TAPE and friends */
-void td__links_finish (void)
-    __attribute__ ((weak)); /**< links/: free roots that are still there */
+void td__record_attach (void); /**< record/: take TAPEDECK_TAPE and friends */
+void td__links_finish (void);  /**< links/: free roots that are still there */
 
 /* errors (error.c): record the first one; returns status */
 TdStatus td__fail (TdStatus status, const char *op, const TdSite *site, const char *format, ...)

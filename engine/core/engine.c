@@ -284,8 +284,7 @@ td_init (int *argc, char ***argv)
       (*argv)[kept] = NULL;
       *argc = kept;
     }
-  if (td__record_attach != NULL)
-    td__record_attach ();
+  td__record_attach ();
   return TD_OK;
 }
 
@@ -329,8 +328,7 @@ td_finish (void)
       status = 1;
     }
   release_everything ();
-  if (td__links_finish != NULL)
-    td__links_finish ();
+  td__links_finish ();
   if (e->observer != NULL)
     e->observer->finish (e->observer, status);
   e->observer = NULL;
