@@ -278,7 +278,29 @@ const char *td__intern (const char *text);
 double td__host_element (const void *host, TdDtype dtype, int64_t i);
 
 /* nodes and operations (node.c) */
-TdNode *td__node_new (void);
+static inline TdNode *
+td__node_new (void)
+{
+  TdEngine *e = &td__engine;
+  TdNode *n = td__slab_take (&e->nodes);
+
+  n->refs = 1;
+  n->creator = NULL;
+  n->var = NULL;
+  n->retained = NULL;
+  n->retained_version = 0;
+  n->n_retains = 0;
+  n->out_index = 0;
+  n->requires_grad = false;
+  n->is_leaf_known = false;
+  n->category = TD_MEM_OTHER;
+  n->mark = 0;
+  n->acc = NULL;
+  n->name = NULL;
+  n->path = NULL;
+  n->id = ++e->next_node_id;
+  return n;
+}
 void td__node_free (TdNode *n);
 static inline TdNode *
 td__node_ref (TdNode *n)
@@ -298,7 +320,21 @@ void td__node_cut (TdNode *n); /**< take n from its creator: unchain one variabl
 void td__op_cut (TdOp *op);    /**< drop its inputs and what it retains: unchain */
 
 /* scopes (scope.c) */
-TdVar *td__scope_add (TdVar *v); /**< gives the innermost scope one reference */
+void td__scope_grow (void);
+/** Give the innermost scope one reference.  Returns v. */
+static inline TdVar *
+td__scope_add (TdVar *v)
+{
+  TdEngine *e = &td__engine;
+
+  if (TD_UNLIKELY (e->n_scope_vars == e->scope_capacity))
+    td__scope_grow ();
+  v->scope_index = (int64_t)e->n_scope_vars;
+  e->scope_vars[e->n_scope_vars++] = v;
+  v->holds[TD_HOLD_SCOPE]++;
+  v->refs++;
+  return v;
+}
 void td__scope_hand_out (TdVar *v);
 
 /* calls (apply.c) */

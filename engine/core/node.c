@@ -8,30 +8,6 @@
 
 #include <stdlib.h>
 
-TdNode *
-td__node_new (void)
-{
-  TdEngine *e = &td__engine;
-  TdNode *n = td__slab_take (&e->nodes);
-
-  n->refs = 1;
-  n->creator = NULL;
-  n->var = NULL;
-  n->retained = NULL;
-  n->retained_version = 0;
-  n->n_retains = 0;
-  n->out_index = 0;
-  n->requires_grad = false;
-  n->is_leaf_known = false;
-  n->category = TD_MEM_OTHER;
-  n->mark = 0;
-  n->acc = NULL;
-  n->name = NULL;
-  n->path = NULL;
-  n->id = ++e->next_node_id;
-  return n;
-}
-
 static void
 node_release_array (TdNode *n)
 {

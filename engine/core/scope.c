@@ -9,26 +9,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-TdVar *
-td__scope_add (TdVar *v)
+void
+td__scope_grow (void)
 {
   TdEngine *e = &td__engine;
+  size_t capacity = e->scope_capacity == 0 ? 1024 : 2 * e->scope_capacity;
+  TdVar **vars = realloc (e->scope_vars, capacity * sizeof *vars);
 
-  if (TD_UNLIKELY (e->n_scope_vars == e->scope_capacity))
-    {
-      size_t capacity = e->scope_capacity == 0 ? 1024 : 2 * e->scope_capacity;
-      TdVar **vars = realloc (e->scope_vars, capacity * sizeof *vars);
-
-      if (vars == NULL)
-        abort ();
-      e->scope_vars = vars;
-      e->scope_capacity = capacity;
-    }
-  v->scope_index = (int64_t)e->n_scope_vars;
-  e->scope_vars[e->n_scope_vars++] = v;
-  v->holds[TD_HOLD_SCOPE]++;
-  v->refs++;
-  return v;
+  if (vars == NULL)
+    abort ();
+  e->scope_vars = vars;
+  e->scope_capacity = capacity;
 }
 
 /* Take v out of the scope that owns it: whoever called holds it now. */
