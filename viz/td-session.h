@@ -130,6 +130,9 @@ guint td_session_get_n_iterations (TdSession *self);
 /** Return the number of the i-th iteration, oldest first. */
 gint64 td_session_get_iteration_number (TdSession *self, guint i);
 gint64 td_session_get_last_complete (TdSession *self);
+/** Limit the iterations that are kept in memory. *Units*: bytes; 256 MB at first. */
+void td_session_set_cache_bytes (TdSession *self, gsize bytes);
+
 /** Load an iteration now (from the cache of 256 MB if it is there). Owner: the caller. Errors:
  * thinned out of the tape, or unknown. */
 TdIteration *td_session_load_iteration (TdSession *self, gint64 number, GError **error);

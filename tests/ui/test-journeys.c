@@ -199,6 +199,19 @@ pause_model (void)
   wait_until ("a paused program", is_state, "paused");
 }
 
+/* A program goes on when its window is killed: end it, and its supervisor with it. */
+static void
+end_model (void)
+{
+  g_autofree char *text = NULL;
+  pid_t pid = 0;
+
+  if (g_file_get_contents (td_test_tmp ("pid"), &text, NULL, NULL))
+    pid = (pid_t)atoi (text);
+  if (pid > 0)
+    kill (pid, SIGKILL);
+}
+
 static int
 teardown (void **state)
 {
@@ -208,6 +221,7 @@ teardown (void **state)
       g_subprocess_wait (app, NULL, NULL);
     }
   g_clear_object (&app);
+  end_model ();
   return td_test_teardown (state);
 }
 

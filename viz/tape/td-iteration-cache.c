@@ -55,6 +55,12 @@ remove_entry (TdIterationCache *self, Entry *entry)
 }
 
 void
+td__iteration_cache_set_budget (TdIterationCache *self, gsize budget)
+{
+  self->budget = budget;
+}
+
+void
 td__iteration_cache_put (TdIterationCache *self, TdIteration *iteration)
 {
   gint64 number = td_iteration_get_number (iteration);

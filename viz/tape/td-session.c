@@ -349,3 +349,10 @@ td_session_set_hover (TdSession *self, guint64 key)
   self->hover = key;
   td__session_emit (self, TD_SIGNAL_HOVER);
 }
+
+void
+td_session_set_cache_bytes (TdSession *self, gsize bytes)
+{
+  g_return_if_fail (TD_IS_SESSION (self));
+  td__iteration_cache_set_budget (self->cache, bytes);
+}
