@@ -25,7 +25,8 @@ enum
   MAX_CLIENTS = 16,
   MAX_WAITING = 64,
   LINE_BYTES = 4096,
-  BUSY_MS = 200
+  BUSY_MS = 200,
+  STANDING_MS = 5000
 };
 
 typedef struct
@@ -267,6 +268,13 @@ no_longer_waits (TdControlServer *s, int w)
   return client;
 }
 
+/* A program that stands answers at once, but for a machine that is busy with other things. */
+static int
+patience_ms (const TdControlServer *s)
+{
+  return atomic_load (&s->run->page->stopped) ? STANDING_MS : BUSY_MS;
+}
+
 static void
 forward_to_model (TdControlServer *s, int client, const char *line)
 {
@@ -285,7 +293,7 @@ forward_to_model (TdControlServer *s, int client, const char *line)
     }
   if (++s->next_tag == 0)
     s->next_tag = 1;
-  s->waiting[w] = (Waiting){ s->next_tag, client, now_ms () + BUSY_MS };
+  s->waiting[w] = (Waiting){ s->next_tag, client, now_ms () + patience_ms (s) };
   s->clients[client].n_waiting++;
   snprintf (text, sizeof text, "#%u %s", s->next_tag, line);
   if (send (s->run->model_fd, text, strlen (text), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
