@@ -447,7 +447,7 @@ commands__refuse_what_is_no_tape_with_one_line (void **state)
 }
 
 /* Run a line of shell; patience with what may hang is 20 s. */
-static TdTestChild
+__attribute__ ((format (printf, 1, 2))) static TdTestChild
 shell (const char *format, ...)
 {
   char command[4096];
