@@ -162,7 +162,7 @@ rows_body (int64_t begin, int64_t end, int worker, void *context)
 static void
 run (int64_t n, int64_t grain, double flop, TdCpuBody body, Job *job)
 {
-  if (flop < 4e6)
+  if (flop < 2e7) /* some 0.2 ms */
     body (0, n, 0, job);
   else
     td__cpu_parallel (n, grain, body, job);
