@@ -236,6 +236,9 @@ td__slab_take (TdSlab *slab)
   if (TD_UNLIKELY (item == NULL))
     return td__slab_refill (slab);
   slab->free = *item;
+  /* A graph outgrows the first cache: ask for the next slot while this one is filled. */
+  for (size_t line = 0; slab->free != NULL && line < slab->item_bytes; line += 64)
+    __builtin_prefetch ((const char *)slab->free + line, 1);
   return item;
 }
 static inline void
@@ -264,8 +267,27 @@ td__buffer_unref (TdBuffer *b)
 void td__buffer_written (TdBuffer *b, const TdSite *site);
 
 /* handles (var.c) */
-TdVar *td__var_new (TdNode *node, TdBuffer *buffer,
-                    const TdSite *site); /**< takes both references; no holder yet */
+/** A handle for a node; takes both references, and has no holder yet. */
+static inline TdVar *
+td__var_new (TdNode *node, TdBuffer *buffer, const TdSite *site)
+{
+  TdVar *v = td__slab_take (&td__engine.vars);
+
+  for (int i = 0; i < TD_HOLD_N; i++)
+    v->holds[i] = 0;
+  v->state = TD_VAR_LIVE;
+  v->flags = 0;
+  v->refs = 0;
+  v->node = node;
+  v->buffer = buffer;
+  v->grad = NULL;
+  v->name = NULL;
+  v->site = site;
+  v->retained_site = NULL;
+  v->scope_index = -1;
+  node->var = v;
+  return v;
+}
 TdVar *td__var_leaf (TdDtype dtype, const TdShape *shape, TdDevice *device,
                      TdMemCategory category,
                      const TdSite *site); /**< uninitialised memory; NULL after td__fail */

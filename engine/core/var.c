@@ -15,26 +15,6 @@ enum
 };
 
 TdVar *
-td__var_new (TdNode *node, TdBuffer *buffer, const TdSite *site)
-{
-  TdVar *v = td__slab_take (&td__engine.vars);
-
-  memset (v->holds, 0, sizeof v->holds);
-  v->state = TD_VAR_LIVE;
-  v->flags = 0;
-  v->refs = 0;
-  v->node = node;
-  v->buffer = buffer;
-  v->grad = NULL;
-  v->name = NULL;
-  v->site = site;
-  v->retained_site = NULL;
-  v->scope_index = -1;
-  node->var = v;
-  return v;
-}
-
-TdVar *
 td__var_leaf (TdDtype dtype, const TdShape *shape, TdDevice *device, TdMemCategory category,
               const TdSite *site)
 {
