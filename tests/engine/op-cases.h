@@ -63,7 +63,31 @@ typedef struct
  * numbers as they came out of rounding.  *Owner*: the innermost scope. */
 TdVar *op_input (const OpCase *c, int k, TdDtype run, double *doubles);
 
-extern const OpCase op_cases[], op_cases_layers[];
-extern const int n_op_cases, n_op_cases_layers;
-extern const OpError op_errors[], op_errors_layers[];
-extern const int n_op_errors, n_op_errors_layers;
+#define TABLE(topic)                                                                           \
+  extern const OpCase op_cases_##topic[];                                                      \
+  extern const int n_op_cases_##topic;                                                         \
+  extern const OpError op_errors_##topic[];                                                    \
+  extern const int n_op_errors_##topic;
+#include "op-cases.def"
+#undef TABLE
+
+/** All tables of rows. */
+typedef struct
+{
+  const OpCase *cases;
+  const int *n_cases;
+  const OpError *errors;
+  const int *n_errors;
+} OpCaseTable;
+
+static const OpCaseTable op_case_tables[] = {
+#define TABLE(topic)                                                                           \
+  { op_cases_##topic, &n_op_cases_##topic, op_errors_##topic, &n_op_errors_##topic },
+#include "op-cases.def"
+#undef TABLE
+};
+
+enum
+{
+  N_OP_CASE_TABLES = (int)(sizeof op_case_tables / sizeof op_case_tables[0])
+};

@@ -225,15 +225,17 @@ add_rows (struct CMUnitTest *tests, size_t n_tests, const OpCase *rows, int n)
 int
 devices_run_rows (const char *filter)
 {
-  struct CMUnitTest *tests
-      = calloc ((size_t)(2 * (n_op_cases + n_op_cases_layers)), sizeof *tests);
-  size_t n_tests = 0;
+  struct CMUnitTest *tests;
+  size_t n_tests = 0, n_rows = 0;
   int failed;
 
+  for (int i = 0; i < N_OP_CASE_TABLES; i++)
+    n_rows += (size_t)*op_case_tables[i].n_cases;
+  tests = calloc (2 * n_rows, sizeof *tests);
   if (tests == NULL || td_init (NULL, NULL) != TD_OK || fake_remote_start () == NULL)
     abort ();
-  n_tests = add_rows (tests, n_tests, op_cases, n_op_cases);
-  n_tests = add_rows (tests, n_tests, op_cases_layers, n_op_cases_layers);
+  for (int i = 0; i < N_OP_CASE_TABLES; i++)
+    n_tests = add_rows (tests, n_tests, op_case_tables[i].cases, *op_case_tables[i].n_cases);
   if (filter != NULL)
     cmocka_set_test_filter (filter);
   failed = _cmocka_run_group_tests ("devices-rows", tests, n_tests, NULL, NULL);

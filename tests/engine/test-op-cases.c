@@ -318,10 +318,9 @@ every_operation_has_a_row (void **state)
     {
       bool found = false;
 
-      for (int k = 0; k < n_op_cases && !found; k++)
-        found = strcmp (op_cases[k].op, td__op_classes[i]->name) == 0;
-      for (int k = 0; k < n_op_cases_layers && !found; k++)
-        found = strcmp (op_cases_layers[k].op, td__op_classes[i]->name) == 0;
+      for (const OpCaseTable *t = op_case_tables; t < op_case_tables + N_OP_CASE_TABLES; t++)
+        for (int k = 0; k < *t->n_cases && !found; k++)
+          found = strcmp (t->cases[k].op, td__op_classes[i]->name) == 0;
       if (!found)
         fail_msg ("no row for %s", td__op_classes[i]->name);
     }
@@ -414,10 +413,10 @@ main (int argc, char **argv)
   if (td_init (&argc, &argv) != TD_OK)
     return 1;
   add_test (every_operation_has_a_row, NULL, "ops.def", "", "every_operation_has_a_row");
-  add_cases (op_cases, n_op_cases);
-  add_cases (op_cases_layers, n_op_cases_layers);
-  add_errors (op_errors, n_op_errors);
-  add_errors (op_errors_layers, n_op_errors_layers);
+  for (int i = 0; i < N_OP_CASE_TABLES; i++)
+    add_cases (op_case_tables[i].cases, *op_case_tables[i].n_cases);
+  for (int i = 0; i < N_OP_CASE_TABLES; i++)
+    add_errors (op_case_tables[i].errors, *op_case_tables[i].n_errors);
   if (argc > 1)
     cmocka_set_test_filter (argv[1]);
   failed = _cmocka_run_group_tests ("op-cases", tests, n_tests, NULL, NULL);

@@ -261,7 +261,7 @@ SOURCE (broadcast_to, i[0] = o[1]; i[1] = 0; return 0)
 #define SHAPE_ROW(name, op_name, input, result) \
   { .op = #op_name, .variant = #name, .call = call_##name, .n_in = 1, .n_out = 1, .in = { input }, .out = { result }, .source = source_##name }
 
-const OpCase op_cases[] = {
+const OpCase op_cases_basic[] = {
   BINARY_ROWS (add, -2, 2, -2, 2),
   BINARY_ROWS (sub, -2, 2, -2, 2),
   BINARY_ROWS (mul, -2, 2, -2, 2),
@@ -333,7 +333,7 @@ const OpCase op_cases[] = {
   { .op = "select_item_grad", .variant = "", .call = call_select_item_grad, .n_in = 2, .n_out = 1, .in = { X (3), { S (3), 0, 0, TD_I64, 0, columns } }, .out = { S (3, 4) }, .source = source_select_item_grad },
   SHAPE_ROW (broadcast_to, broadcast_to, X (3, 1), S (2, 3, 4)),
 };
-const int n_op_cases = TD_ARRAY_LENGTH (op_cases);
+const int n_op_cases_basic = TD_ARRAY_LENGTH (op_cases_basic);
 
 CALL (add_cls, y[0] = td_add (x[0], x[1]))
 CALL (sum_axis, y[0] = td_sum_axes (x[0], AXES (2), false))
@@ -358,7 +358,7 @@ CALL (argmax_bad, y[0] = td_argmax (x[0], 3))
 
 #define E1(d, ...) 1, { { d, S (__VA_ARGS__) } }
 #define E2(d, s, e, t) 2, { { d, s }, { e, t } }
-const OpError op_errors[] = {
+const OpError op_errors_basic[] = {
   { "add", call_add_cls, E2 (TD_F32, S (2, 3), TD_F32, S (4)), TD_ERR_SHAPE, "add: a.shape and b.shape that broadcast expected: a (2, 3) f32, b (4) f32" },
   { "add", call_add_cls, E2 (TD_F32, S (2), TD_F64, S (2)), TD_ERR_DTYPE, "add: a.dtype == b.dtype expected: a (2) f32, b (2) f64" },
   { "add", call_add_cls, E2 (TD_BOOL, S (2), TD_BOOL, S (2)), TD_ERR_DTYPE, "add: floating-point or signed operands expected: a (2) bool, b (2) bool" },
@@ -394,4 +394,4 @@ const OpError op_errors[] = {
   { "cast", call_cast_bad, E1 (TD_F32, 2), TD_ERR_ARG, "cast: a known dtype expected, got 99: x (2) f32" },
 };
 /* clang-format on */
-const int n_op_errors = TD_ARRAY_LENGTH (op_errors);
+const int n_op_errors_basic = TD_ARRAY_LENGTH (op_errors_basic);
