@@ -1,4 +1,4 @@
-/* Links, optimizers, data and reports: what a training program is written with.  Included by
+/* Links, optimizers and files: what a training program is written with.  Included by
  * tapedeck.h.
  *
  * Names and argument order are Chainer's.  Constructors return inert objects on error, never
@@ -11,8 +11,6 @@
 #pragma once
 
 TD_BEGIN_DECLS
-
-typedef struct TdObservation TdObservation;
 
 /** A size that the link takes from its first input (Chainer's None). */
 #define TD_INFER (-1)
@@ -313,112 +311,6 @@ TD_API double td_opt_lr (const TdOpt *opt);
 TD_API int64_t td_opt_count (const TdOpt *opt);
 TD_API void td_opt_free (TdOpt *opt);
 
-/* --- data --------------------------------------------------------------------------------- */
-enum
-{
-  TD_TRAIN = 1,
-  TD_TEST = 2
-};
-/** MNIST from a folder of its four IDX files, plain or .gz; NULL: $TAPEDECK_DATA, and without
- * that the built-in digits.  x (n, 28, 28) float32 in 0..1, t (n) int32.  *Errors*:
- * TD_ERR_IO, naming the file and what is wrong with it. */
-TD_API TdDataset *td_mnist_open (const char *folder, int part);
-TD_API TdDataset *td_mnist_open_at (const char *folder, int part, const TdSite *site);
-/** Any pair of IDX files of unsigned bytes: images (n, ...) and labels (n).  labels_path may
- * be NULL.  x (n, ...) float32 / 255. */
-TD_API TdDataset *td_idx_open (const char *images_path, const char *labels_path);
-TD_API TdDataset *td_idx_open_at (const char *images_path, const char *labels_path,
-                                  const TdSite *site);
-/** The built-in digits: 10,000 to train on and 2,000 to test on, always the same. */
-TD_API TdDataset *td_digits_open (int part);
-/** The characters of a text as ids 0, 1 ... in order of first appearance. */
-TD_API TdDataset *td_text_open (const char *path);
-TD_API TdDataset *td_text_open_at (const char *path, const TdSite *site);
-/** The same from memory; the text is copied. */
-TD_API TdDataset *td_text_from (const char *text);
-/** Number of distinct characters of a text. */
-TD_API int td_text_vocabulary (const TdDataset *text);
-/** The byte that an id stands for, -1 if none. */
-TD_API int td_text_byte (const TdDataset *text, int id);
-/** Rows of x (n, ...) float32 with labels t (n); both are copied, t may be NULL. */
-TD_API TdDataset *td_tuple_dataset_new (TdVar *x, TdVar *t);
-TD_API int64_t td_dataset_size (const TdDataset *dataset);
-/** The shape of one row. */
-TD_API TdShape td_dataset_shape (const TdDataset *dataset);
-/** Keep rows start to stop only. */
-TD_API TdStatus td_dataset_slice (TdDataset *dataset, int64_t start, int64_t stop);
-TD_API void td_dataset_free (TdDataset *dataset);
-
-/** A piece of a dataset, owned by the innermost scope; t is NULL without labels. */
-typedef struct TdBatch
-{
-  TdVar *x, *t;
-  int64_t n;
-} TdBatch;
-typedef struct
-{
-  int64_t batch_size;
-  bool shuffle, repeat;
-  uint64_t seed; /**< of the order; 0: from the engine's */
-  int end_;
-} TdSerialIterOpt;
-#define TD_SERIAL_ITER_DEFAULTS .batch_size = 32, .shuffle = true, .repeat = true, .seed = 0
-/** Batches one after the other; with repeat a batch may reach over the end of an epoch, as in
- * Chainer.  *Owner*: the caller, td_iter_free or td_finish; the dataset must outlive it. */
-TD_API TdIter *td_serial_iterator_new_ (TdDataset *dataset, const TdSerialIterOpt *options);
-TD_API TdIter *td_serial_iterator_new_at (TdDataset *dataset, TdSerialIterOpt options,
-                                          const TdSite *site);
-/** A text in batch_size places at once: x (n) ids, t (n) the ids after them (Chainer's
- * ParallelSequentialIterator of its ptb example). */
-TD_API TdIter *td_text_iterator_new (TdDataset *text, int64_t batch_size);
-/** The next batch.  *Errors*: TD_ERR_STATE and poison after the end without repeat. */
-TD_API TdBatch td_iter_next (TdIter *iter);
-TD_API TdBatch td_iter_next_at (TdIter *iter, const TdSite *site);
-/** Number of epochs that are over. */
-TD_API int64_t td_iter_epoch (const TdIter *iter);
-/** Epochs with their fraction. */
-TD_API double td_iter_epoch_detail (const TdIter *iter);
-/** Number of batches so far. */
-TD_API int64_t td_iter_count (const TdIter *iter);
-/** Say whether the last batch ended an epoch. */
-TD_API bool td_iter_is_new_epoch (const TdIter *iter);
-/** Start again from the first epoch. */
-TD_API void td_iter_reset (TdIter *iter);
-TD_API void td_iter_free (TdIter *iter);
-
-/* --- reports ------------------------------------------------------------------------------ */
-/** Report a number under a key, for curves and breakpoints; inside TD_REPORT_SCOPE it goes to
- * that observation only. */
-TD_API void td_report (const char *key, double value);
-/** The same with the link's path before the key: "mlp/l1/scale". */
-TD_API void td_report_for (TdLink *link, const char *key, double value);
-/** Count, mean, standard deviation, last and extreme values of what was reported. */
-typedef struct TdSummary
-{
-  int64_t n;
-  double last, mean, std, min, max;
-} TdSummary;
-TD_API TdObservation *td_observation_new (void);
-TD_API void td_observation_free (TdObservation *observation);
-TD_API void td_observation_clear (TdObservation *observation);
-/** Summary of a key; NULL observation: the program's own reports.  n is 0 for an unknown key.
- */
-TD_API TdSummary td_observation_get (const TdObservation *observation, const char *key);
-typedef struct
-{
-  TdObservation *outer;
-  int armed;
-} TdReportSave;
-TD_API TdReportSave td__report_push (TdObservation *observation);
-TD_API void td__report_pop (TdReportSave *save);
-#define TD_REPORT_SCOPE_(n, observation)                                                       \
-  for (TdReportSave TD_CAT (td_save_, n) TD_CLEANUP_ (td__report_pop)                          \
-       = td__report_push (observation),                                                        \
-       TD_CAT (td_once_, n) = { NULL, 1 };                                                     \
-       TD_CAT (td_once_, n).armed; TD_CAT (td_once_, n).armed = 0)
-/** A block whose reports go to an observation (Chainer's report_scope). */
-#define TD_REPORT_SCOPE(observation) TD_REPORT_SCOPE_ (__COUNTER__, observation)
-
 /* --- files -------------------------------------------------------------------------------- */
 /** Write parameters and persistents below a link as NumPy's npz (keys "l1/W", without the
  * root); a file is replaced only once the new one is whole.  *Sync*: blocks. */
@@ -454,15 +346,9 @@ TD_API TdStatus td_load_npz_at (const char *path, TdLink *link, const TdSite *si
 #define td__momentum_sgd_new_x(target, ...) td_momentum_sgd_new_at (target, TD_OPTIONS_ (TdMomentumSgdOpt, TD_MOMENTUM_SGD_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_adam_new(...) td__adam_new_x (__VA_ARGS__, .end_ = 0)
 #define td__adam_new_x(target, ...) td_adam_new_at (target, TD_OPTIONS_ (TdAdamOpt, TD_ADAM_DEFAULTS, __VA_ARGS__), TD_HERE)
-#define td_serial_iterator_new(...) td__serial_iterator_new_x (__VA_ARGS__, .end_ = 0)
-#define td__serial_iterator_new_x(dataset, ...) td_serial_iterator_new_at (dataset, TD_OPTIONS_ (TdSerialIterOpt, TD_SERIAL_ITER_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_link(...) td_link_at (__VA_ARGS__, TD_HERE)
 #define td_link_call(...) td_link_call_at (__VA_ARGS__, TD_HERE)
 #define td_opt_update(...) td_opt_update_at (__VA_ARGS__, TD_HERE)
-#define td_mnist_open(...) td_mnist_open_at (__VA_ARGS__, TD_HERE)
-#define td_idx_open(...) td_idx_open_at (__VA_ARGS__, TD_HERE)
-#define td_text_open(...) td_text_open_at (__VA_ARGS__, TD_HERE)
-#define td_iter_next(...) td_iter_next_at (__VA_ARGS__, TD_HERE)
 #define td_save_npz(...) td_save_npz_at (__VA_ARGS__, TD_HERE)
 #define td_load_npz(...) td_load_npz_at (__VA_ARGS__, TD_HERE)
 #endif

@@ -4,8 +4,9 @@
  * it. Every function that returns a TdVar returns one owned by the innermost open scope:
  * td_retain makes it yours.  A call that fails returns a poisoned variable, never NULL;
  * td_error () holds the first failure, and operations on poison return poison, so calls nest
- * without checks. Functions (relu, linear ...) are in tapedeck-functions.h, links, optimizers
- * and data in tapedeck-links.h: both are included here.
+ * without checks. Functions (relu, linear ...) are in tapedeck-functions.h, links and
+ * optimizers in tapedeck-links.h, data in tapedeck-data.h, training in tapedeck-train.h: all
+ * are included here.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -368,3 +369,5 @@ TD_END_DECLS
 
 #include "tapedeck-functions.h"
 #include "tapedeck-links.h"
+#include "tapedeck-data.h"
+#include "tapedeck-train.h"
