@@ -322,6 +322,15 @@ TD_API TdStatus td_save_npz_at (const char *path, TdLink *link, const TdSite *si
 TD_API TdStatus td_load_npz (const char *path, TdLink *link);
 TD_API TdStatus td_load_npz_at (const char *path, TdLink *link, const TdSite *site);
 
+/** Read one array from a file of NumPy's npy format, as a new variable without gradient.
+ * *Errors*: TD_ERR_IO naming the file: not there, damaged, an element type of its own. */
+TD_API TdVar *td_load_npy (const char *path);
+TD_API TdVar *td_load_npy_at (const char *path, const TdSite *site);
+/** Write one array as npy (bf16, which NumPy has not, as float32); a file is replaced only once
+ * the new one is whole.  *Sync*: blocks. */
+TD_API TdStatus td_save_npy (const char *path, const TdVar *v);
+TD_API TdStatus td_save_npy_at (const char *path, const TdVar *v, const TdSite *site);
+
 /* --- the macros: parents one or two, named options, call sites ---------------------------- */
 /* clang-format off */
 #define TD_PICK_2_(a, b, pick, ...) pick
@@ -351,6 +360,8 @@ TD_API TdStatus td_load_npz_at (const char *path, TdLink *link, const TdSite *si
 #define td_opt_update(...) td_opt_update_at (__VA_ARGS__, TD_HERE)
 #define td_save_npz(...) td_save_npz_at (__VA_ARGS__, TD_HERE)
 #define td_load_npz(...) td_load_npz_at (__VA_ARGS__, TD_HERE)
+#define td_load_npy(...) td_load_npy_at (__VA_ARGS__, TD_HERE)
+#define td_save_npy(...) td_save_npy_at (__VA_ARGS__, TD_HERE)
 #endif
 /* clang-format on */
 

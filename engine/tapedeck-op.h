@@ -148,6 +148,12 @@ TD_API TdDtype td_backward_out_dtype (const TdBackward *b, int i);
  * holds it). */
 TD_API void td_backward_into (TdBackward *b, int i);
 
+/** The engine's own operations: how many there are, and each of them; NULL beyond the last. */
+TD_API int td_op_class_count (void);
+TD_API const TdOpClass *td_op_class_at (int i);
+/** The engine's operation of that name, or NULL. */
+TD_API const TdOpClass *td_op_class_find (const char *name);
+
 /** Text of a shape, "(2, 3)", "(5)", "()". */
 TD_API const char *td_shape_text (const TdShape *shape, char *text, size_t size);
 TD_API int64_t td_shape_size (const TdShape *shape);

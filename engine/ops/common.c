@@ -23,6 +23,24 @@ td__op_find (const char *name)
   return NULL;
 }
 
+int
+td_op_class_count (void)
+{
+  return TD_ARRAY_LENGTH (td__op_classes) - 1;
+}
+
+const TdOpClass *
+td_op_class_at (int i)
+{
+  return i >= 0 && i < td_op_class_count () ? td__op_classes[i] : NULL;
+}
+
+const TdOpClass *
+td_op_class_find (const char *name)
+{
+  return td__op_find (name);
+}
+
 const char *const td__names_x[] = { "x" };
 const char *const td__names_ab[] = { "a", "b" };
 const char *const td__names_ygy[] = { "y", "gy" };
