@@ -33,6 +33,8 @@ static const struct
   { "diff", "TAPE[:ITER] TAPE[:ITER] [--json]", "structure and numbers of two iterations",
     command_viz },
   { "leaks", "TAPE [--json]", "what grows and who holds it", command_viz },
+  { "eval", "OP [--in A.npy]... [OPTIONS]", "one operation on arrays, and its gradients",
+    td_command_eval },
   { "cat", "TAPE [--iterations A:B] [--json]", "the tape's records as text or JSON lines",
     td_command_cat },
   { "check", "TAPE [--repair OUT]", "is it whole; what is the first bad offset",
