@@ -156,6 +156,21 @@ typedef enum
   TD_BATCH_NORM_GRAD   /* x, gamma, gy, mean, 1 / std -> gx, ggamma, gbeta */
 } TdBatchNormKind;
 
+/** x as (n, groups, channels, rest); a row, the last two axes, is normalised by its own
+ * moments, a channel scaled by its own gamma. */
+typedef struct TdRowNorm
+{
+  int64_t n, groups, channels, rest;
+  double eps;
+  bool centred; /* take out the mean; else the root mean square is all, and there is no beta */
+} TdRowNorm;
+typedef enum
+{
+  TD_ROW_NORM,     /* x, gamma, beta -> y, mean, 1 / std; or x, gamma -> y, 1 / rms */
+  TD_ROW_NORM_GRAD /* x, gamma, gy, mean, 1 / std -> gx, ggamma, gbeta; or without mean, gbeta
+                    */
+} TdRowNormKind;
+
 typedef enum
 {
   TD_CROSS_ENTROPY,      /* ignore, normalize: x, t (class weight) -> loss, softmax (x) */
@@ -238,6 +253,8 @@ typedef struct TdDeviceOps
   /* fused layers; operand lists are documented at the operations that use them */
   TdStatus (*batch_norm) (TdDevice *d, int kind, const double *params, const TdTensor *in,
                           int n_in, TdTensor *out, int n_out);
+  TdStatus (*row_norm) (TdDevice *d, TdRowNormKind kind, const TdRowNorm *norm,
+                        const TdTensor *in, int n_in, TdTensor *out, int n_out);
   TdStatus (*cross_entropy) (TdDevice *d, int kind, const int64_t *params, const TdTensor *in,
                              int n_in, TdTensor *out, int n_out);
   TdStatus (*lstm) (TdDevice *d, int kind, const TdTensor *in, int n_in, TdTensor *out,

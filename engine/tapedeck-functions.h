@@ -450,3 +450,5 @@ TD_API TdStatus td_check_double_backward_at (TdCheckFn fn, void *user, TdVar *co
 #endif
 
 TD_END_DECLS
+
+#include "tapedeck-sequences.h"

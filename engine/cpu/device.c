@@ -51,6 +51,7 @@ const TdDeviceOps td__cpu_ops = {
   .conv2d = td__cpu_conv2d,
   .pool2d = td__cpu_pool2d,
   .batch_norm = td__cpu_batch_norm,
+  .row_norm = td__cpu_row_norm,
   .cross_entropy = td__cpu_cross_entropy,
   .lstm = td__cpu_lstm,
   .update = td__cpu_update,

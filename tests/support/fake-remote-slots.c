@@ -402,6 +402,23 @@ remote_batch_norm (TdDevice *d, int kind, const double *params, const TdTensor *
 }
 
 static TdStatus
+run_row_norm (FakeCall *c, TdDevice *cpu)
+{
+  return td__cpu_ops.row_norm (cpu, (TdRowNormKind)c->kind, &c->norm, c->t, c->n_in,
+                               &c->t[c->n_in], c->n_out);
+}
+
+static TdStatus
+remote_row_norm (TdDevice *d, TdRowNormKind kind, const TdRowNorm *norm, const TdTensor *in,
+                 int n_in, TdTensor *out, int n_out)
+{
+  FakeCall *c = listed ("row_norm", run_row_norm, (int)kind, in, n_in, out, n_out);
+
+  c->norm = *norm;
+  return fake_remote_enqueue (c);
+}
+
+static TdStatus
 run_cross_entropy (FakeCall *c, TdDevice *cpu)
 {
   return td__cpu_ops.cross_entropy (cpu, c->kind, c->integers, c->t, c->n_in, &c->t[c->n_in],
@@ -493,6 +510,7 @@ const TdDeviceOps fake_remote_ops = {
   .conv2d = remote_conv2d,
   .pool2d = remote_pool2d,
   .batch_norm = remote_batch_norm,
+  .row_norm = remote_row_norm,
   .cross_entropy = remote_cross_entropy,
   .lstm = remote_lstm,
   .update = remote_update,

@@ -53,6 +53,7 @@ struct FakeCall
     TdGemm gemm;
     TdConv2d conv;
     TdPool2d pool;
+    TdRowNorm norm;
     TdUpdate update;
     double doubles[2];
     int64_t integers[2];

@@ -1,0 +1,73 @@
+/* Functions of sequences and layers: normalisation, attention, recurrent layers over sequences,
+ * and recomputation.  Included by tapedeck.h.
+ *
+ * Names and argument order are Chainer's where Chainer has the function.  As everywhere, each
+ * has a twin with _at that takes the call site, and results belong to the innermost scope.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "tapedeck.h"
+
+TD_BEGIN_DECLS
+
+/* --- normalization ------------------------------------------------------------------------ */
+typedef struct
+{
+  double eps;
+  int end_;
+} TdNormOpt;
+#define TD_NORM_DEFAULTS .eps = 1e-5
+/** Normalise each row, the last axis, by its own mean and variance, then scale and shift.
+ * *Shapes*: x (..., d), gamma (d), beta (d) -> x's.  *Source*:
+ * chainer.functions.layer_normalization (which takes two axes only). */
+TD_API TdVar *td_layer_normalization_ (TdVar *x, TdVar *gamma, TdVar *beta,
+                                       const TdNormOpt *options);
+TD_API TdVar *td_layer_normalization_at (TdVar *x, TdVar *gamma, TdVar *beta, TdNormOpt options,
+                                         const TdSite *site);
+/** Normalise each group of channels of each sample by its own mean and variance.  *Shapes*: x
+ * (n, c, ...), gamma (c), beta (c) -> x's; groups divides c.  *Source*:
+ * chainer.functions.group_normalization. */
+TD_API TdVar *td_group_normalization_ (TdVar *x, int groups, TdVar *gamma, TdVar *beta,
+                                       const TdNormOpt *options);
+TD_API TdVar *td_group_normalization_at (TdVar *x, int groups, TdVar *gamma, TdVar *beta,
+                                         TdNormOpt options, const TdSite *site);
+/** Divide each row, the last axis, by its root mean square, then scale.  *Shapes*: x (..., d),
+ * gamma (d) -> x's.  *Source*: Zhang and Sennrich, 2019. */
+TD_API TdVar *td_rms_normalization_ (TdVar *x, TdVar *gamma, const TdNormOpt *options);
+TD_API TdVar *td_rms_normalization_at (TdVar *x, TdVar *gamma, TdNormOpt options,
+                                       const TdSite *site);
+/** x / (|x| + eps), the Euclidean norm taken over the axes (NULL: axis 1).  *Source*:
+ * chainer.functions.normalize. */
+TD_API TdVar *td_normalize (TdVar *x, double eps, const int *axes, int n_axes);
+TD_API TdVar *td_normalize_at (TdVar *x, double eps, const int *axes, int n_axes,
+                               const TdSite *site);
+
+typedef struct
+{
+  int n;                 /**< channels of a window */
+  double k, alpha, beta; /**< x / (k + alpha sum)^beta */
+  int end_;
+} TdLocalResponseOpt;
+#define TD_LOCAL_RESPONSE_DEFAULTS .n = 5, .k = 2, .alpha = 1e-4, .beta = 0.75
+/** Divide each channel by a power of its neighbours' squares.  *Shapes*: x (n, c, ...) -> x's.
+ * *Source*: chainer.functions.local_response_normalization. */
+TD_API TdVar *td_local_response_normalization_ (TdVar *x, const TdLocalResponseOpt *options);
+TD_API TdVar *td_local_response_normalization_at (TdVar *x, TdLocalResponseOpt options,
+                                                  const TdSite *site);
+
+#if !defined(TD_NO_SITES)
+/* clang-format off */
+#define td_layer_normalization(x, gamma, ...) td__layer_normalization_x (x, gamma, __VA_ARGS__, .end_ = 0)
+#define td__layer_normalization_x(x, gamma, beta, ...) td_layer_normalization_at (x, gamma, beta, TD_OPTIONS_ (TdNormOpt, TD_NORM_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_group_normalization(x, groups, gamma, ...) td__group_normalization_x (x, groups, gamma, __VA_ARGS__, .end_ = 0)
+#define td__group_normalization_x(x, groups, gamma, beta, ...) td_group_normalization_at (x, groups, gamma, beta, TD_OPTIONS_ (TdNormOpt, TD_NORM_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_rms_normalization(x, ...) td__rms_normalization_x (x, __VA_ARGS__, .end_ = 0)
+#define td__rms_normalization_x(x, gamma, ...) td_rms_normalization_at (x, gamma, TD_OPTIONS_ (TdNormOpt, TD_NORM_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_normalize(...) td_normalize_at (__VA_ARGS__, TD_HERE)
+#define td_local_response_normalization(...) td__local_response_normalization_x (__VA_ARGS__, .end_ = 0)
+#define td__local_response_normalization_x(x, ...) td_local_response_normalization_at (x, TD_OPTIONS_ (TdLocalResponseOpt, TD_LOCAL_RESPONSE_DEFAULTS, __VA_ARGS__), TD_HERE)
+/* clang-format on */
+#endif
+
+TD_END_DECLS
