@@ -38,6 +38,8 @@ td__dataset_unref (TdDataset *dataset)
 {
   if (dataset == NULL || dataset->inert || --dataset->refs > 0)
     return;
+  if (dataset->cls != NULL)
+    dataset->cls->free (dataset->self);
   free (dataset->bytes);
   free (dataset->floats);
   free (dataset->labels);
@@ -53,6 +55,33 @@ td__dataset_make (void)
   d->refs = 1;
   td__object_add (&d->object, (void (*) (void *))td__dataset_unref);
   return d;
+}
+
+TdDataset *
+td__dataset_of (const TdDatasetClass *cls, void *self, int64_t n)
+{
+  TdDataset *d = td__dataset_make ();
+
+  d->cls = cls;
+  d->self = self;
+  d->n = d->n_rows = n;
+  return d;
+}
+
+bool
+td__datasets_usable (TdDataset *const *datasets, int n, const char *call)
+{
+  for (int i = 0; i < n; i++)
+    {
+      if (!td__dataset_usable (datasets[i], call, NULL))
+        return false;
+      if (datasets[i]->is_text)
+        {
+          td__fail (TD_ERR_ARG, call, NULL, "a text has no examples: td_text_iterator_new");
+          return false;
+        }
+    }
+  return true;
 }
 
 void
@@ -74,8 +103,15 @@ TdShape
 td_dataset_shape (const TdDataset *dataset)
 {
   static const TdShape none = { 0, { 0 } };
+  char why[TD_WHY_BYTES];
+  TdExample e = { .n_fields = 0 };
+  TdShape shape = dataset != NULL ? dataset->row : none;
 
-  return dataset != NULL ? dataset->row : none;
+  if (dataset != NULL && dataset->cls != NULL && td__dataset_example (dataset, 0, &e, why)
+      && e.n_fields > 0)
+    shape = e.field[0].shape;
+  td_example_clear (&e);
+  return shape;
 }
 
 TdStatus

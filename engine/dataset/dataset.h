@@ -5,10 +5,25 @@
 
 #include "../links/link.h"
 
+/** A kind of dataset made of others, or of arrays that the rows below do not fit. */
+typedef struct TdDatasetClass
+{
+  /** Fill the fields of example i.  Any thread.  False: why, of TD_WHY_BYTES. */
+  bool (*get) (const TdDataset *dataset, int64_t i, TdExample *example, char *why);
+  /** Release what self holds. */
+  void (*free) (void *self);
+} TdDatasetClass;
+enum
+{
+  TD_WHY_BYTES = 300
+};
+
 struct TdDataset
 {
   TdObject object; /**< the program's reference */
   int refs;
+  const TdDatasetClass *cls; /**< NULL: the rows below */
+  void *self;
   bool inert;
   bool is_text;
   int64_t first, n; /**< the rows in use */
@@ -30,6 +45,51 @@ TdDataset *td__dataset_ref (TdDataset *dataset);
 void td__dataset_unref (TdDataset *dataset);
 /** Write row i, of the rows in use, to x. */
 void td__dataset_row (const TdDataset *dataset, int64_t i, float *x);
+
+/** A dataset of a class, of n examples.  *Owner*: the program's list; takes self. */
+TdDataset *td__dataset_of (const TdDatasetClass *cls, void *self, int64_t n);
+/** Fill an example, whose memory stays owned by it.  Any thread.  False: why. */
+bool td__dataset_example (const TdDataset *dataset, int64_t i, TdExample *example, char *why);
+/** Go through sub-datasets: the dataset that really holds example i, and its place there. */
+const TdDataset *td__dataset_resolve (const TdDataset *dataset, int64_t *i);
+/** Memory that lives as long as the example. */
+void *td__example_room (TdExample *example, size_t bytes);
+/** False for NULL, inert ones and texts, after td__fail. */
+bool td__datasets_usable (TdDataset *const *datasets, int n, const char *call);
+
+/** A batch in host memory. */
+typedef struct TdHostBatch
+{
+  struct
+  {
+    const char *name;
+    TdDtype dtype;
+    TdShape shape;
+    void *data;
+    size_t room;
+  } field[TD_MAX_FIELDS];
+  int n_fields;
+  int64_t n;
+  bool failed;
+  char why[TD_WHY_BYTES];
+} TdHostBatch;
+/** How examples become a batch. */
+typedef struct TdGatherRule
+{
+  double padding[TD_MAX_FIELDS];
+  int n_padding; /**< 0: none; 1: for all fields */
+} TdGatherRule;
+/** Read rows and stack them; draw is the number of the first row since the iterator began.
+ * Any thread. */
+void td__gather_rows (const TdDataset *dataset, const int64_t *rows, int64_t n, uint64_t seed,
+                      int64_t draw, const TdGatherRule *rule, TdHostBatch *out);
+/** Stack examples.  Any thread. */
+void td__gather_examples (const TdExample *examples, int64_t n, const TdGatherRule *rule,
+                          TdHostBatch *out);
+void td__host_batch_clear (TdHostBatch *batch);
+/** New arrays of the innermost scope. */
+TdBatch td__host_batch_send (const TdHostBatch *batch, const char *call, const TdSite *site);
+TdBatch td__batch_poison (void);
 
 /** The next of a fixed sequence of pseudo-random numbers (splitmix64, Steele et al. 2014). */
 static inline uint64_t

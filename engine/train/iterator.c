@@ -1,32 +1,34 @@
-/* Iterators: batches of a dataset, epoch after epoch, as Chainer's SerialIterator, and many
- * places of one text at once, as the ParallelSequentialIterator of its ptb example.
+/* Iterators: batches of a dataset, epoch after epoch, as Chainer's SerialIterator and
+ * MultithreadIterator, and many places of one text at once, as the ParallelSequentialIterator
+ * of its ptb example.
  *
  * SPDX-License-Identifier: MIT */
-#include "../dataset/dataset.h"
+#include "iterator.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-struct TdIter
+enum
 {
-  TdObject object;
-  TdDataset *dataset;
-  TdSerialIterOpt o;
-  bool inert, is_text;
-  uint64_t random, seed;
-  int64_t *order;
-  int64_t position; /**< of the next row in the order; of a text, in each of its places */
-  int64_t epoch, count;
-  bool is_new_epoch;
-  void *staging;
-  size_t staging_bytes;
+  THREADS_MOST = 64,
+  PREFETCH_MOST = 4096
 };
 
 static TdIter *
 inert_iter (void)
 {
-  static TdIter inert = { .inert = true, .epoch = INT64_MAX };
+  static TdIter inert = { .inert = true, .at = { .epoch = INT64_MAX } };
 
   return &inert;
+}
+
+static bool
+iter_usable (const TdIter *it, const char *call)
+{
+  if (it != NULL && !it->inert)
+    return true;
+  td__fail (TD_ERR_STATE, call, NULL, "the iterator is inert");
+  return false;
 }
 
 static void
@@ -34,9 +36,10 @@ iter_free (void *object)
 {
   TdIter *it = object;
 
+  td__prefetch_free (it->prefetch);
   td__dataset_unref (it->dataset);
-  free (it->order);
-  free (it->staging);
+  td__host_batch_clear (&it->host);
+  free (it->at.order);
   free (it);
 }
 
@@ -49,32 +52,14 @@ td_iter_free (TdIter *it)
   iter_free (it);
 }
 
-/* Fisher and Yates; the order is the one that is there, mixed again, as in Chainer. */
-static void
-mix (TdIter *it)
-{
-  for (int64_t i = it->dataset->n; i > 1 && it->o.shuffle; i--)
-    {
-      int64_t k = (int64_t)(td__random_next (&it->random) % (uint64_t)i);
-      int64_t swap = it->order[k];
-
-      it->order[k] = it->order[i - 1];
-      it->order[i - 1] = swap;
-    }
-}
-
 void
 td_iter_reset (TdIter *it)
 {
   if (it == NULL || it->inert)
     return;
-  it->random = it->seed;
-  it->position = it->epoch = it->count = 0;
-  it->is_new_epoch = false;
-  for (int64_t i = 0; i < it->dataset->n && it->order != NULL; i++)
-    it->order[i] = i;
-  if (it->order != NULL)
-    mix (it);
+  td__cursor_begin (it, &it->at);
+  if (it->prefetch != NULL)
+    td__prefetch_restart (it->prefetch);
 }
 
 static uint64_t
@@ -104,28 +89,36 @@ iter_make (TdDataset *dataset, TdSerialIterOpt o, const char *call, const TdSite
   it = td__xcalloc (1, sizeof *it);
   it->dataset = td__dataset_ref (dataset);
   it->o = o;
+  it->n = dataset->n;
   it->seed = seed_of (o.seed);
+  it->at.previous_epoch_detail = -1;
   td__object_add (&it->object, iter_free);
+  return it;
+}
+
+static TdIter *
+row_iter_make (TdDataset *dataset, TdSerialIterOpt o, const char *call, const TdSite *site)
+{
+  TdIter *it;
+
+  if (dataset != NULL && dataset->is_text)
+    {
+      td__fail (TD_ERR_ARG, call, site, "a text is read by td_text_iterator_new");
+      return inert_iter ();
+    }
+  it = iter_make (dataset, o, call, site);
+  if (it->inert)
+    return it;
+  if (o.shuffle || o.order_sampler != NULL)
+    it->at.order = td__xcalloc ((size_t)it->n, sizeof *it->at.order);
+  td_iter_reset (it);
   return it;
 }
 
 TdIter *
 td_serial_iterator_new_at (TdDataset *dataset, TdSerialIterOpt options, const TdSite *site)
 {
-  TdIter *it;
-
-  if (dataset != NULL && dataset->is_text)
-    {
-      td__fail (TD_ERR_ARG, "td_serial_iterator_new", site,
-                "a text is read by td_text_iterator_new");
-      return inert_iter ();
-    }
-  it = iter_make (dataset, options, "td_serial_iterator_new", site);
-  if (it->inert)
-    return it;
-  it->order = td__xcalloc ((size_t)dataset->n, sizeof *it->order);
-  td_iter_reset (it);
-  return it;
+  return row_iter_make (dataset, options, "td_serial_iterator_new", site);
 }
 
 TdIter *
@@ -134,6 +127,41 @@ td_serial_iterator_new_ (TdDataset *dataset, const TdSerialIterOpt *options)
   static const TdSerialIterOpt defaults = { TD_SERIAL_ITER_DEFAULTS };
 
   return td_serial_iterator_new_at (dataset, options != NULL ? *options : defaults, NULL);
+}
+
+TdIter *
+td_multithread_iterator_new_at (TdDataset *dataset, TdMultithreadIterOpt m, const TdSite *site)
+{
+  TdSerialIterOpt o = { .batch_size = m.batch_size,
+                        .shuffle = m.shuffle,
+                        .repeat = m.repeat,
+                        .seed = m.seed,
+                        .order_sampler = m.order_sampler,
+                        .order_user = m.order_user };
+  TdIter *it;
+
+  if (m.n_threads < 1 || m.n_threads > THREADS_MOST || m.n_prefetch < 0
+      || m.n_prefetch > PREFETCH_MOST)
+    {
+      td__ensure_started ();
+      td__fail (TD_ERR_ARG, "td_multithread_iterator_new", site,
+                "1 to %d threads and 0 to %d batches ahead expected, got %d and %d",
+                THREADS_MOST, PREFETCH_MOST, m.n_threads, m.n_prefetch);
+      return inert_iter ();
+    }
+  it = row_iter_make (dataset, o, "td_multithread_iterator_new", site);
+  if (!it->inert)
+    it->prefetch
+        = td__prefetch_new (it, m.n_threads, m.n_prefetch > 0 ? m.n_prefetch : 2 * m.n_threads);
+  return it;
+}
+
+TdIter *
+td_multithread_iterator_new_ (TdDataset *dataset, const TdMultithreadIterOpt *options)
+{
+  static const TdMultithreadIterOpt defaults = { TD_MULTITHREAD_ITER_DEFAULTS };
+
+  return td_multithread_iterator_new_at (dataset, options != NULL ? *options : defaults, NULL);
 }
 
 TdIter *
@@ -150,30 +178,41 @@ td_text_iterator_new (TdDataset *text, int64_t batch_size)
       return inert_iter ();
     }
   it = iter_make (text, o, "td_text_iterator_new", NULL);
-  it->is_text = true;
+  if (!it->inert)
+    it->is_text = true;
   return it;
 }
 
-static void *
-staging (TdIter *it, size_t bytes)
+TdStatus
+td_iter_set_padding (TdIter *it, const double *padding, int n_padding)
 {
-  if (it->staging_bytes < bytes)
-    {
-      it->staging = td__xrealloc (it->staging, bytes);
-      it->staging_bytes = bytes;
-    }
-  return it->staging;
+  if (!iter_usable (it, "td_iter_set_padding"))
+    return td__engine.error.status;
+  if (n_padding < 0 || n_padding > TD_MAX_FIELDS || (n_padding > 0 && padding == NULL))
+    return td__fail (TD_ERR_ARG, "td_iter_set_padding", NULL,
+                     "0 to %d paddings expected, got %d", TD_MAX_FIELDS, n_padding);
+  it->rule.n_padding = n_padding;
+  for (int k = 0; k < n_padding; k++)
+    it->rule.padding[k] = padding[k];
+  if (it->prefetch != NULL)
+    td__prefetch_restart (it->prefetch);
+  return TD_OK;
 }
 
-/* A new array of the innermost scope with what lies in the staging memory. */
-static TdVar *
-send (const TdIter *it, TdDtype dtype, const TdShape *shape, const char *name,
-      const TdSite *site)
+TdStatus
+td_iter_set_converter (TdIter *it, TdConverter converter, void *user)
 {
-  TdVar *v = td_tensor_at (dtype, *shape, it->staging, site);
-
-  return td_poisoned (v) ? v : td_name (v, name);
+  if (!iter_usable (it, "td_iter_set_converter"))
+    return td__engine.error.status;
+  if (it->is_text || it->prefetch != NULL)
+    return td__fail (TD_ERR_ARG, "td_iter_set_converter", NULL,
+                     "an iterator of td_serial_iterator_new expected");
+  it->converter = converter;
+  it->converter_user = user;
+  return TD_OK;
 }
+
+/* --- batches --- */
 
 static TdBatch
 text_batch (TdIter *it, const TdSite *site)
@@ -181,67 +220,78 @@ text_batch (TdIter *it, const TdSite *site)
   const TdDataset *d = it->dataset;
   int64_t n = it->o.batch_size;
   TdShape shape = { 1, { n } };
-  int32_t *ids = staging (it, (size_t)n * sizeof *ids);
-  TdVar *v[2];
+  int32_t *ids = td__xcalloc ((size_t)n, sizeof *ids);
+  TdBatch b = { .n = n, .n_fields = 2 };
 
   for (int k = 0; k < 2; k++)
     {
       for (int64_t i = 0; i < n; i++)
-        ids[i] = d->bytes[d->first + (i * (d->n / n) + it->position + k) % d->n];
-      v[k] = send (it, TD_I32, &shape, k == 0 ? "x" : "t", site);
+        ids[i] = d->bytes[d->first + (i * (d->n / n) + it->at.position + k) % d->n];
+      b.field[k] = td_tensor_at (TD_I32, shape, ids, site);
+      if (!td_poisoned (b.field[k]))
+        td_name (b.field[k], k == 0 ? "x" : "t");
     }
-  it->position++;
-  it->is_new_epoch = it->position * n / d->n > it->epoch;
-  it->epoch = it->position * n / d->n;
-  return (TdBatch){ v[0], v[1], n };
+  free (ids);
+  b.x = b.field[0];
+  b.t = b.field[1];
+  it->at.previous_epoch_detail = td__cursor_epoch_detail (it, &it->at);
+  it->at.count++;
+  it->at.position++;
+  it->at.is_new_epoch = it->at.position * n / d->n > it->at.epoch;
+  it->at.epoch = it->at.position * n / d->n;
+  return b;
 }
 
-/* Which rows come next: wraps around an epoch's end with repeat, stops there without. */
-static int64_t
-next_rows (TdIter *it, int64_t *rows)
+/* The batch of a converter of the program's own. */
+static TdBatch
+converted_batch (TdIter *it, const int64_t *rows, int64_t n, int64_t draw, const TdSite *site)
 {
-  int64_t n = 0;
+  TdExample *e = td__xcalloc ((size_t)n, sizeof *e);
+  char why[TD_WHY_BYTES];
+  bool ok = true;
+  TdBatch b;
 
-  it->is_new_epoch = false;
-  while (n < it->o.batch_size)
+  for (int64_t i = 0; i < n && ok; i++)
     {
-      rows[n++] = it->order[it->position++];
-      if (it->position < it->dataset->n)
-        continue;
-      it->position = 0;
-      it->epoch++;
-      it->is_new_epoch = true;
-      if (!it->o.repeat)
-        break;
-      mix (it);
+      uint64_t state = it->seed + (uint64_t)(draw + i);
+
+      e[i].seed = td__random_next (&state);
+      ok = td__dataset_example (it->dataset, rows[i], &e[i], why);
     }
-  return n;
+  if (ok)
+    b = it->converter (e, n, it->converter_user);
+  else
+    {
+      td__fail (TD_ERR_ARG, "td_iter_next", site, "%s", why);
+      b = td__batch_poison ();
+    }
+  for (int64_t i = 0; i < n; i++)
+    td_example_clear (&e[i]);
+  free (e);
+  return b;
 }
 
 static TdBatch
 row_batch (TdIter *it, const TdSite *site)
 {
-  const TdDataset *d = it->dataset;
-  size_t row_bytes = (size_t)d->row_size * sizeof (float);
-  size_t room = (size_t)it->o.batch_size * (row_bytes > 4 ? row_bytes : 4);
-  int64_t *rows = td__xcalloc ((size_t)it->o.batch_size, sizeof *rows);
-  int64_t n = next_rows (it, rows);
-  TdShape shape = { d->row.ndim + 1, { n } }, labels = { 1, { n } };
-  TdBatch batch = { .n = n };
-  float *x = staging (it, room);
-  int32_t *t;
+  int64_t *rows = td__xcalloc ((size_t)it->o.batch_size, sizeof *rows), n = 0;
+  int64_t draw = it->at.drawn;
+  TdBatch batch;
 
-  for (int i = 0; i < d->row.ndim; i++)
-    shape.dim[i + 1] = d->row.dim[i];
-  for (int64_t i = 0; i < n; i++)
-    td__dataset_row (d, rows[i], x + i * d->row_size);
-  batch.x = send (it, TD_F32, &shape, "x", site);
-  if (d->labels != NULL)
+  if (!td__cursor_next (it, &it->at, rows, &n))
     {
-      t = it->staging;
-      for (int64_t i = 0; i < n; i++)
-        t[i] = d->labels[d->first + rows[i]];
-      batch.t = send (it, TD_I32, &labels, "t", site);
+      td__fail (TD_ERR_ARG, "td_iter_next", site,
+                "the order sampler gives rows that are not among %lld", (long long)it->n);
+      batch = td__batch_poison ();
+    }
+  else if (it->converter != NULL)
+    batch = converted_batch (it, rows, n, draw, site);
+  else if (it->prefetch != NULL)
+    batch = td__host_batch_send (td__prefetch_take (it->prefetch), "td_iter_next", site);
+  else
+    {
+      td__gather_rows (it->dataset, rows, n, it->seed, draw, &it->rule, &it->host);
+      batch = td__host_batch_send (&it->host, "td_iter_next", site);
     }
   free (rows);
   return batch;
@@ -250,22 +300,19 @@ row_batch (TdIter *it, const TdSite *site)
 TdBatch
 td_iter_next_at (TdIter *it, const TdSite *site)
 {
-  TdBatch none = { td__poison (), td__poison (), 0 };
-
   if (it == NULL || it->inert)
     {
       td__fail (TD_ERR_STATE, "td_iter_next", site, "the iterator is inert");
-      return none;
+      return td__batch_poison ();
     }
   if (td__check_thread ("td_iter_next") != TD_OK)
-    return none;
-  if (!it->o.repeat && it->epoch > 0)
+    return td__batch_poison ();
+  if (td__cursor_ended (it, &it->at))
     {
       td__fail (TD_ERR_STATE, "td_iter_next", site,
                 "the iterator is at its end: it does not repeat");
-      return none;
+      return td__batch_poison ();
     }
-  it->count++;
   return it->is_text ? text_batch (it, site) : row_batch (it, site);
 }
 
@@ -277,27 +324,29 @@ TdBatch (td_iter_next) (TdIter *it)
 int64_t
 td_iter_epoch (const TdIter *it)
 {
-  return it != NULL ? it->epoch : INT64_MAX;
+  return it != NULL ? it->at.epoch : INT64_MAX;
 }
 
 double
 td_iter_epoch_detail (const TdIter *it)
 {
-  if (it == NULL || it->inert)
-    return 0;
-  if (it->is_text)
-    return (double)(it->position * it->o.batch_size) / (double)it->dataset->n;
-  return (double)it->epoch + (double)it->position / (double)it->dataset->n;
+  return it != NULL && !it->inert ? td__cursor_epoch_detail (it, &it->at) : 0;
+}
+
+double
+td_iter_previous_epoch_detail (const TdIter *it)
+{
+  return it != NULL && !it->inert ? it->at.previous_epoch_detail : -1;
 }
 
 int64_t
 td_iter_count (const TdIter *it)
 {
-  return it != NULL ? it->count : 0;
+  return it != NULL ? it->at.count : 0;
 }
 
 bool
 td_iter_is_new_epoch (const TdIter *it)
 {
-  return it != NULL && it->is_new_epoch;
+  return it != NULL && it->at.is_new_epoch;
 }
