@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "td-application.h"
 
+#include <glib-unix.h>
 #include <gtksourceview/gtksource.h>
 
 #include "td-keys.h"
@@ -184,7 +185,7 @@ app_open (GSimpleAction *action, GVariant *parameter, gpointer self)
 static void
 app_record (GSimpleAction *action, GVariant *parameter, gpointer self)
 {
-  show_chooser (self, "Record a Program", "Models in C", (const char *const[]){ "*.c", NULL });
+  td_window_show_record (take_window (self));
 }
 
 static void
@@ -236,6 +237,30 @@ app_quit (GSimpleAction *action, GVariant *parameter, gpointer self)
   g_list_free (windows);
 }
 
+/* Where no desktop says how to draw text, GTK takes medium hinting, which flattens the tops of
+ * bold letters until they look cut off. Desktops say slight. */
+static void
+soften_hinting (void)
+{
+  GtkSettings *settings = gtk_settings_get_default ();
+  g_autofree char *style = NULL;
+  g_object_get (settings, "gtk-xft-hintstyle", &style, NULL);
+  if (g_strcmp0 (style, "hintmedium") == 0)
+    g_object_set (settings, "gtk-xft-hintstyle", "hintslight", NULL);
+}
+
+/* Ctrl+C in the terminal, or its end. Programs hear neither, so their windows end them, but for
+ * those that were let go. */
+static gboolean
+interrupted (gpointer app)
+{
+  GList *windows = g_list_copy (gtk_application_get_windows (app));
+  for (GList *item = windows; item; item = item->next)
+    gtk_window_destroy (item->data);
+  g_list_free (windows);
+  return G_SOURCE_CONTINUE;
+}
+
 static void
 td_application_startup (GApplication *app)
 {
@@ -250,10 +275,13 @@ td_application_startup (GApplication *app)
   };
   G_APPLICATION_CLASS (td_application_parent_class)->startup (app);
   gtk_source_init ();
+  soften_hinting ();
   TD_APPLICATION (app)->settings = td_settings_get ();
   td_preferences_apply_scheme (TD_APPLICATION (app)->settings);
   g_action_map_add_action_entries (G_ACTION_MAP (app), entries, G_N_ELEMENTS (entries), app);
   td_keys_bind_accels (GTK_APPLICATION (app));
+  g_unix_signal_add (SIGINT, interrupted, app);
+  g_unix_signal_add (SIGHUP, interrupted, app);
 }
 
 GSettings *

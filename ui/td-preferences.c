@@ -75,6 +75,24 @@ new_switch (GSettings *settings, guint i)
   return row;
 }
 
+static GtkWidget *
+new_runs_kept (GSettings *settings)
+{
+  GtkWidget *row = adw_action_row_new ();
+  GtkWidget *number = gtk_spin_button_new_with_range (0, 1000, 1);
+  adw_preferences_row_set_title (ADW_PREFERENCES_ROW (row), "Runs that are kept");
+  adw_action_row_set_subtitle (
+      ADW_ACTION_ROW (row), "Older recordings and logs of models started from the window are "
+                            "cleared away; 0 keeps all");
+  gtk_widget_set_valign (number, GTK_ALIGN_CENTER);
+  adw_action_row_add_suffix (ADW_ACTION_ROW (row), number);
+  adw_action_row_set_activatable_widget (ADW_ACTION_ROW (row), number);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (number), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  "Runs that are kept", -1);
+  g_settings_bind (settings, "runs-kept", number, "value", G_SETTINGS_BIND_DEFAULT);
+  return row;
+}
+
 GtkWidget *
 td_preferences_new (GtkWindow *parent, GSettings *settings)
 {
@@ -89,6 +107,7 @@ td_preferences_new (GtkWindow *parent, GSettings *settings)
         adw_preferences_group_add (group, new_choice (settings, i));
       for (guint i = 0; i < G_N_ELEMENTS (switches); i++)
         adw_preferences_group_add (group, new_switch (settings, i));
+      adw_preferences_group_add (group, new_runs_kept (settings));
     }
   else
     adw_preferences_group_set_description (group, "The settings schema is not installed.");

@@ -3,6 +3,7 @@
 #include "td-runner.h"
 
 #include "td-control-client.h"
+#include "td-runs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,9 @@
 #define LOG_ROOM_BYTES 65536
 /* Of a program that prints faster than this can be shown, the latest is shown. */
 #define MAX_BEHIND_BYTES (1 << 20)
+/* A log begins anew when it is this long: a program that prints for ever must not fill a disk.
+ */
+#define MAX_LOG_BYTES (64 << 20)
 
 /* What the program prints goes to a file and is read from there: a pipe would end with the app,
  * and a program that prints into a pipe without a reader is killed. */
@@ -82,27 +86,6 @@ td_runner_find_executable (const char *name)
   return g_find_program_in_path (name);
 }
 
-/* From the desktop there is no working directory worth the name: each run gets one. */
-static char *
-make_run_directory (const char *program)
-{
-  g_autofree char *base = g_path_get_basename (program);
-  if (g_str_has_suffix (base, ".c"))
-    base[strlen (base) - 2] = '\0';
-  g_autoptr (GDateTime) now = g_date_time_new_now_local ();
-  g_autofree char *stamp = g_date_time_format (now, "%Y%m%d-%H%M%S");
-  g_autofree char *name = g_strdup_printf ("%s-%s-%d", base, stamp, (int)getpid ());
-  char *path = g_build_filename (g_get_user_state_dir (), "tapedeck", "runs", name, NULL);
-  for (int i = 2; g_file_test (path, G_FILE_TEST_EXISTS); i++)
-    {
-      g_free (path);
-      g_autofree char *again = g_strdup_printf ("%s-%d", name, i);
-      path = g_build_filename (g_get_user_state_dir (), "tapedeck", "runs", again, NULL);
-    }
-  g_mkdir_with_parents (path, 0700);
-  return path;
-}
-
 static gboolean
 look_for_tape (gpointer data)
 {
@@ -150,6 +133,20 @@ take_text (TdRunner *self, Log *log, const char *text, gsize n)
     }
 }
 
+/* The program writes at the end of the file wherever that is. What it writes between the last
+ * read and the cut is lost. */
+static void
+begin_anew_when_long (TdRunner *self, Log *log)
+{
+  if (log->read < MAX_LOG_BYTES || ftruncate (log->fd, 0) != 0)
+    return;
+  log->read = 0;
+  if (log->line->len)
+    say_line (self, log);
+  g_string_printf (log->line, "[The log was %d MB long and begins anew.]", MAX_LOG_BYTES >> 20);
+  say_line (self, log);
+}
+
 static void
 read_log (TdRunner *self, Log *log)
 {
@@ -171,6 +168,7 @@ read_log (TdRunner *self, Log *log)
       log->read += n;
       take_text (self, log, room, (gsize)n);
     }
+  begin_anew_when_long (self, log);
   fflush (log->is_stderr ? stderr : stdout);
 }
 
@@ -197,7 +195,7 @@ open_log (Log *log, const char *folder, const char *name, gboolean is_stderr, GE
   g_autofree char *path = g_build_filename (folder, name, NULL);
   int fd = open (path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   log->is_stderr = is_stderr;
-  log->fd = fd >= 0 ? open (path, O_RDONLY | O_CLOEXEC) : -1;
+  log->fd = fd >= 0 ? open (path, O_RDWR | O_CLOEXEC) : -1;
   if (log->fd < 0)
     {
       int why = errno;
@@ -242,40 +240,105 @@ process_ended (GObject *process, GAsyncResult *result, gpointer data)
   g_object_unref (self);
 }
 
-TdRunner *
-td_runner_new (const char *program, const char *const *args, const char *level,
-               const char *const *environment, const char *directory, GError **error)
-{
-  g_autofree char *tapedeck = td_runner_find_executable ("tapedeck");
-  if (!tapedeck)
-    {
-      g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                           "The command tapedeck is not installed beside the app.");
-      return NULL;
-    }
-  g_autofree char *run_dir = make_run_directory (program);
-  g_autoptr (TdRunner) self = g_object_new (TD_TYPE_RUNNER, NULL);
-  self->tape = g_build_filename (run_dir, "run.tdtape", NULL);
+/* ---- options ---- */
 
-  g_autoptr (GSubprocessLauncher) launcher
-      = g_subprocess_launcher_new (G_SUBPROCESS_FLAGS_NONE);
-  if (!open_logs (self, launcher, run_dir, error))
-    return NULL;
-  if (environment)
-    g_subprocess_launcher_set_environ (launcher, (char **)environment);
-  g_subprocess_launcher_set_cwd (launcher, directory ? directory : run_dir);
-  const char *const head[]
-      = { tapedeck, "run", "-o", self->tape, "--level", level, "--quiet", program };
-  g_autoptr (GPtrArray) argv = g_ptr_array_new ();
-  for (guint i = 0; i < G_N_ELEMENTS (head); i++)
-    g_ptr_array_add (argv, (gpointer)head[i]);
-  for (; args && *args; args++)
-    g_ptr_array_add (argv, (gpointer)*args);
+static void
+add_option (GPtrArray *argv, const char *name, const char *value)
+{
+  if (!value || !*value)
+    return;
+  g_ptr_array_add (argv, g_strdup (name));
+  g_ptr_array_add (argv, g_strdup (value));
+}
+
+/* `stop` is --stop for a program that the app attends, --break for one in a terminal. */
+static GPtrArray *
+new_argv (const TdRunOptions *o, const char *tapedeck, const char *tape, const char *stop)
+{
+  GPtrArray *argv = g_ptr_array_new_with_free_func (g_free);
+  g_ptr_array_add (argv, g_strdup (tapedeck));
+  g_ptr_array_add (argv, g_strdup ("run"));
+  add_option (argv, "-o", tape);
+  add_option (argv, "--level", o->level);
+  add_option (argv, "--tape-budget", o->tape_budget);
+  add_option (argv, "--values-budget", o->values_budget);
+  add_option (argv, "--device", o->device);
+  add_option (argv, "--seed", o->seed);
+  add_option (argv, "--iterations", o->iterations);
+  add_option (argv, stop, o->stop);
+  return argv;
+}
+
+static void
+add_program (GPtrArray *argv, const TdRunOptions *o)
+{
+  g_ptr_array_add (argv, g_strdup (o->program));
+  for (const char *const *arg = o->args; arg && *arg; arg++)
+    g_ptr_array_add (argv, g_strdup (*arg));
+}
+
+char *
+td_runner_dup_command (const TdRunOptions *options, const char *tape)
+{
+  g_autoptr (GPtrArray) argv = new_argv (options, "tapedeck", tape, "--break");
+  GString *line = g_string_new (NULL);
+  add_program (argv, options);
+  for (guint i = 0; i < argv->len; i++)
+    {
+      const char *word = g_ptr_array_index (argv, i);
+      gboolean plain
+          = *word && !word[strspn (word, G_CSET_A_2_Z G_CSET_a_2_z "0123456789-_./:=,+@")];
+      g_autofree char *quoted = plain ? g_strdup (word) : g_shell_quote (word);
+      g_string_append_printf (line, "%s%s", i ? " " : "", quoted);
+    }
+  return g_string_free (line, FALSE);
+}
+
+static char *
+find_tapedeck (GError **error)
+{
+  char *tapedeck = td_runner_find_executable ("tapedeck");
+  if (!tapedeck)
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                         "The command tapedeck is not installed beside the app.");
+  return tapedeck;
+}
+
+/* --help makes the command say what it thinks of the options, and do nothing. */
+gboolean
+td_runner_check (const TdRunOptions *options, GError **error)
+{
+  g_autofree char *tapedeck = find_tapedeck (error);
+  g_autofree char *said = NULL;
+  if (!tapedeck)
+    return FALSE;
+  g_autoptr (GPtrArray) argv = new_argv (options, tapedeck, NULL, "--stop");
+  g_ptr_array_add (argv, g_strdup ("--help"));
   g_ptr_array_add (argv, NULL);
-  self->process
-      = g_subprocess_launcher_spawnv (launcher, (const char *const *)argv->pdata, error);
-  if (!self->process)
-    return NULL;
+  g_autoptr (GSubprocess) process = g_subprocess_newv (
+      (const char *const *)argv->pdata,
+      G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_PIPE, error);
+  if (!process || !g_subprocess_communicate_utf8 (process, NULL, NULL, NULL, &said, error))
+    return FALSE;
+  if (g_subprocess_get_if_exited (process) && g_subprocess_get_exit_status (process) == 0)
+    return TRUE;
+  const char *line
+      = g_str_has_prefix (said, "tapedeck: ") ? said + strlen ("tapedeck: ") : said;
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT, "%.*s",
+               (int)strcspn (line, "\n"), line);
+  return FALSE;
+}
+
+/* In a session of its own a program hears nothing of the app's terminal. */
+static void
+leave_session (gpointer unused)
+{
+  setsid ();
+}
+
+static void
+watch (TdRunner *self)
+{
   g_autofree char *socket_name
       = g_strdup_printf ("%s.sock", g_subprocess_get_identifier (self->process));
   g_autofree char *folder = td_control_folder ();
@@ -284,6 +347,36 @@ td_runner_new (const char *program, const char *const *args, const char *level,
       = g_timeout_add_full (G_PRIORITY_DEFAULT_IDLE, LOG_POLL_MS, look_at_logs, self, NULL);
   self->tape_poll = g_timeout_add (TAPE_POLL_MS, look_for_tape, self);
   g_subprocess_wait_async (self->process, NULL, process_ended, g_object_ref (self));
+}
+
+TdRunner *
+td_runner_new (const TdRunOptions *options, GError **error)
+{
+  g_autofree char *tapedeck = find_tapedeck (error);
+  if (!tapedeck)
+    return NULL;
+  g_autofree char *run_dir = td_runs_make (options->program);
+  g_autoptr (TdRunner) self = g_object_new (TD_TYPE_RUNNER, NULL);
+  self->tape = g_build_filename (run_dir, "run.tdtape", NULL);
+
+  g_autoptr (GSubprocessLauncher) launcher
+      = g_subprocess_launcher_new (G_SUBPROCESS_FLAGS_NONE);
+  if (!open_logs (self, launcher, run_dir, error))
+    return NULL;
+  if (options->environment)
+    g_subprocess_launcher_set_environ (launcher, (char **)options->environment);
+  gboolean elsewhere = options->directory && *options->directory;
+  g_subprocess_launcher_set_cwd (launcher, elsewhere ? options->directory : run_dir);
+  g_subprocess_launcher_set_child_setup (launcher, leave_session, NULL, NULL);
+  g_autoptr (GPtrArray) argv = new_argv (options, tapedeck, self->tape, "--stop");
+  g_ptr_array_add (argv, g_strdup ("--quiet"));
+  add_program (argv, options);
+  g_ptr_array_add (argv, NULL);
+  self->process
+      = g_subprocess_launcher_spawnv (launcher, (const char *const *)argv->pdata, error);
+  if (!self->process)
+    return NULL;
+  watch (self);
   return g_steal_pointer (&self);
 }
 

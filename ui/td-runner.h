@@ -8,13 +8,32 @@
 #define TD_TYPE_RUNNER (td_runner_get_type ())
 G_DECLARE_FINAL_TYPE (TdRunner, td_runner, TD, RUNNER, GObject)
 
-/** Start `program` (a .c file or an executable) with `args` (NULL: none), recording at `level`,
- * with the caller's environment and directory; NULL for those means the app's own environment
- * and a fresh folder for this run. Signals: "output" (line, is_stderr), "tape" once the tape
+/** What is run and how it is recorded: the options of `tapedeck run`. Texts that are NULL or
+ * empty leave an option out. */
+typedef struct
+{
+  const char *program; /* a .c file or an executable */
+  const char *const *args;
+  const char *level; /* graph, stats or values */
+  const char *tape_budget, *values_budget;
+  const char *device, *stop, *seed, *iterations;
+  const char *const *environment; /* NULL: the app's own */
+  const char *directory;          /* NULL: a fresh folder for this run */
+} TdRunOptions;
+
+/** Start a program under supervision, in a session of its own: what ends the app or its
+ * terminal does not end the program. Signals: "output" (line, is_stderr), "tape" once the tape
  * exists, "ended" (exit status as of wait). Owner: caller. Errors: NULL and `error` when
  * tapedeck is not installed beside the app. */
-TdRunner *td_runner_new (const char *program, const char *const *args, const char *level,
-                         const char *const *environment, const char *directory, GError **error);
+TdRunner *td_runner_new (const TdRunOptions *options, GError **error);
+
+/** Have `tapedeck run` read the options and start nothing. Errors: FALSE and its one line in
+ * `error`. Sync: waits for the command, some milliseconds. */
+gboolean td_runner_check (const TdRunOptions *options, GError **error);
+
+/** Write the options as the command line that does the same in a terminal, with `tape` as its
+ * tape. Owner: caller. */
+char *td_runner_dup_command (const TdRunOptions *options, const char *tape);
 
 /** Return the tape the run writes. Owner: the runner. */
 const char *td_runner_get_tape (TdRunner *self);

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "td-settings.h"
 
+#include <string.h>
+
 #define SCHEMA_ID "io.github.tapedeck.Tapedeck"
 
 /* From the program's folder: build tree (app/ beside data/), then libexec/tapedeck and bin. */
@@ -65,4 +67,36 @@ td_settings_get (void)
       settings = td_settings_open (folder != NULL ? folder : ".");
     }
   return settings;
+}
+
+static const char units[] = "KMGT";
+
+char *
+td_settings_dup_bytes (const char *key)
+{
+  guint64 bytes = g_settings_get_uint64 (td_settings_get (), key);
+  int unit = -1;
+
+  while (bytes && bytes % 1024 == 0 && units[unit + 1])
+    {
+      bytes /= 1024;
+      unit++;
+    }
+  return unit < 0 ? g_strdup_printf ("%" G_GUINT64_FORMAT, bytes)
+                  : g_strdup_printf ("%" G_GUINT64_FORMAT "%c", bytes, units[unit]);
+}
+
+void
+td_settings_set_bytes (const char *key, const char *text)
+{
+  char *end;
+  double value = g_ascii_strtod (text, &end);
+  const char *unit = *end ? strchr (units, g_ascii_toupper (*end)) : NULL;
+
+  if (end == text || !(value >= 0))
+    return;
+  if (unit)
+    value *= (double)((guint64)1 << (10 * (unit - units + 1)));
+  if (value < 1e15)
+    g_settings_set_uint64 (td_settings_get (), key, (guint64)value);
 }

@@ -17,4 +17,11 @@ GSettings *td_settings_open (const char *program_folder);
  * (). */
 GSettings *td_settings_get (void);
 
+/** Return the number of bytes under `key` as `tapedeck run` takes it: "2G", "1500". Owner:
+ * caller. */
+char *td_settings_dup_bytes (const char *key);
+
+/** Put the bytes that `text` ("2G", "1500") says under `key`; nothing when it says none. */
+void td_settings_set_bytes (const char *key, const char *text);
+
 G_END_DECLS

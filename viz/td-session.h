@@ -111,6 +111,8 @@ TdProgramState td_session_get_state (TdSession *self);
 /** Return why it stopped or how it ended ("stopped at nan_origin.c:17: log made NaN"), "" if
  * nothing is known. Owner: borrowed until the next poll. */
 const char *td_session_get_reason (TdSession *self);
+/** Say whether the program that records to the tape `path` is still there. */
+gboolean td_session_tape_is_written (const char *path);
 /** Tell the session that a live supervisor vouches for (or gave up) the program. */
 void td_session_set_attached (TdSession *self, gboolean attached);
 

@@ -1,4 +1,4 @@
-/* Six journeys from outside: the app as its own process on its own display and bus, driven by
+/* Journeys from outside: the app as its own process on its own display and bus, driven by
  * actions over D-Bus and by keys through X, seen through its exported states.
  * SPDX-License-Identifier: MIT */
 #include "td-test.h"
@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sample-tape.h"
 
@@ -370,7 +371,27 @@ journey__detach_and_quit_and_the_program_goes_on (void **state)
   assert_int_equal (g_subprocess_get_exit_status (app), 0);
   wait_until ("what the program prints", is_longer, log);
   assert_int_equal (kill (pid, 0), 0);
+  assert_true (getsid (pid) != getsid (0)); /* nor would the end of a terminal hurt */
   assert_int_equal (kill (pid, SIGTERM), 0);
+}
+
+static gboolean
+has_ended (const char *pid)
+{
+  return kill ((pid_t)atoi (pid), 0) != 0;
+}
+
+/* Ctrl+C in the terminal reaches the app alone: it takes the program with it. */
+static void
+journey__interrupt_ends_the_app_and_its_program (void **state)
+{
+  size_t n;
+  start_model ();
+  char *pid = td_test_read_file (td_test_tmp ("pid"), &n);
+  g_subprocess_send_signal (app, SIGINT);
+  g_subprocess_wait (app, NULL, NULL);
+  wait_until ("the end of the program", has_ended, pid);
+  free (pid);
 }
 
 /* The loop wakes up for it: conditions are looked at again. */
@@ -395,6 +416,8 @@ main (void)
     cmocka_unit_test_setup_teardown (journey__open_a_saved_tape_and_select_a_node,
                                      td_test_setup, teardown),
     cmocka_unit_test_setup_teardown (journey__model_killed_and_the_window_goes_on,
+                                     td_test_setup, teardown),
+    cmocka_unit_test_setup_teardown (journey__interrupt_ends_the_app_and_its_program,
                                      td_test_setup, teardown),
     cmocka_unit_test_setup_teardown (journey__detach_and_quit_and_the_program_goes_on,
                                      td_test_setup, teardown),

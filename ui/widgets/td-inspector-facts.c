@@ -55,7 +55,6 @@ new_text (const char *text, gboolean dim)
   gtk_label_set_wrap (GTK_LABEL (label), !dim);
   gtk_label_set_wrap_mode (GTK_LABEL (label), PANGO_WRAP_WORD_CHAR);
   gtk_label_set_selectable (GTK_LABEL (label), !dim);
-  gtk_widget_set_focusable (label, FALSE);
   gtk_widget_add_css_class (label, "caption");
   gtk_widget_add_css_class (label, "numeric");
   if (dim)

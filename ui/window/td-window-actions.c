@@ -217,6 +217,11 @@ run_save_picture (TdWindow *self, const char *parameter)
 static void
 run_cancel (TdWindow *self, const char *parameter)
 {
+  if (self->record_page && gtk_stack_get_visible_child (self->pages) == self->record_page)
+    {
+      gtk_stack_set_visible_child (self->pages, self->start_page);
+      return;
+    }
   if (td__window_stop_playing (self))
     return;
   if (td_graph_pane_close_find (td_workspace_get_graph (self->workspace)))

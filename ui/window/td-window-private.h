@@ -14,7 +14,7 @@ struct _TdWindow
   AdwApplicationWindow parent;
 
   AdwToastOverlay *toasts;
-  GtkStack *pages; /* start, message, workspace */
+  GtkStack *pages; /* start, record, message, workspace */
   GtkWidget *header;
   AdwWindowTitle *title;
   GtkWidget *info_bar;
@@ -22,7 +22,7 @@ struct _TdWindow
   AdwStatusPage *message;
   GtkWidget *message_copy;
   char *message_details;
-  GtkWidget *start_page;
+  GtkWidget *start_page, *record_page; /* the latter once it was asked for */
   TdWorkspace *workspace;
   GtkWidget *open_button, *work_start, *work_end, *find_button, *perspectives, *live_mark;
 
@@ -35,6 +35,7 @@ struct _TdWindow
   TdControlClient *control; /* the connection to it, if any */
   guint playing;            /* timer that plays a recording */
   GPtrArray *own_breaks;    /* texts of the breakpoints this window has set */
+  char *stop;               /* the breakpoint that the program was started with; NULL: none */
   gint64 once;              /* the breakpoint of a run to the cursor; 0: none */
   int play_direction;       /* 1 or -1 */
   gboolean level_low;       /* `record` lowered the level */
@@ -107,6 +108,9 @@ void td__window_end_run_to (TdWindow *self);
 /** Take this window's breakpoints back, let the program run and close the connection; the app
  * stays until the program has heard it. */
 void td__window_let_go (TdWindow *self);
+
+/** Start a program and show what comes of it. */
+void td__window_start (TdWindow *self, const TdRunOptions *options);
 
 /** Connect to the socket at `address`. */
 void td__window_connect (TdWindow *self, const char *address);

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "pages/td-record-page.h"
+#include "td-runs.h"
 #include "td-settings.h"
 
 static void
@@ -54,9 +56,8 @@ static void
 run_has_tape (TdRunner *runner, TdWindow *self)
 {
   td__window_connect (self, td_runner_get_address (runner));
-  GSettings *settings = td_settings_get ();
-  if (!settings || g_settings_get_boolean (settings, "break-on-error"))
-    td__window_break (self, "error");
+  if (self->stop && *self->stop) /* the program has it from its start: it is this window's */
+    g_ptr_array_add (self->own_breaks, g_strdup (self->stop));
   g_autoptr (GFile) file = g_file_new_for_path (td_runner_get_tape (runner));
   if (td__window_open_tape (self, td_runner_get_tape (runner)))
     td__window_remember (file);
@@ -104,31 +105,104 @@ run_ended (TdRunner *runner, int status, TdWindow *self)
   td__window_update_actions (self);
 }
 
-static void
-run_model (TdWindow *self, const char *path, const char *const *args)
+/* ---- starting ---- */
+
+/* The windows of the app show these: none of them is cleared away. */
+static GPtrArray *
+list_open_tapes (void)
 {
-  static const char *const levels[] = { "graph", "stats", "values" };
-  g_autoptr (GError) error = NULL;
+  GPtrArray *paths = g_ptr_array_new_with_free_func (g_free);
+  GApplication *app = g_application_get_default ();
+  GList *windows = app ? gtk_application_get_windows (GTK_APPLICATION (app)) : NULL;
+  for (; windows; windows = windows->next)
+    if (TD_IS_WINDOW (windows->data) && TD_WINDOW (windows->data)->session)
+      g_ptr_array_add (paths,
+                       g_strdup (td_session_get_path (TD_WINDOW (windows->data)->session)));
+  g_ptr_array_add (paths, NULL);
+  return paths;
+}
+
+static void
+clear_old_runs (TdWindow *self)
+{
   GSettings *settings = td_settings_get ();
-  int level = settings ? CLAMP (g_settings_get_enum (settings, "level"), 0, 2) : 1;
-  self->runner
-      = td_runner_new (path, args, levels[level], (const char *const *)self->launch_env,
-                       self->launch_dir, &error);
+  guint keep = settings ? g_settings_get_uint (settings, "runs-kept") : 0;
+  g_autoptr (GPtrArray) open = list_open_tapes ();
+  guint64 bytes;
+  guint n = td_runs_clear (keep, (const char *const *)open->pdata, &bytes);
+  if (!n)
+    return;
+  g_autofree char *size = g_format_size (bytes);
+  g_autofree char *text
+      = g_strdup_printf ("Cleared %u old run%s, %s: the newest %u are kept (Preferences)", n,
+                         n == 1 ? "" : "s", size, keep);
+  td__window_toast (self, text);
+}
+
+void
+td__window_start (TdWindow *self, const TdRunOptions *options)
+{
+  g_autoptr (GError) error = NULL;
+  clear_old_runs (self);
+  self->runner = td_runner_new (options, &error);
   if (!self->runner)
     {
       td_window_show_message (self, "dialog-error-symbolic", "The Program Cannot Be Started",
                               error->message, error->message);
       return;
     }
+  self->stop = g_strdup (options->stop);
   g_signal_connect_object (self->runner, "output", G_CALLBACK (run_output), self, 0);
   g_signal_connect_object (self->runner, "tape", G_CALLBACK (run_has_tape), self, 0);
   g_signal_connect_object (self->runner, "ended", G_CALLBACK (run_ended), self, 0);
-  g_autofree char *name = g_path_get_basename (path);
-  g_autofree char *text
-      = g_strdup_printf ("%s is being %s.", name,
-                         g_str_has_suffix (path, ".c") ? "compiled and started" : "started");
+  g_autofree char *name = g_path_get_basename (options->program);
+  g_autofree char *text = g_strdup_printf (
+      "%s is being %s.", name,
+      g_str_has_suffix (options->program, ".c") ? "compiled and started" : "started");
   td_window_show_message (self, "media-record-symbolic", "Waiting for the First Operation",
                           text, NULL);
+}
+
+/* As the settings say. */
+static void
+run_model (TdWindow *self, const char *path, const char *const *args)
+{
+  static const char *const levels[] = { "graph", "stats", "values" };
+  GSettings *settings = td_settings_get ();
+  int level = settings ? CLAMP (g_settings_get_enum (settings, "level"), 0, 2) : 1;
+  gboolean stop = !settings || g_settings_get_boolean (settings, "break-on-error");
+  g_autofree char *tape_budget = settings ? td_settings_dup_bytes ("tape-budget") : NULL;
+  g_autofree char *values_budget = settings ? td_settings_dup_bytes ("values-budget") : NULL;
+  const TdRunOptions options = { .program = path,
+                                 .args = args,
+                                 .level = levels[level],
+                                 .tape_budget = tape_budget,
+                                 .values_budget = values_budget,
+                                 .stop = stop ? "error" : NULL,
+                                 .environment = (const char *const *)self->launch_env,
+                                 .directory = self->launch_dir };
+  td__window_start (self, &options);
+}
+
+static void
+record_started (TdRecordPage *page, TdWindow *self)
+{
+  td__window_start (self, td_record_page_get_options (page));
+}
+
+void
+td_window_show_record (TdWindow *self)
+{
+  if (!self->record_page)
+    {
+      self->record_page = td_record_page_new ();
+      g_signal_connect (self->record_page, "start", G_CALLBACK (record_started), self);
+      gtk_stack_add_named (self->pages, self->record_page, "record");
+    }
+  td_record_page_set_launch (TD_RECORD_PAGE (self->record_page),
+                             (const char *const *)self->launch_env, self->launch_dir);
+  gtk_stack_set_visible_child (self->pages, self->record_page);
+  gtk_widget_grab_focus (self->record_page);
 }
 
 void

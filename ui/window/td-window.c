@@ -77,7 +77,9 @@ td__window_update_title (TdWindow *self)
 {
   if (!self->session)
     {
-      adw_window_title_set_title (self->title, "Tapedeck");
+      gboolean records
+          = self->record_page && gtk_stack_get_visible_child (self->pages) == self->record_page;
+      adw_window_title_set_title (self->title, records ? "Record a Program" : "Tapedeck");
       adw_window_title_set_subtitle (self->title, "");
       gtk_window_set_title (GTK_WINDOW (self), "Tapedeck");
       return;
@@ -412,6 +414,7 @@ page_changed (TdWindow *self)
   gtk_widget_set_visible (self->work_end, working);
   gtk_widget_set_visible (self->find_button, working);
   gtk_widget_set_visible (self->perspectives, working);
+  td__window_update_title (self);
 }
 
 static void
@@ -474,6 +477,7 @@ td_window_dispose (GObject *object)
   g_clear_pointer (&self->own_breaks, g_ptr_array_unref);
   g_clear_pointer (&self->launch_env, g_strfreev);
   g_clear_pointer (&self->launch_dir, g_free);
+  g_clear_pointer (&self->stop, g_free);
   g_clear_pointer (&self->message_details, g_free);
   self->workspace = NULL;
   G_OBJECT_CLASS (td_window_parent_class)->dispose (object);

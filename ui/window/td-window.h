@@ -23,6 +23,9 @@ void td_window_open (TdWindow *self, GFile *file);
 /** Run a model or a program with arguments (NULL: none), whatever its name ends in. */
 void td_window_run (TdWindow *self, GFile *program, const char *const *args);
 
+/** Show the page on which a recording is prepared. */
+void td_window_show_record (TdWindow *self);
+
 /** Show the growing recording `tape` of the program that listens on the socket `address`. */
 void td_window_attach (TdWindow *self, GFile *tape, const char *address);
 

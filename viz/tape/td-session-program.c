@@ -5,8 +5,10 @@
 #include "tape/td-session-private.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CHEAP_US                                                                               \
   4000               /* what reading the running iteration may take and still be done at once */
@@ -56,6 +58,20 @@ td__session_writer_lives (const TdTapeHeader *header)
   /* numbers are used again: a process that began after the tape did is another one */
   start = start_of_process (header->pid);
   return start == 0 || start <= (double)header->wall_ns / 1e9 + 2;
+}
+
+gboolean
+td_session_tape_is_written (const char *path)
+{
+  TdTapeHeader header;
+  int fd = open (path, O_RDONLY | O_CLOEXEC);
+  gboolean lives = fd >= 0 && pread (fd, &header, sizeof header, 0) == sizeof header
+                   && memcmp (header.magic, TD_TAPE_MAGIC, sizeof header.magic) == 0
+                   && td__session_writer_lives (&header);
+
+  if (fd >= 0)
+    close (fd);
+  return lives;
 }
 
 /* ---- state ---- */

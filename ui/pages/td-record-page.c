@@ -1,0 +1,571 @@
+/* Rows made from a table. What stands in them is judged by `tapedeck run` itself, so that page
+ * and command line never disagree; only what the shell would judge is judged here.
+ * SPDX-License-Identifier: MIT */
+#include "pages/td-record-page.h"
+
+#include <string.h>
+
+#include "td-settings.h"
+
+#define CONTENT_WIDTH 760
+
+struct _TdRecordPage
+{
+  AdwBin parent;
+  GtkEditable *fields[TD_N_RECORD_FIELDS];
+  AdwComboRow *level, *device;
+  GtkLabel *command, *error;
+  GtkWidget *start;
+  char **environment; /* what programs inherit */
+  char *directory;
+
+  /* what `options` points to */
+  TdRunOptions options;
+  char *texts[TD_N_RECORD_FIELDS];
+  char *values_budget;
+  char **args, **all_environment;
+};
+
+enum
+{
+  START,
+  N_SIGNALS
+};
+static guint signals[N_SIGNALS];
+
+G_DEFINE_FINAL_TYPE (TdRecordPage, td_record_page, ADW_TYPE_BIN)
+
+static const struct
+{
+  const char *key; /* in the settings */
+  const char *title;
+  const char *choose; /* title of a file chooser, NULL: no button */
+} rows[TD_N_RECORD_FIELDS] = {
+  [TD_RECORD_PROGRAM] = { "record-program", "Model (.c) or program", "Choose a Model" },
+  [TD_RECORD_ARGUMENTS] = { "record-arguments", "Arguments", NULL },
+  [TD_RECORD_DIRECTORY]
+  = { "record-directory", "Working folder (empty: a new one for each run)",
+      "Choose the Working Folder" },
+  [TD_RECORD_ENVIRONMENT] = { "record-environment", "Environment (NAME=VALUE …)", NULL },
+  [TD_RECORD_BUDGET] = { "tape-budget", "Tape budget in bytes (0: no limit)", NULL },
+  [TD_RECORD_STOP] = { "record-stop", "Stop when (empty: never)", NULL },
+  [TD_RECORD_ITERATIONS] = { "record-iterations", "Iterations (empty: all)", NULL },
+  [TD_RECORD_SEED] = { "record-seed", "Seed (empty: the program’s own)", NULL },
+};
+
+/* `name` is what `tapedeck run` calls it. */
+typedef struct
+{
+  const char *name, *title, *text;
+} Choice;
+
+static const Choice levels[] = {
+  { "graph", "Graph", "Structure, memory, times and reports" },
+  { "stats", "Statistics", "Also moments, NaN and Inf of every tensor" },
+  { "values", "Values", "Also the tensors of the newest iterations" },
+};
+
+static const Choice devices[] = {
+  { "cpu", "Processor", "Computes on this machine’s cores" },
+  { "cuda:0", "First GPU", "cuda:0, when a driver for it is there" },
+  { "null", "Null", "Shapes and memory only: nothing is computed" },
+};
+
+/* ---- what stands there ---- */
+
+static char *
+dup_text (TdRecordPage *self, TdRecordField field)
+{
+  return g_strstrip (g_strdup (gtk_editable_get_text (self->fields[field])));
+}
+
+static char *
+dup_path (TdRecordPage *self, TdRecordField field)
+{
+  g_autofree char *text = dup_text (self, field);
+  const char *home = g_get_home_dir ();
+  if (!*text || g_path_is_absolute (text))
+    return g_steal_pointer (&text);
+  if (text[0] == '~' && (text[1] == '/' || !text[1]))
+    return g_build_filename (home, text + 1, NULL);
+  return g_canonicalize_filename (text, self->directory ? self->directory : home);
+}
+
+static gboolean
+parse_words (const char *text, const char *what, char ***words, GError **error)
+{
+  g_autoptr (GError) wrong = NULL;
+  *words = NULL;
+  if (!*text || g_shell_parse_argv (text, NULL, words, &wrong))
+    return TRUE;
+  g_strdelimit (wrong->message, "\n", ' ');
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT, "%s: %s", what, wrong->message);
+  return FALSE;
+}
+
+static gboolean
+read_environment (TdRecordPage *self, GError **error)
+{
+  g_auto (GStrv) words = NULL;
+  g_clear_pointer (&self->all_environment, g_strfreev);
+  if (!parse_words (self->texts[TD_RECORD_ENVIRONMENT], "Environment", &words, error))
+    return FALSE;
+  if (self->environment || words)
+    self->all_environment
+        = self->environment ? g_strdupv (self->environment) : g_get_environ ();
+  for (char **word = words; word && *word; word++)
+    {
+      char *equals = strchr (*word, '=');
+      if (!equals || equals == *word)
+        {
+          g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
+                       "Environment: %s: NAME=VALUE expected", *word);
+          return FALSE;
+        }
+      *equals = '\0';
+      self->all_environment = g_environ_setenv (self->all_environment, *word, equals + 1, TRUE);
+    }
+  return TRUE;
+}
+
+/* Take the fields into `options`. Errors: FALSE when words do not parse; the options hold what
+ * did. */
+static gboolean
+read_fields (TdRecordPage *self, GError **error)
+{
+  for (int i = 0; i < TD_N_RECORD_FIELDS; i++)
+    {
+      g_free (self->texts[i]);
+      self->texts[i] = rows[i].choose ? dup_path (self, i) : dup_text (self, i);
+    }
+  g_clear_pointer (&self->args, g_strfreev);
+  g_free (self->values_budget);
+  self->values_budget = td_settings_get () ? td_settings_dup_bytes ("values-budget") : NULL;
+  gboolean good
+      = parse_words (self->texts[TD_RECORD_ARGUMENTS], "Arguments", &self->args, error)
+        && read_environment (self, error);
+  guint level = MIN (adw_combo_row_get_selected (self->level), G_N_ELEMENTS (levels) - 1);
+  guint device = MIN (adw_combo_row_get_selected (self->device), G_N_ELEMENTS (devices) - 1);
+  self->options = (TdRunOptions){
+    .program = self->texts[TD_RECORD_PROGRAM],
+    .args = (const char *const *)self->args,
+    .level = levels[level].name,
+    .tape_budget = self->texts[TD_RECORD_BUDGET],
+    .values_budget = level == 2 ? self->values_budget : NULL,
+    .device = device ? devices[device].name : NULL,
+    .stop = self->texts[TD_RECORD_STOP],
+    .seed = self->texts[TD_RECORD_SEED],
+    .iterations = self->texts[TD_RECORD_ITERATIONS],
+    .environment = (const char *const *)self->all_environment,
+    .directory = self->texts[TD_RECORD_DIRECTORY],
+  };
+  return good;
+}
+
+static gboolean
+check_program (const char *path, GError **error)
+{
+  const char *wrong = NULL;
+  if (!*path)
+    {
+      g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
+                           "Choose a model or a program first.");
+      return FALSE;
+    }
+  if (!g_file_test (path, G_FILE_TEST_EXISTS))
+    wrong = "does not exist";
+  else if (g_file_test (path, G_FILE_TEST_IS_DIR))
+    wrong = "is a folder";
+  else if (!g_str_has_suffix (path, ".c") && !g_file_test (path, G_FILE_TEST_IS_EXECUTABLE))
+    wrong = "is neither a model in C (.c) nor a program that can be executed";
+  if (wrong)
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT, "%s %s.", path, wrong);
+  return !wrong;
+}
+
+static gboolean
+check_directory (const char *path, GError **error)
+{
+  if (!*path || g_file_test (path, G_FILE_TEST_IS_DIR))
+    return TRUE;
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
+               "The working folder %s does not exist.", path);
+  return FALSE;
+}
+
+static void
+show_command (TdRecordPage *self)
+{
+  read_fields (self, NULL);
+  TdRunOptions shown = self->options;
+  if (!*shown.program)
+    shown.program = "MODEL";
+  g_autofree char *base = g_path_get_basename (shown.program);
+  char *dot = strrchr (base, '.');
+  if (dot && dot != base)
+    *dot = '\0';
+  g_autofree char *tape = g_strconcat (base, ".tdtape", NULL);
+  g_autofree char *line = td_runner_dup_command (&shown, tape);
+  g_autofree char *valid = g_utf8_make_valid (line, -1);
+  gtk_label_set_text (self->command, valid);
+}
+
+static void
+show_error (TdRecordPage *self, const char *text)
+{
+  g_autofree char *valid = g_utf8_make_valid (text, -1);
+  gtk_label_set_text (self->error, valid);
+}
+
+static void
+changed (TdRecordPage *self)
+{
+  if (!self->command || !self->start) /* not built yet */
+    return;
+  const Choice *level = &levels[MIN (adw_combo_row_get_selected (self->level), 2)];
+  const Choice *device = &devices[MIN (adw_combo_row_get_selected (self->device), 2)];
+  adw_action_row_set_subtitle (ADW_ACTION_ROW (self->level), level->text);
+  adw_action_row_set_subtitle (ADW_ACTION_ROW (self->device), device->text);
+  show_error (self, "");
+  show_command (self);
+}
+
+static void
+remember (TdRecordPage *self)
+{
+  GSettings *settings = td_settings_get ();
+  if (!settings)
+    return;
+  for (int i = 0; i < TD_N_RECORD_FIELDS; i++)
+    if (i != TD_RECORD_BUDGET)
+      g_settings_set_string (settings, rows[i].key, self->texts[i]);
+  td_settings_set_bytes ("tape-budget", self->texts[TD_RECORD_BUDGET]);
+  g_settings_set_enum (settings, "level", (int)adw_combo_row_get_selected (self->level));
+  g_settings_set_string (settings, "record-device",
+                         devices[adw_combo_row_get_selected (self->device)].name);
+}
+
+void
+td_record_page_start (TdRecordPage *self)
+{
+  g_autoptr (GError) error = NULL;
+  if (read_fields (self, &error) && check_program (self->options.program, &error)
+      && check_directory (self->options.directory, &error)
+      && td_runner_check (&self->options, &error))
+    {
+      show_error (self, "");
+      remember (self);
+      g_signal_emit (self, signals[START], 0);
+      return;
+    }
+  show_error (self, error->message);
+  if (!*self->options.program)
+    gtk_widget_grab_focus (GTK_WIDGET (self->fields[TD_RECORD_PROGRAM]));
+}
+
+/* ---- choosing ---- */
+
+static void
+file_chosen (GtkNativeDialog *dialog, int response, GtkEditable *field)
+{
+  if (response == GTK_RESPONSE_ACCEPT)
+    {
+      g_autoptr (GFile) file = gtk_file_chooser_get_file (GTK_FILE_CHOOSER (dialog));
+      g_autofree char *path = file ? g_file_get_path (file) : NULL;
+      if (path)
+        gtk_editable_set_text (field, path);
+    }
+  g_object_unref (dialog);
+}
+
+static void
+choose_file (GtkButton *button, GtkEditable *field)
+{
+  TdRecordPage *self
+      = TD_RECORD_PAGE (gtk_widget_get_ancestor (GTK_WIDGET (button), TD_TYPE_RECORD_PAGE));
+  gboolean folder = field == self->fields[TD_RECORD_DIRECTORY];
+  GtkFileChooserNative *dialog = gtk_file_chooser_native_new (
+      rows[folder ? TD_RECORD_DIRECTORY : TD_RECORD_PROGRAM].choose,
+      GTK_WINDOW (gtk_widget_get_root (GTK_WIDGET (button))),
+      folder ? GTK_FILE_CHOOSER_ACTION_SELECT_FOLDER : GTK_FILE_CHOOSER_ACTION_OPEN, "_Choose",
+      "_Cancel");
+  g_autofree char *path = dup_path (self, folder ? TD_RECORD_DIRECTORY : TD_RECORD_PROGRAM);
+  g_autoptr (GFile) file = *path ? g_file_new_for_path (path) : NULL;
+  if (file && g_file_query_exists (file, NULL))
+    gtk_file_chooser_set_file (GTK_FILE_CHOOSER (dialog), file, NULL);
+  gtk_native_dialog_set_modal (GTK_NATIVE_DIALOG (dialog), TRUE);
+  g_signal_connect_object (dialog, "response", G_CALLBACK (file_chosen), field, 0);
+  gtk_native_dialog_show (GTK_NATIVE_DIALOG (dialog));
+}
+
+static void
+copy_command (GtkButton *button, TdRecordPage *self)
+{
+  gdk_clipboard_set_text (gtk_widget_get_clipboard (GTK_WIDGET (self)),
+                          gtk_label_get_text (self->command));
+}
+
+/* ---- building ---- */
+
+static GtkWidget *
+new_field (TdRecordPage *self, TdRecordField field)
+{
+  GtkWidget *row = adw_entry_row_new ();
+  adw_preferences_row_set_title (ADW_PREFERENCES_ROW (row), rows[field].title);
+  if (rows[field].choose)
+    {
+      GtkWidget *button = gtk_button_new_from_icon_name ("document-open-symbolic");
+      gtk_widget_add_css_class (button, "flat");
+      gtk_widget_set_valign (button, GTK_ALIGN_CENTER);
+      gtk_widget_set_tooltip_text (button, rows[field].choose);
+      gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                      rows[field].choose, -1);
+      g_signal_connect_object (button, "clicked", G_CALLBACK (choose_file), row, 0);
+      adw_entry_row_add_suffix (ADW_ENTRY_ROW (row), button);
+    }
+  g_signal_connect_swapped (row, "entry-activated", G_CALLBACK (td_record_page_start), self);
+  g_signal_connect_swapped (row, "changed", G_CALLBACK (changed), self);
+  self->fields[field] = GTK_EDITABLE (row);
+  return row;
+}
+
+static AdwComboRow *
+new_choice (TdRecordPage *self, const char *title, const Choice *choices, guint n)
+{
+  GtkWidget *row = adw_combo_row_new ();
+  g_autoptr (GtkStringList) list = gtk_string_list_new (NULL);
+  for (guint i = 0; i < n; i++)
+    gtk_string_list_append (list, choices[i].title);
+  adw_preferences_row_set_title (ADW_PREFERENCES_ROW (row), title);
+  adw_combo_row_set_model (ADW_COMBO_ROW (row), G_LIST_MODEL (list));
+  g_signal_connect_swapped (row, "notify::selected", G_CALLBACK (changed), self);
+  return ADW_COMBO_ROW (row);
+}
+
+static GtkWidget *
+new_group (const char *title, const char *description)
+{
+  GtkWidget *group = adw_preferences_group_new ();
+  adw_preferences_group_set_title (ADW_PREFERENCES_GROUP (group), title);
+  adw_preferences_group_set_description (ADW_PREFERENCES_GROUP (group), description);
+  return group;
+}
+
+static GtkWidget *
+new_program_group (TdRecordPage *self)
+{
+  GtkWidget *group = new_group ("Program", NULL);
+  for (TdRecordField i = TD_RECORD_PROGRAM; i <= TD_RECORD_ENVIRONMENT; i++)
+    adw_preferences_group_add (ADW_PREFERENCES_GROUP (group), new_field (self, i));
+  self->device = new_choice (self, "Device", devices, G_N_ELEMENTS (devices));
+  adw_preferences_group_add (ADW_PREFERENCES_GROUP (group), GTK_WIDGET (self->device));
+  return group;
+}
+
+static GtkWidget *
+new_recording_group (TdRecordPage *self)
+{
+  GtkWidget *group = new_group ("Recording", NULL);
+  self->level = new_choice (self, "Detail", levels, G_N_ELEMENTS (levels));
+  adw_preferences_group_add (ADW_PREFERENCES_GROUP (group), GTK_WIDGET (self->level));
+  adw_preferences_group_add (ADW_PREFERENCES_GROUP (group), new_field (self, TD_RECORD_BUDGET));
+  return group;
+}
+
+static GtkWidget *
+new_stop_group (TdRecordPage *self)
+{
+  GtkWidget *group = new_group (
+      "Stopping", "error, nan, inf, op == NAME, link == PATH, line == FILE:N, iteration == N, "
+                  "bytes &gt; N, norm &gt; X, norm(grad) &gt; X, joined by &amp;&amp; and ||");
+  for (TdRecordField i = TD_RECORD_STOP; i <= TD_RECORD_SEED; i++)
+    adw_preferences_group_add (ADW_PREFERENCES_GROUP (group), new_field (self, i));
+  return group;
+}
+
+static GtkWidget *
+new_command_group (TdRecordPage *self)
+{
+  GtkWidget *group = new_group ("The Same in a Terminal", NULL);
+  GtkWidget *copy = gtk_button_new_with_label ("Copy");
+  gtk_widget_add_css_class (copy, "flat");
+  gtk_widget_set_tooltip_text (copy, "Copy the command line");
+  g_signal_connect (copy, "clicked", G_CALLBACK (copy_command), self);
+  adw_preferences_group_set_header_suffix (ADW_PREFERENCES_GROUP (group), copy);
+  self->command = GTK_LABEL (gtk_label_new (NULL));
+  gtk_label_set_xalign (self->command, 0);
+  gtk_label_set_wrap (self->command, TRUE);
+  gtk_label_set_wrap_mode (self->command, PANGO_WRAP_WORD_CHAR);
+  gtk_label_set_selectable (self->command, TRUE);
+  gtk_widget_add_css_class (GTK_WIDGET (self->command), "card");
+  gtk_widget_add_css_class (GTK_WIDGET (self->command), "td-card");
+  gtk_widget_add_css_class (GTK_WIDGET (self->command), "td-log");
+  adw_preferences_group_add (ADW_PREFERENCES_GROUP (group), GTK_WIDGET (self->command));
+  return group;
+}
+
+static GtkWidget *
+new_bar (TdRecordPage *self)
+{
+  GtkWidget *bar = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
+  gtk_widget_add_css_class (bar, "td-record-bar");
+  self->error = GTK_LABEL (
+      g_object_new (GTK_TYPE_LABEL, "accessible-role", GTK_ACCESSIBLE_ROLE_ALERT, NULL));
+  gtk_label_set_xalign (self->error, 0);
+  gtk_widget_set_hexpand (GTK_WIDGET (self->error), TRUE);
+  gtk_label_set_ellipsize (self->error, PANGO_ELLIPSIZE_MIDDLE);
+  g_object_bind_property (self->error, "label", self->error, "tooltip-text", G_BINDING_DEFAULT);
+  gtk_widget_add_css_class (GTK_WIDGET (self->error), "error");
+  GtkWidget *cancel = gtk_button_new_with_mnemonic ("_Cancel");
+  gtk_actionable_set_action_name (GTK_ACTIONABLE (cancel), "win.cancel");
+  self->start = gtk_button_new_with_mnemonic ("_Start Recording");
+  gtk_widget_add_css_class (self->start, "suggested-action");
+  g_signal_connect_swapped (self->start, "clicked", G_CALLBACK (td_record_page_start), self);
+  gtk_box_append (GTK_BOX (bar), GTK_WIDGET (self->error));
+  gtk_box_append (GTK_BOX (bar), cancel);
+  gtk_box_append (GTK_BOX (bar), self->start);
+  return bar;
+}
+
+static GtkWidget *
+new_clamp (GtkWidget *child)
+{
+  GtkWidget *clamp = adw_clamp_new ();
+  adw_clamp_set_maximum_size (ADW_CLAMP (clamp), CONTENT_WIDTH);
+  adw_clamp_set_child (ADW_CLAMP (clamp), child);
+  return clamp;
+}
+
+/* As it was left. */
+static void
+fill (TdRecordPage *self)
+{
+  GSettings *settings = td_settings_get ();
+  gtk_editable_set_text (self->fields[TD_RECORD_STOP], "error");
+  gtk_editable_set_text (self->fields[TD_RECORD_BUDGET], "2G");
+  adw_combo_row_set_selected (self->level, 1);
+  for (int i = 0; settings && i < TD_N_RECORD_FIELDS; i++)
+    {
+      g_autofree char *text = i == TD_RECORD_BUDGET
+                                  ? td_settings_dup_bytes (rows[i].key)
+                                  : g_settings_get_string (settings, rows[i].key);
+      gtk_editable_set_text (self->fields[i], text);
+    }
+  g_autofree char *device
+      = settings ? g_settings_get_string (settings, "record-device") : g_strdup ("cpu");
+  for (guint i = 0; i < G_N_ELEMENTS (devices); i++)
+    if (strcmp (devices[i].name, device) == 0)
+      adw_combo_row_set_selected (self->device, i);
+  if (settings)
+    adw_combo_row_set_selected (self->level, (guint)g_settings_get_enum (settings, "level"));
+}
+
+static gboolean
+td_record_page_grab_focus (GtkWidget *widget)
+{
+  return gtk_widget_grab_focus (
+      GTK_WIDGET (TD_RECORD_PAGE (widget)->fields[TD_RECORD_PROGRAM]));
+}
+
+static void
+td_record_page_finalize (GObject *object)
+{
+  TdRecordPage *self = TD_RECORD_PAGE (object);
+  for (int i = 0; i < TD_N_RECORD_FIELDS; i++)
+    g_free (self->texts[i]);
+  g_free (self->values_budget);
+  g_strfreev (self->args);
+  g_strfreev (self->all_environment);
+  g_strfreev (self->environment);
+  g_free (self->directory);
+  G_OBJECT_CLASS (td_record_page_parent_class)->finalize (object);
+}
+
+static void
+td_record_page_class_init (TdRecordPageClass *klass)
+{
+  G_OBJECT_CLASS (klass)->finalize = td_record_page_finalize;
+  GTK_WIDGET_CLASS (klass)->grab_focus = td_record_page_grab_focus;
+  signals[START] = g_signal_new ("start", TD_TYPE_RECORD_PAGE, G_SIGNAL_RUN_LAST, 0, NULL, NULL,
+                                 NULL, G_TYPE_NONE, 0);
+}
+
+static void
+td_record_page_init (TdRecordPage *self)
+{
+  GtkWidget *groups = gtk_box_new (GTK_ORIENTATION_VERTICAL, 24);
+  gtk_widget_add_css_class (groups, "td-page");
+  gtk_box_append (GTK_BOX (groups), new_program_group (self));
+  gtk_box_append (GTK_BOX (groups), new_recording_group (self));
+  gtk_box_append (GTK_BOX (groups), new_stop_group (self));
+  gtk_box_append (GTK_BOX (groups), new_command_group (self));
+  GtkWidget *scroller = gtk_scrolled_window_new ();
+  gtk_scrolled_window_set_policy (GTK_SCROLLED_WINDOW (scroller), GTK_POLICY_NEVER,
+                                  GTK_POLICY_AUTOMATIC);
+  gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), new_clamp (groups));
+  gtk_widget_set_vexpand (scroller, TRUE);
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  gtk_box_append (GTK_BOX (box), scroller);
+  gtk_box_append (GTK_BOX (box), new_clamp (new_bar (self)));
+  adw_bin_set_child (ADW_BIN (self), box);
+  fill (self);
+  changed (self);
+}
+
+GtkWidget *
+td_record_page_new (void)
+{
+  return g_object_new (TD_TYPE_RECORD_PAGE, NULL);
+}
+
+/* ---- from outside ---- */
+
+void
+td_record_page_set_launch (TdRecordPage *self, const char *const *environment,
+                           const char *directory)
+{
+  g_strfreev (self->environment);
+  self->environment = g_strdupv ((char **)environment);
+  g_free (self->directory);
+  self->directory = g_strdup (directory);
+  changed (self);
+}
+
+const TdRunOptions *
+td_record_page_get_options (TdRecordPage *self)
+{
+  return &self->options;
+}
+
+const char *
+td_record_page_get_text (TdRecordPage *self, TdRecordField field)
+{
+  return gtk_editable_get_text (self->fields[field]);
+}
+
+void
+td_record_page_set_text (TdRecordPage *self, TdRecordField field, const char *text)
+{
+  gtk_editable_set_text (self->fields[field], text);
+}
+
+void
+td_record_page_choose (TdRecordPage *self, int level, int device)
+{
+  if (level >= 0)
+    adw_combo_row_set_selected (self->level, (guint)level);
+  if (device >= 0)
+    adw_combo_row_set_selected (self->device, (guint)device);
+}
+
+const char *
+td_record_page_get_error (TdRecordPage *self)
+{
+  return gtk_label_get_text (self->error);
+}
+
+const char *
+td_record_page_get_command (TdRecordPage *self)
+{
+  return gtk_label_get_text (self->command);
+}
