@@ -255,82 +255,6 @@ TD_API TdVar *td_lstm_h (TdLink *link);
  * entropy (and the accuracy as a second output, if asked).  Reports loss and accuracy. */
 TD_API TdLink *td_classifier_new (TdLink *parent, const char *name, TdLink *predictor);
 
-/* --- optimizers --------------------------------------------------------------------------- */
-typedef struct
-{
-  double lr;
-  int end_;
-} TdSgdOpt;
-#define TD_SGD_DEFAULTS .lr = 0.01
-typedef struct
-{
-  double lr, momentum;
-  int end_;
-} TdMomentumSgdOpt;
-#define TD_MOMENTUM_SGD_DEFAULTS .lr = 0.01, .momentum = 0.9
-typedef struct
-{
-  double lr; /**< Chainer's alpha */
-  double beta1, beta2, eps, eta;
-  double weight_decay_rate; /**< not 0: AdamW */
-  bool amsgrad;
-  int end_;
-} TdAdamOpt;
-#define TD_ADAM_DEFAULTS                                                                       \
-  .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .eta = 1.0, .weight_decay_rate = 0.0, \
-  .amsgrad = false
-TD_API TdSgdOpt td_sgd_options (void);
-TD_API TdMomentumSgdOpt td_momentum_sgd_options (void);
-TD_API TdAdamOpt td_adam_options (void);
-/** p -= lr g.  *Owner*: the caller, td_opt_free or td_finish. */
-TD_API TdOpt *td_sgd_new_ (TdLink *target, const TdSgdOpt *options);
-TD_API TdOpt *td_sgd_new_at (TdLink *target, TdSgdOpt options, const TdSite *site);
-/** v = momentum v - lr g; p += v. */
-TD_API TdOpt *td_momentum_sgd_new_ (TdLink *target, const TdMomentumSgdOpt *options);
-TD_API TdOpt *td_momentum_sgd_new_at (TdLink *target, TdMomentumSgdOpt options,
-                                      const TdSite *site);
-/** m += (1 - beta1)(g - m); v += (1 - beta2)(g g - v);
- * p -= eta (alpha_t m / (sqrt (v) + eps) + weight_decay_rate p) with
- * alpha_t = lr sqrt (1 - beta2^t) / (1 - beta1^t).  *Source*: Kingma and Ba 2015, algorithm 1
- * in its second form; chainer.optimizers.Adam. */
-TD_API TdOpt *td_adam_new_ (TdLink *target, const TdAdamOpt *options);
-TD_API TdOpt *td_adam_new_at (TdLink *target, TdAdamOpt options, const TdSite *site);
-/** Update every parameter of the target by its gradient; one without a gradient counts as
- * zero.  *Errors*: the pending error, when there is one: nothing is updated then. */
-TD_API TdStatus td_opt_update (TdOpt *opt);
-TD_API TdStatus td_opt_update_at (TdOpt *opt, const TdSite *site);
-/** Add a hook that runs before each update, in the order of adding.  *Owner*: opt. */
-TD_API TdStatus td_opt_add_hook (TdOpt *opt, TdOptHook *hook);
-/** Scale all gradients down when their common norm is above threshold. */
-TD_API TdOptHook *td_gradient_clipping_new (double threshold);
-/** g += rate p for every parameter. */
-TD_API TdOptHook *td_weight_decay_new (double rate);
-TD_API void td_opt_set_lr (TdOpt *opt, double lr);
-TD_API double td_opt_lr (const TdOpt *opt);
-/** Number of updates done. */
-TD_API int64_t td_opt_count (const TdOpt *opt);
-TD_API void td_opt_free (TdOpt *opt);
-
-/* --- files -------------------------------------------------------------------------------- */
-/** Write parameters and persistents below a link as NumPy's npz (keys "l1/W", without the
- * root); a file is replaced only once the new one is whole.  *Sync*: blocks. */
-TD_API TdStatus td_save_npz (const char *path, TdLink *link);
-TD_API TdStatus td_save_npz_at (const char *path, TdLink *link, const TdSite *site);
-/** Read them back, stored or deflated; waiting parameters take the file's shapes.
- * *Errors*: TD_ERR_IO or TD_ERR_SHAPE naming the file and the key; nothing is changed then.
- */
-TD_API TdStatus td_load_npz (const char *path, TdLink *link);
-TD_API TdStatus td_load_npz_at (const char *path, TdLink *link, const TdSite *site);
-
-/** Read one array from a file of NumPy's npy format, as a new variable without gradient.
- * *Errors*: TD_ERR_IO naming the file: not there, damaged, an element type of its own. */
-TD_API TdVar *td_load_npy (const char *path);
-TD_API TdVar *td_load_npy_at (const char *path, const TdSite *site);
-/** Write one array as npy (bf16, which NumPy has not, as float32); a file is replaced only once
- * the new one is whole.  *Sync*: blocks. */
-TD_API TdStatus td_save_npy (const char *path, const TdVar *v);
-TD_API TdStatus td_save_npy_at (const char *path, const TdVar *v, const TdSite *site);
-
 /* --- the macros: parents one or two, named options, call sites ---------------------------- */
 /* clang-format off */
 #define TD_PICK_2_(a, b, pick, ...) pick
@@ -349,19 +273,8 @@ TD_API TdStatus td_save_npy_at (const char *path, const TdVar *v, const TdSite *
 #define td__embed_id_new_x(parent, name, in_size, out_size, ...) td_embed_id_new_at (parent, name, in_size, out_size, TD_OPTIONS_ (TdEmbedIdOpt, TD_EMBED_ID_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_lstm_new(parent, name, in_size, ...) td__lstm_new_x (parent, name, in_size, __VA_ARGS__, .end_ = 0)
 #define td__lstm_new_x(parent, name, in_size, out_size, ...) td_lstm_new_at (parent, name, in_size, out_size, TD_OPTIONS_ (TdLstmOpt, TD_LSTM_DEFAULTS, __VA_ARGS__), TD_HERE)
-#define td_sgd_new(...) td__sgd_new_x (__VA_ARGS__, .end_ = 0)
-#define td__sgd_new_x(target, ...) td_sgd_new_at (target, TD_OPTIONS_ (TdSgdOpt, TD_SGD_DEFAULTS, __VA_ARGS__), TD_HERE)
-#define td_momentum_sgd_new(...) td__momentum_sgd_new_x (__VA_ARGS__, .end_ = 0)
-#define td__momentum_sgd_new_x(target, ...) td_momentum_sgd_new_at (target, TD_OPTIONS_ (TdMomentumSgdOpt, TD_MOMENTUM_SGD_DEFAULTS, __VA_ARGS__), TD_HERE)
-#define td_adam_new(...) td__adam_new_x (__VA_ARGS__, .end_ = 0)
-#define td__adam_new_x(target, ...) td_adam_new_at (target, TD_OPTIONS_ (TdAdamOpt, TD_ADAM_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_link(...) td_link_at (__VA_ARGS__, TD_HERE)
 #define td_link_call(...) td_link_call_at (__VA_ARGS__, TD_HERE)
-#define td_opt_update(...) td_opt_update_at (__VA_ARGS__, TD_HERE)
-#define td_save_npz(...) td_save_npz_at (__VA_ARGS__, TD_HERE)
-#define td_load_npz(...) td_load_npz_at (__VA_ARGS__, TD_HERE)
-#define td_load_npy(...) td_load_npy_at (__VA_ARGS__, TD_HERE)
-#define td_save_npy(...) td_save_npy_at (__VA_ARGS__, TD_HERE)
 #endif
 /* clang-format on */
 

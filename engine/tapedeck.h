@@ -4,9 +4,9 @@
  * it. Every function that returns a TdVar returns one owned by the innermost open scope:
  * td_retain makes it yours.  A call that fails returns a poisoned variable, never NULL;
  * td_error () holds the first failure, and operations on poison return poison, so calls nest
- * without checks. Functions (relu, linear ...) are in tapedeck-functions.h, links and
- * optimizers in tapedeck-links.h, data in tapedeck-data.h, training in tapedeck-train.h: all
- * are included here.
+ * without checks. Functions (relu, linear ...) are in tapedeck-functions.h, links in
+ * tapedeck-links.h, optimizers in tapedeck-optim.h, files in tapedeck-serial.h, data in
+ * tapedeck-data.h, training in tapedeck-train.h: all are included here.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -369,5 +369,7 @@ TD_END_DECLS
 
 #include "tapedeck-functions.h"
 #include "tapedeck-links.h"
+#include "tapedeck-optim.h"
+#include "tapedeck-serial.h"
 #include "tapedeck-data.h"
 #include "tapedeck-train.h"

@@ -82,6 +82,11 @@ TdParam *td__param_add (TdLink *link, const char *name, const TdShape *shape, in
                         TdInit init, TdInit fallback, const TdSite *site);
 /** Give it memory and its first numbers. */
 TdStatus td__param_start (TdParam *param, const TdShape *shape);
+/** The array that it will have, without numbers.  *Owner*: the caller, TD_HOLD_ENGINE.  NULL
+ * after td__fail. */
+TdVar *td__param_leaf (TdParam *param, const TdShape *shape);
+/** Start with an array of td__param_leaf that is filled already. */
+void td__param_adopt (TdParam *param, TdVar *v);
 TdParam *td__param_find (const TdLink *link, const char *name);
 void td__param_free (TdParam *param);
 /** Put an array in a parameter's place. */

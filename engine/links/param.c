@@ -89,20 +89,44 @@ td__param_free (TdParam *param)
   free (param);
 }
 
-TdStatus
-td__param_start (TdParam *param, const TdShape *shape)
+TdVar *
+td__param_leaf (TdParam *param, const TdShape *shape)
 {
   TdDevice *device = param->device != NULL ? param->device : td__engine.device;
   TdVar *v = td__var_leaf (param->dtype, shape, device, TD_MEM_PARAMETER, param->site);
-  TdStatus status;
 
-  if (v == NULL)
-    return td__engine.error.status;
+  return v != NULL ? td__var_ref (v, TD_HOLD_ENGINE) : NULL;
+}
+
+/* Make v the parameter's array, which nobody is told of yet. */
+static void
+become (TdParam *param, TdVar *v)
+{
   td__param_hold (param, v);
   v->flags |= TD_VAR_PERSISTENT;
   td_name (v, param->name);
   v->node->path = owner_path (param);
-  v->node->requires_grad = true;
+  v->node->requires_grad = param->kind == TD_PARAM_TRAINED;
+}
+
+void
+td__param_adopt (TdParam *param, TdVar *v)
+{
+  become (param, v);
+  td__links_generation++;
+  td__param_announce (param);
+}
+
+TdStatus
+td__param_start (TdParam *param, const TdShape *shape)
+{
+  TdVar *v = td__param_leaf (param, shape);
+  TdStatus status;
+
+  if (v == NULL)
+    return td__engine.error.status;
+  become (param, v);
+  td__var_unref (v, TD_HOLD_ENGINE);
   status = td__init_fill (param->init, v,
                           param->fan_shape.ndim >= 0 ? &param->fan_shape : shape, param->site);
   if (status != TD_OK)

@@ -84,28 +84,41 @@ parse_shape (const char *at, TdNpy *npy, const char **why)
     }
 }
 
+/* Find the dictionary of a header, with a final 0.  *Owner*: the caller. */
+static char *
+header_text (const void *data, size_t bytes, size_t *offset)
+{
+  const unsigned char *p = data;
+  size_t head, length;
+  char *text;
+
+  if (bytes < 12 || memcmp (p, "\x93NUMPY", 6) != 0 || p[6] < 1 || p[6] > 3)
+    return NULL;
+  head = p[6] == 1 ? 10 : 12;
+  length = p[6] == 1
+               ? (size_t)p[8] | (size_t)p[9] << 8
+               : (size_t)p[8] | (size_t)p[9] << 8 | (size_t)p[10] << 16 | (size_t)p[11] << 24;
+  if (length > bytes - head || length > 65536)
+    return NULL;
+  text = td__xcalloc (length + 1, 1);
+  memcpy (text, p + head, length);
+  *offset = head + length;
+  return text;
+}
+
 bool
 td__npy_parse (const void *data, size_t bytes, TdNpy *npy, const char **why)
 {
-  const unsigned char *p = data;
-  size_t head, length, need;
+  size_t need;
   const char *order;
   char *text;
   bool ok;
 
   memset (npy, 0, sizeof *npy);
   *why = "it is not an npy array";
-  if (bytes < 12 || memcmp (p, "\x93NUMPY", 6) != 0 || p[6] < 1 || p[6] > 3)
+  text = header_text (data, bytes, &npy->offset);
+  if (text == NULL)
     return false;
-  head = p[6] == 1 ? 10 : 12;
-  length = p[6] == 1
-               ? (size_t)p[8] | (size_t)p[9] << 8
-               : (size_t)p[8] | (size_t)p[9] << 8 | (size_t)p[10] << 16 | (size_t)p[11] << 24;
-  if (length > bytes - head || length > 65536)
-    return false;
-  text = td__xcalloc (length + 1, 1);
-  memcpy (text, p + head, length);
-  npy->offset = head + length;
   ok = parse_dtype (value_of (text, "descr"), npy, why)
        && parse_shape (value_of (text, "shape"), npy, why);
   order = value_of (text, "fortran_order");
@@ -115,6 +128,114 @@ td__npy_parse (const void *data, size_t bytes, TdNpy *npy, const char **why)
     return false;
   *why = "it has not the elements that its shape promises";
   return td__shape_bytes (&npy->shape, npy->dtype, &need) && need == bytes - npy->offset;
+}
+
+/* --- texts: one element of Unicode code points, or of bytes --- */
+
+/* The letter and the number of a descr like <U5; false: another one. */
+static bool
+text_type (const char *header, char *letter, size_t *chars)
+{
+  const char *at = value_of (header, "descr");
+  char *end;
+
+  if (at == NULL || *at++ != '\'' || (*at != '<' && *at != '|' && *at != '='))
+    return false;
+  *letter = at[1];
+  *chars = strtoul (at + 2, &end, 10);
+  return (*letter == 'U' || *letter == 'S') && end > at + 2 && *end == '\'';
+}
+
+char
+td__npy_type (const void *data, size_t bytes, size_t *offset)
+{
+  char *text = header_text (data, bytes, offset), letter = '\0';
+  const char *at = text != NULL ? value_of (text, "descr") : NULL;
+
+  if (at != NULL && *at == '\'')
+    letter = at[1] == '|' || at[1] == '<' || at[1] == '=' || at[1] == '>' ? at[2] : at[1];
+  free (text);
+  return letter;
+}
+
+static bool
+put_utf8 (char *to, size_t *n, uint32_t c)
+{
+  unsigned char *at = (unsigned char *)to + *n;
+
+  if (c == 0 || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+    return false;
+  if (c < 0x80)
+    at[0] = (unsigned char)c;
+  else if (c < 0x800)
+    at[0] = (unsigned char)(0xc0 | c >> 6);
+  else if (c < 0x10000)
+    at[0] = (unsigned char)(0xe0 | c >> 12);
+  else
+    at[0] = (unsigned char)(0xf0 | c >> 18);
+  *n += 1;
+  for (int shift = c < 0x80 ? -6 : c < 0x800 ? 0 : c < 0x10000 ? 6 : 12; shift >= 0; shift -= 6)
+    to[(*n)++] = (char)(0x80 | (c >> shift & 0x3f));
+  return true;
+}
+
+char *
+td__npy_parse_text (const void *data, size_t bytes, size_t *text_bytes, const char **why)
+{
+  size_t offset = 0, chars = 0, n = 0, width;
+  char *header = header_text (data, bytes, &offset), *text, letter = '\0';
+  TdNpy npy = { 0 };
+  bool ok = header != NULL && text_type (header, &letter, &chars)
+            && parse_shape (value_of (header, "shape"), &npy, why);
+
+  free (header);
+  width = letter == 'U' ? 4 : 1;
+  *why = "it is not a single text";
+  if (!ok || npy.shape.ndim != 0 || chars > bytes || chars * width != bytes - offset)
+    return NULL;
+  text = td__xcalloc (chars + 1, 4);
+  while (chars > 0 && ((const char *)data)[offset + chars * width - 1] == '\0'
+         && memcmp ((const char *)data + offset + (chars - 1) * width, "\0\0\0", width - 1)
+                == 0)
+    chars--; /* NumPy fills short texts up */
+  for (size_t i = 0; i < chars && ok; i++)
+    {
+      const unsigned char *p = (const unsigned char *)data + offset + i * width;
+
+      ok = put_utf8 (text, &n,
+                     width == 1 ? p[0]
+                                : (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16
+                                      | (uint32_t)p[3] << 24);
+    }
+  *text_bytes = n + 1;
+  *why = "its text is not Unicode";
+  if (ok)
+    return text;
+  free (text);
+  return NULL;
+}
+
+/* The next code point of UTF-8; false: it is none. */
+static bool
+get_utf8 (const unsigned char **at, uint32_t *c)
+{
+  static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
+  int more = **at < 0x80       ? 0
+             : **at >> 5 == 6  ? 1
+             : **at >> 4 == 14 ? 2
+             : **at >> 3 == 30 ? 3
+                               : -1;
+
+  if (more < 0)
+    return false;
+  *c = more == 0 ? **at : **at & (0x3fu >> more);
+  (*at)++;
+  for (int i = 0; i < more; i++, (*at)++)
+    if (**at >> 6 == 2)
+      *c = *c << 6 | (**at & 0x3f);
+    else
+      return false;
+  return *c >= least[more] && *c <= 0x10ffff && (*c < 0xd800 || *c >= 0xe000);
 }
 
 static void
@@ -129,20 +250,15 @@ shape_text (const TdShape *shape, char *text, size_t size)
   snprintf (text + used, size - used, shape->ndim == 1 ? ",)" : ")");
 }
 
-void *
-td__npy_format (TdDtype dtype, const TdShape *shape, const void *elements, size_t *bytes)
+/* A whole file but for its elements: descr and sizes are Python's texts. */
+static char *
+format_head (const char *descr, const char *sizes, size_t data_bytes, size_t *head_bytes)
 {
-  TdNpy npy = { .dtype = dtype, .shape = *shape };
-  TdDtype stored = dtype == TD_BF16 ? TD_F32 : dtype;
-  char head[512] = "\x93NUMPY\x01", sizes[240];
-  size_t length, data_bytes = (size_t)td_shape_size (shape) * td_dtype_bytes (stored);
-  char *out;
-  int n;
+  char head[512] = "\x93NUMPY\x01", *out;
+  size_t length;
+  int n = snprintf (head + 10, sizeof head - 10,
+                    "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, sizes);
 
-  shape_text (shape, sizes, sizeof sizes);
-  n = snprintf (head + 10, sizeof head - 10,
-                "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descriptions[dtype],
-                sizes);
   length = ((size_t)n + 11 + 63) / 64 * 64; /* elements begin at a multiple of 64 */
   memset (head + 10 + n, ' ', length - 11 - (size_t)n);
   head[length - 1] = '\n';
@@ -150,8 +266,46 @@ td__npy_format (TdDtype dtype, const TdShape *shape, const void *elements, size_
   head[9] = (char)((length - 10) >> 8);
   out = td__xcalloc (1, length + data_bytes);
   memcpy (out, head, length);
+  *head_bytes = length;
+  return out;
+}
+
+void *
+td__npy_format (TdDtype dtype, const TdShape *shape, const void *elements, size_t *bytes)
+{
+  TdNpy npy = { .dtype = dtype, .shape = *shape };
+  TdDtype stored = dtype == TD_BF16 ? TD_F32 : dtype;
+  size_t length, data_bytes = (size_t)td_shape_size (shape) * td_dtype_bytes (stored);
+  char sizes[240], *out;
+
+  shape_text (shape, sizes, sizeof sizes);
+  out = format_head (descriptions[dtype], sizes, data_bytes, &length);
   td__npy_convert (&npy, elements, stored, out + length);
   *bytes = length + data_bytes;
+  return out;
+}
+
+void *
+td__npy_format_text (const char *text, size_t *bytes)
+{
+  const unsigned char *at = (const unsigned char *)text;
+  size_t n = 0, length;
+  uint32_t c;
+  char descr[32], *out;
+
+  while (*at != '\0')
+    {
+      if (!get_utf8 (&at, &c))
+        return NULL;
+      n++;
+    }
+  snprintf (descr, sizeof descr, "<U%zu", n > 0 ? n : 1); /* NumPy has no text of no room */
+  out = format_head (descr, "()", (n > 0 ? n : 1) * 4, &length);
+  *bytes = length + (n > 0 ? n : 1) * 4;
+  at = (const unsigned char *)text;
+  for (size_t i = 0; i < n && get_utf8 (&at, &c); i++)
+    for (int k = 0; k < 4; k++)
+      out[length + 4 * i + (size_t)k] = (char)(c >> (8 * k));
   return out;
 }
 

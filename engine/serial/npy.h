@@ -21,3 +21,11 @@ bool td__npy_parse (const void *data, size_t bytes, TdNpy *npy, const char **why
 void *td__npy_format (TdDtype dtype, const TdShape *shape, const void *elements, size_t *bytes);
 /** Element by element, row-major, as doubles or exactly: dst of dtype and npy's shape. */
 void td__npy_convert (const TdNpy *npy, const void *elements, TdDtype dtype, void *dst);
+
+/** The letter of a file's element type ('f', 'O', 'U' ...), 0 if it is no npy file. */
+char td__npy_type (const void *data, size_t bytes, size_t *offset);
+/** A single text (<U5, |S5) as UTF-8 with its final 0, which *text_bytes counts.
+ * *Owner*: the caller, free ().  NULL: *why. */
+char *td__npy_parse_text (const void *data, size_t bytes, size_t *text_bytes, const char **why);
+/** An npy file of one text.  *Owner*: the caller, free ().  NULL: it is not UTF-8. */
+void *td__npy_format_text (const char *text, size_t *bytes);

@@ -1,254 +1,157 @@
-/* Saving and loading a link: an npz file with Chainer's keys.
- *
- * Loading has two passes: the first reads and checks every array, the second puts them in
- * place, so that a bad file changes nothing.
+/* npz: a zip file of npy files.  Numbers, texts, and None.
  *
  * SPDX-License-Identifier: MIT */
-#include "../links/link.h"
-
+#include "archive.h"
+#include "none-pickle.h"
 #include "npy.h"
 #include "zip.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
+#include "../links/object.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-/* --- saving --- */
+enum
+{
+  NAME_MOST = 4200
+};
+
+/* --- writing --- */
+
+static bool
+add_entry (TdZipWriter *zip, const TdEntry *e, bool compress, char *why, size_t size)
+{
+  const TdValue *v = &e->value;
+  const char *reason = "its text is not UTF-8";
+  char name[NAME_MOST];
+  size_t bytes = 0;
+  void *npy = NULL;
+  bool ok = true;
+
+  if (v->kind == TD_VALUE_ARRAY)
+    npy = td__npy_format (v->dtype, &v->shape, v->data, &bytes);
+  else if (v->kind == TD_VALUE_TEXT)
+    ok = (npy = td__npy_format_text (v->data, &bytes)) != NULL;
+  snprintf (name, sizeof name, "%s.npy", e->key);
+  if (ok)
+    ok = td__zip_add (zip, name, v->kind == TD_VALUE_NONE ? td__none_npy : npy,
+                      v->kind == TD_VALUE_NONE ? td__none_npy_bytes : bytes, compress, &reason);
+  if (!ok)
+    snprintf (why, size, "%.200s: %s", e->key, reason);
+  free (npy);
+  return ok;
+}
+
+bool
+td__npz_write (const TdArchive *archive, FILE *file, bool compress, char *why, size_t size)
+{
+  TdZipWriter zip = { .file = file };
+  const char *reason;
+  bool ok = true;
+
+  for (int i = 0; i < archive->n && ok; i++)
+    ok = add_entry (&zip, &archive->entries[i], compress, why, size);
+  if (ok && !td__zip_finish (&zip, &reason))
+    {
+      snprintf (why, size, "%s", reason);
+      ok = false;
+    }
+  td__zip_writer_clear (&zip);
+  return ok;
+}
+
+/* --- reading --- */
 
 typedef struct
 {
-  const char *path;
-  const TdSite *site;
-  TdZipWriter zip;
-  TdStatus status;
-} Save;
-
-static void
-fail_save (Save *s, const char *key, const char *why)
-{
-  if (s->status == TD_OK)
-    s->status = td__fail (TD_ERR_IO, "td_save_npz", s->site, "%.400s: %s%s%s", s->path, key,
-                          *key != '\0' ? ": " : "", why);
-}
-
-/* A parameter that waits for its shape is not in the file. */
-static void
-save_one (TdLink *owner, TdParam *param, const char *key, void *user)
-{
-  Save *s = user;
-  size_t bytes;
-  char name[4200];
-  const char *why;
-  void *host, *npy;
-
-  (void)owner;
-  if (param->kind == TD_PARAM_ATTR || param->var == NULL || s->status != TD_OK)
-    return;
-  host = malloc (param->var->buffer->bytes + 1);
-  if (host == NULL)
-    {
-      fail_save (s, key, "no memory to copy it");
-      return;
-    }
-  s->status = td_read_at (param->var, host, param->var->buffer->bytes, s->site);
-  if (s->status == TD_OK)
-    {
-      npy = td__npy_format ((TdDtype)param->var->node->dtype, &param->var->node->shape, host,
-                            &bytes);
-      snprintf (name, sizeof name, "%s.npy", key);
-      if (!td__zip_add (&s->zip, name, npy, bytes, &why))
-        fail_save (s, key, why);
-      free (npy);
-    }
-  free (host);
-}
-
-static void
-save_all (Save *s, TdLink *link, int fd)
-{
-  const char *why;
-
-  s->zip.file = fdopen (fd, "wb");
-  if (s->zip.file == NULL)
-    {
-      close (fd);
-      fail_save (s, "", "no memory to write it");
-      return;
-    }
-  td__link_visit (link, save_one, s);
-  if (s->status == TD_OK && !td__zip_finish (&s->zip, &why))
-    fail_save (s, "", why);
-  if (s->status == TD_OK && (fflush (s->zip.file) != 0 || fsync (fd) != 0))
-    fail_save (s, "", strerror (errno)); /* NOLINT(concurrency-mt-unsafe) */
-  if (fclose (s->zip.file) != 0 && s->status == TD_OK)
-    fail_save (s, "", strerror (errno)); /* NOLINT(concurrency-mt-unsafe) */
-  td__zip_writer_clear (&s->zip);
-}
-
-TdStatus
-td_save_npz_at (const char *path, TdLink *link, const TdSite *site)
-{
-  Save s = { .path = path, .site = site };
-  char temp[4096];
-  int n, fd;
-
-  if (!td__link_usable (link, "td_save_npz", site))
-    return td__engine.error.status;
-  if (path == NULL)
-    return td__fail (TD_ERR_ARG, "td_save_npz", site, "the path is NULL");
-  n = snprintf (temp, sizeof temp, "%s.XXXXXX", path);
-  fd = n > 0 && (size_t)n < sizeof temp ? mkostemp (temp, O_CLOEXEC) : -1;
-  if (fd < 0)
-    {
-      fail_save (&s, "", strerror (errno)); /* NOLINT(concurrency-mt-unsafe) */
-      return s.status;
-    }
-  fchmod (fd, 0644);
-  save_all (&s, link, fd);
-  if (s.status == TD_OK && rename (temp, path) != 0)
-    fail_save (&s, "", strerror (errno)); /* NOLINT(concurrency-mt-unsafe) */
-  if (s.status != TD_OK)
-    unlink (temp);
-  return s.status;
-}
-
-TdStatus (td_save_npz) (const char *path, TdLink *link)
-{
-  return td_save_npz_at (path, link, NULL);
-}
-
-/* --- loading --- */
-
-typedef struct
-{
-  TdParam *param;
-  TdShape shape;
-  void *data; /* in the parameter's dtype */
-  size_t bytes;
-} Loaded;
-
-typedef struct
-{
-  const char *path;
-  const TdSite *site;
+  TdArchiveSource source;
   TdZip *zip;
-  Loaded *loaded;
-  int n;
-  TdStatus status;
-} Load;
+} NpzSource;
 
-static void
-fail_load (Load *l, TdStatus status, const char *key, const char *why)
+static const TdZipMember *
+find (const TdArchiveSource *source, const char *key)
 {
-  l->status
-      = td__fail (status, "td_load_npz", l->site, "%.400s: %.200s: %s", l->path, key, why);
+  char name[NAME_MOST];
+
+  snprintf (name, sizeof name, "%s.npy", key);
+  return td__zip_find (((const NpzSource *)source)->zip, name);
 }
 
-/* Read one array and convert it to what its parameter wants. */
-static void
-take_array (Load *l, TdParam *param, const char *key, void *data, size_t bytes)
+static bool
+npz_has (const TdArchiveSource *source, const char *key)
 {
-  char why_text[400], a[160], b[160];
-  const char *why;
-  Loaded *at;
+  return find (source, key) != NULL;
+}
+
+/* Elements row by row and in this machine's dtypes, from a whole npy file. */
+static bool
+take_array (const char *data, size_t bytes, TdValue *value, const char **why)
+{
   TdNpy npy;
 
-  if (!td__npy_parse (data, bytes, &npy, &why))
-    {
-      fail_load (l, TD_ERR_IO, key, why);
-      return;
-    }
-  if (param->var != NULL && !td_shape_equal (&npy.shape, &param->var->node->shape))
-    {
-      snprintf (why_text, sizeof why_text, "shape %s expected, the file has %s",
-                td_shape_text (&param->var->node->shape, a, sizeof a),
-                td_shape_text (&npy.shape, b, sizeof b));
-      fail_load (l, TD_ERR_SHAPE, key, why_text);
-      return;
-    }
-  l->loaded = td__xrealloc (l->loaded, (size_t)(l->n + 1) * sizeof *l->loaded);
-  at = &l->loaded[l->n++];
-  at->param = param;
-  at->shape = npy.shape;
-  at->bytes
-      = (size_t)td_shape_size (&npy.shape)
-        * td_dtype_bytes (param->var != NULL ? (TdDtype)param->var->node->dtype : param->dtype);
-  at->data = td__xcalloc (1, at->bytes + 1);
-  td__npy_convert (&npy, (char *)data + npy.offset,
-                   param->var != NULL ? (TdDtype)param->var->node->dtype : param->dtype,
-                   at->data);
+  if (!td__npy_parse (data, bytes, &npy, why))
+    return false;
+  value->kind = TD_VALUE_ARRAY;
+  value->dtype = npy.dtype;
+  value->shape = npy.shape;
+  value->bytes = (size_t)td_shape_size (&npy.shape) * td_dtype_bytes (npy.dtype);
+  value->data = malloc (value->bytes + 1);
+  *why = "no memory for it";
+  if (value->data == NULL)
+    return false;
+  td__npy_convert (&npy, data + npy.offset, npy.dtype, value->data);
+  return true;
 }
 
-static void
-read_one (TdLink *owner, TdParam *param, const char *key, void *user)
+static bool
+take_member (const char *data, size_t bytes, TdValue *value, const char **why)
 {
-  Load *l = user;
-  const TdZipMember *m;
-  const char *why;
-  char name[4200];
-  void *data;
+  size_t offset = 0;
+  char type = td__npy_type (data, bytes, &offset);
 
-  (void)owner;
-  if (param->kind == TD_PARAM_ATTR || l->status != TD_OK)
-    return;
-  snprintf (name, sizeof name, "%s.npy", key);
-  m = td__zip_find (l->zip, name);
-  if (m == NULL && param->var == NULL)
-    return; /* it waited when it was saved, and waits on */
-  if (m == NULL)
+  if (type == 'O' && td__pickle_is_none ((const unsigned char *)data + offset, bytes - offset))
     {
-      fail_load (l, TD_ERR_IO, key, "there is no such array in the file");
-      return;
+      value->kind = TD_VALUE_NONE;
+      return true;
     }
-  data = td__zip_read (l->zip, m, &why);
-  if (data == NULL)
-    fail_load (l, TD_ERR_IO, key, why);
-  else
-    take_array (l, param, key, data, m->bytes);
+  if (type == 'U' || type == 'S')
+    {
+      value->kind = TD_VALUE_TEXT;
+      value->data = td__npy_parse_text (data, bytes, &value->bytes, why);
+      return value->data != NULL;
+    }
+  return take_array (data, bytes, value, why);
+}
+
+static bool
+npz_read (const TdArchiveSource *source, const char *key, TdValue *value, const char **why)
+{
+  const TdZipMember *m = find (source, key);
+  void *data = td__zip_read (((const NpzSource *)source)->zip, m, why);
+  bool ok = data != NULL && take_member (data, m->bytes, value, why);
+
   free (data);
+  return ok;
 }
 
 static void
-put_in_place (Load *l)
+npz_close (TdArchiveSource *source)
 {
-  for (int i = 0; i < l->n && l->status == TD_OK; i++)
-    {
-      Loaded *at = &l->loaded[i];
-
-      if (at->param->var == NULL)
-        l->status = td__param_start (at->param, &at->shape);
-      if (l->status == TD_OK)
-        l->status = td_write_at (at->param->var, at->data, at->bytes, l->site);
-    }
+  td__zip_close (((NpzSource *)source)->zip);
+  free (source);
 }
 
-TdStatus
-td_load_npz_at (const char *path, TdLink *link, const TdSite *site)
+TdArchiveSource *
+td__npz_source (const char *path, const char **why)
 {
-  Load l = { .path = path, .site = site };
-  const char *why;
+  static const TdArchiveSource class = { npz_has, npz_read, npz_close };
+  TdZip *zip = td__zip_open (path, why);
+  NpzSource *s;
 
-  if (!td__link_usable (link, "td_load_npz", site))
-    return td__engine.error.status;
-  if (path == NULL)
-    return td__fail (TD_ERR_ARG, "td_load_npz", site, "the path is NULL");
-  l.zip = td__zip_open (path, &why);
-  if (l.zip == NULL)
-    return td__fail (TD_ERR_IO, "td_load_npz", site, "%.400s: %s", path, why);
-  td__link_visit (link, read_one, &l);
-  put_in_place (&l);
-  for (int i = 0; i < l.n; i++)
-    free (l.loaded[i].data);
-  free (l.loaded);
-  td__zip_close (l.zip);
-  return l.status;
-}
-
-TdStatus (td_load_npz) (const char *path, TdLink *link)
-{
-  return td_load_npz_at (path, link, NULL);
+  if (zip == NULL)
+    return NULL;
+  s = td__xcalloc (1, sizeof *s);
+  s->source = class;
+  s->zip = zip;
+  return &s->source;
 }

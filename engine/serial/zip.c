@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,23 +46,31 @@ put (unsigned char *p, uint64_t value, int bytes)
     p[i] = (unsigned char)(value >> (8 * i));
 }
 
-static uint32_t
-crc_of (const void *data, size_t bytes)
-{
-  static uint32_t table[256];
-  const unsigned char *p = data;
-  uint32_t crc = 0xffffffffu;
+static uint32_t crc_table[256];
 
-  for (uint32_t i = 0; i < 256 && table[255] == 0; i++)
+static void
+make_crc_table (void)
+{
+  for (uint32_t i = 0; i < 256; i++)
     {
       uint32_t c = i;
 
       for (int k = 0; k < 8; k++)
         c = (c >> 1) ^ (c & 1 ? 0xedb88320u : 0);
-      table[i] = c;
+      crc_table[i] = c;
     }
+}
+
+static uint32_t
+crc_of (const void *data, size_t bytes)
+{
+  static pthread_once_t once = PTHREAD_ONCE_INIT; /* snapshots are written by other threads */
+  const unsigned char *p = data;
+  uint32_t crc = 0xffffffffu;
+
+  pthread_once (&once, make_crc_table);
   for (size_t i = 0; i < bytes; i++)
-    crc = (crc >> 8) ^ table[(crc ^ p[i]) & 0xff];
+    crc = (crc >> 8) ^ crc_table[(crc ^ p[i]) & 0xff];
   return ~crc;
 }
 
@@ -299,11 +308,11 @@ put_common (unsigned char *p, const TdZipMember *m)
 }
 
 static void *
-pack (const void *data, size_t bytes, TdZipMember *m)
+pack (const void *data, size_t bytes, bool compress, TdZipMember *m)
 {
 #ifdef TD_WITH_ZLIB
   size_t room = bytes + bytes / 1000 + 64;
-  unsigned char *packed = malloc (room);
+  unsigned char *packed = compress ? malloc (room) : NULL;
   z_stream z = { .next_in = (unsigned char *)(uintptr_t)data,
                  .avail_in = (unsigned)bytes,
                  .next_out = packed,
@@ -322,6 +331,8 @@ pack (const void *data, size_t bytes, TdZipMember *m)
         }
     }
   free (packed);
+#else
+  (void)data, (void)compress;
 #endif
   m->method = STORED;
   m->packed_bytes = bytes;
@@ -329,7 +340,8 @@ pack (const void *data, size_t bytes, TdZipMember *m)
 }
 
 bool
-td__zip_add (TdZipWriter *w, const char *name, const void *data, size_t bytes, const char **why)
+td__zip_add (TdZipWriter *w, const char *name, const void *data, size_t bytes, bool compress,
+             const char **why)
 {
   TdZipMember m = { .bytes = bytes, .crc = crc_of (data, bytes) };
   unsigned char head[LOCAL_BYTES];
@@ -343,7 +355,7 @@ td__zip_add (TdZipWriter *w, const char *name, const void *data, size_t bytes, c
     return false;
   m.name = td__xstrdup (name);
   m.header_offset = (uint64_t)at;
-  packed = pack (data, bytes, &m);
+  packed = pack (data, bytes, compress, &m);
   put (head, 0x04034b50, 4);
   put_common (head + 4, &m);
   *why = "cannot be written";

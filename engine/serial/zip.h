@@ -39,9 +39,9 @@ typedef struct
   int n_members;
 } TdZipWriter;
 
-/** Append a member, deflated where zlib is there.  False: *why. */
+/** Append a member, deflated if asked and zlib is there.  False: *why. */
 bool td__zip_add (TdZipWriter *writer, const char *name, const void *data, size_t bytes,
-                  const char **why);
+                  bool compress, const char **why);
 /** Write the directory; the file stays open.  False: *why. */
 bool td__zip_finish (TdZipWriter *writer, const char **why);
 void td__zip_writer_clear (TdZipWriter *writer);

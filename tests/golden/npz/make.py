@@ -17,6 +17,8 @@ np.savez('dressed.npz', **{
     'l1/b': arrays['l1/b'].astype(np.float16),
     'n': arrays['n'].astype(np.int32),
 })
-np.savez('object.npz', **{'l1/W': np.array(None, dtype=object), 'l1/b': arrays['l1/b'], 'n': arrays['n']})
+# a parameter without a shape is None in Chainer's files; anything else that is pickled is refused
+np.savez('none.npz', **{'l1/W': np.array(None, dtype=object), 'l1/b': arrays['l1/b'], 'n': arrays['n']})
+np.savez('object.npz', **{'l1/W': np.array([None, {'l1': 1}], dtype=object), 'l1/b': arrays['l1/b'], 'n': arrays['n']})
 np.savez('shape.npz', **{'l1/W': arrays['l1/W'].T.copy(), 'l1/b': arrays['l1/b'], 'n': arrays['n']})
 np.savez('big-endian.npz', **{'l1/W': arrays['l1/W'].astype('>f4'), 'l1/b': arrays['l1/b'], 'n': arrays['n']})
