@@ -204,13 +204,13 @@ gradients (TdEval *e, TdVar **gy, TdVar **gin)
                          : gy[k];
       }
   for (int i = 0; i < e->n_in; i++)
-    if (is_float (e->in[i]))
+    if (td_eval_wants_grad (e, i))
       xs[n_x++] = e->in[i];
   if (n_y > 0 && n_x > 0)
     td_grad_of (ys, n_y, xs, n_x, gys, 0, gxs);
   n_x = 0;
   for (int i = 0; i < e->n_in; i++)
-    gin[i] = is_float (e->in[i]) ? gxs[n_x++] : NULL;
+    gin[i] = td_eval_wants_grad (e, i) ? gxs[n_x++] : NULL;
 }
 
 static void
@@ -239,7 +239,9 @@ check (TdEval *e)
     n_float_out += is_float (e->out[k]);
   for (int i = 0; i < n_in; i++)
     {
-      n_float_in += is_float (e->in[i]);
+      n_float_in += td_eval_wants_grad (e, i);
+      if (!td_eval_wants_grad (e, i) && i < 32)
+        options.no_grads |= 1u << i;
       in[i] = is_float (e->in[i]) ? td_cast (e->in[i], TD_F64) : e->in[i];
     }
   if (n_float_in == 0 || n_float_out == 0)
@@ -272,7 +274,7 @@ evaluate (const Request *r, TdEval *e)
   if (!load (r->in, r->n_in, e->in) || !load (r->gy, r->n_gy, gy))
     return TD_EXIT_USAGE;
   for (int i = 0; i < e->n_in; i++)
-    if (is_float (e->in[i]))
+    if (td_eval_wants_grad (e, i))
       td_variable (e->in[i], NULL);
   if (!td_eval_call (e))
     return e->wrong[0] != '\0' ? usage ("%s", e->wrong) : TD_EXIT_FINDING;

@@ -1,4 +1,4 @@
-/* Rows of `tapedeck eval`: connections, normalization, pooling, recurrent cells.
+/* Rows of `tapedeck eval`: connections, poolings, batch normalization.
  *
  * SPDX-License-Identifier: MIT */
 #define TD_NO_SITES
@@ -134,15 +134,6 @@ call_embed_id (TdEval *e)
   td_eval_give (e, td_embed_id (e->in[0], e->in[1]));
 }
 
-static void
-call_lstm (TdEval *e)
-{
-  TdVar *h, *c = td_lstm (e->in[0], e->in[1], &h);
-
-  td_eval_give (e, c);
-  td_eval_give (e, h);
-}
-
 /* clang-format off */
 #define ROW(name, group, operands, attributes, formula)                                        \
   { #name, group, operands, attributes, formula, .call = call_##name }
@@ -164,7 +155,5 @@ const TdEvalFunction td_eval_layers[] = {
   { "fixed_batch_normalization", "normalization", "x gamma beta mean var",
     "eps:float=2e-5 axis:ints=None", "gamma * (x - mean) / sqrt (var + eps) + beta",
     .call = batch_normalization },
-  ROW (lstm, "rnn", "c_prev x", NULL,
-       "c = sigmoid (i) * tanh (a) + sigmoid (f) * c_prev, h = sigmoid (o) * tanh (c)"),
   { .name = NULL },
 };

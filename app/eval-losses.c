@@ -21,7 +21,7 @@ call_softmax_cross_entropy (TdEval *e)
 #define ROW(name, group, operands, attributes, formula)                                        \
   { #name, group, operands, attributes, formula, .call = call_##name }
 const TdEvalFunction td_eval_losses[] = {
-  ROW (softmax_cross_entropy, "loss", "x t [class_weight]",
+  ROW (softmax_cross_entropy, "loss", "x t [~class_weight]",
        "normalize:bool=true ignore_label:int=-1", "mean of -log_softmax (x)[t]"),
   BINARY (mean_squared_error, "loss", "x0 x1", "mean of (x0 - x1) ** 2"),
   BINARY (accuracy, "evaluation", "y t", "share of rows whose largest element is at t"),

@@ -55,11 +55,21 @@ call_batch_matmul (TdEval *e)
 
 typedef TdVar *Reduction (TdVar *x, const int *axes, int n_axes, bool keepdims);
 
+/* The axes that an attribute names, or all of them; how many. */
+static int
+reduced_axes (TdEval *e, int axes[TD_MAX_DIMS])
+{
+  if (!td_eval_none (e, "axis"))
+    return td_eval_ints (e, "axis", axes, TD_MAX_DIMS);
+  for (int i = 0; i < td_ndim (e->in[0]); i++)
+    axes[i] = i;
+  return td_ndim (e->in[0]);
+}
+
 static void
 reduce (TdEval *e, Reduction *reduction)
 {
-  int axes[TD_MAX_DIMS];
-  int n = td_eval_none (e, "axis") ? -1 : td_eval_ints (e, "axis", axes, TD_MAX_DIMS);
+  int axes[TD_MAX_DIMS], n = reduced_axes (e, axes);
 
   td_eval_give (e, reduction (e->in[0], axes, n, td_eval_bool (e, "keepdims")));
 }
@@ -78,8 +88,7 @@ REDUCTION (prod)
 static void
 call_logsumexp (TdEval *e)
 {
-  int axes[TD_MAX_DIMS];
-  int n = td_eval_none (e, "axis") ? -1 : td_eval_ints (e, "axis", axes, TD_MAX_DIMS);
+  int axes[TD_MAX_DIMS], n = reduced_axes (e, axes);
 
   td_eval_give (e, td_logsumexp_axes (e->in[0], axes, n, false));
 }

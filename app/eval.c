@@ -133,6 +133,22 @@ td_eval_operands (const TdEval *e, int *least, int *most)
     }
 }
 
+bool
+td_eval_wants_grad (const TdEval *e, int i)
+{
+  char word[64] = "";
+  int used;
+
+  if (td_dtype (e->in[i]) > TD_BF16)
+    return false;
+  if (e->function == NULL)
+    return i >= 32 || (e->cls->no_grad_in >> i & 1) == 0;
+  for (const char *at = e->function->operands;
+       i >= 0 && sscanf (at, " %63s%n", word, &used) == 1; at += used)
+    i--;
+  return i >= 0 || strchr (word, '~') == NULL;
+}
+
 void
 td_eval_operands_text (const TdEval *e, char *text, size_t size)
 {
@@ -142,6 +158,8 @@ td_eval_operands_text (const TdEval *e, char *text, size_t size)
   text[0] = '\0';
   for (; *from != '\0' && used + 2 < size; from++)
     {
+      if (*from == '~')
+        continue;
       if (*from == ' ')
         text[used++] = ',';
       text[used++] = *from;

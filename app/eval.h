@@ -72,6 +72,8 @@ void td_eval_clear (TdEval *e);
 const char *td_eval_name (const TdEval *e);
 /** The least and largest number of operands; -1: any. */
 void td_eval_operands (const TdEval *e, int *least, int *most);
+/** Say whether operand i may have a gradient. */
+bool td_eval_wants_grad (const TdEval *e, int i);
 /** Operands as text: "x, W, [b]". */
 void td_eval_operands_text (const TdEval *e, char *text, size_t size);
 /** Set an attribute from "name=value".  False: e->wrong. */
