@@ -47,6 +47,19 @@ typedef enum
   TD_UNARY_RPOW_SCALAR, /* p ^ x */
   TD_UNARY_CLIP,        /* p <= x <= q */
   TD_UNARY_INSIDE,      /* 1 where p <= x <= q or NaN, else 0 */
+  /* From here on those that unary_grad knows too. */
+  TD_UNARY_LEAKY_RELU,   /* x < 0 ? p x : x */
+  TD_UNARY_ELU,          /* x > 0 ? x : p (e^x - 1) */
+  TD_UNARY_SOFTPLUS,     /* log (1 + e^(p x)) / p */
+  TD_UNARY_CLIPPED_RELU, /* 0 <= x <= p */
+  TD_UNARY_HARD_SIGMOID, /* 0 <= 0.2 x + 0.5 <= 1 */
+  TD_UNARY_SILU,         /* x / (1 + e^-x) */
+  TD_UNARY_GELU,         /* x Phi (x), Phi the normal distribution */
+  TD_UNARY_GELU_TANH,    /* its approximation by tanh */
+  TD_UNARY_ERF,
+  TD_UNARY_LOG1P,
+  TD_UNARY_EXPM1,
+  TD_UNARY_RSQRT,
   TD_UNARY_N
 } TdUnaryKind;
 
@@ -223,6 +236,9 @@ typedef struct TdDeviceOps
   TdStatus (*arange) (TdDevice *d, TdTensor *y, double start, double step);
   TdStatus (*unary) (TdDevice *d, TdUnaryKind kind, double p, double q, const TdTensor *x,
                      TdTensor *y);
+  TdStatus (*unary_grad) (TdDevice *d, TdUnaryKind kind, double p, const TdTensor *x,
+                          const TdTensor *gy, TdTensor *gx,
+                          bool accumulate); /* gx = gy f' (x), all of one shape */
   TdStatus (*binary) (TdDevice *d, TdBinaryKind kind, const TdTensor *x, const TdTensor *y,
                       TdTensor *z, bool accumulate);
   TdStatus (*select) (TdDevice *d, const TdTensor *c, const TdTensor *x, const TdTensor *y,

@@ -452,3 +452,4 @@ TD_API TdStatus td_check_double_backward_at (TdCheckFn fn, void *user, TdVar *co
 TD_END_DECLS
 
 #include "tapedeck-sequences.h"
+#include "tapedeck-math.h"

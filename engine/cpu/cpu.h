@@ -25,11 +25,13 @@ bool td__cpu_in_parallel (void);
  * all is done.  Pieces do not depend on the number of threads.  Nested calls run serially. */
 void td__cpu_parallel (int64_t n, int64_t grain, TdCpuBody body, void *context);
 
-/* --- element by element (unary.c, binary.c, cast.c, random.c, fill.c) --- */
+/* --- element by element (unary.c, unary-grad.c, binary.c, cast.c, random.c, fill.c) --- */
 TdStatus td__cpu_fill (TdDevice *d, TdTensor *y, double value);
 TdStatus td__cpu_arange (TdDevice *d, TdTensor *y, double start, double step);
 TdStatus td__cpu_unary (TdDevice *d, TdUnaryKind kind, double p, double q, const TdTensor *x,
                         TdTensor *y);
+TdStatus td__cpu_unary_grad (TdDevice *d, TdUnaryKind kind, double p, const TdTensor *x,
+                             const TdTensor *gy, TdTensor *gx, bool accumulate);
 TdStatus td__cpu_binary (TdDevice *d, TdBinaryKind kind, const TdTensor *x, const TdTensor *y,
                          TdTensor *z, bool accumulate);
 TdStatus td__cpu_select (TdDevice *d, const TdTensor *c, const TdTensor *x, const TdTensor *y,

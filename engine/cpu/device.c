@@ -37,6 +37,7 @@ const TdDeviceOps td__cpu_ops = {
   .fill = td__cpu_fill,
   .arange = td__cpu_arange,
   .unary = td__cpu_unary,
+  .unary_grad = td__cpu_unary_grad,
   .binary = td__cpu_binary,
   .select = td__cpu_select,
   .cast = td__cpu_cast,

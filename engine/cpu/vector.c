@@ -20,6 +20,22 @@
     }                                                                                          \
   }
 
+#define GRAD_LOOP(S, Type, kind, formula)                                                      \
+  static void grad_##kind##_##S (const void *xs, const void *ys, void *zs, int64_t n,          \
+                                 double pd)                                                    \
+  {                                                                                            \
+    typedef Type T;                                                                            \
+    const T *a = xs, *b = ys;                                                                  \
+    T *c = zs;                                                                                 \
+    const T p __attribute__ ((unused)) = (T)pd;                                                \
+                                                                                               \
+    _Pragma ("omp simd") for (int64_t i = 0; i < n; i++)                                       \
+    {                                                                                          \
+      const T x = a[i], y = b[i];                                                              \
+      c[i] = (formula);                                                                        \
+    }                                                                                          \
+  }
+
 #define WALK_LOOP(S, Type, Unsigned, kind, formula, walk, ix, iy)                              \
   static void binary_##kind##_##S##_##walk (const void *xs, const void *ys, void *zs,          \
                                             int64_t n)                                         \
@@ -46,6 +62,8 @@
 #define UNARY_F64(kind, formula) UNARY_LOOP (f64, double, double, kind, formula)
 #define UNARY_I32(kind, formula) UNARY_LOOP (i32, int32_t, uint32_t, kind, formula)
 #define UNARY_I64(kind, formula) UNARY_LOOP (i64, int64_t, uint64_t, kind, formula)
+#define GRAD_F32(kind, formula) GRAD_LOOP (f32, float, kind, formula)
+#define GRAD_F64(kind, formula) GRAD_LOOP (f64, double, kind, formula)
 #define BINARY_F32(kind, formula) BINARY_LOOP (f32, float, float, kind, formula)
 #define BINARY_F64(kind, formula) BINARY_LOOP (f64, double, double, kind, formula)
 #define BINARY_I32(kind, formula) BINARY_LOOP (i32, int32_t, uint32_t, kind, formula)
@@ -55,6 +73,8 @@ TD_UNARY_FLOAT (UNARY_F32, f32)
 TD_UNARY_FLOAT (UNARY_F64, f64)
 TD_UNARY_INT (UNARY_I32, i32)
 TD_UNARY_INT (UNARY_I64, i64)
+TD_UNARY_GRAD_FLOAT (GRAD_F32, f32)
+TD_UNARY_GRAD_FLOAT (GRAD_F64, f64)
 TD_BINARY_FLOAT (BINARY_F32, f32)
 TD_BINARY_FLOAT (BINARY_F64, f64)
 TD_BINARY_INT (BINARY_I32, i32)
@@ -69,6 +89,8 @@ TD_BINARY_INT (BINARY_I64, i64)
 #define SET_UNARY_F64(kind, formula) SET_UNARY (f64, TD_F64, kind)
 #define SET_UNARY_I32(kind, formula) SET_UNARY (i32, TD_I32, kind)
 #define SET_UNARY_I64(kind, formula) SET_UNARY (i64, TD_I64, kind)
+#define SET_GRAD_F32(kind, formula) v->unary_grad[TD_UNARY_##kind][TD_F32] = grad_##kind##_f32;
+#define SET_GRAD_F64(kind, formula) v->unary_grad[TD_UNARY_##kind][TD_F64] = grad_##kind##_f64;
 #define SET_BINARY_F32(kind, formula) SET_BINARY (f32, TD_F32, kind)
 #define SET_BINARY_F64(kind, formula) SET_BINARY (f64, TD_F64, kind)
 #define SET_BINARY_I32(kind, formula) SET_BINARY (i32, TD_I32, kind)
@@ -84,6 +106,8 @@ FILL_NAME (TD_VECTOR_NAME) (TdVector *v)
   TD_UNARY_FLOAT (SET_UNARY_F64, f64)
   TD_UNARY_INT (SET_UNARY_I32, i32)
   TD_UNARY_INT (SET_UNARY_I64, i64)
+  TD_UNARY_GRAD_FLOAT (SET_GRAD_F32, f32)
+  TD_UNARY_GRAD_FLOAT (SET_GRAD_F64, f64)
   TD_BINARY_FLOAT (SET_BINARY_F32, f32)
   TD_BINARY_FLOAT (SET_BINARY_F64, f64)
   TD_BINARY_INT (SET_BINARY_I32, i32)

@@ -18,6 +18,8 @@ enum
 };
 
 typedef void (*TdUnaryLoop) (const void *x, void *y, int64_t n, double p, double q);
+/** gx = gy f' (x); gx may be gy. */
+typedef void (*TdUnaryGradLoop) (const void *x, const void *gy, void *gx, int64_t n, double p);
 typedef void (*TdBinaryLoop) (const void *x, const void *y, void *z, int64_t n);
 /** *total += the elements' sum (sum of squares, product), or max (min) (*total, elements). */
 typedef void (*TdReduceLoop) (const void *x, int64_t n, double *total);
@@ -44,6 +46,7 @@ typedef struct TdVector
 {
   const char *name;
   TdUnaryLoop unary[TD_UNARY_N][TD_DTYPE_N]; /* NULL: not for this dtype */
+  TdUnaryGradLoop unary_grad[TD_UNARY_N][2]; /* by TD_F32, TD_F64 */
   TdBinaryLoop binary[TD_BINARY_N][TD_DTYPE_N][TD_WALK_N];
   TdReduceLoop sum[2], sum_squares[2], max[2], min[2]; /* by TD_F32, TD_F64 */
   TdColumnLoop sum_columns[2];

@@ -133,3 +133,5 @@ td__sign (TdVar *x)
 {
   return td__apply1 (&td__sign_class, NULL, NULL, x);
 }
+
+TD_OP_FUNCTIONS_1 (sign)

@@ -159,6 +159,28 @@ remote_unary (TdDevice *d, TdUnaryKind kind, double p, double q, const TdTensor 
 }
 
 static TdStatus
+run_unary_grad (FakeCall *c, TdDevice *cpu)
+{
+  return td__cpu_ops.unary_grad (cpu, (TdUnaryKind)c->kind, c->p, &c->t[0], &c->t[1], &c->t[2],
+                                 c->accumulate);
+}
+
+static TdStatus
+remote_unary_grad (TdDevice *d, TdUnaryKind kind, double p, const TdTensor *x,
+                   const TdTensor *gy, TdTensor *gx, bool accumulate)
+{
+  FakeCall *c = fake_remote_call ("unary_grad", run_unary_grad);
+
+  c->kind = (int)kind;
+  c->p = p;
+  c->accumulate = accumulate;
+  fake_remote_inputs (c, x, 1);
+  fake_remote_inputs (c, gy, 1);
+  fake_remote_outputs (c, gx, 1);
+  return fake_remote_enqueue (c);
+}
+
+static TdStatus
 run_binary (FakeCall *c, TdDevice *cpu)
 {
   return td__cpu_ops.binary (cpu, (TdBinaryKind)c->kind, &c->t[0], &c->t[1], &c->t[2],
@@ -496,6 +518,7 @@ const TdDeviceOps fake_remote_ops = {
   .fill = remote_fill,
   .arange = remote_arange,
   .unary = remote_unary,
+  .unary_grad = remote_unary_grad,
   .binary = remote_binary,
   .select = remote_select,
   .cast = remote_cast,
