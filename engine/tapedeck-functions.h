@@ -234,9 +234,9 @@ TD_API TdVar *td_dropout_at (TdVar *x, double ratio, const TdSite *site);
  * TD_ERR_ARG for an index out of range. */
 TD_API TdVar *td_embed_id (TdVar *x, TdVar *W);
 TD_API TdVar *td_embed_id_at (TdVar *x, TdVar *W, const TdSite *site);
-/** LSTM cell without its matrix products; returns the new c and writes h.  *Shapes*: c (n,
- * u), x (n, 4 u), gates interleaved a, i, f, o per unit as in Chainer -> c (n, u), h (n, u).
- * *Source*: chainer.functions.lstm. */
+/** LSTM cell without its matrix products; returns the new c and writes h.  *Shapes*: c (m, u),
+ * x (n, 4 u) with n <= m, gates interleaved a, i, f, o per unit as in Chainer -> c (m, u), h
+ * (n, u); rows of c from n on pass through.  *Source*: chainer.functions.lstm. */
 TD_API TdVar *td_lstm (TdVar *c, TdVar *x, TdVar **h);
 TD_API TdVar *td_lstm_at (TdVar *c, TdVar *x, TdVar **h, const TdSite *site);
 

@@ -56,6 +56,71 @@ TD_API TdVar *td_local_response_normalization_ (TdVar *x, const TdLocalResponseO
 TD_API TdVar *td_local_response_normalization_at (TdVar *x, TdLocalResponseOpt options,
                                                   const TdSite *site);
 
+/* --- recurrent layers over sequences -------------------------------------------------------
+ * xs[t] (B_t, I) holds step t of the B_t sequences that are longer than t; sequences are sorted
+ * by length, the longest first, so B_t never grows.  Weights and biases of layer l in direction
+ * d are ws[(l * directions + d) * k + j] and bs[...], j < k; hx, cx (layers * directions, B_0,
+ * N), NULL for zeros.  hy, cy (as hx) and ys[t] (B_t, directions * N) may be NULL.  Dropout
+ * stands between layers.  *Errors*: TD_ERR_SHAPE for inputs that do not fit or are not sorted.
+ */
+
+/** LSTM.  k is 8: W_0 .. W_3 (N, I) of the input, forget, candidate and output gates on x, W_4
+ * .. W_7 (N, N) of the same on h.  *Source*: chainer.functions.n_step_lstm. */
+TD_API TdStatus td_n_step_lstm (int n_layers, double dropout_ratio, TdVar *hx, TdVar *cx,
+                                TdVar *const *ws, TdVar *const *bs, TdVar *const *xs, int n_xs,
+                                TdVar **hy, TdVar **cy, TdVar **ys);
+TD_API TdStatus td_n_step_lstm_at (int n_layers, double dropout_ratio, TdVar *hx, TdVar *cx,
+                                   TdVar *const *ws, TdVar *const *bs, TdVar *const *xs,
+                                   int n_xs, TdVar **hy, TdVar **cy, TdVar **ys,
+                                   const TdSite *site);
+/** LSTM in both directions; from the second layer on I is 2 N.  *Source*:
+ * chainer.functions.n_step_bilstm. */
+TD_API TdStatus td_n_step_bilstm (int n_layers, double dropout_ratio, TdVar *hx, TdVar *cx,
+                                  TdVar *const *ws, TdVar *const *bs, TdVar *const *xs,
+                                  int n_xs, TdVar **hy, TdVar **cy, TdVar **ys);
+TD_API TdStatus td_n_step_bilstm_at (int n_layers, double dropout_ratio, TdVar *hx, TdVar *cx,
+                                     TdVar *const *ws, TdVar *const *bs, TdVar *const *xs,
+                                     int n_xs, TdVar **hy, TdVar **cy, TdVar **ys,
+                                     const TdSite *site);
+/** Gated recurrent unit.  k is 6: W_0 .. W_2 (N, I) of reset gate, update gate and candidate on
+ * x, W_3 .. W_5 (N, N) on h; h' = (1 - z) tanh (W_2 x + b_2 + r (W_5 h + b_5)) + z h. *Source*:
+ * chainer.functions.n_step_gru. */
+TD_API TdStatus td_n_step_gru (int n_layers, double dropout_ratio, TdVar *hx, TdVar *const *ws,
+                               TdVar *const *bs, TdVar *const *xs, int n_xs, TdVar **hy,
+                               TdVar **ys);
+TD_API TdStatus td_n_step_gru_at (int n_layers, double dropout_ratio, TdVar *hx,
+                                  TdVar *const *ws, TdVar *const *bs, TdVar *const *xs,
+                                  int n_xs, TdVar **hy, TdVar **ys, const TdSite *site);
+/** The same in both directions.  *Source*: chainer.functions.n_step_bigru. */
+TD_API TdStatus td_n_step_bigru (int n_layers, double dropout_ratio, TdVar *hx,
+                                 TdVar *const *ws, TdVar *const *bs, TdVar *const *xs, int n_xs,
+                                 TdVar **hy, TdVar **ys);
+TD_API TdStatus td_n_step_bigru_at (int n_layers, double dropout_ratio, TdVar *hx,
+                                    TdVar *const *ws, TdVar *const *bs, TdVar *const *xs,
+                                    int n_xs, TdVar **hy, TdVar **ys, const TdSite *site);
+typedef enum
+{
+  TD_RNN_TANH,
+  TD_RNN_RELU
+} TdRnnActivation;
+/** Plain recurrent layer, h' = f (W_0 x + b_0 + W_1 h + b_1); k is 2.  *Source*:
+ * chainer.functions.n_step_rnn. */
+TD_API TdStatus td_n_step_rnn (int n_layers, double dropout_ratio, TdVar *hx, TdVar *const *ws,
+                               TdVar *const *bs, TdVar *const *xs, int n_xs, TdRnnActivation f,
+                               TdVar **hy, TdVar **ys);
+TD_API TdStatus td_n_step_rnn_at (int n_layers, double dropout_ratio, TdVar *hx,
+                                  TdVar *const *ws, TdVar *const *bs, TdVar *const *xs,
+                                  int n_xs, TdRnnActivation f, TdVar **hy, TdVar **ys,
+                                  const TdSite *site);
+/** The same in both directions.  *Source*: chainer.functions.n_step_birnn. */
+TD_API TdStatus td_n_step_birnn (int n_layers, double dropout_ratio, TdVar *hx,
+                                 TdVar *const *ws, TdVar *const *bs, TdVar *const *xs, int n_xs,
+                                 TdRnnActivation f, TdVar **hy, TdVar **ys);
+TD_API TdStatus td_n_step_birnn_at (int n_layers, double dropout_ratio, TdVar *hx,
+                                    TdVar *const *ws, TdVar *const *bs, TdVar *const *xs,
+                                    int n_xs, TdRnnActivation f, TdVar **hy, TdVar **ys,
+                                    const TdSite *site);
+
 #if !defined(TD_NO_SITES)
 /* clang-format off */
 #define td_layer_normalization(x, gamma, ...) td__layer_normalization_x (x, gamma, __VA_ARGS__, .end_ = 0)
@@ -67,6 +132,12 @@ TD_API TdVar *td_local_response_normalization_at (TdVar *x, TdLocalResponseOpt o
 #define td_normalize(...) td_normalize_at (__VA_ARGS__, TD_HERE)
 #define td_local_response_normalization(...) td__local_response_normalization_x (__VA_ARGS__, .end_ = 0)
 #define td__local_response_normalization_x(x, ...) td_local_response_normalization_at (x, TD_OPTIONS_ (TdLocalResponseOpt, TD_LOCAL_RESPONSE_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_n_step_lstm(...) td_n_step_lstm_at (__VA_ARGS__, TD_HERE)
+#define td_n_step_bilstm(...) td_n_step_bilstm_at (__VA_ARGS__, TD_HERE)
+#define td_n_step_gru(...) td_n_step_gru_at (__VA_ARGS__, TD_HERE)
+#define td_n_step_bigru(...) td_n_step_bigru_at (__VA_ARGS__, TD_HERE)
+#define td_n_step_rnn(...) td_n_step_rnn_at (__VA_ARGS__, TD_HERE)
+#define td_n_step_birnn(...) td_n_step_birnn_at (__VA_ARGS__, TD_HERE)
 /* clang-format on */
 #endif
 

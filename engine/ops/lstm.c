@@ -1,4 +1,5 @@
-/* The LSTM cell: from the gates' inputs and the old cell to the new cell and the output.
+/* The LSTM cell: from the gates' inputs and the old cell to the new cell and the output.  Rows
+ * of the cell past those of x belong to sequences that have ended: they stay as they are.
  *
  * SPDX-License-Identifier: MIT */
 #include "layers.h"
@@ -7,14 +8,18 @@ static const char *const names[] = { "c", "x" };
 static const char *const grad_names[] = { "c", "x", "c_next", "gc", "gh" };
 
 static TdStatus
-check_gates (const TdOpCall *call, uint32_t floats)
+check_gates (const TdOpCall *call, uint32_t floats, bool may_end)
 {
   const TdShape *c = call->in[0].shape, *x = call->in[1].shape;
   TdStatus status = td__check_floats (call, floats);
 
   for (int i = 0; status == TD_OK && i < 2; i++)
     status = td__check_ndim (call, i, 2);
-  if (status == TD_OK)
+  if (status == TD_OK && may_end && x->dim[0] > c->dim[0])
+    return td_op_fail_operands (call, TD_ERR_SHAPE,
+                                "x.shape[0] <= c.shape[0] expected, got %lld > %lld",
+                                (long long)x->dim[0], (long long)c->dim[0]);
+  if (status == TD_OK && !may_end)
     status = td__check_sizes (call, 0, 0, 1, 0);
   if (status == TD_OK && x->dim[1] != 4 * c->dim[1])
     return td_op_fail_operands (call, TD_ERR_SHAPE,
@@ -26,30 +31,65 @@ check_gates (const TdOpCall *call, uint32_t floats)
 static TdStatus
 infer (TdOpCall *call)
 {
-  TdStatus status = check_gates (call, 3);
+  TdStatus status = check_gates (call, 3, true);
 
-  for (int i = 0; status == TD_OK && i < 2; i++)
-    status = td__out_like (call, i, 0);
-  return status;
+  if (status == TD_OK)
+    status = td__out_like (call, 0, 0);
+  return status != TD_OK
+             ? status
+             : td_op_out (call, 1, call->in[0].dtype,
+                          &TD_SHAPE (call->in[1].shape->dim[0], call->in[0].shape->dim[1]));
 }
 
 static TdStatus
 forward (TdOpCall *call)
 {
-  return call->device->ops->lstm (call->device, TD_LSTM, call->in, 2, call->out, 2);
+  TdDevice *d = call->device;
+  const TdTensor *h = &call->out[1];
+  const size_t head = (size_t)h->size * td_dtype_bytes (h->dtype);
+  const size_t all = (size_t)call->in[0].size * td_dtype_bytes (h->dtype);
+  TdTensor in[] = { call->in[0], call->in[1] }, out[] = { call->out[0], *h };
+  TdStatus status;
+
+  in[0].shape = out[0].shape = h->shape;
+  in[0].size = out[0].size = h->size;
+  status = d->ops->lstm (d, TD_LSTM, in, 2, out, 2);
+  if (status == TD_OK && all > head)
+    status = d->ops->copy (d, (char *)out[0].data + head, (const char *)in[0].data + head,
+                           all - head);
+  return status;
+}
+
+/* Rows [from, to) of v. */
+static TdVar *
+rows (TdVar *v, int64_t from, int64_t to)
+{
+  return td_get_item (v, &TD_RANGE (from, to), 1);
 }
 
 static TdStatus
 backward (TdBackward *b)
 {
+  const int64_t n = td_backward_in_shape (b, 1)->dim[0];
+  const int64_t all = td_backward_in_shape (b, 0)->dim[0];
   TdVar *c = td_backward_input (b, 0), *next = td_backward_output (b, 0), *gx[2];
-  TdVar *in[] = { c, td_backward_input (b, 1), next, b->gy[0], b->gy[1] };
+  TdVar *in[] = { c, td_backward_input (b, 1), next, b->gy[0], b->gy[1] }, *rest = NULL;
   TdStatus status;
 
-  for (int i = 3; i < 5; i++)
-    if (in[i] == NULL)
-      in[i] = td_zeros_like (next);
+  if (in[3] == NULL)
+    in[3] = td_zeros_like (next);
+  if (n < all)
+    {
+      rest = rows (in[3], n, all);
+      in[0] = rows (c, 0, n);
+      in[2] = rows (next, 0, n);
+      in[3] = rows (in[3], 0, n);
+    }
+  if (in[4] == NULL)
+    in[4] = td_zeros_like (in[3]);
   status = td_apply (&td__lstm_grad_class, NULL, in, 5, gx, 2);
+  if (rest != NULL)
+    gx[0] = td_concat ((TdVar *const[]){ gx[0], rest }, 2, 0);
   for (int i = 0; i < 2; i++)
     if (td_backward_needs (b, i))
       b->gx[i] = gx[i];
@@ -76,7 +116,7 @@ const TdOpClass td__lstm_class = {
 static TdStatus
 grad_infer (TdOpCall *call)
 {
-  TdStatus status = check_gates (call, 31);
+  TdStatus status = check_gates (call, 31, false);
 
   for (int i = 2; status == TD_OK && i < 5; i++)
     status = td__check_same_shape (call, 0, i);

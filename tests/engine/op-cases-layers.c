@@ -486,6 +486,12 @@ WHOLE (lstm)
       out[1][i] = sigmoid (g[3]) * tanh (out[0][i]);
     }
 }
+/* The third row of c belongs to a sequence that has ended. */
+WHOLE (lstm_ended)
+{
+  whole_lstm (c, in, out);
+  memcpy (out[0] + 6, in[0] + 6, 3 * sizeof (double));
+}
 static void
 call_lstm_grad (TdVar *const *x, TdVar **y)
 {
@@ -559,6 +565,7 @@ const OpCase op_cases_layers[] = {
   ROW ("mean_squared_error", mean_squared_error, 2, .in = { X (2, 3), X (2, 3) }, .out = { { 0, { 0 } } }),
   ROW ("accuracy", accuracy, 2, .in = { X (2, 3, 2), INDICES (labels, 2, 2) }, .out = { { 0, { 0 } } }, .flags = OP_NO_GRAD),
   { .op = "lstm", .variant = "", .call = call_lstm, .n_in = 2, .n_out = 2, .in = { X (2, 3), X (2, 12) }, .out = { S (2, 3), S (2, 3) }, .whole = whole_lstm },
+  { .op = "lstm", .variant = "of fewer rows", .call = call_lstm, .n_in = 2, .n_out = 2, .in = { X (3, 3), X (2, 12) }, .out = { S (3, 3), S (2, 3) }, .whole = whole_lstm_ended },
   { .op = "lstm_grad", .variant = "", .call = call_lstm_grad, .n_in = 4, .n_out = 2, .in = { X (2, 3), X (2, 12), X (2, 3), X (2, 3) }, .out = { S (2, 3), S (2, 12) }, .whole = whole_lstm_grad },
 };
 const int n_op_cases_layers = (int)(sizeof op_cases_layers / sizeof op_cases_layers[0]);
@@ -584,6 +591,7 @@ const OpError op_errors_layers[] = {
   { "accuracy", call_accuracy, E2 (TD_F32, S (0, 3), TD_I32, S (0)), TD_ERR_SHAPE, "accuracy: at least one row expected: y (0, 3) f32, t (0) i32" },
   { "embed_id", call_embed_id, E2 (TD_I32, S (2), TD_F32, S (0, 3)), TD_ERR_ARG, "embed_id: 0 <= x[i] < 0 expected, got 0 at element 0: x (2) i32, W (0, 3) f32" },
   { "lstm", call_lstm, E2 (TD_F32, S (2, 3), TD_F32, S (2, 11)), TD_ERR_SHAPE, "lstm: x.shape[1] == 4 * c.shape[1] expected, got 11 != 4 * 3: c (2, 3) f32, x (2, 11) f32" },
+  { "lstm", call_lstm, E2 (TD_F32, S (2, 3), TD_F32, S (3, 12)), TD_ERR_SHAPE, "lstm: x.shape[0] <= c.shape[0] expected, got 3 > 2: c (2, 3) f32, x (3, 12) f32" },
 };
 // clang-format on
 const int n_op_errors_layers = (int)(sizeof op_errors_layers / sizeof op_errors_layers[0]);
