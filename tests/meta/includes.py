@@ -13,7 +13,6 @@ from checks import Report, read, tree
 PUBLIC = ["engine/tapedeck.h", "engine/tapedeck-op.h", "engine/tapedeck-functions.h",
           "engine/tapedeck-links.h", "engine/tapedeck-optim.h",
           "engine/tapedeck-serial.h", "engine/tapedeck-data.h", "engine/tapedeck-train.h"]
-          "engine/tapedeck-links.h", "engine/tapedeck-data.h", "engine/tapedeck-train.h"]
 PUBLIC += ["engine/tapedeck-math.h"]
 DEVICE = ["engine/device.h", "engine/scalar-ops.h"]
 TAPE = ["engine/tape/"]
