@@ -84,6 +84,8 @@ typedef struct TdLinkClass
   void (*free) (void *self);
   /** Forget recurrent state.  May be NULL. */
   void (*reset_state) (TdLink *link, void *self);
+  /** Give waiting parameters the shapes that these inputs ask for.  May be NULL. */
+  TdStatus (*prepare) (TdLink *link, void *self, TdVar *const *in, int n_in);
   /** Fill the self of a copy, whose parameters and children are there.  NULL: the bytes are
    * copied, which is right for a self that owns nothing. */
   void (*copied) (TdLink *to, const TdLink *from);

@@ -373,3 +373,4 @@ TD_END_DECLS
 #include "tapedeck-serial.h"
 #include "tapedeck-data.h"
 #include "tapedeck-train.h"
+#include "tapedeck-hooks.h"

@@ -358,20 +358,14 @@ fill_nodes (Run *r)
     }
 }
 
-static TdStatus
-run (Run *r, TdVar **out)
+/* Compute what infer allowed, and keep it. */
+static inline __attribute__ ((always_inline)) TdStatus
+run_inferred (Run *r, TdVar **out)
 {
   TdEngine *e = &td__engine;
-  TdStatus status = r->call.cls->infer (&r->call);
+  TdStatus status;
   int n_out = r->call.n_out;
 
-  if (TD_UNLIKELY (status != TD_OK))
-    {
-      tell_failed (r);
-      for (int i = 0; i < n_out; i++)
-        td__node_unref (r->nodes[i]);
-      return status;
-    }
   fill_nodes (r);
   r->call.accumulate = TD_UNLIKELY (r->into != NULL) && takes_into (r);
   r->graph = wants_graph (r);
@@ -407,6 +401,49 @@ run (Run *r, TdVar **out)
   for (int i = 0; i < n_out; i++)
     out[i] = td__scope_add (td__var_new (r->nodes[i], r->buffers[i], r->site));
   return TD_OK;
+}
+
+/* The same between the hooks' pre and post. */
+static __attribute__ ((noinline, cold)) TdStatus
+run_hooked (Run *r, TdVar **out)
+{
+  TdEngine *e = &td__engine;
+  char label[64];
+  TdFunctionCall call
+      = td__hooks_call (r->call.cls, r->call.attrs, r->site, e->path, label, sizeof label);
+  TdStatus status;
+
+  call.in_backward = e->phase != TD_PHASE_FORWARD;
+  call.n_in = r->call.n_in;
+  call.n_out = r->call.n_out;
+  call.in = r->in;
+  td__hooks_function (TD_MOMENT_FORWARD_PRE, &call);
+  e->call_site = r->site;
+  status = run_inferred (r, out);
+  call.status = status;
+  call.out = status == TD_OK ? out : NULL;
+  call.id = e->next_id;
+  td__hooks_function (TD_MOMENT_FORWARD_POST, &call);
+  return status;
+}
+
+static TdStatus
+run (Run *r, TdVar **out)
+{
+  TdStatus status = r->call.cls->infer (&r->call);
+
+  if (TD_UNLIKELY (status != TD_OK))
+    {
+      tell_failed (r);
+      for (int i = 0; i < r->call.n_out; i++)
+        td__node_unref (r->nodes[i]);
+      return status;
+    }
+  /* Updates and accumulations in place are no functions. */
+  if (TD_UNLIKELY (td__engine.hooks != NULL) && r->call.n_out > 0
+      && td__engine.phase != TD_PHASE_UPDATE)
+    return run_hooked (r, out);
+  return run_inferred (r, out);
 }
 
 TdStatus

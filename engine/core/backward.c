@@ -32,6 +32,11 @@ list_add (List *l, void *item)
   l->items[l->n++] = item;
 }
 
+enum
+{
+  WALK_HOOKED = 1 << 8 /* of Walk.flags: hooks were registered when it began */
+};
+
 /* One run of backward. */
 typedef struct
 {
@@ -41,6 +46,7 @@ typedef struct
   unsigned flags;
   bool targets; /* td_grad_of: only what leads to the wanted variables */
   const TdSite *site;
+  TdLinkWalk *links; /* hooked link calls on the way, or NULL */
 } Walk;
 
 static inline bool
@@ -285,8 +291,8 @@ td_backward_into (TdBackward *b, int i)
   TdNode *n = s->op->in[i];
 
   td__engine.into = NULL;
-  if (s->walk->flags & TD_DOUBLE_BACKPROP)
-    return;
+  if (s->walk->flags & (TD_DOUBLE_BACKPROP | WALK_HOOKED))
+    return; /* hooks see this operation's own share */
   if (n->acc == NULL && n->creator == NULL && !s->walk->targets && n->var != NULL
       && n->var->grad != NULL)
     start_collecting (s->walk, n, n->var->grad);
@@ -355,6 +361,49 @@ prefetch_op (const TdOp *op)
     __builtin_prefetch ((const char *)op + 64 * line, 1);
 }
 
+/* Retained arrays as hooks see them: NULL what was not kept, or written since. */
+static TdVar *
+hook_input (const TdOp *op, int i)
+{
+  TdNode *n = op->in[i];
+
+  if (!(i < 32 && (op->retained_in >> i & 1)) || n->retained == NULL
+      || n->retained->version != op->in_versions[i])
+    return NULL;
+  return revive (n, op->site);
+}
+
+static __attribute__ ((noinline, cold)) void
+tell_hooks (const Step *s, TdMoment moment, TdVar *const *gy, TdVar *const *gx)
+{
+  const TdOp *op = s->op;
+  char label[64];
+  TdFunctionCall call
+      = td__hooks_call (op->cls, op->attrs, op->site, op->path, label, sizeof label);
+  TdVar **in = calloc ((size_t)op->n_in * 2 + 1, sizeof *in);
+  TdVar **shown = in + op->n_in;
+
+  if (in == NULL)
+    abort ();
+  for (int i = 0; i < op->n_in; i++)
+    {
+      in[i] = hook_input (op, i);
+      if (gx != NULL && gx[i] != NULL && !td_poisoned (gx[i]))
+        shown[i] = gx[i];
+    }
+  call.id = op->id;
+  call.status = s->status;
+  call.n_in = op->n_in;
+  call.n_out = op->n_out;
+  call.in = in;
+  call.gy = gy;
+  call.gx = gx != NULL ? shown : NULL;
+  td__hooks_function (moment, &call);
+  if (gx != NULL && s->walk->links != NULL)
+    td__hooks_backward_made (s->walk->links, op, shown);
+  free (in);
+}
+
 /* Run one operation's backward and hand its results on. */
 static TdStatus
 step (Walk *w, TdOp *op)
@@ -380,6 +429,8 @@ step (Walk *w, TdOp *op)
         s.needs |= 1u << i;
       prefetch_op (op->in[i]->creator); /* most likely the next step */
     }
+  if (TD_UNLIKELY (w->flags & WALK_HOOKED) && w->links != NULL && needed)
+    td__hooks_backward_reach (w->links, op, w->touched.items, w->touched.n);
   if (take_gradients (op, gy) && needed)
     {
       e->site = op->site;
@@ -388,10 +439,14 @@ step (Walk *w, TdOp *op)
       e->twin_id = op->id;
       e->order = 0;
       s.status = TD_OK;
+      if (TD_UNLIKELY (w->flags & WALK_HOOKED))
+        tell_hooks (&s, TD_MOMENT_BACKWARD_PRE, gy, NULL);
       TdStatus status = op->cls->backward (&b);
       e->into = NULL;
       if (s.status == TD_OK)
         s.status = status;
+      if (TD_UNLIKELY (w->flags & WALK_HOOKED))
+        tell_hooks (&s, TD_MOMENT_BACKWARD_POST, gy, gx);
       for (int i = 0; i < op->n_in && s.status == TD_OK; i++)
         {
           if (gx[i] == NULL || !td_backward_needs (&b, i))
@@ -591,6 +646,11 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
   e->config.enable_backprop = (flags & TD_DOUBLE_BACKPROP) != 0;
   if (e->observer != NULL)
     e->observer->backward (e->observer, true, site);
+  if (TD_UNLIKELY (e->hooks != NULL))
+    {
+      w.flags |= WALK_HOOKED;
+      w.links = td__hooks_backward_begin ();
+    }
   for (int i = 0; i < n_y && status == TD_OK; i++)
     status = seed (&w, ys[i], gys != NULL ? gys[i] : NULL);
   for (int i = 0; i < n_y && status == TD_OK; i++)
@@ -602,6 +662,8 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
       status = step (&w, op);
       td__op_unref (op);
     }
+  if (TD_UNLIKELY (w.links != NULL))
+    td__hooks_backward_end (w.links, status);
   if (status == TD_OK && xs == NULL)
     settle_leaves (&w);
   for (int i = 0; i < n_x; i++)

@@ -161,7 +161,8 @@ typedef struct TdEngine
 {
   bool started;
   pthread_t thread;
-  TdObserver *observer; /**< NULL when nobody records: one predictable branch per event */
+  TdObserver *observer;  /**< NULL when nobody records: one predictable branch per event */
+  struct TdHooks *hooks; /**< NULL when none is registered, and while one runs */
   TdConfig config;
   TdDevice *device;
   TdVar **scope_vars;
@@ -212,6 +213,30 @@ extern const TdDeviceOps td__cpu_ops; /**< engine/cpu/device.c */
 /* what other parts of the engine do at the two ends */
 void td__record_attach (void); /**< record/: take TAPEDECK_TAPE and friends */
 void td__links_finish (void);  /**< links/: free roots that are still there */
+void td__hooks_finish (void);  /**< hooks/: forget what is registered */
+
+/* hooks/, called only while TdEngine.hooks is set: the program's own functions */
+typedef enum
+{
+  TD_MOMENT_FORWARD_PRE,
+  TD_MOMENT_FORWARD_POST,
+  TD_MOMENT_BACKWARD_PRE,
+  TD_MOMENT_BACKWARD_POST,
+  TD_MOMENT_N
+} TdMoment;
+void td__hooks_function (TdMoment moment, TdFunctionCall *call);
+/** What a call of an operation is to hooks, as far as its class says. */
+TdFunctionCall td__hooks_call (const TdOpClass *cls, const void *attrs, const TdSite *site,
+                               const TdPath *path, char *label, size_t label_size);
+typedef struct TdLinkWalk TdLinkWalk; /* the hooked link calls that a backward passes through */
+TdLinkWalk *td__hooks_backward_begin (void); /**< NULL: there are none */
+/** Backward comes to op, whose outputs' gradients are complete; those of touched nodes are
+ * where they collect. */
+void td__hooks_backward_reach (TdLinkWalk *walk, const TdOp *op, void *const *touched,
+                               size_t n_touched);
+/** Backward of op made these gradients of its inputs. */
+void td__hooks_backward_made (TdLinkWalk *walk, const TdOp *op, TdVar *const *gx);
+void td__hooks_backward_end (TdLinkWalk *walk, TdStatus status);
 
 /* errors (error.c): record the first one; returns status */
 TdStatus td__fail (TdStatus status, const char *op, const TdSite *site, const char *format, ...)

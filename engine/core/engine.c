@@ -329,6 +329,7 @@ td_finish (void)
     }
   release_everything ();
   td__links_finish ();
+  td__hooks_finish ();
   if (e->observer != NULL)
     e->observer->finish (e->observer, status);
   e->observer = NULL;

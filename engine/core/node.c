@@ -71,6 +71,7 @@ op_free (TdOp *op)
     free (op->in_versions);
   if (op->attrs != op->attrs_inline)
     free (op->attrs);
+  op->id = 0; /* a free slot is nobody's */
   td__slab_give (&td__engine.ops, op);
 }
 

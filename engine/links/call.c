@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "link.h"
 
+#include "../hooks/hooks.h"
+
 static TdStatus
 fail_all (TdVar **out, int n_out, TdStatus status)
 {
@@ -25,6 +27,32 @@ inputs_usable (const TdLink *link, TdVar *const *in, int n_in, const TdSite *sit
     if (in[i] == NULL || (in[i]->state != TD_VAR_LIVE && in[i]->state != TD_VAR_POISON))
       return td__var_usable (in[i], link->cls->name, site);
   return true;
+}
+
+/* The forward between the hooks' pre and post, and a note for backward. */
+static __attribute__ ((noinline, cold)) TdStatus
+forward_hooked (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  TdEngine *e = &td__engine;
+  uint64_t id = link->id, first = e->next_id + 1;
+  TdLinkCall call = { .link = link,
+                      .path = link->path->text,
+                      .site = e->site,
+                      .n_in = n_in,
+                      .n_out = n_out,
+                      .in = in };
+  TdStatus status;
+
+  td__hooks_link (TD_MOMENT_FORWARD_PRE, id, &call);
+  status = link->cls->forward (link, link->self, in, n_in, out, n_out);
+  for (int i = 0; i < n_out; i++)
+    if (out[i] == NULL)
+      out[i] = td__poison ();
+  call.status = status;
+  call.out = status == TD_OK ? out : NULL;
+  td__hooks_link_record (id, link->path, e->site, first, in, n_in, out, n_out);
+  td__hooks_link (TD_MOMENT_FORWARD_POST, id, &call);
+  return status;
 }
 
 TdStatus
@@ -55,7 +83,10 @@ td_link_call_at (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_ou
   scope->is_link = true;
   for (int i = 0; i < n_out; i++)
     out[i] = NULL;
-  status = link->cls->forward (link, link->self, in, n_in, out, n_out);
+  if (TD_UNLIKELY (e->hooks != NULL) && td__hooks_link_wanted (link->id))
+    status = forward_hooked (link, in, n_in, out, n_out);
+  else
+    status = link->cls->forward (link, link->self, in, n_in, out, n_out);
   for (int i = 0; i < n_out; i++)
     if (out[i] == NULL)
       out[i] = td__poison ();

@@ -40,6 +40,12 @@ filters_for (TdLink *link, const Convolution2d *c, TdVar *x)
 }
 
 static TdStatus
+convolution_2d_prepare (TdLink *link, void *self, TdVar *const *in, int n_in)
+{
+  return n_in == 1 && filters_for (link, self, in[0]) != NULL ? TD_OK : TD_ERR_SHAPE;
+}
+
+static TdStatus
 convolution_2d_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out,
                         int n_out)
 {
@@ -60,7 +66,8 @@ convolution_2d_forward (TdLink *link, void *self, TdVar *const *in, int n_in, Td
 static const TdLinkClass convolution_2d_class = { .size = sizeof (TdLinkClass),
                                                   .name = "Convolution2D",
                                                   .self_bytes = sizeof (Convolution2d),
-                                                  .forward = convolution_2d_forward };
+                                                  .forward = convolution_2d_forward,
+                                                  .prepare = convolution_2d_prepare };
 
 static bool
 options_ok (int64_t in, int64_t out, int ksize, const TdConv2dLinkOpt *o, const TdSite *site)

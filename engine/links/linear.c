@@ -38,6 +38,12 @@ weight_for (TdLink *link, const Linear *l, TdVar *x)
 }
 
 static TdStatus
+linear_prepare (TdLink *link, void *self, TdVar *const *in, int n_in)
+{
+  return n_in == 1 && weight_for (link, self, in[0]) != NULL ? TD_OK : TD_ERR_SHAPE;
+}
+
+static TdStatus
 linear_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
   TdVar *W;
@@ -55,7 +61,8 @@ linear_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **ou
 static const TdLinkClass linear_class = { .size = sizeof (TdLinkClass),
                                           .name = "Linear",
                                           .self_bytes = sizeof (Linear),
-                                          .forward = linear_forward };
+                                          .forward = linear_forward,
+                                          .prepare = linear_prepare };
 
 TdLink *
 td_linear_new_at (TdLink *parent, const char *name, int64_t in_size, int64_t out_size,

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "link.h"
 
+#include "../hooks/hooks.h"
 #include "../train/report.h"
 
 #include <stdio.h>
@@ -222,6 +223,7 @@ td_link_adopt (TdLink *parent, const char *name, TdLink *child)
 static void
 link_destroy (TdLink *link)
 {
+  td__hooks_link_gone (link, link->id);
   for (int i = link->n_children; i > 0; i--)
     link_destroy (link->children[i - 1]);
   for (int i = link->n_params; i > 0; i--)

@@ -89,6 +89,8 @@ TdVar *td__param_leaf (TdParam *param, const TdShape *shape);
 void td__param_adopt (TdParam *param, TdVar *v);
 TdParam *td__param_find (const TdLink *link, const char *name);
 void td__param_free (TdParam *param);
+/** Take a parameter, persistent or attribute away from its link; no such name: nothing. */
+void td__param_remove (TdLink *link, const char *name);
 /** Put an array in a parameter's place. */
 void td__param_hold (TdParam *param, TdVar *var);
 /** Set or clear the attribute, by name; kind TD_PARAM_ATTR or _PERSISTENT. */

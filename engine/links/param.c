@@ -89,6 +89,20 @@ td__param_free (TdParam *param)
   free (param);
 }
 
+void
+td__param_remove (TdLink *link, const char *name)
+{
+  int kept = 0;
+
+  for (int i = 0; i < link->n_params; i++)
+    if (strcmp (link->params[i]->name, name) == 0)
+      td__param_free (link->params[i]);
+    else
+      link->params[kept++] = link->params[i];
+  link->n_params = kept;
+  td__links_generation++;
+}
+
 TdVar *
 td__param_leaf (TdParam *param, const TdShape *shape)
 {

@@ -14,10 +14,12 @@ PUBLIC = ["engine/tapedeck.h", "engine/tapedeck-op.h", "engine/tapedeck-function
           "engine/tapedeck-links.h", "engine/tapedeck-optim.h",
           "engine/tapedeck-serial.h", "engine/tapedeck-data.h", "engine/tapedeck-train.h"]
 PUBLIC += ["engine/tapedeck-math.h"]
+PUBLIC += ["engine/tapedeck-sequences.h"]
+PUBLIC += ["engine/tapedeck-hooks.h"]
 DEVICE = ["engine/device.h", "engine/scalar-ops.h"]
 TAPE = ["engine/tape/"]
 # What a training program is made of; these are one layer above the operations.
-TRAINING = ["engine/core/", "engine/links/", "engine/optim/", "engine/dataset/", "engine/serial/",
+TRAINING = ["engine/core/", "engine/hooks/", "engine/links/", "engine/optim/", "engine/dataset/", "engine/serial/",
             "engine/train/"]
 
 ALLOWED = {
@@ -28,6 +30,7 @@ ALLOWED = {
     "engine/alloc": DEVICE + PUBLIC,
     "engine/core": DEVICE + PUBLIC + ["engine/alloc/"],
     "engine/ops": PUBLIC + ["engine/core/", "engine/scalar-ops.h"],
+    "engine/hooks": PUBLIC + TRAINING,
     "engine/links": PUBLIC + TRAINING,
     "engine/optim": PUBLIC + TRAINING,
     "engine/dataset": PUBLIC + TRAINING,
