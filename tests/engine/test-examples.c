@@ -162,6 +162,42 @@ char_lstm__learns_a_text_that_it_is_given (void **state)
   td_test_child_clear (&child);
 }
 
+/* The loss of iteration `i` (counted from 1), as it was printed. */
+static double
+loss_at (const TdTestChild *child, int i)
+{
+  char head[40];
+  const char *at;
+
+  snprintf (head, sizeof head, "iteration %d  loss ", i);
+  at = strstr (child->out, head);
+  assert_non_null (at);
+  return atof (at + strlen (head));
+}
+
+static void
+seq2seq__learns_to_write_strings_backward (void **state)
+{
+  TdTestChild child = run_example ("seq2seq", "300", "");
+
+  (void)state;
+  assert_true (loss_at (&child, 300) < 0.25 * loss_at (&child, 1));
+  assert_true (last_accuracy (&child) > 0.8);
+  td_test_child_clear (&child);
+}
+
+/* Guessing is right for less than half of the phrases. */
+static void
+recursive__learns_the_mood_of_trees_of_every_shape (void **state)
+{
+  TdTestChild child = run_example ("recursive", "", "");
+
+  (void)state;
+  assert_true (loss_at (&child, 400) < 0.25 * loss_at (&child, 1));
+  assert_true (last_accuracy (&child) > 0.8);
+  td_test_child_clear (&child);
+}
+
 static void
 example__says_what_is_wrong_with_its_data (void **state)
 {
@@ -222,6 +258,8 @@ main (int argc, char **argv)
     td_test (static_graph__draws_eleven_nodes_and_ten_edges),
     td_test (mlp__learns_the_built_in_digits),
     td_test (char_lstm__learns_a_text_that_it_is_given),
+    td_test (seq2seq__learns_to_write_strings_backward),
+    td_test (recursive__learns_the_mood_of_trees_of_every_shape),
     td_test (example__says_what_is_wrong_with_its_data),
   };
   const struct CMUnitTest slow[] = {
