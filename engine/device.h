@@ -121,25 +121,44 @@ typedef struct TdGemm
   double alpha, beta;
 } TdGemm;
 
-typedef struct TdConv2d
+enum
 {
-  int stride[2], pad[2], dilate[2], groups;
+  TD_MAX_SPATIAL = TD_MAX_DIMS - 2 /* axes that a window can have */
+};
+
+/** Windows of a convolution over the ndim axes after batch and channels. */
+typedef struct TdConv
+{
+  int ndim;
+  int stride[TD_MAX_SPATIAL], pad[TD_MAX_SPATIAL], dilate[TD_MAX_SPATIAL];
+  int groups;
   bool accumulate;
-} TdConv2d;
+} TdConv;
 typedef enum
 {
   TD_CONV_FORWARD,    /* x, W, b? -> y */
-  TD_CONV_DATA_GRAD,  /* W, gy -> gx */
+  TD_CONV_DATA_GRAD,  /* W, gy, b? -> gx */
   TD_CONV_WEIGHT_GRAD /* x, gy -> gW */
 } TdConvKind;
 
-typedef struct TdPool2d
-{
-  int ksize[2], stride[2], pad[2];
-} TdPool2d;
+/** What the sum over a window is divided by. */
 typedef enum
 {
-  TD_POOL_MAX,         /* x -> y, index (i32, position in the window's plane) */
+  TD_POOL_BY_WINDOW,  /* all of its places, those in the padding too */
+  TD_POOL_BY_COVERED, /* the elements it covers */
+  TD_POOL_BY_ONE
+} TdPoolDivisor;
+
+typedef struct TdPooling
+{
+  int ndim;
+  int ksize[TD_MAX_SPATIAL], stride[TD_MAX_SPATIAL], pad[TD_MAX_SPATIAL];
+  TdPoolDivisor divisor;
+  bool adaptive; /* average only: window o of n is [o size / n, ceil ((o + 1) size / n)) */
+} TdPooling;
+typedef enum
+{
+  TD_POOL_MAX,         /* x -> y, index (i32, row-major place in the window; -1: none) */
   TD_POOL_MAX_GRAD,    /* index, gy -> gx */
   TD_POOL_MAX_GATHER,  /* index, ggx -> ggy: reads ggx at the remembered places */
   TD_POOL_AVERAGE,     /* x -> y */
@@ -262,10 +281,10 @@ typedef struct TdDeviceOps
   /* products */
   TdStatus (*gemm) (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b,
                     TdTensor *c);
-  TdStatus (*conv2d) (TdDevice *d, TdConvKind kind, const TdConv2d *attrs, const TdTensor *in,
-                      int n_in, TdTensor *out);
-  TdStatus (*pool2d) (TdDevice *d, TdPoolKind kind, const TdPool2d *attrs, const TdTensor *in,
-                      int n_in, TdTensor *out, TdTensor *out2);
+  TdStatus (*conv) (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in,
+                    int n_in, TdTensor *out);
+  TdStatus (*pooling) (TdDevice *d, TdPoolKind kind, const TdPooling *attrs, const TdTensor *in,
+                       int n_in, TdTensor *out, TdTensor *out2);
   /* fused layers; operand lists are documented at the operations that use them */
   TdStatus (*batch_norm) (TdDevice *d, int kind, const double *params, const TdTensor *in,
                           int n_in, TdTensor *out, int n_out);

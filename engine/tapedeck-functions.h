@@ -270,6 +270,7 @@ typedef struct
 {
   int ksize[2], stride[2], pad[2]; /**< stride 0: as ksize */
   bool cover_all;                  /**< the last window may hang over the edge */
+  TdVar **indices; /**< gets, from max pooling, places in windows (i32), Chainer's indices */
   int end_;
 } TdPool2dOpt;
 #define TD_MAX_POOL_2D_DEFAULTS .ksize = { 2, 2 }, .cover_all = true
@@ -453,3 +454,4 @@ TD_END_DECLS
 
 #include "tapedeck-sequences.h"
 #include "tapedeck-math.h"
+#include "tapedeck-nd.h"

@@ -62,13 +62,13 @@ TdStatus td__cpu_stats (TdDevice *d, const TdTensor *x, uint64_t max_samples, ui
 TdStatus td__cpu_update (TdDevice *d, TdUpdateKind kind, const TdUpdate *u,
                          TdTensor *const *arrays, int n);
 
-/* --- products and layers (gemm.c, conv2d.c, pool2d.c, softmax.c, batch-norm.c ...) --- */
+/* --- products and layers (gemm.c, conv.c, pooling.c, softmax.c, batch-norm.c ...) --- */
 TdStatus td__cpu_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b,
                        TdTensor *c);
-TdStatus td__cpu_conv2d (TdDevice *d, TdConvKind kind, const TdConv2d *attrs,
-                         const TdTensor *in, int n_in, TdTensor *out);
-TdStatus td__cpu_pool2d (TdDevice *d, TdPoolKind kind, const TdPool2d *attrs,
-                         const TdTensor *in, int n_in, TdTensor *out, TdTensor *out2);
+TdStatus td__cpu_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in,
+                       int n_in, TdTensor *out);
+TdStatus td__cpu_pooling (TdDevice *d, TdPoolKind kind, const TdPooling *attrs,
+                          const TdTensor *in, int n_in, TdTensor *out, TdTensor *out2);
 TdStatus td__cpu_softmax (TdDevice *d, TdSoftmaxKind kind, int axis, const TdTensor *x,
                           const TdTensor *gy, TdTensor *y);
 TdStatus td__cpu_batch_norm (TdDevice *d, int kind, const double *params, const TdTensor *in,

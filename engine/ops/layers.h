@@ -40,39 +40,6 @@ typedef struct TdMatmulAttrs
   bool ta, tb;
 } TdMatmulAttrs;
 
-/** Of a convolution and its gradients; size is the image's (h, w) in the data gradient, the
- * filter's (kh, kw) in the weight gradient. */
-typedef struct TdConvAttrs
-{
-  int stride[2], pad[2], dilate[2], groups;
-  bool cover_all;
-  int size[2];
-} TdConvAttrs;
-extern const TdAttr td__conv_attrs[];
-#define TD_CONV_N_ATTRS 6
-TdConv2d td__conv_kernel_attrs (const TdConvAttrs *a, bool accumulate);
-/** x (n, c, h, w), W -> y. */
-TdVar *td__convolution_2d (TdVar *x, TdVar *W, TdConvAttrs attrs);
-/** W, gy -> gx of size (h, w). */
-TdVar *td__convolution_2d_grad_x (TdVar *W, TdVar *gy, TdConvAttrs attrs, int64_t h, int64_t w);
-/** x, gy -> gW with filters of size (kh, kw). */
-TdVar *td__convolution_2d_grad_w (TdVar *x, TdVar *gy, TdConvAttrs attrs, int64_t kh,
-                                  int64_t kw);
-
-typedef struct TdPoolAttrs
-{
-  int ksize[2], stride[2], pad[2];
-  bool cover_all;
-  int size[2]; /**< of the image, in gradients */
-} TdPoolAttrs;
-extern const TdAttr td__pool_attrs[];
-#define TD_POOL_N_ATTRS 5
-/** Attributes from options; stride 0 becomes ksize. */
-TdPoolAttrs td__pool_attrs_from (const TdPool2dOpt *options);
-/** infer of poolings: checks x and the attributes, gives the pooled shape. */
-TdStatus td__pool_infer (TdOpCall *call, const TdPoolAttrs *a, TdShape *pooled);
-TdStatus td__pool_run (TdOpCall *call, TdPoolKind kind);
-
 typedef struct TdSoftmaxAttrs
 {
   int axis;

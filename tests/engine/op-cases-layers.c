@@ -1,4 +1,4 @@
-/* Rows for products, convolution, pooling, normalisation, losses and recurrent layers.
+/* Rows for products, normalisation, losses and recurrent layers.
  * References are the definitions as loops in double precision.
  * SPDX-License-Identifier: MIT */
 #include "op-cases.h"
@@ -87,151 +87,6 @@ WHOLE (linear)
           sum += in[0][i * k + l] * in[1][j * k + l];
         out[0][i * n + j] = sum;
       }
-}
-
-/* --- convolution --- */
-
-static const TdConvAttrs plain = { { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, false, { 0, 0 } };
-static const TdConvAttrs strided = { { 2, 1 }, { 1, 2 }, { 1, 2 }, 2, false, { 0, 0 } };
-
-static TdConv2dOpt
-options_of (const TdConvAttrs *a)
-{
-  return (TdConv2dOpt){ .stride = { a->stride[0], a->stride[1] },
-                        .pad = { a->pad[0], a->pad[1] },
-                        .dilate = { a->dilate[0], a->dilate[1] },
-                        .groups = a->groups };
-}
-
-/* Every product that a convolution sums: of x[i, channel, r, s], W[o, ch, u, v] and
- * y[i, o, oy, ox]; the output among the three collects the other two. */
-static void
-convolve (const TdConvAttrs *a, const TdShape *x, const TdShape *W, const TdShape *y,
-          const double *xs, const double *ws, const double *ys, double *out)
-{
-  const int64_t og = W->dim[0] / a->groups, n_y = size_of (y);
-
-  memset (out, 0, (size_t)size_of (xs == NULL ? x : ws == NULL ? W : y) * sizeof *out);
-  for (int64_t at = 0; at < n_y; at++)
-    for (int64_t k = 0, n_k = W->dim[1] * W->dim[2] * W->dim[3]; k < n_k; k++)
-      {
-        const int64_t ox = at % y->dim[3], oy = at / y->dim[3] % y->dim[2];
-        const int64_t o = at / y->dim[3] / y->dim[2] % y->dim[1];
-        const int64_t i = at / y->dim[3] / y->dim[2] / y->dim[1];
-        const int64_t v = k % W->dim[3], u = k / W->dim[3] % W->dim[2];
-        const int64_t channel = o / og * W->dim[1] + k / W->dim[3] / W->dim[2];
-        const int64_t r = oy * a->stride[0] + u * a->dilate[0] - a->pad[0];
-        const int64_t s = ox * a->stride[1] + v * a->dilate[1] - a->pad[1];
-        const int64_t ix = ((i * x->dim[1] + channel) * x->dim[2] + r) * x->dim[3] + s;
-        const int64_t iw = o * n_k + k;
-
-        if (r < 0 || r >= x->dim[2] || s < 0 || s >= x->dim[3])
-          continue;
-        if (ys == NULL)
-          out[at] += xs[ix] * ws[iw];
-        else if (xs == NULL)
-          out[ix] += ws[iw] * ys[at];
-        else
-          out[iw] += xs[ix] * ys[at];
-      }
-}
-
-#define CONVOLUTION(attrs)                                                                     \
-  CALL (conv_##attrs,                                                                          \
-        y[0] = td_convolution_2d_at (x[0], x[1], x[2], options_of (&attrs), NULL))             \
-  CALL (conv_x_##attrs, y[0] = td__convolution_2d_grad_x (x[0], x[1], attrs, 4, 5))            \
-  CALL (conv_w_##attrs, y[0] = td__convolution_2d_grad_w (x[0], x[1], attrs, 3, 2))            \
-  WHOLE (conv_##attrs)                                                                         \
-  {                                                                                            \
-    const TdShape *o = &c->out[0];                                                             \
-                                                                                               \
-    convolve (&attrs, &c->in[0].shape, &c->in[1].shape, o, in[0], in[1], NULL, out[0]);        \
-    for (int64_t i = 0; i < size_of (o); i++)                                                  \
-      out[0][i] += in[2][i / (o->dim[2] * o->dim[3]) % o->dim[1]];                             \
-  }                                                                                            \
-  WHOLE (conv_x_##attrs)                                                                       \
-  {                                                                                            \
-    convolve (&attrs, &c->out[0], &c->in[0].shape, &c->in[1].shape, NULL, in[0], in[1],        \
-              out[0]);                                                                         \
-  }                                                                                            \
-  WHOLE (conv_w_##attrs)                                                                       \
-  {                                                                                            \
-    convolve (&attrs, &c->in[0].shape, &c->out[0], &c->in[1].shape, in[0], NULL, in[1],        \
-              out[0]);                                                                         \
-  }
-CONVOLUTION (plain)
-CONVOLUTION (strided)
-
-/* --- pooling: 3 x 2 windows, stride 2 x 1, padding 1, over 5 x 4 --- */
-
-static const TdPool2dOpt window = { .ksize = { 3, 2 }, .stride = { 2, 1 }, .pad = { 1, 1 } };
-static const TdPoolAttrs pool_attrs = { { 3, 2 }, { 2, 1 }, { 1, 1 }, false, { 5, 4 } };
-
-/* Call f for each pixel of each window. */
-static void
-each_pooled (void (*f) (double *o, int64_t p, int64_t x, const double *const *in),
-             const double *const *in, double *out)
-{
-  for (int64_t p = 0; p < 2 * 3 * 5; p++)
-    for (int64_t u = 0; u < 3; u++)
-      for (int64_t v = 0; v < 2; v++)
-        {
-          const int64_t r = p / 5 % 3 * 2 + u - 1, s = p % 5 + v - 1;
-
-          if (r >= 0 && r < 5 && s >= 0 && s < 4)
-            f (out, p, p / 15 * 20 + r * 4 + s, in);
-        }
-}
-static void
-take_larger (double *o, int64_t p, int64_t x, const double *const *in)
-{
-  o[p] = fmax (o[p], in[0][x]);
-}
-static void
-take_share (double *o, int64_t p, int64_t x, const double *const *in)
-{
-  o[p] += in[0][x] / 6;
-}
-static void
-give_share (double *o, int64_t p, int64_t x, const double *const *in)
-{
-  o[x] += in[0][p] / 6;
-}
-
-CALL (max_pooling_2d, y[0] = td_max_pooling_2d_ (x[0], &window))
-CALL (average_pooling_2d, y[0] = td_average_pooling_2d_ (x[0], &window))
-CALL (average_pooling_2d_grad,
-      y[0] = td__apply1 (&td__average_pooling_2d_grad_class, &pool_attrs, NULL, x[0]))
-CALL (max_pooling_2d_grad,
-      y[0] = td__apply2 (&td__max_pooling_2d_grad_class, &pool_attrs, NULL, x[0], x[1]))
-CALL (max_pooling_2d_gather,
-      y[0] = td__apply2 (&td__max_pooling_2d_gather_class, &pool_attrs, NULL, x[0], x[1]))
-WHOLE (max_pooling_2d)
-{
-  for (int64_t p = 0; p < 30; p++)
-    out[0][p] = -INFINITY;
-  each_pooled (take_larger, in, out[0]);
-}
-WHOLE (average_pooling_2d)
-{
-  each_pooled (take_share, in, out[0]);
-}
-WHOLE (average_pooling_2d_grad)
-{
-  each_pooled (give_share, in, out[0]);
-}
-/* Places in two planes of 5 x 4, one of them twice, one window without a pixel. */
-static const double places[] = { 3, 3, 19, 0, -1, 7 };
-WHOLE (max_pooling_2d_grad)
-{
-  for (int64_t p = 0; p < 6; p++)
-    if (places[p] >= 0)
-      out[0][p / 3 * 20 + (int64_t)places[p]] += in[1][p];
-}
-WHOLE (max_pooling_2d_gather)
-{
-  for (int64_t p = 0; p < 6; p++)
-    out[0][p] = places[p] >= 0 ? in[1][p / 3 * 20 + (int64_t)places[p]] : 0;
 }
 
 /* --- normalisation --- */
@@ -536,17 +391,6 @@ const OpCase op_cases_layers[] = {
   ROW ("linear", linear, 3, .in = { X (3, 4), X (2, 4), X (2) }, .out = { S (3, 2) }),
   { .op = "linear", .variant = "of 3 axes", .call = call_linear, .n_in = 3, .n_out = 1, .in = { X (3, 2, 2), X (2, 4), X (2) }, .out = { S (3, 2) }, .whole = whole_linear },
   { .op = "linear", .variant = "without bias", .call = call_linear_no_bias, .n_in = 2, .n_out = 1, .in = { X (3, 4), X (2, 4) }, .out = { S (3, 2) }, .whole = whole_linear },
-  ROW ("convolution_2d", conv_plain, 3, .in = { X (2, 2, 4, 5), X (3, 2, 3, 2), X (3) }, .out = { S (2, 3, 2, 4) }),
-  ROW ("convolution_2d", conv_strided, 3, .in = { X (2, 2, 4, 5), X (4, 1, 3, 2), X (4) }, .out = { S (2, 4, 2, 7) }),
-  ROW ("convolution_2d_grad_x", conv_x_plain, 2, .in = { X (3, 2, 3, 2), X (2, 3, 2, 4) }, .out = { S (2, 2, 4, 5) }),
-  ROW ("convolution_2d_grad_x", conv_x_strided, 2, .in = { X (4, 1, 3, 2), X (2, 4, 2, 7) }, .out = { S (2, 2, 4, 5) }),
-  ROW ("convolution_2d_grad_w", conv_w_plain, 2, .in = { X (2, 2, 4, 5), X (2, 3, 2, 4) }, .out = { S (3, 2, 3, 2) }),
-  ROW ("convolution_2d_grad_w", conv_w_strided, 2, .in = { X (2, 2, 4, 5), X (2, 4, 2, 7) }, .out = { S (4, 1, 3, 2) }),
-  ROW ("max_pooling_2d", max_pooling_2d, 1, .in = { X (1, 2, 5, 4) }, .out = { S (1, 2, 3, 5) }),
-  ROW ("max_pooling_2d_grad", max_pooling_2d_grad, 2, .in = { INDICES (places, 1, 2, 1, 3), X (1, 2, 1, 3) }, .out = { S (1, 2, 5, 4) }),
-  ROW ("max_pooling_2d_gather", max_pooling_2d_gather, 2, .in = { INDICES (places, 1, 2, 1, 3), X (1, 2, 5, 4) }, .out = { S (1, 2, 1, 3) }),
-  ROW ("average_pooling_2d", average_pooling_2d, 1, .in = { X (1, 2, 5, 4) }, .out = { S (1, 2, 3, 5) }),
-  ROW ("average_pooling_2d_grad", average_pooling_2d_grad, 1, .in = { X (1, 2, 3, 5) }, .out = { S (1, 2, 5, 4) }),
   ROW ("batch_normalization", batch_norm, 3, .in = { X (4, 2, 3), POSITIVE (2), X (2) }, .out = { S (4, 2, 3) }, .loose = 4),
   { .op = "batch_normalization", .variant = "of 2 axes", .call = call_batch_norm, .n_in = 3, .n_out = 1, .in = { X (5, 3), POSITIVE (3), X (3) }, .out = { S (5, 3) }, .whole = whole_batch_norm, .loose = 4 },
   { .op = "batch_normalization_grad", .variant = "", .call = call_batch_norm_grad, .n_in = 3, .n_out = 3, .in = { X (4, 2, 3), POSITIVE (2), X (4, 2, 3) }, .out = { S (4, 2, 3), S (2), S (2) }, .whole = whole_batch_norm_grad, .loose = 10 },
@@ -579,10 +423,6 @@ const OpError op_errors_layers[] = {
   { "linear", call_linear, E3 (TD_F32, S (2, 784), TD_F32, S (10, 100), TD_F32, S (10)), TD_ERR_SHAPE, "linear: x.shape[1] == W.shape[1] expected, got 784 != 100: x (2, 784) f32, W (10, 100) f32, b (10) f32" },
   { "linear", call_linear, E3 (TD_F32, S (2, 10, 10), TD_F32, S (10, 90), TD_F32, S (10)), TD_ERR_SHAPE, "linear: prod (x.shape[1:]) == W.shape[1] expected, got 100 != 90: x (2, 10, 10) f32, W (10, 90) f32, b (10) f32" },
   { "linear", call_linear, E3 (TD_F32, S (2, 9), TD_F64, S (3, 9), TD_F32, S (3)), TD_ERR_DTYPE, "linear: x.dtype == W.dtype expected, got f32 != f64: x (2, 9) f32, W (3, 9) f64, b (3) f32" },
-  { "convolution_2d", call_conv_plain, E3 (TD_F32, S (1, 3, 8, 8), TD_F32, S (4, 2, 3, 3), TD_F32, S (4)), TD_ERR_SHAPE, "convolution_2d: x.shape[1] == W.shape[1] * groups and W.shape[0] % groups == 0 expected, got 3, 2 * 1 and 4: x (1, 3, 8, 8) f32, W (4, 2, 3, 3) f32, b (4) f32" },
-  { "convolution_2d", call_conv_plain, E3 (TD_F32, S (1, 3, 2, 8), TD_F32, S (4, 3, 3, 3), TD_F32, S (4)), TD_ERR_SHAPE, "convolution_2d: height of the output > 0 expected, the window does not fit the image: x (1, 3, 2, 8) f32, W (4, 3, 3, 3) f32, b (4) f32" },
-  { "max_pooling_2d", call_max_pooling_2d, 1, { { TD_F32, S (2, 3) } }, TD_ERR_SHAPE, "max_pooling_2d: x.ndim == 4 expected, got 2: x (2, 3) f32" },
-  { "average_pooling_2d", call_average_pooling_2d, 1, { { TD_I32, S (1, 1, 4, 4) } }, TD_ERR_DTYPE, "average_pooling_2d: x.dtype.kind == f expected, got i32: x (1, 1, 4, 4) i32" },
   { "batch_normalization", call_batch_norm, E3 (TD_F32, S (2, 3), TD_F32, S (4), TD_F32, S (3)), TD_ERR_SHAPE, "batch_normalization: gamma.shape[0] == x.shape[1] expected, got 4 != 3: x (2, 3) f32, gamma (4) f32, beta (3) f32" },
   { "softmax", call_softmax, 1, { { TD_F32, S (3) } }, TD_ERR_SHAPE, "softmax: -x.ndim <= axis < x.ndim expected: x (3) f32" },
   { "softmax_cross_entropy", call_entropy, E2 (TD_F32, S (2, 3), TD_I32, S (4)), TD_ERR_SHAPE, "softmax_cross_entropy: x.shape[0] == t.shape[0] expected, got 2 != 4: x (2, 3) f32, t (4) i32" },

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/conv2d.h"
+#include "cpu/conv.h"
 #include "cpu/cpu.h"
 
 typedef struct
@@ -83,8 +83,8 @@ check_case (const Case *c, bool accumulate)
   TdShape xs = TD_SHAPE (c->n, c->c, c->h, c->w);
   TdShape ws = TD_SHAPE (c->o, c->c / c->groups, c->kh, c->kw);
   TdShape ys = TD_SHAPE (c->n, c->o, oh, ow), bs = TD_SHAPE (1, 1, 1, c->o);
-  const TdConv2d attrs
-      = { { c->sy, c->sx }, { c->py, c->px }, { c->dy, c->dx }, c->groups, accumulate };
+  const TdConv attrs
+      = { 2, { c->sy, c->sx }, { c->py, c->px }, { c->dy, c->dx }, c->groups, accumulate };
   TdTensor x = tensor (&xs, TD_F64), W = tensor (&ws, TD_F64), y = tensor (&ys, TD_F64);
   TdTensor b = tensor (&bs, TD_F64);
   const TdTensor x32 = narrow (&x), W32 = narrow (&W), y32 = narrow (&y), b32 = narrow (&b);
@@ -97,8 +97,8 @@ check_case (const Case *c, bool accumulate)
       TdTensor out = tensor (shapes[kind]->shape, TD_F64), out32 = narrow (&out);
       const int n_in = kind == TD_CONV_FORWARD ? 3 : 2;
 
-      assert_int_equal (td__cpu_conv2d (NULL, kind, &attrs, in[kind], n_in, &out), TD_OK);
-      assert_int_equal (td__cpu_conv2d (NULL, kind, &attrs, in32[kind], n_in, &out32), TD_OK);
+      assert_int_equal (td__cpu_conv (NULL, kind, &attrs, in[kind], n_in, &out), TD_OK);
+      assert_int_equal (td__cpu_conv (NULL, kind, &attrs, in32[kind], n_in, &out32), TD_OK);
       compare (c, kind, &out32, &out);
       free (out.data);
       free (out32.data);
@@ -137,9 +137,9 @@ conv2d__definition_gives_numbers_worked_out_by_hand (void **unused)
   const TdTensor in[3]
       = { { x, &xs, 9, TD_F64 }, { W, &ws, 4, TD_F64 }, { b, &bs, 1, TD_F64 } };
   TdTensor out = { y, &ws, 4, TD_F64 };
-  const TdConv2d attrs = { { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, false };
+  const TdConv attrs = { 2, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, false };
 
-  assert_int_equal (td__cpu_conv2d (NULL, TD_CONV_FORWARD, &attrs, in, 3, &out), TD_OK);
+  assert_int_equal (td__cpu_conv (NULL, TD_CONV_FORWARD, &attrs, in, 3, &out), TD_OK);
   for (int i = 0; i < 4; i++)
     assert_true (y[i] == wanted[i]);
 }
@@ -154,16 +154,16 @@ conv2d__gives_the_same_bits_on_any_number_of_threads (void **unused)
   const TdTensor x32 = narrow (&x), y32 = narrow (&y), W32 = narrow (&W);
   const TdTensor in[3][2] = { { x32, W32 }, { W32, y32 }, { x32, y32 } };
   TdTensor *const shapes[3] = { &y, &x, &W };
-  const TdConv2d attrs = { { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, false };
+  const TdConv attrs = { 2, { 1, 1 }, { 0, 0 }, { 1, 1 }, 1, false };
 
   for (int kind = 0; kind < 3; kind++)
     {
       TdTensor one = narrow (shapes[kind]), three = narrow (shapes[kind]);
 
       td__cpu_set_threads (1);
-      assert_int_equal (td__cpu_conv2d (NULL, kind, &attrs, in[kind], 2, &one), TD_OK);
+      assert_int_equal (td__cpu_conv (NULL, kind, &attrs, in[kind], 2, &one), TD_OK);
       td__cpu_set_threads (3);
-      assert_int_equal (td__cpu_conv2d (NULL, kind, &attrs, in[kind], 2, &three), TD_OK);
+      assert_int_equal (td__cpu_conv (NULL, kind, &attrs, in[kind], 2, &three), TD_OK);
       assert_memory_equal (one.data, three.data, (size_t)one.size * 4);
       free (one.data);
       free (three.data);

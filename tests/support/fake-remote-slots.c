@@ -369,35 +369,35 @@ remote_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b,
 }
 
 static TdStatus
-run_conv2d (FakeCall *c, TdDevice *cpu)
+run_conv (FakeCall *c, TdDevice *cpu)
 {
-  return td__cpu_ops.conv2d (cpu, (TdConvKind)c->kind, &c->conv, c->t, c->n_in, &c->t[c->n_in]);
+  return td__cpu_ops.conv (cpu, (TdConvKind)c->kind, &c->conv, c->t, c->n_in, &c->t[c->n_in]);
 }
 
 static TdStatus
-remote_conv2d (TdDevice *d, TdConvKind kind, const TdConv2d *attrs, const TdTensor *in,
-               int n_in, TdTensor *out)
+remote_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in, int n_in,
+             TdTensor *out)
 {
-  FakeCall *c = listed ("conv2d", run_conv2d, (int)kind, in, n_in, out, 1);
+  FakeCall *c = listed ("conv", run_conv, (int)kind, in, n_in, out, 1);
 
   c->conv = *attrs;
   return fake_remote_enqueue (c);
 }
 
 static TdStatus
-run_pool2d (FakeCall *c, TdDevice *cpu)
+run_pooling (FakeCall *c, TdDevice *cpu)
 {
-  return td__cpu_ops.pool2d (cpu, (TdPoolKind)c->kind, &c->pool, c->t, c->n_in, &c->t[c->n_in],
-                             c->n_out > 1 ? &c->t[c->n_in + 1] : NULL);
+  return td__cpu_ops.pooling (cpu, (TdPoolKind)c->kind, &c->pooling, c->t, c->n_in,
+                              &c->t[c->n_in], c->n_out > 1 ? &c->t[c->n_in + 1] : NULL);
 }
 
 static TdStatus
-remote_pool2d (TdDevice *d, TdPoolKind kind, const TdPool2d *attrs, const TdTensor *in,
-               int n_in, TdTensor *out, TdTensor *out2)
+remote_pooling (TdDevice *d, TdPoolKind kind, const TdPooling *attrs, const TdTensor *in,
+                int n_in, TdTensor *out, TdTensor *out2)
 {
-  FakeCall *c = listed ("pool2d", run_pool2d, (int)kind, in, n_in, out, 1);
+  FakeCall *c = listed ("pooling", run_pooling, (int)kind, in, n_in, out, 1);
 
-  c->pool = *attrs;
+  c->pooling = *attrs;
   fake_remote_outputs (c, out2, 1);
   return fake_remote_enqueue (c);
 }
@@ -530,8 +530,8 @@ const TdDeviceOps fake_remote_ops = {
   .reduce = remote_reduce,
   .softmax = remote_softmax,
   .gemm = remote_gemm,
-  .conv2d = remote_conv2d,
-  .pool2d = remote_pool2d,
+  .conv = remote_conv,
+  .pooling = remote_pooling,
   .batch_norm = remote_batch_norm,
   .row_norm = remote_row_norm,
   .cross_entropy = remote_cross_entropy,

@@ -51,8 +51,8 @@ struct FakeCall
     TdRngKey key;
     TdStrides walk;
     TdGemm gemm;
-    TdConv2d conv;
-    TdPool2d pool;
+    TdConv conv;
+    TdPooling pooling;
     TdRowNorm norm;
     TdUpdate update;
     double doubles[2];

@@ -7,7 +7,7 @@
  * same bits for any number of threads.
  *
  * SPDX-License-Identifier: MIT */
-#include "conv2d.h"
+#include "conv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,9 +46,10 @@ copy_runs (const float *x, int64_t step, int64_t n, int64_t run, int64_t nr, flo
 static int64_t
 window_place (const TdConvSizes *s, int64_t k, int64_t stride, int64_t plane)
 {
-  const int64_t j = k % s->kw, i = k / s->kw % s->kh, c = k / s->kw / s->kh;
+  const int64_t j = k % s->kw, i = k / s->kw % s->kh, cz = k / s->kw / s->kh;
 
-  return c * plane + i * s->dy * stride + j * s->dx;
+  return cz / s->kd * plane + cz % s->kd * s->dz * td__conv_slice (s) + i * s->dy * stride
+         + j * s->dx;
 }
 
 /* Window numbers [k0, k0 + n) of pixels [p0, p0 + n_pixels): out[pixel][nr]. */
@@ -67,9 +68,9 @@ pack_pixels (const Job *job, const float *x, int64_t stride, int64_t plane, int6
 
       for (int64_t t = 0; t < n_pixels;)
         {
-          const int64_t oy = (p0 + t) / s->ow, ox = (p0 + t) % s->ow;
+          const int64_t at = (p0 + t) / s->ow, ox = (p0 + t) % s->ow;
           const int64_t left = s->ow - ox, length = left < n_pixels - t ? left : n_pixels - t;
-          const float *row = from + oy * s->sy * stride + ox * s->sx;
+          const float *row = from + td__conv_row (s, at, stride) + ox * s->sx;
           float *to = out + t * nr + r;
 
           if (run == 5)
@@ -145,7 +146,7 @@ chunks_body (int64_t begin, int64_t end, int worker, void *context)
             const int64_t ig = i * s->groups + g;
             int64_t stride, plane;
             const float *x
-                = td__conv_image (s, job->x + ig * s->cg * s->h * s->w, &stride, &plane);
+                = td__conv_image (s, job->x + ig * s->cg * s->image, &stride, &plane);
 
             if (a == NULL || b == NULL || x == NULL)
               {

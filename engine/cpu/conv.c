@@ -1,4 +1,4 @@
-/* Convolution on the CPU in f32: forward and data gradient.
+/* Convolution on the CPU in f32 over one, two or three axes: forward and data gradient.
  *
  * Both go over the output in tiles of pixels that fit the second-level cache.  Forward packs
  * the windows of a tile straight into panels of B (no image-wide im2col) and multiplies them
@@ -6,7 +6,7 @@
  * adds each panel of columns back to the image.  Images are shared out over the threads.
  *
  * SPDX-License-Identifier: MIT */
-#include "conv2d.h"
+#include "conv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,35 +38,53 @@ typedef struct
   bool accumulate, failed;
 } Job;
 
-TdConvSizes
-td__conv_sizes (const TdConv2d *a, const TdShape *x, const TdShape *W, const TdShape *y)
+/* Padding included, as far as windows reach. */
+static int64_t
+padded_size (int64_t size, int64_t ksize, int64_t n, int64_t stride, int64_t pad,
+             int64_t dilate)
 {
-  TdConvSizes s = { .n = x->dim[0],
-                    .c = x->dim[1],
-                    .h = x->dim[2],
-                    .w = x->dim[3],
-                    .o = W->dim[0],
-                    .kh = W->dim[2],
-                    .kw = W->dim[3],
-                    .oh = y->dim[2],
-                    .ow = y->dim[3],
-                    .sy = a->stride[0],
-                    .sx = a->stride[1],
-                    .py = a->pad[0],
-                    .px = a->pad[1],
-                    .dy = a->dilate[0],
-                    .dx = a->dilate[1],
-                    .groups = a->groups };
-  const int64_t reach_y = (s.oh - 1) * s.sy + (s.kh - 1) * s.dy + 1;
-  const int64_t reach_x = (s.ow - 1) * s.sx + (s.kw - 1) * s.dx + 1;
+  const int64_t reach = (n - 1) * stride + (ksize - 1) * dilate + 1;
 
+  return size + pad > reach ? size + pad : reach;
+}
+
+TdConvSizes
+td__conv_sizes (const TdConv *a, const TdShape *x, const TdShape *W, const TdShape *y)
+{
+  TdConvSizes s = { .n = x->dim[0], .c = x->dim[1], .o = W->dim[0], .groups = a->groups };
+  int64_t *const sizes[3][6] = {
+    { &s.d, &s.kd, &s.od, &s.sz, &s.pz, &s.dz },
+    { &s.h, &s.kh, &s.oh, &s.sy, &s.py, &s.dy },
+    { &s.w, &s.kw, &s.ow, &s.sx, &s.px, &s.dx },
+  };
+
+  for (int axis = 0; axis < 3; axis++)
+    {
+      const int i = axis - 3 + a->ndim;
+      const bool there = i >= 0;
+      const int64_t values[6]
+          = { there ? x->dim[2 + i] : 1, there ? W->dim[2 + i] : 1, there ? y->dim[2 + i] : 1,
+              there ? a->stride[i] : 1,  there ? a->pad[i] : 0,     there ? a->dilate[i] : 1 };
+
+      for (int k = 0; k < 6; k++)
+        *sizes[axis][k] = values[k];
+    }
   s.cg = s.c / s.groups;
   s.og = s.o / s.groups;
-  s.k = s.cg * s.kh * s.kw;
-  s.pixels = s.oh * s.ow;
-  s.hp = s.h + s.py > reach_y ? s.h + s.py : reach_y;
-  s.wp = s.w + s.px > reach_x ? s.w + s.px : reach_x;
+  s.k = s.cg * s.kd * s.kh * s.kw;
+  s.pixels = s.od * s.oh * s.ow;
+  s.image = s.d * s.h * s.w;
+  s.dp = padded_size (s.d, s.kd, s.od, s.sz, s.pz, s.dz);
+  s.hp = padded_size (s.h, s.kh, s.oh, s.sy, s.py, s.dy);
+  s.wp = padded_size (s.w, s.kw, s.ow, s.sx, s.px, s.dx);
   return s;
+}
+
+/* Where row i of slice z begins in a padded channel. */
+static inline int64_t
+padded_row (const TdConvSizes *s, int64_t z, int64_t i)
+{
+  return ((z + s->pz) * s->hp + i + s->py) * s->wp + s->px;
 }
 
 const float *
@@ -77,19 +95,19 @@ td__conv_image (const TdConvSizes *s, const float *x, int64_t *stride, int64_t *
   if (!td__conv_padded (s))
     {
       *stride = s->w;
-      *plane = s->h * s->w;
+      *plane = s->image;
       return x;
     }
   *stride = s->wp;
-  *plane = s->hp * s->wp;
+  *plane = s->dp * s->hp * s->wp;
   copy = td__cpu_scratch (TD_SCRATCH_IMAGE, (size_t)(s->cg * *plane) * sizeof *copy);
   if (copy == NULL)
     return NULL;
   memset (copy, 0, (size_t)(s->cg * *plane) * sizeof *copy);
-  for (int64_t c = 0; c < s->cg; c++)
+  for (int64_t cz = 0; cz < s->cg * s->d; cz++)
     for (int64_t i = 0; i < s->h; i++)
-      memcpy (copy + c * *plane + (i + s->py) * s->wp + s->px, x + (c * s->h + i) * s->w,
-              (size_t)s->w * sizeof *copy);
+      memcpy (copy + cz / s->d * *plane + padded_row (s, cz % s->d, i),
+              x + (cz * s->h + i) * s->w, (size_t)s->w * sizeof *copy);
   return copy;
 }
 
@@ -101,10 +119,10 @@ spans_of (const TdConvSizes *s, int64_t p, int64_t n, int64_t stride, Span *span
 
   for (int64_t at = 0; at < n; count++)
     {
-      const int64_t oy = (p + at) / s->ow, ox = (p + at) % s->ow;
+      const int64_t row = (p + at) / s->ow, ox = (p + at) % s->ow;
       const int64_t left = s->ow - ox, length = left < n - at ? left : n - at;
 
-      spans[count] = (Span){ at, length, oy * s->sy * stride + ox * s->sx };
+      spans[count] = (Span){ at, length, td__conv_row (s, row, stride) + ox * s->sx };
       at += length;
     }
   return count;
@@ -116,11 +134,14 @@ static inline __attribute__ ((always_inline)) void
 pack_span (const TdConvSizes *s, const float *x, int64_t stride, int64_t plane, int64_t sx,
            int64_t length, int64_t nr, float *out)
 {
-  for (int64_t c = 0; c < s->cg; c++)
+  const int64_t slice = s->dz * td__conv_slice (s);
+
+  for (int64_t cz = 0; cz < s->cg * s->kd; cz++)
     for (int64_t i = 0; i < s->kh; i++)
       for (int64_t j = 0; j < s->kw; j++, out += nr)
         {
-          const float *from = x + c * plane + i * s->dy * stride + j * s->dx;
+          const float *from
+              = x + cz / s->kd * plane + cz % s->kd * slice + i * s->dy * stride + j * s->dx;
 
           if (sx == 1)
             memcpy (out, from, (size_t)length * sizeof *out);
@@ -177,7 +198,7 @@ forward_body (int64_t begin, int64_t end, int worker, void *context)
       const int64_t g = ig % s->groups;
       float *y = job->out + ig * s->og * s->pixels;
       int64_t stride, plane;
-      const float *x = td__conv_image (s, job->in + ig * s->cg * s->h * s->w, &stride, &plane);
+      const float *x = td__conv_image (s, job->in + ig * s->cg * s->image, &stride, &plane);
 
       if (b == NULL || x == NULL)
         {
@@ -206,16 +227,18 @@ static inline __attribute__ ((always_inline)) void
 add_windows_body (const TdConvSizes *s, const float *col, int64_t p, int64_t n, int64_t nr,
                   float *x, int64_t stride, int64_t plane)
 {
+  const int64_t slice = s->dz * td__conv_slice (s);
   Span spans[32];
   const int count = spans_of (s, p, n, stride, spans);
 
-  for (int64_t c = 0; c < s->cg; c++)
+  for (int64_t cz = 0; cz < s->cg * s->kd; cz++)
     for (int64_t i = 0; i < s->kh; i++)
       for (int64_t j = 0; j < s->kw; j++, col += nr)
         for (int q = 0; q < count; q++)
           {
             const Span *v = &spans[q];
-            float *to = x + c * plane + i * s->dy * stride + j * s->dx + v->begin;
+            float *to = x + cz / s->kd * plane + cz % s->kd * slice + i * s->dy * stride
+                        + j * s->dx + v->begin;
             const float *from = col + v->at;
 
             if (s->sx == 1 && v->length == 8)
@@ -237,17 +260,26 @@ TD_TWINS (add_windows, (ADD_PARAMS), (s, col, p, n, nr, x, stride, plane))
 
 /* Copy the image out of its padding. */
 static void
-crop (const TdConvSizes *s, const float *padded, float *gx, bool accumulate)
+crop (const TdConvSizes *s, const float *padded, float *gx)
 {
-  for (int64_t c = 0; c < s->cg; c++)
+  for (int64_t cz = 0; cz < s->cg * s->d; cz++)
     for (int64_t i = 0; i < s->h; i++)
       {
-        const float *from = padded + (c * s->hp + i + s->py) * s->wp + s->px;
-        float *to = gx + (c * s->h + i) * s->w;
+        const float *from
+            = padded + cz / s->d * s->dp * s->hp * s->wp + padded_row (s, cz % s->d, i);
+        float *to = gx + (cz * s->h + i) * s->w;
 
-        for (int64_t j = 0; j < s->w; j++)
-          to[j] = accumulate ? to[j] + from[j] : from[j];
+        memcpy (to, from, (size_t)s->w * sizeof *to);
       }
+}
+
+/* What the columns are added to: zeros, or the bias of each channel. */
+static void
+begin_image (float *x, int64_t channels, int64_t plane, const float *bias)
+{
+  for (int64_t c = 0; c < channels; c++)
+    for (int64_t i = 0; i < plane; i++)
+      x[c * plane + i] = bias != NULL ? bias[c] : 0;
 }
 
 /* Images [begin, end): the gradient of the data. */
@@ -259,7 +291,7 @@ data_grad_body (int64_t begin, int64_t end, int worker, void *context)
   const int64_t nr = job->tiles->nr;
   const bool aside = td__conv_padded (s);
   const int64_t stride = aside ? s->wp : s->w;
-  const int64_t plane = aside ? s->hp * s->wp : s->h * s->w;
+  const int64_t plane = aside ? s->dp * s->hp * s->wp : s->image;
   const size_t image_bytes = (size_t)(s->cg * plane) * sizeof (float);
   float *b = td__cpu_scratch (TD_SCRATCH_B, (size_t)(nr * s->og) * sizeof *b);
   float *col = td__cpu_scratch (TD_SCRATCH_C, (size_t)(nr * s->k) * sizeof *col);
@@ -274,10 +306,10 @@ data_grad_body (int64_t begin, int64_t end, int worker, void *context)
     {
       const int64_t g = ig % s->groups;
       const float *gy = job->in + ig * s->og * s->pixels;
-      float *gx = job->out + ig * s->cg * s->h * s->w;
+      float *gx = job->out + ig * s->cg * s->image;
       float *to = aside ? padded : gx;
 
-      memset (to, 0, image_bytes);
+      begin_image (to, s->cg, plane, job->bias != NULL ? job->bias + g * s->cg : NULL);
       for (int64_t p = 0; p < s->pixels; p += nr)
         {
           const int64_t n = s->pixels - p < nr ? s->pixels - p : nr;
@@ -288,7 +320,7 @@ data_grad_body (int64_t begin, int64_t end, int worker, void *context)
           add_windows (s, col, p, n, nr, to, stride, plane);
         }
       if (aside)
-        crop (s, padded, gx, false);
+        crop (s, padded, gx);
     }
 }
 
@@ -319,17 +351,20 @@ pack_filters (const Job *job, const float *W, int64_t m, int64_t k, int64_t row_
 static void
 flatten_rows (TdConvSizes *s)
 {
-  if (s->kh != 1 || s->kw != 1 || s->sy != 1 || s->sx != 1 || td__conv_padded (s))
+  if (s->kd != 1 || s->kh != 1 || s->kw != 1 || s->sz != 1 || s->sy != 1 || s->sx != 1
+      || td__conv_padded (s))
     return;
-  s->w = s->wp = s->ow = s->h * s->w;
-  s->h = s->hp = s->oh = 1;
+  s->w = s->wp = s->ow = s->image;
+  s->d = s->dp = s->od = s->h = s->hp = s->oh = 1;
 }
 
 static TdStatus
 conv_f32 (TdConvKind kind, TdConvSizes *s, const TdTensor *in, int n_in, TdTensor *out,
           bool accumulate)
 {
-  Job job = { .s = s, .tiles = td__gemm_tiles (), .out = out->data };
+  Job job = {
+    .s = s, .tiles = td__gemm_tiles (), .bias = n_in > 2 ? in[2].data : NULL, .out = out->data
+  };
   const int64_t nr = job.tiles->nr;
 
   flatten_rows (s);
@@ -340,7 +375,6 @@ conv_f32 (TdConvKind kind, TdConvSizes *s, const TdTensor *in, int n_in, TdTenso
       int64_t tile = TILE_FLOATS / s->k / nr * nr, all = (s->pixels + nr - 1) / nr * nr;
 
       job.in = in[0].data;
-      job.bias = n_in > 2 ? in[2].data : NULL;
       job.packed = pack_filters (&job, in[1].data, s->og, s->k, s->k, 1);
       tile = tile < 2 * nr ? 2 * nr : tile;
       job.tile = tile < all ? tile : all;
@@ -356,46 +390,21 @@ conv_f32 (TdConvKind kind, TdConvSizes *s, const TdTensor *in, int n_in, TdTenso
   return job.failed ? TD_ERR_MEMORY : TD_OK;
 }
 
-/* What is accumulated is finished first, then added: the bits do not depend on where. */
-static TdStatus
-conv_f64 (TdConvKind kind, const TdConvSizes *s, const TdTensor *in, int n_in, TdTensor *out,
-          bool accumulate)
-{
-  const double *bias = n_in > 2 ? in[2].data : NULL;
-  double *y = out->data, *part = y;
-
-  if (accumulate)
-    part = td__cpu_scratch (TD_SCRATCH_PARTS, (size_t)out->size * sizeof *part);
-  if (part == NULL)
-    return TD_ERR_MEMORY;
-  td__conv_f64 (kind, s, in[0].data, in[1].data, bias, part);
-  for (int64_t i = 0; accumulate && i < out->size; i++)
-    y[i] += part[i];
-  return TD_OK;
-}
-
 TdStatus
-td__cpu_conv2d (TdDevice *d, TdConvKind kind, const TdConv2d *attrs, const TdTensor *in,
-                int n_in, TdTensor *out)
+td__cpu_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in, int n_in,
+              TdTensor *out)
 {
   const TdShape *x = kind == TD_CONV_DATA_GRAD ? out->shape : in[0].shape;
   const TdShape *W = kind == TD_CONV_FORWARD     ? in[1].shape
                      : kind == TD_CONV_DATA_GRAD ? in[0].shape
                                                  : out->shape;
   const TdShape *y = kind == TD_CONV_FORWARD ? out->shape : in[1].shape;
-  TdConvSizes s = td__conv_sizes (attrs, x, W, y);
+  TdConvSizes s;
 
-  if (out->dtype == TD_F64)
-    return conv_f64 (kind, &s, in, n_in, out, attrs->accumulate);
-  if (out->dtype != TD_F32)
-    return TD_ERR_DTYPE;
+  if (out->dtype != TD_F32 || attrs->ndim > 3 || in[0].size == 0 || in[1].size == 0)
+    return td__conv_by_definition (kind, attrs, in, n_in, out);
   if (out->size == 0)
     return TD_OK;
-  if (s.n == 0 || s.pixels == 0 || s.k == 0)
-    {
-      if (!attrs->accumulate)
-        memset (out->data, 0, (size_t)out->size * sizeof (float));
-      return TD_OK;
-    }
+  s = td__conv_sizes (attrs, x, W, y);
   return conv_f32 (kind, &s, in, n_in, out, attrs->accumulate);
 }

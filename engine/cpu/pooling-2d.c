@@ -1,17 +1,17 @@
-/* Pooling on the CPU.  Max pooling remembers where each maximum lay (its place in the image's
- * plane, -1 for a window that covers no pixel), so that its gradient and the gradient of that
- * are a scatter and a gather.  Planes are shared out over the threads.
+/* Pooling over planes on the CPU.  Max pooling remembers where in its window each maximum lay
+ * (-1 for a window that covers no pixel), so that its gradient and the gradient of that are a
+ * scatter and a gather.  Planes are shared out over the threads.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
 
-#include "cpu.h"
+#include "pooling.h"
 #include "twins.h"
 
 typedef struct
 {
-  const TdPool2d *attrs;
+  const TdPooling *attrs;
   TdPoolKind kind;
   int64_t h, w, oh, ow; /* image, pooled */
   const void *in0, *in1;
@@ -29,11 +29,23 @@ window (int64_t o, int ksize, int stride, int pad, int64_t size, int64_t *begin,
   *end = last < size ? last : size;
 }
 
+/* The element at a remembered place of a window; -1 if it has none there. */
+static inline int64_t
+remembered (const Job *j, int64_t oy, int64_t ox, int32_t place)
+{
+  const TdPooling *a = j->attrs;
+  const int32_t u
+      = a->ksize[1] == 2 ? place >> 1 : (int32_t)((uint32_t)place / (uint32_t)a->ksize[1]);
+  const int64_t r = oy * a->stride[0] - a->pad[0] + u;
+  const int64_t c = ox * a->stride[1] - a->pad[1] + place - (int64_t)u * a->ksize[1];
+
+  return place < 0 || r < 0 || r >= j->h || c < 0 || c >= j->w ? -1 : r * j->w + c;
+}
+
 /* Windows of 2 x 2 side by side, all inside: the pairs of two rows, without branches. */
 #define DEFINE_MAX_2X2(T)                                                                      \
   static inline __attribute__ ((always_inline)) void max_2x2_##T##_body (                      \
-      const T *restrict upper, int64_t w, int32_t place, int64_t n, T *restrict y,             \
-      int32_t *restrict index)                                                                 \
+      const T *restrict upper, int64_t w, int64_t n, T *restrict y, int32_t *restrict index)   \
   {                                                                                            \
     const T *lower = upper + w;                                                                \
                                                                                                \
@@ -41,24 +53,23 @@ window (int64_t o, int ksize, int stride, int pad, int64_t size, int64_t *begin,
       {                                                                                        \
         const T a = upper[2 * i], b = upper[2 * i + 1];                                        \
         const T c = lower[2 * i], e = lower[2 * i + 1];                                        \
-        const int32_t at = place + (int32_t)(2 * i);                                           \
         T best = a;                                                                            \
-        int32_t where = at;                                                                    \
+        int32_t where = 0;                                                                     \
                                                                                                \
-        where = ((b > best) | (b != b)) ? at + 1 : where;                                      \
+        where = ((b > best) | (b != b)) ? 1 : where;                                           \
         best = ((b > best) | (b != b)) ? b : best;                                             \
-        where = ((c > best) | (c != c)) ? at + (int32_t)w : where;                             \
+        where = ((c > best) | (c != c)) ? 2 : where;                                           \
         best = ((c > best) | (c != c)) ? c : best;                                             \
-        where = ((e > best) | (e != e)) ? at + (int32_t)w + 1 : where;                         \
+        where = ((e > best) | (e != e)) ? 3 : where;                                           \
         best = ((e > best) | (e != e)) ? e : best;                                             \
         y[i] = best;                                                                           \
         index[i] = where;                                                                      \
       }                                                                                        \
   }                                                                                            \
-  TD_TWINS (max_2x2_##T,                                                                       \
-            (const T *restrict upper, int64_t w, int32_t place, int64_t n, T *restrict y,      \
-             int32_t *restrict index),                                                         \
-            (upper, w, place, n, y, index))
+  TD_TWINS (                                                                                   \
+      max_2x2_##T,                                                                             \
+      (const T *restrict upper, int64_t w, int64_t n, T *restrict y, int32_t *restrict index), \
+      (upper, w, n, y, index))
 
 #define DEFINE_POOL(T)                                                                         \
   DEFINE_MAX_2X2 (T)                                                                           \
@@ -66,7 +77,7 @@ window (int64_t o, int ksize, int stride, int pad, int64_t size, int64_t *begin,
   static void max_window_##T (const Job *j, const T *x, int64_t oy, int64_t ox, T *y,          \
                               int32_t *index)                                                  \
   {                                                                                            \
-    const TdPool2d *a = j->attrs;                                                              \
+    const TdPooling *a = j->attrs;                                                             \
     int64_t y0, y1, x0, x1;                                                                    \
                                                                                                \
     window (oy, a->ksize[0], a->stride[0], a->pad[0], j->h, &y0, &y1);                         \
@@ -81,14 +92,15 @@ window (int64_t o, int ksize, int stride, int pad, int64_t size, int64_t *begin,
           if (*index < 0 || v > *y || v != v)                                                  \
             {                                                                                  \
               *y = v;                                                                          \
-              *index = (int32_t)(r * j->w + c);                                                \
+              *index = (int32_t)((r - oy * a->stride[0] + a->pad[0]) * a->ksize[1] + c         \
+                                 - ox * a->stride[1] + a->pad[1]);                             \
             }                                                                                  \
         }                                                                                      \
   }                                                                                            \
                                                                                                \
   static void max_plane_##T (const Job *j, const T *x, T *y, int32_t *index)                   \
   {                                                                                            \
-    const TdPool2d *a = j->attrs;                                                              \
+    const TdPooling *a = j->attrs;                                                             \
     const bool halves = a->ksize[0] == 2 && a->ksize[1] == 2 && a->stride[0] == 2              \
                         && a->stride[1] == 2 && a->pad[0] == 0 && a->pad[1] == 0;              \
                                                                                                \
@@ -98,15 +110,38 @@ window (int64_t o, int ksize, int stride, int pad, int64_t size, int64_t *begin,
                                                                                                \
         inside = inside < j->ow ? inside : j->ow;                                              \
         if (inside > 0)                                                                        \
-          max_2x2_##T (x + 2 * oy * j->w, j->w, (int32_t)(2 * oy * j->w), inside, y, index);   \
+          max_2x2_##T (x + 2 * oy * j->w, j->w, inside, y, index);                             \
         for (int64_t ox = inside; ox < j->ow; ox++)                                            \
           max_window_##T (j, x, oy, ox, y + ox, index + ox);                                   \
       }                                                                                        \
   }                                                                                            \
                                                                                                \
+  static void scatter_plane_##T (const Job *j, const int32_t *index, const T *from, T *to)     \
+  {                                                                                            \
+    for (int64_t oy = 0, i = 0; oy < j->oh; oy++)                                              \
+      for (int64_t ox = 0; ox < j->ow; ox++, i++)                                              \
+        {                                                                                      \
+          const int64_t at = remembered (j, oy, ox, index[i]);                                 \
+                                                                                               \
+          if (at >= 0)                                                                         \
+            to[at] += from[i];                                                                 \
+        }                                                                                      \
+  }                                                                                            \
+                                                                                               \
+  static void gather_plane_##T (const Job *j, const int32_t *index, const T *from, T *to)      \
+  {                                                                                            \
+    for (int64_t oy = 0, i = 0; oy < j->oh; oy++)                                              \
+      for (int64_t ox = 0; ox < j->ow; ox++, i++)                                              \
+        {                                                                                      \
+          const int64_t at = remembered (j, oy, ox, index[i]);                                 \
+                                                                                               \
+          to[i] = at >= 0 ? from[at] : 0;                                                      \
+        }                                                                                      \
+  }                                                                                            \
+                                                                                               \
   static void average_plane_##T (const Job *j, const T *from, T *to)                           \
   {                                                                                            \
-    const TdPool2d *a = j->attrs;                                                              \
+    const TdPooling *a = j->attrs;                                                             \
     const T share = (T)1 / (T)(a->ksize[0] * a->ksize[1]);                                     \
     const bool grad = j->kind == TD_POOL_AVERAGE_GRAD;                                         \
     int64_t y0, y1, x0, x1;                                                                    \
@@ -150,14 +185,10 @@ window (int64_t o, int ksize, int stride, int pad, int64_t size, int64_t *begin,
             break;                                                                             \
           case TD_POOL_MAX_GRAD:                                                               \
             memset (to + p * image, 0, (size_t)image * sizeof *to);                            \
-            for (int64_t i = 0; i < pooled; i++)                                               \
-              if (index[i] >= 0)                                                               \
-                to[p * image + index[i]] += from[p * pooled + i];                              \
+            scatter_plane_##T (j, index, from + p * pooled, to + p * image);                   \
             break;                                                                             \
           case TD_POOL_MAX_GATHER:                                                             \
-            for (int64_t i = 0; i < pooled; i++)                                               \
-              to[p * pooled + i]                                                               \
-                  = index[i] >= 0 ? ((const T *)j->in1)[p * image + index[i]] : 0;             \
+            gather_plane_##T (j, index, (const T *)j->in1 + p * image, to + p * pooled);       \
             break;                                                                             \
           case TD_POOL_AVERAGE:                                                                \
             average_plane_##T (j, from + p * image, to + p * pooled);                          \
@@ -172,23 +203,13 @@ window (int64_t o, int ksize, int stride, int pad, int64_t size, int64_t *begin,
 DEFINE_POOL (float)
 DEFINE_POOL (double)
 
-/* Which operand is the image, which is pooled: in[0], in[1] or the output (2). */
-static const struct
-{
-  int image, pooled;
-} roles[] = {
-  [TD_POOL_MAX] = { 0, 2 },          [TD_POOL_MAX_GRAD] = { 2, 1 },
-  [TD_POOL_MAX_GATHER] = { 1, 2 },   [TD_POOL_AVERAGE] = { 0, 2 },
-  [TD_POOL_AVERAGE_GRAD] = { 2, 0 },
-};
-
 TdStatus
-td__cpu_pool2d (TdDevice *d, TdPoolKind kind, const TdPool2d *attrs, const TdTensor *in,
-                int n_in, TdTensor *out, TdTensor *out2)
+td__cpu_pooling_2d (TdPoolKind kind, const TdPooling *attrs, const TdTensor *in, int n_in,
+                    TdTensor *out, TdTensor *out2)
 {
   const TdTensor *const operands[] = { &in[0], n_in > 1 ? &in[1] : NULL, out };
-  const int64_t *image = operands[roles[kind].image]->shape->dim;
-  const int64_t *pooled = operands[roles[kind].pooled]->shape->dim;
+  const int64_t *image = operands[td__pool_roles[kind].image]->shape->dim;
+  const int64_t *pooled = operands[td__pool_roles[kind].pooled]->shape->dim;
   Job job = { .attrs = attrs,
               .kind = kind,
               .h = image[2],
