@@ -80,10 +80,21 @@ reduce (TdEval *e, Reduction *reduction)
     reduce (e, td_##name##_axes);                                                              \
   }
 REDUCTION (sum)
-REDUCTION (mean)
 REDUCTION (max)
 REDUCTION (min)
 REDUCTION (prod)
+
+static void
+call_average (TdEval *e)
+{
+  int axes[TD_MAX_DIMS], n = td_eval_none (e, "axis") ? 0 : reduced_axes (e, axes);
+  TdAverageOpt o = { .axes = n > 0 ? axes : NULL,
+                     .n_axes = n,
+                     .weights = td_eval_in (e, 1),
+                     .keepdims = td_eval_bool (e, "keepdims") };
+
+  td_eval_give (e, td_average_ (e->in[0], &o));
+}
 
 static void
 call_logsumexp (TdEval *e)
@@ -162,7 +173,10 @@ const TdEvalFunction td_eval_math[] = {
   ROW (matmul, "math", "a b", "transa:bool=false transb:bool=false", "a @ b"),
   ROW (batch_matmul, "math", "a b", "transa:bool=false transb:bool=false", "a[i] @ b[i]"),
   ROW (sum, "math", "x", "axis:ints=None keepdims:bool=false", "sum of x over axis"),
-  ROW (mean, "math", "x", "axis:ints=None keepdims:bool=false", "mean of x over axis"),
+  ROW (average, "math", "x [weights]", "axis:ints=None keepdims:bool=false",
+       "mean of x over axis, weighted by weights"),
+  { "mean", "math", "x [weights]", "axis:ints=None keepdims:bool=false", "average",
+    .call = call_average },
   ROW (max, "math", "x", "axis:ints=None keepdims:bool=false", "largest of x over axis"),
   ROW (min, "math", "x", "axis:ints=None keepdims:bool=false", "smallest of x over axis"),
   ROW (prod, "math", "x", "axis:ints=None keepdims:bool=false", "product of x over axis"),

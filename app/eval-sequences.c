@@ -5,6 +5,7 @@
 #include "eval.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 /* --- normalizations --- */
 
@@ -66,9 +67,137 @@ call_lstm (TdEval *e)
   td_eval_give (e, h);
 }
 
+/* --- nets of several layers over sequences of several lengths --- */
+
+typedef struct
+{
+  TdEval *e;
+  int n_layers, n_xs;
+  double ratio;
+  TdVar *hx, *cx, *const *ws, *const *bs, *const *xs;
+  TdVar *hy, *cy, *ys[TD_EVAL_MAX_ARRAYS];
+} NStep;
+
+/* hx, [cx,] then all weights, all biases, and the rest are steps.  False: it cannot be so. */
+static bool
+n_step_begin (TdEval *e, NStep *n, int n_states, int n_weights)
+{
+  int n_params;
+  char what[100];
+
+  *n = (NStep){ .e = e, .ratio = td_eval_float (e, "dropout_ratio"), .hx = e->in[0] };
+  td_eval_tuple (e, "n_layers", &n->n_layers, 1);
+  if (n->n_layers < 1 || n->n_layers > TD_EVAL_MAX_ARRAYS)
+    td_eval_wrong (e, "n_layers", "at least 1 expected");
+  if (e->wrong[0] != '\0')
+    return false;
+  n_params = n_weights * n->n_layers;
+  n->n_xs = e->n_in - n_states - 2 * n_params;
+  snprintf (what, sizeof what, "%d states, %d weights, %d biases and at least 1 step expected",
+            n_states, n_params, n_params);
+  if (n->n_xs < 1)
+    return td_eval_wrong (e, "n_layers", what), false;
+  n->cx = e->in[1];
+  n->ws = e->in + n_states;
+  n->bs = n->ws + n_params;
+  n->xs = n->bs + n_params;
+  return true;
+}
+
+static void
+n_step_end (const NStep *n)
+{
+  if (td_error () != NULL)
+    return;
+  td_eval_give (n->e, n->hy);
+  if (n->cy != NULL)
+    td_eval_give (n->e, n->cy);
+  for (int t = 0; t < n->n_xs; t++)
+    td_eval_give (n->e, n->ys[t]);
+}
+
+static void
+call_n_step_lstm (TdEval *e)
+{
+  NStep n;
+
+  if (!n_step_begin (e, &n, 2, 8))
+    return;
+  td_n_step_lstm (n.n_layers, n.ratio, n.hx, n.cx, n.ws, n.bs, n.xs, n.n_xs, &n.hy, &n.cy,
+                  n.ys);
+  n_step_end (&n);
+}
+
+static void
+call_n_step_bilstm (TdEval *e)
+{
+  NStep n;
+
+  if (!n_step_begin (e, &n, 2, 16))
+    return;
+  td_n_step_bilstm (n.n_layers, n.ratio, n.hx, n.cx, n.ws, n.bs, n.xs, n.n_xs, &n.hy, &n.cy,
+                    n.ys);
+  n_step_end (&n);
+}
+
+static void
+call_n_step_gru (TdEval *e)
+{
+  NStep n;
+
+  if (!n_step_begin (e, &n, 1, 6))
+    return;
+  td_n_step_gru (n.n_layers, n.ratio, n.hx, n.ws, n.bs, n.xs, n.n_xs, &n.hy, n.ys);
+  n_step_end (&n);
+}
+
+static void
+call_n_step_bigru (TdEval *e)
+{
+  NStep n;
+
+  if (!n_step_begin (e, &n, 1, 12))
+    return;
+  td_n_step_bigru (n.n_layers, n.ratio, n.hx, n.ws, n.bs, n.xs, n.n_xs, &n.hy, n.ys);
+  n_step_end (&n);
+}
+
+static TdRnnActivation
+activation (TdEval *e)
+{
+  static const char *const words[] = { "tanh", "relu" };
+
+  return td_eval_choice (e, "activation", words, 2) == 1 ? TD_RNN_RELU : TD_RNN_TANH;
+}
+
+static void
+call_n_step_rnn (TdEval *e)
+{
+  TdRnnActivation f = activation (e);
+  NStep n;
+
+  if (!n_step_begin (e, &n, 1, 2))
+    return;
+  td_n_step_rnn (n.n_layers, n.ratio, n.hx, n.ws, n.bs, n.xs, n.n_xs, f, &n.hy, n.ys);
+  n_step_end (&n);
+}
+
+static void
+call_n_step_birnn (TdEval *e)
+{
+  TdRnnActivation f = activation (e);
+  NStep n;
+
+  if (!n_step_begin (e, &n, 1, 4))
+    return;
+  td_n_step_birnn (n.n_layers, n.ratio, n.hx, n.ws, n.bs, n.xs, n.n_xs, f, &n.hy, n.ys);
+  n_step_end (&n);
+}
+
 /* clang-format off */
 #define ROW(name, group, operands, attributes, formula)                                        \
   { #name, group, operands, attributes, formula, .call = call_##name }
+#define N_STEP "inputs go on with all biases, then an array of each step; gives "
 const TdEvalFunction td_eval_sequences[] = {
   ROW (layer_normalization, "normalization", "x gamma beta", "eps:float=1e-5",
        "gamma * (x - mean) / sqrt (var + eps) + beta, mean and var of each row"),
@@ -83,5 +212,11 @@ const TdEvalFunction td_eval_sequences[] = {
        "x / (k + alpha * sum of x ** 2 over n channels) ** beta"),
   ROW (lstm, "rnn", "c_prev x", NULL,
        "c = sigmoid (i) * tanh (a) + sigmoid (f) * c_prev, h = sigmoid (o) * tanh (c)"),
+  ROW (n_step_lstm, "rnn", "hx cx ws...", "n_layers:int dropout_ratio:float=0", N_STEP "hy, cy, y of each step"),
+  ROW (n_step_bilstm, "rnn", "hx cx ws...", "n_layers:int dropout_ratio:float=0", N_STEP "hy, cy, y of each step"),
+  ROW (n_step_gru, "rnn", "hx ws...", "n_layers:int dropout_ratio:float=0", N_STEP "hy, y of each step"),
+  ROW (n_step_bigru, "rnn", "hx ws...", "n_layers:int dropout_ratio:float=0", N_STEP "hy, y of each step"),
+  ROW (n_step_rnn, "rnn", "hx ws...", "n_layers:int dropout_ratio:float=0 activation:text=tanh", N_STEP "hy, y of each step"),
+  ROW (n_step_birnn, "rnn", "hx ws...", "n_layers:int dropout_ratio:float=0 activation:text=tanh", N_STEP "hy, y of each step"),
   { .name = NULL },
 };

@@ -76,6 +76,10 @@ void td_eval_operands (const TdEval *e, int *least, int *most);
 bool td_eval_wants_grad (const TdEval *e, int i);
 /** Operands as text: "x, W, [b]". */
 void td_eval_operands_text (const TdEval *e, char *text, size_t size);
+/** Declare an attribute; no default: it must be given. */
+void td_eval_declare (TdEval *e, const char *name, const char *kind, const char *default_text);
+/** Declare those of a row: "ksize:ints stride:ints=None". */
+void td_eval_declare_all (TdEval *e, const char *attributes);
 /** Set an attribute from "name=value".  False: e->wrong. */
 bool td_eval_set (TdEval *e, const char *assignment);
 /** Look whether every attribute and operand that must be there is.  False: e->wrong. */
@@ -84,12 +88,15 @@ bool td_eval_complete (TdEval *e, int n_in);
 bool td_eval_call (TdEval *e);
 
 /* For rows: attributes by name, which must be declared. */
+TdEvalAttr *td_eval_attr (const TdEval *e, const char *name);
 int64_t td_eval_int (const TdEval *e, const char *name);
 double td_eval_float (const TdEval *e, const char *name);
 bool td_eval_bool (const TdEval *e, const char *name);
 TdDtype td_eval_dtype (const TdEval *e, const char *name);
 const char *td_eval_text (const TdEval *e, const char *name);
 bool td_eval_none (const TdEval *e, const char *name);
+/** Which of n words it is; another: e->wrong, and 0. */
+int td_eval_choice (TdEval *e, const char *name, const char *const *words, int n);
 /** How many numbers it has; numbers[0 .. max - 1] get them.  More, or beyond int: e->wrong. */
 int td_eval_ints (TdEval *e, const char *name, int *numbers, int max);
 /** n numbers, or one that stands for n; None leaves numbers as they are.  Else: e->wrong. */
