@@ -54,6 +54,8 @@ enum
   TD_OP_RANDOM = 8,      /**< attributes begin with a TdRngKey */
   TD_OP_NO_GRAD = 16,    /**< outputs never want a gradient */
   TD_OP_STATEFUL = 32,   /**< writes inputs in place: those of the class's `writes` mask */
+  TD_OP_CAPTURES = 128,  /**< uses variables that are no inputs: its graph is kept, and backward
+                            called, though no input wants a gradient */
   TD_OP_HOST = 64        /**< a user's own forward that reads host memory: an error on a device
                            that has none */
 };

@@ -121,6 +121,20 @@ TD_API TdStatus td_n_step_birnn_at (int n_layers, double dropout_ratio, TdVar *h
                                     int n_xs, TdRnnActivation f, TdVar **hy, TdVar **ys,
                                     const TdSite *site);
 
+/* --- recomputation ------------------------------------------------------------------------ */
+/** A function to be run twice: makes ys[0 .. m - 1] from xs[0 .. n - 1]. */
+typedef void (*TdForgetFn) (void *user, TdVar *const *xs, int n, TdVar **ys, int m);
+/** Call fn without keeping what it computes on the way; backward runs it again.  Random numbers
+ * and config train are the same the second time, so dropout drops the same; running statistics
+ * are written the first time only.  Variables that fn uses besides xs (parameters) get their
+ * gradients in td_backward, not in td_grad_of.  *Owner*: user must stay valid until backward
+ * has run. *Errors*: TD_ERR_STATE for gradients of gradients, and for a function that computes
+ * something else the second time.  *Source*: chainer.functions.forget. */
+TD_API TdStatus td_forget (TdForgetFn fn, void *user, TdVar *const *xs, int n, TdVar **ys,
+                           int m);
+TD_API TdStatus td_forget_at (TdForgetFn fn, void *user, TdVar *const *xs, int n, TdVar **ys,
+                              int m, const TdSite *site);
+
 #if !defined(TD_NO_SITES)
 /* clang-format off */
 #define td_layer_normalization(x, gamma, ...) td__layer_normalization_x (x, gamma, __VA_ARGS__, .end_ = 0)
@@ -138,6 +152,7 @@ TD_API TdStatus td_n_step_birnn_at (int n_layers, double dropout_ratio, TdVar *h
 #define td_n_step_bigru(...) td_n_step_bigru_at (__VA_ARGS__, TD_HERE)
 #define td_n_step_rnn(...) td_n_step_rnn_at (__VA_ARGS__, TD_HERE)
 #define td_n_step_birnn(...) td_n_step_birnn_at (__VA_ARGS__, TD_HERE)
+#define td_forget(...) td_forget_at (__VA_ARGS__, TD_HERE)
 /* clang-format on */
 #endif
 

@@ -223,6 +223,8 @@ wants_graph (const Run *r)
   if (!td__engine.config.enable_backprop || (cls->flags & TD_OP_NO_GRAD)
       || cls->backward == NULL)
     return false;
+  if (TD_UNLIKELY (cls->flags & TD_OP_CAPTURES))
+    return true;
   for (int i = 0; i < r->call.n_in; i++)
     if (r->in[i]->node->requires_grad && !(i < 32 && (cls->no_grad_in >> i & 1)))
       return true;

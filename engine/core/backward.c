@@ -195,6 +195,12 @@ td_backward_needs (const TdBackward *b, int i)
   return i < b->n_in && wanted (s->walk, s->op->in[i]);
 }
 
+bool
+td__backward_has_targets (const TdBackward *b)
+{
+  return ((const Step *)b->priv)->walk->targets;
+}
+
 /* A handle for a retained array: the living one if it still shows that memory, else a new one.
  */
 static TdVar *
@@ -415,7 +421,7 @@ step (Walk *w, TdOp *op)
   size_t start = e->n_scope_vars;
   Step s = { w, op, TD_OK, 0, 0 };
   TdBackward b = { op->cls, op->attrs, op->n_in, op->n_out, gy, gx, &s };
-  bool needed = false;
+  bool needed = (op->cls->flags & TD_OP_CAPTURES) != 0;
 
   if (gy == NULL || gx == NULL)
     abort ();

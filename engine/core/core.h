@@ -192,7 +192,8 @@ typedef struct TdEngine
   TdVar *quarantine_head, *quarantine_tail; /**< oldest first */
   size_t n_quarantined;
   uint64_t rng_seed, rng_offset;
-  TdOp *dying; /**< release worklist */
+  bool recomputing; /**< td_forget runs its function again: statistics stay as they are */
+  TdOp *dying;      /**< release worklist */
   bool releasing;
 } TdEngine;
 
@@ -401,6 +402,8 @@ TdRngKey td__rng_take (uint64_t n_numbers); /**< a place in the stream for n num
 /* backward (backward.c) */
 TdStatus td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs,
                            int n_x, TdVar **gxs, unsigned flags, const TdSite *site);
+/** Say whether the run that calls b is td_grad_of, which touches no variable's own gradient. */
+bool td__backward_has_targets (const TdBackward *b);
 
 extern const TdOpClass td__add_into_class;
 

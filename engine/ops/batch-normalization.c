@@ -220,7 +220,8 @@ td_batch_normalization_at (TdVar *x, TdVar *gamma, TdVar *beta, TdBatchNormOpt o
 {
   const Attrs attrs = { o.eps, o.decay };
   TdVar *in[] = { x, gamma, beta, o.running_mean, o.running_var }, *out[3];
-  const bool runs = td_config ()->train && (o.running_mean != NULL || o.running_var != NULL);
+  const bool runs = td_config ()->train && !td__engine.recomputing
+                    && (o.running_mean != NULL || o.running_var != NULL);
 
   td_apply_at (&td__batch_normalization_class, &attrs, in,
                !runs                                             ? 3

@@ -184,6 +184,24 @@ WHOLE (window_sum)
     out[0][at] = around (in[0], at, 1);
 }
 
+/* --- a forgotten function of two inputs and outputs --- */
+
+static void
+forgotten (void *user, TdVar *const *x, int n, TdVar **y, int m)
+{
+  y[0] = td_tanh (td_mul (x[0], x[1]));
+  y[1] = td_exp (y[0]);
+}
+CALL (forget, td_forget (forgotten, NULL, x, 2, y, 2))
+WHOLE (forget)
+{
+  for (int64_t at = 0; at < 6; at++)
+    {
+      out[0][at] = tanh (in[0][at] * in[1][at]);
+      out[1][at] = exp (out[0][at]);
+    }
+}
+
 /* --- the tables --- */
 
 // clang-format off
@@ -207,6 +225,7 @@ const OpCase op_cases_norm[] = {
   ROW ("normalize", normalize, 1, .in = { X (2, 3, 2) }, .out = { S (2, 3, 2) }),
   ROW ("normalize", normalize_axes, 1, .in = { X (2, 3, 2) }, .out = { S (2, 3, 2) }),
   ROW ("local_response_normalization", local_response, 1, .in = { X (2, 7, 2) }, .out = { S (2, 7, 2) }),
+  { .op = "forget", .variant = "", .call = call_forget, .n_in = 2, .n_out = 2, .in = { X (2, 3), X (2, 3) }, .out = { S (2, 3), S (2, 3) }, .whole = whole_forget, .flags = OP_NO_SECOND },
   ROW ("channel_window_sum", window_sum, 1, .in = { X (2, 7, 2) }, .out = { S (2, 7, 2) }),
 };
 const int n_op_cases_norm = (int)(sizeof op_cases_norm / sizeof op_cases_norm[0]);
