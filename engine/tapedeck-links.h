@@ -107,6 +107,15 @@ TD_API TdLink *td_sequential_new (const char *name);
 TD_API TdLink *td_sequential_new_in (TdLink *parent, const char *name);
 /** Append a function, such as td_relu.  Returns the sequential. */
 TD_API TdLink *td_sequential_append (TdLink *link, TdVar *(*function) (TdVar *x));
+/** A list of links, named "0", "1" ... by their places; calling it is an error. */
+TD_API TdLink *td_chain_list_new (const char *name);
+TD_API TdLink *td_chain_list_new_in (TdLink *parent, const char *name);
+/** Put a root link at the end of a list, or before place i (negative from the end); the names
+ * of those behind move on.  Returns link. */
+TD_API TdLink *td_chain_list_append (TdLink *list, TdLink *link);
+TD_API TdLink *td_chain_list_insert (TdLink *list, int i, TdLink *link);
+/** Take the link at place i out, a root from then on. */
+TD_API TdLink *td_chain_list_remove (TdLink *list, int i);
 /** Release a link, its children and their parameters.  NULL is allowed. */
 TD_API void td_link_free (TdLink *link);
 
@@ -148,6 +157,9 @@ TD_API TdVar *td_link_add_persistent (TdLink *link, const char *name, TdVar *val
 TD_API TdStatus td_link_set_attr (TdLink *link, const char *name, TdVar *value);
 /** Borrow an attribute, or NULL. */
 TD_API TdVar *td_link_attr (TdLink *link, const char *name);
+TD_API const char *td_link_name (const TdLink *link);
+/** The name of a link's class: "Linear". */
+TD_API const char *td_link_class_name (const TdLink *link);
 /** Borrow a link below by name ("l1", "block/l1").  *Errors*: TD_ERR_ARG, inert link. */
 TD_API TdLink *td_link_child (TdLink *link, const char *name);
 TD_API int td_link_n_children (const TdLink *link);
@@ -160,9 +172,41 @@ TD_API int64_t td_link_count_params (const TdLink *link);
 TD_API void td_link_each_param (TdLink *link,
                                 void (*visit) (const char *path, TdVar *param, void *user),
                                 void *user);
-/** Copy a link with all below it as a new root of the same name: own parameters of equal
- * values. */
+/** The same with parameters that wait for their shapes: param is NULL then. */
+TD_API void td_link_each_param_any (TdLink *link,
+                                    void (*visit) (const char *path, TdVar *param, void *user),
+                                    void *user);
+/** Visit a link (path "") and all links below it, parents first. */
+TD_API void td_link_each (TdLink *link,
+                          void (*visit) (const char *path, TdLink *link, void *user),
+                          void *user);
+/** What a copy's parameters are. */
+typedef enum
+{
+  TD_COPY_SHARE, /**< other variables over the same arrays, with gradients of their own */
+  TD_COPY_COPY,  /**< arrays of their own, equal values */
+  TD_COPY_INIT   /**< arrays of their own, drawn anew */
+} TdCopyMode;
+/** Copy a link with all below it as a new root of the same name: td_link_copy (link) or
+ * (link, mode); without a mode TD_COPY_COPY.  Persistents are shared with TD_COPY_SHARE, else
+ * copied; recurrent state and hooks stay behind.  *Source*: chainer.Link.copy. */
 TD_API TdLink *td_link_copy (TdLink *link);
+TD_API TdLink *td_link_copy_as (TdLink *link, TdCopyMode mode);
+/** A Sequential of n copies of a link, named "0", "1" ...  *Source*: chainer.Link.repeat, whose
+ * mode is TD_COPY_INIT unless said. */
+TD_API TdLink *td_link_repeat (TdLink *parent, const char *name, TdLink *link, int n,
+                               TdCopyMode mode);
+/** Take values (parameters and persistents) over from a link of the same names.  *Errors*:
+ * TD_ERR_ARG or TD_ERR_SHAPE naming what is missing or differs; nothing is changed then. */
+TD_API TdStatus td_link_copy_params (TdLink *to, TdLink *from);
+/** Add the gradients of a link of the same names. *Errors*: as td_link_copy_params. */
+TD_API TdStatus td_link_add_grads (TdLink *to, TdLink *from);
+/** Have optimizers update, or leave, the parameters at and below a link, also those whose
+ * shapes are still to come. */
+TD_API void td_link_enable_update (TdLink *link);
+TD_API void td_link_disable_update (TdLink *link);
+/** Say whether any parameter at or below a link is updated. */
+TD_API bool td_link_update_enabled (const TdLink *link);
 /** Move all parameters and persistents to a device. */
 TD_API TdStatus td_link_to_device (TdLink *link, TdDevice *device);
 /** Forget the recurrent state at and below a link. */
@@ -261,6 +305,8 @@ TD_API TdLink *td_classifier_new (TdLink *parent, const char *name, TdLink *pred
 /* clang-format off */
 #define TD_PICK_2_(a, b, pick, ...) pick
 #define td_chain_new(...) TD_PICK_2_ (__VA_ARGS__, td_chain_new_in, td_chain_new, 0) (__VA_ARGS__)
+#define td_chain_list_new(...) TD_PICK_2_ (__VA_ARGS__, td_chain_list_new_in, td_chain_list_new, 0) (__VA_ARGS__)
+#define td_link_copy(...) TD_PICK_2_ (__VA_ARGS__, td_link_copy_as, td_link_copy, 0) (__VA_ARGS__)
 #define td_sequential_new(...) TD_PICK_2_ (__VA_ARGS__, td_sequential_new_in, td_sequential_new, 0) (__VA_ARGS__)
 #if !defined(TD_NO_SITES)
 #define td_link_add_param(link, name, ...) td__link_add_param_x (link, name, __VA_ARGS__, .end_ = 0)

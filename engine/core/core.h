@@ -82,7 +82,8 @@ enum
 {
   TD_VAR_YIELDED = 1,
   TD_VAR_NAMED = 2,
-  TD_VAR_PERSISTENT = 4 /**< a link's parameter or state */
+  TD_VAR_PERSISTENT = 4, /**< a link's parameter or state */
+  TD_VAR_FIXED = 8       /**< a parameter whose update is switched off */
 };
 
 /** A value's place in the graph; outlives the handle while an operation needs it. */

@@ -237,6 +237,43 @@ link_destroy (TdLink *link)
   free (link);
 }
 
+static void
+leave_parent (TdLink *link)
+{
+  TdLink *parent = link->parent;
+  int kept = 0;
+
+  for (int i = 0; i < parent->n_children; i++)
+    if (parent->children[i] != link)
+      parent->children[kept++] = parent->children[i];
+  parent->n_children = kept;
+  link->parent = NULL;
+}
+
+void
+td__link_detach (TdLink *link)
+{
+  if (link->parent == NULL)
+    return;
+  leave_parent (link);
+  become_root (link);
+  set_paths (link);
+  td__links_generation++;
+}
+
+void
+td__link_rename (TdLink *link, const char *name)
+{
+  char *old = link->name;
+
+  if (strcmp (old, name) == 0)
+    return;
+  link->name = td__xstrdup (name);
+  free (old);
+  set_paths (link);
+  td__links_generation++;
+}
+
 void
 td_link_free (TdLink *link)
 {
@@ -245,15 +282,7 @@ td_link_free (TdLink *link)
   if (link->parent == NULL)
     leave_roots (link);
   else
-    {
-      TdLink *parent = link->parent;
-      int kept = 0;
-
-      for (int i = 0; i < parent->n_children; i++)
-        if (parent->children[i] != link)
-          parent->children[kept++] = parent->children[i];
-      parent->n_children = kept;
-    }
+    leave_parent (link);
   link_destroy (link);
   td__links_generation++;
 }
@@ -374,6 +403,18 @@ const char *
 td_link_path (const TdLink *link)
 {
   return link != NULL ? link->path->text : "";
+}
+
+const char *
+td_link_name (const TdLink *link)
+{
+  return link != NULL ? link->name : "";
+}
+
+const char *
+td_link_class_name (const TdLink *link)
+{
+  return link != NULL ? link->cls->name : "";
 }
 
 void *

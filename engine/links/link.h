@@ -22,6 +22,7 @@ typedef struct TdParam
   TdInit init;
   TdShape fan_shape; /**< what the initialiser computes its fans from; ndim -1: the shape */
   TdDtype dtype;
+  bool fixed;       /**< updates are switched off */
   TdDevice *device; /**< where td_link_to_device put the link; NULL: nowhere yet, the default */
   const TdPath *path;
   uint64_t id; /**< never reused */
@@ -55,6 +56,10 @@ extern uint64_t td__links_generation;
 const TdPath *td__path_intern (const char *text, const char *link_class);
 
 /* link.c */
+/** Take a link from its parent: a root from now on. */
+void td__link_detach (TdLink *link);
+/** Change a link's name; its paths and its parameters' change with it. */
+void td__link_rename (TdLink *link, const char *name);
 /** Free every link, optimizer, dataset and iterator, and forget the reports: td_finish. */
 void td__links_finish (void);
 TdLink *td__link_inert (void);
@@ -98,6 +103,13 @@ TdParam *td__param_keep (TdLink *link, const char *name, TdParamKind kind, TdVar
                          const TdSite *site);
 void td__param_announce (const TdParam *param);
 void td__param_set_path (const TdLink *link, TdParam *param);
+/** An attribute that no call changes (what stands in for a parameter that is switched off):
+ * copies have it too. */
+static inline bool
+td__param_constant (const TdParam *param)
+{
+  return param->kind == TD_PARAM_ATTR && param->init.kind != TD_INIT_DEFAULT;
+}
 /** Put v's array on a device, keeping its handle. */
 TdStatus td__var_move (TdVar *v, TdDevice *device);
 

@@ -117,7 +117,7 @@ static void
 become (TdParam *param, TdVar *v)
 {
   td__param_hold (param, v);
-  v->flags |= TD_VAR_PERSISTENT;
+  v->flags |= param->fixed ? TD_VAR_PERSISTENT | TD_VAR_FIXED : TD_VAR_PERSISTENT;
   td_name (v, param->name);
   v->node->path = owner_path (param);
   v->node->requires_grad = param->kind == TD_PARAM_TRAINED;
@@ -389,7 +389,8 @@ move_one (TdLink *owner, TdParam *param, const char *key, void *user)
 {
   (void)owner, (void)key;
   param->device = user;
-  if (param->kind == TD_PARAM_ATTR) /* state lives on its own device: forget it */
+  if (param->kind == TD_PARAM_ATTR
+      && !td__param_constant (param)) /* state lives on its own device: forget it */
     td__param_hold (param, NULL);
   else if (param->var != NULL)
     {

@@ -218,8 +218,11 @@ update_slot (TdOpt *opt, TdOptSlot *slot, const TdSite *site)
   TdVar *in[2 + TD_OPT_MAX_STATES] = { slot->param, slot->param->grad };
   int n = 2, n_states = opt->cls->n_states (&opt->u);
   TdUpdate u = opt->u;
-  TdStatus status = start_states (opt, slot, site);
+  TdStatus status = TD_OK;
 
+  if (slot->param->flags & TD_VAR_FIXED) /* td_link_disable_update */
+    return TD_OK;
+  status = start_states (opt, slot, site);
   if (status != TD_OK)
     return status;
   for (int i = 0; i < n_states; i++)
