@@ -74,7 +74,7 @@ def main():
     program, only = sys.argv[1], sys.argv[2:]
     cases = [case for table in TABLES for case in table.CASES]
     rows = (line.split() for line in (TESTS / "meta/features.txt").read_text().splitlines())
-    functions = [row[2] for row in rows if row[1:2] == ["function"]]
+    functions = [row[2] for row in rows if row[:1] == ["function"]]
     rows = (line.split() for line in (TESTS / "meta/features-missing.txt").read_text().splitlines())
     missing = {row[1] for row in rows if row[:1] == ["function"]}
     report = Report()
