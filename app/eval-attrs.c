@@ -109,7 +109,7 @@ parse_value (TdEval *e, TdEvalAttr *a, const char *text)
   if (strlen (text) >= sizeof a->text)
     return td_eval_wrong (e, a->name, "its value is too long"), false;
   memmove (a->text, text, strlen (text) + 1);
-  if (a->none && strcmp (a->default_text, "None") == 0)
+  if (a->none && (strcmp (a->default_text, "None") == 0 || strchr (a->kind, '?') != NULL))
     return true;
   if (strcmp (a->kind, "text") == 0)
     {
@@ -161,7 +161,7 @@ td_eval_declare_all (TdEval *e, const char *attributes)
       int more = 0;
 
       if (e->n_attrs == TD_EVAL_MAX_ATTRS
-          || sscanf (at, " %31[^:]:%11[a-z]%n", name, kind, &used) != 2)
+          || sscanf (at, " %31[^:]:%11[a-z?]%n", name, kind, &used) != 2)
         return;
       if (at[used] == '=' && sscanf (at + used, "=%199s%n", value, &more) == 1)
         used += more;

@@ -12,6 +12,7 @@ static const struct
   const char *kind, *text;
 } kinds[] = {
   { "int", "a whole number" },
+  { "int?", "a whole number or None" },
   { "ints", "whole numbers by commas" },
   { "float", "a number" },
   { "floats", "numbers by commas" },

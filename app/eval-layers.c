@@ -1,4 +1,4 @@
-/* Rows of `tapedeck eval`: connections, poolings, batch normalization.
+/* Rows of `tapedeck eval`: products with parameters, batch normalization.
  *
  * SPDX-License-Identifier: MIT */
 #define TD_NO_SITES
@@ -24,43 +24,6 @@ call_linear (TdEval *e)
   shape.ndim = n + 1;
   shape.dim[n] = td_ndim (y) == 2 ? td_shape (y).dim[1] : 0;
   td_eval_give (e, td_reshape (y, shape));
-}
-
-static void
-call_convolution_2d (TdEval *e)
-{
-  TdConv2dOpt o = { .groups = (int)td_eval_int (e, "groups"),
-                    .cover_all = td_eval_bool (e, "cover_all") };
-
-  td_eval_tuple (e, "stride", o.stride, 2);
-  td_eval_tuple (e, "pad", o.pad, 2);
-  td_eval_tuple (e, "dilate", o.dilate, 2);
-  if (e->wrong[0] == '\0')
-    td_eval_give (e, td_convolution_2d_ (e->in[0], e->in[1], td_eval_in (e, 2), &o));
-}
-
-static void
-call_max_pooling_2d (TdEval *e)
-{
-  TdPool2dOpt o = { .cover_all = td_eval_bool (e, "cover_all") };
-
-  td_eval_tuple (e, "ksize", o.ksize, 2);
-  td_eval_tuple (e, "stride", o.stride, 2);
-  td_eval_tuple (e, "pad", o.pad, 2);
-  if (e->wrong[0] == '\0')
-    td_eval_give (e, td_max_pooling_2d_ (e->in[0], &o));
-}
-
-static void
-call_average_pooling_2d (TdEval *e)
-{
-  TdPool2dOpt o = { .cover_all = false };
-
-  td_eval_tuple (e, "ksize", o.ksize, 2);
-  td_eval_tuple (e, "stride", o.stride, 2);
-  td_eval_tuple (e, "pad", o.pad, 2);
-  if (e->wrong[0] == '\0')
-    td_eval_give (e, td_average_pooling_2d_ (e->in[0], &o));
 }
 
 /* --- batch normalization over any axes: they become the first of two --- */
@@ -139,15 +102,7 @@ call_embed_id (TdEval *e)
   { #name, group, operands, attributes, formula, .call = call_##name }
 const TdEvalFunction td_eval_layers[] = {
   ROW (linear, "connection", "x W [b]", "n_batch_axes:int=1", "x @ W.T + b"),
-  ROW (convolution_2d, "connection", "x W [b]",
-       "stride:ints=1 pad:ints=0 cover_all:bool=false dilate:ints=1 groups:int=1",
-       "y[o] = sum of x[i] (*) W[o, i], + b[o]"),
   ROW (embed_id, "connection", "x W", NULL, "W[x]"),
-  ROW (max_pooling_2d, "pooling", "x",
-       "ksize:ints stride:ints=None pad:ints=0 cover_all:bool=true",
-       "largest element of each window"),
-  ROW (average_pooling_2d, "pooling", "x", "ksize:ints stride:ints=None pad:ints=0",
-       "mean of each window, padding counted as zeros"),
   { "batch_normalization", "normalization", "x gamma beta [mean] [var]",
     "eps:float=2e-5 axis:ints=None",
     "gamma * (x - mean) / sqrt (var + eps) + beta; mean and var of the batch if not given",

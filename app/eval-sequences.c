@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 /* --- normalizations --- */
 
@@ -194,6 +195,47 @@ call_n_step_birnn (TdEval *e)
   n_step_end (&n);
 }
 
+/* --- recomputation --- */
+
+/* The function that is forgotten must be there until backward has run. */
+static TdEval forgotten;
+
+static void
+run_forgotten (void *user, TdVar *const *xs, int n, TdVar **ys, int m)
+{
+  TdEval *f = user;
+
+  f->n_in = n;
+  memcpy (f->in, xs, (size_t)n * sizeof *xs);
+  td_eval_call (f);
+  memcpy (ys, f->out, (size_t)m * sizeof *ys);
+}
+
+/* Any other function whose attributes all have defaults; it is called once to count its
+ * outputs.
+ */
+static void
+call_forget (TdEval *e)
+{
+  const char *name = td_eval_text (e, "func");
+  TdEval *f = &forgotten;
+
+  if (f->attrs != NULL)
+    td_eval_clear (f);
+  if (strcmp (name, "forget") == 0 || !td_eval_begin (f, name))
+    return td_eval_wrong (e, "func", "the name of another operation expected");
+  if (!td_eval_complete (f, e->n_in))
+    return td_eval_wrong (e, "func", f->wrong);
+  TD_NO_BACKPROP
+    run_forgotten (f, e->in, e->n_in, f->out, 0);
+  if (f->wrong[0] != '\0')
+    return td_eval_wrong (e, "func", f->wrong);
+  if (td_error () != NULL)
+    return;
+  e->n_out = f->n_out;
+  td_forget (run_forgotten, f, e->in, e->n_in, e->out, e->n_out);
+}
+
 /* clang-format off */
 #define ROW(name, group, operands, attributes, formula)                                        \
   { #name, group, operands, attributes, formula, .call = call_##name }
@@ -218,5 +260,7 @@ const TdEvalFunction td_eval_sequences[] = {
   ROW (n_step_bigru, "rnn", "hx ws...", "n_layers:int dropout_ratio:float=0", N_STEP "hy, y of each step"),
   ROW (n_step_rnn, "rnn", "hx ws...", "n_layers:int dropout_ratio:float=0 activation:text=tanh", N_STEP "hy, y of each step"),
   ROW (n_step_birnn, "rnn", "hx ws...", "n_layers:int dropout_ratio:float=0 activation:text=tanh", N_STEP "hy, y of each step"),
+  ROW (forget, "util", "xs...", "func:text",
+       "func (xs...), which keeps nothing and is computed again in backward"),
   { .name = NULL },
 };

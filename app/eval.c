@@ -11,7 +11,8 @@
 /* --- finding ------------------------------------------------------------------------------ */
 
 static const TdEvalFunction *const tables[]
-    = { td_eval_math, td_eval_arrays, td_eval_layers, td_eval_losses, td_eval_sequences };
+    = { td_eval_math,    td_eval_arrays, td_eval_layers,
+        td_eval_windows, td_eval_losses, td_eval_sequences };
 
 const TdEvalFunction *
 td_eval_function_at (int i)

@@ -23,10 +23,10 @@ typedef struct TdEval TdEval;
 typedef struct TdEvalFunction
 {
   const char *name, *group;
-  const char *operands; /**< "x W [b]": in brackets optional; "xs...": one or more */
-  const char
-      *attributes; /**< "ksize:ints stride:ints=None": name, kind, default; no default:
-                        it must be given.  Kinds: int ints float floats bool text dtype */
+  const char *operands;   /**< "x W [b]": in brackets optional; "xs...": one or more */
+  const char *attributes; /**< "ksize:ints stride:ints=None": name, kind, default; no default:
+                               it must be given.  Kinds: int ints float floats bool text dtype;
+                             int?: None as well, though it is not the default */
   const char *formula;
   /* One of: */
   TdVar *(*unary) (TdVar *x);
@@ -60,7 +60,7 @@ struct TdEval
 
 /** Every table of rows, ended by a row without a name. */
 extern const TdEvalFunction td_eval_math[], td_eval_arrays[], td_eval_layers[],
-    td_eval_losses[], td_eval_sequences[];
+    td_eval_windows[], td_eval_losses[], td_eval_sequences[];
 /** Row i over all tables, or NULL beyond the last. */
 const TdEvalFunction *td_eval_function_at (int i);
 const TdEvalFunction *td_eval_function_find (const char *name);
