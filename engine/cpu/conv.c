@@ -136,19 +136,19 @@ pack_span (const TdConvSizes *s, const float *x, int64_t stride, int64_t plane, 
 {
   const int64_t slice = s->dz * td__conv_slice (s);
 
-  for (int64_t cz = 0; cz < s->cg * s->kd; cz++)
-    for (int64_t i = 0; i < s->kh; i++)
-      for (int64_t j = 0; j < s->kw; j++, out += nr)
-        {
-          const float *from
-              = x + cz / s->kd * plane + cz % s->kd * slice + i * s->dy * stride + j * s->dx;
+  for (int64_t c = 0; c < s->cg; c++)
+    for (int64_t z = 0; z < s->kd; z++)
+      for (int64_t i = 0; i < s->kh; i++)
+        for (int64_t j = 0; j < s->kw; j++, out += nr)
+          {
+            const float *from = x + c * plane + z * slice + i * s->dy * stride + j * s->dx;
 
-          if (sx == 1)
-            memcpy (out, from, (size_t)length * sizeof *out);
-          else
-            for (int64_t t = 0; t < length; t++)
-              out[t] = from[t * sx];
-        }
+            if (sx == 1)
+              memcpy (out, from, (size_t)length * sizeof *out);
+            else
+              for (int64_t t = 0; t < length; t++)
+                out[t] = from[t * sx];
+          }
 }
 
 /* The windows of n <= nr pixels from p on: out[k][nr]. */
@@ -231,26 +231,26 @@ add_windows_body (const TdConvSizes *s, const float *col, int64_t p, int64_t n, 
   Span spans[32];
   const int count = spans_of (s, p, n, stride, spans);
 
-  for (int64_t cz = 0; cz < s->cg * s->kd; cz++)
-    for (int64_t i = 0; i < s->kh; i++)
-      for (int64_t j = 0; j < s->kw; j++, col += nr)
-        for (int q = 0; q < count; q++)
-          {
-            const Span *v = &spans[q];
-            float *to = x + cz / s->kd * plane + cz % s->kd * slice + i * s->dy * stride
-                        + j * s->dx + v->begin;
-            const float *from = col + v->at;
+  for (int64_t c = 0; c < s->cg; c++)
+    for (int64_t z = 0; z < s->kd; z++)
+      for (int64_t i = 0; i < s->kh; i++)
+        for (int64_t j = 0; j < s->kw; j++, col += nr)
+          for (int q = 0; q < count; q++)
+            {
+              const Span *v = &spans[q];
+              float *to = x + c * plane + z * slice + i * s->dy * stride + j * s->dx + v->begin;
+              const float *from = col + v->at;
 
-            if (s->sx == 1 && v->length == 8)
-              for (int t = 0; t < 8; t++)
-                to[t] += from[t];
-            else if (s->sx == 1)
-              for (int64_t t = 0; t < v->length; t++)
-                to[t] += from[t];
-            else
-              for (int64_t t = 0; t < v->length; t++)
-                to[t * s->sx] += from[t];
-          }
+              if (s->sx == 1 && v->length == 8)
+                for (int t = 0; t < 8; t++)
+                  to[t] += from[t];
+              else if (s->sx == 1)
+                for (int64_t t = 0; t < v->length; t++)
+                  to[t] += from[t];
+              else
+                for (int64_t t = 0; t < v->length; t++)
+                  to[t * s->sx] += from[t];
+            }
 }
 
 #define ADD_PARAMS                                                                             \

@@ -212,7 +212,8 @@ td__cpu_pooling (TdDevice *d, TdPoolKind kind, const TdPooling *attrs, const TdT
               .out = out->data,
               .index = out2 != NULL ? out2->data : NULL };
 
-  if (attrs->ndim == 2 && attrs->divisor == TD_POOL_BY_WINDOW && !attrs->adaptive)
+  if (attrs->ndim == 2 && !attrs->adaptive
+      && (kind <= TD_POOL_MAX_GATHER || attrs->divisor == TD_POOL_BY_WINDOW))
     return td__cpu_pooling_2d (kind, attrs, in, n_in, out, out2);
   for (int i = attrs->ndim - 1; i >= 0; i--)
     {

@@ -1,275 +1,24 @@
-/* The peer workloads: the same data, first weights, losses and updates as the PyTorch programs
- * that run beside them, so that loss traces can be compared number by number.
+/* Measures the peer workloads (peer-models.c) and chains of small operations.
  *
  *   workloads WORKLOAD [--threads N] [--seconds S]
  *
  * prints one JSON object: workload, threads, value (median per iteration: CPU time with one
  * thread, wall time with more), unit, both medians, loss_trace of updates 0 .. 10.
- * Data are a fixed integer hash of index and seed.  SPDX-License-Identifier: MIT */
-#include <math.h>
+ * SPDX-License-Identifier: MIT */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "tapedeck.h"
+#include "peer-models.h"
 
 enum
 {
-  POOL = 4, /* batches, used in rotation */
   N_TRACED = 11,
-  STEPS = 50, /* of the recurrent network */
   CHAIN_OPS = 1000,
   LONG_CHAIN_OPS = 20,
   MAX_SAMPLES = 1 << 20
-};
-
-/* --- data --- */
-
-static float *
-hash_uniform (int64_t n, uint32_t seed)
-{
-  float *u = malloc ((size_t)n * sizeof *u);
-
-  for (int64_t i = 0; u != NULL && i < n; i++)
-    {
-      uint32_t z = (uint32_t)(i + 1) * 0x9E3779B1u + seed * 0x85EBCA77u;
-
-      z ^= z >> 15;
-      z *= 0x2C1B3C6Du;
-      z ^= z >> 12;
-      z *= 0x297A2D39u;
-      z ^= z >> 15;
-      u[i] = (float)(z >> 8) * 0x1p-24f;
-    }
-  if (u == NULL)
-    abort ();
-  return u;
-}
-
-static int64_t
-size_of (TdShape shape)
-{
-  int64_t size = 1;
-
-  for (int i = 0; i < shape.ndim; i++)
-    size *= shape.dim[i];
-  return size;
-}
-
-/* Uniform in [-scale, scale). */
-static float *
-symmetric (int64_t n, uint32_t seed, float scale)
-{
-  float *u = hash_uniform (n, seed);
-
-  for (int64_t i = 0; i < n; i++)
-    u[i] = (u[i] * 2.0f - 1.0f) * scale;
-  return u;
-}
-
-static TdVar *
-numbers (TdShape shape, uint32_t seed, float scale)
-{
-  float *u = symmetric (size_of (shape), seed, scale);
-  TdVar *v = td_retain (td_tensor (TD_F32, shape, u));
-
-  free (u);
-  return v;
-}
-
-/* n_sets arrays of n labels each, cut from one hash. */
-static void
-labels (int64_t n, int n_sets, int classes, uint32_t seed, TdVar **out)
-{
-  float *u = hash_uniform (n * n_sets, seed);
-  int64_t *t = malloc ((size_t)n * sizeof *t);
-
-  for (int set = 0; set < n_sets; set++)
-    {
-      for (int64_t i = 0; i < n; i++)
-        {
-          const int64_t label = (int64_t)(u[set * n + i] * (float)classes);
-
-          t[i] = label < classes ? label : classes - 1;
-        }
-      out[set] = td_retain (td_tensor (TD_I64, TD_SHAPE (n), t));
-    }
-  free (u);
-  free (t);
-}
-
-/* Weights: uniform, +- 1 / sqrt (fan in), by the parameter's index; biases are 0 already. */
-static void
-init_weight (TdLink *link, uint32_t index, bool embedding)
-{
-  TdVar *W = td_link_param (link, "W");
-  const TdShape shape = td_shape (W);
-  const int64_t size = size_of (shape);
-  const double fan_in = (double)(size / shape.dim[0]);
-  float *u = symmetric (size, 100 + index, embedding ? 1.0f : (float)(1 / sqrt (fan_in)));
-
-  td_write (W, u, (size_t)size * sizeof *u);
-  free (u);
-}
-
-/* The gates of the peer are blocks i, f, a, o of rows; ours are a, i, f, o per unit. */
-static void
-interleave_gates (TdLink *link)
-{
-  static const int64_t ours[] = { 1, 2, 0, 3 };
-  TdVar *W = td_link_param (link, "W");
-  const TdShape shape = td_shape (W);
-  const int64_t u = shape.dim[0] / 4, n = shape.dim[1];
-  const size_t bytes = (size_t)size_of (shape) * sizeof (float);
-  float *from = malloc (bytes), *to = malloc (bytes);
-
-  td_read (W, from, bytes);
-  for (int64_t g = 0; g < 4; g++)
-    for (int64_t k = 0; k < u; k++)
-      memcpy (to + (4 * k + ours[g]) * n, from + (g * u + k) * n, (size_t)n * sizeof *to);
-  td_write (W, to, bytes);
-  free (from);
-  free (to);
-}
-
-/* --- models --- */
-
-typedef struct
-{
-  TdLink *root, *layer[4];
-  int n_layers;
-  TdOpt *opt;
-  TdVar *x[POOL][STEPS], *t[POOL][STEPS];
-  TdVar *zero; /* first h and c of the recurrent network */
-} Model;
-
-static void
-mlp_layers (Model *m, const int *sizes, int n, int64_t batch)
-{
-  m->root = td_chain_new ("mlp");
-  m->n_layers = n - 1;
-  for (int i = 0; i < n - 1; i++)
-    {
-      char name[8];
-
-      snprintf (name, sizeof name, "l%d", i + 1);
-      m->layer[i] = td_linear_new (m->root, name, sizes[i], sizes[i + 1]);
-      init_weight (m->layer[i], (uint32_t)(2 * i), false);
-    }
-  for (uint32_t k = 0; k < POOL; k++)
-    {
-      m->x[k][0] = numbers (TD_SHAPE (batch, sizes[0]), 10 + k, 1);
-      labels (batch, 1, 10, 50 + k, m->t[k]);
-    }
-  m->opt = td_momentum_sgd_new (m->root, .lr = 0.01, .momentum = 0.9);
-}
-
-static void
-mlp_make (Model *m)
-{
-  mlp_layers (m, (const int[]){ 784, 1000, 1000, 10 }, 4, 100);
-}
-
-static void
-mlp_small_make (Model *m)
-{
-  mlp_layers (m, (const int[]){ 784, 100, 10 }, 3, 32);
-}
-
-static TdVar *
-mlp_loss (Model *m, int k)
-{
-  TdVar *h = m->x[k][0];
-
-  for (int i = 0; i < m->n_layers; i++)
-    {
-      h = td_link (m->layer[i], h);
-      if (i < m->n_layers - 1)
-        h = td_relu (h);
-    }
-  return td_softmax_cross_entropy (h, m->t[k][0]);
-}
-
-static void
-lenet_make (Model *m)
-{
-  m->root = td_chain_new ("lenet");
-  m->layer[0] = td_convolution_2d_new (m->root, "c1", 1, 20, 5);
-  m->layer[1] = td_convolution_2d_new (m->root, "c2", 20, 50, 5);
-  m->layer[2] = td_linear_new (m->root, "f1", 800, 500);
-  m->layer[3] = td_linear_new (m->root, "f2", 500, 10);
-  for (uint32_t i = 0; i < 4; i++)
-    init_weight (m->layer[i], 2 * i, false);
-  for (uint32_t k = 0; k < POOL; k++)
-    {
-      m->x[k][0] = numbers (TD_SHAPE (64, 1, 28, 28), 10 + k, 1);
-      labels (64, 1, 10, 50 + k, m->t[k]);
-    }
-  m->opt = td_adam_new (m->root, .lr = 1e-3);
-}
-
-static TdVar *
-lenet_loss (Model *m, int k)
-{
-  TdVar *h = td_max_pooling_2d (td_link (m->layer[0], m->x[k][0]));
-
-  h = td_max_pooling_2d (td_link (m->layer[1], h));
-  h = td_relu (td_link (m->layer[2], h));
-  return td_softmax_cross_entropy (td_link (m->layer[3], h), m->t[k][0]);
-}
-
-static void
-lstm_make (Model *m)
-{
-  m->root = td_chain_new ("char_lstm");
-  m->layer[0] = td_embed_id_new (m->root, "emb", 65, 64);
-  m->layer[1] = td_linear_new (m->root, "upward", 64, 1024);
-  m->layer[2] = td_linear_new (m->root, "lateral", 256, 1024);
-  m->layer[3] = td_linear_new (m->root, "out", 256, 65);
-  init_weight (m->layer[0], 0, true);
-  init_weight (m->layer[1], 1, false);
-  init_weight (m->layer[2], 2, false);
-  init_weight (m->layer[3], 5, false);
-  interleave_gates (m->layer[1]);
-  interleave_gates (m->layer[2]);
-  for (uint32_t k = 0; k < POOL; k++)
-    {
-      labels (32, STEPS, 65, 10 + k, m->x[k]);
-      labels (32, STEPS, 65, 50 + k, m->t[k]);
-    }
-  m->zero = td_retain (td_zeros (TD_F32, TD_SHAPE (32, 256)));
-  m->opt = td_adam_new (m->root, .lr = 1e-3);
-  td_opt_add_hook (m->opt, td_gradient_clipping_new (5.0));
-}
-
-static TdVar *
-lstm_loss (Model *m, int k)
-{
-  TdVar *h = m->zero, *c = m->zero, *loss = NULL;
-
-  for (int i = 0; i < STEPS; i++)
-    {
-      TdVar *x = td_link (m->layer[1], td_link (m->layer[0], m->x[k][i])), *step;
-
-      c = td_lstm (c, td_add (x, td_link (m->layer[2], h)), &h);
-      step = td_softmax_cross_entropy (td_link (m->layer[3], h), m->t[k][i]);
-      loss = loss != NULL ? td_add (loss, step) : step;
-    }
-  return td_div_scalar (loss, STEPS);
-}
-
-static const struct
-{
-  const char *name;
-  void (*make) (Model *m);
-  TdVar *(*loss) (Model *m, int k);
-} models[] = {
-  { "mlp", mlp_make, mlp_loss },
-  { "mlp_small", mlp_small_make, mlp_loss },
-  { "lenet", lenet_make, lenet_loss },
-  { "lstm", lstm_make, lstm_loss },
 };
 
 /* --- measurement --- */
@@ -352,22 +101,22 @@ run_model (int which, int threads, double seconds)
   double trace[N_TRACED], end;
   int i = 0;
 
-  models[which].make (&m);
+  peer_models[which].make (&m);
   for (; i < N_TRACED; i++)
-    trace[i] = update (&m, models[which].loss, i);
+    trace[i] = update (&m, peer_models[which].loss, i);
   for (end = now (CLOCK_MONOTONIC) + 0.5; now (CLOCK_MONOTONIC) < end; i++)
-    update (&m, models[which].loss, i);
+    update (&m, peer_models[which].loss, i);
   end = now (CLOCK_MONOTONIC) + seconds;
   for (; both_time.n < 3 || now (CLOCK_MONOTONIC) < end; i++)
     {
       const double c = now (CLOCK_PROCESS_CPUTIME_ID), t = now (CLOCK_MONOTONIC);
 
-      update (&m, models[which].loss, i);
+      update (&m, peer_models[which].loss, i);
       sample (&both_time, now (CLOCK_MONOTONIC) - t, now (CLOCK_PROCESS_CPUTIME_ID) - c);
     }
   if (td_error () != NULL)
     return 1;
-  print_value (models[which].name, threads, &both_time, 1e3, "ms/iteration");
+  print_value (peer_models[which].name, threads, &both_time, 1e3, "ms/iteration");
   printf (", \"loss_trace\": [");
   for (int j = 0; j < N_TRACED; j++)
     printf ("%s%.6f", j > 0 ? ", " : "", trace[j]);
@@ -387,15 +136,15 @@ chain (TdVar *y, TdVar *a, TdVar *b, int n)
 static int
 run_chain (const char *name, int64_t size, int n, int threads, double seconds)
 {
-  float *ones = symmetric (size, 2, 1e-3f);
-  TdVar *x = td_variable (numbers (TD_SHAPE (size), 1, 0.01f), "x"), *a, *b, *seed;
+  float *ones = peer_numbers (size, 2, 1e-3f);
+  TdVar *x = td_variable (peer_array (TD_SHAPE (size), 1, 0.01f), "x"), *a, *b, *seed;
   const double warm = now (CLOCK_MONOTONIC) + 0.3, end = warm + seconds;
   char line[64];
 
   for (int64_t i = 0; i < size; i++)
     ones[i] += 1.0f;
   a = td_retain (td_tensor (TD_F32, TD_SHAPE (size), ones));
-  b = numbers (TD_SHAPE (size), 3, 1e-4f);
+  b = peer_array (TD_SHAPE (size), 3, 1e-4f);
   seed = td_retain (td_ones (TD_F32, TD_SHAPE (size)));
   for (int i = 0; now (CLOCK_MONOTONIC) < end; i++)
     TD_ITERATION (i)
@@ -432,7 +181,7 @@ static int
 run_matmul (int threads, double seconds)
 {
   const int64_t n = 2048;
-  TdVar *a = numbers (TD_SHAPE (n, n), 1, 1), *b = numbers (TD_SHAPE (n, n), 2, 1);
+  TdVar *a = peer_array (TD_SHAPE (n, n), 1, 1), *b = peer_array (TD_SHAPE (n, n), 2, 1);
   const double warm = now (CLOCK_MONOTONIC) + 0.3, end = warm + seconds;
 
   while (both_time.n < 3 || now (CLOCK_MONOTONIC) < end)
@@ -452,8 +201,8 @@ run_matmul (int threads, double seconds)
 static int
 run (const char *name, int threads, double seconds)
 {
-  for (int i = 0; i < (int)(sizeof models / sizeof models[0]); i++)
-    if (strcmp (name, models[i].name) == 0)
+  for (int i = 0; i < n_peer_models; i++)
+    if (strcmp (name, peer_models[i].name) == 0)
       return run_model (i, threads, seconds);
   if (strcmp (name, "op_overhead") == 0)
     return run_chain (name, 16, CHAIN_OPS, threads, seconds);
