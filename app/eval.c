@@ -39,7 +39,7 @@ td_eval_function_find (const char *name)
 static const char *const class_kinds[] = {
   [TD_ATTR_INT] = "int",   [TD_ATTR_DOUBLE] = "float", [TD_ATTR_BOOL] = "bool",
   [TD_ATTR_INTS] = "ints", [TD_ATTR_SHAPE] = "ints",   [TD_ATTR_DTYPE] = "dtype",
-  [TD_ATTR_U64] = "int",
+  [TD_ATTR_U64] = "int",   [TD_ATTR_CHOICE] = "text",
 };
 
 bool
@@ -199,6 +199,14 @@ store (TdEval *e, const TdAttr *attr, char *attrs)
     case TD_ATTR_INT:
     case TD_ATTR_DTYPE:
       td_eval_ints (e, attr->name, numbers, 1);
+      memcpy (at, numbers, sizeof (int));
+      break;
+    case TD_ATTR_CHOICE:
+      while (attr->choices[numbers[0]] != NULL
+             && strcmp (attr->choices[numbers[0]], a->text) != 0)
+        numbers[0]++;
+      if (attr->choices[numbers[0]] == NULL)
+        td_eval_wrong (e, attr->name, "one of the words that --help lists expected");
       memcpy (at, numbers, sizeof (int));
       break;
     case TD_ATTR_DOUBLE:

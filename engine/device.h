@@ -81,6 +81,8 @@ typedef enum
   TD_BINARY_GT,
   TD_BINARY_LE,
   TD_BINARY_LT,
+  TD_BINARY_SIGMOID_CE,      /* x, label y (0, 1; -1: ignored): the loss of a sigmoid */
+  TD_BINARY_SIGMOID_CE_GRAD, /* its slope in x */
   TD_BINARY_N
 } TdBinaryKind;
 
@@ -205,10 +207,12 @@ typedef enum
 
 typedef enum
 {
-  TD_CROSS_ENTROPY,      /* ignore, normalize: x, t (class weight) -> loss, softmax (x) */
-  TD_CROSS_ENTROPY_GRAD, /* ignore, normalize: y, t, gloss (class weight) -> gx */
-  TD_CROSS_ENTROPY_ROWS, /* ignore, normalize: t (class weight) -> each row's share */
-  TD_ACCURACY            /* ignore: y, t -> share of rows that are right */
+  /* Parameters: ignore, normalize, each row for itself (then the loss and its gradient have t's
+     shape, and a row's share is its weight). */
+  TD_CROSS_ENTROPY,      /* x, t (class weight) -> loss, softmax (x) */
+  TD_CROSS_ENTROPY_GRAD, /* y, t, gloss (class weight) -> gx */
+  TD_CROSS_ENTROPY_ROWS, /* t (class weight) -> each row's share */
+  TD_ACCURACY            /* ignore, whether it is: y, t -> share of rows that are right */
 } TdCrossEntropyKind;
 
 typedef enum

@@ -81,7 +81,9 @@
   X (RELU_GRAD, x > 0 ? y : x != x ? x : (T)0)                     \
   X (SIGMOID_GRAD, y * x * (1 - x))                                \
   X (TANH_GRAD, y * (1 - x * x))                                   \
-  TD_BINARY_COMPARE (X)
+  TD_BINARY_COMPARE (X)                                                                        \
+  X (SIGMOID_CE, y < 0 ? (T)0 : (x > 0 ? x : (T)0) - x * y + td_log1p_##S (td_exp_##S (-td_abs_##S (x)))) \
+  X (SIGMOID_CE_GRAD, y < 0 ? (T)0 : 1 / (1 + td_exp_##S (-x)) - y)
 
 #define TD_BINARY_COMPARE(X)                                       \
   X (EQ, x == y ? (T)1 : (T)0)                                     \

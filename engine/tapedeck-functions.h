@@ -244,10 +244,6 @@ TD_API TdVar *td_lstm_at (TdVar *c, TdVar *x, TdVar **h, const TdSite *site);
 /** Mean of (a - b) squared, a scalar. */
 TD_API TdVar *td_mean_squared_error (TdVar *a, TdVar *b);
 TD_API TdVar *td_mean_squared_error_at (TdVar *a, TdVar *b, const TdSite *site);
-/** Share of rows whose largest element is at t, a scalar without gradient.  *Shapes*: y (n,
- * c), t (n). */
-TD_API TdVar *td_accuracy (TdVar *y, TdVar *t);
-TD_API TdVar *td_accuracy_at (TdVar *y, TdVar *t, const TdSite *site);
 
 /* --- functions with named options: td_convolution_2d (x, W, b, .stride = {2, 2}) ---------- */
 typedef struct
@@ -320,11 +316,14 @@ typedef struct
   int ignore_label; /**< rows with this label count nothing */
   bool normalize;   /**< divide by the rows that count, else by the batch size */
   TdVar *class_weight;
+  const char *reduce; /**< "mean", or "no": the loss has t's shape; NULL: "mean" */
   int end_;
 } TdCrossEntropyOpt;
 #define TD_CROSS_ENTROPY_DEFAULTS .ignore_label = -1, .normalize = true
 /** Mean of -log_softmax (x)[t] over rows.  *Shapes*: x (n, c, ...), t (n, ...) integers ->
- * scalar. *Errors*: TD_ERR_ARG for a label out of range, naming it and its place. */
+ * scalar, or t's with reduce "no".
+ * Its gradient always has a gradient (Chainer: enable_double_backprop).  *Errors*: TD_ERR_ARG
+ * for a label out of range, naming it and its place. */
 TD_API TdVar *td_softmax_cross_entropy_ (TdVar *x, TdVar *t, const TdCrossEntropyOpt *options);
 TD_API TdVar *td_softmax_cross_entropy_at (TdVar *x, TdVar *t, TdCrossEntropyOpt options,
                                            const TdSite *site);
@@ -446,7 +445,6 @@ TD_API TdStatus td_check_double_backward_at (TdCheckFn fn, void *user, TdVar *co
 #define td_embed_id(...) td_embed_id_at (__VA_ARGS__, TD_HERE)
 #define td_lstm(...) td_lstm_at (__VA_ARGS__, TD_HERE)
 #define td_mean_squared_error(...) td_mean_squared_error_at (__VA_ARGS__, TD_HERE)
-#define td_accuracy(...) td_accuracy_at (__VA_ARGS__, TD_HERE)
 /* clang-format on */
 #endif
 
@@ -455,3 +453,4 @@ TD_END_DECLS
 #include "tapedeck-sequences.h"
 #include "tapedeck-math.h"
 #include "tapedeck-nd.h"
+#include "tapedeck-losses.h"

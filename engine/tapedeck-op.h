@@ -69,7 +69,8 @@ typedef enum
   TD_ATTR_INTS,  /**< int[count], count given */
   TD_ATTR_SHAPE, /**< TdShape */
   TD_ATTR_DTYPE, /**< int holding a TdDtype */
-  TD_ATTR_U64
+  TD_ATTR_U64,
+  TD_ATTR_CHOICE /**< int, the place of a word in `choices` */
 } TdAttrKind;
 
 /** One attribute of an operation: its Chainer name, where it lies, its default as text. */
@@ -81,6 +82,7 @@ typedef struct TdAttr
   int count;       /**< of TD_ATTR_INTS; 0 with n_offset */
   size_t n_offset; /**< where the int that counts variable TD_ATTR_INTS lies, or 0 */
   const char *default_text;
+  const char *const *choices; /**< of TD_ATTR_CHOICE, ended by NULL */
 } TdAttr;
 
 /** A place in the Philox stream that belongs to one call. */

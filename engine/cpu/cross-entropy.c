@@ -15,6 +15,7 @@ typedef struct
   int64_t n, c, rest;
   int64_t ignore;
   double share; /* of one row in the result */
+  bool each;    /* rows are results of their own; of accuracy: `ignore` counts */
   const TdTensor *t;
 } Rows;
 
@@ -69,21 +70,30 @@ share_of (const Rows *r, bool normalize)
           sum += y[at + k * step] = EXP (x[at + k * step] - top);                              \
         for (int64_t k = 0; k < r->c; k++)                                                     \
           y[at + k * step] /= sum;                                                             \
+        if (r->each)                                                                           \
+          loss[i] = 0;                                                                         \
         if (label != r->ignore)                                                                \
-          total += (log ((double)sum) - (double)(x[at + label * step] - top))                  \
-                   * (weight != NULL ? (double)weight[label] : 1);                             \
+          {                                                                                    \
+            const double row = (log ((double)sum) - (double)(x[at + label * step] - top))      \
+                               * (weight != NULL ? (double)weight[label] : 1);                 \
+                                                                                               \
+            total += row;                                                                      \
+            if (r->each)                                                                       \
+              loss[i] = (T)row;                                                                \
+          }                                                                                    \
       }                                                                                        \
-    *loss = (T)(total * r->share);                                                             \
+    if (!r->each)                                                                              \
+      *loss = (T)(total * r->share);                                                           \
   }                                                                                            \
                                                                                                \
-  static void grad_##T (const Rows *r, const T *y, const T *weight, T g, T *gx)                \
+  static void grad_##T (const Rows *r, const T *y, const T *weight, const T *g, T *gx)         \
   {                                                                                            \
     for (int64_t i = 0; i < r->n * r->rest; i++)                                               \
       {                                                                                        \
         const int64_t at = i / r->rest * r->rest * r->c + i % r->rest, step = r->rest;         \
         const int64_t label = label_of (r->t, i);                                              \
         const bool counts = label != r->ignore;                                                \
-        const T scale = (T)((double)g * r->share                                               \
+        const T scale = (T)((double)g[r->each ? i : 0] * r->share                              \
                             * (counts && weight != NULL ? (double)weight[label] : 1));         \
                                                                                                \
         for (int64_t k = 0; k < r->c; k++)                                                     \
@@ -107,15 +117,18 @@ share_of (const Rows *r, bool normalize)
                                                                                                \
   static void accuracy_##T (const Rows *r, const T *y, T *out)                                 \
   {                                                                                            \
-    int64_t right = 0;                                                                         \
+    int64_t right = 0, n_rows = r->n * r->rest;                                                \
                                                                                                \
     for (int64_t i = 0; i < r->n * r->rest; i++)                                               \
       {                                                                                        \
         const int64_t at = i / r->rest * r->rest * r->c + i % r->rest;                         \
                                                                                                \
-        right += largest_##T (y + at, r->c, r->rest) == label_of (r->t, i);                    \
+        if (r->each && label_of (r->t, i) == r->ignore)                                        \
+          n_rows--;                                                                            \
+        else                                                                                   \
+          right += largest_##T (y + at, r->c, r->rest) == label_of (r->t, i);                  \
       }                                                                                        \
-    *out = (T)((double)right / (double)(r->n * r->rest));                                      \
+    *out = (T)((double)right / (double)(n_rows > 0 ? n_rows : 1));                             \
   }                                                                                            \
                                                                                                \
   static void run_##T (TdCrossEntropyKind kind, const Rows *r, const TdTensor *in, int n_in,   \
@@ -127,7 +140,7 @@ share_of (const Rows *r, bool normalize)
     if (kind == TD_CROSS_ENTROPY)                                                              \
       loss_##T (r, in[0].data, weight, out[0].data, out[1].data);                              \
     else if (kind == TD_CROSS_ENTROPY_GRAD)                                                    \
-      grad_##T (r, in[0].data, weight, *(const T *)in[2].data, out[0].data);                   \
+      grad_##T (r, in[0].data, weight, in[2].data, out[0].data);                               \
     else if (kind == TD_CROSS_ENTROPY_ROWS)                                                    \
       shares_##T (r, weight, out[0].data);                                                     \
     else                                                                                       \
@@ -149,8 +162,9 @@ td__cpu_cross_entropy (TdDevice *d, int kind, const int64_t *params, const TdTen
     rows.rest *= t->shape->dim[i];
   if (!rows_only)
     rows.c = in[0].shape->dim[1];
+  rows.each = params[kind == TD_ACCURACY ? 1 : 2] != 0;
   if (kind != TD_ACCURACY)
-    rows.share = share_of (&rows, params[1] != 0);
+    rows.share = rows.each ? 1 : share_of (&rows, params[1] != 0);
   if (out[0].dtype == TD_F32)
     run_float ((TdCrossEntropyKind)kind, &rows, in, n_in, out);
   else if (out[0].dtype == TD_F64)

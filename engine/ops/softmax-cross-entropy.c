@@ -1,17 +1,19 @@
 /* Softmax cross entropy with labels.  Output 1 is softmax (x), kept for backward only.
  *
  * SPDX-License-Identifier: MIT */
-#include "layers.h"
+#include "losses.h"
 
 typedef struct
 {
   int ignore_label;
   bool normalize;
+  int reduce; /* 1: each row for itself */
 } Attrs;
 
 static const TdAttr attr_table[] = {
   { "ignore_label", TD_ATTR_INT, offsetof (Attrs, ignore_label), 0, 0, "-1" },
   { "normalize", TD_ATTR_BOOL, offsetof (Attrs, normalize), 0, 0, "true" },
+  { "reduce", TD_ATTR_CHOICE, offsetof (Attrs, reduce), 0, 0, "mean", td__reduce_mean_no },
 };
 static const char *const names[] = { "x", "t", "class_weight" };
 static const char *const grad_names[] = { "y", "t", "gloss", "class_weight" };
@@ -35,7 +37,7 @@ static TdStatus
 run (TdOpCall *call, TdCrossEntropyKind kind)
 {
   const Attrs *a = call->attrs;
-  const int64_t params[] = { a->ignore_label, a->normalize };
+  const int64_t params[] = { a->ignore_label, a->normalize, a->reduce };
 
   return call->device->ops->cross_entropy (call->device, kind, params, call->in, call->n_in,
                                            call->out, call->n_out);
@@ -48,7 +50,8 @@ infer (TdOpCall *call)
   TdStatus status = check_labelled (call, 2);
 
   if (status == TD_OK)
-    status = td_op_out (call, 0, call->in[0].dtype, &scalar);
+    status = td_op_out (call, 0, call->in[0].dtype,
+                        ((const Attrs *)call->attrs)->reduce ? call->in[1].shape : &scalar);
   return status != TD_OK ? status : td__out_like (call, 1, 0);
 }
 
@@ -104,7 +107,7 @@ const TdOpClass td__softmax_cross_entropy_class = {
   .in_names = names,
   .attrs_size = sizeof (Attrs),
   .attrs = attr_table,
-  .n_attrs = 2,
+  .n_attrs = TD_ARRAY_LENGTH (attr_table),
   .infer = infer,
   .forward = forward,
   .backward = backward,
@@ -116,7 +119,8 @@ grad_infer (TdOpCall *call)
   TdStatus status = check_labelled (call, 3);
 
   if (status == TD_OK)
-    status = td__check_ndim (call, 2, 0);
+    status = ((const Attrs *)call->attrs)->reduce ? td__check_same_shape (call, 2, 1)
+                                                  : td__check_ndim (call, 2, 0);
   return status != TD_OK ? status : td__out_like (call, 0, 0);
 }
 
@@ -127,12 +131,14 @@ grad_forward (TdOpCall *call)
 }
 
 /* gx = (y - onehot (t)) share g, where share is each row's.  With v the gradient of gx:
- * in y: v share g; in g: sum (v gx) / g, with gx / g computed as the gradient for g = 1. */
+ * in y: v share g; in g: sum (v gx) / g, with gx / g computed as the gradient for g = 1.  With
+ * reduce "no" g has a number for each row, and only rows are summed. */
 static TdStatus
 grad_backward (TdBackward *b)
 {
   TdVar *t = td_backward_input (b, 1), *g = td_backward_input (b, 2), *v = b->gy[0];
   TdVar *weight = b->n_in == 4 ? td_backward_input (b, 3) : NULL;
+  const bool each = ((const Attrs *)b->attrs)->reduce != 0;
 
   if (td_backward_needs (b, 0))
     {
@@ -141,15 +147,18 @@ grad_backward (TdBackward *b)
                                  weight != NULL ? 2 : 1);
 
       /* The shares are f32 or f64 as the weight says, or g. */
-      b->gx[0] = td_mul (td_mul (v, td_expand_dims (td_cast (share, td_dtype (v)), 1)), g);
+      b->gx[0] = td_mul (td_mul (v, td_expand_dims (td_cast (share, td_dtype (v)), 1)),
+                         each ? td_expand_dims (g, 1) : g);
     }
   if (td_backward_needs (b, 2))
     {
-      TdVar *in[] = { td_backward_input (b, 0), t, td__number_like (g, 1), weight };
+      TdVar *one = td_broadcast_to (td__number_like (g, 1), td_shape (g));
+      TdVar *in[] = { td_backward_input (b, 0), t, one, weight };
       TdVar *unit
           = td__applyn (&td__softmax_cross_entropy_grad_class, b->attrs, NULL, in, b->n_in);
 
-      b->gx[2] = td_sum (td_mul (v, unit));
+      b->gx[2] = each ? td_sum_axes (td_mul (v, unit), (const int[]){ 1 }, 1, false)
+                      : td_sum (td_mul (v, unit));
     }
   return TD_OK;
 }
@@ -167,7 +176,7 @@ const TdOpClass td__softmax_cross_entropy_grad_class = {
   .in_names = grad_names,
   .attrs_size = sizeof (Attrs),
   .attrs = attr_table,
-  .n_attrs = 2,
+  .n_attrs = TD_ARRAY_LENGTH (attr_table),
   .infer = grad_infer,
   .forward = grad_forward,
   .backward = grad_backward,
@@ -201,7 +210,7 @@ const TdOpClass td__softmax_cross_entropy_rows_class = {
   .in_names = rows_names,
   .attrs_size = sizeof (Attrs),
   .attrs = attr_table,
-  .n_attrs = 2,
+  .n_attrs = TD_ARRAY_LENGTH (attr_table),
   .infer = rows_infer,
   .forward = rows_forward,
 };
@@ -209,9 +218,13 @@ const TdOpClass td__softmax_cross_entropy_rows_class = {
 TdVar *
 td_softmax_cross_entropy_at (TdVar *x, TdVar *t, TdCrossEntropyOpt o, const TdSite *site)
 {
-  const Attrs attrs = { o.ignore_label, o.normalize };
+  const Attrs attrs
+      = { o.ignore_label, o.normalize, td__choice (td__reduce_mean_no, o.reduce) };
   TdVar *in[] = { x, t, o.class_weight }, *out[2];
 
+  if (attrs.reduce < 0)
+    return td__choice_fail ("softmax_cross_entropy", "reduce", td__reduce_mean_no, o.reduce,
+                            site);
   td_apply_at (&td__softmax_cross_entropy_class, &attrs, in, o.class_weight != NULL ? 3 : 2,
                out, 2, site);
   return out[0];

@@ -193,6 +193,8 @@ one_attr_text (const TdAttr *a, const char *at, const char *attrs, char *text, s
     {
     case TD_ATTR_INT:
       return snprintf (text, size, "%d", *(const int *)(const void *)at);
+    case TD_ATTR_CHOICE:
+      return snprintf (text, size, "%s", a->choices[*(const int *)(const void *)at]);
     case TD_ATTR_DTYPE:
       return snprintf (text, size, "%s",
                        td_dtype_name ((TdDtype) * (const int *)(const void *)at));

@@ -259,8 +259,9 @@ typedef struct
 {
   int ignore;
   bool normalize;
+  int reduce;
 } EntropyAttrs;
-static const EntropyAttrs ignoring = { 1, true };
+static const EntropyAttrs ignoring = { 1, true, 0 };
 CALL (entropy, y[0] = td_softmax_cross_entropy_ (x[0], x[1],
                                                  &(TdCrossEntropyOpt){ .ignore_label = 1,
                                                                        .normalize = true }))

@@ -145,11 +145,11 @@ const OpCase op_cases_math[] = {
   SLOPED_ROWS (leaky_relu, leaky_relu_up, -2, 2, 0.05),
   SLOPED_ROWS (elu, elu, -4, 2, 0.05),
   SLOPED_ROWS (elu, elu_half, -4, 2, 0.05),
-  MAP_ROW ("elu", selu, 1, .in = { IN (-4, 2, 0.05, 3, 5) }, .out = { S (3, 5) }),
+  MAP_ROW ("selu", selu, 1, .in = { IN (-4, 2, 0.05, 3, 5) }, .out = { S (3, 5) }),
   SLOPED_ROWS (softplus, softplus, -6, 6, 0),
   SLOPED_ROWS (softplus, softplus_sharp, -3, 3, 0),
   SLOPED_ROWS (clipped_relu, clipped_relu, -2, 3, 0.05),
-  MAP_ROW ("clipped_relu", relu6, 1, .in = { IN (-2, 9, 0.05, 3, 5) }, .out = { S (3, 5) }),
+  MAP_ROW ("relu6", relu6, 1, .in = { IN (-2, 9, 0.05, 3, 5) }, .out = { S (3, 5) }),
   SLOPED_ROWS (hard_sigmoid, hard_sigmoid, -4, 4, 0),
   SLOPED_ROWS (silu, silu, -5, 5, 0),
   SLOPED_ROWS (gelu, gelu, -5, 5, 0),
@@ -159,9 +159,9 @@ const OpCase op_cases_math[] = {
   SLOPED_ROWS (expm1, expm1, -3, 2, 0),
   SLOPED_ROWS (rsqrt, rsqrt, 0.5, 3, 0, .loose = 2),
   MAP_ROW ("identity", identity, 1, .in = { X (3, 5) }, .out = { S (3, 5) }),
-  ROW ("mul", average, 2, .in = { X (2, 3, 4), POSITIVE (2, 3, 4) }, .out = { S (1, 3, 1) }),
-  ROW ("mul", average_row, 2, .in = { X (2, 3, 4), POSITIVE (3) }, .out = { S (2, 4) }),
-  ROW ("mean", average_all, 1, .in = { X (2, 3, 4) }, .out = { { 0, { 0 } } }),
+  ROW ("average", average, 2, .in = { X (2, 3, 4), POSITIVE (2, 3, 4) }, .out = { S (1, 3, 1) }),
+  ROW ("average", average_row, 2, .in = { X (2, 3, 4), POSITIVE (3) }, .out = { S (2, 4) }),
+  ROW ("average", average_all, 1, .in = { X (2, 3, 4) }, .out = { { 0, { 0 } } }),
 };
 const int n_op_cases_math = (int)(sizeof op_cases_math / sizeof op_cases_math[0]);
 

@@ -16,6 +16,7 @@ PUBLIC = ["engine/tapedeck.h", "engine/tapedeck-op.h", "engine/tapedeck-function
 PUBLIC += ["engine/tapedeck-math.h"]
 PUBLIC += ["engine/tapedeck-sequences.h"]
 PUBLIC += ["engine/tapedeck-hooks.h"]
+PUBLIC += ["engine/tapedeck-losses.h"]
 DEVICE = ["engine/device.h", "engine/scalar-ops.h"]
 TAPE = ["engine/tape/"]
 # What a training program is made of; these are one layer above the operations.

@@ -453,7 +453,7 @@ remote_cross_entropy (TdDevice *d, int kind, const int64_t *params, const TdTens
 {
   FakeCall *c = listed ("cross_entropy", run_cross_entropy, kind, in, n_in, out, n_out);
 
-  for (int i = 0; i < (kind == TD_ACCURACY ? 1 : 2); i++)
+  for (int i = 0; i < (kind == TD_ACCURACY ? 2 : 3); i++)
     c->integers[i] = params[i];
   return fake_remote_enqueue (c);
 }

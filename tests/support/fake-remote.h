@@ -56,7 +56,7 @@ struct FakeCall
     TdRowNorm norm;
     TdUpdate update;
     double doubles[2];
-    int64_t integers[2];
+    int64_t integers[3];
   };
   int n_in, n_out;
   TdTensor t[FAKE_REMOTE_TENSORS]; /**< inputs, then outputs; data as the kernels see it */
