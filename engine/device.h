@@ -205,6 +205,22 @@ typedef enum
                     */
 } TdRowNormKind;
 
+/** softmax (scale q k^T) v of each batch; q (batch, n_q, d), k (batch, n_k, d), v (batch, n_k,
+ * d_v).  Query i sees key j where j <= i + n_k - n_q, if causal, and the mask (1 or batch /
+ * mask_every, n_q, n_k) is not 0. */
+typedef struct TdAttention
+{
+  int64_t batch, n_q, n_k, d, d_v;
+  int64_t mask_every; /* batches that share one mask */
+  double scale;
+  bool causal;
+} TdAttention;
+typedef enum
+{
+  TD_ATTENTION,     /* q, k, v (mask) -> y, log of the sum of exp of each query's scores */
+  TD_ATTENTION_GRAD /* q, k, v, gy, y, log sum (mask) -> gq, gk, gv */
+} TdAttentionKind;
+
 typedef enum
 {
   /* Parameters: ignore, normalize, each row for itself (then the loss and its gradient have t's
@@ -294,6 +310,8 @@ typedef struct TdDeviceOps
                           int n_in, TdTensor *out, int n_out);
   TdStatus (*row_norm) (TdDevice *d, TdRowNormKind kind, const TdRowNorm *norm,
                         const TdTensor *in, int n_in, TdTensor *out, int n_out);
+  TdStatus (*attention) (TdDevice *d, TdAttentionKind kind, const TdAttention *attention,
+                         const TdTensor *in, int n_in, TdTensor *out, int n_out);
   TdStatus (*cross_entropy) (TdDevice *d, int kind, const int64_t *params, const TdTensor *in,
                              int n_in, TdTensor *out, int n_out);
   TdStatus (*lstm) (TdDevice *d, int kind, const TdTensor *in, int n_in, TdTensor *out,

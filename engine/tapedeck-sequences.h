@@ -56,6 +56,30 @@ TD_API TdVar *td_local_response_normalization_ (TdVar *x, const TdLocalResponseO
 TD_API TdVar *td_local_response_normalization_at (TdVar *x, TdLocalResponseOpt options,
                                                   const TdSite *site);
 
+/* --- attention ---------------------------------------------------------------------------- */
+typedef struct
+{
+  TdVar *mask;  /**< not 0 where a query may look at a key: (n_q, n_k), (B, n_q, n_k), or with
+                     heads (B, H, n_q, n_k); NULL: everywhere */
+  bool causal;  /**< query i looks at keys up to i + n_k - n_q only */
+  double scale; /**< of the scores; 0: 1 / sqrt (d) */
+  bool
+      composed; /**< from products and softmax, storing all weights, instead of one operation */
+  int end_;
+} TdAttentionOpt;
+#define TD_ATTENTION_DEFAULTS .mask = NULL
+/** softmax (scale q k^T) v.  One operation that keeps no matrix of weights; its backward makes
+ * them again, block by block.  A query that may look at no key gives zeros.  *Shapes*: q (B,
+ * n_q, d), k (B, n_k, d), v (B, n_k, e) -> (B, n_q, e), or all with heads, (B, H, ...).
+ * *Source*: Vaswani et al., 2017; Dao et al., 2022. */
+TD_API TdVar *td_scaled_dot_product_attention_ (TdVar *q, TdVar *k, TdVar *v,
+                                                const TdAttentionOpt *options);
+TD_API TdVar *td_scaled_dot_product_attention_at (TdVar *q, TdVar *k, TdVar *v,
+                                                  TdAttentionOpt options, const TdSite *site);
+/** A mask for attention or td_where: 1 where key j <= query i + n_k - n_q, else 0.  *Shapes*:
+ * (n_q, n_k). */
+TD_API TdVar *td_causal_mask (TdDtype dtype, int64_t n_q, int64_t n_k);
+
 /* --- recurrent layers over sequences -------------------------------------------------------
  * xs[t] (B_t, I) holds step t of the B_t sequences that are longer than t; sequences are sorted
  * by length, the longest first, so B_t never grows.  Weights and biases of layer l in direction
@@ -143,6 +167,8 @@ TD_API TdStatus td_forget_at (TdForgetFn fn, void *user, TdVar *const *xs, int n
 #define td__group_normalization_x(x, groups, gamma, beta, ...) td_group_normalization_at (x, groups, gamma, beta, TD_OPTIONS_ (TdNormOpt, TD_NORM_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_rms_normalization(x, ...) td__rms_normalization_x (x, __VA_ARGS__, .end_ = 0)
 #define td__rms_normalization_x(x, gamma, ...) td_rms_normalization_at (x, gamma, TD_OPTIONS_ (TdNormOpt, TD_NORM_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_scaled_dot_product_attention(q, k, ...) td__scaled_dot_product_attention_x (q, k, __VA_ARGS__, .end_ = 0)
+#define td__scaled_dot_product_attention_x(q, k, v, ...) td_scaled_dot_product_attention_at (q, k, v, TD_OPTIONS_ (TdAttentionOpt, TD_ATTENTION_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_normalize(...) td_normalize_at (__VA_ARGS__, TD_HERE)
 #define td_local_response_normalization(...) td__local_response_normalization_x (__VA_ARGS__, .end_ = 0)
 #define td__local_response_normalization_x(x, ...) td_local_response_normalization_at (x, TD_OPTIONS_ (TdLocalResponseOpt, TD_LOCAL_RESPONSE_DEFAULTS, __VA_ARGS__), TD_HERE)

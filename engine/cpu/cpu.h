@@ -75,6 +75,8 @@ TdStatus td__cpu_batch_norm (TdDevice *d, int kind, const double *params, const 
                              int n_in, TdTensor *out, int n_out);
 TdStatus td__cpu_row_norm (TdDevice *d, TdRowNormKind kind, const TdRowNorm *norm,
                            const TdTensor *in, int n_in, TdTensor *out, int n_out);
+TdStatus td__cpu_attention (TdDevice *d, TdAttentionKind kind, const TdAttention *attention,
+                            const TdTensor *in, int n_in, TdTensor *out, int n_out);
 TdStatus td__cpu_cross_entropy (TdDevice *d, int kind, const int64_t *params,
                                 const TdTensor *in, int n_in, TdTensor *out, int n_out);
 TdStatus td__cpu_lstm (TdDevice *d, int kind, const TdTensor *in, int n_in, TdTensor *out,

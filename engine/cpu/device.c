@@ -53,6 +53,7 @@ const TdDeviceOps td__cpu_ops = {
   .pooling = td__cpu_pooling,
   .batch_norm = td__cpu_batch_norm,
   .row_norm = td__cpu_row_norm,
+  .attention = td__cpu_attention,
   .cross_entropy = td__cpu_cross_entropy,
   .lstm = td__cpu_lstm,
   .update = td__cpu_update,

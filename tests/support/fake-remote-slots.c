@@ -441,6 +441,23 @@ remote_row_norm (TdDevice *d, TdRowNormKind kind, const TdRowNorm *norm, const T
 }
 
 static TdStatus
+run_attention (FakeCall *c, TdDevice *cpu)
+{
+  return td__cpu_ops.attention (cpu, (TdAttentionKind)c->kind, &c->attention, c->t, c->n_in,
+                                &c->t[c->n_in], c->n_out);
+}
+
+static TdStatus
+remote_attention (TdDevice *d, TdAttentionKind kind, const TdAttention *attention,
+                  const TdTensor *in, int n_in, TdTensor *out, int n_out)
+{
+  FakeCall *c = listed ("attention", run_attention, (int)kind, in, n_in, out, n_out);
+
+  c->attention = *attention;
+  return fake_remote_enqueue (c);
+}
+
+static TdStatus
 run_cross_entropy (FakeCall *c, TdDevice *cpu)
 {
   return td__cpu_ops.cross_entropy (cpu, c->kind, c->integers, c->t, c->n_in, &c->t[c->n_in],
@@ -534,6 +551,7 @@ const TdDeviceOps fake_remote_ops = {
   .pooling = remote_pooling,
   .batch_norm = remote_batch_norm,
   .row_norm = remote_row_norm,
+  .attention = remote_attention,
   .cross_entropy = remote_cross_entropy,
   .lstm = remote_lstm,
   .update = remote_update,

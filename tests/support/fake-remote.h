@@ -54,6 +54,7 @@ struct FakeCall
     TdConv conv;
     TdPooling pooling;
     TdRowNorm norm;
+    TdAttention attention;
     TdUpdate update;
     double doubles[2];
     int64_t integers[3];
