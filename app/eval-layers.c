@@ -94,7 +94,11 @@ batch_normalization (TdEval *e)
 static void
 call_embed_id (TdEval *e)
 {
-  td_eval_give (e, td_embed_id (e->in[0], e->in[1]));
+  TdEmbedOpt o = { .ignore_label = TD_NONE };
+
+  td_eval_tuple (e, "ignore_label", &o.ignore_label, 1);
+  if (e->wrong[0] == '\0')
+    td_eval_give (e, td_embed_id_ (e->in[0], e->in[1], &o));
 }
 
 /* clang-format off */
@@ -102,7 +106,7 @@ call_embed_id (TdEval *e)
   { #name, group, operands, attributes, formula, .call = call_##name }
 const TdEvalFunction td_eval_layers[] = {
   ROW (linear, "connection", "x W [b]", "n_batch_axes:int=1", "x @ W.T + b"),
-  ROW (embed_id, "connection", "x W", NULL, "W[x]"),
+  ROW (embed_id, "connection", "x W", "ignore_label:int=None", "W[x]; zeros for ignore_label"),
   { "batch_normalization", "normalization", "x gamma beta [mean] [var]",
     "eps:float=2e-5 axis:ints=None",
     "gamma * (x - mean) / sqrt (var + eps) + beta; mean and var of the batch if not given",

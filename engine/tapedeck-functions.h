@@ -159,8 +159,9 @@ TD_API TdVar *td_argmax (TdVar *x, int axis);
 TD_API TdVar *td_argmax_at (TdVar *x, int axis, const TdSite *site);
 
 /* --- matrix products ---------------------------------------------------------------------- */
-/** Matrix product of two matrices, each transposed first if asked.  *Shapes*: (m, k), (k, n)
- * -> (m, n). */
+/** Matrix product, the last two axes of each transposed first if asked.  *Shapes*: (m, k), (k, n)
+ * -> (m, n); axes before the last two broadcast; one axis is a row on the left, a column on the
+ * right.  *Source*: chainer.functions.matmul. */
 TD_API TdVar *td_matmul (TdVar *a, TdVar *b, bool ta, bool tb);
 TD_API TdVar *td_matmul_at (TdVar *a, TdVar *b, bool ta, bool tb, const TdSite *site);
 /** Matrix products over the first axis.  *Shapes*: (B, m, k), (B, k, n) -> (B, m, n). */
@@ -230,10 +231,19 @@ TD_API TdVar *td_where_at (TdVar *condition, TdVar *x, TdVar *y, const TdSite *s
  * train is off. */
 TD_API TdVar *td_dropout (TdVar *x, double ratio);
 TD_API TdVar *td_dropout_at (TdVar *x, double ratio, const TdSite *site);
+/** No number, where Chainer has None. */
+#define TD_NONE INT32_MIN
+typedef struct
+{
+  int ignore_label; /**< ids that give zeros and no gradient; TD_NONE: none do */
+  int end_;
+} TdEmbedOpt;
+#define TD_EMBED_DEFAULTS .ignore_label = TD_NONE
 /** Rows of W by index.  *Shapes*: x (...) integers, W (n, d) -> (..., d).  *Errors*:
- * TD_ERR_ARG for an index out of range. */
+ * TD_ERR_ARG for an index out of range.  *Source*: chainer.functions.embed_id. */
+TD_API TdVar *td_embed_id_ (TdVar *x, TdVar *W, const TdEmbedOpt *options);
 TD_API TdVar *td_embed_id (TdVar *x, TdVar *W);
-TD_API TdVar *td_embed_id_at (TdVar *x, TdVar *W, const TdSite *site);
+TD_API TdVar *td_embed_id_at (TdVar *x, TdVar *W, TdEmbedOpt options, const TdSite *site);
 /** LSTM cell without its matrix products; returns the new c and writes h.  *Shapes*: c (m, u),
  * x (n, 4 u) with n <= m, gates interleaved a, i, f, o per unit as in Chainer -> c (m, u), h
  * (n, u); rows of c from n on pass through.  *Source*: chainer.functions.lstm. */
@@ -442,7 +452,8 @@ TD_API TdStatus td_check_double_backward_at (TdCheckFn fn, void *user, TdVar *co
 #define td_copy(...) td_copy_at (__VA_ARGS__, TD_HERE)
 #define td_where(...) td_where_at (__VA_ARGS__, TD_HERE)
 #define td_dropout(...) td_dropout_at (__VA_ARGS__, TD_HERE)
-#define td_embed_id(...) td_embed_id_at (__VA_ARGS__, TD_HERE)
+#define td_embed_id(x, ...) td__embed_id_x (x, __VA_ARGS__, .end_ = 0)
+#define td__embed_id_x(x, W, ...) td_embed_id_at (x, W, TD_OPTIONS_ (TdEmbedOpt, TD_EMBED_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_lstm(...) td_lstm_at (__VA_ARGS__, TD_HERE)
 #define td_mean_squared_error(...) td_mean_squared_error_at (__VA_ARGS__, TD_HERE)
 /* clang-format on */

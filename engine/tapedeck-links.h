@@ -266,9 +266,11 @@ TD_API TdLink *td_batch_normalization_new_at (TdLink *parent, const char *name, 
 typedef struct
 {
   TdInit initialW;
+  int ignore_label; /**< ids that give zeros; TD_NONE: none do */
   int end_;
 } TdEmbedIdOpt;
-#define TD_EMBED_ID_DEFAULTS .initialW = { TD_INIT_DEFAULT, 0 }
+#define TD_EMBED_ID_DEFAULTS                                                                   \
+  .initialW = { TD_INIT_DEFAULT, 0 }, .ignore_label = TD_NONE
 /** A row of W for each id.  Parameter W (in_size, out_size), Normal (0, 1). */
 TD_API TdLink *td_embed_id_new_ (TdLink *parent, const char *name, int64_t in_size,
                                  int64_t out_size, const TdEmbedIdOpt *options);

@@ -74,8 +74,6 @@ TD_API TdVar *td_deconvolution_nd_ (TdVar *x, TdVar *W, TdVar *b, const TdDeconv
 TD_API TdVar *td_deconvolution_nd_at (TdVar *x, TdVar *W, TdVar *b, TdDeconvNdOpt options,
                                       const TdSite *site);
 
-/** No number, where Chainer has None. */
-#define TD_NONE INT32_MIN
 typedef struct
 {
   int ksize[TD_MAX_DIMS - 2], stride[TD_MAX_DIMS - 2], pad[TD_MAX_DIMS - 2]; /**< stride 0: as

@@ -3,19 +3,27 @@
  * SPDX-License-Identifier: MIT */
 #include "link.h"
 
+typedef struct
+{
+  int ignore_label;
+} EmbedId;
+
 static TdStatus
 embed_id_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
-  (void)self;
+  const TdEmbedOpt options = { .ignore_label = ((const EmbedId *)self)->ignore_label };
+
   if (n_in != 1 || n_out != 1)
     return td__fail (TD_ERR_ARG, "EmbedID", td__engine.site,
                      "one input and one output expected, got %d and %d", n_in, n_out);
-  out[0] = td_embed_id (in[0], link->params[0]->var);
+  out[0] = td_embed_id_ (in[0], link->params[0]->var, &options);
   return td_poisoned (out[0]) ? td__engine.error.status : TD_OK;
 }
 
-static const TdLinkClass embed_id_class
-    = { .size = sizeof (TdLinkClass), .name = "EmbedID", .forward = embed_id_forward };
+static const TdLinkClass embed_id_class = { .size = sizeof (TdLinkClass),
+                                            .name = "EmbedID",
+                                            .self_bytes = sizeof (EmbedId),
+                                            .forward = embed_id_forward };
 
 TdLink *
 td_embed_id_new_at (TdLink *parent, const char *name, int64_t in_size, int64_t out_size,
@@ -35,6 +43,8 @@ td_embed_id_new_at (TdLink *parent, const char *name, int64_t in_size, int64_t o
       && td__param_add (link, "W", &W, -1, options.initialW, td_init_normal (1.0), site)
              == NULL)
     return td__link_abandon (link);
+  if (!link->inert)
+    ((EmbedId *)link->self)->ignore_label = options.ignore_label;
   return link;
 }
 

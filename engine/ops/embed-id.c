@@ -122,10 +122,25 @@ const TdOpClass td__embed_id_grad_class = {
   .backward = grad_backward,
 };
 
+/* Ignored ids read row 0, and zeros take its place. */
 TdVar *
-td_embed_id_at (TdVar *x, TdVar *W, const TdSite *site)
+td_embed_id_at (TdVar *x, TdVar *W, TdEmbedOpt options, const TdSite *site)
 {
-  return td__apply2 (&td__embed_id_class, NULL, site, x, W);
+  TdVar *ignored, *y;
+
+  if (options.ignore_label == TD_NONE || td_dtype (x) < TD_I32 || td_dtype (x) > TD_I64)
+    return td__apply2 (&td__embed_id_class, NULL, site, x, W);
+  ignored = td__equal (x, td__number_like (x, options.ignore_label));
+  y = td__apply2 (&td__embed_id_class, NULL, site,
+                  td_where (ignored, td__number_like (x, 0), x), W);
+  return td_where (td_expand_dims (ignored, -1), td__number_like (y, 0), y);
+}
+
+TdVar *
+td_embed_id_ (TdVar *x, TdVar *W, const TdEmbedOpt *options)
+{
+  return td_embed_id_at (x, W, options != NULL ? *options : (TdEmbedOpt){ TD_EMBED_DEFAULTS },
+                         NULL);
 }
 
 TdVar *

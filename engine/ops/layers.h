@@ -50,3 +50,6 @@ TdStatus td__softmax_grad_infer (TdOpCall *call);
 TdStatus td__softmax_run (TdOpCall *call, TdSoftmaxKind kind);
 /** Negative axes count from the end. */
 TdVar *td__softmax_apply (const TdOpClass *cls, TdVar *x, int axis, const TdSite *site);
+
+/** The matrix product when it is not one of two matrices. */
+TdVar *td__matmul_nd (TdVar *a, TdVar *b, bool ta, bool tb, const TdSite *site);

@@ -138,13 +138,15 @@ const TdOpClass td__batch_matmul_class = {
 TdVar *
 td_matmul_at (TdVar *a, TdVar *b, bool ta, bool tb, const TdSite *site)
 {
+  if (td_ndim (a) != 2 || td_ndim (b) != 2)
+    return td__matmul_nd (a, b, ta, tb, site);
   return multiply (&td__matmul_class, a, b, ta, tb, site);
 }
 
 TdVar *
 td_matmul (TdVar *a, TdVar *b, bool ta, bool tb)
 {
-  return multiply (&td__matmul_class, a, b, ta, tb, NULL);
+  return td_matmul_at (a, b, ta, tb, NULL);
 }
 
 TdVar *

@@ -419,7 +419,7 @@ const int n_op_cases_layers = (int)(sizeof op_cases_layers / sizeof op_cases_lay
 #define E3(d, s, e, t, f, u) 3, { { d, s }, { e, t }, { f, u } }
 const OpError op_errors_layers[] = {
   { "matmul", call_matmul, E2 (TD_F32, S (2, 3), TD_F32, S (2, 3)), TD_ERR_SHAPE, "matmul: a.shape[1] == b.shape[0] expected, got 3 != 2: a (2, 3) f32, b (2, 3) f32" },
-  { "matmul", call_matmul, E2 (TD_F32, S (3), TD_F32, S (2, 3)), TD_ERR_SHAPE, "matmul: a.ndim == 2 expected, got 1: a (3) f32, b (2, 3) f32" },
+  { "matmul", call_matmul, E2 (TD_F32, S (3), TD_F32, S (2, 3)), TD_ERR_SHAPE, "matmul: as many columns of op (a) as rows of op (b) expected: a (3) f32, b (2, 3) f32" },
   { "batch_matmul", call_batch_matmul, E2 (TD_F32, S (2, 3, 4), TD_F32, S (3, 4, 2)), TD_ERR_SHAPE, "batch_matmul: a.shape[0] == b.shape[0] expected, got 2 != 3: a (2, 3, 4) f32, b (3, 4, 2) f32" },
   { "linear", call_linear, E3 (TD_F32, S (2, 784), TD_F32, S (10, 100), TD_F32, S (10)), TD_ERR_SHAPE, "linear: x.shape[1] == W.shape[1] expected, got 784 != 100: x (2, 784) f32, W (10, 100) f32, b (10) f32" },
   { "linear", call_linear, E3 (TD_F32, S (2, 10, 10), TD_F32, S (10, 90), TD_F32, S (10)), TD_ERR_SHAPE, "linear: prod (x.shape[1:]) == W.shape[1] expected, got 100 != 90: x (2, 10, 10) f32, W (10, 90) f32, b (10) f32" },

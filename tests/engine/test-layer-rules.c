@@ -54,7 +54,7 @@ layers__report_wrong_shapes_on_one_line (void **unused)
       TdVar *stack = zeros (TD_F32, TD_SHAPE (2, 3, 4));
 
       expect (td_matmul (stack, matrix, false, false), TD_ERR_SHAPE,
-              "a.ndim == 2 expected, got 3");
+              "as many columns of op (a) as rows of op (b) expected");
       expect (td_batch_matmul (stack, stack, false, false), TD_ERR_SHAPE,
               "a.shape[2] == b.shape[1] expected, got 4 != 3");
       expect (td_convolution_2d (image, zeros (TD_F32, TD_SHAPE (5, 2, 3, 3)), NULL),

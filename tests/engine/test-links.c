@@ -543,6 +543,25 @@ embed_id__gives_rows (void **state)
   assert_memory_equal (v + 4, W + 4, 2 * sizeof *v);
 }
 
+static void
+embed_id__gives_zeros_for_the_ignored_label (void **state)
+{
+  static const int32_t ids[3] = { 2, -1, 0 };
+  TdLink *e = td_embed_id_new (NULL, "e", 3, 2, .ignore_label = -1);
+  float W[6], *v;
+
+  (void)state;
+  memcpy (W, values (td_link_param (e, "W")), sizeof W);
+  TdVar *y = td_link (e, td_tensor (TD_I32, TD_SHAPE (3), ids));
+  v = values (y);
+  assert_memory_equal (v, W + 4, 2 * sizeof *v);
+  assert_true (v[2] == 0 && v[3] == 0);
+  td_backward (td_sum (y), 0);
+  v = values (td_grad (td_link_param (e, "W")));
+  for (int i = 0; i < 6; i++) /* rows 0 and 2 were read, row 1 was not */
+    assert_true (v[i] == (i / 2 == 1 ? 0 : 1));
+}
+
 static double
 sigmoid (double x)
 {
@@ -711,6 +730,7 @@ main (void)
     td_link_test (cleargrads__drops_those_of_all_below),
     td_link_test (batch_normalization__uses_running_statistics_only_in_evaluation),
     td_link_test (embed_id__gives_rows),
+    td_link_test (embed_id__gives_zeros_for_the_ignored_label),
     td_link_test (lstm__follows_its_formulas_and_keeps_its_state),
     td_link_test (lstm__continues_the_first_rows_with_a_smaller_batch),
     td_link_test (lstm__takes_any_state),
