@@ -36,6 +36,8 @@ typedef struct
   gint64 iteration; /* engine number; -1 when the tape has none yet */
 } TdMoment;
 
+typedef struct _TdCurves TdCurves;
+
 typedef enum
 {
   TD_PROGRAM_RUNNING, /* the tape has no end and grew lately, or its writer lives */
@@ -47,6 +49,9 @@ typedef enum
 /** Open a tape, complete or still growing. Owner: the caller. Errors: `error` says what and
  * where in one line (missing, not a tape, newer format). */
 TdSession *td_session_open (const char *path, GError **error);
+/** The same for a window, which may look on for ever: of a long run the list of iterations is a
+ * sample (td_session_get_n_iterations) and curves are folded, so that memory has a bound. */
+TdSession *td_session_open_bounded (const char *path, GError **error);
 /** Wrap iterations made by hand: tests, and tools without a tape. Owner: takes the array's
  * references. */
 TdSession *td_session_new_for_iterations (TdIteration **iterations, guint n);
@@ -126,8 +131,12 @@ guint td_session_get_n_notices (TdSession *self);
 const TdNotice *td_session_get_notice (TdSession *self, guint i);
 
 /* ---- iterations ---- */
-/** Count iterations that have a summary or are running; they are numbered first ... first + n -
- * 1 unless the program restarted its count. */
+/** Return the curves of what was reported so far. Owner: borrowed.
+ */
+TdCurves *td_session_get_curves (TdSession *self);
+/** Count iterations that have a summary or are running. Of a long run in a bounded session this
+ * is a sample: the newest, those with findings, every n-th of the others; all can be loaded by
+ * their number. */
 guint td_session_get_n_iterations (TdSession *self);
 /** Return the number of the i-th iteration, oldest first. */
 gint64 td_session_get_iteration_number (TdSession *self, guint i);

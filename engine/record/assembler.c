@@ -186,7 +186,9 @@ resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
   *it = s->it;
   it->flags = a->flags;
   it->number = a->begin.number;
-  it->label = td__alias (&a->strings, a->begin.label).id;
+  it->label = a->begin.label & TD_TAPE_LABEL_NUMBER
+                  ? a->begin.label
+                  : td__alias (&a->strings, a->begin.label).id;
   it->first_id = a->begin.first_id;
   it->first_buffer = a->begin.first_buffer;
   it->start_ns = td__assembler_ns (a, a->begin.ticks);

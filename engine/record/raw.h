@@ -129,7 +129,7 @@ typedef struct
   uint64_t first_id;     /* the id the next variable will get */
   uint64_t first_buffer; /* the id the next buffer will get */
   uint64_t ticks;
-  uint32_t label; /* string */
+  uint32_t label; /* string, or TD_TAPE_LABEL_NUMBER */
   uint32_t site;
 } TdRawIterationBegin;
 

@@ -41,10 +41,10 @@ static const uint8_t tape_category[TD_MEM_N_CATEGORIES] = {
 #define PUBLISH(r, name) td_ring_publish ((r)->ring, (name)->head.size)
 
 static void
-begin_iteration (TdRecorder *r, int64_t number, const char *label, const TdSite *site,
+begin_iteration (TdRecorder *r, int64_t number, uint32_t label, const TdSite *site,
                  bool outside)
 {
-  uint32_t label_id = td__recorder_string (r, label), site_id = td__recorder_site (r, site);
+  uint32_t site_id = td__recorder_site (r, site);
   RECORD (r, TdRawIterationBegin, b, TD_RAW_ITERATION_BEGIN);
 
   b->head.flags = outside ? TD_RAW_OUTSIDE : 0;
@@ -52,13 +52,25 @@ begin_iteration (TdRecorder *r, int64_t number, const char *label, const TdSite 
   b->first_id = td__engine.next_node_id + 1;
   b->first_buffer = td__engine.next_buffer_id + 1;
   b->ticks = td_ring_ticks ();
-  b->label = label_id;
+  b->label = label;
   b->site = site_id;
   PUBLISH (r, b);
   r->now->iteration = (uint64_t)number;
   r->event = 0;
   r->in_iteration = true;
   r->outside = outside;
+}
+
+/* Labels are counters nearly always: a text for each would never end. */
+static uint32_t
+label_of (TdRecorder *r, int64_t label)
+{
+  char text[32];
+
+  if (label >= 0 && label < (int64_t)TD_TAPE_LABEL_NUMBER)
+    return TD_TAPE_LABEL_NUMBER | (uint32_t)label;
+  snprintf (text, sizeof text, "%ld", (long)label);
+  return td__recorder_string (r, text);
 }
 
 /* One word: two neighbours read as one wait for the two stores that wrote them just before. */
@@ -112,7 +124,7 @@ ensure_iteration (TdRecorder *r)
     return;
   if (td__engine.iteration_limit > 0) /* of the program's own iterations, recorded or not */
     td__engine.iteration_limit++;
-  begin_iteration (r, td__engine.n_iterations++, NULL, NULL, true);
+  begin_iteration (r, td__engine.n_iterations++, 0, NULL, true);
 }
 
 static void
@@ -412,7 +424,6 @@ static void
 on_iteration (TdObserver *o, bool begin, int64_t number, int64_t label, const TdSite *site)
 {
   TdRecorder *r = self (o);
-  char text[32];
 
   if (r->writes)
     end_iteration (r);
@@ -422,9 +433,8 @@ on_iteration (TdObserver *o, bool begin, int64_t number, int64_t label, const Td
         td_assembler_drain (r->assembler, r->ring);
       return;
     }
-  snprintf (text, sizeof text, "%ld", (long)label);
   if (r->writes)
-    begin_iteration (r, number, text, site, false);
+    begin_iteration (r, number, label_of (r, label), site, false);
   if (r->agent != NULL)
     td__agent_iteration (r->agent, number);
 }

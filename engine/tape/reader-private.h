@@ -51,7 +51,10 @@ struct TdTapeReader
   TapeArray structure_spots, memory_spots; /* TapeSpot by id - 1 */
   TapeArray aliases;
   bool summaries_sorted, reports_sorted;
-  uint32_t n_counted; /* summaries counted into structures */
+  uint32_t n_counted;     /* summaries counted into structures */
+  uint32_t max_summaries; /* that are kept; 0: all */
+  uint64_t stride;        /* of those that are kept among the old */
+  bool thinned;           /* some are not kept */
   bool has_end;
   TdTapeEnd end;
   uint32_t live_seq;
@@ -101,6 +104,9 @@ const TdTapeIteration *td__tape_iteration_from (TdTapeReader *r, const char *byt
                                                 char *error, size_t n_error);
 
 void td__tape_part_unref (TapePart *part);
+
+/** Drop summaries beyond what the reader keeps. */
+void td__tape_thin (TdTapeReader *r);
 
 /** Read the heads of all segments of a file; NULL: no memory.  `*bad`: offset of the first head
  * that is not one, 0 if all are. */

@@ -320,16 +320,26 @@ dump_report (Dump *d, const TdTapeReport *report)
   fputs ("}\n", d->out);
 }
 
+static const char *
+label_text (const TdTapeReader *r, uint32_t label, char *text, size_t n)
+{
+  if ((label & TD_TAPE_LABEL_NUMBER) == 0)
+    return td_tape_reader_string (r, label);
+  snprintf (text, n, "%" PRIu32, label & ~TD_TAPE_LABEL_NUMBER);
+  return text;
+}
+
 static void
 dump_iteration_head (Dump *d, const TdTapeSummary *s, const TdTapeIteration *it)
 {
+  char text[16];
   bool partial = it && (it->flags & TD_TAPE_ITERATION_PARTIAL);
 
   if (d->json)
     {
       fprintf (d->out,
                "{\"record\":\"iteration\",\"number\":%" PRIu64 ",\"label\":", s->number);
-      put_string (d->out, td_tape_reader_string (d->r, s->label));
+      put_string (d->out, label_text (d->r, s->label, text, sizeof text));
       fprintf (d->out,
                ",\"structure\":%u,\"events\":%u,\"start_ns\":%" PRIu64 ",\"ns\":%" PRIu64
                ",\"peak_bytes\":%" PRIu64 ",\"flags\":%u,\"thinned\":%s,\"partial\":%s}\n",
@@ -339,7 +349,7 @@ dump_iteration_head (Dump *d, const TdTapeSummary *s, const TdTapeIteration *it)
     }
   fprintf (d->out, "iteration %" PRIu64, s->number);
   if (s->label)
-    fprintf (d->out, " '%s'", td_tape_reader_string (d->r, s->label));
+    fprintf (d->out, " '%s'", label_text (d->r, s->label, text, sizeof text));
   fprintf (d->out, " structure %u events %u peak %" PRIu64 " bytes %" PRIu64 " ns%s%s\n",
            s->structure, s->n_events, s->peak_bytes, s->duration_ns, it ? "" : " (thinned)",
            partial ? " (partial)" : "");

@@ -564,6 +564,12 @@ td_tape_iteration_load (TdTapeReader *r, uint64_t number, char *error, size_t n)
 }
 
 const TdTapeIteration *
+td_tape_iteration_load_row (TdTapeReader *r, const TdTapeSummary *row, char *error, size_t n)
+{
+  return load_frame (r, row, error, n);
+}
+
+const TdTapeIteration *
 td_tape_iteration_load_structure (TdTapeReader *r, uint32_t structure, char *error, size_t n)
 {
   const TdTapeSummary *rows = r->summaries.items;

@@ -19,12 +19,15 @@ array_at (TapeArray *a, uint32_t index, size_t size)
       items = realloc (a->items, room * size);
       if (items == NULL)
         return NULL;
-      memset (items + a->room * size, 0, (room - a->room) * size);
       a->items = items;
       a->room = room;
     }
   if (index >= a->n)
-    a->n = index + 1;
+    {
+      /* not all of the room at once: what is not used takes no memory */
+      memset ((char *)a->items + a->n * size, 0, (index + 1 - a->n) * size);
+      a->n = index + 1;
+    }
   return (char *)a->items + index * size;
 }
 

@@ -361,6 +361,7 @@ td_tape_reader_poll (TdTapeReader *r)
   any = read_kind (r, TD_TAPE_SEGMENT_DEFS);
   any |= read_index (r);
   count_structures (r);
+  td__tape_thin (r);
   live = newest_live_seq (r);
   any |= live != r->live_seq;
   r->live_seq = live;
@@ -393,6 +394,12 @@ header_fault (const TdTapeHeader *h, bool complete, char *text, size_t n)
 TdTapeReader *
 td_tape_reader_open (const char *path, char *error, size_t n)
 {
+  return td_tape_reader_open_bounded (path, 0, error, n);
+}
+
+TdTapeReader *
+td_tape_reader_open_bounded (const char *path, uint32_t max_summaries, char *error, size_t n)
+{
   TdTapeReader *r = calloc (1, sizeof *r);
   char text[128];
   const char *fault = r ? NULL : "no memory";
@@ -420,6 +427,8 @@ td_tape_reader_open (const char *path, char *error, size_t n)
       return NULL;
     }
   r->summaries_sorted = r->reports_sorted = true;
+  r->max_summaries = max_summaries;
+  r->stride = 1;
   td_tape_reader_poll (r);
   return r;
 }

@@ -49,6 +49,14 @@ typedef struct
  * Errors: NULL, with one line in `error` (`n` bytes) that names neither the program nor the
  * file: "not a tape", "made with tape format 2.0; this version reads up to 1.x" ... */
 TD_API TdTapeReader *td_tape_reader_open (const char *path, char *error, size_t n);
+/** Open a tape that may grow for ever and keep at most `max_summaries` (0: all) of its
+ * summaries: the newest quarter, those with findings, and every n-th of the others. With 1 the
+ * reader keeps the last only, and no reports: enough to load iterations that
+ * td_tape_reader_look_up finds. */
+TD_API TdTapeReader *td_tape_reader_open_bounded (const char *path, uint32_t max_summaries,
+                                                  char *error, size_t n);
+/** Change that number, from the next poll on. */
+TD_API void td_tape_reader_bound (TdTapeReader *r, uint32_t max_summaries);
 TD_API void td_tape_reader_free (TdTapeReader *r);
 
 /** Read what was written since the last call.  True if anything is new (also within the live
@@ -103,11 +111,18 @@ TD_API TdTapeSummaries td_tape_reader_summaries (const TdTapeReader *r);
 /** Index in the summaries of iteration `number`, -1 if there is none. */
 TD_API int64_t td_tape_reader_find (const TdTapeReader *r, uint64_t number);
 
+/** Find the summary of iteration `number`, in the file if the reader does not keep it. False:
+ * it has none. */
+TD_API bool td_tape_reader_look_up (TdTapeReader *r, uint64_t number, TdTapeSummary *row);
+
 /** False for an iteration that was thinned: it has its summary only. */
 TD_API bool td_tape_reader_stored (TdTapeReader *r, uint32_t index);
 
 /** All reports of the run, in order. */
 TD_API const TdTapeReport *td_tape_reader_reports (const TdTapeReader *r, uint64_t *n);
+
+/** Drop the reports read so far: somebody has taken them in. */
+TD_API void td_tape_reader_forget_reports (TdTapeReader *r);
 
 TD_API uint32_t td_tape_reader_n_structures (const TdTapeReader *r);
 TD_API const TdTapeStructure *td_tape_reader_structure (const TdTapeReader *r, uint32_t i);
@@ -117,6 +132,9 @@ TD_API const TdTapeStructure *td_tape_reader_structure (const TdTapeReader *r, u
  * Errors: NULL when it was thinned, damaged or never there, with the reason in `error`. */
 TD_API const TdTapeIteration *td_tape_iteration_load (TdTapeReader *r, uint64_t number,
                                                       char *error, size_t n);
+/** The same by its summary, which may be another reader's of the same tape. */
+TD_API const TdTapeIteration *
+td_tape_iteration_load_row (TdTapeReader *r, const TdTapeSummary *row, char *error, size_t n);
 TD_API const TdTapeIteration *
 td_tape_iteration_load_structure (TdTapeReader *r, uint32_t structure, char *error, size_t n);
 TD_API void td_tape_iteration_free (const TdTapeIteration *it);

@@ -360,6 +360,10 @@ typedef struct
 } TdTapeParameter;
 static_assert (sizeof (TdTapeParameter) == 80, "TdTapeParameter changed size");
 
+/** A label with this bit is the number in its other bits and no string: a program that counts
+ * its iterations for ever says no new text in each of them. */
+#define TD_TAPE_LABEL_NUMBER 0x80000000u
+
 /** SUMMARY: what stays of every iteration, for ever. */
 typedef struct
 {
@@ -370,7 +374,7 @@ typedef struct
   uint64_t start_ns;
   uint64_t duration_ns;
   uint64_t peak_bytes;
-  uint32_t label; /* string */
+  uint32_t label; /* string, or a number: TD_TAPE_LABEL_NUMBER */
   uint32_t n_events;
   uint32_t flags;
   uint32_t memory; /* id of the memory profile */
@@ -705,7 +709,7 @@ typedef struct
   uint32_t size;  /* sizeof (TdTapeIteration) */
   uint32_t flags; /* TD_TAPE_ITERATION_... */
   uint64_t number;
-  uint32_t label;                     /* string */
+  uint32_t label;                     /* string, or TD_TAPE_LABEL_NUMBER */
   uint32_t structure, memory_profile; /* ids; 0 while live */
   uint32_t reserved;
   uint64_t fingerprint, fingerprint_dims; /* of the structure, without and with dimensions */

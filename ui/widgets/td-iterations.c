@@ -88,6 +88,8 @@ struct _TdIterations
   GtkSingleSelection *selection;
   TdSession *session;
   gboolean syncing;
+  guint middle; /* an index and the number that it had: see iterations_changed */
+  gint64 middle_number;
 };
 
 G_DEFINE_FINAL_TYPE (TdIterations, td_iterations, GTK_TYPE_WIDGET)
@@ -225,14 +227,29 @@ show_moment (TdIterations *self)
   self->syncing = FALSE;
 }
 
+static gint64
+number_at (TdIterations *self, guint i)
+{
+  return i < td_session_get_n_iterations (self->session)
+             ? td_session_get_iteration_number (self->session, i)
+             : -1;
+}
+
 static void
 iterations_changed (TdIterations *self)
 {
   guint old = self->list->n, n = td_session_get_n_iterations (self->session);
+  guint middle = MIN (old, n) / 2;
+  gint64 number = n ? td_session_get_iteration_number (self->session, middle) : -1;
   self->list->n = n;
   self->syncing = TRUE;
-  /* the last one may have been running and has its numbers now */
+  /* the last one may have been running and has its numbers now; when some were dropped out of a
+   * long list, all have moved */
   guint from = MIN (old, n) ? MIN (old, n) - 1 : 0;
+  if (n < old || (old && number_at (self, self->middle) != self->middle_number))
+    from = 0;
+  self->middle = middle;
+  self->middle_number = number;
   g_list_model_items_changed (G_LIST_MODEL (self->list), from, old - from, n - from);
   self->syncing = FALSE;
   show_moment (self);
@@ -245,7 +262,8 @@ td_iterations_set_session (TdIterations *self, TdSession *session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   g_set_object (&self->session, session);
   guint old = self->list->n;
-  self->list->n = 0;
+  self->list->n = self->middle = 0;
+  self->middle_number = -1;
   self->syncing = TRUE;
   g_list_model_items_changed (G_LIST_MODEL (self->list), 0, old, 0);
   self->syncing = FALSE;

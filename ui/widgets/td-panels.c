@@ -29,7 +29,6 @@ struct _TdPanels
   TdMemoryHistory *history;
   guint history_n; /* iterations there were when it was made */
   TdGradientTable *gradients;
-  TdCurves *curves;
 };
 
 G_DEFINE_FINAL_TYPE (TdPanels, td_panels, G_TYPE_OBJECT)
@@ -53,7 +52,6 @@ forget_session (TdPanels *self)
   forget_iteration (self);
   g_clear_pointer (&self->history, td_memory_history_free);
   g_clear_pointer (&self->gradients, td_gradient_table_free);
-  g_clear_pointer (&self->curves, td_curves_free);
   self->history_n = 0;
 }
 
@@ -110,17 +108,6 @@ get_gradients (TdPanels *self)
   if (self->iteration && !td_iteration_is_complete (self->iteration))
     td_gradient_table_add (self->gradients, self->iteration);
   return self->gradients;
-}
-
-static TdCurves *
-get_curves (TdPanels *self)
-{
-  TdTapeReader *reader = td_session_get_reader (self->session);
-  if (!self->curves)
-    self->curves = td_curves_new ();
-  if (reader)
-    td_curves_update (self->curves, reader);
-  return self->curves;
 }
 
 static TdSchedule *
@@ -190,14 +177,16 @@ make_timeline (TdPanels *self, const TdPanelView *view)
 static TdScene *
 make_curves (TdPanels *self, const TdPanelView *view)
 {
-  return td_curves_scene (get_curves (self), view);
+  return td_curves_scene (td_session_get_curves (self->session), view);
 }
 
 static TdScene *
 make_iterations_strip (TdPanels *self, const TdPanelView *view)
 {
   TdTapeReader *reader = td_session_get_reader (self->session);
-  return reader ? td_deck_scene_iterations (get_curves (self), reader, 0, 0, view) : NULL;
+  return reader ? td_deck_scene_iterations (td_session_get_curves (self->session), reader, 0, 0,
+                                            view)
+                : NULL;
 }
 
 static TdScene *

@@ -89,7 +89,7 @@ run_ended (TdRunner *runner, int status, TdWindow *self)
   if (!self->session)
     {
       g_autofree char *path = g_strdup (td_runner_get_tape (runner));
-      g_autoptr (TdSession) session = td_session_open (path, NULL);
+      g_autoptr (TdSession) session = td_session_open_bounded (path, NULL);
       if (session && td_session_get_n_iterations (session) > 0)
         td__window_open_tape (self, path);
     }

@@ -277,7 +277,7 @@ gboolean
 td__window_open_tape (TdWindow *self, const char *path)
 {
   g_autoptr (GError) error = NULL;
-  g_autoptr (TdSession) session = td_session_open (path, &error);
+  g_autoptr (TdSession) session = td_session_open_bounded (path, &error);
   if (!session)
     {
       show_open_error (self, path, error->message);

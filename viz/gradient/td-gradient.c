@@ -8,6 +8,9 @@
 
 #include "td-gradient-private.h"
 
+/* A program that runs for ever brings more columns than are ever looked at. */
+#define MAX_COLUMNS 512
+
 /* What is known of one iteration, one entry per row. */
 static void
 column_free (gpointer data)
@@ -226,12 +229,33 @@ td_gradient_table_has (const TdGradientTable *table, gint64 iteration)
   return g_hash_table_contains (table->columns, &iteration);
 }
 
+/* Of the columns, those that `last` asks for stay; others come again when they are looked at.
+ */
+static void
+forget_columns (TdGradientTable *table, gint64 last, guint n)
+{
+  g_autoptr (GArray) shown = NULL;
+  GHashTableIter iter;
+  gpointer key;
+
+  if (g_hash_table_size (table->columns) < MAX (4 * n, MAX_COLUMNS))
+    return;
+  shown = td__gradient_columns (table, last, n);
+  if (shown->len == 0)
+    return;
+  g_hash_table_iter_init (&iter, table->columns);
+  while (g_hash_table_iter_next (&iter, &key, NULL))
+    if (*(gint64 *)key < g_array_index (shown, gint64, 0) || *(gint64 *)key > last)
+      g_hash_table_iter_remove (&iter);
+}
+
 void
 td_gradient_table_load (TdGradientTable *table, TdTapeReader *reader, gint64 last, guint n)
 {
   TdTapeSummaries s = td_tape_reader_summaries (reader);
   gint64 at = td_tape_reader_find (reader, (guint64)last);
 
+  forget_columns (table, last, n);
   /* the running iteration has no summary yet: its columns end with the newest that has */
   for (gint64 i = at >= 0 ? at : (gint64)s.n - 1; i >= 0 && n > 0; i--, n--)
     {

@@ -119,6 +119,28 @@ load_split (TdTapeReader *reader, guint64 number)
   return split;
 }
 
+/* The first summary of column i of n: columns are equally wide in numbers, since of a long run
+ * the old summaries are a sample and the new ones are not. */
+static guint
+column_start (const TdTapeSummaries *s, guint i, guint n)
+{
+  guint64 first = s->rows[0].number, last = s->rows[s->n - 1].number;
+  guint lo = 0, hi = s->n;
+
+  if (last < first || last - first < s->n) /* all are there, or the count began anew */
+    return (guint)((guint64)i * s->n / n);
+  while (lo < hi)
+    {
+      guint mid = (lo + hi) / 2;
+
+      if ((double)(s->rows[mid].number - first) * n < (double)(last - first + 1) * i)
+        lo = mid + 1;
+      else
+        hi = mid;
+    }
+  return lo;
+}
+
 TdMemoryHistory *
 td_memory_history_new (TdTapeReader *reader, guint max_columns)
 {
@@ -135,8 +157,8 @@ td_memory_history_new (TdTapeReader *reader, guint max_columns)
   for (guint i = 0; i < h->n; i++)
     {
       /* a column stands for the summaries [from, to): it shows the one with the highest peak */
-      guint from = (guint)((guint64)i * s.n / h->n),
-            to = (guint)((guint64)(i + 1) * s.n / h->n);
+      guint from = MIN (column_start (&s, i, h->n), s.n - 1),
+            to = MAX (from + 1, column_start (&s, i + 1, h->n));
       guint best = from;
       PeakSplit *split;
 

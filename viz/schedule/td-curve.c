@@ -16,19 +16,26 @@ typedef struct
   guint32 not_finite;
 } Extent;
 
+/* Beyond its limit a curve is folded: an entry then stands for `stride` values, and of those
+ * only the first iteration and the extent are left. */
 typedef struct
 {
   char *key;
-  GArray *iteration; /* gint64 */
-  GArray *value;     /* double */
-  GPtrArray *
-      levels; /* GArray of Extent; level k holds one for each 2^(k+1) values, whole ones only */
+  GArray *iteration; /* gint64, of the first value of each entry */
+  GArray *value;     /* double; NULL once it was folded */
+  GPtrArray *levels; /* GArray of Extent; level k holds one for each 2^(k+1) entries, whole ones
+                        only. Once folded, level 0 is the entries themselves */
+  guint64 stride;
+  guint64 n_open; /* values in `open`, fewer than the stride */
+  Extent open;
+  gint64 open_iteration;
 } Curve;
 
 struct _TdCurves
 {
   GPtrArray *curves;
   guint64 n_seen; /* reports of the reader taken in */
+  guint limit;    /* of entries of a curve; 0: none */
 };
 
 static void
@@ -38,7 +45,7 @@ curve_free (gpointer data)
 
   g_free (c->key);
   g_array_unref (c->iteration);
-  g_array_unref (c->value);
+  g_clear_pointer (&c->value, g_array_unref);
   g_ptr_array_unref (c->levels);
   g_free (c);
 }
@@ -88,40 +95,119 @@ curve_for (TdCurves *s, const char *key)
   c->key = g_strdup (key);
   c->iteration = g_array_new (FALSE, FALSE, sizeof (gint64));
   c->value = g_array_new (FALSE, FALSE, sizeof (double));
+  c->stride = 1;
   c->levels = g_ptr_array_new_with_free_func ((GDestroyNotify)g_array_unref);
   g_ptr_array_add (s->curves, c);
   return c;
 }
 
-static void
-append (Curve *c, gint64 iteration, double value)
-{
-  Extent e = extent_of (value);
+/* ---- entries ---- */
 
-  g_array_append_val (c->iteration, iteration);
-  g_array_append_val (c->value, value);
-  /* an entry of level k is whole when the number of values is a multiple of 2^(k+1) */
-  for (guint level = 0, n = c->value->len; n % 2 == 0; level++, n /= 2)
+static guint
+n_entries (const Curve *c)
+{
+  return c->iteration->len;
+}
+
+/* Level k of the pyramid above the entries: extents of 2^(k+1) of them. */
+static GArray *
+level_of (const Curve *c, guint k)
+{
+  k += c->value ? 0 : 1;
+  return k < c->levels->len ? g_ptr_array_index (c->levels, k) : NULL;
+}
+
+static Extent
+entry_extent (const Curve *c, guint i)
+{
+  if (c->value)
+    return extent_of (g_array_index (c->value, double, i));
+  return g_array_index ((GArray *)g_ptr_array_index (c->levels, 0), Extent, i);
+}
+
+static void
+append_extent (Curve *c, guint level, Extent e)
+{
+  while (level >= c->levels->len)
+    g_ptr_array_add (c->levels, g_array_new (FALSE, FALSE, sizeof (Extent)));
+  g_array_append_val ((GArray *)g_ptr_array_index (c->levels, level), e);
+}
+
+/* The last entry is there: the levels above it get what became whole. */
+static void
+raise_levels (Curve *c, Extent e)
+{
+  guint above = c->value ? 0 : 1;
+
+  /* an entry of level k is whole when the number of entries is a multiple of 2^(k+1) */
+  for (guint k = 0, n = n_entries (c); n && n % 2 == 0; k++, n /= 2)
     {
-      if (level == 0)
-        e = join (extent_of (g_array_index (c->value, double, c->value->len - 2)), e);
+      if (k == 0)
+        e = join (entry_extent (c, n_entries (c) - 2), e);
       else
         {
-          GArray *below = g_ptr_array_index (c->levels, level - 1);
+          GArray *below = level_of (c, k - 1);
 
           e = join (g_array_index (below, Extent, below->len - 2),
                     g_array_index (below, Extent, below->len - 1));
         }
-      if (level == c->levels->len)
-        g_ptr_array_add (c->levels, g_array_new (FALSE, FALSE, sizeof (Extent)));
-      g_array_append_val ((GArray *)g_ptr_array_index (c->levels, level), e);
+      append_extent (c, k + above, e);
     }
+}
+
+/* Two entries become one: the first level becomes the entries. Their number is even. */
+static void
+fold (Curve *c)
+{
+  guint n = n_entries (c) / 2;
+
+  for (guint i = 0; i < n; i++)
+    g_array_index (c->iteration, gint64, i) = g_array_index (c->iteration, gint64, 2 * i);
+  g_array_set_size (c->iteration, n);
+  if (c->value)
+    g_clear_pointer (&c->value, g_array_unref);
+  else
+    g_ptr_array_remove_index (c->levels, 0);
+  c->stride *= 2;
+}
+
+static void
+append (Curve *c, gint64 iteration, double value, guint limit)
+{
+  if (c->n_open == 0)
+    c->open_iteration = iteration;
+  c->open = c->n_open ? join (c->open, extent_of (value)) : extent_of (value);
+  if (++c->n_open < c->stride)
+    return;
+  c->n_open = 0;
+  g_array_append_val (c->iteration, c->open_iteration);
+  if (c->value)
+    g_array_append_val (c->value, value);
+  else
+    append_extent (c, 0, c->open);
+  raise_levels (c, c->open);
+  if (limit && n_entries (c) >= limit && n_entries (c) % 2 == 0)
+    fold (c);
 }
 
 void
 td_curves_append (TdCurves *curves, const char *key, gint64 iteration, double value)
 {
-  append (curve_for (curves, key), iteration, value);
+  append (curve_for (curves, key), iteration, value, curves->limit);
+}
+
+void
+td_curves_set_limit (TdCurves *curves, guint limit)
+{
+  curves->limit = limit;
+}
+
+void
+td_curves_take (TdCurves *curves, TdTapeReader *reader)
+{
+  td_curves_update (curves, reader);
+  td_tape_reader_forget_reports (reader);
+  curves->n_seen = 0;
 }
 
 gboolean
@@ -139,7 +225,7 @@ td_curves_update (TdCurves *curves, TdTapeReader *reader)
       if (!last || r->key != last_key)
         last = curve_for (curves, td_tape_reader_string (reader, r->key));
       last_key = r->key;
-      append (last, (gint64)r->iteration, r->value);
+      append (last, (gint64)r->iteration, r->value, curves->limit);
     }
   return curves->n_seen != before;
 }
@@ -158,17 +244,29 @@ td_curves_key (const TdCurves *curves, guint curve)
   return CURVE (curves, curve)->key;
 }
 
+/* The entry that is not whole yet counts. */
 guint
 td_curves_length (const TdCurves *curves, guint curve)
 {
-  return CURVE (curves, curve)->value->len;
+  return n_entries (CURVE (curves, curve)) + (CURVE (curves, curve)->n_open > 0);
 }
 
 void
 td_curves_get (const TdCurves *curves, guint curve, guint i, gint64 *iteration, double *value)
 {
-  *iteration = g_array_index (CURVE (curves, curve)->iteration, gint64, i);
-  *value = g_array_index (CURVE (curves, curve)->value, double, i);
+  const Curve *c = CURVE (curves, curve);
+  gboolean whole = i < n_entries (c);
+  Extent e = whole ? (Extent){ 0 } : c->open;
+
+  *iteration = whole ? g_array_index (c->iteration, gint64, i) : c->open_iteration;
+  if (whole && c->value)
+    {
+      *value = g_array_index (c->value, double, i);
+      return;
+    }
+  if (whole)
+    e = entry_extent (c, i);
+  *value = e.lo <= e.hi ? ((double)e.lo + (double)e.hi) / 2 : NAN;
 }
 
 int
@@ -187,21 +285,21 @@ td_curves_range (const TdCurves *curves, guint curve, guint first, guint end, do
   const Curve *c = CURVE (curves, curve);
   Extent e = { INFINITY, -INFINITY, 0 };
 
-  end = MIN (end, c->value->len);
+  if (end > n_entries (c) && c->n_open > 0)
+    e = c->open;
+  end = MIN (end, n_entries (c));
   while (first < end)
     {
       /* the largest whole entry that starts at `first` and does not reach beyond `end` */
       guint level = 0, size = 1;
 
-      while (level < c->levels->len && first % (2 * size) == 0 && first + 2 * size <= end)
+      while (level_of (c, level) && first % (2 * size) == 0 && first + 2 * size <= end)
         {
           level++;
           size *= 2;
         }
-      e = join (e, level == 0
-                       ? extent_of (g_array_index (c->value, double, first))
-                       : g_array_index ((GArray *)g_ptr_array_index (c->levels, level - 1),
-                                        Extent, first / size));
+      e = join (e, level == 0 ? entry_extent (c, first)
+                              : g_array_index (level_of (c, level - 1), Extent, first / size));
       first += size;
     }
   *lo = (double)e.lo;

@@ -17,12 +17,19 @@ TdCurves *td_curves_new (void);
 void td_curves_free (TdCurves *curves);
 /** Take in what the tape reported since the last call; returns whether anything was new. */
 gboolean td_curves_update (TdCurves *curves, TdTapeReader *reader);
+/** The same, and have the reader forget them: for a tape that grows for ever. */
+void td_curves_take (TdCurves *curves, TdTapeReader *reader);
+/** Fold curves that get longer than `limit` entries (0, as at first: never): an entry then
+ * stands for 2, 4, 8 ... values, of which the extent is kept. */
+void td_curves_set_limit (TdCurves *curves, guint limit);
 /** Append one value by hand. */
 void td_curves_append (TdCurves *curves, const char *key, gint64 iteration, double value);
 
 guint td_curves_n (const TdCurves *curves);
 const char *td_curves_key (const TdCurves *curves, guint curve);
+/** Count the entries of a curve: its values, as long as it was not folded. */
 guint td_curves_length (const TdCurves *curves, guint curve);
+/** Return an entry: of a folded one its first iteration and the middle of its extent. */
 void td_curves_get (const TdCurves *curves, guint curve, guint i, gint64 *iteration,
                     double *value);
 /** Return the curve that the deck shows: "loss", else the first one; -1: none. */

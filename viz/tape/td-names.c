@@ -21,10 +21,10 @@ typedef struct
 /* ---- the reader ---- */
 
 TdTapeHandle *
-td__tape_handle_open (const char *path, GError **error)
+td__tape_handle_open (const char *path, guint max_summaries, GError **error)
 {
   char what[256] = "";
-  TdTapeReader *reader = td_tape_reader_open (path, what, sizeof what);
+  TdTapeReader *reader = td_tape_reader_open_bounded (path, max_summaries, what, sizeof what);
   TdTapeHandle *self;
 
   if (!reader)

@@ -15,8 +15,9 @@ typedef struct
   GMutex lock; /* for whoever calls the reader, where several threads do */
 } TdTapeHandle;
 
-/** Open a tape. Errors: NULL, `error` set to one line. Owner: the caller. */
-TdTapeHandle *td__tape_handle_open (const char *path, GError **error);
+/** Open a tape, keeping at most `max_summaries` summaries (td_tape_reader_open_bounded).
+ * Errors: NULL, `error` set to one line. Owner: the caller. */
+TdTapeHandle *td__tape_handle_open (const char *path, guint max_summaries, GError **error);
 TdTapeHandle *td__tape_handle_ref (TdTapeHandle *self);
 void td__tape_handle_unref (TdTapeHandle *self);
 

@@ -55,14 +55,34 @@ td_session_get_last_complete (TdSession *self)
 
 /* ---- loading ---- */
 
+/* The running iteration has no summary, and one that was dropped from the list has it in the
+ * file only. */
 static TdIteration *
-load (TdTapeHandle *handle, gint64 number, char *what, gsize n)
+load (TdTapeHandle *handle, const TdRequest *request, char *what, gsize n)
 {
   const TdTapeIteration *tape;
+  TdTapeSummary found;
 
   td_tape_reader_poll (handle->reader);
-  tape = td_tape_iteration_load (handle->reader, (guint64)number, what, n);
+  tape = request->known
+             ? td_tape_iteration_load_row (handle->reader, &request->row, what, n)
+             : td_tape_iteration_load (handle->reader, (guint64)request->number, what, n);
+  if (!tape && !request->known
+      && td_tape_reader_look_up (handle->reader, (guint64)request->number, &found))
+    tape = td_tape_iteration_load_row (handle->reader, &found, what, n);
   return tape ? td__iteration_new_from_handle (handle, tape) : NULL;
+}
+
+static TdRequest
+request_for (TdSession *self, gint64 number)
+{
+  TdRequest request = { .number = number };
+  gint64 at = td_tape_reader_find (self->tape->reader, (guint64)number);
+
+  request.known = at >= 0;
+  if (request.known)
+    request.row = td_tape_reader_summaries (self->tape->reader).rows[at];
+  return request;
 }
 
 TdIteration *
@@ -81,8 +101,10 @@ td_session_load_iteration (TdSession *self, gint64 number, GError **error)
   iteration = NULL;
   if (self->worker_tape && number >= 0)
     {
+      TdRequest request = request_for (self, number);
+
       g_mutex_lock (&self->worker_tape->lock);
-      iteration = load (self->worker_tape, number, what, sizeof what);
+      iteration = load (self->worker_tape, &request, what, sizeof what);
       g_mutex_unlock (&self->worker_tape->lock);
     }
   if (!iteration)
@@ -159,21 +181,21 @@ work (gpointer data, gpointer user_data)
   TdSession *self = user_data;
   Result *result;
   GSource *source;
-  gint64 number = -1;
+  TdRequest request = { .number = -1 };
   char what[256];
 
   (void)data;
   g_mutex_lock (&self->lock);
   if (self->n_requests > 0)
-    number = self->requests[--self->n_requests];
+    request = self->requests[--self->n_requests];
   g_mutex_unlock (&self->lock);
-  if (number < 0)
+  if (request.number < 0)
     return;
   result = g_new0 (Result, 1);
   g_weak_ref_init (&result->session, self);
-  result->number = number;
+  result->number = request.number;
   g_mutex_lock (&self->worker_tape->lock);
-  result->iteration = load (self->worker_tape, number, what, sizeof what);
+  result->iteration = load (self->worker_tape, &request, what, sizeof what);
   g_mutex_unlock (&self->worker_tape->lock);
   if (result->iteration)
     td_iteration_get_graph (result->iteration); /* the next thing that anybody asks for */
@@ -188,7 +210,7 @@ work (gpointer data, gpointer user_data)
 void
 td__session_start_worker (TdSession *self)
 {
-  self->worker_tape = td__tape_handle_open (self->path, NULL);
+  self->worker_tape = td__tape_handle_open (self->path, 1, NULL);
   if (self->worker_tape)
     self->pool = g_thread_pool_new (work, self, 1, FALSE, NULL);
 }
@@ -212,9 +234,10 @@ td__session_request (TdSession *self, gint64 number)
 
   if (!self->pool || number < 0)
     return;
+  TdRequest request = request_for (self, number);
   g_mutex_lock (&self->lock);
   for (guint i = 0; i < self->n_requests; i++)
-    known = known || self->requests[i] == number;
+    known = known || self->requests[i].number == number;
   if (!known)
     {
       if (self->n_requests == TD_MAX_REQUESTS)
@@ -223,7 +246,7 @@ td__session_request (TdSession *self, gint64 number)
             self->requests[i - 1] = self->requests[i];
           self->n_requests--;
         }
-      self->requests[self->n_requests++] = number;
+      self->requests[self->n_requests++] = request;
     }
   g_mutex_unlock (&self->lock);
   if (!known)

@@ -10,6 +10,14 @@
 #define TD_MAX_REQUESTS                                                                        \
   8 /* iterations asked for and not yet loaded; older ones are forgotten */
 
+/** An iteration that somebody waits for. */
+typedef struct
+{
+  gint64 number;
+  gboolean known; /* its summary is: else it is looked for in the file */
+  TdTapeSummary row;
+} TdRequest;
+
 struct _TdSession
 {
   GObject parent_instance;
@@ -20,19 +28,20 @@ struct _TdSession
 
   /* the worker: has a reader of its own */
   GMutex lock; /* of what follows */
-  gint64 requests[TD_MAX_REQUESTS];
+  TdRequest requests[TD_MAX_REQUESTS];
   guint n_requests;
   TdTapeHandle *worker_tape; /* its lock is for the reader */
   GThreadPool *pool;
 
   TdMoment moment, head;
-  gboolean follow, attached;
+  gboolean follow, attached, bounded;
   GArray *history; /* TdMoment */
   guint history_at;
   GArray *selection; /* guint64 */
   guint64 hover;
   TdProgramState state;
   char *reason;
+  TdCurves *curves;
   GArray *notices; /* TdNotice; texts in `texts` */
   guint n_seen_notices;
   GStringChunk *texts;
@@ -61,6 +70,8 @@ void td__session_emit (TdSession *self, guint signal);
 void td__session_place (TdSession *self, TdMoment moment);
 /** Read state, head, reason and notices off the tape; emit what changed. */
 void td__session_read_program (TdSession *self);
+/** Take what was reported into the curves. */
+void td__session_take_reports (TdSession *self);
 /** Start and stop the worker; ask it for an iteration. */
 void td__session_start_worker (TdSession *self);
 void td__session_stop_worker (TdSession *self);

@@ -243,6 +243,7 @@ td_session_poll (TdSession *self)
       return FALSE;
     }
   td__session_read_program (self);
+  td__session_take_reports (self);
   td__session_emit (self, TD_SIGNAL_ITERATIONS);
   if (before >= 0 && before != self->live_number) /* it ended: what is cached lacks its end */
     td__iteration_cache_set_stale (self->cache, before);

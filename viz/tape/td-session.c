@@ -4,10 +4,16 @@
  * SPDX-License-Identifier: MIT */
 #include "tape/td-session-private.h"
 
+#include "schedule/td-curve.h"
+
 #include <string.h>
 
 #define CACHE_BYTES (256u << 20)
 #define MAX_HISTORY 256
+/* Of the iterations that are over: 8 MB, and far more than there are pixels. */
+#define MAX_SUMMARIES (1u << 17)
+/* Values of a reported curve; 2.5 MB each. */
+#define MAX_CURVE_VALUES (1u << 16)
 
 G_DEFINE_FINAL_TYPE (TdSession, td_session, G_TYPE_OBJECT)
 
@@ -35,6 +41,7 @@ td_session_finalize (GObject *object)
   g_clear_pointer (&self->by_hand, g_ptr_array_unref);
   g_clear_pointer (&self->tape, td__tape_handle_unref);
   g_clear_pointer (&self->worker_tape, td__tape_handle_unref);
+  td_curves_free (self->curves);
   g_array_unref (self->history);
   g_array_unref (self->selection);
   g_array_unref (self->notices);
@@ -73,6 +80,7 @@ td_session_init (TdSession *self)
 {
   g_mutex_init (&self->lock);
   self->cache = td__iteration_cache_new (CACHE_BYTES);
+  self->curves = td_curves_new ();
   self->history = g_array_new (FALSE, FALSE, sizeof (TdMoment));
   self->selection = g_array_new (FALSE, FALSE, sizeof (guint64));
   self->notices = g_array_new (FALSE, FALSE, sizeof (TdNotice));
@@ -116,10 +124,10 @@ place_at_start (TdSession *self)
   g_array_append_val (self->history, self->moment);
 }
 
-TdSession *
-td_session_open (const char *path, GError **error)
+static TdSession *
+open_session (const char *path, gboolean bounded, GError **error)
 {
-  TdTapeHandle *tape = td__tape_handle_open (path, error);
+  TdTapeHandle *tape = td__tape_handle_open (path, bounded ? MAX_SUMMARIES : 0, error);
   TdSession *self;
 
   if (!tape)
@@ -130,8 +138,23 @@ td_session_open (const char *path, GError **error)
   self->name = name_of_program (td_tape_reader_info (tape->reader, "program"), path);
   td__session_start_worker (self);
   td__session_read_program (self);
+  self->bounded = bounded;
+  td_curves_set_limit (self->curves, bounded ? MAX_CURVE_VALUES : 0);
+  td__session_take_reports (self);
   place_at_start (self);
   return self;
+}
+
+TdSession *
+td_session_open (const char *path, GError **error)
+{
+  return open_session (path, FALSE, error);
+}
+
+TdSession *
+td_session_open_bounded (const char *path, GError **error)
+{
+  return open_session (path, TRUE, error);
 }
 
 TdSession *
@@ -171,6 +194,22 @@ TdTapeReader *
 td_session_get_reader (TdSession *self)
 {
   return self->tape ? self->tape->reader : NULL;
+}
+
+/* A reader that is to stay small gives its reports away. */
+void
+td__session_take_reports (TdSession *self)
+{
+  if (self->bounded)
+    td_curves_take (self->curves, self->tape->reader);
+  else
+    td_curves_update (self->curves, self->tape->reader);
+}
+
+TdCurves *
+td_session_get_curves (TdSession *self)
+{
+  return self->curves;
 }
 
 /* ---- moment ---- */

@@ -264,6 +264,68 @@ curve__range_equals_a_linear_search (void **state)
   g_rand_free (rand);
 }
 
+/* Folded, a curve has fewer entries; each is the extent of its values and none is lost. */
+static void
+curve__folded_is_bounded_and_keeps_every_extreme (void **state)
+{
+  enum
+  {
+    LIMIT = 256,
+    N = 20001
+  };
+  TdCurves *c = td_curves_new ();
+  GRand *rand = g_rand_new_with_seed (5);
+  g_autofree double *values = g_new (double, N);
+
+  td_curves_set_limit (c, LIMIT);
+  for (int i = 0; i < N; i++)
+    {
+      gint64 iteration, next;
+      double lo = INFINITY, hi = -INFINITY, got_lo, got_hi, value;
+
+      values[i] = i % 971 == 5 ? NAN : g_rand_double_range (rand, -3, 3);
+      td_curves_append (c, "loss", 10 + i, values[i]);
+      guint n = td_curves_length (c, 0);
+      assert_in_range (n, 1, LIMIT + 1);
+      if (i % 501 != 0 && i != N - 1)
+        continue;
+      for (guint k = 0; k < n; k++)
+        {
+          guint bad = 0;
+          td_curves_get (c, 0, k, &iteration, &value);
+          next = 10 + i + 1;
+          if (k + 1 < n)
+            td_curves_get (c, 0, k + 1, &next, &value);
+          lo = INFINITY, hi = -INFINITY;
+          for (gint64 j = iteration - 10; j < next - 10; j++)
+            if (isfinite (values[j]))
+              {
+                lo = MIN (lo, values[j]);
+                hi = MAX (hi, values[j]);
+              }
+            else
+              bad++;
+          assert_int_equal (td_curves_range (c, 0, k, k + 1, &got_lo, &got_hi), bad);
+          assert_true (lo > hi || (fabs (got_lo - lo) < 1e-6 && fabs (got_hi - hi) < 1e-6));
+        }
+      /* and over all of it at once, through the levels */
+      guint bad = 0;
+      lo = INFINITY, hi = -INFINITY;
+      for (int j = 0; j <= i; j++)
+        if (isfinite (values[j]))
+          {
+            lo = MIN (lo, values[j]);
+            hi = MAX (hi, values[j]);
+          }
+        else
+          bad++;
+      assert_int_equal (td_curves_range (c, 0, 0, n, &got_lo, &got_hi), bad);
+      assert_true (lo > hi || (fabs (got_lo - lo) < 1e-6 && fabs (got_hi - hi) < 1e-6));
+    }
+  td_curves_free (c);
+  g_rand_free (rand);
+}
+
 static void
 curve__drawing_does_not_grow_with_the_run (void **state)
 {
@@ -605,6 +667,7 @@ main (void)
     td_test (schedule__totals_equal_the_sum_of_the_rows),
     td_test (curve__range_equals_a_linear_search),
     td_test (curve__drawing_does_not_grow_with_the_run),
+    td_test (curve__folded_is_bounded_and_keeps_every_extreme),
     td_test (deck__strips_turn_x_into_iterations_and_events),
     td_test (tensor__npy_holds_shape_and_bytes),
     td_test (tensor__says_what_kind_of_number_it_shows),

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "schedule/td-curve.h"
 #include "tape/td-iteration-cache.h"
 #include "td-session.h"
 
@@ -76,6 +77,59 @@ session__opens_at_the_last_whole_iteration (void **state)
   assert_string_equal (td_session_get_name (session), "lenet");
   assert_int_equal (td_session_get_n_iterations (session), 5);
   assert_false (td_session_get_follow (session));
+  g_object_unref (session);
+  (void)state;
+}
+
+/* A window that looks on for ever: the list is a sample, and every iteration is still found. */
+static void
+session__bounded_one_loads_what_its_list_dropped (void **state)
+{
+  enum
+  {
+    N = 140000 /* the list holds 131,072 */
+  };
+  Tape tape = tape_new (0);
+  const TdTapeEvent none[1] = { 0 };
+  TdTapeIteration it = { .size = sizeof it, .events = none };
+  TdTapeReport report = { .key = td_tape_writer_string (tape.w, "loss") };
+  TdTapeEnd end = { 0 };
+  g_autoptr (GError) error = NULL;
+  TdSession *session;
+  guint n;
+  gint64 iteration;
+  double lo, hi;
+
+  for (guint i = 0; i < N; i++)
+    {
+      it.number = report.iteration = i;
+      report.value = i == 777 ? 1000 : 1;
+      td_tape_writer_report (tape.w, &report);
+      td_tape_writer_iteration (tape.w, &it);
+    }
+  td_tape_writer_end (tape.w, &end);
+  td_tape_writer_free (tape.w);
+  session = td_session_open_bounded (tape.path, &error);
+  assert_non_null (session);
+  n = td_session_get_n_iterations (session);
+  assert_in_range (n, 10000, 131072);
+  assert_int_equal (td_session_get_iteration_number (session, n - 1), N - 1);
+  assert_int_equal (td_session_get_last_complete (session), N - 1);
+  for (gint64 number = 1; number < N; number += 9973)
+    {
+      g_autoptr (TdIteration) loaded = td_session_load_iteration (session, number, &error);
+      assert_null (error);
+      assert_int_equal (td_iteration_get_number (loaded), number);
+      td_session_set_moment (session, number, -1);
+      assert_int_equal (td_session_get_moment (session).iteration, number);
+    }
+  /* the curves were folded and kept the spike */
+  TdCurves *curves = td_session_get_curves (session);
+  assert_in_range (td_curves_length (curves, 0), 1000, 65537);
+  td_curves_range (curves, 0, 0, td_curves_length (curves, 0), &lo, &hi);
+  assert_true (lo == 1 && hi == 1000);
+  td_curves_get (curves, 0, td_curves_length (curves, 0) - 1, &iteration, &lo);
+  assert_in_range (iteration, N - 8, N - 1);
   g_object_unref (session);
   (void)state;
 }
@@ -400,6 +454,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (session__opens_at_the_last_whole_iteration),
+    td_test (session__bounded_one_loads_what_its_list_dropped),
     td_test (session__says_what_killed_the_program_and_where),
     td_test (session__without_an_end_and_without_a_process_is_a_crash),
     td_test (session__follows_a_program_that_runs_and_pauses),
