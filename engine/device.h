@@ -237,18 +237,34 @@ typedef enum
   TD_LSTM_GRAD /* c, x, new c, gc, gh -> gc, gx */
 } TdLstmKind;
 
-/** In-place parameter updates: arrays p, g, then states, all of n elements. */
+/** In-place updates of parameters by their rules, of gradients by optimizer hooks: arrays p, g,
+ * then the states, all of one size and dtype.  *Source*: chainer.optimizers. */
 typedef enum
 {
-  TD_UPDATE_SGD,          /* p -= lr g */
-  TD_UPDATE_MOMENTUM_SGD, /* v = momentum v - lr g; p += v */
-  TD_UPDATE_ADAM,         /* m, v, (vhat); see td_adam_new */
+  TD_UPDATE_SGD,                    /* p -= lr g */
+  TD_UPDATE_MOMENTUM_SGD,           /* v: v = momentum v - lr g; p += v */
+  TD_UPDATE_CORRECTED_MOMENTUM_SGD, /* v: v = momentum v - g; p += lr v */
+  TD_UPDATE_NESTEROV_AG, /* v: v = momentum v - lr g; p += momentum^2 v - (1 + momentum) lr g */
+  TD_UPDATE_ADA_GRAD,    /* h: h += g g; p -= lr g / (sqrt (h) + eps) */
+  TD_UPDATE_ADA_DELTA,   /* msg, msdx: see td_adadelta_new */
+  TD_UPDATE_RMSPROP, /* ms: ms = alpha ms + (1 - alpha) g g; p -= lr g / (sqrt (ms) + eps) */
+  TD_UPDATE_RMSPROP_INSIDE, /* the same with sqrt (ms + eps) */
+  TD_UPDATE_RMSPROP_GRAVES, /* n, g, delta: see td_rmsprop_graves_new */
+  TD_UPDATE_SMORMS3,        /* mem, g, g2: see td_smorms3_new */
+  TD_UPDATE_ADAM,           /* m, v; see td_adam_new */
+  TD_UPDATE_AMSGRAD,        /* m, v, vhat: the highest v so far instead of v */
+  TD_UPDATE_ADABOUND,       /* m, v: steps between lower and upper */
+  TD_UPDATE_AMSBOUND,       /* m, v, vhat: both */
+  TD_UPDATE_WEIGHT_DECAY,   /* arrays g, p: g += rate p */
+  TD_UPDATE_LASSO,          /* arrays g, p: g += rate sign (p) */
   TD_UPDATE_N
 } TdUpdateKind;
 typedef struct TdUpdate
 {
-  double lr, momentum, alpha_t, beta1, beta2, eps, eta, weight_decay, rate;
-  bool amsgrad;
+  double lr, momentum, alpha, rho, beta1, beta2, eps, eta, weight_decay, final_lr, gamma;
+  double alpha_t, lower, upper; /* of this step: Adam's own */
+  double rate;                  /* hooks */
+  bool amsgrad, adabound, eps_inside_sqrt;
 } TdUpdate;
 
 /** Moments and counts of an array, and a histogram of exponents. */

@@ -1,41 +1,87 @@
-/* Parameter updates in place, piece by piece over the threads.
+/* Updates in place, piece by piece over the threads.
  * SPDX-License-Identifier: MIT */
 #include "elementwise.h"
 #include "vector.h"
 
-/* Arrays of each kind: p, g and states; adam's vhat may be missing. */
-static const int n_arrays[TD_UPDATE_N]
-    = { [TD_UPDATE_SGD] = 2, [TD_UPDATE_MOMENTUM_SGD] = 3, [TD_UPDATE_ADAM] = 4 };
+enum
+{
+  ARRAYS = 5
+};
+
+/* Arrays of each kind: p, g and the states. */
+static const int n_arrays[TD_UPDATE_N] = {
+  [TD_UPDATE_SGD] = 2,
+  [TD_UPDATE_MOMENTUM_SGD] = 3,
+  [TD_UPDATE_CORRECTED_MOMENTUM_SGD] = 3,
+  [TD_UPDATE_NESTEROV_AG] = 3,
+  [TD_UPDATE_ADA_GRAD] = 3,
+  [TD_UPDATE_ADA_DELTA] = 4,
+  [TD_UPDATE_RMSPROP] = 3,
+  [TD_UPDATE_RMSPROP_INSIDE] = 3,
+  [TD_UPDATE_RMSPROP_GRAVES] = 5,
+  [TD_UPDATE_SMORMS3] = 5,
+  [TD_UPDATE_ADAM] = 4,
+  [TD_UPDATE_AMSGRAD] = 5,
+  [TD_UPDATE_ADABOUND] = 4,
+  [TD_UPDATE_AMSBOUND] = 5,
+  [TD_UPDATE_WEIGHT_DECAY] = 2,
+  [TD_UPDATE_LASSO] = 2,
+};
 
 typedef struct
 {
   TdUpdateLoop loop;
   const TdUpdate *u;
-  char *data[5];
-  size_t bytes;
+  TdTensor *const *arrays;
+  int n;
 } UpdateWork;
 
 static void
 update_piece (int64_t begin, int64_t end, int worker, void *context)
 {
   const UpdateWork *w = context;
-  char *at[5];
+  char *at[ARRAYS] = { NULL };
 
-  for (int k = 0; k < 5; k++)
-    at[k] = w->data[k] != NULL ? w->data[k] + (size_t)begin * w->bytes : NULL;
+  (void)worker;
+  for (int k = 0; k < w->n; k++)
+    at[k]
+        = (char *)w->arrays[k]->data + (size_t)begin * td__cpu_dtype_bytes[w->arrays[k]->dtype];
   w->loop (w->u, at[0], at[1], at[2], at[3], at[4], end - begin);
+}
+
+/* Half precision: each step is one of float, rounded once into the arrays. */
+static void
+update_half_piece (int64_t begin, int64_t end, int worker, void *context)
+{
+  const UpdateWork *w = context;
+  float block[ARRAYS][TD_HALF_BLOCK];
+
+  (void)worker;
+  for (int64_t i = begin; i < end; i += TD_HALF_BLOCK)
+    {
+      int64_t n = end - i < TD_HALF_BLOCK ? end - i : TD_HALF_BLOCK;
+
+      for (int k = 0; k < w->n; k++)
+        td__half_load (w->arrays[k], i, n, block[k]);
+      w->loop (w->u, block[0], block[1], block[2], block[3], block[4], n);
+      for (int k = 0; k < w->n; k++)
+        if (k != 1) /* g is only read */
+          td__half_store (w->arrays[k], i, n, block[k]);
+    }
 }
 
 TdStatus
 td__cpu_update (TdDevice *d, TdUpdateKind kind, const TdUpdate *u, TdTensor *const *arrays,
                 int n)
 {
-  UpdateWork w = { .u = u };
+  UpdateWork w = { .u = u, .arrays = arrays, .n = n };
   TdDtype dtype = arrays[0]->dtype;
+  bool half = td__is_half (dtype);
 
-  if (dtype != TD_F32 && dtype != TD_F64)
+  (void)d;
+  if (dtype != TD_F32 && dtype != TD_F64 && !half)
     return TD_ERR_DTYPE;
-  if (n < n_arrays[kind] || n > 5)
+  if (n != n_arrays[kind])
     return TD_ERR_ARG;
   for (int k = 0; k < n; k++)
     {
@@ -43,10 +89,8 @@ td__cpu_update (TdDevice *d, TdUpdateKind kind, const TdUpdate *u, TdTensor *con
         return TD_ERR_DTYPE;
       if (arrays[k]->size != arrays[0]->size)
         return TD_ERR_SHAPE;
-      w.data[k] = arrays[k]->data;
     }
-  w.loop = td__vector->update[kind][dtype];
-  w.bytes = td__cpu_dtype_bytes[dtype];
-  td__cpu_parallel (arrays[0]->size, TD_CPU_GRAIN, update_piece, &w);
+  w.loop = td__vector->update[kind][half ? TD_F32 : dtype];
+  td__cpu_parallel (arrays[0]->size, TD_CPU_GRAIN, half ? update_half_piece : update_piece, &w);
   return TD_OK;
 }

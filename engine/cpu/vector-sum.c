@@ -1,5 +1,4 @@
-/* Sums, extremes and parameter updates over contiguous numbers; compiled once per instruction
- * set.
+/* Sums and extremes over contiguous numbers; compiled once per instruction set.
  *
  * Sums run in LANES partial sums over blocks of BLOCK elements, each block is added to a
  * double: the error does not grow with the length, and the order depends on the length alone.
@@ -109,62 +108,6 @@ EXTREME_LOOP (f64, double, min, <)
 COLUMN_LOOP (f32, float)
 COLUMN_LOOP (f64, double)
 
-/* Chainer's arithmetic, in the dtype of the parameter. */
-#define UPDATE_LOOPS(S, T, root)                                                               \
-  static void sgd_##S (const TdUpdate *u, void *ps, const void *gs, void *s0, void *s1,        \
-                       void *s2, int64_t n)                                                    \
-  {                                                                                            \
-    T *p = ps;                                                                                 \
-    const T *g = gs;                                                                           \
-    const T lr = (T)u->lr;                                                                     \
-                                                                                               \
-    _Pragma ("omp simd") for (int64_t i = 0; i < n; i++) p[i] -= lr * g[i];                    \
-  }                                                                                            \
-  static void momentum_sgd_##S (const TdUpdate *u, void *ps, const void *gs, void *s0,         \
-                                void *s1, void *s2, int64_t n)                                 \
-  {                                                                                            \
-    T *p = ps, *v = s0;                                                                        \
-    const T *g = gs;                                                                           \
-    const T lr = (T)u->lr, momentum = (T)u->momentum;                                          \
-                                                                                               \
-    _Pragma ("omp simd") for (int64_t i = 0; i < n; i++)                                       \
-    {                                                                                          \
-      const T w = momentum * v[i] - lr * g[i];                                                 \
-      v[i] = w;                                                                                \
-      p[i] += w;                                                                               \
-    }                                                                                          \
-  }                                                                                            \
-  static void adam_##S (const TdUpdate *u, void *ps, const void *gs, void *s0, void *s1,       \
-                        void *s2, int64_t n)                                                   \
-  {                                                                                            \
-    T *p = ps, *m = s0, *v = s1, *vhat = s2;                                                   \
-    const T *g = gs;                                                                           \
-    const T b1 = (T)(1 - u->beta1), b2 = (T)(1 - u->beta2), eps = (T)u->eps;                   \
-    const T alpha = (T)u->alpha_t, eta = (T)u->eta, decay = (T)u->weight_decay;                \
-                                                                                               \
-    if (u->amsgrad && vhat != NULL)                                                            \
-      _Pragma ("omp simd") for (int64_t i = 0; i < n; i++)                                     \
-      {                                                                                        \
-        const T mi = m[i] + b1 * (g[i] - m[i]), vi = v[i] + b2 * (g[i] * g[i] - v[i]);         \
-        const T vh = vi > vhat[i] ? vi : vhat[i];                                              \
-        m[i] = mi;                                                                             \
-        v[i] = vi;                                                                             \
-        vhat[i] = vh;                                                                          \
-        p[i] -= eta * (alpha * mi / (root (vh) + eps) + decay * p[i]);                         \
-      }                                                                                        \
-    else                                                                                       \
-      _Pragma ("omp simd") for (int64_t i = 0; i < n; i++)                                     \
-      {                                                                                        \
-        const T mi = m[i] + b1 * (g[i] - m[i]), vi = v[i] + b2 * (g[i] * g[i] - v[i]);         \
-        m[i] = mi;                                                                             \
-        v[i] = vi;                                                                             \
-        p[i] -= eta * (alpha * mi / (root (vi) + eps) + decay * p[i]);                         \
-      }                                                                                        \
-  }
-
-UPDATE_LOOPS (f32, float, sqrtf)
-UPDATE_LOOPS (f64, double, sqrt)
-
 #define FILL_NAME_(isa) td__vector_fill_sums_##isa
 #define FILL_NAME(isa) FILL_NAME_ (isa)
 #define SET(field, S, D) v->field[D] = field##_##S
@@ -182,10 +125,4 @@ FILL_NAME (TD_VECTOR_NAME) (TdVector *v)
   SET (min, f64, TD_F64);
   SET (sum_columns, f32, TD_F32);
   SET (sum_columns, f64, TD_F64);
-  v->update[TD_UPDATE_SGD][TD_F32] = sgd_f32;
-  v->update[TD_UPDATE_SGD][TD_F64] = sgd_f64;
-  v->update[TD_UPDATE_MOMENTUM_SGD][TD_F32] = momentum_sgd_f32;
-  v->update[TD_UPDATE_MOMENTUM_SGD][TD_F64] = momentum_sgd_f64;
-  v->update[TD_UPDATE_ADAM][TD_F32] = adam_f32;
-  v->update[TD_UPDATE_ADAM][TD_F64] = adam_f64;
 }

@@ -64,19 +64,21 @@ extern const TdVector *td__vector;
 /** Choose loops by name: "base", "avx2", "avx512"; false if the processor has none. */
 bool td__vector_use (const char *name);
 
-/* Filled in by the copies of vector.c, vector-sum.c, vector-stats.c and vector-random.c, one
- * per instruction set. */
+/* Filled in by the copies of vector.c and vector-*.c, one per instruction set. */
 void td__vector_fill_base (TdVector *v);
 void td__vector_fill_sums_base (TdVector *v);
 void td__vector_fill_stats_base (TdVector *v);
 void td__vector_fill_random_base (TdVector *v);
+void td__vector_fill_updates_base (TdVector *v);
 #if defined(__x86_64__)
 void td__vector_fill_avx2 (TdVector *v);
 void td__vector_fill_sums_avx2 (TdVector *v);
 void td__vector_fill_stats_avx2 (TdVector *v);
 void td__vector_fill_random_avx2 (TdVector *v);
+void td__vector_fill_updates_avx2 (TdVector *v);
 void td__vector_fill_avx512 (TdVector *v);
 void td__vector_fill_sums_avx512 (TdVector *v);
 void td__vector_fill_stats_avx512 (TdVector *v);
 void td__vector_fill_random_avx512 (TdVector *v);
+void td__vector_fill_updates_avx512 (TdVector *v);
 #endif

@@ -1,9 +1,15 @@
-/* What all optimizers share: their parameters, states, hooks and the update itself.
+/* What all optimizers share: their making and freeing, and the order of things in an update.
+ *
+ * The scale of the loss is taken off before any hook sees a gradient, and only off gradients
+ * that were scaled: hooks, clipping thresholds and gradients set by hand mean the same with and
+ * without loss scaling.
  *
  * SPDX-License-Identifier: MIT */
 #include "optimizer.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static TdOpt *
 inert_opt (void)
@@ -13,8 +19,8 @@ inert_opt (void)
   return &inert;
 }
 
-static bool
-opt_usable (const TdOpt *opt, const char *call, const TdSite *site)
+bool
+td__opt_usable (const TdOpt *opt, const char *call, const TdSite *site)
 {
   if (opt != NULL && !opt->inert)
     return true;
@@ -25,36 +31,18 @@ opt_usable (const TdOpt *opt, const char *call, const TdSite *site)
 }
 
 static void
-slot_clear (TdOptSlot *slot)
-{
-  if (slot->param != NULL)
-    td__var_unref (slot->param, TD_HOLD_OPTIMIZER);
-  for (int i = 0; i < TD_OPT_MAX_STATES; i++)
-    if (slot->states[i] != NULL)
-      td__var_unref (slot->states[i], TD_HOLD_OPTIMIZER);
-}
-
-static void
-hook_free (void *object)
-{
-  free (object);
-}
-
-static void
 opt_free (void *object)
 {
   TdOpt *opt = object;
 
-  for (int i = 0; i < opt->n_slots; i++)
-    slot_clear (&opt->slots[i]);
-  while (opt->hooks != NULL)
-    {
-      TdOptHook *hook = opt->hooks;
-
-      opt->hooks = hook->next;
-      hook_free (hook);
-    }
-  free (opt->slots);
+  td__opt_slots_clear (opt);
+  td__opt_hooks_free (opt->hooks);
+  for (int i = 0; i < opt->n_rules; i++)
+    td__opt_hooks_free (opt->rules[i].hooks);
+  for (int i = 0; i < opt->n_loaded; i++)
+    td__opt_loaded_clear (&opt->loaded[i]);
+  free (opt->rules);
+  free (opt->loaded);
   free (opt);
 }
 
@@ -67,113 +55,44 @@ td_opt_free (TdOpt *opt)
   opt_free (opt);
 }
 
+/* A number that is none would spoil every parameter at once. */
+static bool
+hyper_ok (const TdOptClass *cls, const TdUpdate *u, const TdSite *site)
+{
+  for (int i = 0; i < cls->op->n_attrs; i++)
+    {
+      const TdAttr *a = &cls->op->attrs[i];
+      double value = 0;
+
+      if (a->kind == TD_ATTR_DOUBLE)
+        memcpy (&value, (const char *)u + a->offset, sizeof value);
+      if (!isfinite (value))
+        {
+          td__fail (TD_ERR_ARG, cls->name, site, "a finite %s expected, got %g", a->name,
+                    value);
+          return false;
+        }
+    }
+  return true;
+}
+
 TdOpt *
 td__opt_make (const TdOptClass *cls, TdLink *target, const TdUpdate *u, const TdSite *site)
 {
   TdOpt *opt;
 
-  if (!td__ensure_started () || !td__link_usable (target, cls->name, site))
+  if (!td__ensure_started () || !td__link_usable (target, cls->name, site)
+      || !hyper_ok (cls, u, site))
     return inert_opt ();
   opt = td__xcalloc (1, sizeof *opt);
   opt->cls = cls;
   opt->u = *u;
+  opt->initial_lr = u->lr;
   opt->target = target;
   opt->target_id = target->id;
+  opt->scale = opt->pending_scale = 1;
   td__object_add (&opt->object, opt_free);
   return opt;
-}
-
-/* --- the parameters of the target, looked up again when links have changed --- */
-
-typedef struct
-{
-  TdOpt *opt;
-  TdOptSlot *slots;
-  int n;
-} Gather;
-
-/* An array that is shared by two links is updated once, as in Chainer. */
-static void
-gather_one (TdLink *owner, TdParam *param, const char *key, void *user)
-{
-  Gather *g = user;
-  TdOptSlot *slot;
-
-  (void)key;
-  if (param->kind != TD_PARAM_TRAINED || param->var == NULL)
-    return;
-  for (int i = 0; i < g->n; i++)
-    if (g->slots[i].param == param->var)
-      return;
-  g->slots = td__xrealloc (g->slots, (size_t)(g->n + 1) * sizeof *g->slots);
-  slot = &g->slots[g->n++];
-  *slot = (TdOptSlot){ .param_id = param->id,
-                       .param = td__var_ref (param->var, TD_HOLD_OPTIMIZER),
-                       .path = owner->path };
-  for (int i = 0; i < g->opt->n_slots; i++)
-    if (g->opt->slots[i].param_id == param->id)
-      {
-        TdOptSlot *old = &g->opt->slots[i];
-
-        slot->t = old->t;
-        for (int s = 0; s < TD_OPT_MAX_STATES; s++)
-          {
-            slot->states[s] = old->states[s];
-            old->states[s] = NULL;
-          }
-      }
-}
-
-static TdStatus
-look_again (TdOpt *opt, const TdSite *site)
-{
-  Gather g = { opt, NULL, 0 };
-
-  if (opt->generation == td__links_generation)
-    return TD_OK;
-  opt->target = td__link_by_id (opt->target_id);
-  if (opt->target == NULL)
-    return td__fail (TD_ERR_STATE, opt->cls->name, site, "its link was freed");
-  td__link_visit (opt->target, gather_one, &g);
-  for (int i = 0; i < opt->n_slots; i++)
-    slot_clear (&opt->slots[i]);
-  free (opt->slots);
-  opt->slots = g.slots;
-  opt->n_slots = g.n;
-  opt->generation = td__links_generation;
-  return TD_OK;
-}
-
-TdVar *
-td__opt_state (TdDtype dtype, const TdShape *shape, TdDevice *device, const TdSite *site)
-{
-  TdVar *v = td__var_leaf (dtype, shape, device, TD_MEM_OPTIMIZER, site);
-
-  if (v == NULL)
-    return NULL;
-  v->flags |= TD_VAR_PERSISTENT;
-  if (device->computes)
-    device->ops->zero (device, v->buffer->data, v->buffer->bytes);
-  return td__var_ref (v, TD_HOLD_OPTIMIZER);
-}
-
-/* States appear with the first update, and follow their parameter to another device. */
-static TdStatus
-start_states (TdOpt *opt, TdOptSlot *slot, const TdSite *site)
-{
-  const TdNode *p = slot->param->node;
-  int n = opt->cls->n_states (&opt->u);
-
-  for (int i = 0; i < n; i++)
-    if (slot->states[i] == NULL)
-      {
-        slot->states[i] = td__opt_state ((TdDtype)p->dtype, &p->shape, p->device, site);
-        if (slot->states[i] == NULL)
-          return td__engine.error.status;
-      }
-    else if (td__var_move (slot->states[i], p->device) != TD_OK)
-      return td__engine.error.status;
-  return TD_OK;
 }
 
 /* Chainer's rule: a parameter without a gradient has a gradient of zeros. */
@@ -212,42 +131,99 @@ td__opt_infer (TdOpCall *call)
   return TD_OK;
 }
 
+TdStatus
+td__opt_run (TdOpCall *call, TdUpdateKind kind)
+{
+  TdTensor arrays[2 + TD_OPT_MAX_STATES], *pointers[2 + TD_OPT_MAX_STATES];
+
+  for (int i = 0; i < call->n_in; i++)
+    {
+      arrays[i] = call->in[i];
+      pointers[i] = &arrays[i];
+    }
+  return call->device->ops->update (call->device, kind, call->attrs, pointers, call->n_in);
+}
+
+/* Chainer refuses an eps that is 0 in the arithmetic of the parameter: it would divide by 0. */
+static TdStatus
+check_eps (const TdOpt *opt, const TdOptSlot *slot, const TdUpdate *u, const TdSite *site)
+{
+  if (!opt->cls->uses_eps || u->eps == 0 || slot->at->node->dtype == TD_F64
+      || (float)u->eps != 0)
+    return TD_OK;
+  return td__fail (TD_ERR_ARG, opt->cls->name, site, "eps = %g of %s is 0 in float32", u->eps,
+                   slot->key);
+}
+
 static TdStatus
 update_slot (TdOpt *opt, TdOptSlot *slot, const TdSite *site)
 {
-  TdVar *in[2 + TD_OPT_MAX_STATES] = { slot->param, slot->param->grad };
-  int n = 2, n_states = opt->cls->n_states (&opt->u);
-  TdUpdate u = opt->u;
-  TdStatus status = TD_OK;
+  TdOptRule *rule = td__opt_rule (opt, slot->param_id);
+  TdOptHookCall call = { opt, slot, 1, site };
+  TdVar *in[2 + TD_OPT_MAX_STATES] = { slot->at, slot->g };
+  int n = 2, n_states = td__opt_n_states (opt);
+  TdUpdate u = td__opt_hyper_of (opt, slot->param_id);
+  TdStatus status;
 
-  if (slot->param->flags & TD_VAR_FIXED) /* td_link_disable_update */
+  if ((slot->param->flags & TD_VAR_FIXED) /* td_link_disable_update */
+      || (rule != NULL && rule->disabled))
     return TD_OK;
-  status = start_states (opt, slot, site);
+  status = check_eps (opt, slot, &u, site);
+  if (status == TD_OK)
+    status = td__opt_start_states (opt, slot, site);
   if (status != TD_OK)
     return status;
+  slot->t++;
+  if (rule != NULL)
+    status = td__opt_run_hooks (rule->hooks, false, &call);
+  rule = td__opt_rule (opt, slot->param_id); /* a hook may have made rules */
   for (int i = 0; i < n_states; i++)
     in[n++] = slot->states[i];
-  slot->t++;
   if (opt->cls->prepare != NULL)
-    opt->cls->prepare (&u, slot->t);
+    opt->cls->prepare (&u, slot->t, opt->initial_lr);
   td__engine.path = slot->path;
-  return td__apply_update (opt->cls->op, &u, in, n, site);
+  in[1] = slot->g; /* a hook may have put another in its place */
+  if (status == TD_OK)
+    status = td__apply_update (opt->cls->op, &u, in, n, site);
+  if (status == TD_OK && rule != NULL)
+    status = td__opt_run_hooks (rule->hooks, true, &call);
+  return status == TD_OK ? td__opt_slot_finish (slot, site) : status;
+}
+
+static TdStatus
+update_slots (TdOpt *opt, bool safe, const TdSite *site)
+{
+  TdOptHookCall call = { opt, opt->slots, opt->n_slots, site };
+  TdStatus status = TD_OK;
+
+  opt->t++;
+  opt->n_skipped += !safe;
+  if (!safe)
+    return TD_OK;
+  status = td__opt_run_hooks (opt->hooks, false, &call);
+  for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
+    status = update_slot (opt, &opt->slots[i], site);
+  return status == TD_OK ? td__opt_run_hooks (opt->hooks, true, &call) : status;
 }
 
 static TdStatus
 update_all (TdOpt *opt, const TdSite *site)
 {
-  TdStatus status = look_again (opt, site);
+  TdStatus status = td__opt_look_again (opt, site);
+  bool safe = true;
 
   if (status == TD_OK)
     status = zero_missing_gradients (opt, site);
-  for (TdOptHook *hook = opt->hooks; hook != NULL && status == TD_OK; hook = hook->next)
-    status = hook->call (hook, opt, site);
-  if (status != TD_OK)
-    return status;
-  opt->t++;
   for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
-    status = update_slot (opt, &opt->slots[i], site);
+    status = td__opt_slot_begin (opt, &opt->slots[i], site);
+  if (status == TD_OK)
+    status = td__opt_unscale (opt, &safe, site);
+  if (status == TD_OK)
+    status = update_slots (opt, safe, site);
+  for (int i = 0; i < opt->n_slots; i++)
+    td__opt_slot_end (&opt->slots[i]);
+  if (status == TD_OK)
+    td__opt_next_scale (opt, safe);
   return status;
 }
 
@@ -262,7 +238,8 @@ td_opt_update_at (TdOpt *opt, const TdSite *site)
 
   if (e->has_error) /* healthy weights stay healthy */
     return e->error.status;
-  if (!opt_usable (opt, "td_opt_update", site) || td__check_thread ("td_opt_update") != TD_OK)
+  if (!td__opt_usable (opt, "td_opt_update", site)
+      || td__check_thread ("td_opt_update") != TD_OK)
     return e->has_error ? e->error.status : TD_ERR_STATE;
   if (site != NULL)
     e->site = site;
@@ -279,46 +256,28 @@ TdStatus (td_opt_update) (TdOpt *opt)
   return td_opt_update_at (opt, NULL);
 }
 
-TdStatus
-td_opt_add_hook (TdOpt *opt, TdOptHook *hook)
-{
-  TdOptHook **last;
-
-  if (!opt_usable (opt, "td_opt_add_hook", NULL))
-    return td__engine.error.status;
-  if (hook == NULL || hook->inert || hook->owner != NULL)
-    return td__fail (TD_ERR_STATE, "td_opt_add_hook", NULL, "%s",
-                     hook != NULL && hook->owner != NULL
-                         ? "the hook belongs to an optimizer already"
-                         : "the hook is inert");
-  td__object_remove (&hook->object);
-  hook->owner = opt;
-  for (last = &opt->hooks; *last != NULL; last = &(*last)->next)
-    continue;
-  *last = hook;
-  return TD_OK;
-}
-
-void
-td_opt_set_lr (TdOpt *opt, double lr)
-{
-  if (!opt_usable (opt, "td_opt_set_lr", NULL))
-    return;
-  if (!(lr >= 0))
-    td__fail (TD_ERR_ARG, "td_opt_set_lr", NULL,
-              "a learning rate of 0 or more expected, got %g", lr);
-  else
-    opt->u.lr = lr;
-}
-
-double
-td_opt_lr (const TdOpt *opt)
-{
-  return opt != NULL ? opt->u.lr : 0;
-}
-
 int64_t
 td_opt_count (const TdOpt *opt)
 {
   return opt != NULL ? opt->t : 0;
+}
+
+int64_t
+td_opt_epoch (const TdOpt *opt)
+{
+  return opt != NULL ? opt->epoch : 0;
+}
+
+void
+td_opt_new_epoch (TdOpt *opt)
+{
+  if (td__opt_usable (opt, "td_opt_new_epoch", NULL))
+    opt->epoch++;
+}
+
+void
+td_opt_use_fp32_update (TdOpt *opt, bool use)
+{
+  if (td__opt_usable (opt, "td_opt_use_fp32_update", NULL))
+    opt->fp32_update = use;
 }

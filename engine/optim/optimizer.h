@@ -1,9 +1,11 @@
-/* Optimizers from the inside: one class per kind, one slot per parameter.
+/* Optimizers from the inside: one class per kind, one slot per parameter, one rule for each
+ * parameter that has something of its own.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "../links/link.h"
+#include "../serial/serializer.h"
 
 enum
 {
@@ -14,10 +16,16 @@ enum
 typedef struct TdOptClass
 {
   const char *name;
-  const TdOpClass *op; /**< in-place update of p from g and the states; attributes TdUpdate */
-  int (*n_states) (const TdUpdate *u);
-  /** What the update of step t (1, 2 ...) is told. */
-  void (*prepare) (TdUpdate *u, int64_t t);
+  /** In-place update of p from g and the states; attributes TdUpdate, whose table is that of
+   * the hyperparameters. */
+  const TdOpClass *op;
+  const char *states[TD_OPT_MAX_STATES]; /**< names in files */
+  double first;                          /**< what states[0] starts with; the others with 0 */
+  int (*n_states) (const TdUpdate *u);   /**< NULL: all that have a name */
+  /** What the update of step t (1, 2 ...) is told; initial_lr is that of the constructor. */
+  void (*prepare) (TdUpdate *u, int64_t t, double initial_lr);
+  const char *lr_alias; /**< Chainer's name of lr, or NULL */
+  bool uses_eps;
 } TdOptClass;
 
 /** A parameter with its states; all held by the optimizer. */
@@ -26,16 +34,53 @@ typedef struct TdOptSlot
   uint64_t param_id;
   TdVar *param;
   const TdPath *path;
+  char *key; /**< in files: "l1/W" */
   TdVar *states[TD_OPT_MAX_STATES];
+  TdVar *master;           /**< float32 copy of a half precision parameter, or NULL */
+  uint32_t master_version; /**< of the parameter when both were equal last */
   int64_t t;
+  uint64_t scaled_id, before_id; /**< buffers of gradients: what td_opt_backward has scaled */
+  uint32_t before_version;
+  TdVar *at, *g; /**< what this update works on: param and its gradient, or the copies */
 } TdOptSlot;
+
+/** What one parameter has of its own. */
+typedef struct TdOptRule
+{
+  uint64_t param_id;
+  uint32_t own; /**< bit i: hyperparameter i of the class's table */
+  TdUpdate u;
+  bool disabled;
+  TdOptHook *hooks;
+} TdOptRule;
+
+/** States from a file that wait for their slot. */
+typedef struct TdOptLoaded
+{
+  uint64_t param_id;
+  int64_t t;
+  TdValue states[TD_OPT_MAX_STATES], master;
+} TdOptLoaded;
+
+/** What a hook is called with: the slots of an optimizer, or the one of a rule. */
+typedef struct TdOptHookCall
+{
+  TdOpt *opt;
+  TdOptSlot *slots;
+  int n;
+  const TdSite *site;
+} TdOptHookCall;
 
 struct TdOptHook
 {
   TdObject object;
-  const char *name;
-  TdStatus (*call) (TdOptHook *hook, TdOpt *opt, const TdSite *site);
-  double value;
+  char *name;
+  TdStatus (*call) (TdOptHook *hook, const TdOptHookCall *call);
+  bool whole; /**< sees all parameters together: not for a rule */
+  bool post;
+  double value[3];
+  TdOptHookFn user_call;
+  void *user;
   TdOpt *owner;
   TdOptHook *next;
   bool inert;
@@ -46,22 +91,79 @@ struct TdOpt
   TdObject object;
   const TdOptClass *cls;
   TdUpdate u;
+  double initial_lr;
   uint64_t target_id;
   TdLink *target;
   uint64_t generation; /**< of the links when the slots were made */
   TdOptSlot *slots;
   int n_slots;
+  TdOptRule *rules;
+  int n_rules;
+  TdOptLoaded *loaded;
+  int n_loaded;
   TdOptHook *hooks;
-  int64_t t;
+  int64_t t, epoch, n_skipped;
+  bool fp32_update;
+  bool dynamic; /**< the scale changes by itself */
+  bool seen_overflow;
+  double scale, growth; /**< of the loss; 1: none */
+  double pending_scale; /**< of the gradients that are there: the scale of their backward */
   bool inert;
 };
 
+/* optimizer.c */
 TdOpt *td__opt_make (const TdOptClass *cls, TdLink *target, const TdUpdate *u,
                      const TdSite *site);
+bool td__opt_usable (const TdOpt *opt, const char *call, const TdSite *site);
 /** An operation that overwrites in[0] and has no output. */
 TdStatus td__opt_infer (TdOpCall *call);
+/** Let the device update in[0] from the others. */
+TdStatus td__opt_run (TdOpCall *call, TdUpdateKind kind);
+
+/* slots.c */
+/** Make the slots those of the target, if links have changed. */
+TdStatus td__opt_look_again (TdOpt *opt, const TdSite *site);
+void td__opt_slots_clear (TdOpt *opt);
+/** Hold param and gradient, or float32 copies of them, in slot->at and slot->g. */
+TdStatus td__opt_slot_begin (TdOpt *opt, TdOptSlot *slot, const TdSite *site);
+/** Bring a copy's numbers back to the parameter. */
+TdStatus td__opt_slot_finish (TdOptSlot *slot, const TdSite *site);
+void td__opt_slot_end (TdOptSlot *slot);
+/** States appear with the first update, and follow their parameter to another device. */
+TdStatus td__opt_start_states (TdOpt *opt, TdOptSlot *slot, const TdSite *site);
+int td__opt_n_states (const TdOpt *opt);
 /** A scalar or array that the optimizer keeps: zeros, memory category optimizer. */
 TdVar *td__opt_state (TdDtype dtype, const TdShape *shape, TdDevice *device,
                       const TdSite *site);
+void td__opt_loaded_clear (TdOptLoaded *loaded);
 
-extern const TdOpClass td__sgd_class, td__momentum_sgd_class, td__adam_class;
+/* rule.c */
+/** The parameter's own rule, NULL if it has none. */
+TdOptRule *td__opt_rule (const TdOpt *opt, uint64_t param_id);
+/** The same, made if it is not there. */
+TdOptRule *td__opt_rule_make (TdOpt *opt, uint64_t param_id);
+/** The hyperparameters of one parameter: its own, else the optimizer's. */
+TdUpdate td__opt_hyper_of (const TdOpt *opt, uint64_t param_id);
+/** Call visit for each trained parameter at or below key; false after td__fail if none is. */
+bool td__opt_each_param (TdOpt *opt, const char *key, const char *call,
+                         void (*visit) (TdOpt *opt, const TdParam *param, void *user),
+                         void *user);
+
+/* hook.c */
+/** Run the hooks of a list that are due before (after) the update. */
+TdStatus td__opt_run_hooks (TdOptHook *hooks, bool post, const TdOptHookCall *call);
+void td__opt_hooks_free (TdOptHook *hooks);
+/** A hook; the inert one unless ok, after td__fail. */
+TdOptHook *td__opt_hook_make (const char *name,
+                              TdStatus (*call) (TdOptHook *, const TdOptHookCall *), bool ok,
+                              double a, double b, double c);
+
+/* scaling.c */
+/** Divide the gradients that were scaled by the scale of their backward; *safe is false when
+ * one of them is not finite and the scale is dynamic. */
+TdStatus td__opt_unscale (TdOpt *opt, bool *safe, const TdSite *site);
+/** After an update, or one that was skipped: the next scale. */
+void td__opt_next_scale (TdOpt *opt, bool safe);
+
+/** in[0] = in[1], converted. */
+extern const TdOpClass td__opt_copy_class;

@@ -1,0 +1,219 @@
+/* Loss scaling: gradients that are too small for half precision are computed of a larger loss,
+ * and divided again before anything else is done with them.
+ *
+ * The scale is multiplied into the gradient that backward starts with, so everything that is
+ * computed on the way (and recomputed: td_forget) is scaled alike, whoever set that gradient.
+ * Gradients of a plain td_backward are not scaled, and so not divided.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "optimizer.h"
+
+#include <math.h>
+#include <stddef.h>
+
+/* The largest number of half precision: Chainer's limit of a dynamic scale. */
+static const double scale_most = 65504;
+
+typedef struct
+{
+  double scale;
+} Attrs;
+static const TdAttr attrs_table[]
+    = { { "scale", TD_ATTR_DOUBLE, offsetof (Attrs, scale), 0, 0, NULL } };
+
+static TdStatus
+unscale_forward (TdOpCall *call)
+{
+  TdTensor g = call->in[0];
+
+  return call->device->ops->unary (call->device, TD_UNARY_DIV_SCALAR,
+                                   ((const Attrs *)call->attrs)->scale, 0, &call->in[0], &g);
+}
+
+static const char *const names[] = { "grad" };
+static const TdOpClass unscale_class = { .name = "unscale",
+                                         .label = "Unscale",
+                                         .group = "optimizer",
+                                         .formula = "g /= scale",
+                                         .n_in_min = 1,
+                                         .n_in_max = 1,
+                                         .flags = TD_OP_STATEFUL | TD_OP_NO_GRAD,
+                                         .writes = 1,
+                                         .in_names = names,
+                                         .attrs_size = sizeof (Attrs),
+                                         .attrs = attrs_table,
+                                         .n_attrs = 1,
+                                         .infer = td__opt_infer,
+                                         .forward = unscale_forward };
+
+/* Whether the dynamic scale was too large is read back: a wait for the device. */
+static TdStatus
+check_finite (const TdOptSlot *slot, bool *finite, const TdSite *site)
+{
+  TdEngine *e = &td__engine;
+  TdVar *g = slot->g;
+  TdDevice *d = g->node->device;
+  TdTensor t = { g->buffer->data, &g->node->shape, td_shape_size (&g->node->shape),
+                 (TdDtype)g->node->dtype };
+  TdStats stats;
+  TdStatus status;
+
+  if (!d->computes || t.size == 0)
+    return TD_OK;
+  if (e->observer != NULL)
+    e->observer->host_read (e->observer, g->node, site);
+  status = d->ops->stats (d, &t, 1, 0, &stats);
+  if (status != TD_OK)
+    return td__fail (status, "td_opt_update", site, "the gradient of %s cannot be checked",
+                     slot->key);
+  if (stats.n_nan + stats.n_pos_inf + stats.n_neg_inf > 0)
+    *finite = false;
+  return TD_OK;
+}
+
+/* Whether the gradient that is there now came through td_opt_backward. */
+static bool
+is_scaled (const TdOptSlot *slot)
+{
+  return slot->scaled_id != 0 && slot->param->grad != NULL
+         && slot->param->grad->buffer->id == slot->scaled_id;
+}
+
+TdStatus
+td__opt_unscale (TdOpt *opt, bool *safe, const TdSite *site)
+{
+  Attrs attrs = { opt->pending_scale };
+  TdStatus status = TD_OK;
+
+  for (int i = 0; i < opt->n_slots && opt->dynamic && *safe && status == TD_OK; i++)
+    status = check_finite (&opt->slots[i], safe, site);
+  for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
+    {
+      TdOptSlot *slot = &opt->slots[i];
+
+      if (opt->pending_scale != 1 && is_scaled (slot))
+        {
+          td__engine.path = slot->path;
+          status = td__apply_update (&unscale_class, &attrs, &slot->g, 1, site);
+        }
+      slot->scaled_id = 0;
+    }
+  opt->pending_scale = 1;
+  return status;
+}
+
+void
+td__opt_next_scale (TdOpt *opt, bool safe)
+{
+  if (!opt->dynamic)
+    return;
+  opt->seen_overflow = opt->seen_overflow || !safe;
+  opt->scale *= !safe ? 0.5 : opt->seen_overflow ? opt->growth : 2;
+  opt->scale = fmax (1, fmin (scale_most, opt->scale));
+}
+
+TdStatus
+td_opt_loss_scaling_at (TdOpt *opt, TdLossScalingOpt o, const TdSite *site)
+{
+  if (!td__opt_usable (opt, "td_opt_loss_scaling", site))
+    return td__engine.error.status;
+  if (o.interval < 1 || !(o.scale >= 0) || !isfinite (o.scale))
+    return td__fail (TD_ERR_ARG, "td_opt_loss_scaling", site,
+                     "an interval of 1 or more and a scale above 0 expected, got %lld and %g",
+                     (long long)o.interval, o.scale);
+  opt->dynamic = o.scale == 0;
+  opt->scale = opt->dynamic ? 1 : o.scale;
+  opt->growth = pow (2, 1 / (double)o.interval);
+  opt->seen_overflow = false;
+  return TD_OK;
+}
+
+TdStatus
+td_opt_loss_scaling_ (TdOpt *opt, const TdLossScalingOpt *options)
+{
+  static const TdLossScalingOpt defaults = { TD_LOSS_SCALING_DEFAULTS };
+
+  return td_opt_loss_scaling_at (opt, options != NULL ? *options : defaults, NULL);
+}
+
+double
+td_opt_loss_scale (const TdOpt *opt)
+{
+  return opt != NULL && !opt->inert ? opt->scale : 1;
+}
+
+int64_t
+td_opt_skipped (const TdOpt *opt)
+{
+  return opt != NULL ? opt->n_skipped : 0;
+}
+
+/* The gradient that backward starts with, times the scale. */
+static TdVar *
+scaled_seed (TdOpt *opt, TdVar *loss, const TdSite *site)
+{
+  char text[160];
+
+  if (loss->grad != NULL)
+    return td_mul_scalar (loss->grad, opt->scale);
+  if (td_shape_size (&loss->node->shape) == 1)
+    return td_full ((TdDtype)loss->node->dtype, loss->node->shape, opt->scale);
+  td__fail (TD_ERR_ARG, "td_opt_backward", site,
+            "a root of one element expected, or a gradient set with td_set_grad: got %s",
+            td_shape_text (&loss->node->shape, text, sizeof text));
+  return td__poison ();
+}
+
+/* Mark the gradients that a backward has made or added to. */
+static void
+note_gradients (TdOpt *opt, bool before)
+{
+  for (int i = 0; i < opt->n_slots; i++)
+    {
+      TdOptSlot *slot = &opt->slots[i];
+      const TdVar *g = slot->param->grad;
+      uint64_t id = g != NULL ? g->buffer->id : 0;
+      uint32_t version = g != NULL ? g->buffer->version : 0;
+
+      if (!before && id != 0 && (id != slot->before_id || version != slot->before_version))
+        slot->scaled_id = id;
+      slot->before_id = id;
+      slot->before_version = version;
+    }
+}
+
+TdStatus
+td_opt_backward_at (TdOpt *opt, TdVar *loss, unsigned flags, const TdSite *site)
+{
+  TdEngine *e = &td__engine;
+  TdScope *scope;
+  TdVar *seed;
+  TdStatus status;
+
+  if (!td__opt_usable (opt, "td_opt_backward", site)
+      || !td__var_usable (loss, "td_opt_backward", site))
+    return e->has_error ? e->error.status : TD_ERR_STATE;
+  if (opt->scale == 1)
+    return td_backward_at (loss, flags, site);
+  if (opt->pending_scale != 1 && opt->pending_scale != opt->scale)
+    return td__fail (TD_ERR_STATE, "td_opt_backward", site,
+                     "the scale was changed from %g to %g while gradients were waiting",
+                     opt->pending_scale, opt->scale);
+  status = td__opt_look_again (opt, site);
+  if (status != TD_OK)
+    return status;
+  note_gradients (opt, true);
+  scope = td_scope_open_at (NULL, site);
+  seed = scaled_seed (opt, loss, site);
+  status = td_poisoned (seed) ? e->error.status
+                              : td__backward_run (&loss, 1, &seed, NULL, 0, NULL, flags, site);
+  td_scope_close (scope);
+  note_gradients (opt, false);
+  opt->pending_scale = opt->scale;
+  return status;
+}
+
+TdStatus (td_opt_backward) (TdOpt *opt, TdVar *loss, unsigned flags)
+{
+  return td_opt_backward_at (opt, loss, flags, NULL);
+}
