@@ -57,6 +57,19 @@ call_local_response_normalization (TdEval *e)
     td_eval_give (e, td_local_response_normalization_ (e->in[0], &o));
 }
 
+/* --- attention --- */
+
+static void
+call_scaled_dot_product_attention (TdEval *e)
+{
+  TdAttentionOpt o = { .mask = td_eval_in (e, 3),
+                       .causal = td_eval_bool (e, "causal"),
+                       .scale = td_eval_none (e, "scale") ? 0 : td_eval_float (e, "scale"),
+                       .composed = td_eval_bool (e, "composed") };
+
+  td_eval_give (e, td_scaled_dot_product_attention_ (e->in[0], e->in[1], e->in[2], &o));
+}
+
 /* --- recurrent cells --- */
 
 static void
@@ -252,6 +265,9 @@ const TdEvalFunction td_eval_sequences[] = {
   ROW (local_response_normalization, "normalization", "x",
        "n:int=5 k:float=2 alpha:float=1e-4 beta:float=0.75",
        "x / (k + alpha * sum of x ** 2 over n channels) ** beta"),
+  ROW (scaled_dot_product_attention, "attention", "q k v [~mask]",
+       "causal:bool=false scale:float=None composed:bool=false",
+       "softmax (scale q k.T) v where mask is not 0; scale 1 / sqrt (d) if not given"),
   ROW (lstm, "rnn", "c_prev x", NULL,
        "c = sigmoid (i) * tanh (a) + sigmoid (f) * c_prev, h = sigmoid (o) * tanh (c)"),
   ROW (n_step_lstm, "rnn", "hx cx ws...", "n_layers:int dropout_ratio:float=0", N_STEP "hy, cy, y of each step"),

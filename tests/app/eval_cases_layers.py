@@ -227,6 +227,13 @@ CASES = [
     case("scaled_dot_product_attention",
          [spread(2, 2, 3, 4), spread(2, 2, 5, 4), spread(2, 2, 5, 4, seed=1)],
          attention(spread(2, 2, 3, 4), spread(2, 2, 5, 4), spread(2, 2, 5, 4, seed=1))),
+    case("scaled_dot_product_attention",
+         [spread(2, 3, 4), spread(2, 5, 4), spread(2, 5, 2)],
+         attention(spread(2, 3, 4), spread(2, 5, 4), spread(2, 5, 2),
+                   np.where(np.tri(3, 5, 2) > 0, 0, -np.inf)), causal="true"),
+    case("scaled_dot_product_attention",
+         [spread(2, 3, 4), spread(2, 5, 4), spread(2, 5, 2)],
+         attention(spread(2, 3, 4), spread(2, 5, 4), spread(2, 5, 2)), composed="true"),
     case("adaptive_average_pooling_2d", [spread(1, 2, 6, 4)],
          spread(1, 2, 6, 4).reshape(1, 2, 3, 2, 2, 2).mean(axis=(3, 5)), output_size="3,2"),
 ]
