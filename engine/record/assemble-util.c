@@ -170,6 +170,8 @@ static const uint16_t least[TD_RAW_N_TYPES] = {
   [TD_RAW_NOTICE] = sizeof (TdRawNotice),
   [TD_RAW_STOPPED] = sizeof (TdRawStopped),
   [TD_RAW_EXIT] = sizeof (TdRawExit),
+  [TD_RAW_ALLOC] = sizeof (TdRawAlloc),
+  [TD_RAW_FREE] = sizeof (TdRawFree),
 };
 
 static bool

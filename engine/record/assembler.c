@@ -435,6 +435,41 @@ feed_memory (TdAssembler *a, const TdRawHead *head)
 }
 
 static void
+feed_alloc (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawAlloc *raw = (const TdRawAlloc *)head;
+  TdTapeMemory *m = td__list_add (&a->memory, sizeof *m);
+
+  if (m == NULL)
+    return;
+  *m = (TdTapeMemory){ .address = raw->address,
+                       .bytes = raw->bytes,
+                       .buffer = raw->buffer,
+                       .variable = raw->variable,
+                       .event = a->state.n_events,
+                       .var = TD_TAPE_NONE,
+                       .kind = TD_TAPE_MEMORY_ALLOC,
+                       .category = (uint8_t)head->flags };
+}
+
+static void
+feed_free (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawFree *raw = (const TdRawFree *)head;
+  TdTapeMemory *m = td__list_add (&a->memory, sizeof *m);
+
+  if (m == NULL)
+    return;
+  *m = (TdTapeMemory){ .address = raw->address,
+                       .bytes = raw->bytes,
+                       .buffer = raw->buffer,
+                       .event = a->state.n_events,
+                       .var = TD_TAPE_NONE,
+                       .kind = TD_TAPE_MEMORY_FREE,
+                       .category = (uint8_t)head->flags };
+}
+
+static void
 feed_report (TdAssembler *a, const TdRawHead *head)
 {
   const TdRawReport *raw = (const TdRawReport *)head;
@@ -550,6 +585,8 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
   [TD_RAW_STOPPED] = feed_stopped,
   [TD_RAW_RESUMED] = feed_stopped,
   [TD_RAW_EXIT] = feed_exit,
+  [TD_RAW_ALLOC] = feed_alloc,
+  [TD_RAW_FREE] = feed_free,
 };
 
 /* Recovery: definitions count always, the rest only from the first whole iteration on that the

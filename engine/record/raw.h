@@ -17,10 +17,11 @@
  * - ITERATION_BEGIN precedes the iteration's first record.  Work outside any TD_ITERATION is an
  *   iteration too (TD_RAW_OUTSIDE), numbered in the same sequence: begin it at the first
  *   operation outside, end it before the next ITERATION_BEGIN or EXIT.
- * - MEMORY records belong to the event that follows them, SCOPE and LINK records too; STATS,
- *   TENSOR and NOTICE belong to the event before them.
+ * - MEMORY, ALLOC and FREE records belong to the event that follows them, SCOPE and LINK
+ * records too; STATS, TENSOR and NOTICE belong to the event before them.
  * - Records larger than TD_RING_MAX_RECORD are not possible: TENSOR and SOURCE come in parts.
- * - Times are raw ticks (td_ring_ticks). */
+ * - Times are raw ticks (td_ring_ticks).  A backward event that follows another one of the same
+ *   td_backward may start where that one ended: only the engine ran in between. */
 
 typedef enum
 {
@@ -52,6 +53,8 @@ typedef enum
   TD_RAW_STOPPED,
   TD_RAW_RESUMED,
   TD_RAW_EXIT,
+  TD_RAW_ALLOC,
+  TD_RAW_FREE,
   TD_RAW_N_TYPES
 } TdRawType;
 
@@ -205,6 +208,26 @@ typedef struct
   uint16_t reserved;
 } TdRawMemory;
 _Static_assert(sizeof (TdRawMemory) == 48, "TdRawMemory changed size");
+
+/** ALLOC: MEMORY in short, for the output of the operation that follows.  head.flags is the
+ * category. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t address, bytes;
+  uint64_t buffer;
+  uint64_t variable; /* 0: none */
+} TdRawAlloc;
+_Static_assert(sizeof (TdRawAlloc) == 40, "TdRawAlloc changed size");
+
+/** FREE: MEMORY in short.  head.flags is the category. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t address, bytes;
+  uint64_t buffer;
+} TdRawFree;
+_Static_assert(sizeof (TdRawFree) == 32, "TdRawFree changed size");
 
 /** GRAD: the update that follows uses `gradient` (0: none) for `parameter`; `path` is a string.
  */

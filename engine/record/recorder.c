@@ -73,12 +73,16 @@ label_of (TdRecorder *r, int64_t label)
   return td__recorder_string (r, text);
 }
 
-/* One word: two neighbours read as one wait for the two stores that wrote them just before. */
-static inline uint64_t
-word_of (uint64_t x)
+static inline void
+put_free (TdRecorder *r, const TdBuffer *b, uint8_t category)
 {
-  __asm__("" : "+r"(x));
-  return x;
+  TdRawFree *f = td_ring_reserve (r->ring, sizeof *f);
+
+  f->head = (TdRawHead){ sizeof *f, TD_RAW_FREE, category };
+  f->address = (uint64_t)(uintptr_t)b->data;
+  f->bytes = b->block->bytes;
+  f->buffer = b->id;
+  td_ring_commit (r->ring, sizeof *f);
 }
 
 /* Allocations and frees so far belong to the event that follows. */
@@ -91,17 +95,17 @@ flush_memory (TdRecorder *r)
       RECORD (r, TdRawMemory, m, TD_RAW_MEMORY);
 
       m->head.flags = p->kind;
-      m->address = word_of (p->address);
-      m->bytes = word_of (p->bytes);
-      m->buffer = word_of (p->buffer);
-      m->variable = word_of (p->variable);
+      m->address = p->live != NULL ? (uint64_t)(uintptr_t)p->live->data : p->address;
+      m->bytes = p->live != NULL ? p->live->block->bytes : p->bytes;
+      m->buffer = p->live != NULL ? p->live->id : p->buffer;
+      m->variable = p->variable;
       m->site = 0;
       m->category = p->category;
       m->holder = 0;
       m->reserved = 0;
       PUBLISH (r, m);
     }
-  r->n_pending = r->n_unmatched = 0;
+  r->n_pending = r->n_live = 0;
 }
 
 static void
@@ -127,7 +131,7 @@ ensure_iteration (TdRecorder *r)
   begin_iteration (r, td__engine.n_iterations++, 0, NULL, true);
 }
 
-static void
+static inline TdPendingMemory *
 pend (TdRecorder *r, const TdBuffer *b, uint8_t kind)
 {
   TdPendingMemory *p;
@@ -140,60 +144,98 @@ pend (TdRecorder *r, const TdBuffer *b, uint8_t kind)
         abort ();
     }
   p = &r->pending[r->n_pending++];
+  p->variable = 0;
+  p->kind = kind;
+  p->category = tape_category[b->category];
+  return p;
+}
+
+/* The buffer's own words, since it ends. */
+static void
+keep_words (TdPendingMemory *p, const TdBuffer *b)
+{
+  p->live = NULL;
   p->address = (uint64_t)(uintptr_t)b->data;
   p->bytes = b->block->bytes;
   p->buffer = b->id;
-  p->variable = 0;
-  p->live = kind == TD_TAPE_MEMORY_ALLOC ? b : NULL;
-  r->n_unmatched += p->live != NULL;
-  p->kind = kind;
-  p->category = tape_category[b->category];
 }
 
-/* Name the variable of a buffer that was allocated just now.  A scope that closes frees
- * thousands of buffers that were not. */
+/* The allocation of a buffer among those that wait, or NULL.  A scope that closes frees
+ * thousands of buffers that do not. */
+static TdPendingMemory *
+find_pending (TdRecorder *r, const TdBuffer *b)
+{
+  for (size_t i = r->n_live > 0 ? r->n_pending : 0; i > 0; i--)
+    if (r->pending[i - 1].live == b)
+      return &r->pending[i - 1];
+  return NULL;
+}
+
+/* Name the variable of a buffer that was allocated just now. */
 static inline void
 match_memory (TdRecorder *r, const TdBuffer *b, uint64_t variable)
 {
-  for (size_t i = r->n_unmatched > 0 ? r->n_pending : 0; i > 0; i--)
-    if (r->pending[i - 1].live == b)
-      {
-        r->pending[i - 1].variable = variable;
-        r->pending[i - 1].live = NULL;
-        r->n_unmatched--;
-        return;
-      }
+  TdPendingMemory *p = find_pending (r, b);
+
+  if (p != NULL && p->variable == 0)
+    p->variable = variable;
 }
 
 static void
 on_buffer_new (TdObserver *o, const TdBuffer *b)
 {
-  if (self (o)->writes)
-    pend (self (o), b, TD_TAPE_MEMORY_ALLOC);
+  TdRecorder *r = self (o);
+
+  if (!r->writes)
+    return;
+  pend (r, b, TD_TAPE_MEMORY_ALLOC)->live = b;
+  r->n_live++;
 }
 
 static void
 on_buffer_free (TdObserver *o, const TdBuffer *b)
 {
   TdRecorder *r = self (o);
+  TdPendingMemory *p;
 
   if (!r->writes)
     return;
-  match_memory (r, b, 0);
-  pend (r, b, TD_TAPE_MEMORY_FREE);
+  if (TD_LIKELY (r->n_pending == 0 && r->in_iteration))
+    {
+      put_free (r, b, tape_category[b->category]);
+      return;
+    }
+  p = find_pending (r, b);
+  if (p != NULL)
+    {
+      keep_words (p, b);
+      r->n_live--;
+    }
+  keep_words (pend (r, b, TD_TAPE_MEMORY_FREE), b);
 }
 
-static inline void
-put_output (TdRawOutput *out, const TdNode *n, const TdBuffer *b, unsigned flags)
+/* Records are written in whole words: a byte's store costs as much as a word's. */
+_Static_assert(offsetof (TdRawOp, opdef) == 24 && offsetof (TdRawOp, path) == 32
+                   && offsetof (TdRawOp, twin_back) == 40 && offsetof (TdRawOp, order) == 44
+                   && offsetof (TdRawOp, phase) == 46 && offsetof (TdRawOp, n_in) == 48
+                   && offsetof (TdRawOp, n_out) == 50 && offsetof (TdRawOp, retained_in) == 52,
+               "write_op writes words");
+_Static_assert(offsetof (TdRawOutput, dtype) == 8 && offsetof (TdRawOutput, ndim) == 9
+                   && offsetof (TdRawOutput, category) == 10
+                   && offsetof (TdRawOutput, flags) == 11,
+               "put_output writes words");
+
+static inline uint64_t *
+put_output (uint64_t *to, const TdNode *n, const TdBuffer *b, unsigned flags)
 {
-  out->variable = n->id;
-  out->dtype = n->dtype;
-  out->ndim = (uint8_t)n->shape.ndim;
-  out->category = tape_category[b != NULL ? b->category : n->category];
-  out->flags = (uint8_t)flags;
-  out->reserved = 0;
-  for (int d = 0; d < n->shape.ndim; d++)
-    out->dims[d] = n->shape.dim[d];
+  int ndim = n->shape.ndim;
+
+  to[0] = n->id;
+  to[1] = n->dtype | (unsigned)ndim << 8
+          | (unsigned)tape_category[b != NULL ? b->category : n->category] << 16 | flags << 24;
+  for (int d = 0; d < ndim; d++)
+    to[2 + d] = (uint64_t)n->shape.dim[d];
+  return to + 2 + ndim;
 }
 
 /* A variable made outside operations is described when it is first used. */
@@ -212,13 +254,38 @@ tell_leaf (TdRecorder *r, TdNode *n)
   leaf->path = path;
   leaf->site = site;
   leaf->reserved = 0;
-  put_output (&leaf->var, n, b,
+  put_output (&leaf->var.variable, n, b,
               (n->requires_grad ? TD_TAPE_VAR_REQUIRES_GRAD : 0u)
                   | (n->category == TD_MEM_PARAMETER ? TD_TAPE_VAR_PARAMETER : 0u));
   td_ring_publish (r->ring, bytes);
   n->is_leaf_known = true;
   if (b != NULL)
     match_memory (r, b, n->id);
+}
+
+/* One look for the three of them. */
+static inline const TdKnownPlace *
+place_of (TdRecorder *r, const TdEvent *e)
+{
+  uint32_t path = e->path != NULL ? e->path->id : 0;
+  uintptr_t h = ((uintptr_t)e->cls >> 5) ^ ((uintptr_t)e->site >> 4) ^ (uintptr_t)path * 31;
+  TdKnownPlace *k = &r->known[(h ^ h >> 8) % TD_N_KNOWN_PLACES];
+
+  if (TD_UNLIKELY (k->cls != e->cls || k->site != e->site || k->path != path))
+    *k = (TdKnownPlace){ .cls = e->cls,
+                         .site = e->site,
+                         .path = td__recorder_path (r, e->path),
+                         .opdef_id = td__recorder_class (r, e->cls),
+                         .site_id = td__recorder_site (r, e->site) };
+  return k;
+}
+
+/* Within one td_backward nothing of the program runs between two events: the second starts
+ * where the first ended, and one stamp does for both (15 ns of 60). */
+static inline bool
+is_backward (const TdEvent *e)
+{
+  return e->phase == TD_PHASE_BACKWARD || e->phase == TD_PHASE_ACCUMULATE;
 }
 
 static void
@@ -233,16 +300,20 @@ before_op (TdObserver *o, const TdEvent *e)
       for (int i = 0; i < e->n_in; i++)
         if (TD_UNLIKELY (!e->in[i]->is_leaf_known))
           tell_leaf (r, e->in[i]);
-      now->opdef = td__recorder_class (r, e->cls);
-      now->site = td__recorder_site (r, e->site);
-      now->path = td__recorder_path (r, e->path);
+      const TdKnownPlace *place = r->place = place_of (r, e);
+      now->opdef = place->opdef_id;
+      now->site = place->site_id;
+      now->path = place->path;
       now->phase = e->phase;
       now->event = r->event;
     }
   if (TD_UNLIKELY (r->agent != NULL) && td__agent_attention (r->agent))
-    td__agent_before (r->agent, e);
+    {
+      td__agent_before (r->agent, e);
+      r->chained = 0;
+    }
   now->running = 1;
-  r->start = td_ring_ticks ();
+  r->start = r->chained != 0 && is_backward (e) ? r->chained : td_ring_ticks ();
 }
 
 /* The gradient that an update uses, for the table of parameters. */
@@ -281,53 +352,77 @@ event_flags (const TdEvent *e)
   return (uint16_t)flags;
 }
 
-static void
-write_op (TdRecorder *r, const TdEvent *e, uint64_t end)
+/* The allocation of the only output, for which nothing else waits: the usual case. */
+static inline bool
+owns_memory (const TdRecorder *r, const TdEvent *e)
 {
-  bool failed = e->flags & TD_EVENT_FAILED;
-  int n_out = failed ? 0 : e->n_out;
-  uint32_t bytes = (uint32_t)(sizeof (TdRawOp) + 8 * (size_t)e->n_in);
-  uint32_t attrs = td__recorder_attrs (r, e->cls, e->attrs);
-  TdRawOp *op;
-  uint64_t *at;
+  return TD_LIKELY (r->n_pending == 1 && e->n_out == 1 && !(e->flags & TD_EVENT_FAILED))
+         && r->pending[0].live == e->out_buffers[0] && e->out_buffers[0] != NULL;
+}
 
-  for (int i = 0; i < n_out; i++)
+static inline uint64_t *
+put_own_memory (TdRecorder *r, uint64_t *to, const TdEvent *e)
+{
+  const TdBuffer *b = e->out_buffers[0];
+
+  to[0] = sizeof (TdRawAlloc) | (uint64_t)TD_RAW_ALLOC << 32
+          | (uint64_t)r->pending[0].category << 48;
+  to[1] = (uint64_t)(uintptr_t)b->data;
+  to[2] = b->block->bytes;
+  to[3] = b->id;
+  to[4] = e->out[0]->id;
+  r->n_pending = r->n_live = 0;
+  return to + sizeof (TdRawAlloc) / 8;
+}
+
+static inline void
+write_op (TdRecorder *r, const TdEvent *e, uint64_t end, bool own)
+{
+  TdRing *ring = r->ring;
+  const TdKnownPlace *place = r->place;
+  unsigned n_in = (unsigned)e->n_in;
+  unsigned n_out = e->flags & TD_EVENT_FAILED ? 0 : (unsigned)e->n_out;
+  uint32_t bytes = (uint32_t)sizeof (TdRawOp) + 8 * n_in,
+           before = own ? sizeof (TdRawAlloc) : 0;
+  uint64_t attrs = e->cls->n_attrs > 0 ? td__recorder_attrs (r, e->cls, e->attrs) : 0;
+  uint64_t back = e->twin_id != 0 && e->twin_id < e->id ? e->id - e->twin_id : 0;
+  uint64_t *op, *at;
+
+  for (unsigned i = 0; i < n_out; i++)
     bytes += (uint32_t)sizeof (TdRawOutput) + 8 * (uint32_t)e->out[i]->shape.ndim;
-  if (TD_UNLIKELY (bytes > TD_RING_MAX_RECORD (r->ring) || e->n_in > UINT16_MAX
-                   || n_out > UINT16_MAX))
+  if (TD_UNLIKELY (bytes > TD_RING_MAX_RECORD (ring) - before || (n_in | n_out) > UINT16_MAX))
     return; /* tens of thousands of operands: counted as lost by the reader's event ids */
-  op = td_ring_reserve (r->ring, bytes);
-  op->head = (TdRawHead){ bytes, TD_RAW_OP, event_flags (e) };
-  op->start = r->start;
-  op->end = end;
-  op->opdef = r->now->opdef;
-  op->site = r->now->site;
-  op->path = r->now->path;
-  op->attrs = attrs;
-  op->twin_back = e->twin_id != 0 && e->twin_id < e->id && e->id - e->twin_id < UINT32_MAX
-                      ? (uint32_t)(e->id - e->twin_id)
-                      : 0;
-  op->order = (uint16_t)e->order;
-  op->phase = (uint8_t)e->phase;
-  op->reserved = 0;
-  op->n_in = (uint16_t)e->n_in;
-  op->n_out = (uint16_t)n_out;
-  op->retained_in = e->retained_in;
-  at = op->ids;
-  for (int i = 0; i < e->n_in; i++)
+  op = td_ring_reserve (ring, before + bytes);
+  if (own)
+    op = put_own_memory (r, op, e);
+  op[0] = bytes | (uint64_t)TD_RAW_OP << 32 | (uint64_t)event_flags (e) << 48;
+  op[1] = r->start;
+  op[2] = end;
+  op[3] = place->opdef_id | (uint64_t)place->site_id << 32;
+  op[4] = place->path | attrs << 32;
+  op[5] = (back < UINT32_MAX ? back : 0) | (uint64_t)(uint16_t)e->order << 32
+          | (uint64_t)(uint8_t)e->phase << 48;
+  op[6] = n_in | n_out << 16 | (uint64_t)e->retained_in << 32;
+  at = op + 7;
+  for (unsigned i = 0; i < n_in; i++)
     *at++ = e->in[i]->id;
-  for (int i = 0; i < n_out; i++)
+  for (unsigned i = 0; i < n_out; i++)
     {
-      TdNode *n = e->out[i];
-      TdRawOutput *out = (TdRawOutput *)(void *)at;
-
-      put_output (out, n, e->out_buffers[i],
-                  (e->flags & TD_EVENT_GRAPH ? TD_TAPE_VAR_REQUIRES_GRAD : 0u)
-                      | (e->retained_out >> i & 1 ? TD_TAPE_VAR_RETAINED : 0u));
-      at = (uint64_t *)(void *)&out->dims[out->ndim];
-      n->is_leaf_known = true;
+      at = put_output (at, e->out[i], e->out_buffers[i],
+                       (e->flags & TD_EVENT_GRAPH ? TD_TAPE_VAR_REQUIRES_GRAD : 0u)
+                           | (e->retained_out >> i & 1 ? TD_TAPE_VAR_RETAINED : 0u));
+      e->out[i]->is_leaf_known = true;
     }
-  td_ring_publish (r->ring, bytes);
+  td_ring_publish (ring, before + bytes);
+}
+
+static void
+tell_memory (TdRecorder *r, const TdEvent *e)
+{
+  for (int i = 0; i < e->n_out && !(e->flags & TD_EVENT_FAILED); i++)
+    if (e->out_buffers[i] != NULL)
+      match_memory (r, e->out_buffers[i], e->out[i]->id);
+  flush_memory (r);
 }
 
 static void
@@ -340,22 +435,26 @@ after_op (TdObserver *o, const TdEvent *e)
   r->now->running = 0;
   if (TD_LIKELY (r->writes))
     {
-      for (int i = 0; i < e->n_out && !failed; i++)
-        if (e->out_buffers[i] != NULL && r->n_pending > 0)
-          match_memory (r, e->out_buffers[i], e->out[i]->id);
-      if (r->n_pending > 0)
-        flush_memory (r);
+      bool own = owns_memory (r, e);
+      if (!own && r->n_pending > 0)
+        tell_memory (r, e);
       if (TD_UNLIKELY (e->phase == TD_PHASE_UPDATE) && e->n_in > 0)
         tell_update (r, e);
-      write_op (r, e, end);
+      write_op (r, e, end, own);
       if (r->level >= TD_TAPE_LEVEL_STATS)
         for (int i = 0; i < e->n_out && !failed; i++)
           td__recorder_values (r, e->out[i], e->out_buffers[i]);
       r->event++;
     }
   r->n_events++;
-  if (TD_UNLIKELY (r->agent != NULL))
-    td__agent_after (r->agent, e);
+  r->chained = is_backward (e) && r->level == TD_TAPE_LEVEL_GRAPH && td__engine.hooks == NULL
+                   ? end
+                   : 0;
+  if (TD_UNLIKELY (r->agent != NULL && r->agent->needs_stats))
+    {
+      td__agent_after (r->agent, e);
+      r->chained = 0;
+    }
 }
 
 static void
@@ -563,7 +662,7 @@ on_param (TdObserver *o, const TdPath *path, const TdVar *param)
 static void
 on_backward (TdObserver *o, bool begin, const TdSite *site)
 {
-  (void)o;
+  self (o)->chained = 0;
   (void)begin;
   (void)site;
 }

@@ -25,10 +25,25 @@ typedef struct
 /** An allocation or free that waits for the event it belongs to. */
 typedef struct
 {
-  uint64_t address, bytes, buffer, variable;
-  const struct TdBuffer *live; /* NULL once matched with its variable, or freed */
+  const struct TdBuffer *live; /* an allocation that still lives says the next three itself */
+  uint64_t address, bytes, buffer;
+  uint64_t variable; /* 0: not known */
   uint8_t kind, category;
 } TdPendingMemory;
+
+/** What an operation's class, call site and link path are called on the tape. */
+typedef struct
+{
+  const TdOpClass *cls;
+  const TdSite *site;
+  uint32_t path;
+  uint32_t opdef_id, site_id;
+} TdKnownPlace;
+
+enum
+{
+  TD_N_KNOWN_PLACES = 256
+};
 
 struct TdAgent;
 
@@ -42,15 +57,18 @@ typedef struct TdRecorder
   uint32_t level;
   uint64_t values_max_bytes; /* of one tensor */
   TdIdMap strings, classes, sites, attrs, paths;
+  TdKnownPlace known[TD_N_KNOWN_PLACES]; /* by hash; the last that met there */
   uint32_t n_strings, n_classes, n_sites, n_attrs;
-  uint64_t event;    /* of the next event in its iteration */
-  uint64_t start;    /* ticks at before_op */
+  uint64_t event;            /* of the next event in its iteration */
+  const TdKnownPlace *place; /* of the operation that runs */
+  uint64_t start;            /* ticks at before_op */
+  uint64_t chained; /* end of the backward event before, when only the engine ran since; or 0 */
   bool in_iteration; /* on the tape: a begin was written, its end not yet */
   bool outside;      /* that iteration is work outside TD_ITERATION */
   bool link_opens;   /* the scope that opens next belongs to a link call */
   TdPendingMemory *pending;
   size_t n_pending, pending_capacity;
-  size_t n_unmatched;     /* of those, allocations whose variable is not known yet */
+  size_t n_live;          /* of those, allocations of buffers that live */
   TdAssembler *assembler; /* in this process: no supervisor */
   TdTapeWriter *writer;
   uint64_t n_events, n_bytes;

@@ -308,6 +308,7 @@ void *
 td__ring_reserve_slow (TdRing *ring, uint32_t bytes)
 {
   assert (bytes % 8 == 0 && bytes <= TD_RING_MAX_RECORD (ring));
+  atomic_store_explicit (&ring->shared->head, ring->head, memory_order_release);
   while (!ring->dead)
     {
       uint64_t lap_end = (ring->head & ~ring->mask) + ring->capacity;
@@ -370,6 +371,8 @@ td_ring_release (TdRing *ring, uint64_t keep)
 void
 td_ring_drain_wait (TdRing *ring)
 {
-  if (!ring->dead)
-    wait_for_tail (ring, ring->head);
+  if (ring->dead)
+    return;
+  atomic_store_explicit (&ring->shared->head, ring->head, memory_order_release);
+  wait_for_tail (ring, ring->head);
 }

@@ -4,7 +4,7 @@
 
 #include "td-tape.h"
 
-#define TD_STATS_SAMPLED 8192 /* so many of such an array: bins to 1 % of the whole */
+#define TD_STATS_SAMPLED 4096 /* so many of such an array: bins to 1.6 % of the whole */
 #define TD_STATS_SAMPLE 65536 /* above this many elements the histogram is from a sample */
 
 /** Compute the statistics of `n` contiguous elements; counts and moments are exact, the

@@ -284,7 +284,7 @@ stats__count_and_measure_exactly (void **state)
   assert_int_equal (s.n_neg_inf, 2);
   assert_int_equal (s.n_zero, zero);
   assert_true (s.min == low && s.max == high);
-  assert_true (fabs (s.mean - sum / (double)finite) < 1e-9 * fabs (s.mean));
+  assert_true (fabs (s.mean - sum / (double)finite) < 1e-9 * sqrt (m2 / (double)finite));
   assert_true (fabs (s.m2 - m2) < 1e-9 * m2);
   assert_true (fabs (s.sum_squares - squares) < 1e-9 * squares);
   for (int b = 0; b < 32; b++)
@@ -297,6 +297,35 @@ stats__count_and_measure_exactly (void **state)
     sampled += s.exponent[b];
   assert_true (sampled <= s.n_sampled && sampled + 20 > s.n_sampled);
   assert_int_equal (s.n_nan, 2);
+}
+
+/* Squares of these are outside float's range. */
+static void
+stats__hold_for_tiny_and_huge_numbers (void **state)
+{
+  enum
+  {
+    N = 20000
+  };
+  static const float scales[] = { 1e-30f, 1e-22f, 1e-13f, 1e22f };
+  static float x[N];
+  TdShape shape = TD_SHAPE (N);
+  TdTensor tx = tensor (x, &shape, TD_F32);
+  TdStats s;
+
+  for (size_t k = 0; k < sizeof scales / sizeof scales[0]; k++)
+    {
+      double squares = 0;
+
+      for (int i = 0; i < N; i++)
+        {
+          x[i] = scales[k] * (float)sin (i * 0.1);
+          squares += (double)x[i] * (double)x[i];
+        }
+      assert_int_equal (td__cpu_stats (NULL, &tx, 1000, 3, &s), TD_OK);
+      assert_true (fabs (s.sum_squares - squares) < 1e-7 * squares);
+      assert_true (s.n_zero == 1 && s.n_nan == 0 && s.n_pos_inf == 0);
+    }
 }
 
 static void
@@ -463,6 +492,7 @@ main (void)
     td_test (rows__are_gathered_and_added_in_order),
     td_test (updates__follow_chainers_arithmetic),
     td_test (stats__count_and_measure_exactly),
+    td_test (stats__hold_for_tiny_and_huge_numbers),
     td_test (stats__keep_their_digits_beside_an_outlier),
     td_test (stats__of_nothing_finite_have_no_moments),
     td_test (threads__do_every_piece_once),

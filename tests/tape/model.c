@@ -122,9 +122,39 @@ model_define (Model *m, TdRing *ring)
   define_parameter (m);
 }
 
+static void
+short_memory (Model *m, unsigned kind, unsigned place, uint64_t bytes, uint64_t variable)
+{
+  if (kind == TD_TAPE_MEMORY_ALLOC)
+    {
+      TdRawAlloc *a = model_record (m, TD_RAW_ALLOC, TD_TAPE_CATEGORY_ACTIVATION, sizeof *a);
+
+      a->address = 0x10000u + place * 4096u;
+      a->bytes = bytes;
+      a->buffer = m->next_buffer++;
+      a->variable = variable;
+      model_publish (m, a);
+    }
+  else
+    {
+      TdRawFree *f = model_record (m, TD_RAW_FREE, TD_TAPE_CATEGORY_ACTIVATION, sizeof *f);
+
+      f->address = 0x10000u + place * 4096u;
+      f->bytes = bytes;
+      f->buffer = m->next_buffer - 1;
+      model_publish (m, f);
+    }
+}
+
+/* In the short form and the long one in turn: readers must not see a difference. */
 void
 model_memory (Model *m, unsigned kind, unsigned place, uint64_t bytes, uint64_t variable)
 {
+  if (m->n_memory++ % 2 == 0)
+    {
+      short_memory (m, kind, place, bytes, variable);
+      return;
+    }
   TdRawMemory *r = model_record (m, TD_RAW_MEMORY, kind, sizeof *r);
 
   r->address = 0x10000u + place * 4096u;

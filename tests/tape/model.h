@@ -27,6 +27,7 @@ typedef struct
   int n_layers;
   int64_t batch;
   bool recurrent, memory;
+  unsigned n_memory; /* records of memory so far */
 } Model;
 
 /** Reserve, zero and head a record of `bytes`. */

@@ -109,6 +109,54 @@ ring__keeps_what_the_consumer_wants_to_keep (void **state)
 }
 
 static void
+ring__shows_what_is_committed_with_the_record_that_follows (void **state)
+{
+  TdRing *ring = new_ring (NULL);
+  TdRawHead *head = td_ring_reserve (ring, sizeof *head);
+  const void *bytes;
+
+  *head = (TdRawHead){ sizeof *head, TD_RAW_SCOPE_CLOSE, 0 };
+  td_ring_commit (ring, sizeof *head);
+  assert_int_equal (td_ring_peek (ring, &bytes), 0);
+  put_report (ring, 1, 0);
+  assert_int_equal (td_ring_peek (ring, &bytes), sizeof *head + sizeof (TdRawReport));
+  assert_int_equal (((const TdRawHead *)bytes)->type, TD_RAW_SCOPE_CLOSE);
+  td_ring_free (ring);
+}
+
+/* With nothing published the consumer would never make room. */
+static void
+drain_all (TdRing *ring, void *user)
+{
+  const void *bytes;
+  size_t n = td_ring_peek (ring, &bytes);
+
+  *(size_t *)user += n;
+  td_ring_take (ring, n);
+  td_ring_release (ring, 0);
+}
+
+static void
+ring__full_of_what_is_only_committed_shows_it (void **state)
+{
+  TdRing *ring = new_ring (NULL);
+  size_t drained = 0;
+
+  ring->full = drain_all;
+  ring->user = &drained;
+  for (uint64_t i = 0; i < ring->capacity / 16; i++)
+    {
+      TdRawHead *head = td_ring_reserve (ring, 32);
+
+      *head = (TdRawHead){ 32, TD_RAW_SCOPE_CLOSE, 0 };
+      td_ring_commit (ring, 32);
+    }
+  assert_false (ring->dead);
+  assert_true (drained >= ring->capacity);
+  td_ring_free (ring);
+}
+
+static void
 ring__when_full_lets_the_program_go_on_after_the_consumer_died (void **state)
 {
   TdRing *ring = new_ring (NULL);
@@ -230,6 +278,8 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (ring__delivers_every_record_in_order_while_both_sides_run),
     td_test (ring__keeps_what_the_consumer_wants_to_keep),
+    td_test (ring__shows_what_is_committed_with_the_record_that_follows),
+    td_test (ring__full_of_what_is_only_committed_shows_it),
     td_test (ring__when_full_lets_the_program_go_on_after_the_consumer_died),
     td_test (ring__drains_in_the_same_process_when_asked),
     td_test (ring__survives_the_kill_of_its_producer),
