@@ -373,4 +373,5 @@ TD_END_DECLS
 #include "tapedeck-serial.h"
 #include "tapedeck-data.h"
 #include "tapedeck-train.h"
+#include "tapedeck-extensions.h"
 #include "tapedeck-hooks.h"

@@ -3,32 +3,15 @@
  * SPDX-License-Identifier: MIT */
 #include "report.h"
 
-#include "../links/link.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Running moments by Welford's method. */
-typedef struct
-{
-  char *key;
-  int64_t n;
-  double last, mean, m2, min, max;
-} Entry;
-
-struct TdObservation
-{
-  TdObject object;
-  Entry *entries;
-  int n_entries;
-};
-
 static TdObservation program;  /* what is reported outside any TD_REPORT_SCOPE */
 static TdObservation *current; /* NULL: the program's */
 
-static Entry *
+static TdReportEntry *
 find_entry (const TdObservation *o, const char *key)
 {
   for (int i = 0; i < o->n_entries; i++)
@@ -38,41 +21,73 @@ find_entry (const TdObservation *o, const char *key)
 }
 
 static void
-add_value (TdObservation *o, const char *key, double value)
+keep_variable (TdReportEntry *e, TdVar *v)
 {
-  Entry *e = find_entry (o, key);
+  if (v != NULL)
+    td__var_ref (v, TD_HOLD_ENGINE);
+  if (e->variable != NULL)
+    td__var_unref (e->variable, TD_HOLD_ENGINE);
+  e->variable = v;
+}
+
+/* Running moments by Welford's method, with weights as West has them (1979). */
+static TdReportEntry *
+add_value (TdObservation *o, const char *key, double value, double weight)
+{
+  TdReportEntry *e = find_entry (o, key);
   double delta;
 
   if (e == NULL)
     {
       o->entries = td__xrealloc (o->entries, (size_t)(o->n_entries + 1) * sizeof *o->entries);
       e = &o->entries[o->n_entries++];
-      *e = (Entry){ .key = td__xstrdup (key), .min = value, .max = value };
+      *e = (TdReportEntry){ .key = td__xstrdup (key), .min = value, .max = value };
     }
   delta = value - e->mean;
   e->n++;
   e->last = value;
-  e->mean += delta / (double)e->n;
-  e->m2 += delta * (value - e->mean);
+  e->weight += weight;
+  if (e->weight != 0)
+    e->mean += delta * weight / e->weight;
+  e->m2 += weight * delta * (value - e->mean);
   e->min = fmin (e->min, value);
   e->max = fmax (e->max, value);
+  keep_variable (e, NULL);
+  return e;
+}
+
+static bool
+report (const char *key, double value, TdVar *v, const char *call)
+{
+  TdEngine *e = &td__engine;
+  TdReportEntry *entry;
+
+  if (!td__ensure_started () || td__check_thread (call) != TD_OK)
+    return false;
+  if (key == NULL || *key == '\0')
+    {
+      td__fail (TD_ERR_ARG, call, NULL, "a report needs a key");
+      return false;
+    }
+  entry = add_value (current != NULL ? current : &program, key, value, 1);
+  if (v != NULL && current != NULL && e->config.keep_graph_on_report)
+    keep_variable (entry, v);
+  if ((current == NULL || current->is_recorded) && e->observer != NULL)
+    e->observer->report (e->observer, key, value);
+  return true;
 }
 
 void
 td_report (const char *key, double value)
 {
-  TdEngine *e = &td__engine;
+  report (key, value, NULL, "td_report");
+}
 
-  if (!td__ensure_started () || td__check_thread ("td_report") != TD_OK)
-    return;
-  if (key == NULL || *key == '\0')
-    {
-      td__fail (TD_ERR_ARG, "td_report", NULL, "a report needs a key");
-      return;
-    }
-  add_value (current != NULL ? current : &program, key, value);
-  if (current == NULL && e->observer != NULL)
-    e->observer->report (e->observer, key, value);
+void
+td_report_variable (const char *key, TdVar *v)
+{
+  if (td__var_usable (v, "td_report_variable", NULL))
+    report (key, td_item (v), v, "td_report_variable");
 }
 
 void
@@ -92,10 +107,20 @@ td_observation_clear (TdObservation *o)
   if (o == NULL)
     o = &program;
   for (int i = 0; i < o->n_entries; i++)
-    free (o->entries[i].key);
+    {
+      keep_variable (&o->entries[i], NULL);
+      free (o->entries[i].key);
+    }
   free (o->entries);
   o->entries = NULL;
   o->n_entries = 0;
+}
+
+void
+td__observation_drop_graphs (TdObservation *o)
+{
+  for (int i = 0; i < o->n_entries; i++)
+    keep_variable (&o->entries[i], NULL);
 }
 
 static void
@@ -131,7 +156,7 @@ td_observation_free (TdObservation *o)
 TdSummary
 td_observation_get (const TdObservation *o, const char *key)
 {
-  const Entry *e = key != NULL ? find_entry (o != NULL ? o : &program, key) : NULL;
+  const TdReportEntry *e = key != NULL ? find_entry (o != NULL ? o : &program, key) : NULL;
   double nan = (double)NAN;
 
   if (e == NULL)
@@ -139,9 +164,48 @@ td_observation_get (const TdObservation *o, const char *key)
   return (TdSummary){ .n = e->n,
                       .last = e->last,
                       .mean = e->mean,
-                      .std = sqrt (e->m2 / (double)e->n),
+                      .std = e->weight > 0 ? sqrt (e->m2 / e->weight) : nan,
                       .min = e->min,
                       .max = e->max };
+}
+
+void
+td_observation_add (TdObservation *o, const char *key, double value, double weight)
+{
+  td__ensure_started ();
+  if (key == NULL || *key == '\0' || !(weight >= 0))
+    td__fail (TD_ERR_ARG, "td_observation_add", NULL, "%s",
+              weight >= 0 ? "a value needs a key" : "a weight of 0 or more expected");
+  else
+    add_value (o != NULL ? o : &program, key, value, weight);
+}
+
+void
+td_observation_add_last (TdObservation *o, const TdObservation *from)
+{
+  for (int i = 0; i < from->n_entries; i++)
+    add_value (o, from->entries[i].key, from->entries[i].last, 1);
+}
+
+int
+td_observation_n_keys (const TdObservation *o)
+{
+  return o != NULL ? o->n_entries : program.n_entries;
+}
+
+const char *
+td_observation_key (const TdObservation *o, int i)
+{
+  o = o != NULL ? o : &program;
+  return i >= 0 && i < o->n_entries ? o->entries[i].key : NULL;
+}
+
+TdVar *
+td_observation_variable (const TdObservation *o, const char *key)
+{
+  TdReportEntry *e = key != NULL ? find_entry (o != NULL ? o : &program, key) : NULL;
+
+  return e != NULL ? e->variable : NULL;
 }
 
 TdReportSave

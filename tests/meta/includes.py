@@ -12,7 +12,7 @@ from checks import Report, read, tree
 
 PUBLIC = ["engine/tapedeck.h", "engine/tapedeck-op.h", "engine/tapedeck-functions.h",
           "engine/tapedeck-links.h", "engine/tapedeck-optim.h",
-          "engine/tapedeck-serial.h", "engine/tapedeck-data.h", "engine/tapedeck-train.h"]
+          "engine/tapedeck-serial.h", "engine/tapedeck-data.h", "engine/tapedeck-train.h", "engine/tapedeck-extensions.h"]
 PUBLIC += ["engine/tapedeck-math.h"]
 PUBLIC += ["engine/tapedeck-sequences.h"]
 PUBLIC += ["engine/tapedeck-hooks.h"]
