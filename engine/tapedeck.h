@@ -375,3 +375,5 @@ TD_END_DECLS
 #include "tapedeck-train.h"
 #include "tapedeck-extensions.h"
 #include "tapedeck-hooks.h"
+#include "tapedeck-layers.h"
+#include "tapedeck-recurrent.h"

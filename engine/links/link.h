@@ -55,6 +55,26 @@ extern uint64_t td__links_generation;
 /* path.c */
 const TdPath *td__path_intern (const char *text, const char *link_class);
 
+/* common.c: what the forward functions of the kinds share */
+/** TD_OK, or td__fail that so many inputs and outputs are expected. */
+TdStatus td__link_arity (const TdLink *link, int n_in, int want_in, int n_out, int want_out);
+/** The status of a forward that ends in y. */
+TdStatus td__link_status (const TdVar *y);
+/** Call a child by its place. */
+TdVar *td__link_child_call (TdLink *link, int child, TdVar *x);
+/** v reshaped so that its axes lie at axis, axis + 1 ... of x, for broadcasting.  Poison when
+ * they do not fit. */
+TdVar *td__link_align (const TdLink *link, TdVar *v, const char *v_name, TdVar *x, int axis);
+/** Add a parameter; says false after td__fail. */
+bool td__link_add (TdLink *link, const char *name, TdShape shape, TdInit init, TdInit fallback,
+                   const TdSite *site);
+/** Give the parameter its shape and numbers, unless it has them. */
+TdStatus td__link_settle (TdLink *link, int param, TdShape shape);
+/** A state of the link: kept as attribute, not saved. */
+void td__link_keep (TdLink *link, const char *name, TdVar *value);
+/** Forget an attribute, if there is one. */
+void td__link_forget (TdLink *link, const char *name);
+
 /* link.c */
 /** Take a link from its parent: a root from now on. */
 void td__link_detach (TdLink *link);
@@ -112,6 +132,11 @@ td__param_constant (const TdParam *param)
 }
 /** Put v's array on a device, keeping its handle. */
 TdStatus td__var_move (TdVar *v, TdDevice *device);
+
+/* lstm.c */
+/** Make the children upward and lateral of an LSTM, with Chainer's biases. */
+bool td__lstm_children (TdLink *link, int64_t in_size, int64_t size, const TdLstmOpt *options,
+                        const TdSite *site);
 
 /* init.c */
 /** Fill v; fans come from fan_shape.  *Errors*: TD_ERR_SHAPE when the shape does not suit. */

@@ -152,9 +152,9 @@ start_bias (TdParam *b, int64_t size, TdInit bias, TdInit forget, const TdSite *
   return status;
 }
 
-static bool
-make_children (TdLink *link, int64_t in_size, int64_t size, const TdLstmOpt *o,
-               const TdSite *site)
+bool
+td__lstm_children (TdLink *link, int64_t in_size, int64_t size, const TdLstmOpt *o,
+                   const TdSite *site)
 {
   TdLinearOpt up = { .initialW = o->upward_init },
               side = { .initialW = o->lateral_init, .nobias = true };
@@ -183,8 +183,8 @@ td_lstm_new_at (TdLink *parent, const char *name, int64_t in_size, int64_t out_s
   if (link->inert)
     return link;
   ((Lstm *)link->self)->size = out_size;
-  return make_children (link, in_size, out_size, &options, site) ? link
-                                                                 : td__link_abandon (link);
+  return td__lstm_children (link, in_size, out_size, &options, site) ? link
+                                                                     : td__link_abandon (link);
 }
 
 TdLink *

@@ -149,3 +149,115 @@ param_keys (TdLink *link)
   td_link_each_param (link, add_key, keys);
   return keys;
 }
+
+TdVar *
+wide (TdShape shape, unsigned seed)
+{
+  TdVar *v = td_zeros (TD_F64, shape);
+
+  fill (v, seed);
+  return v;
+}
+
+void
+plain_call (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  assert_int_equal (td_link_call (link, in, n_in, out, n_out), TD_OK);
+}
+
+typedef struct
+{
+  TdLink *link;
+  LinkCall call;
+} Checked;
+
+static void
+checked_call (void *user, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  const Checked *c = user;
+
+  c->call (c->link, in, n_in, out, n_out);
+}
+
+/* Sum of the outputs with weights that tell all elements apart. */
+static TdVar *
+weighted (const Checked *c, TdVar *const *in, int n_in, int n_out)
+{
+  TdVar *out[8], *sum = NULL;
+
+  assert_true (n_out <= 8);
+  c->call (c->link, in, n_in, out, n_out);
+  for (int i = 0; i < n_out; i++)
+    {
+      TdVar *one = td_sum (td_mul (out[i], wide (td_shape (out[i]), 77 + (unsigned)i)));
+
+      sum = sum == NULL ? one : td_add (sum, one);
+    }
+  return sum;
+}
+
+typedef struct
+{
+  const Checked *c;
+  TdVar *const *in;
+  int n_in, n_out;
+} ParamCheck;
+
+static double
+value_with (const ParamCheck *p, TdVar *param, double *values, int64_t i, double value)
+{
+  double y, old = values[i];
+  TdScope *scope = td_scope_open ("difference");
+
+  values[i] = value;
+  td_write (param, values, (size_t)td_size (param) * sizeof *values);
+  TD_NO_BACKPROP
+    y = td_item (weighted (p->c, p->in, p->n_in, p->n_out));
+  values[i] = old;
+  td_write (param, values, (size_t)td_size (param) * sizeof *values);
+  td_scope_close (scope);
+  return y;
+}
+
+static void
+check_param (const char *path, TdVar *param, void *user)
+{
+  const ParamCheck *p = user;
+  int64_t n = td_size (param), step = n > 12 ? n / 12 : 1;
+  size_t bytes = (size_t)n * sizeof (double);
+  double *values = malloc (bytes), *g = malloc (bytes);
+
+  if (td_grad (param) == NULL)
+    fail_msg ("%s has no gradient", path);
+  assert_int_equal (td_read (param, values, bytes), TD_OK);
+  assert_int_equal (td_read (td_grad (param), g, bytes), TD_OK);
+  for (int64_t i = 0; i < n; i += step)
+    {
+      const double eps = 1e-5;
+      double d = (value_with (p, param, values, i, values[i] + eps)
+                  - value_with (p, param, values, i, values[i] - eps))
+                 / (2 * eps);
+
+      if (!(fabs (g[i] - d) <= 1e-7 * (1 + fabs (d))))
+        fail_msg ("%s[%lld]: gradient %.10g, difference %.10g", path, (long long)i, g[i], d);
+    }
+  free (values);
+  free (g);
+}
+
+void
+check_gradients (TdLink *link, LinkCall call, TdVar *const *in, int n_in, int n_out)
+{
+  Checked c = { link, call };
+  ParamCheck p = { &c, in, n_in, n_out };
+
+  if (n_in > 0)
+    {
+      assert_int_equal (td_check_backward (checked_call, &c, in, n_in, NULL, n_out), TD_OK);
+      assert_int_equal (td_check_double_backward (checked_call, &c, in, n_in, NULL, n_out),
+                        TD_OK);
+    }
+  td_cleargrads (link);
+  assert_int_equal (td_backward (weighted (&c, in, n_in, n_out), 0), TD_OK);
+  td_link_each_param (link, check_param, &p);
+}

@@ -27,3 +27,13 @@ void fill_params (TdLink *link, unsigned seed);
 /** Names of all parameters below a link, in order, each followed by a space. *Owner*: static.
  */
 const char *param_keys (TdLink *link);
+
+/** A call of a link under check: makes out[0 .. n_out - 1] from in. */
+typedef void (*LinkCall) (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_out);
+/** Call it, as td_link_call does. */
+void plain_call (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_out);
+/** Hold the gradients of a float64 link against central differences: of all inputs that are no
+ * integers (first and second order) and, first order, of every parameter. */
+void check_gradients (TdLink *link, LinkCall call, TdVar *const *in, int n_in, int n_out);
+/** A variable of float64 numbers in -1 .. 1. */
+TdVar *wide (TdShape shape, unsigned seed);

@@ -17,6 +17,7 @@ PUBLIC += ["engine/tapedeck-math.h"]
 PUBLIC += ["engine/tapedeck-sequences.h"]
 PUBLIC += ["engine/tapedeck-hooks.h"]
 PUBLIC += ["engine/tapedeck-losses.h"]
+PUBLIC += ["engine/tapedeck-layers.h", "engine/tapedeck-recurrent.h"]
 DEVICE = ["engine/device.h", "engine/scalar-ops.h"]
 TAPE = ["engine/tape/"]
 # What a training program is made of; these are one layer above the operations.

@@ -1,0 +1,65 @@
+/* Maxout: the largest of several linear functions for each output.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "link.h"
+
+typedef struct
+{
+  int64_t out_size, pool_size;
+} Maxout;
+
+static TdStatus
+maxout_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  const Maxout *m = self;
+  const int pool = 2;
+  TdStatus status = td__link_arity (link, n_in, 1, n_out, 1);
+  TdVar *y;
+
+  if (status != TD_OK)
+    return status;
+  y = td__link_child_call (link, 0, in[0]);
+  y = td_reshape (y, (TdShape){ 3, { -1, m->out_size, m->pool_size } });
+  out[0] = td_max_axes (y, &pool, 1, false);
+  return td__link_status (out[0]);
+}
+
+static const TdLinkClass maxout_class = { .size = sizeof (TdLinkClass),
+                                          .name = "Maxout",
+                                          .self_bytes = sizeof (Maxout),
+                                          .forward = maxout_forward };
+
+TdLink *
+td_maxout_new_at (TdLink *parent, const char *name, int64_t in_size, int64_t out_size,
+                  int64_t pool_size, TdMaxoutOpt options, const TdSite *site)
+{
+  TdLinearOpt linear = { .nobias = options.nobias,
+                         .initialW = options.initialW,
+                         .initial_bias = options.initial_bias };
+  TdLink *link;
+
+  if (out_size <= 0 || pool_size <= 0 || out_size > INT64_MAX / 8 / pool_size)
+    {
+      td__fail (TD_ERR_ARG, "Maxout", site,
+                "out and pool sizes above 0 expected, got %lld, %lld", (long long)out_size,
+                (long long)pool_size);
+      return td__link_inert ();
+    }
+  link = td__link_make (&maxout_class, parent, name, site);
+  if (link->inert)
+    return link;
+  *(Maxout *)link->self = (Maxout){ out_size, pool_size };
+  if (td_linear_new_at (link, "linear", in_size, out_size * pool_size, linear, site)->inert)
+    return td__link_abandon (link);
+  return link;
+}
+
+TdLink *
+td_maxout_new_ (TdLink *parent, const char *name, int64_t in_size, int64_t out_size,
+                int64_t pool_size, const TdMaxoutOpt *options)
+{
+  static const TdMaxoutOpt defaults = { TD_MAXOUT_DEFAULTS };
+
+  return td_maxout_new_at (parent, name, in_size, out_size, pool_size,
+                           options != NULL ? *options : defaults, NULL);
+}
