@@ -150,6 +150,11 @@ TdIteration *td_session_load_iteration (TdSession *self, gint64 number, GError *
 /** Return it if it is in the cache, else NULL and have the worker load it: "iteration-loaded"
  * tells when. Owner: the caller. */
 TdIteration *td_session_get_iteration (TdSession *self, gint64 number);
+/** Return the iteration of the moment as it is expected to go on: where the program stands
+ * still in the middle of it, what is to come is taken from a recent iteration that began like
+ * it (td_iteration_get_n_run says how much ran); else it is td_session_get_current (). Owner:
+ * the caller. */
+TdIteration *td_session_get_expected (TdSession *self);
 /** Return the iteration of the moment, loading it if need be; NULL when there is none. Owner:
  * the caller. */
 TdIteration *td_session_get_current (TdSession *self);

@@ -253,6 +253,42 @@ live__runs_to_the_cursor_once (void **state)
   run_freely ();
 }
 
+/* In the middle of an iteration the picture is whole: what is to come is taken from the
+ * iteration before, and is no part of what can be stepped to. */
+static void
+live__shows_what_is_still_to_come (void **state)
+{
+  pause_model ();
+  live_step ("next-iteration");
+  live_step ("run-to-backward");
+  live_step ("step-into");
+  TdMoment moment = td_session_get_moment (ui_test_session ());
+  g_autoptr (TdIteration) now = td_session_get_current (ui_test_session ());
+  g_autoptr (TdIteration) whole
+      = td_session_load_iteration (ui_test_session (), moment.iteration - 1, NULL);
+  g_autoptr (TdIteration) expected = td_session_get_expected (ui_test_session ());
+  guint n_run = td_iteration_get_n_events (now);
+  assert_true (n_run < td_iteration_get_n_events (whole));
+  assert_int_equal (td_iteration_get_n_events (expected), td_iteration_get_n_events (whole));
+  assert_int_equal (td_iteration_get_n_run (expected), n_run);
+  assert_int_equal (td_iteration_get_number (expected), moment.iteration);
+  assert_false (td_iteration_is_complete (expected));
+
+  TdOutline *outline = td_workspace_get_outline (ui_test_workspace ());
+  td_outline_expand_all (outline, TRUE);
+  guint n_rows = td_outline_get_n_rows (outline);
+  assert_true (n_rows >= td_iteration_get_n_events (whole));
+  assert_true (*td_outline_get_waiting (outline)); /* which can run next is known */
+  ui_test_wait_for_layout ();
+  ui_test_save_picture ("to-come.png");
+
+  ui_test_do ("last-event", NULL); /* the last that ran */
+  assert_moment (moment.iteration, (gint)n_run - 1);
+  live_step ("next-iteration"); /* it ended as was expected, and another begins */
+  ui_test_do ("play", NULL);
+  ui_test_wait ("a running program", is_state, (gpointer) "running");
+}
+
 static gboolean
 has_values (gpointer unused)
 {
@@ -503,6 +539,7 @@ main (int argc, char **argv)
     ui_test (live__steps_into_backward_and_back_over_what_was_recorded),
     ui_test (live__second_toggle_takes_the_breakpoint_back),
     ui_test (live__runs_to_the_cursor_once),
+    ui_test (live__shows_what_is_still_to_come),
     ui_test (live__reads_values_of_the_paused_program),
     ui_test (live__killed_model_is_said_and_the_window_stays_usable),
     ui_test (live__memory_is_flat_however_long_the_program_runs),

@@ -275,7 +275,8 @@ show_numbers (TdDeck *self, TdIteration *iteration)
   guint n_events = iteration ? td_iteration_get_n_events (iteration) : 0;
   gtk_spin_button_set_range (self->iteration, (double)first, (double)last);
   gtk_spin_button_set_value (self->iteration, (double)moment.iteration);
-  gtk_spin_button_set_range (self->event, -1, n_events ? (double)n_events - 1 : 0);
+  guint n_run = iteration ? td_iteration_get_n_run (iteration) : 0;
+  gtk_spin_button_set_range (self->event, -1, n_run ? (double)n_run - 1 : 0);
   gtk_spin_button_set_value (self->event, moment.event);
   g_autofree char *iterations = g_strdup_printf ("of %" G_GINT64_FORMAT, last);
   g_autofree char *events = g_strdup_printf ("of %u", n_events);
@@ -288,7 +289,7 @@ show_numbers (TdDeck *self, TdIteration *iteration)
 static void
 show_moment (TdDeck *self)
 {
-  TdIteration *iteration = td_session_get_current (self->session);
+  TdIteration *iteration = td_session_get_expected (self->session);
   self->syncing = TRUE;
   show_numbers (self, iteration);
   self->syncing = FALSE;

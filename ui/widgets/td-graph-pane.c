@@ -31,7 +31,7 @@ show_crumbs (TdGraphPane *self)
 {
   guint n;
   const guint64 *keys = td_session_get_selection (self->session, &n);
-  TdIteration *iteration = td_session_get_current (self->session);
+  TdIteration *iteration = td_session_get_expected (self->session);
   g_autofree char *text = g_strdup (td_session_get_name (self->session));
   if (iteration)
     {
@@ -88,7 +88,7 @@ td_graph_pane_set_narrow (TdGraphPane *self, gboolean narrow)
 guint
 td_graph_pane_search (TdGraphPane *self, const char *text)
 {
-  TdIteration *iteration = self->session ? td_session_get_current (self->session) : NULL;
+  TdIteration *iteration = self->session ? td_session_get_expected (self->session) : NULL;
   if (!iteration || !*text)
     {
       g_clear_pointer (&iteration, td_iteration_unref);

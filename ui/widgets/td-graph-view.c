@@ -32,6 +32,13 @@ invalidate_scene (TdGraphView *self)
   gtk_widget_queue_draw (GTK_WIDGET (self));
 }
 
+/* Everything on show is still to come. */
+static gboolean
+nothing_ran (TdGraphView *self)
+{
+  return self->iteration && td_iteration_get_n_run (self->iteration) == 0;
+}
+
 TdScene *
 td_graph_view_get_scene (TdGraphView *self)
 {
@@ -42,6 +49,7 @@ td_graph_view_get_scene (TdGraphView *self)
   if (self->session && self->layout)
     {
       TdPanelView view = td_panel_view_new (self->session, 0, 0);
+      view.nothing_ran = nothing_ran (self);
       self->scene = td_graph_scene_new (self->layout, &view, self->heat);
     }
   return self->scene;
@@ -76,7 +84,9 @@ update_description (TdGraphView *self)
               td_iteration_get_op_name (self->iteration, (guint)event), -1);
           g_autofree char *site = td_iteration_dup_site (self->iteration, (guint)event);
           g_autofree char *valid = g_utf8_make_valid (site, -1);
-          text = g_strdup_printf ("%s, event %d, %s", op, event, valid);
+          gboolean ran = (guint)event < td_iteration_get_n_run (self->iteration);
+          text = g_strdup_printf ("%s, event %d, %s%s", op, event, valid,
+                                  ran ? "" : ", has not run yet");
         }
     }
   gtk_accessible_update_property (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION,
@@ -313,7 +323,7 @@ set_iteration (TdGraphView *self, TdIteration *iteration)
 static void
 show_moment (TdGraphView *self)
 {
-  TdIteration *iteration = td_session_get_current (self->session);
+  TdIteration *iteration = td_session_get_expected (self->session);
   set_iteration (self, iteration);
   g_clear_pointer (&iteration, td_iteration_unref);
   invalidate_scene (self);
@@ -456,6 +466,7 @@ draw_minimap (TdGraphView *self, cairo_t *cr)
   if (!td__graph_view_minimap_box (self, &box))
     return;
   TdPanelView view = td_panel_view_new (self->session, 0, 0);
+  view.nothing_ran = nothing_ran (self);
   TdSceneRect visible = td_viewport_visible (&self->viewport);
   TdScene *scene = td_graph_minimap_new (self->layout, &view, &visible);
   cairo_save (cr);

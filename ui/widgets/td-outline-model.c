@@ -361,7 +361,8 @@ td_outline_row_dup_time (TdOutlineRow *row)
   const TdTapeIteration *tape = td_iteration_get_tape (row->model->iteration);
   if (row->kind == TD_OUTLINE_GROUP)
     return dup_ms (row->model->groups[row->group].time_ns);
-  if (row->kind == TD_OUTLINE_EVENT && event_of (row))
+  if (row->kind == TD_OUTLINE_EVENT && event_of (row)
+      && (guint)row->event < td_iteration_get_n_run (row->model->iteration))
     return dup_ms (tape->event_duration_ns[row->event]);
   return g_strdup ("");
 }

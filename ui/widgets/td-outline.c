@@ -445,7 +445,7 @@ td_outline_get_waiting (TdOutline *self)
 static void
 show_moment (TdOutline *self)
 {
-  TdIteration *iteration = td_session_get_current (self->session);
+  TdIteration *iteration = td_session_get_expected (self->session);
   if (!iteration)
     rebuild (self, NULL);
   else if (!self->model || !td_outline_model_update (self->model, iteration))

@@ -22,6 +22,7 @@ struct _TdPanels
   GPtrArray *views; /* of TdSceneView, not owned */
 
   TdIteration *iteration; /* at the playhead */
+  TdIteration *expected;  /* the same, with what is to come */
   TdMemoryProfile *profile, *previous;
   gint64 previous_number;
   TdSchedule *schedule;
@@ -43,6 +44,7 @@ forget_iteration (TdPanels *self)
   g_clear_pointer (&self->schedule, td_schedule_free);
   g_clear_pointer (&self->advice, g_free);
   g_clear_pointer (&self->iteration, td_iteration_unref);
+  g_clear_pointer (&self->expected, td_iteration_unref);
   self->previous_number = -1;
 }
 
@@ -116,7 +118,7 @@ get_schedule (TdPanels *self)
   TdTapeReader *reader = td_session_get_reader (self->session);
   if (!self->schedule && self->iteration)
     {
-      self->schedule = td_schedule_new (self->iteration);
+      self->schedule = td_schedule_new (self->expected);
       if (reader)
         self->advice = td_schedule_advice (reader, td_iteration_get_number (self->iteration));
     }
@@ -192,7 +194,7 @@ make_iterations_strip (TdPanels *self, const TdPanelView *view)
 static TdScene *
 make_events_strip (TdPanels *self, const TdPanelView *view)
 {
-  return td_deck_scene_events (self->iteration, FALSE, view);
+  return td_deck_scene_events (self->expected, FALSE, view);
 }
 
 typedef struct
@@ -381,12 +383,15 @@ static void
 show_moment (TdPanels *self)
 {
   TdIteration *iteration = td_session_get_current (self->session);
-  if (iteration != self->iteration)
+  TdIteration *expected = td_session_get_expected (self->session);
+  if (iteration != self->iteration || expected != self->expected)
     {
       forget_iteration (self);
       self->iteration = iteration ? td_iteration_ref (iteration) : NULL;
+      self->expected = expected ? td_iteration_ref (expected) : NULL;
     }
   g_clear_pointer (&iteration, td_iteration_unref);
+  g_clear_pointer (&expected, td_iteration_unref);
   invalidate_all (self);
 }
 

@@ -133,6 +133,8 @@ is_news (TdProgramState state, const char *reason)
 {
   if (state == TD_PROGRAM_CRASHED)
     return TRUE;
+  if (g_str_has_prefix (reason, "before ") && !strstr (reason, "breakpoint"))
+    return FALSE; /* where a step led to, which is seen */
   return state != TD_PROGRAM_RUNNING && *reason && strcmp (reason, "ended") != 0
          && strcmp (reason, "step") != 0 && strcmp (reason, "pause") != 0;
 }
@@ -432,6 +434,7 @@ build_info_bar (TdWindow *self)
   self->info_label = GTK_LABEL (gtk_label_new (NULL));
   gtk_label_set_wrap (self->info_label, TRUE);
   gtk_label_set_xalign (self->info_label, 0);
+  gtk_widget_set_margin_start (GTK_WIDGET (self->info_label), 12);
   gtk_info_bar_add_child (GTK_INFO_BAR (self->info_bar), GTK_WIDGET (self->info_label));
   g_signal_connect (self->info_bar, "response", G_CALLBACK (info_response), NULL);
 }

@@ -249,7 +249,8 @@ td_graph_minimap_new (const TdLayout *layout, const TdPanelView *panel,
                       (TdSceneRect){ 0.5, 0.5, MAP_WIDTH - 1, MAP_HEIGHT - 1 }, 8, &card);
   for (guint i = 0; i < view->n_nodes; i++)
     {
-      gboolean run = panel->event < 0 || view->nodes[i].event <= panel->event;
+      gboolean run
+          = !panel->nothing_ran && (panel->event < 0 || view->nodes[i].event <= panel->event);
       gboolean at = (gint)i == playhead;
       TdStyle s = { .fill = at ? TD_ROLE_ACCENT : TD_ROLE_FAINT,
                     .fill_alpha = at    ? 1

@@ -32,7 +32,7 @@ td_heat_by_name (TdHeatBy heat)
 gboolean
 td__graph_has_run (const TdGraphPainter *g, gint event)
 {
-  return g->panel->event < 0 || event <= g->panel->event;
+  return !g->panel->nothing_ran && (g->panel->event < 0 || event <= g->panel->event);
 }
 
 TdSceneRect
@@ -70,8 +70,9 @@ add_lane (TdGraphPainter *g, TdLane lane)
   if (r.width <= 0)
     return;
   total = td_viz_graph_get_groups (view->graph, &n_groups)[0].n_ops[lane];
-  run = g->panel->event < 0 ? total
-                            : td_viz_graph_count_run (view->graph, 0, lane, g->panel->event);
+  run = g->panel->nothing_ran ? 0
+        : g->panel->event < 0 ? total
+                              : td_viz_graph_count_run (view->graph, 0, lane, g->panel->event);
   td_scene_mark (g->b, TD_TAG_LANE, 0, lane, NULL);
   td_scene_add_shape (g->b, TD_PRIM_ROUND, r, 12, &style);
   td_scene_unmark (g->b);

@@ -18,6 +18,7 @@ typedef struct
   double width, height; /* of the picture; 0: its natural size */
   gint64 iteration;
   gint event;              /* playhead; -1: none, everything has run */
+  gboolean nothing_ran;    /* the program stands before the first event: event is -1 */
   gint head;               /* program head, if it is in this iteration; else -1 */
   const guint64 *selected; /* keys */
   guint n_selected;

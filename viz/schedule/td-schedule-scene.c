@@ -57,7 +57,7 @@ add_row (TdSceneBuilder *b, const TdScheduleRow *r, const Columns *c, double y, 
          const TdPanelView *view)
 {
   gboolean here = view->event >= 0 && r->event == (guint)view->event;
-  gboolean later = view->event >= 0 && r->event > (guint)view->event;
+  gboolean later = r->to_come || (view->event >= 0 && r->event > (guint)view->event);
   gboolean selected = here || td_panel_is_selected (view, r->key);
   TdRole role = r->failed ? TD_ROLE_ERROR : later ? TD_ROLE_DIM : TD_ROLE_TEXT;
   TdStyle row = { .fill = selected ? TD_ROLE_SELECTED_ROW : TD_ROLE_NONE };
@@ -78,7 +78,7 @@ add_row (TdSceneBuilder *b, const TdScheduleRow *r, const Columns *c, double y, 
   left.bold = FALSE;
   left.max_width = c->time - c->layer - 50;
   td_scene_add_text (b, c->layer, y, last_part (r->layer), &left);
-  td_scene_add_text (b, c->time, y, td_format_ns (text, r->ns), &right);
+  td_scene_add_text (b, c->time, y, r->to_come ? "—" : td_format_ns (text, r->ns), &right);
   td_scene_add_text (b, c->output, y, td_format_bytes (text, r->bytes), &right);
   if (here)
     {

@@ -27,6 +27,7 @@ td_schedule_new (const TdIteration *iteration)
                             .layer = td_iteration_get_link_path (iteration, e),
                             .start_ns = t->event_start_ns ? t->event_start_ns[e] : 0,
                             .ns = t->event_duration_ns ? t->event_duration_ns[e] : 0,
+                            .to_come = e >= td_iteration_get_n_run (iteration),
                             .failed = (event->flags & TD_TAPE_EVENT_FAILED) != 0 };
       for (guint k = 0; k < event->n_out; k++)
         r->bytes += t->vars[t->outs[event->first_out + k]].bytes;

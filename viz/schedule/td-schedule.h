@@ -21,6 +21,7 @@ typedef struct
   guint64 ns;
   guint64 bytes; /* of the outputs */
   gboolean failed;
+  gboolean to_come; /* has not run: it is expected */
 } TdScheduleRow;
 
 typedef struct

@@ -1,7 +1,7 @@
 /* Indices over one iteration of a tape: keys, consumers, twins, layers, anomalies.
  *
  * SPDX-License-Identifier: MIT */
-#include "tape/td-iteration.h"
+#include "tape/td-iteration-private.h"
 
 #include <string.h>
 
@@ -32,6 +32,7 @@ struct TdIteration
   Lists consumers, twins;
   gint32 *forward; /* per event */
   gint32 *layer;   /* per event */
+  guint n_run;     /* events; the others are expected */
   guint8 *anomaly; /* per event */
   TdLayer *layers;
   guint n_layers;
@@ -377,6 +378,7 @@ td_iteration_new (const TdNamesClass *names, gpointer names_data,
   self->names_data = names_data;
   self->free_names_data = free_names_data;
   self->tape = tape_iteration;
+  self->n_run = tape_iteration->n_events;
   self->free_tape = free_tape_iteration;
   self->strings = g_string_chunk_new (256);
   g_mutex_init (&self->graph_lock);
@@ -386,6 +388,22 @@ td_iteration_new (const TdNamesClass *names, gpointer names_data,
   index_anomalies (self);
   index_layers (self);
   return self;
+}
+
+TdIteration *
+td__iteration_new_like (const TdIteration *like, const TdTapeIteration *tape,
+                        void (*free_tape) (const TdTapeIteration *), guint n_run)
+{
+  TdIteration *self = td_iteration_new (like->names, like->names_data, NULL, tape, free_tape);
+
+  self->n_run = n_run;
+  return self;
+}
+
+guint
+td_iteration_get_n_run (const TdIteration *self)
+{
+  return self->n_run;
 }
 
 TdIteration *

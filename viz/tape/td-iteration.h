@@ -48,6 +48,9 @@ TdIteration *td_iteration_new (const TdNamesClass *names, gpointer names_data,
                                GDestroyNotify free_names_data,
                                const TdTapeIteration *tape_iteration,
                                void (*free_tape_iteration) (const TdTapeIteration *));
+/** Make the iteration that `now`, which has not ended, becomes if it goes on as `before` did.
+ * NULL: it did not begin like that, or there is nothing to come. Owner: the caller. */
+TdIteration *td_iteration_new_expected (TdIteration *now, TdIteration *before);
 TdIteration *td_iteration_ref (TdIteration *self);
 void td_iteration_unref (TdIteration *self);
 
@@ -55,6 +58,8 @@ void td_iteration_unref (TdIteration *self);
 const TdTapeIteration *td_iteration_get_tape (const TdIteration *self);
 gint64 td_iteration_get_number (const TdIteration *self);
 guint td_iteration_get_n_events (const TdIteration *self);
+/** Count the events that ran: all but in an expected iteration. */
+guint td_iteration_get_n_run (const TdIteration *self);
 /** Say whether the iteration ended; FALSE while the program is still in it or died in it. */
 gboolean td_iteration_is_complete (const TdIteration *self);
 /** Estimate the memory held. Units: bytes. */

@@ -137,6 +137,68 @@ td_session_get_current (TdSession *self)
   return td_session_load_iteration (self, self->moment.iteration, NULL);
 }
 
+/* ---- what is to come ---- */
+
+/* So many different recent graphs are tried. */
+#define MAX_TRIED 8
+#define MAX_LOOKED_AT 256
+
+static TdIteration *
+expect_like (TdSession *self, TdIteration *now, gint64 number)
+{
+  TdIteration *before = number >= 0 ? td_session_load_iteration (self, number, NULL) : NULL;
+  TdIteration *expected = before ? td_iteration_new_expected (now, before) : NULL;
+
+  g_clear_pointer (&before, td_iteration_unref);
+  if (expected)
+    self->expected_from = number;
+  return expected;
+}
+
+/* The newest iteration that began like this one; as long as it goes on so, the same. */
+static TdIteration *
+expect (TdSession *self, TdIteration *now)
+{
+  TdTapeSummaries s = td_tape_reader_summaries (self->tape->reader);
+  TdIteration *expected = expect_like (self, now, self->expected_from);
+  guint32 tried[MAX_TRIED];
+  guint n_tried = 0;
+
+  for (guint i = s.n; i-- > 0 && !expected && n_tried < MAX_TRIED && i + MAX_LOOKED_AT > s.n;)
+    {
+      gboolean known = (s.rows[i].flags & TD_TAPE_ITERATION_PARTIAL) != 0;
+
+      for (guint k = 0; k < n_tried; k++)
+        known = known || tried[k] == s.rows[i].structure;
+      if (known)
+        continue;
+      tried[n_tried++] = s.rows[i].structure;
+      expected = expect_like (self, now, (gint64)s.rows[i].number);
+    }
+  return expected;
+}
+
+TdIteration *
+td_session_get_expected (TdSession *self)
+{
+  TdIteration *now = td_session_get_current (self);
+
+  if (!now || !self->tape || self->state != TD_PROGRAM_PAUSED || td_iteration_is_complete (now)
+      || self->head.iteration != td_iteration_get_number (now))
+    return now;
+  if (now != self->expected_of)
+    {
+      g_clear_pointer (&self->expected, td_iteration_unref);
+      g_clear_pointer (&self->expected_of, td_iteration_unref);
+      self->expected_of = td_iteration_ref (now);
+      self->expected = expect (self, now);
+    }
+  if (!self->expected)
+    return now;
+  td_iteration_unref (now);
+  return td_iteration_ref (self->expected);
+}
+
 /* ---- the worker ---- */
 
 typedef struct

@@ -35,7 +35,9 @@ struct _TdSession
 
   TdMoment moment, head;
   gboolean follow, attached, bounded;
-  GArray *history; /* TdMoment */
+  TdIteration *expected, *expected_of; /* of the moment, and what was made of which */
+  gint64 expected_from;                /* the iteration that it goes on like; -1: none */
+  GArray *history;                     /* TdMoment */
   guint history_at;
   GArray *selection; /* guint64 */
   guint64 hover;

@@ -41,6 +41,8 @@ td_session_finalize (GObject *object)
   g_clear_pointer (&self->by_hand, g_ptr_array_unref);
   g_clear_pointer (&self->tape, td__tape_handle_unref);
   g_clear_pointer (&self->worker_tape, td__tape_handle_unref);
+  g_clear_pointer (&self->expected, td_iteration_unref);
+  g_clear_pointer (&self->expected_of, td_iteration_unref);
   td_curves_free (self->curves);
   g_array_unref (self->history);
   g_array_unref (self->selection);
@@ -88,6 +90,7 @@ td_session_init (TdSession *self)
   self->reason = g_strdup ("");
   self->moment = self->head = (TdMoment){ 0, -1, -1 };
   self->live_number = -1;
+  self->expected_from = -1;
 }
 
 static char *

@@ -81,6 +81,44 @@ session__opens_at_the_last_whole_iteration (void **state)
   (void)state;
 }
 
+/* A program that stands in the middle of an iteration is expected to go on as it did before. */
+static void
+session__expects_what_the_iteration_before_did (void **state)
+{
+  Tape tape = tape_new (getpid ());
+  g_autoptr (TdIteration) it = td_synthetic_lenet (3);
+  const TdTapeIteration *a, *b;
+  TdSession *session;
+
+  for (guint i = 0; i < 3; i++)
+    write_lenet (&tape, i);
+  td_synthetic_write_live (tape.w, it, 7, "step");
+  session = open_session (&tape);
+  td_session_set_attached (session, TRUE);
+  assert_int_equal (td_session_get_state (session), TD_PROGRAM_PAUSED);
+  g_autoptr (TdIteration) now = td_session_get_current (session);
+  g_autoptr (TdIteration) expected = td_session_get_expected (session);
+  g_autoptr (TdIteration) before = td_session_load_iteration (session, 2, NULL);
+  assert_int_equal (td_iteration_get_n_events (now), 7);
+  assert_int_equal (td_iteration_get_n_events (expected), 45);
+  assert_int_equal (td_iteration_get_n_run (expected), 7);
+  assert_int_equal (td_iteration_get_n_run (before), 45);
+  assert_int_equal (td_iteration_get_number (expected), 3);
+  a = td_iteration_get_tape (now);
+  b = td_iteration_get_tape (expected);
+  for (guint e = 0; e < 45; e++)
+    {
+      assert_true (b->events[e].key == td_iteration_get_tape (before)->events[e].key);
+      assert_true (b->event_duration_ns[e] == (e < 7 ? a->event_duration_ns[e] : 0));
+      assert_string_equal (td_iteration_get_op_name (expected, e),
+                           td_iteration_get_op_name (before, e));
+    }
+  assert_ptr_equal (td_iteration_new_expected (before, now), NULL); /* nothing is to come */
+  g_object_unref (session);
+  td_tape_writer_free (tape.w);
+  (void)state;
+}
+
 /* A window that looks on for ever: the list is a sample, and every iteration is still found. */
 static void
 session__bounded_one_loads_what_its_list_dropped (void **state)
@@ -454,6 +492,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (session__opens_at_the_last_whole_iteration),
+    td_test (session__expects_what_the_iteration_before_did),
     td_test (session__bounded_one_loads_what_its_list_dropped),
     td_test (session__says_what_killed_the_program_and_where),
     td_test (session__without_an_end_and_without_a_process_is_a_crash),
