@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "peer-models.h"
@@ -39,6 +40,17 @@ typedef struct
 } Samples;
 
 static Samples forward_time, backward_time, both_time;
+static double base_rss_mb; /* of the process before it made anything */
+
+/* The most memory that this process has held, as getrusage tells it. */
+static double
+peak_rss_mb (void)
+{
+  struct rusage u;
+
+  getrusage (RUSAGE_SELF, &u);
+  return (double)u.ru_maxrss / 1024;
+}
 
 static int
 ascending (const void *a, const void *b)
@@ -71,8 +83,10 @@ print_value (const char *workload, int threads, Samples *s, double scale, const 
   const double wall = median (s->wall, s->n) * scale, cpu = median (s->cpu, s->n) * scale;
 
   printf ("{\"workload\": \"%s\", \"threads\": %d, \"value\": %.6g, \"unit\": \"%s\", "
-          "\"wall\": %.6g, \"cpu\": %.6g, \"n\": %d",
-          workload, threads, threads == 1 ? cpu : wall, unit, wall, cpu, s->n);
+          "\"wall\": %.6g, \"cpu\": %.6g, \"n\": %d, \"base_rss_mb\": %.4g, "
+          "\"peak_rss_mb\": %.4g",
+          workload, threads, threads == 1 ? cpu : wall, unit, wall, cpu, s->n, base_rss_mb,
+          peak_rss_mb ());
 }
 
 static double
@@ -223,6 +237,7 @@ main (int argc, char **argv)
   char text[16];
 
   td_init (&argc, &argv);
+  base_rss_mb = peak_rss_mb ();
   for (int i = 1; i < argc; i++)
     if (strcmp (argv[i], "--threads") == 0 && i + 1 < argc)
       threads = atoi (argv[++i]);
