@@ -96,6 +96,7 @@ typedef enum
   TD_REDUCE_LOGSUMEXP,
   TD_REDUCE_SUM_SQUARES,
   TD_REDUCE_ARGMAX, /* one axis; i32 */
+  TD_REDUCE_ARGMIN,
   TD_REDUCE_N
 } TdReduceKind;
 
@@ -312,6 +313,8 @@ typedef struct TdDeviceOps
   /* reductions; axes: bit mask of x's axes */
   TdStatus (*reduce) (TdDevice *d, TdReduceKind kind, uint32_t axes, const TdTensor *x,
                       TdTensor *y, bool accumulate);
+  TdStatus (*cumulative_sum) (TdDevice *d, int axis, bool reverse, const TdTensor *x,
+                              TdTensor *y); /* reverse: from the end */
   TdStatus (*softmax) (TdDevice *d, TdSoftmaxKind kind, int axis, const TdTensor *x,
                        const TdTensor *gy, TdTensor *y);
   /* products */

@@ -451,7 +451,6 @@ TD_API TdStatus td_check_double_backward_at (TdCheckFn fn, void *user, TdVar *co
 #define td_cast(...) td_cast_at (__VA_ARGS__, TD_HERE)
 #define td_copy(...) td_copy_at (__VA_ARGS__, TD_HERE)
 #define td_where(...) td_where_at (__VA_ARGS__, TD_HERE)
-#define td_dropout(...) td_dropout_at (__VA_ARGS__, TD_HERE)
 #define td_embed_id(x, ...) td__embed_id_x (x, __VA_ARGS__, .end_ = 0)
 #define td__embed_id_x(x, W, ...) td_embed_id_at (x, W, TD_OPTIONS_ (TdEmbedOpt, TD_EMBED_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_lstm(...) td_lstm_at (__VA_ARGS__, TD_HERE)

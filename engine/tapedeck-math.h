@@ -83,6 +83,24 @@ TD_API TdVar *td_gelu_at (TdVar *x, TdGeluOpt options, const TdSite *site);
 /** x sigmoid (x): swish with beta 1, in one kernel. */
 TD_API TdVar *td_silu (TdVar *x);
 TD_API TdVar *td_silu_at (TdVar *x, const TdSite *site);
+/** x sigmoid (beta x).  *Shapes*: beta has the sizes of x's axes 1, 2 ...  *Source*:
+ * chainer.functions.swish. */
+TD_API TdVar *td_swish (TdVar *x, TdVar *beta);
+TD_API TdVar *td_swish_at (TdVar *x, TdVar *beta, const TdSite *site);
+/** x, or W x where x is negative.  *Shapes*: W has the sizes of x's axes 1, 2 ...  *Source*:
+ * chainer.functions.prelu. */
+TD_API TdVar *td_prelu (TdVar *x, TdVar *W);
+TD_API TdVar *td_prelu_at (TdVar *x, TdVar *W, const TdSite *site);
+typedef struct
+{
+  int axis;
+  int end_;
+} TdMaxoutOpt;
+#define TD_MAXOUT_DEFAULTS .axis = 1
+/** The largest of each pool_size neighbours along an axis, whose size shrinks by that.
+ * *Source*: chainer.functions.maxout. */
+TD_API TdVar *td_maxout_ (TdVar *x, int pool_size, const TdMaxoutOpt *options);
+TD_API TdVar *td_maxout_at (TdVar *x, int pool_size, TdMaxoutOpt options, const TdSite *site);
 
 /* --- mathematics ------------------------------------------------------------------------ */
 /** x itself, as an operation in the graph; shares x's memory. */
@@ -116,6 +134,92 @@ typedef struct
  * axis.  *Source*: chainer.functions.average. */
 TD_API TdVar *td_average_ (TdVar *x, const TdAverageOpt *options);
 TD_API TdVar *td_average_at (TdVar *x, TdAverageOpt options, const TdSite *site);
+/** Index (i32) of the smallest element along an axis; no gradient. */
+TD_API TdVar *td_argmin (TdVar *x, int axis);
+TD_API TdVar *td_argmin_at (TdVar *x, int axis, const TdSite *site);
+/** Sums of what lies up to each element along an axis; td_flatten (x) first for Chainer's axis
+ * None. */
+TD_API TdVar *td_cumsum (TdVar *x, int axis);
+TD_API TdVar *td_cumsum_at (TdVar *x, int axis, const TdSite *site);
+/** p x + (1 - p) y, three arrays of one shape. */
+TD_API TdVar *td_linear_interpolate (TdVar *p, TdVar *x, TdVar *y);
+TD_API TdVar *td_linear_interpolate_at (TdVar *p, TdVar *x, TdVar *y, const TdSite *site);
+typedef struct
+{
+  int axis;
+  int end_;
+} TdBiasOpt;
+#define TD_BIAS_DEFAULTS .axis = 1
+/** x + y, where y lies under x's axes from `axis` on.  *Shapes*: y.shape == x.shape[axis:axis +
+ * y.ndim].  *Source*: chainer.functions.bias. */
+TD_API TdVar *td_bias_ (TdVar *x, TdVar *y, const TdBiasOpt *options);
+TD_API TdVar *td_bias_at (TdVar *x, TdVar *y, TdBiasOpt options, const TdSite *site);
+typedef struct
+{
+  int axis;
+  int end_;
+} TdScaleOpt;
+#define TD_SCALE_DEFAULTS .axis = 1
+/** x * y, where y lies under x's axes from `axis` on.  *Shapes*: as td_bias.  *Source*:
+ * chainer.functions.scale. */
+TD_API TdVar *td_scale_ (TdVar *x, TdVar *y, const TdScaleOpt *options);
+TD_API TdVar *td_scale_at (TdVar *x, TdVar *y, TdScaleOpt options, const TdSite *site);
+/** Sums of products over labelled axes: td_einsum ("ij,jk->ik", (TdVar *[]){ a, b }, 2); "..."
+ * and repeated labels are understood, sizes of equal labels must be equal.  Operands are taken
+ * pair by pair from the left.  *Errors*: TD_ERR_ARG for subscripts that cannot be read,
+ * TD_ERR_SHAPE for sizes that differ or more than 8 axes.  *Source*: chainer.functions.einsum.
+ */
+TD_API TdVar *td_einsum (const char *subscripts, TdVar *const *operands, int n);
+TD_API TdVar *td_einsum_at (const char *subscripts, TdVar *const *operands, int n,
+                            const TdSite *site);
+typedef struct
+{
+  int axes;                   /**< how many axes are summed */
+  const int *a_axes, *b_axes; /**< which; NULL: the last of a, the first of b */
+  int end_;
+} TdTensordotOpt;
+#define TD_TENSORDOT_DEFAULTS .axes = 2
+/** Sum of products over axes of a and axes of b.  *Shapes*: the other axes of a, then those of
+ * b.  *Source*: chainer.functions.tensordot. */
+TD_API TdVar *td_tensordot_ (TdVar *a, TdVar *b, const TdTensordotOpt *options);
+TD_API TdVar *td_tensordot_at (TdVar *a, TdVar *b, TdTensordotOpt options, const TdSite *site);
+
+/* --- noise ------------------------------------------------------------------------------ */
+typedef struct
+{
+  TdVar *eps;         /**< standard normal numbers; NULL: new ones */
+  TdVar **return_eps; /**< gets those that were used */
+  int end_;
+} TdGaussianOpt;
+#define TD_GAUSSIAN_DEFAULTS .eps = NULL
+/** A sample of the normal distribution of that mean and log variance: mean + e^(ln_var / 2)
+ * eps, which gradients go through.  *Source*: chainer.functions.gaussian. */
+TD_API TdVar *td_gaussian_ (TdVar *mean, TdVar *ln_var, const TdGaussianOpt *options);
+TD_API TdVar *td_gaussian_at (TdVar *mean, TdVar *ln_var, TdGaussianOpt options,
+                              const TdSite *site);
+typedef struct
+{
+  double tau;
+  int axis;
+  int end_;
+} TdGumbelSoftmaxOpt;
+#define TD_GUMBEL_SOFTMAX_DEFAULTS .tau = 0.1, .axis = 1
+/** A sample near the corners of the simplex: softmax ((log_pi + Gumbel noise) / tau) along an
+ * axis.  *Source*: chainer.functions.gumbel_softmax. */
+TD_API TdVar *td_gumbel_softmax_ (TdVar *log_pi, const TdGumbelSoftmaxOpt *options);
+TD_API TdVar *td_gumbel_softmax_at (TdVar *log_pi, TdGumbelSoftmaxOpt options,
+                                    const TdSite *site);
+typedef struct
+{
+  TdVar *mask;         /**< factors, of x's shape; NULL: new ones */
+  TdVar **return_mask; /**< gets those that were used; NULL when config train is off */
+  int end_;
+} TdDropoutOpt;
+#define TD_DROPOUT_DEFAULTS .mask = NULL
+/** td_dropout with a mask that is given, or wanted: td_dropout (x, 0.5, .return_mask = &mask).
+ * The mask is then a variable, else dropout needs no memory for it. */
+TD_API TdVar *td_dropout_with_at (TdVar *x, double ratio, TdDropoutOpt options,
+                                  const TdSite *site);
 
 #if !defined(TD_NO_SITES)
 /* clang-format off */
@@ -134,6 +238,10 @@ TD_API TdVar *td_average_at (TdVar *x, TdAverageOpt options, const TdSite *site)
 #define td_gelu(...) td__gelu_x (__VA_ARGS__, .end_ = 0)
 #define td__gelu_x(x, ...) td_gelu_at (x, TD_OPTIONS_ (TdGeluOpt, TD_GELU_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_silu(...) td_silu_at (__VA_ARGS__, TD_HERE)
+#define td_swish(...) td_swish_at (__VA_ARGS__, TD_HERE)
+#define td_prelu(...) td_prelu_at (__VA_ARGS__, TD_HERE)
+#define td_maxout(x, ...) td__maxout_x (x, __VA_ARGS__, .end_ = 0)
+#define td__maxout_x(x, pool_size, ...) td_maxout_at (x, pool_size, TD_OPTIONS_ (TdMaxoutOpt, TD_MAXOUT_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_identity(...) td_identity_at (__VA_ARGS__, TD_HERE)
 #define td_sign(...) td_sign_at (__VA_ARGS__, TD_HERE)
 #define td_erf(...) td_erf_at (__VA_ARGS__, TD_HERE)
@@ -142,6 +250,22 @@ TD_API TdVar *td_average_at (TdVar *x, TdAverageOpt options, const TdSite *site)
 #define td_rsqrt(...) td_rsqrt_at (__VA_ARGS__, TD_HERE)
 #define td_average(...) td__average_x (__VA_ARGS__, .end_ = 0)
 #define td__average_x(x, ...) td_average_at (x, TD_OPTIONS_ (TdAverageOpt, TD_AVERAGE_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_argmin(...) td_argmin_at (__VA_ARGS__, TD_HERE)
+#define td_cumsum(...) td_cumsum_at (__VA_ARGS__, TD_HERE)
+#define td_linear_interpolate(...) td_linear_interpolate_at (__VA_ARGS__, TD_HERE)
+#define td_bias(x, ...) td__bias_x (x, __VA_ARGS__, .end_ = 0)
+#define td__bias_x(x, y, ...) td_bias_at (x, y, TD_OPTIONS_ (TdBiasOpt, TD_BIAS_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_scale(x, ...) td__scale_x (x, __VA_ARGS__, .end_ = 0)
+#define td__scale_x(x, y, ...) td_scale_at (x, y, TD_OPTIONS_ (TdScaleOpt, TD_SCALE_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_einsum(...) td_einsum_at (__VA_ARGS__, TD_HERE)
+#define td_tensordot(a, ...) td__tensordot_x (a, __VA_ARGS__, .end_ = 0)
+#define td__tensordot_x(a, b, ...) td_tensordot_at (a, b, TD_OPTIONS_ (TdTensordotOpt, TD_TENSORDOT_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_gaussian(mean, ...) td__gaussian_x (mean, __VA_ARGS__, .end_ = 0)
+#define td__gaussian_x(mean, ln_var, ...) td_gaussian_at (mean, ln_var, TD_OPTIONS_ (TdGaussianOpt, TD_GAUSSIAN_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_gumbel_softmax(...) td__gumbel_softmax_x (__VA_ARGS__, .end_ = 0)
+#define td__gumbel_softmax_x(log_pi, ...) td_gumbel_softmax_at (log_pi, TD_OPTIONS_ (TdGumbelSoftmaxOpt, TD_GUMBEL_SOFTMAX_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_dropout(x, ...) td__dropout_x (x, __VA_ARGS__, .end_ = 0)
+#define td__dropout_x(x, ratio, ...) td_dropout_with_at (x, ratio, TD_OPTIONS_ (TdDropoutOpt, TD_DROPOUT_DEFAULTS, __VA_ARGS__), TD_HERE)
 /* clang-format on */
 #endif
 

@@ -55,8 +55,12 @@ TdStatus td__cpu_check_index (TdDevice *d, const TdTensor *index, int64_t limit,
 /* --- reductions (reduce.c, stats.c) and updates (update.c) --- */
 TdStatus td__cpu_reduce (TdDevice *d, TdReduceKind kind, uint32_t axes, const TdTensor *x,
                          TdTensor *y, bool accumulate);
-/** The place of the first of the largest elements along one axis (i32); NaN is largest. */
-TdStatus td__cpu_argmax (uint32_t axes, const TdTensor *x, TdTensor *y);
+/** The place of the first of the largest (smallest) elements along one axis (i32); NaN comes
+ * first. */
+TdStatus td__cpu_argmax (TdReduceKind kind, uint32_t axes, const TdTensor *x, TdTensor *y);
+/** Sums of what lies up to each element along an axis (cumulative-sum.c). */
+TdStatus td__cpu_cumulative_sum (TdDevice *d, int axis, bool reverse, const TdTensor *x,
+                                 TdTensor *y);
 TdStatus td__cpu_stats (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
                         TdStats *out);
 TdStatus td__cpu_update (TdDevice *d, TdUpdateKind kind, const TdUpdate *u,

@@ -47,6 +47,7 @@ const TdDeviceOps td__cpu_ops = {
   .scatter_rows_add = td__cpu_scatter_rows_add,
   .check_index = td__cpu_check_index,
   .reduce = td__cpu_reduce,
+  .cumulative_sum = td__cpu_cumulative_sum,
   .softmax = td__cpu_softmax,
   .gemm = td__cpu_gemm,
   .conv = td__cpu_conv,

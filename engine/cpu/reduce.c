@@ -407,8 +407,8 @@ td__cpu_reduce (TdDevice *d, TdReduceKind kind, uint32_t axes, const TdTensor *x
   Work w = { .kind = kind, .x = x, .y = y, .accumulate = accumulate, .is_int = is_int };
   bool sums;
 
-  if (kind == TD_REDUCE_ARGMAX)
-    return td__cpu_argmax (axes, x, y);
+  if (kind == TD_REDUCE_ARGMAX || kind == TD_REDUCE_ARGMIN)
+    return td__cpu_argmax (kind, axes, x, y);
   if (x->dtype == TD_U8 || x->dtype == TD_BOOL || y->dtype != x->dtype)
     return TD_ERR_DTYPE;
   w.block = is_int ? kinds[kind].int_block : kinds[kind].block;

@@ -1,4 +1,5 @@
-/* The place (i32) of the first of the largest elements along an axis; NaN is largest.
+/* The place (i32) of the first of the largest, or smallest, elements along an axis; NaN comes
+ * before all numbers.
  *
  * SPDX-License-Identifier: MIT */
 #include "ops.h"
@@ -32,42 +33,40 @@ argmax_infer (TdOpCall *call)
   return td_op_out (call, 0, TD_I32, &shape);
 }
 
-static TdStatus
-argmax_forward (TdOpCall *call)
-{
-  int axis = td__axis (((const ArgmaxAttrs *)call->attrs)->axis, call->in[0].shape->ndim);
+#define ARGMAX_CLASS(op_name, kind, op_label, text)                                            \
+  static TdStatus op_name##_forward (TdOpCall *call)                                           \
+  {                                                                                            \
+    int axis = td__axis (((const ArgmaxAttrs *)call->attrs)->axis, call->in[0].shape->ndim);   \
+                                                                                               \
+    return call->device->ops->reduce (call->device, kind, 1u << axis, &call->in[0],            \
+                                      &call->out[0], false);                                   \
+  }                                                                                            \
+  const TdOpClass td__##op_name##_class = {                                                    \
+    .name = #op_name,                                                                          \
+    .label = op_label,                                                                         \
+    .group = "math",                                                                           \
+    .formula = text,                                                                           \
+    .n_in_min = 1,                                                                             \
+    .n_in_max = 1,                                                                             \
+    .n_out = 1,                                                                                \
+    .flags = TD_OP_NO_GRAD,                                                                    \
+    .in_names = td__names_x,                                                                   \
+    .attrs_size = sizeof (ArgmaxAttrs),                                                        \
+    .attrs = argmax_attrs,                                                                     \
+    .n_attrs = 1,                                                                              \
+    .infer = argmax_infer,                                                                     \
+    .forward = op_name##_forward,                                                              \
+  };                                                                                           \
+  TdVar *td_##op_name##_at (TdVar *x, int axis, const TdSite *site)                            \
+  {                                                                                            \
+    const ArgmaxAttrs attrs = { axis };                                                        \
+                                                                                               \
+    return td__apply1 (&td__##op_name##_class, &attrs, site, x);                               \
+  }                                                                                            \
+  TdVar *td_##op_name (TdVar *x, int axis)                                                     \
+  {                                                                                            \
+    return td_##op_name##_at (x, axis, NULL);                                                  \
+  }
 
-  return call->device->ops->reduce (call->device, TD_REDUCE_ARGMAX, 1u << axis, &call->in[0],
-                                    &call->out[0], false);
-}
-
-const TdOpClass td__argmax_class = {
-  .name = "argmax",
-  .label = "ArgMax",
-  .group = "math",
-  .formula = "place of the largest x along axis",
-  .n_in_min = 1,
-  .n_in_max = 1,
-  .n_out = 1,
-  .flags = TD_OP_NO_GRAD,
-  .in_names = td__names_x,
-  .attrs_size = sizeof (ArgmaxAttrs),
-  .attrs = argmax_attrs,
-  .n_attrs = 1,
-  .infer = argmax_infer,
-  .forward = argmax_forward,
-};
-
-TdVar *
-td_argmax_at (TdVar *x, int axis, const TdSite *site)
-{
-  const ArgmaxAttrs attrs = { axis };
-
-  return td__apply1 (&td__argmax_class, &attrs, site, x);
-}
-
-TdVar *
-td_argmax (TdVar *x, int axis)
-{
-  return td_argmax_at (x, axis, NULL);
-}
+ARGMAX_CLASS (argmax, TD_REDUCE_ARGMAX, "ArgMax", "place of the largest x along axis")
+ARGMAX_CLASS (argmin, TD_REDUCE_ARGMIN, "ArgMin", "place of the smallest x along axis")

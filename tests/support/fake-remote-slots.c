@@ -328,6 +328,24 @@ remote_reduce (TdDevice *d, TdReduceKind kind, uint32_t axes, const TdTensor *x,
 }
 
 static TdStatus
+run_cumulative_sum (FakeCall *c, TdDevice *cpu)
+{
+  return td__cpu_ops.cumulative_sum (cpu, c->axis, c->kind != 0, &c->t[0], &c->t[1]);
+}
+
+static TdStatus
+remote_cumulative_sum (TdDevice *d, int axis, bool reverse, const TdTensor *x, TdTensor *y)
+{
+  FakeCall *c = fake_remote_call ("cumulative_sum", run_cumulative_sum);
+
+  c->axis = axis;
+  c->kind = reverse;
+  fake_remote_inputs (c, x, 1);
+  fake_remote_outputs (c, y, 1);
+  return fake_remote_enqueue (c);
+}
+
+static TdStatus
 run_softmax (FakeCall *c, TdDevice *cpu)
 {
   return td__cpu_ops.softmax (cpu, (TdSoftmaxKind)c->kind, c->axis, &c->t[0],
@@ -545,6 +563,7 @@ const TdDeviceOps fake_remote_ops = {
   .scatter_rows_add = remote_scatter_rows_add,
   .check_index = remote_check_index,
   .reduce = remote_reduce,
+  .cumulative_sum = remote_cumulative_sum,
   .softmax = remote_softmax,
   .gemm = remote_gemm,
   .conv = remote_conv,
