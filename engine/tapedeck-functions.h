@@ -460,6 +460,7 @@ TD_API TdStatus td_check_double_backward_at (TdCheckFn fn, void *user, TdVar *co
 
 TD_END_DECLS
 
+#include "tapedeck-arrays.h"
 #include "tapedeck-sequences.h"
 #include "tapedeck-math.h"
 #include "tapedeck-nd.h"

@@ -1,5 +1,5 @@
 /* Basic indexing: one slice per leading axis (a range with a step, one index, or a new axis),
- * and its gradient, which writes into zeros.
+ * its gradient, which writes into zeros, and adding at such places.
  *
  * SPDX-License-Identifier: MIT */
 #include "ops.h"
@@ -226,26 +226,99 @@ const TdOpClass td__get_item_grad_class = {
   .backward = get_item_grad_backward,
 };
 
+/* --- adding at places --- */
+
+static const char *const add_names[] = { "a", "b" };
+
+static TdStatus
+add_infer (TdOpCall *call)
+{
+  TdStrides walk;
+  TdShape out;
+  TdStatus status = resolve (call, call->in[0].shape, &out, &walk);
+
+  if (status == TD_OK && call->in[1].dtype != call->in[0].dtype)
+    return td_op_fail_operands (call, TD_ERR_DTYPE, "a.dtype == b.dtype expected");
+  if (status == TD_OK && !td_shape_equal (&out, call->in[1].shape))
+    return td_op_fail_operands (call, TD_ERR_SHAPE, "b of the slice's shape expected");
+  return status != TD_OK ? status : td_op_out (call, 0, call->in[0].dtype, call->in[0].shape);
+}
+
+static TdStatus
+add_forward (TdOpCall *call)
+{
+  const TdTensor *a = &call->in[0];
+  TdStrides walk;
+  TdShape out;
+  TdStatus status = resolve (call, a->shape, &out, &walk);
+
+  if (status == TD_OK)
+    status = call->device->ops->copy (call->device, call->out[0].data, a->data,
+                                      (size_t)a->size * td_dtype_bytes (a->dtype));
+  if (status == TD_OK)
+    status = call->device->ops->strided (call->device, TD_STRIDED_ADD, &call->in[1], &walk,
+                                         &call->out[0]);
+  return status;
+}
+
+static TdStatus
+add_backward (TdBackward *b)
+{
+  b->gx[0] = b->gy[0];
+  if (td_backward_needs (b, 1))
+    b->gx[1] = td__apply1 (&td__get_item_class, b->attrs, NULL, b->gy[0]);
+  return TD_OK;
+}
+
+/* *Source*: chainer.functions.scatter_add. */
+const TdOpClass td__scatter_add_class = {
+  .name = "scatter_add",
+  .label = "ScatterAdd",
+  .group = "array",
+  .formula = "a, y[slices] += b",
+  .n_in_min = 2,
+  .n_in_max = 2,
+  .n_out = 1,
+  .in_names = add_names,
+  .attrs_size = sizeof (GetItemAttrs),
+  .attrs = get_item_attrs,
+  .n_attrs = 1,
+  .infer = add_infer,
+  .forward = add_forward,
+  .backward = add_backward,
+};
+
+/* --- calls --- */
+
+/* Slices as attributes of `op`; false after an error. */
+static bool
+slices_of (GetItemAttrs *attrs, const TdSlice *slices, int n, const char *op,
+           const TdSite *site)
+{
+  memset (attrs, 0, sizeof *attrs);
+  if (n < 0 || n > MAX_SLICES)
+    {
+      td__fail (TD_ERR_ARG, op, site, "0 to %d slices expected, got %d", MAX_SLICES, n);
+      return false;
+    }
+  attrs->n = PER_SLICE * n;
+  for (int k = 0; k < n; k++)
+    {
+      attrs->slices[PER_SLICE * k] = to_int (slices[k].start);
+      attrs->slices[PER_SLICE * k + 1] = to_int (slices[k].stop);
+      attrs->slices[PER_SLICE * k + 2] = to_int (slices[k].step);
+      attrs->slices[PER_SLICE * k + 3] = slices[k].kind;
+    }
+  return true;
+}
+
 TdVar *
 td_get_item_at (TdVar *x, const TdSlice *slices, int n_slices, const TdSite *site)
 {
   GetItemAttrs attrs;
 
-  memset (&attrs, 0, sizeof attrs);
-  if (n_slices < 0 || n_slices > MAX_SLICES)
-    {
-      td__fail (TD_ERR_ARG, "get_item", site, "0 to %d slices expected, got %d", MAX_SLICES,
-                n_slices);
-      return td__poison ();
-    }
-  attrs.n = PER_SLICE * n_slices;
-  for (int k = 0; k < n_slices; k++)
-    {
-      attrs.slices[PER_SLICE * k] = to_int (slices[k].start);
-      attrs.slices[PER_SLICE * k + 1] = to_int (slices[k].stop);
-      attrs.slices[PER_SLICE * k + 2] = to_int (slices[k].step);
-      attrs.slices[PER_SLICE * k + 3] = slices[k].kind;
-    }
+  if (!slices_of (&attrs, slices, n_slices, "get_item", site))
+    return td__poison ();
   return td__apply1 (&td__get_item_class, &attrs, site, x);
 }
 
@@ -253,4 +326,20 @@ TdVar *
 td_get_item (TdVar *x, const TdSlice *slices, int n_slices)
 {
   return td_get_item_at (x, slices, n_slices, NULL);
+}
+
+TdVar *
+td_scatter_add_at (TdVar *a, const TdSlice *slices, int n_slices, TdVar *b, const TdSite *site)
+{
+  GetItemAttrs attrs;
+
+  if (!slices_of (&attrs, slices, n_slices, "scatter_add", site))
+    return td__poison ();
+  return td__apply2 (&td__scatter_add_class, &attrs, site, a, b);
+}
+
+TdVar *
+td_scatter_add (TdVar *a, const TdSlice *slices, int n_slices, TdVar *b)
+{
+  return td_scatter_add_at (a, slices, n_slices, b, NULL);
 }

@@ -43,6 +43,7 @@ struct Run
   TdVar *const *ws, *const *bs, *const *xs;
   bool rectify; /* plain cells: relu, else tanh */
   int64_t units;
+  int64_t *ends; /* of each step's rows among all */
 };
 
 /* One layer in one direction. */
@@ -154,9 +155,9 @@ initial (const Run *r, TdVar *v, int l)
 
 /* Oldest first: sequences that end give up their rows of h, kept for the end in `parts`. */
 static TdVar *
-run_forwards (const Run *r, State *s, TdVar *h, TdVar *all, TdVar **out, TdVar **parts)
+run_forwards (const Run *r, State *s, TdVar *h, TdVar *const *gates, TdVar **out, TdVar **parts)
 {
-  int64_t at = 0, before = rows_at (r, 0);
+  int64_t before = rows_at (r, 0);
   int n_parts = 0;
 
   for (int t = 0; t < r->n_xs; t++)
@@ -168,8 +169,7 @@ run_forwards (const Run *r, State *s, TdVar *h, TdVar *all, TdVar **out, TdVar *
           parts[r->n_xs - n_parts++] = rows (h, n, before); /* from the back: shortest last */
           h = rows (h, 0, n);
         }
-      h = out[t] = r->cell->step (r, s, h, rows (all, at, at + n));
-      at += n;
+      h = out[t] = r->cell->step (r, s, h, gates[t]);
       before = n;
     }
   parts[r->n_xs - n_parts] = h;
@@ -178,9 +178,9 @@ run_forwards (const Run *r, State *s, TdVar *h, TdVar *all, TdVar **out, TdVar *
 
 /* Newest first: sequences begin, with their rows of the initial h, where they end. */
 static TdVar *
-run_backwards (const Run *r, State *s, TdVar *h, TdVar *all, TdVar **out)
+run_backwards (const Run *r, State *s, TdVar *h, TdVar *const *gates, TdVar **out)
 {
-  int64_t at = td_shape (all).dim[0], before = rows_at (r, r->n_xs - 1);
+  int64_t before = rows_at (r, r->n_xs - 1);
   TdVar *first = h;
 
   if (before < rows_at (r, 0))
@@ -195,8 +195,7 @@ run_backwards (const Run *r, State *s, TdVar *h, TdVar *all, TdVar **out)
 
           h = td_concat (both, 2, 0);
         }
-      h = out[t] = r->cell->step (r, s, h, rows (all, at - n, at));
-      at -= n;
+      h = out[t] = r->cell->step (r, s, h, gates[t]);
       before = n;
     }
   return h;
@@ -209,11 +208,11 @@ join (const Run *r, TdVar *const *xs)
   return r->n_xs == 1 ? xs[0] : td_concat (xs, r->n_xs, 0);
 }
 
-/* `room`: 2 n_xs + 1 handles.  hs, cs: last states by layer and direction. */
+/* `room`: 3 n_xs + 1 handles.  hs, cs: last states by layer and direction. */
 static void
 run_layers (const Run *r, TdVar **ys, TdVar **hs, TdVar **cs, TdVar **room)
 {
-  TdVar *all = join (r, r->xs);
+  TdVar *all = join (r, r->xs), **gates = room + 2 * r->n_xs + 1;
 
   for (int layer = 0; layer < r->n_layers; layer++)
     {
@@ -224,13 +223,13 @@ run_layers (const Run *r, TdVar **ys, TdVar **hs, TdVar **cs, TdVar **room)
       for (int d = 0; d < r->n_directions; d++)
         {
           const int l = layer * r->n_directions + d, w = l * r->cell->n_weights;
-          TdVar *h = initial (r, r->hx, l), *gates;
+          TdVar *h = initial (r, r->hx, l);
           State s = { 0 };
 
           r->cell->prepare (r, &s, r->ws + w, r->bs + w);
           if (r->cell->has_c)
             s.c = initial (r, r->cx, l);
-          gates = td_linear (all, s.xw, s.xb);
+          td_split_axis_indices (td_linear (all, s.xw, s.xb), r->ends, r->n_xs - 1, 0, gates);
           hs[l] = d == 0 ? run_forwards (r, &s, h, gates, ys, room + r->n_xs)
                          : run_backwards (r, &s, h, gates, room);
           cs[l] = s.c;
@@ -324,19 +323,21 @@ check (Run *r)
 /* --- calls --- */
 
 static TdStatus
-compute (const Run *r, TdVar **hy, TdVar **cy, TdVar **ys)
+compute (Run *r, TdVar **hy, TdVar **cy, TdVar **ys)
 {
   const int n = r->n_layers * r->n_directions;
   TdEngine *e = &td__engine;
   const TdSite *outer = e->site;
-  TdVar **room = calloc ((size_t)(2 * n + 3 * r->n_xs + 1), sizeof *room);
+  TdVar **room = calloc ((size_t)(2 * n + 4 * r->n_xs + 1), sizeof *room);
   TdVar **hs = room, **cs = hs + n, **outs = cs + n;
   TdScope *scope;
   TdStatus status = TD_OK;
 
-  if (room == NULL)
-    return td__fail (TD_ERR_MEMORY, name_of (r), r->site, "no host memory for %d steps",
-                     r->n_xs);
+  r->ends = calloc ((size_t)r->n_xs, sizeof *r->ends);
+  if (room == NULL || r->ends == NULL)
+    abort ();
+  for (int t = 0; t < r->n_xs; t++)
+    r->ends[t] = rows_at (r, t) + (t > 0 ? r->ends[t - 1] : 0);
   if (r->site != NULL)
     e->site = r->site;
   scope = td_scope_open_at (name_of (r), e->site);
@@ -353,6 +354,7 @@ compute (const Run *r, TdVar **hy, TdVar **cy, TdVar **ys)
   td_scope_close (scope);
   e->site = outer;
   free (room);
+  free (r->ends);
   return status;
 }
 
@@ -375,7 +377,8 @@ n_step (Run r, TdVar **hy, TdVar **cy, TdVar **ys)
 #define RUN(of_cell, directions, of_cx, relu)                                                  \
   (Run)                                                                                        \
   {                                                                                            \
-    &of_cell, site, n_layers, directions, n_xs, dropout_ratio, hx, of_cx, ws, bs, xs, relu, 0  \
+    &of_cell, site, n_layers, directions, n_xs, dropout_ratio, hx, of_cx, ws, bs, xs, relu, 0, \
+        NULL                                                                                   \
   }
 
 #define DEFINE_LSTM(name, directions)                                                          \

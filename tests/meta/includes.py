@@ -14,6 +14,7 @@ PUBLIC = ["engine/tapedeck.h", "engine/tapedeck-op.h", "engine/tapedeck-function
           "engine/tapedeck-links.h", "engine/tapedeck-optim.h",
           "engine/tapedeck-serial.h", "engine/tapedeck-data.h", "engine/tapedeck-train.h", "engine/tapedeck-extensions.h"]
 PUBLIC += ["engine/tapedeck-math.h"]
+PUBLIC += ["engine/tapedeck-arrays.h", "engine/tapedeck-sequences.h"]
 PUBLIC += ["engine/tapedeck-sequences.h"]
 PUBLIC += ["engine/tapedeck-hooks.h"]
 PUBLIC += ["engine/tapedeck-losses.h"]

@@ -1,0 +1,176 @@
+/* Functions of arrays, rule by rule: what is composed, what is empty, what is refused.
+ * SPDX-License-Identifier: MIT */
+#include "td-test.h"
+
+#include <string.h>
+
+#include "tapedeck.h"
+
+enum
+{
+  MANY = 1100 /* pieces: more than two operations cut */
+};
+
+static void
+expect_shape (const TdVar *v, TdShape want)
+{
+  const TdShape got = td_shape (v);
+
+  assert_false (td_poisoned (v));
+  assert_int_equal (got.ndim, want.ndim);
+  for (int i = 0; i < want.ndim; i++)
+    assert_int_equal (got.dim[i], want.dim[i]);
+}
+
+static void
+expect (TdVar *y, TdStatus status, const char *text)
+{
+  assert_true (td_poisoned (y));
+  assert_non_null (td_error ());
+  assert_contains (td_error ()->message, text);
+  assert_null (strchr (td_error ()->message, '\n'));
+  assert_int_equal (td_error ()->status, status);
+  td_error_clear ();
+}
+
+static void
+split_axis_indices__cuts_more_pieces_than_one_operation_holds (void **unused)
+{
+  TD_SCOPE ("test")
+    {
+      static TdVar *pieces[MANY];
+      static int64_t indices[MANY - 1];
+      static float gx[2 * MANY];
+      TdVar *x = td_variable (td_arange (TD_F32, 0, 2 * MANY, 1), "x"), *sum;
+
+      for (int k = 0; k < MANY - 1; k++)
+        indices[k] = 2 * k + 2;
+      assert_int_equal (td_split_axis_indices (x, indices, MANY - 1, 0, pieces), TD_OK);
+      for (int k = 0; k < MANY; k += 99)
+        {
+          float two[2];
+
+          assert_int_equal (td_read (pieces[k], two, sizeof two), TD_OK);
+          assert_true (two[0] == (float)(2 * k) && two[1] == (float)(2 * k + 1));
+        }
+      sum = td_add (td_sum (pieces[0]), td_mul_scalar (td_sum (pieces[MANY - 1]), 3));
+      assert_int_equal (td_backward (sum, 0), TD_OK);
+      assert_int_equal (td_read (td_grad (x), gx, sizeof gx), TD_OK);
+      assert_true (gx[0] == 1 && gx[1] == 1 && gx[2] == 0 && gx[1024] == 0);
+      assert_true (gx[2 * MANY - 3] == 0 && gx[2 * MANY - 1] == 3);
+    }
+}
+
+static void
+arrays__may_be_empty (void **unused)
+{
+  const int widths[] = { 1, 1, 0, 0 }, twice[] = { 2, 2 }, none[] = { 0 };
+
+  TD_SCOPE ("test")
+    {
+      TdVar *e = td_zeros (TD_F32, TD_SHAPE (0, 3)), *i = td_zeros (TD_I32, TD_SHAPE (0));
+      TdVar *x = td_ones (TD_F32, TD_SHAPE (2, 3)), *both[] = { e, x }, *out[2];
+
+      expect_shape (td_swapaxes (e, 0, 1), TD_SHAPE (3, 0));
+      expect_shape (td_flip (e, 0), TD_SHAPE (0, 3));
+      expect_shape (td_pad (e, widths, TD_PAD_CONSTANT, 1), TD_SHAPE (2, 3));
+      expect_shape (td_repeat (e, twice, 1, 1), TD_SHAPE (0, 6));
+      expect_shape (td_repeat (x, none, 1, 0), TD_SHAPE (0, 3));
+      expect_shape (td_tile (e, twice, 2), TD_SHAPE (0, 6));
+      expect_shape (td_tile (x, none, 1), TD_SHAPE (2, 0));
+      expect_shape (td_vstack (both, 2), TD_SHAPE (2, 3));
+      expect_shape (td_pad_sequence (both, 2, -1, 0), TD_SHAPE (2, 2, 3));
+      expect_shape (td_get_item_arrays (x, &i, 1, 0), TD_SHAPE (0, 3));
+      expect_shape (td_get_item_arrays (e, &i, 1, 0), TD_SHAPE (0, 3));
+      expect_shape (td_scatter_add_arrays (x, &i, 1, 0, e), TD_SHAPE (2, 3));
+      expect_shape (td_one_hot (i, 4, TD_F32), TD_SHAPE (0, 4));
+      td_split_axis_indices (x, (const int64_t[]){ 2 }, 1, 0, out);
+      expect_shape (out[1], TD_SHAPE (0, 3));
+    }
+}
+
+static void
+arrays__have_no_gradient_where_there_is_none (void **unused)
+{
+  TD_SCOPE ("test")
+    {
+      TdVar *t = td_zeros (TD_I64, TD_SHAPE (3));
+      TdVar *x = td_variable (td_ones (TD_F32, TD_SHAPE (3, 2)), "x");
+      TdVar *y = td_mul (td_one_hot (t, 2, TD_F32), x);
+      float gx[6], want[] = { 1, 0, 1, 0, 1, 0 };
+
+      td_backward (td_sum (y), 0);
+      assert_int_equal (td_read (td_grad (x), gx, sizeof gx), TD_OK);
+      assert_memory_equal (gx, want, sizeof want);
+      assert_null (td_grad (t));
+    }
+}
+
+static void
+arrays__say_what_they_refuse_on_one_line (void **unused)
+{
+  const int32_t far[] = { 0, 4 };
+  const int minus[] = { -1, 0, 0, 0 }, each[] = { 1, 2 }, many[] = { 2, 2, 2, 2, 2, 2, 2, 2 };
+
+  TD_SCOPE ("test")
+    {
+      TdVar *x = td_ones (TD_F32, TD_SHAPE (4, 3)), *v = td_ones (TD_F32, TD_SHAPE (3));
+      TdVar *t = td_tensor (TD_I32, TD_SHAPE (2), far), *mixed[] = { x, v }, *out[4];
+
+      expect (td_get_item_arrays (x, &t, 1, 0), TD_ERR_ARG,
+              "0 <= index[i] < 4 expected, got 4 at element 1");
+      expect (td_get_item_arrays (x, &t, 1, 2), TD_ERR_SHAPE, "1 axes from axis 2 on expected");
+      expect (td_get_item_arrays (x, &t, 0, 0), TD_ERR_ARG,
+              "1 to 8 arrays of indices expected");
+      expect (td_scatter_add_arrays (x, &t, 1, 0, v), TD_ERR_SHAPE,
+              "b of what the indices pick expected");
+      expect (td_one_hot (t, 4, TD_F32), TD_ERR_ARG,
+              "0 <= t[i] < 4 expected, got 4 at element 1");
+      expect (td_one_hot (t, 5, TD_U8), TD_ERR_DTYPE, "f32, f64, i32 or i64 expected");
+      expect (td_pad (x, minus, TD_PAD_CONSTANT, 0), TD_ERR_ARG, "pad_width >= 0 expected");
+      expect (td_pad (x, minus, TD_PAD_EDGE, 0), TD_ERR_ARG, "0 <= pad_width");
+      expect (td_pad_sequence (mixed, 2, -1, 0), TD_ERR_SHAPE, "input 1 differs elsewhere");
+      expect (td_pad_sequence (&x, 1, 3, 0), TD_ERR_ARG,
+              "length >= 4, that of the longest, expected, got 3");
+      expect (td_repeat (x, each, 2, 0), TD_ERR_SHAPE,
+              "one number of repeats for each of axis 0 expected, got 2");
+      expect (td_repeat (x, minus, 1, 0), TD_ERR_ARG, "repeats >= 0 expected");
+      expect (td_tile (x, many, 8), TD_ERR_SHAPE, "at most 8 axes");
+      expect (td_moveaxis (x, 2, 0), TD_ERR_SHAPE, "axis < x.ndim expected, got axis 2");
+      expect (td_im2col (v), TD_ERR_SHAPE, "x.ndim == 4 expected, got 1");
+      expect (td_im2col (td_ones (TD_F32, TD_SHAPE (1, 1, 4, 4)), .stride = { 0, 1 }),
+              TD_ERR_ARG, "ksize, stride and dilate >= 1");
+      assert_int_equal (td_separate (x, 2, out), TD_ERR_SHAPE);
+      td_error_clear ();
+    }
+}
+
+static int
+start (void **state)
+{
+  int argc = 1;
+  char name[] = "test-functions-arrays", *argv[] = { name, NULL }, **p = argv;
+
+  (void)state;
+  return td_init (&argc, &p) == TD_OK ? 0 : -1;
+}
+
+static int
+stop (void **state)
+{
+  (void)state;
+  return td_finish ();
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (split_axis_indices__cuts_more_pieces_than_one_operation_holds),
+    td_test (arrays__may_be_empty),
+    td_test (arrays__have_no_gradient_where_there_is_none),
+    td_test (arrays__say_what_they_refuse_on_one_line),
+  };
+
+  return cmocka_run_group_tests (tests, start, stop);
+}
