@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "peer-models.h"
@@ -42,14 +41,21 @@ typedef struct
 static Samples forward_time, backward_time, both_time;
 static double base_rss_mb; /* of the process before it made anything */
 
-/* The most memory that this process has held, as getrusage tells it. */
+/* The most memory that this process has held.  (getrusage would tell that of the program which
+ * started it, where that was more.) */
 static double
 peak_rss_mb (void)
 {
-  struct rusage u;
+  FILE *f = fopen ("/proc/self/status", "re");
+  char line[256];
+  long kb = 0;
 
-  getrusage (RUSAGE_SELF, &u);
-  return (double)u.ru_maxrss / 1024;
+  while (f != NULL && fgets (line, sizeof line, f) != NULL)
+    if (sscanf (line, "VmHWM: %ld kB", &kb) == 1)
+      break;
+  if (f != NULL)
+    fclose (f);
+  return (double)kb / 1024;
 }
 
 static int
