@@ -6,17 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "td-test.h"
 
-/* Run an example in the test's folder; it must succeed. */
+/* Run an example in a folder of the test's; it must succeed. */
 static TdTestChild
-run_example (const char *name, const char *arguments, const char *data)
+run_example_in (const char *inside, const char *name, const char *arguments, const char *data)
 {
   char program[200], command[9000], variable[4200];
   const char *const env[] = { variable, NULL };
-  const char *folder = td_test_tmp (".");
+  const char *folder = td_test_tmp (inside);
   TdTestChild child;
 
   snprintf (program, sizeof program, "tests/engine/example-%s", name);
@@ -26,6 +27,12 @@ run_example (const char *name, const char *arguments, const char *data)
   child = td_test_run ((const char *const[]){ "sh", "-c", command, NULL }, NULL, env);
   assert_child_status (child, 0);
   return child;
+}
+
+static TdTestChild
+run_example (const char *name, const char *arguments, const char *data)
+{
+  return run_example_in (".", name, arguments, data);
 }
 
 static double
@@ -146,6 +153,55 @@ mlp__learns_the_built_in_digits (void **state)
   td_test_child_clear (&child);
 }
 
+/* The last line's accuracy of so many epochs in a folder; weights gets the file of them. */
+static double
+train_epochs (const char *folder, const char *epochs, char **weights, size_t *n)
+{
+  char arguments[40], name[100];
+  TdTestChild child;
+  double accuracy;
+
+  mkdir (td_test_tmp (folder), 0777);
+  snprintf (arguments, sizeof arguments, "%s --td-seed=3", epochs);
+  snprintf (name, sizeof name, "%s/mnist_trainer.npz", folder);
+  child = run_example_in (folder, "mnist_trainer", arguments, "");
+  assert_contains (child.out, "epoch       loss        validation/loss");
+  assert_contains (child.err, "     total [####");
+  accuracy = last_accuracy (&child);
+  td_test_child_clear (&child);
+  *weights = td_test_read_file (td_test_tmp (name), n);
+  return accuracy;
+}
+
+/* A process that goes on from another's snapshot ends with the same weights, bit for bit. */
+static void
+mnist_trainer__learns_and_resumes_in_another_process (void **state)
+{
+  char *whole, *part, *resumed, *text;
+  size_t n_whole, n_part, n_resumed, n;
+  double accuracy = train_epochs ("whole", "2", &whole, &n_whole);
+
+  (void)state;
+  assert_true (accuracy > 0.95);
+  train_epochs ("parts", "1", &part, &n_part);
+  assert_true (train_epochs ("parts", "2", &resumed, &n_resumed) == accuracy);
+  assert_int_equal (n_resumed, n_whole);
+  assert_memory_equal (resumed, whole, n_whole);
+  assert_true (n_part != n_whole || memcmp (part, whole, n_whole) != 0);
+  free (whole);
+  free (part);
+  free (resumed);
+  text = td_test_read_file (td_test_tmp ("parts/result/log"), &n);
+  assert_int_equal (count (text, "\"elapsed_time\""), 2);
+  free (text);
+  text = td_test_read_file (td_test_tmp ("parts/result/loss.svg"), &n);
+  assert_int_equal (count (text, "<circle"), 4);
+  free (text);
+  text = td_test_read_file (td_test_tmp ("whole/result/cg.dot"), &n);
+  assert_contains (text, "SoftmaxCrossEntropy");
+  free (text);
+}
+
 static void
 char_lstm__learns_a_text_that_it_is_given (void **state)
 {
@@ -257,6 +313,7 @@ main (int argc, char **argv)
     td_test (dynamic_graph__takes_the_branch_that_its_data_say),
     td_test (static_graph__draws_eleven_nodes_and_ten_edges),
     td_test (mlp__learns_the_built_in_digits),
+    td_test (mnist_trainer__learns_and_resumes_in_another_process),
     td_test (char_lstm__learns_a_text_that_it_is_given),
     td_test (seq2seq__learns_to_write_strings_backward),
     td_test (recursive__learns_the_mood_of_trees_of_every_shape),
