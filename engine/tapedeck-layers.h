@@ -25,11 +25,11 @@ typedef struct
   int axis;      /**< of x where b's first axis lies */
   TdShape shape; /**< of b; TD_NO_SHAPE: b is the second input */
   int end_;
-} TdBiasOpt;
-#define TD_BIAS_DEFAULTS .axis = 1, .shape = TD_NO_SHAPE
+} TdBiasLinkOpt;
+#define TD_BIAS_LINK_DEFAULTS .axis = 1, .shape = TD_NO_SHAPE
 /** x + b.  Parameter b (shape), 0.  *Source*: chainer.links.Bias. */
-TD_API TdLink *td_bias_new_ (TdLink *parent, const char *name, const TdBiasOpt *options);
-TD_API TdLink *td_bias_new_at (TdLink *parent, const char *name, TdBiasOpt options,
+TD_API TdLink *td_bias_new_ (TdLink *parent, const char *name, const TdBiasLinkOpt *options);
+TD_API TdLink *td_bias_new_at (TdLink *parent, const char *name, TdBiasLinkOpt options,
                                const TdSite *site);
 
 typedef struct
@@ -39,12 +39,12 @@ typedef struct
   bool bias_term;     /**< a child "bias" follows */
   TdShape bias_shape; /**< of the bias where W is an input */
   int end_;
-} TdScaleOpt;
-#define TD_SCALE_DEFAULTS                                                                      \
+} TdScaleLinkOpt;
+#define TD_SCALE_LINK_DEFAULTS                                                                 \
   .axis = 1, .W_shape = TD_NO_SHAPE, .bias_term = false, .bias_shape = TD_NO_SHAPE
 /** x W, element by element.  Parameter W (W_shape), 1.  *Source*: chainer.links.Scale. */
-TD_API TdLink *td_scale_new_ (TdLink *parent, const char *name, const TdScaleOpt *options);
-TD_API TdLink *td_scale_new_at (TdLink *parent, const char *name, TdScaleOpt options,
+TD_API TdLink *td_scale_new_ (TdLink *parent, const char *name, const TdScaleLinkOpt *options);
+TD_API TdLink *td_scale_new_at (TdLink *parent, const char *name, TdScaleLinkOpt options,
                                 const TdSite *site);
 
 /** A link of no input whose output is its parameter W, which starts as a copy of array.
@@ -70,14 +70,15 @@ typedef struct
   bool nobias;
   TdInit initialW, initial_bias;
   int end_;
-} TdMaxoutOpt;
-#define TD_MAXOUT_DEFAULTS .nobias = false
+} TdMaxoutLinkOpt;
+#define TD_MAXOUT_LINK_DEFAULTS .nobias = false
 /** The largest of pool_size linear functions for each output.  Child linear (in_size, out_size
  * pool_size).  *Source*: chainer.links.Maxout. */
 TD_API TdLink *td_maxout_new_ (TdLink *parent, const char *name, int64_t in_size,
-                               int64_t out_size, int64_t pool_size, const TdMaxoutOpt *options);
+                               int64_t out_size, int64_t pool_size,
+                               const TdMaxoutLinkOpt *options);
 TD_API TdLink *td_maxout_new_at (TdLink *parent, const char *name, int64_t in_size,
-                                 int64_t out_size, int64_t pool_size, TdMaxoutOpt options,
+                                 int64_t out_size, int64_t pool_size, TdMaxoutLinkOpt options,
                                  const TdSite *site);
 
 typedef struct
@@ -191,13 +192,13 @@ TD_API TdLink *td_deconvolution_nd_new_at (TdLink *parent, const char *name, int
 #if !defined(TD_NO_SITES)
 /* clang-format off */
 #define td_bias_new(parent, ...) td__bias_new_x (parent, __VA_ARGS__, .end_ = 0)
-#define td__bias_new_x(parent, name, ...) td_bias_new_at (parent, name, TD_OPTIONS_ (TdBiasOpt, TD_BIAS_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__bias_new_x(parent, name, ...) td_bias_new_at (parent, name, TD_OPTIONS_ (TdBiasLinkOpt, TD_BIAS_LINK_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_scale_new(parent, ...) td__scale_new_x (parent, __VA_ARGS__, .end_ = 0)
-#define td__scale_new_x(parent, name, ...) td_scale_new_at (parent, name, TD_OPTIONS_ (TdScaleOpt, TD_SCALE_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__scale_new_x(parent, name, ...) td_scale_new_at (parent, name, TD_OPTIONS_ (TdScaleLinkOpt, TD_SCALE_LINK_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_swish_new(parent, name, ...) td__swish_new_x (parent, name, __VA_ARGS__, .end_ = 0)
 #define td__swish_new_x(parent, name, beta_shape, ...) td_swish_new_at (parent, name, beta_shape, TD_OPTIONS_ (TdSwishLinkOpt, TD_SWISH_LINK_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_maxout_new(parent, name, in_size, out_size, ...) td__maxout_new_x (parent, name, in_size, out_size, __VA_ARGS__, .end_ = 0)
-#define td__maxout_new_x(parent, name, in_size, out_size, pool_size, ...) td_maxout_new_at (parent, name, in_size, out_size, pool_size, TD_OPTIONS_ (TdMaxoutOpt, TD_MAXOUT_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__maxout_new_x(parent, name, in_size, out_size, pool_size, ...) td_maxout_new_at (parent, name, in_size, out_size, pool_size, TD_OPTIONS_ (TdMaxoutLinkOpt, TD_MAXOUT_LINK_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_highway_new(parent, name, ...) td__highway_new_x (parent, name, __VA_ARGS__, .end_ = 0)
 #define td__highway_new_x(parent, name, in_out_size, ...) td_highway_new_at (parent, name, in_out_size, TD_OPTIONS_ (TdHighwayOpt, TD_HIGHWAY_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_layer_normalization_new(parent, name, ...) td__layer_normalization_new_x (parent, name, __VA_ARGS__, .end_ = 0)

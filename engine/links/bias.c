@@ -28,7 +28,7 @@ static const TdLinkClass bias_class = { .size = sizeof (TdLinkClass),
                                         .forward = bias_forward };
 
 TdLink *
-td_bias_new_at (TdLink *parent, const char *name, TdBiasOpt options, const TdSite *site)
+td_bias_new_at (TdLink *parent, const char *name, TdBiasLinkOpt options, const TdSite *site)
 {
   TdLink *link;
 
@@ -49,9 +49,9 @@ td_bias_new_at (TdLink *parent, const char *name, TdBiasOpt options, const TdSit
 }
 
 TdLink *
-td_bias_new_ (TdLink *parent, const char *name, const TdBiasOpt *options)
+td_bias_new_ (TdLink *parent, const char *name, const TdBiasLinkOpt *options)
 {
-  static const TdBiasOpt defaults = { TD_BIAS_DEFAULTS };
+  static const TdBiasLinkOpt defaults = { TD_BIAS_LINK_DEFAULTS };
 
   return td_bias_new_at (parent, name, options != NULL ? *options : defaults, NULL);
 }

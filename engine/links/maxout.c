@@ -31,7 +31,7 @@ static const TdLinkClass maxout_class = { .size = sizeof (TdLinkClass),
 
 TdLink *
 td_maxout_new_at (TdLink *parent, const char *name, int64_t in_size, int64_t out_size,
-                  int64_t pool_size, TdMaxoutOpt options, const TdSite *site)
+                  int64_t pool_size, TdMaxoutLinkOpt options, const TdSite *site)
 {
   TdLinearOpt linear = { .nobias = options.nobias,
                          .initialW = options.initialW,
@@ -56,9 +56,9 @@ td_maxout_new_at (TdLink *parent, const char *name, int64_t in_size, int64_t out
 
 TdLink *
 td_maxout_new_ (TdLink *parent, const char *name, int64_t in_size, int64_t out_size,
-                int64_t pool_size, const TdMaxoutOpt *options)
+                int64_t pool_size, const TdMaxoutLinkOpt *options)
 {
-  static const TdMaxoutOpt defaults = { TD_MAXOUT_DEFAULTS };
+  static const TdMaxoutLinkOpt defaults = { TD_MAXOUT_LINK_DEFAULTS };
 
   return td_maxout_new_at (parent, name, in_size, out_size, pool_size,
                            options != NULL ? *options : defaults, NULL);

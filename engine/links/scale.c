@@ -30,10 +30,10 @@ static const TdLinkClass scale_class = { .size = sizeof (TdLinkClass),
                                          .forward = scale_forward };
 
 TdLink *
-td_scale_new_at (TdLink *parent, const char *name, TdScaleOpt options, const TdSite *site)
+td_scale_new_at (TdLink *parent, const char *name, TdScaleLinkOpt options, const TdSite *site)
 {
   bool own = options.W_shape.ndim >= 0;
-  TdBiasOpt bias
+  TdBiasLinkOpt bias
       = { .axis = options.axis, .shape = own ? options.W_shape : options.bias_shape };
   TdLink *link;
 
@@ -56,9 +56,9 @@ td_scale_new_at (TdLink *parent, const char *name, TdScaleOpt options, const TdS
 }
 
 TdLink *
-td_scale_new_ (TdLink *parent, const char *name, const TdScaleOpt *options)
+td_scale_new_ (TdLink *parent, const char *name, const TdScaleLinkOpt *options)
 {
-  static const TdScaleOpt defaults = { TD_SCALE_DEFAULTS };
+  static const TdScaleLinkOpt defaults = { TD_SCALE_LINK_DEFAULTS };
 
   return td_scale_new_at (parent, name, options != NULL ? *options : defaults, NULL);
 }
