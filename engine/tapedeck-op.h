@@ -135,7 +135,8 @@ TD_API TdStatus td_op_fail_operands (const TdOpCall *call, TdStatus status, cons
 /** Set output i's dtype and shape (from infer).  *Errors*: TD_ERR_SHAPE for sizes that
  * overflow. */
 TD_API TdStatus td_op_out (TdOpCall *call, int i, TdDtype dtype, const TdShape *shape);
-/** Memory for the length of this forward.  *Owner*: the call. */
+/** Memory for the length of this forward; a second call gives the first back. *Owner*: the
+ * call. */
 TD_API void *td_op_workspace (TdOpCall *call, size_t bytes);
 
 /** Say whether input i wants a gradient. */

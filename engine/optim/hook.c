@@ -73,6 +73,8 @@ user_call (TdOptHook *hook, const TdOptHookCall *call)
       TdOptSlot *slot = &call->slots[i];
 
       status = hook->user_call (hook->user, call->opt, slot->key, slot->at, slot->g);
+      if (status == TD_OK)
+        status = td__opt_slot_refresh (slot, call->site);
     }
   return status != TD_OK || !td__engine.has_error ? status : td__engine.error.status;
 }

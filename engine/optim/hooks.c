@@ -150,12 +150,10 @@ noise_forward (TdOpCall *call)
   TdStatus status;
 
   z.dtype = is_half ? TD_F32 : g.dtype;
-  z.data = td_op_workspace (call, (size_t)z.size * td_dtype_bytes (z.dtype));
-  half.data = z.data;
-  if (is_half)
-    half.data = td_op_workspace (call, (size_t)g.size * td_dtype_bytes (g.dtype));
-  if (z.data == NULL || half.data == NULL)
+  z.data = td_op_workspace (call, (size_t)z.size * (is_half ? 6 : td_dtype_bytes (z.dtype)));
+  if (z.data == NULL)
     return TD_ERR_MEMORY;
+  half.data = is_half ? (char *)z.data + 4 * z.size : z.data;
   status = d->ops->random (d, TD_RANDOM_NORMAL, a->key, 0, &z);
   if (status == TD_OK)
     status = d->ops->unary (d, TD_UNARY_MUL_SCALAR, a->sigma, 0, &z, &z);
@@ -212,21 +210,17 @@ typedef struct
 static const TdAttr lars_attrs[]
     = { NUMBER (Lars, threshold), NUMBER (Lars, weight_decay), NUMBER (Lars, eps) };
 
-/* The L2 norm of x as a float64 scalar. */
+/* The L2 norm of x as a float64 scalar; part is room for a number of x's dtype. */
 static TdStatus
-norm (TdOpCall *call, const TdTensor *x, TdTensor *out)
+norm (TdOpCall *call, const TdTensor *x, TdTensor *out, TdTensor part)
 {
   TdDevice *d = call->device;
-  TdTensor part = *out;
   TdStatus status;
 
   if (x->size == 0)
     return d->ops->fill (d, out, 0);
-  if (x->dtype != TD_F64)
-    part.data = td_op_workspace (call, sizeof (double));
-  if (part.data == NULL)
-    return TD_ERR_MEMORY;
-  part.dtype = x->dtype;
+  if (x->dtype == TD_F64)
+    part = *out;
   status
       = d->ops->reduce (d, TD_REDUCE_SUM_SQUARES, (1u << x->shape->ndim) - 1, x, &part, false);
   if (status == TD_OK && x->dtype != TD_F64)
@@ -235,18 +229,18 @@ norm (TdOpCall *call, const TdTensor *x, TdTensor *out)
 }
 
 /* rate[0] = |p| / (eps + |g| + weight_decay |p|) where |p| > threshold, else 1; rate has room
- * for five numbers. */
+ * for five numbers, part for one in the dtype of the gradient. */
 static TdStatus
-lars_rate (TdOpCall *call, TdTensor rate[5])
+lars_rate (TdOpCall *call, TdTensor rate[5], TdTensor part)
 {
   const Lars *a = call->attrs;
   TdDevice *d = call->device;
   const TdDeviceOps *ops = d->ops;
   TdTensor *p = &rate[1], *g = &rate[2], *one = &rate[3], *large = &rate[4];
-  TdStatus status = norm (call, &call->in[1], p);
+  TdStatus status = norm (call, &call->in[1], p, part);
 
   if (status == TD_OK)
-    status = norm (call, &call->in[0], g);
+    status = norm (call, &call->in[0], g, part);
   if (status == TD_OK)
     status = ops->unary (d, TD_UNARY_ADD_SCALAR, a->eps, 0, g, g);
   if (status == TD_OK)
@@ -280,7 +274,7 @@ lars_forward (TdOpCall *call)
   for (int i = 0; i < 5; i++)
     rate[i] = (TdTensor){ room + i, &scalar, 1, TD_F64 };
   fitting = (TdTensor){ room + 5, &scalar, 1, g.dtype };
-  status = lars_rate (call, rate);
+  status = lars_rate (call, rate, fitting);
   if (status == TD_OK)
     status = d->ops->update (d, TD_UPDATE_WEIGHT_DECAY, &u, arrays, 2);
   if (status == TD_OK)

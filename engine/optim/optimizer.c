@@ -95,29 +95,6 @@ td__opt_make (const TdOptClass *cls, TdLink *target, const TdUpdate *u, const Td
   return opt;
 }
 
-/* Chainer's rule: a parameter without a gradient has a gradient of zeros. */
-static TdStatus
-zero_missing_gradients (TdOpt *opt, const TdSite *site)
-{
-  for (int i = 0; i < opt->n_slots; i++)
-    {
-      TdVar *p = opt->slots[i].param, *g;
-      TdDevice *d = p->node->device;
-
-      if (p->grad != NULL)
-        continue;
-      g = td__var_leaf ((TdDtype)p->node->dtype, &p->node->shape, d, TD_MEM_GRADIENT, site);
-      if (g == NULL)
-        return td__engine.error.status;
-      td__var_ref (g, TD_HOLD_ENGINE);
-      if (d->computes)
-        d->ops->zero (d, g->buffer->data, g->buffer->bytes);
-      td_set_grad (p, g);
-      td__var_unref (g, TD_HOLD_ENGINE);
-    }
-  return TD_OK;
-}
-
 /* What an update overwrites must be there, of one shape and dtype. */
 TdStatus
 td__opt_infer (TdOpCall *call)
@@ -212,8 +189,6 @@ update_all (TdOpt *opt, const TdSite *site)
   TdStatus status = td__opt_look_again (opt, site);
   bool safe = true;
 
-  if (status == TD_OK)
-    status = zero_missing_gradients (opt, site);
   for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
     status = td__opt_slot_begin (opt, &opt->slots[i], site);
   if (status == TD_OK)

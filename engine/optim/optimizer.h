@@ -126,6 +126,8 @@ TdStatus td__opt_look_again (TdOpt *opt, const TdSite *site);
 void td__opt_slots_clear (TdOpt *opt);
 /** Hold param and gradient, or float32 copies of them, in slot->at and slot->g. */
 TdStatus td__opt_slot_begin (TdOpt *opt, TdOptSlot *slot, const TdSite *site);
+/** After a user's hook: she may have cleared the gradient, or put another in its place. */
+TdStatus td__opt_slot_refresh (TdOptSlot *slot, const TdSite *site);
 /** Bring a copy's numbers back to the parameter. */
 TdStatus td__opt_slot_finish (TdOptSlot *slot, const TdSite *site);
 void td__opt_slot_end (TdOptSlot *slot);

@@ -338,11 +338,46 @@ begin_copy (TdOptSlot *slot, const TdSite *site)
   return status == TD_OK ? copy (slot->g, p->grad, slot->path, site) : status;
 }
 
+/* Chainer's rule: a parameter without a gradient has a gradient of zeros. */
+static TdStatus
+zero_missing_gradient (TdVar *p, const TdSite *site)
+{
+  TdDevice *d = p->node->device;
+  TdVar *g;
+
+  if (p->grad != NULL)
+    return TD_OK;
+  g = td__var_leaf ((TdDtype)p->node->dtype, &p->node->shape, d, TD_MEM_GRADIENT, site);
+  if (g == NULL)
+    return td__engine.error.status;
+  td__var_ref (g, TD_HOLD_ENGINE);
+  if (d->computes)
+    d->ops->zero (d, g->buffer->data, g->buffer->bytes);
+  td_set_grad (p, g);
+  td__var_unref (g, TD_HOLD_ENGINE);
+  return TD_OK;
+}
+
+TdStatus
+td__opt_slot_refresh (TdOptSlot *slot, const TdSite *site)
+{
+  TdStatus status = zero_missing_gradient (slot->param, site);
+
+  if (status != TD_OK || slot->at != slot->param || slot->g == slot->param->grad)
+    return status;
+  give_up (&slot->g);
+  slot->g = td__var_ref (slot->param->grad, TD_HOLD_OPTIMIZER);
+  return TD_OK;
+}
+
 TdStatus
 td__opt_slot_begin (TdOpt *opt, TdOptSlot *slot, const TdSite *site)
 {
   TdDtype dtype = (TdDtype)slot->param->node->dtype;
+  TdStatus status = zero_missing_gradient (slot->param, site);
 
+  if (status != TD_OK)
+    return status;
   if (opt->fp32_update && (dtype == TD_F16 || dtype == TD_BF16))
     return begin_copy (slot, site);
   give_up (&slot->master);

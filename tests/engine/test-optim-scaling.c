@@ -1,0 +1,344 @@
+/* Loss scaling without Chainer's traps H22 to H24, dynamic scales, and half precision
+ * parameters with float32 copies.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "optim-rig.h"
+
+#include <math.h>
+#include <string.h>
+
+static TdVar *
+loss_of (double factor)
+{
+  return td_sum (td_mul_scalar (rig_W, factor));
+}
+
+/* One step of SGD, lr 1, on sum (factor W): what is taken off W's first element. */
+static double
+step (TdOpt *opt, double factor)
+{
+  double before[RIG_N], after[RIG_N];
+
+  rig_get (rig_W, before);
+  TD_SCOPE ("step")
+    {
+      TdVar *loss = loss_of (factor);
+
+      td_cleargrads (rig_chain);
+      assert_int_equal (td_opt_backward (opt, loss, 0), TD_OK);
+      assert_int_equal (td_opt_update (opt), TD_OK);
+    }
+  rig_get (rig_W, after);
+  return before[0] - after[0];
+}
+
+/* H22: hooks and thresholds see gradients without the scale.  Chainer clips scaled ones. */
+static void
+scaling__is_off_before_any_hook_h22 (void **state)
+{
+  double plain, scaled;
+  TdOpt *opt;
+
+  (void)state;
+  rig_start (TD_F32);
+  opt = td_sgd_new (rig_chain, .lr = 1);
+  td_opt_add_hook (opt, td_gradient_clipping_new (10));
+  plain = step (opt, 2);
+  assert_int_equal (td_opt_loss_scaling (opt, .scale = 1024), TD_OK);
+  scaled = step (opt, 2);
+  assert_true (plain == 2 && scaled == 2); /* 2 sqrt (7) is below 10: nothing is clipped */
+  td_opt_loss_scaling (opt, .scale = 65536);
+  scaled = step (opt, 100); /* and here all of it is */
+  assert_true (fabs (scaled - 10 / sqrt (RIG_N)) < 1e-5);
+  assert_int_equal (td_finish (), 0);
+}
+
+/* H23: a gradient that the user gave the loss is scaled as well. */
+static void
+scaling__includes_a_gradient_of_the_loss_h23 (void **state)
+{
+  double p[RIG_N];
+  TdOpt *opt;
+
+  (void)state;
+  rig_start (TD_F32);
+  opt = td_sgd_new (rig_chain, .lr = 1);
+  td_opt_loss_scaling (opt, .scale = 1024);
+  TD_SCOPE ("step")
+    {
+      TdVar *loss = loss_of (1);
+
+      td_set_grad (loss, td_full (TD_F32, TD_SCALAR, 3));
+      assert_int_equal (td_opt_backward (opt, loss, 0), TD_OK);
+      assert_int_equal (td_opt_update (opt), TD_OK);
+    }
+  rig_get (rig_W, p);
+  assert_true (p[0] == -3);
+  assert_int_equal (td_finish (), 0);
+}
+
+static void
+forgotten (void *user, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)user, (void)n_in, (void)n_out;
+  out[0] = td_sum (td_mul (td_dropout (td_mul (in[0], rig_W), 0.5), rig_W));
+}
+
+/* H24: what td_forget computes again in backward is scaled like the rest. */
+static void
+scaling__reaches_what_is_computed_again_h24 (void **state)
+{
+  double after[2][RIG_N];
+
+  (void)state;
+  for (int scaled = 0; scaled < 2; scaled++)
+    {
+      TdOpt *opt;
+
+      rig_start (TD_F32);
+      rig_put (rig_W, (double[RIG_N]){ 1, 2, 3, 4, 5, 6, 7 });
+      opt = td_sgd_new (rig_chain, .lr = 0.01);
+      td_set_seed (3);
+      if (scaled)
+        td_opt_loss_scaling (opt, .scale = 1024);
+      TD_SCOPE ("step")
+        {
+          TdVar *x = td_variable (td_ones (TD_F32, TD_SHAPE (RIG_N)), "x"), *y;
+
+          assert_int_equal (td_forget (forgotten, NULL, &x, 1, &y, 1), TD_OK);
+          assert_int_equal (td_opt_backward (opt, y, 0), TD_OK);
+          assert_int_equal (td_opt_update (opt), TD_OK);
+        }
+      rig_get (rig_W, after[scaled]);
+      assert_true (td_error () == NULL);
+      assert_int_equal (td_finish (), 0);
+    }
+  assert_memory_equal (after[0], after[1], sizeof after[0]);
+  assert_true (after[0][0] != 1 || after[0][1] != 2 || after[0][2] != 3);
+}
+
+/* A power of two changes no bit, whatever the optimizer. */
+static void
+scaling__by_a_power_of_two_changes_no_bit (void **state)
+{
+  float after[2][RIG_N];
+
+  (void)state;
+  for (int scaled = 0; scaled < 2; scaled++)
+    {
+      TdOpt *opt;
+
+      rig_start (TD_F32);
+      rig_put (rig_W, (double[RIG_N]){ 1, -2, 0.3, 4, -5, 0.6, 7 });
+      opt = td_adam_new (rig_chain, .lr = 0.1);
+      td_opt_add_hook (opt, td_weight_decay_new (0.01));
+      td_opt_add_hook (opt, td_gradient_clipping_new (3));
+      if (scaled)
+        td_opt_loss_scaling (opt, .scale = 4096);
+      TD_ITERATIONS (i, 20)
+        {
+          TdVar *loss = td_sum (td_mul (td_square (rig_W), rig_W));
+
+          td_cleargrads (rig_chain);
+          td_opt_backward (opt, loss, 0);
+          td_opt_update (opt);
+        }
+      assert_int_equal (td_read (rig_W, after[scaled], sizeof after[0]), TD_OK);
+      assert_int_equal (td_finish (), 0);
+    }
+  assert_memory_equal (after[0], after[1], sizeof after[0]);
+}
+
+/* Gradients of a plain backward were never multiplied, and must not be divided. */
+static void
+scaling__leaves_gradients_of_a_plain_backward (void **state)
+{
+  double p[RIG_N];
+  TdOpt *opt;
+
+  (void)state;
+  rig_start (TD_F32);
+  opt = td_sgd_new (rig_chain, .lr = 1);
+  td_opt_loss_scaling (opt, .scale = 1024);
+  TD_SCOPE ("plain")
+    {
+      td_opt_backward (opt, loss_of (5), 0); /* and dropped */
+      td_cleargrads (rig_chain);
+      td_backward (loss_of (2), 0);
+      td_opt_update (opt);
+    }
+  rig_get (rig_W, p);
+  assert_true (p[0] == -2);
+  TD_SCOPE ("twice")
+    {
+      td_cleargrads (rig_chain);
+      td_opt_backward (opt, loss_of (2), 0);
+      td_opt_backward (opt, loss_of (1), 0); /* accumulates */
+      td_opt_update (opt);
+      td_opt_update (opt); /* the gradient of 3 is still there, and divided already */
+    }
+  rig_get (rig_W, p);
+  assert_true (p[0] == -2 - 3 - 3);
+  assert_int_equal (td_finish (), 0);
+}
+
+static void
+scaling__refuses_what_makes_no_scale (void **state)
+{
+  TdOpt *opt;
+
+  (void)state;
+  rig_start (TD_F32);
+  opt = td_sgd_new (rig_chain);
+  assert_int_equal (td_opt_loss_scaling (opt, .scale = -1), TD_ERR_ARG);
+  td_error_clear ();
+  assert_int_equal (td_opt_loss_scaling (opt, .interval = 0), TD_ERR_ARG);
+  assert_contains (td_error ()->message, "an interval of 1 or more and a scale above 0");
+  td_error_clear ();
+  td_opt_loss_scaling (opt, .scale = 8);
+  TD_SCOPE ("wide")
+    {
+      assert_int_equal (td_opt_backward (opt, td_mul_scalar (rig_W, 1), 0), TD_ERR_ARG);
+      assert_contains (td_error ()->message, "a root of one element expected");
+    }
+  td_error_clear ();
+  assert_int_equal (td_finish (), 0);
+}
+
+/* The dynamic scale doubles until the first gradient that is not finite, then halves at each
+ * and grows by 2^(1 / interval) at the others, within 1 and 65504. */
+static void
+dynamic_scale__follows_the_gradients (void **state)
+{
+  double expected = 1;
+  TdOpt *opt;
+
+  (void)state;
+  rig_start (TD_F32);
+  opt = td_sgd_new (rig_chain, .lr = 1);
+  assert_int_equal (td_opt_loss_scaling (opt, .interval = 4), TD_OK);
+  for (int i = 0; i < 20; i++, expected = fmin (65504, 2 * expected))
+    {
+      assert_true (td_opt_loss_scale (opt) == expected);
+      assert_true (step (opt, 1) == 1);
+    }
+  assert_true (td_opt_loss_scale (opt) == 65504);
+  for (int i = 0; i < 20; i++, expected = fmax (1, expected / 2))
+    {
+      assert_true (td_opt_loss_scale (opt) == expected);
+      assert_true (step (opt, i % 2 == 0 ? (double)INFINITY : (double)NAN) == 0);
+    }
+  assert_int_equal (td_opt_skipped (opt), 20);
+  assert_int_equal (td_opt_count (opt), 40);
+  assert_int_equal (td_opt_count_of (opt, "W"), 20);
+  for (int i = 0; i < 4; i++)
+    {
+      assert_true (fabs (td_opt_loss_scale (opt) - pow (2, i / 4.0)) < 1e-12);
+      assert_true (fabs (step (opt, 1) - 1) < 1e-6);
+    }
+  assert_true (fabs (td_opt_loss_scale (opt) - 2) < 1e-12);
+  assert_int_equal (td_finish (), 0);
+}
+
+/* --- half precision --- */
+
+/* 300 steps of 2^-12 from 1: float16 cannot take one of them, bfloat16 neither. */
+static void
+crawl (TdDtype dtype, bool fp32, double expected)
+{
+  double p[RIG_N], ones[RIG_N] = { 1, 1, 1, 1, 1, 1, 1 }, down[RIG_N];
+  TdOpt *opt;
+
+  for (int i = 0; i < RIG_N; i++)
+    down[i] = -1;
+  rig_start (dtype);
+  rig_put (rig_W, ones);
+  opt = td_sgd_new (rig_chain, .lr = 0x1p-12);
+  td_opt_use_fp32_update (opt, fp32);
+  for (int i = 0; i < 300; i++)
+    {
+      rig_give_gradient (rig_W, down);
+      assert_int_equal (td_opt_update (opt), TD_OK);
+    }
+  rig_get (rig_W, p);
+  assert_true (p[0] == expected);
+  assert_int_equal (td_finish (), 0);
+}
+
+static void
+fp32_update__keeps_what_half_precision_would_lose (void **state)
+{
+  (void)state;
+  crawl (TD_F16, false, 1);
+  crawl (TD_BF16, false, 1);
+  crawl (TD_F16, true, 1 + 300 * 0x1p-12); /* 1.0732: to nearest 2^-10 */
+  crawl (TD_BF16, true, 1.0703125);        /* to nearest 2^-7 */
+}
+
+/* Scaling brings gradients back that float16 has no number for. */
+static void
+scaling__saves_gradients_that_float16_would_lose (void **state)
+{
+  double with;
+  TdOpt *opt;
+
+  (void)state;
+  rig_start (TD_F16);
+  opt = td_sgd_new (rig_chain, .lr = 0x1p20);
+  td_opt_use_fp32_update (opt, true);
+  assert_true (step (opt, 0x1p-14 / 4096) == 0); /* 2^-26 */
+  td_opt_loss_scaling (opt, .scale = 4096);
+  TD_SCOPE ("small")
+    {
+      TdVar *loss = td_sum (td_mul_scalar (td_mul_scalar (rig_W, 0x1p-13), 0x1p-13));
+      double p[RIG_N];
+
+      td_cleargrads (rig_chain);
+      td_opt_backward (opt, loss, 0);
+      td_opt_update (opt);
+      rig_get (rig_W, p);
+      with = -p[0];
+    }
+  assert_true (with == 0x1p-6);
+  assert_int_equal (td_finish (), 0);
+}
+
+/* A copy that is not told of a new parameter would undo it: Chainer's does. */
+static void
+fp32_update__follows_a_parameter_that_is_written (void **state)
+{
+  double p[RIG_N], ones[RIG_N] = { 1, 1, 1, 1, 1, 1, 1 }, tens[RIG_N] = { 10, 10 };
+  TdOpt *opt;
+
+  (void)state;
+  rig_start (TD_F16);
+  opt = td_sgd_new (rig_chain, .lr = 0.5);
+  td_opt_use_fp32_update (opt, true);
+  rig_give_gradient (rig_W, ones);
+  td_opt_update (opt);
+  rig_put (rig_W, tens);
+  rig_give_gradient (rig_W, ones);
+  td_opt_update (opt);
+  rig_get (rig_W, p);
+  assert_true (p[0] == 9.5 && p[1] == 9.5 && p[2] == -0.5);
+  assert_int_equal (td_finish (), 0);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (scaling__is_off_before_any_hook_h22),
+    td_test (scaling__includes_a_gradient_of_the_loss_h23),
+    td_test (scaling__reaches_what_is_computed_again_h24),
+    td_test (scaling__by_a_power_of_two_changes_no_bit),
+    td_test (scaling__leaves_gradients_of_a_plain_backward),
+    td_test (scaling__refuses_what_makes_no_scale),
+    td_test (dynamic_scale__follows_the_gradients),
+    td_test (fp32_update__keeps_what_half_precision_would_lose),
+    td_test (scaling__saves_gradients_that_float16_would_lose),
+    td_test (fp32_update__follows_a_parameter_that_is_written),
+  };
+
+  return cmocka_run_group_tests_name ("optim-scaling", tests, NULL, NULL);
+}
