@@ -95,12 +95,12 @@ typedef struct
 {
   int axis;
   int end_;
-} TdMaxoutOpt;
-#define TD_MAXOUT_DEFAULTS .axis = 1
+} TdAxisOpt;
+#define TD_AXIS_DEFAULTS .axis = 1
 /** The largest of each pool_size neighbours along an axis, whose size shrinks by that.
  * *Source*: chainer.functions.maxout. */
-TD_API TdVar *td_maxout_ (TdVar *x, int pool_size, const TdMaxoutOpt *options);
-TD_API TdVar *td_maxout_at (TdVar *x, int pool_size, TdMaxoutOpt options, const TdSite *site);
+TD_API TdVar *td_maxout_ (TdVar *x, int pool_size, const TdAxisOpt *options);
+TD_API TdVar *td_maxout_at (TdVar *x, int pool_size, TdAxisOpt options, const TdSite *site);
 
 /* --- mathematics ------------------------------------------------------------------------ */
 /** x itself, as an operation in the graph; shares x's memory. */
@@ -144,26 +144,14 @@ TD_API TdVar *td_cumsum_at (TdVar *x, int axis, const TdSite *site);
 /** p x + (1 - p) y, three arrays of one shape. */
 TD_API TdVar *td_linear_interpolate (TdVar *p, TdVar *x, TdVar *y);
 TD_API TdVar *td_linear_interpolate_at (TdVar *p, TdVar *x, TdVar *y, const TdSite *site);
-typedef struct
-{
-  int axis;
-  int end_;
-} TdBiasOpt;
-#define TD_BIAS_DEFAULTS .axis = 1
 /** x + y, where y lies under x's axes from `axis` on.  *Shapes*: y.shape == x.shape[axis:axis +
  * y.ndim].  *Source*: chainer.functions.bias. */
-TD_API TdVar *td_bias_ (TdVar *x, TdVar *y, const TdBiasOpt *options);
-TD_API TdVar *td_bias_at (TdVar *x, TdVar *y, TdBiasOpt options, const TdSite *site);
-typedef struct
-{
-  int axis;
-  int end_;
-} TdScaleOpt;
-#define TD_SCALE_DEFAULTS .axis = 1
+TD_API TdVar *td_bias_ (TdVar *x, TdVar *y, const TdAxisOpt *options);
+TD_API TdVar *td_bias_at (TdVar *x, TdVar *y, TdAxisOpt options, const TdSite *site);
 /** x * y, where y lies under x's axes from `axis` on.  *Shapes*: as td_bias.  *Source*:
  * chainer.functions.scale. */
-TD_API TdVar *td_scale_ (TdVar *x, TdVar *y, const TdScaleOpt *options);
-TD_API TdVar *td_scale_at (TdVar *x, TdVar *y, TdScaleOpt options, const TdSite *site);
+TD_API TdVar *td_scale_ (TdVar *x, TdVar *y, const TdAxisOpt *options);
+TD_API TdVar *td_scale_at (TdVar *x, TdVar *y, TdAxisOpt options, const TdSite *site);
 /** Sums of products over labelled axes: td_einsum ("ij,jk->ik", (TdVar *[]){ a, b }, 2); "..."
  * and repeated labels are understood, sizes of equal labels must be equal.  Operands are taken
  * pair by pair from the left.  *Errors*: TD_ERR_ARG for subscripts that cannot be read,
@@ -241,7 +229,7 @@ TD_API TdVar *td_dropout_with_at (TdVar *x, double ratio, TdDropoutOpt options,
 #define td_swish(...) td_swish_at (__VA_ARGS__, TD_HERE)
 #define td_prelu(...) td_prelu_at (__VA_ARGS__, TD_HERE)
 #define td_maxout(x, ...) td__maxout_x (x, __VA_ARGS__, .end_ = 0)
-#define td__maxout_x(x, pool_size, ...) td_maxout_at (x, pool_size, TD_OPTIONS_ (TdMaxoutOpt, TD_MAXOUT_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__maxout_x(x, pool_size, ...) td_maxout_at (x, pool_size, TD_OPTIONS_ (TdAxisOpt, TD_AXIS_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_identity(...) td_identity_at (__VA_ARGS__, TD_HERE)
 #define td_sign(...) td_sign_at (__VA_ARGS__, TD_HERE)
 #define td_erf(...) td_erf_at (__VA_ARGS__, TD_HERE)
@@ -254,9 +242,9 @@ TD_API TdVar *td_dropout_with_at (TdVar *x, double ratio, TdDropoutOpt options,
 #define td_cumsum(...) td_cumsum_at (__VA_ARGS__, TD_HERE)
 #define td_linear_interpolate(...) td_linear_interpolate_at (__VA_ARGS__, TD_HERE)
 #define td_bias(x, ...) td__bias_x (x, __VA_ARGS__, .end_ = 0)
-#define td__bias_x(x, y, ...) td_bias_at (x, y, TD_OPTIONS_ (TdBiasOpt, TD_BIAS_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__bias_x(x, y, ...) td_bias_at (x, y, TD_OPTIONS_ (TdAxisOpt, TD_AXIS_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_scale(x, ...) td__scale_x (x, __VA_ARGS__, .end_ = 0)
-#define td__scale_x(x, y, ...) td_scale_at (x, y, TD_OPTIONS_ (TdScaleOpt, TD_SCALE_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__scale_x(x, y, ...) td_scale_at (x, y, TD_OPTIONS_ (TdAxisOpt, TD_AXIS_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_einsum(...) td_einsum_at (__VA_ARGS__, TD_HERE)
 #define td_tensordot(a, ...) td__tensordot_x (a, __VA_ARGS__, .end_ = 0)
 #define td__tensordot_x(a, b, ...) td_tensordot_at (a, b, TD_OPTIONS_ (TdTensordotOpt, TD_TENSORDOT_DEFAULTS, __VA_ARGS__), TD_HERE)

@@ -120,5 +120,5 @@ under_axes (const char *op, TdVar *x, TdVar *y, int axis, const TdSite *site)
     return td_##name##_at (x, y, options != NULL ? *options : (Options){ DEFAULTS }, NULL);    \
   }
 
-UNDER_FUNCTION (bias, td_add_at, TdBiasOpt, TD_BIAS_DEFAULTS)
-UNDER_FUNCTION (scale, td_mul_at, TdScaleOpt, TD_SCALE_DEFAULTS)
+UNDER_FUNCTION (bias, td_add_at, TdAxisOpt, TD_AXIS_DEFAULTS)
+UNDER_FUNCTION (scale, td_mul_at, TdAxisOpt, TD_AXIS_DEFAULTS)

@@ -155,7 +155,7 @@ maxout_fail (TdVar *x, int pool_size, int axis, const TdSite *site)
 
 /* *Source*: chainer.functions.maxout. */
 TdVar *
-td_maxout_at (TdVar *x, int pool_size, TdMaxoutOpt o, const TdSite *site)
+td_maxout_at (TdVar *x, int pool_size, TdAxisOpt o, const TdSite *site)
 {
   TdShape shape, pooled = { 0 };
   int axis;
@@ -178,8 +178,8 @@ td_maxout_at (TdVar *x, int pool_size, TdMaxoutOpt o, const TdSite *site)
 }
 
 TdVar *
-td_maxout_ (TdVar *x, int pool_size, const TdMaxoutOpt *options)
+td_maxout_ (TdVar *x, int pool_size, const TdAxisOpt *options)
 {
   return td_maxout_at (x, pool_size,
-                       options != NULL ? *options : (TdMaxoutOpt){ TD_MAXOUT_DEFAULTS }, NULL);
+                       options != NULL ? *options : (TdAxisOpt){ TD_AXIS_DEFAULTS }, NULL);
 }
