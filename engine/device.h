@@ -229,7 +229,8 @@ typedef enum
   TD_CROSS_ENTROPY,      /* x, t (class weight) -> loss, softmax (x) */
   TD_CROSS_ENTROPY_GRAD, /* y, t, gloss (class weight) -> gx */
   TD_CROSS_ENTROPY_ROWS, /* t (class weight) -> each row's share */
-  TD_ACCURACY            /* ignore, whether it is: y, t -> share of rows that are right */
+  TD_ACCURACY,           /* ignore, whether it is: y, t -> share of rows that are right */
+  TD_LABEL_COUNTS /* ignore: y, t -> f64 per label: rows right, rows chosen, rows labelled */
 } TdCrossEntropyKind;
 
 typedef enum

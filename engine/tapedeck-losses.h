@@ -80,6 +80,30 @@ TD_API TdVar *td_gaussian_nll_at (TdVar *x, TdVar *mean, TdVar *ln_var, TdNllOpt
 TD_API TdVar *td_gaussian_kl_divergence_ (TdVar *mean, TdVar *ln_var, const TdNllOpt *options);
 TD_API TdVar *td_gaussian_kl_divergence_at (TdVar *mean, TdVar *ln_var, TdNllOpt options,
                                             const TdSite *site);
+typedef struct
+{
+  const char *reduce; /**< "sum" or "no" */
+  int end_;
+} TdNegativeSamplingOpt;
+#define TD_NEGATIVE_SAMPLING_DEFAULTS .reduce = "sum"
+/** Loss of telling a word from samples: words -1 are left out.  *Shapes*: x (n, d), t (n)
+ * integers, W (words, d), samples (n, k) integers (see td_walker_alias_sample) -> scalar, or
+ * (n) with reduce "no".  *Errors*: TD_ERR_ARG for a word out of range.  *Source*:
+ * chainer.functions.negative_sampling. */
+TD_API TdVar *td_negative_sampling_ (TdVar *x, TdVar *t, TdVar *W, TdVar *samples,
+                                     const TdNegativeSamplingOpt *options);
+TD_API TdVar *td_negative_sampling_at (TdVar *x, TdVar *t, TdVar *W, TdVar *samples,
+                                       TdNegativeSamplingOpt options, const TdSite *site);
+/** Draws 0 .. n - 1 by weight, in constant time.  *Source*: A. Walker, 1977. */
+typedef struct TdWalkerAlias TdWalkerAlias;
+/** Make a sampler of n weights, which need not sum to 1.  *Owner*: td_walker_alias_free.
+ * *Errors*: NULL and TD_ERR_ARG for negative weights or a sum of 0. */
+TD_API TdWalkerAlias *td_walker_alias_new (const double *weights, int64_t n);
+TD_API void td_walker_alias_free (TdWalkerAlias *alias);
+/** Numbers (i32) of that shape, from the engine's random stream. */
+TD_API TdVar *td_walker_alias_sample (const TdWalkerAlias *alias, TdShape shape);
+TD_API TdVar *td_walker_alias_sample_at (const TdWalkerAlias *alias, TdShape shape,
+                                         const TdSite *site);
 
 /* --- evaluation: no gradients ----------------------------------------------------------- */
 #define TD_NO_LABEL INT_MIN
@@ -98,6 +122,32 @@ TD_API TdVar *td_accuracy_at (TdVar *y, TdVar *t, TdAccuracyOpt options, const T
  * (integers 0, 1 or -1) of one shape.  *Source*: chainer.functions.binary_accuracy. */
 TD_API TdVar *td_binary_accuracy (TdVar *y, TdVar *t);
 TD_API TdVar *td_binary_accuracy_at (TdVar *y, TdVar *t, const TdSite *site);
+typedef struct
+{
+  int label_num;    /**< labels from 0 on; 0: up to the largest in t, which is read */
+  double beta;      /**< of the F score */
+  int ignore_label; /**< rows with this label count nothing */
+  TdVar **support;  /**< gets the number of rows (i32) of each label */
+  int end_;
+} TdSummaryOpt;
+#define TD_SUMMARY_DEFAULTS .beta = 1, .ignore_label = -1
+/** Precision, recall, F score and number of rows (i32) of each label, written to out[0 .. 3].
+ * A label that nobody chose has NaN for precision, one that nobody has NaN for recall.
+ * *Shapes*: y (n, c, ...), t (n, ...) integers -> (label_num) each.  *Sync*: reads t without
+ * label_num. *Source*: chainer.functions.classification_summary. */
+TD_API TdStatus td_classification_summary_ (TdVar *y, TdVar *t, TdVar **out,
+                                            const TdSummaryOpt *options);
+TD_API TdStatus td_classification_summary_at (TdVar *y, TdVar *t, TdVar **out,
+                                              TdSummaryOpt options, const TdSite *site);
+/** Of the rows that chose a label, the share that has it; see td_classification_summary. */
+TD_API TdVar *td_precision_ (TdVar *y, TdVar *t, const TdSummaryOpt *options);
+TD_API TdVar *td_precision_at (TdVar *y, TdVar *t, TdSummaryOpt options, const TdSite *site);
+/** Of the rows that have a label, the share that chose it; see td_classification_summary. */
+TD_API TdVar *td_recall_ (TdVar *y, TdVar *t, const TdSummaryOpt *options);
+TD_API TdVar *td_recall_at (TdVar *y, TdVar *t, TdSummaryOpt options, const TdSite *site);
+/** Harmonic mean of precision and recall (beta 1); see td_classification_summary. */
+TD_API TdVar *td_f1_score_ (TdVar *y, TdVar *t, const TdSummaryOpt *options);
+TD_API TdVar *td_f1_score_at (TdVar *y, TdVar *t, TdSummaryOpt options, const TdSite *site);
 
 #if !defined(TD_NO_SITES)
 /* clang-format off */
@@ -116,9 +166,20 @@ TD_API TdVar *td_binary_accuracy_at (TdVar *y, TdVar *t, const TdSite *site);
 #define td__gaussian_nll_x(x, mean, ln_var, ...) td_gaussian_nll_at (x, mean, ln_var, TD_OPTIONS_ (TdNllOpt, TD_NLL_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_gaussian_kl_divergence(mean, ...) td__gaussian_kl_divergence_x (mean, __VA_ARGS__, .end_ = 0)
 #define td__gaussian_kl_divergence_x(mean, ln_var, ...) td_gaussian_kl_divergence_at (mean, ln_var, TD_OPTIONS_ (TdNllOpt, TD_NLL_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_negative_sampling(x, t, W, ...) td__negative_sampling_x (x, t, W, __VA_ARGS__, .end_ = 0)
+#define td__negative_sampling_x(x, t, W, samples, ...) td_negative_sampling_at (x, t, W, samples, TD_OPTIONS_ (TdNegativeSamplingOpt, TD_NEGATIVE_SAMPLING_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_walker_alias_sample(...) td_walker_alias_sample_at (__VA_ARGS__, TD_HERE)
 #define td_accuracy(y, ...) td__accuracy_x (y, __VA_ARGS__, .end_ = 0)
 #define td__accuracy_x(y, t, ...) td_accuracy_at (y, t, TD_OPTIONS_ (TdAccuracyOpt, TD_ACCURACY_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_binary_accuracy(...) td_binary_accuracy_at (__VA_ARGS__, TD_HERE)
+#define td_classification_summary(y, t, ...) td__classification_summary_x (y, t, __VA_ARGS__, .end_ = 0)
+#define td__classification_summary_x(y, t, out, ...) td_classification_summary_at (y, t, out, TD_OPTIONS_ (TdSummaryOpt, TD_SUMMARY_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_precision(y, ...) td__precision_x (y, __VA_ARGS__, .end_ = 0)
+#define td__precision_x(y, t, ...) td_precision_at (y, t, TD_OPTIONS_ (TdSummaryOpt, TD_SUMMARY_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_recall(y, ...) td__recall_x (y, __VA_ARGS__, .end_ = 0)
+#define td__recall_x(y, t, ...) td_recall_at (y, t, TD_OPTIONS_ (TdSummaryOpt, TD_SUMMARY_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_f1_score(y, ...) td__f1_score_x (y, __VA_ARGS__, .end_ = 0)
+#define td__f1_score_x(y, t, ...) td_f1_score_at (y, t, TD_OPTIONS_ (TdSummaryOpt, TD_SUMMARY_DEFAULTS, __VA_ARGS__), TD_HERE)
 /* clang-format on */
 #endif
 

@@ -1,4 +1,4 @@
-/* Softmax cross entropy, its gradient, and accuracy on the CPU.
+/* Softmax cross entropy, its gradient, accuracy and counts of labels on the CPU.
  *
  * x is (n, c, rest), t (n, rest) of i32, i64 or u8; a row is one place with its c numbers, and
  * counts unless its label is the one to ignore.  Labels have been checked before.  The loss is
@@ -131,10 +131,33 @@ share_of (const Rows *r, bool normalize)
     *out = (T)((double)right / (double)(n_rows > 0 ? n_rows : 1));                             \
   }                                                                                            \
                                                                                                \
+  static void counts_##T (const Rows *r, const T *y, TdTensor *out)                            \
+  {                                                                                            \
+    double *right = out[0].data, *chosen = out[1].data, *labelled = out[2].data;               \
+    const int64_t n_labels = out[0].size;                                                      \
+                                                                                               \
+    for (int k = 0; k < 3; k++)                                                                \
+      memset (out[k].data, 0, (size_t)n_labels * sizeof (double));                             \
+    for (int64_t i = 0; i < r->n * r->rest; i++)                                               \
+      {                                                                                        \
+        const int64_t at = i / r->rest * r->rest * r->c + i % r->rest;                         \
+        const int64_t label = label_of (r->t, i);                                              \
+        const int64_t best = largest_##T (y + at, r->c, r->rest);                              \
+                                                                                               \
+        if (label == r->ignore)                                                                \
+          continue;                                                                            \
+        labelled[label]++;                                                                     \
+        if (best < n_labels)                                                                   \
+          chosen[best]++;                                                                      \
+        if (best == label)                                                                     \
+          right[label]++;                                                                      \
+      }                                                                                        \
+  }                                                                                            \
+                                                                                               \
   static void run_##T (TdCrossEntropyKind kind, const Rows *r, const TdTensor *in, int n_in,   \
                        TdTensor *out)                                                          \
   {                                                                                            \
-    static const int n_fixed[] = { 2, 3, 1, 2 };                                               \
+    static const int n_fixed[] = { 2, 3, 1, 2, 2 };                                            \
     const T *weight = n_in > n_fixed[kind] ? in[n_fixed[kind]].data : NULL;                    \
                                                                                                \
     if (kind == TD_CROSS_ENTROPY)                                                              \
@@ -143,8 +166,10 @@ share_of (const Rows *r, bool normalize)
       grad_##T (r, in[0].data, weight, in[2].data, out[0].data);                               \
     else if (kind == TD_CROSS_ENTROPY_ROWS)                                                    \
       shares_##T (r, weight, out[0].data);                                                     \
-    else                                                                                       \
+    else if (kind == TD_ACCURACY)                                                              \
       accuracy_##T (r, in[0].data, out[0].data);                                               \
+    else                                                                                       \
+      counts_##T (r, in[0].data, out);                                                         \
   }
 
 DEFINE_ROWS (float, expf)
@@ -156,18 +181,23 @@ td__cpu_cross_entropy (TdDevice *d, int kind, const int64_t *params, const TdTen
 {
   const bool rows_only = kind == TD_CROSS_ENTROPY_ROWS;
   const TdTensor *t = &in[rows_only ? 0 : 1];
+  const TdDtype numbers = kind == TD_LABEL_COUNTS ? in[0].dtype : out[0].dtype;
   Rows rows = { .n = t->shape->dim[0], .rest = 1, .ignore = params[0], .t = t };
 
   for (int i = 1; i < t->shape->ndim; i++)
     rows.rest *= t->shape->dim[i];
   if (!rows_only)
     rows.c = in[0].shape->dim[1];
-  rows.each = params[kind == TD_ACCURACY ? 1 : 2] != 0;
-  if (kind != TD_ACCURACY)
-    rows.share = rows.each ? 1 : share_of (&rows, params[1] != 0);
-  if (out[0].dtype == TD_F32)
+  if (kind == TD_ACCURACY)
+    rows.each = params[1] != 0;
+  else if (kind != TD_LABEL_COUNTS)
+    {
+      rows.each = params[2] != 0;
+      rows.share = rows.each ? 1 : share_of (&rows, params[1] != 0);
+    }
+  if (numbers == TD_F32)
     run_float ((TdCrossEntropyKind)kind, &rows, in, n_in, out);
-  else if (out[0].dtype == TD_F64)
+  else if (numbers == TD_F64)
     run_double ((TdCrossEntropyKind)kind, &rows, in, n_in, out);
   else
     return TD_ERR_DTYPE;

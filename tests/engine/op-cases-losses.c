@@ -4,6 +4,7 @@
 #include "op-cases.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "ops/losses.h"
 
@@ -221,6 +222,67 @@ MAP (kl_each, (a * a + exp (b) - b - 1) / 2)
 SUM (kl, kl_each, 1)
 SUM (kl_mean, kl_each, 1.0 / (double)n)
 
+/* --- counts: rows chosen by y (4, 3), labelled 2, 0, 1, 2; label 1 left out --- */
+
+static void
+summary (TdVar *const *x, TdVar **y, TdSummaryOpt o)
+{
+  TdVar *out[4];
+
+  td_classification_summary_ (x[0], x[1], out, &o);
+  memcpy (y, out, 3 * sizeof *y);
+}
+CALL (summary, summary (x, y, (TdSummaryOpt){ .beta = 2, .ignore_label = 1 }))
+static const double chosen[]
+    = { 1, 2, 3, 5, 4, 0, 0, 0, 9, 7, 6, 5 }; /* 2, 0, 2, 0: the third row is left out */
+WHOLE (summary)
+{
+  const double precision[] = { 0.5, NAN, 1 }, recall[] = { 1, NAN, 0.5 };
+
+  for (int k = 0; k < 3; k += 2)
+    {
+      out[0][k] = precision[k];
+      out[1][k] = recall[k];
+      out[2][k] = 5 * precision[k] * recall[k] / (4 * precision[k] + recall[k]);
+    }
+  out[0][1] = out[1][1] = out[2][1] = -1; /* NaN became -1 */
+}
+static void
+call_summary_known (TdVar *const *x, TdVar **y)
+{
+  TdVar *out[3];
+
+  call_summary (x, out);
+  for (int k = 0; k < 3; k++)
+    y[k] = td_where (td__equal (out[k], out[k]), out[k], td__number_like (out[k], -1));
+}
+
+/* --- negative sampling: 3 words of 4, the last left out, 2 samples each --- */
+
+static const double words[] = { 2, 0, -1 }, samples[] = { 1, 3, 0, 2, 1, 1 };
+CALL (negative, y[0] = td_negative_sampling_ (x[0], x[1], x[2], x[3], NULL))
+CALL (negative_rows, y[0] = td_negative_sampling_ (x[0], x[1], x[2], x[3],
+                                                   &(TdNegativeSamplingOpt){ "no", 0 }))
+static double
+dot (const double *const *in, int64_t row, int64_t word)
+{
+  return in[0][2 * row] * in[2][2 * word] + in[0][2 * row + 1] * in[2][2 * word + 1];
+}
+WHOLE (negative_rows)
+{
+  for (int64_t i = 0; i < 2; i++)
+    out[0][i] = -log (sigmoid (dot (in, i, (int64_t)words[i])))
+                - log (sigmoid (-dot (in, i, (int64_t)samples[2 * i])))
+                - log (sigmoid (-dot (in, i, (int64_t)samples[2 * i + 1])));
+}
+WHOLE (negative)
+{
+  double rows[3] = { 0 };
+
+  whole_negative_rows (c, in, (double *const[]){ rows });
+  out[0][0] = rows[0] + rows[1];
+}
+
 /* --- the tables --- */
 
 // clang-format off
@@ -265,6 +327,9 @@ const OpCase op_cases_losses[] = {
   ROW ("gaussian_kl_divergence", kl, 2, .in = { X (2, 3), X (2, 3) }, .out = { ONE }),
   ROW ("gaussian_kl_divergence", kl_mean, 2, .in = { X (2, 3), X (2, 3) }, .out = { ONE }),
   MAP_ROW ("gaussian_kl_divergence", kl_each, 2, .in = { X (2, 3), X (2, 3) }, .out = { S (2, 3) }),
+  { .op = "classification_summary", .variant = "", .call = call_summary_known, .n_in = 2, .n_out = 3, .in = { { S (4, 3), 0, 0, 0, 0, chosen }, INDICES (labels, 4) }, .out = { S (3), S (3), S (3) }, .whole = whole_summary, .flags = OP_NO_GRAD },
+  ROW ("negative_sampling", negative, 4, .in = { X (3, 2), INDICES (words, 3), X (4, 2), INDICES (samples, 3, 2) }, .out = { ONE }),
+  ROW ("negative_sampling", negative_rows, 4, .in = { X (3, 2), INDICES (words, 3), X (4, 2), INDICES (samples, 3, 2) }, .out = { S (3) }),
 };
 const int n_op_cases_losses = (int)(sizeof op_cases_losses / sizeof op_cases_losses[0]);
 
@@ -285,6 +350,8 @@ const OpError op_errors_losses[] = {
   { "hinge", call_hinge_norm, E2 (TD_F32, S (2, 3), TD_I32, S (2)), TD_ERR_ARG, "hinge: norm is L1 or L2, got 'L3'" },
   { "bernoulli_nll", call_nll_reduce, E2 (TD_F32, S (2), TD_F32, S (2)), TD_ERR_ARG, "bernoulli_nll: reduce is sum, mean or no, got 'all'" },
   { "binary_accuracy", call_binary_accuracy, E2 (TD_F32, S (2), TD_I32, S (3)), TD_ERR_SHAPE, "binary_accuracy: y.shape == t.shape expected: y (2) f32, t (3) i32" },
+  { "classification_summary", call_summary_known, E2 (TD_F32, S (2, 3), TD_F32, S (2)), TD_ERR_DTYPE, "classification_summary: t.dtype.kind == i expected, got f32: y (2, 3) f32, t (2) f32" },
+  { "negative_sampling", call_negative, 4, { { TD_F32, S (2, 3) }, { TD_I32, S (2) }, { TD_F32, S (4, 2) }, { TD_I32, S (2, 5) } }, TD_ERR_SHAPE, "negative_sampling: x (n, d), t (n), W (words, d) and samples (n, k) expected: x (2, 3) f32, t (2) i32, W (4, 2) f32, samples (2, 5) i32" },
 };
 // clang-format on
 const int n_op_errors_losses = (int)(sizeof op_errors_losses / sizeof op_errors_losses[0]);

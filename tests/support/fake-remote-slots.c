@@ -488,7 +488,10 @@ remote_cross_entropy (TdDevice *d, int kind, const int64_t *params, const TdTens
 {
   FakeCall *c = listed ("cross_entropy", run_cross_entropy, kind, in, n_in, out, n_out);
 
-  for (int i = 0; i < (kind == TD_ACCURACY ? 2 : 3); i++)
+  static const int n_params[]
+      = { [TD_CROSS_ENTROPY] = 3, 3, 3, [TD_ACCURACY] = 2, [TD_LABEL_COUNTS] = 1 };
+
+  for (int i = 0; i < n_params[kind]; i++)
     c->integers[i] = params[i];
   return fake_remote_enqueue (c);
 }
