@@ -349,5 +349,7 @@ struct TdDevice
   struct TdPool *pool;
   int index;
   bool computes; /**< false: shapes and allocation only ("null") */
+  const char *algorithm; /**< which implementation computed last, where a kernel has several; a
+                            string that stays */
   void *priv;
 };

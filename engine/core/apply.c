@@ -298,6 +298,7 @@ compute (Run *r)
       in_nodes = larger (room, (size_t)r->call.n_in, INLINE_OPERANDS, sizeof *in_nodes);
       fill_event (&event, r, in_nodes, e->next_id + 1);
       o->before_op (o, &event);
+      r->device->algorithm = NULL;
     }
   status = allocate_outputs (r);
   if (TD_LIKELY (status == TD_OK) && !(r->call.cls->flags & TD_OP_VIEW) && r->device->computes)
@@ -311,6 +312,7 @@ compute (Run *r)
     {
       if (status != TD_OK)
         event.flags |= TD_EVENT_FAILED;
+      event.algorithm = r->device->algorithm;
       o->after_op (o, &event);
       if (in_nodes != room)
         free (in_nodes);

@@ -53,6 +53,7 @@ typedef struct TdEvent
   struct TdNode *const *out;
   struct TdBuffer *const *out_buffers;
   uint32_t retained_in, retained_out;
+  const char *algorithm; /**< after_op: which implementation ran, where there are several */
 } TdEvent;
 
 typedef struct TdObserver TdObserver;

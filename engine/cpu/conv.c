@@ -8,9 +8,11 @@
  * SPDX-License-Identifier: MIT */
 #include "conv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "conv-onednn.h"
 #include "cpu.h"
 #include "gemm-tile.h"
 #include "twins.h"
@@ -390,6 +392,26 @@ conv_f32 (TdConvKind kind, TdConvSizes *s, const TdTensor *in, int n_in, TdTenso
   return job.failed ? TD_ERR_MEMORY : TD_OK;
 }
 
+/* "im2col:avx512" */
+static const char *
+tiles_name (void)
+{
+  static char name[32];
+
+  if (name[0] == '\0')
+    snprintf (name, sizeof name, "im2col:%s", td__gemm_tiles ()->name);
+  return name;
+}
+
+/* Leave word of what computed. */
+static TdStatus
+note (TdDevice *d, const char *algorithm, TdStatus status)
+{
+  if (d != NULL)
+    d->algorithm = algorithm;
+  return status;
+}
+
 TdStatus
 td__cpu_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in, int n_in,
               TdTensor *out)
@@ -402,9 +424,20 @@ td__cpu_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor 
   TdConvSizes s;
 
   if (out->dtype != TD_F32 || attrs->ndim > 3 || in[0].size == 0 || in[1].size == 0)
-    return td__conv_by_definition (kind, attrs, in, n_in, out);
+    return note (d, "definition", td__conv_by_definition (kind, attrs, in, n_in, out));
   if (out->size == 0)
     return TD_OK;
   s = td__conv_sizes (attrs, x, W, y);
-  return conv_f32 (kind, &s, in, n_in, out, attrs->accumulate);
+#if defined(TD_HAVE_ONEDNN)
+  if (td__conv_onednn_prefers (kind, &s))
+    {
+      const char *algorithm = NULL;
+      const TdStatus status
+          = td__conv_onednn (kind, &s, in, n_in, out, attrs->accumulate, &algorithm);
+
+      if (status != TD_ERR_STATE)
+        return note (d, algorithm, status);
+    }
+#endif
+  return note (d, tiles_name (), conv_f32 (kind, &s, in, n_in, out, attrs->accumulate));
 }

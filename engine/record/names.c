@@ -237,7 +237,8 @@ td__attrs_text (const TdOpClass *cls, const void *attrs, char *text, size_t size
 }
 
 uint32_t
-td__recorder_attrs (TdRecorder *r, const TdOpClass *cls, const void *attrs)
+td__recorder_attrs (TdRecorder *r, const TdOpClass *cls, const void *attrs,
+                    const char *algorithm)
 {
   size_t skip = cls->flags & TD_OP_RANDOM ? sizeof (TdRngKey) : 0;
   uint64_t h = (uint64_t)(uintptr_t)cls, word;
@@ -245,8 +246,9 @@ td__recorder_attrs (TdRecorder *r, const TdOpClass *cls, const void *attrs)
   char text[512];
   bool is_new;
 
-  if (cls->n_attrs == 0 || attrs == NULL)
+  if ((cls->n_attrs == 0 || attrs == NULL) && algorithm == NULL)
     return 0;
+  h ^= (uint64_t)(uintptr_t)algorithm * 0xBF58476D1CE4E5B9u;
   for (size_t i = skip; i < cls->attrs_size; i += sizeof word)
     {
       size_t n = cls->attrs_size - i < sizeof word ? cls->attrs_size - i : sizeof word;
@@ -261,6 +263,9 @@ td__recorder_attrs (TdRecorder *r, const TdOpClass *cls, const void *attrs)
   if (!is_new)
     return text_id == UINT32_MAX ? 0 : text_id;
   td__attrs_text (cls, attrs, text, sizeof text);
+  if (algorithm != NULL)
+    snprintf (text + strlen (text), sizeof text - strlen (text), "%salgorithm=%s",
+              text[0] != '\0' ? " " : "", algorithm);
   text_id = td__recorder_string (r, text);
   for (size_t at = mix (h | 1) & (r->attrs.capacity - 1);;
        at = (at + 1) & (r->attrs.capacity - 1))

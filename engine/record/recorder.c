@@ -384,7 +384,8 @@ write_op (TdRecorder *r, const TdEvent *e, uint64_t end, bool own)
   unsigned n_out = e->flags & TD_EVENT_FAILED ? 0 : (unsigned)e->n_out;
   uint32_t bytes = (uint32_t)sizeof (TdRawOp) + 8 * n_in,
            before = own ? sizeof (TdRawAlloc) : 0;
-  uint64_t attrs = e->cls->n_attrs > 0 ? td__recorder_attrs (r, e->cls, e->attrs) : 0;
+  uint64_t attrs
+      = e->cls->n_attrs > 0 ? td__recorder_attrs (r, e->cls, e->attrs, e->algorithm) : 0;
   uint64_t back = e->twin_id != 0 && e->twin_id < e->id ? e->id - e->twin_id : 0;
   uint64_t *op, *at;
 

@@ -86,7 +86,8 @@ uint32_t td__recorder_site (TdRecorder *r, const TdSite *site);
 uint32_t td__recorder_class (TdRecorder *r, const TdOpClass *cls);
 uint32_t td__recorder_path (TdRecorder *r, const TdPath *path);
 /** The attributes of a call as text ("stride=2,2"), 0 for none. */
-uint32_t td__recorder_attrs (TdRecorder *r, const TdOpClass *cls, const void *attrs);
+uint32_t td__recorder_attrs (TdRecorder *r, const TdOpClass *cls, const void *attrs,
+                             const char *algorithm);
 /** Write STATS, and at level values TENSOR, of an output. */
 void td__recorder_values (TdRecorder *r, const TdNode *node, const TdBuffer *buffer);
 /** Tell the tape that the program stands before its next event, or goes on. */
