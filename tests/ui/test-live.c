@@ -290,6 +290,29 @@ live__shows_what_is_still_to_come (void **state)
 }
 
 static gboolean
+shows_progress (gpointer unused)
+{
+  return gtk_widget_get_mapped (GTK_WIDGET (ui_test_window ()->progress))
+         && gtk_progress_bar_get_fraction (ui_test_window ()->progress) > 0.0005;
+}
+
+/* A trainer that says how long it will train is seen to come nearer. */
+static void
+live__shows_how_far_a_trainer_is (void **state)
+{
+  run_model ("train", NULL);
+  ui_test_wait ("ten iterations", has_iterations, GUINT_TO_POINTER (10));
+  assert_false (gtk_widget_get_visible (GTK_WIDGET (ui_test_window ()->progress)));
+  ui_test_new_window ();
+  run_model ("trainer", NULL);
+  ui_test_wait ("progress", shows_progress, NULL);
+  ui_test_save_picture ("progress.png");
+  TdCurves *curves = td_session_get_curves (ui_test_session ());
+  double fraction = gtk_progress_bar_get_fraction (ui_test_window ()->progress);
+  assert_true (fraction <= 1 && fraction <= td_curves_progress (curves) + 0.001);
+}
+
+static gboolean
 has_values (gpointer unused)
 {
   const TdTensor *tensor
@@ -539,6 +562,7 @@ main (int argc, char **argv)
     ui_test (live__steps_into_backward_and_back_over_what_was_recorded),
     ui_test (live__second_toggle_takes_the_breakpoint_back),
     ui_test (live__runs_to_the_cursor_once),
+    ui_test (live__shows_how_far_a_trainer_is),
     ui_test (live__shows_what_is_still_to_come),
     ui_test (live__reads_values_of_the_paused_program),
     ui_test (live__killed_model_is_said_and_the_window_stays_usable),

@@ -25,6 +25,7 @@ struct _TdWindow
   GtkWidget *start_page, *record_page; /* the latter once it was asked for */
   TdWorkspace *workspace;
   GtkWidget *open_button, *work_start, *work_end, *find_button, *perspectives, *live_mark;
+  GtkProgressBar *progress;
 
   TdSession *session;
   gint64 next_poll, last_cpu; /* microseconds; see poll_session */

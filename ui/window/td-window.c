@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "pages/td-start-page.h"
+#include "schedule/td-curve.h"
 #include "td-keys.h"
 #include "td-settings.h"
 
@@ -72,9 +73,26 @@ phase_name (TdIteration *iteration, gint event)
   return names[MIN (tape->events[event].phase, 3)];
 }
 
+/* Shown while the program runs, if it has a progress bar and so a total. */
+static void
+update_progress (TdWindow *self)
+{
+  TdProgramState state
+      = self->session ? td_session_get_state (self->session) : TD_PROGRAM_ENDED;
+  gboolean live = state == TD_PROGRAM_RUNNING || state == TD_PROGRAM_PAUSED;
+  double rate = live ? td_curves_progress (td_session_get_curves (self->session)) : -1;
+  gtk_widget_set_visible (GTK_WIDGET (self->progress), rate >= 0);
+  if (rate < 0)
+    return;
+  g_autofree char *text = g_strdup_printf (rate < 0.1 ? "%.1f %%" : "%.0f %%", rate * 100);
+  gtk_progress_bar_set_fraction (self->progress, rate);
+  gtk_progress_bar_set_text (self->progress, text);
+}
+
 void
 td__window_update_title (TdWindow *self)
 {
+  update_progress (self);
   if (!self->session)
     {
       gboolean records
@@ -382,6 +400,15 @@ build_header (TdWindow *self)
   gtk_widget_add_css_class (self->live_mark, "td-live");
   gtk_widget_set_tooltip_text (self->live_mark, "The program is being recorded");
   gtk_box_append (GTK_BOX (self->work_start), self->live_mark);
+  self->progress = GTK_PROGRESS_BAR (gtk_progress_bar_new ());
+  gtk_progress_bar_set_show_text (self->progress, TRUE);
+  gtk_widget_set_valign (GTK_WIDGET (self->progress), GTK_ALIGN_CENTER);
+  gtk_widget_set_size_request (GTK_WIDGET (self->progress), 96, -1);
+  gtk_widget_add_css_class (GTK_WIDGET (self->progress), "td-progress");
+  gtk_box_append (GTK_BOX (self->work_start), GTK_WIDGET (self->progress));
+  gtk_widget_set_tooltip_text (GTK_WIDGET (self->progress), "How far training is");
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self->progress),
+                                  GTK_ACCESSIBLE_PROPERTY_LABEL, "How far training is", -1);
   GtkWidget *history = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
   gtk_widget_add_css_class (history, "linked");
   gtk_box_append (GTK_BOX (history),

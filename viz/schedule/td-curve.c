@@ -269,13 +269,41 @@ td_curves_get (const TdCurves *curves, guint curve, guint i, gint64 *iteration, 
   *value = e.lo <= e.hi ? ((double)e.lo + (double)e.hi) / 2 : NAN;
 }
 
+/* What td_ext_progress_bar reports under this key is no result of the model. */
+#define PROGRESS "progress"
+
+int
+td_curves_find (const TdCurves *curves, const char *key)
+{
+  for (guint i = 0; i < curves->curves->len; i++)
+    if (g_str_equal (CURVE (curves, i)->key, key))
+      return (int)i;
+  return -1;
+}
+
+double
+td_curves_progress (const TdCurves *curves)
+{
+  int curve = td_curves_find (curves, PROGRESS);
+  guint n = curve >= 0 ? td_curves_length (curves, (guint)curve) : 0;
+  gint64 iteration;
+  double rate;
+
+  if (n == 0)
+    return -1;
+  td_curves_get (curves, (guint)curve, n - 1, &iteration, &rate);
+  return isfinite (rate) ? CLAMP (rate, 0, 1) : -1;
+}
+
 int
 td_curves_main (const TdCurves *curves)
 {
-  for (guint i = 0; i < curves->curves->len; i++)
-    if (g_str_equal (CURVE (curves, i)->key, "loss"))
-      return (int)i;
-  return curves->curves->len > 0 ? 0 : -1;
+  int loss = td_curves_find (curves, "loss");
+
+  for (guint i = 0; i < curves->curves->len && loss < 0; i++)
+    if (!g_str_equal (CURVE (curves, i)->key, PROGRESS))
+      loss = (int)i;
+  return loss;
 }
 
 guint

@@ -32,7 +32,12 @@ guint td_curves_length (const TdCurves *curves, guint curve);
 /** Return an entry: of a folded one its first iteration and the middle of its extent. */
 void td_curves_get (const TdCurves *curves, guint curve, guint i, gint64 *iteration,
                     double *value);
-/** Return the curve that the deck shows: "loss", else the first one; -1: none. */
+/** Find a curve by its key; -1: there is none. */
+int td_curves_find (const TdCurves *curves, const char *key);
+/** Return how far training is, as its progress bar reports it (0 to 1); -1: nobody said. */
+double td_curves_progress (const TdCurves *curves);
+/** Return the curve that the deck shows: "loss", else the first one that is no progress; -1:
+ * none. */
 int td_curves_main (const TdCurves *curves);
 /** Find the smallest and largest finite value in [first, end); returns how many were not
  * finite. */
