@@ -323,6 +323,9 @@ new_field (TdRecordPage *self, TdRecordField field)
       g_signal_connect_object (button, "clicked", G_CALLBACK (choose_file), row, 0);
       adw_entry_row_add_suffix (ADW_ENTRY_ROW (row), button);
     }
+  GtkEditable *text = gtk_editable_get_delegate (GTK_EDITABLE (row));
+  gtk_accessible_update_property (GTK_ACCESSIBLE (text), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  rows[field].title, -1);
   g_signal_connect_swapped (row, "entry-activated", G_CALLBACK (td_record_page_start), self);
   g_signal_connect_swapped (row, "changed", G_CALLBACK (changed), self);
   self->fields[field] = GTK_EDITABLE (row);

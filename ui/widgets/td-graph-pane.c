@@ -147,6 +147,11 @@ static GtkWidget *
 new_search (TdGraphPane *self)
 {
   self->entry = gtk_search_entry_new ();
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self->entry), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  "Find in the graph", -1);
+  GtkEditable *text = gtk_editable_get_delegate (GTK_EDITABLE (self->entry));
+  gtk_accessible_update_property (GTK_ACCESSIBLE (text), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  "Find in the graph", -1);
   g_object_set (self->entry, "placeholder-text", "Operation, layer, name or file:line", NULL);
   gtk_widget_set_size_request (self->entry, 280, -1);
   g_signal_connect (self->entry, "search-changed", G_CALLBACK (search_activated), self);

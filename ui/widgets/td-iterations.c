@@ -321,6 +321,10 @@ td_iterations_init (TdIterations *self)
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-dense");
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->view), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   "Iterations of the recording", -1);
+  /* its rows take the focus through the list inside */
+  GtkWidget *list = gtk_widget_get_last_child (GTK_WIDGET (self->view));
+  gtk_accessible_update_property (GTK_ACCESSIBLE (list), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  "Iterations of the recording", -1);
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
     {
       GtkListItemFactory *factory = gtk_signal_list_item_factory_new ();
