@@ -301,7 +301,6 @@ transformer_make (Model *m)
     { "down1", 512, WIDE, 12 },    { "qkv2", WIDE, 3 * WIDE, 16 }, { "proj2", WIDE, WIDE, 18 },
     { "up2", WIDE, 512, 22 },      { "down2", 512, WIDE, 24 },     { "out", WIDE, 65, 28 },
   };
-  float later[PLACES * PLACES] = { 0 };
   int64_t ids[PLACES];
 
   m->root = td_chain_new ("transformer");
@@ -326,12 +325,7 @@ transformer_make (Model *m)
   init_weight (m->layer[14], 0, true);
   init_weight (m->layer[15], 1, true);
   for (int i = 0; i < PLACES; i++)
-    {
-      ids[i] = i;
-      for (int j = i + 1; j < PLACES; j++)
-        later[i * PLACES + j] = -INFINITY;
-    }
-  m->mask = td_retain (td_tensor (TD_F32, TD_SHAPE (PLACES, PLACES), later));
+    ids[i] = i;
   m->ids = td_retain (td_tensor (TD_I64, TD_SHAPE (PLACES), ids));
   for (uint32_t k = 0; k < POOL; k++)
     {
@@ -343,19 +337,17 @@ transformer_make (Model *m)
 
 /* x (LINES * PLACES, WIDE); each place sees itself and those before it. */
 static TdVar *
-attention (Model *m, TdLink *qkv, TdLink *proj, TdVar *x)
+attention (TdLink *qkv, TdLink *proj, TdVar *x)
 {
   static const int heads_first[] = { 2, 0, 3, 1, 4 }, places_first[] = { 0, 2, 1, 3 };
   TdVar *y = td_reshape (td_link (qkv, x), TD_SHAPE (LINES, PLACES, 3, HEADS, WIDE / HEADS));
-  TdVar *part[3], *a;
+  TdVar *part[3];
 
   y = td_reshape (td_transpose (y, heads_first),
                   TD_SHAPE (3, LINES * HEADS, PLACES, WIDE / HEADS));
   for (int i = 0; i < 3; i++)
     part[i] = td_get_item (y, (const TdSlice[]){ TD_AT (i) }, 1);
-  a = td_batch_matmul (part[0], part[1], false, true);
-  a = td_add (td_mul_scalar (a, 1 / sqrt (WIDE / HEADS)), m->mask);
-  y = td_batch_matmul (td_softmax (a, .axis = 2), part[2], false, false);
+  y = td_scaled_dot_product_attention (part[0], part[1], part[2], .causal = true);
   y = td_transpose (td_reshape (y, TD_SHAPE (LINES, HEADS, PLACES, WIDE / HEADS)),
                     places_first);
   return td_link (proj, td_reshape (y, TD_SHAPE (LINES * PLACES, WIDE)));
@@ -379,7 +371,7 @@ transformer_loss (Model *m, int k)
     {
       TdLink **l = m->layer + 4 * block;
 
-      h = td_add (h, attention (m, l[0], l[1], normal (m, 2 * block, h)));
+      h = td_add (h, attention (l[0], l[1], normal (m, 2 * block, h)));
       h = td_add (h, td_link (l[3], td_gelu (td_link (l[2], normal (m, 2 * block + 1, h)))));
     }
   return td_softmax_cross_entropy (td_link (m->layer[8], normal (m, 4, h)), m->t[k][0]);

@@ -16,8 +16,8 @@ typedef struct
   int n_layers;
   TdOpt *opt;
   TdVar *x[POOL][STEPS], *t[POOL][STEPS];
-  TdVar *zero;       /* first h and c of the recurrent network */
-  TdVar *mask, *ids; /* of the transformer: -inf for later places, 0 .. 63 */
+  TdVar *zero; /* first h and c of the recurrent network */
+  TdVar *ids;  /* 0 .. 63, the places of the transformer */
 } Model;
 
 typedef struct
