@@ -1,18 +1,20 @@
 /* Batch normalisation on the CPU: training, with a given mean and variance, and the gradient.
  *
  * Arrays are (n, c, rest); a channel's numbers are summed in double, the mean first and then
- * the squares around it.  Blocks of channels are shared out over the threads.
- * *Source*: Ioffe and Szegedy, 2015, and chainer.functions.batch_normalization: running
- * variance takes the unbiased m / (m - 1).
+ * the squares around it, in a fixed number of lanes.  Blocks of channels are shared out over
+ * the threads. *Source*: Ioffe and Szegedy, 2015, and chainer.functions.batch_normalization:
+ * running variance takes the unbiased m / (m - 1).
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "cpu.h"
+#include "twins.h"
 
 enum
 {
-  CHANNELS = 8 /* per task */
+  CHANNELS = 8, /* per task */
+  LANES = 16    /* sums side by side, whatever the processor: the same bits */
 };
 
 typedef struct
@@ -25,13 +27,97 @@ typedef struct
   int n_in;
 } Job;
 
-/* Call BODY for each element `at` of channel ch. */
-#define EACH(j, ch, BODY)                                                                      \
-  for (int64_t i_ = 0; i_ < (j)->n; i_++)                                                      \
-    for (int64_t r_ = 0, at = (i_ * (j)->c + (ch)) * (j)->rest; r_ < (j)->rest; r_++, at++)    \
-      {                                                                                        \
-        BODY;                                                                                  \
-      }
+static double
+sum_of (const double lanes[LANES])
+{
+  double sum = 0;
+
+  for (int k = 0; k < LANES; k++)
+    sum += lanes[k];
+  return sum;
+}
+
+/* Call BODY for element r and lane k of a row of n. */
+#define EACH_LANE(n, BODY)                                                                     \
+  do                                                                                           \
+    {                                                                                          \
+      int64_t r = 0;                                                                           \
+                                                                                               \
+      for (; r + LANES <= (n); r += LANES)                                                     \
+        for (int k = 0; k < LANES; k++)                                                        \
+          {                                                                                    \
+            const int64_t at = r + k;                                                          \
+            BODY;                                                                              \
+          }                                                                                    \
+      for (int k = 0; r + k < (n); k++)                                                        \
+        {                                                                                      \
+          const int64_t at = r + k;                                                            \
+          BODY;                                                                                \
+        }                                                                                      \
+    }                                                                                          \
+  while (0)
+
+/* What is done to one row, `rest` numbers side by side. */
+#define DEFINE_ROWS(T)                                                                         \
+  static inline __attribute__ ((always_inline)) void sum_row_##T##_body (                      \
+      const T *restrict x, int64_t n, double *restrict lanes)                                  \
+  {                                                                                            \
+    EACH_LANE (n, lanes[k] += (double)x[at]);                                                  \
+  }                                                                                            \
+  TD_TWINS (sum_row_##T, (const T *restrict x, int64_t n, double *restrict lanes),             \
+            (x, n, lanes))                                                                     \
+                                                                                               \
+  static inline __attribute__ ((always_inline)) void squares_row_##T##_body (                  \
+      const T *restrict x, int64_t n, double mean, double *restrict lanes)                     \
+  {                                                                                            \
+    EACH_LANE (n, const double e = (double)x[at] - mean; lanes[k] += e * e);                   \
+  }                                                                                            \
+  TD_TWINS (squares_row_##T,                                                                   \
+            (const T *restrict x, int64_t n, double mean, double *restrict lanes),             \
+            (x, n, mean, lanes))                                                               \
+                                                                                               \
+  static inline __attribute__ ((always_inline)) void grad_sums_row_##T##_body (                \
+      const T *restrict x, const T *restrict gy, int64_t n, T mean, T s,                       \
+      double *restrict gamma, double *restrict beta)                                           \
+  {                                                                                            \
+    EACH_LANE (n, beta[k] += (double)gy[at];                                                   \
+               gamma[k] += (double)gy[at] * (double)((x[at] - mean) * s));                     \
+  }                                                                                            \
+  TD_TWINS (grad_sums_row_##T,                                                                 \
+            (const T *restrict x, const T *restrict gy, int64_t n, T mean, T s,                \
+             double *restrict gamma, double *restrict beta),                                   \
+            (x, gy, n, mean, s, gamma, beta))                                                  \
+                                                                                               \
+  static inline __attribute__ ((always_inline)) void scale_row_##T##_body (                    \
+      const T *restrict x, int64_t n, T mean, T s, T gamma, T beta, T *restrict y)             \
+  {                                                                                            \
+    for (int64_t r = 0; r < n; r++)                                                            \
+      y[r] = (x[r] - mean) * s * gamma + beta;                                                 \
+  }                                                                                            \
+  TD_TWINS (scale_row_##T,                                                                     \
+            (const T *restrict x, int64_t n, T mean, T s, T gamma, T beta, T *restrict y),     \
+            (x, n, mean, s, gamma, beta, y))                                                   \
+                                                                                               \
+  static inline __attribute__ ((always_inline)) void grad_row_##T##_body (                     \
+      const T *restrict x, const T *restrict gy, int64_t n, T mean, T s, T gamma, T a, T b,    \
+      T *restrict gx)                                                                          \
+  {                                                                                            \
+    for (int64_t r = 0; r < n; r++)                                                            \
+      gx[r] = gamma * s * (gy[r] - (x[r] - mean) * s * a - b);                                 \
+  }                                                                                            \
+  TD_TWINS (grad_row_##T,                                                                      \
+            (const T *restrict x, const T *restrict gy, int64_t n, T mean, T s, T gamma, T a,  \
+             T b, T *restrict gx),                                                             \
+            (x, gy, n, mean, s, gamma, a, b, gx))
+DEFINE_ROWS (float)
+DEFINE_ROWS (double)
+
+/* Call BODY for each row of channel ch; `at` is where it begins. */
+#define EACH_ROW(j, ch, BODY)                                                                  \
+  for (int64_t i_ = 0, at = (ch) * (j)->rest; i_ < (j)->n; i_++, at += (j)->c * (j)->rest)     \
+    {                                                                                          \
+      BODY;                                                                                    \
+    }
 
 #define DEFINE_BATCH_NORM(T)                                                                   \
   static void scale_##T (const Job *j, int64_t ch, double mean, double inv_std)                \
@@ -41,19 +127,19 @@ typedef struct
     const T m = (T)mean, s = (T)inv_std;                                                       \
     T *y = j->out[0].data;                                                                     \
                                                                                                \
-    EACH (j, ch, y[at] = (x[at] - m) * s * gamma + beta)                                       \
+    EACH_ROW (j, ch, scale_row_##T (x + at, j->rest, m, s, gamma, beta, y + at))               \
   }                                                                                            \
                                                                                                \
   static void train_##T (const Job *j, int64_t ch)                                             \
   {                                                                                            \
     const T *x = j->in[0].data;                                                                \
     const double m = (double)(j->n * j->rest);                                                 \
-    double mean = 0, var = 0, inv_std;                                                         \
+    double sums[LANES] = { 0 }, squares[LANES] = { 0 }, mean, var, inv_std;                    \
                                                                                                \
-    EACH (j, ch, mean += (double)x[at])                                                        \
-    mean /= m;                                                                                 \
-    EACH (j, ch, const double e = (double)x[at] - mean; var += e * e)                          \
-    var /= m;                                                                                  \
+    EACH_ROW (j, ch, sum_row_##T (x + at, j->rest, sums))                                      \
+    mean = sum_of (sums) / m;                                                                  \
+    EACH_ROW (j, ch, squares_row_##T (x + at, j->rest, mean, squares))                         \
+    var = sum_of (squares) / m;                                                                \
     inv_std = 1 / sqrt (var + j->eps);                                                         \
     ((T *)j->out[1].data)[ch] = (T)mean;                                                       \
     ((T *)j->out[2].data)[ch] = (T)inv_std;                                                    \
@@ -75,16 +161,17 @@ typedef struct
     const T s = ((const T *)j->in[4].data)[ch];                                                \
     const double m = (double)(j->n * j->rest);                                                 \
     T *gx = j->out[0].data;                                                                    \
-    double ggamma = 0, gbeta = 0;                                                              \
+    double gammas[LANES] = { 0 }, betas[LANES] = { 0 }, ggamma, gbeta;                         \
     T a, b;                                                                                    \
                                                                                                \
-    EACH (j, ch, gbeta += (double)gy[at];                                                      \
-          ggamma += (double)gy[at] * (double)((x[at] - mean) * s))                             \
+    EACH_ROW (j, ch, grad_sums_row_##T (x + at, gy + at, j->rest, mean, s, gammas, betas))     \
+    ggamma = sum_of (gammas);                                                                  \
+    gbeta = sum_of (betas);                                                                    \
     ((T *)j->out[1].data)[ch] = (T)ggamma;                                                     \
     ((T *)j->out[2].data)[ch] = (T)gbeta;                                                      \
     a = (T)(ggamma / m);                                                                       \
     b = (T)(gbeta / m);                                                                        \
-    EACH (j, ch, gx[at] = gamma * s * (gy[at] - (x[at] - mean) * s * a - b))                   \
+    EACH_ROW (j, ch, grad_row_##T (x + at, gy + at, j->rest, mean, s, gamma, a, b, gx + at))   \
   }                                                                                            \
                                                                                                \
   static void channels_##T (int64_t begin, int64_t end, int worker, void *context)             \
