@@ -377,3 +377,4 @@ TD_END_DECLS
 #include "tapedeck-hooks.h"
 #include "tapedeck-layers.h"
 #include "tapedeck-recurrent.h"
+#include "tapedeck-nets.h"

@@ -18,7 +18,7 @@ PUBLIC += ["engine/tapedeck-arrays.h", "engine/tapedeck-sequences.h"]
 PUBLIC += ["engine/tapedeck-sequences.h"]
 PUBLIC += ["engine/tapedeck-hooks.h"]
 PUBLIC += ["engine/tapedeck-losses.h"]
-PUBLIC += ["engine/tapedeck-layers.h", "engine/tapedeck-recurrent.h"]
+PUBLIC += ["engine/tapedeck-layers.h", "engine/tapedeck-recurrent.h", "engine/tapedeck-nets.h"]
 DEVICE = ["engine/device.h", "engine/scalar-ops.h"]
 TAPE = ["engine/tape/"]
 # What a training program is made of; these are one layer above the operations.
