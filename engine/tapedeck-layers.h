@@ -53,6 +53,19 @@ TD_API TdLink *td_parameter_new (TdLink *parent, const char *name, TdVar *array)
 
 typedef struct
 {
+  TdShape shape; /**< of W: sizes of x's axes 1, 2 ...; scalar unless said */
+  TdInit init;
+  int end_;
+} TdPreluLinkOpt;
+#define TD_PRELU_LINK_DEFAULTS .shape = { 0, { 0 } }, .init = { TD_INIT_DEFAULT, 0 }
+/** x, or W x where x is negative.  Parameter W (shape), 0.25.  *Source*: chainer.links.PReLU.
+ */
+TD_API TdLink *td_prelu_new_ (TdLink *parent, const char *name, const TdPreluLinkOpt *options);
+TD_API TdLink *td_prelu_new_at (TdLink *parent, const char *name, TdPreluLinkOpt options,
+                                const TdSite *site);
+
+typedef struct
+{
   TdInit beta_init;
   int end_;
 } TdSwishLinkOpt;
@@ -195,6 +208,8 @@ TD_API TdLink *td_deconvolution_nd_new_at (TdLink *parent, const char *name, int
 #define td__bias_new_x(parent, name, ...) td_bias_new_at (parent, name, TD_OPTIONS_ (TdBiasLinkOpt, TD_BIAS_LINK_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_scale_new(parent, ...) td__scale_new_x (parent, __VA_ARGS__, .end_ = 0)
 #define td__scale_new_x(parent, name, ...) td_scale_new_at (parent, name, TD_OPTIONS_ (TdScaleLinkOpt, TD_SCALE_LINK_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_prelu_new(parent, ...) td__prelu_new_x (parent, __VA_ARGS__, .end_ = 0)
+#define td__prelu_new_x(parent, name, ...) td_prelu_new_at (parent, name, TD_OPTIONS_ (TdPreluLinkOpt, TD_PRELU_LINK_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_swish_new(parent, name, ...) td__swish_new_x (parent, name, __VA_ARGS__, .end_ = 0)
 #define td__swish_new_x(parent, name, beta_shape, ...) td_swish_new_at (parent, name, beta_shape, TD_OPTIONS_ (TdSwishLinkOpt, TD_SWISH_LINK_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_maxout_new(parent, name, in_size, out_size, ...) td__maxout_new_x (parent, name, in_size, out_size, __VA_ARGS__, .end_ = 0)

@@ -36,32 +36,6 @@ td__link_child_call (TdLink *link, int child, TdVar *x)
   return td_link_at (link->children[child], x, td__engine.site);
 }
 
-TdVar *
-td__link_align (const TdLink *link, TdVar *v, const char *v_name, TdVar *x, int axis)
-{
-  TdShape shape = { 0, { 0 } };
-  char a[160], b[160];
-  bool fits;
-
-  if (td_poisoned (v) || td_poisoned (x))
-    return td__poison ();
-  fits = axis >= 0 && axis + v->node->shape.ndim <= x->node->shape.ndim;
-  for (int i = 0; i < v->node->shape.ndim && fits; i++)
-    fits = v->node->shape.dim[i] == x->node->shape.dim[axis + i];
-  if (!fits)
-    {
-      td__fail (TD_ERR_SHAPE, link->cls->name, td__engine.site,
-                "%s %s does not fit x %s from axis %d on", v_name,
-                td_shape_text (&v->node->shape, a, sizeof a),
-                td_shape_text (&x->node->shape, b, sizeof b), axis);
-      return td__poison ();
-    }
-  shape.ndim = x->node->shape.ndim;
-  for (int i = 0; i < shape.ndim; i++)
-    shape.dim[i] = i >= axis && i < axis + v->node->shape.ndim ? x->node->shape.dim[i] : 1;
-  return td_reshape (v, shape);
-}
-
 bool
 td__link_add (TdLink *link, const char *name, TdShape shape, TdInit init, TdInit fallback,
               const TdSite *site)

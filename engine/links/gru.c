@@ -16,13 +16,6 @@ enum
 
 static const char *const child_names[N_CHILDREN] = { "W_r", "U_r", "W_z", "U_z", "W", "U" };
 
-/* z h_bar + (1 - z) h: Chainer's linear_interpolate. */
-static TdVar *
-mix (TdVar *z, TdVar *h_bar, TdVar *h)
-{
-  return td_add (td_mul (z, h_bar), td_mul (td_rsub_scalar (z, 1), h));
-}
-
 static TdVar *
 sum_of (TdLink *link, int w, TdVar *x, int u, TdVar *h)
 {
@@ -55,7 +48,7 @@ stateless_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar *
   r = td_sigmoid (sum_of (link, W_R, x, U_R, h));
   z = td_sigmoid (sum_of (link, W_Z, x, U_Z, h));
   h_bar = td_tanh (sum_of (link, W_H, x, U_H, td_mul (r, h)));
-  out[0] = mix (z, h_bar, h);
+  out[0] = td_linear_interpolate (z, h_bar, h);
   return td__link_status (out[0]);
 }
 
@@ -78,7 +71,7 @@ stateful_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **
       r = td_sigmoid (sum_of (link, W_R, in[0], U_R, h));
       z = td_sigmoid (sum_of (link, W_Z, in[0], U_Z, h));
       h_bar = td_tanh (sum_of (link, W_H, in[0], U_H, td_mul (r, h)));
-      h = mix (z, h_bar, h);
+      h = td_linear_interpolate (z, h_bar, h);
     }
   if (!td_poisoned (h))
     td__link_keep (link, "h", h);

@@ -62,9 +62,6 @@ TdStatus td__link_arity (const TdLink *link, int n_in, int want_in, int n_out, i
 TdStatus td__link_status (const TdVar *y);
 /** Call a child by its place. */
 TdVar *td__link_child_call (TdLink *link, int child, TdVar *x);
-/** v reshaped so that its axes lie at axis, axis + 1 ... of x, for broadcasting.  Poison when
- * they do not fit. */
-TdVar *td__link_align (const TdLink *link, TdVar *v, const char *v_name, TdVar *x, int axis);
 /** Add a parameter; says false after td__fail. */
 bool td__link_add (TdLink *link, const char *name, TdShape shape, TdInit init, TdInit fallback,
                    const TdSite *site);

@@ -5,22 +5,18 @@
 
 typedef struct
 {
-  int64_t out_size, pool_size;
+  int pool_size;
 } Maxout;
 
 static TdStatus
 maxout_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
   const Maxout *m = self;
-  const int pool = 2;
   TdStatus status = td__link_arity (link, n_in, 1, n_out, 1);
-  TdVar *y;
 
   if (status != TD_OK)
     return status;
-  y = td__link_child_call (link, 0, in[0]);
-  y = td_reshape (y, (TdShape){ 3, { -1, m->out_size, m->pool_size } });
-  out[0] = td_max_axes (y, &pool, 1, false);
+  out[0] = td_maxout_ (td__link_child_call (link, 0, in[0]), m->pool_size, NULL);
   return td__link_status (out[0]);
 }
 
@@ -38,7 +34,7 @@ td_maxout_new_at (TdLink *parent, const char *name, int64_t in_size, int64_t out
                          .initial_bias = options.initial_bias };
   TdLink *link;
 
-  if (out_size <= 0 || pool_size <= 0 || out_size > INT64_MAX / 8 / pool_size)
+  if (out_size <= 0 || pool_size <= 0 || pool_size > INT32_MAX || out_size > INT32_MAX)
     {
       td__fail (TD_ERR_ARG, "Maxout", site,
                 "out and pool sizes above 0 expected, got %lld, %lld", (long long)out_size,
@@ -48,7 +44,7 @@ td_maxout_new_at (TdLink *parent, const char *name, int64_t in_size, int64_t out
   link = td__link_make (&maxout_class, parent, name, site);
   if (link->inert)
     return link;
-  *(Maxout *)link->self = (Maxout){ out_size, pool_size };
+  *(Maxout *)link->self = (Maxout){ (int)pool_size };
   if (td_linear_new_at (link, "linear", in_size, out_size * pool_size, linear, site)->inert)
     return td__link_abandon (link);
   return link;

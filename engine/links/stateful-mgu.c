@@ -42,7 +42,7 @@ mgu_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out, 
         td_device (x));
   f = td_sigmoid (td__link_child_call (link, CHILD_F, beside (h, x)));
   h_bar = td_tanh (td__link_child_call (link, CHILD_H, beside (td_mul (f, h), x)));
-  h = td_add (td_mul (f, h_bar), td_mul (td_rsub_scalar (f, 1), h));
+  h = td_linear_interpolate (f, h_bar, h);
   if (!td_poisoned (h))
     td__link_keep (link, "h", h);
   out[0] = h;

@@ -22,14 +22,12 @@ static TdStatus
 swish_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
   TdStatus status = td__link_arity (link, n_in, 1, n_out, 1);
-  TdVar *beta;
 
   if (status == TD_OK)
     status = swish_prepare (link, self, in, n_in);
   if (status != TD_OK || link->params[0]->var == NULL)
     return status != TD_OK ? status : TD_ERR_STATE;
-  beta = td__link_align (link, link->params[0]->var, "beta", in[0], 1);
-  out[0] = td_mul (in[0], td_sigmoid (td_mul (beta, in[0])));
+  out[0] = td_swish (in[0], link->params[0]->var);
   return td__link_status (out[0]);
 }
 

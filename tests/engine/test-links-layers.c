@@ -43,7 +43,7 @@ bias__adds_along_its_axis (void **state)
   for (int i = 0; i < 24; i++)
     assert_true (u[i] == v[i] + b[i % 12]);
   td_link (l, wide (TD_SHAPE (2, 4), 1));
-  assert_contains (said (TD_ERR_SHAPE), "b (3) does not fit x (2, 4) from axis 1 on");
+  assert_contains (said (TD_ERR_SHAPE), "x (2, 4) f64, y (3) f64 (l, ");
   td_link (free_b, x);
   assert_contains (said (TD_ERR_ARG), "two inputs and one output expected, got 1 and 1");
   td_bias_new (NULL, "l", .axis = -1);
@@ -85,6 +85,26 @@ parameter__is_its_array (void **state)
   check_gradients (l, plain_call, NULL, 0, 1);
   td_parameter_new (NULL, "i", td_zeros (TD_I32, TD_SHAPE (2)));
   assert_contains (said (TD_ERR_DTYPE), "floating point");
+}
+
+static void
+prelu__trains_the_slope_below_zero (void **state)
+{
+  TdLink *one = td_prelu_new (NULL, "o"), *l = td_prelu_new (NULL, "l", .shape = TD_SHAPE (3));
+  TdVar *x = wide (TD_SHAPE (2, 3, 2), 1);
+  const double *v = numbers (x), *u = numbers (td_link (one, x)), *W;
+
+  (void)state;
+  assert_string_equal (param_keys (l), "W ");
+  assert_int_equal (td_ndim (td_link_param (one, "W")), 0);
+  for (int i = 0; i < 12; i++)
+    assert_true (fabs (u[i] - (v[i] >= 0 ? 1 : 0.25) * v[i]) < 1e-15);
+  fill_params (l, 3);
+  u = numbers (td_link (l, x));
+  W = numbers (td_link_param (l, "W"));
+  for (int i = 0; i < 12; i++)
+    assert_true (fabs (u[i] - (v[i] >= 0 ? 1 : W[i / 2 % 3]) * v[i]) < 1e-15);
+  check_gradients (l, plain_call, &x, 1, 1);
 }
 
 static void
@@ -431,6 +451,7 @@ main (void)
     wide_test (bias__adds_along_its_axis),
     wide_test (scale__multiplies_and_adds_a_bias_if_asked),
     wide_test (parameter__is_its_array),
+    wide_test (prelu__trains_the_slope_below_zero),
     wide_test (swish__trains_its_beta),
     wide_test (maxout__takes_the_largest_of_each_pool),
     wide_test (highway__mixes_the_layer_with_its_input),
