@@ -132,6 +132,28 @@ TD_API TdLink *td_group_normalization_new_at (TdLink *parent, const char *name, 
                                               int64_t size, TdNormLinkOpt options,
                                               const TdSite *site);
 
+/* --- losses with parameters --------------------------------------------------------------- */
+typedef struct
+{
+  double power; /**< of the counts */
+  bool each;    /**< a loss for each row (Chainer's reduce 'no') */
+  TdInit initialW;
+  int end_;
+} TdNegativeSamplingLinkOpt;
+#define TD_NEGATIVE_SAMPLING_LINK_DEFAULTS .power = 0.75, .each = false
+/** Negative sampling of word2vec: in x (n, in_size), t (n); out the loss and, if asked, the
+ * samples (n, sample_size).  Words are drawn by counts to a power.  Parameter W (n_words,
+ * in_size), 0.  *Errors*: TD_ERR_ARG for negative counts or counts that are all 0.  *Source*:
+ * chainer.links.NegativeSampling. */
+TD_API TdLink *td_negative_sampling_new_ (TdLink *parent, const char *name, int64_t in_size,
+                                          const int64_t *counts, int64_t n_words,
+                                          int sample_size,
+                                          const TdNegativeSamplingLinkOpt *options);
+TD_API TdLink *td_negative_sampling_new_at (TdLink *parent, const char *name, int64_t in_size,
+                                            const int64_t *counts, int64_t n_words,
+                                            int sample_size, TdNegativeSamplingLinkOpt options,
+                                            const TdSite *site);
+
 /* --- convolutions ------------------------------------------------------------------------- */
 /** Lists hold one number per axis of the window. */
 typedef struct
@@ -220,6 +242,8 @@ TD_API TdLink *td_deconvolution_nd_new_at (TdLink *parent, const char *name, int
 #define td__layer_normalization_new_x(parent, name, size, ...) td_layer_normalization_new_at (parent, name, size, TD_OPTIONS_ (TdNormLinkOpt, TD_LAYER_NORM_LINK_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_group_normalization_new(parent, name, groups, ...) td__group_normalization_new_x (parent, name, groups, __VA_ARGS__, .end_ = 0)
 #define td__group_normalization_new_x(parent, name, groups, size, ...) td_group_normalization_new_at (parent, name, groups, size, TD_OPTIONS_ (TdNormLinkOpt, TD_GROUP_NORM_LINK_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_negative_sampling_new(parent, name, in, counts, n_words, ...) td__negative_sampling_new_x (parent, name, in, counts, n_words, __VA_ARGS__, .end_ = 0)
+#define td__negative_sampling_new_x(parent, name, in, counts, n_words, samples, ...) td_negative_sampling_new_at (parent, name, in, counts, n_words, samples, TD_OPTIONS_ (TdNegativeSamplingLinkOpt, TD_NEGATIVE_SAMPLING_LINK_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_convolution_nd_new(parent, name, ndim, in, out, ...) td__conv_nd_new_x (td_convolution_nd_new_at, parent, name, ndim, in, out, __VA_ARGS__, .end_ = 0)
 #define td_deconvolution_nd_new(parent, name, ndim, in, out, ...) td__conv_nd_new_x (td_deconvolution_nd_new_at, parent, name, ndim, in, out, __VA_ARGS__, .end_ = 0)
 #define td__conv_nd_new_x(make, parent, name, ndim, in, out, ksize, ...) make (parent, name, ndim, in, out, ksize, TD_OPTIONS_ (TdConvLinkOpt, TD_CONV_LINK_DEFAULTS, __VA_ARGS__), TD_HERE)

@@ -18,7 +18,7 @@ bias_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out,
   if (status != TD_OK)
     return status;
   out[0] = td_bias_ (in[0], bias->own ? link->params[0]->var : in[1],
-                     &(TdBiasOpt){ .axis = bias->axis });
+                     &(TdAxisOpt){ .axis = bias->axis });
   return td__link_status (out[0]);
 }
 

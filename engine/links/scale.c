@@ -18,7 +18,7 @@ scale_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out
   if (status != TD_OK)
     return status;
   out[0] = td_scale_ (in[0], scale->own ? link->params[0]->var : in[1],
-                      &(TdScaleOpt){ .axis = scale->axis });
+                      &(TdAxisOpt){ .axis = scale->axis });
   if (link->n_children > 0)
     out[0] = td__link_child_call (link, 0, out[0]);
   return td__link_status (out[0]);

@@ -248,6 +248,50 @@ group_normalization__takes_groups_of_channels (void **state)
   assert_contains (said (TD_ERR_ARG), "groups that divide 4 channels expected, got 3");
 }
 
+/* --- negative sampling --- */
+
+static void
+negative_sampling__is_the_loss_of_its_samples (void **state)
+{
+  static const int64_t counts[5] = { 16, 0, 1, 81, 16 };
+  static const int32_t words[3] = { 3, -1, 2 };
+  TdLink *l = td_negative_sampling_new (NULL, "l", 4, counts, 5, 6), *copy;
+  TdVar *in[2] = { wide (TD_SHAPE (3, 4), 1), td_tensor (TD_I32, TD_SHAPE (3), words) },
+        *out[2];
+  const double *x = numbers (in[0]), *W;
+  double loss = 0;
+  int32_t samples[18];
+
+  (void)state;
+  assert_string_equal (param_keys (l), "W ");
+  assert_true (numbers (td_link_param (l, "W"))[3] == 0);
+  fill_params (l, 3);
+  plain_call (l, in, 2, out, 2);
+  assert_shape (out[1], TD_SHAPE (3, 6));
+  td_read (out[1], samples, sizeof samples);
+  W = numbers (td_link_param (l, "W"));
+  for (int i = 0; i < 3; i++)
+    for (int k = -1; k < 6 && words[i] >= 0; k++)
+      {
+        int w = k < 0 ? words[i] : samples[6 * i + k];
+        double dot = 0;
+
+        assert_true (w != 1); /* never counted, never drawn */
+        for (int j = 0; j < 4; j++)
+          dot += W[4 * w + j] * x[4 * i + j];
+        loss += log1p (exp (k < 0 ? -dot : dot));
+      }
+  assert_true (fabs (td_item (out[0]) - loss) < 1e-12);
+  assert_int_equal (td_backward (out[0], 0), TD_OK);
+  assert_non_null (td_grad (td_link_param (l, "W")));
+  copy = td_link_copy (l);
+  td_link_free (l);
+  plain_call (copy, in, 2, out, 1); /* the sampler lives on */
+  td_negative_sampling_new (NULL, "m", 4, counts + 1, 1, 6);
+  assert_int_equal (td_error ()->status, TD_ERR_ARG);
+  td_error_clear ();
+}
+
 /* --- convolutions: against loops over every element --- */
 
 typedef struct
@@ -457,6 +501,7 @@ main (void)
     wide_test (highway__mixes_the_layer_with_its_input),
     wide_test (layer_normalization__takes_each_row_for_itself),
     wide_test (group_normalization__takes_groups_of_channels),
+    wide_test (negative_sampling__is_the_loss_of_its_samples),
     wide_test (convolution_1d__agrees_with_loops),
     wide_test (convolution_3d__agrees_with_loops),
     wide_test (convolution_nd__agrees_with_loops),
