@@ -14,8 +14,7 @@
 /* Every accelerator is given for its shifted keyval and its keypad twin too. */
 static const TdKey keys[] = {
   { "win.play", "Continue", STEPPING, "F5", "c" },
-  { "win.pause", "Pause", STEPPING, "F6", "" },
-  { "win.play-pause", "Continue or pause", STEPPING, "", "space" },
+  { "win.play-pause", "Continue or pause", STEPPING, "F6", "space" },
   { "win.continue-back", "Play backwards", STEPPING, "<Control>F5", "<Shift>c" },
   { "win.step-over", "Step over layer", STEPPING, "F7", "n" },
   { "win.reverse-step-over", "Step back over layer", STEPPING, "<Control>F7", "<Shift>n" },
@@ -56,6 +55,8 @@ static const TdKey keys[] = {
   { "win.show-page::debug", "Debug", WINDOW, "<Alt>1 <Alt>KP_1", "" },
   { "win.show-page::memory", "Memory", WINDOW, "<Alt>2 <Alt>KP_2", "" },
   { "win.compare", "Compare with…", WINDOW, "<Control>d", "" },
+  { "win.go-to-place", "Go to", WINDOW, "<Control>g", "g" },
+  { "win.save-copy", "Save a copy", WINDOW, "<Control><Shift>s", "" },
   { "win.export", "Export", WINDOW, "<Control><Shift>e", "" },
   { "win.close", "Close window", WINDOW, "<Control>w", "" },
   { "win.cancel", NULL, WINDOW, "Escape", "" },

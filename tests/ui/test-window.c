@@ -8,6 +8,7 @@
 
 #include "graph/td-graph.h"
 #include "td-keys.h"
+#include "window/td-window-private.h"
 
 /* ---- actions ---- */
 
@@ -161,6 +162,46 @@ keys__no_key_means_two_things (void **state)
             fail_msg ("%s is bound twice, again for %s", *word, keys[i].action);
         }
     }
+}
+
+static gboolean
+is_whole_tape (gpointer path)
+{
+  TdTapeCheck check;
+  return g_file_test (path, G_FILE_TEST_EXISTS) && td_tape_check (path, &check) && check.whole;
+}
+
+static void
+copy__is_a_whole_recording_with_a_name_of_its_own (void **state)
+{
+  ui_test_open_sample (NULL);
+  const char *path = td_test_tmp ("kept.tdtape");
+  td__window_save_copy (ui_test_window (), path);
+  ui_test_wait ("the copy", is_whole_tape, (gpointer)path);
+  guint n = td_session_get_n_iterations (ui_test_session ());
+  ui_test_open (path);
+  assert_string_equal (td_session_get_path (ui_test_session ()), path);
+  assert_int_equal (td_session_get_n_iterations (ui_test_session ()), n);
+  td__window_save_copy (ui_test_window (), "/nowhere/kept.tdtape");
+  ui_test_wait ("a line about the failure", ui_test_has_info,
+                (gpointer) "/nowhere/kept.tdtape");
+}
+
+static void
+go_to__takes_a_number_a_link_or_words (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("go-to", "i=3&e=5");
+  assert_true (td__window_go_to_text (ui_test_window (), " 12 "));
+  assert_moment (12, 5);
+  assert_true (td__window_go_to_text (ui_test_window (), "i=7&e=2"));
+  assert_moment (7, 2);
+  assert_true (td__window_go_to_text (ui_test_window (), "softmax_cross"));
+  g_autofree char *selected = ui_test_state ("selected");
+  assert_int_equal (strlen (selected), 16);
+  assert_false (td__window_go_to_text (ui_test_window (), "999999"));
+  assert_false (td__window_go_to_text (ui_test_window (), "no such operation"));
+  assert_false (td__window_go_to_text (ui_test_window (), "  "));
 }
 
 /* ---- outline ---- */
@@ -585,6 +626,8 @@ main (int argc, char **argv)
     ui_test (window__has_every_action_of_the_design),
     ui_test (window__disables_what_has_nothing_to_act_on),
     ui_test (window__states_are_read_only),
+    ui_test (copy__is_a_whole_recording_with_a_name_of_its_own),
+    ui_test (go_to__takes_a_number_a_link_or_words),
     ui_test (keys__every_row_names_an_action_that_exists),
     ui_test (keys__no_key_means_two_things),
     ui_test (start__offers_its_three_ways_in),

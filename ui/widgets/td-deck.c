@@ -250,7 +250,7 @@ show_state (TdDeck *self)
   gtk_label_set_text (GTK_LABEL (self->play_label), running                      ? "Pause"
                                                     : state == TD_PROGRAM_PAUSED ? "Continue"
                                                                                  : "Play");
-  set_words (self->play, action, running ? "Pause" : "Continue");
+  set_words (self->play, running ? "win.play-pause" : action, running ? "Pause" : "Continue");
   TdTapeReader *reader = td_session_get_reader (self->session);
   const TdTapeHeader *header = reader ? td_tape_reader_header (reader) : NULL;
   g_autofree char *text

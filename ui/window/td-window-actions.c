@@ -272,6 +272,8 @@ static const TdWindowAction actions[] = {
   { "where-used", td__run_where_used, TD_NEEDS_EVENTS },
   { "twin", td__run_twin, TD_NEEDS_EVENTS },
   { "go-to", td__run_go_to, TD_NEEDS_RECORDING, TRUE },
+  { "go-to-place", td__run_go_to_place, TD_NEEDS_EVENTS },
+  { "save-copy", td__run_save_copy, TD_NEEDS_RECORDING },
   { "attach", td__run_attach, TD_NEEDS_NOTHING },
   { "detach", td__run_detach, TD_NEEDS_LIVE },
   { "holders", run_holders, TD_NEEDS_EVENTS },

@@ -153,6 +153,8 @@ void td__run_where_from (TdWindow *self, const char *parameter);
 void td__run_where_used (TdWindow *self, const char *parameter);
 void td__run_twin (TdWindow *self, const char *parameter);
 void td__run_go_to (TdWindow *self, const char *parameter);
+void td__run_go_to_place (TdWindow *self, const char *parameter);
+void td__run_save_copy (TdWindow *self, const char *parameter);
 void td__run_attach (TdWindow *self, const char *parameter);
 void td__run_detach (TdWindow *self, const char *parameter);
 
@@ -161,6 +163,12 @@ void td__window_read_live (TdInspector *inspector, guint64 id, TdWindow *self);
 
 /** Open a recording and show it. FALSE: it cannot be read, which the message page then says. */
 gboolean td__window_open_tape (TdWindow *self, const char *path);
+
+/** Copy the recording to `path` in a thread; a line says how that went. */
+void td__window_save_copy (TdWindow *self, const char *path);
+
+/** Go to what somebody typed: an iteration's number, a link, words. FALSE: there is no such. */
+gboolean td__window_go_to_text (TdWindow *self, const char *text);
 
 /** Put a recording on the desktop's list of recent files. */
 void td__window_remember (GFile *file);
