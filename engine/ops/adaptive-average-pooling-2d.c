@@ -14,7 +14,7 @@ typedef struct
 
 /* clang-format off */
 static const TdAttr outsize_attrs[] = {
-  { "outsize", TD_ATTR_INTS, offsetof (Attrs, size), 0, offsetof (Attrs, n_size), "1" },
+  { "output_size", TD_ATTR_INTS, offsetof (Attrs, size), 0, offsetof (Attrs, n_size), "1" },
 };
 static const TdAttr size_attrs[] = {
   { "size", TD_ATTR_INTS, offsetof (Attrs, size), 0, offsetof (Attrs, n_size), "1" },

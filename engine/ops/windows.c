@@ -182,7 +182,7 @@ TdStatus
 td__pool_windows (const TdOpCall *call, int ndim, TdPooling *w)
 {
   const TdPoolAttrs *a = call->attrs;
-  const bool own = a->n_stride != 0;
+  const bool own = a->n_stride > 0;
   TdStatus status;
   int64_t places = 1;
 

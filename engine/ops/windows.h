@@ -61,7 +61,7 @@ typedef struct TdPoolAttrs
 {
   TdAxisInts ksize;
   int n_ksize;
-  TdAxisInts stride; /**< n_stride 0: ksize */
+  TdAxisInts stride; /**< n_stride 0 (or -1, read from None): ksize */
   int n_stride;
   TdAxisInts pad;
   int n_pad;

@@ -615,7 +615,7 @@ const OpError op_errors_nd[] = {
   { "max_pooling_nd", call_huge_window, 1, { { TD_F32, S (1, 1, 3, 3) } }, TD_ERR_ARG, "max_pooling_nd: windows of at most 2147483647 places expected" },
   { "average_pooling_2d", call_average_pooling_2d, 1, { { TD_I32, S (1, 1, 4, 4) } }, TD_ERR_DTYPE, "average_pooling_2d: x.dtype.kind == f expected, got i32: x (1, 1, 4, 4) i32" },
   { "average_pooling_nd", call_pad_value, 1, { { TD_F32, S (1, 1, 4) } }, TD_ERR_ARG, "average_pooling_nd: pad_value 0 or None expected, got 3" },
-  { "adaptive_average_pooling_2d", call_adaptive_0, 1, { { TD_F32, S (1, 1, 4, 4) } }, TD_ERR_ARG, "adaptive_average_pooling_2d: outsize >= 1 expected, got (2, 0)" },
+  { "adaptive_average_pooling_2d", call_adaptive_0, 1, { { TD_F32, S (1, 1, 4, 4) } }, TD_ERR_ARG, "adaptive_average_pooling_2d: output_size >= 1 expected, got (2, 0)" },
 };
 // clang-format on
 const int n_op_errors_nd = (int)(sizeof op_errors_nd / sizeof op_errors_nd[0]);

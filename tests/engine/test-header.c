@@ -67,6 +67,69 @@ header__parameter_options_may_be_positional (void **state)
   assert_int_equal (td_finish (), 0);
 }
 
+static void
+assert_dims (TdVar *v, TdShape want)
+{
+  const TdShape got = td_shape (v);
+
+  assert_null (td_error ());
+  assert_int_equal (got.ndim, want.ndim);
+  assert_memory_equal (got.dim, want.dim, (size_t)got.ndim * sizeof got.dim[0]);
+}
+
+static void
+header__window_functions_take_bare_and_named_options (void **state)
+{
+  static const float numbers[] = { 1, 4, 2, 3, 9, 0, 7, 5 };
+  int32_t places[3] = { 0 };
+
+  (void)state;
+  td_init (NULL, NULL);
+  TD_SCOPE ("windows")
+    {
+      TdVar *line = td_tensor (TD_F32, TD_SHAPE (1, 1, 8), numbers), *where;
+      TdVar *plane = td_ones (TD_F32, TD_SHAPE (2, 3, 6, 7));
+      TdVar *space = td_ones (TD_F32, TD_SHAPE (1, 2, 4, 5, 6));
+      TdVar *b = td_ones (TD_F32, TD_SHAPE (4));
+
+      assert_dims (td_convolution_1d (line, td_ones (TD_F32, TD_SHAPE (4, 1, 3)), b),
+                   TD_SHAPE (1, 4, 6));
+      assert_dims (td_convolution_3d (space, td_ones (TD_F32, TD_SHAPE (4, 2, 3, 3, 3)), NULL,
+                                      .stride = { 1, 2, 1 }, .pad = { 1, 0, 0 }),
+                   TD_SHAPE (1, 4, 4, 2, 4));
+      assert_dims (
+          td_convolution_nd (space, td_ones (TD_F32, TD_SHAPE (4, 1, 1, 1, 1)), b, .groups = 2),
+          TD_SHAPE (1, 4, 4, 5, 6));
+      assert_dims (td_dilated_convolution_2d (plane, td_ones (TD_F32, TD_SHAPE (4, 3, 2, 2)), b,
+                                              .dilate = { 2, 3 }),
+                   TD_SHAPE (2, 4, 4, 4));
+      assert_dims (td_depthwise_convolution_2d (plane, td_ones (TD_F32, TD_SHAPE (2, 3, 3, 3)),
+                                                NULL, .pad = { 1, 1 }),
+                   TD_SHAPE (2, 6, 6, 7));
+      assert_dims (td_deconvolution_2d (plane, td_ones (TD_F32, TD_SHAPE (3, 4, 2, 2)), b,
+                                        .stride = { 2, 2 }, .outsize = { 12, 15 }),
+                   TD_SHAPE (2, 4, 12, 15));
+      assert_dims (
+          td_deconvolution_nd (space, td_ones (TD_F32, TD_SHAPE (2, 4, 2, 2, 2)), NULL),
+          TD_SHAPE (1, 4, 5, 6, 7));
+      assert_dims (td_max_pooling_1d (line, .ksize = { 3 }, .indices = &where),
+                   TD_SHAPE (1, 1, 3));
+      assert_int_equal (td_read (where, places, sizeof places), TD_OK);
+      assert_true (places[0] == 1 && places[1] == 1 && places[2] == 0);
+      assert_dims (td_max_pooling_3d (space), TD_SHAPE (1, 2, 2, 3, 3));
+      assert_dims (td_max_pooling_nd (space, .cover_all = false), TD_SHAPE (1, 2, 2, 2, 3));
+      assert_dims (td_average_pooling_nd (plane, .ksize = { 3, 3 }, .pad_value = TD_NONE),
+                   TD_SHAPE (2, 3, 2, 2));
+      assert_dims (td_average_pooling_1d (line), TD_SHAPE (1, 1, 4));
+      assert_dims (td_average_pooling_3d (space, .stride = { 1, 1, 1 }),
+                   TD_SHAPE (1, 2, 3, 4, 5));
+      assert_dims (td_unpooling_2d (plane), TD_SHAPE (2, 3, 11, 13));
+      assert_dims (td_unpooling_2d (plane, .cover_all = false), TD_SHAPE (2, 3, 12, 14));
+      assert_dims (td_adaptive_average_pooling_2d (plane, 1, 1), TD_SHAPE (2, 3, 1, 1));
+    }
+  assert_int_equal (td_finish (), 0);
+}
+
 /* Never run: that it compiles without a warning is the claim. */
 static TdVar *
 every_option_macro (TdVar *x, TdVar *t)
@@ -98,6 +161,7 @@ main (void)
     td_test (header__explicit_false_is_not_unset),
     td_test (header__option_calls_nest),
     td_test (header__parameter_options_may_be_positional),
+    td_test (header__window_functions_take_bare_and_named_options),
   };
 
   (void)every_option_macro;
