@@ -12,6 +12,7 @@ typedef struct
   double scale;
   int64_t mask_every;
   bool causal;
+  char zero[7]; /* no padding: recordings compare the bytes */
 } Attrs;
 
 static const TdAttr attr_table[] = {
@@ -333,7 +334,7 @@ run (TdVar *q, TdVar *k, TdVar *v, TdVar *mask, const Attrs *a, bool composed)
 static TdVar *
 attention (TdVar *q, TdVar *k, TdVar *v, const TdAttentionOpt *o)
 {
-  Attrs a = { .scale = o->scale, .mask_every = 1, .causal = o->causal };
+  Attrs a = { o->scale, 1, o->causal, { 0 } };
   TdVar *const given[] = { q, k, v, o->mask };
   TdVar *mask = o->mask;
   TdShape shape;

@@ -1,7 +1,8 @@
 /* Recomputation: a function runs without its graph, and again, with it, in backward.
  *
- * The operation's forward only copies what the function computed; its attributes hold the place
- * in the random stream where the function began, so that the second run draws the same numbers.
+ * The operation's forward only copies what the function computed; it remembers the place in the
+ * random stream where the function began, so that the second run draws the same numbers.  None
+ * of that is an attribute to print: a recording has no use for pointers.
  *
  * *Source*: chainer.functions.forget; Chen et al., 2016.
  * SPDX-License-Identifier: MIT */
@@ -23,11 +24,6 @@ typedef struct
   TdVar *const *results; /* of the first run, during the call */
   int train;
 } Attrs;
-
-static const TdAttr attr_table[] = {
-  { "seed", TD_ATTR_U64, offsetof (Attrs, key.seed), 0, 0, "0" },
-  { "offset", TD_ATTR_U64, offsetof (Attrs, key.offset), 0, 0, "0" },
-};
 
 static TdStatus
 infer (TdOpCall *call)
@@ -186,8 +182,6 @@ const TdOpClass td__forget_class = {
   .flags = TD_OP_RANDOM | TD_OP_CAPTURES,
   .retain_in = ~0u,
   .attrs_size = sizeof (Attrs),
-  .attrs = attr_table,
-  .n_attrs = 2,
   .infer = infer,
   .forward = forward,
   .backward = backward,

@@ -4,6 +4,7 @@
 #include "layers.h"
 
 #include <float.h>
+#include <string.h>
 
 typedef struct
 {
@@ -106,7 +107,7 @@ const TdOpClass td__normalize_class = {
 TdVar *
 td_normalize_at (TdVar *x, double eps, const int *axes, int n_axes, const TdSite *site)
 {
-  Attrs attrs = { .eps = eps, .n_axes = 1, .axes = { 1 } };
+  Attrs attrs;
 
   if (n_axes < 0 || n_axes > TD_MAX_DIMS)
     {
@@ -114,6 +115,10 @@ td_normalize_at (TdVar *x, double eps, const int *axes, int n_axes, const TdSite
                 n_axes);
       return td__poison ();
     }
+  memset (&attrs, 0, sizeof attrs);
+  attrs.eps = eps;
+  attrs.n_axes = 1;
+  attrs.axes[0] = 1;
   if (axes != NULL)
     {
       attrs.n_axes = n_axes;

@@ -8,7 +8,7 @@
 typedef struct
 {
   double eps;
-  int groups;
+  int groups, zero; /* no padding: recordings compare the bytes */
 } Attrs;
 
 /* What a class normalises by. */
@@ -270,7 +270,7 @@ TdVar *
 td_layer_normalization_at (TdVar *x, TdVar *gamma, TdVar *beta, TdNormOpt options,
                            const TdSite *site)
 {
-  const Attrs attrs = { options.eps, 1 };
+  const Attrs attrs = { options.eps, 1, 0 };
   TdVar *in[] = { x, gamma, beta }, *out[3];
 
   td_apply_at (&td__layer_normalization_class, &attrs, in, 3, out, 3, site);
@@ -281,7 +281,7 @@ TdVar *
 td_group_normalization_at (TdVar *x, int groups, TdVar *gamma, TdVar *beta, TdNormOpt options,
                            const TdSite *site)
 {
-  const Attrs attrs = { options.eps, groups };
+  const Attrs attrs = { options.eps, groups, 0 };
   TdVar *in[] = { x, gamma, beta }, *out[3];
 
   td_apply_at (&td__group_normalization_class, &attrs, in, 3, out, 3, site);
@@ -291,7 +291,7 @@ td_group_normalization_at (TdVar *x, int groups, TdVar *gamma, TdVar *beta, TdNo
 TdVar *
 td_rms_normalization_at (TdVar *x, TdVar *gamma, TdNormOpt options, const TdSite *site)
 {
-  const Attrs attrs = { options.eps, 1 };
+  const Attrs attrs = { options.eps, 1, 0 };
   TdVar *in[] = { x, gamma }, *out[2];
 
   td_apply_at (&td__rms_normalization_class, &attrs, in, 2, out, 2, site);
