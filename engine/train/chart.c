@@ -6,7 +6,7 @@
 #include "chart.h"
 
 #include <math.h>
-#include <stdio.h>
+#include <string.h>
 
 enum
 {
@@ -148,22 +148,23 @@ draw_series (TdText *svg, const TdPanel *p, const TdSeries *s, const Axis *x, co
                     color);
 }
 
+/* In the title's line, from the right; letters are taken to be 7 wide. */
 static void
 draw_legend (TdText *svg, const TdPanel *p, double top)
 {
-  double at = top + TOP + 16;
+  double at = WIDTH - RIGHT;
 
-  for (int s = 0; s < p->n_series; s++)
+  for (int s = p->n_series - 1; s >= 0; s--)
     if (p->series[s].name != NULL)
       {
+        at -= 7.0 * (double)strlen (p->series[s].name);
         td__text_add (svg,
-                      "<path d=\"M%d %.1fh18\" stroke=\"%s\" stroke-width=\"2\"/>"
-                      "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">",
-                      WIDTH - RIGHT - 26, at - 4, palette[p->series[s].color % N_COLORS],
-                      WIDTH - RIGHT - 32, at);
+                      "<path d=\"M%.1f %.1fh18\" stroke=\"%s\" stroke-width=\"2\"/>"
+                      "<text x=\"%.1f\" y=\"%.1f\">",
+                      at - 24, top + 14, palette[p->series[s].color % N_COLORS], at, top + 18);
         td__text_add_xml (svg, p->series[s].name);
         td__text_add (svg, "</text>\n");
-        at += 16;
+        at -= 36;
       }
 }
 

@@ -19,7 +19,8 @@ static const double percents[] = { 0, 0.13, 2.28, 15.87, 50, 84.13, 97.72, 99.87
 enum
 {
   N_ROW = 12, /* iteration, mean, std, percentiles: TD_ARRAY_LENGTH + 3 */
-  ELEMENTS_MOST = 65536
+  ELEMENTS_MOST = 65536,
+  TRACKS_MOST = 1 << 20
 };
 _Static_assert(N_PERCENTS + 3 == N_ROW, "a row holds all percentiles");
 
@@ -40,6 +41,13 @@ typedef struct
   Track *tracks;
   int n_tracks;
   int64_t every; /* iterations from one sample to the next */
+  struct
+  {
+    char *name;
+    TdShape shape;
+    void *rows;
+  } * loaded; /* tracks of a snapshot, on their way in */
+  int n_loaded;
 } Plot;
 
 typedef struct
@@ -216,16 +224,102 @@ plot_call (void *self, TdTrainer *t)
   return td_trigger_call (p->trigger, t) && p->n_tracks > 0 ? draw (p, t) : TD_OK;
 }
 
-/* The names that a snapshot has, on their way to tracks. */
+static void
+tracks_clear (Plot *p)
+{
+  for (int i = 0; i < p->n_tracks; i++)
+    {
+      free (p->tracks[i].name);
+      free (p->tracks[i].rows);
+    }
+  free (p->tracks);
+  p->tracks = NULL;
+  p->n_tracks = 0;
+}
+
+static void
+loaded_clear (Plot *p)
+{
+  for (int i = 0; i < p->n_loaded; i++)
+    {
+      free (p->loaded[i].name);
+      free (p->loaded[i].rows);
+    }
+  free (p->loaded);
+  p->loaded = NULL;
+  p->n_loaded = 0;
+}
+
+/* Everything of a snapshot fits: its tracks take the place of those that are there. */
+static void
+tracks_loaded (void *self)
+{
+  Plot *p = self;
+
+  tracks_clear (p);
+  for (int i = 0; i < p->n_loaded; i++)
+    {
+      int n = p->loaded[i].shape.ndim == 2 && p->loaded[i].shape.dim[1] == N_ROW
+                  ? (int)p->loaded[i].shape.dim[0]
+                  : 0;
+      Track *track;
+
+      if (p->loaded[i].name == NULL || n == 0)
+        continue;
+      p->tracks = td__xrealloc (p->tracks, (size_t)(p->n_tracks + 1) * sizeof *p->tracks);
+      track = &p->tracks[p->n_tracks++];
+      *track = (Track){ p->loaded[i].name, p->loaded[i].rows, n, n };
+      p->loaded[i].name = NULL;
+      p->loaded[i].rows = NULL;
+    }
+  loaded_clear (p);
+}
+
+static void
+serialize_track (TdSerializer *s, int i, char **name, TdShape *shape, void **rows)
+{
+  char key[40];
+
+  snprintf (key, sizeof key, "_track_%d", i);
+  td_serializer_enter (s, key);
+  td_serialize_text (s, "name", name);
+  td_serialize_array (s, "rows", TD_F64, shape, rows);
+  td_serializer_leave (s);
+}
+
 static void
 plot_serialize (void *self, TdSerializer *s)
 {
   Plot *p = self;
+  int64_t n = p->n_tracks;
 
   td_serializer_enter (s, "_trigger");
   td__trigger_serialize (p->trigger, s);
   td_serializer_leave (s);
   td_serialize_int (s, "_every", &p->every);
+  if (!td_serializer_loading (s))
+    {
+      td_serialize_int (s, "_n_tracks", &n);
+      for (int i = 0; i < p->n_tracks; i++)
+        {
+          TdShape shape = { 2, { p->tracks[i].n, N_ROW } };
+          void *rows = p->tracks[i].rows;
+
+          serialize_track (s, i, &p->tracks[i].name, &shape, &rows);
+        }
+      return;
+    }
+  if (!td_serializer_look_int (s, "_n_tracks", &n) || n < 0 || n > TRACKS_MOST)
+    {
+      td_serializer_refuse (s, "_n_tracks", "a number of tracks expected");
+      return;
+    }
+  loaded_clear (p);
+  p->loaded = td__xcalloc ((size_t)n, sizeof *p->loaded);
+  p->n_loaded = (int)n;
+  for (int i = 0; i < p->n_loaded; i++)
+    serialize_track (s, i, &p->loaded[i].name, &p->loaded[i].shape, &p->loaded[i].rows);
+  td_serializer_finally (s, tracks_loaded, p);
 }
 
 static void
@@ -233,12 +327,8 @@ plot_free (void *self)
 {
   Plot *p = self;
 
-  for (int i = 0; i < p->n_tracks; i++)
-    {
-      free (p->tracks[i].name);
-      free (p->tracks[i].rows);
-    }
-  free (p->tracks);
+  tracks_clear (p);
+  loaded_clear (p);
   free (p->filename);
   td__trigger_drop (p->trigger);
 }

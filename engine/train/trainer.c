@@ -269,6 +269,7 @@ static bool
 make_folders (const char *path)
 {
   char *room = td__xstrdup (path);
+  struct stat st;
   bool ok;
 
   for (char *at = room + 1; *at != '\0'; at++)
@@ -280,6 +281,11 @@ make_folders (const char *path)
       }
   ok = mkdir (room, 0777) == 0 || errno == EEXIST;
   free (room);
+  if (ok && (stat (path, &st) != 0 || !S_ISDIR (st.st_mode)))
+    {
+      errno = ENOTDIR;
+      ok = false;
+    }
   return ok;
 }
 

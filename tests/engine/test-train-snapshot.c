@@ -108,6 +108,9 @@ train_to (int epochs, const char *out, Variant v)
   td_trainer_extend (t, td_ext_snapshot (.autoload = true, .n_retains = 1, .writer = v.writer));
   td_trainer_extend (t, log);
   td_trainer_extend (t, td_ext_exponential_shift ("alpha", 0.9));
+  td_trainer_extend (t, td_ext_plot_report (TD_KEYS ("loss", "absent")));
+  td_trainer_extend (t, td_ext_variable_statistics_plot (m.chain, .max_sample_size = 8));
+  td_trainer_extend (t, td_ext_micro_average ("loss", "loss", "one", NULL));
   assert_int_equal (td_trainer_run (t), TD_OK);
   td_link_each_param (m.chain, take_weights, &r);
   assert_int_equal (td_read (td_link_param (m.bn, "avg_mean"), r.mean, sizeof r.mean), TD_OK);
@@ -115,6 +118,21 @@ train_to (int epochs, const char *out, Variant v)
   r.loss = td_log_report_value (log, r.n_lines - 1, "loss");
   r.lr = td_opt_lr (opt);
   return r;
+}
+
+static void
+assert_same_file (const char *name)
+{
+  char a[300], b[300], *whole, *parts;
+  size_t n_whole, n_parts;
+
+  snprintf (a, sizeof a, "whole/%s", name);
+  snprintf (b, sizeof b, "parts/%s", name);
+  whole = td_test_read_file (td_test_tmp (a), &n_whole);
+  parts = td_test_read_file (td_test_tmp (b), &n_parts);
+  assert_string_equal (parts, whole);
+  free (whole);
+  free (parts);
 }
 
 static void
@@ -132,6 +150,8 @@ assert_resumes (Variant v)
   assert_int_equal (whole.n_lines, 26 / 4);
   for (int i = 0; i < N_WEIGHTS; i++)
     change += fabsf (part.weights[i] - whole.weights[i]);
+  assert_same_file ("plot.svg");
+  assert_same_file ("statistics.svg");
   assert_true (change > 0.1f); /* the two later epochs did something */
 }
 
@@ -252,6 +272,17 @@ snapshot__is_taken_on_error_if_asked (void **state)
 }
 
 static void
+trainer__says_that_its_folder_is_none (void **state)
+{
+  TdTrainer *t = small_trainer (3, td_linear_new (NULL, "m", 1, 1), NULL);
+
+  (void)state;
+  td_test_write_file (td_test_tmp ("out"), "", 0);
+  assert_int_equal (td_trainer_run (t), TD_ERR_IO);
+  assert_contains (train_said (TD_ERR_IO), "/out: Not a directory");
+}
+
+static void
 snapshot__leaves_the_old_file_when_it_cannot_write (void **state)
 {
   TdLink *m = td_linear_new (NULL, "m", 1, 1);
@@ -323,6 +354,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     train_test (snapshot__resumes_as_if_never_stopped),
     train_test (snapshot__resumes_with_threads_that_load_and_write),
+    train_test (trainer__says_that_its_folder_is_none),
     train_test (snapshot__keeps_the_newest_files_only),
     train_test (snapshot_object__holds_the_links_arrays),
     train_test (snapshot__is_taken_on_error_if_asked),
