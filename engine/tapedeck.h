@@ -352,6 +352,20 @@ typedef struct
   int64_t live_vars, live_nodes, live_ops; /**< engine objects, all devices */
 } TdMemInfo;
 TD_API TdMemInfo td_mem_info (TdDevice *device);
+/** A result of an operation that is still held, with its graph behind it. */
+typedef struct
+{
+  TdVar *v;
+  const char *op;        /**< that made it */
+  const TdSite *made;    /**< where; NULL: not known */
+  const char *holder;    /**< "td_retain", "link", "report", "gradient", "optimizer", "scope" */
+  const TdSite *held_at; /**< of td_retain; else NULL */
+  size_t bytes;
+} TdHeld;
+/** Visit every intermediate result that lives: between iterations, what the program stored.
+ * visit may be NULL.  *Units*: returns how many. */
+TD_API int64_t td_held_intermediates (void (*visit) (const TdHeld *held, void *user),
+                                      void *user);
 
 #if !defined(TD_NO_SITES)
 #define td_retain(...) td_retain_at (__VA_ARGS__, TD_HERE)

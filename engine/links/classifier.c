@@ -21,8 +21,8 @@ classifier_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar 
     out[1] = accuracy;
   if (td_poisoned (out[0]))
     return td__engine.has_error ? td__engine.error.status : TD_ERR_STATE;
-  td_report ("loss", td_item (out[0]));
-  td_report ("accuracy", td_item (accuracy));
+  td_report_variable ("loss", out[0]);
+  td_report_variable ("accuracy", accuracy);
   return TD_OK;
 }
 

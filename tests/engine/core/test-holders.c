@@ -199,6 +199,71 @@ holders__count_a_hundred_thousand_of_one_kind (void **state)
   td_error_clear ();
 }
 
+typedef struct
+{
+  TdHeld held[8];
+  int n;
+} Stored;
+
+static void
+store (const TdHeld *held, void *user)
+{
+  Stored *s = user;
+
+  assert_true (s->n < 8);
+  s->held[s->n++] = *held;
+}
+
+static const TdHeld *
+by_op (const Stored *s, const char *op)
+{
+  for (int i = 0; i < s->n; i++)
+    if (strcmp (s->held[i].op, op) == 0)
+      return &s->held[i];
+  fail_msg ("nothing made by %s is held", op);
+  return NULL;
+}
+
+/* FQ01: after an iteration, what was stored of its graph, and the line that took hold of it. */
+static void
+fq01__stored_intermediates_name_the_line_that_holds_them (void **state)
+{
+  TdLink *link = td_chain_new ("m");
+  TdVar *kept = NULL;
+  int made = 0, taken = 0;
+
+  (void)state;
+  TD_ITERATIONS (i, 3)
+    {
+      TdVar *x = td_variable (td_ones (TD_F32, TD_SHAPE (5)), "x");
+      TdVar *y = td_relu (x);
+
+      made = __LINE__ + 1;
+      TdVar *h = td_sigmoid (y);
+      TdVar *loss = td_sum (h);
+
+      td_backward (loss, 0);
+      if (i == 1)
+        taken = __LINE__, kept = td_retain (h);
+      if (i == 1)
+        td_link_set_attr (link, "state", loss);
+    }
+  Stored s = { .n = 0 };
+
+  assert_int_equal (td_held_intermediates (store, &s), 2);
+  assert_ptr_equal (by_op (&s, "sigmoid")->v, kept);
+  assert_string_equal (by_op (&s, "sigmoid")->holder, "td_retain");
+  assert_int_equal (by_op (&s, "sigmoid")->held_at->line, taken);
+  assert_contains (by_op (&s, "sigmoid")->held_at->file, "test-holders.c");
+  assert_int_equal (by_op (&s, "sigmoid")->bytes, 20);
+  assert_string_equal (by_op (&s, "sum")->holder, "link");
+  assert_null (by_op (&s, "sum")->held_at);
+  assert_in_range (by_op (&s, "sum")->made->line, made, made + 1);
+  td_release (kept);
+  td_link_set_attr (link, "state", NULL);
+  assert_int_equal (td_held_intermediates (NULL, NULL), 0);
+}
+
 int
 main (void)
 {
@@ -206,6 +271,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     row (holders__explain_every_reference_during_and_after_an_iteration),
     row (holders__count_a_hundred_thousand_of_one_kind),
+    row (fq01__stored_intermediates_name_the_line_that_holds_them),
   };
 
   return cmocka_run_group_tests_name ("holders", tests, NULL, NULL);
