@@ -471,6 +471,7 @@ td_apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in
   r.in = in;
   r.site = site != NULL ? site : e->site;
   r.workspace = NULL;
+  r.graph = false; /* until the call is known to be one that can be made */
   r.into = e->into;
   e->into = NULL;
   e->call_site = r.site;

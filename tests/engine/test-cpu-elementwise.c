@@ -184,6 +184,8 @@ instruction_sets__give_the_same_bits (void **state)
   TdShape shape = TD_SHAPE (N);
   TdTensor tx = tensor (x, &shape, TD_F32), ty = tensor (y, &shape, TD_F32);
 
+  if (getenv ("TD_TEST_VALGRIND") != NULL) /* its max of a number and NaN is not AVX2's */
+    skip ();
   for (int i = 0; i < N; i++)
     {
       x[i] = any_number (i);

@@ -232,8 +232,9 @@ updates__follow_chainers_arithmetic (void **state)
       double root = sqrt (amsgrad ? 9 : v);
       double want = p[1] - (0.01 * m / (root + 1e-8) + 0.05 * p[1]);
 
-      u.amsgrad = amsgrad;
-      td__cpu_update (NULL, TD_UPDATE_ADAM, &u, arrays, 5);
+      assert_int_equal (td__cpu_update (NULL, amsgrad ? TD_UPDATE_AMSGRAD : TD_UPDATE_ADAM, &u,
+                                        arrays, amsgrad ? 5 : 4),
+                        TD_OK);
       assert_true (fabs (s[0][1] - m) < 1e-15 && fabs (s[1][1] - v) < 1e-15);
       assert_true (fabs (p[1] - want) < 1e-15);
     }
