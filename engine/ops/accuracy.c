@@ -38,8 +38,10 @@ static TdStatus
 forward (TdOpCall *call)
 {
   const Attrs *a = call->attrs;
+  const int64_t n_classes = call->in[0].shape->dim[1];
   const int64_t params[] = { a->n_ignored == 1 ? a->ignore_label[0] : -1, a->n_ignored == 1 };
-  const TdStatus status = td__check_labels (call, 1, call->in[0].shape->dim[1], params[0]);
+  const bool inside = params[0] >= 0 && params[0] < n_classes;
+  const TdStatus status = td__check_labels (call, 1, n_classes, inside ? -1 : params[0]);
 
   if (status != TD_OK)
     return status;
