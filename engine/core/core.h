@@ -211,6 +211,8 @@ void td__devices_finish (void);
  * td_finish. */
 TdStatus td__device_register (TdDevice *device);
 extern const TdDeviceOps td__cpu_ops; /**< engine/cpu/device.c */
+/** What BLAS there is and how it was built. */
+const char *td__cpu_blas_version (void); /* engine/cpu/gemm-blas.c */
 
 /* what other parts of the engine do at the two ends */
 void td__record_attach (void); /**< record/: take TAPEDECK_TAPE and friends */

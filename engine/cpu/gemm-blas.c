@@ -17,6 +17,16 @@
 #include <pthread.h>
 #endif
 
+const char *
+td__cpu_blas_version (void)
+{
+#if defined(TD_HAVE_OPENBLAS)
+  return openblas_get_config ();
+#else
+  return "reference";
+#endif
+}
+
 enum
 {
   ROWS = 128 /* of C per task */

@@ -15,3 +15,6 @@ TdStatus td__gemm_f64 (const TdGemm *g, const double *a, const double *b, double
  * the tiles are the better choice. */
 bool td__gemm_prefers_blas (void);
 TdStatus td__gemm_blas_f32 (const TdGemm *g, const float *a, const float *b, float *c);
+
+/** What BLAS there is and how it was built. */
+const char *td__cpu_blas_version (void);

@@ -15,6 +15,9 @@
 #include "../agent/agent.h"
 
 #include <fcntl.h>
+#if defined(__GLIBC__)
+#include <gnu/libc-version.h>
+#endif
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,6 +74,18 @@ in_child (void)
   td__recorder = NULL;
 }
 
+/* What this run's numbers depend on besides the model; `tapedeck diff` compares them first. */
+static void
+write_versions (TdRecorder *r)
+{
+  td__recorder_info (r, "version.engine", td_version ());
+  td__recorder_info (r, "version.blas", td__cpu_blas_version ());
+  td__recorder_info (r, "version.compiler", __VERSION__);
+#if defined(__GLIBC__)
+  td__recorder_info (r, "version.libc", gnu_get_libc_version ());
+#endif
+}
+
 static void
 start (TdRecorder *r)
 {
@@ -78,6 +93,8 @@ start (TdRecorder *r)
 
   td__recorder = r;
   td__engine.observer = &r->observer;
+  if (r->writes)
+    write_versions (r);
   if (!once)
     pthread_atfork (NULL, NULL, in_child);
   once = true;

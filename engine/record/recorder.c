@@ -709,6 +709,17 @@ on_finish (TdObserver *o, int status)
 }
 
 void
+td__recorder_info (TdRecorder *r, const char *key, const char *value)
+{
+  uint32_t key_id = td__recorder_string (r, key), value_id = td__recorder_string (r, value);
+
+  RECORD (r, TdRawInfo, info, TD_RAW_INFO);
+  info->key = key_id;
+  info->value = value_id;
+  PUBLISH (r, info);
+}
+
+void
 td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site)
 {
   if (!r->writes)

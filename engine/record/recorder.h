@@ -91,6 +91,8 @@ uint32_t td__recorder_attrs (TdRecorder *r, const TdOpClass *cls, const void *at
 /** Write STATS, and at level values TENSOR, of an output. */
 void td__recorder_values (TdRecorder *r, const TdNode *node, const TdBuffer *buffer);
 /** Tell the tape that the program stands before its next event, or goes on. */
+/** A key and its value about the run. */
+void td__recorder_info (TdRecorder *r, const char *key, const char *value);
 void td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site);
 void td__recorder_resumed (TdRecorder *r);
 /** Write attributes as text into `text`. */

@@ -572,6 +572,40 @@ put_reports (TdTapeReader *r, FILE *out)
   free (seen);
 }
 
+/* Versions that a tape may have, as they are called in print. */
+static const struct
+{
+  const char *key, *name;
+} versions[] = {
+  { "version", "tapedeck" },  { "version.engine", "engine" },
+  { "version.blas", "blas" }, { "version.compiler", "compiler" },
+  { "version.libc", "libc" },
+};
+
+static void
+info_versions (const TdTapeReader *r, FILE *out, bool json)
+{
+  bool any = false;
+
+  fputs (json ? ",\"versions\":{" : "", out);
+  for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
+    {
+      const char *value = td_tape_reader_info (r, versions[i].key);
+
+      if (*value == '\0')
+        continue;
+      if (json)
+        {
+          fprintf (out, "%s\"%s\":", any ? "," : "", versions[i].name);
+          put_string (out, value);
+        }
+      else
+        fprintf (out, "%-17s%s %s\n", any ? "" : "versions", versions[i].name, value);
+      any = true;
+    }
+  fputs (json ? "}" : "", out);
+}
+
 static void
 info_json (TdTapeReader *r, FILE *out)
 {
@@ -611,6 +645,7 @@ info_json (TdTapeReader *r, FILE *out)
   put_string (out, td_tape_reader_info (r, "device"));
   fprintf (out, ",\"ranks\":%u,\"rank\":%u,\"program\":", r->header.n_ranks, r->header.rank);
   put_string (out, td_tape_reader_info (r, "program"));
+  info_versions (r, out, true);
   fprintf (out, ",\"format\":\"%u.%u\",\"bytes\":%" PRIu64 "}\n", r->header.major,
            r->header.minor, r->file_bytes);
 }
@@ -642,6 +677,7 @@ info_text (TdTapeReader *r, FILE *out)
   if (last_op (r, &op, site, sizeof site))
     fprintf (out, "last operation   %s%s%s%s\n", op, *site ? " at " : "", site,
              end && end->running ? ", still running" : "");
+  info_versions (r, out, false);
   fprintf (out, "tape             %u.%u, %" PRIu64 " bytes\n", r->header.major, r->header.minor,
            r->file_bytes);
 }

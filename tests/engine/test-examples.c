@@ -255,6 +255,34 @@ recursive__learns_the_mood_of_trees_of_every_shape (void **state)
 }
 
 static void
+transformer__learns_a_text (void **state)
+{
+  TdTestChild child = run_example ("transformer", "", "");
+
+  (void)state;
+  assert_true (loss_at (&child, 100) < 0.5 * loss_at (&child, 1));
+  assert_true (loss_at (&child, 200) < 0.2 * loss_at (&child, 1));
+  assert_true (last_accuracy (&child) > 0.2); /* of 37 characters */
+  td_test_child_clear (&child);
+}
+
+/* The critic learns first; what the painter learns shows in the mean of its pictures. */
+static void
+gan__learns_on_both_sides (void **state)
+{
+  TdTestChild child = run_example ("gan", "100", "");
+  double before, after;
+
+  (void)state;
+  assert_true (loss_at (&child, 50) < 0.5 * loss_at (&child, 1));
+  before = atof (strstr (child.out, "distance ") + strlen ("distance "));
+  after = atof (strstr (strstr (child.out, "iteration 100 "), "distance ")
+                + strlen ("distance "));
+  assert_true (after < 0.5 * before);
+  td_test_child_clear (&child);
+}
+
+static void
 example__says_what_is_wrong_with_its_data (void **state)
 {
   char command[9000];
@@ -317,6 +345,8 @@ main (int argc, char **argv)
     td_test (char_lstm__learns_a_text_that_it_is_given),
     td_test (seq2seq__learns_to_write_strings_backward),
     td_test (recursive__learns_the_mood_of_trees_of_every_shape),
+    td_test (transformer__learns_a_text),
+    td_test (gan__learns_on_both_sides),
     td_test (example__says_what_is_wrong_with_its_data),
   };
   const struct CMUnitTest slow[] = {

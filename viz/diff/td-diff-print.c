@@ -89,6 +89,17 @@ print_json (const TdDiff *d)
 
   td_json_init (&j, out);
   td_json_begin_object (&j);
+  td_json_key (&j, "versions");
+  td_json_begin_array (&j);
+  for (char **v = d->versions; v && *v; v += 3)
+    {
+      td_json_begin_object (&j);
+      td_json_member_string (&j, "key", v[0]);
+      td_json_member_string (&j, "a", v[1]);
+      td_json_member_string (&j, "b", v[2]);
+      td_json_end_object (&j);
+    }
+  td_json_end_array (&j);
   td_json_member_bool (&j, "same", d->items->len == 0);
   td_json_member_string (&j, "sentence", sentence);
   print_list (d, &j, "only_a", TD_DIFF_ONLY_A);
@@ -125,7 +136,11 @@ td_diff_print (const TdDiff *d, const char *format)
   if (g_str_equal (format, "json"))
     return print_json (d);
   sentence = td_diff_sentence (d);
-  out = g_string_new (sentence);
+  out = g_string_new (NULL);
+  for (char **v = d->versions; v && *v; v += 3)
+    g_string_append_printf (out, "%s: %s in A, %s in B\n", v[0], *v[1] ? v[1] : "unknown",
+                            *v[2] ? v[2] : "unknown");
+  g_string_append (out, sentence);
   g_string_append_c (out, '\n');
   for (guint i = 0; i < d->items->len; i++)
     {

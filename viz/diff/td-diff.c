@@ -347,6 +347,30 @@ td_diff_new (TdIteration *a, TdIteration *b)
 }
 
 void
+td_diff_add_versions (TdDiff *d, const TdTapeReader *a, const TdTapeReader *b)
+{
+  static const char *const keys[]
+      = { "version", "version.engine", "version.blas", "version.compiler", "version.libc" };
+  g_autoptr (GPtrArray) found = g_ptr_array_new ();
+
+  for (guint i = 0; i < G_N_ELEMENTS (keys); i++)
+    {
+      const char *x = td_tape_reader_info (a, keys[i]), *y = td_tape_reader_info (b, keys[i]);
+
+      if (g_str_equal (x, y))
+        continue;
+      g_ptr_array_add (found, g_strdup (keys[i]));
+      g_ptr_array_add (found, g_strdup (x));
+      g_ptr_array_add (found, g_strdup (y));
+    }
+  if (found->len == 0)
+    return;
+  g_ptr_array_add (found, NULL);
+  g_strfreev (d->versions);
+  d->versions = (char **)g_ptr_array_steal (found, NULL);
+}
+
+void
 td_diff_free (TdDiff *d)
 {
   if (!d)
@@ -358,5 +382,6 @@ td_diff_free (TdDiff *d)
   td_iteration_unref (d->b);
   g_free (d->b_of_a);
   g_free (d->a_of_b);
+  g_strfreev (d->versions);
   g_free (d);
 }

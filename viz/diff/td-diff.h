@@ -9,6 +9,7 @@
 #pragma once
 
 #include "tape/td-iteration.h"
+#include "td-tape-reader.h"
 
 G_BEGIN_DECLS
 
@@ -35,6 +36,7 @@ typedef struct
   GArray *items;           /* TdDiffItem, in order of running in A, then B */
   gint32 *b_of_a, *a_of_b; /* matched events, -1 */
   gint first_a, first_b;   /* where they part first; -1 where that side has nothing */
+  char **versions; /* key, value of A, value of B ... of versions that differ; or NULL */
   guint n_same;
   guint n_followers;    /* backward and update events, and readers, of what differs */
   gboolean has_numbers; /* both sides have statistics */
@@ -42,6 +44,8 @@ typedef struct
 
 /** Compare. Owner: the caller; keeps references on both. */
 TdDiff *td_diff_new (TdIteration *a, TdIteration *b);
+/** Compare what the two runs depend on besides the model: it is printed first. */
+void td_diff_add_versions (TdDiff *diff, const TdTapeReader *a, const TdTapeReader *b);
 void td_diff_free (TdDiff *diff);
 /** Say it in one sentence ("1 operation only in B: relu at model.c:12; 3 more follow from
  * it."). Owner: the caller. */
