@@ -114,6 +114,66 @@ call_argmax (TdEval *e)
     td_eval_give (e, td_argmax (e->in[0], (int)td_eval_int (e, "axis")));
 }
 
+static void
+call_argmin (TdEval *e)
+{
+  if (td_eval_none (e, "axis"))
+    td_eval_give (e, td_argmin (td_flatten (e->in[0]), 0));
+  else
+    td_eval_give (e, td_argmin (e->in[0], (int)td_eval_int (e, "axis")));
+}
+
+static void
+call_cumsum (TdEval *e)
+{
+  if (td_eval_none (e, "axis"))
+    td_eval_give (e, td_cumsum (td_flatten (e->in[0]), 0));
+  else
+    td_eval_give (e, td_cumsum (e->in[0], (int)td_eval_int (e, "axis")));
+}
+
+static void
+call_bias (TdEval *e)
+{
+  TdAxisOpt o = { .axis = (int)td_eval_int (e, "axis") };
+
+  td_eval_give (e, td_bias_ (e->in[0], e->in[1], &o));
+}
+
+static void
+call_scale (TdEval *e)
+{
+  TdAxisOpt o = { .axis = (int)td_eval_int (e, "axis") };
+
+  td_eval_give (e, td_scale_ (e->in[0], e->in[1], &o));
+}
+
+static void
+call_linear_interpolate (TdEval *e)
+{
+  td_eval_give (e, td_linear_interpolate (e->in[0], e->in[1], e->in[2]));
+}
+
+static void
+call_einsum (TdEval *e)
+{
+  td_eval_give (e, td_einsum (td_eval_text (e, "subscripts"), e->in, e->n_in));
+}
+
+/* How many axes, or those of a and then those of b. */
+static void
+call_tensordot (TdEval *e)
+{
+  int axes[2 * TD_MAX_DIMS], n = td_eval_ints (e, "axes", axes, 2 * TD_MAX_DIMS);
+  TdTensordotOpt o = { .axes = axes[0] };
+
+  if (n > 1)
+    o = (TdTensordotOpt){ .axes = n / 2, .a_axes = axes, .b_axes = axes + n / 2 };
+  if (n < 1 || (n > 1 && n % 2 != 0))
+    return td_eval_wrong (e, "axes", "one number, or as many axes of a as of b expected");
+  td_eval_give (e, td_tensordot_ (e->in[0], e->in[1], &o));
+}
+
 /* --- activations --- */
 
 static void
@@ -132,13 +192,54 @@ call_log_softmax (TdEval *e)
   td_eval_give (e, td_log_softmax_ (e->in[0], &o));
 }
 
+static void
+call_selu (TdEval *e)
+{
+  TdSeluOpt o = { .alpha = td_eval_float (e, "alpha"), .scale = td_eval_float (e, "scale") };
+
+  td_eval_give (e, td_selu_ (e->in[0], &o));
+}
+
+static void
+call_maxout (TdEval *e)
+{
+  TdAxisOpt o = { .axis = (int)td_eval_int (e, "axis") };
+  int pool_size;
+
+  td_eval_tuple (e, "pool_size", &pool_size, 1);
+  if (e->wrong[0] == '\0')
+    td_eval_give (e, td_maxout_ (e->in[0], pool_size, &o));
+}
+
 /* --- noise --- */
 
 static void
 call_dropout (TdEval *e)
 {
+  TdVar *mask = td_eval_in (e, 1);
+  TdDropoutOpt o = { .mask = mask };
+
   TD_USING (train, td_eval_bool (e, "train"))
-    td_eval_give (e, td_dropout (e->in[0], td_eval_float (e, "ratio")));
+    td_eval_give (e, mask != NULL
+                         ? td_dropout_with_at (e->in[0], td_eval_float (e, "ratio"), o, NULL)
+                         : td_dropout (e->in[0], td_eval_float (e, "ratio")));
+}
+
+static void
+call_gaussian (TdEval *e)
+{
+  TdGaussianOpt o = { .eps = td_eval_in (e, 2) };
+
+  td_eval_give (e, td_gaussian_ (e->in[0], e->in[1], &o));
+}
+
+static void
+call_gumbel_softmax (TdEval *e)
+{
+  TdGumbelSoftmaxOpt o
+      = { .tau = td_eval_float (e, "tau"), .axis = (int)td_eval_int (e, "axis") };
+
+  td_eval_give (e, td_gumbel_softmax_ (e->in[0], &o));
 }
 
 /* clang-format off */
@@ -182,6 +283,23 @@ const TdEvalFunction td_eval_math[] = {
   ROW (prod, "math", "x", "axis:ints=None keepdims:bool=false", "product of x over axis"),
   ROW (logsumexp, "math", "x", "axis:ints=None", "log (sum (exp (x))) over axis"),
   ROW (argmax, "math", "x", "axis:int=None", "index of the largest along axis"),
-  ROW (dropout, "noise", "x", "ratio:float=0.5 train:bool=true", "x * mask / (1 - ratio)"),
+  UNARY (relu6, "activation", "min (max (x, 0), 6)"),
+  ROW (selu, "activation", "x", "alpha:float=1.6732632423543772 scale:float=1.0507009873554805",
+       "scale * elu (x, alpha)"),
+  { "swish", "activation", "x beta", NULL, "x * sigmoid (beta * x)", .binary = td_swish },
+  { "prelu", "activation", "x W", NULL, "x where x >= 0, else W * x", .binary = td_prelu },
+  ROW (maxout, "activation", "x", "pool_size:int axis:int=1", "largest of each pool_size neighbours"),
+  ROW (argmin, "math", "x", "axis:int=None", "index of the smallest along axis"),
+  ROW (cumsum, "math", "x", "axis:int=None", "sums of what lies up to each element along axis"),
+  ROW (bias, "math", "x y", "axis:int=1", "x + y, y under the axes of x from axis on"),
+  ROW (scale, "math", "x y", "axis:int=1", "x * y, y under the axes of x from axis on"),
+  ROW (linear_interpolate, "math", "p x y", NULL, "p * x + (1 - p) * y"),
+  ROW (einsum, "math", "xs...", "subscripts:text", "sums of products over labelled axes: ij,jk->ik"),
+  ROW (tensordot, "math", "a b", "axes:ints=2", "sum of products over axes of a and axes of b"),
+  ROW (dropout, "noise", "x [~mask]", "ratio:float=0.5 train:bool=true",
+       "x * mask, or x where it is kept / (1 - ratio)"),
+  ROW (gaussian, "noise", "mean ln_var [~eps]", NULL, "mean + exp (ln_var / 2) * eps"),
+  ROW (gumbel_softmax, "noise", "log_pi", "tau:float=0.1 axis:int=1",
+       "softmax ((log_pi + Gumbel noise) / tau) along axis"),
   { .name = NULL },
 };

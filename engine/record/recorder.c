@@ -711,11 +711,10 @@ on_finish (TdObserver *o, int status)
 void
 td__recorder_info (TdRecorder *r, const char *key, const char *value)
 {
-  uint32_t key_id = td__recorder_string (r, key), value_id = td__recorder_string (r, value);
+  const uint32_t ids[2] = { td__recorder_string (r, key), td__recorder_string (r, value) };
 
   RECORD (r, TdRawInfo, info, TD_RAW_INFO);
-  info->key = key_id;
-  info->value = value_id;
+  memcpy (&info->key, ids, sizeof ids);
   PUBLISH (r, info);
 }
 

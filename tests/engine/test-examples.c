@@ -266,6 +266,21 @@ transformer__learns_a_text (void **state)
   td_test_child_clear (&child);
 }
 
+static void
+vae__learns_to_paint_digits (void **state)
+{
+  TdTestChild child = run_example ("vae", "200", "");
+  const char *at;
+
+  (void)state;
+  assert_true (loss_at (&child, 100) < 0.5 * loss_at (&child, 1));
+  assert_true (loss_at (&child, 200) < loss_at (&child, 100));
+  at = strstr (child.out, "test loss ");
+  assert_non_null (at);
+  assert_true (atof (at + strlen ("test loss ")) < 0.5 * loss_at (&child, 1));
+  td_test_child_clear (&child);
+}
+
 /* The critic learns first; what the painter learns shows in the mean of its pictures. */
 static void
 gan__learns_on_both_sides (void **state)
@@ -346,6 +361,7 @@ main (int argc, char **argv)
     td_test (seq2seq__learns_to_write_strings_backward),
     td_test (recursive__learns_the_mood_of_trees_of_every_shape),
     td_test (transformer__learns_a_text),
+    td_test (vae__learns_to_paint_digits),
     td_test (gan__learns_on_both_sides),
     td_test (example__says_what_is_wrong_with_its_data),
   };
