@@ -88,7 +88,8 @@ TD_API TdDataset *td_sub_dataset_new (TdDataset *dataset, int64_t start, int64_t
                                       const int64_t *order);
 /** Each example goes through a function when it is read, which may change, add and drop its
  * fields.  The threads of an iterator call it, several at once.  It may not call the engine
- * but for td_example_set and td_random_next.  False: the example is refused. */
+ * but for td_example_set and td_random_next.  user must live as long as the iterators.
+ * False: the example is refused. */
 typedef bool (*TdTransform) (TdExample *example, void *user);
 TD_API TdDataset *td_transform_dataset_new (TdDataset *dataset, TdTransform transform,
                                             void *user);

@@ -23,6 +23,8 @@ typedef struct
 struct TdPrefetch
 {
   const TdIter *it;
+  uint64_t seed;     /* the iterator's, and its rule, as they were when loading began: */
+  TdGatherRule rule; /* what threads read changes only while none of them loads */
   TdCursor ahead;
   bool ended; /* the cursor ahead has named its last batch */
   Slot *slots;
@@ -61,8 +63,7 @@ loader (void *argument)
       p->n_loading++;
       pthread_mutex_unlock (&p->lock);
       if (s->n > 0)
-        td__gather_rows (p->it->dataset, s->rows, s->n, p->it->seed, s->draw, &p->it->rule,
-                         &s->batch);
+        td__gather_rows (p->it->dataset, s->rows, s->n, p->seed, s->draw, &p->rule, &s->batch);
       pthread_mutex_lock (&p->lock);
       p->n_loading--;
       s->ready = true;
@@ -102,6 +103,8 @@ td__prefetch_restart (TdPrefetch *p)
     pthread_cond_wait (&p->done, &p->lock);
   p->taken = p->named;
   p->handed = false;
+  p->seed = p->it->seed;
+  p->rule = p->it->rule;
   td__cursor_copy (p->it, &p->ahead, &p->it->at);
   p->ended = td__cursor_ended (p->it, &p->ahead);
   name_batches (p);
@@ -145,8 +148,7 @@ static void
 load_here (TdPrefetch *p, Slot *s)
 {
   if (s->n > 0)
-    td__gather_rows (p->it->dataset, s->rows, s->n, p->it->seed, s->draw, &p->it->rule,
-                     &s->batch);
+    td__gather_rows (p->it->dataset, s->rows, s->n, p->seed, s->draw, &p->rule, &s->batch);
   s->ready = true;
 }
 

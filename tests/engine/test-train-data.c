@@ -384,7 +384,7 @@ iterator__asks_the_order_sampler_for_every_epoch (void **state)
 static void
 assert_same_batches (int n_threads, int n_prefetch, bool repeat)
 {
-  float limit = 1e9f;
+  static float limit = 1e9f; /* loaders read it until the iterator goes */
   TdDataset *d = td_transform_dataset_new (numbers (57), double_and_add_noise, &limit);
   TdIter *a = td_serial_iterator_new (d, .batch_size = 8, .seed = 3, .repeat = repeat);
   TdIter *b = td_multithread_iterator_new (d, .batch_size = 8, .seed = 3, .repeat = repeat,
