@@ -107,6 +107,19 @@ TD_API TdLink *td_sequential_new (const char *name);
 TD_API TdLink *td_sequential_new_in (TdLink *parent, const char *name);
 /** Append a function, such as td_relu.  Returns the sequential. */
 TD_API TdLink *td_sequential_append (TdLink *link, TdVar *(*function) (TdVar *x));
+/** Number of steps, links and functions. */
+TD_API int td_sequential_n_steps (TdLink *link);
+/** Put a function, or a root link under a name, before step i (negative from the end). */
+TD_API TdStatus td_sequential_insert (TdLink *link, int i, TdVar *(*function) (TdVar *x));
+TD_API TdLink *td_sequential_insert_link (TdLink *link, int i, const char *name, TdLink *child);
+/** Take step i out (negative from the end).  Returns the link, a root from then on, or NULL for
+ * a function.  *Errors*: NULL and TD_ERR_ARG for no such step. */
+TD_API TdLink *td_sequential_pop (TdLink *link, int i);
+/** Free all links of a sequential and forget its functions. */
+TD_API void td_sequential_clear (TdLink *link);
+/** Count, or free, the links of a class: "Linear".  Returns their number. */
+TD_API int td_sequential_count_by_layer_type (const TdLink *link, const char *class_name);
+TD_API int td_sequential_remove_by_layer_type (TdLink *link, const char *class_name);
 /** A list of links, named "0", "1" ... by their places; calling it is an error. */
 TD_API TdLink *td_chain_list_new (const char *name);
 TD_API TdLink *td_chain_list_new_in (TdLink *parent, const char *name);
@@ -269,8 +282,7 @@ typedef struct
   int ignore_label; /**< ids that give zeros; TD_NONE: none do */
   int end_;
 } TdEmbedIdOpt;
-#define TD_EMBED_ID_DEFAULTS                                                                   \
-  .initialW = { TD_INIT_DEFAULT, 0 }, .ignore_label = TD_NONE
+#define TD_EMBED_ID_DEFAULTS .initialW = { TD_INIT_DEFAULT, 0 }, .ignore_label = TD_NONE
 /** A row of W for each id.  Parameter W (in_size, out_size), Normal (0, 1). */
 TD_API TdLink *td_embed_id_new_ (TdLink *parent, const char *name, int64_t in_size,
                                  int64_t out_size, const TdEmbedIdOpt *options);

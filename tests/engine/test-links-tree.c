@@ -52,6 +52,63 @@ chain_list__names_links_by_their_places (void **state)
   assert_contains (said (TD_ERR_STATE), "only lists its links");
 }
 
+/* --- sequences of steps --- */
+
+static TdVar *
+add_one (TdVar *x)
+{
+  return td_add_scalar (x, 1);
+}
+
+static TdVar *
+twice (TdVar *x)
+{
+  return td_mul_scalar (x, 2);
+}
+
+static TdVar *
+minus (TdVar *x)
+{
+  return td_neg (x);
+}
+
+static void
+sequential__is_a_list_of_steps (void **state)
+{
+  TdLink *s = td_sequential_new ("s"),
+         *l
+         = td_linear_new (NULL, "l", 1, 1, .nobias = true, .initialW = td_init_constant (10)),
+         *out;
+  TdVar *x = td_full (TD_F32, TD_SHAPE (1, 1), 3);
+
+  (void)state;
+  td_sequential_append (s, add_one);
+  td_sequential_append (s, twice);
+  assert_true (td_item (td_link (s, x)) == 8);
+  td_sequential_insert_link (s, 1, "l", l);
+  td_sequential_insert (s, 0, minus);
+  assert_int_equal (td_sequential_n_steps (s), 4);
+  assert_true (td_item (td_link (s, x)) == (-3 + 1) * 10 * 2);
+  assert_string_equal (td_link_path (l), "s/l");
+  assert_int_equal (td_sequential_count_by_layer_type (s, "Linear"), 1);
+  assert_null (td_sequential_pop (s, -1));
+  out = td_sequential_pop (s, 2);
+  assert_ptr_equal (out, l);
+  assert_string_equal (td_link_path (l), "l");
+  assert_true (td_item (td_link (s, x)) == -2);
+  assert_null (td_sequential_pop (s, 2));
+  assert_contains (said (TD_ERR_ARG), "s has 2 steps, no place 2");
+  td_sequential_insert_link (s, 2, "l", l);
+  td_linear_new (s, "m", 1, 1);
+  assert_int_equal (td_sequential_remove_by_layer_type (s, "Linear"), 2);
+  assert_int_equal (td_sequential_n_steps (s), 2);
+  td_sequential_clear (s);
+  assert_int_equal (td_sequential_n_steps (s), 0);
+  assert_true (td_item (td_link (s, x)) == 3);
+  td_sequential_pop (td_chain_new ("c"), 0);
+  assert_contains (said (TD_ERR_ARG), "c is a Chain, not a Sequential");
+}
+
 /* --- copies --- */
 
 static void
@@ -391,6 +448,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     engine_test (chain_list__names_links_by_their_places),
+    engine_test (sequential__is_a_list_of_steps),
     engine_test (copy__init_draws_anew_and_copy_does_not),
     engine_test (copy__share_has_one_array_and_two_gradients),
     engine_test (copy__refuses_what_cannot_be_copied_before_it_begins),
