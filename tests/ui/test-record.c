@@ -316,6 +316,38 @@ run__program_has_a_session_of_its_own (void **state)
   assert_true (getpgid (pid) != getpgid (0));
 }
 
+static gboolean
+says (gpointer words)
+{
+  return strstr (ui_test_message_text (), words) != NULL;
+}
+
+/* A program that loads for long says so on the page, and can be stopped there. */
+static void
+run__waiting_shows_the_time_and_the_last_words (void **state)
+{
+  static const char text[]
+      = "#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8 9; do echo \"loading <$i>\" >&2; done\n"
+        "exec tail -f /dev/null\n";
+  const char *script = td_test_tmp ("slow");
+  td_test_write_file (script, text, strlen (text));
+  assert_int_equal (g_chmod (script, 0755), 0);
+  td_test_program ("app/tapedeck");
+  g_autoptr (GFile) program = g_file_new_for_path (script);
+  td_window_run (ui_test_window (), program, NULL);
+  assert_string_equal (ui_test_message_title (), "Waiting for the First Operation");
+  ui_test_wait ("the last words", says, (gpointer) "loading &lt;9&gt;");
+  ui_test_wait ("the time", says, (gpointer) " s)");
+  assert_null (strstr (ui_test_message_text (), "loading &lt;4&gt;"));
+  ui_test_save_picture ("waiting.png");
+  assert_true (gtk_widget_get_mapped (ui_test_window ()->message_stop));
+  g_signal_emit_by_name (ui_test_window ()->message_stop, "clicked");
+  ui_test_wait ("the end of the program", has_ended, NULL);
+  assert_string_equal (ui_test_message_title (),
+                       "The Program Ended Before Its First Operation");
+  assert_false (gtk_widget_get_visible (ui_test_window ()->message_stop));
+}
+
 /* ---- text ---- */
 
 /* Medium hinting, GTK's own where no desktop says otherwise, flattens bold letters. */
@@ -342,6 +374,7 @@ main (int argc, char **argv)
     ui_test (runs__starting_one_clears_the_oldest),
     ui_test (runs__log_of_an_endless_printer_is_bounded),
     ui_test (run__program_has_a_session_of_its_own),
+    ui_test (run__waiting_shows_the_time_and_the_last_words),
   };
   ui_test_init (&argc, &argv);
   return cmocka_run_group_tests (tests, NULL, NULL);

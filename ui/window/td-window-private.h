@@ -20,7 +20,7 @@ struct _TdWindow
   GtkWidget *info_bar;
   GtkLabel *info_label;
   AdwStatusPage *message;
-  GtkWidget *message_copy;
+  GtkWidget *message_copy, *message_stop;
   char *message_details;
   GtkWidget *start_page, *record_page; /* the latter once it was asked for */
   TdWorkspace *workspace;
@@ -28,6 +28,8 @@ struct _TdWindow
   GtkProgressBar *progress;
 
   TdSession *session;
+  gint64 started;             /* when the program was; 0: nobody waits for it */
+  int waited;                 /* seconds that the page says */
   gint64 next_poll, last_cpu; /* microseconds; see poll_session */
   TdProgramState last_state;  /* that the window has reacted to */
   guint poll;                 /* the timer that reads what the tape gained */
@@ -112,6 +114,9 @@ void td__window_let_go (TdWindow *self);
 
 /** Start a program and show what comes of it. */
 void td__window_start (TdWindow *self, const TdRunOptions *options);
+
+/** Say on the page how long the program has been waited for, and what it said last. */
+void td__window_update_waiting (TdWindow *self);
 
 /** Connect to the socket at `address`. */
 void td__window_connect (TdWindow *self, const char *address);

@@ -9,6 +9,9 @@
 #include "td-runs.h"
 #include "td-settings.h"
 
+/* Of a program that has not come to an operation yet. */
+#define WAITING_LINES 4
+
 static void
 control_closed (TdControlClient *control, TdWindow *self)
 {
@@ -74,7 +77,7 @@ show_early_end (TdWindow *self, int status)
   const char *title = "The Program Ended Before Its First Operation";
   if (strstr (text, "no C compiler"))
     title = "No C Compiler";
-  else if (WIFEXITED (status) && WEXITSTATUS (status) == 2)
+  else if (strstr (text, "does not compile"))
     title = "The Model Does Not Compile";
   g_autofree char *shown = NULL;
   if (strlen (text) > 1200)
@@ -161,6 +164,37 @@ td__window_start (TdWindow *self, const TdRunOptions *options)
       g_str_has_suffix (options->program, ".c") ? "compiled and started" : "started");
   td_window_show_message (self, "media-record-symbolic", "Waiting for the First Operation",
                           text, NULL);
+  self->started = g_get_monotonic_time ();
+  self->waited = 0;
+  gtk_widget_set_visible (self->message_stop, TRUE);
+}
+
+/* The last few lines of what a program says. */
+static const char *
+last_lines (const char *text)
+{
+  const char *at = text + strlen (text);
+  for (int n = 0; at > text; at--)
+    if (at[-1] == '\n' && n++ == WAITING_LINES)
+      break;
+  return at;
+}
+
+void
+td__window_update_waiting (TdWindow *self)
+{
+  int seconds = (int)((g_get_monotonic_time () - self->started) / G_USEC_PER_SEC);
+  if (!self->started || !self->runner || seconds == self->waited)
+    return;
+  self->waited = seconds;
+  g_autofree char *said
+      = g_utf8_make_valid (last_lines (td_runner_get_stderr (self->runner)), -1);
+  g_autofree char *escaped = g_markup_escape_text (said, -1);
+  g_autofree char *text = g_strdup_printf (
+      "%s (%d s)%s<tt>%s</tt>",
+      self->session ? "The program is still loading its data" : "The program is being started",
+      seconds, *escaped ? "\n\n" : "", escaped);
+  adw_status_page_set_description (self->message, text);
 }
 
 /* As the settings say. */

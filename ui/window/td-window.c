@@ -30,6 +30,8 @@ td_window_show_message (TdWindow *self, const char *icon, const char *title, con
   g_free (self->message_details);
   self->message_details = g_strdup (details);
   gtk_widget_set_visible (self->message_copy, details && *details);
+  gtk_widget_set_visible (self->message_stop, FALSE);
+  self->started = 0;
   gtk_stack_set_visible_child_name (self->pages, "message");
   td__window_update_actions (self);
 }
@@ -238,6 +240,7 @@ poll_session (gpointer data)
 {
   TdWindow *self = TD_WINDOW (data);
   gint64 now = g_get_monotonic_time ();
+  td__window_update_waiting (self);
   if (!self->session
       || (now < self->next_poll && td_session_get_state (self->session) == TD_PROGRAM_RUNNING))
     return G_SOURCE_CONTINUE;
@@ -306,7 +309,9 @@ td__window_open_tape (TdWindow *self, const char *path)
   if (self->runner || self->control)
     td_session_set_attached (session, TRUE);
   set_session (self, session);
-  if (td_session_get_n_iterations (session) == 0 && (self->runner || self->control))
+  if (td_session_get_n_iterations (session) == 0 && self->started)
+    ; /* the page says so already */
+  else if (td_session_get_n_iterations (session) == 0 && (self->runner || self->control))
     td_window_show_message (self, "media-record-symbolic", "Waiting for the First Operation",
                             "The program has started and is still loading its data.", NULL);
   else if (td_session_get_n_iterations (session) == 0)
@@ -469,6 +474,13 @@ build_info_bar (TdWindow *self)
 }
 
 static void
+stop_program (TdWindow *self)
+{
+  if (self->runner)
+    td_runner_stop (self->runner);
+}
+
+static void
 build_message (TdWindow *self)
 {
   self->message = ADW_STATUS_PAGE (adw_status_page_new ());
@@ -478,6 +490,11 @@ build_message (TdWindow *self)
   gtk_widget_add_css_class (self->message_copy, "pill");
   g_signal_connect (self->message_copy, "clicked", G_CALLBACK (copy_details), self);
   gtk_box_append (GTK_BOX (buttons), self->message_copy);
+  self->message_stop = gtk_button_new_with_mnemonic ("_Stop");
+  gtk_widget_add_css_class (self->message_stop, "pill");
+  gtk_widget_set_visible (self->message_stop, FALSE);
+  g_signal_connect_swapped (self->message_stop, "clicked", G_CALLBACK (stop_program), self);
+  gtk_box_append (GTK_BOX (buttons), self->message_stop);
   GtkWidget *open = gtk_button_new_with_label ("Open…");
   gtk_widget_add_css_class (open, "pill");
   gtk_actionable_set_action_name (GTK_ACTIONABLE (open), "app.open");
