@@ -288,6 +288,42 @@ dy14__a_link_of_ones_own_trains_and_is_saved (void **state)
   assert_string_equal (td_link_path (td_link_child (b, "s")), "m#2/s");
 }
 
+/* --- DY18: a model that is built again --- */
+
+static TdLink *
+version (int hidden, bool third)
+{
+  TdLink *m = td_chain_new ("m");
+
+  td_linear_new (m, "l1", 4, 5);
+  td_linear_new (m, "l2", 5, hidden);
+  if (third)
+    td_linear_new (m, "l3", hidden, 2);
+  return m;
+}
+
+static void
+dy18__a_changed_model_takes_from_a_file_what_still_fits (void **state)
+{
+  TdLink *before = version (3, false), *after = version (6, true);
+  const char *path = td_test_tmp ("before.npz");
+  double W[20], own[30];
+
+  (void)state;
+  assert_int_equal (td_save_npz (path, before), TD_OK);
+  memcpy (W, values (td_link_param (before, "l1/W")), sizeof W);
+  memcpy (own, values (td_link_param (after, "l2/W")), sizeof own);
+  assert_int_equal (td_load_npz (path, after), TD_ERR_SHAPE);
+  assert_contains (td_error ()->message, "l2/W");
+  td_error_clear ();
+  assert_memory_not_equal (values (td_link_param (after, "l1/W")), W, sizeof W);
+  assert_int_equal (td_load_npz (path, after, .strict = false, .ignore_names = "l2/W,l2/b"),
+                    TD_OK);
+  assert_memory_equal (values (td_link_param (after, "l1/W")), W, sizeof W);
+  assert_memory_equal (values (td_link_param (after, "l2/W")), own, sizeof own);
+  assert_int_equal (td_size (td_link_param (after, "l3/W")), 12);
+}
+
 /* --- DY16 --- */
 
 /* Two structures in turn: w x, and (w x) x. The reference multiplies in the same order. */
@@ -369,6 +405,7 @@ main (void)
     td_net_test (dy06__recurrent_and_recursive_nets_have_right_gradients),
     td_net_test (dy07__the_graph_is_gone_when_the_loss_is),
     td_net_test (dy14__a_link_of_ones_own_trains_and_is_saved),
+    td_net_test (dy18__a_changed_model_takes_from_a_file_what_still_fits),
     td_net_test (dy16__structures_in_turn_train_bitwise_as_the_reference),
     td_net_test (dy19__sequences_sorted_by_length_need_no_padding),
     td_net_test (ex03__normal_numbers_are_repeated_by_their_seed),
