@@ -18,7 +18,7 @@ typedef enum
 typedef struct
 {
   TdLink *target;       /**< a link; NULL: the whole trainer */
-  const char *filename; /**< {iteration} and {epoch} are replaced */
+  const char *filename; /**< {iteration} and {epoch} are replaced; npz, or .safetensors */
   bool (*condition) (void *self, TdTrainer *trainer); /**< false: not now; NULL: always */
   void *self;                                         /**< of condition */
   TdSnapshotWriter writer;

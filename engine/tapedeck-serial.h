@@ -48,7 +48,8 @@ TD_API TdStatus td_load_npz (const char *path, TdLink *link);
 TD_API TdStatus td_load_npz_at (const char *path, TdLink *link, TdLoadOpt options,
                                 const TdSite *site);
 /** The same of an optimizer: "t", "epoch", "l1/W/t", "l1/W/m" ...  td_save_npz (path, opt) is
- * this one, in C.  States whose parameter waits for its shape wait with it. */
+ * this one, in C, as td_save_npz (path, trainer) is td_trainer_save_npz_at.  States whose
+ * parameter waits for its shape wait with it. */
 TD_API TdStatus td_opt_save_npz_at (const char *path, TdOpt *opt, TdSaveOpt options,
                                     const TdSite *site);
 TD_API TdStatus td_opt_load_npz_at (const char *path, TdOpt *opt, TdLoadOpt options,
@@ -110,18 +111,18 @@ TD_API void td_serializer_refuse (TdSerializer *s, const char *key, const char *
 /* clang-format off */
 #if !defined(TD_NO_SITES)
 #if defined(__cplusplus)
-#define TD_OF_LINK_OR_OPT_(object, name) td_##name##_at
+#define TD_OF_OBJECT_(object, name) td_##name##_at
 #else
-#define TD_OF_LINK_OR_OPT_(object, name) _Generic ((object), TdOpt *: td_opt_##name##_at, default: td_##name##_at)
+#define TD_OF_OBJECT_(object, name) _Generic ((object), TdOpt *: td_opt_##name##_at, TdTrainer *: td_trainer_##name##_at, default: td_##name##_at)
 #endif
 #define td_save_npz(path, ...) td__save_npz_x (path, __VA_ARGS__, .end_ = 0)
-#define td__save_npz_x(path, object, ...) TD_OF_LINK_OR_OPT_ (object, save_npz) (path, object, TD_OPTIONS_ (TdSaveOpt, TD_SAVE_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__save_npz_x(path, object, ...) TD_OF_OBJECT_ (object, save_npz) (path, object, TD_OPTIONS_ (TdSaveOpt, TD_SAVE_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_load_npz(path, ...) td__load_npz_x (path, __VA_ARGS__, .end_ = 0)
-#define td__load_npz_x(path, object, ...) TD_OF_LINK_OR_OPT_ (object, load_npz) (path, object, TD_OPTIONS_ (TdLoadOpt, TD_LOAD_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__load_npz_x(path, object, ...) TD_OF_OBJECT_ (object, load_npz) (path, object, TD_OPTIONS_ (TdLoadOpt, TD_LOAD_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_save_safetensors(path, ...) td__save_safetensors_x (path, __VA_ARGS__, .end_ = 0)
-#define td__save_safetensors_x(path, object, ...) TD_OF_LINK_OR_OPT_ (object, save_safetensors) (path, object, TD_OPTIONS_ (TdSaveOpt, TD_SAVE_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__save_safetensors_x(path, object, ...) TD_OF_OBJECT_ (object, save_safetensors) (path, object, TD_OPTIONS_ (TdSaveOpt, TD_SAVE_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_load_safetensors(path, ...) td__load_safetensors_x (path, __VA_ARGS__, .end_ = 0)
-#define td__load_safetensors_x(path, object, ...) TD_OF_LINK_OR_OPT_ (object, load_safetensors) (path, object, TD_OPTIONS_ (TdLoadOpt, TD_LOAD_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td__load_safetensors_x(path, object, ...) TD_OF_OBJECT_ (object, load_safetensors) (path, object, TD_OPTIONS_ (TdLoadOpt, TD_LOAD_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_load_npy(...) td_load_npy_at (__VA_ARGS__, TD_HERE)
 #define td_save_npy(...) td_save_npy_at (__VA_ARGS__, TD_HERE)
 #endif

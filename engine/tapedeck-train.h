@@ -216,10 +216,16 @@ TD_API const char *td_trainer_out (const TdTrainer *trainer);
 TD_API double td_trainer_elapsed_time (const TdTrainer *trainer);
 /** Find an extension by its name, NULL if there is none. */
 TD_API TdExtension *td_trainer_extension (TdTrainer *trainer, const char *name);
-/** Save or load everything that the next iterations depend on; *Errors*: nothing is changed
- * then. */
-TD_API TdStatus td_trainer_save (TdTrainer *trainer, const char *path);
-TD_API TdStatus td_trainer_load (TdTrainer *trainer, const char *path);
+/** Save or load everything that the next iterations depend on: what td_save_npz and its family
+ * are for a trainer.  *Errors*: nothing is changed then. */
+TD_API TdStatus td_trainer_save_npz_at (const char *path, TdTrainer *trainer, TdSaveOpt options,
+                                        const TdSite *site);
+TD_API TdStatus td_trainer_load_npz_at (const char *path, TdTrainer *trainer, TdLoadOpt options,
+                                        const TdSite *site);
+TD_API TdStatus td_trainer_save_safetensors_at (const char *path, TdTrainer *trainer,
+                                                TdSaveOpt options, const TdSite *site);
+TD_API TdStatus td_trainer_load_safetensors_at (const char *path, TdTrainer *trainer,
+                                                TdLoadOpt options, const TdSite *site);
 TD_API void td_trainer_free (TdTrainer *trainer);
 
 /* clang-format off */

@@ -125,11 +125,20 @@ found_free (Found *found, int n)
 
 /* --- writing --- */
 
+static TdFileFormat
+format_of (const char *path)
+{
+  const char *ending = strrchr (path, '.');
+
+  return ending != NULL && strcmp (ending, ".safetensors") == 0 ? TD_FILE_SAFETENSORS
+                                                                : TD_FILE_NPZ;
+}
+
 static void
 write_job (Job *job)
 {
-  job->failed = !td__archive_write (job->archive, job->path, TD_FILE_NPZ, true, job->why,
-                                    sizeof job->why);
+  job->failed = !td__archive_write (job->archive, job->path, format_of (job->path), true,
+                                    job->why, sizeof job->why);
   td__archive_free (job->archive);
   job->archive = NULL;
   if (!job->failed && job->n_retains >= 0)
@@ -240,9 +249,11 @@ snapshot_load (void *self, TdTrainer *t)
   if (n > 0 && td__trainer_path (t, found[n - 1].name, path, sizeof path, "snapshot"))
     {
       if (s->target_id == 0)
-        td__load_object (path, TD_FILE_NPZ, td__trainer_serialize, t, NULL, "snapshot", NULL);
+        td__load_object (path, format_of (path), td__trainer_serialize, t, NULL, "snapshot",
+                         NULL);
       else if (link != NULL)
-        td__load_object (path, TD_FILE_NPZ, td__link_serialize, link, NULL, "snapshot", NULL);
+        td__load_object (path, format_of (path), td__link_serialize, link, NULL, "snapshot",
+                         NULL);
     }
   found_free (found, n);
 }

@@ -240,20 +240,49 @@ td__trainer_serialize (void *trainer, TdSerializer *s)
     }
 }
 
-TdStatus
-td_trainer_save (TdTrainer *t, const char *path)
+static TdStatus
+save (const char *path, TdFileFormat format, TdTrainer *t, const TdSaveOpt *options,
+      const char *call, const TdSite *site)
 {
-  if (!td__trainer_usable (t, "td_trainer_save"))
+  if (!td__trainer_usable (t, call))
     return td__engine.error.status;
-  return td__save_object (path, TD_FILE_NPZ, true, td__trainer_serialize, t, "td_trainer_save",
-                          NULL);
+  return td__save_object (path, format, options->compression, td__trainer_serialize, t, call,
+                          site);
+}
+
+static TdStatus
+load (const char *path, TdFileFormat format, TdTrainer *t, const TdLoadOpt *options,
+      const char *call, const TdSite *site)
+{
+  TdLoadRule rule = { options->path, options->ignore_names, !options->strict };
+
+  if (!td__trainer_usable (t, call))
+    return td__engine.error.status;
+  return td__load_object (path, format, td__trainer_serialize, t, &rule, call, site);
 }
 
 TdStatus
-td_trainer_load (TdTrainer *t, const char *path)
+td_trainer_save_npz_at (const char *path, TdTrainer *t, TdSaveOpt options, const TdSite *site)
 {
-  if (!td__trainer_usable (t, "td_trainer_load"))
-    return td__engine.error.status;
-  return td__load_object (path, TD_FILE_NPZ, td__trainer_serialize, t, NULL, "td_trainer_load",
-                          NULL);
+  return save (path, TD_FILE_NPZ, t, &options, "td_save_npz", site);
+}
+
+TdStatus
+td_trainer_load_npz_at (const char *path, TdTrainer *t, TdLoadOpt options, const TdSite *site)
+{
+  return load (path, TD_FILE_NPZ, t, &options, "td_load_npz", site);
+}
+
+TdStatus
+td_trainer_save_safetensors_at (const char *path, TdTrainer *t, TdSaveOpt options,
+                                const TdSite *site)
+{
+  return save (path, TD_FILE_SAFETENSORS, t, &options, "td_save_safetensors", site);
+}
+
+TdStatus
+td_trainer_load_safetensors_at (const char *path, TdTrainer *t, TdLoadOpt options,
+                                const TdSite *site)
+{
+  return load (path, TD_FILE_SAFETENSORS, t, &options, "td_load_safetensors", site);
 }

@@ -473,9 +473,9 @@ trigger__goes_on_where_its_snapshot_was_taken (void **state)
   (void)state;
   assert_int_equal (td_trainer_run (a), TD_OK);
   assert_int_equal (td_trainer_run (b), TD_OK);
-  assert_int_equal (td_trainer_save (b, td_test_tmp ("b.npz")), TD_OK);
+  assert_int_equal (td_save_npz (td_test_tmp ("b.npz"), b), TD_OK);
   c = triggers_of_all_kinds (12, second);
-  assert_int_equal (td_trainer_load (c, td_test_tmp ("b.npz")), TD_OK);
+  assert_int_equal (td_load_npz (td_test_tmp ("b.npz"), c), TD_OK);
   assert_int_equal (td_trainer_run (c), TD_OK);
   for (int i = 0; i < 6; i++)
     {

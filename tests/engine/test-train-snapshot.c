@@ -63,6 +63,7 @@ typedef struct
 {
   bool threads;
   TdSnapshotWriter writer;
+  const char *filename;
 } Variant;
 
 static void
@@ -105,7 +106,8 @@ train_to (int epochs, const char *out, Variant v)
                       td_interval_trigger_new (epochs, "epoch"), .out = td_test_tmp (out));
   log = td_ext_log_report (.trigger = td_interval_trigger_new (4, "iteration"),
                            .filename = NULL);
-  td_trainer_extend (t, td_ext_snapshot (.autoload = true, .n_retains = 1, .writer = v.writer));
+  td_trainer_extend (t, td_ext_snapshot (.autoload = true, .n_retains = 1, .writer = v.writer,
+                                         .filename = v.filename));
   td_trainer_extend (t, log);
   td_trainer_extend (t, td_ext_exponential_shift ("alpha", 0.9));
   td_trainer_extend (t, td_ext_plot_report (TD_KEYS ("loss", "absent")));
@@ -159,14 +161,21 @@ static void
 snapshot__resumes_as_if_never_stopped (void **state)
 {
   (void)state;
-  assert_resumes ((Variant){ false, TD_WRITER_SIMPLE });
+  assert_resumes ((Variant){ false, TD_WRITER_SIMPLE, "{iteration}" });
 }
 
 static void
 snapshot__resumes_with_threads_that_load_and_write (void **state)
 {
   (void)state;
-  assert_resumes ((Variant){ true, TD_WRITER_THREAD });
+  assert_resumes ((Variant){ true, TD_WRITER_THREAD, "state-{epoch}.npz" });
+}
+
+static void
+snapshot__resumes_from_safetensors (void **state)
+{
+  (void)state;
+  assert_resumes ((Variant){ false, TD_WRITER_SIMPLE, "{iteration}.safetensors" });
 }
 
 /* --- files --- */
@@ -337,10 +346,10 @@ trainer_load__changes_nothing_when_something_does_not_fit (void **state)
 
   (void)state;
   assert_int_equal (td_trainer_run (t), TD_OK);
-  assert_int_equal (td_trainer_save (t, td_test_tmp ("t")), TD_OK);
+  assert_int_equal (td_save_npz (td_test_tmp ("t"), t), TD_OK);
   u = td_trainer_new (td_standard_updater_new (it, td_sgd_new (n), .update = step), every (5),
                       .out = td_test_tmp ("out"));
-  assert_int_equal (td_trainer_load (u, td_test_tmp ("t")), TD_ERR_SHAPE);
+  assert_int_equal (td_load_npz (td_test_tmp ("t"), u), TD_ERR_SHAPE);
   assert_contains (train_said (TD_ERR_SHAPE),
                    "updater/iterator:main/order: shape (4) expected, the file has (6)");
   assert_true (td_item (td_link_param (n, "W")) == before);
@@ -354,6 +363,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     train_test (snapshot__resumes_as_if_never_stopped),
     train_test (snapshot__resumes_with_threads_that_load_and_write),
+    train_test (snapshot__resumes_from_safetensors),
     train_test (trainer__says_that_its_folder_is_none),
     train_test (snapshot__keeps_the_newest_files_only),
     train_test (snapshot_object__holds_the_links_arrays),
