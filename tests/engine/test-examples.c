@@ -202,6 +202,31 @@ mnist_trainer__learns_and_resumes_in_another_process (void **state)
   free (text);
 }
 
+/* The trainer's iterations are the recording's, and so are the reports of its extensions. */
+static void
+mnist_trainer__records_its_iterations_and_reports (void **state)
+{
+  const char *tapedeck = td_test_program ("app/tapedeck");
+  char tape[4200], command[9000];
+  TdTestChild child;
+
+  (void)state;
+  snprintf (tape, sizeof tape, "%s", td_test_tmp ("run.tdtape"));
+  snprintf (command, sizeof command, "cd '%s' && TAPEDECK_DATA= '%s' run --quiet -o '%s' '%s' 1",
+            td_test_tmp ("."), tapedeck, tape,
+            td_test_build ("tests/engine/example-mnist_trainer"));
+  child = TD_TEST_RUN ("sh", "-c", command);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (tapedeck, "info", "--json", tape);
+  assert_child_status (child, 0);
+  assert_contains (child.out, "\"iterations\":100");
+  assert_contains (child.out, "\"validation/loss\":[[99,0.");
+  assert_contains (child.out, "\"progress\":[[99,1]]");
+  assert_contains (child.out, "\"loss\":[[0,2.");
+  td_test_child_clear (&child);
+}
+
 static void
 char_lstm__learns_a_text_that_it_is_given (void **state)
 {
@@ -357,6 +382,7 @@ main (int argc, char **argv)
     td_test (static_graph__draws_eleven_nodes_and_ten_edges),
     td_test (mlp__learns_the_built_in_digits),
     td_test (mnist_trainer__learns_and_resumes_in_another_process),
+    td_test (mnist_trainer__records_its_iterations_and_reports),
     td_test (char_lstm__learns_a_text_that_it_is_given),
     td_test (seq2seq__learns_to_write_strings_backward),
     td_test (recursive__learns_the_mood_of_trees_of_every_shape),

@@ -390,6 +390,38 @@ evaluator__reports_the_mean_over_batches (void **state)
   assert_contains (train_said (TD_ERR_ARG), "an iterator that does not repeat");
 }
 
+/* Updater and evaluator call a classifier with the fields of their batches. */
+static void
+evaluator__calls_its_target_without_a_function (void **state)
+{
+  static const float x[4] = { -2, -1, 1, 2 };
+  static const int32_t t[4] = { 0, 0, 1, 1 };
+  TdDataset *d = td_tuple_dataset_new (td_tensor (TD_F32, TD_SHAPE (4, 1), x),
+                                       td_tensor (TD_I32, TD_SHAPE (4), t));
+  TdLink *m = td_classifier_new (NULL, "m", td_linear_new (NULL, "line", 1, 2));
+  TdIter *it = td_serial_iterator_new (d, .batch_size = 2, .seed = 1);
+  TdIter *all = td_serial_iterator_new (d, .batch_size = 4, .repeat = false);
+  TdExtension *log = td_ext_log_report (.filename = NULL);
+  TdTrainer *trainer
+      = td_trainer_new (td_standard_updater_new (it, td_sgd_new (m, .lr = 0.5)),
+                        td_interval_trigger_new (9, "epoch"), .out = td_test_tmp ("out"));
+  char *dot;
+
+  (void)state;
+  td_trainer_extend (trainer, td_ext_evaluator (all, m, .name = "test"));
+  td_trainer_extend (trainer, td_ext_dump_graph ("loss"));
+  td_trainer_extend (trainer, log);
+  assert_int_equal (td_trainer_run (trainer), TD_OK);
+  assert_int_equal (td_log_report_n_lines (log), 9);
+  assert_true (td_log_report_value (log, 8, "test/accuracy") == 1);
+  assert_true (td_log_report_value (log, 8, "test/loss")
+               < td_log_report_value (log, 0, "test/loss"));
+  assert_true (td_log_report_value (log, 8, "loss") > 0);
+  dot = file_of ("cg.dot");
+  assert_contains (dot, "SoftmaxCrossEntropy");
+  free (dot);
+}
+
 /* --- the model --- */
 
 static void
@@ -508,6 +540,7 @@ main (void)
     train_test (micro_average__divides_the_sums),
     train_test (observe__reports_values_and_the_learning_rate),
     train_test (evaluator__reports_the_mean_over_batches),
+    train_test (evaluator__calls_its_target_without_a_function),
     train_test (fail_on_non_number__names_the_parameter),
     train_test (parameter_statistics__are_numpys),
     train_test (dump_graph__writes_the_graph_once),

@@ -216,6 +216,25 @@ best_value__fires_when_it_is_the_best_so_far (void **state)
   assert_string_equal (fires (td_min_value_trigger_new ("loss", NULL)), "3 5");
 }
 
+static bool
+better_by_more_than_one (double best, double now)
+{
+  return now < best - 1;
+}
+
+static void
+best_value__compares_as_it_is_told (void **state)
+{
+  (void)state;
+  /* 1.5 is better than 2.5 by one, and no more */
+  assert_string_equal (
+      fires (td_best_value_trigger_new ("loss", better_by_more_than_one,
+                                        td_interval_trigger_new (1, "iteration"))),
+      "1 2");
+  assert_true (td_trigger_finished (td_best_value_trigger_new ("loss", NULL, NULL)));
+  assert_contains (train_said (TD_ERR_ARG), "a key and a comparison expected");
+}
+
 static void
 best_value__says_when_there_is_no_value (void **state)
 {
@@ -415,6 +434,49 @@ updater__trains_its_optimizers_target (void **state)
   assert_contains (train_said (TD_ERR_ARG), "got \"main\"");
 }
 
+/* Two optimizers in turn, as for a GAN. */
+static TdStatus
+update_both (TdUpdater *u, void *self)
+{
+  TdLink **links = self;
+
+  td_iter_next (td_updater_iterator (u, "main"));
+  for (int i = 0; i < 2; i++)
+    {
+      TdVar *x = td_ones (TD_F32, TD_SHAPE (1, 1));
+
+      td_cleargrads (links[i]);
+      td_backward (td_link (links[i], x), 0);
+      td_opt_update (td_updater_optimizer (u, i == 0 ? "main" : "other"));
+    }
+  return TD_OK;
+}
+
+static void
+updater__keeps_several_optimizers_and_their_links (void **state)
+{
+  TdLink *links[2] = { td_linear_new (NULL, "a", 1, 1, .initialW = td_init_zero ()),
+                       td_linear_new (NULL, "b", 1, 1, .initialW = td_init_zero ()) };
+  TdLink *copy = td_linear_new (NULL, "c", TD_INFER, 1);
+  TdUpdater *u = td_standard_updater_new (
+      td_serial_iterator_new (td_tuple_dataset_new (td_ones (TD_F32, TD_SHAPE (4, 1)), NULL),
+                              .batch_size = 2),
+      td_sgd_new (links[0], .lr = 1), .update = update_both, .self = links);
+  TdTrainer *t = td_trainer_new (u, td_interval_trigger_new (3, "iteration"),
+                                 .out = td_test_tmp ("out"));
+
+  (void)state;
+  assert_int_equal (td_updater_add_optimizer (u, "other", td_sgd_new (links[1], .lr = 0.5)),
+                    TD_OK);
+  assert_int_equal (td_trainer_run (t), TD_OK);
+  assert_true (td_item (td_link_param (links[0], "W")) == -3);
+  assert_int_equal (td_save_npz (td_test_tmp ("state"), t), TD_OK);
+  /* as chainer.serializers.load_npz (file, link, path = "updater/model:other/") */
+  assert_int_equal (td_load_npz (td_test_tmp ("state"), copy, .path = "updater/model:other/"),
+                    TD_OK);
+  assert_true (td_item (td_link_param (copy, "W")) == -1.5);
+}
+
 /* What is reported in an iteration belongs to it: fresh every time. */
 static TdStatus
 look_at_observation (void *self, TdTrainer *t)
@@ -497,12 +559,14 @@ main (void)
     train_test (once__fires_once),
     train_test (time__fires_every_so_many_seconds),
     train_test (best_value__fires_when_it_is_the_best_so_far),
+    train_test (best_value__compares_as_it_is_told),
     train_test (best_value__says_when_there_is_no_value),
     train_test (early_stopping__stops_when_patience_is_over),
     train_test (extensions__are_called_by_priority_then_in_the_order_of_adding),
     train_test (trainer__ends_with_the_first_error_and_tells_its_extensions),
     train_test (updater__passes_on_what_its_function_says),
     train_test (updater__trains_its_optimizers_target),
+    train_test (updater__keeps_several_optimizers_and_their_links),
     train_test (observation__is_fresh_in_every_iteration),
     train_test (trigger__goes_on_where_its_snapshot_was_taken),
   };

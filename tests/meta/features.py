@@ -2,8 +2,8 @@
 """features.py: every feature of features.txt has a test, except those of features-missing.txt.
 
 A function has a case in tests/app/eval_cases_*.py, which holds it to NumPy and to differences, and
-nothing else keeps its name in that test. A link names its tests, FILE:FUNCTION, in features.txt. So
-may a row of the inventory; without them it is the first word, or one of those joined by _, of a
+nothing else keeps its name in that test. A link names its tests, FILE:FUNCTION, in features.txt, and
+so do iterators, datasets, triggers and extensions. So may a row of the inventory; without them it is the first word, or one of those joined by _, of a
 test's name: DY02 is shown by dy02_dy04_ex02__another_branch_is_another_graph. A missing feature that has a test is an
 error as well: that list only becomes shorter.
 SPDX-License-Identifier: MIT
@@ -15,7 +15,9 @@ from checks import ROOT, Report, read
 # What the inventory counts.
 COUNTS = {("function", "must"): 64, ("function", "should"): 61, ("function", "ours"): 6,
           ("link", "must"): 13,
-          ("link", "should"): 27, ("row", "must"): 48}
+          ("link", "should"): 27, ("row", "must"): 48,
+          ("iterator", "must"): 3, ("dataset", "must"): 8, ("trigger", "must"): 8,
+          ("extension", "must"): 22}
 TEST = re.compile(r"^([a-z]\w*__\w+) \(", re.M)
 
 
