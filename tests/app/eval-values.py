@@ -5,6 +5,7 @@ Every function of tests/meta/features.txt has a case here; gradients of first an
 checked against differences where there are any.
 SPDX-License-Identifier: MIT
 """
+import concurrent.futures
 import os
 import pathlib
 import subprocess
@@ -52,6 +53,12 @@ def run(program, case, folder):
     return outs
 
 
+def problem_of(program, case):
+    with tempfile.TemporaryDirectory() as folder:
+        got = run(program, case, folder)
+    return got if isinstance(got, str) else differs(got, case.outs)
+
+
 def differs(got, want):
     if callable(want):
         try:
@@ -80,16 +87,12 @@ def main():
     report = Report()
     report.claim("every function has a case",
                  sorted(set(functions) - {case.name for case in cases}))
+    cases = [case for case in cases if not only or case.name in only]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(lambda case: problem_of(program, case), cases))
     for name in dict.fromkeys(case.name for case in cases):
-        if only and name not in only:
-            continue
-        problems = []
-        for case in (c for c in cases if c.name == name):
-            with tempfile.TemporaryDirectory() as folder:
-                got = run(program, case, folder)
-            problem = got if isinstance(got, str) else differs(got, case.outs)
-            if problem:
-                problems.append(f"{case.attrs}: {problem}")
+        problems = [f"{case.attrs}: {problem}" for case, problem in zip(cases, found)
+                    if case.name == name and problem]
         if name in missing and problems:
             print(f"# missing, as tests/meta/features-missing.txt has it: {name}: {problems}")
             continue
