@@ -211,6 +211,73 @@ classification_summary__counts_rows_of_each_label (void **state)
     }
 }
 
+/* --- along axes --- */
+
+static void
+argmin__finds_the_first_of_the_smallest_and_nan (void **state)
+{
+  TD_SCOPE ("test")
+    {
+      const float values[] = { 3, 1, 2, 1, 5, NAN, -9, NAN };
+      int32_t at[2];
+
+      td_read (td_argmin (td_tensor (TD_F32, TD_SHAPE (2, 4), values), 1), at, sizeof at);
+      assert_true (at[0] == 1 && at[1] == 1);
+    }
+}
+
+/* More neighbours than are walked together, more sums than one thread takes; integers wrap. */
+static void
+cumsum__sums_long_and_wide_arrays (void **state)
+{
+  enum
+  {
+    ROWS = 700,
+    COLUMNS = 150
+  };
+  static float x[ROWS * COLUMNS], down[ROWS * COLUMNS], right[ROWS * COLUMNS];
+  int32_t wrapped[2];
+
+  TD_SCOPE ("test")
+    {
+      TdVar *v = td_rand (TD_F32, TD_SHAPE (ROWS, COLUMNS));
+
+      td_read (v, x, sizeof x);
+      td_read (td_cumsum (v, 0), down, sizeof down);
+      td_read (td_cumsum (v, 1), right, sizeof right);
+      td_read (td_cumsum (ints (2, (const int32_t[]){ INT32_MAX, 1 }), 0), wrapped,
+               sizeof wrapped);
+    }
+  for (int k = 0; k < COLUMNS; k++)
+    {
+      double total = 0;
+
+      for (int i = 0; i < ROWS; i++)
+        assert_true (down[i * COLUMNS + k] == (float)(total += (double)x[i * COLUMNS + k]));
+    }
+  for (int i = 0; i < ROWS; i++)
+    {
+      double total = 0;
+
+      for (int k = 0; k < COLUMNS; k++)
+        assert_true (right[i * COLUMNS + k] == (float)(total += (double)x[i * COLUMNS + k]));
+    }
+  assert_true (wrapped[1] == INT32_MIN);
+}
+
+static void
+einsum__sums_integers_where_nothing_is_multiplied (void **state)
+{
+  TD_SCOPE ("test")
+    {
+      TdVar *x = td_tensor (TD_I32, TD_SHAPE (2, 2), (const int32_t[]){ 1, 2, 3, 4 });
+      int32_t sums[2];
+
+      td_read (td_einsum ("ij->j", &x, 1), sums, sizeof sums);
+      assert_true (sums[0] == 4 && sums[1] == 6);
+    }
+}
+
 /* --- noise --- */
 
 static void
@@ -371,6 +438,11 @@ main (void)
     cmocka_unit_test_setup_teardown (sigmoid_cross_entropy__does_not_overflow, setup, teardown),
     cmocka_unit_test_setup_teardown (accuracy__leaves_a_label_out, setup, teardown),
     cmocka_unit_test_setup_teardown (classification_summary__counts_rows_of_each_label, setup,
+                                     teardown),
+    cmocka_unit_test_setup_teardown (argmin__finds_the_first_of_the_smallest_and_nan, setup,
+                                     teardown),
+    cmocka_unit_test_setup_teardown (cumsum__sums_long_and_wide_arrays, setup, teardown),
+    cmocka_unit_test_setup_teardown (einsum__sums_integers_where_nothing_is_multiplied, setup,
                                      teardown),
     cmocka_unit_test_setup_teardown (gaussian__has_the_mean_and_variance_that_are_asked_for,
                                      setup, teardown),
