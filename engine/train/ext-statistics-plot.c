@@ -20,7 +20,7 @@ enum
 {
   N_ROW = 12, /* iteration, mean, std, percentiles: TD_ARRAY_LENGTH + 3 */
   ELEMENTS_MOST = 65536,
-  TRACKS_MOST = 1 << 20
+  TRACKS_MOST = 1 << 16
 };
 _Static_assert(N_PERCENTS + 3 == N_ROW, "a row holds all percentiles");
 

@@ -9,6 +9,11 @@
 
 /* --- iterators --- */
 
+enum
+{
+  TEXT_MOST = INT32_MAX /* batches of a text: products with its size stay in range */
+};
+
 /* An order that was read, until everything else is known to fit. */
 typedef struct
 {
@@ -72,7 +77,7 @@ td__iter_serialize (TdIter *it, TdSerializer *s)
   int64_t position;
 
   if (td_serializer_look_int (s, "current_position", &position)
-      && (position < 0 || (position >= it->n && !it->is_text)))
+      && (position < 0 || position >= (it->is_text ? TEXT_MOST : it->n)))
     td_serializer_refuse (s, "current_position", "it is not in the dataset");
   td_serialize_int (s, "current_position", &it->at.position);
   td_serialize_int (s, "epoch", &it->at.epoch);

@@ -357,6 +357,32 @@ trainer_load__changes_nothing_when_something_does_not_fit (void **state)
   assert_int_equal (td_iter_count (it), 0);
 }
 
+static TdTrainer *
+trainer_of_rows (int n, int iterations)
+{
+  TdIter *it
+      = td_serial_iterator_new (td_tuple_dataset_new (td_ones (TD_F32, TD_SHAPE (n, 1)), NULL),
+                                .batch_size = 2, .shuffle = false);
+  TdLink *m = td_linear_new (NULL, "m", 1, 1);
+
+  return td_trainer_new (td_standard_updater_new (it, td_sgd_new (m), .update = step),
+                         every (iterations), .out = td_test_tmp ("out"));
+}
+
+static void
+trainer_load__refuses_a_place_outside_the_data (void **state)
+{
+  TdTrainer *t = trainer_of_rows (9, 3);
+
+  (void)state;
+  assert_int_equal (td_trainer_run (t), TD_OK);
+  assert_int_equal (td_save_npz (td_test_tmp ("t"), t), TD_OK);
+  assert_int_equal (td_load_npz (td_test_tmp ("t"), trainer_of_rows (7, 3)), TD_OK);
+  assert_int_equal (td_load_npz (td_test_tmp ("t"), trainer_of_rows (6, 3)), TD_ERR_IO);
+  assert_contains (train_said (TD_ERR_IO),
+                   "updater/iterator:main/current_position: it is not in the dataset");
+}
+
 int
 main (void)
 {
@@ -370,6 +396,7 @@ main (void)
     train_test (snapshot__is_taken_on_error_if_asked),
     train_test (snapshot__leaves_the_old_file_when_it_cannot_write),
     train_test (snapshot__says_what_is_wrong_with_the_file_it_begins_with),
+    train_test (trainer_load__refuses_a_place_outside_the_data),
     train_test (trainer_load__changes_nothing_when_something_does_not_fit),
   };
 
