@@ -32,6 +32,25 @@ TD_API TdDataset *td_text_from (const char *text);
 TD_API int td_text_vocabulary (const TdDataset *text);
 /** The byte that an id stands for, -1 if none. */
 TD_API int td_text_byte (const TdDataset *text, int id);
+/** Arrays (n, ...) of an npz file, in their own dtypes: x_key as x, t_key (may be NULL) as t;
+ * x_key NULL: all there are, under their names.  *Errors*: TD_ERR_IO naming file and key. */
+TD_API TdDataset *td_npz_open (const char *path, const char *x_key, const char *t_key);
+TD_API TdDataset *td_npz_open_at (const char *path, const char *x_key, const char *t_key,
+                                  const TdSite *site);
+#define TD_CSV_NO_LABEL INT32_MIN
+typedef struct
+{
+  char delimiter;
+  int label_column;   /**< of whole numbers; from 0, or -1 for the last; TD_CSV_NO_LABEL */
+  int64_t skip_lines; /**< at the beginning */
+  int end_;
+} TdCsvOpt;
+#define TD_CSV_DEFAULTS .delimiter = ',', .label_column = TD_CSV_NO_LABEL, .skip_lines = 0
+/** A line of numbers for each row, plain or .gz: x (n, columns) float32, t (n) int32.  A first
+ * line with a field that is no number has names, and is passed over.
+ * *Errors*: TD_ERR_IO naming file, line and column. */
+TD_API TdDataset *td_csv_open_ (const char *path, const TdCsvOpt *options);
+TD_API TdDataset *td_csv_open_at (const char *path, TdCsvOpt options, const TdSite *site);
 /* --- examples ----------------------------------------------------------------------------- */
 enum
 {
@@ -206,6 +225,9 @@ TD_API void td_iter_free (TdIter *iter);
 #define td__multithread_iterator_new_x(dataset, ...) td_multithread_iterator_new_at (dataset, TD_OPTIONS_ (TdMultithreadIterOpt, TD_MULTITHREAD_ITER_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_mnist_open(...) td_mnist_open_at (__VA_ARGS__, TD_HERE)
 #define td_idx_open(...) td_idx_open_at (__VA_ARGS__, TD_HERE)
+#define td_npz_open(...) td_npz_open_at (__VA_ARGS__, TD_HERE)
+#define td_csv_open(...) td__csv_open_x (__VA_ARGS__, .end_ = 0)
+#define td__csv_open_x(path, ...) td_csv_open_at (path, TD_OPTIONS_ (TdCsvOpt, TD_CSV_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_text_open(...) td_text_open_at (__VA_ARGS__, TD_HERE)
 #define td_iter_next(...) td_iter_next_at (__VA_ARGS__, TD_HERE)
 #endif

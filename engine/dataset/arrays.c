@@ -8,16 +8,7 @@
 
 typedef struct
 {
-  char *name;
-  TdDtype dtype;
-  TdShape row;
-  size_t row_bytes;
-  char *data;
-} Column;
-
-typedef struct
-{
-  Column column[TD_MAX_FIELDS];
+  TdColumn column[TD_MAX_FIELDS];
   int n;
 } Arrays;
 
@@ -76,7 +67,7 @@ arrays_ok (TdVar *const *arrays, int n, const char *call)
 }
 
 static TdStatus
-take_column (Column *c, TdVar *v, const char *name)
+take_column (TdColumn *c, TdVar *v, const char *name)
 {
   const TdShape *shape = &v->node->shape;
 
@@ -88,6 +79,17 @@ take_column (Column *c, TdVar *v, const char *name)
   c->row_bytes = (size_t)td__size (&c->row) * td_dtype_bytes (c->dtype);
   c->data = td__xcalloc (1, v->buffer->bytes + 1);
   return td_read (v, c->data, v->buffer->bytes);
+}
+
+TdDataset *
+td__dataset_of_columns (const TdColumn *columns, int n, int64_t n_rows)
+{
+  Arrays *a = td__xcalloc (1, sizeof *a);
+
+  for (int k = 0; k < n; k++)
+    a->column[k] = columns[k];
+  a->n = n;
+  return td__dataset_of (&arrays_class, a, n_rows);
 }
 
 static TdDataset *

@@ -48,6 +48,18 @@ void td__dataset_row (const TdDataset *dataset, int64_t i, float *x);
 
 /** A dataset of a class, of n examples.  *Owner*: the program's list; takes self. */
 TdDataset *td__dataset_of (const TdDatasetClass *cls, void *self, int64_t n);
+/** Rows of one dtype in host memory; name may be NULL. */
+typedef struct TdColumn
+{
+  char *name;
+  TdDtype dtype;
+  TdShape row;
+  size_t row_bytes;
+  char *data;
+} TdColumn;
+/** A dataset of 1 to TD_MAX_FIELDS columns of n_rows.  *Owner*: the program's list; takes their
+ * names and data. */
+TdDataset *td__dataset_of_columns (const TdColumn *columns, int n, int64_t n_rows);
 /** Fill an example, whose memory stays owned by it.  Any thread.  False: why. */
 bool td__dataset_example (const TdDataset *dataset, int64_t i, TdExample *example, char *why);
 /** Go through sub-datasets: the dataset that really holds example i, and its place there. */

@@ -31,6 +31,8 @@ struct TdArchiveSource
   /** *Owner*: the caller, free (value->data).  False: *why. */
   bool (*read) (const TdArchiveSource *source, const char *key, TdValue *value,
                 const char **why);
+  /** Key i, in the order of the file, in room; false behind the last. */
+  bool (*key) (const TdArchiveSource *source, int i, char *room, size_t size);
   void (*close) (TdArchiveSource *source);
 };
 

@@ -134,6 +134,21 @@ npz_read (const TdArchiveSource *source, const char *key, TdValue *value, const 
   return ok;
 }
 
+static bool
+npz_key (const TdArchiveSource *source, int i, char *room, size_t size)
+{
+  const TdZip *zip = ((const NpzSource *)source)->zip;
+  size_t n;
+
+  if (i >= zip->n_members)
+    return false;
+  n = strlen (zip->members[i].name);
+  if (n > 4 && strcmp (zip->members[i].name + n - 4, ".npy") == 0)
+    n -= 4;
+  snprintf (room, size, "%.*s", (int)n, zip->members[i].name);
+  return true;
+}
+
 static void
 npz_close (TdArchiveSource *source)
 {
@@ -144,7 +159,7 @@ npz_close (TdArchiveSource *source)
 TdArchiveSource *
 td__npz_source (const char *path, const char **why)
 {
-  static const TdArchiveSource class = { npz_has, npz_read, npz_close };
+  static const TdArchiveSource class = { npz_has, npz_read, npz_key, npz_close };
   TdZip *zip = td__zip_open (path, why);
   NpzSource *s;
 

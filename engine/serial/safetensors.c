@@ -261,6 +261,17 @@ safe_read (const TdArchiveSource *source, const char *key, TdValue *value, const
   return true;
 }
 
+static bool
+safe_key (const TdArchiveSource *source, int i, char *room, size_t size)
+{
+  const SafeSource *s = (const SafeSource *)source;
+
+  if (i >= s->header.n_tensors)
+    return false;
+  snprintf (room, size, "%s", s->header.tensors[i].name);
+  return true;
+}
+
 static void
 safe_close (TdArchiveSource *source)
 {
@@ -362,7 +373,7 @@ open_file (SafeSource *s, const char *path, const char **why)
 TdArchiveSource *
 td__safetensors_source (const char *path, const char **why)
 {
-  static const TdArchiveSource class = { safe_has, safe_read, safe_close };
+  static const TdArchiveSource class = { safe_has, safe_read, safe_key, safe_close };
   SafeSource *s = td__xcalloc (1, sizeof *s);
 
   s->source = class;

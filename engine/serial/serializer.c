@@ -354,14 +354,12 @@ td_serialize_bool (TdSerializer *s, const char *key, bool *value)
 bool
 td_serializer_look_int (TdSerializer *s, const char *key, int64_t *value)
 {
-  TdValue read;
-  bool ok
-      = s->source != NULL && td_serializer_has (s, key) && read_scalar (s, key, TD_I64, &read);
+  TdValue read = { .data = NULL };
+  bool ok = td_serializer_has (s, key) && read_scalar (s, key, TD_I64, &read);
 
   if (ok)
     memcpy (value, read.data, sizeof *value);
-  if (ok)
-    free (read.data);
+  free (read.data);
   return ok;
 }
 

@@ -1,7 +1,7 @@
-/* Reads IDX, npz and text files that may be anything, through the public functions.
- * Built with libFuzzer (-fsanitize=fuzzer) it is a fuzzer; with main () below it runs a corpus
- * that it makes itself out of good files: every truncation, and bytes changed at random from a
- * fixed seed.  Each file is read whole or refused with one line.
+/* Reads IDX, npz, safetensors, CSV and text files that may be anything, through the public
+ * functions. Built with libFuzzer (-fsanitize=fuzzer) it is a fuzzer; with main () below it
+ * runs a corpus that it makes itself out of good files: every truncation, and bytes changed at
+ * random from a fixed seed.  Each file is read whole or refused with one line.
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
@@ -14,6 +14,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t n);
 
 static char path[64];
 static TdLink *model;
+static TdOpt *opt;
 
 static void
 start (void)
@@ -23,6 +24,7 @@ start (void)
   td_link_add_param (td_chain_new (model, "l1"), "W", TD_SHAPE (2, TD_INFER));
   td_link_add_param (td_link_child (model, "l1"), "b", TD_SHAPE (2));
   td_link_add_persistent (model, "n", td_zeros (TD_I64, TD_SCALAR));
+  opt = td_adam_new (model);
 }
 
 /* A refusal is one line; reading on must be possible. */
@@ -71,6 +73,12 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t n)
   read_dataset (td_idx_open (path, path), "idx with labels");
   td_load_npz (path, model);
   settle ("npz");
+  td_load_safetensors (path, model);
+  settle ("safetensors");
+  td_load_npz (path, opt);
+  settle ("npz of an optimizer");
+  read_dataset (td_npz_open (path, NULL, NULL), "npz data");
+  read_dataset (td_csv_open (path, .label_column = -1), "csv");
   TD_SCOPE ("text")
     {
       TdDataset *text = td_text_open (path);
@@ -122,7 +130,10 @@ main (int argc, char **argv)
   static const uint8_t idx[]
       = { 0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 2, 1, 2, 3, 4, 5, 6, 7, 8 };
 
+  static const char csv[] = "a,b,t\n1,2.5,0\n\"3\",nan,1\r\n";
+
   run_corpus (idx, sizeof idx);
+  run_corpus ((const uint8_t *)csv, sizeof csv - 1);
   for (int i = 1; i < argc; i++)
     {
       static uint8_t data[1 << 16];

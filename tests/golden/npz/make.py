@@ -22,3 +22,14 @@ np.savez('none.npz', **{'l1/W': np.array(None, dtype=object), 'l1/b': arrays['l1
 np.savez('object.npz', **{'l1/W': np.array([None, {'l1': 1}], dtype=object), 'l1/b': arrays['l1/b'], 'n': arrays['n']})
 np.savez('shape.npz', **{'l1/W': arrays['l1/W'].T.copy(), 'l1/b': arrays['l1/b'], 'n': arrays['n']})
 np.savez('big-endian.npz', **{'l1/W': arrays['l1/W'].astype('>f4'), 'l1/b': arrays['l1/b'], 'n': arrays['n']})
+# an optimizer's file, as Chainer 7.8.1 writes that of Adam; and a safetensors file by hand
+np.savez('optimizer.npz', **{'t': np.asarray(3), 'epoch': np.asarray(1), 'l1/W/t': np.asarray(3),
+    'l1/W/m': arrays['l1/W'], 'l1/W/v': arrays['l1/W'] ** 2, 'l1/b/t': np.asarray(3),
+    'l1/b/m': arrays['l1/b'], 'l1/b/v': arrays['l1/b'] ** 2})
+head = (b'{"__metadata__":{"made":"by hand"},"n":{"dtype":"I64","shape":[],"data_offsets":[0,8]},'
+        b'"l1/W":{"dtype":"F32","shape":[2,3],"data_offsets":[8,32]},'
+        b'"l1/b":{"dtype":"F32","shape":[2],"data_offsets":[32,40]}}')
+head += b' ' * (-len(head) % 8)
+with open('stored.safetensors', 'wb') as f:
+    f.write(len(head).to_bytes(8, 'little') + head + arrays['n'].tobytes() + arrays['l1/W'].tobytes()
+            + arrays['l1/b'].tobytes())
