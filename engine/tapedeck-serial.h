@@ -26,12 +26,13 @@ typedef struct
 #define TD_SAVE_DEFAULTS .compression = true
 typedef struct
 {
-  const char *path;         /**< where the object is in the file: "updater/model:main/" */
-  bool strict;              /**< a key that is missing is an error; false: it is skipped */
+  const char *path; /**< where the object is in the file: "updater/model:main/" */
+  bool strict;      /**< a key that is missing is an error; false: it is skipped */
+  bool partial;     /**< take what fits: skip keys that are missing or of another shape */
   const char *ignore_names; /**< keys to leave out, separated by commas: "l3/W,l3/b" */
   int end_;
 } TdLoadOpt;
-#define TD_LOAD_DEFAULTS .path = NULL, .strict = true, .ignore_names = NULL
+#define TD_LOAD_DEFAULTS .path = NULL, .strict = true, .partial = false, .ignore_names = NULL
 TD_API TdSaveOpt td_save_options (void);
 TD_API TdLoadOpt td_load_options (void);
 /** Write parameters and persistents below a link as NumPy's npz: keys "l1/W", without the root;

@@ -188,7 +188,8 @@ static TdStatus
 load (const char *path, TdFileFormat format, TdOpt *opt, const TdLoadOpt *options,
       const char *call, const TdSite *site)
 {
-  TdLoadRule rule = { options->path, options->ignore_names, !options->strict };
+  TdLoadRule rule = { options->path, options->ignore_names,
+                      !options->strict || options->partial, options->partial };
 
   if (!td__opt_usable (opt, call, site))
     return td__engine.error.status;

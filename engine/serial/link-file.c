@@ -96,7 +96,8 @@ save_link (const char *path, TdLink *link, TdFileFormat format, TdSaveOpt option
 static TdLoadRule
 rule_of (const TdLoadOpt *options)
 {
-  return (TdLoadRule){ options->path, options->ignore_names, !options->strict };
+  return (TdLoadRule){ options->path, options->ignore_names,
+                       !options->strict || options->partial, options->partial };
 }
 
 static TdStatus

@@ -437,12 +437,22 @@ var_drop (void *staged)
   free (f);
 }
 
+/* An array of another shape: a failure, or left out where only what fits is wanted. */
+static void
+fail_shape (TdSerializer *s, const char *key, const TdShape *expected, const TdShape *got)
+{
+  char why[400], a[160], b[160];
+
+  snprintf (why, sizeof why, "shape %s expected, the file has %s",
+            td_shape_text (expected, a, sizeof a), td_shape_text (got, b, sizeof b));
+  if (s->rule == NULL || !s->rule->partial)
+    td__serializer_fail (s, TD_ERR_SHAPE, key, why);
+}
+
 bool
 td__serializer_read_array (TdSerializer *s, const char *key, TdDtype dtype,
                            const TdShape *shape, TdValue *value)
 {
-  char why[400], a[160], b[160];
-
   if (!td__serializer_read (s, key, value))
     return false;
   if (value->kind == TD_VALUE_NONE) /* Chainer keeps the array then */
@@ -450,11 +460,7 @@ td__serializer_read_array (TdSerializer *s, const char *key, TdDtype dtype,
   if (value->kind == TD_VALUE_TEXT)
     td__serializer_fail (s, TD_ERR_DTYPE, key, "numbers expected, the file has a text");
   else if (shape != NULL && !td_shape_equal (&value->shape, shape))
-    {
-      snprintf (why, sizeof why, "shape %s expected, the file has %s",
-                td_shape_text (shape, a, sizeof a), td_shape_text (&value->shape, b, sizeof b));
-      td__serializer_fail (s, TD_ERR_SHAPE, key, why);
-    }
+    fail_shape (s, key, shape, &value->shape);
   else if (converted (s, key, dtype, value))
     return true;
   free (value->data);

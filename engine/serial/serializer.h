@@ -49,6 +49,7 @@ typedef struct TdLoadRule
   const char *prefix;       /**< in front of every key; NULL: none */
   const char *ignore_names; /**< keys that are left out, separated by commas; NULL: none */
   bool lenient;             /**< a missing key keeps the field as it is */
+  bool partial;             /**< an array of another shape does so too */
 } TdLoadRule;
 
 /** Save an object to a file: the two steps in one. */

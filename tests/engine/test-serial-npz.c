@@ -330,6 +330,72 @@ npz__takes_a_model_out_of_a_larger_file (void **state)
   assert_true (w[0] == 1 && w[1] == 2.5F);
 }
 
+/* A model that was changed and run again from its file: what still fits is taken. */
+static void
+dy18__a_changed_model_keeps_the_parameters_that_fit (void **state)
+{
+  const char *path = td_test_tmp ("m.npz");
+  TdLink *old = td_chain_new ("old"), *new = td_chain_new ("new");
+  float w[3];
+
+  (void)state;
+  td_linear_new (old, "l1", 2, 3, .initialW = td_init_constant (1));
+  td_linear_new (old, "l2", 3, 4, .initialW = td_init_constant (2));
+  td_linear_new (new, "l1", 2, 3, .initialW = td_init_constant (7));
+  td_linear_new (new, "l2", 3, 5, .initialW = td_init_constant (8));
+  td_linear_new (new, "l3", 5, 1, .initialW = td_init_constant (9));
+  assert_int_equal (td_save_npz (path, old), TD_OK);
+  assert_int_equal (td_load_npz (path, new, .strict = false), TD_ERR_SHAPE);
+  assert_contains (td_error ()->message, "l2/W: shape (5, 3) expected, the file has (4, 3)");
+  td_error_clear ();
+  assert_true (td_mean_of (td_link_param (new, "l1/W")) == 7);
+  assert_int_equal (td_load_npz (path, new, .partial = true), TD_OK);
+  assert_true (td_mean_of (td_link_param (new, "l1/W")) == 1);
+  assert_true (td_mean_of (td_link_param (new, "l2/W")) == 8);
+  assert_true (td_mean_of (td_link_param (new, "l3/W")) == 9);
+  td_read (td_link_param (new, "l1/b"), w, sizeof w);
+  assert_true (w[0] == 0);
+}
+
+/* A member that claims 4 GB, or an array that does, is refused by its sizes alone. */
+static void
+npz__refuses_a_bomb_by_its_sizes (void **state)
+{
+  const char *path = td_test_tmp ("bomb.npz");
+  TdLink *model = td_chain_new ("model");
+
+  (void)state;
+  td_link_add_param (model, "W", TD_SHAPE (2));
+  assert_python_says (
+      "import sys, zipfile, struct\n"
+      "def npy(shape):\n"
+      "  h = (\"{'descr': '<f4', 'fortran_order': False, 'shape': %s, }\" % shape).ljust(117)\n"
+      "  return b'\\x93NUMPY\\x01\\x00' + struct.pack('<H', 118) + h.encode() + b'\\n'\n"
+      "z = zipfile.ZipFile(sys.argv[1], 'w', zipfile.ZIP_DEFLATED)\n"
+      "z.writestr('W.npy', npy('(2,)') + bytes(8))\n"
+      "z.close()\n"
+      "b = bytearray(open(sys.argv[1], 'rb').read())\n"
+      "i = b.rindex(b'PK\\1\\2')\n"
+      "b[i + 24:i + 28] = struct.pack('<I', 0xfffffff0)\n"
+      "open(sys.argv[1], 'wb').write(b)\n",
+      path, "");
+  assert_int_equal (td_load_npz (path, model), TD_ERR_IO);
+  assert_contains (td_error ()->message, "bomb.npz: W: it is packed by a method other than");
+  assert_contains (td_error ()->message, "or its sizes disagree");
+  td_error_clear ();
+  assert_python_says (
+      "import sys, zipfile, struct\n"
+      "h = (\"{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776,), }\")\n"
+      "z = zipfile.ZipFile(sys.argv[1], 'w', zipfile.ZIP_DEFLATED)\n"
+      "z.writestr('W.npy', b'\\x93NUMPY\\x01\\x00' + struct.pack('<H', 118)\n"
+      "  + h.ljust(117).encode() + b'\\n' + bytes(8))\n"
+      "z.close()\n",
+      path, "");
+  assert_int_equal (td_load_npz (path, model), TD_ERR_IO);
+  assert_contains (td_error ()->message, "W: it has not the elements that its shape promises");
+  td_error_clear ();
+}
+
 #define td_serial_test(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
 
 int
@@ -344,6 +410,8 @@ main (void)
     td_serial_test (npz__writes_none_for_a_parameter_without_shape),
     td_serial_test (npz__knows_only_the_pickle_of_none),
     td_serial_test (npz__takes_a_model_out_of_a_larger_file),
+    td_serial_test (dy18__a_changed_model_keeps_the_parameters_that_fit),
+    td_serial_test (npz__refuses_a_bomb_by_its_sizes),
   };
 
   return cmocka_run_group_tests_name ("serial-npz", tests, NULL, NULL);
