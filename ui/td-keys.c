@@ -42,6 +42,15 @@ static const TdKey keys[] = {
   { "win.expand", "Expand node", GRAPH, "", "plus KP_Add" },
   { "win.collapse", "Collapse node", GRAPH, "", "minus KP_Subtract" },
   { "win.expand-all", "Expand everything", GRAPH, "<Control>e", "" },
+  { "win.expand-to::1", "Expand to a depth, 1 to 9", GRAPH, "", "1 KP_1" },
+  { "win.expand-to::2", NULL, GRAPH, "", "2 KP_2" },
+  { "win.expand-to::3", NULL, GRAPH, "", "3 KP_3" },
+  { "win.expand-to::4", NULL, GRAPH, "", "4 KP_4" },
+  { "win.expand-to::5", NULL, GRAPH, "", "5 KP_5" },
+  { "win.expand-to::6", NULL, GRAPH, "", "6 KP_6" },
+  { "win.expand-to::7", NULL, GRAPH, "", "7 KP_7" },
+  { "win.expand-to::8", NULL, GRAPH, "", "8 KP_8" },
+  { "win.expand-to::9", NULL, GRAPH, "", "9 KP_9" },
   { "win.twin", "Twin, forward or backward", GRAPH, "<Control>t", "t" },
   { "win.holders", "Who keeps it", GRAPH, "<Control>h", "h" },
   { "win.zoom-in", "Zoom in", GRAPH, "<Control>plus <Control>equal <Control>KP_Add", "" },
@@ -106,7 +115,11 @@ add_single (GtkEventController *controller, const char *trigger, const char *act
   GtkShortcutTrigger *made = gtk_keyval_trigger_new (keyval, modifiers);
   if (!modifiers && !g_unichar_isalpha (gdk_keyval_to_unicode (keyval)))
     made = gtk_alternative_trigger_new (made, gtk_keyval_trigger_new (keyval, GDK_SHIFT_MASK));
-  GtkShortcut *shortcut = gtk_shortcut_new (made, gtk_named_action_new (action));
+  g_autofree char *name = NULL;
+  g_autoptr (GVariant) target = NULL;
+  g_action_parse_detailed_name (action, &name, &target, NULL);
+  GtkShortcut *shortcut = gtk_shortcut_new (made, gtk_named_action_new (name));
+  gtk_shortcut_set_arguments (shortcut, target);
   gtk_shortcut_controller_add_shortcut (GTK_SHORTCUT_CONTROLLER (controller), shortcut);
 }
 

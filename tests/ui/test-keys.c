@@ -131,9 +131,27 @@ wake (gpointer data)
   return G_SOURCE_CONTINUE;
 }
 
+static gboolean
+num_lock_is_off (gpointer unused)
+{
+  GdkSeat *seat = gdk_display_get_default_seat (gdk_display_get_default ());
+  return !gdk_device_get_num_lock_state (gdk_seat_get_keyboard (seat));
+}
+
+/* xdotool presses Num Lock for a digit of the keypad, and leaves it on. */
+static void
+release_num_lock (void)
+{
+  if (num_lock_is_off (NULL))
+    return;
+  run ((const char *const[]){ "xdotool", "key", "Num_Lock", NULL });
+  ui_test_wait ("Num Lock to go off", num_lock_is_off, NULL);
+}
+
 static void
 press (const char *key)
 {
+  release_num_lock ();
   g_string_truncate (reached, 0);
   run ((const char *const[]){ "xdotool", "key", key, NULL });
   gint64 until = g_get_monotonic_time () + PATIENCE_US;

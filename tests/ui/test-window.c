@@ -361,6 +361,25 @@ selection__is_the_same_in_every_panel (void **state)
   assert_true (td_scene_find_key (td_graph_view_get_scene (view), key, &box));
 }
 
+/* A layer that is open shows what is in it: conv2 is two layers down. */
+static void
+graph__opens_down_to_a_depth (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("go-to", "i=59&e=3");
+  TdIteration *iteration = td_session_get_current (ui_test_session ());
+  guint64 key = td_iteration_get_tape (iteration)->events[3].key;
+  td_iteration_unref (iteration);
+  TdGraphView *view = td_graph_pane_get_view (td_workspace_get_graph (ui_test_workspace ()));
+  TdSceneRect box;
+  ui_test_do ("expand-to", "0");
+  assert_false (td_scene_find_key (td_graph_view_get_scene (view), key, &box));
+  ui_test_do ("expand-to", "9");
+  assert_true (td_scene_find_key (td_graph_view_get_scene (view), key, &box));
+  ui_test_do ("expand-to", "much"); /* said, and nothing changes */
+  assert_true (td_scene_find_key (td_graph_view_get_scene (view), key, &box));
+}
+
 static void
 inspector__shows_recorded_values (void **state)
 {
@@ -643,6 +662,7 @@ main (int argc, char **argv)
     ui_test (history__goes_back_and_forward),
     ui_test (anomaly__next_goes_to_the_first_nan),
     ui_test (selection__is_the_same_in_every_panel),
+    ui_test (graph__opens_down_to_a_depth),
     ui_test (inspector__shows_recorded_values),
     ui_test (source__follows_the_playhead),
     ui_test (graph__expand_then_collapse_gives_the_same_picture),

@@ -412,12 +412,12 @@ td_graph_view_set_expanded (TdGraphView *self, guint64 key, gboolean expanded)
 }
 
 void
-td_graph_view_expand_all (TdGraphView *self, gboolean expand)
+td_graph_view_expand_to (TdGraphView *self, int depth)
 {
   if (!self->graph)
     return;
   g_clear_pointer (&self->fold, td_fold_free);
-  self->fold = td_fold_new_depth (self->graph, expand ? -1 : 0);
+  self->fold = td_fold_new_depth (self->graph, depth);
   self->fold_chosen = TRUE;
   rebuild_layout (self, 0);
 }

@@ -34,8 +34,8 @@ double td_graph_view_get_scale (TdGraphView *self);
  *  if there is no such layer. */
 gboolean td_graph_view_set_expanded (TdGraphView *self, guint64 key, gboolean expanded);
 gboolean td_graph_view_is_expanded (TdGraphView *self, guint64 key);
-/** Open every layer, or fold all to the first level. */
-void td_graph_view_expand_all (TdGraphView *self, gboolean expand);
+/** Open layers down to `depth`: 0 none, -1 all. */
+void td_graph_view_expand_to (TdGraphView *self, int depth);
 /** Open what hides this event. */
 void td_graph_view_reveal (TdGraphView *self, gint event);
 /** Return the key of the layer to fold for a selected key: itself or the one around it; 0 none.

@@ -55,8 +55,19 @@ run_collapse (TdWindow *self, const char *parameter)
 static void
 run_expand_all (TdWindow *self, const char *parameter)
 {
-  td_graph_view_expand_all (graph_view (self), TRUE);
+  td_graph_view_expand_to (graph_view (self), -1);
   td_outline_expand_all (td_workspace_get_outline (self->workspace), TRUE);
+}
+
+static void
+run_expand_to (TdWindow *self, const char *parameter)
+{
+  char *end;
+  gint64 depth = g_ascii_strtoll (parameter, &end, 10);
+  if (*parameter && !*end && depth >= 0 && depth <= 1000)
+    td_graph_view_expand_to (graph_view (self), (int)depth);
+  else
+    td__window_toast (self, "A depth is a number from 0 on");
 }
 
 static void
@@ -280,6 +291,7 @@ static const TdWindowAction actions[] = {
   { "expand", run_expand, TD_NEEDS_EVENTS },
   { "collapse", run_collapse, TD_NEEDS_EVENTS },
   { "expand-all", run_expand_all, TD_NEEDS_EVENTS },
+  { "expand-to", run_expand_to, TD_NEEDS_EVENTS, TRUE },
   { "fit", run_fit, TD_NEEDS_EVENTS },
   { "zoom-in", run_zoom_in, TD_NEEDS_EVENTS },
   { "zoom-out", run_zoom_out, TD_NEEDS_EVENTS },
