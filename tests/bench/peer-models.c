@@ -344,9 +344,8 @@ attention (TdLink *qkv, TdLink *proj, TdVar *x)
   TdVar *part[3];
 
   y = td_reshape (td_transpose (y, heads_first),
-                  TD_SHAPE (3, LINES * HEADS, PLACES, WIDE / HEADS));
-  for (int i = 0; i < 3; i++)
-    part[i] = td_get_item (y, (const TdSlice[]){ TD_AT (i) }, 1);
+                  TD_SHAPE (3 * LINES * HEADS, PLACES, WIDE / HEADS));
+  td_split_axis (y, 3, 0, part);
   y = td_scaled_dot_product_attention (part[0], part[1], part[2], .causal = true);
   y = td_transpose (td_reshape (y, TD_SHAPE (LINES, HEADS, PLACES, WIDE / HEADS)),
                     places_first);
