@@ -17,19 +17,44 @@ enum
   PARAM_N
 };
 
+/* Sizes that wait come from the first input's channels. */
+static TdStatus
+batch_norm_prepare (TdLink *link, void *self, TdVar *const *in, int n_in)
+{
+  TdShape size = { 1, { 0 } };
+  TdStatus status = TD_OK;
+  char text[160];
+
+  (void)self;
+  if (n_in != 1 || td_poisoned (in[0]) || link->params[PARAM_VAR]->var != NULL)
+    return TD_OK;
+  if (in[0]->node->shape.ndim < 2)
+    return td__fail (TD_ERR_SHAPE, "BatchNormalization", td__engine.site,
+                     "x with two or more axes expected, got %s",
+                     td_shape_text (&in[0]->node->shape, text, sizeof text));
+  size.dim[0] = in[0]->node->shape.dim[1];
+  for (int i = PARAM_GAMMA; i <= PARAM_VAR && status == TD_OK; i++)
+    status = td__link_settle (link, i, size);
+  return status;
+}
+
 static TdStatus
 batch_norm_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out,
                     int n_out)
 {
   const BatchNorm *bn = self;
-  TdVar *gamma = link->params[PARAM_GAMMA]->var, *beta = link->params[PARAM_BETA]->var;
-  TdVar *mean = link->params[PARAM_MEAN]->var, *var = link->params[PARAM_VAR]->var;
-  TdBatchNormOpt options
-      = { .eps = bn->eps, .decay = bn->decay, .running_mean = mean, .running_var = var };
+  TdStatus status = td__link_arity (link, n_in, 1, n_out, 1);
+  TdVar *gamma, *beta, *mean, *var;
+  TdBatchNormOpt options = { .eps = bn->eps, .decay = bn->decay };
 
-  if (n_in != 1 || n_out != 1)
-    return td__fail (TD_ERR_ARG, "BatchNormalization", td__engine.site,
-                     "one input and one output expected, got %d and %d", n_in, n_out);
+  if (status == TD_OK)
+    status = batch_norm_prepare (link, self, in, n_in);
+  gamma = link->params[PARAM_GAMMA]->var;
+  beta = link->params[PARAM_BETA]->var;
+  options.running_mean = mean = link->params[PARAM_MEAN]->var;
+  options.running_var = var = link->params[PARAM_VAR]->var;
+  if (status != TD_OK || var == NULL)
+    return status != TD_OK ? status : TD_ERR_STATE;
   out[0] = td__engine.config.train
                ? td_batch_normalization_ (in[0], gamma, beta, &options)
                : td_fixed_batch_normalization (in[0], gamma, beta, mean, var, bn->eps);
@@ -39,7 +64,8 @@ batch_norm_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar 
 static const TdLinkClass batch_norm_class = { .size = sizeof (TdLinkClass),
                                               .name = "BatchNormalization",
                                               .self_bytes = sizeof (BatchNorm),
-                                              .forward = batch_norm_forward };
+                                              .forward = batch_norm_forward,
+                                              .prepare = batch_norm_prepare };
 
 /* gamma or beta: trained, or a constant that stands in for it when it is switched off. */
 static bool
@@ -53,7 +79,8 @@ add_scale (TdLink *link, const char *name, const TdShape *shape, bool trained, T
   if (!trained)
     {
       p->kind = TD_PARAM_ATTR;
-      p->var->node->requires_grad = false;
+      if (p->var != NULL)
+        p->var->node->requires_grad = false;
     }
   return true;
 }
@@ -68,7 +95,8 @@ add_statistic (TdLink *link, const char *name, const TdShape *shape, double valu
   if (p == NULL)
     return false;
   p->kind = TD_PARAM_PERSISTENT;
-  p->var->node->requires_grad = false;
+  if (p->var != NULL)
+    p->var->node->requires_grad = false;
   return true;
 }
 
@@ -80,7 +108,8 @@ td_batch_normalization_new_at (TdLink *parent, const char *name, int64_t size,
   TdDtype dtype = (TdDtype)td__engine.config.dtype;
   TdLink *link;
 
-  if (size <= 0 || !(options.eps > 0) || !(options.decay >= 0 && options.decay <= 1))
+  if (size < TD_INFER || size == 0 || !(options.eps > 0)
+      || !(options.decay >= 0 && options.decay <= 1))
     {
       td__fail (TD_ERR_ARG, "BatchNormalization", site,
                 "size above 0, eps above 0 and decay in 0..1 expected, got %lld, %g and %g",

@@ -212,6 +212,35 @@ layer_normalization__takes_each_row_for_itself (void **state)
 }
 
 static void
+batch_normalization__takes_its_size_from_the_first_input (void **state)
+{
+  TdLink *l = td_batch_normalization_new (NULL, "l", TD_INFER, .use_beta = false);
+  TdLink *known = td_batch_normalization_new (NULL, "k", 3), *copy = td_link_copy (l);
+  TdLink *fresh = td_batch_normalization_new (NULL, "f", TD_INFER);
+  TdVar *x = wide (TD_SHAPE (4, 3, 2), 1);
+  const char *path = td_test_tmp ("bn.npz");
+
+  (void)state;
+  assert_string_equal (param_keys (l), "");
+  assert_null (td_link_param (l, "avg_mean"));
+  td_link (l, wide (TD_SHAPE (4), 1));
+  assert_contains (said (TD_ERR_SHAPE), "x with two or more axes expected, got (4)");
+  assert_same (td_link (l, x), td_link (known, x), 0);
+  assert_same (td_link (copy, x), td_link (known, x), 0);
+  assert_string_equal (param_keys (l), "gamma ");
+  assert_same (td_link_param (copy, "avg_var"), td_link_param (l, "avg_var"), 0);
+  assert_int_equal (td_backward (td_sum (td_square (td_link (l, x))), 0), TD_OK);
+  assert_non_null (td_grad (td_link_param (l, "gamma")));
+  assert_null (td_grad (td_link_param (l, "avg_var")));
+  assert_int_equal (td_save_npz (path, known), TD_OK);
+  assert_int_equal (td_load_npz (path, fresh), TD_OK);
+  TD_USING (train, 0)
+    assert_same (td_link (fresh, x), td_link (known, x), 0);
+  td_batch_normalization_new (NULL, "m", 0);
+  assert_contains (said (TD_ERR_ARG), "size above 0");
+}
+
+static void
 group_normalization__takes_groups_of_channels (void **state)
 {
   TdLink *l = td_group_normalization_new (NULL, "l", 2, TD_INFER);
@@ -500,6 +529,7 @@ main (void)
     wide_test (maxout__takes_the_largest_of_each_pool),
     wide_test (highway__mixes_the_layer_with_its_input),
     wide_test (layer_normalization__takes_each_row_for_itself),
+    wide_test (batch_normalization__takes_its_size_from_the_first_input),
     wide_test (group_normalization__takes_groups_of_channels),
     wide_test (negative_sampling__is_the_loss_of_its_samples),
     wide_test (convolution_1d__agrees_with_loops),
