@@ -91,6 +91,10 @@ check_inputs (Run *r)
   if (r->call.n_in < cls->n_in_min || (cls->n_in_max >= 0 && r->call.n_in > cls->n_in_max))
     return td__fail (TD_ERR_ARG, cls->name, r->site, "%d to %d inputs expected, got %d",
                      cls->n_in_min, cls->n_in_max, r->call.n_in);
+  if (TD_UNLIKELY ((r->call.n_in | r->call.n_out) > UINT16_MAX))
+    return td__fail (TD_ERR_ARG, cls->name, r->site,
+                     "at most %d inputs and outputs expected, got %d and %d", UINT16_MAX,
+                     r->call.n_in, r->call.n_out);
   for (int i = 0; i < r->call.n_in; i++)
     {
       if (TD_UNLIKELY (r->in[i] == NULL || r->in[i]->state != TD_VAR_LIVE))
@@ -194,7 +198,7 @@ keep_graph (const Run *r)
     {
       op->in[i] = td__node_ref (r->in[i]->node);
       op->in_versions[i] = r->in[i]->buffer->version;
-      if (op->retained_in >> i & 1)
+      if (td__bit (op->retained_in, i))
         retain (op->in[i], r->in[i]->buffer);
     }
   for (int i = 0; i < n_out; i++)
@@ -204,9 +208,9 @@ keep_graph (const Run *r)
       op->out[i] = n;
       op->refs++;
       n->creator = op;
-      n->out_index = (uint8_t)i;
+      n->out_index = (uint16_t)i;
       n->requires_grad = n->dtype <= TD_BF16;
-      if (op->retained_out >> i & 1)
+      if (td__bit (op->retained_out, i))
         {
           retain (n, r->buffers[i]);
           n->retained_version = r->buffers[i]->version;
@@ -388,7 +392,7 @@ run_inferred (Run *r, TdVar **out)
     }
   if (r->call.cls->writes != 0)
     for (int i = 0; i < r->call.n_in; i++)
-      if (r->call.cls->writes >> i & 1)
+      if (td__bit (r->call.cls->writes, i))
         td__buffer_written (r->in[i]->buffer, r->site);
   if (r->graph)
     keep_graph (r);

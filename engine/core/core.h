@@ -95,7 +95,7 @@ struct TdNode
   TdVar *var;         /**< weak: the handle, while it lives */
   TdBuffer *retained; /**< the array, if an operation kept it for backward */
   uint16_t n_retains;
-  uint8_t out_index;
+  uint16_t out_index;
   uint8_t dtype;
   bool requires_grad;
   bool is_leaf_known; /**< the observer has been told about this leaf */
@@ -329,6 +329,12 @@ const char *td__intern (const char *text);
 double td__host_element (const void *host, TdDtype dtype, int64_t i);
 
 /* nodes and operations (node.c) */
+/** Bit i of what a class says of its operands; those from 32 on have none. */
+static inline bool
+td__bit (uint32_t mask, int i)
+{
+  return i < 32 && (mask >> i & 1);
+}
 static inline TdNode *
 td__node_new (void)
 {

@@ -44,14 +44,14 @@ static void
 op_clear (TdOp *op)
 {
   for (int i = 0; i < op->n_in; i++)
-    if (op->retained_in >> i & 1)
+    if (td__bit (op->retained_in, i))
       node_release_array (op->in[i]);
   op->retained_in = 0;
   for (int i = 0; i < op->n_out && op->orphans != 0; i++)
-    if (op->orphans >> i & 1)
+    if (td__bit (op->orphans, i))
       orphan_free (op, i);
   for (int i = 0; i < op->n_out; i++)
-    if ((op->retained_out >> i & 1) && op->out[i] != NULL)
+    if (td__bit (op->retained_out, i) && op->out[i] != NULL)
       node_release_array (op->out[i]);
   op->retained_out = 0;
   for (int i = 0; i < op->n_in; i++)
@@ -104,7 +104,7 @@ td__node_free (TdNode *n)
 {
   TdOp *op = n->creator;
 
-  if (op != NULL && (op->retained_out >> n->out_index & 1))
+  if (op != NULL && td__bit (op->retained_out, n->out_index))
     {
       if (op->refs > 1)
         {
@@ -143,7 +143,7 @@ td__node_cut (TdNode *n)
 
   if (op == NULL)
     return;
-  if (op->retained_out >> n->out_index & 1)
+  if (td__bit (op->retained_out, n->out_index))
     {
       op->retained_out &= ~(1u << n->out_index);
       node_release_array (n);
@@ -158,7 +158,7 @@ td__op_cut (TdOp *op)
 {
   op->refs++;
   for (int i = 0; i < op->n_out; i++)
-    if (op->orphans >> i & 1)
+    if (td__bit (op->orphans, i))
       orphan_free (op, i);
     else if (op->out[i] != NULL)
       td__node_cut (op->out[i]);

@@ -79,21 +79,32 @@ split_forward (TdOpCall *call)
   return cut (call, td__axis (a->axis, call->in[0].shape->ndim));
 }
 
-/* Pieces that no gradient came to count as zeros. */
+/* Pieces that no gradient came to count as zeros; they may be gone, so their sizes along the
+ * axis are given: `ends`, or equal ones. */
 static TdStatus
-join (TdBackward *b, int axis)
+join (TdBackward *b, int given_axis, const int *ends)
 {
+  TdShape shape = *td_backward_in_shape (b, 0);
+  const int axis = td__axis (given_axis, shape.ndim);
+  const int64_t size = shape.dim[axis];
   TdVar **gys = calloc ((size_t)b->n_out, sizeof *gys);
   TdVar *some = NULL;
+  int64_t from = 0;
 
   if (gys == NULL)
     return TD_ERR_MEMORY;
   for (int k = 0; k < b->n_out; k++)
     some = b->gy[k] != NULL ? b->gy[k] : some;
   for (int k = 0; k < b->n_out; k++)
-    gys[k] = b->gy[k] != NULL
-                 ? b->gy[k]
-                 : td_broadcast_to (td__number_like (some, 0), *td_backward_out_shape (b, k));
+    {
+      const int64_t to = ends == NULL       ? from + size / b->n_out
+                         : k < b->n_out - 1 ? ends[k]
+                                            : size;
+
+      shape.dim[axis] = to - from;
+      gys[k] = b->gy[k] != NULL ? b->gy[k] : td_broadcast_to (td__number_like (some, 0), shape);
+      from = to;
+    }
   b->gx[0] = td_concat (gys, b->n_out, axis);
   free (gys);
   return TD_OK;
@@ -102,7 +113,7 @@ join (TdBackward *b, int axis)
 static TdStatus
 split_backward (TdBackward *b)
 {
-  return join (b, ((const SplitAttrs *)b->attrs)->axis);
+  return join (b, ((const SplitAttrs *)b->attrs)->axis, NULL);
 }
 
 const TdOpClass td__split_axis_class = {
@@ -184,7 +195,9 @@ indices_forward (TdOpCall *call)
 static TdStatus
 indices_backward (TdBackward *b)
 {
-  return join (b, ((const IndicesAttrs *)b->attrs)->axis);
+  const IndicesAttrs *a = b->attrs;
+
+  return join (b, a->axis, a->indices);
 }
 
 const TdOpClass td__split_axis_indices_class = {

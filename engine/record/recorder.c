@@ -411,7 +411,7 @@ write_op (TdRecorder *r, const TdEvent *e, uint64_t end, bool own)
     {
       at = put_output (at, e->out[i], e->out_buffers[i],
                        (e->flags & TD_EVENT_GRAPH ? TD_TAPE_VAR_REQUIRES_GRAD : 0u)
-                           | (e->retained_out >> i & 1 ? TD_TAPE_VAR_RETAINED : 0u));
+                           | (td__bit (e->retained_out, i) ? TD_TAPE_VAR_RETAINED : 0u));
       e->out[i]->is_leaf_known = true;
     }
   td_ring_publish (ring, before + bytes);

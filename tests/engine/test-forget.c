@@ -264,6 +264,27 @@ forget__leaves_own_gradients_alone_in_grad_of (void **unused)
 }
 
 static void
+forget__does_not_need_results_that_died (void **unused)
+{
+  TD_SCOPE ("test")
+    {
+      TdVar *x = leaf (TD_SHAPE (N, D), "x"), *y[2];
+      Model p = model_new ();
+      float gx[N * D], twice[N * D];
+
+      TD_SCOPE ("results")
+        {
+          td_forget (block, &p, &x, 1, y, 2);
+          td_scope_yield (y[1]); /* x squared */
+        }
+      assert_int_equal (td_backward (td_sum (y[1]), 0), TD_OK);
+      copy_grad (x, gx);
+      assert_int_equal (td_read (td_mul_scalar (x, 2), twice, sizeof twice), TD_OK);
+      assert_memory_equal (gx, twice, sizeof gx);
+    }
+}
+
+static void
 expect_error (TdStatus got, const char *text)
 {
   assert_int_equal (got, TD_ERR_STATE);
@@ -352,6 +373,7 @@ main (void)
     TEST (forget__nests),
     TEST (forget__reaches_parameters_when_its_input_wants_nothing),
     TEST (forget__leaves_own_gradients_alone_in_grad_of),
+    TEST (forget__does_not_need_results_that_died),
     TEST (forget__says_what_it_cannot_do),
   };
 

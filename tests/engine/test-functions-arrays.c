@@ -61,6 +61,34 @@ split_axis_indices__cuts_more_pieces_than_one_operation_holds (void **unused)
     }
 }
 
+/* A piece that dies takes no other one's place in the operation that made both. */
+static void
+split_axis_indices__keeps_the_gradient_of_a_piece_when_the_others_die (void **unused)
+{
+  static TdVar *pieces[500];
+  static int64_t indices[499];
+  float gx[500];
+
+  for (int k = 0; k < 499; k++)
+    indices[k] = k + 1;
+  TD_SCOPE ("test")
+    {
+      TdVar *x = td_variable (td_arange (TD_F32, 0, 500, 1), "x"), *kept[2];
+
+      TD_SCOPE ("pieces")
+        {
+          td_split_axis_indices (x, indices, 499, 0, pieces);
+          kept[0] = td_scope_yield (pieces[44]); /* 300 and 44 are one number in 8 bits */
+          kept[1] = td_scope_yield (pieces[401]);
+        }
+      td_backward (td_sum (td_add (kept[0], td_mul_scalar (kept[1], 2))), 0);
+      assert_non_null (td_grad (x));
+      assert_int_equal (td_read (td_grad (x), gx, sizeof gx), TD_OK);
+      for (int k = 0; k < 500; k++)
+        assert_true (gx[k] == (k == 44 ? 1 : k == 401 ? 2 : 0));
+    }
+}
+
 static void
 arrays__may_be_empty (void **unused)
 {
@@ -167,6 +195,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (split_axis_indices__cuts_more_pieces_than_one_operation_holds),
+    td_test (split_axis_indices__keeps_the_gradient_of_a_piece_when_the_others_die),
     td_test (arrays__may_be_empty),
     td_test (arrays__have_no_gradient_where_there_is_none),
     td_test (arrays__say_what_they_refuse_on_one_line),
