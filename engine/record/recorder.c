@@ -288,6 +288,12 @@ is_backward (const TdEvent *e)
   return e->phase == TD_PHASE_BACKWARD || e->phase == TD_PHASE_ACCUMULATE;
 }
 
+static inline bool
+wants_gradients (const TdRecorder *r, const TdEvent *e)
+{
+  return TD_UNLIKELY (e->phase == TD_PHASE_UPDATE) && r->level >= TD_TAPE_LEVEL_STATS;
+}
+
 static void
 before_op (TdObserver *o, const TdEvent *e)
 {
@@ -299,7 +305,11 @@ before_op (TdObserver *o, const TdEvent *e)
       ensure_iteration (r);
       for (int i = 0; i < e->n_in; i++)
         if (TD_UNLIKELY (!e->in[i]->is_leaf_known))
-          tell_leaf (r, e->in[i]);
+          {
+            tell_leaf (r, e->in[i]);
+            if (wants_gradients (r, e))
+              td__recorder_gradient (r, e->in[i]);
+          }
       const TdKnownPlace *place = r->place = place_of (r, e);
       now->opdef = place->opdef_id;
       now->site = place->site_id;
@@ -314,24 +324,6 @@ before_op (TdObserver *o, const TdEvent *e)
     }
   now->running = 1;
   r->start = r->chained != 0 && is_backward (e) ? r->chained : td_ring_ticks ();
-}
-
-/* The gradient that an update uses, for the table of parameters. */
-static void
-tell_update (TdRecorder *r, const TdEvent *e)
-{
-  char text[512];
-  const TdNode *p = e->in[0];
-
-  snprintf (text, sizeof text, "%s%s%s", p->path != NULL ? p->path->text : "",
-            p->path != NULL ? "/" : "", p->name != NULL ? p->name : "?");
-  uint32_t path = td__recorder_string (r, text);
-  RECORD (r, TdRawGrad, g, TD_RAW_GRAD);
-  g->parameter = p->id;
-  g->gradient = e->n_in > 1 ? e->in[1]->id : 0;
-  g->path = path;
-  g->reserved = 0;
-  PUBLISH (r, g);
 }
 
 static inline uint16_t
@@ -440,11 +432,13 @@ after_op (TdObserver *o, const TdEvent *e)
       if (!own && r->n_pending > 0)
         tell_memory (r, e);
       if (TD_UNLIKELY (e->phase == TD_PHASE_UPDATE) && e->n_in > 0)
-        tell_update (r, e);
+        td__recorder_update (r, e);
       write_op (r, e, end, own);
       if (r->level >= TD_TAPE_LEVEL_STATS)
         for (int i = 0; i < e->n_out && !failed; i++)
           td__recorder_values (r, e->out[i], e->out_buffers[i]);
+      if (wants_gradients (r, e) && !failed && e->n_in > 0 && (e->cls->writes & 1) != 0)
+        td__recorder_gradient (r, e->in[0]);
       r->event++;
     }
   r->n_events++;

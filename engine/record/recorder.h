@@ -90,6 +90,11 @@ uint32_t td__recorder_attrs (TdRecorder *r, const TdOpClass *cls, const void *at
                              const char *algorithm);
 /** Write STATS, and at level values TENSOR, of an output. */
 void td__recorder_values (TdRecorder *r, const TdNode *node, const TdBuffer *buffer);
+/** Write GRAD: the gradient that an update uses, for the table of parameters. */
+void td__recorder_update (TdRecorder *r, const TdEvent *event);
+/** Write the values of a gradient that an optimizer was given, or that one of its hooks changed
+ * in place: what it is from here on.  Those that backward made have told as outputs. */
+void td__recorder_gradient (TdRecorder *r, const TdNode *node);
 /** Tell the tape that the program stands before its next event, or goes on. */
 /** A key and its value about the run. */
 void td__recorder_info (TdRecorder *r, const char *key, const char *value);

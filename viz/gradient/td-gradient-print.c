@@ -29,6 +29,134 @@ cell_value (TdCell cell, double norm)
 }
 
 static void
+print_number (GString *out, TdCell cell, double norm, gboolean csv)
+{
+  char text[TD_FORMAT_SIZE];
+
+  norm = cell_value (cell, norm);
+  if (csv)
+    {
+      g_string_append_c (out, ',');
+      if (cell != TD_CELL_MISSING)
+        g_string_append_printf (out, "%.9g", norm);
+      return;
+    }
+  td_format_honest (text, norm, cell == TD_CELL_MISSING ? TD_HONEST_MISSING : TD_HONEST_EXACT);
+  /* pad by characters, not by bytes */
+  g_string_append_printf (out, "  %*s%s", (int)MAX (0, 9 - g_utf8_strlen (text, -1)), "", text);
+}
+
+/* ---- clipping ---- */
+
+typedef struct
+{
+  guint n_hooked; /* columns with a clipping hook */
+  guint n_known, n_clipped;
+} Clipping;
+
+static Clipping
+count_clipping (const TdGradientTable *t, GArray *columns, gint64 last)
+{
+  Clipping k = { 0 };
+
+  for (guint c = 0; c < columns->len; c++)
+    k.n_hooked += td_gradient_table_clip (t, g_array_index (columns, gint64, c)).n_hooked > 0;
+  k.n_known = td_gradient_table_count_clipped (t, last, columns->len, &k.n_clipped);
+  return k;
+}
+
+/* The norm of a column before or after clipping; TD_CELL_MISSING: not known, or none. */
+static TdCell
+clip_norm (const TdGradientTable *t, gint64 iteration, gboolean after, double *norm)
+{
+  TdGradientClip clip = td_gradient_table_clip (t, iteration);
+
+  *norm = after ? clip.l2_after : clip.l2_before;
+  if (clip.n_hooked == 0 || !clip.known)
+    return TD_CELL_MISSING;
+  return after ? clip.after : clip.before;
+}
+
+static void
+print_clipping_json (const TdGradientTable *t, GArray *columns, gint64 last, TdJson *j)
+{
+  static const char *const names[] = { "l2_before", "l2_after" };
+  Clipping k = count_clipping (t, columns, last);
+
+  td_json_key (j, "clipping");
+  if (k.n_hooked == 0)
+    {
+      td_json_null (j);
+      return;
+    }
+  td_json_begin_object (j);
+  for (int after = 0; after < 2; after++)
+    {
+      td_json_key (j, names[after]);
+      td_json_begin_array (j);
+      for (guint c = 0; c < columns->len; c++)
+        {
+          double norm;
+          TdCell cell = clip_norm (t, g_array_index (columns, gint64, c), after, &norm);
+
+          if (cell == TD_CELL_MISSING)
+            td_json_null (j);
+          else
+            td_json_double (j, cell_value (cell, norm));
+        }
+      td_json_end_array (j);
+    }
+  td_json_key (j, "clipped");
+  td_json_begin_array (j);
+  for (guint c = 0; c < columns->len; c++)
+    {
+      TdGradientClip clip = td_gradient_table_clip (t, g_array_index (columns, gint64, c));
+
+      if (clip.n_hooked > 0 && clip.known)
+        td_json_bool (j, clip.clipped);
+      else
+        td_json_null (j);
+    }
+  td_json_end_array (j);
+  td_json_member_int (j, "n_known", k.n_known);
+  td_json_member_int (j, "n_clipped", k.n_clipped);
+  td_json_end_object (j);
+}
+
+static void
+print_clipping (const TdGradientTable *t, GArray *columns, gint64 last, gboolean csv,
+                GString *out)
+{
+  static const char *const names[] = { "(norm before clipping)", "(norm after clipping)" };
+  Clipping k = count_clipping (t, columns, last);
+
+  for (int after = 0; after < 2 && k.n_hooked > 0; after++)
+    {
+      g_string_append_printf (out, csv ? "%s" : "%-24s", names[after]);
+      for (guint c = 0; c < columns->len; c++)
+        {
+          double norm;
+          TdCell cell = clip_norm (t, g_array_index (columns, gint64, c), after, &norm);
+
+          print_number (out, cell, norm, csv);
+        }
+      g_string_append_c (out, '\n');
+    }
+  if (csv || k.n_hooked == 0)
+    return;
+  if (k.n_known > 0)
+    g_string_append_printf (out, "clipped in %u of %u iterations (%.3g %%)\n", k.n_clipped,
+                            k.n_known, 100.0 * k.n_clipped / k.n_known);
+  if (k.n_known < k.n_hooked)
+    g_string_append_printf (out,
+                            "clipping of %u iteration%s is not known: record with --level "
+                            "stats\n",
+                            k.n_hooked - k.n_known, k.n_hooked - k.n_known == 1 ? "" : "s");
+}
+
+/* ---- the table ---- */
+
+static void
 print_json (const TdGradientTable *t, GArray *columns, gint64 last, GString *out)
 {
   TdJson j;
@@ -66,14 +194,13 @@ print_json (const TdGradientTable *t, GArray *columns, gint64 last, GString *out
       td_json_end_object (&j);
     }
   td_json_end_array (&j);
+  print_clipping_json (t, columns, last, &j);
   td_json_end_object (&j);
 }
 
 static void
 print_table (const TdGradientTable *t, GArray *columns, gint64 last, gboolean csv, GString *out)
 {
-  char text[TD_FORMAT_SIZE];
-
   g_string_append_printf (out, csv ? "parameter" : "%-24s", "parameter");
   for (guint c = 0; c < columns->len; c++)
     g_string_append_printf (out, csv ? ",%" G_GINT64_FORMAT : "  %9" G_GINT64_FORMAT,
@@ -91,27 +218,14 @@ print_table (const TdGradientTable *t, GArray *columns, gint64 last, gboolean cs
           TdCell cell
               = td_gradient_table_norm (t, r, g_array_index (columns, gint64, c), &norm);
 
-          norm = cell_value (cell, norm);
-          if (!csv)
-            {
-              td_format_honest (text, norm,
-                                cell == TD_CELL_MISSING ? TD_HONEST_MISSING : TD_HONEST_EXACT);
-              /* pad by characters, not by bytes */
-              g_string_append_printf (out, "  %*s%s",
-                                      (int)MAX (0, 9 - g_utf8_strlen (text, -1)), "", text);
-            }
-          else
-            {
-              g_string_append_c (out, ',');
-              if (cell != TD_CELL_MISSING)
-                g_string_append_printf (out, "%.9g", norm);
-            }
+          print_number (out, cell, norm, csv);
         }
       const char *why = csv ? NULL : td_gradient_table_missing (t, r, last);
       if (why)
         g_string_append_printf (out, "  missing: %s", why);
       g_string_append_c (out, '\n');
     }
+  print_clipping (t, columns, last, csv, out);
 }
 
 char *

@@ -22,6 +22,7 @@ typedef struct
   double *norm;
   guint8 *cell;    /* TdCell */
   guint8 *missing; /* TdMissing */
+  TdGradientClip clip;
 } TdGradientColumn;
 
 typedef struct
@@ -38,6 +39,17 @@ struct _TdGradientTable
   GHashTable *row_of_path;
   GHashTable *columns; /* gint64 -> TdGradientColumn */
 };
+
+/** Where an iteration's texts are: its own tables, or a reader. */
+typedef struct
+{
+  const char *(*string) (gconstpointer data, guint32 id);
+  const char *(*op) (gconstpointer data, const TdTapeEvent *event);
+  gconstpointer data;
+} TdGradientNames;
+
+/** Read from the tape what the clipping hooks of the optimizers did in an iteration. */
+TdGradientClip td__gradient_clip (const TdTapeIteration *t, const TdGradientNames *names);
 
 /** Return the row of a path, as it is stored, making it if it is new. */
 guint td__gradient_row (TdGradientTable *table, const char *path, guint64 key);

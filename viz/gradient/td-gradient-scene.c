@@ -217,6 +217,30 @@ add_scale (Map *m, double right)
   td_scene_add_text (m->b, right - 150, 10, "‖g‖₂", &text);
 }
 
+/* "clipped 3 of 12 · ‖g‖₂ 15.2 → 5.00": how often, and what it did in this iteration. */
+static void
+add_clipping (Map *m, double right)
+{
+  TdGradientClip clip = td_gradient_table_clip (m->table, m->view->iteration);
+  TdTextStyle style = { .role = clip.clipped ? TD_ROLE_WARNING : TD_ROLE_DIM,
+                        .size = TD_TEXT_AXIS,
+                        .max_width = MAX (20, right - 180) };
+  guint n_clipped, n_known = td_gradient_table_count_clipped (m->table, m->view->iteration,
+                                                              m->columns->len, &n_clipped);
+  char before[TD_FORMAT_SIZE], after[TD_FORMAT_SIZE], text[160];
+
+  if (n_known == 0)
+    return;
+  if (clip.n_hooked > 0 && clip.known && clip.before == TD_CELL_VALUE
+      && clip.after == TD_CELL_VALUE)
+    g_snprintf (text, sizeof text, "clipped in %u of %u · ‖g‖₂ %s → %s", n_clipped, n_known,
+                td_format_value (before, clip.l2_before),
+                td_format_value (after, clip.l2_after));
+  else
+    g_snprintf (text, sizeof text, "clipped in %u of %u", n_clipped, n_known);
+  td_scene_add_text (m->b, 8, 10, text, &style);
+}
+
 TdScene *
 td_gradient_scene (const TdGradientTable *table, const TdIteration *current,
                    const TdPanelView *view)
@@ -253,6 +277,7 @@ td_gradient_scene (const TdGradientTable *table, const TdIteration *current,
   add_rows (&m, selected);
   add_iterations (&m);
   add_scale (&m, w);
+  add_clipping (&m, w);
   if (selected >= 0 && (guint)selected >= m.first_row
       && (guint)selected < m.first_row + m.n_rows)
     {

@@ -158,15 +158,13 @@ fill_missing (TdGradientTable *table, TdGradientColumn *c, const TdTapeIteration
     }
 }
 
-typedef const char *(*StringFunc) (gconstpointer data, guint32 id);
-
 /* Returns the row of an optimizer's entry, -1 when it names no parameter. The key of a
  * parameter whose size came late is that of its variable, not the one that was announced. */
 static gint
 row_of (TdGradientTable *table, const TdTapeIteration *t, const TdTapeGrad *g,
-        StringFunc string, gconstpointer data)
+        const TdGradientNames *names)
 {
-  const char *path = g->path != 0 ? string (data, g->path) : "?";
+  const char *path = g->path != 0 ? names->string (names->data, g->path) : "?";
 
   if (g->parameter >= t->n_vars || g_str_equal (path, "?"))
     return -1;
@@ -176,14 +174,14 @@ row_of (TdGradientTable *table, const TdTapeIteration *t, const TdTapeGrad *g,
 }
 
 static void
-add (TdGradientTable *table, const TdTapeIteration *t, StringFunc string, gconstpointer data)
+add (TdGradientTable *table, const TdTapeIteration *t, const TdGradientNames *names)
 {
   TdGradientColumn *c = g_new0 (TdGradientColumn, 1);
   gint64 *number = g_new (gint64, 1);
 
   *number = (gint64)t->number;
   for (guint i = 0; i < t->n_grads; i++)
-    row_of (table, t, &t->grads[i], string, data);
+    row_of (table, t, &t->grads[i], names);
   c->n = table->rows->len;
   c->norm = g_new0 (double, MAX (c->n, 1));
   c->cell = g_malloc (MAX (c->n, 1));
@@ -194,13 +192,14 @@ add (TdGradientTable *table, const TdTapeIteration *t, StringFunc string, gconst
     {
       const TdTapeGrad *g = &t->grads[i];
 
-      gint row = row_of (table, t, g, string, data);
+      gint row = row_of (table, t, g, names);
 
       if (row < 0 || g->gradient >= t->n_vars)
         continue;
       c->missing[row] = TD_MISSING_NO;
       fill_cell (c, row, stats_of (t, g->gradient));
     }
+  c->clip = td__gradient_clip (t, names);
   g_hash_table_replace (table->columns, number, c);
   sort_rows (table);
 }
@@ -212,15 +211,29 @@ iteration_string (gconstpointer data, guint32 id)
 }
 
 static const char *
+iteration_op (gconstpointer data, const TdTapeEvent *event)
+{
+  return td_iteration_get_op_name (data, (guint)(event - td_iteration_get_tape (data)->events));
+}
+
+static const char *
 reader_string (gconstpointer data, guint32 id)
 {
   return td_tape_reader_string (data, id);
 }
 
+static const char *
+reader_op (gconstpointer data, const TdTapeEvent *event)
+{
+  return td_tape_reader_op_name (data, event->opdef);
+}
+
 void
 td_gradient_table_add (TdGradientTable *table, const TdIteration *iteration)
 {
-  add (table, td_iteration_get_tape (iteration), iteration_string, iteration);
+  TdGradientNames names = { iteration_string, iteration_op, iteration };
+
+  add (table, td_iteration_get_tape (iteration), &names);
 }
 
 gboolean
@@ -254,6 +267,7 @@ td_gradient_table_load (TdGradientTable *table, TdTapeReader *reader, gint64 las
 {
   TdTapeSummaries s = td_tape_reader_summaries (reader);
   gint64 at = td_tape_reader_find (reader, (guint64)last);
+  TdGradientNames names = { reader_string, reader_op, reader };
 
   forget_columns (table, last, n);
   /* the running iteration has no summary yet: its columns end with the newest that has */
@@ -268,7 +282,7 @@ td_gradient_table_load (TdGradientTable *table, TdTapeReader *reader, gint64 las
           = td_tape_iteration_load (reader, s.rows[i].number, error, sizeof error);
       if (!t)
         continue;
-      add (table, t, reader_string, reader);
+      add (table, t, &names);
       td_tape_iteration_free (t);
     }
 }
@@ -322,4 +336,30 @@ td_gradient_table_missing (const TdGradientTable *table, guint row, gint64 itera
 
   row = g_array_index (table->order, guint, row);
   return c && row < c->n ? reasons[c->missing[row]] : NULL;
+}
+
+TdGradientClip
+td_gradient_table_clip (const TdGradientTable *table, gint64 iteration)
+{
+  const TdGradientColumn *c = g_hash_table_lookup (table->columns, &iteration);
+
+  return c ? c->clip : (TdGradientClip){ 0 };
+}
+
+guint
+td_gradient_table_count_clipped (const TdGradientTable *table, gint64 last, guint n,
+                                 guint *n_clipped)
+{
+  g_autoptr (GArray) columns = td__gradient_columns (table, last, n);
+  guint n_known = 0;
+
+  *n_clipped = 0;
+  for (guint i = 0; i < columns->len; i++)
+    {
+      TdGradientClip clip = td_gradient_table_clip (table, g_array_index (columns, gint64, i));
+
+      n_known += clip.n_hooked > 0 && clip.known;
+      *n_clipped += clip.n_hooked > 0 && clip.known && clip.clipped;
+    }
+  return n_known;
 }

@@ -11,6 +11,17 @@ G_BEGIN_DECLS
 
 typedef struct _TdGradientTable TdGradientTable;
 
+/** What gradient clipping did in one iteration, from the statistics before and after its
+ * operations. L2 norms are over all gradients that were clipped, together. */
+typedef struct
+{
+  guint n_hooked;       /* gradients that passed a clipping hook; 0: there was none */
+  gboolean known;       /* statistics of all of them are there */
+  gboolean clipped;     /* one of them came out changed */
+  TdCell before, after; /* what kind of numbers these are: */
+  double l2_before, l2_after;
+} TdGradientClip;
+
 /** Make an empty table with the rows of the tape's parameters. Owner: the caller. */
 TdGradientTable *td_gradient_table_new (TdTapeReader *reader);
 void td_gradient_table_free (TdGradientTable *table);
@@ -31,6 +42,14 @@ TdCell td_gradient_table_norm (const TdGradientTable *table, guint row, gint64 i
  * borrowed. */
 const char *td_gradient_table_missing (const TdGradientTable *table, guint row,
                                        gint64 iteration);
+
+/** Return what clipping did in an iteration; n_hooked is 0 when it did nothing, or when the
+ * iteration is not in the table. */
+TdGradientClip td_gradient_table_clip (const TdGradientTable *table, gint64 iteration);
+/** Count, among the last `n` columns up to `last`, the iterations that clipped; returns how
+ * many it is known of. */
+guint td_gradient_table_count_clipped (const TdGradientTable *table, gint64 last, guint n,
+                                       guint *n_clipped);
 
 /** Draw the heat map of log10 norms, up to the view's iteration in the last column, with the
  * value column. */
