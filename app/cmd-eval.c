@@ -277,7 +277,12 @@ evaluate (const Request *r, TdEval *e)
     if (td_eval_wants_grad (e, i))
       td_variable (e->in[i], NULL);
   if (!td_eval_call (e))
-    return e->wrong[0] != '\0' ? usage ("%s", e->wrong) : TD_EXIT_FINDING;
+    {
+      if (e->wrong[0] == '\0')
+        return TD_EXIT_FINDING;
+      td_error_clear (); /* what came of numbers that are wrong anyway */
+      return usage ("%s", e->wrong);
+    }
   if (r->n_gy > 0 && r->n_gy != e->n_out)
     return usage ("%s: one --gy for each of %d outputs expected, got %d", td_eval_name (e),
                   e->n_out, r->n_gy);

@@ -26,10 +26,13 @@ td__softmax_infer (TdOpCall *call)
 TdStatus
 td__softmax_grad_infer (TdOpCall *call)
 {
+  const int axis = ((const TdSoftmaxAttrs *)call->attrs)->axis;
   TdStatus status = td__check_floats (call, 3);
 
   if (status == TD_OK)
     status = td__check_same_shape (call, 0, 1);
+  if (status == TD_OK && (axis < 0 || axis >= call->in[0].shape->ndim))
+    status = td_op_fail_operands (call, TD_ERR_SHAPE, "0 <= axis < y.ndim expected");
   return status != TD_OK ? status : td__out_like (call, 0, 0);
 }
 
