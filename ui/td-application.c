@@ -178,8 +178,8 @@ show_chooser (TdApplication *self, const char *title, const char *filter,
 static void
 app_open (GSimpleAction *action, GVariant *parameter, gpointer self)
 {
-  show_chooser (self, "Open Recording", "Recordings and Models",
-                (const char *const[]){ "*.tdtape", "*.c", NULL });
+  show_chooser (self, "Open Recording", "Recordings, Models and Pictures",
+                (const char *const[]){ "*.tdtape", "*.c", "*.png", NULL });
 }
 
 static void

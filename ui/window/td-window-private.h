@@ -14,7 +14,7 @@ struct _TdWindow
   AdwApplicationWindow parent;
 
   AdwToastOverlay *toasts;
-  GtkStack *pages; /* start, record, message, workspace */
+  GtkStack *pages; /* start, record, picture, message, workspace */
   GtkWidget *header;
   AdwWindowTitle *title;
   GtkWidget *info_bar;
@@ -22,7 +22,8 @@ struct _TdWindow
   AdwStatusPage *message;
   GtkWidget *message_copy, *message_stop;
   char *message_details;
-  GtkWidget *start_page, *record_page; /* the latter once it was asked for */
+  GtkWidget *start_page;
+  GtkWidget *record_page, *picture_page; /* once they were asked for */
   TdWorkspace *workspace;
   GtkWidget *open_button, *work_start, *work_end, *find_button, *perspectives, *live_mark;
   GtkProgressBar *progress;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "pages/td-picture-page.h"
 #include "pages/td-record-page.h"
 #include "td-runs.h"
 #include "td-settings.h"
@@ -258,6 +259,25 @@ is_program (const char *path)
              && g_file_test (path, G_FILE_TEST_IS_REGULAR));
 }
 
+static void
+show_picture (TdWindow *self, const char *path)
+{
+  g_autoptr (GError) error = NULL;
+  if (!self->picture_page)
+    {
+      self->picture_page = td_picture_page_new ();
+      gtk_stack_add_named (self->pages, self->picture_page, "picture");
+    }
+  if (!td_picture_page_load (TD_PICTURE_PAGE (self->picture_page), path, &error))
+    {
+      td_window_show_message (self, "dialog-error-symbolic", "This Picture Cannot Be Shown",
+                              error->message, NULL);
+      return;
+    }
+  gtk_stack_set_visible_child (self->pages, self->picture_page);
+  td__window_update_title (self);
+}
+
 void
 td_window_open (TdWindow *self, GFile *file)
 {
@@ -273,6 +293,8 @@ td_window_open (TdWindow *self, GFile *file)
       g_autofree char *text = g_strdup_printf ("%s does not exist.", path);
       td_window_show_message (self, "dialog-error-symbolic", "No Such File", text, NULL);
     }
+  else if (td_picture_page_takes (path))
+    show_picture (self, path);
   else if (is_program (path))
     run_model (self, path, NULL);
   else if (td__window_open_tape (self, path))

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "pages/td-picture-page.h"
 #include "pages/td-start-page.h"
 #include "schedule/td-curve.h"
 #include "td-keys.h"
@@ -97,11 +98,14 @@ td__window_update_title (TdWindow *self)
   update_progress (self);
   if (!self->session)
     {
-      gboolean records
-          = self->record_page && gtk_stack_get_visible_child (self->pages) == self->record_page;
-      adw_window_title_set_title (self->title, records ? "Record a Program" : "Tapedeck");
+      GtkWidget *page = gtk_stack_get_visible_child (self->pages);
+      const char *name = "Tapedeck";
+      if (page && page == self->picture_page)
+        name = td_picture_page_get_name (TD_PICTURE_PAGE (page));
+      gtk_window_set_title (GTK_WINDOW (self), name);
+      adw_window_title_set_title (
+          self->title, page && page == self->record_page ? "Record a Program" : name);
       adw_window_title_set_subtitle (self->title, "");
-      gtk_window_set_title (GTK_WINDOW (self), "Tapedeck");
       return;
     }
   TdMoment moment = td_session_get_moment (self->session);

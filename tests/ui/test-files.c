@@ -1,0 +1,138 @@
+/* Files that the app opens besides recordings: pictures it has written itself, and a model that
+ * was changed since it ran. SPDX-License-Identifier: MIT */
+#include "ui-test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "pages/td-picture-page.h"
+#include "window/td-window-private.h"
+
+static TdPicturePage *
+picture (void)
+{
+  assert_string_equal (ui_test_page (), "picture");
+  return TD_PICTURE_PAGE (ui_test_window ()->picture_page);
+}
+
+static void
+ex10__a_picture_that_was_exported_opens_in_the_window (void **state)
+{
+  const char *path = td_test_tmp ("graph.png");
+  int width, height;
+
+  ui_test_open_sample (NULL);
+  ui_test_wait_for_layout ();
+  ui_test_do ("save-picture", path);
+  ui_test_new_window ();
+  ui_test_open (path);
+  assert_string_equal (td_picture_page_get_name (picture ()), "graph.png");
+  assert_string_equal (gtk_window_get_title (GTK_WINDOW (ui_test_window ())), "graph.png");
+  td_picture_page_get_size (picture (), &width, &height);
+  assert_true (width > 100 && height > 100);
+  assert_true (ui_test_has_many_colours (8));
+  ui_test_save_picture ("picture-page");
+
+  /* At its own size it scrolls where it is larger than the window. */
+  td_picture_page_set_actual_size (picture (), TRUE);
+  ui_test_settle ();
+  assert_string_equal (ui_test_page (), "picture");
+  /* The window is still one that a recording can be opened in. */
+  assert_true (td_window_is_empty (ui_test_window ()));
+  ui_test_open_sample (NULL);
+}
+
+static void
+pictures__that_are_none_are_refused_in_one_line (void **state)
+{
+  static const char bomb[] = "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\1\0\0\0\1\0\0\x08\x06\0\0\0";
+  static const struct
+  {
+    const char *bytes;
+    size_t n;
+    const char *says;
+  } rows[] = {
+    { "", 0, "bad.png: not a PNG picture" },
+    { "digraph graphname{}", 19, "bad.png: not a PNG picture" },
+    { bomb, sizeof bomb - 1, "bad.png: 65536 × 65536 pixels" },
+    { "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\2\0\0\0\2\x08\x06\0\0\0zzzz", 33, "bad.png: " },
+  };
+  const char *path = td_test_tmp ("bad.png");
+
+  for (size_t i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      td_test_write_file (path, rows[i].bytes, rows[i].n);
+      ui_test_open (path);
+      assert_string_equal (ui_test_page (), "message");
+      assert_string_equal (ui_test_message_title (), "This Picture Cannot Be Shown");
+      assert_contains (ui_test_message_text (), rows[i].says);
+      assert_null (strchr (ui_test_message_text (), '\n'));
+    }
+}
+
+/* A model of n layers, as its writer would change it between two runs. */
+static void
+write_model (const char *path, int n_layers)
+{
+  g_autofree char *text = g_strdup_printf ("#include <tapedeck.h>\n"
+                                           "int\n"
+                                           "main (int argc, char **argv)\n"
+                                           "{\n"
+                                           "  td_init (&argc, &argv);\n"
+                                           "  TD_ITERATIONS (i, 3)\n"
+                                           "    {\n"
+                                           "      TdVar *h = td_ones (TD_F32, TD_SHAPE (4));\n"
+                                           "      for (int k = 0; k < %d; k++)\n"
+                                           "        h = td_tanh (h);\n"
+                                           "    }\n"
+                                           "  return td_finish ();\n"
+                                           "}\n",
+                                           n_layers);
+  td_test_write_file (path, text, strlen (text));
+}
+
+static gboolean
+has_ended (gpointer unused)
+{
+  g_autofree char *state = ui_test_state ("state");
+  return ui_test_session () && g_str_equal (state, "ended");
+}
+
+static guint
+run_and_count (const char *path)
+{
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+  td_window_open (ui_test_window (), file);
+  ui_test_wait ("the end of the model", has_ended, NULL);
+  ui_test_do ("first-event", NULL);
+  TdIteration *iteration = td_session_get_current (ui_test_session ());
+  assert_non_null (iteration);
+  guint n = td_iteration_get_n_events (iteration);
+  td_iteration_unref (iteration);
+  return n;
+}
+
+static void
+dy17__a_model_with_another_number_of_layers_runs_again_in_the_same_app (void **state)
+{
+  const char *path = td_test_tmp ("layers.c");
+  td_test_program ("app/tapedeck");
+  write_model (path, 2);
+  assert_int_equal (run_and_count (path), 2);
+  write_model (path, 5);
+  ui_test_new_window ();
+  assert_int_equal (run_and_count (path), 5);
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+    ui_test (ex10__a_picture_that_was_exported_opens_in_the_window),
+    ui_test (pictures__that_are_none_are_refused_in_one_line),
+    ui_test (dy17__a_model_with_another_number_of_layers_runs_again_in_the_same_app),
+  };
+
+  ui_test_init (&argc, &argv);
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
