@@ -1,4 +1,5 @@
-/* The page of a picture. SPDX-License-Identifier: MIT */
+/* The page of a picture: reads a PNG once its head says a size that can be shown.
+ * SPDX-License-Identifier: MIT */
 #include "pages/td-picture-page.h"
 
 #include <string.h>
