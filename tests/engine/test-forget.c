@@ -168,7 +168,7 @@ forget__keeps_its_inputs_and_outputs_only (void **unused)
 
   TD_SCOPE ("test")
     {
-      TdVar *x = leaf (TD_SHAPE (4096), "x"), *y, *z;
+      TdVar *x = leaf (TD_SHAPE (4096), "x"), *y, *z = NULL;
       size_t before = live_bytes ();
 
       td_forget (chain, NULL, &x, 1, &y, 1);
@@ -268,7 +268,7 @@ forget__does_not_need_results_that_died (void **unused)
 {
   TD_SCOPE ("test")
     {
-      TdVar *x = leaf (TD_SHAPE (N, D), "x"), *y[2];
+      TdVar *x = leaf (TD_SHAPE (N, D), "x"), *y[2] = { NULL };
       Model p = model_new ();
       float gx[N * D], twice[N * D];
 

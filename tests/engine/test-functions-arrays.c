@@ -73,7 +73,7 @@ split_axis_indices__keeps_the_gradient_of_a_piece_when_the_others_die (void **un
     indices[k] = k + 1;
   TD_SCOPE ("test")
     {
-      TdVar *x = td_variable (td_arange (TD_F32, 0, 500, 1), "x"), *kept[2];
+      TdVar *x = td_variable (td_arange (TD_F32, 0, 500, 1), "x"), *kept[2] = { NULL };
 
       TD_SCOPE ("pieces")
         {
