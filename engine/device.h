@@ -348,7 +348,7 @@ struct TdDevice
   const TdDeviceOps *ops;
   struct TdPool *pool;
   int index;
-  bool computes; /**< false: shapes and allocation only ("null") */
+  bool computes;         /**< false: shapes and allocation only ("null") */
   const char *algorithm; /**< which implementation computed last, where a kernel has several; a
                             string that stays */
   void *priv;

@@ -159,7 +159,8 @@ TD_API TdVar *td_argmax (TdVar *x, int axis);
 TD_API TdVar *td_argmax_at (TdVar *x, int axis, const TdSite *site);
 
 /* --- matrix products ---------------------------------------------------------------------- */
-/** Matrix product, the last two axes of each transposed first if asked.  *Shapes*: (m, k), (k, n)
+/** Matrix product, the last two axes of each transposed first if asked.  *Shapes*: (m, k), (k,
+ * n)
  * -> (m, n); axes before the last two broadcast; one axis is a row on the left, a column on the
  * right.  *Source*: chainer.functions.matmul. */
 TD_API TdVar *td_matmul (TdVar *a, TdVar *b, bool ta, bool tb);

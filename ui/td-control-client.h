@@ -12,8 +12,8 @@ G_DECLARE_FINAL_TYPE (TdControlClient, td_control_client, TD, CONTROL_CLIENT, GO
 /** Receives one answer; `answer` is NULL when the connection ended first. */
 typedef void (*TdControlAnswer) (TdControlClient *client, JsonObject *answer, gpointer data);
 
-/** Name the folder of control sockets, as `tapedeck run` chooses it: below $XDG_RUNTIME_DIR, or a
- * folder of the user's own in /tmp where that is unset. Owner: caller. */
+/** Name the folder of control sockets, as `tapedeck run` chooses it: below $XDG_RUNTIME_DIR, or
+ * a folder of the user's own in /tmp where that is unset. Owner: caller. */
 char *td_control_folder (void);
 
 /** Connect to the socket at `address`. Owner: caller. Errors: NULL and `error`. */

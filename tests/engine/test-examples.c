@@ -212,9 +212,9 @@ mnist_trainer__records_its_iterations_and_reports (void **state)
 
   (void)state;
   snprintf (tape, sizeof tape, "%s", td_test_tmp ("run.tdtape"));
-  snprintf (command, sizeof command, "cd '%s' && TAPEDECK_DATA= '%s' run --quiet -o '%s' '%s' 1",
-            td_test_tmp ("."), tapedeck, tape,
-            td_test_build ("tests/engine/example-mnist_trainer"));
+  snprintf (command, sizeof command,
+            "cd '%s' && TAPEDECK_DATA= '%s' run --quiet -o '%s' '%s' 1", td_test_tmp ("."),
+            tapedeck, tape, td_test_build ("tests/engine/example-mnist_trainer"));
   child = TD_TEST_RUN ("sh", "-c", command);
   assert_child_status (child, 0);
   td_test_child_clear (&child);
