@@ -21,7 +21,7 @@ setup (void **state)
 static TdVar *
 conv (TdLink *link, const char *path, TdVar *x, int stride, int pad, bool bias)
 {
-  char W[64], b[64];
+  char W[160], b[160];
 
   snprintf (W, sizeof W, "%s/W", path);
   snprintf (b, sizeof b, "%s/b", path);

@@ -166,7 +166,7 @@ static void
 unchain_backward__is_what_truncates (void **state)
 {
   TdLink *lstm = NULL;
-  double *whole, *cut;
+  double *gradients[2] = { NULL };
   TdVar *W, *loss;
   double most = 0;
 
@@ -183,13 +183,13 @@ unchain_backward__is_what_truncates (void **state)
       loss = window_loss (lstm, WINDOW, WINDOW);
       td_cleargrads (lstm);
       td_backward (loss, 0);
-      *(unchain ? &cut : &whole) = numbers (td_grad (W));
+      gradients[unchain] = numbers (td_grad (W));
     }
   for (int64_t i = 0; i < td_size (W); i++)
-    most = fmax (most, fabs (cut[i] - whole[i]));
+    most = fmax (most, fabs (gradients[1][i] - gradients[0][i]));
   assert_true (most > 1e-3);
-  free (cut);
-  free (whole);
+  free (gradients[0]);
+  free (gradients[1]);
   td_lstm_reset_state (lstm);
 }
 
