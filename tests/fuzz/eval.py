@@ -69,7 +69,7 @@ def trouble(command, folder):
 
 def main():
     program = os.path.abspath(sys.argv[1])
-    n, seed = (int(text) for text in (sys.argv[2:] + ["600", "1"][len(sys.argv) - 2:]))
+    n, seed = (int(text) for text in (sys.argv[2:] + ["300", "1"][len(sys.argv) - 2:]))
     known = list(operations(program))
     with tempfile.TemporaryDirectory() as folder:
         for name, array in ARRAYS.items():
