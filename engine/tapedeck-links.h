@@ -222,6 +222,7 @@ TD_API void td_link_disable_update (TdLink *link);
 TD_API bool td_link_update_enabled (const TdLink *link);
 /** Move all parameters and persistents to a device. */
 TD_API TdStatus td_link_to_device (TdLink *link, TdDevice *device);
+TD_API TdStatus td_link_to_device_at (TdLink *link, TdDevice *device, const TdSite *site);
 /** Forget the recurrent state at and below a link. */
 TD_API void td_link_reset_state (TdLink *link);
 
@@ -337,6 +338,7 @@ TD_API TdLink *td_classifier_new (TdLink *parent, const char *name, TdLink *pred
 #define td_lstm_new(parent, name, in_size, ...) td__lstm_new_x (parent, name, in_size, __VA_ARGS__, .end_ = 0)
 #define td__lstm_new_x(parent, name, in_size, out_size, ...) td_lstm_new_at (parent, name, in_size, out_size, TD_OPTIONS_ (TdLstmOpt, TD_LSTM_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_link(...) td_link_at (__VA_ARGS__, TD_HERE)
+#define td_link_to_device(...) td_link_to_device_at (__VA_ARGS__, TD_HERE)
 #define td_link_call(...) td_link_call_at (__VA_ARGS__, TD_HERE)
 #endif
 /* clang-format on */

@@ -321,7 +321,9 @@ TD_API TdDevice *td_device_get (const char *name);
 TD_API const char *td_device_name (const TdDevice *device);
 /** The device of every creator and link from here on. */
 TD_API TdStatus td_device_use (TdDevice *device);
+/** Copy an array to another device; v itself where it is there already.  *Sync*. */
 TD_API TdVar *td_to_device (TdVar *v, TdDevice *device);
+TD_API TdVar *td_to_device_at (TdVar *v, TdDevice *device, const TdSite *site);
 TD_API void td_device_synchronize (TdDevice *device);
 /** Give cached memory back.  *Units*: returns bytes. */
 TD_API size_t td_pool_trim (TdDevice *device);
@@ -377,6 +379,7 @@ TD_API int64_t td_held_intermediates (void (*visit) (const TdHeld *held, void *u
 #define td_read(...) td_read_at (__VA_ARGS__, TD_HERE)
 #define td_write(...) td_write_at (__VA_ARGS__, TD_HERE)
 #define td_backward(...) td_backward_at (__VA_ARGS__, TD_HERE)
+#define td_to_device(...) td_to_device_at (__VA_ARGS__, TD_HERE)
 #endif
 
 TD_END_DECLS

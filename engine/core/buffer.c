@@ -22,6 +22,9 @@ td__buffer_new (TdDevice *device, size_t bytes, TdMemCategory category)
   b->id = ++e->next_buffer_id;
   b->writer = NULL;
   b->n_saved = 0;
+  b->copied_version = 0;
+  b->copied_to = 0;
+  b->origin = 0;
   b->category = (uint8_t)category;
   if (TD_UNLIKELY (e->observer != NULL))
     e->observer->buffer_new (e->observer, b);

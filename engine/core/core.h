@@ -56,8 +56,12 @@ struct TdBuffer
   size_t bytes;
   TdDevice *device;
   uint64_t id;
-  const TdSite *writer; /**< of the last in-place write */
-  uint32_t n_saved;     /**< how many operations retain it for backward */
+  const TdSite *writer;    /**< of the last in-place write */
+  uint32_t n_saved;        /**< how many operations retain it for backward */
+  uint32_t copied_version; /**< that was copied to the devices of copied_to */
+  uint16_t copied_to;      /**< bit i: device number i */
+  uint8_t
+      origin; /**< number of the device that it was copied from at first, plus one; 0: none */
   uint8_t category;
 };
 
@@ -296,6 +300,12 @@ td__buffer_unref (TdBuffer *b)
 void td__buffer_written (TdBuffer *b, const TdSite *site);
 
 /* handles (var.c) */
+/** Copy the numbers of v into a buffer of another device; an event.  copy: the new variable
+ * that has the buffer, or NULL where v itself moves.  *Errors*: after td__fail.  *Sync*. */
+TdStatus td__transfer (TdVar *v, TdBuffer *to, TdVar *copy, const TdSite *site);
+/** The number of a registered device, and the names by number, ended by NULL. */
+int td__device_number (const TdDevice *device);
+extern const char *td__device_names[];
 /** A handle for a node; takes both references, and has no holder yet. */
 static inline TdVar *
 td__var_new (TdNode *node, TdBuffer *buffer, const TdSite *site)

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "core.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@ static const TdDeviceOps null_ops = { .abi = TD_DEVICE_ABI, .provider = &td__pro
 static TdDevice null_device = { .name = "null", .ops = &null_ops, .computes = false };
 
 static TdDevice *devices[MAX_DEVICES];
+const char *td__device_names[MAX_DEVICES + 1];
+static_assert (MAX_DEVICES <= 16, "TdBuffer.copied_to has a bit for each");
 static int n_devices;
 
 static const char *const category_names[TD_MEM_N_CATEGORIES]
@@ -42,8 +45,20 @@ td__device_register (TdDevice *device)
   device->pool = td__pool_new (device->ops->provider, device->priv);
   if (device->pool == NULL)
     return td__fail (TD_ERR_MEMORY, "device", NULL, "no host memory for %s", device->name);
+  td__device_names[n_devices] = device->name;
   devices[n_devices++] = device;
+  td__device_names[n_devices] = NULL;
   return TD_OK;
+}
+
+int
+td__device_number (const TdDevice *device)
+{
+  int i = 0;
+
+  while (i < n_devices && devices[i] != device)
+    i++;
+  return i;
 }
 
 TdDevice *
@@ -103,37 +118,6 @@ td_device_synchronize (TdDevice *device)
 {
   if (device != NULL && device->ops->synchronize != NULL)
     device->ops->synchronize (device);
-}
-
-TdVar *
-td_to_device (TdVar *v, TdDevice *device)
-{
-  TdVar *copy;
-  TdDevice *from;
-  void *host;
-
-  if (v != NULL && v->state == TD_VAR_POISON)
-    return v;
-  if (device == NULL || !td__var_usable (v, "td_to_device", NULL))
-    return td__poison ();
-  from = v->node->device;
-  if (from == device)
-    return v;
-  copy = td__var_leaf ((TdDtype)v->node->dtype, &v->node->shape, device,
-                       (TdMemCategory)v->buffer->category, NULL);
-  if (copy == NULL)
-    return td__poison ();
-  td__scope_add (copy);
-  copy->node->requires_grad = v->node->requires_grad && v->node->creator == NULL;
-  if (!from->computes || !device->computes)
-    return copy;
-  host = malloc (v->buffer->bytes + 1);
-  if (host == NULL
-      || from->ops->download (from, host, v->buffer->data, v->buffer->bytes) != TD_OK
-      || device->ops->upload (device, copy->buffer->data, host, v->buffer->bytes) != TD_OK)
-    copy = td__poison ();
-  free (host);
-  return copy;
 }
 
 size_t

@@ -353,30 +353,22 @@ td_link_reset_state (TdLink *link)
 TdStatus
 td__var_move (TdVar *v, TdDevice *device)
 {
-  TdDevice *from = v->node->device;
   size_t bytes = v->buffer->bytes;
   TdBuffer *b;
-  void *host;
+  TdStatus status;
 
-  if (from == device)
+  if (v->node->device == device)
     return TD_OK;
   b = td__buffer_new (device, bytes, (TdMemCategory)v->node->category);
-  host = malloc (bytes > 0 ? bytes : 1);
-  if (b == NULL || host == NULL)
+  if (b == NULL)
+    return td__fail (TD_ERR_MEMORY, "td_link_to_device", NULL, "no %zu bytes on %s", bytes,
+                     device->name);
+  status = td__transfer (v, b, NULL, NULL);
+  if (status != TD_OK)
     {
       td__buffer_unref (b);
-      free (host);
-      return td__fail (TD_ERR_MEMORY, "td_link_to_device", NULL, "no %zu bytes on %s", bytes,
-                       device->name);
+      return status;
     }
-  if (from->computes && device->computes)
-    {
-      from->ops->download (from, host, v->buffer->data, bytes);
-      device->ops->upload (device, b->data, host, bytes);
-    }
-  else if (device->computes) /* from a device without values */
-    device->ops->zero (device, b->data, bytes);
-  free (host);
   td__buffer_unref (v->buffer);
   v->buffer = b;
   v->node->device = device;
@@ -400,13 +392,24 @@ move_one (TdLink *owner, TdParam *param, const char *key, void *user)
 }
 
 TdStatus
-td_link_to_device (TdLink *link, TdDevice *device)
+td_link_to_device_at (TdLink *link, TdDevice *device, const TdSite *site)
 {
-  if (!td__link_usable (link, "td_link_to_device", NULL))
-    return td__engine.error.status;
+  TdEngine *e = &td__engine;
+  const TdSite *outer_site = e->site;
+
+  if (!td__link_usable (link, "td_link_to_device", site))
+    return e->error.status;
   if (device == NULL)
-    return td__fail (TD_ERR_ARG, "td_link_to_device", NULL, "the device is NULL");
+    return td__fail (TD_ERR_ARG, "td_link_to_device", site, "the device is NULL");
+  if (site != NULL)
+    e->site = site;
   td__link_visit (link, move_one, device);
+  e->site = outer_site;
   td__links_generation++;
-  return td__engine.has_error ? td__engine.error.status : TD_OK;
+  return e->has_error ? e->error.status : TD_OK;
+}
+
+TdStatus (td_link_to_device) (TdLink *link, TdDevice *device)
+{
+  return td_link_to_device_at (link, device, NULL);
 }

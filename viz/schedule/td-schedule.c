@@ -36,14 +36,17 @@ td_schedule_new (const TdIteration *iteration)
       s->phase_ns[phase] += r->ns;
       s->phase_n[phase]++;
     }
+  s->transfers = td_transfers_new (iteration);
   return s;
 }
 
 void
 td_schedule_free (TdSchedule *schedule)
 {
-  if (schedule)
-    g_free (schedule->rows);
+  if (!schedule)
+    return;
+  td_transfers_free (schedule->transfers);
+  g_free (schedule->rows);
   g_free (schedule);
 }
 
@@ -100,6 +103,8 @@ print_json (const TdSchedule *s, const char *advice, GString *out)
   td_json_member_int (&j, "total_ns", (gint64)s->total_ns);
   td_json_member_int (&j, "total_bytes", (gint64)s->total_bytes);
   td_json_member_string (&j, "advice", advice);
+  td_json_key (&j, "transfers");
+  td_transfers_print_json (s->transfers, &j);
   td_json_key (&j, "phases");
   td_json_begin_array (&j);
   for (guint p = 0; p < TD_TAPE_N_PHASES; p++)
@@ -177,6 +182,7 @@ print_text (const TdSchedule *s, const char *advice, GString *out)
       g_string_append_printf (out, "; %u %s %s", s->phase_n[p], td_tape_phase_name (p),
                               td_format_ns (ns, s->phase_ns[p]));
   g_string_append_printf (out, "\n%s\n", advice ? advice : "");
+  td_transfers_print (s->transfers, out);
 }
 
 char *

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "scene/td-panel.h"
+#include "td-transfers.h"
 
 G_BEGIN_DECLS
 
@@ -31,6 +32,7 @@ typedef struct
   guint64 total_ns, total_bytes;
   guint64 phase_ns[TD_TAPE_N_PHASES];
   guint phase_n[TD_TAPE_N_PHASES];
+  TdTransfers *transfers; /* between devices */
 } TdSchedule;
 
 /** Owner: the caller; texts belong to the iteration, which must outlive it. */
