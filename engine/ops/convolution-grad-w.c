@@ -25,12 +25,8 @@ infer (TdOpCall *call)
   TdConv w;
   TdAxisInts ksize;
   int ndim;
-  TdStatus status = td__check_floats (call, 3);
+  TdStatus status = td__conv_operands (call, &td__convolution_2d_grad_w_class, &ndim);
 
-  if (status == TD_OK)
-    status = td__window_ndim (call, &td__convolution_2d_grad_w_class, a->ndim, &ndim);
-  if (status == TD_OK)
-    status = td__check_ndim (call, 1, 2 + ndim);
   if (status == TD_OK)
     status = td__check_sizes (call, 0, 0, 1, 0);
   if (status == TD_OK)

@@ -22,12 +22,8 @@ check (TdOpCall *call, TdConv *w)
   const TdConvAttrs *a = call->attrs;
   const TdShape *x = call->in[0].shape, *W = call->in[1].shape;
   int ndim;
-  TdStatus status = td__check_floats (call, 7);
+  TdStatus status = td__conv_operands (call, &td__convolution_2d_class, &ndim);
 
-  if (status == TD_OK)
-    status = td__window_ndim (call, &td__convolution_2d_class, a->ndim, &ndim);
-  if (status == TD_OK)
-    status = td__check_ndim (call, 1, 2 + ndim);
   if (status == TD_OK)
     status = td__conv_windows (call, ndim, w);
   if (status == TD_OK && call->n_in == 3)
@@ -82,29 +78,7 @@ forward (TdOpCall *call)
 static TdStatus
 backward (TdBackward *b)
 {
-  const TdShape *x = td_backward_in_shape (b, 0), *W = td_backward_in_shape (b, 1);
-  const bool nd = b->cls == &td__convolution_nd_class;
-
-  if (td_backward_needs (b, 0))
-    {
-      const TdConvAttrs attrs = td__conv_sized (b->attrs, x);
-
-      b->gx[0] = td__deconvolution (nd, b->gy[0], td_backward_input (b, 1), &attrs);
-    }
-  if (td_backward_needs (b, 1))
-    {
-      const TdConvAttrs attrs = td__conv_sized (b->attrs, W);
-      TdVar *input = td_backward_input (b, 0);
-
-      td_backward_into (b, 1);
-      b->gx[1] = td__convolution_grad_w (nd, input, b->gy[0], &attrs);
-    }
-  if (b->n_in == 3 && td_backward_needs (b, 2))
-    {
-      td_backward_into (b, 2);
-      b->gx[2] = td__bias_grad (b->gy[0], x->ndim);
-    }
-  return TD_OK;
+  return td__conv_backward (b, b->cls == &td__convolution_nd_class, false);
 }
 
 #define CONVOLUTION(NAME, LABEL)                                                               \

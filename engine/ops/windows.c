@@ -76,6 +76,17 @@ check_sizes (const TdOpCall *call, int i)
 /* --- convolutions --- */
 
 TdStatus
+td__conv_operands (const TdOpCall *call, const TdOpClass *planes, int *ndim)
+{
+  const TdConvAttrs *a = call->attrs;
+  TdStatus status = td__check_floats (call, 7);
+
+  if (status == TD_OK)
+    status = td__window_ndim (call, planes, a->ndim, ndim);
+  return status != TD_OK ? status : td__check_ndim (call, 1, 2 + *ndim);
+}
+
+TdStatus
 td__conv_windows (const TdOpCall *call, int ndim, TdConv *w)
 {
   const TdConvAttrs *a = call->attrs;
@@ -132,14 +143,45 @@ td__conv_sized (const TdConvAttrs *a, const TdShape *s)
   return sized;
 }
 
-TdVar *
-td__bias_grad (TdVar *gy, int ndim)
+/* The bias' gradient: gy summed over all axes but 1. */
+static TdVar *
+bias_grad (TdVar *gy, int ndim)
 {
   int axes[TD_MAX_DIMS] = { 0 };
 
   for (int i = 1; i < ndim - 1; i++)
     axes[i] = i + 1;
   return td_sum_axes (gy, axes, ndim - 1, false);
+}
+
+TdStatus
+td__conv_backward (TdBackward *b, bool nd, bool transposed)
+{
+  const TdShape *x = td_backward_in_shape (b, 0), *W = td_backward_in_shape (b, 1);
+
+  if (td_backward_needs (b, 0))
+    {
+      const TdConvAttrs attrs = td__conv_sized (b->attrs, x);
+      TdVar *filters = td_backward_input (b, 1);
+
+      b->gx[0] = transposed ? td__convolution (nd, b->gy[0], filters, &attrs)
+                            : td__deconvolution (nd, b->gy[0], filters, &attrs);
+    }
+  if (td_backward_needs (b, 1))
+    {
+      const TdConvAttrs attrs = td__conv_sized (b->attrs, W);
+      TdVar *input = td_backward_input (b, 0);
+
+      td_backward_into (b, 1);
+      b->gx[1] = transposed ? td__convolution_grad_w (nd, b->gy[0], input, &attrs)
+                            : td__convolution_grad_w (nd, input, b->gy[0], &attrs);
+    }
+  if (b->n_in == 3 && td_backward_needs (b, 2))
+    {
+      td_backward_into (b, 2);
+      b->gx[2] = bias_grad (b->gy[0], x->ndim);
+    }
+  return TD_OK;
 }
 
 /* --- poolings --- */

@@ -37,6 +37,9 @@ typedef struct TdConvAttrs
   int ndim; /**< spatial axes that the caller wants; 0: any */
 } TdConvAttrs;
 
+/** Check that all operands are floats of one dtype and the first two of ndim spatial axes, 2
+ * for the class of planes. */
+TdStatus td__conv_operands (const TdOpCall *call, const TdOpClass *planes, int *ndim);
 /** Check the attributes of a call over ndim axes and spread them.  *Errors*: TD_ERR_ARG. */
 TdStatus td__conv_windows (const TdOpCall *call, int ndim, TdConv *windows);
 /** The same in forward, when they have been checked. */
@@ -53,8 +56,9 @@ TdVar *td__convolution (bool nd, TdVar *x, TdVar *W, const TdConvAttrs *attrs);
 TdVar *td__deconvolution (bool nd, TdVar *x, TdVar *W, const TdConvAttrs *attrs);
 /** x, gy -> gW with filters of attrs->size. */
 TdVar *td__convolution_grad_w (bool nd, TdVar *x, TdVar *gy, const TdConvAttrs *attrs);
-/** The bias' gradient: gy summed over all axes but 1. */
-TdVar *td__bias_grad (TdVar *gy, int ndim);
+/** backward of a convolution of x, W and maybe b, or of a transposed one: its data gradient is
+ * the other of the two, its weight gradient takes x and gy, or gy and x. */
+TdStatus td__conv_backward (TdBackward *b, bool nd, bool transposed);
 
 /** Of every pooling. */
 typedef struct TdPoolAttrs
