@@ -31,13 +31,10 @@ check (TdOpCall *call)
 static TdStatus
 infer (TdOpCall *call)
 {
-  const TdShape scalar = TD_SCALAR;
+  const Attrs *a = call->attrs;
   const TdStatus status = check (call);
 
-  if (status != TD_OK)
-    return status;
-  return td_op_out (call, 0, call->in[0].dtype,
-                    ((const Attrs *)call->attrs)->reduce ? call->in[0].shape : &scalar);
+  return status != TD_OK ? status : td__out_loss (call, a->reduce, 0);
 }
 
 /* y[i, t[i]] = -1, all others 1, from the places of a row compared with t; `row` and `column`

@@ -47,6 +47,23 @@ td__carve_number (TdDtype dtype)
   return (TdTensor){ NULL, &scalar, 1, dtype };
 }
 
+TdStatus
+td__out_loss (TdOpCall *call, bool each, int i)
+{
+  const TdShape scalar = TD_SCALAR;
+
+  return td_op_out (call, 0, call->in[0].dtype, each ? call->in[i].shape : &scalar);
+}
+
+TdStatus
+td__infer_loss_grad (TdOpCall *call, bool each)
+{
+  const TdStatus status
+      = each ? td__check_same_shape (call, 2, 1) : td__check_ndim (call, 2, 0);
+
+  return status != TD_OK ? status : td__out_like (call, 0, 0);
+}
+
 int
 td__choice (const char *const *choices, const char *word)
 {

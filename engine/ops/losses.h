@@ -16,6 +16,12 @@ TdTensor td__carve_number (TdDtype dtype);
 
 /* "mean", "no" */
 extern const char *const td__reduce_mean_no[];
+/** Output 0 is the loss, of x's dtype: a number, or with `each` (reduce "no") one for every
+ * element of input i. */
+TdStatus td__out_loss (TdOpCall *call, bool each, int i);
+/** infer of the gradient of such a loss, once x (or y) and t are checked: input 2 is the loss'
+ * gradient, a number or with `each` of t's shape; the output is as input 0. */
+TdStatus td__infer_loss_grad (TdOpCall *call, bool each);
 /** Place of a word among choices (NULL: the first), or -1. */
 int td__choice (const char *const *choices, const char *word);
 /** Fail for a word that is none of the choices: "reduce is mean or no, got ...".  Returns

@@ -31,13 +31,10 @@ check_labelled (TdOpCall *call)
 static TdStatus
 infer (TdOpCall *call)
 {
-  const TdShape scalar = TD_SCALAR;
+  const Attrs *a = call->attrs;
   const TdStatus status = check_labelled (call);
 
-  if (status != TD_OK)
-    return status;
-  return td_op_out (call, 0, call->in[0].dtype,
-                    ((const Attrs *)call->attrs)->reduce ? call->in[0].shape : &scalar);
+  return status != TD_OK ? status : td__out_loss (call, a->reduce, 0);
 }
 
 /* Rows, where the mean is not over what counts. */
@@ -123,12 +120,10 @@ const TdOpClass td__sigmoid_cross_entropy_class = {
 static TdStatus
 grad_infer (TdOpCall *call)
 {
-  TdStatus status = check_labelled (call);
+  const Attrs *a = call->attrs;
+  const TdStatus status = check_labelled (call);
 
-  if (status == TD_OK)
-    status = ((const Attrs *)call->attrs)->reduce ? td__check_same_shape (call, 2, 1)
-                                                  : td__check_ndim (call, 2, 0);
-  return status != TD_OK ? status : td__out_like (call, 0, 0);
+  return status != TD_OK ? status : td__infer_loss_grad (call, a->reduce);
 }
 
 static TdStatus

@@ -46,12 +46,11 @@ run (TdOpCall *call, TdCrossEntropyKind kind)
 static TdStatus
 infer (TdOpCall *call)
 {
-  const TdShape scalar = TD_SCALAR;
+  const Attrs *a = call->attrs;
   TdStatus status = check_labelled (call, 2);
 
   if (status == TD_OK)
-    status = td_op_out (call, 0, call->in[0].dtype,
-                        ((const Attrs *)call->attrs)->reduce ? call->in[1].shape : &scalar);
+    status = td__out_loss (call, a->reduce, 1);
   return status != TD_OK ? status : td__out_like (call, 1, 0);
 }
 
@@ -116,12 +115,10 @@ const TdOpClass td__softmax_cross_entropy_class = {
 static TdStatus
 grad_infer (TdOpCall *call)
 {
-  TdStatus status = check_labelled (call, 3);
+  const Attrs *a = call->attrs;
+  const TdStatus status = check_labelled (call, 3);
 
-  if (status == TD_OK)
-    status = ((const Attrs *)call->attrs)->reduce ? td__check_same_shape (call, 2, 1)
-                                                  : td__check_ndim (call, 2, 0);
-  return status != TD_OK ? status : td__out_like (call, 0, 0);
+  return status != TD_OK ? status : td__infer_loss_grad (call, a->reduce);
 }
 
 static TdStatus
