@@ -124,3 +124,15 @@ td__out_like (TdOpCall *call, int out, int i)
 {
   return td_op_out (call, out, call->in[i].dtype, call->in[i].shape);
 }
+
+TdStatus
+td__infer_mask (TdOpCall *call, double ratio)
+{
+  const TdStatus status = td__check_floats (call, 1);
+
+  if (status != TD_OK)
+    return status;
+  if (!(ratio >= 0 && ratio < 1))
+    return td_op_fail (call, TD_ERR_ARG, "0 <= ratio < 1 expected, got %g", ratio);
+  return td__out_like (call, 0, 0);
+}

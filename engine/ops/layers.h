@@ -34,6 +34,8 @@ int64_t td__window_count (int64_t size, int64_t ksize, int64_t stride, int64_t p
 
 /** Output 0 has the shape and dtype of input i. */
 TdStatus td__out_like (TdOpCall *call, int out, int i);
+/** infer of random masks: a floating-point x, 0 <= ratio of zeros < 1, an output like x. */
+TdStatus td__infer_mask (TdOpCall *call, double ratio);
 
 typedef struct TdMatmulAttrs
 {

@@ -32,14 +32,7 @@ static const TdAttr attr_table[] = {
 static TdStatus
 infer (TdOpCall *call)
 {
-  const Attrs *a = call->attrs;
-  const TdStatus status = td__check_floats (call, 1);
-
-  if (status != TD_OK)
-    return status;
-  if (!(a->ratio >= 0 && a->ratio < 1))
-    return td_op_fail (call, TD_ERR_ARG, "0 <= ratio < 1 expected, got %g", a->ratio);
-  return td__out_like (call, 0, 0);
+  return td__infer_mask (call, ((const Attrs *)call->attrs)->ratio);
 }
 
 /* -log (-log (u)); u = 0 would give an infinity: half of the smallest other u stands for it. */
