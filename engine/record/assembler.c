@@ -414,59 +414,57 @@ feed_inside (TdAssembler *a, const TdRawHead *head)
     keep_raw (a, head);
 }
 
+/* Keep what happened to memory before the event that comes next. */
 static void
-feed_memory (TdAssembler *a, const TdRawHead *head)
+add_memory (TdAssembler *a, TdTapeMemory memory)
 {
-  const TdRawMemory *raw = (const TdRawMemory *)head;
   TdTapeMemory *m = td__list_add (&a->memory, sizeof *m);
 
   if (m == NULL)
     return;
-  *m = (TdTapeMemory){ .address = raw->address,
-                       .bytes = raw->bytes,
-                       .buffer = raw->buffer,
-                       .variable = raw->variable,
-                       .event = a->state.n_events,
-                       .var = TD_TAPE_NONE,
-                       .site = td__alias (&a->sites, raw->site).id,
-                       .kind = (uint8_t)(head->flags & 255),
-                       .category = raw->category,
-                       .holder = raw->holder };
+  memory.event = a->state.n_events;
+  memory.var = TD_TAPE_NONE;
+  *m = memory;
+}
+
+static void
+feed_memory (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawMemory *raw = (const TdRawMemory *)head;
+
+  add_memory (a, (TdTapeMemory){ .address = raw->address,
+                                 .bytes = raw->bytes,
+                                 .buffer = raw->buffer,
+                                 .variable = raw->variable,
+                                 .site = td__alias (&a->sites, raw->site).id,
+                                 .kind = (uint8_t)(head->flags & 255),
+                                 .category = raw->category,
+                                 .holder = raw->holder });
 }
 
 static void
 feed_alloc (TdAssembler *a, const TdRawHead *head)
 {
   const TdRawAlloc *raw = (const TdRawAlloc *)head;
-  TdTapeMemory *m = td__list_add (&a->memory, sizeof *m);
 
-  if (m == NULL)
-    return;
-  *m = (TdTapeMemory){ .address = raw->address,
-                       .bytes = raw->bytes,
-                       .buffer = raw->buffer,
-                       .variable = raw->variable,
-                       .event = a->state.n_events,
-                       .var = TD_TAPE_NONE,
-                       .kind = TD_TAPE_MEMORY_ALLOC,
-                       .category = (uint8_t)head->flags };
+  add_memory (a, (TdTapeMemory){ .address = raw->address,
+                                 .bytes = raw->bytes,
+                                 .buffer = raw->buffer,
+                                 .variable = raw->variable,
+                                 .kind = TD_TAPE_MEMORY_ALLOC,
+                                 .category = (uint8_t)head->flags });
 }
 
 static void
 feed_free (TdAssembler *a, const TdRawHead *head)
 {
   const TdRawFree *raw = (const TdRawFree *)head;
-  TdTapeMemory *m = td__list_add (&a->memory, sizeof *m);
 
-  if (m == NULL)
-    return;
-  *m = (TdTapeMemory){ .address = raw->address,
-                       .bytes = raw->bytes,
-                       .buffer = raw->buffer,
-                       .event = a->state.n_events,
-                       .var = TD_TAPE_NONE,
-                       .kind = TD_TAPE_MEMORY_FREE,
-                       .category = (uint8_t)head->flags };
+  add_memory (a, (TdTapeMemory){ .address = raw->address,
+                                 .bytes = raw->bytes,
+                                 .buffer = raw->buffer,
+                                 .kind = TD_TAPE_MEMORY_FREE,
+                                 .category = (uint8_t)head->flags });
 }
 
 static void
