@@ -1,19 +1,10 @@
-/* What tests of links and hooks share: an engine per test, and the error that was expected.
+/* What tests of links and hooks share: numbers, and gradients held against differences.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include <tapedeck.h>
+#include "start.h"
 
-#include "td-test.h"
-
-/** A CMocka row for f with an engine of its own, seed 1; an error that is left fails it. */
-#define engine_test(f) cmocka_unit_test_setup_teardown (f, fixture_setup, fixture_teardown)
-
-int fixture_setup (void **state);
-int fixture_teardown (void **state);
-/** Take the pending error, which must have this status and be one line.  *Owner*: static. */
-const char *said (TdStatus status);
 /** All numbers of a float array as float64.  *Owner*: static, until the next but seven. */
 const double *numbers (TdVar *v);
 /** Fail unless two arrays have equal shapes and agree to `tolerance`. */

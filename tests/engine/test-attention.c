@@ -1,13 +1,11 @@
 /* Attention in one operation against attention from others, over many blocks; masks without a
  * visible key, memory, NaN.
  * SPDX-License-Identifier: MIT */
-#include "td-test.h"
+#include "start.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tapedeck.h"
 
 enum
 {
@@ -151,23 +149,6 @@ causal_mask__shows_the_last_query_all_keys (void **unused)
     }
 }
 
-static int
-start (void **state)
-{
-  int argc = 1;
-  char name[] = "test-attention", *argv[] = { name, NULL }, **p = argv;
-
-  (void)state;
-  return td_init (&argc, &p) == TD_OK ? 0 : -1;
-}
-
-static int
-stop (void **state)
-{
-  (void)state;
-  return td_finish ();
-}
-
 int
 main (void)
 {
@@ -179,5 +160,5 @@ main (void)
     td_test (causal_mask__shows_the_last_query_all_keys),
   };
 
-  return cmocka_run_group_tests (tests, start, stop);
+  return run_with_engine (tests);
 }

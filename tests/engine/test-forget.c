@@ -1,11 +1,9 @@
 /* Recomputation: a forgotten function gives the bits that it gives itself, with dropout and
  * batch normalisation inside, keeps less memory, and says what it cannot do.
  * SPDX-License-Identifier: MIT */
-#include "td-test.h"
+#include "start.h"
 
 #include <string.h>
-
-#include "tapedeck.h"
 
 enum
 {
@@ -320,62 +318,19 @@ forget__says_what_it_cannot_do (void **unused)
     }
 }
 
-/* --- every test leaves nothing behind --- */
-
-static TdMemInfo before;
-
-static int
-begin (void **state)
-{
-  (void)state;
-  before = td_mem_info (td_device_get ("cpu"));
-  return 0;
-}
-
-static int
-end (void **state)
-{
-  const TdMemInfo after = td_mem_info (td_device_get ("cpu"));
-
-  (void)state;
-  return after.live_vars != before.live_vars || after.live_nodes != before.live_nodes
-                 || after.live_ops != before.live_ops || after.live_bytes != before.live_bytes
-             ? -1
-             : 0;
-}
-
-static int
-start (void **state)
-{
-  int argc = 1;
-  char name[] = "test-forget", *argv[] = { name, NULL }, **p = argv;
-
-  (void)state;
-  return td_init (&argc, &p) == TD_OK ? 0 : -1;
-}
-
-static int
-stop (void **state)
-{
-  (void)state;
-  return td_finish ();
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown (f, begin, end)
-
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    TEST (forget__drops_the_same_and_gives_the_same_gradients),
-    TEST (forget__writes_running_statistics_once),
-    TEST (forget__keeps_its_inputs_and_outputs_only),
-    TEST (forget__nests),
-    TEST (forget__reaches_parameters_when_its_input_wants_nothing),
-    TEST (forget__leaves_own_gradients_alone_in_grad_of),
-    TEST (forget__does_not_need_results_that_died),
-    TEST (forget__says_what_it_cannot_do),
+    tidy_test (forget__drops_the_same_and_gives_the_same_gradients),
+    tidy_test (forget__writes_running_statistics_once),
+    tidy_test (forget__keeps_its_inputs_and_outputs_only),
+    tidy_test (forget__nests),
+    tidy_test (forget__reaches_parameters_when_its_input_wants_nothing),
+    tidy_test (forget__leaves_own_gradients_alone_in_grad_of),
+    tidy_test (forget__does_not_need_results_that_died),
+    tidy_test (forget__says_what_it_cannot_do),
   };
 
-  return cmocka_run_group_tests (tests, start, stop);
+  return run_with_engine (tests);
 }

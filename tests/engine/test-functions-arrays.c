@@ -1,10 +1,8 @@
 /* Functions of arrays, rule by rule: what is composed, what is empty, what is refused.
  * SPDX-License-Identifier: MIT */
-#include "td-test.h"
+#include "start.h"
 
 #include <string.h>
-
-#include "tapedeck.h"
 
 enum
 {
@@ -173,23 +171,6 @@ arrays__say_what_they_refuse_on_one_line (void **unused)
     }
 }
 
-static int
-start (void **state)
-{
-  int argc = 1;
-  char name[] = "test-functions-arrays", *argv[] = { name, NULL }, **p = argv;
-
-  (void)state;
-  return td_init (&argc, &p) == TD_OK ? 0 : -1;
-}
-
-static int
-stop (void **state)
-{
-  (void)state;
-  return td_finish ();
-}
-
 int
 main (void)
 {
@@ -201,5 +182,5 @@ main (void)
     td_test (arrays__say_what_they_refuse_on_one_line),
   };
 
-  return cmocka_run_group_tests (tests, start, stop);
+  return run_with_engine (tests);
 }

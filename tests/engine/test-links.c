@@ -8,44 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "td-test.h"
-
-static int
-setup (void **state)
-{
-  td_test_setup (state);
-  td_init (NULL, NULL);
-  td_set_seed (1);
-  return 0;
-}
-
-static int
-teardown (void **state)
-{
-  int status = 0;
-
-  if (td_error () != NULL)
-    {
-      print_error ("unexpected: %s\n", td_error ()->message);
-      status = 1;
-    }
-  status |= td_finish ();
-  td_test_teardown (state);
-  return status;
-}
-
-static const char *
-said (TdStatus status)
-{
-  static char text[1024];
-
-  assert_non_null (td_error ());
-  assert_int_equal (td_error ()->status, status);
-  snprintf (text, sizeof text, "%s", td_error ()->message);
-  assert_null (strchr (text, '\n'));
-  td_error_clear ();
-  return text;
-}
+#include "start.h"
 
 /* All numbers of a float32 array. */
 static float *
@@ -703,39 +666,37 @@ report__summarises_and_scopes_apart (void **state)
   assert_contains (said (TD_ERR_ARG), "needs a key");
 }
 
-#define td_link_test(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
-
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    td_link_test (path__has_no_leading_slash_and_numbers_equal_roots),
-    td_link_test (names__are_checked_where_they_are_given),
-    td_link_test (constructor__returns_an_inert_link_never_null),
-    td_link_test (params__have_keys_without_the_root),
-    td_link_test (free__gives_everything_back),
-    td_link_test (copy__has_its_own_equal_parameters),
-    td_link_test (linear__takes_its_size_from_the_first_input),
-    td_link_test (lazy_links__stay_waiting_when_their_input_is_bad),
-    td_link_test (convolution__takes_its_channels_from_the_first_input),
-    td_link_test (init__draws_with_chainers_fans),
-    td_link_test (init__fills_what_is_not_random),
-    td_link_test (init__refuses_shapes_without_fans),
-    td_link_test (init__is_repeated_by_the_seed),
-    td_link_test (call__lets_inner_temporaries_die_with_it),
-    td_link_test (call__keeps_what_backward_needs_of_dead_outputs),
-    td_link_test (call__may_hand_out_its_input),
-    td_link_test (sequential__calls_links_and_functions_in_order),
-    td_link_test (to_device__moves_parameters_state_and_training),
-    td_link_test (cleargrads__drops_those_of_all_below),
-    td_link_test (batch_normalization__uses_running_statistics_only_in_evaluation),
-    td_link_test (embed_id__gives_rows),
-    td_link_test (embed_id__gives_zeros_for_the_ignored_label),
-    td_link_test (lstm__follows_its_formulas_and_keeps_its_state),
-    td_link_test (lstm__continues_the_first_rows_with_a_smaller_batch),
-    td_link_test (lstm__takes_any_state),
-    td_link_test (classifier__reports_loss_and_accuracy),
-    td_link_test (report__summarises_and_scopes_apart),
+    engine_test (path__has_no_leading_slash_and_numbers_equal_roots),
+    engine_test (names__are_checked_where_they_are_given),
+    engine_test (constructor__returns_an_inert_link_never_null),
+    engine_test (params__have_keys_without_the_root),
+    engine_test (free__gives_everything_back),
+    engine_test (copy__has_its_own_equal_parameters),
+    engine_test (linear__takes_its_size_from_the_first_input),
+    engine_test (lazy_links__stay_waiting_when_their_input_is_bad),
+    engine_test (convolution__takes_its_channels_from_the_first_input),
+    engine_test (init__draws_with_chainers_fans),
+    engine_test (init__fills_what_is_not_random),
+    engine_test (init__refuses_shapes_without_fans),
+    engine_test (init__is_repeated_by_the_seed),
+    engine_test (call__lets_inner_temporaries_die_with_it),
+    engine_test (call__keeps_what_backward_needs_of_dead_outputs),
+    engine_test (call__may_hand_out_its_input),
+    engine_test (sequential__calls_links_and_functions_in_order),
+    engine_test (to_device__moves_parameters_state_and_training),
+    engine_test (cleargrads__drops_those_of_all_below),
+    engine_test (batch_normalization__uses_running_statistics_only_in_evaluation),
+    engine_test (embed_id__gives_rows),
+    engine_test (embed_id__gives_zeros_for_the_ignored_label),
+    engine_test (lstm__follows_its_formulas_and_keeps_its_state),
+    engine_test (lstm__continues_the_first_rows_with_a_smaller_batch),
+    engine_test (lstm__takes_any_state),
+    engine_test (classifier__reports_loss_and_accuracy),
+    engine_test (report__summarises_and_scopes_apart),
   };
 
   return cmocka_run_group_tests_name ("links", tests, NULL, NULL);

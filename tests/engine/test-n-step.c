@@ -1,13 +1,11 @@
 /* Recurrent layers over sequences of different lengths: values against a loop over each
  * sequence on its own in double precision, gradients against differences at every length, what
  * is refused. SPDX-License-Identifier: MIT */
-#include "td-test.h"
+#include "start.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tapedeck.h"
 
 enum
 {
@@ -519,66 +517,23 @@ n_step_lstm__keeps_its_shapes_on_the_null_device (void **unused)
     }
 }
 
-/* --- every test leaves nothing behind --- */
-
-static TdMemInfo before;
-
-static int
-begin (void **state)
-{
-  (void)state;
-  before = td_mem_info (td_device_get ("cpu"));
-  return 0;
-}
-
-static int
-end (void **state)
-{
-  const TdMemInfo after = td_mem_info (td_device_get ("cpu"));
-
-  (void)state;
-  return after.live_vars != before.live_vars || after.live_nodes != before.live_nodes
-                 || after.live_ops != before.live_ops || after.live_bytes != before.live_bytes
-             ? -1
-             : 0;
-}
-
-static int
-start (void **state)
-{
-  int argc = 1;
-  char name[] = "test-n-step", *argv[] = { name, NULL }, **p = argv;
-
-  (void)state;
-  return td_init (&argc, &p) == TD_OK ? 0 : -1;
-}
-
-static int
-stop (void **state)
-{
-  (void)state;
-  return td_finish ();
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown (f, begin, end)
-
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    TEST (n_step_lstm__is_the_cell_along_each_sequence),
-    TEST (n_step_bilstm__runs_each_sequence_from_its_own_end),
-    TEST (n_step_gru__is_the_cell_along_each_sequence),
-    TEST (n_step_rnn__is_the_cell_along_each_sequence),
-    TEST (n_step_lstm__has_the_gradients_of_differences_at_every_length),
-    TEST (n_step_functions__have_the_gradients_of_differences),
-    TEST (n_step_functions__have_second_gradients),
-    TEST (n_step_lstm__takes_zeros_for_states_that_are_not_given),
-    TEST (n_step_lstm__drops_between_layers_in_training_only),
-    TEST (n_step_functions__report_what_does_not_fit_on_one_line),
-    TEST (n_step_lstm__passes_poison_on),
-    TEST (n_step_lstm__keeps_its_shapes_on_the_null_device),
+    tidy_test (n_step_lstm__is_the_cell_along_each_sequence),
+    tidy_test (n_step_bilstm__runs_each_sequence_from_its_own_end),
+    tidy_test (n_step_gru__is_the_cell_along_each_sequence),
+    tidy_test (n_step_rnn__is_the_cell_along_each_sequence),
+    tidy_test (n_step_lstm__has_the_gradients_of_differences_at_every_length),
+    tidy_test (n_step_functions__have_the_gradients_of_differences),
+    tidy_test (n_step_functions__have_second_gradients),
+    tidy_test (n_step_lstm__takes_zeros_for_states_that_are_not_given),
+    tidy_test (n_step_lstm__drops_between_layers_in_training_only),
+    tidy_test (n_step_functions__report_what_does_not_fit_on_one_line),
+    tidy_test (n_step_lstm__passes_poison_on),
+    tidy_test (n_step_lstm__keeps_its_shapes_on_the_null_device),
   };
 
-  return cmocka_run_group_tests (tests, start, stop);
+  return run_with_engine (tests);
 }

@@ -10,24 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "td-test.h"
+#include "start.h"
 
 static int
 setup (void **state)
 {
-  td_test_setup (state);
-  td_init (NULL, NULL);
+  fixture_setup (state);
   td_set_seed (3);
   return 0;
-}
-
-static int
-teardown (void **state)
-{
-  int status = td_finish ();
-
-  td_test_teardown (state);
-  return status;
 }
 
 /* All numbers of an f32 or f64 array, as doubles. */
@@ -396,7 +386,7 @@ ex11_ex12__parameters_have_their_names_and_wait_for_their_sizes (void **state)
   assert_int_equal (td_shape (y).dim[1], 2);
 }
 
-#define td_net_test(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
+#define td_net_test(f) cmocka_unit_test_setup_teardown (f, setup, fixture_teardown)
 
 int
 main (void)

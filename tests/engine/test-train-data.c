@@ -111,12 +111,12 @@ dict__names_the_fields_of_its_batches (void **state)
   assert_true (t[0] == 0 && t[3] == 3);
   assert_true (td_batch_get (&b, "pixels") == b.x);
   assert_true (td_poisoned (td_batch_get (&b, "nothing")));
-  assert_contains (train_said (TD_ERR_ARG), "no field \"nothing\"");
+  assert_contains (said (TD_ERR_ARG), "no field \"nothing\"");
   td_dict_dataset_new ((const char *[]){ "a", "a" }, b.field, 2);
-  assert_contains (train_said (TD_ERR_ARG), "name of its own for array 1");
+  assert_contains (said (TD_ERR_ARG), "name of its own for array 1");
   td_tuple_dataset_new_n (
       (TdVar *[]){ td_ones (TD_F32, TD_SHAPE (4)), td_ones (TD_F32, TD_SHAPE (3)) }, 2);
-  assert_contains (train_said (TD_ERR_SHAPE), "got array 0 (4) and array 1 (3)");
+  assert_contains (said (TD_ERR_SHAPE), "got array 0 (4) and array 1 (3)");
 }
 
 static void
@@ -129,7 +129,7 @@ concatenated__is_one_after_the_other (void **state)
   (void)state;
   assert_dataset (d, 0, 1, 0, 1, 2, 0, 1);
   assert_int_equal (td_dataset_get (d, 7, &e), TD_ERR_ARG);
-  assert_contains (train_said (TD_ERR_ARG), "row 7 is not among 7");
+  assert_contains (said (TD_ERR_ARG), "row 7 is not among 7");
   td_dataset_free (a); /* the program's reference only */
   assert_int_equal (number (d, 6), 1);
 }
@@ -146,7 +146,7 @@ zip__puts_fields_side_by_side (void **state)
   assert_true (*(const float *)e.field[2].data == 2.0f);
   td_example_clear (&e);
   td_zip_dataset_new ((TdDataset *[]){ numbers (3), numbers (4) }, 2);
-  assert_contains (train_said (TD_ERR_ARG), "got 3 and 4");
+  assert_contains (said (TD_ERR_ARG), "got 3 and 4");
 }
 
 static void
@@ -160,9 +160,9 @@ sub__takes_a_piece_of_an_order (void **state)
   assert_dataset (part, 2, 0, 1);
   assert_dataset (td_sub_dataset_new (part, 1, 3, NULL), 0, 1);
   td_sub_dataset_new (d, 2, 6, NULL);
-  assert_contains (train_said (TD_ERR_ARG), "examples 2 to 6 are not among 5");
+  assert_contains (said (TD_ERR_ARG), "examples 2 to 6 are not among 5");
   td_sub_dataset_new (d, 0, 5, wrong);
-  assert_contains (train_said (TD_ERR_ARG), "order[2] is 5");
+  assert_contains (said (TD_ERR_ARG), "order[2] is 5");
 }
 
 static void
@@ -184,7 +184,7 @@ split__cuts_in_two_and_in_n (void **state)
   assert_dataset (parts[0], 0, 1);
   assert_dataset (parts[2], 4, 5); /* 6 is left out */
   assert_int_equal (td_split_dataset (d, 8, &a, &b), TD_ERR_ARG);
-  assert_contains (train_said (TD_ERR_ARG), "first part of 8 examples out of 7");
+  assert_contains (said (TD_ERR_ARG), "first part of 8 examples out of 7");
 }
 
 /* The same folds as chainer.datasets.get_cross_validation_datasets (range (7), 3). */
@@ -230,10 +230,10 @@ transform__changes_and_adds_fields_and_may_refuse (void **state)
   td_example_clear (&e);
   assert_int_equal (td_dataset_get (d, 3, &e), TD_ERR_ARG);
   td_example_clear (&e);
-  assert_contains (train_said (TD_ERR_ARG), "refuses row 3");
+  assert_contains (said (TD_ERR_ARG), "refuses row 3");
   assert_true (td_poisoned (
       td_iter_next (td_serial_iterator_new (d, .batch_size = 4, .shuffle = false)).x));
-  assert_contains (train_said (TD_ERR_SHAPE), "refuses row 3");
+  assert_contains (said (TD_ERR_SHAPE), "refuses row 3");
 }
 
 /* --- padding --- */
@@ -276,11 +276,11 @@ concat_examples__fills_shorter_ones_up (void **state)
   assert_memory_equal (x, expected, sizeof x);
   assert_int_equal (td_iter_set_padding (it, (double[]){ 0, 1, 2 }, 3), TD_OK);
   assert_true (td_poisoned (td_iter_next (it).x));
-  assert_contains (train_said (TD_ERR_SHAPE), "3 paddings for 2 fields");
+  assert_contains (said (TD_ERR_SHAPE), "3 paddings for 2 fields");
   td_iter_reset (it);
   td_iter_set_padding (it, NULL, 0);
   assert_true (td_poisoned (td_iter_next (it).x));
-  assert_contains (train_said (TD_ERR_SHAPE),
+  assert_contains (said (TD_ERR_SHAPE),
                    "field 0 of row 0 has shape (3), of row 1 (1): equal shapes expected, or "
                    "padding");
 }
@@ -302,7 +302,7 @@ concat_examples__pads_every_axis (void **state)
   assert_null (td_example_set (&e[0], 3, TD_F32, TD_SCALAR, NULL));
   assert_non_null (td_example_set (&e[0], 1, TD_F32, TD_SCALAR, NULL));
   assert_true (td_poisoned (td_concat_examples (e, 2, NULL, 0).x));
-  assert_contains (train_said (TD_ERR_SHAPE), "row 0 has 2 fields, row 0 has 1");
+  assert_contains (said (TD_ERR_SHAPE), "row 0 has 2 fields, row 0 has 1");
   td_example_clear (&e[0]);
   td_example_clear (&e[1]);
 }
@@ -377,7 +377,7 @@ iterator__asks_the_order_sampler_for_every_epoch (void **state)
   it = td_serial_iterator_new (numbers (3), .batch_size = 2, .order_sampler = reversed,
                                .order_user = &user);
   assert_true (td_poisoned (td_iter_next (it).x));
-  assert_contains (train_said (TD_ERR_ARG), "order sampler gives rows that are not among 3");
+  assert_contains (said (TD_ERR_ARG), "order sampler gives rows that are not among 3");
 }
 
 /* The first 40 batches of both kinds of iterator, over several epochs. */
@@ -438,13 +438,13 @@ multithread__ends_without_repeat (void **state)
   assert_int_equal (next (it, v), 3);
   assert_int_equal (next (it, v), 2);
   assert_true (td_poisoned (td_iter_next (it).x));
-  assert_contains (train_said (TD_ERR_STATE), "at its end");
+  assert_contains (said (TD_ERR_STATE), "at its end");
   td_iter_reset (it);
   assert_int_equal (next (it, v), 3);
   assert_int_equal (v[0], 0);
   td_iter_free (it);
   td_multithread_iterator_new (numbers (5), .n_threads = 0);
-  assert_contains (train_said (TD_ERR_ARG), "got 0 and 0");
+  assert_contains (said (TD_ERR_ARG), "got 0 and 0");
 }
 
 static void
@@ -454,7 +454,7 @@ multithread__says_what_a_loader_could_not_read (void **state)
 
   (void)state;
   assert_true (td_poisoned (td_iter_next (it).x));
-  assert_contains (train_said (TD_ERR_SHAPE), "equal shapes expected, or padding");
+  assert_contains (said (TD_ERR_SHAPE), "equal shapes expected, or padding");
   assert_int_equal (td_iter_set_padding (it, (double[]){ 0 }, 1), TD_OK);
   assert_false (td_poisoned (td_iter_next (it).x));
 }

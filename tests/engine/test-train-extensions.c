@@ -195,7 +195,7 @@ print_report__says_which_log_it_misses (void **state)
   (void)state;
   td_trainer_extend (s.trainer, td_ext_print_report (TD_KEYS ("epoch"), .log_report = "Other"));
   assert_int_equal (td_trainer_run (s.trainer), TD_ERR_STATE);
-  assert_contains (train_said (TD_ERR_STATE), "no log report \"Other\"");
+  assert_contains (said (TD_ERR_STATE), "no log report \"Other\"");
 }
 
 /* --- charts --- */
@@ -230,7 +230,7 @@ plot_report__draws_a_line_and_its_points_for_each_key (void **state)
   assert_contains (svg, "M72.0 248.4L256.0 240.8L440.0 233.2L624.0 225.6");
   free (svg);
   td_ext_plot_report (TD_KEYS ("n"), .x_key = "day");
-  assert_contains (train_said (TD_ERR_ARG), "\"iteration\" or \"epoch\"");
+  assert_contains (said (TD_ERR_ARG), "\"iteration\" or \"epoch\"");
 }
 
 static void
@@ -287,7 +287,7 @@ progress_bar__wants_to_know_the_length (void **state)
   (void)state;
   td_trainer_extend (t, td_ext_progress_bar (.update_interval = 1));
   assert_int_equal (td_trainer_run (t), TD_ERR_ARG);
-  assert_contains (train_said (TD_ERR_ARG), "give .training_length");
+  assert_contains (said (TD_ERR_ARG), "give .training_length");
 }
 
 /* --- values --- */
@@ -387,7 +387,7 @@ evaluator__reports_the_mean_over_batches (void **state)
   assert_int_equal (td_config ()->train, 1);
   assert_int_equal (td_config ()->enable_backprop, 1);
   td_ext_evaluator (td_serial_iterator_new (four_rows ()), s.line);
-  assert_contains (train_said (TD_ERR_ARG), "an iterator that does not repeat");
+  assert_contains (said (TD_ERR_ARG), "an iterator that does not repeat");
 }
 
 /* Updater and evaluator call a classifier with the fields of their batches. */
@@ -432,8 +432,7 @@ fail_on_non_number__names_the_parameter (void **state)
   (void)state;
   td_trainer_extend (s.trainer, td_ext_fail_on_non_number ());
   assert_int_equal (td_trainer_run (s.trainer), TD_ERR_NUMERIC);
-  assert_contains (train_said (TD_ERR_NUMERIC),
-                   "parameter W is not a number any more: element 0");
+  assert_contains (said (TD_ERR_NUMERIC), "parameter W is not a number any more: element 0");
   assert_true (td_updater_iteration (s.updater) < 5);
 }
 
@@ -492,7 +491,7 @@ dump_graph__writes_the_graph_once (void **state)
   s = setting (0.01, 4);
   td_trainer_extend (s.trainer, td_ext_dump_graph ("nothing"));
   assert_int_equal (td_trainer_run (s.trainer), TD_ERR_ARG);
-  assert_contains (train_said (TD_ERR_ARG), "\"nothing\" by td_report_variable");
+  assert_contains (said (TD_ERR_ARG), "\"nothing\" by td_report_variable");
 }
 
 static TdStatus

@@ -29,7 +29,7 @@ summary__weighs_values (void **state)
   assert_true (fabs (s.std - sqrt (27.0 / 16)) < 1e-15);
   assert_true (s.last == 4 && s.min == 1 && s.max == 4);
   td_observation_add (o, "b", 1, -1);
-  assert_contains (train_said (TD_ERR_ARG), "a weight of 0 or more");
+  assert_contains (said (TD_ERR_ARG), "a weight of 0 or more");
 }
 
 static void
@@ -159,9 +159,9 @@ interval__fires_when_a_whole_period_is_over (void **state)
   assert_string_equal (fires (td_interval_trigger_new (1, "epoch")), "3 5 8 10");
   assert_string_equal (fires (td_interval_trigger_new (0.5, "epoch")), "2 3 4 5 7 8 9 10 12");
   assert_true (td_trigger_finished (td_interval_trigger_new (0, "epoch")));
-  assert_contains (train_said (TD_ERR_ARG), "a period above 0 expected, got 0");
+  assert_contains (said (TD_ERR_ARG), "a period above 0 expected, got 0");
   assert_true (td_trigger_finished (td_interval_trigger_new (1, "day")));
-  assert_contains (train_said (TD_ERR_ARG), "got \"day\"");
+  assert_contains (said (TD_ERR_ARG), "got \"day\"");
 }
 
 static void
@@ -232,7 +232,7 @@ best_value__compares_as_it_is_told (void **state)
                                         td_interval_trigger_new (1, "iteration"))),
       "1 2");
   assert_true (td_trigger_finished (td_best_value_trigger_new ("loss", NULL, NULL)));
-  assert_contains (train_said (TD_ERR_ARG), "a key and a comparison expected");
+  assert_contains (said (TD_ERR_ARG), "a key and a comparison expected");
 }
 
 static void
@@ -245,8 +245,7 @@ best_value__says_when_there_is_no_value (void **state)
   td_trainer_extend (t, td_ext_function_new (note, &calls),
                      .trigger = td_max_value_trigger_new ("validation/accuracy", NULL));
   assert_int_equal (td_trainer_run (t), TD_ERR_ARG);
-  assert_contains (train_said (TD_ERR_ARG),
-                   "nothing was reported under \"validation/accuracy\"");
+  assert_contains (said (TD_ERR_ARG), "nothing was reported under \"validation/accuracy\"");
   assert_int_equal (td_updater_iteration (td_trainer_updater (t)), 3);
 }
 
@@ -284,7 +283,7 @@ early_stopping__stops_when_patience_is_over (void **state)
                                                            7, "iteration"))),
       7);
   assert_true (td_trigger_finished (td_early_stopping_trigger_new (.mode = "best")));
-  assert_contains (train_said (TD_ERR_ARG), "mode \"max\", \"min\" or \"auto\"");
+  assert_contains (said (TD_ERR_ARG), "mode \"max\", \"min\" or \"auto\"");
 }
 
 /* --- the loop --- */
@@ -322,7 +321,7 @@ extensions__are_called_by_priority_then_in_the_order_of_adding (void **state)
   assert_non_null (td_trainer_extension (t, "second"));
   assert_null (td_trainer_extension (t, "third"));
   assert_int_equal (td_trainer_run (t), TD_ERR_STATE);
-  assert_contains (train_said (TD_ERR_STATE), "a trainer runs once");
+  assert_contains (said (TD_ERR_STATE), "a trainer runs once");
 }
 
 typedef struct
@@ -379,7 +378,7 @@ trainer__ends_with_the_first_error_and_tells_its_extensions (void **state)
   td_trainer_extend (t, td_ext_function_new (note_letter, &letters[10]), .priority = -1);
   assert_int_equal (td_trainer_run (t), TD_ERR_SHAPE);
   assert_string_equal (order.text, "ic-cef");
-  train_said (TD_ERR_SHAPE);
+  said (TD_ERR_SHAPE);
 }
 
 static TdStatus
@@ -398,7 +397,7 @@ updater__passes_on_what_its_function_says (void **state)
 
   (void)state;
   assert_int_equal (td_trainer_run (t), TD_ERR_NUMERIC);
-  assert_contains (train_said (TD_ERR_NUMERIC), "the update function says that it failed");
+  assert_contains (said (TD_ERR_NUMERIC), "the update function says that it failed");
   assert_int_equal (td_updater_iteration (td_trainer_updater (t)), 3);
 }
 
@@ -429,9 +428,9 @@ updater__trains_its_optimizers_target (void **state)
   assert_true (td_updater_is_new_epoch (u));
   assert_true (td_updater_previous_epoch_detail (u) == 29.5);
   assert_null (td_updater_iterator (u, "other"));
-  assert_contains (train_said (TD_ERR_ARG), "no iterator \"other\"");
+  assert_contains (said (TD_ERR_ARG), "no iterator \"other\"");
   assert_int_equal (td_updater_add_iterator (u, "main", it), TD_ERR_ARG);
-  assert_contains (train_said (TD_ERR_ARG), "got \"main\"");
+  assert_contains (said (TD_ERR_ARG), "got \"main\"");
 }
 
 /* Two optimizers in turn, as for a GAN. */

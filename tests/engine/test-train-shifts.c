@@ -95,7 +95,7 @@ exponential_shift__multiplies_every_step (void **state)
   assert_rates (td_ext_exponential_shift ("lr", 0.5, .target = 0.03), exponential_to_target);
   assert_rates (td_ext_exponential_shift ("lr", 2, .init = 0.25, .target = 4), exponential_up);
   td_ext_exponential_shift ("lr", -1);
-  assert_contains (train_said (TD_ERR_ARG), "a rate of 0 or more expected");
+  assert_contains (said (TD_ERR_ARG), "a rate of 0 or more expected");
 }
 
 static double
@@ -130,7 +130,7 @@ linear_shift__is_straight_between_two_times (void **state)
   (void)state;
   assert_rates (td_ext_linear_shift ("lr", 1, 3, 2, 6), linear);
   td_ext_linear_shift ("lr", 1, 3, 6, 2);
-  assert_contains (train_said (TD_ERR_ARG), "a time range that goes forward");
+  assert_contains (said (TD_ERR_ARG), "a time range that goes forward");
 }
 
 static double
@@ -145,7 +145,7 @@ multistep_shift__multiplies_at_its_steps (void **state)
   (void)state;
   assert_rates (td_ext_multistep_shift ("lr", 0.5, ((int[]){ 3, 7 }), 2), multistep);
   td_ext_multistep_shift ("lr", 0.5, ((int[]){ 7, 3 }), 2);
-  assert_contains (train_said (TD_ERR_ARG), "steps in rising order");
+  assert_contains (said (TD_ERR_ARG), "steps in rising order");
 }
 
 static double
@@ -218,7 +218,7 @@ shift__names_an_unknown_hyperparameter (void **state)
 
   (void)state;
   assert_int_equal (td_trainer_run (t), TD_ERR_ARG);
-  assert_contains (train_said (TD_ERR_ARG), "momentun");
+  assert_contains (said (TD_ERR_ARG), "momentun");
 }
 
 /* Every kind, stopped after four steps and continued by fresh objects. */

@@ -277,7 +277,7 @@ snapshot__is_taken_on_error_if_asked (void **state)
   td_trainer_extend (t, td_ext_snapshot (.snapshot_on_error = true), .trigger = every (100));
   assert_int_equal (td_trainer_run (t), TD_ERR_NUMERIC);
   assert_string_equal (files (), "snapshot_iter_4");
-  train_said (TD_ERR_NUMERIC);
+  said (TD_ERR_NUMERIC);
 }
 
 static void
@@ -288,7 +288,7 @@ trainer__says_that_its_folder_is_none (void **state)
   (void)state;
   td_test_write_file (td_test_tmp ("out"), "", 0);
   assert_int_equal (td_trainer_run (t), TD_ERR_IO);
-  assert_contains (train_said (TD_ERR_IO), "/out: Not a directory");
+  assert_contains (said (TD_ERR_IO), "/out: Not a directory");
 }
 
 static void
@@ -310,7 +310,7 @@ snapshot__leaves_the_old_file_when_it_cannot_write (void **state)
       t = small_trainer (3, m, NULL);
       td_trainer_extend (t, td_ext_snapshot (.filename = "state/below", .writer = writer));
       assert_int_equal (td_trainer_run (t), TD_ERR_IO);
-      assert_contains (train_said (TD_ERR_IO), "state/below");
+      assert_contains (said (TD_ERR_IO), "state/below");
       assert_int_equal (stat (td_test_tmp ("out/state"), &after), 0);
       assert_true (before.st_ino == after.st_ino && before.st_size == after.st_size);
       assert_string_equal (files (), "state");
@@ -328,10 +328,10 @@ snapshot__says_what_is_wrong_with_the_file_it_begins_with (void **state)
   td_test_write_file (td_test_tmp ("out/snapshot_iter_7"), "no zip", 6);
   td_trainer_extend (t, td_ext_snapshot (.autoload = true));
   assert_int_equal (td_trainer_run (t), TD_ERR_IO);
-  assert_contains (train_said (TD_ERR_IO), "snapshot_iter_7");
+  assert_contains (said (TD_ERR_IO), "snapshot_iter_7");
   assert_int_equal (td_updater_iteration (td_trainer_updater (t)), 0);
   td_ext_snapshot (.filename = "a/b", .autoload = true);
-  assert_contains (train_said (TD_ERR_ARG), "autoload looks in the trainer's folder");
+  assert_contains (said (TD_ERR_ARG), "autoload looks in the trainer's folder");
 }
 
 /* Rows of another dataset: nothing of the file is taken. */
@@ -350,7 +350,7 @@ trainer_load__changes_nothing_when_something_does_not_fit (void **state)
   u = td_trainer_new (td_standard_updater_new (it, td_sgd_new (n), .update = step), every (5),
                       .out = td_test_tmp ("out"));
   assert_int_equal (td_load_npz (td_test_tmp ("t"), u), TD_ERR_SHAPE);
-  assert_contains (train_said (TD_ERR_SHAPE),
+  assert_contains (said (TD_ERR_SHAPE),
                    "updater/iterator:main/order: shape (4) expected, the file has (6)");
   assert_true (td_item (td_link_param (n, "W")) == before);
   assert_int_equal (td_updater_iteration (td_trainer_updater (u)), 0);
@@ -379,7 +379,7 @@ trainer_load__refuses_a_place_outside_the_data (void **state)
   assert_int_equal (td_save_npz (td_test_tmp ("t"), t), TD_OK);
   assert_int_equal (td_load_npz (td_test_tmp ("t"), trainer_of_rows (7, 3)), TD_OK);
   assert_int_equal (td_load_npz (td_test_tmp ("t"), trainer_of_rows (6, 3)), TD_ERR_IO);
-  assert_contains (train_said (TD_ERR_IO),
+  assert_contains (said (TD_ERR_IO),
                    "updater/iterator:main/current_position: it is not in the dataset");
 }
 

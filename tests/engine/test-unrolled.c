@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "td-test.h"
+#include "start.h"
 
 enum
 {
@@ -21,19 +21,9 @@ enum
 static int
 setup (void **state)
 {
-  td_test_setup (state);
-  td_init (NULL, NULL);
+  fixture_setup (state);
   td_set_seed (7);
   return 0;
-}
-
-static int
-teardown (void **state)
-{
-  int status = td_finish ();
-
-  td_test_teardown (state);
-  return status;
 }
 
 /* The numbers of an f64 array.  *Owner*: the caller, free (). */
@@ -307,7 +297,7 @@ tree_net__has_right_gradients_at_every_size_and_shape (void **state)
         }
 }
 
-#define row(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
+#define row(f) cmocka_unit_test_setup_teardown (f, setup, fixture_teardown)
 
 int
 main (void)

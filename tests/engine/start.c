@@ -1,0 +1,110 @@
+/* How tests of the engine start and end it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "start.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int
+fixture_setup (void **state)
+{
+  td_test_setup (state);
+  td_init (NULL, NULL);
+  td_set_seed (1);
+  return 0;
+}
+
+int
+fixture_teardown (void **state)
+{
+  int status = 0;
+
+  if (td_error () != NULL)
+    {
+      print_error ("unexpected: %s\n", td_error ()->message);
+      status = 1;
+    }
+  status |= td_finish ();
+  td_test_teardown (state);
+  return status;
+}
+
+const char *
+said (TdStatus status)
+{
+  static char text[1024];
+
+  assert_non_null (td_error ());
+  assert_int_equal (td_error ()->status, status);
+  snprintf (text, sizeof text, "%s", td_error ()->message);
+  assert_null (strchr (text, '\n'));
+  td_error_clear ();
+  return text;
+}
+
+static TdMemInfo before;
+
+int
+tidy_setup (void **state)
+{
+  (void)state;
+  before = td_mem_info (td_device_get ("cpu"));
+  return 0;
+}
+
+int
+tidy_teardown (void **state)
+{
+  const TdMemInfo after = td_mem_info (td_device_get ("cpu"));
+
+  (void)state;
+  return after.live_vars != before.live_vars || after.live_nodes != before.live_nodes
+                 || after.live_ops != before.live_ops || after.live_bytes != before.live_bytes
+             ? -1
+             : 0;
+}
+
+int
+group_start (void **state)
+{
+  (void)state;
+  return td_init (NULL, NULL) == TD_OK ? 0 : -1;
+}
+
+int
+group_stop (void **state)
+{
+  (void)state;
+  return td_finish ();
+}
+
+const char *
+python_with (const char *module)
+{
+  static const char *const pythons[] = { "python3", "/usr/bin/python3" };
+  char import[100];
+
+  snprintf (import, sizeof import, "import %s", module);
+  for (int i = 0; i < 2; i++)
+    {
+      TdTestChild child = TD_TEST_RUN (pythons[i], "-c", import);
+      int status = child.status;
+
+      td_test_child_clear (&child);
+      if (status == 0)
+        return pythons[i];
+    }
+  skip ();
+  return NULL;
+}
+
+void
+assert_python_says (const char *script, const char *path, const char *text)
+{
+  TdTestChild child = TD_TEST_RUN (python_with ("numpy"), "-c", script, path);
+
+  assert_child_status (child, 0);
+  assert_string_equal (child.out, text);
+  td_test_child_clear (&child);
+}
