@@ -4,15 +4,26 @@
 #include "start.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int
 fixture_setup (void **state)
 {
+  int status;
+
   td_test_setup (state);
-  td_init (NULL, NULL);
+  status = td_init (NULL, NULL) != TD_OK;
   td_set_seed (1);
-  return 0;
+  return status;
+}
+
+int
+train_setup (void **state)
+{
+  td_test_setup (state);
+  unsetenv ("TAPEDECK_DATA");
+  return td_init (NULL, NULL) != TD_OK;
 }
 
 int
@@ -107,4 +118,13 @@ assert_python_says (const char *script, const char *path, const char *text)
   assert_child_status (child, 0);
   assert_string_equal (child.out, text);
   td_test_child_clear (&child);
+}
+
+const char *
+numpys_file (const char *name)
+{
+  char path[200];
+
+  snprintf (path, sizeof path, "tests/golden/npz/%s", name);
+  return td_test_source (path);
 }

@@ -9,6 +9,8 @@
 
 /** A CMocka row for f with an engine of its own, seed 1; an error that is left fails it. */
 #define engine_test(f) cmocka_unit_test_setup_teardown (f, fixture_setup, fixture_teardown)
+/** The same with the seed that the engine begins with, and no folder of data. */
+#define train_test(f) cmocka_unit_test_setup_teardown (f, train_setup, fixture_teardown)
 /** A CMocka row for f in a group with one engine for all: it leaves no variable, no node and no
  * byte behind. */
 #define tidy_test(f) cmocka_unit_test_setup_teardown (f, tidy_setup, tidy_teardown)
@@ -16,6 +18,7 @@
 #define run_with_engine(tests) cmocka_run_group_tests (tests, group_start, group_stop)
 
 int fixture_setup (void **state);
+int train_setup (void **state);
 int fixture_teardown (void **state);
 int tidy_setup (void **state);
 int tidy_teardown (void **state);
@@ -27,3 +30,5 @@ const char *said (TdStatus status);
 const char *python_with (const char *module);
 /** Fail unless a script for Python with NumPy, given this path, prints this text. */
 void assert_python_says (const char *script, const char *path, const char *text);
+/** A file that NumPy wrote, in tests/golden/npz.  Owner: the test. */
+const char *numpys_file (const char *name);

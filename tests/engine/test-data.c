@@ -11,44 +11,7 @@
 #include <zlib.h>
 #endif
 
-#include "td-test.h"
-
-static int
-setup (void **state)
-{
-  td_test_setup (state);
-  unsetenv ("TAPEDECK_DATA");
-  return td_init (NULL, NULL) != TD_OK;
-}
-
-static int
-teardown (void **state)
-{
-  int status = 0;
-
-  if (td_error () != NULL)
-    {
-      print_error ("unexpected: %s\n", td_error ()->message);
-      status = 1;
-    }
-  status |= td_finish ();
-  td_test_teardown (state);
-  return status;
-}
-
-/* The one line of the first error, which is then forgotten. */
-static const char *
-said (TdStatus status)
-{
-  static char text[1024];
-
-  assert_non_null (td_error ());
-  assert_int_equal (td_error ()->status, status);
-  snprintf (text, sizeof text, "%s", td_error ()->message);
-  assert_null (strchr (text, '\n'));
-  td_error_clear ();
-  return text;
-}
+#include "start.h"
 
 /* Skips the test in a build without zlib. */
 static void
@@ -501,29 +464,27 @@ tuple__wants_as_many_labels_as_rows (void **state)
   assert_contains (said (TD_ERR_SHAPE), "got x (3, 2) and t (4)");
 }
 
-#define td_data_test(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
-
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    td_data_test (idx__reads_plain_files_as_float_over_255),
-    td_data_test (idx__knows_gzip_by_its_content),
-    td_data_test (idx__says_what_is_wrong_with_a_header),
-    td_data_test (idx__says_where_a_file_is_missing_or_cut_off),
-    td_data_test (idx__says_what_is_wrong_with_a_gzip_file),
-    td_data_test (idx__takes_from_a_bomb_what_its_header_promises),
-    td_data_test (idx__compares_labels_with_images),
-    td_data_test (mnist__refuses_labels_beyond_nine),
-    td_data_test (mnist__has_its_published_counts),
-    td_data_test (dataset__is_inert_after_an_error),
-    td_data_test (digits__are_the_same_in_every_run_and_balanced),
-    td_data_test (iterator__wraps_a_batch_around_the_end_of_an_epoch),
-    td_data_test (iterator__ends_with_a_smaller_batch_without_repeat),
-    td_data_test (iterator__gives_every_row_once_an_epoch_in_an_order_of_its_seed),
-    td_data_test (iterator__refuses_what_makes_no_batch),
-    td_data_test (text__numbers_characters_and_follows_each_by_the_next),
-    td_data_test (tuple__wants_as_many_labels_as_rows),
+    train_test (idx__reads_plain_files_as_float_over_255),
+    train_test (idx__knows_gzip_by_its_content),
+    train_test (idx__says_what_is_wrong_with_a_header),
+    train_test (idx__says_where_a_file_is_missing_or_cut_off),
+    train_test (idx__says_what_is_wrong_with_a_gzip_file),
+    train_test (idx__takes_from_a_bomb_what_its_header_promises),
+    train_test (idx__compares_labels_with_images),
+    train_test (mnist__refuses_labels_beyond_nine),
+    train_test (mnist__has_its_published_counts),
+    train_test (dataset__is_inert_after_an_error),
+    train_test (digits__are_the_same_in_every_run_and_balanced),
+    train_test (iterator__wraps_a_batch_around_the_end_of_an_epoch),
+    train_test (iterator__ends_with_a_smaller_batch_without_repeat),
+    train_test (iterator__gives_every_row_once_an_epoch_in_an_order_of_its_seed),
+    train_test (iterator__refuses_what_makes_no_batch),
+    train_test (text__numbers_characters_and_follows_each_by_the_next),
+    train_test (tuple__wants_as_many_labels_as_rows),
   };
 
   return cmocka_run_group_tests_name ("data", tests, NULL, NULL);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "td-test.h"
+#include "start.h"
 
 #ifdef TD_WITH_ZLIB
 #define WITH_ZLIB 1
@@ -29,23 +29,13 @@ setup (void **state)
 {
   TdLink *l1;
 
-  td_test_setup (state);
-  td_init (NULL, NULL);
+  fixture_setup (state);
   model = td_chain_new ("model");
   l1 = td_chain_new (model, "l1");
   td_link_add_param (l1, "W", TD_SHAPE (2, 3), .initializer = td_init_constant (9));
   td_link_add_param (l1, "b", TD_SHAPE (2), .initializer = td_init_constant (9));
   td_link_add_persistent (model, "n", td_full (TD_I64, TD_SCALAR, 7));
   return 0;
-}
-
-static int
-teardown (void **state)
-{
-  int status = td_finish ();
-
-  td_test_teardown (state);
-  return status;
 }
 
 static void
@@ -66,15 +56,6 @@ assert_untouched (void)
   static const float nine[6] = { 9, 9, 9, 9, 9, 9 };
 
   assert_weights (nine, nine, 7);
-}
-
-static const char *
-golden (const char *name)
-{
-  char path[200];
-
-  snprintf (path, sizeof path, "tests/golden/npz/%s", name);
-  return td_test_source (path);
 }
 
 static void
@@ -98,43 +79,20 @@ npz__brings_back_what_was_saved (void **state)
   assert_weights (weights, biases, 7);
 }
 
-static const char *
-python_with_numpy (void)
-{
-  static const char *const pythons[] = { "python3", "/usr/bin/python3" };
-
-  for (int i = 0; i < 2; i++)
-    {
-      TdTestChild child = TD_TEST_RUN (pythons[i], "-c", "import numpy");
-      int status = child.status;
-
-      td_test_child_clear (&child);
-      if (status == 0)
-        return pythons[i];
-    }
-  return NULL;
-}
-
 static void
 npz__is_read_by_numpy (void **state)
 {
-  const char *path = td_test_tmp ("m.npz"), *python = python_with_numpy ();
-  TdTestChild child;
+  const char *path = td_test_tmp ("m.npz");
 
   (void)state;
-  if (python == NULL)
-    skip ();
   save_known (path);
-  child = TD_TEST_RUN (python, "-c",
-                       "import sys, numpy as np\n"
-                       "f = np.load(sys.argv[1])\n"
-                       "for k in sorted(f.files): print(k, f[k].dtype, f[k].tolist())\n",
-                       path);
-  assert_child_status (child, 0);
-  assert_string_equal (child.out, "l1/W float32 [[0.0, 0.25, 0.5], [0.75, 1.0, 1.25]]\n"
-                                  "l1/b float32 [-1.5, 2.25]\n"
-                                  "n int64 7\n");
-  td_test_child_clear (&child);
+  assert_python_says ("import sys, numpy as np\n"
+                      "f = np.load(sys.argv[1])\n"
+                      "for k in sorted(f.files): print(k, f[k].dtype, f[k].tolist())\n",
+                      path,
+                      "l1/W float32 [[0.0, 0.25, 0.5], [0.75, 1.0, 1.25]]\n"
+                      "l1/b float32 [-1.5, 2.25]\n"
+                      "n int64 7\n");
 }
 
 static void
@@ -148,7 +106,7 @@ npz__reads_what_numpy_wrote_stored_and_deflated (void **state)
       float nines[6] = { 9, 9, 9, 9, 9, 9 };
 
       td_write (td_link_param (model, "l1/W"), nines, sizeof nines);
-      assert_int_equal (td_load_npz (golden (files[i]), model), TD_OK);
+      assert_int_equal (td_load_npz (numpys_file (files[i]), model), TD_OK);
       assert_weights (weights, biases, 42);
     }
 }
@@ -169,7 +127,7 @@ npz__names_file_and_key_of_what_does_not_fit (void **state)
   (void)state;
   for (int i = 0; i < 3; i++)
     {
-      assert_int_equal (td_load_npz (golden (bad[i].file), model), bad[i].status);
+      assert_int_equal (td_load_npz (numpys_file (bad[i].file), model), bad[i].status);
       assert_contains (td_error ()->message, bad[i].file);
       assert_contains (td_error ()->message, bad[i].key);
       assert_contains (td_error ()->message, bad[i].text);
@@ -177,7 +135,7 @@ npz__names_file_and_key_of_what_does_not_fit (void **state)
       assert_untouched ();
     }
   td_link_add_param (model, "more", TD_SHAPE (2));
-  assert_int_equal (td_load_npz (golden ("stored.npz"), model), TD_ERR_IO);
+  assert_int_equal (td_load_npz (numpys_file ("stored.npz"), model), TD_ERR_IO);
   assert_contains (td_error ()->message, "more: there is no such array in the file");
   td_error_clear ();
   assert_untouched ();
@@ -194,7 +152,7 @@ npz__survives_every_cut_and_every_changed_byte (void **state)
   for (int f = 0; f < 1 + WITH_ZLIB; f++)
     {
       size_t n;
-      char *bytes = td_test_read_file (golden (files[f]), &n);
+      char *bytes = td_test_read_file (numpys_file (files[f]), &n);
 
       for (size_t i = 0; i < n; i++)
         {
@@ -232,7 +190,7 @@ npz__says_what_it_cannot_unpack (void **state)
   (void)state;
   if (WITH_ZLIB)
     skip ();
-  assert_int_equal (td_load_npz (golden ("deflated.npz"), model), TD_ERR_IO);
+  assert_int_equal (td_load_npz (numpys_file ("deflated.npz"), model), TD_ERR_IO);
   assert_contains (td_error ()->message, ": it is deflated, and this build has no zlib");
   td_error_clear ();
   assert_untouched ();
@@ -246,7 +204,7 @@ npz__gives_waiting_parameters_their_shape (void **state)
 
   (void)state;
   assert_null (td_link_add_param (l1, "W", TD_SHAPE (2, TD_INFER)));
-  assert_int_equal (td_load_npz (golden ("stored.npz"), lazy), TD_OK);
+  assert_int_equal (td_load_npz (numpys_file ("stored.npz"), lazy), TD_OK);
   assert_int_equal (td_read (td_link_param (lazy, "l1/W"), w, sizeof w), TD_OK);
   assert_memory_equal (w, weights, sizeof w);
 }
@@ -300,7 +258,7 @@ npz__reads_kmnist (void **state)
   assert_in_range ((int)td_mean_of (images), 40, 60);
 }
 
-#define td_npz_test(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
+#define td_npz_test(f) cmocka_unit_test_setup_teardown (f, setup, fixture_teardown)
 
 int
 main (void)

@@ -6,26 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "td-test.h"
+#include "start.h"
 
 #define VARIABLE "shape=\"octagon\",fillcolor=\"#E0E0E0\",style=\"filled\"];"
 #define FUNCTION "shape=\"record\",fillcolor=\"#6495ED\",style=\"filled\"];"
-
-static int
-setup (void **state)
-{
-  td_test_setup (state);
-  return td_init (NULL, NULL) != TD_OK;
-}
-
-static int
-teardown (void **state)
-{
-  int status = td_finish ();
-
-  td_test_teardown (state);
-  return status;
-}
 
 static char *
 dot_of (TdVar *y, const TdDotOpt *options)
@@ -173,18 +157,16 @@ dot__names_arguments_and_links_in_rich_form (void **state)
   free (text);
 }
 
-#define td_dot_test(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
-
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    td_dot_test (dot__is_chainers_for_the_dynamic_example),
-    td_dot_test (dot__is_chainers_for_the_static_example),
-    td_dot_test (dot__draws_an_argument_used_twice_once),
-    td_dot_test (dot__obeys_its_options),
-    td_dot_test (dot__escapes_a_hostile_name),
-    td_dot_test (dot__names_arguments_and_links_in_rich_form),
+    engine_test (dot__is_chainers_for_the_dynamic_example),
+    engine_test (dot__is_chainers_for_the_static_example),
+    engine_test (dot__draws_an_argument_used_twice_once),
+    engine_test (dot__obeys_its_options),
+    engine_test (dot__escapes_a_hostile_name),
+    engine_test (dot__names_arguments_and_links_in_rich_form),
   };
 
   return cmocka_run_group_tests_name ("save-dot", tests, NULL, NULL);

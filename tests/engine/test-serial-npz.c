@@ -10,62 +10,7 @@
 
 #include "../../engine/serial/none-pickle.h"
 #include "../../engine/serial/serializer.h"
-#include "td-test.h"
-
-static int
-setup (void **state)
-{
-  td_test_setup (state);
-  td_init (NULL, NULL);
-  return 0;
-}
-
-static int
-teardown (void **state)
-{
-  int status = td_finish ();
-
-  td_test_teardown (state);
-  return status;
-}
-
-/* A Python that has NumPy, or the test is left out. */
-static const char *
-python (void)
-{
-  static const char *const pythons[] = { "python3", "/usr/bin/python3" };
-
-  for (int i = 0; i < 2; i++)
-    {
-      TdTestChild child = TD_TEST_RUN (pythons[i], "-c", "import numpy");
-      int status = child.status;
-
-      td_test_child_clear (&child);
-      if (status == 0)
-        return pythons[i];
-    }
-  skip ();
-  return NULL;
-}
-
-static void
-assert_python_says (const char *script, const char *path, const char *text)
-{
-  TdTestChild child = TD_TEST_RUN (python (), "-c", script, path);
-
-  assert_child_status (child, 0);
-  assert_string_equal (child.out, text);
-  td_test_child_clear (&child);
-}
-
-static const char *
-golden (const char *name)
-{
-  char path[200];
-
-  snprintf (path, sizeof path, "tests/golden/npz/%s", name);
-  return td_test_source (path);
-}
+#include "start.h"
 
 /* An object with a field of each kind, and a child. */
 typedef struct
@@ -241,7 +186,7 @@ npz__reads_none_without_running_pickle (void **state)
   (void)state;
   td_link_add_param (l1, "W", TD_SHAPE (2, TD_INFER));
   td_link_add_param (l1, "b", TD_SHAPE (2));
-  assert_int_equal (td_load_npz (golden ("none.npz"), lazy), TD_OK);
+  assert_int_equal (td_load_npz (numpys_file ("none.npz"), lazy), TD_OK);
   assert_null (td_link_param (lazy, "l1/W"));
   assert_true (td_item (n) == 42);
 }
@@ -396,22 +341,20 @@ npz__refuses_a_bomb_by_its_sizes (void **state)
   td_error_clear ();
 }
 
-#define td_serial_test(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
-
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    td_serial_test (serializer__brings_back_every_kind_of_field),
-    td_serial_test (serializer__writes_what_numpy_reads),
-    td_serial_test (serializer__reads_what_numpy_writes),
-    td_serial_test (serializer__leaves_everything_when_one_field_fails),
-    td_serial_test (npz__reads_none_without_running_pickle),
-    td_serial_test (npz__writes_none_for_a_parameter_without_shape),
-    td_serial_test (npz__knows_only_the_pickle_of_none),
-    td_serial_test (npz__takes_a_model_out_of_a_larger_file),
-    td_serial_test (dy18__a_changed_model_keeps_the_parameters_that_fit),
-    td_serial_test (npz__refuses_a_bomb_by_its_sizes),
+    engine_test (serializer__brings_back_every_kind_of_field),
+    engine_test (serializer__writes_what_numpy_reads),
+    engine_test (serializer__reads_what_numpy_writes),
+    engine_test (serializer__leaves_everything_when_one_field_fails),
+    engine_test (npz__reads_none_without_running_pickle),
+    engine_test (npz__writes_none_for_a_parameter_without_shape),
+    engine_test (npz__knows_only_the_pickle_of_none),
+    engine_test (npz__takes_a_model_out_of_a_larger_file),
+    engine_test (dy18__a_changed_model_keeps_the_parameters_that_fit),
+    engine_test (npz__refuses_a_bomb_by_its_sizes),
   };
 
   return cmocka_run_group_tests_name ("serial-npz", tests, NULL, NULL);

@@ -3,39 +3,12 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "optim-rig.h"
+#include "start.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *
-python (void)
-{
-  static const char *const pythons[] = { "python3", "/usr/bin/python3" };
-
-  for (int i = 0; i < 2; i++)
-    {
-      TdTestChild child = TD_TEST_RUN (pythons[i], "-c", "import numpy");
-      int status = child.status;
-
-      td_test_child_clear (&child);
-      if (status == 0)
-        return pythons[i];
-    }
-  skip ();
-  return NULL;
-}
-
-static void
-assert_python_says (const char *script, const char *path, const char *text)
-{
-  TdTestChild child = TD_TEST_RUN (python (), "-c", script, path);
-
-  assert_child_status (child, 0);
-  assert_string_equal (child.out, text);
-  td_test_child_clear (&child);
-}
 
 enum
 {

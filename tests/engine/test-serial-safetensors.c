@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "td-test.h"
+#include "start.h"
 
 static TdLink *model;
 static const float weights[6] = { 0, 0.25f, 0.5f, 0.75f, 1, 1.25f };
@@ -21,8 +21,7 @@ setup (void **state)
 {
   TdLink *l1;
 
-  td_test_setup (state);
-  td_init (NULL, NULL);
+  fixture_setup (state);
   model = td_chain_new ("model");
   l1 = td_chain_new (model, "l1");
   td_link_add_param (l1, "W", TD_SHAPE (2, 3), .initializer = td_init_constant (9));
@@ -32,15 +31,6 @@ setup (void **state)
                      .initializer = td_init_constant (9));
   td_link_add_persistent (model, "n", td_full (TD_I64, TD_SCALAR, 7));
   return 0;
-}
-
-static int
-teardown (void **state)
-{
-  int status = td_finish ();
-
-  td_test_teardown (state);
-  return status;
 }
 
 static void
@@ -63,25 +53,6 @@ assert_untouched (void)
   assert_model (nine, 9, 9, 7);
 }
 
-/* A Python that has safetensors, or the test is left out. */
-static const char *
-python (void)
-{
-  static const char *const pythons[] = { "python3", "/usr/bin/python3" };
-
-  for (int i = 0; i < 2; i++)
-    {
-      TdTestChild child = TD_TEST_RUN (pythons[i], "-c", "import safetensors");
-      int status = child.status;
-
-      td_test_child_clear (&child);
-      if (status == 0)
-        return pythons[i];
-    }
-  skip ();
-  return NULL;
-}
-
 static void
 safetensors__brings_back_what_was_saved (void **state)
 {
@@ -100,7 +71,7 @@ safetensors__brings_back_what_was_saved (void **state)
 static void
 safetensors__is_read_by_python (void **state)
 {
-  const char *path = td_test_tmp ("m.safetensors"), *program = python ();
+  const char *path = td_test_tmp ("m.safetensors"), *program = python_with ("safetensors");
   TdTestChild child;
 
   (void)state;
@@ -144,7 +115,7 @@ static void
 safetensors__reads_what_python_wrote (void **state)
 {
   const char *path = td_test_tmp ("m.safetensors");
-  TdTestChild child = TD_TEST_RUN (python (), "-c", PYTHON_WRITES, path);
+  TdTestChild child = TD_TEST_RUN (python_with ("safetensors"), "-c", PYTHON_WRITES, path);
 
   (void)state;
   assert_child_status (child, 0);
@@ -334,7 +305,7 @@ files__stay_when_the_new_one_cannot_be_written (void **state)
     }
 }
 
-#define td_safe_test(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
+#define td_safe_test(f) cmocka_unit_test_setup_teardown (f, setup, fixture_teardown)
 
 int
 main (void)

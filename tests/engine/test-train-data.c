@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "td-test.h"
-#include "train-test.h"
+#include "start.h"
 
 /* The numbers 0 ... n - 1, each with itself as its label. */
 static TdDataset *

@@ -2,7 +2,7 @@
  *
  * Formats and numbers are those of Chainer 7.8.1's extensions for the same reports.
  * SPDX-License-Identifier: MIT */
-#include "train-test.h"
+#include "start.h"
 
 #include "../../engine/train/trainer.h"
 

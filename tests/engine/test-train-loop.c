@@ -2,7 +2,7 @@
  *
  * When a trigger fires is what Chainer 7.8.1's source says for the same sequence of epochs.
  * SPDX-License-Identifier: MIT */
-#include "train-test.h"
+#include "start.h"
 
 #include "../../engine/train/trainer.h"
 

@@ -1,7 +1,7 @@
 /* Shifts of hyperparameters: each against its formula, step by step, and over a snapshot.
  *
  * SPDX-License-Identifier: MIT */
-#include "train-test.h"
+#include "start.h"
 
 #include <math.h>
 #include <stdlib.h>

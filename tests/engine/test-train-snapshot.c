@@ -1,7 +1,7 @@
 /* Snapshots: going on from one is never having stopped; which files stay; what goes wrong.
  *
  * SPDX-License-Identifier: MIT */
-#include "train-test.h"
+#include "start.h"
 
 #include <dirent.h>
 #include <math.h>
