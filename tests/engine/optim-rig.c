@@ -16,6 +16,34 @@ rig_start (TdDtype dtype)
   rig_W = td_link_add_param (rig_chain, "W", TD_SHAPE (RIG_N), dtype, td_init_zero ());
 }
 
+TdOpt *
+rig_opt_new (int kind, TdLink *link)
+{
+  switch (kind)
+    {
+    case 0:
+      return td_sgd_new (link);
+    case 1:
+      return td_momentum_sgd_new (link);
+    case 2:
+      return td_corrected_momentum_sgd_new (link);
+    case 3:
+      return td_nesterov_ag_new (link);
+    case 4:
+      return td_adagrad_new (link);
+    case 5:
+      return td_adadelta_new (link);
+    case 6:
+      return td_rmsprop_new (link);
+    case 7:
+      return td_rmsprop_graves_new (link);
+    case 8:
+      return td_smorms3_new (link);
+    default:
+      return td_adam_new (link);
+    }
+}
+
 static TdVar *
 as_f64 (TdVar *v)
 {

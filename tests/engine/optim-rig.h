@@ -11,7 +11,8 @@
 enum
 {
   RIG_N = 7,
-  RIG_STEPS = 50
+  RIG_STEPS = 50,
+  RIG_OPTS = 10 /* kinds of rig_opt_new */
 };
 
 /** The formula's own numbers; a rule uses of them what it needs. */
@@ -25,6 +26,8 @@ typedef void (*RigRule) (RigState *state, const double *g, int t);
 extern TdLink *rig_chain;
 extern TdVar *rig_W;
 
+/** The optimizer of one of RIG_OPTS kinds, Adam the last, with its default settings. */
+TdOpt *rig_opt_new (int kind, TdLink *link);
 /** Start the engine with W of this dtype, the key "W". */
 void rig_start (TdDtype dtype);
 void rig_put (TdVar *v, const double *values);

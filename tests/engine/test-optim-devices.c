@@ -9,48 +9,31 @@
 
 #include "../../engine/cpu/cpu.h"
 #include "../support/fake-remote.h"
-#include "td-test.h"
+#include "optim-rig.h"
 
 enum
 {
   SIZE = 32768 + 5, /* two pieces */
   STEPS = 3,
-  KINDS = 14
+  KINDS = RIG_OPTS + 4
 };
 
+/* The plain ones, then the branches of RMSprop's and Adam's kernels. */
 static TdOpt *
 make (int kind, TdLink *m)
 {
-  switch (kind)
+  switch (kind - RIG_OPTS)
     {
     case 0:
-      return td_sgd_new (m);
-    case 1:
-      return td_momentum_sgd_new (m);
-    case 2:
-      return td_corrected_momentum_sgd_new (m);
-    case 3:
-      return td_nesterov_ag_new (m);
-    case 4:
-      return td_adagrad_new (m);
-    case 5:
-      return td_adadelta_new (m);
-    case 6:
-      return td_rmsprop_new (m);
-    case 7:
       return td_rmsprop_new (m, .eps_inside_sqrt = true);
-    case 8:
-      return td_rmsprop_graves_new (m);
-    case 9:
-      return td_smorms3_new (m);
-    case 10:
-      return td_adam_new (m);
-    case 11:
+    case 1:
       return td_adam_new (m, .amsgrad = true, .weight_decay_rate = 0.01);
-    case 12:
+    case 2:
       return td_adam_new (m, .adabound = true);
-    default:
+    case 3:
       return td_adam_new (m, .amsgrad = true, .adabound = true);
+    default:
+      return rig_opt_new (kind, m);
     }
 }
 

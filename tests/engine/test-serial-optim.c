@@ -12,35 +12,14 @@
 
 enum
 {
-  KINDS = 10
+  KINDS = RIG_OPTS,
+  ADAM = RIG_OPTS - 1
 };
 
 static TdOpt *
 make (int kind, TdLink *m)
 {
-  switch (kind)
-    {
-    case 0:
-      return td_sgd_new (m);
-    case 1:
-      return td_momentum_sgd_new (m);
-    case 2:
-      return td_corrected_momentum_sgd_new (m);
-    case 3:
-      return td_nesterov_ag_new (m);
-    case 4:
-      return td_adagrad_new (m);
-    case 5:
-      return td_adadelta_new (m);
-    case 6:
-      return td_rmsprop_new (m);
-    case 7:
-      return td_rmsprop_graves_new (m);
-    case 8:
-      return td_smorms3_new (m);
-    default:
-      return td_adam_new (m, .lr = 0.1, .amsgrad = true);
-    }
+  return kind == ADAM ? td_adam_new (m, .lr = 0.1, .amsgrad = true) : rig_opt_new (kind, m);
 }
 
 /* The states' names of Chainer 7.8.1's rules. */
