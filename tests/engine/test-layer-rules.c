@@ -1,12 +1,10 @@
 /* The operations of layers, rule by rule: error texts, labels, edges of pooling, training
  * against evaluation, accumulation of gradients in kernels. SPDX-License-Identifier: MIT */
-#include "td-test.h"
+#include "start.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "tapedeck.h"
 
 static void
 expect (TdVar *y, TdStatus status, const char *text)
@@ -332,21 +330,6 @@ gradients__accumulated_in_kernels_have_the_bits_of_sums (void **unused)
                       TD_SHAPE (5));
 }
 
-static int
-start (void **state_)
-{
-  int argc = 1;
-  char name[] = "test-layer-rules", *argv[] = { name, NULL }, **p = argv;
-
-  return td_init (&argc, &p) == TD_OK ? 0 : -1;
-}
-
-static int
-stop (void **state_)
-{
-  return td_finish ();
-}
-
 int
 main (void)
 {
@@ -365,5 +348,5 @@ main (void)
     td_test (gradients__accumulated_in_kernels_have_the_bits_of_sums),
   };
 
-  return cmocka_run_group_tests (tests, start, stop);
+  return run_with_engine (tests);
 }

@@ -1,13 +1,11 @@
 /* The operations of layers: values against compositions of elementary operations, first and
  * second gradients against differences, f32 against f64, and what poison and wrong shapes do.
  * SPDX-License-Identifier: MIT */
-#include "td-test.h"
+#include "start.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "tapedeck.h"
 
 enum
 {
@@ -570,21 +568,6 @@ layers__pass_poison_on_without_a_second_error (void **unused)
 
 /* --- messages --- */
 
-static int
-start (void **state_)
-{
-  int argc = 1;
-  char name[] = "test-layers", *argv[] = { name, NULL }, **p = argv;
-
-  return td_init (&argc, &p) == TD_OK ? 0 : -1;
-}
-
-static int
-stop (void **state_)
-{
-  return td_finish ();
-}
-
 int
 main (void)
 {
@@ -596,5 +579,5 @@ main (void)
     td_test (layers__pass_poison_on_without_a_second_error),
   };
 
-  return cmocka_run_group_tests (tests, start, stop);
+  return run_with_engine (tests);
 }
