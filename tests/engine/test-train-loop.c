@@ -529,7 +529,7 @@ trigger__goes_on_where_its_snapshot_was_taken (void **state)
 {
   Calls whole[6], first[6], second[6];
   TdTrainer *a = triggers_of_all_kinds (12, whole), *b = triggers_of_all_kinds (6, first), *c;
-  char joined[2500];
+  char joined[5200];
 
   (void)state;
   assert_int_equal (td_trainer_run (a), TD_OK);
