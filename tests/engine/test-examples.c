@@ -373,30 +373,42 @@ lenet__reaches_98_5_percent_on_mnist_in_2_epochs (void **state)
   assert_true (accuracy_on_mnist ("lenet") >= 0.985);
 }
 
+/* Programs of their own, so that none runs over a minute under the sanitizers. */
 int
 main (int argc, char **argv)
 {
-  const struct CMUnitTest tests[] = {
+  const struct CMUnitTest graphs[] = {
     td_test (dynamic_graph__draws_both_branches),
     td_test (dynamic_graph__takes_the_branch_that_its_data_say),
     td_test (static_graph__draws_eleven_nodes_and_ten_edges),
+    td_test (example__says_what_is_wrong_with_its_data),
+  };
+  const struct CMUnitTest digits[] = {
     td_test (mlp__learns_the_built_in_digits),
     td_test (mnist_trainer__learns_and_resumes_in_another_process),
     td_test (mnist_trainer__records_its_iterations_and_reports),
+    td_test (vae__learns_to_paint_digits),
+  };
+  const struct CMUnitTest gan[] = { td_test (gan__learns_on_both_sides) };
+  const struct CMUnitTest sequences[] = {
     td_test (char_lstm__learns_a_text_that_it_is_given),
     td_test (seq2seq__learns_to_write_strings_backward),
     td_test (recursive__learns_the_mood_of_trees_of_every_shape),
     td_test (transformer__learns_a_text),
-    td_test (vae__learns_to_paint_digits),
-    td_test (gan__learns_on_both_sides),
-    td_test (example__says_what_is_wrong_with_its_data),
   };
-  const struct CMUnitTest slow[] = {
+  const struct CMUnitTest mnist[] = {
     td_test (mlp__reaches_97_percent_on_mnist_in_3_epochs),
     td_test (lenet__reaches_98_5_percent_on_mnist_in_2_epochs),
   };
+  const char *group = argc > 1 ? argv[1] : "graphs";
 
-  if (argc > 1 && strcmp (argv[1], "slow") == 0)
-    return cmocka_run_group_tests_name ("examples-slow", slow, NULL, NULL);
-  return cmocka_run_group_tests_name ("examples", tests, NULL, NULL);
+  if (strcmp (group, "digits") == 0)
+    return cmocka_run_group_tests_name ("examples-digits", digits, NULL, NULL);
+  if (strcmp (group, "gan") == 0)
+    return cmocka_run_group_tests_name ("examples-gan", gan, NULL, NULL);
+  if (strcmp (group, "sequences") == 0)
+    return cmocka_run_group_tests_name ("examples-sequences", sequences, NULL, NULL);
+  if (strcmp (group, "mnist") == 0)
+    return cmocka_run_group_tests_name ("examples-mnist", mnist, NULL, NULL);
+  return cmocka_run_group_tests_name ("examples-graphs", graphs, NULL, NULL);
 }
