@@ -3,14 +3,13 @@
  * SPDX-License-Identifier: MIT */
 #include "archive.h"
 
+#include "replace.h"
+
 #include "../links/object.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 bool
 td__archive_add (TdArchive *archive, const char *key, const TdValue *value, const char **why)
@@ -62,70 +61,20 @@ fail_errno (char *why, size_t size)
   return false;
 }
 
-static bool
-write_open (const TdArchive *archive, FILE *file, TdFileFormat format, bool compress, char *why,
-            size_t size)
-{
-  bool ok = format == TD_FILE_NPZ ? td__npz_write (archive, file, compress, why, size)
-                                  : td__safetensors_write (archive, file, why, size);
-
-  if (ok && (fflush (file) != 0 || fsync (fileno (file)) != 0))
-    ok = fail_errno (why, size);
-  return ok;
-}
-
-/* The new name must be on the disk too; a file system that cannot do that is not an error. */
-static void
-sync_folder (const char *path)
-{
-  const char *slash = strrchr (path, '/');
-  char folder[4096] = ".";
-  int fd;
-
-  if (slash != NULL)
-    snprintf (folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
-  fd = open (folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd >= 0)
-    {
-      fsync (fd);
-      close (fd);
-    }
-}
-
 bool
 td__archive_write (const TdArchive *archive, const char *path, TdFileFormat format,
                    bool compress, char *why, size_t size)
 {
-  char temp[4096];
-  int n = snprintf (temp, sizeof temp, "%s.XXXXXX", path), fd = -1;
-  FILE *file;
+  TdReplace r;
   bool ok;
 
-  errno = ENAMETOOLONG;
-  if (n > 0 && (size_t)n < sizeof temp)
-    fd = mkostemp (temp, O_CLOEXEC);
-  if (fd < 0)
+  if (!td__replace_begin (&r, path))
     return fail_errno (why, size);
-  fchmod (fd, 0644);
-  file = fdopen (fd, "wb");
-  if (file == NULL)
-    {
-      ok = fail_errno (why, size);
-      close (fd);
-    }
-  else
-    {
-      ok = write_open (archive, file, format, compress, why, size);
-      if (fclose (file) != 0 && ok)
-        ok = fail_errno (why, size);
-    }
-  if (ok && rename (temp, path) != 0)
-    ok = fail_errno (why, size);
-  if (ok)
-    sync_folder (path);
-  else
-    unlink (temp);
-  return ok;
+  ok = format == TD_FILE_NPZ ? td__npz_write (archive, r.file, compress, why, size)
+                             : td__safetensors_write (archive, r.file, why, size);
+  if (!td__replace_end (&r, ok))
+    return ok ? fail_errno (why, size) : false;
+  return true;
 }
 
 TdArchiveSource *

@@ -4,6 +4,7 @@
 #include "../links/link.h"
 
 #include "npy.h"
+#include "replace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,37 +89,6 @@ TdVar *(td_load_npy)(const char *path)
   return td_load_npy_at (path, NULL);
 }
 
-/* Write beside the file, then take its place. */
-static const char *
-replace_file (const char *path, const void *data, size_t bytes)
-{
-  const char *why = NULL;
-  char temp[4096];
-  int n = snprintf (temp, sizeof temp, "%s.XXXXXX", path), fd;
-
-  if (n < 0 || (size_t)n >= sizeof temp)
-    return "its name is too long";
-  fd = mkostemp (temp, O_CLOEXEC);
-  if (fd < 0)
-    return system_says ();
-  fchmod (fd, 0644);
-  for (size_t done = 0; done < bytes && why == NULL;)
-    {
-      ssize_t put = write (fd, (const char *)data + done, bytes - done);
-
-      if (put < 0 && errno != EINTR)
-        why = system_says ();
-      done += put > 0 ? (size_t)put : 0;
-    }
-  if (close (fd) != 0 && why == NULL)
-    why = system_says ();
-  if (why == NULL && rename (temp, path) != 0)
-    why = system_says ();
-  if (why != NULL)
-    unlink (temp);
-  return why;
-}
-
 TdStatus
 td_save_npy_at (const char *path, const TdVar *v, const TdSite *site)
 {
@@ -136,7 +106,7 @@ td_save_npy_at (const char *path, const TdVar *v, const TdSite *site)
   if (host != NULL && (status = td_read_at (v, host, need, site)) == TD_OK)
     {
       npy = td__npy_format (td_dtype (v), &shape, host, &bytes);
-      why = replace_file (path, npy, bytes);
+      why = td__replace_file (path, npy, bytes) ? NULL : system_says ();
       free (npy);
     }
   free (host);

@@ -3,13 +3,12 @@
  * SPDX-License-Identifier: MIT */
 #include "trainer.h"
 
+#include "../serial/replace.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 char **
 td__keys_copy (const char *const *keys)
@@ -82,28 +81,12 @@ TdStatus
 td__trainer_write (const TdTrainer *t, const char *name, const char *text, size_t bytes,
                    const char *call)
 {
-  char path[4096], temp[4110];
-  FILE *file;
-  int fd;
-  bool ok;
+  char path[4096];
 
   if (!td__trainer_path (t, name, path, sizeof path, call))
     return td__engine.error.status;
-  snprintf (temp, sizeof temp, "%s.XXXXXX", path);
-  fd = mkostemp (temp, O_CLOEXEC);
-  if (fd < 0)
-    return td__fail (TD_ERR_IO, call, NULL, "%.400s: %s", path,
-                     strerror (errno)); /* NOLINT(concurrency-mt-unsafe) */
-  fchmod (fd, 0644);
-  file = fdopen (fd, "wb");
-  if (file == NULL)
-    abort ();
-  ok = fwrite (text, 1, bytes, file) == bytes;
-  ok = fclose (file) == 0 && ok;
-  ok = ok && rename (temp, path) == 0;
-  if (ok)
+  if (td__replace_file (path, text, bytes))
     return TD_OK;
-  unlink (temp);
   return td__fail (TD_ERR_IO, call, NULL, "%.400s: %s", path,
                    strerror (errno)); /* NOLINT(concurrency-mt-unsafe) */
 }
