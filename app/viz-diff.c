@@ -115,11 +115,10 @@ td_viz_diff (int argc, char **argv)
   g_autoptr (TdIteration) b = open_side (specs[1], &session_b);
   if (!b)
     return 2;
-  g_autoptr (TdDiff) diff = td_diff_new (a, b);
-  td_diff_add_versions (diff, td_session_get_reader (session_a),
-                        td_session_get_reader (session_b));
+  g_autoptr (TdDiff) diff = td_diff_new (a, b, td_session_get_reader (session_a),
+                                         td_session_get_reader (session_b));
   g_autofree char *text = td_diff_print (diff, format);
   if (!td_write_output (out, text, strlen (text), &error))
     return td__viz_trouble ("%s", error->message);
-  return diff->items->len > 0;
+  return !td_diff_is_same (diff);
 }

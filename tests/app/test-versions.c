@@ -52,7 +52,7 @@ bp01__diff_names_other_versions_first (void **state)
   assert_int_equal (strncmp (child.out, "version", 7), 0);
   assert_contains (child.out, "\nversion.blas: unknown in A, ");
   end = strstr (child.out, "version.compiler: ");
-  sentence = strstr (child.out, " only in B");
+  sentence = strstr (child.out, " in operations of ");
   assert_true (end != NULL && sentence != NULL && end < sentence);
   td_test_child_clear (&child);
   child = TD_TEST_RUN (viz, "diff", tape, recorded ("again.tdtape"));

@@ -1,58 +1,184 @@
 /*
- * The difference of two iterations. Operations are matched by what they are and where they
- * stand (key, then operation, layer and neighbours), so that one inserted operation is one
- * difference and not a shifted tail; what only follows from a difference is counted, not
+ * The difference of two iterations: of one run, of two runs, or of a dynamic and a static run
+ * of one model. Every event has its counterpart or is known to have none; operations are
+ * matched by where they stand (layer, call site, k-th call) and then by their neighbourhood, so
+ * that one inserted operation is one difference and not a shifted tail. What merely follows
+ * from a difference (its gradients, what reads it) is marked as following and counted, not
  * listed.
  *
  * SPDX-License-Identifier: MIT
  */
 #pragma once
 
+#include <glib-object.h>
+
 #include "tape/td-iteration.h"
 #include "td-tape-reader.h"
 
 G_BEGIN_DECLS
 
+#define TD_TYPE_DIFF (td_diff_get_type ())
+
+/** The two sides: A is the older or the left one. */
+enum
+{
+  TD_DIFF_A,
+  TD_DIFF_B
+};
+
 typedef enum
 {
-  TD_DIFF_ONLY_A,
-  TD_DIFF_ONLY_B,
-  TD_DIFF_CHANGED
+  TD_DIFF_SAME,
+  TD_DIFF_CHANGED,
+  TD_DIFF_REMOVED, /* only A has it */
+  TD_DIFF_ADDED,   /* only B has it */
+  TD_DIFF_FUSED,   /* several events of one side are one of the other */
+  TD_DIFF_N_KINDS
 } TdDiffKind;
 
+/** In what a pair differs. */
+typedef enum
+{
+  TD_DIFF_OPERATION = 1 << 0,
+  TD_DIFF_ATTRIBUTES = 1 << 1,
+  TD_DIFF_LINK = 1 << 2,   /* it belongs to another layer */
+  TD_DIFF_INPUTS = 1 << 3, /* it reads something else */
+  TD_DIFF_SHAPE = 1 << 4,
+  TD_DIFF_DTYPE = 1 << 5,
+  TD_DIFF_FAILED = 1 << 6,  /* one of them failed */
+  TD_DIFF_ORDER = 1 << 7,   /* it runs at another place */
+  TD_DIFF_NUMBERS = 1 << 8, /* statistics or values; also states of the random stream */
+  TD_DIFF_MODE = 1 << 9,    /* run by a static schedule on one side: no difference by itself */
+} TdDiffAspects;
+
+/** One event and its counterpart, or one without; a row of a compare view. */
 typedef struct
 {
   TdDiffKind kind;
-  gint a, b; /* events; -1 where there is none */
-  gboolean
-      structural; /* CHANGED: operation, attributes or shape differ; else only numbers do */
-  char *what; /* CHANGED: one line, "relu -> sigmoid", "(64, 10) -> (32, 10)", "mean 0.1 -> 0.2"
-               */
-} TdDiffItem;
+  guint aspects; /* TdDiffAspects */
+  gint cause;    /* the pair that this one follows from; -1: none. With one it is no item */
+  gint event[2]; /* of a fused group the last; -1: no counterpart */
+  guint first_fused[2], n_events[2]; /* td_diff_get_events() */
+  guint64 ns[2], bytes[2];           /* times and bytes of the outputs, of all its events */
+  guint first_numbers, n_numbers;    /* td_diff_get_numbers() */
+} TdDiffPair;
 
+/** Numbers of one output on both sides, as far as the tapes have them. */
 typedef struct
 {
-  TdIteration *a, *b;      /* owned */
-  GArray *items;           /* TdDiffItem, in order of running in A, then B */
-  gint32 *b_of_a, *a_of_b; /* matched events, -1 */
-  gint first_a, first_b;   /* where they part first; -1 where that side has nothing */
-  char **versions; /* key, value of A, value of B ... of versions that differ; or NULL */
-  guint n_same;
-  guint n_followers;    /* backward and update events, and readers, of what differs */
-  gboolean has_numbers; /* both sides have statistics */
+  guint output;
+  gboolean differ;
+  const TdTapeStats *stats[2]; /* NULL: none; owned by the iterations */
+  gboolean has_values;         /* the fields below are known: both tapes hold the tensors */
+  gboolean bitwise;            /* every byte is equal */
+  guint64 n, n_differ;         /* elements; those that differ (NaN equals NaN, -0 equals 0) */
+  double max_abs;              /* largest difference; infinite when only one is not finite */
+  guint64 max_ulp;             /* units in the last place; G_MAXUINT64 beside a NaN */
+  gint64 first;                /* row-major index of the first that differs, -1: none */
+  double first_value[2];
+} TdDiffNumbers;
+
+/** One side as a whole. */
+typedef struct
+{
+  guint n_events, n_phase[TD_TAPE_N_PHASES];
+  guint n_static;     /* of them, run by a static schedule */
+  guint64 ns;         /* the iteration's duration */
+  guint64 op_ns;      /* sum over events */
+  guint64 bytes;      /* of all outputs */
+  guint64 peak_bytes; /* highest sum of live arrays */
+} TdDiffTotals;
+
+typedef enum
+{
+  TD_DIFF_CAUSE_NONE,
+  TD_DIFF_CAUSE_BRANCH, /* if, else, ?:, switch: B took another way than A */
+  TD_DIFF_CAUSE_LOOP,   /* a loop ran more or fewer times */
+  TD_DIFF_CAUSE_READ,   /* after a value was read by the program; the source says no more */
+  TD_DIFF_CAUSE_SOURCE, /* the recorded sources differ there */
+} TdDiffCauseKind;
+
+/** Why the graphs part, as far as the recorded sources tell. */
+typedef struct
+{
+  TdDiffCauseKind kind;
+  const char *file; /* as recorded; "" unknown */
+  guint line;
+  const char *text; /* "took the else branch at model.c:37 (mean > 0 is false)" */
+} TdDiffCause;
+
+/** Immutable once made; fields may be read, functions below explain them. */
+typedef struct
+{
+  gint ref_count;
+  TdIteration *side[2];
+  guint n_pairs;
+  TdDiffPair *pairs;  /* in order of running: A's order, B's own events where they came */
+  gint32 *pair_of[2]; /* by event of each side */
+  gint32 *partner[2]; /* by event: the counterpart's event, -1 */
+  guint n_items;
+  guint32 *items;                /* the differences: indices of pairs, in order */
+  guint n_kind[TD_DIFF_N_KINDS]; /* of items; [TD_DIFF_SAME] counts pairs that are the same */
+  guint n_numbers_only;          /* of n_kind[CHANGED]: those with the same structure */
+  guint n_followers[TD_TAPE_N_PHASES];
+  gboolean has_numbers, has_values; /* of both sides */
+  gboolean same_run;                /* both sides are iterations of one tape */
+  gboolean same_program;            /* and sources are the same text */
+  TdDiffTotals totals[2];
+  TdDiffCause cause;
+  char **versions; /* key, A's, B's ... of versions that differ; NULL: none */
+  /* private */
+  guint32 *fused;
+  TdDiffNumbers *numbers;
+  char *cause_file, *cause_text;
 } TdDiff;
 
-/** Compare. Owner: the caller; keeps references on both. */
-TdDiff *td_diff_new (TdIteration *a, TdIteration *b);
-/** Compare what the two runs depend on besides the model: it is printed first. */
-void td_diff_add_versions (TdDiff *diff, const TdTapeReader *a, const TdTapeReader *b);
-void td_diff_free (TdDiff *diff);
-/** Say it in one sentence ("1 operation only in B: relu at model.c:12; 3 more follow from
- * it."). Owner: the caller. */
+GType td_diff_get_type (void);
+
+/** Compare two iterations. The readers (each NULL: unknown) say what the programs were, hold
+ * tensors and may be one; they are not kept. Owner: the caller; keeps references on both
+ * iterations. Sync: reads tensors when both tapes have them: for a worker with readers of its
+ * own, or the thread of the readers. */
+TdDiff *td_diff_new (TdIteration *a, TdIteration *b, TdTapeReader *reader_a,
+                     TdTapeReader *reader_b);
+TdDiff *td_diff_ref (TdDiff *diff);
+void td_diff_unref (TdDiff *diff);
+
+/** Say whether nothing differs, in structure and in numbers as far as both tapes have them. */
+gboolean td_diff_is_same (const TdDiff *diff);
+/** Say whether the structure is the same; numbers may differ. */
+gboolean td_diff_is_same_structure (const TdDiff *diff);
+/** Return the pair of an event, -1 beyond the end. */
+gint td_diff_get_pair (const TdDiff *diff, guint side, guint event);
+/** Return the index of a pair among the items, or of its cause if it follows from one; -1. */
+gint td_diff_get_item (const TdDiff *diff, gint pair);
+/** List the events of a pair on one side (more than one when fused). Owner: borrowed. */
+const guint32 *td_diff_get_events (const TdDiff *diff, const TdDiffPair *pair, guint side,
+                                   guint *n);
+/** List the numbers of a pair's outputs; `n` is 0 where there are none. Owner: borrowed. */
+const TdDiffNumbers *td_diff_get_numbers (const TdDiff *diff, const TdDiffPair *pair, guint *n);
+/** Return the glyph of a kind: "=", "~", "−", "+", "⇄". */
+const char *td_diff_kind_glyph (TdDiffKind kind);
+/** Return the word of a kind: "same", "changed", "removed", "added", "fused". */
+const char *td_diff_kind_name (TdDiffKind kind);
+
+/** Name what a pair is: "relu", "relu → sigmoid", "convolution_2d + relu". Owner: the caller.
+ */
+char *td_diff_dup_title (const TdDiff *diff, const TdDiffPair *pair);
+/** Say in one line how a pair differs: "(64, 10) → (32, 10)", "mean 0.1 → 0.2", "no
+ * counterpart"; "" for what is the same. Owner: the caller. */
+char *td_diff_dup_what (const TdDiff *diff, const TdDiffPair *pair);
+/** Write "file:line" of a pair's side, "" where it has none. Owner: the caller. */
+char *td_diff_dup_site (const TdDiff *diff, const TdDiffPair *pair, guint side);
+/** Say it in one sentence, for a heading: "Iteration 4811 took the else branch at model.c:37
+ * (mean > 0 is false): sum → prod; 1 operation changed, 3 gradients follow." Owner: the caller.
+ */
 char *td_diff_sentence (const TdDiff *diff);
+/** Name a side: "Iteration 3", "A". Owner: the caller. */
+char *td_diff_dup_side (const TdDiff *diff, guint side);
 /** format: "text" or "json". Owner: the caller. */
 char *td_diff_print (const TdDiff *diff, const char *format);
 
-G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdDiff, td_diff_free)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdDiff, td_diff_unref)
 
 G_END_DECLS

@@ -11,6 +11,13 @@
 #include "lenet-tape.h"
 #include "td-test.h"
 
+static const TdDiffPair *
+item_of (const TdDiff *d, guint i)
+{
+  assert_true (i < d->n_items);
+  return &d->pairs[d->items[i]];
+}
+
 static TdDiff *
 diff_of (const LenetOptions *options, guint64 a, guint64 b, TdTapeReader **reader)
 {
@@ -21,7 +28,27 @@ diff_of (const LenetOptions *options, guint64 a, guint64 b, TdTapeReader **reade
   *reader = td_tape_reader_open (path, error, sizeof error);
   g_autoptr (TdIteration) ia = lenet_tape_load (*reader, a);
   g_autoptr (TdIteration) ib = lenet_tape_load (*reader, b);
-  return td_diff_new (ia, ib);
+  return td_diff_new (ia, ib, *reader, *reader);
+}
+
+/* Every event of both sides stands in one pair, and pairs know their events. */
+static void
+assert_covers_all_events (const TdDiff *d)
+{
+  guint seen[2] = { 0, 0 };
+
+  for (guint i = 0; i < d->n_pairs; i++)
+    for (guint s = 0; s < 2; s++)
+      {
+        guint n;
+        const guint32 *events = td_diff_get_events (d, &d->pairs[i], s, &n);
+
+        for (guint k = 0; k < n; k++)
+          assert_int_equal (td_diff_get_pair (d, s, (gint)events[k]), i);
+        seen[s] += n;
+      }
+  for (guint s = 0; s < 2; s++)
+    assert_int_equal (seen[s], td_iteration_get_n_events (d->side[s]));
 }
 
 static void
@@ -32,11 +59,13 @@ diff__of_an_iteration_with_itself_is_empty (void **state)
   g_autoptr (TdDiff) d = diff_of (&o, 5, 5, &r);
   g_autofree char *json = td_diff_print (d, "json");
 
-  assert_int_equal (d->items->len, 0);
-  assert_int_equal (d->n_same, 45);
+  assert_int_equal (d->n_items, 0);
+  assert_true (td_diff_is_same (d));
+  assert_int_equal (d->n_kind[TD_DIFF_SAME], 45);
+  assert_covers_all_events (d);
   assert_contains (json, "\"same\": true");
   assert_contains (json, "\"first_divergence\": null");
-  g_clear_pointer (&d, td_diff_free);
+  g_clear_pointer (&d, td_diff_unref);
   td_tape_reader_free (r);
 }
 
@@ -48,19 +77,27 @@ diff__one_inserted_operation_is_exactly_one_difference (void **state)
 
   o.extra_relu_at = 20;
   g_autoptr (TdDiff) d = diff_of (&o, 19, 20, &r);
-  assert_int_equal (d->items->len, 1);
-  const TdDiffItem *item = &g_array_index (d->items, TdDiffItem, 0);
-  assert_int_equal (item->kind, TD_DIFF_ONLY_B);
-  assert_int_equal (item->b, 12);
-  assert_string_equal (td_iteration_get_op_name (d->b, (guint)item->b), "relu");
+  assert_int_equal (d->n_items, 1);
+  const TdDiffPair *p = item_of (d, 0);
+  g_autofree char *what = td_diff_dup_what (d, p);
+  assert_int_equal (p->kind, TD_DIFF_ADDED);
+  assert_int_equal (p->event[TD_DIFF_A], -1);
+  assert_int_equal (p->event[TD_DIFF_B], 12);
+  assert_string_equal (td_iteration_get_op_name (d->side[TD_DIFF_B], 12), "relu");
+  assert_string_equal (what, "no counterpart in A");
+  assert_covers_all_events (d);
+  /* what reads it, and its gradients, follow from it */
+  assert_int_equal (td_diff_get_item (d, td_diff_get_pair (d, TD_DIFF_B, 13)), 0);
+  assert_int_equal (td_diff_get_item (d, td_diff_get_pair (d, TD_DIFF_B, 3)), -1);
   g_autofree char *sentence = td_diff_sentence (d);
-  assert_contains (sentence, "1 operation only in B; first relu at lenet.c:50");
+  assert_contains (sentence, "relu added at lenet.c:50; 1 operation added, 1 operation and ");
   /* and the other way round */
-  g_autoptr (TdDiff) back = td_diff_new (d->b, d->a);
-  assert_int_equal (back->items->len, 1);
-  assert_int_equal (g_array_index (back->items, TdDiffItem, 0).kind, TD_DIFF_ONLY_A);
-  g_clear_pointer (&d, td_diff_free);
-  g_clear_pointer (&back, td_diff_free);
+  g_autoptr (TdDiff) back = td_diff_new (d->side[1], d->side[0], r, r);
+  assert_int_equal (back->n_items, 1);
+  assert_int_equal (item_of (back, 0)->kind, TD_DIFF_REMOVED);
+  assert_covers_all_events (back);
+  g_clear_pointer (&d, td_diff_unref);
+  g_clear_pointer (&back, td_diff_unref);
   td_tape_reader_free (r);
 }
 
@@ -78,23 +115,23 @@ diff__other_operation_at_the_same_call_is_one_change (void **state)
   lenet_tape_write (path, &b);
   rb = td_tape_reader_open (path, error, sizeof error);
   g_autoptr (TdIteration) other = lenet_tape_load (rb, 0);
-  g_autoptr (TdDiff) d = td_diff_new (unused->a, other);
-  guint structural = 0;
+  g_autoptr (TdDiff) d = td_diff_new (unused->side[0], other, ra, rb);
 
-  for (guint i = 0; i < d->items->len; i++)
+  /* two forward calls; what follows in backward is not listed */
+  assert_int_equal (d->n_items, 2);
+  assert_false (d->same_run);
+  for (guint i = 0; i < d->n_items; i++)
     {
-      const TdDiffItem *item = &g_array_index (d->items, TdDiffItem, i);
+      const TdDiffPair *p = item_of (d, i);
+      g_autofree char *what = td_diff_dup_what (d, p);
 
-      assert_int_equal (item->kind, TD_DIFF_CHANGED);
-      structural += item->structural;
-      if (item->structural)
-        assert_string_equal (item->what, "max_pooling_2d -> average_pooling_2d");
+      assert_int_equal (p->kind, TD_DIFF_CHANGED);
+      assert_true (p->aspects & TD_DIFF_OPERATION);
+      assert_string_equal (what, "max_pooling_2d → average_pooling_2d");
     }
-  assert_int_equal (structural,
-                    2); /* two forward calls; what follows in backward is not listed */
-  assert_int_equal (d->first_a, 2);
-  g_clear_pointer (&d, td_diff_free);
-  g_clear_pointer (&unused, td_diff_free);
+  assert_int_equal (item_of (d, 0)->event[TD_DIFF_A], 2);
+  g_clear_pointer (&d, td_diff_unref);
+  g_clear_pointer (&unused, td_diff_unref);
   g_clear_pointer (&other, td_iteration_unref);
   td_tape_reader_free (ra);
   td_tape_reader_free (rb);
@@ -108,23 +145,26 @@ diff__of_equal_structure_names_the_first_other_number (void **state)
 
   o.nan_at = 6;
   g_autoptr (TdDiff) d = diff_of (&o, 5, 6, &r);
-  g_autofree char *json = td_diff_print (d, "json");
+  g_autofree char *json = td_diff_print (d, "json"), *sentence = td_diff_sentence (d);
   gboolean nan = FALSE;
 
   assert_true (d->has_numbers);
-  assert_int_equal (d->items->len, 10); /* the ten gradients have statistics, and all moved */
-  for (guint i = 0; i < d->items->len; i++)
+  assert_true (td_diff_is_same_structure (d));
+  assert_false (td_diff_is_same (d));
+  assert_int_equal (d->n_items, 10); /* the ten gradients have statistics, and all moved */
+  for (guint i = 0; i < d->n_items; i++)
     {
-      const TdDiffItem *item = &g_array_index (d->items, TdDiffItem, i);
+      g_autofree char *what = td_diff_dup_what (d, item_of (d, i));
 
-      assert_false (item->structural);
-      nan |= strcmp (item->what, "nan 0 -> 1") == 0;
+      assert_int_equal (item_of (d, i)->aspects, TD_DIFF_NUMBERS);
+      nan |= strcmp (what, "nan 0 → 1") == 0;
     }
   assert_true (nan);
-  assert_contains (json, "\"first_divergence\": {\n    \"site\": \"lenet.c:52\",\n    \"op\": "
-                         "\"linear_grad_W\"\n  }");
+  assert_contains (sentence, "The same 45 operations; 10 with other numbers, first "
+                             "linear_grad_W at lenet.c:52: ");
+  assert_contains (json, "\"site\": \"lenet.c:52\",\n    \"op\": \"linear_grad_W\"");
   assert_contains (json, "\"only_a\": []");
-  g_clear_pointer (&d, td_diff_free);
+  g_clear_pointer (&d, td_diff_unref);
   td_tape_reader_free (r);
 }
 

@@ -281,7 +281,8 @@ diff__exit_status_says_same_or_different (void **state)
   assert_contains (c.out, "\"only_a\": []");
   assert_contains (
       c.out,
-      "\"first_divergence\": {\n    \"site\": \"lenet.c:50\",\n    \"op\": \"relu\"\n  }");
+      "\"first_divergence\": {\n    \"site\": \"lenet.c:50\",\n    \"op\": \"relu\",\n    "
+      "\"site_a\": null,\n    \"site_b\": \"lenet.c:50\"\n  }");
   td_test_child_clear (&c);
 }
 

@@ -1,0 +1,523 @@
+/*
+ * Why two graphs part: the if, switch or loop of the recorded source whose parts hold what only
+ * one side ran. Where the source does not tell, the last value that the program read before.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "td-diff-private.h"
+#include "td-flow.h"
+#include "td-tape.h"
+
+#define MAX_PLACES 256 /* of one run of operations in the source */
+#define MAX_CALLS 4    /* how deep a site is followed to the callers of its function */
+#define MAX_RUN 256    /* operations of a run that are looked at */
+
+/* The first stretch of differing forward operations: events of each side. */
+typedef struct
+{
+  guint events[2][MAX_RUN], n[2];
+  gint before[2], after[2]; /* the matched event at each end, -1 */
+} Run;
+
+typedef struct
+{
+  TdComparison *c;
+  const TdTapeSource *source;
+  TdFlow *flow;
+  Run run;
+} Search;
+
+/* ---- the first run ---- */
+
+static gboolean
+is_structural (const TdDiffPair *p)
+{
+  return p->cause < 0 && p->kind != TD_DIFF_SAME
+         && (p->kind != TD_DIFF_CHANGED || (p->aspects & ~(TD_DIFF_NUMBERS | TD_DIFF_MODE)));
+}
+
+static gboolean
+is_forward (const TdDiff *d, const TdDiffPair *p)
+{
+  guint s = p->event[0] >= 0 ? 0 : 1;
+
+  return td_iteration_get_tape (d->side[s])->events[p->event[s]].phase == TD_TAPE_PHASE_FORWARD;
+}
+
+/* Other sizes and fused groups are no other way through the source. */
+static gboolean
+took_another_way (const TdDiffPair *p)
+{
+  return p->kind == TD_DIFF_REMOVED || p->kind == TD_DIFF_ADDED
+         || (p->kind == TD_DIFF_CHANGED
+             && (p->aspects
+                 & (TD_DIFF_OPERATION | TD_DIFF_LINK | TD_DIFF_ATTRIBUTES | TD_DIFF_INPUTS
+                    | TD_DIFF_ORDER)));
+}
+
+/* Stops after `max` pairs. FALSE: no side took another way. */
+static gboolean
+find_run (const TdDiff *d, guint max, Run *run)
+{
+  guint i = 0;
+
+  for (; i < d->n_pairs; i++)
+    if (is_structural (&d->pairs[i]) && is_forward (d, &d->pairs[i])
+        && took_another_way (&d->pairs[i]))
+      break;
+  if (i == d->n_pairs)
+    return FALSE;
+  run->n[0] = run->n[1] = 0;
+  for (guint s = 0; s < 2; s++)
+    {
+      run->before[s] = run->after[s] = -1;
+      for (guint k = i; k-- > 0 && run->before[s] < 0;)
+        run->before[s] = d->pairs[k].event[s];
+    }
+  for (; max-- > 0 && i < d->n_pairs && is_structural (&d->pairs[i])
+         && is_forward (d, &d->pairs[i]) && took_another_way (&d->pairs[i]);
+       i++)
+    for (guint s = 0; s < 2; s++)
+      if (d->pairs[i].event[s] >= 0 && run->n[s] < MAX_RUN)
+        run->events[s][run->n[s]++] = (guint)d->pairs[i].event[s];
+  for (guint s = 0; s < 2 && i < d->n_pairs; s++)
+    if (is_forward (d, &d->pairs[i]))
+      run->after[s] = d->pairs[i].event[s];
+  return TRUE;
+}
+
+/* ---- places of an event in the source ---- */
+
+typedef struct
+{
+  guint at[MAX_PLACES];
+  guint n;
+} Places;
+
+static void
+add_place (Places *places, guint at)
+{
+  if (places->n < MAX_PLACES)
+    places->at[places->n++] = at;
+}
+
+/* The call in its line, if its name stands there ("td_relu"); else where the line begins. */
+static guint
+place_in_line (const Search *s, guint line, const char *op)
+{
+  TdFlowRange range = td__flow_line_range (s->flow, line);
+  g_autofree char *call = g_strconcat ("td_", op, NULL);
+  gint at = td__flow_find_word (s->flow, range, call);
+
+  if (at >= 0)
+    return (guint)at;
+  while (range.from < range.to && g_ascii_isspace (s->flow->text[range.from]))
+    range.from++;
+  return range.from;
+}
+
+/* Adds the calls of the function around a place, and theirs: an operation of a helper is where
+ * the helper is called. */
+static void
+add_callers (const Search *s, Places *places)
+{
+  guint from = 0;
+
+  for (int level = 0; level < MAX_CALLS; level++)
+    {
+      guint to = places->n;
+
+      for (; from < to; from++)
+        for (guint i = 0; i < s->flow->functions->len; i++)
+          {
+            const TdFlowFunction *f = &g_array_index (s->flow->functions, TdFlowFunction, i);
+            g_autofree char *name = NULL;
+            TdFlowRange rest = { 0, s->flow->n };
+            gint at;
+
+            if (places->at[from] < f->body.from || places->at[from] >= f->body.to)
+              continue;
+            name = g_strndup (s->flow->text + f->name.from, f->name.to - f->name.from);
+            while ((at = td__flow_find_word (s->flow, rest, name)) >= 0
+                   && places->n < MAX_PLACES)
+              {
+                if ((guint)at < f->name.from || (guint)at >= f->body.to)
+                  add_place (places, (guint)at);
+                rest.from = (guint)at + 1;
+              }
+          }
+    }
+}
+
+static void
+add_site (const Search *s, Places *places, guint side, guint32 site, const char *op)
+{
+  guint32 line = 0;
+  const char *file = td_iteration_get_site (s->c->d->side[side], site, &line);
+
+  if (site != 0 && g_str_equal (td__base_name (file), td__base_name (s->source->path)))
+    add_place (places, place_in_line (s, line, op));
+}
+
+/* Where an event comes from: its own line, those of the links and scopes around it, and the
+ * calls of the functions in which these stand. */
+static void
+find_places (const Search *s, guint side, guint event, Places *places)
+{
+  const TdTapeIteration *t = s->c->t[side];
+  const TdTapeEvent *e = &t->events[event];
+
+  places->n = 0;
+  add_site (s, places, side, e->site, td_iteration_get_op_name (s->c->d->side[side], event));
+  for (guint32 span = e->span, n = 0; span < t->n_spans && n < 32; n++)
+    {
+      add_site (s, places, side, t->spans[span].site, "link");
+      span = t->spans[span].parent;
+    }
+  add_callers (s, places);
+}
+
+/* The part of a node that holds one of the places, -1: none or several. */
+static gint
+part_of (const Search *s, const TdFlowNode *node, const Places *places)
+{
+  gint found = -1;
+
+  for (guint i = 0; i < places->n; i++)
+    for (guint k = 0; k < node->n_parts; k++)
+      {
+        TdFlowRange part = g_array_index (s->flow->parts, TdFlowRange, node->first_part + k);
+
+        if (places->at[i] < part.from || places->at[i] >= part.to || found == (gint)k)
+          continue;
+        if (found >= 0)
+          return -1;
+        found = (gint)k;
+      }
+  return found;
+}
+
+/* The part that holds all of a side's run; -1: none does; -2: there is no run. */
+static gint
+part_of_run (const Search *s, const TdFlowNode *node, guint side)
+{
+  gint part = -2;
+
+  for (guint i = 0; i < s->run.n[side]; i++)
+    {
+      Places places;
+      gint own;
+
+      find_places (s, side, s->run.events[side][i], &places);
+      own = part_of (s, node, &places);
+      if (own < 0 || (part >= 0 && own != part))
+        return -1;
+      part = own;
+    }
+  return part;
+}
+
+/* ---- candidates ---- */
+
+/* Are there operations before or after the run, in the same pass through the part? */
+static gboolean
+goes_on (const Search *s, const TdFlowNode *node, gint part, guint side)
+{
+  const TdComparison *c = s->c;
+  const gint ends[2] = { s->run.before[side], s->run.after[side] };
+  const guint own[2] = { s->run.events[side][0], s->run.events[side][s->run.n[side] - 1] };
+
+  for (guint i = 0; i < 2; i++)
+    {
+      Places there, here;
+
+      if (ends[i] < 0 || c->t[side]->events[ends[i]].phase != TD_TAPE_PHASE_FORWARD)
+        continue;
+      find_places (s, side, (guint)ends[i], &there);
+      find_places (s, side, own[i], &here);
+      if (there.n == 0 || here.n == 0 || part_of (s, node, &there) != part)
+        continue;
+      /* earlier in the text and earlier in time: one pass; later in the text: another one */
+      if (i == 0 ? there.at[0] < here.at[0] : there.at[0] > here.at[0])
+        return TRUE;
+    }
+  return FALSE;
+}
+
+static gboolean
+is_cause (const Search *s, const TdFlowNode *node, gint part[2])
+{
+  if (node->kind == TD_FLOW_LOOP || node->n_parts == 0)
+    return FALSE;
+  part[0] = part_of_run (s, node, 0);
+  part[1] = part_of_run (s, node, 1);
+  if (part[0] == -1 || part[1] == -1 || part[0] == part[1])
+    return FALSE;
+  for (guint side = 0; side < 2; side++)
+    if (part[side] >= 0 && goes_on (s, node, part[side], side))
+      return FALSE;
+  return TRUE;
+}
+
+/* How many calls of the run's first line the run holds: passes through a loop. */
+static guint
+count_passes (const Search *s, guint side)
+{
+  const TdTapeEvent *events = s->c->t[side]->events;
+  guint n = 0;
+
+  for (guint i = 0; i < s->run.n[side]; i++)
+    n += events[s->run.events[side][i]].site == events[s->run.events[side][0]].site
+         && events[s->run.events[side][i]].opdef == events[s->run.events[side][0]].opdef;
+  return n;
+}
+
+/* A loop that one side went through more often: what is lone was matched in earlier passes, or
+ * the other side has none of it. */
+static gboolean
+is_cause_loop (const Search *s, const TdFlowNode *node, guint *passes_before)
+{
+  const TdComparison *c = s->c;
+  guint side = s->run.n[0] > 0 ? 0 : 1, passes = 0, others = 0;
+  const TdTapeEvent *first;
+  Places places;
+
+  if (node->kind != TD_FLOW_LOOP || s->run.n[1 - side] > 0 || part_of_run (s, node, side) != 0)
+    return FALSE;
+  first = &c->t[side]->events[s->run.events[side][0]];
+  for (guint e = 0; e < c->t[side]->n_events; e++)
+    {
+      const TdTapeEvent *other = &c->t[side]->events[e];
+
+      if (other->phase != TD_TAPE_PHASE_FORWARD || c->d->partner[side][e] < 0)
+        continue;
+      passes += other->site == first->site && other->opdef == first->opdef;
+      if (passes == 0 && others == 0 && other->site != first->site)
+        {
+          find_places (s, side, e, &places);
+          others += part_of (s, node, &places) == 0;
+        }
+    }
+  *passes_before = passes;
+  return passes > 0 || others == 0;
+}
+
+/* ---- the words ---- */
+
+static void
+set_cause (TdDiff *d, TdDiffCauseKind kind, const char *file, guint line, char *text)
+{
+  g_free (d->cause_file);
+  g_free (d->cause_text);
+  d->cause_file = g_strdup (file);
+  d->cause_text = text;
+  d->cause = (TdDiffCause){ kind, d->cause_file, line, d->cause_text };
+}
+
+static void
+say_branch (Search *s, const TdFlowNode *node, const gint part[2])
+{
+  const char *file = td__base_name (s->source->path);
+  guint line = td__flow_line (s->flow, node->condition.from);
+  g_autofree char *condition = td__flow_dup_text (s->source->text, node->condition, 60);
+  /* a part that B did not run anything of: it is the other one that it took */
+  gint b = part[1] >= 0 ? part[1] : node->kind == TD_FLOW_IF ? 1 - part[0] : -1;
+  char *text;
+
+  if (node->kind == TD_FLOW_SWITCH && b < 0)
+    text = g_strdup_printf ("took another case at %s:%u (switch (%s))", file, line, condition);
+  else if (node->kind == TD_FLOW_SWITCH)
+    {
+      TdFlowRange label
+          = g_array_index (s->flow->parts, TdFlowRange, node->first_part + (guint)b);
+
+      while (label.from < label.to && label.to > label.from + 1
+             && memchr (s->flow->text + label.from, ':', label.to - label.from - 1))
+        label.to--;
+      g_autofree char *name
+          = td__flow_dup_text (s->source->text, (TdFlowRange){ label.from, label.to - 1 }, 40);
+      text = g_strdup_printf ("took %s at %s:%u (switch (%s))", name, file, line, condition);
+    }
+  else if (b == 0)
+    text = g_strdup_printf ("took the branch at %s:%u (%s)", file, line, condition);
+  else if (node->n_parts > 1 && !node->jumps)
+    text = g_strdup_printf ("took the else branch at %s:%u (%s is false)", file, line,
+                            condition);
+  else
+    text = g_strdup_printf ("did not take the branch at %s:%u (%s is false)", file, line,
+                            condition);
+  set_cause (s->c->d, TD_DIFF_CAUSE_BRANCH, s->source->path, line, text);
+}
+
+/* The if that ends a loop in its middle, where the run begins after it. */
+static const TdFlowNode *
+find_exit (const Search *s, const TdFlowNode *loop, guint side)
+{
+  TdFlowRange body = g_array_index (s->flow->parts, TdFlowRange, loop->first_part);
+  const TdFlowNode *only = NULL;
+  guint n = 0;
+  Places places;
+
+  find_places (s, side, s->run.events[side][0], &places);
+  for (guint i = 0; i < s->flow->nodes->len; i++)
+    {
+      const TdFlowNode *node = &g_array_index (s->flow->nodes, TdFlowNode, i);
+
+      if (!node->leaves_loop || node->all.from < body.from || node->all.to > body.to)
+        continue;
+      if (part_of (s, node, &places) == 1)
+        return node;
+      only = node;
+      n++;
+    }
+  g_autofree char *condition = td__flow_dup_text (s->flow->text, loop->condition, 60);
+  gboolean endless = g_str_equal (condition, ";;") || g_str_equal (condition, "; ;")
+                     || g_str_equal (condition, "1") || g_str_equal (condition, "true");
+  return n == 1 && endless ? only : NULL;
+}
+
+static void
+say_loop (Search *s, const TdFlowNode *loop)
+{
+  const char *file = td__base_name (s->source->path);
+  guint side = s->run.n[0] > 0 ? 0 : 1, n = count_passes (s, side),
+        line = td__flow_line (s->flow, loop->all.from);
+  const TdFlowNode *exit = find_exit (s, loop, side);
+
+  if (exit)
+    {
+      guint at = td__flow_line (s->flow, exit->condition.from);
+      g_autofree char *condition = td__flow_dup_text (s->source->text, exit->condition, 60);
+
+      set_cause (s->c->d, TD_DIFF_CAUSE_LOOP, s->source->path, at,
+                 g_strdup_printf ("left the loop %s at %s:%u (%s)",
+                                  side == 0 ? "earlier" : "later", file, at, condition));
+      return;
+    }
+  set_cause (s->c->d, TD_DIFF_CAUSE_LOOP, s->source->path, line,
+             g_strdup_printf ("ran the loop at %s:%u %u time%s %s", file, line, n,
+                              n == 1 ? "" : "s", side == 0 ? "fewer" : "more"));
+}
+
+/* ---- the search ---- */
+
+static gboolean
+is_smaller (const TdFlowNode *a, const TdFlowNode *b)
+{
+  return !b || a->all.to - a->all.from < b->all.to - b->all.from;
+}
+
+static gboolean
+search_source (TdComparison *c, const Run *run, const TdTapeSource *source)
+{
+  g_autoptr (TdFlow) flow = td__flow_new (source->text, source->bytes);
+  Search s = { .c = c, .source = source, .flow = flow, .run = *run };
+  const TdFlowNode *branch = NULL, *loop = NULL;
+  gint parts[2] = { -1, -1 };
+  guint passes = 0;
+
+  for (guint i = 0; i < flow->nodes->len; i++)
+    {
+      const TdFlowNode *node = &g_array_index (flow->nodes, TdFlowNode, i);
+      gint part[2];
+
+      if (is_smaller (node, branch) && is_cause (&s, node, part))
+        {
+          branch = node;
+          memcpy (parts, part, sizeof parts);
+        }
+      else if (is_smaller (node, loop) && is_cause_loop (&s, node, &passes))
+        loop = node;
+    }
+  /* a loop that both sides ran is the cause within any branch; one that only one side ran is
+   * what repeats in it */
+  if (branch && loop && is_smaller (loop, branch))
+    {
+      if (passes > 0)
+        branch = NULL;
+      else
+        loop = NULL;
+    }
+  if (branch && (!loop || is_smaller (branch, loop)))
+    say_branch (&s, branch, parts);
+  else if (loop)
+    say_loop (&s, loop);
+  return branch || loop;
+}
+
+/* The last value that the program asked for before the sides part. */
+static void
+search_reads (TdComparison *c, const Run *run)
+{
+  guint side = run->n[1] > 0 ? 1 : 0;
+  const TdTapeIteration *t = c->t[side];
+  const TdTapeHostRead *last = NULL;
+  guint32 line = 0;
+  const char *file;
+
+  for (guint i = 0; i < t->n_host_reads; i++)
+    if (t->host_reads[i].event <= run->events[side][0])
+      last = &t->host_reads[i];
+  if (!last || last->site == 0)
+    return;
+  file = td_iteration_get_site (c->d->side[side], last->site, &line);
+  if (*file)
+    set_cause (c->d, TD_DIFF_CAUSE_READ, file, line,
+               g_strdup_printf ("went another way after the value read at %s:%u",
+                                td__base_name (file), line));
+}
+
+/* Where the sources were edited, what differs on an edited line is no other way through them.
+ */
+static gboolean
+search_edits (TdComparison *c, const Run *run)
+{
+  guint side = run->n[1] > 0 ? 1 : 0;
+  const TdTapeEvent *e = &c->t[side]->events[run->events[side][0]];
+  guint32 line = 0;
+  const char *file = td_iteration_get_site (c->d->side[side], e->site, &line);
+
+  for (guint i = 0; i < c->maps->len; i++)
+    {
+      const TdLineMap *map = g_ptr_array_index (c->maps, i);
+      gboolean known = FALSE;
+
+      if (!g_str_equal (map->name, td__base_name (file)))
+        continue;
+      for (guint k = 0; k < map->n && !known; k++)
+        known = side == TD_DIFF_A ? k + 1 == line && map->line_in_b[k] > 0
+                                  : map->line_in_b[k] == line;
+      if (known)
+        continue;
+      set_cause (c->d, TD_DIFF_CAUSE_SOURCE, file, line,
+                 g_strdup_printf (side == TD_DIFF_A ? "has no line as A's %s:%u"
+                                                    : "has another source at %s:%u",
+                                  map->name, line));
+      return TRUE;
+    }
+  return FALSE;
+}
+
+void
+td__diff_find_cause (TdComparison *c)
+{
+  Run run, first;
+  TdTapeReader *reader = c->reader[1] ? c->reader[1] : c->reader[0];
+
+  c->d->cause.file = c->d->cause.text = "";
+  if (!find_run (c->d, G_MAXUINT, &run) || search_edits (c, &run))
+    return;
+  /* two decisions may meet in one run: then the first of them */
+  find_run (c->d, 1, &first);
+  if (reader && c->d->same_program)
+    for (guint i = 0; i < td_tape_reader_n_sources (reader); i++)
+      {
+        TdTapeSource source = td_tape_reader_source (reader, i);
+
+        if (search_source (c, &run, &source) || search_source (c, &first, &source))
+          return;
+      }
+  search_reads (c, &run);
+}

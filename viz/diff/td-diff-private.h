@@ -1,0 +1,71 @@
+/*
+ * What the parts of a comparison tell one another.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#pragma once
+
+#include "td-diff.h"
+
+G_BEGIN_DECLS
+
+/** Which line of B each line of A's sources is, where the programs differ in their sources. */
+typedef struct
+{
+  char *name;         /* of the file, without folders */
+  guint n;            /* lines of A */
+  guint32 *line_in_b; /* by line - 1; 0: none */
+  guint first;        /* line of A at which they part; 0: they are equal */
+} TdLineMap;
+
+/** A comparison while it is made. */
+typedef struct
+{
+  TdDiff *d;
+  const TdTapeIteration *t[2];
+  TdTapeReader *reader[2];
+  GPtrArray *maps;  /* TdLineMap */
+  GArray *groups;   /* TdFusedGroup */
+  GArray *fused;    /* guint32: events of the groups */
+  gint32 *group[2]; /* by event: index of its group, -1 */
+  guint8 *moved[2]; /* by event: matched out of order */
+} TdComparison;
+
+/** Events of one side that are one event of the other. */
+typedef struct
+{
+  guint side;     /* of the several */
+  gint event;     /* of the other side */
+  guint first, n; /* into TdComparison.fused */
+} TdFusedGroup;
+
+/* td-diff-match.c */
+/** Find the counterpart of every event: fills partner[], groups and moved[]. */
+void td__diff_match (TdComparison *c);
+/** Say whether two variables are counterparts: made by matched events, or the same leaf. */
+gboolean td__diff_same_var (const TdComparison *c, guint var_a, guint var_b);
+
+/* td-diff-compare.c */
+/** Make pairs in order, find in what each differs and what follows from what. */
+void td__diff_compare (TdComparison *c);
+
+/* td-diff-numbers.c */
+/** Compare the numbers of all pairs' outputs. */
+void td__diff_numbers (TdComparison *c);
+
+/* td-diff-text.c */
+char *td__diff_print_text (const TdDiff *d);
+
+/* td-diff-programs.c, td-diff-cause.c */
+/** Compare sources and versions, and map lines. */
+void td__diff_programs (TdComparison *c);
+void td__line_map_free (gpointer map);
+/** Return the line of B that line `line` of A's file is; 0: none. */
+guint td__line_in_b (const TdComparison *c, const char *file, guint line);
+/** Find why the graphs part. */
+void td__diff_find_cause (TdComparison *c);
+
+/** Return the last part of a path. Owner: borrowed. */
+const char *td__base_name (const char *path);
+
+G_END_DECLS
