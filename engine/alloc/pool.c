@@ -64,44 +64,80 @@ list_of (size_t bytes, int *fl, int *sl)
 }
 
 static inline void
+link_head (TdPool *pool, TdBlock *b, TdBlock *next, int fl, int sl)
+{
+  b->free = true;
+  b->free_prev = NULL;
+  b->free_next = next;
+  if (next != NULL)
+    next->free_prev = b;
+  pool->lists[fl][sl] = b;
+}
+
+static inline void
 insert_free (TdPool *pool, TdBlock *b)
 {
   int fl, sl;
 
   list_of (b->bytes, &fl, &sl);
-  b->free = true;
-  b->free_prev = NULL;
-  b->free_next = pool->lists[fl][sl];
-  if (b->free_next != NULL)
-    b->free_next->free_prev = b;
-  pool->lists[fl][sl] = b;
+  link_head (pool, b, pool->lists[fl][sl], fl, sl);
   pool->sl_bitmap[fl] |= 1u << sl;
   pool->fl_bitmap |= (uint64_t)1 << fl;
+}
+
+/* Take the first of a list off it. */
+static inline void
+remove_head (TdPool *pool, TdBlock *b, int fl, int sl)
+{
+  b->free = false;
+  pool->lists[fl][sl] = b->free_next;
+  if (b->free_next != NULL)
+    b->free_next->free_prev = NULL;
+  else if ((pool->sl_bitmap[fl] &= ~(1u << sl)) == 0)
+    pool->fl_bitmap &= ~((uint64_t)1 << fl);
 }
 
 static inline void
 remove_free (TdPool *pool, TdBlock *b)
 {
-  if (b->free_next != NULL)
-    b->free_next->free_prev = b->free_prev;
-  if (b->free_prev != NULL)
-    b->free_prev->free_next = b->free_next;
-  else
-    {
-      int fl, sl;
+  int fl, sl;
 
+  if (b->free_prev == NULL)
+    {
       list_of (b->bytes, &fl, &sl);
-      pool->lists[fl][sl] = b->free_next;
-      if (b->free_next == NULL && (pool->sl_bitmap[fl] &= ~(1u << sl)) == 0)
-        pool->fl_bitmap &= ~((uint64_t)1 << fl);
+      remove_head (pool, b, fl, sl);
+      return;
     }
   b->free = false;
+  b->free_prev->free_next = b->free_next;
+  if (b->free_next != NULL)
+    b->free_next->free_prev = b->free_prev;
 }
 
-/* The first free block of at least this size: searched from the next class up, so that every
- * member fits. */
+/* Put b where the first of list (fl, sl) stands, or first into its own list: as the one's
+ * removal and the other's insertion, without the maps where the list stays the same. */
+static inline void
+replace_head (TdPool *pool, TdBlock *head, int fl, int sl, TdBlock *b)
+{
+  int to_fl, to_sl;
+
+  list_of (b->bytes, &to_fl, &to_sl);
+  if (to_fl == fl && to_sl == sl)
+    {
+      head->free = false;
+      link_head (pool, b, head->free_next, fl, sl);
+      return;
+    }
+  remove_head (pool, head, fl, sl);
+  link_head (pool, b, pool->lists[to_fl][to_sl], to_fl, to_sl);
+  pool->sl_bitmap[to_fl] |= 1u << to_sl;
+  pool->fl_bitmap |= (uint64_t)1 << to_fl;
+}
+
+/* The first free block of at least this size, and the list that it is first of: searched from
+ * the next class up, so that every member fits. */
 static inline TdBlock *
-find_free (const TdPool *pool, size_t bytes)
+find_free (const TdPool *pool, size_t bytes, int *in_fl, int *in_sl)
 {
   int fl, sl;
   size_t units = bytes >> ALIGN_LOG2;
@@ -124,13 +160,16 @@ find_free (const TdPool *pool, size_t bytes)
       fl = __builtin_ctzll (fl_map);
       sl_map = pool->sl_bitmap[fl];
     }
-  return pool->lists[fl][__builtin_ctz (sl_map)];
+  *in_fl = fl;
+  *in_sl = __builtin_ctz (sl_map);
+  return pool->lists[fl][*in_sl];
 }
 
 static TdBlock *
 descriptor_refill (TdPool *pool)
 {
-  TdBlock *chunk = calloc (DESCRIPTORS_PER_CHUNK, sizeof *chunk);
+  size_t bytes = DESCRIPTORS_PER_CHUNK * sizeof (TdBlock);
+  TdBlock *chunk = aligned_alloc (ALIGN, bytes); /* a descriptor is one line of the cache */
   TdBlock **chunks = realloc (pool->chunks, (pool->n_chunks + 1) * sizeof *chunks);
 
   if (chunks != NULL)
@@ -140,6 +179,7 @@ descriptor_refill (TdPool *pool)
       free (chunk);
       return NULL;
     }
+  memset (chunk, 0, bytes);
   chunks[pool->n_chunks++] = chunk;
   for (int i = 1; i < DESCRIPTORS_PER_CHUNK; i++)
     {
@@ -186,7 +226,7 @@ grow (TdPool *pool, size_t bytes)
     }
   *s = (Segment){ address, size, b, pool->segments };
   pool->segments = s;
-  *b = (TdBlock){ .address = address, .bytes = size, .pool = pool, .segment = s };
+  *b = (TdBlock){ .address = address, .bytes = size, .pool = pool };
   insert_free (pool, b);
   pool->info.reserved_bytes += size;
   return true;
@@ -222,25 +262,27 @@ td__pool_free (TdPool *pool)
   free (pool);
 }
 
-/* Keep `bytes` of b and put the rest back. */
+/* Take `bytes` of b, the first of list (fl, sl), off it; the rest stays free. */
 static inline void
-split (TdPool *pool, TdBlock *b, size_t bytes)
+take_head (TdPool *pool, TdBlock *b, int fl, int sl, size_t bytes)
 {
   TdBlock *rest = b->bytes - bytes >= ALIGN ? descriptor_take (pool) : NULL;
 
   if (rest == NULL)
-    return;
+    {
+      remove_head (pool, b, fl, sl);
+      return;
+    }
   rest->address = b->address + bytes;
   rest->bytes = b->bytes - bytes;
   rest->pool = pool;
-  rest->segment = b->segment;
   rest->physical_prev = b;
   rest->physical_next = b->physical_next;
   if (b->physical_next != NULL)
     b->physical_next->physical_prev = rest;
   b->physical_next = rest;
   b->bytes = bytes;
-  insert_free (pool, rest);
+  replace_head (pool, b, fl, sl, rest);
 }
 
 TdBlock *
@@ -248,24 +290,23 @@ td__pool_take (TdPool *pool, size_t requested, TdMemCategory category)
 {
   size_t bytes = requested == 0 ? ALIGN : (requested + ALIGN - 1) & ~(size_t)(ALIGN - 1);
   TdBlock *b;
+  int fl, sl;
 
   if (requested > MAX_BYTES
       || (pool->limit != 0 && pool->info.live_bytes + bytes > pool->limit))
     return NULL;
-  b = find_free (pool, bytes);
-  if (b == NULL)
+  b = find_free (pool, bytes, &fl, &sl);
+  if (__builtin_expect (b == NULL, 0))
     {
       /* A little extra lets the class search find the new block at once. */
       if (!grow (pool, bytes + bytes / SL_COUNT + ALIGN)
           && (td__pool_trim (pool) == 0 || !grow (pool, bytes + bytes / SL_COUNT + ALIGN)))
         return NULL;
-      b = find_free (pool, bytes);
+      b = find_free (pool, bytes, &fl, &sl);
       if (b == NULL)
         return NULL;
     }
-  remove_free (pool, b);
-  split (pool, b, bytes);
-  b->requested = requested;
+  take_head (pool, b, fl, sl, bytes);
   b->category = (uint8_t)category;
   pool->info.live_bytes += b->bytes;
   pool->info.category_bytes[category] += b->bytes;
@@ -275,9 +316,9 @@ td__pool_take (TdPool *pool, size_t requested, TdMemCategory category)
   return b;
 }
 
-/* Join b with the free block after it; that one's descriptor is given up. */
-static inline void
-absorb_next (TdPool *pool, TdBlock *b)
+/* Make b as long as itself and the block after it.  Returns that one, which is no block now. */
+static inline TdBlock *
+join_next (TdBlock *b)
 {
   TdBlock *next = b->physical_next;
 
@@ -285,7 +326,7 @@ absorb_next (TdPool *pool, TdBlock *b)
   b->physical_next = next->physical_next;
   if (next->physical_next != NULL)
     next->physical_next->physical_prev = b;
-  descriptor_give (pool, next);
+  return next;
 }
 
 void
@@ -293,18 +334,28 @@ td__pool_give (TdBlock *b)
 {
   TdPool *pool = b->pool;
   TdBlock *prev = b->physical_prev, *next = b->physical_next;
+  bool before = prev != NULL && prev->free, after = next != NULL && next->free;
+  int fl, sl;
 
   pool->info.live_bytes -= b->bytes;
   pool->info.category_bytes[b->category] -= b->bytes;
-  if (next != NULL && next->free)
+  if (after && !before && next->free_prev == NULL)
+    {
+      list_of (next->bytes, &fl, &sl);
+      join_next (b);
+      replace_head (pool, next, fl, sl, b);
+      descriptor_give (pool, next);
+      return;
+    }
+  if (after)
     {
       remove_free (pool, next);
-      absorb_next (pool, b);
+      descriptor_give (pool, join_next (b));
     }
-  if (prev != NULL && prev->free)
+  if (before)
     {
       remove_free (pool, prev);
-      absorb_next (pool, prev);
+      descriptor_give (pool, join_next (prev));
       b = prev;
     }
   insert_free (pool, b);

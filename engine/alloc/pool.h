@@ -30,14 +30,13 @@ extern const TdSegmentProvider td__provider_fake; /**< addresses without memory 
 typedef struct TdBlock
 {
   char *address;
-  size_t bytes;     /**< rounded up, what is taken from the pool */
-  size_t requested; /**< what the caller asked for */
+  size_t bytes; /**< rounded up, what is taken from the pool */
   struct TdBlock *physical_prev, *physical_next, *free_prev, *free_next;
   TdPool *pool;
-  void *segment;
   uint8_t category;
   bool free;
 } TdBlock;
+_Static_assert(sizeof (void *) != 8 || sizeof (TdBlock) == 64, "a line of the cache");
 
 TdPool *td__pool_new (const TdSegmentProvider *provider, void *context);
 void td__pool_free (TdPool *pool);
