@@ -133,7 +133,7 @@ allocate_outputs (Run *r)
       else if (i == 0 && call->accumulate)
         r->buffers[i] = td__buffer_ref (r->into->buffer);
       else
-        r->buffers[i] = td__buffer_new (r->device, bytes, category_of_phase[td__engine.phase]);
+        r->buffers[i] = td__buffer_take (r->device, bytes, category_of_phase[td__engine.phase]);
       if (TD_UNLIKELY (r->buffers[i] == NULL))
         return td__fail_memory (r->device, bytes, call->cls->name, r->site);
       t->data = r->buffers[i]->data;
@@ -287,6 +287,16 @@ fill_event (TdEvent *event, const Run *r, TdNode **in_nodes, uint64_t id)
   };
 }
 
+/* The outputs of a failed event are told as memory alone: they end with it. */
+static __attribute__ ((noinline, cold)) void
+tell_buffers (TdObserver *o, const Run *r)
+{
+  for (int i = 0; i < r->call.n_out; i++)
+    if (r->buffers[i] != NULL
+        && !(i == 0 && ((r->call.cls->flags & TD_OP_VIEW) || r->call.accumulate)))
+      o->buffer_new (o, r->buffers[i]);
+}
+
 /* Allocate and compute, between the observer's before and after. */
 static TdStatus
 compute (Run *r)
@@ -314,8 +324,11 @@ compute (Run *r)
     status = debug_check (r);
   if (TD_UNLIKELY (o != NULL))
     {
-      if (status != TD_OK)
-        event.flags |= TD_EVENT_FAILED;
+      if (TD_UNLIKELY (status != TD_OK))
+        {
+          event.flags |= TD_EVENT_FAILED;
+          tell_buffers (o, r);
+        }
       event.algorithm = r->device->algorithm;
       o->after_op (o, &event);
       if (in_nodes != room)

@@ -4,7 +4,7 @@
 #include "core.h"
 
 TdBuffer *
-td__buffer_new (TdDevice *device, size_t bytes, TdMemCategory category)
+td__buffer_take (TdDevice *device, size_t bytes, TdMemCategory category)
 {
   TdEngine *e = &td__engine;
   TdBlock *block = td__pool_take (device->pool, bytes, category);
@@ -26,8 +26,17 @@ td__buffer_new (TdDevice *device, size_t bytes, TdMemCategory category)
   b->copied_to = 0;
   b->origin = 0;
   b->category = (uint8_t)category;
-  if (TD_UNLIKELY (e->observer != NULL))
-    e->observer->buffer_new (e->observer, b);
+  return b;
+}
+
+TdBuffer *
+td__buffer_new (TdDevice *device, size_t bytes, TdMemCategory category)
+{
+  TdObserver *o = td__engine.observer;
+  TdBuffer *b = td__buffer_take (device, bytes, category);
+
+  if (TD_UNLIKELY (o != NULL) && b != NULL)
+    o->buffer_new (o, b);
   return b;
 }
 

@@ -284,6 +284,8 @@ td__slab_give (TdSlab *slab, void *item)
 
 /* buffers (buffer.c) */
 TdBuffer *td__buffer_new (TdDevice *device, size_t bytes, TdMemCategory category);
+/** The same for the output of an operation, of which the observer's after_op tells. */
+TdBuffer *td__buffer_take (TdDevice *device, size_t bytes, TdMemCategory category);
 void td__buffer_free (TdBuffer *b);
 static inline TdBuffer *
 td__buffer_ref (TdBuffer *b)

@@ -63,6 +63,8 @@ struct TdObserver
   void (*before_op) (TdObserver *o, const TdEvent *event);
   /** After its kernels were issued (or it failed). */
   void (*after_op) (TdObserver *o, const TdEvent *event);
+  /** Memory was taken: not told of an operation's outputs, which is what after_op says; told
+   * before after_op of those that a failed one made. */
   void (*buffer_new) (TdObserver *o, const struct TdBuffer *buffer);
   void (*buffer_free) (TdObserver *o, const struct TdBuffer *buffer);
   void (*scope) (TdObserver *o, bool open, const TdScope *scope);

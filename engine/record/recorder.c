@@ -18,19 +18,6 @@ self (TdObserver *o)
   return (TdRecorder *)(void *)o;
 }
 
-static const uint8_t tape_category[TD_MEM_N_CATEGORIES] = {
-  [TD_MEM_PARAMETER] = TD_TAPE_CATEGORY_PARAMETER,
-  [TD_MEM_GRADIENT] = TD_TAPE_CATEGORY_GRADIENT,
-  [TD_MEM_ACTIVATION] = TD_TAPE_CATEGORY_ACTIVATION,
-  [TD_MEM_OPTIMIZER] = TD_TAPE_CATEGORY_OPTIMIZER,
-  [TD_MEM_INPUT] = TD_TAPE_CATEGORY_INPUT,
-  [TD_MEM_BUFFER] = TD_TAPE_CATEGORY_BUFFER,
-  [TD_MEM_WORKSPACE] = TD_TAPE_CATEGORY_WORKSPACE,
-  [TD_MEM_COMMUNICATION] = TD_TAPE_CATEGORY_COMMUNICATION,
-  [TD_MEM_STATIC] = TD_TAPE_CATEGORY_STATIC,
-  [TD_MEM_OTHER] = TD_TAPE_CATEGORY_OTHER,
-};
-
 /* A record of a fixed size, with its head filled in. */
 #define RECORD(r, Type, name, kind)                                                            \
   Type *name = td_ring_reserve ((r)->ring, TD_RAW_PADDED (sizeof (Type)));                     \
@@ -73,47 +60,12 @@ label_of (TdRecorder *r, int64_t label)
   return td__recorder_string (r, text);
 }
 
-static inline void
-put_free (TdRecorder *r, const TdBuffer *b, uint8_t category)
-{
-  TdRawFree *f = td_ring_reserve (r->ring, sizeof *f);
-
-  f->head = (TdRawHead){ sizeof *f, TD_RAW_FREE, category };
-  f->address = (uint64_t)(uintptr_t)b->data;
-  f->bytes = b->block->bytes;
-  f->buffer = b->id;
-  td_ring_commit (r->ring, sizeof *f);
-}
-
-/* Allocations and frees so far belong to the event that follows. */
-static void
-flush_memory (TdRecorder *r)
-{
-  for (size_t i = 0; i < r->n_pending; i++)
-    {
-      const TdPendingMemory *p = &r->pending[i];
-      RECORD (r, TdRawMemory, m, TD_RAW_MEMORY);
-
-      m->head.flags = p->kind;
-      m->address = p->live != NULL ? (uint64_t)(uintptr_t)p->live->data : p->address;
-      m->bytes = p->live != NULL ? p->live->block->bytes : p->bytes;
-      m->buffer = p->live != NULL ? p->live->id : p->buffer;
-      m->variable = p->variable;
-      m->site = 0;
-      m->category = p->category;
-      m->holder = 0;
-      m->reserved = 0;
-      PUBLISH (r, m);
-    }
-  r->n_pending = r->n_live = 0;
-}
-
 static void
 end_iteration (TdRecorder *r)
 {
   if (!r->in_iteration)
     return;
-  flush_memory (r);
+  td__recorder_flush_memory (r);
   RECORD (r, TdRawIterationEnd, e, TD_RAW_ITERATION_END);
   e->ticks = td_ring_ticks ();
   PUBLISH (r, e);
@@ -129,89 +81,6 @@ ensure_iteration (TdRecorder *r)
   if (td__engine.iteration_limit > 0) /* of the program's own iterations, recorded or not */
     td__engine.iteration_limit++;
   begin_iteration (r, td__engine.n_iterations++, 0, NULL, true);
-}
-
-static inline TdPendingMemory *
-pend (TdRecorder *r, const TdBuffer *b, uint8_t kind)
-{
-  TdPendingMemory *p;
-
-  if (TD_UNLIKELY (r->n_pending == r->pending_capacity))
-    {
-      r->pending_capacity = r->pending_capacity == 0 ? 256 : 2 * r->pending_capacity;
-      r->pending = realloc (r->pending, r->pending_capacity * sizeof *r->pending);
-      if (r->pending == NULL)
-        abort ();
-    }
-  p = &r->pending[r->n_pending++];
-  p->variable = 0;
-  p->kind = kind;
-  p->category = tape_category[b->category];
-  return p;
-}
-
-/* The buffer's own words, since it ends. */
-static void
-keep_words (TdPendingMemory *p, const TdBuffer *b)
-{
-  p->live = NULL;
-  p->address = (uint64_t)(uintptr_t)b->data;
-  p->bytes = b->block->bytes;
-  p->buffer = b->id;
-}
-
-/* The allocation of a buffer among those that wait, or NULL.  A scope that closes frees
- * thousands of buffers that do not. */
-static TdPendingMemory *
-find_pending (TdRecorder *r, const TdBuffer *b)
-{
-  for (size_t i = r->n_live > 0 ? r->n_pending : 0; i > 0; i--)
-    if (r->pending[i - 1].live == b)
-      return &r->pending[i - 1];
-  return NULL;
-}
-
-/* Name the variable of a buffer that was allocated just now. */
-static inline void
-match_memory (TdRecorder *r, const TdBuffer *b, uint64_t variable)
-{
-  TdPendingMemory *p = find_pending (r, b);
-
-  if (p != NULL && p->variable == 0)
-    p->variable = variable;
-}
-
-static void
-on_buffer_new (TdObserver *o, const TdBuffer *b)
-{
-  TdRecorder *r = self (o);
-
-  if (!r->writes)
-    return;
-  pend (r, b, TD_TAPE_MEMORY_ALLOC)->live = b;
-  r->n_live++;
-}
-
-static void
-on_buffer_free (TdObserver *o, const TdBuffer *b)
-{
-  TdRecorder *r = self (o);
-  TdPendingMemory *p;
-
-  if (!r->writes)
-    return;
-  if (TD_LIKELY (r->n_pending == 0 && r->in_iteration))
-    {
-      put_free (r, b, tape_category[b->category]);
-      return;
-    }
-  p = find_pending (r, b);
-  if (p != NULL)
-    {
-      keep_words (p, b);
-      r->n_live--;
-    }
-  keep_words (pend (r, b, TD_TAPE_MEMORY_FREE), b);
 }
 
 /* Records are written in whole words: a byte's store costs as much as a word's. */
@@ -232,10 +101,12 @@ put_output (uint64_t *to, const TdNode *n, const TdBuffer *b, unsigned flags)
 
   to[0] = n->id;
   to[1] = n->dtype | (unsigned)ndim << 8
-          | (unsigned)tape_category[b != NULL ? b->category : n->category] << 16 | flags << 24;
+          | (unsigned)td__tape_category[b != NULL ? b->category : n->category] << 16
+          | flags << 24;
+  to += 2;
   for (int d = 0; d < ndim; d++)
-    to[2 + d] = (uint64_t)n->shape.dim[d];
-  return to + 2 + ndim;
+    *to++ = (uint64_t)n->shape.dim[d];
+  return to;
 }
 
 /* A variable made outside operations is described when it is first used. */
@@ -260,7 +131,7 @@ tell_leaf (TdRecorder *r, TdNode *n)
   td_ring_publish (r->ring, bytes);
   n->is_leaf_known = true;
   if (b != NULL)
-    match_memory (r, b, n->id);
+    td__recorder_match_memory (r, b, n->id);
 }
 
 /* One look for the three of them. */
@@ -326,68 +197,72 @@ before_op (TdObserver *o, const TdEvent *e)
   r->start = r->chained != 0 && is_backward (e) ? r->chained : td_ring_ticks ();
 }
 
-static inline uint16_t
+/* By TdEvent.flags, forward events first. */
+#define FLAGS(e)                                                                               \
+  (((e)&TD_EVENT_ACCUMULATE ? TD_TAPE_EVENT_ACCUMULATED : 0)                                   \
+   | ((e)&TD_EVENT_FAILED ? TD_TAPE_EVENT_FAILED : 0)                                          \
+   | ((e)&TD_EVENT_DOUBLE ? TD_TAPE_EVENT_DOUBLE : 0))
+#define FORWARD_FLAGS(e) (FLAGS (e) | ((e)&TD_EVENT_GRAPH ? 0 : TD_TAPE_EVENT_NO_BACKPROP))
+#define FOUR(F, e) F (e), F ((e) + 1), F ((e) + 2), F ((e) + 3)
+#define SIXTEEN(F) FOUR (F, 0), FOUR (F, 4), FOUR (F, 8), FOUR (F, 12)
+static const uint16_t tape_flags[2][16] = { { SIXTEEN (FORWARD_FLAGS) }, { SIXTEEN (FLAGS) } };
+
+static inline unsigned
 event_flags (const TdEvent *e)
 {
-  unsigned flags = 0;
-
-  if (e->flags & TD_EVENT_ACCUMULATE)
-    flags |= TD_TAPE_EVENT_ACCUMULATED;
-  if (e->flags & TD_EVENT_FAILED)
-    flags |= TD_TAPE_EVENT_FAILED;
-  if (e->flags & TD_EVENT_DOUBLE)
-    flags |= TD_TAPE_EVENT_DOUBLE;
-  if (e->phase == TD_PHASE_FORWARD && !(e->flags & TD_EVENT_GRAPH))
-    flags |= TD_TAPE_EVENT_NO_BACKPROP;
-  if (e->cls->flags & TD_OP_VIEW)
-    flags |= TD_TAPE_EVENT_SHARED;
-  return (uint16_t)flags;
+  return tape_flags[e->phase != TD_PHASE_FORWARD][e->flags]
+         | (e->cls->flags & TD_OP_VIEW ? TD_TAPE_EVENT_SHARED : 0);
 }
 
-/* The allocation of the only output, for which nothing else waits: the usual case. */
+/* Is the buffer of output 0 another one's: the input's, or the sum's? */
 static inline bool
-owns_memory (const TdRecorder *r, const TdEvent *e)
+shares (const TdEvent *e)
 {
-  return TD_LIKELY (r->n_pending == 1 && e->n_out == 1 && !(e->flags & TD_EVENT_FAILED))
-         && r->pending[0].live == e->out_buffers[0] && e->out_buffers[0] != NULL;
+  return (e->cls->flags & TD_OP_VIEW) || (e->flags & TD_EVENT_ACCUMULATE);
 }
 
 static inline uint64_t *
-put_own_memory (TdRecorder *r, uint64_t *to, const TdEvent *e)
+put_alloc (uint64_t *to, const TdNode *n, const TdBuffer *b)
 {
-  const TdBuffer *b = e->out_buffers[0];
-
   to[0] = sizeof (TdRawAlloc) | (uint64_t)TD_RAW_ALLOC << 32
-          | (uint64_t)r->pending[0].category << 48;
+          | (uint64_t)td__tape_category[b->category] << 48;
   to[1] = (uint64_t)(uintptr_t)b->data;
   to[2] = b->block->bytes;
   to[3] = b->id;
-  to[4] = e->out[0]->id;
-  r->n_pending = r->n_live = 0;
+  to[4] = n->id;
   return to + sizeof (TdRawAlloc) / 8;
 }
 
-static inline void
-write_op (TdRecorder *r, const TdEvent *e, uint64_t end, bool own)
+/* Events of fewer operands fit the ring without asking. */
+enum
 {
-  TdRing *ring = r->ring;
+  FEW_OPERANDS = 64
+};
+
+/* The event, after the allocations that it made for its outputs.  n_out is a constant in the
+ * usual case, where the loops go. */
+static inline __attribute__ ((always_inline)) void
+put_event (TdRecorder *r, const TdEvent *e, uint64_t end, unsigned n_out)
+{
   const TdKnownPlace *place = r->place;
-  unsigned n_in = (unsigned)e->n_in;
-  unsigned n_out = e->flags & TD_EVENT_FAILED ? 0 : (unsigned)e->n_out;
-  uint32_t bytes = (uint32_t)sizeof (TdRawOp) + 8 * n_in,
-           before = own ? sizeof (TdRawAlloc) : 0;
+  unsigned n_in = (unsigned)e->n_in, shared = shares (e);
   uint64_t attrs
       = e->cls->n_attrs > 0 ? td__recorder_attrs (r, e->cls, e->attrs, e->algorithm) : 0;
   uint64_t back = e->twin_id != 0 && e->twin_id < e->id ? e->id - e->twin_id : 0;
+  unsigned flags = e->flags & TD_EVENT_GRAPH ? TD_TAPE_VAR_REQUIRES_GRAD : 0u;
+  uint32_t bytes = (uint32_t)sizeof (TdRawOp) + 8 * n_in, before = 0;
   uint64_t *op, *at;
 
   for (unsigned i = 0; i < n_out; i++)
     bytes += (uint32_t)sizeof (TdRawOutput) + 8 * (uint32_t)e->out[i]->shape.ndim;
-  if (TD_UNLIKELY (bytes > TD_RING_MAX_RECORD (ring) - before || (n_in | n_out) > UINT16_MAX))
-    return; /* tens of thousands of operands: counted as lost by the reader's event ids */
-  op = td_ring_reserve (ring, before + bytes);
-  if (own)
-    op = put_own_memory (r, op, e);
+  if (n_out > shared)
+    before = (n_out - shared) * (uint32_t)sizeof (TdRawAlloc);
+  if (n_out > 1 || TD_UNLIKELY (n_in > FEW_OPERANDS))
+    if (bytes > TD_RING_MAX_RECORD (r->ring) - before || (n_in | n_out) > UINT16_MAX)
+      return; /* tens of thousands of operands: counted as lost by the reader's event ids */
+  op = td_ring_reserve (r->ring, before + bytes);
+  for (unsigned i = shared; i < n_out; i++)
+    op = put_alloc (op, e->out[i], e->out_buffers[i]);
   op[0] = bytes | (uint64_t)TD_RAW_OP << 32 | (uint64_t)event_flags (e) << 48;
   op[1] = r->start;
   op[2] = end;
@@ -402,20 +277,25 @@ write_op (TdRecorder *r, const TdEvent *e, uint64_t end, bool own)
   for (unsigned i = 0; i < n_out; i++)
     {
       at = put_output (at, e->out[i], e->out_buffers[i],
-                       (e->flags & TD_EVENT_GRAPH ? TD_TAPE_VAR_REQUIRES_GRAD : 0u)
-                           | (td__bit (e->retained_out, i) ? TD_TAPE_VAR_RETAINED : 0u));
+                       flags | (td__bit (e->retained_out, (int)i) ? TD_TAPE_VAR_RETAINED : 0u));
       e->out[i]->is_leaf_known = true;
     }
-  td_ring_publish (ring, before + bytes);
+  td_ring_publish (r->ring, before + bytes);
 }
 
-static void
-tell_memory (TdRecorder *r, const TdEvent *e)
+static __attribute__ ((noinline)) void
+put_any_event (TdRecorder *r, const TdEvent *e, uint64_t end)
 {
-  for (int i = 0; i < e->n_out && !(e->flags & TD_EVENT_FAILED); i++)
-    if (e->out_buffers[i] != NULL)
-      match_memory (r, e->out_buffers[i], e->out[i]->id);
-  flush_memory (r);
+  put_event (r, e, end, e->flags & TD_EVENT_FAILED ? 0 : (unsigned)e->n_out);
+}
+
+static inline void
+write_op (TdRecorder *r, const TdEvent *e, uint64_t end)
+{
+  if (TD_LIKELY (e->n_out == 1 && !(e->flags & TD_EVENT_FAILED)))
+    put_event (r, e, end, 1);
+  else
+    put_any_event (r, e, end);
 }
 
 static void
@@ -428,12 +308,11 @@ after_op (TdObserver *o, const TdEvent *e)
   r->now->running = 0;
   if (TD_LIKELY (r->writes))
     {
-      bool own = owns_memory (r, e);
-      if (!own && r->n_pending > 0)
-        tell_memory (r, e);
+      if (TD_UNLIKELY (r->n_pending > 0))
+        td__recorder_flush_memory (r);
       if (TD_UNLIKELY (e->phase == TD_PHASE_UPDATE) && e->n_in > 0)
         td__recorder_update (r, e);
-      write_op (r, e, end, own);
+      write_op (r, e, end);
       if (r->level >= TD_TAPE_LEVEL_STATS)
         for (int i = 0; i < e->n_out && !failed; i++)
           td__recorder_values (r, e->out[i], e->out_buffers[i]);
@@ -738,8 +617,8 @@ td__recorder_resumed (TdRecorder *r)
 static const TdObserver vtable = {
   .before_op = before_op,
   .after_op = after_op,
-  .buffer_new = on_buffer_new,
-  .buffer_free = on_buffer_free,
+  .buffer_new = td__recorder_buffer_new,
+  .buffer_free = td__recorder_buffer_free,
   .scope = on_scope,
   .link = on_link,
   .iteration = on_iteration,

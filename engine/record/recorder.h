@@ -88,6 +88,14 @@ uint32_t td__recorder_path (TdRecorder *r, const TdPath *path);
 /** The attributes of a call as text ("stride=2,2"), 0 for none. */
 uint32_t td__recorder_attrs (TdRecorder *r, const TdOpClass *cls, const void *attrs,
                              const char *algorithm);
+/** What the tape calls the categories of memory. */
+extern const uint8_t td__tape_category[TD_MEM_N_CATEGORIES];
+/** Write what was allocated and freed since the last event. */
+void td__recorder_flush_memory (TdRecorder *r);
+/** Name the variable of a buffer that was allocated just now. */
+void td__recorder_match_memory (TdRecorder *r, const TdBuffer *b, uint64_t variable);
+void td__recorder_buffer_new (TdObserver *o, const TdBuffer *b);
+void td__recorder_buffer_free (TdObserver *o, const TdBuffer *b);
 /** Write STATS, and at level values TENSOR, of an output. */
 void td__recorder_values (TdRecorder *r, const TdNode *node, const TdBuffer *buffer);
 /** Write GRAD: the gradient that an update uses, for the table of parameters. */

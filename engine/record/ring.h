@@ -77,6 +77,7 @@ struct TdRing
   uint64_t head;   /* producer: position of the next record */
   uint64_t cursor; /* consumer: position up to which records were taken */
   uint64_t limit;  /* producer: up to here space is free and contiguous */
+  uint64_t asked;  /* producer: lines before this one were asked for */
   char *data;
   uint64_t mask;
   TdRingShared *shared;
@@ -146,13 +147,13 @@ td_ring_reserve (TdRing *ring, uint32_t bytes)
 /* The lines that follow were read by the consumer: ask for them back before they are written.
  */
 static inline void
-td__ring_prefetch (const TdRing *ring, uint32_t bytes)
+td__ring_prefetch (TdRing *ring)
 {
 #if defined(__x86_64__)
   uint64_t ahead = ring->head + 1024;
 
-  for (uint64_t at = (ahead - bytes + 63) & ~(uint64_t)63; at < ahead; at += 64)
-    __asm__ volatile("prefetchw %0" : : "m"(ring->data[at & ring->mask]));
+  for (; ring->asked < ahead; ring->asked += 64)
+    __asm__ volatile("prefetchw %0" : : "m"(ring->data[ring->asked & ring->mask]));
 #endif
 }
 
@@ -164,7 +165,6 @@ td_ring_commit (TdRing *ring, uint32_t bytes)
   if (__builtin_expect (ring->dead, 0))
     return;
   ring->head += bytes;
-  td__ring_prefetch (ring, bytes);
 }
 
 /** Publish the record reserved last, of `bytes` bytes (the same, or fewer). */
@@ -174,7 +174,7 @@ td_ring_publish (TdRing *ring, uint32_t bytes)
   if (__builtin_expect (ring->dead, 0))
     return;
   ring->head += bytes;
-  td__ring_prefetch (ring, bytes);
+  td__ring_prefetch (ring);
   atomic_store_explicit (&ring->shared->head, ring->head, memory_order_release);
 }
 

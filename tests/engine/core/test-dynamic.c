@@ -23,7 +23,7 @@ static struct
 {
   TdObserver observer;
   char log[1 << 16]; /* "relu sum " ..., "free " */
-  int n_events, n_host_reads, n_outputs;
+  int n_events, n_host_reads, n_outputs, n_buffers;
   uint64_t backward_ids[MAX_EVENTS];
   int n_backward;
 } notes;
@@ -78,7 +78,8 @@ static void
 on_buffer (TdObserver *o, const TdBuffer *b)
 {
   (void)o;
-  (void)b;
+  assert_non_null (b->block);
+  notes.n_buffers++;
 }
 
 static void
@@ -709,6 +710,24 @@ dy20__the_first_iteration_does_nothing_that_later_ones_do_not (void **state)
   td_link_free (net);
 }
 
+static void
+observer__is_told_of_an_outputs_buffer_by_its_event_or_before_a_failed_one (void **state)
+{
+  TdVar *x = leaf (2, 3);
+
+  (void)state;
+  watch ();
+  td_relu (x);
+  assert_int_equal (notes.n_buffers, 0);
+  td_zeros (TD_F32, TD_SHAPE (4));
+  assert_int_equal (notes.n_buffers, 1);
+  x = td_mul_scalar (td_square (x), -1);
+  TD_USING (debug, 1)
+    assert_true (td_poisoned (td_log (x))); /* NaN */
+  assert_int_equal (notes.n_buffers, 2);
+  assert_non_null (strstr (notes.log, "free "));
+}
+
 int
 main (void)
 {
@@ -728,6 +747,7 @@ main (void)
     row (dy13__a_users_operation_is_in_graph_dot_recorder_and_gradient_check),
     row (dy15__backward_visits_just_what_is_reachable_and_wants_a_gradient),
     row (dy20__the_first_iteration_does_nothing_that_later_ones_do_not),
+    row (observer__is_told_of_an_outputs_buffer_by_its_event_or_before_a_failed_one),
     row (ex04__sum_and_prod_have_gradients_also_at_zero),
   };
 
