@@ -27,6 +27,10 @@ typedef struct
 gboolean td__graph_has_run (const TdGraphPainter *g, gint event);
 gboolean td__graph_is_at_playhead (const TdGraphPainter *g, gint node);
 TdSceneRect td__graph_rect (const TdGraphPainter *g, const TdRect *r);
+/** Return the mark of an operation's node; TD_MARK_NONE for groups, which show counts. */
+TdMark td__graph_mark_of (const TdGraphPainter *g, gint node);
+/** Add the sign of a marked operation, or the counts of what differs in a folded group. */
+void td__graph_add_marks (TdGraphPainter *g, gint node, TdSceneRect r);
 /** Add all wires, below the nodes. */
 void td__graph_add_edges (TdGraphPainter *g);
 /** Add the bytes of saved edges, above the wires. */

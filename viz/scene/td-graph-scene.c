@@ -32,7 +32,19 @@ td_heat_by_name (TdHeatBy heat)
 gboolean
 td__graph_has_run (const TdGraphPainter *g, gint event)
 {
-  return !g->panel->nothing_ran && (g->panel->event < 0 || event <= g->panel->event);
+  return !g->panel->nothing_ran
+         && (g->panel->whole || g->panel->event < 0 || event <= g->panel->event);
+}
+
+/* What has run of a group's operations in a lane. */
+static guint
+count_run (const TdGraphPainter *g, guint group, TdLane lane, guint total)
+{
+  if (g->panel->nothing_ran)
+    return 0;
+  if (g->panel->whole || g->panel->event < 0)
+    return total;
+  return td_viz_graph_count_run (g->layout->view->graph, group, lane, g->panel->event);
 }
 
 TdSceneRect
@@ -64,20 +76,20 @@ add_lane (TdGraphPainter *g, TdLane lane)
   TdStyle style = { .fill = lanes[lane].tint, .flags = TD_PRIM_TINT };
   TdTextStyle title = { .role = TD_ROLE_TEXT, .size = TD_TEXT_LIST, .bold = TRUE };
   TdTextStyle count = { .role = TD_ROLE_DIM, .size = TD_TEXT_CAPTION, .align = 1 };
-  guint n_groups, total, run;
+  guint n_groups, total;
   char text[64];
 
   if (r.width <= 0)
     return;
   total = td_viz_graph_get_groups (view->graph, &n_groups)[0].n_ops[lane];
-  run = g->panel->nothing_ran ? 0
-        : g->panel->event < 0 ? total
-                              : td_viz_graph_count_run (view->graph, 0, lane, g->panel->event);
   td_scene_mark (g->b, TD_TAG_LANE, 0, lane, NULL);
   td_scene_add_shape (g->b, TD_PRIM_ROUND, r, 12, &style);
   td_scene_unmark (g->b);
   td_scene_add_text (g->b, r.x + 14, r.y + 15, lanes[lane].title, &title);
-  g_snprintf (text, sizeof text, "%u of %u", run, total);
+  if (g->panel->whole)
+    g_snprintf (text, sizeof text, "%u operation%s", total, total == 1 ? "" : "s");
+  else
+    g_snprintf (text, sizeof text, "%u of %u", count_run (g, 0, lane, total), total);
   td_scene_add_text (g->b, r.x + r.width - 14, r.y + 15, text, &count);
 }
 
@@ -109,11 +121,14 @@ add_group_header (TdGraphPainter *g, const TdVizGroup *group, TdLane lane, TdSce
   if (lane == TD_LANE_FORWARD && group->saved_bytes > 0)
     td_format_bytes (text, group->saved_bytes);
   else if (lane == TD_LANE_BACKWARD)
-    g_snprintf (text, sizeof text, "%u of %u",
-                g->panel->event < 0 ? group->n_ops[lane]
-                                    : td_viz_graph_count_run (g->layout->view->graph, index,
-                                                              lane, g->panel->event),
-                group->n_ops[lane]);
+    {
+      guint total = group->n_ops[lane];
+
+      if (g->panel->whole)
+        g_snprintf (text, sizeof text, "%u", total);
+      else
+        g_snprintf (text, sizeof text, "%u of %u", count_run (g, index, lane, total), total);
+    }
   if (*text && r.width > 120)
     td_scene_add_text (g->b, r.x + r.width - 12, y, text, &side);
 }
@@ -368,6 +383,13 @@ add_node (TdGraphPainter *g, gint i)
                          .stroke_width = 2,
                          .flags = TD_PRIM_NODE };
     }
+  TdMark mark = td__graph_mark_of (g, i);
+  if (mark != TD_MARK_NONE && !n->failed)
+    {
+      style.stroke = td_mark_looks[mark].role;
+      style.stroke_width = 2;
+      style.dash = td_mark_looks[mark].dash;
+    }
   if (at || selected)
     {
       add_halo (g, shape, radius, r);
@@ -380,6 +402,7 @@ add_node (TdGraphPainter *g, gint i)
   td_scene_unmark (g->b);
   add_heat_stripe (g, i, r);
   add_node_text (g, i, r, run);
+  td__graph_add_marks (g, i, r);
 }
 
 /* The playhead's triangle and the program's dot lie over everything. */

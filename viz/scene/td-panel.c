@@ -49,6 +49,17 @@ td_category_label (guint category)
   return categories[MIN (category, TD_TAPE_N_CATEGORIES - 1)].label;
 }
 
+// clang-format off
+const TdMarkLook td_mark_looks[TD_N_MARKS] = {
+  [TD_MARK_NONE] = { "", "the same", TD_ROLE_NODE_STROKE, TD_DASH_NONE },
+  [TD_MARK_ADDED] = { "+", "added", TD_ROLE_ADDED, TD_DASH_NONE },
+  [TD_MARK_REMOVED] = { "−", "removed", TD_ROLE_REMOVED, TD_DASH_DASHED },
+  [TD_MARK_CHANGED] = { "~", "changed", TD_ROLE_CHANGED, TD_DASH_FINE },
+  [TD_MARK_FUSED] = { "⇄", "fused", TD_ROLE_FUSED, TD_DASH_NONE },
+  [TD_MARK_NUMBERS] = { "≠", "with other numbers", TD_ROLE_CHANGED, TD_DASH_DOTTED },
+};
+// clang-format on
+
 gboolean
 td_panel_is_selected (const TdPanelView *view, guint64 key)
 {

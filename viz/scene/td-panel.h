@@ -13,6 +13,27 @@
 
 G_BEGIN_DECLS
 
+/* What a comparison says of an operation. */
+typedef enum
+{
+  TD_MARK_NONE, /* the same on both sides */
+  TD_MARK_ADDED,
+  TD_MARK_REMOVED,
+  TD_MARK_CHANGED,
+  TD_MARK_FUSED,
+  TD_MARK_NUMBERS, /* the same call with other numbers */
+  TD_N_MARKS
+} TdMark;
+
+/* How a mark looks: never by colour alone. */
+typedef struct
+{
+  const char *glyph, *name; /* "+", "added" */
+  TdRole role;
+  TdDash dash;
+} TdMarkLook;
+extern const TdMarkLook td_mark_looks[TD_N_MARKS];
+
 typedef struct
 {
   double width, height; /* of the picture; 0: its natural size */
@@ -22,6 +43,9 @@ typedef struct
   gint head;               /* program head, if it is in this iteration; else -1 */
   const guint64 *selected; /* keys */
   guint n_selected;
+  gboolean whole;      /* all is shown as if it had run, wherever the playhead is */
+  const guint8 *marks; /* TdMark by event, NULL: nothing is compared */
+  guint n_marks;
 } TdPanelView;
 
 gboolean td_panel_is_selected (const TdPanelView *view, guint64 key);
