@@ -63,6 +63,7 @@ static const TdKey keys[] = {
   { "win.toggle-dock", "Dock", WINDOW, "<Control>j", "" },
   { "win.show-page::debug", "Debug", WINDOW, "<Alt>1 <Alt>KP_1", "" },
   { "win.show-page::memory", "Memory", WINDOW, "<Alt>2 <Alt>KP_2", "" },
+  { "win.show-page::compare", "Compare", WINDOW, "<Alt>3 <Alt>KP_3", "" },
   { "win.compare", "Compare with…", WINDOW, "<Control>d", "" },
   { "win.go-to-place", "Go to", WINDOW, "<Control>g", "g" },
   { "win.save-copy", "Save a copy", WINDOW, "<Control><Shift>s", "" },

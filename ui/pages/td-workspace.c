@@ -28,6 +28,7 @@ struct _TdWorkspace
   TdDock *dock;
   TdPanels *panels;
   TdGraphPane *graph;
+  TdComparePage *compare;
   TdOutline *outline;
   TdIterations *iterations;
   TdInspector *inspector;
@@ -197,12 +198,13 @@ td_workspace_set_session (TdWorkspace *self, TdSession *session)
   td_inspector_set_session (self->inspector, session);
   td_source_view_set_session (self->source, session);
   td_deck_set_session (self->deck, session);
+  td_compare_page_set_session (self->compare, session);
 }
 
 gboolean
 td_workspace_show_page (TdWorkspace *self, const char *name)
 {
-  if (strcmp (name, "memory") == 0 || strcmp (name, "debug") == 0)
+  if (gtk_stack_get_child_by_name (self->perspectives, name))
     {
       gtk_stack_set_visible_child_name (self->perspectives, name);
       return TRUE;
@@ -269,8 +271,13 @@ single_keys_changed (GSettings *settings, const char *key, TdWorkspace *self)
 static void
 orientation_changed (GSettings *settings, const char *key, TdWorkspace *self)
 {
-  td_graph_pane_set_orientation (
-      self->graph, g_settings_get_enum (settings, key) ? TD_ORIENTATION_LR : TD_ORIENTATION_TB);
+  TdOrientation orientation
+      = g_settings_get_enum (settings, key) ? TD_ORIENTATION_LR : TD_ORIENTATION_TB;
+  td_graph_pane_set_orientation (self->graph, orientation);
+  for (int side = 0; side < TD_N_SIDES; side++)
+    td_graph_view_set_orientation (
+        td_compare_side_get_view (td_compare_page_get_side (self->compare, (TdSide)side)),
+        orientation);
 }
 
 static void
@@ -342,6 +349,12 @@ td_workspace_get_dock (TdWorkspace *self)
   return self->dock;
 }
 
+TdComparePage *
+td_workspace_get_compare (TdWorkspace *self)
+{
+  return self->compare;
+}
+
 TdGraphPane *
 td_workspace_get_graph (TdWorkspace *self)
 {
@@ -403,6 +416,7 @@ apply_form (gpointer data)
   reveal (self, TD_PART_DOCK, !low && self->wanted[TD_PART_DOCK]);
   td_deck_set_narrow (self->deck, narrow);
   td_graph_pane_set_narrow (self->graph, narrow);
+  td_compare_page_set_low (self->compare, low);
   return G_SOURCE_REMOVE;
 }
 
@@ -472,8 +486,12 @@ td_workspace_init (TdWorkspace *self)
   self->perspectives = GTK_STACK (gtk_stack_new ());
   gtk_stack_add_titled (self->perspectives, new_debug (self), "debug", "Debug");
   gtk_stack_add_titled (self->perspectives, new_memory (self), "memory", "Memory");
+  self->compare = TD_COMPARE_PAGE (td_compare_page_new ());
+  gtk_stack_add_titled (self->perspectives, GTK_WIDGET (self->compare), "compare", "Compare");
   gtk_widget_set_vexpand (GTK_WIDGET (self->perspectives), TRUE);
   self->deck = TD_DECK (td_deck_new (self->panels));
+  g_signal_connect_swapped (self->compare, "announce", G_CALLBACK (td_deck_announce),
+                            self->deck);
   self->box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
   gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->perspectives));
   gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->deck));

@@ -1,9 +1,10 @@
-/* The page of an open recording: perspectives (Debug, Memory) above the deck.
+/* The page of an open recording: perspectives (Debug, Memory, Compare) above the deck.
  * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <adwaita.h>
 
+#include "pages/td-compare-page.h"
 #include "td-session.h"
 #include "widgets/td-dock.h"
 #include "widgets/td-graph-pane.h"
@@ -33,15 +34,16 @@ void td_workspace_set_session (TdWorkspace *self, TdSession *session);
 /** Build the switcher of perspectives for the header bar. Owner: floating. */
 GtkWidget *td_workspace_new_switcher (TdWorkspace *self);
 
-/** Bring a page to the front by name: debug, memory, outline, iterations, a view of the dock,
+/** Bring a page to the front by name: debug, memory, compare, outline, iterations, a view of the dock,
  * or a page of the inspector. FALSE: there is none such. */
 gboolean td_workspace_show_page (TdWorkspace *self, const char *name);
 
 void td_workspace_set_part_shown (TdWorkspace *self, TdWorkspacePart part, gboolean shown);
 gboolean td_workspace_is_part_shown (TdWorkspace *self, TdWorkspacePart part);
 
-/** Return the name of the perspective on show: debug, memory. */
+/** Return the name of the perspective on show: debug, memory, compare. */
 const char *td_workspace_get_perspective (TdWorkspace *self);
+TdComparePage *td_workspace_get_compare (TdWorkspace *self);
 TdDock *td_workspace_get_dock (TdWorkspace *self);
 
 /** Keep orientation and single keys as the settings say. */

@@ -4,6 +4,8 @@
 
 #include "widgets/td-graph-view.h"
 
+#include "scene/td-panel.h"
+
 struct _TdGraphView
 {
   GtkWidget parent;
@@ -25,6 +27,16 @@ struct _TdGraphView
   guint still_timer;
   double pan_x, pan_y;
   gboolean on_minimap;
+
+  /* of two canvases that are compared: td-graph-pair.c */
+  TdGraphView *peer;     /* borrowed; moves, zooms and folds with this one */
+  gboolean is_second;    /* its picture follows the peer's */
+  gboolean following;    /* the peer moves this one */
+  double peer_x, peer_y; /* the peer's view is so much to the right and below */
+  TdViewLanes lanes;     /* on show; 0: all */
+  gboolean whole;        /* nothing is faded */
+  guint8 *marks;         /* TdMark by event; NULL: none */
+  guint n_marks;
 };
 
 /** Draw again and tell listeners that the view moved. */
@@ -35,6 +47,19 @@ void td__graph_view_zoom_at (TdGraphView *self, double factor, double x, double 
 
 /** Return where the minimap is, in pixels. FALSE: everything is in sight, there is none. */
 gboolean td__graph_view_minimap_box (TdGraphView *self, TdSceneRect *box);
+
+/** Say what a scene is made for: moment, selection, marks. */
+TdPanelView td__graph_view_panel (TdGraphView *self);
+
+/** Show what the peer shows, if there is one. */
+void td__graph_view_lead (TdGraphView *self);
+
+/** Make room in the viewport for the peer's content too, and fit at the same scale. */
+void td__graph_view_share_content (TdGraphView *self);
+
+/** Return the fold state that fits the peer's, for a graph of its own default `fold`. Owner:
+ * takes `fold`; the caller. */
+TdFold *td__graph_view_match_fold (TdGraphView *self, TdFold *fold);
 
 /** Take pointer, wheel, keys and tooltips. */
 void td__graph_view_add_controllers (TdGraphView *self);

@@ -13,6 +13,7 @@
 #define MINIMAP_HEIGHT 66.0
 #define MINIMAP_INSET 12.0
 #define READABLE_SCALE 0.8
+#define READABLE_SCALE_OF_PAIR 0.6 /* two canvases in one window */
 
 enum
 {
@@ -32,11 +33,16 @@ invalidate_scene (TdGraphView *self)
   gtk_widget_queue_draw (GTK_WIDGET (self));
 }
 
-/* Everything on show is still to come. */
-static gboolean
-nothing_ran (TdGraphView *self)
+TdPanelView
+td__graph_view_panel (TdGraphView *self)
 {
-  return self->iteration && td_iteration_get_n_run (self->iteration) == 0;
+  TdPanelView view = td_panel_view_new (self->session, 0, 0);
+  /* everything on show is still to come */
+  view.nothing_ran = self->iteration && td_iteration_get_n_run (self->iteration) == 0;
+  view.whole = self->whole;
+  view.marks = self->marks;
+  view.n_marks = self->n_marks;
+  return view;
 }
 
 TdScene *
@@ -48,8 +54,7 @@ td_graph_view_get_scene (TdGraphView *self)
   self->scene_valid = TRUE;
   if (self->session && self->layout)
     {
-      TdPanelView view = td_panel_view_new (self->session, 0, 0);
-      view.nothing_ran = nothing_ran (self);
+      TdPanelView view = td__graph_view_panel (self);
       self->scene = td_graph_scene_new (self->layout, &view, self->heat);
     }
   return self->scene;
@@ -99,6 +104,7 @@ void
 td__graph_view_moved (TdGraphView *self)
 {
   gtk_widget_queue_draw (GTK_WIDGET (self));
+  td__graph_view_lead (self);
   g_signal_emit (self, signals[VIEW_CHANGED], 0);
 }
 
@@ -119,6 +125,7 @@ update_viewport (TdGraphView *self)
   TdScene *scene = td_graph_view_get_scene (self);
   self->viewport.content_width = scene ? td_scene_width (scene) : 0;
   self->viewport.content_height = scene ? td_scene_height (scene) : 0;
+  td__graph_view_share_content (self);
   if (self->fitted)
     td_viewport_fit (&self->viewport);
   if (self->viewport.scale != scale)
@@ -130,6 +137,7 @@ void
 td_graph_view_fit (TdGraphView *self)
 {
   self->fitted = TRUE;
+  self->peer_x = self->peer_y = 0;
   update_viewport (self);
   td__graph_view_moved (self);
 }
@@ -241,18 +249,32 @@ graphviz_answered (GObject *source, GAsyncResult *result, gpointer data)
     self->still_timer = g_timeout_add (100, take_better, self);
 }
 
+static TdViewLanes
+lanes_of (TdGraphView *self)
+{
+  return self->lanes ? self->lanes : TD_VIEW_ALL;
+}
+
 static void
 rebuild_layout (TdGraphView *self, guint64 still_key)
 {
   if (!self->graph || !self->fold)
     return;
   TdLayoutOptions options = { .orientation = self->orientation };
-  TdVizView *view = td_viz_view_new (self->graph, self->fold, TD_VIEW_ALL);
+  TdVizView *view = td_viz_view_new (self->graph, self->fold, lanes_of (self));
   g_cancellable_cancel (self->cancellable);
   g_clear_object (&self->cancellable);
   g_clear_pointer (&self->better, td_layout_unref);
-  TdLayout *layout = td_layout_new_quick (view, &options, self->layout);
+  gboolean second = self->peer && self->is_second && self->peer->layout
+                    && self->peer->layout->orientation == self->orientation;
+  TdLayout *layout
+      = td_layout_new_quick (view, &options, second ? self->peer->layout : self->layout);
   take_layout (self, layout, still_key);
+  if (self->peer) /* Graphviz would move each on its own */
+    {
+      td_viz_view_unref (view);
+      return;
+    }
   self->cancellable = g_cancellable_new ();
   self->n_asked++;
   td_layout_new_graphviz_async (view, &options, layout, LAYOUT_BUDGET_MS, self->cancellable,
@@ -273,22 +295,22 @@ make_fold (TdGraphView *self)
     {
       g_clear_pointer (&fold, td_fold_free);
       fold = td_fold_new_default (self->graph, visible[i]);
-      TdVizView *view = td_viz_view_new (self->graph, fold, TD_VIEW_ALL);
+      TdVizView *view = td_viz_view_new (self->graph, fold, lanes_of (self));
       TdLayout *layout = td_layout_new_quick (view, &options, NULL);
       double scale = MIN (width / MAX (layout->bounds.width, 1),
                           height / MAX (layout->bounds.height, 1));
       td_layout_unref (layout);
       td_viz_view_unref (view);
-      if (scale >= READABLE_SCALE)
+      if (scale >= (self->peer ? READABLE_SCALE_OF_PAIR : READABLE_SCALE))
         break;
     }
-  return fold;
+  return self->peer && self->is_second ? td__graph_view_match_fold (self, fold) : fold;
 }
 
 static gboolean
 same_picture (TdGraphView *self)
 {
-  TdVizView *view = td_viz_view_new (self->graph, self->fold, TD_VIEW_ALL);
+  TdVizView *view = td_viz_view_new (self->graph, self->fold, lanes_of (self));
   gboolean same = self->layout && self->layout->view->content_hash == view->content_hash
                   && self->heat == TD_HEAT_OFF;
   td_viz_view_unref (view);
@@ -351,6 +373,11 @@ td_graph_view_set_session (TdGraphView *self, TdSession *session)
   g_set_object (&self->session, session);
   self->fitted = TRUE;
   self->fold_chosen = FALSE;
+  if (self->peer && self->is_second) /* another iteration beside the first one's: stay there */
+    {
+      self->fitted = self->peer->fitted;
+      self->viewport = self->peer->viewport;
+    }
   if (!session)
     return;
   g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (show_moment), self);
@@ -371,6 +398,15 @@ td_graph_view_set_orientation (TdGraphView *self, TdOrientation orientation)
   g_clear_pointer (&self->layout, td_layout_unref);
   self->scene_valid = FALSE;
   self->fitted = TRUE;
+  rebuild_layout (self, 0);
+}
+
+void
+td_graph_view_set_lanes (TdGraphView *self, TdViewLanes lanes)
+{
+  if (self->lanes == lanes)
+    return;
+  self->lanes = lanes;
   rebuild_layout (self, 0);
 }
 
@@ -408,6 +444,12 @@ td_graph_view_set_expanded (TdGraphView *self, guint64 key, gboolean expanded)
   td_fold_set_expanded (self->fold, key, expanded);
   self->fold_chosen = TRUE;
   rebuild_layout (self, key);
+  if (self->peer && !self->following)
+    {
+      self->peer->following = TRUE;
+      td_graph_view_set_expanded (self->peer, td_graph_view_get_peer_key (self, key), expanded);
+      self->peer->following = FALSE;
+    }
   return TRUE;
 }
 
@@ -420,6 +462,12 @@ td_graph_view_expand_to (TdGraphView *self, int depth)
   self->fold = td_fold_new_depth (self->graph, depth);
   self->fold_chosen = TRUE;
   rebuild_layout (self, 0);
+  if (self->peer && !self->following)
+    {
+      self->peer->following = TRUE;
+      td_graph_view_expand_to (self->peer, depth);
+      self->peer->following = FALSE;
+    }
 }
 
 void
@@ -465,8 +513,7 @@ draw_minimap (TdGraphView *self, cairo_t *cr)
   TdSceneRect box;
   if (!td__graph_view_minimap_box (self, &box))
     return;
-  TdPanelView view = td_panel_view_new (self->session, 0, 0);
-  view.nothing_ran = nothing_ran (self);
+  TdPanelView view = td__graph_view_panel (self);
   TdSceneRect visible = td_viewport_visible (&self->viewport);
   TdScene *scene = td_graph_minimap_new (self->layout, &view, &visible);
   cairo_save (cr);
@@ -519,6 +566,10 @@ td_graph_view_dispose (GObject *object)
   TdGraphView *self = TD_GRAPH_VIEW (object);
   td_graph_view_set_session (self, NULL);
   g_clear_pointer (&self->scene, td_scene_unref);
+  td_graph_view_set_marks (self, NULL, 0);
+  if (self->peer)
+    self->peer->peer = NULL;
+  self->peer = NULL;
   G_OBJECT_CLASS (td_graph_view_parent_class)->dispose (object);
 }
 

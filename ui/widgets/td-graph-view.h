@@ -53,3 +53,20 @@ TdLayout *td_graph_view_get_layout (TdGraphView *self);
 
 /** Select what is at (x, y) of the widget, in pixels; `toggle` opens or folds a layer there. */
 void td_graph_view_click (TdGraphView *self, double x, double y, gboolean toggle);
+
+/* ---- two canvases side by side ---- */
+
+/** Let two canvases pan, zoom and fold together; the second one's picture keeps to the first
+ * one's places. Both must live as long as either is shown. */
+void td_graph_view_pair (TdGraphView *first, TdGraphView *second);
+/** Show the iteration as if all of it had run, wherever the playhead is. */
+void td_graph_view_set_whole (TdGraphView *self, gboolean whole);
+/** Choose the lanes on show. */
+void td_graph_view_set_lanes (TdGraphView *self, TdViewLanes lanes);
+/** Mark operations: TdMark by event, copied; NULL: none. */
+void td_graph_view_set_marks (TdGraphView *self, const guint8 *marks, guint n);
+/** Bring the node of an event (-1: none) into sight, and on the peer that of `peer_event`, at
+ * the same height if possible. */
+void td_graph_view_show_events (TdGraphView *self, gint event, gint peer_event);
+/** Return the key of the peer's layer that is the layer `key` here; 0: it has none. */
+guint64 td_graph_view_get_peer_key (TdGraphView *self, guint64 key);

@@ -12,9 +12,19 @@
 
 /* ---- selection and graph ---- */
 
+static gboolean
+shows_compare (TdWindow *self)
+{
+  return strcmp (td_workspace_get_perspective (self->workspace), "compare") == 0;
+}
+
+/* On the compare page the other canvas follows. */
 static TdGraphView *
 graph_view (TdWindow *self)
 {
+  if (shows_compare (self))
+    return td_compare_side_get_view (
+        td_compare_page_get_side (td_workspace_get_compare (self->workspace), TD_SIDE_A));
   return td_graph_pane_get_view (td_workspace_get_graph (self->workspace));
 }
 
@@ -182,8 +192,10 @@ save_picture (TdWindow *self, const char *path)
   TdScene *scene = td_graph_view_get_scene (graph_view (self));
   if (!scene)
     return;
-  if (!td_scene_export (scene, format, path, strcmp (format, "png") == 0 ? 2.0 : 1.0,
-                        td_scene_view_get_theme (), &error))
+  if (shows_compare (self)
+          ? !td__window_save_compare (self, format, path, &error)
+          : !td_scene_export (scene, format, path, strcmp (format, "png") == 0 ? 2.0 : 1.0,
+                              td_scene_view_get_theme (), &error))
     td__window_show_info (self, GTK_MESSAGE_ERROR, error->message);
   else
     {
@@ -269,8 +281,8 @@ static const TdWindowAction actions[] = {
   { "last-event", td__run_last_event, TD_NEEDS_EVENTS },
   { "next-anomaly", td__run_next_anomaly, TD_NEEDS_EVENTS },
   { "previous-anomaly", td__run_previous_anomaly, TD_NEEDS_EVENTS },
-  { "next-difference", NULL, TD_NEEDS_NEVER },
-  { "previous-difference", NULL, TD_NEEDS_NEVER },
+  { "next-difference", td__run_next_difference, TD_NEEDS_EVENTS },
+  { "previous-difference", td__run_previous_difference, TD_NEEDS_EVENTS },
   { "run-to-cursor", td__run_to_cursor, TD_NEEDS_EVENTS | TD_NEEDS_SELECTION },
   { "run-to-loss", td__run_to_loss, TD_NEEDS_STEPPABLE },
   { "run-to-backward", td__run_to_backward, TD_NEEDS_STEPPABLE },
@@ -298,7 +310,12 @@ static const TdWindowAction actions[] = {
   { "zoom-normal", run_zoom_normal, TD_NEEDS_EVENTS },
   { "find", run_find, TD_NEEDS_EVENTS },
   { "select", run_select, TD_NEEDS_RECORDING, TRUE },
-  { "compare", NULL, TD_NEEDS_NEVER },
+  { "compare", td__run_compare, TD_NEEDS_RECORDING },
+  { "compare-with", td__run_compare_with, TD_NEEDS_RECORDING, TRUE },
+  { "compare-iteration", td__run_compare_iteration, TD_NEEDS_RECORDING },
+  { "compare-recording", td__run_compare_recording, TD_NEEDS_RECORDING },
+  { "toggle-numbers", td__run_toggle_numbers, TD_NEEDS_EVENTS },
+  { "copy-differences", td__run_copy_differences, TD_NEEDS_EVENTS },
   { "export", run_export, TD_NEEDS_EVENTS },
   { "save-picture", run_save_picture, TD_NEEDS_EVENTS, TRUE },
   { "back", run_back, TD_NEEDS_PAST },

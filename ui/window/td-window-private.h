@@ -164,6 +164,19 @@ void td__run_save_copy (TdWindow *self, const char *parameter);
 void td__run_attach (TdWindow *self, const char *parameter);
 void td__run_detach (TdWindow *self, const char *parameter);
 
+void td__run_compare (TdWindow *self, const char *parameter);
+void td__run_compare_with (TdWindow *self, const char *parameter);
+void td__run_compare_iteration (TdWindow *self, const char *parameter);
+void td__run_compare_recording (TdWindow *self, const char *parameter);
+void td__run_next_difference (TdWindow *self, const char *parameter);
+void td__run_previous_difference (TdWindow *self, const char *parameter);
+void td__run_toggle_numbers (TdWindow *self, const char *parameter);
+void td__run_copy_differences (TdWindow *self, const char *parameter);
+
+/** Save both pictures of the compare page as NAME-a and NAME-b. Errors: one line. */
+gboolean td__window_save_compare (TdWindow *self, const char *format, const char *path,
+                                  GError **error);
+
 /** Ask the program for the values of a variable and show them in the inspector. */
 void td__window_read_live (TdInspector *inspector, guint64 id, TdWindow *self);
 

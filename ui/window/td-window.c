@@ -368,6 +368,8 @@ new_menu (void)
     { 1, "_Go To…", "win.go-to-place" },
     { 1, "_Save a Copy…", "win.save-copy" },
     { 1, "_Export Picture…", "win.export" },
+    { 1, "Co_mpare With…", "win.compare" },
+    { 1, "Copy _Differences", "win.copy-differences" },
     { 1, "_Expand Everything", "win.expand-all" },
     { 2, "Lower _Dock", "win.toggle-dock" },
     { 2, "D_etach", "win.detach" },

@@ -1,0 +1,371 @@
+/* The compare page: which iteration stands beside which, its sentence and list, linked canvases
+ * and selection, what has no counterpart, pictures of it.
+ * SPDX-License-Identifier: MIT */
+#include "ui-test.h"
+
+#include <string.h>
+
+#include "lenet-tape.h"
+#include "td-keys.h"
+#include "window/td-window-private.h"
+
+#define BRANCH 20 /* the iteration that has one relu more */
+#define RELU 12   /* its event */
+
+static void
+open_lenet (void)
+{
+  LenetOptions options = LENET_DEFAULT;
+  const char *path = td_test_tmp ("lenet.tdtape");
+  options.extra_relu_at = BRANCH;
+  lenet_tape_write (path, &options);
+  ui_test_resize (1440, 900);
+  ui_test_open (path);
+  ui_test_do ("go-to", "i=20&e=20");
+}
+
+static TdComparePage *
+page (void)
+{
+  return td_workspace_get_compare (ui_test_workspace ());
+}
+
+static TdGraphView *
+view_of (TdSide side)
+{
+  return td_compare_side_get_view (td_compare_page_get_side (page (), side));
+}
+
+static const TdCompare *
+compare (void)
+{
+  assert_non_null (td_compare_page_get (page ()));
+  return td_compare_page_get (page ());
+}
+
+/* Of one recording the older one is on the left, whichever is at the playhead. */
+static void
+assert_iterations (gint64 mine, gint64 theirs)
+{
+  TdSide side = td_compare_page_get_mine (page ());
+  gboolean one = !td_compare_page_has_other_recording (page ());
+  assert_int_equal (td_iteration_get_number (compare ()->of[side]), mine);
+  assert_int_equal (td_iteration_get_number (compare ()->of[1 - side]), theirs);
+  assert_int_equal (side, one && theirs < mine ? TD_SIDE_B : TD_SIDE_A);
+}
+
+static guint64
+selected_of (TdSession *session)
+{
+  guint n;
+  const guint64 *keys = td_session_get_selection (session, &n);
+  return n ? keys[0] : 0;
+}
+
+static guint64
+key_of (TdSide side, gint event)
+{
+  return td_iteration_get_tape (compare ()->of[side])->events[event].key;
+}
+
+/* ---- what is compared ---- */
+
+static void
+compare__shows_the_previous_iteration_at_first (void **state)
+{
+  open_lenet ();
+  assert_null (td_compare_page_get (page ())); /* nothing is computed before it is looked at */
+  ui_test_do ("compare", NULL);
+  assert_string_equal (td_workspace_get_perspective (ui_test_workspace ()), "compare");
+  assert_iterations (20, 19);
+  assert_non_null (strstr (td_compare_page_get_sentence (page ()), "1 operation"));
+  ui_test_do ("next-iteration", NULL);
+  assert_iterations (21, 20);
+  ui_test_do ("go-to", "i=5&e=3");
+  assert_iterations (5, 4);
+}
+
+static void
+compare__takes_an_iteration_by_number (void **state)
+{
+  open_lenet ();
+  ui_test_do ("compare-with", "7");
+  assert_iterations (20, 7);
+  ui_test_do ("next-iteration", NULL);
+  assert_iterations (21, 7);
+  ui_test_do ("compare-with", "9999");
+  assert_string_equal (ui_test_info_text (), "There is no iteration 9999 to compare with");
+  assert_iterations (21, 7);
+}
+
+static void
+compare__finds_the_nearest_other_structure (void **state)
+{
+  open_lenet ();
+  ui_test_do ("go-to", "i=30&e=0");
+  ui_test_do ("compare-with", "structure");
+  assert_iterations (30, BRANCH);
+  ui_test_do ("go-to", "i=10&e=0");
+  assert_iterations (10, BRANCH);
+}
+
+static void
+compare__of_another_recording_takes_the_same_iteration (void **state)
+{
+  LenetOptions options = LENET_DEFAULT;
+  const char *path = td_test_tmp ("other.tdtape");
+  options.n_iterations = 25;
+  options.op_name = "average_pooling_2d";
+  lenet_tape_write (path, &options);
+  open_lenet ();
+  ui_test_do ("compare-with", path);
+  assert_true (td_compare_page_has_other_recording (page ()));
+  assert_iterations (20, 20);
+  /* beyond the end of the other one: its last */
+  ui_test_do ("go-to", "i=39&e=0");
+  assert_iterations (39, 24);
+  ui_test_do ("compare-with", "3");
+  assert_iterations (39, 3);
+  /* and back to one recording */
+  ui_test_do ("compare-with", "previous");
+  assert_false (td_compare_page_has_other_recording (page ()));
+  assert_iterations (39, 38);
+}
+
+static void
+compare__says_what_is_wrong_with_another_file (void **state)
+{
+  const char *path = td_test_tmp ("text.tdtape");
+  open_lenet ();
+  ui_test_do ("compare", NULL);
+  assert_true (g_file_set_contents (path, "no tape", -1, NULL));
+  ui_test_do ("compare-with", path);
+  assert_non_null (strstr (ui_test_info_text (), "not a tape"));
+  assert_iterations (20, 19);
+}
+
+static void
+compare__without_another_iteration_says_so (void **state)
+{
+  SampleOptions one = { .n_iterations = 1, .nan_at = -1 };
+  ui_test_open_sample (&one);
+  ui_test_do ("compare", NULL);
+  assert_null (td_compare_page_get (page ()));
+  assert_string_equal (td_compare_page_get_reason (page ()),
+                       "Iteration 0 comes first: nothing was recorded before it.");
+  ui_test_save_picture ("compare-empty.png");
+  ui_test_do ("compare-with", "structure");
+  assert_string_equal (td_compare_page_get_reason (page ()),
+                       "Iteration 0 has the graph that all iterations of this recording have.");
+}
+
+/* ---- differences ---- */
+
+static void
+compare__steps_from_difference_to_difference (void **state)
+{
+  guint n;
+  open_lenet ();
+  ui_test_do ("next-difference", NULL); /* from the debug perspective too */
+  assert_string_equal (td_workspace_get_perspective (ui_test_workspace ()), "compare");
+  assert_int_equal (td_compare_page_get_position (page (), &n), 1);
+  assert_int_equal (n, 1);
+  /* only B has it: A says so, and B's node is selected */
+  assert_int_equal (selected_of (ui_test_session ()), key_of (TD_SIDE_B, RELU));
+  assert_int_equal (selected_of (td_compare_page_get_other (page ())), 0);
+  assert_string_equal (
+      td_compare_side_get_statement (td_compare_page_get_side (page (), TD_SIDE_A)),
+      "No counterpart of relu, event 12");
+  assert_null (td_compare_side_get_statement (td_compare_page_get_side (page (), TD_SIDE_B)));
+  ui_test_do ("next-difference", NULL);
+  assert_int_equal (td_compare_page_get_position (page (), &n), 1); /* it was the last */
+  ui_test_do ("previous-difference", NULL);
+  assert_int_equal (td_compare_page_get_position (page (), &n), 1);
+}
+
+static void
+compare__lists_numbers_when_asked (void **state)
+{
+  guint n, more;
+  open_lenet ();
+  ui_test_do ("go-to", "i=30&e=0");
+  ui_test_do ("compare", NULL);
+  td_compare_page_get_position (page (), &n);
+  ui_test_do ("toggle-numbers", NULL);
+  td_compare_page_get_position (page (), &more);
+  assert_true (compare ()->n_numeric > 0);
+  assert_int_equal (more, n + compare ()->n_numeric);
+  ui_test_do ("previous-difference", NULL);
+  assert_int_equal (td_compare_page_get_position (page (), &n), more);
+  ui_test_do ("toggle-numbers", NULL);
+  td_compare_page_get_position (page (), &n);
+  assert_int_equal (n, more - compare ()->n_numeric);
+}
+
+/* ---- one selection ---- */
+
+static void
+compare__selects_the_counterpart_on_the_other_side (void **state)
+{
+  open_lenet ();
+  ui_test_do ("compare", NULL);
+  TdSession *other = td_compare_page_get_other (page ());
+  td_session_select (ui_test_session (), key_of (TD_SIDE_B, 20));
+  gint there = td_compare_counterpart (compare (), TD_SIDE_B, 20);
+  assert_int_equal (there, 19);
+  assert_int_equal (selected_of (other), key_of (TD_SIDE_A, there));
+  td_session_select (other, key_of (TD_SIDE_A, 5));
+  assert_int_equal (selected_of (ui_test_session ()), key_of (TD_SIDE_B, 5));
+  td_session_select (ui_test_session (), 0);
+  assert_int_equal (selected_of (other), 0);
+}
+
+static void
+compare__moves_both_playheads (void **state)
+{
+  open_lenet ();
+  ui_test_do ("compare", NULL);
+  TdSession *other = td_compare_page_get_other (page ());
+  assert_int_equal (td_session_get_moment (other).event, 19);
+  ui_test_do ("step-op", NULL);
+  assert_moment (20, 21);
+  assert_int_equal (td_session_get_moment (other).event, 20);
+  td_session_set_moment (other, 19, 3);
+  assert_moment (20, 3);
+}
+
+/* ---- linked canvases ---- */
+
+static void
+compare__zooms_and_folds_both_canvases (void **state)
+{
+  open_lenet ();
+  ui_test_do ("compare", NULL);
+  TdGraphView *a = view_of (TD_SIDE_A), *b = view_of (TD_SIDE_B);
+  ui_test_do ("fit", NULL);
+  assert_true (td_graph_view_get_scale (a) == td_graph_view_get_scale (b));
+  double fitted = td_graph_view_get_scale (a);
+  ui_test_do ("zoom-in", NULL);
+  assert_true (td_graph_view_get_scale (a) > fitted);
+  assert_true (td_graph_view_get_scale (a) == td_graph_view_get_scale (b));
+  td_graph_view_zoom (b, 0.5); /* and the other way round */
+  assert_true (td_graph_view_get_scale (a) == td_graph_view_get_scale (b));
+
+  ui_test_do ("expand-to", "0");
+  guint n = td_graph_view_get_n_nodes (b);
+  ui_test_do ("expand-all", NULL);
+  assert_true (td_graph_view_get_n_nodes (b) > n);
+  assert_int_equal (td_graph_view_get_n_nodes (b), td_graph_view_get_n_nodes (a) + 1);
+}
+
+static void
+compare__keeps_equal_operations_at_equal_places (void **state)
+{
+  open_lenet ();
+  ui_test_do ("compare", NULL);
+  ui_test_do ("expand-all", NULL);
+  guint n_equal = 0;
+  for (gint event = 0; event < RELU; event++)
+    {
+      TdSceneRect here, there;
+      assert_true (td_scene_find_key (td_graph_view_get_scene (view_of (TD_SIDE_A)),
+                                      key_of (TD_SIDE_A, event), &here));
+      assert_true (td_scene_find_key (td_graph_view_get_scene (view_of (TD_SIDE_B)),
+                                      key_of (TD_SIDE_B, event), &there));
+      n_equal += here.x == there.x && here.y == there.y;
+    }
+  assert_int_equal (n_equal, RELU);
+}
+
+static void
+compare__exports_both_pictures (void **state)
+{
+  open_lenet ();
+  ui_test_do ("compare", NULL);
+  ui_test_do ("save-picture", td_test_tmp ("both.svg"));
+  g_autofree char *a = NULL, *b = NULL;
+  assert_true (g_file_get_contents (td_test_tmp ("both-a.svg"), &a, NULL, NULL));
+  assert_true (g_file_get_contents (td_test_tmp ("both-b.svg"), &b, NULL, NULL));
+  assert_non_null (strstr (a, "<svg"));
+  assert_non_null (strstr (b, "<svg"));
+  assert_string_not_equal (a, b);
+}
+
+static void
+text_read (GObject *clipboard, GAsyncResult *result, gpointer text)
+{
+  *(char **)text = gdk_clipboard_read_text_finish (GDK_CLIPBOARD (clipboard), result, NULL);
+}
+
+static gboolean
+has_text (gpointer text)
+{
+  return *(char **)text != NULL;
+}
+
+static void
+compare__copies_the_list_as_text (void **state)
+{
+  char *text = NULL;
+  open_lenet ();
+  ui_test_do ("copy-differences", NULL);
+  gdk_clipboard_read_text_async (gtk_widget_get_clipboard (GTK_WIDGET (ui_test_window ())),
+                                 NULL, text_read, &text);
+  ui_test_wait ("the clipboard", has_text, &text);
+  assert_non_null (strstr (text, "none → 12"));
+  g_free (text);
+}
+
+static void
+compare__keeps_the_perspective_for_the_next_window (void **state)
+{
+  open_lenet ();
+  ui_test_do ("show-page", "compare");
+  ui_test_new_window ();
+  assert_string_equal (td_workspace_get_perspective (ui_test_workspace ()), "compare");
+  ui_test_open (td_test_tmp ("lenet.tdtape"));
+  assert_non_null (td_compare_page_get (page ()));
+}
+
+/* ---- to look at ---- */
+
+static void
+compare__can_be_looked_at (void **state)
+{
+  open_lenet ();
+  ui_test_do ("compare", NULL);
+  ui_test_do ("next-difference", NULL);
+  assert_true (ui_test_has_many_colours (20));
+  ui_test_save_picture ("compare.png");
+  ui_test_do ("toggle-numbers", NULL);
+  ui_test_set_dark (TRUE);
+  ui_test_save_picture ("compare-dark.png");
+  ui_test_set_dark (FALSE);
+  ui_test_resize (1024, 600);
+  ui_test_save_picture ("compare-narrow.png");
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+    ui_test (compare__shows_the_previous_iteration_at_first),
+    ui_test (compare__takes_an_iteration_by_number),
+    ui_test (compare__finds_the_nearest_other_structure),
+    ui_test (compare__of_another_recording_takes_the_same_iteration),
+    ui_test (compare__says_what_is_wrong_with_another_file),
+    ui_test (compare__without_another_iteration_says_so),
+    ui_test (compare__steps_from_difference_to_difference),
+    ui_test (compare__lists_numbers_when_asked),
+    ui_test (compare__selects_the_counterpart_on_the_other_side),
+    ui_test (compare__moves_both_playheads),
+    ui_test (compare__zooms_and_folds_both_canvases),
+    ui_test (compare__keeps_equal_operations_at_equal_places),
+    ui_test (compare__exports_both_pictures),
+    ui_test (compare__copies_the_list_as_text),
+    ui_test (compare__keeps_the_perspective_for_the_next_window),
+    ui_test (compare__can_be_looked_at),
+  };
+  ui_test_init (&argc, &argv);
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+/* Which iteration of which recording stands beside that at the playhead.
+ * SPDX-License-Identifier: MIT */
+#include "pages/td-compare-page-private.h"
+
+#include <string.h>
+
+TdSession *
+td__compare_page_source (TdComparePage *self)
+{
+  return self->other ? self->other : self->session;
+}
+
+static gboolean
+is_listed (TdSession *session, gint64 number)
+{
+  g_autoptr (TdIteration) iteration = td_session_load_iteration (session, number, NULL);
+  return iteration != NULL;
+}
+
+static gboolean
+open_other (TdComparePage *self, const char *path, GError **error)
+{
+  g_autoptr (TdSession) other = td_session_open_bounded (path, error);
+  if (!other)
+    return FALSE;
+  if (td_session_get_n_iterations (other) == 0)
+    {
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "%s: holds no iteration", path);
+      return FALSE;
+    }
+  g_set_object (&self->other, other);
+  self->choice = TD_CHOICE_SAME;
+  return TRUE;
+}
+
+gboolean
+td__compare_page_choose (TdComparePage *self, const char *what, GError **error)
+{
+  static const struct
+  {
+    const char *name;
+    TdCompareChoice choice;
+    gboolean of_this; /* recording */
+  } names[] = { { "previous", TD_CHOICE_PREVIOUS, TRUE },
+                { "structure", TD_CHOICE_STRUCTURE, TRUE },
+                { "same", TD_CHOICE_SAME, FALSE } };
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
+    if (strcmp (what, names[i].name) == 0)
+      {
+        if (names[i].of_this)
+          g_clear_object (&self->other);
+        self->choice = names[i].choice;
+        return TRUE;
+      }
+  char *end;
+  gint64 number = g_ascii_strtoll (what, &end, 10);
+  if (!*what || *end)
+    return open_other (self, what, error);
+  if (!is_listed (td__compare_page_source (self), number))
+    {
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                   "There is no iteration %" G_GINT64_FORMAT " to compare with", number);
+      return FALSE;
+    }
+  self->choice = TD_CHOICE_NUMBER;
+  self->number = number;
+  return TRUE;
+}
+
+/* ---- finding it ---- */
+
+/* Graphs are equal when their dimensions are too; a decaying step size is no other graph. */
+static guint64
+fingerprint_of (TdTapeReader *reader, guint32 structure)
+{
+  for (guint i = 0; i < td_tape_reader_n_structures (reader); i++)
+    if (td_tape_reader_structure (reader, i)->id == structure)
+      return td_tape_reader_structure (reader, i)->fingerprint_dims;
+  return structure;
+}
+
+/* The nearest iteration of another graph, earlier ones first; -1: all are alike. */
+static gint64
+find_structure (TdSession *session, TdIteration *a)
+{
+  TdTapeReader *reader = td_session_get_reader (session);
+  const TdTapeIteration *tape = td_iteration_get_tape (a);
+  TdTapeSummaries s = { 0 };
+  gint64 later = -1;
+  if (reader)
+    s = td_tape_reader_summaries (reader);
+  for (guint32 i = s.n; i-- > 0;)
+    {
+      gboolean other
+          = s.rows[i].structure != tape->structure
+            && fingerprint_of (reader, s.rows[i].structure) != tape->fingerprint_dims;
+      if (!other || (s.rows[i].flags & TD_TAPE_ITERATION_NOT_STORED))
+        continue;
+      if (s.rows[i].number < tape->number)
+        return (gint64)s.rows[i].number;
+      later = (gint64)s.rows[i].number;
+    }
+  return later;
+}
+
+static gint64
+find_previous (TdSession *session, gint64 number)
+{
+  for (guint i = td_session_get_n_iterations (session); i-- > 0;)
+    if (td_session_get_iteration_number (session, i) < number)
+      return td_session_get_iteration_number (session, i);
+  return -1;
+}
+
+static gint64
+find_number (TdComparePage *self, TdIteration *a, GError **error)
+{
+  TdSession *source = td__compare_page_source (self);
+  gint64 here = td_iteration_get_number (a), found = -1;
+  const char *why = "";
+  switch (self->choice)
+    {
+    case TD_CHOICE_PREVIOUS:
+      found = find_previous (source, here);
+      why = "comes first: nothing was recorded before it.";
+      break;
+    case TD_CHOICE_STRUCTURE:
+      found = find_structure (source, a);
+      why = "has the graph that all iterations of this recording have.";
+      break;
+    case TD_CHOICE_SAME:
+      found = is_listed (source, here) ? here : td_session_get_last_complete (source);
+      why = "has no counterpart: the other recording has no complete iteration.";
+      break;
+    case TD_CHOICE_NUMBER:
+    default:
+      return self->number;
+    }
+  if (found < 0)
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "Iteration %" G_GINT64_FORMAT " %s",
+                 here, why);
+  return found;
+}
+
+TdIteration *
+td__compare_page_find_other (TdComparePage *self, TdIteration *a, GError **error)
+{
+  gint64 number = find_number (self, a, error);
+  if (number < 0)
+    return NULL;
+  return td_session_load_iteration (td__compare_page_source (self), number, error);
+}

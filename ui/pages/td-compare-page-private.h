@@ -1,0 +1,54 @@
+/* What the files of the compare page share: its parts and what is beside the playhead.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <adwaita.h>
+
+#include "pages/td-compare-page.h"
+#include "widgets/td-compare-list.h"
+#include "widgets/td-compare-table.h"
+
+/** What stands beside the playhead: something that follows it, or one iteration. */
+typedef enum
+{
+  TD_CHOICE_PREVIOUS,
+  TD_CHOICE_STRUCTURE,
+  TD_CHOICE_SAME,
+  TD_CHOICE_NUMBER
+} TdCompareChoice;
+
+struct _TdComparePage
+{
+  GtkWidget parent;
+  GtkStack *stack; /* pictures, empty */
+  GtkLabel *sentence, *cost;
+  GtkWidget *picker, *empty_picker;
+  AdwStatusPage *empty;
+  TdCompareList *list;
+  TdCompareTable *table;
+  GtkPaned *paned;
+  TdCompareSide *sides[TD_N_SIDES];
+
+  TdSession *session; /* the window's */
+  TdSession *other;   /* another recording beside it; NULL: the same */
+  TdSession *shown;   /* one iteration: the picture beside the window's */
+  TdSide mine;        /* where the window's is; the other one is beside it */
+  TdCompareChoice choice;
+  gint64 number; /* of TD_CHOICE_NUMBER */
+  TdCompare *compare;
+  char *reason; /* why there is none */
+  gboolean numbers;
+  gboolean dirty;   /* something changed while the page was not on show */
+  gboolean syncing; /* one side follows the other */
+};
+
+/** Return the recording that the other iteration is of. Owner: the page. */
+TdSession *td__compare_page_source (TdComparePage *self);
+
+/** Take a choice of td_compare_page_compare_with. Errors: one line; nothing changes. */
+gboolean td__compare_page_choose (TdComparePage *self, const char *what, GError **error);
+
+/** Load what stands beside iteration `here`. Owner: the caller. Errors: one sentence that says
+ * why there is none. */
+TdIteration *td__compare_page_find_other (TdComparePage *self, TdIteration *here,
+                                          GError **error);

@@ -1,0 +1,589 @@
+/* The compare page. One picture is of the window's session, the other of a session of one
+ * iteration, made whenever another one is chosen; what is selected in either is selected in the
+ * other by way of the comparison. SPDX-License-Identifier: MIT */
+#include "pages/td-compare-page-private.h"
+
+#include <adwaita.h>
+
+#define LIST_WIDTH 300
+#define TABLE_HEIGHT 190
+
+enum
+{
+  ANNOUNCE,
+  N_SIGNALS
+};
+static guint signals[N_SIGNALS];
+
+G_DEFINE_FINAL_TYPE (TdComparePage, td_compare_page, GTK_TYPE_WIDGET)
+
+/* ---- selection ---- */
+
+static guint64
+key_of (TdIteration *iteration, gint event)
+{
+  return event >= 0 ? td_iteration_get_tape (iteration)->events[event].key : 0;
+}
+
+static TdSession *
+session_of (TdComparePage *self, TdSide side)
+{
+  return side == self->mine ? self->session : self->shown;
+}
+
+/* State on a side that it has nothing for an event of the other one. */
+static void
+state_missing (TdComparePage *self, TdSide side, gint event)
+{
+  g_autofree char *text = NULL;
+  if (event >= 0)
+    {
+      TdIteration *other = self->compare->of[1 - side];
+      g_autofree char *op
+          = g_utf8_make_valid (td_iteration_get_op_name (other, (guint)event), -1);
+      text = g_strdup_printf ("No counterpart of %s, event %d", op, event);
+    }
+  td_compare_side_state (self->sides[side], text);
+}
+
+static void
+show_row (TdComparePage *self, gint row)
+{
+  const gint none[TD_N_SIDES] = { -1, -1 };
+  const gint *event = row >= 0 ? self->compare->rows[row].event : none;
+  for (int side = 0; side < TD_N_SIDES; side++)
+    state_missing (self, (TdSide)side, row >= 0 && event[side] < 0 ? event[1 - side] : -1);
+  td_compare_list_select (self->list, row);
+  td_compare_table_select (self->table, row);
+}
+
+/* What is selected on one side becomes selected on the other. */
+static void
+follow_selection (TdComparePage *self, TdSide side)
+{
+  TdSession *from = session_of (self, side), *to = session_of (self, 1 - side);
+  guint n;
+  const guint64 *keys = td_session_get_selection (from, &n);
+  if (self->syncing || !self->compare || !to)
+    return;
+  gint event = n ? td_iteration_find_event (self->compare->of[side], keys[0]) : -1;
+  gint row = event >= 0 ? td_compare_find_row (self->compare, side, event) : -1;
+  guint64 key = 0;
+  if (row >= 0)
+    key = key_of (self->compare->of[1 - side], self->compare->rows[row].event[1 - side]);
+  else if (n)
+    key = td_graph_view_get_peer_key (td_compare_side_get_view (self->sides[side]), keys[0]);
+  self->syncing = TRUE;
+  td_session_select (to, key);
+  show_row (self, row);
+  self->syncing = FALSE;
+}
+
+static void
+mine_selected (TdComparePage *self)
+{
+  follow_selection (self, self->mine);
+}
+
+static void
+theirs_selected (TdComparePage *self)
+{
+  follow_selection (self, 1 - self->mine);
+}
+
+static void
+announce (TdComparePage *self, guint row)
+{
+  g_autofree char *name = td_compare_row_name (self->compare, row),
+                  *events = td_compare_row_events (self->compare, row);
+  guint n, at = td_compare_page_get_position (self, &n);
+  g_autofree char *text
+      = g_strdup_printf ("Difference %u of %u: %s, %s, %s", at, n,
+                         td_mark_looks[self->compare->rows[row].mark].name, name, events);
+  g_signal_emit (self, signals[ANNOUNCE], 0, text);
+}
+
+/* Somebody chose a row: both sides select what they have of it and show it. */
+static void
+row_chosen (GtkWidget *widget, guint row, TdComparePage *self)
+{
+  const TdCompare *c = self->compare;
+  if (!c || row >= c->n_rows)
+    return;
+  self->syncing = TRUE;
+  for (int side = 0; side < TD_N_SIDES; side++)
+    {
+      gint event = c->rows[row].event[side];
+      td_graph_view_reveal (td_compare_side_get_view (self->sides[side]), event);
+      td_session_select (session_of (self, (TdSide)side), key_of (c->of[side], event));
+    }
+  show_row (self, (gint)row);
+  self->syncing = FALSE;
+  td_graph_view_show_events (td_compare_side_get_view (self->sides[TD_SIDE_A]),
+                             c->rows[row].event[TD_SIDE_A], c->rows[row].event[TD_SIDE_B]);
+  announce (self, row);
+}
+
+/* The other playhead is the counterpart of the window's. */
+static void
+follow_playhead (TdComparePage *self)
+{
+  TdMoment moment = td_session_get_moment (self->session);
+  if (!self->compare || !self->shown || self->syncing)
+    return;
+  self->syncing = TRUE;
+  td_session_set_moment (self->shown,
+                         td_iteration_get_number (self->compare->of[1 - self->mine]),
+                         td_compare_counterpart (self->compare, self->mine, moment.event));
+  self->syncing = FALSE;
+}
+
+static void
+theirs_moved (TdComparePage *self)
+{
+  TdMoment there = td_session_get_moment (self->shown);
+  gint event = td_compare_counterpart (self->compare, 1 - self->mine, there.event);
+  if (self->syncing || event < 0)
+    return;
+  self->syncing = TRUE;
+  td_session_set_moment (self->session, td_session_get_moment (self->session).iteration, event);
+  self->syncing = FALSE;
+}
+
+/* ---- comparing ---- */
+
+static void
+show_marks (TdComparePage *self)
+{
+  TdCompare *c = self->compare;
+  for (int side = 0; side < TD_N_SIDES; side++)
+    {
+      TdGraphView *view = td_compare_side_get_view (self->sides[side]);
+      guint8 *const *marks = c ? (self->numbers ? c->numbers : c->marks) : NULL;
+      td_graph_view_set_marks (view, marks ? marks[side] : NULL,
+                               c ? td_iteration_get_n_events (c->of[side]) : 0);
+    }
+  td_compare_list_set_compare (self->list, c, self->numbers);
+}
+
+static void
+forget_shown (TdComparePage *self)
+{
+  td_graph_view_set_session (td_compare_side_get_view (self->sides[1 - self->mine]), NULL);
+  if (self->shown)
+    g_signal_handlers_disconnect_by_data (self->shown, self);
+  g_clear_object (&self->shown);
+}
+
+static void
+forget_compare (TdComparePage *self)
+{
+  g_autoptr (TdCompare) old = g_steal_pointer (&self->compare);
+  td_compare_table_set_compare (self->table, NULL);
+  show_marks (self);
+  forget_shown (self);
+}
+
+static void
+show_reason (TdComparePage *self, const char *reason)
+{
+  forget_compare (self);
+  g_autofree char *escaped = g_markup_escape_text (reason, -1);
+  g_free (self->reason);
+  self->reason = g_strdup (reason);
+  adw_status_page_set_description (self->empty, escaped);
+  gtk_stack_set_visible_child_name (self->stack, "empty");
+}
+
+static void
+show_heads (TdComparePage *self)
+{
+  TdSession *sources[TD_N_SIDES];
+  sources[self->mine] = self->session;
+  sources[1 - self->mine] = td__compare_page_source (self);
+  TdCompare *c = self->compare;
+  for (int side = 0; side < TD_N_SIDES; side++)
+    {
+      g_autofree char *title = g_strdup_printf ("Iteration %" G_GINT64_FORMAT,
+                                                td_iteration_get_number (c->of[side]));
+      td_compare_side_set_head (self->sides[side], title, td_session_get_name (sources[side]),
+                                &c->diff->totals[side]);
+    }
+  g_autofree char *sentence = td_diff_sentence (c->diff), *cost = td_compare_cost (c);
+  g_autofree char *valid = g_utf8_make_valid (sentence, -1);
+  gtk_label_set_text (self->sentence, valid);
+  gtk_label_set_text (self->cost, cost);
+  gtk_widget_set_tooltip_text (GTK_WIDGET (self->sentence), valid);
+}
+
+static TdGraphView *
+view_of (TdComparePage *self, TdSide side)
+{
+  return td_compare_side_get_view (self->sides[side]);
+}
+
+/* The window's picture goes to a side; the other one keeps to its places. */
+static void
+set_mine (TdComparePage *self, TdSide mine)
+{
+  if (self->mine == mine)
+    return;
+  td_graph_view_set_session (view_of (self, self->mine), NULL);
+  self->mine = mine;
+  td_graph_view_pair (view_of (self, mine), view_of (self, 1 - mine));
+  td_graph_view_set_session (view_of (self, mine), self->session);
+}
+
+/* The other picture is that of a session with one iteration: nothing else of its recording is
+ * looked at here. */
+static void
+show_other (TdComparePage *self, TdIteration *iteration)
+{
+  TdIteration *one[] = { td_iteration_ref (iteration) };
+  self->shown = td_session_new_for_iterations (one, 1);
+  g_signal_connect_swapped (self->shown, "selection-changed", G_CALLBACK (theirs_selected),
+                            self);
+  g_signal_connect_swapped (self->shown, "moment-changed", G_CALLBACK (theirs_moved), self);
+  td_graph_view_set_session (view_of (self, 1 - self->mine), self->shown);
+}
+
+/* There is little room side by side: updates are on show when something about them differs. */
+static TdViewLanes
+find_lanes (const TdCompare *c)
+{
+  TdViewLanes lanes = TD_VIEW_FORWARD | TD_VIEW_BACKWARD;
+  for (guint i = 0; i < c->n_rows; i++)
+    if (c->rows[i].phase == TD_TAPE_PHASE_UPDATE && c->rows[i].item >= 0
+        && c->rows[i].mark != TD_MARK_NUMBERS)
+      lanes = TD_VIEW_ALL;
+  return lanes;
+}
+
+static void
+take_compare (TdComparePage *self, TdIteration *mine, TdIteration *theirs)
+{
+  TdIteration *of[TD_N_SIDES];
+  TdTapeReader *readers[TD_N_SIDES];
+  g_autoptr (TdCompare) old = g_steal_pointer (&self->compare);
+  forget_shown (self);
+  set_mine (self,
+            !self->other && td_iteration_get_number (theirs) < td_iteration_get_number (mine)
+                ? TD_SIDE_B
+                : TD_SIDE_A);
+  of[self->mine] = mine;
+  of[1 - self->mine] = theirs;
+  readers[self->mine] = td_session_get_reader (self->session);
+  readers[1 - self->mine] = td_session_get_reader (td__compare_page_source (self));
+  self->compare
+      = td_compare_new (of[TD_SIDE_A], of[TD_SIDE_B], readers[TD_SIDE_A], readers[TD_SIDE_B]);
+  g_clear_pointer (&self->reason, g_free);
+  td_compare_table_set_compare (self->table, self->compare);
+  for (int side = 0; side < TD_N_SIDES; side++)
+    td_graph_view_set_lanes (view_of (self, (TdSide)side), find_lanes (self->compare));
+  show_other (self, theirs);
+  show_marks (self);
+  show_heads (self);
+  gtk_stack_set_visible_child_name (self->stack, "pictures");
+  follow_playhead (self);
+  mine_selected (self);
+}
+
+static void
+update (TdComparePage *self)
+{
+  if (!gtk_widget_get_mapped (GTK_WIDGET (self)))
+    {
+      self->dirty = TRUE;
+      return;
+    }
+  self->dirty = FALSE;
+  if (!self->session)
+    return;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (TdIteration) mine = td_session_get_current (self->session);
+  g_autoptr (TdIteration) theirs
+      = mine ? td__compare_page_find_other (self, mine, &error) : NULL;
+  if (!mine || !theirs)
+    show_reason (self, error ? error->message : "Nothing was recorded yet.");
+  else if (!self->compare || self->compare->of[self->mine] != mine
+           || self->compare->of[1 - self->mine] != theirs)
+    take_compare (self, mine, theirs);
+  else
+    follow_playhead (self);
+}
+
+gboolean
+td_compare_page_compare_with (TdComparePage *self, const char *what, GError **error)
+{
+  if (!self->session || !td__compare_page_choose (self, what, error))
+    return FALSE;
+  /* between iterations of one run numbers move always */
+  self->numbers = self->other != NULL;
+  update (self);
+  return TRUE;
+}
+
+void
+td_compare_page_set_session (TdComparePage *self, TdSession *session)
+{
+  if (self->session)
+    g_signal_handlers_disconnect_by_data (self->session, self);
+  forget_compare (self);
+  g_clear_object (&self->other);
+  self->choice = TD_CHOICE_PREVIOUS;
+  self->numbers = FALSE;
+  g_set_object (&self->session, session);
+  td_graph_view_set_session (td_compare_side_get_view (self->sides[self->mine]), session);
+  if (!session)
+    return;
+  g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (update), self);
+  g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (update), self);
+  g_signal_connect_swapped (session, "selection-changed", G_CALLBACK (mine_selected), self);
+  update (self);
+}
+
+void
+td_compare_page_pick (TdComparePage *self)
+{
+  gtk_menu_button_popup (GTK_MENU_BUTTON (self->compare ? self->picker : self->empty_picker));
+}
+
+/* ---- asking ---- */
+
+const TdCompare *
+td_compare_page_get (TdComparePage *self)
+{
+  return self->compare;
+}
+
+const char *
+td_compare_page_get_reason (TdComparePage *self)
+{
+  return self->reason ? self->reason : "";
+}
+
+const char *
+td_compare_page_get_sentence (TdComparePage *self)
+{
+  return gtk_label_get_text (self->sentence);
+}
+
+gboolean
+td_compare_page_step (TdComparePage *self, int direction)
+{
+  return td_compare_list_step (self->list, direction);
+}
+
+guint
+td_compare_page_get_position (TdComparePage *self, guint *n)
+{
+  *n = td_compare_list_get_n (self->list);
+  return td_compare_list_get_position (self->list);
+}
+
+gboolean
+td_compare_page_get_numbers (TdComparePage *self)
+{
+  return self->numbers;
+}
+
+void
+td_compare_page_set_numbers (TdComparePage *self, gboolean numbers)
+{
+  self->numbers = numbers;
+  show_marks (self);
+  if (self->compare)
+    mine_selected (self);
+}
+
+void
+td_compare_page_set_low (TdComparePage *self, gboolean low)
+{
+  gtk_widget_set_visible (GTK_WIDGET (self->table), !low);
+}
+
+TdCompareSide *
+td_compare_page_get_side (TdComparePage *self, TdSide side)
+{
+  return self->sides[side];
+}
+
+TdSide
+td_compare_page_get_mine (TdComparePage *self)
+{
+  return self->mine;
+}
+
+TdSession *
+td_compare_page_get_other (TdComparePage *self)
+{
+  return self->shown;
+}
+
+gboolean
+td_compare_page_has_other_recording (TdComparePage *self)
+{
+  return self->other != NULL;
+}
+
+/* ---- building ---- */
+
+static GtkWidget *
+new_picker (const char *icon, const char *label, gboolean pill)
+{
+  static const struct
+  {
+    const char *label, *action;
+  } items[] = {
+    { "_Previous Iteration", "win.compare-with::previous" },
+    { "Nearest _Other Structure", "win.compare-with::structure" },
+    { "_Iteration…", "win.compare-iteration" },
+    { "Another _Recording…", "win.compare-recording" },
+  };
+  g_autoptr (GMenu) menu = g_menu_new ();
+  for (guint i = 0; i < G_N_ELEMENTS (items); i++)
+    g_menu_append (menu, items[i].label, items[i].action);
+  GtkWidget *button = gtk_menu_button_new ();
+  if (icon)
+    gtk_menu_button_set_icon_name (GTK_MENU_BUTTON (button), icon);
+  else
+    gtk_menu_button_set_label (GTK_MENU_BUTTON (button), label);
+  gtk_menu_button_set_menu_model (GTK_MENU_BUTTON (button), G_MENU_MODEL (menu));
+  gtk_widget_add_css_class (button, pill ? "pill" : "td-small");
+  gtk_widget_set_valign (button, GTK_ALIGN_CENTER);
+  gtk_widget_set_tooltip_text (button, "What to compare with (Ctrl+D)");
+  gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, label,
+                                  -1);
+  return button;
+}
+
+static GtkLabel *
+add_line (GtkWidget *box, const char *style)
+{
+  GtkWidget *label = gtk_label_new (NULL);
+  gtk_label_set_xalign (GTK_LABEL (label), 0);
+  gtk_label_set_ellipsize (GTK_LABEL (label), PANGO_ELLIPSIZE_END);
+  gtk_widget_add_css_class (label, style);
+  gtk_box_append (GTK_BOX (box), label);
+  return GTK_LABEL (label);
+}
+
+static GtkWidget *
+new_head (TdComparePage *self)
+{
+  GtkWidget *head = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
+  gtk_widget_add_css_class (head, "td-compare-head");
+  GtkWidget *words = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
+  gtk_widget_set_hexpand (words, TRUE);
+  gtk_widget_set_valign (words, GTK_ALIGN_CENTER);
+  self->sentence = add_line (words, "heading");
+  self->cost = add_line (words, "dim-label");
+  gtk_widget_add_css_class (GTK_WIDGET (self->cost), "numeric");
+  gtk_box_append (GTK_BOX (head), words);
+  self->picker = new_picker (NULL, "Compare With", FALSE);
+  gtk_widget_remove_css_class (self->picker, "td-small");
+  gtk_box_append (GTK_BOX (head), self->picker);
+  return head;
+}
+
+static GtkWidget *
+new_pictures (TdComparePage *self)
+{
+  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
+  self->list = TD_COMPARE_LIST (td_compare_list_new ());
+  gtk_widget_set_size_request (GTK_WIDGET (self->list), LIST_WIDTH, -1);
+  g_signal_connect (self->list, "chosen", G_CALLBACK (row_chosen), self);
+  gtk_box_append (GTK_BOX (row), GTK_WIDGET (self->list));
+  gtk_box_append (GTK_BOX (row), gtk_separator_new (GTK_ORIENTATION_VERTICAL));
+  GtkWidget *pair = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 1);
+  gtk_box_set_homogeneous (GTK_BOX (pair), TRUE);
+  gtk_widget_set_hexpand (pair, TRUE);
+  static const char *const letters[TD_N_SIDES] = { "A", "B" };
+  for (int side = 0; side < TD_N_SIDES; side++)
+    {
+      self->sides[side] = TD_COMPARE_SIDE (td_compare_side_new (letters[side], NULL));
+      gtk_box_append (GTK_BOX (pair), GTK_WIDGET (self->sides[side]));
+    }
+  td_graph_view_pair (td_compare_side_get_view (self->sides[TD_SIDE_A]),
+                      td_compare_side_get_view (self->sides[TD_SIDE_B]));
+  gtk_box_append (GTK_BOX (row), pair);
+  return row;
+}
+
+static GtkWidget *
+new_body (TdComparePage *self)
+{
+  self->paned = GTK_PANED (gtk_paned_new (GTK_ORIENTATION_VERTICAL));
+  gtk_paned_set_start_child (self->paned, new_pictures (self));
+  self->table = TD_COMPARE_TABLE (td_compare_table_new ());
+  gtk_widget_set_size_request (GTK_WIDGET (self->table), -1, TABLE_HEIGHT);
+  gtk_widget_add_css_class (GTK_WIDGET (self->table), "td-panel");
+  g_signal_connect (self->table, "chosen", G_CALLBACK (row_chosen), self);
+  gtk_paned_set_end_child (self->paned, GTK_WIDGET (self->table));
+  gtk_paned_set_resize_end_child (self->paned, FALSE);
+  gtk_paned_set_shrink_start_child (self->paned, FALSE);
+  gtk_paned_set_shrink_end_child (self->paned, FALSE);
+  gtk_widget_set_vexpand (GTK_WIDGET (self->paned), TRUE);
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  gtk_box_append (GTK_BOX (box), new_head (self));
+  gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->paned));
+  return box;
+}
+
+static GtkWidget *
+new_empty (TdComparePage *self)
+{
+  self->empty = ADW_STATUS_PAGE (adw_status_page_new ());
+  adw_status_page_set_icon_name (self->empty, "view-dual-symbolic");
+  adw_status_page_set_title (self->empty, "Nothing to Compare With");
+  self->empty_picker = new_picker (NULL, "Compare With", TRUE);
+  gtk_widget_set_halign (self->empty_picker, GTK_ALIGN_CENTER);
+  adw_status_page_set_child (self->empty, self->empty_picker);
+  return GTK_WIDGET (self->empty);
+}
+
+static void
+td_compare_page_map (GtkWidget *widget)
+{
+  GTK_WIDGET_CLASS (td_compare_page_parent_class)->map (widget);
+  if (TD_COMPARE_PAGE (widget)->dirty)
+    update (TD_COMPARE_PAGE (widget));
+}
+
+static void
+td_compare_page_dispose (GObject *object)
+{
+  TdComparePage *self = TD_COMPARE_PAGE (object);
+  if (self->stack)
+    td_compare_page_set_session (self, NULL);
+  g_clear_pointer (&self->reason, g_free);
+  if (self->stack)
+    gtk_widget_unparent (GTK_WIDGET (self->stack));
+  self->stack = NULL;
+  G_OBJECT_CLASS (td_compare_page_parent_class)->dispose (object);
+}
+
+static void
+td_compare_page_class_init (TdComparePageClass *klass)
+{
+  G_OBJECT_CLASS (klass)->dispose = td_compare_page_dispose;
+  GTK_WIDGET_CLASS (klass)->map = td_compare_page_map;
+  gtk_widget_class_set_layout_manager_type (GTK_WIDGET_CLASS (klass), GTK_TYPE_BIN_LAYOUT);
+  signals[ANNOUNCE] = g_signal_new ("announce", TD_TYPE_COMPARE_PAGE, G_SIGNAL_RUN_LAST, 0,
+                                    NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
+}
+
+static void
+td_compare_page_init (TdComparePage *self)
+{
+  self->stack = GTK_STACK (gtk_stack_new ());
+  gtk_stack_add_named (self->stack, new_body (self), "pictures");
+  gtk_stack_add_named (self->stack, new_empty (self), "empty");
+  gtk_widget_set_parent (GTK_WIDGET (self->stack), GTK_WIDGET (self));
+}
+
+GtkWidget *
+td_compare_page_new (void)
+{
+  return g_object_new (TD_TYPE_COMPARE_PAGE, NULL);
+}

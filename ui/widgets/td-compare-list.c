@@ -1,0 +1,404 @@
+/* A GtkListView over headings and differences. Numbers of rows stand for themselves: a heading
+ * is a phase, all else a row of the comparison. SPDX-License-Identifier: MIT */
+#include "widgets/td-compare-list.h"
+
+#include "widgets/td-index-list.h"
+
+typedef struct
+{
+  gint phase; /* a heading: TdTapePhase; -1: a difference */
+  guint row;
+} Entry;
+
+struct _TdCompareList
+{
+  GtkWidget parent;
+  GtkWidget *box;
+  GtkLabel *title, *position;
+  GtkWidget *numbers_button;
+  GtkListView *view;
+  TdIndexList *list;
+  GtkSingleSelection *selection;
+  const TdCompare *compare; /* borrowed */
+  GArray *entries;          /* Entry */
+  guint n;
+  gboolean syncing;
+};
+
+enum
+{
+  CHOSEN,
+  N_SIGNALS
+};
+static guint signals[N_SIGNALS];
+
+G_DEFINE_FINAL_TYPE (TdCompareList, td_compare_list, GTK_TYPE_WIDGET)
+
+static const char *const phase_titles[TD_TAPE_N_PHASES]
+    = { [TD_TAPE_PHASE_FORWARD] = "Forward",
+        [TD_TAPE_PHASE_BACKWARD] = "Backward",
+        [TD_TAPE_PHASE_ACCUMULATE] = "Accumulation",
+        [TD_TAPE_PHASE_UPDATE] = "Update" };
+
+static const char *const mark_classes[TD_N_MARKS]
+    = { [TD_MARK_NONE] = "td-mark-none",       [TD_MARK_ADDED] = "td-mark-added",
+        [TD_MARK_REMOVED] = "td-mark-removed", [TD_MARK_CHANGED] = "td-mark-changed",
+        [TD_MARK_FUSED] = "td-mark-fused",     [TD_MARK_NUMBERS] = "td-mark-changed" };
+
+void
+td_compare_set_mark_class (GtkWidget *label, TdMark mark)
+{
+  for (guint k = 0; k < TD_N_MARKS; k++)
+    gtk_widget_remove_css_class (label, mark_classes[k]);
+  gtk_widget_add_css_class (label, "td-mark");
+  gtk_widget_add_css_class (label, mark_classes[mark]);
+}
+
+/* ---- rows ---- */
+
+static GtkWidget *
+add_label (GtkWidget *box, float xalign, const char *style)
+{
+  GtkWidget *label = gtk_label_new (NULL);
+  gtk_label_set_xalign (GTK_LABEL (label), xalign);
+  if (style)
+    gtk_widget_add_css_class (label, style);
+  gtk_box_append (GTK_BOX (box), label);
+  return label;
+}
+
+static void
+set_label (GtkWidget *row, const char *name, const char *text)
+{
+  gtk_label_set_text (GTK_LABEL (g_object_get_data (G_OBJECT (row), name)), text);
+}
+
+static void
+setup_row (GtkListItemFactory *factory, GtkListItem *item, TdCompareList *self)
+{
+  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
+  GtkWidget *glyph = add_label (row, 0.5f, "td-mark");
+  gtk_label_set_width_chars (GTK_LABEL (glyph), 2);
+  gtk_widget_set_valign (glyph, GTK_ALIGN_CENTER);
+  GtkWidget *words = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  gtk_widget_set_hexpand (words, TRUE);
+  GtkWidget *name = add_label (words, 0, NULL), *detail = add_label (words, 0, "caption");
+  GtkWidget *numbers = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  GtkWidget *time = add_label (numbers, 1, "numeric"),
+            *events = add_label (numbers, 1, "caption");
+  gtk_label_set_ellipsize (GTK_LABEL (name), PANGO_ELLIPSIZE_END);
+  gtk_label_set_ellipsize (GTK_LABEL (detail), PANGO_ELLIPSIZE_MIDDLE);
+  gtk_widget_add_css_class (detail, "dim-label");
+  gtk_widget_add_css_class (events, "dim-label");
+  gtk_widget_add_css_class (events, "numeric");
+  gtk_box_append (GTK_BOX (row), words);
+  gtk_box_append (GTK_BOX (row), numbers);
+  g_object_set_data (G_OBJECT (row), "glyph", glyph);
+  g_object_set_data (G_OBJECT (row), "name", name);
+  g_object_set_data (G_OBJECT (row), "detail", detail);
+  g_object_set_data (G_OBJECT (row), "time", time);
+  g_object_set_data (G_OBJECT (row), "events", events);
+  gtk_list_item_set_child (item, row);
+}
+
+static void
+bind_heading (TdCompareList *self, GtkWidget *row, guint phase)
+{
+  g_autofree char *counts
+      = g_strdup_printf ("%u → %u", self->compare->diff->totals[TD_SIDE_A].n_phase[phase],
+                         self->compare->diff->totals[TD_SIDE_B].n_phase[phase]);
+  set_label (row, "glyph", "");
+  set_label (row, "name", phase_titles[phase]);
+  set_label (row, "time", counts);
+}
+
+static void
+bind_difference (TdCompareList *self, GtkWidget *row, guint i)
+{
+  const TdCompare *c = self->compare;
+  TdMark mark = c->rows[i].mark;
+  g_autofree char *name = td_compare_row_name (c, i), *detail = td_compare_row_detail (c, i),
+                  *events = td_compare_row_events (c, i);
+  char time[TD_FORMAT_SIZE];
+  GtkWidget *glyph = g_object_get_data (G_OBJECT (row), "glyph");
+  td_compare_set_mark_class (glyph, mark);
+  gtk_widget_set_tooltip_text (glyph, td_mark_looks[mark].name);
+  set_label (row, "glyph", td_mark_looks[mark].glyph);
+  set_label (row, "name", name);
+  set_label (row, "detail", detail);
+  set_label (row, "events", events);
+  set_label (row, "time",
+             td_compare_format_ns (time, td_compare_row_ns (c, i, TD_SIDE_A),
+                                   td_compare_row_ns (c, i, TD_SIDE_B)));
+  gtk_widget_set_tooltip_text (row, detail);
+  g_autofree char *words
+      = g_strdup_printf ("%s: %s, %s", td_mark_looks[mark].name, name, events);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (row), GTK_ACCESSIBLE_PROPERTY_LABEL, words,
+                                  -1);
+}
+
+static void
+bind_row (GtkListItemFactory *factory, GtkListItem *item, TdCompareList *self)
+{
+  TdIndexRow *index = gtk_list_item_get_item (item);
+  GtkWidget *row = gtk_list_item_get_child (item);
+  if (!self->compare || !index || td_index_row_get (index) >= self->entries->len)
+    return;
+  const Entry *entry = &g_array_index (self->entries, Entry, td_index_row_get (index));
+  gboolean heading = entry->phase >= 0;
+  gtk_list_item_set_selectable (item, !heading);
+  gtk_list_item_set_activatable (item, !heading);
+  gtk_widget_set_visible (g_object_get_data (G_OBJECT (row), "glyph"), !heading);
+  gtk_widget_set_visible (g_object_get_data (G_OBJECT (row), "detail"), !heading);
+  gtk_widget_set_visible (g_object_get_data (G_OBJECT (row), "events"), !heading);
+  if (heading)
+    gtk_widget_add_css_class (row, "td-list-heading");
+  else
+    gtk_widget_remove_css_class (row, "td-list-heading");
+  if (heading)
+    bind_heading (self, row, (guint)entry->phase);
+  else
+    bind_difference (self, row, entry->row);
+}
+
+/* ---- selecting ---- */
+
+static void
+show_position (TdCompareList *self)
+{
+  guint at = td_compare_list_get_position (self);
+  g_autofree char *text = g_strdup_printf ("%u of %u", at, self->n);
+  gtk_label_set_text (self->position, at ? text : "");
+}
+
+static void
+selected_changed (TdCompareList *self)
+{
+  guint at = gtk_single_selection_get_selected (self->selection);
+  show_position (self);
+  if (self->syncing || at >= self->entries->len)
+    return;
+  const Entry *entry = &g_array_index (self->entries, Entry, at);
+  if (entry->phase < 0)
+    g_signal_emit (self, signals[CHOSEN], 0, entry->row);
+}
+
+static void
+select_entry (TdCompareList *self, guint at)
+{
+  gtk_single_selection_set_selected (self->selection, at);
+  if (at < self->entries->len && gtk_widget_get_mapped (GTK_WIDGET (self)))
+    gtk_widget_activate_action (GTK_WIDGET (self->view), "list.scroll-to-item", "u", at);
+}
+
+void
+td_compare_list_select (TdCompareList *self, gint row)
+{
+  guint at = GTK_INVALID_LIST_POSITION;
+  for (guint i = 0; row >= 0 && i < self->entries->len; i++)
+    {
+      const Entry *entry = &g_array_index (self->entries, Entry, i);
+      if (entry->phase < 0 && entry->row == (guint)row)
+        at = i;
+    }
+  self->syncing = TRUE;
+  if (gtk_single_selection_get_selected (self->selection) != at)
+    select_entry (self, at);
+  self->syncing = FALSE;
+}
+
+gboolean
+td_compare_list_step (TdCompareList *self, int direction)
+{
+  guint selected = gtk_single_selection_get_selected (self->selection);
+  gint at = selected < self->entries->len ? (gint)selected
+            : direction > 0               ? -1
+                                          : (gint)self->entries->len;
+  do
+    at += direction;
+  while (at >= 0 && at < (gint)self->entries->len
+         && g_array_index (self->entries, Entry, at).phase >= 0);
+  if (at < 0 || at >= (gint)self->entries->len)
+    return FALSE;
+  select_entry (self, (guint)at);
+  return TRUE;
+}
+
+guint
+td_compare_list_get_n (TdCompareList *self)
+{
+  return self->n;
+}
+
+guint
+td_compare_list_get_position (TdCompareList *self)
+{
+  guint selected = gtk_single_selection_get_selected (self->selection), n = 0;
+  if (selected >= self->entries->len)
+    return 0;
+  for (guint i = 0; i <= selected; i++)
+    n += g_array_index (self->entries, Entry, i).phase < 0;
+  return n;
+}
+
+/* ---- filling ---- */
+
+static void
+fill (TdCompareList *self, gboolean numbers)
+{
+  const TdCompare *c = self->compare;
+  g_array_set_size (self->entries, 0);
+  self->n = 0;
+  for (gint phase = 0; c && phase < TD_TAPE_N_PHASES; phase++)
+    {
+      gboolean begun = FALSE;
+      for (guint i = 0; i < c->n_rows; i++)
+        {
+          Entry heading = { phase, 0 }, entry = { -1, i };
+          if (c->rows[i].item < 0 || (gint)c->rows[i].phase != phase
+              || (c->rows[i].mark == TD_MARK_NUMBERS && !numbers))
+            continue;
+          if (!begun)
+            g_array_append_val (self->entries, heading);
+          begun = TRUE;
+          g_array_append_val (self->entries, entry);
+          self->n++;
+        }
+    }
+}
+
+void
+td_compare_list_set_compare (TdCompareList *self, const TdCompare *compare, gboolean numbers)
+{
+  self->compare = compare;
+  fill (self, numbers);
+  self->syncing = TRUE;
+  td_index_list_reset (self->list, self->entries->len);
+  gtk_single_selection_set_selected (self->selection, GTK_INVALID_LIST_POSITION);
+  self->syncing = FALSE;
+  g_autofree char *title
+      = self->n ? g_strdup_printf ("%u Difference%s", self->n, self->n == 1 ? "" : "s")
+                : g_strdup ("No Differences");
+  gtk_label_set_text (self->title, title);
+  g_autofree char *label = g_strdup_printf ("%s %u", td_mark_looks[TD_MARK_NUMBERS].glyph,
+                                            compare ? compare->n_numeric : 0);
+  gtk_button_set_label (GTK_BUTTON (self->numbers_button), label);
+  gtk_widget_set_visible (self->numbers_button, compare && compare->n_numeric > 0);
+  if (numbers)
+    gtk_widget_add_css_class (self->numbers_button, "td-on");
+  else
+    gtk_widget_remove_css_class (self->numbers_button, "td-on");
+  show_position (self);
+}
+
+/* ---- building ---- */
+
+static GtkWidget *
+new_button (const char *icon, const char *action, const char *words)
+{
+  GtkWidget *button
+      = icon ? gtk_button_new_from_icon_name (icon) : gtk_button_new_with_label ("");
+  gtk_actionable_set_action_name (GTK_ACTIONABLE (button), action);
+  gtk_widget_add_css_class (button, "td-small");
+  gtk_widget_set_tooltip_text (button, words);
+  gtk_widget_set_valign (button, GTK_ALIGN_CENTER);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, words,
+                                  -1);
+  return button;
+}
+
+static GtkWidget *
+new_head (TdCompareList *self)
+{
+  GtkWidget *head = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
+  gtk_widget_add_css_class (head, "td-side-head");
+  self->title = GTK_LABEL (add_label (head, 0, "td-panel-title"));
+  self->position = GTK_LABEL (add_label (head, 0, "caption"));
+  gtk_widget_add_css_class (GTK_WIDGET (self->position), "dim-label");
+  gtk_widget_add_css_class (GTK_WIDGET (self->position), "numeric");
+  gtk_widget_set_hexpand (GTK_WIDGET (self->position), TRUE);
+  self->numbers_button
+      = new_button (NULL, "win.toggle-numbers", "Also list what differs only in numbers");
+  gtk_box_append (GTK_BOX (head), self->numbers_button);
+  gtk_box_append (GTK_BOX (head), new_button ("edit-copy-symbolic", "win.copy-differences",
+                                              "Copy the differences as text (Ctrl+C)"));
+  GtkWidget *steps = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
+  gtk_widget_add_css_class (steps, "linked");
+  gtk_box_append (GTK_BOX (steps), new_button ("go-up-symbolic", "win.previous-difference",
+                                               "Previous difference (Shift+F3)"));
+  gtk_box_append (GTK_BOX (steps), new_button ("go-down-symbolic", "win.next-difference",
+                                               "Next difference (F3)"));
+  gtk_box_append (GTK_BOX (head), steps);
+  return head;
+}
+
+static void
+td_compare_list_dispose (GObject *object)
+{
+  TdCompareList *self = TD_COMPARE_LIST (object);
+  if (self->selection)
+    g_signal_handlers_disconnect_by_data (self->selection, self);
+  g_clear_pointer (&self->box, gtk_widget_unparent);
+  g_clear_object (&self->selection);
+  g_clear_object (&self->list);
+  G_OBJECT_CLASS (td_compare_list_parent_class)->dispose (object);
+}
+
+static void
+td_compare_list_finalize (GObject *object)
+{
+  g_array_unref (TD_COMPARE_LIST (object)->entries);
+  G_OBJECT_CLASS (td_compare_list_parent_class)->finalize (object);
+}
+
+static void
+td_compare_list_class_init (TdCompareListClass *klass)
+{
+  G_OBJECT_CLASS (klass)->dispose = td_compare_list_dispose;
+  G_OBJECT_CLASS (klass)->finalize = td_compare_list_finalize;
+  gtk_widget_class_set_layout_manager_type (GTK_WIDGET_CLASS (klass), GTK_TYPE_BIN_LAYOUT);
+  signals[CHOSEN] = g_signal_new ("chosen", TD_TYPE_COMPARE_LIST, G_SIGNAL_RUN_LAST, 0, NULL,
+                                  NULL, NULL, G_TYPE_NONE, 1, G_TYPE_UINT);
+}
+
+static void
+td_compare_list_init (TdCompareList *self)
+{
+  self->entries = g_array_new (FALSE, FALSE, sizeof (Entry));
+  self->list = td_index_list_new ();
+  self->selection = gtk_single_selection_new (g_object_ref (G_LIST_MODEL (self->list)));
+  gtk_single_selection_set_autoselect (self->selection, FALSE);
+  gtk_single_selection_set_can_unselect (self->selection, TRUE);
+  g_signal_connect_swapped (self->selection, "notify::selected", G_CALLBACK (selected_changed),
+                            self);
+  GtkListItemFactory *factory = gtk_signal_list_item_factory_new ();
+  g_signal_connect (factory, "setup", G_CALLBACK (setup_row), self);
+  g_signal_connect (factory, "bind", G_CALLBACK (bind_row), self);
+  self->view = GTK_LIST_VIEW (
+      gtk_list_view_new (g_object_ref (GTK_SELECTION_MODEL (self->selection)), factory));
+  gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-differences");
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self->view), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  "Differences", -1);
+  GtkEventController *keys = gtk_shortcut_controller_new ();
+  gtk_shortcut_controller_add_shortcut (
+      GTK_SHORTCUT_CONTROLLER (keys),
+      gtk_shortcut_new (gtk_keyval_trigger_new (GDK_KEY_c, GDK_CONTROL_MASK),
+                        gtk_named_action_new ("win.copy-differences")));
+  gtk_widget_add_controller (GTK_WIDGET (self->view), keys);
+  GtkWidget *scroller = gtk_scrolled_window_new ();
+  gtk_scrolled_window_set_policy (GTK_SCROLLED_WINDOW (scroller), GTK_POLICY_NEVER,
+                                  GTK_POLICY_AUTOMATIC);
+  gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), GTK_WIDGET (self->view));
+  gtk_widget_set_vexpand (scroller, TRUE);
+  self->box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  gtk_widget_add_css_class (self->box, "td-side");
+  gtk_box_append (GTK_BOX (self->box), new_head (self));
+  gtk_box_append (GTK_BOX (self->box), scroller);
+  gtk_widget_set_parent (self->box, GTK_WIDGET (self));
+}
+
+GtkWidget *
+td_compare_list_new (void)
+{
+  return g_object_new (TD_TYPE_COMPARE_LIST, NULL);
+}

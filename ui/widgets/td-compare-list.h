@@ -1,0 +1,34 @@
+/* The differences of a comparison, by phase: what a compare page is mainly about. Signal
+ * "chosen" (guint row of the comparison) when another one is selected.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <gtk/gtk.h>
+
+#include "diff/td-compare.h"
+
+#define TD_TYPE_COMPARE_LIST (td_compare_list_get_type ())
+G_DECLARE_FINAL_TYPE (TdCompareList, td_compare_list, TD, COMPARE_LIST, GtkWidget)
+
+/** Create an empty list. Owner: floating. */
+GtkWidget *td_compare_list_new (void);
+
+/** Show the differences of a comparison (NULL: none), which must live until the next call;
+ * those of numbers only are shown too if `numbers`. */
+void td_compare_list_set_compare (TdCompareList *self, const TdCompare *compare,
+                                  gboolean numbers);
+
+/** Count the differences on show. */
+guint td_compare_list_get_n (TdCompareList *self);
+/** Return which of them is selected, from 1 on; 0: none. */
+guint td_compare_list_get_position (TdCompareList *self);
+
+/** Select the next or, with -1, the previous difference. FALSE: there is none. */
+gboolean td_compare_list_step (TdCompareList *self, int direction);
+
+/** Select the difference that is this row of the comparison, if it is one; -1: none. Emits
+ * nothing. */
+void td_compare_list_select (TdCompareList *self, gint row);
+
+/** Give a label the colour of a mark. */
+void td_compare_set_mark_class (GtkWidget *label, TdMark mark);

@@ -1,0 +1,263 @@
+/* A GtkColumnView over the rows of a comparison.
+ * SPDX-License-Identifier: MIT */
+#include "widgets/td-compare-table.h"
+
+#include "widgets/td-compare-list.h"
+#include "widgets/td-index-list.h"
+
+struct _TdCompareTable
+{
+  GtkWidget parent;
+  GtkWidget *scroller;
+  GtkColumnView *view;
+  TdIndexList *list;
+  GtkSingleSelection *selection;
+  const TdCompare *compare; /* borrowed */
+  gboolean syncing;
+};
+
+enum
+{
+  CHOSEN,
+  N_SIGNALS
+};
+static guint signals[N_SIGNALS];
+
+G_DEFINE_FINAL_TYPE (TdCompareTable, td_compare_table, GTK_TYPE_WIDGET)
+
+/* ---- columns ---- */
+
+static char *
+dup_mark (const TdCompare *c, guint i)
+{
+  return g_strdup (td_mark_looks[c->rows[i].mark].glyph);
+}
+
+static char *
+dup_event (const TdCompare *c, guint i, TdSide side)
+{
+  gint event = c->rows[i].event[side];
+  return event >= 0 ? g_strdup_printf ("%d", event) : g_strdup ("none");
+}
+
+static char *
+dup_event_a (const TdCompare *c, guint i)
+{
+  return dup_event (c, i, TD_SIDE_A);
+}
+
+static char *
+dup_event_b (const TdCompare *c, guint i)
+{
+  return dup_event (c, i, TD_SIDE_B);
+}
+
+typedef const char *(*Format) (char out[TD_FORMAT_SIZE], guint64 n);
+typedef guint64 (*Number) (const TdCompare *c, guint i, TdSide side);
+
+static char *
+dup_number (const TdCompare *c, guint i, TdSide side, Number number, Format format)
+{
+  char text[TD_FORMAT_SIZE];
+  return g_strdup (c->rows[i].event[side] >= 0 ? format (text, number (c, i, side)) : "");
+}
+
+static char *
+dup_ns_a (const TdCompare *c, guint i)
+{
+  return dup_number (c, i, TD_SIDE_A, td_compare_row_ns, td_format_ns);
+}
+
+static char *
+dup_ns_b (const TdCompare *c, guint i)
+{
+  return dup_number (c, i, TD_SIDE_B, td_compare_row_ns, td_format_ns);
+}
+
+static char *
+dup_ns_change (const TdCompare *c, guint i)
+{
+  char text[TD_FORMAT_SIZE];
+  return g_strdup (td_compare_format_ns (text, td_compare_row_ns (c, i, TD_SIDE_A),
+                                         td_compare_row_ns (c, i, TD_SIDE_B)));
+}
+
+static char *
+dup_bytes_a (const TdCompare *c, guint i)
+{
+  return dup_number (c, i, TD_SIDE_A, td_compare_row_bytes, td_format_bytes);
+}
+
+static char *
+dup_bytes_b (const TdCompare *c, guint i)
+{
+  return dup_number (c, i, TD_SIDE_B, td_compare_row_bytes, td_format_bytes);
+}
+
+static char *
+dup_bytes_change (const TdCompare *c, guint i)
+{
+  char text[TD_FORMAT_SIZE];
+  return g_strdup (td_compare_format_bytes (text, td_compare_row_bytes (c, i, TD_SIDE_A),
+                                            td_compare_row_bytes (c, i, TD_SIDE_B)));
+}
+
+typedef struct
+{
+  const char *title;
+  char *(*text) (const TdCompare *c, guint row);
+  gboolean numeric, expand;
+} Column;
+
+static const Column columns[] = {
+  { "", dup_mark, FALSE, FALSE },
+  { "Operation", td_compare_row_name, FALSE, TRUE },
+  { "Where", td_compare_row_detail, FALSE, TRUE },
+  { "A", dup_event_a, TRUE, FALSE },
+  { "B", dup_event_b, TRUE, FALSE },
+  { "Time A", dup_ns_a, TRUE, FALSE },
+  { "Time B", dup_ns_b, TRUE, FALSE },
+  { "Change", dup_ns_change, TRUE, FALSE },
+  { "Output A", dup_bytes_a, TRUE, FALSE },
+  { "Output B", dup_bytes_b, TRUE, FALSE },
+  { "Change", dup_bytes_change, TRUE, FALSE },
+};
+
+static void
+setup_cell (GtkListItemFactory *factory, GtkListItem *item, TdCompareTable *self)
+{
+  const Column *column = g_object_get_data (G_OBJECT (factory), "column");
+  GtkWidget *label = gtk_label_new (NULL);
+  gtk_label_set_xalign (GTK_LABEL (label), column->numeric ? 1 : 0);
+  if (column->numeric)
+    gtk_widget_add_css_class (label, "numeric");
+  if (column->expand)
+    gtk_label_set_ellipsize (GTK_LABEL (label), PANGO_ELLIPSIZE_MIDDLE);
+  if (column->text == dup_mark)
+    gtk_label_set_width_chars (GTK_LABEL (label), 2);
+  gtk_list_item_set_child (item, label);
+}
+
+static void
+bind_cell (GtkListItemFactory *factory, GtkListItem *item, TdCompareTable *self)
+{
+  const Column *column = g_object_get_data (G_OBJECT (factory), "column");
+  TdIndexRow *row = gtk_list_item_get_item (item);
+  if (!self->compare || !row || td_index_row_get (row) >= self->compare->n_rows)
+    return;
+  guint i = td_index_row_get (row);
+  g_autofree char *text = column->text (self->compare, i);
+  GtkWidget *label = gtk_list_item_get_child (item);
+  gtk_label_set_text (GTK_LABEL (label), text);
+  if (column->text == dup_mark)
+    td_compare_set_mark_class (label, self->compare->rows[i].mark);
+}
+
+/* ---- selecting ---- */
+
+static void
+selected_changed (TdCompareTable *self)
+{
+  guint at = gtk_single_selection_get_selected (self->selection);
+  if (!self->syncing && self->compare && at < self->compare->n_rows)
+    g_signal_emit (self, signals[CHOSEN], 0, at);
+}
+
+void
+td_compare_table_select (TdCompareTable *self, gint row)
+{
+  guint at = row >= 0 ? (guint)row : GTK_INVALID_LIST_POSITION;
+  self->syncing = TRUE;
+  if (gtk_single_selection_get_selected (self->selection) != at)
+    {
+      gtk_single_selection_set_selected (self->selection, at);
+      if (row >= 0 && gtk_widget_get_mapped (GTK_WIDGET (self)))
+        gtk_widget_activate_action (gtk_widget_get_last_child (GTK_WIDGET (self->view)),
+                                    "list.scroll-to-item", "u", at);
+    }
+  self->syncing = FALSE;
+}
+
+void
+td_compare_table_set_compare (TdCompareTable *self, const TdCompare *compare)
+{
+  self->compare = compare;
+  self->syncing = TRUE;
+  td_index_list_reset (self->list, compare ? compare->n_rows : 0);
+  gtk_single_selection_set_selected (self->selection, GTK_INVALID_LIST_POSITION);
+  self->syncing = FALSE;
+}
+
+guint
+td_compare_table_get_n (TdCompareTable *self)
+{
+  return g_list_model_get_n_items (G_LIST_MODEL (self->list));
+}
+
+/* ---- building ---- */
+
+static void
+td_compare_table_dispose (GObject *object)
+{
+  TdCompareTable *self = TD_COMPARE_TABLE (object);
+  if (self->selection)
+    g_signal_handlers_disconnect_by_data (self->selection, self);
+  g_clear_pointer (&self->scroller, gtk_widget_unparent);
+  g_clear_object (&self->selection);
+  g_clear_object (&self->list);
+  G_OBJECT_CLASS (td_compare_table_parent_class)->dispose (object);
+}
+
+static void
+td_compare_table_class_init (TdCompareTableClass *klass)
+{
+  G_OBJECT_CLASS (klass)->dispose = td_compare_table_dispose;
+  gtk_widget_class_set_layout_manager_type (GTK_WIDGET_CLASS (klass), GTK_TYPE_BIN_LAYOUT);
+  signals[CHOSEN] = g_signal_new ("chosen", TD_TYPE_COMPARE_TABLE, G_SIGNAL_RUN_LAST, 0, NULL,
+                                  NULL, NULL, G_TYPE_NONE, 1, G_TYPE_UINT);
+}
+
+static void
+add_column (TdCompareTable *self, const Column *row)
+{
+  GtkListItemFactory *factory = gtk_signal_list_item_factory_new ();
+  g_object_set_data (G_OBJECT (factory), "column", (gpointer)row);
+  g_signal_connect (factory, "setup", G_CALLBACK (setup_cell), self);
+  g_signal_connect (factory, "bind", G_CALLBACK (bind_cell), self);
+  GtkColumnViewColumn *column = gtk_column_view_column_new (row->title, factory);
+  gtk_column_view_column_set_expand (column, row->expand);
+  gtk_column_view_append_column (self->view, column);
+  g_object_unref (column);
+}
+
+static void
+td_compare_table_init (TdCompareTable *self)
+{
+  static const char name[] = "Operations of both sides";
+  self->list = td_index_list_new ();
+  self->selection = gtk_single_selection_new (g_object_ref (G_LIST_MODEL (self->list)));
+  gtk_single_selection_set_autoselect (self->selection, FALSE);
+  gtk_single_selection_set_can_unselect (self->selection, TRUE);
+  g_signal_connect_swapped (self->selection, "notify::selected", G_CALLBACK (selected_changed),
+                            self);
+  self->view = GTK_COLUMN_VIEW (
+      gtk_column_view_new (g_object_ref (GTK_SELECTION_MODEL (self->selection))));
+  gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-dense");
+  gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-compare-table");
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self->view), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  name, -1);
+  gtk_accessible_update_property (
+      GTK_ACCESSIBLE (gtk_widget_get_last_child (GTK_WIDGET (self->view))),
+      GTK_ACCESSIBLE_PROPERTY_LABEL, name, -1);
+  for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
+    add_column (self, &columns[i]);
+  self->scroller = gtk_scrolled_window_new ();
+  gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (self->scroller), GTK_WIDGET (self->view));
+  gtk_widget_set_parent (self->scroller, GTK_WIDGET (self));
+}
+
+GtkWidget *
+td_compare_table_new (void)
+{
+  return g_object_new (TD_TYPE_COMPARE_TABLE, NULL);
+}

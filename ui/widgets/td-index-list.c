@@ -1,0 +1,90 @@
+/* The list of numbers: a GListModel that makes a row for whoever asks for one.
+ * SPDX-License-Identifier: MIT */
+#include "widgets/td-index-list.h"
+
+struct _TdIndexRow
+{
+  GObject parent;
+  guint index;
+};
+
+struct _TdIndexList
+{
+  GObject parent;
+  guint n;
+};
+
+G_DEFINE_FINAL_TYPE (TdIndexRow, td_index_row, G_TYPE_OBJECT)
+
+static void
+td_index_row_class_init (TdIndexRowClass *klass)
+{
+}
+
+static void
+td_index_row_init (TdIndexRow *row)
+{
+}
+
+static GType
+list_get_item_type (GListModel *model)
+{
+  return TD_TYPE_INDEX_ROW;
+}
+
+static guint
+list_get_n_items (GListModel *model)
+{
+  return TD_INDEX_LIST (model)->n;
+}
+
+static gpointer
+list_get_item (GListModel *model, guint position)
+{
+  if (position >= TD_INDEX_LIST (model)->n)
+    return NULL;
+  TdIndexRow *row = g_object_new (TD_TYPE_INDEX_ROW, NULL);
+  row->index = position;
+  return row;
+}
+
+static void
+list_iface_init (GListModelInterface *iface)
+{
+  iface->get_item_type = list_get_item_type;
+  iface->get_n_items = list_get_n_items;
+  iface->get_item = list_get_item;
+}
+
+G_DEFINE_FINAL_TYPE_WITH_CODE (TdIndexList, td_index_list, G_TYPE_OBJECT,
+                               G_IMPLEMENT_INTERFACE (G_TYPE_LIST_MODEL, list_iface_init))
+
+static void
+td_index_list_class_init (TdIndexListClass *klass)
+{
+}
+
+static void
+td_index_list_init (TdIndexList *list)
+{
+}
+
+TdIndexList *
+td_index_list_new (void)
+{
+  return g_object_new (TD_TYPE_INDEX_LIST, NULL);
+}
+
+void
+td_index_list_reset (TdIndexList *self, guint n)
+{
+  guint old = self->n;
+  self->n = n;
+  g_list_model_items_changed (G_LIST_MODEL (self), 0, old, n);
+}
+
+guint
+td_index_row_get (TdIndexRow *row)
+{
+  return row->index;
+}
