@@ -113,8 +113,8 @@ print_help (void)
 static void
 print_version (void)
 {
-  printf ("tapedeck %s\ntape format %d.%d\nbackends: cpu, null\n", td_version (), TD_TAPE_MAJOR,
-          TD_TAPE_MINOR);
+  printf ("tapedeck %s\ntape format %d.%d\nbackends: %s\n", td_version (), TD_TAPE_MAJOR,
+          TD_TAPE_MINOR, td_device_backends ());
 }
 
 static int

@@ -14,13 +14,23 @@
 
 #include "tapedeck-op.h"
 
-#define TD_DEVICE_ABI 1
+#define TD_DEVICE_ABI 2
 
 struct TdPool;
-struct TdSegmentProvider;
+struct TdBlock;
+
+/** Where a pool's segments come from: the device's memory, in pieces. */
+typedef struct TdSegmentProvider
+{
+  const char *name;
+  void *(*segment_new) (void *context, size_t bytes); /**< NULL: no more memory */
+  void (*segment_free) (void *context, void *address, size_t bytes);
+  /** Free and total memory of the whole device; NULL: nobody knows. */
+  bool (*query) (void *context, size_t *free_bytes, size_t *total_bytes);
+} TdSegmentProvider;
 
 /** Host memory by mmap, for devices that compute in it; its context is unused. */
-extern const struct TdSegmentProvider td__provider_host;
+extern const TdSegmentProvider td__provider_host;
 
 /** y = f (x), with up to two parameters. */
 typedef enum
@@ -282,7 +292,7 @@ typedef struct TdDeviceOps
 {
   uint32_t abi;
   /* memory */
-  const struct TdSegmentProvider *provider;
+  const TdSegmentProvider *provider;
   TdStatus (*upload) (TdDevice *d, void *dst, const void *host, size_t bytes);
   TdStatus (*download) (TdDevice *d, void *host, const void *src, size_t bytes);
   TdStatus (*copy) (TdDevice *d, void *dst, const void *src, size_t bytes);
@@ -353,3 +363,44 @@ struct TdDevice
                             string that stays */
   void *priv;
 };
+
+/* --- modules: devices that come in a shared object, opened when one of them is asked for ---
+ */
+
+/** What the engine lends a module, which links nothing of ours. */
+typedef struct TdModuleHost
+{
+  uint32_t abi; /**< TD_DEVICE_ABI */
+  uint32_t host_bytes, ops_bytes, device_bytes, provider_bytes;
+  /** Record an error.  Returns status. */
+  TdStatus (*fail) (TdStatus status, const char *what, const char *message);
+  const char *(*status_name) (TdStatus status);
+  const TdConfig *(*config) (void);
+  /** Take memory of d from its pool, for a module's own use.  *Errors*: NULL after fail. */
+  void *(*memory_take) (TdDevice *d, size_t bytes, TdMemCategory category,
+                        struct TdBlock **block);
+  void (*memory_give) (struct TdBlock *block);
+  TdDevice *cpu;
+} TdModuleHost;
+
+/** What a module answers.  All sizes are those that it was compiled with. */
+typedef struct TdModule
+{
+  uint32_t abi;
+  uint32_t module_bytes, host_bytes, ops_bytes, device_bytes, provider_bytes;
+  /** Look for devices.  Returns NULL, or in one line why there are none. */
+  const char *(*open) (const TdModuleHost *host);
+  int (*n_devices) (void);
+  /** Say what device i is and what it is reached through, in one line. */
+  const char *(*describe) (int i);
+  /** Make device i ready.  *Owner*: the module, until device_close.  *Errors*: NULL after
+   * fail. */
+  TdDevice *(*device_open) (int i);
+  /** Its work and its libraries end; its memory has still to be given back. */
+  void (*device_end) (TdDevice *d);
+  void (*device_close) (TdDevice *d);
+} TdModule;
+
+/** The one symbol of a module: TdModuleEntry. */
+#define TD_MODULE_ENTRY "td_device_module"
+typedef const TdModule *(*TdModuleEntry) (void);

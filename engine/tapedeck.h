@@ -319,6 +319,9 @@ TD_API void td_set_seed (uint64_t seed);
 /** Find "cpu", "cuda:0" or "null"; NULL and an error if there is none. */
 TD_API TdDevice *td_device_get (const char *name);
 TD_API const char *td_device_name (const TdDevice *device);
+/** Say in one line which devices this machine offers, and why no GPU is among them.
+ * *Owner*: the engine, until the next call. */
+TD_API const char *td_device_backends (void);
 /** The device of every creator and link from here on. */
 TD_API TdStatus td_device_use (TdDevice *device);
 /** Copy an array to another device; v itself where it is there already.  *Sync*. */

@@ -12,17 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../tapedeck.h"
+#include "../device.h"
 
 typedef struct TdPool TdPool;
-
-/** Where segments come from. */
-typedef struct TdSegmentProvider
-{
-  const char *name;
-  void *(*segment_new) (void *context, size_t bytes); /**< NULL: no more memory */
-  void (*segment_free) (void *context, void *address, size_t bytes);
-} TdSegmentProvider;
 
 extern const TdSegmentProvider td__provider_fake; /**< addresses without memory behind them */
 

@@ -3,8 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include "pool.h"
 
-#include "../device.h"
-
 #include <sys/mman.h>
 
 static void *
@@ -23,7 +21,7 @@ host_free (void *context, void *address, size_t bytes)
   munmap (address, bytes);
 }
 
-const TdSegmentProvider td__provider_host = { "host", host_new, host_free };
+const TdSegmentProvider td__provider_host = { "host", host_new, host_free, NULL };
 
 /* Addresses start at 1 << 44 and are never given out twice.  context may be a uint64_t limit.
  */
@@ -48,4 +46,4 @@ fake_free (void *context, void *address, size_t bytes)
   (void)bytes;
 }
 
-const TdSegmentProvider td__provider_fake = { "fake", fake_new, fake_free };
+const TdSegmentProvider td__provider_fake = { "fake", fake_new, fake_free, NULL };

@@ -214,6 +214,11 @@ void td__devices_finish (void);
 /** Add a device (tests, gpu/).  *Owner*: the registry takes it; it must stay valid till
  * td_finish. */
 TdStatus td__device_register (TdDevice *device);
+/** Open "cuda:N" of the module and register it.  *Errors*: NULL after td__fail. (module.c) */
+TdDevice *td__cuda_device (const char *name);
+/** Before and after the pool of d is freed; nothing for a device that is not the module's. */
+void td__cuda_end (TdDevice *d);
+void td__cuda_close (TdDevice *d);
 extern const TdDeviceOps td__cpu_ops; /**< engine/cpu/device.c */
 /** What BLAS there is and how it was built. */
 const char *td__cpu_blas_version (void); /* engine/cpu/gemm-blas.c */

@@ -19,6 +19,7 @@ static const TdDeviceOps null_ops = { .abi = TD_DEVICE_ABI, .provider = &td__pro
 static TdDevice null_device = { .name = "null", .ops = &null_ops, .computes = false };
 
 static TdDevice *devices[MAX_DEVICES];
+static size_t mem_limit; /* of every device, also of those that are opened later */
 const char *td__device_names[MAX_DEVICES + 1];
 static_assert (MAX_DEVICES <= 16, "TdBuffer.copied_to has a bit for each");
 static int n_devices;
@@ -45,6 +46,7 @@ td__device_register (TdDevice *device)
   device->pool = td__pool_new (device->ops->provider, device->priv);
   if (device->pool == NULL)
     return td__fail (TD_ERR_MEMORY, "device", NULL, "no host memory for %s", device->name);
+  td__pool_set_limit (device->pool, mem_limit);
   td__device_names[n_devices] = device->name;
   devices[n_devices++] = device;
   td__device_names[n_devices] = NULL;
@@ -65,6 +67,7 @@ TdDevice *
 td__devices_start (void)
 {
   n_devices = 0;
+  mem_limit = 0;
   td__device_register (&cpu_device);
   td__device_register (&null_device);
   return &cpu_device;
@@ -75,8 +78,10 @@ td__devices_finish (void)
 {
   for (int i = 0; i < n_devices; i++)
     {
+      td__cuda_end (devices[i]);
       td__pool_free (devices[i]->pool);
       devices[i]->pool = NULL;
+      td__cuda_close (devices[i]);
     }
   n_devices = 0;
 }
@@ -89,11 +94,8 @@ td_device_get (const char *name)
     if (strcmp (devices[i]->name, name) == 0)
       return devices[i];
   if (strncmp (name, "cuda", 4) == 0)
-    td__fail (TD_ERR_DEVICE, "td_device_get", NULL,
-              "no GPU for %.40s: the CUDA module is not loaded", name);
-  else
-    td__fail (TD_ERR_DEVICE, "td_device_get", NULL, "no device %.40s (cpu, cuda:N, null)",
-              name);
+    return td__cuda_device (name);
+  td__fail (TD_ERR_DEVICE, "td_device_get", NULL, "no device %.40s (cpu, cuda:N, null)", name);
   return NULL;
 }
 
@@ -130,6 +132,7 @@ void
 td_set_mem_limit (size_t bytes)
 {
   td__ensure_started ();
+  mem_limit = bytes;
   for (int i = 0; i < n_devices; i++)
     td__pool_set_limit (devices[i]->pool, bytes);
 }

@@ -95,14 +95,14 @@ op01__every_copy_is_an_event_with_its_line (void **state)
     int copy;
     const char *attrs;
   } expected[] = {
-    { MOVED, "from=cpu to=remote again=false back=false" },
-    { MOVED, "from=cpu to=remote again=false back=false" },
-    { FIRST, "from=cpu to=remote again=false back=false" },
-    { AGAIN, "from=cpu to=remote again=true back=false" },
-    { CHANGED, "from=cpu to=remote again=false back=false" },
-    { THERE_AND_BACK, "from=remote to=cpu again=false back=true" },
-    { READ_AND_BACK, "from=remote to=cpu again=false back=true" },
-    { RESULT, "from=remote to=cpu again=false back=false" },
+    { MOVED, "from=cpu to=" FAKE_REMOTE_NAME " again=false back=false" },
+    { MOVED, "from=cpu to=" FAKE_REMOTE_NAME " again=false back=false" },
+    { FIRST, "from=cpu to=" FAKE_REMOTE_NAME " again=false back=false" },
+    { AGAIN, "from=cpu to=" FAKE_REMOTE_NAME " again=true back=false" },
+    { CHANGED, "from=cpu to=" FAKE_REMOTE_NAME " again=false back=false" },
+    { THERE_AND_BACK, "from=" FAKE_REMOTE_NAME " to=cpu again=false back=true" },
+    { READ_AND_BACK, "from=" FAKE_REMOTE_NAME " to=cpu again=false back=true" },
+    { RESULT, "from=" FAKE_REMOTE_NAME " to=cpu again=false back=false" },
   };
   char error[256] = "";
   TdTapeReader *r = td_tape_reader_open (record (), error, sizeof error);
@@ -154,13 +154,15 @@ op01__transfers_without_need_are_listed_and_no_others (void **state)
 
   assert_contains (child.out, "8 copies between devices, 156 B"); /* W 48, b 12, arrays 16 */
   assert_contains (child.out, "unneeded transfers: 2, 32 B\n");
-  assert_contains (child.out, finding (AGAIN, "cpu to remote", "copied to remote before"));
-  assert_contains (child.out, finding (THERE_AND_BACK, "remote to cpu", "there by event"));
+  assert_contains (child.out, finding (AGAIN, "cpu to " FAKE_REMOTE_NAME,
+                                       "copied to " FAKE_REMOTE_NAME " before"));
+  assert_contains (child.out,
+                   finding (THERE_AND_BACK, FAKE_REMOTE_NAME " to cpu", "there by event"));
   td_test_child_clear (&child);
   child = schedule (tape, "1", "text"); /* x has not changed since it was copied in the first */
   assert_contains (child.out, "unneeded transfers: 1, 16 B\n");
-  assert_contains (child.out,
-                   finding (NEXT_ITERATION, "cpu to remote", "copied to remote before"));
+  assert_contains (child.out, finding (NEXT_ITERATION, "cpu to " FAKE_REMOTE_NAME,
+                                       "copied to " FAKE_REMOTE_NAME " before"));
   td_test_child_clear (&child);
   child = schedule (tape, "0", "json");
   assert_contains (child.out, "\"why\": \"again\"");

@@ -227,7 +227,7 @@ recording__has_the_same_statistics_and_values_far_away (void **state)
   snprintf (here_path, sizeof here_path, "%s", td_test_tmp ("here.tdtape"));
   snprintf (there_path, sizeof there_path, "%s", td_test_tmp ("there.tdtape"));
   record (here_path, "cpu");
-  record (there_path, "remote");
+  record (there_path, FAKE_REMOTE_NAME);
   here = tape_open (here_path);
   there = tape_open (there_path);
   assert_true (here.it->n_stats > 4 && here.it->n_tensors > 4);

@@ -131,7 +131,7 @@ run_row (const OpCase *c, TdDtype dtype, TdDevice *device, Results *r)
 static void
 gives_the_bits_of_the_cpu (const OpCase *c, TdDtype dtype)
 {
-  TdDevice *remote = td_device_get ("remote");
+  TdDevice *remote = td_device_get (FAKE_REMOTE_NAME);
   Results here = { 0 }, there = { 0 };
   long queued = fake_remote_queued ();
 
@@ -174,7 +174,7 @@ begin (void **state)
 {
   td_error_clear ();
   before[0] = td_mem_info (td_device_get ("cpu"));
-  before[1] = td_mem_info (td_device_get ("remote"));
+  before[1] = td_mem_info (td_device_get (FAKE_REMOTE_NAME));
   return 0;
 }
 
@@ -182,7 +182,7 @@ static int
 end (void **state)
 {
   TdMemInfo cpu = td_mem_info (td_device_get ("cpu")),
-            remote = td_mem_info (td_device_get ("remote"));
+            remote = td_mem_info (td_device_get (FAKE_REMOTE_NAME));
   bool leaked = cpu.live_vars != before[0].live_vars || cpu.live_nodes != before[0].live_nodes
                 || cpu.live_ops != before[0].live_ops || cpu.live_bytes != before[0].live_bytes
                 || remote.live_bytes != before[1].live_bytes;

@@ -31,7 +31,8 @@ static struct
   TdStatus failed;
 } remote = { .fd = -1 };
 
-static TdDevice device = { .name = "remote", .ops = &fake_remote_ops, .computes = true };
+static TdDevice device
+    = { .name = FAKE_REMOTE_NAME, .ops = &fake_remote_ops, .computes = true };
 
 /* --- memory --- */
 

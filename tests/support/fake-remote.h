@@ -15,6 +15,11 @@
 #include "alloc/pool.h"
 #include "device.h"
 
+/** What the device is called; the tests of the CUDA module run the same programs on theirs. */
+#ifndef FAKE_REMOTE_NAME
+#define FAKE_REMOTE_NAME "remote"
+#endif
+
 /** Register the device with a started engine.
  * *Owner*: the engine, until td_finish.
  * *Errors*: NULL when there is no room for it. */

@@ -1,0 +1,350 @@
+/* Matrix products through cublasLt: exact fp32 unless the configuration says tf32, with a
+ * workspace of ours, and the choice of algorithm kept per size.
+ *
+ * cublasLt counts in columns: our row-major C = A B is its C' = B' A', where a prime is the
+ * same memory read by columns.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "blas.h"
+
+#include "libraries.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cublasLt.h>
+
+#define WORKSPACE_BYTES ((size_t)32 << 20) /* what NVIDIA advises for Hopper */
+
+enum
+{
+  N_PLANS = 512 /* a power of two; a newer plan takes the place of an older of the same hash */
+};
+
+#define FUNCTIONS(X)                                                                           \
+  X (cublasLtCreate)                                                                           \
+  X (cublasLtDestroy)                                                                          \
+  X (cublasLtGetStatusName)                                                                    \
+  X (cublasLtMatmulDescCreate)                                                                 \
+  X (cublasLtMatmulDescDestroy)                                                                \
+  X (cublasLtMatmulDescSetAttribute)                                                           \
+  X (cublasLtMatrixLayoutCreate)                                                               \
+  X (cublasLtMatrixLayoutDestroy)                                                              \
+  X (cublasLtMatrixLayoutSetAttribute)                                                         \
+  X (cublasLtMatmulPreferenceCreate)                                                           \
+  X (cublasLtMatmulPreferenceDestroy)                                                          \
+  X (cublasLtMatmulPreferenceSetAttribute)                                                     \
+  X (cublasLtMatmulAlgoGetHeuristic)                                                           \
+  X (cublasLtMatmul)
+
+static struct
+{
+  bool tried, here;
+#define FIELD(name) __typeof__ (name) *name;
+  FUNCTIONS (FIELD)
+#undef FIELD
+} lt;
+
+/* What a plan depends on; compared and hashed as bytes. */
+typedef struct
+{
+  int64_t m, n, k, batch, stride_a, stride_b, stride_c;
+  uint8_t ta, tb, dtype, tf32, add;
+  uint8_t alignment; /* of all three, log2 */
+  uint8_t unused[2];
+} Key;
+
+typedef struct
+{
+  Key key;
+  bool made, refused; /* refused: cublasLt knows no way */
+  cublasLtMatmulDesc_t how;
+  cublasLtMatrixLayout_t a, b, c; /* in its order: a is our b */
+  cublasLtMatmulAlgo_t algorithm;
+  size_t workspace_bytes;
+} Plan;
+
+typedef struct TdCudaBlas
+{
+  cublasLtHandle_t handle;
+  struct TdBlock *block;
+  void *workspace;
+  Plan plans[N_PLANS];
+} TdCudaBlas;
+
+static bool
+load (void)
+{
+  void *library;
+
+  if (lt.tried)
+    return lt.here;
+  lt.tried = true;
+  library = td_cuda_library ("libcublasLt.so.13");
+  if (library == NULL)
+    return false;
+#define FIND(name)                                                                             \
+  *(void **)&lt.name = dlsym (library, #name);                                                 \
+  if (lt.name == NULL)                                                                         \
+    return false;
+  FUNCTIONS (FIND)
+#undef FIND
+  return lt.here = true;
+}
+
+static TdStatus
+fail (TdCuda *c, cublasStatus_t result, const char *what)
+{
+  char text[160];
+
+  snprintf (text, sizeof text, "%s failed: %s", what, lt.cublasLtGetStatusName (result));
+  return td_cuda_host->fail (TD_ERR_DEVICE, c->device.name, text);
+}
+
+/* The handle and the workspace; NULL: none to be had, *status TD_OK where that is no error. */
+static TdCudaBlas *
+blas_of (TdCuda *c, TdStatus *status)
+{
+  TdCudaBlas *blas = c->blas;
+  cublasStatus_t result;
+
+  *status = TD_OK;
+  if (blas != NULL)
+    return blas;
+  if (!load ())
+    return NULL;
+  blas = calloc (1, sizeof *blas);
+  if (blas == NULL)
+    return NULL;
+  result = lt.cublasLtCreate (&blas->handle);
+  if (result != CUBLAS_STATUS_SUCCESS)
+    {
+      *status = fail (c, result, "cublasLtCreate");
+      free (blas);
+      return NULL;
+    }
+  blas->workspace
+      = td_cuda_host->memory_take (&c->device, WORKSPACE_BYTES, TD_MEM_WORKSPACE, &blas->block);
+  if (blas->workspace == NULL)
+    {
+      *status = TD_ERR_MEMORY;
+      lt.cublasLtDestroy (blas->handle);
+      free (blas);
+      return NULL;
+    }
+  return c->blas = blas;
+}
+
+static void
+plan_free (Plan *p)
+{
+  if (p->a != NULL)
+    lt.cublasLtMatrixLayoutDestroy (p->a);
+  if (p->b != NULL)
+    lt.cublasLtMatrixLayoutDestroy (p->b);
+  if (p->c != NULL)
+    lt.cublasLtMatrixLayoutDestroy (p->c);
+  if (p->how != NULL)
+    lt.cublasLtMatmulDescDestroy (p->how);
+  *p = (Plan){ 0 };
+}
+
+void
+td_cuda_blas_close (TdCuda *c)
+{
+  if (c->blas == NULL)
+    return;
+  for (int i = 0; i < N_PLANS; i++)
+    plan_free (&c->blas->plans[i]);
+  lt.cublasLtDestroy (c->blas->handle);
+  td_cuda_host->memory_give (c->blas->block);
+  free (c->blas);
+  c->blas = NULL;
+}
+
+static const struct
+{
+  bool known;
+  cudaDataType_t type, scale;
+  cublasComputeType_t compute;
+} types[] = {
+  [TD_F32] = { true, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F },
+  [TD_F64] = { true, CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F },
+  [TD_F16] = { true, CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F },
+  [TD_BF16] = { true, CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F },
+  [TD_BOOL] = { false, 0, 0, 0 },
+};
+
+/* A row-major matrix of rows x columns, as cublasLt sees it: columns x rows. */
+static cublasStatus_t
+layout (cublasLtMatrixLayout_t *out, const Key *key, int64_t rows, int64_t columns,
+        int64_t stride)
+{
+  cublasStatus_t result
+      = lt.cublasLtMatrixLayoutCreate (out, types[key->dtype].type, (uint64_t)columns,
+                                       (uint64_t)rows, columns > 0 ? columns : 1);
+  int32_t batch = (int32_t)key->batch;
+
+  if (result == CUBLAS_STATUS_SUCCESS && key->batch > 1)
+    {
+      result = lt.cublasLtMatrixLayoutSetAttribute (*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                    &batch, sizeof batch);
+      if (result == CUBLAS_STATUS_SUCCESS)
+        result = lt.cublasLtMatrixLayoutSetAttribute (
+            *out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride);
+    }
+  return result;
+}
+
+static cublasStatus_t
+describe (Plan *p, const Key *key)
+{
+  cublasOperation_t first = key->tb ? CUBLAS_OP_T : CUBLAS_OP_N,
+                    second = key->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
+  cublasComputeType_t compute
+      = key->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : types[key->dtype].compute;
+  cublasStatus_t result
+      = lt.cublasLtMatmulDescCreate (&p->how, compute, types[key->dtype].scale);
+
+  if (result == CUBLAS_STATUS_SUCCESS)
+    result = lt.cublasLtMatmulDescSetAttribute (p->how, CUBLASLT_MATMUL_DESC_TRANSA, &first,
+                                                sizeof first);
+  if (result == CUBLAS_STATUS_SUCCESS)
+    result = lt.cublasLtMatmulDescSetAttribute (p->how, CUBLASLT_MATMUL_DESC_TRANSB, &second,
+                                                sizeof second);
+  if (result == CUBLAS_STATUS_SUCCESS)
+    result = layout (&p->a, key, key->tb ? key->n : key->k, key->tb ? key->k : key->n,
+                     key->stride_b);
+  if (result == CUBLAS_STATUS_SUCCESS)
+    result = layout (&p->b, key, key->ta ? key->k : key->m, key->ta ? key->m : key->k,
+                     key->stride_a);
+  return result == CUBLAS_STATUS_SUCCESS ? layout (&p->c, key, key->m, key->n, key->stride_c)
+                                         : result;
+}
+
+/* The best way that the heuristics know for this workspace and these alignments. */
+static cublasStatus_t
+choose (TdCudaBlas *blas, Plan *p)
+{
+  static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+    CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES
+  };
+  cublasLtMatmulPreference_t wishes = NULL;
+  cublasLtMatmulHeuristicResult_t found;
+  cublasStatus_t result = lt.cublasLtMatmulPreferenceCreate (&wishes);
+  const size_t bytes = WORKSPACE_BYTES;
+  const uint32_t alignment = 1u << p->key.alignment;
+  int n = 0;
+
+  if (result != CUBLAS_STATUS_SUCCESS)
+    return result;
+  result = lt.cublasLtMatmulPreferenceSetAttribute (
+      wishes, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
+  for (int i = 0; i < 4 && result == CUBLAS_STATUS_SUCCESS; i++)
+    result = lt.cublasLtMatmulPreferenceSetAttribute (wishes, alignments[i], &alignment,
+                                                      sizeof alignment);
+  if (result == CUBLAS_STATUS_SUCCESS)
+    result = lt.cublasLtMatmulAlgoGetHeuristic (blas->handle, p->how, p->a, p->b, p->c, p->c,
+                                                wishes, 1, &found, &n);
+  lt.cublasLtMatmulPreferenceDestroy (wishes);
+  if (result == CUBLAS_STATUS_NOT_SUPPORTED || (result == CUBLAS_STATUS_SUCCESS && n == 0))
+    {
+      p->refused = true;
+      return CUBLAS_STATUS_SUCCESS;
+    }
+  if (result == CUBLAS_STATUS_SUCCESS)
+    {
+      p->algorithm = found.algo;
+      p->workspace_bytes = found.workspaceSize;
+    }
+  return result;
+}
+
+static uint8_t
+alignment_of (const void *a, const void *b, const void *c)
+{
+  uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | 256;
+
+  return (uint8_t)__builtin_ctzll (bits);
+}
+
+static Plan *
+plan_for (TdCuda *c, TdCudaBlas *blas, const Key *key, TdStatus *status)
+{
+  const unsigned char *bytes = (const unsigned char *)key;
+  uint64_t hash = 14695981039346656037u;
+  Plan *p;
+  cublasStatus_t result;
+
+  for (size_t i = 0; i < sizeof *key; i++)
+    hash = (hash ^ bytes[i]) * 1099511628211u;
+  p = &blas->plans[(hash ^ hash >> 32) % N_PLANS];
+  if (p->made && memcmp (&p->key, key, sizeof *key) == 0)
+    return p;
+  plan_free (p);
+  p->key = *key;
+  result = describe (p, key);
+  if (result == CUBLAS_STATUS_SUCCESS)
+    result = choose (blas, p);
+  if (result != CUBLAS_STATUS_SUCCESS)
+    {
+      *status = fail (c, result, "planning a matrix product");
+      plan_free (p);
+      return NULL;
+    }
+  p->made = true;
+  return p;
+}
+
+bool
+td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor *b,
+                   TdTensor *out, TdStatus *status)
+{
+  TdCudaBlas *blas;
+  Key key;
+  Plan *p;
+  float alpha = (float)g->alpha, beta = (float)g->beta;
+  bool wide = out->dtype == TD_F64;
+  cublasStatus_t result;
+
+  *status = c->lost;
+  if (c->lost != TD_OK)
+    return true;
+  if (g->m <= 0 || g->n <= 0 || g->k <= 0 || g->batch <= 0 || g->batch > INT32_MAX
+      || out->dtype > TD_BF16 || !types[out->dtype].known)
+    return false;
+  blas = blas_of (c, status);
+  if (blas == NULL)
+    return *status != TD_OK;
+  memset (&key, 0, sizeof key);
+  key = (Key){ .m = g->m,
+               .n = g->n,
+               .k = g->k,
+               .batch = g->batch,
+               .stride_a = g->batch > 1 ? g->stride_a : 0,
+               .stride_b = g->batch > 1 ? g->stride_b : 0,
+               .stride_c = g->batch > 1 ? g->stride_c : 0,
+               .ta = g->ta,
+               .tb = g->tb,
+               .dtype = (uint8_t)out->dtype,
+               .tf32 = out->dtype == TD_F32 && td_cuda_host->config ()->tf32 != 0,
+               .add = g->beta != 0,
+               .alignment = alignment_of (a->data, b->data, out->data) };
+  p = plan_for (c, blas, &key, status);
+  if (p == NULL)
+    return true;
+  if (p->refused)
+    return false;
+  if (td_cuda.uses != NULL && p->workspace_bytes > 0)
+    td_cuda.uses (c->stream, (CUdeviceptr)blas->workspace, p->workspace_bytes, true);
+  result = lt.cublasLtMatmul (
+      blas->handle, p->how, wide ? (const void *)&g->alpha : &alpha, b->data, p->a, a->data,
+      p->b, wide ? (const void *)&g->beta : &beta, out->data, p->c, out->data, p->c,
+      &p->algorithm, blas->workspace, WORKSPACE_BYTES, (cudaStream_t)c->stream);
+  *status = result == CUBLAS_STATUS_SUCCESS ? TD_OK : fail (c, result, "cublasLtMatmul");
+  c->device.algorithm = key.tf32 ? "cublasLt tf32" : "cublasLt";
+  return true;
+}

@@ -1,0 +1,99 @@
+/* One GPU as the module sees it: its context, its streams, the staging memory that copies go
+ * through, and what all parts of the module share.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "api.h"
+#include "device.h"
+#include "kernels.h"
+
+enum
+{
+  TD_CUDA_MAX_DEVICES = 8,
+  TD_CUDA_STAGES = 4
+};
+#define TD_CUDA_STAGE_BYTES ((size_t)4 << 20)
+
+/** A piece of pinned host memory on its way to or from the device. */
+typedef struct TdCudaStage
+{
+  void *host;
+  CUevent done;
+  bool busy;
+} TdCudaStage;
+
+struct TdCudaVmm;
+struct TdCudaBlas;
+struct TdCudnn;
+
+typedef struct TdCuda
+{
+  TdDevice device;
+  TdDeviceOps ops; /**< td_cuda_ops with the provider that works here */
+  CUdevice handle;
+  CUcontext context;
+  CUstream stream; /**< all computing is on this one */
+  TdCudaStage stages[TD_CUDA_STAGES];
+  int next_stage;
+  int major, minor; /**< compute capability */
+  TdCudaLauncher launcher;
+  TdStatus lost; /**< a fault that the context does not survive */
+  struct TdCudaVmm *vmm;
+  struct TdCudaBlas *blas; /**< NULL till the first product */
+  struct TdCudnn *cudnn;   /**< NULL till the first convolution */
+  void *answers;           /**< a few numbers that the host asked for */
+  struct TdBlock *answers_block;
+  void *scratch; /**< what kernels share for partial results */
+  struct TdBlock *scratch_block;
+  size_t scratch_bytes;
+} TdCuda;
+
+/** The engine's side; set before any device is opened. */
+extern const TdModuleHost *td_cuda_host;
+
+/** Those that are open, by number. */
+extern TdCuda *td_cuda_devices[TD_CUDA_MAX_DEVICES];
+
+/** The vtable; its provider is only a proposal. */
+const TdDeviceOps *td_cuda_slots (void);
+
+extern const TdSegmentProvider td_cuda_vmm_provider, td_cuda_malloc_provider;
+
+/** Make the device's context the thread's, where another is. */
+TdCuda *td_cuda_enter (TdDevice *d);
+
+/** Turn what a function of CUDA returned into a status.
+ * *Errors*: TD_ERR_MEMORY, TD_ERR_DEVICE after fail, with CUDA's name for it. */
+TdStatus td_cuda_check (TdCuda *c, CUresult result, const char *what);
+
+/** Memory for a few numbers that the host asks for.  *Errors*: NULL after fail. */
+void *td_cuda_answers (TdCuda *c);
+
+/** Take memory that lasts till the next call, for partial results of the kernel that is next.
+ * *Errors*: NULL after fail. */
+void *td_cuda_scratch (TdCuda *c, size_t bytes);
+
+/* launches (launch.c) */
+/** What kernels.h launches through, on the compute stream of c. */
+void td_cuda_launcher_init (TdCuda *c);
+/** For a runtime that checks: what the next launch reads and writes; NULL or 0 is nothing. */
+void td_cuda_reads (const TdCuda *c, const TdTensor *tensors, int n);
+void td_cuda_writes (const TdCuda *c, const TdTensor *tensors, int n);
+
+/* memory (transfer.c) */
+TdStatus td_cuda_upload (TdDevice *d, void *dst, const void *host, size_t bytes);
+TdStatus td_cuda_download (TdDevice *d, void *host, const void *src, size_t bytes);
+TdStatus td_cuda_copy (TdDevice *d, void *dst, const void *src, size_t bytes);
+TdStatus td_cuda_zero (TdDevice *d, void *dst, size_t bytes);
+void td_cuda_synchronize (TdDevice *d);
+/** Pinned memory and events for copies.  *Errors*: false after fail. */
+bool td_cuda_stages_open (TdCuda *c);
+void td_cuda_stages_close (TdCuda *c);
+
+/* providers (memory.c) */
+/** False where TAPEDECK_CUDA_ALLOCATOR says cuda_malloc. */
+bool td_cuda_vmm_wanted (void);
+/** Address space for the device's memory; false: not here, take cuda_malloc. */
+bool td_cuda_vmm_open (TdCuda *c);
+void td_cuda_vmm_close (TdCuda *c);

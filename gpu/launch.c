@@ -1,0 +1,120 @@
+/* Launches of our own kernels: the images are loaded when the first kernel of one is asked for,
+ * and a kernel is looked up once.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "cuda-device.h"
+
+#include <stdio.h>
+
+enum
+{
+  MAX_IMAGES = 64,
+  SHARED_BY_DEFAULT = 48 << 10 /* more needs to be allowed kernel by kernel */
+};
+
+static CUlibrary libraries[MAX_IMAGES];
+
+static TdCuda *
+owner_of (TdCudaLauncher *l)
+{
+  return (TdCuda *)(void *)((char *)l - offsetof (TdCuda, launcher));
+}
+
+/* Kernels do not belong to a context, so that one lookup serves every device. */
+static TdStatus
+look_up (TdCuda *c, TdCudaKernel *kernel)
+{
+  char text[160];
+
+  for (int i = 0; i < MAX_IMAGES && td_cuda_images[i].name != NULL; i++)
+    {
+      CUkernel found;
+      CUresult result;
+
+      if (libraries[i] == NULL)
+        {
+          result = td_cuda.cuLibraryLoadData (&libraries[i], td_cuda_images[i].data, NULL, NULL,
+                                              0, NULL, NULL, 0);
+          if (result != CUDA_SUCCESS)
+            {
+              libraries[i] = NULL;
+              snprintf (text, sizeof text, "loading the kernels of %s", td_cuda_images[i].name);
+              return td_cuda_check (c, result, text);
+            }
+        }
+      if (td_cuda.cuLibraryGetKernel (&found, libraries[i], kernel->name) == CUDA_SUCCESS)
+        {
+          kernel->handle = found;
+          return TD_OK;
+        }
+    }
+  snprintf (text, sizeof text, "this build has no kernel %s", kernel->name);
+  return td_cuda_host->fail (TD_ERR_DEVICE, c->device.name, text);
+}
+
+static TdStatus
+launch (TdCudaLauncher *l, TdCudaKernel *kernel, const unsigned grid[3], unsigned block,
+        size_t shared_bytes, const void *params)
+{
+  TdCuda *c = owner_of (l);
+  void *values[] = { (void *)(uintptr_t)params }; /* only read: cuLaunchKernel is not const */
+  CUfunction function;
+  CUresult result;
+
+  if (c->lost != TD_OK)
+    return c->lost;
+  if (kernel->handle == NULL && look_up (c, kernel) != TD_OK)
+    return TD_ERR_DEVICE;
+  function = (CUfunction)kernel->handle;
+  if (shared_bytes > SHARED_BY_DEFAULT)
+    td_cuda.cuKernelSetAttribute (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                  (int)shared_bytes, kernel->handle, c->handle);
+  result = td_cuda.cuLaunchKernel (function, grid[0], grid[1], grid[2], block, 1, 1,
+                                   (unsigned)shared_bytes, c->stream, values, NULL);
+  return result == CUDA_SUCCESS ? TD_OK : td_cuda_check (c, result, kernel->name);
+}
+
+static void *
+workspace (TdCudaLauncher *l, size_t bytes)
+{
+  TdCuda *c = owner_of (l);
+  void *room = td_cuda_scratch (c, bytes);
+
+  if (room != NULL && td_cuda.uses != NULL)
+    td_cuda.uses (c->stream, (CUdeviceptr)room, bytes, true);
+  return room;
+}
+
+void
+td_cuda_launcher_init (TdCuda *c)
+{
+  c->launcher.launch = launch;
+  c->launcher.workspace = workspace;
+}
+
+static void
+uses (const TdCuda *c, const TdTensor *tensors, int n, bool writes)
+{
+  static const unsigned char sizes[]
+      = { [TD_BF16] = 2, [TD_F16] = 2, [TD_F32] = 4, [TD_F64] = 8,
+          [TD_I32] = 4,  [TD_I64] = 8, [TD_U8] = 1,  [TD_BOOL] = 1 };
+
+  if (td_cuda.uses == NULL || tensors == NULL)
+    return;
+  for (int i = 0; i < n; i++)
+    if (tensors[i].data != NULL && tensors[i].size > 0)
+      td_cuda.uses (c->stream, (CUdeviceptr)tensors[i].data,
+                    (size_t)tensors[i].size * sizes[tensors[i].dtype], writes);
+}
+
+void
+td_cuda_reads (const TdCuda *c, const TdTensor *tensors, int n)
+{
+  uses (c, tensors, n, false);
+}
+
+void
+td_cuda_writes (const TdCuda *c, const TdTensor *tensors, int n)
+{
+  uses (c, tensors, n, true);
+}

@@ -1,0 +1,225 @@
+/* Where a GPU's segments come from: cuda_vmm maps physical pages into one range of addresses,
+ * so that segments lie beside each other and the pool can join them; cuda_malloc asks for each.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "cuda-device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** Pages that are mapped. */
+typedef struct
+{
+  CUdeviceptr address;
+  size_t bytes;
+  CUmemGenericAllocationHandle handle;
+} Chunk;
+
+typedef struct TdCudaVmm
+{
+  CUdeviceptr start;
+  size_t bytes, granularity;
+  CUmemAllocationProp pages;
+  Chunk *chunks; /* by address */
+  size_t n, capacity;
+} TdCudaVmm;
+
+static bool
+query (void *context, size_t *free_bytes, size_t *total_bytes)
+{
+  TdCuda *c = context;
+
+  td_cuda_enter (&c->device);
+  return td_cuda.cuMemGetInfo (free_bytes, total_bytes) == CUDA_SUCCESS;
+}
+
+/* --- cuda_vmm --- */
+
+bool
+td_cuda_vmm_wanted (void)
+{
+  const char *wanted = getenv ("TAPEDECK_CUDA_ALLOCATOR");
+
+  return wanted == NULL || strcmp (wanted, "cuda_malloc") != 0;
+}
+
+bool
+td_cuda_vmm_open (TdCuda *c)
+{
+  TdCudaVmm *v = calloc (1, sizeof *v);
+  size_t total = 0;
+  int supported = 0;
+
+  if (v == NULL)
+    return false;
+  v->pages.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  v->pages.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  v->pages.location.id = c->handle;
+  td_cuda.cuDeviceGetAttribute (
+      &supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, c->handle);
+  if (supported == 0 || td_cuda.cuDeviceTotalMem (&total, c->handle) != CUDA_SUCCESS
+      || td_cuda.cuMemGetAllocationGranularity (&v->granularity, &v->pages,
+                                                CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+             != CUDA_SUCCESS
+      || v->granularity == 0)
+    {
+      free (v);
+      return false;
+    }
+  /* Addresses are cheap: room for holes that only smaller segments fit into. */
+  v->bytes = (4 * total + v->granularity - 1) / v->granularity * v->granularity;
+  if (td_cuda.cuMemAddressReserve (&v->start, v->bytes, v->granularity, 0, 0) != CUDA_SUCCESS)
+    {
+      free (v);
+      return false;
+    }
+  c->vmm = v;
+  return true;
+}
+
+void
+td_cuda_vmm_close (TdCuda *c)
+{
+  TdCudaVmm *v = c->vmm;
+
+  if (v == NULL)
+    return;
+  td_cuda.cuMemAddressFree (v->start, v->bytes);
+  free (v->chunks);
+  free (v);
+  c->vmm = NULL;
+}
+
+/* The lowest gap that holds so many bytes: where in the list, and its address; 0: none. */
+static CUdeviceptr
+find_gap (const TdCudaVmm *v, size_t bytes, size_t *place)
+{
+  CUdeviceptr at = v->start;
+
+  for (*place = 0; *place < v->n; (*place)++)
+    {
+      const Chunk *next = &v->chunks[*place];
+
+      if (next->address - at >= bytes)
+        return at;
+      at = next->address + next->bytes;
+    }
+  return v->start + v->bytes - at >= bytes ? at : 0;
+}
+
+static bool
+make_room (TdCudaVmm *v)
+{
+  size_t capacity = v->capacity > 0 ? 2 * v->capacity : 64;
+  Chunk *chunks;
+
+  if (v->n < v->capacity)
+    return true;
+  chunks = realloc (v->chunks, capacity * sizeof *chunks);
+  if (chunks == NULL)
+    return false;
+  v->chunks = chunks;
+  v->capacity = capacity;
+  return true;
+}
+
+/* Physical pages at this place, readable and writable by the device. */
+static bool
+map (TdCuda *c, CUdeviceptr at, size_t bytes, CUmemGenericAllocationHandle *handle)
+{
+  CUmemAccessDesc access
+      = { .location = c->vmm->pages.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+
+  if (td_cuda.cuMemCreate (handle, bytes, &c->vmm->pages, 0) != CUDA_SUCCESS)
+    return false;
+  if (td_cuda.cuMemMap (at, bytes, 0, *handle, 0) != CUDA_SUCCESS)
+    {
+      td_cuda.cuMemRelease (*handle);
+      return false;
+    }
+  if (td_cuda.cuMemSetAccess (at, bytes, &access, 1) != CUDA_SUCCESS)
+    {
+      td_cuda.cuMemUnmap (at, bytes);
+      td_cuda.cuMemRelease (*handle);
+      return false;
+    }
+  return true;
+}
+
+static void *
+vmm_new (void *context, size_t bytes)
+{
+  TdCuda *c = context;
+  TdCudaVmm *v = c->vmm;
+  CUmemGenericAllocationHandle handle;
+  CUdeviceptr at;
+  size_t place;
+
+  td_cuda_enter (&c->device);
+  if (bytes % v->granularity != 0 || !make_room (v))
+    return NULL;
+  at = find_gap (v, bytes, &place);
+  if (at == 0 || !map (c, at, bytes, &handle))
+    return NULL;
+  memmove (v->chunks + place + 1, v->chunks + place, (v->n - place) * sizeof *v->chunks);
+  v->chunks[place] = (Chunk){ at, bytes, handle };
+  v->n++;
+  return (void *)(uintptr_t)at; /* NOLINT(performance-no-int-to-ptr): a device address */
+}
+
+/* Joined segments come back as one: every chunk within goes.  Work that was issued may still
+ * use the pages. */
+static void
+vmm_free (void *context, void *address, size_t bytes)
+{
+  TdCuda *c = context;
+  TdCudaVmm *v = c->vmm;
+  CUdeviceptr from = (CUdeviceptr)address;
+  size_t kept = 0;
+
+  td_cuda_enter (&c->device);
+  td_cuda.cuStreamSynchronize (c->stream);
+  for (size_t i = 0; i < v->n; i++)
+    {
+      Chunk *chunk = &v->chunks[i];
+
+      if (chunk->address >= from && chunk->address < from + bytes)
+        {
+          td_cuda.cuMemUnmap (chunk->address, chunk->bytes);
+          td_cuda.cuMemRelease (chunk->handle);
+        }
+      else
+        v->chunks[kept++] = *chunk;
+    }
+  v->n = kept;
+}
+
+const TdSegmentProvider td_cuda_vmm_provider = { "cuda_vmm", vmm_new, vmm_free, query };
+
+/* --- cuda_malloc --- */
+
+static void *
+malloc_new (void *context, size_t bytes)
+{
+  TdCuda *c = context;
+  CUdeviceptr at;
+
+  td_cuda_enter (&c->device);
+  if (td_cuda.cuMemAlloc (&at, bytes) != CUDA_SUCCESS)
+    return NULL;
+  return (void *)(uintptr_t)at; /* NOLINT(performance-no-int-to-ptr): a device address */
+}
+
+static void
+malloc_free (void *context, void *address, size_t bytes)
+{
+  TdCuda *c = context;
+
+  (void)bytes;
+  td_cuda_enter (&c->device);
+  td_cuda.cuStreamSynchronize (c->stream);
+  td_cuda.cuMemFree ((CUdeviceptr)address);
+}
+
+const TdSegmentProvider td_cuda_malloc_provider
+    = { "cuda_malloc", malloc_new, malloc_free, query };

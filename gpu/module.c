@@ -1,0 +1,270 @@
+/* The module's entry: are there GPUs, what are they, and the life of each.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "blas.h"
+#include "cuda-device.h"
+#include "libraries.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum
+{
+  ANSWERS_BYTES = 1024,
+  DRIVER_WANTED
+  = CUDA_VERSION / 1000 * 1000 /* kernels of a toolkit want a driver of its major version */
+};
+
+const TdModuleHost *td_cuda_host;
+TdCuda *td_cuda_devices[TD_CUDA_MAX_DEVICES];
+static CUcontext current;
+static int n_devices, driver_version;
+
+TdCuda *
+td_cuda_enter (TdDevice *d)
+{
+  TdCuda *c = d->priv;
+
+  if (current != c->context && td_cuda.cuCtxSetCurrent (c->context) == CUDA_SUCCESS)
+    current = c->context;
+  return c;
+}
+
+/* Faults that end a context: every later call would return the same. */
+static bool
+ends_context (CUresult result)
+{
+  static const CUresult faults[]
+      = { CUDA_ERROR_ILLEGAL_ADDRESS,      CUDA_ERROR_LAUNCH_FAILED,
+          CUDA_ERROR_LAUNCH_TIMEOUT,       CUDA_ERROR_ASSERT,
+          CUDA_ERROR_HARDWARE_STACK_ERROR, CUDA_ERROR_ILLEGAL_INSTRUCTION,
+          CUDA_ERROR_MISALIGNED_ADDRESS,   CUDA_ERROR_INVALID_ADDRESS_SPACE,
+          CUDA_ERROR_INVALID_PC,           CUDA_ERROR_ECC_UNCORRECTABLE };
+
+  for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+    if (result == faults[i])
+      return true;
+  return false;
+}
+
+TdStatus
+td_cuda_check (TdCuda *c, CUresult result, const char *what)
+{
+  const char *name = NULL;
+  char text[256];
+
+  if (result == CUDA_SUCCESS)
+    return TD_OK;
+  td_cuda.cuGetErrorName (result, &name);
+  snprintf (text, sizeof text, "%s failed: %s%s", what, name != NULL ? name : "unknown error",
+            ends_context (result) ? "; td_finish and td_init make the device usable again"
+                                  : "");
+  if (ends_context (result))
+    c->lost = TD_ERR_DEVICE;
+  return td_cuda_host->fail (result == CUDA_ERROR_OUT_OF_MEMORY ? TD_ERR_MEMORY : TD_ERR_DEVICE,
+                             c->device.name, text);
+}
+
+void *
+td_cuda_answers (TdCuda *c)
+{
+  if (c->answers == NULL)
+    c->answers = td_cuda_host->memory_take (&c->device, ANSWERS_BYTES, TD_MEM_WORKSPACE,
+                                            &c->answers_block);
+  return c->answers;
+}
+
+void *
+td_cuda_scratch (TdCuda *c, size_t bytes)
+{
+  if (bytes <= c->scratch_bytes)
+    return c->scratch;
+  if (c->scratch_block != NULL)
+    td_cuda_host->memory_give (c->scratch_block);
+  c->scratch_block = NULL;
+  c->scratch_bytes = 0;
+  c->scratch
+      = td_cuda_host->memory_take (&c->device, bytes, TD_MEM_WORKSPACE, &c->scratch_block);
+  if (c->scratch != NULL)
+    c->scratch_bytes = bytes;
+  return c->scratch;
+}
+
+/* --- looking for devices --- */
+
+static const char *
+module_open (const TdModuleHost *host)
+{
+  static char text[200];
+  const char *missing = td_cuda_api_open (), *name = NULL;
+  CUresult result;
+
+  if (missing != NULL)
+    return missing;
+  td_cuda_host = host;
+  result = td_cuda.cuInit (0);
+  if (result == CUDA_ERROR_NO_DEVICE) /* 100 */
+    return "the driver finds no device";
+  if (result != CUDA_SUCCESS)
+    {
+      td_cuda.cuGetErrorName (result, &name);
+      snprintf (text, sizeof text, "the driver does not start: %s (%d)",
+                name != NULL ? name : "unknown error", (int)result);
+      return text;
+    }
+  if (td_cuda.cuDriverGetVersion (&driver_version) != CUDA_SUCCESS
+      || driver_version < DRIVER_WANTED) /* the runtime's error 35 */
+    {
+      snprintf (text, sizeof text, "the driver is too old: it knows CUDA %d.%d, %d.0 is needed",
+                driver_version / 1000, driver_version % 1000 / 10, DRIVER_WANTED / 1000);
+      return text;
+    }
+  if (td_cuda.cuDeviceGetCount (&n_devices) != CUDA_SUCCESS || n_devices == 0)
+    return "the driver finds no device";
+  if (n_devices > TD_CUDA_MAX_DEVICES)
+    n_devices = TD_CUDA_MAX_DEVICES;
+  return NULL;
+}
+
+static int
+module_n_devices (void)
+{
+  return n_devices;
+}
+
+static const char *
+module_describe (int i)
+{
+  static char text[400];
+  char name[128] = "?";
+  size_t total = 0;
+  CUdevice handle;
+
+  if (td_cuda.cuDeviceGet (&handle, i) != CUDA_SUCCESS)
+    return "not to be opened";
+  td_cuda.cuDeviceGetName (name, sizeof name, handle);
+  td_cuda.cuDeviceTotalMem (&total, handle);
+  snprintf (text, sizeof text, "%s, %.1f GB, driver for CUDA %d.%d, %s", name,
+            (double)total / 1e9, driver_version / 1000, driver_version % 1000 / 10,
+            td_cuda_libraries_text ());
+  return text;
+}
+
+/* --- a device's life --- */
+
+static int
+attribute (const TdCuda *c, CUdevice_attribute which)
+{
+  int value = 0;
+
+  td_cuda.cuDeviceGetAttribute (&value, which, c->handle);
+  return value;
+}
+
+static bool
+start (TdCuda *c, int i)
+{
+  if (td_cuda_check (c, td_cuda.cuDeviceGet (&c->handle, i), "cuDeviceGet") != TD_OK
+      || td_cuda_check (c, td_cuda.cuDevicePrimaryCtxRetain (&c->context, c->handle),
+                        "making a context")
+             != TD_OK)
+    return false;
+  td_cuda_enter (&c->device);
+  td_cuda_launcher_init (c);
+  c->launcher.n_sms = attribute (c, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  c->major = attribute (c, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  c->minor = attribute (c, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  if (c->major * 10 + c->minor < 75)
+    {
+      td_cuda_host->fail (TD_ERR_DEVICE, c->device.name,
+                          "this GPU is too old: compute capability 7.5 is the least");
+      return false;
+    }
+  return td_cuda_check (c, td_cuda.cuStreamCreate (&c->stream, CU_STREAM_NON_BLOCKING),
+                        "cuStreamCreate")
+             == TD_OK
+         && td_cuda_stages_open (c);
+}
+
+static void
+device_end (TdDevice *d)
+{
+  TdCuda *c = td_cuda_enter (d);
+
+  if (c->stream != NULL)
+    td_cuda.cuStreamSynchronize (c->stream);
+  td_cuda_blas_close (c);
+  if (c->scratch_block != NULL)
+    td_cuda_host->memory_give (c->scratch_block);
+  if (c->answers_block != NULL)
+    td_cuda_host->memory_give (c->answers_block);
+  c->scratch_block = c->answers_block = NULL;
+  c->scratch = c->answers = NULL;
+  c->scratch_bytes = 0;
+}
+
+static void
+device_close (TdDevice *d)
+{
+  TdCuda *c = td_cuda_enter (d);
+
+  td_cuda_vmm_close (c);
+  td_cuda_stages_close (c);
+  if (c->stream != NULL)
+    td_cuda.cuStreamDestroy (c->stream);
+  if (c->context != NULL)
+    td_cuda.cuDevicePrimaryCtxRelease (c->handle);
+  if (c->lost != TD_OK)
+    td_cuda.cuDevicePrimaryCtxReset (c->handle);
+  current = NULL;
+  td_cuda_devices[d->index] = NULL;
+  free (c);
+}
+
+static TdDevice *
+device_open (int i)
+{
+  TdCuda *c = calloc (1, sizeof *c);
+
+  if (c == NULL)
+    return NULL;
+  td_cuda_devices[i] = c;
+  snprintf (c->device.name, sizeof c->device.name, "cuda:%d", i);
+  c->device.index = i;
+  c->device.computes = true;
+  c->device.priv = c;
+  if (!start (c, i))
+    {
+      device_close (&c->device);
+      return NULL;
+    }
+  c->ops = *td_cuda_slots ();
+  if (!td_cuda_vmm_wanted () || !td_cuda_vmm_open (c))
+    c->ops.provider = &td_cuda_malloc_provider;
+  c->device.ops = &c->ops;
+  return &c->device;
+}
+
+static const TdModule module = {
+  .abi = TD_DEVICE_ABI,
+  .module_bytes = sizeof (TdModule),
+  .host_bytes = sizeof (TdModuleHost),
+  .ops_bytes = sizeof (TdDeviceOps),
+  .device_bytes = sizeof (TdDevice),
+  .provider_bytes = sizeof (TdSegmentProvider),
+  .open = module_open,
+  .n_devices = module_n_devices,
+  .describe = module_describe,
+  .device_open = device_open,
+  .device_end = device_end,
+  .device_close = device_close,
+};
+
+__attribute__ ((visibility ("default"))) const TdModule *td_device_module (void);
+
+const TdModule *
+td_device_module (void)
+{
+  return &module;
+}

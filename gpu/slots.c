@@ -1,0 +1,300 @@
+/* The device's vtable: memory, the libraries where they are better, our kernels for the rest.
+ *
+ * Nothing here waits for the device but the two slots that answer the host, check_index and
+ * stats.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "blas.h"
+#include "cuda-device.h"
+
+/* Enter the device and say what the kernel that follows uses. */
+static TdCudaLauncher *
+prepare (TdDevice *d, const TdTensor *in, int n_in, const TdTensor *out, int n_out)
+{
+  TdCuda *c = td_cuda_enter (d);
+
+  if (td_cuda.uses != NULL)
+    {
+      td_cuda_reads (c, in, n_in);
+      td_cuda_writes (c, out, n_out);
+    }
+  return &c->launcher;
+}
+
+/* The same for up to three inputs that lie apart. */
+static TdCudaLauncher *
+prepare_3 (TdDevice *d, const TdTensor *x, const TdTensor *y, const TdTensor *z,
+           const TdTensor *out)
+{
+  if (td_cuda.uses != NULL)
+    {
+      td_cuda_reads (d->priv, x, 1);
+      td_cuda_reads (d->priv, y, 1);
+      td_cuda_reads (d->priv, z, 1);
+    }
+  return prepare (d, NULL, 0, out, 1);
+}
+
+/* --- element by element --- */
+
+static TdStatus
+slot_fill (TdDevice *d, TdTensor *y, double value)
+{
+  return td_cuda_fill (prepare (d, NULL, 0, y, 1), y, value);
+}
+
+static TdStatus
+slot_arange (TdDevice *d, TdTensor *y, double start, double step)
+{
+  return td_cuda_arange (prepare (d, NULL, 0, y, 1), y, start, step);
+}
+
+static TdStatus
+slot_unary (TdDevice *d, TdUnaryKind kind, double p, double q, const TdTensor *x, TdTensor *y)
+{
+  return td_cuda_unary (prepare (d, x, 1, y, 1), kind, p, q, x, y);
+}
+
+static TdStatus
+slot_unary_grad (TdDevice *d, TdUnaryKind kind, double p, const TdTensor *x, const TdTensor *gy,
+                 TdTensor *gx, bool accumulate)
+{
+  return td_cuda_unary_grad (prepare_3 (d, x, gy, NULL, gx), kind, p, x, gy, gx, accumulate);
+}
+
+static TdStatus
+slot_binary (TdDevice *d, TdBinaryKind kind, const TdTensor *x, const TdTensor *y, TdTensor *z,
+             bool accumulate)
+{
+  return td_cuda_binary (prepare_3 (d, x, y, NULL, z), kind, x, y, z, accumulate);
+}
+
+static TdStatus
+slot_select (TdDevice *d, const TdTensor *condition, const TdTensor *x, const TdTensor *y,
+             TdTensor *z)
+{
+  return td_cuda_select (prepare_3 (d, condition, x, y, z), condition, x, y, z);
+}
+
+static TdStatus
+slot_cast (TdDevice *d, const TdTensor *x, TdTensor *y)
+{
+  return td_cuda_cast (prepare (d, x, 1, y, 1), x, y);
+}
+
+static TdStatus
+slot_random (TdDevice *d, TdRandomKind kind, TdRngKey key, double p, TdTensor *y)
+{
+  return td_cuda_random (prepare (d, NULL, 0, y, 1), kind, key, p, y);
+}
+
+/* --- shape --- */
+
+static TdStatus
+slot_strided (TdDevice *d, TdStridedKind kind, const TdTensor *x, const TdStrides *walk,
+              TdTensor *y)
+{
+  return td_cuda_strided (prepare (d, x, 1, y, 1), kind, x, walk, y);
+}
+
+static TdStatus
+slot_gather_rows (TdDevice *d, const TdTensor *w, const TdTensor *index, TdTensor *y)
+{
+  return td_cuda_gather_rows (prepare_3 (d, w, index, NULL, y), w, index, y);
+}
+
+static TdStatus
+slot_scatter_rows_add (TdDevice *d, const TdTensor *index, const TdTensor *gy, TdTensor *gw)
+{
+  return td_cuda_scatter_rows_add (prepare_3 (d, index, gy, NULL, gw), index, gy, gw);
+}
+
+static TdStatus
+slot_check_index (TdDevice *d, const TdTensor *index, int64_t limit, int64_t ignore,
+                  int64_t *bad_place, int64_t *bad_value)
+{
+  TdCuda *c = td_cuda_enter (d);
+  int64_t found[2] = { -1, 0 };
+  void *answers = td_cuda_answers (c);
+  TdStatus status;
+
+  if (answers == NULL)
+    return TD_ERR_MEMORY;
+  td_cuda_reads (c, index, 1);
+  status = td_cuda_check_index (&c->launcher, index, limit, ignore, answers);
+  if (status == TD_OK)
+    status = td_cuda_download (d, found, answers, sizeof found);
+  *bad_place = found[0];
+  *bad_value = found[1];
+  return status;
+}
+
+/* --- reductions --- */
+
+static TdStatus
+slot_reduce (TdDevice *d, TdReduceKind kind, uint32_t axes, const TdTensor *x, TdTensor *y,
+             bool accumulate)
+{
+  return td_cuda_reduce (prepare (d, x, 1, y, 1), kind, axes, x, y, accumulate);
+}
+
+static TdStatus
+slot_cumulative_sum (TdDevice *d, int axis, bool reverse, const TdTensor *x, TdTensor *y)
+{
+  return td_cuda_cumulative_sum (prepare (d, x, 1, y, 1), axis, reverse, x, y);
+}
+
+static TdStatus
+slot_softmax (TdDevice *d, TdSoftmaxKind kind, int axis, const TdTensor *x, const TdTensor *gy,
+              TdTensor *y)
+{
+  return td_cuda_softmax (prepare_3 (d, x, gy, NULL, y), kind, axis, x, gy, y);
+}
+
+/* --- products --- */
+
+static TdStatus
+slot_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b, TdTensor *out)
+{
+  TdCudaLauncher *l = prepare_3 (d, a, b, NULL, out);
+  TdStatus status;
+
+  if (td_cuda_blas_gemm (d->priv, g, a, b, out, &status))
+    return status;
+  d->algorithm = "own kernel";
+  return td_cuda_gemm (l, g, a, b, out);
+}
+
+static TdStatus
+slot_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in, int n_in,
+           TdTensor *out)
+{
+  TdCudaLauncher *l = prepare (d, in, n_in, out, 1);
+
+  d->algorithm = "own kernel";
+  return td_cuda_conv (l, kind, attrs, in, n_in, out);
+}
+
+static TdStatus
+slot_pooling (TdDevice *d, TdPoolKind kind, const TdPooling *attrs, const TdTensor *in,
+              int n_in, TdTensor *out, TdTensor *out2)
+{
+  td_cuda_writes (d->priv, out2, 1);
+  return td_cuda_pooling (prepare (d, in, n_in, out, 1), kind, attrs, in, n_in, out, out2);
+}
+
+/* --- fused layers --- */
+
+static TdStatus
+slot_batch_norm (TdDevice *d, int kind, const double *params, const TdTensor *in, int n_in,
+                 TdTensor *out, int n_out)
+{
+  if (kind == TD_BATCH_NORM_TRAIN && n_in > 3) /* running mean and variance */
+    td_cuda_writes (d->priv, in + 3, n_in - 3);
+  return td_cuda_batch_norm (prepare (d, in, n_in, out, n_out), kind, params, in, n_in, out,
+                             n_out);
+}
+
+static TdStatus
+slot_row_norm (TdDevice *d, TdRowNormKind kind, const TdRowNorm *norm, const TdTensor *in,
+               int n_in, TdTensor *out, int n_out)
+{
+  return td_cuda_row_norm (prepare (d, in, n_in, out, n_out), kind, norm, in, n_in, out, n_out);
+}
+
+static TdStatus
+slot_attention (TdDevice *d, TdAttentionKind kind, const TdAttention *attention,
+                const TdTensor *in, int n_in, TdTensor *out, int n_out)
+{
+  return td_cuda_attention (prepare (d, in, n_in, out, n_out), kind, attention, in, n_in, out,
+                            n_out);
+}
+
+static TdStatus
+slot_cross_entropy (TdDevice *d, int kind, const int64_t *params, const TdTensor *in, int n_in,
+                    TdTensor *out, int n_out)
+{
+  return td_cuda_cross_entropy (prepare (d, in, n_in, out, n_out), kind, params, in, n_in, out,
+                                n_out);
+}
+
+static TdStatus
+slot_lstm (TdDevice *d, int kind, const TdTensor *in, int n_in, TdTensor *out, int n_out)
+{
+  return td_cuda_lstm (prepare (d, in, n_in, out, n_out), kind, in, n_in, out, n_out);
+}
+
+static TdStatus
+slot_update (TdDevice *d, TdUpdateKind kind, const TdUpdate *u, TdTensor *const *arrays, int n)
+{
+  TdCuda *c = td_cuda_enter (d);
+
+  for (int i = 0; i < n; i++)
+    td_cuda_writes (c, arrays[i], 1);
+  return td_cuda_update (&c->launcher, kind, u, arrays, n, 1);
+}
+
+static TdStatus
+slot_stats (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed, TdStats *out)
+{
+  TdCuda *c = td_cuda_enter (d);
+  TdCudaStatsOf of = { .data = x->data,
+                       .size = x->size,
+                       .dtype = x->dtype,
+                       .max_samples = max_samples,
+                       .seed = seed,
+                       .result = td_cuda_answers (c) };
+  TdCudaStats result;
+  TdStatus status;
+
+  if (of.result == NULL)
+    return TD_ERR_MEMORY;
+  td_cuda_reads (c, x, 1);
+  status = td_cuda_stats (&c->launcher, &of, 1);
+  if (status == TD_OK)
+    status = td_cuda_download (d, &result, of.result, sizeof result);
+  if (status == TD_OK)
+    td_cuda_stats_finish (&result, out);
+  return status;
+}
+
+static const TdDeviceOps ops = {
+  .abi = TD_DEVICE_ABI,
+  .provider = &td_cuda_vmm_provider,
+  .upload = td_cuda_upload,
+  .download = td_cuda_download,
+  .copy = td_cuda_copy,
+  .zero = td_cuda_zero,
+  .synchronize = td_cuda_synchronize,
+  .fill = slot_fill,
+  .arange = slot_arange,
+  .unary = slot_unary,
+  .unary_grad = slot_unary_grad,
+  .binary = slot_binary,
+  .select = slot_select,
+  .cast = slot_cast,
+  .random = slot_random,
+  .strided = slot_strided,
+  .gather_rows = slot_gather_rows,
+  .scatter_rows_add = slot_scatter_rows_add,
+  .check_index = slot_check_index,
+  .reduce = slot_reduce,
+  .cumulative_sum = slot_cumulative_sum,
+  .softmax = slot_softmax,
+  .gemm = slot_gemm,
+  .conv = slot_conv,
+  .pooling = slot_pooling,
+  .batch_norm = slot_batch_norm,
+  .row_norm = slot_row_norm,
+  .attention = slot_attention,
+  .cross_entropy = slot_cross_entropy,
+  .lstm = slot_lstm,
+  .update = slot_update,
+  .stats = slot_stats,
+};
+
+const TdDeviceOps *
+td_cuda_slots (void)
+{
+  return &ops;
+}

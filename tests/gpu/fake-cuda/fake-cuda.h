@@ -1,0 +1,46 @@
+/* A CUDA driver for tests: host memory behind addresses that the host cannot touch, streams
+ * that run late and out of order as far as events allow, graphs as lists.
+ *
+ * It notes what a real driver would let pass or fault on much later: work that uses memory that
+ * is not there, two streams that use the same bytes with no event between them, waiting while a
+ * stream is captured, copies out of bounds, copies from memory that is not pinned.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** What a test sees of the driver; of the module that has it, by dlsym. */
+typedef struct FakeCuda
+{
+  long n_waits;     /**< times that the host waited for a stream or an event */
+  long n_launches;  /**< kernels, and what stands for them */
+  long n_copies[3]; /**< to the device, to the host, within it */
+  long n_graph_launches;
+  long n_pending; /**< commands that no stream has run yet */
+  long n_violations;
+  char violation[200];  /**< the first one */
+  size_t total_bytes;   /**< memory of the device; a test may change it while none is used */
+  size_t used_bytes;    /**< of it, what is mapped or allocated */
+  size_t outside_bytes; /**< used by others */
+  int driver_version;
+  int n_devices;
+  int capability; /**< 90: compute capability 9.0 */
+  bool no_vmm;    /**< the device maps no pages */
+} FakeCuda;
+
+typedef struct FakeCudaControl
+{
+  FakeCuda *state;
+  /** All counters and settings as at the beginning; no device may be open. */
+  void (*reset) (void);
+  /** The n-th next call of this function (1: the next) returns the code. */
+  void (*fail) (const char *function, int n, int code);
+  /** Whether work of the host's reach: does the host have access to this address now? */
+  bool (*host_can_touch) (const void *address);
+} FakeCudaControl;
+
+/** The symbol: const FakeCudaControl *fake_cuda_control (void). */
+typedef const FakeCudaControl *(*FakeCudaControlEntry) (void);

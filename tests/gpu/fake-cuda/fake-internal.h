@@ -1,0 +1,67 @@
+/* Between the parts of the fake driver: memory, streams, and what stands for kernels.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "fake-cuda.h"
+
+#include "api.h"
+
+extern FakeCuda fake;
+
+/** Note what should not have happened; the first text is kept. */
+void fake_violation (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
+
+/** Count a call of the function; CUDA_SUCCESS, or what it is to return. */
+CUresult fake_enter (const char *function);
+/** Set by a fault that a context does not survive; CUDA_SUCCESS: none. */
+extern CUresult fake_sticky;
+
+/* memory */
+bool fake_is_mapped (CUdeviceptr address, size_t bytes);
+/** Let the host reach the device's memory, while kernels run; and take that away. */
+void fake_memory_open (void);
+void fake_memory_close (void);
+bool fake_is_pinned (const void *host, size_t bytes);
+void fake_memory_reset (void);
+
+/* streams */
+typedef struct FakeUse
+{
+  CUdeviceptr address;
+  size_t bytes;
+  bool writes;
+} FakeUse;
+
+typedef struct FakeCommand FakeCommand;
+struct FakeCommand
+{
+  FakeCommand *next;
+  const char *name;
+  /** Do it; may be called again where a graph holds it.  NULL: nothing to do. */
+  void (*run) (FakeCommand *command);
+  void (*free) (FakeCommand *command); /**< what hangs on it; may be NULL */
+  FakeUse *uses;
+  int n_uses;
+  void *data, *to;
+  const void *from;
+  size_t bytes;
+  unsigned char value;
+  struct FakeEvent *records, *waits;
+  uint64_t version; /**< of the event */
+};
+
+FakeCommand *fake_command (const char *name, void (*run) (FakeCommand *command));
+void fake_command_use (FakeCommand *command, CUdeviceptr address, size_t bytes, bool writes);
+/** Put it last on the stream, or into the graph that is captured from it.  *Owner*: the stream.
+ */
+CUresult fake_enqueue (CUstream stream, FakeCommand *command);
+/** What `uses` of the table was told since the last launch becomes the command's. */
+void fake_command_take_uses (FakeCommand *command);
+void fake_note_use (CUstream stream, CUdeviceptr address, size_t bytes, bool writes);
+/** Whether work that waits uses these bytes. */
+bool fake_is_in_use (CUdeviceptr address, size_t bytes);
+void fake_drain_all (void);
+/** True while a stream is captured: what waits or allocates is then an error. */
+bool fake_is_capturing (void);
+void fake_streams_reset (void);

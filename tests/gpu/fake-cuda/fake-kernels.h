@@ -1,0 +1,19 @@
+/* What the fake driver wants to know of a kernel; found by name in whatever emulates them.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "fake-internal.h"
+
+typedef struct FakeKernel FakeKernel;
+struct FakeKernel
+{
+  const char *name;
+  size_t params_bytes;
+  void (*run) (const FakeKernel *kernel, const unsigned grid[3], unsigned block,
+               size_t shared_bytes, const void *params);
+  void *emulated;
+};
+
+/** NULL: there is none of this name. */
+const FakeKernel *fake_kernel_find (const char *name);

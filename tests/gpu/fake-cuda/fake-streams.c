@@ -1,0 +1,609 @@
+/* Streams of the fake driver: lists of commands that run when somebody waits, in any order that
+ * events allow.
+ *
+ * Who comes before whom is kept by vector clocks: one for each stream, one for the host; an
+ * event carries its stream's.  A command that uses bytes which another stream's used before,
+ * one of them writing, must have that one's time in its clock.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "fake-internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum
+{
+  MAX_STREAMS = 16, /* 0 stands for the host */
+  MAX_PENDING = 400,
+  MAX_USES = 64,
+  MAX_ACCESSES = 20000
+};
+
+typedef struct
+{
+  uint64_t at[MAX_STREAMS];
+} Clock;
+
+struct CUstream_st
+{
+  int number;
+  Clock clock;
+  FakeCommand *first, *last;
+  struct CUgraph_st *captured; /* what commands go to instead */
+};
+
+struct FakeEvent
+{
+  Clock clock;
+  uint64_t recorded, reached; /* versions */
+  CUstream stream;
+};
+
+struct CUgraph_st
+{
+  FakeCommand *first, *last;
+  int n_owners; /* the graph, what was made executable of it, launches that wait */
+};
+struct CUgraphExec_st
+{
+  struct CUgraph_st *graph;
+};
+
+/* A use of memory that later ones are compared with. */
+typedef struct
+{
+  CUdeviceptr address, end;
+  uint64_t time;
+  int stream;
+  bool writes;
+} Access;
+
+static struct
+{
+  struct CUstream_st streams[MAX_STREAMS];
+  bool used[MAX_STREAMS];
+  Clock host;
+  Access accesses[MAX_ACCESSES];
+  int n_accesses;
+  FakeUse uses[MAX_USES];
+  int n_uses;
+  uint32_t dice;
+  bool draining;
+} now;
+
+static void
+merge (Clock *into, const Clock *other)
+{
+  for (int i = 0; i < MAX_STREAMS; i++)
+    if (other->at[i] > into->at[i])
+      into->at[i] = other->at[i];
+}
+
+/* --- commands --- */
+
+FakeCommand *
+fake_command (const char *name, void (*run) (FakeCommand *command))
+{
+  FakeCommand *c = calloc (1, sizeof *c);
+
+  if (c == NULL)
+    abort ();
+  c->name = name;
+  c->run = run;
+  return c;
+}
+
+static void
+command_free (FakeCommand *c)
+{
+  if (c->free != NULL)
+    c->free (c);
+  free (c->uses);
+  free (c);
+}
+
+void
+fake_command_use (FakeCommand *c, CUdeviceptr address, size_t bytes, bool writes)
+{
+  FakeUse *uses;
+
+  if (bytes == 0)
+    return;
+  uses = realloc (c->uses, (size_t)(c->n_uses + 1) * sizeof *uses);
+  if (uses == NULL)
+    abort ();
+  c->uses = uses;
+  c->uses[c->n_uses++] = (FakeUse){ address, bytes, writes };
+}
+
+void
+fake_note_use (CUstream stream, CUdeviceptr address, size_t bytes, bool writes)
+{
+  if (now.n_uses == MAX_USES)
+    abort ();
+  now.uses[now.n_uses++] = (FakeUse){ address, bytes, writes };
+}
+
+void
+fake_command_take_uses (FakeCommand *c)
+{
+  for (int i = 0; i < now.n_uses; i++)
+    fake_command_use (c, now.uses[i].address, now.uses[i].bytes, now.uses[i].writes);
+  now.n_uses = 0;
+}
+
+/* What every command that is still to come follows anyway. */
+static void
+forget_old_accesses (void)
+{
+  int kept = 0;
+
+  for (int i = 0; i < now.n_accesses; i++)
+    if (now.accesses[i].time > now.host.at[now.accesses[i].stream])
+      now.accesses[kept++] = now.accesses[i];
+  now.n_accesses = kept;
+}
+
+static void
+check_use (CUstream s, const FakeCommand *c, const FakeUse *use)
+{
+  CUdeviceptr end = use->address + use->bytes;
+  int kept = 0;
+
+  if (!fake_is_mapped (use->address, use->bytes))
+    fake_violation ("%s uses %zu bytes that are not all there", c->name, use->bytes);
+  for (int i = 0; i < now.n_accesses; i++)
+    {
+      const Access *a = &now.accesses[i];
+      bool overlap = a->address < end && a->end > use->address;
+
+      if (overlap && a->stream != s->number && (a->writes || use->writes)
+          && s->clock.at[a->stream] < a->time)
+        fake_violation ("%s uses what another stream %s, and no event is between them", c->name,
+                        a->writes ? "writes" : "reads");
+      /* A newer use by the same stream that covers an older makes that one needless. */
+      if (!(overlap && a->stream == s->number && a->address >= use->address && a->end <= end
+            && (use->writes || !a->writes)))
+        now.accesses[kept++] = *a;
+    }
+  now.n_accesses = kept;
+  if (now.n_accesses == MAX_ACCESSES)
+    forget_old_accesses ();
+  if (now.n_accesses < MAX_ACCESSES)
+    now.accesses[now.n_accesses++]
+        = (Access){ use->address, end, s->clock.at[s->number], s->number, use->writes };
+}
+
+static void
+issue (CUstream s, FakeCommand *c)
+{
+  merge (&s->clock, &now.host);
+  s->clock.at[s->number]++;
+  if (c->waits != NULL)
+    merge (&s->clock, &c->waits->clock);
+  for (int i = 0; i < c->n_uses; i++)
+    check_use (s, c, &c->uses[i]);
+  if (c->records != NULL)
+    c->records->clock = s->clock;
+}
+
+static void
+append (FakeCommand **first, FakeCommand **last, FakeCommand *c)
+{
+  c->next = NULL;
+  if (*first == NULL)
+    *first = c;
+  else
+    (*last)->next = c;
+  *last = c;
+}
+
+CUresult
+fake_enqueue (CUstream s, FakeCommand *c)
+{
+  if (s == NULL)
+    {
+      fake_violation ("%s on the default stream", c->name);
+      command_free (c);
+      return CUDA_ERROR_INVALID_HANDLE;
+    }
+  if (s->captured != NULL)
+    {
+      append (&s->captured->first, &s->captured->last, c);
+      return CUDA_SUCCESS;
+    }
+  issue (s, c);
+  append (&s->first, &s->last, c);
+  if (++fake.n_pending >= MAX_PENDING)
+    fake_drain_all ();
+  return CUDA_SUCCESS;
+}
+
+/* --- running --- */
+
+static void
+run_now (FakeCommand *c)
+{
+  for (int i = 0; i < c->n_uses; i++)
+    if (!fake_is_mapped (c->uses[i].address, c->uses[i].bytes))
+      {
+        fake_violation ("%s ran after its memory was given back", c->name);
+        return;
+      }
+  if (c->run != NULL)
+    c->run (c);
+  if (c->records != NULL && c->version > c->records->reached)
+    c->records->reached = c->version;
+}
+
+/* Run the first command of s, if it can be; that is whether something was done. */
+static bool
+step (CUstream s)
+{
+  FakeCommand *c = s->first;
+
+  if (c == NULL || (c->waits != NULL && c->waits->reached < c->version))
+    return false;
+  s->first = c->next;
+  if (s->first == NULL)
+    s->last = NULL;
+  run_now (c);
+  command_free (c);
+  fake.n_pending--;
+  return true;
+}
+
+/* Throw for the stream that is next, until this one (or this event, or all) is done. */
+static void
+drain (CUstream wanted, const struct FakeEvent *event, uint64_t version)
+{
+  int idle = 0;
+
+  if (now.draining)
+    return;
+  now.draining = true;
+  fake_memory_open ();
+  while (idle < 64 * MAX_STREAMS)
+    {
+      CUstream s;
+
+      if ((wanted != NULL && wanted->first == NULL)
+          || (event != NULL && event->reached >= version) || fake.n_pending == 0)
+        break;
+      now.dice = now.dice * 1664525u + 1013904223u;
+      s = &now.streams[(now.dice >> 16) % MAX_STREAMS];
+      idle = now.used[s->number] && step (s) ? 0 : idle + 1;
+    }
+  if (idle > 0 && idle == 64 * MAX_STREAMS)
+    fake_violation ("streams wait for each other");
+  fake_memory_close ();
+  now.draining = false;
+}
+
+void
+fake_drain_all (void)
+{
+  drain (NULL, NULL, 0);
+}
+
+static bool
+overlaps (const FakeCommand *c, CUdeviceptr address, size_t bytes)
+{
+  for (int i = 0; i < c->n_uses; i++)
+    if (c->uses[i].address < address + bytes && c->uses[i].address + c->uses[i].bytes > address)
+      return true;
+  return false;
+}
+
+bool
+fake_is_in_use (CUdeviceptr address, size_t bytes)
+{
+  for (int i = 0; i < MAX_STREAMS; i++)
+    for (const FakeCommand *c = now.streams[i].first; c != NULL; c = c->next)
+      if (overlaps (c, address, bytes))
+        return true;
+  return false;
+}
+
+bool
+fake_is_capturing (void)
+{
+  for (int i = 0; i < MAX_STREAMS; i++)
+    if (now.streams[i].captured != NULL)
+      return true;
+  return false;
+}
+
+void
+fake_streams_reset (void)
+{
+  fake_drain_all ();
+  memset (&now, 0, sizeof now);
+}
+
+/* The host may wait, which is counted. */
+static CUresult
+wait_begins (const char *function)
+{
+  CUresult result = fake_enter (function);
+
+  if (result == CUDA_SUCCESS && fake_is_capturing ())
+    {
+      fake_violation ("%s while a stream is captured", function);
+      return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+  fake.n_waits++;
+  return result;
+}
+
+/* --- one call each --- */
+
+CUresult
+cuStreamCreate (CUstream *stream, unsigned flags)
+{
+  CUresult result = fake_enter ("cuStreamCreate");
+
+  for (int i = 1; result == CUDA_SUCCESS && i < MAX_STREAMS; i++)
+    if (!now.used[i])
+      {
+        uint64_t time = now.streams[i].clock.at[i];
+
+        now.used[i] = true;
+        now.streams[i] = (struct CUstream_st){ .number = i };
+        now.streams[i].clock.at[i] = time;
+        *stream = &now.streams[i];
+        return CUDA_SUCCESS;
+      }
+  return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult
+cuStreamDestroy (CUstream s)
+{
+  drain (s, NULL, 0);
+  now.used[s->number] = false;
+  return fake_enter ("cuStreamDestroy");
+}
+
+CUresult
+cuStreamSynchronize (CUstream s)
+{
+  CUresult result = wait_begins ("cuStreamSynchronize");
+
+  if (result != CUDA_SUCCESS)
+    return result;
+  drain (s, NULL, 0);
+  merge (&now.host, &s->clock);
+  return fake_sticky;
+}
+
+CUresult
+cuCtxSynchronize (void)
+{
+  CUresult result = wait_begins ("cuCtxSynchronize");
+
+  if (result != CUDA_SUCCESS)
+    return result;
+  fake_drain_all ();
+  for (int i = 0; i < MAX_STREAMS; i++)
+    merge (&now.host, &now.streams[i].clock);
+  return fake_sticky;
+}
+
+CUresult
+cuEventCreate (CUevent *event, unsigned flags)
+{
+  CUresult result = fake_enter ("cuEventCreate");
+
+  if (result == CUDA_SUCCESS)
+    *(struct FakeEvent **)event = calloc (1, sizeof (struct FakeEvent));
+  return result;
+}
+
+CUresult
+cuEventDestroy (CUevent event)
+{
+  struct FakeEvent *e = (struct FakeEvent *)event;
+
+  if (e->reached < e->recorded)
+    drain (NULL, e, e->recorded);
+  free (e);
+  return fake_enter ("cuEventDestroy");
+}
+
+CUresult
+cuEventRecord (CUevent event, CUstream s)
+{
+  CUresult result = fake_enter ("cuEventRecord");
+  struct FakeEvent *e = (struct FakeEvent *)event;
+  FakeCommand *c;
+
+  if (result != CUDA_SUCCESS)
+    return result;
+  c = fake_command ("cuEventRecord", NULL);
+  c->records = e;
+  c->version = ++e->recorded;
+  e->stream = s;
+  return fake_enqueue (s, c);
+}
+
+CUresult
+cuStreamWaitEvent (CUstream s, CUevent event, unsigned flags)
+{
+  CUresult result = fake_enter ("cuStreamWaitEvent");
+  struct FakeEvent *e = (struct FakeEvent *)event;
+  FakeCommand *c;
+
+  if (result != CUDA_SUCCESS || e->recorded == 0)
+    return result;
+  c = fake_command ("cuStreamWaitEvent", NULL);
+  c->waits = e;
+  c->version = e->recorded;
+  return fake_enqueue (s, c);
+}
+
+CUresult
+cuEventQuery (CUevent event)
+{
+  CUresult result = fake_enter ("cuEventQuery");
+  struct FakeEvent *e = (struct FakeEvent *)event;
+
+  if (result != CUDA_SUCCESS)
+    return result;
+  if (e->reached < e->recorded)
+    return CUDA_ERROR_NOT_READY;
+  merge (&now.host, &e->clock);
+  return CUDA_SUCCESS;
+}
+
+CUresult
+cuEventSynchronize (CUevent event)
+{
+  CUresult result = wait_begins ("cuEventSynchronize");
+  struct FakeEvent *e = (struct FakeEvent *)event;
+
+  if (result != CUDA_SUCCESS)
+    return result;
+  drain (NULL, e, e->recorded);
+  merge (&now.host, &e->clock);
+  return fake_sticky;
+}
+
+/* A thousandth of a second for each command between them. */
+CUresult
+cuEventElapsedTime (float *milliseconds, CUevent start, CUevent end)
+{
+  const struct FakeEvent *a = (const struct FakeEvent *)start,
+                         *b = (const struct FakeEvent *)end;
+
+  if (a->reached < a->recorded || b->reached < b->recorded)
+    return CUDA_ERROR_NOT_READY;
+  *milliseconds
+      = (float)(b->clock.at[b->stream->number] - a->clock.at[b->stream->number]) * 1e-3f;
+  return fake_enter ("cuEventElapsedTime");
+}
+
+/* --- graphs --- */
+
+static void
+graph_unref (struct CUgraph_st *g)
+{
+  if (--g->n_owners > 0)
+    return;
+  for (FakeCommand *c = g->first, *next; c != NULL; c = next)
+    {
+      next = c->next;
+      command_free (c);
+    }
+  free (g);
+}
+
+CUresult
+cuStreamBeginCapture (CUstream s, CUstreamCaptureMode mode)
+{
+  CUresult result = fake_enter ("cuStreamBeginCapture");
+
+  if (result != CUDA_SUCCESS || s->captured != NULL)
+    return result != CUDA_SUCCESS ? result : CUDA_ERROR_ILLEGAL_STATE;
+  s->captured = calloc (1, sizeof *s->captured);
+  s->captured->n_owners = 1;
+  return CUDA_SUCCESS;
+}
+
+CUresult
+cuStreamEndCapture (CUstream s, CUgraph *graph)
+{
+  CUresult result = fake_enter ("cuStreamEndCapture");
+
+  *graph = s->captured;
+  s->captured = NULL;
+  return result == CUDA_SUCCESS && *graph == NULL ? CUDA_ERROR_ILLEGAL_STATE : result;
+}
+
+CUresult
+cuGraphInstantiate (CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+  CUresult result = fake_enter ("cuGraphInstantiate");
+
+  if (result != CUDA_SUCCESS)
+    return result;
+  *exec = calloc (1, sizeof **exec);
+  (*exec)->graph = graph;
+  graph->n_owners++;
+  return CUDA_SUCCESS;
+}
+
+/* The same kinds of command in the same order, or nothing happens. */
+CUresult
+cuGraphExecUpdate (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
+{
+  CUresult result = fake_enter ("cuGraphExecUpdate");
+  const FakeCommand *a = exec->graph->first, *b = graph->first;
+
+  if (result != CUDA_SUCCESS)
+    return result;
+  while (a != NULL && b != NULL && strcmp (a->name, b->name) == 0)
+    {
+      a = a->next;
+      b = b->next;
+    }
+  *info = (CUgraphExecUpdateResultInfo){ .result = CU_GRAPH_EXEC_UPDATE_SUCCESS };
+  if (a != NULL || b != NULL)
+    {
+      info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+      return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    }
+  graph->n_owners++;
+  graph_unref (exec->graph);
+  exec->graph = graph;
+  return CUDA_SUCCESS;
+}
+
+static void
+run_graph (FakeCommand *command)
+{
+  const struct CUgraph_st *g = command->data;
+
+  for (FakeCommand *c = g->first; c != NULL; c = c->next)
+    run_now (c);
+}
+
+static void
+launch_free (FakeCommand *command)
+{
+  graph_unref (command->data);
+}
+
+CUresult
+cuGraphLaunch (CUgraphExec exec, CUstream s)
+{
+  CUresult result = fake_enter ("cuGraphLaunch");
+  FakeCommand *c;
+
+  if (result != CUDA_SUCCESS)
+    return result;
+  c = fake_command ("cuGraphLaunch", run_graph);
+  c->data = exec->graph;
+  c->free = launch_free;
+  exec->graph->n_owners++;
+  for (const FakeCommand *part = exec->graph->first; part != NULL; part = part->next)
+    for (int i = 0; i < part->n_uses; i++)
+      fake_command_use (c, part->uses[i].address, part->uses[i].bytes, part->uses[i].writes);
+  fake.n_graph_launches++;
+  return fake_enqueue (s, c);
+}
+
+CUresult
+cuGraphExecDestroy (CUgraphExec exec)
+{
+  graph_unref (exec->graph);
+  free (exec);
+  return fake_enter ("cuGraphExecDestroy");
+}
+
+CUresult
+cuGraphDestroy (CUgraph graph)
+{
+  graph_unref (graph);
+  return fake_enter ("cuGraphDestroy");
+}

@@ -1,0 +1,233 @@
+/* In place of the kernels: the slots of the other test device, which run the CPU's kernels when
+ * a stream comes to them; and what of the engine those slots want to be linked with.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "fake-kernels.h"
+
+#include "cuda-device.h"
+#include "fake-remote.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- the engine, as those slots know it --- */
+
+TdDeviceOps td__cpu_ops;
+
+TdStatus td__fail (TdStatus status, const char *op, const TdSite *site, const char *format,
+                   ...);
+
+TdDevice *
+td_device_get (const char *name)
+{
+  return td_cuda_host->cpu;
+}
+
+TdStatus
+td__fail (TdStatus status, const char *op, const TdSite *site, const char *format, ...)
+{
+  char text[512];
+  va_list args;
+
+  va_start (args, format);
+  vsnprintf (text, sizeof text, format, args);
+  va_end (args);
+  return td_cuda_host->fail (status, op, text);
+}
+
+/* --- their queue is the device's stream --- */
+
+#define DEVICE (td_cuda_devices[0]) /* these slots know of one */
+static TdStatus failed;             /* told at the next wait */
+
+FakeCall *
+fake_remote_call (const char *name, TdStatus (*run) (FakeCall *c, TdDevice *cpu))
+{
+  FakeCall *c = calloc (1, sizeof *c);
+
+  if (c == NULL)
+    abort ();
+  c->name = name;
+  c->run = run;
+  return c;
+}
+
+char *
+fake_remote_alias (FakeCall *c, const void *address)
+{
+  if (address != NULL && !fake_is_mapped ((CUdeviceptr)address, 1))
+    c->lost = true;
+  return (char *)(uintptr_t)address;
+}
+
+static void
+add_tensors (FakeCall *c, const TdTensor *tensors, int n, bool writes)
+{
+  for (int i = 0; i < n; i++)
+    {
+      int at = c->n_in + c->n_out + i;
+
+      if (at >= FAKE_REMOTE_TENSORS)
+        abort ();
+      c->t[at] = tensors[i];
+      if (tensors[i].shape != NULL)
+        c->shapes[at] = *tensors[i].shape;
+      c->t[at].shape = &c->shapes[at];
+      fake_remote_alias (c, tensors[i].size > 0 ? tensors[i].data : NULL);
+    }
+  if (writes)
+    td_cuda_writes (DEVICE, tensors, n);
+  else
+    td_cuda_reads (DEVICE, tensors, n);
+}
+
+void
+fake_remote_inputs (FakeCall *c, const TdTensor *in, int n)
+{
+  add_tensors (c, in, in != NULL ? n : 0, false);
+  c->n_in += in != NULL ? n : 0;
+}
+
+void
+fake_remote_outputs (FakeCall *c, const TdTensor *out, int n)
+{
+  add_tensors (c, out, out != NULL ? n : 0, true);
+  c->n_out += out != NULL ? n : 0;
+}
+
+/* A call may run again, from a graph. */
+static void
+run_call (FakeCommand *command)
+{
+  FakeCall *c = command->data;
+  TdStatus status = c->run (c, td_cuda_host->cpu);
+
+  if (status != TD_OK && failed == TD_OK)
+    failed = td__fail (status, c->name, NULL, "queued work failed on %s: %s",
+                       DEVICE->device.name, td_cuda_host->status_name (status));
+}
+
+static void
+free_call (FakeCommand *command)
+{
+  FakeCall *c = command->data;
+
+  free (c->bytes);
+  free (c);
+}
+
+TdStatus
+fake_remote_enqueue (FakeCall *c)
+{
+  FakeCommand *command = fake_command (c->name, run_call);
+  CUresult result = fake_enter ("cuLaunchKernel");
+
+  command->data = c;
+  command->free = free_call;
+  fake_command_take_uses (command);
+  if (c->lost || result != CUDA_SUCCESS)
+    {
+      TdStatus status = c->lost ? td__fail (TD_ERR_DEVICE, c->name, NULL,
+                                            "a kernel of %s was given memory of the host",
+                                            DEVICE->device.name)
+                                : td_cuda_check (DEVICE, result, c->name);
+
+      free_call (command);
+      free (command->uses);
+      free (command);
+      return status;
+    }
+  fake.n_launches++;
+  return td_cuda_check (DEVICE, fake_enqueue (DEVICE->stream, command), "cuLaunchKernel");
+}
+
+static TdStatus
+take_failure (TdStatus status)
+{
+  if (status == TD_OK)
+    status = failed;
+  failed = TD_OK;
+  return status;
+}
+
+/* What the two slots that answer the host do first. */
+TdStatus
+fake_remote_drain (void)
+{
+  return take_failure (td_cuda_check (DEVICE, td_cuda.cuStreamSynchronize (DEVICE->stream),
+                                      "waiting for the device"));
+}
+
+TdStatus
+fake_remote_run_now (FakeCall *c)
+{
+  TdStatus status = fake_remote_enqueue (c);
+
+  return status != TD_OK ? status : fake_remote_drain ();
+}
+
+const TdSegmentProvider fake_remote_provider; /* not used: the module has its own */
+
+const TdCudaImage td_cuda_images[] = { { NULL, NULL, 0 } };
+
+const FakeKernel *
+fake_kernel_find (const char *name)
+{
+  return NULL;
+}
+
+/* --- the table --- */
+
+static TdStatus
+slot_download (TdDevice *d, void *host, const void *src, size_t bytes)
+{
+  return take_failure (td_cuda_download (d, host, src, bytes));
+}
+
+static TdStatus
+slot_check_index (TdDevice *d, const TdTensor *index, int64_t limit, int64_t ignore,
+                  int64_t *bad_place, int64_t *bad_value)
+{
+  TdStatus status = fake_remote_drain ();
+
+  if (status != TD_OK)
+    return status;
+  fake_memory_open ();
+  status
+      = td__cpu_ops.check_index (td_cuda_host->cpu, index, limit, ignore, bad_place, bad_value);
+  fake_memory_close ();
+  return status;
+}
+
+static TdStatus
+slot_stats (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed, TdStats *out)
+{
+  TdStatus status = fake_remote_drain ();
+
+  if (status != TD_OK)
+    return status;
+  fake_memory_open ();
+  status = td__cpu_ops.stats (td_cuda_host->cpu, x, max_samples, seed, out);
+  fake_memory_close ();
+  return status;
+}
+
+const TdDeviceOps *
+td_cuda_slots (void)
+{
+  static TdDeviceOps ops;
+
+  td__cpu_ops = *td_cuda_host->cpu->ops;
+  ops = fake_remote_ops;
+  ops.provider = &td_cuda_vmm_provider;
+  ops.upload = td_cuda_upload;
+  ops.download = slot_download;
+  ops.copy = td_cuda_copy;
+  ops.zero = td_cuda_zero;
+  ops.synchronize = td_cuda_synchronize;
+  ops.check_index = slot_check_index;
+  ops.stats = slot_stats;
+  return &ops;
+}
