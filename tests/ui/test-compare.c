@@ -327,6 +327,37 @@ compare__keeps_the_perspective_for_the_next_window (void **state)
   assert_non_null (td_compare_page_get (page ()));
 }
 
+/* ---- the lesson ---- */
+
+static gboolean
+shows_lesson (gpointer unused)
+{
+  if (g_str_equal (ui_test_page (), "message"))
+    assert_string_equal (ui_test_message_title (), "Recording Two Examples");
+  return g_str_equal (ui_test_page (), "workspace") && td_compare_page_get (page ()) != NULL;
+}
+
+static void
+lesson__shows_the_dynamic_and_the_static_graph (void **state)
+{
+  ui_test_resize (1440, 900);
+  ui_test_do ("lesson-compare", NULL);
+  ui_test_wait ("the lesson", shows_lesson, NULL);
+  ui_test_settle ();
+  assert_true (td_compare_page_has_other_recording (page ()));
+  assert_string_equal (td_session_get_name (ui_test_session ()), "dynamic_graph");
+  assert_iterations (0, 0);
+  /* relu and sum on the left; two linear layers with a relu between them on the right */
+  assert_string_equal (td_iteration_get_op_name (compare ()->of[TD_SIDE_A], 0), "relu");
+  assert_string_equal (td_iteration_get_op_name (compare ()->of[TD_SIDE_B], 0), "linear");
+  ui_test_save_picture ("compare-lesson.png");
+  /* and the branch within the dynamic one */
+  ui_test_do ("compare-with", "structure");
+  assert_iterations (0, 1);
+  assert_non_null (strstr (td_compare_page_get_sentence (page ()), "dynamic_graph.c:"));
+  ui_test_save_picture ("compare-branch.png");
+}
+
 /* ---- to look at ---- */
 
 static void
@@ -364,6 +395,7 @@ main (int argc, char **argv)
     ui_test (compare__exports_both_pictures),
     ui_test (compare__copies_the_list_as_text),
     ui_test (compare__keeps_the_perspective_for_the_next_window),
+    ui_test (lesson__shows_the_dynamic_and_the_static_graph),
     ui_test (compare__can_be_looked_at),
   };
   ui_test_init (&argc, &argv);

@@ -7,6 +7,7 @@
 #include "pages/td-compare-page.h"
 #include "widgets/td-compare-list.h"
 #include "widgets/td-compare-table.h"
+#include "widgets/td-kinds-view.h"
 
 /** What stands beside the playhead: something that follows it, or one iteration. */
 typedef enum
@@ -25,7 +26,10 @@ struct _TdComparePage
   GtkWidget *picker, *empty_picker;
   AdwStatusPage *empty;
   TdCompareList *list;
+  GtkWidget *lower; /* below the pictures */
+  GtkStack *views;  /* in it: operations, dynamic-static */
   TdCompareTable *table;
+  TdKindsView *kinds;
   GtkPaned *paned;
   TdCompareSide *sides[TD_N_SIDES];
 

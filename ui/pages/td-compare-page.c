@@ -6,7 +6,7 @@
 #include <adwaita.h>
 
 #define LIST_WIDTH 300
-#define TABLE_HEIGHT 190
+#define LOWER_HEIGHT 210
 
 enum
 {
@@ -260,6 +260,24 @@ find_lanes (const TdCompare *c)
 }
 
 static void
+show_kinds (TdComparePage *self, TdTapeReader *const *readers)
+{
+  TdSession *sources[TD_N_SIDES];
+  char *titles[TD_N_SIDES];
+  sources[self->mine] = self->session;
+  sources[1 - self->mine] = td__compare_page_source (self);
+  for (int side = 0; side < TD_N_SIDES; side++)
+    titles[side] = g_strdup_printf ("%s: %s, iteration %" G_GINT64_FORMAT, side ? "B" : "A",
+                                    td_session_get_name (sources[side]),
+                                    td_iteration_get_number (self->compare->of[side]));
+  g_autoptr (TdKinds) kinds
+      = td_kinds_new (self->compare, readers[TD_SIDE_A], readers[TD_SIDE_B]);
+  td_kinds_view_show (self->kinds, kinds, titles[TD_SIDE_A], titles[TD_SIDE_B]);
+  for (int side = 0; side < TD_N_SIDES; side++)
+    g_free (titles[side]);
+}
+
+static void
 take_compare (TdComparePage *self, TdIteration *mine, TdIteration *theirs)
 {
   TdIteration *of[TD_N_SIDES];
@@ -283,6 +301,7 @@ take_compare (TdComparePage *self, TdIteration *mine, TdIteration *theirs)
   show_other (self, theirs);
   show_marks (self);
   show_heads (self);
+  show_kinds (self, readers);
   gtk_stack_set_visible_child_name (self->stack, "pictures");
   follow_playhead (self);
   mine_selected (self);
@@ -348,6 +367,15 @@ td_compare_page_pick (TdComparePage *self)
   gtk_menu_button_popup (GTK_MENU_BUTTON (self->compare ? self->picker : self->empty_picker));
 }
 
+gboolean
+td_compare_page_show_view (TdComparePage *self, const char *name)
+{
+  if (!gtk_stack_get_child_by_name (self->views, name))
+    return FALSE;
+  gtk_stack_set_visible_child_name (self->views, name);
+  return TRUE;
+}
+
 /* ---- asking ---- */
 
 const TdCompare *
@@ -399,7 +427,7 @@ td_compare_page_set_numbers (TdComparePage *self, gboolean numbers)
 void
 td_compare_page_set_low (TdComparePage *self, gboolean low)
 {
-  gtk_widget_set_visible (GTK_WIDGET (self->table), !low);
+  gtk_widget_set_visible (self->lower, !low);
 }
 
 TdCompareSide *
@@ -511,15 +539,38 @@ new_pictures (TdComparePage *self)
 }
 
 static GtkWidget *
+new_lower (TdComparePage *self)
+{
+  self->table = TD_COMPARE_TABLE (td_compare_table_new ());
+  g_signal_connect (self->table, "chosen", G_CALLBACK (row_chosen), self);
+  self->kinds = TD_KINDS_VIEW (td_kinds_view_new ());
+  self->views = GTK_STACK (gtk_stack_new ());
+  gtk_stack_add_titled (self->views, GTK_WIDGET (self->table), "operations", "Operations");
+  gtk_stack_add_titled (self->views, GTK_WIDGET (self->kinds), "dynamic-static",
+                        "Dynamic and Static");
+  gtk_widget_set_vexpand (GTK_WIDGET (self->views), TRUE);
+  GtkWidget *switcher = gtk_stack_switcher_new ();
+  gtk_stack_switcher_set_stack (GTK_STACK_SWITCHER (switcher), self->views);
+  gtk_widget_add_css_class (switcher, "td-small");
+  gtk_widget_set_halign (switcher, GTK_ALIGN_START);
+  GtkWidget *head = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
+  gtk_widget_add_css_class (head, "td-side-head");
+  gtk_box_append (GTK_BOX (head), switcher);
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  gtk_widget_add_css_class (box, "td-panel");
+  gtk_widget_set_size_request (box, -1, LOWER_HEIGHT);
+  gtk_box_append (GTK_BOX (box), head);
+  gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->views));
+  return box;
+}
+
+static GtkWidget *
 new_body (TdComparePage *self)
 {
   self->paned = GTK_PANED (gtk_paned_new (GTK_ORIENTATION_VERTICAL));
   gtk_paned_set_start_child (self->paned, new_pictures (self));
-  self->table = TD_COMPARE_TABLE (td_compare_table_new ());
-  gtk_widget_set_size_request (GTK_WIDGET (self->table), -1, TABLE_HEIGHT);
-  gtk_widget_add_css_class (GTK_WIDGET (self->table), "td-panel");
-  g_signal_connect (self->table, "chosen", G_CALLBACK (row_chosen), self);
-  gtk_paned_set_end_child (self->paned, GTK_WIDGET (self->table));
+  self->lower = new_lower (self);
+  gtk_paned_set_end_child (self->paned, self->lower);
   gtk_paned_set_resize_end_child (self->paned, FALSE);
   gtk_paned_set_shrink_start_child (self->paned, FALSE);
   gtk_paned_set_shrink_end_child (self->paned, FALSE);

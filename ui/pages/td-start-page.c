@@ -28,11 +28,14 @@ G_DEFINE_FINAL_TYPE (TdStartPage, td_start_page, ADW_TYPE_BIN)
 static const struct
 {
   const char *file, *picture, *title, *text;
+  const char *action; /* NULL: open the file */
 } lessons[] = {
   { "mlp.c", "network", "First Network", "Digits with two layers, step through backward" },
   { "dynamic_graph.c", "branch", "Dynamic Branch", "Relu or sigmoid: the graph is what ran" },
   { "lenet.c", "tiles", "Convolutions", "LeNet-5: filters, pooling and their gradients" },
   { "char_lstm.c", "chain", "Through Time", "An LSTM unrolled over the letters of a text" },
+  { "static_graph.c", "pair", "Static vs Dynamic", "Two graphs side by side, call by call",
+    "win.lesson-compare" },
   { "static_graph.c", "schedule", "Static Graph", "The same network as a fixed list of calls" },
 };
 
@@ -104,7 +107,10 @@ new_lesson (TdStartPage *self, guint i, char *path)
                                   lessons[i].title, GTK_ACCESSIBLE_PROPERTY_DESCRIPTION,
                                   lessons[i].text, -1);
   g_object_set_data_full (G_OBJECT (button), "path", path, g_free);
-  g_signal_connect (button, "clicked", G_CALLBACK (lesson_clicked), self);
+  if (lessons[i].action)
+    gtk_actionable_set_action_name (GTK_ACTIONABLE (button), lessons[i].action);
+  else
+    g_signal_connect (button, "clicked", G_CALLBACK (lesson_clicked), self);
   return button;
 }
 

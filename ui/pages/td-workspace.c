@@ -220,6 +220,11 @@ td_workspace_show_page (TdWorkspace *self, const char *name)
       td_workspace_set_part_shown (self, TD_PART_INSPECTOR, TRUE);
       return TRUE;
     }
+  if (td_compare_page_show_view (self->compare, name))
+    {
+      gtk_stack_set_visible_child_name (self->perspectives, "compare");
+      return TRUE;
+    }
   if (td_dock_show_view (self->dock, name))
     {
       td_workspace_set_part_shown (self, TD_PART_DOCK, TRUE);

@@ -175,15 +175,38 @@ draw_schedule (Pen *pen)
   line (pen, 2, 60.5, 102, 60.5);
 }
 
+static void
+draw_pair (Pen *pen)
+{
+  use_line (pen);
+  line (pen, 14, 12, 14, 52);
+  line (pen, 90, 18, 90, 46);
+  cairo_set_dash (pen->cr, (const double[]){ 3, 2 }, 2, 0);
+  use (pen, TD_ROLE_FUSED, 1);
+  for (int i = 0; i < 4; i++)
+    line (pen, 30, 10 + 14.5 * i, 74, i < 2 ? 16 : 48);
+  cairo_set_dash (pen->cr, NULL, 0, 0);
+  for (int i = 0; i < 4; i++)
+    {
+      box (pen, 2, 5.5 + 14.5 * i, 25, 9, 2);
+      paint (pen, TD_ROLE_CARD, 1, TD_ROLE_NONE);
+    }
+  for (int i = 0; i < 2; i++)
+    {
+      box (pen, 76, 8 + 32 * i, 26, 16, 2);
+      paint (pen, TD_ROLE_CARD, 1, TD_ROLE_FUSED);
+      box (pen, 76, 8 + 32 * i, 26, 16, 2);
+      paint (pen, TD_ROLE_FUSED, 0.2, TD_ROLE_FUSED);
+    }
+}
+
 static const struct
 {
   const char *name;
   void (*draw) (Pen *pen);
-} pictures[] = { { "network", draw_network },
-                 { "branch", draw_branch },
-                 { "tiles", draw_tiles },
-                 { "chain", draw_chain },
-                 { "schedule", draw_schedule } };
+} pictures[]
+    = { { "network", draw_network }, { "branch", draw_branch },     { "tiles", draw_tiles },
+        { "chain", draw_chain },     { "schedule", draw_schedule }, { "pair", draw_pair } };
 
 static void
 draw (GtkDrawingArea *area, cairo_t *cr, int width, int height, gpointer data)

@@ -316,6 +316,7 @@ static const TdWindowAction actions[] = {
   { "compare-recording", td__run_compare_recording, TD_NEEDS_RECORDING },
   { "toggle-numbers", td__run_toggle_numbers, TD_NEEDS_EVENTS },
   { "copy-differences", td__run_copy_differences, TD_NEEDS_EVENTS },
+  { "lesson-compare", td__run_lesson_compare, TD_NEEDS_NO_RECORDING },
   { "export", run_export, TD_NEEDS_EVENTS },
   { "save-picture", run_save_picture, TD_NEEDS_EVENTS, TRUE },
   { "back", run_back, TD_NEEDS_PAST },
@@ -339,7 +340,7 @@ static guint
 find_conditions (TdWindow *self)
 {
   if (!self->session)
-    return 0;
+    return TD_NEEDS_NO_RECORDING;
   guint met = TD_NEEDS_RECORDING;
   TdProgramState state = td_session_get_state (self->session);
   gboolean live = self->control && td_control_client_is_open (self->control)

@@ -60,8 +60,8 @@ typedef enum
   TD_NEEDS_PLAYABLE = 1 << 5,
   TD_NEEDS_PAST = 1 << 6,
   TD_NEEDS_FUTURE = 1 << 7,
-  TD_NEEDS_STEPPABLE = 1 << 8, /* something recorded or a program to step */
-  TD_NEEDS_NEVER = 1 << 15     /* what it acts on comes with later work */
+  TD_NEEDS_STEPPABLE = 1 << 8,    /* something recorded or a program to step */
+  TD_NEEDS_NO_RECORDING = 1 << 9, /* starts on an empty window */
 } TdActionNeeds;
 
 /** One row of the table of window actions. */
@@ -171,6 +171,7 @@ void td__run_compare_recording (TdWindow *self, const char *parameter);
 void td__run_next_difference (TdWindow *self, const char *parameter);
 void td__run_previous_difference (TdWindow *self, const char *parameter);
 void td__run_toggle_numbers (TdWindow *self, const char *parameter);
+void td__run_lesson_compare (TdWindow *self, const char *parameter);
 void td__run_copy_differences (TdWindow *self, const char *parameter);
 
 /** Save both pictures of the compare page as NAME-a and NAME-b. Errors: one line. */

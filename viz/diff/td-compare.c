@@ -160,7 +160,8 @@ td_compare_row_detail (const TdCompare *self, guint row)
   const TdDiffPair *pair = &self->diff->pairs[row];
   TdSide side = pair->event[TD_SIDE_A] >= 0 ? TD_SIDE_A : TD_SIDE_B;
   g_autofree char *site = td_diff_dup_site (self->diff, pair, side),
-                  *what = td_diff_dup_what (self->diff, pair);
+                  *what = td_diff_dup_what (self->diff, pair),
+                  *title = td_diff_dup_title (self->diff, pair);
   const char *parts[]
       = { td_iteration_get_link_path (self->of[side], (guint)pair->event[side]), site, what };
   GString *text = g_string_new (NULL);
@@ -168,7 +169,8 @@ td_compare_row_detail (const TdCompare *self, guint row)
 
   for (guint i = 0; i < G_N_ELEMENTS (parts); i++)
     {
-      gboolean known = i < 2 || pair->kind == TD_DIFF_CHANGED; /* else the mark says it */
+      /* what is missing is said by the mark, another operation by the name */
+      gboolean known = i < 2 || (pair->kind == TD_DIFF_CHANGED && strcmp (what, title) != 0);
 
       if (*parts[i] && known)
         g_string_append_printf (text, "%s%s", text->len ? " · " : "", parts[i]);

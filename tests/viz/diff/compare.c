@@ -7,7 +7,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "diff/td-compare.h"
+#include "diff/td-kinds.h"
 #include "lenet-tape.h"
 #include "scene/td-graph-scene.h"
 #include "td-test.h"
@@ -179,6 +179,43 @@ compare__prints_the_differences_as_text_and_all_rows_as_csv (void **state)
   fixture_clear (&f);
 }
 
+/* ---- dynamic and static ---- */
+
+static const TdKindsRow *
+find_aspect (const TdKinds *kinds, const char *aspect)
+{
+  for (guint i = 0; i < kinds->n_rows; i++)
+    if (strcmp (kinds->rows[i].aspect, aspect) == 0)
+      return &kinds->rows[i];
+  fail_msg ("no aspect %s", aspect);
+  return NULL;
+}
+
+static void
+kinds__measure_what_the_recording_did (void **state)
+{
+  Fixture f = inserted_relu ();
+  g_autoptr (TdKinds) kinds = td_kinds_new (f.compare, f.reader, f.reader);
+  const TdKindsRow *row = find_aspect (kinds, "Flexibility");
+
+  assert_string_equal (row->of_static, "Less flexible: needs a fixed structure");
+  assert_string_equal (row->measured[TD_SIDE_A], "2 graphs in 40 iterations");
+  row = find_aspect (kinds, "Execution");
+  assert_string_equal (row->measured[TD_SIDE_B], "Another graph from iteration 20 on");
+  row = find_aspect (kinds, "Definition");
+  assert_string_equal (row->measured[TD_SIDE_A], "45 operations, made while iteration 19 ran");
+  assert_string_equal (row->measured[TD_SIDE_B], "46 operations, made while iteration 20 ran");
+  row = find_aspect (kinds, "Advantages"); /* there and back */
+  assert_string_equal (row->of_dynamic, "");
+  assert_string_equal (row->measured[TD_SIDE_A], "Used: the graph changed 2 times");
+  row = find_aspect (kinds, "Disadvantages");
+  assert_contains (row->measured[TD_SIDE_A], "passed outside operations");
+  g_autofree char *text = td_kinds_print (kinds);
+  assert_contains (text, "Definition\tBuilt on the fly");
+  g_clear_pointer (&kinds, td_kinds_free);
+  fixture_clear (&f);
+}
+
 /* ---- pictures ---- */
 
 static char *
@@ -259,6 +296,7 @@ main (void)
     td_test (compare__totals_equal_a_recount),
     td_test (compare__writes_changes_with_their_sign),
     td_test (compare__prints_the_differences_as_text_and_all_rows_as_csv),
+    td_test (kinds__measure_what_the_recording_did),
     td_test (picture__of_a_marked_operation_has_sign_colour_and_line),
     td_test (picture__of_a_folded_layer_counts_what_differs_in_it),
     td_test (marks__differ_by_more_than_colour),
