@@ -221,6 +221,63 @@ part_of_run (const Search *s, const TdFlowNode *node, guint side)
 
 /* ---- candidates ---- */
 
+/* The function that holds a place; -1: none. */
+static gint
+function_at (const Search *s, guint at)
+{
+  for (guint i = 0; i < s->flow->functions->len; i++)
+    {
+      const TdFlowFunction *f = &g_array_index (s->flow->functions, TdFlowFunction, i);
+
+      if (at >= f->body.from && at < f->body.to)
+        return (gint)i;
+    }
+  return -1;
+}
+
+static gboolean
+in_one_loop (const Search *s, guint a, guint b)
+{
+  for (guint i = 0; i < s->flow->nodes->len; i++)
+    {
+      const TdFlowNode *node = &g_array_index (s->flow->nodes, TdFlowNode, i);
+
+      if (node->kind == TD_FLOW_LOOP && a >= node->all.from && a < node->all.to
+          && b >= node->all.from && b < node->all.to)
+        return TRUE;
+    }
+  return FALSE;
+}
+
+/* Does the node stand in its function where the run is: after what ran before it, and before
+ * what ran after it? A helper may be called from several nodes. */
+static gboolean
+is_in_order (const Search *s, const TdFlowNode *node, guint side)
+{
+  const gint ends[2] = { s->run.before[side], s->run.after[side] };
+  gint function = function_at (s, node->all.from);
+
+  for (guint i = 0; i < 2; i++)
+    {
+      Places places;
+      gboolean known = FALSE, fits = FALSE;
+
+      if (ends[i] < 0)
+        continue;
+      find_places (s, side, (guint)ends[i], &places);
+      for (guint k = 0; k < places.n && !fits; k++)
+        if (function_at (s, places.at[k]) == function)
+          {
+            known = TRUE;
+            fits = (i == 0 ? places.at[k] < node->all.to : places.at[k] >= node->all.from)
+                   || in_one_loop (s, places.at[k], node->all.from);
+          }
+      if (known && !fits)
+        return FALSE;
+    }
+  return TRUE;
+}
+
 /* Are there operations before or after the run, in the same pass through the part? */
 static gboolean
 goes_on (const Search *s, const TdFlowNode *node, gint part, guint side)
@@ -256,7 +313,8 @@ is_cause (const Search *s, const TdFlowNode *node, gint part[2])
   if (part[0] == -1 || part[1] == -1 || part[0] == part[1])
     return FALSE;
   for (guint side = 0; side < 2; side++)
-    if (part[side] >= 0 && goes_on (s, node, part[side], side))
+    if (!is_in_order (s, node, side)
+        || (part[side] >= 0 && goes_on (s, node, part[side], side)))
       return FALSE;
   return TRUE;
 }
@@ -351,6 +409,17 @@ say_branch (Search *s, const TdFlowNode *node, const gint part[2])
   set_cause (s->c->d, TD_DIFF_CAUSE_BRANCH, s->source->path, line, text);
 }
 
+/* for (;;), for (int i = 0;; i++), while (1) */
+static gboolean
+is_endless (const Search *s, const TdFlowNode *loop)
+{
+  g_autofree char *condition = td__flow_dup_text (s->source->text, loop->condition, G_MAXUINT);
+  g_auto (GStrv) parts = g_strsplit (condition, ";", 0);
+  const char *when = g_strv_length (parts) == 3 ? g_strstrip (parts[1]) : condition;
+
+  return *when == '\0' || g_str_equal (when, "1") || g_str_equal (when, "true");
+}
+
 /* The if that ends a loop in its middle, where the run begins after it. */
 static const TdFlowNode *
 find_exit (const Search *s, const TdFlowNode *loop, guint side)
@@ -372,10 +441,7 @@ find_exit (const Search *s, const TdFlowNode *loop, guint side)
       only = node;
       n++;
     }
-  g_autofree char *condition = td__flow_dup_text (s->flow->text, loop->condition, 60);
-  gboolean endless = g_str_equal (condition, ";;") || g_str_equal (condition, "; ;")
-                     || g_str_equal (condition, "1") || g_str_equal (condition, "true");
-  return n == 1 && endless ? only : NULL;
+  return n == 1 && is_endless (s, loop) ? only : NULL;
 }
 
 static void

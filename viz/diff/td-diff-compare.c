@@ -221,7 +221,8 @@ compare_events (const TdComparison *c, gint a, gint b)
     aspects |= TD_DIFF_MODE;
   if (c->moved[0][a])
     aspects |= TD_DIFF_ORDER;
-  if (ea->phase == TD_TAPE_PHASE_FORWARD && !(aspects & TD_DIFF_OPERATION)
+  /* another layer reads its own parameters */
+  if (ea->phase == TD_TAPE_PHASE_FORWARD && !(aspects & (TD_DIFF_OPERATION | TD_DIFF_LINK))
       && reads_other (c, ea, eb))
     aspects |= TD_DIFF_INPUTS;
   return aspects;

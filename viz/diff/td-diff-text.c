@@ -308,8 +308,9 @@ td_diff_dup_what (const TdDiff *d, const TdDiffPair *p)
         {
           g_autofree char *a = dup_shapes (d, p, 0), *b = dup_shapes (d, p, 1);
 
-          add (s, "", a, b);
           add_leaf_shapes (s, d, p);
+          if (!g_str_equal (a, b))
+            add (s, "", a, b);
         }
       if (p->aspects & TD_DIFF_FAILED)
         g_string_append_printf (s, "%s%s", s->len > 0 ? "; " : "",
@@ -404,7 +405,10 @@ append_first (GString *s, const TdDiff *d, const TdDiffPair *p)
   g_autofree char *title = td_diff_dup_title (d, p), *what = td_diff_dup_what (d, p);
   g_autofree char *site_a = td_diff_dup_site (d, p, 0), *site_b = td_diff_dup_site (d, p, 1);
   const char *site = *site_b ? site_b : site_a;
+  char *more = strstr (what, "; ");
 
+  if (more)
+    *more = '\0'; /* the rest is in the list */
   g_string_append (s, title);
   if (p->kind != TD_DIFF_CHANGED)
     g_string_append_printf (s, " %s", td_diff_kind_name (p->kind));

@@ -592,7 +592,9 @@ td__flow_dup_text (const char *text, TdFlowRange range, guint max)
   GString *s = g_string_new (NULL);
 
   for (guint i = range.from; i < range.to; i++)
-    if (!g_ascii_isspace (text[i]))
+    if (text[i] == '/' && i + 1 < range.to && (text[i + 1] == '/' || text[i + 1] == '*'))
+      i = end_of_comment (text, i, range.to) - 1;
+    else if (!g_ascii_isspace (text[i]))
       g_string_append_c (s, (guint8)text[i] < 0x20 ? '?' : text[i]);
     else if (s->len > 0 && s->str[s->len - 1] != ' ')
       g_string_append_c (s, ' ');
