@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "tape/td-mix.h"
 #include "td-diff-private.h"
 #include "td-flow.h"
 #include "td-tape.h"
@@ -21,12 +22,22 @@ typedef struct
   gint before[2], after[2]; /* the matched event at each end, -1 */
 } Run;
 
+/* Bytes of the source at which an event was decided on, its own first. */
+typedef struct
+{
+  guint64 key;
+  guint n;
+  guint at[MAX_PLACES]; /* the table holds no more than n */
+} Places;
+
 typedef struct
 {
   TdComparison *c;
   const TdTapeSource *source;
   TdFlow *flow;
+  GHashTable *places; /* Places, by line, scope and operation */
   Run run;
+  guint passes; /* matched calls of the line at which the run begins */
 } Search;
 
 /* ---- the first run ---- */
@@ -90,12 +101,6 @@ find_run (const TdDiff *d, guint max, Run *run)
 
 /* ---- places of an event in the source ---- */
 
-typedef struct
-{
-  guint at[MAX_PLACES];
-  guint n;
-} Places;
-
 static void
 add_place (Places *places, guint at)
 {
@@ -130,24 +135,15 @@ add_callers (const Search *s, Places *places)
       guint to = places->n;
 
       for (; from < to; from++)
-        for (guint i = 0; i < s->flow->functions->len; i++)
-          {
-            const TdFlowFunction *f = &g_array_index (s->flow->functions, TdFlowFunction, i);
-            g_autofree char *name = NULL;
-            TdFlowRange rest = { 0, s->flow->n };
-            gint at;
+        {
+          gint function = td__flow_function_at (s->flow, places->at[from]);
+          guint n = 0;
+          const guint *calls
+              = function >= 0 ? td__flow_calls (s->flow, (guint)function, &n) : NULL;
 
-            if (places->at[from] < f->body.from || places->at[from] >= f->body.to)
-              continue;
-            name = g_strndup (s->flow->text + f->name.from, f->name.to - f->name.from);
-            while ((at = td__flow_find_word (s->flow, rest, name)) >= 0
-                   && places->n < MAX_PLACES)
-              {
-                if ((guint)at < f->name.from || (guint)at >= f->body.to)
-                  add_place (places, (guint)at);
-                rest.from = (guint)at + 1;
-              }
-          }
+          for (guint i = 0; i < n; i++)
+            add_place (places, calls[i]);
+        }
     }
 }
 
@@ -162,21 +158,28 @@ add_site (const Search *s, Places *places, guint side, guint32 site, const char 
 }
 
 /* Where an event comes from: its own line, those of the links and scopes around it, and the
- * calls of the functions in which these stand. */
-static void
-find_places (const Search *s, guint side, guint event, Places *places)
+ * calls of the functions in which these stand. Events of one line and scope share the answer.
+ */
+static const Places *
+find_places (const Search *s, guint side, guint event)
 {
   const TdTapeIteration *t = s->c->t[side];
   const TdTapeEvent *e = &t->events[event];
+  guint64 key = td__mix (td__mix (td__mix (side, e->site), e->span), e->opdef);
+  Places *known = g_hash_table_lookup (s->places, &key), all = { .key = key };
 
-  places->n = 0;
-  add_site (s, places, side, e->site, td_iteration_get_op_name (s->c->d->side[side], event));
+  if (known)
+    return known;
+  add_site (s, &all, side, e->site, td_iteration_get_op_name (s->c->d->side[side], event));
   for (guint32 span = e->span, n = 0; span < t->n_spans && n < 32; n++)
     {
-      add_site (s, places, side, t->spans[span].site, "link");
+      add_site (s, &all, side, t->spans[span].site, "link");
       span = t->spans[span].parent;
     }
-  add_callers (s, places);
+  add_callers (s, &all);
+  known = g_memdup2 (&all, G_STRUCT_OFFSET (Places, at) + all.n * sizeof all.at[0]);
+  g_hash_table_insert (s->places, &known->key, known);
+  return known;
 }
 
 /* The part of a node that holds one of the places, -1: none or several. */
@@ -207,11 +210,8 @@ part_of_run (const Search *s, const TdFlowNode *node, guint side)
 
   for (guint i = 0; i < s->run.n[side]; i++)
     {
-      Places places;
-      gint own;
+      gint own = part_of (s, node, find_places (s, side, s->run.events[side][i]));
 
-      find_places (s, side, s->run.events[side][i], &places);
-      own = part_of (s, node, &places);
       if (own < 0 || (part >= 0 && own != part))
         return -1;
       part = own;
@@ -220,20 +220,6 @@ part_of_run (const Search *s, const TdFlowNode *node, guint side)
 }
 
 /* ---- candidates ---- */
-
-/* The function that holds a place; -1: none. */
-static gint
-function_at (const Search *s, guint at)
-{
-  for (guint i = 0; i < s->flow->functions->len; i++)
-    {
-      const TdFlowFunction *f = &g_array_index (s->flow->functions, TdFlowFunction, i);
-
-      if (at >= f->body.from && at < f->body.to)
-        return (gint)i;
-    }
-  return -1;
-}
 
 static gboolean
 in_one_loop (const Search *s, guint a, guint b)
@@ -255,22 +241,22 @@ static gboolean
 is_in_order (const Search *s, const TdFlowNode *node, guint side)
 {
   const gint ends[2] = { s->run.before[side], s->run.after[side] };
-  gint function = function_at (s, node->all.from);
+  gint function = td__flow_function_at (s->flow, node->all.from);
 
   for (guint i = 0; i < 2; i++)
     {
-      Places places;
+      const Places *places;
       gboolean known = FALSE, fits = FALSE;
 
       if (ends[i] < 0)
         continue;
-      find_places (s, side, (guint)ends[i], &places);
-      for (guint k = 0; k < places.n && !fits; k++)
-        if (function_at (s, places.at[k]) == function)
+      places = find_places (s, side, (guint)ends[i]);
+      for (guint k = 0; k < places->n && !fits; k++)
+        if (td__flow_function_at (s->flow, places->at[k]) == function)
           {
             known = TRUE;
-            fits = (i == 0 ? places.at[k] < node->all.to : places.at[k] >= node->all.from)
-                   || in_one_loop (s, places.at[k], node->all.from);
+            fits = (i == 0 ? places->at[k] < node->all.to : places->at[k] >= node->all.from)
+                   || in_one_loop (s, places->at[k], node->all.from);
           }
       if (known && !fits)
         return FALSE;
@@ -288,16 +274,16 @@ goes_on (const Search *s, const TdFlowNode *node, gint part, guint side)
 
   for (guint i = 0; i < 2; i++)
     {
-      Places there, here;
+      const Places *there, *here;
 
       if (ends[i] < 0 || c->t[side]->events[ends[i]].phase != TD_TAPE_PHASE_FORWARD)
         continue;
-      find_places (s, side, (guint)ends[i], &there);
-      find_places (s, side, own[i], &here);
-      if (there.n == 0 || here.n == 0 || part_of (s, node, &there) != part)
+      there = find_places (s, side, (guint)ends[i]);
+      here = find_places (s, side, own[i]);
+      if (there->n == 0 || here->n == 0 || part_of (s, node, there) != part)
         continue;
       /* earlier in the text and earlier in time: one pass; later in the text: another one */
-      if (i == 0 ? there.at[0] < here.at[0] : there.at[0] > here.at[0])
+      if (i == 0 ? there->at[0] < here->at[0] : there->at[0] > here->at[0])
         return TRUE;
     }
   return FALSE;
@@ -332,34 +318,41 @@ count_passes (const Search *s, guint side)
   return n;
 }
 
+/* The side that has the run; the one that took the other way has nothing, or something else. */
+static guint
+side_of_run (const Run *run)
+{
+  return run->n[0] > 0 ? TD_DIFF_A : TD_DIFF_B;
+}
+
+/* How often the line at which the run begins was called elsewhere, with a counterpart. */
+static guint
+count_matched (const Search *s)
+{
+  guint side = side_of_run (&s->run), n = 0;
+  const TdTapeEvent *events = s->c->t[side]->events, *first = &events[s->run.events[side][0]];
+
+  for (guint e = 0; e < s->c->t[side]->n_events; e++)
+    n += events[e].phase == TD_TAPE_PHASE_FORWARD && s->c->d->partner[side][e] >= 0
+         && events[e].site == first->site && events[e].opdef == first->opdef;
+  return n;
+}
+
 /* A loop that one side went through more often: what is lone was matched in earlier passes, or
  * the other side has none of it. */
 static gboolean
-is_cause_loop (const Search *s, const TdFlowNode *node, guint *passes_before)
+is_cause_loop (const Search *s, const TdFlowNode *node)
 {
   const TdComparison *c = s->c;
-  guint side = s->run.n[0] > 0 ? 0 : 1, passes = 0, others = 0;
-  const TdTapeEvent *first;
-  Places places;
+  guint side = side_of_run (&s->run);
 
   if (node->kind != TD_FLOW_LOOP || s->run.n[1 - side] > 0 || part_of_run (s, node, side) != 0)
     return FALSE;
-  first = &c->t[side]->events[s->run.events[side][0]];
-  for (guint e = 0; e < c->t[side]->n_events; e++)
-    {
-      const TdTapeEvent *other = &c->t[side]->events[e];
-
-      if (other->phase != TD_TAPE_PHASE_FORWARD || c->d->partner[side][e] < 0)
-        continue;
-      passes += other->site == first->site && other->opdef == first->opdef;
-      if (passes == 0 && others == 0 && other->site != first->site)
-        {
-          find_places (s, side, e, &places);
-          others += part_of (s, node, &places) == 0;
-        }
-    }
-  *passes_before = passes;
-  return passes > 0 || others == 0;
+  for (guint e = 0; s->passes == 0 && e < c->t[side]->n_events; e++)
+    if (c->t[side]->events[e].phase == TD_TAPE_PHASE_FORWARD && c->d->partner[side][e] >= 0
+        && part_of (s, node, find_places (s, side, e)) == 0)
+      return FALSE;
+  return TRUE;
 }
 
 /* ---- the words ---- */
@@ -427,16 +420,15 @@ find_exit (const Search *s, const TdFlowNode *loop, guint side)
   TdFlowRange body = g_array_index (s->flow->parts, TdFlowRange, loop->first_part);
   const TdFlowNode *only = NULL;
   guint n = 0;
-  Places places;
+  const Places *places = find_places (s, side, s->run.events[side][0]);
 
-  find_places (s, side, s->run.events[side][0], &places);
   for (guint i = 0; i < s->flow->nodes->len; i++)
     {
       const TdFlowNode *node = &g_array_index (s->flow->nodes, TdFlowNode, i);
 
       if (!node->leaves_loop || node->all.from < body.from || node->all.to > body.to)
         continue;
-      if (part_of (s, node, &places) == 1)
+      if (part_of (s, node, places) == 1)
         return node;
       only = node;
       n++;
@@ -448,7 +440,7 @@ static void
 say_loop (Search *s, const TdFlowNode *loop)
 {
   const char *file = td__base_name (s->source->path);
-  guint side = s->run.n[0] > 0 ? 0 : 1, n = count_passes (s, side),
+  guint side = side_of_run (&s->run), n = count_passes (s, side),
         line = td__flow_line (s->flow, loop->all.from);
   const TdFlowNode *exit = find_exit (s, loop, side);
 
@@ -479,11 +471,13 @@ static gboolean
 search_source (TdComparison *c, const Run *run, const TdTapeSource *source)
 {
   g_autoptr (TdFlow) flow = td__flow_new (source->text, source->bytes);
-  Search s = { .c = c, .source = source, .flow = flow, .run = *run };
+  g_autoptr (GHashTable) places
+      = g_hash_table_new_full (g_int64_hash, g_int64_equal, NULL, g_free);
+  Search s = { .c = c, .source = source, .flow = flow, .places = places, .run = *run };
   const TdFlowNode *branch = NULL, *loop = NULL;
   gint parts[2] = { -1, -1 };
-  guint passes = 0;
 
+  s.passes = count_matched (&s);
   for (guint i = 0; i < flow->nodes->len; i++)
     {
       const TdFlowNode *node = &g_array_index (flow->nodes, TdFlowNode, i);
@@ -494,14 +488,14 @@ search_source (TdComparison *c, const Run *run, const TdTapeSource *source)
           branch = node;
           memcpy (parts, part, sizeof parts);
         }
-      else if (is_smaller (node, loop) && is_cause_loop (&s, node, &passes))
+      else if (is_smaller (node, loop) && is_cause_loop (&s, node))
         loop = node;
     }
   /* a loop that both sides ran is the cause within any branch; one that only one side ran is
    * what repeats in it */
   if (branch && loop && is_smaller (loop, branch))
     {
-      if (passes > 0)
+      if (s.passes > 0)
         branch = NULL;
       else
         loop = NULL;

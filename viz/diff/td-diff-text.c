@@ -367,7 +367,9 @@ append_counts (GString *s, const TdDiff *d)
   for (guint i = 0; i < G_N_ELEMENTS (follow); i++)
     if (follow[i] > 0)
       {
-        append_count (s, total > 0 ? " and " : ", ", follow[i], one[i], many[i]);
+        gboolean last = i == 2 || follow[2] == 0;
+
+        append_count (s, total > 0 && last ? " and " : ", ", follow[i], one[i], many[i]);
         total += follow[i];
       }
   if (total > 0)

@@ -10,6 +10,10 @@
 /* Deeper nesting is left out: sources come from tapes, which may be anything. */
 #define MAX_DEPTH 100
 #define MAX_BYTES (1u << 20)
+/* And so is what comes after as many ifs, loops and functions, or calls of one function. */
+#define MAX_NODES 5000
+#define MAX_FUNCTIONS 2000
+#define MAX_CALLS 64
 /* A condition or one side of ?: is not longer. */
 #define MAX_TERNARY 4096
 
@@ -17,6 +21,7 @@ typedef struct
 {
   TdFlow *f;
   guint at, depth;
+  guint n_ternaries; /* looked at so far */
 } Parser;
 
 static void parse_statement (Parser *p);
@@ -315,6 +320,8 @@ find_ternaries (Parser *p, TdFlowRange range)
 
       if (s[q] != '?')
         continue;
+      if (p->n_ternaries++ > MAX_NODES)
+        return;
       for (; from > range.from && q - from < MAX_TERNARY; from--)
         {
           char c = s[from - 1];
@@ -426,7 +433,7 @@ parse_statement (Parser *p)
   char c = peek (p);
 
   from = p->at;
-  if (p->depth > MAX_DEPTH)
+  if (p->depth > MAX_DEPTH || p->f->nodes->len > MAX_NODES)
     {
       p->at = p->f->n;
       return;
@@ -459,7 +466,7 @@ parse_file (Parser *p)
   TdFlowRange name = { 0, 0 };
   gboolean called = FALSE;
 
-  while (peek (p) != '\0')
+  while (peek (p) != '\0' && p->f->functions->len < MAX_FUNCTIONS)
     {
       char c = p->f->text[p->at];
 
@@ -475,7 +482,8 @@ parse_file (Parser *p)
         }
       if (c == '{' && called)
         {
-          TdFlowFunction function = { name, { p->at, p->at } };
+          TdFlowFunction function
+              = { name, { p->at, p->at }, g_array_new (FALSE, FALSE, sizeof (guint)) };
 
           parse_block (p);
           function.body.to = p->at;
@@ -514,6 +522,45 @@ add_rests (TdFlow *f)
     }
 }
 
+/* Finds each function's name in the bodies of others. */
+static void
+find_calls (TdFlow *f)
+{
+  g_autoptr (GHashTable) by_name
+      = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+
+  for (guint i = 0; i < f->functions->len; i++)
+    {
+      const TdFlowFunction *function = &g_array_index (f->functions, TdFlowFunction, i);
+
+      g_hash_table_insert (
+          by_name,
+          g_strndup (f->text + function->name.from, function->name.to - function->name.from),
+          GUINT_TO_POINTER (i + 1));
+    }
+  for (guint i = 0; i < f->n;)
+    {
+      guint from = i;
+      g_autofree char *word = NULL;
+
+      while (i < f->n && is_word (f->text[i]))
+        i++;
+      if (i == from)
+        {
+          i++;
+          continue;
+        }
+      word = g_strndup (f->text + from, i - from);
+      guint at = GPOINTER_TO_UINT (g_hash_table_lookup (by_name, word));
+      if (at == 0)
+        continue;
+      const TdFlowFunction *function = &g_array_index (f->functions, TdFlowFunction, at - 1);
+      if ((from < function->name.from || from >= function->body.to)
+          && function->calls->len < MAX_CALLS)
+        g_array_append_val (function->calls, from);
+    }
+}
+
 TdFlow *
 td__flow_new (const char *text, gsize n)
 {
@@ -544,6 +591,7 @@ td__flow_new (const char *text, gsize n)
   blank_out (f->text, f->n);
   parse_file (&p);
   add_rests (f);
+  find_calls (f);
   return f;
 }
 
@@ -555,6 +603,8 @@ td__flow_free (TdFlow *f)
   g_array_unref (f->lines);
   g_array_unref (f->nodes);
   g_array_unref (f->parts);
+  for (guint i = 0; i < f->functions->len; i++)
+    g_array_unref (g_array_index (f->functions, TdFlowFunction, i).calls);
   g_array_unref (f->functions);
   g_free (f->text);
   g_free (f);
@@ -620,4 +670,33 @@ td__flow_find_word (const TdFlow *f, TdFlowRange range, const char *word)
         && (i + length == f->n || !is_word (f->text[i + length])))
       return (gint)i;
   return -1;
+}
+
+gint
+td__flow_function_at (const TdFlow *f, guint at)
+{
+  guint lo = 0, hi = f->functions->len;
+
+  while (lo < hi)
+    {
+      guint middle = (lo + hi) / 2;
+      const TdFlowFunction *function = &g_array_index (f->functions, TdFlowFunction, middle);
+
+      if (at < function->body.from)
+        hi = middle;
+      else if (at >= function->body.to)
+        lo = middle + 1;
+      else
+        return (gint)middle;
+    }
+  return -1;
+}
+
+const guint *
+td__flow_calls (const TdFlow *f, guint function, guint *n)
+{
+  const GArray *calls = g_array_index (f->functions, TdFlowFunction, function).calls;
+
+  *n = calls->len;
+  return (const guint *)(const void *)calls->data;
 }

@@ -38,6 +38,7 @@ typedef struct
 typedef struct
 {
   TdFlowRange name, body;
+  GArray *calls; /* guint: where its name stands elsewhere */
 } TdFlowFunction;
 
 typedef struct
@@ -59,6 +60,10 @@ guint td__flow_line (const TdFlow *flow, guint at);
 TdFlowRange td__flow_line_range (const TdFlow *flow, guint line);
 /** Copy a range of the original text as one line of at most `max` bytes. Owner: the caller. */
 char *td__flow_dup_text (const char *text, TdFlowRange range, guint max);
+/** Return the function whose body holds a byte, -1: none. */
+gint td__flow_function_at (const TdFlow *flow, guint at);
+/** List where a function is called, but by itself. Owner: borrowed. */
+const guint *td__flow_calls (const TdFlow *flow, guint function, guint *n);
 /** Find `word` as a whole identifier within a range, from `from` on. Return -1: none. */
 gint td__flow_find_word (const TdFlow *flow, TdFlowRange range, const char *word);
 

@@ -223,6 +223,7 @@ show__refuses_in_one_line_with_status_2 (void **state)
 {
   LenetOptions o = LENET_DEFAULT;
   const char *tape = lenet (&o), *garbage = td_test_tmp ("garbage.tdtape");
+  g_autofree char *beyond = g_strconcat (tape, ":4000", NULL);
   const char *runs[][9] = {
     { "show", "/nonexistent.tdtape", "--view", "graph" },
     { "show", garbage, "--view", "graph" },
@@ -241,6 +242,10 @@ show__refuses_in_one_line_with_status_2 (void **state)
     { "diff", tape },
     { "diff", tape, "/nonexistent.tdtape" },
     { "diff", tape, "--bogus" },
+    { "diff", tape, tape, tape },
+    { "diff", tape, garbage },
+    { "diff", beyond, tape },
+    { "diff", tape, tape, "-o", "/nonexistent/x.txt" },
     { "leaks", tape },
     { "leaks" },
     { "dot", tape, "-o", "x.png" },
@@ -283,6 +288,7 @@ diff__exit_status_says_same_or_different (void **state)
       c.out,
       "\"first_divergence\": {\n    \"site\": \"lenet.c:50\",\n    \"op\": \"relu\",\n    "
       "\"site_a\": null,\n    \"site_b\": \"lenet.c:50\"\n  }");
+  td_test_golden ("viz/diff.json", c.out);
   td_test_child_clear (&c);
 }
 
