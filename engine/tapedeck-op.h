@@ -113,6 +113,7 @@ struct TdOpClass
   TdStatus (*backward) (TdBackward *b); /**< NULL: not differentiable */
   void (*print) (const void *attrs, char *text,
                  size_t size); /**< Chainer's label text, "_ + 1" */
+  void (*release) (void *attrs); /**< the graph's record of a call ends; may be NULL */
 };
 
 /** Call an operation.  out[0 .. n_out-1] are poisoned on error.  *Owner*: the innermost

@@ -398,3 +398,4 @@ TD_END_DECLS
 #include "tapedeck-layers.h"
 #include "tapedeck-recurrent.h"
 #include "tapedeck-nets.h"
+#include "tapedeck-static.h"

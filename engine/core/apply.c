@@ -15,19 +15,7 @@ enum
   INLINE_OPERANDS = 8
 };
 
-/* What one call needs while it runs. */
-typedef struct
-{
-  TdOpCall call;
-  TdVar *const *in;
-  TdNode **nodes;     /* of the outputs */
-  TdBuffer **buffers; /* of the outputs */
-  const TdSite *site;
-  TdDevice *device;
-  bool graph;
-  TdVar *into;
-  TdBlock *workspace;
-} Run;
+typedef TdRun Run;
 
 static const TdMemCategory category_of_phase[] = {
   [TD_PHASE_FORWARD] = TD_MEM_ACTIVATION,
@@ -166,8 +154,8 @@ larger (void *inline_room, size_t n, size_t inline_n, size_t item)
 }
 
 /* Build the graph's record of this call. */
-static TdOp *
-keep_graph (const Run *r)
+TdOp *
+td__graph_keep (const Run *r, uint64_t id)
 {
   TdEngine *e = &td__engine;
   const TdOpCall *call = &r->call;
@@ -178,7 +166,7 @@ keep_graph (const Run *r)
   op->refs = 0;
   op->mark = 0;
   op->orphans = 0;
-  op->id = ++e->next_id;
+  op->id = id;
   op->cls = cls;
   op->site = r->site;
   op->path = e->path;
@@ -379,6 +367,22 @@ fill_nodes (Run *r)
     }
 }
 
+static __attribute__ ((noinline, cold)) void
+tell_tracer (const Run *r)
+{
+  TdTracer *t = td__engine.tracer;
+  const TdTraceOp op = { .call = &r->call,
+                         .in = r->in,
+                         .nodes = r->nodes,
+                         .buffers = r->buffers,
+                         .site = r->site,
+                         .path = td__engine.path,
+                         .graph = r->graph,
+                         .into = r->call.accumulate ? r->into : NULL };
+
+  t->op (t, &op);
+}
+
 /* Compute what infer allowed, and keep it. */
 static inline __attribute__ ((always_inline)) TdStatus
 run_inferred (Run *r, TdVar **out)
@@ -408,9 +412,11 @@ run_inferred (Run *r, TdVar **out)
       if (td__bit (r->call.cls->writes, i))
         td__buffer_written (r->in[i]->buffer, r->site);
   if (r->graph)
-    keep_graph (r);
+    td__graph_keep (r, ++e->next_id);
   else
-    e->next_id++;         /* the event's id, graph or not */
+    e->next_id++; /* the event's id, graph or not */
+  if (TD_UNLIKELY (e->tracer != NULL))
+    tell_tracer (r);
   if (r->call.accumulate) /* the result is the target, which has its owner */
     {
       td__buffer_written (r->buffers[0], r->site);

@@ -37,9 +37,19 @@ finish (TdVar *v, TdStatus status)
   return status == TD_OK ? v : td__poison ();
 }
 
+static inline TdVar *
+traced (TdVar *v, TdTraceArray how)
+{
+  TdTracer *t = td__engine.tracer;
+
+  if (TD_UNLIKELY (t != NULL) && v->state == TD_VAR_LIVE)
+    t->array (t, v, &how);
+  return v;
+}
+
 /* Take v, a new input, into the scope with the host's numbers, or zeros. */
 static TdVar *
-filled (TdVar *v, const void *host)
+fill_from (TdVar *v, const void *host)
 {
   const TdDeviceOps *ops;
 
@@ -51,6 +61,13 @@ filled (TdVar *v, const void *host)
   return finish (v, host != NULL
                         ? ops->upload (v->node->device, v->buffer->data, host, v->buffer->bytes)
                         : ops->zero (v->node->device, v->buffer->data, v->buffer->bytes));
+}
+
+static TdVar *
+filled (TdVar *v, const void *host)
+{
+  return traced (fill_from (v, host),
+                 (TdTraceArray){ .origin = host != NULL ? TD_ARRAY_UPLOAD : TD_ARRAY_FILL });
 }
 
 TdVar *
@@ -79,9 +96,9 @@ td_full (TdDtype dtype, TdShape shape, double value)
   if (v == NULL)
     return td__poison ();
   t = tensor_of (v);
-  return finish (v, v->node->device->computes
-                        ? v->node->device->ops->fill (v->node->device, &t, value)
-                        : TD_OK);
+  finish (v, v->node->device->computes ? v->node->device->ops->fill (v->node->device, &t, value)
+                                       : TD_OK);
+  return traced (v, (TdTraceArray){ .origin = TD_ARRAY_FILL, .a = value });
 }
 
 TdVar *
@@ -117,9 +134,10 @@ td_arange (TdDtype dtype, double start, double stop, double step)
   if (v == NULL)
     return td__poison ();
   t = tensor_of (v);
-  return finish (v, v->node->device->computes
-                        ? v->node->device->ops->arange (v->node->device, &t, start, step)
-                        : TD_OK);
+  finish (v, v->node->device->computes
+                 ? v->node->device->ops->arange (v->node->device, &t, start, step)
+                 : TD_OK);
+  return traced (v, (TdTraceArray){ .origin = TD_ARRAY_ARANGE, .a = start, .b = step });
 }
 
 static TdVar *
@@ -133,10 +151,11 @@ random_array (TdDtype dtype, const TdShape *shape, TdRandomKind kind)
     return td__poison ();
   t = tensor_of (v);
   key = td__rng_take ((uint64_t)t.size);
-  if (!v->node->device->computes)
-    return finish (v, TD_OK);
-  if (v->node->device->ops->random (v->node->device, kind, key, 0, &t) == TD_OK)
-    return finish (v, TD_OK);
+  if (!v->node->device->computes
+      || v->node->device->ops->random (v->node->device, kind, key, 0, &t) == TD_OK)
+    return traced (
+        finish (v, TD_OK),
+        (TdTraceArray){ .origin = TD_ARRAY_RANDOM, .random_kind = (int)kind, .key = key });
   td__fail (TD_ERR_DTYPE, kind == TD_RANDOM_NORMAL ? "td_randn" : "td_rand", NULL,
             "random numbers come as f32 or f64, not %s", td_dtype_name (dtype));
   return finish (v, TD_ERR_DTYPE);
@@ -162,6 +181,8 @@ td__rng_take (uint64_t n_numbers)
   TdRngKey key = { e->rng_seed, e->rng_offset };
 
   e->rng_offset += (n_numbers + 1) / 2 + 1;
+  if (TD_UNLIKELY (e->tracer != NULL))
+    e->tracer->random (e->tracer, key.offset, e->rng_offset - key.offset);
   return key;
 }
 
@@ -171,6 +192,8 @@ td_set_seed (uint64_t seed)
   td__ensure_started ();
   td__engine.rng_seed = seed;
   td__engine.rng_offset = 0;
+  if (td__engine.tracer != NULL)
+    td__engine.tracer->refuse (td__engine.tracer, "td_set_seed", NULL);
 }
 
 /* Element i of host memory, as a double. */
@@ -224,6 +247,8 @@ host_read (const TdVar *v, void *host, const char *call, const TdSite *site)
     return td__fail (TD_ERR_DEVICE, call, site, "device %s keeps no values to read", d->name);
   if (TD_UNLIKELY (e->observer != NULL))
     e->observer->host_read (e->observer, v->node, site != NULL ? site : e->site);
+  if (TD_UNLIKELY (e->tracer != NULL))
+    e->tracer->host_read (e->tracer, v, site != NULL ? site : e->site);
   return d->ops->download (d, host, v->buffer->data, v->buffer->bytes);
 }
 
@@ -305,6 +330,8 @@ td_write_at (TdVar *v, const void *host, size_t bytes, const TdSite *site)
     return td__fail (TD_ERR_ARG, "td_write", site, "the array has %zu bytes, not %zu",
                      v->buffer->bytes, bytes);
   d = v->node->device;
+  if (TD_UNLIKELY (e->tracer != NULL))
+    e->tracer->refuse (e->tracer, "td_write", site);
   td__buffer_written (v->buffer, site);
   if (e->observer != NULL)
     e->observer->write (e->observer, v->node, site != NULL ? site : e->site);

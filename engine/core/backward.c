@@ -7,87 +7,10 @@
  *
  * *Source*: chainer/_backprop.py.
  * SPDX-License-Identifier: MIT */
-#include "core.h"
+#include "walk.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* Growing arrays of pointers. */
-typedef struct
-{
-  void **items;
-  size_t n, capacity;
-} List;
-
-static void
-list_add (List *l, void *item)
-{
-  if (l->n == l->capacity)
-    {
-      l->capacity = l->capacity == 0 ? 64 : 2 * l->capacity;
-      l->items = realloc (l->items, l->capacity * sizeof *l->items);
-      if (l->items == NULL)
-        abort ();
-    }
-  l->items[l->n++] = item;
-}
-
-enum
-{
-  WALK_HOOKED = 1 << 8 /* of Walk.flags: hooks were registered when it began */
-};
-
-/* One run of backward. */
-typedef struct
-{
-  List heap;     /* operations that wait, newest at the root */
-  List touched;  /* nodes with a collected gradient, held by a reference */
-  uint32_t mark; /* on operations: has been queued; +1 with targets: leads to a target */
-  unsigned flags;
-  bool targets; /* td_grad_of: only what leads to the wanted variables */
-  const TdSite *site;
-  TdLinkWalk *links; /* hooked link calls on the way, or NULL */
-} Walk;
-
-static inline bool
-newer (const void *a, const void *b)
-{
-  return ((const TdOp *)a)->id > ((const TdOp *)b)->id;
-}
-
-static void
-heap_push (List *h, TdOp *op)
-{
-  size_t i = h->n;
-
-  list_add (h, op);
-  while (i > 0 && newer (op, h->items[(i - 1) / 2]))
-    {
-      h->items[i] = h->items[(i - 1) / 2];
-      i = (i - 1) / 2;
-    }
-  h->items[i] = op;
-}
-
-static TdOp *
-heap_pop (List *h)
-{
-  TdOp *top = h->items[0], *last = h->items[--h->n];
-  size_t i = 0, child;
-
-  while ((child = 2 * i + 1) < h->n)
-    {
-      if (child + 1 < h->n && newer (h->items[child + 1], h->items[child]))
-        child++;
-      if (!newer (h->items[child], last))
-        break;
-      h->items[i] = h->items[child];
-      i = child;
-    }
-  if (h->n > 0)
-    h->items[i] = last;
-  return top;
-}
 
 static void
 queue (Walk *w, TdOp *op)
@@ -96,17 +19,7 @@ queue (Walk *w, TdOp *op)
     return;
   op->mark = w->mark;
   op->refs++; /* unchain during backward must not free it */
-  heap_push (&w->heap, op);
-}
-
-static bool
-wanted (const Walk *w, const TdNode *n)
-{
-  if (!w->targets)
-    return n->requires_grad;
-  return n->mark == w->mark
-         || (n->creator != NULL
-             && (n->creator->mark == w->mark + 1 || n->creator->mark == w->mark));
+  td__walk_push (w, op);
 }
 
 /* Give node n its first collected gradient. */
@@ -297,6 +210,8 @@ td_backward_into (TdBackward *b, int i)
   TdNode *n = s->op->in[i];
 
   td__engine.into = NULL;
+  if (TD_UNLIKELY (td__engine.tracer != NULL))
+    td__engine.tracer->into (td__engine.tracer, n);
   if (s->walk->flags & (TD_DOUBLE_BACKPROP | WALK_HOOKED))
     return; /* hooks see this operation's own share */
   if (n->acc == NULL && n->creator == NULL && !s->walk->targets && n->var != NULL
@@ -306,6 +221,64 @@ td_backward_into (TdBackward *b, int i)
     return;
   td__engine.into = n->acc;
   s->into |= 1u << i;
+}
+
+TdOp *
+td__backward_op (const TdBackward *b)
+{
+  return ((const Step *)b->priv)->op;
+}
+
+bool
+td__backward_is_double (const TdBackward *b)
+{
+  return (((const Step *)b->priv)->walk->flags & TD_DOUBLE_BACKPROP) != 0;
+}
+
+TdVar *
+td__backward_target (TdBackward *b, int i)
+{
+  Step *s = b->priv;
+  TdNode *n = s->op->in[i];
+
+  if (s->walk->flags & WALK_HOOKED)
+    return NULL;
+  if (n->acc == NULL && n->creator == NULL && !s->walk->targets && n->var != NULL
+      && n->var->grad != NULL)
+    start_collecting (s->walk, n, n->var->grad);
+  if (n->acc == NULL || !in_place_allowed (s->walk, n->acc, n))
+    return NULL;
+  return n->acc;
+}
+
+TdStatus
+td__backward_give (TdBackward *b, int i, TdVar *g, bool accumulated)
+{
+  Step *s = b->priv;
+  TdNode *n = s->op->in[i];
+  TdStatus status = accumulated ? TD_OK : collect (s->walk, n, g);
+
+  if (status == TD_OK)
+    queue (s->walk, n->creator);
+  return status;
+}
+
+TdStatus
+td__backward_splice (TdBackward *b, TdVar *const *ys, TdVar *const *gys, int n_y,
+                     uint64_t first_id)
+{
+  Step *s = b->priv;
+  TdStatus status = TD_OK;
+
+  if (s->walk->targets)
+    td__walk_mark_new (s->walk, ys, n_y, first_id);
+  for (int i = 0; i < n_y && status == TD_OK; i++)
+    if (gys[i] != NULL)
+      status = collect (s->walk, ys[i]->node, gys[i]);
+  for (int i = 0; i < n_y && status == TD_OK; i++)
+    if (gys[i] != NULL)
+      queue (s->walk, ys[i]->node->creator);
+  return status;
 }
 
 /* Take the gradients that arrived at op's outputs.  False if there were none. */
@@ -329,8 +302,8 @@ take_gradients (TdOp *op, TdVar **gy)
   return any;
 }
 
-static void
-scope_unwind (size_t start)
+void
+td__scope_unwind (size_t start)
 {
   TdEngine *e = &td__engine;
 
@@ -410,6 +383,12 @@ tell_hooks (const Step *s, TdMoment moment, TdVar *const *gy, TdVar *const *gx)
   free (in);
 }
 
+static bool
+wanted_in (const void *walk, const TdNode *n)
+{
+  return wanted (walk, n);
+}
+
 /* Run one operation's backward and hand its results on. */
 static TdStatus
 step (Walk *w, TdOp *op)
@@ -445,6 +424,8 @@ step (Walk *w, TdOp *op)
       e->twin_id = op->id;
       e->order = 0;
       s.status = TD_OK;
+      bool traced
+          = TD_UNLIKELY (e->traces != NULL) && td__trace_step_begin (op, gy, wanted_in, w);
       if (TD_UNLIKELY (w->flags & WALK_HOOKED))
         tell_hooks (&s, TD_MOMENT_BACKWARD_PRE, gy, NULL);
       TdStatus status = op->cls->backward (&b);
@@ -457,17 +438,24 @@ step (Walk *w, TdOp *op)
         {
           if (gx[i] == NULL || !td_backward_needs (&b, i))
             continue;
+          bool into = i < 32 && (s.into >> i & 1) && gx[i] == op->in[i]->acc;
+          if (TD_UNLIKELY (traced) && !td_poisoned (gx[i]))
+            td__trace_gradient (op, i, gx[i], into);
           if (td_poisoned (gx[i]))
             s.status = e->has_error ? e->error.status : TD_ERR_STATE;
-          else if (!(i < 32 && (s.into >> i & 1) && gx[i] == op->in[i]->acc))
+          else if (!into)
             s.status = collect (w, op->in[i], gx[i]); /* else a kernel added to it already */
+          if (TD_UNLIKELY (traced))
+            td__trace_collected (op, i);
           if (s.status == TD_OK)
             queue (w, op->in[i]->creator);
         }
+      if (TD_UNLIKELY (traced))
+        td__trace_step_end (s.status);
       if (w->flags & TD_RETAIN_GRADS)
         retain_gradients (op, gy);
     }
-  scope_unwind (start);
+  td__scope_unwind (start);
   if (gy != gy_room)
     free (gy);
   if (gx != gx_room)
@@ -520,61 +508,6 @@ seed (Walk *w, TdVar *y, TdVar *given)
   return TD_OK;
 }
 
-static int
-older_first (const void *a, const void *b)
-{
-  uint64_t x = (*(TdOp *const *)a)->id, y = (*(TdOp *const *)b)->id;
-
-  return (x > y) - (x < y);
-}
-
-/* td_grad_of: mark the operations on a path from a target to a root with mark + 1. */
-static void
-mark_paths (Walk *w, TdVar *const *ys, int n_y, TdVar *const *xs, int n_x)
-{
-  List all = { NULL, 0, 0 };
-
-  for (int i = 0; i < n_x; i++)
-    xs[i]->node->mark = w->mark;
-  for (int i = 0; i < n_y; i++)
-    {
-      TdOp *op = ys[i]->node->creator;
-
-      if (op != NULL && op->mark != w->mark + 2)
-        {
-          op->mark = w->mark + 2;
-          list_add (&all, op);
-        }
-    }
-  for (size_t at = 0; at < all.n; at++)
-    for (int i = 0; i < ((TdOp *)all.items[at])->n_in; i++)
-      {
-        TdOp *creator = ((TdOp *)all.items[at])->in[i]->creator;
-
-        if (creator != NULL && creator->mark != w->mark + 2)
-          {
-            creator->mark = w->mark + 2;
-            list_add (&all, creator);
-          }
-      }
-  if (all.n > 0)
-    if (all.n > 0) /* a NULL array is undefined even with no items */
-      qsort (all.items, all.n, sizeof *all.items, older_first);
-  for (size_t at = 0; at < all.n; at++)
-    {
-      TdOp *op = all.items[at];
-
-      for (int i = 0; i < op->n_in && op->mark != w->mark + 1; i++)
-        {
-          const TdNode *n = op->in[i];
-
-          if (n->mark == w->mark || (n->creator != NULL && n->creator->mark == w->mark + 1))
-            op->mark = w->mark + 1;
-        }
-    }
-  free (all.items);
-}
-
 /* Hang the collected gradients on the leaves' handles. */
 static void
 settle_leaves (Walk *w)
@@ -597,7 +530,7 @@ static void
 clean_up (Walk *w)
 {
   while (w->heap.n > 0)
-    td__op_unref (heap_pop (&w->heap));
+    td__op_unref (td__walk_pop (w));
   for (size_t i = 0; i < w->touched.n; i++)
     {
       TdNode *n = w->touched.items[i];
@@ -642,12 +575,14 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
   if (status != TD_OK || (status = check_roots (ys, n_y, site)) != TD_OK
       || (status = check_roots (xs, n_x, site)) != TD_OK)
     return status;
+  if (TD_UNLIKELY (e->tracer != NULL))
+    e->tracer->refuse (e->tracer, "td_backward", site);
   if (e->has_error) /* training on after an error would train on poison */
     return e->error.status;
   e->mark += 4;
   w.mark = e->mark;
   if (xs != NULL)
-    mark_paths (&w, ys, n_y, xs, n_x);
+    td__walk_mark_paths (&w, ys, n_y, xs, n_x);
   e->phase = TD_PHASE_BACKWARD;
   e->config.enable_backprop = (flags & TD_DOUBLE_BACKPROP) != 0;
   if (e->observer != NULL)
@@ -663,7 +598,7 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
     queue (&w, ys[i]->node->creator);
   while (w.heap.n > 0 && status == TD_OK)
     {
-      TdOp *op = heap_pop (&w.heap);
+      TdOp *op = td__walk_pop (&w);
 
       status = step (&w, op);
       td__op_unref (op);
@@ -676,6 +611,8 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
     gxs[i]
         = status == TD_OK && xs[i]->node->acc != NULL ? td__scope_add (xs[i]->node->acc) : NULL;
   clean_up (&w);
+  if (TD_UNLIKELY (e->traces != NULL))
+    td__trace_backward_end (status);
   if (e->observer != NULL)
     e->observer->backward (e->observer, false, site);
   e->config.enable_backprop = saved_backprop;

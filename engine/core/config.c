@@ -28,8 +28,8 @@ static const struct
   FIELD (stale_retained),
 };
 
-static const char *
-field_name (size_t offset)
+const char *
+td__config_name (size_t offset)
 {
   for (int i = 0; i < TD_ARRAY_LENGTH (fields); i++)
     if (fields[i].offset == offset)
@@ -59,7 +59,7 @@ set (size_t offset, int value)
     return;
   *field_at (offset) = value;
   if (e->observer != NULL)
-    e->observer->config (e->observer, field_name (offset), value);
+    e->observer->config (e->observer, td__config_name (offset), value);
 }
 
 TdConfigSave

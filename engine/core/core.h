@@ -18,6 +18,7 @@
 #include "../device.h"
 #include "../alloc/pool.h"
 #include "observer.h"
+#include "tracer.h"
 
 #define TD_LIKELY(x) __builtin_expect (!!(x), 1)
 #define TD_UNLIKELY(x) __builtin_expect (!!(x), 0)
@@ -200,9 +201,15 @@ typedef struct TdEngine
   bool recomputing; /**< td_forget runs its function again: statistics stay as they are */
   TdOp *dying;      /**< release worklist */
   bool releasing;
+  TdTracer *tracer;          /**< NULL unless a static chain's code is running */
+  struct TdTrace *traces;    /**< forward traces that wait for their backward */
+  uint64_t state_generation; /**< bumped when a link's recurrent state is set or dropped */
 } TdEngine;
 
 extern TdEngine td__engine;
+/** Bumped whenever a link or parameter appears, gets its shape or another array, or goes:
+ * optimizers look again, static schedules are made again. */
+extern uint64_t td__links_generation;
 
 /* life (engine.c) */
 TdStatus td__check_thread (const char *call);
@@ -410,8 +417,26 @@ td__scope_add (TdVar *v)
   return v;
 }
 void td__scope_hand_out (TdVar *v);
+/** Give up what the innermost scope got since it had `start` entries. */
+void td__scope_unwind (size_t start);
 
 /* calls (apply.c) */
+/** What one call needs while it runs. */
+typedef struct TdRun
+{
+  TdOpCall call; /**< first: kernels ask for workspace by it */
+  TdVar *const *in;
+  TdNode **nodes;     /**< of the outputs */
+  TdBuffer **buffers; /**< of the outputs */
+  const TdSite *site;
+  TdDevice *device;
+  bool graph;
+  TdVar *into;
+  TdBlock *workspace;
+} TdRun;
+/** Build the graph's record of a call whose nodes and buffers are there; its id is
+ * TdEngine.next_id. */
+TdOp *td__graph_keep (const TdRun *r, uint64_t id);
 TdVar *td__apply1 (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *x);
 TdVar *td__apply2 (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *a,
                    TdVar *b);
@@ -430,8 +455,22 @@ TdStatus td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *
                            int n_x, TdVar **gxs, unsigned flags, const TdSite *site);
 /** Say whether the run that calls b is td_grad_of, which touches no variable's own gradient. */
 bool td__backward_has_targets (const TdBackward *b);
+/** The operation whose backward runs. */
+TdOp *td__backward_op (const TdBackward *b);
+bool td__backward_is_double (const TdBackward *b);
+/** A gradient's memory that a kernel may add to for input i, or NULL: as td_backward_into. */
+TdVar *td__backward_target (TdBackward *b, int i);
+/** Hand on a gradient of input i now; accumulated: a kernel has added it to the target. */
+TdStatus td__backward_give (TdBackward *b, int i, TdVar *g, bool accumulated);
+/** Go on through a graph that ends in ys, as if it had stood in place of this operation; gys
+ * hold NULLs where no gradient arrived. */
+TdStatus td__backward_splice (TdBackward *b, TdVar *const *ys, TdVar *const *gys, int n_y,
+                              uint64_t first_id);
 
 extern const TdOpClass td__add_into_class;
+
+/** The name of the setting at this offset of TdConfig. */
+const char *td__config_name (size_t offset);
 
 /* shapes (shape.c) */
 extern const uint8_t td__dtype_sizes[8];

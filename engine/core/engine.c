@@ -95,6 +95,8 @@ names_finish (void)
   memset (&names, 0, sizeof names);
 }
 
+uint64_t td__links_generation = 1;
+
 static void
 start (void)
 {
@@ -328,6 +330,7 @@ td_finish (void)
       status = 1;
     }
   release_everything ();
+  td__statics_finish ();
   td__links_finish ();
   td__hooks_finish ();
   if (e->observer != NULL)

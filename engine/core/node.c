@@ -69,6 +69,8 @@ op_free (TdOp *op)
     free (op->out);
   if (op->in_versions != op->versions_inline)
     free (op->in_versions);
+  if (TD_UNLIKELY (op->cls->release != NULL))
+    op->cls->release (op->attrs);
   if (op->attrs != op->attrs_inline)
     free (op->attrs);
   op->id = 0; /* a free slot is nobody's */

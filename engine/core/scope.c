@@ -56,6 +56,8 @@ td_scope_open_at (const char *name, const TdSite *site)
   e->scope = s;
   if (TD_UNLIKELY (e->observer != NULL))
     e->observer->scope (e->observer, true, s);
+  if (TD_UNLIKELY (e->tracer != NULL))
+    e->tracer->scope (e->tracer, true, s);
   return s;
 }
 
@@ -129,6 +131,8 @@ td_scope_close (TdScope *scope)
       e->scope = s->outer;
       if (TD_UNLIKELY (e->observer != NULL))
         e->observer->scope (e->observer, false, s);
+      if (TD_UNLIKELY (e->tracer != NULL))
+        e->tracer->scope (e->tracer, false, s);
       if (s->is_iteration)
         iteration_close ();
       if (s != scope)

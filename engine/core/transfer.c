@@ -109,6 +109,8 @@ td__transfer (TdVar *v, TdBuffer *to, TdVar *copy, const TdSite *site)
                     .out = &out,
                     .out_buffers = &to };
 
+  if (TD_UNLIKELY (e->tracer != NULL))
+    e->tracer->refuse (e->tracer, "a copy to another device", site);
   if (o != NULL)
     o->before_op (o, &event);
   status = carry (v->buffer, to, site);

@@ -302,6 +302,8 @@ td_unchain (TdVar *v)
   n = v->node;
   if (e->observer != NULL)
     e->observer->unchain (e->observer, n, e->site);
+  if (TD_UNLIKELY (e->tracer != NULL))
+    e->tracer->refuse (e->tracer, "td_unchain", NULL);
   td__node_cut (n);
 }
 
@@ -316,6 +318,8 @@ td_unchain_backward (TdVar *v)
     return;
   if (e->observer != NULL)
     e->observer->unchain (e->observer, v->node, e->site);
+  if (TD_UNLIKELY (e->tracer != NULL))
+    e->tracer->refuse (e->tracer, "td_unchain_backward", NULL);
   stack = malloc (capacity * sizeof (TdOp *));
   if (stack == NULL)
     return;

@@ -79,6 +79,8 @@ td_link_call_at (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_ou
     }
   if (TD_UNLIKELY (o != NULL))
     o->link (o, true, link->path, e->site);
+  if (TD_UNLIKELY (e->tracer != NULL))
+    e->tracer->link (e->tracer, true, link->path, e->site, link->self, link->cls->self_bytes);
   scope = td_scope_open_at (link->name, e->site);
   scope->is_link = true;
   for (int i = 0; i < n_out; i++)
@@ -95,6 +97,8 @@ td_link_call_at (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_ou
   td_scope_close (scope);
   if (TD_UNLIKELY (o != NULL && o == e->observer))
     o->link (o, false, link->path, e->site);
+  if (TD_UNLIKELY (e->tracer != NULL))
+    e->tracer->link (e->tracer, false, link->path, e->site, link->self, link->cls->self_bytes);
   e->path = outer_path;
   e->site = outer_site;
   return status;

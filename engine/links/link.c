@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t td__links_generation = 1;
 
 static uint64_t last_link_id;
 static TdLink **roots; /* in order of creation */

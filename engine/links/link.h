@@ -48,10 +48,6 @@ struct TdLink
 
 extern const TdLinkClass td__sequential_class;
 
-/** Bumped whenever a link or parameter appears, gets its shape or goes: optimizers look again.
- */
-extern uint64_t td__links_generation;
-
 /* path.c */
 const TdPath *td__path_intern (const char *text, const char *link_class);
 

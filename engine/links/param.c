@@ -76,6 +76,10 @@ td__param_hold (TdParam *param, TdVar *var)
 {
   TdVar *old = param->var;
 
+  if (param->kind == TD_PARAM_ATTR)
+    td__engine.state_generation++;
+  else
+    td__links_generation++;
   param->var = var != NULL ? td__var_ref (var, TD_HOLD_LINK) : NULL;
   if (old != NULL)
     td__var_unref (old, TD_HOLD_LINK);

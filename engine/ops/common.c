@@ -133,6 +133,9 @@ td__number_like (const TdVar *v, double value)
     return td__poison ();
   td__scope_add (c);
   t = (TdTensor){ c->buffer->data, &c->node->shape, 1, (TdDtype)c->node->dtype };
+  if (td__engine.tracer != NULL)
+    td__engine.tracer->array (td__engine.tracer, c,
+                              &(TdTraceArray){ .origin = TD_ARRAY_FILL, .a = value });
   return !d->computes || d->ops->fill (d, &t, value) == TD_OK ? c : td__poison ();
 }
 

@@ -77,17 +77,59 @@ report (const char *key, double value, TdVar *v, const char *call)
   return true;
 }
 
+/* What a static schedule does again. */
+typedef struct
+{
+  char *key;
+  double value;
+} Again;
+
+static void
+report_again (void *data, TdVar *v)
+{
+  const Again *a = data;
+
+  report (a->key, v != NULL ? td_item (v) : a->value, v,
+          v != NULL ? "td_report_variable" : "td_report");
+}
+
+static void
+again_free (void *data)
+{
+  free (((Again *)data)->key);
+  free (data);
+}
+
+static void
+tell_tracer (TdTracer *t, const char *key, double value, TdVar *v)
+{
+  Again *a = td__xcalloc (1, sizeof *a);
+
+  a->key = td__xstrdup (key);
+  a->value = value;
+  t->effect (t, &(TdTraceEffect){ "report", report_again, again_free, a }, v);
+}
+
 void
 td_report (const char *key, double value)
 {
-  report (key, value, NULL, "td_report");
+  TdTracer *t = td__engine.tracer;
+
+  if (report (key, value, NULL, "td_report") && t != NULL)
+    tell_tracer (t, key, value, NULL);
 }
 
 void
 td_report_variable (const char *key, TdVar *v)
 {
-  if (td__var_usable (v, "td_report_variable", NULL))
-    report (key, td_item (v), v, "td_report_variable");
+  TdTracer *t = td__engine.tracer;
+
+  if (!td__var_usable (v, "td_report_variable", NULL))
+    return;
+  td__engine.tracer = NULL; /* to read it is no decision of the program's */
+  if (report (key, td_item (v), v, "td_report_variable") && t != NULL)
+    tell_tracer (t, key, 0, v);
+  td__engine.tracer = t;
 }
 
 void
@@ -213,6 +255,8 @@ td__report_push (TdObservation *observation)
 {
   TdReportSave save = { current, 1 };
 
+  if (td__engine.tracer != NULL)
+    td__engine.tracer->refuse (td__engine.tracer, "TD_REPORT_SCOPE", NULL);
   current = observation;
   return save;
 }

@@ -1,0 +1,76 @@
+/* An entry of a chain's cache: one trace with its guards, plan and instances; and the chain.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "instance.h"
+#include "trace.h"
+#include "../tapedeck-static.h"
+
+typedef struct TdEntry
+{
+  struct TdEntry *next;
+  uint32_t refs; /**< of the cache and of each instance */
+  TdStatic *owner;
+  TdSchedule *schedule;
+  TdGuards *guards;
+  TdTrace *trace; /**< that waits for backward, or NULL */
+  TdPlan *plan;   /**< NULL until the first replay, and when a new backward was traced */
+  TdInstance *instances;
+  uint32_t n_instances;
+  bool keeps_graph; /**< it was traced with a graph */
+  bool double_backprop;
+  bool reads_host;  /**< the code decides by numbers it reads */
+  uint32_t *op_out; /**< by output: its place among the graph operation's, or TD_ABSENT */
+  bool *reads;      /**< by external: some backward reads its array */
+  uint32_t n_backwards_planned;
+  int64_t iteration; /**< it was traced in */
+  uint64_t n_replays, last_use;
+} TdEntry;
+
+TdEntry *td__entry_ref (TdEntry *e);
+void td__entry_unref (TdEntry *e);
+
+enum
+{
+  TD_MAX_BACKWARDS = 8 /* traced ones of one schedule */
+};
+
+/** A static chain: a function and its cache of schedules. */
+struct TdStatic
+{
+  TdStatic *next; /**< of all */
+  TdStaticFn fn;
+  void *self;
+  TdStaticOpt options;
+  const char *name;
+  const TdSite *site;
+  TdEntry *entries;
+  uint32_t n_entries;
+  TdStaticInfo info;
+  TdMiss miss;      /**< the last one */
+  TdWatch *watches; /**< memory that the program registered; only name, site, memory, bytes */
+  uint32_t n_watches, n_refusals;
+  bool told_nested;
+};
+
+/** Run the schedule.  out are poisoned on error. */
+TdStatus td__replay_forward (TdEntry *entry, TdInstance *instance, TdVar *const *in,
+                             TdVar **out, const TdSite *site, TdMiss *miss);
+/** Run the trace operation by operation through the engine: an ordinary call and graph.
+ * again: its effects and state were had already.  vars: by node, filled; NULL: not wanted. */
+TdStatus td__interpret (const TdSchedule *s, TdVar *const *externals, TdRngKey key, bool again,
+                        TdVar **vars);
+extern const TdOpClass td__static_class;
+
+/** State as it was: what a second run, or one that is undone, must leave as it is. */
+typedef struct TdSavedState
+{
+  TdBuffer *buffer;
+  void *bytes;
+  uint32_t version;
+} TdSavedState;
+/** Copy the externals that steps write; returns how many. */
+uint32_t td__state_save (const TdSchedule *s, TdVar *const *externals, TdSavedState **saved);
+/** Free the copies, and put them back first if asked. */
+void td__state_restore (TdSavedState *saved, uint32_t n, bool back);

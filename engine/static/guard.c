@@ -1,0 +1,279 @@
+/* Guards: how they are made and checked.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "guard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *
+checked (void *memory)
+{
+  if (memory == NULL)
+    abort ();
+  return memory;
+}
+
+TdGuards *
+td__guards_new (TdVar *const *in, int n_in)
+{
+  TdEngine *e = &td__engine;
+  TdGuards *g = checked (calloc (1, sizeof *g));
+
+  g->config = e->config;
+  g->recomputing = e->recomputing;
+  g->state_generation = e->state_generation;
+  g->arguments = checked (calloc ((size_t)n_in + 1, sizeof *g->arguments));
+  g->n_arguments = (uint32_t)n_in;
+  for (int i = 0; i < n_in; i++)
+    {
+      TdArgumentGuard *a = &g->arguments[i];
+      const TdNode *n = in[i]->node;
+
+      *a = (TdArgumentGuard){ n->shape, n->dtype, n->requires_grad, n->device, (uint32_t)i };
+      for (int j = i - 1; j >= 0; j--)
+        if (in[j]->buffer == in[i]->buffer)
+          a->same_buffer = (uint32_t)j;
+    }
+  return g;
+}
+
+void
+td__guards_free (TdGuards *g)
+{
+  if (g == NULL)
+    return;
+  for (uint32_t i = 0; i < g->n_watches; i++)
+    {
+      free (g->watches[i].seen);
+      free (g->watches[i].after);
+    }
+  free (g->watches);
+  free (g->arguments);
+  free (g->captured_buffers);
+  free (g);
+}
+
+void
+td__guards_watch (TdGuards *g, const char *name, const TdSite *site, void *memory, size_t bytes)
+{
+  TdWatch *w;
+
+  for (uint32_t i = 0; i < g->n_watches; i++)
+    if (g->watches[i].memory == memory)
+      return;
+  g->watches = checked (realloc (g->watches, (g->n_watches + 1) * sizeof *g->watches));
+  w = &g->watches[g->n_watches++];
+  *w = (TdWatch){ .name = td__intern (name), .site = site, .memory = memory, .bytes = bytes };
+  w->seen = checked (malloc (bytes));
+  w->after = checked (malloc (bytes));
+  memcpy (w->seen, memory, bytes);
+}
+
+static const TdBuffer *
+external_buffer (const TdSchedule *s, uint32_t i, TdVar *const *in)
+{
+  return i < s->n_arguments ? in[i]->buffer : s->externals[i].var->buffer;
+}
+
+void
+td__guards_settle (TdGuards *g, const TdSchedule *s)
+{
+  g->links_generation = td__links_generation;
+  g->writes_state = td__engine.state_generation != g->state_generation;
+  for (uint32_t i = 0; i < g->n_watches; i++)
+    {
+      TdWatch *w = &g->watches[i];
+
+      memcpy (w->after, w->memory, w->bytes);
+      for (size_t k = w->bytes; k-- > 0;)
+        if (w->after[k] != w->seen[k])
+          {
+            w->n_changed++;
+            w->first_changed = k;
+          }
+    }
+  g->captured_buffers
+      = checked (calloc (s->n_externals - s->n_arguments + 1, sizeof *g->captured_buffers));
+  for (uint32_t i = s->n_arguments; i < s->n_externals; i++)
+    g->captured_buffers[i - s->n_arguments] = s->nodes[s->externals[i].node].value;
+}
+
+/* --- checking --- */
+
+static bool
+missed (TdMiss *miss, const char *guard, const TdSite *site)
+{
+  miss->guard = guard;
+  miss->site = site;
+  return false;
+}
+
+#define SAY(miss, ...) snprintf ((miss)->text, sizeof (miss)->text, __VA_ARGS__)
+
+static __attribute__ ((noinline, cold)) bool
+argument_missed (const TdArgumentGuard *a, const TdVar *v, int i, TdMiss *miss)
+{
+  const TdNode *n = v->node;
+  char now[120], then[120];
+
+  if (!td_shape_equal (&a->shape, &n->shape))
+    SAY (miss, "argument %d has shape %s, %s before", i,
+         td_shape_text (&n->shape, now, sizeof now),
+         td_shape_text (&a->shape, then, sizeof then));
+  else if (a->dtype != n->dtype)
+    SAY (miss, "argument %d is %s, %s before", i, td_dtype_name ((TdDtype)n->dtype),
+         td_dtype_name ((TdDtype)a->dtype));
+  else if (a->device != n->device)
+    SAY (miss, "argument %d is on %s, %s before", i, n->device->name, a->device->name);
+  else if (a->requires_grad != n->requires_grad)
+    SAY (miss, "argument %d %s a gradient, %s before", i,
+         n->requires_grad ? "wants" : "wants no", a->requires_grad ? "it did" : "it did not");
+  else
+    SAY (miss, "argument %d shares its memory with other arguments than before", i);
+  return missed (miss, "argument", v->site);
+}
+
+static __attribute__ ((noinline, cold)) bool
+config_missed (const TdConfig *then, const TdConfig *now, TdMiss *miss)
+{
+  for (size_t offset = 0; offset < sizeof *then; offset += sizeof (int))
+    {
+      int a, b;
+
+      memcpy (&a, (const char *)then + offset, sizeof a);
+      memcpy (&b, (const char *)now + offset, sizeof b);
+      if (a != b)
+        {
+          SAY (miss, "config.%s is %d, %d before", td__config_name (offset), b, a);
+          break;
+        }
+    }
+  return missed (miss, "config", NULL);
+}
+
+static inline bool
+same_argument (const TdArgumentGuard *a, const TdVar *v, TdVar *const *in, int i)
+{
+  const TdNode *n = v->node;
+  uint32_t same = (uint32_t)i;
+
+  if (a->dtype != n->dtype || a->requires_grad != n->requires_grad || a->device != n->device
+      || a->shape.ndim != n->shape.ndim)
+    return false;
+  for (int d = 0; d < a->shape.ndim; d++)
+    if (a->shape.dim[d] != n->shape.dim[d])
+      return false;
+  for (int j = i - 1; j >= 0; j--)
+    if (in[j]->buffer == v->buffer)
+      same = (uint32_t)j;
+  return same == a->same_buffer;
+}
+
+static __attribute__ ((noinline, cold)) bool
+watch_missed (const TdWatch *w, size_t at, TdMiss *miss)
+{
+  const uint8_t *now = w->memory;
+  size_t word = at & ~(size_t)3;
+  float a = 0, b = 0;
+  int32_t i = 0, j = 0;
+
+  if (word + 4 <= w->bytes)
+    {
+      memcpy (&i, w->after + word, 4);
+      memcpy (&j, now + word, 4);
+      memcpy (&a, w->after + word, 4);
+      memcpy (&b, now + word, 4);
+    }
+  SAY (miss, "memory of %s changed at byte %zu: %d, %d before (as float %.9g, %.9g)", w->name,
+       word, j, i, (double)b, (double)a);
+  return missed (miss, "host memory", w->site);
+}
+
+static bool
+watches_hold (const TdGuards *g, TdMiss *miss)
+{
+  for (uint32_t i = 0; i < g->n_watches; i++)
+    {
+      const TdWatch *w = &g->watches[i];
+      const uint8_t *now = w->memory;
+
+      if (memcmp (now, w->after, w->bytes) == 0)
+        continue;
+      for (size_t k = 0; k < w->bytes; k++)
+        if (now[k] != w->after[k] && w->after[k] == w->seen[k])
+          return watch_missed (w, k, miss);
+    }
+  return true;
+}
+
+static bool
+captured_hold (const TdGuards *g, const TdSchedule *s, TdVar *const *in, TdMiss *miss)
+{
+  for (uint32_t i = s->n_arguments; i < s->n_externals; i++)
+    {
+      const TdExternal *x = &s->externals[i];
+      const TdNodeInfo *node = &s->nodes[x->node];
+      const TdVar *v = x->var;
+      const TdValue *value = td__node_value (s, x->node);
+
+      if (v->state != TD_VAR_LIVE || v->node->id != x->node_id
+          || v->refs == v->holds[TD_HOLD_ENGINE])
+        {
+          SAY (miss, "a variable that it used is gone: %s",
+               node->name ? node->name : "unnamed");
+          return missed (miss, "captured variable", v->site);
+        }
+      if (v->node->requires_grad != node->requires_grad || v->node->dtype != node->dtype
+          || v->node->device != s->device || v->node->creator != NULL
+          || !td_shape_equal (&v->node->shape, &node->shape))
+        {
+          SAY (miss, "a variable that it uses is another kind of array now: %s",
+               node->name ? node->name : "unnamed");
+          return missed (miss, "captured variable", v->site);
+        }
+      if (value->index != i && external_buffer (s, value->index, in) != v->buffer)
+        {
+          SAY (miss, "a variable that it uses shares its memory no more: %s",
+               node->name ? node->name : "unnamed");
+          return missed (miss, "captured variable", v->site);
+        }
+    }
+  (void)g;
+  return true;
+}
+
+bool
+td__guards_hold (const TdGuards *g, const TdSchedule *s, TdVar *const *in, int n_in,
+                 TdMiss *miss)
+{
+  const TdEngine *e = &td__engine;
+
+  if ((uint32_t)n_in != g->n_arguments)
+    {
+      SAY (miss, "%d arguments, %u before", n_in, g->n_arguments);
+      return missed (miss, "argument", NULL);
+    }
+  for (int i = 0; i < n_in; i++)
+    if (TD_UNLIKELY (!same_argument (&g->arguments[i], in[i], in, i)))
+      return argument_missed (&g->arguments[i], in[i], i, miss);
+  if (TD_UNLIKELY (memcmp (&g->config, &e->config, sizeof g->config) != 0))
+    return config_missed (&g->config, &e->config, miss);
+  if (TD_UNLIKELY (g->links_generation != td__links_generation))
+    {
+      SAY (miss, "links or parameters were added, replaced or removed");
+      return missed (miss, "links", NULL);
+    }
+  if (TD_UNLIKELY (g->state_generation != e->state_generation))
+    {
+      SAY (miss, "the recurrent state of a link was set or dropped");
+      return missed (miss, "link state", NULL);
+    }
+  if (TD_UNLIKELY (g->recomputing != e->recomputing))
+    {
+      SAY (miss, "it runs inside td_forget's second run, or did before");
+      return missed (miss, "config", NULL);
+    }
+  return watches_hold (g, miss) && captured_hold (g, s, in, miss);
+}

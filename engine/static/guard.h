@@ -1,0 +1,60 @@
+/* Guards: everything that a trace depended on and that the engine can see, checked before every
+ * replay.  The first that does not hold is named, with its old and new value.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "schedule.h"
+
+/** Host memory that the code may read: the self of a link, or what the program registered. */
+typedef struct TdWatch
+{
+  const char *name; /**< interned */
+  const TdSite *site;
+  void *memory;
+  size_t bytes;
+  uint8_t *seen;  /**< its bytes when the trace began */
+  uint8_t *after; /**< and ended: those that the code itself changed are no guard */
+  size_t n_changed, first_changed;
+} TdWatch;
+
+/** How an argument was. */
+typedef struct TdArgumentGuard
+{
+  TdShape shape;
+  uint8_t dtype;
+  bool requires_grad;
+  TdDevice *device;
+  uint32_t same_buffer; /**< the first external with the same memory */
+} TdArgumentGuard;
+
+typedef struct TdGuards
+{
+  TdConfig config;
+  bool recomputing;
+  TdArgumentGuard *arguments;
+  uint32_t n_arguments;
+  TdWatch *watches;
+  uint32_t n_watches;
+  uint64_t links_generation, state_generation;
+  uint32_t *captured_buffers; /**< of each captured external: the first with the same memory */
+  bool writes_state;          /**< the code set a link's recurrent state */
+} TdGuards;
+
+TdGuards *td__guards_new (TdVar *const *in, int n_in);
+void td__guards_free (TdGuards *g);
+void td__guards_watch (TdGuards *g, const char *name, const TdSite *site, void *memory,
+                       size_t bytes);
+/** The trace is over: what was changed by the code itself is taken out. */
+void td__guards_settle (TdGuards *g, const TdSchedule *s);
+
+/** Which guard did not hold. */
+typedef struct TdMiss
+{
+  const char *guard; /**< "argument", "config" ... */
+  char text[240];    /**< "argument 0 has shape (32, 784), (64, 784) before" */
+  const TdSite *site;
+} TdMiss;
+/** Say whether a replay with these arguments is a replay of what was traced. */
+bool td__guards_hold (const TdGuards *g, const TdSchedule *s, TdVar *const *in, int n_in,
+                      TdMiss *miss);

@@ -1,0 +1,240 @@
+/* How a plan becomes memory and prepared calls.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "instance.h"
+#include "entry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *
+zeroed (size_t n, size_t bytes)
+{
+  void *memory = calloc (n + 1, bytes);
+
+  if (memory == NULL)
+    abort ();
+  return memory;
+}
+
+static bool
+computes (const TdStep *step)
+{
+  return step->kind == TD_STEP_FILL || step->kind == TD_STEP_COPY
+         || step->kind == TD_STEP_EFFECT || step->kind == TD_STEP_HOST_READ
+         || step->kind == TD_STEP_GIVE || step->kind == TD_STEP_GROUP
+         || (step->kind == TD_STEP_OP && !(step->cls->flags & TD_OP_VIEW));
+}
+
+static bool
+is_fixed (const TdValue *v)
+{
+  return v->kind == TD_VALUE_INTERIOR || v->kind == TD_VALUE_CONSTANT;
+}
+
+static void
+set_tensor (const TdInstance *i, TdTensor *t, uint32_t node)
+{
+  TdNodeInfo *n = &i->plan->s->nodes[node];
+
+  t->shape = &n->shape;
+  t->size = td__size (&n->shape);
+  t->dtype = (TdDtype)n->dtype;
+  t->data = i->address[n->value];
+}
+
+static int
+by_value (const void *a, const void *b)
+{
+  const TdPatch *x = a, *y = b;
+
+  return (x->value > y->value) - (x->value < y->value);
+}
+
+/* An own copy of attributes that begin with a key. */
+static void
+own_attrs (TdReadyList *list, TdReady *r, char **room)
+{
+  size_t bytes = r->step->kind == TD_STEP_FILL ? sizeof (TdRngKey) : r->step->cls->attrs_size;
+
+  memcpy (*room, r->step->attrs, bytes);
+  r->run.call.attrs = *room;
+  list->keys[list->n_keys] = (TdRngKey *)(void *)*room;
+  list->key_at[list->n_keys++] = r->step->random_at;
+  *room += (bytes + 15) / 16 * 16;
+}
+
+static void
+prepare_step (TdInstance *i, TdReadyList *list, const TdStep *step, TdTensor **room)
+{
+  const TdSchedule *s = i->plan->s;
+  TdReady *r = &list->ready[list->n_ready++];
+  TdTensor *t = *room;
+
+  r->step = step;
+  r->run.site = step->site;
+  r->run.device = s->device;
+  r->run.call = (TdOpCall){ .cls = step->cls,
+                            .attrs = step->attrs,
+                            .device = s->device,
+                            .n_in = (int)step->n_in,
+                            .n_out = (int)step->n_out,
+                            .in = t,
+                            .out = t + step->n_in,
+                            .accumulate = step->accumulate };
+  for (uint32_t k = 0; k < step->n_in + step->n_out; k++, t++)
+    {
+      uint32_t node
+          = k < step->n_in ? td__step_in (s, step, k) : td__step_out (s, step, k - step->n_in);
+
+      set_tensor (i, t, node);
+      r->opens |= k >= step->n_in && td__node_value (s, node)->kind == TD_VALUE_GRADIENT;
+      if (!is_fixed (td__node_value (s, node)))
+        list->patches[list->n_patches++] = (TdPatch){ t, s->nodes[node].value };
+    }
+  *room = t;
+}
+
+static void
+index_patches (TdReadyList *list, uint32_t n_values)
+{
+  uint32_t at = 0;
+
+  qsort (list->patches, list->n_patches, sizeof *list->patches, by_value);
+  list->patch_at = zeroed (n_values + 1, sizeof *list->patch_at);
+  for (uint32_t v = 0; v <= n_values; v++)
+    {
+      while (at < list->n_patches && list->patches[at].value < v)
+        at++;
+      list->patch_at[v] = at;
+    }
+}
+
+static void
+prepare (TdInstance *i, TdReadyList *list, const TdSteps *steps)
+{
+  size_t n_operands = 0, n_attrs = 0, n_keys = 0;
+  TdTensor *room;
+  char *attrs;
+
+  list->steps = steps;
+  for (uint32_t k = 0; k < steps->n; k++)
+    {
+      const TdStep *step = &steps->steps[k];
+
+      n_operands += step->n_in + step->n_out;
+      if (step->random)
+        {
+          n_keys++;
+          n_attrs
+              += (step->kind == TD_STEP_FILL ? sizeof (TdRngKey) : step->cls->attrs_size) + 16;
+        }
+    }
+  list->ready = zeroed (steps->n, sizeof *list->ready);
+  list->at = zeroed (steps->n, sizeof *list->at);
+  list->tensors = room = zeroed (n_operands, sizeof *list->tensors);
+  list->patches = zeroed (n_operands, sizeof *list->patches);
+  list->attrs = attrs = zeroed (n_attrs, 1);
+  list->keys = zeroed (n_keys, sizeof *list->keys);
+  list->key_at = zeroed (n_keys, sizeof *list->key_at);
+  for (uint32_t k = 0; k < steps->n; k++)
+    {
+      list->at[k] = TD_ABSENT;
+      if (!computes (&steps->steps[k]))
+        continue;
+      list->at[k] = list->n_ready;
+      prepare_step (i, list, &steps->steps[k], &room);
+      if (steps->steps[k].random)
+        own_attrs (list, &list->ready[list->n_ready - 1], &attrs);
+    }
+  index_patches (list, i->plan->s->n_values);
+}
+
+static void
+list_free (TdReadyList *list)
+{
+  free (list->ready);
+  free (list->at);
+  free (list->tensors);
+  free (list->patches);
+  free (list->patch_at);
+  free (list->attrs);
+  free (list->keys);
+  free (list->key_at);
+}
+
+TdInstance *
+td__instance_new (TdEntry *entry, TdPlan *plan, const TdSite *site)
+{
+  const TdSchedule *s = plan->s;
+  TdInstance *i = zeroed (1, sizeof *i);
+
+  i->entry = entry;
+  i->plan = plan;
+  i->refs = 1;
+  if (plan->arena_bytes > 0)
+    {
+      i->arena = td__buffer_new (s->device, plan->arena_bytes, TD_MEM_STATIC);
+      if (i->arena == NULL)
+        {
+          td__fail_memory (s->device, plan->arena_bytes, "static schedule", site);
+          free (i);
+          return NULL;
+        }
+    }
+  i->address = zeroed (s->n_values, sizeof *i->address);
+  for (uint32_t v = 0; v < s->n_values; v++)
+    if (plan->offsets[v] != SIZE_MAX)
+      i->address[v] = (char *)i->arena->data + plan->offsets[v];
+    else if (s->values[v].kind == TD_VALUE_CONSTANT)
+      i->address[v] = s->constants[s->values[v].index].buffer->data;
+  i->externals = zeroed (s->n_externals, sizeof *i->externals);
+  i->versions = zeroed (s->n_externals, sizeof *i->versions);
+  i->outputs = zeroed (s->n_outputs, sizeof *i->outputs);
+  prepare (i, &i->forward, &s->forward);
+  i->backwards = zeroed (s->n_backwards, sizeof *i->backwards);
+  for (uint32_t k = 0; k < s->n_backwards; k++)
+    prepare (i, &i->backwards[k], &s->backwards[k].list);
+  td__entry_ref (entry);
+  plan->refs++;
+  return i;
+}
+
+void
+td__instance_drop (TdInstance *i)
+{
+  const TdSchedule *s = i->plan->s;
+
+  for (uint32_t k = 0; k < s->n_externals; k++)
+    {
+      td__buffer_unref (i->externals[k]);
+      i->externals[k] = NULL;
+    }
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    {
+      td__buffer_unref (i->outputs[k]);
+      i->outputs[k] = NULL;
+    }
+}
+
+void
+td__instance_unref (TdInstance *i)
+{
+  TdEntry *entry = i->entry;
+
+  if (--i->refs > 0)
+    return;
+  td__instance_drop (i);
+  td__buffer_unref (i->arena);
+  list_free (&i->forward);
+  for (uint32_t k = 0; k < i->plan->s->n_backwards; k++)
+    list_free (&i->backwards[k]);
+  free (i->backwards);
+  free (i->address);
+  free (i->externals);
+  free (i->versions);
+  free (i->outputs);
+  td__plan_unref (i->plan);
+  free (i);
+  td__entry_unref (entry);
+}

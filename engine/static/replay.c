@@ -1,0 +1,731 @@
+/* Replay: a schedule runs instead of the code.
+ *
+ * The graph gets one operation for the whole call, whose backward is a schedule too.  Gradients
+ * are given to what lies outside one by one, in the traced order, and collected there as any
+ * others: so a parameter that has a gradient already, or is used by several calls, gets the
+ * same sum, bit for bit, as from the code itself.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "entry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct
+{
+  TdInstance *instance;
+  uint64_t generation;
+} StaticAttrs;
+
+/* What one run of a list needs. */
+typedef struct
+{
+  TdInstance *i;
+  TdReadyList *list;
+  TdBackward *b; /* NULL in forward */
+  TdVar **given; /* by value: gradients that were made, of backward */
+  bool *added;   /* by value: a kernel added it to what was there */
+  TdMiss *miss;
+  struct
+  {
+    const TdStep *step;
+    TdVar *v;
+  } * effects; /* to be had when all is well */
+  uint32_t n_effects;
+} Play;
+
+static TdStatus
+fill (const TdReady *r)
+{
+  const TdStep *step = r->step;
+  TdDevice *d = r->run.device;
+  TdTensor *t = r->run.call.out;
+
+  if (!d->computes)
+    return TD_OK;
+  if (step->how.origin == TD_ARRAY_RANDOM)
+    return d->ops->random (d, (TdRandomKind)step->how.random_kind,
+                           *(const TdRngKey *)r->run.call.attrs, 0, t);
+  if (step->how.origin == TD_ARRAY_ARANGE)
+    return d->ops->arange (d, t, step->how.a, step->how.b);
+  return d->ops->fill (d, t, step->how.a);
+}
+
+/* A variable for a node, over this buffer.  *Owner*: the innermost scope. */
+static TdVar *
+var_of (const TdSchedule *s, uint32_t node, TdBuffer *buffer, const TdSite *site)
+{
+  const TdNodeInfo *info = &s->nodes[node];
+  TdNode *n = td__node_new ();
+  TdVar *v;
+
+  n->dtype = info->dtype;
+  n->shape = info->shape;
+  n->device = s->device;
+  n->category = info->category;
+  n->name = info->name;
+  v = td__scope_add (td__var_new (n, buffer, site));
+  v->name = info->name;
+  return v;
+}
+
+/* A copy of a value as it is now. */
+static TdVar *
+snapshot (const Play *p, uint32_t node, const TdSite *site)
+{
+  const TdSchedule *s = p->i->plan->s;
+  size_t bytes;
+  TdBuffer *buffer;
+
+  td__shape_bytes (&s->nodes[node].shape, (TdDtype)s->nodes[node].dtype, &bytes);
+  buffer = td__buffer_new (s->device, bytes, TD_MEM_OTHER);
+  if (buffer == NULL)
+    {
+      td__fail_memory (s->device, bytes, "static schedule", site);
+      return NULL;
+    }
+  if (s->device->computes)
+    s->device->ops->copy (s->device, buffer->data, p->i->address[s->nodes[node].value], bytes);
+  return var_of (s, node, buffer, site);
+}
+
+/* Effects wait for the end: a host read further on may undo the call. */
+static TdStatus
+effect (Play *p, const TdReady *r)
+{
+  TdVar *v = NULL;
+
+  if (r->step->n_in > 0)
+    {
+      v = snapshot (p, td__step_in (p->i->plan->s, r->step, 0), r->step->site);
+      if (v == NULL)
+        return td__engine.error.status;
+    }
+  p->effects = realloc (p->effects, (p->n_effects + 1) * sizeof *p->effects);
+  if (p->effects == NULL)
+    abort ();
+  p->effects[p->n_effects].step = r->step;
+  p->effects[p->n_effects++].v = v;
+  return TD_OK;
+}
+
+static void
+run_effects (Play *p, TdStatus status)
+{
+  TdEngine *e = &td__engine;
+  const TdSite *site = e->site;
+
+  for (uint32_t k = 0; k < p->n_effects && status == TD_OK; k++)
+    {
+      const TdStep *step = p->effects[k].step;
+
+      e->site = step->site;
+      step->effect.run (step->effect.data, p->effects[k].v);
+    }
+  e->site = site;
+  free (p->effects);
+  p->effects = NULL;
+  p->n_effects = 0;
+}
+
+/* The code decided something by these numbers. */
+static TdStatus
+host_read (const Play *p, const TdReady *r)
+{
+  const TdTensor *t = r->run.call.in;
+  size_t bytes = (size_t)t->size * td__dtype_sizes[t->dtype];
+  TdDevice *d = r->run.device;
+  void *now;
+  bool same;
+
+  if (!d->computes)
+    return TD_OK;
+  now = malloc (bytes + 1);
+  if (now == NULL)
+    abort ();
+  same = d->ops->download (d, now, t->data, bytes) == TD_OK
+         && memcmp (now, r->step->bytes, bytes) == 0;
+  if (!same && p->miss != NULL)
+    {
+      p->miss->guard = "host read";
+      p->miss->site = r->step->site;
+      snprintf (p->miss->text, sizeof p->miss->text,
+                "the code reads numbers that are others now: the first is %.9g, %.9g before",
+                td__host_element (now, t->dtype, 0),
+                td__host_element (r->step->bytes, t->dtype, 0));
+    }
+  free (now);
+  return same ? TD_OK : TD_ERR_STATE;
+}
+
+/* Memory for a gradient that leaves: what is there already if the kernel may add to it. */
+static TdStatus
+open_gradient (Play *p, TdReady *r, uint32_t k)
+{
+  const TdSchedule *s = p->i->plan->s;
+  uint32_t node = td__step_out (s, r->step, k), value = s->nodes[node].value;
+  bool may_add = k == 0 && r->step->external != TD_ABSENT;
+  TdVar *g = NULL;
+  TdBuffer *buffer;
+
+  if (s->values[value].kind != TD_VALUE_GRADIENT
+      || p->given[value] != NULL) /* changed in place further on */
+    return TD_OK;
+  if (may_add)
+    {
+      g = td__backward_target (p->b, (int)r->step->external);
+      r->run.call.accumulate = p->added[value] = g != NULL;
+    }
+  if (g != NULL)
+    td__buffer_written (g->buffer, r->step->site);
+  else
+    {
+      buffer = td__buffer_new (s->device, s->values[value].bytes, TD_MEM_GRADIENT);
+      if (buffer == NULL)
+        return td__fail_memory (s->device, s->values[value].bytes, "static schedule",
+                                r->step->site);
+      g = var_of (s, node, buffer, r->step->site);
+    }
+  p->given[value] = g;
+  td__instance_bind (p->i, p->list, value, g->buffer->data);
+  return TD_OK;
+}
+
+static __attribute__ ((noinline)) TdStatus
+open_gradients (Play *p, TdReady *r)
+{
+  TdStatus status = TD_OK;
+
+  for (uint32_t k = 0; k < r->step->n_out && status == TD_OK; k++)
+    status = open_gradient (p, r, k);
+  return status;
+}
+
+/* Hand a gradient to an external. */
+static TdStatus
+give (Play *p, const TdReady *r)
+{
+  const TdSchedule *s = p->i->plan->s;
+  uint32_t node = td__step_in (s, r->step, 0), value = s->nodes[node].value;
+  TdVar *g = NULL;
+
+  if (s->values[value].kind == TD_VALUE_GRADIENT)
+    g = p->given[value];
+  else if (s->values[value].kind == TD_VALUE_GY)
+    g = p->b->gy[p->i->entry->op_out[s->values[value].index]];
+  if (g != NULL && !td_shape_equal (&g->node->shape, &s->nodes[node].shape))
+    g = var_of (s, node, td__buffer_ref (g->buffer), r->step->site); /* seen in another shape */
+  if (g == NULL)
+    g = snapshot (p, node, r->step->site);
+  if (g == NULL)
+    return td__engine.error.status;
+  return td__backward_give (p->b, (int)r->step->external, g, p->added[value]);
+}
+
+static TdStatus
+play_other (Play *p, TdReady *r)
+{
+  switch (r->step->kind)
+    {
+    case TD_STEP_FILL:
+      return fill (r);
+    case TD_STEP_COPY:
+      return r->run.device->computes ? r->run.device->ops->copy (
+                 r->run.device, r->run.call.out[0].data, r->run.call.in[0].data,
+                 (size_t)r->run.call.out[0].size * td__dtype_sizes[r->run.call.out[0].dtype])
+                                     : TD_OK;
+    case TD_STEP_EFFECT:
+      return effect (p, r);
+    case TD_STEP_HOST_READ:
+      return host_read (p, r);
+    case TD_STEP_GIVE:
+      return give (p, r);
+    default:
+      return TD_ERR_STATE;
+    }
+}
+
+static TdStatus
+failed (const TdReady *r, TdStatus status)
+{
+  if (!td__engine.has_error && r->step->kind != TD_STEP_HOST_READ)
+    td__fail (status, r->step->cls != NULL ? r->step->cls->name : "static schedule",
+              r->step->site, "not possible on %s", r->run.device->name);
+  return status;
+}
+
+static TdStatus
+play (Play *p)
+{
+  const bool computes = p->i->plan->s->device->computes;
+
+  for (uint32_t k = 0; k < p->list->n_ready; k++)
+    {
+      TdReady *r = &p->list->ready[k];
+      TdStatus status = TD_OK;
+
+      if (TD_UNLIKELY (r->opens) && (status = open_gradients (p, r)) != TD_OK)
+        return status;
+      if (TD_LIKELY (r->step->kind == TD_STEP_OP))
+        {
+          if (TD_LIKELY (computes))
+            status = r->run.call.cls->forward (&r->run.call);
+          if (TD_UNLIKELY (r->run.workspace != NULL))
+            {
+              td__pool_give (r->run.workspace);
+              r->run.workspace = NULL;
+            }
+        }
+      else
+        status = play_other (p, r);
+      if (TD_UNLIKELY (status != TD_OK))
+        return failed (r, status);
+    }
+  return TD_OK;
+}
+
+/* --- forward --- */
+
+static TdBuffer *
+external_buffer (const TdSchedule *s, uint32_t k, TdVar *const *in)
+{
+  return k < s->n_arguments ? in[k]->buffer : s->externals[k].var->buffer;
+}
+
+static void
+set_keys (TdReadyList *list, TdRngKey key)
+{
+  for (uint32_t k = 0; k < list->n_keys; k++)
+    *list->keys[k] = (TdRngKey){ key.seed, key.offset + list->key_at[k] };
+}
+
+/* Buffers of the outputs and externals; NULL memory is an error that was told. */
+static TdStatus
+bind_forward (TdInstance *i, TdVar *const *in)
+{
+  const TdSchedule *s = i->plan->s;
+
+  for (uint32_t v = 0; v < s->n_values; v++)
+    {
+      const TdValue *value = &s->values[v];
+
+      if (value->kind == TD_VALUE_EXTERNAL)
+        td__instance_bind (i, &i->forward, v, external_buffer (s, value->index, in)->data);
+      else if (value->kind == TD_VALUE_OUTPUT)
+        {
+          TdBuffer *b = td__buffer_new (s->device, value->bytes, TD_MEM_ACTIVATION);
+
+          if (b == NULL)
+            return td__fail_memory (s->device, value->bytes, "static schedule", i->site);
+          i->outputs[value->index] = b;
+          td__instance_bind (i, &i->forward, v, b->data);
+        }
+    }
+  return TD_OK;
+}
+
+static void
+note_writes (const TdInstance *i, TdVar *const *in)
+{
+  const TdSchedule *s = i->plan->s;
+
+  for (uint32_t k = 0; k < s->forward.n; k++)
+    {
+      const TdStep *step = &s->forward.steps[k];
+
+      if (step->cls == NULL || step->cls->writes == 0)
+        continue;
+      for (uint32_t n = 0; n < step->n_in; n++)
+        if (td__bit (step->cls->writes, (int)n))
+          {
+            const TdValue *v = td__node_value (s, td__step_in (s, step, n));
+
+            if (v->kind == TD_VALUE_EXTERNAL)
+              td__buffer_written (external_buffer (s, v->index, in), step->site);
+          }
+    }
+}
+
+/* Variables of the results; those that are externals, or equal, are those themselves. */
+static void
+make_outputs (TdInstance *i, TdVar *const *in, TdVar **out)
+{
+  const TdSchedule *s = i->plan->s;
+
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    {
+      const TdOutput *o = &s->outputs[k];
+      const TdValue *value = td__node_value (s, o->node);
+      TdBuffer *b;
+
+      if (o->same_as != TD_ABSENT)
+        out[k] = out[o->same_as];
+      else if (o->external != TD_ABSENT)
+        out[k] = o->external < s->n_arguments ? in[o->external] : s->externals[o->external].var;
+      else
+        {
+          b = value->kind == TD_VALUE_EXTERNAL ? external_buffer (s, value->index, in)
+                                               : i->outputs[value->index];
+          out[k] = var_of (s, o->node, td__buffer_ref (b), i->site);
+          continue;
+        }
+      td__scope_add (out[k]);
+    }
+}
+
+/* The graph's operation: inputs are the externals, outputs those that were made here. */
+static void
+keep_graph (TdInstance *i, TdVar *const *in, TdVar **out)
+{
+  const TdSchedule *s = i->plan->s;
+  StaticAttrs attrs = { i, i->generation };
+  TdVar **all = malloc ((s->n_externals + 1) * sizeof *all);
+  TdNode **nodes = malloc ((s->n_outputs + 1) * sizeof *nodes);
+  TdBuffer **buffers = malloc ((s->n_outputs + 1) * sizeof *buffers);
+  int n = 0;
+  TdOp *op;
+  TdRun r = { .call = { .cls = &td__static_class, .attrs = &attrs }, .site = i->site };
+
+  if (all == NULL || nodes == NULL || buffers == NULL)
+    abort ();
+  for (uint32_t k = 0; k < s->n_externals; k++)
+    {
+      all[k] = k < s->n_arguments ? in[k] : s->externals[k].var;
+      i->externals[k] = td__buffer_ref (all[k]->buffer);
+      i->versions[k] = all[k]->buffer->version;
+    }
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    if (i->entry->op_out[k] != TD_ABSENT)
+      {
+        nodes[n] = out[k]->node;
+        buffers[n++] = out[k]->buffer;
+      }
+  r.call.n_in = (int)s->n_externals;
+  r.call.n_out = n;
+  r.in = all;
+  r.nodes = nodes;
+  r.buffers = buffers;
+  op = td__graph_keep (&r, i->first_id + s->forward.n_events);
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    if (i->entry->op_out[k] != TD_ABSENT)
+      out[k]->node->requires_grad = true;
+  (void)op;
+  i->refs++;
+  i->state = TD_INSTANCE_AWAITING;
+  free (all);
+  free (nodes);
+  free (buffers);
+}
+
+static TdStatus
+poisoned (TdVar **out, uint32_t n, TdStatus status)
+{
+  for (uint32_t k = 0; k < n; k++)
+    out[k] = td__poison ();
+  return status;
+}
+
+static uint32_t
+save_state (const TdSchedule *s, TdVar *const *in, TdSavedState **saved)
+{
+  TdVar **externals = malloc ((s->n_externals + 1) * sizeof *externals);
+  uint32_t n;
+
+  if (externals == NULL)
+    abort ();
+  for (uint32_t k = 0; k < s->n_externals; k++)
+    externals[k] = k < s->n_arguments ? in[k] : s->externals[k].var;
+  n = td__state_save (s, externals, saved);
+  free (externals);
+  return n;
+}
+
+TdStatus
+td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out,
+                    const TdSite *site, TdMiss *miss)
+{
+  TdEngine *e = &td__engine;
+  const TdSchedule *s = i->plan->s;
+  Play p = { .i = i, .list = &i->forward, .miss = miss };
+  size_t start = e->n_scope_vars;
+  TdSavedState *saved = NULL;
+  uint32_t n_saved = 0;
+  TdStatus status;
+
+  i->site = site;
+  i->state = TD_INSTANCE_IN_FORWARD;
+  i->backward_done = false;
+  i->generation++;
+  i->key = (TdRngKey){ e->rng_seed, e->rng_offset };
+  i->first_id = e->next_id;
+  if (entry->reads_host)
+    n_saved = save_state (s, in, &saved);
+  status = bind_forward (i, in);
+  if (status == TD_OK)
+    {
+      set_keys (&i->forward, i->key);
+      status = play (&p);
+      run_effects (&p, status);
+    }
+  td__scope_unwind (start);
+  td__state_restore (saved, n_saved, status != TD_OK);
+  if (status != TD_OK)
+    {
+      td__instance_drop (i);
+      i->state = TD_INSTANCE_FREE;
+      return miss->guard != NULL ? status : poisoned (out, s->n_outputs, status);
+    }
+  e->rng_offset += s->random_total;
+  e->next_id += s->forward.n_events;
+  note_writes (i, in);
+  make_outputs (i, in, out);
+  if (entry->keeps_graph)
+    keep_graph (i, in, out);
+  else
+    {
+      td__instance_drop (i);
+      i->state = TD_INSTANCE_FREE;
+    }
+  return TD_OK;
+}
+
+/* --- backward --- */
+
+static TdInstance *
+instance_of (const TdBackward *b)
+{
+  return ((const StaticAttrs *)b->attrs)->instance;
+}
+
+static uint64_t
+given_gradients (const TdInstance *i, const TdBackward *b, uint64_t *alias)
+{
+  const TdEntry *entry = i->entry;
+  uint64_t given = 0;
+
+  *alias = 0;
+  for (uint32_t k = 0; k < i->plan->s->n_outputs; k++)
+    {
+      const TdVar *g = entry->op_out[k] != TD_ABSENT ? b->gy[entry->op_out[k]] : NULL;
+
+      if (g == NULL)
+        continue;
+      given |= (uint64_t)1 << k;
+      for (uint32_t j = 0; j < k; j++)
+        {
+          const TdVar *other = entry->op_out[j] != TD_ABSENT ? b->gy[entry->op_out[j]] : NULL;
+
+          if (other != NULL && other->buffer == g->buffer)
+            *alias = *alias * 4096 + k * 64 + j + 1;
+        }
+    }
+  return given;
+}
+
+/* The traced backward for these gradients, or TD_ABSENT. */
+static uint32_t
+find_backward (const TdInstance *i, const TdBackward *b)
+{
+  const TdSchedule *s = i->plan->s;
+  uint64_t alias, given = given_gradients (i, b, &alias);
+
+  for (uint32_t k = 0; k < s->n_backwards; k++)
+    {
+      const TdBackwardTrace *t = &s->backwards[k];
+      bool same = t->gy_given == given && t->gy_alias == alias;
+
+      for (uint32_t n = 0; n < s->n_externals && same; n++)
+        same = td_backward_needs (b, (int)n)
+               == (s->nodes[s->externals[n].node].requires_grad
+                   && (t->wanted[n / 64] >> n % 64 & 1));
+      if (same)
+        return k;
+    }
+  return TD_ABSENT;
+}
+
+/* Nothing that backward reads may have been written since. */
+static TdStatus
+check_versions (const TdInstance *i, bool every)
+{
+  const TdSchedule *s = i->plan->s;
+
+  for (uint32_t k = 0; k < s->n_externals; k++)
+    {
+      const TdBuffer *b = i->externals[k];
+
+      if (b->version == i->versions[k] || td__node_value (s, s->externals[k].node)->is_state
+          || !(every || i->entry->reads[k]))
+        continue;
+      return td__fail (
+          TD_ERR_STATE, "static schedule", i->site,
+          "input %u was kept for backward at %s:%d and overwritten at %s:%d", k,
+          i->site != NULL ? i->site->file : "?", i->site != NULL ? i->site->line : 0,
+          b->writer != NULL ? b->writer->file : "?", b->writer != NULL ? b->writer->line : 0);
+    }
+  return TD_OK;
+}
+
+static void
+bind_backward (TdInstance *i, TdReadyList *list, const TdBackward *b)
+{
+  const TdSchedule *s = i->plan->s;
+
+  for (uint32_t v = 0; v < s->n_values; v++)
+    {
+      const TdValue *value = &s->values[v];
+
+      if (list->patch_at[v] == list->patch_at[v + 1])
+        continue;
+      if (value->kind == TD_VALUE_EXTERNAL)
+        td__instance_bind (i, list, v, i->externals[value->index]->data);
+      else if (value->kind == TD_VALUE_OUTPUT)
+        td__instance_bind (i, list, v, i->outputs[value->index]->data);
+      else if (value->kind == TD_VALUE_GY)
+        td__instance_bind (i, list, v, b->gy[i->entry->op_out[value->index]]->buffer->data);
+    }
+}
+
+static TdStatus
+replay_backward (TdInstance *i, TdBackward *b, uint32_t which)
+{
+  TdEngine *e = &td__engine;
+  const TdSchedule *s = i->plan->s;
+  Play p = { .i = i, .list = &i->backwards[which], .b = b };
+  TdStatus status;
+
+  p.given = calloc (s->n_values + 1, sizeof *p.given);
+  p.added = calloc (s->n_values + 1, sizeof *p.added);
+  if (p.given == NULL || p.added == NULL)
+    abort ();
+  i->backward_done = true;
+  bind_backward (i, p.list, b);
+  set_keys (p.list, i->key);
+  status = play (&p);
+  e->next_id += s->backwards[which].list.n_events;
+  free (p.given);
+  free (p.added);
+  return status;
+}
+
+/* Build the graph again, operation by operation, and go on through it. */
+static TdStatus
+expand (TdInstance *i, TdBackward *b)
+{
+  TdEngine *e = &td__engine;
+  TdEntry *entry = i->entry;
+  TdSchedule *s = entry->schedule;
+  const TdOp *op = td__backward_op (b);
+  TdVar **externals = calloc (s->n_externals + 1, sizeof *externals);
+  TdVar **vars = calloc (s->n_nodes + 1, sizeof *vars);
+  TdVar *ys[64], *gys[64];
+  uint64_t first;
+  uint32_t n_nodes = s->n_nodes;
+  int n = 0;
+  TdStatus status;
+
+  if (externals == NULL || vars == NULL)
+    abort ();
+  for (uint32_t k = 0; k < s->n_externals; k++)
+    {
+      TdNode *node = op->in[k];
+
+      externals[k] = node->var != NULL
+                         ? node->var
+                         : td__scope_add (td__var_new (
+                             td__node_ref (node), td__buffer_ref (i->externals[k]), i->site));
+    }
+  first = e->next_id;
+  status = td__interpret (s, externals, i->key, true, vars);
+  for (uint32_t k = 0; k < s->n_outputs && status == TD_OK; k++)
+    if (entry->op_out[k] != TD_ABSENT)
+      {
+        ys[n] = vars[s->outputs[k].node];
+        gys[n++] = b->gy[entry->op_out[k]];
+      }
+  if (status == TD_OK && entry->trace == NULL && s->n_backwards < TD_MAX_BACKWARDS
+      && e->hooks == NULL && !td__backward_is_double (b))
+    {
+      entry->trace = td__trace_of_backward (s, externals, first, e->next_id, i->key);
+      for (uint32_t k = 0; k < n_nodes; k++)
+        if (vars[k] != NULL)
+          td__trace_know (entry->trace, k, vars[k]);
+      for (uint32_t k = 0; k < s->n_outputs; k++)
+        if (entry->op_out[k] != TD_ABSENT)
+          td__trace_know_output (entry->trace, k, vars[s->outputs[k].node]);
+      td__trace_wait (entry->trace);
+      entry->n_backwards_planned = s->n_backwards;
+    }
+  if (status == TD_OK)
+    status = td__backward_splice (b, ys, gys, n, first + 1);
+  free (externals);
+  free (vars);
+  return status;
+}
+
+static TdStatus
+static_backward (TdBackward *b)
+{
+  const StaticAttrs *a = b->attrs;
+  TdInstance *i = instance_of (b);
+  uint32_t which;
+  bool again;
+  TdStatus status;
+
+  if (i->generation != a->generation)
+    return td__fail (TD_ERR_STATE, i->entry->owner != NULL ? i->entry->owner->name : "static",
+                     td__backward_op (b)->site,
+                     "the memory of this call was taken by the one at %s:%d: run backward "
+                     "before, or leave out td_static_end_forward",
+                     i->site != NULL ? i->site->file : "?",
+                     i->site != NULL ? i->site->line : 0);
+  if (td__backward_is_double (b) && !i->entry->double_backprop)
+    return td__fail (TD_ERR_STATE, i->entry->owner != NULL ? i->entry->owner->name : "static",
+                     i->site,
+                     "double backprop through a static chain is off: make it with "
+                     ".enable_double_backprop = true");
+  which = find_backward (i, b);
+  again = which == TD_ABSENT || i->backward_done || td__engine.hooks != NULL
+          || td__backward_is_double (b);
+  status = check_versions (i, again);
+  if (status != TD_OK)
+    return status;
+  if (again)
+    return expand (i, b);
+  return replay_backward (i, b, which);
+}
+
+static void
+static_release (void *attrs)
+{
+  StaticAttrs *a = attrs;
+
+  if (a->instance->generation == a->generation)
+    {
+      td__instance_drop (a->instance);
+      a->instance->state = TD_INSTANCE_FREE;
+    }
+  td__instance_unref (a->instance);
+}
+
+static TdStatus
+static_infer (TdOpCall *call)
+{
+  return td_op_fail (call, TD_ERR_STATE, "no operation to be called");
+}
+
+const TdOpClass td__static_class = {
+  .name = "static_schedule",
+  .label = "StaticSchedule",
+  .group = "static",
+  .formula = "the operations of a static chain",
+  .n_in_min = 0,
+  .n_in_max = -1,
+  .n_out = -1,
+  .flags = TD_OP_CAPTURES,
+  .attrs_size = sizeof (StaticAttrs),
+  .infer = static_infer,
+  .backward = static_backward,
+  .release = static_release,
+};

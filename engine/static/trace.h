@@ -1,0 +1,79 @@
+/* Tracing: the chain's code runs as it always does, and a schedule of it is written beside.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "guard.h"
+#include "map.h"
+#include "schedule.h"
+
+/** Random numbers that were given out while tracing. */
+typedef struct TdDraw
+{
+  uint64_t offset, n;
+  uint64_t at; /**< from where the call's begin; known once the trace is over */
+  bool used;   /**< by a step; numbers for a new parameter are not drawn again */
+} TdDraw;
+
+typedef enum
+{
+  TD_TRACE_FORWARD,  /**< the code runs */
+  TD_TRACE_WAITING,  /**< for the backward of its graph */
+  TD_TRACE_BACKWARD, /**< which runs */
+  TD_TRACE_DONE
+} TdTraceState;
+
+enum
+{
+  TD_TRACE_MAX_INTO = 8
+};
+
+typedef struct TdTrace
+{
+  TdTracer tracer; /**< first */
+  struct TdTrace *next;
+  TdTraceState state;
+  TdSchedule *schedule;
+  TdGuards *guards;     /**< what the code could see; NULL in a trace of backward alone */
+  TdMap nodes;          /**< node id -> node */
+  TdMap buffers;        /**< buffer id -> value */
+  TdMap external;       /**< node id -> external */
+  uint64_t first, last; /**< ids of the chain's operations are first + 1 .. last */
+  TdDraw *draws;
+  uint32_t n_draws;
+  uint64_t seed;
+  TdNode **outs; /**< weak: valid while their ids are out_ids */
+  uint64_t *out_ids;
+  char refused[200]; /**< why no schedule can be made of it, or empty */
+  const TdSite *refused_site;
+  char why[200]; /**< the last backward could not be traced, or empty */
+  /* one backward */
+  TdBackwardTrace backward;
+  bool *given; /**< by value: a gradient that was handed on */
+  uint32_t n_given;
+  TdNode *into; /**< what the next kernel may add to, if it can */
+  struct
+  {
+    TdNode *node;
+    uint32_t result;
+  } into_results[TD_TRACE_MAX_INTO];
+  int n_into_results;
+  uint64_t random_before;
+} TdTrace;
+
+/** Begin: what in makes from here on is traced. */
+TdTrace *td__trace_begin (TdVar *const *in, int n_in, TdGuards *guards);
+/** End of the code, which returned out.  The schedule is there if refused is empty. */
+void td__trace_finish (TdTrace *t, TdVar *const *out, int n_out);
+/** Wait for backward of the operations that were made.  Takes no ownership. */
+void td__trace_wait (TdTrace *t);
+/** Of its graph nothing lives any more, so that no backward can come. */
+bool td__trace_is_over (const TdTrace *t);
+/** Stop waiting and free it, but not its schedule. */
+void td__trace_free (TdTrace *t);
+/** A trace of a backward through a graph that was built again from a schedule: ops first + 1 ..
+ * last, random numbers from key on; nodes and buffers are given by td__trace_know. */
+TdTrace *td__trace_of_backward (TdSchedule *s, TdVar *const *externals, uint64_t first,
+                                uint64_t last, TdRngKey key);
+void td__trace_know (TdTrace *t, uint32_t node, const TdVar *v);
+void td__trace_know_output (TdTrace *t, uint32_t k, TdVar *v);
