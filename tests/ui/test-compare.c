@@ -327,6 +327,29 @@ compare__keeps_the_perspective_for_the_next_window (void **state)
   assert_non_null (td_compare_page_get (page ()));
 }
 
+/* ---- buffers ---- */
+
+static void
+compare__shows_the_buffers_of_both_sides (void **state)
+{
+  open_lenet ();
+  ui_test_do ("compare", NULL);
+  ui_test_do ("show-page", "compare-buffers");
+  /* a buffer is the same in the graph, in the pictures of buffers and on the other side */
+  const TdTapeIteration *b = td_iteration_get_tape (compare ()->of[TD_SIDE_B]);
+  const TdTapeIteration *a = td_iteration_get_tape (compare ()->of[TD_SIDE_A]);
+  guint64 here = b->vars[b->outs[b->events[20].first_out]].key;
+  guint64 there = a->vars[a->outs[a->events[19].first_out]].key;
+  TdSceneRect box;
+  assert_true (
+      td_scene_find_key (td_compare_page_get_buffers (page (), TD_SIDE_B), here, &box));
+  assert_true (
+      td_scene_find_key (td_compare_page_get_buffers (page (), TD_SIDE_A), there, &box));
+  td_session_select (ui_test_session (), here);
+  assert_int_equal (selected_of (td_compare_page_get_other (page ())), there);
+  ui_test_save_picture ("compare-buffers.png");
+}
+
 /* ---- the lesson ---- */
 
 static gboolean
@@ -395,6 +418,7 @@ main (int argc, char **argv)
     ui_test (compare__exports_both_pictures),
     ui_test (compare__copies_the_list_as_text),
     ui_test (compare__keeps_the_perspective_for_the_next_window),
+    ui_test (compare__shows_the_buffers_of_both_sides),
     ui_test (lesson__shows_the_dynamic_and_the_static_graph),
     ui_test (compare__can_be_looked_at),
   };

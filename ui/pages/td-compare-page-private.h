@@ -5,6 +5,7 @@
 #include <adwaita.h>
 
 #include "pages/td-compare-page.h"
+#include "widgets/td-compare-buffers.h"
 #include "widgets/td-compare-list.h"
 #include "widgets/td-compare-table.h"
 #include "widgets/td-kinds-view.h"
@@ -27,8 +28,9 @@ struct _TdComparePage
   AdwStatusPage *empty;
   TdCompareList *list;
   GtkWidget *lower; /* below the pictures */
-  GtkStack *views;  /* in it: operations, dynamic-static */
+  GtkStack *views;  /* in it: operations, compare-buffers, dynamic-static */
   TdCompareTable *table;
+  TdCompareBuffers *buffers;
   TdKindsView *kinds;
   GtkPaned *paned;
   TdCompareSide *sides[TD_N_SIDES];

@@ -55,6 +55,27 @@ show_row (TdComparePage *self, gint row)
     state_missing (self, (TdSide)side, row >= 0 && event[side] < 0 ? event[1 - side] : -1);
   td_compare_list_select (self->list, row);
   td_compare_table_select (self->table, row);
+  td_compare_buffers_invalidate (self->buffers);
+}
+
+/* The counterpart of a variable: the same output of the counterpart of what made it; what comes
+ * from outside (parameters, inputs) has the same key. */
+static guint64
+find_variable (TdComparePage *self, TdSide side, guint var)
+{
+  const TdTapeIteration *here = td_iteration_get_tape (self->compare->of[side]),
+                        *there = td_iteration_get_tape (self->compare->of[1 - side]);
+  gint producer = here->vars[var].producer;
+  if (producer < 0)
+    return td_iteration_find_var (self->compare->of[1 - side], here->vars[var].key) >= 0
+               ? here->vars[var].key
+               : 0;
+  gint event = td_compare_counterpart (self->compare, side, producer);
+  const TdTapeEvent *made = &here->events[producer];
+  for (guint k = 0; event >= 0 && k < MIN (made->n_out, there->events[event].n_out); k++)
+    if (here->outs[made->first_out + k] == var)
+      return there->vars[there->outs[there->events[event].first_out + k]].key;
+  return 0;
 }
 
 /* What is selected on one side becomes selected on the other. */
@@ -67,10 +88,18 @@ follow_selection (TdComparePage *self, TdSide side)
   if (self->syncing || !self->compare || !to)
     return;
   gint event = n ? td_iteration_find_event (self->compare->of[side], keys[0]) : -1;
+  gint var = n && event < 0 ? td_iteration_find_var (self->compare->of[side], keys[0]) : -1;
   gint row = event >= 0 ? td_compare_find_row (self->compare, side, event) : -1;
   guint64 key = 0;
   if (row >= 0)
     key = key_of (self->compare->of[1 - side], self->compare->rows[row].event[1 - side]);
+  else if (var >= 0)
+    {
+      key = find_variable (self, side, (guint)var);
+      row = td_compare_find_row (
+          self->compare, side,
+          td_iteration_get_tape (self->compare->of[side])->vars[var].producer);
+    }
   else if (n)
     key = td_graph_view_get_peer_key (td_compare_side_get_view (self->sides[side]), keys[0]);
   self->syncing = TRUE;
@@ -124,6 +153,12 @@ row_chosen (GtkWidget *widget, guint row, TdComparePage *self)
   announce (self, row);
 }
 
+static void
+buffer_pressed (GtkWidget *buffers, int side, guint64 key, TdComparePage *self)
+{
+  td_session_select (session_of (self, (TdSide)side), key);
+}
+
 /* The other playhead is the counterpart of the window's. */
 static void
 follow_playhead (TdComparePage *self)
@@ -136,6 +171,7 @@ follow_playhead (TdComparePage *self)
                          td_iteration_get_number (self->compare->of[1 - self->mine]),
                          td_compare_counterpart (self->compare, self->mine, moment.event));
   self->syncing = FALSE;
+  td_compare_buffers_invalidate (self->buffers);
 }
 
 static void
@@ -180,6 +216,7 @@ forget_compare (TdComparePage *self)
 {
   g_autoptr (TdCompare) old = g_steal_pointer (&self->compare);
   td_compare_table_set_compare (self->table, NULL);
+  td_compare_buffers_set_compare (self->buffers, NULL, NULL);
   show_marks (self);
   forget_shown (self);
 }
@@ -283,6 +320,7 @@ take_compare (TdComparePage *self, TdIteration *mine, TdIteration *theirs)
   TdIteration *of[TD_N_SIDES];
   TdTapeReader *readers[TD_N_SIDES];
   g_autoptr (TdCompare) old = g_steal_pointer (&self->compare);
+  td_compare_buffers_set_compare (self->buffers, NULL, NULL);
   forget_shown (self);
   set_mine (self,
             !self->other && td_iteration_get_number (theirs) < td_iteration_get_number (mine)
@@ -302,6 +340,8 @@ take_compare (TdComparePage *self, TdIteration *mine, TdIteration *theirs)
   show_marks (self);
   show_heads (self);
   show_kinds (self, readers);
+  TdSession *const sessions[] = { session_of (self, TD_SIDE_A), session_of (self, TD_SIDE_B) };
+  td_compare_buffers_set_compare (self->buffers, self->compare, sessions);
   gtk_stack_set_visible_child_name (self->stack, "pictures");
   follow_playhead (self);
   mine_selected (self);
@@ -436,6 +476,12 @@ td_compare_page_get_side (TdComparePage *self, TdSide side)
   return self->sides[side];
 }
 
+TdScene *
+td_compare_page_get_buffers (TdComparePage *self, TdSide side)
+{
+  return td_compare_buffers_get_scene (self->buffers, side);
+}
+
 TdSide
 td_compare_page_get_mine (TdComparePage *self)
 {
@@ -546,6 +592,9 @@ new_lower (TdComparePage *self)
   self->kinds = TD_KINDS_VIEW (td_kinds_view_new ());
   self->views = GTK_STACK (gtk_stack_new ());
   gtk_stack_add_titled (self->views, GTK_WIDGET (self->table), "operations", "Operations");
+  self->buffers = TD_COMPARE_BUFFERS (td_compare_buffers_new ());
+  g_signal_connect (self->buffers, "pressed-key", G_CALLBACK (buffer_pressed), self);
+  gtk_stack_add_titled (self->views, GTK_WIDGET (self->buffers), "compare-buffers", "Buffers");
   gtk_stack_add_titled (self->views, GTK_WIDGET (self->kinds), "dynamic-static",
                         "Dynamic and Static");
   gtk_widget_set_vexpand (GTK_WIDGET (self->views), TRUE);

@@ -27,9 +27,11 @@ gboolean td_compare_page_compare_with (TdComparePage *self, const char *what, GE
 /** Open the menu of what to compare with. */
 void td_compare_page_pick (TdComparePage *self);
 
-/** Bring a view below the pictures to the front by name: operations, dynamic-static. FALSE:
- * there is none such. */
+/** Bring a view below the pictures to the front by name: operations, compare-buffers,
+ * dynamic-static. FALSE: there is none such. */
 gboolean td_compare_page_show_view (TdComparePage *self, const char *name);
+/** Return the picture of a side's buffers; NULL: nothing is compared. Owner: the page. */
+TdScene *td_compare_page_get_buffers (TdComparePage *self, TdSide side);
 
 /** Return the comparison on show, NULL: there is nothing to compare. Owner: the page. */
 const TdCompare *td_compare_page_get (TdComparePage *self);

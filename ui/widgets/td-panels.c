@@ -8,6 +8,7 @@
 #include "gradient/td-gradient.h"
 #include "memory/td-memory.h"
 #include "schedule/td-curve.h"
+#include "schedule/td-gantt.h"
 #include "schedule/td-schedule.h"
 #include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
@@ -27,6 +28,7 @@ struct _TdPanels
   gint64 previous_number;
   TdSchedule *schedule;
   char *advice;
+  TdGantt *gantt;
   TdMemoryHistory *history;
   guint history_n; /* iterations there were when it was made */
   TdGradientTable *gradients;
@@ -43,6 +45,7 @@ forget_iteration (TdPanels *self)
   g_clear_pointer (&self->previous, td_memory_profile_free);
   g_clear_pointer (&self->schedule, td_schedule_free);
   g_clear_pointer (&self->advice, g_free);
+  g_clear_pointer (&self->gantt, td_gantt_free);
   g_clear_pointer (&self->iteration, td_iteration_unref);
   g_clear_pointer (&self->expected, td_iteration_unref);
   self->previous_number = -1;
@@ -177,6 +180,14 @@ make_timeline (TdPanels *self, const TdPanelView *view)
 }
 
 static TdScene *
+make_buffers (TdPanels *self, const TdPanelView *view)
+{
+  if (!self->gantt)
+    self->gantt = td_gantt_new (self->iteration);
+  return td_gantt_scene (self->gantt, 0, view);
+}
+
+static TdScene *
 make_curves (TdPanels *self, const TdPanelView *view)
 {
   return td_curves_scene (td_session_get_curves (self->session), view);
@@ -216,6 +227,8 @@ static const Page pages[] = {
   { TD_PANEL_GRADIENTS, "missing", "Missing", "Parameters without a gradient", make_missing },
   { TD_PANEL_SCHEDULE, "order", "Order", "Operations in order of execution", make_order },
   { TD_PANEL_SCHEDULE, "timeline", "Timeline", "Operations over time", make_timeline },
+  { TD_PANEL_SCHEDULE, "buffers", "Buffers", "Buffers over the events, by address",
+    make_buffers },
   { TD_PANEL_CURVES, "curves", "Curves", "Reported values over the iterations", make_curves },
 };
 
@@ -273,8 +286,8 @@ follow_axis (TdPanels *self, TdSceneView *view, const Page *page, double x)
     return;
   TdMoment moment = td_session_get_moment (self->session);
   gint64 value = (gint64)llround (td_scene_axis_value (scene, x));
-  gboolean by_event
-      = strcmp (page->name, "events") == 0 || strcmp (page->name, "timeline") == 0;
+  static const char *const over_events[] = { "events", "timeline", "buffers", NULL };
+  gboolean by_event = g_strv_contains (over_events, page->name);
   if (by_event)
     td_session_set_moment (self->session, moment.iteration, (gint)value);
   else
