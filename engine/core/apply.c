@@ -224,8 +224,8 @@ wants_graph (const Run *r)
 }
 
 /* Config debug: every output must be finite. */
-static TdStatus
-debug_check (const Run *r)
+TdStatus
+td__debug_check (const Run *r)
 {
   for (int i = 0; i < r->call.n_out; i++)
     {
@@ -309,7 +309,7 @@ compute (Run *r)
     td__fail (status, r->call.cls->name, r->site, "not possible for %s on %s",
               td_dtype_name (r->call.n_in > 0 ? r->call.in[0].dtype : TD_F32), r->device->name);
   if (TD_UNLIKELY (e->config.debug) && status == TD_OK && r->device->computes)
-    status = debug_check (r);
+    status = td__debug_check (r);
   if (TD_UNLIKELY (o != NULL))
     {
       if (TD_UNLIKELY (status != TD_OK))

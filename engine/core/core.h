@@ -450,6 +450,9 @@ TdStatus td__apply_update (const TdOpClass *cls, const void *attrs, TdVar *const
                            const TdSite *site);
 TdRngKey td__rng_take (uint64_t n_numbers); /**< a place in the stream for n numbers */
 
+/** Config debug: every output must be finite. */
+TdStatus td__debug_check (const TdRun *r);
+
 /* backward (backward.c) */
 TdStatus td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs,
                            int n_x, TdVar **gxs, unsigned flags, const TdSite *site);

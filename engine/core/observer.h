@@ -32,8 +32,10 @@ enum
 {
   TD_EVENT_ACCUMULATE = 1, /**< added into its output */
   TD_EVENT_FAILED = 2,
-  TD_EVENT_GRAPH = 4, /**< a graph node was kept */
-  TD_EVENT_DOUBLE = 8 /**< backward with double backprop */
+  TD_EVENT_GRAPH = 4,  /**< a graph node was kept */
+  TD_EVENT_DOUBLE = 8, /**< backward with double backprop */
+  TD_EVENT_REPLAYED
+  = 16 /**< by a static schedule; its outputs' memory was told before, if any */
 };
 
 /** One event: a forward or backward operation, an accumulation, an update. */

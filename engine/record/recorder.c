@@ -210,7 +210,8 @@ static const uint16_t tape_flags[2][16] = { { SIXTEEN (FORWARD_FLAGS) }, { SIXTE
 static inline unsigned
 event_flags (const TdEvent *e)
 {
-  return tape_flags[e->phase != TD_PHASE_FORWARD][e->flags]
+  return tape_flags[e->phase != TD_PHASE_FORWARD][e->flags & 15]
+         | (e->flags & TD_EVENT_REPLAYED ? TD_TAPE_EVENT_REPLAYED : 0)
          | (e->cls->flags & TD_OP_VIEW ? TD_TAPE_EVENT_SHARED : 0);
 }
 
@@ -255,6 +256,8 @@ put_event (TdRecorder *r, const TdEvent *e, uint64_t end, unsigned n_out)
 
   for (unsigned i = 0; i < n_out; i++)
     bytes += (uint32_t)sizeof (TdRawOutput) + 8 * (uint32_t)e->out[i]->shape.ndim;
+  if (TD_UNLIKELY (e->flags & TD_EVENT_REPLAYED))
+    shared = n_out;
   if (n_out > shared)
     before = (n_out - shared) * (uint32_t)sizeof (TdRawAlloc);
   if (n_out > 1 || TD_UNLIKELY (n_in > FEW_OPERANDS))
@@ -298,6 +301,16 @@ write_op (TdRecorder *r, const TdEvent *e, uint64_t end)
     put_any_event (r, e, end);
 }
 
+/* What else was allocated meanwhile; of a replay, its results. */
+static __attribute__ ((noinline)) void
+tell_memory (TdRecorder *r, const TdEvent *e)
+{
+  if (e->flags & TD_EVENT_REPLAYED)
+    for (int i = 0; i < e->n_out; i++)
+      td__recorder_match_memory (r, e->out_buffers[i], e->out[i]->id);
+  td__recorder_flush_memory (r);
+}
+
 static void
 after_op (TdObserver *o, const TdEvent *e)
 {
@@ -309,7 +322,7 @@ after_op (TdObserver *o, const TdEvent *e)
   if (TD_LIKELY (r->writes))
     {
       if (TD_UNLIKELY (r->n_pending > 0))
-        td__recorder_flush_memory (r);
+        tell_memory (r, e);
       if (TD_UNLIKELY (e->phase == TD_PHASE_UPDATE) && e->n_in > 0)
         td__recorder_update (r, e);
       write_op (r, e, end);

@@ -62,6 +62,7 @@ TdStatus td__replay_forward (TdEntry *entry, TdInstance *instance, TdVar *const 
 TdStatus td__interpret (const TdSchedule *s, TdVar *const *externals, TdRngKey key, bool again,
                         TdVar **vars);
 extern const TdOpClass td__static_class;
+void td__observe_finish (void);
 
 /** State as it was: what a second run, or one that is undone, must leave as it is. */
 typedef struct TdSavedState

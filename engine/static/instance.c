@@ -225,6 +225,10 @@ td__instance_unref (TdInstance *i)
   if (--i->refs > 0)
     return;
   td__instance_drop (i);
+  td__observe_drop (i);
+  free (i->nodes);
+  free (i->nodes_owned);
+  free (i->slices);
   td__buffer_unref (i->arena);
   list_free (&i->forward);
   for (uint32_t k = 0; k < i->plan->s->n_backwards; k++)

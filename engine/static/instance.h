@@ -69,11 +69,17 @@ typedef struct TdInstance
   uint32_t *versions;
   TdBuffer **outputs; /**< by output: held likewise */
   const TdSite *site;
+  /* while somebody looks (observe.c) */
+  TdNode **nodes;    /**< by node: what events name; NULL: not yet */
+  bool *nodes_owned; /**< by node: made for that */
+  TdBuffer **slices; /**< by value: parts of the arena, as arrays */
 } TdInstance;
 
 /** A new one, free.  NULL after td__fail_memory. */
 TdInstance *td__instance_new (struct TdEntry *entry, TdPlan *plan, const TdSite *site);
 void td__instance_unref (TdInstance *i);
+/** Forget what events named. */
+void td__observe_drop (TdInstance *i);
 /** Let go of the arrays that it held for backward. */
 void td__instance_drop (TdInstance *i);
 /** Point every operand of a value at memory. */

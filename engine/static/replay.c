@@ -6,7 +6,7 @@
  * same sum, bit for bit, as from the code itself.
  *
  * SPDX-License-Identifier: MIT */
-#include "entry.h"
+#include "play.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,23 +17,6 @@ typedef struct
   TdInstance *instance;
   uint64_t generation;
 } StaticAttrs;
-
-/* What one run of a list needs. */
-typedef struct
-{
-  TdInstance *i;
-  TdReadyList *list;
-  TdBackward *b; /* NULL in forward */
-  TdVar **given; /* by value: gradients that were made, of backward */
-  bool *added;   /* by value: a kernel added it to what was there */
-  TdMiss *miss;
-  struct
-  {
-    const TdStep *step;
-    TdVar *v;
-  } * effects; /* to be had when all is well */
-  uint32_t n_effects;
-} Play;
 
 static TdStatus
 fill (const TdReady *r)
@@ -72,7 +55,7 @@ var_of (const TdSchedule *s, uint32_t node, TdBuffer *buffer, const TdSite *site
 
 /* A copy of a value as it is now. */
 static TdVar *
-snapshot (const Play *p, uint32_t node, const TdSite *site)
+snapshot (const TdPlay *p, uint32_t node, const TdSite *site)
 {
   const TdSchedule *s = p->i->plan->s;
   size_t bytes;
@@ -92,7 +75,7 @@ snapshot (const Play *p, uint32_t node, const TdSite *site)
 
 /* Effects wait for the end: a host read further on may undo the call. */
 static TdStatus
-effect (Play *p, const TdReady *r)
+effect (TdPlay *p, const TdReady *r)
 {
   TdVar *v = NULL;
 
@@ -111,7 +94,7 @@ effect (Play *p, const TdReady *r)
 }
 
 static void
-run_effects (Play *p, TdStatus status)
+run_effects (TdPlay *p, TdStatus status)
 {
   TdEngine *e = &td__engine;
   const TdSite *site = e->site;
@@ -131,7 +114,7 @@ run_effects (Play *p, TdStatus status)
 
 /* The code decided something by these numbers. */
 static TdStatus
-host_read (const Play *p, const TdReady *r)
+host_read (const TdPlay *p, const TdReady *r)
 {
   const TdTensor *t = r->run.call.in;
   size_t bytes = (size_t)t->size * td__dtype_sizes[t->dtype];
@@ -161,7 +144,7 @@ host_read (const Play *p, const TdReady *r)
 
 /* Memory for a gradient that leaves: what is there already if the kernel may add to it. */
 static TdStatus
-open_gradient (Play *p, TdReady *r, uint32_t k)
+open_gradient (TdPlay *p, TdReady *r, uint32_t k)
 {
   const TdSchedule *s = p->i->plan->s;
   uint32_t node = td__step_out (s, r->step, k), value = s->nodes[node].value;
@@ -192,8 +175,8 @@ open_gradient (Play *p, TdReady *r, uint32_t k)
   return TD_OK;
 }
 
-static __attribute__ ((noinline)) TdStatus
-open_gradients (Play *p, TdReady *r)
+TdStatus
+td__play_open (TdPlay *p, TdReady *r)
 {
   TdStatus status = TD_OK;
 
@@ -204,7 +187,7 @@ open_gradients (Play *p, TdReady *r)
 
 /* Hand a gradient to an external. */
 static TdStatus
-give (Play *p, const TdReady *r)
+give (TdPlay *p, const TdReady *r)
 {
   const TdSchedule *s = p->i->plan->s;
   uint32_t node = td__step_in (s, r->step, 0), value = s->nodes[node].value;
@@ -224,7 +207,7 @@ give (Play *p, const TdReady *r)
 }
 
 static TdStatus
-play_other (Play *p, TdReady *r)
+play_other (TdPlay *p, TdReady *r)
 {
   switch (r->step->kind)
     {
@@ -255,17 +238,37 @@ failed (const TdReady *r, TdStatus status)
   return status;
 }
 
+TdStatus
+td__play_one (TdPlay *p, TdReady *r)
+{
+  TdStatus status = TD_OK;
+
+  if (r->step->kind != TD_STEP_OP)
+    status = play_other (p, r);
+  else if (r->run.device->computes)
+    status = r->run.call.cls->forward (&r->run.call);
+  if (r->run.workspace != NULL)
+    {
+      td__pool_give (r->run.workspace);
+      r->run.workspace = NULL;
+    }
+  return status == TD_OK ? TD_OK : failed (r, status);
+}
+
 static TdStatus
-play (Play *p)
+play (TdPlay *p)
 {
   const bool computes = p->i->plan->s->device->computes;
+
+  if (TD_UNLIKELY (td__engine.observer != NULL || td__engine.config.debug))
+    return td__play_observed (p);
 
   for (uint32_t k = 0; k < p->list->n_ready; k++)
     {
       TdReady *r = &p->list->ready[k];
       TdStatus status = TD_OK;
 
-      if (TD_UNLIKELY (r->opens) && (status = open_gradients (p, r)) != TD_OK)
+      if (TD_UNLIKELY (r->opens) && (status = td__play_open (p, r)) != TD_OK)
         return status;
       if (TD_LIKELY (r->step->kind == TD_STEP_OP))
         {
@@ -368,6 +371,7 @@ make_outputs (TdInstance *i, TdVar *const *in, TdVar **out)
           b = value->kind == TD_VALUE_EXTERNAL ? external_buffer (s, value->index, in)
                                                : i->outputs[value->index];
           out[k] = var_of (s, o->node, td__buffer_ref (b), i->site);
+          td__observe_output (i, o->node, out[k]->node);
           continue;
         }
       td__scope_add (out[k]);
@@ -447,7 +451,7 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
 {
   TdEngine *e = &td__engine;
   const TdSchedule *s = i->plan->s;
-  Play p = { .i = i, .list = &i->forward, .miss = miss };
+  TdPlay p = { .i = i, .list = &i->forward, .miss = miss };
   size_t start = e->n_scope_vars;
   TdSavedState *saved = NULL;
   uint32_t n_saved = 0;
@@ -462,6 +466,7 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
   if (entry->reads_host)
     n_saved = save_state (s, in, &saved);
   status = bind_forward (i, in);
+  td__observe_forward (&p, in);
   if (status == TD_OK)
     {
       set_keys (&i->forward, i->key);
@@ -477,7 +482,7 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
       return miss->guard != NULL ? status : poisoned (out, s->n_outputs, status);
     }
   e->rng_offset += s->random_total;
-  e->next_id += s->forward.n_events;
+  e->next_id = i->first_id + s->forward.n_events;
   note_writes (i, in);
   make_outputs (i, in, out);
   if (entry->keeps_graph)
@@ -592,7 +597,7 @@ replay_backward (TdInstance *i, TdBackward *b, uint32_t which)
 {
   TdEngine *e = &td__engine;
   const TdSchedule *s = i->plan->s;
-  Play p = { .i = i, .list = &i->backwards[which], .b = b };
+  TdPlay p = { .i = i, .list = &i->backwards[which], .b = b };
   TdStatus status;
 
   p.given = calloc (s->n_values + 1, sizeof *p.given);
@@ -602,8 +607,10 @@ replay_backward (TdInstance *i, TdBackward *b, uint32_t which)
   i->backward_done = true;
   bind_backward (i, p.list, b);
   set_keys (p.list, i->key);
+  td__observe_backward (&p);
   status = play (&p);
-  e->next_id += s->backwards[which].list.n_events;
+  if (!p.observed)
+    e->next_id += s->backwards[which].list.n_events;
   free (p.given);
   free (p.added);
   return status;

@@ -623,6 +623,7 @@ td__statics_finish (void)
 {
   while (all != NULL)
     td_static_free (all);
+  td__observe_finish ();
   n_made = 0;
 }
 

@@ -1,0 +1,376 @@
+/* A replay that somebody looks at: every operation is an event before and after it runs, as one
+ * of the code's would be, so that a debugger stops inside, statistics are taken, and a tape
+ * shows it.
+ *
+ * Events name variables.  Those inside have nobody's handle: for each a node is kept that shows
+ * its part of the arena, until the instance's next call.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "play.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *
+zeroed (size_t n, size_t bytes)
+{
+  void *memory = calloc (n + 1, bytes);
+
+  if (memory == NULL)
+    abort ();
+  return memory;
+}
+
+void
+td__observe_drop (TdInstance *i)
+{
+  const TdSchedule *s = i->plan->s;
+
+  if (i->nodes == NULL)
+    return;
+  for (uint32_t k = 0; k < s->n_nodes; k++)
+    {
+      if (i->nodes_owned[k])
+        {
+          i->nodes[k]->retained = NULL;
+          td__node_unref (i->nodes[k]);
+        }
+      i->nodes[k] = NULL;
+      i->nodes_owned[k] = false;
+    }
+  for (uint32_t v = 0; v < s->n_values; v++)
+    if (i->slices[v] != NULL)
+      {
+        td__slab_give (&td__engine.buffers, i->slices[v]);
+        i->slices[v] = NULL;
+      }
+}
+
+static void
+make_room (TdInstance *i)
+{
+  const TdSchedule *s = i->plan->s;
+
+  if (i->nodes != NULL)
+    return;
+  i->nodes = zeroed (s->n_nodes, sizeof *i->nodes);
+  i->nodes_owned = zeroed (s->n_nodes, sizeof *i->nodes_owned);
+  i->slices = zeroed (s->n_values, sizeof *i->slices);
+}
+
+/* A part of the arena as an array: nobody counts it, and it ends with the call. */
+static TdBuffer *
+slice_of (TdInstance *i, uint32_t value)
+{
+  TdEngine *e = &td__engine;
+  TdBuffer *b = i->slices[value];
+
+  if (b != NULL)
+    return b;
+  b = i->slices[value] = td__slab_take (&e->buffers);
+  *b = (TdBuffer){ .refs = 1,
+                   .block = i->arena != NULL ? i->arena->block : NULL,
+                   .data = i->address[value],
+                   .bytes = i->plan->s->values[value].bytes,
+                   .device = i->plan->s->device,
+                   .id = ++e->next_buffer_id,
+                   .category = TD_MEM_STATIC };
+  return b;
+}
+
+static TdBuffer *
+buffer_of (const TdPlay *p, uint32_t value)
+{
+  TdInstance *i = p->i;
+  const TdValue *v = &i->plan->s->values[value];
+
+  switch (v->kind)
+    {
+    case TD_VALUE_OUTPUT:
+      return i->outputs[v->index];
+    case TD_VALUE_CONSTANT:
+      return i->plan->s->constants[v->index].buffer;
+    case TD_VALUE_GRADIENT:
+      return p->given != NULL && p->given[value] != NULL ? p->given[value]->buffer
+                                                         : slice_of (i, value);
+    default:
+      return slice_of (i, value);
+    }
+}
+
+static TdNode *
+node_of (const TdPlay *p, uint32_t node)
+{
+  TdInstance *i = p->i;
+  const TdSchedule *s = i->plan->s;
+  const TdNodeInfo *info = &s->nodes[node];
+  TdNode *n = i->nodes[node];
+
+  if (n != NULL)
+    return n;
+  n = i->nodes[node] = td__node_new ();
+  i->nodes_owned[node] = true;
+  n->dtype = info->dtype;
+  n->shape = info->shape;
+  n->device = s->device;
+  n->category = info->category;
+  n->name = info->name;
+  n->requires_grad = info->requires_grad;
+  n->retained = buffer_of (p, info->value);
+  return n;
+}
+
+void
+td__observe_forward (TdPlay *p, TdVar *const *in)
+{
+  TdInstance *i = p->i;
+  const TdSchedule *s = i->plan->s;
+
+  if (td__engine.observer == NULL)
+    {
+      td__observe_drop (i);
+      return;
+    }
+  make_room (i);
+  td__observe_drop (i);
+  for (uint32_t k = s->n_externals; k-- > 0;)
+    i->nodes[s->externals[k].node]
+        = k < s->n_arguments ? in[k]->node : s->externals[k].var->node;
+}
+
+void
+td__observe_backward (TdPlay *p)
+{
+  TdInstance *i = p->i;
+  const TdSchedule *s = i->plan->s;
+  TdNode *const *in = td__backward_op (p->b)->in;
+
+  if (td__engine.observer == NULL)
+    return;
+  make_room (i);
+  for (uint32_t k = s->n_externals; k-- > 0;)
+    i->nodes[s->externals[k].node] = in[k];
+  for (uint32_t n = 0; n < s->n_nodes; n++)
+    {
+      const TdValue *v = td__node_value (s, n);
+      uint32_t out = v->kind == TD_VALUE_GY ? i->entry->op_out[v->index] : TD_ABSENT;
+
+      if (out == TD_ABSENT || p->b->gy[out] == NULL)
+        continue;
+      if (i->nodes_owned[n])
+        {
+          i->nodes[n]->retained = NULL;
+          td__node_unref (i->nodes[n]);
+          i->nodes_owned[n] = false;
+        }
+      i->nodes[n] = p->b->gy[out]->node;
+    }
+}
+
+void
+td__observe_output (TdInstance *i, uint32_t node, TdNode *n)
+{
+  if (i->nodes == NULL || i->nodes[node] == NULL)
+    return;
+  n->id = i->nodes[node]->id;
+  n->is_leaf_known = true;
+}
+
+/* --- groups --- */
+
+/* A name for what a group does: one class per name, for good. */
+typedef struct Named
+{
+  struct Named *next;
+  TdOpClass cls;
+  char text[];
+} Named;
+
+static Named *names;
+
+static const TdOpClass *
+group_class (const TdGroup *g)
+{
+  char text[160] = "";
+  size_t n = 0;
+  Named *named;
+
+  for (uint32_t k = 0; k < g->n_members && n + 40 < sizeof text; k++)
+    if (g->members[k].cls != NULL)
+      n += (size_t)snprintf (text + n, sizeof text - n, "%s%s", n > 0 ? "+" : "",
+                             g->members[k].cls->name);
+  for (named = names; named != NULL; named = named->next)
+    if (strcmp (named->text, text) == 0)
+      return &named->cls;
+  named = calloc (1, sizeof *named + n + 1);
+  if (named == NULL)
+    abort ();
+  memcpy (named->text, text, n + 1);
+  named->cls = (TdOpClass){
+    .name = named->text, .label = "Fused", .group = "static", .n_in_max = -1, .n_out = -1
+  };
+  named->next = names;
+  names = named;
+  return &named->cls;
+}
+
+void
+td__observe_finish (void)
+{
+  while (names != NULL)
+    {
+      Named *next = names->next;
+
+      free (names);
+      names = next;
+    }
+}
+
+/* --- events --- */
+
+typedef struct
+{
+  TdNode *in_room[16], *out_room[8], **in, **out;
+  TdBuffer *buffer_room[8], **buffers;
+} Operands;
+
+static void
+operands (const TdPlay *p, const TdStep *step, Operands *o)
+{
+  const TdSchedule *s = p->i->plan->s;
+
+  o->in = step->n_in > 16 ? zeroed (step->n_in, sizeof *o->in) : o->in_room;
+  o->out = step->n_out > 8 ? zeroed (step->n_out, sizeof *o->out) : o->out_room;
+  o->buffers = step->n_out > 8 ? zeroed (step->n_out, sizeof *o->buffers) : o->buffer_room;
+  for (uint32_t k = 0; k < step->n_in; k++)
+    o->in[k] = node_of (p, td__step_in (s, step, k));
+  for (uint32_t k = 0; k < step->n_out; k++)
+    {
+      uint32_t node = td__step_out (s, step, k), value = s->nodes[node].value;
+
+      if (p->given != NULL && p->given[value] != NULL && p->i->nodes[node] == NULL)
+        p->i->nodes[node] = p->given[value]->node;
+      o->out[k] = node_of (p, node);
+      o->buffers[k] = o->out[k]->var != NULL ? o->out[k]->var->buffer : o->out[k]->retained;
+    }
+}
+
+static void
+operands_free (Operands *o)
+{
+  if (o->in != o->in_room)
+    free (o->in);
+  if (o->out != o->out_room)
+    free (o->out);
+  if (o->buffers != o->buffer_room)
+    free (o->buffers);
+}
+
+static TdEvent
+event_of (const TdPlay *p, const TdStep *step, const TdReady *r, const Operands *o)
+{
+  TdEngine *e = &td__engine;
+  const TdInstance *i = p->i;
+  const TdOpClass *cls = step->kind == TD_STEP_GROUP
+                             ? group_class (&i->plan->groups[step->external])
+                             : step->cls;
+  bool backward = p->b != NULL;
+
+  return (TdEvent){
+    .id = backward ? ++e->next_id : i->first_id + step->event,
+    .cls = cls,
+    .attrs = r != NULL ? r->run.call.attrs : step->attrs,
+    .site = step->site,
+    .path = step->path,
+    .phase = (TdPhase)step->phase,
+    .flags = TD_EVENT_REPLAYED | (step->graph ? TD_EVENT_GRAPH : 0u)
+             | (r != NULL && r->run.call.accumulate ? TD_EVENT_ACCUMULATE : 0u),
+    .twin_id = backward && step->twin > 0 ? i->first_id + step->twin : 0,
+    .order = step->order,
+    .n_in = (int)step->n_in,
+    .n_out = (int)step->n_out,
+    .in = o->in,
+    .out = o->out,
+    .out_buffers = o->buffers,
+    .retained_in = step->graph && cls == step->cls ? cls->retain_in : 0,
+    .retained_out = step->graph && cls == step->cls ? cls->retain_out : 0,
+  };
+}
+
+static TdStatus
+run_one (TdPlay *p, TdReady *r)
+{
+  TdStatus status = td__play_one (p, r);
+
+  if (status == TD_OK && td__engine.config.debug && r->run.device->computes)
+    status = td__debug_check (&r->run);
+  return status;
+}
+
+static TdStatus
+observed_op (TdPlay *p, const TdStep *step, TdReady *r)
+{
+  TdObserver *o = td__engine.observer;
+  TdStatus status = TD_OK;
+  Operands operand;
+  TdEvent event;
+
+  if (r != NULL && r->opens && (status = td__play_open (p, r)) != TD_OK)
+    return status;
+  if (o == NULL)
+    return r != NULL ? run_one (p, r) : TD_OK;
+  operands (p, step, &operand);
+  event = event_of (p, step, r, &operand);
+  o->before_op (o, &event);
+  p->i->plan->s->device->algorithm = NULL;
+  if (r != NULL)
+    status = run_one (p, r);
+  if (status != TD_OK)
+    event.flags |= TD_EVENT_FAILED;
+  event.algorithm = p->i->plan->s->device->algorithm;
+  o->after_op (o, &event);
+  operands_free (&operand);
+  return status;
+}
+
+/* What is no operation. */
+static TdStatus
+observed_other (TdPlay *p, const TdStep *step, TdReady *r)
+{
+  TdObserver *o = td__engine.observer;
+
+  if (o != NULL && (step->kind == TD_STEP_LINK_ENTER || step->kind == TD_STEP_LINK_LEAVE))
+    o->link (o, step->kind == TD_STEP_LINK_ENTER, step->path, step->site);
+  else if (o != NULL && (step->kind == TD_STEP_SCOPE_OPEN || step->kind == TD_STEP_SCOPE_CLOSE))
+    o->scope (o, step->kind == TD_STEP_SCOPE_OPEN,
+              &(TdScope){ .name = step->text, .site = step->site });
+  else if (o != NULL && step->kind == TD_STEP_HOST_READ)
+    o->host_read (o, node_of (p, td__step_in (p->i->plan->s, step, 0)), step->site);
+  if (r == NULL)
+    return TD_OK;
+  if (r->opens && td__play_open (p, r) != TD_OK)
+    return td__engine.error.status;
+  return td__play_one (p, r);
+}
+
+TdStatus
+td__play_observed (TdPlay *p)
+{
+  const TdSteps *steps = p->list->steps;
+  TdStatus status = TD_OK;
+
+  p->observed = td__engine.observer != NULL;
+  if (p->observed)
+    make_room (p->i);
+  for (uint32_t k = 0; k < steps->n && status == TD_OK; k++)
+    {
+      const TdStep *step = &steps->steps[k];
+      TdReady *r = p->list->at[k] != TD_ABSENT ? &p->list->ready[p->list->at[k]] : NULL;
+
+      status = step->kind == TD_STEP_OP || step->kind == TD_STEP_GROUP
+                   ? observed_op (p, step, r)
+                   : observed_other (p, step, r);
+    }
+  return status;
+}

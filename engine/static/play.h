@@ -1,0 +1,37 @@
+/* One run of a schedule's list, as replay.c and observe.c share it.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "entry.h"
+
+typedef struct TdPlay
+{
+  TdInstance *i;
+  TdReadyList *list;
+  TdBackward *b; /**< NULL in forward */
+  TdVar **given; /**< by value: gradients that were made, of backward */
+  bool *added;   /**< by value: a kernel added it to what was there */
+  TdMiss *miss;
+  struct
+  {
+    const TdStep *step;
+    TdVar *v;
+  } * effects; /**< to be had when all is well */
+  uint32_t n_effects;
+  bool observed; /**< events were told, and numbered, one by one */
+} TdPlay;
+
+/** Run one step; failed after td__fail. */
+TdStatus td__play_one (TdPlay *p, TdReady *r);
+/** Give the gradients that it makes memory. */
+TdStatus td__play_open (TdPlay *p, TdReady *r);
+
+/* observe.c */
+/** Run the list with an event for every operation. */
+TdStatus td__play_observed (TdPlay *p);
+/** A call begins: its variables get their places in the graph, if anybody looks. */
+void td__observe_forward (TdPlay *p, TdVar *const *in);
+void td__observe_backward (TdPlay *p);
+/** The variable of a result is the one that the events named. */
+void td__observe_output (TdInstance *i, uint32_t node, TdNode *n);
