@@ -128,7 +128,7 @@ list_add (Match *m, guint side, guint32 event)
 static void
 align_lists (Match *m, guint64 *const tokens[2])
 {
-  g_autofree guint64 *text[2] = { NULL, NULL };
+  guint64 *text[2]; /* g_autofree would free the first only */
   g_autofree gint32 *b_of_a = NULL, *a_of_b = NULL;
 
   if (m->n[0] == 0 || m->n[1] == 0)
@@ -142,6 +142,8 @@ align_lists (Match *m, guint64 *const tokens[2])
   b_of_a = g_new (gint32, m->n[0]);
   a_of_b = g_new (gint32, m->n[1]);
   td__align (text[0], m->n[0], text[1], m->n[1], b_of_a, a_of_b);
+  for (guint s = 0; s < 2; s++)
+    g_free (text[s]);
   for (gint i = 0; i < m->n[0]; i++)
     if (b_of_a[i] >= 0)
       pair (m->c, (gint)m->list[0][i], (gint)m->list[1][b_of_a[i]]);
