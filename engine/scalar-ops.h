@@ -133,6 +133,107 @@ td_bits_of_float (float x)
   return bits;
 }
 
+/* Half precision by its bits: IEEE 754 binary16 and bfloat16, rounding to nearest, ties to
+ * even. */
+TD_FORMULA float
+td_float_of_f16 (uint16_t h)
+{
+  uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 31u, m = h & 0x3FFu;
+
+  if (exponent == 31)
+    return td_float_of_bits (sign | 0x7F800000u | m << 13);
+  if (exponent != 0)
+    return td_float_of_bits (sign | (exponent + 112) << 23 | m << 13);
+  return (sign != 0 ? -1.0f : 1.0f) * (float)m * 5.9604644775390625e-8f; /* 2^-24 */
+}
+
+TD_FORMULA uint16_t
+td_f16_of_float (float x)
+{
+  uint32_t bits = td_bits_of_float (x), sign = bits >> 16 & 0x8000u, a = bits & 0x7FFFFFFFu;
+
+  if (a > 0x7F800000u)
+    return (uint16_t)(sign | 0x7E00u);
+  if (a >= 0x477FF000u) /* 65520 and above round to infinity */
+    return (uint16_t)(sign | 0x7C00u);
+  if (a < 0x38800000u) /* below 2^-14: the addition aligns and rounds */
+    return (uint16_t)(sign | (td_bits_of_float (td_float_of_bits (a) + 0.5f) - 0x3F000000u));
+  a += 0xFFFu + (a >> 13 & 1u);
+  return (uint16_t)(sign | ((a - 0x38000000u) >> 13));
+}
+
+TD_FORMULA float
+td_float_of_bf16 (uint16_t h)
+{
+  return td_float_of_bits ((uint32_t)h << 16);
+}
+
+TD_FORMULA uint16_t
+td_bf16_of_float (float x)
+{
+  uint32_t bits = td_bits_of_float (x);
+
+  if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
+    return (uint16_t)(bits >> 16 | 0x40u);
+  return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+}
+
+/* Float to integer as C does where it may, 0 for NaN, the nearest limit beyond the range. */
+TD_FORMULA int32_t
+td_i32_of_f64 (double v)
+{
+  return v != v               ? 0
+         : v <= -2147483648.0 ? INT32_MIN
+         : v >= 2147483647.0  ? INT32_MAX
+                              : (int32_t)v;
+}
+
+TD_FORMULA int64_t
+td_i64_of_f64 (double v)
+{
+  return v != v                        ? 0
+         : v <= -9223372036854775808.0 ? INT64_MIN
+         : v >= 9223372036854775807.0  ? INT64_MAX
+                                       : (int64_t)v;
+}
+
+/** Four numbers of the Philox4x32-10 stream from a counter and a key.  *Source*: Salmon et al.,
+ * "Parallel random numbers: as easy as 1, 2, 3", SC 2011. */
+TD_FORMULA void
+td_philox (const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+{
+  uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+  uint32_t k0 = key[0], k1 = key[1];
+
+  for (int round = 0; round < 10; round++)
+    {
+      uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+
+      c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+      c1 = (uint32_t)p1;
+      c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+      c3 = (uint32_t)p0;
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+  out[0] = c0;
+  out[1] = c1;
+  out[2] = c2;
+  out[3] = c3;
+}
+
+/** Two normal numbers from two of 32 bits; (bits + 1/2) 2^-32 is never 0.  *Source*: Box and
+ * Muller, 1958. */
+TD_FORMULA void
+td_box_muller (uint32_t a, uint32_t b, double out[2])
+{
+  double r = sqrt (-2.0 * log (((double)a + 0.5) * 2.3283064365386963e-10)); /* 2^-32 */
+  double angle = 6.283185307179586477 * ((double)b * 2.3283064365386963e-10);
+
+  out[0] = r * cos (angle);
+  out[1] = r * sin (angle);
+}
+
 /** e^x to 1 ulp or so; denormal results included, overflow gives infinity. */
 TD_FORMULA float
 td_exp_f32 (float x)

@@ -1,5 +1,4 @@
-/* Other element types: all pairs, half precision by its bits (IEEE 754 binary16 and bfloat16,
- * rounding to nearest, ties to even).
+/* Other element types: all pairs, half precision by way of float.
  * SPDX-License-Identifier: MIT */
 #include "elementwise.h"
 
@@ -9,43 +8,6 @@ const uint8_t td__cpu_dtype_bytes[TD_BOOL + 1]
     = { [TD_F32] = 4, [TD_F64] = 8, [TD_F16] = 2, [TD_BF16] = 2,
         [TD_I32] = 4, [TD_I64] = 8, [TD_U8] = 1,  [TD_BOOL] = 1 };
 
-static float
-float_of_f16 (uint16_t h)
-{
-  uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = (h >> 10) & 31u, m = h & 0x3FFu;
-
-  if (exponent == 31)
-    return td_float_of_bits (sign | 0x7F800000u | m << 13);
-  if (exponent != 0)
-    return td_float_of_bits (sign | (exponent + 112) << 23 | m << 13);
-  return (sign != 0 ? -1.0f : 1.0f) * (float)m * 0x1p-24f;
-}
-
-static uint16_t
-f16_of_float (float x)
-{
-  uint32_t bits = td_bits_of_float (x), sign = bits >> 16 & 0x8000u, a = bits & 0x7FFFFFFFu;
-
-  if (a > 0x7F800000u)
-    return (uint16_t)(sign | 0x7E00u);
-  if (a >= 0x477FF000u) /* 65520 and above round to infinity */
-    return (uint16_t)(sign | 0x7C00u);
-  if (a < 0x38800000u) /* below 2^-14: the addition aligns and rounds */
-    return (uint16_t)(sign | (td_bits_of_float (td_float_of_bits (a) + 0.5f) - 0x3F000000u));
-  a += 0xFFFu + (a >> 13 & 1u);
-  return (uint16_t)(sign | ((a - 0x38000000u) >> 13));
-}
-
-static uint16_t
-bf16_of_float (float x)
-{
-  uint32_t bits = td_bits_of_float (x);
-
-  if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
-    return (uint16_t)(bits >> 16 | 0x40u);
-  return (uint16_t)((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
-}
-
 void
 td__half_load (const TdTensor *x, int64_t i, int64_t n, float *block)
 {
@@ -53,10 +15,10 @@ td__half_load (const TdTensor *x, int64_t i, int64_t n, float *block)
 
   if (x->dtype == TD_F16)
     for (int64_t k = 0; k < n; k++)
-      block[k] = float_of_f16 (h[k]);
+      block[k] = td_float_of_f16 (h[k]);
   else
     for (int64_t k = 0; k < n; k++)
-      block[k] = td_float_of_bits ((uint32_t)h[k] << 16);
+      block[k] = td_float_of_bf16 (h[k]);
 }
 
 void
@@ -66,27 +28,15 @@ td__half_store (TdTensor *y, int64_t i, int64_t n, const float *block)
 
   if (y->dtype == TD_F16)
     for (int64_t k = 0; k < n; k++)
-      h[k] = f16_of_float (block[k]);
+      h[k] = td_f16_of_float (block[k]);
   else
     for (int64_t k = 0; k < n; k++)
-      h[k] = bf16_of_float (block[k]);
+      h[k] = td_bf16_of_float (block[k]);
 }
 
-/* Float to integer as C does where it may, 0 for NaN, the nearest limit beyond the range. */
-static inline int64_t
-int_of_double (double v, double low, double high)
-{
-  return v != v ? 0 : v <= low ? (int64_t)low : v >= high ? INT64_MAX : (int64_t)v;
-}
-
-#define TO_FLOAT(v) (v)
-#define I32_OF(v)                                                                              \
-  ((v) != (v)                     ? 0                                                          \
-   : (double)(v) <= -2147483648.0 ? INT32_MIN                                                  \
-   : (double)(v) >= 2147483647.0  ? INT32_MAX                                                  \
-                                  : (int32_t)(v))
-#define I64_OF(v) int_of_double ((double)(v), -9223372036854775808.0, 9223372036854775807.0)
-#define U8_OF(v) ((v) != (v) ? 0 : (uint8_t)I64_OF (v))
+#define I32_OF(v) td_i32_of_f64 ((double)(v))
+#define I64_OF(v) td_i64_of_f64 ((double)(v))
+#define U8_OF(v) ((uint8_t)I64_OF (v))
 #define PLAIN(v) (v)
 #define TRUTH(v) ((v) != 0)
 

@@ -8,32 +8,16 @@
 #include "elementwise.h"
 #include "vector.h"
 
+#include "../scalar-ops.h"
+
 #include <math.h>
 
-#define ROUNDS 10
 #define GROUP (4 * TD_PHILOX_GROUP) /* numbers made at once */
 
 void
 td__philox (const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
-  uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-  uint32_t k0 = key[0], k1 = key[1];
-
-  for (int round = 0; round < ROUNDS; round++)
-    {
-      uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
-
-      c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-      c1 = (uint32_t)p1;
-      c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-      c3 = (uint32_t)p0;
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
-  out[0] = c0;
-  out[1] = c1;
-  out[2] = c2;
-  out[3] = c3;
+  td_philox (counter, key, out);
 }
 
 typedef struct
@@ -44,17 +28,6 @@ typedef struct
   TdTensor *y;
 } RandomWork;
 
-/* Two normal numbers from two of 32 bits; (bits + 1/2) 2^-32 is never 0. */
-static void
-box_muller (uint32_t a, uint32_t b, double out[2])
-{
-  double r = sqrt (-2.0 * log (((double)a + 0.5) * 0x1p-32));
-  double angle = 6.283185307179586477 * ((double)b * 0x1p-32);
-
-  out[0] = r * cos (angle);
-  out[1] = r * sin (angle);
-}
-
 /* Numbers from random bits, as double. */
 static void
 values (const RandomWork *w, const uint32_t *bits, double *v)
@@ -64,7 +37,7 @@ values (const RandomWork *w, const uint32_t *bits, double *v)
   if (w->kind == TD_RANDOM_NORMAL)
     {
       for (int i = 0; i < GROUP; i += 2)
-        box_muller (bits[i], bits[i + 1], v + i);
+        td_box_muller (bits[i], bits[i + 1], v + i);
       return;
     }
   for (int i = 0; i < GROUP; i++)

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "elementwise.h"
 #include "vector.h"
+#include "../scalar-updates.h"
 
 enum
 {
@@ -9,24 +10,8 @@ enum
 };
 
 /* Arrays of each kind: p, g and the states. */
-static const int n_arrays[TD_UPDATE_N] = {
-  [TD_UPDATE_SGD] = 2,
-  [TD_UPDATE_MOMENTUM_SGD] = 3,
-  [TD_UPDATE_CORRECTED_MOMENTUM_SGD] = 3,
-  [TD_UPDATE_NESTEROV_AG] = 3,
-  [TD_UPDATE_ADA_GRAD] = 3,
-  [TD_UPDATE_ADA_DELTA] = 4,
-  [TD_UPDATE_RMSPROP] = 3,
-  [TD_UPDATE_RMSPROP_INSIDE] = 3,
-  [TD_UPDATE_RMSPROP_GRAVES] = 5,
-  [TD_UPDATE_SMORMS3] = 5,
-  [TD_UPDATE_ADAM] = 4,
-  [TD_UPDATE_AMSGRAD] = 5,
-  [TD_UPDATE_ADABOUND] = 4,
-  [TD_UPDATE_AMSBOUND] = 5,
-  [TD_UPDATE_WEIGHT_DECAY] = 2,
-  [TD_UPDATE_LASSO] = 2,
-};
+#define COUNT(S, T, kind, name, n_arrays, setup, body) [TD_UPDATE_##kind] = n_arrays,
+static const int n_arrays[TD_UPDATE_N] = { TD_UPDATES (COUNT, f32, float, sqrtf) };
 
 typedef struct
 {
