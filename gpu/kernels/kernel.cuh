@@ -1,0 +1,216 @@
+/* What all kernels share: how one is declared, packs of 16 bytes, numbers as they are stored and
+ * as they are computed with, sums over a block.
+ *
+ * nvcc compiles the kernels for the device; the tests' emulator compiles the same files as C++
+ * for the host, after its own idea of a kernel and of shared memory (emu.h).
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "params.h"
+#include "scalar-ops.h"
+
+#if defined(__CUDACC__)
+#define TD_DEVICE static __device__ __forceinline__
+#define TD_KERNEL(name, Params)                                                                \
+  extern "C" __global__ void __launch_bounds__ (TD_BLOCK)                                      \
+      name (const __grid_constant__ Params a)
+/* Shared memory; the emulator checks its bounds. */
+#define TD_SHARED(T, name, n) __shared__ T name[n]
+#elif !defined(TD_KERNEL)
+#error "kernels are compiled by nvcc, or after emu.h"
+#endif
+
+#define TD_WARP 32
+#define TD_ALL_LANES 0xFFFFFFFFu
+
+struct td_f16
+{
+  uint16_t bits;
+};
+
+struct td_bf16
+{
+  uint16_t bits;
+};
+
+/** Numbers stored as S: the type they are computed in, the way there and back. */
+template <typename S> struct Number
+{
+  typedef S T;
+
+  TD_DEVICE T
+  load (S v)
+  {
+    return v;
+  }
+
+  TD_DEVICE S
+  store (T v)
+  {
+    return v;
+  }
+};
+
+template <> struct Number<td_f16>
+{
+  typedef float T;
+
+  TD_DEVICE float
+  load (td_f16 v)
+  {
+#if defined(__CUDACC__)
+    float x;
+
+    asm ("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(v.bits));
+    return x;
+#else
+    return td_float_of_f16 (v.bits);
+#endif
+  }
+
+  TD_DEVICE td_f16
+  store (float v)
+  {
+    td_f16 h;
+
+#if defined(__CUDACC__)
+    asm ("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(v));
+#else
+    h.bits = td_f16_of_float (v);
+#endif
+    return h;
+  }
+};
+
+template <> struct Number<td_bf16>
+{
+  typedef float T;
+
+  TD_DEVICE float
+  load (td_bf16 v)
+  {
+    return td_float_of_bf16 (v.bits);
+  }
+
+  TD_DEVICE td_bf16
+  store (float v)
+  {
+    td_bf16 h;
+
+    h.bits = td_bf16_of_float (v);
+    return h;
+  }
+};
+
+/** a + b; integers wrap. */
+template <typename T>
+TD_DEVICE T
+sum_of_two (T a, T b)
+{
+  return a + b;
+}
+
+TD_DEVICE int32_t
+sum_of_two (int32_t a, int32_t b)
+{
+  return (int32_t)((uint32_t)a + (uint32_t)b);
+}
+
+TD_DEVICE int64_t
+sum_of_two (int64_t a, int64_t b)
+{
+  return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+/** V numbers that are read and written at once. */
+template <typename S, int V> struct alignas (sizeof (S) * V) Pack
+{
+  S v[V];
+};
+
+TD_DEVICE int64_t
+thread_index ()
+{
+  return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+TD_DEVICE int64_t
+n_threads ()
+{
+  return (int64_t)gridDim.x * blockDim.x;
+}
+
+TD_DEVICE uint32_t
+divide (uint32_t n, const TdDivisor &d)
+{
+  return (uint32_t)(((uint64_t)n * d.magic >> 32) + n) >> d.shift;
+}
+
+TD_DEVICE int64_t
+integer_at (const void *index, int dtype, int64_t i)
+{
+  return dtype == TD_I32   ? ((const int32_t *)index)[i]
+         : dtype == TD_I64 ? ((const int64_t *)index)[i]
+                           : ((const uint8_t *)index)[i];
+}
+
+/** v of the lane that is `lane` (a power of 2) away. */
+template <typename T>
+TD_DEVICE T
+from_lane (T v, int lane)
+{
+  return __shfl_xor_sync (TD_ALL_LANES, v, lane);
+}
+
+/** The sum over groups of `lanes` neighbours of a warp (a power of 2), in a fixed order. */
+template <typename T>
+TD_DEVICE T
+sum_of_lanes (T v, int lanes)
+{
+  for (int k = lanes / 2; k > 0; k /= 2)
+    v += from_lane (v, k);
+  return v;
+}
+
+/** The sum over `lanes` threads: part of a warp, or the whole block of TD_BLOCK.  All threads
+ * of the block take part; `room` has a place for each warp. */
+template <typename T, typename Room>
+TD_DEVICE T
+sum_of_group (T v, int lanes, Room &room)
+{
+  T sum = 0;
+
+  v = sum_of_lanes (v, lanes < TD_WARP ? lanes : TD_WARP);
+  if (lanes <= TD_WARP)
+    return v;
+  if (threadIdx.x % TD_WARP == 0)
+    room[threadIdx.x / TD_WARP] = v;
+  __syncthreads ();
+  for (int k = 0; k < TD_BLOCK / TD_WARP; k++)
+    sum += room[k];
+  __syncthreads ();
+  return sum;
+}
+
+/** The same for the largest, NaN left out. */
+template <typename T, typename Room>
+TD_DEVICE T
+largest_of_group (T v, int lanes, Room &room)
+{
+  for (int k = (lanes < TD_WARP ? lanes : TD_WARP) / 2; k > 0; k /= 2)
+    {
+      const T other = from_lane (v, k);
+
+      v = other > v ? other : v;
+    }
+  if (lanes <= TD_WARP)
+    return v;
+  if (threadIdx.x % TD_WARP == 0)
+    room[threadIdx.x / TD_WARP] = v;
+  __syncthreads ();
+  for (int k = 0; k < TD_BLOCK / TD_WARP; k++)
+    v = room[k] > v ? room[k] : v;
+  __syncthreads ();
+  return v;
+}

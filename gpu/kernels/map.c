@@ -1,0 +1,266 @@
+/* Launches of what works element by element: formulas, casts, choices, random numbers.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "launch.h"
+
+#include "scalar-ops.h"
+
+/* --- flat arrays --- */
+
+/* 16 bytes at a time of each array, if all begin where that is allowed. */
+static TdStatus
+launch_map (TdCudaLauncher *l, TdCudaKernel *kernel, TdMapParams *a)
+{
+  a->packs = td__aligned (a->x, 16) && td__aligned (a->y, 16);
+  return td__launch (l, kernel, td__blocks (l, a->n, TD_BLOCK * 4), 1, a);
+}
+
+#define UNARY_FLOATS(kind, formula)                                                            \
+  [TD_UNARY_##kind] = { TD_FLOATS ("td_unary_" #kind), TD_HALVES ("td_unary_" #kind) },
+#define UNARY_INT(kind, formula) [TD_UNARY_##kind] = { TD_INTEGERS ("td_unary_" #kind) },
+static TdCudaKernel unary[TD_UNARY_N][TD_N_DTYPES] = { TD_UNARY_FLOAT (UNARY_FLOATS, f32) };
+static TdCudaKernel unary_int[TD_UNARY_N][TD_N_DTYPES] = { TD_UNARY_INT (UNARY_INT, i32) };
+
+static bool
+is_integer (TdDtype dtype)
+{
+  return dtype == TD_I32 || dtype == TD_I64;
+}
+
+#define CASTS_OF(from)                                                                         \
+  {                                                                                            \
+    TD_FLOATS ("td_cast_" from), TD_HALVES ("td_cast_" from),                                  \
+        TD_INTEGERS ("td_cast_" from), [TD_U8] = { .name = "td_cast_" from "_u8" },            \
+                                       [TD_BOOL]                                               \
+                                       = {.name = "td_cast_" from "_bool" }                    \
+  }
+static TdCudaKernel casts[TD_N_DTYPES][TD_N_DTYPES]
+    = { [TD_F32] = CASTS_OF ("f32"),   [TD_F64] = CASTS_OF ("f64"), [TD_F16] = CASTS_OF ("f16"),
+        [TD_BF16] = CASTS_OF ("bf16"), [TD_I32] = CASTS_OF ("i32"), [TD_I64] = CASTS_OF ("i64"),
+        [TD_U8] = CASTS_OF ("u8"),     [TD_BOOL] = CASTS_OF ("u8") };
+
+static TdStatus
+launch_cast (TdCudaLauncher *l, const TdTensor *x, TdTensor *y)
+{
+  TdMapParams a = { .x = x->data, .y = y->data, .n = x->size };
+
+  /* A copy of bytes, also of truths. */
+  if (x->dtype == y->dtype && td__bytes_of (x->dtype) == 1)
+    return launch_map (l, &casts[TD_U8][TD_U8], &a);
+  return launch_map (l, &casts[x->dtype][y->dtype], &a);
+}
+
+TdStatus
+td_cuda_unary (TdCudaLauncher *l, TdUnaryKind kind, double p, double q, const TdTensor *x,
+               TdTensor *y)
+{
+  TdMapParams a = { .x = x->data, .y = y->data, .n = x->size, .p = p, .q = q };
+  TdCudaKernel *kernel
+      = is_integer (x->dtype) ? &unary_int[kind][x->dtype] : &unary[kind][x->dtype];
+
+  if (x->dtype != y->dtype)
+    return TD_ERR_DTYPE;
+  if (kernel->name == NULL && kind == TD_UNARY_COPY)
+    return launch_cast (l, x, y);
+  return launch_map (l, kernel, &a);
+}
+
+TdStatus
+td_cuda_cast (TdCudaLauncher *l, const TdTensor *x, TdTensor *y)
+{
+  return x->dtype == TD_BOOL && y->dtype == TD_BOOL
+             ? launch_map (l, &casts[TD_BOOL][TD_BOOL],
+                           &(TdMapParams){ .x = x->data, .y = y->data, .n = x->size })
+             : launch_cast (l, x, y);
+}
+
+/* The bits of a value, as the casts make them. */
+static uint64_t
+bits_of (TdDtype dtype, double value)
+{
+  uint64_t bits = 0;
+  const float f = (float)value;
+  const int32_t i = td_i32_of_f64 (value);
+  const int64_t wide = td_i64_of_f64 (value);
+
+  switch (dtype)
+    {
+    case TD_F32:
+      memcpy (&bits, &f, sizeof f);
+      break;
+    case TD_F64:
+      memcpy (&bits, &value, sizeof value);
+      break;
+    case TD_F16:
+      bits = td_f16_of_float (f);
+      break;
+    case TD_BF16:
+      bits = td_bf16_of_float (f);
+      break;
+    case TD_I32:
+      memcpy (&bits, &i, sizeof i);
+      break;
+    case TD_I64:
+      memcpy (&bits, &wide, sizeof wide);
+      break;
+    case TD_U8:
+      bits = (uint8_t)wide;
+      break;
+    case TD_BOOL:
+      bits = value != 0;
+      break;
+    }
+  return bits;
+}
+
+TdStatus
+td_cuda_fill (TdCudaLauncher *l, TdTensor *y, double value)
+{
+  static TdCudaKernel fills[9] = { [1] = { .name = "td_fill_1" },
+                                   [2] = { .name = "td_fill_2" },
+                                   [4] = { .name = "td_fill_4" },
+                                   [8] = { .name = "td_fill_8" } };
+  TdMapParams a = { .y = y->data, .n = y->size, .bits = bits_of (y->dtype, value) };
+
+  return launch_map (l, &fills[td__bytes_of (y->dtype)], &a);
+}
+
+TdStatus
+td_cuda_arange (TdCudaLauncher *l, TdTensor *y, double start, double step)
+{
+  static TdCudaKernel aranges[TD_N_DTYPES]
+      = { TD_FLOATS ("td_arange"), TD_HALVES ("td_arange"), TD_INTEGERS ("td_arange"),
+          [TD_U8] = { .name = "td_arange_u8" }, [TD_BOOL] = { .name = "td_arange_bool" } };
+  TdMapParams a = { .y = y->data, .n = y->size, .p = start, .q = step };
+
+  return launch_map (l, &aranges[y->dtype], &a);
+}
+
+TdStatus
+td_cuda_random (TdCudaLauncher *l, TdRandomKind kind, TdRngKey key, double p, TdTensor *y)
+{
+  static TdCudaKernel randoms[TD_N_DTYPES]
+      = { TD_FLOATS ("td_random"), TD_HALVES ("td_random") };
+  TdRandomParams a = { y->data, y->size, key.seed, key.offset, p, (int)kind };
+
+  return td__launch (l, &randoms[y->dtype], td__blocks (l, (y->size + 3) / 4, TD_BLOCK), 1, &a);
+}
+
+/* --- walks --- */
+
+typedef struct
+{
+  TdCudaKernel *kernel;
+  size_t bytes;
+} WalkLaunch;
+
+/* Take packs along the last axis, where operands that advance there are aligned at each row. */
+static int
+pack_items (const TdWalkParams *w, const TdAxes *axes, size_t bytes)
+{
+  const int items = (int)(16 / bytes), last = axes->ndim - 1;
+
+  if (!td__aligned (w->data[2], 16) || (axes->ndim > 1 && axes->dim[last] % items != 0))
+    return 1;
+  for (int k = 0; k < 2; k++)
+    {
+      if (axes->stride[k][last] == 0)
+        continue;
+      if (axes->stride[k][last] != 1 || !td__aligned (w->data[k], 16))
+        return 1;
+      for (int i = 0; i < last; i++)
+        if (axes->stride[k][i] % items != 0)
+          return 1;
+    }
+  return items;
+}
+
+static TdStatus
+launch_walk (TdCudaLauncher *l, TdWalkParams *w, const TdAxes *axes, void *context)
+{
+  const WalkLaunch *job = context;
+  const int items = pack_items (w, axes, job->bytes), last = axes->ndim - 1;
+  const uint32_t n = w->n;
+
+  w->items = items;
+  if (items > 1)
+    {
+      w->n = n / (uint32_t)items;
+      w->tail = n % (uint32_t)items;
+      w->dim[last] = td__divisor (axes->ndim > 1 ? axes->dim[last] / items : 1);
+      for (int k = 0; k < 2; k++)
+        w->stride[k][last] *= items;
+    }
+  return td__launch (l, job->kernel, td__blocks (l, n, TD_BLOCK * 2 * items), 1, w);
+}
+
+static TdStatus
+run_walk (TdCudaLauncher *l, TdCudaKernel *kernel, double p, const TdTensor *x,
+          const TdTensor *y, TdTensor *z, bool accumulate)
+{
+  const TdTensor *const operands[2] = { x, y };
+  const TdAxes axes = td__axes_broadcast (z->shape, operands, 2);
+  WalkLaunch job = { kernel, td__bytes_of (z->dtype) };
+  const size_t bytes[3] = { job.bytes, job.bytes, job.bytes };
+  TdWalkParams w = { .data = { x->data, y->data, z->data }, .accumulate = accumulate, .p = p };
+
+  if (x->dtype != y->dtype || x->dtype != z->dtype || kernel->name == NULL)
+    return TD_ERR_DTYPE;
+  if (z->size == 0)
+    return TD_OK;
+  return td__walk_pieces (l, &axes, &w, bytes, launch_walk, &job);
+}
+
+#define BINARY_FLOATS(kind, formula)                                                           \
+  [TD_BINARY_##kind] = { TD_FLOATS ("td_binary_" #kind), TD_HALVES ("td_binary_" #kind) },
+#define BINARY_INT(kind, formula) [TD_BINARY_##kind] = { TD_INTEGERS ("td_binary_" #kind) },
+#define GRAD_FLOATS(kind, formula)                                                             \
+  [TD_UNARY_##kind]                                                                            \
+      = { TD_FLOATS ("td_unary_grad_" #kind), TD_HALVES ("td_unary_grad_" #kind) },
+static TdCudaKernel binary[TD_BINARY_N][TD_N_DTYPES] = { TD_BINARY_FLOAT (BINARY_FLOATS, f32) };
+static TdCudaKernel binary_int[TD_BINARY_N][TD_N_DTYPES] = { TD_BINARY_INT (BINARY_INT, i32) };
+static TdCudaKernel unary_grad[TD_UNARY_N][TD_N_DTYPES]
+    = { TD_UNARY_GRAD_FLOAT (GRAD_FLOATS, f32) };
+
+TdStatus
+td_cuda_unary_grad (TdCudaLauncher *l, TdUnaryKind kind, double p, const TdTensor *x,
+                    const TdTensor *gy, TdTensor *gx, bool accumulate)
+{
+  return run_walk (l, &unary_grad[kind][x->dtype], p, x, gy, gx, accumulate);
+}
+
+TdStatus
+td_cuda_binary (TdCudaLauncher *l, TdBinaryKind kind, const TdTensor *x, const TdTensor *y,
+                TdTensor *z, bool accumulate)
+{
+  TdCudaKernel *kernel
+      = is_integer (x->dtype) ? &binary_int[kind][x->dtype] : &binary[kind][x->dtype];
+
+  return run_walk (l, kernel, 0, x, y, z, accumulate);
+}
+
+static TdStatus
+launch_plain (TdCudaLauncher *l, TdWalkParams *w, const TdAxes *axes, void *context)
+{
+  return td__launch (l, context, td__blocks (l, w->n, TD_BLOCK * 2), 1, w);
+}
+
+TdStatus
+td_cuda_select (TdCudaLauncher *l, const TdTensor *c, const TdTensor *x, const TdTensor *y,
+                TdTensor *z)
+{
+  static TdCudaKernel selects[9] = { [1] = { .name = "td_select_1" },
+                                     [2] = { .name = "td_select_2" },
+                                     [4] = { .name = "td_select_4" },
+                                     [8] = { .name = "td_select_8" } };
+  const TdTensor *const operands[3] = { c, x, y };
+  const TdAxes axes = td__axes_broadcast (z->shape, operands, 3);
+  const size_t n = td__bytes_of (z->dtype), bytes[4] = { td__bytes_of (c->dtype), n, n, n };
+  TdWalkParams w = { .data = { c->data, x->data, y->data, z->data }, .kind = (int)c->dtype };
+
+  if (x->dtype != y->dtype || x->dtype != z->dtype)
+    return TD_ERR_DTYPE;
+  if (z->size == 0)
+    return TD_OK;
+  return td__walk_pieces (l, &axes, &w, bytes, launch_plain, &selects[n]);
+}

@@ -1,0 +1,286 @@
+/* Numbers moved as bits: walks with any stride, transposes by tiles, choices between two arrays,
+ * rows by an index.  A unit is 1 to 16 bytes, the largest that all sides allow.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "walk.cuh"
+
+struct alignas (16) td_unit16
+{
+  uint64_t half[2];
+};
+
+/* data[0]: the side with strides; data[1]: the dense side, which is written unless kind says
+ * that the other is. */
+template <typename Unit>
+TD_DEVICE void
+copy_walk (const TdWalkParams &a)
+{
+  Unit *strided = (Unit *)a.data[0], *dense = (Unit *)a.data[1];
+
+  for (uint32_t i = (uint32_t)thread_index (); i < a.n; i += (uint32_t)n_threads ())
+    {
+      int64_t at;
+
+      walk_to<1> (a, i, &at);
+      if (a.kind == TD_STRIDED_READ)
+        dense[i] = strided[at];
+      else
+        strided[at] = dense[i];
+    }
+}
+
+/* Here the dense side may be part of an array.  Places of the strided side are different for
+ * different i. */
+template <typename T>
+TD_DEVICE void
+add_walk (const TdWalkParams &a)
+{
+  T *strided = (T *)a.data[0];
+  const T *dense = (const T *)a.data[1];
+
+  for (uint32_t i = (uint32_t)thread_index (); i < a.n; i += (uint32_t)n_threads ())
+    {
+      int64_t at[2];
+
+      walk_to<2> (a, i, at);
+      strided[at[0]] = sum_of_two (strided[at[0]], dense[at[1]]);
+    }
+}
+
+enum
+{
+  TILE = 32,
+  TILE_ROWS = TD_BLOCK / TILE /* that the block takes at once */
+};
+
+/* Rows of the tile are neighbours on the strided side, columns on the dense one: both are read
+ * and written along their own. */
+template <typename Unit, typename Room>
+TD_DEVICE void
+copy_tile (const TdTileParams &a, Room &room)
+{
+  const uint32_t x = threadIdx.x % TILE, y = threadIdx.x / TILE;
+  uint32_t i = blockIdx.x, rest = divide (i, a.column_tiles);
+  const uint32_t column = (i - rest * a.column_tiles.value) * TILE;
+  const uint32_t outer = divide (rest, a.row_tiles);
+  const uint32_t row = (rest - outer * a.row_tiles.value) * TILE;
+  int64_t dense = 0, strided = 0;
+
+  i = outer;
+  for (int d = a.ndim - 1; d >= 0; d--)
+    {
+      rest = divide (i, a.dim[d]);
+      dense += (i - rest * a.dim[d].value) * a.dense_stride[d];
+      strided += (i - rest * a.dim[d].value) * a.strided_stride[d];
+      i = rest;
+    }
+  for (uint32_t k = y; k < TILE; k += TILE_ROWS)
+    if (a.write)
+      {
+        if (row + k < a.rows && column + x < a.columns)
+          room[k * (TILE + 1) + x]
+              = ((const Unit *)a.from)[dense + (row + k) * a.dense_step + column + x];
+      }
+    else if (column + k < a.columns && row + x < a.rows)
+      room[x * (TILE + 1) + k]
+          = ((const Unit *)a.from)[strided + (column + k) * a.strided_step + row + x];
+  __syncthreads ();
+  for (uint32_t k = y; k < TILE; k += TILE_ROWS)
+    if (!a.write)
+      {
+        if (row + k < a.rows && column + x < a.columns)
+          ((Unit *)a.to)[dense + (row + k) * a.dense_step + column + x]
+              = room[k * (TILE + 1) + x];
+      }
+    else if (column + k < a.columns && row + x < a.rows)
+      ((Unit *)a.to)[strided + (column + k) * a.strided_step + row + x]
+          = room[x * (TILE + 1) + k];
+}
+
+TD_DEVICE bool
+holds (const void *c, int dtype, int64_t at)
+{
+  switch (dtype)
+    {
+    case TD_F32:
+      return ((const float *)c)[at] != 0;
+    case TD_F64:
+      return ((const double *)c)[at] != 0;
+    case TD_F16:
+    case TD_BF16:
+      return (((const uint16_t *)c)[at] & 0x7FFF) != 0; /* -0 is 0 */
+    case TD_I32:
+      return ((const int32_t *)c)[at] != 0;
+    case TD_I64:
+      return ((const int64_t *)c)[at] != 0;
+    default:
+      return ((const uint8_t *)c)[at] != 0;
+    }
+}
+
+/* kind: the condition's dtype. */
+template <typename Unit>
+TD_DEVICE void
+choose (const TdWalkParams &a)
+{
+  for (uint32_t i = (uint32_t)thread_index (); i < a.n; i += (uint32_t)n_threads ())
+    {
+      int64_t at[3];
+
+      walk_to<3> (a, i, at);
+      ((Unit *)a.data[3])[i] = holds (a.data[0], a.kind, at[0])
+                                   ? ((const Unit *)a.data[1])[at[1]]
+                                   : ((const Unit *)a.data[2])[at[2]];
+    }
+}
+
+/* A block takes rows in turn, its threads the units of a row; of short rows several. */
+template <typename Unit>
+TD_DEVICE void
+gather (const TdRowsParams &a)
+{
+  for (int64_t i = thread_index (); i < a.n * a.columns; i += n_threads ())
+    {
+      const int64_t row = i / a.columns, column = i - row * a.columns;
+
+      ((Unit *)a.to)[i] = ((const Unit *)a.from)[integer_at (a.index, a.index_dtype, row)
+                                                     * a.columns
+                                                 + column];
+    }
+}
+
+#define MOVES(Unit, bytes)                                                                     \
+  TD_KERNEL (td_copy_walk_##bytes, TdWalkParams)                                               \
+  {                                                                                            \
+    copy_walk<Unit> (a);                                                                       \
+  }                                                                                            \
+  TD_KERNEL (td_gather_##bytes, TdRowsParams)                                                  \
+  {                                                                                            \
+    gather<Unit> (a);                                                                          \
+  }
+MOVES (uint8_t, 1)
+MOVES (uint16_t, 2)
+MOVES (uint32_t, 4)
+MOVES (uint64_t, 8)
+MOVES (td_unit16, 16)
+
+#define TYPED_MOVES(Unit, bytes)                                                               \
+  TD_KERNEL (td_copy_tile_##bytes, TdTileParams)                                               \
+  {                                                                                            \
+    TD_SHARED (Unit, room, TILE *(TILE + 1));                                                  \
+                                                                                               \
+    copy_tile<Unit> (a, room);                                                                 \
+  }                                                                                            \
+  TD_KERNEL (td_select_##bytes, TdWalkParams)                                                  \
+  {                                                                                            \
+    choose<Unit> (a);                                                                          \
+  }
+TYPED_MOVES (uint8_t, 1)
+TYPED_MOVES (uint16_t, 2)
+TYPED_MOVES (uint32_t, 4)
+TYPED_MOVES (uint64_t, 8)
+
+/* gw[index[i]] += gy[i], in the order of i: a block owns some rows of gw, looks through all
+ * indices, a batch of TD_BLOCK at a time, and adds what is its own.  Blocks in y share out the
+ * columns. */
+template <typename S, typename Room>
+TD_DEVICE void
+scatter (const TdRowsParams &a, Room &mine, Room &counts)
+{
+  typedef Number<S> N;
+  const int64_t share = (a.rows + gridDim.x - 1) / gridDim.x;
+  const int64_t first = blockIdx.x * share, end = first + share;
+  const unsigned lane = threadIdx.x % TD_WARP, warp = threadIdx.x / TD_WARP;
+
+  for (int64_t begin = 0; begin < a.n; begin += TD_BLOCK)
+    {
+      const int64_t i = begin + threadIdx.x;
+      const int64_t row = i < a.n ? integer_at (a.index, a.index_dtype, i) : -1;
+      const bool hit = row >= first && row < end;
+      const uint32_t hits = __ballot_sync (TD_ALL_LANES, hit);
+      int before = 0, all = 0;
+
+      if (lane == 0)
+        counts[warp] = __popc (hits);
+      __syncthreads ();
+      for (unsigned k = 0; k < TD_BLOCK / TD_WARP; k++)
+        {
+          before += k < warp ? counts[k] : 0;
+          all += counts[k];
+        }
+      if (hit)
+        mine[before + __popc (hits & ((1u << lane) - 1))] = threadIdx.x;
+      __syncthreads ();
+      for (int k = 0; k < all; k++)
+        {
+          const int64_t from = begin + mine[k];
+          const int64_t to = integer_at (a.index, a.index_dtype, from);
+
+          for (int64_t c = blockIdx.y * TD_BLOCK + threadIdx.x; c < a.columns;
+               c += gridDim.y * TD_BLOCK)
+            {
+              S *place = (S *)a.to + to * a.columns + c;
+
+              *place = N::store (
+                  sum_of_two (N::load (*place), N::load (((const S *)a.from)[from * a.columns + c])));
+            }
+        }
+      __syncthreads ();
+    }
+}
+
+#define ADDS(S, name)                                                                          \
+  TD_KERNEL (td_add_walk_##name, TdWalkParams)                                                 \
+  {                                                                                            \
+    add_walk<S> (a);                                                                           \
+  }                                                                                            \
+  TD_KERNEL (td_scatter_##name, TdRowsParams)                                                  \
+  {                                                                                            \
+    TD_SHARED (int, mine, TD_BLOCK);                                                           \
+    TD_SHARED (int, counts, TD_BLOCK);                                                         \
+                                                                                               \
+    scatter<S> (a, mine, counts);                                                              \
+  }
+ADDS (float, f32)
+ADDS (double, f64)
+ADDS (int32_t, i32)
+ADDS (int64_t, i64)
+
+/* The first place of a block whose index is out of range, to from[block] (n: there is none);
+ * then the first of all blocks, with its value. */
+TD_KERNEL (td_check_index, TdRowsParams)
+{
+  TD_SHARED (int64_t, firsts, TD_BLOCK / TD_WARP);
+  int64_t first = a.n;
+
+  for (int64_t i = thread_index (); i < a.n && first == a.n; i += n_threads ())
+    {
+      const int64_t v = integer_at (a.index, a.index_dtype, i);
+
+      if ((v < 0 || v >= a.limit) && v != a.ignore)
+        first = i;
+    }
+  first = -largest_of_group (-first, TD_BLOCK, firsts);
+  if (threadIdx.x == 0)
+    ((int64_t *)a.to)[blockIdx.x] = first;
+}
+
+/* rows: how many blocks there were. */
+TD_KERNEL (td_check_index_end, TdRowsParams)
+{
+  TD_SHARED (int64_t, firsts, TD_BLOCK / TD_WARP);
+  int64_t first = a.n;
+
+  for (int64_t k = threadIdx.x; k < a.rows; k += TD_BLOCK)
+    {
+      const int64_t other = ((const int64_t *)a.to)[k];
+
+      first = other < first ? other : first;
+    }
+  first = -largest_of_group (-first, TD_BLOCK, firsts);
+  if (threadIdx.x == 0)
+    {
+      a.result[0] = first < a.n ? first : -1;
+      a.result[1] = first < a.n ? integer_at (a.index, a.index_dtype, first) : 0;
+    }
+}

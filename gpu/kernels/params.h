@@ -1,0 +1,223 @@
+/* What the launch functions hand to the kernels: one struct for each family, read by the C
+ * compiler of the host and by nvcc.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "kernels.h"
+
+enum
+{
+  TD_BLOCK = 256,      /* threads of a block, unless a kernel says less */
+  TD_PIECE = 1 << 30,  /* elements of one launch that counts them in 32 bits */
+  TD_MAX_OPERANDS = 4, /* of a walk */
+  TD_UPDATE_ARRAYS = 5
+};
+
+/** Division of n < 2^31 by a constant: q = (high half of (n * magic) + n) >> shift.
+ * *Source*: Granlund and Montgomery, 1994. */
+typedef struct TdDivisor
+{
+  uint32_t value, magic, shift;
+} TdDivisor;
+
+/** y = f (x) over flat arrays; `packs`: 16 bytes at a time, as all pointers are aligned. */
+typedef struct TdMapParams
+{
+  const void *x;
+  void *y;
+  int64_t n;
+  double p, q;
+  int packs, kind;
+  uint64_t bits; /* of a fill */
+} TdMapParams;
+
+/** Random numbers. */
+typedef struct TdRandomParams
+{
+  void *y;
+  int64_t n;
+  uint64_t seed, offset;
+  double p;
+  int kind;
+} TdRandomParams;
+
+/** Up to four operands walked over one shape, axes merged where all of them allow it; strides
+ * are 0 where an operand is repeated.  `items` along the last axis are taken at once: those of
+ * stride 1 as one pack. */
+typedef struct TdWalkParams
+{
+  void *data[TD_MAX_OPERANDS]; /* the last is written */
+  int64_t stride[TD_MAX_OPERANDS][TD_MAX_DIMS];
+  TdDivisor dim[TD_MAX_DIMS];
+  int ndim;
+  uint32_t n, tail; /* steps; elements after them (one axis only) */
+  int items;
+  int accumulate, kind;
+  double p;
+} TdWalkParams;
+
+/** A transpose: tiles over the dense side's last axis (columns) and the axis along which the
+ * strided side is contiguous (rows); the other axes are walked. */
+typedef struct TdTileParams
+{
+  const void *from;
+  void *to;
+  uint32_t rows, columns;
+  TdDivisor row_tiles, column_tiles;
+  int64_t dense_step, strided_step; /* from row to row, from column to column */
+  int ndim;
+  TdDivisor dim[TD_MAX_DIMS];
+  int64_t dense_stride[TD_MAX_DIMS], strided_stride[TD_MAX_DIMS];
+  int write;
+} TdTileParams;
+
+/** Rows chosen by an index of dtype `index_dtype`. */
+typedef struct TdRowsParams
+{
+  const void *from, *index;
+  void *to;
+  int64_t n, rows, columns; /* indices; rows of the table; units of a row */
+  int index_dtype;
+  int64_t limit, ignore;
+  int64_t *result;
+} TdRowsParams;
+
+/** Merged axes of one reduction: offset of output o, and of element r behind it. */
+typedef struct TdReduceParams
+{
+  const void *x;
+  void *y;
+  double *parts; /* value and shift of each part and output, or NULL */
+  int64_t outputs, count;
+  int n_kept, n_reduced;
+  TdDivisor kept[TD_MAX_DIMS], reduced[TD_MAX_DIMS];
+  int64_t kept_stride[TD_MAX_DIMS], reduced_stride[TD_MAX_DIMS];
+  int64_t part; /* elements of one part */
+  int n_parts;
+  int kind, accumulate, lanes;
+} TdReduceParams;
+
+/** One axis of n, `inner` elements from one to the next. */
+typedef struct TdAxisParams
+{
+  const void *x, *gy;
+  void *y;
+  int64_t lines, n, inner;
+  int kind, lanes, reverse;
+} TdAxisParams;
+
+/** Softmax cross entropy: x is (n, c, rest), t (n, rest). */
+typedef struct TdCrossEntropyParams
+{
+  const void *x, *t, *weight, *g;
+  void *y, *loss;
+  double *losses; /* of rows; NULL: they are not summed */
+  double *totals; /* of blocks: total, rows that count, rows that are right */
+  uint64_t *counts;
+  int64_t rows, c, rest, ignore, n_labels;
+  double *right, *chosen, *labelled;
+  int t_dtype, kind, each, normalize, n_totals, lanes;
+} TdCrossEntropyParams;
+
+/** Batch normalisation: x is (n, c, rest). */
+typedef struct TdBatchNormParams
+{
+  const void *x, *gamma, *beta, *gy, *mean, *spread;
+  void *y, *mean_out, *spread_out, *running_mean, *running_var;
+  int64_t n, c, rest;
+  double eps, decay;
+} TdBatchNormParams;
+
+/** Row normalisation, as TdRowNorm. */
+typedef struct TdRowNormParams
+{
+  const void *x, *gamma, *beta, *gy, *mean_in, *spread_in;
+  void *y, *mean, *spread;
+  double *parts; /* [piece][2][channels of all groups] */
+  void *ggamma, *gbeta;
+  int64_t rows, groups, channels, rest, m, piece;
+  double eps;
+  int centred, lanes, n_pieces;
+} TdRowNormParams;
+
+/** Windows over images; axes of the window as TdPooling has them. */
+typedef struct TdPoolParams
+{
+  const void *in0, *in1;
+  void *out;
+  int32_t *index;
+  int64_t n, image, pooled;
+  int64_t size[TD_MAX_SPATIAL], place[TD_MAX_SPATIAL]; /* of the image, of the pooled array */
+  int64_t places;
+  TdPooling attrs;
+} TdPoolParams;
+
+/** A convolution by its definition. */
+typedef struct TdConvParams
+{
+  const void *x, *w, *b, *gy;
+  void *out;
+  int64_t n, c, o, cg, og;
+  int64_t image, pixels, window;
+  int64_t x_dim[TD_MAX_SPATIAL], w_dim[TD_MAX_SPATIAL], y_dim[TD_MAX_SPATIAL];
+  TdConv attrs;
+} TdConvParams;
+
+typedef struct TdGemmParams
+{
+  const void *a, *b;
+  void *c;
+  TdGemm g;
+} TdGemmParams;
+
+typedef struct TdAttentionParams
+{
+  const void *q, *k, *v, *mask, *gy, *y, *lse;
+  void *out, *out2, *out3;
+  double *delta;
+  TdAttention a;
+} TdAttentionParams;
+
+/** LSTM cells: n rows of u units. */
+typedef struct TdLstmParams
+{
+  const void *c, *x, *c_new, *gc, *gh;
+  void *out0, *out1;
+  int64_t n, u;
+} TdLstmParams;
+
+enum
+{
+  TD_UPDATE_CHUNK = 16384, /* elements of one block */
+  TD_UPDATE_MANY = 48,     /* parameters of one launch: its struct stays below 4 KiB */
+  TD_STATS_MANY = 64,
+  TD_STATS_CHUNK = 16384
+};
+
+/** Updates of several parameters; block k works on the one whose `first_block` is the last not
+ * above k. */
+typedef struct TdUpdateParams
+{
+  TdUpdate u;
+  int n_params;
+  uint32_t first_block[TD_UPDATE_MANY];
+  int64_t size[TD_UPDATE_MANY];
+  void *data[TD_UPDATE_MANY][TD_UPDATE_ARRAYS];
+} TdUpdateParams;
+
+/** Statistics of several arrays, blocks as above. */
+typedef struct TdStatsParams
+{
+  int n;
+  TdCudaStats *parts; /* of each block */
+  uint32_t first_block[TD_STATS_MANY + 1];
+  struct
+  {
+    const void *data;
+    int64_t size;
+    uint64_t start, step;
+    TdCudaStats *result;
+    int dtype;
+  } of[TD_STATS_MANY];
+} TdStatsParams;

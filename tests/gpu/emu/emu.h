@@ -1,0 +1,112 @@
+/* CUDA's device language for the host's C++ compiler, as far as our kernels speak it: what
+ * kernel.cuh includes where nvcc is not the compiler.
+ *
+ * Each thread of a block is a fibre (emu.c).  A barrier or a shuffle stops it until the others
+ * have come; shared memory knows its bounds and is filled with NaN before each block.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "emu-core.h"
+
+#define TD_DEVICE static inline __attribute__ ((unused))
+
+#define TD_KERNEL(name, Params)                                                                \
+  static void name (const Params &a);                                                          \
+  static void name##_thread (const void *params)                                               \
+  {                                                                                            \
+    name (*(const Params *)params);                                                            \
+  }                                                                                            \
+  static TdEmuKernel name##_kernel = { #name, name##_thread, sizeof (Params), nullptr };       \
+  __attribute__ ((constructor)) static void name##_register ()                                 \
+  {                                                                                            \
+    td_emu_register (&name##_kernel);                                                          \
+  }                                                                                            \
+  static void name (const Params &a)
+
+/** An array in shared memory. */
+template <typename T, int N> class TdEmuShared
+{
+public:
+  explicit TdEmuShared (const char *name)
+  {
+    area = { name, numbers, sizeof numbers, 0, nullptr };
+    td_emu_shared (&area);
+  }
+
+  T &
+  operator[] (int64_t i)
+  {
+    area.used = 1;
+    if (i < 0 || i >= N)
+      td_emu_beyond (area.name, (long)i, N);
+    return numbers[i];
+  }
+
+private:
+  T numbers[N];
+  TdEmuArea area;
+};
+
+#define TD_SHARED(T, name, n) static TdEmuShared<T, n> name (#name)
+
+/** A value's way through a warp. */
+template <typename T>
+static inline T
+td_emu_exchange (TdEmuWarpOp op, uint32_t mask, T v, int argument, const char *file, int line)
+{
+  uint64_t bits = 0;
+
+  static_assert (sizeof (T) <= sizeof bits, "a shuffle moves up to 8 bytes");
+  std::memcpy (&bits, &v, sizeof v);
+  bits = td_emu_warp (op, mask, bits, argument, file, line);
+  std::memcpy (&v, &bits, sizeof v);
+  return v;
+}
+
+#define __syncthreads() td_emu_barrier (__FILE__, __LINE__)
+#define __syncwarp(...) td_emu_warp (TD_EMU_MEET, 0xFFFFFFFFu, 0, 0, __FILE__, __LINE__)
+#define __shfl_xor_sync(mask, v, lane)                                                         \
+  td_emu_exchange (TD_EMU_XOR, mask, v, lane, __FILE__, __LINE__)
+#define __shfl_down_sync(mask, v, lanes)                                                       \
+  td_emu_exchange (TD_EMU_DOWN, mask, v, lanes, __FILE__, __LINE__)
+#define __shfl_up_sync(mask, v, lanes)                                                         \
+  td_emu_exchange (TD_EMU_UP, mask, v, lanes, __FILE__, __LINE__)
+#define __shfl_sync(mask, v, lane)                                                             \
+  td_emu_exchange (TD_EMU_FROM, mask, v, lane, __FILE__, __LINE__)
+#define __ballot_sync(mask, v)                                                                 \
+  ((uint32_t)td_emu_warp (TD_EMU_BALLOT, mask, (v) != 0, 0, __FILE__, __LINE__))
+
+static inline int
+__popc (uint32_t v)
+{
+  return __builtin_popcount (v);
+}
+
+static inline int
+__ffs (uint32_t v)
+{
+  return __builtin_ffs ((int)v);
+}
+
+/** One thread runs at a time, so that a plain addition is atomic; integers only. */
+static inline unsigned long long
+atomicAdd (unsigned long long *place, unsigned long long v)
+{
+  const unsigned long long old = *place;
+
+  *place = old + v;
+  return old;
+}
+
+static inline unsigned
+atomicAdd (unsigned *place, unsigned v)
+{
+  const unsigned old = *place;
+
+  *place = old + v;
+  return old;
+}
