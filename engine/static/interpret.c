@@ -206,6 +206,7 @@ td__interpret (const TdSchedule *s, TdVar *const *externals, TdRngKey key, bool 
   uint64_t twin_id = e->twin_id;
   TdPhase phase = e->phase;
   int enable_backprop = e->config.enable_backprop;
+  struct TdHooks *hooks = e->hooks;
   TdSavedState *saved = NULL;
   uint32_t n_saved = again ? td__state_save (s, externals, &saved) : 0;
   Walk w = { s, externals, key, again, vars };
@@ -218,10 +219,14 @@ td__interpret (const TdSchedule *s, TdVar *const *externals, TdRngKey key, bool 
   e->twin = NULL;
   e->twin_id = 0;
   if (again)
-    e->config.enable_backprop = 1;
+    {
+      e->config.enable_backprop = 1;
+      e->hooks = NULL; /* they saw this forward, or were not there */
+    }
   for (uint32_t k = 0; k < s->forward.n && status == TD_OK; k++)
     status = run_step (&w, &s->forward.steps[k]);
   e->config.enable_backprop = enable_backprop;
+  e->hooks = hooks;
   e->site = site;
   e->path = path;
   e->twin = twin;

@@ -286,7 +286,8 @@ ready (TdStatic *s, TdEntry *entry)
 
   if (entry->trace != NULL)
     {
-      if (entry->trace->state != TD_TRACE_DONE && !td__trace_is_over (entry->trace))
+      if (entry->trace->state != TD_TRACE_DONE && !td__trace_is_over (entry->trace)
+          && entry->iteration == td__engine.iteration) /* later on, its result is just kept */
         return entry->plan != NULL;
       if (entry->trace->state != TD_TRACE_DONE && entry->trace->why[0] != '\0')
         say (s, 1, "its backward was not traced: it %s", entry->trace->why);
@@ -380,7 +381,12 @@ static bool
 usable (TdStatic *s, TdVar *const *in, int n_in, const TdSite *site)
 {
   for (int k = 0; k < n_in; k++)
-    if (in[k] == NULL || !td__var_usable (in[k], s->name, site))
+    if (in[k] == NULL)
+      {
+        td__fail (TD_ERR_ARG, s->name, site, "argument %d is a variable: got NULL", k);
+        return false;
+      }
+    else if (!td__var_usable (in[k], s->name, site))
       return false;
   return true;
 }
@@ -445,7 +451,7 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
       s->told_nested = true;
       return run_code (s, in, n_in, out, n_out, site);
     }
-  if (!e->config.use_static_graph || e->hooks != NULL
+  if (!e->config.use_static_graph || e->hooks != NULL || e->config.debug
       || (s->options.force_test_define_by_run
           && (!e->config.train || !e->config.enable_backprop)))
     {
