@@ -23,28 +23,33 @@
 #define INLINE static inline __attribute__ ((always_inline))
 
 /* The body.  V: vector type of W floats; VECTORS: 2, or 1 for narrow tiles.  The panel of B is
- * always 2 W wide. */
+ * always 2 W wide.  far: five pointers reach 14 rows, at 0, 1 and 2 strides from each. */
 #define DEFINE_BODY(isa, TARGET, V, W)                                                         \
-  TARGET INLINE void isa##_body (const int rows, const int vectors, int64_t k, const float *a, \
-                                 const float *b, float *c, int64_t ldc, int n, bool add)       \
+  TARGET INLINE void isa##_body (const int rows, const int vectors, const bool far, int64_t k, \
+                                 const float *a, int64_t stride, const float *b, float *c,     \
+                                 int64_t ldc, int n, bool add)                                 \
   {                                                                                            \
     V sum[TD_GEMM_MAX_ROWS][2];                                                                \
+    const float *row[(TD_GEMM_MAX_ROWS + 2) / 3];                                              \
     UNROLL for (int i = 0; i < rows; i++)                                                      \
     {                                                                                          \
       sum[i][0] = isa##_zero ();                                                               \
       sum[i][1] = isa##_zero ();                                                               \
     }                                                                                          \
-    for (int64_t l = 0; l < k; l++, a += rows, b += 2 * (W))                                   \
+    UNROLL for (int i = 0; far && i < rows; i += 3) row[i / 3] = a + i * stride;               \
+    for (int64_t l = 0; l < k; l++, b += 2 * (W))                                              \
       {                                                                                        \
         const V b0 = isa##_load (b);                                                           \
         const V b1 = vectors > 1 ? isa##_load (b + (W)) : b0;                                  \
         UNROLL for (int i = 0; i < rows; i++)                                                  \
         {                                                                                      \
-          const V a0 = isa##_all (a[i]);                                                       \
+          const V a0 = isa##_all (far ? row[i / 3][i % 3 * stride] : a[i]);                    \
           sum[i][0] = isa##_fma (a0, b0, sum[i][0]);                                           \
           if (vectors > 1)                                                                     \
             sum[i][1] = isa##_fma (a0, b1, sum[i][1]);                                         \
         }                                                                                      \
+        UNROLL for (int i = 0; far && i < rows; i += 3) row[i / 3]++;                          \
+        a += far ? 0 : stride;                                                                 \
       }                                                                                        \
     UNROLL for (int i = 0; i < rows; i++, c += ldc)                                            \
     {                                                                                          \
@@ -54,17 +59,18 @@
     }                                                                                          \
   }
 
-#define DEFINE_TILE(isa, TARGET, rows)                                                         \
-  TARGET static void isa##_full_##rows (int64_t k, const float *a, const float *b, float *c,   \
-                                        int64_t ldc, int n, bool add)                          \
+#define DEFINE_ONE(isa, TARGET, rows, name, vectors, far)                                      \
+  TARGET static void isa##_##name##_##rows (int64_t k, const float *a, int64_t stride,         \
+                                            const float *b, float *c, int64_t ldc, int n,      \
+                                            bool add)                                          \
   {                                                                                            \
-    isa##_body (rows, 2, k, a, b, c, ldc, n, add);                                             \
-  }                                                                                            \
-  TARGET static void isa##_narrow_##rows (int64_t k, const float *a, const float *b, float *c, \
-                                          int64_t ldc, int n, bool add)                        \
-  {                                                                                            \
-    isa##_body (rows, 1, k, a, b, c, ldc, n, add);                                             \
+    isa##_body (rows, vectors, far, k, a, stride, b, c, ldc, n, add);                          \
   }
+#define DEFINE_TILE(isa, TARGET, rows)                                                         \
+  DEFINE_ONE (isa, TARGET, rows, full, 2, false)                                               \
+  DEFINE_ONE (isa, TARGET, rows, narrow, 1, false)                                             \
+  DEFINE_ONE (isa, TARGET, rows, full_far, 2, true)                                            \
+  DEFINE_ONE (isa, TARGET, rows, narrow_far, 1, true)
 
 // clang-format off
 #define ROWS_TO_4(M, isa, T) M (isa, T, 1) M (isa, T, 2) M (isa, T, 3) M (isa, T, 4)
@@ -73,6 +79,11 @@
   M (isa, T, 10) M (isa, T, 11) M (isa, T, 12) M (isa, T, 13) M (isa, T, 14)
 #define FULL(isa, T, rows) [rows] = isa##_full_##rows,
 #define NARROW(isa, T, rows) [rows] = isa##_narrow_##rows,
+#define FULL_FAR(isa, T, rows) [rows] = isa##_full_far_##rows,
+#define NARROW_FAR(isa, T, rows) [rows] = isa##_narrow_far_##rows,
+#define TILES(ROWS, isa, mr, nr) { #isa, mr, nr, \
+  { { ROWS (FULL, isa, ) }, { ROWS (FULL_FAR, isa, ) } }, \
+  { { ROWS (NARROW, isa, ) }, { ROWS (NARROW_FAR, isa, ) } } }
 // clang-format on
 
 #if defined(__x86_64__)
@@ -110,11 +121,7 @@ avx512_put (float *c, __m512 v, int n, bool add)
 }
 DEFINE_BODY (avx512, AVX512, __m512, 16)
 ROWS_TO_14 (DEFINE_TILE, avx512, AVX512)
-static const TdGemmTiles avx512_tiles = { "avx512",
-                                          14,
-                                          32,
-                                          { ROWS_TO_14 (FULL, avx512, AVX512) },
-                                          { ROWS_TO_14 (NARROW, avx512, AVX512) } };
+static const TdGemmTiles avx512_tiles = TILES (ROWS_TO_14, avx512, 14, 32);
 
 /* --- AVX2 with FMA: 6 x 16 --- */
 #define AVX2 __attribute__ ((target ("avx2,fma")))
@@ -151,8 +158,7 @@ avx2_put (float *c, __m256 v, int n, bool add)
 }
 DEFINE_BODY (avx2, AVX2, __m256, 8)
 ROWS_TO_6 (DEFINE_TILE, avx2, AVX2)
-static const TdGemmTiles avx2_tiles
-    = { "avx2", 6, 16, { ROWS_TO_6 (FULL, avx2, AVX2) }, { ROWS_TO_6 (NARROW, avx2, AVX2) } };
+static const TdGemmTiles avx2_tiles = TILES (ROWS_TO_6, avx2, 6, 16);
 #endif
 
 /* --- any processor, through the compiler's vectors: 4 x 8 --- */
@@ -187,9 +193,7 @@ plain_put (float *c, V4 v, int n, bool add)
 #define PLAIN
 DEFINE_BODY (plain, PLAIN, V4, 4)
 ROWS_TO_4 (DEFINE_TILE, plain, PLAIN)
-static const TdGemmTiles plain_tiles = {
-  "plain", 4, 8, { ROWS_TO_4 (FULL, plain, PLAIN) }, { ROWS_TO_4 (NARROW, plain, PLAIN) }
-};
+static const TdGemmTiles plain_tiles = TILES (ROWS_TO_4, plain, 4, 8);
 
 const TdGemmTiles *
 td__gemm_tiles_named (const char *name)
@@ -224,9 +228,12 @@ td__gemm_tiles (void)
   return tiles;
 }
 
-void
-td__gemm_block (const TdGemmTiles *tiles, int64_t m, int64_t n, int64_t k, const float *a,
-                const float *b, float *c, int64_t ldc, bool add)
+/* A's panel of rows from `row` on is at a + row * panel_stride; stride 0: as wide as it has
+ * rows.
+ */
+static inline void
+block (const TdGemmTiles *tiles, bool far, int64_t m, int64_t n, int64_t k, const float *a,
+       int64_t panel_stride, int64_t stride, const float *b, float *c, int64_t ldc, bool add)
 {
   const int64_t n_panels = (m + tiles->mr - 1) / tiles->mr, nr = tiles->nr;
 
@@ -238,9 +245,28 @@ td__gemm_block (const TdGemmTiles *tiles, int64_t m, int64_t n, int64_t k, const
       for (int64_t j = 0; j < n; j += nr)
         {
           const int columns = (int)(n - j < nr ? n - j : nr);
-          const TdGemmTile tile = columns * 2 <= nr ? tiles->narrow[rows] : tiles->full[rows];
+          const TdGemmTile tile
+              = columns * 2 <= nr ? tiles->narrow[far][rows] : tiles->full[far][rows];
 
-          tile (k, a + row * k, b + j * k, c + row * ldc + j, ldc, columns, add);
+          tile (k, a + row * panel_stride, stride > 0 ? stride : rows, b + j * k,
+                c + row * ldc + j, ldc, columns, add);
         }
     }
+}
+
+void
+td__gemm_block (const TdGemmTiles *tiles, int64_t m, int64_t n, int64_t k, const float *a,
+                const float *b, float *c, int64_t ldc, bool add)
+{
+  block (tiles, false, m, n, k, a, k, 0, b, c, ldc, add);
+}
+
+void
+td__gemm_block_in_place (const TdGemmTiles *tiles, int64_t m, int64_t n, int64_t k,
+                         const float *a, int64_t row_stride, int64_t k_stride, const float *b,
+                         float *c, int64_t ldc, bool add)
+{
+  bool far = row_stride != 1;
+
+  block (tiles, far, m, n, k, a, row_stride, far ? row_stride : k_stride, b, c, ldc, add);
 }

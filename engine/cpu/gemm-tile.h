@@ -12,18 +12,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** C (rows, n) = or += A B for k steps; the rows are those the function was made for. */
-typedef void (*TdGemmTile) (int64_t k, const float *a, const float *b, float *c, int64_t ldc,
-                            int n, bool add);
+/** C (rows, n) = or += A B for k steps; the rows are those the function was made for.  Numbers
+ * of one column of A lie side by side and columns `stride` apart, or with far rows those of one
+ * row side by side and rows `stride` apart. */
+typedef void (*TdGemmTile) (int64_t k, const float *a, int64_t stride, const float *b, float *c,
+                            int64_t ldc, int n, bool add);
 
 #define TD_GEMM_MAX_ROWS 14
 
 typedef struct TdGemmTiles
 {
   const char *name;
-  int mr, nr;                              /**< largest tile */
-  TdGemmTile full[TD_GEMM_MAX_ROWS + 1];   /**< by rows; any n <= nr */
-  TdGemmTile narrow[TD_GEMM_MAX_ROWS + 1]; /**< by rows; n <= nr / 2 */
+  int mr, nr;                                 /**< largest tile */
+  TdGemmTile full[2][TD_GEMM_MAX_ROWS + 1];   /**< near, far rows; by rows; any n <= nr */
+  TdGemmTile narrow[2][TD_GEMM_MAX_ROWS + 1]; /**< the same; n <= nr / 2 */
 } TdGemmTiles;
 
 /** The fastest tiles that this processor runs; TAPEDECK_TILES=avx512|avx2|plain asks for others
@@ -48,6 +50,10 @@ void td__gemm_pack (float *out, int64_t width, const float *x, int64_t row_strid
  * b: panels of nr columns one after the other; both k long. */
 void td__gemm_block (const TdGemmTiles *tiles, int64_t m, int64_t n, int64_t k, const float *a,
                      const float *b, float *c, int64_t ldc, bool add);
+/** The same where A lies unpacked: row_stride or k_stride is 1. */
+void td__gemm_block_in_place (const TdGemmTiles *tiles, int64_t m, int64_t n, int64_t k,
+                              const float *a, int64_t row_stride, int64_t k_stride,
+                              const float *b, float *c, int64_t ldc, bool add);
 
 /** Memory of the calling thread that lives until the thread ends; NULL when there is none.
  * Contents last until the next call with the same slot. */

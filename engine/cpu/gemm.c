@@ -32,6 +32,7 @@ typedef struct
   int64_t a_row, a_k, b_k, b_column; /* strides */
   float *packed_a, *packed_b, *c;
   float alpha;
+  bool packs_a;
   bool add, failed;
 } Job;
 
@@ -87,6 +88,19 @@ add_rows (float *c, int64_t ldc, const float *dst, int64_t rows, int64_t n)
       c[i * ldc + j] += dst[i * n + j];
 }
 
+/* Rows [row, row + m) of C and n of its columns, for the steps [k0, k0 + kc). */
+static void
+multiply (const Job *job, int64_t row, int64_t m, int64_t n, int64_t k0, int64_t kc,
+          const float *b, float *c, int64_t ldc, bool add)
+{
+  if (job->packs_a)
+    td__gemm_block (job->tiles, m, n, kc, job->packed_a + k0 * job->m + row * kc, b, c, ldc,
+                    add);
+  else
+    td__gemm_block_in_place (job->tiles, m, n, kc, job->a + row * job->a_row + k0 * job->a_k,
+                             job->a_row, job->a_k, b, c, ldc, add);
+}
+
 /* Column blocks [begin, end). */
 static void
 columns_body (int64_t begin, int64_t end, int worker, void *context)
@@ -116,8 +130,7 @@ columns_body (int64_t begin, int64_t end, int worker, void *context)
           const int64_t k0 = job->k * q / n_blocks, kc = job->k * (q + 1) / n_blocks - k0;
 
           pack_b (job, j0, n, k0, kc, b);
-          td__gemm_block (job->tiles, job->m, n, kc, job->packed_a + k0 * job->m, b, c, ldc,
-                          q > 0 || (job->add && !aside));
+          multiply (job, 0, job->m, n, k0, kc, b, c, ldc, q > 0 || (job->add && !aside));
         }
       if (aside)
         add_rows (job->c + j0, job->ldc, c, job->m, n);
@@ -150,8 +163,8 @@ rows_body (int64_t begin, int64_t end, int worker, void *context)
         {
           const int64_t k0 = job->k * q / n_blocks, kc = job->k * (q + 1) / n_blocks - k0;
 
-          td__gemm_block (job->tiles, rows, job->n, kc, job->packed_a + k0 * job->m + row * kc,
-                          job->packed_b + k0 * width, c, ldc, q > 0 || (job->add && !aside));
+          multiply (job, row, rows, job->n, k0, kc, job->packed_b + k0 * width, c, ldc,
+                    q > 0 || (job->add && !aside));
         }
       if (aside)
         add_rows (job->c + row * job->ldc, job->ldc, c, rows, job->n);
@@ -168,6 +181,35 @@ run (int64_t n, int64_t grain, double flop, TdCpuBody body, Job *job)
     td__cpu_parallel (n, grain, body, job);
 }
 
+/* A is read where it lies, if the lines of its rows (4 KiB apart) or columns do not crowd out
+ * each other in the first-level cache, and if it is not read so often that packing pays. */
+static bool
+packs_a (const Job *job)
+{
+  if (job->alpha != 1.0f)
+    return true;
+  if (job->a_k == 1)
+    return job->a_row % 1024 == 0;
+  return job->a_k >= 512 || job->n > 512;
+}
+
+/* Panels [begin, end) of B, all of whose columns are one block. */
+static void
+pack_b_body (int64_t begin, int64_t end, int worker, void *context)
+{
+  Job *job = context;
+  const int64_t n_blocks = k_blocks (job->k), nr = job->tiles->nr;
+  const int64_t width = (job->n + nr - 1) / nr * nr, j = begin * nr;
+  const int64_t n = (end * nr < job->n ? end * nr : job->n) - j;
+
+  for (int64_t q = 0; q < n_blocks; q++)
+    {
+      const int64_t k0 = job->k * q / n_blocks, kc = job->k * (q + 1) / n_blocks - k0;
+
+      pack_b (job, j, n, k0, kc, job->packed_b + k0 * width + j * kc);
+    }
+}
+
 /* One chunk of rows of A. */
 static bool
 multiply_chunk (Job *job)
@@ -179,11 +221,15 @@ multiply_chunk (Job *job)
   int64_t n_blocks;
 
   job->n_panels = (job->m + tiles->mr - 1) / tiles->mr;
-  job->packed_a
-      = td__cpu_scratch (TD_SCRATCH_A, (size_t)(job->m * job->k) * sizeof *job->packed_a);
-  if (job->packed_a == NULL)
-    return false;
-  run (job->n_panels, 4, flop, pack_a_body, job);
+  job->packs_a = packs_a (job);
+  if (job->packs_a)
+    {
+      job->packed_a
+          = td__cpu_scratch (TD_SCRATCH_A, (size_t)(job->m * job->k) * sizeof *job->packed_a);
+      if (job->packed_a == NULL)
+        return false;
+      run (job->n_panels, 4, flop, pack_a_body, job);
+    }
   n_blocks = (job->n + columns - 1) / columns;
   job->n_columns = ((job->n + n_blocks - 1) / n_blocks + nr - 1) / nr * nr;
   n_blocks = (job->n + job->n_columns - 1) / job->n_columns;
@@ -196,13 +242,7 @@ multiply_chunk (Job *job)
                                                      * sizeof *job->packed_b);
   if (job->packed_b == NULL)
     return false;
-  for (int64_t q = 0, n = k_blocks (job->k); q < n; q++)
-    {
-      const int64_t k0 = job->k * q / n;
-
-      pack_b (job, 0, job->n, k0, job->k * (q + 1) / n - k0,
-              job->packed_b + k0 * ((job->n + nr - 1) / nr * nr));
-    }
+  run ((job->n + nr - 1) / nr, 4, flop, pack_b_body, job);
   run (job->n_panels, 1, flop, rows_body, job);
   return !job->failed;
 }

@@ -105,6 +105,40 @@ gemm__agrees_with_sums_in_double_for_every_tile_set (void **unused)
   assert_true (n_sets >= 1);
 }
 
+/* With alpha -1 A is packed, with 1 it is read where it lies: the sign is all that differs. */
+static void
+gemm__of_packed_and_unpacked_rows_is_bitwise_equal (void **unused)
+{
+  for (size_t t = 0; t < 4 * (sizeof sizes / sizeof sizes[0]); t++)
+    {
+      const int64_t *size = sizes[t / 4];
+      TdGemm g = { .ta = t & 1, .tb = t >> 1 & 1, .m = size[0], .n = size[1], .k = size[2] };
+      const int64_t n = g.m * g.n;
+      float *a = numbers (g.m * g.k), *b = numbers (g.k * g.n), *c = numbers (n),
+            *d = numbers (n);
+
+      for (size_t s = 0; s < sizeof tile_names / sizeof tile_names[0]; s++)
+        {
+          const TdGemmTiles *tiles = td__gemm_tiles_named (tile_names[s]);
+
+          if (tiles == NULL)
+            continue;
+          g.alpha = 1;
+          assert_int_equal (td__gemm_f32 (tiles, &g, a, b, c), TD_OK);
+          g.alpha = -1;
+          assert_int_equal (td__gemm_f32 (tiles, &g, a, b, d), TD_OK);
+          for (int64_t i = 0; i < n; i++)
+            if (c[i] != -d[i])
+              fail_msg ("%s (%d, %d, %d) [%d]: %g unpacked, %g packed", tiles->name, (int)g.m,
+                        (int)g.n, (int)g.k, (int)i, (double)c[i], (double)-d[i]);
+        }
+      free (a);
+      free (b);
+      free (c);
+      free (d);
+    }
+}
+
 /* The path of processors without tiles, and of f64. */
 static void
 gemm__through_blas_agrees_with_the_tiles (void **unused)
@@ -272,6 +306,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (gemm__agrees_with_sums_in_double_for_every_tile_set),
+    td_test (gemm__of_packed_and_unpacked_rows_is_bitwise_equal),
     td_test (gemm__through_blas_agrees_with_the_tiles),
     td_test (gemm__overwrites_nan_when_beta_is_zero),
     td_test (gemm__of_no_terms_is_zero),
