@@ -5,13 +5,28 @@
 
 #include <sys/mman.h>
 
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* Aligned to huge pages, which the kernel is asked for: arrays of megabytes outgrow the table
+ * of small ones, and a walk through it costs more than a miss of the cache. */
 static void *
 host_new (void *context, size_t bytes)
 {
-  void *p = mmap (NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const size_t room = bytes + HUGE_PAGE;
+  char *p = mmap (NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  size_t before;
 
   (void)context;
-  return p == MAP_FAILED ? NULL : p;
+  if (p == MAP_FAILED)
+    return NULL;
+  before = -(uintptr_t)p % HUGE_PAGE;
+  if (before > 0)
+    munmap (p, before);
+  munmap (p + before + bytes, HUGE_PAGE - before);
+#ifdef MADV_HUGEPAGE
+  (void)madvise (p + before, bytes, MADV_HUGEPAGE);
+#endif
+  return p + before;
 }
 
 static void
