@@ -365,7 +365,7 @@ td_half_erf_f32 (float a) /* erf (a) / 2 for |a| < 1 */
 }
 
 TD_FORMULA float
-td_half_erfc_f32 (float a) /* erfc (a) / 2 for a >= 0.5 */
+td_half_erfc_f32 (float a, float e) /* erfc (a) / 2 for a >= 0.5; e: e^(-a a) */
 {
   float t = 1.0f / (1.0f + 0.4f * a);
   float y = 6.034672182e-02f;
@@ -378,24 +378,31 @@ td_half_erfc_f32 (float a) /* erfc (a) / 2 for a >= 0.5 */
   y = y * t + 2.090767065e-01f;
   y = y * t + 2.255640122e-01f;
   y = y * t + 2.256793822e-01f;
-  return 0.5f * t * y * td_exp_f32 (-(a * a));
+  return 0.5f * t * y * e;
+}
+
+/** Phi (x), where e is e^(-x x / 2): its slope has the same factor. */
+TD_FORMULA float
+td_phi_of_f32 (float x, float e)
+{
+  float a = x * 0.707106781186547524f;
+  float b = a < 0 ? -a : a;
+  float tail = td_half_erfc_f32 (b, e);
+
+  return b < 0.5f ? 0.5f + td_half_erf_f32 (a) : x < 0 ? tail : 1.0f - tail;
 }
 
 TD_FORMULA float
 td_phi_f32 (float x)
 {
-  float a = x * 0.707106781186547524f;
-  float b = a < 0 ? -a : a;
-  float tail = td_half_erfc_f32 (b);
-
-  return b < 0.5f ? 0.5f + td_half_erf_f32 (a) : x < 0 ? tail : 1.0f - tail;
+  return td_phi_of_f32 (x, td_exp_f32 (x * x * -0.5f));
 }
 
 TD_FORMULA float
 td_erf_f32 (float x)
 {
   float b = x < 0 ? -x : x;
-  float big = 1.0f - 2.0f * td_half_erfc_f32 (b);
+  float big = 1.0f - 2.0f * td_half_erfc_f32 (b, td_exp_f32 (-(x * x)));
 
   return b < 1.0f ? 2.0f * td_half_erf_f32 (x) : x < 0 ? -big : big;
 }
@@ -404,6 +411,7 @@ td_erf_f32 (float x)
 #define td_log1p_f64(x) log1p (x)
 #define td_erf_f64(x) erf (x)
 #define td_phi_f64(x) (0.5 * erfc (-0.70710678118654752440 * (x)))
+#define td_phi_of_f64(x, e) td_phi_f64 (x)
 #define td_exp_f64(x) exp (x)
 #define td_log_f64(x) log (x)
 #define td_tanh_f64(x) tanh (x)
@@ -438,7 +446,9 @@ td_erf_f32 (float x)
   }                                                                                            \
   TD_FORMULA T td_gelu_slope_##S (T x) /* Phi (x) + x phi (x) */                               \
   {                                                                                            \
-    return td_phi_##S (x) + x * (T)0.39894228040143268 * td_exp_##S (x * x * (T)-0.5);         \
+    T e = td_exp_##S (x * x * (T)-0.5);                                                        \
+                                                                                               \
+    return td_phi_of_##S (x, e) + x * (T)0.39894228040143268 * e;                              \
   }                                                                                            \
   /* 2 sqrt (2 / pi) (x + 0.044715 x^3): (1 + tanh (u)) / 2 is the sigmoid of 2 u. */          \
   TD_FORMULA T td_gelu_power_##S (T x)                                                         \
