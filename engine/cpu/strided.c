@@ -6,6 +6,7 @@
 #include "elementwise.h"
 
 #define TILE 16
+#define AHEAD 8 /* rows */
 
 /* A side with strides and a dense side: `n` elements of a row, `rows` rows of the dense side,
  * whose counterparts start one element apart. */
@@ -103,6 +104,50 @@ static void (*const copy_tile[9]) (char *, char *, int64_t, int64_t, int64_t, bo
         [4] = copy_tile_uint32_t,
         [8] = copy_tile_uint64_t };
 
+/* The next row's offset; at: an index for each axis but the last. */
+static inline int64_t
+next_row (const StridedWork *w, int64_t *at, int64_t offset)
+{
+  for (int i = w->ndim - 2; i >= 0; i--)
+    {
+      offset += w->stride[i];
+      if (++at[i] < w->dim[i])
+        return offset;
+      offset -= at[i] * w->stride[i];
+      at[i] = 0;
+    }
+  return offset;
+}
+
+/* Rows of neighbouring numbers, copied whole.  They may be short and far apart, which no
+ * processor foresees: rows to come are asked for. */
+static void
+whole_rows_piece (int64_t begin, int64_t end, int worker, void *context)
+{
+  const StridedWork *w = context;
+  const size_t bytes = (size_t)w->dim[w->ndim - 1] * w->bytes;
+  const int64_t ahead
+      = w->ndim > 1 && bytes <= 512 ? AHEAD * w->stride[w->ndim - 2] * (int64_t)w->bytes : 0;
+  int64_t at[TD_MAX_DIMS], offset = row_offset (w, begin);
+
+  for (int64_t i = w->ndim - 2, row = begin; i >= 0; i--)
+    {
+      at[i] = row % w->dim[i];
+      row /= w->dim[i];
+    }
+  for (int64_t row = begin; row < end; row++)
+    {
+      char *dense = w->dense + (size_t)row * bytes;
+      char *strided = w->strided + offset * (int64_t)w->bytes;
+
+      if (ahead != 0)
+        for (size_t line = 0; line < bytes; line += 64)
+          __builtin_prefetch (strided + ahead + line);
+      memcpy (w->write ? strided : dense, w->write ? dense : strided, bytes);
+      offset = next_row (w, at, offset);
+    }
+}
+
 static void
 strided_piece (int64_t begin, int64_t end, int worker, void *context)
 {
@@ -125,8 +170,6 @@ strided_piece (int64_t begin, int64_t end, int worker, void *context)
         }
       if (rows > 1)
         copy_tile[w->bytes](dense, strided, n, step, rows, w->write);
-      else if (step == 1)
-        memcpy (w->write ? strided : dense, w->write ? dense : strided, (size_t)n * w->bytes);
       else
         copy_row[w->bytes](dense, strided, n, step, w->write);
       row += rows;
@@ -190,6 +233,7 @@ td__cpu_strided (TdDevice *d, TdStridedKind kind, const TdTensor *x, const TdStr
   if (kind == TD_STRIDED_ADD)
     return strided_add (&w, x->dtype);
   n = w.dim[w.ndim - 1];
-  td__cpu_parallel (w.rows, TILE + TD_CPU_GRAIN / n / TILE * TILE, strided_piece, &w);
+  td__cpu_parallel (w.rows, TILE + TD_CPU_GRAIN / n / TILE * TILE,
+                    w.stride[w.ndim - 1] == 1 ? whole_rows_piece : strided_piece, &w);
   return TD_OK;
 }
