@@ -26,8 +26,8 @@
  * always 2 W wide.  far: five pointers reach 14 rows, at 0, 1 and 2 strides from each. */
 #define DEFINE_BODY(isa, TARGET, V, W)                                                         \
   TARGET INLINE void isa##_body (const int rows, const int vectors, const bool far, int64_t k, \
-                                 const float *a, int64_t stride, const float *b, float *c,     \
-                                 int64_t ldc, int n, bool add)                                 \
+                                 const float *a, int64_t stride, const float *b, int64_t ldb,  \
+                                 float *c, int64_t ldc, int n, bool add)                       \
   {                                                                                            \
     V sum[TD_GEMM_MAX_ROWS][2];                                                                \
     const float *row[(TD_GEMM_MAX_ROWS + 2) / 3];                                              \
@@ -37,7 +37,7 @@
       sum[i][1] = isa##_zero ();                                                               \
     }                                                                                          \
     UNROLL for (int i = 0; far && i < rows; i += 3) row[i / 3] = a + i * stride;               \
-    for (int64_t l = 0; l < k; l++, b += 2 * (W))                                              \
+    for (int64_t l = 0; l < k; l++, b += ldb)                                                  \
       {                                                                                        \
         const V b0 = isa##_load (b);                                                           \
         const V b1 = vectors > 1 ? isa##_load (b + (W)) : b0;                                  \
@@ -61,10 +61,10 @@
 
 #define DEFINE_ONE(isa, TARGET, rows, name, vectors, far)                                      \
   TARGET static void isa##_##name##_##rows (int64_t k, const float *a, int64_t stride,         \
-                                            const float *b, float *c, int64_t ldc, int n,      \
-                                            bool add)                                          \
+                                            const float *b, int64_t ldb, float *c,             \
+                                            int64_t ldc, int n, bool add)                      \
   {                                                                                            \
-    isa##_body (rows, vectors, far, k, a, stride, b, c, ldc, n, add);                          \
+    isa##_body (rows, vectors, far, k, a, stride, b, ldb, c, ldc, n, add);                     \
   }
 #define DEFINE_TILE(isa, TARGET, rows)                                                         \
   DEFINE_ONE (isa, TARGET, rows, full, 2, false)                                               \
@@ -229,13 +229,14 @@ td__gemm_tiles (void)
 }
 
 /* A's panel of rows from `row` on is at a + row * panel_stride; stride 0: as wide as it has
- * rows.
- */
+ * rows. ldb 0: B is packed. */
 static inline void
 block (const TdGemmTiles *tiles, bool far, int64_t m, int64_t n, int64_t k, const float *a,
-       int64_t panel_stride, int64_t stride, const float *b, float *c, int64_t ldc, bool add)
+       int64_t panel_stride, int64_t stride, const float *b, int64_t ldb, float *c, int64_t ldc,
+       bool add)
 {
   const int64_t n_panels = (m + tiles->mr - 1) / tiles->mr, nr = tiles->nr;
+  const int64_t b_step = ldb > 0 ? 1 : k, b_stride = ldb > 0 ? ldb : nr;
 
   for (int64_t p = 0; p < n_panels; p++)
     {
@@ -248,7 +249,7 @@ block (const TdGemmTiles *tiles, bool far, int64_t m, int64_t n, int64_t k, cons
           const TdGemmTile tile
               = columns * 2 <= nr ? tiles->narrow[far][rows] : tiles->full[far][rows];
 
-          tile (k, a + row * panel_stride, stride > 0 ? stride : rows, b + j * k,
+          tile (k, a + row * panel_stride, stride > 0 ? stride : rows, b + j * b_step, b_stride,
                 c + row * ldc + j, ldc, columns, add);
         }
     }
@@ -258,15 +259,15 @@ void
 td__gemm_block (const TdGemmTiles *tiles, int64_t m, int64_t n, int64_t k, const float *a,
                 const float *b, float *c, int64_t ldc, bool add)
 {
-  block (tiles, false, m, n, k, a, k, 0, b, c, ldc, add);
+  block (tiles, false, m, n, k, a, k, 0, b, 0, c, ldc, add);
 }
 
 void
 td__gemm_block_in_place (const TdGemmTiles *tiles, int64_t m, int64_t n, int64_t k,
                          const float *a, int64_t row_stride, int64_t k_stride, const float *b,
-                         float *c, int64_t ldc, bool add)
+                         int64_t ldb, float *c, int64_t ldc, bool add)
 {
   bool far = row_stride != 1;
 
-  block (tiles, far, m, n, k, a, row_stride, far ? row_stride : k_stride, b, c, ldc, add);
+  block (tiles, far, m, n, k, a, row_stride, far ? row_stride : k_stride, b, ldb, c, ldc, add);
 }

@@ -15,8 +15,8 @@
 /** C (rows, n) = or += A B for k steps; the rows are those the function was made for.  Numbers
  * of one column of A lie side by side and columns `stride` apart, or with far rows those of one
  * row side by side and rows `stride` apart. */
-typedef void (*TdGemmTile) (int64_t k, const float *a, int64_t stride, const float *b, float *c,
-                            int64_t ldc, int n, bool add);
+typedef void (*TdGemmTile) (int64_t k, const float *a, int64_t stride, const float *b,
+                            int64_t ldb, float *c, int64_t ldc, int n, bool add);
 
 #define TD_GEMM_MAX_ROWS 14
 
@@ -50,10 +50,11 @@ void td__gemm_pack (float *out, int64_t width, const float *x, int64_t row_strid
  * b: panels of nr columns one after the other; both k long. */
 void td__gemm_block (const TdGemmTiles *tiles, int64_t m, int64_t n, int64_t k, const float *a,
                      const float *b, float *c, int64_t ldc, bool add);
-/** The same where A lies unpacked: row_stride or k_stride is 1. */
+/** The same where A lies unpacked (row_stride or k_stride is 1), and with ldb > 0 also B, whose
+ * rows are ldb apart and a whole number of panels wide. */
 void td__gemm_block_in_place (const TdGemmTiles *tiles, int64_t m, int64_t n, int64_t k,
                               const float *a, int64_t row_stride, int64_t k_stride,
-                              const float *b, float *c, int64_t ldc, bool add);
+                              const float *b, int64_t ldb, float *c, int64_t ldc, bool add);
 
 /** Memory of the calling thread that lives until the thread ends; NULL when there is none.
  * Contents last until the next call with the same slot. */

@@ -32,7 +32,7 @@ typedef struct
   int64_t a_row, a_k, b_k, b_column; /* strides */
   float *packed_a, *packed_b, *c;
   float alpha;
-  bool packs_a;
+  bool packs_a, packs_b;
   bool add, failed;
 } Job;
 
@@ -88,9 +88,10 @@ add_rows (float *c, int64_t ldc, const float *dst, int64_t rows, int64_t n)
       c[i * ldc + j] += dst[i * n + j];
 }
 
-/* Rows [row, row + m) of C and n of its columns, for the steps [k0, k0 + kc). */
+/* Rows [row, row + m) of C and columns [j, j + n), for the steps [k0, k0 + kc).  b: what is
+ * packed of B for them. */
 static void
-multiply (const Job *job, int64_t row, int64_t m, int64_t n, int64_t k0, int64_t kc,
+multiply (const Job *job, int64_t row, int64_t m, int64_t j, int64_t n, int64_t k0, int64_t kc,
           const float *b, float *c, int64_t ldc, bool add)
 {
   if (job->packs_a)
@@ -98,7 +99,9 @@ multiply (const Job *job, int64_t row, int64_t m, int64_t n, int64_t k0, int64_t
                     add);
   else
     td__gemm_block_in_place (job->tiles, m, n, kc, job->a + row * job->a_row + k0 * job->a_k,
-                             job->a_row, job->a_k, b, c, ldc, add);
+                             job->a_row, job->a_k,
+                             job->packs_b ? b : job->b + j + k0 * job->b_k,
+                             job->packs_b ? 0 : job->b_k, c, ldc, add);
 }
 
 /* Column blocks [begin, end). */
@@ -115,7 +118,8 @@ columns_body (int64_t begin, int64_t end, int worker, void *context)
       const int64_t n = job->n - j0 < job->n_columns ? job->n - j0 : job->n_columns;
       const int64_t width = (n + nr - 1) / nr * nr;
       const int64_t kc_max = (job->k + n_blocks - 1) / n_blocks;
-      float *b = td__cpu_scratch (TD_SCRATCH_B, (size_t)(width * kc_max) * sizeof *b);
+      float *b = td__cpu_scratch (TD_SCRATCH_B,
+                                  job->packs_b ? (size_t)(width * kc_max) * sizeof *b : 1);
       float *c = aside ? td__cpu_scratch (TD_SCRATCH_C, (size_t)(job->m * n) * sizeof *c)
                        : job->c + j0;
       const int64_t ldc = aside ? n : job->ldc;
@@ -129,8 +133,9 @@ columns_body (int64_t begin, int64_t end, int worker, void *context)
         {
           const int64_t k0 = job->k * q / n_blocks, kc = job->k * (q + 1) / n_blocks - k0;
 
-          pack_b (job, j0, n, k0, kc, b);
-          multiply (job, 0, job->m, n, k0, kc, b, c, ldc, q > 0 || (job->add && !aside));
+          if (job->packs_b)
+            pack_b (job, j0, n, k0, kc, b);
+          multiply (job, 0, job->m, j0, n, k0, kc, b, c, ldc, q > 0 || (job->add && !aside));
         }
       if (aside)
         add_rows (job->c + j0, job->ldc, c, job->m, n);
@@ -163,7 +168,7 @@ rows_body (int64_t begin, int64_t end, int worker, void *context)
         {
           const int64_t k0 = job->k * q / n_blocks, kc = job->k * (q + 1) / n_blocks - k0;
 
-          multiply (job, row, rows, job->n, k0, kc, job->packed_b + k0 * width, c, ldc,
+          multiply (job, row, rows, 0, job->n, k0, kc, job->packed_b + k0 * width, c, ldc,
                     q > 0 || (job->add && !aside));
         }
       if (aside)
@@ -191,6 +196,13 @@ packs_a (const Job *job)
   if (job->a_k == 1)
     return job->a_row % 1024 == 0;
   return job->a_k >= 512 || job->n > 512;
+}
+
+/* The same of B, which is read in whole panels of its columns. */
+static bool
+packs_b (const Job *job)
+{
+  return job->b_column != 1 || job->b_k >= 512 || job->n % job->tiles->nr != 0;
 }
 
 /* Panels [begin, end) of B, all of whose columns are one block. */
@@ -222,6 +234,7 @@ multiply_chunk (Job *job)
 
   job->n_panels = (job->m + tiles->mr - 1) / tiles->mr;
   job->packs_a = packs_a (job);
+  job->packs_b = job->packs_a || packs_b (job);
   if (job->packs_a)
     {
       job->packed_a
@@ -238,11 +251,16 @@ multiply_chunk (Job *job)
       run (n_blocks, 1, flop, columns_body, job);
       return !job->failed;
     }
-  job->packed_b = td__cpu_scratch (TD_SCRATCH_B, (size_t)((job->n + nr - 1) / nr * nr * job->k)
-                                                     * sizeof *job->packed_b);
-  if (job->packed_b == NULL)
-    return false;
-  run ((job->n + nr - 1) / nr, 4, flop, pack_b_body, job);
+  if (job->packs_b)
+    {
+      const int64_t width = (job->n + nr - 1) / nr * nr;
+
+      job->packed_b
+          = td__cpu_scratch (TD_SCRATCH_B, (size_t)(width * job->k) * sizeof *job->packed_b);
+      if (job->packed_b == NULL)
+        return false;
+      run (width / nr, 4, flop, pack_b_body, job);
+    }
   run (job->n_panels, 1, flop, rows_body, job);
   return !job->failed;
 }
