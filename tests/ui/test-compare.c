@@ -99,6 +99,23 @@ compare__takes_an_iteration_by_number (void **state)
 }
 
 static void
+compare__moves_either_side_by_an_iteration (void **state)
+{
+  open_lenet ();
+  ui_test_do ("compare", NULL);
+  ui_test_do ("compare-previous", NULL);
+  assert_iterations (20, 18);
+  ui_test_do ("previous-iteration", NULL);
+  assert_iterations (19, 18);
+  ui_test_do ("compare-next", NULL);
+  ui_test_do ("compare-next", NULL);
+  assert_iterations (19, 20); /* now the older one is at the playhead */
+  ui_test_do ("compare-with", "0");
+  ui_test_do ("compare-previous", NULL);
+  assert_iterations (19, 0);
+}
+
+static void
 compare__finds_the_nearest_other_structure (void **state)
 {
   open_lenet ();
@@ -350,6 +367,52 @@ compare__shows_the_buffers_of_both_sides (void **state)
   ui_test_save_picture ("compare-buffers.png");
 }
 
+/* ---- dynamic and static ---- */
+
+static void
+record_twice (const char *tape, const char *kind)
+{
+  const char *const argv[] = { td_test_program ("app/tapedeck"),
+                               "run",
+                               "-f",
+                               "--quiet",
+                               "--level",
+                               "stats",
+                               "-o",
+                               tape,
+                               td_test_source ("tests/ui/models/twice.c"),
+                               kind,
+                               NULL };
+  TdTestChild child = td_test_run (argv, NULL, NULL);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+}
+
+/* A replayed operation is as visible as one that was called: same graph, same numbers. */
+static void
+compare__of_code_and_its_schedule_finds_no_difference (void **state)
+{
+  g_autofree char *dynamic = g_strdup (td_test_tmp ("dynamic.tdtape")),
+                  *fixed = g_strdup (td_test_tmp ("static.tdtape"));
+  record_twice (dynamic, "dynamic");
+  record_twice (fixed, "static");
+  ui_test_resize (1440, 900);
+  ui_test_open (dynamic);
+  ui_test_do ("go-to", "i=3&e=2");
+  ui_test_do ("compare-with", fixed);
+  assert_iterations (3, 3);
+  assert_int_equal (compare ()->diff->totals[TD_SIDE_A].n_static, 0);
+  assert_true (compare ()->diff->totals[TD_SIDE_B].n_static > 0);
+  assert_int_equal (compare ()->n_structural, 0);
+  assert_int_equal (compare ()->n_numeric, 0);
+  assert_true (compare ()->diff->has_numbers);
+  td_session_select (ui_test_session (), key_of (TD_SIDE_A, 2));
+  gint there = td_compare_counterpart (compare (), TD_SIDE_A, 2);
+  assert_int_equal (selected_of (td_compare_page_get_other (page ())),
+                    key_of (TD_SIDE_B, there));
+  ui_test_save_picture ("compare-static.png");
+}
+
 /* ---- the lesson ---- */
 
 static gboolean
@@ -405,6 +468,7 @@ main (int argc, char **argv)
   const struct CMUnitTest tests[] = {
     ui_test (compare__shows_the_previous_iteration_at_first),
     ui_test (compare__takes_an_iteration_by_number),
+    ui_test (compare__moves_either_side_by_an_iteration),
     ui_test (compare__finds_the_nearest_other_structure),
     ui_test (compare__of_another_recording_takes_the_same_iteration),
     ui_test (compare__says_what_is_wrong_with_another_file),
@@ -419,6 +483,7 @@ main (int argc, char **argv)
     ui_test (compare__copies_the_list_as_text),
     ui_test (compare__keeps_the_perspective_for_the_next_window),
     ui_test (compare__shows_the_buffers_of_both_sides),
+    ui_test (compare__of_code_and_its_schedule_finds_no_difference),
     ui_test (lesson__shows_the_dynamic_and_the_static_graph),
     ui_test (compare__can_be_looked_at),
   };

@@ -104,6 +104,15 @@ find_structure (TdSession *session, TdIteration *a)
 }
 
 static gint64
+find_next (TdSession *session, gint64 number)
+{
+  for (guint i = 0; i < td_session_get_n_iterations (session); i++)
+    if (td_session_get_iteration_number (session, i) > number)
+      return td_session_get_iteration_number (session, i);
+  return -1;
+}
+
+static gint64
 find_previous (TdSession *session, gint64 number)
 {
   for (guint i = td_session_get_n_iterations (session); i-- > 0;)
@@ -149,4 +158,23 @@ td__compare_page_find_other (TdComparePage *self, TdIteration *a, GError **error
   if (number < 0)
     return NULL;
   return td_session_load_iteration (td__compare_page_source (self), number, error);
+}
+
+gboolean
+td__compare_page_move (TdComparePage *self, int direction, GError **error)
+{
+  TdSession *source = td__compare_page_source (self);
+  gint64 from = self->compare ? td_iteration_get_number (self->compare->of[1 - self->mine])
+                              : td_session_get_moment (self->session).iteration;
+  gint64 to = direction > 0 ? find_next (source, from) : find_previous (source, from);
+  if (to < 0)
+    {
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                   "Iteration %" G_GINT64_FORMAT " is the %s one", from,
+                   direction > 0 ? "last" : "first");
+      return FALSE;
+    }
+  self->choice = TD_CHOICE_NUMBER;
+  self->number = to;
+  return TRUE;
 }

@@ -54,6 +54,10 @@ TdSession *td__compare_page_source (TdComparePage *self);
 /** Take a choice of td_compare_page_compare_with. Errors: one line; nothing changes. */
 gboolean td__compare_page_choose (TdComparePage *self, const char *what, GError **error);
 
+/** Choose the iteration after or before the one that is chosen now. Errors: one line; nothing
+ * changes. */
+gboolean td__compare_page_move (TdComparePage *self, int direction, GError **error);
+
 /** Load what stands beside iteration `here`. Owner: the caller. Errors: one sentence that says
  * why there is none. */
 TdIteration *td__compare_page_find_other (TdComparePage *self, TdIteration *here,

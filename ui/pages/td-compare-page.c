@@ -259,6 +259,16 @@ view_of (TdComparePage *self, TdSide side)
   return td_compare_side_get_view (self->sides[side]);
 }
 
+/* The window's iteration moves with the deck. */
+static void
+show_steps (TdComparePage *self)
+{
+  td_compare_side_set_steps (self->sides[self->mine], "win.previous-iteration",
+                             "win.next-iteration");
+  td_compare_side_set_steps (self->sides[1 - self->mine], "win.compare-previous",
+                             "win.compare-next");
+}
+
 /* The window's picture goes to a side; the other one keeps to its places. */
 static void
 set_mine (TdComparePage *self, TdSide mine)
@@ -269,6 +279,7 @@ set_mine (TdComparePage *self, TdSide mine)
   self->mine = mine;
   td_graph_view_pair (view_of (self, mine), view_of (self, 1 - mine));
   td_graph_view_set_session (view_of (self, mine), self->session);
+  show_steps (self);
 }
 
 /* The other picture is that of a session with one iteration: nothing else of its recording is
@@ -369,6 +380,15 @@ update (TdComparePage *self)
     take_compare (self, mine, theirs);
   else
     follow_playhead (self);
+}
+
+gboolean
+td_compare_page_move_other (TdComparePage *self, int direction, GError **error)
+{
+  if (!self->session || !td__compare_page_move (self, direction, error))
+    return FALSE;
+  update (self);
+  return TRUE;
 }
 
 gboolean
@@ -575,7 +595,7 @@ new_pictures (TdComparePage *self)
   static const char *const letters[TD_N_SIDES] = { "A", "B" };
   for (int side = 0; side < TD_N_SIDES; side++)
     {
-      self->sides[side] = TD_COMPARE_SIDE (td_compare_side_new (letters[side], NULL));
+      self->sides[side] = TD_COMPARE_SIDE (td_compare_side_new (letters[side]));
       gtk_box_append (GTK_BOX (pair), GTK_WIDGET (self->sides[side]));
     }
   td_graph_view_pair (td_compare_side_get_view (self->sides[TD_SIDE_A]),
@@ -680,6 +700,7 @@ td_compare_page_init (TdComparePage *self)
   gtk_stack_add_named (self->stack, new_body (self), "pictures");
   gtk_stack_add_named (self->stack, new_empty (self), "empty");
   gtk_widget_set_parent (GTK_WIDGET (self->stack), GTK_WIDGET (self));
+  show_steps (self);
 }
 
 GtkWidget *

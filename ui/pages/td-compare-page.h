@@ -24,6 +24,10 @@ void td_compare_page_set_session (TdComparePage *self, TdSession *session);
  * iteration, or the path of a recording. Errors: one line; what was shown stays. */
 gboolean td_compare_page_compare_with (TdComparePage *self, const char *what, GError **error);
 
+/** Take the other one to the next or, with -1, the previous iteration of its recording. Errors:
+ * one line; what was shown stays. */
+gboolean td_compare_page_move_other (TdComparePage *self, int direction, GError **error);
+
 /** Open the menu of what to compare with. */
 void td_compare_page_pick (TdComparePage *self);
 

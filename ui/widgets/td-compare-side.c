@@ -7,6 +7,7 @@ struct _TdCompareSide
   GtkWidget parent;
   GtkWidget *box;
   GtkLabel *title, *name, *totals, *statement;
+  GtkWidget *back, *forward;
   TdGraphView *view;
 };
 
@@ -24,6 +25,12 @@ td_compare_side_set_head (TdCompareSide *self, const char *title, const char *na
 {
   g_autofree char *valid = g_utf8_make_valid (name, -1), *cost = NULL;
   char ns[TD_FORMAT_SIZE], peak[TD_FORMAT_SIZE];
+  if (totals && totals->n_static > 0)
+    {
+      g_autofree char *dynamic = g_steal_pointer (&valid);
+      valid = g_strdup_printf ("%s · %u of %u from a schedule", dynamic, totals->n_static,
+                               totals->n_events);
+    }
   if (totals)
     cost = g_strdup_printf ("%s · peak %s", td_format_ns (ns, totals->op_ns),
                             td_format_bytes (peak, totals->peak_bytes));
@@ -60,8 +67,40 @@ new_label (GtkWidget *box, const char *style)
   return GTK_LABEL (label);
 }
 
+void
+td_compare_side_set_steps (TdCompareSide *self, const char *back, const char *forward)
+{
+  gtk_actionable_set_action_name (GTK_ACTIONABLE (self->back), back);
+  gtk_actionable_set_action_name (GTK_ACTIONABLE (self->forward), forward);
+}
+
 static GtkWidget *
-new_head (TdCompareSide *self, const char *letter, GtkWidget *picker)
+new_step (const char *icon, const char *letter, const char *words)
+{
+  GtkWidget *button = gtk_button_new_from_icon_name (icon);
+  g_autofree char *name = g_strdup_printf ("%s on side %s", words, letter);
+  gtk_widget_add_css_class (button, "td-small");
+  gtk_widget_set_tooltip_text (button, name);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, name,
+                                  -1);
+  return button;
+}
+
+static GtkWidget *
+new_steps (TdCompareSide *self, const char *letter)
+{
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
+  gtk_widget_add_css_class (box, "linked");
+  gtk_widget_set_valign (box, GTK_ALIGN_CENTER);
+  self->back = new_step ("go-previous-symbolic", letter, "Previous iteration");
+  self->forward = new_step ("go-next-symbolic", letter, "Next iteration");
+  gtk_box_append (GTK_BOX (box), self->back);
+  gtk_box_append (GTK_BOX (box), self->forward);
+  return box;
+}
+
+static GtkWidget *
+new_head (TdCompareSide *self, const char *letter)
 {
   GtkWidget *head = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
   gtk_widget_add_css_class (head, "td-graph-bar");
@@ -75,8 +114,7 @@ new_head (TdCompareSide *self, const char *letter, GtkWidget *picker)
   self->totals = new_label (head, "td-chip");
   gtk_widget_add_css_class (GTK_WIDGET (self->totals), "numeric");
   gtk_widget_set_valign (GTK_WIDGET (self->totals), GTK_ALIGN_CENTER);
-  if (picker)
-    gtk_box_append (GTK_BOX (head), picker);
+  gtk_box_append (GTK_BOX (head), new_steps (self, letter));
   return head;
 }
 
@@ -110,7 +148,7 @@ td_compare_side_init (TdCompareSide *self)
 }
 
 GtkWidget *
-td_compare_side_new (const char *letter, GtkWidget *picker)
+td_compare_side_new (const char *letter)
 {
   TdCompareSide *self = g_object_new (TD_TYPE_COMPARE_SIDE, NULL);
   self->box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
@@ -118,7 +156,7 @@ td_compare_side_new (const char *letter, GtkWidget *picker)
   GtkWidget *overlay = gtk_overlay_new ();
   gtk_overlay_set_child (GTK_OVERLAY (overlay), GTK_WIDGET (self->view));
   gtk_overlay_add_overlay (GTK_OVERLAY (overlay), GTK_WIDGET (self->statement));
-  gtk_box_append (GTK_BOX (self->box), new_head (self, letter, picker));
+  gtk_box_append (GTK_BOX (self->box), new_head (self, letter));
   gtk_box_append (GTK_BOX (self->box), overlay);
   gtk_widget_set_parent (self->box, GTK_WIDGET (self));
   return GTK_WIDGET (self);

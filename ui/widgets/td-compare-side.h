@@ -8,9 +8,11 @@
 #define TD_TYPE_COMPARE_SIDE (td_compare_side_get_type ())
 G_DECLARE_FINAL_TYPE (TdCompareSide, td_compare_side, TD, COMPARE_SIDE, GtkWidget)
 
-/** Create a side called `letter` with the button that chooses what it shows. Owner: floating.
- */
-GtkWidget *td_compare_side_new (const char *letter, GtkWidget *picker);
+/** Create a side called `letter`. Owner: floating. */
+GtkWidget *td_compare_side_new (const char *letter);
+
+/** Say which actions take this side to the iteration before and after. */
+void td_compare_side_set_steps (TdCompareSide *self, const char *back, const char *forward);
 
 /** Return the canvas. Owner: the side. */
 TdGraphView *td_compare_side_get_view (TdCompareSide *self);

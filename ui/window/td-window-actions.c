@@ -314,6 +314,8 @@ static const TdWindowAction actions[] = {
   { "compare-with", td__run_compare_with, TD_NEEDS_RECORDING, TRUE },
   { "compare-iteration", td__run_compare_iteration, TD_NEEDS_RECORDING },
   { "compare-recording", td__run_compare_recording, TD_NEEDS_RECORDING },
+  { "compare-previous", td__run_compare_previous, TD_NEEDS_EVENTS },
+  { "compare-next", td__run_compare_next, TD_NEEDS_EVENTS },
   { "toggle-numbers", td__run_toggle_numbers, TD_NEEDS_EVENTS },
   { "copy-differences", td__run_copy_differences, TD_NEEDS_EVENTS },
   { "lesson-compare", td__run_lesson_compare, TD_NEEDS_NO_RECORDING },

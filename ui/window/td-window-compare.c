@@ -104,6 +104,26 @@ td__run_compare_recording (TdWindow *self, const char *parameter)
 }
 
 static void
+move_other (TdWindow *self, int direction)
+{
+  g_autoptr (GError) error = NULL;
+  if (!td_compare_page_move_other (show_page (self), direction, &error))
+    td__window_toast (self, error->message);
+}
+
+void
+td__run_compare_previous (TdWindow *self, const char *parameter)
+{
+  move_other (self, -1);
+}
+
+void
+td__run_compare_next (TdWindow *self, const char *parameter)
+{
+  move_other (self, 1);
+}
+
+static void
 step (TdWindow *self, int direction)
 {
   TdComparePage *page = show_page (self);

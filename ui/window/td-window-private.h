@@ -168,6 +168,8 @@ void td__run_compare (TdWindow *self, const char *parameter);
 void td__run_compare_with (TdWindow *self, const char *parameter);
 void td__run_compare_iteration (TdWindow *self, const char *parameter);
 void td__run_compare_recording (TdWindow *self, const char *parameter);
+void td__run_compare_previous (TdWindow *self, const char *parameter);
+void td__run_compare_next (TdWindow *self, const char *parameter);
 void td__run_next_difference (TdWindow *self, const char *parameter);
 void td__run_previous_difference (TdWindow *self, const char *parameter);
 void td__run_toggle_numbers (TdWindow *self, const char *parameter);
