@@ -210,6 +210,10 @@ extern TdEngine td__engine;
 /** Bumped whenever a link or parameter appears, gets its shape or another array, or goes:
  * optimizers look again, static schedules are made again. */
 extern uint64_t td__links_generation;
+/** Bump it, and remember whose path the last change was at. */
+void td__links_changed (const TdPath *path, const TdSite *site);
+/** *Owner*: static; "" before any change. */
+const char *td__links_last (const TdSite **site);
 
 /* life (engine.c) */
 TdStatus td__check_thread (const char *call);

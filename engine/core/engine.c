@@ -96,6 +96,23 @@ names_finish (void)
 }
 
 uint64_t td__links_generation = 1;
+static const char *links_last;
+static const TdSite *links_last_site;
+
+void
+td__links_changed (const TdPath *path, const TdSite *site)
+{
+  td__links_generation++;
+  links_last = path != NULL ? td__intern (path->text) : NULL;
+  links_last_site = site;
+}
+
+const char *
+td__links_last (const TdSite **site)
+{
+  *site = links_last_site;
+  return links_last != NULL ? links_last : "";
+}
 
 static void
 start (void)
@@ -342,6 +359,7 @@ td_finish (void)
   td__slab_finish (&e->ops);
   td__slab_finish (&e->buffers);
   free (e->scope_vars);
+  td__links_changed (NULL, NULL);
   names_finish ();
   memset (e, 0, sizeof *e);
   return status;

@@ -165,6 +165,8 @@ td_retain_at (TdVar *v, const TdSite *site)
     return v;
   if (!td__var_usable (v, "td_retain", site))
     return td__poison ();
+  if (TD_UNLIKELY (td__engine.tracer != NULL && site != NULL))
+    td__engine.tracer->refuse (td__engine.tracer, "td_retain", site);
   v->retained_site = site;
   return td__var_ref (v, TD_HOLD_USER);
 }
@@ -265,6 +267,8 @@ td_set_grad (TdVar *v, TdVar *g)
 
   if (!td__var_usable (v, "td_set_grad", NULL))
     return td__engine.error.status;
+  if (TD_UNLIKELY (td__engine.tracer != NULL))
+    td__engine.tracer->refuse (td__engine.tracer, "td_set_grad", NULL);
   if (g != NULL)
     {
       if (!td__var_usable (g, "td_set_grad", NULL))

@@ -134,7 +134,7 @@ td_link_copy_as (TdLink *link, TdCopyMode mode)
       return td__link_inert ();
     }
   copy = copy_tree (link, NULL, mode);
-  td__links_generation++;
+  td__links_changed (copy->path, copy->site);
   return copy;
 }
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 static uint64_t last_link_id;
 static TdLink **roots; /* in order of creation */
 static int n_roots;
@@ -179,7 +178,7 @@ td__link_make (const TdLinkClass *cls, TdLink *parent, const char *name, const T
   else
     become_root (link);
   set_paths (link);
-  td__links_generation++;
+  td__links_changed (link->path, link->site);
   return link;
 }
 
@@ -215,7 +214,7 @@ td_link_adopt (TdLink *parent, const char *name, TdLink *child)
   child->name = td__xstrdup (name);
   attach (parent, child);
   set_paths (child);
-  td__links_generation++;
+  td__links_changed (child->path, child->site);
   return child;
 }
 
@@ -257,7 +256,7 @@ td__link_detach (TdLink *link)
   leave_parent (link);
   become_root (link);
   set_paths (link);
-  td__links_generation++;
+  td__links_changed (link->path, link->site);
 }
 
 void
@@ -270,20 +269,23 @@ td__link_rename (TdLink *link, const char *name)
   link->name = td__xstrdup (name);
   free (old);
   set_paths (link);
-  td__links_generation++;
+  td__links_changed (link->path, link->site);
 }
 
 void
 td_link_free (TdLink *link)
 {
+  const TdPath *path;
+
   if (link == NULL || link->inert || !td__engine.started)
     return;
   if (link->parent == NULL)
     leave_roots (link);
   else
     leave_parent (link);
+  path = link->path;
   link_destroy (link);
-  td__links_generation++;
+  td__links_changed (path, td__engine.site);
 }
 
 TdLink *

@@ -67,7 +67,7 @@ param_new (TdLink *link, const char *name, TdParamKind kind, const TdSite *site)
   link->params
       = td__xrealloc (link->params, (size_t)(link->n_params + 1) * sizeof *link->params);
   link->params[link->n_params++] = p;
-  td__links_generation++;
+  td__links_changed (p->path, site);
   return p;
 }
 
@@ -79,7 +79,7 @@ td__param_hold (TdParam *param, TdVar *var)
   if (param->kind == TD_PARAM_ATTR)
     td__engine.state_generation++;
   else
-    td__links_generation++;
+    td__links_changed (param->path, param->site);
   param->var = var != NULL ? td__var_ref (var, TD_HOLD_LINK) : NULL;
   if (old != NULL)
     td__var_unref (old, TD_HOLD_LINK);
@@ -104,7 +104,7 @@ td__param_remove (TdLink *link, const char *name)
     else
       link->params[kept++] = link->params[i];
   link->n_params = kept;
-  td__links_generation++;
+  td__links_changed (link->path, td__engine.site);
 }
 
 TdVar *
@@ -131,7 +131,7 @@ void
 td__param_adopt (TdParam *param, TdVar *v)
 {
   become (param, v);
-  td__links_generation++;
+  td__links_changed (param->path, param->site);
   td__param_announce (param);
 }
 
@@ -152,7 +152,7 @@ td__param_start (TdParam *param, const TdShape *shape)
       td__param_hold (param, NULL);
       return status;
     }
-  td__links_generation++;
+  td__links_changed (param->path, param->site);
   td__param_announce (param);
   return TD_OK;
 }
@@ -409,7 +409,7 @@ td_link_to_device_at (TdLink *link, TdDevice *device, const TdSite *site)
     e->site = site;
   td__link_visit (link, move_one, device);
   e->site = outer_site;
-  td__links_generation++;
+  td__links_changed (link->path, site);
   return e->has_error ? e->error.status : TD_OK;
 }
 

@@ -48,7 +48,8 @@ struct TdStatic
   TdEntry *entries;
   uint32_t n_entries;
   TdStaticInfo info;
-  TdMiss miss;      /**< the last one */
+  TdMiss miss; /**< the last one */
+  char miss_text[600];
   TdWatch *watches; /**< memory that the program registered; only name, site, memory, bytes */
   uint32_t n_watches, n_refusals;
   bool told_nested;

@@ -209,6 +209,37 @@ watches_hold (const TdGuards *g, TdMiss *miss)
 }
 
 static bool
+same_kind (const TdSchedule *s, const TdNodeInfo *then, const TdNode *now)
+{
+  return now->requires_grad == then->requires_grad && now->dtype == then->dtype
+         && now->device == s->device && now->creator == NULL
+         && td_shape_equal (&now->shape, &then->shape);
+}
+
+static __attribute__ ((noinline, cold)) bool
+kind_missed (const TdSchedule *s, const TdNodeInfo *then, const TdVar *v, TdMiss *miss)
+{
+  const TdNode *now = v->node;
+  const char *name = then->name != NULL ? then->name : "a variable that it uses";
+  char a[120], b[120];
+
+  if (now->device != s->device)
+    SAY (miss, "%s is on %s, %s before", name, now->device->name, s->device->name);
+  else if (now->dtype != then->dtype)
+    SAY (miss, "%s is %s, %s before", name, td_dtype_name ((TdDtype)now->dtype),
+         td_dtype_name ((TdDtype)then->dtype));
+  else if (!td_shape_equal (&now->shape, &then->shape))
+    SAY (miss, "%s has shape %s, %s before", name, td_shape_text (&now->shape, a, sizeof a),
+         td_shape_text (&then->shape, b, sizeof b));
+  else if (now->requires_grad != then->requires_grad)
+    SAY (miss, "%s %s a gradient, %s before", name, now->requires_grad ? "wants" : "wants no",
+         then->requires_grad ? "it did" : "it did not");
+  else
+    SAY (miss, "%s is the result of an operation now, it was not before", name);
+  return missed (miss, "captured variable", v->site);
+}
+
+static bool
 captured_hold (const TdGuards *g, const TdSchedule *s, TdVar *const *in, TdMiss *miss)
 {
   for (uint32_t i = s->n_arguments; i < s->n_externals; i++)
@@ -219,20 +250,15 @@ captured_hold (const TdGuards *g, const TdSchedule *s, TdVar *const *in, TdMiss 
       const TdValue *value = td__node_value (s, x->node);
 
       if (v->state != TD_VAR_LIVE || v->node->id != x->node_id
-          || v->refs == v->holds[TD_HOLD_ENGINE])
+          || v->refs == v->holds[TD_HOLD_ENGINE]
+          || (x->retained && v->holds[TD_HOLD_USER] == 0))
         {
           SAY (miss, "a variable that it used is gone: %s",
                node->name ? node->name : "unnamed");
           return missed (miss, "captured variable", v->site);
         }
-      if (v->node->requires_grad != node->requires_grad || v->node->dtype != node->dtype
-          || v->node->device != s->device || v->node->creator != NULL
-          || !td_shape_equal (&v->node->shape, &node->shape))
-        {
-          SAY (miss, "a variable that it uses is another kind of array now: %s",
-               node->name ? node->name : "unnamed");
-          return missed (miss, "captured variable", v->site);
-        }
+      if (TD_UNLIKELY (!same_kind (s, node, v->node)))
+        return kind_missed (s, node, v, miss);
       if (value->index != i && external_buffer (s, value->index, in) != v->buffer)
         {
           SAY (miss, "a variable that it uses shares its memory no more: %s",
@@ -262,8 +288,11 @@ td__guards_hold (const TdGuards *g, const TdSchedule *s, TdVar *const *in, int n
     return config_missed (&g->config, &e->config, miss);
   if (TD_UNLIKELY (g->links_generation != td__links_generation))
     {
-      SAY (miss, "links or parameters were added, replaced or removed");
-      return missed (miss, "links", NULL);
+      const TdSite *site;
+
+      SAY (miss, "links or parameters were added, replaced or removed, the last at %s",
+           td__links_last (&site));
+      return missed (miss, "links", site);
     }
   if (TD_UNLIKELY (g->state_generation != e->state_generation))
     {

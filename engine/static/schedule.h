@@ -100,6 +100,7 @@ typedef struct TdExternal
   int argument; /**< or -1: captured */
   TdVar *var;   /**< captured: held */
   uint64_t node_id;
+  bool retained; /**< by the program, when it was captured */
 } TdExternal;
 
 typedef struct TdConstant

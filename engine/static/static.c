@@ -122,6 +122,17 @@ site_text (const TdSite *site, char *text, size_t size)
   return text;
 }
 
+/* Keep the last miss, and one line on it. */
+static void
+remember_miss (TdStatic *s, const TdMiss *miss, const TdSite *call)
+{
+  char place[300];
+
+  s->miss = *miss;
+  snprintf (s->miss_text, sizeof s->miss_text, "%s: %s (%s)", miss->guard, miss->text,
+            site_text (miss->site != NULL ? miss->site : call, place, sizeof place));
+}
+
 /* --- tracing --- */
 
 /* What outputs the graph's operation has, and which externals a backward reads. */
@@ -194,17 +205,15 @@ run_code (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, const
 }
 
 static void
-refused (TdStatic *s, const TdTrace *t)
+refused (TdStatic *s, const TdTrace *t, const TdSite *site)
 {
-  char place[300];
+  TdMiss miss = { "trace", "", t->refused_site };
 
   s->info.state = TD_STATIC_OFF;
-  s->miss.guard = "trace";
-  s->miss.site = t->refused_site;
-  snprintf (s->miss.text, sizeof s->miss.text, "%s", t->refused);
+  snprintf (miss.text, sizeof miss.text, "%s", t->refused);
+  remember_miss (s, &miss, site);
   if (s->n_refusals++ == 0)
-    say (s, 0, "runs dynamically: %s (%s)", t->refused,
-         site_text (t->refused_site, place, sizeof place));
+    say (s, 0, "runs dynamically: %s", s->miss_text);
 }
 
 /* Run the code and write a schedule beside. */
@@ -223,18 +232,16 @@ trace_call (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, con
   t = td__trace_begin (in, n_in, guards);
   status = run_code (s, in, n_in, out, n_out, site);
   td__trace_finish (t, out, n_out);
+  if (status == TD_OK && e->state_generation != guards->state_generation)
+    snprintf (t->refused, sizeof t->refused,
+              "keeps the state of a recurrent link from call to call: pass it as an "
+              "argument and return it");
   if (status == TD_OK && t->refused[0] == '\0')
-    {
-      td__guards_settle (guards, t->schedule);
-      if (guards->writes_state)
-        snprintf (t->refused, sizeof t->refused,
-                  "keeps the state of a recurrent link from call to call: pass it as an "
-                  "argument and return it");
-    }
+    td__guards_settle (guards, t->schedule);
   if (status != TD_OK || t->refused[0] != '\0')
     {
       if (t->refused[0] != '\0' && status == TD_OK)
-        refused (s, t);
+        refused (s, t, site);
       td__schedule_free (t->schedule);
       td__trace_free (t);
       td__guards_free (guards);
@@ -248,6 +255,7 @@ trace_call (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, con
   entry->schedule = t->schedule;
   entry->guards = guards;
   entry->iteration = e->iteration;
+  entry->last_use = s->info.n_calls;
   entry->keeps_graph = guards->config.enable_backprop && has_graph (t->schedule);
   entry->double_backprop = s->options.enable_double_backprop;
   entry_index (entry);
@@ -351,29 +359,31 @@ take_instance (TdStatic *s, TdEntry *entry, const TdSite *site)
   return i;
 }
 
-/* The entry whose guards hold; the miss of the newest otherwise. */
+/* The entry whose guards hold; otherwise what misses of the one that was used last. */
 static TdEntry *
-find_entry (TdStatic *s, TdVar *const *in, int n_in, int n_out)
+find_entry (TdStatic *s, TdVar *const *in, int n_in, int n_out, const TdSite *site)
 {
-  TdMiss miss = { NULL, "", NULL };
-  bool first = true;
+  TdMiss miss = { NULL, "", NULL }, newest = { NULL, "", NULL };
+  uint64_t last_use = 0;
 
   for (TdEntry *e = s->entries; e != NULL; e = e->next)
     {
       if (e->schedule->n_outputs != (uint32_t)n_out)
         {
-          miss.guard = "results";
+          miss = (TdMiss){ .guard = "results" };
           snprintf (miss.text, sizeof miss.text, "%d results are asked for, %u before", n_out,
                     e->schedule->n_outputs);
         }
       else if (td__guards_hold (e->guards, e->schedule, in, n_in, &miss))
         return e;
-      if (first)
-        s->miss = miss;
-      first = false;
+      if (e->last_use > last_use)
+        newest = miss;
+      last_use = e->last_use > last_use ? e->last_use : last_use;
     }
-  if (!first)
-    s->info.n_misses++;
+  if (newest.guard == NULL)
+    return NULL;
+  remember_miss (s, &newest, site);
+  s->info.n_misses++;
   return NULL;
 }
 
@@ -409,7 +419,7 @@ replay (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out, in
   status = td__replay_forward (entry, i, in, out, site, &miss);
   if (miss.guard != NULL)
     {
-      s->miss = miss;
+      remember_miss (s, &miss, site);
       s->info.n_misses++;
       return trace_call (s, in, n_in, out, n_out, site);
     }
@@ -425,7 +435,6 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
 {
   TdEngine *e = &td__engine;
   TdEntry *entry;
-  char place[300];
 
   site = site != NULL ? site : e->site;
   if (s == NULL || td__check_thread ("td_static_call") != TD_OK || !usable (s, in, n_in, site))
@@ -451,19 +460,18 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
       s->told_nested = true;
       return run_code (s, in, n_in, out, n_out, site);
     }
-  if (!e->config.use_static_graph || e->hooks != NULL || e->config.debug
+  if (!e->config.use_static_graph || e->hooks != NULL
       || (s->options.force_test_define_by_run
           && (!e->config.train || !e->config.enable_backprop)))
     {
       s->info.state = TD_STATIC_OFF;
       return run_code (s, in, n_in, out, n_out, site);
     }
-  entry = find_entry (s, in, n_in, n_out);
+  entry = find_entry (s, in, n_in, n_out, site);
   if (entry == NULL)
     {
       if (s->entries != NULL)
-        say (s, 1, "is traced again: %s (%s)", s->miss.text,
-             site_text (s->miss.site, place, sizeof place));
+        say (s, 1, "is traced again: %s", s->miss_text);
       return trace_call (s, in, n_in, out, n_out, site);
     }
   entry->last_use = s->info.n_calls;
@@ -657,5 +665,5 @@ td_static_info (const TdStatic *s)
 const char *
 td_static_last_miss (const TdStatic *s)
 {
-  return s != NULL ? s->miss.text : "";
+  return s != NULL ? s->miss_text : "";
 }

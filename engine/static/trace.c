@@ -76,9 +76,11 @@ capture (TdTrace *t, TdVar *v)
   s->externals = realloc (s->externals, (s->n_externals + 1) * sizeof *s->externals);
   if (s->externals == NULL)
     abort ();
-  s->externals[s->n_externals] = (TdExternal){
-    .node = node, .argument = -1, .var = td__var_ref (v, TD_HOLD_ENGINE), .node_id = v->node->id
-  };
+  s->externals[s->n_externals] = (TdExternal){ .node = node,
+                                               .argument = -1,
+                                               .var = td__var_ref (v, TD_HOLD_ENGINE),
+                                               .node_id = v->node->id,
+                                               .retained = v->holds[TD_HOLD_USER] > 0 };
   td__map_put (&t->external, v->node->id, s->n_externals++);
   know (t, node, v->node->id, v->buffer->id);
   return node;
