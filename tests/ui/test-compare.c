@@ -7,6 +7,7 @@
 
 #include "lenet-tape.h"
 #include "td-keys.h"
+#include "td-synthetic-tape.h"
 #include "window/td-window-private.h"
 
 #define BRANCH 20 /* the iteration that has one relu more */
@@ -344,6 +345,47 @@ compare__keeps_the_perspective_for_the_next_window (void **state)
   assert_non_null (td_compare_page_get (page ()));
 }
 
+/* ---- what takes longer ---- */
+
+static gboolean
+is_compared (gpointer unused)
+{
+  return td_compare_page_get (page ()) != NULL;
+}
+
+/* 5,000 operations are compared in a thread; both pictures are there before it is done. */
+static void
+compare__of_much_is_made_in_a_thread (void **state)
+{
+  char error[160];
+  TdTapeWriterOptions options
+      = { .size = sizeof options, .path = td_test_tmp ("large.tdtape") };
+  TdTapeWriter *w = td_tape_writer_new (&options, error, sizeof error);
+  assert_non_null (w);
+  for (guint number = 0; number < 3; number++)
+    {
+      g_autoptr (TdIteration) it = td_synthetic_residual (number, 2500, FALSE);
+      td_synthetic_write (w, it);
+    }
+  td_tape_writer_free (w);
+  ui_test_open (td_test_tmp ("large.tdtape"));
+  ui_test_do ("compare", NULL);
+  assert_non_null (td_compare_page_get_other (page ()));
+  assert_string_equal (td_compare_page_get_reason (page ()), "");
+  ui_test_wait ("the comparison", is_compared, NULL);
+  assert_iterations (2, 1);
+  assert_int_equal (compare ()->n_structural, 0);
+  /* something else is asked for before the first answer: that is what is shown */
+  g_action_group_activate_action (G_ACTION_GROUP (ui_test_window ()), "compare-with",
+                                  g_variant_new_string ("0"));
+  g_action_group_activate_action (G_ACTION_GROUP (ui_test_window ()), "compare-with",
+                                  g_variant_new_string ("1"));
+  assert_null (td_compare_page_get (page ()));
+  assert_string_equal (td_compare_page_get_sentence (page ()), "Comparing…");
+  ui_test_wait ("the other comparison", is_compared, NULL);
+  assert_iterations (2, 1);
+}
+
 /* ---- buffers ---- */
 
 static void
@@ -482,6 +524,7 @@ main (int argc, char **argv)
     ui_test (compare__exports_both_pictures),
     ui_test (compare__copies_the_list_as_text),
     ui_test (compare__keeps_the_perspective_for_the_next_window),
+    ui_test (compare__of_much_is_made_in_a_thread),
     ui_test (compare__shows_the_buffers_of_both_sides),
     ui_test (compare__of_code_and_its_schedule_finds_no_difference),
     ui_test (lesson__shows_the_dynamic_and_the_static_graph),

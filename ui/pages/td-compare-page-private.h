@@ -24,6 +24,7 @@ struct _TdComparePage
   GtkWidget parent;
   GtkStack *stack; /* pictures, empty */
   GtkLabel *sentence, *cost;
+  GtkSpinner *spinner;
   GtkWidget *picker, *empty_picker;
   AdwStatusPage *empty;
   TdCompareList *list;
@@ -40,13 +41,21 @@ struct _TdComparePage
   TdSession *shown;   /* one iteration: the picture beside the window's */
   TdSide mine;        /* where the window's is; the other one is beside it */
   TdCompareChoice choice;
-  gint64 number; /* of TD_CHOICE_NUMBER */
-  TdCompare *compare;
-  char *reason; /* why there is none */
+  gint64 number;               /* of TD_CHOICE_NUMBER */
+  TdIteration *of[TD_N_SIDES]; /* on show */
+  TdCompare *compare;          /* of them, once it is known */
+  GCancellable *job;           /* it is being found out */
+  char *reason;                /* why there is nothing to compare */
   gboolean numbers;
   gboolean dirty;   /* something changed while the page was not on show */
   gboolean syncing; /* one side follows the other */
 };
+
+/** Compare what is on show, now or in a thread; td__compare_page_take has the result. */
+void td__compare_page_run (TdComparePage *self, TdIteration *const *of);
+void td__compare_page_cancel (TdComparePage *self);
+/** Show a comparison of what is on show. Owner: takes it. */
+void td__compare_page_take (TdComparePage *self, TdCompare *compare);
 
 /** Return the recording that the other iteration is of. Owner: the page. */
 TdSession *td__compare_page_source (TdComparePage *self);

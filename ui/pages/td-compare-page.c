@@ -215,10 +215,16 @@ static void
 forget_compare (TdComparePage *self)
 {
   g_autoptr (TdCompare) old = g_steal_pointer (&self->compare);
+  td__compare_page_cancel (self);
   td_compare_table_set_compare (self->table, NULL);
   td_compare_buffers_set_compare (self->buffers, NULL, NULL);
   show_marks (self);
   forget_shown (self);
+  for (int side = 0; side < TD_N_SIDES; side++)
+    {
+      td_compare_side_state (self->sides[side], NULL);
+      g_clear_pointer (&self->of[side], td_iteration_unref);
+    }
 }
 
 static void
@@ -232,25 +238,29 @@ show_reason (TdComparePage *self, const char *reason)
   gtk_stack_set_visible_child_name (self->stack, "empty");
 }
 
+/* What each side is; and, once it is known, how they differ and what they cost. */
 static void
 show_heads (TdComparePage *self)
 {
   TdSession *sources[TD_N_SIDES];
+  TdCompare *c = self->compare;
   sources[self->mine] = self->session;
   sources[1 - self->mine] = td__compare_page_source (self);
-  TdCompare *c = self->compare;
   for (int side = 0; side < TD_N_SIDES; side++)
     {
       g_autofree char *title = g_strdup_printf ("Iteration %" G_GINT64_FORMAT,
-                                                td_iteration_get_number (c->of[side]));
+                                                td_iteration_get_number (self->of[side]));
       td_compare_side_set_head (self->sides[side], title, td_session_get_name (sources[side]),
-                                &c->diff->totals[side]);
+                                c ? &c->diff->totals[side] : NULL);
     }
-  g_autofree char *sentence = td_diff_sentence (c->diff), *cost = td_compare_cost (c);
+  g_autofree char *sentence = c ? td_diff_sentence (c->diff) : g_strdup ("Comparing…");
+  g_autofree char *cost = c ? td_compare_cost (c) : g_strdup ("");
   g_autofree char *valid = g_utf8_make_valid (sentence, -1);
   gtk_label_set_text (self->sentence, valid);
   gtk_label_set_text (self->cost, cost);
   gtk_widget_set_tooltip_text (GTK_WIDGET (self->sentence), valid);
+  gtk_spinner_set_spinning (self->spinner, !c);
+  gtk_widget_set_visible (GTK_WIDGET (self->spinner), !c);
 }
 
 static TdGraphView *
@@ -308,7 +318,7 @@ find_lanes (const TdCompare *c)
 }
 
 static void
-show_kinds (TdComparePage *self, TdTapeReader *const *readers)
+show_kinds (TdComparePage *self)
 {
   TdSession *sources[TD_N_SIDES];
   char *titles[TD_N_SIDES];
@@ -317,45 +327,47 @@ show_kinds (TdComparePage *self, TdTapeReader *const *readers)
   for (int side = 0; side < TD_N_SIDES; side++)
     titles[side] = g_strdup_printf ("%s: %s, iteration %" G_GINT64_FORMAT, side ? "B" : "A",
                                     td_session_get_name (sources[side]),
-                                    td_iteration_get_number (self->compare->of[side]));
+                                    td_iteration_get_number (self->of[side]));
   g_autoptr (TdKinds) kinds
-      = td_kinds_new (self->compare, readers[TD_SIDE_A], readers[TD_SIDE_B]);
+      = td_kinds_new (self->compare, td_session_get_reader (sources[TD_SIDE_A]),
+                      td_session_get_reader (sources[TD_SIDE_B]));
   td_kinds_view_show (self->kinds, kinds, titles[TD_SIDE_A], titles[TD_SIDE_B]);
   for (int side = 0; side < TD_N_SIDES; side++)
     g_free (titles[side]);
 }
 
-static void
-take_compare (TdComparePage *self, TdIteration *mine, TdIteration *theirs)
+void
+td__compare_page_take (TdComparePage *self, TdCompare *compare)
 {
-  TdIteration *of[TD_N_SIDES];
-  TdTapeReader *readers[TD_N_SIDES];
-  g_autoptr (TdCompare) old = g_steal_pointer (&self->compare);
-  td_compare_buffers_set_compare (self->buffers, NULL, NULL);
-  forget_shown (self);
+  TdSession *const sessions[] = { session_of (self, TD_SIDE_A), session_of (self, TD_SIDE_B) };
+  self->compare = compare;
+  td_compare_table_set_compare (self->table, compare);
+  for (int side = 0; side < TD_N_SIDES; side++)
+    td_graph_view_set_lanes (view_of (self, (TdSide)side), find_lanes (compare));
+  show_marks (self);
+  show_heads (self);
+  show_kinds (self);
+  td_compare_buffers_set_compare (self->buffers, compare, sessions);
+  follow_playhead (self);
+  mine_selected (self);
+}
+
+/* Both pictures are shown at once, how they differ as soon as it is known. */
+static void
+show_pair (TdComparePage *self, TdIteration *mine, TdIteration *theirs)
+{
+  forget_compare (self);
   set_mine (self,
             !self->other && td_iteration_get_number (theirs) < td_iteration_get_number (mine)
                 ? TD_SIDE_B
                 : TD_SIDE_A);
-  of[self->mine] = mine;
-  of[1 - self->mine] = theirs;
-  readers[self->mine] = td_session_get_reader (self->session);
-  readers[1 - self->mine] = td_session_get_reader (td__compare_page_source (self));
-  self->compare
-      = td_compare_new (of[TD_SIDE_A], of[TD_SIDE_B], readers[TD_SIDE_A], readers[TD_SIDE_B]);
+  self->of[self->mine] = td_iteration_ref (mine);
+  self->of[1 - self->mine] = td_iteration_ref (theirs);
   g_clear_pointer (&self->reason, g_free);
-  td_compare_table_set_compare (self->table, self->compare);
-  for (int side = 0; side < TD_N_SIDES; side++)
-    td_graph_view_set_lanes (view_of (self, (TdSide)side), find_lanes (self->compare));
   show_other (self, theirs);
-  show_marks (self);
   show_heads (self);
-  show_kinds (self, readers);
-  TdSession *const sessions[] = { session_of (self, TD_SIDE_A), session_of (self, TD_SIDE_B) };
-  td_compare_buffers_set_compare (self->buffers, self->compare, sessions);
   gtk_stack_set_visible_child_name (self->stack, "pictures");
-  follow_playhead (self);
-  mine_selected (self);
+  td__compare_page_run (self, self->of);
 }
 
 static void
@@ -375,9 +387,8 @@ update (TdComparePage *self)
       = mine ? td__compare_page_find_other (self, mine, &error) : NULL;
   if (!mine || !theirs)
     show_reason (self, error ? error->message : "Nothing was recorded yet.");
-  else if (!self->compare || self->compare->of[self->mine] != mine
-           || self->compare->of[1 - self->mine] != theirs)
-    take_compare (self, mine, theirs);
+  else if (self->of[self->mine] != mine || self->of[1 - self->mine] != theirs)
+    show_pair (self, mine, theirs);
   else
     follow_playhead (self);
 }
@@ -424,7 +435,8 @@ td_compare_page_set_session (TdComparePage *self, TdSession *session)
 void
 td_compare_page_pick (TdComparePage *self)
 {
-  gtk_menu_button_popup (GTK_MENU_BUTTON (self->compare ? self->picker : self->empty_picker));
+  gtk_menu_button_popup (
+      GTK_MENU_BUTTON (self->of[TD_SIDE_A] ? self->picker : self->empty_picker));
 }
 
 gboolean
@@ -574,6 +586,11 @@ new_head (TdComparePage *self)
   self->cost = add_line (words, "dim-label");
   gtk_widget_add_css_class (GTK_WIDGET (self->cost), "numeric");
   gtk_box_append (GTK_BOX (head), words);
+  self->spinner = GTK_SPINNER (gtk_spinner_new ());
+  gtk_widget_set_visible (GTK_WIDGET (self->spinner), FALSE);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self->spinner), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  "Comparing", -1);
+  gtk_box_append (GTK_BOX (head), GTK_WIDGET (self->spinner));
   self->picker = new_picker (NULL, "Compare With", FALSE);
   gtk_widget_remove_css_class (self->picker, "td-small");
   gtk_box_append (GTK_BOX (head), self->picker);

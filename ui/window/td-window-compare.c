@@ -21,6 +21,14 @@ show_page (TdWindow *self)
   return page_of (self);
 }
 
+/* There is nothing to compare, or not yet. */
+static void
+say_why_not (TdWindow *self)
+{
+  const char *reason = td_compare_page_get_reason (page_of (self));
+  td__window_toast (self, *reason ? reason : "The comparison is still being made");
+}
+
 void
 td__run_compare (TdWindow *self, const char *parameter)
 {
@@ -132,7 +140,7 @@ step (TdWindow *self, int direction)
     return;
   td_compare_page_get_position (page, &n);
   if (!td_compare_page_get (page))
-    td__window_toast (self, td_compare_page_get_reason (page));
+    say_why_not (self);
   else if (n == 0)
     td__window_toast (self, "There are no differences");
   else
@@ -165,7 +173,7 @@ td__run_copy_differences (TdWindow *self, const char *parameter)
   const TdCompare *compare = td_compare_page_get (show_page (self));
   if (!compare)
     {
-      td__window_toast (self, td_compare_page_get_reason (page_of (self)));
+      say_why_not (self);
       return;
     }
   g_autofree char *text = td_compare_print (compare, "text", FALSE);
