@@ -27,6 +27,12 @@ typedef struct TdSegmentProvider
   void (*segment_free) (void *context, void *address, size_t bytes);
   /** Free and total memory of the whole device; NULL: nobody knows. */
   bool (*query) (void *context, size_t *free_bytes, size_t *total_bytes);
+  size_t alignment; /**< of blocks, a power of two; 0: 64 */
+  bool joins;       /**< a segment that begins where another ends is one with it; the pieces of
+                       its end can be freed one by one */
+  /** Say whether the work that a fence stands for is done; then the fence is gone. */
+  bool (*fence_passed) (void *context, void *fence);
+  void (*fence_wait) (void *context, void *fence); /**< the same, waiting for it */
 } TdSegmentProvider;
 
 /** Host memory by mmap, for devices that compute in it; its context is unused. */

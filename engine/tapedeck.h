@@ -355,6 +355,9 @@ typedef struct
   size_t category_bytes[TD_MEM_N_CATEGORIES];
   uint64_t n_allocs;
   int64_t live_vars, live_nodes, live_ops; /**< engine objects, all devices */
+  size_t pending_bytes; /**< given back, but another stream still uses them */
+  size_t device_bytes;  /**< the device's memory; 0: not known */
+  size_t outside_bytes; /**< of it, in use by others: libraries, other processes */
 } TdMemInfo;
 TD_API TdMemInfo td_mem_info (TdDevice *device);
 /** A result of an operation that is still held, with its graph behind it. */

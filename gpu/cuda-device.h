@@ -11,17 +11,26 @@
 enum
 {
   TD_CUDA_MAX_DEVICES = 8,
-  TD_CUDA_STAGES = 4
+  TD_CUDA_STAGES = 4,
+  TD_CUDA_SHADOWS = 16
 };
 #define TD_CUDA_STAGE_BYTES ((size_t)4 << 20)
 
 /** A piece of pinned host memory on its way to or from the device. */
 typedef struct TdCudaStage
 {
-  void *host;
-  CUevent done;
+  char *host;
+  CUevent done; /**< after the last copy of it that was issued */
   bool busy;
 } TdCudaStage;
+
+/** A small array as it was sent; valid till something writes there. */
+typedef struct TdCudaShadow
+{
+  CUdeviceptr address;
+  size_t bytes;
+  char *host; /**< NULL: none */
+} TdCudaShadow;
 
 struct TdCudaVmm;
 struct TdCudaBlas;
@@ -34,11 +43,14 @@ typedef struct TdCuda
   CUdevice handle;
   CUcontext context;
   CUstream stream; /**< all computing is on this one */
-  TdCudaStage stages[TD_CUDA_STAGES];
-  int next_stage;
-  int major, minor; /**< compute capability */
+  TdCudaStage up[TD_CUDA_STAGES], down[2];
+  int stage;         /**< of up, that is being filled */
+  size_t stage_used; /**< bytes of it */
+  int major, minor;  /**< compute capability */
   TdCudaLauncher launcher;
   TdStatus lost; /**< a fault that the context does not survive */
+  TdCudaShadow shadows[TD_CUDA_SHADOWS];
+  int next_shadow;
   struct TdCudaVmm *vmm;
   struct TdCudaBlas *blas; /**< NULL till the first product */
   struct TdCudnn *cudnn;   /**< NULL till the first convolution */
@@ -77,9 +89,19 @@ void *td_cuda_scratch (TdCuda *c, size_t bytes);
 /* launches (launch.c) */
 /** What kernels.h launches through, on the compute stream of c. */
 void td_cuda_launcher_init (TdCuda *c);
-/** For a runtime that checks: what the next launch reads and writes; NULL or 0 is nothing. */
-void td_cuda_reads (const TdCuda *c, const TdTensor *tensors, int n);
-void td_cuda_writes (const TdCuda *c, const TdTensor *tensors, int n);
+/** Say what the next launch reads and writes; NULL or 0 is nothing. */
+void td_cuda_reads (TdCuda *c, const TdTensor *tensors, int n);
+void td_cuda_writes (TdCuda *c, const TdTensor *tensors, int n);
+extern const unsigned char td_cuda_dtype_bytes[8];
+
+/* what the host knows of the device's arrays (shadow.c) */
+void td_cuda_shadows_keep (TdCuda *c, const void *address, const void *host, size_t bytes);
+void td_cuda_shadows_written (TdCuda *c, const void *address, size_t bytes);
+void td_cuda_shadows_close (TdCuda *c);
+/** The slot check_index, where the host knows the indices; false: it does not. */
+bool td_cuda_shadows_check_index (TdCuda *c, const TdTensor *index, int64_t limit,
+                                  int64_t ignore, int64_t *bad_place, int64_t *bad_value,
+                                  TdStatus *status);
 
 /* memory (transfer.c) */
 TdStatus td_cuda_upload (TdDevice *d, void *dst, const void *host, size_t bytes);

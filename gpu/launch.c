@@ -92,29 +92,32 @@ td_cuda_launcher_init (TdCuda *c)
   c->launcher.workspace = workspace;
 }
 
+const unsigned char td_cuda_dtype_bytes[8]
+    = { [TD_F16] = 2, [TD_BF16] = 2, [TD_F32] = 4, [TD_F64] = 8,
+        [TD_I32] = 4, [TD_I64] = 8,  [TD_U8] = 1,  [TD_BOOL] = 1 };
+
 static void
-uses (const TdCuda *c, const TdTensor *tensors, int n, bool writes)
+uses (const TdCuda *c, const TdTensor *t, bool writes)
 {
-  static const unsigned char sizes[]
-      = { [TD_BF16] = 2, [TD_F16] = 2, [TD_F32] = 4, [TD_F64] = 8,
-          [TD_I32] = 4,  [TD_I64] = 8, [TD_U8] = 1,  [TD_BOOL] = 1 };
-
-  if (td_cuda.uses == NULL || tensors == NULL)
-    return;
-  for (int i = 0; i < n; i++)
-    if (tensors[i].data != NULL && tensors[i].size > 0)
-      td_cuda.uses (c->stream, (CUdeviceptr)tensors[i].data,
-                    (size_t)tensors[i].size * sizes[tensors[i].dtype], writes);
+  if (td_cuda.uses != NULL && t->data != NULL && t->size > 0)
+    td_cuda.uses (c->stream, (CUdeviceptr)t->data,
+                  (size_t)t->size * td_cuda_dtype_bytes[t->dtype], writes);
 }
 
 void
-td_cuda_reads (const TdCuda *c, const TdTensor *tensors, int n)
+td_cuda_reads (TdCuda *c, const TdTensor *tensors, int n)
 {
-  uses (c, tensors, n, false);
+  for (int i = 0; tensors != NULL && i < n; i++)
+    uses (c, &tensors[i], false);
 }
 
 void
-td_cuda_writes (const TdCuda *c, const TdTensor *tensors, int n)
+td_cuda_writes (TdCuda *c, const TdTensor *tensors, int n)
 {
-  uses (c, tensors, n, true);
+  for (int i = 0; tensors != NULL && i < n; i++)
+    {
+      uses (c, &tensors[i], true);
+      td_cuda_shadows_written (c, tensors[i].data,
+                               (size_t)tensors[i].size * td_cuda_dtype_bytes[tensors[i].dtype]);
+    }
 }

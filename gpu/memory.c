@@ -33,6 +33,29 @@ query (void *context, size_t *free_bytes, size_t *total_bytes)
   return td_cuda.cuMemGetInfo (free_bytes, total_bytes) == CUDA_SUCCESS;
 }
 
+/* A fence is an event. */
+static bool
+fence_passed (void *context, void *fence)
+{
+  TdCuda *c = context;
+
+  td_cuda_enter (&c->device);
+  if (td_cuda.cuEventQuery (fence) == CUDA_ERROR_NOT_READY)
+    return false;
+  td_cuda.cuEventDestroy (fence);
+  return true;
+}
+
+static void
+fence_wait (void *context, void *fence)
+{
+  TdCuda *c = context;
+
+  td_cuda_enter (&c->device);
+  td_cuda.cuEventSynchronize (fence);
+  td_cuda.cuEventDestroy (fence);
+}
+
 /* --- cuda_vmm --- */
 
 bool
@@ -178,7 +201,8 @@ vmm_free (void *context, void *address, size_t bytes)
   size_t kept = 0;
 
   td_cuda_enter (&c->device);
-  td_cuda.cuStreamSynchronize (c->stream);
+  if (c->stream != NULL)
+    td_cuda.cuStreamSynchronize (c->stream);
   for (size_t i = 0; i < v->n; i++)
     {
       Chunk *chunk = &v->chunks[i];
@@ -194,7 +218,14 @@ vmm_free (void *context, void *address, size_t bytes)
   v->n = kept;
 }
 
-const TdSegmentProvider td_cuda_vmm_provider = { "cuda_vmm", vmm_new, vmm_free, query };
+const TdSegmentProvider td_cuda_vmm_provider = { .name = "cuda_vmm",
+                                                 .segment_new = vmm_new,
+                                                 .segment_free = vmm_free,
+                                                 .query = query,
+                                                 .alignment = 256,
+                                                 .joins = true,
+                                                 .fence_passed = fence_passed,
+                                                 .fence_wait = fence_wait };
 
 /* --- cuda_malloc --- */
 
@@ -217,9 +248,16 @@ malloc_free (void *context, void *address, size_t bytes)
 
   (void)bytes;
   td_cuda_enter (&c->device);
+  if (c->lost != TD_OK) /* it went with the context */
+    return;
   td_cuda.cuStreamSynchronize (c->stream);
   td_cuda.cuMemFree ((CUdeviceptr)address);
 }
 
-const TdSegmentProvider td_cuda_malloc_provider
-    = { "cuda_malloc", malloc_new, malloc_free, query };
+const TdSegmentProvider td_cuda_malloc_provider = { .name = "cuda_malloc",
+                                                    .segment_new = malloc_new,
+                                                    .segment_free = malloc_free,
+                                                    .query = query,
+                                                    .alignment = 256,
+                                                    .fence_passed = fence_passed,
+                                                    .fence_wait = fence_wait };

@@ -192,6 +192,15 @@ device_end (TdDevice *d)
 {
   TdCuda *c = td_cuda_enter (d);
 
+  if (c->lost != TD_OK)
+    {
+      /* With the context go its streams, events, pinned memory and what cuMemAlloc gave; mapped
+         pages stay, and are unmapped as ever. */
+      td_cuda.cuDevicePrimaryCtxReset (c->handle);
+      c->stream = NULL;
+      memset (c->up, 0, sizeof c->up);
+      memset (c->down, 0, sizeof c->down);
+    }
   if (c->stream != NULL)
     td_cuda.cuStreamSynchronize (c->stream);
   td_cuda_blas_close (c);
@@ -210,13 +219,12 @@ device_close (TdDevice *d)
   TdCuda *c = td_cuda_enter (d);
 
   td_cuda_vmm_close (c);
+  td_cuda_shadows_close (c);
   td_cuda_stages_close (c);
   if (c->stream != NULL)
     td_cuda.cuStreamDestroy (c->stream);
   if (c->context != NULL)
     td_cuda.cuDevicePrimaryCtxRelease (c->handle);
-  if (c->lost != TD_OK)
-    td_cuda.cuDevicePrimaryCtxReset (c->handle);
   current = NULL;
   td_cuda_devices[d->index] = NULL;
   free (c);

@@ -1,7 +1,7 @@
 /* The device's vtable: memory, the libraries where they are better, our kernels for the rest.
  *
- * Nothing here waits for the device but the two slots that answer the host, check_index and
- * stats.
+ * Nothing here waits for the device but the two slots that answer the host: stats, and
+ * check_index where the host did not send the indices.
  *
  * SPDX-License-Identifier: MIT */
 #include "blas.h"
@@ -13,11 +13,8 @@ prepare (TdDevice *d, const TdTensor *in, int n_in, const TdTensor *out, int n_o
 {
   TdCuda *c = td_cuda_enter (d);
 
-  if (td_cuda.uses != NULL)
-    {
-      td_cuda_reads (c, in, n_in);
-      td_cuda_writes (c, out, n_out);
-    }
+  td_cuda_reads (c, in, n_in);
+  td_cuda_writes (c, out, n_out);
   return &c->launcher;
 }
 
@@ -26,12 +23,9 @@ static TdCudaLauncher *
 prepare_3 (TdDevice *d, const TdTensor *x, const TdTensor *y, const TdTensor *z,
            const TdTensor *out)
 {
-  if (td_cuda.uses != NULL)
-    {
-      td_cuda_reads (d->priv, x, 1);
-      td_cuda_reads (d->priv, y, 1);
-      td_cuda_reads (d->priv, z, 1);
-    }
+  td_cuda_reads (d->priv, x, 1);
+  td_cuda_reads (d->priv, y, 1);
+  td_cuda_reads (d->priv, z, 1);
   return prepare (d, NULL, 0, out, 1);
 }
 
@@ -115,9 +109,12 @@ slot_check_index (TdDevice *d, const TdTensor *index, int64_t limit, int64_t ign
 {
   TdCuda *c = td_cuda_enter (d);
   int64_t found[2] = { -1, 0 };
-  void *answers = td_cuda_answers (c);
+  void *answers;
   TdStatus status;
 
+  if (td_cuda_shadows_check_index (c, index, limit, ignore, bad_place, bad_value, &status))
+    return status;
+  answers = td_cuda_answers (c);
   if (answers == NULL)
     return TD_ERR_MEMORY;
   td_cuda_reads (c, index, 1);

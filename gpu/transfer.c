@@ -9,32 +9,46 @@
 
 #include <string.h>
 
+static bool
+stage_open (TdCuda *c, TdCudaStage *stage)
+{
+  void *host = NULL;
+
+  if (td_cuda_check (c, td_cuda.cuMemAllocHost (&host, TD_CUDA_STAGE_BYTES), "cuMemAllocHost")
+      != TD_OK)
+    return false;
+  stage->host = host;
+  return td_cuda_check (c, td_cuda.cuEventCreate (&stage->done, CU_EVENT_DISABLE_TIMING),
+                        "cuEventCreate")
+         == TD_OK;
+}
+
+static void
+stage_close (TdCudaStage *stage)
+{
+  if (stage->done != NULL)
+    td_cuda.cuEventDestroy (stage->done);
+  if (stage->host != NULL)
+    td_cuda.cuMemFreeHost (stage->host);
+  *stage = (TdCudaStage){ 0 };
+}
+
 bool
 td_cuda_stages_open (TdCuda *c)
 {
   for (int i = 0; i < TD_CUDA_STAGES; i++)
-    if (td_cuda_check (c, td_cuda.cuMemAllocHost (&c->stages[i].host, TD_CUDA_STAGE_BYTES),
-                       "cuMemAllocHost")
-            != TD_OK
-        || td_cuda_check (c,
-                          td_cuda.cuEventCreate (&c->stages[i].done, CU_EVENT_DISABLE_TIMING),
-                          "cuEventCreate")
-               != TD_OK)
+    if (!stage_open (c, &c->up[i]))
       return false;
-  return true;
+  return stage_open (c, &c->down[0]) && stage_open (c, &c->down[1]);
 }
 
 void
 td_cuda_stages_close (TdCuda *c)
 {
   for (int i = 0; i < TD_CUDA_STAGES; i++)
-    {
-      if (c->stages[i].done != NULL)
-        td_cuda.cuEventDestroy (c->stages[i].done);
-      if (c->stages[i].host != NULL)
-        td_cuda.cuMemFreeHost (c->stages[i].host);
-      c->stages[i] = (TdCudaStage){ 0 };
-    }
+    stage_close (&c->up[i]);
+  stage_close (&c->down[0]);
+  stage_close (&c->down[1]);
 }
 
 static TdStatus
@@ -46,16 +60,7 @@ wait_for (TdCuda *c, TdCudaStage *stage)
   return td_cuda_check (c, td_cuda.cuEventSynchronize (stage->done), "a copy");
 }
 
-/* The next piece in turn, not in use any more; NULL after fail. */
-static TdCudaStage *
-take_stage (TdCuda *c)
-{
-  TdCudaStage *stage = &c->stages[c->next_stage];
-
-  c->next_stage = (c->next_stage + 1) % TD_CUDA_STAGES;
-  return wait_for (c, stage) == TD_OK ? stage : NULL;
-}
-
+/* The stage's event comes after this copy. */
 static TdStatus
 sent (TdCuda *c, TdCudaStage *stage, CUresult copied)
 {
@@ -63,8 +68,38 @@ sent (TdCuda *c, TdCudaStage *stage, CUresult copied)
 
   if (status == TD_OK)
     status = td_cuda_check (c, td_cuda.cuEventRecord (stage->done, c->stream), "cuEventRecord");
-  stage->busy = status == TD_OK;
+  stage->busy = stage->busy || status == TD_OK;
   return status;
+}
+
+/* Small uploads lie behind each other in a stage; the next one is waited for when this is full.
+ */
+static TdStatus
+upload_piece (TdCuda *c, CUdeviceptr dst, const char *host, size_t bytes)
+{
+  TdCudaStage *stage = &c->up[c->stage];
+
+  if (bytes > TD_CUDA_STAGE_BYTES - c->stage_used)
+    {
+      TdStatus status;
+
+      c->stage = (c->stage + 1) % TD_CUDA_STAGES;
+      c->stage_used = 0;
+      stage = &c->up[c->stage];
+      status = wait_for (c, stage);
+      if (status != TD_OK)
+        return status;
+    }
+  memcpy (stage->host + c->stage_used, host, bytes);
+  host = stage->host + c->stage_used;
+  c->stage_used += (bytes + 255) & ~(size_t)255;
+  return sent (c, stage, td_cuda.cuMemcpyHtoDAsync (dst, host, bytes, c->stream));
+}
+
+static size_t
+piece_bytes (size_t bytes, size_t at)
+{
+  return bytes - at < TD_CUDA_STAGE_BYTES ? bytes - at : TD_CUDA_STAGE_BYTES;
 }
 
 TdStatus
@@ -73,53 +108,43 @@ td_cuda_upload (TdDevice *d, void *dst, const void *host, size_t bytes)
   TdCuda *c = td_cuda_enter (d);
   TdStatus status = c->lost;
 
+  td_cuda_shadows_keep (c, dst, host, bytes);
   for (size_t at = 0; at < bytes && status == TD_OK; at += TD_CUDA_STAGE_BYTES)
-    {
-      size_t n = bytes - at < TD_CUDA_STAGE_BYTES ? bytes - at : TD_CUDA_STAGE_BYTES;
-      TdCudaStage *stage = take_stage (c);
-
-      if (stage == NULL)
-        return TD_ERR_DEVICE;
-      memcpy (stage->host, (const char *)host + at, n);
-      status
-          = sent (c, stage,
-                  td_cuda.cuMemcpyHtoDAsync ((CUdeviceptr)dst + at, stage->host, n, c->stream));
-    }
+    status = upload_piece (c, (CUdeviceptr)dst + at, (const char *)host + at,
+                           piece_bytes (bytes, at));
   return status;
 }
 
-/* Piece i arrives in the stage that came i-th; two are on their way while one is read. */
+/* One piece is on its way while the one before it is read. */
 TdStatus
 td_cuda_download (TdDevice *d, void *host, const void *src, size_t bytes)
 {
   TdCuda *c = td_cuda_enter (d);
-  size_t n_pieces = (bytes + TD_CUDA_STAGE_BYTES - 1) / TD_CUDA_STAGE_BYTES;
-  TdCudaStage *on_way[2] = { NULL, NULL };
   TdStatus status = c->lost;
+  size_t at = 0, read = 0;
 
-  for (size_t i = 0; i < n_pieces + 1 && status == TD_OK; i++)
+  for (int i = 0; read < bytes && status == TD_OK; i++)
     {
-      if (i < n_pieces)
-        {
-          size_t at = i * TD_CUDA_STAGE_BYTES;
-          size_t n = bytes - at < TD_CUDA_STAGE_BYTES ? bytes - at : TD_CUDA_STAGE_BYTES;
-          TdCudaStage *stage = take_stage (c);
+      TdCudaStage *stage = &c->down[i % 2];
 
-          if (stage == NULL)
-            return TD_ERR_DEVICE;
-          on_way[i % 2] = stage;
+      if (at < bytes)
+        {
+          size_t n = piece_bytes (bytes, at);
+
           status = sent (
               c, stage,
               td_cuda.cuMemcpyDtoHAsync (stage->host, (CUdeviceptr)src + at, n, c->stream));
+          at += n;
         }
+      stage = &c->down[(i + 1) % 2]; /* of the round before */
       if (i > 0 && status == TD_OK)
         {
-          size_t at = (i - 1) * TD_CUDA_STAGE_BYTES;
-          size_t n = bytes - at < TD_CUDA_STAGE_BYTES ? bytes - at : TD_CUDA_STAGE_BYTES;
+          size_t n = piece_bytes (bytes, read);
 
-          status = wait_for (c, on_way[(i - 1) % 2]);
+          status = wait_for (c, stage);
           if (status == TD_OK)
-            memcpy ((char *)host + at, on_way[(i - 1) % 2]->host, n);
+            memcpy ((char *)host + read, stage->host, n);
+          read += n;
         }
     }
   return status;
@@ -132,6 +157,7 @@ td_cuda_copy (TdDevice *d, void *dst, const void *src, size_t bytes)
 
   if (bytes == 0 || c->lost != TD_OK)
     return c->lost;
+  td_cuda_shadows_written (c, dst, bytes);
   return td_cuda_check (
       c, td_cuda.cuMemcpyDtoDAsync ((CUdeviceptr)dst, (CUdeviceptr)src, bytes, c->stream),
       "a copy");
@@ -144,6 +170,7 @@ td_cuda_zero (TdDevice *d, void *dst, size_t bytes)
 
   if (bytes == 0 || c->lost != TD_OK)
     return c->lost;
+  td_cuda_shadows_written (c, dst, bytes);
   return td_cuda_check (c, td_cuda.cuMemsetD8Async ((CUdeviceptr)dst, 0, bytes, c->stream),
                         "cuMemsetD8Async");
 }

@@ -27,7 +27,16 @@ typedef struct Segment
   size_t bytes;
   TdBlock *first;
   struct Segment *next;
+  size_t *pieces; /* in the order of addresses: what the provider gave at once */
+  size_t n_pieces;
 } Segment;
+
+/* A block that was given back while another stream uses it. */
+typedef struct
+{
+  TdBlock *block;
+  void *fence;
+} Pending;
 
 struct TdPool
 {
@@ -40,7 +49,9 @@ struct TdPool
   TdBlock *spare; /* descriptors not in use, through free_next */
   TdBlock **chunks;
   size_t n_chunks;
-  size_t limit;
+  size_t limit, mask; /* mask: alignment - 1 */
+  Pending *pending;
+  size_t n_pending, pending_capacity;
   TdMemInfo info;
 };
 
@@ -209,25 +220,93 @@ descriptor_give (TdPool *pool, TdBlock *b)
 }
 
 static bool
+add_piece (Segment *s, size_t bytes)
+{
+  size_t *pieces = realloc (s->pieces, (s->n_pieces + 1) * sizeof *pieces);
+
+  if (pieces == NULL)
+    return false;
+  s->pieces = pieces;
+  s->pieces[s->n_pieces++] = bytes;
+  return true;
+}
+
+static TdBlock *
+last_block (const Segment *s)
+{
+  TdBlock *b = s->first;
+
+  while (b->physical_next != NULL)
+    b = b->physical_next;
+  return b;
+}
+
+/* The segment that ends at this address, if it can be made longer. */
+static Segment *
+segment_before (const TdPool *pool, const char *address)
+{
+  Segment *s = pool->provider->joins ? pool->segments : NULL;
+
+  while (s != NULL && s->address + s->bytes != address)
+    s = s->next;
+  return s;
+}
+
+/* The new block b becomes the end of s, or part of the free block that is its end. */
+static void
+append (TdPool *pool, Segment *s, TdBlock *b)
+{
+  TdBlock *last = last_block (s);
+
+  s->bytes += b->bytes;
+  if (!last->free)
+    {
+      b->physical_prev = last;
+      last->physical_next = b;
+      insert_free (pool, b);
+      return;
+    }
+  remove_free (pool, last);
+  last->bytes += b->bytes;
+  descriptor_give (pool, b);
+  insert_free (pool, last);
+}
+
+static bool
 grow (TdPool *pool, size_t bytes)
 {
   size_t size = (bytes + SEGMENT_BYTES - 1) / SEGMENT_BYTES * SEGMENT_BYTES;
-  Segment *s = malloc (sizeof *s);
+  Segment *s = calloc (1, sizeof *s), *before;
   TdBlock *b = descriptor_take (pool);
   void *address
       = s != NULL && b != NULL ? pool->provider->segment_new (pool->context, size) : NULL;
 
+  before = address != NULL ? segment_before (pool, address) : NULL;
+  if (address != NULL && !add_piece (before != NULL ? before : s, size))
+    {
+      pool->provider->segment_free (pool->context, address, size);
+      address = NULL;
+    }
+  if (address == NULL || before != NULL)
+    free (s);
   if (address == NULL)
     {
-      free (s);
       if (b != NULL)
         descriptor_give (pool, b);
       return false;
     }
-  *s = (Segment){ address, size, b, pool->segments };
-  pool->segments = s;
   *b = (TdBlock){ .address = address, .bytes = size, .pool = pool };
-  insert_free (pool, b);
+  if (before != NULL)
+    append (pool, before, b);
+  else
+    {
+      s->address = address;
+      s->bytes = size;
+      s->first = b;
+      s->next = pool->segments;
+      pool->segments = s;
+      insert_free (pool, b);
+    }
   pool->info.reserved_bytes += size;
   return true;
 }
@@ -241,6 +320,7 @@ td__pool_new (const TdSegmentProvider *provider, void *context)
     {
       pool->provider = provider;
       pool->context = context;
+      pool->mask = (provider->alignment > ALIGN ? provider->alignment : ALIGN) - 1;
     }
   return pool;
 }
@@ -250,10 +330,14 @@ td__pool_free (TdPool *pool)
 {
   if (pool == NULL)
     return;
+  for (size_t i = 0; i < pool->n_pending; i++)
+    pool->provider->fence_wait (pool->context, pool->pending[i].fence);
+  free (pool->pending);
   for (Segment *s = pool->segments, *next; s != NULL; s = next)
     {
       next = s->next;
       pool->provider->segment_free (pool->context, s->address, s->bytes);
+      free (s->pieces);
       free (s);
     }
   for (size_t i = 0; i < pool->n_chunks; i++)
@@ -285,10 +369,40 @@ take_head (TdPool *pool, TdBlock *b, int fl, int sl, size_t bytes)
   replace_head (pool, b, fl, sl, rest);
 }
 
+static void give_pending (TdPool *pool, bool wait);
+
+/* A block when the lists have none: what other streams are done with, then new memory, then
+ * what can be had by giving back what is free, and by waiting. */
+static TdBlock *
+find_more (TdPool *pool, size_t bytes, int *fl, int *sl)
+{
+  /* A little extra lets the class search find the new block at once. */
+  size_t wanted = bytes + bytes / SL_COUNT + pool->mask + 1;
+  TdBlock *b = NULL;
+
+  if (pool->n_pending > 0)
+    {
+      give_pending (pool, false);
+      b = find_free (pool, bytes, fl, sl);
+    }
+  if (b != NULL)
+    return b;
+  if (!grow (pool, wanted) && (td__pool_trim (pool) == 0 || !grow (pool, wanted)))
+    {
+      if (pool->n_pending == 0)
+        return NULL;
+      give_pending (pool, true);
+      b = find_free (pool, bytes, fl, sl);
+      if (b != NULL || td__pool_trim (pool) == 0 || !grow (pool, wanted))
+        return b;
+    }
+  return find_free (pool, bytes, fl, sl);
+}
+
 TdBlock *
 td__pool_take (TdPool *pool, size_t requested, TdMemCategory category)
 {
-  size_t bytes = requested == 0 ? ALIGN : (requested + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+  size_t bytes = ((requested == 0 ? 1 : requested) + pool->mask) & ~pool->mask;
   TdBlock *b;
   int fl, sl;
 
@@ -298,11 +412,7 @@ td__pool_take (TdPool *pool, size_t requested, TdMemCategory category)
   b = find_free (pool, bytes, &fl, &sl);
   if (__builtin_expect (b == NULL, 0))
     {
-      /* A little extra lets the class search find the new block at once. */
-      if (!grow (pool, bytes + bytes / SL_COUNT + ALIGN)
-          && (td__pool_trim (pool) == 0 || !grow (pool, bytes + bytes / SL_COUNT + ALIGN)))
-        return NULL;
-      b = find_free (pool, bytes, &fl, &sl);
+      b = find_more (pool, bytes, &fl, &sl);
       if (b == NULL)
         return NULL;
     }
@@ -329,16 +439,21 @@ join_next (TdBlock *b)
   return next;
 }
 
-void
-td__pool_give (TdBlock *b)
+static inline void
+uncount (TdPool *pool, const TdBlock *b)
 {
-  TdPool *pool = b->pool;
+  pool->info.live_bytes -= b->bytes;
+  pool->info.category_bytes[b->category] -= b->bytes;
+}
+
+/* Put a block that is no longer counted among the free ones. */
+static inline void
+put_back (TdPool *pool, TdBlock *b)
+{
   TdBlock *prev = b->physical_prev, *next = b->physical_next;
   bool before = prev != NULL && prev->free, after = next != NULL && next->free;
   int fl, sl;
 
-  pool->info.live_bytes -= b->bytes;
-  pool->info.category_bytes[b->category] -= b->bytes;
   if (after && !before && next->free_prev == NULL)
     {
       list_of (next->bytes, &fl, &sl);
@@ -361,6 +476,90 @@ td__pool_give (TdBlock *b)
   insert_free (pool, b);
 }
 
+void
+td__pool_give (TdBlock *b)
+{
+  uncount (b->pool, b);
+  put_back (b->pool, b);
+}
+
+void
+td__pool_give_after (TdBlock *b, void *fence)
+{
+  TdPool *pool = b->pool;
+
+  uncount (pool, b);
+  if (pool->n_pending == pool->pending_capacity)
+    {
+      size_t capacity = pool->pending_capacity > 0 ? 2 * pool->pending_capacity : 64;
+      Pending *pending = realloc (pool->pending, capacity * sizeof *pending);
+
+      if (pending == NULL)
+        {
+          pool->provider->fence_wait (pool->context, fence);
+          put_back (pool, b);
+          return;
+        }
+      pool->pending = pending;
+      pool->pending_capacity = capacity;
+    }
+  pool->pending[pool->n_pending++] = (Pending){ b, fence };
+  pool->info.pending_bytes += b->bytes;
+}
+
+/* Free what other streams are done with; wait: all of it. */
+static void
+give_pending (TdPool *pool, bool wait)
+{
+  size_t kept = 0;
+
+  for (size_t i = 0; i < pool->n_pending; i++)
+    {
+      Pending p = pool->pending[i];
+
+      if (wait)
+        pool->provider->fence_wait (pool->context, p.fence);
+      else if (!pool->provider->fence_passed (pool->context, p.fence))
+        {
+          pool->pending[kept++] = p;
+          continue;
+        }
+      pool->info.pending_bytes -= p.block->bytes;
+      put_back (pool, p.block);
+    }
+  pool->n_pending = kept;
+}
+
+/* Give back the pieces at the end of s that are free, all but the first. */
+static size_t
+trim_end (TdPool *pool, Segment *s)
+{
+  TdBlock *last = s->n_pieces > 1 ? last_block (s) : NULL;
+  size_t given = 0;
+
+  while (s->n_pieces > 1 && last->free && last->bytes >= s->pieces[s->n_pieces - 1])
+    {
+      size_t piece = s->pieces[--s->n_pieces];
+
+      s->bytes -= piece;
+      given += piece;
+      remove_free (pool, last);
+      last->bytes -= piece;
+      pool->provider->segment_free (pool->context, s->address + s->bytes, piece);
+      if (last->bytes > 0)
+        insert_free (pool, last);
+      else
+        {
+          TdBlock *prev = last->physical_prev;
+
+          prev->physical_next = NULL;
+          descriptor_give (pool, last);
+          last = prev;
+        }
+    }
+  return given;
+}
+
 size_t
 td__pool_trim (TdPool *pool)
 {
@@ -374,6 +573,7 @@ td__pool_trim (TdPool *pool)
 
       if (!b->free || b->bytes != s->bytes)
         {
+          given += trim_end (pool, s);
           link = &s->next;
           continue;
         }
@@ -382,6 +582,7 @@ td__pool_trim (TdPool *pool)
       *link = s->next;
       given += s->bytes;
       pool->provider->segment_free (pool->context, s->address, s->bytes);
+      free (s->pieces);
       free (s);
     }
   pool->info.reserved_bytes -= given;
@@ -398,7 +599,7 @@ void
 td__pool_info (const TdPool *pool, TdMemInfo *info)
 {
   *info = pool->info;
-  info->cached_bytes = info->reserved_bytes - info->live_bytes;
+  info->cached_bytes = info->reserved_bytes - info->live_bytes - info->pending_bytes;
   info->largest_free_bytes = 0;
   for (int fl = FL_COUNT - 1; fl >= 0 && info->largest_free_bytes == 0; fl--)
     for (int sl = 0; sl < SL_COUNT; sl++)
@@ -447,7 +648,7 @@ td__pool_check (const TdPool *pool)
         }
   if (n_listed != n_free)
     return "a free block is in no list";
-  if (live != pool->info.live_bytes || reserved != pool->info.reserved_bytes)
+  if (live != pool->info.live_bytes + pool->info.pending_bytes || reserved != pool->info.reserved_bytes)
     return "the counted bytes differ from the blocks";
   return NULL;
 }

@@ -36,6 +36,9 @@ void td__pool_free (TdPool *pool);
  */
 TdBlock *td__pool_take (TdPool *pool, size_t bytes, TdMemCategory category);
 void td__pool_give (TdBlock *block);
+/** The same, but the block is nobody's until the fence has passed: work on another stream still
+ * uses it.  *Owner*: the provider takes the fence. */
+void td__pool_give_after (TdBlock *block, void *fence);
 /** Give segments without live blocks back.  *Units*: bytes. */
 size_t td__pool_trim (TdPool *pool);
 void td__pool_set_limit (TdPool *pool, size_t bytes);

@@ -36,7 +36,7 @@ host_free (void *context, void *address, size_t bytes)
   munmap (address, bytes);
 }
 
-const TdSegmentProvider td__provider_host = { "host", host_new, host_free, NULL };
+const TdSegmentProvider td__provider_host = { "host", host_new, host_free, .query = NULL };
 
 /* Addresses start at 1 << 44 and are never given out twice.  context may be a uint64_t limit.
  */
@@ -61,4 +61,4 @@ fake_free (void *context, void *address, size_t bytes)
   (void)bytes;
 }
 
-const TdSegmentProvider td__provider_fake = { "fake", fake_new, fake_free, NULL };
+const TdSegmentProvider td__provider_fake = { "fake", fake_new, fake_free, .query = NULL };

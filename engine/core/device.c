@@ -142,9 +142,18 @@ td_mem_info (TdDevice *device)
 {
   TdMemInfo info = { 0 };
   TdEngine *e = &td__engine;
+  size_t free_bytes;
 
   td__ensure_started ();
-  td__pool_info ((device != NULL ? device : e->device)->pool, &info);
+  device = device != NULL ? device : e->device;
+  td__pool_info (device->pool, &info);
+  if (device->ops->provider->query != NULL
+      && device->ops->provider->query (device->priv, &free_bytes, &info.device_bytes))
+    {
+      size_t used = info.device_bytes - free_bytes;
+
+      info.outside_bytes = used > info.reserved_bytes ? used - info.reserved_bytes : 0;
+    }
   info.live_vars = e->vars.live;
   info.live_nodes = e->nodes.live;
   info.live_ops = e->ops.live;

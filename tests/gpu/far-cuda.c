@@ -4,7 +4,8 @@
  * Programs end with a status of 1 if the driver saw what it must not.
  *
  * SPDX-License-Identifier: MIT */
-#include "fake-cuda/fake-cuda.h"
+#include "far-cuda.h"
+
 #include "fake-remote.h"
 
 #include <dlfcn.h>
@@ -24,26 +25,32 @@ report_violations (void)
   _exit (1);
 }
 
+const FakeCudaControl *
+far_cuda_driver (void)
+{
+  void *module;
+  FakeCudaControlEntry entry = NULL;
+
+  if (driver != NULL)
+    return driver;
+  module = dlopen (FAKE_CUDA_MODULE, RTLD_NOW | RTLD_LOCAL);
+  if (module != NULL)
+    *(void **)&entry = dlsym (module, "fake_cuda_control");
+  if (entry == NULL)
+    {
+      fprintf (stderr, "%s\n", dlerror ());
+      return NULL;
+    }
+  driver = entry ();
+  setenv ("TAPEDECK_CUDA_MODULE", FAKE_CUDA_MODULE, 1);
+  atexit (report_violations);
+  return driver;
+}
+
 TdDevice *
 fake_remote_start (void)
 {
-  if (driver == NULL)
-    {
-      void *module = dlopen (FAKE_CUDA_MODULE, RTLD_NOW | RTLD_LOCAL);
-      FakeCudaControlEntry entry = NULL;
-
-      if (module != NULL)
-        *(void **)&entry = dlsym (module, "fake_cuda_control");
-      if (entry == NULL)
-        {
-          fprintf (stderr, "%s\n", dlerror ());
-          return NULL;
-        }
-      driver = entry ();
-      setenv ("TAPEDECK_CUDA_MODULE", FAKE_CUDA_MODULE, 1);
-      atexit (report_violations);
-    }
-  return td_device_get (FAKE_REMOTE_NAME);
+  return far_cuda_driver () != NULL ? td_device_get (FAKE_REMOTE_NAME) : NULL;
 }
 
 int

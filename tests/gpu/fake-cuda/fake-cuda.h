@@ -37,10 +37,10 @@ typedef struct FakeCudaControl
   /** All counters and settings as at the beginning; no device may be open. */
   void (*reset) (void);
   /** The n-th next call of this function (1: the next) returns the code. */
-  void (*fail) (const char *function, int n, int code);
-  /** Whether work of the host's reach: does the host have access to this address now? */
+  void (*fail_call) (const char *function, int n, int code);
+  /** Say whether the host may touch this address now. */
   bool (*host_can_touch) (const void *address);
 } FakeCudaControl;
 
-/** The symbol: const FakeCudaControl *fake_cuda_control (void). */
+__attribute__ ((visibility ("default"))) const FakeCudaControl *fake_cuda_control (void);
 typedef const FakeCudaControl *(*FakeCudaControlEntry) (void);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,12 +19,35 @@
 FakeCuda fake = DEFAULTS;
 CUresult fake_sticky;
 TdCudaApi td_cuda;
-static struct
+static struct Fault
 {
   const char *function;
   int n;
   CUresult code;
 } fault;
+
+/* "init=100 version=12040 devices=0 capability=70 vmm=0": another driver, another device. */
+static void
+take_settings (const char *text)
+{
+  char name[16];
+  int value, n;
+
+  while (text != NULL && sscanf (text, " %15[a-z]=%d%n", name, &value, &n) == 2)
+    {
+      if (strcmp (name, "init") == 0)
+        fault = (struct Fault){ "cuInit", 1, (CUresult)value };
+      else if (strcmp (name, "version") == 0)
+        fake.driver_version = value;
+      else if (strcmp (name, "devices") == 0)
+        fake.n_devices = value;
+      else if (strcmp (name, "capability") == 0)
+        fake.capability = value;
+      else if (strcmp (name, "vmm") == 0)
+        fake.no_vmm = value == 0;
+      text += n;
+    }
+}
 
 const char *
 td_cuda_api_open (void)
@@ -32,6 +56,7 @@ td_cuda_api_open (void)
 #include "api.def"
 #undef TD_CU
   td_cuda.uses = fake_note_use;
+  take_settings (getenv ("FAKE_CUDA"));
   return NULL;
 }
 
@@ -101,8 +126,6 @@ host_can_touch (const void *address)
 }
 
 static const FakeCudaControl control = { &fake, reset, fail, host_can_touch };
-
-__attribute__ ((visibility ("default"))) const FakeCudaControl *fake_cuda_control (void);
 
 const FakeCudaControl *
 fake_cuda_control (void)
@@ -224,6 +247,8 @@ CUresult
 cuDevicePrimaryCtxReset (CUdevice device)
 {
   fake_sticky = CUDA_SUCCESS;
+  fake_streams_reset ();
+  fake_memory_end_context ();
   return fake_enter ("cuDevicePrimaryCtxReset");
 }
 

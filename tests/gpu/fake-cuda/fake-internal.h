@@ -23,6 +23,8 @@ bool fake_is_mapped (CUdeviceptr address, size_t bytes);
 void fake_memory_open (void);
 void fake_memory_close (void);
 bool fake_is_pinned (const void *host, size_t bytes);
+/** Pinned memory and what cuMemAlloc gave go; mapped pages stay. */
+void fake_memory_end_context (void);
 void fake_memory_reset (void);
 
 /* streams */

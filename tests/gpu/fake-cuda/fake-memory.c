@@ -22,6 +22,7 @@ typedef struct
 {
   CUdeviceptr address;
   size_t bytes;
+  bool mapped; /* not the context's */
 } Piece;
 
 static struct
@@ -109,7 +110,7 @@ reserve (size_t bytes)
 }
 
 static CUresult
-add (CUdeviceptr address, size_t bytes)
+add (CUdeviceptr address, size_t bytes, bool mapped)
 {
   int i = memory.n;
 
@@ -120,7 +121,7 @@ add (CUdeviceptr address, size_t bytes)
       memory.pieces[i] = memory.pieces[i - 1];
       i--;
     }
-  memory.pieces[i] = (Piece){ address, bytes };
+  memory.pieces[i] = (Piece){ address, bytes, mapped };
   memory.n++;
   protect (&memory.pieces[i], PROT_READ | PROT_WRITE);
   memset ((void *)address, 0xFF, bytes);
@@ -148,6 +149,22 @@ take_away (CUdeviceptr address, size_t bytes)
       }
   fake_violation ("memory was given back that is not there");
   return CUDA_ERROR_INVALID_VALUE;
+}
+
+void
+fake_memory_end_context (void)
+{
+  for (int i = memory.n - 1; i >= 0; i--)
+    if (!memory.pieces[i].mapped)
+      {
+        fake.used_bytes -= memory.pieces[i].bytes;
+        take_away (memory.pieces[i].address, 0);
+      }
+  for (int i = 0; i < MAX_PINNED; i++)
+    {
+      free (memory.pinned[i].host);
+      memory.pinned[i].host = NULL;
+    }
 }
 
 void
@@ -190,7 +207,7 @@ cuMemAlloc (CUdeviceptr *address, size_t bytes)
   if (result != CUDA_SUCCESS)
     return result;
   *address = reserve (bytes);
-  return *address == 0 ? CUDA_ERROR_OUT_OF_MEMORY : add (*address, bytes);
+  return *address == 0 ? CUDA_ERROR_OUT_OF_MEMORY : add (*address, bytes, false);
 }
 
 CUresult
@@ -270,7 +287,7 @@ cuMemMap (CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocati
         fake_violation ("memory was mapped where there is some");
         return CUDA_ERROR_INVALID_VALUE;
       }
-  return bytes == handle ? add (address, bytes) : CUDA_ERROR_INVALID_VALUE;
+  return bytes == handle ? add (address, bytes, true) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult

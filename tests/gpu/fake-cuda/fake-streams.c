@@ -16,6 +16,7 @@ enum
   MAX_STREAMS = 16, /* 0 stands for the host */
   MAX_PENDING = 400,
   MAX_USES = 64,
+  MAX_EVENTS = 256,
   MAX_ACCESSES = 20000
 };
 
@@ -67,6 +68,7 @@ static struct
   int n_accesses;
   FakeUse uses[MAX_USES];
   int n_uses;
+  struct FakeEvent *events[MAX_EVENTS];
   uint32_t dice;
   bool draining;
 } now;
@@ -318,6 +320,8 @@ void
 fake_streams_reset (void)
 {
   fake_drain_all ();
+  for (int i = 0; i < MAX_EVENTS; i++)
+    free (now.events[i]);
   memset (&now, 0, sizeof now);
 }
 
@@ -395,9 +399,14 @@ cuEventCreate (CUevent *event, unsigned flags)
 {
   CUresult result = fake_enter ("cuEventCreate");
 
-  if (result == CUDA_SUCCESS)
-    *(struct FakeEvent **)event = calloc (1, sizeof (struct FakeEvent));
-  return result;
+  for (int i = 0; result == CUDA_SUCCESS && i < MAX_EVENTS; i++)
+    if (now.events[i] == NULL)
+      {
+        now.events[i] = calloc (1, sizeof *now.events[i]);
+        *event = (CUevent)now.events[i];
+        return CUDA_SUCCESS;
+      }
+  return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult
@@ -407,6 +416,9 @@ cuEventDestroy (CUevent event)
 
   if (e->reached < e->recorded)
     drain (NULL, e, e->recorded);
+  for (int i = 0; i < MAX_EVENTS; i++)
+    if (now.events[i] == e)
+      now.events[i] = NULL;
   free (e);
   return fake_enter ("cuEventDestroy");
 }

@@ -190,8 +190,11 @@ static TdStatus
 slot_check_index (TdDevice *d, const TdTensor *index, int64_t limit, int64_t ignore,
                   int64_t *bad_place, int64_t *bad_value)
 {
-  TdStatus status = fake_remote_drain ();
+  TdStatus status;
 
+  if (td_cuda_shadows_check_index (DEVICE, index, limit, ignore, bad_place, bad_value, &status))
+    return status;
+  status = fake_remote_drain ();
   if (status != TD_OK)
     return status;
   fake_memory_open ();
