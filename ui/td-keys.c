@@ -65,6 +65,8 @@ static const TdKey keys[] = {
   { "win.show-page::memory", "Memory", WINDOW, "<Alt>2 <Alt>KP_2", "" },
   { "win.show-page::compare", "Compare", WINDOW, "<Alt>3 <Alt>KP_3", "" },
   { "win.compare", "Compare with…", WINDOW, "<Control>d", "" },
+  { "win.note", "Note at the playhead", WINDOW, "<Control>m", "m" },
+  { "win.watch", "Watch the selection", WINDOW, "<Control><Shift>w", "w" },
   { "win.go-to-place", "Go to", WINDOW, "<Control>g", "g" },
   { "win.save-copy", "Save a copy", WINDOW, "<Control><Shift>s", "" },
   { "win.export", "Export", WINDOW, "<Control><Shift>e", "" },

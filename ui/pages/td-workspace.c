@@ -34,6 +34,7 @@ struct _TdWorkspace
   TdInspector *inspector;
   TdSourceView *source;
   TdLogView *log;
+  TdNotesView *notes, *watches;
   TdDeck *deck;
   GtkEventController *single_keys; /* owned by the widget */
   int form;                        /* narrow and low as bits; -1 before the first size */
@@ -122,6 +123,10 @@ fill_dock (TdWorkspace *self)
   self->log = TD_LOG_VIEW (td_log_view_new ());
   td_dock_add_view (self->dock, "source", "Source", NULL, GTK_WIDGET (self->source));
   td_dock_add_view (self->dock, "log", "Log", NULL, GTK_WIDGET (self->log));
+  self->notes = TD_NOTES_VIEW (td_notes_view_new (FALSE));
+  self->watches = TD_NOTES_VIEW (td_notes_view_new (TRUE));
+  td_dock_add_view (self->dock, "notes", "Notes", NULL, GTK_WIDGET (self->notes));
+  td_dock_add_view (self->dock, "watches", "Watches", NULL, GTK_WIDGET (self->watches));
   td_dock_add_view (self->dock, td_panel_name (TD_PANEL_CURVES),
                     td_panel_title (TD_PANEL_CURVES), NULL,
                     td_panels_new_panel (self->panels, TD_PANEL_CURVES, &none));
@@ -199,6 +204,19 @@ td_workspace_set_session (TdWorkspace *self, TdSession *session)
   td_source_view_set_session (self->source, session);
   td_deck_set_session (self->deck, session);
   td_compare_page_set_session (self->compare, session);
+}
+
+void
+td_workspace_set_notebook (TdWorkspace *self, TdSession *session, TdNotebook *notebook)
+{
+  td_notes_view_set_notebook (self->notes, session, notebook);
+  td_notes_view_set_notebook (self->watches, session, notebook);
+}
+
+TdNotesView *
+td_workspace_get_notes (TdWorkspace *self, gboolean watches)
+{
+  return watches ? self->watches : self->notes;
 }
 
 gboolean

@@ -11,6 +11,7 @@
 #include "widgets/td-inspector.h"
 #include "widgets/td-iterations.h"
 #include "widgets/td-log-view.h"
+#include "widgets/td-notes-view.h"
 #include "widgets/td-outline.h"
 #include "widgets/td-source-view.h"
 
@@ -30,6 +31,11 @@ typedef enum
 GtkWidget *td_workspace_new (void);
 
 void td_workspace_set_session (TdWorkspace *self, TdSession *session);
+
+/** Show what was written down about the session's recording; NULL: nothing can be. */
+void td_workspace_set_notebook (TdWorkspace *self, TdSession *session, TdNotebook *notebook);
+/** Return the view of notes, or of watches. */
+TdNotesView *td_workspace_get_notes (TdWorkspace *self, gboolean watches);
 
 /** Build the switcher of perspectives for the header bar. Owner: floating. */
 GtkWidget *td_workspace_new_switcher (TdWorkspace *self);

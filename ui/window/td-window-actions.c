@@ -318,6 +318,8 @@ static const TdWindowAction actions[] = {
   { "compare-next", td__run_compare_next, TD_NEEDS_EVENTS },
   { "toggle-numbers", td__run_toggle_numbers, TD_NEEDS_EVENTS },
   { "copy-differences", td__run_copy_differences, TD_NEEDS_EVENTS },
+  { "note", td__run_note, TD_NEEDS_EVENTS },
+  { "watch", td__run_watch, TD_NEEDS_EVENTS | TD_NEEDS_SELECTION },
   { "lesson-compare", td__run_lesson_compare, TD_NEEDS_NO_RECORDING },
   { "export", run_export, TD_NEEDS_EVENTS },
   { "save-picture", run_save_picture, TD_NEEDS_EVENTS, TRUE },

@@ -35,6 +35,7 @@ struct _TdWindow
   TdProgramState last_state;  /* that the window has reacted to */
   guint poll;                 /* the timer that reads what the tape gained */
 
+  TdNotebook *notebook;     /* of the recording; NULL: none can be kept */
   TdRunner *runner;         /* the supervisor this window started, if any */
   TdControlClient *control; /* the connection to it, if any */
   guint playing;            /* timer that plays a recording */
@@ -173,8 +174,15 @@ void td__run_compare_next (TdWindow *self, const char *parameter);
 void td__run_next_difference (TdWindow *self, const char *parameter);
 void td__run_previous_difference (TdWindow *self, const char *parameter);
 void td__run_toggle_numbers (TdWindow *self, const char *parameter);
+void td__run_note (TdWindow *self, const char *parameter);
+void td__run_watch (TdWindow *self, const char *parameter);
 void td__run_lesson_compare (TdWindow *self, const char *parameter);
 void td__run_copy_differences (TdWindow *self, const char *parameter);
+
+/** Open what was written down about the session's recording. */
+void td__window_open_notebook (TdWindow *self);
+/** Write a note at the playhead; "" takes it away. FALSE: it was not kept, which a line says. */
+gboolean td__window_write_note (TdWindow *self, const char *text);
 
 /** Save both pictures of the compare page as NAME-a and NAME-b. Errors: one line. */
 gboolean td__window_save_compare (TdWindow *self, const char *format, const char *path,

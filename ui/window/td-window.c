@@ -269,7 +269,10 @@ set_session (TdWindow *self, TdSession *session)
   g_set_object (&self->session, session);
   td_workspace_set_session (self->workspace, session);
   if (!session)
-    return;
+    {
+      td__window_open_notebook (self);
+      return;
+    }
   g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (moment_changed), self);
   g_signal_connect_swapped (session, "selection-changed", G_CALLBACK (selection_changed), self);
   g_signal_connect_swapped (session, "head-changed", G_CALLBACK (head_changed), self);
@@ -284,6 +287,7 @@ set_session (TdWindow *self, TdSession *session)
   moment_changed (self);
   selection_changed (self);
   head_changed (self);
+  td__window_open_notebook (self);
 }
 
 /* The title of the page follows from what the reader says; its line is the text. */
@@ -368,6 +372,8 @@ new_menu (void)
     { 1, "_Go To…", "win.go-to-place" },
     { 1, "_Save a Copy…", "win.save-copy" },
     { 1, "_Export Picture…", "win.export" },
+    { 1, "_Note at the Playhead…", "win.note" },
+    { 1, "_Watch the Selection", "win.watch" },
     { 1, "Co_mpare With…", "win.compare" },
     { 1, "Copy _Differences", "win.copy-differences" },
     { 1, "_Expand Everything", "win.expand-all" },
@@ -523,7 +529,11 @@ td_window_dispose (GObject *object)
   if (self->session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   if (self->workspace)
-    td_workspace_set_session (self->workspace, NULL);
+    {
+      td_workspace_set_session (self->workspace, NULL);
+      td_workspace_set_notebook (self->workspace, NULL, NULL);
+    }
+  g_clear_object (&self->notebook);
   g_clear_object (&self->session);
   g_clear_object (&self->control);
   if (self->runner) /* it lives on until the program has ended */

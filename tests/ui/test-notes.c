@@ -1,0 +1,113 @@
+/* Notes and watches: written by an action, kept beside the recording, one click from their
+ * moment. SPDX-License-Identifier: MIT */
+#include "ui-test.h"
+
+#include <string.h>
+
+#include "window/td-window-private.h"
+
+static char *
+row (gboolean watches, guint i)
+{
+  return td_notes_view_dup_row (td_workspace_get_notes (ui_test_workspace (), watches), i);
+}
+
+static void
+note__is_kept_beside_the_recording (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("go-to", "i=12&e=7");
+  assert_true (td__window_write_note (ui_test_window (), "gradients shrink from here"));
+  ui_test_do ("show-page", "notes");
+  g_autofree char *text = row (FALSE, 0);
+  assert_string_equal (text, "gradients shrink from here, Iteration 12, event 7");
+  /* in another window too */
+  ui_test_new_window ();
+  ui_test_open (td_test_tmp ("sample.tdtape"));
+  ui_test_do ("show-page", "notes");
+  ui_test_settle ();
+  g_autofree char *again = row (FALSE, 0);
+  assert_string_equal (again, text);
+  ui_test_save_picture ("notes.png");
+}
+
+static void
+note__leads_back_to_its_moment (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("go-to", "i=12&e=7");
+  assert_true (td__window_write_note (ui_test_window (), "here"));
+  ui_test_do ("go-to", "i=40&e=1");
+  ui_test_do ("show-page", "notes");
+  GtkWidget *view = GTK_WIDGET (td_workspace_get_notes (ui_test_workspace (), FALSE));
+  GtkWidget *list = gtk_widget_get_first_child (gtk_widget_get_first_child (view));
+  while (list && !GTK_IS_LIST_BOX (list))
+    list = gtk_widget_get_first_child (list);
+  assert_non_null (list);
+  g_signal_emit_by_name (gtk_list_box_get_row_at_index (GTK_LIST_BOX (list), 0), "activate");
+  ui_test_settle ();
+  assert_moment (12, 7);
+  assert_true (td__window_write_note (ui_test_window (), ""));
+  ui_test_settle ();
+  assert_null (row (FALSE, 0));
+}
+
+static void
+watch__shows_the_numbers_at_the_playhead (void **state)
+{
+  GActionGroup *group = G_ACTION_GROUP (ui_test_window ());
+  ui_test_open_sample (NULL);
+  assert_false (g_action_group_get_action_enabled (group, "watch"));
+  ui_test_do ("go-to", "i=12&e=20");
+  TdIteration *iteration = td_session_get_current (ui_test_session ());
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
+  gint with_stats = -1;
+  for (guint i = 0; i < t->n_stats && with_stats < 0; i++)
+    if (t->vars[t->stats[i].var].producer >= 0)
+      with_stats = t->vars[t->stats[i].var].producer;
+  assert_true (with_stats >= 0);
+  guint64 key = t->events[with_stats].key;
+  td_session_select (ui_test_session (), key);
+  td_iteration_unref (iteration);
+  ui_test_do ("watch", NULL);
+  g_autofree char *text = row (TRUE, 0);
+  assert_non_null (strstr (text, "norm "));
+  /* its numbers are those of where one is */
+  ui_test_do ("go-to", "i=30&e=20");
+  g_autofree char *later = row (TRUE, 0);
+  assert_non_null (strstr (later, "norm "));
+  assert_string_not_equal (text, later);
+  ui_test_do ("watch", NULL);
+  assert_null (row (TRUE, 0));
+}
+
+static void
+note__of_another_recording_is_not_shown (void **state)
+{
+  const SampleOptions usual = { .n_iterations = 4, .nan_at = -1 };
+  assert_true (g_file_set_contents (td_test_tmp ("sample.tdnotes"),
+                                    "[recording]\nuuid=00\n[note 1]\niteration=1\nevent=1\n"
+                                    "text=not mine\n",
+                                    -1, NULL));
+  ui_test_open_sample (&usual);
+  assert_true (ui_test_has_info ((gpointer) "the notes are of another recording"));
+  ui_test_do ("show-page", "notes");
+  assert_null (row (FALSE, 0));
+  assert_false (td__window_write_note (ui_test_window (), "mine"));
+  g_autofree char *file = NULL;
+  assert_true (g_file_get_contents (td_test_tmp ("sample.tdnotes"), &file, NULL, NULL));
+  assert_non_null (strstr (file, "not mine"));
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+    ui_test (note__is_kept_beside_the_recording),
+    ui_test (note__leads_back_to_its_moment),
+    ui_test (watch__shows_the_numbers_at_the_playhead),
+    ui_test (note__of_another_recording_is_not_shown),
+  };
+  ui_test_init (&argc, &argv);
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
