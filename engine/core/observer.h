@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "../tapedeck-op.h"
+#include "observer-static.h"
 
 struct TdNode;
 struct TdBuffer;
@@ -83,5 +84,8 @@ struct TdObserver
   void (*error) (TdObserver *o, const TdError *error);
   void (*config) (TdObserver *o, const char *field, int value);
   void (*param) (TdObserver *o, const TdPath *path, const TdVar *param);
+  /** Optional: news of a static chain, and a schedule before it is replayed first. */
+  void (*static_news) (TdObserver *o, const TdStaticNews *news);
+  void (*schedule) (TdObserver *o, const TdScheduleInfo *schedule);
   void (*finish) (TdObserver *o, int status);
 };

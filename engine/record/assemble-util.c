@@ -172,6 +172,10 @@ static const uint16_t least[TD_RAW_N_TYPES] = {
   [TD_RAW_EXIT] = sizeof (TdRawExit),
   [TD_RAW_ALLOC] = sizeof (TdRawAlloc),
   [TD_RAW_FREE] = sizeof (TdRawFree),
+  [TD_RAW_STATIC_CHAIN] = sizeof (TdRawChain),
+  [TD_RAW_SCHEDULE] = sizeof (TdRawSchedule),
+  [TD_RAW_STATIC_EVENT] = sizeof (TdRawStaticEvent),
+  [TD_RAW_STATIC] = sizeof (TdRawStatic),
 };
 
 static bool
@@ -220,6 +224,8 @@ td__raw_valid (const TdRawHead *head, size_t available)
       return tail_valid (head, sizeof (TdRawString), ((const TdRawString *)head)->length);
     case TD_RAW_SOURCE:
       return tail_valid (head, sizeof (TdRawSource), ((const TdRawSource *)head)->length);
+    case TD_RAW_SCHEDULE:
+      return tail_valid (head, sizeof (TdRawSchedule), ((const TdRawSchedule *)head)->length);
     case TD_RAW_TENSOR:
       return ((const TdRawTensor *)head)->ndim <= TD_TAPE_MAX_NDIM
              && tail_valid (head, sizeof (TdRawTensor), ((const TdRawTensor *)head)->length);

@@ -178,6 +178,13 @@ struct TdAssembler
   char *source;
   uint64_t source_total, source_have;
 
+  /* static chains */
+  TdIdMap schedules; /* by the engine's number: the tape's */
+  TdList statics;    /* TdTapeStatic, of the open iteration */
+  char *schedule;    /* that comes in parts */
+  uint64_t schedule_total, schedule_have;
+  uint32_t schedule_number;
+
   uint32_t shown_events;
   bool shown_stopped;
   uint64_t next_live_ns;
@@ -227,3 +234,7 @@ void td__feed_info (TdAssembler *a, const TdRawHead *head);
 void td__feed_source (TdAssembler *a, const TdRawHead *head);
 void td__feed_parameter (TdAssembler *a, const TdRawHead *head);
 void td__feed_tensor (TdAssembler *a, const TdRawHead *head);
+void td__feed_chain (TdAssembler *a, const TdRawHead *head);
+void td__feed_schedule (TdAssembler *a, const TdRawHead *head);
+void td__feed_static_event (TdAssembler *a, const TdRawHead *head);
+void td__feed_static (TdAssembler *a, const TdRawHead *head);

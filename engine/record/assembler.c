@@ -78,6 +78,9 @@ td_assembler_free (TdAssembler *a)
   td__id_map_clear (&a->meta_at);
   td__id_map_clear (&a->outside_counts);
   td__id_map_clear (&a->block_at);
+  td__id_map_clear (&a->schedules);
+  td__list_clear (&a->statics);
+  free (a->schedule);
   free (a->tensor_bytes);
   free (a->source);
   free (a);
@@ -93,7 +96,7 @@ clear_iteration (TdAssembler *a)
   a->flags = 0;
   a->n_records = 0;
   a->raw.n = a->start.n = a->duration.n = a->memory.n = 0;
-  a->reads.n = a->stats.n = a->tensors.n = a->notices.n = 0;
+  a->reads.n = a->stats.n = a->tensors.n = a->notices.n = a->statics.n = 0;
   a->stop = (TdTapeStop){ 0 };
   a->shown_events = 0;
   a->shown_stopped = false;
@@ -197,6 +200,8 @@ resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
   it->n_externals = s->externals.n;
   it->notices = a->notices.items;
   it->n_notices = a->notices.n;
+  it->statics = a->statics.items;
+  it->n_statics = a->statics.n;
   it->stop = a->stop;
   it->attr_changes = a->attr_changes.items;
   it->n_attr_changes = a->attr_changes.n;
@@ -585,6 +590,10 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
   [TD_RAW_EXIT] = feed_exit,
   [TD_RAW_ALLOC] = feed_alloc,
   [TD_RAW_FREE] = feed_free,
+  [TD_RAW_STATIC_CHAIN] = td__feed_chain,
+  [TD_RAW_SCHEDULE] = td__feed_schedule,
+  [TD_RAW_STATIC_EVENT] = td__feed_static_event,
+  [TD_RAW_STATIC] = td__feed_static,
 };
 
 /* Recovery: definitions count always, the rest only from the first whole iteration on that the
@@ -592,7 +601,8 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
 static bool
 skipped (TdAssembler *a, const TdRawHead *head)
 {
-  if (!a->skip_to_begin || head->type < TD_RAW_ITERATION_BEGIN)
+  if (!a->skip_to_begin || head->type < TD_RAW_ITERATION_BEGIN
+      || head->type == TD_RAW_STATIC_CHAIN || head->type == TD_RAW_SCHEDULE)
     return false;
   if (head->type == TD_RAW_ITERATION_BEGIN
       && ((const TdRawIterationBegin *)head)->number >= a->skip_through)

@@ -19,7 +19,8 @@
  *   operation outside, end it before the next ITERATION_BEGIN or EXIT.
  * - MEMORY, ALLOC and FREE records belong to the event that follows them, SCOPE and LINK
  * records too; STATS, TENSOR and NOTICE belong to the event before them.
- * - Records larger than TD_RING_MAX_RECORD are not possible: TENSOR and SOURCE come in parts.
+ * - Records larger than TD_RING_MAX_RECORD are not possible: TENSOR, SOURCE and SCHEDULE come
+ * in parts.
  * - Times are raw ticks (td_ring_ticks).  A backward event that follows another one of the same
  *   td_backward may start where that one ended: only the engine ran in between. */
 
@@ -55,6 +56,10 @@ typedef enum
   TD_RAW_EXIT,
   TD_RAW_ALLOC,
   TD_RAW_FREE,
+  TD_RAW_STATIC_CHAIN,
+  TD_RAW_SCHEDULE,
+  TD_RAW_STATIC_EVENT,
+  TD_RAW_STATIC,
   TD_RAW_N_TYPES
 } TdRawType;
 
@@ -308,6 +313,45 @@ typedef struct
   uint32_t reserved;
   uint64_t ticks;
 } TdRawExit;
+
+/** STATIC_CHAIN: its name and site are the engine's. */
+typedef struct
+{
+  TdRawHead head;
+  TdTapeChain chain;
+} TdRawChain;
+
+/** SCHEDULE: a part of a schedule's bytes, which are a TdRawScheduleHead and what it counts,
+ * each array padded to 8 bytes.  All numbers are the engine's. */
+typedef struct
+{
+  TdRawHead head;
+  uint32_t schedule, length;
+  uint64_t total, offset;
+  char bytes[];
+} TdRawSchedule;
+
+typedef struct
+{
+  TdTapeScheduleHead head;
+  uint32_t n_steps, n_operands, n_nodes, n_dims, n_values, n_guards;
+} TdRawScheduleHead;
+_Static_assert(sizeof (TdRawScheduleHead) % 8 == 0, "arrays after it are aligned");
+
+/** STATIC_EVENT: iteration and time are the reader's to fill in, from `ticks`. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t ticks;
+  TdTapeStaticEvent event;
+} TdRawStaticEvent;
+
+/** STATIC: a chain as it is at the end of the iteration, just before ITERATION_END. */
+typedef struct
+{
+  TdRawHead head;
+  TdTapeStatic state;
+} TdRawStatic;
 
 /** Bytes of a record of `n` bytes, padded. */
 #define TD_RAW_PADDED(n) (((uint32_t)(n) + 7u) & ~7u)

@@ -66,6 +66,7 @@ end_iteration (TdRecorder *r)
   if (!r->in_iteration)
     return;
   td__recorder_flush_memory (r);
+  td__recorder_chains (r);
   RECORD (r, TdRawIterationEnd, e, TD_RAW_ITERATION_END);
   e->ticks = td_ring_ticks ();
   PUBLISH (r, e);
@@ -645,6 +646,8 @@ static const TdObserver vtable = {
   .error = on_error,
   .config = on_config,
   .param = on_param,
+  .static_news = td__recorder_static_news,
+  .schedule = td__recorder_schedule,
   .finish = on_finish,
 };
 
@@ -682,5 +685,6 @@ td__recorder_free (TdRecorder *r)
   free (r->attrs.slots);
   free (r->paths.slots);
   free (r->pending);
+  free (r->chains);
   free (r);
 }

@@ -72,6 +72,8 @@ typedef struct TdRecorder
   TdAssembler *assembler; /* in this process: no supervisor */
   TdTapeWriter *writer;
   uint64_t n_events, n_bytes;
+  TdTapeStatic *chains; /* by the engine's number - 1; chain 0: not, or no more */
+  uint32_t n_chains;
 } TdRecorder;
 
 /** The recorder of this process, or NULL. */
@@ -108,5 +110,9 @@ void td__recorder_gradient (TdRecorder *r, const TdNode *node);
 void td__recorder_info (TdRecorder *r, const char *key, const char *value);
 void td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site);
 void td__recorder_resumed (TdRecorder *r);
+void td__recorder_static_news (TdObserver *o, const TdStaticNews *news);
+void td__recorder_schedule (TdObserver *o, const TdScheduleInfo *schedule);
+/** Write where every static chain stands at the end of the iteration. */
+void td__recorder_chains (TdRecorder *r);
 /** Write attributes as text into `text`. */
 void td__attrs_text (const TdOpClass *cls, const void *attrs, char *text, size_t size);

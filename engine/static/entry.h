@@ -26,6 +26,7 @@ typedef struct TdEntry
   uint32_t n_backwards_planned;
   int64_t iteration; /**< it was traced in */
   uint64_t n_replays, last_use;
+  uint32_t number; /**< of its plan, as observers are told; 0: none yet */
 } TdEntry;
 
 TdEntry *td__entry_ref (TdEntry *e);
@@ -45,6 +46,8 @@ struct TdStatic
   TdStaticOpt options;
   const char *name;
   const TdSite *site;
+  uint32_t number; /**< 1, 2 ... in the order of td_static_new */
+  bool told;       /**< the observer knows of it */
   TdEntry *entries;
   uint32_t n_entries;
   TdStaticInfo info;

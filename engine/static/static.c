@@ -1,7 +1,7 @@
 /* Static chains: the cache of schedules, and which of code and schedule a call runs.
  *
  * SPDX-License-Identifier: MIT */
-#include "entry.h"
+#include "tell.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +44,7 @@ entry_evict (TdStatic *s, TdEntry *e)
   *at = e->next;
   s->n_entries--;
   s->info.n_evictions++;
+  td__static_tell (s, TD_NEWS_EVICTED, e, NULL, NULL);
   if (e->trace != NULL)
     {
       td__trace_free (e->trace);
@@ -198,6 +199,7 @@ run_code (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, const
     td_scope_yield (out[k]);
   td_scope_close (scope);
   s->info.n_dynamic++;
+  td__static_tell (s, TD_NEWS_CODE, NULL, NULL, NULL);
   for (int k = 0; k < n_out; k++)
     if (td_poisoned (out[k]))
       return e->has_error ? e->error.status : TD_ERR_STATE;
@@ -212,6 +214,7 @@ refused (TdStatic *s, const TdTrace *t, const TdSite *site)
   s->info.state = TD_STATIC_OFF;
   snprintf (miss.text, sizeof miss.text, "%s", t->refused);
   remember_miss (s, &miss, site);
+  td__static_tell (s, TD_NEWS_REFUSED, NULL, &s->miss, NULL);
   if (s->n_refusals++ == 0)
     say (s, 0, "runs dynamically: %s", s->miss_text);
 }
@@ -277,6 +280,7 @@ trace_call (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, con
   s->info.n_traces++;
   s->info.state = TD_STATIC_TRACING;
   s->info.n_steps = entry->schedule->forward.n_events;
+  td__static_tell (s, TD_NEWS_TRACED, entry, NULL, NULL);
   say (s, 1, "traced %u operations on %u variables from outside; %u values",
        entry->schedule->forward.n_events, entry->schedule->n_externals,
        entry->schedule->n_values);
@@ -326,6 +330,7 @@ ready (TdStatic *s, TdEntry *entry)
       = entry->schedule->n_backwards > 0 ? entry->schedule->backwards[0].list.n_events : 0;
   say (s, 1, "scheduled %u forward and %u backward operations in %zu bytes",
        entry->schedule->forward.n_events, s->info.n_backward_steps, entry->plan->arena_bytes);
+  td__static_tell_plan (s, entry);
   return true;
 }
 
@@ -384,6 +389,7 @@ find_entry (TdStatic *s, TdVar *const *in, int n_in, int n_out, const TdSite *si
     return NULL;
   remember_miss (s, &newest, site);
   s->info.n_misses++;
+  td__static_tell (s, TD_NEWS_MISSED, s->entries, &s->miss, NULL);
   return NULL;
 }
 
@@ -421,11 +427,13 @@ replay (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out, in
     {
       remember_miss (s, &miss, site);
       s->info.n_misses++;
+      td__static_tell (s, TD_NEWS_MISSED, entry, &s->miss, NULL);
       return trace_call (s, in, n_in, out, n_out, site);
     }
   entry->n_replays++;
   s->info.n_replays++;
   s->info.state = TD_STATIC_STATIC;
+  td__static_tell (s, TD_NEWS_REPLAYED, entry, NULL, NULL);
   return status;
 }
 
@@ -577,6 +585,7 @@ td_static_new_at (TdStaticFn fn, void *self, TdStaticOpt options, const TdSite *
   if (s == NULL)
     abort ();
   snprintf (name, sizeof name, "static#%u", ++n_made);
+  s->number = n_made;
   s->fn = fn;
   s->self = self;
   s->options = options;
@@ -587,6 +596,7 @@ td_static_new_at (TdStaticFn fn, void *self, TdStaticOpt options, const TdSite *
   all = s;
   if (options.self_bytes > 0 && self != NULL)
     td_static_watch_at (s, "self", self, options.self_bytes, site);
+  td__static_tell (s, TD_NEWS_MADE, NULL, NULL, NULL);
   return s;
 }
 
@@ -627,6 +637,8 @@ td_static_free (TdStatic *s)
   if (s == NULL || *at == NULL)
     return;
   *at = s->next;
+  td__static_tell (s, TD_NEWS_FREED, NULL, NULL, NULL);
+  s->number = 0; /* what follows is no news */
   td_static_clear (s);
   free (s->watches);
   free (s);

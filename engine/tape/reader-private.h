@@ -50,6 +50,8 @@ struct TdTapeReader
   TapeArray structures;                    /* TdTapeStructure */
   TapeArray structure_spots, memory_spots; /* TapeSpot by id - 1 */
   TapeArray aliases;
+  TapeArray chains, static_events;
+  TapeArray schedule_spots; /* TapeSpot by id - 1 */
   bool summaries_sorted, reports_sorted;
   uint32_t n_counted;     /* summaries counted into structures */
   uint32_t max_summaries; /* that are kept; 0: all */
@@ -98,6 +100,11 @@ typedef struct
 
 /** Find the sections after `head` bytes; false when one lies outside. */
 bool td__tape_find_sections (const char *bytes, size_t n, size_t head, TapeSections *sections);
+
+/** Copy a section to an array of our own structs; NULL when empty or there is no memory (then
+ * the count is 0 too). */
+void *td__tape_copy_section (const TapeSections *sections, unsigned kind, size_t size,
+                             uint32_t *count);
 
 /** Make an iteration from an ITERATION or LIVE payload. */
 const TdTapeIteration *td__tape_iteration_from (TdTapeReader *r, const char *bytes, size_t n,

@@ -95,6 +95,24 @@ check_iterations (TdTapeReader *r, TdTapeCheck *check)
     }
 }
 
+/* Schedules have offsets of their own frames. */
+static void
+check_schedules (TdTapeReader *r, TdTapeCheck *check)
+{
+  char what[sizeof check->what];
+
+  for (uint32_t id = 1; id <= r->schedule_spots.n; id++)
+    {
+      const TapeSpot *spot = (const TapeSpot *)r->schedule_spots.items + (id - 1);
+      const TdTapeSchedule *s
+          = spot->len != 0 ? td_tape_schedule_load (r, id, what, sizeof what) : NULL;
+
+      if (s == NULL && spot->len != 0)
+        found (check, spot->offset, what);
+      td_tape_schedule_free (s);
+    }
+}
+
 bool
 td_tape_check (const char *path, TdTapeCheck *check)
 {
@@ -109,6 +127,7 @@ td_tape_check (const char *path, TdTapeCheck *check)
   check->ended = r->has_end;
   check_segments (r, check);
   check_iterations (r, check);
+  check_schedules (r, check);
   td_tape_reader_free (r);
   return true;
 }

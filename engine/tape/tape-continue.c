@@ -83,6 +83,7 @@ adopt_tape (TdTapeWriter *w, const TdTapeReader *r)
   /* Structures and profiles keep their numbers; equal ones are stored again, once. */
   adopt (w, TABLE_STRUCTURES, r->structures.n, NULL, 0);
   adopt (w, TABLE_MEMORY, r->memory_spots.n, NULL, 0);
+  adopt (w, TABLE_SCHEDULES, r->schedule_spots.n, NULL, 0);
   return w->tail.offset != 0;
 }
 

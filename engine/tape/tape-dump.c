@@ -1,18 +1,14 @@
 /* The tape as text and as JSON lines (`tapedeck cat`), and its facts (`tapedeck info`).
  * SPDX-License-Identifier: MIT */
 #include "reader-private.h"
+#include "tape-dump.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct
-{
-  TdTapeReader *r;
-  FILE *out;
-  bool json;
-} Dump;
+typedef TapeDump Dump;
 
 /* A text in quotes; control characters, quotes and bytes that are not UTF-8 escaped. */
 static void
@@ -40,15 +36,14 @@ put_quoted (FILE *out, const char *text, size_t n)
   fputc ('"', out);
 }
 
-static void
-put_string (FILE *out, const char *text)
+void
+td__tape_put_string (FILE *out, const char *text)
 {
   put_quoted (out, text, strlen (text));
 }
 
-/* Text as the program gave it, but on one line. */
-static void
-put_line (FILE *out, const char *text)
+void
+td__tape_put_line (FILE *out, const char *text)
 {
   for (; *text != '\0'; text++)
     fputc ((unsigned char)*text < ' ' ? ' ' : *text, out);
@@ -66,8 +61,8 @@ put_number (FILE *out, double x)
     fprintf (out, "%.9g", x);
 }
 
-static void
-put_dims (FILE *out, const int64_t *dims, unsigned n, bool json)
+void
+td__tape_put_dims (FILE *out, const int64_t *dims, unsigned n, bool json)
 {
   fputc (json ? '[' : '(', out);
   for (unsigned i = 0; i < n; i++)
@@ -92,13 +87,13 @@ dump_opdef (Dump *d, const TdTapeOpdef *o)
       return;
     }
   fprintf (d->out, "{\"record\":\"op\",\"id\":%u,\"name\":", o->id);
-  put_string (d->out, name);
+  td__tape_put_string (d->out, name);
   fputs (",\"group\":", d->out);
-  put_string (d->out, group);
+  td__tape_put_string (d->out, group);
   fputs (",\"attributes\":", d->out);
-  put_string (d->out, td_tape_reader_string (d->r, o->attributes));
+  td__tape_put_string (d->out, td_tape_reader_string (d->r, o->attributes));
   fputs (",\"formula\":", d->out);
-  put_string (d->out, td_tape_reader_string (d->r, o->formula));
+  td__tape_put_string (d->out, td_tape_reader_string (d->r, o->formula));
   fprintf (d->out, ",\"in\":%d,\"out\":%d}\n", o->n_in, o->n_out);
 }
 
@@ -110,14 +105,14 @@ dump_parameter (Dump *d, const TdTapeParameter *p)
   if (d->json)
     {
       fputs ("{\"record\":\"parameter\",\"path\":", d->out);
-      put_string (d->out, path);
+      td__tape_put_string (d->out, path);
       fputs (",\"shape\":", d->out);
-      put_dims (d->out, p->dims, p->ndim, true);
+      td__tape_put_dims (d->out, p->dims, p->ndim, true);
       fprintf (d->out, ",\"dtype\":\"%s\"}\n", td_tape_dtype_name (p->dtype));
       return;
     }
   fprintf (d->out, "parameter %s %s ", path, td_tape_dtype_name (p->dtype));
-  put_dims (d->out, p->dims, p->ndim, false);
+  td__tape_put_dims (d->out, p->dims, p->ndim, false);
   fputc ('\n', d->out);
 }
 
@@ -134,15 +129,15 @@ dump_notice (Dump *d, const TdTapeNotice *n)
       fprintf (d->out, "{\"record\":\"notice\",\"kind\":\"%s\",\"iteration\":%" PRIu64, kind,
                n->iteration);
       fprintf (d->out, ",\"status\":%d,\"text\":", n->status);
-      put_string (d->out, td_tape_reader_string (d->r, n->text));
+      td__tape_put_string (d->out, td_tape_reader_string (d->r, n->text));
       fputs (",\"site\":", d->out);
-      put_string (d->out, site);
+      td__tape_put_string (d->out, site);
       fputs ("}\n", d->out);
       return;
     }
   fprintf (d->out, "notice %s iteration %" PRIu64 " %s%s", kind, n->iteration, site,
            *site ? " " : "");
-  put_line (d->out, td_tape_reader_string (d->r, n->text));
+  td__tape_put_line (d->out, td_tape_reader_string (d->r, n->text));
   fputc ('\n', d->out);
 }
 
@@ -159,11 +154,12 @@ dump_tables (Dump *d)
       TdTapeSource s = td_tape_reader_source (d->r, i);
 
       fputs (d->json ? "{\"record\":\"source\",\"path\":" : "source ", d->out);
-      put_string (d->out, s.path);
+      td__tape_put_string (d->out, s.path);
       fprintf (d->out, d->json ? ",\"bytes\":%zu}\n" : " %zu bytes\n", s.bytes);
     }
   for (uint32_t i = 0; i < td_tape_reader_n_notices (d->r); i++)
     dump_notice (d, td_tape_reader_notice (d->r, i));
+  td__tape_dump_statics (d);
 }
 
 /* ------------------------------------------------------------------------- iterations */
@@ -180,11 +176,11 @@ put_vars (Dump *d, const TdTapeIteration *it, const uint32_t *list, unsigned n)
           fprintf (d->out,
                    "%s{\"var\":%u,\"key\":\"%016" PRIx64 "\",\"dtype\":\"%s\",\"shape\":",
                    i ? "," : "", list[i], v->key, td_tape_dtype_name (v->dtype));
-          put_dims (d->out, it->dims + v->first_dim, v->ndim, true);
+          td__tape_put_dims (d->out, it->dims + v->first_dim, v->ndim, true);
           if (v->name)
             {
               fputs (",\"name\":", d->out);
-              put_string (d->out, td_tape_reader_string (d->r, v->name));
+              td__tape_put_string (d->out, td_tape_reader_string (d->r, v->name));
             }
           fputc ('}', d->out);
           continue;
@@ -193,10 +189,10 @@ put_vars (Dump *d, const TdTapeIteration *it, const uint32_t *list, unsigned n)
       if (v->name)
         {
           fputc ('\'', d->out);
-          put_line (d->out, td_tape_reader_string (d->r, v->name));
+          td__tape_put_line (d->out, td_tape_reader_string (d->r, v->name));
           fputc ('\'', d->out);
         }
-      put_dims (d->out, it->dims + v->first_dim, v->ndim, false);
+      td__tape_put_dims (d->out, it->dims + v->first_dim, v->ndim, false);
     }
 }
 
@@ -209,13 +205,13 @@ dump_event_json (Dump *d, const TdTapeIteration *it, uint32_t i, const char *sit
            i);
   fprintf (d->out, ",\"key\":\"%016" PRIx64 "\",\"phase\":\"%s\",\"op\":", e->key,
            td_tape_phase_name (e->phase));
-  put_string (d->out, td_tape_reader_op_name (d->r, e->opdef));
+  td__tape_put_string (d->out, td_tape_reader_op_name (d->r, e->opdef));
   fputs (",\"link\":", d->out);
-  put_string (d->out, td_tape_reader_path_text (d->r, e->path));
+  td__tape_put_string (d->out, td_tape_reader_path_text (d->r, e->path));
   fputs (",\"site\":", d->out);
-  put_string (d->out, site);
+  td__tape_put_string (d->out, site);
   fputs (",\"attributes\":", d->out);
-  put_string (d->out, td_tape_reader_string (d->r, e->attrs));
+  td__tape_put_string (d->out, td_tape_reader_string (d->r, e->attrs));
   fprintf (d->out, ",\"twin\":%d,\"flags\":%u,\"start_ns\":%" PRIu64 ",\"ns\":%" PRIu64,
            e->twin, e->flags, it->event_start_ns[i], it->event_duration_ns[i]);
   fputs (",\"in\":[", d->out);
@@ -308,13 +304,13 @@ dump_report (Dump *d, const TdTapeReport *report)
   if (!d->json)
     {
       fputs ("  report ", d->out);
-      put_line (d->out, key);
+      td__tape_put_line (d->out, key);
       fprintf (d->out, " %.9g\n", report->value);
       return;
     }
   fprintf (d->out,
            "{\"record\":\"report\",\"iteration\":%" PRIu64 ",\"key\":", report->iteration);
-  put_string (d->out, key);
+  td__tape_put_string (d->out, key);
   fputs (",\"value\":", d->out);
   put_number (d->out, report->value);
   fputs ("}\n", d->out);
@@ -339,7 +335,7 @@ dump_iteration_head (Dump *d, const TdTapeSummary *s, const TdTapeIteration *it)
     {
       fprintf (d->out,
                "{\"record\":\"iteration\",\"number\":%" PRIu64 ",\"label\":", s->number);
-      put_string (d->out, label_text (d->r, s->label, text, sizeof text));
+      td__tape_put_string (d->out, label_text (d->r, s->label, text, sizeof text));
       fprintf (d->out,
                ",\"structure\":%u,\"events\":%u,\"start_ns\":%" PRIu64 ",\"ns\":%" PRIu64
                ",\"peak_bytes\":%" PRIu64 ",\"flags\":%u,\"thinned\":%s,\"partial\":%s}\n",
@@ -374,6 +370,7 @@ dump_iteration (Dump *d, const TdTapeSummary *s, const TdTapeIteration *it)
     dump_notice (d, &it->notices[i]);
   for (uint32_t i = 0; i < it->n_reports; i++)
     dump_report (d, &it->reports[i]);
+  td__tape_dump_iteration_statics (d, it);
 }
 
 static void
@@ -537,7 +534,7 @@ put_curve (TdTapeReader *r, FILE *out, const TdTapeReport *all, uint64_t n, uint
 {
   bool first = true;
 
-  put_string (out, td_tape_reader_string (r, key));
+  td__tape_put_string (out, td_tape_reader_string (r, key));
   fputs (":[", out);
   for (uint64_t i = 0; i < n; i++)
     if (all[i].key == key)
@@ -597,7 +594,7 @@ info_versions (const TdTapeReader *r, FILE *out, bool json)
       if (json)
         {
           fprintf (out, "%s\"%s\":", any ? "," : "", versions[i].name);
-          put_string (out, value);
+          td__tape_put_string (out, value);
         }
       else
         fprintf (out, "%-17s%s %s\n", any ? "" : "versions", versions[i].name, value);
@@ -621,9 +618,9 @@ info_json (TdTapeReader *r, FILE *out)
       const TdTapeParameter *p = td_tape_reader_parameter (r, i);
 
       fputs (i ? ",{\"path\":" : "{\"path\":", out);
-      put_string (out, td_tape_reader_string (r, p->path));
+      td__tape_put_string (out, td_tape_reader_string (r, p->path));
       fputs (",\"shape\":", out);
-      put_dims (out, p->dims, p->ndim, true);
+      td__tape_put_dims (out, p->dims, p->ndim, true);
       fprintf (out, ",\"dtype\":\"%s\"}", td_tape_dtype_name (p->dtype));
     }
   fputs ("],\"reports\":", out);
@@ -634,17 +631,18 @@ info_json (TdTapeReader *r, FILE *out)
   if (any)
     {
       fputs ("{\"op\":", out);
-      put_string (out, op);
+      td__tape_put_string (out, op);
       fputs (",\"site\":", out);
-      put_string (out, site);
+      td__tape_put_string (out, site);
       fputc ('}', out);
     }
   else
     fputs ("null", out);
   fprintf (out, ",\"level\":\"%s\",\"device\":", td_tape_level_name (r->header.level));
-  put_string (out, td_tape_reader_info (r, "device"));
+  td__tape_put_string (out, td_tape_reader_info (r, "device"));
   fprintf (out, ",\"ranks\":%u,\"rank\":%u,\"program\":", r->header.n_ranks, r->header.rank);
-  put_string (out, td_tape_reader_info (r, "program"));
+  td__tape_put_string (out, td_tape_reader_info (r, "program"));
+  td__tape_info_statics (r, out, true);
   info_versions (r, out, true);
   fprintf (out, ",\"format\":\"%u.%u\",\"bytes\":%" PRIu64 "}\n", r->header.major,
            r->header.minor, r->file_bytes);
@@ -662,6 +660,7 @@ info_text (TdTapeReader *r, FILE *out)
   fprintf (out, "distinct graphs  %u\n", distinct_graphs (r));
   fprintf (out, "operations       %" PRIu64 "\n", ops_total (r));
   fprintf (out, "parameters       %u\n", td_tape_reader_n_parameters (r));
+  td__tape_info_statics (r, out, false);
   fprintf (out, "level            %s\n", td_tape_level_name (r->header.level));
   fprintf (out, "device           %s\n", td_tape_reader_info (r, "device"));
   if (r->header.n_ranks > 1)

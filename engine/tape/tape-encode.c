@@ -113,6 +113,7 @@ td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_
       PUT (b, BLOCKS, it->blocks, it->n_blocks);
     }
   PUT (b, ATTRS, it->attr_changes, it->n_attr_changes);
+  PUT (b, STATICS, it->statics, it->n_statics);
   if (it->stop.stopped)
     PUT (b, STOP, &it->stop, 1);
   if (it->structure == 0)
@@ -121,10 +122,8 @@ td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_
     td__tape_put_memory (b, it);
 }
 
-/* Store `scratch`, whose first 4 bytes are the id to be filled in, unless it is known.  `skip`:
- * bytes at the start that are not content. */
-static uint32_t
-put_once (TdTapeWriter *w, unsigned table, unsigned type, bool *is_new)
+uint32_t
+td__tape_put_once (TdTapeWriter *w, unsigned table, unsigned type, bool *is_new)
 {
   TapeBuffer *b = &w->scratch;
   uint64_t hash, check;
@@ -166,7 +165,8 @@ td_tape_writer_structure (TdTapeWriter *w, const TdTapeIteration *it, bool *is_n
   w->scratch.n = 0;
   td__tape_buffer_put (&w->scratch, &head, sizeof head);
   td__tape_put_structure (&w->scratch, it);
-  return put_once (w, TABLE_STRUCTURES, TD_TAPE_FRAME_STRUCTURE, is_new ? is_new : &unused);
+  return td__tape_put_once (w, TABLE_STRUCTURES, TD_TAPE_FRAME_STRUCTURE,
+                            is_new ? is_new : &unused);
 }
 
 uint32_t
@@ -178,7 +178,7 @@ td_tape_writer_memory (TdTapeWriter *w, const TdTapeIteration *it)
   w->scratch.n = 0;
   td__tape_buffer_put (&w->scratch, &head, sizeof head);
   td__tape_put_memory (&w->scratch, it);
-  return put_once (w, TABLE_MEMORY, TD_TAPE_FRAME_MEMORY, &is_new);
+  return td__tape_put_once (w, TABLE_MEMORY, TD_TAPE_FRAME_MEMORY, &is_new);
 }
 
 /* With a budget, a quarter of it is for summaries and reports: each time half of what is left

@@ -76,10 +76,9 @@ td__tape_find_sections (const char *bytes, size_t n, size_t head, TapeSections *
   return true;
 }
 
-/* Copy a section to an array of our own structs; NULL when empty or there is no memory (then
- * the count is 0 too). */
-static void *
-copy_section (const TapeSections *sections, unsigned kind, size_t size, uint32_t *count)
+void *
+td__tape_copy_section (const TapeSections *sections, unsigned kind, size_t size,
+                       uint32_t *count)
 {
   const TapeSectionView *view = &sections->at[kind];
   char *array;
@@ -99,8 +98,8 @@ copy_section (const TapeSections *sections, unsigned kind, size_t size, uint32_t
 #define COPY(owner, field, n_field, KIND)                                                      \
   ((owner)->arrays[(owner)->n_arrays++]                                                        \
    = (void *)((owner)->it.field                                                                \
-              = copy_section (sections, TD_TAPE_SECTION_##KIND, sizeof *(owner)->it.field,     \
-                              &(owner)->it.n_field)))
+              = td__tape_copy_section (sections, TD_TAPE_SECTION_##KIND,                       \
+                                       sizeof *(owner)->it.field, &(owner)->it.n_field)))
 
 /* -------------------------------------------------------------------------- checks */
 
@@ -500,6 +499,7 @@ fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSec
   if (l->it.n_addresses > 0)
     COPY (l, blocks, n_blocks, BLOCKS);
   COPY (l, attr_changes, n_attr_changes, ATTRS);
+  COPY (l, statics, n_statics, STATICS);
   apply_attrs (l);
   take_stop (l, sections);
   take_reports (r, l);

@@ -172,6 +172,19 @@ take_memory (TdTapeReader *r, const char *bytes, size_t n, TapeSpot spot)
 }
 
 static void
+take_schedule (TdTapeReader *r, const char *bytes, size_t n, TapeSpot spot)
+{
+  TdTapeScheduleHead head;
+  TapeSpot *where;
+
+  td__tape_take (&head, sizeof head, bytes, n);
+  where = id_plausible (r, head.id) ? array_at (&r->schedule_spots, head.id - 1, sizeof *where)
+                                    : NULL;
+  if (where != NULL)
+    *where = spot;
+}
+
+static void
 take_summaries (TdTapeReader *r, const char *bytes, size_t n)
 {
   const TdTapeSummary *before = r->summaries.items;
@@ -259,6 +272,15 @@ td__tape_take_frame (TdTapeReader *r, const TdTapeFrame *frame, const char *byte
       break;
     case TD_TAPE_FRAME_ALIAS:
       take_next (&r->aliases, bytes, n, sizeof (TdTapeAlias));
+      break;
+    case TD_TAPE_FRAME_STATIC_CHAIN:
+      take_by_id (r, &r->chains, bytes, n, sizeof (TdTapeChain));
+      break;
+    case TD_TAPE_FRAME_SCHEDULE:
+      take_schedule (r, bytes, n, spot);
+      break;
+    case TD_TAPE_FRAME_STATIC_EVENT:
+      take_next (&r->static_events, bytes, n, sizeof (TdTapeStaticEvent));
       break;
     default: /* a later minor version's: skipped */
       break;

@@ -127,6 +127,25 @@ TD_API void td_tape_reader_forget_reports (TdTapeReader *r);
 TD_API uint32_t td_tape_reader_n_structures (const TdTapeReader *r);
 TD_API const TdTapeStructure *td_tape_reader_structure (const TdTapeReader *r, uint32_t i);
 
+/** Static chains by id - 1; NULL for a gap. */
+TD_API uint32_t td_tape_reader_n_chains (const TdTapeReader *r);
+TD_API const TdTapeChain *td_tape_reader_chain (const TdTapeReader *r, uint32_t id);
+
+/** What happened to them, in order. */
+TD_API uint32_t td_tape_reader_n_static_events (const TdTapeReader *r);
+TD_API const TdTapeStaticEvent *td_tape_reader_static_event (const TdTapeReader *r, uint32_t i);
+
+/** Schedules have ids from 1 on.  Load one and check it.
+ * Owner: the caller; td_tape_schedule_free, by any thread.
+ * Errors: NULL, with one line in `error` that says what is not well formed in it. */
+TD_API uint32_t td_tape_reader_n_schedules (const TdTapeReader *r);
+TD_API const TdTapeSchedule *td_tape_schedule_load (TdTapeReader *r, uint32_t id, char *error,
+                                                    size_t n);
+TD_API void td_tape_schedule_free (const TdTapeSchedule *schedule);
+
+/** Check a schedule: see td-tape-static.h.  False with one line in `error`. */
+TD_API bool td_tape_schedule_verify (const TdTapeSchedule *schedule, char *error, size_t n);
+
 /** Read one iteration; the live one too, when `number` is it.
  * Owner: the caller; td_tape_iteration_free, by any thread.
  * Errors: NULL when it was thinned, damaged or never there, with the reason in `error`. */

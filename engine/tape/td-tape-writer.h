@@ -109,6 +109,18 @@ TD_API bool td_tape_writer_tensor (TdTapeWriter *w, const TdTapeTensorRecord *re
 /** Say something to the reader of the tape. */
 TD_API void td_tape_writer_notice (TdTapeWriter *w, const TdTapeNotice *notice);
 
+/** Say that there is a static chain; `chain->id` is the program's number for it. */
+TD_API void td_tape_writer_chain (TdTapeWriter *w, const TdTapeChain *chain);
+
+/** Store a schedule unless the same is there; `head.id` is ignored.  first and last of its
+ * values are filled in.  Returns its id; 0 when it has no room in the budget or is none that a
+ * reader would take, then with one line in `error` (`n` bytes; may be NULL). */
+TD_API uint32_t td_tape_writer_schedule (TdTapeWriter *w, const TdTapeSchedule *schedule,
+                                         char *error, size_t n);
+
+/** Say what happened to a chain. */
+TD_API void td_tape_writer_static_event (TdTapeWriter *w, const TdTapeStaticEvent *event);
+
 /** Say how the program ended. */
 TD_API void td_tape_writer_end (TdTapeWriter *w, const TdTapeEnd *end);
 

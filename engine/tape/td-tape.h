@@ -25,7 +25,9 @@ TD_TAPE_BEGIN_C
 #define TD_API __attribute__ ((visibility ("default")))
 #endif
 
-/* THE FORMAT, version 1.0
+#include "td-tape-static.h"
+
+/* THE FORMAT, version 1.1
  * =======================
  *
  * A tape is one file, little-endian, whose parts are aligned to 8 bytes:
@@ -86,11 +88,14 @@ TD_TAPE_BEGIN_C
  * STRUCTURE, MEMORY, ITERATION and LIVE payloads are a head followed by sections:
  * TdTapeSection {u32 kind; u32 stride; u64 count}, then count * stride bytes, padded to 8.
  *
- * Time is CLOCK_MONOTONIC in nanoseconds since `mono_ns` of the header. */
+ * Time is CLOCK_MONOTONIC in nanoseconds since `mono_ns` of the header.
+ *
+ * Version 1.1 adds static schedules: STATIC_CHAIN, SCHEDULE and STATIC_EVENT, and the section
+ * STATICS of iterations (td-tape-static.h). */
 
 #define TD_TAPE_MAGIC "TDTAPE\r\n"
 #define TD_TAPE_MAJOR 1
-#define TD_TAPE_MINOR 0
+#define TD_TAPE_MINOR 1
 #define TD_TAPE_STATE_OFFSET 512
 #define TD_TAPE_TAIL_OFFSET 1024 /* the first segment */
 #define TD_TAPE_TAIL_BYTES 3072
@@ -271,6 +276,9 @@ typedef enum
   TD_TAPE_FRAME_NOTICE,
   TD_TAPE_FRAME_END,
   TD_TAPE_FRAME_ALIAS,
+  TD_TAPE_FRAME_STATIC_CHAIN,
+  TD_TAPE_FRAME_SCHEDULE,
+  TD_TAPE_FRAME_STATIC_EVENT,
   TD_TAPE_N_FRAMES
 } TdTapeFrameType;
 
@@ -473,6 +481,12 @@ typedef enum
   TD_TAPE_SECTION_STOP,
   TD_TAPE_SECTION_ATTRS,
   TD_TAPE_SECTION_ADDRESSES,
+  TD_TAPE_SECTION_STATICS,
+  TD_TAPE_SECTION_STEPS,
+  TD_TAPE_SECTION_OPERANDS,
+  TD_TAPE_SECTION_NODES,
+  TD_TAPE_SECTION_VALUES,
+  TD_TAPE_SECTION_GUARDS,
   TD_TAPE_N_SECTIONS
 } TdTapeSectionKind;
 
@@ -503,8 +517,8 @@ typedef struct
 static_assert (sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
 
 /** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP, ATTRS,
- * ADDRESSES (one for each memory record; BLOCKS then belongs to the iteration) as far as there
- * are any, and the sections of structure and memory where the id is 0. */
+ * STATICS, ADDRESSES (one for each memory record; BLOCKS then belongs to the iteration) as far
+ * as there are any, and the sections of structure and memory where the id is 0. */
 typedef struct
 {
   uint64_t number;
@@ -744,6 +758,8 @@ typedef struct
       *addresses; /* of memory[]; NULL: as in the profile.  Readers have applied them */
   uint32_t n_addresses, n_pad;
   const TdTapeAttrs *attr_changes; /* readers have applied them to `events` */
+  const TdTapeStatic *statics;     /* of each chain that there is */
+  uint32_t n_statics, n_pad2;
 } TdTapeIteration;
 
 /** Bytes of one element of `dtype`; 0 if unknown. */
@@ -755,6 +771,11 @@ TD_API const char *td_tape_phase_name (unsigned phase);
 TD_API const char *td_tape_category_name (unsigned category);
 TD_API const char *td_tape_holder_name (unsigned holder);
 TD_API const char *td_tape_level_name (unsigned level);
+TD_API const char *td_tape_chain_state_name (unsigned state);
+TD_API const char *td_tape_static_event_name (unsigned what);
+TD_API const char *td_tape_step_kind_name (unsigned kind);
+TD_API const char *td_tape_fate_name (unsigned fate);
+TD_API const char *td_tape_value_kind_name (unsigned kind);
 
 /** Engine id of variable `var`. */
 TD_API uint64_t td_tape_var_id (const TdTapeIteration *it, uint32_t var);

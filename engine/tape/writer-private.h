@@ -37,6 +37,7 @@ enum
   TABLE_PATHS,
   TABLE_STRUCTURES,
   TABLE_MEMORY,
+  TABLE_SCHEDULES,
   N_TABLES
 };
 
@@ -103,6 +104,10 @@ void td__tape_segments_free (TdTapeWriter *w);
 void td__tape_put_structure (TapeBuffer *b, const TdTapeIteration *it);
 void td__tape_put_memory (TapeBuffer *b, const TdTapeIteration *it);
 void td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_flags);
+
+/** Store `scratch`, whose first 4 bytes are the id to be filled in, unless it is known. Returns
+ * the id; 0 when there is no room. */
+uint32_t td__tape_put_once (TdTapeWriter *w, unsigned table, unsigned type, bool *is_new);
 
 /** Remember the hash of the name of entry `id`. */
 void td__tape_remember_hash (uint64_t **hashes, uint32_t id, uint64_t hash);

@@ -1,0 +1,102 @@
+/* What the engine tells an observer about static chains: news of a chain, and each schedule as
+ * plain data.  Pointers are valid during the call only.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "../tapedeck-op.h"
+
+struct TdPath;
+
+typedef enum
+{
+  TD_NEWS_MADE,      /**< td_static_new */
+  TD_NEWS_FREED,     /**< td_static_free */
+  TD_NEWS_CODE,      /**< a call ran the code */
+  TD_NEWS_REPLAYED,  /**< a call ran the schedule */
+  TD_NEWS_TRACED,    /**< the code was traced meanwhile */
+  TD_NEWS_REFUSED,   /**< it cannot be: text and site say why */
+  TD_NEWS_SCHEDULED, /**< a plan was made: schedule */
+  TD_NEWS_MISSED,    /**< a guard did not hold: guard, text, site */
+  TD_NEWS_EVICTED,   /**< a schedule left the cache */
+  TD_NEWS_VERIFIED,  /**< code and schedule agree */
+  TD_NEWS_DIFFERS,   /**< they do not: text, site and other_site */
+  TD_N_NEWS
+} TdStaticNewsKind;
+
+/** What a chain does at the moment. */
+typedef enum
+{
+  TD_CHAIN_OFF,
+  TD_CHAIN_TRACING,
+  TD_CHAIN_SCHEDULED,
+  TD_CHAIN_INVALID
+} TdChainState;
+
+/** Something happened to a static chain. */
+typedef struct TdStaticNews
+{
+  uint8_t what;       /**< TdStaticNewsKind */
+  uint8_t state;      /**< TdChainState */
+  uint32_t chain;     /**< 1, 2 ... in the order of td_static_new */
+  uint32_t schedule;  /**< 1, 2 ... in the order of planning; 0: none */
+  const char *name;   /**< of the chain */
+  const TdSite *made; /**< of td_static_new */
+  const char *guard, *text;
+  const TdSite *site, *other_site;
+} TdStaticNews;
+
+/** A step.  kind, fate and flags are those of the tape (td-tape-static.h). */
+typedef struct TdScheduleStep
+{
+  uint8_t kind, phase, fate, flags;
+  uint32_t list; /**< 0: forward; k: the k-th backward */
+  const TdOpClass *cls;
+  const void *attrs;
+  const TdSite *site;
+  const struct TdPath *path;
+  const char *text;
+  uint32_t in, n_in, out, n_out; /**< in TdScheduleInfo.operands */
+  uint32_t event, twin;
+  uint32_t group; /**< as on the tape */
+} TdScheduleStep;
+
+typedef struct TdScheduleNode
+{
+  uint32_t value;
+  uint8_t dtype, category;
+  bool requires_grad;
+  const char *name;
+  const TdShape *shape;
+} TdScheduleNode;
+
+typedef struct TdScheduleValue
+{
+  uint8_t kind, flags; /**< as on the tape */
+  uint32_t index, n_writers;
+  size_t bytes;
+  size_t offset; /**< SIZE_MAX: not in the arena */
+} TdScheduleValue;
+
+typedef struct TdScheduleGuard
+{
+  const char *guard;
+  char text[240];
+  const TdSite *site;
+} TdScheduleGuard;
+
+/** A schedule as it was planned. */
+typedef struct TdScheduleInfo
+{
+  uint32_t chain, schedule;
+  char key[240];
+  size_t arena_bytes, lower_bound;
+  uint32_t n_backwards, n_arguments, n_externals, n_outputs;
+  uint32_t n_pruned, n_folded, n_merged, n_fused, n_in_place;
+  uint32_t n_steps, n_operands, n_nodes, n_values, n_guards;
+  TdScheduleStep *steps;
+  uint32_t *operands; /**< nodes */
+  TdScheduleNode *nodes;
+  TdScheduleValue *values;
+  TdScheduleGuard *guards;
+} TdScheduleInfo;

@@ -1,0 +1,329 @@
+/* Static chains on their way into the ring: schedules in parts, news, and once an iteration
+ * where every chain stands.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "recorder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static TdTapeStatic *
+state_of (TdRecorder *r, uint32_t chain)
+{
+  if (chain == 0 || chain > 1u << 20)
+    return NULL;
+  if (chain > r->n_chains)
+    {
+      TdTapeStatic *more = realloc (r->chains, chain * sizeof *more);
+
+      if (more == NULL)
+        abort ();
+      memset (more + r->n_chains, 0, (chain - r->n_chains) * sizeof *more);
+      r->chains = more;
+      r->n_chains = chain;
+    }
+  return &r->chains[chain - 1];
+}
+
+static void
+put_chain (TdRecorder *r, const TdStaticNews *news)
+{
+  uint32_t name = td__recorder_string (r, news->name), site = td__recorder_site (r, news->made);
+  TdRawChain *c = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *c));
+
+  c->head = (TdRawHead){ TD_RAW_PADDED (sizeof *c), TD_RAW_STATIC_CHAIN, 0 };
+  c->chain = (TdTapeChain){ .id = news->chain, .name = name, .site = site };
+  td_ring_publish (r->ring, c->head.size);
+}
+
+/* Of what is news on the tape, as the tape calls it; the rest is counted only. */
+static const uint8_t on_tape[TD_N_NEWS] = {
+  [TD_NEWS_TRACED] = TD_TAPE_STATIC_TRACED + 1,
+  [TD_NEWS_REFUSED] = TD_TAPE_STATIC_REFUSED + 1,
+  [TD_NEWS_SCHEDULED] = TD_TAPE_STATIC_SCHEDULED + 1,
+  [TD_NEWS_MISSED] = TD_TAPE_STATIC_MISSED + 1,
+  [TD_NEWS_EVICTED] = TD_TAPE_STATIC_EVICTED + 1,
+  [TD_NEWS_VERIFIED] = TD_TAPE_STATIC_VERIFIED + 1,
+  [TD_NEWS_DIFFERS] = TD_TAPE_STATIC_DIFFERS + 1,
+};
+
+static void
+put_event (TdRecorder *r, const TdStaticNews *news)
+{
+  TdTapeStaticEvent event = { .chain = news->chain,
+                              .schedule = news->schedule,
+                              .what = on_tape[news->what] - 1u,
+                              .guard = td__recorder_string (r, news->guard),
+                              .text = td__recorder_string (r, news->text),
+                              .site = td__recorder_site (r, news->site),
+                              .other_site = td__recorder_site (r, news->other_site) };
+  TdRawStaticEvent *e = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *e));
+
+  e->head = (TdRawHead){ TD_RAW_PADDED (sizeof *e), TD_RAW_STATIC_EVENT, 0 };
+  e->ticks = td_ring_ticks ();
+  e->event = event;
+  td_ring_publish (r->ring, e->head.size);
+}
+
+/* The numbers of a chain.  A replay that no verification covered is unverified from there on.
+ */
+static void
+count (TdRecorder *r, TdTapeStatic *s, const TdStaticNews *news)
+{
+  uint64_t iteration = r->now->iteration + 1;
+
+  s->chain = news->chain;
+  s->state = news->state;
+  switch (news->what)
+    {
+    case TD_NEWS_REPLAYED:
+      s->schedule = news->schedule;
+      s->n_replays++;
+      s->all_replays++;
+      if (s->unverified_since == 0)
+        s->unverified_since = iteration;
+      break;
+    case TD_NEWS_CODE:
+      s->n_dynamic++;
+      s->all_dynamic++;
+      break;
+    case TD_NEWS_VERIFIED:
+      s->verified_at = iteration;
+      s->unverified_since = 0;
+      break;
+    case TD_NEWS_SCHEDULED:
+      s->schedule = news->schedule;
+      break;
+    case TD_NEWS_DIFFERS:
+    case TD_NEWS_EVICTED:
+      if (s->schedule == news->schedule)
+        s->schedule = 0;
+      break;
+    case TD_NEWS_FREED:
+      s->chain = 0;
+      break;
+    default:
+      break;
+    }
+}
+
+void
+td__recorder_static_news (TdObserver *o, const TdStaticNews *news)
+{
+  TdRecorder *r = (TdRecorder *)(void *)o;
+  TdTapeStatic *s;
+
+  if (!r->writes || (s = state_of (r, news->chain)) == NULL)
+    return;
+  if (news->what == TD_NEWS_MADE)
+    put_chain (r, news);
+  count (r, s, news);
+  if (on_tape[news->what] != 0)
+    put_event (r, news);
+}
+
+void
+td__recorder_chains (TdRecorder *r)
+{
+  for (uint32_t i = 0; i < r->n_chains; i++)
+    {
+      TdTapeStatic *s = &r->chains[i];
+      TdRawStatic *raw;
+
+      if (s->chain == 0)
+        continue;
+      raw = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *raw));
+      raw->head = (TdRawHead){ TD_RAW_PADDED (sizeof *raw), TD_RAW_STATIC, 0 };
+      raw->state = *s;
+      td_ring_publish (r->ring, raw->head.size);
+      s->n_replays = s->n_dynamic = 0;
+    }
+}
+
+/* --- schedules --- */
+
+typedef struct
+{
+  char *bytes;
+  size_t n, room;
+} Blob;
+
+/* n items of a size at the end, zeroed, padded to 8 bytes. */
+static void *
+add (Blob *b, size_t n, size_t size)
+{
+  size_t bytes = (n * size + 7) & ~(size_t)7, at = b->n;
+
+  if (b->n + bytes > b->room)
+    {
+      b->room = 2 * b->room + bytes + 4096;
+      b->bytes = realloc (b->bytes, b->room);
+      if (b->bytes == NULL)
+        abort ();
+    }
+  memset (b->bytes + at, 0, bytes);
+  b->n += bytes;
+  return b->bytes + at;
+}
+
+static void
+put_head (TdRecorder *r, Blob *b, const TdScheduleInfo *d)
+{
+  uint32_t n_dims = 0;
+  TdRawScheduleHead *h = add (b, 1, sizeof *h);
+
+  for (uint32_t i = 0; i < d->n_nodes; i++)
+    n_dims += (uint32_t)d->nodes[i].shape->ndim;
+  *h = (TdRawScheduleHead){ .head = { .id = d->schedule,
+                                      .chain = d->chain,
+                                      .key = td__recorder_string (r, d->key),
+                                      .n_backwards = d->n_backwards,
+                                      .arena_bytes = d->arena_bytes,
+                                      .lower_bound = d->lower_bound,
+                                      .n_arguments = d->n_arguments,
+                                      .n_externals = d->n_externals,
+                                      .n_outputs = d->n_outputs,
+                                      .n_pruned = d->n_pruned,
+                                      .n_folded = d->n_folded,
+                                      .n_merged = d->n_merged,
+                                      .n_fused = d->n_fused,
+                                      .n_in_place = d->n_in_place },
+                            .n_steps = d->n_steps,
+                            .n_operands = d->n_operands,
+                            .n_nodes = d->n_nodes,
+                            .n_dims = n_dims,
+                            .n_values = d->n_values,
+                            .n_guards = d->n_guards };
+}
+
+static void
+put_steps (TdRecorder *r, Blob *b, const TdScheduleInfo *d)
+{
+  TdTapeStep *steps = add (b, d->n_steps, sizeof *steps);
+
+  for (uint32_t i = 0; i < d->n_steps; i++)
+    {
+      const TdScheduleStep *s = &d->steps[i];
+
+      steps[i] = (TdTapeStep){ .kind = s->kind,
+                               .phase = s->phase,
+                               .fate = s->fate,
+                               .flags = s->flags,
+                               .list = s->list,
+                               .opdef = s->cls != NULL ? td__recorder_class (r, s->cls) : 0,
+                               .site = td__recorder_site (r, s->site),
+                               .path = td__recorder_path (r, s->path),
+                               .attrs = s->cls != NULL && s->attrs != NULL
+                                            ? td__recorder_attrs (r, s->cls, s->attrs, NULL)
+                                            : 0,
+                               .text = td__recorder_string (r, s->text),
+                               .first_in = s->in,
+                               .n_in = s->n_in,
+                               .first_out = s->out,
+                               .n_out = s->n_out,
+                               .event = s->event,
+                               .twin = s->twin,
+                               .group = s->group };
+    }
+}
+
+static void
+put_nodes (TdRecorder *r, Blob *b, const TdScheduleInfo *d)
+{
+  TdTapeNode *nodes = add (b, d->n_nodes, sizeof *nodes);
+  uint32_t dim = 0, n_dims;
+  int64_t *dims;
+
+  for (uint32_t i = 0; i < d->n_nodes; i++)
+    {
+      const TdScheduleNode *n = &d->nodes[i];
+
+      nodes[i] = (TdTapeNode){ .value = n->value,
+                               .name = td__recorder_string (r, n->name),
+                               .first_dim = dim,
+                               .dtype = n->dtype,
+                               .ndim = (uint8_t)n->shape->ndim,
+                               .category = td__tape_category[n->category],
+                               .flags = n->requires_grad ? TD_TAPE_VAR_REQUIRES_GRAD : 0 };
+      dim += (uint32_t)n->shape->ndim;
+    }
+  n_dims = dim;
+  dims = add (b, n_dims, sizeof *dims); /* nodes may have moved: not used any more */
+  for (uint32_t i = 0; i < d->n_nodes; i++)
+    for (int k = 0; k < d->nodes[i].shape->ndim; k++)
+      *dims++ = d->nodes[i].shape->dim[k];
+}
+
+static void
+put_values (Blob *b, const TdScheduleInfo *d)
+{
+  TdTapeValue *values = add (b, d->n_values, sizeof *values);
+
+  for (uint32_t i = 0; i < d->n_values; i++)
+    {
+      const TdScheduleValue *v = &d->values[i];
+
+      values[i] = (TdTapeValue){
+        .bytes = v->bytes,
+        .offset = v->offset == SIZE_MAX ? TD_TAPE_NO_OFFSET : v->offset,
+        .index = v->index,
+        .kind = v->kind,
+        .flags = v->flags,
+        .n_writers = v->n_writers < UINT16_MAX ? (uint16_t)v->n_writers : UINT16_MAX,
+      };
+    }
+}
+
+static void
+put_guards (TdRecorder *r, Blob *b, const TdScheduleInfo *d)
+{
+  TdTapeGuard *guards = add (b, d->n_guards, sizeof *guards);
+
+  for (uint32_t i = 0; i < d->n_guards; i++)
+    guards[i] = (TdTapeGuard){ .guard = td__recorder_string (r, d->guards[i].guard),
+                               .text = td__recorder_string (r, d->guards[i].text),
+                               .site = td__recorder_site (r, d->guards[i].site) };
+}
+
+static void
+put_parts (TdRecorder *r, uint32_t schedule, const Blob *b)
+{
+  uint32_t most = TD_RING_MAX_RECORD (r->ring) / 2;
+
+  for (size_t at = 0; at < b->n;)
+    {
+      uint32_t length = b->n - at < most ? (uint32_t)(b->n - at) : most;
+      uint32_t bytes = TD_RAW_PADDED (sizeof (TdRawSchedule) + length);
+      TdRawSchedule *part = td_ring_reserve (r->ring, bytes);
+
+      part->head = (TdRawHead){ bytes, TD_RAW_SCHEDULE, 0 };
+      part->schedule = schedule;
+      part->length = length;
+      part->total = b->n;
+      part->offset = at;
+      memcpy (part->bytes, b->bytes + at, length);
+      td_ring_publish (r->ring, bytes);
+      at += length;
+    }
+}
+
+void
+td__recorder_schedule (TdObserver *o, const TdScheduleInfo *schedule)
+{
+  TdRecorder *r = (TdRecorder *)(void *)o;
+  Blob b = { NULL, 0, 0 };
+  uint32_t *operands;
+
+  if (!r->writes)
+    return;
+  put_head (r, &b, schedule);
+  put_steps (r, &b, schedule);
+  operands = add (&b, schedule->n_operands, sizeof *operands);
+  if (schedule->n_operands > 0)
+    memcpy (operands, schedule->operands, schedule->n_operands * sizeof *operands);
+  put_nodes (r, &b, schedule);
+  put_values (&b, schedule);
+  put_guards (r, &b, schedule);
+  put_parts (r, schedule->schedule, &b);
+  free (b.bytes);
+}

@@ -1,0 +1,354 @@
+/* Schedules and guards described for an observer.  Nothing here is done while nobody looks.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "tell.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t n_schedules;
+
+static const uint8_t states[] = {
+  [TD_STATIC_OFF] = TD_CHAIN_OFF,
+  [TD_STATIC_TRACING] = TD_CHAIN_TRACING,
+  [TD_STATIC_STATIC] = TD_CHAIN_SCHEDULED,
+};
+
+void
+td__static_tell (TdStatic *s, TdStaticNewsKind what, const TdEntry *entry, const TdMiss *miss,
+                 const TdSite *other_site)
+{
+  TdObserver *o = td__engine.observer;
+  TdStaticNews news;
+
+  if (TD_LIKELY (o == NULL) || o->static_news == NULL || s->number == 0)
+    return;
+  if (!s->told && what != TD_NEWS_MADE)
+    td__static_tell (s, TD_NEWS_MADE, NULL, NULL, NULL);
+  s->told = true;
+  news = (TdStaticNews){ .what = (uint8_t)what,
+                         .state
+                         = what == TD_NEWS_DIFFERS ? TD_CHAIN_INVALID : states[s->info.state],
+                         .chain = s->number,
+                         .schedule = entry != NULL ? entry->number : 0,
+                         .name = s->name,
+                         .made = s->site,
+                         .other_site = other_site };
+  if (miss != NULL)
+    {
+      news.guard = miss->guard;
+      news.text = miss->text;
+      news.site = miss->site;
+    }
+  o->static_news (o, &news);
+}
+
+/* --- growing lists --- */
+
+static void *
+room_for (void *items, uint32_t n, size_t size)
+{
+  if ((n & (n - 1)) != 0) /* grown at powers of two */
+    return items;
+  items = realloc (items, (n > 0 ? 2 * (size_t)n : 1) * size);
+  if (items == NULL)
+    abort ();
+  return items;
+}
+
+static TdScheduleGuard *
+add_guard (TdScheduleInfo *d, const char *guard, const TdSite *site)
+{
+  TdScheduleGuard *g;
+
+  d->guards = room_for (d->guards, d->n_guards, sizeof *d->guards);
+  g = &d->guards[d->n_guards++];
+  *g = (TdScheduleGuard){ .guard = guard, .site = site };
+  return g;
+}
+
+#define GUARD(d, guard, site, ...)                                                             \
+  do                                                                                           \
+    {                                                                                          \
+      TdScheduleGuard *guard_ = add_guard (d, guard, site);                                    \
+                                                                                               \
+      snprintf (guard_->text, sizeof guard_->text, __VA_ARGS__);                               \
+    }                                                                                          \
+  while (0)
+
+/* --- guards --- */
+
+static void
+argument_guards (TdScheduleInfo *d, const TdGuards *g)
+{
+  char shape[120], same[40];
+
+  for (uint32_t i = 0; i < g->n_arguments; i++)
+    {
+      const TdArgumentGuard *a = &g->arguments[i];
+
+      same[0] = '\0';
+      if (a->same_buffer != i)
+        snprintf (same, sizeof same, ", in the memory of argument %u", a->same_buffer);
+      GUARD (d, "argument", NULL, "argument %u: %s %s on %s, %s%s", i,
+             td_dtype_name ((TdDtype)a->dtype), td_shape_text (&a->shape, shape, sizeof shape),
+             a->device->name, a->requires_grad ? "wants a gradient" : "no gradient", same);
+    }
+}
+
+static void
+config_guard (TdScheduleInfo *d, const TdConfig *config)
+{
+  TdScheduleGuard *g = add_guard (d, "config", NULL);
+  size_t used = 0;
+
+  for (size_t offset = 0; offset < sizeof *config && used < sizeof g->text;
+       offset += sizeof (int))
+    {
+      int value;
+
+      memcpy (&value, (const char *)config + offset, sizeof value);
+      used += (size_t)snprintf (g->text + used, sizeof g->text - used, "%s%s=%d",
+                                offset > 0 ? " " : "", td__config_name (offset), value);
+    }
+}
+
+static void
+describe_guards (TdScheduleInfo *d, const TdEntry *e)
+{
+  const TdGuards *g = e->guards;
+  const TdSchedule *s = e->schedule;
+  char shape[120];
+
+  argument_guards (d, g);
+  config_guard (d, &g->config);
+  GUARD (d, "links", NULL, "links and their parameters are those that were there");
+  GUARD (d, "link state", NULL, "no recurrent state of a link was set or dropped");
+  GUARD (d, "results", NULL, "%u %s asked for", s->n_outputs,
+         s->n_outputs == 1 ? "result is" : "results are");
+  for (uint32_t i = 0; i < g->n_watches; i++)
+    GUARD (d, "host memory", g->watches[i].site, "%s: %zu bytes, %zu of them set by the code",
+           g->watches[i].name, g->watches[i].bytes, g->watches[i].n_changed);
+  for (uint32_t i = s->n_arguments; i < s->n_externals; i++)
+    {
+      const TdNodeInfo *n = &s->nodes[s->externals[i].node];
+      const TdVar *v = s->externals[i].var;
+
+      GUARD (d, "captured variable", v != NULL ? v->site : NULL, "%s: %s %s",
+             n->name != NULL ? n->name : "unnamed", td_dtype_name ((TdDtype)n->dtype),
+             td_shape_text (&n->shape, shape, sizeof shape));
+    }
+  for (uint32_t i = 0; i < s->forward.n; i++)
+    if (s->forward.steps[i].kind == TD_STEP_HOST_READ)
+      {
+        const TdStep *t = &s->forward.steps[i];
+
+        GUARD (d, "host read", t->site, "%zu bytes that the code read are the same",
+               t->n_in > 0 ? td__node_value (s, td__step_in (s, t, 0))->bytes : 0);
+      }
+}
+
+static void
+describe_key (TdScheduleInfo *d, const TdGuards *g)
+{
+  char shape[120];
+  size_t used = 0;
+
+  for (uint32_t i = 0; i < g->n_arguments && used < sizeof d->key; i++)
+    used += (size_t)snprintf (d->key + used, sizeof d->key - used, "%s %s, ",
+                              td_dtype_name ((TdDtype)g->arguments[i].dtype),
+                              td_shape_text (&g->arguments[i].shape, shape, sizeof shape));
+  if (used < sizeof d->key)
+    snprintf (d->key + used, sizeof d->key - used, "%s%s", g->config.train ? "train" : "test",
+              g->config.enable_backprop ? "" : ", no backprop");
+}
+
+/* --- steps --- */
+
+/* A step's numbers on the tape are those of TdStepKind: the tests of the tape hold them to it.
+ */
+static TdScheduleStep *
+add_step (TdScheduleInfo *d, const TdSchedule *s, const TdStep *t, uint32_t list)
+{
+  TdScheduleStep *out;
+
+  d->steps = room_for (d->steps, d->n_steps, sizeof *d->steps);
+  out = &d->steps[d->n_steps++];
+  *out = (TdScheduleStep){ .kind = t->kind,
+                           .phase = t->phase,
+                           .flags = (uint8_t)(t->accumulate | t->random << 1),
+                           .list = list,
+                           .cls = t->cls,
+                           .attrs = t->attrs,
+                           .site = t->site,
+                           .path = t->path,
+                           .text = t->kind == TD_STEP_EFFECT ? t->effect.name : t->text,
+                           .in = d->n_operands,
+                           .n_in = t->n_in,
+                           .event = t->event,
+                           .twin = t->twin,
+                           .group = TD_ABSENT };
+  for (uint32_t k = 0; k < t->n_in + t->n_out; k++)
+    {
+      d->operands = room_for (d->operands, d->n_operands, sizeof *d->operands);
+      d->operands[d->n_operands++]
+          = k < t->n_in ? td__step_in (s, t, k) : td__step_out (s, t, k - t->n_in);
+    }
+  out->out = out->in + t->n_in;
+  out->n_out = t->n_out;
+  return out;
+}
+
+static void
+add_group (TdScheduleInfo *d, const TdPlan *p, const TdStep *t, uint32_t list)
+{
+  const TdGroup *g = &p->groups[t->external];
+  uint32_t at = d->n_steps;
+
+  add_step (d, p->s, t, list)->group = g->n_members;
+  for (uint32_t m = 0; m < g->n_members; m++)
+    add_step (d, p->s, &g->members[m], list)->group = at;
+}
+
+/* Which of the trace's events still run. */
+static void
+mark_running (const TdPlan *p, const TdSteps *list, bool *runs, uint32_t n_events)
+{
+  for (uint32_t i = 0; i < list->n; i++)
+    {
+      const TdStep *t = &list->steps[i];
+      const TdGroup *g = t->kind == TD_STEP_GROUP ? &p->groups[t->external] : NULL;
+
+      if (t->event <= n_events)
+        runs[t->event] = true;
+      for (uint32_t m = 0; g != NULL && m < g->n_members; m++)
+        if (g->members[m].event <= n_events)
+          runs[g->members[m].event] = true;
+    }
+}
+
+/* What a pass did with a step that is gone, by what became of its result. */
+static uint8_t
+fate_of (const TdPlan *p, const TdSchedule *trace, const TdStep *t)
+{
+  uint32_t node = t->n_out > 0 ? td__step_out (trace, t, 0) : TD_ABSENT;
+
+  if (node >= p->s->n_nodes)
+    return 1;
+  if (td__node_value (p->s, node)->kind == TD_VALUE_CONSTANT)
+    return 2;
+  return p->s->nodes[node].value != trace->nodes[node].value ? 3 : 1;
+}
+
+/* The plan's list, and the steps that it has no more at their place in the trace. */
+static void
+describe_list (TdScheduleInfo *d, const TdPlan *p, const TdSchedule *trace,
+               const TdSteps *planned, const TdSteps *traced, uint32_t list)
+{
+  bool *runs = calloc (traced->n_events + 2, sizeof *runs);
+  uint32_t next = 0;
+
+  if (runs == NULL)
+    abort ();
+  mark_running (p, planned, runs, traced->n_events);
+  for (uint32_t i = 0; i <= planned->n; i++)
+    {
+      const TdStep *t = i < planned->n ? &planned->steps[i] : NULL;
+
+      for (; next < traced->n && (t == NULL || traced->steps[next].event < t->event); next++)
+        if (traced->steps[next].event != 0 && !runs[traced->steps[next].event])
+          {
+            uint8_t fate = fate_of (p, trace, &traced->steps[next]);
+
+            add_step (d, trace, &traced->steps[next], list)->fate = fate;
+          }
+      if (t != NULL && t->kind == TD_STEP_GROUP)
+        add_group (d, p, t, list);
+      else if (t != NULL)
+        add_step (d, p->s, t, list);
+    }
+  free (runs);
+}
+
+static void
+describe_values (TdScheduleInfo *d, const TdPlan *p)
+{
+  const TdSchedule *s = p->s;
+
+  d->nodes = calloc (s->n_nodes + 1, sizeof *d->nodes);
+  d->values = calloc (s->n_values + 1, sizeof *d->values);
+  if (d->nodes == NULL || d->values == NULL)
+    abort ();
+  d->n_nodes = s->n_nodes;
+  d->n_values = s->n_values;
+  for (uint32_t i = 0; i < s->n_nodes; i++)
+    {
+      const TdNodeInfo *n = &s->nodes[i];
+
+      d->nodes[i] = (TdScheduleNode){ n->value,         n->dtype, n->category,
+                                      n->requires_grad, n->name,  &n->shape };
+    }
+  for (uint32_t i = 0; i < s->n_values; i++)
+    {
+      const TdValue *v = &s->values[i];
+
+      d->values[i] = (TdScheduleValue){ .kind = v->kind,
+                                        .flags = (uint8_t)(v->is_state | v->is_saved << 1),
+                                        .index = v->index,
+                                        .n_writers = v->n_writers,
+                                        .bytes = v->bytes,
+                                        .offset = p->offsets[i] };
+    }
+  for (uint32_t g = 0; g < p->n_groups; g++)
+    for (uint32_t k = 0; k < p->groups[g].n_interior; k++)
+      d->values[p->groups[g].interior[k]].flags |= 4;
+}
+
+static void
+describe (TdScheduleInfo *d, const TdEntry *e)
+{
+  const TdPlan *p = e->plan;
+  const TdSchedule *s = p->s;
+
+  d->arena_bytes = p->arena_bytes;
+  d->lower_bound = p->lower_bound;
+  d->n_backwards = s->n_backwards;
+  d->n_arguments = s->n_arguments;
+  d->n_externals = s->n_externals;
+  d->n_outputs = s->n_outputs;
+  d->n_pruned = p->n_pruned;
+  d->n_folded = p->n_folded;
+  d->n_merged = p->n_merged;
+  d->n_fused = p->n_fused;
+  d->n_in_place = p->n_in_place;
+  describe_key (d, e->guards);
+  describe_guards (d, e);
+  describe_values (d, p);
+  describe_list (d, p, e->schedule, &s->forward, &e->schedule->forward, 0);
+  for (uint32_t b = 0; b < s->n_backwards; b++)
+    describe_list (d, p, e->schedule, &s->backwards[b].list, &e->schedule->backwards[b].list,
+                   b + 1);
+}
+
+void
+td__static_tell_plan (TdStatic *s, TdEntry *entry)
+{
+  TdObserver *o = td__engine.observer;
+  TdScheduleInfo d = { .chain = s->number };
+
+  entry->number = ++n_schedules;
+  if (o == NULL || o->schedule == NULL)
+    return;
+  if (!s->told)
+    td__static_tell (s, TD_NEWS_MADE, NULL, NULL, NULL);
+  d.schedule = entry->number;
+  describe (&d, entry);
+  o->schedule (o, &d);
+  free (d.steps);
+  free (d.operands);
+  free (d.nodes);
+  free (d.values);
+  free (d.guards);
+  td__static_tell (s, TD_NEWS_SCHEDULED, entry, NULL, NULL);
+}

@@ -1,0 +1,28 @@
+/* How texts and lists are printed, for the files that dump a tape.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "td-tape-reader.h"
+
+/** What a dump needs to know. */
+typedef struct
+{
+  TdTapeReader *r;
+  FILE *out;
+  bool json;
+} TapeDump;
+
+/** A text in quotes, as JSON has it. */
+void td__tape_put_string (FILE *out, const char *text);
+/** A text as the program gave it, but on one line. */
+void td__tape_put_line (FILE *out, const char *text);
+/** "(3, 4)", or "[3,4]". */
+void td__tape_put_dims (FILE *out, const int64_t *dims, unsigned n, bool json);
+
+/** Chains, schedules and what happened to them. */
+void td__tape_dump_statics (TapeDump *d);
+/** The chains of one iteration. */
+void td__tape_dump_iteration_statics (TapeDump *d, const TdTapeIteration *it);
+/** Say in `info` how many chains there are and how often they were replayed; nothing where
+ * there is none. */
+void td__tape_info_statics (TdTapeReader *r, FILE *out, bool json);
