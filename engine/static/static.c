@@ -130,8 +130,9 @@ remember_miss (TdStatic *s, const TdMiss *miss, const TdSite *call)
   char place[300];
 
   s->miss = *miss;
+  s->miss.site = miss->site != NULL ? miss->site : call;
   snprintf (s->miss_text, sizeof s->miss_text, "%s: %s (%s)", miss->guard, miss->text,
-            site_text (miss->site != NULL ? miss->site : call, place, sizeof place));
+            site_text (s->miss.site, place, sizeof place));
 }
 
 /* --- tracing --- */

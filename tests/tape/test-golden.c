@@ -1,12 +1,15 @@
-/* The golden tape of format 1.0, which every later version must read, and its text.  It was
- * made by this program with TD_MAKE_GOLDEN_TAPE=FILE, once; never make it anew.
+/* The golden tapes of format 1.0 and 1.1, which every later version must read, and their texts.
+ * Each was made by this program with TD_MAKE_GOLDEN_TAPE=FILE, once; never make one anew.
  * SPDX-License-Identifier: MIT */
 #include "rig.h"
+
+#include "model-static.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define GOLDEN "tests/golden/tape-1.0.tdtape"
+#define GOLDEN_1_1 "tests/golden/tape-1.1.tdtape"
 
 static void
 make (const char *path)
@@ -38,15 +41,53 @@ make (const char *path)
   rig_clear (&rig);
 }
 
+/* What 1.1 added: a static chain that is traced, scheduled, missed, verified and differs. */
+static void
+make_1_1 (const char *path)
+{
+  TdTapeWriterOptions options = { .path = path, .budget_bytes = 256 << 10 };
+  Rig rig = { .m = { .n_layers = 1 } };
+
+  rig_start (&rig, &options);
+  td_tape_writer_info (rig.w, "program", "model.c");
+  model_chain (&rig.m);
+  model_begin (&rig.m);
+  model_static_event (&rig.m, TD_TAPE_STATIC_TRACED, 0, NULL);
+  model_static_state (&rig.m, TD_TAPE_CHAIN_TRACING, 0, 0, 0);
+  model_end (&rig.m);
+  model_begin (&rig.m);
+  model_plan (&rig.m, 3, 256);
+  model_static_event (&rig.m, TD_TAPE_STATIC_SCHEDULED, 3, NULL);
+  model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
+  model_static_event (&rig.m, TD_TAPE_STATIC_VERIFIED, 3, NULL);
+  model_static_state (&rig.m, TD_TAPE_CHAIN_SCHEDULED, 3, 2, 2);
+  model_end (&rig.m);
+  model_begin (&rig.m);
+  model_static_event (&rig.m, TD_TAPE_STATIC_MISSED, 3, "x is (5, 8), (4, 8) before");
+  model_static_event (&rig.m, TD_TAPE_STATIC_REFUSED, 0, "a host write");
+  model_static_event (&rig.m, TD_TAPE_STATIC_DIFFERS, 3, "relu is sigmoid");
+  model_static_event (&rig.m, TD_TAPE_STATIC_EVICTED, 3, NULL);
+  model_static_state (&rig.m, TD_TAPE_CHAIN_INVALID, 0, 0, 2);
+  model_end (&rig.m);
+  rig_stop (&rig, 0);
+  rig_clear (&rig);
+}
+
 static TdTapeReader *
-open_golden (void)
+open_tape (const char *golden)
 {
   char error[256];
-  TdTapeReader *r = td_tape_reader_open (td_test_source (GOLDEN), error, sizeof error);
+  TdTapeReader *r = td_tape_reader_open (td_test_source (golden), error, sizeof error);
 
   if (r == NULL)
     fail_msg ("%s", error);
   return r;
+}
+
+static TdTapeReader *
+open_golden (void)
+{
+  return open_tape (GOLDEN);
 }
 
 typedef void (*Print) (TdTapeReader *r, FILE *out, bool json);
@@ -58,9 +99,9 @@ print_all (TdTapeReader *r, FILE *out, bool json)
 }
 
 static void
-compare (Print print, bool json, const char *golden)
+compare_tape (const char *tape, Print print, bool json, const char *golden)
 {
-  TdTapeReader *r = open_golden ();
+  TdTapeReader *r = open_tape (tape);
   char *text = NULL;
   size_t n;
   FILE *out = open_memstream (&text, &n);
@@ -70,6 +111,23 @@ compare (Print print, bool json, const char *golden)
   td_test_golden (golden, text);
   free (text);
   td_tape_reader_free (r);
+}
+
+static void
+compare (Print print, bool json, const char *golden)
+{
+  compare_tape (GOLDEN, print, json, golden);
+}
+
+static void
+golden__tape_of_1_1_reads_as_it_always_did (void **state)
+{
+  TdTapeCheck check;
+
+  compare_tape (GOLDEN_1_1, print_all, false, "tape-1.1.txt");
+  compare_tape (GOLDEN_1_1, print_all, true, "tape-1.1.jsonl");
+  assert_true (td_tape_check (td_test_source (GOLDEN_1_1), &check));
+  assert_true (check.whole);
 }
 
 static void
@@ -150,10 +208,11 @@ main (void)
     td_test (golden__tape_of_1_0_gives_the_same_json_lines),
     td_test (golden__info_of_it_is_the_same),
     td_test (golden__tape_is_whole_and_its_tensor_is_there),
+    td_test (golden__tape_of_1_1_reads_as_it_always_did),
     td_test (golden__keys_of_the_same_program_are_still_the_same),
   };
 
   if (getenv ("TD_MAKE_GOLDEN_TAPE") != NULL)
-    return make (getenv ("TD_MAKE_GOLDEN_TAPE")), 0;
+    return make_1_1 (getenv ("TD_MAKE_GOLDEN_TAPE")), 0;
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

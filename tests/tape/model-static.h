@@ -1,0 +1,21 @@
+/* The static chain of the model of the tape's tests.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "model.h"
+
+/** A schedule of 8 steps: a group of two, one pruned, a backward of three. */
+TdTapeSchedule model_schedule (void);
+
+/** Say that there is chain 1. */
+void model_chain (Model *m);
+
+/** Say the schedule as the program's number `number`, in parts of at most `part` bytes. */
+void model_plan (Model *m, uint32_t number, uint32_t part);
+
+/** News of chain 1. */
+void model_static_event (Model *m, unsigned what, uint32_t schedule, const char *text);
+
+/** Where chain 1 stands; before model_end. */
+void model_static_state (Model *m, unsigned state, uint32_t schedule, uint32_t replays,
+                         uint64_t all_replays);
