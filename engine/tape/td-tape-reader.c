@@ -168,7 +168,7 @@ read_segment (TdTapeReader *r, TapeSeen *seen)
   if (seen->room <= seen->read || (bytes = malloc ((size_t)n)) == NULL)
     return false;
   if (td__tape_pread (r->fd, bytes, (size_t)n, start))
-    while (n - at >= sizeof (TdTapeFrame))
+    while (at < n && n - at >= sizeof (TdTapeFrame)) /* the last one may not be padded */
       {
         TdTapeFrame frame;
         TapeSpot spot;
