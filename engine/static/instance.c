@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "instance.h"
 #include "entry.h"
+#include "pass.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +16,6 @@ zeroed (size_t n, size_t bytes)
   if (memory == NULL)
     abort ();
   return memory;
-}
-
-static bool
-computes (const TdStep *step)
-{
-  return step->kind == TD_STEP_FILL || step->kind == TD_STEP_COPY
-         || step->kind == TD_STEP_EFFECT || step->kind == TD_STEP_HOST_READ
-         || step->kind == TD_STEP_GIVE || step->kind == TD_STEP_GROUP
-         || (step->kind == TD_STEP_OP && !(step->cls->flags & TD_OP_VIEW));
 }
 
 static bool
@@ -110,9 +102,21 @@ index_patches (TdReadyList *list, uint32_t n_values)
     }
 }
 
-static void
-prepare (TdInstance *i, TdReadyList *list, const TdSteps *steps)
+/* Is step k the last that uses the gradient it gives? */
+static bool
+closes (const TdPlan *p, uint32_t list, uint32_t k)
 {
+  const TdStep *step = &td__plan_list (p, list)->steps[k];
+  const uint32_t value = p->s->nodes[td__step_in (p->s, step, 0)].value;
+
+  return p->s->values[value].kind == TD_VALUE_GRADIENT
+         && p->lives[(size_t)list * p->s->n_values + value].last == k;
+}
+
+static void
+prepare (TdInstance *i, TdReadyList *list, uint32_t which)
+{
+  const TdSteps *steps = td__plan_list (i->plan, which);
   size_t n_operands = 0, n_attrs = 0, n_keys = 0;
   TdTensor *room;
   char *attrs;
@@ -140,10 +144,12 @@ prepare (TdInstance *i, TdReadyList *list, const TdSteps *steps)
   for (uint32_t k = 0; k < steps->n; k++)
     {
       list->at[k] = TD_ABSENT;
-      if (!computes (&steps->steps[k]))
+      if (!td__step_computes (&steps->steps[k]))
         continue;
       list->at[k] = list->n_ready;
       prepare_step (i, list, &steps->steps[k], &room);
+      if (steps->steps[k].kind == TD_STEP_GIVE)
+        list->ready[list->n_ready - 1].closes = closes (i->plan, which, k);
       if (steps->steps[k].random)
         own_attrs (list, &list->ready[list->n_ready - 1], &attrs);
     }
@@ -191,10 +197,10 @@ td__instance_new (TdEntry *entry, TdPlan *plan, const TdSite *site)
   i->externals = zeroed (s->n_externals, sizeof *i->externals);
   i->versions = zeroed (s->n_externals, sizeof *i->versions);
   i->outputs = zeroed (s->n_outputs, sizeof *i->outputs);
-  prepare (i, &i->forward, &s->forward);
+  prepare (i, &i->forward, 0);
   i->backwards = zeroed (s->n_backwards, sizeof *i->backwards);
   for (uint32_t k = 0; k < s->n_backwards; k++)
-    prepare (i, &i->backwards[k], &s->backwards[k].list);
+    prepare (i, &i->backwards[k], k + 1);
   td__entry_ref (entry);
   plan->refs++;
   return i;

@@ -21,7 +21,8 @@ typedef struct TdReady
 {
   TdRun run; /**< first */
   const TdStep *step;
-  bool opens; /**< an output is a gradient that leaves: it needs memory first */
+  bool opens;  /**< an output is a gradient that leaves: it needs memory first */
+  bool closes; /**< GIVE: nothing of the list reads that gradient later */
 } TdReady;
 
 /** An operand of a value whose memory is another at every call. */

@@ -1,15 +1,44 @@
-/* Plans: the copy that passes work on, and memory for every value.
+/* Plans: the copy that passes work on, and their order.
  *
  * SPDX-License-Identifier: MIT */
-#include "plan.h"
+#include "pass.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum
+void *
+td__plan_zeroed (size_t n, size_t bytes)
 {
-  ALIGN = 64
-};
+  void *memory = calloc (n + 1, bytes);
+
+  if (memory == NULL)
+    abort ();
+  return memory;
+}
+
+void
+td__plan_note (TdPlan *p, TdPassKind pass, uint32_t list, uint32_t step, uint32_t other)
+{
+  if (p->n_notes % 64 == 0)
+    {
+      p->notes = realloc (p->notes, (p->n_notes + 64) * sizeof *p->notes);
+      if (p->notes == NULL)
+        abort ();
+    }
+  p->notes[p->n_notes++] = (TdPassNote){ (uint8_t)pass, list, step, other };
+}
+
+void
+td__plan_remove (TdPlan *p, uint32_t list, const bool *dead)
+{
+  TdSteps *steps = td__plan_list (p, list);
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < steps->n; i++)
+    if (!dead[i])
+      steps->steps[n++] = steps->steps[i];
+  steps->n = n;
+}
 
 static void *
 copy_of (const void *items, size_t n, size_t bytes)
@@ -26,10 +55,14 @@ copy_of (const void *items, size_t n, size_t bytes)
 static TdSteps
 copy_list (const TdSteps *list)
 {
-  return (TdSteps){ .steps = copy_of (list->steps, list->n, sizeof *list->steps),
-                    .n = list->n,
-                    .capacity = list->n,
-                    .n_events = list->n_events };
+  TdSteps copy = { .steps = copy_of (list->steps, list->n, sizeof *list->steps),
+                   .n = list->n,
+                   .capacity = list->n,
+                   .n_events = list->n_events };
+
+  for (uint32_t i = 0; i < copy.n; i++)
+    copy.steps[i].trace_at = i;
+  return copy;
 }
 
 /* Tables and lists are the copy's own; what steps point to stays the schedule's. */
@@ -44,6 +77,7 @@ copy_schedule (const TdSchedule *s)
   c->values_capacity = s->n_values;
   c->operands = copy_of (s->operands, s->n_operands, sizeof *s->operands);
   c->operands_capacity = s->n_operands;
+  c->constants = copy_of (s->constants, s->n_constants, sizeof *s->constants);
   c->forward = copy_list (&s->forward);
   c->backwards = copy_of (s->backwards, s->n_backwards, sizeof *s->backwards);
   for (uint32_t i = 0; i < s->n_backwards; i++)
@@ -51,37 +85,23 @@ copy_schedule (const TdSchedule *s)
   return c;
 }
 
-/* Every value has memory of its own. */
-static void
-place (TdPlan *p)
-{
-  TdSchedule *s = p->s;
-
-  p->offsets = malloc ((s->n_values + 1) * sizeof *p->offsets);
-  if (p->offsets == NULL)
-    abort ();
-  for (uint32_t i = 0; i < s->n_values; i++)
-    {
-      p->offsets[i] = SIZE_MAX;
-      if (s->values[i].kind != TD_VALUE_INTERIOR)
-        continue;
-      p->offsets[i] = p->arena_bytes;
-      p->arena_bytes += (s->values[i].bytes + ALIGN - 1) / ALIGN * ALIGN;
-    }
-  p->lower_bound = p->arena_bytes;
-}
-
 TdPlan *
 td__plan_new (const TdSchedule *s, const TdPassSwitches *switches)
 {
-  TdPlan *p = calloc (1, sizeof *p);
+  TdPlan *p = td__plan_zeroed (1, sizeof *p);
 
-  if (p == NULL)
-    abort ();
-  (void)switches;
   p->refs = 1;
   p->s = copy_schedule (s);
-  place (p);
+  p->n_trace_constants = s->n_constants;
+  if (switches->fold)
+    td__pass_fold (p);
+  if (switches->cse)
+    td__pass_cse (p);
+  if (switches->prune)
+    td__pass_prune (p);
+  if (switches->fuse)
+    td__pass_fuse (p);
+  td__pass_memory (p, switches->in_place, switches->plan);
   return p;
 }
 
@@ -94,9 +114,16 @@ td__plan_unref (TdPlan *p)
     {
       free (p->groups[i].members);
       free (p->groups[i].interior);
+      td__tiles_free (p->groups[i].tiles);
     }
   free (p->groups);
   free (p->offsets);
+  free (p->lives);
+  free (p->home);
+  free (p->notes);
+  for (uint32_t i = p->n_trace_constants; i < p->s->n_constants; i++)
+    td__buffer_unref (p->s->constants[i].buffer);
+  free (p->s->constants);
   for (uint32_t i = 0; i < p->s->n_backwards; i++)
     free (p->s->backwards[i].list.steps);
   free (p->s->backwards);

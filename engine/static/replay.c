@@ -148,7 +148,7 @@ open_gradient (TdPlay *p, TdReady *r, uint32_t k)
 {
   const TdSchedule *s = p->i->plan->s;
   uint32_t node = td__step_out (s, r->step, k), value = s->nodes[node].value;
-  bool may_add = k == 0 && r->step->external != TD_ABSENT;
+  bool may_add = k == 0 && r->step->kind == TD_STEP_OP && r->step->external != TD_ABSENT;
   TdVar *g = NULL;
   TdBuffer *buffer;
 
@@ -191,7 +191,9 @@ give (TdPlay *p, const TdReady *r)
 {
   const TdSchedule *s = p->i->plan->s;
   uint32_t node = td__step_in (s, r->step, 0), value = s->nodes[node].value;
+  bool ours = s->values[value].kind != TD_VALUE_GY;
   TdVar *g = NULL;
+  TdStatus status;
 
   if (s->values[value].kind == TD_VALUE_GRADIENT)
     g = p->given[value];
@@ -203,7 +205,11 @@ give (TdPlay *p, const TdReady *r)
     g = snapshot (p, node, r->step->site);
   if (g == NULL)
     return td__engine.error.status;
-  return td__backward_give (p->b, (int)r->step->external, g, p->added[value]);
+  status = td__backward_give (p->b, (int)r->step->external, g, p->added[value]);
+  /* Only who holds it alone may be added to. */
+  if (ours && (r->closes || g != p->given[value]))
+    td__scope_hand_out (g);
+  return status;
 }
 
 static TdStatus
@@ -218,6 +224,9 @@ play_other (TdPlay *p, TdReady *r)
                  r->run.device, r->run.call.out[0].data, r->run.call.in[0].data,
                  (size_t)r->run.call.out[0].size * td__dtype_sizes[r->run.call.out[0].dtype])
                                      : TD_OK;
+    case TD_STEP_GROUP:
+      td__tiles_run (p->i->plan->groups[r->step->external].tiles, r->run.call.in);
+      return TD_OK;
     case TD_STEP_EFFECT:
       return effect (p, r);
     case TD_STEP_HOST_READ:

@@ -80,6 +80,7 @@ typedef struct TdStep
   uint32_t twin;  /**< backward: the event of the forward operation */
   uint32_t order;
   uint32_t external; /**< GIVE; OP: may add to that external's gradient; or TD_ABSENT */
+  uint32_t trace_at; /**< of a plan: its place in the trace's list */
   TdTraceArray how;  /**< FILL */
   TdTraceEffect effect;
   const char *text; /**< scope's name */

@@ -294,8 +294,15 @@ trace_call (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, con
 static bool
 ready (TdStatic *s, TdEntry *entry)
 {
-  TdPassSwitches switches = { s->options.prune, s->options.fold,     s->options.cse,
-                              s->options.fuse,  s->options.in_place, s->options.plan };
+  const TdStaticOpt *o = &s->options;
+  /* Config debug looks at every operation's numbers. */
+  bool debug = entry->guards->config.debug;
+  TdPassSwitches switches = { .prune = o->prune && !debug,
+                              .fold = o->fold && !debug,
+                              .cse = o->cse && !debug,
+                              .fuse = o->fuse && !debug,
+                              .in_place = o->in_place,
+                              .plan = o->plan };
 
   if (entry->trace != NULL)
     {

@@ -1,0 +1,344 @@
+/* Programs of kernels, tile by tile: how an operation is asked what it does, and how a program
+ * runs.
+ * SPDX-License-Identifier: MIT */
+#include "tiles.h"
+
+#include <stdlib.h>
+
+#include "cpu.h"
+#include "elementwise.h"
+#include "vector.h"
+
+/* --- asking --- */
+
+static struct
+{
+  const TdOpCall *call;
+  TdTileCall *out;
+  int n;
+  bool foreign; /* memory that is no operand, or another kernel */
+} note;
+
+/* The operand whose data this is. */
+static int8_t
+operand_of (const TdTensor *t)
+{
+  const TdOpCall *c = note.call;
+
+  for (int i = 0; i < c->n_in; i++)
+    if (c->in[i].data == t->data)
+      return (int8_t)i;
+  for (int i = 0; i < c->n_out; i++)
+    if (c->out[i].data == t->data)
+      return (int8_t)(c->n_in + i);
+  note.foreign = true;
+  return -1;
+}
+
+static TdStatus
+noted (TdTileFamily family, int kind, double p, double q, const TdTensor *x, const TdTensor *y,
+       const TdTensor *z, bool accumulate)
+{
+  TdTileCall *c = note.out;
+
+  *c = (TdTileCall){ .family = (uint8_t)family,
+                     .kind = (uint8_t)kind,
+                     .dtype = (uint8_t)z->dtype,
+                     .accumulate = accumulate,
+                     .x = operand_of (x),
+                     .y = y != NULL ? operand_of (y) : -1,
+                     .z = operand_of (z),
+                     .size = z->size,
+                     .p = p,
+                     .q = q };
+  for (int i = 0; i < note.call->n_in && i < 32; i++)
+    if (note.call->in[i].size == z->size && note.call->in[i].dtype == z->dtype)
+      c->full |= 1u << i;
+  c->broadcasts = (x->size != z->size && x->size != 1)
+                  || (y != NULL && y->size != z->size && y->size != 1);
+  note.foreign |= x->dtype != z->dtype || (y != NULL && y->dtype != z->dtype);
+  note.n++;
+  return TD_OK;
+}
+
+static TdStatus
+note_unary (TdDevice *d, TdUnaryKind kind, double p, double q, const TdTensor *x, TdTensor *y)
+{
+  return noted (TD_TILE_UNARY, kind, p, q, x, NULL, y, false);
+}
+
+static TdStatus
+note_grad (TdDevice *d, TdUnaryKind kind, double p, const TdTensor *x, const TdTensor *gy,
+           TdTensor *gx, bool accumulate)
+{
+  return noted (TD_TILE_GRAD, kind, p, 0, x, gy, gx, accumulate);
+}
+
+static TdStatus
+note_binary (TdDevice *d, TdBinaryKind kind, const TdTensor *x, const TdTensor *y, TdTensor *z,
+             bool accumulate)
+{
+  return noted (TD_TILE_BINARY, kind, 0, 0, x, y, z, accumulate);
+}
+
+static TdStatus
+note_foreign (void)
+{
+  note.foreign = true;
+  return TD_ERR_STATE;
+}
+
+static TdStatus
+no_copy (TdDevice *d, void *dst, const void *src, size_t bytes)
+{
+  return note_foreign ();
+}
+
+static TdStatus
+no_fill (TdDevice *d, TdTensor *y, double value)
+{
+  return note_foreign ();
+}
+
+static TdStatus
+no_select (TdDevice *d, const TdTensor *c, const TdTensor *x, const TdTensor *y, TdTensor *z)
+{
+  return note_foreign ();
+}
+
+static TdStatus
+no_cast (TdDevice *d, const TdTensor *x, TdTensor *y)
+{
+  return note_foreign ();
+}
+
+static TdStatus
+no_random (TdDevice *d, TdRandomKind kind, TdRngKey key, double p, TdTensor *y)
+{
+  return note_foreign ();
+}
+
+static const TdDeviceOps notes_ops = { .abi = TD_DEVICE_ABI,
+                                       .copy = no_copy,
+                                       .fill = no_fill,
+                                       .unary = note_unary,
+                                       .unary_grad = note_grad,
+                                       .binary = note_binary,
+                                       .select = no_select,
+                                       .cast = no_cast,
+                                       .random = no_random };
+
+static bool
+has_loop (const TdTileCall *c)
+{
+  if (c->dtype >= TD_DTYPE_N || td__is_half ((TdDtype)c->dtype))
+    return false;
+  if (c->family == TD_TILE_UNARY)
+    return td__vector->unary[c->kind][c->dtype] != NULL;
+  if (c->family == TD_TILE_GRAD)
+    return c->dtype <= TD_F64 && td__vector->unary_grad[c->kind][c->dtype] != NULL;
+  return td__vector->binary[c->kind][c->dtype][TD_WALK_BOTH] != NULL;
+}
+
+bool
+td__tiles_known (const TdDevice *d)
+{
+  return d->computes && d->ops == &td__cpu_ops;
+}
+
+bool
+td__tiles_record (TdOpCall *call, TdTileCall *out)
+{
+  static char marks[64];
+  static TdDevice device = { .name = "notes", .ops = &notes_ops, .computes = true };
+  TdTensor *in = (TdTensor *)(uintptr_t)call->in;
+  TdStatus status;
+
+  if (call->n_in + call->n_out > (int)sizeof marks)
+    return false;
+  for (int i = 0; i < call->n_in; i++)
+    in[i].data = &marks[i];
+  for (int i = 0; i < call->n_out; i++)
+    call->out[i].data = &marks[call->n_in + i];
+  note.call = call;
+  note.out = out;
+  note.n = 0;
+  note.foreign = false;
+  call->device = &device;
+  status = call->cls->forward (call);
+  note.call = NULL;
+  return status == TD_OK && note.n == 1 && !note.foreign && has_loop (out);
+}
+
+/* --- running --- */
+
+typedef struct
+{
+  uint8_t family;
+  uint32_t x, y, z, aside;
+  union
+  {
+    TdUnaryLoop unary;
+    TdUnaryGradLoop grad;
+    TdBinaryLoop binary;
+  } loop;
+  TdBinaryLoop add; /* z += what is aside; NULL: z is written */
+  double p, q;
+} Kernel;
+
+struct TdTiles
+{
+  Kernel *kernels;
+  uint32_t n, n_operands, n_slots;
+  bool *scalar;
+  int64_t size, tile;
+  size_t bytes; /* of an element */
+};
+
+enum
+{
+  TILE_BYTES = 24576, /* of all arrays of a tile: half of a 48 KiB first-level cache */
+  TILE_MIN = 512,
+  TILE_MAX = 4096,
+  SCRATCH_BYTES = TD_TILE_MAX_SLOTS * TILE_MIN * 8
+};
+
+_Static_assert(SCRATCH_BYTES >= TILE_BYTES, "slots of a full tile must fit");
+
+static int64_t
+tile_for (const TdTiles *t)
+{
+  int64_t tile = TILE_BYTES / (int64_t)(t->bytes * (t->n_operands + t->n_slots + 1)) / 64 * 64;
+
+  tile = tile < TILE_MIN ? TILE_MIN : tile > TILE_MAX ? TILE_MAX : tile;
+  return tile < t->size ? tile : t->size;
+}
+
+static Kernel
+kernel_of (const TdTiles *t, const TdTileStep *step)
+{
+  const TdTileCall *c = &step->call;
+  Kernel k = { .family = c->family,
+               .x = step->x,
+               .y = step->y,
+               .z = step->z,
+               .aside = step->aside,
+               .p = c->p,
+               .q = c->q };
+  const bool first = step->x < t->n_operands && t->scalar[step->x];
+  const bool second
+      = c->family == TD_TILE_BINARY && step->y < t->n_operands && t->scalar[step->y];
+
+  if (c->family == TD_TILE_UNARY)
+    k.loop.unary = td__vector->unary[c->kind][c->dtype];
+  else if (c->family == TD_TILE_GRAD)
+    k.loop.grad = td__vector->unary_grad[c->kind][c->dtype];
+  else
+    k.loop.binary = td__vector->binary[c->kind][c->dtype][first    ? TD_WALK_SECOND
+                                                          : second ? TD_WALK_FIRST
+                                                                   : TD_WALK_BOTH];
+  if (c->accumulate)
+    k.add = td__vector->binary[TD_BINARY_ADD][c->dtype][TD_WALK_BOTH];
+  return k;
+}
+
+static void *
+zeroed (size_t n, size_t bytes)
+{
+  void *memory = calloc (n + 1, bytes);
+
+  if (memory == NULL)
+    abort ();
+  return memory;
+}
+
+TdTiles *
+td__tiles_new (const TdTileStep *steps, uint32_t n, const bool *scalar, uint32_t n_operands,
+               uint32_t n_slots, int64_t size)
+{
+  TdTiles *t = zeroed (1, sizeof *t);
+
+  t->n = n;
+  t->n_operands = n_operands;
+  t->n_slots = n_slots;
+  t->size = size;
+  t->bytes = td__cpu_dtype_bytes[steps[0].call.dtype];
+  t->scalar = zeroed (n_operands, sizeof *t->scalar);
+  memcpy (t->scalar, scalar, n_operands * sizeof *t->scalar);
+  t->kernels = zeroed (n, sizeof *t->kernels);
+  t->tile = tile_for (t);
+  for (uint32_t i = 0; i < n; i++)
+    t->kernels[i] = kernel_of (t, &steps[i]);
+  return t;
+}
+
+void
+td__tiles_free (TdTiles *t)
+{
+  if (t == NULL)
+    return;
+  free (t->scalar);
+  free (t->kernels);
+  free (t);
+}
+
+int64_t
+td__tiles_length (const TdTiles *t)
+{
+  return t->tile;
+}
+
+static void
+run_kernels (const TdTiles *t, char **at, int64_t n)
+{
+  for (uint32_t i = 0; i < t->n; i++)
+    {
+      const Kernel *k = &t->kernels[i];
+      char *z = at[k->add == NULL ? k->z : k->aside];
+
+      if (k->family == TD_TILE_BINARY)
+        k->loop.binary (at[k->x], at[k->y], z, n);
+      else if (k->family == TD_TILE_UNARY)
+        k->loop.unary (at[k->x], z, n, k->p, k->q);
+      else
+        k->loop.grad (at[k->x], at[k->y], z, n, k->p);
+      if (k->add != NULL)
+        k->add (at[k->z], z, at[k->z], n);
+    }
+}
+
+typedef struct
+{
+  const TdTiles *t;
+  const TdTensor *operands;
+} Work;
+
+static void
+run_piece (int64_t begin, int64_t end, int worker, void *context)
+{
+  const Work *w = context;
+  const TdTiles *t = w->t;
+  _Alignas(64) char scratch[SCRATCH_BYTES];
+  char *at[TD_TILE_MAX_OPERANDS + TD_TILE_MAX_SLOTS];
+  const size_t slot = ((size_t)t->tile * t->bytes + 63) / 64 * 64;
+
+  for (uint32_t k = 0; k < t->n_slots; k++)
+    at[t->n_operands + k] = scratch + k * slot;
+  for (int64_t i = begin; i < end; i += t->tile)
+    {
+      for (uint32_t k = 0; k < t->n_operands; k++)
+        at[k] = (char *)w->operands[k].data + (t->scalar[k] ? 0 : (size_t)i * t->bytes);
+      run_kernels (t, at, end - i < t->tile ? end - i : t->tile);
+    }
+}
+
+void
+td__tiles_run (const TdTiles *t, const TdTensor *operands)
+{
+  Work w = { t, operands };
+
+  if (t->size <= TD_CPU_GRAIN)
+    run_piece (0, t->size, 0, &w);
+  else /* pieces of whole tiles */
+    td__cpu_parallel (t->size, (TD_CPU_GRAIN + t->tile - 1) / t->tile * t->tile, run_piece, &w);
+}

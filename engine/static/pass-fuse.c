@@ -1,0 +1,471 @@
+/* Fuse: runs of element-by-element steps become groups that run tile by tile.
+ *
+ * A group grows along a list; steps in between that have nothing to do with it run before it,
+ * for it runs where its last member stood.  What only members use never leaves the tile.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "pass.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum
+{
+  MAX_MEMBERS = 1024,
+  MAX_OPERANDS = TD_TILE_MAX_OPERANDS
+};
+
+/* How a value is used inside the open group. */
+typedef struct
+{
+  uint32_t group;      /* the stamp of the group that this is about */
+  uint32_t n_touches;  /* by members */
+  uint32_t last;       /* member that touches it last */
+  bool written, first; /* first: the first touch was a write of all of it */
+  bool scalar;
+} Use;
+
+typedef struct
+{
+  TdPlan *p;
+  uint32_t list;
+  uint32_t *n_touches; /* by value, in all lists */
+  Use *uses;           /* by value */
+  uint32_t stamp;
+  TdTileCall calls[MAX_MEMBERS];
+  uint32_t members[MAX_MEMBERS]; /* steps of the list */
+  uint32_t n, n_values;
+  bool *gone; /* by step: it is a member of some group */
+} Fuse;
+
+/* --- what can be fused --- */
+
+bool
+td__step_tile (const TdSchedule *s, const TdStep *step, TdTileCall *call)
+{
+  const unsigned seen = TD_OP_HOST | TD_OP_CAPTURES | TD_OP_VIEW | TD_OP_RANDOM;
+  TdTensor t[8];
+  TdRun run = { .call = { .cls = step->cls,
+                          .attrs = step->attrs,
+                          .n_in = (int)step->n_in,
+                          .n_out = (int)step->n_out,
+                          .in = t,
+                          .out = t + step->n_in,
+                          .accumulate = step->accumulate },
+                .site = step->site,
+                .device = s->device };
+  bool known;
+
+  if (step->kind != TD_STEP_OP || !(step->cls->flags & TD_OP_ELEMENTWISE)
+      || (step->cls->flags & seen) || step->random || step->n_in + step->n_out > 8
+      || (td_op_class_find (step->cls->name) != step->cls && step->cls != &td__add_into_class))
+    return false;
+  for (uint32_t k = 0; k < step->n_in + step->n_out; k++)
+    {
+      TdNodeInfo *n = &s->nodes[k < step->n_in ? td__step_in (s, step, k)
+                                               : td__step_out (s, step, k - step->n_in)];
+
+      t[k] = (TdTensor){ .shape = &n->shape, .size = td__size (&n->shape), .dtype = n->dtype };
+    }
+  known = td__tiles_record (&run.call, call);
+  if (run.workspace != NULL)
+    td__pool_give (run.workspace);
+  return known;
+}
+
+static uint32_t
+operand (const TdSchedule *s, const TdStep *step, int8_t k)
+{
+  const uint32_t i = (uint32_t)k;
+
+  return i < step->n_in ? td__step_in (s, step, i) : td__step_out (s, step, i - step->n_in);
+}
+
+/* May a member write there?  Not into what belongs to others, and not where it depends on the
+ * moment whether it adds. */
+static bool
+can_fuse (const TdSchedule *s, const TdStep *step, TdTileCall *call)
+{
+  const TdValue *v;
+
+  if (step->kind != TD_STEP_OP || step->external != TD_ABSENT || !td__step_tile (s, step, call)
+      || call->broadcasts || call->size == 0)
+    return false;
+  v = td__node_value (s, operand (s, step, call->z));
+  return v->kind == TD_VALUE_INTERIOR || v->kind == TD_VALUE_OUTPUT
+         || v->kind == TD_VALUE_GRADIENT;
+}
+
+/* --- the open group --- */
+
+static Use *
+use_of (Fuse *f, uint32_t value)
+{
+  Use *u = &f->uses[value];
+
+  if (u->group != f->stamp)
+    {
+      *u = (Use){ .group = f->stamp };
+      f->n_values++;
+    }
+  return u;
+}
+
+static bool
+is_used (const Fuse *f, uint32_t value, bool or_read)
+{
+  const Use *u = &f->uses[value];
+
+  return f->n > 0 && u->group == f->stamp && (u->written || or_read);
+}
+
+/* Does a step that is no member have to wait for the group? */
+static bool
+meets_group (const Fuse *f, const TdStep *step)
+{
+  const TdSchedule *s = f->p->s;
+
+  for (uint32_t k = 0; k < step->n_in; k++)
+    if (is_used (f, s->nodes[td__step_in (s, step, k)].value, td__step_writes_input (step, k)))
+      return true;
+  for (uint32_t k = 0; k < step->n_out; k++)
+    if (is_used (f, s->nodes[td__step_out (s, step, k)].value, true))
+      return true;
+  return false;
+}
+
+static void
+add_member (Fuse *f, uint32_t i, const TdTileCall *call)
+{
+  const TdSchedule *s = f->p->s;
+  const TdStep *step = &td__plan_list (f->p, f->list)->steps[i];
+  const int8_t reads[] = { call->x, call->y };
+  Use *z;
+
+  for (int k = 0; k < 2; k++)
+    if (reads[k] >= 0)
+      {
+        const uint32_t node = operand (s, step, reads[k]);
+        Use *u = use_of (f, s->nodes[node].value);
+
+        u->scalar |= td__size (&s->nodes[node].shape) != call->size;
+        u->last = f->n;
+      }
+  z = use_of (f, s->nodes[operand (s, step, call->z)].value);
+  z->first |= !z->written && !call->accumulate && z->n_touches == 0 && call->z != call->x;
+  z->written = true;
+  z->last = f->n;
+  for (uint32_t k = 0; k < step->n_in; k++)
+    use_of (f, s->nodes[td__step_in (s, step, k)].value)->n_touches++;
+  for (uint32_t k = 0; k < step->n_out; k++)
+    use_of (f, s->nodes[td__step_out (s, step, k)].value)->n_touches++;
+  f->calls[f->n] = *call;
+  f->members[f->n++] = i;
+}
+
+static bool
+fits (const Fuse *f, const TdSchedule *s, const TdStep *step, const TdTileCall *call)
+{
+  if (f->n == 0)
+    return true;
+  if (f->n == MAX_MEMBERS || f->n_values + 3 > MAX_OPERANDS || call->size != f->calls[0].size
+      || call->dtype != f->calls[0].dtype)
+    return false;
+  /* One number that a member wrote as if it were many, or the reverse. */
+  for (int k = 0; k < 2; k++)
+    if ((k == 0 ? call->x : call->y) >= 0)
+      {
+        const uint32_t node = operand (s, step, k == 0 ? call->x : call->y);
+        const Use *u = &f->uses[s->nodes[node].value];
+
+        if (u->group == f->stamp
+            && u->scalar != (td__size (&s->nodes[node].shape) != call->size))
+          return false;
+      }
+  return true;
+}
+
+/* --- from members to a group --- */
+
+typedef struct
+{
+  uint32_t *place; /* by value: operand, or n_operands + slot; or TD_ABSENT */
+  uint32_t *nodes; /* of operands: those that are read from outside, then those that leave */
+  uint32_t n_in, n_out, n_slots;
+  bool free_slot[TD_TILE_MAX_SLOTS];
+} Layout;
+
+static uint32_t
+take_slot (Layout *l)
+{
+  for (uint32_t k = 0; k < TD_TILE_MAX_SLOTS; k++)
+    if (l->free_slot[k])
+      {
+        l->free_slot[k] = false;
+        l->n_slots = k + 1 > l->n_slots ? k + 1 : l->n_slots;
+        return k;
+      }
+  return TD_ABSENT;
+}
+
+static bool
+is_interior (const Fuse *f, uint32_t value)
+{
+  const Use *u = &f->uses[value];
+
+  return u->first && f->p->s->values[value].kind == TD_VALUE_INTERIOR
+         && u->n_touches == f->n_touches[value];
+}
+
+enum
+{
+  SLOT = 0x80000000u /* a place that is a slot, until the operands are counted */
+};
+
+static void
+place_read (const Fuse *f, Layout *l, uint32_t node)
+{
+  const uint32_t value = f->p->s->nodes[node].value;
+
+  if (l->place[value] != TD_ABSENT)
+    return;
+  l->place[value] = l->n_in;
+  l->nodes[l->n_in++] = node;
+}
+
+static void
+free_slots (const Fuse *f, Layout *l, uint32_t j, uint32_t value)
+{
+  const uint32_t place = l->place[value];
+
+  if (f->uses[value].last == j && place != TD_ABSENT && (place & SLOT))
+    l->free_slot[place & ~SLOT] = true;
+}
+
+/* Slots and operands, members in order; a result may take the slot of an input that dies. */
+static void
+lay_out (const Fuse *f, Layout *l, TdTileStep *steps, uint32_t *leaving, TdGroup *g)
+{
+  const TdSchedule *s = f->p->s;
+
+  for (uint32_t j = 0; j < f->n; j++)
+    {
+      const TdTileCall *c = &f->calls[j];
+      const TdStep *step = &td__plan_list (f->p, f->list)->steps[f->members[j]];
+      const uint32_t z = s->nodes[operand (s, step, c->z)].value;
+      const int8_t reads[] = { c->x, c->y };
+
+      for (int k = 0; k < 2; k++)
+        if (reads[k] >= 0)
+          place_read (f, l, operand (s, step, reads[k]));
+      if (c->accumulate || c->z == c->x)
+        place_read (f, l, operand (s, step, c->z));
+      steps[j] = (TdTileStep){ .call = *c, .aside = TD_ABSENT };
+      steps[j].x = l->place[s->nodes[operand (s, step, c->x)].value];
+      steps[j].y = c->y >= 0 ? l->place[s->nodes[operand (s, step, c->y)].value] : steps[j].x;
+      for (int k = 0; k < 2; k++)
+        if (reads[k] >= 0 && s->nodes[operand (s, step, reads[k])].value != z)
+          free_slots (f, l, j, s->nodes[operand (s, step, reads[k])].value);
+      if (l->place[z] == TD_ABSENT && is_interior (f, z))
+        {
+          const uint32_t slot = take_slot (l);
+
+          if (slot != TD_ABSENT)
+            {
+              l->place[z] = SLOT | slot;
+              g->interior[g->n_interior++] = z;
+            }
+        }
+      if (l->place[z] == TD_ABSENT)
+        {
+          l->place[z] = SLOT >> 1 | l->n_out;
+          leaving[l->n_out++] = operand (s, step, c->z);
+        }
+      else if (!(l->place[z] & (SLOT | SLOT >> 1)) && f->uses[z].last == j)
+        leaving[l->n_out++] = operand (s, step, c->z); /* it was read, and is changed */
+      steps[j].z = l->place[z];
+      free_slots (f, l, j, z);
+    }
+}
+
+static uint32_t
+final_place (const Layout *l, uint32_t place)
+{
+  if (place & SLOT)
+    return l->n_in + l->n_out + (place & ~SLOT);
+  return place & SLOT >> 1 ? l->n_in + (place & ~(SLOT >> 1)) : place;
+}
+
+/* Slots for what is added: any that is free at that moment would do, but there are few. */
+static bool
+lay_aside (const Fuse *f, Layout *l, TdTileStep *steps)
+{
+  uint32_t aside = TD_ABSENT;
+
+  for (uint32_t j = 0; j < f->n; j++)
+    if (f->calls[j].accumulate)
+      {
+        if (aside == TD_ABSENT && l->n_slots == TD_TILE_MAX_SLOTS)
+          return false;
+        if (aside == TD_ABSENT)
+          aside = SLOT | l->n_slots++;
+        steps[j].aside = aside;
+      }
+  return true;
+}
+
+static void
+write_group (Fuse *f, Layout *l, const TdTileStep *steps, const uint32_t *leaving, TdGroup g)
+{
+  TdPlan *p = f->p;
+  TdSchedule *s = p->s;
+  TdSteps *list = td__plan_list (p, f->list);
+  const uint32_t last = f->members[f->n - 1],
+                 at = td__schedule_operands (s, l->n_in + l->n_out);
+  bool *scalar = td__plan_zeroed (l->n_in + l->n_out, sizeof *scalar);
+  TdStep built = list->steps[last];
+
+  memcpy (s->operands + at, l->nodes, l->n_in * sizeof *s->operands);
+  memcpy (s->operands + at + l->n_in, leaving, l->n_out * sizeof *s->operands);
+  for (uint32_t k = 0; k < l->n_in; k++)
+    scalar[k] = f->uses[s->nodes[l->nodes[k]].value].scalar;
+  g.members = td__plan_zeroed (f->n, sizeof *g.members);
+  g.n_members = f->n;
+  g.size = f->calls[0].size;
+  g.tiles = td__tiles_new (steps, f->n, scalar, l->n_in + l->n_out, l->n_slots, g.size);
+  for (uint32_t j = 0; j < f->n; j++)
+    {
+      g.members[j] = list->steps[f->members[j]];
+      f->gone[f->members[j]] = f->members[j] != last;
+      td__plan_note (p, TD_PASS_FUSE, f->list, g.members[j].trace_at, p->n_groups);
+    }
+  built.kind = TD_STEP_GROUP;
+  built.accumulate = false;
+  built.in = at;
+  built.n_in = l->n_in;
+  built.out = at + l->n_in;
+  built.n_out = l->n_out;
+  built.cls = NULL;
+  built.attrs = NULL;
+  built.external = p->n_groups;
+  list->steps[last] = built;
+  p->groups = realloc (p->groups, (p->n_groups + 1) * sizeof *p->groups);
+  if (p->groups == NULL)
+    abort ();
+  p->groups[p->n_groups++] = g;
+  p->n_fused += f->n;
+  free (scalar);
+}
+
+static void
+close_group (Fuse *f)
+{
+  const TdSchedule *s = f->p->s;
+
+  if (f->n >= 2)
+    {
+      Layout l = { .place = td__plan_zeroed (s->n_values, sizeof *l.place),
+                   .nodes = td__plan_zeroed (3 * f->n, sizeof *l.nodes) };
+      TdTileStep *steps = td__plan_zeroed (f->n, sizeof *steps);
+      uint32_t *leaving = td__plan_zeroed (f->n, sizeof *leaving);
+      TdGroup g = { .interior = td__plan_zeroed (f->n, sizeof *g.interior) };
+
+      memset (l.place, 0xFF, s->n_values * sizeof *l.place);
+      memset (l.free_slot, true, sizeof l.free_slot);
+      lay_out (f, &l, steps, leaving, &g);
+      if (lay_aside (f, &l, steps))
+        {
+          for (uint32_t j = 0; j < f->n; j++)
+            {
+              steps[j].x = final_place (&l, steps[j].x);
+              steps[j].y = final_place (&l, steps[j].y);
+              steps[j].z = final_place (&l, steps[j].z);
+              if (f->calls[j].accumulate)
+                steps[j].aside = final_place (&l, steps[j].aside);
+            }
+          write_group (f, &l, steps, leaving, g);
+        }
+      else
+        free (g.interior);
+      free (l.place);
+      free (l.nodes);
+      free (steps);
+      free (leaving);
+    }
+  f->n = f->n_values = 0;
+  f->stamp++;
+}
+
+/* --- along a list --- */
+
+static void
+fuse_list (Fuse *f)
+{
+  TdSteps *list = td__plan_list (f->p, f->list);
+
+  f->gone = td__plan_zeroed (list->n, sizeof *f->gone);
+  for (uint32_t i = 0; i < list->n; i++)
+    {
+      const TdStep *step = &list->steps[i];
+      TdTileCall call;
+
+      if (!td__step_computes (step))
+        continue;
+      if (can_fuse (f->p->s, step, &call))
+        {
+          if (!fits (f, f->p->s, step, &call))
+            {
+              if (f->n > 1 && call.size != f->calls[0].size && !meets_group (f, step))
+                continue; /* it runs by itself */
+              close_group (f);
+            }
+          add_member (f, i, &call);
+        }
+      else if (meets_group (f, step))
+        close_group (f);
+    }
+  close_group (f);
+  td__plan_remove (f->p, f->list, f->gone);
+  free (f->gone);
+}
+
+static void
+count_touches (Fuse *f)
+{
+  const TdSchedule *s = f->p->s;
+
+  for (uint32_t list = 0; list <= s->n_backwards; list++)
+    {
+      const TdSteps *steps = td__plan_list (f->p, list);
+
+      for (uint32_t i = 0; i < steps->n; i++)
+        {
+          if (!td__step_computes (&steps->steps[i]))
+            continue;
+          for (uint32_t k = 0; k < steps->steps[i].n_in; k++)
+            f->n_touches[s->nodes[td__step_in (s, &steps->steps[i], k)].value]++;
+          for (uint32_t k = 0; k < steps->steps[i].n_out; k++)
+            f->n_touches[s->nodes[td__step_out (s, &steps->steps[i], k)].value]++;
+        }
+    }
+}
+
+void
+td__pass_fuse (TdPlan *p)
+{
+  Fuse *f;
+
+  if (!td__tiles_known (p->s->device))
+    return;
+  f = td__plan_zeroed (1, sizeof *f);
+  f->p = p;
+  f->n_touches = td__plan_zeroed (p->s->n_values, sizeof *f->n_touches);
+  f->uses = td__plan_zeroed (p->s->n_values, sizeof *f->uses);
+  f->stamp = 1;
+  count_touches (f);
+  for (f->list = 0; f->list <= p->s->n_backwards; f->list++)
+    fuse_list (f);
+  free (f->n_touches);
+  free (f->uses);
+  free (f);
+}

@@ -1,0 +1,43 @@
+/* The passes over a plan, and what they share.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "plan.h"
+
+/** Memory of n items, zeroed; never NULL. */
+void *td__plan_zeroed (size_t n, size_t bytes);
+/** The note that a step is run no more as it was. */
+void td__plan_note (TdPlan *p, TdPassKind pass, uint32_t list, uint32_t step, uint32_t other);
+/** Take the steps that are marked out of a list. */
+void td__plan_remove (TdPlan *p, uint32_t list, const bool *dead);
+/** Say whether a step runs a kernel over numbers, or does something else at replay. */
+static inline bool
+td__step_computes (const TdStep *step)
+{
+  return step->kind == TD_STEP_FILL || step->kind == TD_STEP_COPY
+         || step->kind == TD_STEP_EFFECT || step->kind == TD_STEP_HOST_READ
+         || step->kind == TD_STEP_GIVE || step->kind == TD_STEP_GROUP
+         || (step->kind == TD_STEP_OP && !(step->cls->flags & TD_OP_VIEW));
+}
+/** Say whether the step changes its input i in place. */
+static inline bool
+td__step_writes_input (const TdStep *step, uint32_t i)
+{
+  return step->kind == TD_STEP_OP && td__bit (step->cls->writes, (int)i);
+}
+
+/** What a step does as one kernel over numbers side by side; false: it is none that is known.
+ */
+bool td__step_tile (const TdSchedule *s, const TdStep *step, TdTileCall *call);
+
+/** Steps whose results nobody uses. */
+void td__pass_prune (TdPlan *p);
+/** Steps over constants alone: computed now. */
+void td__pass_fold (TdPlan *p);
+/** The same operation on the same values. */
+void td__pass_cse (TdPlan *p);
+/** Element-by-element steps, tile by tile. */
+void td__pass_fuse (TdPlan *p);
+/** Where each value lies.  in_place: results may take the place of an input that dies. */
+void td__pass_memory (TdPlan *p, bool in_place, bool overlay);

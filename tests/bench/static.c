@@ -1,0 +1,285 @@
+/* Measures static schedules against our own dynamic graphs, in alternation in one process.
+ *
+ *   static [ROW ...] [--threads N] [--seconds S]
+ *
+ * prints one JSON object per row: workload, threads, value (dynamic time / static time, medians
+ * of CPU time with one thread, of wall time with more), both times, and the goal.
+ * SPDX-License-Identifier: MIT */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "peer-models.h"
+
+enum
+{
+  CHAIN_OPS = 1000,
+  LONG_CHAIN_OPS = 20,
+  MAX_SAMPLES = 1 << 18,
+  WARM_UP = 6
+};
+
+static int threads = 1;
+static double seconds = 3;
+
+static double
+now (void)
+{
+  struct timespec t;
+
+  clock_gettime (threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double
+wall (void)
+{
+  struct timespec t;
+
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double samples[2][MAX_SAMPLES];
+static int n_samples;
+
+static int
+ascending (const void *a, const void *b)
+{
+  const double x = *(const double *)a, y = *(const double *)b;
+
+  return (x > y) - (x < y);
+}
+
+static double
+median (double *x, int n)
+{
+  qsort (x, (size_t)n, sizeof *x, ascending);
+  return n % 2 == 1 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+/* Run both turn by turn until time is up; what = 0: dynamic, 1: static. */
+static void
+alternate (void (*run) (void *context, int what, int i), void *context)
+{
+  const double end = wall () + seconds;
+
+  n_samples = 0;
+  for (int i = 0; i < WARM_UP; i++)
+    for (int what = 0; what < 2; what++)
+      run (context, what, i);
+  for (int i = 0; (n_samples < 5 || wall () < end) && n_samples < MAX_SAMPLES; i++)
+    {
+      for (int what = 0; what < 2; what++)
+        {
+          const double start = now ();
+
+          run (context, what, i);
+          samples[what][n_samples] = now () - start;
+        }
+      n_samples++;
+    }
+}
+
+static void
+print_row (const char *name, double goal, TdStatic *s)
+{
+  const TdStaticInfo info = td_static_info (s);
+  const double dynamic = median (samples[0], n_samples), fixed = median (samples[1], n_samples);
+
+  printf ("{\"workload\": \"static.%s\", \"threads\": %d, \"value\": %.4g, \"unit\": "
+          "\"x dynamic\", \"goal\": %g, \"dynamic_us\": %.6g, \"static_us\": %.6g, \"n\": %d, "
+          "\"steps\": %u, \"backward_steps\": %u, \"pruned\": %u, \"folded\": %u, \"merged\": "
+          "%u, \"fused\": %u, \"in_place\": %u, \"planned_mb\": %.4g, \"bound_mb\": %.4g}\n",
+          name, threads, dynamic / fixed, goal, dynamic * 1e6, fixed * 1e6, n_samples,
+          info.n_steps, info.n_backward_steps, info.n_pruned, info.n_folded, info.n_merged,
+          info.n_fused, info.n_in_place, (double)info.planned_bytes / 1e6,
+          (double)info.lower_bound_bytes / 1e6);
+}
+
+/* --- models: an iteration with its update --- */
+
+typedef struct
+{
+  Model m[2];
+  TdVar *(*loss) (Model *m, int k);
+  TdStatic *s;
+  const char *name;
+} Pair;
+
+/* in: the data of one batch; the loss sees them as batch 0 of a model of its own. */
+static void
+model_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Pair *p = self;
+  Model m = p->m[1];
+  const int n_x = n_in / 2;
+
+  (void)n_out;
+  for (int i = 0; i < n_x; i++)
+    {
+      m.x[0][i] = in[i];
+      m.t[0][i] = in[n_x + i];
+    }
+  out[0] = p->loss (&m, 0);
+}
+
+static void
+model_update (void *context, int what, int i)
+{
+  Pair *p = context;
+  Model *m = &p->m[what];
+  const int k = i % POOL;
+
+  TD_ITERATION (i)
+    {
+      TdVar *in[2 * STEPS], *y;
+      int n = 0, n_x = 0;
+
+      td_cleargrads (m->root);
+      if (what == 0)
+        y = p->loss (m, k);
+      else
+        {
+          while (n_x < STEPS && m->x[k][n_x] != NULL)
+            in[n++] = m->x[k][n_x++];
+          for (int j = 0; j < n_x; j++)
+            in[n++] = m->t[k][j];
+          td_static_call (p->s, in, n, &y, 1);
+        }
+      td_backward (y, 0);
+      td_opt_update (m->opt);
+    }
+}
+
+static void
+run_model (const char *name, double goal)
+{
+  static Pair p;
+
+  memset (&p, 0, sizeof p);
+  for (int i = 0; i < n_peer_models; i++)
+    if (strcmp (peer_models[i].name, name) == 0)
+      {
+        p.loss = peer_models[i].loss;
+        peer_models[i].make (&p.m[0]);
+        peer_models[i].make (&p.m[1]);
+      }
+  p.s = td_static_new (model_code, &p);
+  alternate (model_update, &p);
+  print_row (name, goal, p.s);
+  td_static_free (p.s);
+}
+
+/* --- chains of small operations --- */
+
+typedef struct
+{
+  int n;
+  TdVar *x, *a, *b, *seed;
+  TdStatic *s;
+} Chain;
+
+/* y = tanh (y a + b), one operation at a time. */
+static void
+chain_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  const Chain *c = self;
+  TdVar *y = in[0];
+
+  (void)n_in;
+  (void)n_out;
+  for (int i = 0; i < c->n; i++)
+    y = i % 3 == 0 ? td_mul (y, c->a) : i % 3 == 1 ? td_add (y, c->b) : td_tanh (y);
+  out[0] = y;
+}
+
+static void
+chain_step (void *context, int what, int i)
+{
+  Chain *c = context;
+
+  TD_ITERATION (i)
+    {
+      TdVar *y;
+
+      td_cleargrad (c->x);
+      if (what == 0)
+        chain_code (c, &c->x, 1, &y, 1);
+      else
+        y = td_static_call1 (c->s, c->x);
+      td_set_grad (y, c->seed);
+      td_backward (y, 0);
+    }
+}
+
+static void
+run_chain (const char *name, int64_t size, int n, double goal)
+{
+  float *ones = peer_numbers (size, 2, 1e-3f);
+  Chain c = { .n = n };
+
+  for (int64_t i = 0; i < size; i++)
+    ones[i] += 1.0f;
+  c.x = td_variable (peer_array (TD_SHAPE (size), 1, 0.01f), "x");
+  c.a = td_retain (td_tensor (TD_F32, TD_SHAPE (size), ones));
+  c.b = peer_array (TD_SHAPE (size), 3, 1e-4f);
+  c.seed = td_retain (td_ones (TD_F32, TD_SHAPE (size)));
+  c.s = td_static_new (chain_code, &c);
+  free (ones);
+  alternate (chain_step, &c);
+  print_row (name, goal, c.s);
+  td_static_free (c.s);
+}
+
+static const struct
+{
+  const char *name;
+  int64_t size; /* of a chain; 0: a model */
+  int n;
+  double goal;
+} rows[] = {
+  { "op_overhead", 16, CHAIN_OPS, 3 },
+  { "chain_large", 1000000, LONG_CHAIN_OPS, 2.5 },
+  { "mlp_small", 0, 0, 1.03 },
+  { "mlp", 0, 0, 0.99 },
+  { "lenet", 0, 0, 0.99 },
+  { "lstm", 0, 0, 1.10 },
+};
+
+static bool
+asked (const char *name, char **names, int n)
+{
+  for (int i = 0; i < n; i++)
+    if (strcmp (names[i], name) == 0)
+      return true;
+  return n == 0;
+}
+
+int
+main (int argc, char **argv)
+{
+  char *names[16], text[16];
+  int n = 0;
+
+  td_init (&argc, &argv);
+  for (int i = 1; i < argc; i++)
+    if (strcmp (argv[i], "--threads") == 0 && i + 1 < argc)
+      threads = atoi (argv[++i]);
+    else if (strcmp (argv[i], "--seconds") == 0 && i + 1 < argc)
+      seconds = atof (argv[++i]);
+    else if (n < 16)
+      names[n++] = argv[i];
+  snprintf (text, sizeof text, "%d", threads);
+  setenv ("TAPEDECK_THREADS", text, 1); /* read at the first parallel region */
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0] && td_error () == NULL; i++)
+    if (!asked (rows[i].name, names, n))
+      continue;
+    else if (rows[i].size > 0)
+      run_chain (rows[i].name, rows[i].size, rows[i].n, rows[i].goal);
+    else
+      run_model (rows[i].name, rows[i].goal);
+  return td_error () != NULL || td_finish () != 0 ? 1 : 0;
+}
