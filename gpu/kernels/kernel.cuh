@@ -12,6 +12,7 @@
 
 #if defined(__CUDACC__)
 #define TD_DEVICE static __device__ __forceinline__
+#define TD_MEMBER __device__ __forceinline__
 #define TD_KERNEL(name, Params)                                                                \
   extern "C" __global__ void __launch_bounds__ (TD_BLOCK)                                      \
       name (const __grid_constant__ Params a)

@@ -46,7 +46,7 @@ td__lanes (int64_t n)
 TdDivisor
 td__divisor (int64_t value)
 {
-  TdDivisor d = { (uint32_t)value, 0, 0 };
+  TdDivisor d = { (uint32_t)(value > 0 ? value : 1), 0, 0 };
 
   while (d.shift < 32 && (1ull << d.shift) < d.value)
     d.shift++;

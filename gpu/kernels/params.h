@@ -112,10 +112,10 @@ typedef struct TdCrossEntropyParams
 {
   const void *x, *t, *weight, *g;
   void *y, *loss;
-  double *losses; /* of rows; NULL: they are not summed */
   double *totals; /* of blocks: total, rows that count, rows that are right */
   uint64_t *counts;
   int64_t rows, c, rest, ignore, n_labels;
+  int64_t share_of; /* rows that share the result, if all do */
   double *right, *chosen, *labelled;
   int t_dtype, kind, each, normalize, n_totals, lanes;
 } TdCrossEntropyParams;
@@ -126,6 +126,7 @@ typedef struct TdBatchNormParams
   const void *x, *gamma, *beta, *gy, *mean, *spread;
   void *y, *mean_out, *spread_out, *running_mean, *running_var;
   int64_t n, c, rest;
+  TdDivisor by_rest;
   double eps, decay;
 } TdBatchNormParams;
 
@@ -137,6 +138,7 @@ typedef struct TdRowNormParams
   double *parts; /* [piece][2][channels of all groups] */
   void *ggamma, *gbeta;
   int64_t rows, groups, channels, rest, m, piece;
+  TdDivisor by_rest;
   double eps;
   int centred, lanes, n_pieces;
 } TdRowNormParams;
@@ -147,10 +149,11 @@ typedef struct TdPoolParams
   const void *in0, *in1;
   void *out;
   int32_t *index;
-  int64_t n, image, pooled;
-  int64_t size[TD_MAX_SPATIAL], place[TD_MAX_SPATIAL]; /* of the image, of the pooled array */
-  int64_t places;
-  TdPooling attrs;
+  int64_t n, image, pooled, places; /* channels of all images; elements; of a window */
+  int64_t size[TD_MAX_SPATIAL],
+      n_places[TD_MAX_SPATIAL]; /* of the image, of the pooled array */
+  int64_t ksize[TD_MAX_SPATIAL], stride[TD_MAX_SPATIAL], pad[TD_MAX_SPATIAL];
+  int divisor, adaptive;
 } TdPoolParams;
 
 /** A convolution by its definition. */
@@ -161,7 +164,8 @@ typedef struct TdConvParams
   int64_t n, c, o, cg, og;
   int64_t image, pixels, window;
   int64_t x_dim[TD_MAX_SPATIAL], w_dim[TD_MAX_SPATIAL], y_dim[TD_MAX_SPATIAL];
-  TdConv attrs;
+  int64_t stride[TD_MAX_SPATIAL], pad[TD_MAX_SPATIAL], dilate[TD_MAX_SPATIAL];
+  int accumulate;
 } TdConvParams;
 
 typedef struct TdGemmParams

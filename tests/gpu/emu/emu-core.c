@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: MIT */
 #include "emu-core.h"
 
+#include <stdbool.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,11 +43,22 @@ typedef enum
   WAITS_WARP
 } State;
 
+/* Where a stack goes on: swapcontext asks the kernel about signals each time, so that it is
+ * only taken where the sanitizer has to know. */
 typedef struct
 {
   ucontext_t context;
-  char *stack;
+#if !defined(WITH_ASAN)
+  jmp_buf at;
+  bool begun;
+#endif
   void *fake_stack; /* of the address sanitizer */
+} Place;
+
+typedef struct
+{
+  Place place;
+  char *stack;
   State state;
   unsigned thread;
   const char *file;
@@ -73,8 +86,7 @@ static struct
 } block;
 static Fibre fibres[MAX_THREADS], *now;
 static unsigned n_fibres;
-static ucontext_t main_context;
-static void *main_fake_stack;
+static Place main_place;
 static const void *main_stack;
 static size_t main_stack_bytes;
 
@@ -139,22 +151,29 @@ td_emu_beyond (const char *name, long i, long n)
 /* --- switching --- */
 
 static void
-switch_fibre (ucontext_t *from, void **fake, ucontext_t *to, const void *stack, size_t bytes)
+switch_place (Place *from, Place *to, const void *stack, size_t bytes)
 {
 #if defined(WITH_ASAN)
-  __sanitizer_start_switch_fiber (fake, stack, bytes);
-#endif
-  swapcontext (from, to);
-#if defined(WITH_ASAN)
-  __sanitizer_finish_switch_fiber (*fake, from == &main_context ? NULL : &main_stack,
-                                   from == &main_context ? NULL : &main_stack_bytes);
+  const bool here = from == &main_place;
+
+  __sanitizer_start_switch_fiber (&from->fake_stack, stack, bytes);
+  swapcontext (&from->context, &to->context);
+  __sanitizer_finish_switch_fiber (from->fake_stack, here ? NULL : &main_stack,
+                                   here ? NULL : &main_stack_bytes);
+#else
+  from->begun = true;
+  if (_setjmp (from->at) != 0)
+    return;
+  if (to->begun)
+    _longjmp (to->at, 1);
+  setcontext (&to->context);
 #endif
 }
 
 static void
 to_main (Fibre *f)
 {
-  switch_fibre (&f->context, &f->fake_stack, &main_context, main_stack, main_stack_bytes);
+  switch_place (&f->place, &main_place, main_stack, main_stack_bytes);
 }
 
 static void
@@ -162,7 +181,7 @@ resume (Fibre *f)
 {
   now = f;
   threadIdx.x = f->thread;
-  switch_fibre (&main_context, &main_fake_stack, &f->context, f->stack, STACK_BYTES);
+  switch_place (&main_place, &f->place, f->stack, STACK_BYTES);
   now = NULL;
 }
 
@@ -202,11 +221,11 @@ new_fibre (void)
   if (room == MAP_FAILED || mprotect (room, GUARD_BYTES, PROT_NONE) != 0)
     fail ("no memory for stacks");
   f->stack = room + GUARD_BYTES;
-  getcontext (&f->context);
-  f->context.uc_stack.ss_sp = f->stack;
-  f->context.uc_stack.ss_size = STACK_BYTES;
-  f->context.uc_link = NULL;
-  makecontext (&f->context, fibre_main, 0);
+  getcontext (&f->place.context);
+  f->place.context.uc_stack.ss_sp = f->stack;
+  f->place.context.uc_stack.ss_size = STACK_BYTES;
+  f->place.context.uc_link = NULL;
+  makecontext (&f->place.context, fibre_main, 0);
   f->state = IDLE;
   return f;
 }

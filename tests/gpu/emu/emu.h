@@ -13,6 +13,7 @@
 #include "emu-core.h"
 
 #define TD_DEVICE static inline __attribute__ ((unused))
+#define TD_MEMBER inline
 
 #define TD_KERNEL(name, Params)                                                                \
   static void name (const Params &a);                                                          \

@@ -82,14 +82,38 @@ inner_bytes (size_t bytes)
   return ((bytes > 0 ? bytes : 1) + page_bytes () - 1) / page_bytes () * page_bytes ();
 }
 
+/* Pages that were given back, by size: mapping is most of what small arrays cost. */
+static struct
+{
+  char *room;
+  size_t inner;
+} spare[64];
+
+static char *
+take_room (size_t inner)
+{
+  const size_t page = page_bytes ();
+  char *room;
+
+  for (int i = 0; i < 64; i++)
+    if (spare[i].room != NULL && spare[i].inner == inner)
+      {
+        room = spare[i].room;
+        spare[i].room = NULL;
+        return room;
+      }
+  room = mmap (NULL, inner + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_true (room != MAP_FAILED);
+  assert_int_equal (mprotect (room + page, inner, PROT_READ | PROT_WRITE), 0);
+  return room;
+}
+
 void *
 rig_guarded (size_t bytes, bool at_end)
 {
   const size_t page = page_bytes (), inner = inner_bytes (bytes);
-  char *room = mmap (NULL, inner + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char *room = take_room (inner);
 
-  assert_true (room != MAP_FAILED);
-  assert_int_equal (mprotect (room + page, inner, PROT_READ | PROT_WRITE), 0);
   memset (room + page, 0xFF, inner);
   /* Nothing lies 16 bytes before the end, so that rig_release finds the page. */
   return at_end ? room + page + inner - (bytes > 0 ? bytes : 16) : room + page;
@@ -98,10 +122,17 @@ rig_guarded (size_t bytes, bool at_end)
 void
 rig_release (void *data, size_t bytes)
 {
-  const size_t page = page_bytes ();
+  const size_t page = page_bytes (), inner = inner_bytes (bytes);
   char *room = (char *)((uintptr_t)data / page * page) - page;
 
-  munmap (room, inner_bytes (bytes) + 2 * page);
+  for (int i = 0; i < 64; i++)
+    if (spare[i].room == NULL)
+      {
+        spare[i].room = room;
+        spare[i].inner = inner;
+        return;
+      }
+  munmap (room, inner + 2 * page);
 }
 
 /* --- the launcher --- */

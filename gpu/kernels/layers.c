@@ -1,0 +1,305 @@
+/* Launches of normalisation, pooling, convolution, matrix products and attention.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "launch.h"
+
+#include <string.h>
+
+#define KERNELS(name) static TdCudaKernel name[TD_N_DTYPES] = { TD_FLOATS ("td_" #name) }
+
+enum
+{
+  MAX_BATCHES = 65535, /* of a grid's second axis */
+  PIECE_ROWS = 64,     /* at least, of the rows whose gradients one thread adds up */
+  MAX_PIECES = 64
+};
+
+/* --- normalisation --- */
+
+KERNELS (batch_norm_train);
+KERNELS (batch_norm_fixed);
+KERNELS (batch_norm_grad);
+
+TdStatus
+td_cuda_batch_norm (TdCudaLauncher *l, int kind, const double *params, const TdTensor *in,
+                    int n_in, TdTensor *out, int n_out)
+{
+  const TdShape *x = in[0].shape;
+  const TdDtype dtype = out[0].dtype;
+  const bool grad = kind == TD_BATCH_NORM_GRAD, train = kind == TD_BATCH_NORM_TRAIN;
+  TdBatchNormParams a = { .x = in[0].data,
+                          .gamma = in[1].data,
+                          .y = out[0].data,
+                          .n = x->dim[0],
+                          .c = x->dim[1],
+                          .rest = 1 };
+
+  for (int i = 2; i < x->ndim; i++)
+    a.rest *= x->dim[i];
+  if (a.n * a.rest > INT32_MAX) /* places are divided up in 32 bits */
+    return TD_ERR_SHAPE;
+  a.by_rest = td__divisor (a.rest);
+  if (!grad)
+    {
+      a.beta = in[2].data;
+      a.eps = params[0];
+    }
+  else
+    a.gy = in[2].data;
+  if (!train)
+    {
+      a.mean = in[3].data;
+      a.spread = in[4].data;
+    }
+  else if (n_in == 5)
+    {
+      a.running_mean = in[3].data;
+      a.running_var = in[4].data;
+    }
+  if (train)
+    a.decay = params[1];
+  if (n_out > 2)
+    {
+      a.mean_out = out[1].data;
+      a.spread_out = out[2].data;
+    }
+  return td__launch (l,
+                     train  ? &batch_norm_train[dtype]
+                     : grad ? &batch_norm_grad[dtype]
+                            : &batch_norm_fixed[dtype],
+                     td__blocks (l, a.c, 1), 1, &a);
+}
+
+KERNELS (row_norm);
+KERNELS (row_norm_grad);
+KERNELS (row_norm_sums);
+KERNELS (row_norm_end);
+
+/* Gradients of gamma and beta: pieces of the rows, then their sums. */
+static TdStatus
+launch_channel_sums (TdCudaLauncher *l, TdRowNormParams *a, TdDtype dtype, int64_t n)
+{
+  const int64_t all = a->groups * a->channels;
+  int64_t pieces = a->rest == 1 ? (n + PIECE_ROWS - 1) / PIECE_ROWS : 1;
+  TdStatus status;
+
+  pieces = pieces < 1 ? 1 : pieces > MAX_PIECES ? MAX_PIECES : pieces;
+  a->piece = (n + pieces - 1) / pieces;
+  a->n_pieces = (int)pieces;
+  a->parts = l->workspace (l, (size_t)(2 * pieces * all) * sizeof (double));
+  if (a->parts == NULL)
+    return TD_ERR_MEMORY;
+  status = td__launch (l, &row_norm_sums[dtype],
+                       td__blocks (l, all, a->rest == 1 ? TD_BLOCK : 1), pieces, a);
+  return status == TD_OK
+             ? td__launch (l, &row_norm_end[dtype], td__blocks (l, all, TD_BLOCK), 1, a)
+             : status;
+}
+
+TdStatus
+td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
+                  const TdTensor *in, int n_in, TdTensor *out, int n_out)
+{
+  const TdDtype dtype = out[0].dtype;
+  const int centred = norm->centred;
+  TdRowNormParams a = { .x = in[0].data,
+                        .gamma = in[1].data,
+                        .y = out[0].data,
+                        .rows = norm->n * norm->groups,
+                        .groups = norm->groups,
+                        .channels = norm->channels,
+                        .rest = norm->rest,
+                        .m = norm->channels * norm->rest,
+                        .eps = norm->eps,
+                        .centred = centred };
+  TdStatus status;
+
+  if (a.m > INT32_MAX)
+    return TD_ERR_SHAPE;
+  a.by_rest = td__divisor (a.rest);
+  a.lanes = td__lanes (a.m);
+  if (kind == TD_ROW_NORM)
+    {
+      a.beta = centred ? in[2].data : NULL;
+      a.mean = centred ? out[1].data : NULL;
+      a.spread = out[1 + centred].data;
+      return td__launch (l, &row_norm[dtype], td__blocks (l, a.rows, TD_BLOCK / a.lanes), 1,
+                         &a);
+    }
+  a.gy = in[2].data;
+  a.mean_in = centred ? in[3].data : NULL;
+  a.spread_in = in[3 + centred].data;
+  a.ggamma = out[1].data;
+  a.gbeta = centred ? out[2].data : NULL;
+  status = td__launch (l, &row_norm_grad[dtype], td__blocks (l, a.rows, TD_BLOCK / a.lanes), 1,
+                       &a);
+  return status == TD_OK ? launch_channel_sums (l, &a, dtype, norm->n) : status;
+}
+
+/* --- windows --- */
+
+/* Kernels of two axes and of six; axes that an array lacks are of size 1. */
+#define WINDOWS(name)                                                                          \
+  static TdCudaKernel name[2][TD_N_DTYPES]                                                     \
+      = { { TD_FLOATS ("td_" #name "_2d") }, { TD_FLOATS ("td_" #name "_6d") } }
+WINDOWS (pool_max);
+WINDOWS (pool_max_grad);
+WINDOWS (pool_gather);
+WINDOWS (pool_average);
+WINDOWS (pool_average_grad);
+WINDOWS (conv);
+WINDOWS (conv_data_grad);
+WINDOWS (conv_weight_grad);
+
+TdStatus
+td_cuda_pooling (TdCudaLauncher *l, TdPoolKind kind, const TdPooling *attrs, const TdTensor *in,
+                 int n_in, TdTensor *out, TdTensor *out2)
+{
+  static TdCudaKernel (*const kernels[])[TD_N_DTYPES]
+      = { [TD_POOL_MAX] = pool_max,
+          [TD_POOL_MAX_GRAD] = pool_max_grad,
+          [TD_POOL_MAX_GATHER] = pool_gather,
+          [TD_POOL_AVERAGE] = pool_average,
+          [TD_POOL_AVERAGE_GRAD] = pool_average_grad };
+  /* Which operand is the image, which is pooled: in[0], in[1], out. */
+  static const int roles[][2] = { [TD_POOL_MAX] = { 0, 2 },
+                                  [TD_POOL_MAX_GRAD] = { 2, 1 },
+                                  [TD_POOL_MAX_GATHER] = { 1, 2 },
+                                  [TD_POOL_AVERAGE] = { 0, 2 },
+                                  [TD_POOL_AVERAGE_GRAD] = { 2, 0 } };
+  const TdTensor *const operands[] = { &in[0], n_in > 1 ? &in[1] : NULL, out };
+  const TdShape *image = operands[roles[kind][0]]->shape;
+  const TdShape *pooled = operands[roles[kind][1]]->shape;
+  const int wide = attrs->ndim > 2, none = (wide ? TD_MAX_SPATIAL : 2) - attrs->ndim;
+  TdPoolParams a = { .in0 = in[0].data,
+                     .in1 = n_in > 1 ? in[1].data : NULL,
+                     .out = out->data,
+                     .index = out2 != NULL ? out2->data : NULL,
+                     .n = image->dim[0] * image->dim[1],
+                     .image = 1,
+                     .pooled = 1,
+                     .places = 1,
+                     .divisor = (int)attrs->divisor,
+                     .adaptive = attrs->adaptive };
+
+  for (int i = 0; i < none + attrs->ndim; i++)
+    {
+      const int k = i - none;
+
+      a.size[i] = k < 0 ? 1 : image->dim[2 + k];
+      a.n_places[i] = k < 0 ? 1 : pooled->dim[2 + k];
+      a.ksize[i] = k < 0 || attrs->adaptive ? 1 : attrs->ksize[k];
+      a.stride[i] = k < 0 || attrs->adaptive ? 1 : attrs->stride[k];
+      a.pad[i] = k < 0 || attrs->adaptive ? 0 : attrs->pad[k];
+      a.image *= a.size[i];
+      a.pooled *= a.n_places[i];
+      a.places *= a.ksize[i];
+    }
+  return td__launch (l, &kernels[kind][wide][out->dtype], td__blocks (l, out->size, TD_BLOCK),
+                     1, &a);
+}
+
+TdStatus
+td_cuda_conv (TdCudaLauncher *l, TdConvKind kind, const TdConv *attrs, const TdTensor *in,
+              int n_in, TdTensor *out)
+{
+  static TdCudaKernel (*const kernels[])[TD_N_DTYPES]
+      = { [TD_CONV_FORWARD] = conv,
+          [TD_CONV_DATA_GRAD] = conv_data_grad,
+          [TD_CONV_WEIGHT_GRAD] = conv_weight_grad };
+  const TdShape *x = kind == TD_CONV_DATA_GRAD ? out->shape : in[0].shape;
+  const TdShape *w = kind == TD_CONV_FORWARD     ? in[1].shape
+                     : kind == TD_CONV_DATA_GRAD ? in[0].shape
+                                                 : out->shape;
+  const TdShape *y = kind == TD_CONV_FORWARD ? out->shape : in[1].shape;
+  const int wide = attrs->ndim > 2, none = (wide ? TD_MAX_SPATIAL : 2) - attrs->ndim;
+  TdConvParams a = { .b = n_in > 2 ? in[2].data : NULL,
+                     .out = out->data,
+                     .n = x->dim[0],
+                     .c = x->dim[1],
+                     .o = w->dim[0],
+                     .cg = w->dim[1],
+                     .og = w->dim[0] / attrs->groups,
+                     .image = 1,
+                     .pixels = 1,
+                     .window = 1,
+                     .accumulate = attrs->accumulate };
+
+  a.x = kind == TD_CONV_DATA_GRAD ? NULL : in[0].data;
+  a.w = kind == TD_CONV_FORWARD ? in[1].data : in[0].data;
+  a.gy = in[1].data;
+  for (int i = 0; i < none + attrs->ndim; i++)
+    {
+      const int k = i - none;
+
+      a.x_dim[i] = k < 0 ? 1 : x->dim[2 + k];
+      a.w_dim[i] = k < 0 ? 1 : w->dim[2 + k];
+      a.y_dim[i] = k < 0 ? 1 : y->dim[2 + k];
+      a.stride[i] = k < 0 ? 1 : attrs->stride[k];
+      a.pad[i] = k < 0 ? 0 : attrs->pad[k];
+      a.dilate[i] = k < 0 ? 1 : attrs->dilate[k];
+      a.image *= a.x_dim[i];
+      a.window *= a.w_dim[i];
+      a.pixels *= a.y_dim[i];
+    }
+  return td__launch (l, &kernels[kind][wide][out->dtype],
+                     td__blocks (l, out->size, kind == TD_CONV_WEIGHT_GRAD ? 1 : TD_BLOCK), 1,
+                     &a);
+}
+
+/* --- products --- */
+
+KERNELS (gemm);
+
+TdStatus
+td_cuda_gemm (TdCudaLauncher *l, const TdGemm *g, const TdTensor *a, const TdTensor *b,
+              TdTensor *c)
+{
+  const int64_t tiles = (g->m + 63) / 64 * ((g->n + 63) / 64);
+  const TdGemmParams p = { a->data, b->data, c->data, *g };
+
+  return td__launch (l, &gemm[c->dtype], tiles, g->batch < MAX_BATCHES ? g->batch : MAX_BATCHES,
+                     &p);
+}
+
+KERNELS (attend);
+KERNELS (attend_deltas);
+KERNELS (attend_grad_query);
+KERNELS (attend_grad_key);
+
+TdStatus
+td_cuda_attention (TdCudaLauncher *l, TdAttentionKind kind, const TdAttention *attention,
+                   const TdTensor *in, int n_in, TdTensor *out, int n_out)
+{
+  const bool grad = kind == TD_ATTENTION_GRAD;
+  const int n_plain = grad ? 6 : 3;
+  const TdDtype dtype = out[0].dtype;
+  const int64_t queries = attention->batch * attention->n_q;
+  const int64_t keys = attention->batch * attention->n_k;
+  TdAttentionParams a = { .q = in[0].data,
+                          .k = in[1].data,
+                          .v = in[2].data,
+                          .mask = n_in > n_plain ? in[n_plain].data : NULL,
+                          .out = out[0].data,
+                          .out2 = out[1].data,
+                          .a = *attention };
+  TdStatus status;
+
+  if (attend[dtype].name == NULL)
+    return TD_ERR_DTYPE;
+  if (!grad)
+    return td__launch (l, &attend[dtype], td__blocks (l, queries, 1), 1, &a);
+  a.gy = in[3].data;
+  a.y = in[4].data;
+  a.lse = in[5].data;
+  a.out3 = out[2].data;
+  a.delta = l->workspace (l, (size_t)(queries + 1) * sizeof (double));
+  if (a.delta == NULL)
+    return TD_ERR_MEMORY;
+  status = td__launch (l, &attend_deltas[dtype], td__blocks (l, queries, TD_BLOCK), 1, &a);
+  if (status == TD_OK)
+    status = td__launch (l, &attend_grad_query[dtype], td__blocks (l, queries, 1), 1, &a);
+  return status == TD_OK
+             ? td__launch (l, &attend_grad_key[dtype], td__blocks (l, keys, 1), 1, &a)
+             : status;
+}

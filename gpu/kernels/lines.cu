@@ -1,0 +1,276 @@
+/* What is done along one axis: places of extremes, cumulative sums, softmax.  A line is n
+ * numbers, `inner` elements apart; `lanes` threads share one.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "kernel.cuh"
+
+/* Where line `line` begins. */
+TD_DEVICE int64_t
+line_at (const TdAxisParams &a, int64_t line)
+{
+  return line / a.inner * a.inner * a.n + line % a.inner;
+}
+
+/* Whether v at place i comes before the best so far: larger (smaller), or a NaN; the first of
+ * equals. */
+template <typename T>
+TD_DEVICE bool
+precedes (T v, int64_t i, T best, int64_t place, bool least)
+{
+  if (v != v || best != best)
+    return v != v && (best == best || i < place);
+  return (least ? v < best : v > best) || (v == best && i < place);
+}
+
+template <typename T>
+TD_DEVICE void
+argmax (const TdAxisParams &a)
+{
+  const int lane = threadIdx.x % a.lanes, groups = TD_BLOCK / a.lanes;
+
+  for (int64_t first = (int64_t)blockIdx.x * groups; first < a.lines;
+       first += (int64_t)gridDim.x * groups)
+    {
+      const int64_t line = first + threadIdx.x / a.lanes;
+      const T *x = (const T *)a.x + (line < a.lines ? line_at (a, line) : 0);
+      T best = x[0];
+      int64_t place = 0;
+
+      for (int64_t i = lane; i < a.n && line < a.lines; i += a.lanes)
+        if (precedes (x[i * a.inner], i, best, place, a.reverse))
+          {
+            best = x[i * a.inner];
+            place = i;
+          }
+      for (int k = a.lanes / 2; k > 0; k /= 2)
+        {
+          const T other = from_lane (best, k);
+          const int64_t where = from_lane (place, k);
+
+          if (precedes (other, where, best, place, a.reverse))
+            {
+              best = other;
+              place = where;
+            }
+        }
+      if (lane == 0 && line < a.lines)
+        ((int32_t *)a.y)[line] = (int32_t)place;
+    }
+}
+
+/* A thread for each line, or a block for a long one: TD_BLOCK numbers at a time. */
+template <typename T, typename A>
+TD_DEVICE void
+sum_along (const TdAxisParams &a)
+{
+  for (int64_t line = thread_index (); line < a.lines; line += n_threads ())
+    {
+      const T *x = (const T *)a.x + line_at (a, line);
+      T *y = (T *)a.y + line_at (a, line);
+      A total = 0;
+
+      for (int64_t i = 0; i < a.n; i++)
+        {
+          const int64_t at = (a.reverse ? a.n - 1 - i : i) * a.inner;
+
+          total += (A)x[at];
+          y[at] = (T)total;
+        }
+    }
+}
+
+template <typename T, typename A, typename Room>
+TD_DEVICE void
+scan_along (const TdAxisParams &a, Room &room)
+{
+  const int lane = threadIdx.x % TD_WARP, warp = threadIdx.x / TD_WARP;
+
+  for (int64_t line = blockIdx.x; line < a.lines; line += gridDim.x)
+    {
+      const T *x = (const T *)a.x + line_at (a, line);
+      T *y = (T *)a.y + line_at (a, line);
+      A before = 0;
+
+      for (int64_t begin = 0; begin < a.n; begin += TD_BLOCK)
+        {
+          const int64_t i = begin + threadIdx.x;
+          const int64_t at = (a.reverse ? a.n - 1 - i : i) * a.inner;
+          A sum = i < a.n ? (A)x[at] : (A)0;
+
+          for (int k = 1; k < TD_WARP; k *= 2)
+            {
+              const A other = __shfl_up_sync (TD_ALL_LANES, sum, k);
+
+              sum += lane >= k ? other : (A)0;
+            }
+          if (lane == TD_WARP - 1)
+            room[warp] = sum;
+          __syncthreads ();
+          for (int k = 0; k < warp; k++)
+            sum += room[k];
+          if (i < a.n)
+            y[at] = (T)(before + sum);
+          for (int k = 0; k < TD_BLOCK / TD_WARP; k++)
+            before += room[k];
+          __syncthreads ();
+        }
+    }
+}
+
+#define ALONG(T, A, name)                                                                      \
+  TD_KERNEL (td_argmax_##name, TdAxisParams)                                                   \
+  {                                                                                            \
+    argmax<T> (a);                                                                             \
+  }                                                                                            \
+  TD_KERNEL (td_sum_along_##name, TdAxisParams)                                                \
+  {                                                                                            \
+    sum_along<T, A> (a);                                                                       \
+  }                                                                                            \
+  TD_KERNEL (td_scan_along_##name, TdAxisParams)                                               \
+  {                                                                                            \
+    TD_SHARED (A, room, TD_BLOCK / TD_WARP);                                                   \
+                                                                                               \
+    scan_along<T, A> (a, room);                                                                \
+  }
+ALONG (float, double, f32)
+ALONG (double, double, f64)
+ALONG (int32_t, uint32_t, i32)
+ALONG (int64_t, uint64_t, i64)
+
+TD_DEVICE float
+exp_of (float x)
+{
+  return td_exp_f32 (x);
+}
+
+TD_DEVICE double
+exp_of (double x)
+{
+  return td_exp_f64 (x);
+}
+
+TD_DEVICE float
+log_of (float x)
+{
+  return td_log_f32 (x);
+}
+
+TD_DEVICE double
+log_of (double x)
+{
+  return td_log_f64 (x);
+}
+
+enum
+{
+  HELD = 16 /* numbers of a line that a thread keeps, so that they are read once */
+};
+
+template <typename T, bool HOLD, typename Room>
+TD_DEVICE void
+softmax_line (const TdAxisParams &a, int64_t line, Room &room)
+{
+  const int lane = threadIdx.x % a.lanes;
+  const bool logs = a.kind == TD_LOG_SOFTMAX;
+  const int64_t n = line < a.lines ? a.n : 0, at = line < a.lines ? line_at (a, line) : 0;
+  const T *x = (const T *)a.x + at;
+  T *y = (T *)a.y + at;
+  T top = -(T)INFINITY, sum = 0, kept[HELD];
+
+  if (HOLD)
+    {
+#pragma unroll
+      for (int k = 0; k < HELD; k++)
+        if (lane + k * a.lanes < n)
+          {
+            kept[k] = x[(lane + k * a.lanes) * a.inner];
+            top = kept[k] > top ? kept[k] : top;
+          }
+    }
+  else
+    for (int64_t i = lane; i < n; i += a.lanes)
+      top = x[i * a.inner] > top ? x[i * a.inner] : top;
+  top = largest_of_group (top, a.lanes, room);
+  if (HOLD)
+    {
+#pragma unroll
+      for (int k = 0; k < HELD; k++)
+        if (lane + k * a.lanes < n)
+          {
+            const T e = exp_of (kept[k] - top);
+
+            sum += e;
+            kept[k] = logs ? kept[k] - top : e;
+          }
+    }
+  else
+    for (int64_t i = lane; i < n; i += a.lanes)
+      sum += exp_of (x[i * a.inner] - top);
+  sum = sum_of_group (sum, a.lanes, room);
+  sum = logs ? log_of (sum) : sum;
+  if (HOLD)
+    {
+#pragma unroll
+      for (int k = 0; k < HELD; k++)
+        if (lane + k * a.lanes < n)
+          y[(lane + k * a.lanes) * a.inner] = logs ? kept[k] - sum : kept[k] / sum;
+    }
+  else
+    for (int64_t i = lane; i < n; i += a.lanes)
+      {
+        const T v = x[i * a.inner] - top;
+
+        y[i * a.inner] = logs ? v - sum : exp_of (v) / sum;
+      }
+}
+
+template <typename T, typename Room>
+TD_DEVICE void
+softmax_grad_line (const TdAxisParams &a, int64_t line, Room &room)
+{
+  const int lane = threadIdx.x % a.lanes;
+  const bool logs = a.kind == TD_LOG_SOFTMAX_GRAD;
+  const int64_t n = line < a.lines ? a.n : 0, at = line < a.lines ? line_at (a, line) : 0;
+  const T *y = (const T *)a.x + at, *gy = (const T *)a.gy + at;
+  T *gx = (T *)a.y + at, sum = 0;
+
+  for (int64_t i = lane; i < n; i += a.lanes)
+    sum += logs ? gy[i * a.inner] : gy[i * a.inner] * y[i * a.inner];
+  sum = sum_of_group (sum, a.lanes, room);
+  for (int64_t i = lane; i < n; i += a.lanes)
+    {
+      const T v = y[i * a.inner], g = gy[i * a.inner];
+
+      gx[i * a.inner] = logs ? g - exp_of (v) * sum : v * (g - sum);
+    }
+}
+
+template <typename T, typename Room>
+TD_DEVICE void
+softmax (const TdAxisParams &a, Room &room)
+{
+  const int groups = TD_BLOCK / a.lanes;
+
+  for (int64_t first = (int64_t)blockIdx.x * groups; first < a.lines;
+       first += (int64_t)gridDim.x * groups)
+    {
+      const int64_t line = first + threadIdx.x / a.lanes;
+
+      if (a.gy != nullptr)
+        softmax_grad_line<T> (a, line, room);
+      else if (a.n <= (int64_t)a.lanes * HELD)
+        softmax_line<T, true> (a, line, room);
+      else
+        softmax_line<T, false> (a, line, room);
+    }
+}
+
+#define SOFTMAX(T, name)                                                                       \
+  TD_KERNEL (td_softmax_##name, TdAxisParams)                                                  \
+  {                                                                                            \
+    TD_SHARED (T, room, TD_BLOCK / TD_WARP);                                                   \
+                                                                                               \
+    softmax<T> (a, room);                                                                      \
+  }
+SOFTMAX (float, f32)
+SOFTMAX (double, f64)

@@ -1,0 +1,121 @@
+/* Launches of cross entropy and its relatives.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "launch.h"
+
+#define KERNELS(name) static TdCudaKernel name[TD_N_DTYPES] = { TD_FLOATS ("td_" #name) }
+KERNELS (loss);
+KERNELS (right);
+KERNELS (loss_grad);
+KERNELS (loss_rows);
+KERNELS (loss_end);
+static TdCudaKernel count_rows = { .name = "td_count_rows" };
+static TdCudaKernel label_counts_end = { .name = "td_label_counts_end" };
+
+/* Blocks that leave totals, then the one that adds them up. */
+static TdStatus
+launch_totals (TdCudaLauncher *l, TdCudaKernel *kernel, TdDtype dtype, TdCrossEntropyParams *a,
+               size_t counts)
+{
+  const int lanes = kernel == &count_rows ? 1 : a->lanes;
+  TdStatus status;
+
+  a->n_totals = (int)td__blocks (l, a->rows, TD_BLOCK / lanes);
+  a->totals = l->workspace (l, (size_t)(3 * a->n_totals + 1) * sizeof (double)
+                                   + counts * sizeof (uint64_t));
+  if (a->totals == NULL)
+    return TD_ERR_MEMORY;
+  if (counts > 0)
+    {
+      TdShape shape = { 1, { (int64_t)counts } };
+      TdTensor zeros = { a->counts = (uint64_t *)(void *)(a->totals + 3 * a->n_totals + 1),
+                         &shape, (int64_t)counts, TD_I64 };
+
+      status = td_cuda_fill (l, &zeros, 0);
+      if (status != TD_OK)
+        return status;
+    }
+  status = td__launch (l, kernel, a->n_totals, 1, a);
+  return status == TD_OK ? td__launch (l, &loss_end[dtype], 1, 1, a) : status;
+}
+
+static TdStatus
+run (TdCudaLauncher *l, TdCrossEntropyParams *a, TdDtype dtype)
+{
+  TdStatus status = TD_OK;
+
+  switch ((TdCrossEntropyKind)a->kind)
+    {
+    case TD_CROSS_ENTROPY:
+      return launch_totals (l, &loss[dtype], dtype, a, 0);
+    case TD_ACCURACY:
+      return launch_totals (l, &right[dtype], dtype, a, 0);
+    case TD_LABEL_COUNTS:
+      status = launch_totals (l, &right[dtype], dtype, a, 3 * (size_t)a->n_labels);
+      return status == TD_OK ? td__launch (l, &label_counts_end,
+                                           td__blocks (l, a->n_labels, TD_BLOCK), 1, a)
+                             : status;
+    case TD_CROSS_ENTROPY_GRAD:
+    case TD_CROSS_ENTROPY_ROWS:
+      break;
+    }
+  if (a->normalize)
+    status = launch_totals (l, &count_rows, dtype, a, 0);
+  if (status != TD_OK)
+    return status;
+  if (a->kind == TD_CROSS_ENTROPY_GRAD)
+    return td__launch (l, &loss_grad[dtype], td__blocks (l, a->rows * a->c, TD_BLOCK), 1, a);
+  return td__launch (l, &loss_rows[dtype], td__blocks (l, a->rows, TD_BLOCK), 1, a);
+}
+
+TdStatus
+td_cuda_cross_entropy (TdCudaLauncher *l, int kind, const int64_t *params, const TdTensor *in,
+                       int n_in, TdTensor *out, int n_out)
+{
+  static const int n_fixed[] = { 2, 3, 1, 2, 2 };
+  const bool rows_only = kind == TD_CROSS_ENTROPY_ROWS;
+  const TdTensor *t = &in[rows_only ? 0 : 1];
+  const TdDtype dtype = kind == TD_LABEL_COUNTS ? in[0].dtype : out[0].dtype;
+  TdCrossEntropyParams a = { .x = in[0].data,
+                             .t = t->data,
+                             .t_dtype = (int)t->dtype,
+                             .kind = kind,
+                             .ignore = params[0],
+                             .rows = t->size,
+                             .c = rows_only ? 0 : in[0].shape->dim[1],
+                             .rest = 1,
+                             .share_of = t->shape->dim[0],
+                             .loss = out[0].data };
+
+  if (dtype != TD_F32 && dtype != TD_F64)
+    return TD_ERR_DTYPE;
+  for (int i = 1; i < t->shape->ndim; i++)
+    a.rest *= t->shape->dim[i];
+  a.lanes = a.rest > 1 ? 1 : a.c > 32 ? 32 : td__lanes (a.c);
+  if (n_in > n_fixed[kind])
+    a.weight = in[n_fixed[kind]].data;
+  if (kind == TD_CROSS_ENTROPY)
+    a.y = out[1].data;
+  else if (kind == TD_CROSS_ENTROPY_GRAD)
+    {
+      a.g = in[2].data;
+      a.y = out[0].data;
+    }
+  else if (kind == TD_LABEL_COUNTS)
+    {
+      a.n_labels = out[0].size;
+      a.right = out[0].data;
+      a.chosen = out[1].data;
+      a.labelled = out[2].data;
+    }
+  if (kind == TD_ACCURACY)
+    a.each = params[1] != 0;
+  else if (kind == TD_LABEL_COUNTS)
+    a.each = 1; /* ignored rows count nowhere */
+  else
+    {
+      a.each = params[2] != 0;
+      a.normalize = !a.each && params[1] != 0;
+    }
+  return run (l, &a, dtype);
+}

@@ -1,0 +1,232 @@
+/* Statistics of many arrays at once: counts, moments about a shift, and a histogram of exponents
+ * from a sample.  Each lane counts exponents in places of its own, so that equal neighbours do
+ * not wait for each other; blocks leave parts, which one block for each array joins in order.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "kernel.cuh"
+
+enum
+{
+  BINS = 32,
+  LOWEST = -24,
+  WARPS = TD_BLOCK / TD_WARP
+};
+
+TD_DEVICE int
+array_of_block (const TdStatsParams &a)
+{
+  int k = 0;
+
+  while (k + 1 < a.n && a.first_block[k + 1] <= blockIdx.x)
+    k++;
+  return k;
+}
+
+TD_DEVICE double
+value_at (const void *x, int dtype, int64_t i)
+{
+  switch (dtype)
+    {
+    case TD_F32:
+      return (double)((const float *)x)[i];
+    case TD_F64:
+      return ((const double *)x)[i];
+    case TD_F16:
+      return (double)Number<td_f16>::load (((const td_f16 *)x)[i]);
+    case TD_BF16:
+      return (double)Number<td_bf16>::load (((const td_bf16 *)x)[i]);
+    case TD_I32:
+      return (double)((const int32_t *)x)[i];
+    case TD_I64:
+      return (double)((const int64_t *)x)[i];
+    default:
+      return (double)((const uint8_t *)x)[i];
+    }
+}
+
+TD_DEVICE bool
+is_finite (double v)
+{
+  return v - v == 0;
+}
+
+/* The first finite of the first numbers: near the others, more often than 0 is.  All threads
+ * and blocks come to the same. */
+TD_DEVICE double
+shift_of (const void *x, int dtype, int64_t size)
+{
+  double shift = 0;
+
+  for (int64_t i = 0; i < size && i < 64; i++)
+    {
+      const double v = value_at (x, dtype, i);
+
+      if (is_finite (v))
+        return v;
+    }
+  return shift;
+}
+
+/* The bin of a number that is finite and not 0, by its exponent; -1 for others. */
+TD_DEVICE int
+bin_of (double v)
+{
+  uint64_t bits;
+  int exponent, bin;
+
+  memcpy (&bits, &v, sizeof bits);
+  exponent = (int)(bits >> 52 & 2047);
+  if (exponent == 2047 || (bits << 1) == 0)
+    return -1;
+  bin = exponent - 1023 - LOWEST;
+  return bin < 0 ? 0 : bin >= BINS ? BINS - 1 : bin;
+}
+
+/* Join what two lots of threads have seen. */
+TD_DEVICE double
+lesser (double a, double b)
+{
+  return b < a ? b : a;
+}
+
+template <typename Room>
+TD_DEVICE double
+least_of_block (double v, Room &room)
+{
+  for (int k = TD_WARP / 2; k > 0; k /= 2)
+    v = lesser (v, from_lane (v, k));
+  if (threadIdx.x % TD_WARP == 0)
+    room[threadIdx.x / TD_WARP] = v;
+  __syncthreads ();
+  for (int k = 0; k < WARPS; k++)
+    v = lesser (v, room[k]);
+  __syncthreads ();
+  return v;
+}
+
+TD_KERNEL (td_stats, TdStatsParams)
+{
+  TD_SHARED (double, room, WARPS);
+  TD_SHARED (uint64_t, sums, WARPS);
+  TD_SHARED (uint16_t, bins, WARPS *BINS *TD_WARP); /* [warp][bin][lane] */
+  const int which = array_of_block (a), lane = threadIdx.x % TD_WARP;
+  const int warp = threadIdx.x / TD_WARP, dtype = a.of[which].dtype;
+  const void *x = a.of[which].data;
+  const int64_t size = a.of[which].size;
+  const int64_t begin = (int64_t)(blockIdx.x - a.first_block[which]) * TD_STATS_CHUNK;
+  const int64_t end = size - begin < TD_STATS_CHUNK ? size : begin + TD_STATS_CHUNK;
+  const double shift = shift_of (x, dtype, size);
+  const uint64_t start = a.of[which].start, step = a.of[which].step;
+  double low = INFINITY, high = -(double)INFINITY, s1 = 0, s2 = 0;
+  uint64_t counts[4] = { 0, 0, 0, 0 };
+  TdCudaStats *out = a.parts + blockIdx.x;
+
+  for (int b = 0; b < BINS; b++)
+    bins[(warp * BINS + b) * TD_WARP + lane] = 0;
+  for (int64_t i = begin + threadIdx.x; i < end; i += TD_BLOCK)
+    {
+      const double v = value_at (x, dtype, i);
+
+      counts[0] += v == 0;
+      counts[1] += v != v;
+      counts[2] += v > 1.7976931348623157e308;
+      counts[3] += v < -1.7976931348623157e308;
+      if (is_finite (v))
+        {
+          const double f = v - shift;
+
+          low = v < low ? v : low;
+          high = v > high ? v : high;
+          s1 += f;
+          s2 += f * f;
+        }
+      if ((uint64_t)i >= start && (step == 1 || ((uint64_t)i - start) % step == 0))
+        {
+          const int bin = bin_of (v);
+
+          if (bin >= 0)
+            bins[(warp * BINS + bin) * TD_WARP + lane]++;
+        }
+    }
+  low = least_of_block (low, room);
+  high = -least_of_block (-high, room);
+  s1 = sum_of_group (s1, TD_BLOCK, room);
+  s2 = sum_of_group (s2, TD_BLOCK, room);
+  for (int k = 0; k < 4; k++)
+    counts[k] = sum_of_group (counts[k], TD_BLOCK, sums);
+  if (threadIdx.x < BINS)
+    {
+      uint32_t n = 0;
+
+      for (int k = 0; k < WARPS; k++)
+        for (int l = 0; l < TD_WARP; l++) /* begin at one's own lane: other banks */
+          n += bins[(k * BINS + threadIdx.x) * TD_WARP + (l + lane) % TD_WARP];
+      out->exponent[threadIdx.x] = n;
+    }
+  if (threadIdx.x != 0)
+    return;
+  out->n_zero = counts[0];
+  out->n_nan = counts[1];
+  out->n_pos_inf = counts[2];
+  out->n_neg_inf = counts[3];
+  out->min = low;
+  out->max = high;
+  out->shift = shift;
+  out->s1 = s1;
+  out->s2 = s2;
+}
+
+/* A block for each array. */
+TD_KERNEL (td_stats_end, TdStatsParams)
+{
+  TD_SHARED (double, room, WARPS);
+  TD_SHARED (uint64_t, sums, WARPS);
+  const int which = blockIdx.x;
+  const uint32_t first = a.first_block[which], end = a.first_block[which + 1];
+  TdCudaStats *out = a.of[which].result;
+  double low = INFINITY, high = -(double)INFINITY, s1 = 0, s2 = 0;
+  uint64_t counts[4] = { 0, 0, 0, 0 };
+
+  for (uint32_t k = first + threadIdx.x; k < end; k += TD_BLOCK)
+    {
+      const TdCudaStats *part = a.parts + k;
+
+      low = lesser (low, part->min);
+      high = -lesser (-high, -part->max);
+      s1 += part->s1;
+      s2 += part->s2;
+      counts[0] += part->n_zero;
+      counts[1] += part->n_nan;
+      counts[2] += part->n_pos_inf;
+      counts[3] += part->n_neg_inf;
+    }
+  low = least_of_block (low, room);
+  high = -least_of_block (-high, room);
+  s1 = sum_of_group (s1, TD_BLOCK, room);
+  s2 = sum_of_group (s2, TD_BLOCK, room);
+  for (int k = 0; k < 4; k++)
+    counts[k] = sum_of_group (counts[k], TD_BLOCK, sums);
+  if (threadIdx.x < BINS)
+    {
+      uint32_t n = 0;
+
+      for (uint32_t k = first; k < end; k++)
+        n += a.parts[k].exponent[threadIdx.x];
+      out->exponent[threadIdx.x] = n;
+    }
+  if (threadIdx.x != 0)
+    return;
+  out->n = (uint64_t)a.of[which].size;
+  out->n_sampled = out->n > a.of[which].start
+                       ? (out->n - a.of[which].start + a.of[which].step - 1) / a.of[which].step
+                       : 0;
+  out->n_zero = counts[0];
+  out->n_nan = counts[1];
+  out->n_pos_inf = counts[2];
+  out->n_neg_inf = counts[3];
+  out->min = low;
+  out->max = high;
+  out->shift = end > first ? a.parts[first].shift : 0;
+  out->s1 = s1;
+  out->s2 = s2;
+}

@@ -1,0 +1,382 @@
+/* Pooling, and convolution by its definition: a thread for each number that comes out, gradients
+ * gathered from the windows that a place lies under.  D axes, those that are not there of size 1.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "kernel.cuh"
+
+/* Places of `index` in a row-major box. */
+template <int D>
+TD_DEVICE void
+places_of (int64_t index, const int64_t *dim, int64_t *place)
+{
+#pragma unroll
+  for (int i = D - 1; i > 0; i--)
+    {
+      place[i] = index % dim[i];
+      index /= dim[i];
+    }
+  place[0] = index;
+}
+
+/* The next place of a box [begin, end), row-major. */
+template <int D>
+TD_DEVICE void
+step_on (int64_t *at, const int64_t *begin, const int64_t *end)
+{
+  bool carry = true;
+
+#pragma unroll
+  for (int i = D - 1; i >= 0; i--)
+    if (carry)
+      {
+        carry = ++at[i] == end[i];
+        at[i] = carry ? begin[i] : at[i];
+      }
+}
+
+template <int D>
+TD_DEVICE int64_t
+index_in (const int64_t *at, const int64_t *dim)
+{
+  int64_t index = 0;
+
+#pragma unroll
+  for (int i = 0; i < D; i++)
+    index = index * dim[i] + at[i];
+  return index;
+}
+
+/* One window: where it begins, what of it lies inside the image, how many elements that are. */
+template <int D> struct Window
+{
+  int64_t first[D], begin[D], end[D], covered;
+
+  TD_MEMBER void
+  open (const TdPoolParams &a, const int64_t *place)
+  {
+    covered = 1;
+#pragma unroll
+    for (int i = 0; i < D; i++)
+      {
+        first[i] = a.adaptive ? place[i] * a.size[i] / a.n_places[i]
+                              : place[i] * a.stride[i] - a.pad[i];
+        end[i] = a.adaptive
+                     ? ((place[i] + 1) * a.size[i] + a.n_places[i] - 1) / a.n_places[i]
+                     : first[i] + a.ksize[i];
+        begin[i] = first[i] > 0 ? first[i] : 0;
+        end[i] = end[i] < a.size[i] ? end[i] : a.size[i];
+        covered *= end[i] > begin[i] ? end[i] - begin[i] : 0;
+      }
+  }
+
+  TD_MEMBER double
+  divisor (const TdPoolParams &a) const
+  {
+    return a.divisor == TD_POOL_BY_ONE      ? 1
+           : a.divisor == TD_POOL_BY_WINDOW ? (double)a.places
+           : covered > 0                    ? (double)covered
+                                            : 1;
+  }
+};
+
+/* The windows [low, high) that element `at` of an image lies under. */
+template <int D>
+TD_DEVICE bool
+windows_over (const TdPoolParams &a, const int64_t *at, int64_t *low, int64_t *high)
+{
+  bool any = true;
+
+#pragma unroll
+  for (int i = 0; i < D; i++)
+    {
+      const int64_t v = at[i] + a.pad[i], before = v - a.ksize[i] + 1;
+
+      low[i] = a.adaptive   ? at[i] * a.n_places[i] / a.size[i]
+               : before > 0 ? (before + a.stride[i] - 1) / a.stride[i]
+                            : 0;
+      high[i] = a.adaptive ? ((at[i] + 1) * a.n_places[i] + a.size[i] - 1) / a.size[i]
+                           : v / a.stride[i] + 1;
+      high[i] = high[i] < a.n_places[i] ? high[i] : a.n_places[i];
+      any = any && low[i] < high[i];
+    }
+  return any;
+}
+
+template <typename T, int D>
+TD_DEVICE void
+pool_max (const TdPoolParams &a)
+{
+  for (int64_t o = thread_index (); o < a.n * a.pooled; o += n_threads ())
+    {
+      const T *x = (const T *)a.in0 + o / a.pooled * a.image;
+      int64_t at[D];
+      int32_t index = -1;
+      T best = -(T)INFINITY;
+      Window<D> w;
+
+      places_of<D> (o % a.pooled, a.n_places, at);
+      w.open (a, at);
+      for (int i = 0; i < D; i++)
+        at[i] = w.begin[i];
+      for (int64_t t = 0; t < w.covered; t++, step_on<D> (at, w.begin, w.end))
+        {
+          const T v = x[index_in<D> (at, a.size)];
+
+          if (index < 0 || v > best || v != v)
+            {
+              int64_t place = 0;
+
+              for (int i = 0; i < D; i++)
+                place = place * a.ksize[i] + at[i] - w.first[i];
+              best = v;
+              index = (int32_t)place;
+            }
+        }
+      ((T *)a.out)[o] = best;
+      a.index[o] = index;
+    }
+}
+
+template <typename T, int D>
+TD_DEVICE void
+pool_average (const TdPoolParams &a)
+{
+  for (int64_t o = thread_index (); o < a.n * a.pooled; o += n_threads ())
+    {
+      const T *x = (const T *)a.in0 + o / a.pooled * a.image;
+      int64_t at[D];
+      T sum = 0;
+      Window<D> w;
+
+      places_of<D> (o % a.pooled, a.n_places, at);
+      w.open (a, at);
+      for (int i = 0; i < D; i++)
+        at[i] = w.begin[i];
+      for (int64_t t = 0; t < w.covered; t++, step_on<D> (at, w.begin, w.end))
+        sum += x[index_in<D> (at, a.size)];
+      ((T *)a.out)[o] = sum / (T)w.divisor (a);
+    }
+}
+
+/* MAX: what the windows remember to have taken here; else a share of each window. */
+template <typename T, int D, bool MAX>
+TD_DEVICE void
+pool_grad (const TdPoolParams &a)
+{
+  for (int64_t x = thread_index (); x < a.n * a.image; x += n_threads ())
+    {
+      const int64_t channel = x / a.image * a.pooled;
+      const T *gy = (const T *)(MAX ? a.in1 : a.in0) + channel;
+      const int32_t *index = (const int32_t *)a.in0 + channel;
+      int64_t at[D], low[D], high[D], o[D], n = 1;
+      T sum = 0;
+
+      places_of<D> (x % a.image, a.size, at);
+      if (!windows_over<D> (a, at, low, high))
+        n = 0;
+      for (int i = 0; i < D; i++)
+        {
+          o[i] = low[i];
+          n *= high[i] - low[i];
+        }
+      for (int64_t t = 0; t < n; t++, step_on<D> (o, low, high))
+        {
+          const int64_t from = index_in<D> (o, a.n_places);
+
+          if (MAX)
+            {
+              int64_t place = 0;
+
+              for (int i = 0; i < D; i++)
+                place = place * a.ksize[i] + at[i] - o[i] * a.stride[i] + a.pad[i];
+              sum += index[from] == place ? gy[from] : (T)0;
+            }
+          else
+            {
+              Window<D> w;
+
+              w.open (a, o);
+              sum += gy[from] / (T)w.divisor (a);
+            }
+        }
+      ((T *)a.out)[x] = sum;
+    }
+}
+
+template <typename T, int D>
+TD_DEVICE void
+pool_gather (const TdPoolParams &a)
+{
+  for (int64_t o = thread_index (); o < a.n * a.pooled; o += n_threads ())
+    {
+      const T *x = (const T *)a.in1 + o / a.pooled * a.image;
+      const int32_t index = ((const int32_t *)a.in0)[o];
+      int64_t at[D], place[D];
+      bool inside = index >= 0 && index < a.places;
+
+      places_of<D> (o % a.pooled, a.n_places, at);
+      places_of<D> (index, a.ksize, place);
+      for (int i = 0; i < D; i++)
+        {
+          at[i] = at[i] * a.stride[i] - a.pad[i] + place[i];
+          inside = inside && at[i] >= 0 && at[i] < a.size[i];
+        }
+      ((T *)a.out)[o] = inside ? x[index_in<D> (at, a.size)] : (T)0;
+    }
+}
+
+/* --- convolution --- */
+
+template <typename T>
+TD_DEVICE void
+finish (const TdConvParams &a, int64_t at, T v)
+{
+  T *out = (T *)a.out + at;
+
+  *out = a.accumulate ? *out + v : v;
+}
+
+/* The place of the image under place `u` of the window at pixel `p`; -1 in the padding. */
+template <int D>
+TD_DEVICE int64_t
+place_under (const TdConvParams &a, const int64_t *p, const int64_t *u)
+{
+  int64_t at[D];
+  bool inside = true;
+
+#pragma unroll
+  for (int i = 0; i < D; i++)
+    {
+      at[i] = p[i] * a.stride[i] + u[i] * a.dilate[i] - a.pad[i];
+      inside = inside && at[i] >= 0 && at[i] < a.x_dim[i];
+    }
+  return inside ? index_in<D> (at, a.x_dim) : -1;
+}
+
+template <typename T, int D>
+TD_DEVICE void
+conv_forward (const TdConvParams &a)
+{
+  for (int64_t y = thread_index (); y < a.n * a.o * a.pixels; y += n_threads ())
+    {
+      const int64_t i = y / (a.o * a.pixels), o = y / a.pixels % a.o;
+      const T *x = (const T *)a.x + (i * a.c + o / a.og * a.cg) * a.image;
+      const T *w = (const T *)a.w + o * a.cg * a.window;
+      int64_t p[D], u[D];
+      T sum = a.b != nullptr ? ((const T *)a.b)[o] : (T)0;
+
+      places_of<D> (y % a.pixels, a.y_dim, p);
+      for (int64_t c = 0; c < a.cg; c++)
+        for (int64_t k = 0; k < a.window; k++)
+          {
+            int64_t place;
+
+            places_of<D> (k, a.w_dim, u);
+            place = place_under<D> (a, p, u);
+            if (place >= 0)
+              sum += x[c * a.image + place] * w[c * a.window + k];
+          }
+      finish (a, y, sum);
+    }
+}
+
+template <typename T, int D>
+TD_DEVICE void
+conv_data_grad (const TdConvParams &a)
+{
+  for (int64_t x = thread_index (); x < a.n * a.c * a.image; x += n_threads ())
+    {
+      const int64_t i = x / (a.c * a.image), c = x / a.image % a.c, group = c / a.cg;
+      int64_t at[D], u[D], p[D];
+      T sum = a.b != nullptr ? ((const T *)a.b)[c] : (T)0;
+
+      places_of<D> (x % a.image, a.x_dim, at);
+      for (int64_t k = 0; k < a.window; k++)
+        {
+          bool inside = true;
+
+          places_of<D> (k, a.w_dim, u);
+#pragma unroll
+          for (int d = 0; d < D; d++)
+            {
+              const int64_t v = at[d] + a.pad[d] - u[d] * a.dilate[d];
+
+              p[d] = v / a.stride[d];
+              inside = inside && v >= 0 && p[d] * a.stride[d] == v && p[d] < a.y_dim[d];
+            }
+          for (int64_t o = group * a.og; inside && o < (group + 1) * a.og; o++)
+            sum += ((const T *)a.w)[(o * a.cg + c % a.cg) * a.window + k]
+                   * ((const T *)a.gy)[(i * a.o + o) * a.pixels + index_in<D> (p, a.y_dim)];
+        }
+      finish (a, x, sum);
+    }
+}
+
+/* A block for each weight. */
+template <typename T, int D, typename Room>
+TD_DEVICE void
+conv_weight_grad (const TdConvParams &a, Room &room)
+{
+  for (int64_t w = blockIdx.x; w < a.o * a.cg * a.window; w += gridDim.x)
+    {
+      const int64_t o = w / (a.cg * a.window), c = o / a.og * a.cg + w / a.window % a.cg;
+      int64_t p[D], u[D];
+      T sum = 0;
+
+      places_of<D> (w % a.window, a.w_dim, u);
+      for (int64_t t = threadIdx.x; t < a.n * a.pixels; t += TD_BLOCK)
+        {
+          const int64_t i = t / a.pixels, pixel = t % a.pixels;
+          int64_t place;
+
+          places_of<D> (pixel, a.y_dim, p);
+          place = place_under<D> (a, p, u);
+          if (place >= 0)
+            sum += ((const T *)a.x)[(i * a.c + c) * a.image + place]
+                   * ((const T *)a.gy)[(i * a.o + o) * a.pixels + pixel];
+        }
+      sum = sum_of_group (sum, TD_BLOCK, room);
+      if (threadIdx.x == 0)
+        finish (a, w, sum);
+    }
+}
+
+#define WINDOWS(T, D, name)                                                                    \
+  TD_KERNEL (td_pool_max_##D##d_##name, TdPoolParams)                                          \
+  {                                                                                            \
+    pool_max<T, D> (a);                                                                        \
+  }                                                                                            \
+  TD_KERNEL (td_pool_max_grad_##D##d_##name, TdPoolParams)                                     \
+  {                                                                                            \
+    pool_grad<T, D, true> (a);                                                                 \
+  }                                                                                            \
+  TD_KERNEL (td_pool_gather_##D##d_##name, TdPoolParams)                                       \
+  {                                                                                            \
+    pool_gather<T, D> (a);                                                                     \
+  }                                                                                            \
+  TD_KERNEL (td_pool_average_##D##d_##name, TdPoolParams)                                      \
+  {                                                                                            \
+    pool_average<T, D> (a);                                                                    \
+  }                                                                                            \
+  TD_KERNEL (td_pool_average_grad_##D##d_##name, TdPoolParams)                                 \
+  {                                                                                            \
+    pool_grad<T, D, false> (a);                                                                \
+  }                                                                                            \
+  TD_KERNEL (td_conv_##D##d_##name, TdConvParams)                                              \
+  {                                                                                            \
+    conv_forward<T, D> (a);                                                                    \
+  }                                                                                            \
+  TD_KERNEL (td_conv_data_grad_##D##d_##name, TdConvParams)                                    \
+  {                                                                                            \
+    conv_data_grad<T, D> (a);                                                                  \
+  }                                                                                            \
+  TD_KERNEL (td_conv_weight_grad_##D##d_##name, TdConvParams)                                  \
+  {                                                                                            \
+    TD_SHARED (T, room, TD_BLOCK / TD_WARP);                                                   \
+                                                                                               \
+    conv_weight_grad<T, D> (a, room);                                                          \
+  }
+WINDOWS (float, 2, f32)
+WINDOWS (double, 2, f64)
+WINDOWS (float, 6, f32)
+WINDOWS (double, 6, f64)

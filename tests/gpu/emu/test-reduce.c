@@ -1,0 +1,189 @@
+/* Reductions and what is done along an axis, beside the CPU's.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "td-test.h"
+
+typedef struct
+{
+  int kind, axis;
+  uint32_t axes;
+  bool flag;
+} Call;
+
+static const TdDtype numbers[] = { TD_F32, TD_F64, TD_F16, TD_BF16, TD_I32, TD_I64 };
+
+static double
+tolerance_of (TdDtype dtype)
+{
+  return dtype == TD_BF16 ? 2e-2 : dtype == TD_F16 ? 2e-3 : dtype == TD_F32 ? 1e-5 : 1e-11;
+}
+
+/* x's shape without some axes; kept ones of 1 would do as well. */
+static TdShape
+without (const TdShape *x, uint32_t axes)
+{
+  TdShape y = { 0 };
+
+  for (int i = 0; i < x->ndim; i++)
+    if ((axes >> i & 1) == 0)
+      y.dim[y.ndim++] = x->dim[i];
+  return y;
+}
+
+static TdStatus
+call_reduce (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const Call *c = context;
+
+  return gpu == NULL
+             ? td__cpu_reduce (NULL, (TdReduceKind)c->kind, c->axes, &in[0], &out[0], c->flag)
+             : td_cuda_reduce (gpu, (TdReduceKind)c->kind, c->axes, &in[0], &out[0], c->flag);
+}
+
+static void
+check_reduce (int kind, TdDtype dtype, const TdShape *shape, uint32_t axes, unsigned flags)
+{
+  const RigArray in = { dtype, *shape, -1.5, 2, flags };
+  const RigArray out = { dtype, without (shape, axes), -2, 2, RIG_KEEP };
+  const Call c = { .kind = kind, .axes = axes, .flag = shape->dim[0] % 2 == 0 };
+  char what[100];
+
+  snprintf (what, sizeof what, "reduction %d of dtype %d, axes %x of %d, first %d", kind,
+            (int)dtype, axes, shape->ndim, (int)shape->dim[0]);
+  rig_check (what, &in, 1, &out, 1, tolerance_of (dtype), call_reduce, &c);
+}
+
+static void
+reduce__gives_the_cpus_numbers_for_every_kind_and_type (void **state)
+{
+  static const TdShape shapes[]
+      = { { 1, { 9000 } }, { 2, { 6, 300 } }, { 3, { 5, 4, 7 } }, { 2, { 120, 200 } } };
+
+  for (int kind = 0; kind < TD_REDUCE_ARGMAX; kind++)
+    for (int d = 0; d < 6; d++)
+      for (int s = 0; s < 4; s++)
+        check_reduce (kind, numbers[d], &shapes[s],
+                      s == 0 ? 1 : (uint32_t)(1 + (kind + d) % (s == 2 ? 7 : 3)), 0);
+}
+
+static void
+reduce__takes_any_axes_of_any_shape (void **state)
+{
+  for (int i = 0; i < 150; i++)
+    {
+      const TdShape shape = rig_shape (1 + i % 8, i % 6 == 0 ? 5000 : 200);
+      const uint32_t axes = (uint32_t)rig_random (1ull << shape.ndim);
+
+      check_reduce (i % 2 == 0 ? TD_REDUCE_SUM : TD_REDUCE_MAX, numbers[i % 6], &shape, axes,
+                    0);
+    }
+}
+
+static void
+reduce__passes_nan_and_infinities_on (void **state)
+{
+  static const int kinds[]
+      = { TD_REDUCE_MAX, TD_REDUCE_MIN, TD_REDUCE_LOGSUMEXP, TD_REDUCE_SUM_SQUARES };
+  const TdShape shape = { 2, { 200, 9 } };
+
+  for (int k = 0; k < 4; k++)
+    for (int d = 0; d < 2; d++)
+      {
+        check_reduce (kinds[k], numbers[d], &shape, 2, RIG_SPECIAL);
+        check_reduce (kinds[k], numbers[d], &shape, 3, RIG_SPECIAL);
+      }
+}
+
+static void
+check_along (const char *what, RigCall call, int kind, TdDtype dtype, TdDtype out_dtype,
+             const TdShape *shape, int axis, bool flag, unsigned flags, double tolerance)
+{
+  const RigArray in[2] = { { dtype, *shape, -2, 2, flags }, { dtype, *shape, -2, 2, 0 } };
+  const bool reduces = kind == TD_REDUCE_ARGMAX || kind == TD_REDUCE_ARGMIN;
+  const RigArray out
+      = { out_dtype, reduces ? without (shape, 1u << axis) : *shape, -2, 2, RIG_KEEP };
+  const Call c = { .kind = kind, .axis = axis, .axes = 1u << axis, .flag = flag };
+
+  rig_check (what, in, 2, &out, 1, tolerance, call, &c);
+}
+
+static const TdShape lines[] = { { 1, { 1 } },      { 1, { 1500 } },      { 2, { 70, 10 } },
+                                 { 2, { 10, 70 } }, { 3, { 3, 33, 40 } }, { 2, { 2, 5000 } },
+                                 { 2, { 300, 1 } }, { 3, { 2, 300, 3 } }, { 2, { 0, 4 } } };
+
+static void
+argmax__finds_the_first_of_equals_and_nan_first (void **state)
+{
+  static const TdDtype types[] = { TD_F32, TD_F64, TD_I32, TD_I64 };
+
+  for (int s = 0; s < 9; s++)
+    for (int axis = 0; axis < lines[s].ndim; axis++)
+      for (int d = 0; d < 4; d++)
+        for (int kind = TD_REDUCE_ARGMAX; kind <= TD_REDUCE_ARGMIN; kind++)
+          if (lines[s].dim[axis] > 0)
+            check_along ("argmax", call_reduce, kind, types[d], TD_I32, &lines[s], axis, false,
+                         s % 2 == 0 ? RIG_SPECIAL : 0, 0);
+}
+
+static TdStatus
+call_sum (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const Call *c = context;
+
+  return gpu == NULL ? td__cpu_cumulative_sum (NULL, c->axis, c->flag, &in[0], &out[0])
+                     : td_cuda_cumulative_sum (gpu, c->axis, c->flag, &in[0], &out[0]);
+}
+
+static void
+cumulative_sum__gives_the_cpus_numbers_both_ways (void **state)
+{
+  for (int s = 0; s < 9; s++)
+    for (int axis = 0; axis < lines[s].ndim; axis++)
+      for (int d = 0; d < 6; d++)
+        check_along ("cumulative sum", call_sum, -1, numbers[d], numbers[d], &lines[s], axis,
+                     (s + d) % 2 == 0, 0, tolerance_of (numbers[d]));
+}
+
+static TdStatus
+call_softmax (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const Call *c = context;
+  const TdTensor *gy = c->kind >= TD_SOFTMAX_GRAD ? &in[1] : NULL;
+  const TdSoftmaxKind kind = (TdSoftmaxKind)c->kind;
+
+  return gpu == NULL ? td__cpu_softmax (NULL, kind, c->axis, &in[0], gy, &out[0])
+                     : td_cuda_softmax (gpu, kind, c->axis, &in[0], gy, &out[0]);
+}
+
+static void
+softmax__gives_the_cpus_numbers_in_all_four_kinds (void **state)
+{
+  for (int s = 0; s < 9; s++)
+    for (int axis = 0; axis < lines[s].ndim; axis++)
+      for (int kind = 0; kind <= TD_LOG_SOFTMAX_GRAD; kind++)
+        for (int d = 0; d < 3; d++)
+          check_along ("softmax", call_softmax, kind, numbers[d], numbers[d], &lines[s], axis,
+                       false, kind == 0 && s == 2 ? RIG_SPECIAL : 0,
+                       (s == 5 ? 100 : 10) * tolerance_of (numbers[d]));
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (reduce__gives_the_cpus_numbers_for_every_kind_and_type),
+    cmocka_unit_test (reduce__takes_any_axes_of_any_shape),
+    cmocka_unit_test (reduce__passes_nan_and_infinities_on),
+    cmocka_unit_test (argmax__finds_the_first_of_equals_and_nan_first),
+    cmocka_unit_test (cumulative_sum__gives_the_cpus_numbers_both_ways),
+    cmocka_unit_test (softmax__gives_the_cpus_numbers_in_all_four_kinds),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
