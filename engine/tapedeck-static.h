@@ -93,12 +93,19 @@ TD_API TdStaticInfo td_static_info (const TdStatic *s);
 /** Borrow one line on why the last replay could not be, or "". */
 TD_API const char *td_static_last_miss (const TdStatic *s);
 
+/** Write the newest schedule's forward, with the present numbers of its parameters: a graph
+ * (.dot), a model for other programs (.onnx, opset 17), a C program without dependencies (.c),
+ * or the parameters alone (.npz).  *Errors*: TD_ERR_IO; TD_ERR_STATE before the first call. */
+TD_API TdStatus td_static_save_at (TdStatic *s, const char *path, const TdSite *site);
+TD_API TdStatus td_static_save (TdStatic *s, const char *path);
+
 #if !defined(TD_NO_SITES)
 /* clang-format off */
 #define td_static_new(...) td__static_new_x (__VA_ARGS__, .end_ = 0)
 #define td__static_new_x(fn, self, ...) td_static_new_at (fn, self, TD_OPTIONS_ (TdStaticOpt, TD_STATIC_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_static_call(...) td_static_call_at (__VA_ARGS__, TD_HERE)
 #define td_static_call1(...) td_static_call1_at (__VA_ARGS__, TD_HERE)
+#define td_static_save(...) td_static_save_at (__VA_ARGS__, TD_HERE)
 #define td_static_watch(...) td_static_watch_at (__VA_ARGS__, TD_HERE)
 /* clang-format on */
 #endif

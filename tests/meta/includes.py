@@ -38,7 +38,7 @@ ALLOWED = {
     "engine/links": PUBLIC + TRAINING,
     "engine/optim": PUBLIC + TRAINING,
     "engine/dataset": PUBLIC + TRAINING,
-    "engine/serial": PUBLIC + TRAINING,
+    "engine/serial": PUBLIC + TRAINING + ["engine/static/"],
     "engine/train": PUBLIC + TRAINING,
     "engine/static": PUBLIC + ["engine/core/", "engine/cpu/tiles.h"],
     "engine/dist": DEVICE + PUBLIC + ["engine/core/"],

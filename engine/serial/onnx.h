@@ -1,0 +1,44 @@
+/* An ONNX graph that is being written.
+ *
+ * *Source*: github.com/onnx/onnx, onnx.proto3 and Operators.md, opset 17.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "export.h"
+#include "protobuf.h"
+
+typedef struct TdOnnx
+{
+  const TdSchedule *s;
+  TdMessage graph;
+  uint32_t n_made;    /**< names that were made up */
+  uint32_t n_foreign; /**< operations that ONNX does not have */
+} TdOnnx;
+
+/** One node that is being written. */
+typedef struct TdOnnxNode
+{
+  TdOnnx *o;
+  TdMessage m;
+} TdOnnxNode;
+
+TdOnnxNode td__onnx_node (TdOnnx *o, const char *type, const char *domain);
+void td__onnx_in (TdOnnxNode *n, const char *name);
+void td__onnx_in_node (TdOnnxNode *n, uint32_t node);
+void td__onnx_out (TdOnnxNode *n, const char *name);
+void td__onnx_out_node (TdOnnxNode *n, uint32_t node);
+void td__onnx_int (TdOnnxNode *n, const char *name, int64_t value);
+void td__onnx_float (TdOnnxNode *n, const char *name, double value);
+void td__onnx_ints (TdOnnxNode *n, const char *name, const int64_t *values, int count);
+void td__onnx_text (TdOnnxNode *n, const char *name, const char *text);
+void td__onnx_end (TdOnnxNode *n);
+/** A constant with these numbers; its name goes to text. */
+const char *td__onnx_constant_ints (TdOnnx *o, const int64_t *values, int count, char *text,
+                                    size_t size);
+const char *td__onnx_constant_number (TdOnnx *o, double value, TdDtype dtype, char *text,
+                                      size_t size);
+/** A new name. */
+const char *td__onnx_made (TdOnnx *o, char *text, size_t size);
+int td__onnx_dtype (int dtype);
+/** Write the nodes of one step (onnx-steps.c). */
+void td__onnx_step (TdOnnx *o, const TdStep *step);

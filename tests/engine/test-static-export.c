@@ -1,0 +1,229 @@
+/* A schedule as a file: others compute the same numbers from it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct
+{
+  TdLink *c1, *bn, *l1, *l2;
+} Net;
+
+/* A convolution net without its loss. */
+static void
+net_forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Net *net = self;
+  TdVar *h = td_link (net->bn, td_link (net->c1, in[0]));
+
+  (void)n_in;
+  (void)n_out;
+  h = td_max_pooling_2d (td_leaky_relu (h, 0.1), .ksize = { 2, 2 }, .stride = { 2, 2 });
+  h = td_average_pooling_2d (td_add_scalar (h, 0.25), .ksize = { 2, 2 }, .stride = { 1, 1 });
+  h = td_tanh (td_link (net->l1, h));
+  h = td_mul (h, td_sigmoid (h));
+  out[0] = td_softmax (td_link (net->l2, h), .axis = 1);
+}
+
+typedef struct
+{
+  TdLink *root;
+  TdStatic *s;
+  float x[2 * 3 * 9 * 9], y[2 * 4];
+} Model;
+
+/* A model whose schedule is there, with what it computes. */
+static void
+model_new (Model *m, Net *net)
+{
+  TdVar *x, *y;
+
+  m->root = td_chain_new ("net");
+  net->c1 = td_convolution_2d_new (m->root, "c1", 3, 4, 3, .pad = { 1, 1 });
+  net->bn = td_batch_normalization_new (m->root, "bn", 4);
+  net->l1 = td_linear_new (m->root, "l1", TD_INFER, 10);
+  net->l2 = td_linear_new (m->root, "l2", 10, 4);
+  for (size_t i = 0; i < sizeof m->x / sizeof *m->x; i++)
+    m->x[i] = (float)((i * 31) % 41) / 20 - 1;
+  m->s = td_static_new (net_forward, net, .name = "net");
+  TD_USING (train, 0)
+    TD_NO_BACKPROP
+      TD_SCOPE ("call")
+        {
+          x = td_tensor (TD_F32, TD_SHAPE (2, 3, 9, 9), m->x);
+          y = td_static_call1 (m->s, x);
+          fill_params (m->root, 9);
+          fill (td_link_param (net->bn, "avg_mean"), 3);
+          y = td_static_call1 (m->s, x);
+          assert_int_equal (td_static_info (m->s).n_replays, 1);
+          assert_int_equal (td_read (y, m->y, sizeof m->y), TD_OK);
+        }
+}
+
+static void
+write_numbers (const char *path, const float *x, size_t bytes)
+{
+  FILE *f = fopen (path, "wb");
+
+  assert_non_null (f);
+  assert_int_equal (fwrite (x, bytes, 1, f), 1);
+  fclose (f);
+}
+
+static void
+assert_near (const float *a, const float *b, int n)
+{
+  for (int i = 0; i < n; i++)
+    assert_float_equal (a[i], b[i], 2e-6);
+}
+
+static void
+export__onnxruntime_computes_the_same_from_an_onnx_file (void **state)
+{
+  static const char script[]
+      = "import sys, numpy, onnx, onnxruntime\n"
+        "m = onnx.load (sys.argv[1])\n"
+        "onnx.checker.check_model (m)\n"
+        "s = onnxruntime.InferenceSession (sys.argv[1], providers=['CPUExecutionProvider'])\n"
+        "x = numpy.fromfile (sys.argv[2], dtype=numpy.float32).reshape (2, 3, 9, 9)\n"
+        "s.run (None, {'input0': x})[0].tofile (sys.argv[3])\n"
+        "print (' '.join (n.op_type for n in m.graph.node))\n";
+  const char *python = python_with ("onnxruntime");
+  char model[512], x[512], y[512];
+  float read[8];
+  Model m;
+  Net net;
+  FILE *f;
+
+  (void)state;
+  model_new (&m, &net);
+  snprintf (model, sizeof model, "%s", td_test_tmp ("net.onnx"));
+  snprintf (x, sizeof x, "%s", td_test_tmp ("x.raw"));
+  snprintf (y, sizeof y, "%s", td_test_tmp ("y.raw"));
+  assert_int_equal (td_static_save (m.s, model), TD_OK);
+  write_numbers (x, m.x, sizeof m.x);
+  TdTestChild child = TD_TEST_RUN (python, "-c", script, model, x, y);
+  assert_child_status (child, 0);
+  assert_string_equal (child.out,
+                       "Conv BatchNormalization LeakyRelu MaxPool Add AveragePool Flatten Gemm "
+                       "Tanh Sigmoid Mul Gemm Softmax Identity\n");
+  td_test_child_clear (&child);
+  f = fopen (y, "rb");
+  assert_non_null (f);
+  assert_int_equal (fread (read, sizeof read, 1, f), 1);
+  fclose (f);
+  assert_near (read, m.y, 8);
+}
+
+static void
+export__a_c_program_computes_the_same_without_anything_else (void **state)
+{
+  char source[512], x[512], y[512], command[4000];
+  float read[8];
+  Model m;
+  Net net;
+  FILE *f;
+
+  (void)state;
+  model_new (&m, &net);
+  snprintf (source, sizeof source, "%s", td_test_tmp ("net.c"));
+  snprintf (x, sizeof x, "%s", td_test_tmp ("cx.raw"));
+  snprintf (y, sizeof y, "%s", td_test_tmp ("cy.raw"));
+  assert_int_equal (td_static_save (m.s, source), TD_OK);
+  write_numbers (x, m.x, sizeof m.x);
+  snprintf (command, sizeof command,
+            "cc -DMAIN -std=c99 -Wall -Wextra -Werror -O1 -o '%s.out' '%s' -lm && '%s.out' < "
+            "'%s' > '%s'",
+            source, source, source, x, y);
+  TdTestChild child = TD_TEST_RUN ("sh", "-c", command);
+  assert_string_equal (child.err, "");
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  f = fopen (y, "rb");
+  assert_non_null (f);
+  assert_int_equal (fread (read, sizeof read, 1, f), 1);
+  fclose (f);
+  assert_near (read, m.y, 8);
+}
+
+static void
+export__npz_holds_what_the_schedule_reads_and_dot_its_operations (void **state)
+{
+  static const char keys[]
+      = "import sys, numpy\n"
+        "z = numpy.load (sys.argv[1])\n"
+        "print (' '.join (sorted (k + str (z[k].shape) for k in z.files)))\n";
+  char path[512], text[20000];
+  Model m;
+  Net net;
+  FILE *f;
+  size_t n;
+
+  (void)state;
+  model_new (&m, &net);
+  snprintf (path, sizeof path, "%s", td_test_tmp ("net.npz"));
+  assert_int_equal (td_static_save (m.s, path), TD_OK);
+  assert_python_says (keys, path,
+                      "net/bn/avg_mean(4,) net/bn/avg_var(4,) net/bn/beta(4,) "
+                      "net/bn/gamma(4,) net/c1/W(4, 3, 3, 3) net/c1/b(4,) net/l1/W(10, 64) "
+                      "net/l1/b(10,) net/l2/W(4, 10) net/l2/b(4,)\n");
+  snprintf (path, sizeof path, "%s", td_test_tmp ("net.dot"));
+  assert_int_equal (td_static_save (m.s, path), TD_OK);
+  f = fopen (path, "r");
+  assert_non_null (f);
+  n = fread (text, 1, sizeof text - 1, f);
+  fclose (f);
+  text[n] = '\0';
+  assert_non_null (strstr (text, "digraph \"net\""));
+  assert_non_null (strstr (text, "convolution_2d"));
+  assert_non_null (strstr (text, "net/c1/W\\n(4, 3, 3, 3) f32"));
+}
+
+static void
+with_loss (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)self;
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_huber_loss (in[0], in[1], 1.5);
+}
+
+static void
+export__what_a_format_lacks_is_named (void **state)
+{
+  TdStatic *s = td_static_new (with_loss, NULL), *never = td_static_new (with_loss, NULL);
+
+  (void)state;
+  TD_ITERATION (0)
+    {
+      TdVar *in[] = { td_ones (TD_F32, TD_SHAPE (2, 3)), td_zeros (TD_F32, TD_SHAPE (2, 3)) };
+      TdVar *y;
+
+      td_static_call (s, in, 2, &y, 1);
+      assert_int_equal (td_static_save (s, td_test_tmp ("loss.onnx")), TD_OK);
+      assert_int_equal (td_static_save (s, td_test_tmp ("loss.c")), TD_ERR_ARG);
+      assert_non_null (strstr (said (TD_ERR_ARG), "huber_loss has no form in a C program"));
+      assert_int_equal (td_static_save (s, "loss.txt"), TD_ERR_ARG);
+      assert_non_null (strstr (said (TD_ERR_ARG), ".dot, .onnx, .npz or .c expected"));
+      assert_int_equal (td_static_save (never, "loss.onnx"), TD_ERR_STATE);
+      said (TD_ERR_STATE);
+      assert_int_equal (td_static_save (s, "/nowhere/loss.dot"), TD_ERR_IO);
+      said (TD_ERR_IO);
+    }
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    engine_test (export__onnxruntime_computes_the_same_from_an_onnx_file),
+    engine_test (export__a_c_program_computes_the_same_without_anything_else),
+    engine_test (export__npz_holds_what_the_schedule_reads_and_dot_its_operations),
+    engine_test (export__what_a_format_lacks_is_named),
+  };
+
+  return cmocka_run_group_tests_name ("static_export", tests, NULL, NULL);
+}
