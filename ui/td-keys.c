@@ -58,6 +58,7 @@ static const TdKey keys[] = {
   { "win.zoom-normal", "Zoom to 100 %", GRAPH, "<Control>0 <Control>KP_0", "" },
   { "win.fit", "Fit the graph", GRAPH, "<Control>9 <Control>KP_9", "z" },
   { "win.find", "Find", GRAPH, "<Control>f", "slash KP_Divide" },
+  { "win.filter", "Filter operations", GRAPH, "<Control><Shift>f", "" },
   { "win.toggle-outline", "Outline", WINDOW, "F9", "" },
   { "win.toggle-inspector", "Inspector", WINDOW, "<Control>F9", "" },
   { "win.toggle-dock", "Dock", WINDOW, "<Control>j", "" },

@@ -1,5 +1,5 @@
-/* Notes and watches: written by an action, kept beside the recording, one click from their
- * moment. SPDX-License-Identifier: MIT */
+/* Notes, watches and the filter: written by an action, kept beside the recording, one click
+ * from their moment. SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
 #include <string.h>
@@ -99,6 +99,34 @@ note__of_another_recording_is_not_shown (void **state)
   assert_non_null (strstr (file, "not mine"));
 }
 
+static void
+filter__lists_what_matches_at_the_playhead (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("filter", NULL);
+  TdFilterView *filter = td_workspace_get_filter (ui_test_workspace ());
+  assert_int_equal (td_filter_view_get_n (filter), SAMPLE_N_EVENTS);
+  td_filter_view_set_text (filter, "phase == forward");
+  assert_int_equal (td_filter_view_get_n (filter), SAMPLE_N_FORWARD);
+  assert_string_equal (td_filter_view_get_message (filter), "13 of 45");
+  td_filter_view_set_text (filter, "op == relu && phase == forward");
+  td_filter_view_choose (filter, 0);
+  TdIteration *iteration = td_session_get_current (ui_test_session ());
+  guint n;
+  const guint64 *keys = td_session_get_selection (ui_test_session (), &n);
+  assert_int_equal (n, 1);
+  gint event = td_iteration_find_event (iteration, keys[0]);
+  assert_string_equal (td_iteration_get_op_name (iteration, (guint)event), "relu");
+  td_iteration_unref (iteration);
+  ui_test_save_picture ("filter.png");
+  /* what is not understood is said, and what was found stays */
+  guint found = td_filter_view_get_n (filter);
+  td_filter_view_set_text (filter, "speed > 3");
+  assert_string_equal (td_filter_view_get_message (filter),
+                       "There is nothing to compare called speed");
+  assert_int_equal (td_filter_view_get_n (filter), found);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -106,6 +134,7 @@ main (int argc, char **argv)
     ui_test (note__is_kept_beside_the_recording),
     ui_test (note__leads_back_to_its_moment),
     ui_test (watch__shows_the_numbers_at_the_playhead),
+    ui_test (filter__lists_what_matches_at_the_playhead),
     ui_test (note__of_another_recording_is_not_shown),
   };
   ui_test_init (&argc, &argv);

@@ -35,6 +35,7 @@ struct _TdWorkspace
   TdSourceView *source;
   TdLogView *log;
   TdNotesView *notes, *watches;
+  TdFilterView *filter;
   TdDeck *deck;
   GtkEventController *single_keys; /* owned by the widget */
   int form;                        /* narrow and low as bits; -1 before the first size */
@@ -125,6 +126,8 @@ fill_dock (TdWorkspace *self)
   td_dock_add_view (self->dock, "log", "Log", NULL, GTK_WIDGET (self->log));
   self->notes = TD_NOTES_VIEW (td_notes_view_new (FALSE));
   self->watches = TD_NOTES_VIEW (td_notes_view_new (TRUE));
+  self->filter = TD_FILTER_VIEW (td_filter_view_new ());
+  td_dock_add_view (self->dock, "filter", "Filter", NULL, GTK_WIDGET (self->filter));
   td_dock_add_view (self->dock, "notes", "Notes", NULL, GTK_WIDGET (self->notes));
   td_dock_add_view (self->dock, "watches", "Watches", NULL, GTK_WIDGET (self->watches));
   td_dock_add_view (self->dock, td_panel_name (TD_PANEL_CURVES),
@@ -204,6 +207,7 @@ td_workspace_set_session (TdWorkspace *self, TdSession *session)
   td_source_view_set_session (self->source, session);
   td_deck_set_session (self->deck, session);
   td_compare_page_set_session (self->compare, session);
+  td_filter_view_set_session (self->filter, session);
 }
 
 void
@@ -370,6 +374,12 @@ TdDock *
 td_workspace_get_dock (TdWorkspace *self)
 {
   return self->dock;
+}
+
+TdFilterView *
+td_workspace_get_filter (TdWorkspace *self)
+{
+  return self->filter;
 }
 
 TdComparePage *

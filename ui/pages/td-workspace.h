@@ -7,6 +7,7 @@
 #include "pages/td-compare-page.h"
 #include "td-session.h"
 #include "widgets/td-dock.h"
+#include "widgets/td-filter-view.h"
 #include "widgets/td-graph-pane.h"
 #include "widgets/td-inspector.h"
 #include "widgets/td-iterations.h"
@@ -49,6 +50,7 @@ gboolean td_workspace_is_part_shown (TdWorkspace *self, TdWorkspacePart part);
 
 /** Return the name of the perspective on show: debug, memory, compare. */
 const char *td_workspace_get_perspective (TdWorkspace *self);
+TdFilterView *td_workspace_get_filter (TdWorkspace *self);
 TdComparePage *td_workspace_get_compare (TdWorkspace *self);
 TdDock *td_workspace_get_dock (TdWorkspace *self);
 

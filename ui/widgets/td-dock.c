@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define N_PLACES 3
-#define MAX_VIEWS 8
+#define MAX_VIEWS 16
 #define HEAD_HEIGHT 36
 
 typedef struct

@@ -111,6 +111,14 @@ run_find (TdWindow *self, const char *parameter)
   td_graph_pane_find (td_workspace_get_graph (self->workspace));
 }
 
+static void
+run_filter (TdWindow *self, const char *parameter)
+{
+  td_workspace_show_page (self->workspace, "debug");
+  td_workspace_show_page (self->workspace, "filter");
+  td_filter_view_focus (td_workspace_get_filter (self->workspace));
+}
+
 /* A key in hexadecimal, or words that are searched for. */
 static void
 run_select (TdWindow *self, const char *parameter)
@@ -309,6 +317,7 @@ static const TdWindowAction actions[] = {
   { "zoom-out", run_zoom_out, TD_NEEDS_EVENTS },
   { "zoom-normal", run_zoom_normal, TD_NEEDS_EVENTS },
   { "find", run_find, TD_NEEDS_EVENTS },
+  { "filter", run_filter, TD_NEEDS_EVENTS },
   { "select", run_select, TD_NEEDS_RECORDING, TRUE },
   { "compare", td__run_compare, TD_NEEDS_RECORDING },
   { "compare-with", td__run_compare_with, TD_NEEDS_RECORDING, TRUE },

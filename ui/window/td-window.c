@@ -369,6 +369,7 @@ new_menu (void)
     { 0, "_Open…", "app.open" },
     { 0, "_Record a Program…", "app.record" },
     { 1, "_Find…", "win.find" },
+    { 1, "Fi_lter Operations…", "win.filter" },
     { 1, "_Go To…", "win.go-to-place" },
     { 1, "_Save a Copy…", "win.save-copy" },
     { 1, "_Export Picture…", "win.export" },
