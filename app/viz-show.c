@@ -305,7 +305,9 @@ schedule_print (Show *s, GError **error)
 {
   TdSchedule *schedule = td_schedule_new (s->it);
   g_autofree char *advice = td_schedule_advice (s->reader, s->iteration);
-  char *text = td_schedule_print (schedule, advice, s->format);
+  g_autoptr (TdStaticness) staticness
+      = g_str_equal (s->view, "schedule") ? td_staticness_new (s->reader) : NULL;
+  char *text = td_schedule_print (schedule, advice, staticness, s->format);
 
   td_schedule_free (schedule);
   return text;

@@ -26,7 +26,7 @@ typedef struct
 typedef struct
 {
   guint64 key;
-  guint n;
+  guint n, n_sure;      /* the first ones are lines that ran; others may call what ran */
   guint at[MAX_PLACES]; /* the table holds no more than n */
 } Places;
 
@@ -176,6 +176,7 @@ find_places (const Search *s, guint side, guint event)
       add_site (s, &all, side, t->spans[span].site, "link");
       span = t->spans[span].parent;
     }
+  all.n_sure = all.n;
   add_callers (s, &all);
   known = g_memdup2 (&all, G_STRUCT_OFFSET (Places, at) + all.n * sizeof all.at[0]);
   g_hash_table_insert (s->places, &known->key, known);
@@ -264,11 +265,18 @@ is_in_order (const Search *s, const TdFlowNode *node, guint side)
   return TRUE;
 }
 
+/* Another operation of one line: the line ran, and what differs happened within it. */
+static gboolean
+is_beside (const TdTapeEvent *a, const TdTapeEvent *b)
+{
+  return a->opdef != b->opdef || a->path != b->path;
+}
+
 /* Are there operations before or after the run, in the same pass through the part? */
 static gboolean
 goes_on (const Search *s, const TdFlowNode *node, gint part, guint side)
 {
-  const TdComparison *c = s->c;
+  const TdTapeEvent *events = s->c->t[side]->events;
   const gint ends[2] = { s->run.before[side], s->run.after[side] };
   const guint own[2] = { s->run.events[side][0], s->run.events[side][s->run.n[side] - 1] };
 
@@ -276,7 +284,7 @@ goes_on (const Search *s, const TdFlowNode *node, gint part, guint side)
     {
       const Places *there, *here;
 
-      if (ends[i] < 0 || c->t[side]->events[ends[i]].phase != TD_TAPE_PHASE_FORWARD)
+      if (ends[i] < 0 || events[ends[i]].phase != TD_TAPE_PHASE_FORWARD)
         continue;
       there = find_places (s, side, (guint)ends[i]);
       here = find_places (s, side, own[i]);
@@ -285,8 +293,59 @@ goes_on (const Search *s, const TdFlowNode *node, gint part, guint side)
       /* earlier in the text and earlier in time: one pass; later in the text: another one */
       if (i == 0 ? there->at[0] < here->at[0] : there->at[0] > here->at[0])
         return TRUE;
+      if (there->at[0] == here->at[0] && is_beside (&events[ends[i]], &events[own[i]]))
+        return TRUE;
     }
   return FALSE;
+}
+
+/* Is a node known to hold the run only because it calls a function that is called elsewhere
+ * too?
+ */
+static gboolean
+is_guess (const Search *s, const TdFlowNode *node, guint side)
+{
+  for (guint i = 0; i < s->run.n[side]; i++)
+    {
+      const Places *places = find_places (s, side, s->run.events[side][i]);
+      guint inside = 0, sure = 0;
+
+      for (guint k = 0; k < places->n; k++)
+        if (places->at[k] >= node->all.from && places->at[k] < node->all.to)
+          {
+            inside++;
+            sure += k < places->n_sure;
+          }
+      if (sure == 0 && inside + places->n_sure < places->n)
+        return TRUE;
+    }
+  return FALSE;
+}
+
+/* Did something run beside the run that stands in the node's own function? */
+static gboolean
+is_anchored (const Search *s, const TdFlowNode *node, guint side)
+{
+  const gint ends[2] = { s->run.before[side], s->run.after[side] };
+  gint function = td__flow_function_at (s->flow, node->all.from);
+
+  for (guint i = 0; i < 2; i++)
+    {
+      const Places *places = ends[i] >= 0 ? find_places (s, side, (guint)ends[i]) : NULL;
+
+      for (guint k = 0; places && k < places->n_sure; k++)
+        if (td__flow_function_at (s->flow, places->at[k]) == function)
+          return TRUE;
+    }
+  return FALSE;
+}
+
+/* Can the node have been passed where the run is, as far as one sees? */
+static gboolean
+is_plausible (const Search *s, const TdFlowNode *node, guint side)
+{
+  return is_in_order (s, node, side)
+         && (!is_guess (s, node, side) || is_anchored (s, node, side));
 }
 
 static gboolean
@@ -299,7 +358,7 @@ is_cause (const Search *s, const TdFlowNode *node, gint part[2])
   if (part[0] == -1 || part[1] == -1 || part[0] == part[1])
     return FALSE;
   for (guint side = 0; side < 2; side++)
-    if (!is_in_order (s, node, side)
+    if (!is_plausible (s, node, side)
         || (part[side] >= 0 && goes_on (s, node, part[side], side)))
       return FALSE;
   return TRUE;
@@ -338,6 +397,22 @@ count_matched (const Search *s)
   return n;
 }
 
+/* Do the run's neighbours on both ends stand in its own line, which then ran on both sides? */
+static gboolean
+happened_within_a_line (const Search *s, guint side)
+{
+  const TdTapeEvent *events = s->c->t[side]->events;
+  const gint ends[2] = { s->run.before[side], s->run.after[side] };
+  const guint own[2] = { s->run.events[side][0], s->run.events[side][s->run.n[side] - 1] };
+
+  for (guint i = 0; i < 2; i++)
+    if (ends[i] < 0 || events[ends[i]].phase != TD_TAPE_PHASE_FORWARD
+        || events[ends[i]].site != events[own[i]].site
+        || !is_beside (&events[ends[i]], &events[own[i]]))
+      return FALSE;
+  return TRUE;
+}
+
 /* A loop that one side went through more often: what is lone was matched in earlier passes, or
  * the other side has none of it. */
 static gboolean
@@ -346,7 +421,8 @@ is_cause_loop (const Search *s, const TdFlowNode *node)
   const TdComparison *c = s->c;
   guint side = side_of_run (&s->run);
 
-  if (node->kind != TD_FLOW_LOOP || s->run.n[1 - side] > 0 || part_of_run (s, node, side) != 0)
+  if (node->kind != TD_FLOW_LOOP || s->run.n[1 - side] > 0 || part_of_run (s, node, side) != 0
+      || !is_plausible (s, node, side) || happened_within_a_line (s, side))
     return FALSE;
   for (guint e = 0; s->passes == 0 && e < c->t[side]->n_events; e++)
     if (c->t[side]->events[e].phase == TD_TAPE_PHASE_FORWARD && c->d->partner[side][e] >= 0

@@ -136,7 +136,7 @@ dup_var (const TdDiff *d, guint side, guint var)
     {
       const char *path = td_iteration_get_path_name (d->side[side], v->path);
 
-      if (*path)
+      if (*path && *name)
         return g_strdup_printf ("%s/%s", path, name);
       return *name ? g_strdup (name) : td_iteration_dup_shape (d->side[side], var, FALSE);
     }

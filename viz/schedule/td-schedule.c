@@ -94,7 +94,8 @@ td_schedule_advice (TdTapeReader *reader, gint64 iteration)
 }
 
 static void
-print_json (const TdSchedule *s, const char *advice, GString *out)
+print_json (const TdSchedule *s, const char *advice, const TdStaticness *staticness,
+            GString *out)
 {
   TdJson j;
 
@@ -103,6 +104,11 @@ print_json (const TdSchedule *s, const char *advice, GString *out)
   td_json_member_int (&j, "total_ns", (gint64)s->total_ns);
   td_json_member_int (&j, "total_bytes", (gint64)s->total_bytes);
   td_json_member_string (&j, "advice", advice);
+  if (staticness)
+    {
+      td_json_key (&j, "staticness");
+      td_staticness_print_json (staticness, &j);
+    }
   td_json_key (&j, "transfers");
   td_transfers_print_json (s->transfers, &j);
   td_json_key (&j, "phases");
@@ -186,15 +192,20 @@ print_text (const TdSchedule *s, const char *advice, GString *out)
 }
 
 char *
-td_schedule_print (const TdSchedule *schedule, const char *advice, const char *format)
+td_schedule_print (const TdSchedule *schedule, const char *advice,
+                   const TdStaticness *staticness, const char *format)
 {
   GString *out = g_string_new (NULL);
 
   if (g_str_equal (format, "json"))
-    print_json (schedule, advice, out);
+    print_json (schedule, advice, staticness, out);
   else if (g_str_equal (format, "csv"))
     print_csv (schedule, out);
   else
-    print_text (schedule, advice, out);
+    {
+      print_text (schedule, advice, out);
+      if (staticness)
+        td_staticness_print (staticness, out);
+    }
   return g_string_free (out, FALSE);
 }

@@ -522,7 +522,7 @@ graph__failing_operation_is_red_and_cross_hatched (void **state)
   g_autoptr (TdScene) scene = graph_scene (&f, -1, -1);
   g_autofree char *dump = td_scene_dump (scene);
   TdSchedule *s = td_schedule_new (f.it);
-  g_autofree char *csv = td_schedule_print (s, NULL, "csv");
+  g_autofree char *csv = td_schedule_print (s, NULL, NULL, "csv");
   guint red = 0;
 
   g_auto (GStrv) lines = g_strsplit (dump, "\n", -1);
@@ -554,7 +554,7 @@ graph__label_of_ten_thousand_hostile_characters_stays_text (void **state)
   g_autoptr (TdScene) scene = graph_scene (&f, 20, -1);
   g_autofree char *svg = td_scene_to_svg (scene, 1, td_theme_get ("dark"));
   TdSchedule *s = td_schedule_new (f.it);
-  g_autofree char *json = td_schedule_print (s, NULL, "json");
+  g_autofree char *json = td_schedule_print (s, NULL, NULL, "json");
 
   assert_not_contains (svg, "<script>");
   assert_not_contains (svg, "<b>");
