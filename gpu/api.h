@@ -17,6 +17,8 @@ typedef struct TdCudaApi
   /** For a runtime that checks: kernels on the stream will read or write these bytes.  NULL on
    * a real device. */
   void (*uses) (CUstream stream, CUdeviceptr address, size_t bytes, bool writes);
+  /** Where NVIDIA's other libraries come from in its place; NULL: from the loader. */
+  void *(*library) (const char *name);
 } TdCudaApi;
 
 extern TdCudaApi td_cuda;

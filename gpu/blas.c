@@ -1,5 +1,5 @@
 /* Matrix products through cublasLt: exact fp32 unless the configuration says tf32, with a
- * workspace of ours, and the choice of algorithm kept per size.
+ * workspace from our pool, and the choice of algorithm kept per size.
  *
  * cublasLt counts in columns: our row-major C = A B is its C' = B' A', where a prime is the
  * same memory read by columns.
@@ -69,8 +69,6 @@ typedef struct
 typedef struct TdCudaBlas
 {
   cublasLtHandle_t handle;
-  struct TdBlock *block;
-  void *workspace;
   Plan plans[N_PLANS];
 } TdCudaBlas;
 
@@ -103,7 +101,7 @@ fail (TdCuda *c, cublasStatus_t result, const char *what)
   return td_cuda_host->fail (TD_ERR_DEVICE, c->device.name, text);
 }
 
-/* The handle and the workspace; NULL: none to be had, *status TD_OK where that is no error. */
+/* The handle; NULL: none to be had, *status TD_OK where that is no error. */
 static TdCudaBlas *
 blas_of (TdCuda *c, TdStatus *status)
 {
@@ -122,15 +120,6 @@ blas_of (TdCuda *c, TdStatus *status)
   if (result != CUBLAS_STATUS_SUCCESS)
     {
       *status = fail (c, result, "cublasLtCreate");
-      free (blas);
-      return NULL;
-    }
-  blas->workspace
-      = td_cuda_host->memory_take (&c->device, WORKSPACE_BYTES, TD_MEM_WORKSPACE, &blas->block);
-  if (blas->workspace == NULL)
-    {
-      *status = TD_ERR_MEMORY;
-      lt.cublasLtDestroy (blas->handle);
       free (blas);
       return NULL;
     }
@@ -159,7 +148,6 @@ td_cuda_blas_close (TdCuda *c)
   for (int i = 0; i < N_PLANS; i++)
     plan_free (&c->blas->plans[i]);
   lt.cublasLtDestroy (c->blas->handle);
-  td_cuda_host->memory_give (c->blas->block);
   free (c->blas);
   c->blas = NULL;
 }
@@ -309,6 +297,7 @@ td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor
   float alpha = (float)g->alpha, beta = (float)g->beta;
   bool wide = out->dtype == TD_F64;
   cublasStatus_t result;
+  void *room = NULL;
 
   *status = c->lost;
   if (c->lost != TD_OK)
@@ -338,13 +327,23 @@ td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor
     return true;
   if (p->refused)
     return false;
-  if (td_cuda.uses != NULL && p->workspace_bytes > 0)
-    td_cuda.uses (c->stream, (CUdeviceptr)blas->workspace, p->workspace_bytes, true);
+  if (p->workspace_bytes > 0)
+    {
+      room = td_cuda_scratch (c, p->workspace_bytes);
+      if (room == NULL)
+        {
+          *status = TD_ERR_MEMORY;
+          return true;
+        }
+      if (td_cuda.uses != NULL)
+        td_cuda.uses (c->stream, (CUdeviceptr)room, p->workspace_bytes, true);
+    }
   result = lt.cublasLtMatmul (
       blas->handle, p->how, wide ? (const void *)&g->alpha : &alpha, b->data, p->a, a->data,
       p->b, wide ? (const void *)&g->beta : &beta, out->data, p->c, out->data, p->c,
-      &p->algorithm, blas->workspace, WORKSPACE_BYTES, (cudaStream_t)c->stream);
+      &p->algorithm, room, p->workspace_bytes, (cudaStream_t)c->stream);
   *status = result == CUBLAS_STATUS_SUCCESS ? TD_OK : fail (c, result, "cublasLtMatmul");
+  td_cuda_scratch_end (c);
   c->device.algorithm = key.tf32 ? "cublasLt tf32" : "cublasLt";
   return true;
 }

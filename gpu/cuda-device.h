@@ -12,7 +12,8 @@ enum
 {
   TD_CUDA_MAX_DEVICES = 8,
   TD_CUDA_STAGES = 4,
-  TD_CUDA_SHADOWS = 16
+  TD_CUDA_SHADOWS = 16,
+  TD_CUDA_SCRATCH = 8
 };
 #define TD_CUDA_STAGE_BYTES ((size_t)4 << 20)
 
@@ -52,13 +53,10 @@ typedef struct TdCuda
   TdCudaShadow shadows[TD_CUDA_SHADOWS];
   int next_shadow;
   struct TdCudaVmm *vmm;
-  struct TdCudaBlas *blas; /**< NULL till the first product */
-  struct TdCudnn *cudnn;   /**< NULL till the first convolution */
-  void *answers;           /**< a few numbers that the host asked for */
-  struct TdBlock *answers_block;
-  void *scratch; /**< what kernels share for partial results */
-  struct TdBlock *scratch_block;
-  size_t scratch_bytes;
+  struct TdCudaBlas *blas;                  /**< NULL till the first product */
+  struct TdCudnn *cudnn;                    /**< NULL till the first convolution */
+  struct TdBlock *scratch[TD_CUDA_SCRATCH]; /**< what the kernels of this call share */
+  int n_scratch;
 } TdCuda;
 
 /** The engine's side; set before any device is opened. */
@@ -79,12 +77,10 @@ TdCuda *td_cuda_enter (TdDevice *d);
  * *Errors*: TD_ERR_MEMORY, TD_ERR_DEVICE after fail, with CUDA's name for it. */
 TdStatus td_cuda_check (TdCuda *c, CUresult result, const char *what);
 
-/** Memory for a few numbers that the host asks for.  *Errors*: NULL after fail. */
-void *td_cuda_answers (TdCuda *c);
-
-/** Take memory that lasts till the next call, for partial results of the kernel that is next.
- * *Errors*: NULL after fail. */
+/** Take memory for this call of a slot; the work that uses it goes to the stream before
+ * td_cuda_scratch_end.  *Errors*: NULL after fail. */
 void *td_cuda_scratch (TdCuda *c, size_t bytes);
+void td_cuda_scratch_end (TdCuda *c);
 
 /* launches (launch.c) */
 /** What kernels.h launches through, on the compute stream of c. */

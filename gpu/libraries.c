@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "libraries.h"
 
+#include "api.h"
+
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -13,9 +15,12 @@ static const char *const folders[] = { TD_CUDA_FOLDERS NULL };
 void *
 td_cuda_library (const char *name)
 {
-  void *library = dlopen (name, RTLD_NOW | RTLD_LOCAL);
+  void *library
+      = td_cuda.library != NULL ? td_cuda.library (name) : dlopen (name, RTLD_NOW | RTLD_LOCAL);
   char path[4096];
 
+  if (td_cuda.library != NULL)
+    return library;
   for (int i = 0; library == NULL && folders[i] != NULL; i++)
     if ((size_t)snprintf (path, sizeof path, "%s/%s", folders[i], name) < sizeof path)
       library = dlopen (path, RTLD_NOW | RTLD_LOCAL);

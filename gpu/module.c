@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "blas.h"
 #include "cuda-device.h"
+#include "cudnn.h"
 #include "libraries.h"
 
 #include <stdio.h>
@@ -11,7 +12,6 @@
 
 enum
 {
-  ANSWERS_BYTES = 1024,
   DRIVER_WANTED
   = CUDA_VERSION / 1000 * 1000 /* kernels of a toolkit want a driver of its major version */
 };
@@ -67,28 +67,28 @@ td_cuda_check (TdCuda *c, CUresult result, const char *what)
 }
 
 void *
-td_cuda_answers (TdCuda *c)
-{
-  if (c->answers == NULL)
-    c->answers = td_cuda_host->memory_take (&c->device, ANSWERS_BYTES, TD_MEM_WORKSPACE,
-                                            &c->answers_block);
-  return c->answers;
-}
-
-void *
 td_cuda_scratch (TdCuda *c, size_t bytes)
 {
-  if (bytes <= c->scratch_bytes)
-    return c->scratch;
-  if (c->scratch_block != NULL)
-    td_cuda_host->memory_give (c->scratch_block);
-  c->scratch_block = NULL;
-  c->scratch_bytes = 0;
-  c->scratch
-      = td_cuda_host->memory_take (&c->device, bytes, TD_MEM_WORKSPACE, &c->scratch_block);
-  if (c->scratch != NULL)
-    c->scratch_bytes = bytes;
-  return c->scratch;
+  struct TdBlock *block = NULL;
+  void *room;
+
+  if (c->n_scratch == TD_CUDA_SCRATCH)
+    {
+      td_cuda_host->fail (TD_ERR_STATE, c->device.name,
+                          "a call wants too many pieces of memory");
+      return NULL;
+    }
+  room = td_cuda_host->memory_take (&c->device, bytes, TD_MEM_WORKSPACE, &block);
+  if (room != NULL)
+    c->scratch[c->n_scratch++] = block;
+  return room;
+}
+
+void
+td_cuda_scratch_end (TdCuda *c)
+{
+  while (c->n_scratch > 0)
+    td_cuda_host->memory_give (c->scratch[--c->n_scratch]);
 }
 
 /* --- looking for devices --- */
@@ -204,13 +204,8 @@ device_end (TdDevice *d)
   if (c->stream != NULL)
     td_cuda.cuStreamSynchronize (c->stream);
   td_cuda_blas_close (c);
-  if (c->scratch_block != NULL)
-    td_cuda_host->memory_give (c->scratch_block);
-  if (c->answers_block != NULL)
-    td_cuda_host->memory_give (c->answers_block);
-  c->scratch_block = c->answers_block = NULL;
-  c->scratch = c->answers = NULL;
-  c->scratch_bytes = 0;
+  td_cudnn_close (c);
+  td_cuda_scratch_end (c);
 }
 
 static void

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include "blas.h"
 #include "cuda-device.h"
+#include "cudnn.h"
 
 /* Enter the device and say what the kernel that follows uses. */
 static TdCudaLauncher *
@@ -29,57 +30,67 @@ prepare_3 (TdDevice *d, const TdTensor *x, const TdTensor *y, const TdTensor *z,
   return prepare (d, NULL, 0, out, 1);
 }
 
+/* What kernels shared for partial results is the pool's again: what follows on the stream
+ * follows them. */
+static TdStatus
+done (TdDevice *d, TdStatus status)
+{
+  td_cuda_scratch_end (d->priv);
+  return status;
+}
+
 /* --- element by element --- */
 
 static TdStatus
 slot_fill (TdDevice *d, TdTensor *y, double value)
 {
-  return td_cuda_fill (prepare (d, NULL, 0, y, 1), y, value);
+  return done (d, td_cuda_fill (prepare (d, NULL, 0, y, 1), y, value));
 }
 
 static TdStatus
 slot_arange (TdDevice *d, TdTensor *y, double start, double step)
 {
-  return td_cuda_arange (prepare (d, NULL, 0, y, 1), y, start, step);
+  return done (d, td_cuda_arange (prepare (d, NULL, 0, y, 1), y, start, step));
 }
 
 static TdStatus
 slot_unary (TdDevice *d, TdUnaryKind kind, double p, double q, const TdTensor *x, TdTensor *y)
 {
-  return td_cuda_unary (prepare (d, x, 1, y, 1), kind, p, q, x, y);
+  return done (d, td_cuda_unary (prepare (d, x, 1, y, 1), kind, p, q, x, y));
 }
 
 static TdStatus
 slot_unary_grad (TdDevice *d, TdUnaryKind kind, double p, const TdTensor *x, const TdTensor *gy,
                  TdTensor *gx, bool accumulate)
 {
-  return td_cuda_unary_grad (prepare_3 (d, x, gy, NULL, gx), kind, p, x, gy, gx, accumulate);
+  return done (
+      d, td_cuda_unary_grad (prepare_3 (d, x, gy, NULL, gx), kind, p, x, gy, gx, accumulate));
 }
 
 static TdStatus
 slot_binary (TdDevice *d, TdBinaryKind kind, const TdTensor *x, const TdTensor *y, TdTensor *z,
              bool accumulate)
 {
-  return td_cuda_binary (prepare_3 (d, x, y, NULL, z), kind, x, y, z, accumulate);
+  return done (d, td_cuda_binary (prepare_3 (d, x, y, NULL, z), kind, x, y, z, accumulate));
 }
 
 static TdStatus
 slot_select (TdDevice *d, const TdTensor *condition, const TdTensor *x, const TdTensor *y,
              TdTensor *z)
 {
-  return td_cuda_select (prepare_3 (d, condition, x, y, z), condition, x, y, z);
+  return done (d, td_cuda_select (prepare_3 (d, condition, x, y, z), condition, x, y, z));
 }
 
 static TdStatus
 slot_cast (TdDevice *d, const TdTensor *x, TdTensor *y)
 {
-  return td_cuda_cast (prepare (d, x, 1, y, 1), x, y);
+  return done (d, td_cuda_cast (prepare (d, x, 1, y, 1), x, y));
 }
 
 static TdStatus
 slot_random (TdDevice *d, TdRandomKind kind, TdRngKey key, double p, TdTensor *y)
 {
-  return td_cuda_random (prepare (d, NULL, 0, y, 1), kind, key, p, y);
+  return done (d, td_cuda_random (prepare (d, NULL, 0, y, 1), kind, key, p, y));
 }
 
 /* --- shape --- */
@@ -88,19 +99,19 @@ static TdStatus
 slot_strided (TdDevice *d, TdStridedKind kind, const TdTensor *x, const TdStrides *walk,
               TdTensor *y)
 {
-  return td_cuda_strided (prepare (d, x, 1, y, 1), kind, x, walk, y);
+  return done (d, td_cuda_strided (prepare (d, x, 1, y, 1), kind, x, walk, y));
 }
 
 static TdStatus
 slot_gather_rows (TdDevice *d, const TdTensor *w, const TdTensor *index, TdTensor *y)
 {
-  return td_cuda_gather_rows (prepare_3 (d, w, index, NULL, y), w, index, y);
+  return done (d, td_cuda_gather_rows (prepare_3 (d, w, index, NULL, y), w, index, y));
 }
 
 static TdStatus
 slot_scatter_rows_add (TdDevice *d, const TdTensor *index, const TdTensor *gy, TdTensor *gw)
 {
-  return td_cuda_scatter_rows_add (prepare_3 (d, index, gy, NULL, gw), index, gy, gw);
+  return done (d, td_cuda_scatter_rows_add (prepare_3 (d, index, gy, NULL, gw), index, gy, gw));
 }
 
 static TdStatus
@@ -114,11 +125,11 @@ slot_check_index (TdDevice *d, const TdTensor *index, int64_t limit, int64_t ign
 
   if (td_cuda_shadows_check_index (c, index, limit, ignore, bad_place, bad_value, &status))
     return status;
-  answers = td_cuda_answers (c);
+  answers = td_cuda_scratch (c, sizeof found);
   if (answers == NULL)
     return TD_ERR_MEMORY;
   td_cuda_reads (c, index, 1);
-  status = td_cuda_check_index (&c->launcher, index, limit, ignore, answers);
+  status = done (d, td_cuda_check_index (&c->launcher, index, limit, ignore, answers));
   if (status == TD_OK)
     status = td_cuda_download (d, found, answers, sizeof found);
   *bad_place = found[0];
@@ -132,20 +143,20 @@ static TdStatus
 slot_reduce (TdDevice *d, TdReduceKind kind, uint32_t axes, const TdTensor *x, TdTensor *y,
              bool accumulate)
 {
-  return td_cuda_reduce (prepare (d, x, 1, y, 1), kind, axes, x, y, accumulate);
+  return done (d, td_cuda_reduce (prepare (d, x, 1, y, 1), kind, axes, x, y, accumulate));
 }
 
 static TdStatus
 slot_cumulative_sum (TdDevice *d, int axis, bool reverse, const TdTensor *x, TdTensor *y)
 {
-  return td_cuda_cumulative_sum (prepare (d, x, 1, y, 1), axis, reverse, x, y);
+  return done (d, td_cuda_cumulative_sum (prepare (d, x, 1, y, 1), axis, reverse, x, y));
 }
 
 static TdStatus
 slot_softmax (TdDevice *d, TdSoftmaxKind kind, int axis, const TdTensor *x, const TdTensor *gy,
               TdTensor *y)
 {
-  return td_cuda_softmax (prepare_3 (d, x, gy, NULL, y), kind, axis, x, gy, y);
+  return done (d, td_cuda_softmax (prepare_3 (d, x, gy, NULL, y), kind, axis, x, gy, y));
 }
 
 /* --- products --- */
@@ -159,7 +170,7 @@ slot_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b, T
   if (td_cuda_blas_gemm (d->priv, g, a, b, out, &status))
     return status;
   d->algorithm = "own kernel";
-  return td_cuda_gemm (l, g, a, b, out);
+  return done (d, td_cuda_gemm (l, g, a, b, out));
 }
 
 static TdStatus
@@ -167,9 +178,12 @@ slot_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in
            TdTensor *out)
 {
   TdCudaLauncher *l = prepare (d, in, n_in, out, 1);
+  TdStatus status;
 
+  if (td_cudnn_conv (d->priv, kind, attrs, in, n_in, out, &status))
+    return status;
   d->algorithm = "own kernel";
-  return td_cuda_conv (l, kind, attrs, in, n_in, out);
+  return done (d, td_cuda_conv (l, kind, attrs, in, n_in, out));
 }
 
 static TdStatus
@@ -177,7 +191,8 @@ slot_pooling (TdDevice *d, TdPoolKind kind, const TdPooling *attrs, const TdTens
               int n_in, TdTensor *out, TdTensor *out2)
 {
   td_cuda_writes (d->priv, out2, 1);
-  return td_cuda_pooling (prepare (d, in, n_in, out, 1), kind, attrs, in, n_in, out, out2);
+  return done (
+      d, td_cuda_pooling (prepare (d, in, n_in, out, 1), kind, attrs, in, n_in, out, out2));
 }
 
 /* --- fused layers --- */
@@ -188,37 +203,38 @@ slot_batch_norm (TdDevice *d, int kind, const double *params, const TdTensor *in
 {
   if (kind == TD_BATCH_NORM_TRAIN && n_in > 3) /* running mean and variance */
     td_cuda_writes (d->priv, in + 3, n_in - 3);
-  return td_cuda_batch_norm (prepare (d, in, n_in, out, n_out), kind, params, in, n_in, out,
-                             n_out);
+  return done (d, td_cuda_batch_norm (prepare (d, in, n_in, out, n_out), kind, params, in, n_in,
+                                      out, n_out));
 }
 
 static TdStatus
 slot_row_norm (TdDevice *d, TdRowNormKind kind, const TdRowNorm *norm, const TdTensor *in,
                int n_in, TdTensor *out, int n_out)
 {
-  return td_cuda_row_norm (prepare (d, in, n_in, out, n_out), kind, norm, in, n_in, out, n_out);
+  return done (d, td_cuda_row_norm (prepare (d, in, n_in, out, n_out), kind, norm, in, n_in,
+                                    out, n_out));
 }
 
 static TdStatus
 slot_attention (TdDevice *d, TdAttentionKind kind, const TdAttention *attention,
                 const TdTensor *in, int n_in, TdTensor *out, int n_out)
 {
-  return td_cuda_attention (prepare (d, in, n_in, out, n_out), kind, attention, in, n_in, out,
-                            n_out);
+  return done (d, td_cuda_attention (prepare (d, in, n_in, out, n_out), kind, attention, in,
+                                     n_in, out, n_out));
 }
 
 static TdStatus
 slot_cross_entropy (TdDevice *d, int kind, const int64_t *params, const TdTensor *in, int n_in,
                     TdTensor *out, int n_out)
 {
-  return td_cuda_cross_entropy (prepare (d, in, n_in, out, n_out), kind, params, in, n_in, out,
-                                n_out);
+  return done (d, td_cuda_cross_entropy (prepare (d, in, n_in, out, n_out), kind, params, in,
+                                         n_in, out, n_out));
 }
 
 static TdStatus
 slot_lstm (TdDevice *d, int kind, const TdTensor *in, int n_in, TdTensor *out, int n_out)
 {
-  return td_cuda_lstm (prepare (d, in, n_in, out, n_out), kind, in, n_in, out, n_out);
+  return done (d, td_cuda_lstm (prepare (d, in, n_in, out, n_out), kind, in, n_in, out, n_out));
 }
 
 static TdStatus
@@ -228,7 +244,7 @@ slot_update (TdDevice *d, TdUpdateKind kind, const TdUpdate *u, TdTensor *const 
 
   for (int i = 0; i < n; i++)
     td_cuda_writes (c, arrays[i], 1);
-  return td_cuda_update (&c->launcher, kind, u, arrays, n, 1);
+  return done (d, td_cuda_update (&c->launcher, kind, u, arrays, n, 1));
 }
 
 static TdStatus
@@ -240,14 +256,14 @@ slot_stats (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
                        .dtype = x->dtype,
                        .max_samples = max_samples,
                        .seed = seed,
-                       .result = td_cuda_answers (c) };
+                       .result = td_cuda_scratch (c, sizeof (TdCudaStats)) };
   TdCudaStats result;
   TdStatus status;
 
   if (of.result == NULL)
     return TD_ERR_MEMORY;
   td_cuda_reads (c, x, 1);
-  status = td_cuda_stats (&c->launcher, &of, 1);
+  status = done (d, td_cuda_stats (&c->launcher, &of, 1));
   if (status == TD_OK)
     status = td_cuda_download (d, &result, of.result, sizeof result);
   if (status == TD_OK)

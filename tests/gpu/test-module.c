@@ -79,6 +79,7 @@ backends__name_the_gpu_and_what_it_is_reached_through (void **state)
 {
   assert_backends (FAKE_CUDA_MODULE, "",
                    "cpu, null, cuda:0 (Fake H200, 4.3 GB, driver for CUDA 13");
+  assert_backends (FAKE_CUDA_MODULE, "", "cuBLASLt 13.1.0, no cuDNN)");
   assert_backends (FAKE_CUDA_MODULE, "devices=2", ", cuda:1 (Fake H200");
 }
 
@@ -251,6 +252,61 @@ labels__are_checked_without_waiting (void **state)
   assert_true (driver->state->n_waits > before);
 }
 
+/* --- products --- */
+
+/* All four transpositions, batches, accumulation: bit for bit the CPU's, by the library. */
+static void
+gemm__is_the_librarys_and_the_cpus_numbers (void **state)
+{
+  TdDevice *cuda = td_device_get ("cuda:0"), *cpu = td_device_get ("cpu");
+  float here[40], there[40];
+
+  for (int ta = 0; ta < 2; ta++)
+    for (int tb = 0; tb < 2; tb++)
+      {
+        TdVar *a = td_randn (TD_F32, ta ? TD_SHAPE (3, 5) : TD_SHAPE (5, 3)),
+              *b = td_randn (TD_F32, tb ? TD_SHAPE (8, 3) : TD_SHAPE (3, 8));
+        long before = driver->state->n_products;
+
+        assert_ptr_equal (td_device (a), cpu);
+        assert_int_equal (td_read (td_matmul (a, b, ta, tb), here, sizeof here), TD_OK);
+        assert_int_equal (
+            td_read (td_matmul (td_to_device (a, cuda), td_to_device (b, cuda), ta, tb), there,
+                     sizeof there),
+            TD_OK);
+        assert_memory_equal (here, there, sizeof here);
+        assert_int_equal (driver->state->n_products, before + 1);
+        assert_string_equal (cuda->algorithm, "cublasLt");
+      }
+}
+
+static void
+gemm__uses_tf32_only_when_told (void **state)
+{
+  TdVar *a;
+
+  td_device_use (td_device_get ("cuda:0"));
+  a = td_ones (TD_F32, TD_SHAPE (4, 4));
+  td_matmul (a, a, false, false);
+  assert_string_equal (td_device_get ("cuda:0")->algorithm, "cublasLt");
+  TD_USING (tf32, 1)
+    td_matmul (a, a, false, false);
+  assert_string_equal (td_device_get ("cuda:0")->algorithm, "cublasLt tf32");
+}
+
+static void
+gemm__tells_of_a_library_that_does_not_start (void **state)
+{
+  TdVar *a;
+
+  td_device_use (td_device_get ("cuda:0"));
+  a = td_ones (TD_F32, TD_SHAPE (4, 4));
+  driver->fail_call ("cublasLtCreate", 1, CUDA_ERROR_UNKNOWN);
+  assert_true (td_poisoned (td_matmul (a, a, false, false)));
+  assert_contains (said (TD_ERR_DEVICE), "cublasLtCreate failed: CUBLAS_STATUS_");
+  assert_false (td_poisoned (td_matmul (a, a, false, false)));
+}
+
 /* --- memory --- */
 
 static void
@@ -405,6 +461,9 @@ main (int argc, char **argv)
     row (reads__wait_once_each),
     row (copies__larger_than_the_pinned_memory_arrive_whole),
     row (labels__are_checked_without_waiting),
+    row (gemm__is_the_librarys_and_the_cpus_numbers),
+    row (gemm__uses_tf32_only_when_told),
+    row (gemm__tells_of_a_library_that_does_not_start),
     row (memory__comes_from_the_provider_that_works),
     row (memory__of_others_is_told_apart),
     row (memory__runs_out_alike_by_the_limit_and_on_the_device),

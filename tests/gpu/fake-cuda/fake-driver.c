@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "fake-internal.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,6 +50,17 @@ take_settings (const char *text)
     }
 }
 
+/* cublasLt is in here, and nothing else of NVIDIA's. */
+static void *
+own_library (const char *name)
+{
+  Dl_info self;
+
+  if (strncmp (name, "libcublasLt", 11) != 0 || dladdr (&fake, &self) == 0)
+    return NULL;
+  return dlopen (self.dli_fname, RTLD_NOW | RTLD_LOCAL);
+}
+
 const char *
 td_cuda_api_open (void)
 {
@@ -56,6 +68,7 @@ td_cuda_api_open (void)
 #include "api.def"
 #undef TD_CU
   td_cuda.uses = fake_note_use;
+  td_cuda.library = own_library;
   take_settings (getenv ("FAKE_CUDA"));
   return NULL;
 }

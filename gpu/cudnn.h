@@ -1,0 +1,45 @@
+/* Convolutions through cuDNN's graphs.  No type of cuDNN's is in here.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "cuda-device.h"
+
+enum
+{
+  TD_CUDNN_RANK = 5 /* batch, channels, up to three axes */
+};
+
+/** What the plan of a convolution depends on; compared as bytes. */
+typedef struct TdCudnnConv
+{
+  int64_t x[TD_CUDNN_RANK], w[TD_CUDNN_RANK], y[TD_CUDNN_RANK];
+  int64_t stride[3], pad[3], dilate[3];
+  int32_t rank; /**< 4 or 5 */
+  int32_t kind; /**< a TdConvKind */
+  int32_t dtype;
+  int32_t tf32, accumulate, alignment;
+} TdCudnnConv;
+
+/** Put the convolution on the stream, if cuDNN is here and takes it.  Returns whether it did,
+ * or failed at it; *status says which. */
+bool td_cudnn_conv (TdCuda *c, TdConvKind kind, const TdConv *attrs, const TdTensor *in,
+                    int n_in, TdTensor *out, TdStatus *status);
+void td_cudnn_close (TdCuda *c);
+
+/** Fill the key of a call.  Returns false where cuDNN has no such convolution. */
+bool td_cudnn_conv_key (TdCudnnConv *key, TdConvKind kind, const TdConv *attrs,
+                        const TdTensor *in, const TdTensor *out, bool tf32);
+
+/** What cuDNN proposes for a device that is only described. */
+typedef struct TdCudnnPlanned
+{
+  int n_engines, n_exact; /**< proposed; left when those that round inputs or are not
+                             repeatable are out */
+  int64_t workspace_bytes;
+  char why[400]; /**< of a plan that could not be made */
+} TdCudnnPlanned;
+
+/** Plan without a device, from its properties in JSON.  Returns whether there is a plan. */
+bool td_cudnn_plan_deviceless (const TdCudnnConv *key, const char *properties,
+                               TdCudnnPlanned *planned);

@@ -1,0 +1,284 @@
+/* cublasLt for the fake driver: as much of it as the module calls.  A product is checked,
+ * queued on its stream, and computed by the CPU's kernel from the layouts alone.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "fake-internal.h"
+
+#include "cuda-device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <cublasLt.h>
+
+/* What is public of it is only a name. */
+typedef struct
+{
+  cublasComputeType_t compute;
+  cudaDataType_t scale;
+  cublasOperation_t a, b;
+} How;
+
+typedef struct
+{
+  cudaDataType_t type;
+  uint64_t rows, columns;
+  int64_t step, stride;
+  int32_t batch;
+} Matrix;
+
+/* By columns: c (m, n) = alpha a (m, k) b (k, n) + beta c. */
+typedef struct
+{
+  How how;
+  Matrix a, b, c;
+  double alpha, beta;
+  const void *a_data, *b_data;
+  void *c_data;
+} Product;
+
+#define EXPORT __attribute__ ((visibility ("default")))
+
+EXPORT size_t
+cublasLtGetVersion (void)
+{
+  return 130100;
+}
+
+EXPORT const char *
+cublasLtGetStatusName (cublasStatus_t status)
+{
+  return status == CUBLAS_STATUS_INVALID_VALUE ? "CUBLAS_STATUS_INVALID_VALUE"
+                                               : "CUBLAS_STATUS_INTERNAL_ERROR";
+}
+
+static cublasStatus_t
+made (void *out, size_t bytes)
+{
+  void *p = calloc (1, bytes);
+
+  memcpy (out, &p, sizeof p);
+  return p != NULL ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+}
+
+static cublasStatus_t
+gone (void *p)
+{
+  free (p);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+EXPORT cublasStatus_t
+cublasLtCreate (cublasLtHandle_t *handle)
+{
+  return fake_enter ("cublasLtCreate") == CUDA_SUCCESS ? made (handle, 8)
+                                                       : CUBLAS_STATUS_NOT_INITIALIZED;
+}
+
+EXPORT cublasStatus_t
+cublasLtDestroy (cublasLtHandle_t handle)
+{
+  return gone (handle);
+}
+
+EXPORT cublasStatus_t
+cublasLtMatmulDescCreate (cublasLtMatmulDesc_t *desc, cublasComputeType_t compute,
+                          cudaDataType_t scale)
+{
+  cublasStatus_t status = made (desc, sizeof (How));
+
+  *(How *)(void *)*desc = (How){ compute, scale, CUBLAS_OP_N, CUBLAS_OP_N };
+  return status;
+}
+
+EXPORT cublasStatus_t
+cublasLtMatmulDescDestroy (cublasLtMatmulDesc_t desc)
+{
+  return gone (desc);
+}
+
+EXPORT cublasStatus_t
+cublasLtMatmulDescSetAttribute (cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t name,
+                                const void *value, size_t bytes)
+{
+  How *how = (How *)(void *)desc;
+
+  if (bytes != sizeof (cublasOperation_t)
+      || (name != CUBLASLT_MATMUL_DESC_TRANSA && name != CUBLASLT_MATMUL_DESC_TRANSB))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  memcpy (name == CUBLASLT_MATMUL_DESC_TRANSA ? &how->a : &how->b, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+EXPORT cublasStatus_t
+cublasLtMatrixLayoutCreate (cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows,
+                            uint64_t columns, int64_t step)
+{
+  cublasStatus_t status = made (layout, sizeof (Matrix));
+
+  *(Matrix *)(void *)*layout = (Matrix){ type, rows, columns, step, 0, 1 };
+  return status;
+}
+
+EXPORT cublasStatus_t
+cublasLtMatrixLayoutDestroy (cublasLtMatrixLayout_t layout)
+{
+  return gone (layout);
+}
+
+EXPORT cublasStatus_t
+cublasLtMatrixLayoutSetAttribute (cublasLtMatrixLayout_t layout,
+                                  cublasLtMatrixLayoutAttribute_t name, const void *value,
+                                  size_t bytes)
+{
+  Matrix *m = (Matrix *)(void *)layout;
+
+  if (name == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT && bytes == sizeof m->batch)
+    memcpy (&m->batch, value, bytes);
+  else if (name == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET && bytes == sizeof m->stride)
+    memcpy (&m->stride, value, bytes);
+  else
+    return CUBLAS_STATUS_INVALID_VALUE;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+EXPORT cublasStatus_t
+cublasLtMatmulPreferenceCreate (cublasLtMatmulPreference_t *preference)
+{
+  return made (preference, 8);
+}
+
+EXPORT cublasStatus_t
+cublasLtMatmulPreferenceDestroy (cublasLtMatmulPreference_t preference)
+{
+  return gone (preference);
+}
+
+EXPORT cublasStatus_t
+cublasLtMatmulPreferenceSetAttribute (cublasLtMatmulPreference_t preference,
+                                      cublasLtMatmulPreferenceAttributes_t name,
+                                      const void *value, size_t bytes)
+{
+  return bytes == (name == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? 8 : 4)
+             ? CUBLAS_STATUS_SUCCESS
+             : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+/* Inner sizes that do not match, and steps shorter than a column. */
+static bool
+fits (const How *how, const Matrix *a, const Matrix *b, const Matrix *c)
+{
+  uint64_t m = how->a == CUBLAS_OP_N ? a->rows : a->columns,
+           k = how->a == CUBLAS_OP_N ? a->columns : a->rows,
+           k2 = how->b == CUBLAS_OP_N ? b->rows : b->columns,
+           n = how->b == CUBLAS_OP_N ? b->columns : b->rows;
+
+  return k == k2 && m == c->rows && n == c->columns && a->step >= (int64_t)a->rows
+         && b->step >= (int64_t)b->rows && c->step >= (int64_t)c->rows && a->batch == b->batch
+         && b->batch == c->batch && a->type == b->type && b->type == c->type;
+}
+
+EXPORT cublasStatus_t
+cublasLtMatmulAlgoGetHeuristic (cublasLtHandle_t handle, cublasLtMatmulDesc_t how,
+                                cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                cublasLtMatmulPreference_t preference, int n_wanted,
+                                cublasLtMatmulHeuristicResult_t *results, int *n)
+{
+  if (!fits ((How *)(void *)how, (Matrix *)(void *)a, (Matrix *)(void *)b, (Matrix *)(void *)c))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  memset (results, 0, sizeof *results);
+  results->workspaceSize = 4096;
+  *n = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static size_t
+element_bytes (const Matrix *m)
+{
+  return m->type == CUDA_R_64F ? 8 : m->type == CUDA_R_32F ? 4 : 2;
+}
+
+/* From the first element to the last. */
+static size_t
+matrix_bytes (const Matrix *m)
+{
+  return (size_t)((m->batch - 1) * m->stride + (int64_t)(m->columns - 1) * m->step
+                  + (int64_t)m->rows)
+         * element_bytes (m);
+}
+
+static void
+run_product (FakeCommand *command)
+{
+  const Product *p = command->data;
+  TdDtype dtype = p->c.type == CUDA_R_64F    ? TD_F64
+                  : p->c.type == CUDA_R_32F  ? TD_F32
+                  : p->c.type == CUDA_R_16BF ? TD_BF16
+                                             : TD_F16;
+  bool ta = p->how.b != CUBLAS_OP_N, tb = p->how.a != CUBLAS_OP_N;
+  TdGemm g = { .ta = ta,
+               .tb = tb,
+               .m = (int64_t)p->c.columns,
+               .n = (int64_t)p->c.rows,
+               .k = (int64_t)(tb ? p->a.rows : p->a.columns),
+               .batch = p->c.batch,
+               .stride_a = p->b.stride,
+               .stride_b = p->a.stride,
+               .stride_c = p->c.stride,
+               .alpha = p->alpha,
+               .beta = p->beta };
+  TdTensor first = { .data = (void *)(uintptr_t)p->b_data, .dtype = dtype },
+           second = { .data = (void *)(uintptr_t)p->a_data, .dtype = dtype },
+           out = { .data = p->c_data, .dtype = dtype };
+
+  /* By rows it is the other product: c' = b' a'. */
+  if (td_cuda_host->cpu->ops->gemm (td_cuda_host->cpu, &g, &first, &second, &out) != TD_OK)
+    fake_violation ("cublasLtMatmul was given what the CPU's kernel does not take");
+}
+
+static void
+free_product (FakeCommand *command)
+{
+  free (command->data);
+}
+
+EXPORT cublasStatus_t
+cublasLtMatmul (cublasLtHandle_t handle, cublasLtMatmulDesc_t how, const void *alpha,
+                const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
+                cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
+                cublasLtMatrixLayout_t c_layout, void *d, cublasLtMatrixLayout_t d_layout,
+                const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t workspace_bytes,
+                cudaStream_t stream)
+{
+  Product *p = calloc (1, sizeof *p);
+  FakeCommand *command;
+
+  if (p == NULL || c != d || workspace_bytes < 4096
+      || fake_enter ("cublasLtMatmul") != CUDA_SUCCESS)
+    {
+      free (p);
+      return CUBLAS_STATUS_EXECUTION_FAILED;
+    }
+  p->how = *(How *)(void *)how;
+  p->a = *(Matrix *)(void *)a_layout;
+  p->b = *(Matrix *)(void *)b_layout;
+  p->c = *(Matrix *)(void *)c_layout;
+  p->alpha = p->how.scale == CUDA_R_64F ? *(const double *)alpha : *(const float *)alpha;
+  p->beta = p->how.scale == CUDA_R_64F ? *(const double *)beta : *(const float *)beta;
+  p->a_data = a;
+  p->b_data = b;
+  p->c_data = d;
+  command = fake_command ("cublasLtMatmul", run_product);
+  command->data = p;
+  command->free = free_product;
+  fake_command_take_uses (command);
+  fake_command_use (command, (CUdeviceptr)a, matrix_bytes (&p->a), false);
+  fake_command_use (command, (CUdeviceptr)b, matrix_bytes (&p->b), false);
+  fake_command_use (command, (CUdeviceptr)d, matrix_bytes (&p->c), true);
+  fake.n_launches++;
+  fake.n_products++;
+  return fake_enqueue ((CUstream)stream, command) == CUDA_SUCCESS
+             ? CUBLAS_STATUS_SUCCESS
+             : CUBLAS_STATUS_EXECUTION_FAILED;
+}

@@ -1,0 +1,215 @@
+/* cuDNN's plans for a GPU that is only described: what a graph's attributes are wrong in, it
+ * says here as it would there.  No device, no driver.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "cudnn.h"
+
+#include "libraries.h"
+#include "td-test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What the plans' file uses of the module, for calls that are not made here. */
+TdCudaApi td_cuda;
+const TdModuleHost *td_cuda_host;
+
+void
+td_cuda_reads (TdCuda *c, const TdTensor *tensors, int n)
+{
+  fail ();
+}
+
+void
+td_cuda_writes (TdCuda *c, const TdTensor *tensors, int n)
+{
+  fail ();
+}
+
+void *
+td_cuda_scratch (TdCuda *c, size_t bytes)
+{
+  fail ();
+  return NULL;
+}
+
+void
+td_cuda_scratch_end (TdCuda *c)
+{
+}
+
+TdStatus
+td_cuda_binary (TdCudaLauncher *l, TdBinaryKind kind, const TdTensor *x, const TdTensor *y,
+                TdTensor *z, bool accumulate)
+{
+  fail ();
+  return TD_ERR_STATE;
+}
+
+/* A hand-made description of the card that the project measures on. */
+static const char h200[]
+    = "{\"version\":1,\"deviceName\":\"NVIDIA H200\",\"cudaDeviceId\":0,\"deviceVer\":900,"
+      "\"multiProcessorCount\":132,\"driverVer\":13000,\"runtimeVer\":13000,"
+      "\"smClockRateKHz\":1980000,\"memClockRateKHz\":3201000,\"l2CacheSize\":62914560,"
+      "\"warpSize\":32,\"regsPerBlock\":65536,\"maxRegistersPerSM\":65536,"
+      "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":232448,"
+      "\"reservedSharedMemoryPerBlock\":1024,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,"
+      "\"maxThreadsPerSM\":2048,\"maxGridSize\":[2147483647,65535,65535],"
+      "\"maxBlockSize\":[1024,1024,64],\"isTccDriver\":0,\"supportCoopLaunch\":1,"
+      "\"pciDeviceId\":0,\"totalGlobalMem\":150754820096,\"memoryBusWidth\":6144}";
+
+/* One convolution: sizes of x and W, and windows the same along every axis. */
+typedef struct
+{
+  const char *name;
+  int ndim;
+  int64_t n, c, size, out, ksize;
+  int stride, pad, dilate, groups;
+} Case;
+
+static const Case cases[] = {
+  { "LeNet's first", 2, 64, 1, 28, 6, 5, 1, 2, 1, 1 },
+  { "LeNet's second", 2, 64, 6, 14, 16, 5, 1, 0, 1, 1 },
+  { "ResNet's stem", 2, 32, 3, 224, 64, 7, 2, 3, 1, 1 },
+  { "3x3", 2, 32, 64, 56, 64, 3, 1, 1, 1, 1 },
+  { "1x1", 2, 32, 64, 56, 256, 1, 1, 0, 1, 1 },
+  { "strided 1x1", 2, 32, 256, 56, 512, 1, 2, 0, 1, 1 },
+  { "dilated", 2, 8, 16, 20, 16, 3, 1, 2, 2, 1 },
+  { "grouped", 2, 8, 32, 20, 32, 3, 1, 1, 1, 4 },
+  { "depthwise", 2, 8, 32, 20, 32, 3, 1, 1, 1, 32 },
+  { "one axis", 1, 8, 16, 100, 32, 5, 2, 2, 1, 1 },
+  { "three axes", 3, 2, 4, 12, 8, 3, 1, 1, 1, 1 },
+};
+
+static void
+make_key (TdCudnnConv *key, const Case *c, TdConvKind kind, TdDtype dtype, bool tf32)
+{
+  TdShape shapes[3]
+      = { { .ndim = c->ndim + 2 }, { .ndim = c->ndim + 2 }, { .ndim = c->ndim + 2 } };
+  TdTensor t[3], in[2];
+  TdConv attrs = { .ndim = c->ndim, .groups = c->groups };
+  int64_t to = (c->size + 2 * c->pad - c->dilate * (c->ksize - 1) - 1) / c->stride + 1;
+  const int64_t first[3][2]
+      = { { c->n, c->c }, { c->out, c->c / c->groups }, { c->n, c->out } };
+  const int64_t rest[3] = { c->size, c->ksize, to };
+
+  for (int i = 0; i < 3; i++)
+    {
+      t[i] = (TdTensor){ .shape = &shapes[i], .size = 1, .dtype = dtype };
+      for (int k = 0; k < c->ndim + 2; k++)
+        t[i].size *= shapes[i].dim[k] = k < 2 ? first[i][k] : rest[i];
+    }
+  for (int k = 0; k < c->ndim; k++)
+    {
+      attrs.stride[k] = c->stride;
+      attrs.pad[k] = c->pad;
+      attrs.dilate[k] = c->dilate;
+    }
+  in[0] = t[kind == TD_CONV_DATA_GRAD ? 1 : 0];
+  in[1] = t[kind == TD_CONV_FORWARD ? 1 : 2];
+  assert_true (td_cudnn_conv_key (key, kind, &attrs, in,
+                                  &t[kind == TD_CONV_FORWARD     ? 2
+                                     : kind == TD_CONV_DATA_GRAD ? 0
+                                                                 : 1],
+                                  tf32));
+}
+
+static void
+plan_all (TdDtype dtype, bool tf32)
+{
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (int kind = TD_CONV_FORWARD; kind <= TD_CONV_WEIGHT_GRAD; kind++)
+      {
+        TdCudnnConv key;
+        TdCudnnPlanned planned;
+
+        make_key (&key, &cases[i], (TdConvKind)kind, dtype, tf32);
+        if (!td_cudnn_plan_deviceless (&key, h200, &planned))
+          fail_msg ("%s, kind %d: %d engines, %d exact, no plan: %s", cases[i].name, kind,
+                    planned.n_engines, planned.n_exact, planned.why);
+        assert_true (planned.n_exact >= 1 && planned.n_exact <= planned.n_engines);
+      }
+}
+
+static void
+cudnn__plans_exact_fp32_convolutions (void **state)
+{
+  plan_all (TD_F32, false);
+}
+
+static void
+cudnn__plans_tf32_convolutions (void **state)
+{
+  plan_all (TD_F32, true);
+}
+
+static void
+cudnn__plans_bf16_convolutions (void **state)
+{
+  plan_all (TD_BF16, false);
+}
+
+static void
+cudnn__plans_fp16_convolutions (void **state)
+{
+  plan_all (TD_F16, false);
+}
+
+/* Without tf32 the engines on tensor cores are out; with it they are in. */
+static void
+cudnn__keeps_fp32_off_tensor_cores_unless_told (void **state)
+{
+  TdCudnnConv key;
+  TdCudnnPlanned exact, fast;
+
+  make_key (&key, &cases[3], TD_CONV_FORWARD, TD_F32, false);
+  assert_true (td_cudnn_plan_deviceless (&key, h200, &exact));
+  make_key (&key, &cases[3], TD_CONV_FORWARD, TD_F32, true);
+  assert_true (td_cudnn_plan_deviceless (&key, h200, &fast));
+  assert_true (exact.n_exact < fast.n_exact);
+}
+
+/* A plan that sizes do not allow says so, in cuDNN's own words. */
+static void
+cudnn__refuses_sizes_that_do_not_fit (void **state)
+{
+  TdCudnnConv key;
+  TdCudnnPlanned planned;
+
+  make_key (&key, &cases[3], TD_CONV_FORWARD, TD_F32, false);
+  key.y[2]++;
+  assert_false (td_cudnn_plan_deviceless (&key, h200, &planned));
+  assert_true (strlen (planned.why) > 0);
+}
+
+static void
+key__is_of_no_more_axes_than_cudnn_has (void **state)
+{
+  TdShape shape = TD_SHAPE (1, 1, 2, 2, 2, 2);
+  TdTensor t = { .shape = &shape, .size = 16, .dtype = TD_F32 }, in[2] = { t, t };
+  TdConv attrs = { .ndim = 4, .groups = 1 };
+  TdCudnnConv key;
+
+  assert_false (td_cudnn_conv_key (&key, TD_CONV_FORWARD, &attrs, in, &t, false));
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (cudnn__plans_exact_fp32_convolutions),
+    cmocka_unit_test (cudnn__plans_tf32_convolutions),
+    cmocka_unit_test (cudnn__plans_bf16_convolutions),
+    cmocka_unit_test (cudnn__plans_fp16_convolutions),
+    cmocka_unit_test (cudnn__keeps_fp32_off_tensor_cores_unless_told),
+    cmocka_unit_test (cudnn__refuses_sizes_that_do_not_fit),
+    cmocka_unit_test (key__is_of_no_more_axes_than_cudnn_has),
+  };
+
+  if (td_cuda_library ("libcudnn.so.9") == NULL)
+    {
+      puts ("libcudnn.so.9 is not here, skipped");
+      return 77;
+    }
+  return cmocka_run_group_tests_name ("cudnn", tests, NULL, NULL);
+}
