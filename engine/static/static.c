@@ -438,11 +438,13 @@ replay (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out, in
       td__static_tell (s, TD_NEWS_MISSED, entry, &s->miss, NULL);
       return trace_call (s, in, n_in, out, n_out, site);
     }
+  if (status != TD_OK)
+    return status;
   entry->n_replays++;
   s->info.n_replays++;
   s->info.state = TD_STATIC_STATIC;
   td__static_tell (s, TD_NEWS_REPLAYED, entry, NULL, NULL);
-  return status;
+  return TD_OK;
 }
 
 TdStatus

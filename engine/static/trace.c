@@ -252,7 +252,7 @@ trace_op (TdTracer *tracer, const TdTraceOp *op)
   uint32_t in = td__schedule_operands (s, (uint32_t)call->n_in), out;
   TdStep built = { 0 }, *step;
 
-  if (call->cls->flags & TD_OP_CAPTURES)
+  if ((call->cls->flags & TD_OP_CAPTURES) || call->cls->release != NULL)
     td__trace_refuse (t, op->site, "%s cannot be in a schedule", call->cls->name);
   if (t->refused[0] != '\0')
     return;
