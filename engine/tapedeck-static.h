@@ -27,7 +27,10 @@ typedef struct TdStaticOpt
   bool force_test_define_by_run; /**< without train or enable_backprop, run the code always */
   int verbosity_level;           /**< 0 warnings, 1 new schedules, 2 every call; on stderr */
   bool enable_double_backprop;   /**< gradients of gradients through the chain */
-  int verify; /**< every so many calls the code is run and compared; 0 never */
+  int verify; /**< every so many calls (1: all) the code runs first, then the schedule;
+                 operations, values, state and random numbers are compared.  They agree: the
+                 schedule's results are handed out.  Else the code's are, and the schedule is
+                 dropped. 0: never */
   bool prune, fold, cse, fuse, in_place, plan, cuda_graph; /**< passes */
   bool strict;        /**< a chain inside a chain is an error, not inlined */
   const char *name;   /**< NULL: "static" and a number */
@@ -81,6 +84,8 @@ TD_API void td_static_code (void (*fn) (void *user), void *user);
 /** The forward passes so far are over and no backward of them will come: their instances may be
  * taken by later calls, and a backward after that is an error. */
 TD_API void td_static_end_forward (TdStatic *s);
+/** Verify the next call that would replay: see TdStaticOpt.verify. */
+TD_API void td_static_verify_next (TdStatic *s);
 /** Guard host memory that the code reads: when its bytes change, the code is run again. */
 TD_API void td_static_watch_at (TdStatic *s, const char *name, const void *memory, size_t bytes,
                                 const TdSite *site);

@@ -203,6 +203,7 @@ typedef struct TdEngine
   bool releasing;
   TdTracer *tracer;          /**< NULL unless a static chain's code is running */
   struct TdTrace *traces;    /**< forward traces that wait for their backward */
+  int static_verify;         /**< every so many calls of each chain; 0: as the chains say */
   uint64_t state_generation; /**< bumped when a link's recurrent state is set or dropped */
 } TdEngine;
 

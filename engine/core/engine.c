@@ -233,6 +233,12 @@ option_debug (const char *value)
   return true;
 }
 
+static bool
+option_static (const char *value)
+{
+  return td__static_option (value);
+}
+
 /* Options of the engine, as --td-NAME=VALUE or in the environment; the environment is unset, so
  * that a child of the model is not taken for a model of ours. */
 static const struct
@@ -245,6 +251,7 @@ static const struct
   { "--td-seed", "TAPEDECK_SEED", option_seed },
   { "--td-iterations", "TAPEDECK_ITERATIONS", option_iterations },
   { "--td-debug", "TAPEDECK_DEBUG", option_debug },
+  { "--td-static", "TAPEDECK_STATIC", option_static },
 };
 
 static void
@@ -272,7 +279,7 @@ take_argument (const char *arg)
     }
   fprintf (stderr,
            "tapedeck: %s: no such option of the engine (--td-device, --td-mem-limit, "
-           "--td-seed, --td-iterations, --td-debug =VALUE)\n",
+           "--td-seed, --td-iterations, --td-debug, --td-static =VALUE)\n",
            arg);
   exit (2);
 }

@@ -47,6 +47,7 @@ typedef struct TdTraceEffect
   void (*run) (void *data, TdVar *v);
   void (*free) (void *data); /**< may be NULL */
   void *data;
+  bool (*same) (const void *a, const void *b); /**< do both do the same?  NULL: by run alone */
 } TdTraceEffect;
 
 typedef struct TdTracer TdTracer;
@@ -81,3 +82,7 @@ void td__trace_step_end (TdStatus status);
 /** A td_backward is over. */
 void td__trace_backward_end (TdStatus status);
 void td__statics_finish (void); /**< td_finish: free what is left */
+/** Take "as-is", "off", "verify" or "verify=K"; says false for anything else. */
+bool td__static_option (const char *value);
+/** s belongs to whoever has this pointer to it, which is set to NULL when s is freed. */
+void td__static_owned (TdStatic *s, TdStatic **owner);

@@ -56,11 +56,34 @@ struct TdStatic
   TdWatch *watches; /**< memory that the program registered; only name, site, memory, bytes */
   uint32_t n_watches, n_refusals;
   bool told_nested;
+  bool verify_next;      /**< td_static_verify_next */
+  uint64_t n_unverified; /**< replays since the last trace or verification */
+  TdStatic **owner;      /**< who points to it, or NULL */
 };
 
+/* static.c, for verify.c */
+/** Run the code and trace it.  NULL where no schedule can be made of it, or it failed: status.
+ */
+TdTrace *td__static_trace (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out,
+                           const TdSite *site, bool keeps, TdStatus *status);
+/** Free a trace that is to be no entry, with its schedule and guards. */
+void td__static_untrace (TdTrace *t);
+/** Make an entry of a trace. */
+void td__static_install (TdStatic *s, TdTrace *t);
+void td__static_evict (TdStatic *s, TdEntry *e);
+void td__static_remember (TdStatic *s, const TdMiss *miss, const TdSite *call);
+/** An instance that is free, or a new one; NULL after td__fail_memory. */
+TdInstance *td__static_instance (TdStatic *s, TdEntry *entry, const TdSite *site);
+/* verify.c */
+bool td__verify_due (const TdStatic *s);
+TdStatus td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out,
+                          int n_out, const TdSite *site);
+
+struct TdCheck;
 /** Run the schedule.  out are poisoned on error. */
 TdStatus td__replay_forward (TdEntry *entry, TdInstance *instance, TdVar *const *in,
-                             TdVar **out, const TdSite *site, TdMiss *miss);
+                             TdVar **out, const TdSite *site, TdMiss *miss,
+                             struct TdCheck *check);
 /** Run the trace operation by operation through the engine: an ordinary call and graph.
  * again: its effects and state were had already.  vars: by node, filled; NULL: not wanted. */
 TdStatus td__interpret (const TdSchedule *s, TdVar *const *externals, TdRngKey key, bool again,

@@ -54,6 +54,7 @@ typedef struct TdMiss
   const char *guard; /**< "argument", "config" ... */
   char text[240];    /**< "argument 0 has shape (32, 784), (64, 784) before" */
   const TdSite *site;
+  const TdSite *other; /**< verify: of the schedule's step */
 } TdMiss;
 /** Say whether a replay with these arguments is a replay of what was traced. */
 bool td__guards_hold (const TdGuards *g, const TdSchedule *s, TdVar *const *in, int n_in,

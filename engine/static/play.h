@@ -19,7 +19,8 @@ typedef struct TdPlay
     TdVar *v;
   } * effects; /**< to be had when all is well */
   uint32_t n_effects;
-  bool observed; /**< events were told, and numbered, one by one */
+  bool observed;         /**< events were told, and numbered, one by one */
+  struct TdCheck *check; /**< of a verified call, or NULL */
 } TdPlay;
 
 /** Run one step; failed after td__fail. */

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "play.h"
+#include "verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -261,6 +262,8 @@ td__play_one (TdPlay *p, TdReady *r)
       td__pool_give (r->run.workspace);
       r->run.workspace = NULL;
     }
+  if (TD_UNLIKELY (p->check != NULL) && status == TD_OK)
+    td__check_step (p->check, p->i, r->step);
   return status == TD_OK ? TD_OK : failed (r, status);
 }
 
@@ -269,7 +272,7 @@ play (TdPlay *p)
 {
   const bool computes = p->i->plan->s->device->computes;
 
-  if (TD_UNLIKELY (td__engine.observer != NULL || td__engine.config.debug))
+  if (TD_UNLIKELY (td__engine.observer != NULL || td__engine.config.debug || p->check != NULL))
     return td__play_observed (p);
 
   for (uint32_t k = 0; k < p->list->n_ready; k++)
@@ -456,11 +459,11 @@ save_state (const TdSchedule *s, TdVar *const *in, TdSavedState **saved)
 
 TdStatus
 td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out,
-                    const TdSite *site, TdMiss *miss)
+                    const TdSite *site, TdMiss *miss, TdCheck *check)
 {
   TdEngine *e = &td__engine;
   const TdSchedule *s = i->plan->s;
-  TdPlay p = { .i = i, .list = &i->forward, .miss = miss };
+  TdPlay p = { .i = i, .list = &i->forward, .miss = miss, .check = check };
   size_t start = e->n_scope_vars;
   TdSavedState *saved = NULL;
   uint32_t n_saved = 0;
@@ -480,7 +483,7 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
     {
       set_keys (&i->forward, i->key);
       status = play (&p);
-      run_effects (&p, status);
+      run_effects (&p, check == NULL ? status : TD_ERR_STATE); /* the code had them */
     }
   td__scope_unwind (start);
   td__state_restore (saved, n_saved, status != TD_OK);

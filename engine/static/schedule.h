@@ -107,6 +107,7 @@ typedef struct TdExternal
 typedef struct TdConstant
 {
   TdBuffer *buffer; /**< held */
+  const TdSite *site;
 } TdConstant;
 
 /** What the call returns. */

@@ -34,8 +34,8 @@ td__entry_unref (TdEntry *e)
 }
 
 /* Take an entry out of the cache; instances that wait for backward live on. */
-static void
-entry_evict (TdStatic *s, TdEntry *e)
+void
+td__static_evict (TdStatic *s, TdEntry *e)
 {
   TdEntry **at = &s->entries;
 
@@ -65,7 +65,7 @@ void
 td_static_clear (TdStatic *s)
 {
   while (s != NULL && s->entries != NULL)
-    entry_evict (s, s->entries);
+    td__static_evict (s, s->entries);
 }
 
 static size_t
@@ -93,7 +93,7 @@ enforce_budget (TdStatic *s, const TdEntry *keep)
         if (e != keep && (oldest == NULL || e->last_use < oldest->last_use))
           oldest = e;
       bytes -= entry_bytes (oldest);
-      entry_evict (s, oldest);
+      td__static_evict (s, oldest);
     }
 }
 
@@ -124,8 +124,8 @@ site_text (const TdSite *site, char *text, size_t size)
 }
 
 /* Keep the last miss, and one line on it. */
-static void
-remember_miss (TdStatic *s, const TdMiss *miss, const TdSite *call)
+void
+td__static_remember (TdStatic *s, const TdMiss *miss, const TdSite *call)
 {
   char place[300];
 
@@ -214,53 +214,64 @@ refused (TdStatic *s, const TdTrace *t, const TdSite *site)
 
   s->info.state = TD_STATIC_OFF;
   snprintf (miss.text, sizeof miss.text, "%s", t->refused);
-  remember_miss (s, &miss, site);
+  td__static_remember (s, &miss, site);
   td__static_tell (s, TD_NEWS_REFUSED, NULL, &s->miss, NULL);
   if (s->n_refusals++ == 0)
     say (s, 0, "runs dynamically: %s", s->miss_text);
 }
 
-/* Run the code and write a schedule beside. */
-static TdStatus
-trace_call (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, const TdSite *site)
+TdTrace *
+td__static_trace (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out,
+                  const TdSite *site, bool keeps, TdStatus *status)
 {
   TdEngine *e = &td__engine;
   TdGuards *guards = td__guards_new (in, n_in);
   TdTrace *t;
-  TdEntry *entry;
-  TdStatus status;
 
   for (uint32_t k = 0; k < s->n_watches; k++)
     td__guards_watch (guards, s->watches[k].name, s->watches[k].site, s->watches[k].memory,
                       s->watches[k].bytes);
   t = td__trace_begin (in, n_in, guards);
-  status = run_code (s, in, n_in, out, n_out, site);
+  t->keeps = keeps;
+  *status = run_code (s, in, n_in, out, n_out, site);
   td__trace_finish (t, out, n_out);
-  if (status == TD_OK && e->state_generation != guards->state_generation)
+  if (*status == TD_OK && e->state_generation != guards->state_generation)
     snprintf (t->refused, sizeof t->refused,
               "keeps the state of a recurrent link from call to call: pass it as an "
               "argument and return it");
-  if (status == TD_OK && t->refused[0] == '\0')
-    td__guards_settle (guards, t->schedule);
-  if (status != TD_OK || t->refused[0] != '\0')
+  if (*status == TD_OK && t->refused[0] == '\0')
     {
-      if (t->refused[0] != '\0' && status == TD_OK)
-        refused (s, t, site);
-      td__schedule_free (t->schedule);
-      td__trace_free (t);
-      td__guards_free (guards);
-      return status;
+      td__guards_settle (guards, t->schedule);
+      return t;
     }
-  entry = calloc (1, sizeof *entry);
+  if (*status == TD_OK)
+    refused (s, t, site);
+  td__static_untrace (t);
+  return NULL;
+}
+
+void
+td__static_untrace (TdTrace *t)
+{
+  td__guards_free (t->guards);
+  td__schedule_free (t->schedule);
+  td__trace_free (t);
+}
+
+void
+td__static_install (TdStatic *s, TdTrace *t)
+{
+  TdEntry *entry = calloc (1, sizeof *entry);
+
   if (entry == NULL)
     abort ();
   entry->refs = 1;
   entry->owner = s;
   entry->schedule = t->schedule;
-  entry->guards = guards;
-  entry->iteration = e->iteration;
+  entry->guards = t->guards;
+  entry->iteration = td__engine.iteration;
   entry->last_use = s->info.n_calls;
-  entry->keeps_graph = guards->config.enable_backprop && has_graph (t->schedule);
+  entry->keeps_graph = t->guards->config.enable_backprop && has_graph (t->schedule);
   entry->double_backprop = s->options.enable_double_backprop;
   entry_index (entry);
   for (uint32_t k = 0; k < t->schedule->forward.n; k++)
@@ -274,10 +285,11 @@ trace_call (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, con
   else
     td__trace_free (t);
   while (s->options.minimize_cache_size && s->entries != NULL)
-    entry_evict (s, s->entries);
+    td__static_evict (s, s->entries);
   entry->next = s->entries;
   s->entries = entry;
   s->n_entries++;
+  s->n_unverified = 0;
   s->info.n_traces++;
   s->info.state = TD_STATIC_TRACING;
   s->info.n_steps = entry->schedule->forward.n_events;
@@ -285,7 +297,18 @@ trace_call (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, con
   say (s, 1, "traced %u operations on %u variables from outside; %u values",
        entry->schedule->forward.n_events, entry->schedule->n_externals,
        entry->schedule->n_values);
-  return TD_OK;
+}
+
+/* Run the code and write a schedule beside. */
+static TdStatus
+trace_call (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, const TdSite *site)
+{
+  TdStatus status;
+  TdTrace *t = td__static_trace (s, in, n_in, out, n_out, site, false, &status);
+
+  if (t != NULL)
+    td__static_install (s, t);
+  return status;
 }
 
 /* --- replaying --- */
@@ -342,8 +365,8 @@ ready (TdStatic *s, TdEntry *entry)
   return true;
 }
 
-static TdInstance *
-take_instance (TdStatic *s, TdEntry *entry, const TdSite *site)
+TdInstance *
+td__static_instance (TdStatic *s, TdEntry *entry, const TdSite *site)
 {
   TdInstance *released = NULL;
 
@@ -395,7 +418,7 @@ find_entry (TdStatic *s, TdVar *const *in, int n_in, int n_out, const TdSite *si
     }
   if (newest.guard == NULL)
     return NULL;
-  remember_miss (s, &newest, site);
+  td__static_remember (s, &newest, site);
   s->info.n_misses++;
   td__static_tell (s, TD_NEWS_MISSED, s->entries, &s->miss, NULL);
   return NULL;
@@ -420,7 +443,7 @@ static TdStatus
 replay (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out, int n_out,
         const TdSite *site)
 {
-  TdInstance *i = take_instance (s, entry, site);
+  TdInstance *i = td__static_instance (s, entry, site);
   TdMiss miss = { NULL, "", NULL };
   TdStatus status;
 
@@ -430,16 +453,17 @@ replay (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out, in
         out[k] = td__poison ();
       return TD_ERR_MEMORY;
     }
-  status = td__replay_forward (entry, i, in, out, site, &miss);
+  status = td__replay_forward (entry, i, in, out, site, &miss, NULL);
   if (miss.guard != NULL)
     {
-      remember_miss (s, &miss, site);
+      td__static_remember (s, &miss, site);
       s->info.n_misses++;
       td__static_tell (s, TD_NEWS_MISSED, entry, &s->miss, NULL);
       return trace_call (s, in, n_in, out, n_out, site);
     }
   if (status != TD_OK)
     return status;
+  s->n_unverified++;
   entry->n_replays++;
   s->info.n_replays++;
   s->info.state = TD_STATIC_STATIC;
@@ -498,6 +522,8 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
       s->info.state = TD_STATIC_TRACING;
       return run_code (s, in, n_in, out, n_out, site);
     }
+  if (TD_UNLIKELY (td__verify_due (s)))
+    return td__verify_call (s, entry, in, n_in, out, n_out, site);
   return replay (s, entry, in, n_in, out, n_out, site);
 }
 
@@ -537,6 +563,14 @@ run_again (void *data, TdVar *v)
   c->fn (c->user);
 }
 
+static bool
+same_code (const void *a, const void *b)
+{
+  const Code *x = a, *y = b;
+
+  return x->fn == y->fn && x->user == y->user;
+}
+
 void
 td_static_code (void (*fn) (void *user), void *user)
 {
@@ -555,7 +589,7 @@ td_static_code (void (*fn) (void *user), void *user)
   if (c == NULL)
     abort ();
   *c = (Code){ fn, user };
-  t->effect (t, &(TdTraceEffect){ "td_static_code", run_again, free, c }, NULL);
+  t->effect (t, &(TdTraceEffect){ "td_static_code", run_again, free, c, same_code }, NULL);
 }
 
 void
@@ -649,9 +683,17 @@ td_static_free (TdStatic *s)
   *at = s->next;
   td__static_tell (s, TD_NEWS_FREED, NULL, NULL, NULL);
   s->number = 0; /* what follows is no news */
+  if (s->owner != NULL)
+    *s->owner = NULL;
   td_static_clear (s);
   free (s->watches);
   free (s);
+}
+
+void
+td__static_owned (TdStatic *s, TdStatic **owner)
+{
+  s->owner = owner;
 }
 
 void

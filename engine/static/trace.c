@@ -40,12 +40,25 @@ td__trace_know (TdTrace *t, uint32_t node, const TdVar *v)
   know (t, node, v->node->id, v->buffer->id);
 }
 
+static void
+keep (TdTrace *t, uint32_t value, TdBuffer *b)
+{
+  t->kept = realloc (t->kept, (value + 1) * sizeof *t->kept);
+  if (t->kept == NULL)
+    abort ();
+  while (t->n_kept <= value)
+    t->kept[t->n_kept++] = NULL;
+  t->kept[value] = td__buffer_ref (b);
+}
+
 uint32_t
 td__trace_new_node (TdTrace *t, TdValueKind kind, uint32_t index, const TdNode *n,
                     const TdBuffer *b)
 {
   uint32_t value = td__schedule_value (t->schedule, kind, index, b->bytes);
 
+  if (t->keeps)
+    keep (t, value, (TdBuffer *)(uintptr_t)b);
   return td__schedule_node (t->schedule, value, n);
 }
 
@@ -320,7 +333,9 @@ trace_array (TdTracer *tracer, TdVar *v, const TdTraceArray *how)
       s->constants = realloc (s->constants, (s->n_constants + 1) * sizeof *s->constants);
       if (s->constants == NULL)
         abort ();
-      s->constants[s->n_constants].buffer = td__buffer_ref (v->buffer);
+      s->constants[s->n_constants]
+          = (TdConstant){ td__buffer_ref (v->buffer),
+                          v->site != NULL ? v->site : td__engine.site };
       node = td__trace_new_node (t, TD_VALUE_CONSTANT, s->n_constants++, v->node, v->buffer);
       know (t, node, v->node->id, v->buffer->id);
       return;
@@ -665,6 +680,9 @@ td__trace_free (TdTrace *t)
   td__map_free (&t->external);
   td__steps_free (&t->backward.list);
   free (t->backward.wanted);
+  for (uint32_t k = 0; k < t->n_kept; k++)
+    td__buffer_unref (t->kept[k]);
+  free (t->kept);
   free (t->given);
   free (t->draws);
   free (t->outs);

@@ -59,6 +59,10 @@ typedef struct TdTrace
   } into_results[TD_TRACE_MAX_INTO];
   int n_into_results;
   uint64_t random_before;
+  /* a shadow's: the arrays that it made, by value */
+  bool keeps;
+  TdBuffer **kept;
+  uint32_t n_kept;
 } TdTrace;
 
 /** Begin: what in makes from here on is traced. */

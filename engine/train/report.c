@@ -100,6 +100,14 @@ again_free (void *data)
   free (data);
 }
 
+static bool
+again_same (const void *a, const void *b)
+{
+  const Again *x = a, *y = b;
+
+  return x->value == y->value && strcmp (x->key, y->key) == 0;
+}
+
 static void
 tell_tracer (TdTracer *t, const char *key, double value, TdVar *v)
 {
@@ -107,7 +115,7 @@ tell_tracer (TdTracer *t, const char *key, double value, TdVar *v)
 
   a->key = td__xstrdup (key);
   a->value = value;
-  t->effect (t, &(TdTraceEffect){ "report", report_again, again_free, a }, v);
+  t->effect (t, &(TdTraceEffect){ "report", report_again, again_free, a, again_same }, v);
 }
 
 void

@@ -1,0 +1,567 @@
+/* Verification: what the code did is held against the schedule, first the lists of steps, then
+ * the numbers.
+ *
+ * Two traces of one code number their nodes and values alike, so a step of one is compared with
+ * the step of the same place in the other.  Arrays of the code's run are kept until the
+ * schedule has run.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "verify.h"
+
+#include "tell.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAY(miss, ...) snprintf ((miss)->text, sizeof (miss)->text, __VA_ARGS__)
+
+static const char *
+kind_name (const TdStep *step)
+{
+  static const char *const names[]
+      = { "an operation",      "a new array", "a copy", "a side effect",
+          "a read of numbers", "a link",      "a link", "a scope",
+          "a scope",           "a gradient",  "a group" };
+
+  return step->kind == TD_STEP_OP ? step->cls->name : names[step->kind];
+}
+
+static const char *
+place (const TdSite *site, char *text, size_t size)
+{
+  const char *slash = site != NULL ? strrchr (site->file, '/') : NULL;
+
+  if (site == NULL)
+    return "?";
+  snprintf (text, size, "%s:%d", slash != NULL ? slash + 1 : site->file, site->line);
+  return text;
+}
+
+static bool
+differs (TdMiss *miss, const char *what, const TdStep *then, const TdStep *now)
+{
+  char a[80], b[80];
+
+  miss->guard = "verify";
+  miss->site = now != NULL ? now->site : then->site;
+  miss->other = then != NULL ? then->site : NULL;
+  SAY (miss, "%s: %s at %s now, %s at %s in the schedule", what,
+       now != NULL ? kind_name (now) : "nothing",
+       place (now != NULL ? now->site : NULL, a, sizeof a),
+       then != NULL ? kind_name (then) : "nothing",
+       place (then != NULL ? then->site : NULL, b, sizeof b));
+  return false;
+}
+
+/* --- attributes --- */
+
+static size_t
+attr_bytes (const TdAttr *attr)
+{
+  static const size_t bytes[] = {
+    [TD_ATTR_INT] = sizeof (int),       [TD_ATTR_DOUBLE] = sizeof (double),
+    [TD_ATTR_BOOL] = sizeof (bool),     [TD_ATTR_INTS] = sizeof (int),
+    [TD_ATTR_SHAPE] = sizeof (TdShape), [TD_ATTR_DTYPE] = sizeof (int),
+    [TD_ATTR_U64] = sizeof (uint64_t),  [TD_ATTR_CHOICE] = sizeof (int),
+  };
+
+  return bytes[attr->kind] * (size_t)(attr->kind == TD_ATTR_INTS ? attr->count : 1);
+}
+
+static bool
+same_attr (const TdAttr *attr, const char *a, const char *b)
+{
+  TdShape x, y;
+  int n = 0, m = 0;
+
+  if (attr->kind == TD_ATTR_INTS && attr->count == 0)
+    {
+      memcpy (&n, a + attr->n_offset, sizeof n);
+      memcpy (&m, b + attr->n_offset, sizeof m);
+      return n == m && memcmp (a + attr->offset, b + attr->offset, (size_t)n * sizeof n) == 0;
+    }
+  if (attr->kind != TD_ATTR_SHAPE)
+    return memcmp (a + attr->offset, b + attr->offset, attr_bytes (attr)) == 0;
+  memcpy (&x, a + attr->offset, sizeof x);
+  memcpy (&y, b + attr->offset, sizeof y);
+  return td_shape_equal (&x, &y);
+}
+
+/* Bytes between fields may be anything, so a class that lists its fields is asked for those. */
+static const char *
+other_attribute (const TdStep *then, const TdStep *now)
+{
+  const TdOpClass *cls = then->cls;
+  size_t skip = then->random ? sizeof (TdRngKey) : 0;
+  const char *a = then->attrs, *b = now->attrs;
+
+  if (cls == NULL || a == NULL || memcmp (a + skip, b + skip, cls->attrs_size - skip) == 0)
+    return NULL;
+  for (int k = 0; k < cls->n_attrs; k++)
+    if (!same_attr (&cls->attrs[k], a, b))
+      return cls->attrs[k].name;
+  return cls->n_attrs == 0 ? "its attributes" : NULL;
+}
+
+/* --- traces --- */
+
+static bool
+same_nodes (const TdSchedule *then, const TdSchedule *now, uint32_t a, uint32_t b)
+{
+  const TdNodeInfo *x = &then->nodes[a], *y = &now->nodes[b];
+
+  return a == b && x->value == y->value && x->dtype == y->dtype
+         && x->requires_grad == y->requires_grad && td_shape_equal (&x->shape, &y->shape);
+}
+
+static bool
+same_operands (const TdSchedule *then, const TdSchedule *now, const TdStep *x, const TdStep *y)
+{
+  if (x->n_in != y->n_in || x->n_out != y->n_out)
+    return false;
+  for (uint32_t k = 0; k < x->n_in; k++)
+    if (!same_nodes (then, now, td__step_in (then, x, k), td__step_in (now, y, k)))
+      return false;
+  for (uint32_t k = 0; k < x->n_out; k++)
+    if (!same_nodes (then, now, td__step_out (then, x, k), td__step_out (now, y, k)))
+      return false;
+  return true;
+}
+
+static bool
+same_array_maker (const TdStep *x, const TdStep *y)
+{
+  return x->how.origin == y->how.origin && x->how.a == y->how.a && x->how.b == y->how.b
+         && x->how.random_kind == y->how.random_kind;
+}
+
+static bool
+same_effect (const TdTraceEffect *x, const TdTraceEffect *y)
+{
+  return x->run == y->run && x->same == y->same
+         && (x->same == NULL || x->same (x->data, y->data));
+}
+
+static bool
+same_step (const TdSchedule *then, const TdSchedule *now, const TdStep *x, const TdStep *y,
+           TdMiss *miss)
+{
+  const char *attribute;
+
+  if (x->kind != y->kind || x->cls != y->cls)
+    return differs (miss, "another step", x, y);
+  if (x->site != y->site || x->path != y->path)
+    return differs (miss, "another line", x, y);
+  if (!same_operands (then, now, x, y))
+    return differs (miss, "other operands", x, y);
+  if ((attribute = other_attribute (x, y)) != NULL)
+    return differs (miss, attribute, x, y);
+  if (x->kind == TD_STEP_FILL && !same_array_maker (x, y))
+    return differs (miss, "other numbers", x, y);
+  if (x->kind == TD_STEP_EFFECT && !same_effect (&x->effect, &y->effect))
+    return differs (miss, "another effect", x, y);
+  if (x->random != y->random || (x->random && x->random_at != y->random_at)
+      || x->graph != y->graph)
+    return differs (miss, "another way to run", x, y);
+  return true;
+}
+
+static bool
+same_externals (const TdSchedule *then, const TdSchedule *now, TdMiss *miss)
+{
+  miss->guard = "verify";
+  for (uint32_t k = then->n_arguments; k < then->n_externals && k < now->n_externals; k++)
+    if (then->externals[k].var != now->externals[k].var)
+      {
+        const TdVar *v = now->externals[k].var;
+
+        miss->site = v->site;
+        SAY (miss, "another variable is used: %s", v->name != NULL ? v->name : "unnamed");
+        return false;
+      }
+  miss->guard = NULL;
+  return true;
+}
+
+/* Numbers that the code brought. */
+static bool
+same_constants (const TdSchedule *then, const TdSchedule *now, TdMiss *miss)
+{
+  for (uint32_t k = 0; k < then->n_constants && k < now->n_constants; k++)
+    {
+      const TdBuffer *x = then->constants[k].buffer, *y = now->constants[k].buffer;
+      TdDevice *d = then->device;
+      char *a = malloc (x->bytes + 1), *b = malloc (y->bytes + 1);
+      bool same = x->bytes == y->bytes;
+
+      if (a == NULL || b == NULL)
+        abort ();
+      if (same && d->computes)
+        same = d->ops->download (d, a, x->data, x->bytes) == TD_OK
+               && d->ops->download (d, b, y->data, y->bytes) == TD_OK
+               && memcmp (a, b, x->bytes) == 0;
+      free (a);
+      free (b);
+      if (same)
+        continue;
+      miss->guard = "verify";
+      miss->site = now->constants[k].site;
+      SAY (miss, "the code brings other numbers in array %u than those of the schedule", k);
+      return false;
+    }
+  return true;
+}
+
+static bool
+same_outputs (const TdSchedule *then, const TdSchedule *now, TdMiss *miss)
+{
+  for (uint32_t k = 0; k < then->n_outputs; k++)
+    if (then->outputs[k].node != now->outputs[k].node
+        || then->outputs[k].same_as != now->outputs[k].same_as
+        || then->outputs[k].external != now->outputs[k].external)
+      {
+        miss->guard = "verify";
+        SAY (miss, "output %u is another variable", k);
+        return false;
+      }
+  return true;
+}
+
+bool
+td__check_traces (const TdSchedule *then, const TdSchedule *now, TdMiss *miss)
+{
+  const TdSteps *x = &then->forward, *y = &now->forward;
+
+  miss->guard = NULL;
+  miss->site = NULL;
+  if (!same_externals (then, now, miss))
+    return false;
+  for (uint32_t k = 0; k < x->n && k < y->n; k++)
+    if (!same_step (then, now, &x->steps[k], &y->steps[k], miss))
+      return false;
+  if (x->n != y->n)
+    return differs (miss, "another number of steps", x->n > y->n ? &x->steps[y->n] : NULL,
+                    y->n > x->n ? &y->steps[x->n] : NULL);
+  return same_constants (then, now, miss) && same_outputs (then, now, miss);
+}
+
+/* --- numbers --- */
+
+static double
+number (const void *host, uint8_t dtype, int64_t i)
+{
+  return td__host_element (host, (TdDtype)dtype, i);
+}
+
+/* Bit for bit; with fusion, to one unit of the array's largest number for every operation that
+ * was fused. */
+static bool
+near (const void *a, const void *b, const TdNodeInfo *n, uint32_t n_fused, int64_t *at)
+{
+  int64_t size = td__size (&n->shape);
+  size_t bytes = td__dtype_sizes[n->dtype];
+  double largest = 0;
+
+  for (*at = 0; *at < size; ++*at)
+    if (memcmp ((const char *)a + (size_t)*at * bytes, (const char *)b + (size_t)*at * bytes,
+                bytes)
+        != 0)
+      break;
+  if (*at == size)
+    return true;
+  if (n_fused == 0 || (n->dtype != TD_F32 && n->dtype != TD_F64))
+    return false;
+  for (int64_t k = 0; k < size; k++)
+    largest = fmax (largest, fabs (number (b, n->dtype, k)));
+  for (*at = 0; *at < size; ++*at)
+    {
+      double x = number (a, n->dtype, *at), y = number (b, n->dtype, *at);
+      double unit = n->dtype == TD_F64 ? 0x1p-52 : 0x1p-23;
+
+      if (!(fabs (x - y) <= n_fused * unit * largest) && !(isnan (x) && isnan (y)) && x != y)
+        return false;
+    }
+  return true;
+}
+
+static bool
+same_memory (const TdCheck *c, TdDevice *d, const void *replayed, const void *code,
+             const TdNodeInfo *n, const char *what, const TdSite *site)
+{
+  size_t bytes = (size_t)td__size (&n->shape) * td__dtype_sizes[n->dtype];
+  char *a = malloc (bytes + 1), *b = malloc (bytes + 1);
+  bool same = true;
+  char text[80];
+  int64_t at;
+
+  if (a == NULL || b == NULL)
+    abort ();
+  if (d->computes && d->ops->download (d, a, replayed, bytes) == TD_OK
+      && d->ops->download (d, b, code, bytes) == TD_OK)
+    same = near (a, b, n, c->entry->plan->n_fused, &at);
+  if (!same)
+    {
+      c->miss->guard = "verify";
+      c->miss->site = site;
+      SAY (c->miss, "%s at %s: element %lld is %.9g by the code, %.9g by the schedule", what,
+           place (site, text, sizeof text), (long long)at, number (b, n->dtype, at),
+           number (a, n->dtype, at));
+    }
+  free (a);
+  free (b);
+  return same;
+}
+
+void
+td__check_step (TdCheck *c, const TdInstance *i, const TdStep *step)
+{
+  const TdSchedule *s = c->entry->schedule;
+
+  for (uint32_t k = 0; k < step->n_out && c->miss->guard == NULL; k++)
+    {
+      uint32_t node = td__step_out (i->plan->s, step, k), value;
+
+      if (node >= c->shadow->schedule->n_nodes)
+        continue; /* made by a pass */
+      value = s->nodes[node].value;
+      if (value < c->shadow->n_kept && c->shadow->kept[value] != NULL
+          && s->values[value].n_writers == 1)
+        same_memory (c, s->device, i->address[i->plan->s->nodes[node].value],
+                     c->shadow->kept[value]->data, &s->nodes[node], kind_name (step),
+                     step->site);
+    }
+}
+
+static void
+check_state (TdCheck *c)
+{
+  for (uint32_t k = 0; k < c->n_after && c->miss->guard == NULL; k++)
+    {
+      const TdBuffer *b = c->after[k].buffer;
+      char *now = malloc (b->bytes + 1);
+
+      if (now == NULL)
+        abort ();
+      if (b->device->computes
+          && b->device->ops->download (b->device, now, b->data, b->bytes) == TD_OK
+          && memcmp (now, c->after[k].bytes, b->bytes) != 0 && c->entry->plan->n_fused == 0)
+        {
+          c->miss->guard = "verify";
+          c->miss->site = b->writer;
+          SAY (c->miss, "state that the code writes has other numbers after the schedule");
+        }
+      free (now);
+    }
+}
+
+void
+td__check_end (TdCheck *c, const TdInstance *i)
+{
+  const TdEngine *e = &td__engine;
+
+  (void)i;
+  check_state (c);
+  if (c->miss->guard != NULL
+      || (e->rng_seed == c->key_after.seed && e->rng_offset == c->key_after.offset))
+    return;
+  c->miss->guard = "verify";
+  SAY (c->miss, "the code takes %llu random numbers, the schedule %llu",
+       (unsigned long long)(c->key_after.offset - c->key.offset),
+       (unsigned long long)(e->rng_offset - c->key.offset));
+}
+
+/* --- a verified call --- */
+
+bool
+td__verify_due (const TdStatic *s)
+{
+  int every = td__engine.static_verify > 0 ? td__engine.static_verify : s->options.verify;
+
+  return s->verify_next || (every > 0 && s->n_unverified + 1 >= (uint64_t)every);
+}
+
+void
+td_static_verify_next (TdStatic *s)
+{
+  if (s != NULL)
+    s->verify_next = true;
+}
+
+bool
+td__static_option (const char *value)
+{
+  char *end = NULL;
+  long every;
+
+  if (strcmp (value, "as-is") == 0)
+    return true;
+  if (strcmp (value, "off") == 0)
+    td__engine.config.use_static_graph = 0;
+  else if (strcmp (value, "verify") == 0)
+    td__engine.static_verify = 1;
+  else if (strncmp (value, "verify=", 7) == 0)
+    {
+      every = strtol (value + 7, &end, 10);
+      if (end == value + 7 || *end != '\0' || every < 1 || every > INT32_MAX)
+        return false;
+      td__engine.static_verify = (int)every;
+    }
+  else
+    return false;
+  return true;
+}
+
+static uint32_t
+save (const TdSchedule *s, TdVar *const *in, TdSavedState **saved)
+{
+  TdVar **externals = malloc ((s->n_externals + 1) * sizeof *externals);
+  uint32_t n;
+
+  if (externals == NULL)
+    abort ();
+  for (uint32_t k = 0; k < s->n_externals; k++)
+    externals[k] = k < s->n_arguments ? in[k] : s->externals[k].var;
+  n = td__state_save (s, externals, saved);
+  free (externals);
+  return n;
+}
+
+static TdRngKey
+place_in_stream (void)
+{
+  return (TdRngKey){ td__engine.rng_seed, td__engine.rng_offset };
+}
+
+static void
+go_to (TdRngKey key)
+{
+  td__engine.rng_seed = key.seed;
+  td__engine.rng_offset = key.offset;
+}
+
+/* From the state before, the schedule; what it makes is compared, and undone if it differs. */
+static TdStatus
+replay_beside (TdCheck *c, TdStatic *s, TdEntry *entry, TdVar *const *in, TdVar **out,
+               const TdSite *site)
+{
+  TdInstance *i = td__static_instance (s, entry, site);
+  TdMiss guard = { NULL, "", NULL };
+  TdStatus status = TD_ERR_MEMORY;
+
+  c->n_after = save (entry->schedule, in, &c->after);
+  td__state_restore (c->before, c->n_before, true);
+  c->before = NULL;
+  c->n_before = 0;
+  go_to (c->key);
+  if (i != NULL)
+    status = td__replay_forward (entry, i, in, out, site, &guard, c);
+  if (status == TD_OK)
+    td__check_end (c, i);
+  else if (guard.guard != NULL)
+    *c->miss = guard;
+  if (c->miss->guard != NULL || status != TD_OK)
+    {
+      td__state_restore (c->after, c->n_after, true);
+      go_to (c->key_after);
+    }
+  else
+    td__state_restore (c->after, c->n_after, false);
+  return guard.guard != NULL ? TD_OK : status;
+}
+
+/* What the code says now that the schedule does not know. */
+static void
+no_trace (const TdStatic *s, TdStatus status, TdMiss *miss)
+{
+  miss->guard = "verify";
+  if (status != TD_OK)
+    SAY (miss, "the code fails now: %.180s", td__engine.error.message);
+  else
+    {
+      miss->site = s->miss.site;
+      SAY (miss, "no schedule can be made of the code now: %.160s", s->miss.text);
+    }
+}
+
+/* The code's results, held while its scope ends. */
+static void
+hold_results (TdVar **out, TdVar **held, int n_out, bool hold)
+{
+  for (int k = 0; k < n_out; k++)
+    if (held[k]->state == TD_VAR_POISON)
+      out[k] = held[k];
+    else if (hold)
+      td__var_ref (held[k], TD_HOLD_ENGINE);
+    else
+      {
+        if (out != NULL)
+          out[k] = td__scope_add (held[k]);
+        td__var_unref (held[k], TD_HOLD_ENGINE);
+      }
+}
+
+TdStatus
+td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out,
+                 int n_out, const TdSite *site)
+{
+  TdMiss miss = { NULL, "", NULL };
+  TdCheck c = { .entry = entry, .miss = &miss, .key = place_in_stream () };
+  TdVar **held = calloc ((size_t)n_out + 1, sizeof *held);
+  TdStatus status, replayed = TD_OK;
+  TdScope *scope;
+
+  if (held == NULL)
+    abort ();
+  td__entry_ref (entry);
+  s->verify_next = false;
+  s->n_unverified = 0;
+  s->info.n_verified++;
+  c.n_before = save (entry->schedule, in, &c.before);
+  scope = td_scope_open_at ("verify", site);
+  c.shadow = td__static_trace (s, in, n_in, held, n_out, site, true, &status);
+  c.key_after = place_in_stream ();
+  hold_results (out, held, n_out, true);
+  td_scope_close (scope);
+  if (c.shadow == NULL)
+    no_trace (s, status, &miss);
+  else if (td__check_traces (entry->schedule, c.shadow->schedule, &miss))
+    replayed = replay_beside (&c, s, entry, in, out, site);
+  td__state_restore (c.before, c.n_before, false);
+  if (miss.guard == NULL)
+    {
+      hold_results (NULL, held, n_out, false);
+      td__static_untrace (c.shadow);
+      s->info.unverified_since = td__engine.iteration;
+      status = replayed;
+      if (status == TD_OK)
+        {
+          s->info.n_replays++;
+          td__static_tell (s, TD_NEWS_VERIFIED, entry, NULL, NULL);
+          td__static_tell (s, TD_NEWS_REPLAYED, entry, NULL, NULL);
+        }
+    }
+  else
+    {
+      hold_results (out, held, n_out, false);
+      td__static_remember (s, &miss, site);
+      if (strcmp (miss.guard, "verify") == 0)
+        {
+          s->info.n_differences++;
+          td__static_tell (s, TD_NEWS_DIFFERS, entry, &s->miss, miss.other);
+        }
+      else
+        {
+          s->info.n_misses++;
+          td__static_tell (s, TD_NEWS_MISSED, entry, &s->miss, NULL);
+        }
+      if (entry->owner != NULL)
+        td__static_evict (s, entry);
+      if (c.shadow != NULL)
+        td__static_install (s, c.shadow);
+    }
+  td__entry_unref (entry);
+  free (held);
+  return status;
+}
