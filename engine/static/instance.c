@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static char nothing[64]; /* where arrays without elements lie */
+
 static void *
 zeroed (size_t n, size_t bytes)
 {
@@ -191,7 +193,7 @@ td__instance_new (TdEntry *entry, TdPlan *plan, const TdSite *site)
   i->address = zeroed (s->n_values, sizeof *i->address);
   for (uint32_t v = 0; v < s->n_values; v++)
     if (plan->offsets[v] != SIZE_MAX)
-      i->address[v] = (char *)i->arena->data + plan->offsets[v];
+      i->address[v] = i->arena != NULL ? (char *)i->arena->data + plan->offsets[v] : nothing;
     else if (s->values[v].kind == TD_VALUE_CONSTANT)
       i->address[v] = s->constants[s->values[v].index].buffer->data;
   i->externals = zeroed (s->n_externals, sizeof *i->externals);
