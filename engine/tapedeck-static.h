@@ -93,6 +93,12 @@ TD_API void td_static_watch (TdStatic *s, const char *name, const void *memory, 
 /** Forget all schedules. */
 TD_API void td_static_clear (TdStatic *s);
 TD_API void td_static_free (TdStatic *s);
+/** Mark a link: its calls go through a static chain of its own, with these options and the
+ * link's path as name, until the chain is freed.  A second time: with other options, from the
+ * start.  *Owner*: the link. */
+TD_API TdStatic *td_link_set_static_at (TdLink *link, TdStaticOpt options, const TdSite *site);
+/** Borrow the chain of a marked link; NULL for others. */
+TD_API TdStatic *td_link_static (TdLink *link);
 /** Counters, states and sizes. */
 TD_API TdStaticInfo td_static_info (const TdStatic *s);
 /** Borrow one line on why the last replay could not be, or "". */
@@ -108,6 +114,8 @@ TD_API TdStatus td_static_save (TdStatic *s, const char *path);
 /* clang-format off */
 #define td_static_new(...) td__static_new_x (__VA_ARGS__, .end_ = 0)
 #define td__static_new_x(fn, self, ...) td_static_new_at (fn, self, TD_OPTIONS_ (TdStaticOpt, TD_STATIC_DEFAULTS, __VA_ARGS__), TD_HERE)
+#define td_link_set_static(...) td__link_set_static_x (__VA_ARGS__, .end_ = 0)
+#define td__link_set_static_x(link, ...) td_link_set_static_at (link, TD_OPTIONS_ (TdStaticOpt, TD_STATIC_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_static_call(...) td_static_call_at (__VA_ARGS__, TD_HERE)
 #define td_static_call1(...) td_static_call1_at (__VA_ARGS__, TD_HERE)
 #define td_static_save(...) td_static_save_at (__VA_ARGS__, TD_HERE)

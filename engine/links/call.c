@@ -55,6 +55,37 @@ forward_hooked (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_out
   return status;
 }
 
+/* A link that is a static chain: its call is the chain's, whose code is its call. */
+static __attribute__ ((noinline)) void
+chain_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  TdLink *link = self;
+
+  link->in_chain = true;
+  td_link_call_at (link, in, n_in, out, n_out, NULL);
+  link->in_chain = false;
+}
+
+TdStatic *
+td_link_set_static_at (TdLink *link, TdStaticOpt options, const TdSite *site)
+{
+  if (!td__link_usable (link, "td_link_set_static", site))
+    return NULL;
+  td_static_free (link->chain);
+  if (options.name == NULL)
+    options.name = link->path->text;
+  link->chain = td_static_new_at (chain_code, link, options, site);
+  if (link->chain != NULL)
+    td__static_owned (link->chain, &link->chain);
+  return link->chain;
+}
+
+TdStatic *
+td_link_static (TdLink *link)
+{
+  return td__link_usable (link, "td_link_static", NULL) ? link->chain : NULL;
+}
+
 TdStatus
 td_link_call_at (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_out,
                  const TdSite *site)
@@ -68,6 +99,8 @@ td_link_call_at (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_ou
 
   if (!td__link_usable (link, "td_link", site) || td__check_thread ("td_link") != TD_OK)
     return fail_all (out, n_out, first_error ());
+  if (TD_UNLIKELY (link->chain != NULL) && !link->in_chain)
+    return td_static_call_at (link->chain, in, n_in, out, n_out, site);
   e->path = link->path;
   if (site != NULL)
     e->site = site;

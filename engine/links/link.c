@@ -222,6 +222,7 @@ static void
 link_destroy (TdLink *link)
 {
   td__hooks_link_gone (link, link->id);
+  td_static_free (link->chain);
   for (int i = link->n_children; i > 0; i--)
     link_destroy (link->children[i - 1]);
   for (int i = link->n_params; i > 0; i--)

@@ -467,6 +467,7 @@ replay (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out, in
   entry->n_replays++;
   s->info.n_replays++;
   s->info.state = TD_STATIC_STATIC;
+  say (s, 2, "replayed %u operations", entry->schedule->forward.n_events);
   td__static_tell (s, TD_NEWS_REPLAYED, entry, NULL, NULL);
   return TD_OK;
 }
