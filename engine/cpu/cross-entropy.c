@@ -2,13 +2,16 @@
  *
  * x is (n, c, rest), t (n, rest) of i32, i64 or u8; a row is one place with its c numbers, and
  * counts unless its label is the one to ignore.  Labels have been checked before.  The loss is
- * summed in double.  *Source*: chainer.functions.softmax_cross_entropy.
+ * summed in double, row by row, on any number of threads.  Rows of neighbouring numbers (rest =
+ * 1) take the vector loops.  *Source*: chainer.functions.softmax_cross_entropy.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
 
 #include "cpu.h"
+#include "gemm-tile.h" /* td__cpu_scratch */
+#include "vector.h"
 
 typedef struct
 {
@@ -42,8 +45,114 @@ share_of (const Rows *r, bool normalize)
   return 1 / (double)(count > 1 ? count : 1);
 }
 
+/* The loss of every row to row[], softmax to y.  Short rows are not worth a call of a loop. */
+typedef struct
+{
+  const Rows *r;
+  const void *x, *weight;
+  void *y;
+  double *row;
+} Loss;
+
+enum
+{
+  SHORT_ROW = 16
+};
+
+#define DEFINE_LOSS(T, DTYPE, EXP)                                                             \
+  static T top_##T (const T *x, int64_t c, int64_t step)                                       \
+  {                                                                                            \
+    double top = -INFINITY;                                                                    \
+                                                                                               \
+    if (step == 1 && c >= SHORT_ROW)                                                           \
+      td__vector->max[DTYPE](x, c, &top);                                                      \
+    else                                                                                       \
+      for (int64_t k = 0; k < c; k++)                                                          \
+        top = (double)x[k * step] > top ? (double)x[k * step] : top;                           \
+    return (T)top;                                                                             \
+  }                                                                                            \
+                                                                                               \
+  static double sum_##T (const T *y, int64_t c, int64_t step)                                  \
+  {                                                                                            \
+    double sum = 0;                                                                            \
+                                                                                               \
+    if (step == 1 && c >= SHORT_ROW)                                                           \
+      td__vector->sum[DTYPE](y, c, &sum);                                                      \
+    else                                                                                       \
+      for (int64_t k = 0; k < c; k++)                                                          \
+        sum += (double)y[k * step];                                                            \
+    return sum;                                                                                \
+  }                                                                                            \
+                                                                                               \
+  static double row_loss_##T (const Loss *l, int64_t i, const T *x, T *y, T top)               \
+  {                                                                                            \
+    const Rows *r = l->r;                                                                      \
+    const int64_t label = label_of (r->t, i);                                                  \
+    const double sum = sum_##T (y, r->c, r->rest);                                             \
+    const T divisor = (T)sum, *weight = l->weight;                                             \
+                                                                                               \
+    for (int64_t k = 0; k < r->c; k++)                                                         \
+      y[k * r->rest] /= divisor;                                                               \
+    if (label == r->ignore)                                                                    \
+      return 0;                                                                                \
+    return (log (sum) - (double)(x[label * r->rest] - top))                                    \
+           * (weight != NULL ? (double)weight[label] : 1);                                     \
+  }                                                                                            \
+                                                                                               \
+  static void loss_piece_##T (int64_t begin, int64_t end, int worker, void *context)           \
+  {                                                                                            \
+    const Loss *l = context;                                                                   \
+    const int64_t c = l->r->c, rest = l->r->rest;                                              \
+                                                                                               \
+    for (int64_t i = begin; i < end; i++)                                                      \
+      {                                                                                        \
+        const int64_t at = i / rest * rest * c + i % rest;                                     \
+        const T *x = (const T *)l->x + at, top = top_##T (x, c, rest);                         \
+        T *y = (T *)l->y + at;                                                                 \
+                                                                                               \
+        for (int64_t k = 0; k < c; k++)                                                        \
+          y[k * rest] = x[k * rest] - top;                                                     \
+        if (rest > 1)                                                                          \
+          for (int64_t k = 0; k < c; k++)                                                      \
+            y[k * rest] = EXP (y[k * rest]);                                                   \
+        l->row[i] = (double)top;                                                               \
+      }                                                                                        \
+    if (rest == 1)                                                                             \
+      td__vector->unary[TD_UNARY_EXP][DTYPE]((T *)l->y + begin * c, (T *)l->y + begin * c,     \
+                                             (end - begin) * c, 0, 0);                         \
+    for (int64_t i = begin; i < end; i++)                                                      \
+      {                                                                                        \
+        const int64_t at = i / rest * rest * c + i % rest;                                     \
+                                                                                               \
+        l->row[i] = row_loss_##T (l, i, (const T *)l->x + at, (T *)l->y + at, (T)l->row[i]);   \
+      }                                                                                        \
+  }                                                                                            \
+                                                                                               \
+  static TdStatus loss_##T (const Rows *r, const TdTensor *x, const T *weight, T *loss, T *y)  \
+  {                                                                                            \
+    const int64_t n = r->n * r->rest;                                                          \
+    double *row = td__cpu_scratch (TD_SCRATCH_PARTS, (size_t)n * sizeof *row), total = 0;      \
+    Loss l = { r, x->data, weight, y, row };                                                   \
+                                                                                               \
+    if (row == NULL)                                                                           \
+      return TD_ERR_MEMORY;                                                                    \
+    td__cpu_parallel (n, 1 + 4096 / r->c, loss_piece_##T, &l);                                 \
+    for (int64_t i = 0; i < n; i++)                                                            \
+      {                                                                                        \
+        total += row[i];                                                                       \
+        if (r->each)                                                                           \
+          loss[i] = (T)row[i];                                                                 \
+      }                                                                                        \
+    if (!r->each)                                                                              \
+      *loss = (T)(total * r->share);                                                           \
+    return TD_OK;                                                                              \
+  }
+
+DEFINE_LOSS (float, TD_F32, expf)
+DEFINE_LOSS (double, TD_F64, exp)
+
 /* The largest of c numbers, NaN before all others. */
-#define DEFINE_ROWS(T, EXP)                                                                    \
+#define DEFINE_ROWS(T)                                                                         \
   static int64_t largest_##T (const T *x, int64_t c, int64_t step)                             \
   {                                                                                            \
     int64_t best = 0;                                                                          \
@@ -53,37 +162,6 @@ share_of (const Rows *r, bool normalize)
           || (x[k * step] != x[k * step] && x[best * step] == x[best * step]))                 \
         best = k;                                                                              \
     return best;                                                                               \
-  }                                                                                            \
-                                                                                               \
-  static void loss_##T (const Rows *r, const T *x, const T *weight, T *loss, T *y)             \
-  {                                                                                            \
-    double total = 0;                                                                          \
-                                                                                               \
-    for (int64_t i = 0; i < r->n * r->rest; i++)                                               \
-      {                                                                                        \
-        const int64_t at = i / r->rest * r->rest * r->c + i % r->rest, step = r->rest;         \
-        const int64_t label = label_of (r->t, i);                                              \
-        const T top = x[at + largest_##T (x + at, r->c, step) * step];                         \
-        T sum = 0;                                                                             \
-                                                                                               \
-        for (int64_t k = 0; k < r->c; k++)                                                     \
-          sum += y[at + k * step] = EXP (x[at + k * step] - top);                              \
-        for (int64_t k = 0; k < r->c; k++)                                                     \
-          y[at + k * step] /= sum;                                                             \
-        if (r->each)                                                                           \
-          loss[i] = 0;                                                                         \
-        if (label != r->ignore)                                                                \
-          {                                                                                    \
-            const double row = (log ((double)sum) - (double)(x[at + label * step] - top))      \
-                               * (weight != NULL ? (double)weight[label] : 1);                 \
-                                                                                               \
-            total += row;                                                                      \
-            if (r->each)                                                                       \
-              loss[i] = (T)row;                                                                \
-          }                                                                                    \
-      }                                                                                        \
-    if (!r->each)                                                                              \
-      *loss = (T)(total * r->share);                                                           \
   }                                                                                            \
                                                                                                \
   static void grad_##T (const Rows *r, const T *y, const T *weight, const T *g, T *gx)         \
@@ -154,15 +232,15 @@ share_of (const Rows *r, bool normalize)
       }                                                                                        \
   }                                                                                            \
                                                                                                \
-  static void run_##T (TdCrossEntropyKind kind, const Rows *r, const TdTensor *in, int n_in,   \
-                       TdTensor *out)                                                          \
+  static TdStatus run_##T (TdCrossEntropyKind kind, const Rows *r, const TdTensor *in,         \
+                           int n_in, TdTensor *out)                                            \
   {                                                                                            \
     static const int n_fixed[] = { 2, 3, 1, 2, 2 };                                            \
     const T *weight = n_in > n_fixed[kind] ? in[n_fixed[kind]].data : NULL;                    \
                                                                                                \
     if (kind == TD_CROSS_ENTROPY)                                                              \
-      loss_##T (r, in[0].data, weight, out[0].data, out[1].data);                              \
-    else if (kind == TD_CROSS_ENTROPY_GRAD)                                                    \
+      return loss_##T (r, &in[0], weight, out[0].data, out[1].data);                           \
+    if (kind == TD_CROSS_ENTROPY_GRAD)                                                         \
       grad_##T (r, in[0].data, weight, in[2].data, out[0].data);                               \
     else if (kind == TD_CROSS_ENTROPY_ROWS)                                                    \
       shares_##T (r, weight, out[0].data);                                                     \
@@ -170,10 +248,11 @@ share_of (const Rows *r, bool normalize)
       accuracy_##T (r, in[0].data, out[0].data);                                               \
     else                                                                                       \
       counts_##T (r, in[0].data, out);                                                         \
+    return TD_OK;                                                                              \
   }
 
-DEFINE_ROWS (float, expf)
-DEFINE_ROWS (double, exp)
+DEFINE_ROWS (float)
+DEFINE_ROWS (double)
 
 TdStatus
 td__cpu_cross_entropy (TdDevice *d, int kind, const int64_t *params, const TdTensor *in,
@@ -196,10 +275,8 @@ td__cpu_cross_entropy (TdDevice *d, int kind, const int64_t *params, const TdTen
       rows.share = rows.each ? 1 : share_of (&rows, params[1] != 0);
     }
   if (numbers == TD_F32)
-    run_float ((TdCrossEntropyKind)kind, &rows, in, n_in, out);
-  else if (numbers == TD_F64)
-    run_double ((TdCrossEntropyKind)kind, &rows, in, n_in, out);
-  else
-    return TD_ERR_DTYPE;
-  return TD_OK;
+    return run_float ((TdCrossEntropyKind)kind, &rows, in, n_in, out);
+  if (numbers == TD_F64)
+    return run_double ((TdCrossEntropyKind)kind, &rows, in, n_in, out);
+  return TD_ERR_DTYPE;
 }
