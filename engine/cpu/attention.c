@@ -16,7 +16,8 @@
 enum
 {
   QUERIES = 128, /* of a block */
-  KEYS = 256
+  KEYS = 256,
+  FULL_VECTOR = 16 /* loops over other lengths end in single numbers */
 };
 
 typedef struct
@@ -67,6 +68,15 @@ product_double (bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
   return td__gemm_f64 (&g, a, b, c);
 }
 
+/* The same among keys [j0, j0 + n). */
+static inline int64_t
+seen (const TdAttention *a, int64_t i, int64_t j0, int64_t n)
+{
+  const int64_t k = visible (a, i) - j0;
+
+  return k < 0 ? 0 : smaller (k, n);
+}
+
 #define DEFINE_ATTENTION(T, DTYPE)                                                             \
   /* The mask's rows of batch b, or NULL. */                                                   \
   static const T *mask_of_##T (const Job *j, int64_t b)                                        \
@@ -78,20 +88,22 @@ product_double (bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
                                                                                                \
   /* Scores of queries [i0, i0 + m) and keys [j0, j0 + n): s (m, n), -inf where hidden. */     \
   static TdStatus scores_##T (const Job *j, int64_t b, int64_t i0, int64_t m, int64_t j0,      \
-                              int64_t n, T *s)                                                 \
+                              int64_t n, T *scaled, T *s)                                      \
   {                                                                                            \
     const TdAttention *a = j->a;                                                               \
     const T *q = (const T *)j->in[0].data + (b * a->n_q + i0) * a->d;                          \
     const T *k = (const T *)j->in[1].data + (b * a->n_k + j0) * a->d;                          \
     const T *mask = mask_of_##T (j, b);                                                        \
-    const TdStatus status = product_##T (false, true, m, n, a->d, a->scale, 0, q, k, s);       \
+    TdStatus status;                                                                           \
                                                                                                \
+    for (int64_t i = 0; i < m * a->d; i++)                                                     \
+      scaled[i] = q[i] * (T)a->scale;                                                          \
+    status = product_##T (false, true, m, n, a->d, 1, 0, scaled, k, s);                        \
     for (int64_t i = 0; i < m; i++)                                                            \
       {                                                                                        \
-        const int64_t seen = visible (a, i0 + i) - j0;                                         \
         const T *row = mask != NULL ? mask + (i0 + i) * a->n_k + j0 : NULL;                    \
                                                                                                \
-        for (int64_t c = seen < 0 ? 0 : seen; c < n; c++)                                      \
+        for (int64_t c = seen (a, i0 + i, j0, n); c < n; c++)                                  \
           s[i * n + c] = -(T)INFINITY;                                                         \
         for (int64_t c = 0; row != NULL && c < n; c++)                                         \
           s[i * n + c] = row[c] != 0 ? s[i * n + c] : -(T)INFINITY;                            \
@@ -99,9 +111,20 @@ product_double (bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
     return status;                                                                             \
   }                                                                                            \
                                                                                                \
+  /* Scores of one row into e^(score - top), 0 from `seen` on. */                              \
+  static void weights_##T (T *s, int64_t seen, int64_t n, double top)                          \
+  {                                                                                            \
+    const int64_t end = smaller ((seen + FULL_VECTOR - 1) / FULL_VECTOR * FULL_VECTOR, n);     \
+                                                                                               \
+    td__vector->unary[TD_UNARY_ADD_SCALAR][DTYPE](s, s, end, -top, 0);                         \
+    td__vector->unary[TD_UNARY_EXP][DTYPE](s, s, end, 0, 0);                                   \
+    memset (s + end, 0, (size_t)(n - end) * sizeof *s);                                        \
+  }                                                                                            \
+                                                                                               \
   /* One more block of keys for one row: weights into s, the old sum and output scaled down.   \
    */                                                                                          \
-  static void soften_##T (T *s, int64_t n, T *y, int64_t d_v, T *top, double *sum)             \
+  static void soften_##T (T *s, int64_t seen, int64_t n, T *y, int64_t d_v, T *top,            \
+                          double *sum)                                                         \
   {                                                                                            \
     double best = (double)*top, now = 0;                                                       \
                                                                                                \
@@ -119,8 +142,7 @@ product_double (bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
         *sum *= shrink;                                                                        \
       }                                                                                        \
     *top = (T)best;                                                                            \
-    td__vector->unary[TD_UNARY_ADD_SCALAR][DTYPE](s, s, n, -best, 0);                          \
-    td__vector->unary[TD_UNARY_EXP][DTYPE](s, s, n, 0, 0);                                     \
+    weights_##T (s, seen, n, best);                                                            \
     td__vector->sum[DTYPE](s, n, &now);                                                        \
     *sum += now;                                                                               \
   }                                                                                            \
@@ -143,9 +165,10 @@ product_double (bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
       {                                                                                        \
         const int64_t n = smaller (KEYS, end - j0);                                            \
                                                                                                \
-        status = scores_##T (j, b, i0, m, j0, n, s);                                           \
+        status = scores_##T (j, b, i0, m, j0, n, s + QUERIES * KEYS, s);                       \
         for (int64_t i = 0; i < m; i++)                                                        \
-          soften_##T (s + i * n, n, y + i * a->d_v, a->d_v, &top[i], &sum[i]);                 \
+          soften_##T (s + i * n, seen (a, i0 + i, j0, n), n, y + i * a->d_v, a->d_v, &top[i],  \
+                      &sum[i]);                                                                \
         if (status == TD_OK)                                                                   \
           status = product_##T (false, false, m, a->d_v, n, 1, 1, s, v + j0 * a->d_v, y);      \
       }                                                                                        \
@@ -162,7 +185,8 @@ product_double (bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
   static void forward_##T (int64_t begin, int64_t end, int worker, void *context)              \
   {                                                                                            \
     Job *j = context;                                                                          \
-    T *s = td__cpu_scratch (TD_SCRATCH_IMAGE, (size_t)(QUERIES * KEYS) * sizeof *s);           \
+    T *s = td__cpu_scratch (TD_SCRATCH_IMAGE,                                                  \
+                            (size_t)(QUERIES * (KEYS + j->a->d)) * sizeof *s);                 \
     TdStatus status = s == NULL ? TD_ERR_MEMORY : TD_OK;                                       \
                                                                                                \
     for (int64_t k = begin; k < end && status == TD_OK; k++)                                   \
@@ -178,7 +202,7 @@ product_double (bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
                                                                                                \
   /* Queries [i0, i0 + m) with keys [j0, j0 + n): add what they give to gq, gk and gv. */      \
   static TdStatus backward_block_##T (const Job *j, int64_t b, int64_t i0, int64_t m,          \
-                                      int64_t j0, int64_t n, const T *delta, T *p, T *gp)      \
+                                      int64_t j0, int64_t n, const T *delta, T *room)          \
   {                                                                                            \
     const TdAttention *a = j->a;                                                               \
     const int64_t qs = b * a->n_q + i0, ks = b * a->n_k + j0;                                  \
@@ -189,23 +213,22 @@ product_double (bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
     const T *lse = (const T *)j->in[5].data + qs;                                              \
     T *gq = (T *)j->out[0].data + qs * a->d, *gk = (T *)j->out[1].data + ks * a->d;            \
     T *gv = (T *)j->out[2].data + ks * a->d_v;                                                 \
-    TdStatus status = scores_##T (j, b, i0, m, j0, n, p);                                      \
+    T *p = room, *gp = p + QUERIES * KEYS, *scaled = gp + QUERIES * KEYS;                      \
+    TdStatus status = scores_##T (j, b, i0, m, j0, n, scaled, p);                              \
                                                                                                \
     for (int64_t i = 0; i < m; i++)                                                            \
-      td__vector->unary[TD_UNARY_ADD_SCALAR][DTYPE](p + i * n, p + i * n, n, -(double)lse[i],  \
-                                                    0);                                        \
-    td__vector->unary[TD_UNARY_EXP][DTYPE](p, p, m * n, 0, 0);                                 \
+      weights_##T (p + i * n, seen (a, i0 + i, j0, n), n, (double)lse[i]);                     \
     if (status == TD_OK)                                                                       \
       status = product_##T (true, false, n, a->d_v, m, 1, 1, p, gy, gv);                       \
     if (status == TD_OK)                                                                       \
       status = product_##T (false, true, m, n, a->d_v, 1, 0, gy, v, gp);                       \
     for (int64_t i = 0; i < m; i++)                                                            \
       for (int64_t c = 0; c < n; c++)                                                          \
-        p[i * n + c] *= gp[i * n + c] - delta[i0 + i];                                         \
+        p[i * n + c] = p[i * n + c] * (gp[i * n + c] - delta[i0 + i]) * (T)a->scale;           \
     if (status == TD_OK)                                                                       \
-      status = product_##T (false, false, m, a->d, n, a->scale, 1, p, k, gq);                  \
+      status = product_##T (false, false, m, a->d, n, 1, 1, p, k, gq);                         \
     if (status == TD_OK)                                                                       \
-      status = product_##T (true, false, n, a->d, m, a->scale, 1, p, q, gk);                   \
+      status = product_##T (true, false, n, a->d, m, 1, 1, p, q, gk);                          \
     return status;                                                                             \
   }                                                                                            \
                                                                                                \
@@ -214,7 +237,7 @@ product_double (bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
     const TdAttention *a = j->a;                                                               \
     const T *y = (const T *)j->in[4].data + b * a->n_q * a->d_v;                               \
     const T *gy = (const T *)j->in[3].data + b * a->n_q * a->d_v;                              \
-    T *p = room, *gp = room + QUERIES * KEYS, *delta = gp + QUERIES * KEYS;                    \
+    T *delta = room + QUERIES * (2 * KEYS + a->d);                                             \
     TdStatus status = TD_OK;                                                                   \
                                                                                                \
     memset ((T *)j->out[0].data + b * a->n_q * a->d, 0, (size_t)(a->n_q * a->d) * sizeof (T)); \
@@ -225,8 +248,8 @@ product_double (bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
       {                                                                                        \
         double sum = 0;                                                                        \
                                                                                                \
-        for (int64_t c = 0; c < a->d_v; c++)                                                   \
-          sum += (double)(y[i * a->d_v + c] * gy[i * a->d_v + c]);                             \
+        _Pragma ("omp simd reduction (+ : sum)") for (int64_t c = 0; c < a->d_v; c++) sum      \
+            += (double)(y[i * a->d_v + c] * gy[i * a->d_v + c]);                               \
         delta[i] = (T)sum;                                                                     \
       }                                                                                        \
     for (int64_t j0 = 0; j0 < a->n_k; j0 += KEYS)                                              \
@@ -236,7 +259,7 @@ product_double (bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
           const int64_t n = smaller (KEYS, visible (a, i0 + m - 1) - j0);                      \
                                                                                                \
           if (n > 0)                                                                           \
-            status = backward_block_##T (j, b, i0, m, j0, n, delta, p, gp);                    \
+            status = backward_block_##T (j, b, i0, m, j0, n, delta, room);                     \
         }                                                                                      \
     return status;                                                                             \
   }                                                                                            \
@@ -245,7 +268,8 @@ product_double (bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
   {                                                                                            \
     Job *j = context;                                                                          \
     T *room = td__cpu_scratch (TD_SCRATCH_IMAGE,                                               \
-                               (size_t)(2 * QUERIES * KEYS + j->a->n_q) * sizeof *room);       \
+                               (size_t)(QUERIES * (2 * KEYS + j->a->d) + j->a->n_q)            \
+                                   * sizeof *room);                                            \
     TdStatus status = room == NULL ? TD_ERR_MEMORY : TD_OK;                                    \
                                                                                                \
     for (int64_t b = begin; b < end && status == TD_OK; b++)                                   \
