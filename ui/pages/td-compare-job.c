@@ -2,8 +2,6 @@
  * while both pictures are already there. SPDX-License-Identifier: MIT */
 #include "pages/td-compare-page-private.h"
 
-#include "td-tape-reader.h"
-
 /* Comparing takes about a microsecond an event, and reading tensors a second a gigabyte. */
 #define EVENTS_AT_ONCE 4000
 #define BYTES_AT_ONCE (16u << 20)
@@ -40,24 +38,12 @@ is_small (TdIteration *const *of)
   return events <= EVENTS_AT_ONCE && bytes <= BYTES_AT_ONCE;
 }
 
-/* Readers belong to one thread: this one opens its own, which keep no list of iterations. */
 static void
 compare_in_thread (GTask *task, gpointer page, gpointer data, GCancellable *cancellable)
 {
   Job *job = data;
-  TdTapeReader *readers[TD_N_SIDES];
-  char error[256];
-  for (int side = 0; side < TD_N_SIDES; side++)
-    readers[side] = *job->paths[side]
-                        ? td_tape_reader_open_bounded (job->paths[side], 1, error, sizeof error)
-                        : NULL;
-  gboolean same = g_str_equal (job->paths[TD_SIDE_A], job->paths[TD_SIDE_B]);
-  TdCompare *compare
-      = td_compare_new (job->of[TD_SIDE_A], job->of[TD_SIDE_B], readers[TD_SIDE_A],
-                        readers[same ? TD_SIDE_A : TD_SIDE_B]);
-  for (int side = 0; side < TD_N_SIDES; side++)
-    if (readers[side])
-      td_tape_reader_free (readers[side]);
+  TdCompare *compare = td_compare_new_of_files (job->of[TD_SIDE_A], job->paths[TD_SIDE_A],
+                                                job->of[TD_SIDE_B], job->paths[TD_SIDE_B]);
   g_task_return_pointer (task, compare, (GDestroyNotify)td_compare_free);
 }
 

@@ -90,6 +90,24 @@ td_compare_new (TdIteration *a, TdIteration *b, TdTapeReader *reader_a, TdTapeRe
   return self;
 }
 
+TdCompare *
+td_compare_new_of_files (TdIteration *a, const char *path_a, TdIteration *b, const char *path_b)
+{
+  const char *paths[] = { path_a, path_b };
+  TdTapeReader *readers[2];
+  char error[256];
+  for (int side = 0; side < 2; side++)
+    readers[side] = *paths[side] != '\0'
+                        ? td_tape_reader_open_bounded (paths[side], 1, error, sizeof error)
+                        : NULL;
+  TdCompare *compare
+      = td_compare_new (a, b, readers[0], readers[g_str_equal (path_a, path_b) ? 0 : 1]);
+  for (int side = 0; side < 2; side++)
+    if (readers[side] != NULL)
+      td_tape_reader_free (readers[side]);
+  return compare;
+}
+
 void
 td_compare_free (TdCompare *self)
 {

@@ -42,6 +42,10 @@ typedef struct
  * the caller. */
 TdCompare *td_compare_new (TdIteration *a, TdIteration *b, TdTapeReader *reader_a,
                            TdTapeReader *reader_b);
+/** The same in any thread: with readers of its own for these files, which keep no list of
+ * iterations; an empty path has none. */
+TdCompare *td_compare_new_of_files (TdIteration *a, const char *path_a, TdIteration *b,
+                                    const char *path_b);
 void td_compare_free (TdCompare *self);
 
 /** Return the event of the other side that stands for `event` of `side`; -1: there is none. */
