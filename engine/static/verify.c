@@ -144,6 +144,23 @@ same_effect (const TdTraceEffect *x, const TdTraceEffect *y)
          && (x->same == NULL || x->same (x->data, y->data));
 }
 
+/* A guard's matter, which the schedule would have met too. */
+static bool
+same_read (const TdSchedule *then, const TdStep *x, const TdStep *y, TdMiss *miss)
+{
+  const TdNodeInfo *n = &then->nodes[td__step_in (then, x, 0)];
+
+  if (memcmp (x->bytes, y->bytes, (size_t)td__size (&n->shape) * td__dtype_sizes[n->dtype])
+      == 0)
+    return true;
+  miss->guard = "host read";
+  miss->site = y->site;
+  SAY (miss, "the code reads numbers that are others now: the first is %.9g, %.9g before",
+       td__host_element (y->bytes, (TdDtype)n->dtype, 0),
+       td__host_element (x->bytes, (TdDtype)n->dtype, 0));
+  return false;
+}
+
 static bool
 same_step (const TdSchedule *then, const TdSchedule *now, const TdStep *x, const TdStep *y,
            TdMiss *miss)
@@ -158,6 +175,8 @@ same_step (const TdSchedule *then, const TdSchedule *now, const TdStep *x, const
     return differs (miss, "other operands", x, y);
   if ((attribute = other_attribute (x, y)) != NULL)
     return differs (miss, attribute, x, y);
+  if (x->kind == TD_STEP_HOST_READ)
+    return same_read (then, x, y, miss);
   if (x->kind == TD_STEP_FILL && !same_array_maker (x, y))
     return differs (miss, "other numbers", x, y);
   if (x->kind == TD_STEP_EFFECT && !same_effect (&x->effect, &y->effect))

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ typedef struct
 
 static Log logs[2];
 static int which;
+static char doing[80];
 
 bool
 is_static_run (void)
@@ -113,18 +115,10 @@ run (Scenario scenario, void *user, int as_static)
   which = 0;
 }
 
-/* Distance in units of the last place of the larger one. */
-static double
-ulps_between (double a, double b, TdDtype dtype)
+void
+run_doing (const char *what, int number)
 {
-  double size = fmax (fabs (a), fabs (b)), unit;
-  int exponent;
-
-  if (a == b || (isnan (a) && isnan (b)))
-    return 0;
-  frexp (size, &exponent);
-  unit = ldexp (1, exponent - (dtype == TD_F64 ? 53 : 24));
-  return fabs (a - b) / unit;
+  snprintf (doing, sizeof doing, "%s %d: ", what, number);
 }
 
 static double
@@ -134,34 +128,56 @@ number_at (const Note *x, int64_t i)
                             : (double)((const float *)x->bytes)[i];
 }
 
+/* One unit in the last place of an array's largest number. */
+static double
+unit_of (const Note *x)
+{
+  double largest = 0;
+  int exponent;
+
+  for (int64_t i = 0; i < x->n; i++)
+    largest = fmax (largest, fabs (number_at (x, i)));
+  frexp (largest, &exponent);
+  return ldexp (1, exponent - (x->dtype == TD_F64 ? 53 : 24));
+}
+
+static bool
+same_element (const Note *a, const Note *b, int64_t i, double tolerance)
+{
+  size_t bytes = td_dtype_bytes (a->dtype);
+
+  if (memcmp ((char *)a->bytes + (size_t)i * bytes, (char *)b->bytes + (size_t)i * bytes, bytes)
+      == 0)
+    return true;
+  return (a->dtype == TD_F32 || a->dtype == TD_F64)
+         && fabs (number_at (a, i) - number_at (b, i)) <= tolerance;
+}
+
+static void
+compare_notes (size_t k, const Note *a, const Note *b, int ulps)
+{
+  bool is_float = a->dtype == TD_F32 || a->dtype == TD_F64;
+  double tolerance;
+
+  if (a->ndim != b->ndim || a->n != b->n || a->dtype != b->dtype)
+    fail_msg ("%snote %zu: %d axes and %lld elements, %d and %lld replayed", doing, k, a->ndim,
+              (long long)a->n, b->ndim, (long long)b->n);
+  if (a->ndim < 0)
+    return;
+  tolerance = ulps > 0 && is_float ? ulps * unit_of (a) : 0;
+  for (int64_t i = 0; i < a->n; i++)
+    if (!same_element (a, b, i, tolerance))
+      fail_msg ("%snote %zu, element %lld of %lld: %.9g, %.9g replayed", doing, k, (long long)i,
+                (long long)a->n, is_float ? number_at (a, i) : 0,
+                is_float ? number_at (b, i) : 0);
+}
+
 static void
 compare (int ulps)
 {
   assert_int_equal (logs[0].n, logs[1].n);
   for (size_t k = 0; k < logs[0].n; k++)
-    {
-      const Note *a = &logs[0].notes[k], *b = &logs[1].notes[k];
-
-      if (a->ndim != b->ndim || a->n != b->n || a->dtype != b->dtype)
-        fail_msg ("note %zu: %d axes and %lld elements, %d and %lld replayed", k, a->ndim,
-                  (long long)a->n, b->ndim, (long long)b->n);
-      if (a->ndim < 0
-          || memcmp (a->bytes, b->bytes, (size_t)a->n * td_dtype_bytes (a->dtype)) == 0)
-        continue;
-      for (int64_t i = 0; i < a->n; i++)
-        if (ulps == 0 || (a->dtype != TD_F32 && a->dtype != TD_F64)
-            || ulps_between (number_at (a, i), number_at (b, i), a->dtype) > ulps)
-          {
-            if (memcmp ((char *)a->bytes + (size_t)i * td_dtype_bytes (a->dtype),
-                        (char *)b->bytes + (size_t)i * td_dtype_bytes (a->dtype),
-                        td_dtype_bytes (a->dtype))
-                != 0)
-              fail_msg ("note %zu, element %lld of %lld: %.9g, %.9g replayed", k, (long long)i,
-                        (long long)a->n,
-                        a->dtype == TD_F32 || a->dtype == TD_F64 ? number_at (a, i) : 0,
-                        a->dtype == TD_F32 || a->dtype == TD_F64 ? number_at (b, i) : 0);
-          }
-    }
+    compare_notes (k, &logs[0].notes[k], &logs[1].notes[k], ulps);
 }
 
 static void

@@ -11,7 +11,10 @@ typedef void (*Scenario) (void *user);
 /** Run it both ways and compare; after it a random number is compared too (the place in the
  * stream). */
 void run_both (Scenario scenario, void *user);
-/** run_both with a tolerance in units of the last place, instead of bits. */
+/** Name what runs, for a failure's message. */
+void run_doing (const char *what, int number);
+/** run_both with a tolerance in units of the last place of the array's largest number, instead
+ * of bits. */
 void run_near (Scenario scenario, void *user, int ulps);
 /** Which of the two runs this is. */
 bool is_static_run (void);
