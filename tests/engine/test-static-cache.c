@@ -444,6 +444,30 @@ static__h21_constants_made_inside_a_link_stay (void **state)
   run_both (without_beta, (void *)"without gamma too");
 }
 
+/* SG05, SG06: what need not run every time is not among the operations. */
+static void
+lazy_forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_relu (td_link (self, in[0])); /* the first call makes W and b */
+}
+
+static void
+static__a_schedule_holds_only_what_runs_every_iteration (void **state)
+{
+  TdLink *root = td_chain_new ("root"), *l = td_linear_new (root, "l", TD_INFER, 4);
+  TdStatic *s = td_static_new (lazy_forward, l, .fuse = false);
+
+  (void)state;
+  for (int i = 0; i < 3; i++)
+    TD_SCOPE ("call")
+      td_backward (td_sum (td_static_call1 (s, some (TD_SHAPE (3, 5), 1))), 0);
+  assert_int_equal (td_static_info (s).n_traces, 1);
+  assert_int_equal (td_static_info (s).n_steps, 2); /* linear and relu; no initialiser */
+  assert_int_equal (td_static_info (s).n_replays, 2);
+}
+
 /* --- every result keeps its values --- */
 
 static void
@@ -497,6 +521,7 @@ main (void)
     engine_test (static__h19_results_keep_their_number_order_and_identity),
     engine_test (static__h20_a_gradient_may_be_handed_through_as_it_came),
     engine_test (static__h21_constants_made_inside_a_link_stay),
+    engine_test (static__a_schedule_holds_only_what_runs_every_iteration),
     engine_test (static__results_that_are_kept_keep_their_values),
   };
 

@@ -175,7 +175,7 @@ maker (const Watch *w, int before, uint64_t id)
 }
 
 static void
-a_replay_is_seen_as_the_code_is (void **state)
+observe__a_replay_is_seen_as_the_code_is (void **state)
 {
   static Watch a, b;
   TdLink *root = td_chain_new ("net");
@@ -216,7 +216,7 @@ a_replay_is_seen_as_the_code_is (void **state)
 int
 main (void)
 {
-  const struct CMUnitTest tests[] = { engine_test (a_replay_is_seen_as_the_code_is) };
+  const struct CMUnitTest tests[] = { engine_test (observe__a_replay_is_seen_as_the_code_is) };
 
   return cmocka_run_group_tests_name ("static_observe", tests, NULL, NULL);
 }
