@@ -24,6 +24,7 @@ static const char help[]
       "      --device NAME      cpu, cuda:N or null\n"
       "      --mem-limit N      refuse allocations beyond N bytes\n"
       "      --seed N           seed of random numbers\n"
+      "      --static MODE      static chains: as-is (default), off, verify or verify=K\n"
       "      --iterations N     stop after N iterations, exit 0\n"
       "      --break EXPR       stop there, print where and why, exit 3:\n"
       "                         error, nan, inf, op == NAME, link == PATH, line == FILE:N,\n"
@@ -122,6 +123,16 @@ set_seed (Run *r, const char *v)
   return is_number (v);
 }
 
+/* verify=K: every K-th call. */
+static bool
+set_static (Run *r, const char *v)
+{
+  r->s.statics = v;
+  return strcmp (v, "as-is") == 0 || strcmp (v, "off") == 0 || strcmp (v, "verify") == 0
+         || (strncmp (v, "verify=", 7) == 0 && is_number (v + 7) && strlen (v) < 16
+             && strtoull (v + 7, NULL, 10) > 0);
+}
+
 static bool
 set_iterations (Run *r, const char *v)
 {
@@ -178,6 +189,7 @@ static const struct
   { "--device", NULL, set_device, "cpu, cuda:N or null" },
   { "--mem-limit", NULL, set_mem_limit, "a number of bytes" },
   { "--seed", NULL, set_seed, "a number" },
+  { "--static", NULL, set_static, "as-is, off, verify or verify=K" },
   { "--iterations", NULL, set_iterations, "a number above 0" },
   { "--break", NULL, set_break, "a condition" },
   { "--stop", NULL, set_stop, "a condition" },

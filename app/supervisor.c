@@ -201,6 +201,7 @@ become_model (const Supervisor *s, int control_fd)
   put ("TAPEDECK_MEM_LIMIT", o->mem_limit);
   put ("TAPEDECK_SEED", o->seed);
   put ("TAPEDECK_ITERATIONS", o->iterations);
+  put ("TAPEDECK_STATIC", o->statics);
   signal (SIGPIPE, SIG_DFL); /* what is ignored stays so across exec */
   signal (SIGXFSZ, SIG_DFL);
   sigprocmask (SIG_SETMASK, &s->old_signals, NULL);

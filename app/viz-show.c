@@ -16,6 +16,7 @@
 #include "scene/td-graph-scene.h"
 #include "schedule/td-curve.h"
 #include "schedule/td-schedule.h"
+#include "schedule/td-statics.h"
 #include "td-session.h"
 #include "viz-commands.h"
 
@@ -300,9 +301,20 @@ gradients_draw (Show *s, GError **error)
 
 /* ---- schedule, timeline, tensor ---- */
 
+/* Static chains, where there are any, are the schedule; the timeline has events only. */
+static gboolean
+is_schedule (const Show *s)
+{
+  return strcmp (s->view, "schedule") == 0;
+}
+
 static char *
 schedule_print (Show *s, GError **error)
 {
+  g_autoptr (TdStatics) statics = is_schedule (s) ? td_statics_new (s->reader, s->it) : NULL;
+
+  if (statics)
+    return td_statics_print (statics, s->format);
   TdSchedule *schedule = td_schedule_new (s->it);
   g_autofree char *advice = td_schedule_advice (s->reader, s->iteration);
   g_autoptr (TdStaticness) staticness
@@ -316,6 +328,10 @@ schedule_print (Show *s, GError **error)
 static TdScene *
 schedule_draw (Show *s, GError **error)
 {
+  g_autoptr (TdStatics) statics = td_statics_new (s->reader, s->it);
+
+  if (statics)
+    return td_statics_scene (statics, 0, &s->panel);
   TdSchedule *schedule = td_schedule_new (s->it);
   g_autofree char *advice = td_schedule_advice (s->reader, s->iteration);
   TdScene *scene = td_schedule_scene (schedule, advice, &s->panel);

@@ -211,64 +211,50 @@ add_group (TdScheduleInfo *d, const TdPlan *p, const TdStep *t, uint32_t list)
     add_step (d, p->s, &g->members[m], list)->group = at;
 }
 
-/* Which of the trace's events still run. */
-static void
-mark_running (const TdPlan *p, const TdSteps *list, bool *runs, uint32_t n_events)
+/* By pass: the tape's fate of a step that it took out; 0: it runs on. */
+static const uint8_t fates[TD_PASS_N] = {
+  [TD_PASS_PRUNE] = 1,
+  [TD_PASS_FOLD] = 2,
+  [TD_PASS_CSE] = 3,
+};
+
+/* The fate of each step of a list of the trace. */
+static uint8_t *
+fates_of (const TdPlan *p, const TdSteps *traced, uint32_t list)
 {
-  for (uint32_t i = 0; i < list->n; i++)
-    {
-      const TdStep *t = &list->steps[i];
-      const TdGroup *g = t->kind == TD_STEP_GROUP ? &p->groups[t->external] : NULL;
+  uint8_t *of = calloc (traced->n + 1, sizeof *of);
 
-      if (t->event <= n_events)
-        runs[t->event] = true;
-      for (uint32_t m = 0; g != NULL && m < g->n_members; m++)
-        if (g->members[m].event <= n_events)
-          runs[g->members[m].event] = true;
-    }
-}
-
-/* What a pass did with a step that is gone, by what became of its result. */
-static uint8_t
-fate_of (const TdPlan *p, const TdSchedule *trace, const TdStep *t)
-{
-  uint32_t node = t->n_out > 0 ? td__step_out (trace, t, 0) : TD_ABSENT;
-
-  if (node >= p->s->n_nodes)
-    return 1;
-  if (td__node_value (p->s, node)->kind == TD_VALUE_CONSTANT)
-    return 2;
-  return p->s->nodes[node].value != trace->nodes[node].value ? 3 : 1;
+  if (of == NULL)
+    abort ();
+  for (uint32_t i = 0; i < p->n_notes; i++)
+    if (p->notes[i].list == list && p->notes[i].step < traced->n
+        && fates[p->notes[i].pass] != 0)
+      of[p->notes[i].step] = fates[p->notes[i].pass];
+  return of;
 }
 
 /* The plan's list, and the steps that it has no more at their place in the trace. */
 static void
 describe_list (TdScheduleInfo *d, const TdPlan *p, const TdSchedule *trace,
-               const TdSteps *planned, const TdSteps *traced, uint32_t list)
+               const TdSteps *traced, uint32_t list)
 {
-  bool *runs = calloc (traced->n_events + 2, sizeof *runs);
+  const TdSteps *planned = td__plan_list (p, list);
+  uint8_t *fate = fates_of (p, traced, list);
   uint32_t next = 0;
 
-  if (runs == NULL)
-    abort ();
-  mark_running (p, planned, runs, traced->n_events);
   for (uint32_t i = 0; i <= planned->n; i++)
     {
       const TdStep *t = i < planned->n ? &planned->steps[i] : NULL;
 
-      for (; next < traced->n && (t == NULL || traced->steps[next].event < t->event); next++)
-        if (traced->steps[next].event != 0 && !runs[traced->steps[next].event])
-          {
-            uint8_t fate = fate_of (p, trace, &traced->steps[next]);
-
-            add_step (d, trace, &traced->steps[next], list)->fate = fate;
-          }
+      for (; next < traced->n && (t == NULL || next < t->trace_at); next++)
+        if (fate[next] != 0)
+          add_step (d, trace, &traced->steps[next], list)->fate = fate[next];
       if (t != NULL && t->kind == TD_STEP_GROUP)
         add_group (d, p, t, list);
       else if (t != NULL)
         add_step (d, p->s, t, list);
     }
-  free (runs);
+  free (fate);
 }
 
 static void
@@ -325,10 +311,9 @@ describe (TdScheduleInfo *d, const TdEntry *e)
   describe_key (d, e->guards);
   describe_guards (d, e);
   describe_values (d, p);
-  describe_list (d, p, e->schedule, &s->forward, &e->schedule->forward, 0);
+  describe_list (d, p, e->schedule, &e->schedule->forward, 0);
   for (uint32_t b = 0; b < s->n_backwards; b++)
-    describe_list (d, p, e->schedule, &s->backwards[b].list, &e->schedule->backwards[b].list,
-                   b + 1);
+    describe_list (d, p, e->schedule, &e->schedule->backwards[b].list, b + 1);
 }
 
 void

@@ -1,0 +1,281 @@
+/*
+ * The picture of a static chain: where it stands, its steps, its buffers over them, its guards
+ * and what happened to it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "td-statics.h"
+
+#define ROW 22.0
+#define HEAD 46.0
+#define GANTT 190.0
+
+typedef struct
+{
+  TdSceneBuilder *b;
+  const TdStatics *all;
+  const TdStaticChain *c;
+  const TdPanelView *view;
+  double w, h;
+} Picture;
+
+static void
+text_at (Picture *p, double x, double y, const char *text, TdRole role, double max_width,
+         double align)
+{
+  TdTextStyle style
+      = { .role = role, .size = TD_TEXT_CAPTION, .max_width = max_width, .align = align };
+
+  td_scene_add_text (p->b, x, y, text, &style);
+}
+
+static const struct
+{
+  const char *mark;
+  TdRole role;
+} states[TD_TAPE_N_CHAIN_STATES] = {
+  [TD_TAPE_CHAIN_OFF] = { "○", TD_ROLE_DIM },
+  [TD_TAPE_CHAIN_TRACING] = { "◔", TD_ROLE_ACCENT },
+  [TD_TAPE_CHAIN_SCHEDULED] = { "●", TD_ROLE_ADDED },
+  [TD_TAPE_CHAIN_INVALID] = { "✕", TD_ROLE_ERROR },
+};
+
+static void
+add_head (Picture *p)
+{
+  g_autofree char *headline = td_static_chain_headline (p->c);
+  guint state = MIN (p->c->state.state, TD_TAPE_N_CHAIN_STATES - 1);
+  TdTextStyle name = { .role = TD_ROLE_TEXT, .size = TD_TEXT_LIST, .bold = TRUE };
+  double x = 30 + td_text_width (p->c->name, TD_TEXT_LIST, TRUE) + 14;
+  char planned[TD_FORMAT_SIZE], measured[TD_FORMAT_SIZE];
+
+  text_at (p, 14, 14, states[state].mark, states[state].role, 0, 0);
+  td_scene_add_text (p->b, 30, 14, p->c->name, &name);
+  text_at (p, x, 14, headline, TD_ROLE_TEXT, p->w - x - 14, 0);
+  if (p->c->tape)
+    {
+      g_autofree char *facts = g_strdup_printf (
+          "%u calls; planned %s, measured %s; pruned %u, folded %u, merged %u, fused %u, in "
+          "place %u",
+          p->c->n_calls, td_format_bytes (planned, p->c->tape->head.arena_bytes),
+          td_format_bytes (measured, p->all->measured_bytes), p->c->tape->head.n_pruned,
+          p->c->tape->head.n_folded, p->c->tape->head.n_merged, p->c->tape->head.n_fused,
+          p->c->tape->head.n_in_place);
+
+      text_at (p, 30, 33, facts, TD_ROLE_DIM, p->w - 44, 0);
+    }
+  else
+    text_at (p, 30, 33, p->c->error ? p->c->error : "no schedule yet",
+             p->c->error ? TD_ROLE_ERROR : TD_ROLE_DIM, p->w - 44, 0);
+}
+
+static gboolean
+is_shown (const TdStaticRow *r)
+{
+  return r->tape->kind <= TD_TAPE_STEP_HOST_READ || r->tape->kind >= TD_TAPE_STEP_GIVE;
+}
+
+static void
+add_step (Picture *p, const TdStaticRow *r, double y, double w)
+{
+  const TdTapeStep *t = r->tape;
+  gboolean member = t->kind != TD_TAPE_STEP_GROUP && t->group != TD_TAPE_NO_GROUP;
+  gboolean gone = t->fate != TD_TAPE_FATE_RUNS;
+  TdRole role = gone ? TD_ROLE_FAINT : member ? TD_ROLE_DIM : TD_ROLE_TEXT;
+  TdStyle lane = { .fill = t->list > 0 ? TD_ROLE_LANE_BACKWARD : TD_ROLE_LANE_FORWARD };
+  TdStyle group = { .fill = TD_ROLE_CARD, .stroke = TD_ROLE_FUSED };
+  double indent = member ? 16 : 0;
+  char number[24], bytes[TD_FORMAT_SIZE], ns[TD_FORMAT_SIZE];
+  g_autofree char *name
+      = t->kind == TD_TAPE_STEP_GROUP ? g_strdup_printf ("⇄ %u steps fused", t->group)
+        : gone ? g_strdup_printf ("%s (%s)", r->op, td_tape_fate_name (t->fate))
+               : g_strdup (r->op);
+
+  g_snprintf (number, sizeof number, "%u", r->step);
+  td_scene_mark (p->b, TD_TAG_ROW, 0, r->step, r->site);
+  td_scene_add_shape (p->b, TD_PRIM_RECT, (TdSceneRect){ 8, y - ROW / 2, 4, ROW }, 0, &lane);
+  if (t->kind == TD_TAPE_STEP_GROUP)
+    td_scene_add_shape (p->b, TD_PRIM_ROUND, (TdSceneRect){ 48, y - 9, w - 56, 18 }, 5, &group);
+  td_scene_unmark (p->b);
+  text_at (p, 42, y, number, TD_ROLE_DIM, 0, 1);
+  text_at (p, 54 + indent, y, name, role, w * 0.42 - indent, 0);
+  text_at (p, 54 + w * 0.44, y, r->layer, TD_ROLE_DIM, w * 0.2, 0);
+  if (r->ns > 0)
+    text_at (p, w - 78, y, td_format_ns (ns, r->ns), role, 0, 1);
+  if (t->n_out > 0)
+    text_at (p, w - 12, y, td_format_bytes (bytes, r->bytes), role, 0, 1);
+}
+
+/* The rows that there is room for, those around the playhead's step first. */
+static void
+add_steps (Picture *p, TdSceneRect box)
+{
+  guint n = 0, room = (guint)MAX (1, box.height / ROW), at = 0;
+
+  for (guint i = 0; i < p->c->n_rows; i++)
+    n += is_shown (&p->c->rows[i]);
+  for (guint i = 0; i < p->c->n_rows && at < room; i++)
+    if (is_shown (&p->c->rows[i]))
+      {
+        double y = box.y + ROW * (at + 0.5);
+
+        if (at + 1 == room && n > room)
+          {
+            g_autofree char *rest = g_strdup_printf ("and %u more steps", n - at);
+
+            text_at (p, 54, y, rest, TD_ROLE_DIM, box.width - 60, 0);
+          }
+        else
+          add_step (p, &p->c->rows[i], y, box.width);
+        at++;
+      }
+}
+
+static double
+add_title (Picture *p, double x, double y, const char *title)
+{
+  TdTextStyle style = { .role = TD_ROLE_TEXT, .size = TD_TEXT_CAPTION, .bold = TRUE };
+
+  td_scene_add_text (p->b, x, y, title, &style);
+  return y + ROW;
+}
+
+/* One line with a mark in front; FALSE when there is no room for it. */
+static gboolean
+add_fact (Picture *p, TdSceneRect box, double *y, const char *mark, TdRole role,
+          const char *text, const char *site)
+{
+  if (*y > box.y + box.height)
+    return FALSE;
+  text_at (p, box.x, *y, mark, role, 0, 0);
+  td_scene_mark (p->b, TD_TAG_NONE, 0, 0, site);
+  text_at (p, box.x + 18, *y, text, role == TD_ROLE_ADDED ? TD_ROLE_TEXT : role, box.width - 20,
+           0);
+  td_scene_unmark (p->b);
+  *y += ROW - 3;
+  return TRUE;
+}
+
+static void
+add_guards (Picture *p, TdSceneRect box)
+{
+  TdTapeReader *r = p->all->reader;
+  double y = add_title (p, box.x, box.y + 8, "Guards");
+  char site[512];
+
+  for (guint i = 0; i < p->c->ran_once->n; i++)
+    {
+      const TdRanOnceRow *row = &p->c->ran_once->rows[i];
+      g_autofree char *what = td_ran_once_text (row);
+      g_autofree char *text = g_strdup_printf ("%s  %s:%u", what, row->file, row->line);
+
+      if (!add_fact (p, box, &y, "⚠", TD_ROLE_WARNING, text, text))
+        return;
+    }
+  for (guint i = p->c->n_events; i-- > 0;)
+    if (p->c->events[i]->what == TD_TAPE_STATIC_MISSED
+        || p->c->events[i]->what == TD_TAPE_STATIC_DIFFERS)
+      {
+        g_autofree char *what = td_static_event_text (r, p->c->events[i]);
+        g_autofree char *text = g_strdup_printf ("iteration %" G_GUINT64_FORMAT " %s",
+                                                 p->c->events[i]->iteration, what);
+
+        if (!add_fact (p, box, &y, "✕", TD_ROLE_ERROR, text, text))
+          return;
+        break; /* the last one; the list has them all */
+      }
+  for (guint i = 0; i < p->c->tape->n_guards; i++)
+    {
+      const TdTapeGuard *g = &p->c->tape->guards[i];
+
+      td_tape_reader_site_text (r, g->site, site, sizeof site);
+      if (!add_fact (p, box, &y, "✓", TD_ROLE_ADDED, td_tape_reader_string (r, g->text), site))
+        return;
+    }
+}
+
+/* Bars over steps, at the place where the gantt's own picture has them. */
+static void
+add_gantt (Picture *p, TdSceneRect box)
+{
+  const TdGantt *g = p->c->gantt;
+  double extent = (double)MAX (MAX (g->extent, g->planned_bytes), 1);
+  TdSceneRect plot = { box.x + 52, box.y + 20, box.width - 64, box.height - 30 };
+  char bytes[TD_FORMAT_SIZE];
+  const TdScenePoint base[]
+      = { { plot.x, plot.y + plot.height }, { plot.x + plot.width, plot.y + plot.height } };
+  const TdScenePoint top[] = { { plot.x, plot.y }, { plot.x + plot.width, plot.y } };
+  TdStyle line = { .stroke = TD_ROLE_HAIRLINE };
+  TdStyle bound = { .stroke = TD_ROLE_TEXT, .dash = TD_DASH_FINE };
+
+  add_title (p, box.x + 14, box.y + 6, "Buffers");
+  td_scene_add_line (p->b, base, 2, &line);
+  td_scene_add_line (p->b, top, 2, &bound);
+  text_at (p, plot.x - 6, plot.y + plot.height, "0", TD_ROLE_DIM, 0, 1);
+  text_at (p, plot.x - 6, plot.y, td_format_bytes (bytes, (guint64)extent), TD_ROLE_DIM, 0, 1);
+  for (guint i = 0; i < g->n_bars; i++)
+    {
+      const TdGanttBar *bar = &g->bars[i];
+      double unit = plot.width / MAX (g->n_steps, 1), scale = plot.height / extent;
+      TdSceneRect r
+          = { plot.x + unit * bar->from,
+              plot.y + plot.height - scale * (double)(bar->offset + bar->bytes),
+              MAX (1, unit * (bar->to - bar->from)), MAX (1, scale * (double)bar->bytes) };
+      TdStyle style = { .fill = td_category_role (bar->category),
+                        .pattern = td_category_pattern (bar->category),
+                        .stroke = TD_ROLE_VIEW,
+                        .stroke_width = 0.8,
+                        .flags = TD_PRIM_AREA };
+      g_autofree char *tip
+          = g_strdup_printf ("%s, %s, steps %u to %u", bar->name,
+                             td_format_bytes (bytes, bar->bytes), bar->from, bar->to - 1);
+
+      td_scene_mark (p->b, TD_TAG_ROW, 0, bar->event, tip);
+      td_scene_add_shape (p->b, TD_PRIM_RECT, r, 0, &style);
+      td_scene_unmark (p->b);
+      if (r.width > 60 && r.height > 14)
+        {
+          TdStyle ground = { .fill = TD_ROLE_CARD, .fill_alpha = 0.9 };
+          double wide
+              = MIN (td_text_width (bar->name, TD_TEXT_CAPTION, FALSE) + 8, r.width - 8);
+
+          td_scene_add_shape (p->b, TD_PRIM_ROUND,
+                              (TdSceneRect){ r.x + 4, r.y + r.height / 2 - 7, wide, 14 }, 3,
+                              &ground);
+          text_at (p, r.x + 8, r.y + r.height / 2, bar->name, TD_ROLE_TEXT, wide - 6, 0);
+        }
+    }
+}
+
+TdScene *
+td_statics_scene (const TdStatics *all, guint chain, const TdPanelView *view)
+{
+  Picture p = { .all = all, .view = view };
+  double w = view->width > 0 ? view->width : 900, left;
+  guint n = 0;
+
+  if (chain >= all->n_chains)
+    return td_panel_message (view, "No static chain", "There is no such chain on the tape.");
+  p.c = &all->chains[chain];
+  for (guint i = 0; i < p.c->n_rows; i++)
+    n += is_shown (&p.c->rows[i]);
+  p.w = w;
+  p.h = view->height > 0 ? view->height
+                         : HEAD + MAX (ROW * n, ROW * 12) + (p.c->tape ? GANTT : 0) + 12;
+  p.b = td_scene_builder_new (p.w, p.h);
+  td_scene_set_background (p.b, TD_ROLE_VIEW);
+  add_head (&p);
+  if (p.c->tape)
+    {
+      gboolean wide = w >= 640;
+      double gantt = p.h > HEAD + GANTT + 80 ? GANTT : 0, body = p.h - HEAD - gantt - 8;
+
+      left = wide ? w * 0.58 : w;
+      add_steps (&p, (TdSceneRect){ 0, HEAD, left, wide ? body : body * 0.6 });
+      add_guards (&p, wide ? (TdSceneRect){ left + 14, HEAD, w - left - 22, body - ROW }
+                           : (TdSceneRect){ 14, HEAD + body * 0.6, w - 22, body * 0.4 - ROW });
+      if (gantt > 0)
+        add_gantt (&p, (TdSceneRect){ 0, p.h - gantt, w, gantt - 8 });
+    }
+  return td_scene_builder_end (p.b);
+}

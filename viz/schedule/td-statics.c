@@ -1,0 +1,278 @@
+/*
+ * What the tape says of static chains, collected for one moment.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "td-statics.h"
+
+/* ---- schedules ---- */
+
+static guint64
+output_bytes (const TdTapeSchedule *s, const TdTapeStep *t)
+{
+  guint64 bytes = 0;
+
+  for (guint k = 0; k < t->n_out; k++)
+    bytes += s->values[s->nodes[s->operands[t->first_out + k]].value].bytes;
+  return bytes;
+}
+
+static void
+fill_rows (TdStatics *all, TdStaticChain *c)
+{
+  const TdTapeSchedule *s = c->tape;
+  char site[512];
+
+  c->n_rows = s->n_steps;
+  c->rows = g_new0 (TdStaticRow, MAX (s->n_steps, 1));
+  for (guint i = 0; i < s->n_steps; i++)
+    {
+      const TdTapeStep *t = &s->steps[i];
+      TdStaticRow *row = &c->rows[i];
+
+      td_tape_reader_site_text (all->reader, t->site, site, sizeof site);
+      *row = (TdStaticRow){ .step = i,
+                            .tape = t,
+                            .op = t->opdef  ? td_tape_reader_op_name (all->reader, t->opdef)
+                                  : t->text ? td_tape_reader_string (all->reader, t->text)
+                                            : td_tape_step_kind_name (t->kind),
+                            .site = g_strdup (site),
+                            .layer = td_tape_reader_path_text (all->reader, t->path),
+                            .bytes = output_bytes (s, t) };
+      if (t->fate == TD_TAPE_FATE_RUNS
+          && (t->kind == TD_TAPE_STEP_GROUP
+              || (t->group == TD_TAPE_NO_GROUP && t->kind <= TD_TAPE_STEP_EFFECT)))
+        c->n_calls++;
+    }
+}
+
+/* Replayed events carry no step's number: they follow the steps in order, so the next step of
+ * the same operation and place is theirs. */
+static void
+fill_times (TdStaticChain *c, const TdTapeIteration *it)
+{
+  guint at = 0;
+
+  for (guint e = 0; e < it->n_events && c->n_rows > 0; e++)
+    {
+      const TdTapeEvent *event = &it->events[e];
+
+      if (!(event->flags & TD_TAPE_EVENT_REPLAYED) || !it->event_duration_ns)
+        continue;
+      for (guint k = 0; k < c->n_rows; k++)
+        {
+          TdStaticRow *row = &c->rows[(at + k) % c->n_rows];
+
+          if (row->tape->opdef != event->opdef || row->tape->site != event->site
+              || row->tape->path != event->path || row->tape->fate != TD_TAPE_FATE_RUNS
+              || (row->tape->list != 0) != (event->phase != TD_TAPE_PHASE_FORWARD))
+            continue;
+          row->ns += it->event_duration_ns[e];
+          row->n_runs++;
+          at = row->step + 1;
+          if (row->tape->group != TD_TAPE_NO_GROUP)
+            c->rows[row->tape->group].ns += it->event_duration_ns[e];
+          break;
+        }
+    }
+}
+
+/* The arena's values as bars; the last step that uses one is the last it lives in. */
+static TdGantt *
+gantt_of (TdTapeReader *reader, const TdTapeSchedule *s)
+{
+  g_autoptr (GArray) bars = g_array_new (FALSE, TRUE, sizeof (TdGanttBar));
+  g_autofree guint *node_of = g_new (guint, MAX (s->n_values, 1));
+  gint first_backward = -1;
+
+  for (guint i = s->n_nodes; i-- > 0;)
+    node_of[s->nodes[i].value] = i;
+  for (guint i = 0; i < s->n_steps && first_backward < 0; i++)
+    if (s->steps[i].list > 0)
+      first_backward = (gint)i;
+  for (guint i = 0; i < s->n_values; i++)
+    {
+      const TdTapeValue *v = &s->values[i];
+      const TdTapeNode *node = &s->nodes[node_of[i]];
+      TdGanttBar bar = { .from = v->first,
+                         .to = v->last + 1,
+                         .offset = v->offset,
+                         .bytes = v->bytes,
+                         .event = (gint)v->first,
+                         .category = MIN (node->category, TD_TAPE_N_CATEGORIES - 1),
+                         .name = td_tape_reader_string (reader, node->name) };
+
+      if (v->offset == TD_TAPE_NO_OFFSET || v->first == TD_TAPE_NO_GROUP)
+        continue;
+      if (bar.category == TD_TAPE_CATEGORY_OTHER && s->steps[v->first].list > 0)
+        bar.category = TD_TAPE_CATEGORY_GRADIENT;
+      if (!*bar.name && s->steps[v->first].opdef)
+        bar.name = td_tape_reader_op_name (reader, s->steps[v->first].opdef);
+      g_array_append_val (bars, bar);
+    }
+  return td_gantt_new_planned (s->n_steps, (const TdGanttBar *)(gpointer)bars->data, bars->len,
+                               s->head.arena_bytes, first_backward);
+}
+
+/* ---- chains ---- */
+
+static void
+fill_events (TdStatics *all, TdStaticChain *c)
+{
+  TdTapeReader *r = all->reader;
+  guint n = td_tape_reader_n_static_events (r);
+
+  c->events = g_new0 (const TdTapeStaticEvent *, MAX (n, 1));
+  for (guint i = 0; i < n; i++)
+    {
+      const TdTapeStaticEvent *e = td_tape_reader_static_event (r, i);
+
+      if (e->chain == c->chain->id && (gint64)e->iteration <= all->iteration)
+        {
+          c->events[c->n_events++] = e;
+          if (e->what == TD_TAPE_STATIC_SCHEDULED && c->state.schedule == 0)
+            c->schedule = e->schedule;
+        }
+    }
+}
+
+static void
+fill_chain (TdStatics *all, TdStaticChain *c, const TdTapeIteration *it)
+{
+  char text[512];
+
+  c->name = td_tape_reader_string (all->reader, c->chain->name);
+  c->site
+      = g_strdup (td_tape_reader_site_text (all->reader, c->chain->site, text, sizeof text));
+  for (guint k = 0; k < it->n_statics; k++)
+    if (it->statics[k].chain == c->chain->id)
+      {
+        c->known = TRUE;
+        c->state = it->statics[k];
+        c->schedule = c->state.schedule;
+      }
+  fill_events (all, c);
+  if (c->schedule == 0)
+    return;
+  c->tape = td_tape_schedule_load (all->reader, c->schedule, text, sizeof text);
+  if (!c->tape)
+    {
+      c->error = g_strdup (text);
+      return;
+    }
+  fill_rows (all, c);
+  fill_times (c, it);
+  c->gantt = gantt_of (all->reader, c->tape);
+  c->ran_once = td_ran_once_new (all->reader, c->tape);
+}
+
+static guint64
+measured (const TdTapeIteration *it)
+{
+  guint64 now = it->start_bytes[TD_TAPE_CATEGORY_STATIC], most = now;
+
+  for (guint i = 0; i < it->n_memory; i++)
+    {
+      const TdTapeMemory *m = &it->memory[i];
+
+      if (m->category != TD_TAPE_CATEGORY_STATIC)
+        continue;
+      if (m->kind == TD_TAPE_MEMORY_ALLOC)
+        now += m->bytes;
+      else if (m->kind == TD_TAPE_MEMORY_FREE)
+        now -= MIN (now, m->bytes);
+      most = MAX (most, now);
+    }
+  return most;
+}
+
+TdStatics *
+td_statics_new (TdTapeReader *reader, TdIteration *iteration)
+{
+  const TdTapeIteration *it = td_iteration_get_tape (iteration);
+  guint n = td_tape_reader_n_chains (reader);
+  TdStatics *all;
+
+  if (n == 0)
+    return NULL;
+  all = g_new0 (TdStatics, 1);
+  all->reader = reader;
+  all->iteration = (gint64)it->number;
+  all->measured_bytes = measured (it);
+  all->peak_bytes = it->peak_bytes;
+  all->chains = g_new0 (TdStaticChain, n);
+  for (guint id = 1; id <= n; id++)
+    {
+      const TdTapeChain *chain = td_tape_reader_chain (reader, id);
+
+      if (!chain)
+        continue;
+      all->chains[all->n_chains].chain = chain;
+      fill_chain (all, &all->chains[all->n_chains++], it);
+    }
+  return all;
+}
+
+void
+td_statics_free (TdStatics *statics)
+{
+  if (!statics)
+    return;
+  for (guint i = 0; i < statics->n_chains; i++)
+    {
+      TdStaticChain *c = &statics->chains[i];
+
+      for (guint k = 0; k < c->n_rows; k++)
+        g_free (c->rows[k].site);
+      g_free (c->rows);
+      g_free (c->site);
+      g_free (c->error);
+      g_free (c->events);
+      if (c->gantt)
+        td_gantt_free (c->gantt);
+      td_ran_once_free (c->ran_once);
+      td_tape_schedule_free (c->tape);
+    }
+  g_free (statics->chains);
+  g_free (statics);
+}
+
+char *
+td_static_chain_headline (const TdStaticChain *c)
+{
+  GString *out = g_string_new (NULL);
+
+  if (!c->known)
+    return g_string_free (g_string_append (out, "not called yet"), FALSE);
+  g_string_append_printf (
+      out, "%s, %" G_GUINT64_FORMAT " calls replayed, %" G_GUINT64_FORMAT " by code",
+      td_tape_chain_state_name (c->state.state), c->state.all_replays, c->state.all_dynamic);
+  if (c->state.verified_at > 0)
+    g_string_append_printf (out, ", verified in iteration %" G_GUINT64_FORMAT,
+                            c->state.verified_at - 1);
+  if (c->state.unverified_since > 0)
+    g_string_append_printf (out, ", unverified since iteration %" G_GUINT64_FORMAT,
+                            c->state.unverified_since - 1);
+  return g_string_free (out, FALSE);
+}
+
+char *
+td_static_event_text (TdTapeReader *reader, const TdTapeStaticEvent *e)
+{
+  GString *out = g_string_new (td_tape_static_event_name (e->what));
+  char site[512];
+
+  if (e->guard)
+    g_string_append_printf (out, " %s", td_tape_reader_string (reader, e->guard));
+  if (e->text)
+    g_string_append_printf (out, ": %s", td_tape_reader_string (reader, e->text));
+  if (e->schedule && e->what != TD_TAPE_STATIC_MISSED)
+    g_string_append_printf (out, " (schedule %u)", e->schedule);
+  if (e->site)
+    g_string_append_printf (out, " at %s",
+                            td_tape_reader_site_text (reader, e->site, site, sizeof site));
+  if (e->other_site)
+    g_string_append_printf (
+        out, " and %s", td_tape_reader_site_text (reader, e->other_site, site, sizeof site));
+  return g_string_free (out, FALSE);
+}
