@@ -281,6 +281,8 @@ left_side (const Scan *s, guint from, guint i)
     {
       const Token *t = token (s, k - 1);
 
+      if (is (t, ")") && k < i && (token (s, k)->kind == 'i' || is (token (s, k), "*")))
+        break; /* the end of `if (...)` */
       if (is (t, "]") || is (t, ")"))
         {
           int depth = 0;

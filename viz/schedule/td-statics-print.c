@@ -22,11 +22,12 @@ lane_name (const TdTapeStep *t, char text[32])
 /* ---- text ---- */
 
 static void
-print_row (GString *out, const TdStaticRow *r)
+print_row (GString *out, const TdStaticsRow *r)
 {
   const TdTapeStep *t = r->tape;
   gboolean member = t->kind != TD_TAPE_STEP_GROUP && t->group != TD_TAPE_NO_GROUP;
   char lane[32], bytes[TD_FORMAT_SIZE], ns[TD_FORMAT_SIZE] = "";
+  g_autofree char *place = g_path_get_basename (r->site);
   g_autofree char *name = t->kind == TD_TAPE_STEP_GROUP
                               ? g_strdup_printf ("%u steps fused", t->group)
                               : g_strdup_printf ("%s%s", member ? "  " : "", r->op);
@@ -34,7 +35,7 @@ print_row (GString *out, const TdStaticRow *r)
   if (r->ns > 0)
     td_format_ns (ns, r->ns);
   g_string_append_printf (out, "%5u  %-10s %-28s %-20s %-18s %*s%s %9s%s%s\n", r->step,
-                          lane_name (t, lane), name, r->layer, r->site,
+                          lane_name (t, lane), name, r->layer, *r->site ? place : "",
                           (int)MAX (0, 9 - g_utf8_strlen (ns, -1)), "", ns,
                           t->n_out > 0 ? td_format_bytes (bytes, r->bytes) : "",
                           t->fate != TD_TAPE_FATE_RUNS ? "  " : "",
@@ -42,7 +43,7 @@ print_row (GString *out, const TdStaticRow *r)
 }
 
 static void
-print_counts (GString *out, const TdStatics *all, const TdStaticChain *c)
+print_counts (GString *out, const TdStatics *all, const TdStaticsChain *c)
 {
   const TdTapeScheduleHead *h = &c->tape->head;
   char a[TD_FORMAT_SIZE], b[TD_FORMAT_SIZE], m[TD_FORMAT_SIZE], p[TD_FORMAT_SIZE];
@@ -60,7 +61,7 @@ print_counts (GString *out, const TdStatics *all, const TdStaticChain *c)
 }
 
 static void
-print_gantt (GString *out, const TdStaticChain *c)
+print_gantt (GString *out, const TdStaticsChain *c)
 {
   char offset[TD_FORMAT_SIZE], bytes[TD_FORMAT_SIZE];
 
@@ -77,7 +78,7 @@ print_gantt (GString *out, const TdStaticChain *c)
 }
 
 static void
-print_guards (GString *out, const TdStatics *all, const TdStaticChain *c)
+print_guards (GString *out, const TdStatics *all, const TdStaticsChain *c)
 {
   char site[512];
 
@@ -94,7 +95,7 @@ print_guards (GString *out, const TdStatics *all, const TdStaticChain *c)
 }
 
 static void
-print_ran_once (GString *out, const TdStaticChain *c)
+print_ran_once (GString *out, const TdStaticsChain *c)
 {
   if (c->ran_once->n > 0)
     g_string_append (out, "\nnot part of the schedule\n");
@@ -108,13 +109,13 @@ print_ran_once (GString *out, const TdStaticChain *c)
 }
 
 static void
-print_events (GString *out, const TdStatics *all, const TdStaticChain *c)
+print_events (GString *out, const TdStatics *all, const TdStaticsChain *c)
 {
   if (c->n_events > 0)
     g_string_append (out, "\nevents\n");
   for (guint i = 0; i < c->n_events; i++)
     {
-      g_autofree char *text = td_static_event_text (all->reader, c->events[i]);
+      g_autofree char *text = td_statics_event_text (all->reader, c->events[i]);
 
       g_string_append_printf (out, "  iteration %-6" U64 " %s\n", c->events[i]->iteration,
                               text);
@@ -122,9 +123,9 @@ print_events (GString *out, const TdStatics *all, const TdStaticChain *c)
 }
 
 static void
-print_chain (GString *out, const TdStatics *all, const TdStaticChain *c)
+print_chain (GString *out, const TdStatics *all, const TdStaticsChain *c)
 {
-  g_autofree char *headline = td_static_chain_headline (c);
+  g_autofree char *headline = td_statics_headline (c);
 
   g_string_append_printf (out, "%s  (%s)  %s\n", c->name, c->site, headline);
   if (c->error)
@@ -153,7 +154,7 @@ print_csv (const TdStatics *all, GString *out)
   for (guint k = 0; k < all->n_chains; k++)
     for (guint i = 0; i < all->chains[k].n_rows; i++)
       {
-        const TdStaticRow *r = &all->chains[k].rows[i];
+        const TdStaticsRow *r = &all->chains[k].rows[i];
         const TdTapeStep *t = r->tape;
 
         td_csv_append (out, all->chains[k].name);
@@ -172,13 +173,13 @@ print_csv (const TdStatics *all, GString *out)
 /* ---- json ---- */
 
 static void
-json_steps (TdJson *j, const TdStaticChain *c)
+json_steps (TdJson *j, const TdStaticsChain *c)
 {
   td_json_key (j, "steps");
   td_json_begin_array (j);
   for (guint i = 0; i < c->n_rows; i++)
     {
-      const TdStaticRow *r = &c->rows[i];
+      const TdStaticsRow *r = &c->rows[i];
 
       td_json_begin_object (j);
       td_json_member_int (j, "step", r->step);
@@ -201,7 +202,7 @@ json_steps (TdJson *j, const TdStaticChain *c)
 }
 
 static void
-json_buffers (TdJson *j, const TdStaticChain *c)
+json_buffers (TdJson *j, const TdStaticsChain *c)
 {
   td_json_key (j, "buffers");
   td_json_begin_array (j);
@@ -221,7 +222,7 @@ json_buffers (TdJson *j, const TdStaticChain *c)
 }
 
 static void
-json_schedule (TdJson *j, const TdStatics *all, const TdStaticChain *c)
+json_schedule (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
 {
   const TdTapeScheduleHead *h = &c->tape->head;
   char site[512];
@@ -266,7 +267,7 @@ json_schedule (TdJson *j, const TdStatics *all, const TdStaticChain *c)
 }
 
 static void
-json_chain (TdJson *j, const TdStatics *all, const TdStaticChain *c)
+json_chain (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
 {
   td_json_begin_object (j);
   td_json_member_string (j, "name", c->name);
@@ -285,7 +286,7 @@ json_chain (TdJson *j, const TdStatics *all, const TdStaticChain *c)
   td_json_begin_array (j);
   for (guint i = 0; i < c->n_events; i++)
     {
-      g_autofree char *text = td_static_event_text (all->reader, c->events[i]);
+      g_autofree char *text = td_statics_event_text (all->reader, c->events[i]);
 
       td_json_begin_object (j);
       td_json_member_int (j, "iteration", (gint64)c->events[i]->iteration);

@@ -14,7 +14,7 @@ typedef struct
 {
   TdSceneBuilder *b;
   const TdStatics *all;
-  const TdStaticChain *c;
+  const TdStaticsChain *c;
   const TdPanelView *view;
   double w, h;
 } Picture;
@@ -43,7 +43,7 @@ static const struct
 static void
 add_head (Picture *p)
 {
-  g_autofree char *headline = td_static_chain_headline (p->c);
+  g_autofree char *headline = td_statics_headline (p->c);
   guint state = MIN (p->c->state.state, TD_TAPE_N_CHAIN_STATES - 1);
   TdTextStyle name = { .role = TD_ROLE_TEXT, .size = TD_TEXT_LIST, .bold = TRUE };
   double x = 30 + td_text_width (p->c->name, TD_TEXT_LIST, TRUE) + 14;
@@ -70,13 +70,13 @@ add_head (Picture *p)
 }
 
 static gboolean
-is_shown (const TdStaticRow *r)
+is_shown (const TdStaticsRow *r)
 {
   return r->tape->kind <= TD_TAPE_STEP_HOST_READ || r->tape->kind >= TD_TAPE_STEP_GIVE;
 }
 
 static void
-add_step (Picture *p, const TdStaticRow *r, double y, double w)
+add_step (Picture *p, const TdStaticsRow *r, double y, double w)
 {
   const TdTapeStep *t = r->tape;
   gboolean member = t->kind != TD_TAPE_STEP_GROUP && t->group != TD_TAPE_NO_GROUP;
@@ -176,7 +176,7 @@ add_guards (Picture *p, TdSceneRect box)
     if (p->c->events[i]->what == TD_TAPE_STATIC_MISSED
         || p->c->events[i]->what == TD_TAPE_STATIC_DIFFERS)
       {
-        g_autofree char *what = td_static_event_text (r, p->c->events[i]);
+        g_autofree char *what = td_statics_event_text (r, p->c->events[i]);
         g_autofree char *text = g_strdup_printf ("iteration %" G_GUINT64_FORMAT " %s",
                                                  p->c->events[i]->iteration, what);
 

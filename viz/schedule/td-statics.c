@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "td-statics.h"
+#include "td-tape-writer.h"
 
 /* ---- schedules ---- */
 
@@ -18,27 +19,27 @@ output_bytes (const TdTapeSchedule *s, const TdTapeStep *t)
 }
 
 static void
-fill_rows (TdStatics *all, TdStaticChain *c)
+fill_rows (TdStatics *all, TdStaticsChain *c)
 {
   const TdTapeSchedule *s = c->tape;
   char site[512];
 
   c->n_rows = s->n_steps;
-  c->rows = g_new0 (TdStaticRow, MAX (s->n_steps, 1));
+  c->rows = g_new0 (TdStaticsRow, MAX (s->n_steps, 1));
   for (guint i = 0; i < s->n_steps; i++)
     {
       const TdTapeStep *t = &s->steps[i];
-      TdStaticRow *row = &c->rows[i];
+      TdStaticsRow *row = &c->rows[i];
 
       td_tape_reader_site_text (all->reader, t->site, site, sizeof site);
-      *row = (TdStaticRow){ .step = i,
-                            .tape = t,
-                            .op = t->opdef  ? td_tape_reader_op_name (all->reader, t->opdef)
-                                  : t->text ? td_tape_reader_string (all->reader, t->text)
-                                            : td_tape_step_kind_name (t->kind),
-                            .site = g_strdup (site),
-                            .layer = td_tape_reader_path_text (all->reader, t->path),
-                            .bytes = output_bytes (s, t) };
+      *row = (TdStaticsRow){ .step = i,
+                             .tape = t,
+                             .op = t->opdef  ? td_tape_reader_op_name (all->reader, t->opdef)
+                                   : t->text ? td_tape_reader_string (all->reader, t->text)
+                                             : td_tape_step_kind_name (t->kind),
+                             .site = g_strdup (site),
+                             .layer = td_tape_reader_path_text (all->reader, t->path),
+                             .bytes = output_bytes (s, t) };
       if (t->fate == TD_TAPE_FATE_RUNS
           && (t->kind == TD_TAPE_STEP_GROUP
               || (t->group == TD_TAPE_NO_GROUP && t->kind <= TD_TAPE_STEP_EFFECT)))
@@ -49,7 +50,7 @@ fill_rows (TdStatics *all, TdStaticChain *c)
 /* Replayed events carry no step's number: they follow the steps in order, so the next step of
  * the same operation and place is theirs. */
 static void
-fill_times (TdStaticChain *c, const TdTapeIteration *it)
+fill_times (TdStaticsChain *c, const TdTapeIteration *it)
 {
   guint at = 0;
 
@@ -61,7 +62,7 @@ fill_times (TdStaticChain *c, const TdTapeIteration *it)
         continue;
       for (guint k = 0; k < c->n_rows; k++)
         {
-          TdStaticRow *row = &c->rows[(at + k) % c->n_rows];
+          TdStaticsRow *row = &c->rows[(at + k) % c->n_rows];
 
           if (row->tape->opdef != event->opdef || row->tape->site != event->site
               || row->tape->path != event->path || row->tape->fate != TD_TAPE_FATE_RUNS
@@ -77,11 +78,34 @@ fill_times (TdStaticChain *c, const TdTapeIteration *it)
     }
 }
 
-/* The arena's values as bars; the last step that uses one is the last it lives in. */
+/* Where and when a value begins, as one number. */
+static guint64
+begins_at (guint64 offset, guint step)
+{
+  return td_tape_hash (offset, step);
+}
+
+static GHashTable *
+beginnings (const TdTapeSchedule *s)
+{
+  GHashTable *set = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
+
+  for (guint i = 0; i < s->n_values; i++)
+    {
+      guint64 at = begins_at (s->values[i].offset, s->values[i].first);
+
+      g_hash_table_add (set, g_memdup2 (&at, sizeof at));
+    }
+  return set;
+}
+
+/* The arena's values as bars.  The last step that uses one is the last it lives in, unless that
+ * step's output takes its place. */
 static TdGantt *
 gantt_of (TdTapeReader *reader, const TdTapeSchedule *s)
 {
   g_autoptr (GArray) bars = g_array_new (FALSE, TRUE, sizeof (TdGanttBar));
+  g_autoptr (GHashTable) begin = beginnings (s);
   g_autofree guint *node_of = g_new (guint, MAX (s->n_values, 1));
   gint first_backward = -1;
 
@@ -104,6 +128,10 @@ gantt_of (TdTapeReader *reader, const TdTapeSchedule *s)
 
       if (v->offset == TD_TAPE_NO_OFFSET || v->first == TD_TAPE_NO_GROUP)
         continue;
+      guint64 end = begins_at (v->offset, v->last);
+
+      if (v->last > v->first && g_hash_table_contains (begin, &end))
+        bar.to--;
       if (bar.category == TD_TAPE_CATEGORY_OTHER && s->steps[v->first].list > 0)
         bar.category = TD_TAPE_CATEGORY_GRADIENT;
       if (!*bar.name && s->steps[v->first].opdef)
@@ -117,7 +145,7 @@ gantt_of (TdTapeReader *reader, const TdTapeSchedule *s)
 /* ---- chains ---- */
 
 static void
-fill_events (TdStatics *all, TdStaticChain *c)
+fill_events (TdStatics *all, TdStaticsChain *c)
 {
   TdTapeReader *r = all->reader;
   guint n = td_tape_reader_n_static_events (r);
@@ -137,7 +165,7 @@ fill_events (TdStatics *all, TdStaticChain *c)
 }
 
 static void
-fill_chain (TdStatics *all, TdStaticChain *c, const TdTapeIteration *it)
+fill_chain (TdStatics *all, TdStaticsChain *c, const TdTapeIteration *it)
 {
   char text[512];
 
@@ -200,7 +228,7 @@ td_statics_new (TdTapeReader *reader, TdIteration *iteration)
   all->iteration = (gint64)it->number;
   all->measured_bytes = measured (it);
   all->peak_bytes = it->peak_bytes;
-  all->chains = g_new0 (TdStaticChain, n);
+  all->chains = g_new0 (TdStaticsChain, n);
   for (guint id = 1; id <= n; id++)
     {
       const TdTapeChain *chain = td_tape_reader_chain (reader, id);
@@ -220,7 +248,7 @@ td_statics_free (TdStatics *statics)
     return;
   for (guint i = 0; i < statics->n_chains; i++)
     {
-      TdStaticChain *c = &statics->chains[i];
+      TdStaticsChain *c = &statics->chains[i];
 
       for (guint k = 0; k < c->n_rows; k++)
         g_free (c->rows[k].site);
@@ -238,7 +266,7 @@ td_statics_free (TdStatics *statics)
 }
 
 char *
-td_static_chain_headline (const TdStaticChain *c)
+td_statics_headline (const TdStaticsChain *c)
 {
   GString *out = g_string_new (NULL);
 
@@ -257,7 +285,7 @@ td_static_chain_headline (const TdStaticChain *c)
 }
 
 char *
-td_static_event_text (TdTapeReader *reader, const TdTapeStaticEvent *e)
+td_statics_event_text (TdTapeReader *reader, const TdTapeStaticEvent *e)
 {
   GString *out = g_string_new (td_tape_static_event_name (e->what));
   char site[512];

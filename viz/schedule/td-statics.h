@@ -22,7 +22,7 @@ typedef struct
   guint64 bytes; /* of the outputs */
   guint64 ns;    /* in the iteration, over n_runs replays; groups: of the members */
   guint n_runs;
-} TdStaticRow;
+} TdStaticsRow;
 
 typedef struct
 {
@@ -35,19 +35,19 @@ typedef struct
   const TdTapeSchedule *tape; /* NULL: none, or `error` */
   char *error;                /* why the schedule cannot be shown; may be NULL */
   guint n_rows, n_calls;      /* steps; of those, what really is called */
-  TdStaticRow *rows;
+  TdStaticsRow *rows;
   guint n_events;
   const TdTapeStaticEvent **events; /* up to the moment, in order */
   TdGantt *gantt; /* values of the arena over steps; NULL without a schedule */
   TdRanOnce *ran_once;
-} TdStaticChain;
+} TdStaticsChain;
 
 typedef struct
 {
   TdTapeReader *reader; /* borrowed */
   gint64 iteration;
   guint n_chains;
-  TdStaticChain *chains;
+  TdStaticsChain *chains;
   guint64 measured_bytes; /* highest sum of static arenas in the iteration */
   guint64 peak_bytes;     /* of the iteration, all categories */
 } TdStatics;
@@ -59,9 +59,9 @@ void td_statics_free (TdStatics *statics);
 
 /** One sentence: "scheduled, replayed 3991 times, last verified in iteration 4800". Owner: the
  * caller. */
-char *td_static_chain_headline (const TdStaticChain *chain);
+char *td_statics_headline (const TdStaticsChain *chain);
 /** "missed: argument 0 has shape ..." with its iteration and file:line. Owner: the caller. */
-char *td_static_event_text (TdTapeReader *reader, const TdTapeStaticEvent *event);
+char *td_statics_event_text (TdTapeReader *reader, const TdTapeStaticEvent *event);
 
 /** format: "text", "csv" or "json". Owner: the caller. */
 char *td_statics_print (const TdStatics *statics, const char *format);

@@ -1,0 +1,189 @@
+/* Static chains from a program's source to what `show` says of them.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "td-test.h"
+
+#include "static/schedule.h"
+#include "td-tape-reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The engine hands its numbers on to the tape as they are. */
+#define SAME(engine, tape) _Static_assert((int)TD_##engine == (int)TD_TAPE_##tape, #engine)
+SAME (STEP_OP, STEP_OP);
+SAME (STEP_FILL, STEP_FILL);
+SAME (STEP_COPY, STEP_COPY);
+SAME (STEP_EFFECT, STEP_EFFECT);
+SAME (STEP_HOST_READ, STEP_HOST_READ);
+SAME (STEP_LINK_ENTER, STEP_LINK_ENTER);
+SAME (STEP_SCOPE_CLOSE, STEP_SCOPE_CLOSE);
+SAME (STEP_GIVE, STEP_GIVE);
+SAME (STEP_GROUP, STEP_GROUP);
+SAME (VALUE_INTERIOR, VALUE_INTERIOR);
+SAME (VALUE_EXTERNAL, VALUE_EXTERNAL);
+SAME (VALUE_CONSTANT, VALUE_CONSTANT);
+SAME (VALUE_OUTPUT, VALUE_OUTPUT);
+SAME (VALUE_GY, VALUE_GY);
+SAME (VALUE_GRADIENT, VALUE_GRADIENT);
+SAME (CHAIN_OFF, CHAIN_OFF);
+SAME (CHAIN_TRACING, CHAIN_TRACING);
+SAME (CHAIN_SCHEDULED, CHAIN_SCHEDULED);
+SAME (CHAIN_INVALID, CHAIN_INVALID);
+
+static const char *
+example (void)
+{
+  return td_test_source ("data/examples/static_mlp.c");
+}
+
+static int
+count (const char *text, const char *what)
+{
+  int n = 0;
+
+  for (const char *at = strstr (text, what); at != NULL; at = strstr (at + 1, what))
+    n++;
+  return n;
+}
+
+/* Seed 002: a counter in a static function stays at 1, one that is wrapped counts. */
+static void
+st14__side_effects_run_once_unless_they_are_wrapped (void **state)
+{
+  TdTestChild child
+      = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--quiet", example ());
+
+  assert_child_status (child, 0);
+  assert_contains (child.out, "20 iterations: the plain counter is 1, the wrapped one 20\n");
+  assert_contains (child.out, "1 calls ran the code, 19 the schedule\n");
+  assert_int_equal (count (child.out, "a line of the chain's code\n"), 1);
+  td_test_child_clear (&child);
+}
+
+static void
+sg39__off_runs_the_code_at_every_call (void **state)
+{
+  TdTestChild child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--quiet",
+                                   "--static", "off", example ());
+
+  assert_child_status (child, 0);
+  assert_contains (child.out, "20 iterations: the plain counter is 20, the wrapped one 20\n");
+  assert_contains (child.out, "20 calls ran the code, 0 the schedule\n");
+  assert_int_equal (count (child.out, "a line of the chain's code\n"), 20);
+  td_test_child_clear (&child);
+}
+
+static void
+run__takes_no_other_word_for_static (void **state)
+{
+  static const char *const words[]
+      = { "on", "", "verify=", "verify=0", "verify=x", "verify=-1" };
+
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    {
+      TdTestChild child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--static",
+                                       words[i], example ());
+
+      assert_child_status (child, 2);
+      assert_contains (child.err, "as-is, off, verify or verify=K expected");
+      td_test_child_clear (&child);
+    }
+}
+
+/* Record the example in its own folder, so that sites are relative. */
+static const char *
+record (const char *name, const char *mode)
+{
+  const char *tape = td_test_tmp (name);
+  TdTestChild child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--quiet", "-o",
+                                   tape, "--static", mode, example ());
+
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  return tape;
+}
+
+static void
+show__lists_the_schedule_and_what_is_not_part_of_it (void **state)
+{
+  const char *tape = record ("s.tdtape", "as-is");
+  TdTestChild child
+      = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", tape, "--view", "schedule");
+
+  if (child.status == 127)
+    skip ();
+  assert_child_status (child, 0);
+  assert_contains (child.out, "scheduled, 19 calls replayed, 1 by code, unverified since "
+                              "iteration 1\n");
+  assert_contains (child.out, "td_static_code");
+  assert_contains (child.out, "m->n_plain is possibly set once\n");
+  assert_contains (child.out, "printf ran once\n");
+  assert_int_equal (count (child.out, " ran once\n"), 1);
+  assert_contains (child.out, "self: 32 bytes, 2 of them set by the code");
+  assert_contains (child.out, "iteration 0      traced\n");
+  assert_contains (child.out, "iteration 1      scheduled (schedule 1)\n");
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", tape, "--view", "schedule",
+                       "--format", "svg", "-o", "-");
+  assert_child_status (child, 0);
+  assert_contains (child.out, "<svg");
+  td_test_child_clear (&child);
+}
+
+/* What is planned is what is taken, and no less than what lives at once. */
+static void
+tape__has_a_plan_that_memory_keeps_to (void **state)
+{
+  const char *tape = record ("p.tdtape", "as-is");
+  char error[200];
+  TdTapeReader *r = td_tape_reader_open (tape, error, sizeof error);
+  const TdTapeSchedule *s = td_tape_schedule_load (r, 1, error, sizeof error);
+  const TdTapeIteration *it = td_tape_iteration_load (r, 19, error, sizeof error);
+
+  if (s == NULL)
+    fail_msg ("%s", error);
+  assert_int_equal (it->start_bytes[TD_TAPE_CATEGORY_STATIC], s->head.arena_bytes);
+  assert_true (s->head.lower_bound <= s->head.arena_bytes);
+  assert_int_equal (it->n_statics, 1);
+  assert_int_equal (it->statics[0].all_replays, 19);
+  assert_int_equal (it->statics[0].n_replays, 1);
+  td_tape_iteration_free (it);
+  td_tape_schedule_free (s);
+  td_tape_reader_free (r);
+}
+
+static void
+sg34__verified_calls_are_on_the_tape (void **state)
+{
+  const char *tape = record ("v.tdtape", "verify=5");
+  char error[200];
+  TdTapeReader *r = td_tape_reader_open (tape, error, sizeof error);
+  int n = 0;
+
+  assert_non_null (r);
+  for (uint32_t i = 0; i < td_tape_reader_n_static_events (r); i++)
+    {
+      const TdTapeStaticEvent *e = td_tape_reader_static_event (r, i);
+
+      n += e->what == TD_TAPE_STATIC_VERIFIED || e->what == TD_TAPE_STATIC_DIFFERS;
+    }
+  assert_true (n >= 3 && n <= 4);
+  td_tape_reader_free (r);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (st14__side_effects_run_once_unless_they_are_wrapped),
+    td_test (sg39__off_runs_the_code_at_every_call),
+    td_test (run__takes_no_other_word_for_static),
+    td_test (show__lists_the_schedule_and_what_is_not_part_of_it),
+    td_test (tape__has_a_plan_that_memory_keeps_to),
+    td_test (sg34__verified_calls_are_on_the_tape),
+  };
+
+  return cmocka_run_group_tests_name ("static", tests, NULL, NULL);
+}
