@@ -36,7 +36,8 @@ static const struct
   { "char_lstm.c", "chain", "Through Time", "An LSTM unrolled over the letters of a text" },
   { "static_graph.c", "pair", "Static vs Dynamic", "Two graphs side by side, call by call",
     "win.lesson-compare" },
-  { "static_graph.c", "schedule", "Static Graph", "The same network as a fixed list of calls" },
+  { "static_mlp.c", "schedule", "Static Graph",
+    "Traced once: its schedule, and what ran once" },
 };
 
 char *
