@@ -56,6 +56,7 @@ struct TdStatic
   TdWatch *watches; /**< memory that the program registered; only name, site, memory, bytes */
   uint32_t n_watches, n_refusals;
   bool told_nested;
+  bool own_arguments;    /**< the code was seen to use arguments as such only */
   bool verify_next;      /**< td_static_verify_next */
   uint64_t n_unverified; /**< replays since the last trace or verification */
   TdStatic **owner;      /**< who points to it, or NULL */

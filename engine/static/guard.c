@@ -15,6 +15,12 @@ checked (void *memory)
   return memory;
 }
 
+static bool
+is_held (const TdVar *v)
+{
+  return v->holds[TD_HOLD_USER] + v->holds[TD_HOLD_LINK] > 0;
+}
+
 TdGuards *
 td__guards_new (TdVar *const *in, int n_in)
 {
@@ -31,10 +37,21 @@ td__guards_new (TdVar *const *in, int n_in)
       TdArgumentGuard *a = &g->arguments[i];
       const TdNode *n = in[i]->node;
 
-      *a = (TdArgumentGuard){ n->shape, n->dtype, n->requires_grad, n->device, (uint32_t)i };
+      *a = (TdArgumentGuard){ .shape = n->shape,
+                              .dtype = n->dtype,
+                              .requires_grad = n->requires_grad,
+                              .device = n->device,
+                              .same_buffer = (uint32_t)i,
+                              .same_node = (uint32_t)i,
+                              .held = is_held (in[i]) ? in[i] : NULL,
+                              .node_id = n->id };
       for (int j = i - 1; j >= 0; j--)
         if (in[j]->buffer == in[i]->buffer)
-          a->same_buffer = (uint32_t)j;
+          {
+            a->same_buffer = (uint32_t)j;
+            if (in[j]->node == n)
+              a->same_node = (uint32_t)j;
+          }
     }
   return g;
 }
@@ -100,6 +117,16 @@ td__guards_settle (TdGuards *g, const TdSchedule *s)
     g->captured_buffers[i - s->n_arguments] = s->nodes[s->externals[i].node].value;
 }
 
+bool
+td__guards_uses (const TdGuards *earlier, const TdSchedule *s)
+{
+  for (uint32_t i = 0; i < earlier->n_arguments; i++)
+    for (uint32_t k = s->n_arguments; k < s->n_externals; k++)
+      if (s->externals[k].node_id == earlier->arguments[i].node_id)
+        return true;
+  return false;
+}
+
 /* --- checking --- */
 
 static bool
@@ -157,7 +184,7 @@ static inline bool
 same_argument (const TdArgumentGuard *a, const TdVar *v, TdVar *const *in, int i)
 {
   const TdNode *n = v->node;
-  uint32_t same = (uint32_t)i;
+  uint32_t same = (uint32_t)i, node = (uint32_t)i;
 
   if (a->dtype != n->dtype || a->requires_grad != n->requires_grad || a->device != n->device
       || a->shape.ndim != n->shape.ndim)
@@ -167,8 +194,26 @@ same_argument (const TdArgumentGuard *a, const TdVar *v, TdVar *const *in, int i
       return false;
   for (int j = i - 1; j >= 0; j--)
     if (in[j]->buffer == v->buffer)
-      same = (uint32_t)j;
-  return same == a->same_buffer;
+      {
+        same = (uint32_t)j;
+        if (in[j]->node == n)
+          node = (uint32_t)j;
+      }
+  return same == a->same_buffer && node == a->same_node;
+}
+
+/* The trace knows by node what the code used: an argument that it could also reach by another
+ * way, and that is there still, may be meant where another one comes now. */
+static __attribute__ ((noinline, cold)) bool
+held_missed (const TdArgumentGuard *a, const TdVar *v, int i, TdMiss *miss)
+{
+  if (a->held->state != TD_VAR_LIVE || a->held->node->id != a->node_id || !is_held (a->held))
+    return true;
+  SAY (miss,
+       "argument %d is another variable, %s before, which the program holds: its code may use "
+       "both",
+       i, a->held->name != NULL ? a->held->name : "an unnamed one");
+  return missed (miss, "argument identity", v->site);
 }
 
 static __attribute__ ((noinline, cold)) bool
@@ -284,6 +329,10 @@ td__guards_hold (const TdGuards *g, const TdSchedule *s, TdVar *const *in, int n
   for (int i = 0; i < n_in; i++)
     if (TD_UNLIKELY (!same_argument (&g->arguments[i], in[i], in, i)))
       return argument_missed (&g->arguments[i], in[i], i, miss);
+    else if (TD_UNLIKELY (g->arguments[i].held != NULL) && !g->own_arguments
+             && in[i]->node->id != g->arguments[i].node_id
+             && !held_missed (&g->arguments[i], in[i], i, miss))
+      return false;
   if (TD_UNLIKELY (memcmp (&g->config, &e->config, sizeof g->config) != 0))
     return config_missed (&g->config, &e->config, miss);
   if (TD_UNLIKELY (g->links_generation != td__links_generation))

@@ -26,6 +26,10 @@ typedef struct TdArgumentGuard
   bool requires_grad;
   TdDevice *device;
   uint32_t same_buffer; /**< the first external with the same memory */
+  uint32_t same_node;   /**< the first that is the same variable */
+  const TdVar *held;    /**< the program or a link had it as well, so the code may have used it
+                           by another way; or NULL */
+  uint64_t node_id;     /**< its own */
 } TdArgumentGuard;
 
 typedef struct TdGuards
@@ -38,6 +42,7 @@ typedef struct TdGuards
   uint32_t n_watches;
   uint64_t links_generation, state_generation;
   uint32_t *captured_buffers; /**< of each captured external: the first with the same memory */
+  bool own_arguments;         /**< the code uses arguments as such only: td__guards_uses */
   bool writes_state;          /**< the code set a link's recurrent state */
 } TdGuards;
 
@@ -47,6 +52,9 @@ void td__guards_watch (TdGuards *g, const char *name, const TdSite *site, void *
                        size_t bytes);
 /** The trace is over: what was changed by the code itself is taken out. */
 void td__guards_settle (TdGuards *g, const TdSchedule *s);
+
+/** Does s use one of the arguments of an earlier trace by another way? */
+bool td__guards_uses (const TdGuards *earlier, const TdSchedule *s);
 
 /** Which guard did not hold. */
 typedef struct TdMiss

@@ -258,13 +258,29 @@ td__static_untrace (TdTrace *t)
   td__trace_free (t);
 }
 
+/* An argument that the program holds was replaced: once the code was seen to use none of the
+ * earlier ones but as argument, that is no guard any more. */
+static void
+see_arguments (TdStatic *s, const TdTrace *t)
+{
+  bool used = false;
+
+  for (const TdEntry *e = s->entries; e != NULL; e = e->next)
+    used |= td__guards_uses (e->guards, t->schedule);
+  s->own_arguments |= s->entries != NULL && !used;
+}
+
 void
 td__static_install (TdStatic *s, TdTrace *t)
 {
   TdEntry *entry = calloc (1, sizeof *entry);
+  char place[300];
 
   if (entry == NULL)
     abort ();
+  if (s->miss.guard != NULL && strcmp (s->miss.guard, "argument identity") == 0)
+    see_arguments (s, t);
+  t->guards->own_arguments = s->own_arguments;
   entry->refs = 1;
   entry->owner = s;
   entry->schedule = t->schedule;
@@ -294,6 +310,14 @@ td__static_install (TdStatic *s, TdTrace *t)
   s->info.state = TD_STATIC_TRACING;
   s->info.n_steps = entry->schedule->forward.n_events;
   td__static_tell (s, TD_NEWS_TRACED, entry, NULL, NULL);
+  for (uint32_t k = 0; k < entry->guards->n_watches; k++)
+    if (entry->guards->watches[k].n_changed > 0)
+      say (s, 1, "its code sets %zu bytes of %s, which a replay does not: td_static_code does",
+           entry->guards->watches[k].n_changed, entry->guards->watches[k].name);
+  for (uint32_t k = 0; k < entry->schedule->forward.n; k++)
+    if (entry->schedule->forward.steps[k].kind == TD_STEP_HOST_READ)
+      say (s, 1, "its code reads numbers at %s, which become a guard",
+           site_text (entry->schedule->forward.steps[k].site, place, sizeof place));
   say (s, 1, "traced %u operations on %u variables from outside; %u values",
        entry->schedule->forward.n_events, entry->schedule->n_externals,
        entry->schedule->n_values);

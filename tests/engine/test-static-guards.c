@@ -570,6 +570,90 @@ guards__td_forget_around_and_inside_gives_the_same (void **state)
   run_both (inside, NULL);
 }
 
+/* --- variables that come two ways --- */
+
+static void
+times_captured (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_mul (in[0], *(TdVar **)self);
+}
+
+static void
+two_ways (void *user)
+{
+  TdVar *held = td_retain (td_variable (some (TD_SHAPE (3), 1), "held"));
+  TdVar *other = td_retain (td_variable (some (TD_SHAPE (3), 2), "other"));
+  TdStatic *s = td_static_new (times_captured, &held, .fuse = false);
+
+  (void)user;
+  for (int i = 0; i < 6; i++)
+    TD_SCOPE ("call")
+      {
+        TdVar *y = td_static_call1 (s, i < 2 ? held : other);
+
+        note (y);
+        td_cleargrad (held);
+        td_cleargrad (other);
+        td_backward (td_sum (y), 0);
+        note (td_grad (held));
+        note (td_grad (other));
+        if (i == 2)
+          expect_miss (s, "argument identity: argument 0 is another variable, held before",
+                       NULL);
+      }
+  expect_calls (s, 2, 4);
+  td_static_free (s);
+  td_release (held);
+  td_release (other);
+}
+
+static void
+alternating (void *user)
+{
+  TdVar *a = td_retain (some (TD_SHAPE (3), 1)), *b = td_retain (some (TD_SHAPE (3), 2));
+  TdStatic *s = td_static_new (square, NULL, .fuse = false);
+
+  (void)user;
+  for (int i = 0; i < 8; i++)
+    note (td_static_call1 (s, i % 2 ? a : b));
+  expect_calls (s, 2, 6); /* seen once that the code uses none of them but as argument */
+  td_static_free (s);
+  td_release (a);
+  td_release (b);
+}
+
+static void
+one_memory (void *user)
+{
+  TdStatic *s = td_static_new (square, NULL, .fuse = false);
+
+  (void)user;
+  for (int i = 0; i < 4; i++)
+    TD_SCOPE ("call")
+      {
+        TdVar *a = td_variable (some (TD_SHAPE (3), 1), "a");
+        TdVar *b = i < 2 ? a : td_variable (td_reshape (a, TD_SHAPE (3)), "b"), *y;
+
+        td_static_call (s, (TdVar *[]){ a, b }, 2, &y, 1);
+        td_backward (td_sum (y), 0);
+        note (td_grad (a));
+        note (td_grad (b)); /* its own, though the memory is one */
+      }
+  expect_calls (s, 2, 2);
+  td_static_free (s);
+}
+
+static void
+guards__know_a_variable_from_its_memory_and_from_the_way_it_came (void **state)
+{
+  (void)state;
+  run_both (two_ways, NULL);
+  run_both (alternating, NULL);
+  run_both (one_memory, NULL);
+}
+
 int
 main (void)
 {
@@ -580,6 +664,7 @@ main (void)
     engine_test (guards__a_link_with_state_runs_its_code_and_says_so),
     engine_test (guards__what_no_schedule_can_hold_runs_as_code),
     engine_test (guards__td_forget_around_and_inside_gives_the_same),
+    engine_test (guards__know_a_variable_from_its_memory_and_from_the_way_it_came),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -344,6 +344,43 @@ talk (int level)
       td_static_call1 (s, some (TD_SHAPE (i < 4 ? 3 : 5), 1));
 }
 
+typedef struct
+{
+  int n_plain, n_wrapped;
+} Counters;
+
+static void
+count_one (void *user)
+{
+  ++*(int *)user;
+}
+
+static void
+counting (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Counters *c = self;
+
+  (void)n_in;
+  (void)n_out;
+  c->n_plain++;
+  td_static_code (count_one, &c->n_wrapped);
+  out[0] = td_item (in[1]) > 0 ? td_exp (in[0]) : td_neg (in[0]);
+}
+
+static Counters counters;
+
+static void
+count_calls (int level)
+{
+  TdStatic *s = td_static_new (counting, &counters, .verbosity_level = level,
+                               .name = "counting", .self_bytes = sizeof counters);
+  TdVar *in[] = { some (TD_SHAPE (3), 1), td_ones (TD_F32, TD_SHAPE (1)) }, *y;
+
+  counters = (Counters){ 0, 0 };
+  for (int i = 0; i < 6; i++)
+    td_static_call (s, in, 2, &y, 1);
+}
+
 static int
 count_lines (const char *text, const char *with)
 {
@@ -368,6 +405,18 @@ verbosity__0_is_silent_1_tells_schedules_and_2_every_call (void **state)
       count_lines (text, "talker: is traced again: argument: argument 0 has shape"), 1);
   assert_int_equal (count_lines (text, "replayed"), 0);
   assert_int_equal (count_lines (heard (talk, 2), "talker: replayed"), 4);
+}
+
+static void
+verbosity__1_lists_side_effects_that_a_replay_leaves_out (void **state)
+{
+  const char *text = heard (count_calls, 1);
+
+  (void)state;
+  assert_int_equal (counters.n_plain, 1);
+  assert_int_equal (counters.n_wrapped, 6);
+  assert_int_equal (count_lines (text, "counting: its code sets 2 bytes of self"), 1);
+  assert_int_equal (count_lines (text, "counting: its code reads numbers at "), 1);
 }
 
 /* --- threads --- */
@@ -411,6 +460,7 @@ main (void)
     engine_test (nesting__is_an_error_in_strict_mode_that_names_both),
     engine_test (mark__makes_calls_of_a_link_static_until_it_is_freed),
     engine_test (verbosity__0_is_silent_1_tells_schedules_and_2_every_call),
+    engine_test (verbosity__1_lists_side_effects_that_a_replay_leaves_out),
     engine_test (threads__only_the_engine_s_own_may_call),
   };
 
