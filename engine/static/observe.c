@@ -341,7 +341,12 @@ observed_other (TdPlay *p, const TdStep *step, TdReady *r)
   TdObserver *o = td__engine.observer;
 
   if (o != NULL && (step->kind == TD_STEP_LINK_ENTER || step->kind == TD_STEP_LINK_LEAVE))
-    o->link (o, step->kind == TD_STEP_LINK_ENTER, step->path, step->site);
+    {
+      o->link (o, step->kind == TD_STEP_LINK_ENTER, step->path, step->site);
+      o->scope (
+          o, step->kind == TD_STEP_LINK_ENTER,
+          &(TdScope){ .is_link = true, .site = step->site }); /* its own, as in the code */
+    }
   else if (o != NULL && (step->kind == TD_STEP_SCOPE_OPEN || step->kind == TD_STEP_SCOPE_CLOSE))
     o->scope (o, step->kind == TD_STEP_SCOPE_OPEN,
               &(TdScope){ .name = step->text, .site = step->site });
