@@ -50,11 +50,13 @@ typedef struct
   unsigned seed;
   bool passes;
   int verify;
+  bool hides;     /* what is planted is a variable that no guard sees */
   uint32_t state; /* of the generator */
   Instruction list[MAX_INSTRUCTIONS];
   int n_instructions, n_results, n_loops;
   unsigned results[MAX_RESULTS];
   int32_t flag; /* watched */
+  int32_t hidden;
   TdLink *root, *layers[3], *bn;
   TdVar *captured;
 } Program;
@@ -190,7 +192,7 @@ step (Program *p, const Instruction *i, TdVar *a, TdVar *b, TdVar *gate)
     case BROUGHT:
       return td_mul (a, td_tensor (TD_F32, TD_SHAPE (COLUMNS), numbers));
     case FLAGGED:
-      return p->flag ? td_neg (a) : td_sigmoid (a);
+      return p->flag || p->hidden ? td_neg (a) : td_sigmoid (a);
     default:
       return a;
     }
@@ -219,7 +221,7 @@ prepare (Program *p)
   char name[8];
 
   generate (p);
-  p->flag = 0;
+  p->flag = p->hidden = 0;
   p->root = td_chain_new ("random");
   for (int k = 0; k < 3; k++)
     {
@@ -321,18 +323,22 @@ scenario (void *user)
 
         if (i == 5 && p->seed % 6 == 0)
           gate = false; /* the branch goes the other way, where there is one */
-        if (i == 4)
+        if (i == 4 && p->hides)
+          p->hidden = 1;
+        else if (i == 4)
           plant (p, &rows);
         code = td_static_info (s).n_dynamic;
         iterate (p, s, i, rows, &gate);
         note_link (p->root);
         if (is_static_run () && i == 4 && td_static_info (s).n_dynamic == code)
           fail_msg ("what was planted was not caught");
+        if (is_static_run () && i == 4 && p->hides && td_static_info (s).n_differences != 1)
+          fail_msg ("the hidden variable was not caught");
         if (is_static_run () && i == 3 && td_static_info (s).n_replays == 0)
           fail_msg ("nothing was replayed: %s", td_static_last_miss (s));
       }
   if (is_static_run () && p->verify > 0
-      && (td_static_info (s).n_differences > 0 || td_static_info (s).n_verified == 0))
+      && (td_static_info (s).n_differences != p->hides || td_static_info (s).n_verified == 0))
     fail_msg ("%llu verified: %s", (unsigned long long)td_static_info (s).n_verified,
               td_static_last_miss (s));
   td_config_set (train, 1);
@@ -382,6 +388,19 @@ random__verified_programs_show_no_difference (void **state)
     }
 }
 
+static void
+random__a_hidden_variable_is_caught_at_the_first_wrong_call (void **state)
+{
+  Program p = { .verify = 1, .hides = true };
+
+  (void)state;
+  for (p.seed = 0; p.seed < N_PROGRAMS; p.seed++)
+    {
+      run_doing ("seed", (int)p.seed);
+      run_both (scenario, &p);
+    }
+}
+
 int
 main (void)
 {
@@ -389,6 +408,7 @@ main (void)
     engine_test (random__programs_agree_bit_for_bit),
     engine_test (random__programs_agree_with_every_pass),
     engine_test (random__verified_programs_show_no_difference),
+    engine_test (random__a_hidden_variable_is_caught_at_the_first_wrong_call),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
