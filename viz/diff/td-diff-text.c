@@ -163,12 +163,17 @@ add_inputs (GString *s, const TdDiff *d, const TdDiffPair *p)
             vb = tape_of (d, 1)->ins[eb->first_in + k];
       const TdTapeVar *x = &tape_of (d, 0)->vars[va], *y = &tape_of (d, 1)->vars[vb];
 
-      if (x->producer >= 0 && d->partner[0][x->producer] == y->producer
+      if (x->producer >= 0 && y->producer >= 0 && d->partner[0][x->producer] == y->producer
           && x->out_index == y->out_index)
         continue;
       g_autofree char *a = dup_var (d, 0, va), *b = dup_var (d, 1, vb);
       if (!g_str_equal (a, b))
         add (s, "reads ", a, b);
+      else if (x->producer >= 0 && y->producer >= 0) /* the same call, another time */
+        g_string_append_printf (s, "%sreads %s, event %d → %d", s->len > 0 ? "; " : "", a,
+                                x->producer, y->producer);
+      else if (x->producer < 0 && y->producer < 0 && x->key != y->key)
+        g_string_append_printf (s, "%sreads another %s", s->len > 0 ? "; " : "", a);
     }
 }
 

@@ -258,6 +258,31 @@ diff__of_an_edited_source_maps_its_lines (void **state)
   sides_clear (&s);
 }
 
+/* A chain run as code, and by its schedule while it is recorded: nothing differs but the mode.
+ */
+static void
+diff__of_code_and_its_schedule_is_none_element_by_element (void **state)
+{
+  const char *tape = td_test_tmp ("both.tdtape");
+
+  record (td_test_source ("tests/models/both.c"), tape);
+  Sides s = compare (tape, 1, tape, 4);
+  assert_true (td_diff_is_same (s.diff));
+  assert_true (s.diff->has_values);
+  assert_int_equal (s.diff->totals[TD_DIFF_A].n_static, 0);
+  assert_true (s.diff->totals[TD_DIFF_B].n_static > 0);
+  for (guint i = 0; i < s.diff->n_pairs; i++)
+    {
+      guint n;
+      const TdDiffNumbers *x = td_diff_get_numbers (s.diff, &s.diff->pairs[i], &n);
+
+      assert_int_equal (s.diff->pairs[i].kind, TD_DIFF_SAME);
+      for (guint k = 0; k < n; k++)
+        assert_true (!x[k].has_values || x[k].bitwise);
+    }
+  sides_clear (&s);
+}
+
 int
 main (void)
 {
@@ -267,6 +292,7 @@ main (void)
     td_test (diff__says_in_what_a_call_differs),
     td_test (diff__of_values_tells_ulp_and_the_first_index),
     td_test (diff__of_an_edited_source_maps_its_lines),
+    td_test (diff__of_code_and_its_schedule_is_none_element_by_element),
   };
 
   return cmocka_run_group_tests_name ("places", tests, NULL, NULL);
