@@ -350,6 +350,106 @@ static__a_call_that_runs_out_of_memory_loses_nothing (void **state)
 }
 
 static void
+static__a_backward_that_runs_out_of_memory_loses_nothing (void **state)
+{
+  Net a = net_new (), b = net_new ();
+  TdStatic *s = td_static_new (two_results, &a, .fuse = false);
+  TdStatic *same = td_static_new (two_results, &b, .fuse = false);
+  TdDevice *cpu = td_device_get ("cpu");
+
+  (void)state;
+  for (unsigned i = 0; i < 6; i++)
+    TD_SCOPE ("call")
+      {
+        TdVar *x = some (TD_SHAPE (4, 5), i), *y[2], *z[2];
+
+        td_cleargrads (a.root);
+        td_cleargrads (b.root);
+        td_static_call (s, &x, 1, y, 2);
+        td_static_call (same, &x, 1, z, 2);
+        y[0] = sum_of_squares (y[0]);
+        if (i == 3)
+          {
+            td_set_mem_limit (td_mem_info (cpu).live_bytes + 400);
+            assert_int_equal (td_backward (y[0], 0), TD_ERR_MEMORY);
+            said (TD_ERR_MEMORY);
+            td_set_mem_limit (0);
+            td_cleargrads (a.root);
+            assert_int_equal (td_backward (y[0], 0), TD_OK); /* the same one, once more */
+          }
+        else
+          assert_int_equal (td_backward (y[0], 0), TD_OK);
+        assert_int_equal (td_backward (sum_of_squares (z[0]), 0), TD_OK);
+        assert_bits (td_grad (td_link_param (a.l1, "W")), td_grad (td_link_param (b.l1, "W")));
+        assert_bits (td_grad (td_link_param (a.l2, "b")), td_grad (td_link_param (b.l2, "b")));
+      }
+  assert_int_equal (td_static_info (s).n_replays, 5);
+}
+
+/* --- truncated backpropagation through time --- */
+
+static void
+cell (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  td_link_call (self, in, n_in, out, n_out);
+}
+
+static void
+truncated (void *user)
+{
+  TdLink *lstm = td_stateless_lstm_new (NULL, "lstm", 3, 4);
+  TdStatic *s = td_static_new (cell, lstm, .fuse = user != NULL, .minimize_cache_size = false);
+  TdVar *state[2];
+
+  fill_params (lstm, 5);
+  for (int k = 0; k < 2; k++)
+    TD_SCOPE ("start")
+      state[k] = td_retain (td_zeros (TD_F32, TD_SHAPE (2, 4)));
+  for (unsigned i = 0; i < 6; i++)
+    TD_SCOPE ("stretch")
+      {
+        TdVar *loss = NULL, *next[2] = { state[0], state[1] };
+
+        for (unsigned t = 0; t < 3; t++)
+          {
+            TdVar *in[] = { next[0], next[1], some (TD_SHAPE (2, 3), 10 * i + t) }, *one;
+
+            assert_int_equal (td_static_call (s, in, 3, next, 2), TD_OK);
+            one = sum_of_squares (next[1]);
+            loss = loss == NULL ? one : td_add (loss, one);
+          }
+        td_cleargrads (lstm);
+        td_backward (loss, 0);
+        td_unchain_backward (loss); /* the state goes on, its past does not */
+        note (loss);
+        note_link (lstm);
+        for (int k = 0; k < 2; k++)
+          {
+            td_retain (next[k]);
+            td_release (state[k]);
+            state[k] = next[k];
+          }
+      }
+  if (is_static_run ())
+    {
+      assert_true (td_static_info (s).n_replays >= 10);
+      assert_true (td_static_info (s).n_instances <= 6);
+    }
+  td_release (state[0]);
+  td_release (state[1]);
+  td_static_free (s);
+  td_link_free (lstm);
+}
+
+static void
+static__truncated_backpropagation_through_time_is_the_same (void **state)
+{
+  (void)state;
+  run_both (truncated, NULL);
+  run_near (truncated, (void *)"fused", 16);
+}
+
+static void
 may_fail (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
   (void)n_in;
@@ -445,6 +545,8 @@ main (void)
     engine_test (static__a_classifier_reports_at_every_replay),
     engine_test (static__a_parameter_changed_before_backward_is_told_with_both_lines),
     engine_test (static__a_call_that_runs_out_of_memory_loses_nothing),
+    engine_test (static__a_backward_that_runs_out_of_memory_loses_nothing),
+    engine_test (static__truncated_backpropagation_through_time_is_the_same),
     engine_test (static__code_that_fails_leaves_no_schedule),
     engine_test (static__chains_links_and_results_may_go_in_any_order),
     engine_test (static__td_finish_frees_chains_with_results_that_wait),
