@@ -135,6 +135,32 @@ screenshot__start_offers_the_lessons (void **state)
   save ("start.png");
 }
 
+/* Two iterations of dynamic_graph.c, whose second one takes the other branch. */
+static void
+screenshot__compare_says_which_branch_parted_two_iterations (void **state)
+{
+  const char *tape_path = td_test_tmp ("dynamic_graph.tdtape");
+  g_autofree char *folder = g_path_get_dirname (tape_path); /* it saves pictures of its own */
+  const char *const argv[]
+      = { "env",     "-C",    folder,    td_test_program ("app/tapedeck"),
+          "run",     "-f",    "-o",      tape_path,
+          "--level", "stats", "--quiet", td_test_source ("data/examples/dynamic_graph.c"),
+          NULL };
+  TdTestChild child = td_test_run (argv, NULL, NULL);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  ui_test_resize (1440, 900);
+  ui_test_open (tape_path);
+  ui_test_do ("go-to", "i=1&e=0");
+  ui_test_do ("compare", NULL);
+  ui_test_do ("next-difference", NULL);
+  TdComparePage *page = td_workspace_get_compare (ui_test_workspace ());
+  assert_non_null (strstr (td_compare_page_get_sentence (page),
+                           "took the else branch at dynamic_graph.c:14"));
+  assert_true (ui_test_has_many_colours (20));
+  save ("compare.png");
+}
+
 int
 main (int argc, char **argv)
 {
@@ -142,6 +168,7 @@ main (int argc, char **argv)
     ui_test (screenshot__start_offers_the_lessons),
     ui_test (screenshot__debug_shows_a_real_training),
     ui_test (screenshot__memory_shows_a_real_training),
+    ui_test (screenshot__compare_says_which_branch_parted_two_iterations),
   };
   ui_test_init (&argc, &argv);
   return cmocka_run_group_tests (tests, NULL, NULL);
