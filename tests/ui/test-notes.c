@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "widgets/td-scene-view.h"
 #include "window/td-window-private.h"
 
 static char *
@@ -127,6 +128,44 @@ filter__lists_what_matches_at_the_playhead (void **state)
   assert_int_equal (td_filter_view_get_n (filter), found);
 }
 
+static GtkWidget *
+find_named (GtkWidget *widget, const char *name)
+{
+  if (strcmp (gtk_widget_get_name (widget), name) == 0)
+    return widget;
+  for (GtkWidget *child = gtk_widget_get_first_child (widget); child;
+       child = gtk_widget_get_next_sibling (child))
+    {
+      GtkWidget *found = find_named (child, name);
+      if (found)
+        return found;
+    }
+  return NULL;
+}
+
+static void
+schedule__has_pages_for_advice_and_buffers (void **state)
+{
+  static const char *const names[] = { "order", "timeline", "advice", "buffers" };
+  ui_test_resize (1440, 900);
+  ui_test_open_sample (NULL);
+  ui_test_do ("go-to", "i=30&e=20");
+  ui_test_do ("show-page", "schedule");
+  GtkWidget *stack = find_named (GTK_WIDGET (ui_test_workspace ()), "schedule");
+  assert_true (GTK_IS_STACK (stack));
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
+    {
+      gtk_stack_set_visible_child_name (GTK_STACK (stack), names[i]);
+      ui_test_settle ();
+      TdScene *scene = td_scene_view_get_scene (
+          TD_SCENE_VIEW (gtk_stack_get_visible_child (GTK_STACK (stack))));
+      assert_non_null (scene);
+      assert_true (td_scene_n_items (scene) > 3);
+      g_autofree char *picture = g_strdup_printf ("schedule-%s.png", names[i]);
+      ui_test_save_picture (picture);
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -135,6 +174,7 @@ main (int argc, char **argv)
     ui_test (note__leads_back_to_its_moment),
     ui_test (watch__shows_the_numbers_at_the_playhead),
     ui_test (filter__lists_what_matches_at_the_playhead),
+    ui_test (schedule__has_pages_for_advice_and_buffers),
     ui_test (note__of_another_recording_is_not_shown),
   };
   ui_test_init (&argc, &argv);

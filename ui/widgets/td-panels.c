@@ -7,6 +7,7 @@
 
 #include "gradient/td-gradient.h"
 #include "memory/td-memory.h"
+#include "schedule/td-advice-scene.h"
 #include "schedule/td-curve.h"
 #include "schedule/td-gantt.h"
 #include "schedule/td-schedule.h"
@@ -32,6 +33,8 @@ struct _TdPanels
   TdMemoryHistory *history;
   guint history_n; /* iterations there were when it was made */
   TdGradientTable *gradients;
+  TdStaticness *staticness;
+  guint staticness_n; /* iterations there were when it was made */
 };
 
 G_DEFINE_FINAL_TYPE (TdPanels, td_panels, G_TYPE_OBJECT)
@@ -57,7 +60,8 @@ forget_session (TdPanels *self)
   forget_iteration (self);
   g_clear_pointer (&self->history, td_memory_history_free);
   g_clear_pointer (&self->gradients, td_gradient_table_free);
-  self->history_n = 0;
+  g_clear_pointer (&self->staticness, td_staticness_free);
+  self->history_n = self->staticness_n = 0;
 }
 
 static TdMemoryProfile *
@@ -179,6 +183,24 @@ make_timeline (TdPanels *self, const TdPanelView *view)
   return td_timeline_scene (self->iteration, view);
 }
 
+/* While a program runs the advice is made anew when a tenth has come to it: it reads structures
+ * of the whole tape. */
+static TdScene *
+make_advice (TdPanels *self, const TdPanelView *view)
+{
+  TdTapeReader *reader = td_session_get_reader (self->session);
+  guint n = td_session_get_n_iterations (self->session);
+  if (!reader)
+    return NULL;
+  if (!self->staticness || n > self->staticness_n + self->staticness_n / 10)
+    {
+      g_clear_pointer (&self->staticness, td_staticness_free);
+      self->staticness = td_staticness_new (reader);
+      self->staticness_n = n;
+    }
+  return td_advice_scene (self->staticness, view);
+}
+
 static TdScene *
 make_buffers (TdPanels *self, const TdPanelView *view)
 {
@@ -227,6 +249,7 @@ static const Page pages[] = {
   { TD_PANEL_GRADIENTS, "missing", "Missing", "Parameters without a gradient", make_missing },
   { TD_PANEL_SCHEDULE, "order", "Order", "Operations in order of execution", make_order },
   { TD_PANEL_SCHEDULE, "timeline", "Timeline", "Operations over time", make_timeline },
+  { TD_PANEL_SCHEDULE, "advice", "Advice", "What could be a static schedule", make_advice },
   { TD_PANEL_SCHEDULE, "buffers", "Buffers", "Buffers over the events, by address",
     make_buffers },
   { TD_PANEL_CURVES, "curves", "Curves", "Reported values over the iterations", make_curves },

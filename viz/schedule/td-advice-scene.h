@@ -1,0 +1,17 @@
+/*
+ * The staticness advice as a picture: the sentence, then one row for each chain.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#pragma once
+
+#include "scene/td-panel.h"
+#include "td-staticness.h"
+
+G_BEGIN_DECLS
+
+/** Draw what the advisor found, as many chains as there is room for; what may be one schedule
+ * comes first. Owner: the caller. */
+TdScene *td_advice_scene (const TdStaticness *staticness, const TdPanelView *view);
+
+G_END_DECLS
