@@ -1,6 +1,6 @@
 /* The compare page: which iteration stands beside which, its sentence and list, linked canvases
- * and selection, what has no counterpart, pictures of it.
- * SPDX-License-Identifier: MIT */
+ * and selection, what has no counterpart, pictures of it. Two runs share the tests by their
+ * names: compare__ and pair__. SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
 #include <string.h>
@@ -255,7 +255,7 @@ compare__moves_both_playheads (void **state)
 /* ---- linked canvases ---- */
 
 static void
-compare__zooms_and_folds_both_canvases (void **state)
+pair__zooms_and_folds_both_canvases (void **state)
 {
   open_lenet ();
   ui_test_do ("compare", NULL);
@@ -277,7 +277,7 @@ compare__zooms_and_folds_both_canvases (void **state)
 }
 
 static void
-compare__keeps_equal_operations_at_equal_places (void **state)
+pair__keeps_equal_operations_at_equal_places (void **state)
 {
   open_lenet ();
   ui_test_do ("compare", NULL);
@@ -296,7 +296,7 @@ compare__keeps_equal_operations_at_equal_places (void **state)
 }
 
 static void
-compare__exports_both_pictures (void **state)
+pair__exports_both_pictures (void **state)
 {
   open_lenet ();
   ui_test_do ("compare", NULL);
@@ -322,7 +322,7 @@ has_text (gpointer text)
 }
 
 static void
-compare__copies_the_list_as_text (void **state)
+pair__copies_the_list_as_text (void **state)
 {
   char *text = NULL;
   open_lenet ();
@@ -335,7 +335,7 @@ compare__copies_the_list_as_text (void **state)
 }
 
 static void
-compare__keeps_the_perspective_for_the_next_window (void **state)
+pair__keeps_the_perspective_for_the_next_window (void **state)
 {
   open_lenet ();
   ui_test_do ("show-page", "compare");
@@ -355,7 +355,7 @@ is_compared (gpointer unused)
 
 /* 5,000 operations are compared in a thread; both pictures are there before it is done. */
 static void
-compare__of_much_is_made_in_a_thread (void **state)
+pair__of_much_is_made_in_a_thread (void **state)
 {
   char error[160];
   TdTapeWriterOptions options
@@ -389,7 +389,7 @@ compare__of_much_is_made_in_a_thread (void **state)
 /* ---- buffers ---- */
 
 static void
-compare__shows_the_buffers_of_both_sides (void **state)
+pair__shows_the_buffers_of_both_sides (void **state)
 {
   open_lenet ();
   ui_test_do ("compare", NULL);
@@ -432,7 +432,7 @@ record_twice (const char *tape, const char *kind)
 
 /* A replayed operation is as visible as one that was called: same graph, same numbers. */
 static void
-compare__of_code_and_its_schedule_finds_no_difference (void **state)
+pair__of_code_and_its_schedule_finds_no_difference (void **state)
 {
   g_autofree char *dynamic = g_strdup (td_test_tmp ("dynamic.tdtape")),
                   *fixed = g_strdup (td_test_tmp ("static.tdtape"));
@@ -466,7 +466,7 @@ shows_lesson (gpointer unused)
 }
 
 static void
-lesson__shows_the_dynamic_and_the_static_graph (void **state)
+pair__of_the_lesson_shows_the_dynamic_and_the_static_graph (void **state)
 {
   ui_test_resize (1440, 900);
   ui_test_do ("lesson-compare", NULL);
@@ -489,7 +489,7 @@ lesson__shows_the_dynamic_and_the_static_graph (void **state)
 /* ---- to look at ---- */
 
 static void
-compare__can_be_looked_at (void **state)
+pair__can_be_looked_at (void **state)
 {
   open_lenet ();
   ui_test_do ("compare", NULL);
@@ -519,16 +519,16 @@ main (int argc, char **argv)
     ui_test (compare__lists_numbers_when_asked),
     ui_test (compare__selects_the_counterpart_on_the_other_side),
     ui_test (compare__moves_both_playheads),
-    ui_test (compare__zooms_and_folds_both_canvases),
-    ui_test (compare__keeps_equal_operations_at_equal_places),
-    ui_test (compare__exports_both_pictures),
-    ui_test (compare__copies_the_list_as_text),
-    ui_test (compare__keeps_the_perspective_for_the_next_window),
-    ui_test (compare__of_much_is_made_in_a_thread),
-    ui_test (compare__shows_the_buffers_of_both_sides),
-    ui_test (compare__of_code_and_its_schedule_finds_no_difference),
-    ui_test (lesson__shows_the_dynamic_and_the_static_graph),
-    ui_test (compare__can_be_looked_at),
+    ui_test (pair__zooms_and_folds_both_canvases),
+    ui_test (pair__keeps_equal_operations_at_equal_places),
+    ui_test (pair__exports_both_pictures),
+    ui_test (pair__copies_the_list_as_text),
+    ui_test (pair__keeps_the_perspective_for_the_next_window),
+    ui_test (pair__of_much_is_made_in_a_thread),
+    ui_test (pair__shows_the_buffers_of_both_sides),
+    ui_test (pair__of_code_and_its_schedule_finds_no_difference),
+    ui_test (pair__of_the_lesson_shows_the_dynamic_and_the_static_graph),
+    ui_test (pair__can_be_looked_at),
   };
   ui_test_init (&argc, &argv);
   return cmocka_run_group_tests (tests, NULL, NULL);
