@@ -32,6 +32,7 @@ typedef struct TdStaticOpt
                  schedule's results are handed out.  Else the code's are, and the schedule is
                  dropped. 0: never */
   bool prune, fold, cse, fuse, in_place, plan, cuda_graph; /**< passes */
+  bool batch;         /**< one more, if fuse is on too: sums get other last bits by it */
   bool strict;        /**< a chain inside a chain is an error, not inlined */
   const char *name;   /**< NULL: "static" and a number */
   size_t self_bytes;  /**< guard that much of self; 0: none */
@@ -41,8 +42,8 @@ typedef struct TdStaticOpt
 #define TD_STATIC_DEFAULTS                                                                     \
   .minimize_cache_size = true, .force_test_define_by_run = false, .verbosity_level = 0,        \
   .enable_double_backprop = false, .verify = 0, .prune = true, .fold = true, .cse = true,      \
-  .fuse = true, .in_place = true, .plan = true, .cuda_graph = true, .strict = false,           \
-  .name = (const char *)0, .self_bytes = 0, .cache_bytes = 0, .begin_ = 0
+  .batch = true, .fuse = true, .in_place = true, .plan = true, .cuda_graph = true,             \
+  .strict = false, .name = (const char *)0, .self_bytes = 0, .cache_bytes = 0, .begin_ = 0
 
 /** What a chain does at the moment. */
 typedef enum
@@ -63,7 +64,7 @@ typedef struct TdStaticInfo
   size_t bytes;                            /**< memory of its instances */
   size_t planned_bytes, lower_bound_bytes; /**< of the newest plan */
   uint32_t n_steps, n_backward_steps;      /**< of the newest schedule */
-  uint32_t n_pruned, n_folded, n_merged, n_fused, n_in_place;
+  uint32_t n_pruned, n_folded, n_merged, n_batched, n_fused, n_in_place;
 } TdStaticInfo;
 
 /** Make a static chain of fn.  *Owner*: the engine, until td_static_free. */

@@ -13,6 +13,7 @@
 
 #include "cpu.h"
 #include "gemm-tile.h"
+#include "packed.h"
 
 enum
 {
@@ -32,6 +33,7 @@ typedef struct
   int64_t a_row, a_k, b_k, b_column; /* strides */
   float *packed_a, *packed_b, *c;
   float alpha;
+  const float *offered; /* all of B, packed before; or NULL */
   bool packs_a, packs_b;
   bool add, failed;
 } Job;
@@ -118,8 +120,9 @@ columns_body (int64_t begin, int64_t end, int worker, void *context)
       const int64_t n = job->n - j0 < job->n_columns ? job->n - j0 : job->n_columns;
       const int64_t width = (n + nr - 1) / nr * nr;
       const int64_t kc_max = (job->k + n_blocks - 1) / n_blocks;
-      float *b = td__cpu_scratch (TD_SCRATCH_B,
-                                  job->packs_b ? (size_t)(width * kc_max) * sizeof *b : 1);
+      const bool packs = job->packs_b && job->offered == NULL;
+      float *b
+          = td__cpu_scratch (TD_SCRATCH_B, packs ? (size_t)(width * kc_max) * sizeof *b : 1);
       float *c = aside ? td__cpu_scratch (TD_SCRATCH_C, (size_t)(job->m * n) * sizeof *c)
                        : job->c + j0;
       const int64_t ldc = aside ? n : job->ldc;
@@ -133,9 +136,11 @@ columns_body (int64_t begin, int64_t end, int worker, void *context)
         {
           const int64_t k0 = job->k * q / n_blocks, kc = job->k * (q + 1) / n_blocks - k0;
 
-          if (job->packs_b)
+          if (packs)
             pack_b (job, j0, n, k0, kc, b);
-          multiply (job, 0, job->m, j0, n, k0, kc, b, c, ldc, q > 0 || (job->add && !aside));
+          multiply (job, 0, job->m, j0, n, k0, kc,
+                    job->offered != NULL ? job->offered + j0 * job->k + k0 * width : b, c, ldc,
+                    q > 0 || (job->add && !aside));
         }
       if (aside)
         add_rows (job->c + j0, job->ldc, c, job->m, n);
@@ -168,7 +173,8 @@ rows_body (int64_t begin, int64_t end, int worker, void *context)
         {
           const int64_t k0 = job->k * q / n_blocks, kc = job->k * (q + 1) / n_blocks - k0;
 
-          multiply (job, row, rows, 0, job->n, k0, kc, job->packed_b + k0 * width, c, ldc,
+          multiply (job, row, rows, 0, job->n, k0, kc,
+                    (job->offered != NULL ? job->offered : job->packed_b) + k0 * width, c, ldc,
                     q > 0 || (job->add && !aside));
         }
       if (aside)
@@ -222,19 +228,29 @@ pack_b_body (int64_t begin, int64_t end, int worker, void *context)
     }
 }
 
+/* Column blocks: how wide, and how many.  It does not depend on A. */
+static int64_t
+cut_columns (Job *job)
+{
+  const int64_t kc = job->k < K_BLOCK ? job->k : K_BLOCK, nr = job->tiles->nr;
+  const int64_t columns = B_BLOCK_FLOATS / kc / nr * nr;
+  const int64_t n_blocks = (job->n + columns - 1) / columns;
+
+  job->n_columns = ((job->n + n_blocks - 1) / n_blocks + nr - 1) / nr * nr;
+  return (job->n + job->n_columns - 1) / job->n_columns;
+}
+
 /* One chunk of rows of A. */
 static bool
 multiply_chunk (Job *job)
 {
   const TdGemmTiles *tiles = job->tiles;
   const double flop = 2.0 * (double)job->m * (double)job->n * (double)job->k;
-  const int64_t kc = job->k < K_BLOCK ? job->k : K_BLOCK, nr = tiles->nr;
-  int64_t columns = B_BLOCK_FLOATS / kc / nr * nr;
   int64_t n_blocks;
 
   job->n_panels = (job->m + tiles->mr - 1) / tiles->mr;
   job->packs_a = packs_a (job);
-  job->packs_b = job->packs_a || packs_b (job);
+  job->packs_b = job->packs_a || job->offered != NULL || packs_b (job);
   if (job->packs_a)
     {
       job->packed_a
@@ -243,17 +259,15 @@ multiply_chunk (Job *job)
         return false;
       run (job->n_panels, 4, flop, pack_a_body, job);
     }
-  n_blocks = (job->n + columns - 1) / columns;
-  job->n_columns = ((job->n + n_blocks - 1) / n_blocks + nr - 1) / nr * nr;
-  n_blocks = (job->n + job->n_columns - 1) / job->n_columns;
+  n_blocks = cut_columns (job);
   if (n_blocks > 1)
     {
       run (n_blocks, 1, flop, columns_body, job);
       return !job->failed;
     }
-  if (job->packs_b)
+  if (job->packs_b && job->offered == NULL)
     {
-      const int64_t width = (job->n + nr - 1) / nr * nr;
+      const int64_t nr = tiles->nr, width = (job->n + nr - 1) / nr * nr;
 
       job->packed_b
           = td__cpu_scratch (TD_SCRATCH_B, (size_t)(width * job->k) * sizeof *job->packed_b);
@@ -263,6 +277,58 @@ multiply_chunk (Job *job)
     }
   run (job->n_panels, 1, flop, rows_body, job);
   return !job->failed;
+}
+
+/* --- B packed before --- */
+
+static __thread struct
+{
+  const float *b, *packed;
+  bool tb;
+  int64_t n, k;
+} offer;
+
+void
+td__packed_offer (const float *b, bool tb, int64_t n, int64_t k, const float *packed)
+{
+  offer.b = b;
+  offer.packed = packed;
+  offer.tb = tb;
+  offer.n = n;
+  offer.k = k;
+}
+
+size_t
+td__packed_bytes (const TdDevice *d, int64_t n, int64_t k)
+{
+  const int64_t nr = td__gemm_tiles ()->nr;
+
+  if (d->ops != &td__cpu_ops || td__gemm_prefers_blas () || n < 1 || k < 1)
+    return 0;
+  return (size_t)((n + nr - 1) / nr * nr * k) * sizeof (float);
+}
+
+void
+td__packed_fill (const float *b, bool tb, int64_t n, int64_t k, float *out)
+{
+  Job job = { .tiles = td__gemm_tiles (), .n = n, .k = k, .b = b };
+  const int64_t n_k = k_blocks (k), nr = job.tiles->nr, n_blocks = cut_columns (&job);
+
+  job.b_k = tb ? 1 : n;
+  job.b_column = tb ? k : 1;
+  for (int64_t t = 0; t < n_blocks; t++)
+    {
+      const int64_t j0 = t * job.n_columns, left = n - j0;
+      const int64_t columns = left < job.n_columns ? left : job.n_columns;
+      const int64_t width = (columns + nr - 1) / nr * nr;
+
+      for (int64_t q = 0; q < n_k; q++)
+        {
+          const int64_t k0 = k * q / n_k, kc = k * (q + 1) / n_k - k0;
+
+          pack_b (&job, j0, columns, k0, kc, out + j0 * k + k0 * width);
+        }
+    }
 }
 
 TdStatus
@@ -289,6 +355,9 @@ td__gemm_f32 (const TdGemmTiles *tiles, const TdGemm *g, const float *a, const f
   job.a_k = g->ta ? g->m : 1;
   job.b_k = g->tb ? 1 : g->n;
   job.b_column = g->tb ? g->k : 1;
+  if (offer.packed != NULL && offer.b == b && offer.tb == g->tb && offer.n == g->n
+      && offer.k == g->k && tiles == td__gemm_tiles ())
+    job.offered = offer.packed;
   chunk = A_CHUNK_FLOATS / g->k;
   chunk = chunk < 4 * tiles->mr ? 4 * tiles->mr : chunk;
   for (int64_t row = 0; row < g->m; row += chunk)

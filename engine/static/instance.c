@@ -66,6 +66,7 @@ prepare_step (TdInstance *i, TdReadyList *list, const TdStep *step, TdTensor **r
   TdTensor *t = *room;
 
   r->step = step;
+  r->packed = step->pack > 0 ? &i->packed[step->pack - 1] : NULL;
   r->run.site = step->site;
   r->run.device = s->device;
   r->run.call = (TdOpCall){ .cls = step->cls,
@@ -199,6 +200,7 @@ td__instance_new (TdEntry *entry, TdPlan *plan, const TdSite *site)
   i->externals = zeroed (s->n_externals, sizeof *i->externals);
   i->versions = zeroed (s->n_externals, sizeof *i->versions);
   i->outputs = zeroed (s->n_outputs, sizeof *i->outputs);
+  i->packed = zeroed (plan->n_packs, sizeof *i->packed);
   prepare (i, &i->forward, 0);
   i->backwards = zeroed (s->n_backwards, sizeof *i->backwards);
   for (uint32_t k = 0; k < s->n_backwards; k++)
@@ -242,6 +244,7 @@ td__instance_unref (TdInstance *i)
   for (uint32_t k = 0; k < i->plan->s->n_backwards; k++)
     list_free (&i->backwards[k]);
   free (i->backwards);
+  free (i->packed);
   free (i->address);
   free (i->externals);
   free (i->versions);

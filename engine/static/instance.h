@@ -21,8 +21,9 @@ typedef struct TdReady
 {
   TdRun run; /**< first */
   const TdStep *step;
-  bool opens;  /**< an output is a gradient that leaves: it needs memory first */
-  bool closes; /**< GIVE: nothing of the list reads that gradient later */
+  bool opens;   /**< an output is a gradient that leaves: it needs memory first */
+  bool *packed; /**< it multiplies by a matrix that is packed then; NULL: by none */
+  bool closes;  /**< GIVE: nothing of the list reads that gradient later */
 } TdReady;
 
 /** An operand of a value whose memory is another at every call. */
@@ -63,6 +64,7 @@ typedef struct TdInstance
   TdBuffer *arena; /**< NULL while nothing needs it */
   char **address;  /**< by value */
   TdReadyList forward, *backwards;
+  bool *packed; /**< by packed matrix: it is, in this run */
   /* the call that uses it */
   TdRngKey key;
   uint64_t first_id;

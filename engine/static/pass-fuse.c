@@ -114,8 +114,17 @@ use_of (Fuse *f, uint32_t value)
 static bool
 is_used (const Fuse *f, uint32_t value, bool or_read)
 {
+  const TdPlan *p = f->p;
   const Use *u = &f->uses[value];
+  const uint32_t b = td__plan_block (p, value);
 
+  if (b != TD_ABSENT && td__plan_covers (p, value))
+    {
+      for (uint32_t k = 0; k < p->blocks[b].n_parts; k++)
+        if (td__plan_covers_part (p, value, k) && is_used (f, p->blocks[b].parts[k], or_read))
+          return true;
+      return false;
+    }
   return f->n > 0 && u->group == f->stamp && (u->written || or_read);
 }
 
@@ -213,7 +222,8 @@ is_interior (const Fuse *f, uint32_t value)
 {
   const Use *u = &f->uses[value];
 
-  return u->first && f->p->s->values[value].kind == TD_VALUE_INTERIOR
+  return u->first && td__plan_block (f->p, value) == TD_ABSENT
+         && f->p->s->values[value].kind == TD_VALUE_INTERIOR
          && u->n_touches == f->n_touches[value];
 }
 

@@ -51,10 +51,13 @@ room (const Memory *m, uint32_t value)
 /* --- lives --- */
 
 static void
-touch (Memory *m, uint32_t list, uint32_t node, uint32_t at)
+touch (Memory *m, uint32_t list, uint32_t value, uint32_t at)
 {
-  TdLife *l = life (m, list, m->p->s->nodes[node].value);
+  const uint32_t block = td__plan_block (m->p, value);
+  TdLife *l = life (m, list, value);
 
+  if (block != TD_ABSENT && m->p->blocks[block].value != value)
+    touch (m, list, m->p->blocks[block].value, at);
   if (at < l->first)
     l->first = at;
   if (at > l->last || never (*l))
@@ -81,9 +84,9 @@ find_lives (Memory *m)
           if (!td__step_computes (step))
             continue;
           for (uint32_t k = 0; k < step->n_in; k++)
-            touch (m, list, td__step_in (s, step, k), i);
+            touch (m, list, s->nodes[td__step_in (s, step, k)].value, i);
           for (uint32_t k = 0; k < step->n_out; k++)
-            touch (m, list, td__step_out (s, step, k), i);
+            touch (m, list, s->nodes[td__step_out (s, step, k)].value, i);
         }
     }
   /* What a backward uses of the forward lives to the end of that, and from the start. */
@@ -158,6 +161,7 @@ replace_input (Memory *m, uint32_t list, uint32_t i, const TdStep *step, uint32_
       const uint32_t in = s->nodes[td__step_in (s, step, k)].value, home = home_of (m, in);
 
       if (!(mask >> k & 1) || !is_item (m, in) || in == out
+          || td__plan_block (m->p, in) != TD_ABSENT
           || s->values[in].bytes != s->values[out].bytes || !dies_at (m, list, home, i)
           || life (m, list, home)->first == i)
         continue;
@@ -440,7 +444,7 @@ td__pass_memory (TdPlan *p, bool in_place, bool overlay)
   m.weights = td__plan_zeroed (n, sizeof *m.weights);
   m.offsets = td__plan_zeroed (n, sizeof *m.offsets);
   for (uint32_t v = 0; v < n; v++)
-    p->home[v] = v;
+    p->home[v] = td__plan_block (p, v) != TD_ABSENT ? p->blocks[p->block[v]].value : v;
   find_lives (&m);
   if (in_place)
     find_in_place (&m);
@@ -455,6 +459,8 @@ td__pass_memory (TdPlan *p, bool in_place, bool overlay)
       {
         p->home[v] = home_of (&m, v);
         p->offsets[v] = p->offsets[p->home[v]];
+        if (td__plan_block (p, v) != TD_ABSENT)
+          p->offsets[v] += p->inner[v];
       }
   free (m.items);
   free (m.placed);

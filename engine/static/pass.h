@@ -37,6 +37,12 @@ void td__pass_prune (TdPlan *p);
 void td__pass_fold (TdPlan *p);
 /** The same operation on the same values. */
 void td__pass_cse (TdPlan *p);
+/** Products with one matrix, and gradients of one variable, over many rows at once. */
+void td__pass_batch (TdPlan *p);
+/** Matrices that many steps multiply by. */
+void td__pass_pack (TdPlan *p);
+/** Room for them in the arena, behind all values. */
+void td__pass_pack_place (TdPlan *p);
 /** Element-by-element steps, tile by tile. */
 void td__pass_fuse (TdPlan *p);
 /** Where each value lies.  in_place: results may take the place of an input that dies. */

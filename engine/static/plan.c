@@ -93,15 +93,21 @@ td__plan_new (const TdSchedule *s, const TdPassSwitches *switches)
   p->refs = 1;
   p->s = copy_schedule (s);
   p->n_trace_constants = s->n_constants;
+  p->n_trace_values = s->n_values;
   if (switches->fold)
     td__pass_fold (p);
   if (switches->cse)
     td__pass_cse (p);
   if (switches->prune)
     td__pass_prune (p);
+  if (switches->batch)
+    td__pass_batch (p);
+  if (switches->pack)
+    td__pass_pack (p);
   if (switches->fuse)
     td__pass_fuse (p);
   td__pass_memory (p, switches->in_place, switches->plan);
+  td__pass_pack_place (p);
   return p;
 }
 
@@ -117,6 +123,12 @@ td__plan_unref (TdPlan *p)
       td__tiles_free (p->groups[i].tiles);
     }
   free (p->groups);
+  for (uint32_t i = 0; i < p->n_blocks; i++)
+    free (p->blocks[i].parts);
+  free (p->blocks);
+  free (p->packs);
+  free (p->block);
+  free (p->inner);
   free (p->offsets);
   free (p->lives);
   free (p->home);

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "play.h"
+#include "../cpu/packed.h"
 #include "verify.h"
 
 #include <stdio.h>
@@ -248,15 +249,33 @@ failed (const TdReady *r, TdStatus status)
   return status;
 }
 
+/* The matrix that the step multiplies by, packed: now, if it is the first of the list. */
+static __attribute__ ((noinline)) void
+offer_packed (const TdPlay *p, const TdReady *r)
+{
+  const TdPack *pack = &p->i->plan->packs[r->step->pack - 1];
+  const float *b = (const float *)(const void *)p->i->address[pack->value];
+  float *packed = (float *)(void *)((char *)p->i->arena->data + pack->offset);
+
+  if (!*r->packed)
+    td__packed_fill (b, pack->tb, pack->n, pack->k, packed);
+  *r->packed = true;
+  td__packed_offer (b, pack->tb, pack->n, pack->k, packed);
+}
+
 TdStatus
 td__play_one (TdPlay *p, TdReady *r)
 {
   TdStatus status = TD_OK;
 
+  if (r->packed != NULL)
+    offer_packed (p, r);
   if (r->step->kind != TD_STEP_OP)
     status = play_other (p, r);
   else if (r->run.device->computes)
     status = r->run.call.cls->forward (&r->run.call);
+  if (r->packed != NULL)
+    td__packed_offer (NULL, false, 0, 0, NULL);
   if (r->run.workspace != NULL)
     {
       td__pool_give (r->run.workspace);
@@ -272,6 +291,7 @@ play (TdPlay *p)
 {
   const bool computes = p->i->plan->s->device->computes;
 
+  memset (p->i->packed, 0, p->i->plan->n_packs * sizeof *p->i->packed);
   if (TD_UNLIKELY (td__engine.observer != NULL || td__engine.config.debug || p->check != NULL))
     return td__play_observed (p);
 
@@ -284,8 +304,12 @@ play (TdPlay *p)
         return status;
       if (TD_LIKELY (r->step->kind == TD_STEP_OP))
         {
+          if (TD_UNLIKELY (r->packed != NULL))
+            offer_packed (p, r);
           if (TD_LIKELY (computes))
             status = r->run.call.cls->forward (&r->run.call);
+          if (TD_UNLIKELY (r->packed != NULL))
+            td__packed_offer (NULL, false, 0, 0, NULL);
           if (TD_UNLIKELY (r->run.workspace != NULL))
             {
               td__pool_give (r->run.workspace);

@@ -81,6 +81,7 @@ typedef struct TdStep
   uint32_t order;
   uint32_t external; /**< GIVE; OP: may add to that external's gradient; or TD_ABSENT */
   uint32_t trace_at; /**< of a plan: its place in the trace's list */
+  uint32_t pack;     /**< of a plan: 1 + which of its packed matrices it multiplies by; or 0 */
   TdTraceArray how;  /**< FILL */
   TdTraceEffect effect;
   const char *text; /**< scope's name */

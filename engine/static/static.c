@@ -347,6 +347,8 @@ ready (TdStatic *s, TdEntry *entry)
   TdPassSwitches switches = { .prune = o->prune && !debug,
                               .fold = o->fold && !debug,
                               .cse = o->cse && !debug,
+                              .batch = o->batch && o->fuse && !debug,
+                              .pack = o->batch,
                               .fuse = o->fuse && !debug,
                               .in_place = o->in_place,
                               .plan = o->plan };
@@ -379,6 +381,7 @@ ready (TdStatic *s, TdEntry *entry)
   s->info.n_pruned = entry->plan->n_pruned;
   s->info.n_folded = entry->plan->n_folded;
   s->info.n_merged = entry->plan->n_merged;
+  s->info.n_batched = entry->plan->n_batched;
   s->info.n_fused = entry->plan->n_fused;
   s->info.n_in_place = entry->plan->n_in_place;
   s->info.n_backward_steps

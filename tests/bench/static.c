@@ -89,14 +89,17 @@ print_row (const char *name, double goal, TdStatic *s)
   const TdStaticInfo info = td_static_info (s);
   const double dynamic = median (samples[0], n_samples), fixed = median (samples[1], n_samples);
 
-  printf ("{\"workload\": \"static.%s\", \"threads\": %d, \"value\": %.4g, \"unit\": "
-          "\"x dynamic\", \"goal\": %g, \"dynamic_us\": %.6g, \"static_us\": %.6g, \"n\": %d, "
-          "\"steps\": %u, \"backward_steps\": %u, \"pruned\": %u, \"folded\": %u, \"merged\": "
-          "%u, \"fused\": %u, \"in_place\": %u, \"planned_mb\": %.4g, \"bound_mb\": %.4g}\n",
-          name, threads, dynamic / fixed, goal, dynamic * 1e6, fixed * 1e6, n_samples,
-          info.n_steps, info.n_backward_steps, info.n_pruned, info.n_folded, info.n_merged,
-          info.n_fused, info.n_in_place, (double)info.planned_bytes / 1e6,
-          (double)info.lower_bound_bytes / 1e6);
+  printf (
+      "{\"workload\": \"static.%s\", \"threads\": %d, \"value\": %.4g, \"unit\": "
+      "\"x dynamic\", \"goal\": %g, \"dynamic_us\": %.6g, \"static_us\": %.6g, \"best\": %.4g, "
+      "\"n\": %d, "
+      "\"steps\": %u, \"backward_steps\": %u, \"pruned\": %u, \"folded\": %u, \"merged\": "
+      "%u, \"batched\": %u, \"fused\": %u, \"in_place\": %u, \"planned_mb\": %.4g, "
+      "\"bound_mb\": %.4g}\n",
+      name, threads, dynamic / fixed, goal, dynamic * 1e6, fixed * 1e6,
+      samples[0][0] / samples[1][0], n_samples, info.n_steps, info.n_backward_steps,
+      info.n_pruned, info.n_folded, info.n_merged, info.n_batched, info.n_fused,
+      info.n_in_place, (double)info.planned_bytes / 1e6, (double)info.lower_bound_bytes / 1e6);
 }
 
 /* --- models: an iteration with its update --- */

@@ -40,7 +40,7 @@ ALLOWED = {
     "engine/dataset": PUBLIC + TRAINING,
     "engine/serial": PUBLIC + TRAINING + ["engine/static/"],
     "engine/train": PUBLIC + TRAINING,
-    "engine/static": PUBLIC + ["engine/core/", "engine/cpu/tiles.h"],
+    "engine/static": PUBLIC + ["engine/core/", "engine/cpu/tiles.h", "engine/cpu/packed.h"],
     "engine/dist": DEVICE + PUBLIC + ["engine/core/"],
     # One observer: control hangs on the recorder's, by this header alone.
     "engine/record": PUBLIC + TAPE + ["engine/core/", "engine/agent/agent.h"],
