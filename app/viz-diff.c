@@ -16,7 +16,9 @@ static const char help[]
     = "usage: tapedeck diff TAPE[:ITERATION] TAPE[:ITERATION] [--json] [-o FILE]\n"
       "\n"
       "Compares two iterations: operations, layers, shapes, and numbers where both tapes have\n"
-      "statistics. Without ITERATION: the last complete one.\n"
+      "statistics, element by element where both have the arrays. The first line says what\n"
+      "differs and which branch or loop of the recorded source made it so.\n"
+      "Without ITERATION: the last complete one.\n"
       "\n"
       "Exit status: 0 the same, 1 different, 2 trouble.\n";
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diff/td-diff.h"
 #include "lenet-tape.h"
 #include "schedule/td-staticness.h"
 #include "td-test.h"
@@ -19,20 +20,25 @@ open_tape (const char *tape)
   return reader;
 }
 
-/* Records chains.c as a user would, and asks the advisor. */
-static TdStaticness *
-advise (const char *what)
+/* Records chains.c as a user would. */
+static TdTapeReader *
+record (const char *what)
 {
   const char *tape = td_test_tmp ("chains.tdtape");
   TdTestChild c = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--quiet", "-f", "-o",
                                tape, td_test_source ("tests/models/chains.c"), what);
-  TdTapeReader *reader;
-  TdStaticness *s;
 
   assert_child_status (c, 0);
   td_test_child_clear (&c);
-  reader = open_tape (tape);
-  s = td_staticness_new (reader);
+  return open_tape (tape);
+}
+
+static TdStaticness *
+advise (const char *what)
+{
+  TdTapeReader *reader = record (what);
+  TdStaticness *s = td_staticness_new (reader);
+
   td_tape_reader_free (reader);
   return s;
 }
@@ -76,6 +82,34 @@ st04__equal_iterations_are_one_static_chain (void **state)
   assert_int_equal (whole->n_ops, 10);
   assert_int_equal (whole->changed, -1);
   assert_contains (s->sentence, "the same in all 32 iterations");
+}
+
+/* Iterations 3 and 30: event by event the same, in the same order; only their times differ. */
+static void
+st06__equal_iterations_run_the_same_events_in_the_same_order (void **state)
+{
+  TdTapeReader *r = record ("curves");
+  g_autoptr (TdIteration) a = lenet_tape_load (r, 3);
+  g_autoptr (TdIteration) b = lenet_tape_load (r, 30);
+  const TdTapeIteration *x = td_iteration_get_tape (a), *y = td_iteration_get_tape (b);
+  g_autoptr (TdDiff) d = td_diff_new (a, b, r, r);
+  guint n_other_times = 0;
+
+  assert_true (td_diff_is_same (d));
+  assert_int_equal (d->n_pairs, 10);
+  for (guint e = 0; e < x->n_events; e++)
+    {
+      assert_int_equal (d->pairs[e].event[TD_DIFF_A], e);
+      assert_int_equal (d->pairs[e].event[TD_DIFF_B], e);
+      assert_true (x->events[e].key == y->events[e].key);
+      assert_int_equal (x->events[e].site, y->events[e].site);
+      n_other_times += x->event_start_ns[e] != y->event_start_ns[e];
+    }
+  assert_true (x->start_ns < y->start_ns && n_other_times > 0);
+  g_clear_pointer (&d, td_diff_unref);
+  g_clear_pointer (&a, td_iteration_unref);
+  g_clear_pointer (&b, td_iteration_unref);
+  td_tape_reader_free (r);
 }
 
 static void
@@ -270,6 +304,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (st04__equal_iterations_are_one_static_chain),
+    td_test (st06__equal_iterations_run_the_same_events_in_the_same_order),
     td_test (st11_st12__fusion_and_memory_are_counted_from_the_tape),
     td_test (st05_st08__what_became_dynamic_is_named_with_its_line),
     td_test (sg16_sg17__largest_chains_within_a_dynamic_pass_are_found),
