@@ -37,6 +37,7 @@ api__finds_every_function_in_the_toolkits_stub (void **state)
     skip ();
   child = open_with (CUDA_STUB);
   assert_string_equal (child.out, "open\n");
+  td_test_child_clear (&child);
 }
 
 /* Some other library under that name. */
@@ -46,6 +47,7 @@ api__names_the_function_that_is_missing (void **state)
   TdTestChild child = open_with (WRONG_MODULE);
 
   assert_string_equal (child.out, "the driver is too old: it has no cuInit\n");
+  td_test_child_clear (&child);
 }
 
 int

@@ -301,6 +301,7 @@ fake__fails_the_call_it_was_told_to (void **state)
   assert_int_equal (cuMemsetD8Async (memory, 0, 1, a), CUDA_ERROR_ILLEGAL_ADDRESS);
   assert_int_equal (cuStreamSynchronize (a), CUDA_ERROR_ILLEGAL_ADDRESS); /* and ever after */
   assert_int_equal (cuDevicePrimaryCtxReset (0), CUDA_SUCCESS);
+  setup (state); /* streams, events and memory went with the context */
   assert_int_equal (cuStreamSynchronize (a), CUDA_SUCCESS);
 }
 

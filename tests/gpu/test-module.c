@@ -72,6 +72,7 @@ assert_backends (const char *module, const char *settings, const char *text)
   assert_int_equal (child.status, 0);
   assert_string_equal (child.err, "");
   assert_contains (child.out, text);
+  td_test_child_clear (&child);
 }
 
 static void
