@@ -183,6 +183,7 @@ typedef struct
     TdBinaryLoop binary;
   } loop;
   TdBinaryLoop add; /* z += what is aside; NULL: z is written */
+  bool may_add;
   double p, q;
 } Kernel;
 
@@ -237,7 +238,8 @@ kernel_of (const TdTiles *t, const TdTileStep *step)
     k.loop.binary = td__vector->binary[c->kind][c->dtype][first    ? TD_WALK_SECOND
                                                           : second ? TD_WALK_FIRST
                                                                    : TD_WALK_BOTH];
-  if (c->accumulate)
+  k.may_add = step->may_add;
+  if (c->accumulate || step->may_add)
     k.add = td__vector->binary[TD_BINARY_ADD][c->dtype][TD_WALK_BOTH];
   return k;
 }
@@ -289,12 +291,13 @@ td__tiles_length (const TdTiles *t)
 }
 
 static void
-run_kernels (const TdTiles *t, char **at, int64_t n)
+run_kernels (const TdTiles *t, char **at, const bool *adds, int64_t n)
 {
   for (uint32_t i = 0; i < t->n; i++)
     {
       const Kernel *k = &t->kernels[i];
-      char *z = at[k->add == NULL ? k->z : k->aside];
+      const bool add = k->add != NULL && (!k->may_add || adds[k->z]);
+      char *z = at[add ? k->aside : k->z];
 
       if (k->family == TD_TILE_BINARY)
         k->loop.binary (at[k->x], at[k->y], z, n);
@@ -302,7 +305,7 @@ run_kernels (const TdTiles *t, char **at, int64_t n)
         k->loop.unary (at[k->x], z, n, k->p, k->q);
       else
         k->loop.grad (at[k->x], at[k->y], z, n, k->p);
-      if (k->add != NULL)
+      if (add)
         k->add (at[k->z], z, at[k->z], n);
     }
 }
@@ -311,6 +314,7 @@ typedef struct
 {
   const TdTiles *t;
   const TdTensor *operands;
+  const bool *adds;
 } Work;
 
 static void
@@ -328,14 +332,14 @@ run_piece (int64_t begin, int64_t end, int worker, void *context)
     {
       for (uint32_t k = 0; k < t->n_operands; k++)
         at[k] = (char *)w->operands[k].data + (t->scalar[k] ? 0 : (size_t)i * t->bytes);
-      run_kernels (t, at, end - i < t->tile ? end - i : t->tile);
+      run_kernels (t, at, w->adds, end - i < t->tile ? end - i : t->tile);
     }
 }
 
 void
-td__tiles_run (const TdTiles *t, const TdTensor *operands)
+td__tiles_run (const TdTiles *t, const TdTensor *operands, const bool *adds)
 {
-  Work w = { t, operands };
+  Work w = { t, operands, adds };
 
   if (t->size <= TD_CPU_GRAIN)
     run_piece (0, t->size, 0, &w);

@@ -48,6 +48,7 @@ typedef struct TdTileStep
   TdTileCall call;
   uint32_t x, y, z;
   uint32_t aside; /**< a slot for what is added to z then */
+  bool may_add;   /**< whether it adds is said with every run */
 } TdTileStep;
 typedef struct TdTiles TdTiles;
 /** A program over arrays of `size` elements; operand k is one number where scalar[k]. *Owner*:
@@ -55,6 +56,7 @@ typedef struct TdTiles TdTiles;
 TdTiles *td__tiles_new (const TdTileStep *steps, uint32_t n, const bool *scalar,
                         uint32_t n_operands, uint32_t n_slots, int64_t size);
 void td__tiles_free (TdTiles *t);
-void td__tiles_run (const TdTiles *t, const TdTensor *operands);
+/** adds: by operand, for kernels that may add to it; NULL where there are none. */
+void td__tiles_run (const TdTiles *t, const TdTensor *operands, const bool *adds);
 /** Elements of a tile. */
 int64_t td__tiles_length (const TdTiles *t);

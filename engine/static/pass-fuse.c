@@ -81,17 +81,19 @@ operand (const TdSchedule *s, const TdStep *step, int8_t k)
   return i < step->n_in ? td__step_in (s, step, i) : td__step_out (s, step, i - step->n_in);
 }
 
-/* May a member write there?  Not into what belongs to others, and not where it depends on the
- * moment whether it adds. */
+/* May a member write there?  Not into what belongs to others. */
 static bool
 can_fuse (const TdSchedule *s, const TdStep *step, TdTileCall *call)
 {
   const TdValue *v;
 
-  if (step->kind != TD_STEP_OP || step->external != TD_ABSENT || !td__step_tile (s, step, call)
-      || call->broadcasts || call->size == 0)
+  if (step->kind != TD_STEP_OP || !td__step_tile (s, step, call) || call->broadcasts
+      || call->size == 0)
     return false;
   v = td__node_value (s, operand (s, step, call->z));
+  if (step->external != TD_ABSENT)
+    return v->kind == TD_VALUE_GRADIENT && v->n_writers == 1 && step->n_out == 1
+           && call->z == (int8_t)step->n_in && (step->cls->flags & TD_OP_ACCUMULATES);
   return v->kind == TD_VALUE_INTERIOR || v->kind == TD_VALUE_OUTPUT
          || v->kind == TD_VALUE_GRADIENT;
 }
@@ -128,11 +130,24 @@ is_used (const Fuse *f, uint32_t value, bool or_read)
   return f->n > 0 && u->group == f->stamp && (u->written || or_read);
 }
 
+/* Does a member make a gradient of that variable too?  They are handed on in their order. */
+static bool
+makes_gradient (const Fuse *f, uint32_t external)
+{
+  for (uint32_t j = 0; j < f->n && external != TD_ABSENT; j++)
+    if (td__plan_list (f->p, f->list)->steps[f->members[j]].external == external)
+      return true;
+  return false;
+}
+
 /* Does a step that is no member have to wait for the group? */
 static bool
 meets_group (const Fuse *f, const TdStep *step)
 {
   const TdSchedule *s = f->p->s;
+
+  if (makes_gradient (f, step->external))
+    return true;
 
   for (uint32_t k = 0; k < step->n_in; k++)
     if (is_used (f, s->nodes[td__step_in (s, step, k)].value, td__step_writes_input (step, k)))
@@ -177,7 +192,8 @@ fits (const Fuse *f, const TdSchedule *s, const TdStep *step, const TdTileCall *
 {
   if (f->n == 0)
     return true;
-  if (f->n == MAX_MEMBERS || f->n_values + 3 > MAX_OPERANDS || call->size != f->calls[0].size
+  if (makes_gradient (f, step->external) || f->n == MAX_MEMBERS
+      || f->n_values + 3 > MAX_OPERANDS || call->size != f->calls[0].size
       || call->dtype != f->calls[0].dtype)
     return false;
   /* One number that a member wrote as if it were many, or the reverse. */
@@ -306,6 +322,12 @@ final_place (const Layout *l, uint32_t place)
   return place & SLOT >> 1 ? l->n_in + (place & ~(SLOT >> 1)) : place;
 }
 
+static bool
+is_gradient (const Fuse *f, uint32_t j)
+{
+  return td__plan_list (f->p, f->list)->steps[f->members[j]].external != TD_ABSENT;
+}
+
 /* Slots for what is added: any that is free at that moment would do, but there are few. */
 static bool
 lay_aside (const Fuse *f, Layout *l, TdTileStep *steps)
@@ -313,7 +335,7 @@ lay_aside (const Fuse *f, Layout *l, TdTileStep *steps)
   uint32_t aside = TD_ABSENT;
 
   for (uint32_t j = 0; j < f->n; j++)
-    if (f->calls[j].accumulate)
+    if (f->calls[j].accumulate || is_gradient (f, j))
       {
         if (aside == TD_ABSENT && l->n_slots == TD_TILE_MAX_SLOTS)
           return false;
@@ -339,6 +361,11 @@ write_group (Fuse *f, Layout *l, const TdTileStep *steps, const uint32_t *leavin
   memcpy (s->operands + at + l->n_in, leaving, l->n_out * sizeof *s->operands);
   for (uint32_t k = 0; k < l->n_in; k++)
     scalar[k] = f->uses[s->nodes[l->nodes[k]].value].scalar;
+  g.externals = td__plan_zeroed (l->n_out, sizeof *g.externals);
+  memset (g.externals, 0xFF, l->n_out * sizeof *g.externals);
+  for (uint32_t j = 0; j < f->n; j++)
+    if (is_gradient (f, j))
+      g.externals[steps[j].z - l->n_in] = list->steps[f->members[j]].external;
   g.members = td__plan_zeroed (f->n, sizeof *g.members);
   g.n_members = f->n;
   g.size = f->calls[0].size;
@@ -390,7 +417,8 @@ close_group (Fuse *f)
               steps[j].x = final_place (&l, steps[j].x);
               steps[j].y = final_place (&l, steps[j].y);
               steps[j].z = final_place (&l, steps[j].z);
-              if (f->calls[j].accumulate)
+              steps[j].may_add = is_gradient (f, j);
+              if (steps[j].aside != TD_ABSENT)
                 steps[j].aside = final_place (&l, steps[j].aside);
             }
           write_group (f, &l, steps, leaving, g);

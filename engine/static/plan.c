@@ -120,6 +120,7 @@ td__plan_unref (TdPlan *p)
     {
       free (p->groups[i].members);
       free (p->groups[i].interior);
+      free (p->groups[i].externals);
       td__tiles_free (p->groups[i].tiles);
     }
   free (p->groups);

@@ -44,7 +44,8 @@ typedef struct TdGroup
   uint32_t n_members;
   uint32_t *interior; /**< values that live in the tile only */
   uint32_t n_interior;
-  int64_t size; /**< elements */
+  int64_t size;        /**< elements */
+  uint32_t *externals; /**< by output: it may add to that external's gradient; or TD_ABSENT */
   TdTiles *tiles;
 } TdGroup;
 

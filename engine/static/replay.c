@@ -150,16 +150,18 @@ open_gradient (TdPlay *p, TdReady *r, uint32_t k)
 {
   const TdSchedule *s = p->i->plan->s;
   uint32_t node = td__step_out (s, r->step, k), value = s->nodes[node].value;
-  bool may_add = k == 0 && r->step->kind == TD_STEP_OP && r->step->external != TD_ABSENT;
+  uint32_t external = k == 0 ? r->step->external : TD_ABSENT;
   TdVar *g = NULL;
   TdBuffer *buffer;
 
   if (s->values[value].kind != TD_VALUE_GRADIENT
       || p->given[value] != NULL) /* changed in place further on */
     return TD_OK;
-  if (may_add)
+  if (r->step->kind == TD_STEP_GROUP)
+    external = p->i->plan->groups[r->step->external].externals[k];
+  if (external != TD_ABSENT)
     {
-      g = td__backward_target (p->b, (int)r->step->external);
+      g = td__backward_target (p->b, (int)external);
       r->run.call.accumulate = p->added[value] = g != NULL;
     }
   if (g != NULL)
@@ -214,6 +216,19 @@ give (TdPlay *p, const TdReady *r)
   return status;
 }
 
+static void
+run_group (const TdPlay *p, const TdReady *r)
+{
+  const TdSchedule *s = p->i->plan->s;
+  const TdGroup *g = &p->i->plan->groups[r->step->external];
+  bool adds[TD_TILE_MAX_OPERANDS];
+
+  if (r->opens)
+    for (uint32_t k = 0; k < r->step->n_out; k++)
+      adds[r->step->n_in + k] = p->added[s->nodes[td__step_out (s, r->step, k)].value];
+  td__tiles_run (g->tiles, r->run.call.in, r->opens ? adds : NULL);
+}
+
 static TdStatus
 play_other (TdPlay *p, TdReady *r)
 {
@@ -227,7 +242,7 @@ play_other (TdPlay *p, TdReady *r)
                  (size_t)r->run.call.out[0].size * td__dtype_sizes[r->run.call.out[0].dtype])
                                      : TD_OK;
     case TD_STEP_GROUP:
-      td__tiles_run (p->i->plan->groups[r->step->external].tiles, r->run.call.in);
+      run_group (p, r);
       return TD_OK;
     case TD_STEP_EFFECT:
       return effect (p, r);

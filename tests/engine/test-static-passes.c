@@ -575,6 +575,55 @@ passes__a_fused_chain_keeps_nothing_in_between (void **state)
   td_static_free (s);
 }
 
+/* Gradients that nobody cleared, and a variable that is used at both ends of the group. */
+static void
+used_twice (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  TdVar *y;
+
+  (void)self;
+  (void)n_in;
+  (void)n_out;
+  y = td_tanh (td_mul (td_tanh (td_mul (in[0], in[1])), in[0]));
+  out[0] = td_mul (y, in[1]);
+}
+
+static void
+passes__a_group_adds_to_the_gradients_that_are_there (void **state)
+{
+  TdStatic *s = td_static_new (used_twice, NULL);
+  TdVar *x[2][2];
+  const TdPlan *p;
+  uint32_t n_adding = 0;
+
+  (void)state;
+  for (int which = 0; which < 2; which++)
+    for (int k = 0; k < 2; k++)
+      x[which][k] = td_variable (td_retain (some (TD_SHAPE (3000), (unsigned)k)), "x");
+  TD_ITERATIONS (i, 4)
+    {
+      TdVar *want, *got, *seed = some (TD_SHAPE (3000), (unsigned)(20 + i));
+
+      used_twice (NULL, x[0], 2, &want, 1);
+      td_static_call (s, x[1], 2, &got, 1);
+      assert_bits (want, got);
+      td_set_grad (want, seed);
+      td_backward (want, 0);
+      td_set_grad (got, seed);
+      td_backward (got, 0);
+      for (int k = 0; k < 2; k++)
+        assert_bits (td_grad (x[0][k]), td_grad (x[1][k]));
+    }
+  p = plan_of (s);
+  for (uint32_t g = 0; g < p->n_groups; g++)
+    for (uint32_t j = 0; j < p->groups[g].n_members; j++)
+      n_adding += p->groups[g].members[j].external != TD_ABSENT;
+  assert_true (n_adding > 0);
+  td_static_free (s);
+  for (int k = 0; k < 4; k++)
+    td_release (x[k / 2][k % 2]);
+}
+
 static void
 passes__a_chain_in_place_needs_one_array (void **state)
 {
@@ -740,6 +789,7 @@ main (void)
     engine_test (passes__large_arrays_give_the_same_bits_on_one_thread_and_two),
     engine_test (passes__prune_fold_and_merge_take_out_what_they_name),
     engine_test (passes__a_fused_chain_keeps_nothing_in_between),
+    engine_test (passes__a_group_adds_to_the_gradients_that_are_there),
     engine_test (passes__a_chain_in_place_needs_one_array),
     engine_test (passes__batches_of_random_programs_are_near),
     engine_test (passes__a_recurrent_net_multiplies_all_steps_at_once),
