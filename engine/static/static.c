@@ -270,6 +270,19 @@ see_arguments (TdStatic *s, const TdTrace *t)
   s->own_arguments |= s->entries != NULL && !used;
 }
 
+/* Drop what can never be replayed again: these counts only grow. */
+static void
+drop_dead (TdStatic *s)
+{
+  for (TdEntry *e = s->entries, *next; e != NULL; e = next)
+    {
+      next = e->next;
+      if (e->guards->links_generation != td__links_generation
+          || e->guards->state_generation != td__engine.state_generation)
+        td__static_evict (s, e);
+    }
+}
+
 void
 td__static_install (TdStatic *s, TdTrace *t)
 {
@@ -302,6 +315,7 @@ td__static_install (TdStatic *s, TdTrace *t)
     td__trace_free (t);
   while (s->options.minimize_cache_size && s->entries != NULL)
     td__static_evict (s, s->entries);
+  drop_dead (s);
   entry->next = s->entries;
   s->entries = entry;
   s->n_entries++;

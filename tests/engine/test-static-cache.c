@@ -290,6 +290,26 @@ static__h17_schedules_that_are_dropped_give_their_memory_back (void **state)
 }
 
 static void
+static__h17_schedules_that_can_never_run_again_are_dropped (void **state)
+{
+  Net net = net_new ();
+  TdStatic *s = td_static_new (net_forward, &net, .minimize_cache_size = false);
+
+  (void)state;
+  for (int i = 0; i < 5; i++)
+    {
+      td_link_free (net.l2);
+      net.l2 = td_linear_new (net.root, "l2", 7, 3);
+      for (int k = 0; k < 4; k++)
+        TD_SCOPE ("call")
+          td_static_call1 (s, some (TD_SHAPE (8 + k % 2, 5), 1));
+      assert_int_equal (td_static_info (s).n_schedules, 2);
+    }
+  assert_int_equal (td_static_info (s).n_evictions, 8);
+  assert_int_equal (td_static_info (s).n_replays, 10);
+}
+
+static void
 static__h18_the_graph_of_the_traced_call_dies_with_it (void **state)
 {
   Net net = net_new ();
@@ -517,6 +537,7 @@ main (void)
     engine_test (static__h16_a_replay_allocates_its_results_and_copies_nothing),
     engine_test (static__h17_tracing_takes_time_in_proportion_to_the_operations),
     engine_test (static__h17_schedules_that_are_dropped_give_their_memory_back),
+    engine_test (static__h17_schedules_that_can_never_run_again_are_dropped),
     engine_test (static__h18_the_graph_of_the_traced_call_dies_with_it),
     engine_test (static__h19_results_keep_their_number_order_and_identity),
     engine_test (static__h20_a_gradient_may_be_handed_through_as_it_came),
