@@ -193,7 +193,7 @@ td_cuda_pooling (TdCudaLauncher *l, TdPoolKind kind, const TdPooling *attrs, con
       a.pad[i] = k < 0 || attrs->adaptive ? 0 : attrs->pad[k];
       a.image *= a.size[i];
       a.pooled *= a.n_places[i];
-      a.places *= a.ksize[i];
+      a.places *= k < 0 ? 1 : attrs->ksize[k];
     }
   return td__launch (l, &kernels[kind][wide][out->dtype], td__blocks (l, out->size, TD_BLOCK),
                      1, &a);

@@ -236,10 +236,12 @@ fill (TdTensor *x, const RigArray *a)
   const bool floats = x->dtype <= TD_BF16;
 
   for (int64_t i = 0; i < x->size; i++)
-    put (x, i,
-         (a->flags & RIG_SPECIAL) != 0 && floats && rig_random (16) == 0
-             ? special[rig_random (sizeof special / sizeof special[0])]
-             : uniform (a->low, a->high + (floats ? 0 : 1)));
+    if ((a->flags & RIG_SPECIAL) != 0 && floats && rig_random (16) == 0)
+      put (x, i, special[rig_random (sizeof special / sizeof special[0])]);
+    else if ((a->flags & RIG_WHOLE) != 0 || !floats)
+      put (x, i, floor (uniform (a->low, a->high + 1)));
+    else
+      put (x, i, uniform (a->low, a->high));
 }
 
 static int64_t

@@ -13,7 +13,8 @@ enum
 {
   RIG_ARRAYS = 12,
   RIG_SPECIAL = 1, /**< some NaN, infinities, zeros among the numbers */
-  RIG_KEEP = 2     /**< an output that is read: it begins with numbers */
+  RIG_KEEP = 2,    /**< an output that is read: it begins with numbers */
+  RIG_WHOLE = 4    /**< whole numbers, high among them */
 };
 
 /** An operand: numbers spread over [low, high]. */

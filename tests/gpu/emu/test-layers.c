@@ -1,0 +1,382 @@
+/* Normalisation, pooling, convolution, products and attention, beside the CPU's.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu/conv.h"
+#include "cpu/cpu.h"
+#include "td-test.h"
+
+static const TdDtype types[] = { TD_F32, TD_F64, TD_I32 };
+
+static double
+tolerance_of (TdDtype dtype)
+{
+  return dtype == TD_F64 ? 1e-11 : 5e-5;
+}
+
+/* --- normalisation --- */
+
+typedef struct
+{
+  int kind, n_in, n_out;
+} BatchNorm;
+
+/* Running mean and variance are written: of the outputs, they come last. */
+static TdStatus
+call_batch_norm (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const BatchNorm *c = context;
+  const double params[2] = { 1e-3, 0.9 };
+  TdTensor all[5];
+
+  memcpy (all, in, (size_t)c->n_in * sizeof *in);
+  if (c->kind == TD_BATCH_NORM_TRAIN && c->n_in == 3 && c->n_out == 5)
+    memcpy (all + 3, out + 3, 2 * sizeof *out);
+  if (c->n_out == 5)
+    return gpu == NULL ? td__cpu_batch_norm (NULL, c->kind, params, all, 5, out, 3)
+                       : td_cuda_batch_norm (gpu, c->kind, params, all, 5, out, 3);
+  return gpu == NULL ? td__cpu_batch_norm (NULL, c->kind, params, all, c->n_in, out, c->n_out)
+                     : td_cuda_batch_norm (gpu, c->kind, params, all, c->n_in, out, c->n_out);
+}
+
+static void
+batch_norm__trains_applies_and_goes_back_as_the_cpu (void **state)
+{
+  static const TdShape shapes[]
+      = { { 2, { 9, 5 } }, { 4, { 3, 4, 5, 7 } }, { 2, { 1, 3 } }, { 3, { 20, 2, 40 } } };
+
+  for (int s = 0; s < 4; s++)
+    for (int d = 0; d < 2; d++)
+      {
+        const RigArray x = { types[d], shapes[s], -2, 3, 0 };
+        const RigArray c = { types[d], { 1, { shapes[s].dim[1] } }, 0.5, 2, 0 };
+        const RigArray kept = { types[d], c.shape, 0.5, 2, RIG_KEEP };
+        const RigArray train_in[3] = { x, c, c }, train_out[5] = { x, c, c, kept, kept };
+        const RigArray fixed_in[5] = { x, c, c, c, c }, grad_in[5] = { x, c, x, c, c };
+        const RigArray grad_out[3] = { x, c, c };
+        const BatchNorm train = { TD_BATCH_NORM_TRAIN, 3, 3 },
+                        run = { TD_BATCH_NORM_TRAIN, 3, 5 };
+        const BatchNorm fixed = { TD_BATCH_NORM_FIXED, 5, 1 },
+                        grad = { TD_BATCH_NORM_GRAD, 5, 3 };
+        const double tolerance = tolerance_of (types[d]);
+
+        rig_check ("batch norm", train_in, 3, train_out, 3, tolerance, call_batch_norm, &train);
+        rig_check ("running batch norm", train_in, 3, train_out, 5, tolerance, call_batch_norm,
+                   &run);
+        rig_check ("fixed batch norm", fixed_in, 5, &x, 1, tolerance, call_batch_norm, &fixed);
+        rig_check ("batch norm gradient", grad_in, 5, grad_out, 3, tolerance, call_batch_norm,
+                   &grad);
+      }
+}
+
+typedef struct
+{
+  TdRowNormKind kind;
+  TdRowNorm norm;
+  int n_in, n_out;
+} RowNorm;
+
+static TdStatus
+call_row_norm (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const RowNorm *c = context;
+
+  return gpu == NULL ? td__cpu_row_norm (NULL, c->kind, &c->norm, in, c->n_in, out, c->n_out)
+                     : td_cuda_row_norm (gpu, c->kind, &c->norm, in, c->n_in, out, c->n_out);
+}
+
+static void
+row_norm__gives_the_cpus_rows_and_gradients (void **state)
+{
+  static const int64_t sizes[][4] /* n, groups, channels, rest */
+      = {
+          { 5, 1, 7, 1 }, { 200, 1, 40, 1 }, { 3, 2, 3, 11 }, { 2, 1, 1500, 1 }, { 4, 3, 2, 1 }
+        };
+
+  for (int s = 0; s < 5; s++)
+    for (int i = 0; i < 4; i++)
+      {
+        const int64_t *n = sizes[s];
+        const bool centred = i % 2 == 0;
+        const TdDtype dtype = types[i / 2];
+        const RigArray x = { dtype, { 4, { n[0], n[1], n[2], n[3] } }, -2, 3, 0 };
+        const RigArray c = { dtype, { 1, { n[1] * n[2] } }, 0.5, 2, 0 };
+        const RigArray rows = { dtype, { 1, { n[0] * n[1] } }, 0.5, 1, 0 };
+        const RigArray forward_in[3] = { x, c, c }, forward_out[3] = { x, rows, rows };
+        const RigArray grad_in[5] = { x, c, x, rows, rows }, grad_out[3] = { x, c, c };
+        RowNorm call = {
+          TD_ROW_NORM, { n[0], n[1], n[2], n[3], 1e-5, centred }, 2 + centred, 2 + centred
+        };
+
+        rig_check ("row norm", forward_in, call.n_in, forward_out, call.n_out,
+                   tolerance_of (dtype), call_row_norm, &call);
+        call.kind = TD_ROW_NORM_GRAD;
+        call.n_in = 4 + centred;
+        rig_check ("row norm gradient", grad_in, call.n_in, grad_out, call.n_out,
+                   tolerance_of (dtype), call_row_norm, &call);
+      }
+}
+
+/* --- pooling --- */
+
+typedef struct
+{
+  TdPoolKind kind;
+  TdPooling attrs;
+} Pool;
+
+static TdStatus
+call_pool (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const Pool *c = context;
+  const int n_in = c->kind == TD_POOL_MAX_GRAD || c->kind == TD_POOL_MAX_GATHER ? 2 : 1;
+  TdTensor *out2 = c->kind == TD_POOL_MAX ? &out[1] : NULL;
+
+  return gpu == NULL ? td__cpu_pooling (NULL, c->kind, &c->attrs, in, n_in, out, out2)
+                     : td_cuda_pooling (gpu, c->kind, &c->attrs, in, n_in, out, out2);
+}
+
+static void
+check_pools (const TdPooling *attrs, const TdShape *image, const TdShape *pooled, TdDtype dtype)
+{
+  const RigArray x = { dtype, *image, -2, 2, 0 }, y = { dtype, *pooled, -2, 2, 0 };
+  int64_t places = 1;
+  RigArray index = { TD_I32, *pooled, -1, 0, 0 };
+  Pool c = { TD_POOL_AVERAGE, *attrs };
+  const double tolerance = dtype == TD_F64 ? 1e-13 : 1e-6;
+
+  for (int i = 0; i < attrs->ndim; i++)
+    places *= attrs->ksize[i];
+  index.high = (double)places - 1;
+  rig_check ("average pooling", &x, 1, &y, 1, tolerance, call_pool, &c);
+  c.kind = TD_POOL_AVERAGE_GRAD;
+  rig_check ("gradient of average pooling", &y, 1, &x, 1, tolerance, call_pool, &c);
+  if (attrs->adaptive)
+    return;
+  c.kind = TD_POOL_MAX;
+  rig_check ("max pooling", &x, 1, (const RigArray[]){ y, index }, 2, 0, call_pool, &c);
+  c.kind = TD_POOL_MAX_GRAD;
+  rig_check ("gradient of max pooling", (const RigArray[]){ index, y }, 2, &x, 1, tolerance,
+             call_pool, &c);
+  c.kind = TD_POOL_MAX_GATHER;
+  rig_check ("gather of max pooling", (const RigArray[]){ index, x }, 2, &y, 1, 0, call_pool,
+             &c);
+}
+
+static void
+pooling__gives_the_cpus_numbers_over_any_axes (void **state)
+{
+  for (int i = 0; i < 32; i++)
+    {
+      TdPooling attrs
+          = { .ndim = 1 + i % 4, .divisor = (TdPoolDivisor)(i % 3), .adaptive = i % 8 == 7 };
+      TdShape image = { 2 + attrs.ndim, { 2, 3 } }, pooled = image;
+
+      for (int k = 0; k < attrs.ndim; k++)
+        {
+          const int64_t size = 3 + (int64_t)rig_random (attrs.ndim > 2 ? 4 : 9);
+
+          attrs.ksize[k] = 1 + (int)rig_random (3);
+          attrs.stride[k] = 1 + (int)rig_random (3);
+          attrs.pad[k] = (int)rig_random ((uint64_t)attrs.ksize[k]);
+          image.dim[2 + k] = size;
+          pooled.dim[2 + k] = attrs.adaptive ? 1 + (int64_t)rig_random ((uint64_t)size)
+                                             : (size + 2 * attrs.pad[k] - attrs.ksize[k]
+                                                + (int)rig_random (2) * (attrs.stride[k] - 1))
+                                                       / attrs.stride[k]
+                                                   + 1;
+        }
+      check_pools (&attrs, &image, &pooled, types[i % 2]);
+    }
+}
+
+static void
+pooling__takes_the_first_nan_of_a_window (void **state)
+{
+  const Pool c = { TD_POOL_MAX, { 2, { 3, 3 }, { 2, 2 }, { 1, 1 }, TD_POOL_BY_WINDOW, false } };
+  const RigArray x = { TD_F32, { 4, { 2, 2, 13, 13 } }, -2, 2, RIG_SPECIAL };
+  const RigArray out[2] = { { TD_F32, { 4, { 2, 2, 7, 7 } }, 0, 0, 0 },
+                            { TD_I32, { 4, { 2, 2, 7, 7 } }, 0, 0, 0 } };
+
+  rig_check ("max pooling of NaN", &x, 1, out, 2, 0, call_pool, &c);
+}
+
+/* --- convolution --- */
+
+typedef struct
+{
+  TdConvKind kind;
+  TdConv attrs;
+  int n_in;
+} Conv;
+
+static TdStatus
+call_conv (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const Conv *c = context;
+
+  return gpu == NULL ? td__conv_by_definition (c->kind, &c->attrs, in, c->n_in, out)
+                     : td_cuda_conv (gpu, c->kind, &c->attrs, in, c->n_in, out);
+}
+
+static void
+conv__gives_the_definitions_numbers_over_any_axes (void **state)
+{
+  for (int i = 0; i < 30; i++)
+    {
+      const int ndim = 1 + i % 3, groups = i % 4 == 3 ? 2 : 1, cg = 1 + i % 2, og = 1 + i % 3;
+      const TdDtype dtype = types[i / 3 % 2];
+      Conv c = { TD_CONV_FORWARD,
+                 { .ndim = ndim, .groups = groups, .accumulate = i % 5 == 0 },
+                 2 + i % 2 };
+      TdShape x = { 2 + ndim, { 2, cg * groups } }, w = { 2 + ndim, { og * groups, cg } };
+      TdShape y = { 2 + ndim, { 2, og * groups } };
+      RigArray in[3], out;
+
+      for (int k = 0; k < ndim; k++)
+        {
+          int64_t reach;
+
+          c.attrs.stride[k] = 1 + (int)rig_random (3);
+          c.attrs.pad[k] = (int)rig_random (3);
+          c.attrs.dilate[k] = 1 + (int)rig_random (2);
+          w.dim[2 + k] = 1 + (int64_t)rig_random (3);
+          x.dim[2 + k] = 5 + (int64_t)rig_random (ndim > 2 ? 3 : 9);
+          reach = (w.dim[2 + k] - 1) * c.attrs.dilate[k] + 1;
+          y.dim[2 + k] = (x.dim[2 + k] + 2 * c.attrs.pad[k] - reach) / c.attrs.stride[k] + 1;
+        }
+      in[0] = (RigArray){ dtype, x, -1, 1, 0 };
+      in[1] = (RigArray){ dtype, w, -1, 1, 0 };
+      in[2] = (RigArray){ dtype, { 1, { og * groups } }, -1, 1, 0 };
+      out = (RigArray){ dtype, y, -1, 1, RIG_KEEP };
+      rig_check ("convolution", in, c.n_in, &out, 1, tolerance_of (dtype), call_conv, &c);
+      c.kind = TD_CONV_DATA_GRAD;
+      in[0].shape = w;
+      in[1].shape = y;
+      in[2].shape.dim[0] = cg * groups;
+      out.shape = x;
+      rig_check ("convolution's data gradient", in, c.n_in, &out, 1, tolerance_of (dtype),
+                 call_conv, &c);
+      c.kind = TD_CONV_WEIGHT_GRAD;
+      c.n_in = 2;
+      in[0].shape = x;
+      out.shape = w;
+      rig_check ("convolution's weight gradient", in, 2, &out, 1, tolerance_of (dtype),
+                 call_conv, &c);
+    }
+}
+
+/* --- products --- */
+
+static TdStatus
+call_gemm (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  return gpu == NULL ? td__cpu_gemm (NULL, context, &in[0], &in[1], &out[0])
+                     : td_cuda_gemm (gpu, context, &in[0], &in[1], &out[0]);
+}
+
+static void
+gemm__gives_the_cpus_products_both_ways_round (void **state)
+{
+  static const int64_t sizes[][3] = { { 1, 1, 1 },    { 65, 3, 17 }, { 64, 64, 16 },
+                                      { 5, 130, 40 }, { 4, 4, 0 },   { 0, 3, 2 } };
+
+  for (int s = 0; s < 6; s++)
+    for (int i = 0; i < 8; i++)
+      {
+        const int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2], batch = 1 + i % 3;
+        const TdDtype dtype = types[i / 4];
+        const TdGemm g = { .ta = i % 2 == 1,
+                           .tb = i / 2 % 2 == 1,
+                           .m = m,
+                           .n = n,
+                           .k = k,
+                           .batch = batch,
+                           .stride_a = m * k,
+                           .stride_b = i % 3 == 2 ? 0 : k * n,
+                           .stride_c = m * n,
+                           .alpha = i % 2 == 0 ? 1 : 0.5,
+                           .beta = i % 4 == 1            ? 1
+                                   : i % 4 == 2 && k > 0 ? -0.5
+                                                         : 0 };
+        const RigArray in[2]
+            = { { dtype, { 3, { batch, g.ta ? k : m, g.ta ? m : k } }, -1, 1, 0 },
+                { dtype, { 3, { batch, g.tb ? n : k, g.tb ? k : n } }, -1, 1, 0 } };
+        const RigArray out = { dtype, { 3, { batch, m, n } }, -1, 1, RIG_KEEP };
+
+        rig_check ("product", in, 2, &out, 1, tolerance_of (dtype), call_gemm, &g);
+      }
+}
+
+typedef struct
+{
+  TdAttentionKind kind;
+  TdAttention a;
+  int n_in;
+} Attend;
+
+static TdStatus
+call_attention (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const Attend *c = context;
+  const int n_out = c->kind == TD_ATTENTION ? 2 : 3;
+
+  return gpu == NULL ? td__cpu_attention (NULL, c->kind, &c->a, in, c->n_in, out, n_out)
+                     : td_cuda_attention (gpu, c->kind, &c->a, in, c->n_in, out, n_out);
+}
+
+static void
+attention__gives_the_cpus_rows_and_gradients (void **state)
+{
+  static const int64_t sizes[][5] /* batch, queries, keys, d, d_v */
+      = { { 1, 1, 1, 1, 1 }, { 4, 7, 9, 8, 5 }, { 2, 3, 300, 4, 6 }, { 2, 260, 5, 3, 2 } };
+
+  for (int s = 0; s < 4; s++)
+    for (int i = s % 2; i<8; i += s> 1 ? 2 : 1)
+      {
+        const int64_t *n = sizes[s];
+        const bool masked = i % 4 >= 2;
+        const TdDtype dtype = types[i / 4];
+        const RigArray q = { dtype, { 3, { n[0], n[1], n[3] } }, -1, 1, 0 };
+        const RigArray k = { dtype, { 3, { n[0], n[2], n[3] } }, -1, 1, 0 };
+        const RigArray v = { dtype, { 3, { n[0], n[2], n[4] } }, -1, 1, 0 };
+        const RigArray y = { dtype, { 3, { n[0], n[1], n[4] } }, -1, 1, 0 };
+        const RigArray sums = { dtype, { 2, { n[0], n[1] } }, 2, 3, 0 };
+        const RigArray mask = { dtype, { 3, { (n[0] + 1) / 2, n[1], n[2] } }, 0, 1, RIG_WHOLE };
+        Attend c = { TD_ATTENTION,
+                     { n[0], n[1], n[2], n[3], n[4], 2, 0.7, i % 2 == 1 },
+                     3 + masked };
+        RigArray in[7] = { q, k, v };
+
+        in[3] = mask;
+        rig_check ("attention", in, c.n_in, (const RigArray[]){ y, sums }, 2,
+                   tolerance_of (dtype), call_attention, &c);
+        c.kind = TD_ATTENTION_GRAD;
+        c.n_in = 6 + masked;
+        in[3] = in[4] = y;
+        in[5] = sums;
+        in[6] = mask;
+        rig_check ("attention's gradient", in, c.n_in, (const RigArray[]){ q, k, v }, 3,
+                   tolerance_of (dtype), call_attention, &c);
+      }
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (batch_norm__trains_applies_and_goes_back_as_the_cpu),
+    cmocka_unit_test (row_norm__gives_the_cpus_rows_and_gradients),
+    cmocka_unit_test (pooling__gives_the_cpus_numbers_over_any_axes),
+    cmocka_unit_test (pooling__takes_the_first_nan_of_a_window),
+    cmocka_unit_test (conv__gives_the_definitions_numbers_over_any_axes),
+    cmocka_unit_test (gemm__gives_the_cpus_products_both_ways_round),
+    cmocka_unit_test (attention__gives_the_cpus_rows_and_gradients),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
