@@ -1,14 +1,23 @@
 #!/usr/bin/env python3
-"""Run the compiler given after the first argument, and keep what it says in that file.
+"""compile.py OUTPUT LOG SOURCE COMPILER [ARGUMENT ...]: compile in the source's folder, and keep what
+the compiler says.
 
 SPDX-License-Identifier: MIT
 """
+import pathlib
 import subprocess
 import sys
 
-done = subprocess.run(sys.argv[2:], stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True)
-with open(sys.argv[1], "w", encoding="utf-8") as log:
-    log.write(done.stdout)
-if done.returncode != 0:
-    print(done.stdout)
-sys.exit(done.returncode)
+
+def main():
+    output, log, source = (pathlib.Path(name).resolve() for name in sys.argv[1:4])
+    done = subprocess.run([*sys.argv[4:], "-o", str(output), source.name], cwd=source.parent, text=True,
+                          stderr=subprocess.STDOUT, stdout=subprocess.PIPE)
+    log.write_text(done.stdout, encoding="utf-8")
+    if done.returncode != 0:
+        print(done.stdout)
+    sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()

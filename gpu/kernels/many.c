@@ -3,10 +3,14 @@
  * SPDX-License-Identifier: MIT */
 #include "launch.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "scalar-updates.h"
+
+static_assert (sizeof (TdUpdateParams) <= 4096 && sizeof (TdStatsParams) <= 4096,
+               "drivers before 12.1 take no more of a kernel's parameters");
 
 #define UPDATE_KERNELS(S, T, kind, name, n_arrays, setup, body)                                \
   [TD_UPDATE_##kind] = { TD_FLOATS ("td_update_" #kind), TD_HALVES ("td_update_" #kind) },

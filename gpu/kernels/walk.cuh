@@ -90,10 +90,10 @@ walk_both (const TdWalkParams &a, F f)
 
   if (a.items == 1)
     {
-      walk_packs<S, 1, 2> (a, f);
+      walk_packs<S, 1, (V == 2 ? 1 : 2)> (a, f);
       return;
     }
-  walk_packs<S, V, (V <= 4 ? 2 : 1)> (a, f);
+  walk_packs<S, V, (V == 4 ? 2 : 1)> (a, f);
   if (thread_index () < a.tail)
     {
       const int64_t i = (int64_t)a.n * V + thread_index ();

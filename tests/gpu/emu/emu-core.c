@@ -476,6 +476,7 @@ td_emu_run (TdEmuKernel *kernel, const unsigned grid[3], unsigned threads, const
   block.params = copy;
   block.n = threads;
   launches++;
+  kernel->runs++;
   for (unsigned i = 0; i < n_blocks; i++)
     {
       const unsigned b = order == TD_EMU_FORWARD ? i : n_blocks - 1 - i;

@@ -12,77 +12,75 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C"
+#include "tapedeck.h"
+
+TD_BEGIN_DECLS
+
+typedef struct
 {
-#endif
+  unsigned x, y, z;
+} TdEmuDim;
+extern TdEmuDim threadIdx, blockIdx, blockDim, gridDim;
 
-  typedef struct
-  {
-    unsigned x, y, z;
-  } TdEmuDim;
-  extern TdEmuDim threadIdx, blockIdx, blockDim, gridDim;
+/** A kernel as the compiler left it. */
+typedef struct TdEmuKernel TdEmuKernel;
+struct TdEmuKernel
+{
+  const char *name;
+  void (*thread) (const void *params);
+  size_t params_bytes;
+  long runs;
+  TdEmuKernel *next;
+};
+void td_emu_register (TdEmuKernel *kernel);
+/** The kernel of that name, or NULL. */
+TdEmuKernel *td_emu_find (const char *name);
+/** All of them, by `next`. */
+TdEmuKernel *td_emu_kernels (void);
 
-  /** A kernel as the compiler left it. */
-  typedef struct TdEmuKernel TdEmuKernel;
-  struct TdEmuKernel
-  {
-    const char *name;
-    void (*thread) (const void *params);
-    size_t params_bytes;
-    TdEmuKernel *next;
-  };
-  void td_emu_register (TdEmuKernel *kernel);
-  /** The kernel of that name, or NULL. */
-  TdEmuKernel *td_emu_find (const char *name);
-  /** All of them, by `next`. */
-  TdEmuKernel *td_emu_kernels (void);
+/** An array of shared memory. */
+typedef struct TdEmuArea TdEmuArea;
+struct TdEmuArea
+{
+  const char *name;
+  void *data;
+  size_t bytes;
+  int used;
+  TdEmuArea *next;
+};
+void td_emu_shared (TdEmuArea *area);
+__attribute__ ((noreturn)) void td_emu_beyond (const char *name, long i, long n);
 
-  /** An array of shared memory. */
-  typedef struct TdEmuArea TdEmuArea;
-  struct TdEmuArea
-  {
-    const char *name;
-    void *data;
-    size_t bytes;
-    int used;
-    TdEmuArea *next;
-  };
-  void td_emu_shared (TdEmuArea *area);
-  __attribute__ ((noreturn)) void td_emu_beyond (const char *name, long i, long n);
+typedef enum
+{
+  TD_EMU_MEET,
+  TD_EMU_XOR,
+  TD_EMU_DOWN,
+  TD_EMU_UP,
+  TD_EMU_FROM,
+  TD_EMU_BALLOT
+} TdEmuWarpOp;
+void td_emu_barrier (const char *file, int line);
+uint64_t td_emu_warp (TdEmuWarpOp op, uint32_t mask, uint64_t value, int argument,
+                      const char *file, int line);
 
-  typedef enum
-  {
-    TD_EMU_MEET,
-    TD_EMU_XOR,
-    TD_EMU_DOWN,
-    TD_EMU_UP,
-    TD_EMU_FROM,
-    TD_EMU_BALLOT
-  } TdEmuWarpOp;
-  void td_emu_barrier (const char *file, int line);
-  uint64_t td_emu_warp (TdEmuWarpOp op, uint32_t mask, uint64_t value, int argument,
-                        const char *file, int line);
+/** Which threads and blocks go first. */
+typedef enum
+{
+  TD_EMU_FORWARD,
+  TD_EMU_BACKWARD,
+  TD_EMU_SHUFFLED,
+  TD_EMU_ORDERS
+} TdEmuOrder;
+void td_emu_order (TdEmuOrder order);
 
-  /** Which threads and blocks go first. */
-  typedef enum
-  {
-    TD_EMU_FORWARD,
-    TD_EMU_BACKWARD,
-    TD_EMU_SHUFFLED,
-    TD_EMU_ORDERS
-  } TdEmuOrder;
-  void td_emu_order (TdEmuOrder order);
+/** Run a kernel over a grid; params are copied. */
+void td_emu_run (TdEmuKernel *kernel, const unsigned grid[3], unsigned block,
+                 const void *params);
+/** How many kernels have run, and those of one name. */
+long td_emu_launches (void);
 
-  /** Run a kernel over a grid; params are copied. */
-  void td_emu_run (TdEmuKernel *kernel, const unsigned grid[3], unsigned block,
-                   const void *params);
-  /** How many kernels have run, and those of one name. */
-  long td_emu_launches (void);
+/** Let a bad address say which kernel and thread used it. */
+void td_emu_tell_faults (void);
 
-  /** Let a bad address say which kernel and thread used it. */
-  void td_emu_tell_faults (void);
-
-#ifdef __cplusplus
-}
-#endif
+TD_END_DECLS

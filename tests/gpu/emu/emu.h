@@ -21,7 +21,7 @@
   {                                                                                            \
     name (*(const Params *)params);                                                            \
   }                                                                                            \
-  static TdEmuKernel name##_kernel = { #name, name##_thread, sizeof (Params), nullptr };       \
+  static TdEmuKernel name##_kernel = { #name, name##_thread, sizeof (Params), 0, nullptr };    \
   __attribute__ ((constructor)) static void name##_register ()                                 \
   {                                                                                            \
     td_emu_register (&name##_kernel);                                                          \

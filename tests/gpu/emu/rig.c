@@ -378,3 +378,19 @@ rig_check (const char *what, const RigArray *in, int n_in, const RigArray *out, 
   set_clear (&start);
   set_clear (&first);
 }
+
+void
+rig_all_ran (const char *const *words, int n)
+{
+  int n_kernels = 0;
+
+  for (const TdEmuKernel *k = td_emu_kernels (); k != NULL; k = k->next)
+    for (int i = 0; i < n; i++)
+      if (strncmp (k->name, words[i], strlen (words[i])) == 0)
+        {
+          n_kernels++;
+          if (k->runs == 0)
+            fail_msg ("%s has not run", k->name);
+        }
+  assert_true (n_kernels >= n);
+}

@@ -37,6 +37,9 @@ typedef TdStatus (*RigCall) (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out,
 void rig_check (const char *what, const RigArray *in, int n_in, const RigArray *out, int n_out,
                 double tolerance, RigCall call, const void *context);
 
+/** Fail if a kernel whose name begins with one of some words has not run yet. */
+void rig_all_ran (const char *const *words, int n);
+
 /** A launcher over the emulator, with guarded workspace. */
 TdCudaLauncher *rig_launcher (void);
 

@@ -32,7 +32,7 @@ call_unary (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *contex
 static void
 unary__gives_the_cpus_numbers_for_every_formula_and_type (void **state)
 {
-  static const int64_t sizes[] = { 0, 1, 7, 300, 40013 };
+  static const int64_t sizes[] = { 64, 1, 7, 300, 40013 };
   char what[80];
 
   for (int kind = 0; kind < TD_UNARY_N; kind++)
@@ -40,13 +40,23 @@ unary__gives_the_cpus_numbers_for_every_formula_and_type (void **state)
       {
         const int64_t n = sizes[(kind + d) % N_OF (sizes)];
         const bool integer = numbers[d] == TD_I32 || numbers[d] == TD_I64;
-        const RigArray in
-            = { numbers[d], { 1, { n > 0 || kind < 6 ? n : 65 } }, -4, 4, RIG_SPECIAL };
+        const RigArray in = { numbers[d], { 1, { n } }, -4, 4, RIG_SPECIAL };
         const Call c = { .kind = kind, .p = integer ? -2 : 0.75, .q = integer ? 2 : 1.5 };
 
         snprintf (what, sizeof what, "unary %d, dtype %d", kind, (int)numbers[d]);
         rig_check (what, &in, 1, &in, 1, 0, call_unary, &c);
       }
+}
+
+static void
+unary__launches_nothing_for_no_numbers (void **state)
+{
+  const RigArray none = { TD_F32, { 2, { 3, 0 } }, 0, 0, 0 };
+  const Call c = { .kind = TD_UNARY_EXP };
+  const long before = td_emu_launches ();
+
+  rig_check ("no numbers", &none, 1, &none, 1, 0, call_unary, &c);
+  assert_int_equal (td_emu_launches (), before);
 }
 
 static void
@@ -303,11 +313,21 @@ kernels__refuse_the_types_that_the_cpu_refuses (void **state)
   rig_check ("random integers", NULL, 0, &i, 1, 0, call_random, &add);
 }
 
+static void
+kernels__of_these_families_have_all_run (void **state)
+{
+  static const char *const words[] = { "td_unary_", "td_binary_", "td_cast_",  "td_arange_",
+                                       "td_fill_",  "td_random_", "td_select_" };
+
+  rig_all_ran (words, (int)(sizeof words / sizeof words[0]));
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (unary__gives_the_cpus_numbers_for_every_formula_and_type),
+    cmocka_unit_test (unary__launches_nothing_for_no_numbers),
     cmocka_unit_test (unary__copies_bytes_and_truths),
     cmocka_unit_test (unary_grad__gives_the_cpus_numbers_and_adds),
     cmocka_unit_test (binary__gives_the_cpus_numbers_for_every_formula_and_type),
@@ -318,6 +338,7 @@ main (void)
     cmocka_unit_test (fill_and_arange__give_the_cpus_numbers_in_all_types),
     cmocka_unit_test (random__gives_the_cpus_bits),
     cmocka_unit_test (kernels__refuse_the_types_that_the_cpu_refuses),
+    cmocka_unit_test (kernels__of_these_families_have_all_run),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -365,6 +365,15 @@ attention__gives_the_cpus_rows_and_gradients (void **state)
       }
 }
 
+static void
+kernels__of_these_families_have_all_run (void **state)
+{
+  static const char *const words[]
+      = { "td_batch_norm_", "td_row_norm_", "td_pool_", "td_conv_", "td_gemm_", "td_attend_" };
+
+  rig_all_ran (words, (int)(sizeof words / sizeof words[0]));
+}
+
 int
 main (void)
 {
@@ -376,6 +385,7 @@ main (void)
     cmocka_unit_test (conv__gives_the_definitions_numbers_over_any_axes),
     cmocka_unit_test (gemm__gives_the_cpus_products_both_ways_round),
     cmocka_unit_test (attention__gives_the_cpus_rows_and_gradients),
+    cmocka_unit_test (kernels__of_these_families_have_all_run),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -246,6 +246,15 @@ check_index__finds_the_first_bad_place_and_its_value (void **state)
         }
 }
 
+static void
+kernels__of_these_families_have_all_run (void **state)
+{
+  static const char *const words[] = { "td_copy_walk_", "td_copy_tile_", "td_add_walk_",
+                                       "td_gather_",    "td_scatter_",   "td_check_index" };
+
+  rig_all_ran (words, (int)(sizeof words / sizeof words[0]));
+}
+
 int
 main (void)
 {
@@ -257,6 +266,7 @@ main (void)
     cmocka_unit_test (gather__takes_the_rows_of_every_type),
     cmocka_unit_test (scatter__adds_rows_in_the_order_of_the_indices),
     cmocka_unit_test (check_index__finds_the_first_bad_place_and_its_value),
+    cmocka_unit_test (kernels__of_these_families_have_all_run),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -173,6 +173,15 @@ softmax__gives_the_cpus_numbers_in_all_four_kinds (void **state)
                        (s == 5 ? 100 : 10) * tolerance_of (numbers[d]));
 }
 
+static void
+kernels__of_these_families_have_all_run (void **state)
+{
+  static const char *const words[] = { "td_reduce_",    "td_logsumexp_",  "td_argmax_",
+                                       "td_sum_along_", "td_scan_along_", "td_softmax_" };
+
+  rig_all_ran (words, (int)(sizeof words / sizeof words[0]));
+}
+
 int
 main (void)
 {
@@ -183,6 +192,7 @@ main (void)
     cmocka_unit_test (argmax__finds_the_first_of_equals_and_nan_first),
     cmocka_unit_test (cumulative_sum__gives_the_cpus_numbers_both_ways),
     cmocka_unit_test (softmax__gives_the_cpus_numbers_in_all_four_kinds),
+    cmocka_unit_test (kernels__of_these_families_have_all_run),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

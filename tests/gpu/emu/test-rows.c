@@ -283,6 +283,16 @@ stats__counts_and_moments_are_the_cpus (void **state)
       }
 }
 
+static void
+kernels__of_these_families_have_all_run (void **state)
+{
+  static const char *const words[]
+      = { "td_loss_", "td_right_",  "td_count_rows", "td_label_counts_end",
+          "td_lstm_", "td_update_", "td_stats" };
+
+  rig_all_ran (words, (int)(sizeof words / sizeof words[0]));
+}
+
 int
 main (void)
 {
@@ -293,6 +303,7 @@ main (void)
     cmocka_unit_test (update__gives_the_cpus_numbers_for_every_rule_and_type),
     cmocka_unit_test (update__takes_many_parameters_with_few_launches),
     cmocka_unit_test (stats__counts_and_moments_are_the_cpus),
+    cmocka_unit_test (kernels__of_these_families_have_all_run),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
