@@ -468,6 +468,7 @@ shows_lesson (gpointer unused)
 static void
 pair__of_the_lesson_shows_the_dynamic_and_the_static_graph (void **state)
 {
+  td_test_program ("app/tapedeck"); /* skipped where that was not built */
   ui_test_resize (1440, 900);
   ui_test_do ("lesson-compare", NULL);
   ui_test_wait ("the lesson", shows_lesson, NULL);
