@@ -166,12 +166,48 @@ describe_key (TdScheduleInfo *d, const TdGuards *g)
 
 /* --- steps --- */
 
+/* Any node that shows the value. */
+static uint32_t
+node_of_value (const TdSchedule *s, uint32_t value)
+{
+  uint32_t n = 0;
+
+  while (n + 1 < s->n_nodes && s->nodes[n].value != value)
+    n++;
+  return n;
+}
+
+/* An operand; for one that is made of several values side by side, those.  Returns how many. */
+static uint32_t
+add_operand (TdScheduleInfo *d, const TdPlan *p, uint32_t node, uint32_t value)
+{
+  const uint32_t b = value < p->s->n_values ? td__plan_block (p, value) : TD_ABSENT;
+  uint32_t n = 0;
+
+  if (b == TD_ABSENT || !td__plan_covers (p, value))
+    {
+      d->operands = room_for (d->operands, d->n_operands, sizeof *d->operands);
+      d->operands[d->n_operands++] = node;
+      return 1;
+    }
+  for (uint32_t k = 0; k < p->blocks[b].n_parts; k++)
+    if (td__plan_covers_part (p, value, k))
+      {
+        const uint32_t part = p->blocks[b].parts[k];
+
+        n += add_operand (d, p, node_of_value (p->s, part), part);
+      }
+  return n;
+}
+
 /* A step's numbers on the tape are those of TdStepKind: the tests of the tape hold them to it.
  */
 static TdScheduleStep *
-add_step (TdScheduleInfo *d, const TdSchedule *s, const TdStep *t, uint32_t list)
+add_step (TdScheduleInfo *d, const TdPlan *p, const TdSchedule *s, const TdStep *t,
+          uint32_t list)
 {
   TdScheduleStep *out;
+  uint32_t n[2] = { 0, 0 };
 
   d->steps = room_for (d->steps, d->n_steps, sizeof *d->steps);
   out = &d->steps[d->n_steps++];
@@ -191,12 +227,14 @@ add_step (TdScheduleInfo *d, const TdSchedule *s, const TdStep *t, uint32_t list
                            .group = TD_ABSENT };
   for (uint32_t k = 0; k < t->n_in + t->n_out; k++)
     {
-      d->operands = room_for (d->operands, d->n_operands, sizeof *d->operands);
-      d->operands[d->n_operands++]
-          = k < t->n_in ? td__step_in (s, t, k) : td__step_out (s, t, k - t->n_in);
+      const bool is_out = k >= t->n_in;
+      const uint32_t node = is_out ? td__step_out (s, t, k - t->n_in) : td__step_in (s, t, k);
+
+      n[is_out] += add_operand (d, p, node, s->nodes[node].value);
     }
-  out->out = out->in + t->n_in;
-  out->n_out = t->n_out;
+  out->n_in = n[0];
+  out->out = out->in + n[0];
+  out->n_out = n[1];
   return out;
 }
 
@@ -206,9 +244,9 @@ add_group (TdScheduleInfo *d, const TdPlan *p, const TdStep *t, uint32_t list)
   const TdGroup *g = &p->groups[t->external];
   uint32_t at = d->n_steps;
 
-  add_step (d, p->s, t, list)->group = g->n_members;
+  add_step (d, p, p->s, t, list)->group = g->n_members;
   for (uint32_t m = 0; m < g->n_members; m++)
-    add_step (d, p->s, &g->members[m], list)->group = at;
+    add_step (d, p, p->s, &g->members[m], list)->group = at;
 }
 
 /* By pass: the tape's fate of a step that it took out; 0: it runs on. */
@@ -248,11 +286,11 @@ describe_list (TdScheduleInfo *d, const TdPlan *p, const TdSchedule *trace,
 
       for (; next < traced->n && (t == NULL || next < t->trace_at); next++)
         if (fate[next] != 0)
-          add_step (d, trace, &traced->steps[next], list)->fate = fate[next];
+          add_step (d, p, trace, &traced->steps[next], list)->fate = fate[next];
       if (t != NULL && t->kind == TD_STEP_GROUP)
         add_group (d, p, t, list);
       else if (t != NULL)
-        add_step (d, p->s, t, list);
+        add_step (d, p, p->s, t, list);
     }
   free (fate);
 }
