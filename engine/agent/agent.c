@@ -148,6 +148,27 @@ command_level (TdAgent *a, const char *tag, const char *text)
   return STAY;
 }
 
+/* It holds from the next call of a chain on: the one that runs is let be. */
+static Outcome
+command_static (TdAgent *a, const char *tag, const char *text)
+{
+  char json[64];
+
+  if (strcmp (text, "verify") == 0)
+    {
+      snprintf (json, sizeof json, "{\"ok\":true,\"chains\":%d}", td__statics_verify_next ());
+      answer (a, tag, json);
+    }
+  else if (strcmp (text, "off") == 0 || strcmp (text, "as-is") == 0)
+    {
+      td_config_set (use_static_graph, text[0] == 'a');
+      answer (a, tag, "{\"ok\":true}");
+    }
+  else
+    answer_error (a, tag, "static: as-is, off or verify expected");
+  return STAY;
+}
+
 static Outcome
 command_read (TdAgent *a, const char *tag, const char *text)
 {
@@ -189,7 +210,7 @@ static const struct
   Outcome (*run) (TdAgent *a, const char *tag, const char *rest);
 } commands[] = {
   { "break ", command_break }, { "unbreak ", command_unbreak }, { "breaks", command_breaks },
-  { "level ", command_level }, { "read ", command_read },
+  { "level ", command_level }, { "read ", command_read },       { "static ", command_static },
 };
 
 static Outcome

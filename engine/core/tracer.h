@@ -82,6 +82,8 @@ void td__trace_step_end (TdStatus status);
 /** A td_backward is over. */
 void td__trace_backward_end (TdStatus status);
 void td__statics_finish (void); /**< td_finish: free what is left */
+/** Verify the next replay of every chain; says how many there are. */
+int td__statics_verify_next (void);
 /** Take "as-is", "off", "verify" or "verify=K"; says false for anything else. */
 bool td__static_option (const char *value);
 /** s belongs to whoever has this pointer to it, which is set to NULL when s is freed. */

@@ -738,6 +738,16 @@ td__static_owned (TdStatic *s, TdStatic **owner)
   s->owner = owner;
 }
 
+int
+td__statics_verify_next (void)
+{
+  int n = 0;
+
+  for (TdStatic *s = all; s != NULL; s = s->next, n++)
+    td_static_verify_next (s);
+  return n;
+}
+
 void
 td__statics_finish (void)
 {

@@ -371,6 +371,10 @@ nonsense__is_answered_and_survived (void **state)
   assert_contains (ask (&session, "read"), "\"ok\":false");
   assert_contains (ask (&session, "level loud"), "\"ok\":false");
   assert_contains (ask (&session, "level stats"), "\"ok\":true");
+  assert_contains (ask (&session, "static loud"), "as-is, off or verify expected");
+  assert_contains (ask (&session, "static verify"), "\"chains\":0}");
+  assert_contains (ask (&session, "static off"), "\"ok\":true");
+  assert_contains (ask (&session, "static as-is"), "\"ok\":true");
   assert_contains (ask (&session, "hello"), "\"ok\":true");
 }
 

@@ -11,6 +11,7 @@
 #include "schedule/td-curve.h"
 #include "schedule/td-gantt.h"
 #include "schedule/td-schedule.h"
+#include "schedule/td-statics.h"
 #include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
 
@@ -29,6 +30,7 @@ struct _TdPanels
   gint64 previous_number;
   TdSchedule *schedule;
   char *advice;
+  TdStatics *statics;
   TdGantt *gantt;
   TdMemoryHistory *history;
   guint history_n; /* iterations there were when it was made */
@@ -48,6 +50,7 @@ forget_iteration (TdPanels *self)
   g_clear_pointer (&self->previous, td_memory_profile_free);
   g_clear_pointer (&self->schedule, td_schedule_free);
   g_clear_pointer (&self->advice, g_free);
+  g_clear_pointer (&self->statics, td_statics_free);
   g_clear_pointer (&self->gantt, td_gantt_free);
   g_clear_pointer (&self->iteration, td_iteration_unref);
   g_clear_pointer (&self->expected, td_iteration_unref);
@@ -177,6 +180,31 @@ make_order (TdPanels *self, const TdPanelView *view)
   return schedule ? td_schedule_scene (schedule, self->advice, view) : NULL;
 }
 
+/* The first chain, or the one that was called last, is what most programs have. */
+static guint
+busiest_chain (const TdStatics *statics)
+{
+  guint best = 0;
+
+  for (guint i = 1; i < statics->n_chains; i++)
+    if (statics->chains[i].state.n_replays > statics->chains[best].state.n_replays)
+      best = i;
+  return best;
+}
+
+static TdScene *
+make_static (TdPanels *self, const TdPanelView *view)
+{
+  TdTapeReader *reader = td_session_get_reader (self->session);
+
+  if (!self->statics && reader)
+    self->statics = td_statics_new (reader, self->iteration);
+  return self->statics
+             ? td_statics_scene (self->statics, busiest_chain (self->statics), view)
+             : td_panel_message (view, "No static chain",
+                                 "td_static_new makes one; its schedule appears here.");
+}
+
 static TdScene *
 make_timeline (TdPanels *self, const TdPanelView *view)
 {
@@ -248,6 +276,7 @@ static const Page pages[] = {
     make_gradients },
   { TD_PANEL_GRADIENTS, "missing", "Missing", "Parameters without a gradient", make_missing },
   { TD_PANEL_SCHEDULE, "order", "Order", "Operations in order of execution", make_order },
+  { TD_PANEL_SCHEDULE, "static", "Static", "The schedule of a static chain", make_static },
   { TD_PANEL_SCHEDULE, "timeline", "Timeline", "Operations over time", make_timeline },
   { TD_PANEL_SCHEDULE, "advice", "Advice", "What could be a static schedule", make_advice },
   { TD_PANEL_SCHEDULE, "buffers", "Buffers", "Buffers over the events, by address",

@@ -156,6 +156,9 @@ void td__run_follow (TdWindow *self, const char *parameter);
 void td__run_toggle_breakpoint (TdWindow *self, const char *parameter);
 void td__run_record (TdWindow *self, const char *parameter);
 void td__run_set_level (TdWindow *self, const char *parameter);
+void td__run_verify_static (TdWindow *self, const char *parameter);
+void td__run_dynamically (TdWindow *self, const char *parameter);
+void td__run_statically (TdWindow *self, const char *parameter);
 void td__run_where_from (TdWindow *self, const char *parameter);
 void td__run_where_used (TdWindow *self, const char *parameter);
 void td__run_twin (TdWindow *self, const char *parameter);
@@ -181,7 +184,8 @@ void td__run_copy_differences (TdWindow *self, const char *parameter);
 
 /** Open what was written down about the session's recording. */
 void td__window_open_notebook (TdWindow *self);
-/** Write a note at the playhead; "" takes it away. FALSE: it was not kept, which a line says. */
+/** Write a note at the playhead; "" takes it away. FALSE: it was not kept, which a line says.
+ */
 gboolean td__window_write_note (TdWindow *self, const char *text);
 
 /** Save both pictures of the compare page as NAME-a and NAME-b. Errors: one line. */

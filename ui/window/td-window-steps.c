@@ -287,6 +287,27 @@ td__run_set_level (TdWindow *self, const char *parameter)
 }
 
 void
+td__run_verify_static (TdWindow *self, const char *parameter)
+{
+  td__window_send (self, "static verify");
+  td__window_toast (self, "Static chains are verified at their next call.");
+}
+
+void
+td__run_dynamically (TdWindow *self, const char *parameter)
+{
+  td__window_send (self, "static off");
+  td__window_toast (self, "Static chains run their code from their next call on.");
+}
+
+void
+td__run_statically (TdWindow *self, const char *parameter)
+{
+  td__window_send (self, "static as-is");
+  td__window_toast (self, "Static chains run as the program says.");
+}
+
+void
 td__run_record (TdWindow *self, const char *parameter)
 {
   self->level_low = !self->level_low;

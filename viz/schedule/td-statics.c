@@ -165,18 +165,19 @@ fill_events (TdStatics *all, TdStaticsChain *c)
 }
 
 static void
-fill_chain (TdStatics *all, TdStaticsChain *c, const TdTapeIteration *it)
+fill_chain (TdStatics *all, TdStaticsChain *c, const TdTapeIteration *it,
+            const TdTapeIteration *states)
 {
   char text[512];
 
   c->name = td_tape_reader_string (all->reader, c->chain->name);
   c->site
       = g_strdup (td_tape_reader_site_text (all->reader, c->chain->site, text, sizeof text));
-  for (guint k = 0; k < it->n_statics; k++)
-    if (it->statics[k].chain == c->chain->id)
+  for (guint k = 0; k < states->n_statics; k++)
+    if (states->statics[k].chain == c->chain->id)
       {
         c->known = TRUE;
-        c->state = it->statics[k];
+        c->state = states->statics[k];
         c->schedule = c->state.schedule;
       }
   fill_events (all, c);
@@ -217,8 +218,9 @@ measured (const TdTapeIteration *it)
 TdStatics *
 td_statics_new (TdTapeReader *reader, TdIteration *iteration)
 {
-  const TdTapeIteration *it = td_iteration_get_tape (iteration);
+  const TdTapeIteration *it = td_iteration_get_tape (iteration), *before = NULL;
   guint n = td_tape_reader_n_chains (reader);
+  char error[200];
   TdStatics *all;
 
   if (n == 0)
@@ -229,6 +231,9 @@ td_statics_new (TdTapeReader *reader, TdIteration *iteration)
   all->measured_bytes = measured (it);
   all->peak_bytes = it->peak_bytes;
   all->chains = g_new0 (TdStaticsChain, n);
+  /* where chains stand is said when an iteration ends: until then as in the one before */
+  if (it->n_statics == 0 && it->number > 0)
+    before = td_tape_iteration_load (reader, it->number - 1, error, sizeof error);
   for (guint id = 1; id <= n; id++)
     {
       const TdTapeChain *chain = td_tape_reader_chain (reader, id);
@@ -236,8 +241,9 @@ td_statics_new (TdTapeReader *reader, TdIteration *iteration)
       if (!chain)
         continue;
       all->chains[all->n_chains].chain = chain;
-      fill_chain (all, &all->chains[all->n_chains++], it);
+      fill_chain (all, &all->chains[all->n_chains++], it, before ? before : it);
     }
+  td_tape_iteration_free (before);
   return all;
 }
 
