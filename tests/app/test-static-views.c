@@ -50,7 +50,7 @@ count (const char *text, const char *what)
 
 /* Seed 002: a counter in a static function stays at 1, one that is wrapped counts. */
 static void
-st14__side_effects_run_once_unless_they_are_wrapped (void **state)
+side_effects__run_once_unless_they_are_wrapped (void **state)
 {
   TdTestChild child
       = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--quiet", example ());
@@ -63,7 +63,7 @@ st14__side_effects_run_once_unless_they_are_wrapped (void **state)
 }
 
 static void
-sg39__off_runs_the_code_at_every_call (void **state)
+run__static_off_runs_the_code_at_every_call (void **state)
 {
   TdTestChild child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--quiet",
                                    "--static", "off", example ());
@@ -155,7 +155,7 @@ tape__has_a_plan_that_memory_keeps_to (void **state)
 }
 
 static void
-sg34__verified_calls_are_on_the_tape (void **state)
+tape__has_the_verified_calls (void **state)
 {
   const char *tape = record ("v.tdtape", "verify=5");
   char error[200];
@@ -177,13 +177,13 @@ int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    td_test (st14__side_effects_run_once_unless_they_are_wrapped),
-    td_test (sg39__off_runs_the_code_at_every_call),
+    td_test (side_effects__run_once_unless_they_are_wrapped),
+    td_test (run__static_off_runs_the_code_at_every_call),
     td_test (run__takes_no_other_word_for_static),
     td_test (show__lists_the_schedule_and_what_is_not_part_of_it),
     td_test (tape__has_a_plan_that_memory_keeps_to),
-    td_test (sg34__verified_calls_are_on_the_tape),
+    td_test (tape__has_the_verified_calls),
   };
 
-  return cmocka_run_group_tests_name ("static", tests, NULL, NULL);
+  return cmocka_run_group_tests_name ("static-views", tests, NULL, NULL);
 }
