@@ -106,29 +106,49 @@ add_step (Picture *p, const TdStaticsRow *r, double y, double w)
     text_at (p, w - 12, y, td_format_bytes (bytes, r->bytes), role, 0, 1);
 }
 
-/* The rows that there is room for, those around the playhead's step first. */
+/* The step that the playhead stands before; -1: it is not in the schedule. */
+static gint
+step_here (const Picture *p)
+{
+  return p->view->event >= 0 && (guint)p->view->event < p->c->n_row_events
+             ? p->c->row_of_event[p->view->event]
+             : -1;
+}
+
+/* As many rows as there is room for: those around the playhead, or the first. */
 static void
 add_steps (Picture *p, TdSceneRect box)
 {
-  guint n = 0, room = (guint)MAX (1, box.height / ROW), at = 0;
+  g_autofree guint *shown = g_new (guint, MAX (p->c->n_rows, 1));
+  guint n = 0, room = (guint)MAX (1, box.height / ROW), middle = 0, first;
+  gint here = step_here (p);
 
   for (guint i = 0; i < p->c->n_rows; i++)
-    n += is_shown (&p->c->rows[i]);
-  for (guint i = 0; i < p->c->n_rows && at < room; i++)
     if (is_shown (&p->c->rows[i]))
       {
-        double y = box.y + ROW * (at + 0.5);
-
-        if (at + 1 == room && n > room)
-          {
-            g_autofree char *rest = g_strdup_printf ("and %u more steps", n - at);
-
-            text_at (p, 54, y, rest, TD_ROLE_DIM, box.width - 60, 0);
-          }
-        else
-          add_step (p, &p->c->rows[i], y, box.width);
-        at++;
+        middle = here >= 0 && i <= (guint)here ? n : middle;
+        shown[n++] = i;
       }
+  first = middle > room / 2 ? MIN (middle - room / 2, n > room ? n - room : 0) : 0;
+  for (guint k = 0; k < room && first + k < n; k++)
+    {
+      const TdStaticsRow *row = &p->c->rows[shown[first + k]];
+      double y = box.y + ROW * (k + 0.5);
+      TdStyle selected = { .fill = TD_ROLE_SELECTED_ROW };
+
+      if ((gint)row->step == here)
+        td_scene_add_shape (p->b, TD_PRIM_ROUND,
+                            (TdSceneRect){ 14, y - ROW / 2, box.width - 18, ROW }, 6,
+                            &selected);
+      if (k + 1 == room && first + room < n)
+        {
+          g_autofree char *rest = g_strdup_printf ("and %u more steps", n - first - k);
+
+          text_at (p, 54, y, rest, TD_ROLE_DIM, box.width - 60, 0);
+        }
+      else
+        add_step (p, row, y, box.width);
+    }
 }
 
 static double
@@ -267,7 +287,7 @@ td_statics_scene (const TdStatics *all, guint chain, const TdPanelView *view)
   add_head (&p);
   if (p.c->tape)
     {
-      gboolean wide = w >= 640;
+      gboolean wide = w >= 420;
       double gantt = p.h > HEAD + GANTT + 80 ? GANTT : 0, body = p.h - HEAD - gantt - 8;
 
       left = wide ? w * 0.58 : w;

@@ -54,6 +54,10 @@ fill_times (TdStaticsChain *c, const TdTapeIteration *it)
 {
   guint at = 0;
 
+  c->n_row_events = it->n_events;
+  c->row_of_event = g_new (gint, MAX (it->n_events, 1));
+  for (guint e = 0; e < it->n_events; e++)
+    c->row_of_event[e] = -1;
   for (guint e = 0; e < it->n_events && c->n_rows > 0; e++)
     {
       const TdTapeEvent *event = &it->events[e];
@@ -70,6 +74,7 @@ fill_times (TdStaticsChain *c, const TdTapeIteration *it)
             continue;
           row->ns += it->event_duration_ns[e];
           row->n_runs++;
+          c->row_of_event[e] = (gint)row->step;
           at = row->step + 1;
           if (row->tape->group != TD_TAPE_NO_GROUP)
             c->rows[row->tape->group].ns += it->event_duration_ns[e];
@@ -259,6 +264,7 @@ td_statics_free (TdStatics *statics)
       for (guint k = 0; k < c->n_rows; k++)
         g_free (c->rows[k].site);
       g_free (c->rows);
+      g_free (c->row_of_event);
       g_free (c->site);
       g_free (c->error);
       g_free (c->events);

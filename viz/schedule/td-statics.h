@@ -36,6 +36,8 @@ typedef struct
   char *error;                /* why the schedule cannot be shown; may be NULL */
   guint n_rows, n_calls;      /* steps; of those, what really is called */
   TdStaticsRow *rows;
+  gint *row_of_event; /* of the iteration: the step that it was; -1: none */
+  guint n_row_events;
   guint n_events;
   const TdTapeStaticEvent **events; /* up to the moment, in order */
   TdGantt *gantt; /* values of the arena over steps; NULL without a schedule */

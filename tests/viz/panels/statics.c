@@ -230,7 +230,16 @@ static void
 statics__are_drawn_at_every_size (void **state)
 {
   Fixture f = at (1);
+  TdPanelView natural = { .event = -1, .head = -1 };
+  TdScene *whole = td_statics_scene (f.statics, 0, &natural);
+  g_autofree char *all = td_scene_dump (whole);
 
+  assert_contains (all, "2 steps fused");
+  assert_contains (all, "relu (pruned)");
+  assert_contains (all, "linear_grad");
+  assert_contains (all, "x (4, 8)");
+  assert_contains (all, "Buffers");
+  td_scene_unref (whole);
   for (double w = 40; w < 1300; w += 97)
     for (double h = 30; h < 900; h += 127)
       {
