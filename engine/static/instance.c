@@ -116,6 +116,24 @@ closes (const TdPlan *p, uint32_t list, uint32_t k)
          && p->lives[(size_t)list * p->s->n_values + value].last == k;
 }
 
+/* Values to point at memory before the list runs; of the forward the outputs too, which are
+ * made even if no step of it reads or writes them. */
+static void
+index_bound (const TdInstance *i, TdReadyList *list)
+{
+  const TdSchedule *s = i->plan->s;
+
+  list->bound = zeroed (s->n_values, sizeof *list->bound);
+  for (uint32_t v = 0; v < s->n_values; v++)
+    {
+      const uint8_t kind = s->values[v].kind;
+
+      if (kind == TD_VALUE_EXTERNAL || kind == TD_VALUE_GY || kind == TD_VALUE_OUTPUT)
+        if (list->patch_at[v] < list->patch_at[v + 1] || list == &i->forward)
+          list->bound[list->n_bound++] = v;
+    }
+}
+
 static void
 prepare (TdInstance *i, TdReadyList *list, uint32_t which)
 {
@@ -157,6 +175,7 @@ prepare (TdInstance *i, TdReadyList *list, uint32_t which)
         own_attrs (list, &list->ready[list->n_ready - 1], &attrs);
     }
   index_patches (list, i->plan->s->n_values);
+  index_bound (i, list);
 }
 
 static void
@@ -167,9 +186,32 @@ list_free (TdReadyList *list)
   free (list->tensors);
   free (list->patches);
   free (list->patch_at);
+  free (list->bound);
   free (list->attrs);
   free (list->keys);
   free (list->key_at);
+}
+
+/* Which variables the forward changes, and where. */
+static void
+index_writes (TdInstance *i)
+{
+  const TdSchedule *s = i->plan->s;
+
+  for (uint32_t k = 0; k < s->forward.n; k++)
+    for (uint32_t n = 0; n < s->forward.steps[k].n_in; n++)
+      {
+        const TdStep *step = &s->forward.steps[k];
+        const TdValue *v = td__node_value (s, td__step_in (s, step, n));
+
+        if (step->cls == NULL || !td__bit (step->cls->writes, (int)n)
+            || v->kind != TD_VALUE_EXTERNAL)
+          continue;
+        i->writes = realloc (i->writes, (i->n_writes + 1) * sizeof *i->writes);
+        if (i->writes == NULL)
+          abort ();
+        i->writes[i->n_writes++] = (TdWrite){ v->index, step->site };
+      }
 }
 
 TdInstance *
@@ -197,6 +239,10 @@ td__instance_new (TdEntry *entry, TdPlan *plan, const TdSite *site)
       i->address[v] = i->arena != NULL ? (char *)i->arena->data + plan->offsets[v] : nothing;
     else if (s->values[v].kind == TD_VALUE_CONSTANT)
       i->address[v] = s->constants[s->values[v].index].buffer->data;
+  i->room = zeroed (s->n_externals + 2 * (size_t)s->n_outputs, sizeof *i->room);
+  i->given = zeroed (s->n_values, sizeof *i->given);
+  i->added = zeroed (s->n_values, sizeof *i->added);
+  index_writes (i);
   i->externals = zeroed (s->n_externals, sizeof *i->externals);
   i->versions = zeroed (s->n_externals, sizeof *i->versions);
   i->outputs = zeroed (s->n_outputs, sizeof *i->outputs);
@@ -249,6 +295,10 @@ td__instance_unref (TdInstance *i)
   free (i->externals);
   free (i->versions);
   free (i->outputs);
+  free (i->writes);
+  free (i->room);
+  free (i->given);
+  free (i->added);
   td__plan_unref (i->plan);
   free (i);
   td__entry_unref (entry);

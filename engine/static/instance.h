@@ -44,13 +44,22 @@ typedef struct TdReadyList
   TdPatch *patches; /**< sorted by value */
   uint32_t n_patches;
   uint32_t *patch_at; /**< by value: the first of its patches; n_values + 1 entries */
-  char *attrs;        /**< copies of those with a random key */
+  uint32_t *bound;    /**< values that lie elsewhere at every call, but gradients that leave */
+  uint32_t n_bound;
+  char *attrs; /**< copies of those with a random key */
   TdRngKey **keys;
   uint64_t *key_at;
   uint32_t n_keys;
 } TdReadyList;
 
 struct TdEntry;
+
+/** A variable's array that the forward writes. */
+typedef struct TdWrite
+{
+  uint32_t external;
+  const TdSite *site;
+} TdWrite;
 
 typedef struct TdInstance
 {
@@ -65,6 +74,11 @@ typedef struct TdInstance
   char **address;  /**< by value */
   TdReadyList forward, *backwards;
   bool *packed; /**< by packed matrix: it is, in this run */
+  TdWrite *writes;
+  uint32_t n_writes;
+  void **room;   /**< for pointers to each external and each output twice */
+  TdVar **given; /**< by value: gradients of the backward that runs */
+  bool *added;   /**< by value: a kernel added it to what was there */
   /* the call that uses it */
   TdRngKey key;
   uint64_t first_id;

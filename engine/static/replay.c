@@ -360,8 +360,9 @@ bind_forward (TdInstance *i, TdVar *const *in)
 {
   const TdSchedule *s = i->plan->s;
 
-  for (uint32_t v = 0; v < s->n_values; v++)
+  for (uint32_t k = 0; k < i->forward.n_bound; k++)
     {
+      const uint32_t v = i->forward.bound[k];
       const TdValue *value = &s->values[v];
 
       if (value->kind == TD_VALUE_EXTERNAL)
@@ -382,23 +383,9 @@ bind_forward (TdInstance *i, TdVar *const *in)
 static void
 note_writes (const TdInstance *i, TdVar *const *in)
 {
-  const TdSchedule *s = i->plan->s;
-
-  for (uint32_t k = 0; k < s->forward.n; k++)
-    {
-      const TdStep *step = &s->forward.steps[k];
-
-      if (step->cls == NULL || step->cls->writes == 0)
-        continue;
-      for (uint32_t n = 0; n < step->n_in; n++)
-        if (td__bit (step->cls->writes, (int)n))
-          {
-            const TdValue *v = td__node_value (s, td__step_in (s, step, n));
-
-            if (v->kind == TD_VALUE_EXTERNAL)
-              td__buffer_written (external_buffer (s, v->index, in), step->site);
-          }
-    }
+  for (uint32_t k = 0; k < i->n_writes; k++)
+    td__buffer_written (external_buffer (i->plan->s, i->writes[k].external, in),
+                        i->writes[k].site);
 }
 
 /* Variables of the results; those that are externals, or equal, are those themselves. */
@@ -435,15 +422,12 @@ keep_graph (TdInstance *i, TdVar *const *in, TdVar **out)
 {
   const TdSchedule *s = i->plan->s;
   StaticAttrs attrs = { i, i->generation };
-  TdVar **all = malloc ((s->n_externals + 1) * sizeof *all);
-  TdNode **nodes = malloc ((s->n_outputs + 1) * sizeof *nodes);
-  TdBuffer **buffers = malloc ((s->n_outputs + 1) * sizeof *buffers);
+  TdVar **all = (TdVar **)i->room;
+  TdNode **nodes = (TdNode **)(i->room + s->n_externals);
+  TdBuffer **buffers = (TdBuffer **)(i->room + s->n_externals + s->n_outputs);
   int n = 0;
-  TdOp *op;
   TdRun r = { .call = { .cls = &td__static_class, .attrs = &attrs }, .site = i->site };
 
-  if (all == NULL || nodes == NULL || buffers == NULL)
-    abort ();
   for (uint32_t k = 0; k < s->n_externals; k++)
     {
       all[k] = k < s->n_arguments ? in[k] : s->externals[k].var;
@@ -461,16 +445,12 @@ keep_graph (TdInstance *i, TdVar *const *in, TdVar **out)
   r.in = all;
   r.nodes = nodes;
   r.buffers = buffers;
-  op = td__graph_keep (&r, i->first_id + s->forward.n_events);
+  td__graph_keep (&r, i->first_id + s->forward.n_events);
   for (uint32_t k = 0; k < s->n_outputs; k++)
     if (i->entry->op_out[k] != TD_ABSENT)
       out[k]->node->requires_grad = true;
-  (void)op;
   i->refs++;
   i->state = TD_INSTANCE_AWAITING;
-  free (all);
-  free (nodes);
-  free (buffers);
 }
 
 static TdStatus
@@ -628,17 +608,16 @@ bind_backward (TdInstance *i, TdReadyList *list, const TdBackward *b)
 {
   const TdSchedule *s = i->plan->s;
 
-  for (uint32_t v = 0; v < s->n_values; v++)
+  for (uint32_t k = 0; k < list->n_bound; k++)
     {
+      const uint32_t v = list->bound[k];
       const TdValue *value = &s->values[v];
 
-      if (list->patch_at[v] == list->patch_at[v + 1])
-        continue;
       if (value->kind == TD_VALUE_EXTERNAL)
         td__instance_bind (i, list, v, i->externals[value->index]->data);
       else if (value->kind == TD_VALUE_OUTPUT)
         td__instance_bind (i, list, v, i->outputs[value->index]->data);
-      else if (value->kind == TD_VALUE_GY)
+      else
         td__instance_bind (i, list, v, b->gy[i->entry->op_out[value->index]]->buffer->data);
     }
 }
@@ -648,13 +627,12 @@ replay_backward (TdInstance *i, TdBackward *b, uint32_t which)
 {
   TdEngine *e = &td__engine;
   const TdSchedule *s = i->plan->s;
-  TdPlay p = { .i = i, .list = &i->backwards[which], .b = b };
+  TdPlay p
+      = { .i = i, .list = &i->backwards[which], .b = b, .given = i->given, .added = i->added };
   TdStatus status;
 
-  p.given = calloc (s->n_values + 1, sizeof *p.given);
-  p.added = calloc (s->n_values + 1, sizeof *p.added);
-  if (p.given == NULL || p.added == NULL)
-    abort ();
+  memset (i->given, 0, s->n_values * sizeof *i->given);
+  memset (i->added, 0, s->n_values * sizeof *i->added);
   i->backward_done = true;
   bind_backward (i, p.list, b);
   set_keys (p.list, i->key);
@@ -662,8 +640,6 @@ replay_backward (TdInstance *i, TdBackward *b, uint32_t which)
   status = play (&p);
   if (!p.observed)
     e->next_id += s->backwards[which].list.n_events;
-  free (p.given);
-  free (p.added);
   return status;
 }
 
