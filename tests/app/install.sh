@@ -42,6 +42,9 @@ everything_is_there ()
     set -- "$@" "$(option libexecdir)/tapedeck/tapedeck-viz" \
       "$(option libexecdir)/tapedeck/tapedeck-layout"
   fi
+  if has gpu/tapedeck-cuda.so; then
+    set -- "$@" "$(option libdir)/tapedeck-cuda.so"
+  fi
   if has app/tapedeck-app; then
     set -- "$@" "$(option libexecdir)/tapedeck/tapedeck-app" "share/applications/$app.desktop" \
       "share/metainfo/$app.metainfo.xml" "share/mime/packages/$app.xml" \
@@ -60,6 +63,7 @@ nothing_else_is_there ()
 {
   strange=$(cd "$root$prefix" && find . -type f | grep -v -e '^\./bin/tapedeck$' \
     -e '^\./include/\(tapedeck\|td-tape\)[a-z-]*\.h$' -e '/libtapedeck\.so' -e '/libtdtape\.so' \
+    -e '/tapedeck-cuda\.so$' \
     -e '/pkgconfig/tapedeck' -e '/libexec/tapedeck/tapedeck-' -e '^\./share/')
   [ -z "$strange" ] || { echo "$strange"; return 1; }
 }

@@ -1,4 +1,5 @@
-/* One function, run as code in iterations 0 and 1 and by its schedule in 3 and 4.
+/* One function, run as code in iterations 0 and 1 and by its schedule, operation by operation, in 3
+ * and 4.
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
@@ -21,7 +22,7 @@ main (int argc, char **argv)
 {
   td_init (&argc, &argv);
 
-  TdStatic *s = td_static_new (curves, NULL);
+  TdStatic *s = td_static_new (curves, NULL, .fuse = false);
 
   TD_ITERATIONS (i, 5)
     {
