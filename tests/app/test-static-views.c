@@ -6,6 +6,7 @@
 #include "static/schedule.h"
 #include "td-tape-reader.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,80 @@ record (const char *name, const char *mode)
   return tape;
 }
 
+/* Nanoseconds of a step in one iteration, from the list as CSV. */
+static double
+step_time (const char *tape, int iteration, int step)
+{
+  char number[16], start[40];
+  snprintf (number, sizeof number, "%d", iteration);
+  TdTestChild child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", tape, "--view",
+                                   "schedule", "--format", "csv", "--iteration", number);
+  const char *line, *end;
+  int commas = 0;
+
+  assert_child_status (child, 0);
+  snprintf (start, sizeof start, "\nmlp,%d,", step);
+  line = strstr (child.out, start);
+  assert_non_null (line);
+  end = strchr (line + 1, '\n');
+  while (end > line && commas < 2) /* the last but one */
+    commas += *--end == ',';
+  double ns = strtod (end + 1, NULL);
+  td_test_child_clear (&child);
+  return ns;
+}
+
+static int
+smaller (const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+
+  return (x > y) - (x < y);
+}
+
+static double
+member (const char *json, const char *name)
+{
+  const char *at = strstr (json, name);
+
+  assert_non_null (at);
+  return strtod (at + strlen (name), NULL);
+}
+
+/* ST13: the first linear's mean, deviation and 99th percentile are those of its 19 replays. */
+static void
+show__summarises_the_times_of_a_step_over_its_replays (void **state)
+{
+  const char *tape = record ("times.tdtape", "as-is");
+  TdTestChild child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", tape, "--view",
+                                   "schedule", "--format", "json");
+  double ns[19], mean = 0, squares = 0;
+  const char *times, *first;
+  int step;
+
+  assert_child_status (child, 0);
+  assert_contains (child.out, "\"timed_iterations\": 19");
+  times = strstr (child.out, "\"times\"");
+  assert_non_null (times);
+  first = strstr (times, "\"step\":");
+  assert_non_null (first);
+  step = (int)member (first, "\"step\":");
+  assert_int_equal (member (first, "\"runs\":"), 19);
+  for (int i = 0; i < 19; i++)
+    mean += (ns[i] = step_time (tape, i + 1, step)) / 19;
+  for (int i = 0; i < 19; i++)
+    squares += (ns[i] - mean) * (ns[i] - mean);
+  qsort (ns, 19, sizeof *ns, smaller);
+  assert_true (mean > 0);
+  assert_float_equal (member (first, "\"mean_ns\":"), mean, 1e-3 * mean);
+  assert_float_equal (member (first, "\"sd_ns\":"), sqrt (squares / 18), 1e-3 * mean);
+  assert_float_equal (member (first, "\"p99_ns\":"), ns[18], 1);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", tape, "--view", "schedule");
+  assert_contains (child.out, "times over 19 iterations\n");
+  td_test_child_clear (&child);
+}
+
 static void
 show__lists_the_schedule_and_what_is_not_part_of_it (void **state)
 {
@@ -181,6 +256,7 @@ main (void)
     td_test (run__static_off_runs_the_code_at_every_call),
     td_test (run__takes_no_other_word_for_static),
     td_test (show__lists_the_schedule_and_what_is_not_part_of_it),
+    td_test (show__summarises_the_times_of_a_step_over_its_replays),
     td_test (tape__has_a_plan_that_memory_keeps_to),
     td_test (tape__has_the_verified_calls),
   };

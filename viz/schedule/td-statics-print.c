@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "scene/td-json.h"
-#include "td-statics.h"
+#include "td-statics-times.h"
 
 #define U64 G_GUINT64_FORMAT
 
@@ -58,6 +58,26 @@ print_counts (GString *out, const TdStatics *all, const TdStaticsChain *c)
       td_format_bytes (a, h->arena_bytes), td_format_bytes (b, h->lower_bound),
       td_format_bytes (m, all->measured_bytes), td_format_bytes (p, all->peak_bytes),
       all->iteration);
+}
+
+/* Steps that ran more than once, and how evenly. */
+static void
+print_times (GString *out, const TdStatics *all, const TdStaticsChain *c)
+{
+  char mean[TD_FORMAT_SIZE], sd[TD_FORMAT_SIZE], p99[TD_FORMAT_SIZE];
+  guint n;
+  g_autofree TdStepTimes *times = td_statics_times (all, c, &n);
+
+  if (n < 2)
+    return;
+  g_string_append_printf (out, "\ntimes over %u iterations\n%5s  %-28s %6s %9s %9s %9s\n", n,
+                          "step", "operation", "runs", "mean", "sd", "p99");
+  for (guint i = 0; i < c->n_rows; i++)
+    if (times[i].n > 0)
+      g_string_append_printf (out, "%5u  %-28s %6u %9s %9s %9s\n", i, c->rows[i].op, times[i].n,
+                              td_format_ns (mean, (guint64)times[i].mean),
+                              td_format_ns (sd, (guint64)times[i].sd),
+                              td_format_ns (p99, (guint64)times[i].p99));
 }
 
 static void
@@ -138,6 +158,7 @@ print_chain (GString *out, const TdStatics *all, const TdStaticsChain *c)
       for (guint i = 0; i < c->n_rows; i++)
         print_row (out, &c->rows[i]);
       print_counts (out, all, c);
+      print_times (out, all, c);
       print_gantt (out, c);
       print_guards (out, all, c);
       print_ran_once (out, c);
@@ -202,6 +223,30 @@ json_steps (TdJson *j, const TdStaticsChain *c)
 }
 
 static void
+json_times (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
+{
+  guint n;
+  g_autofree TdStepTimes *times = td_statics_times (all, c, &n);
+
+  td_json_member_int (j, "timed_iterations", n);
+  td_json_key (j, "times");
+  td_json_begin_array (j);
+  for (guint i = 0; i < c->n_rows; i++)
+    {
+      if (times[i].n == 0)
+        continue;
+      td_json_begin_object (j);
+      td_json_member_int (j, "step", i);
+      td_json_member_int (j, "runs", times[i].n);
+      td_json_member_double (j, "mean_ns", times[i].mean);
+      td_json_member_double (j, "sd_ns", times[i].sd);
+      td_json_member_double (j, "p99_ns", times[i].p99);
+      td_json_end_object (j);
+    }
+  td_json_end_array (j);
+}
+
+static void
 json_buffers (TdJson *j, const TdStaticsChain *c)
 {
   td_json_key (j, "buffers");
@@ -237,6 +282,7 @@ json_schedule (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
   td_json_member_int (j, "fused", h->n_fused);
   td_json_member_int (j, "in_place", h->n_in_place);
   json_steps (j, c);
+  json_times (j, all, c);
   json_buffers (j, c);
   td_json_key (j, "guards");
   td_json_begin_array (j);

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "td-statics.h"
+#include "td-statics-times.h"
 #include "td-tape-writer.h"
 
 /* ---- schedules ---- */
@@ -49,15 +49,14 @@ fill_rows (TdStatics *all, TdStaticsChain *c)
 
 /* Replayed events carry no step's number: they follow the steps in order, so the next step of
  * the same operation and place is theirs. */
-static void
-fill_times (TdStaticsChain *c, const TdTapeIteration *it)
+gint *
+td__statics_rows_of_events (const TdStaticsChain *c, const TdTapeIteration *it)
 {
+  gint *row_of_event = g_new (gint, MAX (it->n_events, 1));
   guint at = 0;
 
-  c->n_row_events = it->n_events;
-  c->row_of_event = g_new (gint, MAX (it->n_events, 1));
   for (guint e = 0; e < it->n_events; e++)
-    c->row_of_event[e] = -1;
+    row_of_event[e] = -1;
   for (guint e = 0; e < it->n_events && c->n_rows > 0; e++)
     {
       const TdTapeEvent *event = &it->events[e];
@@ -66,20 +65,35 @@ fill_times (TdStaticsChain *c, const TdTapeIteration *it)
         continue;
       for (guint k = 0; k < c->n_rows; k++)
         {
-          TdStaticsRow *row = &c->rows[(at + k) % c->n_rows];
+          const TdStaticsRow *row = &c->rows[(at + k) % c->n_rows];
 
           if (row->tape->opdef != event->opdef || row->tape->site != event->site
               || row->tape->path != event->path || row->tape->fate != TD_TAPE_FATE_RUNS
               || (row->tape->list != 0) != (event->phase != TD_TAPE_PHASE_FORWARD))
             continue;
-          row->ns += it->event_duration_ns[e];
-          row->n_runs++;
-          c->row_of_event[e] = (gint)row->step;
+          row_of_event[e] = (gint)row->step;
           at = row->step + 1;
-          if (row->tape->group != TD_TAPE_NO_GROUP)
-            c->rows[row->tape->group].ns += it->event_duration_ns[e];
           break;
         }
+    }
+  return row_of_event;
+}
+
+static void
+fill_times (TdStaticsChain *c, const TdTapeIteration *it)
+{
+  c->n_row_events = it->n_events;
+  c->row_of_event = td__statics_rows_of_events (c, it);
+  for (guint e = 0; e < it->n_events; e++)
+    {
+      TdStaticsRow *row = c->row_of_event[e] >= 0 ? &c->rows[c->row_of_event[e]] : NULL;
+
+      if (row == NULL)
+        continue;
+      row->ns += it->event_duration_ns[e];
+      row->n_runs++;
+      if (row->tape->group != TD_TAPE_NO_GROUP)
+        c->rows[row->tape->group].ns += it->event_duration_ns[e];
     }
 }
 
