@@ -118,14 +118,16 @@ measure_advantage (const Measured *m)
 static char *
 measure_disadvantage (const Measured *m)
 {
-  char outside[TD_FORMAT_SIZE], all[TD_FORMAT_SIZE];
+  char outside[TD_FORMAT_SIZE], all[TD_FORMAT_SIZE], each[TD_FORMAT_SIZE];
   guint64 rest = m->totals->ns > m->totals->op_ns ? m->totals->ns - m->totals->op_ns : 0;
 
   if (m->totals->ns == 0)
     return g_strdup ("");
-  return g_strdup_printf ("%s of %s passed outside operations (%.0f %%)",
-                          td_format_ns (outside, rest), td_format_ns (all, m->totals->ns),
-                          100 * (double)rest / (double)m->totals->ns);
+  return g_strdup_printf (
+      "%s of %s an iteration passed outside operations (%.0f %%), %s for each",
+      td_format_ns (outside, rest), td_format_ns (all, m->totals->ns),
+      100 * (double)rest / (double)m->totals->ns,
+      td_format_ns (each, rest / MAX (m->totals->n_events, 1)));
 }
 
 static char *

@@ -208,8 +208,28 @@ kinds__measure_what_the_recording_did (void **state)
   row = find_aspect (kinds, "Advantages"); /* there and back */
   assert_string_equal (row->of_dynamic, "");
   assert_string_equal (row->measured[TD_SIDE_A], "Used: the graph changed 2 times");
-  row = find_aspect (kinds, "Disadvantages");
-  assert_contains (row->measured[TD_SIDE_A], "passed outside operations");
+  for (int side = 0; side < TD_N_SIDES; side++)
+    {
+      /* of either side the time of an iteration, and what each operation costs besides itself
+       */
+      const TdTapeIteration *it = td_iteration_get_tape (f.compare->of[side]);
+      const TdDiffTotals *t = &f.compare->diff->totals[side];
+      char all[TD_FORMAT_SIZE], each[TD_FORMAT_SIZE];
+      guint64 in_operations = 0;
+
+      for (guint e = 0; e < it->n_events; e++)
+        in_operations += it->event_duration_ns[e];
+      assert_int_equal (in_operations, t->op_ns);
+      row = find_aspect (kinds, "Disadvantages");
+      g_autofree char *says = g_strdup_printf (" of %s an iteration passed outside operations",
+                                               td_format_ns (all, t->ns));
+      assert_contains (row->measured[side], says);
+      g_autofree char *cost = g_strdup_printf (
+          ", %s for each",
+          td_format_ns (each,
+                        (t->ns > in_operations ? t->ns - in_operations : 0) / it->n_events));
+      assert_contains (row->measured[side], cost);
+    }
   g_autofree char *text = td_kinds_print (kinds);
   assert_contains (text, "Definition\tBuilt on the fly");
   g_clear_pointer (&kinds, td_kinds_free);
