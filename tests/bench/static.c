@@ -237,6 +237,53 @@ run_chain (const char *name, int64_t size, int n, double goal)
   td_static_free (c.s);
 }
 
+/* --- what a call costs besides its kernels: guards, results --- */
+
+enum
+{
+  CAPTURED = 6,
+  CALLS = 1000
+};
+
+static void
+call_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  TdVar **captured = self;
+
+  (void)n_in;
+  (void)n_out;
+  out[0] = in[0];
+  for (int i = 0; i < CAPTURED; i++)
+    out[0] = td_add (out[0], captured[i]);
+}
+
+/* Nanoseconds of a call of six additions of 16 floats, kernels included: an upper bound. */
+static void
+run_call (void)
+{
+  TdVar *captured[CAPTURED], *x = td_retain (td_ones (TD_F32, TD_SHAPE (16))), *y;
+  TdStatic *s = td_static_new (call_code, captured);
+  double start;
+
+  for (int i = 0; i < CAPTURED; i++)
+    captured[i] = td_retain (td_ones (TD_F32, TD_SHAPE (16)));
+  n_samples = 0;
+  TD_NO_BACKPROP
+    for (double end = wall () + seconds; n_samples < 5 || wall () < end; n_samples++)
+      {
+        start = now ();
+        for (int i = 0; i < CALLS; i++)
+          TD_SCOPE (NULL)
+            td_static_call (s, &x, 1, &y, 1);
+        samples[0][n_samples] = (now () - start) / CALLS;
+      }
+  printf ("{\"workload\": \"static.call\", \"threads\": %d, \"value\": %.4g, \"unit\": "
+          "\"ns\", \"goal\": 1000, \"replays\": %llu}\n",
+          threads, median (samples[0], n_samples) * 1e9,
+          (unsigned long long)td_static_info (s).n_replays);
+  td_static_free (s);
+}
+
 static const struct
 {
   const char *name;
@@ -277,6 +324,8 @@ main (int argc, char **argv)
       names[n++] = argv[i];
   snprintf (text, sizeof text, "%d", threads);
   setenv ("TAPEDECK_THREADS", text, 1); /* read at the first parallel region */
+  if (asked ("call", names, n))
+    run_call ();
   for (size_t i = 0; i < sizeof rows / sizeof rows[0] && td_error () == NULL; i++)
     if (!asked (rows[i].name, names, n))
       continue;
