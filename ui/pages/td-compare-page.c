@@ -214,7 +214,7 @@ forget_shown (TdComparePage *self)
 static void
 forget_compare (TdComparePage *self)
 {
-  g_autoptr (TdCompare) old = g_steal_pointer (&self->compare);
+  TdCompare *old = g_steal_pointer (&self->compare); /* shown until all have let it go */
   td__compare_page_cancel (self);
   td_compare_table_set_compare (self->table, NULL);
   td_compare_buffers_set_compare (self->buffers, NULL, NULL);
@@ -225,6 +225,7 @@ forget_compare (TdComparePage *self)
       td_compare_side_state (self->sides[side], NULL);
       g_clear_pointer (&self->of[side], td_iteration_unref);
     }
+  g_clear_pointer (&old, td_compare_free);
 }
 
 static void

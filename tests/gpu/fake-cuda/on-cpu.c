@@ -26,6 +26,9 @@ td_device_get (const char *name)
   return td_cuda_host->cpu;
 }
 
+TdStatus td__fail (TdStatus status, const char *op, const TdSite *site, const char *format, ...)
+    __attribute__ ((format (printf, 4, 5)));
+
 TdStatus
 td__fail (TdStatus status, const char *op, const TdSite *site, const char *format, ...)
 {

@@ -84,9 +84,8 @@ notebook__of_another_recording_is_left_alone (void **state)
 static void
 notebook__says_in_one_line_what_is_wrong_with_its_file (void **state)
 {
-  static const char *const bad[] = { "\x7f"
-                                     "ELF",
-                                     "[recording\nuuid=", "[note 1]\niteration=1\n" };
+  static const char *const bad[]
+      = { "\177ELF", "[recording\nuuid=", "[note 1]\niteration=1\n" };
   const char *path = td_test_tmp ("run.tdtape");
 
   for (guint i = 0; i < G_N_ELEMENTS (bad); i++)
