@@ -233,10 +233,11 @@ typedef struct
 {
   TdNode *in_room[16], *out_room[8], **in, **out;
   TdBuffer *buffer_room[8], **buffers;
+  TdNode *sum; /* made for this event, or NULL */
 } Operands;
 
 static void
-operands (const TdPlay *p, const TdStep *step, Operands *o)
+operands (const TdPlay *p, const TdStep *step, const TdReady *r, Operands *o)
 {
   const TdSchedule *s = p->i->plan->s;
 
@@ -254,11 +255,24 @@ operands (const TdPlay *p, const TdStep *step, Operands *o)
       o->out[k] = node_of (p, node);
       o->buffers[k] = o->out[k]->var != NULL ? o->out[k]->var->buffer : o->out[k]->retained;
     }
+  o->sum = NULL;
+  if (r == NULL || !r->run.call.accumulate)
+    return;
+  /* what is added to keeps its name: the sum is an array of its own to the graph, as in a call
+   */
+  o->sum = td__node_new ();
+  o->sum->dtype = o->out[0]->dtype;
+  o->sum->shape = o->out[0]->shape;
+  o->sum->device = o->out[0]->device;
+  o->sum->category = o->out[0]->category;
+  o->out[0] = o->sum;
 }
 
 static void
 operands_free (Operands *o)
 {
+  if (o->sum != NULL)
+    td__node_unref (o->sum);
   if (o->in != o->in_room)
     free (o->in);
   if (o->out != o->out_room)
@@ -320,7 +334,7 @@ observed_op (TdPlay *p, const TdStep *step, TdReady *r)
     return status;
   if (o == NULL)
     return r != NULL ? run_one (p, r) : TD_OK;
-  operands (p, step, &operand);
+  operands (p, step, r, &operand);
   event = event_of (p, step, r, &operand);
   o->before_op (o, &event);
   p->i->plan->s->device->algorithm = NULL;
