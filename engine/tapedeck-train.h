@@ -16,11 +16,15 @@ typedef struct TdTrigger TdTrigger;
 typedef struct TdExtension TdExtension;
 typedef struct TdSerializer TdSerializer;
 
-/** A list of constant texts: TD_KEYS ("epoch", "loss"). */
+/** A list of constant texts: TD_KEYS ("epoch", "loss").  The empty asm keeps clang from taking
+ * the pointer for a constant of an enclosing initializer, and the array for one that is never
+ * filled. */
 #define TD_KEYS(...)                                                                           \
   (__extension__({                                                                             \
     static const char *const td_keys_[] = { __VA_ARGS__, NULL };                               \
-    td_keys_;                                                                                  \
+    const char *const *td_first_key_ = td_keys_;                                               \
+    __asm__("" : "+r"(td_first_key_));                                                         \
+    td_first_key_;                                                                             \
   }))
 
 /* --- reports ------------------------------------------------------------------------------ */

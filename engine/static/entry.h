@@ -23,7 +23,6 @@ typedef struct TdEntry
   bool reads_host;  /**< the code decides by numbers it reads */
   uint32_t *op_out; /**< by output: its place among the graph operation's, or TD_ABSENT */
   bool *reads;      /**< by external: some backward reads its array */
-  uint32_t n_backwards_planned;
   int64_t iteration; /**< it was traced in */
   uint64_t n_replays, last_use;
   uint32_t number; /**< of its plan, as observers are told; 0: none yet */

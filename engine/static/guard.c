@@ -68,7 +68,6 @@ td__guards_free (TdGuards *g)
     }
   free (g->watches);
   free (g->arguments);
-  free (g->captured_buffers);
   free (g);
 }
 
@@ -95,7 +94,7 @@ external_buffer (const TdSchedule *s, uint32_t i, TdVar *const *in)
 }
 
 void
-td__guards_settle (TdGuards *g, const TdSchedule *s)
+td__guards_settle (TdGuards *g)
 {
   g->links_generation = td__links_generation;
   g->writes_state = td__engine.state_generation != g->state_generation;
@@ -111,10 +110,6 @@ td__guards_settle (TdGuards *g, const TdSchedule *s)
             w->first_changed = k;
           }
     }
-  g->captured_buffers
-      = checked (calloc (s->n_externals - s->n_arguments + 1, sizeof *g->captured_buffers));
-  for (uint32_t i = s->n_arguments; i < s->n_externals; i++)
-    g->captured_buffers[i - s->n_arguments] = s->nodes[s->externals[i].node].value;
 }
 
 bool

@@ -41,9 +41,8 @@ typedef struct TdGuards
   TdWatch *watches;
   uint32_t n_watches;
   uint64_t links_generation, state_generation;
-  uint32_t *captured_buffers; /**< of each captured external: the first with the same memory */
-  bool own_arguments;         /**< the code uses arguments as such only: td__guards_uses */
-  bool writes_state;          /**< the code set a link's recurrent state */
+  bool own_arguments; /**< the code uses arguments as such only: td__guards_uses */
+  bool writes_state;  /**< the code set a link's recurrent state */
 } TdGuards;
 
 TdGuards *td__guards_new (TdVar *const *in, int n_in);
@@ -51,7 +50,7 @@ void td__guards_free (TdGuards *g);
 void td__guards_watch (TdGuards *g, const char *name, const TdSite *site, void *memory,
                        size_t bytes);
 /** The trace is over: what was changed by the code itself is taken out. */
-void td__guards_settle (TdGuards *g, const TdSchedule *s);
+void td__guards_settle (TdGuards *g);
 
 /** Does s use one of the arguments of an earlier trace by another way? */
 bool td__guards_uses (const TdGuards *earlier, const TdSchedule *s);

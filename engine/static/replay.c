@@ -689,7 +689,6 @@ expand (TdInstance *i, TdBackward *b)
         if (entry->op_out[k] != TD_ABSENT)
           td__trace_know_output (entry->trace, k, vars[s->outputs[k].node]);
       td__trace_wait (entry->trace);
-      entry->n_backwards_planned = s->n_backwards;
     }
   if (status == TD_OK)
     status = td__backward_splice (b, ys, gys, n, first + 1);

@@ -241,7 +241,7 @@ td__static_trace (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_ou
               "argument and return it");
   if (*status == TD_OK && t->refused[0] == '\0')
     {
-      td__guards_settle (guards, t->schedule);
+      td__guards_settle (guards);
       return t;
     }
   if (*status == TD_OK)
