@@ -33,7 +33,7 @@ take (Npz *npz, const char *key, bool named)
 {
   TdColumn *c = &npz->columns[npz->n];
   const char *why;
-  TdValue value;
+  TdRecord value;
   char text[200];
 
   if (!npz->source->has (npz->source, key))
@@ -45,7 +45,7 @@ take (Npz *npz, const char *key, bool named)
     return fail_npz (npz, key, why);
   *c = (TdColumn){ NULL, value.dtype, { 0, { 0 } }, 0, value.data };
   npz->n++;
-  if (value.kind != TD_VALUE_ARRAY || value.shape.ndim == 0)
+  if (value.kind != TD_RECORD_ARRAY || value.shape.ndim == 0)
     return fail_npz (npz, key, "it has no rows");
   if (npz->n == 1)
     npz->n_rows = value.shape.dim[0];

@@ -59,7 +59,7 @@ typedef struct TdOptLoaded
 {
   uint64_t param_id;
   int64_t t;
-  TdValue states[TD_OPT_MAX_STATES], master;
+  TdRecord states[TD_OPT_MAX_STATES], master;
 } TdOptLoaded;
 
 /** What a hook is called with: the slots of an optimizer, or the one of a rule. */

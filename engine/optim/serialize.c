@@ -72,7 +72,7 @@ staged_drop (void *staged)
 /* What a parameter that was updated must have; one that never was has no states yet. */
 static void
 load_state (TdSerializer *s, const char *name, const TdParam *param, bool wanted, TdDtype dtype,
-            TdValue *value)
+            TdRecord *value)
 {
   if (wanted || td_serializer_has (s, name))
     if (!td__serializer_read_array (
@@ -87,7 +87,7 @@ load_param (TdOpt *opt, const TdParam *param, const char *key, TdSerializer *s)
   Staged *st = td__xcalloc (1, sizeof *st);
   TdDtype dtype = param->var != NULL ? (TdDtype)param->var->node->dtype : param->dtype;
   int n = td__opt_n_states (opt);
-  TdValue t;
+  TdRecord t;
 
   st->opt = opt;
   st->loaded.param_id = param->id;

@@ -135,7 +135,7 @@ gather_one (TdLink *owner, TdParam *param, const char *key, void *user)
 /* --- states from a file --- */
 
 static TdStatus
-state_of (TdVar **state, const TdValue *value, const TdOptSlot *slot, TdDtype dtype,
+state_of (TdVar **state, const TdRecord *value, const TdOptSlot *slot, TdDtype dtype,
           const TdSite *site)
 {
   const TdNode *p = slot->param->node;

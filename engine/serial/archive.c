@@ -12,12 +12,12 @@
 #include <string.h>
 
 bool
-td__archive_add (TdArchive *archive, const char *key, const TdValue *value, const char **why)
+td__archive_add (TdArchive *archive, const char *key, const TdRecord *value, const char **why)
 {
-  TdEntry *e;
+  TdMember *e;
   void *copy = NULL;
 
-  if (value->kind != TD_VALUE_NONE)
+  if (value->kind != TD_RECORD_NONE)
     {
       copy = malloc (value->bytes + 1);
       *why = "no memory to copy it";

@@ -7,20 +7,20 @@
 
 #include <stdio.h>
 
-typedef struct TdEntry
+typedef struct TdMember
 {
   char *key;
-  TdValue value;
-} TdEntry;
+  TdRecord value;
+} TdMember;
 
 struct TdArchive
 {
-  TdEntry *entries;
+  TdMember *entries;
   int n;
 };
 
 /** Append a copy of a value.  False: *why. */
-bool td__archive_add (TdArchive *archive, const char *key, const TdValue *value,
+bool td__archive_add (TdArchive *archive, const char *key, const TdRecord *value,
                       const char **why);
 
 /** A file that values are read from by key. */
@@ -29,7 +29,7 @@ struct TdArchiveSource
 {
   bool (*has) (const TdArchiveSource *source, const char *key);
   /** *Owner*: the caller, free (value->data).  False: *why. */
-  bool (*read) (const TdArchiveSource *source, const char *key, TdValue *value,
+  bool (*read) (const TdArchiveSource *source, const char *key, TdRecord *value,
                 const char **why);
   /** Key i, in the order of the file, in room; false behind the last. */
   bool (*key) (const TdArchiveSource *source, int i, char *room, size_t size);

@@ -18,8 +18,8 @@ serialize (void *object, TdSerializer *s)
       TdVar *v = a->vars[i];
       TdBuffer *b = v->buffer;
       void *numbers = td__xcalloc (b->bytes + 1, 1);
-      TdValue value
-          = { TD_VALUE_ARRAY, (TdDtype)v->node->dtype, v->node->shape, numbers, b->bytes };
+      TdRecord value
+          = { TD_RECORD_ARRAY, (TdDtype)v->node->dtype, v->node->shape, numbers, b->bytes };
 
       if (b->device->computes
           && b->device->ops->download (b->device, numbers, b->data, b->bytes) == TD_OK)

@@ -36,7 +36,7 @@ started_drop (void *staged)
 static void
 start_param (TdSerializer *s, TdParam *param, const char *key)
 {
-  TdValue value;
+  TdRecord value;
   TdVar *made;
 
   if (!td__serializer_read_array (s, key, param->dtype, NULL, &value))
@@ -61,7 +61,7 @@ start_param (TdSerializer *s, TdParam *param, const char *key)
 static void
 serialize_param (TdLink *owner, TdParam *param, const char *key, void *user)
 {
-  static const TdValue none = { .kind = TD_VALUE_NONE };
+  static const TdRecord none = { .kind = TD_RECORD_NONE };
   TdSerializer *s = user;
 
   (void)owner;

@@ -19,23 +19,24 @@ enum
 /* --- writing --- */
 
 static bool
-add_entry (TdZipWriter *zip, const TdEntry *e, bool compress, char *why, size_t size)
+add_entry (TdZipWriter *zip, const TdMember *e, bool compress, char *why, size_t size)
 {
-  const TdValue *v = &e->value;
+  const TdRecord *v = &e->value;
   const char *reason = "its text is not UTF-8";
   char name[NAME_MOST];
   size_t bytes = 0;
   void *npy = NULL;
   bool ok = true;
 
-  if (v->kind == TD_VALUE_ARRAY)
+  if (v->kind == TD_RECORD_ARRAY)
     npy = td__npy_format (v->dtype, &v->shape, v->data, &bytes);
-  else if (v->kind == TD_VALUE_TEXT)
+  else if (v->kind == TD_RECORD_TEXT)
     ok = (npy = td__npy_format_text (v->data, &bytes)) != NULL;
   snprintf (name, sizeof name, "%s.npy", e->key);
   if (ok)
-    ok = td__zip_add (zip, name, v->kind == TD_VALUE_NONE ? td__none_npy : npy,
-                      v->kind == TD_VALUE_NONE ? td__none_npy_bytes : bytes, compress, &reason);
+    ok = td__zip_add (zip, name, v->kind == TD_RECORD_NONE ? td__none_npy : npy,
+                      v->kind == TD_RECORD_NONE ? td__none_npy_bytes : bytes, compress,
+                      &reason);
   if (!ok)
     snprintf (why, size, "%.200s: %s", e->key, reason);
   free (npy);
@@ -85,13 +86,13 @@ npz_has (const TdArchiveSource *source, const char *key)
 
 /* Elements row by row and in this machine's dtypes, from a whole npy file. */
 static bool
-take_array (const char *data, size_t bytes, TdValue *value, const char **why)
+take_array (const char *data, size_t bytes, TdRecord *value, const char **why)
 {
   TdNpy npy;
 
   if (!td__npy_parse (data, bytes, &npy, why))
     return false;
-  value->kind = TD_VALUE_ARRAY;
+  value->kind = TD_RECORD_ARRAY;
   value->dtype = npy.dtype;
   value->shape = npy.shape;
   value->bytes = (size_t)td_shape_size (&npy.shape) * td_dtype_bytes (npy.dtype);
@@ -104,19 +105,19 @@ take_array (const char *data, size_t bytes, TdValue *value, const char **why)
 }
 
 static bool
-take_member (const char *data, size_t bytes, TdValue *value, const char **why)
+take_member (const char *data, size_t bytes, TdRecord *value, const char **why)
 {
   size_t offset = 0;
   char type = td__npy_type (data, bytes, &offset);
 
   if (type == 'O' && td__pickle_is_none ((const unsigned char *)data + offset, bytes - offset))
     {
-      value->kind = TD_VALUE_NONE;
+      value->kind = TD_RECORD_NONE;
       return true;
     }
   if (type == 'U' || type == 'S')
     {
-      value->kind = TD_VALUE_TEXT;
+      value->kind = TD_RECORD_TEXT;
       value->data = td__npy_parse_text (data, bytes, &value->bytes, why);
       return value->data != NULL;
     }
@@ -124,7 +125,7 @@ take_member (const char *data, size_t bytes, TdValue *value, const char **why)
 }
 
 static bool
-npz_read (const TdArchiveSource *source, const char *key, TdValue *value, const char **why)
+npz_read (const TdArchiveSource *source, const char *key, TdRecord *value, const char **why)
 {
   const TdZipMember *m = find (source, key);
   void *data = td__zip_read (((const NpzSource *)source)->zip, m, why);

@@ -63,9 +63,9 @@ append_string (Text *t, const char *s)
 }
 
 static void
-append_tensor (Text *t, const TdEntry *e, uint64_t *offset)
+append_tensor (Text *t, const TdMember *e, uint64_t *offset)
 {
-  const TdValue *v = &e->value;
+  const TdRecord *v = &e->value;
   char piece[64];
 
   append (t, t->n > 1 ? "," : "");
@@ -91,7 +91,7 @@ append_metadata (Text *t, const TdArchive *archive)
 
   append (t, "\"__metadata__\":{");
   for (int i = 0; i < archive->n; i++)
-    if (archive->entries[i].value.kind == TD_VALUE_TEXT)
+    if (archive->entries[i].value.kind == TD_RECORD_TEXT)
       {
         append (t, comma);
         append_string (t, archive->entries[i].key);
@@ -99,7 +99,7 @@ append_metadata (Text *t, const TdArchive *archive)
         append_string (t, archive->entries[i].value.data);
         comma = ",";
       }
-    else if (archive->entries[i].value.kind == TD_VALUE_NONE)
+    else if (archive->entries[i].value.kind == TD_RECORD_NONE)
       {
         append (&none, none.n > 0 ? "\n" : "");
         append (&none, archive->entries[i].key);
@@ -118,8 +118,8 @@ append_metadata (Text *t, const TdArchive *archive)
 /* Large elements first: all of them lie aligned then. */
 #define FOR_EACH_ALIGNED(e, archive)                                                           \
   for (size_t width_ = 8; width_ > 0; width_ /= 2)                                             \
-    for (const TdEntry *e = (archive)->entries; e < (archive)->entries + (archive)->n; e++)    \
-      if (e->value.kind == TD_VALUE_ARRAY && td_dtype_bytes (e->value.dtype) == width_)
+    for (const TdMember *e = (archive)->entries; e < (archive)->entries + (archive)->n; e++)   \
+      if (e->value.kind == TD_RECORD_ARRAY && td_dtype_bytes (e->value.dtype) == width_)
 
 bool
 td__safetensors_write (const TdArchive *archive, FILE *file, char *why, size_t size)
@@ -130,7 +130,7 @@ td__safetensors_write (const TdArchive *archive, FILE *file, char *why, size_t s
   bool ok, plain = true;
 
   for (int i = 0; i < archive->n; i++)
-    plain = plain && archive->entries[i].value.kind == TD_VALUE_ARRAY;
+    plain = plain && archive->entries[i].value.kind == TD_RECORD_ARRAY;
   append (&head, "{");
   if (!plain)
     append_metadata (&head, archive);
@@ -222,12 +222,12 @@ safe_has (const TdArchiveSource *source, const char *key)
 }
 
 static bool
-read_tensor (const SafeSource *s, const TdSafeTensor *t, TdValue *value, const char **why)
+read_tensor (const SafeSource *s, const TdSafeTensor *t, TdRecord *value, const char **why)
 {
   *why = "its element type has no counterpart here";
   if (t->dtype < 0)
     return false;
-  value->kind = TD_VALUE_ARRAY;
+  value->kind = TD_RECORD_ARRAY;
   value->dtype = (TdDtype)t->dtype;
   value->shape = t->shape;
   value->bytes = (size_t)(t->end - t->begin);
@@ -244,7 +244,7 @@ read_tensor (const SafeSource *s, const TdSafeTensor *t, TdValue *value, const c
 }
 
 static bool
-safe_read (const TdArchiveSource *source, const char *key, TdValue *value, const char **why)
+safe_read (const TdArchiveSource *source, const char *key, TdRecord *value, const char **why)
 {
   const SafeSource *s = (const SafeSource *)source;
   const TdSafeTensor *t = find_tensor (s, key);
@@ -252,7 +252,7 @@ safe_read (const TdArchiveSource *source, const char *key, TdValue *value, const
 
   if (t != NULL)
     return read_tensor (s, t, value, why);
-  value->kind = text != NULL ? TD_VALUE_TEXT : TD_VALUE_NONE;
+  value->kind = text != NULL ? TD_RECORD_TEXT : TD_RECORD_NONE;
   if (text != NULL)
     {
       value->data = td__xstrdup (text);

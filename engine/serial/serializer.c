@@ -182,7 +182,7 @@ td_serializer_has (TdSerializer *s, const char *key)
 }
 
 bool
-td__serializer_read (TdSerializer *s, const char *key, TdValue *value)
+td__serializer_read (TdSerializer *s, const char *key, TdRecord *value)
 {
   char room[KEY_MOST];
   const char *at, *why = "it cannot be read";
@@ -204,7 +204,7 @@ td__serializer_read (TdSerializer *s, const char *key, TdValue *value)
 }
 
 void
-td__serializer_write (TdSerializer *s, const char *key, const TdValue *value)
+td__serializer_write (TdSerializer *s, const char *key, const TdRecord *value)
 {
   const char *whole, *why;
 
@@ -238,7 +238,7 @@ typedef struct
 {
   void *place;
   TdShape *shape_place;
-  TdValue value;
+  TdRecord value;
   size_t bytes; /* of a number; 0: place is a pointer to memory that is replaced */
 } Field;
 
@@ -270,7 +270,7 @@ field_drop (void *staged)
 }
 
 static void
-stage_field (TdSerializer *s, void *place, TdShape *shape_place, const TdValue *value,
+stage_field (TdSerializer *s, void *place, TdShape *shape_place, const TdRecord *value,
              size_t bytes)
 {
   Field *f = td__xcalloc (1, sizeof *f);
@@ -281,7 +281,7 @@ stage_field (TdSerializer *s, void *place, TdShape *shape_place, const TdValue *
 
 /* Take the elements of a value as dtype; false after an error. */
 static bool
-converted (TdSerializer *s, const char *key, TdDtype dtype, TdValue *value)
+converted (TdSerializer *s, const char *key, TdDtype dtype, TdRecord *value)
 {
   TdNpy npy = { .dtype = value->dtype, .shape = value->shape };
   size_t bytes = (size_t)td_shape_size (&value->shape) * td_dtype_bytes (dtype);
@@ -305,13 +305,13 @@ converted (TdSerializer *s, const char *key, TdDtype dtype, TdValue *value)
 
 /* Read one number as dtype. */
 static bool
-read_scalar (TdSerializer *s, const char *key, TdDtype dtype, TdValue *value)
+read_scalar (TdSerializer *s, const char *key, TdDtype dtype, TdRecord *value)
 {
   if (!td__serializer_read (s, key, value))
     return false;
-  if (value->kind == TD_VALUE_ARRAY && td_shape_size (&value->shape) == 1)
+  if (value->kind == TD_RECORD_ARRAY && td_shape_size (&value->shape) == 1)
     return converted (s, key, dtype, value);
-  if (value->kind != TD_VALUE_NONE) /* None: the number stays, as in Chainer */
+  if (value->kind != TD_RECORD_NONE) /* None: the number stays, as in Chainer */
     td__serializer_fail (s, TD_ERR_SHAPE, key, "a single number expected");
   return false;
 }
@@ -319,8 +319,8 @@ read_scalar (TdSerializer *s, const char *key, TdDtype dtype, TdValue *value)
 static void
 serialize_scalar (TdSerializer *s, const char *key, TdDtype dtype, void *place)
 {
-  TdValue value = {
-    .kind = TD_VALUE_ARRAY, .dtype = dtype, .data = place, .bytes = td_dtype_bytes (dtype)
+  TdRecord value = {
+    .kind = TD_RECORD_ARRAY, .dtype = dtype, .data = place, .bytes = td_dtype_bytes (dtype)
   };
 
   if (s->source == NULL)
@@ -354,7 +354,7 @@ td_serialize_bool (TdSerializer *s, const char *key, bool *value)
 bool
 td_serializer_look_int (TdSerializer *s, const char *key, int64_t *value)
 {
-  TdValue read = { .data = NULL };
+  TdRecord read = { .data = NULL };
   bool ok = td_serializer_has (s, key) && read_scalar (s, key, TD_I64, &read);
 
   if (ok)
@@ -366,7 +366,7 @@ td_serializer_look_int (TdSerializer *s, const char *key, int64_t *value)
 void
 td_serialize_text (TdSerializer *s, const char *key, char **text)
 {
-  TdValue value = { .kind = *text != NULL ? TD_VALUE_TEXT : TD_VALUE_NONE, .data = *text };
+  TdRecord value = { .kind = *text != NULL ? TD_RECORD_TEXT : TD_RECORD_NONE, .data = *text };
 
   if (s->source == NULL)
     {
@@ -376,7 +376,7 @@ td_serialize_text (TdSerializer *s, const char *key, char **text)
     }
   if (!td__serializer_read (s, key, &value))
     return;
-  if (value.kind == TD_VALUE_ARRAY)
+  if (value.kind == TD_RECORD_ARRAY)
     {
       td__serializer_fail (s, TD_ERR_DTYPE, key, "a text expected, the file has numbers");
       free (value.data);
@@ -389,10 +389,10 @@ void
 td_serialize_array (TdSerializer *s, const char *key, TdDtype dtype, TdShape *shape,
                     void **data)
 {
-  TdValue value = { .kind = *data != NULL ? TD_VALUE_ARRAY : TD_VALUE_NONE,
-                    .dtype = dtype,
-                    .shape = *shape,
-                    .data = *data };
+  TdRecord value = { .kind = *data != NULL ? TD_RECORD_ARRAY : TD_RECORD_NONE,
+                     .dtype = dtype,
+                     .shape = *shape,
+                     .data = *data };
 
   if (s->source == NULL)
     {
@@ -402,9 +402,9 @@ td_serialize_array (TdSerializer *s, const char *key, TdDtype dtype, TdShape *sh
     }
   if (!td__serializer_read (s, key, &value))
     return;
-  if (value.kind == TD_VALUE_TEXT)
+  if (value.kind == TD_RECORD_TEXT)
     td__serializer_fail (s, TD_ERR_DTYPE, key, "numbers expected, the file has a text");
-  if (s->status == TD_OK && (value.kind == TD_VALUE_NONE || converted (s, key, dtype, &value)))
+  if (s->status == TD_OK && (value.kind == TD_RECORD_NONE || converted (s, key, dtype, &value)))
     stage_field (s, data, shape, &value, 0);
   else
     free (value.data);
@@ -415,7 +415,7 @@ td_serialize_array (TdSerializer *s, const char *key, TdDtype dtype, TdShape *sh
 typedef struct
 {
   TdVar *v;
-  TdValue value;
+  TdRecord value;
   const TdSite *site;
 } VarField;
 
@@ -451,13 +451,13 @@ fail_shape (TdSerializer *s, const char *key, const TdShape *expected, const TdS
 
 bool
 td__serializer_read_array (TdSerializer *s, const char *key, TdDtype dtype,
-                           const TdShape *shape, TdValue *value)
+                           const TdShape *shape, TdRecord *value)
 {
   if (!td__serializer_read (s, key, value))
     return false;
-  if (value->kind == TD_VALUE_NONE) /* Chainer keeps the array then */
+  if (value->kind == TD_RECORD_NONE) /* Chainer keeps the array then */
     return false;
-  if (value->kind == TD_VALUE_TEXT)
+  if (value->kind == TD_RECORD_TEXT)
     td__serializer_fail (s, TD_ERR_DTYPE, key, "numbers expected, the file has a text");
   else if (shape != NULL && !td_shape_equal (&value->shape, shape))
     fail_shape (s, key, shape, &value->shape);
@@ -471,10 +471,10 @@ td__serializer_read_array (TdSerializer *s, const char *key, TdDtype dtype,
 static void
 save_var (TdSerializer *s, const char *key, TdVar *v)
 {
-  TdValue value = { .kind = TD_VALUE_ARRAY,
-                    .dtype = (TdDtype)v->node->dtype,
-                    .shape = v->node->shape,
-                    .bytes = v->buffer->bytes };
+  TdRecord value = { .kind = TD_RECORD_ARRAY,
+                     .dtype = (TdDtype)v->node->dtype,
+                     .shape = v->node->shape,
+                     .bytes = v->buffer->bytes };
 
   value.data = malloc (value.bytes + 1);
   if (value.data == NULL)
@@ -490,7 +490,7 @@ void
 td_serialize_var (TdSerializer *s, const char *key, TdVar *v)
 {
   VarField *f;
-  TdValue value;
+  TdRecord value;
 
   if (s->status != TD_OK)
     return;

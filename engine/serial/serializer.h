@@ -10,20 +10,20 @@
 
 typedef enum
 {
-  TD_VALUE_ARRAY,
-  TD_VALUE_TEXT,
-  TD_VALUE_NONE
-} TdValueKind;
+  TD_RECORD_ARRAY,
+  TD_RECORD_TEXT,
+  TD_RECORD_NONE
+} TdRecordKind;
 
 /** A named value; data is elements of dtype, or the text with its final 0. */
-typedef struct TdValue
+typedef struct TdRecord
 {
-  TdValueKind kind;
+  TdRecordKind kind;
   TdDtype dtype;
   TdShape shape;
   void *data;
   size_t bytes;
-} TdValue;
+} TdRecord;
 
 typedef enum
 {
@@ -65,13 +65,13 @@ TdStatus td__load_object (const char *path, TdFileFormat format, TdSerializeFn s
 /* What objects serialize with when the td_serialize_ functions are not enough. */
 /** Read a value now.  *Owner*: the caller, free (value->data).  False: saving, left out,
  * missing or failed. */
-bool td__serializer_read (TdSerializer *s, const char *key, TdValue *value);
+bool td__serializer_read (TdSerializer *s, const char *key, TdRecord *value);
 /** Read an array now, as dtype and of the shape (NULL: any); false for None too, which leaves
  * things as they are. */
 bool td__serializer_read_array (TdSerializer *s, const char *key, TdDtype dtype,
-                                const TdShape *shape, TdValue *value);
+                                const TdShape *shape, TdRecord *value);
 /** Append a value, which is copied.  Loading ignores it. */
-void td__serializer_write (TdSerializer *s, const char *key, const TdValue *value);
+void td__serializer_write (TdSerializer *s, const char *key, const TdRecord *value);
 /** Keep what was read until all is there: then apply, else drop only; drop is called after
  * apply too. */
 void td__serializer_stage (TdSerializer *s, TdStatus (*apply) (void *staged),

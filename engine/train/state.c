@@ -18,7 +18,7 @@ enum
 typedef struct
 {
   TdIter *it;
-  TdValue value;
+  TdRecord value;
 } OrderField;
 
 static TdStatus
@@ -45,7 +45,7 @@ order_serialize (TdIter *it, TdSerializer *s)
   TdShape shape = { 1, { it->n } };
   void *data = it->at.order;
   OrderField *f;
-  TdValue value;
+  TdRecord value;
 
   if (!td_serializer_loading (s))
     {
