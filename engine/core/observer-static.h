@@ -46,6 +46,43 @@ typedef struct TdStaticNews
   const TdSite *site, *other_site;
 } TdStaticNews;
 
+/** What a call of a chain does, with the numbers of the tape (TdTapeRunKind). */
+typedef enum
+{
+  TD_RUN_CODE,
+  TD_RUN_TRACED,
+  TD_RUN_REPLAYED,
+  TD_RUN_SHADOW, /**< the code, beside the schedule that it is compared with */
+  TD_RUN_CALL    /**< not known yet: a call was made, whose time counts from here */
+} TdStaticRunKind;
+
+typedef enum
+{
+  TD_RUN_BEGINS,
+  TD_RUN_ENDS,
+  TD_RUN_ASIDE /**< what the last one of that kind made was thrown away */
+} TdStaticRunMoment;
+
+/** One list of a chain begins or ends; between both, events are its. */
+typedef struct TdStaticRun
+{
+  uint8_t moment, kind;
+  uint32_t chain, schedule;
+  uint32_t list; /**< 0: forward; k: the k-th backward */
+} TdStaticRun;
+
+/** A step was traced; of an operation, after its event. */
+typedef struct TdStaticEntry
+{
+  uint32_t chain, list;
+  uint32_t number; /**< in its list, from 0 on */
+  uint8_t kind, phase;
+  const TdOpClass *cls;
+  const TdSite *site;
+  const struct TdPath *path;
+  const char *text;
+} TdStaticEntry;
+
 /** A step.  kind, fate and flags are those of the tape (td-tape-static.h). */
 typedef struct TdScheduleStep
 {

@@ -87,5 +87,8 @@ struct TdObserver
   /** Optional: news of a static chain, and a schedule before it is replayed first. */
   void (*static_news) (TdObserver *o, const TdStaticNews *news);
   void (*schedule) (TdObserver *o, const TdScheduleInfo *schedule);
+  /** Optional: which events are a chain's, and what its trace has so far. */
+  void (*static_run) (TdObserver *o, const TdStaticRun *run);
+  void (*static_entry) (TdObserver *o, const TdStaticEntry *entry);
   void (*finish) (TdObserver *o, int status);
 };

@@ -46,12 +46,96 @@ td__feed_static_event (TdAssembler *a, const TdRawHead *head)
 void
 td__feed_static (TdAssembler *a, const TdRawHead *head)
 {
-  TdTapeStatic *s = a->state.in_iteration ? td__list_add (&a->statics, sizeof *s) : NULL;
+  const TdTapeStatic *now = &((const TdRawStatic *)head)->state;
+  TdTapeStatic *all = a->statics.items, *s = NULL;
 
+  for (uint32_t i = 0; i < a->statics.n && s == NULL; i++)
+    if (all[i].chain == now->chain)
+      s = &all[i];
+  if (s == NULL && a->state.in_iteration)
+    s = td__list_add (&a->statics, sizeof *s);
   if (s == NULL)
     return;
-  *s = ((const TdRawStatic *)head)->state;
+  *s = *now;
   s->schedule = schedule_id (a, s->schedule);
+}
+
+/* The newest run of the chain and kind; open: one that is not yet over. */
+static TdTapeRun *
+find_run (const TdAssembler *a, const TdTapeRun *like, bool open)
+{
+  TdTapeRun *runs = a->runs.items;
+
+  for (uint32_t i = a->runs.n; i-- > 0;)
+    if (runs[i].chain == like->chain && runs[i].kind == like->kind
+        && (!open || ((runs[i].flags & TD_TAPE_RUN_OPEN) && runs[i].list == like->list)))
+      return &runs[i];
+  return NULL;
+}
+
+void
+td__feed_static_run (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawStaticRun *raw = (const TdRawStaticRun *)head;
+  const uint64_t ns = td__assembler_ns (a, raw->ticks);
+  TdTapeRun *run;
+
+  if (!a->state.in_iteration)
+    return;
+  if (head->flags != TD_RAW_RUN_BEGINS)
+    {
+      run = find_run (a, &raw->run, head->flags == TD_RAW_RUN_ENDS);
+      if (run != NULL && head->flags == TD_RAW_RUN_ASIDE)
+        run->flags |= TD_TAPE_RUN_ASIDE;
+      else if (run != NULL)
+        {
+          run->flags &= (uint8_t)~TD_TAPE_RUN_OPEN;
+          run->end = a->state.n_events;
+          run->ns = ns > run->ns ? ns - run->ns : 0;
+        }
+      return;
+    }
+  if ((run = td__list_add (&a->runs, sizeof *run)) == NULL)
+    return;
+  *run = raw->run;
+  run->schedule = schedule_id (a, run->schedule);
+  run->begin = run->end = a->state.n_events;
+  run->flags = TD_TAPE_RUN_OPEN;
+  run->ns = ns;
+}
+
+void
+td__static_runs (const TdAssembler *a, uint64_t end_ns, TdList *runs)
+{
+  TdTapeRun *copy = a->runs.n > 0 ? td__list_add_n (runs, sizeof *copy, a->runs.n) : NULL;
+
+  if (copy == NULL)
+    return;
+  memcpy (copy, a->runs.items, a->runs.n * sizeof *copy);
+  for (uint32_t i = 0; i < runs->n; i++)
+    if (copy[i].flags & TD_TAPE_RUN_OPEN)
+      {
+        copy[i].end = a->state.n_events;
+        copy[i].ns = end_ns > copy[i].ns ? end_ns - copy[i].ns : 0;
+      }
+}
+
+void
+td__feed_static_entry (TdAssembler *a, const TdRawHead *head)
+{
+  const TdTapeTraced *raw = &((const TdRawStaticEntry *)head)->entry;
+  TdTapeTraced *entry = a->state.in_iteration ? td__list_add (&a->traced, sizeof *entry) : NULL;
+
+  if (entry == NULL)
+    return;
+  *entry = *raw;
+  entry->opdef = td__alias (&a->opdefs, raw->opdef).id;
+  entry->site = td__alias (&a->sites, raw->site).id;
+  entry->path = td__alias (&a->paths, raw->path).id;
+  entry->text = td__alias (&a->strings, raw->text).id;
+  entry->event = a->state.n_events;
+  if (raw->kind == TD_TAPE_STEP_OP && entry->event > 0)
+    entry->event--;
 }
 
 /* ------------------------------------------------------------------------- schedules */

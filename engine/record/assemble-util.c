@@ -176,6 +176,8 @@ static const uint16_t least[TD_RAW_N_TYPES] = {
   [TD_RAW_SCHEDULE] = sizeof (TdRawSchedule),
   [TD_RAW_STATIC_EVENT] = sizeof (TdRawStaticEvent),
   [TD_RAW_STATIC] = sizeof (TdRawStatic),
+  [TD_RAW_STATIC_RUN] = sizeof (TdRawStaticRun),
+  [TD_RAW_STATIC_ENTRY] = sizeof (TdRawStaticEntry),
 };
 
 static bool

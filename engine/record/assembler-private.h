@@ -181,6 +181,8 @@ struct TdAssembler
   /* static chains */
   TdIdMap schedules; /* by the engine's number: the tape's */
   TdList statics;    /* TdTapeStatic, of the open iteration */
+  TdList runs;       /* TdTapeRun, of the open iteration; ns: ticks at the beginning if open */
+  TdList traced;     /* TdTapeTraced, of the open iteration */
   char *schedule;    /* that comes in parts */
   uint64_t schedule_total, schedule_have;
   uint32_t schedule_number;
@@ -238,3 +240,7 @@ void td__feed_chain (TdAssembler *a, const TdRawHead *head);
 void td__feed_schedule (TdAssembler *a, const TdRawHead *head);
 void td__feed_static_event (TdAssembler *a, const TdRawHead *head);
 void td__feed_static (TdAssembler *a, const TdRawHead *head);
+void td__feed_static_run (TdAssembler *a, const TdRawHead *head);
+void td__feed_static_entry (TdAssembler *a, const TdRawHead *head);
+/** The runs of the open iteration as they are at a moment, in `runs`. */
+void td__static_runs (const TdAssembler *a, uint64_t end_ns, TdList *runs);

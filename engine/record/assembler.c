@@ -80,6 +80,8 @@ td_assembler_free (TdAssembler *a)
   td__id_map_clear (&a->block_at);
   td__id_map_clear (&a->schedules);
   td__list_clear (&a->statics);
+  td__list_clear (&a->runs);
+  td__list_clear (&a->traced);
   free (a->schedule);
   free (a->tensor_bytes);
   free (a->source);
@@ -97,6 +99,7 @@ clear_iteration (TdAssembler *a)
   a->n_records = 0;
   a->raw.n = a->start.n = a->duration.n = a->memory.n = 0;
   a->reads.n = a->stats.n = a->tensors.n = a->notices.n = a->statics.n = 0;
+  a->runs.n = a->traced.n = 0;
   a->stop = (TdTapeStop){ 0 };
   a->shown_events = 0;
   a->shown_stopped = false;
@@ -106,7 +109,7 @@ clear_iteration (TdAssembler *a)
 /* What differs each time, resolved to variables; the arrays are the iteration's own. */
 typedef struct
 {
-  TdList start, duration, reads, stats, tensors, records, blocks;
+  TdList start, duration, reads, stats, tensors, runs, records, blocks;
 } Resolved;
 
 static void
@@ -202,6 +205,11 @@ resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
   it->n_notices = a->notices.n;
   it->statics = a->statics.items;
   it->n_statics = a->statics.n;
+  td__static_runs (a, end_ns, &r->runs);
+  it->runs = r->runs.items;
+  it->n_runs = r->runs.n;
+  it->traced = a->traced.items;
+  it->n_traced = a->traced.n;
   it->stop = a->stop;
   it->attr_changes = a->attr_changes.items;
   it->n_attr_changes = a->attr_changes.n;
@@ -218,6 +226,7 @@ clear_resolved (Resolved *r)
   td__list_clear (&r->reads);
   td__list_clear (&r->stats);
   td__list_clear (&r->tensors);
+  td__list_clear (&r->runs);
   td__list_clear (&r->records);
   td__list_clear (&r->blocks);
 }
@@ -594,6 +603,8 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
   [TD_RAW_SCHEDULE] = td__feed_schedule,
   [TD_RAW_STATIC_EVENT] = td__feed_static_event,
   [TD_RAW_STATIC] = td__feed_static,
+  [TD_RAW_STATIC_RUN] = td__feed_static_run,
+  [TD_RAW_STATIC_ENTRY] = td__feed_static_entry,
 };
 
 /* Recovery: definitions count always, the rest only from the first whole iteration on that the

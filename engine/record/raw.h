@@ -60,6 +60,8 @@ typedef enum
   TD_RAW_SCHEDULE,
   TD_RAW_STATIC_EVENT,
   TD_RAW_STATIC,
+  TD_RAW_STATIC_RUN,
+  TD_RAW_STATIC_ENTRY,
   TD_RAW_N_TYPES
 } TdRawType;
 
@@ -346,12 +348,36 @@ typedef struct
   TdTapeStaticEvent event;
 } TdRawStaticEvent;
 
-/** STATIC: a chain as it is at the end of the iteration, just before ITERATION_END. */
+/** STATIC: a chain as it is, when its state changed and just before ITERATION_END: the last of
+ * an iteration counts. */
 typedef struct
 {
   TdRawHead head;
   TdTapeStatic state;
 } TdRawStatic;
+
+enum
+{
+  TD_RAW_RUN_BEGINS,
+  TD_RAW_RUN_ENDS,
+  TD_RAW_RUN_ASIDE /* the newest one of this chain and kind */
+};
+
+/** STATIC_RUN: head.flags is one of those; events and time are the reader's to fill in. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t ticks;
+  TdTapeRun run;
+} TdRawStaticRun;
+
+/** STATIC_ENTRY: a step that was traced; an operation's is the event before it.  Numbers are
+ * the engine's. */
+typedef struct
+{
+  TdRawHead head;
+  TdTapeTraced entry;
+} TdRawStaticEntry;
 
 /** Bytes of a record of `n` bytes, padded. */
 #define TD_RAW_PADDED(n) (((uint32_t)(n) + 7u) & ~7u)

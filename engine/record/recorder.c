@@ -84,6 +84,12 @@ ensure_iteration (TdRecorder *r)
   begin_iteration (r, td__engine.n_iterations++, 0, NULL, true);
 }
 
+void
+td__recorder_ensure_iteration (TdRecorder *r)
+{
+  ensure_iteration (r);
+}
+
 /* Records are written in whole words: a byte's store costs as much as a word's. */
 _Static_assert(offsetof (TdRawOp, opdef) == 24 && offsetof (TdRawOp, path) == 32
                    && offsetof (TdRawOp, twin_back) == 40 && offsetof (TdRawOp, order) == 44
@@ -648,6 +654,8 @@ static const TdObserver vtable = {
   .param = on_param,
   .static_news = td__recorder_static_news,
   .schedule = td__recorder_schedule,
+  .static_run = td__recorder_static_run,
+  .static_entry = td__recorder_static_entry,
   .finish = on_finish,
 };
 

@@ -74,6 +74,7 @@ typedef struct TdRecorder
   uint64_t n_events, n_bytes;
   TdTapeStatic *chains; /* by the engine's number - 1; chain 0: not, or no more */
   uint32_t n_chains;
+  uint64_t call_ticks; /* a static chain was called; 0: nothing of it was written yet */
 } TdRecorder;
 
 /** The recorder of this process, or NULL. */
@@ -112,6 +113,10 @@ void td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site
 void td__recorder_resumed (TdRecorder *r);
 void td__recorder_static_news (TdObserver *o, const TdStaticNews *news);
 void td__recorder_schedule (TdObserver *o, const TdScheduleInfo *schedule);
+void td__recorder_static_run (TdObserver *o, const TdStaticRun *run);
+void td__recorder_static_entry (TdObserver *o, const TdStaticEntry *entry);
+/** Open an iteration for work outside any, unless one is open. */
+void td__recorder_ensure_iteration (TdRecorder *r);
 /** Write where every static chain stands at the end of the iteration. */
 void td__recorder_chains (TdRecorder *r);
 /** Write attributes as text into `text`. */

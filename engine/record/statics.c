@@ -107,19 +107,88 @@ count (TdRecorder *r, TdTapeStatic *s, const TdStaticNews *news)
     }
 }
 
+static void
+put_state (TdRecorder *r, const TdTapeStatic *s)
+{
+  TdRawStatic *raw = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *raw));
+
+  raw->head = (TdRawHead){ TD_RAW_PADDED (sizeof *raw), TD_RAW_STATIC, 0 };
+  raw->state = *s;
+  td_ring_publish (r->ring, raw->head.size);
+}
+
+/* Counts are said when the iteration ends; this at once. */
+static bool
+stands_elsewhere (const TdTapeStatic *now, const TdTapeStatic *before)
+{
+  return now->state != before->state || now->schedule != before->schedule
+         || now->verified_at != before->verified_at
+         || now->unverified_since != before->unverified_since;
+}
+
 void
 td__recorder_static_news (TdObserver *o, const TdStaticNews *news)
 {
   TdRecorder *r = (TdRecorder *)(void *)o;
-  TdTapeStatic *s;
+  TdTapeStatic *s, before;
 
   if (!r->writes || (s = state_of (r, news->chain)) == NULL)
     return;
   if (news->what == TD_NEWS_MADE)
     put_chain (r, news);
+  before = *s;
   count (r, s, news);
   if (on_tape[news->what] != 0)
     put_event (r, news);
+  if (r->in_iteration && s->chain != 0 && stands_elsewhere (s, &before))
+    put_state (r, s);
+}
+
+void
+td__recorder_static_run (TdObserver *o, const TdStaticRun *run)
+{
+  TdRecorder *r = (TdRecorder *)(void *)o;
+  TdRawStaticRun *raw;
+
+  if (!r->writes)
+    return;
+  if (run->kind == TD_RUN_CALL)
+    {
+      r->call_ticks = td_ring_ticks ();
+      return;
+    }
+  td__recorder_ensure_iteration (r);
+  raw = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *raw));
+  raw->head = (TdRawHead){ TD_RAW_PADDED (sizeof *raw), TD_RAW_STATIC_RUN, run->moment };
+  raw->ticks
+      = run->moment == TD_RUN_BEGINS && r->call_ticks != 0 ? r->call_ticks : td_ring_ticks ();
+  raw->run = (TdTapeRun){
+    .chain = run->chain, .schedule = run->schedule, .list = run->list, .kind = run->kind
+  };
+  r->call_ticks = 0;
+  td_ring_publish (r->ring, raw->head.size);
+}
+
+void
+td__recorder_static_entry (TdObserver *o, const TdStaticEntry *e)
+{
+  TdRecorder *r = (TdRecorder *)(void *)o;
+  TdTapeTraced entry = {
+    .chain = e->chain, .list = e->list, .number = e->number, .kind = e->kind, .phase = e->phase
+  };
+  TdRawStaticEntry *raw;
+
+  if (!r->writes)
+    return;
+  td__recorder_ensure_iteration (r);
+  entry.opdef = e->cls != NULL ? td__recorder_class (r, e->cls) : 0;
+  entry.site = td__recorder_site (r, e->site);
+  entry.path = td__recorder_path (r, e->path);
+  entry.text = td__recorder_string (r, e->text);
+  raw = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *raw));
+  raw->head = (TdRawHead){ TD_RAW_PADDED (sizeof *raw), TD_RAW_STATIC_ENTRY, 0 };
+  raw->entry = entry;
+  td_ring_publish (r->ring, raw->head.size);
 }
 
 void
@@ -128,14 +197,10 @@ td__recorder_chains (TdRecorder *r)
   for (uint32_t i = 0; i < r->n_chains; i++)
     {
       TdTapeStatic *s = &r->chains[i];
-      TdRawStatic *raw;
 
       if (s->chain == 0)
         continue;
-      raw = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *raw));
-      raw->head = (TdRawHead){ TD_RAW_PADDED (sizeof *raw), TD_RAW_STATIC, 0 };
-      raw->state = *s;
-      td_ring_publish (r->ring, raw->head.size);
+      put_state (r, s);
       s->n_replays = s->n_dynamic = 0;
     }
 }

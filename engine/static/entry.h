@@ -12,6 +12,7 @@ typedef struct TdEntry
   struct TdEntry *next;
   uint32_t refs; /**< of the cache and of each instance */
   TdStatic *owner;
+  uint32_t chain; /**< the owner's number, for good */
   TdSchedule *schedule;
   TdGuards *guards;
   TdTrace *trace; /**< that waits for backward, or NULL */
@@ -20,9 +21,9 @@ typedef struct TdEntry
   uint32_t n_instances;
   bool keeps_graph; /**< it was traced with a graph */
   bool double_backprop;
-  bool reads_host;  /**< the code decides by numbers it reads */
-  uint32_t *op_out; /**< by output: its place among the graph operation's, or TD_ABSENT */
-  bool *reads;      /**< by external: some backward reads its array */
+  bool reads_host;   /**< the code decides by numbers it reads */
+  uint32_t *op_out;  /**< by output: its place among the graph operation's, or TD_ABSENT */
+  bool *reads;       /**< by external: some backward reads its array */
   int64_t iteration; /**< it was traced in */
   uint64_t n_replays, last_use;
   uint32_t number; /**< of its plan, as observers are told; 0: none yet */

@@ -75,6 +75,7 @@ typedef struct TdLife
 typedef struct TdPlan
 {
   uint32_t refs;   /**< of the entry and of each instance */
+  uint32_t number; /**< as observers are told; 0: not yet */
   TdSchedule *s;   /**< tables and lists as the passes left them */
   TdGroup *groups; /**< of TD_STEP_GROUP steps: step.external is the place */
   uint32_t n_groups;

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "play.h"
+#include "tell.h"
 #include "../cpu/packed.h"
 #include "verify.h"
 
@@ -494,6 +495,7 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
   i->generation++;
   i->key = (TdRngKey){ e->rng_seed, e->rng_offset };
   i->first_id = e->next_id;
+  td__static_tell_run (TD_RUN_BEGINS, TD_RUN_REPLAYED, entry->chain, i->plan->number, 0);
   if (entry->reads_host)
     n_saved = save_state (s, in, &saved);
   status = bind_forward (i, in);
@@ -506,8 +508,10 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
     }
   td__scope_unwind (start);
   td__state_restore (saved, n_saved, status != TD_OK);
+  td__static_tell_run (TD_RUN_ENDS, TD_RUN_REPLAYED, entry->chain, i->plan->number, 0);
   if (status != TD_OK)
     {
+      td__static_tell_run (TD_RUN_ASIDE, TD_RUN_REPLAYED, entry->chain, 0, 0);
       td__instance_drop (i);
       i->state = TD_INSTANCE_FREE;
       return miss->guard != NULL ? status : poisoned (out, s->n_outputs, status);
@@ -636,8 +640,12 @@ replay_backward (TdInstance *i, TdBackward *b, uint32_t which)
   i->backward_done = true;
   bind_backward (i, p.list, b);
   set_keys (p.list, i->key);
+  td__static_tell_run (TD_RUN_BEGINS, TD_RUN_REPLAYED, i->entry->chain, i->plan->number,
+                       which + 1);
   td__observe_backward (&p);
   status = play (&p);
+  td__static_tell_run (TD_RUN_ENDS, TD_RUN_REPLAYED, i->entry->chain, i->plan->number,
+                       which + 1);
   if (!p.observed)
     e->next_id += s->backwards[which].list.n_events;
   return status;
@@ -682,6 +690,7 @@ expand (TdInstance *i, TdBackward *b)
       && e->hooks == NULL && !td__backward_is_double (b))
     {
       entry->trace = td__trace_of_backward (s, externals, first, e->next_id, i->key);
+      entry->trace->chain = entry->chain;
       for (uint32_t k = 0; k < n_nodes; k++)
         if (vars[k] != NULL)
           td__trace_know (entry->trace, k, vars[k]);

@@ -182,10 +182,14 @@ has_graph (const TdSchedule *s)
 
 /* Run the code in a scope of its own, and hand its results out. */
 static TdStatus
-run_code (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, const TdSite *site)
+run_code (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, const TdSite *site,
+          TdStaticRunKind kind)
 {
   TdEngine *e = &td__engine;
-  TdScope *scope = td_scope_open_at (s->name, site);
+  TdScope *scope;
+
+  td__static_tell_run (TD_RUN_BEGINS, kind, s->number, 0, 0);
+  scope = td_scope_open_at (s->name, site);
 
   for (int k = 0; k < n_out; k++)
     out[k] = NULL;
@@ -199,6 +203,7 @@ run_code (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, const
   for (int k = 0; k < n_out; k++)
     td_scope_yield (out[k]);
   td_scope_close (scope);
+  td__static_tell_run (TD_RUN_ENDS, kind, s->number, 0, 0);
   s->info.n_dynamic++;
   td__static_tell (s, TD_NEWS_CODE, NULL, NULL, NULL);
   for (int k = 0; k < n_out; k++)
@@ -233,7 +238,8 @@ td__static_trace (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_ou
                       s->watches[k].bytes);
   t = td__trace_begin (in, n_in, guards);
   t->keeps = keeps;
-  *status = run_code (s, in, n_in, out, n_out, site);
+  t->chain = keeps ? 0 : s->number;
+  *status = run_code (s, in, n_in, out, n_out, site, keeps ? TD_RUN_SHADOW : TD_RUN_TRACED);
   td__trace_finish (t, out, n_out);
   if (*status == TD_OK && e->state_generation != guards->state_generation)
     snprintf (t->refused, sizeof t->refused,
@@ -296,6 +302,8 @@ td__static_install (TdStatic *s, TdTrace *t)
   t->guards->own_arguments = s->own_arguments;
   entry->refs = 1;
   entry->owner = s;
+  entry->chain = s->number;
+  t->chain = s->number; /* of a shadow too, from here on */
   entry->schedule = t->schedule;
   entry->guards = t->guards;
   entry->iteration = td__engine.iteration;
@@ -528,6 +536,7 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
       return e->has_error ? e->error.status : TD_ERR_STATE;
     }
   s->info.n_calls++;
+  td__static_tell_call (s);
   if (e->tracer != NULL)
     {
       if (s->options.strict)
@@ -542,14 +551,14 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
       if (!s->told_nested)
         say (s, 0, "is called inside another static chain and becomes part of it");
       s->told_nested = true;
-      return run_code (s, in, n_in, out, n_out, site);
+      return run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
     }
   if (!e->config.use_static_graph || e->hooks != NULL
       || (s->options.force_test_define_by_run
           && (!e->config.train || !e->config.enable_backprop)))
     {
       s->info.state = TD_STATIC_OFF;
-      return run_code (s, in, n_in, out, n_out, site);
+      return run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
     }
   entry = find_entry (s, in, n_in, n_out, site);
   if (entry == NULL)
@@ -562,7 +571,7 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
   if (!ready (s, entry))
     {
       s->info.state = TD_STATIC_TRACING;
-      return run_code (s, in, n_in, out, n_out, site);
+      return run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
     }
   if (TD_UNLIKELY (td__verify_due (s)))
     return td__verify_call (s, entry, in, n_in, out, n_out, site);

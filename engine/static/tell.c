@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "tell.h"
 
+#include "trace-private.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +44,59 @@ td__static_tell (TdStatic *s, TdStaticNewsKind what, const TdEntry *entry, const
       news.site = miss->site;
     }
   o->static_news (o, &news);
+}
+
+void
+td__static_tell_run (TdStaticRunMoment moment, TdStaticRunKind kind, uint32_t chain,
+                     uint32_t schedule, uint32_t list)
+{
+  TdObserver *o = td__engine.observer;
+
+  if (TD_LIKELY (o == NULL) || o->static_run == NULL || chain == 0)
+    return;
+  o->static_run (o, &(TdStaticRun){ .moment = (uint8_t)moment,
+                                    .kind = (uint8_t)kind,
+                                    .chain = chain,
+                                    .schedule = schedule,
+                                    .list = list });
+}
+
+void
+td__static_tell_call (TdStatic *s)
+{
+  if (TD_LIKELY (td__engine.observer == NULL))
+    return;
+  if (!s->told)
+    td__static_tell (s, TD_NEWS_MADE, NULL, NULL, NULL);
+  td__static_tell_run (TD_RUN_BEGINS, TD_RUN_CALL, s->number, 0, 0);
+}
+
+static const char *
+step_text (const TdStep *t)
+{
+  return t->kind == TD_STEP_EFFECT ? t->effect.name : t->text;
+}
+
+void
+td__trace_tell (TdTrace *t)
+{
+  TdObserver *o = td__engine.observer;
+  const TdSteps *list = td__trace_list (t);
+  const TdStep *step = &list->steps[list->n - 1];
+
+  if (o == NULL || o->static_entry == NULL || t->chain == 0)
+    return;
+  o->static_entry (o, &(TdStaticEntry){ .chain = t->chain,
+                                        .list = t->state == TD_TRACE_BACKWARD
+                                                    ? t->schedule->n_backwards + 1
+                                                    : 0,
+                                        .number = list->n - 1,
+                                        .kind = step->kind,
+                                        .phase = step->phase,
+                                        .cls = step->cls,
+                                        .site = step->site,
+                                        .path = step->path,
+                                        .text = step_text (step) });
 }
 
 /* --- growing lists --- */
@@ -219,7 +274,7 @@ add_step (TdScheduleInfo *d, const TdPlan *p, const TdSchedule *s, const TdStep 
                            .attrs = t->attrs,
                            .site = t->site,
                            .path = t->path,
-                           .text = t->kind == TD_STEP_EFFECT ? t->effect.name : t->text,
+                           .text = step_text (t),
                            .in = d->n_operands,
                            .n_in = t->n_in,
                            .event = t->event,
@@ -360,7 +415,7 @@ td__static_tell_plan (TdStatic *s, TdEntry *entry)
   TdObserver *o = td__engine.observer;
   TdScheduleInfo d = { .chain = s->number };
 
-  entry->number = ++n_schedules;
+  entry->number = entry->plan->number = ++n_schedules;
   if (o == NULL || o->schedule == NULL)
     return;
   if (!s->told)

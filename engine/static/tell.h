@@ -8,5 +8,10 @@
 /** Say what happened; entry, miss and other_site may be NULL. */
 void td__static_tell (TdStatic *s, TdStaticNewsKind what, const TdEntry *entry,
                       const TdMiss *miss, const TdSite *other_site);
+/** A call begins. */
+void td__static_tell_call (TdStatic *s);
+/** A list of a chain begins, ends, or was thrown away; chain 0: it is nobody's any more. */
+void td__static_tell_run (TdStaticRunMoment moment, TdStaticRunKind kind, uint32_t chain,
+                          uint32_t schedule, uint32_t list);
 /** Number a new plan, and describe it to whoever looks. */
 void td__static_tell_plan (TdStatic *s, TdEntry *entry);

@@ -7,6 +7,7 @@
  * replay.
  *
  * SPDX-License-Identifier: MIT */
+#include "tell.h"
 #include "trace-private.h"
 
 #include <string.h>
@@ -89,8 +90,7 @@ meet_gradients (TdTrace *t, const TdOp *op, TdVar *const *gy)
 }
 
 static void
-begin (TdTrace *t, const TdOp *op, TdVar *const *gy,
-       bool (*wanted) (const void *walk, const TdNode *n), const void *walk)
+begin (TdTrace *t, const TdOp *op, TdVar *const *gy)
 {
   TdSchedule *s = t->schedule;
 
@@ -101,8 +101,16 @@ begin (TdTrace *t, const TdOp *op, TdVar *const *gy,
   if (t->backward.wanted == NULL)
     abort ();
   meet_gradients (t, op, gy);
-  (void)wanted;
-  (void)walk;
+  t->told = true;
+  td__static_tell_run (TD_RUN_BEGINS, TD_RUN_TRACED, t->chain, 0, s->n_backwards + 1);
+}
+
+static void
+tell_end (TdTrace *t)
+{
+  if (t->told)
+    td__static_tell_run (TD_RUN_ENDS, TD_RUN_TRACED, t->chain, 0, t->schedule->n_backwards + 1);
+  t->told = false;
 }
 
 bool
@@ -114,12 +122,13 @@ td__trace_step_begin (const TdOp *op, TdVar *const *gy,
 
   if (e->tracer != NULL || e->hooks != NULL || e->config.enable_backprop)
     return false;
-  while (t != NULL && (!is_ours (t, op) || t->state == TD_TRACE_DONE))
-    t = t->next;
+  for (; t != NULL && (!is_ours (t, op) || t->state == TD_TRACE_DONE); t = t->next)
+    if (t->state == TD_TRACE_BACKWARD) /* its part is over */
+      tell_end (t);
   if (t == NULL)
     return false;
   if (t->state == TD_TRACE_WAITING)
-    begin (t, op, gy, wanted, walk);
+    begin (t, op, gy);
   for (int i = 0; i < op->n_in; i++)
     {
       uint32_t external = td__map_get (&t->external, op->in[i]->id);
@@ -188,6 +197,7 @@ give (TdTrace *t, uint32_t node, uint32_t external)
   step->external = external;
   step->site = td__engine.site;
   step->path = td__engine.path;
+  td__trace_tell (t);
 }
 
 void
@@ -255,6 +265,7 @@ finish (TdTrace *t, TdStatus status)
 {
   TdSchedule *s = t->schedule;
 
+  tell_end (t);
   t->state = TD_TRACE_DONE;
   if (td__engine.rng_offset != t->random_before)
     td__trace_refuse (t, NULL, "drew random numbers in backward");

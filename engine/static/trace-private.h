@@ -8,6 +8,8 @@
 /** Remember the first reason why no schedule can be made. */
 void td__trace_refuse (TdTrace *t, const TdSite *site, const char *format, ...)
     __attribute__ ((format (printf, 3, 4)));
+/** Tell observers of the last step that was written. (tell.c) */
+void td__trace_tell (TdTrace *t);
 /** The steps that are being written. */
 TdSteps *td__trace_list (TdTrace *t);
 uint32_t td__trace_new_node (TdTrace *t, TdValueKind kind, uint32_t index, const TdNode *n,

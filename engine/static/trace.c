@@ -140,6 +140,7 @@ own_copy (TdTrace *t, uint32_t node, TdVar *v)
   s->operands[at + 1] = copy;
   s->values[value].n_writers = 1;
   know (t, copy, v->node->id, v->buffer->id);
+  td__trace_tell (t);
   return copy;
 }
 
@@ -311,6 +312,7 @@ trace_op (TdTracer *tracer, const TdTraceOp *op)
   step = td__steps_add (td__trace_list (t)); /* after the copies that its operands asked for */
   *step = built;
   td__trace_list (t)->n_events++;
+  td__trace_tell (t);
 }
 
 static void
@@ -361,6 +363,7 @@ trace_array (TdTracer *tracer, TdVar *v, const TdTraceArray *how)
       memcpy (step->attrs, &how->key, sizeof how->key);
       claim_random (t, step);
     }
+  td__trace_tell (t);
 }
 
 static void
@@ -403,6 +406,7 @@ trace_host_read (TdTracer *tracer, const TdVar *v, const TdSite *site)
                                       v->buffer->bytes)
       != TD_OK)
     td__trace_refuse (t, site, "reads numbers that cannot be kept");
+  td__trace_tell (t);
 }
 
 static void
@@ -432,6 +436,7 @@ trace_effect (TdTracer *tracer, const TdTraceEffect *effect, TdVar *v)
   step->effect = *effect;
   step->site = td__engine.site;
   step->path = td__engine.path;
+  td__trace_tell (t);
 }
 
 static void
@@ -449,6 +454,7 @@ trace_link (TdTracer *tracer, bool enter, const TdPath *path, const TdSite *site
   step->kind = enter ? TD_STEP_LINK_ENTER : TD_STEP_LINK_LEAVE;
   step->path = path;
   step->site = site;
+  td__trace_tell (t);
 }
 
 static void
@@ -463,6 +469,7 @@ trace_scope (TdTracer *tracer, bool open, const TdScope *scope)
   step->kind = open ? TD_STEP_SCOPE_OPEN : TD_STEP_SCOPE_CLOSE;
   step->text = scope->name;
   step->site = scope->site;
+  td__trace_tell (t);
 }
 
 static void

@@ -33,6 +33,8 @@ typedef struct TdTrace
   TdTracer tracer; /**< first */
   struct TdTrace *next;
   TdTraceState state;
+  uint32_t chain; /**< that observers are told the steps of; 0: nobody is told */
+  bool told;      /**< a run of its backward began */
   TdSchedule *schedule;
   TdGuards *guards;     /**< what the code could see; NULL in a trace of backward alone */
   TdMap nodes;          /**< node id -> node */

@@ -484,6 +484,8 @@ replay_beside (TdCheck *c, TdStatic *s, TdEntry *entry, TdVar *const *in, TdVar 
     {
       td__state_restore (c->after, c->n_after, true);
       go_to (c->key_after);
+      if (status == TD_OK)
+        td__static_tell_run (TD_RUN_ASIDE, TD_RUN_REPLAYED, entry->chain, 0, 0);
     }
   else
     td__state_restore (c->after, c->n_after, false);
@@ -550,6 +552,7 @@ td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar 
   td__state_restore (c.before, c.n_before, false);
   if (miss.guard == NULL)
     {
+      td__static_tell_run (TD_RUN_ASIDE, TD_RUN_SHADOW, entry->chain, 0, 0);
       hold_results (NULL, held, n_out, false);
       td__static_untrace (c.shadow);
       s->info.unverified_since = td__engine.iteration;

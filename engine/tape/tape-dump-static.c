@@ -245,9 +245,70 @@ td__tape_dump_statics (TapeDump *d)
     dump_static_event (d, td_tape_reader_static_event (d->r, i));
 }
 
+static void
+dump_runs (TapeDump *d, const TdTapeIteration *it)
+{
+  for (uint32_t i = 0; i < it->n_runs; i++)
+    {
+      const TdTapeRun *r = &it->runs[i];
+      const char *kind = td_tape_run_kind_name (r->kind);
+
+      if (d->json)
+        fprintf (d->out,
+                 "{\"record\":\"static_run\",\"iteration\":%" PRIu64
+                 ",\"chain\":%u,\"schedule\":%u,\"list\":%u,\"kind\":\"%s\",\"begin\":%u,"
+                 "\"end\":%u,\"ns\":%" PRIu64 ",\"aside\":%s}\n",
+                 it->number, r->chain, r->schedule, r->list, kind, r->begin, r->end, r->ns,
+                 r->flags & TD_TAPE_RUN_ASIDE ? "true" : "false");
+      else
+        {
+          fputs ("  run ", d->out);
+          td__tape_put_line (d->out, chain_name (d->r, r->chain));
+          fprintf (d->out, " %s list %u events %u to %u%s%s\n", kind, r->list, r->begin, r->end,
+                   r->flags & TD_TAPE_RUN_ASIDE ? " aside" : "",
+                   r->flags & TD_TAPE_RUN_OPEN ? " open" : "");
+        }
+    }
+}
+
+static void
+dump_traced (TapeDump *d, const TdTapeIteration *it)
+{
+  char site[512];
+
+  for (uint32_t i = 0; i < it->n_traced; i++)
+    {
+      const TdTapeTraced *t = &it->traced[i];
+      const char *kind = td_tape_step_kind_name (t->kind);
+      const char *op = t->opdef ? td_tape_reader_op_name (d->r, t->opdef) : "";
+
+      td_tape_reader_site_text (d->r, t->site, site, sizeof site);
+      if (d->json)
+        {
+          fprintf (d->out,
+                   "{\"record\":\"traced\",\"iteration\":%" PRIu64
+                   ",\"chain\":%u,\"list\":%u,\"number\":%u,\"kind\":\"%s\",\"event\":%u,"
+                   "\"op\":",
+                   it->number, t->chain, t->list, t->number, kind, t->event);
+          td__tape_put_string (d->out, op);
+          fputs (",\"site\":", d->out);
+          td__tape_put_string (d->out, site);
+          fputs ("}\n", d->out);
+          continue;
+        }
+      fputs ("  traced ", d->out);
+      td__tape_put_line (d->out, chain_name (d->r, t->chain));
+      fprintf (d->out, " list %u entry %u %s%s%s event %u%s%s\n", t->list, t->number, kind,
+               *op ? " " : "", op, t->event, *site ? " " : "", site);
+    }
+}
+
 void
 td__tape_dump_iteration_statics (TapeDump *d, const TdTapeIteration *it)
 {
+  dump_runs (d, it);
+  dump_traced (d, it);
+
   for (uint32_t i = 0; i < it->n_statics; i++)
     {
       const TdTapeStatic *s = &it->statics[i];

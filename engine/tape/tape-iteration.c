@@ -21,7 +21,7 @@ typedef struct
 {
   TdTapeIteration it; /* first: it is what callers hold */
   TapePart *structure, *memory;
-  void *arrays[16];
+  void *arrays[20];
   unsigned n_arrays;
 } Loaded;
 
@@ -175,6 +175,12 @@ instance_ok (const TdTapeIteration *it)
       return false;
   for (uint32_t i = 0; i < it->n_memory; i++)
     if (it->memory[i].event > it->n_events)
+      return false;
+  for (uint32_t i = 0; i < it->n_runs; i++)
+    if (it->runs[i].begin > it->runs[i].end || it->runs[i].end > it->n_events)
+      return false;
+  for (uint32_t i = 0; i < it->n_traced; i++)
+    if (it->traced[i].event > it->n_events)
       return false;
   return true;
 }
@@ -500,6 +506,8 @@ fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSec
     COPY (l, blocks, n_blocks, BLOCKS);
   COPY (l, attr_changes, n_attr_changes, ATTRS);
   COPY (l, statics, n_statics, STATICS);
+  COPY (l, runs, n_runs, RUNS);
+  COPY (l, traced, n_traced, TRACED);
   apply_attrs (l);
   take_stop (l, sections);
   take_reports (r, l);

@@ -19,7 +19,17 @@
  * the group's step.  STATIC_EVENT says what happened to a chain: traced, scheduled, missed ...
  *
  * How often a chain ran its code and how often its schedule is said in each iteration, in the
- * section STATICS: so it is stored, thinned and shown as the rest of the iteration is.
+ * section STATICS: so it is stored, thinned and shown as the rest of the iteration is.  Of an
+ * iteration that runs it has those chains whose state changed in it, as they are now.
+ *
+ * Which events a chain made is said in the section RUNS.  A replay tells one event of each
+ * operation and group of its list, in order, with TD_TAPE_EVENT_REPLAYED: so the k-th such
+ * event of a run is the k-th step of the list that runs and is an operation or a group.  What a
+ * run made that was thrown away, the code of a verified call that agreed or the schedule of one
+ * that did not, is *aside*: readers leave it out unless they are asked for it.
+ *
+ * While the code is traced each step is said at once, in the section TRACED: a schedule can be
+ * watched as it grows.
  *
  * A schedule is shown whole or not at all: td_tape_schedule_load checks it as the engine does.
  * Every number is in range; groups are closed; every value in the arena is written before it is
@@ -84,6 +94,48 @@ typedef struct
   uint32_t reserved;
 } TdTapeStaticEvent;
 static_assert (sizeof (TdTapeStaticEvent) == 48, "TdTapeStaticEvent changed size");
+
+typedef enum
+{
+  TD_TAPE_RUN_CODE,     /* the chain's code, as any code */
+  TD_TAPE_RUN_TRACED,   /* the code, and its schedule was written beside */
+  TD_TAPE_RUN_REPLAYED, /* the schedule */
+  TD_TAPE_RUN_SHADOW,   /* the code, to compare the schedule with */
+  TD_TAPE_N_RUN_KINDS
+} TdTapeRunKind;
+
+/** Flags of a run. */
+enum
+{
+  TD_TAPE_RUN_ASIDE = 1 << 0, /* what it made was thrown away */
+  TD_TAPE_RUN_OPEN = 1 << 1,  /* live only: not yet over */
+};
+
+/** RUNS: the events [begin, end) that one list of one chain made, in the order of beginning. */
+typedef struct
+{
+  uint32_t chain, schedule; /* schedule 0: none */
+  uint32_t list;            /* 0: forward; k: the k-th backward */
+  uint32_t begin, end;
+  uint8_t kind, flags; /* TdTapeRunKind, TD_TAPE_RUN_... */
+  uint16_t reserved;
+  uint64_t ns; /* from the call to its end: with guards, and what lies between operations */
+} TdTapeRun;
+static_assert (sizeof (TdTapeRun) == 32, "TdTapeRun changed size");
+
+/** TRACED: a step of a schedule that was, or is being, written. */
+typedef struct
+{
+  uint32_t chain;
+  uint32_t list;
+  uint32_t number; /* in its list, from 0 on */
+  uint32_t event;  /* operations: which event; others: before which */
+  uint32_t opdef, site, path, text;
+  uint8_t kind, phase; /* TdTapeStepKind, TdTapePhase */
+  uint16_t reserved;
+  uint32_t reserved2;
+} TdTapeTraced;
+static_assert (sizeof (TdTapeTraced) == 40, "TdTapeTraced changed size");
 
 /** SCHEDULE: then STEPS, OPERANDS, NODES, DIMS, VALUES, GUARDS. */
 typedef struct

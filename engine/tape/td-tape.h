@@ -91,7 +91,7 @@ TD_TAPE_BEGIN_C
  * Time is CLOCK_MONOTONIC in nanoseconds since `mono_ns` of the header.
  *
  * Version 1.1 adds static schedules: STATIC_CHAIN, SCHEDULE and STATIC_EVENT, and the section
- * STATICS of iterations (td-tape-static.h). */
+ * STATICS, RUNS and TRACED of iterations (td-tape-static.h). */
 
 #define TD_TAPE_MAGIC "TDTAPE\r\n"
 #define TD_TAPE_MAJOR 1
@@ -487,6 +487,8 @@ typedef enum
   TD_TAPE_SECTION_NODES,
   TD_TAPE_SECTION_VALUES,
   TD_TAPE_SECTION_GUARDS,
+  TD_TAPE_SECTION_RUNS,
+  TD_TAPE_SECTION_TRACED,
   TD_TAPE_N_SECTIONS
 } TdTapeSectionKind;
 
@@ -517,8 +519,9 @@ typedef struct
 static_assert (sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
 
 /** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP, ATTRS,
- * STATICS, ADDRESSES (one for each memory record; BLOCKS then belongs to the iteration) as far
- * as there are any, and the sections of structure and memory where the id is 0. */
+ * STATICS, RUNS, TRACED, ADDRESSES (one for each memory record; BLOCKS then belongs to the
+ * iteration) as far as there are any, and the sections of structure and memory where the id is
+ * 0. */
 typedef struct
 {
   uint64_t number;
@@ -759,7 +762,10 @@ typedef struct
   uint32_t n_addresses, n_pad;
   const TdTapeAttrs *attr_changes; /* readers have applied them to `events` */
   const TdTapeStatic *statics;     /* of each chain that there is */
-  uint32_t n_statics, n_pad2;
+  uint32_t n_statics, n_runs;
+  const TdTapeRun *runs;
+  const TdTapeTraced *traced;
+  uint32_t n_traced, n_pad2;
 } TdTapeIteration;
 
 /** Bytes of one element of `dtype`; 0 if unknown. */
@@ -773,6 +779,7 @@ TD_API const char *td_tape_holder_name (unsigned holder);
 TD_API const char *td_tape_level_name (unsigned level);
 TD_API const char *td_tape_chain_state_name (unsigned state);
 TD_API const char *td_tape_static_event_name (unsigned what);
+TD_API const char *td_tape_run_kind_name (unsigned kind);
 TD_API const char *td_tape_step_kind_name (unsigned kind);
 TD_API const char *td_tape_fate_name (unsigned fate);
 TD_API const char *td_tape_value_kind_name (unsigned kind);

@@ -207,6 +207,59 @@ show__lists_the_schedule_and_what_is_not_part_of_it (void **state)
   td_test_child_clear (&child);
 }
 
+/* A program whose code, being traced, ends before its chain does. */
+static const char cut[]
+    = "#include <tapedeck.h>\n"
+      "#include <stdlib.h>\n"
+      "static void forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)\n"
+      "{\n"
+      "  TdVar *h = td_relu (in[0]);\n"
+      "  h = td_tanh (h);\n"
+      "  h = td_mul (h, h);\n"
+      "  _exit (3);\n"
+      "  out[0] = h;\n"
+      "}\n"
+      "int main (void)\n"
+      "{\n"
+      "  td_init (NULL, NULL);\n"
+      "  TdStatic *s = td_static_new (forward, NULL, .name = \"cut\");\n"
+      "  TD_ITERATION (0)\n"
+      "    td_static_call1 (s, td_ones (TD_F32, TD_SHAPE (3)));\n"
+      "}\n";
+
+/* SG04: entries are there one by one, so a trace that was cut off shows what it had. */
+static void
+show__lists_the_entries_of_a_trace_that_was_cut (void **state)
+{
+  const char *source = td_test_tmp ("cut.c"), *tape = td_test_tmp ("cut.tdtape");
+  FILE *f = fopen (source, "w");
+  TdTestChild child;
+
+  assert_non_null (f);
+  fputs ("#include <unistd.h>\n", f);
+  fputs (cut, f);
+  fclose (f);
+  child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--quiet", "-o", tape, source);
+  assert_child_status (child, 3);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", tape, "--view", "schedule");
+  if (child.status == 127)
+    skip ();
+  assert_child_status (child, 0);
+  assert_contains (child.out, "cut.c:15)  tracing: 4 entries so far\n");
+  assert_contains (child.out, "    1  forward    relu ");
+  assert_contains (child.out, "    2  forward    tanh ");
+  assert_contains (child.out, "    3  forward    mul ");
+  assert_contains (child.out, "cut.c:8\n");
+  assert_int_equal (count (child.out, "  forward  "), 4); /* and the chain's scope */
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", tape, "--view", "schedule",
+                       "--format", "json");
+  assert_contains (child.out, "\"tracing\": true");
+  assert_int_equal (count (child.out, "\"entry\":"), 4);
+  td_test_child_clear (&child);
+}
+
 /* What is planned is what is taken, and no less than what lives at once. */
 static void
 tape__has_a_plan_that_memory_keeps_to (void **state)
@@ -257,6 +310,7 @@ main (void)
     td_test (run__takes_no_other_word_for_static),
     td_test (show__lists_the_schedule_and_what_is_not_part_of_it),
     td_test (show__summarises_the_times_of_a_step_over_its_replays),
+    td_test (show__lists_the_entries_of_a_trace_that_was_cut),
     td_test (tape__has_a_plan_that_memory_keeps_to),
     td_test (tape__has_the_verified_calls),
   };

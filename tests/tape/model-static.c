@@ -148,3 +148,28 @@ model_static_state (Model *m, unsigned state, uint32_t schedule, uint32_t replay
                              .unverified_since = replays > 0 ? 2 : 0 };
   model_publish (m, s);
 }
+
+void
+model_run (Model *m, unsigned moment, unsigned kind, uint32_t schedule, uint32_t list)
+{
+  TdRawStaticRun *r = model_record (m, TD_RAW_STATIC_RUN, (uint16_t)moment, sizeof *r);
+
+  r->ticks = td_ring_ticks ();
+  r->run = (TdTapeRun){ .chain = 1, .schedule = schedule, .list = list, .kind = (uint8_t)kind };
+  model_publish (m, r);
+}
+
+void
+model_entry (Model *m, uint32_t list, uint32_t number, unsigned kind, uint32_t opdef)
+{
+  TdRawStaticEntry *e = model_record (m, TD_RAW_STATIC_ENTRY, 0, sizeof *e);
+
+  e->entry = (TdTapeTraced){ .chain = 1,
+                             .list = list,
+                             .number = number,
+                             .kind = (uint8_t)kind,
+                             .opdef = opdef,
+                             .site = 1,
+                             .path = 1 };
+  model_publish (m, e);
+}

@@ -16,6 +16,12 @@ void model_plan (Model *m, uint32_t number, uint32_t part);
 /** News of chain 1. */
 void model_static_event (Model *m, unsigned what, uint32_t schedule, const char *text);
 
+/** A run of chain 1 begins, ends, or was thrown away: moment is TD_RAW_RUN_... */
+void model_run (Model *m, unsigned moment, unsigned kind, uint32_t schedule, uint32_t list);
+
+/** A step of chain 1 was traced; opdef is the model's. */
+void model_entry (Model *m, uint32_t list, uint32_t number, unsigned kind, uint32_t opdef);
+
 /** Where chain 1 stands; before model_end. */
 void model_static_state (Model *m, unsigned state, uint32_t schedule, uint32_t replays,
                          uint64_t all_replays);

@@ -184,6 +184,117 @@ static_tape__is_counted_in_the_tapes_facts (void **state)
   rig_clear (&rig);
 }
 
+/* --------------------------------------------------------------- a schedule as it grows */
+
+static const TdTapeIteration *
+live (Rig *rig)
+{
+  const TdTapeIteration *it;
+
+  td_assembler_drain (rig->a, rig->ring);
+  td_assembler_show_live (rig->a);
+  td_tape_writer_flush (rig->w);
+  it = td_tape_reader_live (rig_read (rig));
+  assert_non_null (it);
+  return it;
+}
+
+static void
+static_tape__lists_a_growing_schedule_entry_by_entry (void **state)
+{
+  Rig rig = { 0 };
+
+  rig_start (&rig, NULL);
+  model_chain (&rig.m);
+  model_begin (&rig.m);
+  model_run (&rig.m, TD_RAW_RUN_BEGINS, TD_TAPE_RUN_TRACED, 0, 0);
+  for (uint32_t i = 0; i < 5; i++)
+    {
+      const TdTapeIteration *it;
+
+      model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
+      model_entry (&rig.m, 0, i, TD_TAPE_STEP_OP, MODEL_RELU);
+      it = live (&rig);
+      assert_int_equal (it->n_traced, i + 1);
+      assert_int_equal (it->traced[i].number, i);
+      assert_int_equal (it->traced[i].event, i);
+      assert_string_equal (td_tape_reader_op_name (rig.r, it->traced[i].opdef), "relu");
+      assert_string_equal (td_tape_reader_path_text (rig.r, it->traced[i].path), "mlp/l1");
+      assert_int_equal (it->n_runs, 1);
+      assert_int_equal (it->runs[0].flags, TD_TAPE_RUN_OPEN);
+      assert_int_equal (it->runs[0].end, i + 1);
+      td_tape_iteration_free (it);
+    }
+  rig_clear (&rig);
+}
+
+static void
+static_tape__says_at_once_where_a_chain_stands (void **state)
+{
+  Rig rig = { 0 };
+  const TdTapeIteration *it;
+
+  start (&rig, 4096);
+  model_begin (&rig.m);
+  it = live (&rig);
+  assert_int_equal (it->n_statics, 0);
+  td_tape_iteration_free (it);
+  model_static_state (&rig.m, TD_TAPE_CHAIN_TRACING, 7, 0, 2);
+  it = live (&rig);
+  assert_int_equal (it->n_statics, 1);
+  assert_int_equal (it->statics[0].state, TD_TAPE_CHAIN_TRACING);
+  td_tape_iteration_free (it);
+  model_static_state (&rig.m, TD_TAPE_CHAIN_INVALID, 0, 0, 2);
+  it = live (&rig);
+  assert_int_equal (it->n_statics, 1); /* the last of an iteration counts */
+  assert_int_equal (it->statics[0].state, TD_TAPE_CHAIN_INVALID);
+  td_tape_iteration_free (it);
+  rig_clear (&rig);
+}
+
+static void
+static_tape__says_which_events_are_a_chains (void **state)
+{
+  Rig rig = { 0 };
+  const TdTapeIteration *it;
+
+  start (&rig, 4096);
+  model_begin (&rig.m);
+  model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
+  for (unsigned kind = TD_TAPE_RUN_SHADOW; kind >= TD_TAPE_RUN_REPLAYED; kind--)
+    {
+      model_run (&rig.m, TD_RAW_RUN_BEGINS, kind, kind == TD_TAPE_RUN_REPLAYED ? 7 : 0, 0);
+      model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
+      model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
+      model_run (&rig.m, TD_RAW_RUN_ENDS, kind, 7, 0);
+    }
+  model_run (&rig.m, TD_RAW_RUN_ASIDE, TD_TAPE_RUN_SHADOW, 0, 0);
+  model_run (&rig.m, TD_RAW_RUN_ENDS, TD_TAPE_RUN_CODE, 0, 0); /* that never began */
+  model_run (&rig.m, TD_RAW_RUN_BEGINS, TD_TAPE_RUN_REPLAYED, 7, 1);
+  model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_BACKWARD, 0, rig.m.parameter, 0);
+  model_run (&rig.m, TD_RAW_RUN_ENDS, TD_TAPE_RUN_REPLAYED, 7, 1);
+  model_end (&rig.m);
+  td_assembler_drain (rig.a, rig.ring);
+  rig_read (&rig);
+  it = rig_load (&rig, 2);
+  assert_int_equal (it->n_runs, 3);
+  assert_int_equal (it->runs[0].kind, TD_TAPE_RUN_SHADOW);
+  assert_int_equal (it->runs[0].flags, TD_TAPE_RUN_ASIDE);
+  assert_int_equal (it->runs[0].begin, 1);
+  assert_int_equal (it->runs[0].end, 3);
+  assert_int_equal (it->runs[1].kind, TD_TAPE_RUN_REPLAYED);
+  assert_int_equal (it->runs[1].schedule, 1); /* the tape's number of the program's 7 */
+  assert_int_equal (it->runs[1].flags, 0);
+  assert_int_equal (it->runs[1].begin, 3);
+  assert_int_equal (it->runs[1].end, 5);
+  assert_true (it->runs[1].ns > 0);
+  assert_int_equal (it->runs[2].list, 1);
+  assert_int_equal (it->runs[2].begin, 5);
+  assert_int_equal (it->runs[2].end, 6);
+  td_tape_iteration_free (it);
+  rig_clear (&rig);
+}
+
 /* ---------------------------------------------------------------- what is not well formed */
 
 typedef struct
@@ -375,6 +486,9 @@ main (void)
     td_test (static_tape__stores_an_equal_schedule_once),
     td_test (static_tape__says_what_happened_and_where_chains_stand),
     td_test (static_tape__is_counted_in_the_tapes_facts),
+    td_test (static_tape__lists_a_growing_schedule_entry_by_entry),
+    td_test (static_tape__says_at_once_where_a_chain_stands),
+    td_test (static_tape__says_which_events_are_a_chains),
     td_test (static_tape__refuses_schedules_that_are_not_well_formed),
     td_test (static_tape__never_reads_what_was_not_written),
     td_test (static_tape__shows_no_half_of_a_damaged_schedule),

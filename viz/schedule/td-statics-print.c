@@ -129,6 +129,19 @@ print_ran_once (GString *out, const TdStaticsChain *c)
 }
 
 static void
+print_traced (GString *out, const TdStaticsChain *c)
+{
+  g_autofree char *headline = td_traced_headline (c->traced);
+
+  if (c->traced->n == 0)
+    return;
+  g_string_append_printf (out, "\n%s\n%5s  %-10s %-28s %-20s %s\n", headline, "entry", "",
+                          "operation", "layer", "site");
+  for (guint i = 0; i < c->traced->n; i++)
+    td_traced_print_row (c->traced, i, out);
+}
+
+static void
 print_events (GString *out, const TdStatics *all, const TdStaticsChain *c)
 {
   if (c->n_events > 0)
@@ -163,6 +176,7 @@ print_chain (GString *out, const TdStatics *all, const TdStaticsChain *c)
       print_guards (out, all, c);
       print_ran_once (out, c);
     }
+  print_traced (out, c);
   print_events (out, all, c);
 }
 
@@ -313,6 +327,29 @@ json_schedule (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
 }
 
 static void
+json_traced (TdJson *j, const TdStaticsChain *c)
+{
+  td_json_member_bool (j, "tracing", c->traced->running && c->traced->n > 0);
+  td_json_key (j, "traced");
+  td_json_begin_array (j);
+  for (guint i = 0; i < c->traced->n; i++)
+    {
+      const TdTracedRow *r = &c->traced->rows[i];
+
+      td_json_begin_object (j);
+      td_json_member_int (j, "entry", r->tape.number);
+      td_json_member_int (j, "list", r->tape.list);
+      td_json_member_string (j, "kind", td_tape_step_kind_name (r->tape.kind));
+      td_json_member_string (j, "op", r->op);
+      td_json_member_string (j, "link", r->layer);
+      td_json_member_string (j, "site", r->site);
+      td_json_member_int (j, "event", r->tape.event);
+      td_json_end_object (j);
+    }
+  td_json_end_array (j);
+}
+
+static void
 json_chain (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
 {
   td_json_begin_object (j);
@@ -328,6 +365,7 @@ json_chain (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
   td_json_member_string (j, "error", c->error);
   if (c->tape)
     json_schedule (j, all, c);
+  json_traced (j, c);
   td_json_key (j, "events");
   td_json_begin_array (j);
   for (guint i = 0; i < c->n_events; i++)

@@ -65,8 +65,15 @@ add_head (Picture *p)
       text_at (p, 30, 33, facts, TD_ROLE_DIM, p->w - 44, 0);
     }
   else
-    text_at (p, 30, 33, p->c->error ? p->c->error : "no schedule yet",
-             p->c->error ? TD_ROLE_ERROR : TD_ROLE_DIM, p->w - 44, 0);
+    {
+      g_autofree char *traced = td_traced_headline (p->c->traced);
+
+      text_at (p, 30, 33,
+               p->c->error           ? p->c->error
+               : p->c->traced->n > 0 ? traced
+                                     : "no schedule yet",
+               p->c->error ? TD_ROLE_ERROR : TD_ROLE_DIM, p->w - 44, 0);
+    }
 }
 
 static gboolean
@@ -148,6 +155,33 @@ add_steps (Picture *p, TdSceneRect box)
         }
       else
         add_step (p, row, y, box.width);
+    }
+}
+
+/* A schedule that grows: its newest entries, as many as there is room for. */
+static void
+add_traced (Picture *p)
+{
+  guint n = td_traced_count_at (p->c->traced, p->view->event);
+  guint room = (guint)MAX (1, (p->h - HEAD - 8) / ROW), first = n > room ? n - room : 0;
+
+  for (guint i = first; i < n; i++)
+    {
+      const TdTracedRow *r = &p->c->traced->rows[i];
+      double y = HEAD + ROW * (i - first + 0.5);
+      TdStyle lane
+          = { .fill = r->tape.list > 0 ? TD_ROLE_LANE_BACKWARD : TD_ROLE_LANE_FORWARD };
+      char number[24];
+
+      g_snprintf (number, sizeof number, "%u", r->tape.number);
+      td_scene_mark (p->b, TD_TAG_ROW, 0, i, r->site);
+      td_scene_add_shape (p->b, TD_PRIM_RECT, (TdSceneRect){ 8, y - ROW / 2, 4, ROW }, 0,
+                          &lane);
+      td_scene_unmark (p->b);
+      text_at (p, 42, y, number, TD_ROLE_DIM, 0, 1);
+      text_at (p, 54, y, r->op, TD_ROLE_TEXT, p->w * 0.3, 0);
+      text_at (p, 54 + p->w * 0.32, y, r->layer, TD_ROLE_DIM, p->w * 0.3, 0);
+      text_at (p, p->w - 12, y, r->site, TD_ROLE_DIM, p->w * 0.3, 1);
     }
 }
 
@@ -279,6 +313,8 @@ td_statics_scene (const TdStatics *all, guint chain, const TdPanelView *view)
   p.c = &all->chains[chain];
   for (guint i = 0; i < p.c->n_rows; i++)
     n += is_shown (&p.c->rows[i]);
+  if (!p.c->tape)
+    n = p.c->traced->n;
   p.w = w;
   p.h = view->height > 0 ? view->height
                          : HEAD + MAX (ROW * n, ROW * 12) + (p.c->tape ? GANTT : 0) + 12;
@@ -297,5 +333,7 @@ td_statics_scene (const TdStatics *all, guint chain, const TdPanelView *view)
       if (gantt > 0)
         add_gantt (&p, (TdSceneRect){ 0, p.h - gantt, w, gantt - 8 });
     }
+  else
+    add_traced (&p);
   return td_scene_builder_end (p.b);
 }

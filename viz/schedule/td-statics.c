@@ -183,23 +183,32 @@ fill_events (TdStatics *all, TdStaticsChain *c)
     }
 }
 
+/* Where the chain stands, if the iteration says it. */
+static void
+fill_state (TdStaticsChain *c, const TdTapeIteration *it)
+{
+  for (guint k = 0; it && !c->known && k < it->n_statics; k++)
+    if (it->statics[k].chain == c->chain->id)
+      {
+        c->known = TRUE;
+        c->state = it->statics[k];
+        c->schedule = c->state.schedule;
+      }
+}
+
 static void
 fill_chain (TdStatics *all, TdStaticsChain *c, const TdTapeIteration *it,
-            const TdTapeIteration *states)
+            const TdTapeIteration *before)
 {
   char text[512];
 
   c->name = td_tape_reader_string (all->reader, c->chain->name);
   c->site
       = g_strdup (td_tape_reader_site_text (all->reader, c->chain->site, text, sizeof text));
-  for (guint k = 0; k < states->n_statics; k++)
-    if (states->statics[k].chain == c->chain->id)
-      {
-        c->known = TRUE;
-        c->state = states->statics[k];
-        c->schedule = c->state.schedule;
-      }
+  fill_state (c, it);
+  fill_state (c, before);
   fill_events (all, c);
+  c->traced = td_traced_new (all->reader, it, c->chain->id);
   if (c->schedule == 0)
     return;
   c->tape = td_tape_schedule_load (all->reader, c->schedule, text, sizeof text);
@@ -250,8 +259,8 @@ td_statics_new (TdTapeReader *reader, TdIteration *iteration)
   all->measured_bytes = measured (it);
   all->peak_bytes = it->peak_bytes;
   all->chains = g_new0 (TdStaticsChain, n);
-  /* where chains stand is said when an iteration ends: until then as in the one before */
-  if (it->n_statics == 0 && it->number > 0)
+  /* an iteration that runs says where those chains stand that changed: others as before */
+  if (it->number > 0 && (it->n_statics == 0 || (it->flags & TD_TAPE_ITERATION_PARTIAL)))
     before = td_tape_iteration_load (reader, it->number - 1, error, sizeof error);
   for (guint id = 1; id <= n; id++)
     {
@@ -260,7 +269,7 @@ td_statics_new (TdTapeReader *reader, TdIteration *iteration)
       if (!chain)
         continue;
       all->chains[all->n_chains].chain = chain;
-      fill_chain (all, &all->chains[all->n_chains++], it, before ? before : it);
+      fill_chain (all, &all->chains[all->n_chains++], it, before);
     }
   td_tape_iteration_free (before);
   return all;
@@ -285,6 +294,7 @@ td_statics_free (TdStatics *statics)
       if (c->gantt)
         td_gantt_free (c->gantt);
       td_ran_once_free (c->ran_once);
+      td_traced_free (c->traced);
       td_tape_schedule_free (c->tape);
     }
   g_free (statics->chains);
@@ -296,6 +306,11 @@ td_statics_headline (const TdStaticsChain *c)
 {
   GString *out = g_string_new (NULL);
 
+  if (!c->known && c->traced->n > 0)
+    {
+      g_string_free (out, TRUE);
+      return td_traced_headline (c->traced);
+    }
   if (!c->known)
     return g_string_free (g_string_append (out, "not called yet"), FALSE);
   g_string_append_printf (

@@ -8,6 +8,7 @@
 
 #include "td-gantt.h"
 #include "td-ran-once.h"
+#include "td-statics-traced.h"
 
 G_BEGIN_DECLS
 
@@ -40,6 +41,7 @@ typedef struct
   guint n_row_events;
   guint n_events;
   const TdTapeStaticEvent **events; /* up to the moment, in order */
+  TdTraced *traced;                 /* what was traced in the iteration; running: so far */
   TdGantt *gantt; /* values of the arena over steps; NULL without a schedule */
   TdRanOnce *ran_once;
 } TdStaticsChain;
