@@ -425,8 +425,12 @@ fill_iteration (Build *b)
                              .spans = s->spans.items,
                              .n_spans = s->spans.n,
                              .grads = s->grads.items,
-                             .n_grads = s->grads.n };
+                             .n_grads = s->grads.n,
+                             .runs = b->a->runs.items,
+                             .n_runs = b->a->runs.n };
   td_tape_writer_fingerprint (b->a->w, &s->it, &s->it.fingerprint, &s->it.fingerprint_dims);
+  s->it.runs = NULL; /* of this iteration only */
+  s->it.n_runs = 0;
 }
 
 TdShape *

@@ -231,6 +231,16 @@ clear_resolved (Resolved *r)
   td__list_clear (&r->blocks);
 }
 
+/* What was set aside makes another structure, but no other graph. */
+static bool
+is_known_graph (const TdAssembler *a, const TdShape *s)
+{
+  for (unsigned i = 0; i < MAX_SHAPES; i++)
+    if (a->shapes[i] != NULL && a->shapes[i]->it.fingerprint_dims == s->it.fingerprint_dims)
+      return true;
+  return false;
+}
+
 /* The shape of the open iteration: one seen before, or a new one. */
 static TdShape *
 find_shape (TdAssembler *a, bool *repeat)
@@ -246,7 +256,7 @@ find_shape (TdAssembler *a, bool *repeat)
   if (s == NULL)
     return NULL;
   s->it.structure = td_tape_writer_structure (a->w, &s->it, &is_new);
-  if (is_new)
+  if (is_new && !is_known_graph (a, s))
     a->flags |= TD_TAPE_ITERATION_NEW_GRAPH;
   td__shape_keep (a, s);
   return s;

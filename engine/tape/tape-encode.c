@@ -241,6 +241,27 @@ td_tape_writer_report (TdTapeWriter *w, const TdTapeReport *report)
   w->reports[w->n_pending_reports++] = *report;
 }
 
+static bool
+is_aside (const TdTapeIteration *it, uint32_t event)
+{
+  for (uint32_t i = 0; i < it->n_runs; i++)
+    if ((it->runs[i].flags & TD_TAPE_RUN_ASIDE) && event >= it->runs[i].begin
+        && event < it->runs[i].end)
+      return true;
+  return false;
+}
+
+uint32_t
+td__tape_count_events (const TdTapeIteration *it)
+{
+  uint32_t n = it->n_events;
+
+  for (uint32_t i = 0; i < it->n_runs; i++)
+    if (it->runs[i].flags & TD_TAPE_RUN_ASIDE)
+      n -= it->runs[i].end - it->runs[i].begin;
+  return n <= it->n_events ? n : 0;
+}
+
 static void
 put_summary (TdTapeWriter *w, const TdTapeIteration *it, const TapePlace *place, unsigned flags,
              bool for_ever)
@@ -260,7 +281,7 @@ put_summary (TdTapeWriter *w, const TdTapeIteration *it, const TapePlace *place,
                          .duration_ns = it->duration_ns,
                          .peak_bytes = it->peak_bytes,
                          .label = it->label,
-                         .n_events = it->n_events,
+                         .n_events = td__tape_count_events (it),
                          .flags = it->flags | flags,
                          .memory = it->memory_profile };
   if (w->n_pending_summaries[k] == MAX_PENDING_SUMMARIES)
@@ -354,11 +375,14 @@ fingerprint_of (const TdTapeWriter *w, const TdTapeIteration *it, bool dims)
 {
   uint64_t h = dims ? 2 : 1;
   uint32_t *met = calloc (it->n_vars + 1, sizeof *met);
+  const bool all = td__tape_count_events (it) == it->n_events;
 
   for (uint32_t e = 0; met != NULL && e < it->n_events; e++)
     {
       const TdTapeEvent *event = &it->events[e];
 
+      if (!all && is_aside (it, e))
+        continue;
       h = td_tape_hash (h, hash_of (w->opdef_hash, &w->tables[TABLE_OPDEFS], event->opdef));
       h = td_tape_hash (h, hash_of (w->path_hash, &w->tables[TABLE_PATHS], event->path));
       h = td_tape_hash (h, (uint64_t)event->phase << 32 | event->n_in);

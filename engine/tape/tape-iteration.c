@@ -637,7 +637,7 @@ td_tape_reader_head (TdTapeReader *r, uint64_t *number, uint32_t *n_events)
   if (live == NULL && r->summaries.n == 0)
     return false;
   *number = live ? live->number : rows[r->summaries.n - 1].number;
-  *n_events = live ? live->n_events : rows[r->summaries.n - 1].n_events;
+  *n_events = live ? td__tape_count_events (live) : rows[r->summaries.n - 1].n_events;
   td_tape_iteration_free (live);
   return true;
 }

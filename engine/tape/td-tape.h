@@ -382,8 +382,8 @@ typedef struct
   uint64_t start_ns;
   uint64_t duration_ns;
   uint64_t peak_bytes;
-  uint32_t label; /* string, or a number: TD_TAPE_LABEL_NUMBER */
-  uint32_t n_events;
+  uint32_t label;    /* string, or a number: TD_TAPE_LABEL_NUMBER */
+  uint32_t n_events; /* that are not aside (td-tape-static.h) */
   uint32_t flags;
   uint32_t memory; /* id of the memory profile */
 } TdTapeSummary;

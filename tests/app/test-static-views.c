@@ -260,6 +260,131 @@ show__lists_the_entries_of_a_trace_that_was_cut (void **state)
   td_test_child_clear (&child);
 }
 
+static const char verified[]
+    = "#include <tapedeck.h>\n"
+      "static void forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)\n"
+      "{\n"
+      "  out[0] = td_sum (td_tanh (td_relu (td_link (self, in[0]))));\n"
+      "}\n"
+      "int main (void)\n"
+      "{\n"
+      "  td_init (NULL, NULL);\n"
+      "  TdLink *l = td_linear_new (NULL, \"l\", 30, 20);\n"
+      "  TdStatic *s = td_static_new (forward, l, .name = \"v\");\n"
+      "  TD_ITERATIONS (i, 5)\n"
+      "    {\n"
+      "      if (i == 3)\n"
+      "        td_static_verify_next (s);\n"
+      "      td_cleargrads (l);\n"
+      "      td_backward (td_static_call1 (s, td_ones (TD_F32, TD_SHAPE (4, 30))), 0);\n"
+      "    }\n"
+      "  td_static_free (s);\n"
+      "  return td_finish ();\n"
+      "}\n";
+
+static char *
+show (const char *tape, const char *view, const char *iteration)
+{
+  TdTestChild child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", tape, "--view",
+                                   view, "--iteration", iteration, "--format", "text");
+  char *text;
+
+  if (child.status == 127)
+    skip ();
+  assert_child_status (child, 0);
+  text = strdup (child.out);
+  td_test_child_clear (&child);
+  return text;
+}
+
+/* A verified call is on the tape with its code, and in no view but as one call. */
+static void
+show__has_a_verified_call_once (void **state)
+{
+  static const char *const views[] = { "graph", "backward", "memory" };
+  const char *source = td_test_tmp ("verified.c"), *tape = td_test_tmp ("verified.tdtape");
+  FILE *f = fopen (source, "w");
+  TdTestChild child;
+
+  assert_non_null (f);
+  fputs (verified, f);
+  fclose (f);
+  child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--quiet", "-o", tape, source);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "cat", tape, "--iterations", "3:3");
+  assert_contains (child.out, "run v shadow list 0 events 0 to 4 aside\n");
+  assert_contains (child.out, "run v replayed list 0 events 4 to ");
+  td_test_child_clear (&child);
+  for (size_t i = 0; i < sizeof views / sizeof *views; i++)
+    {
+      char *plain = show (tape, views[i], "2"), *checked = show (tape, views[i], "3");
+
+      assert_true (strlen (plain) > 40);
+      assert_string_equal (plain, checked);
+      free (plain);
+      free (checked);
+    }
+}
+
+static const char thousand[]
+    = "#include <tapedeck.h>\n"
+      "static void forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)\n"
+      "{\n"
+      "  TdVar *h = in[0];\n"
+      "  for (int i = 0; i < 250; i++)\n"
+      "    h = td_add (td_relu (td_mul_scalar (td_tanh (h), 1.5)), in[0]);\n"
+      "  out[0] = h;\n"
+      "}\n"
+      "int main (void)\n"
+      "{\n"
+      "  td_init (NULL, NULL);\n"
+      "  TdStatic *s = td_static_new (forward, NULL, .name = \"long\");\n"
+      "  TD_ITERATIONS (i, 31)\n"
+      "    TD_USING (use_static_graph, i <= 15)\n"
+      "      td_static_call1 (s, td_full (TD_F32, TD_SHAPE (16), 0.5));\n"
+      "  td_static_free (s);\n"
+      "  return td_finish ();\n"
+      "}\n";
+
+/* ST16: 1,000 operations on 16 floats, 15 calls by each of schedule and code; of both the least
+ * counts, which other programs on the machine do not change. */
+static void
+show__says_that_a_schedule_costs_less_besides_its_operations (void **state)
+{
+  const char *source = td_test_tmp ("long.c"), *tape = td_test_tmp ("long.tdtape");
+  FILE *f = fopen (source, "w");
+  TdTestChild child;
+  double by_schedule, by_code;
+
+  assert_non_null (f);
+  fputs (thousand, f);
+  fclose (f);
+  child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--quiet", "-o", tape, source);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", tape, "--view", "schedule",
+                       "--format", "json");
+  if (child.status == 127)
+    skip ();
+  assert_child_status (child, 0);
+  assert_int_equal (member (child.out, "\"static_calls\":"), 15);
+  assert_int_equal (member (child.out, "\"dynamic_calls\":"), 15);
+  assert_contains (child.out, "\"dynamic_traced\": false");
+  by_schedule = member (child.out, "\"static_ns\":");
+  by_code = member (child.out, "\"dynamic_ns\":");
+  print_message ("besides itself an operation costs %.1f ns replayed, %.1f ns by code\n",
+                 by_schedule, by_code);
+  assert_true (by_schedule > 0);
+  assert_true (by_schedule < by_code);
+  td_test_child_clear (&child);
+  char *text = show (tape, "schedule", "30");
+  assert_contains (text, "besides itself an operation of forward costs ");
+  assert_contains (text, " ns replayed (least of 15 calls), ");
+  assert_contains (text, " ns by code (least of 15 calls)\n");
+  free (text);
+}
+
 /* What is planned is what is taken, and no less than what lives at once. */
 static void
 tape__has_a_plan_that_memory_keeps_to (void **state)
@@ -311,6 +436,8 @@ main (void)
     td_test (show__lists_the_schedule_and_what_is_not_part_of_it),
     td_test (show__summarises_the_times_of_a_step_over_its_replays),
     td_test (show__lists_the_entries_of_a_trace_that_was_cut),
+    td_test (show__has_a_verified_call_once),
+    td_test (show__says_that_a_schedule_costs_less_besides_its_operations),
     td_test (tape__has_a_plan_that_memory_keeps_to),
     td_test (tape__has_the_verified_calls),
   };

@@ -60,6 +60,16 @@ print_counts (GString *out, const TdStatics *all, const TdStaticsChain *c)
       all->iteration);
 }
 
+static void
+print_overhead (GString *out, const TdStatics *all, const TdStaticsChain *c)
+{
+  const TdStaticsOverhead overhead = td_statics_overhead (all, c, TD_STATICS_ITERATIONS_MOST);
+  g_autofree char *text = td_statics_overhead_text (&overhead);
+
+  if (text)
+    g_string_append_printf (out, "%s\n", text);
+}
+
 /* Steps that ran more than once, and how evenly. */
 static void
 print_times (GString *out, const TdStatics *all, const TdStaticsChain *c)
@@ -171,6 +181,7 @@ print_chain (GString *out, const TdStatics *all, const TdStaticsChain *c)
       for (guint i = 0; i < c->n_rows; i++)
         print_row (out, &c->rows[i]);
       print_counts (out, all, c);
+      print_overhead (out, all, c);
       print_times (out, all, c);
       print_gantt (out, c);
       print_guards (out, all, c);
@@ -261,6 +272,21 @@ json_times (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
 }
 
 static void
+json_overhead (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
+{
+  const TdStaticsOverhead o = td_statics_overhead (all, c, TD_STATICS_ITERATIONS_MOST);
+
+  td_json_key (j, "overhead");
+  td_json_begin_object (j);
+  td_json_member_int (j, "static_calls", o.n_static);
+  td_json_member_double (j, "static_ns", o.static_ns);
+  td_json_member_int (j, "dynamic_calls", o.n_dynamic);
+  td_json_member_double (j, "dynamic_ns", o.dynamic_ns);
+  td_json_member_bool (j, "dynamic_traced", o.traced);
+  td_json_end_object (j);
+}
+
+static void
 json_buffers (TdJson *j, const TdStaticsChain *c)
 {
   td_json_key (j, "buffers");
@@ -296,6 +322,7 @@ json_schedule (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
   td_json_member_int (j, "fused", h->n_fused);
   td_json_member_int (j, "in_place", h->n_in_place);
   json_steps (j, c);
+  json_overhead (j, all, c);
   json_times (j, all, c);
   json_buffers (j, c);
   td_json_key (j, "guards");

@@ -4,11 +4,12 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "td-statics.h"
+#include "td-statics-times.h"
 
 #define ROW 22.0
 #define HEAD 46.0
 #define GANTT 190.0
+#define LOOKED_AT 16 /* iterations, for what is drawn anew at every moment */
 
 typedef struct
 {
@@ -54,13 +55,15 @@ add_head (Picture *p)
   text_at (p, x, 14, headline, TD_ROLE_TEXT, p->w - x - 14, 0);
   if (p->c->tape)
     {
+      const TdStaticsOverhead o = td_statics_overhead (p->all, p->c, LOOKED_AT);
+      g_autofree char *overhead = td_statics_overhead_text (&o);
       g_autofree char *facts = g_strdup_printf (
           "%u calls; planned %s, measured %s; pruned %u, folded %u, merged %u, fused %u, in "
-          "place %u",
+          "place %u%s%s",
           p->c->n_calls, td_format_bytes (planned, p->c->tape->head.arena_bytes),
           td_format_bytes (measured, p->all->measured_bytes), p->c->tape->head.n_pruned,
           p->c->tape->head.n_folded, p->c->tape->head.n_merged, p->c->tape->head.n_fused,
-          p->c->tape->head.n_in_place);
+          p->c->tape->head.n_in_place, overhead ? "; " : "", overhead ? overhead : "");
 
       text_at (p, 30, 33, facts, TD_ROLE_DIM, p->w - 44, 0);
     }

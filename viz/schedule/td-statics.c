@@ -47,8 +47,30 @@ fill_rows (TdStatics *all, TdStaticsChain *c)
     }
 }
 
-/* Replayed events carry no step's number: they follow the steps in order, so the next step of
- * the same operation and place is theirs. */
+/* The k-th replayed event of a run is the k-th call of its list. */
+static void
+rows_of_run (const TdStaticsChain *c, const TdTapeIteration *it, const TdTapeRun *run,
+             gint *row_of_event)
+{
+  guint e = run->begin;
+
+  for (guint i = 0; i < c->n_rows && e < run->end; i++)
+    {
+      const TdTapeStep *t = c->rows[i].tape;
+
+      if (t->list != run->list || t->fate != TD_TAPE_FATE_RUNS
+          || (t->kind != TD_TAPE_STEP_GROUP
+              && (t->kind != TD_TAPE_STEP_OP || t->group != TD_TAPE_NO_GROUP)))
+        continue;
+      while (e < run->end && !(it->events[e].flags & TD_TAPE_EVENT_REPLAYED))
+        e++; /* gradients that are collected meanwhile */
+      if (e < run->end)
+        row_of_event[e++] = (gint)i;
+    }
+}
+
+/* Without runs, as older tapes are, events follow the steps in order: the next step of the same
+ * operation and place is theirs. */
 gint *
 td__statics_rows_of_events (const TdStaticsChain *c, const TdTapeIteration *it)
 {
@@ -57,6 +79,12 @@ td__statics_rows_of_events (const TdStaticsChain *c, const TdTapeIteration *it)
 
   for (guint e = 0; e < it->n_events; e++)
     row_of_event[e] = -1;
+  for (guint i = 0; i < it->n_runs; i++)
+    if (it->runs[i].kind == TD_TAPE_RUN_REPLAYED && it->runs[i].chain == c->chain->id
+        && it->runs[i].schedule == c->schedule && !(it->runs[i].flags & TD_TAPE_RUN_ASIDE))
+      rows_of_run (c, it, &it->runs[i], row_of_event);
+  if (it->n_runs > 0)
+    return row_of_event;
   for (guint e = 0; e < it->n_events && c->n_rows > 0; e++)
     {
       const TdTapeEvent *event = &it->events[e];

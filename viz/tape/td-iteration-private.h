@@ -5,6 +5,13 @@
 
 #include "tape/td-iteration.h"
 
+/** The iteration without what its runs have set aside; the same where there is nothing. Owner:
+ * takes `it` if it is another, with a function of its own to free it. */
+const TdTapeIteration *td__iteration_without_aside (const TdTapeIteration *it,
+                                                    void (**free_it) (const TdTapeIteration *));
+/** By event what was replayed, chain 0: nothing; NULL: nothing at all. Owner: the caller. */
+TdReplayed *td__iteration_index_replayed (const TdTapeIteration *it);
+
 /** Wrap a tape's iteration that has its texts from where `like` has them; `tape` keeps `like`
  * alive. Of its events the first `n_run` have run. Owner: as td_iteration_new (). */
 TdIteration *td__iteration_new_like (const TdIteration *like, const TdTapeIteration *tape,

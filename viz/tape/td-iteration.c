@@ -30,10 +30,11 @@ struct TdIteration
   void (*free_tape) (const TdTapeIteration *);
   KeyEntry *event_keys, *var_keys; /* sorted */
   Lists consumers, twins;
-  gint32 *forward; /* per event */
-  gint32 *layer;   /* per event */
-  guint n_run;     /* events; the others are expected */
-  guint8 *anomaly; /* per event */
+  gint32 *forward;      /* per event */
+  gint32 *layer;        /* per event */
+  guint n_run;          /* events; the others are expected */
+  guint8 *anomaly;      /* per event */
+  TdReplayed *replayed; /* per event; NULL: none was */
   TdLayer *layers;
   guint n_layers;
   GStringChunk *strings; /* of layers that had to be inferred */
@@ -373,6 +374,7 @@ td_iteration_new (const TdNamesClass *names, gpointer names_data,
 {
   TdIteration *self = g_new0 (TdIteration, 1);
 
+  tape_iteration = td__iteration_without_aside (tape_iteration, &free_tape_iteration);
   self->ref_count = 1;
   self->names = names;
   self->names_data = names_data;
@@ -387,6 +389,7 @@ td_iteration_new (const TdNamesClass *names, gpointer names_data,
   index_twins (self);
   index_anomalies (self);
   index_layers (self);
+  self->replayed = td__iteration_index_replayed (self->tape);
   return self;
 }
 
@@ -429,6 +432,7 @@ td_iteration_unref (TdIteration *self)
   g_free (self->forward);
   g_free (self->layer);
   g_free (self->anomaly);
+  g_free (self->replayed);
   g_free (self->layers);
   g_string_chunk_free (self->strings);
   g_mutex_clear (&self->graph_lock);
@@ -455,6 +459,14 @@ const TdTapeIteration *
 td_iteration_get_tape (const TdIteration *self)
 {
   return self->tape;
+}
+
+const TdReplayed *
+td_iteration_get_replayed (const TdIteration *self, guint event)
+{
+  return self->replayed && event < self->tape->n_events && self->replayed[event].chain
+             ? &self->replayed[event]
+             : NULL;
 }
 
 gint64

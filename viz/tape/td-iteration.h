@@ -40,9 +40,18 @@ typedef struct
   const char *(*site) (gpointer data, guint32 site, guint32 *line); /* returns the file */
 } TdNamesClass;
 
+/** An event that a static schedule ran instead of the program's code. */
+typedef struct
+{
+  guint chain, schedule; /* ids on the tape, from 1 on; schedule 0: it is not on it */
+  guint list;            /* 0: forward; k: the k-th backward */
+  guint call;            /* which call of the list, operations and groups counted, from 0 on */
+} TdReplayed;
+
 GType td_iteration_get_type (void);
 
-/** Wrap a loaded iteration and index it. Owner: takes the tape's iteration and `names_data`,
+/** Wrap a loaded iteration and index it. What the tape has set aside (the code of verified
+ * calls, beside the schedule) is left out. Owner: takes the tape's iteration and `names_data`,
  * each freed with its function (which may be NULL). */
 TdIteration *td_iteration_new (const TdNamesClass *names, gpointer names_data,
                                GDestroyNotify free_names_data,
@@ -102,6 +111,11 @@ char *td_iteration_dup_shape (const TdIteration *self, guint var, gboolean with_
 
 /** Say whether the event failed, or one of its outputs is known to hold NaN or infinity. */
 gboolean td_iteration_is_anomaly (const TdIteration *self, guint event);
+
+/** Return what was replayed in an event; NULL: the program's own code ran. Owner: borrowed. */
+const TdReplayed *td_iteration_get_replayed (const TdIteration *self, guint event);
+/** Find the step of the schedule that it was; -1: the schedule has none such. */
+gint td_replayed_step (const TdReplayed *replayed, const TdTapeSchedule *schedule);
 
 /** Return the graph of this iteration, built at the first call (any thread). Owner: borrowed.
  */

@@ -253,6 +253,167 @@ statics__are_drawn_at_every_size (void **state)
   fixture_clear (&f);
 }
 
+/* ---- which step an event was ---- */
+
+static const char *
+no_text (gpointer data, guint32 id)
+{
+  (void)data;
+  (void)id;
+  return NULL;
+}
+
+static const char *
+no_site (gpointer data, guint32 site, guint32 *line)
+{
+  (void)data;
+  (void)site;
+  *line = 0;
+  return NULL;
+}
+
+static const TdNamesClass no_names = { no_text, no_text, no_text, no_site };
+
+#define FORWARD TD_TAPE_PHASE_FORWARD
+#define BACKWARD TD_TAPE_PHASE_BACKWARD
+#define REPLAYED TD_TAPE_EVENT_REPLAYED
+
+/* By hand: the code's event, then the golden schedule's two calls of forward and three of
+ * backward, with a sum of gradients between them that is no step. */
+static void
+iteration__knows_which_step_each_replayed_event_was (void **state)
+{
+  static const TdTapeEvent events[] = {
+    { .key = 1, .twin = -1, .span = TD_TAPE_NONE, .phase = FORWARD },
+    { .key = 2, .twin = -1, .span = TD_TAPE_NONE, .phase = FORWARD, .flags = REPLAYED },
+    { .key = 3, .twin = -1, .span = TD_TAPE_NONE, .phase = FORWARD, .flags = REPLAYED },
+    { .key = 4, .twin = 2, .span = TD_TAPE_NONE, .phase = BACKWARD, .flags = REPLAYED },
+    { .key = 5, .twin = -1, .span = TD_TAPE_NONE, .phase = TD_TAPE_PHASE_ACCUMULATE },
+    { .key = 6, .twin = 2, .span = TD_TAPE_NONE, .phase = BACKWARD, .flags = REPLAYED },
+    { .key = 7, .twin = 1, .span = TD_TAPE_NONE, .phase = BACKWARD, .flags = REPLAYED },
+  };
+  static const TdTapeRun runs[] = {
+    { .chain = 1,
+      .schedule = 1,
+      .list = 0,
+      .begin = 1,
+      .end = 3,
+      .kind = TD_TAPE_RUN_REPLAYED },
+    { .chain = 1,
+      .schedule = 1,
+      .list = 1,
+      .begin = 3,
+      .end = 7,
+      .kind = TD_TAPE_RUN_REPLAYED },
+  };
+  static const gint steps[] = { -1, 0, 1, 5, -1, 6, 7 };
+  const TdTapeIteration tape
+      = { .size = sizeof tape, .events = events, .n_events = 7, .runs = runs, .n_runs = 2 };
+  g_autoptr (TdIteration) iteration = td_iteration_new (&no_names, NULL, NULL, &tape, NULL);
+  Fixture f = at (1);
+
+  for (guint e = 0; e < 7; e++)
+    {
+      const TdReplayed *r = td_iteration_get_replayed (iteration, e);
+
+      assert_int_equal (r != NULL, steps[e] >= 0);
+      if (!r)
+        continue;
+      assert_int_equal (r->chain, 1);
+      assert_int_equal (r->schedule, 1);
+      assert_int_equal (td_replayed_step (r, f.statics->chains[0].tape), steps[e]);
+    }
+  assert_null (td_iteration_get_replayed (iteration, 7));
+  fixture_clear (&f);
+}
+
+/* By hand: events 1 and 2 are the code of a verified call, 3 and 4 its schedule. x (0) is
+ * everybody's; the code made 1 and 2 and 64 bytes that live until the schedule has run. */
+static void
+iteration__shows_a_verified_call_as_if_it_had_run_once (void **state)
+{
+  static const guint32 ins[] = { 0, 0, 1, 0, 3, 4 }, outs[] = { 5, 1, 2, 3, 4, 6 };
+  static const TdTapeEvent events[] = {
+    { .key = 1, .twin = -1, .span = 0, .first_in = 0, .n_in = 1, .first_out = 0, .n_out = 1 },
+    { .key = 2, .twin = -1, .span = 1, .first_in = 1, .n_in = 1, .first_out = 1, .n_out = 1 },
+    { .key = 3, .twin = -1, .span = 1, .first_in = 2, .n_in = 1, .first_out = 2, .n_out = 1 },
+    { .key = 4, .twin = -1, .span = 0, .first_in = 3, .n_in = 1, .first_out = 3, .n_out = 1 },
+    { .key = 5, .twin = -1, .span = 0, .first_in = 4, .n_in = 1, .first_out = 4, .n_out = 1 },
+    { .key = 6, .twin = 4, .span = 0, .first_in = 5, .n_in = 1, .first_out = 5, .n_out = 1 },
+  };
+  static const guint64 start[] = { 0, 10, 20, 30, 40, 50 }, duration[] = { 1, 2, 3, 4, 5, 6 };
+  static const TdTapeVar vars[] = {
+    { .key = 10, .producer = -1 }, { .key = 11, .producer = 1 }, { .key = 12, .producer = 2 },
+    { .key = 13, .producer = 3 },  { .key = 14, .producer = 4 }, { .key = 15, .producer = 0 },
+    { .key = 16, .producer = 5 },
+  };
+  static const TdTapeSpan spans[] = {
+    { .key = 20, .parent = TD_TAPE_NONE, .begin = 0, .end = 6 },
+    { .key = 21, .parent = 0, .begin = 1, .end = 3, .depth = 1 },
+  };
+  static const TdTapeMemory memory[] = {
+    { .kind = TD_TAPE_MEMORY_ALLOC, .event = 1, .bytes = 32, .buffer = 1, .var = 0 },
+    { .kind = TD_TAPE_MEMORY_ALLOC, .event = 1, .bytes = 64, .buffer = 2, .var = 1 },
+    { .kind = TD_TAPE_MEMORY_ALLOC, .event = 2, .bytes = 8, .buffer = 3, .var = TD_TAPE_NONE },
+    { .kind = TD_TAPE_MEMORY_FREE, .event = 2, .bytes = 8, .buffer = 3, .var = TD_TAPE_NONE },
+    { .kind = TD_TAPE_MEMORY_ALLOC, .event = 3, .bytes = 16, .buffer = 4, .var = 3 },
+    { .kind = TD_TAPE_MEMORY_FREE, .event = 5, .bytes = 64, .buffer = 2, .var = TD_TAPE_NONE },
+  };
+  static const TdTapeRun runs[] = {
+    { .chain = 1,
+      .begin = 1,
+      .end = 3,
+      .kind = TD_TAPE_RUN_SHADOW,
+      .flags = TD_TAPE_RUN_ASIDE },
+    { .chain = 1, .schedule = 1, .begin = 3, .end = 5, .kind = TD_TAPE_RUN_REPLAYED },
+  };
+  const TdTapeIteration tape = {
+    .size = sizeof tape,
+    .events = events,
+    .n_events = 6,
+    .event_start_ns = start,
+    .event_duration_ns = duration,
+    .ins = ins,
+    .n_ins = 6,
+    .outs = outs,
+    .n_outs = 6,
+    .vars = vars,
+    .n_vars = 7,
+    .spans = spans,
+    .n_spans = 2,
+    .memory = memory,
+    .n_memory = 6,
+    .runs = runs,
+    .n_runs = 2,
+    .peak_bytes = 132,
+    .stop = { .stopped = 1, .event = 6 },
+  };
+  g_autoptr (TdIteration) iteration = td_iteration_new (&no_names, NULL, NULL, &tape, NULL);
+  const TdTapeIteration *it = td_iteration_get_tape (iteration);
+  static const guint64 keys[] = { 1, 4, 5, 6 };
+
+  assert_int_equal (it->n_events, 4);
+  for (guint e = 0; e < 4; e++)
+    assert_int_equal (it->events[e].key, keys[e]);
+  assert_int_equal (it->event_start_ns[1], 30);
+  assert_int_equal (it->event_duration_ns[2], 5);
+  assert_int_equal (it->events[3].twin, 2);
+  assert_int_equal (it->n_vars, 5); /* without 11 and 12 */
+  assert_int_equal (it->vars[it->ins[it->events[2].first_in]].key, 13);
+  assert_int_equal (it->vars[it->outs[it->events[3].first_out]].producer, 3);
+  assert_int_equal (it->n_spans, 1);
+  assert_int_equal (it->spans[0].end, 4);
+  assert_int_equal (it->n_memory, 2);
+  assert_int_equal (it->memory[1].event, 1);
+  assert_int_equal (it->memory[1].var, 1);
+  assert_int_equal (it->peak_bytes, 48);
+  assert_int_equal (it->end_bytes, 48);
+  assert_int_equal (it->n_runs, 1);
+  assert_int_equal (it->runs[0].begin, 1);
+  assert_int_equal (it->runs[0].end, 3);
+  assert_int_equal (it->stop.event, 4);
+}
+
 int
 main (void)
 {
@@ -265,6 +426,8 @@ main (void)
     td_test (statics__says_at_each_moment_what_had_happened_by_then),
     td_test (statics__prints_every_format),
     td_test (statics__are_drawn_at_every_size),
+    td_test (iteration__knows_which_step_each_replayed_event_was),
+    td_test (iteration__shows_a_verified_call_as_if_it_had_run_once),
   };
 
   return cmocka_run_group_tests_name ("statics", tests, NULL, NULL);
