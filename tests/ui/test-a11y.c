@@ -54,6 +54,10 @@ is_named (GtkWidget *widget)
   GtkWidget *choice = gtk_widget_get_ancestor (widget, ADW_TYPE_COMBO_ROW);
   if (GTK_IS_LIST_VIEW (widget) && choice)
     return has_words (choice);
+  /* the button that closes a search bar is GTK's own, and from 4.10 on without a name */
+  if (GTK_IS_BUTTON (widget) && gtk_widget_get_ancestor (widget, GTK_TYPE_SEARCH_BAR)
+      && gtk_button_get_icon_name (GTK_BUTTON (widget)))
+    return gtk_check_version (4, 10, 0) == NULL;
   /* the button inside of a menu button */
   return (GTK_IS_TOGGLE_BUTTON (widget) && parent && GTK_IS_MENU_BUTTON (parent)
           && has_own_name (parent));

@@ -655,6 +655,8 @@ static GtkWidget *
 new_body (TdComparePage *self)
 {
   self->paned = GTK_PANED (gtk_paned_new (GTK_ORIENTATION_VERTICAL));
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self->paned), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  "Between the graphs and the lists", -1);
   gtk_paned_set_start_child (self->paned, new_pictures (self));
   self->lower = new_lower (self);
   gtk_paned_set_end_child (self->paned, self->lower);

@@ -190,6 +190,8 @@ small_button (const char *icon, const char *action, const char *words)
   g_autofree char *key = td_keys_get_label (action);
   g_autofree char *tip = key ? g_strdup_printf ("%s (%s)", words, key) : g_strdup (words);
   gtk_widget_set_tooltip_text (button, tip);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, words,
+                                  -1);
   gtk_widget_set_valign (button, GTK_ALIGN_CENTER);
   return button;
 }

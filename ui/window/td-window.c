@@ -450,6 +450,8 @@ build_header (TdWindow *self)
   g_autoptr (GMenuModel) model = new_menu ();
   gtk_menu_button_set_menu_model (GTK_MENU_BUTTON (menu), model);
   gtk_widget_set_tooltip_text (menu, "Main Menu");
+  gtk_accessible_update_property (GTK_ACCESSIBLE (menu), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  "Main Menu", -1);
   adw_header_bar_pack_end (bar, menu);
   self->find_button = icon_button ("edit-find-symbolic", "win.find", "Find");
   adw_header_bar_pack_end (bar, self->find_button);
