@@ -113,6 +113,9 @@ tell_end (TdTrace *t)
   t->told = false;
 }
 
+/* The trace whose operation's backward runs: one backward may pass through several. */
+static TdTrace *current;
+
 bool
 td__trace_step_begin (const TdOp *op, TdVar *const *gy,
                       bool (*wanted) (const void *walk, const TdNode *n), const void *walk)
@@ -139,17 +142,8 @@ td__trace_step_begin (const TdOp *op, TdVar *const *gy,
   t->n_into_results = 0;
   t->into = NULL;
   e->tracer = &t->tracer;
+  current = t;
   return true;
-}
-
-static TdTrace *
-current (void)
-{
-  TdTrace *t = td__engine.traces;
-
-  while (t != NULL && t->state != TD_TRACE_BACKWARD)
-    t = t->next;
-  return t;
 }
 
 static void
@@ -203,7 +197,7 @@ give (TdTrace *t, uint32_t node, uint32_t external)
 void
 td__trace_gradient (const TdOp *op, int i, TdVar *gx, bool into)
 {
-  TdTrace *t = current ();
+  TdTrace *t = current;
   const TdNode *n = op->in[i];
   uint32_t external, node;
 
@@ -220,7 +214,7 @@ td__trace_gradient (const TdOp *op, int i, TdVar *gx, bool into)
 void
 td__trace_collected (const TdOp *op, int i)
 {
-  TdTrace *t = current ();
+  TdTrace *t = current;
 
   (void)op;
   (void)i;
@@ -231,9 +225,10 @@ td__trace_collected (const TdOp *op, int i)
 void
 td__trace_step_end (TdStatus status)
 {
-  TdTrace *t = current ();
+  TdTrace *t = current;
 
   td__engine.tracer = NULL;
+  current = NULL;
   if (t != NULL && status != TD_OK)
     td__trace_refuse (t, NULL, "failed in backward");
 }

@@ -132,6 +132,49 @@ static__h03_a_cell_called_over_time_gets_the_gradient_of_all_steps (void **state
 }
 
 static void
+through_link (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_tanh (td_link (self, in[0]));
+}
+
+/* One chain behind another, both traced in one iteration, and one backward through both. */
+static void
+chain_behind_chain (void *user)
+{
+  TdLink *root = td_chain_new ("two"), *l1 = td_linear_new (root, "l1", 5, 4),
+         *l2 = td_linear_new (root, "l2", 4, 3);
+  TdStatic *a = td_static_new (through_link, l1, .fuse = false),
+           *b = td_static_new (through_link, l2, .fuse = false);
+
+  (void)user;
+  fill_params (root, 8);
+  for (unsigned i = 0; i < 4; i++)
+    TD_SCOPE ("call")
+      {
+        TdVar *y = td_static_call1 (b, td_static_call1 (a, some (TD_SHAPE (2, 5), i)));
+
+        td_cleargrads (root);
+        td_backward (sum_of_squares (y), 0);
+        note (y);
+        note_link (root);
+      }
+  expect_calls (a, 1, 3);
+  expect_calls (b, 1, 3);
+  td_static_free (a);
+  td_static_free (b);
+  td_link_free (root);
+}
+
+static void
+static__h03_two_chains_in_a_row_give_their_own_gradients (void **state)
+{
+  (void)state;
+  run_both (chain_behind_chain, NULL);
+}
+
+static void
 accumulation (void *user)
 {
   Net net = net_new ();
@@ -456,6 +499,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     engine_test (static__h01_h02_the_first_iteration_runs_once),
     engine_test (static__h03_calls_in_one_iteration_add_their_gradients),
+    engine_test (static__h03_two_chains_in_a_row_give_their_own_gradients),
     engine_test (static__h03_a_cell_called_over_time_gets_the_gradient_of_all_steps),
     engine_test (static__h04_gradients_add_up_over_backward_calls),
     engine_test (static__h05_training_and_evaluation_never_share_a_schedule),
