@@ -161,6 +161,23 @@ rows_body (int64_t begin, int64_t end, int worker, void *context)
       ((float *)c)[i] += ((float *)product)[i];
 }
 
+/* A product of no terms: C = beta C, without the old C where beta is 0. */
+static void
+scale_c (const Job *job)
+{
+  const TdGemm *g = job->g;
+  const int64_t size = g->m * g->n;
+
+  if (g->beta == 0.0)
+    memset (job->c, 0, (size_t)size * job->item);
+  else if (g->beta != 1.0 && job->item == sizeof (double))
+    for (int64_t i = 0; i < size; i++)
+      ((double *)job->c)[i] *= g->beta;
+  else if (g->beta != 1.0)
+    for (int64_t i = 0; i < size; i++)
+      ((float *)job->c)[i] *= (float)g->beta;
+}
+
 static TdStatus
 run (Job *job)
 {
@@ -170,8 +187,7 @@ run (Job *job)
     return TD_OK;
   if (g->k == 0)
     {
-      if (g->beta == 0.0)
-        memset (job->c, 0, (size_t)(g->m * g->n) * job->item);
+      scale_c (job);
       return TD_OK;
     }
   use_one_thread ();

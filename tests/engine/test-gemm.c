@@ -196,6 +196,31 @@ gemm__of_no_terms_is_zero (void **unused)
 }
 
 static void
+gemm__of_no_terms_scales_what_was_there (void **unused)
+{
+  static const double betas[] = { 1, 0.5, -3 };
+  float none = 0;
+  double no = 0;
+
+  for (size_t t = 0; t < sizeof betas / sizeof betas[0]; t++)
+    {
+      float c[4] = { 1, 2, 3, 4 }, blas[4] = { 1, 2, 3, 4 };
+      double d[4] = { 1, 2, 3, 4 };
+      TdGemm g = { .m = 2, .n = 2, .k = 0, .alpha = 1, .beta = betas[t] };
+
+      assert_int_equal (td__gemm_f32 (td__gemm_tiles (), &g, &none, &none, c), TD_OK);
+      assert_int_equal (td__gemm_blas_f32 (&g, &none, &none, blas), TD_OK);
+      assert_int_equal (td__gemm_f64 (&g, &no, &no, d), TD_OK);
+      for (int i = 0; i < 4; i++)
+        {
+          assert_true ((double)c[i] == betas[t] * (i + 1));
+          assert_true ((double)blas[i] == betas[t] * (i + 1));
+          assert_true (d[i] == betas[t] * (i + 1));
+        }
+    }
+}
+
+static void
 gemm__passes_nan_and_infinity (void **unused)
 {
   float a[2] = { NAN, INFINITY }, b[1] = { 0 }, c[2];
@@ -310,6 +335,7 @@ main (void)
     td_test (gemm__through_blas_agrees_with_the_tiles),
     td_test (gemm__overwrites_nan_when_beta_is_zero),
     td_test (gemm__of_no_terms_is_zero),
+    td_test (gemm__of_no_terms_scales_what_was_there),
     td_test (gemm__passes_nan_and_infinity),
     td_test (gemm__accumulates_bitwise_as_product_then_sum),
     td_test (gemm__gives_the_same_bits_on_any_number_of_threads),
