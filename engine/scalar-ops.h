@@ -381,21 +381,51 @@ td_half_erfc_f32 (float a, float e) /* erfc (a) / 2 for a >= 0.5; e: e^(-a a) */
   return 0.5f * t * y * e;
 }
 
-/** Phi (x), where e is e^(-x x / 2): its slope has the same factor. */
+/** e^(-x x / 2), 0 where it is below 2^-126: fewer steps than td_exp_f32. */
+TD_FORMULA float
+td_bell_f32 (float x)
+{
+  const float round = 12582912.0f; /* as there */
+  float power = x * x * -0.5f;
+  float c = power < -87.3f ? -87.3f : power;
+  float t, n, r, y;
+
+  t = c * 1.44269504088896341f + round;
+  n = t - round;
+  r = c - n * 0.693359375f;
+  r = r - n * -2.12194440e-4f;
+  y = 1.9875691500e-4f;
+  y = y * r + 1.3981999507e-3f;
+  y = y * r + 8.3334519073e-3f;
+  y = y * r + 4.1665795894e-2f;
+  y = y * r + 1.6666665459e-1f;
+  y = y * r + 5.0000001201e-1f;
+  y = y * (r * r) + r + 1.0f;
+  y = y * td_float_of_bits ((td_bits_of_float (t) - 0x4B400000u + 127u) << 23);
+  return power < -87.3f ? 0.0f : y;
+}
+
+/** Phi (x), where e is e^(-x x / 2): its slope has the same factor.  In the middle by a series
+ * in x * x, fitted as above to 1.4e-9. */
 TD_FORMULA float
 td_phi_of_f32 (float x, float e)
 {
-  float a = x * 0.707106781186547524f;
+  float a = x * 0.707106781186547524f, z = x * x;
   float b = a < 0 ? -a : a;
   float tail = td_half_erfc_f32 (b, e);
+  float y = 1.042538318e-04f;
 
-  return b < 0.5f ? 0.5f + td_half_erf_f32 (a) : x < 0 ? tail : 1.0f - tail;
+  y = y * z - 1.182511648e-03f;
+  y = y * z + 9.972700648e-03f;
+  y = y * z - 6.649032645e-02f;
+  y = y * z + 3.989422799e-01f;
+  return b < 0.5f ? 0.5f + x * y : x < 0 ? tail : 1.0f - tail;
 }
 
 TD_FORMULA float
 td_phi_f32 (float x)
 {
-  return td_phi_of_f32 (x, td_exp_f32 (x * x * -0.5f));
+  return td_phi_of_f32 (x, td_bell_f32 (x));
 }
 
 TD_FORMULA float
@@ -412,6 +442,7 @@ td_erf_f32 (float x)
 #define td_erf_f64(x) erf (x)
 #define td_phi_f64(x) (0.5 * erfc (-0.70710678118654752440 * (x)))
 #define td_phi_of_f64(x, e) td_phi_f64 (x)
+#define td_bell_f64(x) exp ((x) * (x) * -0.5)
 #define td_exp_f64(x) exp (x)
 #define td_log_f64(x) log (x)
 #define td_tanh_f64(x) tanh (x)
@@ -446,7 +477,7 @@ td_erf_f32 (float x)
   }                                                                                            \
   TD_FORMULA T td_gelu_slope_##S (T x) /* Phi (x) + x phi (x) */                               \
   {                                                                                            \
-    T e = td_exp_##S (x * x * (T)-0.5);                                                        \
+    T e = td_bell_##S (x);                                                                     \
                                                                                                \
     return td_phi_of_##S (x, e) + x * (T)0.39894228040143268 * e;                              \
   }                                                                                            \

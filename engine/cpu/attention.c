@@ -11,11 +11,12 @@
 
 #include "cpu.h"
 #include "gemm.h"
+#include "twins.h"
 #include "vector.h"
 
 enum
 {
-  QUERIES = 128, /* of a block */
+  QUERIES = 128, /* of a block, at most */
   KEYS = 256,
   FULL_VECTOR = 16 /* loops over other lengths end in single numbers */
 };
@@ -25,6 +26,7 @@ typedef struct
   const TdAttention *a;
   const TdTensor *in;
   TdTensor *out;
+  int64_t queries;  /* of a block */
   int64_t n_blocks; /* of queries, a batch */
   const void *mask;
   TdStatus status;
@@ -77,7 +79,27 @@ seen (const TdAttention *a, int64_t i, int64_t j0, int64_t n)
   return k < 0 ? 0 : smaller (k, n);
 }
 
+/* How many queries make a block.  Those that look back only see few keys if they are first: two
+ * blocks leave out a quarter of all scores, more and smaller ones are slower products. */
+static int64_t
+queries_of (const TdAttention *a)
+{
+  const int64_t half = (a->n_q / 2 + FULL_VECTOR - 1) / FULL_VECTOR * FULL_VECTOR;
+
+  return a->causal && half > FULL_VECTOR && half < QUERIES ? half : QUERIES;
+}
+
 #define DEFINE_ATTENTION(T, DTYPE)                                                             \
+  /* Weights p into the slopes of their scores; gp: the slopes of p. */                        \
+  static inline void slopes_##T##_body (T *restrict p, const T *restrict gp, int64_t n,        \
+                                        T delta, T scale)                                      \
+  {                                                                                            \
+    for (int64_t c = 0; c < n; c++)                                                            \
+      p[c] = p[c] * (gp[c] - delta) * scale;                                                   \
+  }                                                                                            \
+  TD_TWINS (slopes_##T, (T *restrict p, const T *restrict gp, int64_t n, T delta, T scale),    \
+            (p, gp, n, delta, scale))                                                          \
+                                                                                               \
   /* The mask's rows of batch b, or NULL. */                                                   \
   static const T *mask_of_##T (const Job *j, int64_t b)                                        \
   {                                                                                            \
@@ -96,8 +118,7 @@ seen (const TdAttention *a, int64_t i, int64_t j0, int64_t n)
     const T *mask = mask_of_##T (j, b);                                                        \
     TdStatus status;                                                                           \
                                                                                                \
-    for (int64_t i = 0; i < m * a->d; i++)                                                     \
-      scaled[i] = q[i] * (T)a->scale;                                                          \
+    td__vector->unary[TD_UNARY_MUL_SCALAR][DTYPE](q, scaled, m * a->d, a->scale, 0);           \
     status = product_##T (false, true, m, n, a->d, 1, 0, scaled, k, s);                        \
     for (int64_t i = 0; i < m; i++)                                                            \
       {                                                                                        \
@@ -191,10 +212,10 @@ seen (const TdAttention *a, int64_t i, int64_t j0, int64_t n)
                                                                                                \
     for (int64_t k = begin; k < end && status == TD_OK; k++)                                   \
       {                                                                                        \
-        const int64_t i0 = k % j->n_blocks * QUERIES;                                          \
+        const int64_t i0 = k % j->n_blocks * j->queries;                                       \
                                                                                                \
-        status = forward_block_##T (j, k / j->n_blocks, i0, smaller (QUERIES, j->a->n_q - i0), \
-                                    s);                                                        \
+        status = forward_block_##T (j, k / j->n_blocks, i0,                                    \
+                                    smaller (j->queries, j->a->n_q - i0), s);                  \
       }                                                                                        \
     if (status != TD_OK)                                                                       \
       __atomic_store_n (&j->status, status, __ATOMIC_RELAXED);                                 \
@@ -223,8 +244,7 @@ seen (const TdAttention *a, int64_t i, int64_t j0, int64_t n)
     if (status == TD_OK)                                                                       \
       status = product_##T (false, true, m, n, a->d_v, 1, 0, gy, v, gp);                       \
     for (int64_t i = 0; i < m; i++)                                                            \
-      for (int64_t c = 0; c < n; c++)                                                          \
-        p[i * n + c] = p[i * n + c] * (gp[i * n + c] - delta[i0 + i]) * (T)a->scale;           \
+      slopes_##T (p + i * n, gp + i * n, n, delta[i0 + i], (T)a->scale);                       \
     if (status == TD_OK)                                                                       \
       status = product_##T (false, false, m, a->d, n, 1, 1, p, k, gq);                         \
     if (status == TD_OK)                                                                       \
@@ -253,9 +273,9 @@ seen (const TdAttention *a, int64_t i, int64_t j0, int64_t n)
         delta[i] = (T)sum;                                                                     \
       }                                                                                        \
     for (int64_t j0 = 0; j0 < a->n_k; j0 += KEYS)                                              \
-      for (int64_t i0 = 0; i0 < a->n_q && status == TD_OK; i0 += QUERIES)                      \
+      for (int64_t i0 = 0; i0 < a->n_q && status == TD_OK; i0 += j->queries)                   \
         {                                                                                      \
-          const int64_t m = smaller (QUERIES, a->n_q - i0);                                    \
+          const int64_t m = smaller (j->queries, a->n_q - i0);                                 \
           const int64_t n = smaller (KEYS, visible (a, i0 + m - 1) - j0);                      \
                                                                                                \
           if (n > 0)                                                                           \
@@ -286,10 +306,12 @@ td__cpu_attention (TdDevice *d, TdAttentionKind kind, const TdAttention *attenti
                    const TdTensor *in, int n_in, TdTensor *out, int n_out)
 {
   const int n_plain = kind == TD_ATTENTION ? 3 : 6;
+  const int64_t queries = queries_of (attention);
   Job job = { attention,
               in,
               out,
-              (attention->n_q + QUERIES - 1) / QUERIES,
+              queries,
+              (attention->n_q + queries - 1) / queries,
               n_in > n_plain ? in[n_plain].data : NULL,
               TD_OK };
   const bool f32 = out[0].dtype == TD_F32;

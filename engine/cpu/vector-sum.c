@@ -68,8 +68,13 @@ SUM_LOOP (f64, double, double, sum_squares, v *v)
             const T v = x[i + l];                                                              \
             acc[l] = v != v ? v : v op acc[l] ? v : acc[l];                                    \
           }                                                                                    \
-        for (int l = 0; l < LANES; l++)                                                        \
-          best = acc[l] != acc[l] ? acc[l] : acc[l] op best ? acc[l] : best;                   \
+        for (int w = LANES / 2; w > 0; w /= 2)                                                 \
+          for (int l = 0; l < w; l++)                                                          \
+            {                                                                                  \
+              const T v = acc[l + w];                                                          \
+              acc[l] = v != v ? v : v op acc[l] ? v : acc[l];                                  \
+            }                                                                                  \
+        best = acc[0];                                                                         \
       }                                                                                        \
     for (; i < n; i++)                                                                         \
       best = x[i] != x[i] ? x[i] : x[i] op best ? x[i] : best;                                 \

@@ -68,6 +68,19 @@ attention__in_one_operation_is_attention_from_others (void **unused)
     }
 }
 
+/* Causal attention cuts its queries in two: the cut at, before and after the middle. */
+static void
+attention__is_the_same_however_queries_are_cut (void **unused)
+{
+  static const int64_t n_q[] = { 17, 33, 63, 64, 65, 129, 250 };
+
+  for (size_t i = 0; i < sizeof n_q / sizeof n_q[0]; i++)
+    {
+      compare (TD_F64, true, i & 1, n_q[i], 1e-12);
+      compare (TD_F32, true, i & 1, n_q[i], 2e-5);
+    }
+}
+
 /* More queries than keys: with causal the first see nothing. */
 static void
 attention__gives_zeros_to_queries_that_see_nothing (void **unused)
@@ -154,6 +167,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (attention__in_one_operation_is_attention_from_others),
+    td_test (attention__is_the_same_however_queries_are_cut),
     td_test (attention__gives_zeros_to_queries_that_see_nothing),
     td_test (attention__keeps_no_matrix_of_weights),
     td_test (attention__passes_nan_on_in_its_own_row_only),
