@@ -80,6 +80,9 @@ bool td__verify_due (const TdStatic *s);
 TdStatus td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out,
                           int n_out, const TdSite *site);
 
+/** Backward of a call that was verified. (verify-backward.c) */
+TdStatus td__verify_backward (TdInstance *i, TdBackward *b, uint32_t which);
+
 struct TdCheck;
 /** Run the schedule.  out are poisoned on error. */
 TdStatus td__replay_forward (TdEntry *entry, TdInstance *instance, TdVar *const *in,

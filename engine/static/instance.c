@@ -261,6 +261,8 @@ td__instance_drop (TdInstance *i)
 {
   const TdSchedule *s = i->plan->s;
 
+  td__shadow_free (i->shadow);
+  i->shadow = NULL;
   for (uint32_t k = 0; k < s->n_externals; k++)
     {
       td__buffer_unref (i->externals[k]);

@@ -86,11 +86,15 @@ typedef struct TdInstance
   uint32_t *versions;
   TdBuffer **outputs; /**< by output: held likewise */
   const TdSite *site;
+  struct TdShadow *shadow; /**< of a verified call: the code's graph, to compare backward */
   /* while somebody looks (observe.c) */
   TdNode **nodes;    /**< by node: what events name; NULL: not yet */
   bool *nodes_owned; /**< by node: made for that */
   TdBuffer **slices; /**< by value: parts of the arena, as arrays */
 } TdInstance;
+
+typedef struct TdShadow TdShadow;
+void td__shadow_free (TdShadow *shadow); /* verify-backward.c */
 
 /** A new one, free.  NULL after td__fail_memory. */
 TdInstance *td__instance_new (struct TdEntry *entry, TdPlan *plan, const TdSite *site);

@@ -21,7 +21,25 @@ typedef struct TdPlay
   uint32_t n_effects;
   bool observed;         /**< events were told, and numbered, one by one */
   struct TdCheck *check; /**< of a verified call, or NULL */
+  struct TdTaken *taken; /**< gradients go there instead of to the externals; or NULL */
 } TdPlay;
+
+/** Gradients that a backward made and did not give yet, in order. */
+typedef struct TdTaken
+{
+  struct
+  {
+    uint32_t external;
+    bool ours; /**< made by the schedule */
+    TdVar *g;
+  } * items;
+  uint32_t n;
+} TdTaken;
+
+void td__taken_add (TdTaken *taken, uint32_t external, TdVar *g, bool ours);
+
+/** Run a traced backward; taken may be NULL. */
+TdStatus td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which, TdTaken *taken);
 
 /** Run one step; failed after td__fail. */
 TdStatus td__play_one (TdPlay *p, TdReady *r);

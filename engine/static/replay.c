@@ -162,7 +162,7 @@ open_gradient (TdPlay *p, TdReady *r, uint32_t k)
     external = p->i->plan->groups[r->step->external].externals[k];
   if (external != TD_ABSENT)
     {
-      g = td__backward_target (p->b, (int)external);
+      g = p->taken == NULL ? td__backward_target (p->b, (int)external) : NULL;
       r->run.call.accumulate = p->added[value] = g != NULL;
     }
   if (g != NULL)
@@ -210,6 +210,11 @@ give (TdPlay *p, const TdReady *r)
     g = snapshot (p, node, r->step->site);
   if (g == NULL)
     return td__engine.error.status;
+  if (TD_UNLIKELY (p->taken != NULL))
+    {
+      td__taken_add (p->taken, r->step->external, g, ours);
+      return TD_OK;
+    }
   status = td__backward_give (p->b, (int)r->step->external, g, p->added[value]);
   /* Only who holds it alone may be added to. */
   if (ours && (r->closes || g != p->given[value]))
@@ -626,13 +631,17 @@ bind_backward (TdInstance *i, TdReadyList *list, const TdBackward *b)
     }
 }
 
-static TdStatus
-replay_backward (TdInstance *i, TdBackward *b, uint32_t which)
+TdStatus
+td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which, TdTaken *taken)
 {
   TdEngine *e = &td__engine;
   const TdSchedule *s = i->plan->s;
-  TdPlay p
-      = { .i = i, .list = &i->backwards[which], .b = b, .given = i->given, .added = i->added };
+  TdPlay p = { .i = i,
+               .list = &i->backwards[which],
+               .b = b,
+               .given = i->given,
+               .added = i->added,
+               .taken = taken };
   TdStatus status;
 
   memset (i->given, 0, s->n_values * sizeof *i->given);
@@ -735,7 +744,9 @@ static_backward (TdBackward *b)
     return status;
   if (again)
     return expand (i, b);
-  return replay_backward (i, b, which);
+  if (TD_UNLIKELY (i->shadow != NULL))
+    return td__verify_backward (i, b, which);
+  return td__replay_backward (i, b, which, NULL);
 }
 
 static void

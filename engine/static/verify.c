@@ -161,6 +161,15 @@ same_read (const TdSchedule *then, const TdStep *x, const TdStep *y, TdMiss *mis
   return false;
 }
 
+/* The chain's own scope is where it is called from, which may be several places. */
+static bool
+same_place (const TdStep *x, const TdStep *y)
+{
+  const bool scope = x->kind == TD_STEP_SCOPE_OPEN || x->kind == TD_STEP_SCOPE_CLOSE;
+
+  return (scope ? x->text == y->text : x->site == y->site) && x->path == y->path;
+}
+
 static bool
 same_step (const TdSchedule *then, const TdSchedule *now, const TdStep *x, const TdStep *y,
            TdMiss *miss)
@@ -169,7 +178,7 @@ same_step (const TdSchedule *then, const TdSchedule *now, const TdStep *x, const
 
   if (x->kind != y->kind || x->cls != y->cls)
     return differs (miss, "another step", x, y);
-  if (x->site != y->site || x->path != y->path)
+  if (!same_place (x, y))
     return differs (miss, "another line", x, y);
   if (!same_operands (then, now, x, y))
     return differs (miss, "other operands", x, y);
@@ -266,6 +275,41 @@ td__check_traces (const TdSchedule *then, const TdSchedule *now, TdMiss *miss)
   return same_constants (then, now, miss) && same_outputs (then, now, miss);
 }
 
+/* Whether a gradient is added in place, or to a copy, depends on who else holds it: no matter
+ * of the code's. */
+static const TdStep *
+next_that_counts (const TdSteps *list, uint32_t *k)
+{
+  while (
+      *k < list->n
+      && (list->steps[*k].kind == TD_STEP_COPY || list->steps[*k].phase == TD_PHASE_ACCUMULATE))
+    ++*k;
+  return *k < list->n ? &list->steps[(*k)++] : NULL;
+}
+
+bool
+td__check_lists (const TdSteps *then, const TdSteps *now, TdMiss *miss)
+{
+  uint32_t a = 0, b = 0;
+
+  for (;;)
+    {
+      const TdStep *x = next_that_counts (then, &a), *y = next_that_counts (now, &b);
+      const char *attribute;
+
+      if (x == NULL && y == NULL)
+        return true;
+      if (x == NULL || y == NULL)
+        return differs (miss, "another number of steps", x, y);
+      if (x->kind != y->kind || x->cls != y->cls)
+        return differs (miss, "another step", x, y);
+      if (!same_place (x, y))
+        return differs (miss, "another line", x, y);
+      if ((attribute = other_attribute (x, y)) != NULL)
+        return differs (miss, attribute, x, y);
+    }
+}
+
 /* --- numbers --- */
 
 static double
@@ -331,6 +375,37 @@ same_memory (const TdCheck *c, TdDevice *d, const void *replayed, const void *co
   free (a);
   free (b);
   return same;
+}
+
+bool
+td__check_says (TdMiss *miss, const char *name, const char *format, ...)
+{
+  va_list args;
+  int n = snprintf (miss->text, sizeof miss->text,
+                    "backward, %s: ", name != NULL ? name : "a variable from outside");
+
+  va_start (args, format);
+  if (n >= 0 && (size_t)n < sizeof miss->text)
+    vsnprintf (miss->text + n, sizeof miss->text - (size_t)n, format, args);
+  va_end (args);
+  miss->guard = "verify";
+  return false;
+}
+
+bool
+td__check_gradient (TdMiss *miss, const void *replayed, const void *code, const TdNode *n,
+                    const char *name, uint32_t units)
+{
+  const TdNodeInfo info = { .dtype = n->dtype, .shape = n->shape };
+  int64_t at;
+
+  if (!n->device->computes || near (replayed, code, &info, units, &at))
+    return true;
+  return td__check_says (miss, name,
+                         "element %lld of its gradient is %.9g by the code, %.9g by the "
+                         "schedule",
+                         (long long)at, number (code, n->dtype, at),
+                         number (replayed, n->dtype, at));
 }
 
 void
@@ -469,6 +544,7 @@ replay_beside (TdCheck *c, TdStatic *s, TdEntry *entry, TdVar *const *in, TdVar 
   TdMiss guard = { NULL, "", NULL };
   TdStatus status = TD_ERR_MEMORY;
 
+  c->instance = i;
   c->n_after = save (entry->schedule, in, &c->after);
   td__state_restore (c->before, c->n_before, true);
   c->before = NULL;
@@ -553,8 +629,16 @@ td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar 
   if (miss.guard == NULL)
     {
       td__static_tell_run (TD_RUN_ASIDE, TD_RUN_SHADOW, entry->chain, 0, 0);
-      hold_results (NULL, held, n_out, false);
-      td__static_untrace (c.shadow);
+      if (replayed == TD_OK && entry->keeps_graph)
+        {
+          c.instance->shadow = td__shadow_new (c.shadow, held, (uint32_t)n_out);
+          held = NULL;
+        }
+      else
+        {
+          hold_results (NULL, held, n_out, false);
+          td__static_untrace (c.shadow);
+        }
       s->info.unverified_since = td__engine.iteration;
       status = replayed;
       if (status == TD_OK)

@@ -14,6 +14,7 @@ typedef struct TdCheck
   TdSavedState *before, *after;
   uint32_t n_before, n_after;
   TdRngKey key, key_after;
+  TdInstance *instance; /**< that ran the schedule */
 } TdCheck;
 
 /** Compare two traces of one code, step by step; says false and what differs, with both lines.
@@ -23,3 +24,19 @@ bool td__check_traces (const TdSchedule *then, const TdSchedule *now, TdMiss *mi
 void td__check_step (TdCheck *c, const TdInstance *i, const TdStep *step);
 /** The schedule ran: compare its results, state and random numbers. */
 void td__check_end (TdCheck *c, const TdInstance *i);
+/** Compare two lists of one backward: operations, lines and attributes; says false and the
+ * first that is another.  What depends on who holds a gradient (copies, sums in place) is left
+ * out. */
+bool td__check_lists (const TdSteps *then, const TdSteps *now, TdMiss *miss);
+/** Say false, and of which variable what. */
+bool td__check_says (TdMiss *miss, const char *name, const char *format, ...)
+    __attribute__ ((format (printf, 3, 4)));
+/** Compare a gradient in host memory, to so many units of its largest number; 0: bit for bit.
+ */
+bool td__check_gradient (TdMiss *miss, const void *replayed, const void *code, const TdNode *n,
+                         const char *name, uint32_t units);
+
+/* verify-backward.c */
+/** The code's graph of a verified call, until its backward.  *Owner*: takes the trace and the
+ * array of results, which are held. */
+TdShadow *td__shadow_new (TdTrace *trace, TdVar **outs, uint32_t n_outs);

@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #include "static-rig.h"
 
+#include <tapedeck-op.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -281,6 +283,135 @@ verify__code_that_fails_now_ends_the_schedule (void **state)
   td_release (one);
 }
 
+/* --- backward --- */
+
+/* An operation whose forward is always the same, and whose backward is not. */
+static struct
+{
+  double factor;
+  bool negates, gives_none;
+} secret_backward;
+
+static TdStatus
+through_infer (TdOpCall *call)
+{
+  call->out[0].dtype = call->in[0].dtype;
+  *call->out[0].shape = *call->in[0].shape;
+  return TD_OK;
+}
+
+static TdStatus
+through_forward (TdOpCall *call)
+{
+  memcpy (call->out[0].data, call->in[0].data, (size_t)call->in[0].size * sizeof (float));
+  return TD_OK;
+}
+
+static TdStatus
+through_backward (TdBackward *b)
+{
+  if (secret_backward.gives_none)
+    return TD_OK;
+  b->gx[0] = secret_backward.negates ? td_neg (b->gy[0])
+                                     : td_mul_scalar (b->gy[0], secret_backward.factor);
+  return TD_OK;
+}
+
+static const TdOpClass through_class = { .name = "through",
+                                         .group = "test",
+                                         .formula = "x",
+                                         .n_in_min = 1,
+                                         .n_in_max = 1,
+                                         .n_out = 1,
+                                         .flags = TD_OP_HOST,
+                                         .infer = through_infer,
+                                         .forward = through_forward,
+                                         .backward = through_backward };
+
+static void
+through_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  TdVar *h = td_tanh (td_link (self, in[0]));
+
+  (void)n_in;
+  (void)n_out;
+  td_apply (&through_class, NULL, &h, 1, &out[0], 1);
+  out[0] = td_link (self, td_mul (out[0], h)); /* W once more */
+}
+
+/* clang-format off */
+static void set_factor (void) { secret_backward.factor = 3; }
+static void set_negates (void) { secret_backward.negates = true; }
+static void set_gives_none (void) { secret_backward.gives_none = true; }
+static void set_nothing (void) { }
+static const struct
+{
+  void (*change) (void);
+  const char *words[3];
+} backward_secrets[] = {
+  { set_factor,     { "verify:", "mul_scalar at test-static-verify.c:", " in the schedule" } },
+  { set_negates,    { "verify: another step: neg at test-static-verify.c:", "mul_scalar at test-static-verify.c:" } },
+  { set_gives_none, { "verify: another step: ", "mul_scalar at test-static-verify.c:" } },
+  { set_nothing,    { NULL } },
+};
+/* clang-format on */
+
+/* Two calls an iteration share their parameters, and gradients add up over two iterations. */
+static void
+caught_in_backward (void *user)
+{
+  const int k = *(const int *)user;
+  const bool differs = backward_secrets[k].change != set_nothing;
+  TdLink *l = td_linear_new (NULL, "l", 4, 4);
+  TdStatic *s = td_static_new (through_code, l, .fuse = false, .verify = 1);
+
+  secret_backward.factor = 2;
+  secret_backward.negates = secret_backward.gives_none = false;
+  fill_params (l, 5);
+  for (unsigned i = 0; i < 8; i++)
+    TD_SCOPE ("call")
+      {
+        TdVar *x = some (TD_SHAPE (3, 4), i), *y, *gx = NULL;
+
+        if (i == 4)
+          backward_secrets[k].change ();
+        y = td_add (td_static_call1 (s, x), td_static_call1 (s, td_neg (x)));
+        if (i % 2 == 0)
+          td_cleargrads (l);
+        if (i == 2 || i == 3)
+          {
+            TdVar *W = td_link_param (l, "W"), *loss = sum_of_squares (y);
+
+            assert_int_equal (td_grad_of (&loss, 1, &W, 1, NULL, 0, &gx), TD_OK);
+            note (gx);
+          }
+        assert_int_equal (td_backward (sum_of_squares (y), 0), TD_OK);
+        note (y);
+        note_link (l); /* of a call that differs too: define-by-run's */
+        if (!is_static_run () || i > 4)
+          continue;
+        assert_int_equal (td_static_info (s).n_differences, differs && i == 4);
+        for (int w = 0; differs && i == 4 && w < 3 && backward_secrets[k].words[w]; w++)
+          expect_miss (s, backward_secrets[k].words[w], NULL);
+      }
+  if (is_static_run ())
+    {
+      assert_int_equal (td_static_info (s).n_differences, differs);
+      assert_int_equal (td_static_info (s).n_traces, differs ? 2 : 1);
+      assert_true (td_static_info (s).n_verified >= 7);
+    }
+  td_static_free (s);
+  td_link_free (l);
+}
+
+static void
+verify__compares_backward_before_gradients_are_handed_out (void **state)
+{
+  (void)state;
+  for (int k = 0; k < (int)(sizeof backward_secrets / sizeof *backward_secrets); k++)
+    run_both (caught_in_backward, &k);
+}
+
 /* --- from outside --- */
 
 static void
@@ -330,6 +461,7 @@ main (void)
     engine_test (verify__a_call_that_agrees_leaves_no_trace),
     engine_test (verify__says_since_when_nothing_was_verified),
     engine_test (verify__code_that_fails_now_ends_the_schedule),
+    engine_test (verify__compares_backward_before_gradients_are_handed_out),
     engine_test (verify__the_environment_sets_the_mode_of_all_chains),
   };
 

@@ -1,0 +1,360 @@
+/* The backward of a verified call: that of the code's own graph runs first, among itself, then
+ * the schedule's; what both would give to the variables outside is compared before either is
+ * handed out.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "verify.h"
+
+#include "play.h"
+#include "tell.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct TdShadow
+{
+  TdTrace *trace; /* of the code, over */
+  TdVar **outs;   /* its results, held: they hold its graph */
+  uint32_t n_outs;
+};
+
+TdShadow *
+td__shadow_new (TdTrace *trace, TdVar **outs, uint32_t n_outs)
+{
+  TdShadow *shadow = calloc (1, sizeof *shadow);
+
+  if (shadow == NULL)
+    abort ();
+  *shadow = (TdShadow){ trace, outs, n_outs };
+  for (uint32_t k = 0; k < trace->n_kept; k++)
+    td__buffer_unref (trace->kept[k]);
+  trace->n_kept = 0;
+  trace->keeps = false;
+  td__guards_free (trace->guards);
+  trace->guards = NULL;
+  return shadow;
+}
+
+void
+td__shadow_free (TdShadow *shadow)
+{
+  if (shadow == NULL)
+    return;
+  for (uint32_t k = 0; k < shadow->n_outs; k++)
+    if (shadow->outs[k]->state != TD_VAR_POISON)
+      td__var_unref (shadow->outs[k], TD_HOLD_ENGINE);
+  free (shadow->outs);
+  td__static_untrace (shadow->trace);
+  free (shadow);
+}
+
+/* --- the code's backward --- */
+
+/* An external while another walk goes through the graph above it: to that it is a leaf without
+ * a gradient. */
+typedef struct
+{
+  TdNode *node;
+  TdVar *acc, *gx; /* gx: what the code gives it; NULL: nothing */
+  TdOp *creator;
+  uint32_t mark;
+  uint32_t external;
+} Leaf;
+
+typedef struct
+{
+  TdInstance *i;
+  TdBackward *b;
+  TdShadow *shadow;
+  TdVar *ys[64], *gys[64];
+  int n_y;
+  Leaf *leaves; /* externals that want a gradient, each variable once */
+  uint32_t n_leaves;
+} Both;
+
+static void
+collect_roots (Both *both)
+{
+  const TdEntry *entry = both->i->entry;
+
+  for (uint32_t k = 0; k < both->shadow->n_outs; k++)
+    {
+      TdVar *gy = entry->op_out[k] != TD_ABSENT ? both->b->gy[entry->op_out[k]] : NULL;
+
+      if (gy == NULL)
+        continue;
+      both->ys[both->n_y] = both->shadow->outs[k];
+      both->gys[both->n_y++] = gy;
+    }
+}
+
+static void
+collect_leaves (Both *both)
+{
+  const TdOp *op = td__backward_op (both->b);
+  const TdSchedule *s = both->i->entry->schedule;
+  bool known;
+
+  both->leaves = calloc (s->n_externals + 1, sizeof *both->leaves);
+  if (both->leaves == NULL)
+    abort ();
+  for (uint32_t k = 0; k < s->n_externals; k++)
+    {
+      TdNode *n = op->in[k];
+
+      known = !td_backward_needs (both->b, (int)k);
+      for (uint32_t j = 0; j < both->n_leaves && !known; j++)
+        known = both->leaves[j].node == n;
+      if (!known)
+        both->leaves[both->n_leaves++] = (Leaf){ .node = n, .external = k };
+    }
+}
+
+static void
+hide_outside (Both *both, bool hide)
+{
+  for (uint32_t k = 0; k < both->n_leaves; k++)
+    {
+      Leaf *l = &both->leaves[k];
+
+      if (hide)
+        {
+          l->acc = l->node->acc;
+          l->creator = l->node->creator;
+          l->mark = l->node->mark;
+        }
+      l->node->acc = hide ? NULL : l->acc;
+      l->node->creator = hide ? NULL : l->creator;
+      l->node->mark = l->mark;
+    }
+}
+
+static TdVar *
+handle_of (const Both *both, const Leaf *l)
+{
+  if (l->node->var != NULL)
+    return l->node->var;
+  return td__scope_add (td__var_new (
+      td__node_ref (l->node), td__buffer_ref (both->i->externals[l->external]), both->i->site));
+}
+
+/* Only the shadow's trace sees it. */
+static TdStatus
+code_backward (Both *both, uint32_t list)
+{
+  TdEngine *e = &td__engine;
+  struct TdTrace *traces = e->traces;
+  const uint32_t chain = both->i->entry->chain;
+  TdVar **xs = calloc (2 * (size_t)both->n_leaves + 1, sizeof *xs), **gxs = xs + both->n_leaves;
+  TdStatus status;
+
+  if (xs == NULL)
+    abort ();
+  for (uint32_t k = 0; k < both->n_leaves; k++)
+    xs[k] = handle_of (both, &both->leaves[k]);
+  hide_outside (both, true);
+  e->traces = NULL;
+  td__trace_wait (both->shadow->trace);
+  td__static_tell_run (TD_RUN_BEGINS, TD_RUN_SHADOW, chain, 0, list);
+  status = td__backward_run (both->ys, both->n_y, both->gys, xs, (int)both->n_leaves, gxs, 0,
+                             both->i->site);
+  td__static_tell_run (TD_RUN_ENDS, TD_RUN_SHADOW, chain, 0, list);
+  td__static_tell_run (TD_RUN_ASIDE, TD_RUN_SHADOW, chain, 0, list);
+  e->traces = traces;
+  hide_outside (both, false);
+  for (uint32_t k = 0; k < both->n_leaves; k++)
+    both->leaves[k].gx = gxs[k];
+  free (xs);
+  return status;
+}
+
+/* --- comparison --- */
+
+static void *
+host_copy (const TdVar *v)
+{
+  TdDevice *d = v->node->device;
+  void *host = calloc (1, v->buffer->bytes + 1);
+
+  if (host == NULL)
+    abort ();
+  if (d->computes)
+    d->ops->download (d, host, v->buffer->data, v->buffer->bytes);
+  return host;
+}
+
+static void
+add (void *sum, const void *more, TdDtype dtype, int64_t n)
+{
+  for (int64_t k = 0; k < n; k++)
+    if (dtype == TD_F64)
+      ((double *)sum)[k] += ((const double *)more)[k];
+    else if (dtype == TD_F32)
+      ((float *)sum)[k] += ((const float *)more)[k];
+}
+
+/* What the schedule gives to an external: its gradients added up, in order, as they would be
+ * collected.  NULL: nothing.  one: there is no more than one. */
+static void *
+schedule_gives (const TdTaken *taken, const Both *both, const Leaf *l, const TdVar **first,
+                bool *one)
+{
+  const TdOp *op = td__backward_op (both->b);
+  void *sum = NULL, *more;
+
+  *first = NULL;
+  *one = true;
+  for (uint32_t k = 0; k < taken->n; k++)
+    {
+      const TdVar *g = taken->items[k].g;
+
+      if (op->in[taken->items[k].external] != l->node)
+        continue;
+      if (sum == NULL)
+        {
+          sum = host_copy (g);
+          *first = g;
+          continue;
+        }
+      more = host_copy (g);
+      add (sum, more, (TdDtype)g->node->dtype, td__size (&g->node->shape));
+      free (more);
+      *one = false;
+    }
+  return sum;
+}
+
+static const TdSite *
+giver (const TdSteps *list, uint32_t external)
+{
+  for (uint32_t k = 0; k < list->n; k++)
+    if (list->steps[k].kind == TD_STEP_GIVE && list->steps[k].external == external)
+      return list->steps[k].site;
+  return NULL;
+}
+
+/* Fusion and batching may round otherwise, and what is rounded goes on through the graph. */
+static uint32_t
+units_allowed (const TdPlan *plan)
+{
+  return 64 * (plan->n_fused + 16 * plan->n_batched);
+}
+
+static bool
+same_gradient (const Both *both, const TdTaken *taken, const Leaf *l, TdMiss *miss)
+{
+  const TdSchedule *s = both->i->entry->schedule;
+  const TdNodeInfo *n = &s->nodes[s->externals[l->external].node];
+  const TdVar *first;
+  bool one, same = true;
+  void *sum = schedule_gives (taken, both, l, &first, &one);
+  uint32_t units = units_allowed (both->i->plan);
+
+  if ((sum == NULL) != (l->gx == NULL))
+    same
+        = td__check_says (miss, n->name, "the %s gives it a gradient, the %s gives none",
+                          sum == NULL ? "code" : "schedule", sum == NULL ? "schedule" : "code");
+  else if (sum != NULL && !td_shape_equal (&first->node->shape, &l->gx->node->shape))
+    same = td__check_says (miss, n->name, "it has a gradient of another shape");
+  else if (sum != NULL && (one || l->gx->node->dtype == TD_F32 || l->gx->node->dtype == TD_F64))
+    {
+      void *code = host_copy (l->gx);
+
+      same = td__check_gradient (miss, sum, code, l->gx->node, n->name, units);
+      free (code);
+    }
+  free (sum);
+  return same;
+}
+
+/* Say whether both give the same; if not, the lines: of the first step that is another, else of
+ * who gives what differs. */
+static bool
+agree (const Both *both, const TdTaken *taken, uint32_t which, TdMiss *miss)
+{
+  const TdSchedule *then = both->i->entry->schedule, *now = both->shadow->trace->schedule;
+  const TdSteps *x = &then->backwards[which].list,
+                *y = now->n_backwards > 0 ? &now->backwards[0].list : NULL;
+  TdMiss steps = { NULL, "", NULL };
+
+  for (uint32_t k = 0; k < both->n_leaves; k++)
+    {
+      const Leaf *l = &both->leaves[k];
+
+      if (same_gradient (both, taken, l, miss))
+        continue;
+      miss->other = giver (x, l->external);
+      miss->site = y != NULL ? giver (y, l->external) : miss->other;
+      if (y != NULL && !td__check_lists (x, y, &steps))
+        *miss = steps;
+      return false;
+    }
+  return true;
+}
+
+/* --- one backward --- */
+
+void
+td__taken_add (TdTaken *taken, uint32_t external, TdVar *g, bool ours)
+{
+  taken->items = realloc (taken->items, (taken->n + 1) * sizeof *taken->items);
+  if (taken->items == NULL)
+    abort ();
+  taken->items[taken->n].external = external;
+  taken->items[taken->n].ours = ours;
+  taken->items[taken->n++].g = g;
+}
+
+static void
+hand_out (TdBackward *b, const TdTaken *taken, TdStatus *status)
+{
+  for (uint32_t k = 0; k < taken->n && *status == TD_OK; k++)
+    *status = td__backward_give (b, (int)taken->items[k].external, taken->items[k].g, false);
+  for (uint32_t k = 0; k < taken->n; k++)
+    if (taken->items[k].ours) /* who holds it alone may be added to */
+      td__scope_hand_out (taken->items[k].g);
+}
+
+static void
+drop_schedule (TdInstance *i, const TdMiss *miss)
+{
+  TdEntry *entry = i->entry;
+  TdStatic *s = entry->owner;
+
+  if (s == NULL)
+    return;
+  td__static_remember (s, miss, i->site);
+  s->info.n_differences++;
+  td__static_tell (s, TD_NEWS_DIFFERS, entry, &s->miss, miss->other);
+  td__static_evict (s, entry);
+}
+
+TdStatus
+td__verify_backward (TdInstance *i, TdBackward *b, uint32_t which)
+{
+  Both both = { .i = i, .b = b, .shadow = i->shadow };
+  TdTaken taken = { NULL, 0 };
+  TdMiss miss = { NULL, "", NULL };
+  TdStatus status;
+
+  i->shadow = NULL;
+  collect_roots (&both);
+  collect_leaves (&both);
+  status = code_backward (&both, which + 1);
+  if (status == TD_OK)
+    status = td__replay_backward (i, b, which, &taken);
+  if (status == TD_OK && agree (&both, &taken, which, &miss))
+    hand_out (b, &taken, &status);
+  else if (status == TD_OK)
+    {
+      td__static_tell_run (TD_RUN_ASIDE, TD_RUN_REPLAYED, i->entry->chain, 0, which + 1);
+      drop_schedule (i, &miss);
+      status
+          = td__backward_splice (b, both.ys, both.gys, both.n_y, both.shadow->trace->first + 1);
+    }
+  td__shadow_free (both.shadow);
+  free (both.leaves);
+  free (taken.items);
+  return status;
+}
