@@ -290,20 +290,56 @@ td_log_f32 (float x)
   return x > 0 ? y : x == 0 ? -INFINITY : NAN;
 }
 
+/* tanh below this limit. */
+#define TD_TANH_LIMIT 0.625f
 TD_FORMULA float
-td_tanh_f32 (float x)
+td_tanh_small_f32 (float x)
 {
-  float a = x < 0 ? -x : x;
   float z = x * x;
-  float big = 1.0f - 2.0f / (td_exp_f32 (a + a) + 1.0f);
   float y = -5.70498872745e-3f;
 
   y = y * z + 2.06390887954e-2f;
   y = y * z - 5.37397155531e-2f;
   y = y * z + 1.33314422036e-1f;
   y = y * z - 3.33332819422e-1f;
-  y = y * z * x + x;
-  return a < 0.625f ? y : x < 0 ? -big : big;
+  return y * z * x + x;
+}
+
+/* tanh from there on, a > 0: 1 - 2 / (e^2a + 1).  The exponential has the bits of td_exp_f32,
+ * whose range for large and for negative numbers is not needed: 1 - 4e-9 is 1. */
+TD_FORMULA float
+td_tanh_large_f32 (float a)
+{
+  const float round = 12582912.0f;
+  float c = a > 10.0f ? 10.0f : a;
+  float t, n, r, y;
+
+  c = c + c;
+  t = c * 1.44269504088896341f + round;
+  n = t - round;
+  r = c - n * 0.693359375f;
+  r = r - n * -2.12194440e-4f;
+  y = 1.9875691500e-4f;
+  y = y * r + 1.3981999507e-3f;
+  y = y * r + 8.3334519073e-3f;
+  y = y * r + 4.1665795894e-2f;
+  y = y * r + 1.6666665459e-1f;
+  y = y * r + 5.0000001201e-1f;
+  y = y * (r * r) + r + 1.0f;
+  y = td_float_of_bits (td_bits_of_float (y) + (td_bits_of_float (t) << 23)); /* 2^n y */
+  return 1.0f - 2.0f / (y + 1.0f);
+}
+
+/* Both, so that loops vectorise; NaN goes through the first. */
+TD_FORMULA float
+td_tanh_f32 (float x)
+{
+  uint32_t bits = td_bits_of_float (x), sign = bits & 0x80000000u;
+  float a = td_float_of_bits (bits ^ sign);
+  float big = td_float_of_bits (td_bits_of_float (td_tanh_large_f32 (a)) | sign);
+  float y = td_tanh_small_f32 (x);
+
+  return a >= TD_TANH_LIMIT ? big : y;
 }
 
 /** e^x - 1, also where e^x is nearly 1: td_exp_f32's polynomial without its 1. */

@@ -80,6 +80,48 @@ TD_BINARY_FLOAT (BINARY_F64, f64)
 TD_BINARY_INT (BINARY_I32, i32)
 TD_BINARY_INT (BINARY_I64, i64)
 
+/* Most of what a network's tanh sees may be small, and needs neither exponential nor division:
+ * asked for every so many at once.  The bits are those of the loop of the formula. */
+static inline __attribute__ ((always_inline)) void
+tanh_stretch (const float *a, float *b, int64_t n)
+{
+  const int32_t limit = (int32_t)td_bits_of_float (TD_TANH_LIMIT);
+  int32_t any = 0;
+
+  _Pragma ("omp simd reduction(| : any)") for (int64_t i = 0; i < n; i++)
+  {
+    any |= (int32_t)(td_bits_of_float (a[i]) & 0x7FFFFFFFu) >= limit;
+  }
+  if (any != 0)
+    {
+      unary_TANH_f32 (a, b, n, 0, 0);
+      return;
+    }
+  _Pragma ("omp simd") for (int64_t i = 0; i < n; i++)
+  {
+    b[i] = td_tanh_small_f32 (a[i]);
+  }
+}
+
+static void
+tanh_f32 (const void *xs, void *ys, int64_t n, double p, double q)
+{
+  enum
+  {
+    STRETCH = 64
+  };
+  const float *a = xs;
+  float *b = ys;
+  int64_t i = 0;
+
+  (void)p;
+  (void)q;
+  for (; i + STRETCH <= n; i += STRETCH)
+    tanh_stretch (a + i, b + i, STRETCH);
+  if (i < n)
+    tanh_stretch (a + i, b + i, n - i);
+}
+
 #define SET_UNARY(S, D, kind) v->unary[TD_UNARY_##kind][D] = unary_##kind##_##S;
 #define SET_BINARY(S, D, kind)                                                                 \
   v->binary[TD_BINARY_##kind][D][TD_WALK_BOTH] = binary_##kind##_##S##_both;                   \
@@ -104,6 +146,7 @@ FILL_NAME (TD_VECTOR_NAME) (TdVector *v)
 {
   TD_UNARY_FLOAT (SET_UNARY_F32, f32)
   TD_UNARY_FLOAT (SET_UNARY_F64, f64)
+  v->unary[TD_UNARY_TANH][TD_F32] = tanh_f32;
   TD_UNARY_INT (SET_UNARY_I32, i32)
   TD_UNARY_INT (SET_UNARY_I64, i64)
   TD_UNARY_GRAD_FLOAT (SET_GRAD_F32, f32)

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "cpu/cpu.h"
 #include "cpu/vector.h"
+#include "scalar-ops.h"
 #include "td-test.h"
 
 #include <float.h>
@@ -97,6 +98,66 @@ tanh_and_sigmoid_f32__are_within_3_ulp (void **state)
   check_ulps (TD_UNARY_TANH, tanh, -10, 10, 3);
   check_ulps (TD_UNARY_TANH, tanh, -1e-3, 1e-3, 3);
   check_ulps (TD_UNARY_SIGMOID, sigmoid, -80, 40, 3);
+}
+
+/* tanh as it is written down: by the whole exponential. */
+static float
+plain_tanh (float x)
+{
+  const float a = fabsf (x), big = 1.0f - 2.0f / (td_exp_f32 (a + a) + 1.0f);
+
+  return !(a >= TD_TANH_LIMIT) ? td_tanh_small_f32 (x) : x < 0 ? -big : big;
+}
+
+static void
+check_tanh (const float *x, int n)
+{
+  static float y[4096];
+
+  td__vector->unary[TD_UNARY_TANH][TD_F32](x, y, n, 0, 0);
+  for (int i = 0; i < n; i++)
+    {
+      const float want = plain_tanh (x[i]);
+
+      if (memcmp (&y[i], &want, sizeof want) != 0 && !(isnan (y[i]) && isnan (want)))
+        fail_msg ("%s: tanh (%a) is %a, not %a", td__vector->name, (double)x[i], (double)y[i],
+                  (double)want);
+    }
+}
+
+/* Over numbers of every exponent, and with one large number or NaN at every place among small
+ * ones. */
+static void
+tanh_f32__has_the_bits_of_the_whole_formula (void **state)
+{
+  enum
+  {
+    N = 4096,
+    STRIDE = 1021
+  };
+  static float x[N];
+  const float odd[] = { 0.625f, -0.625f, 3, -20, NAN, -INFINITY };
+
+  for (int s = 0; s < 3; s++)
+    {
+      if (!td__vector_use (sets[s]))
+        continue;
+      for (uint64_t bits = 0; bits < (uint64_t)1 << 32; bits += (uint64_t)N * STRIDE)
+        {
+          for (uint64_t i = 0; i < N; i++)
+            x[i] = td_float_of_bits ((uint32_t)(bits + i * STRIDE));
+          check_tanh (x, N);
+        }
+      for (int at = 0; at < 150; at++)
+        {
+          for (int i = 0; i < 150; i++)
+            x[i] = (float)(i - 70) / 128; /* all below 0.625 */
+          x[at] = odd[at % 6];
+          check_tanh (x, 150);
+          check_tanh (x, at + 1);
+        }
+    }
+  td__vector_use (NULL);
 }
 
 static void
@@ -444,6 +505,7 @@ main (void)
     td_test (exp_f32__is_within_2_ulp),
     td_test (log_f32__is_within_2_ulp),
     td_test (tanh_and_sigmoid_f32__are_within_3_ulp),
+    td_test (tanh_f32__has_the_bits_of_the_whole_formula),
     td_test (special_values__are_those_of_c),
     td_test (nan__passes_through_relu_max_min_and_clip),
     td_test (instruction_sets__give_the_same_bits),
