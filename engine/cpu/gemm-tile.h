@@ -51,7 +51,7 @@ void td__gemm_pack (float *out, int64_t width, const float *x, int64_t row_strid
 void td__gemm_block (const TdGemmTiles *tiles, int64_t m, int64_t n, int64_t k, const float *a,
                      const float *b, float *c, int64_t ldc, bool add);
 /** The same where A lies unpacked (row_stride or k_stride is 1), and with ldb > 0 also B, whose
- * rows are ldb apart and a whole number of panels wide. */
+ * rows are ldb apart and a whole number of half panels wide. */
 void td__gemm_block_in_place (const TdGemmTiles *tiles, int64_t m, int64_t n, int64_t k,
                               const float *a, int64_t row_stride, int64_t k_stride,
                               const float *b, int64_t ldb, float *c, int64_t ldc, bool add);

@@ -204,11 +204,11 @@ packs_a (const Job *job)
   return job->a_k >= 512 || job->n > 512;
 }
 
-/* The same of B, which is read in whole panels of its columns. */
+/* The same of B, which is read in whole or half panels of its columns. */
 static bool
 packs_b (const Job *job)
 {
-  return job->b_column != 1 || job->b_k >= 512 || job->n % job->tiles->nr != 0;
+  return job->b_column != 1 || job->b_k >= 512 || job->n % (job->tiles->nr / 2) != 0;
 }
 
 /* Panels [begin, end) of B, all of whose columns are one block. */
@@ -331,6 +331,52 @@ td__packed_fill (const float *b, bool tb, int64_t n, int64_t k, float *out)
     }
 }
 
+/* --- the other way round --- */
+
+/* Is C^T = B A^T the less work?  A few rows by the transpose of many: packing B, a shuffle of
+ * all of it, may be a third of a product by 32 rows.  A number packed or put back costs as much
+ * as half a tile's width of multiplications; columns are multiplied in halves of tiles. */
+static bool
+better_swapped (const TdGemmTiles *tiles, const TdGemm *g, const float *b)
+{
+  const int64_t half = tiles->nr / 2, m = g->m, n = g->n, k = g->k;
+  int64_t n_wide, m_wide, as_is, swapped;
+
+  if (g->ta || !g->tb || m >= n || 2 * m < half || k % 1024 == 0 || m * n > A_CHUNK_FLOATS
+      || g->alpha != 1.0 || (g->beta != 0.0 && g->beta != 1.0)
+      || (offer.packed != NULL && offer.b == b))
+    return false;
+  n_wide = (n + half - 1) / half * half;
+  m_wide = (m + half - 1) / half * half;
+  as_is = k * (m * n_wide + half * n);
+  swapped = k * (n * m_wide + half * m) + 2 * half * m * n;
+  return m_wide * (k < K_BLOCK ? k : K_BLOCK) <= B_BLOCK_FLOATS && swapped < as_is - as_is / 16;
+}
+
+/* Each element is the same chain of sums, so the bits are the same. */
+static TdStatus
+multiply_swapped (const TdGemmTiles *tiles, const TdGemm *g, const float *a, const float *b,
+                  float *c)
+{
+  const TdGemm turned = { .tb = true, .m = g->n, .n = g->m, .k = g->k, .alpha = 1 };
+  const bool adds = g->beta != 0.0;
+  const size_t bytes = (size_t)(g->m * g->n) * sizeof *c;
+  float *t = td__cpu_scratch (TD_SCRATCH_C, bytes), *sum = c;
+  TdStatus status;
+
+  if (t == NULL)
+    return TD_ERR_MEMORY;
+  status = td__gemm_f32 (tiles, &turned, b, a, t);
+  if (status == TD_OK && adds && (sum = td__cpu_scratch (TD_SCRATCH_A, bytes)) == NULL)
+    status = TD_ERR_MEMORY;
+  if (status != TD_OK)
+    return status;
+  td__gemm_pack (sum, g->n, t, g->m, 1, g->n, g->m);
+  for (int64_t i = 0; adds && i < g->m * g->n; i++)
+    c[i] += sum[i];
+  return TD_OK;
+}
+
 TdStatus
 td__gemm_f32 (const TdGemmTiles *tiles, const TdGemm *g, const float *a, const float *b,
               float *c)
@@ -349,6 +395,8 @@ td__gemm_f32 (const TdGemmTiles *tiles, const TdGemm *g, const float *a, const f
         memset (c, 0, (size_t)(g->m * g->n) * sizeof *c);
       return TD_OK;
     }
+  if (better_swapped (tiles, g, b))
+    return multiply_swapped (tiles, g, a, b, c);
   job.alpha = (float)g->alpha;
   job.add = g->beta != 0.0;
   job.a_row = g->ta ? 1 : g->k;

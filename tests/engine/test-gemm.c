@@ -45,8 +45,9 @@ element (const TdGemm *g, const float *a, const float *b, int64_t i, int64_t j)
 
 /* Every size a tile, a panel or a block can end at. */
 static const int64_t sizes[][3]
-    = { { 1, 1, 1 },    { 1, 33, 2 },    { 15, 17, 9 },  { 29, 70, 3 },   { 13, 32, 257 },
-        { 64, 10, 40 }, { 3, 200, 300 }, { 100, 5, 77 }, { 40, 96, 1025 } };
+    = { { 1, 1, 1 },      { 1, 33, 2 },     { 15, 17, 9 },   { 29, 70, 3 },
+        { 13, 32, 257 },  { 64, 10, 40 },   { 3, 200, 300 }, { 100, 5, 77 },
+        { 40, 96, 1025 }, { 32, 100, 784 }, { 9, 150, 520 } };
 
 static void
 check_products (const TdGemmTiles *tiles, TdGemm g, double alpha, double beta)
@@ -105,7 +106,8 @@ gemm__agrees_with_sums_in_double_for_every_tile_set (void **unused)
   assert_true (n_sets >= 1);
 }
 
-/* With alpha -1 A is packed, with 1 it is read where it lies: the sign is all that differs. */
+/* With alpha -1 A is packed, with 1 it is read where it lies, and a few rows by many are
+ * multiplied the other way round: the sign is all that differs. */
 static void
 gemm__of_packed_and_unpacked_rows_is_bitwise_equal (void **unused)
 {
