@@ -425,21 +425,39 @@ td_link_self (TdLink *link)
   return link != NULL ? link->self : NULL;
 }
 
+/* As snprintf's "%s" with one character more, or none ('\0'): but this is done for every
+ * parameter in every iteration.  Returns the length that it needs. */
+static size_t
+put_name (char *to, size_t size, const char *name, char more)
+{
+  const size_t length = strlen (name), n = length + (more != '\0');
+
+  if (n >= size)
+    snprintf (to, size, "%s", name);
+  else
+    {
+      memcpy (to, name, length);
+      to[length] = more;
+      to[n] = '\0';
+    }
+  return n;
+}
+
 static void
 visit_at (TdLink *link, char *key, size_t used, size_t size,
           void (*visit) (TdLink *, TdParam *, const char *, void *), void *user)
 {
   for (int i = 0; i < link->n_params; i++)
     {
-      snprintf (key + used, size - used, "%s", link->params[i]->name);
+      put_name (key + used, size - used, link->params[i]->name, '\0');
       visit (link, link->params[i], key, user);
     }
   for (int i = 0; i < link->n_children; i++)
     {
-      int n = snprintf (key + used, size - used, "%s/", link->children[i]->name);
+      const size_t n = put_name (key + used, size - used, link->children[i]->name, '/');
 
-      if (n > 0 && (size_t)n < size - used)
-        visit_at (link->children[i], key, used + (size_t)n, size, visit, user);
+      if (n < size - used)
+        visit_at (link->children[i], key, used + n, size, visit, user);
     }
 }
 
