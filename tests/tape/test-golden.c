@@ -10,6 +10,7 @@
 
 #define GOLDEN "tests/golden/tape-1.0.tdtape"
 #define GOLDEN_1_1 "tests/golden/tape-1.1.tdtape"
+#define GOLDEN_RUNS "tests/golden/tape-1.1-runs.tdtape"
 
 static void
 make (const char *path)
@@ -73,6 +74,59 @@ make_1_1 (const char *path)
   rig_clear (&rig);
 }
 
+static void
+replay (Model *m, uint32_t list, unsigned phase)
+{
+  model_run (m, TD_RAW_RUN_BEGINS, TD_TAPE_RUN_REPLAYED, 3, list);
+  model_op (m, MODEL_RELU, phase, 0, m->parameter, 0);
+  model_op (m, MODEL_RELU, phase, 0, m->parameter, 0);
+  model_run (m, TD_RAW_RUN_ENDS, TD_TAPE_RUN_REPLAYED, 3, list);
+}
+
+/* Its sections RUNS and TRACED: traced, replayed, verified, and traced again when it ends. */
+static void
+make_runs (const char *path)
+{
+  TdTapeWriterOptions options = { .path = path, .budget_bytes = 256 << 10 };
+  Rig rig = { .m = { .n_layers = 1, .memory = true } };
+  Model *m = &rig.m;
+
+  rig_start (&rig, &options);
+  model_chain (m);
+  for (unsigned i = 0; i < 4; i++)
+    {
+      model_begin (m);
+      if (i == 1)
+        model_plan (m, 3, 4096);
+      if (i == 2)
+        {
+          model_run (m, TD_RAW_RUN_BEGINS, TD_TAPE_RUN_SHADOW, 0, 0);
+          model_op (m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, m->parameter, 0);
+          model_run (m, TD_RAW_RUN_ENDS, TD_TAPE_RUN_SHADOW, 0, 0);
+          model_run (m, TD_RAW_RUN_ASIDE, TD_TAPE_RUN_SHADOW, 0, 0);
+        }
+      if (i == 1 || i == 2)
+        {
+          replay (m, 0, TD_TAPE_PHASE_FORWARD);
+          replay (m, 1, TD_TAPE_PHASE_BACKWARD);
+          model_static_state (m, TD_TAPE_CHAIN_SCHEDULED, 3, 1, i);
+          model_end (m);
+          continue;
+        }
+      model_run (m, TD_RAW_RUN_BEGINS, TD_TAPE_RUN_TRACED, 0, 0);
+      model_entry (m, 0, 0, TD_TAPE_STEP_LINK_ENTER, 0);
+      model_op (m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, m->parameter, 0);
+      model_entry (m, 0, 1, TD_TAPE_STEP_OP, MODEL_RELU);
+      if (i == 3)
+        break; /* while it is traced */
+      model_run (m, TD_RAW_RUN_ENDS, TD_TAPE_RUN_TRACED, 0, 0);
+      model_static_state (m, TD_TAPE_CHAIN_TRACING, 0, 0, 0);
+      model_end (m);
+    }
+  rig_stop (&rig, 9); /* signal 9 */
+  rig_clear (&rig);
+}
+
 static TdTapeReader *
 open_tape (const char *golden)
 {
@@ -127,6 +181,17 @@ golden__tape_of_1_1_reads_as_it_always_did (void **state)
   compare_tape (GOLDEN_1_1, print_all, false, "tape-1.1.txt");
   compare_tape (GOLDEN_1_1, print_all, true, "tape-1.1.jsonl");
   assert_true (td_tape_check (td_test_source (GOLDEN_1_1), &check));
+  assert_true (check.whole);
+}
+
+static void
+golden__tape_of_1_1_with_runs_reads_as_it_always_did (void **state)
+{
+  TdTapeCheck check;
+
+  compare_tape (GOLDEN_RUNS, print_all, false, "tape-1.1-runs.txt");
+  compare_tape (GOLDEN_RUNS, print_all, true, "tape-1.1-runs.jsonl");
+  assert_true (td_tape_check (td_test_source (GOLDEN_RUNS), &check));
   assert_true (check.whole);
 }
 
@@ -209,10 +274,13 @@ main (void)
     td_test (golden__info_of_it_is_the_same),
     td_test (golden__tape_is_whole_and_its_tensor_is_there),
     td_test (golden__tape_of_1_1_reads_as_it_always_did),
+    td_test (golden__tape_of_1_1_with_runs_reads_as_it_always_did),
     td_test (golden__keys_of_the_same_program_are_still_the_same),
   };
 
   if (getenv ("TD_MAKE_GOLDEN_TAPE") != NULL)
-    return make_1_1 (getenv ("TD_MAKE_GOLDEN_TAPE")), 0;
+    return (strstr (getenv ("TD_MAKE_GOLDEN_TAPE"), "runs") ? make_runs : make_1_1) (
+               getenv ("TD_MAKE_GOLDEN_TAPE")),
+           0;
   return cmocka_run_group_tests (tests, NULL, NULL);
 }
