@@ -83,6 +83,11 @@ typedef struct TdStaticEntry
   const char *text;
 } TdStaticEntry;
 
+enum
+{
+  TD_WHY_SIZE = 120
+};
+
 /** A step.  kind, fate and flags are those of the tape (td-tape-static.h). */
 typedef struct TdScheduleStep
 {
@@ -95,7 +100,10 @@ typedef struct TdScheduleStep
   const char *text;
   uint32_t in, n_in, out, n_out; /**< in TdScheduleInfo.operands */
   uint32_t event, twin;
-  uint32_t group; /**< as on the tape */
+  uint32_t group;        /**< as on the tape */
+  uint32_t trace_at;     /**< its place in the trace's list */
+  uint32_t other;        /**< that of the step that does its work; UINT32_MAX: none */
+  char why[TD_WHY_SIZE]; /**< what the passes did to it, or why they did not */
 } TdScheduleStep;
 
 typedef struct TdScheduleNode

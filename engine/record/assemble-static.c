@@ -165,6 +165,7 @@ translate (TdAssembler *a, TdTapeSchedule *s, TdTapeStep *steps, TdTapeNode *nod
       steps[i].path = td__alias (&a->paths, steps[i].path).id;
       steps[i].attrs = td__alias (&a->strings, steps[i].attrs).id;
       steps[i].text = td__alias (&a->strings, steps[i].text).id;
+      steps[i].why = td__alias (&a->strings, steps[i].why).id;
     }
   for (uint32_t i = 0; i < s->n_nodes; i++)
     nodes[i].name = td__alias (&a->strings, nodes[i].name).id;

@@ -288,7 +288,8 @@ put_steps (TdRecorder *r, Blob *b, const TdScheduleInfo *d)
                                .n_out = s->n_out,
                                .event = s->event,
                                .twin = s->twin,
-                               .group = s->group };
+                               .group = s->group,
+                               .why = *s->why ? td__recorder_string (r, s->why) : 0 };
     }
 }
 

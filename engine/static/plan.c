@@ -91,6 +91,7 @@ td__plan_new (const TdSchedule *s, const TdPassSwitches *switches)
   TdPlan *p = td__plan_zeroed (1, sizeof *p);
 
   p->refs = 1;
+  p->switches = *switches;
   p->s = copy_schedule (s);
   p->n_trace_constants = s->n_constants;
   p->n_trace_values = s->n_values;

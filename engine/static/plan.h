@@ -76,6 +76,7 @@ typedef struct TdPlan
 {
   uint32_t refs;   /**< of the entry and of each instance */
   uint32_t number; /**< as observers are told; 0: not yet */
+  TdPassSwitches switches;
   TdSchedule *s;   /**< tables and lists as the passes left them */
   TdGroup *groups; /**< of TD_STEP_GROUP steps: step.external is the place */
   uint32_t n_groups;

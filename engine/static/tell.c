@@ -279,7 +279,9 @@ add_step (TdScheduleInfo *d, const TdPlan *p, const TdSchedule *s, const TdStep 
                            .n_in = t->n_in,
                            .event = t->event,
                            .twin = t->twin,
-                           .group = TD_ABSENT };
+                           .group = TD_ABSENT,
+                           .trace_at = t->trace_at,
+                           .other = TD_ABSENT };
   for (uint32_t k = 0; k < t->n_in + t->n_out; k++)
     {
       const bool is_out = k >= t->n_in;
@@ -304,26 +306,86 @@ add_group (TdScheduleInfo *d, const TdPlan *p, const TdStep *t, uint32_t list)
     add_step (d, p, p->s, &g->members[m], list)->group = at;
 }
 
-/* By pass: the tape's fate of a step that it took out; 0: it runs on. */
+/* By pass: the tape's fate of a step that it took out; 0: it takes none out. */
 static const uint8_t fates[TD_PASS_N] = {
   [TD_PASS_PRUNE] = 1,
   [TD_PASS_FOLD] = 2,
   [TD_PASS_CSE] = 3,
+  [TD_PASS_BATCH] = 4,
 };
 
-/* The fate of each step of a list of the trace. */
-static uint8_t *
+/* What became of each step of a list of the trace that the plan has no more: the note of it, or
+ * NULL.  A gradient that is handed on with those of its batch has none. */
+static const TdPassNote **
 fates_of (const TdPlan *p, const TdSteps *traced, uint32_t list)
 {
-  uint8_t *of = calloc (traced->n + 1, sizeof *of);
+  const TdPassNote **of = calloc (traced->n + 1, sizeof *of);
 
   if (of == NULL)
     abort ();
   for (uint32_t i = 0; i < p->n_notes; i++)
     if (p->notes[i].list == list && p->notes[i].step < traced->n
         && fates[p->notes[i].pass] != 0)
-      of[p->notes[i].step] = fates[p->notes[i].pass];
+      of[p->notes[i].step] = &p->notes[i];
   return of;
+}
+
+/* Is the step of the trace in the plan's list, in a group or by itself? */
+static bool *
+planned_ones (const TdPlan *p, const TdSteps *traced, uint32_t list)
+{
+  const TdSteps *planned = td__plan_list (p, list);
+  bool *there = calloc (traced->n + 1, sizeof *there);
+
+  if (there == NULL)
+    abort ();
+  for (uint32_t i = 0; i < planned->n; i++)
+    {
+      const TdStep *t = &planned->steps[i];
+      const TdGroup *g = t->kind == TD_STEP_GROUP ? &p->groups[t->external] : NULL;
+
+      if (g == NULL && t->trace_at < traced->n)
+        there[t->trace_at] = true;
+      for (uint32_t m = 0; g != NULL && m < g->n_members; m++)
+        if (g->members[m].trace_at < traced->n)
+          there[g->members[m].trace_at] = true;
+    }
+  return there;
+}
+
+static void
+add_gone (TdScheduleInfo *d, const TdPlan *p, const TdSchedule *trace, const TdStep *step,
+          uint32_t at, uint32_t list, const TdPassNote *note)
+{
+  TdScheduleStep *out;
+  const bool handed_on = note == NULL && step->kind == TD_STEP_GIVE && p->n_batched > 0;
+
+  if (note == NULL && !handed_on)
+    return;
+  out = add_step (d, p, trace, step, list);
+  out->trace_at = at;
+  out->fate = handed_on ? fates[TD_PASS_BATCH] : fates[note->pass];
+  if (handed_on)
+    snprintf (out->why, sizeof out->why, "handed on with those of its batch");
+  else if (note->pass == TD_PASS_CSE || note->pass == TD_PASS_BATCH)
+    out->other = note->other;
+}
+
+/* Name the steps that do the work of those that are gone: by their place in the description. */
+static void
+name_others (TdScheduleInfo *d, uint32_t first)
+{
+  for (uint32_t i = first; i < d->n_steps; i++)
+    for (uint32_t k = first; k < d->n_steps && d->steps[i].other != TD_ABSENT; k++)
+      if (k != i && d->steps[k].trace_at == d->steps[i].other
+          && d->steps[k].kind == d->steps[i].kind && d->steps[k].fate == 0)
+        {
+          snprintf (d->steps[i].why, sizeof d->steps[i].why,
+                    d->steps[i].fate == fates[TD_PASS_CSE] ? "the same as step %u"
+                                                           : "done with step %u",
+                    k);
+          d->steps[i].other = TD_ABSENT;
+        }
 }
 
 /* The plan's list, and the steps that it has no more at their place in the trace. */
@@ -332,22 +394,25 @@ describe_list (TdScheduleInfo *d, const TdPlan *p, const TdSchedule *trace,
                const TdSteps *traced, uint32_t list)
 {
   const TdSteps *planned = td__plan_list (p, list);
-  uint8_t *fate = fates_of (p, traced, list);
-  uint32_t next = 0;
+  const TdPassNote **fate = fates_of (p, traced, list);
+  bool *there = planned_ones (p, traced, list);
+  uint32_t next = 0, first = d->n_steps;
 
   for (uint32_t i = 0; i <= planned->n; i++)
     {
       const TdStep *t = i < planned->n ? &planned->steps[i] : NULL;
 
       for (; next < traced->n && (t == NULL || next < t->trace_at); next++)
-        if (fate[next] != 0)
-          add_step (d, p, trace, &traced->steps[next], list)->fate = fate[next];
+        if (!there[next])
+          add_gone (d, p, trace, &traced->steps[next], next, list, fate[next]);
       if (t != NULL && t->kind == TD_STEP_GROUP)
         add_group (d, p, t, list);
       else if (t != NULL)
-        add_step (d, p, p->s, t, list);
+        td__plan_why (p, list, t, add_step (d, p, p->s, t, list)->why);
     }
+  name_others (d, first);
   free (fate);
+  free (there);
 }
 
 static void

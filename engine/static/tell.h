@@ -13,5 +13,7 @@ void td__static_tell_call (TdStatic *s);
 /** A list of a chain begins, ends, or was thrown away; chain 0: it is nobody's any more. */
 void td__static_tell_run (TdStaticRunMoment moment, TdStaticRunKind kind, uint32_t chain,
                           uint32_t schedule, uint32_t list);
+/** Say what the passes did to a step of the plan, or why they did nothing.  (tell-why.c) */
+void td__plan_why (const TdPlan *p, uint32_t list, const TdStep *step, char why[TD_WHY_SIZE]);
 /** Number a new plan, and describe it to whoever looks. */
 void td__static_tell_plan (TdStatic *s, TdEntry *entry);

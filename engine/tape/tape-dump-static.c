@@ -78,6 +78,12 @@ dump_step (TapeDump *d, const TdTapeSchedule *s, uint32_t i)
       put_nodes (d, s, t->first_in, t->n_in);
       fputs (" -> ", d->out);
       put_nodes (d, s, t->first_out, t->n_out);
+      if (t->why)
+        {
+          fputs ("  (", d->out);
+          td__tape_put_line (d->out, td_tape_reader_string (d->r, t->why));
+          fputc (')', d->out);
+        }
       fputc ('\n', d->out);
       return;
     }
@@ -99,7 +105,13 @@ dump_step (TapeDump *d, const TdTapeSchedule *s, uint32_t i)
   put_nodes (d, s, t->first_in, t->n_in);
   fputs ("],\"out\":[", d->out);
   put_nodes (d, s, t->first_out, t->n_out);
-  fputs ("]}\n", d->out);
+  fputc (']', d->out);
+  if (t->why)
+    {
+      fputs (",\"why\":", d->out);
+      td__tape_put_string (d->out, td_tape_reader_string (d->r, t->why));
+    }
+  fputs ("}\n", d->out);
 }
 
 static void

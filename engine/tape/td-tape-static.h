@@ -173,7 +173,7 @@ typedef enum
   TD_TAPE_FATE_PRUNED,  /* nobody needed its result */
   TD_TAPE_FATE_FOLDED,  /* its result never changes: computed once */
   TD_TAPE_FATE_MERGED,  /* another step computes the same */
-  TD_TAPE_FATE_BATCHED, /* done together with others by a step before */
+  TD_TAPE_FATE_BATCHED, /* done together with others by another step */
   TD_TAPE_N_FATES
 } TdTapeFate;
 
@@ -197,8 +197,10 @@ typedef struct
   uint32_t twin;  /* backward: the forward's event; 0: none */
   uint32_t group; /* GROUP: how many members follow; a member: its group's step; else
                      TD_TAPE_NO_GROUP */
+  uint32_t why; /* string: what the passes did to it, or why they did not; 0: nothing to say */
+  uint32_t reserved;
 } TdTapeStep;
-static_assert (sizeof (TdTapeStep) == 56, "TdTapeStep changed size");
+static_assert (sizeof (TdTapeStep) == 64, "TdTapeStep changed size");
 #define TD_TAPE_NO_GROUP UINT32_MAX
 
 typedef struct

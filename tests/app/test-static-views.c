@@ -385,6 +385,77 @@ show__says_that_a_schedule_costs_less_besides_its_operations (void **state)
   free (text);
 }
 
+static const char recurrent[]
+    = "#include <tapedeck.h>\n"
+      "typedef struct { TdLink *in, *rec; } Net;\n"
+      "static void forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)\n"
+      "{\n"
+      "  Net *n = self;\n"
+      "  TdVar *h = in[5];\n"
+      "  for (int t = 0; t < 5; t++)\n"
+      "    h = td_tanh (td_add (td_link (n->in, td_relu (in[t])), td_link (n->rec, h)));\n"
+      "  td_exp (h);\n"
+      "  out[0] = td_sum (td_add (td_sigmoid (h), td_sigmoid (h)));\n"
+      "}\n"
+      "int main (void)\n"
+      "{\n"
+      "  td_init (NULL, NULL);\n"
+      "  TdLink *root = td_chain_new (\"net\");\n"
+      "  Net n = { td_linear_new (root, \"in\", 8, 16), td_linear_new (root, \"rec\", 16, 16) "
+      "};\n"
+      "  TdStatic *s = td_static_new (forward, &n, .name = \"all\");\n"
+      "  TdStatic *plain = td_static_new (forward, &n, .name = \"plain\", .fuse = false);\n"
+      "  TD_ITERATIONS (i, 3)\n"
+      "    {\n"
+      "      TdVar *in[6], *y;\n"
+      "      for (int t = 0; t < 5; t++)\n"
+      "        in[t] = td_full (TD_F32, TD_SHAPE (4, 8), 0.1 * t);\n"
+      "      in[5] = td_zeros (TD_F32, TD_SHAPE (4, 16));\n"
+      "      td_static_call (s, in, 6, &y, 1);\n"
+      "      td_cleargrads (root);\n"
+      "      td_backward (y, 0);\n"
+      "      TD_NO_BACKPROP\n"
+      "        td_static_call (plain, in, 6, &y, 1);\n"
+      "    }\n"
+      "  td_static_free (plain);\n"
+      "  td_static_free (s);\n"
+      "  return td_finish ();\n"
+      "}\n";
+
+/* Five input projections are one product; a recurrent one waits for the one before. */
+static void
+show__says_what_passes_did_to_each_step_and_why_not (void **state)
+{
+  const char *source = td_test_tmp ("rnn.c"), *tape = td_test_tmp ("rnn.tdtape");
+  FILE *f = fopen (source, "w");
+  TdTestChild child;
+  char *text, *plain;
+
+  assert_non_null (f);
+  fputs (recurrent, f);
+  fclose (f);
+  child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--quiet", "-o", tape, source);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  text = show (tape, "schedule", "2");
+  plain = strstr (text, "\nplain ");
+  assert_non_null (plain);
+  *plain++ = '\0';
+  assert_contains (text, "1.28 kB  batch of 5\n");
+  assert_in_range (count (text, "  batched: done with step "), 4, 100);
+  assert_int_equal (
+      count (text, "not batched: its like depend on each other, or lie elsewhere"), 4);
+  assert_contains (text, "not batched: its rows are not the plan's to lay out");
+  assert_contains (text, "its matrix is packed\n");
+  assert_contains (text, "  pruned\n");
+  assert_int_equal (count (text, "  merged: the same as step "), 1);
+  assert_contains (text, "not fused: ");
+  assert_int_equal (count (plain, "not batched: batching is off"), 10);
+  assert_true (count (plain, "not fused: fusion is off") >= 15);
+  assert_int_equal (count (plain, "batch of"), 0);
+  free (text);
+}
+
 /* What is planned is what is taken, and no less than what lives at once. */
 static void
 tape__has_a_plan_that_memory_keeps_to (void **state)
@@ -438,6 +509,7 @@ main (void)
     td_test (show__lists_the_entries_of_a_trace_that_was_cut),
     td_test (show__has_a_verified_call_once),
     td_test (show__says_that_a_schedule_costs_less_besides_its_operations),
+    td_test (show__says_what_passes_did_to_each_step_and_why_not),
     td_test (tape__has_a_plan_that_memory_keeps_to),
     td_test (tape__has_the_verified_calls),
   };

@@ -34,12 +34,16 @@ print_row (GString *out, const TdStaticsRow *r)
 
   if (r->ns > 0)
     td_format_ns (ns, r->ns);
-  g_string_append_printf (out, "%5u  %-10s %-28s %-20s %-18s %*s%s %9s%s%s\n", r->step,
+  g_string_append_printf (out, "%5u  %-10s %-28s %-20s %-18s %*s%s %9s%s%s%s%s\n", r->step,
                           lane_name (t, lane), name, r->layer, *r->site ? place : "",
                           (int)MAX (0, 9 - g_utf8_strlen (ns, -1)), "", ns,
                           t->n_out > 0 ? td_format_bytes (bytes, r->bytes) : "",
                           t->fate != TD_TAPE_FATE_RUNS ? "  " : "",
-                          t->fate != TD_TAPE_FATE_RUNS ? td_tape_fate_name (t->fate) : "");
+                          t->fate != TD_TAPE_FATE_RUNS ? td_tape_fate_name (t->fate) : "",
+                          !*r->why                       ? ""
+                          : t->fate != TD_TAPE_FATE_RUNS ? ": "
+                                                         : "  ",
+                          r->why);
 }
 
 static void
@@ -235,6 +239,8 @@ json_steps (TdJson *j, const TdStaticsChain *c)
       td_json_member_string (j, "link", r->layer);
       td_json_member_string (j, "site", r->site);
       td_json_member_string (j, "fate", td_tape_fate_name (r->tape->fate));
+      if (*r->why)
+        td_json_member_string (j, "why", r->why);
       td_json_key (j, "group");
       if (r->tape->group == TD_TAPE_NO_GROUP)
         td_json_null (j);

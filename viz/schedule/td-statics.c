@@ -39,6 +39,7 @@ fill_rows (TdStatics *all, TdStaticsChain *c)
                                              : td_tape_step_kind_name (t->kind),
                              .site = g_strdup (site),
                              .layer = td_tape_reader_path_text (all->reader, t->path),
+                             .why = td_tape_reader_string (all->reader, t->why),
                              .bytes = output_bytes (s, t) };
       if (t->fate == TD_TAPE_FATE_RUNS
           && (t->kind == TD_TAPE_STEP_GROUP
@@ -120,7 +121,7 @@ fill_times (TdStaticsChain *c, const TdTapeIteration *it)
         continue;
       row->ns += it->event_duration_ns[e];
       row->n_runs++;
-      if (row->tape->group != TD_TAPE_NO_GROUP)
+      if (row->tape->group != TD_TAPE_NO_GROUP && row->tape->kind != TD_TAPE_STEP_GROUP)
         c->rows[row->tape->group].ns += it->event_duration_ns[e];
     }
 }

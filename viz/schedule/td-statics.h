@@ -20,8 +20,9 @@ typedef struct
   const char *op; /* operation, or what kind of step it is */
   char *site;
   const char *layer;
-  guint64 bytes; /* of the outputs */
-  guint64 ns;    /* in the iteration, over n_runs replays; groups: of the members */
+  const char *why; /* what the passes did to it, or why they did not; "": nothing to say */
+  guint64 bytes;   /* of the outputs */
+  guint64 ns;      /* in the iteration, over n_runs replays; groups: of the members */
   guint n_runs;
 } TdStaticsRow;
 
