@@ -90,6 +90,11 @@ void td_cuda_reads (TdCuda *c, const TdTensor *tensors, int n);
 void td_cuda_writes (TdCuda *c, const TdTensor *tensors, int n);
 extern const unsigned char td_cuda_dtype_bytes[8];
 
+/* attention in halves where no library has it (attention.c) */
+bool td_cuda_is_half (TdDtype dtype);
+TdStatus td_cuda_attention_in_floats (TdCuda *c, TdAttentionKind kind, const TdAttention *attrs,
+                                      const TdTensor *in, int n_in, TdTensor *out, int n_out);
+
 /* what the host knows of the device's arrays (shadow.c) */
 void td_cuda_shadows_keep (TdCuda *c, const void *address, const void *host, size_t bytes);
 void td_cuda_shadows_written (TdCuda *c, const void *address, size_t bytes);

@@ -1,4 +1,4 @@
-/* Convolutions through cuDNN's graphs.  No type of cuDNN's is in here.
+/* Convolutions and attention through cuDNN's graphs.  No type of cuDNN's is in here.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -21,15 +21,30 @@ typedef struct TdCudnnConv
   int32_t tf32, accumulate, alignment;
 } TdCudnnConv;
 
+/** What the plan of an attention depends on; compared as bytes. */
+typedef struct TdCudnnAttention
+{
+  int64_t batch, n_q, n_k, d, d_v;
+  int32_t kind; /**< a TdAttentionKind */
+  int32_t dtype, causal, alignment;
+} TdCudnnAttention;
+
 /** Put the convolution on the stream, if cuDNN is here and takes it.  Returns whether it did,
  * or failed at it; *status says which. */
 bool td_cudnn_conv (TdCuda *c, TdConvKind kind, const TdConv *attrs, const TdTensor *in,
                     int n_in, TdTensor *out, TdStatus *status);
+/** The same for attention: in halves, without a mask. */
+bool td_cudnn_attention (TdCuda *c, TdAttentionKind kind, const TdAttention *attrs,
+                         const TdTensor *in, int n_in, TdTensor *out, TdStatus *status);
 void td_cudnn_close (TdCuda *c);
 
 /** Fill the key of a call.  Returns false where cuDNN has no such convolution. */
 bool td_cudnn_conv_key (TdCudnnConv *key, TdConvKind kind, const TdConv *attrs,
                         const TdTensor *in, const TdTensor *out, bool tf32);
+/** The same; false also where a row may see no key, of which cuDNN makes NaN. */
+bool td_cudnn_attention_key (TdCudnnAttention *key, TdAttentionKind kind,
+                             const TdAttention *attrs, const TdTensor *in, int n_in,
+                             const TdTensor *out);
 
 /** What cuDNN proposes for a device that is only described. */
 typedef struct TdCudnnPlanned
@@ -41,5 +56,7 @@ typedef struct TdCudnnPlanned
 } TdCudnnPlanned;
 
 /** Plan without a device, from its properties in JSON.  Returns whether there is a plan. */
-bool td_cudnn_plan_deviceless (const TdCudnnConv *key, const char *properties,
-                               TdCudnnPlanned *planned);
+bool td_cudnn_conv_plan_deviceless (const TdCudnnConv *key, const char *properties,
+                                    TdCudnnPlanned *planned);
+bool td_cudnn_attention_plan_deviceless (const TdCudnnAttention *key, const char *properties,
+                                         TdCudnnPlanned *planned);

@@ -219,8 +219,16 @@ static TdStatus
 slot_attention (TdDevice *d, TdAttentionKind kind, const TdAttention *attention,
                 const TdTensor *in, int n_in, TdTensor *out, int n_out)
 {
-  return done (d, td_cuda_attention (prepare (d, in, n_in, out, n_out), kind, attention, in,
-                                     n_in, out, n_out));
+  TdCudaLauncher *l = prepare (d, in, n_in, out, n_out);
+  TdStatus status;
+
+  if (td_cudnn_attention (d->priv, kind, attention, in, n_in, out, &status))
+    return status;
+  d->algorithm = "own kernel";
+  if (td_cuda_is_half (out[0].dtype))
+    return done (d,
+                 td_cuda_attention_in_floats (d->priv, kind, attention, in, n_in, out, n_out));
+  return done (d, td_cuda_attention (l, kind, attention, in, n_in, out, n_out));
 }
 
 static TdStatus

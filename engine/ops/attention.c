@@ -48,13 +48,21 @@ kernel_attrs (const TdOpCall *call)
                         .causal = a->causal };
 }
 
+/* Halves are too short for the logarithm of a sum, of which backward makes the weights. */
+static TdDtype
+log_sum_dtype (const TdOpCall *call)
+{
+  return call->in[0].dtype == TD_F64 ? TD_F64 : TD_F32;
+}
+
 /* Check q, k, v, and the mask that may be input i. */
 static TdStatus
 check (const TdOpCall *call, int i)
 {
   const Attrs *a = call->attrs;
   const TdShape *q = call->in[0].shape, *mask;
-  TdStatus status = td__check_floats (call, call->n_in > i ? ~0u : (1u << i) - 1);
+  const uint32_t log_sum = i == 6 ? 1u << 5 : 0;
+  TdStatus status = td__check_floats (call, (call->n_in > i ? ~0u : (1u << i) - 1) & ~log_sum);
 
   for (int k = 0; status == TD_OK && k < 3; k++)
     status = td__check_ndim (call, k, 3);
@@ -91,7 +99,7 @@ infer (TdOpCall *call)
         = td_op_out (call, 0, call->in[0].dtype, &TD_SHAPE (q->dim[0], q->dim[1], v->dim[2]));
   return status != TD_OK
              ? status
-             : td_op_out (call, 1, call->in[0].dtype, &TD_SHAPE (q->dim[0], q->dim[1]));
+             : td_op_out (call, 1, log_sum_dtype (call), &TD_SHAPE (q->dim[0], q->dim[1]));
 }
 
 static TdStatus
@@ -151,6 +159,10 @@ grad_infer (TdOpCall *call)
 {
   TdStatus status = check (call, 6);
 
+  if (status == TD_OK && call->in[5].dtype != log_sum_dtype (call))
+    return td_op_fail_operands (call, TD_ERR_DTYPE, "log_sum.dtype == %s expected, got %s",
+                                td_dtype_name (log_sum_dtype (call)),
+                                td_dtype_name (call->in[5].dtype));
   if (status == TD_OK)
     status = td__check_same_shape (call, 3, 4);
   for (int i = 0; status == TD_OK && i < 2; i++)

@@ -4,59 +4,12 @@
  * SPDX-License-Identifier: MIT */
 #include "cudnn.h"
 
+#include "h200.h"
 #include "libraries.h"
 #include "td-test.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* What the plans' file uses of the module, for calls that are not made here. */
-TdCudaApi td_cuda;
-const TdModuleHost *td_cuda_host;
-
-void
-td_cuda_reads (TdCuda *c, const TdTensor *tensors, int n)
-{
-  fail ();
-}
-
-void
-td_cuda_writes (TdCuda *c, const TdTensor *tensors, int n)
-{
-  fail ();
-}
-
-void *
-td_cuda_scratch (TdCuda *c, size_t bytes)
-{
-  fail ();
-  return NULL;
-}
-
-void
-td_cuda_scratch_end (TdCuda *c)
-{
-}
-
-TdStatus
-td_cuda_binary (TdCudaLauncher *l, TdBinaryKind kind, const TdTensor *x, const TdTensor *y,
-                TdTensor *z, bool accumulate)
-{
-  fail ();
-  return TD_ERR_STATE;
-}
-
-/* A hand-made description of the card that the project measures on. */
-static const char h200[]
-    = "{\"version\":1,\"deviceName\":\"NVIDIA H200\",\"cudaDeviceId\":0,\"deviceVer\":900,"
-      "\"multiProcessorCount\":132,\"driverVer\":13000,\"runtimeVer\":13000,"
-      "\"smClockRateKHz\":1980000,\"memClockRateKHz\":3201000,\"l2CacheSize\":62914560,"
-      "\"warpSize\":32,\"regsPerBlock\":65536,\"maxRegistersPerSM\":65536,"
-      "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":232448,"
-      "\"reservedSharedMemoryPerBlock\":1024,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,"
-      "\"maxThreadsPerSM\":2048,\"maxGridSize\":[2147483647,65535,65535],"
-      "\"maxBlockSize\":[1024,1024,64],\"isTccDriver\":0,\"supportCoopLaunch\":1,"
-      "\"pciDeviceId\":0,\"totalGlobalMem\":150754820096,\"memoryBusWidth\":6144}";
 
 /* One convolution: sizes of x and W, and windows the same along every axis. */
 typedef struct
@@ -124,7 +77,7 @@ plan_all (TdDtype dtype, bool tf32)
         TdCudnnPlanned planned;
 
         make_key (&key, &cases[i], (TdConvKind)kind, dtype, tf32);
-        if (!td_cudnn_plan_deviceless (&key, h200, &planned))
+        if (!td_cudnn_conv_plan_deviceless (&key, td_h200, &planned))
           fail_msg ("%s, kind %d: %d engines, %d exact, no plan: %s", cases[i].name, kind,
                     planned.n_engines, planned.n_exact, planned.why);
         assert_true (planned.n_exact >= 1 && planned.n_exact <= planned.n_engines);
@@ -163,9 +116,9 @@ cudnn__keeps_fp32_off_tensor_cores_unless_told (void **state)
   TdCudnnPlanned exact, fast;
 
   make_key (&key, &cases[3], TD_CONV_FORWARD, TD_F32, false);
-  assert_true (td_cudnn_plan_deviceless (&key, h200, &exact));
+  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, &exact));
   make_key (&key, &cases[3], TD_CONV_FORWARD, TD_F32, true);
-  assert_true (td_cudnn_plan_deviceless (&key, h200, &fast));
+  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, &fast));
   assert_true (exact.n_exact < fast.n_exact);
 }
 
@@ -178,7 +131,7 @@ cudnn__refuses_sizes_that_do_not_fit (void **state)
 
   make_key (&key, &cases[3], TD_CONV_FORWARD, TD_F32, false);
   key.y[2]++;
-  assert_false (td_cudnn_plan_deviceless (&key, h200, &planned));
+  assert_false (td_cudnn_conv_plan_deviceless (&key, td_h200, &planned));
   assert_true (strlen (planned.why) > 0);
 }
 
