@@ -35,6 +35,25 @@ operand_of (const TdTensor *t)
   return -1;
 }
 
+/* Is x as large as z, or one number, or repeated to fill it as it lies?  Then the last axes are
+ * those of z, and what is before them is 1. */
+static bool
+lies_along (const TdTensor *x, const TdTensor *z)
+{
+  int i = x->shape->ndim - 1, k = z->shape->ndim - 1;
+
+  if (x->size == z->size || x->size == 1)
+    return true;
+  while (i >= 0 && k >= 0 && x->shape->dim[i] == z->shape->dim[k])
+    {
+      i--;
+      k--;
+    }
+  while (i >= 0 && x->shape->dim[i] == 1)
+    i--;
+  return i < 0 && x->size > 0;
+}
+
 static TdStatus
 noted (TdTileFamily family, int kind, double p, double q, const TdTensor *x, const TdTensor *y,
        const TdTensor *z, bool accumulate)
@@ -54,8 +73,7 @@ noted (TdTileFamily family, int kind, double p, double q, const TdTensor *x, con
   for (int i = 0; i < note.call->n_in && i < 32; i++)
     if (note.call->in[i].size == z->size && note.call->in[i].dtype == z->dtype)
       c->full |= 1u << i;
-  c->broadcasts = (x->size != z->size && x->size != 1)
-                  || (y != NULL && y->size != z->size && y->size != 1);
+  c->broadcasts = !lies_along (x, z) || (y != NULL && !lies_along (y, z));
   note.foreign |= x->dtype != z->dtype || (y != NULL && y->dtype != z->dtype);
   note.n++;
   return TD_OK;
@@ -191,7 +209,8 @@ struct TdTiles
 {
   Kernel *kernels;
   uint32_t n, n_operands, n_slots;
-  bool *scalar;
+  int64_t *period; /* by operand; 0: as large as the others */
+  bool repeats;    /* some are more than one number, and repeated */
   int64_t size, tile;
   size_t bytes; /* of an element */
 };
@@ -201,10 +220,12 @@ enum
   TILE_BYTES = 24576, /* of all arrays of a tile: half of a 48 KiB first-level cache */
   TILE_MIN = 512,
   TILE_MAX = 4096,
-  SCRATCH_BYTES = TD_TILE_MAX_SLOTS * TILE_MIN * 8
+  SCRATCH_BYTES = TD_TILE_MAX_SLOTS * TILE_MIN * 8,
+  ROW_BYTES = TILE_BYTES /* of one that is repeated: two tiles */
 };
 
 _Static_assert(SCRATCH_BYTES >= TILE_BYTES, "slots of a full tile must fit");
+_Static_assert(ROW_BYTES >= 2 * TILE_MIN * 8, "rows along the smallest tile must fit");
 
 static int64_t
 tile_for (const TdTiles *t)
@@ -226,9 +247,9 @@ kernel_of (const TdTiles *t, const TdTileStep *step)
                .aside = step->aside,
                .p = c->p,
                .q = c->q };
-  const bool first = step->x < t->n_operands && t->scalar[step->x];
+  const bool first = step->x < t->n_operands && t->period[step->x] == 1;
   const bool second
-      = c->family == TD_TILE_BINARY && step->y < t->n_operands && t->scalar[step->y];
+      = c->family == TD_TILE_BINARY && step->y < t->n_operands && t->period[step->y] == 1;
 
   if (c->family == TD_TILE_UNARY)
     k.loop.unary = td__vector->unary[c->kind][c->dtype];
@@ -255,7 +276,7 @@ zeroed (size_t n, size_t bytes)
 }
 
 TdTiles *
-td__tiles_new (const TdTileStep *steps, uint32_t n, const bool *scalar, uint32_t n_operands,
+td__tiles_new (const TdTileStep *steps, uint32_t n, const int64_t *period, uint32_t n_operands,
                uint32_t n_slots, int64_t size)
 {
   TdTiles *t = zeroed (1, sizeof *t);
@@ -265,8 +286,10 @@ td__tiles_new (const TdTileStep *steps, uint32_t n, const bool *scalar, uint32_t
   t->n_slots = n_slots;
   t->size = size;
   t->bytes = td__cpu_dtype_bytes[steps[0].call.dtype];
-  t->scalar = zeroed (n_operands, sizeof *t->scalar);
-  memcpy (t->scalar, scalar, n_operands * sizeof *t->scalar);
+  t->period = zeroed (n_operands, sizeof *t->period);
+  memcpy (t->period, period, n_operands * sizeof *t->period);
+  for (uint32_t k = 0; k < n_operands; k++)
+    t->repeats |= period[k] > 1;
   t->kernels = zeroed (n, sizeof *t->kernels);
   t->tile = tile_for (t);
   for (uint32_t i = 0; i < n; i++)
@@ -279,7 +302,7 @@ td__tiles_free (TdTiles *t)
 {
   if (t == NULL)
     return;
-  free (t->scalar);
+  free (t->period);
   free (t->kernels);
   free (t);
 }
@@ -317,22 +340,64 @@ typedef struct
   const bool *adds;
 } Work;
 
+/* The rows that are shorter than a tile, repeated to a tile from each of their places on. */
+static void
+spread_rows (const TdTiles *t, const TdTensor *operands, char *room, const char **rows)
+{
+  for (uint32_t k = 0; k < t->n_operands; k++)
+    {
+      const size_t row = (size_t)t->period[k] * t->bytes,
+                   all = (size_t)t->tile * t->bytes + row;
+
+      rows[k] = operands[k].data;
+      if (t->period[k] <= 1 || t->period[k] > t->tile)
+        continue;
+      for (size_t done = 0; done < all; done += row)
+        memcpy (room + done, operands[k].data, all - done < row ? all - done : row);
+      rows[k] = room;
+      room += ROW_BYTES;
+    }
+}
+
+/* Operands from element i on; returns for how many, at most n: longer rows end in between. */
+static int64_t
+place_rows (const TdTiles *t, const char *const *rows, char **at, int64_t i, int64_t n)
+{
+  for (uint32_t k = 0; k < t->n_operands; k++)
+    if (t->period[k] > 1)
+      {
+        const int64_t place = i % t->period[k], left = t->period[k] - place;
+
+        at[k] = (char *)(uintptr_t)rows[k] + (size_t)place * t->bytes;
+        if (t->period[k] > t->tile && left < n)
+          n = left;
+      }
+  return n;
+}
+
 static void
 run_piece (int64_t begin, int64_t end, int worker, void *context)
 {
   const Work *w = context;
   const TdTiles *t = w->t;
-  _Alignas(64) char scratch[SCRATCH_BYTES];
+  _Alignas(64) char scratch[SCRATCH_BYTES], row_room[TD_TILE_MAX_ROWS * ROW_BYTES];
   char *at[TD_TILE_MAX_OPERANDS + TD_TILE_MAX_SLOTS];
+  const char *rows[TD_TILE_MAX_OPERANDS];
   const size_t slot = ((size_t)t->tile * t->bytes + 63) / 64 * 64;
+  int64_t n;
 
   for (uint32_t k = 0; k < t->n_slots; k++)
     at[t->n_operands + k] = scratch + k * slot;
-  for (int64_t i = begin; i < end; i += t->tile)
+  if (t->repeats)
+    spread_rows (t, w->operands, row_room, rows);
+  for (int64_t i = begin; i < end; i += n)
     {
+      n = end - i < t->tile ? end - i : t->tile;
       for (uint32_t k = 0; k < t->n_operands; k++)
-        at[k] = (char *)w->operands[k].data + (t->scalar[k] ? 0 : (size_t)i * t->bytes);
-      run_kernels (t, at, w->adds, end - i < t->tile ? end - i : t->tile);
+        at[k] = (char *)w->operands[k].data + (t->period[k] > 0 ? 0 : (size_t)i * t->bytes);
+      if (t->repeats)
+        n = place_rows (t, rows, at, i, n);
+      run_kernels (t, at, w->adds, n);
     }
 }
 

@@ -16,7 +16,7 @@ typedef struct TdTileCall
   uint8_t kind;   /**< TdUnaryKind, TdBinaryKind */
   uint8_t dtype;
   bool accumulate;
-  bool broadcasts; /**< some operand is neither of the result's size nor one number */
+  bool broadcasts; /**< some operand is neither of the result's size nor one number nor a row */
   int8_t x, y, z;  /**< z = f (x, y); y: -1 where there is none */
   uint32_t full;   /**< inputs as large as the result, as a mask */
   int64_t size;    /**< elements of the result */
@@ -33,6 +33,7 @@ typedef enum
 enum
 {
   TD_TILE_MAX_SLOTS = 16, /**< arrays that live in a tile only */
+  TD_TILE_MAX_ROWS = 4,   /**< operands that are repeated */
   TD_TILE_MAX_OPERANDS = 1000
 };
 
@@ -51,9 +52,9 @@ typedef struct TdTileStep
   bool may_add;   /**< whether it adds is said with every run */
 } TdTileStep;
 typedef struct TdTiles TdTiles;
-/** A program over arrays of `size` elements; operand k is one number where scalar[k]. *Owner*:
- * the caller, td__tiles_free. */
-TdTiles *td__tiles_new (const TdTileStep *steps, uint32_t n, const bool *scalar,
+/** A program over arrays of `size` elements; operand k is repeated every period[k] of them: 0:
+ * it is as large, 1: it is one number.  *Owner*: the caller, td__tiles_free. */
+TdTiles *td__tiles_new (const TdTileStep *steps, uint32_t n, const int64_t *period,
                         uint32_t n_operands, uint32_t n_slots, int64_t size);
 void td__tiles_free (TdTiles *t);
 /** adds: by operand, for kernels that may add to it; NULL where there are none. */

@@ -22,7 +22,7 @@ typedef struct
   uint32_t n_touches;  /* by members */
   uint32_t last;       /* member that touches it last */
   bool written, first; /* first: the first touch was a write of all of it */
-  bool scalar;
+  int64_t period;      /* it is repeated every so many elements; 0: it is as large as all */
 } Use;
 
 typedef struct
@@ -34,8 +34,8 @@ typedef struct
   uint32_t stamp;
   TdTileCall calls[MAX_MEMBERS];
   uint32_t members[MAX_MEMBERS]; /* steps of the list */
-  uint32_t n, n_values;
-  bool *gone; /* by step: it is a member of some group */
+  uint32_t n, n_values, n_rows;  /* n_rows: values that are repeated */
+  bool *gone;                    /* by step: it is a member of some group */
 } Fuse;
 
 /* --- what can be fused --- */
@@ -158,6 +158,15 @@ meets_group (const Fuse *f, const TdStep *step)
   return false;
 }
 
+/* Every how many elements of the call this node is repeated; 0: it is as large. */
+static int64_t
+period_of (const TdSchedule *s, uint32_t node, const TdTileCall *call)
+{
+  const int64_t size = td__size (&s->nodes[node].shape);
+
+  return size == call->size ? 0 : size;
+}
+
 static void
 add_member (Fuse *f, uint32_t i, const TdTileCall *call)
 {
@@ -172,7 +181,8 @@ add_member (Fuse *f, uint32_t i, const TdTileCall *call)
         const uint32_t node = operand (s, step, reads[k]);
         Use *u = use_of (f, s->nodes[node].value);
 
-        u->scalar |= td__size (&s->nodes[node].shape) != call->size;
+        f->n_rows += u->period <= 1 && period_of (s, node, call) > 1;
+        u->period = period_of (s, node, call);
         u->last = f->n;
       }
   z = use_of (f, s->nodes[operand (s, step, call->z)].value);
@@ -202,9 +212,10 @@ fits (const Fuse *f, const TdSchedule *s, const TdStep *step, const TdTileCall *
       {
         const uint32_t node = operand (s, step, k == 0 ? call->x : call->y);
         const Use *u = &f->uses[s->nodes[node].value];
+        const int64_t period = period_of (s, node, call);
 
-        if (u->group == f->stamp
-            && u->scalar != (td__size (&s->nodes[node].shape) != call->size))
+        if (u->group == f->stamp ? u->period != period
+                                 : period > 1 && f->n_rows == TD_TILE_MAX_ROWS)
           return false;
       }
   return true;
@@ -354,13 +365,13 @@ write_group (Fuse *f, Layout *l, const TdTileStep *steps, const uint32_t *leavin
   TdSteps *list = td__plan_list (p, f->list);
   const uint32_t last = f->members[f->n - 1],
                  at = td__schedule_operands (s, l->n_in + l->n_out);
-  bool *scalar = td__plan_zeroed (l->n_in + l->n_out, sizeof *scalar);
+  int64_t *period = td__plan_zeroed (l->n_in + l->n_out, sizeof *period);
   TdStep built = list->steps[last];
 
   memcpy (s->operands + at, l->nodes, l->n_in * sizeof *s->operands);
   memcpy (s->operands + at + l->n_in, leaving, l->n_out * sizeof *s->operands);
   for (uint32_t k = 0; k < l->n_in; k++)
-    scalar[k] = f->uses[s->nodes[l->nodes[k]].value].scalar;
+    period[k] = f->uses[s->nodes[l->nodes[k]].value].period;
   g.externals = td__plan_zeroed (l->n_out, sizeof *g.externals);
   memset (g.externals, 0xFF, l->n_out * sizeof *g.externals);
   for (uint32_t j = 0; j < f->n; j++)
@@ -369,7 +380,7 @@ write_group (Fuse *f, Layout *l, const TdTileStep *steps, const uint32_t *leavin
   g.members = td__plan_zeroed (f->n, sizeof *g.members);
   g.n_members = f->n;
   g.size = f->calls[0].size;
-  g.tiles = td__tiles_new (steps, f->n, scalar, l->n_in + l->n_out, l->n_slots, g.size);
+  g.tiles = td__tiles_new (steps, f->n, period, l->n_in + l->n_out, l->n_slots, g.size);
   for (uint32_t j = 0; j < f->n; j++)
     {
       g.members[j] = list->steps[f->members[j]];
@@ -391,7 +402,7 @@ write_group (Fuse *f, Layout *l, const TdTileStep *steps, const uint32_t *leavin
     abort ();
   p->groups[p->n_groups++] = g;
   p->n_fused += f->n;
-  free (scalar);
+  free (period);
 }
 
 static void
@@ -430,7 +441,7 @@ close_group (Fuse *f)
       free (steps);
       free (leaving);
     }
-  f->n = f->n_values = 0;
+  f->n = f->n_values = f->n_rows = 0;
   f->stamp++;
 }
 
