@@ -21,6 +21,8 @@ typedef enum
   TD_NEWS_EVICTED,   /**< a schedule left the cache */
   TD_NEWS_VERIFIED,  /**< code and schedule agree */
   TD_NEWS_DIFFERS,   /**< they do not: text, site and other_site */
+  TD_NEWS_PROVED, /**< seen in a verified call: the code does what no replay does: guard names
+                     the memory, or "stdout"; text says how much */
   TD_N_NEWS
 } TdStaticNewsKind;
 

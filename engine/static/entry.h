@@ -46,6 +46,8 @@ struct TdStatic
   TdStaticOpt options;
   const char *name;
   const TdSite *site;
+  const char **proved; /**< names of what the code was seen to do besides, told once each */
+  uint32_t n_proved;
   uint32_t number; /**< 1, 2 ... in the order of td_static_new */
   bool told;       /**< the observer knows of it */
   TdEntry *entries;

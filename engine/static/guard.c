@@ -65,6 +65,7 @@ td__guards_free (TdGuards *g)
     {
       free (g->watches[i].seen);
       free (g->watches[i].after);
+      free (g->watches[i].by_effect);
     }
   free (g->watches);
   free (g->arguments);

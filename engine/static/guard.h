@@ -16,6 +16,7 @@ typedef struct TdWatch
   uint8_t *seen;  /**< its bytes when the trace began */
   uint8_t *after; /**< and ended: those that the code itself changed are no guard */
   size_t n_changed, first_changed;
+  uint8_t *by_effect; /**< by byte: td_static_code set it; NULL: none did */
 } TdWatch;
 
 /** How an argument was. */

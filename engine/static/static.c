@@ -633,7 +633,7 @@ td_static_code (void (*fn) (void *user), void *user)
       td__fail (TD_ERR_ARG, "td_static_code", NULL, "a function to run expected, got none");
       return;
     }
-  fn (user);
+  td__trace_effect (t, fn, user);
   if (t == NULL)
     return;
   c = malloc (sizeof *c);
@@ -738,6 +738,7 @@ td_static_free (TdStatic *s)
     *s->owner = NULL;
   td_static_clear (s);
   free (s->watches);
+  free (s->proved);
   free (s);
 }
 

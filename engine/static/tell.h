@@ -8,6 +8,10 @@
 /** Say what happened; entry, miss and other_site may be NULL. */
 void td__static_tell (TdStatic *s, TdStaticNewsKind what, const TdEntry *entry,
                       const TdMiss *miss, const TdSite *other_site);
+/** Count what is written to the standard output from here on, and let it through. */
+void td__stdout_count (bool begin, uint64_t *bytes);
+/** Tell what the code of a verified call did that a replay does not: each thing once. */
+void td__static_tell_proofs (TdStatic *s, const TdGuards *guards, uint64_t stdout_bytes);
 /** A call begins. */
 void td__static_tell_call (TdStatic *s);
 /** A list of a chain begins, ends, or was thrown away; chain 0: it is nobody's any more. */

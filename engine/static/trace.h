@@ -71,6 +71,8 @@ typedef struct TdTrace
 TdTrace *td__trace_begin (TdVar *const *in, int n_in, TdGuards *guards);
 /** End of the code, which returned out.  The schedule is there if refused is empty. */
 void td__trace_finish (TdTrace *t, TdVar *const *out, int n_out);
+/** Run an effect, which a replay runs too; t may be NULL. */
+void td__trace_effect (TdTracer *t, void (*fn) (void *user), void *user);
 /** Wait for backward of the operations that were made.  Takes no ownership. */
 void td__trace_wait (TdTrace *t);
 /** Of its graph nothing lives any more, so that no backward can come. */

@@ -607,6 +607,7 @@ td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar 
   TdCheck c = { .entry = entry, .miss = &miss, .key = place_in_stream () };
   TdVar **held = calloc ((size_t)n_out + 1, sizeof *held);
   TdStatus status, replayed = TD_OK;
+  uint64_t n_printed = 0;
   TdScope *scope;
 
   if (held == NULL)
@@ -617,7 +618,9 @@ td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar 
   s->info.n_verified++;
   c.n_before = save (entry->schedule, in, &c.before);
   scope = td_scope_open_at ("verify", site);
+  td__stdout_count (true, NULL);
   c.shadow = td__static_trace (s, in, n_in, held, n_out, site, true, &status);
+  td__stdout_count (false, &n_printed);
   c.key_after = place_in_stream ();
   hold_results (out, held, n_out, true);
   td_scope_close (scope);
@@ -629,6 +632,7 @@ td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar 
   if (miss.guard == NULL)
     {
       td__static_tell_run (TD_RUN_ASIDE, TD_RUN_SHADOW, entry->chain, 0, 0);
+      td__static_tell_proofs (s, c.shadow->guards, n_printed);
       if (replayed == TD_OK && entry->keeps_graph)
         {
           c.instance->shadow = td__shadow_new (c.shadow, held, (uint32_t)n_out);

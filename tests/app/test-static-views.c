@@ -199,6 +199,7 @@ show__lists_the_schedule_and_what_is_not_part_of_it (void **state)
   assert_contains (child.out, "self: 32 bytes, 2 of them set by the code");
   assert_contains (child.out, "iteration 0      traced\n");
   assert_contains (child.out, "iteration 1      scheduled (schedule 1)\n");
+  assert_int_equal (count (child.out, "proved"), 0); /* nothing was verified */
   td_test_child_clear (&child);
   child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", tape, "--view", "schedule",
                        "--format", "svg", "-o", "-");
@@ -457,6 +458,26 @@ show__says_what_passes_did_to_each_step_and_why_not (void **state)
   free (text);
 }
 
+/* Row 62: that a call ran once is read in the source; that it would have run again is seen in
+ * the fifth replay, which is verified.  m->n_wrapped is set too, by td_static_code. */
+static void
+show__says_what_a_verified_call_proved_to_have_run_once (void **state)
+{
+  const char *tape = record ("proved.tdtape", "verify=5");
+  char *before = show (tape, "schedule", "4"), *text = show (tape, "schedule", "19");
+
+  assert_contains (before, "m->n_plain is possibly set once\n");
+  assert_contains (before, "printf ran once\n");
+  assert_contains (text, "m->n_plain is set once, proved in iteration 5\n");
+  assert_contains (text, "printf ran once, proved in iteration 5\n");
+  assert_int_equal (
+      count (text, "  iteration 5      proved stdout: 27 bytes written by the code\n"), 1);
+  assert_contains (text, "  iteration 5      proved self: 1 byte set by the code");
+  assert_int_equal (count (text, "  proved "), 2); /* once, not at every verified call */
+  free (before);
+  free (text);
+}
+
 /* What is planned is what is taken, and no less than what lives at once. */
 static void
 tape__has_a_plan_that_memory_keeps_to (void **state)
@@ -511,6 +532,7 @@ main (void)
     td_test (show__has_a_verified_call_once),
     td_test (show__says_that_a_schedule_costs_less_besides_its_operations),
     td_test (show__says_what_passes_did_to_each_step_and_why_not),
+    td_test (show__says_what_a_verified_call_proved_to_have_run_once),
     td_test (tape__has_a_plan_that_memory_keeps_to),
     td_test (tape__has_the_verified_calls),
   };

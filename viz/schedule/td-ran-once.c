@@ -256,14 +256,17 @@ locals_of (const Scan *s, guint open, guint body, guint to)
   return locals;
 }
 
+/* memory: what is written through, or NULL. */
 static void
-add_row (Scan *s, const Token *first, const Token *last, gboolean is_write)
+add_row (Scan *s, const Token *first, const Token *last, const char *memory)
 {
-  TdRanOnceRow row = { g_strdup (s->file), first->line, NULL, is_write };
+  TdRanOnceRow row
+      = { g_strdup (s->file), first->line, NULL, memory != NULL, g_strdup (memory), -1 };
 
   if (s->rows->len >= MAX_ROWS)
     {
       g_free (row.file);
+      g_free (row.memory);
       return;
     }
   row.text = g_strndup (first->at, (gsize)(last->at + last->length - first->at));
@@ -303,6 +306,25 @@ left_side (const Scan *s, guint from, guint i)
   return k;
 }
 
+/* Is it the chain's own memory under a local name: `Net *net = self;`? */
+static gboolean
+is_self (const Scan *s, const Token *name)
+{
+  if (is (name, "self"))
+    return TRUE;
+  for (guint i = 0; i + 3 < s->tokens->len; i++)
+    {
+      const Token *t = token (s, i);
+
+      if (t->kind == 'i' && t->length == name->length
+          && strncmp (t->at, name->at, t->length) == 0 && is (token (s, i + 1), "=")
+          && is (token (s, i + 2), "self")
+          && (is (token (s, i + 3), ";") || is (token (s, i + 3), ",")))
+        return TRUE;
+    }
+  return FALSE;
+}
+
 /* A write through a pointer, or to what is not declared in the function. */
 static void
 look_at_write (Scan *s, GHashTable *locals, guint first, guint last, const Token *result)
@@ -329,7 +351,7 @@ look_at_write (Scan *s, GHashTable *locals, guint first, guint last, const Token
     return; /* what the chain returns */
   g_autofree char *name = g_strndup (base->at, base->length);
   if (through || !g_hash_table_contains (locals, name))
-    add_row (s, token (s, first), token (s, last - 1), TRUE);
+    add_row (s, token (s, first), token (s, last - 1), is_self (s, base) ? "self" : name);
 }
 
 static const char *const assignments[]
@@ -349,7 +371,7 @@ look_at_call (Scan *s, guint i, guint depth)
   if (find_function (s, t->at, t->length) != G_MAXUINT)
     scan_function (s, t->at, t->length, depth + 1);
   else
-    add_row (s, t, t, FALSE);
+    add_row (s, t, t, NULL);
 }
 
 /* The name of the parameter that takes the results: `TdVar **out`. */
@@ -505,14 +527,69 @@ td_ran_once_free (TdRanOnce *found)
     {
       g_free (found->rows[i].file);
       g_free (found->rows[i].text);
+      g_free (found->rows[i].memory);
     }
   g_free (found->rows);
   g_free (found);
 }
 
+/* Calls that write to the standard output. */
+static const char *const printing[]
+    = { "printf", "puts", "putchar", "putc", "fputs", "fputc", "fprintf", "vprintf", "fwrite" };
+
+static gboolean
+proves (const TdRanOnceRow *row, const char *what)
+{
+  if (row->is_write)
+    return g_str_equal (what, row->memory);
+  if (!g_str_equal (what, "stdout"))
+    return FALSE;
+  for (gsize i = 0; i < G_N_ELEMENTS (printing); i++)
+    if (g_str_equal (row->text, printing[i]))
+      return TRUE;
+  return FALSE;
+}
+
+/* Which of several it was cannot be told from bytes: then none of them is proved. */
+static void
+prove (TdRanOnce *found, const char *what, gint64 iteration)
+{
+  TdRanOnceRow *row = NULL;
+
+  for (guint i = 0; i < found->n; i++)
+    if (proves (&found->rows[i], what))
+      {
+        if (row && !g_str_equal (row->text, found->rows[i].text))
+          return;
+        row = &found->rows[i];
+      }
+  for (guint i = 0; row && i < found->n; i++)
+    if (proves (&found->rows[i], what) && found->rows[i].proved_in < 0)
+      found->rows[i].proved_in = iteration;
+}
+
+void
+td_ran_once_prove (TdRanOnce *found, TdTapeReader *reader, guint chain, gint64 iteration)
+{
+  for (guint i = 0; i < td_tape_reader_n_static_events (reader); i++)
+    {
+      const TdTapeStaticEvent *e = td_tape_reader_static_event (reader, i);
+
+      if (e->chain == chain && e->what == TD_TAPE_STATIC_PROVED
+          && (gint64)e->iteration <= iteration)
+        prove (found, td_tape_reader_string (reader, e->guard), (gint64)e->iteration);
+    }
+}
+
 char *
 td_ran_once_text (const TdRanOnceRow *row)
 {
-  return row->is_write ? g_strdup_printf ("%s is possibly set once", row->text)
-                       : g_strdup_printf ("%s ran once", row->text);
+  const char *did = !row->is_write        ? "ran once"
+                    : row->proved_in >= 0 ? "is set once"
+                                          : "is possibly set once";
+
+  if (row->proved_in < 0)
+    return g_strdup_printf ("%s %s", row->text, did);
+  return g_strdup_printf ("%s %s, proved in iteration %" G_GINT64_FORMAT, row->text, did,
+                          row->proved_in);
 }

@@ -250,6 +250,7 @@ fill_chain (TdStatics *all, TdStaticsChain *c, const TdTapeIteration *it,
   fill_times (c, it);
   c->gantt = gantt_of (all->reader, c->tape);
   c->ran_once = td_ran_once_new (all->reader, c->tape);
+  td_ran_once_prove (c->ran_once, all->reader, c->chain->id, all->iteration);
 }
 
 static guint64
