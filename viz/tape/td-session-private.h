@@ -35,6 +35,7 @@ struct _TdSession
 
   TdMoment moment, head;
   gboolean follow, attached, bounded;
+  gboolean named;                      /* after its program, not its file */
   TdIteration *expected, *expected_of; /* of the moment, and what was made of which */
   gint64 expected_from;                /* the iteration that it goes on like; -1: none */
   GArray *history;                     /* TdMoment */

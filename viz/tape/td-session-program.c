@@ -191,6 +191,23 @@ live_may_wait (TdSession *self)
          && g_get_monotonic_time () - self->live_loaded_us < wait;
 }
 
+/* A tape that is opened the moment it begins may not say its program yet: named as its file
+ * until then. */
+static void
+read_name (TdSession *self)
+{
+  const char *program = td_tape_reader_info (self->tape->reader, "program");
+
+  if (self->name && (self->named || !*program))
+    return;
+  g_free (self->name);
+  self->name = g_path_get_basename (*program ? program : self->path);
+  self->named = *program != 0;
+  char *dot = strrchr (self->name, '.');
+  if (dot && dot != self->name)
+    *dot = 0;
+}
+
 void
 td__session_read_program (TdSession *self)
 {
@@ -199,6 +216,7 @@ td__session_read_program (TdSession *self)
   TdProgramState state;
   char *reason;
 
+  read_name (self);
   read_head (self);
   read_notices (self);
   reason = read_live (self);

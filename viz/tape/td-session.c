@@ -93,17 +93,6 @@ td_session_init (TdSession *self)
   self->expected_from = -1;
 }
 
-static char *
-name_of_program (const char *program, const char *path)
-{
-  char *name = g_path_get_basename (*program ? program : path);
-  char *dot = strrchr (name, '.');
-
-  if (dot && dot != name)
-    *dot = 0;
-  return name;
-}
-
 /* A finished recording opens at its last whole iteration, one that crashed where it did. */
 static void
 place_at_start (TdSession *self)
@@ -138,7 +127,6 @@ open_session (const char *path, gboolean bounded, GError **error)
   self = g_object_new (TD_TYPE_SESSION, NULL);
   self->tape = tape;
   self->path = g_strdup (path);
-  self->name = name_of_program (td_tape_reader_info (tape->reader, "program"), path);
   td__session_start_worker (self);
   td__session_read_program (self);
   self->bounded = bounded;

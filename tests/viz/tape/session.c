@@ -18,7 +18,7 @@ typedef struct
 } Tape;
 
 static Tape
-tape_new (gint pid)
+tape_without_program (gint pid)
 {
   Tape tape = { NULL, td_test_tmp ("run.tdtape") };
   char error[256] = "";
@@ -26,6 +26,14 @@ tape_new (gint pid)
 
   tape.w = td_tape_writer_new (&options, error, sizeof error);
   assert_string_equal (error, "");
+  return tape;
+}
+
+static Tape
+tape_new (gint pid)
+{
+  Tape tape = tape_without_program (pid);
+
   td_tape_writer_info (tape.w, "program", "/home/x/lenet.c");
   return tape;
 }
@@ -215,6 +223,24 @@ session__without_an_end_and_without_a_process_is_a_crash (void **state)
   session = open_session (&tape);
   assert_int_equal (td_session_get_state (session), TD_PROGRAM_CRASHED);
   g_object_unref (session);
+  (void)state;
+}
+
+static void
+session__takes_the_name_of_the_program_when_the_tape_says_it (void **state)
+{
+  Tape tape = tape_without_program (getpid ());
+  TdSession *session;
+
+  td_tape_writer_flush (tape.w);
+  session = open_session (&tape);
+  assert_string_equal (td_session_get_name (session), "run");
+  td_tape_writer_info (tape.w, "program", "models/net.c");
+  write_lenet (&tape, 0);
+  assert_true (td_session_poll (session));
+  assert_string_equal (td_session_get_name (session), "net");
+  g_object_unref (session);
+  td_tape_writer_free (tape.w);
   (void)state;
 }
 
@@ -496,6 +522,7 @@ main (void)
     td_test (session__bounded_one_loads_what_its_list_dropped),
     td_test (session__says_what_killed_the_program_and_where),
     td_test (session__without_an_end_and_without_a_process_is_a_crash),
+    td_test (session__takes_the_name_of_the_program_when_the_tape_says_it),
     td_test (session__follows_a_program_that_runs_and_pauses),
     td_test (session__remembers_where_it_was),
     td_test (session__selects_keys_in_order_and_once),
