@@ -98,6 +98,7 @@ enum
 typedef struct TdCudnn
 {
   cudnnHandle_t handle;
+  char *properties; /**< of the device, for the key of what is kept on disk; may be NULL */
   TdDnnPlan plans[TD_DNN_PLANS];
 } TdCudnn;
 

@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: MIT */
 #include "cudnn-private.h"
 
+#include "disk-cache.h"
 #include "libraries.h"
 
 #include <dlfcn.h>
@@ -18,7 +19,8 @@ enum
 {
   MAX_ENGINES = 64,
   MAX_NOTES = 32,
-  OLDEST = 90800 /* what this was written for */
+  MAX_JSON = 1 << 20, /* of a plan */
+  OLDEST = 90800      /* what this was written for */
 };
 #define MAX_WORKSPACE ((int64_t)1 << 30)
 
@@ -238,6 +240,124 @@ plan_for_key (const TdDnnKind *kind, const void *key, cudnnHandle_t handle, TdDn
   return plan;
 }
 
+/* --- plans on disk: cuDNN's own text of them, by all that they depend on --- */
+
+/* What the text was made for; and what a plan of it depends on. */
+static char *
+disk_key (const TdDnnKind *kind, const void *key, const char *properties, size_t *bytes)
+{
+  const size_t n = strlen (properties) + 1;
+  char *all = malloc (64 + n + kind->key_bytes);
+
+  if (all == NULL)
+    return NULL;
+  memset (all, 0, 64);
+  snprintf (all, 64, "cuDNN %zu, %s", td__dnn.cudnnGetVersion (), kind->what);
+  memcpy (all + 64, properties, n);
+  memcpy (all + 64 + n, key, kind->key_bytes);
+  *bytes = 64 + n + kind->key_bytes;
+  return all;
+}
+
+static char *
+text_of (TdDnn d, cudnnBackendAttributeName_t name)
+{
+  char *text = calloc (1, MAX_JSON + 1);
+  int64_t n = 0;
+
+  if (text != NULL
+      && td__dnn.cudnnBackendGetAttribute (d, name, CUDNN_TYPE_CHAR, MAX_JSON, &n, text)
+             == CUDNN_STATUS_SUCCESS
+      && n > 0 && text[0] == '{')
+    return text;
+  free (text);
+  return NULL;
+}
+
+/* The text of a device's properties; NULL: there is none.  *Owner*: the caller, free. */
+static char *
+properties_of (cudnnHandle_t handle)
+{
+  TdDnnGraph g = { .n = 0 };
+  TdDnn device = td__dnn_add (&g, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  char *text = NULL;
+
+  td__dnn_set (&g, device, CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  td__dnn_finalize (&g, device);
+  if (g.status == CUDNN_STATUS_SUCCESS)
+    text = text_of (device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
+  td__dnn_clear (&g);
+  return text;
+}
+
+/* The plan that was kept; NULL: none, or none that this library takes. */
+static TdDnn
+plan_from_disk (const TdDnnKind *kind, const void *key, cudnnHandle_t handle, TdDnn device,
+                const char *properties, int64_t *workspace)
+{
+  TdDnnGraph g = { .n = 0 };
+  size_t n_key = 0, n = 0;
+  char *of = disk_key (kind, key, properties, &n_key);
+  char *text = of != NULL ? td_cuda_cache_read ("plan", of, n_key, &n) : NULL;
+  TdDnn plan = NULL;
+  int64_t count;
+
+  if (text != NULL && n > 0 && text[n - 1] == '\0')
+    {
+      plan = td__dnn_add (&g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+      if (handle != NULL)
+        td__dnn_set (&g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+      else
+        td__dnn_link (&g, plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
+      td__dnn_set (&g, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                   (int64_t)n, text);
+      td__dnn_finalize (&g, plan);
+      if (g.status == CUDNN_STATUS_SUCCESS)
+        g.status
+            = td__dnn.cudnnBackendGetAttribute (plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                                CUDNN_TYPE_INT64, 1, &count, workspace);
+      if (g.status != CUDNN_STATUS_SUCCESS)
+        {
+          td__dnn_clear (&g);
+          plan = NULL;
+        }
+    }
+  free (text);
+  free (of);
+  return plan;
+}
+
+static void
+plan_to_disk (TdDnn plan, const TdDnnKind *kind, const void *key, const char *properties)
+{
+  char *text = text_of (plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION), *of;
+  size_t n_key;
+
+  of = text != NULL ? disk_key (kind, key, properties, &n_key) : NULL;
+  if (of != NULL)
+    td_cuda_cache_write ("plan", of, n_key, text, strlen (text) + 1);
+  free (text);
+  free (of);
+}
+
+/* A plan from disk, or a new one that is kept there. */
+static TdDnn
+plan_kept (const TdDnnKind *kind, const void *key, cudnnHandle_t handle, TdDnn device,
+           const char *properties, TdCudnnPlanned *planned)
+{
+  TdDnn plan = NULL;
+
+  if (properties != NULL)
+    plan = plan_from_disk (kind, key, handle, device, properties, &planned->workspace_bytes);
+  planned->from_disk = plan != NULL;
+  if (plan != NULL)
+    return plan;
+  plan = plan_for_key (kind, key, handle, device, planned);
+  if (plan != NULL && properties != NULL)
+    plan_to_disk (plan, kind, key, properties);
+  return plan;
+}
+
 static bool
 plan_deviceless (const TdDnnKind *kind, const void *key, const char *properties,
                  TdCudnnPlanned *planned)
@@ -256,7 +376,7 @@ plan_deviceless (const TdDnnKind *kind, const void *key, const char *properties,
                (int64_t)strlen (properties) + 1, properties);
   td__dnn_finalize (&g, device);
   if (g.status == CUDNN_STATUS_SUCCESS)
-    plan = plan_for_key (kind, key, NULL, device, planned);
+    plan = plan_kept (kind, key, NULL, device, properties, planned);
   else
     td__dnn.cudnnGetLastErrorString (planned->why, sizeof planned->why);
   if (plan != NULL)
@@ -311,6 +431,7 @@ td__dnn_of (TdCuda *c, TdStatus *status)
       free (own);
       return NULL;
     }
+  own->properties = properties_of (own->handle);
   return c->cudnn = own;
 }
 
@@ -323,6 +444,7 @@ td_cudnn_close (TdCuda *c)
     if (c->cudnn->plans[i].plan != NULL)
       td__dnn.cudnnBackendDestroyDescriptor (c->cudnn->plans[i].plan);
   td__dnn.cudnnDestroy (c->cudnn->handle);
+  free (c->cudnn->properties);
   free (c->cudnn);
   c->cudnn = NULL;
 }
@@ -344,7 +466,7 @@ td__dnn_plan (TdCudnn *own, const TdDnnKind *kind, const void *key)
     td__dnn.cudnnBackendDestroyDescriptor (p->plan);
   *p = (TdDnnPlan){ .kind = kind };
   memcpy (p->key, key, kind->key_bytes);
-  p->plan = plan_for_key (kind, key, own->handle, NULL, &planned);
+  p->plan = plan_kept (kind, key, own->handle, NULL, own->properties, &planned);
   p->workspace_bytes = planned.workspace_bytes;
   return p;
 }

@@ -52,7 +52,8 @@ typedef struct TdCudnnPlanned
   int n_engines, n_exact; /**< proposed; left when those that round inputs or are not
                              repeatable are out */
   int64_t workspace_bytes;
-  char why[400]; /**< of a plan that could not be made */
+  bool from_disk; /**< it was planned before: nothing was proposed */
+  char why[400];  /**< of a plan that could not be made */
 } TdCudnnPlanned;
 
 /** Plan without a device, from its properties in JSON.  Returns whether there is a plan. */

@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct
@@ -134,5 +135,6 @@ main (void)
       puts ("neither a driver nor the toolkit's stand-in for it is here, skipped");
       return 77;
     }
+  setenv ("TAPEDECK_CUDA_CACHE", "off", 1);
   return cmocka_run_group_tests_name ("cudnn-attention", tests, NULL, NULL);
 }

@@ -8,8 +8,11 @@
 #include "libraries.h"
 #include "td-test.h"
 
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* One convolution: sizes of x and W, and windows the same along every axis. */
 typedef struct
@@ -135,6 +138,39 @@ cudnn__refuses_sizes_that_do_not_fit (void **state)
   assert_true (strlen (planned.why) > 0);
 }
 
+/* A plan that was kept is the same plan; a file that is damaged is only made anew. */
+static void
+cudnn__keeps_plans_on_disk (void **state)
+{
+  char folder[] = "/tmp/td-test-cudnn-XXXXXX", path[400] = "";
+  TdCudnnPlanned first, second;
+  struct dirent *entry;
+  TdCudnnConv key;
+  DIR *d;
+
+  assert_non_null (mkdtemp (folder));
+  setenv ("TAPEDECK_CUDA_CACHE", folder, 1);
+  make_key (&key, &cases[3], TD_CONV_FORWARD, TD_F32, false);
+  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, &first));
+  assert_false (first.from_disk);
+  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, &second));
+  assert_true (second.from_disk);
+  assert_int_equal (second.workspace_bytes, first.workspace_bytes);
+  d = opendir (folder);
+  while ((entry = readdir (d)) != NULL)
+    if (entry->d_name[0] != '.')
+      snprintf (path, sizeof path, "%s/%s", folder, entry->d_name);
+  closedir (d);
+  assert_int_equal (truncate (path, 100), 0);
+  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, &second));
+  assert_false (second.from_disk);
+  key.stride[0] = 2; /* of other sizes: not that plan, and none at all */
+  assert_false (td_cudnn_conv_plan_deviceless (&key, td_h200, &second));
+  setenv ("TAPEDECK_CUDA_CACHE", "off", 1);
+  unlink (path);
+  rmdir (folder);
+}
+
 static void
 key__is_of_no_more_axes_than_cudnn_has (void **state)
 {
@@ -156,6 +192,7 @@ main (void)
     cmocka_unit_test (cudnn__plans_fp16_convolutions),
     cmocka_unit_test (cudnn__keeps_fp32_off_tensor_cores_unless_told),
     cmocka_unit_test (cudnn__refuses_sizes_that_do_not_fit),
+    cmocka_unit_test (cudnn__keeps_plans_on_disk),
     cmocka_unit_test (key__is_of_no_more_axes_than_cudnn_has),
   };
 
@@ -164,5 +201,6 @@ main (void)
       puts ("libcudnn.so.9 is not here, skipped");
       return 77;
     }
+  setenv ("TAPEDECK_CUDA_CACHE", "off", 1);
   return cmocka_run_group_tests_name ("cudnn", tests, NULL, NULL);
 }
