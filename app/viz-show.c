@@ -30,7 +30,7 @@ typedef struct
   gint64 iteration;
   gint event, fold, width, height;
   double scale;
-  gboolean fold_given;
+  gboolean fold_given, aside;
   TdSession *session;
   TdTapeReader *reader;
   TdIteration *it; /* NULL for views over the whole run */
@@ -60,6 +60,7 @@ static const char help[]
       "--iteration N   default: the last complete iteration\n"
       "--event N       where the playhead stands; default: everything has run\n"
       "--node KEY      the id of a node as --format json prints it\n"
+      "--aside         show the code of verified calls, too, beside their schedules\n"
       "--fold DEPTH    open groups down to this depth; -1: all\n"
       "--theme light|dark|high-contrast|chainer   --scale K   --width W   --height H   "
       "pictures\n"
@@ -510,6 +511,8 @@ parse (Show *s, int argc, char **argv)
         fputs (help, stdout);
         return 1;
       }
+    else if (strcmp (argv[i], "--aside") == 0)
+      s->aside = TRUE;
     else if (in_list (options, argv[i]))
       {
         if (i + 1 >= argc)
@@ -552,6 +555,7 @@ load (Show *s, const View *view, GError **error)
   s->session = td_session_open (s->tape, error);
   if (!s->session)
     return FALSE;
+  td_session_set_shows_aside (s->session, s->aside);
   s->reader = td_session_get_reader (s->session);
   if (s->iteration < 0)
     s->iteration = td_session_get_last_complete (s->session);

@@ -12,6 +12,12 @@ const TdTapeIteration *td__iteration_without_aside (const TdTapeIteration *it,
 /** By event what was replayed, chain 0: nothing; NULL: nothing at all. Owner: the caller. */
 TdReplayed *td__iteration_index_replayed (const TdTapeIteration *it);
 
+/** td_iteration_new () of all that the tape has, also what is set aside. */
+TdIteration *td__iteration_new_whole (const TdNamesClass *names, gpointer names_data,
+                                      GDestroyNotify free_names_data,
+                                      const TdTapeIteration *tape_iteration,
+                                      void (*free_tape_iteration) (const TdTapeIteration *));
+
 /** Wrap a tape's iteration that has its texts from where `like` has them; `tape` keeps `like`
  * alive. Of its events the first `n_run` have run. Owner: as td_iteration_new (). */
 TdIteration *td__iteration_new_like (const TdIteration *like, const TdTapeIteration *tape,

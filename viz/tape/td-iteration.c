@@ -372,9 +372,18 @@ td_iteration_new (const TdNamesClass *names, gpointer names_data,
                   GDestroyNotify free_names_data, const TdTapeIteration *tape_iteration,
                   void (*free_tape_iteration) (const TdTapeIteration *))
 {
+  tape_iteration = td__iteration_without_aside (tape_iteration, &free_tape_iteration);
+  return td__iteration_new_whole (names, names_data, free_names_data, tape_iteration,
+                                  free_tape_iteration);
+}
+
+TdIteration *
+td__iteration_new_whole (const TdNamesClass *names, gpointer names_data,
+                         GDestroyNotify free_names_data, const TdTapeIteration *tape_iteration,
+                         void (*free_tape_iteration) (const TdTapeIteration *))
+{
   TdIteration *self = g_new0 (TdIteration, 1);
 
-  tape_iteration = td__iteration_without_aside (tape_iteration, &free_tape_iteration);
   self->ref_count = 1;
   self->names = names;
   self->names_data = names_data;

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "tape/td-names.h"
+#include "tape/td-iteration-private.h"
 
 #include <gio/gio.h>
 
@@ -199,5 +200,8 @@ td__iteration_new_from_handle (TdTapeHandle *handle, const TdTapeIteration *tape
   names->paths = g_hash_table_new (NULL, NULL);
   names->sites = g_hash_table_new_full (NULL, NULL, NULL, g_free);
   collect (names, tape);
-  return td_iteration_new (&names_class, names, names_free, tape, td_tape_iteration_free);
+  return handle->whole
+             ? td__iteration_new_whole (&names_class, names, names_free, tape,
+                                        td_tape_iteration_free)
+             : td_iteration_new (&names_class, names, names_free, tape, td_tape_iteration_free);
 }

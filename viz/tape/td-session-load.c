@@ -278,6 +278,16 @@ td__session_start_worker (TdSession *self)
 }
 
 void
+td_session_set_shows_aside (TdSession *self, gboolean shows)
+{
+  if (!self->worker_tape)
+    return;
+  g_mutex_lock (&self->worker_tape->lock);
+  self->worker_tape->whole = shows;
+  g_mutex_unlock (&self->worker_tape->lock);
+}
+
+void
 td__session_stop_worker (TdSession *self)
 {
   GThreadPool *pool = g_steal_pointer (&self->pool);
