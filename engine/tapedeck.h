@@ -349,6 +349,17 @@ typedef enum
   TD_MEM_N_CATEGORIES
 } TdMemCategory;
 TD_API const char *td_mem_category_name (TdMemCategory category);
+/** The pools of a device: what has a life of its own lies in segments of its own. */
+typedef enum
+{
+  TD_MEM_POOL_DEFAULT,
+  TD_MEM_POOL_WORKSPACE, /**< what kernels need while they run */
+  TD_MEM_POOL_STATIC,    /**< planned blocks of static schedules */
+  TD_MEM_POOL_GRAPH,     /**< what captured CUDA graphs refer to, as long as they are there */
+  TD_MEM_N_POOLS
+} TdMemPool;
+/** "default", "workspace", "static", "graph-private". */
+TD_API const char *td_mem_pool_name (TdMemPool pool);
 typedef struct
 {
   size_t live_bytes, peak_bytes, reserved_bytes, cached_bytes, largest_free_bytes;
@@ -358,6 +369,7 @@ typedef struct
   size_t pending_bytes; /**< given back, but another stream still uses them */
   size_t device_bytes;  /**< the device's memory; 0: not known */
   size_t outside_bytes; /**< of it, in use by others: libraries, other processes */
+  size_t pool_bytes[TD_MEM_N_POOLS], pool_reserved_bytes[TD_MEM_N_POOLS]; /**< live, reserved */
 } TdMemInfo;
 TD_API TdMemInfo td_mem_info (TdDevice *device);
 /** A result of an operation that is still held, with its graph behind it. */

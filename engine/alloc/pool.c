@@ -40,6 +40,10 @@ typedef struct
 
 struct TdPool
 {
+  TdPool *root;                  /* of the family: what callers know, with the limit */
+  TdPool *parts[TD_MEM_N_POOLS]; /* of the root; the first is itself */
+  size_t parts_live;             /* of the root: live in the others */
+  int holds;                     /* who needs the segments as they are */
   const TdSegmentProvider *provider;
   void *context;
   uint64_t fl_bitmap;
@@ -321,15 +325,27 @@ td__pool_new (const TdSegmentProvider *provider, void *context)
       pool->provider = provider;
       pool->context = context;
       pool->mask = (provider->alignment > ALIGN ? provider->alignment : ALIGN) - 1;
+      pool->root = pool->parts[TD_MEM_POOL_DEFAULT] = pool;
     }
   return pool;
 }
 
-void
-td__pool_free (TdPool *pool)
+/* One of the family, made when it is wanted first; NULL: no host memory for it. */
+static TdPool *
+part_of (TdPool *root, TdMemPool which)
 {
-  if (pool == NULL)
-    return;
+  if (root->parts[which] == NULL)
+    {
+      root->parts[which] = td__pool_new (root->provider, root->context);
+      if (root->parts[which] != NULL)
+        root->parts[which]->root = root;
+    }
+  return root->parts[which];
+}
+
+static void
+free_one (TdPool *pool)
+{
   for (size_t i = 0; i < pool->n_pending; i++)
     pool->provider->fence_wait (pool->context, pool->pending[i].fence);
   free (pool->pending);
@@ -344,6 +360,14 @@ td__pool_free (TdPool *pool)
     free (pool->chunks[i]);
   free (pool->chunks);
   free (pool);
+}
+
+void
+td__pool_free (TdPool *pool)
+{
+  for (int which = TD_MEM_N_POOLS; which-- > 0 && pool != NULL;)
+    if (pool->parts[which] != NULL)
+      free_one (pool->parts[which]);
 }
 
 /* Take `bytes` of b, the first of list (fl, sl), off it; the rest stays free. */
@@ -370,6 +394,19 @@ take_head (TdPool *pool, TdBlock *b, int fl, int sl, size_t bytes)
 }
 
 static void give_pending (TdPool *pool, bool wait);
+static size_t trim_one (TdPool *pool);
+
+/* What the rest of the family does not use. */
+static size_t
+trim_others (TdPool *pool)
+{
+  size_t given = 0;
+
+  for (int which = 0; which < TD_MEM_N_POOLS; which++)
+    if (pool->root->parts[which] != NULL && pool->root->parts[which] != pool)
+      given += trim_one (pool->root->parts[which]);
+  return given;
+}
 
 /* A block when the lists have none: what other streams are done with, then new memory, then
  * what can be had by giving back what is free, and by waiting. */
@@ -387,27 +424,34 @@ find_more (TdPool *pool, size_t bytes, int *fl, int *sl)
     }
   if (b != NULL)
     return b;
-  if (!grow (pool, wanted) && (td__pool_trim (pool) == 0 || !grow (pool, wanted)))
+  if (!grow (pool, wanted) && (trim_one (pool) == 0 || !grow (pool, wanted))
+      && (trim_others (pool) == 0 || !grow (pool, wanted)))
     {
-      if (pool->n_pending == 0)
+      if (pool->n_pending == 0 || pool->holds > 0)
         return NULL;
       give_pending (pool, true);
       b = find_free (pool, bytes, fl, sl);
-      if (b != NULL || td__pool_trim (pool) == 0 || !grow (pool, wanted))
+      if (b != NULL || trim_one (pool) == 0 || !grow (pool, wanted))
         return b;
     }
   return find_free (pool, bytes, fl, sl);
 }
 
-TdBlock *
-td__pool_take (TdPool *pool, size_t requested, TdMemCategory category)
+/* Live in the whole family. */
+static inline size_t
+live_bytes (const TdPool *root)
+{
+  return root->info.live_bytes + root->parts_live;
+}
+
+static inline __attribute__ ((always_inline)) TdBlock *
+take (TdPool *pool, TdPool *root, size_t requested, TdMemCategory category)
 {
   size_t bytes = ((requested == 0 ? 1 : requested) + pool->mask) & ~pool->mask;
   TdBlock *b;
   int fl, sl;
 
-  if (requested > MAX_BYTES
-      || (pool->limit != 0 && pool->info.live_bytes + bytes > pool->limit))
+  if (requested > MAX_BYTES || (root->limit != 0 && live_bytes (root) + bytes > root->limit))
     return NULL;
   b = find_free (pool, bytes, &fl, &sl);
   if (__builtin_expect (b == NULL, 0))
@@ -421,9 +465,29 @@ td__pool_take (TdPool *pool, size_t requested, TdMemCategory category)
   pool->info.live_bytes += b->bytes;
   pool->info.category_bytes[category] += b->bytes;
   pool->info.n_allocs++;
-  if (pool->info.live_bytes > pool->info.peak_bytes)
-    pool->info.peak_bytes = pool->info.live_bytes;
+  if (pool != root)
+    root->parts_live += b->bytes;
+  if (live_bytes (root) > root->info.peak_bytes)
+    root->info.peak_bytes = live_bytes (root);
   return b;
+}
+
+TdBlock *
+td__pool_take_from (TdPool *pool, TdMemPool which, size_t bytes, TdMemCategory category)
+{
+  TdPool *part = part_of (pool, which);
+
+  return part != NULL ? take (part, pool, bytes, category) : NULL;
+}
+
+TdBlock *
+td__pool_take (TdPool *pool, size_t bytes, TdMemCategory category)
+{
+  if (__builtin_expect (category == TD_MEM_WORKSPACE, 0))
+    return td__pool_take_from (pool, TD_MEM_POOL_WORKSPACE, bytes, category);
+  if (__builtin_expect (category == TD_MEM_STATIC, 0))
+    return td__pool_take_from (pool, TD_MEM_POOL_STATIC, bytes, category);
+  return take (pool, pool, bytes, category);
 }
 
 /* Make b as long as itself and the block after it.  Returns that one, which is no block now. */
@@ -444,6 +508,8 @@ uncount (TdPool *pool, const TdBlock *b)
 {
   pool->info.live_bytes -= b->bytes;
   pool->info.category_bytes[b->category] -= b->bytes;
+  if (pool != pool->root)
+    pool->root->parts_live -= b->bytes;
 }
 
 /* Put a block that is no longer counted among the free ones. */
@@ -560,12 +626,14 @@ trim_end (TdPool *pool, Segment *s)
   return given;
 }
 
-size_t
-td__pool_trim (TdPool *pool)
+static size_t
+trim_one (TdPool *pool)
 {
   size_t given = 0;
   Segment **link = &pool->segments;
 
+  if (pool->holds > 0)
+    return 0;
   while (*link != NULL)
     {
       Segment *s = *link;
@@ -589,27 +657,72 @@ td__pool_trim (TdPool *pool)
   return given;
 }
 
+size_t
+td__pool_trim (TdPool *pool)
+{
+  return trim_one (pool) + trim_others (pool);
+}
+
+void
+td__pool_hold (TdPool *pool, TdMemPool which, int change)
+{
+  TdPool *part = part_of (pool, which);
+
+  if (part != NULL)
+    part->holds += change;
+}
+
 void
 td__pool_set_limit (TdPool *pool, size_t bytes)
 {
   pool->limit = bytes;
 }
 
+static size_t
+largest_free (const TdPool *pool)
+{
+  size_t largest = 0;
+
+  for (int fl = FL_COUNT - 1; fl >= 0 && largest == 0; fl--)
+    for (int sl = 0; sl < SL_COUNT; sl++)
+      for (const TdBlock *b = pool->lists[fl][sl]; b != NULL; b = b->free_next)
+        if (b->bytes > largest)
+          largest = b->bytes;
+  return largest;
+}
+
+/* Add what a part has to the family's account. */
+static void
+add_info (TdMemInfo *info, const TdPool *part, int which)
+{
+  const size_t largest = largest_free (part);
+
+  info->pool_bytes[which] = part->info.live_bytes;
+  info->pool_reserved_bytes[which] = part->info.reserved_bytes;
+  if (largest > info->largest_free_bytes)
+    info->largest_free_bytes = largest;
+  if (which == TD_MEM_POOL_DEFAULT) /* it is there already */
+    return;
+  info->live_bytes += part->info.live_bytes;
+  info->reserved_bytes += part->info.reserved_bytes;
+  info->pending_bytes += part->info.pending_bytes;
+  info->n_allocs += part->info.n_allocs;
+  for (int c = 0; c < TD_MEM_N_CATEGORIES; c++)
+    info->category_bytes[c] += part->info.category_bytes[c];
+}
+
 void
 td__pool_info (const TdPool *pool, TdMemInfo *info)
 {
   *info = pool->info;
+  for (int which = 0; which < TD_MEM_N_POOLS; which++)
+    if (pool->parts[which] != NULL)
+      add_info (info, pool->parts[which], which);
   info->cached_bytes = info->reserved_bytes - info->live_bytes - info->pending_bytes;
-  info->largest_free_bytes = 0;
-  for (int fl = FL_COUNT - 1; fl >= 0 && info->largest_free_bytes == 0; fl--)
-    for (int sl = 0; sl < SL_COUNT; sl++)
-      for (const TdBlock *b = pool->lists[fl][sl]; b != NULL; b = b->free_next)
-        if (b->bytes > info->largest_free_bytes)
-          info->largest_free_bytes = b->bytes;
 }
 
-const char *
-td__pool_check (const TdPool *pool)
+static const char *
+check_one (const TdPool *pool)
 {
   size_t live = 0, reserved = 0, n_free = 0, n_listed = 0;
 
@@ -648,7 +761,25 @@ td__pool_check (const TdPool *pool)
         }
   if (n_listed != n_free)
     return "a free block is in no list";
-  if (live != pool->info.live_bytes + pool->info.pending_bytes || reserved != pool->info.reserved_bytes)
+  if (live != pool->info.live_bytes + pool->info.pending_bytes
+      || reserved != pool->info.reserved_bytes)
     return "the counted bytes differ from the blocks";
   return NULL;
+}
+
+const char *
+td__pool_check (const TdPool *pool)
+{
+  const char *wrong = NULL;
+  size_t parts = 0;
+
+  for (int which = 0; which < TD_MEM_N_POOLS && wrong == NULL; which++)
+    if (pool->parts[which] != NULL)
+      {
+        parts += which != TD_MEM_POOL_DEFAULT ? pool->parts[which]->info.live_bytes : 0;
+        wrong = check_one (pool->parts[which]);
+      }
+  if (wrong == NULL && parts != pool->parts_live)
+    return "the bytes live in the family's pools are not their sum";
+  return wrong;
 }

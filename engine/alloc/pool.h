@@ -32,13 +32,20 @@ _Static_assert(sizeof (void *) != 8 || sizeof (TdBlock) == 64, "a line of the ca
 
 TdPool *td__pool_new (const TdSegmentProvider *provider, void *context);
 void td__pool_free (TdPool *pool);
-/** Take a block of at least `bytes` (0 counts as 1), aligned to 64.  NULL: no memory, or limit.
- */
+/** Take a block of at least `bytes` (0 counts as 1), aligned to 64.  Workspace and what static
+ * schedules plan come from pools of their own in the family, with segments of their own; limit
+ * and accounts are the family's.  NULL: no memory, or limit. */
 TdBlock *td__pool_take (TdPool *pool, size_t bytes, TdMemCategory category);
+/** The same from one of the family's pools. */
+TdBlock *td__pool_take_from (TdPool *pool, TdMemPool which, size_t bytes,
+                             TdMemCategory category);
 void td__pool_give (TdBlock *block);
 /** The same, but the block is nobody's until the fence has passed: work on another stream still
  * uses it.  *Owner*: the provider takes the fence. */
 void td__pool_give_after (TdBlock *block, void *fence);
+/** More (1) or fewer (-1) need the segments of one of the family's pools as they are: nothing
+ * is given back, nor waited for, till nobody does. */
+void td__pool_hold (TdPool *pool, TdMemPool which, int change);
 /** Give segments without live blocks back.  *Units*: bytes. */
 size_t td__pool_trim (TdPool *pool);
 void td__pool_set_limit (TdPool *pool, size_t bytes);

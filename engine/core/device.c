@@ -1,5 +1,4 @@
-/* The devices there are, and their memory: registry, limits, accounts, the out-of-memory
- * message.
+/* The devices there are, and their memory: registry, limits, accounts.
  *
  * SPDX-License-Identifier: MIT */
 #include "core.h"
@@ -32,6 +31,15 @@ const char *
 td_mem_category_name (TdMemCategory category)
 {
   return (unsigned)category < TD_MEM_N_CATEGORIES ? category_names[category] : "?";
+}
+
+const char *
+td_mem_pool_name (TdMemPool pool)
+{
+  static const char *const names[TD_MEM_N_POOLS]
+      = { "default", "workspace", "static", "graph-private" };
+
+  return (unsigned)pool < TD_MEM_N_POOLS ? names[pool] : "?";
 }
 
 TdStatus
@@ -158,45 +166,4 @@ td_mem_info (TdDevice *device)
   info.live_nodes = e->nodes.live;
   info.live_ops = e->ops.live;
   return info;
-}
-
-/* "1.5 MB": decimal, three digits at most. */
-static const char *
-bytes_text (size_t bytes, char *text, size_t size)
-{
-  static const char *const units[] = { "B", "kB", "MB", "GB", "TB" };
-  double value = (double)bytes;
-  int unit = 0;
-
-  while (value >= 999.5 && unit < TD_ARRAY_LENGTH (units) - 1)
-    {
-      value /= 1000;
-      unit++;
-    }
-  snprintf (text, size, "%.*f %s",
-            unit == 0 || value >= 100 ? 0
-            : value >= 10             ? 1
-                                      : 2,
-            value, units[unit]);
-  return text;
-}
-
-TdStatus
-td__fail_memory (TdDevice *device, size_t bytes, const char *op, const TdSite *site)
-{
-  TdMemInfo info;
-  char asked[32], live[32], largest[32], part[32], parts[256] = "";
-  size_t used = 0;
-
-  td__pool_info (device->pool, &info);
-  for (int i = 0; i < TD_MEM_N_CATEGORIES; i++)
-    if (info.category_bytes[i] > 0 && used < sizeof parts - 64)
-      used += (size_t)snprintf (parts + used, sizeof parts - used, "%s%s %s",
-                                used > 0 ? ", " : "", category_names[i],
-                                bytes_text (info.category_bytes[i], part, sizeof part));
-  return td__fail (TD_ERR_MEMORY, op, site,
-                   "out of memory on %s: %s wanted, %s live (%s), largest free block %s",
-                   device->name, bytes_text (bytes, asked, sizeof asked),
-                   bytes_text (info.live_bytes, live, sizeof live), parts,
-                   bytes_text (info.largest_free_bytes, largest, sizeof largest));
 }

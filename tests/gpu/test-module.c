@@ -379,6 +379,43 @@ memory__runs_out_alike_by_the_limit_and_on_the_device (void **state)
   }
 }
 
+/* The same program under the same limit, here and on the CPU: only the device's name differs.
+ */
+static void
+memory__that_runs_out_is_told_of_as_on_the_cpu (void **state)
+{
+  static const char *const names[] = { "cpu", "cuda:0" };
+  char texts[2][1024];
+
+  setenv ("TAPEDECK_CUDA_ALLOCATOR", "cuda_malloc", 1);
+  for (int i = 0; i < 2; i++)
+    {
+      const char *text, *on;
+      TdVar *w;
+
+      td_finish ();
+      driver->reset ();
+      td_init (NULL, NULL);
+      td_set_mem_limit ((size_t)24 << 20);
+      td_device_use (td_device_get (names[i]));
+      w = td_variable (td_zeros (TD_F32, TD_SHAPE (1 << 20)), "w");
+      for (int k = 0; k < 2; k++)
+        td_mul (w, w);
+      assert_true (
+          td_poisoned (td_matmul (td_reshape (w, TD_SHAPE (1024, 1024)),
+                                  td_zeros (TD_F32, TD_SHAPE (1024, 2048)), false, false)));
+      text = said (TD_ERR_MEMORY);
+      assert_contains (text, "; held most by 8.39 MB in 2 times activation (");
+      assert_contains (text, ", 4.19 MB w (");
+      on = strstr (text, names[i]);
+      assert_non_null (on);
+      snprintf (texts[i], sizeof texts[i], "%.*s*%s", (int)(on - text), text,
+                on + strlen (names[i]));
+    }
+  unsetenv ("TAPEDECK_CUDA_ALLOCATOR");
+  assert_string_equal (texts[0], texts[1]);
+}
+
 static void
 memory__given_back_is_the_devices_again (void **state)
 {
@@ -468,6 +505,7 @@ main (int argc, char **argv)
     row (memory__comes_from_the_provider_that_works),
     row (memory__of_others_is_told_apart),
     row (memory__runs_out_alike_by_the_limit_and_on_the_device),
+    row (memory__that_runs_out_is_told_of_as_on_the_cpu),
     row (memory__given_back_is_the_devices_again),
     row (memory__refused_in_the_middle_leaves_the_pool_whole),
     row (fault__names_the_kernel_and_a_new_start_heals_it),
