@@ -14,7 +14,7 @@
 
 #include "tapedeck-op.h"
 
-#define TD_DEVICE_ABI 2
+#define TD_DEVICE_ABI 3
 
 struct TdPool;
 struct TdBlock;
@@ -293,6 +293,38 @@ typedef struct TdStats
   uint32_t exponent[32]; /* finite and not 0: bin k holds 2^(k-24) <= |x| < 2^(k-23), clamped */
 } TdStats;
 
+/** Launches that were captured and are launched as one; the device's own. */
+typedef struct TdGraph TdGraph;
+
+typedef struct TdSpan
+{
+  void *address;
+  size_t bytes;
+} TdSpan;
+
+/** Capturing: between begin and end or abandon, slots launch nothing.  What they would launch
+ * becomes a graph, or changes one.  A slot that waits, or moves bytes of the host, cannot be
+ * captured: it returns an error and records none. */
+typedef struct TdDeviceGraphs
+{
+  /** change: what slots would launch only gives that graph's steps other operands; else NULL.
+   * Returns NULL, or why nothing can be captured. */
+  const char *(*begin) (TdDevice *d, TdGraph *change);
+  /** What follows is this step's: 0, 1 ...; of a change, those that are to be changed. */
+  void (*step) (TdDevice *d, uint32_t step);
+  /** *graph: NULL, or an older one, which is updated in place if the new one has its shape.
+   * Ignored after a change.  Returns NULL, or why not; then *graph is as it was, or NULL, or,
+   * after a change, half changed and good for nothing but to be freed or captured anew. */
+  const char *(*end) (TdDevice *d, TdGraph **graph);
+  /** why: what could not be captured, or NULL. */
+  void (*abandon) (TdDevice *d, const char **why);
+  /** Can this step be changed by itself? */
+  bool (*changes) (const TdGraph *graph, uint32_t step);
+  /** written: what the host may know the numbers of, and does no more. */
+  TdStatus (*launch) (TdDevice *d, TdGraph *graph, const TdSpan *written, uint32_t n);
+  void (*free) (TdDevice *d, TdGraph *graph);
+} TdDeviceGraphs;
+
 /** The kernels of a device.  "[...]" after a slot lists its operands. */
 typedef struct TdDeviceOps
 {
@@ -356,6 +388,7 @@ typedef struct TdDeviceOps
                       TdTensor *const *arrays, int n);
   TdStatus (*stats) (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
                      TdStats *out);
+  const TdDeviceGraphs *graphs; /**< NULL: work cannot be captured */
 } TdDeviceOps;
 
 struct TdDevice

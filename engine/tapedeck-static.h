@@ -65,6 +65,9 @@ typedef struct TdStaticInfo
   size_t planned_bytes, lower_bound_bytes; /**< of the newest plan */
   uint32_t n_steps, n_backward_steps;      /**< of the newest schedule */
   uint32_t n_pruned, n_folded, n_merged, n_batched, n_fused, n_in_place;
+  uint64_t n_captures;       /**< times that steps became a CUDA graph, or one was made anew */
+  uint64_t n_graph_launches; /**< and times that one was launched */
+  uint64_t n_alone;          /**< steps launched by themselves, where there could be graphs */
 } TdStaticInfo;
 
 /** Make a static chain of fn.  *Owner*: the engine, until td_static_free. */
@@ -104,6 +107,9 @@ TD_API TdStatic *td_link_static (TdLink *link);
 TD_API TdStaticInfo td_static_info (const TdStatic *s);
 /** Borrow one line on why the last replay could not be, or "". */
 TD_API const char *td_static_last_miss (const TdStatic *s);
+
+/** Borrow one line on which step is in no CUDA graph and why, the last one found, or "". */
+TD_API const char *td_static_last_alone (const TdStatic *s);
 
 /** Write the newest schedule's forward, with the present numbers of its parameters: a graph
  * (.dot), a model for other programs (.onnx, opset 17), a C program without dependencies (.c),

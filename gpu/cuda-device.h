@@ -49,7 +49,9 @@ typedef struct TdCuda
   size_t stage_used; /**< bytes of it */
   int major, minor;  /**< compute capability */
   TdCudaLauncher launcher;
-  TdStatus lost; /**< a fault that the context does not survive */
+  TdStatus lost; /**< a fault that the context does not survive; TD_ERR_STATE: what is captured
+                    can be no graph */
+  struct TdCudaCapture *capture; /**< NULL: launches run */
   TdCudaShadow shadows[TD_CUDA_SHADOWS];
   int next_shadow;
   struct TdCudaVmm *vmm;
@@ -94,6 +96,14 @@ extern const unsigned char td_cuda_dtype_bytes[8];
 bool td_cuda_is_half (TdDtype dtype);
 TdStatus td_cuda_attention_in_floats (TdCuda *c, TdAttentionKind kind, const TdAttention *attrs,
                                       const TdTensor *in, int n_in, TdTensor *out, int n_out);
+/* graphs (graph.c) */
+extern const TdDeviceGraphs td_cuda_graphs;
+/** While launches are captured: they can be no graph, for this reason; nothing more is
+ * captured. Returns false otherwise. */
+bool td_cuda_refuses (TdCuda *c, const char *why);
+/** A launch of one of our kernels, while launches are captured. */
+CUresult td_cuda_graph_kernel (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3],
+                               unsigned block, size_t shared_bytes, void **values);
 
 /* what the host knows of the device's arrays (shadow.c) */
 void td_cuda_shadows_keep (TdCuda *c, const void *address, const void *host, size_t bytes);

@@ -69,8 +69,11 @@ launch (TdCudaLauncher *l, TdCudaKernel *kernel, const unsigned grid[3], unsigne
   if (shared_bytes > SHARED_BY_DEFAULT)
     td_cuda.cuKernelSetAttribute (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                   (int)shared_bytes, kernel->handle, c->handle);
-  result = td_cuda.cuLaunchKernel (function, grid[0], grid[1], grid[2], block, 1, 1,
-                                   (unsigned)shared_bytes, c->stream, values, NULL);
+  if (c->capture != NULL)
+    result = td_cuda_graph_kernel (c, kernel, grid, block, shared_bytes, values);
+  else
+    result = td_cuda.cuLaunchKernel (function, grid[0], grid[1], grid[2], block, 1, 1,
+                                     (unsigned)shared_bytes, c->stream, values, NULL);
   return result == CUDA_SUCCESS ? TD_OK : td_cuda_check (c, result, kernel->name);
 }
 

@@ -56,6 +56,15 @@ fence_wait (void *context, void *fence)
   td_cuda.cuEventDestroy (fence);
 }
 
+/* Memory that is taken while launches are captured is no part of the graph: the driver asks to
+ * hear that this is known. */
+static void
+exchange_mode (const TdCuda *c, CUstreamCaptureMode *mode)
+{
+  if (c->capture != NULL)
+    td_cuda.cuThreadExchangeStreamCaptureMode (mode);
+}
+
 /* --- cuda_vmm --- */
 
 bool
@@ -175,14 +184,21 @@ vmm_new (void *context, size_t bytes)
   TdCuda *c = context;
   TdCudaVmm *v = c->vmm;
   CUmemGenericAllocationHandle handle;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   CUdeviceptr at;
   size_t place;
+  bool mapped;
 
   td_cuda_enter (&c->device);
   if (bytes % v->granularity != 0 || !make_room (v))
     return NULL;
   at = find_gap (v, bytes, &place);
-  if (at == 0 || !map (c, at, bytes, &handle))
+  if (at == 0)
+    return NULL;
+  exchange_mode (c, &mode);
+  mapped = map (c, at, bytes, &handle);
+  exchange_mode (c, &mode);
+  if (!mapped)
     return NULL;
   memmove (v->chunks + place + 1, v->chunks + place, (v->n - place) * sizeof *v->chunks);
   v->chunks[place] = (Chunk){ at, bytes, handle };
@@ -233,10 +249,15 @@ static void *
 malloc_new (void *context, size_t bytes)
 {
   TdCuda *c = context;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   CUdeviceptr at;
+  CUresult result;
 
   td_cuda_enter (&c->device);
-  if (td_cuda.cuMemAlloc (&at, bytes) != CUDA_SUCCESS)
+  exchange_mode (c, &mode);
+  result = td_cuda.cuMemAlloc (&at, bytes);
+  exchange_mode (c, &mode);
+  if (result != CUDA_SUCCESS)
     return NULL;
   return (void *)(uintptr_t)at; /* NOLINT(performance-no-int-to-ptr): a device address */
 }

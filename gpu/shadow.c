@@ -68,6 +68,11 @@ td_cuda_shadows_check_index (TdCuda *c, const TdTensor *index, int64_t limit, in
   CUdeviceptr address = (CUdeviceptr)index->data;
   size_t bytes = (size_t)index->size * td_cuda_dtype_bytes[index->dtype];
 
+  if (td_cuda_refuses (c, "has indices that the host checks at every call"))
+    {
+      *status = TD_ERR_STATE;
+      return true;
+    }
   for (int i = 0; i < TD_CUDA_SHADOWS; i++)
     {
       const TdCudaShadow *s = &c->shadows[i];

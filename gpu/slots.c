@@ -312,6 +312,7 @@ static const TdDeviceOps ops = {
   .lstm = slot_lstm,
   .update = slot_update,
   .stats = slot_stats,
+  .graphs = &td_cuda_graphs,
 };
 
 const TdDeviceOps *

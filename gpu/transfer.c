@@ -106,8 +106,10 @@ TdStatus
 td_cuda_upload (TdDevice *d, void *dst, const void *host, size_t bytes)
 {
   TdCuda *c = td_cuda_enter (d);
-  TdStatus status = c->lost;
+  TdStatus status;
 
+  td_cuda_refuses (c, "copies numbers of the host");
+  status = c->lost;
   td_cuda_shadows_keep (c, dst, host, bytes);
   for (size_t at = 0; at < bytes && status == TD_OK; at += TD_CUDA_STAGE_BYTES)
     status = upload_piece (c, (CUdeviceptr)dst + at, (const char *)host + at,
@@ -120,9 +122,11 @@ TdStatus
 td_cuda_download (TdDevice *d, void *host, const void *src, size_t bytes)
 {
   TdCuda *c = td_cuda_enter (d);
-  TdStatus status = c->lost;
+  TdStatus status;
   size_t at = 0, read = 0;
 
+  td_cuda_refuses (c, "waits for numbers that the host reads");
+  status = c->lost;
   for (int i = 0; read < bytes && status == TD_OK; i++)
     {
       TdCudaStage *stage = &c->down[i % 2];
@@ -180,6 +184,7 @@ td_cuda_synchronize (TdDevice *d)
 {
   TdCuda *c = td_cuda_enter (d);
 
+  td_cuda_refuses (c, "waits for the device");
   if (c->lost == TD_OK)
     td_cuda_check (c, td_cuda.cuStreamSynchronize (c->stream), "waiting for the device");
 }

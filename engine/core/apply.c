@@ -59,7 +59,10 @@ td_op_workspace (TdOpCall *call, size_t bytes)
 
   if (r->workspace != NULL)
     td__pool_give (r->workspace);
-  r->workspace = td__pool_take (r->device->pool, bytes, TD_MEM_WORKSPACE);
+  r->workspace
+      = TD_UNLIKELY (td__engine.capturing)
+            ? td__pool_take_from (r->device->pool, TD_MEM_POOL_GRAPH, bytes, TD_MEM_WORKSPACE)
+            : td__pool_take (r->device->pool, bytes, TD_MEM_WORKSPACE);
   if (r->workspace == NULL)
     {
       td__fail_memory (r->device, bytes, call->cls->name, r->site);

@@ -251,6 +251,16 @@ td__backward_target (TdBackward *b, int i)
   return n->acc;
 }
 
+bool
+td__backward_adds (const TdBackward *b, int i)
+{
+  const Step *s = b->priv;
+  const TdNode *n = s->op->in[i];
+
+  return n->acc != NULL
+         || (n->creator == NULL && !s->walk->targets && n->var != NULL && n->var->grad != NULL);
+}
+
 TdStatus
 td__backward_give (TdBackward *b, int i, TdVar *g, bool accumulated)
 {

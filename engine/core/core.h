@@ -198,6 +198,7 @@ typedef struct TdEngine
   TdVar *quarantine_head, *quarantine_tail; /**< oldest first */
   size_t n_quarantined;
   uint64_t rng_seed, rng_offset;
+  bool capturing;   /**< what is launched becomes a CUDA graph: workspace is the graphs' own */
   bool recomputing; /**< td_forget runs its function again: statistics stay as they are */
   TdOp *dying;      /**< release worklist */
   bool releasing;
@@ -470,6 +471,8 @@ bool td__backward_is_double (const TdBackward *b);
 TdVar *td__backward_target (TdBackward *b, int i);
 /** Hand on a gradient of input i now; accumulated: a kernel has added it to the target. */
 TdStatus td__backward_give (TdBackward *b, int i, TdVar *g, bool accumulated);
+/** Would a gradient given now be added to one that is there, by a kernel? */
+bool td__backward_adds (const TdBackward *b, int i);
 /** Go on through a graph that ends in ys, as if it had stood in place of this operation; gys
  * hold NULLs where no gradient arrived. */
 TdStatus td__backward_splice (TdBackward *b, TdVar *const *ys, TdVar *const *gys, int n_y,

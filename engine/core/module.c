@@ -36,7 +36,9 @@ host_fail (TdStatus status, const char *what, const char *message)
 static void *
 host_memory_take (TdDevice *d, size_t bytes, TdMemCategory category, TdBlock **block)
 {
-  *block = td__pool_take (d->pool, bytes, category);
+  *block = td__engine.capturing
+               ? td__pool_take_from (d->pool, TD_MEM_POOL_GRAPH, bytes, category)
+               : td__pool_take (d->pool, bytes, category);
   if (*block != NULL)
     return (*block)->address;
   td__fail_memory (d, bytes, d->name, td__engine.call_site);

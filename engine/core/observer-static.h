@@ -20,6 +20,7 @@ typedef enum
   TD_NEWS_MISSED,    /**< a guard did not hold: guard, text, site */
   TD_NEWS_EVICTED,   /**< a schedule left the cache */
   TD_NEWS_VERIFIED,  /**< code and schedule agree */
+  TD_NEWS_CAPTURED,  /**< a call's steps became CUDA graphs: text says which did not, and why */
   TD_NEWS_DIFFERS,   /**< they do not: text, site and other_site */
   TD_NEWS_PROVED, /**< seen in a verified call: the code does what no replay does: guard names
                      the memory, or "stdout"; text says how much */

@@ -36,7 +36,9 @@ enum
   TD_EVENT_GRAPH = 4,  /**< a graph node was kept */
   TD_EVENT_DOUBLE = 8, /**< backward with double backprop */
   TD_EVENT_REPLAYED
-  = 16 /**< by a static schedule; its outputs' memory was told before, if any */
+  = 16, /**< by a static schedule; its outputs' memory was told before, if any */
+  TD_EVENT_CAPTURED
+  = 32 /**< it runs with others as one CUDA graph, launched later: no time of its own */
 };
 
 /** One event: a forward or backward operation, an accumulation, an update. */
@@ -90,5 +92,8 @@ struct TdObserver
   /** Optional: which events are a chain's, and what its trace has so far. */
   void (*static_run) (TdObserver *o, const TdStaticRun *run);
   void (*static_entry) (TdObserver *o, const TdStaticEntry *entry);
+  /** Optional: does somebody look at each operation, so that it must run between its two calls,
+   * and not with others in a CUDA graph?  NULL: yes. */
+  bool (*each) (TdObserver *o);
   void (*finish) (TdObserver *o, int status);
 };

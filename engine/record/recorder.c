@@ -219,6 +219,7 @@ event_flags (const TdEvent *e)
 {
   return tape_flags[e->phase != TD_PHASE_FORWARD][e->flags & 15]
          | (e->flags & TD_EVENT_REPLAYED ? TD_TAPE_EVENT_REPLAYED : 0)
+         | (e->flags & TD_EVENT_CAPTURED ? TD_TAPE_EVENT_CAPTURED : 0)
          | (e->cls->flags & TD_OP_VIEW ? TD_TAPE_EVENT_SHARED : 0);
 }
 
@@ -634,6 +635,16 @@ td__recorder_resumed (TdRecorder *r)
   PUBLISH (r, s);
 }
 
+/* Numbers of every operation, and a debugger that may stop at any. */
+static bool
+each (TdObserver *o)
+{
+  const TdRecorder *r = self (o);
+
+  return r->level >= TD_TAPE_LEVEL_STATS
+         || (r->agent != NULL && (td__agent_attention (r->agent) || r->agent->needs_stats));
+}
+
 static const TdObserver vtable = {
   .before_op = before_op,
   .after_op = after_op,
@@ -656,6 +667,7 @@ static const TdObserver vtable = {
   .schedule = td__recorder_schedule,
   .static_run = td__recorder_static_run,
   .static_entry = td__recorder_static_entry,
+  .each = each,
   .finish = on_finish,
 };
 

@@ -54,7 +54,7 @@ struct TdStatic
   uint32_t n_entries;
   TdStaticInfo info;
   TdMiss miss; /**< the last one */
-  char miss_text[600];
+  char miss_text[600], alone_text[400];
   TdWatch *watches; /**< memory that the program registered; only name, site, memory, bytes */
   uint32_t n_watches, n_refusals;
   bool told_nested;

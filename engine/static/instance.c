@@ -181,6 +181,7 @@ prepare (TdInstance *i, TdReadyList *list, uint32_t which)
 static void
 list_free (TdReadyList *list)
 {
+  td__captures_free (list);
   free (list->ready);
   free (list->at);
   free (list->tensors);
@@ -287,10 +288,10 @@ td__instance_unref (TdInstance *i)
   free (i->nodes);
   free (i->nodes_owned);
   free (i->slices);
-  td__buffer_unref (i->arena);
   list_free (&i->forward);
   for (uint32_t k = 0; k < i->plan->s->n_backwards; k++)
     list_free (&i->backwards[k]);
+  td__buffer_unref (i->arena);
   free (i->backwards);
   free (i->packed);
   free (i->address);

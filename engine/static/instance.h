@@ -50,6 +50,7 @@ typedef struct TdReadyList
   TdRngKey **keys;
   uint64_t *key_at;
   uint32_t n_keys;
+  struct TdCaptures *captures; /**< NULL: none yet, or none to be had */
 } TdReadyList;
 
 struct TdEntry;
@@ -101,6 +102,8 @@ TdInstance *td__instance_new (struct TdEntry *entry, TdPlan *plan, const TdSite 
 void td__instance_unref (TdInstance *i);
 /** Forget what events named. */
 void td__observe_drop (TdInstance *i);
+/** Forget the CUDA graphs of a list. */
+void td__captures_free (TdReadyList *list);
 /** Let go of the arrays that it held for backward. */
 void td__instance_drop (TdInstance *i);
 /** Point every operand of a value at memory. */

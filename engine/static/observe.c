@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "play.h"
+#include "capture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -323,22 +324,27 @@ run_one (TdPlay *p, TdReady *r)
 }
 
 static TdStatus
-observed_op (TdPlay *p, const TdStep *step, TdReady *r)
+observed_op (TdPlay *p, const TdStep *step, TdReady *r, bool captures)
 {
   TdObserver *o = td__engine.observer;
   TdStatus status = TD_OK;
   Operands operand;
   TdEvent event;
+  bool waits = captures && r != NULL
+               && td__captures_defer (p, (uint32_t)(r - p->list->ready), &status);
 
+  if (status != TD_OK)
+    return status;
   if (r != NULL && r->opens && (status = td__play_open (p, r)) != TD_OK)
     return status;
   if (o == NULL)
     return r != NULL ? run_one (p, r) : TD_OK;
   operands (p, step, r, &operand);
   event = event_of (p, step, r, &operand);
+  event.flags |= waits ? TD_EVENT_CAPTURED : 0u;
   o->before_op (o, &event);
   p->i->plan->s->device->algorithm = NULL;
-  if (r != NULL)
+  if (r != NULL && !waits)
     status = run_one (p, r);
   if (status != TD_OK)
     event.flags |= TD_EVENT_FAILED;
@@ -350,9 +356,11 @@ observed_op (TdPlay *p, const TdStep *step, TdReady *r)
 
 /* What is no operation. */
 static TdStatus
-observed_other (TdPlay *p, const TdStep *step, TdReady *r)
+observed_other (TdPlay *p, const TdStep *step, TdReady *r, bool captures)
 {
   TdObserver *o = td__engine.observer;
+  TdStatus status = TD_OK;
+  bool waits;
 
   if (o != NULL && (step->kind == TD_STEP_LINK_ENTER || step->kind == TD_STEP_LINK_LEAVE))
     {
@@ -368,15 +376,19 @@ observed_other (TdPlay *p, const TdStep *step, TdReady *r)
     o->host_read (o, node_of (p, td__step_in (p->i->plan->s, step, 0)), step->site);
   if (r == NULL)
     return TD_OK;
+  waits = captures && td__captures_defer (p, (uint32_t)(r - p->list->ready), &status);
+  if (status != TD_OK)
+    return status;
   if (r->opens && td__play_open (p, r) != TD_OK)
     return td__engine.error.status;
-  return td__play_one (p, r);
+  return waits ? TD_OK : td__play_one (p, r);
 }
 
 TdStatus
 td__play_observed (TdPlay *p)
 {
   const TdSteps *steps = p->list->steps;
+  const bool captures = td__captures_begin (p);
   TdStatus status = TD_OK;
 
   p->observed = td__engine.observer != NULL;
@@ -388,8 +400,8 @@ td__play_observed (TdPlay *p)
       TdReady *r = p->list->at[k] != TD_ABSENT ? &p->list->ready[p->list->at[k]] : NULL;
 
       status = step->kind == TD_STEP_OP || step->kind == TD_STEP_GROUP
-                   ? observed_op (p, step, r)
-                   : observed_other (p, step, r);
+                   ? observed_op (p, step, r, captures)
+                   : observed_other (p, step, r, captures);
     }
-  return status;
+  return status == TD_OK && captures ? td__captures_end (p) : status;
 }

@@ -93,6 +93,7 @@ td__plan_new (const TdSchedule *s, const TdPassSwitches *switches)
   p->refs = 1;
   p->switches = *switches;
   p->s = copy_schedule (s);
+  p->graphs = switches->graphs && s->device != NULL && s->device->ops->graphs != NULL;
   p->n_trace_constants = s->n_constants;
   p->n_trace_values = s->n_values;
   if (switches->fold)

@@ -13,7 +13,7 @@
 /** Switches of the passes: the options of td_static_new. */
 typedef struct TdPassSwitches
 {
-  bool prune, fold, cse, batch, pack, fuse, in_place, plan;
+  bool prune, fold, cse, batch, pack, fuse, in_place, plan, graphs;
 } TdPassSwitches;
 
 typedef enum
@@ -77,6 +77,7 @@ typedef struct TdPlan
   uint32_t refs;   /**< of the entry and of each instance */
   uint32_t number; /**< as observers are told; 0: not yet */
   TdPassSwitches switches;
+  bool graphs;     /**< steps are launched as CUDA graphs where that is possible */
   TdSchedule *s;   /**< tables and lists as the passes left them */
   TdGroup *groups; /**< of TD_STEP_GROUP steps: step.external is the place */
   uint32_t n_groups;

@@ -22,6 +22,8 @@ typedef struct TdPlay
   bool observed;         /**< events were told, and numbered, one by one */
   struct TdCheck *check; /**< of a verified call, or NULL */
   struct TdTaken *taken; /**< gradients go there instead of to the externals; or NULL */
+  uint32_t waiting, n_waiting; /**< capture.c: the first ready step that is not launched yet,
+                                  and how many are to be */
 } TdPlay;
 
 /** Gradients that a backward made and did not give yet, in order. */

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT */
 #include "play.h"
 #include "tell.h"
+#include "capture.h"
 #include "../cpu/packed.h"
 #include "verify.h"
 
@@ -315,6 +316,8 @@ play (TdPlay *p)
   memset (p->i->packed, 0, p->i->plan->n_packs * sizeof *p->i->packed);
   if (TD_UNLIKELY (td__engine.observer != NULL || td__engine.config.debug || p->check != NULL))
     return td__play_observed (p);
+  if (TD_UNLIKELY (p->i->plan->graphs) && td__captures_begin (p))
+    return td__captures_play (p);
 
   for (uint32_t k = 0; k < p->list->n_ready; k++)
     {

@@ -373,7 +373,8 @@ ready (TdStatic *s, TdEntry *entry)
                               .pack = o->batch,
                               .fuse = o->fuse && !debug,
                               .in_place = o->in_place,
-                              .plan = o->plan };
+                              .plan = o->plan,
+                              .graphs = o->cuda_graph && !debug };
 
   if (entry->trace != NULL)
     {

@@ -249,7 +249,10 @@ dump_event (Dump *d, const TdTapeIteration *it, uint32_t i)
   put_vars (d, it, it->ins + e->first_in, e->n_in);
   fputs (" -> ", d->out);
   put_vars (d, it, it->outs + e->first_out, e->n_out);
-  fprintf (d->out, " %" PRIu64 " ns\n", it->event_duration_ns[i]);
+  if (e->flags & TD_TAPE_EVENT_CAPTURED)
+    fputs (" in a CUDA graph, not measured\n", d->out);
+  else
+    fprintf (d->out, " %" PRIu64 " ns\n", it->event_duration_ns[i]);
 }
 
 static void

@@ -162,6 +162,7 @@ enum
   TD_TAPE_EVENT_NO_BACKPROP = 1 << 4, /* left no graph behind */
   TD_TAPE_EVENT_RUNNING = 1 << 5,     /* live only: started, not yet ended */
   TD_TAPE_EVENT_SHARED = 1 << 6,      /* output shares its input's buffer (a view) */
+  TD_TAPE_EVENT_CAPTURED = 1 << 7,    /* ran inside a CUDA graph: its time was not measured */
 };
 
 /** Flags of a variable. */

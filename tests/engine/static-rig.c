@@ -236,6 +236,13 @@ expect_miss (TdStatic *s, ...)
 }
 
 void
+skip_off_cpu (void)
+{
+  if (strcmp (td_device_name (td_device (td_zeros (TD_F32, TD_SHAPE (1)))), "cpu") != 0)
+    skip ();
+}
+
+void
 assert_bits (TdVar *a, TdVar *b)
 {
   size_t bytes = (size_t)td_size (a) * td_dtype_bytes (td_dtype (a));

@@ -30,6 +30,8 @@ void expect_calls (TdStatic *s, uint64_t n_code, uint64_t n_replays);
 /** In the static run, fail unless the last miss holds every one of these words (NULL ends). */
 void expect_miss (TdStatic *s, ...);
 
+/** Skip the test where arrays are not the CPU's: the same programs are run on other devices. */
+void skip_off_cpu (void);
 /** Fail unless both have the same shape and bits. */
 void assert_bits (TdVar *a, TdVar *b);
 /** Numbers of a fixed sequence in -1 .. 1. */

@@ -133,7 +133,7 @@ remote__has_a_slot_of_its_own_for_each_of_the_cpus (void **state)
 {
   const char *ours = (const char *)remote->ops, *theirs = (const char *)&td__cpu_ops;
 
-  for (size_t at = offsetof (TdDeviceOps, provider); at < sizeof (TdDeviceOps);
+  for (size_t at = offsetof (TdDeviceOps, provider); at <= offsetof (TdDeviceOps, stats);
        at += sizeof (void *))
     {
       void *mine, *cpus;

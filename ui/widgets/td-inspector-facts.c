@@ -212,6 +212,8 @@ show_op (TdFacts *self, const TdFactsSubject *s)
     add_fact (self, "Result", "added into the earlier content of its output");
   if (event->flags & TD_TAPE_EVENT_REPLAYED)
     add_fact (self, "Run from", "a static schedule");
+  if (event->flags & TD_TAPE_EVENT_CAPTURED)
+    add_fact (self, "Time", "not measured: it ran inside a CUDA graph");
 }
 
 static void

@@ -78,7 +78,8 @@ add_row (TdSceneBuilder *b, const TdScheduleRow *r, const Columns *c, double y, 
   left.bold = FALSE;
   left.max_width = c->time - c->layer - 50;
   td_scene_add_text (b, c->layer, y, last_part (r->layer), &left);
-  td_scene_add_text (b, c->time, y, r->to_come ? "—" : td_format_ns (text, r->ns), &right);
+  td_scene_add_text (b, c->time, y,
+                     r->to_come || r->captured ? "—" : td_format_ns (text, r->ns), &right);
   td_scene_add_text (b, c->output, y, td_format_bytes (text, r->bytes), &right);
   if (here)
     {

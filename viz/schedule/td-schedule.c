@@ -26,8 +26,12 @@ td_schedule_new (const TdIteration *iteration)
                             .op = td_iteration_get_op_name (iteration, e),
                             .layer = td_iteration_get_link_path (iteration, e),
                             .start_ns = t->event_start_ns ? t->event_start_ns[e] : 0,
-                            .ns = t->event_duration_ns ? t->event_duration_ns[e] : 0,
+                            .ns
+                            = t->event_duration_ns && !(event->flags & TD_TAPE_EVENT_CAPTURED)
+                                  ? t->event_duration_ns[e]
+                                  : 0,
                             .to_come = e >= td_iteration_get_n_run (iteration),
+                            .captured = (event->flags & TD_TAPE_EVENT_CAPTURED) != 0,
                             .failed = (event->flags & TD_TAPE_EVENT_FAILED) != 0 };
       for (guint k = 0; k < event->n_out; k++)
         r->bytes += t->vars[t->outs[event->first_out + k]].bytes;
@@ -136,7 +140,10 @@ print_json (const TdSchedule *s, const char *advice, const TdStaticness *staticn
       td_json_member_string (&j, "link", r->layer);
       td_json_member_string (&j, "phase", td_tape_phase_name (r->phase));
       td_json_member_int (&j, "start_ns", (gint64)r->start_ns);
-      td_json_member_int (&j, "ns", (gint64)r->ns);
+      if (r->captured)
+        td_json_member_bool (&j, "measured", FALSE);
+      else
+        td_json_member_int (&j, "ns", (gint64)r->ns);
       td_json_member_int (&j, "bytes", (gint64)r->bytes);
       td_json_member_bool (&j, "failed", r->failed);
       td_json_end_object (&j);
@@ -157,9 +164,11 @@ print_csv (const TdSchedule *s, GString *out)
       td_csv_append (out, r->op);
       g_string_append_c (out, ',');
       td_csv_append (out, r->layer);
-      g_string_append_printf (
-          out, ",%s,%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ",%d\n",
-          td_tape_phase_name (r->phase), r->start_ns, r->ns, r->bytes, r->failed);
+      g_string_append_printf (out, ",%s,%" G_GUINT64_FORMAT ",", td_tape_phase_name (r->phase),
+                              r->start_ns);
+      if (!r->captured) /* else it was not measured */
+        g_string_append_printf (out, "%" G_GUINT64_FORMAT, r->ns);
+      g_string_append_printf (out, ",%" G_GUINT64_FORMAT ",%d\n", r->bytes, r->failed);
     }
 }
 
@@ -174,7 +183,10 @@ print_text (const TdSchedule *s, const char *advice, GString *out)
     {
       const TdScheduleRow *r = &s->rows[i];
 
-      td_format_ns (ns, r->ns);
+      if (r->captured)
+        g_strlcpy (ns, "in graph", sizeof ns);
+      else
+        td_format_ns (ns, r->ns);
       /* "µ" has two bytes: pad by characters */
       g_string_append_printf (out, "%6u  %-28s %-24s %-10s %*s%s %9s%s\n", r->event, r->op,
                               r->layer, td_tape_phase_name (r->phase),

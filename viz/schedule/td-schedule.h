@@ -23,7 +23,8 @@ typedef struct
   guint64 ns;
   guint64 bytes; /* of the outputs */
   gboolean failed;
-  gboolean to_come; /* has not run: it is expected */
+  gboolean to_come;  /* has not run: it is expected */
+  gboolean captured; /* ran inside a CUDA graph: its time was not measured */
 } TdScheduleRow;
 
 typedef struct

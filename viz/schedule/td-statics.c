@@ -117,7 +117,7 @@ fill_times (TdStaticsChain *c, const TdTapeIteration *it)
     {
       TdStaticsRow *row = c->row_of_event[e] >= 0 ? &c->rows[c->row_of_event[e]] : NULL;
 
-      if (row == NULL)
+      if (row == NULL || (it->events[e].flags & TD_TAPE_EVENT_CAPTURED)) /* not measured */
         continue;
       row->ns += it->event_duration_ns[e];
       row->n_runs++;

@@ -1,9 +1,12 @@
 /* A CUDA driver for tests: host memory behind addresses that the host cannot touch, streams
- * that run late and out of order as far as events allow, graphs as lists.
+ * that run late and out of order as far as events allow, graphs that run in any order
+ * of their dependencies.
  *
  * It notes what a real driver would let pass or fault on much later: work that uses memory that
  * is not there, two streams that use the same bytes with no event between them, waiting while a
- * stream is captured, copies out of bounds, copies from memory that is not pinned.
+ * stream is captured, copies out of bounds, copies from memory that is not pinned, graphs that
+ * are launched after they were destroyed, nodes of a graph that use the same bytes in no
+ * order.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -20,7 +23,10 @@ typedef struct FakeCuda
   long n_copies[3]; /**< to the device, to the host, within it */
   long n_products;  /**< by the matrix library */
   long n_graph_launches;
-  long n_pending; /**< commands that no stream has run yet */
+  long n_captures;
+  long n_graph_changes[2]; /**< nodes by themselves, graphs as a whole */
+  long n_graphs;           /**< that can be launched, now */
+  long n_pending;          /**< commands that no stream has run yet */
   long n_violations;
   char violation[200];  /**< the first one */
   size_t total_bytes;   /**< memory of the device; a test may change it while none is used */

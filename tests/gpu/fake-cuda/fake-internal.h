@@ -39,6 +39,7 @@ typedef struct FakeCommand FakeCommand;
 struct FakeCommand
 {
   FakeCommand *next;
+  int refs; /* of its stream, of graphs */
   const char *name;
   /** Do it; may be called again where a graph holds it.  NULL: nothing to do. */
   void (*run) (FakeCommand *command);
@@ -53,6 +54,37 @@ struct FakeCommand
   uint64_t version; /**< of the event */
 };
 
+enum
+{
+  FAKE_STREAMS = 16, /* 0 stands for the host */
+  FAKE_TAILS = 8     /* that a node can follow directly */
+};
+typedef struct FakeClock
+{
+  uint64_t at[FAKE_STREAMS];
+} FakeClock;
+
+struct CUstream_st
+{
+  int number;
+  FakeClock clock;
+  FakeCommand *first, *last;
+  struct CUgraph_st *captured; /* what commands go to instead */
+  bool origin;                 /* the capture was begun here */
+  int tails[FAKE_TAILS];       /* nodes that the next one follows */
+  int n_tails;
+};
+
+typedef struct FakeEvent
+{
+  FakeClock clock;
+  uint64_t recorded, reached; /* versions */
+  CUstream stream;
+  uint64_t capture; /* recorded in this one, after these nodes; 0: in none */
+  int tails[FAKE_TAILS];
+  int n_tails;
+} FakeEvent;
+
 FakeCommand *fake_command (const char *name, void (*run) (FakeCommand *command));
 void fake_command_use (FakeCommand *command, CUdeviceptr address, size_t bytes, bool writes);
 /** Put it last on the stream, or into the graph that is captured from it.  *Owner*: the stream.
@@ -64,6 +96,22 @@ void fake_note_use (CUstream stream, CUdeviceptr address, size_t bytes, bool wri
 /** Whether work that waits uses these bytes. */
 bool fake_is_in_use (CUdeviceptr address, size_t bytes);
 void fake_drain_all (void);
-/** True while a stream is captured: what waits or allocates is then an error. */
-bool fake_is_capturing (void);
+void fake_command_unref (FakeCommand *command);
+/** Do what it does, if its memory is there. */
+void fake_run_now (FakeCommand *command);
+/** The i-th stream, used or not; NULL: there are not so many. */
+CUstream fake_stream (int i);
 void fake_streams_reset (void);
+
+/* graphs */
+/** True while a stream is captured: what waits is then an error. */
+bool fake_is_capturing (void);
+/** What allocates too, unless the thread has said that it knows. */
+bool fake_is_allocation_forbidden (void);
+CUresult fake_graph_add (CUstream stream, FakeCommand *command);
+void fake_graph_mark (CUstream stream, FakeEvent *event);
+CUresult fake_graph_join (CUstream stream, FakeEvent *event);
+/** Put a command of the same name in a node's place, for the launches that follow.  *Owner*: it
+ * takes the command. */
+CUresult fake_graph_change (CUgraphExec exec, CUgraphNode node, FakeCommand *command);
+void fake_graphs_reset (void);

@@ -57,28 +57,24 @@ free_launch (FakeCommand *command)
   free (l);
 }
 
-CUresult
-cuLaunchKernel (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
-                CUstream stream, void **params, void **extra)
+/* A launch as a command; NULL: no device would take it. */
+static FakeCommand *
+launch_new (const FakeKernel *kernel, const unsigned grid[3], const unsigned block[3],
+            unsigned shared_bytes, void *const *params)
 {
-  CUresult result = fake_enter ("cuLaunchKernel");
-  const FakeKernel *kernel = (const FakeKernel *)function;
   Launch *l;
   FakeCommand *c;
 
-  if (result != CUDA_SUCCESS)
-    return result;
-  if (grid_x == 0 || grid_y == 0 || grid_z == 0 || block_x == 0
-      || block_x * block_y * block_z > 1024)
+  if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || block[0] == 0
+      || block[0] * block[1] * block[2] > 1024)
     {
       fake_violation ("%s with a grid or a block that no device takes", kernel->name);
-      return CUDA_ERROR_INVALID_VALUE;
+      return NULL;
     }
   l = calloc (1, sizeof *l);
   *l = (Launch){ .kernel = kernel,
-                 .grid = { grid_x, grid_y, grid_z },
-                 .block = block_x,
+                 .grid = { grid[0], grid[1], grid[2] },
+                 .block = block[0],
                  .shared_bytes = shared_bytes,
                  .params = malloc (kernel->params_bytes) };
   memcpy (l->params, params[0], kernel->params_bytes);
@@ -86,6 +82,40 @@ cuLaunchKernel (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned 
   c->data = l;
   c->free = free_launch;
   fake_command_take_uses (c);
+  return c;
+}
+
+CUresult
+cuLaunchKernel (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                CUstream stream, void **params, void **extra)
+{
+  CUresult result = fake_enter ("cuLaunchKernel");
+  FakeCommand *c;
+
+  if (result != CUDA_SUCCESS)
+    return result;
+  c = launch_new ((const FakeKernel *)function, (unsigned[]){ grid_x, grid_y, grid_z },
+                  (unsigned[]){ block_x, block_y, block_z }, shared_bytes, params);
+  if (c == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
   fake.n_launches++;
   return fake_enqueue (stream, c);
+}
+
+CUresult
+cuGraphExecKernelNodeSetParams (CUgraphExec exec, CUgraphNode node,
+                                const CUDA_KERNEL_NODE_PARAMS *p)
+{
+  CUresult result = fake_enter ("cuGraphExecKernelNodeSetParams");
+  const FakeKernel *kernel = p->func != NULL ? (const FakeKernel *)p->func
+                                             : (const FakeKernel *)(const void *)p->kern;
+  FakeCommand *c;
+
+  if (result != CUDA_SUCCESS)
+    return result;
+  c = launch_new (kernel, (unsigned[]){ p->gridDimX, p->gridDimY, p->gridDimZ },
+                  (unsigned[]){ p->blockDimX, p->blockDimY, p->blockDimZ }, p->sharedMemBytes,
+                  p->kernelParams);
+  return c != NULL ? fake_graph_change (exec, node, c) : CUDA_ERROR_INVALID_VALUE;
 }

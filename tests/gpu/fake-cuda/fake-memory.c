@@ -199,7 +199,7 @@ cuMemAlloc (CUdeviceptr *address, size_t bytes)
 {
   CUresult result = fake_enter ("cuMemAlloc");
 
-  if (result == CUDA_SUCCESS && fake_is_capturing ())
+  if (result == CUDA_SUCCESS && fake_is_allocation_forbidden ())
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   bytes = (bytes + GRANULARITY - 1) / GRANULARITY * GRANULARITY;
   if (result == CUDA_SUCCESS)
@@ -257,6 +257,8 @@ cuMemCreate (CUmemGenericAllocationHandle *handle, size_t bytes,
 {
   CUresult result = fake_enter ("cuMemCreate");
 
+  if (result == CUDA_SUCCESS && fake_is_allocation_forbidden ())
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (result == CUDA_SUCCESS && bytes % GRANULARITY != 0)
     return CUDA_ERROR_INVALID_VALUE;
   if (result == CUDA_SUCCESS)
@@ -325,7 +327,7 @@ cuMemAllocHost (void **host, size_t bytes)
 {
   CUresult result = fake_enter ("cuMemAllocHost");
 
-  if (result == CUDA_SUCCESS && fake_is_capturing ())
+  if (result == CUDA_SUCCESS && fake_is_allocation_forbidden ())
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   for (int i = 0; result == CUDA_SUCCESS && i < MAX_PINNED; i++)
     if (memory.pinned[i].host == NULL)

@@ -13,41 +13,11 @@
 
 enum
 {
-  MAX_STREAMS = 16, /* 0 stands for the host */
+  MAX_STREAMS = FAKE_STREAMS,
   MAX_PENDING = 400,
   MAX_USES = 64,
   MAX_EVENTS = 256,
   MAX_ACCESSES = 20000
-};
-
-typedef struct
-{
-  uint64_t at[MAX_STREAMS];
-} Clock;
-
-struct CUstream_st
-{
-  int number;
-  Clock clock;
-  FakeCommand *first, *last;
-  struct CUgraph_st *captured; /* what commands go to instead */
-};
-
-struct FakeEvent
-{
-  Clock clock;
-  uint64_t recorded, reached; /* versions */
-  CUstream stream;
-};
-
-struct CUgraph_st
-{
-  FakeCommand *first, *last;
-  int n_owners; /* the graph, what was made executable of it, launches that wait */
-};
-struct CUgraphExec_st
-{
-  struct CUgraph_st *graph;
 };
 
 /* A use of memory that later ones are compared with. */
@@ -58,6 +28,8 @@ typedef struct
   int stream;
   bool writes;
 } Access;
+
+typedef FakeClock Clock;
 
 static struct
 {
@@ -92,12 +64,15 @@ fake_command (const char *name, void (*run) (FakeCommand *command))
     abort ();
   c->name = name;
   c->run = run;
+  c->refs = 1;
   return c;
 }
 
-static void
-command_free (FakeCommand *c)
+void
+fake_command_unref (FakeCommand *c)
 {
+  if (--c->refs > 0)
+    return;
   if (c->free != NULL)
     c->free (c);
   free (c->uses);
@@ -206,14 +181,11 @@ fake_enqueue (CUstream s, FakeCommand *c)
   if (s == NULL)
     {
       fake_violation ("%s on the default stream", c->name);
-      command_free (c);
+      fake_command_unref (c);
       return CUDA_ERROR_INVALID_HANDLE;
     }
   if (s->captured != NULL)
-    {
-      append (&s->captured->first, &s->captured->last, c);
-      return CUDA_SUCCESS;
-    }
+    return fake_graph_add (s, c);
   issue (s, c);
   append (&s->first, &s->last, c);
   if (++fake.n_pending >= MAX_PENDING)
@@ -223,8 +195,8 @@ fake_enqueue (CUstream s, FakeCommand *c)
 
 /* --- running --- */
 
-static void
-run_now (FakeCommand *c)
+void
+fake_run_now (FakeCommand *c)
 {
   for (int i = 0; i < c->n_uses; i++)
     if (!fake_is_mapped (c->uses[i].address, c->uses[i].bytes))
@@ -249,8 +221,8 @@ step (CUstream s)
   s->first = c->next;
   if (s->first == NULL)
     s->last = NULL;
-  run_now (c);
-  command_free (c);
+  fake_run_now (c);
+  fake_command_unref (c);
   fake.n_pending--;
   return true;
 }
@@ -307,19 +279,17 @@ fake_is_in_use (CUdeviceptr address, size_t bytes)
   return false;
 }
 
-bool
-fake_is_capturing (void)
+CUstream
+fake_stream (int i)
 {
-  for (int i = 0; i < MAX_STREAMS; i++)
-    if (now.streams[i].captured != NULL)
-      return true;
-  return false;
+  return i < MAX_STREAMS ? &now.streams[i] : NULL;
 }
 
 void
 fake_streams_reset (void)
 {
   fake_drain_all ();
+  fake_graphs_reset ();
   for (int i = 0; i < MAX_EVENTS; i++)
     free (now.events[i]);
   memset (&now, 0, sizeof now);
@@ -432,6 +402,12 @@ cuEventRecord (CUevent event, CUstream s)
 
   if (result != CUDA_SUCCESS)
     return result;
+  e->capture = 0;
+  if (s->captured != NULL)
+    {
+      fake_graph_mark (s, e);
+      return CUDA_SUCCESS;
+    }
   c = fake_command ("cuEventRecord", NULL);
   c->records = e;
   c->version = ++e->recorded;
@@ -446,6 +422,8 @@ cuStreamWaitEvent (CUstream s, CUevent event, unsigned flags)
   struct FakeEvent *e = (struct FakeEvent *)event;
   FakeCommand *c;
 
+  if (result == CUDA_SUCCESS && (e->capture != 0 || s->captured != NULL))
+    return fake_graph_join (s, e);
   if (result != CUDA_SUCCESS || e->recorded == 0)
     return result;
   c = fake_command ("cuStreamWaitEvent", NULL);
@@ -460,8 +438,8 @@ cuEventQuery (CUevent event)
   CUresult result = fake_enter ("cuEventQuery");
   struct FakeEvent *e = (struct FakeEvent *)event;
 
-  if (result != CUDA_SUCCESS)
-    return result;
+  if (result != CUDA_SUCCESS || e->capture != 0)
+    return result != CUDA_SUCCESS ? result : CUDA_ERROR_CAPTURED_EVENT;
   if (e->reached < e->recorded)
     return CUDA_ERROR_NOT_READY;
   merge (&now.host, &e->clock);
@@ -474,8 +452,8 @@ cuEventSynchronize (CUevent event)
   CUresult result = wait_begins ("cuEventSynchronize");
   struct FakeEvent *e = (struct FakeEvent *)event;
 
-  if (result != CUDA_SUCCESS)
-    return result;
+  if (result != CUDA_SUCCESS || e->capture != 0)
+    return result != CUDA_SUCCESS ? result : CUDA_ERROR_CAPTURED_EVENT;
   drain (NULL, e, e->recorded);
   merge (&now.host, &e->clock);
   return fake_sticky;
@@ -493,129 +471,4 @@ cuEventElapsedTime (float *milliseconds, CUevent start, CUevent end)
   *milliseconds
       = (float)(b->clock.at[b->stream->number] - a->clock.at[b->stream->number]) * 1e-3f;
   return fake_enter ("cuEventElapsedTime");
-}
-
-/* --- graphs --- */
-
-static void
-graph_unref (struct CUgraph_st *g)
-{
-  if (--g->n_owners > 0)
-    return;
-  for (FakeCommand *c = g->first, *next; c != NULL; c = next)
-    {
-      next = c->next;
-      command_free (c);
-    }
-  free (g);
-}
-
-CUresult
-cuStreamBeginCapture (CUstream s, CUstreamCaptureMode mode)
-{
-  CUresult result = fake_enter ("cuStreamBeginCapture");
-
-  if (result != CUDA_SUCCESS || s->captured != NULL)
-    return result != CUDA_SUCCESS ? result : CUDA_ERROR_ILLEGAL_STATE;
-  s->captured = calloc (1, sizeof *s->captured);
-  s->captured->n_owners = 1;
-  return CUDA_SUCCESS;
-}
-
-CUresult
-cuStreamEndCapture (CUstream s, CUgraph *graph)
-{
-  CUresult result = fake_enter ("cuStreamEndCapture");
-
-  *graph = s->captured;
-  s->captured = NULL;
-  return result == CUDA_SUCCESS && *graph == NULL ? CUDA_ERROR_ILLEGAL_STATE : result;
-}
-
-CUresult
-cuGraphInstantiate (CUgraphExec *exec, CUgraph graph, unsigned long long flags)
-{
-  CUresult result = fake_enter ("cuGraphInstantiate");
-
-  if (result != CUDA_SUCCESS)
-    return result;
-  *exec = calloc (1, sizeof **exec);
-  (*exec)->graph = graph;
-  graph->n_owners++;
-  return CUDA_SUCCESS;
-}
-
-/* The same kinds of command in the same order, or nothing happens. */
-CUresult
-cuGraphExecUpdate (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
-{
-  CUresult result = fake_enter ("cuGraphExecUpdate");
-  const FakeCommand *a = exec->graph->first, *b = graph->first;
-
-  if (result != CUDA_SUCCESS)
-    return result;
-  while (a != NULL && b != NULL && strcmp (a->name, b->name) == 0)
-    {
-      a = a->next;
-      b = b->next;
-    }
-  *info = (CUgraphExecUpdateResultInfo){ .result = CU_GRAPH_EXEC_UPDATE_SUCCESS };
-  if (a != NULL || b != NULL)
-    {
-      info->result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-      return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-    }
-  graph->n_owners++;
-  graph_unref (exec->graph);
-  exec->graph = graph;
-  return CUDA_SUCCESS;
-}
-
-static void
-run_graph (FakeCommand *command)
-{
-  const struct CUgraph_st *g = command->data;
-
-  for (FakeCommand *c = g->first; c != NULL; c = c->next)
-    run_now (c);
-}
-
-static void
-launch_free (FakeCommand *command)
-{
-  graph_unref (command->data);
-}
-
-CUresult
-cuGraphLaunch (CUgraphExec exec, CUstream s)
-{
-  CUresult result = fake_enter ("cuGraphLaunch");
-  FakeCommand *c;
-
-  if (result != CUDA_SUCCESS)
-    return result;
-  c = fake_command ("cuGraphLaunch", run_graph);
-  c->data = exec->graph;
-  c->free = launch_free;
-  exec->graph->n_owners++;
-  for (const FakeCommand *part = exec->graph->first; part != NULL; part = part->next)
-    for (int i = 0; i < part->n_uses; i++)
-      fake_command_use (c, part->uses[i].address, part->uses[i].bytes, part->uses[i].writes);
-  fake.n_graph_launches++;
-  return fake_enqueue (s, c);
-}
-
-CUresult
-cuGraphExecDestroy (CUgraphExec exec)
-{
-  graph_unref (exec->graph);
-  free (exec);
-  return fake_enter ("cuGraphExecDestroy");
-}
-
-CUresult
-cuGraphDestroy (CUgraph graph)
-{
-  graph_unref (graph);
-  return fake_enter ("cuGraphDestroy");
 }

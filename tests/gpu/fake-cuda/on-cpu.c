@@ -128,6 +128,13 @@ fake_remote_enqueue (FakeCall *c)
   FakeCommand *command = fake_command (c->name, run_call);
   CUresult result = fake_enter ("cuLaunchKernel");
 
+  if (result == CUDA_SUCCESS && DEVICE->lost != TD_OK)
+    {
+      free_call (&(FakeCommand){ .data = c });
+      fake_command_take_uses (command);
+      fake_command_unref (command);
+      return DEVICE->lost;
+    }
   command->data = c;
   command->free = free_call;
   fake_command_take_uses (command);
@@ -138,9 +145,7 @@ fake_remote_enqueue (FakeCall *c)
                                             DEVICE->device.name)
                                 : td_cuda_check (DEVICE, result, c->name);
 
-      free_call (command);
-      free (command->uses);
-      free (command);
+      fake_command_unref (command);
       return status;
     }
   fake.n_launches++;
@@ -160,6 +165,8 @@ take_failure (TdStatus status)
 TdStatus
 fake_remote_drain (void)
 {
+  if (td_cuda_refuses (DEVICE, "waits for the device"))
+    return TD_ERR_STATE;
   return take_failure (td_cuda_check (DEVICE, td_cuda.cuStreamSynchronize (DEVICE->stream),
                                       "waiting for the device"));
 }
@@ -257,5 +264,6 @@ td_cuda_slots (void)
   ops.gemm = slot_gemm;
   ops.check_index = slot_check_index;
   ops.stats = slot_stats;
+  ops.graphs = &td_cuda_graphs;
   return &ops;
 }
