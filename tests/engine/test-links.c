@@ -421,11 +421,11 @@ sequential__calls_links_and_functions_in_order (void **state)
 static void
 to_device__moves_parameters_state_and_training (void **state)
 {
-  TdDevice *null = td_device_get ("null"), *cpu = td_device_get ("cpu");
   TdLink *m = td_chain_new ("m"), *lstm = td_lstm_new (m, "lstm", 3, 2);
   TdVar *W = td_link_param (m, "lstm/upward/W");
+  TdDevice *null = td_device_get ("null"), *own = td_device (W);
   TdOpt *opt = td_adam_new (m);
-  size_t bytes = td_mem_info (cpu).category_bytes[TD_MEM_PARAMETER];
+  size_t bytes = td_mem_info (own).category_bytes[TD_MEM_PARAMETER];
 
   (void)state;
   TD_NO_BACKPROP /* a graph would keep the old arrays */
@@ -433,8 +433,9 @@ to_device__moves_parameters_state_and_training (void **state)
   assert_int_equal (td_link_to_device (m, null), TD_OK);
   assert_ptr_equal (td_device (W), null);
   assert_null (td_lstm_h (lstm));
-  assert_int_equal (td_mem_info (cpu).category_bytes[TD_MEM_PARAMETER], 0);
-  assert_int_equal (td_mem_info (null).category_bytes[TD_MEM_PARAMETER], bytes);
+  assert_int_equal (td_mem_info (own).category_bytes[TD_MEM_PARAMETER], 0);
+  if (td_test_on_cpu ()) /* others round up to other sizes */
+    assert_int_equal (td_mem_info (null).category_bytes[TD_MEM_PARAMETER], bytes);
   TD_SCOPE ("on the null device")
     {
       TdVar *x = td_to_device (td_rand (TD_F32, TD_SHAPE (4, 3)), null);
@@ -442,10 +443,10 @@ to_device__moves_parameters_state_and_training (void **state)
       td_device_use (null);
       assert_int_equal (td_backward (td_sum (td_link (lstm, x)), 0), TD_OK);
       assert_int_equal (td_opt_update (opt), TD_OK);
-      td_device_use (cpu);
+      td_device_use (own);
     }
   assert_true (td_mem_info (null).category_bytes[TD_MEM_OPTIMIZER] > 0);
-  assert_int_equal (td_link_to_device (m, cpu), TD_OK);
+  assert_int_equal (td_link_to_device (m, own), TD_OK);
   td_link (lstm, td_rand (TD_F32, TD_SHAPE (4, 3)));
   assert_true (values (W)[0] == 0);
   assert_int_equal (td_link_to_device (m, NULL), TD_ERR_ARG);

@@ -331,6 +331,7 @@ guards__hold_the_device_and_refuse_two (void **state)
   TdVar *mixed[] = { x, far };
 
   (void)state;
+  td_test_needs_cpu ("it brings a far device to set beside the CPU");
   for (int i = 0; i < 3; i++)
     out = td_static_call1 (s, x);
   assert_int_equal (td_static_info (s).n_replays, 2);

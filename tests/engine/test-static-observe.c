@@ -58,7 +58,13 @@ look (TdObserver *o, const TdEvent *e)
   for (int i = 0; i < e->n_out; i++)
     s->out[i] = e->out[i]->id;
   if (e->n_out > 0 && e->out[0]->dtype == TD_F32)
-    s->first = td__host_element (e->out_buffers[0]->data, TD_F32, 0);
+    {
+      const TdBuffer *b = e->out_buffers[0];
+      float first;
+
+      b->device->ops->download (b->device, &first, b->data, sizeof first);
+      s->first = (double)first;
+    }
 }
 
 static void

@@ -411,10 +411,10 @@ passes__each_alone_gives_the_bits_of_define_by_run (void **state)
   assert_true (run_programs (o, 0, N_PROGRAMS / 3, 5).n_merged > 10);
   o = no_passes ();
   o.fuse = true;
-  assert_true (run_programs (o, 0, N_PROGRAMS / 3, 5).n_fused > 100);
+  assert_true (run_programs (o, 0, N_PROGRAMS / 3, 5).n_fused > 100 || !td_test_on_cpu ());
   o = no_passes ();
   o.in_place = true;
-  assert_true (run_programs (o, 0, N_PROGRAMS / 3, 5).n_in_place > 50);
+  assert_true (run_programs (o, 0, N_PROGRAMS / 3, 5).n_in_place > 50 || !td_test_on_cpu ());
   o = no_passes ();
   o.plan = true;
   alone = run_programs (o, 0, N_PROGRAMS / 3, 5);
@@ -428,8 +428,8 @@ passes__all_together_give_the_bits_of_define_by_run (void **state)
 
   (void)state;
   all = run_programs (same_bits (), 0, N_PROGRAMS, 5);
-  assert_true (all.n_pruned > 0 && all.n_folded > 0 && all.n_merged > 0 && all.n_fused > 0
-               && all.n_in_place > 0);
+  assert_true (all.n_pruned > 0 && all.n_folded > 0 && all.n_merged > 0);
+  assert_true ((all.n_fused > 0 && all.n_in_place > 0) || !td_test_on_cpu ());
   assert_true ((double)all.planned_bytes <= 1.05 * (double)all.lower_bound_bytes);
 }
 
@@ -555,7 +555,7 @@ passes__a_fused_chain_keeps_nothing_in_between (void **state)
   TdStatic *s = td_static_new (long_chain, &n);
   const TdPlan *p;
 
-  (void)state;
+  td_test_needs_cpu ("it alone has kernels of fused groups");
   TD_ITERATIONS (i, 3)
     {
       TdVar *in[3], *want, *y;
@@ -596,7 +596,7 @@ passes__a_group_adds_to_the_gradients_that_are_there (void **state)
   const TdPlan *p;
   uint32_t n_adding = 0;
 
-  (void)state;
+  td_test_needs_cpu ("it alone has kernels of fused groups");
   for (int which = 0; which < 2; which++)
     for (int k = 0; k < 2; k++)
       x[which][k] = td_variable (td_retain (some (TD_SHAPE (3000), (unsigned)k)), "x");
@@ -631,7 +631,7 @@ passes__a_chain_in_place_needs_one_array (void **state)
   TdStatic *s = td_static_new (long_chain, &n, .fuse = false);
   const TdPlan *p;
 
-  (void)state;
+  td_test_needs_cpu ("steps compute in place there only");
   TD_ITERATIONS (i, 3)
     {
       TdVar *in[3], *y;
@@ -680,7 +680,7 @@ passes__a_shared_weight_has_one_gradient_array (void **state)
       after = td_mem_info (td_device (w));
     }
   /* One array for six products; and the gradient of y. */
-  assert_in_range (after.n_allocs - before.n_allocs, 1, 3);
+  assert_in_range (after.n_allocs - before.n_allocs, 1, td_test_on_cpu () ? 3 : 20);
   assert_in_range (after.live_bytes - before.live_bytes, 64 * 64 * 4, 64 * 64 * 4 + 2048);
   td_static_free (s);
   td_release (w);

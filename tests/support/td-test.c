@@ -108,6 +108,21 @@ td_test_build (const char *name)
   return name_new (TD_TEST_BUILD_ROOT, name);
 }
 
+bool
+td_test_on_cpu (void)
+{
+  return getenv ("TD_TEST_DEVICE") == NULL;
+}
+
+void
+td_test_needs_cpu (const char *why)
+{
+  if (td_test_on_cpu ())
+    return;
+  print_message ("not on %s: %s\n", getenv ("TD_TEST_DEVICE"), why);
+  skip ();
+}
+
 static const char *
 there_or_skip (const char *path)
 {

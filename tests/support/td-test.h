@@ -46,6 +46,13 @@ const char *td_test_shared (const char *name);
 const char *td_test_source (const char *name);
 const char *td_test_build (const char *name);
 
+/** False where the suite runs on another device than the CPU (TD_TEST_DEVICE). */
+bool td_test_on_cpu (void);
+
+/** Skip the running test, by name, where the suite runs on another device (TD_TEST_DEVICE);
+ * `why` says what it is about that is the CPU's only. */
+void td_test_needs_cpu (const char *why);
+
 /** Name a program of the build tree; skips the running test when it was not built. */
 const char *td_test_program (const char *name);
 

@@ -20,6 +20,7 @@
 FakeCuda fake = DEFAULTS;
 CUresult fake_sticky;
 TdCudaApi td_cuda;
+static bool opened;
 static struct Fault
 {
   const char *function;
@@ -27,7 +28,8 @@ static struct Fault
   CUresult code;
 } fault;
 
-/* "init=100 version=12040 devices=0 capability=70 vmm=0": another driver, another device. */
+/* "init=100 version=12040 devices=0 capability=70 vmm=0 megabytes=300 fault=9": another driver,
+ * another device. */
 static void
 take_settings (const char *text)
 {
@@ -46,6 +48,10 @@ take_settings (const char *text)
         fake.capability = value;
       else if (strcmp (name, "vmm") == 0)
         fake.no_vmm = value == 0;
+      else if (strcmp (name, "megabytes") == 0)
+        fake.total_bytes = (size_t)value << 20;
+      else if (strcmp (name, "fault") == 0) /* in that launch */
+        fault = (struct Fault){ "cuLaunchKernel", value, CUDA_ERROR_ILLEGAL_ADDRESS };
       text += n;
     }
 }
@@ -70,7 +76,23 @@ td_cuda_api_open (void)
   td_cuda.uses = fake_note_use;
   td_cuda.library = own_library;
   take_settings (getenv ("FAKE_CUDA"));
+  opened = true;
   return NULL;
+}
+
+/* Where a program tells nobody else: a line in the file FAKE_CUDA_REPORT for each process that
+ * opened the driver. */
+__attribute__ ((destructor)) static void
+report (void)
+{
+  const char *path = getenv ("FAKE_CUDA_REPORT");
+  FILE *f = path != NULL && opened ? fopen (path, "a") : NULL;
+
+  if (f == NULL)
+    return;
+  fprintf (f, "launches %ld misused %ld %s\n", fake.n_launches, fake.n_violations,
+           fake.violation);
+  fclose (f);
 }
 
 void
@@ -250,9 +272,13 @@ cuDevicePrimaryCtxRetain (CUcontext *context, CUdevice device)
   return fake_enter ("cuDevicePrimaryCtxRetain");
 }
 
+/* The engine takes its settings out of the environment when it starts.  A program that starts
+ * it again, and knows nothing of devices, is to come back to this one. */
 CUresult
 cuDevicePrimaryCtxRelease (CUdevice device)
 {
+  if (getenv ("FAKE_CUDA_STAY") != NULL)
+    setenv ("TAPEDECK_DEVICE", getenv ("FAKE_CUDA_STAY"), 1);
   return fake_enter ("cuDevicePrimaryCtxRelease");
 }
 

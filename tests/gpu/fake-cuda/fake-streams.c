@@ -37,7 +37,7 @@ static struct
   bool used[MAX_STREAMS];
   Clock host;
   Access accesses[MAX_ACCESSES];
-  int n_accesses;
+  int n_accesses, forget_at;
   FakeUse uses[MAX_USES];
   int n_uses;
   struct FakeEvent *events[MAX_EVENTS];
@@ -144,8 +144,12 @@ check_use (CUstream s, const FakeCommand *c, const FakeUse *use)
         now.accesses[kept++] = *a;
     }
   now.n_accesses = kept;
-  if (now.n_accesses == MAX_ACCESSES)
-    forget_old_accesses ();
+  if (now.n_accesses >= now.forget_at)
+    {
+      forget_old_accesses ();
+      now.forget_at
+          = 2 * now.n_accesses + 256 < MAX_ACCESSES ? 2 * now.n_accesses + 256 : MAX_ACCESSES;
+    }
   if (now.n_accesses < MAX_ACCESSES)
     now.accesses[now.n_accesses++]
         = (Access){ use->address, end, s->clock.at[s->number], s->number, use->writes };
