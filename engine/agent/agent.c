@@ -405,6 +405,28 @@ td__agent_before (TdAgent *a, const TdEvent *e)
     }
 }
 
+/* What a breakpoint looks at, of an array wherever it is; false: not to be had. */
+static bool
+stats_of (const TdBuffer *b, const TdNode *n, TdTapeStats *s)
+{
+  TdShape shape = n->shape;
+  TdTensor x = { b->data, &shape, td_shape_size (&shape), (TdDtype)n->dtype };
+  TdStats d;
+
+  if (b->device->ops == &td__cpu_ops)
+    td_stats_compute (b->data, n->dtype, (uint64_t)x.size, 0, s);
+  else if (b->device->computes && b->device->ops->stats (b->device, &x, 1, 0, &d) == TD_OK)
+    {
+      s->n_nan = d.n_nan;
+      s->n_pos_inf = d.n_pos_inf;
+      s->n_neg_inf = d.n_neg_inf;
+      s->l2 = sqrt (d.sum_squares);
+    }
+  else
+    return false;
+  return true;
+}
+
 /* Values of the outputs, for the breakpoints that look at them. */
 static void
 look_at_values (const TdEvent *e, TdBreakMoment *m)
@@ -415,10 +437,8 @@ look_at_values (const TdEvent *e, TdBreakMoment *m)
       const TdBuffer *b = e->out_buffers[i];
       TdTapeStats s;
 
-      if (b == NULL || b->device->ops != &td__cpu_ops || e->out[i]->dtype > TD_BF16)
+      if (b == NULL || e->out[i]->dtype > TD_BF16 || !stats_of (b, e->out[i], &s))
         continue;
-      td_stats_compute (b->data, e->out[i]->dtype, (uint64_t)td_shape_size (&e->out[i]->shape),
-                        0, &s);
       m->n_nan += s.n_nan;
       m->n_inf += s.n_pos_inf + s.n_neg_inf;
       if (s.l2 > m->norm)

@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""PyTorch on the same numbers: values of layers (bare-torch's folder), and times of the rows of
+bare-times and of the models of bare-trainings.
+
+    cross.py values FOLDER
+    cross.py times [--small]
+
+prints one JSON object per case or row.  77 where python3 has no PyTorch that sees a GPU, unless
+--cpu says that the CPU will do.
+SPDX-License-Identifier: MIT"""
+import json
+import os
+import statistics
+import sys
+import time
+
+try:
+    import torch
+    import torch.nn.functional as F
+except ImportError:
+    print('no PyTorch here')
+    sys.exit(77)
+DEVICE = 'cpu' if '--cpu' in sys.argv else 'cuda'
+SMALL = '--small' in sys.argv
+if DEVICE == 'cuda' and not torch.cuda.is_available():
+    print('PyTorch sees no GPU')
+    sys.exit(77)
+TOLERANCE = 1e-4  # of float32, relative to the largest element
+
+
+def emit(**row):
+    print(json.dumps(row), flush=True)
+
+
+# --- values ---
+
+def adam(a):
+    w = a['x'].clone().requires_grad_()
+    opt = torch.optim.Adam([w], lr=0.01)
+    for _ in range(5):
+        opt.zero_grad()
+        (0.5 * (w * w).sum()).backward()
+        opt.step()
+    return w.detach()
+
+
+def attention(a):
+    """Spelt out: what the score matrix is, not which kernel computes it."""
+    scores = a['q'] @ a['k'].transpose(1, 2) / a['q'].shape[2] ** 0.5
+    unseen = torch.ones_like(scores).triu(1).bool()
+    return torch.softmax(scores.masked_fill(unseen, float('-inf')), 2) @ a['v']
+
+
+CASES = {
+    'convolution': lambda a: F.conv2d(a['x'], a['W'], a['b'], stride=2, padding=1),
+    'batch_norm': lambda a: F.batch_norm(a['x'], None, None, a['gamma'], a['beta'], True, 0.1, 1e-5),
+    'layer_norm': lambda a: F.layer_norm(a['x'], (96,), a['gamma'], a['beta'], 1e-5),
+    'attention': attention,
+    'product': lambda a: a['a'] @ a['b'],
+    'cross_entropy': lambda a: F.cross_entropy(a['x'], a['t']),
+    'max_pool': lambda a: F.max_pool2d(a['x'], 2),
+    'embedding': lambda a: F.embedding(a['t'], a['W']),
+    'gelu': lambda a: F.gelu(a['x']),
+    'adam': adam,
+}
+
+
+def arrays(folder):
+    cases = {}
+    with open(os.path.join(folder, 'index'), encoding='utf-8') as f:
+        for line in f:
+            o = json.loads(line)
+            with open(os.path.join(folder, o['case'] + '.' + o['array']), 'rb') as g:
+                data = bytearray(g.read())
+            v = torch.frombuffer(data, dtype=getattr(torch, o['dtype'])).reshape(o['shape'])
+            cases.setdefault(o['case'], {})[o['array']] = v.clone().to(DEVICE)
+    return cases
+
+
+def difference(got, want):
+    return float((got - want).abs().max() / (want.abs().max() + 1e-30))
+
+
+def values(folder):
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    failed = 0
+    cases = arrays(folder)
+    for name, compute in CASES.items():
+        a = cases[name]
+        for key in a:
+            if 'g.' + key in a:
+                a[key].requires_grad_()
+        y = compute(a)
+        worst = difference(a['y'], y.detach())
+        if 'slope' in a:
+            (y * a['slope']).sum().backward()
+            worst = max([worst] + [difference(a[k], a[k[2:]].grad) for k in a if k[:2] == 'g.'])
+        failed += not worst <= TOLERANCE
+        emit(row='torch.' + name, holds=worst <= TOLERANCE, difference=worst)
+    return failed
+
+
+# --- times ---
+
+def wait():
+    if DEVICE == 'cuda':
+        torch.cuda.synchronize()
+
+
+def timed(run, seconds=0.01 if SMALL else 0.2):
+    def some(n):
+        wait()
+        start = time.perf_counter()
+        for _ in range(n):
+            run()
+        wait()
+        return (time.perf_counter() - start) / n
+    some(3)
+    calls = min(2000, int(seconds / 12 / max(some(3), 1e-9)) + 1)
+    samples, end = [], time.perf_counter() + seconds
+    while len(samples) < 5 or (time.perf_counter() < end and len(samples) < 64):
+        samples.append(some(calls))
+    return statistics.median(samples) * 1e6
+
+
+def randn(*shape, dtype=torch.float32):
+    return torch.randn(*shape, device=DEVICE).to(dtype)
+
+
+def leaf(*shape):
+    return torch.randn(*shape, device=DEVICE, requires_grad=True)
+
+
+def backward_of(y, leaves):
+    slope = torch.randn_like(y)
+
+    def run():
+        for v in leaves:
+            v.grad = None
+        y.backward(slope, retain_graph=True)
+    return run
+
+
+def optimizer_row(make, sizes):
+    ps = [leaf(s) for s in sizes]
+    for p in ps:
+        p.grad = torch.randn_like(p)
+    return make(ps).step
+
+
+def rows():
+    n = 1 << 13 if SMALL else 64 << 20
+    flat, other = randn(n), randn(n)
+    wide, row, column = randn(n // 1024, 1024), randn(1024), randn(n // 1024, 1)
+    yield 'relu', lambda: torch.relu(flat)
+    yield 'exp', lambda: torch.exp(flat)
+    yield 'add', lambda: flat + other
+    yield 'add_row', lambda: wide + row
+    yield 'add_column', lambda: wide + column
+    yield 'transpose', lambda: wide.t().contiguous()
+    yield 'sum', flat.sum
+    yield 'sum_rows', lambda: wide.sum(1)
+    yield 'sum_columns', lambda: wide.sum(0)
+    yield 'dropout', lambda: F.dropout(flat, 0.5)
+    yield 'cast_to_bf16', lambda: flat.to(torch.bfloat16)
+    half = flat.to(torch.bfloat16)
+    yield 'cast_from_bf16', half.float
+    del half, other
+    logits = leaf(n // 8192, 8192)
+    t = torch.randint(8192, (n // 8192,), device=DEVICE)
+    with torch.no_grad():
+        yield 'softmax', lambda: torch.softmax(logits, 1)
+
+    def cross_entropy():
+        logits.grad = None
+        F.cross_entropy(logits, t).backward()
+        logits.grad = None
+    yield 'softmax_cross_entropy', cross_entropy
+    x, g, b = leaf(n // 1024, 1024), leaf(1024), leaf(1024)
+    yield 'layer_norm', lambda: F.layer_norm(x, (1024,), g, b)
+    yield 'layer_norm_grad', backward_of(F.layer_norm(x, (1024,), g, b), [x, g, b])
+    channels, side = (4, 8) if SMALL else (64, 64)
+    x, g, b = leaf(n // (channels * side * side), channels, side, side), leaf(channels), leaf(channels)
+    yield 'nchw_to_nhwc', lambda: x.detach().permute(0, 2, 3, 1).contiguous()
+    yield 'batch_norm', lambda: F.batch_norm(x, None, None, g, b, True)
+    yield 'batch_norm_grad', backward_of(F.batch_norm(x, None, None, g, b, True), [x, g, b])
+    yield 'max_pool', lambda: F.max_pool2d(x, 2)
+    yield 'max_pool_grad', backward_of(F.max_pool2d(x, 2), [x])
+    words = 64 if SMALL else 32768
+    w = leaf(words, 1024)
+    t = torch.randint(words, (n // 1024,), device=DEVICE)
+    yield 'embedding', lambda: F.embedding(t, w)
+    yield 'embedding_grad', backward_of(F.embedding(t, w), [w])
+    del x, w
+    sgd = lambda ps: torch.optim.SGD(ps, lr=1e-3, momentum=0.9)
+    fast_adam = lambda ps: torch.optim.Adam(ps, fused=DEVICE == 'cuda')
+    yield 'momentum_sgd', optimizer_row(sgd, [n // 100] * 100)
+    yield 'adam', optimizer_row(fast_adam, [n // 100] * 100)
+    yield 'adam_160_small', optimizer_row(fast_adam, [64 if SMALL else 1024] * 160)
+
+
+def tf32(on):
+    torch.backends.cuda.matmul.allow_tf32 = on
+    torch.backends.cudnn.allow_tf32 = on
+
+
+def products():
+    for name, m, k, n, dtype in (
+            ('ceiling.gemm_f32', 8192, 8192, 8192, torch.float32),
+            ('ceiling.gemm_tf32', 8192, 8192, 8192, torch.float32),
+            ('ceiling.gemm_bf16', 8192, 8192, 8192, torch.bfloat16),
+            ('gemm_f32_1024', 1024, 1024, 1024, torch.float32),
+            ('gemm_f32_4096_1024_4096', 4096, 1024, 4096, torch.float32),
+            ('gemm_bf16_4096_1024_4096', 4096, 1024, 4096, torch.bfloat16),
+            ('gemm_f32_64', 64, 64, 64, torch.float32),
+            ('gemm_f32_256', 256, 256, 256, torch.float32)):
+        if SMALL:
+            m = k = n = 16
+        tf32('tf32' in name)
+        a, b = randn(m, k, dtype=dtype), randn(k, n, dtype=dtype)
+        yield name, lambda: a @ b
+    torch.backends.cudnn.benchmark = True
+    for name, c, k, side, dtype in (
+            ('conv_f32_64_3x3_56', 64, 3, 56, torch.float32),
+            ('conv_tf32_64_3x3_56', 64, 3, 56, torch.float32),
+            ('conv_bf16_64_3x3_56', 64, 3, 56, torch.bfloat16),
+            ('conv_f32_256_3x3_14', 256, 3, 14, torch.float32),
+            ('conv_f32_256_1x1_56', 256, 1, 56, torch.float32)):
+        batch, c, side = (1, 4, 8) if SMALL else (64, c, side)
+        tf32('tf32' in name)
+        x = randn(batch, c, side, side, dtype=dtype).to(memory_format=torch.channels_last)
+        w = randn(c, c, k, k, dtype=dtype).to(memory_format=torch.channels_last)
+        yield name, lambda: F.conv2d(x, w, padding=k // 2)
+    tf32(False)
+    batch, c, side = (1, 4, 8) if SMALL else (64, 64, 56)
+    x, w = leaf(batch, c, side, side), leaf(c, c, 3, 3)
+    yield 'conv_grad_f32_64_3x3_56', backward_of(F.conv2d(x, w, padding=1), [x, w])
+
+
+class Steps(torch.nn.Module):
+    """The recurrent network of bare-trainings: 50 steps, 256 units."""
+    def __init__(self):
+        super().__init__()
+        self.emb = torch.nn.Embedding(65, 64)
+        self.cell = torch.nn.LSTMCell(64, 256)
+        self.out = torch.nn.Linear(256, 65)
+
+    def forward(self, x, t):
+        h = torch.zeros(32, 256, device=DEVICE)
+        c, loss = h, 0
+        for i in range(50):
+            h, c = self.cell(self.emb(x[i]), (h, c))
+            loss = loss + F.cross_entropy(self.out(h), t[i])
+        return loss / 50
+
+
+def mlp(*sizes):
+    layers = []
+    for a, b in zip(sizes, sizes[1:]):
+        layers += [torch.nn.Linear(a, b), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def lenet():
+    nn = torch.nn
+    return nn.Sequential(nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2),
+                         nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10))
+
+
+def trainings():
+    sgd = lambda ps: torch.optim.SGD(ps, lr=0.01, momentum=0.9)
+    fast_adam = lambda ps: torch.optim.Adam(ps, lr=1e-3, fused=DEVICE == 'cuda')
+    labels = lambda n: torch.randint(10, (n,), device=DEVICE)
+    for name, model, opt, x, t in (
+            ('train.mlp', mlp(784, 1000, 1000, 10), sgd, randn(100, 784), labels(100)),
+            ('train.mlp_small', mlp(784, 100, 10), sgd, randn(32, 784), labels(32)),
+            ('train.lenet', lenet(), fast_adam, randn(64, 1, 28, 28), labels(64)),
+            ('train.lstm', Steps(), fast_adam, torch.randint(65, (50, 32), device=DEVICE),
+             torch.randint(65, (50, 32), device=DEVICE))):
+        model = model.to(DEVICE)
+        o = opt(list(model.parameters()))
+
+        def update():
+            o.zero_grad(set_to_none=True)
+            loss = model(x, t) if name == 'train.lstm' else F.cross_entropy(model(x), t)
+            loss.backward()
+            o.step()
+        yield name, update
+
+
+def times():
+    for source in (rows, products, trainings):
+        for name, run in source():
+            try:
+                emit(row=name, torch_us=timed(run))
+            except RuntimeError as error:
+                emit(row=name, error=str(error)[:200])
+    return 0
+
+
+emit(row='torch', version=torch.__version__, device=DEVICE)
+sys.exit(values(sys.argv[2]) if sys.argv[1] == 'values' else times())
