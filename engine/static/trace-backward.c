@@ -116,6 +116,13 @@ tell_end (TdTrace *t)
 /* The trace whose operation's backward runs: one backward may pass through several. */
 static TdTrace *current;
 
+void
+td__trace_forget (const TdTrace *t)
+{
+  if (current == t)
+    current = NULL;
+}
+
 bool
 td__trace_step_begin (const TdOp *op, TdVar *const *gy,
                       bool (*wanted) (const void *walk, const TdNode *n), const void *walk)

@@ -8,6 +8,8 @@
 /** Remember the first reason why no schedule can be made. */
 void td__trace_refuse (TdTrace *t, const TdSite *site, const char *format, ...)
     __attribute__ ((format (printf, 3, 4)));
+/** A trace is freed: no backward is its any more.  (trace-backward.c) */
+void td__trace_forget (const TdTrace *t);
 /** Tell observers of the last step that was written. (tell.c) */
 void td__trace_tell (TdTrace *t);
 /** The steps that are being written. */

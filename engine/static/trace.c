@@ -682,6 +682,7 @@ td__trace_free (TdTrace *t)
     *at = t->next;
   if (td__engine.tracer == &t->tracer)
     td__engine.tracer = NULL;
+  td__trace_forget (t);
   td__map_free (&t->nodes);
   td__map_free (&t->buffers);
   td__map_free (&t->external);
