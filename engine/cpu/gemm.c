@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "elementwise.h"
 #include "gemm-tile.h"
 #include "packed.h"
 
@@ -353,27 +354,48 @@ better_swapped (const TdGemmTiles *tiles, const TdGemm *g, const float *b)
   return m_wide * (k < K_BLOCK ? k : K_BLOCK) <= B_BLOCK_FLOATS && swapped < as_is - as_is / 16;
 }
 
+typedef struct
+{
+  float *c, *sum;
+  const float *turned; /* (n, m) */
+  int64_t m, n;
+} Turn;
+
+/* Rows [begin, end) of C; where it adds, by way of sum. */
+static void
+turn_body (int64_t begin, int64_t end, int worker, void *context)
+{
+  const Turn *t = context;
+  float *c = t->c + begin * t->n, *out = t->sum != NULL ? t->sum + begin * t->n : c;
+
+  td__gemm_pack (out, t->n, t->turned + begin, t->m, 1, t->n, end - begin);
+  for (int64_t i = 0; out != c && i < (end - begin) * t->n; i++)
+    c[i] += out[i];
+}
+
 /* Each element is the same chain of sums, so the bits are the same. */
 static TdStatus
 multiply_swapped (const TdGemmTiles *tiles, const TdGemm *g, const float *a, const float *b,
                   float *c)
 {
   const TdGemm turned = { .tb = true, .m = g->n, .n = g->m, .k = g->k, .alpha = 1 };
-  const bool adds = g->beta != 0.0;
   const size_t bytes = (size_t)(g->m * g->n) * sizeof *c;
-  float *t = td__cpu_scratch (TD_SCRATCH_C, bytes), *sum = c;
+  float *product = td__cpu_scratch (TD_SCRATCH_C, bytes);
+  Turn t = { .c = c, .turned = product, .m = g->m, .n = g->n };
   TdStatus status;
 
-  if (t == NULL)
+  if (product == NULL)
     return TD_ERR_MEMORY;
-  status = td__gemm_f32 (tiles, &turned, b, a, t);
-  if (status == TD_OK && adds && (sum = td__cpu_scratch (TD_SCRATCH_A, bytes)) == NULL)
+  status = td__gemm_f32 (tiles, &turned, b, a, product);
+  if (status == TD_OK && g->beta != 0.0
+      && (t.sum = td__cpu_scratch (TD_SCRATCH_A, bytes)) == NULL)
     status = TD_ERR_MEMORY;
   if (status != TD_OK)
     return status;
-  td__gemm_pack (sum, g->n, t, g->m, 1, g->n, g->m);
-  for (int64_t i = 0; adds && i < g->m * g->n; i++)
-    c[i] += sum[i];
+  if (g->m * g->n <= TD_CPU_GRAIN)
+    turn_body (0, g->m, 0, &t);
+  else
+    td__cpu_parallel (g->m, 16, turn_body, &t);
   return TD_OK;
 }
 

@@ -278,15 +278,20 @@ gemm__accumulates_bitwise_as_product_then_sum (void **unused)
 static void
 gemm__gives_the_same_bits_on_any_number_of_threads (void **unused)
 {
-  static const int64_t big[][3] = { { 100, 1000, 784 }, { 500, 10, 900 }, { 90, 300, 1500 } };
+  static const int64_t big[][3] = {
+    { 100, 1000, 784 }, { 500, 10, 900 }, { 90, 300, 1500 }, { 64, 700, 600 }, { 64, 700, 600 }
+  };
   const int before = td__cpu_threads ();
 
   for (size_t t = 0; t < sizeof big / sizeof big[0]; t++)
     {
-      TdGemm g = { .m = big[t][0], .n = big[t][1], .k = big[t][2], .alpha = 1 };
+      TdGemm g = {
+        .m = big[t][0], .n = big[t][1], .k = big[t][2], .tb = t > 2, .alpha = 1, .beta = t > 3
+      };
       float *a = numbers (g.m * g.k), *b = numbers (g.k * g.n);
       float *one = numbers (g.m * g.n), *three = numbers (g.m * g.n);
 
+      memcpy (three, one, (size_t)(g.m * g.n) * sizeof *one);
       td__cpu_set_threads (1);
       assert_int_equal (td__gemm_f32 (td__gemm_tiles (), &g, a, b, one), TD_OK);
       td__cpu_set_threads (3);
