@@ -22,6 +22,12 @@ td__is_half (TdDtype dtype)
 void td__half_load (const TdTensor *x, int64_t i, int64_t n, float *block);
 void td__half_store (TdTensor *y, int64_t i, int64_t n, const float *block);
 
+/** n elements of z = c ? x : y; each of c, x and y advances by its stride, 1 or 0. */
+typedef void (*TdSelectLoop) (const char *c, int64_t sc, const char *x, int64_t sx,
+                              const char *y, int64_t sy, char *z, int64_t n);
+/** The loop for a condition of this dtype and numbers of so many bytes, 1 to 8 (select.c). */
+TdSelectLoop td__select_loop (TdDtype condition, size_t bytes);
+
 /** Up to three operands walked over one shape, neighbouring axes merged where all operands
  * allow it; strides are 0 where an operand is repeated. */
 typedef struct TdWalk

@@ -8,13 +8,20 @@ typedef struct
   const TdTensor *c, *x, *y;
   TdTensor *z;
   TdWalk walk;
-  void (*row) (const char *c, int64_t sc, const char *x, int64_t sx, const char *y, int64_t sy,
-               char *z, int64_t n);
+  TdSelectLoop row;
 } SelectWork;
 
 /* Numbers are moved as bits: only the condition's type and the size of the others count. */
 #define TRUE_NUMBER(v) ((v) != 0)
 #define TRUE_HALF(v) (((v)&0x7FFF) != 0) /* -0 is 0 */
+
+/* Both are loaded, so that the loop becomes vectors.  z may be one of the others. */
+#define SELECT_LOOP(Bits, holds, from_x, from_y)                                               \
+  _Pragma ("omp simd") for (int64_t i = 0; i < n; i++)                                         \
+  {                                                                                            \
+    const Bits a = from_x, b = from_y;                                                         \
+    z[i] = holds (c[i]) ? a : b;                                                               \
+  }
 
 #define SELECT_ROW(C, Bits, holds)                                                             \
   static void select_##C##_##Bits (const char *cs, int64_t sc, const char *xs, int64_t sx,     \
@@ -22,14 +29,20 @@ typedef struct
   {                                                                                            \
     const C *c = (const C *)cs;                                                                \
     const Bits *x = (const Bits *)xs, *y = (const Bits *)ys;                                   \
+    const Bits x0 = x[0], y0 = y[0];                                                           \
     Bits *z = (Bits *)zs;                                                                      \
                                                                                                \
-    if (sc == 1 && sx == 1 && sy == 1)                                                         \
-      for (int64_t i = 0; i < n; i++)                                                          \
-        z[i] = holds (c[i]) ? x[i] : y[i];                                                     \
-    else                                                                                       \
+    if (sc != 1)                                                                               \
       for (int64_t i = 0; i < n; i++)                                                          \
         z[i] = holds (c[i * sc]) ? x[i * sx] : y[i * sy];                                      \
+    else if (sx == 1 && sy == 1)                                                               \
+      SELECT_LOOP (Bits, holds, x[i], y[i])                                                    \
+    else if (sx == 1)                                                                          \
+      SELECT_LOOP (Bits, holds, x[i], y0)                                                      \
+    else if (sy == 1)                                                                          \
+      SELECT_LOOP (Bits, holds, x0, y[i])                                                      \
+    else                                                                                       \
+      SELECT_LOOP (Bits, holds, x0, y0)                                                        \
   }
 
 #define SELECT_ROWS(C, holds)                                                                  \
@@ -51,12 +64,17 @@ SELECT_ROWS (uint8_t, TRUE_NUMBER)
     [8] = select_##C##_uint64_t                                                                \
   }
 
-static void (*const rows_of[TD_BOOL + 1][9]) (const char *, int64_t, const char *, int64_t,
-                                              const char *, int64_t, char *, int64_t)
-    = { [TD_F32] = ROWS_OF (float),    [TD_F64] = ROWS_OF (double),
-        [TD_F16] = ROWS_OF (uint16_t), [TD_BF16] = ROWS_OF (uint16_t),
-        [TD_I32] = ROWS_OF (int32_t),  [TD_I64] = ROWS_OF (int64_t),
-        [TD_U8] = ROWS_OF (uint8_t),   [TD_BOOL] = ROWS_OF (uint8_t) };
+static const TdSelectLoop rows_of[TD_BOOL + 1][9] = {
+  [TD_F32] = ROWS_OF (float),     [TD_F64] = ROWS_OF (double),  [TD_F16] = ROWS_OF (uint16_t),
+  [TD_BF16] = ROWS_OF (uint16_t), [TD_I32] = ROWS_OF (int32_t), [TD_I64] = ROWS_OF (int64_t),
+  [TD_U8] = ROWS_OF (uint8_t),    [TD_BOOL] = ROWS_OF (uint8_t)
+};
+
+TdSelectLoop
+td__select_loop (TdDtype condition, size_t bytes)
+{
+  return rows_of[condition][bytes];
+}
 
 static void
 select_piece (int64_t begin, int64_t end, int worker, void *context)
