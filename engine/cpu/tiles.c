@@ -67,6 +67,7 @@ noted (TdTileFamily family, int kind, double p, double q, const TdTensor *x, con
                      .x = operand_of (x),
                      .y = y != NULL ? operand_of (y) : -1,
                      .z = operand_of (z),
+                     .c = -1,
                      .size = z->size,
                      .p = p,
                      .q = q };
@@ -118,10 +119,15 @@ no_fill (TdDevice *d, TdTensor *y, double value)
   return note_foreign ();
 }
 
+/* The condition has numbers as wide as the others, so that all advance alike. */
 static TdStatus
-no_select (TdDevice *d, const TdTensor *c, const TdTensor *x, const TdTensor *y, TdTensor *z)
+note_select (TdDevice *d, const TdTensor *c, const TdTensor *x, const TdTensor *y, TdTensor *z)
 {
-  return note_foreign ();
+  noted (TD_TILE_SELECT, (int)c->dtype, 0, 0, x, y, z, false);
+  note.out->c = operand_of (c);
+  note.out->broadcasts |= !lies_along (c, z);
+  note.foreign |= td__cpu_dtype_bytes[c->dtype] != td__cpu_dtype_bytes[z->dtype];
+  return TD_OK;
 }
 
 static TdStatus
@@ -142,7 +148,7 @@ static const TdDeviceOps notes_ops = { .abi = TD_DEVICE_ABI,
                                        .unary = note_unary,
                                        .unary_grad = note_grad,
                                        .binary = note_binary,
-                                       .select = no_select,
+                                       .select = note_select,
                                        .cast = no_cast,
                                        .random = no_random };
 
@@ -151,6 +157,8 @@ has_loop (const TdTileCall *c)
 {
   if (c->dtype >= TD_DTYPE_N || td__is_half ((TdDtype)c->dtype))
     return false;
+  if (c->family == TD_TILE_SELECT)
+    return td__select_loop ((TdDtype)c->kind, td__cpu_dtype_bytes[c->dtype]) != NULL;
   if (c->family == TD_TILE_UNARY)
     return td__vector->unary[c->kind][c->dtype] != NULL;
   if (c->family == TD_TILE_GRAD)
@@ -193,12 +201,14 @@ td__tiles_record (TdOpCall *call, TdTileCall *out)
 typedef struct
 {
   uint8_t family;
-  uint32_t x, y, z, aside;
+  uint32_t x, y, z, c, aside;
+  int64_t sx, sy, sc; /* of TD_TILE_SELECT: 0 where it is one number */
   union
   {
     TdUnaryLoop unary;
     TdUnaryGradLoop grad;
     TdBinaryLoop binary;
+    TdSelectLoop select;
   } loop;
   TdBinaryLoop add; /* z += what is aside; NULL: z is written */
   bool may_add;
@@ -236,6 +246,12 @@ tile_for (const TdTiles *t)
   return tile < t->size ? tile : t->size;
 }
 
+static bool
+is_number (const TdTiles *t, uint32_t place)
+{
+  return place < t->n_operands && t->period[place] == 1;
+}
+
 static Kernel
 kernel_of (const TdTiles *t, const TdTileStep *step)
 {
@@ -244,17 +260,25 @@ kernel_of (const TdTiles *t, const TdTileStep *step)
                .x = step->x,
                .y = step->y,
                .z = step->z,
+               .c = step->c,
                .aside = step->aside,
                .p = c->p,
                .q = c->q };
-  const bool first = step->x < t->n_operands && t->period[step->x] == 1;
+  const bool first = is_number (t, step->x);
   const bool second
-      = c->family == TD_TILE_BINARY && step->y < t->n_operands && t->period[step->y] == 1;
+      = (c->family == TD_TILE_BINARY || c->family == TD_TILE_SELECT) && is_number (t, step->y);
 
   if (c->family == TD_TILE_UNARY)
     k.loop.unary = td__vector->unary[c->kind][c->dtype];
   else if (c->family == TD_TILE_GRAD)
     k.loop.grad = td__vector->unary_grad[c->kind][c->dtype];
+  else if (c->family == TD_TILE_SELECT)
+    {
+      k.loop.select = td__select_loop ((TdDtype)c->kind, t->bytes);
+      k.sx = !first;
+      k.sy = !second;
+      k.sc = !is_number (t, step->c);
+    }
   else
     k.loop.binary = td__vector->binary[c->kind][c->dtype][first    ? TD_WALK_SECOND
                                                           : second ? TD_WALK_FIRST
@@ -326,8 +350,10 @@ run_kernels (const TdTiles *t, char **at, const bool *adds, int64_t n)
         k->loop.binary (at[k->x], at[k->y], z, n);
       else if (k->family == TD_TILE_UNARY)
         k->loop.unary (at[k->x], z, n, k->p, k->q);
-      else
+      else if (k->family == TD_TILE_GRAD)
         k->loop.grad (at[k->x], at[k->y], z, n, k->p);
+      else
+        k->loop.select (at[k->c], k->sc, at[k->x], k->sx, at[k->y], k->sy, z, n);
       if (add)
         k->add (at[k->z], z, at[k->z], n);
     }

@@ -13,11 +13,12 @@
 typedef struct TdTileCall
 {
   uint8_t family; /**< of TdTileFamily */
-  uint8_t kind;   /**< TdUnaryKind, TdBinaryKind */
+  uint8_t kind;   /**< TdUnaryKind, TdBinaryKind; of the condition: TdDtype */
   uint8_t dtype;
   bool accumulate;
   bool broadcasts; /**< some operand is neither of the result's size nor one number nor a row */
   int8_t x, y, z;  /**< z = f (x, y); y: -1 where there is none */
+  int8_t c;        /**< z = c ? x : y; -1 where there is none */
   uint32_t full;   /**< inputs as large as the result, as a mask */
   int64_t size;    /**< elements of the result */
   double p, q;
@@ -27,7 +28,8 @@ typedef enum
 {
   TD_TILE_UNARY,
   TD_TILE_GRAD, /**< unary_grad */
-  TD_TILE_BINARY
+  TD_TILE_BINARY,
+  TD_TILE_SELECT
 } TdTileFamily;
 
 enum
@@ -47,7 +49,7 @@ bool td__tiles_record (TdOpCall *call, TdTileCall *out);
 typedef struct TdTileStep
 {
   TdTileCall call;
-  uint32_t x, y, z;
+  uint32_t x, y, z, c;
   uint32_t aside; /**< a slot for what is added to z then */
   bool may_add;   /**< whether it adds is said with every run */
 } TdTileStep;

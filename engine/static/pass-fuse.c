@@ -12,6 +12,7 @@
 enum
 {
   MAX_MEMBERS = 1024,
+  N_READS = 3, /* of a call: x, y, c */
   MAX_OPERANDS = TD_TILE_MAX_OPERANDS
 };
 
@@ -172,10 +173,10 @@ add_member (Fuse *f, uint32_t i, const TdTileCall *call)
 {
   const TdSchedule *s = f->p->s;
   const TdStep *step = &td__plan_list (f->p, f->list)->steps[i];
-  const int8_t reads[] = { call->x, call->y };
+  const int8_t reads[N_READS] = { call->x, call->y, call->c };
   Use *z;
 
-  for (int k = 0; k < 2; k++)
+  for (int k = 0; k < N_READS; k++)
     if (reads[k] >= 0)
       {
         const uint32_t node = operand (s, step, reads[k]);
@@ -200,22 +201,25 @@ add_member (Fuse *f, uint32_t i, const TdTileCall *call)
 static bool
 fits (const Fuse *f, const TdSchedule *s, const TdStep *step, const TdTileCall *call)
 {
+  const int8_t reads[N_READS] = { call->x, call->y, call->c };
+  uint32_t n_rows = f->n_rows;
+
   if (f->n == 0)
     return true;
   if (makes_gradient (f, step->external) || f->n == MAX_MEMBERS
-      || f->n_values + 3 > MAX_OPERANDS || call->size != f->calls[0].size
+      || f->n_values + 1 + N_READS > MAX_OPERANDS || call->size != f->calls[0].size
       || call->dtype != f->calls[0].dtype)
     return false;
   /* One number that a member wrote as if it were many, or the reverse. */
-  for (int k = 0; k < 2; k++)
-    if ((k == 0 ? call->x : call->y) >= 0)
+  for (int k = 0; k < N_READS; k++)
+    if (reads[k] >= 0)
       {
-        const uint32_t node = operand (s, step, k == 0 ? call->x : call->y);
+        const uint32_t node = operand (s, step, reads[k]);
         const Use *u = &f->uses[s->nodes[node].value];
         const int64_t period = period_of (s, node, call);
 
-        if (u->group == f->stamp ? u->period != period
-                                 : period > 1 && f->n_rows == TD_TILE_MAX_ROWS)
+        n_rows += period > 1 && u->group != f->stamp;
+        if (n_rows > TD_TILE_MAX_ROWS || (u->group == f->stamp && u->period != period))
           return false;
       }
   return true;
@@ -290,9 +294,9 @@ lay_out (const Fuse *f, Layout *l, TdTileStep *steps, uint32_t *leaving, TdGroup
       const TdTileCall *c = &f->calls[j];
       const TdStep *step = &td__plan_list (f->p, f->list)->steps[f->members[j]];
       const uint32_t z = s->nodes[operand (s, step, c->z)].value;
-      const int8_t reads[] = { c->x, c->y };
+      const int8_t reads[N_READS] = { c->x, c->y, c->c };
 
-      for (int k = 0; k < 2; k++)
+      for (int k = 0; k < N_READS; k++)
         if (reads[k] >= 0)
           place_read (f, l, operand (s, step, reads[k]));
       if (c->accumulate || c->z == c->x)
@@ -300,7 +304,8 @@ lay_out (const Fuse *f, Layout *l, TdTileStep *steps, uint32_t *leaving, TdGroup
       steps[j] = (TdTileStep){ .call = *c, .aside = TD_ABSENT };
       steps[j].x = l->place[s->nodes[operand (s, step, c->x)].value];
       steps[j].y = c->y >= 0 ? l->place[s->nodes[operand (s, step, c->y)].value] : steps[j].x;
-      for (int k = 0; k < 2; k++)
+      steps[j].c = c->c >= 0 ? l->place[s->nodes[operand (s, step, c->c)].value] : steps[j].x;
+      for (int k = 0; k < N_READS; k++)
         if (reads[k] >= 0 && s->nodes[operand (s, step, reads[k])].value != z)
           free_slots (f, l, j, s->nodes[operand (s, step, reads[k])].value);
       if (l->place[z] == TD_ABSENT && is_interior (f, z))
@@ -413,7 +418,7 @@ close_group (Fuse *f)
   if (f->n >= 2)
     {
       Layout l = { .place = td__plan_zeroed (s->n_values, sizeof *l.place),
-                   .nodes = td__plan_zeroed (3 * f->n, sizeof *l.nodes) };
+                   .nodes = td__plan_zeroed ((1 + N_READS) * (size_t)f->n, sizeof *l.nodes) };
       TdTileStep *steps = td__plan_zeroed (f->n, sizeof *steps);
       uint32_t *leaving = td__plan_zeroed (f->n, sizeof *leaving);
       TdGroup g = { .interior = td__plan_zeroed (f->n, sizeof *g.interior) };
@@ -428,6 +433,7 @@ close_group (Fuse *f)
               steps[j].x = final_place (&l, steps[j].x);
               steps[j].y = final_place (&l, steps[j].y);
               steps[j].z = final_place (&l, steps[j].z);
+              steps[j].c = final_place (&l, steps[j].c);
               steps[j].may_add = is_gradient (f, j);
               if (steps[j].aside != TD_ABSENT)
                 steps[j].aside = final_place (&l, steps[j].aside);

@@ -1,8 +1,12 @@
-/* What the groups of element-by-element steps take in: operands that are rows of the others.
+/* What the groups of element-by-element steps take in: operands that are rows of the others,
+ * choices by a condition.
  *
  * SPDX-License-Identifier: MIT */
 #include "static-rig.h"
+#include "ops/ops.h"
 #include "static/entry.h"
+
+#include <string.h>
 
 static const TdPlan *
 plan_of (TdStatic *s)
@@ -123,12 +127,77 @@ fuse__columns_are_not_taken_for_rows (void **state)
   td_static_free (s);
 }
 
+/* Choices by a condition as wide as the numbers, their backward, with rows and single numbers:
+ * in[2] (d), in[3] one number, in[4] zeros and ones. */
+static void
+choices_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  TdVar *y = td_maximum (td_mul (in[0], in[1]), in[2]);
+
+  (void)self;
+  (void)n_in;
+  (void)n_out;
+  y = td_where (in[4], td_tanh (y), in[3]);
+  y = td_where (in[4], in[2], td_minimum (y, in[1]));
+  out[0] = td_where (in[2], td_neg (y), y);
+}
+
+static void
+fuse__choices_are_part_of_a_group (void **state)
+{
+  static const int64_t sizes[][2] = { { 40, 9 }, { 3, 3000 }, { 400, 130 } };
+
+  (void)state;
+  for (size_t c = 0; c < sizeof sizes / sizeof sizes[0]; c++)
+    {
+      const int64_t n = sizes[c][0], d = sizes[c][1];
+      const TdShape shapes[] = { TD_SHAPE (n, d), TD_SHAPE (n, d), TD_SHAPE (d), TD_SHAPE (1) };
+      TdStatic *s = td_static_new (choices_code, NULL);
+      TdVar *in[2][5], *mask = NULL;
+      uint32_t n_chosen = 0;
+      const TdPlan *p;
+
+      TD_SCOPE (NULL)
+        mask = td_retain (td__less (some (shapes[0], 8), some (shapes[0], 9)));
+      for (int which = 0; which < 2; which++)
+        for (int k = 0; k < 5; k++)
+          in[which][k]
+              = k == 4 ? mask : td_variable (td_retain (some (shapes[k], (unsigned)k)), "x");
+      TD_ITERATIONS (i, 3)
+        {
+          TdVar *want, *got, *seed = some (shapes[0], 77);
+
+          for (int k = 0; k < 8; k++)
+            td_cleargrad (in[k / 4][k % 4]);
+          choices_code (NULL, in[0], 5, &want, 1);
+          td_static_call (s, in[1], 5, &got, 1);
+          assert_bits (want, got);
+          td_set_grad (want, seed);
+          td_backward (want, 0);
+          td_set_grad (got, seed);
+          td_backward (got, 0);
+          for (int k = 0; k < 4; k++)
+            assert_bits (td_grad (in[0][k]), td_grad (in[1][k]));
+        }
+      p = plan_of (s);
+      for (uint32_t g = 0; g < p->n_groups; g++)
+        for (uint32_t j = 0; j < p->groups[g].n_members; j++)
+          n_chosen += strcmp (p->groups[g].members[j].cls->name, "where") == 0;
+      assert_true (n_chosen >= 6); /* three of the forward, and of its backward */
+      td_static_free (s);
+      for (int k = 0; k < 8; k++)
+        td_release (in[k / 4][k % 4]);
+      td_release (mask);
+    }
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     engine_test (fuse__rows_are_repeated_inside_a_group),
     engine_test (fuse__columns_are_not_taken_for_rows),
+    engine_test (fuse__choices_are_part_of_a_group),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
