@@ -10,6 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Kernels are the CPU's behind the fake driver; emulated ones sum in another order. */
+#ifndef OWN_KERNELS
+#define OWN_KERNELS 0
+#endif
+
 static const FakeCudaControl *driver;
 
 static int
@@ -132,7 +137,8 @@ graphs__follow_arrays_that_lie_elsewhere (void **state)
   (void)state;
   run_both (train, &t);
   assert_true (driver->state->n_graph_launches >= 2 * 12);
-  assert_true (driver->state->n_graph_changes[0] + driver->state->n_graph_changes[1] > 0);
+  assert_true (driver->state->n_graph_changes[1] > 0); /* with a library's products */
+  assert_true (!OWN_KERNELS || driver->state->n_graph_changes[0] > 0); /* node by node */
 }
 
 static void
@@ -155,9 +161,9 @@ graphs__follow_the_random_numbers_of_each_call (void **state)
   assert_true (driver->state->n_graph_launches >= 8);
 }
 
-/* The same program on the CPU: every bit. */
+/* The same program on the CPU: every bit, where the kernels are the CPU's. */
 static void
-graphs__train_to_the_cpus_bits (void **state)
+graphs__train_as_on_the_cpu (void **state)
 {
   static float numbers[2][1000];
   size_t n[2] = { 0, 0 };
@@ -192,7 +198,10 @@ graphs__train_to_the_cpus_bits (void **state)
       td_link_free (net.root);
     }
   assert_int_equal (n[0], n[1]);
-  assert_memory_equal (numbers[0], numbers[1], n[0] * sizeof (float));
+  if (!OWN_KERNELS)
+    assert_memory_equal (numbers[0], numbers[1], n[0] * sizeof (float));
+  for (size_t i = 0; i < n[0]; i++)
+    assert_float_equal (numbers[0][i], numbers[1][i], 1e-5);
   assert_true (driver->state->n_graph_launches >= 10);
 }
 
@@ -523,7 +532,7 @@ main (void)
     row (graphs__follow_arrays_that_lie_elsewhere),
     row (graphs__follow_gradients_that_collect_over_two_calls),
     row (graphs__follow_the_random_numbers_of_each_call),
-    row (graphs__train_to_the_cpus_bits),
+    row (graphs__train_as_on_the_cpu),
     row (graphs__are_one_launch_for_a_forward_and_one_for_its_backward),
     row (graphs__are_not_made_when_the_option_is_off),
     row (graphs__wait_for_nothing),
