@@ -6,8 +6,10 @@
 
 #include "core/core.h"
 #include "far-cuda.h"
+#include "td-tape-reader.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Kernels are the CPU's behind the fake driver; emulated ones sum in another order. */
@@ -483,6 +485,85 @@ graphs__are_taken_apart_while_somebody_looks_at_each_operation (void **state)
   td_link_free (net.root);
 }
 
+/* --- the tape --- */
+
+/* Record a few iterations at this level.  Returns how many graphs were launched. */
+static long
+record_training (const char *path, const char *level)
+{
+  Training t = { summed_forward, false, false, 8 };
+  long launches;
+
+  assert_int_equal (td_finish (), 0);
+  driver->reset ();
+  setenv ("TAPEDECK_TAPE", path, 1);
+  setenv ("TAPEDECK_LEVEL", level, 1);
+  assert_int_equal (td_init (NULL, NULL), TD_OK);
+  td_device_use (td_device_get ("cuda:0"));
+  TD_SCOPE ("recorded")
+    train (&t);
+  launches = driver->state->n_graph_launches;
+  assert_int_equal (td_finish (), 0);
+  unsetenv ("TAPEDECK_TAPE");
+  unsetenv ("TAPEDECK_LEVEL");
+  assert_int_equal (td_init (NULL, NULL), TD_OK);
+  return launches;
+}
+
+/* Of the last iteration: replayed operations, and those of them that ran in a graph. */
+static void
+count_events (TdTapeReader *r, int *replayed, int *captured)
+{
+  char error[200];
+  const TdTapeIteration *it = td_tape_iteration_load (r, 7, error, sizeof error);
+
+  assert_non_null (it);
+  *replayed = *captured = 0;
+  for (uint32_t e = 0; e < it->n_events; e++)
+    {
+      *replayed += (it->events[e].flags & TD_TAPE_EVENT_REPLAYED) != 0;
+      *captured += (it->events[e].flags & TD_TAPE_EVENT_CAPTURED) != 0;
+    }
+  td_tape_iteration_free (it);
+}
+
+static void
+tape__says_what_ran_in_a_graph_and_has_numbers_of_each_at_level_stats (void **state)
+{
+  const char *path = td_test_tmp ("graphs.tdtape");
+  int replayed, captured, n_told = 0;
+  char error[200];
+  TdTapeReader *r;
+
+  (void)state;
+  assert_true (record_training (path, "graph") >= 10);
+  r = td_tape_reader_open (path, error, sizeof error);
+  assert_non_null (r);
+  count_events (r, &replayed, &captured);
+  assert_true (replayed > 12);
+  assert_int_equal (captured, replayed);
+  for (uint32_t i = 0; i < td_tape_reader_n_static_events (r); i++)
+    {
+      const TdTapeStaticEvent *e = td_tape_reader_static_event (r, i);
+
+      if (e->what != TD_TAPE_STATIC_CAPTURED)
+        continue;
+      n_told++;
+      assert_contains (td_tape_reader_string (r, e->text), "operations are one CUDA graph");
+    }
+  assert_int_equal (n_told, 2); /* forward, backward */
+  td_tape_reader_free (r);
+
+  path = td_test_tmp ("each.tdtape");
+  assert_int_equal (record_training (path, "stats"), 0);
+  r = td_tape_reader_open (path, error, sizeof error);
+  assert_non_null (r);
+  count_events (r, &replayed, &captured);
+  assert_true (replayed > 12);
+  assert_int_equal (captured, 0);
+  td_tape_reader_free (r);
+}
+
 /* --- memory --- */
 
 static void
@@ -540,6 +621,7 @@ main (void)
     row (graphs__that_the_driver_refuses_are_done_without),
     row (graphs__are_told_of_and_what_is_launched_alone_too),
     row (graphs__are_taken_apart_while_somebody_looks_at_each_operation),
+    row (tape__says_what_ran_in_a_graph_and_has_numbers_of_each_at_level_stats),
     row (pools__hold_what_schedules_and_graphs_need_apart),
   };
 
