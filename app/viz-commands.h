@@ -12,8 +12,7 @@ int td_viz_show (int argc, char **argv);
 /** tapedeck diff A[:ITERATION] B[:ITERATION] [--json]: 0 same, 1 different, 2 trouble. */
 int td_viz_diff (int argc, char **argv);
 
-/** tapedeck leaks TAPE: refuses tapes without records of references, and there are no others
- * yet. */
+/** tapedeck leaks TAPE [--json]: 0 nothing grows, 1 something does, 2 trouble. */
 int td_viz_leaks (int argc, char **argv);
 /** tapedeck-viz dot FILE -o PICTURE: a DOT file as PNG, SVG or PDF, in Chainer's colours. */
 int td_viz_dot (int argc, char **argv);

@@ -12,6 +12,7 @@
 #include "gradient/td-gradient.h"
 #include "gradient/td-tensor.h"
 #include "layout/td-layout.h"
+#include "memory/td-holders.h"
 #include "memory/td-memory.h"
 #include "scene/td-graph-scene.h"
 #include "schedule/td-curve.h"
@@ -256,19 +257,37 @@ blocks_draw (Show *s, GError **error)
   return has_blocks (s, error) ? td_memory_scene_blocks (s->it, &s->panel) : NULL;
 }
 
-static char *
-refuse_print (Show *s, GError **error)
+static TdHolders *
+holders (Show *s, GError **error)
 {
-  g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
-               "no reference records on this tape: nothing for the view %s", s->view);
-  return NULL;
+  TdHolders *holders = td_holders_new (s->reader, s->iteration);
+
+  if (!holders)
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                 "no reference records on this tape: nothing for the view %s", s->view);
+  return holders;
+}
+
+static char *
+holders_print (Show *s, GError **error)
+{
+  g_autoptr (TdHolders) h = holders (s, error);
+
+  if (!h)
+    return NULL;
+  return strcmp (s->view, "growth") == 0 ? td_growth_print (h, s->format)
+                                         : td_holders_print (h, s->format);
 }
 
 static TdScene *
-refuse_draw (Show *s, GError **error)
+holders_draw (Show *s, GError **error)
 {
-  refuse_print (s, error);
-  return NULL;
+  g_autoptr (TdHolders) h = holders (s, error);
+
+  if (!h)
+    return NULL;
+  return strcmp (s->view, "growth") == 0 ? td_growth_scene (h, &s->panel)
+                                         : td_holders_scene (h, &s->panel);
 }
 
 static TdGradientTable *
@@ -410,8 +429,8 @@ static const View views[] = {
   { "curves", "text json csv", FALSE, curves_print, curves_draw },
   { "memory", "text json csv", TRUE, memory_print, memory_draw },
   { "blocks", "text json csv", TRUE, blocks_print, blocks_draw },
-  { "holders", "text json csv", TRUE, refuse_print, refuse_draw },
-  { "growth", "text json csv", FALSE, refuse_print, refuse_draw },
+  { "holders", "text json csv", TRUE, holders_print, holders_draw },
+  { "growth", "text json csv", FALSE, holders_print, holders_draw },
   { "gradients", "text json csv", TRUE, gradients_print, gradients_draw },
   { "schedule", "text json csv", TRUE, schedule_print, schedule_draw },
   { "timeline", "text json csv", TRUE, schedule_print, timeline_draw },

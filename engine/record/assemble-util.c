@@ -178,6 +178,7 @@ static const uint16_t least[TD_RAW_N_TYPES] = {
   [TD_RAW_STATIC] = sizeof (TdRawStatic),
   [TD_RAW_STATIC_RUN] = sizeof (TdRawStaticRun),
   [TD_RAW_STATIC_ENTRY] = sizeof (TdRawStaticEntry),
+  [TD_RAW_HELD] = sizeof (TdRawHeld),
 };
 
 static bool

@@ -183,6 +183,7 @@ struct TdAssembler
   TdList statics;    /* TdTapeStatic, of the open iteration */
   TdList runs;       /* TdTapeRun, of the open iteration; ns: ticks at the beginning if open */
   TdList traced;     /* TdTapeTraced, of the open iteration */
+  TdList held;       /* TdTapeHeld, of the open iteration */
   char *schedule;    /* that comes in parts */
   uint64_t schedule_total, schedule_have;
   uint32_t schedule_number;
@@ -240,6 +241,7 @@ void td__feed_chain (TdAssembler *a, const TdRawHead *head);
 void td__feed_schedule (TdAssembler *a, const TdRawHead *head);
 void td__feed_static_event (TdAssembler *a, const TdRawHead *head);
 void td__feed_static (TdAssembler *a, const TdRawHead *head);
+void td__feed_held (TdAssembler *a, const TdRawHead *head);
 void td__feed_static_run (TdAssembler *a, const TdRawHead *head);
 void td__feed_static_entry (TdAssembler *a, const TdRawHead *head);
 /** The runs of the open iteration as they are at a moment, in `runs`. */

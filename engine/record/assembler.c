@@ -82,6 +82,7 @@ td_assembler_free (TdAssembler *a)
   td__list_clear (&a->statics);
   td__list_clear (&a->runs);
   td__list_clear (&a->traced);
+  td__list_clear (&a->held);
   free (a->schedule);
   free (a->tensor_bytes);
   free (a->source);
@@ -100,6 +101,7 @@ clear_iteration (TdAssembler *a)
   a->raw.n = a->start.n = a->duration.n = a->memory.n = 0;
   a->reads.n = a->stats.n = a->tensors.n = a->notices.n = a->statics.n = 0;
   a->runs.n = a->traced.n = 0;
+  a->held.n = 0;
   a->stop = (TdTapeStop){ 0 };
   a->shown_events = 0;
   a->shown_stopped = false;
@@ -210,6 +212,10 @@ resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
   it->n_runs = r->runs.n;
   it->traced = a->traced.items;
   it->n_traced = a->traced.n;
+  it->held = a->held.items;
+  it->n_held = a->held.n;
+  if (it->n_held > 0)
+    it->flags |= TD_TAPE_ITERATION_HELD;
   it->stop = a->stop;
   it->attr_changes = a->attr_changes.items;
   it->n_attr_changes = a->attr_changes.n;
@@ -615,6 +621,7 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
   [TD_RAW_STATIC] = td__feed_static,
   [TD_RAW_STATIC_RUN] = td__feed_static_run,
   [TD_RAW_STATIC_ENTRY] = td__feed_static_entry,
+  [TD_RAW_HELD] = td__feed_held,
 };
 
 /* Recovery: definitions count always, the rest only from the first whole iteration on that the

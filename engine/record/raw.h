@@ -62,6 +62,7 @@ typedef enum
   TD_RAW_STATIC,
   TD_RAW_STATIC_RUN,
   TD_RAW_STATIC_ENTRY,
+  TD_RAW_HELD,
   TD_RAW_N_TYPES
 } TdRawType;
 
@@ -378,6 +379,14 @@ typedef struct
   TdRawHead head;
   TdTapeTraced entry;
 } TdRawStaticEntry;
+
+/** HELD: a group of what is still there at the end of the iteration, just before ITERATION_END.
+ */
+typedef struct
+{
+  TdRawHead head;
+  TdTapeHeld held;
+} TdRawHeld;
 
 /** Bytes of a record of `n` bytes, padded. */
 #define TD_RAW_PADDED(n) (((uint32_t)(n) + 7u) & ~7u)

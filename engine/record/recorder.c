@@ -4,6 +4,7 @@
 #include "recorder.h"
 
 #include "../agent/agent.h"
+#include "holdings.h"
 #include "stats.h"
 
 #include <stdio.h>
@@ -41,6 +42,7 @@ begin_iteration (TdRecorder *r, int64_t number, uint32_t label, const TdSite *si
   b->ticks = td_ring_ticks ();
   b->label = label;
   b->site = site_id;
+  td__holdings_begin (r->holdings, (uint64_t)number, b->first_id);
   PUBLISH (r, b);
   r->now->iteration = (uint64_t)number;
   r->event = 0;
@@ -60,13 +62,16 @@ label_of (TdRecorder *r, int64_t label)
   return td__recorder_string (r, text);
 }
 
+/* finishing: the program's variables are gone already. */
 static void
-end_iteration (TdRecorder *r)
+end_iteration (TdRecorder *r, bool finishing)
 {
   if (!r->in_iteration)
     return;
   td__recorder_flush_memory (r);
   td__recorder_chains (r);
+  if (!finishing)
+    td__holdings_mark (r->holdings, r, r->event);
   RECORD (r, TdRawIterationEnd, e, TD_RAW_ITERATION_END);
   e->ticks = td_ring_ticks ();
   PUBLISH (r, e);
@@ -420,7 +425,7 @@ on_iteration (TdObserver *o, bool begin, int64_t number, int64_t label, const Td
   TdRecorder *r = self (o);
 
   if (r->writes)
-    end_iteration (r);
+    end_iteration (r, false);
   if (!begin)
     {
       if (r->assembler != NULL)
@@ -585,7 +590,7 @@ on_finish (TdObserver *o, int status)
 
   if (r->writes)
     {
-      end_iteration (r);
+      end_iteration (r, true);
       RECORD (r, TdRawExit, e, TD_RAW_EXIT);
       e->status = status;
       e->reserved = 0;
@@ -684,6 +689,7 @@ td__recorder_new (TdRing *ring, uint32_t level, bool writes)
   r->level = level;
   r->writes = writes;
   r->values_max_bytes = 1 << 20;
+  r->holdings = td__holdings_new ();
   return r;
 }
 
@@ -706,5 +712,6 @@ td__recorder_free (TdRecorder *r)
   free (r->paths.slots);
   free (r->pending);
   free (r->chains);
+  td__holdings_free (r->holdings);
   free (r);
 }

@@ -46,6 +46,7 @@ enum
 };
 
 struct TdAgent;
+typedef struct TdHoldings TdHoldings;
 
 typedef struct TdRecorder
 {
@@ -75,6 +76,7 @@ typedef struct TdRecorder
   TdTapeStatic *chains; /* by the engine's number - 1; chain 0: not, or no more */
   uint32_t n_chains;
   uint64_t call_ticks; /* a static chain was called; 0: nothing of it was written yet */
+  TdHoldings *holdings;
 } TdRecorder;
 
 /** The recorder of this process, or NULL. */

@@ -374,6 +374,7 @@ dump_iteration (Dump *d, const TdTapeSummary *s, const TdTapeIteration *it)
   for (uint32_t i = 0; i < it->n_reports; i++)
     dump_report (d, &it->reports[i]);
   td__tape_dump_iteration_statics (d, it);
+  td__tape_dump_held (d, it);
 }
 
 static void

@@ -23,6 +23,8 @@ void td__tape_put_dims (FILE *out, const int64_t *dims, unsigned n, bool json);
 void td__tape_dump_statics (TapeDump *d);
 /** The chains of one iteration. */
 void td__tape_dump_iteration_statics (TapeDump *d, const TdTapeIteration *it);
+/** What outlived the iteration. */
+void td__tape_dump_held (TapeDump *d, const TdTapeIteration *it);
 /** Say in `info` how many chains there are and how often they were replayed; nothing where
  * there is none. */
 void td__tape_info_statics (TdTapeReader *r, FILE *out, bool json);

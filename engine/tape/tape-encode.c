@@ -116,6 +116,7 @@ td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_
   PUT (b, STATICS, it->statics, it->n_statics);
   PUT (b, RUNS, it->runs, it->n_runs);
   PUT (b, TRACED, it->traced, it->n_traced);
+  PUT (b, HELD, it->held, it->n_held);
   if (it->stop.stopped)
     PUT (b, STOP, &it->stop, 1);
   if (it->structure == 0)

@@ -143,8 +143,8 @@ static const char *const category_names[]
     = { "other", "parameter", "gradient",  "activation",    "optimizer",
         "input", "buffer",    "workspace", "communication", "static" };
 static const char *const holder_names[]
-    = { "user handle", "scope",    "link attribute", "hook",    "gradient",
-        "creator",     "retained", "reporter",       "schedule" };
+    = { "user handle", "scope",    "link attribute", "hook",     "gradient",
+        "creator",     "retained", "reporter",       "schedule", "optimizer" };
 static const char *const level_names[] = { "graph", "stats", "values" };
 
 size_t

@@ -508,6 +508,7 @@ fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSec
   COPY (l, statics, n_statics, STATICS);
   COPY (l, runs, n_runs, RUNS);
   COPY (l, traced, n_traced, TRACED);
+  COPY (l, held, n_held, HELD);
   apply_attrs (l);
   take_stop (l, sections);
   take_reports (r, l);

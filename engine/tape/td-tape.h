@@ -25,9 +25,10 @@ TD_TAPE_BEGIN_C
 #define TD_API __attribute__ ((visibility ("default")))
 #endif
 
+#include "td-tape-held.h"
 #include "td-tape-static.h"
 
-/* THE FORMAT, version 1.1
+/* THE FORMAT, version 1.2
  * =======================
  *
  * A tape is one file, little-endian, whose parts are aligned to 8 bytes:
@@ -91,11 +92,12 @@ TD_TAPE_BEGIN_C
  * Time is CLOCK_MONOTONIC in nanoseconds since `mono_ns` of the header.
  *
  * Version 1.1 adds static schedules: STATIC_CHAIN, SCHEDULE and STATIC_EVENT, and the section
- * STATICS, RUNS and TRACED of iterations (td-tape-static.h). */
+ * STATICS, RUNS and TRACED of iterations (td-tape-static.h).  Version 1.2 adds the section HELD
+ * of iterations and the holder OPTIMIZER (td-tape-held.h). */
 
 #define TD_TAPE_MAGIC "TDTAPE\r\n"
 #define TD_TAPE_MAJOR 1
-#define TD_TAPE_MINOR 1
+#define TD_TAPE_MINOR 2
 #define TD_TAPE_STATE_OFFSET 512
 #define TD_TAPE_TAIL_OFFSET 1024 /* the first segment */
 #define TD_TAPE_TAIL_BYTES 3072
@@ -192,6 +194,7 @@ enum
   TD_TAPE_ITERATION_KEPT = 1 << 9,
   TD_TAPE_ITERATION_NOT_STORED = 1 << 10, /* only its summary was ever written */
   TD_TAPE_ITERATION_LOST = 1 << 11,       /* some records of it were lost */
+  TD_TAPE_ITERATION_HELD = 1 << 12,       /* says what outlived it */
 };
 
 /* ------------------------------------------------------------------ bytes of the file */
@@ -490,6 +493,7 @@ typedef enum
   TD_TAPE_SECTION_GUARDS,
   TD_TAPE_SECTION_RUNS,
   TD_TAPE_SECTION_TRACED,
+  TD_TAPE_SECTION_HELD,
   TD_TAPE_N_SECTIONS
 } TdTapeSectionKind;
 
@@ -520,9 +524,9 @@ typedef struct
 static_assert (sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
 
 /** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP, ATTRS,
- * STATICS, RUNS, TRACED, ADDRESSES (one for each memory record; BLOCKS then belongs to the
- * iteration) as far as there are any, and the sections of structure and memory where the id is
- * 0. */
+ * STATICS, RUNS, TRACED, HELD, ADDRESSES (one for each memory record; BLOCKS then belongs to
+ * the iteration) as far as there are any, and the sections of structure and memory where the id
+ * is 0. */
 typedef struct
 {
   uint64_t number;
@@ -628,6 +632,7 @@ typedef enum
   TD_TAPE_HOLDER_RETAINED,
   TD_TAPE_HOLDER_REPORTER,
   TD_TAPE_HOLDER_SCHEDULE,
+  TD_TAPE_HOLDER_OPTIMIZER,
   TD_TAPE_N_HOLDERS
 } TdTapeHolder;
 
@@ -767,6 +772,8 @@ typedef struct
   const TdTapeRun *runs;
   const TdTapeTraced *traced;
   uint32_t n_traced, n_pad2;
+  const TdTapeHeld *held;
+  uint32_t n_held, n_pad3;
 } TdTapeIteration;
 
 /** Bytes of one element of `dtype`; 0 if unknown. */

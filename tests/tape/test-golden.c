@@ -1,6 +1,6 @@
-/* The golden tapes of format 1.0 and 1.1, which every later version must read, and their texts.
- * Each was made by this program with TD_MAKE_GOLDEN_TAPE=FILE, once; never make one anew.
- * SPDX-License-Identifier: MIT */
+/* The golden tapes of format 1.0, 1.1 and 1.2, which every later version must read, and their
+ * texts. Each was made by this program with TD_MAKE_GOLDEN_TAPE=FILE, once; never make one
+ * anew. SPDX-License-Identifier: MIT */
 #include "rig.h"
 
 #include "model-static.h"
@@ -11,6 +11,7 @@
 #define GOLDEN "tests/golden/tape-1.0.tdtape"
 #define GOLDEN_1_1 "tests/golden/tape-1.1.tdtape"
 #define GOLDEN_RUNS "tests/golden/tape-1.1-runs.tdtape"
+#define GOLDEN_1_2 "tests/golden/tape-1.2.tdtape"
 
 static void
 make (const char *path)
@@ -127,6 +128,47 @@ make_runs (const char *path)
   rig_clear (&rig);
 }
 
+static void
+held (Model *m, const TdTapeHeld *group)
+{
+  TdRawHeld *h = model_record (m, TD_RAW_HELD, 0, sizeof *h);
+
+  h->held = *group;
+  model_publish (m, h);
+}
+
+/* What 1.2 added: arrays that outlived their iteration, first one, then three more of them. */
+static void
+make_1_2 (const char *path)
+{
+  TdTapeWriterOptions options = { .path = path, .budget_bytes = 256 << 10 };
+  Rig rig = { .m = { .n_layers = 1 } };
+
+  rig_start (&rig, &options);
+  td_tape_writer_info (rig.w, "program", "model.c");
+  for (uint32_t n = 1; n <= 4; n += 3)
+    {
+      model_begin (&rig.m);
+      model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
+      held (&rig.m, &(TdTapeHeld){ .bytes = 64 * n,
+                                   .n_objects = n,
+                                   .n_iterations = n,
+                                   .site = 1,
+                                   .opdef = 1,
+                                   .held_site = 2,
+                                   .holder_site = 2,
+                                   .category = TD_TAPE_CATEGORY_ACTIVATION,
+                                   .holder = TD_TAPE_HOLDER_HANDLE,
+                                   .flags = TD_TAPE_HELD_IN_GRAPH });
+      held (&rig.m,
+            &(TdTapeHeld){
+                .bytes = 8, .n_objects = 1, .n_iterations = 1, .flags = TD_TAPE_HELD_OTHERS });
+      model_end (&rig.m);
+    }
+  rig_stop (&rig, 0);
+  rig_clear (&rig);
+}
+
 static TdTapeReader *
 open_tape (const char *golden)
 {
@@ -192,6 +234,27 @@ golden__tape_of_1_1_with_runs_reads_as_it_always_did (void **state)
   compare_tape (GOLDEN_RUNS, print_all, false, "tape-1.1-runs.txt");
   compare_tape (GOLDEN_RUNS, print_all, true, "tape-1.1-runs.jsonl");
   assert_true (td_tape_check (td_test_source (GOLDEN_RUNS), &check));
+  assert_true (check.whole);
+}
+
+static void
+golden__tape_of_1_2_reads_as_it_always_did (void **state)
+{
+  TdTapeReader *r = open_tape (GOLDEN_1_2);
+  TdTapeCheck check;
+  char error[128];
+  const TdTapeIteration *it = td_tape_iteration_load (r, 1, error, sizeof error);
+
+  assert_non_null (it);
+  assert_int_equal (it->n_held, 2);
+  assert_int_equal (it->held[0].n_objects, 4);
+  assert_int_equal (it->held[0].flags, TD_TAPE_HELD_IN_GRAPH);
+  assert_int_equal (it->held[1].flags, TD_TAPE_HELD_OTHERS);
+  td_tape_iteration_free (it);
+  td_tape_reader_free (r);
+  compare_tape (GOLDEN_1_2, print_all, false, "tape-1.2.txt");
+  compare_tape (GOLDEN_1_2, print_all, true, "tape-1.2.jsonl");
+  assert_true (td_tape_check (td_test_source (GOLDEN_1_2), &check));
   assert_true (check.whole);
 }
 
@@ -275,12 +338,15 @@ main (void)
     td_test (golden__tape_is_whole_and_its_tensor_is_there),
     td_test (golden__tape_of_1_1_reads_as_it_always_did),
     td_test (golden__tape_of_1_1_with_runs_reads_as_it_always_did),
+    td_test (golden__tape_of_1_2_reads_as_it_always_did),
     td_test (golden__keys_of_the_same_program_are_still_the_same),
   };
+  const char *made = getenv ("TD_MAKE_GOLDEN_TAPE");
 
-  if (getenv ("TD_MAKE_GOLDEN_TAPE") != NULL)
-    return (strstr (getenv ("TD_MAKE_GOLDEN_TAPE"), "runs") ? make_runs : make_1_1) (
-               getenv ("TD_MAKE_GOLDEN_TAPE")),
+  if (made != NULL)
+    return (strstr (made, "runs") != NULL  ? make_runs
+            : strstr (made, "1.1") != NULL ? make_1_1
+                                           : make_1_2) (made),
            0;
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

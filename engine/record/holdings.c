@@ -1,0 +1,406 @@
+/* Why memory is still there: what outlived the iteration that made it, and who keeps it, in
+ * groups, at ends of iterations.
+ *
+ * Roots are handles with a holder.  From each the graph behind it is walked, and every saved
+ * array met first goes to its account.  A walk of everything at every end would be quadratic
+ * for just the programs that leak: a walk costs about what it visits, and waits until as many
+ * events have run.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "holdings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum
+{
+  MAX_GROUPS = 512,       /* looked at; what comes after is one */
+  MAX_ITERATIONS = 65536, /* whose first ids are known */
+  SAME_MARKS = 64         /* of which two are written */
+};
+
+/** What makes two objects of one group. */
+typedef struct
+{
+  const TdSite *site, *holder_site, *held_site;
+  const TdOpClass *cls, *held_cls;
+  const char *name;
+  uint8_t category, holder, in_graph;
+} Key;
+
+typedef struct
+{
+  Key key;
+  uint64_t bytes, oldest, n_objects;
+  uint64_t iterations; /* bit i: an iteration whose number modulo 64 is i */
+} Group;
+
+struct TdHoldings
+{
+  Group groups[MAX_GROUPS + 1]; /* the last: all others */
+  uint16_t slots[4 * MAX_GROUPS];
+  uint32_t n;
+  uint64_t *first_ids; /* of nodes, by iteration */
+  uint64_t first_iteration, very_first_id;
+  uint32_t n_iterations;
+  uint64_t credit, cost, visits;
+  uint64_t told_bytes, told_objects; /* at the last mark that was written */
+  uint32_t n_same;                   /* marks since then that were as it was */
+  TdOp **work;
+  size_t n_work, work_capacity;
+  const TdBuffer **met; /* a set of buffers: 2^k slots */
+  size_t n_met, met_capacity;
+};
+
+static void *
+room (void *items, size_t n, size_t *capacity, size_t size)
+{
+  if (n < *capacity)
+    return items;
+  *capacity = *capacity == 0 ? 256 : 2 * *capacity;
+  items = realloc (items, *capacity * size);
+  if (items == NULL)
+    abort ();
+  return items;
+}
+
+TdHoldings *
+td__holdings_new (void)
+{
+  TdHoldings *h = calloc (1, sizeof *h);
+
+  if (h == NULL)
+    abort ();
+  return h;
+}
+
+void
+td__holdings_free (TdHoldings *h)
+{
+  if (h == NULL)
+    return;
+  free (h->first_ids);
+  free (h->work);
+  free (h->met);
+  free (h);
+}
+
+void
+td__holdings_begin (TdHoldings *h, uint64_t iteration, uint64_t first_id)
+{
+  if (h->first_ids == NULL
+      && (h->first_ids = malloc (MAX_ITERATIONS * sizeof first_id)) == NULL)
+    abort ();
+  if (h->n_iterations == 0)
+    {
+      h->first_iteration = iteration;
+      h->very_first_id = first_id;
+    }
+  if (h->n_iterations == MAX_ITERATIONS) /* the older half is "or before" */
+    {
+      h->n_iterations /= 2;
+      h->first_iteration += h->n_iterations;
+      memmove (h->first_ids, h->first_ids + h->n_iterations, h->n_iterations * sizeof first_id);
+    }
+  h->first_ids[h->n_iterations++] = first_id;
+}
+
+/* The iteration that made node `id`; false: none, it was there before the first. */
+static bool
+iteration_of (const TdHoldings *h, uint64_t id, uint64_t *iteration)
+{
+  uint32_t lo = 0, hi = h->n_iterations;
+
+  while (lo < hi)
+    {
+      const uint32_t mid = lo + (hi - lo) / 2;
+
+      if (h->first_ids[mid] <= id)
+        lo = mid + 1;
+      else
+        hi = mid;
+    }
+  *iteration = h->first_iteration + (lo > 0 ? lo - 1 : 0);
+  return id >= h->very_first_id;
+}
+
+/* ------------------------------------------------------------------------ accounts */
+
+static Group *
+group_of (TdHoldings *h, const Key *key)
+{
+  const uint64_t mixed = ((uintptr_t)key->site * 31 + (uintptr_t)key->holder_site) * 31
+                         + (uintptr_t)key->held_site * 7 + (uintptr_t)key->cls
+                         + (uintptr_t)key->name + key->category * 64u + key->holder * 8u
+                         + key->in_graph;
+  const uint32_t n_slots = TD_ARRAY_LENGTH (h->slots);
+
+  for (uint32_t at = (uint32_t)((mixed * 0x9e3779b97f4a7c15u) >> 40) % n_slots;;
+       at = (at + 1) % n_slots)
+    {
+      if (h->slots[at] == 0)
+        {
+          if (h->n == MAX_GROUPS)
+            return &h->groups[MAX_GROUPS];
+          h->groups[h->n] = (Group){ .key = *key };
+          h->slots[at] = (uint16_t)++h->n;
+          return &h->groups[h->n - 1];
+        }
+      if (memcmp (&h->groups[h->slots[at] - 1].key, key, sizeof *key) == 0)
+        return &h->groups[h->slots[at] - 1];
+    }
+}
+
+/* Say that buffer b was met.  Returns whether it is the first time. */
+static bool
+meet (TdHoldings *h, const TdBuffer *b)
+{
+  size_t at;
+
+  if (2 * h->n_met >= h->met_capacity)
+    {
+      const size_t old = h->met_capacity;
+      const TdBuffer **items = h->met;
+
+      h->met_capacity = old == 0 ? 1024 : 2 * old;
+      h->met = calloc (h->met_capacity, sizeof *h->met);
+      if (h->met == NULL)
+        abort ();
+      h->n_met = 0;
+      for (size_t i = 0; i < old; i++)
+        if (items[i] != NULL)
+          meet (h, items[i]);
+      free (items);
+    }
+  at = ((uintptr_t)b * 0x9e3779b97f4a7c15u >> 20) & (h->met_capacity - 1);
+  while (h->met[at] != NULL && h->met[at] != b)
+    at = (at + 1) & (h->met_capacity - 1);
+  if (h->met[at] == b)
+    return false;
+  h->met[at] = b;
+  h->n_met++;
+  return true;
+}
+
+/* An array of node n, on the account of the root that `key` names. */
+static void
+count (TdHoldings *h, Key key, const TdNode *n, const TdBuffer *b, const TdSite *site)
+{
+  uint64_t iteration = 0;
+  Group *g;
+
+  if (b == NULL || b->category == TD_MEM_PARAMETER || b->category == TD_MEM_OPTIMIZER
+      || !iteration_of (h, n->id, &iteration) || !meet (h, b))
+    return;
+  key.cls = n->creator != NULL ? n->creator->cls : NULL;
+  key.site = n->creator != NULL && n->creator->site != NULL ? n->creator->site : site;
+  key.category = b->category;
+  g = group_of (h, &key);
+  if (g->n_objects == 0 || iteration < g->oldest)
+    g->oldest = iteration;
+  g->n_objects++;
+  g->bytes += b->bytes;
+  g->iterations |= 1ull << (iteration % 64);
+}
+
+/* ---------------------------------------------------------------------------- roots */
+
+static const uint8_t on_tape[TD_HOLD_N] = {
+  [TD_HOLD_SCOPE] = TD_TAPE_HOLDER_SCOPE,         [TD_HOLD_USER] = TD_TAPE_HOLDER_HANDLE,
+  [TD_HOLD_LINK] = TD_TAPE_HOLDER_LINK,           [TD_HOLD_GRADIENT] = TD_TAPE_HOLDER_GRADIENT,
+  [TD_HOLD_OPTIMIZER] = TD_TAPE_HOLDER_OPTIMIZER, [TD_HOLD_ENGINE] = TD_TAPE_HOLDER_REPORTER,
+};
+
+static void
+push (TdHoldings *h, TdNode *n)
+{
+  TdOp *op = n->creator;
+
+  if (op == NULL || op->mark == td__engine.mark)
+    return;
+  op->mark = td__engine.mark;
+  h->work = room (h->work, h->n_work, &h->work_capacity, sizeof *h->work);
+  h->work[h->n_work++] = op;
+}
+
+/* The array that an operation saved of node n, unless a live handle has it as well. */
+static void
+saved (TdHoldings *h, const Key *key, const TdNode *n)
+{
+  if (n->retained != NULL && (n->var == NULL || n->var->buffer != n->retained))
+    count (h, *key, n, n->retained, n->var != NULL ? n->var->site : NULL);
+}
+
+static void
+walk (TdHoldings *h, const TdVar *v, TdHold hold)
+{
+  const TdOp *made_by = v->node->creator;
+  Key key;
+
+  memset (&key, 0, sizeof key); /* keys are compared with their padding */
+  key.holder = on_tape[hold];
+  key.holder_site = hold == TD_HOLD_USER ? v->retained_site : NULL;
+  key.held_site = v->site;
+  key.held_cls = made_by != NULL ? made_by->cls : NULL;
+  key.name = v->name;
+  count (h, key, v->node, v->buffer, v->site);
+  key.in_graph = 1;
+  push (h, v->node);
+  while (h->n_work > 0)
+    {
+      TdOp *op = h->work[--h->n_work];
+
+      h->visits += 1 + (uint64_t)op->n_in;
+      for (int i = 0; i < op->n_in; i++)
+        {
+          saved (h, &key, op->in[i]);
+          push (h, op->in[i]);
+        }
+      for (int i = 0; i < op->n_out; i++)
+        if (op->out[i] != NULL)
+          saved (h, &key, op->out[i]);
+    }
+}
+
+/* Holds of the program first, then those by way of others. */
+static const TdHold order[] = { TD_HOLD_USER,     TD_HOLD_LINK,      TD_HOLD_ENGINE,
+                                TD_HOLD_GRADIENT, TD_HOLD_OPTIMIZER, TD_HOLD_SCOPE };
+
+static TdHold
+hold_of (const TdVar *v)
+{
+  for (int i = 0; i < TD_ARRAY_LENGTH (order); i++)
+    if (v->holds[order[i]] > 0)
+      return order[i];
+  return TD_HOLD_SCOPE;
+}
+
+static void
+walk_roots (TdHoldings *h, bool of_program)
+{
+  const TdSlab *slab = &td__engine.vars;
+
+  for (size_t c = 0; c < slab->n_chunks; c++)
+    for (size_t i = 0; i < TD_SLAB_ITEMS; i++)
+      {
+        const TdVar *v = (TdVar *)(void *)((char *)slab->chunks[c] + i * slab->item_bytes);
+        TdHold hold;
+
+        if (v->state != TD_VAR_LIVE)
+          continue;
+        h->visits += of_program;
+        hold = hold_of (v);
+        if ((hold == TD_HOLD_USER || hold == TD_HOLD_LINK || hold == TD_HOLD_ENGINE)
+            == of_program)
+          walk (h, v, hold);
+      }
+}
+
+/* ------------------------------------------------------------------------- the mark */
+
+static int
+larger_first (const void *a, const void *b)
+{
+  const Group *x = a, *y = b;
+
+  return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+static void
+put (TdRecorder *r, const Group *g, unsigned flags)
+{
+  TdTapeHeld held
+      = { .bytes = g->bytes,
+          .oldest = g->oldest,
+          .n_objects = g->n_objects < UINT32_MAX ? (uint32_t)g->n_objects : UINT32_MAX,
+          .n_iterations = (uint32_t)__builtin_popcountll (g->iterations),
+          .category = td__tape_category[g->key.category],
+          .holder = g->key.holder,
+          .flags = (uint8_t)(flags | (g->key.in_graph ? TD_TAPE_HELD_IN_GRAPH : 0)) };
+  TdRawHeld *raw;
+
+  if (!(flags & TD_TAPE_HELD_OTHERS))
+    {
+      held.site = td__recorder_site (r, g->key.site);
+      held.holder_site = td__recorder_site (r, g->key.holder_site);
+      held.held_site = td__recorder_site (r, g->key.held_site);
+      held.opdef = g->key.cls != NULL ? td__recorder_class (r, g->key.cls) : 0;
+      held.held_opdef = g->key.held_cls != NULL ? td__recorder_class (r, g->key.held_cls) : 0;
+      held.name = td__recorder_string (r, g->key.name);
+    }
+  raw = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *raw));
+  raw->head = (TdRawHead){ TD_RAW_PADDED (sizeof *raw), TD_RAW_HELD, 0 };
+  raw->held = held;
+  td_ring_publish (r->ring, raw->head.size);
+}
+
+/* A mark is written when it differs from the last one, for the first time that it does not, and
+ * now and then. */
+static bool
+is_news (TdHoldings *h)
+{
+  uint64_t bytes = 0, objects = 0;
+  bool same;
+
+  bytes += h->groups[MAX_GROUPS].bytes;
+  objects += h->groups[MAX_GROUPS].n_objects;
+  for (uint32_t i = 0; i < h->n; i++)
+    {
+      bytes += h->groups[i].bytes;
+      objects += h->groups[i].n_objects;
+    }
+  same = bytes == h->told_bytes && objects == h->told_objects;
+  h->told_bytes = bytes;
+  h->told_objects = objects;
+  h->n_same = same ? h->n_same + 1 : 0;
+  return h->n_same % SAME_MARKS <= 1;
+}
+
+static void
+put_all (TdHoldings *h, TdRecorder *r)
+{
+  Group others = h->groups[MAX_GROUPS];
+  uint32_t n_put = h->n < TD_TAPE_MAX_HELD ? h->n : TD_TAPE_MAX_HELD;
+
+  if (h->n > 0)
+    qsort (h->groups, h->n, sizeof *h->groups, larger_first);
+  for (uint32_t i = 0; i < n_put; i++)
+    put (r, &h->groups[i], 0);
+  for (uint32_t i = n_put; i < h->n; i++)
+    {
+      others.bytes += h->groups[i].bytes;
+      others.n_objects += h->groups[i].n_objects;
+      others.iterations |= h->groups[i].iterations;
+    }
+  others.key = (Key){ 0 };
+  others.oldest = 0;
+  /* Last, and always: it says that this iteration has a mark. */
+  put (r, &others, TD_TAPE_HELD_OTHERS);
+}
+
+void
+td__holdings_mark (TdHoldings *h, TdRecorder *r, uint64_t n_events)
+{
+  const TdSlab *slab = &td__engine.vars;
+
+  for (const TdScope *s = td__engine.scope; s != NULL; s = s->outer)
+    if (s->is_iteration) /* the program ends in the middle: its scope is open */
+      return;
+  h->credit += 128 + 2 * n_events;
+  if (h->credit < h->cost)
+    return;
+  h->credit = 0;
+  h->n = 0;
+  h->visits = 0;
+  h->n_met = 0;
+  memset (h->slots, 0, sizeof h->slots);
+  memset (&h->groups[MAX_GROUPS], 0, sizeof h->groups[0]);
+  if (h->met != NULL)
+    memset (h->met, 0, h->met_capacity * sizeof *h->met);
+  td__engine.mark += 4; /* a backward has used those after its own */
+  walk_roots (h, true);
+  walk_roots (h, false);
+  if (is_news (h))
+    put_all (h, r);
+  h->cost = slab->n_chunks * (TD_SLAB_ITEMS / 8) + h->visits;
+}

@@ -1,0 +1,221 @@
+/* Programs that keep too much, and what `leaks` and the views holders and growth say of them.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "td-test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *
+model (void)
+{
+  return td_test_source ("tests/models/leaks.c");
+}
+
+/* Record the model going one way.  *Owner*: the path stays the test's. */
+static const char *
+record (const char *way, const char *iterations)
+{
+  const char *tape = td_test_tmp ("leaks.tdtape");
+  TdTestChild child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "-f", "--quiet",
+                                   "--iterations", iterations, "-o", tape, model (), way);
+
+  td_test_program ("app/tapedeck-viz");
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  return tape;
+}
+
+/* Line of the model that has this text, as a site of it ends. */
+static const char *
+line_of (const char *text, char out[64])
+{
+  char *source = td_test_read_file (model (), NULL);
+  const char *at = strstr (source, text);
+  int line = 1;
+
+  assert_non_null (at);
+  for (const char *c = source; c < at; c++)
+    line += *c == '\n';
+  snprintf (out, 64, "leaks.c:%d", line);
+  free (source);
+  return out;
+}
+
+static double
+number_after (const char *text, const char *key)
+{
+  const char *at = strstr (text, key);
+
+  if (at == NULL)
+    fail_msg ("no %s in: %s", key, text);
+  return strtod (at + strlen (key), NULL);
+}
+
+static TdTestChild
+leaks (const char *way, bool json)
+{
+  const char *program = td_test_program ("app/tapedeck"), *tape = record (way, "40");
+
+  return json ? TD_TEST_RUN (program, "leaks", tape, "--json")
+              : TD_TEST_RUN (program, "leaks", tape);
+}
+
+/* total += loss: one handle keeps the graphs of all iterations.  Each keeps at least what
+ * backward of the squares needs: 8 numbers, and x of the last layer: 8 * 64.  Looks are further
+ * apart the more there is to look at, so the last one may be some iterations old. */
+static void
+leaks__names_the_handle_that_keeps_every_graph (void **state)
+{
+  TdTestChild child = leaks ("total", true);
+  char site[64];
+
+  assert_child_status (child, 1);
+  assert_contains (child.out, "\"holder\": \"user handle\"");
+  assert_contains (child.out, line_of ("kept[0] = td_retain (before", site));
+  assert_contains (child.out, "\"category\": \"activation\"");
+  assert_true (number_after (child.out, "\"bytes_per_iteration\":") >= 4 * (8 + 8 * 64));
+  assert_true (number_after (child.out, "\"retained_bytes\":") >= 30 * 4 * (8 + 8 * 64));
+  assert_true (number_after (child.out, "\"iterations\":") >= 30);
+  td_test_child_clear (&child);
+}
+
+static void
+leaks__says_what_to_do_about_losses_in_a_list (void **state)
+{
+  TdTestChild child = leaks ("losses", false);
+  char site[64];
+
+  assert_child_status (child, 1);
+  assert_contains (child.out, " per iteration: ");
+  assert_contains (child.out, "kept by user handle");
+  assert_contains (child.out, line_of ("kept[i] = td_retain (loss)", site));
+  assert_contains (child.out, "td_unchain_backward");
+  td_test_child_clear (&child);
+}
+
+/* An output of 8 numbers without a graph: 32 bytes an iteration, and nothing else. */
+static void
+leaks__counts_outputs_that_have_no_graph (void **state)
+{
+  TdTestChild child = leaks ("outputs", true);
+  char site[64];
+
+  assert_child_status (child, 1);
+  assert_contains (child.out, line_of ("kept[i] = td_retain (td_mul", site));
+  assert_true (number_after (child.out, "\"bytes_per_iteration\":") == 8 * 4);
+  assert_true (number_after (child.out, "\"retained_bytes\":") == 40 * 8 * 4);
+  assert_true (number_after (child.out, "\"objects\":") == 40);
+  td_test_child_clear (&child);
+}
+
+/* A recurrent state that is never cut off keeps every step since the first. */
+static void
+leaks__names_the_link_whose_state_is_never_cut_off (void **state)
+{
+  TdTestChild child = leaks ("state", true);
+
+  assert_child_status (child, 1);
+  assert_contains (child.out, "\"holder\": \"link attribute\"");
+  assert_true (number_after (child.out, "\"iterations\":") >= 30);
+  td_test_child_clear (&child);
+}
+
+static void
+leaks__finds_nothing_in_programs_that_let_go (void **state)
+{
+  static const char *const ways[] = { "little", "cut-state" };
+
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+    {
+      TdTestChild child = leaks (ways[i], true);
+
+      assert_child_status (child, 0);
+      assert_contains (child.out, "\"growing\": []");
+      td_test_child_clear (&child);
+    }
+}
+
+/* A few iterations are no proof. */
+static void
+leaks__waits_for_eight_iterations (void **state)
+{
+  const char *program = td_test_program ("app/tapedeck");
+  TdTestChild child = TD_TEST_RUN (program, "leaks", record ("losses", "6"));
+
+  assert_child_status (child, 0);
+  assert_contains (child.out, "nothing grows");
+  td_test_child_clear (&child);
+}
+
+static void
+holders__lists_what_is_there_and_who_keeps_it (void **state)
+{
+  const char *program = td_test_program ("app/tapedeck"), *tape = record ("outputs", "40");
+  TdTestChild child = TD_TEST_RUN (program, "show", tape, "--view", "holders");
+  char site[64];
+
+  assert_child_status (child, 0);
+  assert_contains (child.out, "after iteration 39: ");
+  assert_contains (child.out, "40 of 40 iterations  activation");
+  assert_contains (child.out, "<- user handle at ");
+  assert_contains (child.out, line_of ("kept[i] = td_retain (td_mul", site));
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (program, "show", tape, "--view", "holders", "--iteration", "9",
+                       "--format", "csv");
+  assert_child_status (child, 0);
+  assert_contains (child.out, "320,10,10,0,activation,user handle,");
+  td_test_child_clear (&child);
+}
+
+static void
+growth__has_a_row_for_each_mark_and_a_picture (void **state)
+{
+  static const char *const pictures[] = { "growth", "holders" };
+  const char *program = td_test_program ("app/tapedeck"), *tape = record ("outputs", "40");
+  TdTestChild child
+      = TD_TEST_RUN (program, "show", tape, "--view", "growth", "--format", "csv");
+
+  assert_child_status (child, 0);
+  assert_contains (child.out, "\n0,32,1,activation,");
+  assert_contains (child.out, "\n39,1280,40,activation,");
+  td_test_child_clear (&child);
+  for (size_t i = 0; i < 2; i++)
+    {
+      child = TD_TEST_RUN (program, "show", tape, "--view", pictures[i], "--format", "svg");
+      assert_child_status (child, 0);
+      assert_contains (child.out, "<svg");
+      assert_contains (child.out, "1.28 kB");
+      td_test_child_clear (&child);
+    }
+}
+
+static void
+cat__says_what_is_held (void **state)
+{
+  const char *program = td_test_program ("app/tapedeck"), *tape = record ("outputs", "40");
+  TdTestChild child = TD_TEST_RUN (program, "cat", tape, "--iterations", "9:9");
+
+  assert_child_status (child, 0);
+  assert_contains (child.out, "  held 320 bytes in 10 arrays of 10 iterations, activation");
+  td_test_child_clear (&child);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (leaks__names_the_handle_that_keeps_every_graph),
+    td_test (leaks__says_what_to_do_about_losses_in_a_list),
+    td_test (leaks__counts_outputs_that_have_no_graph),
+    td_test (leaks__names_the_link_whose_state_is_never_cut_off),
+    td_test (leaks__finds_nothing_in_programs_that_let_go),
+    td_test (leaks__waits_for_eight_iterations),
+    td_test (holders__lists_what_is_there_and_who_keeps_it),
+    td_test (growth__has_a_row_for_each_mark_and_a_picture),
+    td_test (cat__says_what_is_held),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}

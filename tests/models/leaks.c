@@ -1,0 +1,99 @@
+/* A program that keeps too much, in one of the ways that programs do: its argument.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <tapedeck.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum
+{
+  N = 40,
+  WIDTH = 64
+};
+
+static TdVar *kept[N];
+
+/* The sum of all losses, with the graph of each: total += loss. */
+static void
+keep_total (TdVar *loss, TdVar *y, int i)
+{
+  TdVar *before = i > 0 ? kept[0] : NULL;
+
+  kept[0] = td_retain (before != NULL ? td_add (before, loss) : loss);
+  if (before != NULL)
+    td_release (before);
+}
+
+/* Every loss in a list. */
+static void
+keep_losses (TdVar *loss, TdVar *y, int i)
+{
+  kept[i] = td_retain (loss);
+}
+
+/* Outputs without a graph, in a list that only grows. */
+static void
+keep_outputs (TdVar *loss, TdVar *y, int i)
+{
+  TD_NO_BACKPROP
+    {
+      kept[i] = td_retain (td_mul_scalar (y, 1));
+    }
+}
+
+/* What a sound program does: the number of the loss, and the newest output. */
+static void
+keep_little (TdVar *loss, TdVar *y, int i)
+{
+  static double total;
+
+  total += td_item (loss);
+  if (i > 0)
+    td_release (kept[0]);
+  kept[0] = td_retain (y);
+  td_unchain (kept[0]);
+}
+
+static const struct
+{
+  const char *name;
+  void (*keep) (TdVar *loss, TdVar *y, int i);
+} ways[] = { { "total", keep_total },   { "losses", keep_losses }, { "outputs", keep_outputs },
+             { "little", keep_little }, { "state", NULL },         { "cut-state", NULL } };
+
+int
+main (int argc, char **argv)
+{
+  td_init (&argc, &argv);
+  TdLink *net = td_chain_new ("net"), *first = td_linear_new (net, "first", WIDTH, WIDTH);
+  TdLink *cell = td_lstm_new (net, "cell", WIDTH, WIDTH);
+  TdLink *last = td_linear_new (net, "last", WIDTH, 1);
+  TdOpt *opt = td_sgd_new (net, .lr = 1e-4);
+  int way = 0;
+
+  while (argc > 1 && way < 5 && strcmp (ways[way].name, argv[1]) != 0)
+    way++;
+  TD_ITERATIONS (i, N)
+    {
+      TdVar *x = td_relu (td_link (first, td_randn (TD_F32, TD_SHAPE (8, WIDTH))));
+      TdVar *y = td_link (last, ways[way].keep != NULL ? x : td_link (cell, x));
+      TdVar *loss = td_mean (td_mul (y, y));
+
+      td_cleargrads (net);
+      if (ways[way].keep != NULL)
+        {
+          td_backward (loss, 0);
+          td_opt_update (opt);
+          ways[way].keep (loss, y, (int)i);
+        }
+      else if (strcmp (ways[way].name, "cut-state") == 0)
+        {
+          td_backward (loss, 0);
+          td_unchain_backward (loss);
+          td_opt_update (opt);
+        }
+      td_report ("loss", td_item (loss));
+    }
+  return td_finish ();
+}

@@ -1,0 +1,396 @@
+/*
+ * Who holds memory and what grows, as sentences, tables, CSV and JSON.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "scene/td-json.h"
+#include "td-holders.h"
+
+#define SITE_SIZE 320
+
+/* "file:line", or NULL where it is not known. */
+static const char *
+site_text (const TdHolders *self, guint32 site, char out[SITE_SIZE])
+{
+  return td_tape_reader_site (self->reader, site)
+             ? td_tape_reader_site_text (self->reader, site, out, SITE_SIZE)
+             : NULL;
+}
+
+static const char *
+op_text (const TdHolders *self, guint32 opdef)
+{
+  return td_tape_reader_opdef (self->reader, opdef)
+             ? td_tape_reader_op_name (self->reader, opdef)
+             : NULL;
+}
+
+/* Where a holder took hold; a link's attribute and a gradient are where their variable was
+ * made. */
+static const char *
+holder_site (const TdHolders *self, const TdHolder *h, char out[SITE_SIZE])
+{
+  return site_text (self, h->holder_site != 0 ? h->holder_site : h->held_site, out);
+}
+
+static const char *
+advice (const TdHolder *h)
+{
+  gboolean in_graph = (h->largest.flags & TD_TAPE_HELD_IN_GRAPH) != 0;
+
+  if (h->others)
+    return "They are too small one by one to be named";
+  switch (h->kind)
+    {
+    case TD_TAPE_HOLDER_HANDLE:
+      return in_graph ? "Keep the number (td_item), or cut the graph off first "
+                        "(td_unchain_backward)"
+                      : "Give up what is no longer needed (td_release)";
+    case TD_TAPE_HOLDER_LINK:
+      return in_graph
+                 ? "Cut the state off where a sequence ends (td_unchain_backward), or reset it"
+                 : "Let the link keep less";
+    case TD_TAPE_HOLDER_SCOPE:
+      return "Make it inside TD_ITERATION or a scope of its own";
+    case TD_TAPE_HOLDER_GRADIENT:
+      return "Clear gradients in every iteration (td_cleargrads), and build their graph only "
+             "if "
+             "it is needed";
+    case TD_TAPE_HOLDER_REPORTER:
+      return "Report the number (td_item), not the variable";
+    default:
+      return "See the view holders";
+    }
+}
+
+char *
+td_holders_sentence (const TdHolders *self, const TdHolder *h)
+{
+  guint last = self->n_marks - 1;
+  char rate[TD_FORMAT_SIZE], now[TD_FORMAT_SIZE], at[SITE_SIZE], made[SITE_SIZE];
+  const char *op = op_text (self, h->largest.opdef), *name = NULL, *where;
+  GString *out = g_string_new (NULL);
+
+  g_string_append_printf (out, "+%s per iteration: %u arrays of %u%s iterations, %s, ",
+                          td_format_bytes (rate, (guint64)h->bytes_per_iteration),
+                          h->n_objects[last], h->n_iterations,
+                          h->n_iterations >= 64 ? " or more" : "",
+                          td_format_bytes (now, h->bytes[last]));
+  if (h->others)
+    g_string_append (out, "in many small groups");
+  else
+    {
+      g_string_append_printf (out, "kept by %s", td_tape_holder_name (h->kind));
+      if (h->name != 0)
+        name = td_tape_reader_string (self->reader, h->name);
+      if (name && *name)
+        g_string_append_printf (out, " '%s'", name);
+      where = holder_site (self, h, at);
+      if (where)
+        g_string_append_printf (out, " at %s", where);
+      where = site_text (self, h->held_site, at);
+      if (where && h->holder_site != 0)
+        {
+          const char *by = op_text (self, h->held_opdef);
+
+          g_string_append_printf (out, " (made%s%s at %s)", by ? " by " : "", by ? by : "",
+                                  where);
+        }
+      where = site_text (self, h->largest.site, made);
+      g_string_append_printf (out, "; most of it: %s%s%s%s%s",
+                              td_tape_category_name (h->largest.category), op ? " of " : "",
+                              op ? op : "", where ? " at " : "", where ? where : "");
+    }
+  g_string_append_printf (out, ". %s.", advice (h));
+  return g_string_free (out, FALSE);
+}
+
+/* ---- one mark ---- */
+
+static void
+json_site (TdJson *j, const TdHolders *self, const char *key, guint32 site)
+{
+  char text[SITE_SIZE];
+  const char *at = site_text (self, site, text);
+
+  td_json_key (j, key);
+  if (at)
+    td_json_string (j, at);
+  else
+    td_json_null (j);
+}
+
+static const char *
+kind_of (const TdTapeHeld *row)
+{
+  return row->flags & TD_TAPE_HELD_OTHERS ? "others" : td_tape_holder_name (row->holder);
+}
+
+static gboolean
+is_shown (const TdTapeHeld *row)
+{
+  return row->n_objects > 0;
+}
+
+static char *
+holders_json (const TdHolders *self, const TdHoldersMark *mark)
+{
+  GString *out = g_string_new (NULL);
+  TdJson j;
+
+  td_json_init (&j, out);
+  td_json_begin_object (&j);
+  td_json_member_int (&j, "iteration", mark->iteration);
+  td_json_member_int (&j, "bytes", (gint64)mark->bytes);
+  td_json_member_int (&j, "objects", (gint64)mark->n_objects);
+  td_json_key (&j, "holders");
+  td_json_begin_array (&j);
+  for (guint i = 0; i < mark->n_rows; i++)
+    {
+      const TdTapeHeld *row = &mark->rows[i];
+
+      if (!is_shown (row))
+        continue;
+      td_json_begin_object (&j);
+      td_json_member_string (&j, "holder", kind_of (row));
+      json_site (&j, self, "holder_site", row->holder_site);
+      json_site (&j, self, "held_site", row->held_site);
+      json_site (&j, self, "site", row->site);
+      td_json_member_string (&j, "op", op_text (self, row->opdef));
+      td_json_member_string (&j, "category", td_tape_category_name (row->category));
+      td_json_member_int (&j, "bytes", (gint64)row->bytes);
+      td_json_member_int (&j, "objects", row->n_objects);
+      td_json_member_int (&j, "iterations", row->n_iterations);
+      td_json_member_int (&j, "oldest", (gint64)row->oldest);
+      td_json_member_bool (&j, "in_graph", (row->flags & TD_TAPE_HELD_IN_GRAPH) != 0);
+      td_json_end_object (&j);
+    }
+  td_json_end_array (&j);
+  td_json_end_object (&j);
+  return g_string_free (out, FALSE);
+}
+
+static void
+csv_text (GString *out, const char *text)
+{
+  g_string_append_c (out, ',');
+  if (text)
+    td_csv_append (out, text);
+}
+
+static char *
+holders_csv (const TdHolders *self, const TdHoldersMark *mark)
+{
+  GString *out = g_string_new ("bytes,objects,iterations,oldest,category,holder,holder_site,"
+                               "held_site,op,site\n");
+  char text[SITE_SIZE];
+
+  for (guint i = 0; i < mark->n_rows; i++)
+    {
+      const TdTapeHeld *row = &mark->rows[i];
+
+      if (!is_shown (row))
+        continue;
+      g_string_append_printf (out, "%" G_GUINT64_FORMAT ",%u,%u,%" G_GUINT64_FORMAT, row->bytes,
+                              row->n_objects, row->n_iterations, row->oldest);
+      csv_text (out, td_tape_category_name (row->category));
+      csv_text (out, kind_of (row));
+      csv_text (out, site_text (self, row->holder_site, text));
+      csv_text (out, site_text (self, row->held_site, text));
+      csv_text (out, op_text (self, row->opdef));
+      csv_text (out, site_text (self, row->site, text));
+      g_string_append_c (out, '\n');
+    }
+  return g_string_free (out, FALSE);
+}
+
+static char *
+holders_text (const TdHolders *self, const TdHoldersMark *mark)
+{
+  GString *out = g_string_new (NULL);
+  char bytes[TD_FORMAT_SIZE], at[SITE_SIZE], made[SITE_SIZE];
+
+  g_string_append_printf (out,
+                          "after iteration %" G_GINT64_FORMAT ": %" G_GUINT64_FORMAT
+                          " arrays outlived the iteration that made them, %s\n",
+                          mark->iteration, mark->n_objects,
+                          td_format_bytes (bytes, mark->bytes));
+  for (guint i = 0; i < mark->n_rows; i++)
+    {
+      const TdTapeHeld *row = &mark->rows[i];
+      const char *where, *op = op_text (self, row->opdef);
+
+      if (!is_shown (row))
+        continue;
+      g_string_append_printf (out, "%9s  %5u of %2u iterations  %-12s",
+                              td_format_bytes (bytes, row->bytes), row->n_objects,
+                              row->n_iterations, td_tape_category_name (row->category));
+      where = site_text (self, row->site, made);
+      g_string_append_printf (out, " %s%s%s", op ? op : "", where ? " at " : "",
+                              where ? where : "");
+      where = site_text (self, row->holder_site != 0 ? row->holder_site : row->held_site, at);
+      g_string_append_printf (out, "  <- %s%s%s%s\n",
+                              row->flags & TD_TAPE_HELD_IN_GRAPH ? "graph of " : "",
+                              kind_of (row), where ? " at " : "", where ? where : "");
+    }
+  return g_string_free (out, FALSE);
+}
+
+char *
+td_holders_print (const TdHolders *self, const char *format)
+{
+  const TdHoldersMark *mark = &self->marks[self->n_marks - 1];
+
+  if (g_str_equal (format, "json"))
+    return holders_json (self, mark);
+  if (g_str_equal (format, "csv"))
+    return holders_csv (self, mark);
+  return holders_text (self, mark);
+}
+
+/* ---- growth ---- */
+
+/* The members of one entry of `growing`. */
+static void
+json_leak (TdJson *j, const TdHolders *self, const TdHolder *h)
+{
+  char text[SITE_SIZE];
+  const char *at = holder_site (self, h, text);
+
+  json_site (j, self, "site", h->largest.site != 0 ? h->largest.site : h->held_site);
+  td_json_member_string (j, "category", td_tape_category_name (h->largest.category));
+  td_json_member_double (j, "bytes_per_iteration", h->bytes_per_iteration);
+  td_json_member_string (j, "holder", h->others ? "others" : td_tape_holder_name (h->kind));
+  td_json_key (j, "holder_site");
+  if (at)
+    td_json_string (j, at);
+  else
+    td_json_null (j);
+  td_json_member_int (j, "retained_bytes", (gint64)h->bytes[self->n_marks - 1]);
+  td_json_member_int (j, "objects", h->n_objects[self->n_marks - 1]);
+  td_json_member_int (j, "iterations", h->n_iterations);
+}
+
+static void
+growth_json (const TdHolders *self, GString *out)
+{
+  TdJson j;
+
+  td_json_init (&j, out);
+  td_json_begin_object (&j);
+  td_json_key (&j, "holders");
+  td_json_begin_array (&j);
+  for (guint i = 0; i < self->n_holders; i++)
+    {
+      const TdHolder *h = &self->holders[i];
+
+      td_json_begin_object (&j);
+      json_leak (&j, self, h);
+      td_json_member_bool (&j, "grows", h->grows);
+      td_json_key (&j, "series"); /* iteration, bytes, objects */
+      td_json_begin_array (&j);
+      for (guint m = 0; m < self->n_marks; m++)
+        {
+          td_json_begin_array (&j);
+          td_json_int (&j, self->marks[m].iteration);
+          td_json_int (&j, (gint64)h->bytes[m]);
+          td_json_int (&j, h->n_objects[m]);
+          td_json_end_array (&j);
+        }
+      td_json_end_array (&j);
+      td_json_end_object (&j);
+    }
+  td_json_end_array (&j);
+  td_json_end_object (&j);
+}
+
+static void
+growth_csv (const TdHolders *self, GString *out)
+{
+  char text[SITE_SIZE];
+
+  g_string_append (out, "iteration,bytes,objects,category,site,holder,holder_site,grows\n");
+  for (guint m = 0; m < self->n_marks; m++)
+    for (guint i = 0; i < self->n_holders; i++)
+      {
+        const TdHolder *h = &self->holders[i];
+
+        g_string_append_printf (out, "%" G_GINT64_FORMAT ",%" G_GUINT64_FORMAT ",%u",
+                                self->marks[m].iteration, h->bytes[m], h->n_objects[m]);
+        csv_text (out, td_tape_category_name (h->largest.category));
+        csv_text (out, site_text (self, h->largest.site, text));
+        csv_text (out, h->others ? "others" : td_tape_holder_name (h->kind));
+        csv_text (out, holder_site (self, h, text));
+        g_string_append_printf (out, ",%d\n", h->grows);
+      }
+}
+
+static void
+growth_text (const TdHolders *self, GString *out)
+{
+  char bytes[TD_FORMAT_SIZE];
+
+  for (guint i = 0; i < td_holders_n_growing (self); i++)
+    {
+      g_autofree char *sentence = td_holders_sentence (self, &self->holders[i]);
+
+      g_string_append_printf (out, "%u: %s\n", i + 1, sentence);
+    }
+  if (td_holders_n_growing (self) == 0)
+    g_string_append (out, "nothing grows\n");
+  g_string_append_printf (out, "%9s  %9s  %9s\n", "iteration", "bytes", "arrays");
+  for (guint m = 0; m < self->n_marks; m++)
+    g_string_append_printf (
+        out, "%9" G_GINT64_FORMAT "  %9s  %9" G_GUINT64_FORMAT "\n", self->marks[m].iteration,
+        td_format_bytes (bytes, self->marks[m].bytes), self->marks[m].n_objects);
+}
+
+char *
+td_growth_print (const TdHolders *self, const char *format)
+{
+  GString *out = g_string_new (NULL);
+
+  if (g_str_equal (format, "json"))
+    growth_json (self, out);
+  else if (g_str_equal (format, "csv"))
+    growth_csv (self, out);
+  else
+    growth_text (self, out);
+  return g_string_free (out, FALSE);
+}
+
+char *
+td_leaks_print (const TdHolders *self, const char *format)
+{
+  GString *out = g_string_new (NULL);
+  guint n = td_holders_n_growing (self);
+  TdJson j;
+
+  if (!g_str_equal (format, "json"))
+    {
+      for (guint i = 0; i < n; i++)
+        {
+          g_autofree char *sentence = td_holders_sentence (self, &self->holders[i]);
+
+          g_string_append_printf (out, "%s\n", sentence);
+        }
+      if (n == 0)
+        g_string_append (out, "nothing grows\n");
+      return g_string_free (out, FALSE);
+    }
+  td_json_init (&j, out);
+  td_json_begin_object (&j);
+  td_json_key (&j, "growing");
+  td_json_begin_array (&j);
+  for (guint i = 0; i < n; i++)
+    {
+      td_json_begin_object (&j);
+      json_leak (&j, self, &self->holders[i]);
+      td_json_end_object (&j);
+    }
+  td_json_end_array (&j);
+  td_json_end_object (&j);
+  return g_string_free (out, FALSE);
+}

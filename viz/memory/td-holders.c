@@ -1,0 +1,197 @@
+/*
+ * Reading marks of what outlived its iteration, and finding what grows. Tables are in
+ * td-holders-print.c, pictures in td-holders-scene.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "td-holders.h"
+
+#define NEW_MARKS 300 /* the newest, all loaded */
+#define OLD_MARKS 300 /* of those before, spread evenly */
+#define OLD_ENOUGH 8  /* iterations whose arrays are still there */
+#define STEPS 8
+#define FEWEST_STEPS 3
+
+static void
+add_mark (GArray *marks, const TdTapeIteration *it)
+{
+  TdHoldersMark mark = { .iteration = (gint64)it->number, .n_rows = it->n_held };
+
+  if (it->n_held == 0)
+    return;
+  mark.rows = g_memdup2 (it->held, it->n_held * sizeof *it->held);
+  for (guint i = 0; i < mark.n_rows; i++)
+    {
+      mark.bytes += mark.rows[i].bytes;
+      mark.n_objects += mark.rows[i].n_objects;
+    }
+  g_array_append_val (marks, mark);
+}
+
+/* Indices of the iterations that say what outlived them. */
+static GArray *
+find_marks (const TdTapeSummaries *all, gint64 last)
+{
+  GArray *found = g_array_new (FALSE, FALSE, sizeof (guint));
+
+  for (guint i = 0; i < all->n; i++)
+    if ((all->rows[i].flags & TD_TAPE_ITERATION_HELD)
+        && (last < 0 || all->rows[i].number <= (guint64)last))
+      g_array_append_val (found, i);
+  return found;
+}
+
+static GArray *
+read_marks (TdTapeReader *reader, gint64 last)
+{
+  GArray *marks = g_array_new (FALSE, FALSE, sizeof (TdHoldersMark));
+  TdTapeSummaries all = td_tape_reader_summaries (reader);
+  g_autoptr (GArray) found = find_marks (&all, last);
+  guint n_old = found->len > NEW_MARKS ? found->len - NEW_MARKS : 0;
+  char error[128];
+
+  for (guint i = 0; i < found->len; i++)
+    {
+      const TdTapeIteration *it;
+
+      if (i < n_old && n_old > OLD_MARKS
+          && (guint64)i * OLD_MARKS / n_old == (guint64)(i + 1) * OLD_MARKS / n_old)
+        continue;
+      it = td_tape_iteration_load_row (reader, &all.rows[g_array_index (found, guint, i)],
+                                       error, sizeof error);
+      if (it)
+        add_mark (marks, it);
+      td_tape_iteration_free (it);
+    }
+  return marks;
+}
+
+/* ---- holders ---- */
+
+static gboolean
+is_of (const TdHolder *h, const TdTapeHeld *row)
+{
+  if (h->others || (row->flags & TD_TAPE_HELD_OTHERS))
+    return h->others && (row->flags & TD_TAPE_HELD_OTHERS);
+  return h->kind == row->holder && h->holder_site == row->holder_site
+         && h->held_site == row->held_site && h->held_opdef == row->held_opdef
+         && h->name == row->name;
+}
+
+static TdHolder *
+holder_of (GArray *holders, const TdTapeHeld *row, guint n_marks)
+{
+  TdHolder h = { .kind = row->holder,
+                 .holder_site = row->holder_site,
+                 .held_site = row->held_site,
+                 .held_opdef = row->held_opdef,
+                 .name = row->name,
+                 .others = (row->flags & TD_TAPE_HELD_OTHERS) != 0 };
+
+  for (guint i = 0; i < holders->len; i++)
+    if (is_of (&g_array_index (holders, TdHolder, i), row))
+      return &g_array_index (holders, TdHolder, i);
+  h.bytes = g_new0 (guint64, n_marks);
+  h.n_objects = g_new0 (guint, n_marks);
+  g_array_append_val (holders, h);
+  return &g_array_index (holders, TdHolder, holders->len - 1);
+}
+
+static void
+add_rows (GArray *holders, const TdHoldersMark *mark, guint at, guint n_marks)
+{
+  for (guint i = 0; i < mark->n_rows; i++)
+    {
+      const TdTapeHeld *row = &mark->rows[i];
+      TdHolder *h = row->n_objects > 0 ? holder_of (holders, row, n_marks) : NULL;
+
+      if (!h)
+        continue;
+      h->bytes[at] += row->bytes;
+      h->n_objects[at] += row->n_objects;
+      if (at + 1 < n_marks)
+        continue;
+      h->n_iterations = MAX (h->n_iterations, row->n_iterations);
+      if (row->bytes > h->largest.bytes || h->largest.n_objects == 0)
+        h->largest = *row;
+    }
+}
+
+static void
+judge (TdHolder *h, const TdHoldersMark *marks, guint n_marks)
+{
+  guint steps = MIN (STEPS, n_marks - 1), first = n_marks - 1 - steps, up = 0;
+  guint64 now = h->bytes[n_marks - 1];
+
+  for (guint i = first; i + 1 < n_marks; i++)
+    up += h->n_objects[i + 1] > h->n_objects[i];
+  h->grows = h->n_iterations >= OLD_ENOUGH && now > 0 && steps >= FEWEST_STEPS
+             && up + (steps == STEPS) >= steps;
+  if (steps > 0 && now > h->bytes[first])
+    h->bytes_per_iteration = (double)(now - h->bytes[first])
+                             / (double)(marks[n_marks - 1].iteration - marks[first].iteration);
+}
+
+static int
+growing_first (gconstpointer a, gconstpointer b, gpointer last)
+{
+  const TdHolder *x = a, *y = b;
+  guint at = GPOINTER_TO_UINT (last);
+
+  if (x->grows != y->grows)
+    return x->grows ? -1 : 1;
+  return (x->bytes[at] < y->bytes[at]) - (x->bytes[at] > y->bytes[at]);
+}
+
+TdHolders *
+td_holders_new (TdTapeReader *reader, gint64 last)
+{
+  GArray *marks = read_marks (reader, last);
+  GArray *holders = g_array_new (FALSE, FALSE, sizeof (TdHolder));
+  TdHolders *self = g_new0 (TdHolders, 1);
+
+  self->reader = reader;
+  self->n_marks = marks->len;
+  self->marks = (TdHoldersMark *)(void *)g_array_free (marks, FALSE);
+  for (guint i = 0; i < self->n_marks; i++)
+    add_rows (holders, &self->marks[i], i, self->n_marks);
+  self->n_holders = holders->len;
+  self->holders = (TdHolder *)(void *)g_array_free (holders, FALSE);
+  for (guint i = 0; i < self->n_holders; i++)
+    judge (&self->holders[i], self->marks, self->n_marks);
+  if (self->n_marks == 0)
+    g_clear_pointer (&self, td_holders_free);
+  else if (self->n_holders > 0)
+    g_qsort_with_data (self->holders, (int)self->n_holders, sizeof *self->holders,
+                       growing_first, GUINT_TO_POINTER (self->n_marks - 1));
+  return self;
+}
+
+void
+td_holders_free (TdHolders *self)
+{
+  if (!self)
+    return;
+  for (guint i = 0; i < self->n_marks; i++)
+    g_free (self->marks[i].rows);
+  for (guint i = 0; i < self->n_holders; i++)
+    {
+      g_free (self->holders[i].bytes);
+      g_free (self->holders[i].n_objects);
+    }
+  g_free (self->marks);
+  g_free (self->holders);
+  g_free (self);
+}
+
+guint
+td_holders_n_growing (const TdHolders *self)
+{
+  guint n = 0;
+
+  while (n < self->n_holders && self->holders[n].grows)
+    n++;
+  return n;
+}

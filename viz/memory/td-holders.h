@@ -1,0 +1,68 @@
+/*
+ * What outlived its iteration and who keeps it: the marks of a tape (its sections HELD), the
+ * holders over all marks, and which of them keep more and more.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#pragma once
+
+#include "scene/td-panel.h"
+
+G_BEGIN_DECLS
+
+/* What was there at the end of one iteration. */
+typedef struct
+{
+  gint64 iteration;
+  guint n_rows;
+  TdTapeHeld *rows; /* largest first; the last may be the sum of all others */
+  guint64 bytes, n_objects;
+} TdHoldersMark;
+
+/* Handles that were made at one place and are held at one place, over all marks. */
+typedef struct
+{
+  guint kind; /* TdTapeHolder */
+  guint32 holder_site, held_site, held_opdef, name;
+  gboolean others;    /* none of those: all that was not told one by one */
+  guint64 *bytes;     /* by mark */
+  guint *n_objects;   /* by mark */
+  guint n_iterations; /* that made what it keeps at the last mark, counted up to 64 */
+  TdTapeHeld largest; /* group at the last mark */
+  gboolean grows;
+  double bytes_per_iteration;
+} TdHolder;
+
+typedef struct
+{
+  TdTapeReader *reader; /* borrowed */
+  guint n_marks, n_holders;
+  TdHoldersMark *marks; /* by iteration */
+  TdHolder *holders;    /* those that grow first, then by bytes at the last mark */
+} TdHolders;
+
+/**
+ * Read the marks up to iteration `last` (-1: all): the newest 300, and 300 before them, spread
+ * evenly.  A holder grows when what it keeps is of 8 or more iterations, at the last mark has
+ * bytes, and became more from mark to mark in 7 of the last 8 steps (in all, where there are
+ * fewer than 8; at least 3).  Owner: the caller. *Errors*: NULL when the tape has no marks.
+ */
+TdHolders *td_holders_new (TdTapeReader *reader, gint64 last);
+void td_holders_free (TdHolders *holders);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdHolders, td_holders_free)
+
+guint td_holders_n_growing (const TdHolders *holders);
+/** Say in a sentence what grows, who keeps it, and what to do. Owner: the caller. */
+char *td_holders_sentence (const TdHolders *holders, const TdHolder *holder);
+
+/** The newest mark: one line per group. format: "text", "csv" or "json". Owner: the caller. */
+char *td_holders_print (const TdHolders *holders, const char *format);
+/** Bytes by holder over the marks. Owner: the caller. */
+char *td_growth_print (const TdHolders *holders, const char *format);
+/** The text or JSON of `tapedeck leaks`. Owner: the caller. */
+char *td_leaks_print (const TdHolders *holders, const char *format);
+
+TdScene *td_holders_scene (const TdHolders *holders, const TdPanelView *view);
+TdScene *td_growth_scene (const TdHolders *holders, const TdPanelView *view);
+
+G_END_DECLS
