@@ -451,6 +451,7 @@ trace_link (TdTracer *tracer, bool enter, const TdPath *path, const TdSite *site
   if (enter && t->guards != NULL && self_bytes > 0)
     td__guards_watch (t->guards, path->text, site, self, self_bytes);
   step = td__steps_add (td__trace_list (t));
+  t->enters = enter;
   step->kind = enter ? TD_STEP_LINK_ENTER : TD_STEP_LINK_LEAVE;
   step->path = path;
   step->site = site;
@@ -463,6 +464,11 @@ trace_scope (TdTracer *tracer, bool open, const TdScope *scope)
   TdTrace *t = (TdTrace *)(void *)tracer;
   TdStep *step;
 
+  if (open && t->enters) /* it is marked as the link's only when it is open */
+    {
+      t->enters = false;
+      return;
+    }
   if (scope->is_link || scope->name == NULL || t->refused[0] != '\0')
     return;
   step = td__steps_add (td__trace_list (t));

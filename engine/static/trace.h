@@ -35,6 +35,7 @@ typedef struct TdTrace
   TdTraceState state;
   uint32_t chain; /**< that observers are told the steps of; 0: nobody is told */
   bool told;      /**< a run of its backward began */
+  bool enters;    /**< a link was entered: the scope that opens next is its own */
   TdSchedule *schedule;
   TdGuards *guards;     /**< what the code could see; NULL in a trace of backward alone */
   TdMap nodes;          /**< node id -> node */
