@@ -78,9 +78,16 @@ td_index_list_new (void)
 void
 td_index_list_reset (TdIndexList *self, guint n)
 {
+  td_index_list_resize (self, n, 0);
+}
+
+void
+td_index_list_resize (TdIndexList *self, guint n, guint from)
+{
   guint old = self->n;
+  g_return_if_fail (from <= MIN (old, n));
   self->n = n;
-  g_list_model_items_changed (G_LIST_MODEL (self), 0, old, n);
+  g_list_model_items_changed (G_LIST_MODEL (self), from, old - from, n - from);
 }
 
 guint

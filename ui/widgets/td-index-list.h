@@ -16,5 +16,8 @@ TdIndexList *td_index_list_new (void);
 /** Say how many rows there are now; all of them are new. */
 void td_index_list_reset (TdIndexList *self, guint n);
 
+/** Say how many rows there are now; those from `from` on are new. */
+void td_index_list_resize (TdIndexList *self, guint n, guint from);
+
 /** Return where a row stands. */
 guint td_index_row_get (TdIndexRow *row);

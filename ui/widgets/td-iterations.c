@@ -4,87 +4,14 @@
 #include "widgets/td-iterations.h"
 
 #include "scene/td-format.h"
-
-/* ---- virtual model: a row is its index ---- */
-
-#define TD_TYPE_ITERATION_ROW (td_iteration_row_get_type ())
-G_DECLARE_FINAL_TYPE (TdIterationRow, td_iteration_row, TD, ITERATION_ROW, GObject)
-struct _TdIterationRow
-{
-  GObject parent;
-  guint index;
-};
-G_DEFINE_FINAL_TYPE (TdIterationRow, td_iteration_row, G_TYPE_OBJECT)
-
-static void
-td_iteration_row_class_init (TdIterationRowClass *klass)
-{
-}
-
-static void
-td_iteration_row_init (TdIterationRow *row)
-{
-}
-
-#define TD_TYPE_ITERATION_LIST (td_iteration_list_get_type ())
-G_DECLARE_FINAL_TYPE (TdIterationList, td_iteration_list, TD, ITERATION_LIST, GObject)
-struct _TdIterationList
-{
-  GObject parent;
-  guint n;
-};
-
-static GType
-list_get_item_type (GListModel *model)
-{
-  return TD_TYPE_ITERATION_ROW;
-}
-
-static guint
-list_get_n_items (GListModel *model)
-{
-  return TD_ITERATION_LIST (model)->n;
-}
-
-static gpointer
-list_get_item (GListModel *model, guint position)
-{
-  if (position >= TD_ITERATION_LIST (model)->n)
-    return NULL;
-  TdIterationRow *row = g_object_new (TD_TYPE_ITERATION_ROW, NULL);
-  row->index = position;
-  return row;
-}
-
-static void
-list_iface_init (GListModelInterface *iface)
-{
-  iface->get_item_type = list_get_item_type;
-  iface->get_n_items = list_get_n_items;
-  iface->get_item = list_get_item;
-}
-
-G_DEFINE_FINAL_TYPE_WITH_CODE (TdIterationList, td_iteration_list, G_TYPE_OBJECT,
-                               G_IMPLEMENT_INTERFACE (G_TYPE_LIST_MODEL, list_iface_init))
-
-static void
-td_iteration_list_class_init (TdIterationListClass *klass)
-{
-}
-
-static void
-td_iteration_list_init (TdIterationList *list)
-{
-}
-
-/* ---- widget ---- */
+#include "widgets/td-index-list.h"
 
 struct _TdIterations
 {
   GtkWidget parent;
   GtkWidget *scroller;
   GtkColumnView *view;
-  TdIterationList *list;
+  TdIndexList *list;
   GtkSingleSelection *selection;
   TdSession *session;
   gboolean syncing;
@@ -179,10 +106,10 @@ static void
 bind_cell (GtkListItemFactory *factory, GtkListItem *item, TdIterations *self)
 {
   const Column *column = g_object_get_data (G_OBJECT (factory), "column");
-  TdIterationRow *row = gtk_list_item_get_item (item);
+  TdIndexRow *row = gtk_list_item_get_item (item);
   if (!self->session || !row)
     return;
-  g_autofree char *text = column->text (self, row->index);
+  g_autofree char *text = column->text (self, td_index_row_get (row));
   gtk_label_set_text (GTK_LABEL (gtk_list_item_get_child (item)), text);
 }
 
@@ -197,11 +124,17 @@ selected_changed (TdIterations *self)
                          td_session_get_moment (self->session).event);
 }
 
+static guint
+n_rows (TdIterations *self)
+{
+  return g_list_model_get_n_items (G_LIST_MODEL (self->list));
+}
+
 /* Numbers grow with the index except after a restart of the count: guess, then look around. */
 static guint
 index_of (TdIterations *self, gint64 number)
 {
-  guint n = self->list->n;
+  guint n = n_rows (self);
   gint64 first = n ? td_session_get_iteration_number (self->session, 0) : 0;
   guint64 guess = number >= first ? (guint64)(number - first) : 0;
   if (guess < n && td_session_get_iteration_number (self->session, (guint)guess) == number)
@@ -238,10 +171,9 @@ number_at (TdIterations *self, guint i)
 static void
 iterations_changed (TdIterations *self)
 {
-  guint old = self->list->n, n = td_session_get_n_iterations (self->session);
+  guint old = n_rows (self), n = td_session_get_n_iterations (self->session);
   guint middle = MIN (old, n) / 2;
   gint64 number = n ? td_session_get_iteration_number (self->session, middle) : -1;
-  self->list->n = n;
   self->syncing = TRUE;
   /* the last one may have been running and has its numbers now; when some were dropped out of a
    * long list, all have moved */
@@ -250,7 +182,7 @@ iterations_changed (TdIterations *self)
     from = 0;
   self->middle = middle;
   self->middle_number = number;
-  g_list_model_items_changed (G_LIST_MODEL (self->list), from, old - from, n - from);
+  td_index_list_resize (self->list, n, from);
   self->syncing = FALSE;
   show_moment (self);
 }
@@ -261,11 +193,10 @@ td_iterations_set_session (TdIterations *self, TdSession *session)
   if (self->session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   g_set_object (&self->session, session);
-  guint old = self->list->n;
-  self->list->n = self->middle = 0;
+  self->middle = 0;
   self->middle_number = -1;
   self->syncing = TRUE;
-  g_list_model_items_changed (G_LIST_MODEL (self->list), 0, old, 0);
+  td_index_list_reset (self->list, 0);
   self->syncing = FALSE;
   if (!session)
     return;
@@ -278,7 +209,7 @@ td_iterations_set_session (TdIterations *self, TdSession *session)
 guint
 td_iterations_get_n_rows (TdIterations *self)
 {
-  return self->list->n;
+  return n_rows (self);
 }
 
 static void
@@ -310,7 +241,7 @@ td_iterations_class_init (TdIterationsClass *klass)
 static void
 td_iterations_init (TdIterations *self)
 {
-  self->list = g_object_new (TD_TYPE_ITERATION_LIST, NULL);
+  self->list = td_index_list_new ();
   self->selection = gtk_single_selection_new (g_object_ref (G_LIST_MODEL (self->list)));
   gtk_single_selection_set_autoselect (self->selection, FALSE);
   gtk_single_selection_set_can_unselect (self->selection, TRUE);

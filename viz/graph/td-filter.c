@@ -38,6 +38,8 @@ typedef struct
     NUMBER /* any comparison with a number, K, M and G allowed */
   } kind;
   gboolean (*holds) (const Term *term, const Look *look);
+  gboolean (*test) (const Term *term, const TdTapeStats *stats); /* of any recorded output */
+  gboolean gradients;                                            /* test gradients only */
 } Subject;
 
 struct Term
@@ -95,21 +97,20 @@ holds_error (const Term *term, const Look *l)
   return (event_of (l)->flags & TD_TAPE_EVENT_FAILED) != 0;
 }
 
-/* Any recorded output for which `test` holds. */
+/* Whether the subject's test holds for any recorded output. */
 static gboolean
-any_output (const Term *term, const Look *l, gboolean gradients_only,
-            gboolean (*test) (const Term *term, const TdTapeStats *s))
+holds_of_output (const Term *term, const Look *l)
 {
   const TdTapeEvent *e = event_of (l);
 
-  if (gradients_only && e->phase != TD_TAPE_PHASE_BACKWARD
+  if (term->subject->gradients && e->phase != TD_TAPE_PHASE_BACKWARD
       && e->phase != TD_TAPE_PHASE_ACCUMULATE)
     return FALSE;
   for (guint k = 0; k < e->n_out; k++)
     {
       const TdTapeStats *s = l->stats[l->t->outs[e->first_out + k]];
 
-      if (s && test (term, s))
+      if (s && term->subject->test (term, s))
         return TRUE;
     }
   return FALSE;
@@ -149,48 +150,6 @@ static gboolean
 test_max (const Term *term, const TdTapeStats *s)
 {
   return compare_number (term, s->max);
-}
-
-static gboolean
-holds_nan (const Term *term, const Look *l)
-{
-  return any_output (term, l, FALSE, test_nan);
-}
-
-static gboolean
-holds_inf (const Term *term, const Look *l)
-{
-  return any_output (term, l, FALSE, test_inf);
-}
-
-static gboolean
-holds_norm (const Term *term, const Look *l)
-{
-  return any_output (term, l, FALSE, test_norm);
-}
-
-static gboolean
-holds_gradient_norm (const Term *term, const Look *l)
-{
-  return any_output (term, l, TRUE, test_norm);
-}
-
-static gboolean
-holds_mean (const Term *term, const Look *l)
-{
-  return any_output (term, l, FALSE, test_mean);
-}
-
-static gboolean
-holds_min (const Term *term, const Look *l)
-{
-  return any_output (term, l, FALSE, test_min);
-}
-
-static gboolean
-holds_max (const Term *term, const Look *l)
-{
-  return any_output (term, l, FALSE, test_max);
 }
 
 static gboolean
@@ -264,16 +223,25 @@ holds_text (const Term *term, const Look *l)
          || contains (site, term->word);
 }
 
+// clang-format off
 static const Subject subjects[] = {
-  { "error", BARE, holds_error }, { "nan", BARE, holds_nan },
-  { "inf", BARE, holds_inf },     { "op", NAME, holds_op },
-  { "link", NAME, holds_link },   { "line", NAME, holds_line },
-  { "phase", NAME, holds_phase }, { "bytes", NUMBER, holds_bytes },
-  { "ms", NUMBER, holds_ms },     { "norm(grad)", NUMBER, holds_gradient_norm },
-  { "norm", NUMBER, holds_norm }, { "mean", NUMBER, holds_mean },
-  { "min", NUMBER, holds_min },   { "max", NUMBER, holds_max },
+  { "error", BARE, holds_error, NULL, FALSE },
+  { "nan", BARE, holds_of_output, test_nan, FALSE },
+  { "inf", BARE, holds_of_output, test_inf, FALSE },
+  { "op", NAME, holds_op, NULL, FALSE },
+  { "link", NAME, holds_link, NULL, FALSE },
+  { "line", NAME, holds_line, NULL, FALSE },
+  { "phase", NAME, holds_phase, NULL, FALSE },
+  { "bytes", NUMBER, holds_bytes, NULL, FALSE },
+  { "ms", NUMBER, holds_ms, NULL, FALSE },
+  { "norm(grad)", NUMBER, holds_of_output, test_norm, TRUE },
+  { "norm", NUMBER, holds_of_output, test_norm, FALSE },
+  { "mean", NUMBER, holds_of_output, test_mean, FALSE },
+  { "min", NUMBER, holds_of_output, test_min, FALSE },
+  { "max", NUMBER, holds_of_output, test_max, FALSE },
 };
-static const Subject text_subject = { "text", BARE, holds_text };
+// clang-format on
+static const Subject text_subject = { "text", BARE, holds_text, NULL, FALSE };
 
 /* ---- reading ---- */
 
