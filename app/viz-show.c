@@ -27,9 +27,9 @@
 
 typedef struct
 {
-  const char *tape, *view, *format, *out, *theme, *node;
+  const char *tape, *view, *format, *out, *theme, *node, *chain;
   gint64 iteration;
-  gint event, fold, width, height;
+  gint event, fold, width, height, schedule;
   double scale;
   gboolean fold_given, aside;
   TdSession *session;
@@ -63,6 +63,9 @@ static const char help[]
       "--node KEY      the id of a node as --format json prints it\n"
       "--aside         show the code of verified calls, too, beside their schedules\n"
       "--fold DEPTH    open groups down to this depth; -1: all\n"
+      "--chain N|NAME  of the schedule: one static chain; default: all, or in pictures the "
+      "busiest\n"
+      "--schedule N    another schedule of that chain than the one replayed last\n"
       "--theme light|dark|high-contrast|chainer   --scale K   --width W   --height H   "
       "pictures\n"
       "-o FILE         - is standard output\n"
@@ -187,6 +190,13 @@ graph_draw (Show *s, GError **error)
   g_autoptr (TdLayout) nice
       = td_layout_new_graphviz (view, &options, quick, GRAPHVIZ_TIMEOUT_MS, NULL, &ignored);
 
+  g_autoptr (TdStatics) statics = td_statics_new (s->reader, s->it);
+
+  if (statics)
+    {
+      s->panel.steps = statics->steps;
+      s->panel.n_steps = td_iteration_get_n_events (s->it);
+    }
   return td_graph_scene_new (nice ? nice : quick, &s->panel, TD_HEAT_OFF);
 }
 
@@ -328,13 +338,42 @@ is_schedule (const Show *s)
   return strcmp (s->view, "schedule") == 0;
 }
 
+/* Finds the chain that is asked for: -1 where none is. FALSE: there is no such. */
+static gboolean
+choose_chain (Show *s, TdStatics *statics, gint *chain, GError **error)
+{
+  *chain = s->chain && statics ? td_statics_find_chain (statics, s->chain) : -1;
+  if (s->chain && *chain < 0)
+    {
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                   "iteration %" G_GINT64_FORMAT " has no static chain \"%s\" (it has %u)",
+                   s->iteration, s->chain, statics ? statics->n_chains : 0);
+      return FALSE;
+    }
+  if (s->schedule > 0
+      && !(statics
+           && td_statics_choose (statics,
+                                 *chain < 0 ? td_statics_busiest (statics) : (guint)*chain,
+                                 (guint)s->schedule)))
+    {
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                   "the chain had no schedule %d up to iteration %" G_GINT64_FORMAT,
+                   s->schedule, s->iteration);
+      return FALSE;
+    }
+  return TRUE;
+}
+
 static char *
 schedule_print (Show *s, GError **error)
 {
   g_autoptr (TdStatics) statics = is_schedule (s) ? td_statics_new (s->reader, s->it) : NULL;
+  gint chain;
 
+  if (!choose_chain (s, statics, &chain, error))
+    return NULL;
   if (statics)
-    return td_statics_print (statics, s->format);
+    return td_statics_print (statics, chain, s->format);
   TdSchedule *schedule = td_schedule_new (s->it);
   g_autofree char *advice = td_schedule_advice (s->reader, s->iteration);
   g_autoptr (TdStaticness) staticness
@@ -349,9 +388,13 @@ static TdScene *
 schedule_draw (Show *s, GError **error)
 {
   g_autoptr (TdStatics) statics = td_statics_new (s->reader, s->it);
+  gint chain;
 
+  if (!choose_chain (s, statics, &chain, error))
+    return NULL;
   if (statics)
-    return td_statics_scene (statics, 0, &s->panel);
+    return td_statics_scene (statics, chain < 0 ? td_statics_busiest (statics) : (guint)chain,
+                             &s->panel);
   TdSchedule *schedule = td_schedule_new (s->it);
   g_autofree char *advice = td_schedule_advice (s->reader, s->iteration);
   TdScene *scene = td_schedule_scene (schedule, advice, &s->panel);
@@ -486,6 +529,14 @@ set_option (Show *s, const char *name, const char *value)
       s->node = value;
       return g_ascii_string_to_unsigned (value, 16, 0, G_MAXUINT64, &s->key, NULL);
     }
+  else if (strcmp (name, "--chain") == 0)
+    s->chain = value;
+  else if (strcmp (name, "--schedule") == 0)
+    {
+      gboolean ok = parse_int (value, 1, G_MAXINT32, &n);
+      s->schedule = (gint)n;
+      return ok;
+    }
   else if (strcmp (name, "--scale") == 0)
     {
       char *end;
@@ -518,7 +569,8 @@ set_option (Show *s, const char *name, const char *value)
 }
 
 static const char options[]
-    = "--view --format -o --theme --node --scale --iteration --event --fold --width --height";
+    = "--view --format -o --theme --node --scale --iteration --event --fold --width --height "
+      "--chain --schedule";
 
 /* Returns 0 to go on, else the exit status plus one. */
 static int

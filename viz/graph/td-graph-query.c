@@ -142,3 +142,46 @@ td_viz_graph_find_text (TdVizGraph *self, const char *text)
   g_free (wanted);
   return found;
 }
+
+/* ---- keys ---- */
+
+static gboolean
+mark_group (TdVizGraph *self, guint64 key, guint8 *marked)
+{
+  gint group = td_viz_graph_find_group (self, key);
+  gboolean any = FALSE;
+
+  for (int lane = 0; group >= 0 && lane < TD_N_LANES; lane++)
+    {
+      guint n;
+      const gint32 *members = td_viz_graph_get_members (self, (guint)group, (TdLane)lane, &n);
+
+      for (guint i = 0; i < n; i++)
+        marked[members[i]] = 1;
+      any = any || n > 0;
+    }
+  return any;
+}
+
+guint8 *
+td_viz_graph_mark_events (TdVizGraph *self, const guint64 *keys, guint n)
+{
+  const TdTapeIteration *tape = td_iteration_get_tape (self->iteration);
+  guint8 *marked = n > 0 ? g_malloc0 (MAX (tape->n_events, 1)) : NULL;
+  gboolean any = FALSE;
+
+  for (guint i = 0; i < n; i++)
+    {
+      gint event = td_iteration_find_event (self->iteration, keys[i]), var;
+
+      if (event < 0 && (var = td_iteration_find_var (self->iteration, keys[i])) >= 0)
+        event = tape->vars[var].producer;
+      if (event >= 0 && (guint)event < tape->n_events)
+        any = marked[event] = 1;
+      else
+        any |= mark_group (self, keys[i], marked);
+    }
+  if (!any)
+    g_clear_pointer (&marked, g_free);
+  return marked;
+}

@@ -106,6 +106,8 @@ typedef struct
   gint32 user;        /* STUB, INPUT: the node it stands beside; -1: it stands by itself */
   gint32 twin;        /* visible forward node in whose row this one stands; -1 if none */
   guint32 n_hidden;   /* STUB: how many more parameters it stands for ("× 3") */
+  guint32 n_fused;    /* OP: how many operations a schedule made one of, joined by + in the
+                         label; 0: it is one */
   const char *label;  /* "convolution_2d", "block1", "W" */
   const char *detail; /* second line, or NULL */
   guint64 bytes; /* of the outputs (OP), saved for backward (GROUP), of the variable (STUB) */
@@ -187,6 +189,10 @@ GArray *td_viz_graph_find_related (TdVizGraph *self, guint event, gboolean ances
 /** Find events whose operation, layer, name or site contains the text, without regard to case.
  */
 GArray *td_viz_graph_find_text (TdVizGraph *self, const char *text);
+
+/** Mark the events that these keys stand for: of an event itself, of a variable what made it,
+ * of a group all its events. NULL: none. Owner: the caller, g_free(); one byte per event. */
+guint8 *td_viz_graph_mark_events (TdVizGraph *self, const guint64 *keys, guint n);
 
 /* ---- DOT ---- */
 

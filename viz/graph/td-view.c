@@ -131,6 +131,17 @@ label_event (TdViewBuilder *b, guint event)
   return keep (b, op);
 }
 
+static guint32
+count_fused (TdViewBuilder *b, guint event)
+{
+  guint32 n = 0;
+
+  if (b->tape->events[event].flags & TD_TAPE_EVENT_REPLAYED)
+    for (const char *c = td_iteration_get_op_name (b->graph->iteration, event); *c; c++)
+      n += *c == '+';
+  return n > 0 ? n + 1 : 0;
+}
+
 static void
 add_op_node (TdViewBuilder *b, TdLane lane, guint event)
 {
@@ -146,6 +157,7 @@ add_op_node (TdViewBuilder *b, TdLane lane, guint event)
     node.bytes += b->tape->vars[b->tape->outs[e->first_out + o]].bytes;
   node.time_ns = b->tape->event_duration_ns ? b->tape->event_duration_ns[event] : 0;
   node.failed = (e->flags & TD_TAPE_EVENT_FAILED) != 0;
+  node.n_fused = count_fused (b, event);
   b->node_of[event] = (gint32)b->nodes->len;
   g_array_append_val (b->nodes, node);
 }
@@ -233,8 +245,8 @@ find_twins (TdViewBuilder *b)
         continue;
       op = g_array_index (b->nodes, TdVizNode, node->twin).label;
       length = strlen (op);
-      if (strncmp (node->label, op, length) == 0 && node->label[length] == '_'
-          && node->label[length + 1])
+      if (node->n_fused == 0 && strncmp (node->label, op, length) == 0
+          && node->label[length] == '_' && node->label[length + 1])
         node->label += length + 1;
     }
   g_free (n_twins);
@@ -370,7 +382,7 @@ hash_content (const TdVizView *view)
       hash
           = td__mix (hash, (guint64)node->kind << 8 | node->lane << 4 | (node->detail != NULL));
       hash = td__mix (hash, (guint64)(guint32)node->parent << 32 | (guint32)node->twin);
-      hash = td__mix (hash, (guint32)node->user);
+      hash = td__mix (hash, (guint64)node->n_fused << 32 | (guint32)node->user);
     }
   for (guint i = 0; i < view->n_groups; i++)
     hash = td__mix (hash, view->groups[i].facet_keys[0]);

@@ -48,6 +48,8 @@ size_nodes (TdLayoutBuild *b)
                      : node->kind == TD_VIZ_INPUT ? TD_INPUT_HEIGHT
                      : node->detail               ? TD_NODE_HEIGHT_2
                                                   : TD_NODE_HEIGHT;
+      if (node->n_fused > 1)
+        b->height[i] += TD_FUSED_LINE * (MIN (node->n_fused, TD_FUSED_LINES) - 1);
     }
 }
 

@@ -12,6 +12,8 @@
 #define TD_NODE_WIDTH 172
 #define TD_NODE_HEIGHT 34
 #define TD_NODE_HEIGHT_2 44 /* with a second line */
+#define TD_FUSED_LINE 20    /* each further operation of a fused node */
+#define TD_FUSED_LINES 6    /* at most */
 #define TD_TWIN_WIDTH 80    /* three or more twins side by side */
 #define TD_TWIN_GAP 8
 #define TD_STUB_WIDTH 28

@@ -15,8 +15,9 @@ typedef struct
   const TdLayout *layout;
   const TdPanelView *panel;
   TdIteration *iteration;
-  double dx, dy; /* from layout to scene */
-  gint playhead; /* node that shows the playhead's event, -1 */
+  double dx, dy;  /* from layout to scene */
+  gint playhead;  /* node that shows the playhead's event, -1 */
+  guint8 *linked; /* nodes that show what is selected under another key; NULL: none */
   TdHeatBy heat;
   float *heat_values; /* log10 by node, NaN where there is none */
   double heat_lo, heat_hi;
@@ -31,6 +32,18 @@ TdSceneRect td__graph_rect (const TdGraphPainter *g, const TdRect *r);
 TdMark td__graph_mark_of (const TdGraphPainter *g, gint node);
 /** Add the sign of a marked operation, or the counts of what differs in a folded group. */
 void td__graph_add_marks (TdGraphPainter *g, gint node, TdSceneRect r);
+/** Count the events of a node that a static schedule replayed. */
+guint td__graph_count_replayed (const TdGraphPainter *g, gint node);
+/** Add the sign of what is replayed: the lines of a list. Returns the width it takes. */
+double td__graph_add_replay_sign (TdGraphPainter *g, double x, double y, gboolean run);
+/** Say in a lane's header how many of its operations were replayed, where there is room. */
+void td__graph_add_replay_legend (TdGraphPainter *g, TdLane lane, TdSceneRect r);
+/** Write the operations of a fused node below one another. */
+void td__graph_add_fused_text (TdGraphPainter *g, gint node, TdSceneRect r, gboolean run);
+/** Append "replayed from schedule 3, step 12" where that is so. */
+void td__graph_append_replay (const TdGraphPainter *g, gint node, GString *text);
+/** Mark the nodes that show what is selected, where no node has the key itself. */
+void td__graph_link_selection (TdGraphPainter *g);
 /** Add all wires, below the nodes. */
 void td__graph_add_edges (TdGraphPainter *g);
 /** Add the bytes of saved edges, above the wires. */

@@ -86,6 +86,7 @@ add_lane (TdGraphPainter *g, TdLane lane)
   td_scene_add_shape (g->b, TD_PRIM_ROUND, r, 12, &style);
   td_scene_unmark (g->b);
   td_scene_add_text (g->b, r.x + 14, r.y + 15, lanes[lane].title, &title);
+  td__graph_add_replay_legend (g, lane, r);
   if (g->panel->whole)
     g_snprintf (text, sizeof text, "%u operation%s", total, total == 1 ? "" : "s");
   else
@@ -186,8 +187,9 @@ add_halo (TdGraphPainter *g, TdPrimKind shape, double radius, TdSceneRect r)
 }
 
 static char *
-tooltip_of (TdGraphPainter *g, const TdVizNode *n)
+tooltip_of (TdGraphPainter *g, gint i)
 {
+  const TdVizNode *n = &g->layout->view->nodes[i];
   GString *s = g_string_new (n->label);
   char text[TD_FORMAT_SIZE];
 
@@ -204,6 +206,7 @@ tooltip_of (TdGraphPainter *g, const TdVizNode *n)
     }
   if (n->kind == TD_VIZ_GROUP && n->detail)
     g_string_append_printf (s, " · %s", n->detail);
+  td__graph_append_replay (g, i, s);
   if (n->time_ns > 0)
     g_string_append_printf (s, " · %s", td_format_ns (text, n->time_ns));
   if (n->bytes > 0)
@@ -294,6 +297,15 @@ add_node_text (TdGraphPainter *g, gint i, TdSceneRect r, gboolean run)
     td_format_ns (number, n->time_ns);
   else if (g->heat == TD_HEAT_NORM && isfinite (g->heat_values[i]))
     td_format_value (number, pow (10, (double)g->heat_values[i]));
+  if (n->n_fused > 1)
+    {
+      TdTextStyle corner
+          = { .role = TD_ROLE_DIM, .size = TD_TEXT_SMALL, .align = 1, .flags = TD_PRIM_DETAIL };
+
+      td__graph_add_fused_text (g, i, r, run);
+      td_scene_add_text (g->b, r.x + r.width - 8, r.y + r.height - 9, number, &corner);
+      return;
+    }
   double side = *number ? 6.4 * (double)g_utf8_strlen (number, -1) + right + 2 : right;
   /* beside its siblings a gradient node has room for its name, or for both */
   if (narrow && *number
@@ -358,12 +370,19 @@ add_node (TdGraphPainter *g, gint i)
   gboolean run = td__graph_has_run (g, n->event);
   gboolean at = td__graph_is_at_playhead (g, i);
   gboolean selected = td_panel_is_selected (g->panel, n->select_key)
-                      || td_panel_is_selected (g->panel, n->key);
+                      || td_panel_is_selected (g->panel, n->key) || (g->linked && g->linked[i]);
+  gboolean replayed = td__graph_count_replayed (g, i) > 0;
   TdStyle style
       = { .fill = TD_ROLE_NODE, .stroke = TD_ROLE_NODE_STROKE, .flags = TD_PRIM_NODE };
   TdPrimKind shape = lanes[n->lane].shape;
   double radius = lanes[n->lane].radius;
-  g_autofree char *tooltip = tooltip_of (g, n);
+  g_autofree char *tooltip = tooltip_of (g, i);
+
+  if (replayed)
+    {
+      style.stroke = n->n_fused > 1 ? TD_ROLE_FUSED : TD_ROLE_STATIC;
+      style.stroke_width = n->n_fused > 1 ? 2 : 1.4;
+    }
 
   if (!run)
     {
@@ -402,6 +421,8 @@ add_node (TdGraphPainter *g, gint i)
   td_scene_unmark (g->b);
   add_heat_stripe (g, i, r);
   add_node_text (g, i, r, run);
+  if (replayed)
+    td__graph_add_replay_sign (g, r.x + r.width - 15, r.y + 4, run);
   td__graph_add_marks (g, i, r);
 }
 
@@ -498,6 +519,7 @@ td_graph_scene_new (const TdLayout *layout, const TdPanelView *panel, TdHeatBy h
   if (g.playhead >= 0 && !shows_event (&view->nodes[g.playhead], panel->event))
     g.playhead = -1;
   prepare_heat (&g);
+  td__graph_link_selection (&g);
 
   for (int lane = 0; lane < TD_N_LANES; lane++)
     if (view->has_lane[lane])
@@ -514,5 +536,6 @@ td_graph_scene_new (const TdLayout *layout, const TdPanelView *panel, TdHeatBy h
   td__graph_add_pills (&g);
   add_heads (&g);
   g_free (g.heat_values);
+  g_free (g.linked);
   return td_scene_builder_end (g.b);
 }

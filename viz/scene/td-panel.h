@@ -34,6 +34,14 @@ typedef struct
 } TdMarkLook;
 extern const TdMarkLook td_mark_looks[TD_N_MARKS];
 
+/* Where a replayed event stands in its schedule. */
+typedef struct
+{
+  guint schedule; /* id; 0: not known */
+  guint step;     /* TD_PANEL_NO_STEP: not known */
+} TdPanelStep;
+#define TD_PANEL_NO_STEP G_MAXUINT
+
 typedef struct
 {
   double width, height; /* of the picture; 0: its natural size */
@@ -46,6 +54,10 @@ typedef struct
   gboolean whole;      /* all is shown as if it had run, wherever the playhead is */
   const guint8 *marks; /* TdMark by event, NULL: nothing is compared */
   guint n_marks;
+  const TdPanelStep *steps; /* by event, NULL: unknown */
+  guint n_steps;
+  gboolean at_selection; /* lists show the place of the selection, not of the playhead */
+  guint cursor;          /* row of a list that the keyboard stands on, plus 1; 0: none */
 } TdPanelView;
 
 gboolean td_panel_is_selected (const TdPanelView *view, guint64 key);

@@ -53,7 +53,8 @@ add_sentence (TdSceneBuilder *b, const char *text, double y, double width)
 }
 
 static void
-add_chain (TdSceneBuilder *b, const TdStaticness *s, guint i, double y, double w)
+add_chain (TdSceneBuilder *b, const TdStaticness *s, guint i, double y, double w,
+           const TdPanelView *view)
 {
   const TdStaticChain *chain = &s->chains[i];
   guint verdict = MIN ((guint)chain->verdict, G_N_ELEMENTS (looks) - 1);
@@ -65,10 +66,10 @@ add_chain (TdSceneBuilder *b, const TdStaticness *s, guint i, double y, double w
                         .size = TD_TEXT_CAPTION,
                         .bold = chain->maximal,
                         .max_width = w - MARGIN - 38 };
-  TdStyle row = { .fill = TD_ROLE_NONE };
+  TdStyle row = { .fill = view->cursor == i + 1 ? TD_ROLE_SELECTED_ROW : TD_ROLE_NONE };
 
-  td_scene_mark (b, TD_TAG_NONE, 0, i, valid);
-  td_scene_add_shape (b, TD_PRIM_RECT, (TdSceneRect){ 6, y - ROW / 2, w - 12, ROW }, 0, &row);
+  td_scene_mark (b, TD_TAG_ROW, 0, i, valid);
+  td_scene_add_shape (b, TD_PRIM_ROUND, (TdSceneRect){ 6, y - ROW / 2, w - 12, ROW }, 6, &row);
   td_scene_unmark (b);
   td_scene_add_text (b, MARGIN + 6, y, looks[verdict].glyph, &glyph);
   td_scene_add_text (b, MARGIN + 22, y, valid, &words);
@@ -92,7 +93,7 @@ td_advice_scene (const TdStaticness *s, const TdPanelView *view)
       if (s->chains[i].maximal == maximal
           && y + 1.5 * ROW < h + (n_shown + 1 == s->n_chains ? ROW : 0))
         {
-          add_chain (b, s, i, y, w);
+          add_chain (b, s, i, y, w, view);
           y += ROW;
           n_shown++;
         }

@@ -98,7 +98,9 @@ add_bar (Picture *p, const TdGanttBar *bar)
   double top = y_of (p, (double)(bar->offset + bar->bytes)),
          low = y_of (p, (double)bar->offset);
   TdSceneRect r = { x0, top, MAX (x1 - x0, 0.8), MAX (low - top, 0.8) };
-  gboolean selected = bar->key != 0 && td_panel_is_selected (p->view, bar->key);
+  gboolean selected
+      = (bar->key != 0 && td_panel_is_selected (p->view, bar->key))
+        || (bar->event_key != 0 && td_panel_is_selected (p->view, bar->event_key));
   TdStyle style = { .fill = td_category_role (bar->category),
                     .pattern = td_category_pattern (bar->category),
                     .stroke = selected ? TD_ROLE_ACCENT : TD_ROLE_VIEW,

@@ -41,6 +41,14 @@ name_of (TdIteration *iteration, const TdTapeIteration *t, guint var)
   return g_utf8_make_valid (text, -1);
 }
 
+static guint64
+producer_key (const TdTapeIteration *t, guint var)
+{
+  gint producer = t->vars[var].producer;
+
+  return producer >= 0 && (guint)producer < t->n_events ? t->events[producer].key : 0;
+}
+
 static void
 begin (Recount *r, guint64 address, const TdGanttBar *bar, gboolean before)
 {
@@ -106,6 +114,7 @@ recount (Recount *r)
                              .category = record->category,
                              .key = known ? t->vars[record->var].key : 0,
                              .event = known ? t->vars[record->var].producer : -1,
+                             .event_key = known ? producer_key (t, record->var) : 0,
                              .name = known ? name_of (r->iteration, t, record->var) : NULL };
 
           begin (r, record->address, &bar, FALSE);

@@ -14,10 +14,11 @@ typedef struct
 {
   guint from, to; /* alive during the steps [from, to) */
   guint64 offset, bytes;
-  guint category;   /* TdTapeCategory */
-  guint64 key;      /* of the variable; 0: unknown */
-  gint event;       /* that made it; -1: none of this iteration */
-  const char *name; /* "" unknown; owned by the gantt */
+  guint category;    /* TdTapeCategory */
+  guint64 key;       /* of the variable; 0: unknown */
+  guint64 event_key; /* of what made it; 0: unknown */
+  gint event;        /* that made it; -1: none of this iteration */
+  const char *name;  /* "" unknown; owned by the gantt */
 } TdGanttBar;
 
 typedef struct

@@ -102,6 +102,16 @@ add_advice (TdSceneBuilder *b, const char *advice, double w, double h)
   td_scene_add_text (b, 20, h - ADVICE / 2 - 2, advice, &text);
 }
 
+/* The first selected row while the selection is what is looked at, else the playhead's. */
+static guint
+row_in_middle (const TdSchedule *s, const TdPanelView *view)
+{
+  for (guint i = 0; view->at_selection && i < s->n_rows; i++)
+    if (td_panel_is_selected (view, s->rows[i].key))
+      return i;
+  return view->event >= 0 ? (guint)view->event : 0;
+}
+
 TdScene *
 td_schedule_scene (const TdSchedule *s, const char *advice, const TdPanelView *view)
 {
@@ -117,7 +127,7 @@ td_schedule_scene (const TdSchedule *s, const char *advice, const TdPanelView *v
   td_scene_set_background (b, TD_ROLE_VIEW);
   add_header (b, &c);
   guint room = MAX (1, (guint)((h - 26 - foot) / ROW));
-  guint middle = view->event >= 0 ? MIN ((guint)view->event, s->n_rows - 1) : 0;
+  guint middle = MIN (row_in_middle (s, view), s->n_rows - 1);
   /* the playhead stands in the middle of the table, but there is no empty space at its ends */
   guint first = middle > room / 2 ? middle - room / 2 : 0;
   first = MIN (first, s->n_rows > room ? s->n_rows - room : 0);

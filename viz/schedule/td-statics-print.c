@@ -198,11 +198,11 @@ print_chain (GString *out, const TdStatics *all, const TdStaticsChain *c)
 /* ---- csv ---- */
 
 static void
-print_csv (const TdStatics *all, GString *out)
+print_csv (const TdStatics *all, gint chain, GString *out)
 {
   g_string_append (out, "chain,step,list,kind,op,link,site,fate,group,ns,bytes\n");
   for (guint k = 0; k < all->n_chains; k++)
-    for (guint i = 0; i < all->chains[k].n_rows; i++)
+    for (guint i = 0; (chain < 0 || (guint)chain == k) && i < all->chains[k].n_rows; i++)
       {
         const TdStaticsRow *r = &all->chains[k].rows[i];
         const TdTapeStep *t = r->tape;
@@ -416,13 +416,13 @@ json_chain (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
 }
 
 char *
-td_statics_print (const TdStatics *all, const char *format)
+td_statics_print (const TdStatics *all, gint chain, const char *format)
 {
   GString *out = g_string_new (NULL);
   TdJson j;
 
   if (g_str_equal (format, "csv"))
-    print_csv (all, out);
+    print_csv (all, chain, out);
   else if (g_str_equal (format, "json"))
     {
       td_json_init (&j, out);
@@ -433,14 +433,17 @@ td_statics_print (const TdStatics *all, const char *format)
       td_json_key (&j, "chains");
       td_json_begin_array (&j);
       for (guint i = 0; i < all->n_chains; i++)
-        json_chain (&j, all, &all->chains[i]);
+        if (chain < 0 || (guint)chain == i)
+          json_chain (&j, all, &all->chains[i]);
       td_json_end_array (&j);
       td_json_end_object (&j);
     }
   else
     for (guint i = 0; i < all->n_chains; i++)
       {
-        g_string_append (out, i > 0 ? "\n" : "");
+        if (chain >= 0 && (guint)chain != i)
+          continue;
+        g_string_append (out, i > 0 && chain < 0 ? "\n" : "");
         print_chain (out, all, &all->chains[i]);
       }
   return g_string_free (out, FALSE);

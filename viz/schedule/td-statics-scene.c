@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "graph/td-graph.h"
 #include "td-statics-times.h"
 
 #define ROW 22.0
@@ -17,6 +18,7 @@ typedef struct
   const TdStatics *all;
   const TdStaticsChain *c;
   const TdPanelView *view;
+  guint8 *marked; /* rows of what is selected; NULL: none */
   double w, h;
 } Picture;
 
@@ -48,10 +50,19 @@ add_head (Picture *p)
   guint state = MIN (p->c->state.state, TD_TAPE_N_CHAIN_STATES - 1);
   TdTextStyle name = { .role = TD_ROLE_TEXT, .size = TD_TEXT_LIST, .bold = TRUE };
   double x = 30 + td_text_width (p->c->name, TD_TEXT_LIST, TRUE) + 14;
+  TdStaticsUse use = td_statics_use (p->c, p->view->event);
   char planned[TD_FORMAT_SIZE], measured[TD_FORMAT_SIZE];
 
   text_at (p, 14, 14, states[state].mark, states[state].role, 0, 0);
   td_scene_add_text (p->b, 30, 14, p->c->name, &name);
+  if (p->view->event >= 0 && p->c->state.n_replays > 0)
+    {
+      g_autofree char *text = td_statics_use_text (&use);
+      TdTextStyle chip = { .role = TD_ROLE_STATIC, .size = TD_TEXT_CAPTION, .bold = TRUE };
+
+      td_scene_add_text (p->b, x, 14, text, &chip);
+      x += td_text_width (text, TD_TEXT_CAPTION, TRUE) + 14;
+    }
   text_at (p, x, 14, headline, TD_ROLE_TEXT, p->w - x - 14, 0);
   if (p->c->tape)
     {
@@ -79,10 +90,16 @@ add_head (Picture *p)
     }
 }
 
-static gboolean
-is_shown (const TdStaticsRow *r)
+gboolean
+td_statics_row_is_listed (const TdStaticsRow *r)
 {
   return r->tape->kind <= TD_TAPE_STEP_HOST_READ || r->tape->kind >= TD_TAPE_STEP_GIVE;
+}
+
+static gboolean
+is_marked (const Picture *p, guint row)
+{
+  return (p->marked && row < p->c->n_rows && p->marked[row]) || p->view->cursor == row + 1;
 }
 
 static void
@@ -102,14 +119,22 @@ add_step (Picture *p, const TdStaticsRow *r, double y, double w)
                : g_strdup (r->op);
 
   g_snprintf (number, sizeof number, "%u", r->step);
-  td_scene_mark (p->b, TD_TAG_ROW, 0, r->step, r->site);
+  TdStyle ground = { .fill = TD_ROLE_NONE,
+                     .stroke = is_marked (p, r->step) ? TD_ROLE_ACCENT : TD_ROLE_NONE,
+                     .stroke_width = 2 };
+
+  td_scene_mark (p->b, TD_TAG_ROW, td_statics_row_key (p->all, p->c, r->step, p->view->event),
+                 r->step, r->site);
+  td_scene_add_shape (p->b, TD_PRIM_ROUND,
+                      (TdSceneRect){ 14, y - ROW / 2 + 1, w - 18, ROW - 2 }, 6, &ground);
   td_scene_add_shape (p->b, TD_PRIM_RECT, (TdSceneRect){ 8, y - ROW / 2, 4, ROW }, 0, &lane);
   if (t->kind == TD_TAPE_STEP_GROUP)
     td_scene_add_shape (p->b, TD_PRIM_ROUND, (TdSceneRect){ 48, y - 9, w - 56, 18 }, 5, &group);
   td_scene_unmark (p->b);
   text_at (p, 42, y, number, TD_ROLE_DIM, 0, 1);
   text_at (p, 54 + indent, y, name, role, w * 0.42 - indent, 0);
-  text_at (p, 54 + w * 0.44, y, r->layer, TD_ROLE_DIM, w * 0.2, 0);
+  if (w >= 340) /* or it would run into the numbers */
+    text_at (p, 54 + w * 0.44, y, r->layer, TD_ROLE_DIM, w * 0.2, 0);
   if (r->ns > 0)
     text_at (p, w - 78, y, td_format_ns (ns, r->ns), role, 0, 1);
   if (t->n_out > 0)
@@ -125,18 +150,31 @@ step_here (const Picture *p)
              : -1;
 }
 
-/* As many rows as there is room for: those around the playhead, or the first. */
+/* The row that the list stands at: the keyboard's, the selection's or the playhead's; -1: the
+ * first. */
+static gint
+anchor (const Picture *p)
+{
+  if (p->view->cursor > 0)
+    return (gint)p->view->cursor - 1;
+  for (guint i = 0; p->view->at_selection && p->marked && i < p->c->n_rows; i++)
+    if (p->marked[i])
+      return (gint)i;
+  return step_here (p);
+}
+
+/* As many rows as there is room for, around the anchor. */
 static void
 add_steps (Picture *p, TdSceneRect box)
 {
   g_autofree guint *shown = g_new (guint, MAX (p->c->n_rows, 1));
   guint n = 0, room = (guint)MAX (1, box.height / ROW), middle = 0, first;
-  gint here = step_here (p);
+  gint here = step_here (p), at = anchor (p);
 
   for (guint i = 0; i < p->c->n_rows; i++)
-    if (is_shown (&p->c->rows[i]))
+    if (td_statics_row_is_listed (&p->c->rows[i]))
       {
-        middle = here >= 0 && i <= (guint)here ? n : middle;
+        middle = at >= 0 && i <= (guint)at ? n : middle;
         shown[n++] = i;
       }
   first = middle > room / 2 ? MIN (middle - room / 2, n > room ? n - room : 0) : 0;
@@ -165,7 +203,8 @@ add_steps (Picture *p, TdSceneRect box)
 static void
 add_traced (Picture *p)
 {
-  guint n = td_traced_count_at (p->c->traced, p->view->event);
+  gint event = p->view->event; /* it has run */
+  guint n = td_traced_count_at (p->c->traced, event < 0 ? -1 : event + 1);
   guint room = (guint)MAX (1, (p->h - HEAD - 8) / ROW), first = n > room ? n - room : 0;
 
   for (guint i = first; i < n; i++)
@@ -283,11 +322,21 @@ add_gantt (Picture *p, TdSceneRect box)
                         .stroke = TD_ROLE_VIEW,
                         .stroke_width = 0.8,
                         .flags = TD_PRIM_AREA };
+
+      if (bar->event >= 0 && is_marked (p, (guint)bar->event))
+        {
+          style.stroke = TD_ROLE_ACCENT;
+          style.stroke_width = 3;
+        }
       g_autofree char *tip
           = g_strdup_printf ("%s, %s, steps %u to %u", bar->name,
                              td_format_bytes (bytes, bar->bytes), bar->from, bar->to - 1);
 
-      td_scene_mark (p->b, TD_TAG_ROW, 0, bar->event, tip);
+      td_scene_mark (p->b, TD_TAG_ROW,
+                     bar->event >= 0
+                         ? td_statics_row_key (p->all, p->c, (guint)bar->event, p->view->event)
+                         : 0,
+                     bar->event, tip);
       td_scene_add_shape (p->b, TD_PRIM_RECT, r, 0, &style);
       td_scene_unmark (p->b);
       if (r.width > 60 && r.height > 14)
@@ -315,9 +364,16 @@ td_statics_scene (const TdStatics *all, guint chain, const TdPanelView *view)
     return td_panel_message (view, "No static chain", "There is no such chain on the tape.");
   p.c = &all->chains[chain];
   for (guint i = 0; i < p.c->n_rows; i++)
-    n += is_shown (&p.c->rows[i]);
+    n += td_statics_row_is_listed (&p.c->rows[i]);
   if (!p.c->tape)
     n = p.c->traced->n;
+  if (view->n_selected > 0)
+    {
+      g_autofree guint8 *events = td_viz_graph_mark_events (td_iteration_get_graph (all->it),
+                                                            view->selected, view->n_selected);
+
+      p.marked = td_statics_mark_rows (p.c, events);
+    }
   p.w = w;
   p.h = view->height > 0 ? view->height
                          : HEAD + MAX (ROW * n, ROW * 12) + (p.c->tape ? GANTT : 0) + 12;
@@ -338,5 +394,6 @@ td_statics_scene (const TdStatics *all, guint chain, const TdPanelView *view)
     }
   else
     add_traced (&p);
+  g_free (p.marked);
   return td_scene_builder_end (p.b);
 }

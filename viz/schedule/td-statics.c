@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "td-statics-times.h"
+#include "td-statics-rows.h"
 #include "td-tape-writer.h"
 
 /* ---- schedules ---- */
@@ -19,7 +20,7 @@ output_bytes (const TdTapeSchedule *s, const TdTapeStep *t)
 }
 
 static void
-fill_rows (TdStatics *all, TdStaticsChain *c)
+fill_rows (const TdStatics *all, TdStaticsChain *c)
 {
   const TdTapeSchedule *s = c->tape;
   char site[512];
@@ -46,6 +47,7 @@ fill_rows (TdStatics *all, TdStaticsChain *c)
               || (t->group == TD_TAPE_NO_GROUP && t->kind <= TD_TAPE_STEP_EFFECT)))
         c->n_calls++;
     }
+  td__statics_fill_leaders (c);
 }
 
 /* The k-th replayed event of a run is the k-th call of its list. */
@@ -113,7 +115,7 @@ fill_times (TdStaticsChain *c, const TdTapeIteration *it)
 {
   c->n_row_events = it->n_events;
   c->row_of_event = td__statics_rows_of_events (c, it);
-  for (guint e = 0; e < it->n_events; e++)
+  for (guint e = 0; e < it->n_events && it->event_duration_ns; e++)
     {
       TdStaticsRow *row = c->row_of_event[e] >= 0 ? &c->rows[c->row_of_event[e]] : NULL;
 
@@ -121,7 +123,7 @@ fill_times (TdStaticsChain *c, const TdTapeIteration *it)
         continue;
       row->ns += it->event_duration_ns[e];
       row->n_runs++;
-      if (row->tape->group != TD_TAPE_NO_GROUP && row->tape->kind != TD_TAPE_STEP_GROUP)
+      if (td__statics_is_member (row->tape))
         c->rows[row->tape->group].ns += it->event_duration_ns[e];
     }
 }
@@ -225,6 +227,39 @@ fill_state (TdStaticsChain *c, const TdTapeIteration *it)
       }
 }
 
+/* Everything that depends on which schedule is shown. */
+static void
+load_schedule (const TdStatics *all, TdStaticsChain *c, const TdTapeIteration *it)
+{
+  char text[512];
+
+  c->tape = td_tape_schedule_load (all->reader, c->schedule, text, sizeof text);
+  if (!c->tape)
+    {
+      c->error = g_strdup (text);
+      return;
+    }
+  fill_rows (all, c);
+  fill_times (c, it);
+  c->gantt = gantt_of (all->reader, c->tape);
+  c->ran_once = td_ran_once_new (all->reader, c->tape);
+  td_ran_once_prove (c->ran_once, all->reader, c->chain->id, all->iteration);
+}
+
+static void
+clear_schedule (TdStaticsChain *c)
+{
+  for (guint k = 0; k < c->n_rows; k++)
+    g_free (c->rows[k].site);
+  g_clear_pointer (&c->rows, g_free);
+  g_clear_pointer (&c->row_of_event, g_free);
+  g_clear_pointer (&c->error, g_free);
+  g_clear_pointer (&c->gantt, td_gantt_free);
+  g_clear_pointer (&c->ran_once, td_ran_once_free);
+  g_clear_pointer (&c->tape, td_tape_schedule_free);
+  c->n_rows = c->n_calls = c->n_row_events = 0;
+}
+
 static void
 fill_chain (TdStatics *all, TdStaticsChain *c, const TdTapeIteration *it,
             const TdTapeIteration *before)
@@ -238,19 +273,8 @@ fill_chain (TdStatics *all, TdStaticsChain *c, const TdTapeIteration *it,
   fill_state (c, before);
   fill_events (all, c);
   c->traced = td_traced_new (all->reader, it, c->chain->id);
-  if (c->schedule == 0)
-    return;
-  c->tape = td_tape_schedule_load (all->reader, c->schedule, text, sizeof text);
-  if (!c->tape)
-    {
-      c->error = g_strdup (text);
-      return;
-    }
-  fill_rows (all, c);
-  fill_times (c, it);
-  c->gantt = gantt_of (all->reader, c->tape);
-  c->ran_once = td_ran_once_new (all->reader, c->tape);
-  td_ran_once_prove (c->ran_once, all->reader, c->chain->id, all->iteration);
+  if (c->schedule > 0)
+    load_schedule (all, c, it);
 }
 
 static guint64
@@ -285,6 +309,7 @@ td_statics_new (TdTapeReader *reader, TdIteration *iteration)
     return NULL;
   all = g_new0 (TdStatics, 1);
   all->reader = reader;
+  all->it = td_iteration_ref (iteration);
   all->iteration = (gint64)it->number;
   all->measured_bytes = measured (it);
   all->peak_bytes = it->peak_bytes;
@@ -296,12 +321,13 @@ td_statics_new (TdTapeReader *reader, TdIteration *iteration)
     {
       const TdTapeChain *chain = td_tape_reader_chain (reader, id);
 
-      if (!chain)
-        continue;
-      all->chains[all->n_chains].chain = chain;
-      fill_chain (all, &all->chains[all->n_chains++], it, before);
+      if (chain)
+        all->chains[all->n_chains++].chain = chain;
     }
+  for (guint i = 0; i < all->n_chains; i++)
+    fill_chain (all, &all->chains[i], it, before);
   td_tape_iteration_free (before);
+  td__statics_fill_steps (all);
   return all;
 }
 
@@ -314,21 +340,92 @@ td_statics_free (TdStatics *statics)
     {
       TdStaticsChain *c = &statics->chains[i];
 
-      for (guint k = 0; k < c->n_rows; k++)
-        g_free (c->rows[k].site);
-      g_free (c->rows);
-      g_free (c->row_of_event);
-      g_free (c->site);
-      g_free (c->error);
-      g_free (c->events);
-      if (c->gantt)
-        td_gantt_free (c->gantt);
-      td_ran_once_free (c->ran_once);
+      clear_schedule (c);
       td_traced_free (c->traced);
-      td_tape_schedule_free (c->tape);
+      g_free (c->site);
+      g_free (c->events);
     }
   g_free (statics->chains);
+  g_free (statics->steps);
+  td_iteration_unref (statics->it);
   g_free (statics);
+}
+
+/* ---- choosing ---- */
+
+GArray *
+td_statics_list_schedules (const TdStaticsChain *c)
+{
+  GArray *ids = g_array_new (FALSE, FALSE, sizeof (guint));
+
+  for (guint i = 0; i < c->n_events; i++)
+    {
+      guint id = c->events[i]->what == TD_TAPE_STATIC_SCHEDULED ? c->events[i]->schedule : 0;
+      gboolean seen = id == 0;
+
+      for (guint k = 0; k < ids->len; k++)
+        seen = seen || g_array_index (ids, guint, k) == id;
+      if (!seen)
+        g_array_append_val (ids, id);
+    }
+  return ids;
+}
+
+gboolean
+td_statics_choose (TdStatics *all, guint chain, guint schedule)
+{
+  TdStaticsChain *c = chain < all->n_chains ? &all->chains[chain] : NULL;
+  g_autoptr (GArray) ids = c ? td_statics_list_schedules (c) : NULL;
+
+  for (guint i = 0; ids && i < ids->len; i++)
+    if (g_array_index (ids, guint, i) == schedule)
+      {
+        if (c->schedule == schedule && c->tape)
+          return TRUE;
+        clear_schedule (c);
+        c->schedule = schedule;
+        load_schedule (all, c, td_iteration_get_tape (all->it));
+        td__statics_fill_steps (all);
+        return TRUE;
+      }
+  return FALSE;
+}
+
+gint
+td_statics_find_chain (const TdStatics *all, const char *text)
+{
+  guint64 number = 0;
+
+  for (guint i = 0; i < all->n_chains; i++)
+    if (g_str_equal (all->chains[i].name, text))
+      return (gint)i;
+  return g_ascii_string_to_unsigned (text, 10, 1, MAX (all->n_chains, 1), &number, NULL)
+                 && number <= all->n_chains
+             ? (gint)number - 1
+             : -1;
+}
+
+guint
+td_statics_busiest (const TdStatics *all)
+{
+  guint best = 0;
+
+  for (guint i = 1; i < all->n_chains; i++)
+    if (all->chains[i].state.n_replays > all->chains[best].state.n_replays)
+      best = i;
+  return best;
+}
+
+char *
+td_statics_key_of (TdTapeReader *reader, guint schedule)
+{
+  char error[200];
+  const TdTapeSchedule *s = td_tape_schedule_load (reader, schedule, error, sizeof error);
+  char *text
+      = s ? g_utf8_make_valid (td_tape_reader_string (reader, s->head.key), -1) : g_strdup ("");
+
+  td_tape_schedule_free (s);
+  return text;
 }
 
 char *

@@ -17,7 +17,9 @@ typedef struct
 {
   guint step;
   const TdTapeStep *tape;
-  const char *op; /* operation, or what kind of step it is */
+  const char *op; /* operation, its members joined by + for a group, or what kind of step */
+  gint leader;    /* the step whose event shows this one: itself, its group, or who made what it
+                     gives; -1: none does */
   char *site;
   const char *layer;
   const char *why; /* what the passes did to it, or why they did not; "": nothing to say */
@@ -47,14 +49,25 @@ typedef struct
   TdRanOnce *ran_once;
 } TdStaticsChain;
 
+/* Calls of a chain by what they wait for, at one event. */
+typedef struct
+{
+  guint n_forward;  /* in the forward */
+  guint n_awaiting; /* for their backward */
+  guint n_backward; /* in it */
+  guint n_done;
+} TdStaticsUse;
+
 typedef struct
 {
   TdTapeReader *reader; /* borrowed */
+  TdIteration *it;
   gint64 iteration;
   guint n_chains;
   TdStaticsChain *chains;
   guint64 measured_bytes; /* highest sum of static arenas in the iteration */
   guint64 peak_bytes;     /* of the iteration, all categories */
+  TdPanelStep *steps;     /* by event of the iteration */
 } TdStatics;
 
 /** Collect what the tape says up to an iteration; NULL where it has no static chain. The reader
@@ -62,15 +75,45 @@ typedef struct
 TdStatics *td_statics_new (TdTapeReader *reader, TdIteration *iteration);
 void td_statics_free (TdStatics *statics);
 
+/** Show another schedule of a chain than the one that it replayed last: one that it had up to
+ * the moment. FALSE: it had no such. */
+gboolean td_statics_choose (TdStatics *statics, guint chain, guint schedule);
+/** List the ids of the schedules that a chain had up to the moment, oldest first; those that
+ * were made again stand once. Owner: the caller, g_array_unref(); of guint. */
+GArray *td_statics_list_schedules (const TdStaticsChain *chain);
+/** Find a chain by its number, from 1 on, or its name; -1: there is none. */
+gint td_statics_find_chain (const TdStatics *statics, const char *text);
+/** Return the chain that most calls were replayed of, the first of several. */
+guint td_statics_busiest (const TdStatics *statics);
+/** Return what is guarded in a schedule's key: "f32 (16, 8), train"; "" unknown. Owner: the
+ * caller. */
+char *td_statics_key_of (TdTapeReader *reader, guint schedule);
+
+/** Return the event of the iteration that a row is: of several the last up to `near`, else the
+ * first; -1: none. */
+gint td_statics_row_event (const TdStaticsChain *chain, guint row, gint near);
+/** Return the key of that event; 0: none. */
+guint64 td_statics_row_key (const TdStatics *statics, const TdStaticsChain *chain, guint row,
+                            gint near);
+/** Mark the rows that the marked events (td_viz_graph_mark_events) are; a group with its
+ * members. NULL: none. Owner: the caller, g_free(); one byte per row. */
+guint8 *td_statics_mark_rows (const TdStaticsChain *chain, const guint8 *events);
+/** Count the calls that had not ended when `event` had run. */
+TdStaticsUse td_statics_use (const TdStaticsChain *chain, gint event);
+/** "free", "1 call in forward", "2 awaiting backward" ... Owner: the caller. */
+char *td_statics_use_text (const TdStaticsUse *use);
+
 /** One sentence: "scheduled, replayed 3991 times, last verified in iteration 4800". Owner: the
  * caller. */
 char *td_statics_headline (const TdStaticsChain *chain);
 /** "missed: argument 0 has shape ..." with its iteration and file:line. Owner: the caller. */
 char *td_statics_event_text (TdTapeReader *reader, const TdTapeStaticEvent *event);
 
-/** format: "text", "csv" or "json". Owner: the caller. */
-char *td_statics_print (const TdStatics *statics, const char *format);
+/** format: "text", "csv" or "json"; chain -1: all. Owner: the caller. */
+char *td_statics_print (const TdStatics *statics, gint chain, const char *format);
 
+/** Say whether a row is in the list that is drawn: scopes and links are not. */
+gboolean td_statics_row_is_listed (const TdStaticsRow *row);
 /** Draw one chain: its steps, its buffers over them, its guards. */
 TdScene *td_statics_scene (const TdStatics *statics, guint chain, const TdPanelView *view);
 

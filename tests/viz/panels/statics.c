@@ -6,6 +6,7 @@
 #include <glib.h>
 #include <string.h>
 
+#include "graph/td-graph.h"
 #include "lenet-tape.h"
 #include "schedule/td-statics.h"
 #include "td-test.h"
@@ -203,9 +204,9 @@ static void
 statics__prints_every_format (void **state)
 {
   Fixture f = at (2);
-  g_autofree char *text = td_statics_print (f.statics, "text"),
-                  *csv = td_statics_print (f.statics, "csv"),
-                  *json = td_statics_print (f.statics, "json");
+  g_autofree char *text = td_statics_print (f.statics, -1, "text"),
+                  *csv = td_statics_print (f.statics, -1, "csv"),
+                  *json = td_statics_print (f.statics, -1, "json");
 
   assert_contains (text, "block  (model.c:20)  invalid, 2 calls replayed, 1 by code\n");
   assert_contains (text, "x is (5, 8), (4, 8) before at model.c:10");
@@ -213,9 +214,9 @@ statics__prints_every_format (void **state)
   assert_contains (csv, "chain,step,list,kind,op,link,site,fate,group,ns,bytes\n");
   fixture_clear (&f);
   f = at (1);
-  g_autofree char *now = td_statics_print (f.statics, "text"),
-                  *rows = td_statics_print (f.statics, "csv"),
-                  *object = td_statics_print (f.statics, "json");
+  g_autofree char *now = td_statics_print (f.statics, -1, "text"),
+                  *rows = td_statics_print (f.statics, -1, "csv"),
+                  *object = td_statics_print (f.statics, -1, "json");
   assert_contains (now, "2 steps fused");
   assert_contains (now, "calls 5; pruned 1, folded 0, merged 0, fused 2, in place 1\n");
   assert_contains (now, "arena planned 384 B, at least 384 B needed");
@@ -280,36 +281,31 @@ static const TdNamesClass no_names = { no_text, no_text, no_text, no_site };
 
 /* By hand: the code's event, then the golden schedule's two calls of forward and three of
  * backward, with a sum of gradients between them that is no step. */
+static const TdTapeEvent hand_events[] = {
+  { .key = 1, .twin = -1, .span = TD_TAPE_NONE, .phase = FORWARD },
+  { .key = 2, .twin = -1, .span = TD_TAPE_NONE, .phase = FORWARD, .flags = REPLAYED },
+  { .key = 3, .twin = -1, .span = TD_TAPE_NONE, .phase = FORWARD, .flags = REPLAYED },
+  { .key = 4, .twin = 2, .span = TD_TAPE_NONE, .phase = BACKWARD, .flags = REPLAYED },
+  { .key = 5, .twin = -1, .span = TD_TAPE_NONE, .phase = TD_TAPE_PHASE_ACCUMULATE },
+  { .key = 6, .twin = 2, .span = TD_TAPE_NONE, .phase = BACKWARD, .flags = REPLAYED },
+  { .key = 7, .twin = 1, .span = TD_TAPE_NONE, .phase = BACKWARD, .flags = REPLAYED },
+};
+static const TdTapeRun hand_runs[] = {
+  { .chain = 1, .schedule = 1, .list = 0, .begin = 1, .end = 3, .kind = TD_TAPE_RUN_REPLAYED },
+  { .chain = 1, .schedule = 1, .list = 1, .begin = 3, .end = 7, .kind = TD_TAPE_RUN_REPLAYED },
+};
+static const TdTapeIteration by_hand = { .size = sizeof by_hand,
+                                         .number = 1,
+                                         .events = hand_events,
+                                         .n_events = 7,
+                                         .runs = hand_runs,
+                                         .n_runs = 2 };
+
 static void
 iteration__knows_which_step_each_replayed_event_was (void **state)
 {
-  static const TdTapeEvent events[] = {
-    { .key = 1, .twin = -1, .span = TD_TAPE_NONE, .phase = FORWARD },
-    { .key = 2, .twin = -1, .span = TD_TAPE_NONE, .phase = FORWARD, .flags = REPLAYED },
-    { .key = 3, .twin = -1, .span = TD_TAPE_NONE, .phase = FORWARD, .flags = REPLAYED },
-    { .key = 4, .twin = 2, .span = TD_TAPE_NONE, .phase = BACKWARD, .flags = REPLAYED },
-    { .key = 5, .twin = -1, .span = TD_TAPE_NONE, .phase = TD_TAPE_PHASE_ACCUMULATE },
-    { .key = 6, .twin = 2, .span = TD_TAPE_NONE, .phase = BACKWARD, .flags = REPLAYED },
-    { .key = 7, .twin = 1, .span = TD_TAPE_NONE, .phase = BACKWARD, .flags = REPLAYED },
-  };
-  static const TdTapeRun runs[] = {
-    { .chain = 1,
-      .schedule = 1,
-      .list = 0,
-      .begin = 1,
-      .end = 3,
-      .kind = TD_TAPE_RUN_REPLAYED },
-    { .chain = 1,
-      .schedule = 1,
-      .list = 1,
-      .begin = 3,
-      .end = 7,
-      .kind = TD_TAPE_RUN_REPLAYED },
-  };
   static const gint steps[] = { -1, 0, 1, 5, -1, 6, 7 };
-  const TdTapeIteration tape
-      = { .size = sizeof tape, .events = events, .n_events = 7, .runs = runs, .n_runs = 2 };
-  g_autoptr (TdIteration) iteration = td_iteration_new (&no_names, NULL, NULL, &tape, NULL);
+  g_autoptr (TdIteration) iteration = td_iteration_new (&no_names, NULL, NULL, &by_hand, NULL);
   Fixture f = at (1);
 
   for (guint e = 0; e < 7; e++)
@@ -324,6 +320,47 @@ iteration__knows_which_step_each_replayed_event_was (void **state)
       assert_int_equal (td_replayed_step (r, f.statics->chains[0].tape), steps[e]);
     }
   assert_null (td_iteration_get_replayed (iteration, 7));
+  fixture_clear (&f);
+}
+
+/* A row stands for the event that ran it, a member of a group for the group's. */
+static void
+statics__rows_and_events_stand_for_each_other (void **state)
+{
+  static const guint64 key_of_row[] = { 2, 3, 3, 3, 0, 4, 6, 7 };
+  static const char *const use_after[]
+      = { "free",          "1 in forward",  "1 awaiting backward",
+          "1 in backward", "1 in backward", "1 in backward",
+          "free" };
+  static const guint64 group_key = 3;
+  Fixture f = at (1);
+  g_autoptr (TdIteration) iteration = td_iteration_new (&no_names, NULL, NULL, &by_hand, NULL);
+  g_autoptr (TdStatics) statics = td_statics_new (f.reader, iteration);
+  const TdStaticsChain *c = statics->chains;
+
+  assert_int_equal (c->n_rows, G_N_ELEMENTS (key_of_row));
+  for (guint i = 0; i < c->n_rows; i++)
+    assert_int_equal (td_statics_row_key (statics, c, i, -1), key_of_row[i]);
+  for (gint e = 0; e < 7; e++)
+    {
+      TdStaticsUse use = td_statics_use (c, e);
+      g_autofree char *text = td_statics_use_text (&use);
+
+      assert_string_equal (text, use_after[e]);
+    }
+  g_autofree guint8 *events
+      = td_viz_graph_mark_events (td_iteration_get_graph (iteration), &group_key, 1);
+  g_autofree guint8 *rows = td_statics_mark_rows (c, events);
+  for (guint i = 0; i < c->n_rows; i++)
+    assert_int_equal (rows[i], i >= 1 && i <= 3);
+  assert_int_equal (statics->steps[2].schedule, 1);
+  assert_int_equal (statics->steps[2].step, 1);
+  assert_int_equal (statics->steps[0].schedule, 0);
+  assert_int_equal (td_statics_find_chain (statics, "block"), 0);
+  assert_int_equal (td_statics_find_chain (statics, "1"), 0);
+  assert_int_equal (td_statics_find_chain (statics, "2"), -1);
+  assert_true (td_statics_choose (statics, 0, 1));
+  assert_false (td_statics_choose (statics, 0, 7));
   fixture_clear (&f);
 }
 
@@ -426,6 +463,7 @@ main (void)
     td_test (statics__says_at_each_moment_what_had_happened_by_then),
     td_test (statics__prints_every_format),
     td_test (statics__are_drawn_at_every_size),
+    td_test (statics__rows_and_events_stand_for_each_other),
     td_test (iteration__knows_which_step_each_replayed_event_was),
     td_test (iteration__shows_a_verified_call_as_if_it_had_run_once),
   };
