@@ -254,6 +254,30 @@ compare__moves_both_playheads (void **state)
 
 /* ---- linked canvases ---- */
 
+/* Finding does not lead away from the two graphs. */
+static void
+compare__finds_on_the_page_itself (void **state)
+{
+  open_lenet ();
+  ui_test_do ("compare", NULL);
+  ui_test_do ("find", NULL);
+  assert_string_equal (td_workspace_get_perspective (ui_test_workspace ()), "compare");
+  guint n = td_compare_page_search (page (), "relu");
+  assert_true (n > 1);
+  guint64 first = selected_of (ui_test_session ());
+  g_autoptr (TdIteration) it = td_session_get_current (ui_test_session ());
+  gint event = td_iteration_find_event (it, first);
+  assert_true (event >= 0);
+  assert_non_null (strstr (td_iteration_get_op_name (it, (guint)event), "relu"));
+  assert_true (selected_of (td_compare_page_get_other (page ())) != 0); /* its counterpart */
+  assert_int_equal (td_compare_page_search (page (), "relu"), n);
+  assert_true (selected_of (ui_test_session ()) != first); /* the next one */
+  assert_int_equal (td_compare_page_search (page (), "no such thing"), 0);
+  ui_test_do ("cancel", NULL); /* closes the bar, and nothing else */
+  assert_string_equal (td_workspace_get_perspective (ui_test_workspace ()), "compare");
+  assert_true (selected_of (ui_test_session ()) != 0);
+}
+
 static void
 pair__zooms_and_folds_both_canvases (void **state)
 {
@@ -520,6 +544,7 @@ main (int argc, char **argv)
     ui_test (compare__lists_numbers_when_asked),
     ui_test (compare__selects_the_counterpart_on_the_other_side),
     ui_test (compare__moves_both_playheads),
+    ui_test (compare__finds_on_the_page_itself),
     ui_test (pair__zooms_and_folds_both_canvases),
     ui_test (pair__keeps_equal_operations_at_equal_places),
     ui_test (pair__exports_both_pictures),

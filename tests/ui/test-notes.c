@@ -53,6 +53,55 @@ note__leads_back_to_its_moment (void **state)
   assert_null (row (FALSE, 0));
 }
 
+static gboolean
+is_iterations_strip (GtkWidget *widget)
+{
+  g_autofree char *dump = NULL;
+  TdScene *scene;
+  if (!TD_IS_SCENE_VIEW (widget) || !gtk_widget_get_mapped (widget)
+      || gtk_widget_get_height (widget) > 60)
+    return FALSE;
+  scene = td_scene_view_get_scene (TD_SCENE_VIEW (widget));
+  dump = scene ? td_scene_dump (scene) : g_strdup ("");
+  return strstr (dump, "stroke=curve") != NULL;
+}
+
+static GtkWidget *
+find_strip (GtkWidget *widget)
+{
+  GtkWidget *found = is_iterations_strip (widget) ? widget : NULL;
+  for (GtkWidget *c = gtk_widget_get_first_child (widget); c && !found;
+       c = gtk_widget_get_next_sibling (c))
+    found = find_strip (c);
+  return found;
+}
+
+static void
+note__is_a_flag_on_the_strip_of_iterations (void **state)
+{
+  TdSceneHit hit;
+  gboolean there = FALSE;
+  double x = 0;
+  ui_test_open_sample (NULL);
+  GtkWidget *strip = find_strip (GTK_WIDGET (ui_test_window ()));
+  assert_non_null (strip);
+  g_autofree char *before = td_scene_dump (td_scene_view_get_scene (TD_SCENE_VIEW (strip)));
+  assert_null (strstr (before, "[row 0]"));
+  ui_test_do ("go-to", "i=12&e=7");
+  assert_true (td__window_write_note (ui_test_window (), "gradients shrink from here"));
+  ui_test_do ("go-to", "i=40&e=1");
+  TdScene *scene = td_scene_view_get_scene (TD_SCENE_VIEW (strip));
+  for (; x < td_scene_width (scene) && !there; x += 0.5)
+    there = td_scene_hit (scene, x, 5, 0, &hit) && hit.tag == TD_TAG_ROW;
+  assert_true (there);
+  assert_string_equal (hit.tooltip, "gradients shrink from here");
+  assert_int_equal ((int)td_scene_axis_value (scene, x), 12);
+  ui_test_save_picture ("flag.png");
+  g_signal_emit_by_name (strip, "pressed", &hit, x, 5.0);
+  ui_test_settle ();
+  assert_moment (12, 7);
+}
+
 static void
 watch__shows_the_numbers_at_the_playhead (void **state)
 {
@@ -73,6 +122,15 @@ watch__shows_the_numbers_at_the_playhead (void **state)
   ui_test_do ("watch", NULL);
   g_autofree char *text = row (TRUE, 0);
   assert_non_null (strstr (text, "norm "));
+  /* with a curve of the iterations before */
+  ui_test_settle ();
+  TdScene *curve
+      = td_notes_view_get_curve (td_workspace_get_notes (ui_test_workspace (), TRUE), 0);
+  assert_non_null (curve);
+  g_autofree char *drawn = td_scene_dump (curve);
+  assert_non_null (strstr (drawn, "stroke=curve"));
+  assert_non_null (strstr (drawn, "fill=accent")); /* here */
+  ui_test_save_picture ("watch.png");
   /* its numbers are those of where one is */
   ui_test_do ("go-to", "i=30&e=20");
   g_autofree char *later = row (TRUE, 0);
@@ -172,6 +230,7 @@ main (int argc, char **argv)
   const struct CMUnitTest tests[] = {
     ui_test (note__is_kept_beside_the_recording),
     ui_test (note__leads_back_to_its_moment),
+    ui_test (note__is_a_flag_on_the_strip_of_iterations),
     ui_test (watch__shows_the_numbers_at_the_playhead),
     ui_test (filter__lists_what_matches_at_the_playhead),
     ui_test (schedule__has_pages_for_advice_and_buffers),

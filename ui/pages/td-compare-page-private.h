@@ -8,6 +8,7 @@
 #include "widgets/td-compare-buffers.h"
 #include "widgets/td-compare-list.h"
 #include "widgets/td-compare-table.h"
+#include "widgets/td-find-bar.h"
 #include "widgets/td-kinds-view.h"
 
 /** What stands beside the playhead: something that follows it, or one iteration. */
@@ -26,6 +27,7 @@ struct _TdComparePage
   GtkLabel *sentence, *cost;
   GtkSpinner *spinner;
   GtkWidget *picker, *empty_picker;
+  TdFindBar *find;
   AdwStatusPage *empty;
   TdCompareList *list;
   GtkWidget *lower; /* below the pictures */
@@ -56,6 +58,11 @@ void td__compare_page_run (TdComparePage *self, TdIteration *const *of);
 void td__compare_page_cancel (TdComparePage *self);
 /** Show a comparison of what is on show. Owner: takes it. */
 void td__compare_page_take (TdComparePage *self, TdCompare *compare);
+
+/** Select a row on both sides and show it. */
+void td__compare_page_show_row (TdComparePage *self, guint row);
+/** Build the bar of td_compare_page_find. Owner: floating. */
+GtkWidget *td__compare_page_new_find (TdComparePage *self);
 
 /** Return the recording that the other iteration is of. Owner: the page. */
 TdSession *td__compare_page_source (TdComparePage *self);

@@ -133,8 +133,8 @@ announce (TdComparePage *self, guint row)
 }
 
 /* Somebody chose a row: both sides select what they have of it and show it. */
-static void
-row_chosen (GtkWidget *widget, guint row, TdComparePage *self)
+void
+td__compare_page_show_row (TdComparePage *self, guint row)
 {
   const TdCompare *c = self->compare;
   if (!c || row >= c->n_rows)
@@ -151,6 +151,12 @@ row_chosen (GtkWidget *widget, guint row, TdComparePage *self)
   td_graph_view_show_events (td_compare_side_get_view (self->sides[TD_SIDE_A]),
                              c->rows[row].event[TD_SIDE_A], c->rows[row].event[TD_SIDE_B]);
   announce (self, row);
+}
+
+static void
+row_chosen (GtkWidget *widget, guint row, TdComparePage *self)
+{
+  td__compare_page_show_row (self, row);
 }
 
 static void
@@ -666,6 +672,7 @@ new_body (TdComparePage *self)
   gtk_widget_set_vexpand (GTK_WIDGET (self->paned), TRUE);
   GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
   gtk_box_append (GTK_BOX (box), new_head (self));
+  gtk_box_append (GTK_BOX (box), td__compare_page_new_find (self));
   gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->paned));
   return box;
 }

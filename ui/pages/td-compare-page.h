@@ -53,6 +53,12 @@ gboolean td_compare_page_get_numbers (TdComparePage *self);
 /** List what differs in numbers only as well, or not. */
 void td_compare_page_set_numbers (TdComparePage *self, gboolean numbers);
 
+/** Open the bar that finds operations of either side; close it (FALSE: it was not open). */
+void td_compare_page_find (TdComparePage *self);
+gboolean td_compare_page_close_find (TdComparePage *self);
+/** Select the next row that has the text on one side; returns how many have. */
+guint td_compare_page_search (TdComparePage *self, const char *text);
+
 /** Leave out what a low window has no room for. */
 void td_compare_page_set_low (TdComparePage *self, gboolean low);
 

@@ -219,6 +219,7 @@ td_workspace_set_notebook (TdWorkspace *self, TdSession *session, TdNotebook *no
 {
   td_notes_view_set_notebook (self->notes, session, notebook);
   td_notes_view_set_notebook (self->watches, session, notebook);
+  td_panels_set_notebook (self->panels, notebook);
 }
 
 TdNotesView *
@@ -257,6 +258,17 @@ td_workspace_show_page (TdWorkspace *self, const char *name)
       return TRUE;
     }
   return FALSE;
+}
+
+gboolean
+td_workspace_step_static (TdWorkspace *self, gboolean schedules, int direction)
+{
+  gboolean stepped = schedules ? td_panels_step_schedule (self->panels, direction)
+                               : td_panels_step_chain (self->panels, direction);
+  gtk_stack_set_visible_child_name (self->perspectives, "debug");
+  td_workspace_show_page (self, td_panel_name (TD_PANEL_SCHEDULE));
+  td_panels_show_page (self->panels, TD_PANEL_SCHEDULE, "static");
+  return stepped;
 }
 
 static void

@@ -41,9 +41,13 @@ TdNotesView *td_workspace_get_notes (TdWorkspace *self, gboolean watches);
 /** Build the switcher of perspectives for the header bar. Owner: floating. */
 GtkWidget *td_workspace_new_switcher (TdWorkspace *self);
 
-/** Bring a page to the front by name: debug, memory, compare, outline, iterations, a view of the dock,
- * or a page of the inspector. FALSE: there is none such. */
+/** Bring a page to the front by name: debug, memory, compare, outline, iterations, a view of
+ * the dock, or a page of the inspector. FALSE: there is none such. */
 gboolean td_workspace_show_page (TdWorkspace *self, const char *name);
+
+/** Show the static chain (or, with `schedules`, the schedule of that chain) after or before the
+ * one on show. FALSE: there is one at most. */
+gboolean td_workspace_step_static (TdWorkspace *self, gboolean schedules, int direction);
 
 void td_workspace_set_part_shown (TdWorkspace *self, TdWorkspacePart part, gboolean shown);
 gboolean td_workspace_is_part_shown (TdWorkspace *self, TdWorkspacePart part);

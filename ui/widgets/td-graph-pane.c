@@ -3,16 +3,18 @@
 #include "widgets/td-graph-pane.h"
 
 #include "td-keys.h"
+#include "widgets/td-find-bar.h"
 
 struct _TdGraphPane
 {
   GtkWidget parent;
   GtkWidget *box;
   TdGraphView *view;
-  GtkLabel *crumbs, *zoom, *matches;
+  GtkLabel *crumbs, *zoom;
+  TdFindBar *find;
   GtkWidget *heat_label, *heat_button;
   GtkToggleButton *top_bottom, *left_right;
-  GtkWidget *search_bar, *entry, *chips;
+  GtkWidget *chips, *replay_chip;
   TdSession *session;
 };
 
@@ -25,6 +27,16 @@ td_graph_pane_get_view (TdGraphPane *self)
 }
 
 /* ---- where ---- */
+
+static gboolean
+has_replays (TdIteration *iteration)
+{
+  const TdTapeIteration *tape = td_iteration_get_tape (iteration);
+  for (guint e = 0; e < tape->n_events; e++)
+    if (tape->events[e].flags & TD_TAPE_EVENT_REPLAYED)
+      return TRUE;
+  return FALSE;
+}
 
 static void
 show_crumbs (TdGraphPane *self)
@@ -49,6 +61,7 @@ show_crumbs (TdGraphPane *self)
           g_free (text);
           text = g_strjoinv (" ▸ ", parts);
         }
+      gtk_widget_set_visible (self->replay_chip, has_replays (iteration));
       td_iteration_unref (iteration);
     }
   g_autofree char *valid = g_utf8_make_valid (text, -1);
@@ -92,7 +105,7 @@ td_graph_pane_search (TdGraphPane *self, const char *text)
   if (!iteration || !*text)
     {
       g_clear_pointer (&iteration, td_iteration_unref);
-      gtk_label_set_text (self->matches, "");
+      td_find_bar_set_words (self->find, "");
       return 0;
     }
   const TdTapeIteration *tape = td_iteration_get_tape (iteration);
@@ -114,59 +127,43 @@ td_graph_pane_search (TdGraphPane *self, const char *text)
       td_graph_view_reveal (self->view, event);
       td_session_select (self->session, tape->events[event].key);
     }
-  gtk_label_set_text (self->matches, words);
+  td_find_bar_set_words (self->find, words);
   g_array_unref (found);
   td_iteration_unref (iteration);
   return n;
 }
 
 static void
-search_activated (GtkEntry *entry, TdGraphPane *self)
+search (TdFindBar *bar, const char *text, TdGraphPane *self)
 {
-  td_graph_pane_search (self, gtk_editable_get_text (GTK_EDITABLE (entry)));
+  td_graph_pane_search (self, text);
+}
+
+static void
+find_closed (TdFindBar *bar, TdGraphPane *self)
+{
+  gtk_widget_grab_focus (GTK_WIDGET (self->view));
 }
 
 void
 td_graph_pane_find (TdGraphPane *self)
 {
-  gtk_search_bar_set_search_mode (GTK_SEARCH_BAR (self->search_bar), TRUE);
-  gtk_widget_grab_focus (self->entry);
+  td_find_bar_open (self->find);
 }
 
 gboolean
 td_graph_pane_close_find (TdGraphPane *self)
 {
-  if (!gtk_search_bar_get_search_mode (GTK_SEARCH_BAR (self->search_bar)))
-    return FALSE;
-  gtk_search_bar_set_search_mode (GTK_SEARCH_BAR (self->search_bar), FALSE);
-  gtk_widget_grab_focus (GTK_WIDGET (self->view));
-  return TRUE;
+  return td_find_bar_close (self->find);
 }
 
 static GtkWidget *
 new_search (TdGraphPane *self)
 {
-  self->entry = gtk_search_entry_new ();
-  gtk_accessible_update_property (GTK_ACCESSIBLE (self->entry), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Find in the graph", -1);
-  GtkEditable *text = gtk_editable_get_delegate (GTK_EDITABLE (self->entry));
-  gtk_accessible_update_property (GTK_ACCESSIBLE (text), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Find in the graph", -1);
-  g_object_set (self->entry, "placeholder-text", "Operation, layer, name or file:line", NULL);
-  gtk_widget_set_size_request (self->entry, 280, -1);
-  g_signal_connect (self->entry, "search-changed", G_CALLBACK (search_activated), self);
-  g_signal_connect (self->entry, "activate", G_CALLBACK (search_activated), self);
-  g_signal_connect_swapped (self->entry, "stop-search", G_CALLBACK (td_graph_pane_close_find),
-                            self);
-  self->matches = GTK_LABEL (gtk_label_new (NULL));
-  gtk_widget_add_css_class (GTK_WIDGET (self->matches), "dim-label");
-  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
-  gtk_box_append (GTK_BOX (row), self->entry);
-  gtk_box_append (GTK_BOX (row), GTK_WIDGET (self->matches));
-  self->search_bar = gtk_search_bar_new ();
-  gtk_search_bar_set_child (GTK_SEARCH_BAR (self->search_bar), row);
-  gtk_search_bar_set_show_close_button (GTK_SEARCH_BAR (self->search_bar), TRUE);
-  return self->search_bar;
+  self->find = TD_FIND_BAR (td_find_bar_new ("Find in the graph"));
+  g_signal_connect (self->find, "search", G_CALLBACK (search), self);
+  g_signal_connect (self->find, "closed", G_CALLBACK (find_closed), self);
+  return GTK_WIDGET (self->find);
 }
 
 /* ---- toolbar ---- */
@@ -292,6 +289,9 @@ new_toolbar (TdGraphPane *self)
   self->chips = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
   gtk_box_append (GTK_BOX (self->chips), new_chip ("••••", "saved for backward"));
   gtk_box_append (GTK_BOX (self->chips), new_chip ("┄┄", "not run yet"));
+  self->replay_chip = new_chip ("≡", "replayed from a schedule");
+  gtk_widget_set_visible (self->replay_chip, FALSE);
+  gtk_box_append (GTK_BOX (self->chips), self->replay_chip);
   gtk_box_append (GTK_BOX (row), self->chips);
   GtkWidget *space = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
   gtk_widget_set_hexpand (space, TRUE);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-graph-view-private.h"
 
+#include "schedule/td-statics-session.h"
 #include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
 
@@ -42,6 +43,12 @@ td__graph_view_panel (TdGraphView *self)
   view.whole = self->whole;
   view.marks = self->marks;
   view.n_marks = self->n_marks;
+  TdStatics *statics = td_session_get_statics (self->session);
+  if (statics)
+    {
+      view.steps = statics->steps;
+      view.n_steps = td_iteration_get_n_events (statics->it);
+    }
   return view;
 }
 
@@ -307,12 +314,25 @@ make_fold (TdGraphView *self)
   return self->peer && self->is_second ? td__graph_view_match_fold (self, fold) : fold;
 }
 
+/* The picture says which operations were replayed: the keys alone do not. */
+static gboolean
+same_replays (TdIteration *a, TdIteration *b)
+{
+  const TdTapeIteration *x = td_iteration_get_tape (a), *y = td_iteration_get_tape (b);
+  for (guint e = 0; e < x->n_events && e < y->n_events; e++)
+    if ((x->events[e].flags ^ y->events[e].flags) & TD_TAPE_EVENT_REPLAYED)
+      return FALSE;
+  return x->n_events == y->n_events;
+}
+
 static gboolean
 same_picture (TdGraphView *self)
 {
   TdVizView *view = td_viz_view_new (self->graph, self->fold, lanes_of (self));
   gboolean same = self->layout && self->layout->view->content_hash == view->content_hash
-                  && self->heat == TD_HEAT_OFF;
+                  && self->heat == TD_HEAT_OFF
+                  && same_replays (td_viz_graph_get_iteration (self->layout->view->graph),
+                                   self->iteration);
   td_viz_view_unref (view);
   return same;
 }
@@ -352,10 +372,31 @@ show_moment (TdGraphView *self)
   show_playhead (self);
 }
 
+/* Scrolls to what was selected elsewhere; what was clicked is in sight. */
+static void
+show_selected (TdGraphView *self)
+{
+  guint n;
+  const guint64 *keys = td_session_get_selection (self->session, &n);
+  TdScene *scene = n && !self->fitted ? td_graph_view_get_scene (self) : NULL;
+  gint event = scene && self->iteration ? td_iteration_find (self->iteration, keys[0]) : -1;
+  gint node = event >= 0 ? td_viz_view_find_event (self->layout->view, (guint)event) : -1;
+  TdSceneRect box;
+  if (!scene)
+    return;
+  guint64 key = td_scene_find_key (scene, keys[0], &box) || node < 0
+                    ? keys[0]
+                    : self->layout->view->nodes[node].select_key;
+  if (td_scene_find_key (scene, key, &box)
+      && td_viewport_show (&self->viewport, &box, SHOW_MARGIN))
+    td__graph_view_moved (self);
+}
+
 static void
 show_selection (TdGraphView *self)
 {
   invalidate_scene (self);
+  show_selected (self);
   update_description (self);
 }
 

@@ -2,6 +2,13 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-notes-view.h"
 
+#include "tape/td-watch-history.h"
+#include "widgets/td-panel-view.h"
+#include "widgets/td-scene-view.h"
+
+#define HISTORY 40 /* iterations in a watch's curve */
+#define READ_US 8000
+
 struct _TdNotesView
 {
   GtkWidget parent;
@@ -11,7 +18,9 @@ struct _TdNotesView
   TdSession *session;
   TdNotebook *notebook;
   gboolean watches;
-  gboolean dirty; /* changed while it was not on show */
+  TdWatchHistory *history; /* of the session's tape; NULL: nothing was drawn yet */
+  guint reading;           /* idle source that goes on with it */
+  gboolean dirty;          /* changed while it was not on show */
 };
 
 G_DEFINE_FINAL_TYPE (TdNotesView, td_notes_view, GTK_TYPE_WIDGET)
@@ -23,7 +32,7 @@ typedef struct
   guint64 key;
 } Target;
 
-/* ---- rows ---- */
+/* ---- parts of rows ---- */
 
 static void
 remove_clicked (GtkButton *button, TdNotesView *self)
@@ -48,6 +57,84 @@ add_label (GtkWidget *box, const char *text, const char *style)
   return label;
 }
 
+/* ---- curves ---- */
+
+typedef struct
+{
+  TdNotesView *view;
+  guint64 key;
+} Curve;
+
+static TdScene *
+make_curve (gpointer data, double width, double height)
+{
+  Curve *curve = data;
+  TdNotesView *self = curve->view;
+  if (!self->session || !self->history)
+    return NULL;
+  TdPanelView view = td_panel_view_new (self->session, width, height);
+  return td_watch_history_scene (self->history, curve->key, HISTORY, &view);
+}
+
+static void
+redraw_curves (TdNotesView *self)
+{
+  GtkListBoxRow *row;
+  for (int i = 0; (row = gtk_list_box_get_row_at_index (self->list, i)); i++)
+    {
+      GtkWidget *curve = g_object_get_data (G_OBJECT (row), "curve");
+      if (curve)
+        td_scene_view_invalidate (TD_SCENE_VIEW (curve));
+    }
+}
+
+/* A few milliseconds at a time, so that a long tape stops nobody. */
+static gboolean
+read_history (gpointer data)
+{
+  TdNotesView *self = data;
+  guint n = td_notebook_get_n_watches (self->notebook);
+  g_autofree guint64 *keys = g_new (guint64, MAX (n, 1));
+  for (guint i = 0; i < n; i++)
+    keys[i] = td_notebook_get_watch (self->notebook, i)->key;
+  guint missing = td_watch_history_read (self->history, keys, n,
+                                         td_session_get_moment (self->session).iteration,
+                                         HISTORY, READ_US);
+  redraw_curves (self);
+  if (missing > 0)
+    return G_SOURCE_CONTINUE;
+  self->reading = 0;
+  return G_SOURCE_REMOVE;
+}
+
+static void
+begin_reading (TdNotesView *self)
+{
+  TdTapeReader *reader = td_session_get_reader (self->session);
+  if (!reader || td_notebook_get_n_watches (self->notebook) == 0)
+    return;
+  if (!self->history)
+    self->history = td_watch_history_new (reader);
+  if (!self->reading)
+    self->reading = g_idle_add (read_history, self);
+}
+
+static GtkWidget *
+new_curve (TdNotesView *self, guint64 key)
+{
+  Curve *curve = g_new (Curve, 1);
+  *curve = (Curve){ self, key };
+  GtkWidget *view = td_scene_view_new ("Norm over the iterations before", make_curve, curve);
+  g_object_set_data_full (G_OBJECT (view), "curve", curve, g_free);
+  gtk_widget_set_size_request (view, 110, 30);
+  gtk_widget_set_valign (view, GTK_ALIGN_CENTER);
+  gtk_widget_set_focusable (view, FALSE);
+  gtk_widget_set_can_target (view, FALSE);
+  return view;
+}
+
+/* ---- rows ---- */
+
 static void
 add_row (TdNotesView *self, const char *title, const char *text, Target target)
 {
@@ -58,6 +145,9 @@ add_row (TdNotesView *self, const char *title, const char *text, Target target)
   GtkWidget *second = add_label (words, text, "caption");
   gtk_widget_add_css_class (second, "dim-label");
   gtk_box_append (GTK_BOX (row), words);
+  GtkWidget *curve = target.key ? new_curve (self, target.key) : NULL;
+  if (curve)
+    gtk_box_append (GTK_BOX (row), curve);
   GtkWidget *button = gtk_button_new_from_icon_name ("user-trash-symbolic");
   const char *name = self->watches ? "Watch no longer" : "Remove the note";
   gtk_widget_add_css_class (button, "flat");
@@ -74,6 +164,7 @@ add_row (TdNotesView *self, const char *title, const char *text, Target target)
   g_autofree char *label = g_strdup_printf ("%s, %s", title, text);
   gtk_accessible_update_property (GTK_ACCESSIBLE (parent), GTK_ACCESSIBLE_PROPERTY_LABEL, label,
                                   -1);
+  g_object_set_data (G_OBJECT (parent), "curve", curve);
   g_object_set_data_full (G_OBJECT (parent), "target", g_memdup2 (&target, sizeof target),
                           g_free);
   g_object_set_data_full (G_OBJECT (parent), "text", g_strdup (label), g_free);
@@ -102,6 +193,7 @@ fill_watches (TdNotesView *self)
           = iteration ? td_watch_describe (iteration, watch->key) : g_strdup ("");
       add_row (self, watch->name, text, (Target){ -1, -1, watch->key });
     }
+  begin_reading (self);
 }
 
 static void
@@ -143,6 +235,14 @@ row_activated (GtkListBox *list, GtkListBoxRow *row, TdNotesView *self)
     td_session_set_moment (self->session, target->iteration, target->event);
 }
 
+TdScene *
+td_notes_view_get_curve (TdNotesView *self, guint i)
+{
+  GtkListBoxRow *row = gtk_list_box_get_row_at_index (self->list, (int)i);
+  GtkWidget *curve = row ? g_object_get_data (G_OBJECT (row), "curve") : NULL;
+  return curve ? td_scene_view_get_scene (TD_SCENE_VIEW (curve)) : NULL;
+}
+
 char *
 td_notes_view_dup_row (TdNotesView *self, guint i)
 {
@@ -157,6 +257,8 @@ td_notes_view_set_notebook (TdNotesView *self, TdSession *session, TdNotebook *n
     g_signal_handlers_disconnect_by_data (self->session, self);
   if (self->notebook)
     g_signal_handlers_disconnect_by_data (self->notebook, self);
+  g_clear_handle_id (&self->reading, g_source_remove);
+  g_clear_pointer (&self->history, td_watch_history_free);
   g_set_object (&self->session, session);
   g_set_object (&self->notebook, notebook);
   if (session)

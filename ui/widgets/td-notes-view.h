@@ -4,6 +4,7 @@
 
 #include <gtk/gtk.h>
 
+#include "scene/td-scene.h"
 #include "tape/td-notebook.h"
 #include "td-session.h"
 
@@ -16,5 +17,7 @@ GtkWidget *td_notes_view_new (gboolean watches);
 /** Show the notebook of a session; both may be NULL. */
 void td_notes_view_set_notebook (TdNotesView *self, TdSession *session, TdNotebook *notebook);
 
+/** Return the curve of watch i, NULL: there is none. Owner: the view. */
+TdScene *td_notes_view_get_curve (TdNotesView *self, guint i);
 /** Return what row i says; NULL: there is none. Owner: the caller. */
 char *td_notes_view_dup_row (TdNotesView *self, guint i);

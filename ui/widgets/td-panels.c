@@ -1,43 +1,16 @@
 /* What panels share: profile, schedule, gradient table and curves of the session, each computed
  * at most once per change and only when a scene asks for it. SPDX-License-Identifier: MIT */
-#include "widgets/td-panels.h"
+#include "widgets/td-panels-private.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "gradient/td-gradient.h"
-#include "memory/td-memory.h"
 #include "schedule/td-advice-scene.h"
 #include "schedule/td-curve.h"
-#include "schedule/td-gantt.h"
-#include "schedule/td-schedule.h"
-#include "schedule/td-statics.h"
-#include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
 
 #define GRADIENT_COLUMNS 40
 #define HISTORY_COLUMNS 400
-
-struct _TdPanels
-{
-  GObject parent;
-  TdSession *session;
-  GPtrArray *views; /* of TdSceneView, not owned */
-
-  TdIteration *iteration; /* at the playhead */
-  TdIteration *expected;  /* the same, with what is to come */
-  TdMemoryProfile *profile, *previous;
-  gint64 previous_number;
-  TdSchedule *schedule;
-  char *advice;
-  TdStatics *statics;
-  TdGantt *gantt;
-  TdMemoryHistory *history;
-  guint history_n; /* iterations there were when it was made */
-  TdGradientTable *gradients;
-  TdStaticness *staticness;
-  guint staticness_n; /* iterations there were when it was made */
-};
 
 G_DEFINE_FINAL_TYPE (TdPanels, td_panels, G_TYPE_OBJECT)
 
@@ -122,8 +95,8 @@ get_gradients (TdPanels *self)
   return self->gradients;
 }
 
-static TdSchedule *
-get_schedule (TdPanels *self)
+TdSchedule *
+td__panels_get_schedule (TdPanels *self)
 {
   TdTapeReader *reader = td_session_get_reader (self->session);
   if (!self->schedule && self->iteration)
@@ -176,33 +149,37 @@ make_missing (TdPanels *self, const TdPanelView *view)
 static TdScene *
 make_order (TdPanels *self, const TdPanelView *view)
 {
-  TdSchedule *schedule = get_schedule (self);
+  TdSchedule *schedule = td__panels_get_schedule (self);
   return schedule ? td_schedule_scene (schedule, self->advice, view) : NULL;
 }
 
-/* The first chain, or the one that was called last, is what most programs have. */
-static guint
-busiest_chain (const TdStatics *statics)
+TdStatics *
+td__panels_get_statics (TdPanels *self, guint *chain)
 {
-  guint best = 0;
+  TdTapeReader *reader = self->session ? td_session_get_reader (self->session) : NULL;
 
-  for (guint i = 1; i < statics->n_chains; i++)
-    if (statics->chains[i].state.n_replays > statics->chains[best].state.n_replays)
-      best = i;
-  return best;
+  if (!self->statics && reader && self->iteration)
+    self->statics = td_statics_new (reader, self->iteration);
+  if (!self->statics)
+    return NULL;
+  *chain = td_statics_busiest (self->statics);
+  for (guint i = 0; i < self->statics->n_chains; i++)
+    if (self->statics->chains[i].chain->id == self->chain_id)
+      *chain = i;
+  if (self->schedule_id > 0)
+    td_statics_choose (self->statics, *chain, self->schedule_id);
+  return self->statics;
 }
 
 static TdScene *
 make_static (TdPanels *self, const TdPanelView *view)
 {
-  TdTapeReader *reader = td_session_get_reader (self->session);
+  guint chain;
+  TdStatics *statics = td__panels_get_statics (self, &chain);
 
-  if (!self->statics && reader)
-    self->statics = td_statics_new (reader, self->iteration);
-  return self->statics
-             ? td_statics_scene (self->statics, busiest_chain (self->statics), view)
-             : td_panel_message (view, "No static chain",
-                                 "td_static_new makes one; its schedule appears here.");
+  return statics ? td_statics_scene (statics, chain, view)
+                 : td_panel_message (view, "No static chain",
+                                     "td_static_new makes one; its schedule appears here.");
 }
 
 static TdScene *
@@ -213,28 +190,39 @@ make_timeline (TdPanels *self, const TdPanelView *view)
 
 /* While a program runs the advice is made anew when a tenth has come to it: it reads structures
  * of the whole tape. */
-static TdScene *
-make_advice (TdPanels *self, const TdPanelView *view)
+TdStaticness *
+td__panels_get_staticness (TdPanels *self)
 {
   TdTapeReader *reader = td_session_get_reader (self->session);
   guint n = td_session_get_n_iterations (self->session);
-  if (!reader)
-    return NULL;
-  if (!self->staticness || n > self->staticness_n + self->staticness_n / 10)
+  if (reader && (!self->staticness || n > self->staticness_n + self->staticness_n / 10))
     {
       g_clear_pointer (&self->staticness, td_staticness_free);
       self->staticness = td_staticness_new (reader);
       self->staticness_n = n;
     }
-  return td_advice_scene (self->staticness, view);
+  return self->staticness;
+}
+
+static TdScene *
+make_advice (TdPanels *self, const TdPanelView *view)
+{
+  TdStaticness *staticness = td__panels_get_staticness (self);
+  return staticness ? td_advice_scene (staticness, view) : NULL;
+}
+
+TdGantt *
+td__panels_get_gantt (TdPanels *self)
+{
+  if (!self->gantt && self->iteration)
+    self->gantt = td_gantt_new (self->iteration);
+  return self->gantt;
 }
 
 static TdScene *
 make_buffers (TdPanels *self, const TdPanelView *view)
 {
-  if (!self->gantt)
-    self->gantt = td_gantt_new (self->iteration);
-  return td_gantt_scene (self->gantt, 0, view);
+  return td_gantt_scene (td__panels_get_gantt (self), 0, view);
 }
 
 static TdScene *
@@ -247,8 +235,16 @@ static TdScene *
 make_iterations_strip (TdPanels *self, const TdPanelView *view)
 {
   TdTapeReader *reader = td_session_get_reader (self->session);
+  guint n = self->notebook ? td_notebook_get_n_notes (self->notebook) : 0;
+  g_autofree TdStripFlag *flags = g_new (TdStripFlag, MAX (n, 1));
+
+  for (guint i = 0; i < n; i++)
+    {
+      const TdNote *note = td_notebook_get_note (self->notebook, i);
+      flags[i] = (TdStripFlag){ note->iteration, note->text };
+    }
   return reader ? td_deck_scene_iterations (td_session_get_curves (self->session), reader, 0, 0,
-                                            view)
+                                            flags, n, view)
                 : NULL;
 }
 
@@ -324,6 +320,7 @@ make_page (gpointer data, double width, double height)
   if (!self->session || !self->iteration)
     return NULL;
   TdPanelView view = td_panel_view_new (self->session, width, height);
+  td__panels_place_rows (self, page_data->page->name, &view);
   return page_data->page->make (self, &view);
 }
 
@@ -347,6 +344,15 @@ follow_axis (TdPanels *self, TdSceneView *view, const Page *page, double x)
 }
 
 static void
+go_to_note (TdPanels *self, gint64 i)
+{
+  if (!self->notebook || i < 0 || i >= td_notebook_get_n_notes (self->notebook))
+    return;
+  const TdNote *note = td_notebook_get_note (self->notebook, (guint)i);
+  td_session_set_moment (self->session, note->iteration, note->event);
+}
+
+static void
 pressed (TdSceneView *view, TdSceneHit *hit, double x, double y, PageData *data)
 {
   TdPanels *self = data->panels;
@@ -359,6 +365,10 @@ pressed (TdSceneView *view, TdSceneHit *hit, double x, double y, PageData *data)
         td_session_select (self->session, hit->key);
       follow_axis (self, view, data->page, x);
     }
+  else if (hit && hit->tag == TD_TAG_ROW && data->page->make == make_iterations_strip)
+    go_to_note (self, hit->data);
+  else if (td__panels_pick (self, data->page->name, hit))
+    return;
   else if (hit && hit->tag != TD_TAG_PLAYHEAD && hit->tag != TD_TAG_HEAD)
     td_panel_view_follow (self->session, hit);
   else
@@ -371,6 +381,19 @@ dragged (TdSceneView *view, TdSceneHit *hit, double x, double y, PageData *data)
   TdScene *scene = td_scene_view_get_scene (view);
   if (data->panels->session && scene && td_scene_axes (scene))
     follow_axis (data->panels, view, data->page, x);
+}
+
+/* A key went `delta` rows on; 0: to the row's moment. */
+static gboolean
+moved (TdSceneView *view, int delta, PageData *data)
+{
+  g_autofree char *words
+      = data->panels->session ? td__panels_move (data->panels, data->page->name, delta) : NULL;
+  g_autofree char *valid = words ? g_utf8_make_valid (words, -1) : NULL;
+  if (valid)
+    gtk_accessible_update_property (GTK_ACCESSIBLE (view), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION,
+                                    valid, -1);
+  return valid != NULL;
 }
 
 /* ---- building ---- */
@@ -390,6 +413,7 @@ new_view (TdPanels *self, const Page *page)
   g_object_set_data_full (G_OBJECT (view), "page", data, g_free);
   g_signal_connect (view, "pressed", G_CALLBACK (pressed), data);
   g_signal_connect (view, "dragged", G_CALLBACK (dragged), data);
+  g_signal_connect (view, "moved", G_CALLBACK (moved), data);
   gtk_widget_set_hexpand (view, TRUE);
   g_ptr_array_add (self->views, view);
   g_object_weak_ref (G_OBJECT (view), view_gone, self->views);
@@ -405,6 +429,32 @@ td_panels_new_page (TdPanels *self, TdPanel panel, const char *page)
   return NULL;
 }
 
+/* The page with what stands above its picture. */
+static GtkWidget *
+new_page (TdPanels *self, const Page *page)
+{
+  GtkWidget *view = new_view (self, page);
+  if (page->make != make_static)
+    return view;
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  gtk_box_append (GTK_BOX (box), td__panels_new_static_bar (self));
+  gtk_widget_set_vexpand (view, TRUE);
+  gtk_box_append (GTK_BOX (box), view);
+  g_signal_connect_object (box, "map", G_CALLBACK (td__panels_update_static_bar), self,
+                           G_CONNECT_SWAPPED | G_CONNECT_AFTER);
+  return box;
+}
+
+gboolean
+td_panels_show_page (TdPanels *self, TdPanel panel, const char *page)
+{
+  GtkWidget *stack = self->stacks[panel];
+  if (!stack || !gtk_stack_get_child_by_name (GTK_STACK (stack), page))
+    return FALSE;
+  gtk_stack_set_visible_child_name (GTK_STACK (stack), page);
+  return TRUE;
+}
+
 GtkWidget *
 td_panels_new_panel (TdPanels *self, TdPanel panel, GtkWidget **controls)
 {
@@ -413,11 +463,12 @@ td_panels_new_panel (TdPanels *self, TdPanel panel, GtkWidget **controls)
   for (guint i = 0; i < G_N_ELEMENTS (pages); i++)
     if (pages[i].panel == panel)
       {
-        gtk_stack_add_titled (GTK_STACK (stack), new_view (self, &pages[i]), pages[i].name,
+        gtk_stack_add_titled (GTK_STACK (stack), new_page (self, &pages[i]), pages[i].name,
                               pages[i].title);
         n++;
       }
   gtk_widget_set_name (stack, panels[panel].name);
+  g_set_weak_pointer (&self->stacks[panel], stack);
   *controls = NULL;
   if (n > 1)
     {
@@ -457,23 +508,56 @@ show_moment (TdPanels *self)
     }
   g_clear_pointer (&iteration, td_iteration_unref);
   g_clear_pointer (&expected, td_iteration_unref);
+  td__panels_update_static_bar (self);
+  invalidate_all (self);
+}
+
+/* The playhead moved: lists follow it again. */
+static void
+moment_changed (TdPanels *self)
+{
+  self->at_selection = FALSE;
+  self->cursor = 0;
+  show_moment (self);
+}
+
+static void
+selection_changed (TdPanels *self)
+{
+  self->at_selection = TRUE;
+  if (!self->picking)
+    {
+      self->cursor = 0;
+      td__panels_follow_chain (self);
+    }
+  invalidate_all (self);
+}
+
+void
+td_panels_set_notebook (TdPanels *self, TdNotebook *notebook)
+{
+  if (self->notebook)
+    g_signal_handlers_disconnect_by_data (self->notebook, self);
+  if (g_set_object (&self->notebook, notebook) && notebook)
+    g_signal_connect_swapped (notebook, "changed", G_CALLBACK (invalidate_all), self);
   invalidate_all (self);
 }
 
 void
 td_panels_set_session (TdPanels *self, TdSession *session)
 {
-  static const char *const redraw[] = { "selection-changed", "head-changed" };
   if (self->session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   forget_session (self);
+  self->chain_id = self->schedule_id = self->cursor = 0;
+  self->at_selection = FALSE;
   g_set_object (&self->session, session);
   if (!session)
     return;
-  g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (show_moment), self);
+  g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (moment_changed), self);
   g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (show_moment), self);
-  for (guint i = 0; i < G_N_ELEMENTS (redraw); i++)
-    g_signal_connect_swapped (session, redraw[i], G_CALLBACK (invalidate_all), self);
+  g_signal_connect_swapped (session, "selection-changed", G_CALLBACK (selection_changed), self);
+  g_signal_connect_swapped (session, "head-changed", G_CALLBACK (invalidate_all), self);
   show_moment (self);
 }
 
@@ -482,9 +566,13 @@ td_panels_finalize (GObject *object)
 {
   TdPanels *self = TD_PANELS (object);
   td_panels_set_session (self, NULL);
+  td_panels_set_notebook (self, NULL);
   for (guint i = 0; i < self->views->len; i++)
     g_object_weak_unref (g_ptr_array_index (self->views, i), view_gone, self->views);
   g_ptr_array_unref (self->views);
+  for (guint i = 0; i < TD_N_PANELS; i++)
+    g_clear_weak_pointer (&self->stacks[i]);
+  g_clear_weak_pointer (&self->static_bar);
   G_OBJECT_CLASS (td_panels_parent_class)->finalize (object);
 }
 

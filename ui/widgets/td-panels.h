@@ -5,6 +5,7 @@
 
 #include <adwaita.h>
 
+#include "tape/td-notebook.h"
 #include "td-session.h"
 
 #define TD_TYPE_PANELS (td_panels_get_type ())
@@ -24,6 +25,9 @@ TdPanels *td_panels_new (void);
 
 void td_panels_set_session (TdPanels *self, TdSession *session);
 
+/** Show the notes of a notebook as flags on the strip of iterations; NULL: none. */
+void td_panels_set_notebook (TdPanels *self, TdNotebook *notebook);
+
 /** Return the name for actions and the title for people. */
 const char *td_panel_name (TdPanel panel);
 const char *td_panel_title (TdPanel panel);
@@ -34,6 +38,14 @@ GtkWidget *td_panels_new_panel (TdPanels *self, TdPanel panel, GtkWidget **contr
 
 /** Build one page of a panel alone; NULL if there is none such. Owner: floating. */
 GtkWidget *td_panels_new_page (TdPanels *self, TdPanel panel, const char *page);
+
+/** Show a page of a panel that was built. FALSE: there is none such. */
+gboolean td_panels_show_page (TdPanels *self, TdPanel panel, const char *page);
+
+/** Show the next (direction 1) or previous (-1) static chain, or schedule of the chain on show.
+ * FALSE: there is one at most. */
+gboolean td_panels_step_chain (TdPanels *self, int direction);
+gboolean td_panels_step_schedule (TdPanels *self, int direction);
 
 /** Build the two strips of the deck. Owner: floating. */
 GtkWidget *td_panels_new_strip (TdPanels *self, gboolean events);

@@ -18,6 +18,7 @@ enum
 {
   PRESSED,
   DRAGGED,
+  MOVED,
   N_SIGNALS
 };
 static guint signals[N_SIGNALS];
@@ -93,6 +94,30 @@ drag_update (GtkGestureDrag *gesture, double dx, double dy, TdSceneView *self)
   emit_at (self, DRAGGED, x + dx, y + dy);
 }
 
+#define PAGE_ROWS 8
+
+static gboolean
+key_pressed (GtkEventControllerKey *keys, guint keyval, guint code, GdkModifierType modifiers,
+             TdSceneView *self)
+{
+  static const struct
+  {
+    guint keyval, keypad;
+    int rows;
+  } moves[] = { { GDK_KEY_Up, GDK_KEY_KP_Up, -1 },
+                { GDK_KEY_Down, GDK_KEY_KP_Down, 1 },
+                { GDK_KEY_Page_Up, GDK_KEY_KP_Page_Up, -PAGE_ROWS },
+                { GDK_KEY_Page_Down, GDK_KEY_KP_Page_Down, PAGE_ROWS },
+                { GDK_KEY_Return, GDK_KEY_KP_Enter, 0 } };
+  gboolean taken = FALSE;
+  if (modifiers & (GDK_CONTROL_MASK | GDK_ALT_MASK | GDK_SHIFT_MASK))
+    return FALSE;
+  for (guint i = 0; i < G_N_ELEMENTS (moves); i++)
+    if (keyval == moves[i].keyval || keyval == moves[i].keypad)
+      g_signal_emit (self, signals[MOVED], 0, moves[i].rows, &taken);
+  return taken;
+}
+
 static gboolean
 query_tooltip (GtkWidget *widget, int x, int y, gboolean keyboard, GtkTooltip *tooltip,
                gpointer data)
@@ -131,6 +156,9 @@ td_scene_view_class_init (TdSceneViewClass *klass)
   signals[DRAGGED]
       = g_signal_new ("dragged", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                       G_TYPE_NONE, 3, G_TYPE_POINTER, G_TYPE_DOUBLE, G_TYPE_DOUBLE);
+  signals[MOVED] = g_signal_new ("moved", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0,
+                                 g_signal_accumulator_true_handled, NULL, NULL, G_TYPE_BOOLEAN,
+                                 1, G_TYPE_INT);
 }
 
 static void
@@ -144,6 +172,9 @@ td_scene_view_init (TdSceneView *self)
   g_signal_connect (drag, "drag-begin", G_CALLBACK (drag_begin), self);
   g_signal_connect (drag, "drag-update", G_CALLBACK (drag_update), self);
   gtk_widget_add_controller (GTK_WIDGET (self), GTK_EVENT_CONTROLLER (drag));
+  GtkEventController *keys = gtk_event_controller_key_new ();
+  g_signal_connect (keys, "key-pressed", G_CALLBACK (key_pressed), self);
+  gtk_widget_add_controller (GTK_WIDGET (self), keys);
   AdwStyleManager *style = adw_style_manager_get_default ();
   g_signal_connect_object (style, "notify::dark", G_CALLBACK (style_changed), self,
                            G_CONNECT_SWAPPED);

@@ -15,7 +15,8 @@ G_DECLARE_FINAL_TYPE (TdSceneView, td_scene_view, TD, SCENE_VIEW, GtkWidget)
 typedef TdScene *(*TdSceneMaker) (gpointer data, double width, double height);
 
 /** Create a view with the accessible name `label`. Signals: "pressed" and "dragged" (hit, x, y)
- *  with hit NULL where there is nothing. Owner: floating. */
+ *  with hit NULL where there is nothing; "moved" (int rows) by arrow keys, 0 by Return, to be
+ *  answered by TRUE where there are rows. Owner: floating. */
 GtkWidget *td_scene_view_new (const char *label, TdSceneMaker maker, gpointer data);
 
 /** Ask the maker for a new scene before the next frame. */

@@ -107,6 +107,12 @@ run_zoom_normal (TdWindow *self, const char *parameter)
 static void
 run_find (TdWindow *self, const char *parameter)
 {
+  if (g_str_equal (td_workspace_get_perspective (self->workspace), "compare")
+      && td_compare_page_get (td_workspace_get_compare (self->workspace)))
+    {
+      td_compare_page_find (td_workspace_get_compare (self->workspace));
+      return;
+    }
   td_workspace_show_page (self->workspace, "debug");
   td_graph_pane_find (td_workspace_get_graph (self->workspace));
 }
@@ -255,7 +261,8 @@ run_cancel (TdWindow *self, const char *parameter)
     }
   if (td__window_stop_playing (self))
     return;
-  if (td_graph_pane_close_find (td_workspace_get_graph (self->workspace)))
+  if (td_compare_page_close_find (td_workspace_get_compare (self->workspace))
+      || td_graph_pane_close_find (td_workspace_get_graph (self->workspace)))
     return;
   if (self->session && selected_key (self))
     td_session_select (self->session, 0);
@@ -302,6 +309,10 @@ static const TdWindowAction actions[] = {
   { "verify-static", td__run_verify_static, TD_NEEDS_LIVE },
   { "run-dynamically", td__run_dynamically, TD_NEEDS_LIVE },
   { "run-statically", td__run_statically, TD_NEEDS_LIVE },
+  { "next-chain", td__run_next_chain, TD_NEEDS_EVENTS },
+  { "previous-chain", td__run_previous_chain, TD_NEEDS_EVENTS },
+  { "next-schedule", td__run_next_schedule, TD_NEEDS_EVENTS },
+  { "previous-schedule", td__run_previous_schedule, TD_NEEDS_EVENTS },
   { "where-from", td__run_where_from, TD_NEEDS_EVENTS },
   { "where-used", td__run_where_used, TD_NEEDS_EVENTS },
   { "twin", td__run_twin, TD_NEEDS_EVENTS },

@@ -307,6 +307,38 @@ td__run_statically (TdWindow *self, const char *parameter)
   td__window_toast (self, "Static chains run as the program says.");
 }
 
+static void
+step_static (TdWindow *self, gboolean schedules, int direction)
+{
+  if (!td_workspace_step_static (self->workspace, schedules, direction))
+    td__window_toast (self, schedules ? "There is no other schedule of this chain."
+                                      : "There is no other static chain.");
+}
+
+void
+td__run_next_chain (TdWindow *self, const char *parameter)
+{
+  step_static (self, FALSE, 1);
+}
+
+void
+td__run_previous_chain (TdWindow *self, const char *parameter)
+{
+  step_static (self, FALSE, -1);
+}
+
+void
+td__run_next_schedule (TdWindow *self, const char *parameter)
+{
+  step_static (self, TRUE, 1);
+}
+
+void
+td__run_previous_schedule (TdWindow *self, const char *parameter)
+{
+  step_static (self, TRUE, -1);
+}
+
 void
 td__run_record (TdWindow *self, const char *parameter)
 {

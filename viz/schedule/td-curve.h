@@ -52,10 +52,18 @@ char *td_curves_print (const TdCurves *curves, const char *format);
 /* The deck's strips. Both have axes: td_scene_axis_value turns x into an iteration or an event.
  */
 
-/** Draw all iterations: the main curve, memory as an area, ticks for findings. `from` and `to`
- * zoom (equal: all). */
+/* A note at a moment: a flag on the strip. */
+typedef struct
+{
+  gint64 iteration;
+  const char *text;
+} TdStripFlag;
+
+/** Draw all iterations: the main curve, memory as an area, ticks for findings, a flag for each
+ * note (TD_TAG_ROW, data: which). `from` and `to` zoom (equal: all). */
 TdScene *td_deck_scene_iterations (const TdCurves *curves, TdTapeReader *reader, gint64 from,
-                                   gint64 to, const TdPanelView *view);
+                                   gint64 to, const TdStripFlag *flags, guint n_flags,
+                                   const TdPanelView *view);
 /** Draw the events of an iteration with zones forward, backward, update; equal widths or by
  * time. */
 TdScene *td_deck_scene_events (const TdIteration *iteration, gboolean by_time,

@@ -92,9 +92,33 @@ add_memory_and_ticks (TdSceneBuilder *b, const TdTapeSummaries *s, const TdScene
     }
 }
 
+/* A pole and a cloth; of several in one place all are there, one is seen. */
+static void
+add_flags (TdSceneBuilder *b, const TdSceneRect *box, gint64 from, gint64 to,
+           const TdStripFlag *flags, guint n)
+{
+  TdStyle pole = { .stroke = TD_ROLE_WARNING, .stroke_width = 1.5 };
+  TdStyle cloth = { .fill = TD_ROLE_WARNING };
+
+  for (guint i = 0; i < n; i++)
+    {
+      double x = round (strip_x (box, from, to, (double)flags[i].iteration + 0.5)) + 0.5;
+      double top = box->y - 2;
+      const TdScenePoint line[] = { { x, top }, { x, box->y + box->height } };
+      const TdScenePoint flag[] = { { x, top }, { x + 9, top + 4 }, { x, top + 8 } };
+
+      if (flags[i].iteration < from || flags[i].iteration > to)
+        continue;
+      td_scene_mark (b, TD_TAG_ROW, 0, i, flags[i].text);
+      td_scene_add_line (b, line, 2, &pole);
+      td_scene_add_polygon (b, flag, 3, &cloth);
+      td_scene_unmark (b);
+    }
+}
+
 TdScene *
 td_deck_scene_iterations (const TdCurves *curves, TdTapeReader *reader, gint64 from, gint64 to,
-                          const TdPanelView *view)
+                          const TdStripFlag *flags, guint n_flags, const TdPanelView *view)
 {
   TdTapeSummaries s = td_tape_reader_summaries (reader);
   double w = view->width > 0 ? view->width : 1320, h = view->height > 0 ? view->height : 38;
@@ -129,6 +153,7 @@ td_deck_scene_iterations (const TdCurves *curves, TdTapeReader *reader, gint64 f
     }
   TdSceneAxes axes = { .box = box, .x0 = (double)from, .x1 = (double)to + 1 };
   td_scene_set_axes (b, &axes);
+  add_flags (b, &box, from, to, flags, n_flags);
   if (view->iteration >= from && view->iteration <= to)
     td_panel_add_playhead (b, strip_x (&box, from, to, (double)view->iteration + 0.5), 1,
                            h - 1);

@@ -64,7 +64,7 @@ main (int argc, char **argv)
   td_curves_update (c, r);
   v.width = 1320;
   v.height = 38;
-  save (td_deck_scene_iterations (c, r, 0, 0, &v), dir, "deck-iterations");
+  save (td_deck_scene_iterations (c, r, 0, 0, NULL, 0, &v), dir, "deck-iterations");
   v.height = 24;
   save (td_deck_scene_events (it, FALSE, &v), dir, "deck-events");
   v.width = v.height = 0;

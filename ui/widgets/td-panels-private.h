@@ -1,0 +1,65 @@
+/* What the files of the panels share: the numbers of the session that pages show, and the rows
+ * of those pages that are lists.
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "widgets/td-panels.h"
+
+#include "gradient/td-gradient.h"
+#include "memory/td-memory.h"
+#include "schedule/td-gantt.h"
+#include "schedule/td-schedule.h"
+#include "schedule/td-statics.h"
+#include "tape/td-notebook.h"
+#include "widgets/td-panel-view.h"
+
+struct _TdPanels
+{
+  GObject parent;
+  TdSession *session;
+  TdNotebook *notebook;           /* NULL: none */
+  GPtrArray *views;               /* of TdSceneView, not owned */
+  GtkWidget *stacks[TD_N_PANELS]; /* weak */
+  GtkWidget *static_bar;          /* weak; NULL: nobody shows that page */
+
+  TdIteration *iteration; /* at the playhead */
+  TdIteration *expected;  /* the same, with what is to come */
+  TdMemoryProfile *profile, *previous;
+  gint64 previous_number;
+  TdSchedule *schedule;
+  char *advice;
+  TdStatics *statics;
+  TdGantt *gantt;
+  TdMemoryHistory *history;
+  guint history_n; /* iterations there were when it was made */
+  TdGradientTable *gradients;
+  TdStaticness *staticness;
+  guint staticness_n; /* iterations there were when it was made */
+
+  guint chain_id, schedule_id; /* chosen of static chains; 0: the busiest, its last */
+  gboolean at_selection;       /* lists stand at the selection, not at the playhead */
+  gboolean picking;            /* the selection is being set from a row */
+  guint cursor;                /* row of the static schedule, plus 1; 0: none */
+};
+
+TdSchedule *td__panels_get_schedule (TdPanels *self);
+TdGantt *td__panels_get_gantt (TdPanels *self);
+TdStaticness *td__panels_get_staticness (TdPanels *self);
+/** Return the static chains with the chosen schedule, and which chain is on show; NULL: none.
+ */
+TdStatics *td__panels_get_statics (TdPanels *self, guint *chain);
+
+/** Tell a page's picture where its list stands. */
+void td__panels_place_rows (TdPanels *self, const char *page, TdPanelView *view);
+/** Select what a row that was hit stands for. FALSE: the page has no such rows. */
+gboolean td__panels_pick (TdPanels *self, const char *page, const TdSceneHit *hit);
+/** Go `delta` rows on and select, or with 0 move the playhead to the row. Returns what the row
+ * is in words, NULL where there is none. Owner: the caller. */
+char *td__panels_move (TdPanels *self, const char *page, int delta);
+
+/** Show the chain and the schedule that the selected operation was replayed from, if it was. */
+void td__panels_follow_chain (TdPanels *self);
+/** Build the bar above the picture of static chains. Owner: floating. */
+GtkWidget *td__panels_new_static_bar (TdPanels *self);
+/** Show in the bar what the moment has. */
+void td__panels_update_static_bar (TdPanels *self);
