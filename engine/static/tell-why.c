@@ -50,7 +50,7 @@ why_not_fused (const TdPlan *p, uint32_t list, const TdStep *step)
   if (!td__step_tile (p->s, step, &call))
     return "no kernel of its type and attributes runs tile by tile";
   if (call.broadcasts)
-    return "an operand is repeated over others";
+    return "an operand is repeated, and no row of the result";
   if (call.size == 0)
     return "it has no elements";
   if (out->kind != TD_VALUE_INTERIOR && out->kind != TD_VALUE_OUTPUT

@@ -44,6 +44,7 @@ fuse__rows_are_repeated_inside_a_group (void **state)
                 { 5, 513, 1, 0 }, { 9, 700, 7, 2 },   { 1, 40, 3, 1 } };
 
   (void)state;
+  td_test_needs_cpu ("it alone has kernels of fused groups");
   for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
     {
       const int64_t n = cases[c].n, d = cases[c].d;
@@ -148,6 +149,7 @@ fuse__choices_are_part_of_a_group (void **state)
   static const int64_t sizes[][2] = { { 40, 9 }, { 3, 3000 }, { 400, 130 } };
 
   (void)state;
+  td_test_needs_cpu ("it alone has kernels of fused groups");
   for (size_t c = 0; c < sizeof sizes / sizeof sizes[0]; c++)
     {
       const int64_t n = sizes[c][0], d = sizes[c][1];
