@@ -112,7 +112,8 @@ tell (const TdPlay *p, const char *what, const TdSite *site, const char *text)
 
   if (entry->owner == NULL)
     return;
-  snprintf (miss.text, sizeof miss.text, "%s: %s", p->b != NULL ? "backward" : "forward", text);
+  snprintf (miss.text, sizeof miss.text, "%s: %.220s", p->b != NULL ? "backward" : "forward",
+            text);
   td__static_tell (entry->owner, TD_NEWS_CAPTURED, entry, &miss, NULL);
 }
 
