@@ -325,6 +325,61 @@ typedef struct TdDeviceGraphs
   void (*free) (TdDevice *d, TdGraph *graph);
 } TdDeviceGraphs;
 
+/* --- programs: what a fused group of a static schedule runs as --- */
+
+/** One kernel call of an element-by-element operation over arrays of one dtype.  Operands are
+ * numbered: inputs, then outputs. */
+typedef struct TdTileCall
+{
+  uint8_t family; /**< of TdTileFamily */
+  uint8_t kind;   /**< TdUnaryKind, TdBinaryKind; of the condition: TdDtype */
+  uint8_t dtype;
+  bool accumulate;
+  bool broadcasts; /**< some operand is neither of the result's size nor one number nor a row */
+  int8_t x, y, z;  /**< z = f (x, y); y: -1 where there is none */
+  int8_t c;        /**< z = c ? x : y; -1 where there is none */
+  uint32_t full;   /**< inputs as large as the result, as a mask */
+  int64_t size;    /**< elements of the result */
+  double p, q;
+} TdTileCall;
+
+typedef enum
+{
+  TD_TILE_UNARY,
+  TD_TILE_GRAD, /**< unary_grad */
+  TD_TILE_BINARY,
+  TD_TILE_SELECT
+} TdTileFamily;
+
+enum
+{
+  TD_TILE_MAX_SLOTS = 16, /**< arrays that live in a tile only */
+  TD_TILE_MAX_ROWS = 4,   /**< operands that are repeated */
+  TD_TILE_MAX_OPERANDS = 1000,
+  TD_TILE_MAX_STEPS = 1024,
+  TD_TILE_FEW_OPERANDS = 24, /**< where a program is one kernel that holds all in registers */
+  TD_TILE_FEW_STEPS = 256
+};
+
+/** A kernel of a program; places: operands, then slots. */
+typedef struct TdTileStep
+{
+  TdTileCall call;
+  uint32_t x, y, z, c;
+  uint32_t aside; /**< a slot for what is added to z then */
+  bool may_add;   /**< whether it adds is said with every run */
+} TdTileStep;
+/** A program over arrays of `size` elements: kernels element by element, each of them over one
+ * stretch before all of them over the next.  Operand k is repeated every period[k] elements: 0:
+ * it is as large, 1: it is one number. */
+typedef struct TdProgram
+{
+  const TdTileStep *steps;
+  const int64_t *period;
+  uint32_t n_steps, n_operands, n_slots;
+  int64_t size;
+} TdProgram;
+
 /** The kernels of a device.  "[...]" after a slot lists its operands. */
 typedef struct TdDeviceOps
 {
@@ -389,6 +444,14 @@ typedef struct TdDeviceOps
   TdStatus (*stats) (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
                      TdStats *out);
   const TdDeviceGraphs *graphs; /**< NULL: work cannot be captured */
+  /* programs; all NULL where a device has none */
+  /** Make one ready, whose dtype is TD_F32 or TD_F64.  Returns NULL where it is none for this
+   * device: no error.  *Owner*: the caller, program_free. */
+  void *(*program_new) (TdDevice *d, const TdProgram *program);
+  void (*program_free) (TdDevice *d, void *program);
+  /** adds: as td__tiles_run. */
+  TdStatus (*program_run) (TdDevice *d, void *program, const TdTensor *operands,
+                           const bool *adds);
 } TdDeviceOps;
 
 struct TdDevice

@@ -105,6 +105,12 @@ bool td_cuda_refuses (TdCuda *c, const char *why);
 CUresult td_cuda_graph_kernel (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3],
                                unsigned block, size_t shared_bytes, void **values);
 
+/* programs of element-by-element kernels as one kernel (programs.c) */
+void *td_cuda_program_new (TdDevice *d, const TdProgram *program);
+void td_cuda_program_free (TdDevice *d, void *program);
+TdStatus td_cuda_program_run (TdDevice *d, void *program, const TdTensor *operands,
+                              const bool *adds);
+
 /* what the host knows of the device's arrays (shadow.c) */
 void td_cuda_shadows_keep (TdCuda *c, const void *address, const void *host, size_t bytes);
 void td_cuda_shadows_written (TdCuda *c, const void *address, size_t bytes);

@@ -313,6 +313,9 @@ static const TdDeviceOps ops = {
   .update = slot_update,
   .stats = slot_stats,
   .graphs = &td_cuda_graphs,
+  .program_new = td_cuda_program_new,
+  .program_free = td_cuda_program_free,
+  .program_run = td_cuda_program_run,
 };
 
 const TdDeviceOps *

@@ -166,10 +166,35 @@ has_loop (const TdTileCall *c)
   return td__vector->binary[c->kind][c->dtype][TD_WALK_BOTH] != NULL;
 }
 
+static bool
+is_cpu (const TdDevice *d)
+{
+  return d->ops == &td__cpu_ops;
+}
+
 bool
 td__tiles_known (const TdDevice *d)
 {
-  return d->computes && d->ops == &td__cpu_ops;
+  return d->computes && (is_cpu (d) || d->ops->program_new != NULL);
+}
+
+bool
+td__tiles_has (const TdDevice *d, const TdTileCall *call)
+{
+  return has_loop (call)
+         && (is_cpu (d) || (call->dtype <= TD_F64 && call->family != TD_TILE_SELECT));
+}
+
+uint32_t
+td__tiles_most_operands (const TdDevice *d)
+{
+  return is_cpu (d) ? TD_TILE_MAX_OPERANDS : TD_TILE_FEW_OPERANDS;
+}
+
+uint32_t
+td__tiles_most_steps (const TdDevice *d)
+{
+  return is_cpu (d) ? TD_TILE_MAX_STEPS : TD_TILE_FEW_STEPS;
 }
 
 bool
@@ -217,6 +242,8 @@ typedef struct
 
 struct TdTiles
 {
+  TdDevice *device; /* whose program it is; NULL: the CPU's, below */
+  void *program;
   Kernel *kernels;
   uint32_t n, n_operands, n_slots;
   int64_t *period; /* by operand; 0: as large as the others */
@@ -300,24 +327,32 @@ zeroed (size_t n, size_t bytes)
 }
 
 TdTiles *
-td__tiles_new (const TdTileStep *steps, uint32_t n, const int64_t *period, uint32_t n_operands,
-               uint32_t n_slots, int64_t size)
+td__tiles_new (TdDevice *d, const TdProgram *p)
 {
   TdTiles *t = zeroed (1, sizeof *t);
 
-  t->n = n;
-  t->n_operands = n_operands;
-  t->n_slots = n_slots;
-  t->size = size;
-  t->bytes = td__cpu_dtype_bytes[steps[0].call.dtype];
-  t->period = zeroed (n_operands, sizeof *t->period);
-  memcpy (t->period, period, n_operands * sizeof *t->period);
-  for (uint32_t k = 0; k < n_operands; k++)
-    t->repeats |= period[k] > 1;
-  t->kernels = zeroed (n, sizeof *t->kernels);
+  t->size = p->size;
+  if (!is_cpu (d))
+    {
+      t->device = d;
+      t->program = d->ops->program_new (d, p);
+      if (t->program != NULL)
+        return t;
+      free (t);
+      return NULL;
+    }
+  t->n = p->n_steps;
+  t->n_operands = p->n_operands;
+  t->n_slots = p->n_slots;
+  t->bytes = td__cpu_dtype_bytes[p->steps[0].call.dtype];
+  t->period = zeroed (p->n_operands, sizeof *t->period);
+  memcpy (t->period, p->period, p->n_operands * sizeof *t->period);
+  for (uint32_t k = 0; k < p->n_operands; k++)
+    t->repeats |= p->period[k] > 1;
+  t->kernels = zeroed (p->n_steps, sizeof *t->kernels);
   t->tile = tile_for (t);
-  for (uint32_t i = 0; i < n; i++)
-    t->kernels[i] = kernel_of (t, &steps[i]);
+  for (uint32_t i = 0; i < p->n_steps; i++)
+    t->kernels[i] = kernel_of (t, &p->steps[i]);
   return t;
 }
 
@@ -326,6 +361,8 @@ td__tiles_free (TdTiles *t)
 {
   if (t == NULL)
     return;
+  if (t->device != NULL)
+    t->device->ops->program_free (t->device, t->program);
   free (t->period);
   free (t->kernels);
   free (t);
@@ -427,13 +464,16 @@ run_piece (int64_t begin, int64_t end, int worker, void *context)
     }
 }
 
-void
+TdStatus
 td__tiles_run (const TdTiles *t, const TdTensor *operands, const bool *adds)
 {
   Work w = { t, operands, adds };
 
+  if (t->device != NULL)
+    return t->device->ops->program_run (t->device, t->program, operands, adds);
   if (t->size <= TD_CPU_GRAIN)
     run_piece (0, t->size, 0, &w);
   else /* pieces of whole tiles */
     td__cpu_parallel (t->size, (TD_CPU_GRAIN + t->tile - 1) / t->tile * t->tile, run_piece, &w);
+  return TD_OK;
 }

@@ -11,9 +11,8 @@
 
 enum
 {
-  MAX_MEMBERS = 1024,
-  N_READS = 3, /* of a call: x, y, c */
-  MAX_OPERANDS = TD_TILE_MAX_OPERANDS
+  MAX_MEMBERS = TD_TILE_MAX_STEPS,
+  N_READS = 3 /* of a call: x, y, c */
 };
 
 /* How a value is used inside the open group. */
@@ -22,6 +21,7 @@ typedef struct
   uint32_t group;      /* the stamp of the group that this is about */
   uint32_t n_touches;  /* by members */
   uint32_t last;       /* member that touches it last */
+  uint32_t counted;    /* the last count that it was in */
   bool written, first; /* first: the first touch was a write of all of it */
   int64_t period;      /* it is repeated every so many elements; 0: it is as large as all */
 } Use;
@@ -32,7 +32,7 @@ typedef struct
   uint32_t list;
   uint32_t *n_touches; /* by value, in all lists */
   Use *uses;           /* by value */
-  uint32_t stamp;
+  uint32_t stamp, count;
   TdTileCall calls[MAX_MEMBERS];
   uint32_t members[MAX_MEMBERS]; /* steps of the list */
   uint32_t n, n_values, n_rows;  /* n_rows: values that are repeated */
@@ -71,7 +71,7 @@ td__step_tile (const TdSchedule *s, const TdStep *step, TdTileCall *call)
   known = td__tiles_record (&run.call, call);
   if (run.workspace != NULL)
     td__pool_give (run.workspace);
-  return known;
+  return known && td__tiles_has (s->device, call);
 }
 
 static uint32_t
@@ -199,16 +199,55 @@ add_member (Fuse *f, uint32_t i, const TdTileCall *call)
 }
 
 static bool
-fits (const Fuse *f, const TdSchedule *s, const TdStep *step, const TdTileCall *call)
+is_interior (const Fuse *f, uint32_t value)
+{
+  const Use *u = &f->uses[value];
+
+  return u->first && td__plan_block (f->p, value) == TD_ABSENT
+         && f->p->s->values[value].kind == TD_VALUE_INTERIOR
+         && u->n_touches == f->n_touches[value];
+}
+
+/* How many operands the group would have, if it ended here. */
+static uint32_t
+n_operands (Fuse *f)
+{
+  const TdSchedule *s = f->p->s;
+  uint32_t n = 0;
+
+  if (td__tiles_most_operands (s->device) == TD_TILE_MAX_OPERANDS)
+    return f->n_values; /* there are so many that those in slots may count too */
+  f->count++;
+  for (uint32_t j = 0; j < f->n; j++)
+    {
+      const TdStep *step = &td__plan_list (f->p, f->list)->steps[f->members[j]];
+      const TdTileCall *call = &f->calls[j];
+      const int8_t all[] = { call->x, call->y, call->c, call->z };
+
+      for (int i = 0; i < 1 + N_READS; i++)
+        if (all[i] >= 0)
+          {
+            const uint32_t value = s->nodes[operand (s, step, all[i])].value;
+
+            if (f->uses[value].counted != f->count)
+              n += !is_interior (f, value);
+            f->uses[value].counted = f->count;
+          }
+    }
+  return n;
+}
+
+static bool
+fits (Fuse *f, const TdSchedule *s, const TdStep *step, const TdTileCall *call)
 {
   const int8_t reads[N_READS] = { call->x, call->y, call->c };
   uint32_t n_rows = f->n_rows;
 
   if (f->n == 0)
     return true;
-  if (makes_gradient (f, step->external) || f->n == MAX_MEMBERS
-      || f->n_values + 1 + N_READS > MAX_OPERANDS || call->size != f->calls[0].size
-      || call->dtype != f->calls[0].dtype)
+  if (makes_gradient (f, step->external) || f->n == td__tiles_most_steps (s->device)
+      || n_operands (f) + 1 + N_READS > td__tiles_most_operands (s->device)
+      || call->size != f->calls[0].size || call->dtype != f->calls[0].dtype)
     return false;
   /* One number that a member wrote as if it were many, or the reverse. */
   for (int k = 0; k < N_READS; k++)
@@ -246,16 +285,6 @@ take_slot (Layout *l)
         return k;
       }
   return TD_ABSENT;
-}
-
-static bool
-is_interior (const Fuse *f, uint32_t value)
-{
-  const Use *u = &f->uses[value];
-
-  return u->first && td__plan_block (f->p, value) == TD_ABSENT
-         && f->p->s->values[value].kind == TD_VALUE_INTERIOR
-         && u->n_touches == f->n_touches[value];
 }
 
 enum
@@ -372,11 +401,24 @@ write_group (Fuse *f, Layout *l, const TdTileStep *steps, const uint32_t *leavin
                  at = td__schedule_operands (s, l->n_in + l->n_out);
   int64_t *period = td__plan_zeroed (l->n_in + l->n_out, sizeof *period);
   TdStep built = list->steps[last];
+  const TdProgram program = { .steps = steps,
+                              .period = period,
+                              .n_steps = f->n,
+                              .n_operands = l->n_in + l->n_out,
+                              .n_slots = l->n_slots,
+                              .size = f->calls[0].size };
 
   memcpy (s->operands + at, l->nodes, l->n_in * sizeof *s->operands);
   memcpy (s->operands + at + l->n_in, leaving, l->n_out * sizeof *s->operands);
   for (uint32_t k = 0; k < l->n_in; k++)
     period[k] = f->uses[s->nodes[l->nodes[k]].value].period;
+  g.tiles = td__tiles_new (s->device, &program);
+  if (g.tiles == NULL) /* they run one by one */
+    {
+      free (period);
+      free (g.interior);
+      return;
+    }
   g.externals = td__plan_zeroed (l->n_out, sizeof *g.externals);
   memset (g.externals, 0xFF, l->n_out * sizeof *g.externals);
   for (uint32_t j = 0; j < f->n; j++)
@@ -385,7 +427,6 @@ write_group (Fuse *f, Layout *l, const TdTileStep *steps, const uint32_t *leavin
   g.members = td__plan_zeroed (f->n, sizeof *g.members);
   g.n_members = f->n;
   g.size = f->calls[0].size;
-  g.tiles = td__tiles_new (steps, f->n, period, l->n_in + l->n_out, l->n_slots, g.size);
   for (uint32_t j = 0; j < f->n; j++)
     {
       g.members[j] = list->steps[f->members[j]];

@@ -223,7 +223,7 @@ give (TdPlay *p, const TdReady *r)
   return status;
 }
 
-static void
+static TdStatus
 run_group (const TdPlay *p, const TdReady *r)
 {
   const TdSchedule *s = p->i->plan->s;
@@ -233,7 +233,7 @@ run_group (const TdPlay *p, const TdReady *r)
   if (r->opens)
     for (uint32_t k = 0; k < r->step->n_out; k++)
       adds[r->step->n_in + k] = p->added[s->nodes[td__step_out (s, r->step, k)].value];
-  td__tiles_run (g->tiles, r->run.call.in, r->opens ? adds : NULL);
+  return td__tiles_run (g->tiles, r->run.call.in, r->opens ? adds : NULL);
 }
 
 static TdStatus
@@ -249,8 +249,7 @@ play_other (TdPlay *p, TdReady *r)
                  (size_t)r->run.call.out[0].size * td__dtype_sizes[r->run.call.out[0].dtype])
                                      : TD_OK;
     case TD_STEP_GROUP:
-      run_group (p, r);
-      return TD_OK;
+      return run_group (p, r);
     case TD_STEP_EFFECT:
       return effect (p, r);
     case TD_STEP_HOST_READ:

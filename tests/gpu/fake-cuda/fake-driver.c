@@ -56,13 +56,14 @@ take_settings (const char *text)
     }
 }
 
-/* cublasLt is in here, and nothing else of NVIDIA's. */
+/* cublasLt is in here, NVRTC where kernels can be made, and nothing else of NVIDIA's. */
 static void *
 own_library (const char *name)
 {
   Dl_info self;
 
-  if (strncmp (name, "libcublasLt", 11) != 0 || dladdr (&fake, &self) == 0)
+  if ((strncmp (name, "libcublasLt", 11) != 0 && strncmp (name, "libnvrtc", 8) != 0)
+      || dladdr (&fake, &self) == 0)
     return NULL;
   return dlopen (self.dli_fname, RTLD_NOW | RTLD_LOCAL);
 }

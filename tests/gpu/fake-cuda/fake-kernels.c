@@ -20,6 +20,8 @@ cuLibraryLoadData (CUlibrary *library, const void *code, CUjit_option *options, 
                    unsigned n_library_options)
 {
   *library = (CUlibrary)&fake;
+  if (fake_code_load != NULL)
+    fake_code_load (code);
   return fake_enter ("cuLibraryLoadData");
 }
 

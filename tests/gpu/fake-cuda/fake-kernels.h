@@ -17,3 +17,6 @@ struct FakeKernel
 
 /** NULL: there is none of this name. */
 const FakeKernel *fake_kernel_find (const char *name);
+/** Code is loaded: what is made at run time can be found from then on.  NULL where no kernels
+ * are made. */
+void fake_code_load (const void *code) __attribute__ ((weak));

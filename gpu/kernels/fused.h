@@ -1,0 +1,23 @@
+/* What a kernel made at run time is launched with: read by the host's C compiler, and by the
+ * one that makes the kernel.  It includes nothing, for that one has no files.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+enum
+{
+  TD_FUSED_OPERANDS = 24, /* a pack of each is held in registers */
+  TD_FUSED_NUMBERS = 64,
+  TD_FUSED_ROWS = 4, /* operands that are repeated */
+  TD_FUSED_BLOCK = 256
+};
+
+typedef struct TdFusedParams
+{
+  void *data[TD_FUSED_OPERANDS];
+  int64_t n;
+  uint32_t adds; /* by operand: what is written is added to what is there */
+  int32_t packs; /* 16 bytes at a time */
+  uint32_t period[TD_FUSED_ROWS];
+  double number[TD_FUSED_NUMBERS];
+} TdFusedParams;

@@ -1,0 +1,6 @@
+/* What kernels made at run time include, as text: the build writes them into fused-texts.c.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+extern const char td_fused_cuh[], td_fused_h[], td_scalar_ops_h[];

@@ -1,0 +1,357 @@
+/* Kernels made at run time, without a device: every formula, and chains as schedules make them,
+ * compiled for the card by NVRTC, none of them spilling; the disk cache; what has no text.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "disk-cache.h"
+#include "fused-source.h"
+#include "libraries.h"
+#include "nvrtc-code.h"
+#include "api.h"
+#include "td-test.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+TdCudaApi td_cuda;
+
+enum
+{
+  MANY = 200
+};
+
+/* A program being written down: operands first, then slots. */
+typedef struct
+{
+  TdTileStep steps[MANY];
+  int64_t period[64];
+  TdProgram p;
+} Draft;
+
+static void
+draft (Draft *d, uint32_t n_operands, uint32_t n_slots)
+{
+  *d = (Draft){ 0 };
+  d->p = (TdProgram){ .steps = d->steps,
+                      .period = d->period,
+                      .n_operands = n_operands,
+                      .n_slots = n_slots,
+                      .size = 1000 };
+}
+
+static TdTileStep *
+step (Draft *d, TdTileFamily family, int kind, TdDtype dtype, uint32_t x, uint32_t y,
+      uint32_t z)
+{
+  TdTileStep *s = &d->steps[d->p.n_steps++];
+
+  *s = (TdTileStep){ .call = { .family = (uint8_t)family,
+                               .kind = (uint8_t)kind,
+                               .dtype = (uint8_t)dtype,
+                               .p = 0.5,
+                               .q = 2 },
+                     .x = x,
+                     .y = y,
+                     .z = z,
+                     .aside = UINT32_MAX };
+  return s;
+}
+
+/* Compile for sm_90.  Returns the log; the caller's. */
+static char *
+compile (const TdFused *f)
+{
+  TdCudaCode code;
+  char *log;
+
+  if (!td_cuda_nvrtc_compile (f->text, 9, 0, &code))
+    fail_msg ("%s\n%s", f->text, code.log);
+  assert_true (code.bytes > 1000);
+  assert_memory_equal (code.data, "\177ELF", 4);
+  assert_false (code.from_disk);
+  log = strdup (code.log);
+  td_cuda_code_clear (&code);
+  return log;
+}
+
+static void
+assert_no_spills (const Draft *d)
+{
+  TdFused f;
+  char *log;
+
+  assert_true (td_cuda_fused_write (&d->p, &f));
+  log = compile (&f);
+  if (strstr (log, f.name) == NULL
+      || strstr (log, " 0 bytes spill stores, 0 bytes spill loads") == NULL)
+    fail_msg ("%s\n%s", f.text, log);
+  free (log);
+  td_cuda_fused_clear (&f);
+}
+
+/* All formulas of a family, in one kernel: each reads input 0 and is added up. */
+static void
+every_formula (TdTileFamily family, TdDtype dtype)
+{
+  const int n = family == TD_TILE_BINARY ? TD_BINARY_N : TD_UNARY_N;
+  const int first = family == TD_TILE_GRAD ? TD_UNARY_LEAKY_RELU : 0;
+  Draft d;
+
+  draft (&d, 3, 1);
+  step (&d, TD_TILE_UNARY, TD_UNARY_COPY, dtype, 0, 0, 2);
+  for (int kind = first; kind < n; kind++)
+    {
+      step (&d, family, kind, dtype, 0, 1, 3);
+      step (&d, TD_TILE_BINARY, TD_BINARY_ADD, dtype, 2, 3, 2);
+    }
+  assert_no_spills (&d);
+}
+
+static void
+nvrtc__compiles_every_formula_without_spills (void **state)
+{
+  for (int family = TD_TILE_UNARY; family <= TD_TILE_BINARY; family++)
+    for (int dtype = TD_F32; dtype <= TD_F64; dtype++)
+      every_formula ((TdTileFamily)family, (TdDtype)dtype);
+}
+
+/* A chain of 100 with as many operands as there may be: some read, some written, one number
+ * and one row among them, one that some call adds to. */
+static void
+nvrtc__compiles_the_widest_program_without_spills (void **state)
+{
+  for (int dtype = TD_F32; dtype <= TD_F64; dtype++)
+    {
+      const uint32_t n_in = 12, n = TD_FUSED_OPERANDS;
+      Draft d;
+
+      draft (&d, n, 4);
+      d.period[3] = 1;
+      d.period[5] = 10;
+      for (uint32_t i = 0; i < 96; i++)
+        step (&d, TD_TILE_BINARY, i % 3 == 0 ? TD_BINARY_MUL : TD_BINARY_ADD, (TdDtype)dtype,
+              i < 4 ? i : n + i % 4, i % n_in, n + i % 4);
+      for (uint32_t k = n_in; k < n; k++)
+        step (&d, TD_TILE_UNARY, TD_UNARY_TANH, (TdDtype)dtype, n + k % 4, 0, k)->may_add
+            = k == n_in;
+      step (&d, TD_TILE_UNARY, TD_UNARY_SIGMOID, (TdDtype)dtype, n, 0, 0)->call.accumulate
+          = true;
+      assert_no_spills (&d);
+    }
+}
+
+/* Sizes and parameters are not in the text; the form is. */
+static void
+fused__programs_of_one_form_share_a_text (void **state)
+{
+  TdFused a, b, c;
+  Draft d;
+
+  draft (&d, 2, 0);
+  step (&d, TD_TILE_UNARY, TD_UNARY_MUL_SCALAR, TD_F32, 0, 0, 1);
+  assert_true (td_cuda_fused_write (&d.p, &a));
+  d.p.size = 77;
+  d.steps[0].call.p = 3;
+  assert_true (td_cuda_fused_write (&d.p, &b));
+  d.steps[0].call.kind = TD_UNARY_ADD_SCALAR;
+  assert_true (td_cuda_fused_write (&d.p, &c));
+  assert_string_equal (a.text, b.text);
+  assert_string_equal (a.name, b.name);
+  assert_string_not_equal (a.name, c.name);
+  assert_true (a.n_numbers == 1 && a.number[0] == 0.5 && b.number[0] == 3);
+  assert_true (a.reads == 1 && a.writes == 2 && a.repeated == 0);
+  td_cuda_fused_clear (&a);
+  td_cuda_fused_clear (&b);
+  td_cuda_fused_clear (&c);
+}
+
+static void
+fused__refuses_what_is_no_kernel (void **state)
+{
+  TdFused f;
+  Draft d;
+
+  draft (&d, 2, 1);
+  assert_false (td_cuda_fused_write (&d.p, &f)); /* nothing */
+  step (&d, TD_TILE_UNARY, TD_UNARY_RELU, TD_F32, 0, 0, 1);
+  assert_true (td_cuda_fused_write (&d.p, &f));
+  td_cuda_fused_clear (&f);
+  d.steps[0].call.dtype = TD_I32;
+  assert_false (td_cuda_fused_write (&d.p, &f));
+  d.steps[0].call.dtype = TD_F32;
+  d.steps[0].call.family = TD_TILE_GRAD; /* relu's slope is a kernel of two inputs */
+  assert_false (td_cuda_fused_write (&d.p, &f));
+  d.steps[0].call.family = TD_TILE_UNARY;
+  d.steps[0].x = 2; /* a slot in which nothing is */
+  assert_false (td_cuda_fused_write (&d.p, &f));
+  d.steps[0].x = 0;
+  d.period[1] = 1; /* one number, written by all */
+  assert_false (td_cuda_fused_write (&d.p, &f));
+  d.period[1] = 0;
+  d.p.n_operands = TD_FUSED_OPERANDS + 1;
+  assert_false (td_cuda_fused_write (&d.p, &f));
+  d.p.n_operands = 2;
+  for (int i = 0; i < TD_FUSED_NUMBERS; i++)
+    step (&d, TD_TILE_UNARY, TD_UNARY_ADD_SCALAR, TD_F32, 0, 0, 1);
+  assert_true (td_cuda_fused_write (&d.p, &f));
+  td_cuda_fused_clear (&f);
+  step (&d, TD_TILE_UNARY, TD_UNARY_ADD_SCALAR, TD_F32, 0, 0, 1);
+  assert_false (td_cuda_fused_write (&d.p, &f));
+}
+
+/* What the compiler has against a text is in the log. */
+static void
+nvrtc__says_what_is_wrong (void **state)
+{
+  TdCudaCode code;
+
+  assert_false (td_cuda_nvrtc_compile (
+      "#define TD_FUSED_DOUBLE 0\n#include \"fused.cuh\"\nnonsense", 9, 0, &code));
+  assert_non_null (strstr (code.log, "nonsense"));
+  assert_null (code.data);
+  td_cuda_code_clear (&code);
+}
+
+/* --- the disk cache --- */
+
+static char folder[64];
+
+static void
+cache_open (void)
+{
+  strcpy (folder, "/tmp/td-test-nvrtc-XXXXXX");
+  assert_non_null (mkdtemp (folder));
+  setenv ("TAPEDECK_CUDA_CACHE", folder, 1);
+}
+
+/* The one file there; all are removed if `path` is NULL. */
+static int
+files (char *path, size_t room)
+{
+  DIR *d = opendir (folder);
+  struct dirent *entry;
+  int n = 0;
+
+  assert_non_null (d);
+  while ((entry = readdir (d)) != NULL)
+    if (entry->d_name[0] != '.')
+      {
+        char name[400];
+
+        snprintf (name, sizeof name, "%s/%s", folder, entry->d_name);
+        if (path == NULL)
+          unlink (name);
+        else
+          snprintf (path, room, "%s", name);
+        n++;
+      }
+  closedir (d);
+  return n;
+}
+
+static void
+cache_close (void)
+{
+  files (NULL, 0);
+  rmdir (folder);
+  setenv ("TAPEDECK_CUDA_CACHE", "off", 1);
+}
+
+static void
+cache__gives_back_what_was_compiled (void **state)
+{
+  TdCudaCode first, second;
+  char path[400];
+  TdFused f;
+  Draft d;
+
+  cache_open ();
+  draft (&d, 2, 0);
+  step (&d, TD_TILE_UNARY, TD_UNARY_RELU, TD_F32, 0, 0, 1);
+  assert_true (td_cuda_fused_write (&d.p, &f));
+  assert_true (td_cuda_nvrtc_compile (f.text, 9, 0, &first));
+  assert_false (first.from_disk);
+  assert_int_equal (files (path, sizeof path), 1);
+  assert_true (td_cuda_nvrtc_compile (f.text, 9, 0, &second));
+  assert_true (second.from_disk);
+  assert_int_equal (first.bytes, second.bytes);
+  assert_memory_equal (first.data, second.data, first.bytes);
+  td_cuda_code_clear (&second);
+  /* Another architecture is another file. */
+  assert_true (td_cuda_nvrtc_compile (f.text, 10, 0, &second));
+  assert_false (second.from_disk);
+  assert_int_equal (files (path, sizeof path), 2);
+  td_cuda_code_clear (&first);
+  td_cuda_code_clear (&second);
+  td_cuda_fused_clear (&f);
+  cache_close ();
+}
+
+static void
+cache__ignores_damaged_files (void **state)
+{
+  static const char value[] = "a value of some length";
+  unsigned char bytes[200];
+  const void *found;
+  char path[400];
+  size_t n, size;
+  FILE *f;
+
+  cache_open ();
+  td_cuda_cache_write ("plan", "key", 3, value, sizeof value);
+  assert_int_equal (files (path, sizeof path), 1);
+  f = fopen (path, "rb");
+  assert_non_null (f);
+  n = fread (bytes, 1, sizeof bytes, f);
+  fclose (f);
+  assert_int_equal (n, 24 + 3 + sizeof value);
+  assert_null (td_cuda_cache_parse (bytes, n, "key", 3, &found, &size));
+  assert_int_equal (size, sizeof value);
+  assert_memory_equal (found, value, sizeof value);
+  assert_null (td_cuda_cache_parse (bytes, n, "kex", 3, &found, &size));
+  assert_null (found); /* another key: nothing is wrong with the file */
+  for (size_t i = 0; i < n; i++)
+    {
+      bytes[i] ^= 0x20;
+      assert_non_null (td_cuda_cache_parse (bytes, n, "key", 3, &found, &size));
+      assert_null (found);
+      bytes[i] ^= 0x20;
+      assert_non_null (td_cuda_cache_parse (bytes, i, "key", 3, &found, &size));
+    }
+  /* On disk: told of in one line, and not there. */
+  assert_int_equal (truncate (path, (off_t)n - 1), 0);
+  assert_null (td_cuda_cache_read ("plan", "key", 3, &size));
+  td_cuda_cache_write ("plan", "key", 3, value, sizeof value);
+  found = td_cuda_cache_read ("plan", "key", 3, &size);
+  assert_non_null (found);
+  free ((void *)(uintptr_t)found);
+  cache_close ();
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test (fused__programs_of_one_form_share_a_text),
+    cmocka_unit_test (fused__refuses_what_is_no_kernel),
+    cmocka_unit_test (cache__ignores_damaged_files),
+  };
+  const struct CMUnitTest compiled[] = {
+    cmocka_unit_test (nvrtc__compiles_every_formula_without_spills),
+    cmocka_unit_test (nvrtc__compiles_the_widest_program_without_spills),
+    cmocka_unit_test (nvrtc__says_what_is_wrong),
+    cmocka_unit_test (cache__gives_back_what_was_compiled),
+  };
+  int failed;
+
+  setenv ("TAPEDECK_CUDA_CACHE", "off", 1);
+  failed = cmocka_run_group_tests_name ("fused", tests, NULL, NULL);
+  if (!td_cuda_nvrtc_here ())
+    {
+      puts ("libnvrtc.so.13 is not here: kernels are not compiled");
+      return failed > 0 ? 1 : 77;
+    }
+  return failed + cmocka_run_group_tests_name ("nvrtc", compiled, NULL, NULL);
+}
