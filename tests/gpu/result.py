@@ -4,7 +4,7 @@
     result.py set FILE KEY            text on standard input
     result.py rows FILE LOG [SUFFIX]  lines of JSON that a program printed, by their "row"
     result.py nan FILE TAPEDECK BARE_NAN
-    result.py examples FILE TAPEDECK FOLDER TAPES ITERATIONS NAME ...
+    result.py examples FILE TAPEDECK PREFIX TAPES ITERATIONS NAME ...
     result.py finish FILE
 
 SPDX-License-Identifier: MIT"""
@@ -101,18 +101,20 @@ def curve(tapedeck, tape):
     return {k: [v for _, v in points] for k, points in reports.items() if points}
 
 
-def examples(path, tapedeck, folder, tapes, iterations, *names):
-    """Each example on the CPU and on the device, from the same seed: losses and accuracy."""
+def examples(path, tapedeck, prefix, tapes, iterations, *names):
+    """Each example on the CPU and on the device, from the same seed: losses and accuracy, or what it
+    prints where it has none.  PREFIX and a name are a program."""
     result = load(path)
     bad = 0
+    os.makedirs(tapes, exist_ok=True)
     for name in names:
         curves, said = {}, {}
         for device in ('cpu', 'cuda:0'):
             tape = os.path.join(tapes, '%s-%s.tdtape' % (name, device.replace(':', '')))
-            command = [tapedeck, 'run', '--quiet', '--device', device, '-o', tape]
+            command = [tapedeck, 'run', '--quiet', '-f', '--device', device, '-o', tape]
             command += ['--iterations', iterations] if iterations != '0' else []
             with tempfile.TemporaryDirectory() as work:
-                done = subprocess.run(command + [os.path.join(folder, 'bare-' + name)], text=True, cwd=work,
+                done = subprocess.run(command + [prefix + name], text=True, cwd=work,
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors='replace',
                                       env=dict(os.environ, TAPEDECK_DATA='', TAPEDECK_SEED='3'))
             said[device] = done.stdout
@@ -125,8 +127,10 @@ def examples(path, tapedeck, folder, tapes, iterations, *names):
             row.update(iterations=len(a), first_cpu=a[0] if a else None, first=b[0] if b else None,
                        last_cpu=a[-1] if a else None, last=b[-1] if b else None)
             # The first losses are the same numbers; later ones part as roundings do.
-            row['same_begin'] = bool(a) and len(a) == len(b) and all(
+            row['same_begin'] = len(a) == len(b) and all(
                 abs(x - y) <= 1e-3 * (abs(x) + 1e-3) for x, y in list(zip(a, b))[:3])
+            if not a:
+                row['same_begin'] = bool(said['cpu']) and said['cpu'] == said['cuda:0']
             accuracy = [re.findall(r'test accuracy ([0-9.]+)', said[d]) for d in ('cpu', 'cuda:0')]
             if all(accuracy):
                 row['accuracy_cpu'], row['accuracy'] = (float(x[-1]) for x in accuracy)
@@ -194,6 +198,9 @@ def conclude_trainings(result, table):
     if static:
         other = [n for n in static if plain['train.' + n]['losses'] != static[n]['losses']]
         claim(result, 'static_same_losses', not other, n=len(static), other=other)
+        other = [n for n in static if plain['train.' + n]['weights'] != static[n]['weights']]
+        launches = {n: r.get('graph_launches', 0) for n, r in static.items()}
+        claim(result, 'cuda_graphs', not other and all(launches.values()), launches=launches, other=other)
         speed = {n: round(plain['train.' + n]['us'] / r['us'], 3) for n, r in static.items()}
         torch = {n: round(plain['train.' + n]['torch_us'] / r['us'], 3) for n, r in static.items()
                  if 'torch_us' in plain['train.' + n]}

@@ -180,7 +180,7 @@ names=mlp
 if [ "$what" = full ] || [ -n "$small" ]; then
   names="mlp lenet char_lstm mnist_trainer seq2seq recursive transformer gan vae static_mlp"
 fi
-step examples timeout 540 python3 tests/gpu/result.py examples "$result" "$tapedeck" "$bare" "$tapes" "$iterations" $names
+step examples timeout 540 python3 tests/gpu/result.py examples "$result" "$tapedeck" "$bare/bare-" "$tapes" "$iterations" $names
 
 if [ "$what" = full ]; then
   # 10. Gradients by differences, first and second; errors and poison on the device.

@@ -157,8 +157,11 @@ run (const MeasureOptions *o, const PeerModel *which, bool is_static)
     {
       const TdStaticInfo s = td_static_info (t.chain);
 
-      printf (", \"replays\": %llu, \"steps\": %u, \"fused\": %u",
-              (unsigned long long)s.n_replays, s.n_steps, s.n_fused);
+      printf (", \"replays\": %llu, \"steps\": %u, \"fused\": %u, \"captures\": %llu, "
+              "\"graph_launches\": %llu, \"alone\": %llu",
+              (unsigned long long)s.n_replays, s.n_steps, s.n_fused,
+              (unsigned long long)s.n_captures, (unsigned long long)s.n_graph_launches,
+              (unsigned long long)s.n_alone);
       td_static_free (t.chain);
     }
   printf ("}\n");

@@ -37,7 +37,7 @@ CLAIMS = (
     ('nccl', 'NCCL with one rank: a communicator and an all-reduce'),
     ('memcheck', 'no finding of compute-sanitizer memcheck'),
     ('racecheck', 'no finding of compute-sanitizer racecheck'),
-    ('cuda_graphs', 'CUDA graphs: replay bitwise equal to single launches, update, fallback'),
+    ('cuda_graphs', 'static schedules run as CUDA graphs, with the bits of define-by-run'),
     ('models_of_size', 'ResNet-50 and GPT-2-124M sized training at 0.85 of PyTorch eager or more'),
 )
 # A number with a unit of speed or size of work, in a line that speaks of a GPU, is a figure.
