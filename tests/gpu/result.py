@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The result file of run.sh: puts what the steps say into it, and draws the conclusions.
 
+    result.py unfinished FILE WHAT TREE   whether it is of that run, which was cut off
     result.py set FILE KEY            text on standard input
     result.py rows FILE LOG [SUFFIX]  lines of JSON that a program printed, by their "row"
     result.py nan FILE TAPEDECK BARE_NAN
@@ -41,6 +42,11 @@ def save(path, result):
 def claim(result, key, holds, **more):
     """A claim of issue 5 that this run has put to the test."""
     result.setdefault('claims', {})[key] = dict(holds=bool(holds), **more)
+
+
+def unfinished(path, what, tree):
+    result = load(path)
+    return not (result.get('what') == what and result.get('tree') == tree and 'failed' not in result)
 
 
 def put(path, key):
@@ -237,6 +243,6 @@ def finish(path):
     return sum(not c['holds'] for c in claims.values())
 
 
-COMMANDS = {'set': put, 'rows': rows, 'nan': nan, 'examples': examples, 'finish': finish}
+COMMANDS = {'unfinished': unfinished, 'set': put, 'rows': rows, 'nan': nan, 'examples': examples, 'finish': finish}
 if __name__ == '__main__':
     sys.exit(min(100, int(COMMANDS[sys.argv[1]](*sys.argv[2:]) or 0)))

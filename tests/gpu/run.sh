@@ -8,8 +8,12 @@
 # CUDA's checkers.  Where the driver is the fake one of the tests, sizes are small, and the result says
 # "fake": it shows that the steps run, and nothing of a GPU.
 #
+# A run that was cut off goes on at the step where it was, when it is called again with the same words and
+# the same files: `full` may take two commands of ten minutes.
+#
 #   TD_GPU_BUILD    a build folder to use as it is, instead of .build/gpu
 #   TD_GPU_PYTHON   the python3 that has PyTorch
+#   TD_GPU_COPY     a folder that gets a copy of the result after each step, of the tapes at the end
 # SPDX-License-Identifier: MIT
 set -u
 
@@ -21,12 +25,13 @@ case $what in
     exit 2
     ;;
 esac
-result=${2:-gpu.json}
+result=${2:-}
 case $result in
-  /*) ;;
+  '' | /*) ;;
   *) result=$PWD/$result ;;
 esac
 cd "$(dirname "$0")/../.." || exit 2
+result=${result:-$PWD/.build/gpu.json}
 build=${TD_GPU_BUILD:-$PWD/.build/gpu}
 logs=${result%.json}.logs
 tapes=${result%.json}.tapes
@@ -53,14 +58,19 @@ step ()
 {
   key=$1
   shift
+  if grep -Eq "\"$key.status\": \"(0|77)\"" "$result"; then
+    echo "kept    $key"
+    return 0
+  fi
   begin=$(date +%s)
   "$@" >"$logs/$key.log" 2>&1
   status=$?
   seconds=$(($(date +%s) - begin))
-  tail -c 4000 "$logs/$key.log" | note "$key"
+  tail -c 2000 "$logs/$key.log" | note "$key"
   note "$key.status" "$status"
   note "$key.seconds" "$seconds"
   conclude rows "$logs/$key.log" "${suffix:-}"
+  if [ -n "${TD_GPU_COPY:-}" ]; then cp "$result" "$TD_GPU_COPY"; fi
   case $status in
     0) echo "ok      $key (${seconds} s)" ;;
     77) echo "skipped $key: $(tail -n 1 "$logs/$key.log")" ;;
@@ -84,10 +94,14 @@ print(places[0] if places else "")
 }
 
 mkdir -p .build "$logs" "$tapes"
-rm -f "$result"
+commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
+# What was built, also where there is no git.
+tree=$(find engine gpu tests/gpu data/examples -type f ! -name '*.pyc' | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-16)
+if conclude unfinished "$what" "$tree"; then echo "going on with $result"; else rm -f "$result"; fi
 note what "$what"
 note date "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
-note commit "$(git rev-parse HEAD 2>/dev/null || echo unknown)"
+note commit "$commit"
+note tree "$tree"
 note changed "$(git status --porcelain --untracked-files=no 2>/dev/null | head -20)"
 
 # 0. Facts.
@@ -198,5 +212,6 @@ fi
 
 note failed "$failed"
 conclude finish
+if [ -n "${TD_GPU_COPY:-}" ]; then cp "$result" "$tapes/mlp-cuda0.tdtape" "$TD_GPU_COPY"; fi
 echo "$failed steps failed; $result"
 [ "$failed" -eq 0 ]
