@@ -184,7 +184,7 @@ for level in $levels; do
     *) options="--level $level" ;;
   esac
   step "recorded-$level" timeout 150 "$tapedeck" run --quiet --device cuda:0 $options -o "$tapes/$level.tdtape" \
-    "$bare/bare-trainings" $small $recorded
+    "$bare/bare-trainings" --flat 100 $small $recorded
   rm -f "$tapes/$level.tdtape" # thousands of updates: the examples' tapes are those to keep
 done
 suffix=

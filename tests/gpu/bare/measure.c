@@ -40,7 +40,7 @@ measure_median (double *x, int n)
 MeasureOptions
 measure_options (int argc, char **argv)
 {
-  MeasureOptions o = { .seconds = 0.2 };
+  MeasureOptions o = { .seconds = 0.2, .flat = 1000 };
 
   o.names = argv;
   for (int i = 1; i < argc; i++)
@@ -48,6 +48,8 @@ measure_options (int argc, char **argv)
       o.small = true;
     else if (strcmp (argv[i], "--seconds") == 0 && i + 1 < argc)
       o.seconds = atof (argv[++i]);
+    else if (strcmp (argv[i], "--flat") == 0 && i + 1 < argc)
+      o.flat = atoi (argv[++i]);
     else
       o.names[o.n_names++] = argv[i];
   return o;

@@ -15,11 +15,13 @@ double measure_now (void);
 double measure_median (double *x, int n);
 
 /** Options that all programs take, out of argv: --small (sizes for a device that is none),
- * --seconds S (for each row), NAMES of rows (none: all). */
+ * --seconds S (for each row), --flat N (updates that must leave memory as it is), NAMES of rows
+ * (none: all). */
 typedef struct MeasureOptions
 {
   bool small;
   double seconds;
+  int flat;
   char **names;
   int n_names;
 } MeasureOptions;

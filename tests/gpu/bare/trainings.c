@@ -2,7 +2,7 @@
  * schedule, whether memory stays flat to the byte, and the weights' hash, which recording must
  * not change.
  *
- *   bare-trainings [--small] [--seconds S] [MODEL | MODEL.static ...]
+ *   bare-trainings [--small] [--seconds S] [--flat N] [MODEL | MODEL.static ...]
  *
  * prints one JSON object per row.  Run under `tapedeck run --level LEVEL`, the same rows say
  * what recording costs.
@@ -18,7 +18,6 @@
 enum
 {
   WARM_UP = 20,
-  FLAT = 1000,
   TRACED = 5
 };
 
@@ -128,7 +127,7 @@ run (const MeasureOptions *o, const PeerModel *which, bool is_static)
 {
   static Training t;
   TdDevice *d = td_device (td_zeros (TD_F32, TD_SHAPE (1)));
-  const int flat = o->small ? 5 : FLAT, warm_up = o->small ? 5 : WARM_UP;
+  const int flat = o->small ? 5 : o->flat, warm_up = o->small ? 5 : WARM_UP;
   unsigned long long hash;
   TdMemInfo info;
   int changed;
