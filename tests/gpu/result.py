@@ -211,7 +211,10 @@ def conclude_trainings(result, table):
         torch = {n: round(plain['train.' + n]['torch_us'] / r['us'], 3) for n, r in static.items()
                  if 'torch_us' in plain['train.' + n]}
         claim(result, 'static_speed', all(speed[n] >= STATIC_OVER_EAGER for n in LAUNCH_BOUND if n in speed),
-              over_eager=speed, over_torch=torch)
+              over_eager=speed)
+        if torch:
+            claim(result, 'static_over_torch', all(torch[n] >= STATIC_OVER_TORCH for n in LAUNCH_BOUND if n in torch),
+                  over_torch=torch)
 
 
 def conclude_rest(result, table):
