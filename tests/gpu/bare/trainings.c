@@ -127,7 +127,7 @@ run (const MeasureOptions *o, const PeerModel *which, bool is_static)
 {
   static Training t;
   TdDevice *d = td_device (td_zeros (TD_F32, TD_SHAPE (1)));
-  const int flat = o->small ? 5 : o->flat, warm_up = o->small ? 5 : WARM_UP;
+  const int flat = o->small ? 5 : o->flat;
   unsigned long long hash;
   TdMemInfo info;
   int changed;
@@ -138,7 +138,7 @@ run (const MeasureOptions *o, const PeerModel *which, bool is_static)
   which->make (&t.m);
   if (is_static)
     t.chain = td_static_new (model_code, &t);
-  for (int i = 0; i < warm_up; i++)
+  for (int i = 0; i < WARM_UP; i++)
     update (&t);
   hash = measure_params_hash (t.m.root); /* after the same updates in every run */
   changed = count_changes (d, &t, flat);
