@@ -306,14 +306,15 @@ attention_graph (TdDnnGraph *g, const void *of, cudnnHandle_t handle)
   return td__dnn_operation_graph (g, b.operations, b.n, handle);
 }
 
+/* Halves lose nothing on tensor cores; and nothing is added to. */
 static bool
-attention_on_tensor_cores (const void *of)
+always (const void *of)
 {
-  return of != NULL; /* halves lose nothing there */
+  return of != NULL;
 }
 
 const TdDnnKind td__dnn_attention
-    = { "attention", sizeof (TdCudnnAttention), attention_graph, attention_on_tensor_cores };
+    = { "attention", sizeof (TdCudnnAttention), attention_graph, always, always };
 
 /* --- calls --- */
 
@@ -353,7 +354,7 @@ td_cudnn_attention (TdCuda *c, TdAttentionKind kind, const TdAttention *attrs,
   float scale = (float)attrs->scale, one = 1, hidden = -INFINITY;
   int32_t shift = (int32_t)(attrs->n_k - attrs->n_q);
   TdCudnnAttention key;
-  const TdDnnPlan *p;
+  TdDnnPlan *p;
   TdCudnn *own;
   int64_t ids[TD_DNN_MAX_TENSORS] = { ID_Q, ID_K, ID_V };
   void *data[TD_DNN_MAX_TENSORS] = { in[0].data, in[1].data, in[2].data };
@@ -371,7 +372,7 @@ td_cudnn_attention (TdCuda *c, TdAttentionKind kind, const TdAttention *attrs,
   if (own == NULL)
     return *status != TD_OK;
   p = td__dnn_plan (own, &td__dnn_attention, &key);
-  if (p->plan == NULL)
+  if (p->rivals.n == 0)
     return false;
   for (int i = 0; i < (grad ? 6 : 2); i++, n++)
     {

@@ -104,8 +104,16 @@ conv_on_tensor_cores (const void *of)
   return key->dtype != TD_F32 || key->tf32;
 }
 
+static bool
+conv_repeats (const void *of)
+{
+  const TdCudnnConv *key = of;
+
+  return !key->accumulate;
+}
+
 const TdDnnKind td__dnn_conv
-    = { "a convolution", sizeof (TdCudnnConv), conv_graph, conv_on_tensor_cores };
+    = { "a convolution", sizeof (TdCudnnConv), conv_graph, conv_on_tensor_cores, conv_repeats };
 
 /* --- calls --- */
 
@@ -175,7 +183,7 @@ td_cudnn_conv (TdCuda *c, TdConvKind kind, const TdConv *attrs, const TdTensor *
 {
   TdCudnnConv key;
   TdCudnn *own;
-  const TdDnnPlan *p;
+  TdDnnPlan *p;
   const int64_t ids[3] = { 'x', 'w', 'y' };
   void *data[3];
 
@@ -189,7 +197,7 @@ td_cudnn_conv (TdCuda *c, TdConvKind kind, const TdConv *attrs, const TdTensor *
   if (own == NULL)
     return *status != TD_OK;
   p = td__dnn_plan (own, &td__dnn_conv, &key);
-  if (p->plan == NULL)
+  if (p->rivals.n == 0)
     return false;
   data[0] = kind == TD_CONV_DATA_GRAD ? out->data : in[0].data;
   data[1] = kind == TD_CONV_FORWARD     ? in[1].data

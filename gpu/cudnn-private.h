@@ -78,16 +78,31 @@ typedef struct TdDnnKind
   TdDnn (*graph) (TdDnnGraph *g, const void *key, cudnnHandle_t handle);
   /** May an engine compute on tensor cores? */
   bool (*tensor_cores) (const void *key);
+  /** May it run twice on the same memory and leave the same there? */
+  bool (*repeats) (const void *key);
 } TdDnnKind;
 extern const TdDnnKind td__dnn_conv, td__dnn_attention;
 
-/** The plan of one key; NULL plan: cuDNN knows no way. */
+enum
+{
+  TD_DNN_RIVALS = 8
+};
+
+/** Plans for one key, best first by the heuristics. */
+typedef struct TdDnnRivals
+{
+  int n, wanted;
+  TdDnn plan[TD_DNN_RIVALS];
+  int64_t workspace_bytes[TD_DNN_RIVALS];
+} TdDnnRivals;
+
+/** The plan of one key; none: cuDNN knows no way.  More than one: the first call times them. */
 typedef struct TdDnnPlan
 {
   const TdDnnKind *kind;
   uint64_t key[TD_DNN_KEY_WORDS];
-  TdDnn plan;
-  int64_t workspace_bytes;
+  bool tuned; /**< it is, or will be, the fastest */
+  TdDnnRivals rivals;
 } TdDnnPlan;
 
 enum
@@ -105,9 +120,12 @@ typedef struct TdCudnn
 /** The device's handle; NULL: none to be had, *status TD_OK where that is no error. */
 TdCudnn *td__dnn_of (TdCuda *c, TdStatus *status);
 /** The plan of a key, made if need be. */
-const TdDnnPlan *td__dnn_plan (TdCudnn *own, const TdDnnKind *kind, const void *key);
+TdDnnPlan *td__dnn_plan (TdCudnn *own, const TdDnnKind *kind, const void *key);
 /** Put the plan on the stream; ids and data are its tensors'. */
-TdStatus td__dnn_execute (TdCuda *c, const TdDnnPlan *p, const int64_t *ids, void *const *data,
+TdStatus td__dnn_execute (TdCuda *c, TdDnnPlan *p, const int64_t *ids, void *const *data,
                           int n);
 /** Turn what cuDNN returned into an error. */
 TdStatus td__dnn_fail (TdCuda *c, cudnnStatus_t result, const char *what);
+/** Keep a plan on disk. */
+void td__dnn_keep (TdDnn plan, const TdDnnKind *kind, const void *key, const char *properties,
+                   bool tuned);

@@ -1,7 +1,8 @@
 /* cuDNN's backend graphs: its functions, engines by heuristics, plans kept by key.
  *
  * Of the engines proposed the first is taken that computes in fp32 (unless a key says that
- * tensor cores may) and gives the same bits every time.  What a graph computes is in
+ * tensor cores may) and gives the same bits every time; with the configuration's autotune the
+ * fastest of the first few such, by events at the first call.  What a graph computes is in
  * cudnn-conv.c and cudnn-attention.c.
  *
  * SPDX-License-Identifier: MIT */
@@ -20,6 +21,7 @@ enum
   MAX_ENGINES = 64,
   MAX_NOTES = 32,
   MAX_JSON = 1 << 20, /* of a plan */
+  TIMED_RUNS = 3,     /* of autotune */
   OLDEST = 90800      /* what this was written for */
 };
 #define MAX_WORKSPACE ((int64_t)1 << 30)
@@ -172,14 +174,14 @@ explain (TdCudnnPlanned *planned)
     snprintf (planned->why, sizeof planned->why, "no reason given");
 }
 
-/* Try what the heuristics propose, best first; without a device only the first, for what makes
- * its code fails at loading it. */
-static TdDnn
-first_plan (TdDnn graph, const TdDnnKind *kind, const void *key, cudnnBackendHeurMode_t mode,
-            cudnnHandle_t handle, TdDnn properties, TdCudnnPlanned *planned)
+/* Add plans of what the heuristics propose, best first, until there are as many as wanted;
+ * without a device an engine whose code is compiled here is tried once: it fails at loading. */
+static void
+propose (TdDnn graph, const TdDnnKind *kind, const void *key, cudnnBackendHeurMode_t mode,
+         cudnnHandle_t handle, TdDnn properties, TdCudnnPlanned *planned, TdDnnRivals *r)
 {
   TdDnnGraph g = { .n = 0 };
-  TdDnn heuristics = td__dnn_add (&g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR), plan = NULL;
+  TdDnn heuristics = td__dnn_add (&g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   TdDnn configs[MAX_ENGINES];
   int64_t n = 0, made = 0;
 
@@ -208,39 +210,46 @@ first_plan (TdDnn graph, const TdDnnKind *kind, const void *key, cudnnBackendHeu
     if (is_exact (configs[i], kind, key))
       {
         planned->n_exact++;
-        if (plan != NULL || (handle == NULL && planned->n_exact > 1))
+        if (r->n == r->wanted || (handle == NULL && r->n == 0 && planned->n_exact > 1))
           continue;
-        plan = plan_of (configs[i], handle, properties, &planned->workspace_bytes);
-        if (plan == NULL)
+        r->plan[r->n] = plan_of (configs[i], handle, properties, &r->workspace_bytes[r->n]);
+        if (r->plan[r->n] != NULL)
+          r->n++;
+        else
           explain (planned);
       }
   while (made > 0)
     td__dnn.cudnnBackendDestroyDescriptor (configs[--made]);
   td__dnn_clear (&g);
-  return plan;
 }
 
 /* By the handle's device, or by properties. */
-static TdDnn
-plan_for_key (const TdDnnKind *kind, const void *key, cudnnHandle_t handle, TdDnn properties,
-              TdCudnnPlanned *planned)
+static void
+plans_for_key (const TdDnnKind *kind, const void *key, cudnnHandle_t handle, TdDnn properties,
+               TdCudnnPlanned *planned, TdDnnRivals *r)
 {
   static const cudnnBackendHeurMode_t modes[] = { CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK };
   TdDnnGraph g = { .n = 0 };
-  TdDnn graph = kind->graph (&g, key, handle), plan = NULL;
+  TdDnn graph = kind->graph (&g, key, handle);
 
   if (g.status != CUDNN_STATUS_SUCCESS)
     td__dnn.cudnnGetLastErrorString (planned->why, sizeof planned->why);
-  for (size_t i = 0; i < 2 && plan == NULL && g.status == CUDNN_STATUS_SUCCESS; i++)
-    plan = first_plan (graph, kind, key, modes[i], handle, properties, planned);
-  if (plan == NULL && planned->why[0] == '\0')
+  for (size_t i = 0; i < 2 && r->n == 0 && g.status == CUDNN_STATUS_SUCCESS; i++)
+    propose (graph, kind, key, modes[i], handle, properties, planned, r);
+  if (r->n == 0 && planned->why[0] == '\0')
     snprintf (planned->why, sizeof planned->why, "no engine is proposed for %s of these sizes",
               kind->what);
   td__dnn_clear (&g);
-  return plan;
 }
 
 /* --- plans on disk: cuDNN's own text of them, by all that they depend on --- */
+
+/* Plans that were the first proposed, and those that were the fastest. */
+static const char *
+cache_of (bool tuned)
+{
+  return tuned ? "tuned" : "plan";
+}
 
 /* What the text was made for; and what a plan of it depends on. */
 static char *
@@ -293,12 +302,12 @@ properties_of (cudnnHandle_t handle)
 /* The plan that was kept; NULL: none, or none that this library takes. */
 static TdDnn
 plan_from_disk (const TdDnnKind *kind, const void *key, cudnnHandle_t handle, TdDnn device,
-                const char *properties, int64_t *workspace)
+                const char *properties, bool tuned, int64_t *workspace)
 {
   TdDnnGraph g = { .n = 0 };
   size_t n_key = 0, n = 0;
   char *of = disk_key (kind, key, properties, &n_key);
-  char *text = of != NULL ? td_cuda_cache_read ("plan", of, n_key, &n) : NULL;
+  char *text = of != NULL ? td_cuda_cache_read (cache_of (tuned), of, n_key, &n) : NULL;
   TdDnn plan = NULL;
   int64_t count;
 
@@ -327,43 +336,48 @@ plan_from_disk (const TdDnnKind *kind, const void *key, cudnnHandle_t handle, Td
   return plan;
 }
 
-static void
-plan_to_disk (TdDnn plan, const TdDnnKind *kind, const void *key, const char *properties)
+void
+td__dnn_keep (TdDnn plan, const TdDnnKind *kind, const void *key, const char *properties,
+              bool tuned)
 {
   char *text = text_of (plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION), *of;
   size_t n_key;
 
   of = text != NULL ? disk_key (kind, key, properties, &n_key) : NULL;
   if (of != NULL)
-    td_cuda_cache_write ("plan", of, n_key, text, strlen (text) + 1);
+    td_cuda_cache_write (cache_of (tuned), of, n_key, text, strlen (text) + 1);
   free (text);
   free (of);
 }
 
-/* A plan from disk, or a new one that is kept there. */
-static TdDnn
-plan_kept (const TdDnnKind *kind, const void *key, cudnnHandle_t handle, TdDnn device,
-           const char *properties, TdCudnnPlanned *planned)
+/* A plan from disk, or new ones: of one alone, it is kept there. */
+static void
+plans_kept (const TdDnnKind *kind, const void *key, cudnnHandle_t handle, TdDnn device,
+            const char *properties, TdCudnnPlanned *planned, TdDnnRivals *r)
 {
-  TdDnn plan = NULL;
+  const bool tuned = r->wanted > 1;
 
   if (properties != NULL)
-    plan = plan_from_disk (kind, key, handle, device, properties, &planned->workspace_bytes);
-  planned->from_disk = plan != NULL;
-  if (plan != NULL)
-    return plan;
-  plan = plan_for_key (kind, key, handle, device, planned);
-  if (plan != NULL && properties != NULL)
-    plan_to_disk (plan, kind, key, properties);
-  return plan;
+    r->plan[0]
+        = plan_from_disk (kind, key, handle, device, properties, tuned, &r->workspace_bytes[0]);
+  planned->from_disk = r->plan[0] != NULL;
+  if (planned->from_disk)
+    r->n = 1;
+  else
+    plans_for_key (kind, key, handle, device, planned, r);
+  if (r->n == 1 && properties != NULL && !planned->from_disk)
+    td__dnn_keep (r->plan[0], kind, key, properties, tuned);
+  planned->n_plans = r->n;
+  planned->workspace_bytes = r->n > 0 ? r->workspace_bytes[0] : 0;
 }
 
 static bool
-plan_deviceless (const TdDnnKind *kind, const void *key, const char *properties,
+plan_deviceless (const TdDnnKind *kind, const void *key, const char *properties, int wanted,
                  TdCudnnPlanned *planned)
 {
   TdDnnGraph g = { .n = 0 };
-  TdDnn device, plan = NULL;
+  TdDnnRivals r = { .wanted = wanted };
+  TdDnn device;
 
   *planned = (TdCudnnPlanned){ 0 };
   if (!td__dnn_load ())
@@ -376,27 +390,27 @@ plan_deviceless (const TdDnnKind *kind, const void *key, const char *properties,
                (int64_t)strlen (properties) + 1, properties);
   td__dnn_finalize (&g, device);
   if (g.status == CUDNN_STATUS_SUCCESS)
-    plan = plan_kept (kind, key, NULL, device, properties, planned);
+    plans_kept (kind, key, NULL, device, properties, planned, &r);
   else
     td__dnn.cudnnGetLastErrorString (planned->why, sizeof planned->why);
-  if (plan != NULL)
-    td__dnn.cudnnBackendDestroyDescriptor (plan);
+  for (int i = 0; i < r.n; i++)
+    td__dnn.cudnnBackendDestroyDescriptor (r.plan[i]);
   td__dnn_clear (&g);
-  return plan != NULL;
+  return r.n > 0;
 }
 
 bool
-td_cudnn_conv_plan_deviceless (const TdCudnnConv *key, const char *properties,
+td_cudnn_conv_plan_deviceless (const TdCudnnConv *key, const char *properties, int wanted,
                                TdCudnnPlanned *planned)
 {
-  return plan_deviceless (&td__dnn_conv, key, properties, planned);
+  return plan_deviceless (&td__dnn_conv, key, properties, wanted, planned);
 }
 
 bool
 td_cudnn_attention_plan_deviceless (const TdCudnnAttention *key, const char *properties,
                                     TdCudnnPlanned *planned)
 {
-  return plan_deviceless (&td__dnn_attention, key, properties, planned);
+  return plan_deviceless (&td__dnn_attention, key, properties, 1, planned);
 }
 
 /* --- a device's handle, its plans, and calls --- */
@@ -435,63 +449,147 @@ td__dnn_of (TdCuda *c, TdStatus *status)
   return c->cudnn = own;
 }
 
+static void
+drop (TdDnnPlan *p)
+{
+  for (int i = 0; i < p->rivals.n; i++)
+    td__dnn.cudnnBackendDestroyDescriptor (p->rivals.plan[i]);
+  *p = (TdDnnPlan){ 0 };
+}
+
 void
 td_cudnn_close (TdCuda *c)
 {
   if (c->cudnn == NULL)
     return;
   for (int i = 0; i < TD_DNN_PLANS; i++)
-    if (c->cudnn->plans[i].plan != NULL)
-      td__dnn.cudnnBackendDestroyDescriptor (c->cudnn->plans[i].plan);
+    drop (&c->cudnn->plans[i]);
   td__dnn.cudnnDestroy (c->cudnn->handle);
   free (c->cudnn->properties);
   free (c->cudnn);
   c->cudnn = NULL;
 }
 
-const TdDnnPlan *
+TdDnnPlan *
 td__dnn_plan (TdCudnn *own, const TdDnnKind *kind, const void *key)
 {
-  const unsigned char *bytes = key;
-  uint64_t hash = 14695981039346656037u;
+  const bool tune = td_cuda_host->config ()->autotune != 0 && kind->repeats (key);
   TdCudnnPlanned planned = { 0 };
   TdDnnPlan *p;
+  uint64_t hash = td_cuda_cache_hash (TD_CACHE_HASH, key, kind->key_bytes);
 
-  for (size_t i = 0; i < kind->key_bytes; i++)
-    hash = (hash ^ bytes[i]) * 1099511628211u;
   p = &own->plans[(hash ^ hash >> 32) % TD_DNN_PLANS];
-  if (p->kind == kind && memcmp (p->key, key, kind->key_bytes) == 0)
+  if (p->kind == kind && p->tuned == tune && memcmp (p->key, key, kind->key_bytes) == 0)
     return p;
-  if (p->plan != NULL)
-    td__dnn.cudnnBackendDestroyDescriptor (p->plan);
-  *p = (TdDnnPlan){ .kind = kind };
+  drop (p);
+  p->kind = kind;
+  p->tuned = tune;
   memcpy (p->key, key, kind->key_bytes);
-  p->plan = plan_kept (kind, key, own->handle, NULL, own->properties, &planned);
-  p->workspace_bytes = planned.workspace_bytes;
+  p->rivals.wanted = tune ? TD_DNN_RIVALS : 1;
+  plans_kept (kind, key, own->handle, NULL, own->properties, &planned, &p->rivals);
   return p;
 }
 
-TdStatus
-td__dnn_execute (TdCuda *c, const TdDnnPlan *p, const int64_t *ids, void *const *data, int n)
+/* Put plan i on the stream. */
+static cudnnStatus_t
+execute (TdCuda *c, const TdDnnPlan *p, int i, const int64_t *ids, void *const *data, int n,
+         void *room)
 {
   TdDnnGraph g = { .n = 0 };
   TdDnn pack = td__dnn_add (&g, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  void *room = p->workspace_bytes > 0 ? td_cuda_scratch (c, (size_t)p->workspace_bytes) : NULL;
 
-  if (p->workspace_bytes > 0 && room == NULL)
-    {
-      td__dnn_clear (&g);
-      return TD_ERR_MEMORY;
-    }
-  if (td_cuda.uses != NULL && room != NULL)
-    td_cuda.uses (c->stream, (CUdeviceptr)room, (size_t)p->workspace_bytes, true);
   td__dnn_set (&g, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids);
   td__dnn_set (&g, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, data);
   td__dnn_set (&g, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &room);
   td__dnn_finalize (&g, pack);
   if (g.status == CUDNN_STATUS_SUCCESS)
-    g.status = td__dnn.cudnnBackendExecute (c->cudnn->handle, p->plan, pack);
+    g.status = td__dnn.cudnnBackendExecute (c->cudnn->handle, p->rivals.plan[i], pack);
   td__dnn_clear (&g);
+  return g.status;
+}
+
+int
+td__dnn_fastest (const float *milliseconds, int n)
+{
+  int best = 0;
+
+  /* What is not clearly faster is noise: then the order of the heuristics holds. */
+  for (int i = 1; i < n; i++)
+    if (milliseconds[i] >= 0
+        && (milliseconds[best] < 0 || milliseconds[i] < 0.97f * milliseconds[best]))
+      best = i;
+  return best;
+}
+
+/* How long plan i takes; below 0: it does not run. */
+static float
+time_of (TdCuda *c, const TdDnnPlan *p, int i, const int64_t *ids, void *const *data, int n,
+         void *room)
+{
+  CUevent from = NULL, to = NULL;
+  float milliseconds = -1;
+  bool ran
+      = execute (c, p, i, ids, data, n, room) == CUDNN_STATUS_SUCCESS; /* once for nothing */
+
+  if (ran && td_cuda.cuEventCreate (&from, CU_EVENT_DEFAULT) == CUDA_SUCCESS
+      && td_cuda.cuEventCreate (&to, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
+    {
+      td_cuda.cuEventRecord (from, c->stream);
+      for (int k = 0; k < TIMED_RUNS && ran; k++)
+        ran = execute (c, p, i, ids, data, n, room) == CUDNN_STATUS_SUCCESS;
+      td_cuda.cuEventRecord (to, c->stream);
+      if (td_cuda.cuEventSynchronize (to) != CUDA_SUCCESS || !ran
+          || td_cuda.cuEventElapsedTime (&milliseconds, from, to) != CUDA_SUCCESS)
+        milliseconds = -1;
+    }
+  if (from != NULL)
+    td_cuda.cuEventDestroy (from);
+  if (to != NULL)
+    td_cuda.cuEventDestroy (to);
+  return milliseconds;
+}
+
+/* Keep the fastest of the plans, for this run and the next. */
+static void
+settle (TdCuda *c, TdDnnPlan *p, const int64_t *ids, void *const *data, int n, void *room)
+{
+  TdDnnRivals *r = &p->rivals;
+  float milliseconds[TD_DNN_RIVALS] = { 0 };
+  int best;
+
+  for (int i = 0; i < r->n; i++)
+    milliseconds[i] = time_of (c, p, i, ids, data, n, room);
+  best = td__dnn_fastest (milliseconds, r->n);
+  for (int i = 0; i < r->n; i++)
+    if (i != best)
+      td__dnn.cudnnBackendDestroyDescriptor (r->plan[i]);
+  r->plan[0] = r->plan[best];
+  r->workspace_bytes[0] = r->workspace_bytes[best];
+  r->n = 1;
+  if (c->cudnn->properties != NULL && milliseconds[best] >= 0)
+    td__dnn_keep (r->plan[0], p->kind, p->key, c->cudnn->properties, true);
+}
+
+TdStatus
+td__dnn_execute (TdCuda *c, TdDnnPlan *p, const int64_t *ids, void *const *data, int n)
+{
+  int64_t bytes = 0;
+  void *room = NULL;
+  cudnnStatus_t result;
+
+  if (p->rivals.n > 1 && td_cuda_refuses (c, "plans are timed"))
+    return TD_ERR_STATE;
+  for (int i = 0; i < p->rivals.n; i++)
+    bytes = p->rivals.workspace_bytes[i] > bytes ? p->rivals.workspace_bytes[i] : bytes;
+  if (bytes > 0)
+    room = td_cuda_scratch (c, (size_t)bytes);
+  if (bytes > 0 && room == NULL)
+    return TD_ERR_MEMORY;
+  if (td_cuda.uses != NULL && room != NULL)
+    td_cuda.uses (c->stream, (CUdeviceptr)room, (size_t)bytes, true);
+  if (p->rivals.n > 1)
+    settle (c, p, ids, data, n, room);
+  result = execute (c, p, 0, ids, data, n, room);
   td_cuda_scratch_end (c);
-  return g.status == CUDNN_STATUS_SUCCESS ? TD_OK : td__dnn_fail (c, g.status, p->kind->what);
+  return result == CUDNN_STATUS_SUCCESS ? TD_OK : td__dnn_fail (c, result, p->kind->what);
 }

@@ -46,18 +46,24 @@ bool td_cudnn_attention_key (TdCudnnAttention *key, TdAttentionKind kind,
                              const TdAttention *attrs, const TdTensor *in, int n_in,
                              const TdTensor *out);
 
+/** Which of n times is the one to take: the least, unless an earlier one is nearly as short;
+ * below 0 are none. */
+int td__dnn_fastest (const float *milliseconds, int n);
+
 /** What cuDNN proposes for a device that is only described. */
 typedef struct TdCudnnPlanned
 {
   int n_engines, n_exact; /**< proposed; left when those that round inputs or are not
                              repeatable are out */
+  int n_plans;            /**< made */
   int64_t workspace_bytes;
   bool from_disk; /**< it was planned before: nothing was proposed */
   char why[400];  /**< of a plan that could not be made */
 } TdCudnnPlanned;
 
-/** Plan without a device, from its properties in JSON.  Returns whether there is a plan. */
-bool td_cudnn_conv_plan_deviceless (const TdCudnnConv *key, const char *properties,
+/** Make up to `wanted` (1 to 8) plans without a device, from its properties in JSON.  Returns
+ * whether there is one. */
+bool td_cudnn_conv_plan_deviceless (const TdCudnnConv *key, const char *properties, int wanted,
                                     TdCudnnPlanned *planned);
 bool td_cudnn_attention_plan_deviceless (const TdCudnnAttention *key, const char *properties,
                                          TdCudnnPlanned *planned);

@@ -34,6 +34,13 @@ td_cuda_scratch_end (TdCuda *c)
 {
 }
 
+bool
+td_cuda_refuses (TdCuda *c, const char *why)
+{
+  fail ();
+  return true;
+}
+
 TdStatus
 td_cuda_binary (TdCudaLauncher *l, TdBinaryKind kind, const TdTensor *x, const TdTensor *y,
                 TdTensor *z, bool accumulate)

@@ -80,7 +80,7 @@ plan_all (TdDtype dtype, bool tf32)
         TdCudnnPlanned planned;
 
         make_key (&key, &cases[i], (TdConvKind)kind, dtype, tf32);
-        if (!td_cudnn_conv_plan_deviceless (&key, td_h200, &planned))
+        if (!td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &planned))
           fail_msg ("%s, kind %d: %d engines, %d exact, no plan: %s", cases[i].name, kind,
                     planned.n_engines, planned.n_exact, planned.why);
         assert_true (planned.n_exact >= 1 && planned.n_exact <= planned.n_engines);
@@ -119,9 +119,9 @@ cudnn__keeps_fp32_off_tensor_cores_unless_told (void **state)
   TdCudnnPlanned exact, fast;
 
   make_key (&key, &cases[3], TD_CONV_FORWARD, TD_F32, false);
-  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, &exact));
+  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &exact));
   make_key (&key, &cases[3], TD_CONV_FORWARD, TD_F32, true);
-  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, &fast));
+  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &fast));
   assert_true (exact.n_exact < fast.n_exact);
 }
 
@@ -134,8 +134,29 @@ cudnn__refuses_sizes_that_do_not_fit (void **state)
 
   make_key (&key, &cases[3], TD_CONV_FORWARD, TD_F32, false);
   key.y[2]++;
-  assert_false (td_cudnn_conv_plan_deviceless (&key, td_h200, &planned));
+  assert_false (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &planned));
   assert_true (strlen (planned.why) > 0);
+}
+
+/* With autotune several plans are made, and one is taken by its time. */
+static void
+cudnn__plans_rivals_for_autotune (void **state)
+{
+  const float times[] = { 2, 1.99f, -1, 1.5f, 1.49f, 3 }, none[] = { -1, -1 },
+              last[] = { -1, 4 };
+  TdCudnnPlanned one, many;
+  TdCudnnConv key;
+
+  make_key (&key, &cases[3], TD_CONV_FORWARD, TD_F32, false);
+  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &one));
+  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, 4, &many));
+  assert_int_equal (one.n_plans, 1);
+  assert_in_range (many.n_plans, 2, 4);
+  assert_int_equal (many.workspace_bytes, one.workspace_bytes); /* the first is the same */
+  assert_int_equal (td__dnn_fastest (times, 6), 3);
+  assert_int_equal (td__dnn_fastest (times, 2), 0);
+  assert_int_equal (td__dnn_fastest (none, 2), 0);
+  assert_int_equal (td__dnn_fastest (last, 2), 1);
 }
 
 /* A plan that was kept is the same plan; a file that is damaged is only made anew. */
@@ -151,9 +172,9 @@ cudnn__keeps_plans_on_disk (void **state)
   assert_non_null (mkdtemp (folder));
   setenv ("TAPEDECK_CUDA_CACHE", folder, 1);
   make_key (&key, &cases[3], TD_CONV_FORWARD, TD_F32, false);
-  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, &first));
+  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &first));
   assert_false (first.from_disk);
-  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, &second));
+  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &second));
   assert_true (second.from_disk);
   assert_int_equal (second.workspace_bytes, first.workspace_bytes);
   d = opendir (folder);
@@ -162,10 +183,10 @@ cudnn__keeps_plans_on_disk (void **state)
       snprintf (path, sizeof path, "%s/%s", folder, entry->d_name);
   closedir (d);
   assert_int_equal (truncate (path, 100), 0);
-  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, &second));
+  assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &second));
   assert_false (second.from_disk);
   key.stride[0] = 2; /* of other sizes: not that plan, and none at all */
-  assert_false (td_cudnn_conv_plan_deviceless (&key, td_h200, &second));
+  assert_false (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &second));
   setenv ("TAPEDECK_CUDA_CACHE", "off", 1);
   unlink (path);
   rmdir (folder);
@@ -192,6 +213,7 @@ main (void)
     cmocka_unit_test (cudnn__plans_fp16_convolutions),
     cmocka_unit_test (cudnn__keeps_fp32_off_tensor_cores_unless_told),
     cmocka_unit_test (cudnn__refuses_sizes_that_do_not_fit),
+    cmocka_unit_test (cudnn__plans_rivals_for_autotune),
     cmocka_unit_test (cudnn__keeps_plans_on_disk),
     cmocka_unit_test (key__is_of_no_more_axes_than_cudnn_has),
   };
