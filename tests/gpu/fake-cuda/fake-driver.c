@@ -77,6 +77,7 @@ td_cuda_api_open (void)
   td_cuda.uses = fake_note_use;
   td_cuda.library = own_library;
   take_settings (getenv ("FAKE_CUDA"));
+  setenv ("TAPEDECK_CUDA_CACHE", "off", 0); /* a test leaves nothing for the next */
   opened = true;
   return NULL;
 }
