@@ -7,6 +7,7 @@
 #include "td-test.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define N_TRACED 11
@@ -50,10 +51,12 @@ check_trace (const Trace *trace)
 {
   static Model m;
   const PeerModel *peer = model_named (trace->name);
+  /* a call for each product of a vector, there: one update touches what eleven do */
+  int n = getenv ("TD_TEST_VALGRIND") != NULL ? 1 : trace->n;
 
   memset (&m, 0, sizeof m);
   peer->make (&m);
-  for (int i = 0; i < trace->n; i++)
+  for (int i = 0; i < n; i++)
     TD_ITERATION (i)
       {
         TdVar *loss = peer->loss (&m, i % POOL);
