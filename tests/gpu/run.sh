@@ -15,6 +15,7 @@
 #   TD_GPU_PYTHON   the python3 that has PyTorch
 #   TD_GPU_COPY     a folder that gets a copy of the result after each step, of the tapes at the end
 # SPDX-License-Identifier: MIT
+# shellcheck disable=SC2086  # $on_gpu, $small, $cpu: several words or none
 set -u
 
 what=${1:-quick}
