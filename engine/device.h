@@ -324,6 +324,34 @@ typedef struct TdDeviceGraphs
   TdStatus (*launch) (TdDevice *d, TdGraph *graph, const TdSpan *written, uint32_t n);
   void (*free) (TdDevice *d, TdGraph *graph);
 } TdDeviceGraphs;
+/** What an answer is about that a device gives later; handed back as it was given. */
+typedef struct TdLateOf
+{
+  uint64_t iteration, variable;
+  uint32_t event;
+} TdLateOf;
+typedef enum
+{
+  TD_LATE_STATS,
+  TD_LATE_TIME
+} TdLateWhat;
+typedef struct TdLate
+{
+  TdLateOf of;
+  TdStatus status; /**< not TD_OK: the device has failed, and there is no answer */
+  TdLateWhat what;
+  TdStats stats;
+  bool exact;                   /**< times are the kernels' own */
+  uint64_t zero;                /**< what time_zero was given */
+  double since_ns;              /**< that mark after the one before; below 0: not known */
+  double start_ns, duration_ns; /**< from that mark on */
+} TdLate;
+typedef enum
+{
+  TD_LATE_LOOK, /**< what is there now */
+  TD_LATE_SEND, /**< also let the device begin with what it has been asked */
+  TD_LATE_WAIT  /**< wait for all of it */
+} TdLateHow;
 
 /* --- programs: what a fused group of a static schedule runs as --- */
 
@@ -452,6 +480,19 @@ typedef struct TdDeviceOps
   /** adds: as td__tiles_run. */
   TdStatus (*program_run) (TdDevice *d, void *program, const TdTensor *operands,
                            const bool *adds);
+  /* What is asked without waiting; all NULL where nothing is to be waited for.  x may be
+   * overwritten or given back at once.  *Errors*: TD_ERR_STATE, without fail, when too much
+   * waits already. */
+  TdStatus (*stats_later) (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
+                           const TdLateOf *of);
+  /** Mark where times begin; before an operation (NULL) and after it (of).  False: not now. */
+  bool (*time_zero) (TdDevice *d, uint64_t zero);
+  bool (*time_op) (TdDevice *d, const TdLateOf *of);
+  /** Begin a range of the host's time for tools that look, or end the innermost (NULL); name
+   * stays.  category: a phase, or 4 for a link.  NULL: no tool looks. */
+  void (*range) (TdDevice *d, const char *name, int category, uint64_t payload);
+  /** Take up to room answers; fewer: there are no more. */
+  int (*late) (TdDevice *d, TdLateHow how, TdLate *answers, int room);
 } TdDeviceOps;
 
 struct TdDevice
@@ -464,6 +505,8 @@ struct TdDevice
   const char *algorithm; /**< which implementation computed last, where a kernel has several; a
                             string that stays */
   void *priv;
+  const char *model; /**< of the hardware, "NVIDIA H200"; NULL: of no matter */
+  uint8_t number;    /**< the engine's, in the order of opening; 0: the host */
 };
 
 /* --- modules: devices that come in a shared object, opened when one of them is asked for ---

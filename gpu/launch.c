@@ -81,7 +81,9 @@ static void *
 workspace (TdCudaLauncher *l, size_t bytes)
 {
   TdCuda *c = owner_of (l);
-  void *room = td_cuda_scratch (c, bytes);
+  void *room = !c->in_own_room              ? td_cuda_scratch (c, bytes)
+               : bytes <= c->own_room_bytes ? (void *)c->own_room
+                                            : NULL;
 
   if (room != NULL && td_cuda.uses != NULL)
     td_cuda.uses (c->stream, (CUdeviceptr)room, bytes, true);

@@ -217,6 +217,7 @@ vmm_free (void *context, void *address, size_t bytes)
   size_t kept = 0;
 
   td_cuda_enter (&c->device);
+  td_cuda_stats_written (c, address, bytes);
   if (c->stream != NULL)
     td_cuda.cuStreamSynchronize (c->stream);
   for (size_t i = 0; i < v->n; i++)
@@ -267,8 +268,8 @@ malloc_free (void *context, void *address, size_t bytes)
 {
   TdCuda *c = context;
 
-  (void)bytes;
   td_cuda_enter (&c->device);
+  td_cuda_stats_written (c, address, bytes);
   if (c->lost != TD_OK) /* it went with the context */
     return;
   td_cuda.cuStreamSynchronize (c->stream);

@@ -4,7 +4,10 @@
 #include "blas.h"
 #include "cuda-device.h"
 #include "cudnn.h"
+#include "kernel-times.h"
+#include "later.h"
 #include "libraries.h"
+#include "nvtx.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,6 +125,7 @@ module_open (const TdModuleHost *host)
     }
   if (td_cuda.cuDeviceGetCount (&n_devices) != CUDA_SUCCESS || n_devices == 0)
     return "the driver finds no device";
+  td_cupti_start ();
   if (n_devices > TD_CUDA_MAX_DEVICES)
     n_devices = TD_CUDA_MAX_DEVICES;
   return NULL;
@@ -145,9 +149,9 @@ module_describe (int i)
     return "not to be opened";
   td_cuda.cuDeviceGetName (name, sizeof name, handle);
   td_cuda.cuDeviceTotalMem (&total, handle);
-  snprintf (text, sizeof text, "%s, %.1f GB, driver for CUDA %d.%d, %s", name,
+  snprintf (text, sizeof text, "%s, %.1f GB, driver for CUDA %d.%d, %s%s%s", name,
             (double)total / 1e9, driver_version / 1000, driver_version % 1000 / 10,
-            td_cuda_libraries_text ());
+            td_cuda_libraries_text (), *td_cupti_text () != '\0' ? ", " : "", td_cupti_text ());
   return text;
 }
 
@@ -171,6 +175,8 @@ start (TdCuda *c, int i)
              != TD_OK)
     return false;
   td_cuda_enter (&c->device);
+  if (td_cuda.cuDeviceGetName (c->model, sizeof c->model, c->handle) == CUDA_SUCCESS)
+    c->device.model = c->model;
   td_cuda_launcher_init (c);
   c->launcher.n_sms = attribute (c, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   c->major = attribute (c, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
@@ -200,9 +206,13 @@ device_end (TdDevice *d)
       c->stream = NULL;
       memset (c->up, 0, sizeof c->up);
       memset (c->down, 0, sizeof c->down);
+      td_cuda_stats_close (c);
+      td_cuda_timing_close (c);
     }
   if (c->stream != NULL)
     td_cuda.cuStreamSynchronize (c->stream);
+  td_cuda_stats_close (c);
+  td_cuda_timing_close (c);
   td_cuda_blas_close (c);
   td_cudnn_close (c);
   td_cuda_scratch_end (c);
@@ -245,6 +255,7 @@ device_open (int i)
   c->ops = *td_cuda_slots ();
   if (!td_cuda_vmm_wanted () || !td_cuda_vmm_open (c))
     c->ops.provider = &td_cuda_malloc_provider;
+  c->ops.range = td_cuda_nvtx ();
   c->device.ops = &c->ops;
   return &c->device;
 }

@@ -7,6 +7,7 @@
 #include "blas.h"
 #include "cuda-device.h"
 #include "cudnn.h"
+#include "later.h"
 
 /* Enter the device and say what the kernel that follows uses. */
 static TdCudaLauncher *
@@ -316,6 +317,10 @@ static const TdDeviceOps ops = {
   .program_new = td_cuda_program_new,
   .program_free = td_cuda_program_free,
   .program_run = td_cuda_program_run,
+  .stats_later = td_cuda_stats_later,
+  .time_zero = td_cuda_time_zero,
+  .time_op = td_cuda_time_op,
+  .late = td_cuda_late,
 };
 
 const TdDeviceOps *

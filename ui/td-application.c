@@ -7,6 +7,7 @@
 
 #include "td-keys.h"
 #include "td-preferences.h"
+#include "td-runner.h"
 #include "td-settings.h"
 #include "window/td-window.h"
 
@@ -202,14 +203,31 @@ app_help (GSimpleAction *action, GVariant *parameter, gpointer self)
     gtk_widget_activate_action (GTK_WIDGET (window), "win.show-help-overlay", NULL);
 }
 
+/* Which devices there are, the engine says: it is linked by the command and not by the app.
+ * Owner: the caller. */
+static char *
+dup_backends (void)
+{
+  g_autofree char *tapedeck = td_runner_find_executable ("tapedeck");
+  g_autofree char *out = NULL;
+  char option[] = "--version", *argv[] = { tapedeck, option, NULL };
+
+  if (!tapedeck
+      || !g_spawn_sync (NULL, argv, NULL, G_SPAWN_STDERR_TO_DEV_NULL, NULL, NULL, &out, NULL,
+                        NULL, NULL))
+    return g_strdup ("backends: the tapedeck command is not there to ask\n");
+  return g_utf8_make_valid (out, -1);
+}
+
 static void
 app_about (GSimpleAction *action, GVariant *parameter, gpointer self)
 {
+  g_autofree char *backends = dup_backends ();
   g_autofree char *debug = g_strdup_printf (
-      "Tapedeck %s\nGTK %u.%u.%u\nlibadwaita %u.%u.%u\nGLib %u.%u.%u\nRenderer: %s\n",
-      TD_VERSION, gtk_get_major_version (), gtk_get_minor_version (), gtk_get_micro_version (),
-      adw_get_major_version (), adw_get_minor_version (), adw_get_micro_version (),
-      glib_major_version, glib_minor_version, glib_micro_version,
+      "%s\nThe app %s\nGTK %u.%u.%u\nlibadwaita %u.%u.%u\nGLib %u.%u.%u\nRenderer: %s\n",
+      backends, TD_VERSION, gtk_get_major_version (), gtk_get_minor_version (),
+      gtk_get_micro_version (), adw_get_major_version (), adw_get_minor_version (),
+      adw_get_micro_version (), glib_major_version, glib_minor_version, glib_micro_version,
       g_getenv ("GSK_RENDERER") ? g_getenv ("GSK_RENDERER") : "chosen by GTK");
   adw_show_about_window (
       gtk_application_get_active_window (self), "application-name", "Tapedeck",

@@ -229,6 +229,12 @@ void td__devices_finish (void);
 TdStatus td__device_register (TdDevice *device);
 /** Open "cuda:N" of the module and register it.  *Errors*: NULL after td__fail. (module.c) */
 TdDevice *td__cuda_device (const char *name);
+/** The device of that number; NULL: none. */
+TdDevice *td__device_at (int number);
+/** Tell d of links and operations from here on, where it asks for that (ranges.c). */
+void td__ranges_start (TdDevice *d);
+/** "cuda:0 NVIDIA H200". */
+const char *td__device_text (const TdDevice *device);
 /** Before and after the pool of d is freed; nothing for a device that is not the module's. */
 void td__cuda_end (TdDevice *d);
 void td__cuda_close (TdDevice *d);

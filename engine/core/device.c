@@ -56,6 +56,7 @@ td__device_register (TdDevice *device)
     return td__fail (TD_ERR_MEMORY, "device", NULL, "no host memory for %s", device->name);
   td__pool_set_limit (device->pool, mem_limit);
   td__device_names[n_devices] = device->name;
+  device->number = (uint8_t)n_devices;
   devices[n_devices++] = device;
   td__device_names[n_devices] = NULL;
   return TD_OK;
@@ -69,6 +70,22 @@ td__device_number (const TdDevice *device)
   while (i < n_devices && devices[i] != device)
     i++;
   return i;
+}
+
+TdDevice *
+td__device_at (int number)
+{
+  return number >= 0 && number < n_devices ? devices[number] : NULL;
+}
+
+const char *
+td__device_text (const TdDevice *device)
+{
+  static char text[160];
+
+  snprintf (text, sizeof text, "%s%s%s", device->name, device->model != NULL ? " " : "",
+            device->model != NULL ? device->model : "");
+  return text;
 }
 
 TdDevice *

@@ -168,7 +168,10 @@ td__cuda_device (const char *name)
   if (d == NULL)
     return NULL;
   if (td__device_register (d) == TD_OK)
-    return d;
+    {
+      td__ranges_start (d);
+      return d;
+    }
   m->device_end (d);
   m->device_close (d);
   return NULL;

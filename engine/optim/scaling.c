@@ -10,6 +10,8 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The largest number of half precision: Chainer's limit of a dynamic scale. */
 static const double scale_most = 65504;
@@ -71,6 +73,103 @@ check_finite (const TdOptSlot *slot, bool *finite, const TdSite *site)
   return TD_OK;
 }
 
+/* --- on a device that computes by itself --- */
+
+enum
+{
+  PLACE = 8 /* bytes for one number of any type */
+};
+
+/* All bits of the exponent are set in infinities and NaN, and in nothing else. */
+static bool
+is_finite (const void *number, TdDtype dtype)
+{
+  static const uint64_t exponents[] = {
+    [TD_F16] = 0x7C00, [TD_BF16] = 0x7F80, [TD_F32] = 0x7F800000, [TD_F64] = 0x7FFull << 52
+  };
+  uint64_t bits, exponent = exponents[dtype];
+
+  memcpy (&bits, number, sizeof bits);
+  return (bits & exponent) != exponent;
+}
+
+/* The largest and the smallest number of a gradient, both of which a NaN is. */
+static TdStatus
+put_extremes (TdDevice *d, const TdVar *g, char *places)
+{
+  static const TdReduceKind kinds[] = { TD_REDUCE_MAX, TD_REDUCE_MIN };
+  TdShape scalar = { 0 };
+  TdTensor x = { g->buffer->data, &g->node->shape, td_shape_size (&g->node->shape),
+                 (TdDtype)g->node->dtype };
+  TdStatus status = TD_OK;
+
+  for (int k = 0; k < 2 && status == TD_OK; k++)
+    {
+      TdTensor y = { places + k * PLACE, &scalar, 1, x.dtype };
+
+      status = d->ops->reduce (d, kinds[k], (1u << x.shape->ndim) - 1, &x, &y, false);
+    }
+  return status;
+}
+
+static bool
+is_there (const TdOptSlot *slot, const TdDevice *d)
+{
+  return slot->g->node->device == d && td_shape_size (&slot->g->node->shape) > 0;
+}
+
+/* One answer for all gradients that lie there, instead of one for each. */
+static TdStatus
+check_together (const TdOpt *opt, TdDevice *d, bool *finite, const TdSite *site)
+{
+  size_t bytes = (size_t)opt->n_slots * 2 * PLACE;
+  TdBlock *block = td__pool_take (d->pool, bytes, TD_MEM_WORKSPACE);
+  char *host = calloc (1, bytes);
+  TdStatus status
+      = block != NULL && host != NULL ? d->ops->zero (d, block->address, bytes) : TD_ERR_MEMORY;
+
+  for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
+    if (is_there (&opt->slots[i], d))
+      status = put_extremes (d, opt->slots[i].g, (char *)block->address + i * 2 * PLACE);
+  if (status == TD_OK)
+    status = d->ops->download (d, host, block->address, bytes);
+  for (int i = 0; i < 2 * opt->n_slots && status == TD_OK; i++)
+    if (is_there (&opt->slots[i / 2], d)
+        && !is_finite (host + i * PLACE, (TdDtype)opt->slots[i / 2].g->node->dtype))
+      *finite = false;
+  if (block != NULL)
+    td__pool_give (block);
+  free (host);
+  if (status != TD_OK && !td__engine.has_error)
+    return td__fail (status, "td_opt_update", site, "the gradients on %s cannot be checked",
+                     d->name);
+  return status;
+}
+
+static TdStatus
+check_all (const TdOpt *opt, bool *finite, const TdSite *site)
+{
+  TdEngine *e = &td__engine;
+  TdDevice *together = NULL;
+  TdStatus status = TD_OK;
+
+  for (int i = 0; i < opt->n_slots && *finite && status == TD_OK; i++)
+    {
+      TdDevice *d = opt->slots[i].g->node->device;
+
+      if (d->ops->late == NULL || !d->computes)
+        status = check_finite (&opt->slots[i], finite, site);
+      else if (together != d)
+        {
+          if (e->observer != NULL)
+            e->observer->host_read (e->observer, opt->slots[i].g->node, site);
+          status = check_together (opt, d, finite, site);
+          together = d;
+        }
+    }
+  return status;
+}
+
 /* Whether the gradient that is there now came through td_opt_backward. */
 static bool
 is_scaled (const TdOptSlot *slot)
@@ -85,8 +184,8 @@ td__opt_unscale (TdOpt *opt, bool *safe, const TdSite *site)
   Attrs attrs = { opt->pending_scale };
   TdStatus status = TD_OK;
 
-  for (int i = 0; i < opt->n_slots && opt->dynamic && *safe && status == TD_OK; i++)
-    status = check_finite (&opt->slots[i], safe, site);
+  if (opt->dynamic)
+    status = check_all (opt, safe, site);
   for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
     {
       TdOptSlot *slot = &opt->slots[i];
@@ -102,11 +201,24 @@ td__opt_unscale (TdOpt *opt, bool *safe, const TdSite *site)
   return status;
 }
 
+/* Curves of a recording: what the scale was, and how many steps it has cost so far. */
+static void
+tell_scale (const TdOpt *opt)
+{
+  TdObserver *o = td__engine.observer;
+
+  if (o == NULL)
+    return;
+  o->report (o, "loss_scale", opt->scale);
+  o->report (o, "overflows", (double)opt->n_skipped);
+}
+
 void
 td__opt_next_scale (TdOpt *opt, bool safe)
 {
   if (!opt->dynamic)
     return;
+  tell_scale (opt);
   opt->seen_overflow = opt->seen_overflow || !safe;
   opt->scale *= !safe ? 0.5 : opt->seen_overflow ? opt->growth : 2;
   opt->scale = fmax (1, fmin (scale_most, opt->scale));

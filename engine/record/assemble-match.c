@@ -25,7 +25,7 @@ same_meta (const TdMeta *x, const TdMeta *y)
 {
   return x->key == y->key && x->name == y->name && x->path == y->path && x->dtype == y->dtype
          && x->ndim == y->ndim && x->category == y->category && x->flags == y->flags
-         && memcmp (x->dims, y->dims, x->ndim * sizeof *x->dims) == 0;
+         && x->device == y->device && memcmp (x->dims, y->dims, x->ndim * sizeof *x->dims) == 0;
 }
 
 /* Slot `slot` is met for the first time: may variable `id` stand there? */
@@ -256,7 +256,8 @@ remember_vars (TdAssembler *a, const TdShape *s)
                        .dtype = v->dtype,
                        .ndim = v->ndim,
                        .category = v->category,
-                       .flags = v->flags };
+                       .flags = v->flags,
+                       .device = v->device };
       if (v->ndim > 0)
         memcpy (meta.dims, s->it.dims + v->first_dim, v->ndim * sizeof *meta.dims);
       td__meta_set (a, s->first_id + v->id, &meta);
@@ -324,7 +325,8 @@ find_recent (TdAssembler *a, uint64_t id, TdMeta *meta)
                         .dtype = v->dtype,
                         .ndim = v->ndim,
                         .category = v->category,
-                        .flags = v->flags };
+                        .flags = v->flags,
+                        .device = v->device };
       if (v->ndim > 0)
         memcpy (meta->dims, r->shape->it.dims + v->first_dim, v->ndim * sizeof *meta->dims);
       return true;

@@ -67,6 +67,7 @@ add_block (TdAssembler *a, const TdShape *shape, const TdTapeMemory *m)
                       .variable = m->variable,
                       .key = key_of (a, shape, m->variable),
                       .category = m->category,
+                      .device = m->device,
                       .used = true };
   td__id_map_set (&a->block_at, m->address, at);
 }
@@ -154,7 +155,8 @@ list_blocks (TdAssembler *a, TdList *blocks)
         *block = (TdTapeBlock){ .address = all[i].address,
                                 .bytes = all[i].bytes,
                                 .key = all[i].key,
-                                .category = all[i].category };
+                                .category = all[i].category,
+                                .device = all[i].device };
     }
   if (blocks->n > 1)
     qsort (blocks->items, blocks->n, sizeof (TdTapeBlock), by_address);

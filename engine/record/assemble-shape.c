@@ -105,6 +105,7 @@ add_external (Build *b, uint64_t id)
   v.site = meta->site;
   v.dtype = meta->dtype;
   v.category = meta->category;
+  v.device = meta->device;
   v.flags = (uint8_t)((meta->flags & ~TD_TAPE_VAR_RETAINED) | TD_TAPE_VAR_EXTERNAL);
   put_dims (b, &v, meta->dims, meta->ndim);
   *var = add_var (b, id, &v);
@@ -160,7 +161,8 @@ td__leaf_meta (TdAssembler *a, const TdRawLeaf *leaf, uint64_t key, TdMeta *meta
                     .dtype = leaf->var.dtype,
                     .ndim = leaf->var.ndim,
                     .category = leaf->var.category,
-                    .flags = leaf->var.flags };
+                    .flags = leaf->var.flags,
+                    .device = (uint8_t)leaf->var.device };
   memcpy (meta->dims, leaf->var.dims, leaf->var.ndim * sizeof *meta->dims);
 }
 
@@ -177,6 +179,7 @@ build_leaf (Build *b, const TdRawLeaf *leaf)
   v.site = meta.site;
   v.dtype = meta.dtype;
   v.category = meta.category;
+  v.device = meta.device;
   v.flags = (uint8_t)(meta.flags & ~TD_TAPE_VAR_EXTERNAL);
   put_dims (b, &v, meta.dims, meta.ndim);
   if (leaf->var.variable >= b->a->begin.first_id)
@@ -214,6 +217,7 @@ build_output (Build *b, const TdRawOutput *out, const TdTapeEvent *e, uint32_t i
                   .out_index = (uint16_t)k,
                   .dtype = out->dtype,
                   .category = out->category,
+                  .device = (uint8_t)out->device,
                   .flags = (uint8_t)(out->flags & ~TD_TAPE_VAR_EXTERNAL) };
   uint32_t *ref = td__list_add (&b->shape->outs, sizeof *ref);
 

@@ -179,6 +179,10 @@ static const uint16_t least[TD_RAW_N_TYPES] = {
   [TD_RAW_STATIC_RUN] = sizeof (TdRawStaticRun),
   [TD_RAW_STATIC_ENTRY] = sizeof (TdRawStaticEntry),
   [TD_RAW_HELD] = sizeof (TdRawHeld),
+  [TD_RAW_LATE_STATS] = sizeof (TdRawLateStats),
+  [TD_RAW_DEVICE_TIME] = sizeof (TdRawDeviceTime),
+  [TD_RAW_ANSWERED] = sizeof (TdRawAnswered),
+  [TD_RAW_DEVICE] = sizeof (TdRawDevice),
 };
 
 static bool

@@ -41,7 +41,7 @@ typedef struct
 {
   uint64_t key, bytes;
   uint32_t name, path, site; /* tape ids */
-  uint8_t dtype, ndim, category, flags;
+  uint8_t dtype, ndim, category, flags, device;
   int64_t dims[TD_TAPE_MAX_NDIM];
 } TdMeta;
 
@@ -96,7 +96,7 @@ typedef struct
 typedef struct
 {
   uint64_t address, bytes, variable, key;
-  uint32_t category;
+  uint32_t category, device;
   bool used;
 } TdBlock;
 
@@ -124,6 +124,18 @@ typedef struct
   TdTapeTensorRef ref;
 } TdPendingTensor;
 
+/** When the clock of a device was 0, as far as is known, in ns of the tape. */
+typedef struct
+{
+  double ns;
+  uint64_t iteration; /* of that mark, plus 1; 0: never */
+} TdDeviceZero;
+
+enum
+{
+  MAX_TAPE_DEVICES = 256
+};
+
 struct TdAssembler
 {
   TdTapeWriter *w;
@@ -146,6 +158,7 @@ struct TdAssembler
   TdList start, duration; /* uint64_t ticks by event */
   TdList memory;          /* TdTapeMemory, ids absolute */
   TdList reads, stats, tensors, notices;
+  TdList devices, device_times; /* TdTapeDevice, TdRawDeviceTime */
   TdTapeStop stop;
   uint64_t last_structure;
   uint64_t fed, iteration_at; /* bytes fed, and where the open iteration begins */
@@ -177,6 +190,12 @@ struct TdAssembler
   /* and the source */
   char *source;
   uint64_t source_total, source_have;
+
+  /* the open iteration has ended, and waits for answers of devices: what follows waits too */
+  bool waits;
+  uint64_t waits_since; /* ticks of its end */
+  TdList queue;         /* bytes */
+  TdDeviceZero zeros[MAX_TAPE_DEVICES];
 
   /* static chains */
   TdIdMap schedules; /* by the engine's number: the tape's */
@@ -246,3 +265,20 @@ void td__feed_static_run (TdAssembler *a, const TdRawHead *head);
 void td__feed_static_entry (TdAssembler *a, const TdRawHead *head);
 /** The runs of the open iteration as they are at a moment, in `runs`. */
 void td__static_runs (const TdAssembler *a, uint64_t end_ns, TdList *runs);
+void td__feed_late_stats (TdAssembler *a, const TdRawHead *head);
+void td__feed_device_time (TdAssembler *a, const TdRawHead *head);
+void td__feed_answered (TdAssembler *a, const TdRawHead *head);
+void td__feed_device (TdAssembler *a, const TdRawHead *head);
+
+/** End the open iteration. */
+void td__finish_iteration (TdAssembler *a, uint64_t end_ticks);
+/** Note statistics of `variable`, as of after `event`. */
+void td__add_stats (TdAssembler *a, uint64_t variable, uint32_t event,
+                    const TdTapeStats *stats);
+/** Whether an iteration that waits for answers takes this record, or keeps it for later. */
+bool td__hold_keeps (TdAssembler *a, const TdRawHead *head);
+/** Let the iteration that waits end now, and feed what has waited behind it. */
+void td__hold_end (TdAssembler *a, bool lost);
+/** Fill devices and times of the iteration; `times` is its own list.  With `commit` the clocks
+ * of the devices are remembered. */
+void td__resolve_devices (TdAssembler *a, TdTapeIteration *it, TdList *times, bool commit);

@@ -59,10 +59,12 @@ td_assembler_free (TdAssembler *a)
   if (a == NULL)
     return;
 
-  TdList *lists[] = { &a->strings, &a->opdefs,       &a->sites,    &a->paths,  &a->raw,
-                      &a->start,   &a->duration,     &a->memory,   &a->reads,  &a->stats,
-                      &a->tensors, &a->notices,      &a->metas,    &a->blocks, &a->free_blocks,
-                      &a->bound,   &a->attr_changes, &a->addresses };
+  TdList *lists[]
+      = { &a->strings, &a->opdefs,       &a->sites,     &a->paths,   &a->raw,
+          &a->start,   &a->duration,     &a->memory,    &a->reads,   &a->stats,
+          &a->tensors, &a->notices,      &a->metas,     &a->blocks,  &a->free_blocks,
+          &a->bound,   &a->attr_changes, &a->addresses, &a->devices, &a->device_times,
+          &a->queue };
 
   for (uint32_t i = 0; i < a->texts.n; i++)
     free (((char **)a->texts.items)[i]);
@@ -102,6 +104,7 @@ clear_iteration (TdAssembler *a)
   a->reads.n = a->stats.n = a->tensors.n = a->notices.n = a->statics.n = 0;
   a->runs.n = a->traced.n = 0;
   a->held.n = 0;
+  a->devices.n = a->device_times.n = 0;
   a->stop = (TdTapeStop){ 0 };
   a->shown_events = 0;
   a->shown_stopped = false;
@@ -111,7 +114,7 @@ clear_iteration (TdAssembler *a)
 /* What differs each time, resolved to variables; the arrays are the iteration's own. */
 typedef struct
 {
-  TdList start, duration, reads, stats, tensors, runs, records, blocks;
+  TdList start, duration, reads, stats, tensors, runs, records, blocks, device_times;
 } Resolved;
 
 static void
@@ -189,7 +192,8 @@ resolve_values (TdAssembler *a, const TdShape *s, TdTapeIteration *it, Resolved 
 }
 
 static void
-resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it, Resolved *r)
+resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it, Resolved *r,
+         bool commit)
 {
   *it = s->it;
   it->flags = a->flags;
@@ -222,6 +226,7 @@ resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
   resolve_times (a, it, r);
   resolve_reads (a, s, it, r);
   resolve_values (a, s, it, r);
+  td__resolve_devices (a, it, &r->device_times, commit);
 }
 
 static void
@@ -235,6 +240,7 @@ clear_resolved (Resolved *r)
   td__list_clear (&r->runs);
   td__list_clear (&r->records);
   td__list_clear (&r->blocks);
+  td__list_clear (&r->device_times);
 }
 
 /* What was set aside makes another structure, but no other graph. */
@@ -268,8 +274,8 @@ find_shape (TdAssembler *a, bool *repeat)
   return s;
 }
 
-static void
-finish_iteration (TdAssembler *a, uint64_t end_ticks)
+void
+td__finish_iteration (TdAssembler *a, uint64_t end_ticks)
 {
   TdTapeIteration it;
   Resolved r = { 0 };
@@ -286,7 +292,7 @@ finish_iteration (TdAssembler *a, uint64_t end_ticks)
       if (a->state.n_iterations > 0 && s->it.fingerprint_dims != a->last_structure)
         a->flags |= TD_TAPE_ITERATION_GRAPH_CHANGED;
       a->last_structure = s->it.fingerprint_dims;
-      resolve (a, s, td__assembler_ns (a, end_ticks), &it, &r);
+      resolve (a, s, td__assembler_ns (a, end_ticks), &it, &r, true);
       td__memory_finish (a, s, &it, &r.records, &r.blocks, true);
       td_tape_writer_iteration (a->w, &it);
       recent = &a->recent[a->next_recent++ % MAX_RECENT];
@@ -310,7 +316,7 @@ td_assembler_show_live (TdAssembler *a)
   if (!a->state.in_iteration || (s = td__shape_build (a)) == NULL)
     return;
   a->attr_changes.n = 0;
-  resolve (a, s, td__assembler_ns (a, td_ring_ticks ()), &it, &r);
+  resolve (a, s, td__assembler_ns (a, td_ring_ticks ()), &it, &r, false);
   td__memory_finish (a, s, &it, &r.records, &r.blocks, false);
   td_tape_writer_live (a->w, &it);
   clear_resolved (&r);
@@ -331,7 +337,7 @@ feed_begin (TdAssembler *a, const TdRawHead *head)
   if (a->state.in_iteration)
     {
       a->flags |= TD_TAPE_ITERATION_PARTIAL;
-      finish_iteration (a, raw->ticks);
+      td__finish_iteration (a, raw->ticks);
     }
   if (last->shape != NULL && last->end_id == UINT64_MAX)
     last->end_id = raw->first_id;
@@ -360,7 +366,12 @@ begin_by_itself (TdAssembler *a, uint64_t ticks, uint64_t first_id)
 static void
 feed_iteration_end (TdAssembler *a, const TdRawHead *head)
 {
-  finish_iteration (a, ((const TdRawIterationEnd *)head)->ticks);
+  uint64_t ticks = ((const TdRawIterationEnd *)head)->ticks;
+
+  a->waits = a->state.in_iteration && (head->flags & TD_RAW_ANSWERS_TO_COME) != 0;
+  a->waits_since = ticks;
+  if (!a->waits)
+    td__finish_iteration (a, ticks);
 }
 
 static void
@@ -469,7 +480,8 @@ feed_memory (TdAssembler *a, const TdRawHead *head)
                                  .site = td__alias (&a->sites, raw->site).id,
                                  .kind = (uint8_t)(head->flags & 255),
                                  .category = raw->category,
-                                 .holder = raw->holder });
+                                 .holder = raw->holder,
+                                 .device = (uint8_t)raw->device });
 }
 
 static void
@@ -482,7 +494,8 @@ feed_alloc (TdAssembler *a, const TdRawHead *head)
                                  .buffer = raw->buffer,
                                  .variable = raw->variable,
                                  .kind = TD_TAPE_MEMORY_ALLOC,
-                                 .category = (uint8_t)head->flags });
+                                 .category = (uint8_t)head->flags,
+                                 .device = (uint8_t)(head->flags >> 8) });
 }
 
 static void
@@ -494,7 +507,8 @@ feed_free (TdAssembler *a, const TdRawHead *head)
                                  .bytes = raw->bytes,
                                  .buffer = raw->buffer,
                                  .kind = TD_TAPE_MEMORY_FREE,
-                                 .category = (uint8_t)head->flags });
+                                 .category = (uint8_t)head->flags,
+                                 .device = (uint8_t)(head->flags >> 8) });
 }
 
 static void
@@ -509,19 +523,26 @@ feed_report (TdAssembler *a, const TdRawHead *head)
   td_tape_writer_report (a->w, &report);
 }
 
+void
+td__add_stats (TdAssembler *a, uint64_t variable, uint32_t event, const TdTapeStats *stats)
+{
+  TdPendingStats *to = a->state.in_iteration ? td__list_add (&a->stats, sizeof *to) : NULL;
+
+  if (to == NULL)
+    return;
+  *to = (TdPendingStats){ .variable = variable, .stats = *stats };
+  to->stats.event = event;
+  a->flags |= stats->n_nan ? TD_TAPE_ITERATION_NAN : 0;
+  a->flags |= stats->n_pos_inf || stats->n_neg_inf ? TD_TAPE_ITERATION_INF : 0;
+}
+
 static void
 feed_stats (TdAssembler *a, const TdRawHead *head)
 {
   const TdRawStats *raw = (const TdRawStats *)head;
-  TdPendingStats *stats
-      = a->state.in_iteration ? td__list_add (&a->stats, sizeof *stats) : NULL;
 
-  if (stats == NULL)
-    return;
-  *stats = (TdPendingStats){ .variable = raw->variable, .stats = raw->stats };
-  stats->stats.event = a->state.n_events ? a->state.n_events - 1 : TD_TAPE_NONE;
-  a->flags |= raw->stats.n_nan ? TD_TAPE_ITERATION_NAN : 0;
-  a->flags |= raw->stats.n_pos_inf || raw->stats.n_neg_inf ? TD_TAPE_ITERATION_INF : 0;
+  td__add_stats (a, raw->variable, a->state.n_events ? a->state.n_events - 1 : TD_TAPE_NONE,
+                 &raw->stats);
 }
 
 static void
@@ -582,7 +603,7 @@ feed_exit (TdAssembler *a, const TdRawHead *head)
   a->state.exited = true;
   a->state.exit_status = raw->status;
   a->flags |= a->flags & TD_TAPE_ITERATION_OUTSIDE ? 0 : TD_TAPE_ITERATION_PARTIAL;
-  finish_iteration (a, raw->ticks);
+  td__finish_iteration (a, raw->ticks);
 }
 
 static const Feed feeds[TD_RAW_N_TYPES] = {
@@ -622,6 +643,10 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
   [TD_RAW_STATIC_RUN] = td__feed_static_run,
   [TD_RAW_STATIC_ENTRY] = td__feed_static_entry,
   [TD_RAW_HELD] = td__feed_held,
+  [TD_RAW_LATE_STATS] = td__feed_late_stats,
+  [TD_RAW_DEVICE_TIME] = td__feed_device_time,
+  [TD_RAW_ANSWERED] = td__feed_answered,
+  [TD_RAW_DEVICE] = td__feed_device,
 };
 
 /* Recovery: definitions count always, the rest only from the first whole iteration on that the
@@ -654,7 +679,9 @@ td_assembler_feed (TdAssembler *a, const void *bytes, size_t n)
           a->fed += (uint64_t)(end - at);
           return;
         }
-      if (head->type < TD_RAW_N_TYPES && feeds[head->type] != NULL && !skipped (a, head))
+      if (a->waits && td__hold_keeps (a, head))
+        ;
+      else if (head->type < TD_RAW_N_TYPES && feeds[head->type] != NULL && !skipped (a, head))
         feeds[head->type](a, head);
       a->state.n_records++;
       a->fed += head->size;
@@ -701,6 +728,10 @@ void
 td_assembler_end (TdAssembler *a, const TdRing *ring, int status, bool by_tapedeck)
 {
   const TdRingNow *now = ring ? &ring->shared->now : NULL;
+
+  while (a->waits)
+    td__hold_end (a, true);
+
   TdTapeEnd end = { .status = status, .by = by_tapedeck, .iteration = a->state.iteration };
 
   if (status >= 0 && WIFSIGNALED (status))
@@ -724,7 +755,7 @@ td_assembler_end (TdAssembler *a, const TdRing *ring, int status, bool by_tapede
   if (a->state.in_iteration)
     {
       a->flags |= TD_TAPE_ITERATION_PARTIAL;
-      finish_iteration (a, td_ring_ticks ());
+      td__finish_iteration (a, td_ring_ticks ());
     }
   td_tape_writer_end (a->w, &end);
 }

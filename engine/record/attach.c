@@ -6,6 +6,7 @@
  * TAPEDECK_BREAK=EXPR    breakpoints that are there from the start, one a line
  * TAPEDECK_TAPE=FILE     record to FILE in this process, without a supervisor
  * TAPEDECK_LEVEL=graph|stats|values
+ * TAPEDECK_DEVICE_TIMES=auto|all|off|N  in which iterations operations are timed on their GPU
  *
  * All are unset, and descriptors closed on exec, so that a child of the model is not taken for
  * the model.  Of several programs that a script starts, the first takes the ring.
@@ -87,12 +88,13 @@ write_versions (TdRecorder *r)
 }
 
 static void
-start (TdRecorder *r)
+start (TdRecorder *r, const char *times)
 {
   static bool once;
 
   td__recorder = r;
   td__engine.observer = &r->observer;
+  td__recorder_times_setting (r, times);
   if (r->writes)
     write_versions (r);
   if (!once)
@@ -112,7 +114,7 @@ drain_self (TdRing *ring, void *user)
 }
 
 static void
-start_alone (const char *path, uint32_t level)
+start_alone (const char *path, uint32_t level, const char *times)
 {
   char error[256];
   TdRingOptions ring_options = { .level = level, .n_ranks = 1, .tape = path };
@@ -141,14 +143,15 @@ start_alone (const char *path, uint32_t level)
   r->assembler = td_assembler_new (writer, ring->shared);
   ring->full = drain_self;
   ring->user = r;
-  start (r);
+  start (r, times);
 }
 
 void
 td__record_attach (void)
 {
   char *tape = take ("TAPEDECK_TAPE"), *level = take ("TAPEDECK_LEVEL"),
-       *record = take ("TAPEDECK_RECORD"), *breaks = take ("TAPEDECK_BREAK");
+       *record = take ("TAPEDECK_RECORD"), *breaks = take ("TAPEDECK_BREAK"),
+       *times = take ("TAPEDECK_DEVICE_TIMES");
   int ring_fd = take_fd ("TAPEDECK_RING"), control_fd = take_fd ("TAPEDECK_CONTROL");
   char error[256];
   TdRing *ring;
@@ -176,14 +179,15 @@ td__record_attach (void)
 
           if (control_fd >= 0)
             r->agent = td__agent_new (r, control_fd, breaks);
-          start (r);
+          start (r, times);
         }
     }
   else if (tape != NULL)
-    start_alone (tape, level_of (level));
+    start_alone (tape, level_of (level), times);
 out:
   free (tape);
   free (level);
   free (record);
   free (breaks);
+  free (times);
 }

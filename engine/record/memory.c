@@ -24,7 +24,8 @@ put_free (TdRecorder *r, const TdBuffer *b, uint8_t category)
 {
   TdRawFree *f = td_ring_reserve (r->ring, sizeof *f);
 
-  f->head = (TdRawHead){ sizeof *f, TD_RAW_FREE, category };
+  f->head
+      = (TdRawHead){ sizeof *f, TD_RAW_FREE, (uint16_t)(category | b->device->number << 8) };
   f->address = (uint64_t)(uintptr_t)b->data;
   f->bytes = b->block->bytes;
   f->buffer = b->id;
@@ -48,7 +49,7 @@ td__recorder_flush_memory (TdRecorder *r)
       m->site = 0;
       m->category = p->category;
       m->holder = 0;
-      m->reserved = 0;
+      m->device = p->device;
       td_ring_publish (r->ring, sizeof *m);
     }
   r->n_pending = r->n_live = 0;
@@ -70,6 +71,7 @@ pend (TdRecorder *r, const TdBuffer *b, uint8_t kind)
   p->variable = 0;
   p->kind = kind;
   p->category = td__tape_category[b->category];
+  p->device = b->device->number;
   return p;
 }
 

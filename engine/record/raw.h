@@ -19,6 +19,8 @@
  *   operation outside, end it before the next ITERATION_BEGIN or EXIT.
  * - MEMORY, ALLOC and FREE records belong to the event that follows them, SCOPE and LINK
  * records too; STATS, TENSOR and NOTICE belong to the event before them.
+ * - An ITERATION_END with TD_RAW_ANSWERS_TO_COME is followed, anywhere later, by the
+ * iteration's LATE_STATS and DEVICE_TIME, and then by its ANSWERED.
  * - Records larger than TD_RING_MAX_RECORD are not possible: TENSOR, SOURCE and SCHEDULE come
  * in parts.
  * - Times are raw ticks (td_ring_ticks).  A backward event that follows another one of the same
@@ -63,6 +65,10 @@ typedef enum
   TD_RAW_STATIC_RUN,
   TD_RAW_STATIC_ENTRY,
   TD_RAW_HELD,
+  TD_RAW_LATE_STATS,
+  TD_RAW_DEVICE_TIME,
+  TD_RAW_ANSWERED,
+  TD_RAW_DEVICE,
   TD_RAW_N_TYPES
 } TdRawType;
 
@@ -144,6 +150,12 @@ typedef struct
   uint32_t site;
 } TdRawIterationBegin;
 
+enum
+{
+  TD_RAW_ANSWERS_TO_COME = 1 << 0
+};
+
+/** ITERATION_END: flags TD_RAW_ANSWERS_TO_COME. */
 typedef struct
 {
   TdRawHead head;
@@ -155,9 +167,9 @@ typedef struct
 {
   uint64_t variable;
   uint8_t dtype, ndim;
-  uint8_t category;  /* TdTapeCategory */
-  uint8_t flags;     /* TD_TAPE_VAR_... */
-  uint32_t reserved; /* 0 */
+  uint8_t category; /* TdTapeCategory */
+  uint8_t flags;    /* TD_TAPE_VAR_... */
+  uint32_t device;  /* its number, 0: the host */
   int64_t dims[];
 } TdRawOutput;
 _Static_assert(sizeof (TdRawOutput) == 16, "TdRawOutput changed size");
@@ -213,12 +225,12 @@ typedef struct
   uint64_t variable; /* 0: none */
   uint32_t site;
   uint8_t category, holder;
-  uint16_t reserved;
+  uint16_t device;
 } TdRawMemory;
 _Static_assert(sizeof (TdRawMemory) == 48, "TdRawMemory changed size");
 
 /** ALLOC: MEMORY in short, for the output of the operation that follows.  head.flags is the
- * category. */
+ * category, and in the high byte the device. */
 typedef struct
 {
   TdRawHead head;
@@ -228,7 +240,7 @@ typedef struct
 } TdRawAlloc;
 _Static_assert(sizeof (TdRawAlloc) == 40, "TdRawAlloc changed size");
 
-/** FREE: MEMORY in short.  head.flags is the category. */
+/** FREE: MEMORY in short.  head.flags as of ALLOC. */
 typedef struct
 {
   TdRawHead head;
@@ -379,6 +391,42 @@ typedef struct
   TdRawHead head;
   TdTapeTraced entry;
 } TdRawStaticEntry;
+/** LATE_STATS: STATS of an event of the open iteration or of the one before, which a device
+ * has answered now. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t iteration, variable;
+  TdTapeStats stats; /* its `event` counts */
+} TdRawLateStats;
+
+/** DEVICE_TIME: when an event ran on its device. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t iteration;
+  uint64_t zero;   /* ticks when the mark was issued that times count from */
+  double since_ns; /* that mark after the one before it; below 0: not known */
+  double start_ns; /* after the mark */
+  double duration_ns;
+  uint32_t event;
+  uint8_t device, stream, kind; /* TdTapeDeviceTimeKind */
+  uint8_t reserved;
+} TdRawDeviceTime;
+
+/** ANSWERED: nothing more is to come for that iteration. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t iteration;
+} TdRawAnswered;
+
+/** DEVICE: how full it is, just before ITERATION_END. */
+typedef struct
+{
+  TdRawHead head;
+  TdTapeDevice device;
+} TdRawDevice;
 
 /** HELD: a group of what is still there at the end of the iteration, just before ITERATION_END.
  */

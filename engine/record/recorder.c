@@ -45,9 +45,10 @@ begin_iteration (TdRecorder *r, int64_t number, uint32_t label, const TdSite *si
   td__holdings_begin (r->holdings, (uint64_t)number, b->first_id);
   PUBLISH (r, b);
   r->now->iteration = (uint64_t)number;
-  r->event = 0;
+  r->event = r->written = 0;
   r->in_iteration = true;
   r->outside = outside;
+  td__recorder_times_begin (r);
 }
 
 /* Labels are counters nearly always: a text for each would never end. */
@@ -72,7 +73,11 @@ end_iteration (TdRecorder *r, bool finishing)
   td__recorder_chains (r);
   if (!finishing)
     td__holdings_mark (r->holdings, r, r->event);
+  td__recorder_devices (r);
+  if (r->late_devices != 0)
+    td__recorder_late (r, TD_LATE_SEND);
   RECORD (r, TdRawIterationEnd, e, TD_RAW_ITERATION_END);
+  e->head.flags = td__recorder_late_ends (r) ? TD_RAW_ANSWERS_TO_COME : 0;
   e->ticks = td_ring_ticks ();
   PUBLISH (r, e);
   r->in_iteration = false;
@@ -103,7 +108,8 @@ _Static_assert(offsetof (TdRawOp, opdef) == 24 && offsetof (TdRawOp, path) == 32
                "write_op writes words");
 _Static_assert(offsetof (TdRawOutput, dtype) == 8 && offsetof (TdRawOutput, ndim) == 9
                    && offsetof (TdRawOutput, category) == 10
-                   && offsetof (TdRawOutput, flags) == 11,
+                   && offsetof (TdRawOutput, flags) == 11
+                   && offsetof (TdRawOutput, device) == 12,
                "put_output writes words");
 
 static inline uint64_t *
@@ -114,7 +120,7 @@ put_output (uint64_t *to, const TdNode *n, const TdBuffer *b, unsigned flags)
   to[0] = n->id;
   to[1] = n->dtype | (unsigned)ndim << 8
           | (unsigned)td__tape_category[b != NULL ? b->category : n->category] << 16
-          | flags << 24;
+          | flags << 24 | (uint64_t)n->device->number << 32;
   to += 2;
   for (int d = 0; d < ndim; d++)
     *to++ = (uint64_t)n->shape.dim[d];
@@ -206,6 +212,8 @@ before_op (TdObserver *o, const TdEvent *e)
       r->chained = 0;
     }
   now->running = 1;
+  if (TD_UNLIKELY (r->times.on) && r->writes)
+    td__recorder_time_before (r, e);
   r->start = r->chained != 0 && is_backward (e) ? r->chained : td_ring_ticks ();
 }
 
@@ -239,7 +247,7 @@ static inline uint64_t *
 put_alloc (uint64_t *to, const TdNode *n, const TdBuffer *b)
 {
   to[0] = sizeof (TdRawAlloc) | (uint64_t)TD_RAW_ALLOC << 32
-          | (uint64_t)td__tape_category[b->category] << 48;
+          | (uint64_t)td__tape_category[b->category] << 48 | (uint64_t)b->device->number << 56;
   to[1] = (uint64_t)(uintptr_t)b->data;
   to[2] = b->block->bytes;
   to[3] = b->id;
@@ -332,6 +340,8 @@ after_op (TdObserver *o, const TdEvent *e)
   bool failed = e->flags & TD_EVENT_FAILED;
 
   r->now->running = 0;
+  if (TD_UNLIKELY (r->times.device != NULL))
+    td__recorder_time_after (r);
   if (TD_LIKELY (r->writes))
     {
       if (TD_UNLIKELY (r->n_pending > 0))
@@ -339,12 +349,15 @@ after_op (TdObserver *o, const TdEvent *e)
       if (TD_UNLIKELY (e->phase == TD_PHASE_UPDATE) && e->n_in > 0)
         td__recorder_update (r, e);
       write_op (r, e, end);
+      r->written = r->event + 1;
       if (r->level >= TD_TAPE_LEVEL_STATS)
         for (int i = 0; i < e->n_out && !failed; i++)
           td__recorder_values (r, e->out[i], e->out_buffers[i]);
       if (wants_gradients (r, e) && !failed && e->n_in > 0 && (e->cls->writes & 1) != 0)
         td__recorder_gradient (r, e->in[0]);
       r->event++;
+      if (TD_UNLIKELY (r->late_devices != 0))
+        td__recorder_late_now_and_then (r);
     }
   r->n_events++;
   r->chained = is_backward (e) && r->level == TD_TAPE_LEVEL_GRAPH && td__engine.hooks == NULL
@@ -583,6 +596,27 @@ on_write (TdObserver *o, TdNode *n, const TdSite *site)
   (void)site;
 }
 
+/* Statistics that are missing are said to be. */
+static void
+tell_left_out (TdRecorder *r)
+{
+  char text[120];
+
+  if (r->n_left_out == 0)
+    return;
+  snprintf (text, sizeof text,
+            "statistics of %lu arrays were left out: their device was too far behind",
+            (unsigned long)r->n_left_out);
+  uint32_t id = td__recorder_string (r, text);
+  RECORD (r, TdRawNotice, n, TD_RAW_NOTICE);
+  n->head.flags = TD_TAPE_NOTICE_RECORDING;
+  n->status = 0;
+  n->text = id;
+  n->op = n->site = 0;
+  n->ticks = td_ring_ticks ();
+  PUBLISH (r, n);
+}
+
 static void
 on_finish (TdObserver *o, int status)
 {
@@ -591,6 +625,8 @@ on_finish (TdObserver *o, int status)
   if (r->writes)
     {
       end_iteration (r, true);
+      td__recorder_late (r, TD_LATE_WAIT);
+      tell_left_out (r);
       RECORD (r, TdRawExit, e, TD_RAW_EXIT);
       e->status = status;
       e->reserved = 0;
@@ -622,6 +658,7 @@ td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site)
 {
   if (!r->writes)
     return;
+  td__recorder_late (r, TD_LATE_WAIT);
   uint32_t text = td__recorder_string (r, reason), id = td__recorder_site (r, site);
   RECORD (r, TdRawStopped, s, TD_RAW_STOPPED);
   s->reason = text;

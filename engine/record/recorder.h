@@ -28,7 +28,7 @@ typedef struct
   const struct TdBuffer *live; /* an allocation that still lives says the next three itself */
   uint64_t address, bytes, buffer;
   uint64_t variable; /* 0: not known */
-  uint8_t kind, category;
+  uint8_t kind, category, device;
 } TdPendingMemory;
 
 /** What an operation's class, call site and link path are called on the tape. */
@@ -48,6 +48,31 @@ enum
 struct TdAgent;
 typedef struct TdHoldings TdHoldings;
 
+/** Answers of devices that an iteration waits for. */
+typedef struct
+{
+  uint64_t iteration;
+  uint32_t n;
+  bool ended; /* it has, and they are still to come */
+} TdLateCount;
+
+/** When events ran on their devices. */
+typedef struct
+{
+  int every;             /* iterations; 0: as often as is cheap, below 0: never */
+  bool on;               /* in this one */
+  uint16_t zeroed;       /* bit for each device that was given a mark in it */
+  uint64_t n_timed;      /* iterations */
+  uint64_t began, spent; /* ticks */
+  TdDevice *device;      /* of the event that runs and is timed */
+} TdDeviceTimes;
+
+enum
+{
+  TD_LATE_ITERATIONS = 256,
+  TD_RECORDED_DEVICES = 16
+};
+
 typedef struct TdRecorder
 {
   TdObserver observer; /* first: the engine sees only this */
@@ -61,6 +86,7 @@ typedef struct TdRecorder
   TdKnownPlace known[TD_N_KNOWN_PLACES]; /* by hash; the last that met there */
   uint32_t n_strings, n_classes, n_sites, n_attrs;
   uint64_t event;            /* of the next event in its iteration */
+  uint64_t written;          /* events of the iteration in the ring */
   const TdKnownPlace *place; /* of the operation that runs */
   uint64_t start;            /* ticks at before_op */
   uint64_t chained; /* end of the backward event before, when only the engine ran since; or 0 */
@@ -77,6 +103,12 @@ typedef struct TdRecorder
   uint32_t n_chains;
   uint64_t call_ticks; /* a static chain was called; 0: nothing of it was written yet */
   TdHoldings *holdings;
+  TdLateCount late[TD_LATE_ITERATIONS]; /* by iteration; the last that met there */
+  uint16_t late_devices;                /* bit for each device that was asked something */
+  uint64_t n_left_out;                  /* statistics that a device could not take */
+  TdDeviceTimes times;
+  TdTapeDevice devices[TD_RECORDED_DEVICES];
+  uint64_t devices_asked; /* ticks, when the driver was last; 0: never */
 } TdRecorder;
 
 /** The recorder of this process, or NULL. */
@@ -113,6 +145,22 @@ void td__recorder_gradient (TdRecorder *r, const TdNode *node);
 void td__recorder_info (TdRecorder *r, const char *key, const char *value);
 void td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site);
 void td__recorder_resumed (TdRecorder *r);
+/** Ask the device of x for its statistics; false: it answers at once, by its other slot. */
+bool td__recorder_stats_later (TdRecorder *r, const TdNode *n, const TdTensor *x,
+                               uint64_t sample);
+void td__recorder_fill_stats (TdTapeStats *to, const TdStats *from);
+/** Write the answers of devices that are there. */
+void td__recorder_late (TdRecorder *r, TdLateHow how);
+void td__recorder_late_now_and_then (TdRecorder *r);
+/** The iteration ends: say whether answers are still to come. */
+bool td__recorder_late_ends (TdRecorder *r);
+/** Which iterations are timed: "auto" (NULL), "all", "off", or a number n: every n-th. */
+void td__recorder_times_setting (TdRecorder *r, const char *text);
+void td__recorder_times_begin (TdRecorder *r);
+void td__recorder_time_before (TdRecorder *r, const TdEvent *event);
+void td__recorder_time_after (TdRecorder *r);
+/** Write how full the devices are. */
+void td__recorder_devices (TdRecorder *r);
 void td__recorder_static_news (TdObserver *o, const TdStaticNews *news);
 void td__recorder_schedule (TdObserver *o, const TdScheduleInfo *schedule);
 void td__recorder_static_run (TdObserver *o, const TdStaticRun *run);

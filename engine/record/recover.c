@@ -101,7 +101,8 @@ adopt_memory (TdAssembler *a, const TdTapeIteration *it)
       if (m != NULL)
         *m = (TdTapeMemory){ .address = it->blocks[i].address,
                              .bytes = it->blocks[i].bytes,
-                             .category = (uint8_t)it->blocks[i].category };
+                             .category = (uint8_t)it->blocks[i].category,
+                             .device = (uint8_t)it->blocks[i].device };
     }
   for (uint32_t i = 0; i < it->n_memory; i++)
     {

@@ -8,33 +8,41 @@
 #include <math.h>
 #include <string.h>
 
+void
+td__recorder_fill_stats (TdTapeStats *to, const TdStats *d)
+{
+  memset (to, 0, sizeof *to);
+  to->n = d->n;
+  to->n_sampled = d->n_sampled;
+  to->n_zero = d->n_zero;
+  to->n_nan = d->n_nan;
+  to->n_pos_inf = d->n_pos_inf;
+  to->n_neg_inf = d->n_neg_inf;
+  to->min = d->min;
+  to->max = d->max;
+  to->mean = d->mean;
+  to->m2 = d->m2;
+  to->l2 = sqrt (d->sum_squares);
+  memcpy (to->bins, d->exponent, sizeof to->bins);
+}
+
 static void
 write_stats (TdRecorder *r, const TdNode *n, const TdBuffer *b, uint64_t size)
 {
-  TdRawStats *s = td_ring_reserve (r->ring, sizeof *s);
+  TdRawStats *s;
   TdShape shape = n->shape;
   TdTensor x = { b->data, &shape, (int64_t)size, (TdDtype)n->dtype };
   TdStats d;
   uint64_t sample = size > TD_STATS_SAMPLE ? TD_STATS_SAMPLED : TD_STATS_SAMPLE;
 
+  if (td__recorder_stats_later (r, n, &x, sample))
+    return;
+  s = td_ring_reserve (r->ring, sizeof *s);
   s->head = (TdRawHead){ sizeof *s, TD_RAW_STATS, 0 };
   s->variable = n->id;
   memset (&s->stats, 0, sizeof s->stats);
   if (b->device->ops->stats (b->device, &x, sample, n->id, &d) == TD_OK)
-    {
-      s->stats.n = d.n;
-      s->stats.n_sampled = d.n_sampled;
-      s->stats.n_zero = d.n_zero;
-      s->stats.n_nan = d.n_nan;
-      s->stats.n_pos_inf = d.n_pos_inf;
-      s->stats.n_neg_inf = d.n_neg_inf;
-      s->stats.min = d.min;
-      s->stats.max = d.max;
-      s->stats.mean = d.mean;
-      s->stats.m2 = d.m2;
-      s->stats.l2 = sqrt (d.sum_squares);
-      memcpy (s->stats.bins, d.exponent, sizeof s->stats.bins);
-    }
+    td__recorder_fill_stats (&s->stats, &d);
   td_ring_publish (r->ring, sizeof *s);
 }
 

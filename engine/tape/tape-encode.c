@@ -117,6 +117,8 @@ td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_
   PUT (b, RUNS, it->runs, it->n_runs);
   PUT (b, TRACED, it->traced, it->n_traced);
   PUT (b, HELD, it->held, it->n_held);
+  PUT (b, DEVICES, it->devices, it->n_devices);
+  PUT (b, DEVICE_TIMES, it->device_times, it->n_device_times);
   if (it->stop.stopped)
     PUT (b, STOP, &it->stop, 1);
   if (it->structure == 0)

@@ -182,6 +182,10 @@ instance_ok (const TdTapeIteration *it)
   for (uint32_t i = 0; i < it->n_traced; i++)
     if (it->traced[i].event > it->n_events)
       return false;
+  for (uint32_t i = 0; i < it->n_device_times; i++)
+    if (it->device_times[i].event >= it->n_events
+        || (i > 0 && it->device_times[i].event < it->device_times[i - 1].event))
+      return false;
   return true;
 }
 
@@ -509,6 +513,8 @@ fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSec
   COPY (l, runs, n_runs, RUNS);
   COPY (l, traced, n_traced, TRACED);
   COPY (l, held, n_held, HELD);
+  COPY (l, devices, n_devices, DEVICES);
+  COPY (l, device_times, n_device_times, DEVICE_TIMES);
   apply_attrs (l);
   take_stop (l, sections);
   take_reports (r, l);

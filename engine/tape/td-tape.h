@@ -20,11 +20,11 @@
 #endif
 
 TD_TAPE_BEGIN_C
-
 #ifndef TD_API
 #define TD_API __attribute__ ((visibility ("default")))
 #endif
 
+#include "td-tape-device.h"
 #include "td-tape-held.h"
 #include "td-tape-static.h"
 
@@ -93,7 +93,8 @@ TD_TAPE_BEGIN_C
  *
  * Version 1.1 adds static schedules: STATIC_CHAIN, SCHEDULE and STATIC_EVENT, and the section
  * STATICS, RUNS and TRACED of iterations (td-tape-static.h).  Version 1.2 adds the section HELD
- * of iterations and the holder OPTIMIZER (td-tape-held.h). */
+ * of iterations and the holder OPTIMIZER (td-tape-held.h), and devices
+ * (td-tape-device.h). */
 
 #define TD_TAPE_MAGIC "TDTAPE\r\n"
 #define TD_TAPE_MAJOR 1
@@ -174,8 +175,7 @@ enum
   TD_TAPE_VAR_RETAINED = 1 << 1, /* its operation keeps it for backward */
   TD_TAPE_VAR_POISONED = 1 << 2,
   TD_TAPE_VAR_PARAMETER = 1 << 3,
-  TD_TAPE_VAR_EXTERNAL
-  = 1 << 4, /* made before this iteration; `id` is an index of `externals` */
+  TD_TAPE_VAR_EXTERNAL = 1 << 4,  /* made before; `id` is an index of `externals` */
   TD_TAPE_VAR_UNCHAINED = 1 << 5, /* cut from its creator in this iteration */
 };
 
@@ -494,6 +494,8 @@ typedef enum
   TD_TAPE_SECTION_RUNS,
   TD_TAPE_SECTION_TRACED,
   TD_TAPE_SECTION_HELD,
+  TD_TAPE_SECTION_DEVICES,
+  TD_TAPE_SECTION_DEVICE_TIMES,
   TD_TAPE_N_SECTIONS
 } TdTapeSectionKind;
 
@@ -524,9 +526,9 @@ typedef struct
 static_assert (sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
 
 /** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP, ATTRS,
- * STATICS, RUNS, TRACED, HELD, ADDRESSES (one for each memory record; BLOCKS then belongs to
- * the iteration) as far as there are any, and the sections of structure and memory where the id
- * is 0. */
+ * STATICS, RUNS, TRACED, HELD, DEVICES, DEVICE_TIMES, ADDRESSES (one for each memory record;
+ * BLOCKS then belongs to the iteration) as far as there are any, and the sections of structure
+ * and memory where the id is 0. */
 typedef struct
 {
   uint64_t number;
@@ -579,7 +581,7 @@ typedef struct
   uint32_t id;        /* engine id minus the iteration's first_id; external: see `externals` */
   uint16_t out_index;
   uint8_t dtype, ndim, category, flags;
-  uint16_t reserved;
+  uint8_t device, reserved;
 } TdTapeVar;
 static_assert (sizeof (TdTapeVar) == 48, "TdTapeVar changed size");
 
@@ -647,10 +649,9 @@ typedef struct
   uint64_t buffer;
   uint64_t variable; /* 0: none */
   uint32_t event;
-  uint32_t
-      var; /* index in vars[]; TD_TAPE_NONE: not one of this iteration's.  Readers fill it */
+  uint32_t var;  /* index in vars[], filled by readers; TD_TAPE_NONE: none of these */
   uint32_t site; /* holds: who */
-  uint8_t kind, category, holder, reserved;
+  uint8_t kind, category, holder, device;
 } TdTapeMemory;
 static_assert (sizeof (TdTapeMemory) == 48, "TdTapeMemory changed size");
 
@@ -661,7 +662,7 @@ typedef struct
   uint64_t bytes;
   uint64_t key; /* of the variable, 0: unknown */
   uint32_t category;
-  uint32_t reserved;
+  uint32_t device;
 } TdTapeBlock;
 static_assert (sizeof (TdTapeBlock) == 32, "TdTapeBlock changed size");
 
@@ -677,7 +678,7 @@ static_assert (sizeof (TdTapeHostRead) == 16, "TdTapeHostRead changed size");
 
 #define TD_TAPE_STATS_BINS 32
 #define TD_TAPE_STATS_MIN_EXPONENT                                                             \
-  (-24) /* bin k: 2^(k-24) <= |x| < 2^(k-23); bin 0 also below, bin 31 also above */
+  (-24) /* bin k: 2^(k-24) <= |x| < 2^(k-23); 0 and 31: beyond, too */
 
 /** Statistics of one array.  Moments are over finite elements, exact; the histogram counts
  * finite elements that are not zero, of `n_sampled` elements. */
@@ -763,8 +764,7 @@ typedef struct
   const TdTapeTensorRef *tensors;
   const TdTapeNotice *notices; /* errors, configuration changes */
   TdTapeStop stop;
-  const uint64_t
-      *addresses; /* of memory[]; NULL: as in the profile.  Readers have applied them */
+  const uint64_t *addresses; /* of memory[], applied by readers; NULL: as in the profile */
   uint32_t n_addresses, n_pad;
   const TdTapeAttrs *attr_changes; /* readers have applied them to `events` */
   const TdTapeStatic *statics;     /* of each chain that there is */
@@ -773,7 +773,9 @@ typedef struct
   const TdTapeTraced *traced;
   uint32_t n_traced, n_pad2;
   const TdTapeHeld *held;
-  uint32_t n_held, n_pad3;
+  uint32_t n_held, n_devices, n_device_times, n_pad3;
+  const TdTapeDevice *devices;
+  const TdTapeDeviceTime *device_times;
 } TdTapeIteration;
 
 /** Bytes of one element of `dtype`; 0 if unknown. */

@@ -10,6 +10,7 @@
 #include "pages/td-picture-page.h"
 #include "pages/td-start-page.h"
 #include "schedule/td-curve.h"
+#include "tape/td-devices.h"
 #include "td-keys.h"
 #include "td-settings.h"
 
@@ -122,10 +123,13 @@ td__window_update_title (TdWindow *self)
   else
     where = g_strdup_printf ("Iteration %" G_GINT64_FORMAT ", %s · %s", moment.iteration,
                              phase_name (iteration, moment.event), state_names[state]);
+  g_autofree char *devices = iteration ? td_devices_dup_summary (iteration) : NULL;
+  g_autofree char *subtitle
+      = devices ? g_strdup_printf ("%s · %s", where, devices) : g_strdup (where);
   g_clear_pointer (&iteration, td_iteration_unref);
   g_autofree char *valid = g_utf8_make_valid (name, -1);
   adw_window_title_set_title (self->title, valid);
-  adw_window_title_set_subtitle (self->title, where);
+  adw_window_title_set_subtitle (self->title, subtitle);
   gtk_window_set_title (GTK_WINDOW (self), valid);
 }
 

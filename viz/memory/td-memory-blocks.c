@@ -1,11 +1,12 @@
 /*
- * Which blocks are alive at an event, by address: drawn as rows of one segment each.
+ * Which blocks are alive at an event, by device and address: drawn as rows of one segment each.
  *
  * SPDX-License-Identifier: MIT
  */
 #include <math.h>
 
 #include "scene/td-json.h"
+#include "tape/td-devices.h"
 #include "td-memory.h"
 
 /* A gap of this size in the addresses begins another row: segments of the pool lie apart. */
@@ -14,19 +15,22 @@
 static int
 by_address (gconstpointer a, gconstpointer b)
 {
-  guint64 x = ((const TdMemoryBlock *)a)->address, y = ((const TdMemoryBlock *)b)->address;
+  const TdMemoryBlock *x = a, *y = b;
 
-  return (x > y) - (x < y);
+  if (x->device != y->device) /* the host's last */
+    return x->device == 0 ? 1 : y->device == 0 ? -1 : (x->device > y->device ? 1 : -1);
+  return (x->address > y->address) - (x->address < y->address);
 }
 
 static void
-insert (GHashTable *alive, guint64 address, guint64 bytes, guint category, guint64 key)
+insert (GHashTable *alive, guint64 address, guint64 bytes, guint category, guint device,
+        guint64 key)
 {
   TdMemoryBlock *block = g_new0 (TdMemoryBlock, 1);
   guint64 *id = g_new (guint64, 1);
 
   *id = address;
-  *block = (TdMemoryBlock){ address, bytes, key, category };
+  *block = (TdMemoryBlock){ address, bytes, key, category, device };
   g_hash_table_replace (alive, id, block);
 }
 
@@ -42,13 +46,13 @@ td_memory_blocks_at (const TdIteration *iteration, gint event)
 
   for (guint i = 0; i < t->n_blocks; i++)
     insert (alive, t->blocks[i].address, t->blocks[i].bytes, t->blocks[i].category,
-            t->blocks[i].key);
+            t->blocks[i].device, t->blocks[i].key);
   for (guint m = 0; m < t->n_memory && (event < 0 || t->memory[m].event <= (guint)event); m++)
     {
       const TdTapeMemory *r = &t->memory[m];
 
       if (r->kind == TD_TAPE_MEMORY_ALLOC)
-        insert (alive, r->address, r->bytes, r->category,
+        insert (alive, r->address, r->bytes, r->category, r->device,
                 r->var < t->n_vars ? t->vars[r->var].key : 0);
       else if (r->kind == TD_TAPE_MEMORY_FREE)
         g_hash_table_remove (alive, &r->address);
@@ -61,6 +65,14 @@ td_memory_blocks_at (const TdIteration *iteration, gint event)
 }
 
 #define BLOCK(i) g_array_index (blocks, TdMemoryBlock, i)
+
+/* Whether block i begins a row: another segment, or another device. */
+static gboolean
+begins_row (const GArray *blocks, guint i)
+{
+  return i == 0 || BLOCK (i).device != BLOCK (i - 1).device
+         || BLOCK (i).address - BLOCK (i - 1).address - BLOCK (i - 1).bytes > SEGMENT_GAP;
+}
 
 TdScene *
 td_memory_scene_blocks (const TdIteration *iteration, const TdPanelView *view)
@@ -78,8 +90,7 @@ td_memory_scene_blocks (const TdIteration *iteration, const TdPanelView *view)
   td_scene_set_background (b, TD_ROLE_VIEW);
   for (guint i = 0, first = 0; i < blocks->len; i++)
     {
-      if (i == 0
-          || BLOCK (i).address - BLOCK (i - 1).address - BLOCK (i - 1).bytes > SEGMENT_GAP)
+      if (begins_row (blocks, i))
         {
           first = i;
           rows++;
@@ -89,7 +100,8 @@ td_memory_scene_blocks (const TdIteration *iteration, const TdPanelView *view)
             = MAX (free_max, BLOCK (i).address - BLOCK (i - 1).address - BLOCK (i - 1).bytes);
       widest = MAX (widest, BLOCK (i).address + BLOCK (i).bytes - BLOCK (first).address);
     }
-  double row_height = MIN (34, (h - 34) / rows), y = 8;
+  gboolean names = BLOCK (0).device != BLOCK (blocks->len - 1).device || BLOCK (0).device != 0;
+  double row_height = MIN (34, (h - 34) / rows), y = 8, left = names ? 64 : 12;
   guint64 origin = 0;
   for (guint i = 0; i < blocks->len; i++)
     {
@@ -105,10 +117,17 @@ td_memory_scene_blocks (const TdIteration *iteration, const TdPanelView *view)
 
       if (i == 0)
         origin = k->address;
-      else if (k->address - BLOCK (i - 1).address - BLOCK (i - 1).bytes > SEGMENT_GAP)
+      else if (begins_row (blocks, i))
         {
           origin = k->address;
           y += row_height;
+        }
+      if (names && (i == 0 || k->device != BLOCK (i - 1).device))
+        {
+          g_autofree char *name = td_devices_dup_name (iteration, k->device);
+          TdTextStyle label = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS, .max_width = 50 };
+
+          td_scene_add_text (b, 12, y + (row_height - 6) / 2, name, &label);
         }
       if (k->key != 0 && td_panel_is_selected (view, k->key))
         {
@@ -118,9 +137,9 @@ td_memory_scene_blocks (const TdIteration *iteration, const TdPanelView *view)
       td_scene_mark (b, TD_TAG_ROW, k->key, i, tooltip);
       td_scene_add_shape (
           b, TD_PRIM_RECT,
-          (TdSceneRect){ 12 + (w - 24) * (double)(k->address - origin) / (double)widest, y,
-                         MAX (1, (w - 24) * (double)k->bytes / (double)widest),
-                         row_height - 6 },
+          (TdSceneRect){
+              left + (w - 12 - left) * (double)(k->address - origin) / (double)widest, y,
+              MAX (1, (w - 12 - left) * (double)k->bytes / (double)widest), row_height - 6 },
           0, &style);
       td_scene_unmark (b);
     }
@@ -153,6 +172,12 @@ td_memory_blocks_print (const TdIteration *iteration, gint event, const char *fo
           td_json_member_int (&j, "address", (gint64)BLOCK (i).address);
           td_json_member_int (&j, "bytes", (gint64)BLOCK (i).bytes);
           td_json_member_string (&j, "category", td_tape_category_name (BLOCK (i).category));
+          if (BLOCK (i).device != 0)
+            {
+              g_autofree char *name = td_devices_dup_name (iteration, BLOCK (i).device);
+
+              td_json_member_string (&j, "device", name);
+            }
           td_json_end_object (&j);
         }
       td_json_end_array (&j);

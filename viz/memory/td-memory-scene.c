@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tape/td-devices.h"
 #include "td-memory.h"
 
 #define LEGEND_WIDTH 150.0
@@ -151,7 +152,7 @@ add_legend_row (Stack *s, double y, TdRole role, TdPattern pattern, const char *
 static void
 add_legend (Stack *s, guint column, guint64 total, guint64 pool)
 {
-  double row = MIN (19, s->legend.height / 10), y = s->legend.y + row / 2;
+  double row = CLAMP (s->legend.height / 10, 13, 19), y = s->legend.y + row / 2;
   TdStyle line = { .stroke = TD_ROLE_BORDER };
 
   if (s->legend.width <= 0)
@@ -183,18 +184,76 @@ add_legend (Stack *s, guint column, guint64 total, guint64 pool)
 }
 
 static void
-stack_init (Stack *s, const TdPanelView *view)
+stack_init (Stack *s, const TdPanelView *view, TdSceneBuilder *b, const TdSceneRect *area)
 {
-  double w = view->width > 0 ? view->width : 480, h = view->height > 0 ? view->height : 190;
-  double legend = w >= 330 ? LEGEND_WIDTH : 0;
+  double legend = area->width >= 330 ? LEGEND_WIDTH : 0;
 
   s->view = view;
-  s->b = td_scene_builder_new (w, h);
-  td_scene_set_background (s->b, TD_ROLE_VIEW);
-  s->plot = (TdSceneRect){ AXIS_WIDTH, 22,
-                           MAX (20, w - AXIS_WIDTH - 12 - (legend > 0 ? legend + 14 : 0)),
-                           MAX (20, h - 22 - 26) };
-  s->legend = (TdSceneRect){ w - 12 - legend, 12, legend, h - 30 };
+  s->b = b;
+  s->plot
+      = (TdSceneRect){ area->x + AXIS_WIDTH, area->y + 22,
+                       MAX (20, area->width - AXIS_WIDTH - 12 - (legend > 0 ? legend + 14 : 0)),
+                       MAX (20, area->height - 22 - 26) };
+  s->legend = (TdSceneRect){ area->x + area->width - 12 - legend, area->y + 12, legend,
+                             area->height - 30 };
+}
+
+static TdSceneBuilder *
+begin_scene (const TdPanelView *view, TdSceneRect *area)
+{
+  TdSceneBuilder *b;
+
+  *area = (TdSceneRect){ 0, 0, view->width > 0 ? view->width : 480,
+                         view->height > 0 ? view->height : 190 };
+  b = td_scene_builder_new (area->width, area->height);
+  td_scene_set_background (b, TD_ROLE_VIEW);
+  return b;
+}
+
+/* The places of several devices, below each other: the host's, the last, is half as high. */
+static TdSceneRect
+place_of (const TdSceneRect *area, guint i, guint n)
+{
+  double unit = area->height / (2 * n - 1);
+
+  return (TdSceneRect){ area->x, area->y + 2 * i * unit, area->width,
+                        i + 1 < n ? 2 * unit : unit };
+}
+
+/* What others took of the device is seldom of the size of what the program holds: a strip that
+ * is not to scale says that it is there, and how much it is. */
+static void
+add_outside (Stack *s, guint64 outside)
+{
+  TdStyle strip = { .fill = TD_ROLE_OTHER, .fill_alpha = 0.5, .pattern = TD_PATTERN_CROSS };
+  TdStyle label = { .fill = TD_ROLE_VIEW, .fill_alpha = 0.85 };
+  TdTextStyle text = { .role = TD_ROLE_TEXT, .size = TD_TEXT_AXIS };
+  TdSceneRect r = { s->plot.x, s->plot.y, s->plot.width, 13 };
+  char bytes[TD_FORMAT_SIZE], line[80];
+
+  if (outside == 0)
+    return;
+  g_snprintf (line, sizeof line, "outside: %s, not to scale", td_format_bytes (bytes, outside));
+  td_scene_mark (s->b, TD_TAG_CATEGORY, 0, TD_TAPE_CATEGORY_OTHER,
+                 "taken of the device by others: libraries, the driver, other programs");
+  td_scene_add_shape (s->b, TD_PRIM_RECT, r, 0, &strip);
+  td_scene_add_shape (
+      s->b, TD_PRIM_ROUND,
+      (TdSceneRect){ r.x + 4, r.y + 1, td_text_width (line, TD_TEXT_AXIS, FALSE) + 6, 11 }, 2,
+      &label);
+  td_scene_add_text (s->b, r.x + 7, r.y + 6.5, line, &text);
+  td_scene_unmark (s->b);
+}
+
+static void
+add_title (Stack *s, const char *title)
+{
+  TdTextStyle text = {
+    .role = TD_ROLE_TEXT, .size = TD_TEXT_CAPTION, .bold = TRUE, .max_width = s->plot.width
+  };
+
+  if (title)
+    td_scene_add_text (s->b, s->plot.x, s->plot.y - 12, title, &text);
 }
 
 static void
@@ -261,79 +320,158 @@ add_previous (Stack *s, const TdMemoryProfile *previous, guint from)
   td_scene_add_text (s->b, s->plot.x + s->plot.width, s->plot.y - 10, label, &text);
 }
 
+/* One device's memory over the events. */
+static void
+draw_events (Stack *s, const TdIteration *iteration, const TdMemoryProfile *profile,
+             const TdMemoryProfile *previous, guint64 pool, guint64 outside, gboolean axes)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
+  const TdPanelView *view = s->view;
+  guint at = view->event >= 0 ? MIN ((guint)view->event, profile->n_steps - 1)
+                              : profile->n_steps - 1;
+  gboolean dashed = previous && previous->n_steps > profile->n_steps, near;
+  guint n = dashed ? previous->n_steps : profile->n_steps;
+  g_autofree double *base = g_new0 (double, profile->n_steps);
+
+  s->bytes = profile->bytes;
+  s->n = profile->n_steps;
+  /* a pool that is far from full would press everything else flat: it is in the legend */
+  near = pool <= 4 * profile->peak_bytes;
+  s->y_max = (double)MAX (MAX (profile->peak_bytes, near ? pool : 0),
+                          dashed ? previous->peak_bytes : 0);
+  s->y_max = MAX (s->y_max, 1) * (outside > 0 ? 1.04 + 16 / s->plot.height : 1.04);
+  add_y_axis (s);
+  if (pool > 0 && near)
+    add_pool (s, pool);
+  add_legend (s, at, profile->total[at], pool);
+  s->n = n;
+  if (axes)
+    set_axes (s, 0, n);
+  for (int i = 0; i < TD_TAPE_N_CATEGORIES; i++)
+    add_area (s, td_category_order[i], profile->total, NULL, profile->n_steps, base);
+  add_outside (s, outside);
+  if (dashed)
+    add_previous (s, previous, profile->n_steps);
+  add_phases (s, t);
+  if (view->event >= 0)
+    td_panel_add_playhead (s->b, x_of (s, at + 0.5), s->plot.y - 12,
+                           s->plot.y + s->plot.height);
+  if (view->head >= 0)
+    td_panel_add_head (s->b, x_of (s, MIN ((guint)view->head, n - 1) + 0.5),
+                       s->plot.y + s->plot.height);
+}
+
+static char *
+dup_title (const TdIteration *iteration, guint device)
+{
+  const TdTapeDevice *d = td_devices_find (iteration, device);
+  char total[TD_FORMAT_SIZE];
+
+  if (!d || d->total_bytes == 0)
+    return td_devices_dup_name (iteration, device);
+  return g_strdup_printf ("%s, %s", td_iteration_get_string (iteration, d->name),
+                          td_format_bytes (total, d->total_bytes));
+}
+
 TdScene *
 td_memory_scene_events (const TdIteration *iteration, const TdMemoryProfile *profile,
                         const TdMemoryProfile *previous, guint64 pool, const TdPanelView *view)
 {
-  const TdTapeIteration *t = td_iteration_get_tape (iteration);
-  guint at = view->event >= 0 ? MIN ((guint)view->event, profile->n_steps - 1)
-                              : profile->n_steps - 1;
-  gboolean dashed = previous && previous->n_steps > profile->n_steps;
-  guint n = dashed ? previous->n_steps : profile->n_steps;
-  g_autofree double *base = g_new0 (double, profile->n_steps);
-  Stack s = { .bytes = profile->bytes };
+  guint devices[TD_MEMORY_MAX_DEVICES];
+  guint n = td_memory_list_devices (td_iteration_get_tape (iteration), devices);
+  TdSceneRect area;
+  TdSceneBuilder *b = begin_scene (view, &area);
 
-  stack_init (&s, view);
-  s.n = profile->n_steps;
-  s.y_max = (double)MAX (MAX (profile->peak_bytes, pool), dashed ? previous->peak_bytes : 0);
-  s.y_max = MAX (s.y_max, 1) * 1.04;
-  add_y_axis (&s);
-  if (pool > 0)
-    add_pool (&s, pool);
-  add_legend (&s, at, profile->total[at], pool);
-  s.n = n;
-  set_axes (&s, 0, n);
-  for (int i = 0; i < TD_TAPE_N_CATEGORIES; i++)
-    add_area (&s, td_category_order[i], profile->total, NULL, profile->n_steps, base);
-  if (dashed)
-    add_previous (&s, previous, profile->n_steps);
-  add_phases (&s, t);
-  if (view->event >= 0)
-    td_panel_add_playhead (s.b, x_of (&s, at + 0.5), s.plot.y - 12, s.plot.y + s.plot.height);
-  if (view->head >= 0)
-    td_panel_add_head (s.b, x_of (&s, MIN ((guint)view->head, n - 1) + 0.5),
-                       s.plot.y + s.plot.height);
-  return td_scene_builder_end (s.b);
+  if (n == 0)
+    {
+      Stack s = { 0 };
+
+      stack_init (&s, view, b, &area);
+      draw_events (&s, iteration, profile, previous, pool, 0, TRUE);
+    }
+  for (guint i = 0; i < n; i++)
+    {
+      TdMemoryProfile *own = td_memory_profile_new_of (iteration, (gint)devices[i]);
+      const TdTapeDevice *d = td_devices_find (iteration, devices[i]);
+      TdSceneRect place = place_of (&area, i, n);
+      g_autofree char *title = dup_title (iteration, devices[i]);
+      Stack s = { 0 };
+
+      stack_init (&s, view, b, &place);
+      add_title (&s, title);
+      draw_events (&s, iteration, own, NULL, d ? d->reserved_bytes : 0,
+                   d ? d->outside_bytes : 0, i == 0);
+      td_memory_profile_free (own);
+    }
+  return td_scene_builder_end (b);
 }
 
-TdScene *
-td_memory_scene_iterations (const TdMemoryHistory *h, const TdPanelView *view)
+/* One device's memory over the iterations, or everything. */
+static void
+draw_iterations (Stack *s, const TdMemoryHistory *h, const guint64 *total, guint64 outside,
+                 gboolean axes)
 {
   g_autofree double *base = g_new0 (double, MAX (h->n, 1));
   TdStyle line = { .stroke = TD_ROLE_DIM, .stroke_width = 1.2 };
   TdTextStyle text = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS, .align = 0.5 };
-  Stack s = { .bytes = h->bytes, .n = h->n };
   guint at = h->n - 1;
 
-  if (h->n == 0)
-    return td_panel_message (view, "No iteration has ended yet",
-                             "Memory over iterations appears with the first one.");
-  stack_init (&s, view);
+  s->n = h->n;
   for (guint i = 0; i < h->n; i++)
     {
-      s.y_max = MAX (s.y_max, (double)h->peak[i]);
-      if (h->iteration[i] <= view->iteration)
+      s->y_max = MAX (s->y_max, (double)total[i]);
+      if (h->iteration[i] <= s->view->iteration)
         at = i;
     }
-  s.y_max = MAX (s.y_max, 1) * 1.04;
-  set_axes (&s, (double)h->iteration[0], (double)h->iteration[h->n - 1] + 1);
-  add_y_axis (&s);
+  s->y_max = MAX (s->y_max, 1) * (outside > 0 ? 1.04 + 16 / s->plot.height : 1.04);
+  if (axes)
+    set_axes (s, (double)h->iteration[0], (double)h->iteration[h->n - 1] + 1);
+  add_y_axis (s);
   for (int i = 0; i < TD_TAPE_N_CATEGORIES; i++)
-    add_area (&s, td_category_order[i], h->peak, h->known, h->n, base);
-  add_outline (&s, h->peak, 0, h->n, &line);
-  add_legend (&s, at, h->peak[at], 0);
+    add_area (s, td_category_order[i], total, h->known, h->n, base);
+  add_outside (s, outside);
+  add_outline (s, total, 0, h->n, &line);
+  add_legend (s, at, total[at], 0);
   for (int i = 0; i <= 4; i++)
     {
       guint k = (guint)((guint64)i * (h->n - 1) / 4);
       char label[24];
 
-      if (i > 0 && (h->n < 5 || s.plot.width < 160) && i != 4)
+      if (i > 0 && (h->n < 5 || s->plot.width < 160) && i != 4)
         continue;
       g_snprintf (label, sizeof label, "%" G_GINT64_FORMAT, h->iteration[k]);
       if (k > 0 || i == 0)
-        td_scene_add_text (s.b, x_of (&s, k + 0.5), s.plot.y + s.plot.height + 11, label,
+        td_scene_add_text (s->b, x_of (s, k + 0.5), s->plot.y + s->plot.height + 11, label,
                            &text);
     }
-  td_panel_add_playhead (s.b, x_of (&s, at + 0.5), s.plot.y - 12, s.plot.y + s.plot.height);
-  return td_scene_builder_end (s.b);
+  td_panel_add_playhead (s->b, x_of (s, at + 0.5), s->plot.y - 12, s->plot.y + s->plot.height);
+}
+
+TdScene *
+td_memory_scene_iterations (const TdMemoryHistory *h, const TdPanelView *view)
+{
+  TdSceneBuilder *b;
+  TdSceneRect area;
+
+  if (h->n == 0)
+    return td_panel_message (view, "No iteration has ended yet",
+                             "Memory over iterations appears with the first one.");
+  b = begin_scene (view, &area);
+  if (h->n_devices == 0)
+    {
+      Stack s = { .bytes = h->bytes };
+
+      stack_init (&s, view, b, &area);
+      draw_iterations (&s, h, h->peak, 0, TRUE);
+    }
+  for (guint i = 0; i < h->n_devices; i++)
+    {
+      TdSceneRect place = place_of (&area, i, h->n_devices);
+      Stack s = { .bytes = h->of_device[i] };
+
+      stack_init (&s, view, b, &place);
+      add_title (&s, h->device_name[i]);
+      draw_iterations (&s, h, h->device_total[i], h->outside[i], i == 0);
+    }
+  return td_scene_builder_end (b);
 }

@@ -22,8 +22,22 @@ typedef struct
   guint peak_event;
 } TdMemoryProfile;
 
+enum
+{
+  TD_MEMORY_ALL = -1, /* memory of all devices together */
+  TD_MEMORY_MAX_DEVICES = 8
+};
+
 /** Recount an iteration. Owner: the caller. */
 TdMemoryProfile *td_memory_profile_new (const TdIteration *iteration);
+/** The same of one device, or of TD_MEMORY_ALL. */
+TdMemoryProfile *td_memory_profile_new_of (const TdIteration *iteration, gint device);
+/** List the devices that the recording knows, the host last; 0: there is only the host. */
+guint td_memory_list_devices (const TdTapeIteration *tape,
+                              guint devices[TD_MEMORY_MAX_DEVICES]);
+/** Add what each device held when the iteration began, by category; of a device of the list. */
+void td_memory_start_of (const TdTapeIteration *tape, gint device,
+                         guint64 bytes[TD_TAPE_N_CATEGORIES]);
 void td_memory_profile_free (TdMemoryProfile *profile);
 
 /* Peaks over the iterations; categories are those at the peak. */
@@ -34,6 +48,12 @@ typedef struct
   guint64 *peak;
   guint64 *bytes[TD_TAPE_N_CATEGORIES]; /* at the peak */
   gboolean *known;                      /* categories known: profile kept and loaded */
+  guint n_devices;                      /* besides each other; 0: only the host */
+  guint device[TD_MEMORY_MAX_DEVICES];
+  char *device_name[TD_MEMORY_MAX_DEVICES];
+  guint64 *of_device[TD_MEMORY_MAX_DEVICES][TD_TAPE_N_CATEGORIES]; /* bytes, by device */
+  guint64 *device_total[TD_MEMORY_MAX_DEVICES];
+  guint64 outside[TD_MEMORY_MAX_DEVICES]; /* of the newest iteration that was loaded */
 } TdMemoryHistory;
 
 /**
@@ -63,7 +83,7 @@ char *td_memory_history_print (const TdMemoryHistory *history, const char *forma
 typedef struct
 {
   guint64 address, bytes, key;
-  guint category;
+  guint category, device;
 } TdMemoryBlock;
 
 /** List the blocks alive after `event`, by address. Owner: the caller, g_array_unref (). */

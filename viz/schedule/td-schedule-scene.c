@@ -1,5 +1,5 @@
 /*
- * The execution order as a picture of a table, and the events as bars over time.
+ * The execution order as a picture of a table.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,13 +10,6 @@
 
 #define ROW 24.0
 #define ADVICE 36.0
-
-static const TdRole phase_roles[TD_TAPE_N_PHASES] = {
-  [TD_TAPE_PHASE_FORWARD] = TD_ROLE_PARAMETER,
-  [TD_TAPE_PHASE_BACKWARD] = TD_ROLE_GRADIENT,
-  [TD_TAPE_PHASE_ACCUMULATE] = TD_ROLE_GRADIENT,
-  [TD_TAPE_PHASE_UPDATE] = TD_ROLE_OPTIMIZER,
-};
 
 /* The right ends of the number columns, the left ends of the others. */
 typedef struct
@@ -135,101 +128,5 @@ td_schedule_scene (const TdSchedule *s, const char *advice, const TdPanelView *v
     add_row (b, &s->rows[first + i], &c, 26 + ROW * (i + 0.5), w, view);
   if (foot > 4)
     add_advice (b, advice, w, h);
-  return td_scene_builder_end (b);
-}
-
-/* ---- timeline ---- */
-
-static const char *const lane_names[] = { "Forward", "Backward", "Update" };
-static const int lane_of[TD_TAPE_N_PHASES] = { 0, 1, 1, 2 };
-
-/* Bars narrower than a pixel that follow one another become one; nothing is drawn twice. */
-static void
-add_bars (TdSceneBuilder *b, const TdIteration *iteration, const TdSceneRect *plot,
-          double span_ns, const TdPanelView *view)
-{
-  const TdTapeIteration *t = td_iteration_get_tape (iteration);
-  double lane_height = plot->height / 3, drawn_to[3] = { -1, -1, -1 };
-
-  for (guint e = 0; e < t->n_events; e++)
-    {
-      guint phase = MIN (t->events[e].phase, TD_TAPE_N_PHASES - 1);
-      int lane = lane_of[phase];
-      double x = plot->x + plot->width * (double)t->event_start_ns[e] / span_ns;
-      double width = plot->width * (double)t->event_duration_ns[e] / span_ns;
-      gboolean here = (gint)e == view->event;
-      gboolean marked = here || td_panel_is_selected (view, t->events[e].key);
-      TdStyle bar = { .fill = phase_roles[phase],
-                      .fill_alpha = view->event >= 0 && (gint)e > view->event ? 0.3 : 0.85,
-                      .stroke = marked ? TD_ROLE_ACCENT : TD_ROLE_NONE,
-                      .stroke_width = 2 };
-      TdSceneRect r = { x, plot->y + lane * lane_height + 5, MAX (width, 1), lane_height - 10 };
-      char ns[TD_FORMAT_SIZE];
-
-      if (x + r.width < drawn_to[lane] + 1 && !marked)
-        continue;
-      drawn_to[lane] = x + r.width;
-      g_autofree char *tip
-          = g_strdup_printf ("%s · event %u · %s", td_iteration_get_op_name (iteration, e), e,
-                             td_format_ns (ns, t->event_duration_ns[e]));
-      td_scene_mark (b, TD_TAG_EVENT, t->events[e].key, e, tip);
-      td_scene_add_shape (b, TD_PRIM_RECT, r, 0, &bar);
-      td_scene_unmark (b);
-      if (r.width > 46)
-        {
-          TdTextStyle name
-              = { .role = TD_ROLE_TEXT, .size = TD_TEXT_AXIS, .max_width = r.width - 8 };
-          TdStyle label = { .fill = TD_ROLE_VIEW, .fill_alpha = 0.8 };
-          double text = MIN (
-              td_text_width (td_iteration_get_op_name (iteration, e), TD_TEXT_AXIS, FALSE),
-              r.width - 8);
-
-          td_scene_add_shape (b, TD_PRIM_ROUND,
-                              (TdSceneRect){ r.x + 2, r.y + r.height / 2 - 7, text + 4, 14 }, 3,
-                              &label);
-          td_scene_add_text (b, r.x + 4, r.y + r.height / 2,
-                             td_iteration_get_op_name (iteration, e), &name);
-        }
-    }
-}
-
-TdScene *
-td_timeline_scene (const TdIteration *iteration, const TdPanelView *view)
-{
-  const TdTapeIteration *t = td_iteration_get_tape (iteration);
-  double w = view->width > 0 ? view->width : 960, h = view->height > 0 ? view->height : 170,
-         span = 1;
-  TdSceneRect plot = { 72, 8, MAX (40, w - 84), MAX (30, h - 34) };
-  TdTextStyle name = { .role = TD_ROLE_DIM, .size = TD_TEXT_CAPTION };
-  TdTextStyle tick = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS, .align = 0.5 };
-  TdStyle line = { .stroke = TD_ROLE_HAIRLINE };
-
-  if (t->n_events == 0 || !t->event_start_ns)
-    return td_panel_message (view, "Nothing has run yet",
-                             "Operations appear here as they run.");
-  for (guint e = 0; e < t->n_events; e++)
-    span = MAX (span, (double)(t->event_start_ns[e] + t->event_duration_ns[e]));
-  TdSceneBuilder *b = td_scene_builder_new (w, h);
-  td_scene_set_background (b, TD_ROLE_VIEW);
-  for (int i = 0; i < 3; i++)
-    td_scene_add_text (b, 12, plot.y + (i + 0.5) * plot.height / 3, lane_names[i], &name);
-  double step = td_format_step (span, MAX (2, (int)(plot.width / 90)));
-  for (double v = 0; v <= span; v += step)
-    {
-      double x = round (plot.x + plot.width * v / span) + 0.5;
-      const TdScenePoint q[] = { { x, plot.y }, { x, plot.y + plot.height } };
-      char label[TD_FORMAT_SIZE];
-
-      td_scene_add_line (b, q, 2, &line);
-      td_scene_add_text (b, x, plot.y + plot.height + 12, td_format_ns (label, (guint64)v),
-                         &tick);
-    }
-  add_bars (b, iteration, &plot, span, view);
-  if (view->event >= 0 && (guint)view->event < t->n_events)
-    td_panel_add_playhead (b,
-                           plot.x + plot.width * (double)t->event_start_ns[view->event] / span,
-                           plot.y - 6, plot.y + plot.height);
-  TdSceneAxes axes = { .box = plot, .x1 = span, .y1 = 3 };
-  td_scene_set_axes (b, &axes);
   return td_scene_builder_end (b);
 }

@@ -254,6 +254,7 @@ take_records (Without *w, const Map *m)
   TAKE (runs, n_runs, TdTapeRun, (r.flags & TD_TAPE_RUN_ASIDE) != 0,
         r.begin = m->event[r.begin], r.end = m->event[r.end]);
   TAKE (traced, n_traced, TdTapeTraced, FALSE, MOVE_EVENT);
+  TAKE (device_times, n_device_times, TdTapeDeviceTime, EVENT_GONE, MOVE_EVENT);
   TAKE (attr_changes, n_attr_changes, TdTapeAttrs, EVENT_GONE, MOVE_EVENT);
   w->it.stop.event = event_at (m, it->stop.event);
 }

@@ -127,6 +127,10 @@ td_iteration_new_expected (TdIteration *now, TdIteration *before)
   e->it.stop = a->stop;
   e->it.start_ns = a->start_ns;
   e->it.duration_ns = a->duration_ns;
+  e->it.devices = a->devices;
+  e->it.n_devices = a->n_devices;
+  e->it.device_times = a->device_times;
+  e->it.n_device_times = a->n_device_times;
   e->it.n_tensors = e->it.n_reports = e->it.n_notices = e->it.n_host_reads = 0;
   take_events (e, a, b);
   take_stats (e, a);

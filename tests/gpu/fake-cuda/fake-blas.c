@@ -208,6 +208,45 @@ matrix_bytes (const Matrix *m)
          * element_bytes (m);
 }
 
+/* Two-byte numbers are added up in float32, as the library does that. */
+static TdStatus
+cast_matrix (const TdTensor *from, TdTensor *to, const Matrix *m)
+{
+  TdDevice *cpu = td_cuda_host->cpu;
+  TdShape shape = { .ndim = 1, .dim = { (int64_t)(matrix_bytes (m) / element_bytes (m)) } };
+  TdTensor x = *from, y = *to;
+
+  x.shape = y.shape = &shape;
+  x.size = y.size = shape.dim[0];
+  return cpu->ops->cast (cpu, &x, &y);
+}
+
+static TdStatus
+product_of_halves (const TdGemm *g, const Product *p, const TdTensor *first,
+                   const TdTensor *second, TdTensor *out)
+{
+  const Matrix *matrices[] = { &p->b, &p->a, &p->c };
+  const TdTensor *halves[] = { first, second, out };
+  TdTensor wide[3];
+  TdStatus status = TD_OK;
+
+  for (int i = 0; i < 3; i++)
+    {
+      wide[i] = (TdTensor){ .data = malloc (2 * matrix_bytes (matrices[i])), .dtype = TD_F32 };
+      if (wide[i].data == NULL)
+        abort ();
+      if (status == TD_OK)
+        status = cast_matrix (halves[i], &wide[i], matrices[i]);
+    }
+  if (status == TD_OK)
+    status = td_cuda_host->cpu->ops->gemm (td_cuda_host->cpu, g, &wide[0], &wide[1], &wide[2]);
+  if (status == TD_OK)
+    status = cast_matrix (&wide[2], out, &p->c);
+  for (int i = 0; i < 3; i++)
+    free (wide[i].data);
+  return status;
+}
+
 static void
 run_product (FakeCommand *command)
 {
@@ -233,7 +272,10 @@ run_product (FakeCommand *command)
            out = { .data = p->c_data, .dtype = dtype };
 
   /* By rows it is the other product: c' = b' a'. */
-  if (td_cuda_host->cpu->ops->gemm (td_cuda_host->cpu, &g, &first, &second, &out) != TD_OK)
+  if ((element_bytes (&p->c) == 2
+           ? product_of_halves (&g, p, &first, &second, &out)
+           : td_cuda_host->cpu->ops->gemm (td_cuda_host->cpu, &g, &first, &second, &out))
+      != TD_OK)
     fake_violation ("cublasLtMatmul was given what the CPU's kernel does not take");
 }
 

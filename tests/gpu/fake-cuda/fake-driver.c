@@ -56,13 +56,15 @@ take_settings (const char *text)
     }
 }
 
-/* cublasLt is in here, NVRTC where kernels can be made, and nothing else of NVIDIA's. */
+/* cublasLt is in here, NVRTC where kernels can be made, CUPTI if FAKE_CUPTI is set, and nothing
+ * else of NVIDIA's. */
 static void *
 own_library (const char *name)
 {
   Dl_info self;
 
-  if ((strncmp (name, "libcublasLt", 11) != 0 && strncmp (name, "libnvrtc", 8) != 0)
+  if ((strncmp (name, "libcublasLt", 11) != 0 && strncmp (name, "libnvrtc", 8) != 0
+       && (strncmp (name, "libcupti", 8) != 0 || getenv ("FAKE_CUPTI") == NULL))
       || dladdr (&fake, &self) == 0)
     return NULL;
   return dlopen (self.dli_fname, RTLD_NOW | RTLD_LOCAL);
@@ -75,6 +77,7 @@ td_cuda_api_open (void)
 #include "api.def"
 #undef TD_CU
   td_cuda.uses = fake_note_use;
+  td_cuda.uses_aside = fake_uses_aside;
   td_cuda.library = own_library;
   take_settings (getenv ("FAKE_CUDA"));
   setenv ("TAPEDECK_CUDA_CACHE", "off", 0); /* a test leaves nothing for the next */

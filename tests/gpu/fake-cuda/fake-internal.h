@@ -27,6 +27,10 @@ bool fake_is_pinned (const void *host, size_t bytes);
 void fake_memory_end_context (void);
 void fake_memory_reset (void);
 
+/* tracing (fake-cupti.c): the operation that is begun now, and that a command of one ran */
+uint64_t fake_cupti_id (void);
+void fake_cupti_ran (uint64_t id, bool is_kernel);
+
 /* streams */
 typedef struct FakeUse
 {
@@ -52,6 +56,7 @@ struct FakeCommand
   unsigned char value;
   struct FakeEvent *records, *waits;
   uint64_t version; /**< of the event */
+  uint64_t traced;  /**< the operation that it belongs to; 0: none */
 };
 
 enum
@@ -92,6 +97,8 @@ void fake_command_use (FakeCommand *command, CUdeviceptr address, size_t bytes, 
 CUresult fake_enqueue (CUstream stream, FakeCommand *command);
 /** What `uses` of the table was told since the last launch becomes the command's. */
 void fake_command_take_uses (FakeCommand *command);
+/** Keep the uses that were noted for another launch than the next; and take them back. */
+void fake_uses_aside (bool aside);
 void fake_note_use (CUstream stream, CUdeviceptr address, size_t bytes, bool writes);
 /** Whether work that waits uses these bytes. */
 bool fake_is_in_use (CUdeviceptr address, size_t bytes);

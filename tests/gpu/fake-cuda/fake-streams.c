@@ -16,7 +16,7 @@ enum
   MAX_STREAMS = FAKE_STREAMS,
   MAX_PENDING = 400,
   MAX_USES = 64,
-  MAX_EVENTS = 256,
+  MAX_EVENTS = 8192,
   MAX_ACCESSES = 20000
 };
 
@@ -38,8 +38,8 @@ static struct
   Clock host;
   Access accesses[MAX_ACCESSES];
   int n_accesses, forget_at;
-  FakeUse uses[MAX_USES];
-  int n_uses;
+  FakeUse uses[MAX_USES], aside[MAX_USES];
+  int n_uses, n_aside;
   struct FakeEvent *events[MAX_EVENTS];
   uint32_t dice;
   bool draining;
@@ -65,6 +65,7 @@ fake_command (const char *name, void (*run) (FakeCommand *command))
   c->name = name;
   c->run = run;
   c->refs = 1;
+  c->traced = fake_cupti_id ();
   return c;
 }
 
@@ -99,6 +100,17 @@ fake_note_use (CUstream stream, CUdeviceptr address, size_t bytes, bool writes)
   if (now.n_uses == MAX_USES)
     abort ();
   now.uses[now.n_uses++] = (FakeUse){ address, bytes, writes };
+}
+
+void
+fake_uses_aside (bool aside)
+{
+  if (aside)
+    memcpy (now.aside, now.uses, sizeof now.uses);
+  else
+    memcpy (now.uses, now.aside, sizeof now.uses);
+  now.n_aside = aside ? now.n_uses : now.n_aside;
+  now.n_uses = aside ? 0 : now.n_aside;
 }
 
 void
@@ -210,6 +222,7 @@ fake_run_now (FakeCommand *c)
       }
   if (c->run != NULL)
     c->run (c);
+  fake_cupti_ran (c->traced, c->run != NULL);
   if (c->records != NULL && c->version > c->records->reached)
     c->records->reached = c->version;
 }

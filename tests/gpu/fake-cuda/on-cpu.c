@@ -7,6 +7,7 @@
 #include "blas.h"
 #include "cuda-device.h"
 #include "fake-remote.h"
+#include "later.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -204,8 +205,11 @@ slot_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b, T
 {
   TdStatus status;
 
+  td_cuda_reads (DEVICE, a, 1);
+  td_cuda_reads (DEVICE, b, 1);
+  td_cuda_writes (DEVICE, out, 1);
   /* Its errors come late: the other slot has them. */
-  if (b->dtype == out->dtype && out->dtype <= TD_F64
+  if (b->dtype == out->dtype && out->dtype <= TD_BF16
       && td_cuda_blas_gemm (d->priv, g, a, b, out, &status))
     return status;
   return fake_remote_ops.gemm (d, g, a, b, out);
@@ -248,6 +252,83 @@ slot_stats (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
   return status;
 }
 
+/* Statistics of many arrays: one launch, which looks at them when the stream comes to it. */
+typedef struct
+{
+  TdCudaStatsOf of[64];
+  int n;
+} StatsLaunch;
+
+static void
+run_stats (FakeCommand *command)
+{
+  const StatsLaunch *l = command->data;
+
+  for (int i = 0; i < l->n; i++)
+    {
+      const TdCudaStatsOf *of = &l->of[i];
+      TdShape shape = { .ndim = 1, .dim = { of->size } };
+      TdTensor x = { (void *)(uintptr_t)of->data, &shape, of->size, of->dtype };
+      TdStats s;
+
+      td__cpu_ops.stats (td_cuda_host->cpu, &x, of->max_samples, of->seed, &s);
+      *of->result = (TdCudaStats){ .n = s.n,
+                                   .n_sampled = s.n_sampled,
+                                   .n_zero = s.n_zero,
+                                   .n_nan = s.n_nan,
+                                   .n_pos_inf = s.n_pos_inf,
+                                   .n_neg_inf = s.n_neg_inf,
+                                   .min = s.min,
+                                   .max = s.max,
+                                   .shift = s.mean,
+                                   .s1 = s.sum_squares,
+                                   .s2 = s.m2 };
+      memcpy (of->result->exponent, s.exponent, sizeof s.exponent);
+    }
+}
+
+static void
+free_stats (FakeCommand *command)
+{
+  free (command->data);
+}
+
+TdStatus
+td_cuda_stats (TdCudaLauncher *l, const TdCudaStatsOf *of, int n)
+{
+  FakeCommand *command = fake_command ("td_stats", run_stats);
+  StatsLaunch *launch = calloc (1, sizeof *launch);
+
+  if (launch == NULL || n > 64)
+    abort ();
+  memcpy (launch->of, of, (size_t)n * sizeof *of);
+  launch->n = n;
+  command->data = launch;
+  command->free = free_stats;
+  fake_command_take_uses (command);
+  fake.n_launches++;
+  fake.n_stats++;
+  return td_cuda_check (DEVICE, fake_enqueue (DEVICE->stream, command), "cuLaunchKernel");
+}
+
+/* What run_stats has left. */
+void
+td_cuda_stats_finish (const TdCudaStats *r, TdStats *out)
+{
+  *out = (TdStats){ .n = r->n,
+                    .n_sampled = r->n_sampled,
+                    .n_zero = r->n_zero,
+                    .n_nan = r->n_nan,
+                    .n_pos_inf = r->n_pos_inf,
+                    .n_neg_inf = r->n_neg_inf,
+                    .min = r->min,
+                    .max = r->max,
+                    .mean = r->shift,
+                    .m2 = r->s2,
+                    .sum_squares = r->s1 };
+  memcpy (out->exponent, r->exponent, sizeof out->exponent);
+}
+
 const TdDeviceOps *
 td_cuda_slots (void)
 {
@@ -265,5 +346,9 @@ td_cuda_slots (void)
   ops.check_index = slot_check_index;
   ops.stats = slot_stats;
   ops.graphs = &td_cuda_graphs;
+  ops.stats_later = td_cuda_stats_later;
+  ops.time_zero = td_cuda_time_zero;
+  ops.time_op = td_cuda_time_op;
+  ops.late = td_cuda_late;
   return &ops;
 }

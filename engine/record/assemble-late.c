@@ -1,0 +1,178 @@
+/* Answers of devices that come after the iteration they are about: it is held open for them,
+ * and what the program has said since waits behind it.
+ * SPDX-License-Identifier: MIT */
+#include "assembler-private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_QUEUE (64u << 20) /* then the iteration ends without the rest of its answers */
+#define LONG_AGO_NS 60e9      /* marks further apart say too little of each other */
+
+static bool
+is_about (const TdAssembler *a, const TdRawHead *head)
+{
+  switch (head->type)
+    {
+    case TD_RAW_LATE_STATS:
+      return ((const TdRawLateStats *)head)->iteration == a->begin.number;
+    case TD_RAW_DEVICE_TIME:
+      return ((const TdRawDeviceTime *)head)->iteration == a->begin.number;
+    case TD_RAW_ANSWERED:
+      return ((const TdRawAnswered *)head)->iteration == a->begin.number;
+    default:
+      return false;
+    }
+}
+
+bool
+td__hold_keeps (TdAssembler *a, const TdRawHead *head)
+{
+  void *to;
+
+  if (is_about (a, head))
+    return false;
+  while (a->waits && a->queue.n > MAX_QUEUE - head->size)
+    td__hold_end (a, true);
+  if (!a->waits)
+    return false;
+  to = td__list_add_n (&a->queue, 1, head->size);
+  if (to != NULL)
+    memcpy (to, head, head->size);
+  else
+    a->flags |= TD_TAPE_ITERATION_LOST;
+  return true;
+}
+
+void
+td__hold_end (TdAssembler *a, bool lost)
+{
+  TdList queue = a->queue;
+
+  if (!a->waits)
+    return;
+  a->waits = false;
+  a->queue = (TdList){ 0 };
+  a->flags |= lost ? TD_TAPE_ITERATION_LOST : 0;
+  td__finish_iteration (a, a->waits_since);
+  a->fed -= queue.n; /* places in the ring are counted by bytes fed */
+  td_assembler_feed (a, queue.items, queue.n);
+  td__list_clear (&queue);
+}
+
+void
+td__feed_late_stats (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawLateStats *raw = (const TdRawLateStats *)head;
+
+  if (is_about (a, head))
+    td__add_stats (a, raw->variable, raw->stats.event, &raw->stats);
+}
+
+void
+td__feed_device_time (TdAssembler *a, const TdRawHead *head)
+{
+  TdRawDeviceTime *time = a->state.in_iteration && is_about (a, head)
+                              ? td__list_add (&a->device_times, sizeof *time)
+                              : NULL;
+
+  if (time != NULL)
+    *time = *(const TdRawDeviceTime *)head;
+}
+
+void
+td__feed_answered (TdAssembler *a, const TdRawHead *head)
+{
+  if (is_about (a, head))
+    td__hold_end (a, false);
+}
+
+void
+td__feed_device (TdAssembler *a, const TdRawHead *head)
+{
+  TdTapeDevice *device
+      = a->state.in_iteration ? td__list_add (&a->devices, sizeof *device) : NULL;
+
+  if (device == NULL)
+    return;
+  *device = ((const TdRawDevice *)head)->device;
+  device->name = td__alias (&a->strings, device->name).id;
+}
+
+/* ------------------------------------------------------------- clocks of devices */
+
+static int
+by_event (const void *a, const void *b)
+{
+  const TdTapeDeviceTime *x = a, *y = b;
+
+  return x->event != y->event ? (x->event < y->event ? -1 : 1) : x->device - y->device;
+}
+
+/* When the device's mark was reached, in ns after the iteration's start: not before it was
+ * issued, nor so early that an operation would start before its own issue, nor earlier than the
+ * mark before it and the time between the two allow. */
+static double
+zero_of (const TdAssembler *a, const TdTapeIteration *it, unsigned device)
+{
+  const TdRawDeviceTime *all = a->device_times.items;
+  const TdDeviceZero *before = &a->zeros[device];
+  double zero = 0;
+  bool first = true;
+
+  for (uint32_t i = 0; i < a->device_times.n; i++)
+    if (all[i].device == device && all[i].event < it->n_events)
+      {
+        double issued = (double)it->event_start_ns[all[i].event] - all[i].start_ns;
+
+        if (first)
+          zero = ((double)all[i].zero - (double)a->begin.ticks) * a->ns_per_tick;
+        if (first && before->iteration != 0 && all[i].since_ns >= 0
+            && all[i].since_ns < LONG_AGO_NS
+            && before->ns + all[i].since_ns - (double)it->start_ns > zero)
+          zero = before->ns + all[i].since_ns - (double)it->start_ns;
+        zero = issued > zero ? issued : zero;
+        first = false;
+      }
+  return zero;
+}
+
+void
+td__resolve_devices (TdAssembler *a, TdTapeIteration *it, TdList *times, bool commit)
+{
+  const TdRawDeviceTime *all = a->device_times.items;
+  double zeros[MAX_TAPE_DEVICES];
+  bool known[MAX_TAPE_DEVICES] = { false };
+
+  it->devices = a->devices.items;
+  it->n_devices = a->devices.n;
+  for (uint32_t i = 0; i < a->device_times.n; i++)
+    {
+      unsigned d = all[i].device;
+      TdTapeDeviceTime *time;
+      double start;
+
+      if (all[i].event >= it->n_events || !(all[i].duration_ns >= 0)
+          || !(all[i].duration_ns < 1e18) || !(all[i].start_ns < 1e18)
+          || (time = td__list_add (times, sizeof *time)) == NULL)
+        continue;
+      if (!known[d])
+        zeros[d] = zero_of (a, it, d);
+      known[d] = true;
+      start = zeros[d] + all[i].start_ns;
+      *time = (TdTapeDeviceTime){ .start_ns = start > 0 && start < 1e18 ? (uint64_t)start : 0,
+                                  .duration_ns = (uint64_t)all[i].duration_ns,
+                                  .event = all[i].event,
+                                  .device = all[i].device,
+                                  .stream = all[i].stream,
+                                  .kind = all[i].kind };
+    }
+  if (times->n > 1)
+    qsort (times->items, times->n, sizeof (TdTapeDeviceTime), by_event);
+  it->device_times = times->items;
+  it->n_device_times = times->n;
+  for (unsigned d = 0; commit && d < MAX_TAPE_DEVICES; d++)
+    if (known[d])
+      a->zeros[d] = (TdDeviceZero){ .ns = zeros[d] + (double)it->start_ns,
+                                    .iteration = it->number + 1 };
+}

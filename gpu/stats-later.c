@@ -1,0 +1,253 @@
+/* Statistics of arrays without waiting: arrays are collected, one launch looks at up to 64 of
+ * them, and the results come to pinned memory by a copy that nobody waits for.
+ *
+ * The launch goes out when 64 wait, when an array that waits is about to be written or its
+ * memory given back, and when the recorder says so at the end of an iteration.  All is on the
+ * compute stream, so that no other order is possible.  The memory for this is the driver's own
+ * and not the pool's: what a program sees of its memory does not change.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "later.h"
+
+#include <stdlib.h>
+
+enum
+{
+  MANY = 64,     /* arrays of a launch */
+  BATCHES = 128, /* on their way */
+  CHUNK = 16384, /* elements of a block: TD_STATS_CHUNK */
+  MAX_BLOCKS = 1 << 14
+};
+
+/* A launch on its way. */
+typedef struct
+{
+  TdLateOf of[MANY];
+  CUevent done;
+  TdStatus status;
+  int n;
+} Batch;
+
+struct TdCudaStatsLater
+{
+  TdCudaStatsOf waiting[MANY];
+  TdLateOf of[MANY];
+  int n;
+  int64_t blocks;
+  Batch batches[BATCHES];
+  int first, n_sent; /* of batches */
+  int taken;         /* answers of the first that were given */
+  TdCudaStats *host; /* pinned: MANY for each batch */
+  CUdeviceptr results;
+};
+
+static TdCudaStats *
+results_of (const struct TdCudaStatsLater *s, int batch)
+{
+  return s->host + (size_t)batch * MANY;
+}
+
+/* *Errors*: NULL, without fail: a recording that finds no memory is no error of the program. */
+static struct TdCudaStatsLater *
+open_stats (TdCuda *c)
+{
+  struct TdCudaStatsLater *s;
+  void *host = NULL;
+
+  if (c->stats != NULL || c->no_stats)
+    return c->stats;
+  c->no_stats = true;
+  s = calloc (1, sizeof *s);
+  if (s == NULL)
+    return NULL;
+  c->stats = s;
+  if (td_cuda.cuMemAllocHost (&host, (size_t)BATCHES * MANY * sizeof *s->host) != CUDA_SUCCESS
+      || td_cuda.cuMemAlloc (&s->results, MANY * sizeof *s->host) != CUDA_SUCCESS
+      || td_cuda.cuMemAlloc (&c->own_room, (MAX_BLOCKS + 1) * sizeof *s->host) != CUDA_SUCCESS)
+    {
+      s->host = host;
+      td_cuda_stats_close (c);
+      return NULL;
+    }
+  s->host = host;
+  c->own_room_bytes = (MAX_BLOCKS + 1) * sizeof *s->host;
+  for (int i = 0; i < BATCHES; i++)
+    if (td_cuda.cuEventCreate (&s->batches[i].done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+      {
+        td_cuda_stats_close (c);
+        return NULL;
+      }
+  c->no_stats = false;
+  return s;
+}
+
+void
+td_cuda_stats_close (TdCuda *c)
+{
+  struct TdCudaStatsLater *s = c->stats;
+
+  if (s == NULL)
+    return;
+  if (c->lost == TD_OK) /* else all of this went with the context */
+    {
+      for (int i = 0; i < BATCHES; i++)
+        if (s->batches[i].done != NULL)
+          td_cuda.cuEventDestroy (s->batches[i].done);
+      if (s->host != NULL)
+        td_cuda.cuMemFreeHost (s->host);
+      if (s->results != 0)
+        td_cuda.cuMemFree (s->results);
+      if (c->own_room != 0)
+        td_cuda.cuMemFree (c->own_room);
+    }
+  free (s);
+  c->stats = NULL;
+  c->own_room = 0;
+}
+
+static TdStatus
+launch (TdCuda *c, struct TdCudaStatsLater *s, TdCudaStats *host)
+{
+  size_t bytes = (size_t)s->n * sizeof *host;
+  TdStatus status;
+
+  if (c->lost != TD_OK)
+    return c->lost;
+  if (td_cuda.uses != NULL)
+    {
+      for (int i = 0; i < s->n; i++)
+        td_cuda.uses (c->stream, (CUdeviceptr)s->waiting[i].data,
+                      (size_t)s->waiting[i].size * td_cuda_dtype_bytes[s->waiting[i].dtype],
+                      false);
+      td_cuda.uses (c->stream, s->results, bytes, true);
+    }
+  c->in_own_room = true;
+  status = td_cuda_stats (&c->launcher, s->waiting, s->n);
+  c->in_own_room = false;
+  if (status == TD_OK)
+    status = td_cuda_check (c, td_cuda.cuMemcpyDtoHAsync (host, s->results, bytes, c->stream),
+                            "a copy of statistics");
+  return status;
+}
+
+void
+td_cuda_stats_send (TdCuda *c)
+{
+  struct TdCudaStatsLater *s = c->stats;
+  int at;
+  Batch *b;
+
+  if (s == NULL || s->n == 0 || c->capture != NULL)
+    return;
+  at = (s->first + s->n_sent++) % BATCHES; /* there is one, or none would wait */
+  b = &s->batches[at];
+  if (td_cuda.uses_aside != NULL)
+    td_cuda.uses_aside (true);
+  b->status = launch (c, s, results_of (s, at));
+  if (b->status == TD_OK)
+    b->status = td_cuda_check (c, td_cuda.cuEventRecord (b->done, c->stream), "cuEventRecord");
+  if (td_cuda.uses_aside != NULL)
+    td_cuda.uses_aside (false);
+  b->n = s->n;
+  for (int i = 0; i < s->n; i++)
+    b->of[i] = s->of[i];
+  s->n = 0;
+  s->blocks = 0;
+}
+
+void
+td_cuda_stats_written (TdCuda *c, const void *address, size_t bytes)
+{
+  const struct TdCudaStatsLater *s = c->stats;
+  const char *from = address;
+
+  if (c->capture != NULL) /* nothing is written before the graph is launched */
+    return;
+  for (int i = 0; s != NULL && i < s->n; i++)
+    {
+      const char *data = s->waiting[i].data;
+
+      if (from < data + (size_t)s->waiting[i].size * td_cuda_dtype_bytes[s->waiting[i].dtype]
+          && data < from + bytes)
+        {
+          td_cuda_stats_send (c);
+          return;
+        }
+    }
+}
+
+TdStatus
+td_cuda_stats_later (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
+                     const TdLateOf *of)
+{
+  TdCuda *c = td_cuda_enter (d);
+  struct TdCudaStatsLater *s = c->lost == TD_OK ? open_stats (c) : NULL;
+  int64_t blocks = (x->size + CHUNK - 1) / CHUNK;
+
+  if (s == NULL || blocks > MAX_BLOCKS || c->capture != NULL)
+    return TD_ERR_STATE;
+  if (s->n == MANY || s->blocks + blocks > MAX_BLOCKS)
+    td_cuda_stats_send (c);
+  if (s->n_sent == BATCHES)
+    return TD_ERR_STATE;
+  s->waiting[s->n] = (TdCudaStatsOf){ .data = x->data,
+                                      .size = x->size,
+                                      .dtype = x->dtype,
+                                      .max_samples = max_samples,
+                                      .seed = seed,
+                                      .result = (TdCudaStats *)s->results + s->n };
+  s->of[s->n++] = *of;
+  s->blocks += blocks;
+  return TD_OK;
+}
+
+/* Whether the first batch has its answers; that the device failed is one too. */
+static bool
+is_there (TdCuda *c, Batch *b, bool wait)
+{
+  CUresult result;
+
+  if (b->status == TD_OK && c->lost != TD_OK)
+    b->status = c->lost;
+  if (b->status != TD_OK)
+    return true;
+  result = wait ? td_cuda.cuEventSynchronize (b->done) : td_cuda.cuEventQuery (b->done);
+  if (result == CUDA_ERROR_NOT_READY)
+    return false;
+  b->status = td_cuda_check (c, result, "statistics");
+  return true;
+}
+
+int
+td_cuda_stats_answers (TdCuda *c, TdLateHow how, TdLate *answers, int room)
+{
+  struct TdCudaStatsLater *s = c->stats;
+  int n = 0;
+
+  if (s == NULL)
+    return 0;
+  if (how != TD_LATE_LOOK)
+    td_cuda_stats_send (c);
+  while (n < room && s->n_sent > 0)
+    {
+      Batch *b = &s->batches[s->first];
+
+      if (s->taken == 0 && !is_there (c, b, how == TD_LATE_WAIT))
+        break;
+      while (n < room && s->taken < b->n)
+        {
+          TdLate *a = &answers[n++];
+
+          *a = (TdLate){ .of = b->of[s->taken], .what = TD_LATE_STATS, .status = b->status };
+          if (b->status == TD_OK)
+            td_cuda_stats_finish (results_of (s, s->first) + s->taken, &a->stats);
+          s->taken++;
+        }
+      if (s->taken < b->n)
+        break;
+      s->taken = 0;
+      s->first = (s->first + 1) % BATCHES;
+      s->n_sent--;
+    }
+  return n;
+}

@@ -1,0 +1,291 @@
+/* When operations ran: a mark on the compute stream before and after each one that is to be
+ * timed, from a stock of events, read when the device has passed them.
+ *
+ * Times count from a mark that the recorder asks for, once in an iteration: so the difference
+ * of two events stays small, which is all that a float of milliseconds can tell exactly.
+ *
+ * Where CUPTI traces, an operation's time is its kernels' own, and the marks only say when to
+ * look for it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "kernel-times.h"
+#include "later.h"
+
+#include <stdlib.h>
+
+enum
+{
+  PAIRS = 2048,  /* operations on their way */
+  MAX_LOOKS = 3, /* for kernels that CUPTI has not told of: there may be none */
+  ZEROS = 64
+};
+
+typedef struct
+{
+  TdLateOf of;
+  CUevent begin, end;
+  uint64_t zero; /* its number */
+  uint64_t id;   /* what CUPTI knows it by; 0: it does not trace */
+  int looks;     /* after which nothing had come from CUPTI */
+} Pair;
+
+typedef struct
+{
+  CUevent event;
+  uint64_t number; /* 1, 2 ...; 0: never used */
+  uint64_t told;   /* what the recorder said */
+  uint64_t traced; /* CUPTI's time then */
+  double since_ns;
+  bool compared;
+  int n_pairs; /* that wait */
+} Zero;
+
+struct TdCudaTiming
+{
+  CUevent stock[2 * PAIRS + 1];
+  int n_stock, n_made;
+  Pair pairs[PAIRS];
+  int first, n;
+  Zero zeros[ZEROS];
+  uint64_t n_zeros;
+  CUevent begin; /* of the operation that runs; NULL: none is timed */
+  bool traces;   /* CUPTI does */
+  uint64_t n_ids;
+};
+
+static Zero *
+zero_of (struct TdCudaTiming *t, uint64_t number)
+{
+  return &t->zeros[number % ZEROS];
+}
+
+static CUevent
+take_event (struct TdCudaTiming *t)
+{
+  CUevent event = NULL;
+
+  if (t->n_stock > 0)
+    return t->stock[--t->n_stock];
+  if (t->n_made == 2 * PAIRS + 1
+      || td_cuda.cuEventCreate (&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+    return NULL;
+  t->n_made++;
+  return event;
+}
+
+static void
+give_event (struct TdCudaTiming *t, CUevent event)
+{
+  if (event != NULL)
+    t->stock[t->n_stock++] = event;
+}
+
+void
+td_cuda_timing_close (TdCuda *c)
+{
+  struct TdCudaTiming *t = c->timing;
+
+  if (t == NULL)
+    return;
+  if (c->lost == TD_OK)
+    {
+      give_event (t, t->begin);
+      for (int i = 0; i < t->n; i++)
+        {
+          give_event (t, t->pairs[(t->first + i) % PAIRS].begin);
+          give_event (t, t->pairs[(t->first + i) % PAIRS].end);
+        }
+      for (int i = 0; i < t->n_stock; i++)
+        td_cuda.cuEventDestroy (t->stock[i]);
+      for (int i = 0; i < ZEROS; i++)
+        if (t->zeros[i].event != NULL)
+          td_cuda.cuEventDestroy (t->zeros[i].event);
+    }
+  free (t);
+  c->timing = NULL;
+}
+
+bool
+td_cuda_time_zero (TdDevice *d, uint64_t told)
+{
+  TdCuda *c = td_cuda_enter (d);
+  struct TdCudaTiming *t = c->timing;
+  Zero *z;
+
+  if (c->lost != TD_OK || c->capture != NULL)
+    return false;
+  if (t == NULL)
+    t = c->timing = calloc (1, sizeof *t);
+  if (t == NULL)
+    return false;
+  t->traces = td_cupti_start ();
+  z = zero_of (t, t->n_zeros + 1);
+  if (z->n_pairs > 0)
+    return false; /* the device is that many iterations behind */
+  if (z->event == NULL && td_cuda.cuEventCreate (&z->event, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+    return false;
+  if (td_cuda.cuEventRecord (z->event, c->stream) != CUDA_SUCCESS)
+    return false;
+  *z = (Zero){ .event = z->event, .number = ++t->n_zeros, .told = told, .since_ns = -1 };
+  z->traced = t->traces ? td_cupti_now () : 0;
+  return true;
+}
+
+static bool
+begin_op (TdCuda *c, struct TdCudaTiming *t)
+{
+  CUevent event;
+
+  if (t->n == PAIRS || c->lost != TD_OK || (event = take_event (t)) == NULL)
+    return false;
+  give_event (t, t->begin); /* of one that never ended */
+  t->begin = event;
+  if (t->traces)
+    td_cupti_push (++t->n_ids);
+  return td_cuda.cuEventRecord (event, c->stream) == CUDA_SUCCESS;
+}
+
+static bool
+end_op (TdCuda *c, struct TdCudaTiming *t, const TdLateOf *of)
+{
+  CUevent event = t->begin != NULL && c->lost == TD_OK ? take_event (t) : NULL;
+
+  if (t->begin != NULL && t->traces)
+    td_cupti_pop ();
+  if (event == NULL)
+    return false;
+  if (td_cuda.cuEventRecord (event, c->stream) != CUDA_SUCCESS)
+    {
+      give_event (t, event);
+      return false;
+    }
+  t->pairs[(t->first + t->n++) % PAIRS] = (Pair){ .of = *of,
+                                                  .begin = t->begin,
+                                                  .end = event,
+                                                  .zero = t->n_zeros,
+                                                  .id = t->traces ? t->n_ids : 0 };
+  t->begin = NULL;
+  zero_of (t, t->n_zeros)->n_pairs++;
+  return true;
+}
+
+bool
+td_cuda_time_op (TdDevice *d, const TdLateOf *of)
+{
+  TdCuda *c = td_cuda_enter (d);
+  struct TdCudaTiming *t = c->timing;
+
+  if (t == NULL || t->n_zeros == 0 || c->capture != NULL)
+    return false;
+  return of == NULL ? begin_op (c, t) : end_op (c, t, of);
+}
+
+/* From one event to another, in ns; below 0: not to be had. */
+static double
+elapsed (CUevent from, CUevent to)
+{
+  float ms;
+
+  return td_cuda.cuEventElapsedTime (&ms, from, to) == CUDA_SUCCESS ? (double)ms * 1e6 : -1;
+}
+
+static void
+compare (struct TdCudaTiming *t, Zero *z)
+{
+  const Zero *before = zero_of (t, z->number - 1);
+
+  if (!z->compared && before->number != 0 && before->number == z->number - 1)
+    z->since_ns = elapsed (before->event, z->event);
+  z->compared = true;
+}
+
+/* The kernels' own times, if CUPTI has them. */
+static bool
+take_traced (const Zero *z, const Pair *p, TdLate *late)
+{
+  uint64_t start, end;
+
+  if (p->id == 0 || !td_cupti_take (p->id, &start, &end) || start < z->traced)
+    return false;
+  late->start_ns = (double)(start - z->traced);
+  late->duration_ns = (double)(end - start);
+  late->exact = true;
+  return true;
+}
+
+static TdLate
+answer (TdCuda *c, struct TdCudaTiming *t, const Pair *p, TdStatus status)
+{
+  Zero *z = zero_of (t, p->zero);
+  TdLate late = { .of = p->of, .what = TD_LATE_TIME, .status = status };
+
+  z->n_pairs--;
+  if (status != TD_OK)
+    return late;
+  compare (t, z);
+  late.zero = z->told;
+  late.since_ns = z->since_ns;
+  if (take_traced (z, p, &late))
+    return late;
+  late.start_ns = elapsed (z->event, p->begin);
+  late.duration_ns = elapsed (p->begin, p->end);
+  if (late.start_ns < 0 || late.duration_ns < 0)
+    late.status = TD_ERR_DEVICE;
+  return late;
+}
+
+/* CUPTI tells of a kernel some time after it has ended. */
+static bool
+has_come (Pair *p, TdLateHow how)
+{
+  uint64_t start, end;
+
+  if (p->id == 0 || td_cupti_take (p->id, &start, &end))
+    return true;
+  if (how == TD_LATE_WAIT)
+    td_cupti_flush (true);
+  p->looks += how != TD_LATE_LOOK;
+  return p->looks > MAX_LOOKS || how == TD_LATE_WAIT;
+}
+
+int
+td_cuda_timing_answers (TdCuda *c, TdLateHow how, TdLate *answers, int room)
+{
+  struct TdCudaTiming *t = c->timing;
+  int n = 0;
+
+  if (t != NULL && t->traces && t->n > 0 && how == TD_LATE_SEND)
+    td_cupti_flush (false);
+  while (t != NULL && n < room && t->n > 0)
+    {
+      Pair *p = &t->pairs[t->first];
+      TdStatus status = c->lost;
+
+      if (status == TD_OK)
+        {
+          CUresult result = how == TD_LATE_WAIT ? td_cuda.cuEventSynchronize (p->end)
+                                                : td_cuda.cuEventQuery (p->end);
+
+          if (result == CUDA_ERROR_NOT_READY)
+            break;
+          status = td_cuda_check (c, result, "times");
+          if (status == TD_OK && !has_come (p, how))
+            break;
+        }
+      answers[n++] = answer (c, t, p, status);
+      give_event (t, p->begin);
+      give_event (t, p->end);
+      t->first = (t->first + 1) % PAIRS;
+      t->n--;
+    }
+  return n;
+}
+
+int
+td_cuda_late (TdDevice *d, TdLateHow how, TdLate *answers, int room)
+{
+  TdCuda *c = td_cuda_enter (d);
+  int n = td_cuda_stats_answers (c, how, answers, room);
+
+  return n + td_cuda_timing_answers (c, how, answers + n, room - n);
+}

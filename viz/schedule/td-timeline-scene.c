@@ -1,0 +1,300 @@
+/*
+ * The events as bars over time: what the host did, in a lane for each phase; what each device
+ * did, in a lane of its own; copies between them marked.
+ *
+ * A device's times are its kernels' own (plain), or taken around operations in sampled
+ * iterations (hatched); an operation without one is an empty outline where it was issued.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+#include <string.h>
+
+#include "tape/td-devices.h"
+#include "td-schedule.h"
+
+enum
+{
+  HOST_LANES = 3,
+  MAX_LANES = 16
+};
+
+static const TdRole phase_roles[TD_TAPE_N_PHASES] = {
+  [TD_TAPE_PHASE_FORWARD] = TD_ROLE_PARAMETER,
+  [TD_TAPE_PHASE_BACKWARD] = TD_ROLE_GRADIENT,
+  [TD_TAPE_PHASE_ACCUMULATE] = TD_ROLE_GRADIENT,
+  [TD_TAPE_PHASE_UPDATE] = TD_ROLE_OPTIMIZER,
+};
+static const char *const host_lanes[HOST_LANES] = { "Forward", "Backward", "Update" };
+static const guint lane_of[TD_TAPE_N_PHASES] = { 0, 1, 1, 2 };
+
+typedef struct
+{
+  TdSceneBuilder *b;
+  const TdIteration *iteration;
+  const TdTapeIteration *tape;
+  const TdPanelView *view;
+  TdSceneRect plot;
+  double span_ns, lane_height;
+  guint n_lanes;
+  guint device[MAX_LANES]; /* of a lane; 0: the host */
+  double drawn_to[MAX_LANES];
+  TdTransfers *transfers;
+  guint next_transfer;
+} Timeline;
+
+/* One bar, in its lane. */
+typedef struct
+{
+  guint lane;
+  double start_ns, ns;
+  TdStyle style;
+  const char *label;
+  char *tip; /* taken */
+} Bar;
+
+static double
+x_of (const Timeline *t, double ns)
+{
+  return t->plot.x + t->plot.width * ns / t->span_ns;
+}
+
+/* Bars narrower than a pixel that follow one another become one; nothing is drawn twice. */
+static void
+add_bar (Timeline *t, guint event, Bar *bar)
+{
+  g_autofree char *tip = g_steal_pointer (&bar->tip);
+  guint64 key = t->tape->events[event].key;
+  gboolean marked = (gint)event == t->view->event || td_panel_is_selected (t->view, key);
+  double x = x_of (t, bar->start_ns), width = x_of (t, bar->start_ns + bar->ns) - x;
+  TdSceneRect r
+      = { x, t->plot.y + bar->lane * t->lane_height + 4, MAX (width, 1), t->lane_height - 8 };
+
+  if (x + r.width < t->drawn_to[bar->lane] + 1 && !marked)
+    return;
+  t->drawn_to[bar->lane] = MAX (t->drawn_to[bar->lane], x + r.width);
+  if (marked)
+    {
+      bar->style.stroke = TD_ROLE_ACCENT;
+      bar->style.stroke_width = 2;
+    }
+  td_scene_mark (t->b, TD_TAG_EVENT, key, event, tip);
+  td_scene_add_shape (t->b, TD_PRIM_RECT, r, 0, &bar->style);
+  td_scene_unmark (t->b);
+  if (r.width > 46 && r.height >= 12)
+    {
+      TdTextStyle name
+          = { .role = TD_ROLE_TEXT, .size = TD_TEXT_AXIS, .max_width = r.width - 8 };
+      TdStyle label = { .fill = TD_ROLE_VIEW, .fill_alpha = 0.8 };
+      double text = MIN (td_text_width (bar->label, TD_TEXT_AXIS, FALSE), r.width - 8);
+
+      td_scene_add_shape (t->b, TD_PRIM_ROUND,
+                          (TdSceneRect){ r.x + 2, r.y + r.height / 2 - 7, text + 4, 14 }, 3,
+                          &label);
+      td_scene_add_text (t->b, r.x + 4, r.y + r.height / 2, bar->label, &name);
+    }
+}
+
+/* The copy that this event is, or NULL. */
+static const TdTransfer *
+transfer_at (Timeline *t, guint event)
+{
+  while (t->next_transfer < t->transfers->n
+         && t->transfers->rows[t->next_transfer].event < event)
+    t->next_transfer++;
+  return t->next_transfer < t->transfers->n
+                 && t->transfers->rows[t->next_transfer].event == event
+             ? &t->transfers->rows[t->next_transfer]
+             : NULL;
+}
+
+/* Copies are short among long operations: each has a dot of its own. */
+static void
+add_transfer_mark (Timeline *t, guint event, guint lane, double start_ns, const char *tip)
+{
+  TdStyle dot = { .fill = TD_ROLE_COMMUNICATION, .stroke = TD_ROLE_VIEW };
+
+  td_scene_mark (t->b, TD_TAG_EVENT, t->tape->events[event].key, event, tip);
+  td_scene_add_shape (
+      t->b, TD_PRIM_ELLIPSE,
+      (TdSceneRect){ x_of (t, start_ns) - 3, t->plot.y + lane * t->lane_height + 1, 6, 6 }, 0,
+      &dot);
+  td_scene_unmark (t->b);
+}
+
+static void
+add_host_bar (Timeline *t, guint event)
+{
+  guint phase = MIN (t->tape->events[event].phase, TD_TAPE_N_PHASES - 1);
+  const char *op = td_iteration_get_op_name (t->iteration, event);
+  const TdTransfer *copy = transfer_at (t, event);
+  gboolean later = t->view->event >= 0 && (gint)event > t->view->event;
+  char ns[TD_FORMAT_SIZE], bytes[TD_FORMAT_SIZE];
+  g_autofree char *label
+      = copy ? g_strdup_printf ("%s → %s", copy->from, copy->to) : g_strdup (op);
+  Bar bar = { .lane = lane_of[phase],
+              .start_ns = (double)t->tape->event_start_ns[event],
+              .ns = (double)t->tape->event_duration_ns[event],
+              .style = { .fill = copy ? TD_ROLE_COMMUNICATION : phase_roles[phase],
+                         .fill_alpha = later ? 0.3 : 0.85 },
+              .label = label };
+
+  td_format_ns (ns, t->tape->event_duration_ns[event]);
+  bar.tip = copy ? g_strdup_printf ("copy %s to %s · %s · event %u · %s%s%s", copy->from,
+                                    copy->to, td_format_bytes (bytes, copy->bytes), event, ns,
+                                    *copy->site ? " · " : "", copy->site)
+                 : g_strdup_printf ("%s · event %u · %s", op, event, ns);
+  if (copy)
+    add_transfer_mark (t, event, bar.lane, bar.start_ns, bar.tip);
+  add_bar (t, event, &bar);
+}
+
+static guint
+device_lane (const Timeline *t, guint device)
+{
+  for (guint lane = HOST_LANES; lane < t->n_lanes; lane++)
+    if (t->device[lane] == device)
+      return lane;
+  return 0;
+}
+
+static void
+add_device_bar (Timeline *t, guint event)
+{
+  static const char *const kinds[] = { "", "exact", "sampled" };
+  const TdTapeDeviceTime *time = td_devices_time (t->iteration, event);
+  guint phase = MIN (t->tape->events[event].phase, TD_TAPE_N_PHASES - 1);
+  guint lane = device_lane (t, td_devices_of_event (t->iteration, event));
+  const char *op = td_iteration_get_op_name (t->iteration, event);
+  gboolean later = t->view->event >= 0 && (gint)event > t->view->event;
+  char ns[TD_FORMAT_SIZE];
+  Bar bar = { .lane = lane, .label = op };
+
+  if (lane == 0 || !td_devices_is_work (t->iteration, event))
+    return;
+  if (time)
+    {
+      bar.start_ns = (double)time->start_ns;
+      bar.ns = (double)time->duration_ns;
+      bar.style = (TdStyle){ .fill = phase_roles[phase],
+                             .fill_alpha = later ? 0.3 : 0.85,
+                             .pattern = time->kind == TD_TAPE_DEVICE_TIME_SAMPLED
+                                            ? TD_PATTERN_HATCH_DOWN
+                                            : TD_PATTERN_NONE };
+      bar.tip = g_strdup_printf ("%s · event %u · %s on the device, %s", op, event,
+                                 td_format_ns (ns, time->duration_ns),
+                                 kinds[MIN (time->kind, TD_TAPE_DEVICE_TIME_SAMPLED)]);
+    }
+  else
+    {
+      bar.start_ns = (double)t->tape->event_start_ns[event];
+      bar.ns = (double)t->tape->event_duration_ns[event];
+      bar.style = (TdStyle){ .fill = TD_ROLE_VIEW,
+                             .stroke = phase_roles[phase],
+                             .dash = TD_DASH_DASHED };
+      bar.tip = g_strdup_printf ("%s · event %u · not timed on the device: drawn where it was "
+                                 "issued",
+                                 op, event);
+    }
+  add_bar (t, event, &bar);
+}
+
+static void
+find_lanes (Timeline *t)
+{
+  t->n_lanes = HOST_LANES;
+  for (guint i = 0; i < t->tape->n_devices && t->n_lanes < MAX_LANES; i++)
+    if (t->tape->devices[i].device != 0)
+      t->device[t->n_lanes++] = t->tape->devices[i].device;
+}
+
+static void
+find_span (Timeline *t)
+{
+  t->span_ns = 1;
+  for (guint e = 0; e < t->tape->n_events; e++)
+    t->span_ns = MAX (t->span_ns,
+                      (double)(t->tape->event_start_ns[e] + t->tape->event_duration_ns[e]));
+  for (guint i = 0; i < t->tape->n_device_times; i++)
+    t->span_ns = MAX (t->span_ns, (double)(t->tape->device_times[i].start_ns
+                                           + t->tape->device_times[i].duration_ns));
+}
+
+static void
+add_lane_names (Timeline *t)
+{
+  TdTextStyle name = { .role = TD_ROLE_DIM, .size = TD_TEXT_CAPTION, .max_width = 56 };
+  TdStyle line = { .stroke = TD_ROLE_BORDER };
+
+  for (guint lane = 0; lane < t->n_lanes; lane++)
+    {
+      double y = t->plot.y + (lane + 0.5) * t->lane_height;
+      g_autofree char *device
+          = lane >= HOST_LANES ? td_devices_dup_name (t->iteration, t->device[lane]) : NULL;
+
+      td_scene_add_text (t->b, 12, y, device ? device : host_lanes[lane], &name);
+    }
+  if (t->n_lanes > HOST_LANES)
+    {
+      double y = round (t->plot.y + HOST_LANES * t->lane_height) + 0.5;
+      const TdScenePoint q[] = { { 8, y }, { t->plot.x + t->plot.width, y } };
+
+      td_scene_add_line (t->b, q, 2, &line);
+    }
+}
+
+static void
+add_time_axis (Timeline *t)
+{
+  TdTextStyle tick = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS, .align = 0.5 };
+  TdStyle line = { .stroke = TD_ROLE_HAIRLINE };
+  double step = td_format_step (t->span_ns, MAX (2, (int)(t->plot.width / 90)));
+
+  for (double v = 0; v <= t->span_ns; v += step)
+    {
+      double x = round (x_of (t, v)) + 0.5;
+      const TdScenePoint q[] = { { x, t->plot.y }, { x, t->plot.y + t->plot.height } };
+      char label[TD_FORMAT_SIZE];
+
+      td_scene_add_line (t->b, q, 2, &line);
+      td_scene_add_text (t->b, x, t->plot.y + t->plot.height + 12,
+                         td_format_ns (label, (guint64)v), &tick);
+    }
+}
+
+TdScene *
+td_timeline_scene (const TdIteration *iteration, const TdPanelView *view)
+{
+  double w = view->width > 0 ? view->width : 960, h = view->height > 0 ? view->height : 170;
+  Timeline t = { .iteration = iteration,
+                 .tape = td_iteration_get_tape (iteration),
+                 .view = view,
+                 .plot = { 72, 8, MAX (40, w - 84), MAX (30, h - 34) } };
+
+  if (t.tape->n_events == 0 || !t.tape->event_start_ns)
+    return td_panel_message (view, "Nothing has run yet",
+                             "Operations appear here as they run.");
+  find_lanes (&t);
+  find_span (&t);
+  t.lane_height = t.plot.height / t.n_lanes;
+  for (guint lane = 0; lane < t.n_lanes; lane++)
+    t.drawn_to[lane] = -1;
+  t.transfers = td_transfers_new (iteration);
+  t.b = td_scene_builder_new (w, h);
+  td_scene_set_background (t.b, TD_ROLE_VIEW);
+  add_lane_names (&t);
+  add_time_axis (&t);
+  for (guint e = 0; e < t.tape->n_events; e++)
+    {
+      add_host_bar (&t, e);
+      if (t.n_lanes > HOST_LANES)
+        add_device_bar (&t, e);
+    }
+  if (view->event >= 0 && (guint)view->event < t.tape->n_events)
+    td_panel_add_playhead (t.b, x_of (&t, (double)t.tape->event_start_ns[view->event]),
+                           t.plot.y - 6, t.plot.y + t.plot.height);
+  TdSceneAxes axes = { .box = t.plot, .x1 = t.span_ns, .y1 = t.n_lanes };
+  td_scene_set_axes (t.b, &axes);
+  td_transfers_free (t.transfers);
+  return td_scene_builder_end (t.b);
+}
