@@ -40,7 +40,7 @@ def save(path, result):
 
 
 def claim(result, key, holds, **more):
-    """A claim of issue 5 that this run has put to the test."""
+    """A claim that this run has put to the test."""
     result.setdefault('claims', {})[key] = dict(holds=bool(holds), **more)
 
 

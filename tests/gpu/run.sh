@@ -3,7 +3,7 @@
 #
 # It needs nvcc, meson, ninja, a C compiler and python3 (PyTorch and NCCL where they are); it goes on
 # after a failure, and writes the result as it goes: steps with their ends and times, rows of numbers,
-# and `claims`, what of issue 5 was put to the test and whether it held.  Tapes lie beside the result,
+# and `claims`, what was put to the test and whether it held.  Tapes lie beside the result,
 # in RESULT.tapes.  `full` also runs gradients, the examples to their ends, recording at every level and
 # CUDA's checkers.  Where the driver is the fake one of the tests, sizes are small, and the result says
 # "fake": it shows that the steps run, and nothing of a GPU.

@@ -18,7 +18,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
-# What issue 5 asks to be shown on a GPU, by the key of a result's claims.
+# What is to be shown on a GPU, by the key of a result's claims.
 CLAIMS = (
     ('numbers', 'every operation within its tolerance of float64, memory by cuda_vmm'),
     ('numbers_malloc', 'the same with memory by cuda_malloc'),
