@@ -112,6 +112,7 @@ def examples(path, tapedeck, prefix, tapes, iterations, *names):
     prints where it has none.  PREFIX and a name are a program."""
     result = load(path)
     bad = 0
+    tapedeck, prefix, tapes = map(os.path.abspath, (tapedeck, prefix, tapes))  # work is elsewhere
     os.makedirs(tapes, exist_ok=True)
     for name in names:
         curves, said = {}, {}

@@ -192,23 +192,29 @@ record_training (const char *name, const char *net, const char *device, const ch
   return path;
 }
 
+/* A number that is left where larger ones cancel is as far off as they are: gradients of 0.01.
+ */
 static bool
-close_to (double a, double b)
+close_to (double a, double b, double largest, double tolerance)
 {
   return a == b || (isnan (a) && isnan (b))
-         || fabs (a - b) <= STATS_TOLERANCE * fabs (b) + 1e-9;
+         || fabs (a - b) <= tolerance * (largest + 0.01) + 1e-9;
 }
 
 static void
-assert_same_stats (const TdTapeStats *a, const TdTapeStats *b)
+assert_same_stats (const TdTapeStats *a, const TdTapeStats *b, double tolerance)
 {
   assert_int_equal (a->event, b->event);
   assert_int_equal (a->n, b->n);
   assert_int_equal (a->n_sampled, b->n_sampled);
   assert_int_equal (a->n_nan, b->n_nan);
-  assert_true (close_to (a->min, b->min) && close_to (a->max, b->max));
-  assert_true (close_to (a->l2, b->l2));
-  assert_true (fabs (a->mean - b->mean) <= STATS_TOLERANCE * (a->l2 + 1));
+  const double largest = fmax (fabs (b->min), fabs (b->max));
+  if (!close_to (a->min, b->min, largest, tolerance)
+      || !close_to (a->max, b->max, largest, tolerance))
+    fail_msg ("event %u: %.9g to %.9g, the CPU's %.9g to %.9g", a->event, a->min, a->max,
+              b->min, b->max);
+  assert_true (close_to (a->l2, b->l2, b->l2, tolerance));
+  assert_true (fabs (a->mean - b->mean) <= tolerance * (a->l2 + 1));
 }
 
 /* With and without reads in between, answers come at other times and are the same. */
@@ -227,6 +233,9 @@ statistics__on_the_tape_are_the_cpus (void **state)
           const TdTapeIteration *a = load (here, number_of (here, i)),
                                 *b = load (there, number_of (there, i));
 
+          /* later ones drift: Adam makes whole steps of gradients that are rounding alone */
+          const double tolerance = i == 0 ? STATS_TOLERANCE : STATS_TOLERANCE * 100;
+
           assert_true (a->n_stats > 10);
           assert_int_equal (a->n_stats, b->n_stats);
           assert_int_equal (b->flags & TD_TAPE_ITERATION_LOST, 0);
@@ -239,7 +248,7 @@ statistics__on_the_tape_are_the_cpus (void **state)
                     && b->vars[b->stats[o].var].key == a->vars[a->stats[s].var].key)
                   other = &b->stats[o];
               assert_non_null (other);
-              assert_same_stats (other, &a->stats[s]);
+              assert_same_stats (other, &a->stats[s], tolerance);
             }
           td_tape_iteration_free (a);
           td_tape_iteration_free (b);

@@ -626,6 +626,7 @@ dy13__a_users_operation_is_in_graph_dot_recorder_and_gradient_check (void **stat
   char *dot;
 
   (void)state;
+  td_test_needs_cpu ("the user's operation is a loop of the host");
   watch ();
   cubes (NULL, &x, 1, &y, 1);
   assert_false (td_poisoned (y));
