@@ -159,14 +159,20 @@ gantt_of (TdTapeReader *reader, const TdTapeSchedule *s)
   g_autofree guint *node_of = g_new (guint, MAX (s->n_values, 1));
   gint first_backward = -1;
 
+  for (guint i = 0; i < s->n_values; i++)
+    node_of[i] = s->n_nodes; /* a value that passes left without a node has no bar */
   for (guint i = s->n_nodes; i-- > 0;)
-    node_of[s->nodes[i].value] = i;
+    if (s->nodes[i].value < s->n_values)
+      node_of[s->nodes[i].value] = i;
   for (guint i = 0; i < s->n_steps && first_backward < 0; i++)
     if (s->steps[i].list > 0)
       first_backward = (gint)i;
   for (guint i = 0; i < s->n_values; i++)
     {
       const TdTapeValue *v = &s->values[i];
+
+      if (node_of[i] == s->n_nodes)
+        continue;
       const TdTapeNode *node = &s->nodes[node_of[i]];
       TdGanttBar bar = { .from = v->first,
                          .to = v->last + 1,
