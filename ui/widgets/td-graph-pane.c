@@ -168,11 +168,14 @@ new_search (TdGraphPane *self)
 
 /* ---- toolbar ---- */
 
+/* Chips must not make the graph wider than the window leaves it. */
 static GtkWidget *
 new_chip (const char *mark, const char *words)
 {
   g_autofree char *text = g_strdup_printf ("%s %s", mark, words);
   GtkWidget *chip = gtk_label_new (text);
+  gtk_label_set_ellipsize (GTK_LABEL (chip), PANGO_ELLIPSIZE_END);
+  gtk_widget_set_tooltip_text (chip, words);
   gtk_widget_add_css_class (chip, "td-chip");
   gtk_widget_set_valign (chip, GTK_ALIGN_CENTER);
   return chip;
@@ -289,7 +292,8 @@ new_toolbar (TdGraphPane *self)
   self->chips = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
   gtk_box_append (GTK_BOX (self->chips), new_chip ("••••", "saved for backward"));
   gtk_box_append (GTK_BOX (self->chips), new_chip ("┄┄", "not run yet"));
-  self->replay_chip = new_chip ("≡", "replayed from a schedule");
+  self->replay_chip = new_chip ("≡", "replayed");
+  gtk_widget_set_tooltip_text (self->replay_chip, "replayed from a schedule");
   gtk_widget_set_visible (self->replay_chip, FALSE);
   gtk_box_append (GTK_BOX (self->chips), self->replay_chip);
   gtk_box_append (GTK_BOX (row), self->chips);
