@@ -33,11 +33,26 @@ create (const char *name)
   return (nvtxDomainHandle_t)(void *)out; /* any address */
 }
 
-/* The name itself is the handle: it stays. */
+/* The name itself is the handle: it stays, also when the module that asked is gone. */
+typedef struct Name
+{
+  struct Name *next;
+  char text[];
+} Name;
+
+static Name *names;
+
 static nvtxStringHandle_t
 register_string (nvtxDomainHandle_t domain, const char *string)
 {
-  return (nvtxStringHandle_t)(uintptr_t)strdup (string);
+  Name *name = malloc (sizeof *name + strlen (string) + 1);
+
+  if (name == NULL)
+    abort ();
+  strcpy (name->text, string);
+  name->next = names;
+  names = name;
+  return (nvtxStringHandle_t)(uintptr_t)name->text;
 }
 
 __attribute__ ((visibility ("default"))) int
