@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
-#include "far-cuda.h"
+#include "far-test.h"
 #include "td-test.h"
 
 #include <stdio.h>
@@ -16,40 +16,8 @@ static const FakeCudaControl *driver;
 static int
 setup (void **state)
 {
-  td_test_setup (state);
   driver = far_cuda_driver ();
-  if (driver == NULL)
-    return -1;
-  driver->reset ();
-  return td_init (NULL, NULL);
-}
-
-static int
-teardown (void **state)
-{
-  int status;
-
-  td_error_clear ();
-  status = td_finish ();
-  assert_int_equal (driver->state->used_bytes, 0);
-  if (driver->state->n_violations > 0)
-    fail_msg ("the driver was misused: %s", driver->state->violation);
-  td_test_teardown (state);
-  return status;
-}
-
-static const char *
-said (TdStatus status)
-{
-  static char text[1024];
-
-  assert_non_null (td_error ());
-  snprintf (text, sizeof text, "%s", td_error ()->message);
-  if (td_error ()->status != status)
-    fail_msg ("%s", text);
-  assert_null (strchr (text, '\n'));
-  td_error_clear ();
-  return text;
+  return far_test_setup_engine (state);
 }
 
 /* --- in a program --- */
@@ -64,14 +32,14 @@ operations__of_two_devices_are_refused_by_both_names (void **state)
   y = td_add (here, there);
   assert_true (td_poisoned (y));
   {
-    const char *text = said (TD_ERR_DEVICE);
+    const char *text = far_test_error (TD_ERR_DEVICE);
 
     assert_contains (text, "cpu");
     assert_contains (text, "cuda:0");
     assert_contains (text, "test-bad-input.c:");
   }
   assert_true (td_poisoned (td_matmul (there, here, false, false)));
-  assert_contains (said (TD_ERR_DEVICE), "cuda:0");
+  assert_contains (far_test_error (TD_ERR_DEVICE), "cuda:0");
   assert_true (td_item (td_sum (td_add (there, there))) == 8);
 }
 
@@ -84,7 +52,7 @@ operations__of_two_gpus_are_refused (void **state)
   a = td_to_device (td_ones (TD_F32, TD_SHAPE (2)), td_device_get ("cuda:0"));
   b = td_to_device (td_ones (TD_F32, TD_SHAPE (2)), td_device_get ("cuda:1"));
   assert_true (td_poisoned (td_add (a, b)));
-  assert_contains (said (TD_ERR_DEVICE), "cuda:1");
+  assert_contains (far_test_error (TD_ERR_DEVICE), "cuda:1");
 }
 
 /* The library is not there: our own kernels do it, and say so. */
@@ -146,7 +114,7 @@ assert_training_goes_on (bool simulated)
               assert_true (td_poisoned (loss));
               assert_int_equal (td_backward (loss, 0), TD_ERR_MEMORY);
               assert_int_equal (td_opt_update (opt), TD_ERR_MEMORY);
-              assert_contains (said (TD_ERR_MEMORY), "out of memory on cuda:0: ");
+              assert_contains (far_test_error (TD_ERR_MEMORY), "out of memory on cuda:0: ");
             }
           else
             {
@@ -310,7 +278,7 @@ main (void)
 {
   setenv ("FAKE_CUDA", "devices=2", 1); /* read once, when the module looks for devices */
 
-#define row(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
+#define row(f) cmocka_unit_test_setup_teardown (f, setup, far_test_teardown_engine)
   const struct CMUnitTest tests[] = {
     row (operations__of_two_devices_are_refused_by_both_names),
     row (operations__of_two_gpus_are_refused),

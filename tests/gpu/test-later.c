@@ -5,7 +5,7 @@
 #include "train.h"
 
 #include "core/core.h"
-#include "far-cuda.h"
+#include "far-test.h"
 #include "fake-remote.h"
 #include "tape/td-tape-reader.h"
 #include "td-test.h"
@@ -30,22 +30,8 @@ enum
 static int
 setup (void **state)
 {
-  td_test_setup (state);
   driver = far_cuda_driver ();
-  if (driver == NULL)
-    return -1;
-  driver->reset ();
-  return 0;
-}
-
-static int
-teardown (void **state)
-{
-  td_error_clear ();
-  if (driver->state->n_violations > 0)
-    fail_msg ("the driver was misused: %s", driver->state->violation);
-  td_test_teardown (state);
-  return 0;
+  return far_test_setup (state);
 }
 
 static const char *
@@ -565,7 +551,7 @@ fault__leaves_a_tape_without_what_was_to_come (void **state)
 int
 main (int argc, char **argv)
 {
-#define row(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
+#define row(f) cmocka_unit_test_setup_teardown (f, setup, far_test_teardown)
   const struct CMUnitTest tests[] = {
     row (iterations__wait_only_for_what_the_host_reads),
     row (statistics__take_few_launches),

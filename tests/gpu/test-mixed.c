@@ -5,7 +5,7 @@
 #include <tapedeck.h>
 
 #include "core/core.h"
-#include "far-cuda.h"
+#include "far-test.h"
 #include "fake-remote.h"
 #include "tape/td-tape-reader.h"
 #include "td-test.h"
@@ -27,22 +27,8 @@ enum
 static int
 setup (void **state)
 {
-  td_test_setup (state);
   driver = far_cuda_driver ();
-  if (driver == NULL)
-    return -1;
-  driver->reset ();
-  return 0;
-}
-
-static int
-teardown (void **state)
-{
-  td_error_clear ();
-  if (driver->state->n_violations > 0)
-    fail_msg ("the driver was misused: %s", driver->state->violation);
-  td_test_teardown (state);
-  return 0;
+  return far_test_setup (state);
 }
 
 typedef struct
@@ -234,7 +220,7 @@ overflow__is_seen_in_every_type (void **state)
 int
 main (void)
 {
-#define row(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
+#define row(f) cmocka_unit_test_setup_teardown (f, setup, far_test_teardown)
   const struct CMUnitTest tests[] = {
     row (mlp__in_bfloat16_reaches_the_cpus_loss),
     row (mlp__in_float16_reaches_the_cpus_loss),

@@ -4,7 +4,7 @@
 #include <tapedeck.h>
 
 #include "core/core.h"
-#include "far-cuda.h"
+#include "far-test.h"
 #include "fake-remote.h"
 #include "td-test.h"
 
@@ -20,40 +20,8 @@ static const char *self;
 static int
 setup (void **state)
 {
-  td_test_setup (state);
   driver = far_cuda_driver ();
-  if (driver == NULL)
-    return -1;
-  driver->reset ();
-  return td_init (NULL, NULL);
-}
-
-static int
-teardown (void **state)
-{
-  int status;
-
-  td_error_clear ();
-  status = td_finish ();
-  assert_int_equal (driver->state->used_bytes, 0);
-  if (driver->state->n_violations > 0)
-    fail_msg ("the driver was misused: %s", driver->state->violation);
-  td_test_teardown (state);
-  return status;
-}
-
-static const char *
-said (TdStatus status)
-{
-  static char text[1024];
-
-  assert_non_null (td_error ());
-  snprintf (text, sizeof text, "%s", td_error ()->message);
-  if (td_error ()->status != status)
-    fail_msg ("%s", text);
-  assert_null (strchr (text, '\n'));
-  td_error_clear ();
-  return text;
+  return far_test_setup_engine (state);
 }
 
 /* --- why there is no GPU --- */
@@ -107,9 +75,9 @@ static void
 device__of_no_such_number_is_an_error (void **state)
 {
   assert_null (td_device_get ("cuda:1"));
-  assert_contains (said (TD_ERR_DEVICE), "no GPU cuda:1: there are 1, from cuda:0");
+  assert_contains (far_test_error (TD_ERR_DEVICE), "no GPU cuda:1: there are 1, from cuda:0");
   assert_null (td_device_get ("cuda:x"));
-  assert_contains (said (TD_ERR_DEVICE), "no GPU cuda:x");
+  assert_contains (far_test_error (TD_ERR_DEVICE), "no GPU cuda:x");
 }
 
 static void
@@ -117,7 +85,7 @@ device__that_is_too_old_is_refused (void **state)
 {
   driver->state->capability = 70;
   assert_null (td_device_get ("cuda:0"));
-  assert_contains (said (TD_ERR_DEVICE), "compute capability 7.5 is the least");
+  assert_contains (far_test_error (TD_ERR_DEVICE), "compute capability 7.5 is the least");
   driver->state->capability = 75;
   assert_non_null (td_device_get ("cuda:0"));
 }
@@ -244,12 +212,12 @@ labels__are_checked_without_waiting (void **state)
   assert_int_equal (driver->state->n_waits, before);
   assert_true (
       td_poisoned (td_softmax_cross_entropy (x, td_tensor (TD_I32, TD_SHAPE (3), bad))));
-  assert_contains (said (TD_ERR_ARG), "got 3 at element 1");
+  assert_contains (far_test_error (TD_ERR_ARG), "got 3 at element 1");
   assert_int_equal (driver->state->n_waits, before);
   /* Overwritten on the device, what the host sent says nothing. */
   t = td_mul_scalar (td_cast (t, TD_F32), 2);
   assert_true (td_poisoned (td_softmax_cross_entropy (x, td_cast (t, TD_I32))));
-  assert_contains (said (TD_ERR_ARG), "got 4 at element 1");
+  assert_contains (far_test_error (TD_ERR_ARG), "got 4 at element 1");
   assert_true (driver->state->n_waits > before);
 }
 
@@ -304,7 +272,7 @@ gemm__tells_of_a_library_that_does_not_start (void **state)
   a = td_ones (TD_F32, TD_SHAPE (4, 4));
   driver->fail_call ("cublasLtCreate", 1, CUDA_ERROR_UNKNOWN);
   assert_true (td_poisoned (td_matmul (a, a, false, false)));
-  assert_contains (said (TD_ERR_DEVICE), "cublasLtCreate failed: CUBLAS_STATUS_");
+  assert_contains (far_test_error (TD_ERR_DEVICE), "cublasLtCreate failed: CUBLAS_STATUS_");
   assert_false (td_poisoned (td_matmul (a, a, false, false)));
 }
 
@@ -355,7 +323,7 @@ out_of_memory (size_t limit, size_t total)
     x[i] = td_zeros (TD_F32, TD_SHAPE (1 << 20));
   td_variable (x[0], "w");
   assert_true (td_poisoned (td_zeros (TD_F32, TD_SHAPE (8 << 20))));
-  snprintf (text, sizeof text, "%s", said (TD_ERR_MEMORY));
+  snprintf (text, sizeof text, "%s", far_test_error (TD_ERR_MEMORY));
   /* The engine goes on: what is there can be used, what fits can be had. */
   assert_true (td_item (td_sum (td_add (x[0], x[1]))) == 0);
   assert_null (td__pool_check (d->pool));
@@ -404,7 +372,7 @@ memory__that_runs_out_is_told_of_as_on_the_cpu (void **state)
       assert_true (
           td_poisoned (td_matmul (td_reshape (w, TD_SHAPE (1024, 1024)),
                                   td_zeros (TD_F32, TD_SHAPE (1024, 2048)), false, false)));
-      text = said (TD_ERR_MEMORY);
+      text = far_test_error (TD_ERR_MEMORY);
       assert_contains (text, "; held most by 8.39 MB in 2 times activation (");
       assert_contains (text, ", 4.19 MB w (");
       on = strstr (text, names[i]);
@@ -440,7 +408,7 @@ memory__refused_in_the_middle_leaves_the_pool_whole (void **state)
     {
       driver->fail_call (calls[i], 1, CUDA_ERROR_OUT_OF_MEMORY);
       assert_true (td_poisoned (td_to_device (td_ones (TD_F32, TD_SHAPE (64 << 10)), d)));
-      said (TD_ERR_MEMORY);
+      far_test_error (TD_ERR_MEMORY);
       assert_int_equal (driver->state->used_bytes, 0);
       assert_null (td__pool_check (d->pool));
     }
@@ -460,7 +428,7 @@ fault__names_the_kernel_and_a_new_start_heals_it (void **state)
   x = td_ones (TD_F32, TD_SHAPE (4));
   driver->fail_call ("cuLaunchKernel", 1, CUDA_ERROR_ILLEGAL_ADDRESS);
   assert_true (td_poisoned (td_exp (x)));
-  text = said (TD_ERR_DEVICE);
+  text = far_test_error (TD_ERR_DEVICE);
   assert_contains (text, "unary failed: CUDA_ERROR_ILLEGAL_ADDRESS");
   assert_contains (text, "td_finish and td_init");
   assert_int_equal (td_read (x, values, sizeof values), TD_ERR_DEVICE);
@@ -481,13 +449,13 @@ fault__seen_only_when_waiting_is_told_there (void **state)
   x = td_exp (td_ones (TD_F32, TD_SHAPE (4)));
   driver->fail_call ("cuEventSynchronize", 1, CUDA_ERROR_LAUNCH_FAILED);
   assert_int_equal (td_read (x, values, sizeof values), TD_ERR_DEVICE);
-  assert_contains (said (TD_ERR_DEVICE), "a copy failed: CUDA_ERROR_LAUNCH_FAILED");
+  assert_contains (far_test_error (TD_ERR_DEVICE), "a copy failed: CUDA_ERROR_LAUNCH_FAILED");
 }
 
 int
 main (int argc, char **argv)
 {
-#define row(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
+#define row(f) cmocka_unit_test_setup_teardown (f, setup, far_test_teardown_engine)
   const struct CMUnitTest tests[] = {
     row (backends__name_the_gpu_and_what_it_is_reached_through),
     row (backends__say_why_there_is_no_gpu),

@@ -10,36 +10,6 @@
 #include "widgets/td-scene-view.h"
 #include "window/td-window-private.h"
 
-static const char *panel_name;
-
-static GtkWidget *
-find (GtkWidget *widget, gboolean (*matches) (GtkWidget *widget))
-{
-  if (matches (widget))
-    return widget;
-  for (GtkWidget *c = gtk_widget_get_first_child (widget); c;
-       c = gtk_widget_get_next_sibling (c))
-    {
-      GtkWidget *found = find (c, matches);
-
-      if (found)
-        return found;
-    }
-  return NULL;
-}
-
-static gboolean
-is_panel (GtkWidget *widget)
-{
-  return GTK_IS_STACK (widget) && strcmp (gtk_widget_get_name (widget), panel_name) == 0;
-}
-
-static gboolean
-is_scene (GtkWidget *widget)
-{
-  return TD_IS_SCENE_VIEW (widget);
-}
-
 static gboolean
 has_scene (gpointer view)
 {
@@ -50,22 +20,14 @@ has_scene (gpointer view)
 static TdScene *
 scene_of (const char *panel, const char *page)
 {
-  GtkWidget *stack, *view;
-
   if (strcmp (panel, "memory") != 0) /* which has a perspective of its own, too */
     {
       ui_test_do ("go-to", "i=3&e=0"); /* the playhead stands before what ran */
       ui_test_do ("show-page", panel);
     }
-  panel_name = panel;
-  stack = find (GTK_WIDGET (ui_test_window ()), is_panel);
-  assert_non_null (stack);
-  gtk_stack_set_visible_child_name (GTK_STACK (stack), page);
-  ui_test_settle ();
-  view = find (gtk_stack_get_child_by_name (GTK_STACK (stack), page), is_scene);
-  assert_non_null (view);
+  TdSceneView *view = ui_test_panel_scene_view (panel, page);
   ui_test_wait ("the page is drawn", has_scene, view);
-  return td_scene_view_get_scene (TD_SCENE_VIEW (view));
+  return td_scene_view_get_scene (view);
 }
 
 /* The same as text. Owner: the caller. */

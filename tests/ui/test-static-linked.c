@@ -45,53 +45,13 @@ open_chains (const char *moment)
 
 /* ---- what is on show ---- */
 
-static GtkWidget *
-find (GtkWidget *widget, gboolean (*matches) (GtkWidget *widget))
-{
-  if (matches (widget))
-    return widget;
-  for (GtkWidget *c = gtk_widget_get_first_child (widget); c;
-       c = gtk_widget_get_next_sibling (c))
-    {
-      GtkWidget *found = find (c, matches);
-      if (found)
-        return found;
-    }
-  return NULL;
-}
-
-static gboolean
-is_schedule_panel (GtkWidget *widget)
-{
-  return GTK_IS_STACK (widget) && strcmp (gtk_widget_get_name (widget), "schedule") == 0;
-}
-
-static gboolean
-is_scene (GtkWidget *widget)
-{
-  return TD_IS_SCENE_VIEW (widget);
-}
-
-static GtkWidget *
-schedule_page (const char *name)
-{
-  ui_test_do ("show-page", "schedule");
-  GtkWidget *stack = find (GTK_WIDGET (ui_test_window ()), is_schedule_panel);
-  assert_non_null (stack);
-  gtk_stack_set_visible_child_name (GTK_STACK (stack), name);
-  ui_test_settle ();
-  GtkWidget *page = gtk_stack_get_child_by_name (GTK_STACK (stack), name);
-  assert_non_null (page);
-  return page;
-}
-
 static TdSceneView *
 scene_view (const char *page)
 {
-  GtkWidget *view = find (schedule_page (page), is_scene);
-  assert_non_null (view);
-  assert_non_null (td_scene_view_get_scene (TD_SCENE_VIEW (view)));
-  return TD_SCENE_VIEW (view);
+  ui_test_do ("show-page", "schedule");
+  TdSceneView *view = ui_test_panel_scene_view ("schedule", page);
+  assert_non_null (td_scene_view_get_scene (view));
+  return view;
 }
 
 static char *

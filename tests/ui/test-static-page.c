@@ -6,51 +6,14 @@
 
 #include "widgets/td-scene-view.h"
 
-typedef gboolean (*Matches) (GtkWidget *widget);
-
-static GtkWidget *
-find (GtkWidget *widget, Matches matches)
-{
-  if (matches (widget))
-    return widget;
-  for (GtkWidget *c = gtk_widget_get_first_child (widget); c;
-       c = gtk_widget_get_next_sibling (c))
-    {
-      GtkWidget *found = find (c, matches);
-
-      if (found)
-        return found;
-    }
-  return NULL;
-}
-
-static gboolean
-is_schedule_panel (GtkWidget *widget)
-{
-  return GTK_IS_STACK (widget) && strcmp (gtk_widget_get_name (widget), "schedule") == 0;
-}
-
-static gboolean
-is_scene (GtkWidget *widget)
-{
-  return TD_IS_SCENE_VIEW (widget);
-}
-
 /* What the page shows now, as text. */
 static char *
 dump (void)
 {
-  GtkWidget *stack, *page;
-
   ui_test_do ("show-page", "schedule");
-  stack = find (GTK_WIDGET (ui_test_window ()), is_schedule_panel);
-  assert_non_null (stack);
-  gtk_stack_set_visible_child_name (GTK_STACK (stack), "static");
-  ui_test_settle ();
-  page = find (gtk_stack_get_child_by_name (GTK_STACK (stack), "static"), is_scene);
-  assert_non_null (page);
-  assert_non_null (td_scene_view_get_scene (TD_SCENE_VIEW (page)));
-  return td_scene_dump (td_scene_view_get_scene (TD_SCENE_VIEW (page)));
+  TdSceneView *view = ui_test_panel_scene_view ("schedule", "static");
+  assert_non_null (td_scene_view_get_scene (view));
+  return td_scene_dump (td_scene_view_get_scene (view));
 }
 
 static void

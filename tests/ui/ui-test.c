@@ -327,3 +327,52 @@ ui_test_wait_for_layout (void)
   ui_test_wait ("a layout", is_settled, td_graph_pane_get_view (pane));
   ui_test_settle ();
 }
+
+/* The first widget that matches, name and all. */
+static GtkWidget *
+find (GtkWidget *widget, gboolean (*matches) (GtkWidget *widget, const char *name),
+      const char *name)
+{
+  if (matches (widget, name))
+    return widget;
+  for (GtkWidget *c = gtk_widget_get_first_child (widget); c;
+       c = gtk_widget_get_next_sibling (c))
+    {
+      GtkWidget *found = find (c, matches, name);
+      if (found)
+        return found;
+    }
+  return NULL;
+}
+
+static gboolean
+is_panel (GtkWidget *widget, const char *name)
+{
+  return GTK_IS_STACK (widget) && strcmp (gtk_widget_get_name (widget), name) == 0;
+}
+
+static gboolean
+is_scene (GtkWidget *widget, const char *name)
+{
+  return TD_IS_SCENE_VIEW (widget);
+}
+
+GtkWidget *
+ui_test_panel_page (const char *panel, const char *page)
+{
+  GtkWidget *stack = find (GTK_WIDGET (window), is_panel, panel);
+  assert_non_null (stack);
+  gtk_stack_set_visible_child_name (GTK_STACK (stack), page);
+  ui_test_settle ();
+  GtkWidget *child = gtk_stack_get_child_by_name (GTK_STACK (stack), page);
+  assert_non_null (child);
+  return child;
+}
+
+TdSceneView *
+ui_test_panel_scene_view (const char *panel, const char *page)
+{
+  GtkWidget *view = find (ui_test_panel_page (panel, page), is_scene, NULL);
+  assert_non_null (view);
+  return TD_SCENE_VIEW (view);
+}

@@ -7,6 +7,7 @@
 #include "window/td-window.h"
 #include "pages/td-start-page.h"
 #include "pages/td-workspace.h"
+#include "widgets/td-scene-view.h"
 
 /** Iterations of the sample that ui_test_open_sample (NULL) writes. */
 #define SAMPLE_ITERATIONS 60
@@ -58,6 +59,10 @@ gboolean ui_test_has_many_colours (guint n);
 void ui_test_save_picture (const char *name);
 /** The same at a path of its own. */
 void ui_test_save_picture_at (const char *path);
+/** Turn a panel to one of its pages and return that page. */
+GtkWidget *ui_test_panel_page (const char *panel, const char *page);
+/** The scene view of that page. */
+TdSceneView *ui_test_panel_scene_view (const char *panel, const char *page);
 /** Wait until Graphviz's layout has replaced the quick one, or cannot. */
 void ui_test_wait_for_layout (void);
 

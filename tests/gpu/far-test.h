@@ -1,0 +1,21 @@
+/* What tests of the device cuda:0 begin and end with, and how they look at errors.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <tapedeck.h>
+
+#include "far-cuda.h"
+
+/** A test's folder and a driver as new; -1 without one.  The engine is not started. */
+int far_test_setup (void **state);
+/** Fails if the driver was misused. */
+int far_test_teardown (void **state);
+
+/** The same with the engine started, and finished without memory left on the device. */
+int far_test_setup_engine (void **state);
+int far_test_teardown_engine (void **state);
+
+/** The engine's error, which is one line and of this status, and is cleared.
+ * Owner: the engine's caller must be done with it before the next call. */
+const char *far_test_error (TdStatus status);
