@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The set-up and teardown that the tests of cuda:0 share, and their look at the engine's error.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "far-test.h"
 
 #include <stdio.h>

@@ -17,5 +17,5 @@ int far_test_setup_engine (void **state);
 int far_test_teardown_engine (void **state);
 
 /** The engine's error, which is one line and of this status, and is cleared.
- * Owner: the engine's caller must be done with it before the next call. */
+ * Owner: this function, until its next call. */
 const char *far_test_error (TdStatus status);
