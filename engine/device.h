@@ -14,7 +14,7 @@
 
 #include "tapedeck-op.h"
 
-#define TD_DEVICE_ABI 3
+#define TD_DEVICE_ABI 4
 
 struct TdPool;
 struct TdBlock;
@@ -353,6 +353,18 @@ typedef enum
   TD_LATE_WAIT  /**< wait for all of it */
 } TdLateHow;
 
+/** The first bad index of a check that nobody waited for. */
+typedef struct TdBadIndex
+{
+  uint32_t place; /**< that check_index_later was given */
+  uint64_t run;   /**< which run of the checks of that place, 1 for the first */
+  int64_t at, value;
+} TdBadIndex;
+enum
+{
+  TD_INDEX_PLACES = 1024
+};
+
 /* --- programs: what a fused group of a static schedule runs as --- */
 
 /** One kernel call of an element-by-element operation over arrays of one dtype.  Operands are
@@ -493,6 +505,16 @@ typedef struct TdDeviceOps
   void (*range) (TdDevice *d, const char *name, int category, uint64_t payload);
   /** Take up to room answers; fewer: there are no more. */
   int (*late) (TdDevice *d, TdLateHow how, TdLate *answers, int room);
+  /* Indices that are checked and not waited for; both NULL where check_index waits for nothing.
+   */
+  /** Check, and keep the first bad one for bad_index.  Kernels take a bad index for none: rows
+   * of zeros, labels to ignore.  place: below TD_INDEX_PLACES, the caller's own; captured in a
+   * graph, every launch of that is a run.  *Errors*: TD_ERR_STATE, without fail: not here, use
+   * check_index. */
+  TdStatus (*check_index_later) (TdDevice *d, const TdTensor *index, int64_t limit,
+                                 int64_t ignore, uint32_t place);
+  /** Take one that is known by now.  False: there is none. */
+  bool (*bad_index) (TdDevice *d, TdBadIndex *bad);
 } TdDeviceOps;
 
 struct TdDevice
