@@ -183,6 +183,8 @@ static const uint16_t least[TD_RAW_N_TYPES] = {
   [TD_RAW_DEVICE_TIME] = sizeof (TdRawDeviceTime),
   [TD_RAW_ANSWERED] = sizeof (TdRawAnswered),
   [TD_RAW_DEVICE] = sizeof (TdRawDevice),
+  [TD_RAW_OBJECT] = sizeof (TdRawObject),
+  [TD_RAW_REFERENCES] = sizeof (TdRawReferences),
 };
 
 static bool
@@ -233,6 +235,9 @@ td__raw_valid (const TdRawHead *head, size_t available)
       return tail_valid (head, sizeof (TdRawSource), ((const TdRawSource *)head)->length);
     case TD_RAW_SCHEDULE:
       return tail_valid (head, sizeof (TdRawSchedule), ((const TdRawSchedule *)head)->length);
+    case TD_RAW_REFERENCES:
+      return tail_valid (head, sizeof (TdRawReferences),
+                         ((const TdRawReferences *)head)->n * (uint64_t)sizeof (uint32_t));
     case TD_RAW_TENSOR:
       return ((const TdRawTensor *)head)->ndim <= TD_TAPE_MAX_NDIM
              && tail_valid (head, sizeof (TdRawTensor), ((const TdRawTensor *)head)->length);

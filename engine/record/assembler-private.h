@@ -203,6 +203,8 @@ struct TdAssembler
   TdList runs;       /* TdTapeRun, of the open iteration; ns: ticks at the beginning if open */
   TdList traced;     /* TdTapeTraced, of the open iteration */
   TdList held;       /* TdTapeHeld, of the open iteration */
+  TdList objects;    /* TdTapeObject, with ids of the engine's tables resolved */
+  TdList references; /* uint32_t */
   char *schedule;    /* that comes in parts */
   uint64_t schedule_total, schedule_have;
   uint32_t schedule_number;
@@ -261,6 +263,10 @@ void td__feed_schedule (TdAssembler *a, const TdRawHead *head);
 void td__feed_static_event (TdAssembler *a, const TdRawHead *head);
 void td__feed_static (TdAssembler *a, const TdRawHead *head);
 void td__feed_held (TdAssembler *a, const TdRawHead *head);
+void td__feed_object (TdAssembler *a, const TdRawHead *head);
+void td__feed_references (TdAssembler *a, const TdRawHead *head);
+/** Give the iteration its objects, unless some of them were lost. */
+void td__resolve_objects (const TdAssembler *a, TdTapeIteration *it);
 void td__feed_static_run (TdAssembler *a, const TdRawHead *head);
 void td__feed_static_entry (TdAssembler *a, const TdRawHead *head);
 /** The runs of the open iteration as they are at a moment, in `runs`. */

@@ -85,6 +85,8 @@ td_assembler_free (TdAssembler *a)
   td__list_clear (&a->runs);
   td__list_clear (&a->traced);
   td__list_clear (&a->held);
+  td__list_clear (&a->objects);
+  td__list_clear (&a->references);
   free (a->schedule);
   free (a->tensor_bytes);
   free (a->source);
@@ -103,7 +105,7 @@ clear_iteration (TdAssembler *a)
   a->raw.n = a->start.n = a->duration.n = a->memory.n = 0;
   a->reads.n = a->stats.n = a->tensors.n = a->notices.n = a->statics.n = 0;
   a->runs.n = a->traced.n = 0;
-  a->held.n = 0;
+  a->held.n = a->objects.n = a->references.n = 0;
   a->devices.n = a->device_times.n = 0;
   a->stop = (TdTapeStop){ 0 };
   a->shown_events = 0;
@@ -220,6 +222,7 @@ resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
   it->n_held = a->held.n;
   if (it->n_held > 0)
     it->flags |= TD_TAPE_ITERATION_HELD;
+  td__resolve_objects (a, it);
   it->stop = a->stop;
   it->attr_changes = a->attr_changes.items;
   it->n_attr_changes = a->attr_changes.n;
@@ -647,6 +650,8 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
   [TD_RAW_DEVICE_TIME] = td__feed_device_time,
   [TD_RAW_ANSWERED] = td__feed_answered,
   [TD_RAW_DEVICE] = td__feed_device,
+  [TD_RAW_OBJECT] = td__feed_object,
+  [TD_RAW_REFERENCES] = td__feed_references,
 };
 
 /* Recovery: definitions count always, the rest only from the first whole iteration on that the

@@ -48,6 +48,7 @@ struct TdHoldings
   uint32_t n_same;                   /* marks since then that were as it was */
   TdOp **work;
   size_t n_work, work_capacity;
+  TdObjects *objects;
   const TdBuffer **met; /* a set of buffers: 2^k slots */
   size_t n_met, met_capacity;
 };
@@ -71,6 +72,7 @@ td__holdings_new (void)
 
   if (h == NULL)
     abort ();
+  h->objects = td__objects_new ();
   return h;
 }
 
@@ -79,6 +81,7 @@ td__holdings_free (TdHoldings *h)
 {
   if (h == NULL)
     return;
+  td__objects_free (h->objects);
   free (h->first_ids);
   free (h->work);
   free (h->met);
@@ -105,9 +108,8 @@ td__holdings_begin (TdHoldings *h, uint64_t iteration, uint64_t first_id)
   h->first_ids[h->n_iterations++] = first_id;
 }
 
-/* The iteration that made node `id`; false: none, it was there before the first. */
-static bool
-iteration_of (const TdHoldings *h, uint64_t id, uint64_t *iteration)
+bool
+td__holdings_iteration_of (const TdHoldings *h, uint64_t id, uint64_t *iteration)
 {
   uint32_t lo = 0, hi = h->n_iterations;
 
@@ -190,7 +192,7 @@ count (TdHoldings *h, Key key, const TdNode *n, const TdBuffer *b, const TdSite 
   Group *g;
 
   if (b == NULL || b->category == TD_MEM_PARAMETER || b->category == TD_MEM_OPTIMIZER
-      || !iteration_of (h, n->id, &iteration) || !meet (h, b))
+      || !td__holdings_iteration_of (h, n->id, &iteration) || !meet (h, b))
     return;
   key.cls = n->creator != NULL ? n->creator->cls : NULL;
   key.site = n->creator != NULL && n->creator->site != NULL ? n->creator->site : site;
@@ -273,6 +275,12 @@ hold_of (const TdVar *v)
     if (v->holds[order[i]] > 0)
       return order[i];
   return TD_HOLD_SCOPE;
+}
+
+uint8_t
+td__holdings_holder (const TdVar *v)
+{
+  return on_tape[hold_of (v)];
 }
 
 static void
@@ -387,6 +395,7 @@ td__holdings_mark (TdHoldings *h, TdRecorder *r, uint64_t n_events)
     if (s->is_iteration) /* the program ends in the middle: its scope is open */
       return;
   h->credit += 128 + 2 * n_events;
+  td__objects_count (h->objects, n_events);
   if (h->credit < h->cost)
     return;
   h->credit = 0;
@@ -401,6 +410,9 @@ td__holdings_mark (TdHoldings *h, TdRecorder *r, uint64_t n_events)
   walk_roots (h, true);
   walk_roots (h, false);
   if (is_news (h))
-    put_all (h, r);
+    {
+      put_all (h, r);
+      h->visits += td__objects_mark (h->objects, h, r, h->visits);
+    }
   h->cost = slab->n_chunks * (TD_SLAB_ITEMS / 8) + h->visits;
 }

@@ -11,3 +11,18 @@ void td__holdings_begin (TdHoldings *h, uint64_t iteration, uint64_t first_id);
 /** An iteration of n_events ends, and its scope is closed: write HELD, unless that would cost
  * more than the events since the last time allow. */
 void td__holdings_mark (TdHoldings *h, TdRecorder *r, uint64_t n_events);
+
+/** The iteration that made node `id`; false: none, it was there before the first. */
+bool td__holdings_iteration_of (const TdHoldings *h, uint64_t id, uint64_t *iteration);
+/** Who holds a live handle: the program before those that hold it by way of others. */
+uint8_t td__holdings_holder (const TdVar *v);
+
+/* The graph behind the groups (objects.c). */
+typedef struct TdObjects TdObjects;
+
+TdObjects *td__objects_new (void);
+void td__objects_free (TdObjects *o);
+/** So many events have run. */
+void td__objects_count (TdObjects *o, uint64_t n_events);
+/** Write OBJECTS and REFERENCES of what is there now, if it is time. *Returns*: the cost. */
+uint64_t td__objects_mark (TdObjects *o, const TdHoldings *h, TdRecorder *r, uint64_t n_visits);

@@ -69,6 +69,8 @@ typedef enum
   TD_RAW_DEVICE_TIME,
   TD_RAW_ANSWERED,
   TD_RAW_DEVICE,
+  TD_RAW_OBJECT,
+  TD_RAW_REFERENCES,
   TD_RAW_N_TYPES
 } TdRawType;
 
@@ -435,6 +437,22 @@ typedef struct
   TdRawHead head;
   TdTapeHeld held;
 } TdRawHeld;
+
+/** OBJECT: one of those behind HELD, in their order, after the groups.  The references of all
+ * objects follow in parts. */
+typedef struct
+{
+  TdRawHead head;
+  TdTapeObject object;
+} TdRawObject;
+
+/** REFERENCES: the next n of them. */
+typedef struct
+{
+  TdRawHead head;
+  uint32_t n, reserved;
+  uint32_t to[];
+} TdRawReferences;
 
 /** Bytes of a record of `n` bytes, padded. */
 #define TD_RAW_PADDED(n) (((uint32_t)(n) + 7u) & ~7u)

@@ -60,3 +60,28 @@ td__tape_dump_held (TapeDump *d, const TdTapeIteration *it)
       fputc ('\n', d->out);
     }
 }
+
+/* How many of each kind: of a program that leaks there are tens of thousands. */
+void
+td__tape_dump_objects (TapeDump *d, const TdTapeIteration *it)
+{
+  uint32_t n[TD_TAPE_N_OBJECTS] = { 0 };
+  bool cut = false;
+
+  for (uint32_t i = 0; i < it->n_objects; i++)
+    {
+      n[it->objects[i].kind]++;
+      cut |= it->objects[i].flags & TD_TAPE_OBJECT_CUT;
+    }
+  if (it->n_objects == 0)
+    return;
+  fprintf (d->out,
+           d->json ? "{\"record\":\"objects\",\"iteration\":%" PRIu64
+                     ",\"handles\":%u,\"operations\":%u,\"arrays\":%u,\"references\":%u,"
+                     "\"cut\":%s}\n"
+                   : "  objects of iteration %" PRIu64
+                     ": %u handles, %u operations, %u arrays, %u references%s\n",
+           it->number, n[TD_TAPE_OBJECT_HANDLE], n[TD_TAPE_OBJECT_OPERATION],
+           n[TD_TAPE_OBJECT_ARRAY], it->n_references,
+           d->json ? (cut ? "true" : "false") : (cut ? ", not all" : ""));
+}

@@ -375,6 +375,7 @@ dump_iteration (Dump *d, const TdTapeSummary *s, const TdTapeIteration *it)
     dump_report (d, &it->reports[i]);
   td__tape_dump_iteration_statics (d, it);
   td__tape_dump_held (d, it);
+  td__tape_dump_objects (d, it);
   td__tape_dump_devices (d, it);
 }
 

@@ -25,6 +25,7 @@ void td__tape_dump_statics (TapeDump *d);
 void td__tape_dump_iteration_statics (TapeDump *d, const TdTapeIteration *it);
 /** What outlived the iteration. */
 void td__tape_dump_held (TapeDump *d, const TdTapeIteration *it);
+void td__tape_dump_objects (TapeDump *d, const TdTapeIteration *it);
 /** How full devices were at the end of an iteration, and when its events ran on them. */
 void td__tape_dump_devices (TapeDump *d, const TdTapeIteration *it);
 /** Say in `info` how many chains there are and how often they were replayed; nothing where

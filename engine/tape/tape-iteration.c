@@ -21,7 +21,7 @@ typedef struct
 {
   TdTapeIteration it; /* first: it is what callers hold */
   TapePart *structure, *memory;
-  void *arrays[20];
+  void *arrays[24];
   unsigned n_arrays;
 } Loaded;
 
@@ -478,6 +478,23 @@ take_stop (Loaded *l, const TapeSections *sections)
     td__tape_take (&l->it.stop, sizeof l->it.stop, view->bytes, view->stride);
 }
 
+/* A walk over objects must not need to look where it goes.  What is broken is not there. */
+static void
+drop_broken_objects (TdTapeIteration *it)
+{
+  bool good = true;
+
+  for (uint32_t i = 0; good && i < it->n_objects; i++)
+    good
+        = it->objects[i].kind < TD_TAPE_N_OBJECTS
+          && it->objects[i].first_reference <= it->n_references
+          && it->objects[i].first_reference >= (i > 0 ? it->objects[i - 1].first_reference : 0);
+  for (uint32_t i = 0; good && i < it->n_references; i++)
+    good = it->references[i] < it->n_objects;
+  if (!good)
+    it->n_objects = it->n_references = 0;
+}
+
 static bool
 fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSections *sections)
 {
@@ -515,6 +532,9 @@ fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSec
   COPY (l, held, n_held, HELD);
   COPY (l, devices, n_devices, DEVICES);
   COPY (l, device_times, n_device_times, DEVICE_TIMES);
+  COPY (l, objects, n_objects, OBJECTS);
+  COPY (l, references, n_references, REFERENCES);
+  drop_broken_objects (&l->it);
   apply_attrs (l);
   take_stop (l, sections);
   take_reports (r, l);

@@ -26,6 +26,7 @@ TD_TAPE_BEGIN_C
 
 #include "td-tape-device.h"
 #include "td-tape-held.h"
+#include "td-tape-objects.h"
 #include "td-tape-static.h"
 
 /* THE FORMAT, version 1.2
@@ -93,8 +94,8 @@ TD_TAPE_BEGIN_C
  *
  * Version 1.1 adds static schedules: STATIC_CHAIN, SCHEDULE and STATIC_EVENT, and the section
  * STATICS, RUNS and TRACED of iterations (td-tape-static.h).  Version 1.2 adds the section HELD
- * of iterations and the holder OPTIMIZER (td-tape-held.h), and devices
- * (td-tape-device.h). */
+ * of iterations and the holder OPTIMIZER (td-tape-held.h), OBJECTS and REFERENCES
+ * (td-tape-objects.h), and devices (td-tape-device.h). */
 
 #define TD_TAPE_MAGIC "TDTAPE\r\n"
 #define TD_TAPE_MAJOR 1
@@ -195,6 +196,7 @@ enum
   TD_TAPE_ITERATION_NOT_STORED = 1 << 10, /* only its summary was ever written */
   TD_TAPE_ITERATION_LOST = 1 << 11,       /* some records of it were lost */
   TD_TAPE_ITERATION_HELD = 1 << 12,       /* says what outlived it */
+  TD_TAPE_ITERATION_OBJECTS = 1 << 13,    /* says what refers to what, of that */
 };
 
 /* ------------------------------------------------------------------ bytes of the file */
@@ -496,6 +498,8 @@ typedef enum
   TD_TAPE_SECTION_HELD,
   TD_TAPE_SECTION_DEVICES,
   TD_TAPE_SECTION_DEVICE_TIMES,
+  TD_TAPE_SECTION_OBJECTS,
+  TD_TAPE_SECTION_REFERENCES,
   TD_TAPE_N_SECTIONS
 } TdTapeSectionKind;
 
@@ -526,9 +530,9 @@ typedef struct
 static_assert (sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
 
 /** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP, ATTRS,
- * STATICS, RUNS, TRACED, HELD, DEVICES, DEVICE_TIMES, ADDRESSES (one for each memory record;
- * BLOCKS then belongs to the iteration) as far as there are any, and the sections of structure
- * and memory where the id is 0. */
+ * STATICS, RUNS, TRACED, HELD, DEVICES, DEVICE_TIMES, OBJECTS, REFERENCES, ADDRESSES (one for
+ * each memory record; BLOCKS then belongs to the iteration) as far as there are any, and the
+ * sections of structure and memory where the id is 0. */
 typedef struct
 {
   uint64_t number;
@@ -773,28 +777,20 @@ typedef struct
   const TdTapeTraced *traced;
   uint32_t n_traced, n_pad2;
   const TdTapeHeld *held;
-  uint32_t n_held, n_devices, n_device_times, n_pad3;
+  uint32_t n_held, n_devices, n_device_times, n_objects;
   const TdTapeDevice *devices;
   const TdTapeDeviceTime *device_times;
+  const TdTapeObject *objects;
+  const uint32_t *references; /* indices of objects */
+  uint32_t n_references, n_pad3;
 } TdTapeIteration;
 
 /** Bytes of one element of `dtype`; 0 if unknown. */
 TD_API size_t td_tape_dtype_bytes (unsigned dtype);
 
-/** "float32" ... ; "?" if unknown.  The same for the other tables. */
-TD_API const char *td_tape_dtype_name (unsigned dtype);
-TD_API const char *td_tape_phase_name (unsigned phase);
-TD_API const char *td_tape_category_name (unsigned category);
-TD_API const char *td_tape_holder_name (unsigned holder);
-TD_API const char *td_tape_level_name (unsigned level);
-TD_API const char *td_tape_chain_state_name (unsigned state);
-TD_API const char *td_tape_static_event_name (unsigned what);
-TD_API const char *td_tape_run_kind_name (unsigned kind);
-TD_API const char *td_tape_step_kind_name (unsigned kind);
-TD_API const char *td_tape_fate_name (unsigned fate);
-TD_API const char *td_tape_value_kind_name (unsigned kind);
-
 /** Engine id of variable `var`. */
 TD_API uint64_t td_tape_var_id (const TdTapeIteration *it, uint32_t var);
+
+#include "td-tape-names.h"
 
 TD_TAPE_END_C
