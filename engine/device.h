@@ -401,6 +401,17 @@ typedef struct TdLate
   double since_ns;              /**< that mark after the one before; below 0: not known */
   double start_ns, duration_ns; /**< from that mark on */
 } TdLate;
+/** Why an array gets no statistics; what is lost with the device is none. */
+typedef enum
+{
+  TD_LATE_TAKEN,
+  TD_LATE_BEHIND,    /**< too much waits already */
+  TD_LATE_CAPTURED,  /**< its numbers come when what is captured now is launched */
+  TD_LATE_TOO_LARGE, /**< more elements than one launch looks at */
+  TD_LATE_NO_ROOM,   /**< no memory for it */
+  TD_LATE_LOST,      /**< the device has failed */
+  TD_LATE_N_REFUSALS
+} TdLateRefusal;
 typedef enum
 {
   TD_LATE_LOOK, /**< what is there now */
@@ -549,10 +560,9 @@ typedef struct TdDeviceOps
   TdStatus (*program_run) (TdDevice *d, void *program, const TdTensor *operands,
                            const bool *adds);
   /* What is asked without waiting; all NULL where nothing is to be waited for.  x may be
-   * overwritten or given back at once.  *Errors*: TD_ERR_STATE, without fail, when too much
-   * waits already. */
-  TdStatus (*stats_later) (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
-                           const TdLateOf *of);
+   * overwritten or given back at once. */
+  TdLateRefusal (*stats_later) (TdDevice *d, const TdTensor *x, uint64_t max_samples,
+                                uint64_t seed, const TdLateOf *of);
   /** Mark where times begin; before an operation (NULL) and after it (of).  False: not now. */
   bool (*time_zero) (TdDevice *d, uint64_t zero);
   bool (*time_op) (TdDevice *d, const TdLateOf *of);
@@ -571,6 +581,8 @@ typedef struct TdDeviceOps
                                  int64_t ignore, uint32_t place);
   /** Take one that is known by now.  False: there is none. */
   bool (*bad_index) (TdDevice *d, TdBadIndex *bad);
+  /** Memory of the device that it took for recording, none of the pool's; NULL: none. */
+  size_t (*own_bytes) (TdDevice *d);
 } TdDeviceOps;
 
 struct TdDevice

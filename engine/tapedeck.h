@@ -356,9 +356,10 @@ typedef enum
   TD_MEM_POOL_WORKSPACE, /**< what kernels need while they run */
   TD_MEM_POOL_STATIC,    /**< planned blocks of static schedules */
   TD_MEM_POOL_GRAPH,     /**< what captured CUDA graphs refer to, as long as they are there */
+  TD_MEM_POOL_CAPTURE,   /**< a recording's own, which counts as nobody's */
   TD_MEM_N_POOLS
 } TdMemPool;
-/** "default", "workspace", "static", "graph-private". */
+/** "default", "workspace", "static", "graph-private", "capture". */
 TD_API const char *td_mem_pool_name (TdMemPool pool);
 typedef struct
 {
@@ -370,6 +371,8 @@ typedef struct
   size_t device_bytes;  /**< the device's memory; 0: not known */
   size_t outside_bytes; /**< of it, in use by others: libraries, other processes */
   size_t pool_bytes[TD_MEM_N_POOLS], pool_reserved_bytes[TD_MEM_N_POOLS]; /**< live, reserved */
+  size_t pool_pending_bytes[TD_MEM_N_POOLS], pool_largest_free_bytes[TD_MEM_N_POOLS];
+  size_t pool_split_bytes[TD_MEM_N_POOLS]; /**< free beside blocks in use: holes */
 } TdMemInfo;
 TD_API TdMemInfo td_mem_info (TdDevice *device);
 /** A result of an operation that is still held, with its graph behind it. */

@@ -6,8 +6,10 @@
 #include "cuda-device.h"
 
 /** The slot stats_later.  The array is looked at before anything else writes there. */
-TdStatus td_cuda_stats_later (TdDevice *d, const TdTensor *x, uint64_t max_samples,
-                              uint64_t seed, const TdLateOf *of);
+TdLateRefusal td_cuda_stats_later (TdDevice *d, const TdTensor *x, uint64_t max_samples,
+                                   uint64_t seed, const TdLateOf *of);
+/** The slot own_bytes. */
+size_t td_cuda_own_bytes (TdDevice *d);
 /** The slots time_zero and time_op. */
 bool td_cuda_time_zero (TdDevice *d, uint64_t zero);
 bool td_cuda_time_op (TdDevice *d, const TdLateOf *of);

@@ -321,6 +321,7 @@ static const TdDeviceOps ops = {
   .time_zero = td_cuda_time_zero,
   .time_op = td_cuda_time_op,
   .late = td_cuda_late,
+  .own_bytes = td_cuda_own_bytes,
 };
 
 const TdDeviceOps *

@@ -19,6 +19,10 @@ enum
   MAX_BLOCKS = 1 << 14
 };
 
+/* Results, and room for each block's share; whole pages, which the driver would give anyway. */
+#define PAGE ((size_t)2 << 20)
+#define OWN_BYTES (((MANY + MAX_BLOCKS + 1) * sizeof (TdCudaStats) + PAGE - 1) / PAGE * PAGE)
+
 /* A launch on its way. */
 typedef struct
 {
@@ -62,15 +66,15 @@ open_stats (TdCuda *c)
     return NULL;
   c->stats = s;
   if (td_cuda.cuMemAllocHost (&host, (size_t)BATCHES * MANY * sizeof *s->host) != CUDA_SUCCESS
-      || td_cuda.cuMemAlloc (&s->results, MANY * sizeof *s->host) != CUDA_SUCCESS
-      || td_cuda.cuMemAlloc (&c->own_room, (MAX_BLOCKS + 1) * sizeof *s->host) != CUDA_SUCCESS)
+      || td_cuda.cuMemAlloc (&s->results, OWN_BYTES) != CUDA_SUCCESS)
     {
       s->host = host;
       td_cuda_stats_close (c);
       return NULL;
     }
   s->host = host;
-  c->own_room_bytes = (MAX_BLOCKS + 1) * sizeof *s->host;
+  c->own_room = s->results + MANY * sizeof *s->host;
+  c->own_room_bytes = OWN_BYTES - MANY * sizeof *s->host;
   for (int i = 0; i < BATCHES; i++)
     if (td_cuda.cuEventCreate (&s->batches[i].done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
       {
@@ -97,8 +101,6 @@ td_cuda_stats_close (TdCuda *c)
         td_cuda.cuMemFreeHost (s->host);
       if (s->results != 0)
         td_cuda.cuMemFree (s->results);
-      if (c->own_room != 0)
-        td_cuda.cuMemFree (c->own_room);
     }
   free (s);
   c->stats = NULL;
@@ -176,20 +178,42 @@ td_cuda_stats_written (TdCuda *c, const void *address, size_t bytes)
     }
 }
 
-TdStatus
+/* Why none can be made of so many blocks now. */
+static TdLateRefusal
+refusal (TdCuda *c, int64_t blocks)
+{
+  if (c->capture != NULL)
+    return TD_LATE_CAPTURED;
+  if (c->lost != TD_OK)
+    return TD_LATE_LOST;
+  if (blocks > MAX_BLOCKS)
+    return TD_LATE_TOO_LARGE;
+  return open_stats (c) == NULL ? TD_LATE_NO_ROOM : TD_LATE_TAKEN;
+}
+
+size_t
+td_cuda_own_bytes (TdDevice *d)
+{
+  const TdCuda *c = d->priv;
+
+  return c->stats == NULL ? 0 : OWN_BYTES;
+}
+
+TdLateRefusal
 td_cuda_stats_later (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
                      const TdLateOf *of)
 {
   TdCuda *c = td_cuda_enter (d);
-  struct TdCudaStatsLater *s = c->lost == TD_OK ? open_stats (c) : NULL;
   int64_t blocks = (x->size + CHUNK - 1) / CHUNK;
+  TdLateRefusal why = refusal (c, blocks);
+  struct TdCudaStatsLater *s = c->stats;
 
-  if (s == NULL || blocks > MAX_BLOCKS || c->capture != NULL)
-    return TD_ERR_STATE;
+  if (why != TD_LATE_TAKEN)
+    return why;
   if (s->n == MANY || s->blocks + blocks > MAX_BLOCKS)
     td_cuda_stats_send (c);
   if (s->n_sent == BATCHES)
-    return TD_ERR_STATE;
+    return TD_LATE_BEHIND;
   s->waiting[s->n] = (TdCudaStatsOf){ .data = x->data,
                                       .size = x->size,
                                       .dtype = x->dtype,
@@ -198,7 +222,7 @@ td_cuda_stats_later (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint6
                                       .result = (TdCudaStats *)s->results + s->n };
   s->of[s->n++] = *of;
   s->blocks += blocks;
-  return TD_OK;
+  return TD_LATE_TAKEN;
 }
 
 /* Whether the first batch has its answers; that the device failed is one too. */

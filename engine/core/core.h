@@ -231,6 +231,8 @@ TdStatus td__device_register (TdDevice *device);
 TdDevice *td__cuda_device (const char *name);
 /** The device of that number; NULL: none. */
 TdDevice *td__device_at (int number);
+/** td_mem_info without what only the device's driver knows, and without counts of objects. */
+void td__mem_info (TdDevice *d, TdMemInfo *info);
 /** Tell d of links and operations from here on, where it asks for that (ranges.c). */
 void td__ranges_start (TdDevice *d);
 /** "cuda:0 NVIDIA H200". */

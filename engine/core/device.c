@@ -37,7 +37,7 @@ const char *
 td_mem_pool_name (TdMemPool pool)
 {
   static const char *const names[TD_MEM_N_POOLS]
-      = { "default", "workspace", "static", "graph-private" };
+      = { "default", "workspace", "static", "graph-private", "capture" };
 
   return (unsigned)pool < TD_MEM_N_POOLS ? names[pool] : "?";
 }
@@ -162,6 +162,15 @@ td_set_mem_limit (size_t bytes)
     td__pool_set_limit (devices[i]->pool, bytes);
 }
 
+void
+td__mem_info (TdDevice *d, TdMemInfo *info)
+{
+  const size_t own = d->ops->own_bytes != NULL ? d->ops->own_bytes (d) : 0;
+
+  td__pool_info (d->pool, info);
+  info->pool_bytes[TD_MEM_POOL_CAPTURE] = info->pool_reserved_bytes[TD_MEM_POOL_CAPTURE] = own;
+}
+
 TdMemInfo
 td_mem_info (TdDevice *device)
 {
@@ -171,13 +180,14 @@ td_mem_info (TdDevice *device)
 
   td__ensure_started ();
   device = device != NULL ? device : e->device;
-  td__pool_info (device->pool, &info);
+  td__mem_info (device, &info);
   if (device->ops->provider->query != NULL
       && device->ops->provider->query (device->priv, &free_bytes, &info.device_bytes))
     {
-      size_t used = info.device_bytes - free_bytes;
+      size_t used = info.device_bytes - free_bytes,
+             ours = info.reserved_bytes + info.pool_bytes[TD_MEM_POOL_CAPTURE];
 
-      info.outside_bytes = used > info.reserved_bytes ? used - info.reserved_bytes : 0;
+      info.outside_bytes = used > ours ? used - ours : 0;
     }
   info.live_vars = e->vars.live;
   info.live_nodes = e->nodes.live;

@@ -99,6 +99,15 @@ td__feed_device (TdAssembler *a, const TdRawHead *head)
   device->name = td__alias (&a->strings, device->name).id;
 }
 
+void
+td__feed_pool (TdAssembler *a, const TdRawHead *head)
+{
+  TdTapePool *pool = a->state.in_iteration ? td__list_add (&a->pools, sizeof *pool) : NULL;
+
+  if (pool != NULL)
+    *pool = ((const TdRawPool *)head)->pool;
+}
+
 /* ------------------------------------------------------------- clocks of devices */
 
 static int
@@ -146,6 +155,8 @@ td__resolve_devices (TdAssembler *a, TdTapeIteration *it, TdList *times, bool co
 
   it->devices = a->devices.items;
   it->n_devices = a->devices.n;
+  it->pools = a->pools.items;
+  it->n_pools = a->pools.n;
   for (uint32_t i = 0; i < a->device_times.n; i++)
     {
       unsigned d = all[i].device;

@@ -185,6 +185,7 @@ static const uint16_t least[TD_RAW_N_TYPES] = {
   [TD_RAW_DEVICE] = sizeof (TdRawDevice),
   [TD_RAW_OBJECT] = sizeof (TdRawObject),
   [TD_RAW_REFERENCES] = sizeof (TdRawReferences),
+  [TD_RAW_POOL] = sizeof (TdRawPool),
 };
 
 static bool

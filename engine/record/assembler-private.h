@@ -159,6 +159,7 @@ struct TdAssembler
   TdList memory;          /* TdTapeMemory, ids absolute */
   TdList reads, stats, tensors, notices;
   TdList devices, device_times; /* TdTapeDevice, TdRawDeviceTime */
+  TdList pools;                 /* TdTapePool */
   TdTapeStop stop;
   uint64_t last_structure;
   uint64_t fed, iteration_at; /* bytes fed, and where the open iteration begins */
@@ -275,6 +276,7 @@ void td__feed_late_stats (TdAssembler *a, const TdRawHead *head);
 void td__feed_device_time (TdAssembler *a, const TdRawHead *head);
 void td__feed_answered (TdAssembler *a, const TdRawHead *head);
 void td__feed_device (TdAssembler *a, const TdRawHead *head);
+void td__feed_pool (TdAssembler *a, const TdRawHead *head);
 
 /** End the open iteration. */
 void td__finish_iteration (TdAssembler *a, uint64_t end_ticks);

@@ -64,7 +64,7 @@ td_assembler_free (TdAssembler *a)
           &a->start,   &a->duration,     &a->memory,    &a->reads,   &a->stats,
           &a->tensors, &a->notices,      &a->metas,     &a->blocks,  &a->free_blocks,
           &a->bound,   &a->attr_changes, &a->addresses, &a->devices, &a->device_times,
-          &a->queue };
+          &a->queue,   &a->pools };
 
   for (uint32_t i = 0; i < a->texts.n; i++)
     free (((char **)a->texts.items)[i]);
@@ -106,7 +106,7 @@ clear_iteration (TdAssembler *a)
   a->reads.n = a->stats.n = a->tensors.n = a->notices.n = a->statics.n = 0;
   a->runs.n = a->traced.n = 0;
   a->held.n = a->objects.n = a->references.n = 0;
-  a->devices.n = a->device_times.n = 0;
+  a->devices.n = a->device_times.n = a->pools.n = 0;
   a->stop = (TdTapeStop){ 0 };
   a->shown_events = 0;
   a->shown_stopped = false;
@@ -652,6 +652,7 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
   [TD_RAW_DEVICE] = td__feed_device,
   [TD_RAW_OBJECT] = td__feed_object,
   [TD_RAW_REFERENCES] = td__feed_references,
+  [TD_RAW_POOL] = td__feed_pool,
 };
 
 /* Recovery: definitions count always, the rest only from the first whole iteration on that the

@@ -8,6 +8,7 @@
 #include "recorder.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,11 +154,39 @@ td__recorder_stats_later (TdRecorder *r, const TdNode *n, const TdTensor *x, uin
 
   if (d->ops->stats_later == NULL)
     return false;
-  if (d->ops->stats_later (d, x, sample, n->id, &of) == TD_OK)
+  TdLateRefusal why = d->ops->stats_later (d, x, sample, n->id, &of);
+
+  if (why == TD_LATE_TAKEN)
     ask (r, d);
-  else
-    r->n_left_out++;
+  else if ((unsigned)why < TD_LATE_N_REFUSALS)
+    r->n_left_out[why]++;
   return true;
+}
+
+/* Statistics that are missing are said to be, and why; the error that lost a device is on the
+ * tape itself. */
+void
+td__recorder_tell_left_out (TdRecorder *r)
+{
+  static const char *const because[TD_LATE_N_REFUSALS] = {
+    [TD_LATE_BEHIND] = "their device was too far behind",
+    [TD_LATE_CAPTURED] = "they were asked for while a graph was captured, before there were "
+                         "numbers",
+    [TD_LATE_TOO_LARGE] = "they have more elements than the device looks at in one launch",
+    [TD_LATE_NO_ROOM] = "the device had no memory for them",
+    [TD_LATE_LOST] = "the device had failed",
+  };
+  char text[200];
+
+  for (int why = TD_LATE_TAKEN + 1; why < TD_LATE_N_REFUSALS; why++)
+    {
+      const unsigned long n = (unsigned long)r->n_left_out[why];
+
+      snprintf (text, sizeof text, "statistics of %lu array%s were left out: %s", n,
+                n == 1 ? "" : "s", because[why]);
+      if (n > 0)
+        td__recorder_notice (r, text);
+    }
 }
 
 /* --- times --- */
@@ -260,6 +289,36 @@ td__recorder_time_after (TdRecorder *r)
 
 /* --- memory of devices --- */
 
+static const uint8_t tape_pool[TD_MEM_N_POOLS] = {
+  [TD_MEM_POOL_DEFAULT] = TD_TAPE_POOL_DEFAULT,
+  [TD_MEM_POOL_WORKSPACE] = TD_TAPE_POOL_WORKSPACE,
+  [TD_MEM_POOL_STATIC] = TD_TAPE_POOL_STATIC,
+  [TD_MEM_POOL_GRAPH] = TD_TAPE_POOL_GRAPH,
+  [TD_MEM_POOL_CAPTURE] = TD_TAPE_POOL_CAPTURE,
+};
+
+static void
+write_pools (TdRecorder *r, const TdDevice *d, const TdMemInfo *info)
+{
+  for (int k = 0; k < TD_MEM_N_POOLS; k++)
+    {
+      TdRawPool *p;
+
+      if (info->pool_reserved_bytes[k] == 0)
+        continue;
+      p = td_ring_reserve (r->ring, sizeof *p);
+      *p = (TdRawPool){ .head = { sizeof *p, TD_RAW_POOL, 0 },
+                        .pool = { .reserved_bytes = info->pool_reserved_bytes[k],
+                                  .live_bytes = info->pool_bytes[k],
+                                  .pending_bytes = info->pool_pending_bytes[k],
+                                  .split_bytes = info->pool_split_bytes[k],
+                                  .largest_free_bytes = info->pool_largest_free_bytes[k],
+                                  .device = d->number,
+                                  .kind = tape_pool[k] } };
+      td_ring_publish (r->ring, sizeof *p);
+    }
+}
+
 static void
 write_device (TdRecorder *r, TdDevice *d)
 {
@@ -267,7 +326,7 @@ write_device (TdRecorder *r, TdDevice *d)
   uint64_t now = td_ring_ticks ();
   TdMemInfo info;
 
-  td__pool_info (d->pool, &info);
+  td__mem_info (d, &info);
   if (known->name == 0)
     known->name = td__recorder_string (r, td__device_text (d));
   known->device = d->number;
@@ -276,15 +335,17 @@ write_device (TdRecorder *r, TdDevice *d)
   if (known->total_bytes == 0
       || (double)(now - r->devices_asked) * r->ring->shared->ns_per_tick > MEMORY_EVERY_NS)
     {
-      info = td_mem_info (d); /* asks the driver */
-      known->total_bytes = info.device_bytes;
-      known->outside_bytes = info.outside_bytes;
+      const TdMemInfo asked = td_mem_info (d); /* the driver */
+
+      known->total_bytes = asked.device_bytes;
+      known->outside_bytes = asked.outside_bytes;
     }
 
   TdRawDevice *raw = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *raw));
   raw->head = (TdRawHead){ TD_RAW_PADDED (sizeof *raw), TD_RAW_DEVICE, 0 };
   raw->device = *known;
   td_ring_publish (r->ring, raw->head.size);
+  write_pools (r, d, &info);
 }
 
 void

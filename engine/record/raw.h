@@ -71,6 +71,7 @@ typedef enum
   TD_RAW_DEVICE,
   TD_RAW_OBJECT,
   TD_RAW_REFERENCES,
+  TD_RAW_POOL,
   TD_RAW_N_TYPES
 } TdRawType;
 
@@ -429,6 +430,13 @@ typedef struct
   TdRawHead head;
   TdTapeDevice device;
 } TdRawDevice;
+
+/** POOL: one of a device's, after its DEVICE. */
+typedef struct
+{
+  TdRawHead head;
+  TdTapePool pool;
+} TdRawPool;
 
 /** HELD: a group of what is still there at the end of the iteration, just before ITERATION_END.
  */

@@ -596,17 +596,9 @@ on_write (TdObserver *o, TdNode *n, const TdSite *site)
   (void)site;
 }
 
-/* Statistics that are missing are said to be. */
-static void
-tell_left_out (TdRecorder *r)
+void
+td__recorder_notice (TdRecorder *r, const char *text)
 {
-  char text[120];
-
-  if (r->n_left_out == 0)
-    return;
-  snprintf (text, sizeof text,
-            "statistics of %lu arrays were left out: their device was too far behind",
-            (unsigned long)r->n_left_out);
   uint32_t id = td__recorder_string (r, text);
   RECORD (r, TdRawNotice, n, TD_RAW_NOTICE);
   n->head.flags = TD_TAPE_NOTICE_RECORDING;
@@ -626,7 +618,7 @@ on_finish (TdObserver *o, int status)
     {
       end_iteration (r, true);
       td__recorder_late (r, TD_LATE_WAIT);
-      tell_left_out (r);
+      td__recorder_tell_left_out (r);
       RECORD (r, TdRawExit, e, TD_RAW_EXIT);
       e->status = status;
       e->reserved = 0;

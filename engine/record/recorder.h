@@ -103,9 +103,9 @@ typedef struct TdRecorder
   uint32_t n_chains;
   uint64_t call_ticks; /* a static chain was called; 0: nothing of it was written yet */
   TdHoldings *holdings;
-  TdLateCount late[TD_LATE_ITERATIONS]; /* by iteration; the last that met there */
-  uint16_t late_devices;                /* bit for each device that was asked something */
-  uint64_t n_left_out;                  /* statistics that a device could not take */
+  TdLateCount late[TD_LATE_ITERATIONS];    /* by iteration; the last that met there */
+  uint16_t late_devices;                   /* bit for each device that was asked something */
+  uint64_t n_left_out[TD_LATE_N_REFUSALS]; /* arrays without statistics, by why */
   TdDeviceTimes times;
   TdTapeDevice devices[TD_RECORDED_DEVICES];
   uint64_t devices_asked; /* ticks, when the driver was last; 0: never */
@@ -148,6 +148,10 @@ void td__recorder_resumed (TdRecorder *r);
 /** Ask the device of x for its statistics; false: it answers at once, by its other slot. */
 bool td__recorder_stats_later (TdRecorder *r, const TdNode *n, const TdTensor *x,
                                uint64_t sample);
+/** Say at the end which statistics are missing, and why. */
+void td__recorder_tell_left_out (TdRecorder *r);
+/** A word about the recording, on the tape. */
+void td__recorder_notice (TdRecorder *r, const char *text);
 void td__recorder_fill_stats (TdTapeStats *to, const TdStats *from);
 /** Write the answers of devices that are there. */
 void td__recorder_late (TdRecorder *r, TdLateHow how);

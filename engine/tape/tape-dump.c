@@ -377,6 +377,7 @@ dump_iteration (Dump *d, const TdTapeSummary *s, const TdTapeIteration *it)
   td__tape_dump_held (d, it);
   td__tape_dump_objects (d, it);
   td__tape_dump_devices (d, it);
+  td__tape_dump_pools (d, it);
 }
 
 static void
@@ -648,6 +649,7 @@ info_json (TdTapeReader *r, FILE *out)
   td__tape_put_string (out, td_tape_reader_info (r, "device"));
   fprintf (out, ",\"ranks\":%u,\"rank\":%u,\"program\":", r->header.n_ranks, r->header.rank);
   td__tape_put_string (out, td_tape_reader_info (r, "program"));
+  td__tape_info_devices (r, out, true);
   td__tape_info_statics (r, out, true);
   info_versions (r, out, true);
   fprintf (out, ",\"format\":\"%u.%u\",\"bytes\":%" PRIu64 "}\n", r->header.major,
@@ -669,6 +671,7 @@ info_text (TdTapeReader *r, FILE *out)
   td__tape_info_statics (r, out, false);
   fprintf (out, "level            %s\n", td_tape_level_name (r->header.level));
   fprintf (out, "device           %s\n", td_tape_reader_info (r, "device"));
+  td__tape_info_devices (r, out, false);
   if (r->header.n_ranks > 1)
     fprintf (out, "rank             %u of %u\n", r->header.rank, r->header.n_ranks);
   if (end == NULL)

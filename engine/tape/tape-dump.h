@@ -28,6 +28,11 @@ void td__tape_dump_held (TapeDump *d, const TdTapeIteration *it);
 void td__tape_dump_objects (TapeDump *d, const TdTapeIteration *it);
 /** How full devices were at the end of an iteration, and when its events ran on them. */
 void td__tape_dump_devices (TapeDump *d, const TdTapeIteration *it);
+/** The pools of devices at the end of an iteration. */
+void td__tape_dump_pools (TapeDump *d, const TdTapeIteration *it);
+/** Say in `info` how full devices and their pools were at the end; nothing where there is no
+ * device but the host. */
+void td__tape_info_devices (TdTapeReader *r, FILE *out, bool json);
 /** Say in `info` how many chains there are and how often they were replayed; nothing where
  * there is none. */
 void td__tape_info_statics (TdTapeReader *r, FILE *out, bool json);

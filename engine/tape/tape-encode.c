@@ -121,6 +121,7 @@ td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_
   PUT (b, DEVICE_TIMES, it->device_times, it->n_device_times);
   PUT (b, OBJECTS, it->objects, it->n_objects);
   PUT (b, REFERENCES, it->references, it->n_references);
+  PUT (b, POOLS, it->pools, it->n_pools);
   if (it->stop.stopped)
     PUT (b, STOP, &it->stop, 1);
   if (it->structure == 0)

@@ -535,6 +535,7 @@ fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSec
   COPY (l, objects, n_objects, OBJECTS);
   COPY (l, references, n_references, REFERENCES);
   drop_broken_objects (&l->it);
+  COPY (l, pools, n_pools, POOLS);
   apply_attrs (l);
   take_stop (l, sections);
   take_reports (r, l);

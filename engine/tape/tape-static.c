@@ -226,5 +226,7 @@ NAME (td_tape_run_kind_name, TD_TAPE_N_RUN_KINDS, "code", "traced", "replayed", 
 NAME (td_tape_step_kind_name, TD_TAPE_N_STEP_KINDS, "operation", "fill", "copy", "effect",
       "host read", "link", "link end", "scope", "scope end", "gradient", "group")
 NAME (td_tape_fate_name, TD_TAPE_N_FATES, "runs", "pruned", "folded", "merged", "batched")
+NAME (td_tape_pool_name, TD_TAPE_N_POOLS, "default", "workspace", "static", "graph-private",
+      "capture", "upload")
 NAME (td_tape_value_kind_name, TD_TAPE_N_VALUE_KINDS, "interior", "external", "constant",
       "output", "output's gradient", "gradient")

@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <stdint.h>
 
+#include "td-tape-pools.h"
+
 /* Devices have small numbers, the engine's: 0 is the host.  Variables and memory records name
  * the device that they lie on.  An ITERATION has the section DEVICES, with one element for each
  * device that was opened, and DEVICE_TIMES, with one for each event whose time on its device is

@@ -18,3 +18,4 @@ TD_API const char *td_tape_run_kind_name (unsigned kind);
 TD_API const char *td_tape_step_kind_name (unsigned kind);
 TD_API const char *td_tape_fate_name (unsigned fate);
 TD_API const char *td_tape_value_kind_name (unsigned kind);
+TD_API const char *td_tape_pool_name (unsigned kind);

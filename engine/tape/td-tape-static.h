@@ -78,9 +78,9 @@ typedef enum
   TD_TAPE_STATIC_MISSED,    /* a guard did not hold: guard, text with both values, site */
   TD_TAPE_STATIC_EVICTED,
   TD_TAPE_STATIC_VERIFIED,
-  TD_TAPE_STATIC_DIFFERS, /* a verification found a difference: text, site and other site */
-  TD_TAPE_STATIC_PROVED,  /* in a verified call the code did what no replay does: guard is the
-                             name of memory that the program registered, or "stdout" */
+  TD_TAPE_STATIC_DIFFERS,  /* a verification found a difference: text, site and other site */
+  TD_TAPE_STATIC_PROVED,   /* in a verified call the code did what no replay does: guard is the
+                              name of memory that the program registered, or "stdout" */
   TD_TAPE_STATIC_CAPTURED, /* steps became CUDA graphs: text says which did not, and why */
   TD_TAPE_N_STATIC_EVENTS
 } TdTapeStaticWhat;

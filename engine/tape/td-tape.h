@@ -95,7 +95,7 @@ TD_TAPE_BEGIN_C
  * Version 1.1 adds static schedules: STATIC_CHAIN, SCHEDULE and STATIC_EVENT, and the section
  * STATICS, RUNS and TRACED of iterations (td-tape-static.h).  Version 1.2 adds the section HELD
  * of iterations and the holder OPTIMIZER (td-tape-held.h), OBJECTS and REFERENCES
- * (td-tape-objects.h), and devices (td-tape-device.h). */
+ * (td-tape-objects.h), and devices with their POOLS (td-tape-device.h, td-tape-pools.h). */
 
 #define TD_TAPE_MAGIC "TDTAPE\r\n"
 #define TD_TAPE_MAJOR 1
@@ -343,8 +343,7 @@ typedef struct
 } TdTapeInfo;
 static_assert (sizeof (TdTapeInfo) == 8, "TdTapeInfo changed size");
 
-/** ALIAS: number `foreign` of the recording program is `id` here; for the recovery of a ring.
- */
+/** ALIAS: number `foreign` of the recording program is `id` here; to recover a ring by. */
 typedef struct
 {
   uint32_t kind; /* type of the frame that defines it: STRING, OPDEF, SITE, PATH */
@@ -500,6 +499,7 @@ typedef enum
   TD_TAPE_SECTION_DEVICE_TIMES,
   TD_TAPE_SECTION_OBJECTS,
   TD_TAPE_SECTION_REFERENCES,
+  TD_TAPE_SECTION_POOLS,
   TD_TAPE_N_SECTIONS
 } TdTapeSectionKind;
 
@@ -530,9 +530,9 @@ typedef struct
 static_assert (sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
 
 /** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP, ATTRS,
- * STATICS, RUNS, TRACED, HELD, DEVICES, DEVICE_TIMES, OBJECTS, REFERENCES, ADDRESSES (one for
- * each memory record; BLOCKS then belongs to the iteration) as far as there are any, and the
- * sections of structure and memory where the id is 0. */
+ * STATICS, RUNS, TRACED, HELD, DEVICES, DEVICE_TIMES, OBJECTS, REFERENCES, POOLS, ADDRESSES
+ * (one for each memory record; BLOCKS then belongs to the iteration) as far as there are any,
+ * and the sections of structure and memory where the id is 0. */
 typedef struct
 {
   uint64_t number;
@@ -730,7 +730,6 @@ typedef struct
 static_assert (sizeof (TdTapeStop) == 16, "TdTapeStop changed size");
 
 /** One iteration, immutable once made: what readers return and writers are given.
- *
  * Writers leave `n_dims` etc. exact and pointers valid during the call only. */
 typedef struct
 {
@@ -782,7 +781,8 @@ typedef struct
   const TdTapeDeviceTime *device_times;
   const TdTapeObject *objects;
   const uint32_t *references; /* indices of objects */
-  uint32_t n_references, n_pad3;
+  uint32_t n_references, n_pools;
+  const TdTapePool *pools;
 } TdTapeIteration;
 
 /** Bytes of one element of `dtype`; 0 if unknown. */

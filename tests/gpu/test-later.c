@@ -521,6 +521,171 @@ device__is_on_the_tape_with_its_memory (void **state)
   td_tape_reader_free (r);
 }
 
+/* The pool of that kind at an iteration's end; NULL: none. */
+static const TdTapePool *
+pool_of (const TdTapeIteration *it, unsigned kind)
+{
+  for (uint32_t i = 0; i < it->n_pools; i++)
+    if (it->pools[i].kind == kind)
+      return &it->pools[i];
+  return NULL;
+}
+
+/* What the tape says adds up to what the device says, and the recording's own is nobody's. */
+static void
+pools__are_on_the_tape_and_are_all_of_the_device (void **state)
+{
+  const char *path = start ("t.tdtape", "stats", "auto");
+  TdDevice *cuda = td_device_get ("cuda:0");
+  size_t reserved, used, n_outside = (size_t)300 << 20;
+  uint64_t sum = 0;
+  TdTapeReader *r;
+  const TdTapeIteration *it;
+  const TdTapePool *p;
+  TrainNet *t;
+
+  (void)state;
+  driver->state->outside_bytes = n_outside;
+  t = train_new ("lenet", cuda);
+  for (int i = 0; i < STEPS; i++)
+    train_step (t, false);
+  reserved = td_mem_info (cuda).reserved_bytes;
+  used = driver->state->used_bytes;
+  assert_int_equal (td_mem_info (cuda).outside_bytes, n_outside);
+  train_free (t);
+  assert_int_equal (td_finish (), 0);
+  r = open_tape (path);
+  it = load (r, number_of (r, td_tape_reader_summaries (r).n - 1));
+  p = pool_of (it, TD_TAPE_POOL_CAPTURE);
+  assert_non_null (p);
+  assert_int_equal (p->live_bytes, p->reserved_bytes);
+  assert_int_equal (reserved + p->reserved_bytes, used);
+  for (uint32_t i = 0; i < it->n_pools; i++)
+    {
+      p = &it->pools[i];
+      assert_int_equal (p->device, it->devices[0].device);
+      assert_true (p->live_bytes + p->pending_bytes + p->split_bytes <= p->reserved_bytes);
+      assert_true (p->largest_free_bytes
+                   <= p->reserved_bytes - p->live_bytes - p->pending_bytes);
+      sum += p->kind != TD_TAPE_POOL_CAPTURE ? p->reserved_bytes : 0;
+    }
+  assert_int_equal (sum, it->devices[0].reserved_bytes);
+  assert_int_equal (sum, reserved);
+  td_tape_iteration_free (it);
+  td_tape_reader_free (r);
+}
+
+/* What `tapedeck info` says of the tape at path.  Owner: the caller. */
+static char *
+info_of (const char *path, bool json)
+{
+  char *text = NULL;
+  size_t n = 0;
+  FILE *out = open_memstream (&text, &n);
+  TdTapeReader *r = open_tape (path);
+
+  td_tape_info (r, out, json);
+  fclose (out);
+  td_tape_reader_free (r);
+  return text;
+}
+
+static void
+pools__are_in_what_info_says (void **state)
+{
+  const char *path = start ("t.tdtape", "graph", "auto");
+  TdVar *x;
+  char *text;
+
+  (void)state;
+  x = td_retain (td_to_device (td_ones (TD_F32, TD_SHAPE (1000)), td_device_get ("cuda:0")));
+  TD_ITERATION (0)
+    td_relu (x);
+  td_release (x);
+  assert_int_equal (td_finish (), 0);
+  text = info_of (path, true);
+  assert_contains (text, ",\"devices\":[{\"name\":\"cuda:0 Fake H200\",\"iteration\":1,");
+  assert_contains (text, "\"pools\":[{\"pool\":\"default\",\"reserved_bytes\":2097152,");
+  free (text);
+  text = info_of (path, false);
+  assert_contains (text, "memory           cuda:0 Fake H200: ");
+  assert_contains (text, "\n                 pool default: 2097152 bytes reserved, ");
+  free (text);
+}
+
+/* --- statistics that cannot be had --- */
+
+static void
+statistics__refused_while_a_graph_is_captured_say_so (void **state)
+{
+  TdDevice *cuda;
+  TdVar *x;
+  TdShape shape = TD_SHAPE (4);
+  TdTensor t = { NULL, &shape, 4, TD_F32 };
+  TdLateOf of = { 0 };
+  const char *why;
+
+  (void)state;
+  td_init (NULL, NULL);
+  cuda = td_device_get ("cuda:0");
+  x = td_to_device (td_ones (TD_F32, TD_SHAPE (4)), cuda);
+  t.data = x->buffer->data;
+  assert_null (cuda->ops->graphs->begin (cuda, NULL));
+  assert_int_equal (cuda->ops->stats_later (cuda, &t, 4, 1, &of), TD_LATE_CAPTURED);
+  cuda->ops->graphs->abandon (cuda, &why);
+  assert_int_equal (cuda->ops->stats_later (cuda, &t, 4, 1, &of), TD_LATE_TAKEN);
+  t.size = (int64_t)1 << 40;
+  assert_int_equal (cuda->ops->stats_later (cuda, &t, 4, 1, &of), TD_LATE_TOO_LARGE);
+  assert_int_equal (td_finish (), 0);
+}
+
+/* Answers with another reason each time. */
+static int n_asked;
+static TdLateRefusal
+refuse_later (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
+              const TdLateOf *of)
+{
+  (void)d;
+  (void)x;
+  (void)max_samples;
+  (void)seed;
+  (void)of;
+  return n_asked++ < 2 ? TD_LATE_CAPTURED : TD_LATE_TOO_LARGE;
+}
+
+static void
+statistics__that_are_left_out_are_counted_by_reason_on_the_tape (void **state)
+{
+  const char *path = start ("t.tdtape", "stats", "off");
+  TdDevice *cuda = td_device_get ("cuda:0");
+  TdDeviceOps ops = *cuda->ops;
+  const TdDeviceOps *own = cuda->ops;
+  TdTapeReader *r;
+  TdVar *x;
+
+  (void)state;
+  ops.stats_later = refuse_later;
+  cuda->ops = &ops;
+  n_asked = 0;
+  x = td_retain (td_to_device (td_ones (TD_F32, TD_SHAPE (4)), cuda));
+  TD_ITERATION (0)
+    td_relu (td_relu (td_relu (x)));
+  cuda->ops = own;
+  td_release (x);
+  assert_int_equal (td_finish (), 0);
+  assert_int_equal (n_asked, 4); /* the copy is asked about, too */
+  r = open_tape (path);
+  assert_int_equal (td_tape_reader_n_notices (r), 2);
+  assert_string_equal (
+      td_tape_reader_string (r, td_tape_reader_notice (r, 0)->text),
+      "statistics of 2 arrays were left out: they were asked for while a graph was captured, "
+      "before there were numbers");
+  assert_string_equal (td_tape_reader_string (r, td_tape_reader_notice (r, 1)->text),
+                       "statistics of 2 arrays were left out: they have more elements than the "
+                       "device looks at in one launch");
+  td_tape_reader_free (r);
+}
+
 /* A device that fails leaves a tape that is whole. */
 static void
 fault__leaves_a_tape_without_what_was_to_come (void **state)
@@ -563,6 +728,10 @@ main (int argc, char **argv)
     row (times__are_the_kernels_own_where_cupti_traces),
     row (times__are_sampled_where_cupti_is_not),
     row (device__is_on_the_tape_with_its_memory),
+    row (pools__are_on_the_tape_and_are_all_of_the_device),
+    row (pools__are_in_what_info_says),
+    row (statistics__refused_while_a_graph_is_captured_say_so),
+    row (statistics__that_are_left_out_are_counted_by_reason_on_the_tape),
     row (fault__leaves_a_tape_without_what_was_to_come),
   };
 

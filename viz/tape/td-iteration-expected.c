@@ -129,6 +129,8 @@ td_iteration_new_expected (TdIteration *now, TdIteration *before)
   e->it.duration_ns = a->duration_ns;
   e->it.devices = a->devices;
   e->it.n_devices = a->n_devices;
+  e->it.pools = a->pools;
+  e->it.n_pools = a->n_pools;
   e->it.device_times = a->device_times;
   e->it.n_device_times = a->n_device_times;
   e->it.n_tensors = e->it.n_reports = e->it.n_notices = e->it.n_host_reads = 0;

@@ -350,5 +350,6 @@ td_cuda_slots (void)
   ops.time_zero = td_cuda_time_zero;
   ops.time_op = td_cuda_time_op;
   ops.late = td_cuda_late;
+  ops.own_bytes = td_cuda_own_bytes;
   return &ops;
 }
