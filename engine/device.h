@@ -1,6 +1,7 @@
 /* What a device can do: one vtable, families of kernels parametrised by a kind.
  *
- * Kernels see contiguous row-major arrays (TdTensor) and never a TdVar.  Shapes and dtypes have
+ * Kernels see contiguous arrays (TdTensor) and never a TdVar; they are row-major but for conv,
+ * pooling and batch_norm, which know channels-last ones.  Shapes and dtypes have
  * been checked by the operation's infer; a kernel that does not know a dtype returns
  * TD_ERR_DTYPE.  Work is ordered on one compute stream; host-visible results need synchronize.
  * NaN passes through relu, max, min and clip.
@@ -124,6 +125,56 @@ typedef struct TdStrides
   int64_t stride[TD_MAX_DIMS];
 } TdStrides;
 
+/** Do both layouts put the elements of an array of this shape in the same order? */
+static inline bool
+td__layout_fits_both (const TdShape *shape)
+{
+  int64_t rest = 1;
+
+  if (shape->ndim < 3)
+    return true;
+  for (int i = 2; i < shape->ndim; i++)
+    rest *= shape->dim[i];
+  return shape->dim[0] == 0 || shape->dim[1] <= 1 || rest <= 1;
+}
+
+/** The sizes in the order in which an array of that layout lies in memory. */
+static inline TdShape
+td__layout_sizes (const TdShape *shape, TdLayout layout)
+{
+  TdShape sizes = *shape;
+
+  if (layout == TD_ROW_MAJOR || shape->ndim < 3)
+    return sizes;
+  for (int i = 2; i < shape->ndim; i++)
+    sizes.dim[i - 1] = shape->dim[i];
+  sizes.dim[shape->ndim - 1] = shape->dim[1];
+  return sizes;
+}
+
+/** TD_STRIDED_READ that brings an array of a shape from the one layout to the other; x and y:
+ * the sizes that the kernel is to see. */
+static inline TdStrides
+td__layout_walk (const TdShape *shape, TdLayout from, TdLayout to, TdShape *x, TdShape *y)
+{
+  TdStrides walk = { 0 };
+  int64_t stride[TD_MAX_DIMS], step = 1;
+  const int last = shape->ndim - 1;
+
+  *x = td__layout_sizes (shape, from);
+  *y = td__layout_sizes (shape, to);
+  for (int i = last; i >= 0; i--)
+    {
+      stride[i] = step;
+      step *= x->dim[i];
+    }
+  for (int i = 0; i <= last; i++)
+    walk.stride[i] = from == to || i == 0 || last < 2 ? stride[i]
+                     : to == TD_CHANNELS_LAST         ? stride[i == last ? 1 : i + 1]
+                                                      : stride[i == 1 ? last : i - 1];
+  return walk;
+}
+
 typedef enum
 {
   TD_STRIDED_READ,  /* y[i] = x[walk i] : transpose, broadcast, slice */
@@ -152,6 +203,7 @@ typedef struct TdConv
   int stride[TD_MAX_SPATIAL], pad[TD_MAX_SPATIAL], dilate[TD_MAX_SPATIAL];
   int groups;
   bool accumulate;
+  uint8_t layout; /**< a TdLayout: of all operands of three axes and more */
 } TdConv;
 typedef enum
 {
@@ -173,7 +225,8 @@ typedef struct TdPooling
   int ndim;
   int ksize[TD_MAX_SPATIAL], stride[TD_MAX_SPATIAL], pad[TD_MAX_SPATIAL];
   TdPoolDivisor divisor;
-  bool adaptive; /* average only: window o of n is [o size / n, ceil ((o + 1) size / n)) */
+  bool adaptive;  /* average only: window o of n is [o size / n, ceil ((o + 1) size / n)) */
+  uint8_t layout; /* a TdLayout: of all operands */
 } TdPooling;
 typedef enum
 {
@@ -595,8 +648,9 @@ struct TdDevice
   const char *algorithm; /**< which implementation computed last, where a kernel has several; a
                             string that stays */
   void *priv;
-  const char *model; /**< of the hardware, "NVIDIA H200"; NULL: of no matter */
-  uint8_t number;    /**< the engine's, in the order of opening; 0: the host */
+  const char *model;  /**< of the hardware, "NVIDIA H200"; NULL: of no matter */
+  uint8_t number;     /**< the engine's, in the order of opening; 0: the host */
+  bool channels_last; /**< convolutions are to be so (TdConfig.channels_last) */
 };
 
 /* --- modules: devices that come in a shared object, opened when one of them is asked for ---

@@ -14,13 +14,22 @@
 
 TD_BEGIN_DECLS
 
-/** What a kernel sees of an array: contiguous, row-major, on the call's device. */
+/** In which order the elements of an array lie in memory.  Its shape is the same in both. */
+typedef enum
+{
+  TD_ROW_MAJOR,    /**< the last axis fastest */
+  TD_CHANNELS_LAST /**< as if axis 1 came last: (n, h, w, c) of a shape (n, c, h, w) */
+} TdLayout;
+
+/** What a kernel sees of an array: contiguous, on the call's device; row-major, unless the
+ * operation's class says that it takes the other layout. */
 typedef struct TdTensor
 {
   void *data;
   TdShape *shape;
   int64_t size; /**< elements */
   TdDtype dtype;
+  uint8_t layout; /**< a TdLayout; of arrays that both layouts fit it is TD_ROW_MAJOR */
 } TdTensor;
 
 /** One call of an operation, for infer and forward. */
@@ -33,6 +42,7 @@ typedef struct TdOpCall
   const TdTensor *in;
   TdTensor *out;   /**< infer fills dtype and *shape, forward the data */
   bool accumulate; /**< forward adds to out[0] instead of overwriting it */
+  uint8_t layout;  /**< a TdLayout: what operands were brought to */
 } TdOpCall;
 
 /** One step of backward: gradients of the outputs in, gradients of the inputs out. */
@@ -56,8 +66,12 @@ enum
   TD_OP_STATEFUL = 32,   /**< writes inputs in place: those of the class's `writes` mask */
   TD_OP_CAPTURES = 128,  /**< uses variables that are no inputs: its graph is kept, and backward
                             called, though no input wants a gradient */
-  TD_OP_HOST = 64        /**< a user's own forward that reads host memory: an error on a device
+  TD_OP_HOST = 64,       /**< a user's own forward that reads host memory: an error on a device
                            that has none */
+  TD_OP_LAYOUTS = 256,   /**< forward takes channels-last operands, then all of them and all
+                            outputs of 3 axes and more are; of others those do that are
+                            TD_OP_ELEMENTWISE, of operands of one shape */
+  TD_OP_IMAGES = 512     /**< and wants them to be so where the device does */
 };
 
 /** Kinds of attribute, for printing, parsing (tapedeck eval) and the tape. */
@@ -112,8 +126,11 @@ struct TdOpClass
   TdStatus (*forward) (TdOpCall *call);
   TdStatus (*backward) (TdBackward *b); /**< NULL: not differentiable */
   void (*print) (const void *attrs, char *text,
-                 size_t size); /**< Chainer's label text, "_ + 1" */
+                 size_t size);   /**< Chainer's label text, "_ + 1" */
   void (*release) (void *attrs); /**< the graph's record of a call ends; may be NULL */
+  /** With TD_OP_LAYOUTS, where it depends: may in[0], of this shape, be channels-last?  Then
+   * outputs are row-major. */
+  bool (*takes_layout) (const void *attrs, const TdShape *x);
 };
 
 /** Call an operation.  out[0 .. n_out-1] are poisoned on error.  *Owner*: the innermost
@@ -159,6 +176,9 @@ TD_API int td_op_class_count (void);
 TD_API const TdOpClass *td_op_class_at (int i);
 /** The engine's operation of that name, or NULL. */
 TD_API const TdOpClass *td_op_class_find (const char *name);
+
+/** In which order the elements of v lie in memory.  All reads are of the logical order. */
+TD_API TdLayout td_layout (const TdVar *v);
 
 /** Text of a shape, "(2, 3)", "(5)", "()". */
 TD_API const char *td_shape_text (const TdShape *shape, char *text, size_t size);

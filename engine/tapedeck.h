@@ -286,6 +286,7 @@ typedef struct TdConfig
   int lazy_grad_sum;
   int warn_nondeterministic;
   int stale_retained; /**< TD_STALE_ERROR or TD_STALE_WARN */
+  int channels_last; /**< images (n, c, h, w) lie as (n, h, w, c) where the device likes that */
 } TdConfig;
 enum
 {

@@ -66,9 +66,27 @@ send_with_fd (int fd, const char *text, int memory)
   (void)!sendmsg (fd, &message, MSG_NOSIGNAL);
 }
 
+/* Its first n bytes, in the logical order. */
+static TdStatus
+download (const TdNode *node, const TdBuffer *b, size_t n, void *bytes)
+{
+  TdStatus status = TD_ERR_MEMORY;
+  void *all;
+
+  if (node->layout == TD_ROW_MAJOR)
+    return b->device->ops->download (b->device, bytes, b->data, n);
+  all = malloc (b->bytes + 1);
+  if (all != NULL)
+    status = td__layout_download (node, b, all);
+  if (status == TD_OK)
+    memcpy (bytes, all, n);
+  free (all);
+  return status;
+}
+
 /* Copy n bytes of the array into new anonymous memory; -1 when that fails. */
 static int
-copy_out (const TdBuffer *b, size_t n)
+copy_out (const TdNode *node, const TdBuffer *b, size_t n)
 {
   int memory = memfd_create ("tapedeck array", MFD_CLOEXEC);
   void *bytes;
@@ -82,7 +100,7 @@ copy_out (const TdBuffer *b, size_t n)
   if (n == 0)
     return memory;
   bytes = mmap (NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-  if (bytes == MAP_FAILED || b->device->ops->download (b->device, bytes, b->data, n) != TD_OK)
+  if (bytes == MAP_FAILED || download (node, b, n, bytes) != TD_OK)
     {
       close (memory);
       memory = -1;
@@ -111,7 +129,7 @@ td__agent_read (int fd, const char *tag, const char *arguments)
       return;
     }
   bytes = most > 0 && most < b->bytes ? (size_t)most : b->bytes;
-  memory = copy_out (b, bytes);
+  memory = copy_out (n, b, bytes);
   for (int d = 0; d < n->shape.ndim; d++)
     used += (size_t)snprintf (dims + used, sizeof dims - used, "%s%" PRId64, d > 0 ? "," : "",
                               n->shape.dim[d]);

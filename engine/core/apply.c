@@ -97,6 +97,7 @@ check_inputs (Run *r)
         return td__fail (TD_ERR_DEVICE, cls->name, r->site,
                          "operands on one device expected, got %s and %s", r->device->name,
                          r->in[i]->node->device->name);
+      r->call.layout |= r->in[i]->node->layout;
     }
   if (TD_UNLIKELY (cls->flags & TD_OP_HOST) && r->device->computes
       && r->device->ops->provider != &td__provider_host)
@@ -355,7 +356,7 @@ takes_into (const Run *r)
   const TdTensor *t = &r->call.out[0];
 
   return r->into != NULL && (r->call.cls->flags & TD_OP_ACCUMULATES) && r->call.n_out == 1
-         && t->dtype == (TdDtype)r->into->node->dtype
+         && t->dtype == (TdDtype)r->into->node->dtype && t->layout == r->into->node->layout
          && td_shape_equal (t->shape, &r->into->node->shape);
 }
 
@@ -365,6 +366,7 @@ fill_nodes (Run *r)
   for (int i = 0; i < r->call.n_out; i++)
     {
       r->nodes[i]->dtype = (uint8_t)r->call.out[i].dtype;
+      r->nodes[i]->layout = r->call.out[i].layout;
       r->nodes[i]->device = r->device;
       r->nodes[i]->category = (uint8_t)category_of_phase[td__engine.phase];
     }
@@ -469,6 +471,8 @@ run (Run *r, TdVar **out)
         td__node_unref (r->nodes[i]);
       return status;
     }
+  if (TD_UNLIKELY (r->call.layout != TD_ROW_MAJOR))
+    td__layout_outputs (r);
   /* Updates and accumulations in place are no functions. */
   if (TD_UNLIKELY (td__engine.hooks != NULL) && r->call.n_out > 0
       && td__engine.phase != TD_PHASE_UPDATE)
@@ -476,14 +480,73 @@ run (Run *r, TdVar **out)
   return run_inferred (r, out);
 }
 
+/* The rest of a call, whose inputs are as it wants them. */
+static inline __attribute__ ((always_inline)) TdStatus
+apply_to (Run *r, TdVar **out)
+{
+  TdTensor in_room[INLINE_OPERANDS], out_room[INLINE_OPERANDS];
+  TdNode *node_room[INLINE_OPERANDS];
+  TdBuffer *buffer_room[INLINE_OPERANDS];
+  const int n_in = r->call.n_in, n_out = r->call.n_out;
+  TdTensor *tin = larger (in_room, (size_t)n_in, INLINE_OPERANDS, sizeof *tin);
+  TdTensor *tout = larger (out_room, (size_t)n_out, INLINE_OPERANDS, sizeof *tout);
+  TdStatus status;
+
+  r->nodes = larger (node_room, (size_t)n_out, INLINE_OPERANDS, sizeof *r->nodes);
+  r->buffers = larger (buffer_room, (size_t)n_out, INLINE_OPERANDS, sizeof *r->buffers);
+  for (int i = 0; i < n_in; i++)
+    {
+      TdNode *n = r->in[i]->node;
+
+      tin[i].data = r->in[i]->buffer->data;
+      tin[i].shape = &n->shape;
+      tin[i].dtype = (TdDtype)n->dtype;
+      tin[i].layout = n->layout;
+      tin[i].size = td__size (&n->shape);
+    }
+  for (int i = 0; i < n_out; i++)
+    {
+      r->nodes[i] = td__node_new ();
+      r->buffers[i] = NULL;
+      tout[i].shape = &r->nodes[i]->shape;
+      tout[i].layout = TD_ROW_MAJOR;
+    }
+  r->call.in = tin;
+  r->call.out = tout;
+  status = run (r, out);
+  if (tin != in_room)
+    free (tin);
+  if (tout != out_room)
+    {
+      free (tout);
+      free (r->nodes);
+      free (r->buffers);
+    }
+  return status;
+}
+
+/* Some operand, or the device, is for another layout than row-major. */
+static __attribute__ ((noinline, cold)) TdStatus
+apply_in_layout (Run *r, TdVar **out)
+{
+  TdVar *const *given = r->in;
+  TdVar *room[INLINE_OPERANDS];
+  TdVar **in = larger (room, (size_t)r->call.n_in, INLINE_OPERANDS, sizeof *in);
+  TdStatus status = td__layout_begin (r, in);
+
+  if (TD_LIKELY (status == TD_OK))
+    status = apply_to (r, out);
+  td__layout_end (r, given);
+  if (in != room)
+    free (in);
+  return status;
+}
+
 TdStatus
 td_apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in, TdVar **out,
              int n_out, const TdSite *site)
 {
   TdEngine *e = &td__engine;
-  TdTensor in_room[INLINE_OPERANDS], out_room[INLINE_OPERANDS];
-  TdNode *node_room[INLINE_OPERANDS];
-  TdBuffer *buffer_room[INLINE_OPERANDS];
   TdStatus status;
   Run r;
 
@@ -507,36 +570,11 @@ td_apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in
   status = check_inputs (&r);
   if (TD_UNLIKELY (status != TD_OK))
     goto poisoned;
-  TdTensor *tin = larger (in_room, (size_t)n_in, INLINE_OPERANDS, sizeof *tin);
-  TdTensor *tout = larger (out_room, (size_t)n_out, INLINE_OPERANDS, sizeof *tout);
-  r.nodes = larger (node_room, (size_t)n_out, INLINE_OPERANDS, sizeof *r.nodes);
-  r.buffers = larger (buffer_room, (size_t)n_out, INLINE_OPERANDS, sizeof *r.buffers);
-  for (int i = 0; i < n_in; i++)
-    {
-      TdNode *n = in[i]->node;
-
-      tin[i].data = in[i]->buffer->data;
-      tin[i].shape = &n->shape;
-      tin[i].dtype = (TdDtype)n->dtype;
-      tin[i].size = td__size (&n->shape);
-    }
-  for (int i = 0; i < n_out; i++)
-    {
-      r.nodes[i] = td__node_new ();
-      r.buffers[i] = NULL;
-      tout[i].shape = &r.nodes[i]->shape;
-    }
-  r.call.in = tin;
-  r.call.out = tout;
-  status = run (&r, out);
-  if (tin != in_room)
-    free (tin);
-  if (tout != out_room)
-    {
-      free (tout);
-      free (r.nodes);
-      free (r.buffers);
-    }
+  if (TD_UNLIKELY (r.call.layout != TD_ROW_MAJOR
+                   || (r.device->channels_last && (cls->flags & TD_OP_LAYOUTS))))
+    status = apply_in_layout (&r, out);
+  else
+    status = apply_to (&r, out);
   if (TD_LIKELY (status == TD_OK))
     return TD_OK;
 poisoned:

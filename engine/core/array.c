@@ -249,7 +249,7 @@ host_read (const TdVar *v, void *host, const char *call, const TdSite *site)
     e->observer->host_read (e->observer, v->node, site != NULL ? site : e->site);
   if (TD_UNLIKELY (e->tracer != NULL))
     e->tracer->host_read (e->tracer, v, site != NULL ? site : e->site);
-  return d->ops->download (d, host, v->buffer->data, v->buffer->bytes);
+  return td__layout_download (v->node, v->buffer, host);
 }
 
 double
@@ -335,7 +335,7 @@ td_write_at (TdVar *v, const void *host, size_t bytes, const TdSite *site)
   td__buffer_written (v->buffer, site);
   if (e->observer != NULL)
     e->observer->write (e->observer, v->node, site != NULL ? site : e->site);
-  return d->computes ? d->ops->upload (d, v->buffer->data, host, bytes) : TD_OK;
+  return d->computes ? td__layout_upload (v->node, v->buffer, host) : TD_OK;
 }
 
 TdStatus (td_write) (TdVar *v, const void *host, size_t bytes)

@@ -30,6 +30,15 @@ start_collecting (Walk *w, TdNode *n, TdVar *g)
   list_add (&w->touched, td__node_ref (n));
 }
 
+/* A gradient lies in memory as that which it is the gradient of. */
+static inline TdVar *
+laid_out_for (const TdNode *n, TdVar *g)
+{
+  return TD_LIKELY (g->node->layout == n->layout)
+             ? g
+             : td__to_layout (g, (TdLayout)n->layout, NULL);
+}
+
 /* May gradient g be added to in place?  Not if it has a graph, or if anybody else holds it or
  * its memory.  `own` counts the holders that are this run's. */
 static bool
@@ -67,6 +76,9 @@ collect (Walk *w, TdNode *n, TdVar *g)
   TdPhase phase = e->phase;
   TdVar *sum;
 
+  g = laid_out_for (n, g);
+  if (TD_UNLIKELY (td_poisoned (g)))
+    return e->error.status;
   if (n->acc == NULL && n->creator == NULL && !w->targets && n->var != NULL
       && n->var->grad != NULL)
     start_collecting (w, n, n->var->grad);
@@ -201,6 +213,12 @@ TdDtype
 td_backward_out_dtype (const TdBackward *b, int i)
 {
   return (TdDtype)((const Step *)b->priv)->op->out[i]->dtype;
+}
+
+TdLayout
+td__backward_in_layout (const TdBackward *b, int i)
+{
+  return (TdLayout)((const Step *)b->priv)->op->in[i]->layout;
 }
 
 void
@@ -449,6 +467,8 @@ step (Walk *w, TdOp *op)
           if (gx[i] == NULL || !td_backward_needs (&b, i))
             continue;
           bool into = i < 32 && (s.into >> i & 1) && gx[i] == op->in[i]->acc;
+          if (!into && !td_poisoned (gx[i]))
+            gx[i] = laid_out_for (op->in[i], gx[i]);
           if (TD_UNLIKELY (traced) && !td_poisoned (gx[i]))
             td__trace_gradient (op, i, gx[i], into);
           if (td_poisoned (gx[i]))
@@ -509,6 +529,9 @@ seed (Walk *w, TdVar *y, TdVar *given)
     return td__fail (TD_ERR_SHAPE, "td_backward", w->site,
                      "the gradient of a root has its shape and dtype: %s expected",
                      td_shape_text (&y->node->shape, text, sizeof text));
+  g = laid_out_for (y->node, g);
+  if (td_poisoned (g))
+    return e->error.status;
   if (y->node->acc == NULL)
     start_collecting (w, y->node, g);
   else

@@ -26,6 +26,7 @@ static const struct
   FIELD (lazy_grad_sum),
   FIELD (warn_nondeterministic),
   FIELD (stale_retained),
+  FIELD (channels_last),
 };
 
 const char *

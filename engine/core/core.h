@@ -102,6 +102,7 @@ struct TdNode
   uint16_t n_retains;
   uint16_t out_index;
   uint8_t dtype;
+  uint8_t layout; /**< a TdLayout: the order of its elements in memory */
   bool requires_grad;
   bool is_leaf_known; /**< the observer has been told about this leaf */
   uint8_t category;
@@ -386,6 +387,7 @@ td__node_new (void)
   n->retained_version = 0;
   n->n_retains = 0;
   n->out_index = 0;
+  n->layout = TD_ROW_MAJOR;
   n->requires_grad = false;
   n->is_leaf_known = false;
   n->category = TD_MEM_OTHER;
@@ -464,6 +466,28 @@ TdStatus td__apply_update (const TdOpClass *cls, const void *attrs, TdVar *const
                            const TdSite *site);
 TdRngKey td__rng_take (uint64_t n_numbers); /**< a place in the stream for n numbers */
 
+/* layouts (layout.c) */
+/** v in that layout: v itself, or what a recorded operation makes of it.  *Owner*: the scope.
+ */
+TdVar *td__to_layout (TdVar *v, TdLayout layout, const TdSite *site);
+/** Say in which layout this call is to be made, and bring its inputs there.  room: where the
+ * new list of inputs goes; those that were made are held until td__layout_end. */
+TdStatus td__layout_begin (TdRun *r, TdVar **room);
+void td__layout_end (const TdRun *r, TdVar *const *given);
+/** After infer: the layout of the outputs of a call that is made in another than row-major. */
+void td__layout_outputs (TdRun *r);
+/** The layout of a call's operands, as its forward finds them. */
+TdLayout td__call_layout (const TdOpCall *call);
+/** Where an axis is among them. */
+int td__layout_axis (int axis, int ndim, TdLayout layout);
+/** Copy between two layouts of one shape. (ops/layout.c) */
+TdStatus td__layout_copy (TdDevice *d, const TdTensor *from, TdTensor *to);
+/** The sizes in the order in which an array of that layout lies in memory. */
+TdShape td__layout_sizes (const TdShape *shape, TdLayout layout);
+/** Download the array of a node, in the logical order. */
+TdStatus td__layout_download (const TdNode *n, const TdBuffer *b, void *host);
+TdStatus td__layout_upload (const TdNode *n, const TdBuffer *b, const void *host);
+
 /** Config debug: every output must be finite. */
 TdStatus td__debug_check (const TdRun *r);
 
@@ -477,6 +501,8 @@ TdOp *td__backward_op (const TdBackward *b);
 bool td__backward_is_double (const TdBackward *b);
 /** A gradient's memory that a kernel may add to for input i, or NULL: as td_backward_into. */
 TdVar *td__backward_target (TdBackward *b, int i);
+/** In which layout input i is, and its gradient will be. */
+TdLayout td__backward_in_layout (const TdBackward *b, int i);
 /** Hand on a gradient of input i now; accumulated: a kernel has added it to the target. */
 TdStatus td__backward_give (TdBackward *b, int i, TdVar *g, bool accumulated);
 /** Would a gradient given now be added to one that is there, by a kernel? */
@@ -486,7 +512,7 @@ bool td__backward_adds (const TdBackward *b, int i);
 TdStatus td__backward_splice (TdBackward *b, TdVar *const *ys, TdVar *const *gys, int n_y,
                               uint64_t first_id);
 
-extern const TdOpClass td__add_into_class;
+extern const TdOpClass td__add_into_class, td__to_layout_class;
 
 /** The name of the setting at this offset of TdConfig. */
 const char *td__config_name (size_t offset);

@@ -18,6 +18,7 @@ static const TdConfig config_defaults = {
   .use_cudnn = 1,
   .use_static_graph = 1,
   .stale_retained = TD_STALE_ERROR,
+  .channels_last = 1,
 };
 
 const char *

@@ -34,7 +34,7 @@ static const TdOpClass to_device_class = { .name = "to_device",
                                            .n_attrs = TD_ARRAY_LENGTH (attrs_table) };
 
 static TdStatus
-carry (const TdBuffer *from, const TdBuffer *to, const TdSite *site)
+carry (const TdNode *n, const TdBuffer *from, const TdBuffer *to, const TdSite *site)
 {
   TdDevice *a = from->device, *b = to->device;
   size_t bytes = to->bytes;
@@ -50,7 +50,7 @@ carry (const TdBuffer *from, const TdBuffer *to, const TdSite *site)
     return td__fail (TD_ERR_MEMORY, "td_to_device", site,
                      "no %zu bytes of host memory for a copy from %s to %s", bytes, a->name,
                      b->name);
-  status = a->ops->download (a, host, from->data, bytes);
+  status = td__layout_download (n, from, host);
   if (status == TD_OK)
     status = b->ops->upload (b, to->data, host, bytes);
   free (host);
@@ -113,7 +113,9 @@ td__transfer (TdVar *v, TdBuffer *to, TdVar *copy, const TdSite *site)
     e->tracer->refuse (e->tracer, "a copy to another device", site);
   if (o != NULL)
     o->before_op (o, &event);
-  status = carry (v->buffer, to, site);
+  status = carry (in, v->buffer, to, site);
+  if (copy == NULL)
+    in->layout = TD_ROW_MAJOR;
   if (status == TD_OK)
     remember (v->buffer, to, &attrs);
   if (o != NULL)

@@ -280,6 +280,9 @@ td_set_grad (TdVar *v, TdVar *g)
             "a gradient has its variable's shape and dtype: %s %s expected, got %s %s",
             td_shape_text (&v->node->shape, a, sizeof a), td_dtype_name (v->node->dtype),
             td_shape_text (&g->node->shape, b, sizeof b), td_dtype_name (g->node->dtype));
+      g = td__to_layout (g, (TdLayout)v->node->layout, NULL);
+      if (td_poisoned (g))
+        return td__engine.error.status;
       td__var_ref (g, TD_HOLD_GRADIENT);
     }
   if (v->grad != NULL)

@@ -69,6 +69,13 @@ TdStatus td__cpu_update (TdDevice *d, TdUpdateKind kind, const TdUpdate *u,
 /* --- products and layers (gemm.c, conv.c, pooling.c, softmax.c, batch-norm.c ...) --- */
 TdStatus td__cpu_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b,
                        TdTensor *c);
+/* The same for channels-last operands as well (layout.c). */
+TdStatus td__cpu_conv_any (TdDevice *d, TdConvKind kind, const TdConv *attrs,
+                           const TdTensor *in, int n_in, TdTensor *out);
+TdStatus td__cpu_pooling_any (TdDevice *d, TdPoolKind kind, const TdPooling *attrs,
+                              const TdTensor *in, int n_in, TdTensor *out, TdTensor *out2);
+TdStatus td__cpu_batch_norm_any (TdDevice *d, int kind, const double *params,
+                                 const TdTensor *in, int n_in, TdTensor *out, int n_out);
 TdStatus td__cpu_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in,
                        int n_in, TdTensor *out);
 TdStatus td__cpu_pooling (TdDevice *d, TdPoolKind kind, const TdPooling *attrs,

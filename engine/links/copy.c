@@ -37,6 +37,7 @@ share_array (const TdParam *from)
   node->dtype = v->node->dtype;
   node->device = v->node->device;
   node->shape = v->node->shape;
+  node->layout = v->node->layout;
   node->category = v->node->category;
   node->requires_grad = v->node->requires_grad;
   shared = td__var_new (node, td__buffer_ref (v->buffer), from->site);

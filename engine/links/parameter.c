@@ -35,6 +35,9 @@ td_parameter_new (TdLink *parent, const char *name, TdVar *array)
   link = td__link_make (&parameter_class, parent, name, NULL);
   if (link->inert)
     return link;
+  array = td__to_layout (array, TD_ROW_MAJOR, NULL);
+  if (td_poisoned (array))
+    return td__link_abandon (link);
   p = td__param_add (link, "W", &array->node->shape, (int)td_dtype (array), td_init_zero (),
                      td_init_zero (), NULL);
   d = array->node->device;

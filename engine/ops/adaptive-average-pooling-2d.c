@@ -44,6 +44,7 @@ static TdStatus
 run (TdOpCall *call, TdPoolKind kind)
 {
   const TdPooling w = { .ndim = 2,
+                        .layout = (uint8_t)td__call_layout (call),
                         .ksize = { 1, 1 },
                         .stride = { 1, 1 },
                         .divisor = TD_POOL_BY_COVERED,
@@ -96,6 +97,7 @@ const TdOpClass td__adaptive_average_pooling_2d_class = {
   .n_in_min = 1,
   .n_in_max = 1,
   .n_out = 1,
+  .flags = TD_OP_LAYOUTS,
   .in_names = td__names_x,
   .attrs_size = sizeof (Attrs),
   .attrs = outsize_attrs,
@@ -113,6 +115,7 @@ const TdOpClass td__adaptive_average_pooling_2d_grad_class = {
   .n_in_min = 1,
   .n_in_max = 1,
   .n_out = 1,
+  .flags = TD_OP_LAYOUTS,
   .in_names = grad_names,
   .attrs_size = sizeof (Attrs),
   .attrs = size_attrs,

@@ -74,7 +74,7 @@ static const TdAttr grad_attrs_nd[]
 #define AVERAGE_POOLING(NAME, LABEL, FORMULA, NAMES, ATTRS, INFER, FORWARD, BACKWARD) \
   {                                                                                            \
     .name = NAME, .label = LABEL, .group = "pooling", .formula = FORMULA, .n_in_min = 1,       \
-    .n_in_max = 1, .n_out = 1, .in_names = NAMES, .attrs_size = sizeof (TdPoolAttrs),          \
+    .n_in_max = 1, .n_out = 1, .flags = TD_OP_LAYOUTS, .in_names = NAMES, .attrs_size = sizeof (TdPoolAttrs),          \
     .attrs = ATTRS, .n_attrs = TD_ARRAY_LENGTH (ATTRS), .infer = INFER, .forward = FORWARD,                    \
     .backward = BACKWARD,                                                                      \
   }

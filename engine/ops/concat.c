@@ -51,18 +51,26 @@ concat_infer (TdOpCall *call)
 static TdStatus
 concat_forward (TdOpCall *call)
 {
-  int axis = axis_of (call->attrs, call->out[0].shape->ndim);
+  const TdLayout layout = td__call_layout (call);
+  const int axis = td__layout_axis (axis_of (call->attrs, call->out[0].shape->ndim),
+                                    call->out[0].shape->ndim, layout);
+  TdShape sizes = td__layout_sizes (call->out[0].shape, layout);
+  TdTensor y = call->out[0];
   TdStrides walk = { 0 };
 
-  td__row_major (call->out[0].shape, walk.stride);
+  y.shape = &sizes;
+  td__row_major (&sizes, walk.stride);
   for (int k = 0; k < call->n_in; k++)
     {
-      TdStatus status = call->device->ops->strided (call->device, TD_STRIDED_WRITE,
-                                                    &call->in[k], &walk, &call->out[0]);
+      TdShape x_sizes = td__layout_sizes (call->in[k].shape, layout);
+      TdTensor x = call->in[k];
+      TdStatus status;
 
+      x.shape = &x_sizes;
+      status = call->device->ops->strided (call->device, TD_STRIDED_WRITE, &x, &walk, &y);
       if (status != TD_OK)
         return status;
-      walk.offset += call->in[k].shape->dim[axis] * walk.stride[axis];
+      walk.offset += x_sizes.dim[axis] * walk.stride[axis];
     }
   return TD_OK;
 }
@@ -96,6 +104,7 @@ const TdOpClass td__concat_class = {
   .n_in_min = 1,
   .n_in_max = -1,
   .n_out = 1,
+  .flags = TD_OP_LAYOUTS,
   .attrs_size = sizeof (ConcatAttrs),
   .attrs = concat_attrs,
   .n_attrs = 1,

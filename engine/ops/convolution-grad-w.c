@@ -81,10 +81,10 @@ backward (TdBackward *b)
 #define GRAD_W(NAME, LABEL)                                                                    \
   {                                                                                            \
     .name = NAME, .label = LABEL, .group = "connection", .formula = "gy * x", .n_in_min = 2,   \
-    .n_in_max = 2, .n_out = 1, .flags = TD_OP_ACCUMULATES, .retain_in = 3, .in_names = names,  \
-    .attrs_size = sizeof (TdConvAttrs), .attrs = grad_w_attrs,                                 \
-    .n_attrs = TD_ARRAY_LENGTH (grad_w_attrs), .infer = infer, .forward = forward,             \
-    .backward = backward,                                                                      \
+    .n_in_max = 2, .n_out = 1, .flags = TD_OP_ACCUMULATES | TD_OP_IMAGES | TD_OP_LAYOUTS,      \
+    .retain_in = 3, .in_names = names, .attrs_size = sizeof (TdConvAttrs),                     \
+    .attrs = grad_w_attrs, .n_attrs = TD_ARRAY_LENGTH (grad_w_attrs), .infer = infer,          \
+    .forward = forward, .backward = backward,                                                  \
   }
 
 const TdOpClass td__convolution_2d_grad_w_class

@@ -27,13 +27,20 @@ forward (TdOpCall *call)
 {
   const Attrs *a = call->attrs;
   TdDevice *d = call->device;
-  TdTensor mask = call->out[0];
+  const size_t bytes = (size_t)call->out[0].size * td_dtype_bytes (call->out[0].dtype);
+  const bool reordered = call->out[0].layout != TD_ROW_MAJOR;
+  TdTensor mask = call->out[0], drawn = mask;
   TdStatus status;
 
-  mask.data = td_op_workspace (call, (size_t)mask.size * td_dtype_bytes (mask.dtype));
+  /* The stream's numbers belong to elements, wherever these lie. */
+  mask.data = td_op_workspace (call, reordered ? 2 * bytes : bytes);
   if (mask.data == NULL)
     return TD_ERR_MEMORY;
-  status = d->ops->random (d, TD_RANDOM_MASK, a->key, a->ratio, &mask);
+  drawn.data = reordered ? (char *)mask.data + bytes : mask.data;
+  drawn.layout = TD_ROW_MAJOR;
+  status = d->ops->random (d, TD_RANDOM_MASK, a->key, a->ratio, &drawn);
+  if (status == TD_OK && reordered)
+    status = td__layout_copy (d, &drawn, &mask);
   if (status == TD_OK)
     status = d->ops->binary (d, TD_BINARY_MUL, &call->in[0], &mask, &call->out[0], false);
   return status;
@@ -55,7 +62,7 @@ const TdOpClass td__dropout_class = {
   .n_in_min = 1,
   .n_in_max = 1,
   .n_out = 1,
-  .flags = TD_OP_RANDOM | TD_OP_ELEMENTWISE,
+  .flags = TD_OP_RANDOM | TD_OP_ELEMENTWISE | TD_OP_LAYOUTS,
   .in_names = td__names_x,
   .attrs_size = sizeof (Attrs),
   .attrs = attr_table,

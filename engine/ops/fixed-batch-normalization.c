@@ -94,6 +94,7 @@ const TdOpClass td__fixed_batch_normalization_class = {
   .n_in_min = 5,
   .n_in_max = 5,
   .n_out = 1,
+  .flags = TD_OP_LAYOUTS,
   .retain_in = 1 | 2 | 8 | 16,
   .in_names = names,
   .attrs_size = sizeof (Attrs),

@@ -60,6 +60,7 @@ leaf_of (TdVar *v)
 
   n->dtype = v->node->dtype;
   n->shape = v->node->shape;
+  n->layout = v->node->layout;
   n->device = v->node->device;
   n->category = v->node->category;
   n->requires_grad = v->node->requires_grad;

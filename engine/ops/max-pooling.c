@@ -42,7 +42,7 @@ backward (TdBackward *b)
 #define MAX_POOLING(NAME, LABEL)                                                               \
   {                                                                                            \
     .name = NAME, .label = LABEL, .group = "pooling", .formula = "largest of each window",     \
-    .n_in_min = 1, .n_in_max = 1, .n_out = 2, .retain_out = 2, .in_names = td__names_x,        \
+    .n_in_min = 1, .n_in_max = 1, .n_out = 2, .retain_out = 2, .flags = TD_OP_LAYOUTS, .in_names = td__names_x,        \
     .attrs_size = sizeof (TdPoolAttrs), .attrs = attrs_of,                                     \
     .n_attrs = TD_ARRAY_LENGTH (attrs_of), .infer = infer, .forward = forward, .backward = backward,      \
   }
@@ -140,7 +140,7 @@ gather_backward (TdBackward *b)
 #define BY_INDEX(NAME, LABEL, FORMULA, WHAT)                                                   \
   {                                                                                            \
     .name = NAME, .label = LABEL, .group = "pooling", .formula = FORMULA, .n_in_min = 2,       \
-    .n_in_max = 2, .n_out = 1, .retain_in = 1, .no_grad_in = 1, .in_names = grad_names,        \
+    .n_in_max = 2, .n_out = 1, .retain_in = 1, .no_grad_in = 1, .flags = TD_OP_LAYOUTS, .in_names = grad_names,        \
     .attrs_size = sizeof (TdPoolAttrs), .attrs = grad_attrs,                                   \
     .n_attrs = TD_ARRAY_LENGTH (grad_attrs), .infer = WHAT##_infer, .forward = WHAT##_forward,         \
     .backward = WHAT##_backward,                                                               \

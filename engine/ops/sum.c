@@ -3,12 +3,42 @@
  * SPDX-License-Identifier: MIT */
 #include "ops.h"
 
+/* Sums over a channels-last array are sums over its axes in their order in memory; the result
+ * is row-major where channels and places do not both stay. */
+static bool
+takes_layout (const void *attrs, const TdShape *x)
+{
+  const TdReduceAttrs *a = attrs;
+  uint32_t mask;
+
+  for (int i = 0; i < a->n_axes; i++)
+    if (i >= TD_MAX_DIMS || td__axis (a->axes[i], x->ndim) < 0)
+      return false;
+  mask = td__reduce_mask (a, x->ndim);
+  return x->ndim >= 3 && ((mask >> 1 & 1) || mask >> 2 == (1u << (x->ndim - 2)) - 1);
+}
+
+static TdStatus
+reduce (TdOpCall *call, TdReduceKind kind)
+{
+  const TdLayout layout = (TdLayout)call->in[0].layout;
+  const int ndim = call->in[0].shape->ndim;
+  const uint32_t logical = td__reduce_mask (call->attrs, ndim);
+  TdShape sizes = td__layout_sizes (call->in[0].shape, layout);
+  TdTensor x = call->in[0];
+  uint32_t mask = 0;
+
+  x.shape = &sizes;
+  for (int i = 0; i < ndim; i++)
+    mask |= (logical >> i & 1) << td__layout_axis (i, ndim, layout);
+  return call->device->ops->reduce (call->device, kind, mask, &x, &call->out[0],
+                                    call->accumulate);
+}
+
 static TdStatus
 sum_forward (TdOpCall *call)
 {
-  return call->device->ops->reduce (call->device, TD_REDUCE_SUM,
-                                    td__reduce_mask (call->attrs, call->in[0].shape->ndim),
-                                    &call->in[0], &call->out[0], call->accumulate);
+  return reduce (call, TD_REDUCE_SUM);
 }
 
 static TdStatus
@@ -29,9 +59,7 @@ mean_infer (TdOpCall *call)
 static TdStatus
 mean_forward (TdOpCall *call)
 {
-  return call->device->ops->reduce (call->device, TD_REDUCE_MEAN,
-                                    td__reduce_mask (call->attrs, call->in[0].shape->ndim),
-                                    &call->in[0], &call->out[0], call->accumulate);
+  return reduce (call, TD_REDUCE_MEAN);
 }
 
 static TdStatus
@@ -55,7 +83,8 @@ mean_backward (TdBackward *b)
     .n_in_min = 1,                                                                             \
     .n_in_max = 1,                                                                             \
     .n_out = 1,                                                                                \
-    .flags = TD_OP_ACCUMULATES,                                                                \
+    .flags = TD_OP_ACCUMULATES | TD_OP_LAYOUTS,                                                \
+    .takes_layout = takes_layout,                                                              \
     .in_names = td__names_x,                                                                   \
     .attrs_size = sizeof (TdReduceAttrs),                                                      \
     .attrs = td__reduce_attrs,                                                                 \

@@ -96,7 +96,7 @@ grad_backward (TdBackward *b)
 #define UNPOOLING(NAME, LABEL, FORMULA, NAMES, INFER, FORWARD, BACKWARD)                       \
   {                                                                                            \
     .name = NAME, .label = LABEL, .group = "pooling", .formula = FORMULA, .n_in_min = 1,       \
-    .n_in_max = 1, .n_out = 1, .in_names = NAMES, .attrs_size = sizeof (TdPoolAttrs),          \
+    .n_in_max = 1, .n_out = 1, .flags = TD_OP_LAYOUTS, .in_names = NAMES, .attrs_size = sizeof (TdPoolAttrs),          \
     .attrs = attrs_of, .n_attrs = TD_ARRAY_LENGTH (attrs_of), .infer = INFER,                  \
     .forward = FORWARD, .backward = BACKWARD,                                                  \
   }

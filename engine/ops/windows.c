@@ -111,6 +111,7 @@ td__conv_kernel (const TdOpCall *call)
   TdConv w;
 
   td__conv_windows (call, call->in[0].shape->ndim - 2, &w);
+  w.layout = (uint8_t)td__call_layout (call);
   return w;
 }
 
@@ -325,6 +326,7 @@ td__pool_run (TdOpCall *call, TdPoolKind kind, TdPoolDivisor divisor)
 
   td__pool_windows (call, call->in[0].shape->ndim - 2, &w);
   w.divisor = divisor;
+  w.layout = (uint8_t)td__call_layout (call);
   return call->device->ops->pooling (call->device, kind, &w, call->in, call->n_in,
                                      &call->out[0], call->n_out > 1 ? &call->out[1] : NULL);
 }

@@ -6,6 +6,7 @@
 #include "stats.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 void
@@ -50,7 +51,17 @@ static void
 write_tensor (TdRecorder *r, const TdNode *n, const TdBuffer *b)
 {
   uint32_t most = TD_RING_MAX_RECORD (r->ring) - (uint32_t)sizeof (TdRawTensor);
+  char *logical = NULL; /* of an array whose memory is in another order */
 
+  if (n->layout != TD_ROW_MAJOR)
+    {
+      logical = malloc (b->bytes + 1);
+      if (logical == NULL || td__layout_download (n, b, logical) != TD_OK)
+        {
+          free (logical);
+          return;
+        }
+    }
   for (uint64_t offset = 0; offset < b->bytes || offset == 0; offset += most)
     {
       uint32_t length = b->bytes - offset < most ? (uint32_t)(b->bytes - offset) : most;
@@ -67,11 +78,15 @@ write_tensor (TdRecorder *r, const TdNode *n, const TdBuffer *b)
       t->reserved = 0;
       for (int d = 0; d < TD_TAPE_MAX_NDIM; d++)
         t->dims[d] = d < n->shape.ndim ? n->shape.dim[d] : 0;
-      if (b->device->ops->download (b->device, t->bytes, (const char *)b->data + offset, length)
-          != TD_OK)
+      if (logical != NULL)
+        memcpy (t->bytes, logical + offset, length);
+      else if (b->device->ops->download (b->device, t->bytes, (const char *)b->data + offset,
+                                         length)
+               != TD_OK)
         return; /* what is reserved and not published was never there */
       td_ring_publish (r->ring, bytes);
     }
+  free (logical);
 }
 
 void

@@ -132,7 +132,10 @@ td__export_numbers (const TdSchedule *s, uint32_t node, const TdSite *site)
   void *numbers = td__xcalloc (b->bytes + 1, 1);
 
   if (!b->device->computes
-      || b->device->ops->download (b->device, numbers, b->data, b->bytes) != TD_OK)
+      || (external != TD_ABSENT
+              ? td__layout_download (s->externals[external].var->node, b, numbers)
+              : b->device->ops->download (b->device, numbers, b->data, b->bytes))
+             != TD_OK)
     {
       td__fail (TD_ERR_DEVICE, "td_static_save", site, "device %s keeps no numbers to write",
                 b->device->name);

@@ -39,6 +39,7 @@ td__guards_new (TdVar *const *in, int n_in)
 
       *a = (TdArgumentGuard){ .shape = n->shape,
                               .dtype = n->dtype,
+                              .layout = n->layout,
                               .requires_grad = n->requires_grad,
                               .device = n->device,
                               .same_buffer = (uint32_t)i,
@@ -148,6 +149,8 @@ argument_missed (const TdArgumentGuard *a, const TdVar *v, int i, TdMiss *miss)
   else if (a->dtype != n->dtype)
     SAY (miss, "argument %d is %s, %s before", i, td_dtype_name ((TdDtype)n->dtype),
          td_dtype_name ((TdDtype)a->dtype));
+  else if (a->layout != n->layout)
+    SAY (miss, "argument %d has its elements in another order in memory than before", i);
   else if (a->device != n->device)
     SAY (miss, "argument %d is on %s, %s before", i, n->device->name, a->device->name);
   else if (a->requires_grad != n->requires_grad)
@@ -183,7 +186,7 @@ same_argument (const TdArgumentGuard *a, const TdVar *v, TdVar *const *in, int i
   uint32_t same = (uint32_t)i, node = (uint32_t)i;
 
   if (a->dtype != n->dtype || a->requires_grad != n->requires_grad || a->device != n->device
-      || a->shape.ndim != n->shape.ndim)
+      || a->layout != n->layout || a->shape.ndim != n->shape.ndim)
     return false;
   for (int d = 0; d < a->shape.ndim; d++)
     if (a->shape.dim[d] != n->shape.dim[d])
@@ -253,7 +256,7 @@ static bool
 same_kind (const TdSchedule *s, const TdNodeInfo *then, const TdNode *now)
 {
   return now->requires_grad == then->requires_grad && now->dtype == then->dtype
-         && now->device == s->device && now->creator == NULL
+         && now->layout == then->layout && now->device == s->device && now->creator == NULL
          && td_shape_equal (&now->shape, &then->shape);
 }
 

@@ -23,7 +23,7 @@ typedef struct TdWatch
 typedef struct TdArgumentGuard
 {
   TdShape shape;
-  uint8_t dtype;
+  uint8_t dtype, layout;
   bool requires_grad;
   TdDevice *device;
   uint32_t same_buffer; /**< the first external with the same memory */

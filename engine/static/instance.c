@@ -34,6 +34,7 @@ set_tensor (const TdInstance *i, TdTensor *t, uint32_t node)
   t->shape = &n->shape;
   t->size = td__size (&n->shape);
   t->dtype = (TdDtype)n->dtype;
+  t->layout = n->layout;
   t->data = i->address[n->value];
 }
 

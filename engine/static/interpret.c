@@ -139,6 +139,7 @@ run_copy (const Walk *w, const TdStep *step)
 
   if (to == NULL)
     return TD_ERR_MEMORY;
+  to->node->layout = n->layout;
   w->vars[td__step_out (w->s, step, 0)] = td__scope_add (to);
   return w->s->device->computes ? w->s->device->ops->copy (
              w->s->device, to->buffer->data, from->buffer->data, to->buffer->bytes)
@@ -187,6 +188,7 @@ put_constants (const Walk *w)
 
         n->dtype = s->nodes[k].dtype;
         n->shape = s->nodes[k].shape;
+        n->layout = s->nodes[k].layout;
         n->device = s->device;
         n->category = s->nodes[k].category;
         w->vars[k] = td__scope_add (

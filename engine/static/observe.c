@@ -114,6 +114,7 @@ node_of (const TdPlay *p, uint32_t node)
   i->nodes_owned[node] = true;
   n->dtype = info->dtype;
   n->shape = info->shape;
+  n->layout = info->layout;
   n->device = s->device;
   n->category = info->category;
   n->name = info->name;
@@ -264,6 +265,7 @@ operands (const TdPlay *p, const TdStep *step, const TdReady *r, Operands *o)
   o->sum = td__node_new ();
   o->sum->dtype = o->out[0]->dtype;
   o->sum->shape = o->out[0]->shape;
+  o->sum->layout = o->out[0]->layout;
   o->sum->device = o->out[0]->device;
   o->sum->category = o->out[0]->category;
   o->out[0] = o->sum;

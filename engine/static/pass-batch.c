@@ -71,6 +71,7 @@ rows_node (TdPlan *p, uint32_t value, uint32_t like, int64_t rows)
   n.category = info->category;
   n.name = info->name;
   n.shape = info->shape;
+  n.layout = info->layout;
   n.shape.dim[0] = rows;
   return td__schedule_node (p->s, value, &n);
 }

@@ -60,7 +60,8 @@ can_merge (const TdSchedule *s, const TdStep *step)
 static bool
 same_kind (const TdNodeInfo *a, const TdNodeInfo *b)
 {
-  return a->dtype == b->dtype && td_shape_equal (&a->shape, &b->shape);
+  return a->dtype == b->dtype && a->layout == b->layout
+         && td_shape_equal (&a->shape, &b->shape);
 }
 
 static bool

@@ -15,7 +15,8 @@ tensor_of (const TdSchedule *s, uint32_t node)
                                                           : NULL,
                      .shape = &n->shape,
                      .size = td__size (&n->shape),
-                     .dtype = (TdDtype)n->dtype };
+                     .dtype = (TdDtype)n->dtype,
+                     .layout = n->layout };
 }
 
 /* Written once, by this step, into memory of the call's own. */

@@ -49,6 +49,7 @@ var_of (const TdSchedule *s, uint32_t node, TdBuffer *buffer, const TdSite *site
 
   n->dtype = info->dtype;
   n->shape = info->shape;
+  n->layout = info->layout;
   n->device = s->device;
   n->category = info->category;
   n->name = info->name;

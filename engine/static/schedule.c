@@ -44,6 +44,7 @@ td__schedule_node (TdSchedule *s, uint32_t value, const TdNode *like)
   s->nodes = grown (s->nodes, s->n_nodes + 1, &s->nodes_capacity, sizeof *s->nodes);
   s->nodes[s->n_nodes] = (TdNodeInfo){ .value = value,
                                        .dtype = like->dtype,
+                                       .layout = like->layout,
                                        .requires_grad = like->requires_grad,
                                        .category = like->category,
                                        .name = like->name,

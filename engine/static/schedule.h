@@ -41,6 +41,7 @@ typedef struct TdNodeInfo
 {
   uint32_t value;
   uint8_t dtype;
+  uint8_t layout; /**< a TdLayout */
   bool requires_grad;
   uint8_t category;
   const char *name; /**< interned, or NULL */

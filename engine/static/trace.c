@@ -192,7 +192,8 @@ claim_random (TdTrace *t, TdStep *step)
 static bool
 same_kind (const TdTensor *t, const TdNode *n)
 {
-  return t->dtype == (TdDtype)n->dtype && td_shape_equal (t->shape, &n->shape);
+  return t->dtype == (TdDtype)n->dtype && t->layout == n->layout
+         && td_shape_equal (t->shape, &n->shape);
 }
 
 /* The first output: a target that was added to, a new gradient for an external, or new. */
@@ -300,7 +301,8 @@ trace_op (TdTracer *tracer, const TdTraceOp *op)
   if (call->cls->flags & TD_OP_RANDOM)
     claim_random (t, &built);
   trace_outputs (t, op, &built, out);
-  t->into = NULL;
+  if (call->cls != &td__to_layout_class) /* an operand of the call that it is for */
+    t->into = NULL;
   if (t->state == TD_TRACE_FORWARD)
     built.event = (uint32_t)(e->next_id - t->first);
   else

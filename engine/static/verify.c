@@ -112,7 +112,7 @@ same_nodes (const TdSchedule *then, const TdSchedule *now, uint32_t a, uint32_t 
 {
   const TdNodeInfo *x = &then->nodes[a], *y = &now->nodes[b];
 
-  return a == b && x->value == y->value && x->dtype == y->dtype
+  return a == b && x->value == y->value && x->dtype == y->dtype && x->layout == y->layout
          && x->requires_grad == y->requires_grad && td_shape_equal (&x->shape, &y->shape);
 }
 

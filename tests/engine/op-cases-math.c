@@ -88,6 +88,10 @@ SLOPED (expm1, expm1_grad, NULL, td_expm1 (x[0]), expm1 (a), exp (a))
 SLOPED (rsqrt, rsqrt_grad, NULL, td_rsqrt (x[0]), 1 / sqrt (a), -0.5 / (a * sqrt (a)))
 CALL (identity, y[0] = td_identity (x[0]))
 MAP (identity, a)
+CALL (to_layout, y[0] = td__to_layout (x[0], TD_CHANNELS_LAST, NULL))
+MAP (to_layout, a)
+CALL (to_layout_back, y[0] = td__to_layout (td__to_layout (x[0], TD_CHANNELS_LAST, NULL), TD_ROW_MAJOR, NULL))
+MAP (to_layout_back, a)
 
 /* --- averages --- */
 
@@ -408,6 +412,8 @@ const OpCase op_cases_math[] = {
   SLOPED_ROWS (expm1, expm1, -3, 2, 0),
   SLOPED_ROWS (rsqrt, rsqrt, 0.5, 3, 0, .loose = 2),
   MAP_ROW ("identity", identity, 1, .in = { X (3, 5) }, .out = { S (3, 5) }),
+  MAP_ROW ("to_layout", to_layout, 1, .in = { X (2, 3, 2, 2) }, .out = { S (2, 3, 2, 2) }),
+  MAP_ROW ("to_layout", to_layout_back, 1, .in = { X (2, 3, 5) }, .out = { S (2, 3, 5) }),
   ROW ("swish", swish, 2, .in = { X (2, 3, 2), X (3) }, .out = { S (2, 3, 2) }),
   MAP_ROW ("swish", swish_whole, 2, .in = { X (2, 3, 2), X (3, 2) }, .out = { S (2, 3, 2) }),
   MAP_ROW ("swish", swish_one, 2, .in = { X (2, 3), { { 0, { 0 } }, -2, 2, 0, 0, NULL } }, .out = { S (2, 3) }),

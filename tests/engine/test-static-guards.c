@@ -279,13 +279,13 @@ static const struct
 {
   size_t offset;
   const char *name;
-} fields[] = { FIELD (train),         FIELD (enable_backprop),
-               FIELD (debug),         FIELD (type_check),
-               FIELD (dtype),         FIELD (use_cudnn),
-               FIELD (autotune),      FIELD (cudnn_deterministic),
-               FIELD (tf32),          FIELD (keep_graph_on_report),
-               FIELD (lazy_grad_sum), FIELD (warn_nondeterministic),
-               FIELD (stale_retained) };
+} fields[] = { FIELD (train),          FIELD (enable_backprop),
+               FIELD (debug),          FIELD (type_check),
+               FIELD (dtype),          FIELD (use_cudnn),
+               FIELD (autotune),       FIELD (cudnn_deterministic),
+               FIELD (tf32),           FIELD (keep_graph_on_report),
+               FIELD (lazy_grad_sum),  FIELD (warn_nondeterministic),
+               FIELD (stale_retained), FIELD (channels_last) };
 
 static void
 square (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
