@@ -182,6 +182,14 @@ typedef enum
   TD_STRIDED_ADD    /* y[walk i] += x[i] */
 } TdStridedKind;
 
+/** What is done to each number of a finished product, in this order. */
+typedef struct TdProductEnd
+{
+  const TdTensor *bias; /**< (n), added to every row; NULL: none */
+  bool relu;
+  const TdTensor *above; /**< like the product: relu_grad of it, what was made is gy; or NULL */
+} TdProductEnd;
+
 typedef struct TdGemm
 {
   bool ta, tb;
@@ -189,6 +197,7 @@ typedef struct TdGemm
   int64_t batch;                        /* 1 for a plain product */
   int64_t stride_a, stride_b, stride_c; /* elements from one batch to the next */
   double alpha, beta;
+  TdProductEnd end; /* only where ops.ends_products; beta is 0 then */
 } TdGemm;
 
 enum
@@ -543,6 +552,7 @@ typedef struct TdProgram
 typedef struct TdDeviceOps
 {
   uint32_t abi;
+  uint32_t ends_products; /**< gemm knows TdGemm.end: mask of TdDtype */
   /* memory */
   const TdSegmentProvider *provider;
   TdStatus (*upload) (TdDevice *d, void *dst, const void *host, size_t bytes);

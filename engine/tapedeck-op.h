@@ -40,9 +40,11 @@ typedef struct TdOpCall
   TdDevice *device;
   int n_in, n_out;
   const TdTensor *in;
-  TdTensor *out;   /**< infer fills dtype and *shape, forward the data */
-  bool accumulate; /**< forward adds to out[0] instead of overwriting it */
-  uint8_t layout;  /**< a TdLayout: what operands were brought to */
+  TdTensor *out;                  /**< infer fills dtype and *shape, forward the data */
+  bool accumulate;                /**< forward adds to out[0] instead of overwriting it */
+  const struct TdProductEnd *end; /**< what a fused group does besides, only of classes that are
+                                     TD_OP_ENDS; else NULL */
+  uint8_t layout;                 /**< a TdLayout: what operands were brought to */
 } TdOpCall;
 
 /** One step of backward: gradients of the outputs in, gradients of the inputs out. */
@@ -66,6 +68,7 @@ enum
   TD_OP_STATEFUL = 32,   /**< writes inputs in place: those of the class's `writes` mask */
   TD_OP_CAPTURES = 128,  /**< uses variables that are no inputs: its graph is kept, and backward
                             called, though no input wants a gradient */
+  TD_OP_ENDS = 1024,     /**< a product: forward does what call->end says */
   TD_OP_HOST = 64,       /**< a user's own forward that reads host memory: an error on a device
                            that has none */
   TD_OP_LAYOUTS = 256,   /**< forward takes channels-last operands, then all of them and all

@@ -52,8 +52,8 @@ typedef struct
 {
   int64_t m, n, k, batch, stride_a, stride_b, stride_c;
   uint8_t ta, tb, dtype, tf32, add;
-  uint8_t alignment; /* of all three, log2 */
-  uint8_t unused[2];
+  uint8_t alignment;  /* of all three, log2 */
+  uint8_t bias, relu; /* at its end */
 } Key;
 
 typedef struct
@@ -191,6 +191,9 @@ describe (Plan *p, const Key *key)
 {
   cublasOperation_t first = key->tb ? CUBLAS_OP_T : CUBLAS_OP_N,
                     second = key->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasLtEpilogue_t end = key->bias && key->relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                 : key->bias            ? CUBLASLT_EPILOGUE_BIAS
+                                                        : CUBLASLT_EPILOGUE_RELU;
   cublasComputeType_t compute
       = key->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : types[key->dtype].compute;
   cublasStatus_t result
@@ -202,6 +205,9 @@ describe (Plan *p, const Key *key)
   if (result == CUBLAS_STATUS_SUCCESS)
     result = lt.cublasLtMatmulDescSetAttribute (p->how, CUBLASLT_MATMUL_DESC_TRANSB, &second,
                                                 sizeof second);
+  if (result == CUBLAS_STATUS_SUCCESS && (key->bias || key->relu))
+    result = lt.cublasLtMatmulDescSetAttribute (p->how, CUBLASLT_MATMUL_DESC_EPILOGUE, &end,
+                                                sizeof end);
   if (result == CUBLAS_STATUS_SUCCESS)
     result = layout (&p->a, key, key->tb ? key->n : key->k, key->tb ? key->k : key->n,
                      key->stride_b);
@@ -298,12 +304,13 @@ td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor
   bool wide = out->dtype == TD_F64;
   cublasStatus_t result;
   void *room = NULL;
+  const void *bias;
 
   *status = c->lost;
   if (c->lost != TD_OK)
     return true;
   if (g->m <= 0 || g->n <= 0 || g->k <= 0 || g->batch <= 0 || g->batch > INT32_MAX
-      || out->dtype > TD_BF16 || !types[out->dtype].known)
+      || g->end.above != NULL || out->dtype > TD_BF16 || !types[out->dtype].known)
     return false;
   blas = blas_of (c, status);
   if (blas == NULL)
@@ -321,6 +328,8 @@ td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor
                .dtype = (uint8_t)out->dtype,
                .tf32 = out->dtype == TD_F32 && td_cuda_host->config ()->tf32 != 0,
                .add = g->beta != 0,
+               .bias = g->end.bias != NULL,
+               .relu = g->end.relu,
                .alignment = alignment_of (a->data, b->data, out->data) };
   p = plan_for (c, blas, &key, status);
   if (p == NULL)
@@ -337,6 +346,17 @@ td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor
         }
       if (td_cuda.uses != NULL)
         td_cuda.uses (c->stream, (CUdeviceptr)room, p->workspace_bytes, true);
+    }
+  if (key.bias)
+    {
+      bias = g->end.bias->data;
+      result = lt.cublasLtMatmulDescSetAttribute (p->how, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                  &bias, sizeof bias);
+      if (result != CUBLAS_STATUS_SUCCESS)
+        {
+          *status = fail (c, result, "the bias of a matrix product");
+          return true;
+        }
     }
   result = lt.cublasLtMatmul (
       blas->handle, p->how, wide ? (const void *)&g->alpha : &alpha, b->data, p->a, a->data,

@@ -163,7 +163,7 @@ slot_softmax (TdDevice *d, TdSoftmaxKind kind, int axis, const TdTensor *x, cons
 /* --- products --- */
 
 static TdStatus
-slot_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b, TdTensor *out)
+multiply (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b, TdTensor *out)
 {
   TdCudaLauncher *l = prepare_3 (d, a, b, NULL, out);
   TdStatus status;
@@ -172,6 +172,30 @@ slot_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b, T
     return status;
   d->algorithm = "own kernel";
   return done (d, td_cuda_gemm (l, g, a, b, out));
+}
+
+/* What the library's product does not do at its end, kernels do after it. */
+static TdStatus
+slot_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b, TdTensor *out)
+{
+  const TdProductEnd *end = &g->end;
+  TdGemm plain = *g;
+  TdStatus status;
+
+  if (end->bias == NULL && !end->relu && end->above == NULL)
+    return multiply (d, g, a, b, out);
+  prepare_3 (d, a, b, end->bias, out);
+  if (td_cuda_blas_gemm (d->priv, g, a, b, out, &status))
+    return status;
+  plain.end = (TdProductEnd){ 0 };
+  status = multiply (d, &plain, a, b, out);
+  if (status == TD_OK && end->bias != NULL)
+    status = slot_binary (d, TD_BINARY_ADD, end->bias, out, out, false);
+  if (status == TD_OK && end->relu)
+    status = slot_unary (d, TD_UNARY_RELU, 0, 0, out, out);
+  if (status == TD_OK && end->above != NULL)
+    status = slot_binary (d, TD_BINARY_RELU_GRAD, end->above, out, out, false);
+  return status;
 }
 
 static TdStatus
@@ -303,6 +327,7 @@ static const TdDeviceOps ops = {
   .reduce = slot_reduce,
   .cumulative_sum = slot_cumulative_sum,
   .softmax = slot_softmax,
+  .ends_products = 1u << TD_F32 | 1u << TD_F64 | 1u << TD_F16 | 1u << TD_BF16,
   .gemm = slot_gemm,
   .conv = slot_conv,
   .pooling = slot_pooling,

@@ -49,6 +49,7 @@ const TdDeviceOps td__cpu_ops = {
   .reduce = td__cpu_reduce,
   .cumulative_sum = td__cpu_cumulative_sum,
   .softmax = td__cpu_softmax,
+  .ends_products = 1u << TD_F32 | 1u << TD_F64,
   .gemm = td__cpu_gemm,
   .conv = td__cpu_conv_any,
   .pooling = td__cpu_pooling_any,

@@ -178,6 +178,17 @@ scale_c (const Job *job)
       ((float *)job->c)[i] *= (float)g->beta;
 }
 
+static void
+end_rows (const Job *job)
+{
+  const TdGemm *g = job->g;
+
+  if (job->item == sizeof (double))
+    td__gemm_end_f64 (g, 0, g->m, 0, g->n, (double *)(void *)job->c);
+  else
+    td__gemm_end_f32 (g, 0, g->m, 0, g->n, (float *)(void *)job->c);
+}
+
 static TdStatus
 run (Job *job)
 {
@@ -188,6 +199,7 @@ run (Job *job)
   if (g->k == 0)
     {
       scale_c (job);
+      end_rows (job);
       return TD_OK;
     }
   use_one_thread ();
@@ -196,7 +208,10 @@ run (Job *job)
   else
     for (int64_t row = 0; row < g->m; row += ROWS)
       rows_body (row, g->m - row < ROWS ? g->m : row + ROWS, 0, job);
-  return job->failed ? TD_ERR_MEMORY : TD_OK;
+  if (job->failed)
+    return TD_ERR_MEMORY;
+  end_rows (job);
+  return TD_OK;
 }
 
 TdStatus

@@ -18,9 +18,11 @@
 
 enum
 {
-  K_BLOCK = 512,           /* longest panel */
-  B_BLOCK_FLOATS = 131072, /* packed block of B: half of a 1 MiB second-level cache */
-  A_CHUNK_FLOATS = 1 << 21 /* packed A: 8 MiB */
+  K_BLOCK = 512,            /* longest panel */
+  B_BLOCK_FLOATS = 131072,  /* packed block of B: half of a 1 MiB second-level cache */
+  A_CHUNK_FLOATS = 1 << 21, /* packed A: 8 MiB */
+  A_NEAR_FLOATS = 8192,     /* what stays in the first-level cache */
+  B_FEW_ROWS = 64
 };
 
 /* One product on its way: A is packed, columns of C are the tasks (or, where all of B is one
@@ -35,6 +37,8 @@ typedef struct
   float *packed_a, *packed_b, *c;
   float alpha;
   const float *offered; /* all of B, packed before; or NULL */
+  const TdGemm *g;      /* whose end it is */
+  int64_t first_row;    /* of this chunk */
   bool packs_a, packs_b;
   bool add, failed;
 } Job;
@@ -145,6 +149,7 @@ columns_body (int64_t begin, int64_t end, int worker, void *context)
         }
       if (aside)
         add_rows (job->c + j0, job->ldc, c, job->m, n);
+      td__gemm_end_f32 (job->g, job->first_row, job->m, j0, n, job->c + j0);
     }
 }
 
@@ -180,6 +185,7 @@ rows_body (int64_t begin, int64_t end, int worker, void *context)
         }
       if (aside)
         add_rows (job->c + row * job->ldc, job->ldc, c, rows, job->n);
+      td__gemm_end_f32 (job->g, job->first_row + row, rows, 0, job->n, job->c + row * job->ldc);
     }
 }
 
@@ -194,7 +200,8 @@ run (int64_t n, int64_t grain, double flop, TdCpuBody body, Job *job)
 }
 
 /* A is read where it lies, if the lines of its rows (4 KiB apart) or columns do not crowd out
- * each other in the first-level cache, and if it is not read so often that packing pays. */
+ * each other in the first-level cache, and if it is not read so often that packing pays: all of
+ * a small one stays near. */
 static bool
 packs_a (const Job *job)
 {
@@ -202,14 +209,17 @@ packs_a (const Job *job)
     return true;
   if (job->a_k == 1)
     return job->a_row % 1024 == 0;
-  return job->a_k >= 512 || job->n > 512;
+  return job->a_k >= 512 || (job->n > 512 && job->m * job->k > A_NEAR_FLOATS);
 }
 
-/* The same of B, which is read in whole or half panels of its columns. */
+/* The same of B, which is read in whole or half panels of its columns: of few rows far apart
+ * the lines are few. */
 static bool
 packs_b (const Job *job)
 {
-  return job->b_column != 1 || job->b_k >= 512 || job->n % (job->tiles->nr / 2) != 0;
+  if (job->b_column != 1 || job->n % (job->tiles->nr / 2) != 0)
+    return true;
+  return job->b_k >= 512 && (job->k > B_FEW_ROWS || job->b_k % 256 == 0);
 }
 
 /* Panels [begin, end) of B, all of whose columns are one block. */
@@ -358,6 +368,7 @@ typedef struct
 {
   float *c, *sum;
   const float *turned; /* (n, m) */
+  const TdGemm *g;
   int64_t m, n;
 } Turn;
 
@@ -371,6 +382,7 @@ turn_body (int64_t begin, int64_t end, int worker, void *context)
   td__gemm_pack (out, t->n, t->turned + begin, t->m, 1, t->n, end - begin);
   for (int64_t i = 0; out != c && i < (end - begin) * t->n; i++)
     c[i] += out[i];
+  td__gemm_end_f32 (t->g, begin, end - begin, 0, t->n, c);
 }
 
 /* Each element is the same chain of sums, so the bits are the same. */
@@ -381,7 +393,7 @@ multiply_swapped (const TdGemmTiles *tiles, const TdGemm *g, const float *a, con
   const TdGemm turned = { .tb = true, .m = g->n, .n = g->m, .k = g->k, .alpha = 1 };
   const size_t bytes = (size_t)(g->m * g->n) * sizeof *c;
   float *product = td__cpu_scratch (TD_SCRATCH_C, bytes);
-  Turn t = { .c = c, .turned = product, .m = g->m, .n = g->n };
+  Turn t = { .c = c, .turned = product, .g = g, .m = g->m, .n = g->n };
   TdStatus status;
 
   if (product == NULL)
@@ -415,11 +427,13 @@ td__gemm_f32 (const TdGemmTiles *tiles, const TdGemm *g, const float *a, const f
     {
       if (g->beta == 0.0)
         memset (c, 0, (size_t)(g->m * g->n) * sizeof *c);
+      td__gemm_end_f32 (g, 0, g->m, 0, g->n, c);
       return TD_OK;
     }
   if (better_swapped (tiles, g, b))
     return multiply_swapped (tiles, g, a, b, c);
   job.alpha = (float)g->alpha;
+  job.g = g;
   job.add = g->beta != 0.0;
   job.a_row = g->ta ? 1 : g->k;
   job.a_k = g->ta ? g->m : 1;
@@ -435,6 +449,7 @@ td__gemm_f32 (const TdGemmTiles *tiles, const TdGemm *g, const float *a, const f
       job.m = g->m - row < chunk ? g->m - row : chunk;
       job.a = a + row * job.a_row;
       job.c = c + row * g->n;
+      job.first_row = row;
       if (!multiply_chunk (&job))
         return TD_ERR_MEMORY;
     }

@@ -33,22 +33,28 @@ infer (TdOpCall *call)
   return td_op_out (call, 0, call->in[0].dtype, &y);
 }
 
-/* The bias is written to every row first, and the product added to it: no pass of its own. */
+/* Without a pass of its own: the bias is added at the product's end, or written to every row
+ * first, and the product added to it. */
 static TdStatus
 forward (TdOpCall *call)
 {
   TdDevice *d = call->device;
   const TdShape *W = call->in[1].shape;
   TdTensor *y = &call->out[0];
-  const TdGemm g = { .tb = true,
-                     .m = y->shape->dim[0],
-                     .n = W->dim[0],
-                     .k = W->dim[1],
-                     .batch = 1,
-                     .alpha = 1,
-                     .beta = call->n_in == 3 ? 1 : 0 };
+  const bool first = call->n_in == 3 && !td__bit (d->ops->ends_products, y->dtype);
+  TdGemm g = { .tb = true,
+               .m = y->shape->dim[0],
+               .n = W->dim[0],
+               .k = W->dim[1],
+               .batch = 1,
+               .alpha = 1,
+               .beta = first ? 1 : 0 };
 
-  if (call->n_in == 3)
+  if (call->end != NULL)
+    g.end = *call->end;
+  if (call->n_in == 3 && !first)
+    g.end.bias = &call->in[2];
+  if (first)
     {
       const TdStrides rows = { 0, { 0, 1 } };
       const TdStatus status = d->ops->strided (d, TD_STRIDED_READ, &call->in[2], &rows, y);
@@ -102,6 +108,7 @@ const TdOpClass td__linear_class = {
   .n_in_min = 2,
   .n_in_max = 3,
   .n_out = 1,
+  .flags = TD_OP_ENDS,
   .retain_in = 3,
   .in_names = names,
   .infer = infer,

@@ -59,7 +59,8 @@ forward (TdOpCall *call)
                      .stride_b = (a->ta ? x[0] : x[1]) * y[1],
                      .stride_c = y[0] * y[1],
                      .alpha = 1,
-                     .beta = call->accumulate ? 1 : 0 };
+                     .beta = call->accumulate ? 1 : 0,
+                     .end = call->end != NULL ? *call->end : (TdProductEnd){ 0 } };
 
   return call->device->ops->gemm (call->device, &g, &call->in[0], &call->in[1], &call->out[0]);
 }
@@ -105,7 +106,7 @@ const TdOpClass td__matmul_class = {
   .n_in_min = 2,
   .n_in_max = 2,
   .n_out = 1,
-  .flags = TD_OP_ACCUMULATES,
+  .flags = TD_OP_ACCUMULATES | TD_OP_ENDS,
   .retain_in = 3,
   .in_names = td__names_ab,
   .attrs_size = sizeof (TdMatmulAttrs),

@@ -212,7 +212,8 @@ find_in_place (Memory *m)
             {
               const TdGroup *g = &p->groups[step->external];
 
-              for (uint32_t j = 0; j < g->n_members && g->n_members < 200; j++)
+              for (uint32_t j = 0; g->tiles != NULL && j < g->n_members && g->n_members < 200;
+                   j++)
                 if (g->members[j].n_out == 1 && !g->members[j].accumulate)
                   replace_input (m, list, i, &g->members[j], last_reads (p->s, g, j));
             }

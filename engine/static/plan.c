@@ -107,7 +107,10 @@ td__plan_new (const TdSchedule *s, const TdPassSwitches *switches)
   if (switches->pack)
     td__pass_pack (p);
   if (switches->fuse)
-    td__pass_fuse (p);
+    {
+      td__pass_end (p);
+      td__pass_fuse (p);
+    }
   td__pass_memory (p, switches->in_place, switches->plan);
   td__pass_pack_place (p);
   return p;

@@ -37,7 +37,8 @@ typedef struct TdPassNote
   uint32_t other;
 } TdPassNote;
 
-/** Element-by-element steps that run tile by tile: what is between them never leaves L1. */
+/** Element-by-element steps that run tile by tile: what is between them never leaves L1.  Or a
+ * product and what is done to each of its numbers (`tiles` is NULL then). */
 typedef struct TdGroup
 {
   TdStep *members;
@@ -47,6 +48,8 @@ typedef struct TdGroup
   int64_t size;        /**< elements */
   uint32_t *externals; /**< by output: it may add to that external's gradient; or TD_ABSENT */
   TdTiles *tiles;
+  bool relu;      /**< of a product: relu is its end */
+  uint32_t above; /**< or relu_grad, of this input of the group; else TD_ABSENT */
 } TdGroup;
 
 /** A matrix that several steps of a list multiply by, packed at the first of them. */

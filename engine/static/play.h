@@ -45,6 +45,8 @@ TdStatus td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which, TdTa
 
 /** Run one step; failed after td__fail. */
 TdStatus td__play_one (TdPlay *p, TdReady *r);
+/** Run a group; its gradients have memory. */
+TdStatus td__play_group (const TdPlay *p, const TdReady *r);
 /** Give the gradients that it makes memory. */
 TdStatus td__play_open (TdPlay *p, TdReady *r);
 

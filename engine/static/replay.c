@@ -225,19 +225,6 @@ give (TdPlay *p, const TdReady *r)
 }
 
 static TdStatus
-run_group (const TdPlay *p, const TdReady *r)
-{
-  const TdSchedule *s = p->i->plan->s;
-  const TdGroup *g = &p->i->plan->groups[r->step->external];
-  bool adds[TD_TILE_MAX_OPERANDS];
-
-  if (r->opens)
-    for (uint32_t k = 0; k < r->step->n_out; k++)
-      adds[r->step->n_in + k] = p->added[s->nodes[td__step_out (s, r->step, k)].value];
-  return td__tiles_run (g->tiles, r->run.call.in, r->opens ? adds : NULL);
-}
-
-static TdStatus
 play_other (TdPlay *p, TdReady *r)
 {
   switch (r->step->kind)
@@ -250,7 +237,7 @@ play_other (TdPlay *p, TdReady *r)
                  (size_t)r->run.call.out[0].size * td__dtype_sizes[r->run.call.out[0].dtype])
                                      : TD_OK;
     case TD_STEP_GROUP:
-      return run_group (p, r);
+      return td__play_group (p, r);
     case TD_STEP_EFFECT:
       return effect (p, r);
     case TD_STEP_HOST_READ:

@@ -322,6 +322,87 @@ gemm__batches_step_by_their_strides (void **unused)
   assert_memory_equal (c, wanted, sizeof c);
 }
 
+/* Products whose end is bias, relu or relu_grad, and the same done number by number after them.
+ */
+static void
+check_end_f32 (TdGemm g, const float *bias, bool relu, const float *above)
+{
+  float *a = numbers (g.m * g.k), *b = numbers (g.k * g.n), *c = numbers (g.m * g.n);
+  float *wanted = numbers (g.m * g.n);
+  const TdTensor t[]
+      = { { .data = (void *)(uintptr_t)bias }, { .data = (void *)(uintptr_t)above } };
+
+  assert_int_equal (td__gemm_f32 (td__gemm_tiles (), &g, a, b, wanted), TD_OK);
+  for (int64_t i = 0; i < g.m * g.n; i++)
+    {
+      float x = wanted[i] + (bias != NULL ? bias[i % g.n] : 0);
+
+      x = relu && x <= 0 ? 0 : x;
+      wanted[i] = above == NULL || above[i] > 0 ? x : above[i] != above[i] ? above[i] : 0;
+    }
+  g.end = (TdProductEnd){ bias != NULL ? &t[0] : NULL, relu, above != NULL ? &t[1] : NULL };
+  assert_int_equal (td__gemm_f32 (td__gemm_tiles (), &g, a, b, c), TD_OK);
+  assert_memory_equal (c, wanted, (size_t)(g.m * g.n) * sizeof *c);
+  free (a);
+  free (b);
+  free (c);
+  free (wanted);
+}
+
+static void
+check_end_f64 (TdGemm g, bool relu)
+{
+  const int64_t size = g.m * g.n, n = g.m * g.k + g.k * g.n + 2 * size + g.n;
+  double *a = malloc ((size_t)n * sizeof *a), *b = a + g.m * g.k, *bias = b + g.k * g.n,
+         *c = bias + g.n, *wanted = c + size;
+  TdTensor t = { .data = bias };
+
+  assert_non_null (a);
+  for (int64_t i = 0; i < n; i++)
+    a[i] = number ();
+  assert_int_equal (td__gemm_f64 (&g, a, b, wanted), TD_OK);
+  g.end = (TdProductEnd){ .bias = &t, .relu = relu };
+  assert_int_equal (td__gemm_f64 (&g, a, b, c), TD_OK);
+  for (int64_t i = 0; i < size; i++)
+    {
+      const double x = wanted[i] + bias[i % g.n];
+
+      assert_true (c[i] == (relu && x <= 0 ? 0 : x));
+    }
+  free (a);
+}
+
+static void
+gemm__ends_with_bias_relu_and_its_gradient_bitwise_as_after_it (void **unused)
+{
+  static const int64_t others[][3] = { { 2200, 40, 1000 }, { 30, 900, 600 }, { 4, 3, 0 } };
+  const size_t n_sizes = sizeof sizes / sizeof sizes[0];
+
+  for (size_t i = 0; i < n_sizes + sizeof others / sizeof others[0]; i++)
+    for (int transposed = 0; transposed < 4; transposed++)
+      {
+        const int64_t *size = i < n_sizes ? sizes[i] : others[i - n_sizes];
+        const TdGemm g = { .ta = transposed & 1,
+                           .tb = transposed >> 1,
+                           .m = size[0],
+                           .n = size[1],
+                           .k = size[2],
+                           .batch = 1,
+                           .alpha = 1 };
+        float *bias = numbers (g.n), *above = numbers (g.m * g.n);
+
+        above[0] = NAN;
+        check_end_f32 (g, bias, false, NULL);
+        check_end_f32 (g, NULL, true, NULL);
+        check_end_f32 (g, bias, true, NULL);
+        check_end_f32 (g, NULL, false, above);
+        check_end_f64 (g, false);
+        check_end_f64 (g, true);
+        free (bias);
+        free (above);
+      }
+}
+
 static void
 gemm__refuses_other_element_types (void **unused)
 {
@@ -347,6 +428,7 @@ main (void)
     td_test (gemm__accumulates_bitwise_as_product_then_sum),
     td_test (gemm__gives_the_same_bits_on_any_number_of_threads),
     td_test (gemm__batches_step_by_their_strides),
+    td_test (gemm__ends_with_bias_relu_and_its_gradient_bitwise_as_after_it),
     td_test (gemm__refuses_other_element_types),
   };
 

@@ -371,7 +371,13 @@ remote_softmax (TdDevice *d, TdSoftmaxKind kind, int axis, const TdTensor *x,
 static TdStatus
 run_gemm (FakeCall *c, TdDevice *cpu)
 {
-  return td__cpu_ops.gemm (cpu, &c->gemm, &c->t[0], &c->t[1], &c->t[2]);
+  TdTensor *next = &c->t[2];
+
+  if (c->gemm.end.bias != NULL)
+    c->gemm.end.bias = next++;
+  if (c->gemm.end.above != NULL)
+    c->gemm.end.above = next++;
+  return td__cpu_ops.gemm (cpu, &c->gemm, &c->t[0], &c->t[1], next);
 }
 
 static TdStatus
@@ -382,6 +388,8 @@ remote_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b,
   c->gemm = *g;
   fake_remote_inputs (c, a, 1);
   fake_remote_inputs (c, b, 1);
+  fake_remote_inputs (c, g->end.bias, 1);
+  fake_remote_inputs (c, g->end.above, 1);
   fake_remote_outputs (c, out, 1);
   return fake_remote_enqueue (c);
 }
@@ -568,6 +576,7 @@ const TdDeviceOps fake_remote_ops = {
   .reduce = remote_reduce,
   .cumulative_sum = remote_cumulative_sum,
   .softmax = remote_softmax,
+  .ends_products = 1u << TD_F32 | 1u << TD_F64,
   .gemm = remote_gemm,
   .conv = remote_conv,
   .pooling = remote_pooling,

@@ -17,6 +17,8 @@ typedef struct
   cublasComputeType_t compute;
   cudaDataType_t scale;
   cublasOperation_t a, b;
+  cublasLtEpilogue_t end;
+  const void *bias;
 } How;
 
 typedef struct
@@ -87,7 +89,11 @@ cublasLtMatmulDescCreate (cublasLtMatmulDesc_t *desc, cublasComputeType_t comput
 {
   cublasStatus_t status = made (desc, sizeof (How));
 
-  *(How *)(void *)*desc = (How){ compute, scale, CUBLAS_OP_N, CUBLAS_OP_N };
+  *(How *)(void *)*desc = (How){ .compute = compute,
+                                 .scale = scale,
+                                 .a = CUBLAS_OP_N,
+                                 .b = CUBLAS_OP_N,
+                                 .end = CUBLASLT_EPILOGUE_DEFAULT };
   return status;
 }
 
@@ -97,17 +103,48 @@ cublasLtMatmulDescDestroy (cublasLtMatmulDesc_t desc)
   return gone (desc);
 }
 
+static bool
+ends_known (const How *how)
+{
+  return how->end == CUBLASLT_EPILOGUE_DEFAULT || how->end == CUBLASLT_EPILOGUE_BIAS
+         || how->end == CUBLASLT_EPILOGUE_RELU || how->end == CUBLASLT_EPILOGUE_RELU_BIAS;
+}
+
 EXPORT cublasStatus_t
 cublasLtMatmulDescSetAttribute (cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t name,
                                 const void *value, size_t bytes)
 {
+  static const struct
+  {
+    cublasLtMatmulDescAttributes_t name;
+    size_t at, bytes;
+  } places[] = {
+    { CUBLASLT_MATMUL_DESC_TRANSA, offsetof (How, a), sizeof (cublasOperation_t) },
+    { CUBLASLT_MATMUL_DESC_TRANSB, offsetof (How, b), sizeof (cublasOperation_t) },
+    { CUBLASLT_MATMUL_DESC_EPILOGUE, offsetof (How, end), sizeof (cublasLtEpilogue_t) },
+    { CUBLASLT_MATMUL_DESC_BIAS_POINTER, offsetof (How, bias), sizeof (void *) },
+  };
   How *how = (How *)(void *)desc;
 
-  if (bytes != sizeof (cublasOperation_t)
-      || (name != CUBLASLT_MATMUL_DESC_TRANSA && name != CUBLASLT_MATMUL_DESC_TRANSB))
-    return CUBLAS_STATUS_INVALID_VALUE;
-  memcpy (name == CUBLASLT_MATMUL_DESC_TRANSA ? &how->a : &how->b, value, bytes);
-  return CUBLAS_STATUS_SUCCESS;
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+    if (places[i].name == name && places[i].bytes == bytes)
+      {
+        memcpy ((char *)how + places[i].at, value, bytes);
+        return ends_known (how) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+      }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+static bool
+has_bias (const How *how)
+{
+  return how->end == CUBLASLT_EPILOGUE_BIAS || how->end == CUBLASLT_EPILOGUE_RELU_BIAS;
+}
+
+static bool
+has_relu (const How *how)
+{
+  return how->end == CUBLASLT_EPILOGUE_RELU || how->end == CUBLASLT_EPILOGUE_RELU_BIAS;
 }
 
 EXPORT cublasStatus_t
@@ -221,10 +258,27 @@ cast_matrix (const TdTensor *from, TdTensor *to, const Matrix *m)
   return cpu->ops->cast (cpu, &x, &y);
 }
 
+/* The bias of halves, one number for each row of C as it lies by columns. */
 static TdStatus
-product_of_halves (const TdGemm *g, const Product *p, const TdTensor *first,
+widen_bias (const TdTensor *bias, int64_t n, TdTensor *wide)
+{
+  TdShape shape = { .ndim = 1, .dim = { n } };
+  TdTensor x = *bias;
+
+  *wide = (TdTensor){ .data = malloc ((size_t)n * sizeof (float)), .dtype = TD_F32 };
+  if (wide->data == NULL)
+    abort ();
+  x.shape = wide->shape = &shape;
+  x.size = wide->size = n;
+  return td_cuda_host->cpu->ops->cast (td_cuda_host->cpu, &x, wide);
+}
+
+static TdStatus
+product_of_halves (const TdGemm *given, const Product *p, const TdTensor *first,
                    const TdTensor *second, TdTensor *out)
 {
+  TdGemm gemm = *given, *g = &gemm;
+  TdTensor bias = { .data = NULL };
   const Matrix *matrices[] = { &p->b, &p->a, &p->c };
   const TdTensor *halves[] = { first, second, out };
   TdTensor wide[3];
@@ -238,8 +292,14 @@ product_of_halves (const TdGemm *g, const Product *p, const TdTensor *first,
       if (status == TD_OK)
         status = cast_matrix (halves[i], &wide[i], matrices[i]);
     }
+  if (status == TD_OK && g->end.bias != NULL)
+    {
+      status = widen_bias (g->end.bias, g->n, &bias);
+      g->end.bias = &bias;
+    }
   if (status == TD_OK)
     status = td_cuda_host->cpu->ops->gemm (td_cuda_host->cpu, g, &wide[0], &wide[1], &wide[2]);
+  free (bias.data);
   if (status == TD_OK)
     status = cast_matrix (&wide[2], out, &p->c);
   for (int i = 0; i < 3; i++)
@@ -269,7 +329,11 @@ run_product (FakeCommand *command)
                .beta = p->beta };
   TdTensor first = { .data = (void *)(uintptr_t)p->b_data, .dtype = dtype },
            second = { .data = (void *)(uintptr_t)p->a_data, .dtype = dtype },
-           out = { .data = p->c_data, .dtype = dtype };
+           out = { .data = p->c_data, .dtype = dtype },
+           bias = { .data = (void *)(uintptr_t)p->how.bias, .dtype = dtype };
+
+  g.end.bias = has_bias (&p->how) ? &bias : NULL;
+  g.end.relu = has_relu (&p->how);
 
   /* By rows it is the other product: c' = b' a'. */
   if ((element_bytes (&p->c) == 2
@@ -318,6 +382,9 @@ cublasLtMatmul (cublasLtHandle_t handle, cublasLtMatmulDesc_t how, const void *a
   fake_command_use (command, (CUdeviceptr)a, matrix_bytes (&p->a), false);
   fake_command_use (command, (CUdeviceptr)b, matrix_bytes (&p->b), false);
   fake_command_use (command, (CUdeviceptr)d, matrix_bytes (&p->c), true);
+  if (has_bias (&p->how))
+    fake_command_use (command, (CUdeviceptr)p->how.bias, p->c.rows * element_bytes (&p->c),
+                      false);
   fake.n_launches++;
   fake.n_products++;
   return fake_enqueue ((CUstream)stream, command) == CUDA_SUCCESS

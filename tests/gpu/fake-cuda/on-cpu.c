@@ -342,6 +342,7 @@ td_cuda_slots (void)
   ops.copy = td_cuda_copy;
   ops.zero = td_cuda_zero;
   ops.synchronize = td_cuda_synchronize;
+  ops.ends_products |= 1u << TD_F16 | 1u << TD_BF16; /* by the library alone */
   ops.gemm = slot_gemm;
   ops.check_index = slot_check_index;
   ops.stats = slot_stats;

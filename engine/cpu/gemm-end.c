@@ -1,0 +1,50 @@
+/* What is done to the finished rows of a product while they are still near: bias, relu, the
+ * gradient of relu.
+ *
+ * One sum and one choice per number, as the operations by themselves do: the same bits.
+ * SPDX-License-Identifier: MIT */
+#include "gemm.h"
+#include "twins.h"
+
+#define DEFINE_END(name, T)                                                                    \
+  static inline __attribute__ ((always_inline)) void name##_body (                             \
+      T *c, const T *bias, const T *above, bool relu, int64_t rows, int64_t n, int64_t ldc)    \
+  {                                                                                            \
+    for (int64_t i = 0; i < rows; i++, c += ldc)                                               \
+      {                                                                                        \
+        if (bias != NULL && relu)                                                              \
+          for (int64_t j = 0; j < n; j++)                                                      \
+            {                                                                                  \
+              const T x = bias[j] + c[j];                                                      \
+                                                                                               \
+              c[j] = x <= 0 ? (T)0 : x;                                                        \
+            }                                                                                  \
+        else if (bias != NULL)                                                                 \
+          for (int64_t j = 0; j < n; j++)                                                      \
+            c[j] = bias[j] + c[j];                                                             \
+        else if (relu)                                                                         \
+          for (int64_t j = 0; j < n; j++)                                                      \
+            c[j] = c[j] <= 0 ? (T)0 : c[j];                                                    \
+        if (above == NULL)                                                                     \
+          continue;                                                                            \
+        for (int64_t j = 0; j < n; j++)                                                        \
+          c[j] = above[j] > 0 ? c[j] : above[j] != above[j] ? above[j] : (T)0;                 \
+        above += ldc;                                                                          \
+      }                                                                                        \
+  }                                                                                            \
+  TD_TWINS (                                                                                   \
+      name,                                                                                    \
+      (T * c, const T *bias, const T *above, bool relu, int64_t rows, int64_t n, int64_t ldc), \
+      (c, bias, above, relu, rows, n, ldc))                                                    \
+  void td__gemm_##name (const TdGemm *g, int64_t row, int64_t rows, int64_t column, int64_t n, \
+                        T *c)                                                                  \
+  {                                                                                            \
+    const T *bias = g->end.bias != NULL ? (const T *)g->end.bias->data + column : NULL;        \
+    const T *above                                                                             \
+        = g->end.above != NULL ? (const T *)g->end.above->data + row * g->n + column : NULL;   \
+                                                                                               \
+    if (bias != NULL || above != NULL || g->end.relu)                                          \
+      name (c, bias, above, g->end.relu, rows, n, g->n);                                       \
+  }
+DEFINE_END (end_f32, float)
+DEFINE_END (end_f64, double)

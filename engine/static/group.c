@@ -1,0 +1,34 @@
+/* A group's run: a program of tiles, or a product and its end.
+ * SPDX-License-Identifier: MIT */
+#include "play.h"
+
+/* The product and its end in one call. */
+static TdStatus
+run_product (const TdGroup *g, const TdReady *r)
+{
+  const TdStep *product = &g->members[0];
+  const TdProductEnd end
+      = { .relu = g->relu, .above = g->above != TD_ABSENT ? &r->run.call.in[g->above] : NULL };
+  TdOpCall call = r->run.call;
+
+  call.cls = product->cls;
+  call.attrs = product->attrs;
+  call.n_in = (int)product->n_in;
+  call.end = &end;
+  return r->run.device->computes ? call.cls->forward (&call) : TD_OK;
+}
+
+TdStatus
+td__play_group (const TdPlay *p, const TdReady *r)
+{
+  const TdSchedule *s = p->i->plan->s;
+  const TdGroup *g = &p->i->plan->groups[r->step->external];
+  bool adds[TD_TILE_MAX_OPERANDS];
+
+  if (g->tiles == NULL)
+    return run_product (g, r);
+  if (r->opens)
+    for (uint32_t k = 0; k < r->step->n_out; k++)
+      adds[r->step->n_in + k] = p->added[s->nodes[td__step_out (s, r->step, k)].value];
+  return td__tiles_run (g->tiles, r->run.call.in, r->opens ? adds : NULL);
+}
