@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #include <cuda.h>
@@ -263,6 +264,33 @@ gemm__uses_tf32_only_when_told (void **state)
   assert_string_equal (td_device_get ("cuda:0")->algorithm, "cublasLt tf32");
 }
 
+/* One launch, of every type that the library multiplies. */
+static void
+gemm__adds_the_bias_of_a_layer_at_its_end (void **state)
+{
+  static const TdDtype types[] = { TD_F32, TD_F64, TD_BF16 };
+  TdDevice *cuda = td_device_get ("cuda:0");
+  TdVar *x = td_randn (TD_F32, TD_SHAPE (5, 3)), *W = td_randn (TD_F32, TD_SHAPE (8, 3)),
+        *b = td_randn (TD_F32, TD_SHAPE (8));
+  float here[40], there[40];
+
+  assert_int_equal (td_read (td_linear (x, W, b), here, sizeof here), TD_OK);
+  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+    {
+      TdVar *far[] = { td_cast (td_to_device (x, cuda), types[i]),
+                       td_cast (td_to_device (W, cuda), types[i]),
+                       td_cast (td_to_device (b, cuda), types[i]) };
+      const long launches = driver->state->n_launches, products = driver->state->n_products;
+      TdVar *y = td_linear (far[0], far[1], far[2]);
+
+      assert_int_equal (driver->state->n_launches - launches, 1);
+      assert_int_equal (driver->state->n_products - products, 1);
+      assert_int_equal (td_read (td_cast (y, TD_F32), there, sizeof there), TD_OK);
+      for (int k = 0; k < 40; k++)
+        assert_true (fabsf (here[k] - there[k]) <= (types[i] == TD_BF16 ? 0.05f : 1e-6f));
+    }
+}
+
 static void
 gemm__tells_of_a_library_that_does_not_start (void **state)
 {
@@ -469,6 +497,7 @@ main (int argc, char **argv)
     row (labels__are_checked_without_waiting),
     row (gemm__is_the_librarys_and_the_cpus_numbers),
     row (gemm__uses_tf32_only_when_told),
+    row (gemm__adds_the_bias_of_a_layer_at_its_end),
     row (gemm__tells_of_a_library_that_does_not_start),
     row (memory__comes_from_the_provider_that_works),
     row (memory__of_others_is_told_apart),
