@@ -157,7 +157,7 @@ td__layout_sizes (const TdShape *shape, TdLayout layout)
 static inline TdStrides
 td__layout_walk (const TdShape *shape, TdLayout from, TdLayout to, TdShape *x, TdShape *y)
 {
-  TdStrides walk = { 0 };
+  TdStrides walk = { 0, { 0 } };
   int64_t stride[TD_MAX_DIMS], step = 1;
   const int last = shape->ndim - 1;
 
