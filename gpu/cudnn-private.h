@@ -115,7 +115,10 @@ typedef struct TdCudnn
   cudnnHandle_t handle;
   char *properties; /**< of the device, for the key of what is kept on disk; may be NULL */
   TdDnnPlan plans[TD_DNN_PLANS];
+  struct TdDnnRnn *rnn; /**< NULL till the first recurrent layers */
 } TdCudnn;
+
+void td__dnn_rnn_close (TdCudnn *own);
 
 /** The device's handle; NULL: none to be had, *status TD_OK where that is no error. */
 TdCudnn *td__dnn_of (TdCuda *c, TdStatus *status);

@@ -464,6 +464,7 @@ td_cudnn_close (TdCuda *c)
     return;
   for (int i = 0; i < TD_DNN_PLANS; i++)
     drop (&c->cudnn->plans[i]);
+  td__dnn_rnn_close (c->cudnn);
   td__dnn.cudnnDestroy (c->cudnn->handle);
   free (c->cudnn->properties);
   free (c->cudnn);

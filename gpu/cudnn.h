@@ -1,4 +1,5 @@
-/* Convolutions and attention through cuDNN's graphs.  No type of cuDNN's is in here.
+/* Convolutions and attention through cuDNN's graphs, recurrent layers through its functions. No
+ * type of cuDNN's is in here.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -36,6 +37,8 @@ bool td_cudnn_conv (TdCuda *c, TdConvKind kind, const TdConv *attrs, const TdTen
 /** The same for attention: in halves, without a mask. */
 bool td_cudnn_attention (TdCuda *c, TdAttentionKind kind, const TdAttention *attrs,
                          const TdTensor *in, int n_in, TdTensor *out, TdStatus *status);
+/** Recurrent layers; without cuDNN its sizes say so. */
+extern const TdDeviceRnn td_cudnn_rnn;
 void td_cudnn_close (TdCuda *c);
 
 /** Fill the key of a call.  Returns false where cuDNN has no such convolution. */

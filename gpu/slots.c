@@ -336,6 +336,7 @@ static const TdDeviceOps ops = {
   .attention = slot_attention,
   .cross_entropy = slot_cross_entropy,
   .lstm = slot_lstm,
+  .rnn = &td_cudnn_rnn,
   .update = slot_update,
   .stats = slot_stats,
   .graphs = &td_cuda_graphs,

@@ -24,6 +24,14 @@ static const TdMemCategory category_of_phase[] = {
   [TD_PHASE_UPDATE] = TD_MEM_OPTIMIZER,
 };
 
+static inline TdMemCategory
+category_of (const Run *r)
+{
+  return TD_UNLIKELY (r->call.cls->flags & TD_OP_WORKSPACE)
+             ? TD_MEM_WORKSPACE
+             : category_of_phase[td__engine.phase];
+}
+
 TdStatus
 td_op_out (TdOpCall *call, int i, TdDtype dtype, const TdShape *shape)
 {
@@ -125,7 +133,7 @@ allocate_outputs (Run *r)
       else if (i == 0 && call->accumulate)
         r->buffers[i] = td__buffer_ref (r->into->buffer);
       else
-        r->buffers[i] = td__buffer_take (r->device, bytes, category_of_phase[td__engine.phase]);
+        r->buffers[i] = td__buffer_take (r->device, bytes, category_of (r));
       if (TD_UNLIKELY (r->buffers[i] == NULL))
         return td__fail_memory (r->device, bytes, call->cls->name, r->site);
       t->data = r->buffers[i]->data;
@@ -368,7 +376,7 @@ fill_nodes (Run *r)
       r->nodes[i]->dtype = (uint8_t)r->call.out[i].dtype;
       r->nodes[i]->layout = r->call.out[i].layout;
       r->nodes[i]->device = r->device;
-      r->nodes[i]->category = (uint8_t)category_of_phase[td__engine.phase];
+      r->nodes[i]->category = (uint8_t)category_of (r);
     }
 }
 

@@ -260,6 +260,8 @@ typedef enum
   TD_MOMENT_N
 } TdMoment;
 void td__hooks_function (TdMoment moment, TdFunctionCall *call);
+/** Say whether a hook wants to see every operation, whatever its name. */
+bool td__hooks_see_steps (void);
 /** What a call of an operation is to hooks, as far as its class says. */
 TdFunctionCall td__hooks_call (const TdOpClass *cls, const void *attrs, const TdSite *site,
                                const TdPath *path, char *label, size_t label_size);

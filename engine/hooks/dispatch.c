@@ -98,6 +98,21 @@ td__hooks_function (TdMoment moment, TdFunctionCall *call)
   end ();
 }
 
+bool
+td__hooks_see_steps (void)
+{
+  for (int i = 0; i < td__hooks.n; i++)
+    {
+      const TdHookEntry *entry = &td__hooks.entries[i];
+
+      for (int moment = 0; moment < TD_MOMENT_N && entry->hook != NULL; moment++)
+        if (entry->link_id == 0 && entry->op_id == 0 && entry->op_name == NULL
+            && function_hook (entry->hook->cls, (TdMoment)moment) != NULL)
+          return true;
+    }
+  return false;
+}
+
 static bool
 hears (const TdHookEntry *entry, uint64_t link_id)
 {

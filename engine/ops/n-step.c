@@ -1,57 +1,21 @@
 /* Recurrent layers over sequences of different lengths: LSTM, GRU and plain cells, stacked, in
  * one or both directions.  As in Chainer xs[t] holds step t of all sequences that are that
- * long, the longest first, so that its rows only become fewer; everything is composed from
- * operations.
+ * long, the longest first, so that its rows only become fewer.  Here everything is composed
+ * from operations; n-step-fused.c makes one of it where the device can.
  *
  * What does not depend on the state, the product of all inputs with the input weights, is one
  * product a layer and direction.
  *
  * *Source*: chainer.functions.n_step_lstm, n_step_gru, n_step_rnn.
  * SPDX-License-Identifier: MIT */
-#include "ops.h"
+#include "n-step.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-enum
-{
-  MAX_WEIGHTS = 8
-};
-
-typedef struct Run Run;
-typedef struct State State;
-
-/* A kind of cell. */
-typedef struct
-{
-  const char *name, *name_both; /* in one direction and in both */
-  int n_weights;                /* matrices, and biases, of a layer in one direction */
-  bool has_c;
-  /* Stack ws and bs to State.xw ... hb. */
-  void (*prepare) (const Run *r, State *s, TdVar *const *w, TdVar *const *b);
-  /* h (n, u), gates x (n, ...) of this step -> the new h; s->c may be replaced. */
-  TdVar *(*step) (const Run *r, State *s, TdVar *h, TdVar *x);
-} Cell;
-
-/* One call. */
-struct Run
-{
-  const Cell *cell;
-  const TdSite *site;
-  int n_layers, n_directions, n_xs;
-  double dropout_ratio;
-  TdVar *hx, *cx;
-  TdVar *const *ws, *const *bs, *const *xs;
-  bool rectify; /* plain cells: relu, else tanh */
-  int64_t units;
-  int64_t *ends; /* of each step's rows among all */
-};
-
-/* One layer in one direction. */
-struct State
-{
-  TdVar *xw, *xb, *hw, *hb; /* stacked weights; hb NULL: contained in xb */
-  TdVar *c;
-};
+typedef TdNStep Run;
+typedef TdNStepState State;
+typedef TdNStepCell Cell;
 
 /* --- cells --- */
 
@@ -126,9 +90,19 @@ rnn_step (const Run *r, State *s, TdVar *h, TdVar *x)
   return r->rectify ? td_relu (sum) : td_tanh (sum);
 }
 
-static const Cell lstm = { "n_step_lstm", "n_step_bilstm", 8, true, lstm_prepare, lstm_step };
-static const Cell gru = { "n_step_gru", "n_step_bigru", 6, false, gru_prepare, gru_step };
-static const Cell rnn = { "n_step_rnn", "n_step_birnn", 2, false, rnn_prepare, rnn_step };
+static const Cell lstm
+    = { "n_step_lstm", "n_step_bilstm", TD_CELL_LSTM, 8, true, lstm_prepare, lstm_step };
+static const Cell gru
+    = { "n_step_gru", "n_step_bigru", TD_CELL_GRU, 6, false, gru_prepare, gru_step };
+static const Cell rnn
+    = { "n_step_rnn", "n_step_birnn", TD_CELL_TANH, 2, false, rnn_prepare, rnn_step };
+
+const TdNStepCell *
+td__n_step_cell (TdCell cell, bool *rectify)
+{
+  *rectify = cell == TD_CELL_RELU;
+  return cell == TD_CELL_LSTM ? &lstm : cell == TD_CELL_GRU ? &gru : &rnn;
+}
 
 /* --- a layer --- */
 
@@ -245,19 +219,19 @@ run_layers (const Run *r, TdVar **ys, TdVar **hs, TdVar **cs, TdVar **room)
 
 /* --- checks --- */
 
-static const char *
-name_of (const Run *r)
+const char *
+td__n_step_name (const Run *r)
 {
   return r->n_directions == 2 ? r->cell->name_both : r->cell->name;
 }
 
-#define REFUSE(r, status, ...) td__fail (status, name_of (r), (r)->site, __VA_ARGS__)
+#define REFUSE(r, status, ...) td__fail (status, td__n_step_name (r), (r)->site, __VA_ARGS__)
 
 static bool
 usable (const Run *r, TdVar *const *vs, int n)
 {
   for (int i = 0; i < n; i++)
-    if (!td__var_usable (vs[i], name_of (r), r->site))
+    if (!td__var_usable (vs[i], td__n_step_name (r), r->site))
       return false;
   return true;
 }
@@ -322,25 +296,22 @@ check (Run *r)
 
 /* --- calls --- */
 
-static TdStatus
-compute (Run *r, TdVar **hy, TdVar **cy, TdVar **ys)
+TdStatus
+td__n_step_composed (Run *r, const char *why, TdVar **hy, TdVar **cy, TdVar **ys)
 {
   const int n = r->n_layers * r->n_directions;
   TdEngine *e = &td__engine;
-  const TdSite *outer = e->site;
   TdVar **room = calloc ((size_t)(2 * n + 4 * r->n_xs + 1), sizeof *room);
   TdVar **hs = room, **cs = hs + n, **outs = cs + n;
   TdScope *scope;
   TdStatus status = TD_OK;
+  char name[160];
 
-  r->ends = calloc ((size_t)r->n_xs, sizeof *r->ends);
-  if (room == NULL || r->ends == NULL)
+  if (room == NULL)
     abort ();
-  for (int t = 0; t < r->n_xs; t++)
-    r->ends[t] = rows_at (r, t) + (t > 0 ? r->ends[t - 1] : 0);
-  if (r->site != NULL)
-    e->site = r->site;
-  scope = td_scope_open_at (name_of (r), e->site);
+  snprintf (name, sizeof name, "%s%s%s", td__n_step_name (r), why != NULL ? " composed: " : "",
+            why != NULL ? why : "");
+  scope = td_scope_open_at (name, e->site);
   run_layers (r, outs, hs, cs, outs + r->n_xs);
   if (hy != NULL)
     *hy = td_scope_yield (td_stack (hs, n, 0));
@@ -352,8 +323,30 @@ compute (Run *r, TdVar **hy, TdVar **cy, TdVar **ys)
     if (td_poisoned (hs[l]) || (r->cell->has_c && td_poisoned (cs[l])))
       status = e->error.status;
   td_scope_close (scope);
-  e->site = outer;
   free (room);
+  return status;
+}
+
+static TdStatus
+compute (Run *r, TdVar **hy, TdVar **cy, TdVar **ys)
+{
+  TdEngine *e = &td__engine;
+  const TdSite *outer = e->site;
+  bool offered = false;
+  TdStatus status = TD_OK;
+  const char *why;
+
+  r->ends = calloc ((size_t)r->n_xs, sizeof *r->ends);
+  if (r->ends == NULL)
+    abort ();
+  for (int t = 0; t < r->n_xs; t++)
+    r->ends[t] = rows_at (r, t) + (t > 0 ? r->ends[t - 1] : 0);
+  if (r->site != NULL)
+    e->site = r->site;
+  why = td__n_step_fused (r, hy, cy, ys, &status, &offered);
+  if (why != NULL)
+    status = td__n_step_composed (r, offered ? why : NULL, hy, cy, ys);
+  e->site = outer;
   free (r->ends);
   return status;
 }

@@ -428,8 +428,10 @@ n_step_lstm__drops_between_layers_in_training_only (void **unused)
         call ((void *)(uintptr_t)&net, in, n_inputs (&net), out, n_outputs (&net));
       assert_int_equal (td_read (out[0], tested, sizeof tested), TD_OK);
       assert_memory_equal (tested, plain, sizeof plain);
-      /* The first layer is not touched, the second is. */
-      assert_memory_equal (trained, plain, sizeof plain / 2);
+      /* The first layer is not touched, the second is.  Where a device has all layers as one
+         operation, those with dropout are composed: not the same bits. */
+      for (int i = 0; i < 8; i++)
+        expect_near ("the first layer", i, trained[i], plain[i]);
       assert_memory_not_equal (trained + 8, plain + 8, sizeof plain / 2);
     }
   check_values (&one);

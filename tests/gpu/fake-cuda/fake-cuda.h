@@ -23,6 +23,7 @@ typedef struct FakeCuda
   long n_stats;     /**< of those, statistics of many arrays */
   long n_copies[3]; /**< to the device, to the host, within it */
   long n_products;  /**< by the matrix library */
+  long n_rnn;       /**< calls of recurrent layers */
   long n_graph_launches;
   long n_captures;
   long n_graph_changes[2]; /**< nodes by themselves, graphs as a whole */

@@ -56,15 +56,16 @@ take_settings (const char *text)
     }
 }
 
-/* cublasLt is in here, NVRTC where kernels can be made, CUPTI if FAKE_CUPTI is set, and nothing
- * else of NVIDIA's. */
+/* cublasLt is in here, NVRTC where kernels can be made, CUPTI if FAKE_CUPTI is set, recurrent
+ * layers of cuDNN if FAKE_CUDNN is, and nothing else of NVIDIA's. */
 static void *
 own_library (const char *name)
 {
   Dl_info self;
 
   if ((strncmp (name, "libcublasLt", 11) != 0 && strncmp (name, "libnvrtc", 8) != 0
-       && (strncmp (name, "libcupti", 8) != 0 || getenv ("FAKE_CUPTI") == NULL))
+       && (strncmp (name, "libcupti", 8) != 0 || getenv ("FAKE_CUPTI") == NULL)
+       && (strncmp (name, "libcudnn", 8) != 0 || getenv ("FAKE_CUDNN") == NULL))
       || dladdr (&fake, &self) == 0)
     return NULL;
   return dlopen (self.dli_fname, RTLD_NOW | RTLD_LOCAL);

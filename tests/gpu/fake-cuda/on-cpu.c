@@ -6,6 +6,7 @@
 
 #include "blas.h"
 #include "cuda-device.h"
+#include "cudnn.h"
 #include "fake-remote.h"
 #include "later.h"
 
@@ -344,6 +345,7 @@ td_cuda_slots (void)
   ops.synchronize = td_cuda_synchronize;
   ops.ends_products |= 1u << TD_F16 | 1u << TD_BF16; /* by the library alone */
   ops.gemm = slot_gemm;
+  ops.rnn = &td_cudnn_rnn;
   ops.check_index = slot_check_index;
   ops.stats = slot_stats;
   ops.graphs = &td_cuda_graphs;
