@@ -6,13 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "memory/td-holders.h"
+#include "memory/td-retained.h"
 #include "td-session.h"
 #include "viz-commands.h"
 
-static const char help[] = "usage: tapedeck leaks TAPE [--json]\n"
+static const char help[] = "usage: tapedeck leaks TAPE [--by holder|site] [--json]\n"
                            "\n"
                            "Says what grows from iteration to iteration, and who holds it.\n"
+                           "\n"
+                           "--by holder   what handles of one place keep (default)\n"
+                           "--by site     what one place of the program made\n"
                            "\n"
                            "Exit status: 0 nothing grows, 1 something does, 2 trouble.\n";
 
@@ -20,6 +23,7 @@ int
 td_viz_leaks (int argc, char **argv)
 {
   const char *tape = NULL, *format = "text";
+  TdHoldersBy by = TD_HOLDERS_BY_HOLDER;
   g_autoptr (GError) error = NULL;
 
   for (int i = 1; i < argc; i++)
@@ -30,6 +34,14 @@ td_viz_leaks (int argc, char **argv)
       }
     else if (strcmp (argv[i], "--json") == 0)
       format = "json";
+    else if (strcmp (argv[i], "--by") == 0)
+      {
+        const char *name = argv[++i];
+
+        if (!name || !td_holders_by_find (name, &by))
+          return td__viz_trouble (
+              "leaks: --by needs holder or site; try tapedeck leaks --help");
+      }
     else if (argv[i][0] == '-' && argv[i][1])
       return td__viz_trouble ("leaks: unknown option %s; try tapedeck leaks --help", argv[i]);
     else
@@ -39,11 +51,12 @@ td_viz_leaks (int argc, char **argv)
   g_autoptr (TdSession) session = td_session_open (tape, &error);
   if (!session)
     return td__viz_trouble ("%s", error->message);
-  g_autoptr (TdHolders) holders = td_holders_new (td_session_get_reader (session), -1);
+  g_autoptr (TdHolders) holders = td_holders_new_by (td_session_get_reader (session), -1, by);
   if (!holders)
     return td__viz_trouble (
         "%s: no reference records on this tape: who holds what is not known", tape);
-  g_autofree char *text = td_leaks_print (holders, format);
+  g_autoptr (TdRetained) retained = td_retained_new (td_session_get_reader (session), -1);
+  g_autofree char *text = td_leaks_print (holders, retained, format);
   fputs (text, stdout);
   return td_holders_n_growing (holders) > 0 ? 1 : 0;
 }

@@ -12,7 +12,8 @@
 #include "gradient/td-gradient.h"
 #include "gradient/td-tensor.h"
 #include "layout/td-layout.h"
-#include "memory/td-holders.h"
+#include "memory/td-growth.h"
+#include "memory/td-retained.h"
 #include "memory/td-memory.h"
 #include "scene/td-graph-scene.h"
 #include "schedule/td-curve.h"
@@ -32,6 +33,7 @@ typedef struct
   gint event, fold, width, height, schedule;
   double scale;
   gboolean fold_given, aside;
+  TdHoldersBy by;
   TdSession *session;
   TdTapeReader *reader;
   TdIteration *it; /* NULL for views over the whole run */
@@ -53,8 +55,9 @@ static const char help[]
     = "usage: tapedeck show TAPE --view VIEW [--iteration N] [--node KEY] [--fold DEPTH]\n"
       "                     [--format FORMAT] [-o FILE]\n"
       "\n"
-      "VIEW      graph backward curves memory blocks holders growth gradients schedule "
-      "timeline tensor\n"
+      "VIEW      graph backward curves memory blocks holders growth retained gradients "
+      "schedule\n"
+      "          timeline tensor\n"
       "FORMAT    text json png svg pdf, and where it makes sense dot, csv, npy; default: by "
       "the\n"
       "          end of FILE, else text\n"
@@ -65,6 +68,7 @@ static const char help[]
       "--fold DEPTH    open groups down to this depth; -1: all\n"
       "--chain N|NAME  of the schedule: one static chain; default: all, or in pictures the "
       "busiest\n"
+      "--by holder|site  what the view growth puts together; default: by holder\n"
       "--schedule N    another schedule of that chain than the one replayed last\n"
       "--theme light|dark|high-contrast|chainer   --scale K   --width W   --height H   "
       "pictures\n"
@@ -270,7 +274,7 @@ blocks_draw (Show *s, GError **error)
 static TdHolders *
 holders (Show *s, GError **error)
 {
-  TdHolders *holders = td_holders_new (s->reader, s->iteration);
+  TdHolders *holders = td_holders_new_by (s->reader, s->iteration, s->by);
 
   if (!holders)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
@@ -298,6 +302,33 @@ holders_draw (Show *s, GError **error)
     return NULL;
   return strcmp (s->view, "growth") == 0 ? td_growth_scene (h, &s->panel)
                                          : td_holders_scene (h, &s->panel);
+}
+
+static TdRetained *
+retained (Show *s, GError **error)
+{
+  TdRetained *r = td_retained_new (s->reader, s->iteration);
+
+  if (!r)
+    trouble (error,
+             "this tape does not say what refers to what: nothing for the view retained");
+  return r;
+}
+
+static char *
+retained_print (Show *s, GError **error)
+{
+  g_autoptr (TdRetained) r = retained (s, error);
+
+  return r ? td_retained_print (r, s->format) : NULL;
+}
+
+static TdScene *
+retained_draw (Show *s, GError **error)
+{
+  g_autoptr (TdRetained) r = retained (s, error);
+
+  return r ? td_retained_scene (r, &s->panel) : NULL;
 }
 
 static TdGradientTable *
@@ -474,6 +505,7 @@ static const View views[] = {
   { "blocks", "text json csv", TRUE, blocks_print, blocks_draw },
   { "holders", "text json csv", TRUE, holders_print, holders_draw },
   { "growth", "text json csv", FALSE, holders_print, holders_draw },
+  { "retained", "text json csv", TRUE, retained_print, retained_draw },
   { "gradients", "text json csv", TRUE, gradients_print, gradients_draw },
   { "schedule", "text json csv", TRUE, schedule_print, schedule_draw },
   { "timeline", "text json csv", TRUE, schedule_print, timeline_draw },
@@ -531,6 +563,8 @@ set_option (Show *s, const char *name, const char *value)
     }
   else if (strcmp (name, "--chain") == 0)
     s->chain = value;
+  else if (strcmp (name, "--by") == 0)
+    return td_holders_by_find (value, &s->by);
   else if (strcmp (name, "--schedule") == 0)
     {
       gboolean ok = parse_int (value, 1, G_MAXINT32, &n);
@@ -570,7 +604,7 @@ set_option (Show *s, const char *name, const char *value)
 
 static const char options[]
     = "--view --format -o --theme --node --scale --iteration --event --fold --width --height "
-      "--chain --schedule";
+      "--chain --schedule --by";
 
 /* Returns 0 to go on, else the exit status plus one. */
 static int

@@ -191,6 +191,66 @@ growth__has_a_row_for_each_mark_and_a_picture (void **state)
     }
 }
 
+/* The handle is called as the program calls it, its bytes are those of all graphs, and the
+ * operations are counted: mean, mul, linear, relu and linear of each iteration, and the sums
+ * from the second on. */
+static void
+leaks__says_first_which_handle_retains_how_many_nodes (void **state)
+{
+  TdTestChild child = leaks ("total", false);
+  char site[64], want[160];
+  int last, iterations, nodes;
+
+  assert_child_status (child, 1);
+  assert_int_equal (sscanf (child.out, "After iteration %d: add of iteration", &last), 1);
+  iterations = last + 1;
+  nodes = 5 * iterations + iterations - 1;
+  snprintf (want, sizeof want, "held by handle `kept[0]` (%s) retains ",
+            line_of ("kept[0] = td_retain (before", site));
+  assert_contains (child.out, want);
+  snprintf (want, sizeof want, " through %d graph nodes of %d iterations; take the number",
+            nodes, iterations);
+  assert_contains (child.out, want);
+  td_test_child_clear (&child);
+}
+
+/* relu's outputs: 8 * 64 floats of each iteration, by the line that made them. */
+static void
+leaks__by_site_names_the_lines_that_made_the_arrays (void **state)
+{
+  const char *program = td_test_program ("app/tapedeck"), *tape = record ("losses", "40");
+  TdTestChild child = TD_TEST_RUN (program, "leaks", tape, "--by", "site", "--json");
+  char site[64];
+
+  assert_child_status (child, 1);
+  assert_contains (child.out, line_of ("td_relu (", site));
+  assert_true (number_after (child.out, "\"bytes_per_iteration\":") == 4 * 8 * 64);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (program, "leaks", tape, "--by", "colour");
+  assert_child_status (child, 2);
+  assert_contains (child.err, "--by needs holder or site");
+  td_test_child_clear (&child);
+}
+
+static void
+retained__tells_the_way_from_the_handle_to_the_array (void **state)
+{
+  const char *program = td_test_program ("app/tapedeck"), *tape = record ("losses", "40");
+  TdTestChild child = TD_TEST_RUN (program, "show", tape, "--view", "retained");
+  char made[64], held[64], want[300];
+
+  assert_child_status (child, 0);
+  snprintf (want, sizeof want, "handle `kept[i]` (%s) → mean (%s)",
+            line_of ("kept[i] = td_retain (loss)", held), line_of ("td_mean (", made));
+  assert_contains (child.out, want);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (program, "show", tape, "--view", "retained", "--format", "json");
+  assert_child_status (child, 0);
+  assert_contains (child.out, "\"cut\": false");
+  assert_contains (child.out, "\"handle\": \"kept[i]\"");
+  td_test_child_clear (&child);
+}
+
 static void
 cat__says_what_is_held (void **state)
 {
@@ -214,6 +274,9 @@ main (void)
     td_test (leaks__waits_for_eight_iterations),
     td_test (holders__lists_what_is_there_and_who_keeps_it),
     td_test (growth__has_a_row_for_each_mark_and_a_picture),
+    td_test (leaks__says_first_which_handle_retains_how_many_nodes),
+    td_test (leaks__by_site_names_the_lines_that_made_the_arrays),
+    td_test (retained__tells_the_way_from_the_handle_to_the_array),
     td_test (cat__says_what_is_held),
   };
 

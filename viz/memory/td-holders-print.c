@@ -7,6 +7,7 @@
 
 #include "scene/td-json.h"
 #include "td-holders.h"
+#include "td-retained.h"
 
 #define SITE_SIZE 320
 
@@ -35,18 +36,14 @@ holder_site (const TdHolders *self, const TdHolder *h, char out[SITE_SIZE])
   return site_text (self, h->holder_site != 0 ? h->holder_site : h->held_site, out);
 }
 
-static const char *
-advice (const TdHolder *h)
+const char *
+td_holder_advice (guint kind, gboolean in_graph)
 {
-  gboolean in_graph = (h->largest.flags & TD_TAPE_HELD_IN_GRAPH) != 0;
-
-  if (h->others)
-    return "They are too small one by one to be named";
-  switch (h->kind)
+  switch (kind)
     {
     case TD_TAPE_HOLDER_HANDLE:
-      return in_graph ? "Keep the number (td_item), or cut the graph off first "
-                        "(td_unchain_backward)"
+      return in_graph ? "Take the number (td_item), or cut the graph off (td_unchain, "
+                        "td_unchain_backward)"
                       : "Give up what is no longer needed (td_release)";
     case TD_TAPE_HOLDER_LINK:
       return in_graph
@@ -65,12 +62,62 @@ advice (const TdHolder *h)
     }
 }
 
+static const char *
+advice (const TdHolder *h)
+{
+  if (h->others)
+    return "They are too small one by one to be named";
+  return td_holder_advice (h->largest.holder, (h->largest.flags & TD_TAPE_HELD_IN_GRAPH) != 0);
+}
+
+static void
+append_holder (GString *out, const TdHolders *self, const TdHolder *h)
+{
+  char at[SITE_SIZE], made[SITE_SIZE];
+  const char *op = op_text (self, h->largest.opdef), *name = NULL, *where;
+
+  g_string_append_printf (out, "kept by %s", td_tape_holder_name (h->kind));
+  if (h->name != 0)
+    name = td_tape_reader_string (self->reader, h->name);
+  if (name && *name)
+    g_string_append_printf (out, " '%s'", name);
+  where = holder_site (self, h, at);
+  if (where)
+    g_string_append_printf (out, " at %s", where);
+  where = site_text (self, h->held_site, at);
+  if (where && h->holder_site != 0)
+    {
+      const char *by = op_text (self, h->held_opdef);
+
+      g_string_append_printf (out, " (made%s%s at %s)", by ? " by " : "", by ? by : "", where);
+    }
+  where = site_text (self, h->largest.site, made);
+  g_string_append_printf (out, "; most of it: %s%s%s%s%s",
+                          td_tape_category_name (h->largest.category), op ? " of " : "",
+                          op ? op : "", where ? " at " : "", where ? where : "");
+}
+
+static void
+append_site (GString *out, const TdHolders *self, const TdHolder *h)
+{
+  char at[SITE_SIZE], made[SITE_SIZE];
+  const char *op = op_text (self, h->opdef), *where = site_text (self, h->site, made);
+  guint32 held = h->largest.holder_site != 0 ? h->largest.holder_site : h->largest.held_site;
+
+  g_string_append_printf (out, "%s%s%s%s%s", td_tape_category_name (h->category),
+                          op ? " of " : "", op ? op : "", where ? " at " : "",
+                          where ? where : "");
+  where = site_text (self, held, at);
+  g_string_append_printf (out, "; most of it kept by %s%s%s",
+                          td_tape_holder_name (h->largest.holder), where ? " at " : "",
+                          where ? where : "");
+}
+
 char *
 td_holders_sentence (const TdHolders *self, const TdHolder *h)
 {
   guint last = self->n_marks - 1;
-  char rate[TD_FORMAT_SIZE], now[TD_FORMAT_SIZE], at[SITE_SIZE], made[SITE_SIZE];
-  const char *op = op_text (self, h->largest.opdef), *name = NULL, *where;
+  char rate[TD_FORMAT_SIZE], now[TD_FORMAT_SIZE];
   GString *out = g_string_new (NULL);
 
   g_string_append_printf (out, "+%s per iteration: %u arrays of %u%s iterations, %s, ",
@@ -80,29 +127,10 @@ td_holders_sentence (const TdHolders *self, const TdHolder *h)
                           td_format_bytes (now, h->bytes[last]));
   if (h->others)
     g_string_append (out, "in many small groups");
+  else if (self->by == TD_HOLDERS_BY_SITE)
+    append_site (out, self, h);
   else
-    {
-      g_string_append_printf (out, "kept by %s", td_tape_holder_name (h->kind));
-      if (h->name != 0)
-        name = td_tape_reader_string (self->reader, h->name);
-      if (name && *name)
-        g_string_append_printf (out, " '%s'", name);
-      where = holder_site (self, h, at);
-      if (where)
-        g_string_append_printf (out, " at %s", where);
-      where = site_text (self, h->held_site, at);
-      if (where && h->holder_site != 0)
-        {
-          const char *by = op_text (self, h->held_opdef);
-
-          g_string_append_printf (out, " (made%s%s at %s)", by ? " by " : "", by ? by : "",
-                                  where);
-        }
-      where = site_text (self, h->largest.site, made);
-      g_string_append_printf (out, "; most of it: %s%s%s%s%s",
-                              td_tape_category_name (h->largest.category), op ? " of " : "",
-                              op ? op : "", where ? " at " : "", where ? where : "");
-    }
+    append_holder (out, self, h);
   g_string_append_printf (out, ". %s.", advice (h));
   return g_string_free (out, FALSE);
 }
@@ -257,12 +285,14 @@ static void
 json_leak (TdJson *j, const TdHolders *self, const TdHolder *h)
 {
   char text[SITE_SIZE];
-  const char *at = holder_site (self, h, text);
+  guint32 held = h->largest.holder_site != 0 ? h->largest.holder_site : h->largest.held_site;
+  const char *at = site_text (self, held, text);
 
   json_site (j, self, "site", h->largest.site != 0 ? h->largest.site : h->held_site);
   td_json_member_string (j, "category", td_tape_category_name (h->largest.category));
   td_json_member_double (j, "bytes_per_iteration", h->bytes_per_iteration);
-  td_json_member_string (j, "holder", h->others ? "others" : td_tape_holder_name (h->kind));
+  td_json_member_string (j, "holder",
+                         h->others ? "others" : td_tape_holder_name (h->largest.holder));
   td_json_key (j, "holder_site");
   if (at)
     td_json_string (j, at);
@@ -321,8 +351,11 @@ growth_csv (const TdHolders *self, GString *out)
                                 self->marks[m].iteration, h->bytes[m], h->n_objects[m]);
         csv_text (out, td_tape_category_name (h->largest.category));
         csv_text (out, site_text (self, h->largest.site, text));
-        csv_text (out, h->others ? "others" : td_tape_holder_name (h->kind));
-        csv_text (out, holder_site (self, h, text));
+        guint32 held
+            = h->largest.holder_site != 0 ? h->largest.holder_site : h->largest.held_site;
+
+        csv_text (out, h->others ? "others" : td_tape_holder_name (h->largest.holder));
+        csv_text (out, site_text (self, held, text));
         g_string_append_printf (out, ",%d\n", h->grows);
       }
 }
@@ -361,8 +394,36 @@ td_growth_print (const TdHolders *self, const char *format)
   return g_string_free (out, FALSE);
 }
 
+/* The first sentence: who keeps how much through which graph. NULL: nothing says so. */
+static char *
+retained_sentence (const TdRetained *retained, const TdHolders *self, const TdHolder *h)
+{
+  gint row = retained && self->by == TD_HOLDERS_BY_HOLDER ? td_retained_find (retained, h) : -1;
+
+  return row >= 0 ? td_retained_sentence (retained, (guint)row) : NULL;
+}
+
+static void
+leaks_text (const TdHolders *self, const TdRetained *retained, GString *out)
+{
+  guint n = td_holders_n_growing (self);
+
+  for (guint i = 0; i < n; i++)
+    {
+      g_autofree char *first = retained_sentence (retained, self, &self->holders[i]);
+      g_autofree char *sentence = td_holders_sentence (self, &self->holders[i]);
+
+      if (first)
+        g_string_append_printf (out, "After iteration %" G_GINT64_FORMAT ": %s.\n  ",
+                                retained->iteration, first);
+      g_string_append_printf (out, "%s\n", sentence);
+    }
+  if (n == 0)
+    g_string_append (out, "nothing grows\n");
+}
+
 char *
-td_leaks_print (const TdHolders *self, const char *format)
+td_leaks_print (const TdHolders *self, const TdRetained *retained, const char *format)
 {
   GString *out = g_string_new (NULL);
   guint n = td_holders_n_growing (self);
@@ -370,14 +431,7 @@ td_leaks_print (const TdHolders *self, const char *format)
 
   if (!g_str_equal (format, "json"))
     {
-      for (guint i = 0; i < n; i++)
-        {
-          g_autofree char *sentence = td_holders_sentence (self, &self->holders[i]);
-
-          g_string_append_printf (out, "%s\n", sentence);
-        }
-      if (n == 0)
-        g_string_append (out, "nothing grows\n");
+      leaks_text (self, retained, out);
       return g_string_free (out, FALSE);
     }
   td_json_init (&j, out);
@@ -386,8 +440,11 @@ td_leaks_print (const TdHolders *self, const char *format)
   td_json_begin_array (&j);
   for (guint i = 0; i < n; i++)
     {
+      g_autofree char *first = retained_sentence (retained, self, &self->holders[i]);
+
       td_json_begin_object (&j);
       json_leak (&j, self, &self->holders[i]);
+      td_json_member_string (&j, "sentence", first);
       td_json_end_object (&j);
     }
   td_json_end_array (&j);

@@ -71,27 +71,38 @@ read_marks (TdTapeReader *reader, gint64 last)
 /* ---- holders ---- */
 
 static gboolean
-is_of (const TdHolder *h, const TdTapeHeld *row)
+is_of (const TdHolder *h, const TdTapeHeld *row, TdHoldersBy by)
 {
   if (h->others || (row->flags & TD_TAPE_HELD_OTHERS))
     return h->others && (row->flags & TD_TAPE_HELD_OTHERS);
+  if (by == TD_HOLDERS_BY_SITE)
+    return h->site == row->site && h->opdef == row->opdef && h->category == row->category;
   return h->kind == row->holder && h->holder_site == row->holder_site
          && h->held_site == row->held_site && h->held_opdef == row->held_opdef
          && h->name == row->name;
 }
 
 static TdHolder *
-holder_of (GArray *holders, const TdTapeHeld *row, guint n_marks)
+holder_of (GArray *holders, const TdTapeHeld *row, guint n_marks, TdHoldersBy by)
 {
-  TdHolder h = { .kind = row->holder,
-                 .holder_site = row->holder_site,
-                 .held_site = row->held_site,
-                 .held_opdef = row->held_opdef,
-                 .name = row->name,
-                 .others = (row->flags & TD_TAPE_HELD_OTHERS) != 0 };
+  TdHolder h = { .others = (row->flags & TD_TAPE_HELD_OTHERS) != 0 };
 
+  if (by == TD_HOLDERS_BY_SITE)
+    {
+      h.site = row->site;
+      h.opdef = row->opdef;
+      h.category = row->category;
+    }
+  else
+    {
+      h.kind = row->holder;
+      h.holder_site = row->holder_site;
+      h.held_site = row->held_site;
+      h.held_opdef = row->held_opdef;
+      h.name = row->name;
+    }
   for (guint i = 0; i < holders->len; i++)
-    if (is_of (&g_array_index (holders, TdHolder, i), row))
+    if (is_of (&g_array_index (holders, TdHolder, i), row, by))
       return &g_array_index (holders, TdHolder, i);
   h.bytes = g_new0 (guint64, n_marks);
   h.n_objects = g_new0 (guint, n_marks);
@@ -100,12 +111,12 @@ holder_of (GArray *holders, const TdTapeHeld *row, guint n_marks)
 }
 
 static void
-add_rows (GArray *holders, const TdHoldersMark *mark, guint at, guint n_marks)
+add_rows (GArray *holders, const TdHoldersMark *mark, guint at, guint n_marks, TdHoldersBy by)
 {
   for (guint i = 0; i < mark->n_rows; i++)
     {
       const TdTapeHeld *row = &mark->rows[i];
-      TdHolder *h = row->n_objects > 0 ? holder_of (holders, row, n_marks) : NULL;
+      TdHolder *h = row->n_objects > 0 ? holder_of (holders, row, n_marks, by) : NULL;
 
       if (!h)
         continue;
@@ -148,15 +159,43 @@ growing_first (gconstpointer a, gconstpointer b, gpointer last)
 TdHolders *
 td_holders_new (TdTapeReader *reader, gint64 last)
 {
+  return td_holders_new_by (reader, last, TD_HOLDERS_BY_HOLDER);
+}
+
+static const char *const by_names[]
+    = { [TD_HOLDERS_BY_HOLDER] = "holder", [TD_HOLDERS_BY_SITE] = "site" };
+
+const char *
+td_holders_by_name (TdHoldersBy by)
+{
+  return by_names[by];
+}
+
+gboolean
+td_holders_by_find (const char *name, TdHoldersBy *by)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (by_names); i++)
+    if (g_str_equal (name, by_names[i]))
+      {
+        *by = (TdHoldersBy)i;
+        return TRUE;
+      }
+  return FALSE;
+}
+
+TdHolders *
+td_holders_new_by (TdTapeReader *reader, gint64 last, TdHoldersBy by)
+{
   GArray *marks = read_marks (reader, last);
   GArray *holders = g_array_new (FALSE, FALSE, sizeof (TdHolder));
   TdHolders *self = g_new0 (TdHolders, 1);
 
   self->reader = reader;
+  self->by = by;
   self->n_marks = marks->len;
   self->marks = (TdHoldersMark *)(void *)g_array_free (marks, FALSE);
   for (guint i = 0; i < self->n_marks; i++)
-    add_rows (holders, &self->marks[i], i, self->n_marks);
+    add_rows (holders, &self->marks[i], i, self->n_marks, by);
   self->n_holders = holders->len;
   self->holders = (TdHolder *)(void *)g_array_free (holders, FALSE);
   for (guint i = 0; i < self->n_holders; i++)

@@ -19,14 +19,23 @@ typedef struct
   guint64 bytes, n_objects;
 } TdHoldersMark;
 
-/* Handles that were made at one place and are held at one place, over all marks. */
+/* What is put together over the marks. */
+typedef enum
+{
+  TD_HOLDERS_BY_HOLDER, /* what handles of one place keep */
+  TD_HOLDERS_BY_SITE    /* what one place of the program made */
+} TdHoldersBy;
+
+/* Handles that were made at one place and are held at one place, over all marks; or by site,
+ * the arrays of one category that one operation made at one place. */
 typedef struct
 {
   guint kind; /* TdTapeHolder */
   guint32 holder_site, held_site, held_opdef, name;
-  gboolean others;    /* none of those: all that was not told one by one */
-  guint64 *bytes;     /* by mark */
-  guint *n_objects;   /* by mark */
+  guint32 site, opdef, category; /* by site: what made the arrays; else 0 */
+  gboolean others;               /* none of those: all that was not told one by one */
+  guint64 *bytes;                /* by mark */
+  guint *n_objects;              /* by mark */
   guint n_iterations; /* that made what it keeps at the last mark, counted up to 64 */
   TdTapeHeld largest; /* group at the last mark */
   gboolean grows;
@@ -36,6 +45,7 @@ typedef struct
 typedef struct
 {
   TdTapeReader *reader; /* borrowed */
+  TdHoldersBy by;
   guint n_marks, n_holders;
   TdHoldersMark *marks; /* by iteration */
   TdHolder *holders;    /* those that grow first, then by bytes at the last mark */
@@ -48,10 +58,17 @@ typedef struct
  * fewer than 8; at least 3).  Owner: the caller. *Errors*: NULL when the tape has no marks.
  */
 TdHolders *td_holders_new (TdTapeReader *reader, gint64 last);
+/** The same by holder or by site. */
+TdHolders *td_holders_new_by (TdTapeReader *reader, gint64 last, TdHoldersBy by);
+/** Return "holder" or "site"; find the one of a name. FALSE: there is none such. */
+const char *td_holders_by_name (TdHoldersBy by);
+gboolean td_holders_by_find (const char *name, TdHoldersBy *by);
 void td_holders_free (TdHolders *holders);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdHolders, td_holders_free)
 
 guint td_holders_n_growing (const TdHolders *holders);
+/** Say what to do about what such a holder keeps, itself or through a graph. */
+const char *td_holder_advice (guint kind, gboolean in_graph);
 /** Say in a sentence what grows, who keeps it, and what to do. Owner: the caller. */
 char *td_holders_sentence (const TdHolders *holders, const TdHolder *holder);
 
@@ -59,8 +76,11 @@ char *td_holders_sentence (const TdHolders *holders, const TdHolder *holder);
 char *td_holders_print (const TdHolders *holders, const char *format);
 /** Bytes by holder over the marks. Owner: the caller. */
 char *td_growth_print (const TdHolders *holders, const char *format);
-/** The text or JSON of `tapedeck leaks`. Owner: the caller. */
-char *td_leaks_print (const TdHolders *holders, const char *format);
+/** The text or JSON of `tapedeck leaks`; retained may be NULL: the tape does not say what
+ * refers to what. Owner: the caller. */
+struct _TdRetained;
+char *td_leaks_print (const TdHolders *holders, const struct _TdRetained *retained,
+                      const char *format);
 
 TdScene *td_holders_scene (const TdHolders *holders, const TdPanelView *view);
 TdScene *td_growth_scene (const TdHolders *holders, const TdPanelView *view);
