@@ -68,14 +68,17 @@ enum
   TD_OP_STATEFUL = 32,   /**< writes inputs in place: those of the class's `writes` mask */
   TD_OP_CAPTURES = 128,  /**< uses variables that are no inputs: its graph is kept, and backward
                             called, though no input wants a gradient */
-  TD_OP_HOST = 64,       /**< a user's own forward that reads host memory: an error on a device
-                           that has none */
+  TD_OP_HOST = 64,       /**< a user's own forward that reads host memory: on a device that has
+                            none operands are copied to the host, and results back; without this
+                            or TD_OP_DEVICE, its call is an error there */
   TD_OP_LAYOUTS = 256,   /**< forward takes channels-last operands, then all of them and all
                             outputs of 3 axes and more are; of others those do that are
                             TD_OP_ELEMENTWISE, of operands of one shape */
   TD_OP_IMAGES = 512,    /**< and wants them to be so where the device does */
   TD_OP_ENDS = 1024,     /**< a product: forward does what call->end says */
-  TD_OP_WORKSPACE = 2048 /**< outputs are what a library works in: their memory's category */
+  TD_OP_WORKSPACE = 2048, /**< outputs are what a library works in: their memory's category */
+  TD_OP_DEVICE
+  = 4096 /**< a user's own forward that computes where call->device has its memory */
 };
 
 /** Kinds of attribute, for printing, parsing (tapedeck eval) and the tape. */

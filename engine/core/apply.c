@@ -107,11 +107,6 @@ check_inputs (Run *r)
                          r->in[i]->node->device->name);
       r->call.layout |= r->in[i]->node->layout;
     }
-  if (TD_UNLIKELY (cls->flags & TD_OP_HOST) && r->device->computes
-      && r->device->ops->provider != &td__provider_host)
-    return td__fail (TD_ERR_DEVICE, cls->name, r->site,
-                     "operands in host memory expected, got %s: td_to_device them to cpu",
-                     r->device->name);
   return TD_OK;
 }
 
@@ -233,6 +228,12 @@ wants_graph (const Run *r)
     if (r->in[i]->node->requires_grad && !(i < 32 && (cls->no_grad_in >> i & 1)))
       return true;
   return false;
+}
+
+bool
+td__wants_graph (const Run *r)
+{
+  return wants_graph (r);
 }
 
 /* Config debug: every output must be finite. */
@@ -551,8 +552,8 @@ apply_in_layout (Run *r, TdVar **out)
 }
 
 TdStatus
-td_apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in, TdVar **out,
-             int n_out, const TdSite *site)
+td__apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in, TdVar **out,
+              int n_out, const TdSite *site)
 {
   TdEngine *e = &td__engine;
   TdStatus status;
@@ -591,18 +592,12 @@ poisoned:
   return status;
 }
 
-TdStatus (td_apply) (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in,
-                     TdVar **out, int n_out)
-{
-  return td_apply_at (cls, attrs, in, n_in, out, n_out, NULL);
-}
-
 TdVar *
 td__apply1 (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *x)
 {
   TdVar *y;
 
-  td_apply_at (cls, attrs, &x, 1, &y, 1, site);
+  td__apply_at (cls, attrs, &x, 1, &y, 1, site);
   return y;
 }
 
@@ -611,7 +606,7 @@ td__apply2 (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *
 {
   TdVar *in[] = { a, b }, *y;
 
-  td_apply_at (cls, attrs, in, 2, &y, 1, site);
+  td__apply_at (cls, attrs, in, 2, &y, 1, site);
   return y;
 }
 
@@ -621,7 +616,7 @@ td__apply3 (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *
 {
   TdVar *in[] = { a, b, c }, *y;
 
-  td_apply_at (cls, attrs, in, 3, &y, 1, site);
+  td__apply_at (cls, attrs, in, 3, &y, 1, site);
   return y;
 }
 
@@ -631,7 +626,7 @@ td__applyn (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *
 {
   TdVar *y;
 
-  td_apply_at (cls, attrs, in, n_in, &y, 1, site);
+  td__apply_at (cls, attrs, in, n_in, &y, 1, site);
   return y;
 }
 
@@ -644,7 +639,7 @@ td__apply_update (const TdOpClass *cls, const void *attrs, TdVar *const *in, int
   TdStatus status;
 
   e->phase = TD_PHASE_UPDATE;
-  status = td_apply_at (cls, attrs, in, n_in, NULL, 0, site);
+  status = td__apply_at (cls, attrs, in, n_in, NULL, 0, site);
   e->phase = phase;
   return status;
 }

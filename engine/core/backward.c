@@ -63,7 +63,7 @@ add_in_place (TdVar *sum, TdVar *g)
   TdStatus status;
 
   e->phase = TD_PHASE_ACCUMULATE;
-  status = td_apply_at (&td__add_into_class, NULL, in, 2, NULL, 0, NULL);
+  status = td__apply_at (&td__add_into_class, NULL, in, 2, NULL, 0, NULL);
   e->phase = phase;
   return status;
 }

@@ -455,6 +455,11 @@ typedef struct TdRun
 /** Build the graph's record of a call whose nodes and buffers are there; its id is
  * TdEngine.next_id. */
 TdOp *td__graph_keep (const TdRun *r, uint64_t id);
+/** Does this call's result want a gradient? */
+bool td__wants_graph (const TdRun *r);
+/** td_apply_at for the engine's own calls, whose classes compute by the device's kernels. */
+TdStatus td__apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in,
+                       TdVar **out, int n_out, const TdSite *site);
 TdVar *td__apply1 (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *x);
 TdVar *td__apply2 (const TdOpClass *cls, const void *attrs, const TdSite *site, TdVar *a,
                    TdVar *b);

@@ -224,11 +224,11 @@ td_batch_normalization_at (TdVar *x, TdVar *gamma, TdVar *beta, TdBatchNormOpt o
   const bool runs = td_config ()->train && !td__engine.recomputing
                     && (o.running_mean != NULL || o.running_var != NULL);
 
-  td_apply_at (&td__batch_normalization_class, &attrs, in,
-               !runs                                             ? 3
-               : o.running_mean != NULL && o.running_var != NULL ? 5
-                                                                 : 4,
-               out, 3, site);
+  td__apply_at (&td__batch_normalization_class, &attrs, in,
+                !runs                                             ? 3
+                : o.running_mean != NULL && o.running_var != NULL ? 5
+                                                                  : 4,
+                out, 3, site);
   return out[0];
 }
 

@@ -71,7 +71,7 @@ const TdOpClass td__broadcast_class = {
 TdStatus
 td_broadcast_at (TdVar *const *xs, int n, TdVar **out, const TdSite *site)
 {
-  return td_apply_at (&td__broadcast_class, NULL, xs, n < 0 ? 0 : n, out, n < 0 ? 0 : n, site);
+  return td__apply_at (&td__broadcast_class, NULL, xs, n < 0 ? 0 : n, out, n < 0 ? 0 : n, site);
 }
 
 TdStatus

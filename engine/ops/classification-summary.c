@@ -125,7 +125,7 @@ td_classification_summary_at (TdVar *y, TdVar *t, TdVar **out, TdSummaryOpt o,
       = { o.label_num > 0 ? o.label_num : labels_in (y, t, site), o.beta, o.ignore_label };
   TdVar *in[] = { y, t }, *results[4];
   const TdStatus status
-      = td_apply_at (&td__classification_summary_class, &attrs, in, 2, results, 4, site);
+      = td__apply_at (&td__classification_summary_class, &attrs, in, 2, results, 4, site);
 
   for (int k = 0; k < 4; k++)
     out[k] = results[k];

@@ -237,7 +237,7 @@ td_forget_at (TdForgetFn fn, void *user, TdVar *const *xs, int n, TdVar **ys, in
     if (!td__var_usable (results[i], "forget", site))
       status = e->has_error ? e->error.status : TD_ERR_STATE;
   if (status == TD_OK)
-    status = td_apply_at (&td__forget_class, &attrs, xs, n, ys, m, site);
+    status = td__apply_at (&td__forget_class, &attrs, xs, n, ys, m, site);
   else
     poison_all (ys, m, status);
   for (int i = 0; i < m; i++)

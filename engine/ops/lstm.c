@@ -272,7 +272,7 @@ td_lstm_at (TdVar *c, TdVar *x, TdVar **h, const TdSite *site)
 {
   TdVar *in[] = { c, x }, *out[2];
 
-  td_apply_at (&td__lstm_class, NULL, in, 2, out, 2, site);
+  td__apply_at (&td__lstm_class, NULL, in, 2, out, 2, site);
   if (h != NULL)
     *h = out[1];
   return out[0];

@@ -162,7 +162,7 @@ apply (const TdOpClass *cls, const TdPoolAttrs *attrs, TdVar *x, TdVar **indices
 {
   TdVar *out[2];
 
-  td_apply_at (cls, attrs, &x, 1, out, 2, site);
+  td__apply_at (cls, attrs, &x, 1, out, 2, site);
   if (indices != NULL)
     *indices = out[1];
   return out[0];

@@ -273,7 +273,7 @@ td_layer_normalization_at (TdVar *x, TdVar *gamma, TdVar *beta, TdNormOpt option
   const Attrs attrs = { options.eps, 1, 0 };
   TdVar *in[] = { x, gamma, beta }, *out[3];
 
-  td_apply_at (&td__layer_normalization_class, &attrs, in, 3, out, 3, site);
+  td__apply_at (&td__layer_normalization_class, &attrs, in, 3, out, 3, site);
   return out[0];
 }
 
@@ -284,7 +284,7 @@ td_group_normalization_at (TdVar *x, int groups, TdVar *gamma, TdVar *beta, TdNo
   const Attrs attrs = { options.eps, groups, 0 };
   TdVar *in[] = { x, gamma, beta }, *out[3];
 
-  td_apply_at (&td__group_normalization_class, &attrs, in, 3, out, 3, site);
+  td__apply_at (&td__group_normalization_class, &attrs, in, 3, out, 3, site);
   return out[0];
 }
 
@@ -294,7 +294,7 @@ td_rms_normalization_at (TdVar *x, TdVar *gamma, TdNormOpt options, const TdSite
   const Attrs attrs = { options.eps, 1, 0 };
   TdVar *in[] = { x, gamma }, *out[2];
 
-  td_apply_at (&td__rms_normalization_class, &attrs, in, 2, out, 2, site);
+  td__apply_at (&td__rms_normalization_class, &attrs, in, 2, out, 2, site);
   return out[0];
 }
 

@@ -222,8 +222,8 @@ td_softmax_cross_entropy_at (TdVar *x, TdVar *t, TdCrossEntropyOpt o, const TdSi
   if (attrs.reduce < 0)
     return td__choice_fail ("softmax_cross_entropy", "reduce", td__reduce_mean_no, o.reduce,
                             site);
-  td_apply_at (&td__softmax_cross_entropy_class, &attrs, in, o.class_weight != NULL ? 3 : 2,
-               out, 2, site);
+  td__apply_at (&td__softmax_cross_entropy_class, &attrs, in, o.class_weight != NULL ? 3 : 2,
+                out, 2, site);
   return out[0];
 }
 

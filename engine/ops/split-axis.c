@@ -140,7 +140,7 @@ td_split_axis_at (TdVar *x, int sections, int axis, TdVar **out, const TdSite *s
 
   if (sections < 1)
     return td__fail (TD_ERR_ARG, "split_axis", site, "sections > 0 expected, got %d", sections);
-  return td_apply_at (&td__split_axis_class, &attrs, &x, 1, out, sections, site);
+  return td__apply_at (&td__split_axis_class, &attrs, &x, 1, out, sections, site);
 }
 
 TdStatus
@@ -232,7 +232,7 @@ cut_few (TdVar *x, const int64_t *indices, int n, int64_t from, int axis, TdVar 
 
       attrs.indices[k] = at < -1 ? -1 : at > INT_MAX ? INT_MAX : (int)at;
     }
-  return td_apply_at (&td__split_axis_indices_class, &attrs, &x, 1, out, n + 1, site);
+  return td__apply_at (&td__split_axis_indices_class, &attrs, &x, 1, out, n + 1, site);
 }
 
 TdStatus

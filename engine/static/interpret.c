@@ -87,8 +87,8 @@ run_op (const Walk *w, const TdStep *step)
   for (uint32_t k = 0; k < step->n_in; k++)
     in[k] = w->vars[td__step_in (w->s, step, k)];
   td__engine.path = step->path;
-  status = td_apply_at (step->cls, attrs_of (w, step, copy), in, (int)step->n_in, out,
-                        (int)step->n_out, step->site);
+  status = td__apply_at (step->cls, attrs_of (w, step, copy), in, (int)step->n_in, out,
+                         (int)step->n_out, step->site);
   for (uint32_t k = 0; k < step->n_out; k++)
     w->vars[td__step_out (w->s, step, k)] = out[k];
   free (copy);

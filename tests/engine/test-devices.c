@@ -219,19 +219,53 @@ static const TdOpClass twice_class = {
   .forward = twice_forward,
 };
 
+/* The same of a class that says nothing, and of one that would compute on the device. */
+static const TdOpClass silent_class = {
+  .name = "twice_silent",
+  .group = "user",
+  .n_in_min = 1,
+  .n_in_max = 1,
+  .n_out = 1,
+  .infer = twice_infer,
+  .forward = twice_forward,
+};
+
 static void
 host_operation__is_refused_where_it_would_crash (void **state)
 {
   TdVar *x = td_full (TD_F32, TD_SHAPE (1), 21), *there = td_to_device (x, remote);
   TdVar *planned = td_to_device (x, null), *y;
 
-  assert_int_equal (td_apply (&twice_class, NULL, &x, 1, &y, 1), TD_OK);
+  assert_int_equal (td_apply (&silent_class, NULL, &x, 1, &y, 1), TD_OK);
   assert_true (td_item (y) == 42);
-  assert_int_equal (td_apply (&twice_class, NULL, &there, 1, &y, 1), TD_ERR_DEVICE);
+  assert_int_equal (td_apply (&silent_class, NULL, &there, 1, &y, 1), TD_ERR_DEVICE);
   assert_true (td_poisoned (y));
+  assert_contains (td_error ()->message, "give its class TD_OP_HOST");
   assert_contains (said (TD_ERR_DEVICE),
-                   "twice: operands in host memory expected, got " FAKE_REMOTE_NAME);
-  assert_int_equal (td_apply (&twice_class, NULL, &planned, 1, &y, 1), TD_OK);
+                   "twice_silent: its forward may read host memory, and its operands are "
+                   "on " FAKE_REMOTE_NAME);
+  assert_int_equal (td_apply (&silent_class, NULL, &planned, 1, &y, 1), TD_OK);
+  assert_ptr_equal (td_device (y), null);
+}
+
+static void
+host_operation__runs_on_copies_where_its_class_says_so (void **state)
+{
+  TdVar *x = td_full (TD_F32, TD_SHAPE (3), 21), *there = td_to_device (x, remote), *y;
+  TdMemInfo before = td_mem_info (remote), after;
+
+  TD_SCOPE ("call")
+    {
+      assert_int_equal (td_apply (&twice_class, NULL, &there, 1, &y, 1), TD_OK);
+      assert_ptr_equal (td_device (y), remote);
+      assert_true (td_item (td_sum (y)) == 3 * 42);
+      assert_ptr_equal (td_device (there), remote);
+    }
+  after = td_mem_info (remote);
+  assert_int_equal (after.live_vars, before.live_vars);
+  assert_int_equal (after.live_nodes, before.live_nodes);
+  y = td_to_device (x, null);
+  assert_int_equal (td_apply (&twice_class, NULL, (TdVar *[]){ y }, 1, &y, 1), TD_OK);
   assert_ptr_equal (td_device (y), null);
 }
 
@@ -464,6 +498,7 @@ main (int argc, char **argv)
     row (zeros_like__lies_where_its_variable_lies),
     row (mixed_devices__are_an_error_that_names_both),
     row (host_operation__is_refused_where_it_would_crash),
+    row (host_operation__runs_on_copies_where_its_class_says_so),
     row (mlp__trains_far_away_bit_for_bit),
     row (lenet__trains_far_away_bit_for_bit),
     row (null__plans_a_hundred_gigabytes_without_touching_memory),

@@ -414,7 +414,6 @@ dy13_dy14__own_links_and_operations_behave_like_the_engines (void **state)
   const char *path = td_test_tmp ("own.npz");
 
   (void)state;
-  td_test_needs_cpu ("its own operation computes in host memory");
   td_config_set (dtype, TD_F64);
   net = td_sequential_new ("net");
   gate = gate_new (net, "gate", 3, 2);

@@ -603,6 +603,7 @@ static const TdOpClass cube_class = { .name = "cube",
                                       .n_in_min = 1,
                                       .n_in_max = 1,
                                       .n_out = 1,
+                                      .flags = TD_OP_HOST,
                                       .retain_in = 1,
                                       .in_names = cube_names,
                                       .infer = cube_infer,
@@ -626,11 +627,10 @@ dy13__a_users_operation_is_in_graph_dot_recorder_and_gradient_check (void **stat
   char *dot;
 
   (void)state;
-  td_test_needs_cpu ("the user's operation is a loop of the host");
   watch ();
   cubes (NULL, &x, 1, &y, 1);
   assert_false (td_poisoned (y));
-  assert_string_equal (notes.log, "cube ");
+  assert_string_equal (notes.log, td_test_on_cpu () ? "cube " : "to_device cube to_device ");
   assert_int_equal (td_check_backward_ (cubes, NULL, &x, 1, NULL, 1, &options), TD_OK);
   assert_int_equal (td_check_double_backward_ (cubes, NULL, &x, 1, NULL, 1, &options), TD_OK);
   assert_int_equal (td_save_dot (y, td_test_tmp ("cube.dot"), NULL), TD_OK);
@@ -640,6 +640,28 @@ dy13__a_users_operation_is_in_graph_dot_recorder_and_gradient_check (void **stat
   cubes (NULL, &bad, 1, &y, 1);
   assert_int_equal (td_error ()->status, TD_ERR_DTYPE);
   assert_contains (td_error ()->message, "cube: x.dtype == f64 expected: x (1) f32");
+}
+
+/* One that does not say that it is a loop of the host is no crash on a device. */
+static void
+dy13__an_operation_that_says_nothing_is_refused_where_it_would_crash (void **state)
+{
+  TdOpClass silent = cube_class;
+  TdVar *x = leaf (2, 2), *y;
+  char here[40];
+
+  (void)state;
+  silent.name = "silent";
+  silent.flags = 0;
+  snprintf (here, sizeof here, "test-dynamic.c:%d)", __LINE__ + 1);
+  td_apply (&silent, NULL, &x, 1, &y, 1);
+  assert_int_equal (td_poisoned (y), !td_test_on_cpu ());
+  if (td_test_on_cpu ())
+    return;
+  assert_int_equal (td_error ()->status, TD_ERR_DEVICE);
+  assert_contains (td_error ()->message, "silent: its forward may read host memory, and its "
+                                         "operands are on cuda:0: give its class TD_OP_HOST");
+  assert_contains (td_error ()->message, here);
 }
 
 /* The operations that lead from y to what wants a gradient, found without the engine's walk. */
@@ -746,6 +768,7 @@ main (void)
     row (dy11__an_error_is_reported_at_the_offending_call_before_any_later_one),
     row (dy12__after_an_error_what_was_computed_before_is_still_there),
     row (dy13__a_users_operation_is_in_graph_dot_recorder_and_gradient_check),
+    row (dy13__an_operation_that_says_nothing_is_refused_where_it_would_crash),
     row (dy15__backward_visits_just_what_is_reachable_and_wants_a_gradient),
     row (dy20__the_first_iteration_does_nothing_that_later_ones_do_not),
     row (observer__is_told_of_an_outputs_buffer_by_its_event_or_before_a_failed_one),
