@@ -38,6 +38,7 @@ struct TdCudaBlas;
 struct TdCudnn;
 struct TdCudaStatsLater;
 struct TdCudaTiming;
+struct TdCudaIndexLater;
 
 typedef struct TdCuda
 {
@@ -61,10 +62,12 @@ typedef struct TdCuda
   struct TdCudnn *cudnn;                    /**< NULL till the first convolution */
   struct TdBlock *scratch[TD_CUDA_SCRATCH]; /**< what the kernels of this call share */
   int n_scratch;
-  struct TdCudaStatsLater *stats; /**< NULL till they are asked for */
-  bool no_stats;                  /**< they cannot be had here */
-  struct TdCudaTiming *timing;    /**< NULL till an operation is timed */
-  CUdeviceptr own_room;           /**< workspace that is none of the pool's, for recording */
+  struct TdCudaStatsLater *stats;   /**< NULL till they are asked for */
+  bool no_stats;                    /**< they cannot be had here */
+  struct TdCudaTiming *timing;      /**< NULL till an operation is timed */
+  struct TdCudaIndexLater *indices; /**< NULL till some are checked without waiting */
+  bool no_indices;                  /**< that cannot be had here */
+  CUdeviceptr own_room;             /**< workspace that is none of the pool's, for recording */
   size_t own_room_bytes;
   bool in_own_room; /**< launches take their workspace from there */
   char model[64];   /**< device.model */
@@ -126,6 +129,8 @@ void td_cuda_shadows_written (TdCuda *c, const void *address, size_t bytes);
 void td_cuda_shadows_close (TdCuda *c);
 /** The same news for statistics that are still to be made (stats-later.c). */
 void td_cuda_stats_written (TdCuda *c, const void *address, size_t bytes);
+/** Does the host know this array's numbers? */
+bool td_cuda_shadows_have (const TdCuda *c, const TdTensor *index);
 /** The slot check_index, where the host knows the indices; false: it does not. */
 bool td_cuda_shadows_check_index (TdCuda *c, const TdTensor *index, int64_t limit,
                                   int64_t ignore, int64_t *bad_place, int64_t *bad_value,

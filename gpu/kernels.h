@@ -70,6 +70,11 @@ TdStatus td_cuda_scatter_rows_add (TdCudaLauncher *l, const TdTensor *index, con
  */
 TdStatus td_cuda_check_index (TdCudaLauncher *l, const TdTensor *index, int64_t limit,
                               int64_t ignore, int64_t *result);
+/** The same for memory of the host that the device reaches: counts up *runs, and leaves the
+ * run, the bad place and its value in found unless found[0] is not 0; then *news is 1. */
+TdStatus td_cuda_check_index_later (TdCudaLauncher *l, const TdTensor *index, int64_t limit,
+                                    int64_t ignore, int64_t *found, int64_t *news,
+                                    uint64_t *runs);
 
 /* --- reductions --- */
 TdStatus td_cuda_reduce (TdCudaLauncher *l, TdReduceKind kind, uint32_t axes, const TdTensor *x,

@@ -13,6 +13,11 @@ size_t td_cuda_own_bytes (TdDevice *d);
 /** The slots time_zero and time_op. */
 bool td_cuda_time_zero (TdDevice *d, uint64_t zero);
 bool td_cuda_time_op (TdDevice *d, const TdLateOf *of);
+/** The slots check_index_later and bad_index. */
+TdStatus td_cuda_index_later (TdDevice *d, const TdTensor *index, int64_t limit, int64_t ignore,
+                              uint32_t place);
+bool td_cuda_bad_index (TdDevice *d, TdBadIndex *bad);
+void td_cuda_index_close (TdCuda *c);
 /** The slot late. */
 int td_cuda_late (TdDevice *d, TdLateHow how, TdLate *answers, int room);
 

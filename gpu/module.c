@@ -208,11 +208,13 @@ device_end (TdDevice *d)
       memset (c->down, 0, sizeof c->down);
       td_cuda_stats_close (c);
       td_cuda_timing_close (c);
+      td_cuda_index_close (c);
     }
   if (c->stream != NULL)
     td_cuda.cuStreamSynchronize (c->stream);
   td_cuda_stats_close (c);
   td_cuda_timing_close (c);
+  td_cuda_index_close (c);
   td_cuda_blas_close (c);
   td_cudnn_close (c);
   td_cuda_scratch_end (c);

@@ -62,31 +62,43 @@ td_cuda_shadows_close (TdCuda *c)
     forget (&c->shadows[i]);
 }
 
+/* The array as the host sent it, or NULL. */
+static char *
+find (const TdCuda *c, const TdTensor *index)
+{
+  CUdeviceptr address = (CUdeviceptr)index->data;
+  size_t bytes = (size_t)index->size * td_cuda_dtype_bytes[index->dtype];
+
+  for (int i = 0; i < TD_CUDA_SHADOWS; i++)
+    {
+      const TdCudaShadow *s = &c->shadows[i];
+
+      if (s->host != NULL && address >= s->address && address + bytes <= s->address + s->bytes)
+        return s->host + (address - s->address);
+    }
+  return NULL;
+}
+
+bool
+td_cuda_shadows_have (const TdCuda *c, const TdTensor *index)
+{
+  return find (c, index) != NULL;
+}
+
 bool
 td_cuda_shadows_check_index (TdCuda *c, const TdTensor *index, int64_t limit, int64_t ignore,
                              int64_t *bad_place, int64_t *bad_value, TdStatus *status)
 {
-  CUdeviceptr address = (CUdeviceptr)index->data;
-  size_t bytes = (size_t)index->size * td_cuda_dtype_bytes[index->dtype];
+  TdTensor there = *index;
 
   if (td_cuda_refuses (c, "has indices that the host checks at every call"))
     {
       *status = TD_ERR_STATE;
       return true;
     }
-  for (int i = 0; i < TD_CUDA_SHADOWS; i++)
-    {
-      const TdCudaShadow *s = &c->shadows[i];
-
-      if (s->host != NULL && address >= s->address && address + bytes <= s->address + s->bytes)
-        {
-          TdTensor there = *index;
-
-          there.data = s->host + (address - s->address);
-          *status = td_cuda_host->cpu->ops->check_index (td_cuda_host->cpu, &there, limit,
-                                                         ignore, bad_place, bad_value);
-          return true;
-        }
-    }
-  return false;
+  there.data = find (c, index);
+  if (there.data != NULL)
+    *status = td_cuda_host->cpu->ops->check_index (td_cuda_host->cpu, &there, limit, ignore,
+                                                   bad_place, bad_value);
+  return there.data != NULL;
 }

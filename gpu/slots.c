@@ -1,7 +1,7 @@
 /* The device's vtable: memory, the libraries where they are better, our kernels for the rest.
  *
  * Nothing here waits for the device but the two slots that answer the host: stats, and
- * check_index where the host did not send the indices.
+ * check_index where the host did not send the indices and asks now (index-later.c does not).
  *
  * SPDX-License-Identifier: MIT */
 #include "blas.h"
@@ -348,6 +348,8 @@ static const TdDeviceOps ops = {
   .time_op = td_cuda_time_op,
   .late = td_cuda_late,
   .own_bytes = td_cuda_own_bytes,
+  .check_index_later = td_cuda_index_later,
+  .bad_index = td_cuda_bad_index,
 };
 
 const TdDeviceOps *

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "agent.h"
 
+#include "../core/late-index.h"
 #include "../record/recorder.h"
 #include "../record/stats.h"
 #include "json.h"
@@ -55,6 +56,9 @@ look_again (TdAgent *a)
   a->needs_stats = false;
   for (int i = 0; i < a->n_breaks; i++)
     a->needs_stats = a->needs_stats || td__break_needs_values (a->breaks[i]);
+  td__index_now = false;
+  for (int i = 0; i < a->n_breaks; i++)
+    td__index_now = td__index_now || td__break_on_error (a->breaks[i]);
 }
 
 static int

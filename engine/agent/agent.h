@@ -86,6 +86,8 @@ void td__break_free (TdBreak *b);
 bool td__break_holds (const TdBreak *b, const TdBreakMoment *moment);
 /** Whether it needs the values of every output, or can be asked before the event. */
 bool td__break_needs_values (const TdBreak *b);
+/** Does it ask whether a call failed? */
+bool td__break_on_error (const TdBreak *b);
 const char *td__break_text (const TdBreak *b);
 int td__break_id (const TdBreak *b);
 void td__break_set_id (TdBreak *b, int id);

@@ -367,6 +367,15 @@ td__break_needs_values (const TdBreak *b)
   return false;
 }
 
+bool
+td__break_on_error (const TdBreak *b)
+{
+  for (int i = 0; i < b->n; i++)
+    if (b->terms[i].subject->holds == holds_error)
+      return true;
+  return false;
+}
+
 const char *
 td__break_text (const TdBreak *b)
 {

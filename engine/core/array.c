@@ -1,7 +1,7 @@
 /* Arrays from and to the host: creators, reads and writes.
  *
  * SPDX-License-Identifier: MIT */
-#include "core.h"
+#include "late-index.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -242,6 +242,7 @@ host_read (const TdVar *v, void *host, const char *call, const TdSite *site)
 {
   TdEngine *e = &td__engine;
   TdDevice *d = v->node->device;
+  TdStatus status;
 
   if (!d->computes)
     return td__fail (TD_ERR_DEVICE, call, site, "device %s keeps no values to read", d->name);
@@ -249,7 +250,8 @@ host_read (const TdVar *v, void *host, const char *call, const TdSite *site)
     e->observer->host_read (e->observer, v->node, site != NULL ? site : e->site);
   if (TD_UNLIKELY (e->tracer != NULL))
     e->tracer->host_read (e->tracer, v, site != NULL ? site : e->site);
-  return td__layout_download (v->node, v->buffer, host);
+  status = td__layout_download (v->node, v->buffer, host);
+  return status == TD_OK ? td__index_raise () : status;
 }
 
 double

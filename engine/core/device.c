@@ -1,7 +1,7 @@
 /* The devices there are, and their memory: registry, limits, accounts.
  *
  * SPDX-License-Identifier: MIT */
-#include "core.h"
+#include "late-index.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -144,7 +144,10 @@ void
 td_device_synchronize (TdDevice *device)
 {
   if (device != NULL && device->ops->synchronize != NULL)
-    device->ops->synchronize (device);
+    {
+      device->ops->synchronize (device);
+      td__index_raise ();
+    }
 }
 
 size_t

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "core.h"
+#include "late-index.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -347,6 +348,7 @@ td_finish (void)
     return 0;
   if (td__check_thread ("td_finish") != TD_OK)
     return 1;
+  td__index_finish ();
   if (e->in_iteration && e->observer != NULL)
     e->observer->iteration (e->observer, false, e->iteration, 0, e->iteration_site);
   if (e->has_error)
@@ -361,6 +363,7 @@ td_finish (void)
   if (e->observer != NULL)
     e->observer->finish (e->observer, status);
   e->observer = NULL;
+  td__index_end ();
   td__devices_finish ();
   td__slab_finish (&e->vars);
   td__slab_finish (&e->nodes);

@@ -4,7 +4,7 @@
  * the user's program and iterations are scopes.
  *
  * SPDX-License-Identifier: MIT */
-#include "core.h"
+#include "late-index.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +108,7 @@ iteration_close (void)
 {
   TdEngine *e = &td__engine;
 
+  td__index_raise ();
   if (e->observer != NULL)
     e->observer->iteration (e->observer, false, e->iteration, 0, e->iteration_site);
   e->in_iteration = false;

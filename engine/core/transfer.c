@@ -2,7 +2,7 @@
  * what the engine knows about its need.  The numbers go through host memory.
  *
  * SPDX-License-Identifier: MIT */
-#include "core.h"
+#include "late-index.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ carry (const TdNode *n, const TdBuffer *from, const TdBuffer *to, const TdSite *
   if (status != TD_OK && !td__engine.has_error)
     td__fail (status, "td_to_device", site, "%zu bytes could not be copied from %s to %s",
               bytes, a->name, b->name);
-  return status;
+  return status == TD_OK ? td__index_raise () : status;
 }
 
 /* What is known about the numbers before they are copied once more. */

@@ -16,18 +16,23 @@
 typedef struct
 {
   int64_t n, c, rest;
+  int64_t labels; /* how many there are; -1: of no matter */
   int64_t ignore;
   double share; /* of one row in the result */
   bool each;    /* rows are results of their own; of accuracy: `ignore` counts */
   const TdTensor *t;
 } Rows;
 
+/* One that is none of the labels has been told of, or will be, and is ignored. */
 static int64_t
-label_of (const TdTensor *t, int64_t i)
+label_of (const Rows *r, int64_t i)
 {
-  return t->dtype == TD_I64   ? ((const int64_t *)t->data)[i]
-         : t->dtype == TD_I32 ? ((const int32_t *)t->data)[i]
-                              : ((const uint8_t *)t->data)[i];
+  const TdTensor *t = r->t;
+  const int64_t label = t->dtype == TD_I64   ? ((const int64_t *)t->data)[i]
+                        : t->dtype == TD_I32 ? ((const int32_t *)t->data)[i]
+                                             : ((const uint8_t *)t->data)[i];
+
+  return (label >= 0 && label < r->labels) || r->labels < 0 ? label : r->ignore;
 }
 
 /* 1 / (rows that count), or 1 / n. */
@@ -40,7 +45,7 @@ share_of (const Rows *r, bool normalize)
     {
       count = 0;
       for (int64_t i = 0; i < r->t->size; i++)
-        count += label_of (r->t, i) != r->ignore;
+        count += label_of (r, i) != r->ignore;
     }
   return 1 / (double)(count > 1 ? count : 1);
 }
@@ -87,7 +92,7 @@ enum
   static double row_loss_##T (const Loss *l, int64_t i, const T *x, T *y, T top)               \
   {                                                                                            \
     const Rows *r = l->r;                                                                      \
-    const int64_t label = label_of (r->t, i);                                                  \
+    const int64_t label = label_of (r, i);                                                     \
     const double sum = sum_##T (y, r->c, r->rest);                                             \
     const T divisor = (T)sum, *weight = l->weight;                                             \
                                                                                                \
@@ -169,7 +174,7 @@ DEFINE_LOSS (double, TD_F64, exp)
     for (int64_t i = 0; i < r->n * r->rest; i++)                                               \
       {                                                                                        \
         const int64_t at = i / r->rest * r->rest * r->c + i % r->rest, step = r->rest;         \
-        const int64_t label = label_of (r->t, i);                                              \
+        const int64_t label = label_of (r, i);                                                 \
         const bool counts = label != r->ignore;                                                \
         const T scale = (T)((double)g[r->each ? i : 0] * r->share                              \
                             * (counts && weight != NULL ? (double)weight[label] : 1));         \
@@ -185,7 +190,7 @@ DEFINE_LOSS (double, TD_F64, exp)
   {                                                                                            \
     for (int64_t i = 0; i < r->t->size; i++)                                                   \
       {                                                                                        \
-        const int64_t label = label_of (r->t, i);                                              \
+        const int64_t label = label_of (r, i);                                                 \
                                                                                                \
         out[i] = label == r->ignore                                                            \
                      ? 0                                                                       \
@@ -201,10 +206,10 @@ DEFINE_LOSS (double, TD_F64, exp)
       {                                                                                        \
         const int64_t at = i / r->rest * r->rest * r->c + i % r->rest;                         \
                                                                                                \
-        if (r->each && label_of (r->t, i) == r->ignore)                                        \
+        if (r->each && label_of (r, i) == r->ignore)                                           \
           n_rows--;                                                                            \
         else                                                                                   \
-          right += largest_##T (y + at, r->c, r->rest) == label_of (r->t, i);                  \
+          right += largest_##T (y + at, r->c, r->rest) == label_of (r, i);                     \
       }                                                                                        \
     *out = (T)((double)right / (double)(n_rows > 0 ? n_rows : 1));                             \
   }                                                                                            \
@@ -219,7 +224,7 @@ DEFINE_LOSS (double, TD_F64, exp)
     for (int64_t i = 0; i < r->n * r->rest; i++)                                               \
       {                                                                                        \
         const int64_t at = i / r->rest * r->rest * r->c + i % r->rest;                         \
-        const int64_t label = label_of (r->t, i);                                              \
+        const int64_t label = label_of (r, i);                                                 \
         const int64_t best = largest_##T (y + at, r->c, r->rest);                              \
                                                                                                \
         if (label == r->ignore)                                                                \
@@ -267,6 +272,11 @@ td__cpu_cross_entropy (TdDevice *d, int kind, const int64_t *params, const TdTen
     rows.rest *= t->shape->dim[i];
   if (!rows_only)
     rows.c = in[0].shape->dim[1];
+  rows.labels = kind == TD_ACCURACY                         ? -1
+                : kind == TD_LABEL_COUNTS                   ? out[0].size
+                : kind == TD_CROSS_ENTROPY_ROWS && n_in > 1 ? in[1].size
+                : rows_only                                 ? INT64_MAX
+                                                            : rows.c;
   if (kind == TD_ACCURACY)
     rows.each = params[1] != 0;
   else if (kind != TD_LABEL_COUNTS)

@@ -1,4 +1,7 @@
-/* Rows chosen by an array of indices (i32, i64 or u8), which were checked before.
+/* Rows chosen by an array of indices (i32, i64 or u8).  They were checked before, or a device
+ * that computes by these loops checks them by itself: one that is out of range reads zeros, and
+ * adds nothing.
+ *
  * SPDX-License-Identifier: MIT */
 #include "elementwise.h"
 
@@ -25,6 +28,7 @@ typedef struct
   const TdTensor *w, *index;
   TdTensor *y;
   size_t row_bytes;
+  int64_t rows;
 } GatherWork;
 
 static void
@@ -33,16 +37,23 @@ gather_piece (int64_t begin, int64_t end, int worker, void *context)
   const GatherWork *g = context;
 
   for (int64_t i = begin; i < end; i++)
-    memcpy ((char *)g->y->data + (size_t)i * g->row_bytes,
-            (const char *)g->w->data + (size_t)index_at (g->index, i) * g->row_bytes,
-            g->row_bytes);
+    {
+      char *y = (char *)g->y->data + (size_t)i * g->row_bytes;
+      const int64_t row = index_at (g->index, i);
+
+      if (__builtin_expect (row >= 0 && row < g->rows, 1))
+        memcpy (y, (const char *)g->w->data + (size_t)row * g->row_bytes, g->row_bytes);
+      else
+        memset (y, 0, g->row_bytes);
+    }
 }
 
 TdStatus
 td__cpu_gather_rows (TdDevice *d, const TdTensor *w, const TdTensor *index, TdTensor *y)
 {
   int64_t columns = index->size > 0 ? y->size / index->size : 0;
-  GatherWork g = { w, index, y, (size_t)columns * td__cpu_dtype_bytes[w->dtype] };
+  GatherWork g = { w, index, y, (size_t)columns * td__cpu_dtype_bytes[w->dtype],
+                   columns > 0 ? w->size / columns : 0 };
 
   if (!is_index (index) || w->dtype != y->dtype)
     return TD_ERR_DTYPE;
@@ -61,11 +72,13 @@ td__cpu_scatter_rows_add (TdDevice *d, const TdTensor *index, const TdTensor *gy
 
   if (!is_index (index) || gw->dtype != gy->dtype || add == NULL)
     return TD_ERR_DTYPE;
-  for (int64_t i = 0; i < index->size; i++)
+  for (int64_t i = 0; i < index->size && columns > 0; i++)
     {
-      char *row = (char *)gw->data + (size_t)index_at (index, i) * row_bytes;
+      const int64_t at = index_at (index, i);
+      char *row = (char *)gw->data + (size_t)at * row_bytes;
 
-      add (row, (const char *)gy->data + (size_t)i * row_bytes, row, columns);
+      if (at >= 0 && at < gw->size / columns)
+        add (row, (const char *)gy->data + (size_t)i * row_bytes, row, columns);
     }
   return TD_OK;
 }

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "layers.h"
+#include "../core/late-index.h"
 
 TdStatus
 td__check_floats (const TdOpCall *call, uint32_t mask)
@@ -97,15 +98,7 @@ td__check_labels_shape (const TdOpCall *call, int x, int t)
 TdStatus
 td__check_labels (TdOpCall *call, int i, int64_t limit, int64_t allowed)
 {
-  int64_t place = -1, value = 0;
-  const TdStatus status = call->device->ops->check_index (call->device, &call->in[i], limit,
-                                                          allowed, &place, &value);
-
-  if (status != TD_OK || place < 0)
-    return status;
-  return td_op_fail_operands (
-      call, TD_ERR_ARG, "0 <= %s[i] < %lld expected, got %lld at element %lld",
-      call->cls->in_names[i], (long long)limit, (long long)value, (long long)place);
+  return td__index_check (call, i, limit, allowed);
 }
 
 int64_t

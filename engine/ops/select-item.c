@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "ops.h"
+#include "../core/late-index.h"
 
 typedef struct
 {
@@ -36,23 +37,20 @@ select_infer (TdOpCall *call)
 
 /* Workspace: row i's place i * columns + t[i] in x, checked. */
 static TdStatus
-places (TdOpCall *call, const TdTensor *t, int64_t columns, TdTensor *index)
+places (TdOpCall *call, int operand, int64_t columns, TdTensor *index)
 {
+  const TdTensor *t = &call->in[operand];
   const TdDeviceOps *ops = call->device->ops;
   size_t bytes = (size_t)t->size * sizeof (int64_t);
   char *room = td_op_workspace (call, 2 * bytes);
   TdTensor wide;
-  int64_t place, value;
   TdStatus status;
 
   if (room == NULL)
     return TD_ERR_MEMORY;
   *index = wide = (TdTensor){ room, t->shape, t->size, TD_I64 };
   wide.data = room + bytes;
-  status = ops->check_index (call->device, t, columns, INT64_MIN, &place, &value);
-  if (status == TD_OK && place >= 0)
-    return td_op_fail (call, TD_ERR_ARG, "0 <= t < %lld expected, got t[%lld] = %lld",
-                       (long long)columns, (long long)place, (long long)value);
+  status = td__index_check (call, operand, columns, INT64_MIN);
   if (status == TD_OK)
     status = ops->arange (call->device, index, 0, (double)columns);
   if (status == TD_OK)
@@ -66,7 +64,7 @@ static TdStatus
 select_forward (TdOpCall *call)
 {
   TdTensor index;
-  TdStatus status = places (call, &call->in[1], call->in[0].shape->dim[1], &index);
+  TdStatus status = places (call, 1, call->in[0].shape->dim[1], &index);
 
   return status != TD_OK ? status
                          : call->device->ops->gather_rows (call->device, &call->in[0], &index,
@@ -121,7 +119,7 @@ select_grad_forward (TdOpCall *call)
                                              (size_t)gx->size * td_dtype_bytes (gx->dtype));
 
   if (status == TD_OK)
-    status = places (call, &call->in[0], gx->shape->dim[1], &index);
+    status = places (call, 0, gx->shape->dim[1], &index);
   if (status == TD_OK)
     status = call->device->ops->scatter_rows_add (call->device, &index, &call->in[1], gx);
   return status;

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "capture-private.h"
+#include "../core/late-index.h"
 
 #include <stdlib.h>
 
@@ -192,9 +193,13 @@ td__stretch_record (TdPlay *p, TdStretch *st, bool all, uint32_t *bad)
   for (uint32_t k = 0; k < st->n_steps && why == NULL && *bad == TD_ABSENT; k++)
     if (all || st->steps[k].changed)
       {
+        TdReady *r = &p->list->ready[st->steps[k].ready];
+
         graphs->step (d, k);
-        if (td__play_one (p, &p->list->ready[st->steps[k].ready]) != TD_OK)
+        td__index_capture (d, &st->steps[k].places, r->step->path);
+        if (td__play_one (p, r) != TD_OK)
           *bad = st->steps[k].ready;
+        td__index_capture (d, NULL, NULL);
       }
   if (*bad != TD_ABSENT)
     {

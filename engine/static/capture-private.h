@@ -26,6 +26,7 @@ typedef struct
   uint32_t ready;
   uint64_t adds; /* by output: added to what is there */
   TdRngKey key;
+  uint16_t places; /* of indices that it checks: of late-index.h */
   bool changed;
 } TdLaunched;
 

@@ -10,6 +10,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "capture-private.h"
+#include "../core/late-index.h"
 #include "pass.h"
 #include "tell.h"
 
@@ -44,6 +45,8 @@ stretch_clear (TdCaptures *c, TdStretch *st)
       td__pool_hold (c->device->pool, TD_MEM_POOL_GRAPH, -1);
     }
   td__stretch_drop_places (st);
+  for (uint32_t k = 0; k < st->n_steps; k++)
+    td__index_forget (c->device, &st->steps[k].places);
   free (st->steps);
   free (st->refs);
   free (st->fixed);
@@ -435,6 +438,9 @@ launch (TdPlay *p, const TdStretch *st)
           = (TdSpan){ st->refs[k].t->data, p->i->plan->s->values[st->refs[k].value].bytes };
   if (status == TD_OK)
     status = d->ops->graphs->launch (d, st->graph, st->written, n);
+  for (uint32_t k = 0; k < st->n_steps && status == TD_OK; k++)
+    if (st->steps[k].places != 0)
+      td__index_launched (d, st->steps[k].places);
   if (status == TD_OK)
     status = td__stretch_copy (p, st, false);
   if (owner != NULL)

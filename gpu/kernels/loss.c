@@ -92,8 +92,12 @@ td_cuda_cross_entropy (TdCudaLauncher *l, int kind, const int64_t *params, const
   for (int i = 1; i < t->shape->ndim; i++)
     a.rest *= t->shape->dim[i];
   a.lanes = a.rest > 1 ? 1 : a.c > 32 ? 32 : td__lanes (a.c);
+  a.n_labels = rows_only ? INT64_MAX : a.c;
   if (n_in > n_fixed[kind])
-    a.weight = in[n_fixed[kind]].data;
+    {
+      a.weight = in[n_fixed[kind]].data;
+      a.n_labels = in[n_fixed[kind]].size;
+    }
   if (kind == TD_CROSS_ENTROPY)
     a.y = out[1].data;
   else if (kind == TD_CROSS_ENTROPY_GRAD)

@@ -4,10 +4,14 @@
  * SPDX-License-Identifier: MIT */
 #include "kernel.cuh"
 
+/* One that is none of the labels, which a check tells of, is ignored.  Accuracy only compares.
+ */
 TD_DEVICE int64_t
 label_at (const TdCrossEntropyParams &a, int64_t row)
 {
-  return integer_at (a.t, a.t_dtype, row);
+  const int64_t label = integer_at (a.t, a.t_dtype, row);
+
+  return (label >= 0 && label < a.n_labels) || a.kind == TD_ACCURACY ? label : a.ignore;
 }
 
 TD_DEVICE int64_t
@@ -107,8 +111,8 @@ right_row (const TdCrossEntropyParams &a, int64_t row, Totals &totals)
   const int lane = threadIdx.x % a.lanes;
   const bool valid = row < a.rows;
   const int64_t label = valid ? label_at (a, row) : a.ignore;
-  const int64_t best = largest_in_row (
-      a, (const T *)a.x + (valid ? row_at (a, row) : 0), lane, valid ? a.c : 0);
+  const int64_t best = largest_in_row (a, (const T *)a.x + (valid ? row_at (a, row) : 0), lane,
+                                       valid ? a.c : 0);
 
   if (lane != 0 || !valid || (a.each && label == a.ignore))
     return;
@@ -153,7 +157,8 @@ TD_DEVICE double
 row_scale (const TdCrossEntropyParams &a, int64_t label)
 {
   return share_of (a)
-         * (label != a.ignore && a.weight != nullptr ? (double)((const T *)a.weight)[label] : 1);
+         * (label != a.ignore && a.weight != nullptr ? (double)((const T *)a.weight)[label]
+                                                     : 1);
 }
 
 template <typename T>

@@ -7,9 +7,10 @@
 
 enum
 {
-  TILE = 32,    /* as in move.cu */
-  FEW = 4,      /* rows or columns that are not worth a tile */
-  SCATTER_Y = 4 /* blocks that share the columns of a row, at most */
+  TILE = 32,                 /* as in move.cu */
+  FEW = 4,                   /* rows or columns that are not worth a tile */
+  SCATTER_Y = 4,             /* blocks that share the columns of a row, at most */
+  FEW_INDICES = 8 * TD_BLOCK /* that one block checks */
 };
 
 #define BY_BYTES(prefix)                                                                       \
@@ -251,6 +252,7 @@ td_cuda_gather_rows (TdCudaLauncher *l, const TdTensor *w, const TdTensor *index
   while (row_bytes % unit != 0 || !td__aligned (a.from, unit) || !td__aligned (a.to, unit))
     unit /= 2;
   a.columns = (int64_t)(row_bytes / unit);
+  a.rows = w->size * (int64_t)td__bytes_of (w->dtype) / (int64_t)row_bytes;
   return td__launch (l, &gathers[unit], td__blocks (l, a.n * a.columns, TD_BLOCK * 2), 1, &a);
 }
 
@@ -278,26 +280,51 @@ td_cuda_scatter_rows_add (TdCudaLauncher *l, const TdTensor *index, const TdTens
                      y_blocks < SCATTER_Y ? y_blocks : SCATTER_Y, &a);
 }
 
+/* Blocks that each find their first, and the one that finds the first of those. */
+static TdStatus
+check_in_blocks (TdCudaLauncher *l, TdRowsParams *a)
+{
+  static TdCudaKernel check = { .name = "td_check_index" },
+                      end = { .name = "td_check_index_end" };
+  TdStatus status;
+
+  a->rows = td__blocks (l, a->n, TD_BLOCK * 4);
+  a->to = l->workspace (l, (size_t)(a->rows + 1) * sizeof (int64_t));
+  if (a->to == NULL)
+    return TD_ERR_MEMORY;
+  status = td__launch (l, &check, a->rows, 1, a);
+  return status == TD_OK ? td__launch (l, &end, 1, 1, a) : status;
+}
+
 TdStatus
 td_cuda_check_index (TdCudaLauncher *l, const TdTensor *index, int64_t limit, int64_t ignore,
                      int64_t *result)
 {
-  static TdCudaKernel check = { .name = "td_check_index" },
-                      end = { .name = "td_check_index_end" };
   TdRowsParams a = { .index = index->data,
                      .n = index->size,
-                     .rows = td__blocks (l, index->size, TD_BLOCK * 4),
                      .index_dtype = (int)index->dtype,
                      .limit = limit,
                      .ignore = ignore,
                      .result = result };
-  TdStatus status;
+
+  return is_index (index) ? check_in_blocks (l, &a) : TD_ERR_DTYPE;
+}
+
+TdStatus
+td_cuda_check_index_later (TdCudaLauncher *l, const TdTensor *index, int64_t limit,
+                           int64_t ignore, int64_t *found, int64_t *news, uint64_t *runs)
+{
+  static TdCudaKernel few = { .name = "td_check_index_few" };
+  TdRowsParams a = { .index = index->data,
+                     .n = index->size,
+                     .index_dtype = (int)index->dtype,
+                     .limit = limit,
+                     .ignore = ignore,
+                     .result = found,
+                     .news = news,
+                     .runs = runs };
 
   if (!is_index (index))
     return TD_ERR_DTYPE;
-  a.to = l->workspace (l, (size_t)(a.rows + 1) * sizeof (int64_t));
-  if (a.to == NULL)
-    return TD_ERR_MEMORY;
-  status = td__launch (l, &check, a.rows, 1, &a);
-  return status == TD_OK ? td__launch (l, &end, 1, 1, &a) : status;
+  return a.n <= FEW_INDICES ? td__launch (l, &few, 1, 1, &a) : check_in_blocks (l, &a);
 }

@@ -1,5 +1,5 @@
-/* Numbers moved as bits: walks with any stride, transposes by tiles, choices between two arrays,
- * rows by an index.  A unit is 1 to 16 bytes, the largest that all sides allow.
+/* Numbers moved as bits: walks with any stride, transposes by tiles, choices between two
+ * arrays, rows by an index.  A unit is 1 to 16 bytes, the largest that all sides allow.
  *
  * SPDX-License-Identifier: MIT */
 #include "walk.cuh"
@@ -134,18 +134,21 @@ choose (const TdWalkParams &a)
     }
 }
 
-/* A block takes rows in turn, its threads the units of a row; of short rows several. */
+/* A block takes rows in turn, its threads the units of a row; of short rows several.  Zeros for
+ * an index that is out of range. */
 template <typename Unit>
 TD_DEVICE void
 gather (const TdRowsParams &a)
 {
   for (int64_t i = thread_index (); i < a.n * a.columns; i += n_threads ())
     {
-      const int64_t row = i / a.columns, column = i - row * a.columns;
+      const int64_t at = i / a.columns, column = i - at * a.columns;
+      const int64_t row = integer_at (a.index, a.index_dtype, at);
+      Unit v = {};
 
-      ((Unit *)a.to)[i] = ((const Unit *)a.from)[integer_at (a.index, a.index_dtype, row)
-                                                     * a.columns
-                                                 + column];
+      if (row >= 0 && row < a.rows)
+        v = ((const Unit *)a.from)[row * a.columns + column];
+      ((Unit *)a.to)[i] = v;
     }
 }
 
@@ -189,7 +192,8 @@ scatter (const TdRowsParams &a, Room &mine, Room &counts)
 {
   typedef Number<S> N;
   const int64_t share = (a.rows + gridDim.x - 1) / gridDim.x;
-  const int64_t first = blockIdx.x * share, end = first + share;
+  const int64_t first = blockIdx.x * share;
+  const int64_t end = first + share < a.rows ? first + share : a.rows;
   const unsigned lane = threadIdx.x % TD_WARP, warp = threadIdx.x / TD_WARP;
 
   for (int64_t begin = 0; begin < a.n; begin += TD_BLOCK)
@@ -221,8 +225,8 @@ scatter (const TdRowsParams &a, Room &mine, Room &counts)
             {
               S *place = (S *)a.to + to * a.columns + c;
 
-              *place = N::store (
-                  sum_of_two (N::load (*place), N::load (((const S *)a.from)[from * a.columns + c])));
+              *place = N::store (sum_of_two (
+                  N::load (*place), N::load (((const S *)a.from)[from * a.columns + c])));
             }
         }
       __syncthreads ();
@@ -246,20 +250,43 @@ ADDS (double, f64)
 ADDS (int32_t, i32)
 ADDS (int64_t, i64)
 
+TD_DEVICE int64_t
+first_bad (const TdRowsParams &a, int64_t from, int64_t step)
+{
+  for (int64_t i = from; i < a.n; i += step)
+    {
+      const int64_t v = integer_at (a.index, a.index_dtype, i);
+
+      if ((v < 0 || v >= a.limit) && v != a.ignore)
+        return i;
+    }
+  return a.n;
+}
+
+/* Nobody waits: what is found stays till the host has taken it.  The run is written last. */
+TD_DEVICE void
+leave (const TdRowsParams &a, int64_t first)
+{
+  volatile int64_t *found = a.result, *news = a.news;
+  const uint64_t run = ++*a.runs;
+
+  if (first >= a.n || found[0] != 0)
+    return;
+  found[1] = first;
+  found[2] = integer_at (a.index, a.index_dtype, first);
+  __threadfence_system ();
+  found[0] = (int64_t)run;
+  __threadfence_system ();
+  *news = 1;
+}
+
 /* The first place of a block whose index is out of range, to from[block] (n: there is none);
  * then the first of all blocks, with its value. */
 TD_KERNEL (td_check_index, TdRowsParams)
 {
   TD_SHARED (int64_t, firsts, TD_BLOCK / TD_WARP);
-  int64_t first = a.n;
+  int64_t first = first_bad (a, thread_index (), n_threads ());
 
-  for (int64_t i = thread_index (); i < a.n && first == a.n; i += n_threads ())
-    {
-      const int64_t v = integer_at (a.index, a.index_dtype, i);
-
-      if ((v < 0 || v >= a.limit) && v != a.ignore)
-        first = i;
-    }
   first = -largest_of_group (-first, TD_BLOCK, firsts);
   if (threadIdx.x == 0)
     ((int64_t *)a.to)[blockIdx.x] = first;
@@ -278,9 +305,22 @@ TD_KERNEL (td_check_index_end, TdRowsParams)
       first = other < first ? other : first;
     }
   first = -largest_of_group (-first, TD_BLOCK, firsts);
-  if (threadIdx.x == 0)
+  if (threadIdx.x == 0 && a.runs != nullptr)
+    leave (a, first);
+  else if (threadIdx.x == 0)
     {
       a.result[0] = first < a.n ? first : -1;
       a.result[1] = first < a.n ? integer_at (a.index, a.index_dtype, first) : 0;
     }
+}
+
+/* Both for few indices: one block. */
+TD_KERNEL (td_check_index_few, TdRowsParams)
+{
+  TD_SHARED (int64_t, firsts, TD_BLOCK / TD_WARP);
+  const int64_t first
+      = -largest_of_group (-first_bad (a, threadIdx.x, TD_BLOCK), TD_BLOCK, firsts);
+
+  if (threadIdx.x == 0)
+    leave (a, first);
 }

@@ -81,6 +81,8 @@ typedef struct TdRowsParams
   int index_dtype;
   int64_t limit, ignore;
   int64_t *result;
+  int64_t *news;  /* of a check that nobody waits for: memory of the host, as result is then */
+  uint64_t *runs; /* how many there have been */
 } TdRowsParams;
 
 /** Merged axes of one reduction: offset of output o, and of element r behind it. */

@@ -383,7 +383,7 @@ const OpError op_errors_basic[] = {
   { "get_item", call_too_many, E1 (TD_F32, 3), TD_ERR_SHAPE, "get_item: at most x.ndim indices expected, got more: x (3) f32" },
   { "select_item", call_select_item, E2 (TD_F32, S (3, 4), TD_I32, S (2)), TD_ERR_SHAPE, "select_item: x.shape[0] == t.shape[0] expected: x (3, 4) f32, t (2) i32" },
   { "select_item", call_select_item, E2 (TD_F32, S (3, 4), TD_F32, S (3)), TD_ERR_DTYPE, "select_item: an integer t expected: x (3, 4) f32, t (3) f32" },
-  { "select_item", call_select_item, E2 (TD_F32, S (1, 0), TD_I32, S (1)), TD_ERR_ARG, "select_item: 0 <= t < 0 expected, got t[0] = 0" },
+  { "select_item", call_select_item, E2 (TD_F32, S (1, 0), TD_I32, S (1)), TD_ERR_ARG, "select_item: 0 <= t[i] < 0 expected, got 0 at element 0" },
   { "where", call_where, 3, { { TD_BOOL, S (2) }, { TD_F32, S (3) }, { TD_F32, S (3) } }, TD_ERR_SHAPE, "where: condition.shape, x.shape and y.shape that broadcast expected: condition (2) bool, x (3) f32, y (3) f32" },
   { "where", call_where, 3, { { TD_BOOL, S (3) }, { TD_F32, S (3) }, { TD_F64, S (3) } }, TD_ERR_DTYPE, "where: x.dtype == y.dtype expected: condition (3) bool, x (3) f32, y (3) f64" },
   { "broadcast_to", call_broadcast_bad, E1 (TD_F32, 4), TD_ERR_SHAPE, "broadcast_to: x.shape that broadcasts to (3, 5) expected: x (4) f32" },

@@ -4,6 +4,7 @@
 #include "rig.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "cpu/cpu.h"
 #include "td-test.h"
@@ -246,6 +247,69 @@ check_index__finds_the_first_bad_place_and_its_value (void **state)
         }
 }
 
+/* Two checks, of which one finds something, or both, or none. */
+static TdStatus
+call_check_later (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const int64_t *limits = context;
+  int64_t *found = out[0].data, *news = found + 4, *runs = found + 5, at, value;
+  TdStatus status = TD_OK;
+
+  for (int k = 0; k < 2 && status == TD_OK; k++)
+    {
+      if (gpu != NULL)
+        {
+          status = td_cuda_check_index_later (gpu, &in[0], limits[k], -1, found, news,
+                                              (uint64_t *)runs);
+          continue;
+        }
+      status = td__cpu_check_index (NULL, &in[0], limits[k], -1, &at, &value);
+      ++*runs;
+      if (at < 0 || found[0] != 0)
+        continue;
+      memcpy (found, (const int64_t[]){ *runs, at, value }, 3 * sizeof *found);
+      *news = 1;
+    }
+  return status;
+}
+
+static void
+check_index__that_nobody_waits_for_keeps_the_first_that_it_found (void **state)
+{
+  static const int64_t sizes[] = { 0, 1, 300, 2048, 2049, 30001 };
+  static const int64_t limits[][2] = { { 100, 100 }, { 97, 20 }, { 100, 97 }, { 100, 1 } };
+  const RigArray out = { TD_I64, { 1, { 6 } }, 0, 0, RIG_KEEP };
+
+  for (int i = 0; i < 6; i++)
+    for (int k = 0; k < 4; k++)
+      {
+        const RigArray in = { indices[(i + k) % 3], { 1, { sizes[i] } }, k % 2, 99, 0 };
+
+        rig_check ("check of indices", &in, 1, &out, 1, 0, call_check_later, limits[k]);
+      }
+}
+
+/* What is out of range is read as zeros, and added nowhere. */
+static void
+rows__that_are_not_there_are_passed_over (void **state)
+{
+  for (int t = 0; t < 5; t++)
+    for (int d = 0; d < 8; d++)
+      {
+        const int64_t rows = tables[t][0], columns = tables[t][1], n = tables[t][2];
+        const TdDtype dtype = d % 2 != 0 ? TD_I32 : TD_I64;
+        const RigArray index = { dtype, { 1, { n } }, -3, (double)rows + 2, 0 };
+        const RigArray many = { (TdDtype)d, { 2, { n, columns } }, -9, 9, 0 };
+        const RigArray table = { (TdDtype)d, { 2, { rows, columns } }, -9, 9, RIG_KEEP };
+        const RigArray gather[2]
+            = { { (TdDtype)d, { 2, { rows, columns } }, -9, 9, 0 }, index };
+        const RigArray scatter[2] = { index, many };
+
+        rig_check ("gather", gather, 2, &many, 1, 0, call_gather, NULL);
+        rig_check ("scatter", scatter, 2, &table, 1, 0, call_scatter, NULL);
+      }
+}
+
 static void
 kernels__of_these_families_have_all_run (void **state)
 {
@@ -266,6 +330,8 @@ main (void)
     cmocka_unit_test (gather__takes_the_rows_of_every_type),
     cmocka_unit_test (scatter__adds_rows_in_the_order_of_the_indices),
     cmocka_unit_test (check_index__finds_the_first_bad_place_and_its_value),
+    cmocka_unit_test (check_index__that_nobody_waits_for_keeps_the_first_that_it_found),
+    cmocka_unit_test (rows__that_are_not_there_are_passed_over),
     cmocka_unit_test (kernels__of_these_families_have_all_run),
   };
 

@@ -330,6 +330,49 @@ td_cuda_stats_finish (const TdCudaStats *r, TdStats *out)
   memcpy (out->exponent, r->exponent, sizeof out->exponent);
 }
 
+/* A check that leaves what it finds. */
+typedef struct
+{
+  TdTensor index;
+  TdShape shape;
+  int64_t limit, ignore, *found, *news;
+  uint64_t *runs;
+} CheckLaunch;
+
+static void
+run_check (FakeCommand *command)
+{
+  const CheckLaunch *l = command->data;
+  int64_t at, value;
+  const uint64_t run = ++*l->runs;
+
+  td__cpu_ops.check_index (td_cuda_host->cpu, &l->index, l->limit, l->ignore, &at, &value);
+  if (at < 0 || l->found[0] != 0)
+    return;
+  l->found[1] = at;
+  l->found[2] = value;
+  l->found[0] = (int64_t)run;
+  *l->news = 1;
+}
+
+TdStatus
+td_cuda_check_index_later (TdCudaLauncher *l, const TdTensor *index, int64_t limit,
+                           int64_t ignore, int64_t *found, int64_t *news, uint64_t *runs)
+{
+  FakeCommand *command = fake_command ("td_check_index_later", run_check);
+  CheckLaunch *launch = malloc (sizeof *launch);
+
+  if (launch == NULL)
+    abort ();
+  *launch = (CheckLaunch){ *index, *index->shape, limit, ignore, found, news, runs };
+  launch->index.shape = &launch->shape;
+  command->data = launch;
+  command->free = free_stats;
+  fake_command_take_uses (command);
+  fake.n_launches++;
+  return td_cuda_check (DEVICE, fake_enqueue (DEVICE->stream, command), "cuLaunchKernel");
+}
+
 const TdDeviceOps *
 td_cuda_slots (void)
 {
@@ -354,5 +397,7 @@ td_cuda_slots (void)
   ops.time_op = td_cuda_time_op;
   ops.late = td_cuda_late;
   ops.own_bytes = td_cuda_own_bytes;
+  ops.check_index_later = td_cuda_index_later;
+  ops.bad_index = td_cuda_bad_index;
   return &ops;
 }

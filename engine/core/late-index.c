@@ -1,0 +1,300 @@
+/* Indices that a device checks by itself: labels, words, places of rows.
+ *
+ * A check is issued before the kernel that uses the indices, which takes a bad one for none,
+ * and the program goes on.  The device keeps the first bad index of each place; a place is one
+ * check of a CUDA graph, or, place 0, all checks of define-by-run.  Runs of a place are counted
+ * here as they are issued and there as they happen, in the same order, so that an answer leads
+ * back to its call and its iteration, however far the host is ahead.  The error is told when
+ * the host reads or waits, and at the end of an iteration.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "late-index.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum
+{
+  DEVICES = 16,
+  CALLS = 1024, /* of define-by-run that are remembered */
+  RUNS = 128    /* ... launches of a graph's check */
+};
+
+typedef struct
+{
+  const TdOpClass *cls;
+  const TdSite *site;
+  const TdPath *path;
+  TdShape shape;
+  int64_t limit;
+  uint8_t dtype, operand;
+} Call;
+
+/* A check of a graph. */
+typedef struct
+{
+  Call call;
+  uint64_t n_runs, n_before; /* issued; of them by earlier graphs */
+  int64_t iteration[RUNS];
+  uint16_t next; /* place of the same step, 0: none */
+  bool used;
+} Place;
+
+typedef struct
+{
+  Call call[CALLS];
+  int64_t iteration[CALLS];
+  uint64_t n_calls;
+  Place *place[TD_INDEX_PLACES]; /* from 1 on */
+  int last;                      /* that was given out: places go round, so that late answers
+                                    still find theirs */
+} Checks;
+
+bool td__index_now;
+static Checks *checks[DEVICES];
+static uint32_t asked; /* devices that may know something, by number */
+static struct
+{
+  TdDevice *device; /* NULL: nothing is captured */
+  uint16_t *at;
+  const TdPath *path;
+} captured;
+
+static void *
+zeroed (size_t bytes)
+{
+  void *memory = calloc (1, bytes);
+
+  if (memory == NULL)
+    abort ();
+  return memory;
+}
+
+static Checks *
+checks_of (const TdDevice *d)
+{
+  Checks **c = &checks[d->number % DEVICES];
+
+  if (*c == NULL)
+    *c = zeroed (sizeof **c);
+  return *c;
+}
+
+static Call
+call_of (const TdOpCall *call, int i, int64_t limit, const TdPath *path)
+{
+  const TdRun *r = (const TdRun *)(const void *)call; /* call is the first member */
+
+  return (Call){ .cls = call->cls,
+                 .site = r->site,
+                 .path = path,
+                 .shape = *call->in[i].shape,
+                 .limit = limit,
+                 .dtype = (uint8_t)call->in[i].dtype,
+                 .operand = (uint8_t)i };
+}
+
+/* --- places of graphs --- */
+
+/* The next place of the step that is captured; 0: there are no more. */
+static uint32_t
+captured_place (const Call *call)
+{
+  Checks *c = checks_of (captured.device);
+  Place *p;
+
+  for (int i = 0; *captured.at == 0 && i < TD_INDEX_PLACES - 1; i++)
+    {
+      c->last = c->last % (TD_INDEX_PLACES - 1) + 1;
+      if (c->place[c->last] == NULL)
+        c->place[c->last] = zeroed (sizeof **c->place);
+      p = c->place[c->last];
+      if (p->used)
+        continue;
+      p->used = true;
+      p->n_before = p->n_runs;
+      p->next = 0;
+      *captured.at = (uint16_t)c->last;
+    }
+  if (*captured.at == 0)
+    return 0;
+  p = c->place[*captured.at];
+  p->call = *call;
+  uint32_t place = *captured.at;
+  captured.at = &p->next;
+  return place;
+}
+
+void
+td__index_capture (TdDevice *d, uint16_t *places, const TdPath *path)
+{
+  captured.device = places != NULL ? d : NULL;
+  captured.at = places;
+  captured.path = path;
+}
+
+void
+td__index_launched (TdDevice *d, uint16_t places)
+{
+  Checks *c = checks_of (d);
+
+  for (; places != 0; places = c->place[places]->next)
+    {
+      Place *p = c->place[places];
+
+      p->iteration[p->n_runs++ % RUNS] = td__engine.in_iteration ? td__engine.iteration : -1;
+    }
+}
+
+void
+td__index_forget (TdDevice *d, uint16_t *places)
+{
+  Checks *c = checks_of (d);
+
+  for (uint16_t at = *places; at != 0; at = c->place[at]->next)
+    c->place[at]->used = false;
+  *places = 0;
+}
+
+/* --- checking --- */
+
+static TdStatus
+check_now (TdOpCall *call, int i, int64_t limit, int64_t allowed)
+{
+  int64_t at = -1, value = 0;
+  const TdStatus status = call->device->ops->check_index (call->device, &call->in[i], limit,
+                                                          allowed, &at, &value);
+
+  if (status != TD_OK || at < 0)
+    return status;
+  return td_op_fail_operands (
+      call, TD_ERR_ARG, "0 <= %s[i] < %lld expected, got %lld at element %lld",
+      call->cls->in_names[i], (long long)limit, (long long)value, (long long)at);
+}
+
+TdStatus
+td__index_check (TdOpCall *call, int i, int64_t limit, int64_t allowed)
+{
+  TdDevice *d = call->device;
+  const bool graph = captured.device == d;
+  uint32_t place = 0;
+  TdStatus status;
+  Checks *c;
+
+  if (TD_LIKELY (d->ops->check_index_later == NULL) || td__index_now || td__engine.config.debug)
+    return check_now (call, i, limit, allowed);
+  Call what = call_of (call, i, limit, graph ? captured.path : td__engine.path);
+  if (graph && (place = captured_place (&what)) == 0)
+    return check_now (call, i, limit, allowed);
+  status = d->ops->check_index_later (d, &call->in[i], limit, allowed, place);
+  if (status == TD_ERR_STATE) /* the host knows these, or the device cannot */
+    return check_now (call, i, limit, allowed);
+  if (status != TD_OK)
+    return status;
+  asked |= 1u << d->number % DEVICES;
+  if (graph)
+    return TD_OK;
+  c = checks_of (d);
+  c->iteration[c->n_calls % CALLS] = td__engine.in_iteration ? td__engine.iteration : -1;
+  c->call[c->n_calls++ % CALLS] = what;
+  return TD_OK;
+}
+
+/* --- what was found --- */
+
+/* The call that run number `run` was part of; NULL: too long ago. */
+static const Call *
+find_call (const Checks *c, const TdBadIndex *bad, int64_t *iteration)
+{
+  const Place *p;
+
+  *iteration = -1;
+  if (bad->place == 0)
+    {
+      if (bad->run == 0 || bad->run > c->n_calls || c->n_calls - bad->run >= CALLS)
+        return NULL;
+      *iteration = c->iteration[(bad->run - 1) % CALLS];
+      return &c->call[(bad->run - 1) % CALLS];
+    }
+  p = bad->place < TD_INDEX_PLACES ? c->place[bad->place] : NULL;
+  if (p == NULL || bad->run <= p->n_before || bad->run > p->n_runs)
+    return NULL;
+  if (p->n_runs - bad->run < RUNS)
+    *iteration = p->iteration[(bad->run - 1) % RUNS];
+  return &p->call;
+}
+
+static TdStatus
+tell (const TdDevice *d, const TdBadIndex *bad)
+{
+  TdEngine *e = &td__engine;
+  const TdPath *path = e->path;
+  char shape[160], when[40] = "";
+  int64_t iteration;
+  const Call *call = find_call (checks_of (d), bad, &iteration);
+  TdStatus status;
+
+  if (call == NULL)
+    return td__fail (TD_ERR_ARG, d->name, NULL,
+                     "an index was out of range: %lld at element %lld of an operation that is "
+                     "too long ago to be named",
+                     (long long)bad->value, (long long)bad->at);
+  if (iteration >= 0)
+    snprintf (when, sizeof when, " in iteration %lld", (long long)iteration);
+  const char *name = call->cls->in_names[call->operand];
+  e->path = call->path;
+  status = td__fail (TD_ERR_ARG, call->cls->name, call->site,
+                     "0 <= %s[i] < %lld expected, got %lld at element %lld%s: %s %s %s", name,
+                     (long long)call->limit, (long long)bad->value, (long long)bad->at, when,
+                     name, td_shape_text (&call->shape, shape, sizeof shape),
+                     td_dtype_name ((TdDtype)call->dtype));
+  e->path = path;
+  return status;
+}
+
+TdStatus
+td__index_raise (void)
+{
+  TdStatus first = TD_OK;
+  TdBadIndex bad;
+
+  for (int i = 0; asked >> i != 0; i++)
+    {
+      TdDevice *d = asked >> i & 1 ? td__device_at (i) : NULL;
+
+      while (d != NULL && d->ops->bad_index (d, &bad))
+        {
+          const TdStatus status = tell (d, &bad);
+
+          first = first == TD_OK ? status : first;
+        }
+    }
+  return first;
+}
+
+void
+td__index_finish (void)
+{
+  for (int i = 0; i < DEVICES; i++)
+    {
+      TdDevice *d = asked >> i & 1 ? td__device_at (i) : NULL;
+
+      if (d != NULL)
+        d->ops->synchronize (d);
+    }
+  td__index_raise ();
+}
+
+void
+td__index_end (void)
+{
+  for (int i = 0; i < DEVICES; i++)
+    {
+      for (int k = 0; checks[i] != NULL && k < TD_INDEX_PLACES; k++)
+        free (checks[i]->place[k]);
+      free (checks[i]);
+      checks[i] = NULL;
+    }
+  asked = 0;
+  td__index_now = false;
+}

@@ -1,0 +1,128 @@
+/* Indices that are checked and not waited for.
+ *
+ * A check leaves the first bad index of its place in memory of the host that the device reaches
+ * (all that is pinned is, where addresses are unified), and then the word `news`, which is all
+ * that the host looks at otherwise.  Runs of a place are counted in memory of the device, which
+ * also works within a CUDA graph.  Indices that the host has just sent are left to the check
+ * that looks at its copy of them.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "later.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum
+{
+  WORDS = 4 /* of a place: run (0: nothing found), where, what */
+};
+
+struct TdCudaIndexLater
+{
+  int64_t *found; /* pinned: WORDS for each place, then `news` */
+  CUdeviceptr runs;
+  size_t bytes;
+};
+
+static int64_t *
+news_of (const struct TdCudaIndexLater *s)
+{
+  return s->found + (size_t)TD_INDEX_PLACES * WORDS;
+}
+
+void
+td_cuda_index_close (TdCuda *c)
+{
+  struct TdCudaIndexLater *s = c->indices;
+
+  if (s == NULL)
+    return;
+  if (c->lost == TD_OK) /* else both went with the context */
+    {
+      if (s->found != NULL)
+        td_cuda.cuMemFreeHost (s->found);
+      if (s->runs != 0)
+        td_cuda.cuMemFree (s->runs);
+    }
+  free (s);
+  c->indices = NULL;
+}
+
+/* Errors: NULL, without fail: then the host waits for answers. */
+static struct TdCudaIndexLater *
+open_index (TdCuda *c)
+{
+  struct TdCudaIndexLater *s;
+  void *found = NULL;
+
+  if (c->indices != NULL || c->no_indices || c->capture != NULL)
+    return c->indices;
+  c->no_indices = true;
+  s = calloc (1, sizeof *s);
+  if (s == NULL)
+    return NULL;
+  c->indices = s;
+  s->bytes = TD_INDEX_PLACES * sizeof (uint64_t);
+  if (td_cuda.cuMemAllocHost (&found, ((size_t)TD_INDEX_PLACES * WORDS + 1) * sizeof *s->found)
+          == CUDA_SUCCESS
+      && td_cuda.cuMemAlloc (&s->runs, s->bytes) == CUDA_SUCCESS
+      && td_cuda.cuMemsetD8Async (s->runs, 0, s->bytes, c->stream) == CUDA_SUCCESS)
+    {
+      s->found = memset (found, 0, ((size_t)TD_INDEX_PLACES * WORDS + 1) * sizeof *s->found);
+      c->no_indices = false;
+      return s;
+    }
+  s->found = found;
+  td_cuda_index_close (c);
+  return NULL;
+}
+
+TdStatus
+td_cuda_index_later (TdDevice *d, const TdTensor *index, int64_t limit, int64_t ignore,
+                     uint32_t place)
+{
+  TdCuda *c = td_cuda_enter (d);
+  struct TdCudaIndexLater *s = c->lost == TD_OK ? open_index (c) : NULL;
+  TdStatus status;
+
+  if (c->lost != TD_OK)
+    return c->lost;
+  if (s == NULL || place >= TD_INDEX_PLACES
+      || (c->capture == NULL && td_cuda_shadows_have (c, index)))
+    return TD_ERR_STATE;
+  td_cuda_reads (c, index, 1);
+  if (td_cuda.uses != NULL)
+    td_cuda.uses (c->stream, s->runs + place * sizeof (uint64_t), sizeof (uint64_t), true);
+  status = td_cuda_check_index_later (&c->launcher, index, limit, ignore,
+                                      s->found + (size_t)place * WORDS, news_of (s),
+                                      (uint64_t *)s->runs + place);
+  td_cuda_scratch_end (c);
+  return status;
+}
+
+bool
+td_cuda_bad_index (TdDevice *d, TdBadIndex *bad)
+{
+  TdCuda *c = d->priv;
+  struct TdCudaIndexLater *s = c->indices;
+
+  if (s == NULL || c->lost != TD_OK || __atomic_load_n (news_of (s), __ATOMIC_ACQUIRE) == 0)
+    return false;
+  /* What comes while we look says so again. */
+  __atomic_store_n (news_of (s), 0, __ATOMIC_SEQ_CST);
+  for (uint32_t place = 0; place < TD_INDEX_PLACES; place++)
+    {
+      int64_t *found = s->found + (size_t)place * WORDS;
+      const int64_t run = __atomic_load_n (&found[0], __ATOMIC_ACQUIRE);
+
+      if (run == 0)
+        continue;
+      *bad = (TdBadIndex){
+        .place = place, .run = (uint64_t)run, .at = found[1], .value = found[2]
+      };
+      __atomic_store_n (&found[0], 0, __ATOMIC_RELEASE);
+      __atomic_store_n (news_of (s), 1, __ATOMIC_SEQ_CST); /* there may be more */
+      return true;
+    }
+  return false;
+}
