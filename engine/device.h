@@ -613,6 +613,9 @@ typedef struct TdDeviceOps
                       TdTensor *const *arrays, int n);
   TdStatus (*stats) (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
                      TdStats *out);
+  /** From here on, until it is called with false, short kernels follow each other: threads may
+   * stay awake between them.  NULL: of no matter. */
+  void (*stay_awake) (TdDevice *d, bool awake);
   const TdDeviceGraphs *graphs; /**< NULL: work cannot be captured */
   /* programs; all NULL where a device has none */
   /** Make one ready, whose dtype is TD_F32 or TD_F64.  Returns NULL where it is none for this

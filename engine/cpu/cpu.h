@@ -24,6 +24,13 @@ bool td__cpu_in_parallel (void);
 /** Call body for each piece [k grain, (k + 1) grain) of [0, n), on all threads; returns when
  * all is done.  Pieces do not depend on the number of threads.  Nested calls run serially. */
 void td__cpu_parallel (int64_t n, int64_t grain, TdCpuBody body, void *context);
+/** Keep the other threads spinning from here until they are let go: short pieces of work follow
+ * each other.  Calls come in pairs, and may nest. */
+void td__cpu_stay_awake (bool awake);
+/** Does anybody ask for that? */
+bool td__cpu_stays_awake (void);
+/** Are they awake, still: do they join at once? */
+bool td__cpu_are_awake (void);
 
 /* --- element by element (unary.c, unary-grad.c, binary.c, cast.c, random.c, fill.c) --- */
 TdStatus td__cpu_fill (TdDevice *d, TdTensor *y, double value);

@@ -26,6 +26,12 @@ cpu_synchronize (TdDevice *d)
 {
 }
 
+static void
+stay_awake (TdDevice *d, bool awake)
+{
+  td__cpu_stay_awake (awake);
+}
+
 const TdDeviceOps td__cpu_ops = {
   .abi = TD_DEVICE_ABI,
   .provider = &td__provider_host,
@@ -50,6 +56,7 @@ const TdDeviceOps td__cpu_ops = {
   .cumulative_sum = td__cpu_cumulative_sum,
   .softmax = td__cpu_softmax,
   .ends_products = 1u << TD_F32 | 1u << TD_F64,
+  .stay_awake = stay_awake,
   .gemm = td__cpu_gemm,
   .conv = td__cpu_conv_any,
   .pooling = td__cpu_pooling_any,

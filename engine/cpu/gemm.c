@@ -193,7 +193,7 @@ rows_body (int64_t begin, int64_t end, int worker, void *context)
 static void
 run (int64_t n, int64_t grain, double flop, TdCpuBody body, Job *job)
 {
-  if (flop < 2e7) /* some 0.2 ms */
+  if (flop < (td__cpu_stays_awake () ? 1e6 : 2e7)) /* some 10 us, 0.2 ms */
     body (0, n, 0, job);
   else
     td__cpu_parallel (n, grain, body, job);
@@ -222,20 +222,27 @@ packs_b (const Job *job)
   return job->b_k >= 512 && (job->k > B_FEW_ROWS || job->b_k % 256 == 0);
 }
 
-/* Panels [begin, end) of B, all of whose columns are one block. */
+enum
+{
+  B_PARTS = 4 /* of a panel of B within a block of k: few panels are work for several threads */
+};
+
+/* Parts [begin, end) of the panels of B, all of whose columns are one block. */
 static void
 pack_b_body (int64_t begin, int64_t end, int worker, void *context)
 {
   Job *job = context;
   const int64_t n_blocks = k_blocks (job->k), nr = job->tiles->nr;
-  const int64_t width = (job->n + nr - 1) / nr * nr, j = begin * nr;
-  const int64_t n = (end * nr < job->n ? end * nr : job->n) - j;
+  const int64_t width = (job->n + nr - 1) / nr * nr;
 
-  for (int64_t q = 0; q < n_blocks; q++)
+  for (int64_t t = begin; t < end; t++)
     {
+      const int64_t j = t / (n_blocks * B_PARTS) * nr, q = t / B_PARTS % n_blocks;
+      const int64_t n = j + nr < job->n ? nr : job->n - j;
       const int64_t k0 = job->k * q / n_blocks, kc = job->k * (q + 1) / n_blocks - k0;
+      const int64_t l = kc * (t % B_PARTS) / B_PARTS, l_end = kc * (t % B_PARTS + 1) / B_PARTS;
 
-      pack_b (job, j, n, k0, kc, job->packed_b + k0 * width + j * kc);
+      pack_b (job, j, n, k0 + l, l_end - l, job->packed_b + k0 * width + j * kc + l * nr);
     }
 }
 
@@ -284,7 +291,7 @@ multiply_chunk (Job *job)
           = td__cpu_scratch (TD_SCRATCH_B, (size_t)(width * job->k) * sizeof *job->packed_b);
       if (job->packed_b == NULL)
         return false;
-      run (width / nr, 4, flop, pack_b_body, job);
+      run (width / nr * k_blocks (job->k) * B_PARTS, 4, flop, pack_b_body, job);
     }
   run (job->n_panels, 1, flop, rows_body, job);
   return !job->failed;

@@ -6,7 +6,9 @@
 
 enum
 {
-  ARRAYS = 5
+  ARRAYS = 5,
+  FEW = 4 * TD_CPU_GRAIN,
+  FEWEST = 4096
 };
 
 /* Arrays of each kind: p, g and the states. */
@@ -55,6 +57,18 @@ update_half_piece (int64_t begin, int64_t end, int worker, void *context)
     }
 }
 
+/* Elements of a piece: of few, all of them, as waking a thread takes longer than it saves, or
+ * one piece for each thread that is awake. */
+static int64_t
+piece_of (int64_t size)
+{
+  const int64_t share = (size / td__cpu_threads () + 64) / 16 * 16;
+
+  if (size >= FEW)
+    return TD_CPU_GRAIN;
+  return !td__cpu_are_awake () ? size : share < FEWEST ? FEWEST : share;
+}
+
 TdStatus
 td__cpu_update (TdDevice *d, TdUpdateKind kind, const TdUpdate *u, TdTensor *const *arrays,
                 int n)
@@ -76,6 +90,7 @@ td__cpu_update (TdDevice *d, TdUpdateKind kind, const TdUpdate *u, TdTensor *con
         return TD_ERR_SHAPE;
     }
   w.loop = td__vector->update[kind][half ? TD_F32 : dtype];
-  td__cpu_parallel (arrays[0]->size, TD_CPU_GRAIN, half ? update_half_piece : update_piece, &w);
+  td__cpu_parallel (arrays[0]->size, piece_of (arrays[0]->size),
+                    half ? update_half_piece : update_piece, &w);
   return TD_OK;
 }

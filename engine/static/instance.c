@@ -5,6 +5,7 @@
 #include "entry.h"
 #include "pass.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +136,37 @@ index_bound (const TdInstance *i, TdReadyList *list)
     }
 }
 
+/* How many multiplications and additions a product's step is; 0: it is none. */
+static double
+flop_of (const TdPlan *p, const TdStep *step)
+{
+  const TdSchedule *s = p->s;
+  double sizes = 1;
+
+  if (step->kind == TD_STEP_GROUP && p->groups[step->external].tiles == NULL)
+    step = &p->groups[step->external].members[0];
+  if (step->kind != TD_STEP_OP || !(step->cls->flags & TD_OP_ENDS))
+    return 0;
+  for (uint32_t k = 0; k < 2; k++)
+    sizes *= (double)td__size (&s->nodes[td__step_in (s, step, k)].shape);
+  return 2 * sqrt (sizes * (double)td__size (&s->nodes[td__step_out (s, step, 0)].shape));
+}
+
+/* Products that take some 10 to 200 us each, and together more than waking threads does. */
+static bool
+has_short_products (const TdPlan *p, const TdSteps *steps)
+{
+  double sum = 0;
+
+  for (uint32_t k = 0; k < steps->n; k++)
+    {
+      const double flop = flop_of (p, &steps->steps[k]);
+
+      sum += flop >= 1e6 && flop < 2e7 ? flop : 0;
+    }
+  return sum >= 4e6;
+}
+
 static void
 prepare (TdInstance *i, TdReadyList *list, uint32_t which)
 {
@@ -144,6 +176,7 @@ prepare (TdInstance *i, TdReadyList *list, uint32_t which)
   char *attrs;
 
   list->steps = steps;
+  list->short_products = has_short_products (i->plan, steps);
   for (uint32_t k = 0; k < steps->n; k++)
     {
       const TdStep *step = &steps->steps[k];

@@ -39,7 +39,8 @@ typedef struct TdReadyList
   const TdSteps *steps;
   TdReady *ready; /**< of those steps that compute, in order */
   uint32_t n_ready;
-  uint32_t *at; /**< by step: its place in ready, or TD_ABSENT */
+  bool short_products; /**< for which waking threads one by one does not pay */
+  uint32_t *at;        /**< by step: its place in ready, or TD_ABSENT */
   TdTensor *tensors;
   TdPatch *patches; /**< sorted by value */
   uint32_t n_patches;

@@ -296,7 +296,7 @@ td__play_one (TdPlay *p, TdReady *r)
 }
 
 static TdStatus
-play (TdPlay *p)
+play_list (TdPlay *p)
 {
   const bool computes = p->i->plan->s->device->computes;
 
@@ -333,6 +333,21 @@ play (TdPlay *p)
         return failed (r, status);
     }
   return TD_OK;
+}
+
+static TdStatus
+play (TdPlay *p)
+{
+  TdDevice *d = p->i->plan->s->device;
+  const bool awake = p->list->short_products && d->ops->stay_awake != NULL;
+  TdStatus status;
+
+  if (awake)
+    d->ops->stay_awake (d, true);
+  status = play_list (p);
+  if (awake)
+    d->ops->stay_awake (d, false);
+  return status;
 }
 
 /* --- forward --- */
