@@ -13,6 +13,9 @@ import result  # noqa: E402
 GOOD = {
     'ceiling.copy': {'us': 100, 'bytes': 8e8, 'goal': 0},
     'relu': {'us': 110, 'bytes': 8e8, 'goal': 0.85, 'torch_us': 121},
+    'gemm_f32_64': {'us': 10, 'torch_us': 21, 'torch_goal': 2, 'flops': 5e5},
+    'conv.tf32.a.data': {'us': 100, 'torch_us': 91, 'torch_goal': 0.9, 'flops': 1e9, 'conv': [1, 1, 1, 1, 1, 1]},
+    'adam_160_small': {'us': 50, 'most_us': 60},
     'torch.gelu': {'holds': True, 'difference': 1e-7},
     'train.mlp': {'us': 100, 'weights': 'a', 'flat_updates': 1000, 'changed': 0, 'losses': [1, 2], 'torch_us': 150},
     'train.lstm': {'us': 300, 'weights': 'b', 'flat_updates': 1000, 'changed': 0, 'losses': [1, 2], 'torch_us': 500},
@@ -20,10 +23,20 @@ GOOD = {
                           'graph_launches': 5},
     'train.mlp@graph': {'us': 102, 'weights': 'a', 'flat_updates': 100, 'changed': 0, 'losses': [1, 2]},
     'memory.limit_refuses': {'holds': True},
+    'model.gpt2.bf16': {'us': 100, 'torch_us': 90, 'finite': True, 'weights': 'd'},
+    'model.gpt2.bf16.static': {'us': 100, 'torch_us': 90, 'finite': True, 'weights': 'd'},
+    'model.gpt2.bf16@stats': {'us': 102, 'finite': True, 'weights': 'd'},
+    'nccl': {'holds': True},
+    'nccl.graph_524288': {'holds': True},
+    'shared': {'holds': True},
 }
 # (claim, row, key, value): with this change alone, the claim fails.
 BAD = (
     ('kernels', 'relu', 'us', 130),
+    ('kernels', 'adam_160_small', 'us', 61),
+    ('products', 'gemm_f32_64', 'torch_us', 19),
+    ('convolutions', 'conv.tf32.a.data', 'us', 102),
+    ('convolutions', 'conv.tf32.a.data', 'error', None),
     ('torch_values', 'torch.gelu', 'holds', False),
     ('flat', 'train.mlp', 'changed', 1),
     ('same_weights_when_recorded', 'train.mlp@graph', 'weights', 'c'),
@@ -33,6 +46,13 @@ BAD = (
     ('static_over_torch', 'train.lstm', 'torch_us', 440),
     ('cuda_graphs', 'train.lstm.static', 'graph_launches', 0),
     ('cuda_graphs', 'train.lstm.static', 'weights', 'c'),
+    ('recording', 'model.gpt2.bf16@stats', 'us', 104),
+    ('same_weights_when_recorded', 'model.gpt2.bf16@stats', 'weights', 'e'),
+    ('models_of_size', 'model.gpt2.bf16', 'torch_us', 84),
+    ('models_train', 'model.gpt2.bf16', 'finite', False),
+    ('static_no_slower', 'model.gpt2.bf16.static', 'us', 102),
+    ('nccl', 'nccl.graph_524288', 'holds', False),
+    ('shared', 'shared', 'holds', False),
     ('memory', 'memory.limit_refuses', 'holds', False),
 )
 n = failed = 0
@@ -67,18 +87,59 @@ tap("the ratio is PyTorch's time over ours", abs(r['rows']['relu']['ratio'] - 1.
 for name, row, key, value in BAD:
     rows = json.loads(json.dumps(GOOD))
     rows[row][key] = value
+    if key == 'error':
+        del rows[row]['us']
     c = concluded(rows)['claims']
     tap('%s fails with %s of %s as %s' % (name, key, row, value),
         not c[name]['holds'] and [k for k in c if not c[k]['holds']] == [name])
+r = concluded({'relu': {'us': 9, 'most_us': 8}, 'exp': {'us': 9, 'most_us': 8, 'reason': 'told by a person'}})['rows']
+tap('a goal that was missed asks for a reason', r['relu']['reason'] == '' and r['relu']['missed'] == ['us'])
+tap('a reason that was given stays', r['exp']['reason'] == 'told by a person')
 tap('what was not tried is no claim', not concluded({})['claims'] if 'claims' in concluded({}) else True)
 tap('a step that failed is a claim that does not hold',
     not concluded({}, **{'numbers.status': '1'})['claims']['numbers']['holds'])
 with tempfile.TemporaryDirectory() as folder:
     path, log = os.path.join(folder, 'r.json'), os.path.join(folder, 'log')
-    for text in ('{"row": "relu", "us": 5}\nno row\n', '{"row": "relu", "torch_us": 6}\n'):
+    for key, text in (('a', '{"row": "relu", "us": 5}\nno row\n'), ('b', '{"row": "relu", "torch_us": 6}\n')):
         with open(log, 'w', encoding='utf-8') as f:
             f.write(text)
-        result.rows(path, log)
-    tap('what programs say of a row goes together', result.load(path)['rows'] == {'relu': {'us': 5, 'torch_us': 6}})
+        result.step(path, key, '0', '3', '4', log)
+    r = result.load(path)
+    tap('what programs say of a row goes together', r['rows'] == {'relu': {'us': 5, 'torch_us': 6}})
+    tap('a step leaves its end, its status and both times',
+        (r['a'], r['a.status'], r['seconds']['a'], r['expected_seconds']['a']) == ('no row', '0', 3, 4))
+
+
+def lesson_of(rows, tape, device='cuda:0', **more):
+    """What `result.py lesson` makes of such a result and such a tape, by a tapedeck that says so."""
+    with tempfile.TemporaryDirectory() as folder:
+        result_path, tape_path, program = (os.path.join(folder, x) for x in ('r.json', 't.tdtape', 'tapedeck'))
+        with open(result_path, 'w', encoding='utf-8') as f:
+            json.dump(dict(rows=rows, **more), f)
+        with open(tape_path, 'wb') as f:
+            f.write(tape)
+        with open(program, 'w', encoding='utf-8') as f:
+            f.write('#!/bin/sh\n[ "$1" = check ] || echo \'{"device": "%s"}\'\n' % device)
+        os.chmod(program, 0o755)
+        out, sys.stdout = sys.stdout, open(os.devnull, 'w', encoding='utf-8')
+        try:
+            status = result.lesson(result_path, tape_path, program, folder)
+        finally:
+            sys.stdout.close()
+            sys.stdout = out
+        written = os.path.join(folder, result.LESSON)
+        if not os.path.exists(written):
+            return status, None
+        with open(written, 'rb') as f:
+            return status, f.read()
+
+
+tap('a tape of a GPU becomes a lesson', lesson_of(GOOD, b'cuda:0 NVIDIA H200') == (0, b'cuda:0 NVIDIA H200'))
+for why, said in (('the fake driver', lesson_of(GOOD, b'cuda:0 Fake H200')),
+                  ('a run over the fake driver', lesson_of(GOOD, b'cuda:0 NVIDIA H200', fake='yes')),
+                  ('the CPU', lesson_of(GOOD, b'cpu', 'cpu')),
+                  ('no run', lesson_of({}, b'cuda:0 NVIDIA H200')),
+                  ('half a megabyte', lesson_of(GOOD, b'cuda:0 NVIDIA H200' + bytes(500000)))):
+    tap('a tape of %s becomes none' % why, said == (1, None))
 print('1..%d' % n)
 sys.exit(failed)

@@ -38,6 +38,9 @@ static const struct
     "win.lesson-compare" },
   { "static_mlp.c", "schedule", "Static Graph",
     "Traced once: its schedule, and what ran once" },
+  /* There once a training on a GPU has been recorded. */
+  { "on_a_gpu.tdtape", "network", "On a GPU",
+    "The first network as a GPU ran it: streams, copies" },
 };
 
 char *

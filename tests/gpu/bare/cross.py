@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""PyTorch on the same numbers: values of layers (bare-torch's folder), and times of the rows of
-bare-times and of the models of bare-trainings.
+"""PyTorch on the same numbers: values of layers (bare-torch's folder), and times of the same work.
 
     cross.py values FOLDER
-    cross.py times [--small]
+    cross.py times [--small]        rows of bare-times
+    cross.py convs RESULT [--small] rows of bare-convs that are in the result already
+    cross.py trainings [--small]    models of bare-trainings
+    cross.py models [NET] [--small] those of bare-models
 
 prints one JSON object per case or row.  77 where python3 has no PyTorch that sees a GPU, unless
 --cpu says that the CPU will do.
@@ -13,6 +15,8 @@ import os
 import statistics
 import sys
 import time
+
+sys.dont_write_bytecode = True
 
 try:
     import torch
@@ -160,6 +164,7 @@ def rows():
     yield 'add_column', lambda: wide + column
     yield 'transpose', lambda: wide.t().contiguous()
     yield 'sum', flat.sum
+    yield 'max', flat.max
     yield 'sum_rows', lambda: wide.sum(1)
     yield 'sum_columns', lambda: wide.sum(0)
     yield 'dropout', lambda: F.dropout(flat, 0.5)
@@ -187,6 +192,8 @@ def rows():
     yield 'batch_norm_grad', backward_of(F.batch_norm(x, None, None, g, b, True), [x, g, b])
     yield 'max_pool', lambda: F.max_pool2d(x, 2)
     yield 'max_pool_grad', backward_of(F.max_pool2d(x, 2), [x])
+    yield 'average_pool', lambda: F.avg_pool2d(x, 2)
+    yield 'average_pool_grad', backward_of(F.avg_pool2d(x, 2), [x])
     words = 64 if SMALL else 32768
     w = leaf(words, 1024)
     t = torch.randint(words, (n // 1024,), device=DEVICE)
@@ -213,6 +220,9 @@ def products():
             ('gemm_f32_1024', 1024, 1024, 1024, torch.float32),
             ('gemm_f32_4096_1024_4096', 4096, 1024, 4096, torch.float32),
             ('gemm_bf16_4096_1024_4096', 4096, 1024, 4096, torch.bfloat16),
+            ('gemm_tf32_1024', 1024, 1024, 1024, torch.float32),
+            ('gemm_tf32_4096_1024_4096', 4096, 1024, 4096, torch.float32),
+            ('gemm_f32_128', 128, 128, 128, torch.float32),
             ('gemm_f32_64', 64, 64, 64, torch.float32),
             ('gemm_f32_256', 256, 256, 256, torch.float32)):
         if SMALL:
@@ -220,22 +230,29 @@ def products():
         tf32('tf32' in name)
         a, b = randn(m, k, dtype=dtype), randn(k, n, dtype=dtype)
         yield name, lambda: a @ b
-    torch.backends.cudnn.benchmark = True
-    for name, c, k, side, dtype in (
-            ('conv_f32_64_3x3_56', 64, 3, 56, torch.float32),
-            ('conv_tf32_64_3x3_56', 64, 3, 56, torch.float32),
-            ('conv_bf16_64_3x3_56', 64, 3, 56, torch.bfloat16),
-            ('conv_f32_256_3x3_14', 256, 3, 14, torch.float32),
-            ('conv_f32_256_1x1_56', 256, 1, 56, torch.float32)):
-        batch, c, side = (1, 4, 8) if SMALL else (64, c, side)
-        tf32('tf32' in name)
-        x = randn(batch, c, side, side, dtype=dtype).to(memory_format=torch.channels_last)
-        w = randn(c, c, k, k, dtype=dtype).to(memory_format=torch.channels_last)
-        yield name, lambda: F.conv2d(x, w, padding=k // 2)
     tf32(False)
-    batch, c, side = (1, 4, 8) if SMALL else (64, 64, 56)
-    x, w = leaf(batch, c, side, side), leaf(c, c, 3, 3)
-    yield 'conv_grad_f32_64_3x3_56', backward_of(F.conv2d(x, w, padding=1), [x, w])
+
+
+def convolutions(result):
+    """The rows of bare-convs, of the sizes that they say."""
+    torch.backends.cudnn.benchmark = True
+    with open(result, encoding='utf-8') as f:
+        table = json.load(f)['rows']
+    for name in sorted(n for n, r in table.items() if 'conv' in r):
+        batch, c, out, side, k, stride = table[name]['conv']
+        kind, way = name.split('.')[1], name.split('.')[3]
+        tf32(kind == 'tf32')
+        dtype = torch.bfloat16 if kind == 'bf16' else torch.float32
+        x = randn(batch, c, side, side, dtype=dtype).to(memory_format=torch.channels_last)
+        w = randn(out, c, k, k, dtype=dtype).to(memory_format=torch.channels_last)
+        x.requires_grad_(way == 'data')
+        w.requires_grad_(way == 'filter')
+        forward = lambda: F.conv2d(x, w, padding=k // 2, stride=stride)
+        if way == 'forward':
+            yield name, forward
+        else:
+            yield name, backward_of(forward(), [x, w])
+    tf32(False)
 
 
 class Steps(torch.nn.Module):
@@ -291,9 +308,9 @@ def trainings():
         yield name, update
 
 
-def times():
-    for source in (rows, products, trainings):
-        for name, run in source():
+def times(*sources):
+    for source in sources:
+        for name, run in source:
             try:
                 emit(row=name, torch_us=timed(run))
             except RuntimeError as error:
@@ -301,5 +318,19 @@ def times():
     return 0
 
 
-emit(row='torch', version=torch.__version__, device=DEVICE)
-sys.exit(values(sys.argv[2]) if sys.argv[1] == 'values' else times())
+def main():
+    emit(row='torch', version=torch.__version__, device=DEVICE)
+    what = sys.argv[1]
+    rest = [a for before, a in zip(sys.argv[1:], sys.argv[2:]) if a[:2] != '--' and before != '--seconds']
+    if what == 'values':
+        return values(*rest)
+    if what == 'models':
+        import cross_models
+        cross_models.models(rest or ('resnet50', 'gpt2'), SMALL, DEVICE, wait, emit)
+        return 0
+    if what == 'convs':
+        return times(convolutions(*rest))
+    return times(rows(), products()) if what == 'times' else times(trainings())
+
+
+sys.exit(main())

@@ -1,109 +1,196 @@
-/* NCCL with one rank, by dlopen: a communicator, an all-reduce of memory of our pool, its end.
+/* NCCL with one rank, without the engine: a communicator, all-reduces of several sizes, one
+ * inside a CUDA graph that is launched again and again, its end.
  *
- *   bare-nccl [LIBRARY]
+ *   bare-nccl [LIBRARY [--small]]
  *
- * prints one JSON object; the status is 77 where the library is not there.
+ * prints one JSON object per row; the status is 77 where the library or a GPU is not there.
  *
  * SPDX-License-Identifier: MIT */
+#include "nccl.h"
+
 #include "measure.h"
 
-#include "core/core.h"
-#include "device.h"
+#include "api.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum
 {
-  N = 1 << 20,
-  FLOAT32 = 7, /* ncclDataType_t */
-  SUM = 0
+  ROUNDS = 9
 };
 
 typedef struct
 {
-  char bytes[128];
-} UniqueId;
+  Nccl nccl;
+  void *comm;
+  CUstream stream;
+  CUdeviceptr in, out;
+  float *sent, *got; /* pinned */
+  size_t largest;    /* floats */
+  int failed;
+} Rig;
 
-typedef struct
+static void
+check (CUresult result, const char *what)
 {
-  int (*version) (int *version);
-  int (*unique_id) (UniqueId *id);
-  int (*init) (void **comm, int n, UniqueId id, int rank);
-  int (*all_reduce) (const void *in, void *out, size_t n, int dtype, int op, void *comm,
-                     void *stream);
-  int (*destroy) (void *comm);
-} Nccl;
+  const char *name = "?";
 
-static bool
-open_library (const char *name, Nccl *nccl)
-{
-  static const char *const names[] = { "ncclGetVersion", "ncclGetUniqueId", "ncclCommInitRank",
-                                       "ncclAllReduce", "ncclCommDestroy" };
-  void *library = dlopen (name, RTLD_NOW | RTLD_LOCAL);
-
-  for (int i = 0; library != NULL && i < 5; i++)
-    {
-      *(void **)((char *)nccl + (size_t)i * sizeof (void *)) = dlsym (library, names[i]);
-      if (((void **)(void *)nccl)[i] == NULL)
-        return false;
-    }
-  return library != NULL;
+  if (result == CUDA_SUCCESS)
+    return;
+  td_cuda.cuGetErrorName (result, &name);
+  fprintf (stderr, "%s: %s\n", what, name);
+  exit (1);
 }
 
+#define CU(call) check (td_cuda.call, #call)
+
 /* The sum of one rank's numbers is those numbers. */
-static int
-reduce (const Nccl *nccl, TdDevice *d, int version)
+static bool
+came_through (Rig *r, size_t n)
 {
-  struct TdBlock *in = td__pool_take (d->pool, N * 4, TD_MEM_COMMUNICATION),
-                 *out = td__pool_take (d->pool, N * 4, TD_MEM_COMMUNICATION);
-  static float sent[N], got[N];
-  void *comm = NULL;
-  UniqueId id;
-  double start = measure_now (), init_ms;
+  CU (cuMemcpyDtoHAsync (r->got, r->out, n * sizeof (float), r->stream));
+  CU (cuStreamSynchronize (r->stream));
+  return memcmp (r->sent, r->got, n * sizeof (float)) == 0;
+}
+
+static void
+forget (Rig *r, size_t n)
+{
+  CU (cuMemsetD8Async (r->out, 0xff, n * sizeof (float), r->stream));
+}
+
+static int
+reduce (Rig *r, size_t n)
+{
+  return r->nccl.all_reduce ((const void *)r->in, (void *)r->out, n, NCCL_FLOAT32, NCCL_SUM,
+                             r->comm, r->stream);
+}
+
+static void
+print_row (Rig *r, const char *name, size_t n, bool holds, int code, double us)
+{
+  printf ("{\"row\": \"nccl.%s_%zu\", \"holds\": %s, \"code\": %d, \"us\": %.5g}\n", name,
+          n * sizeof (float), holds ? "true" : "false", code, us);
+  fflush (stdout);
+  r->failed += !holds;
+}
+
+static void
+time_sizes (Rig *r)
+{
+  for (size_t n = 1 << 10; n <= r->largest; n <<= 7)
+    {
+      double samples[ROUNDS];
+      int code = 0;
+
+      forget (r, n);
+      for (int i = -1; i < ROUNDS && code == 0; i++)
+        {
+          double start;
+
+          CU (cuStreamSynchronize (r->stream));
+          start = measure_now ();
+          code = reduce (r, n);
+          CU (cuStreamSynchronize (r->stream));
+          samples[i < 0 ? 0 : i] = measure_now () - start;
+        }
+      print_row (r, "all_reduce", n, code == 0 && came_through (r, n), code,
+                 code == 0 ? measure_median (samples, ROUNDS) * 1e6 : -1);
+    }
+}
+
+static void
+time_graph (Rig *r, size_t n)
+{
+  double samples[ROUNDS];
+  CUgraphExec exec;
+  CUgraph graph;
   int code;
 
-  for (int i = 0; i < N; i++)
-    sent[i] = (float)i;
-  d->ops->upload (d, in->address, sent, sizeof sent);
-  td_device_synchronize (d); /* NCCL's stream is the default one */
-  code = nccl->unique_id (&id);
-  if (code == 0)
-    code = nccl->init (&comm, 1, id, 0);
-  init_ms = (measure_now () - start) * 1e3;
-  if (code == 0)
-    code = nccl->all_reduce (in->address, out->address, N, FLOAT32, SUM, comm, NULL);
-  if (code == 0)
-    code = nccl->destroy (comm); /* waits for its work */
-  td_device_synchronize (d);
-  d->ops->download (d, got, out->address, sizeof got);
-  code = code == 0 && memcmp (sent, got, sizeof got) != 0 ? -1 : code;
-  td__pool_give (in);
-  td__pool_give (out);
-  printf ("{\"row\": \"nccl\", \"holds\": %s, \"code\": %d, \"version\": %d, "
-          "\"init_ms\": %.4g}\n",
-          code == 0 ? "true" : "false", code, version, init_ms);
-  return code != 0;
+  forget (r, n);
+  CU (cuStreamSynchronize (r->stream));
+  CU (cuStreamBeginCapture (r->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  code = reduce (r, n);
+  CU (cuStreamEndCapture (r->stream, &graph));
+  if (code != 0)
+    {
+      print_row (r, "graph", n, false, code, -1);
+      return;
+    }
+  CU (cuGraphInstantiate (&exec, graph, 0));
+  for (int i = 0; i < ROUNDS; i++)
+    {
+      double start = measure_now ();
+
+      CU (cuGraphLaunch (exec, r->stream));
+      CU (cuStreamSynchronize (r->stream));
+      samples[i] = measure_now () - start;
+    }
+  print_row (r, "graph", n, came_through (r, n), code, measure_median (samples, ROUNDS) * 1e6);
+  CU (cuGraphExecDestroy (exec));
+  CU (cuGraphDestroy (graph));
+}
+
+static void
+prepare (Rig *r)
+{
+  const size_t bytes = r->largest * sizeof (float);
+  CUcontext context;
+  CUdevice device;
+  void *host[2];
+
+  CU (cuDeviceGet (&device, 0));
+  CU (cuDevicePrimaryCtxRetain (&context, device));
+  CU (cuCtxSetCurrent (context));
+  CU (cuStreamCreate (&r->stream, CU_STREAM_NON_BLOCKING));
+  CU (cuMemAlloc (&r->in, bytes));
+  CU (cuMemAlloc (&r->out, bytes));
+  for (int i = 0; i < 2; i++)
+    CU (cuMemAllocHost (&host[i], bytes));
+  r->sent = host[0];
+  r->got = host[1];
+  for (size_t i = 0; i < r->largest; i++)
+    r->sent[i] = (float)i;
+  CU (cuMemcpyHtoDAsync (r->in, r->sent, bytes, r->stream));
+  CU (cuStreamSynchronize (r->stream));
 }
 
 int
 main (int argc, char **argv)
 {
-  Nccl nccl = { 0 };
-  int version = 0, failed;
-  TdDevice *d;
+  const char *why = td_cuda_api_open ();
+  Rig r = { 0 };
+  NcclId id;
+  int version = 0, code, n = 0;
+  double start;
 
-  td_init (&argc, &argv);
-  if (!open_library (argc > 1 ? argv[1] : "libnccl.so.2", &nccl))
+  if (why == NULL && !nccl_open (argc > 1 ? argv[1] : "libnccl.so.2", &r.nccl))
+    why = "no NCCL here";
+  if (why == NULL
+      && (td_cuda.cuInit (0) != CUDA_SUCCESS || td_cuda.cuDeviceGetCount (&n) != CUDA_SUCCESS
+          || n == 0))
+    why = "no device";
+  if (why != NULL)
     {
-      printf ("no NCCL here: %s\n", dlerror ());
-      td_finish ();
+      printf ("%s\n", why);
       return 77;
     }
-  nccl.version (&version);
-  d = td_device (td_zeros (TD_F32, TD_SHAPE (1)));
-  td_item (td_zeros (TD_F32, TD_SHAPE (1)));
-  failed = reduce (&nccl, d, version);
-  return measure_end () || failed;
+  r.largest = (size_t)1 << (argc > 2 ? 17 : 24);
+  prepare (&r);
+  r.nccl.version (&version);
+  start = measure_now ();
+  code = r.nccl.unique_id (&id);
+  if (code == 0)
+    code = r.nccl.init (&r.comm, 1, id, 0);
+  printf ("{\"row\": \"nccl\", \"holds\": %s, \"code\": %d, \"version\": %d, "
+          "\"init_ms\": %.4g}\n",
+          code == 0 ? "true" : "false", code, version, (measure_now () - start) * 1e3);
+  fflush (stdout);
+  if (code != 0)
+    return 1;
+  time_sizes (&r);
+  time_graph (&r, 1 << 17);
+  return r.nccl.destroy (r.comm) != 0 || r.failed > 0;
 }
