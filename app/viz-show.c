@@ -406,7 +406,8 @@ schedule_print (Show *s, GError **error)
   if (statics)
     return td_statics_print (statics, chain, s->format);
   TdSchedule *schedule = td_schedule_new (s->it);
-  g_autofree char *advice = td_schedule_advice (s->reader, s->iteration);
+  g_autofree char *advice
+      = td_schedule_advice (s->reader, s->iteration, td_schedule_count_replayed (s->it));
   g_autoptr (TdStaticness) staticness
       = g_str_equal (s->view, "schedule") ? td_staticness_new (s->reader) : NULL;
   char *text = td_schedule_print (schedule, advice, staticness, s->format);
@@ -427,7 +428,8 @@ schedule_draw (Show *s, GError **error)
     return td_statics_scene (statics, chain < 0 ? td_statics_busiest (statics) : (guint)chain,
                              &s->panel);
   TdSchedule *schedule = td_schedule_new (s->it);
-  g_autofree char *advice = td_schedule_advice (s->reader, s->iteration);
+  g_autofree char *advice
+      = td_schedule_advice (s->reader, s->iteration, td_schedule_count_replayed (s->it));
   TdScene *scene = td_schedule_scene (schedule, advice, &s->panel);
 
   td_schedule_free (schedule);

@@ -103,7 +103,8 @@ td__panels_get_schedule (TdPanels *self)
     {
       self->schedule = td_schedule_new (self->expected);
       if (reader)
-        self->advice = td_schedule_advice (reader, td_iteration_get_number (self->iteration));
+        self->advice = td_schedule_advice (reader, td_iteration_get_number (self->iteration),
+                                           td_schedule_count_replayed (self->iteration));
     }
   return self->schedule;
 }

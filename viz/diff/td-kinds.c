@@ -147,7 +147,8 @@ measure_optimization (const Measured *m)
 {
   if (!m->reader)
     return g_strdup ("");
-  return td_schedule_advice (m->reader, td_iteration_get_number (m->iteration));
+  return td_schedule_advice (m->reader, td_iteration_get_number (m->iteration),
+                             td_schedule_count_replayed (m->iteration));
 }
 
 static char *

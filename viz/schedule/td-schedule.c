@@ -72,8 +72,35 @@ same_graph (TdTapeReader *reader, const TdTapeSummary *a, const TdTapeSummary *b
          || fingerprint_of (reader, a->structure) == fingerprint_of (reader, b->structure);
 }
 
+guint
+td_schedule_count_replayed (const TdIteration *iteration)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
+  guint n = 0;
+
+  for (guint e = 0; e < t->n_events; e++)
+    n += (t->events[e].flags & TD_TAPE_EVENT_REPLAYED) != 0;
+  return n;
+}
+
+static char *
+could_be (guint64 equal, guint n, guint n_replayed)
+{
+  if (n_replayed == 0)
+    return g_strdup_printf ("%" G_GUINT64_FORMAT
+                            " equal iterations: %u operations could be one static schedule.",
+                            equal, n);
+  if (n_replayed >= n)
+    return g_strdup_printf ("%" G_GUINT64_FORMAT
+                            " equal iterations: all %u operations ran from static schedules.",
+                            equal, n);
+  return g_strdup_printf ("%" G_GUINT64_FORMAT
+                          " equal iterations: %u of %u operations ran from static schedules.",
+                          equal, n_replayed, n);
+}
+
 char *
-td_schedule_advice (TdTapeReader *reader, gint64 iteration)
+td_schedule_advice (TdTapeReader *reader, gint64 iteration, guint n_replayed)
 {
   TdTapeSummaries s = td_tape_reader_summaries (reader);
   gint64 at = td_tape_reader_find (reader, (guint64)MAX (iteration, 0));
@@ -87,9 +114,7 @@ td_schedule_advice (TdTapeReader *reader, gint64 iteration)
     ;
   guint64 equal = (guint64)(at - first + 1);
   if (equal >= 2)
-    return g_strdup_printf ("%" G_GUINT64_FORMAT
-                            " equal iterations: %u operations could be one static schedule.",
-                            equal, s.rows[at].n_events);
+    return could_be (equal, s.rows[at].n_events, n_replayed);
   if (at == 0)
     return g_strdup ("One iteration so far: another one will show whether the graph repeats.");
   return g_strdup_printf ("Iteration %" G_GUINT64_FORMAT

@@ -41,9 +41,11 @@ typedef struct
 TdSchedule *td_schedule_new (const TdIteration *iteration);
 void td_schedule_free (TdSchedule *schedule);
 
-/** Say how static the program has been up to an iteration ("119 equal iterations: ..."). Owner:
- * the caller. */
-char *td_schedule_advice (TdTapeReader *reader, gint64 iteration);
+/** How many operations of an iteration ran from a static schedule. */
+guint td_schedule_count_replayed (const TdIteration *iteration);
+/** Say how static the program has been up to an iteration ("119 equal iterations: ..."), of
+ * whose operations n_replayed ran from a schedule already. Owner: the caller. */
+char *td_schedule_advice (TdTapeReader *reader, gint64 iteration, guint n_replayed);
 
 /** Draw the rows around the playhead as a table. */
 TdScene *td_schedule_scene (const TdSchedule *schedule, const char *advice,

@@ -58,7 +58,7 @@ main (int argc, char **argv)
   v.n_selected = 1;
   save (td_gradient_scene (g, it, &v), dir, "gradients");
   TdSchedule *s = td_schedule_new (it);
-  g_autofree char *advice = td_schedule_advice (r, 39);
+  g_autofree char *advice = td_schedule_advice (r, 39, 0);
   save (td_schedule_scene (s, advice, &v), dir, "schedule");
   TdCurves *c = td_curves_new ();
   td_curves_update (c, r);

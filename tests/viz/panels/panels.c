@@ -214,12 +214,18 @@ schedule__totals_equal_the_sum_of_the_rows (void **state)
   assert_int_equal (s->phase_n[TD_TAPE_PHASE_FORWARD], 13);
   assert_int_equal (s->phase_n[TD_TAPE_PHASE_BACKWARD], 22);
   assert_int_equal (s->phase_n[TD_TAPE_PHASE_UPDATE], 10);
-  g_autofree char *advice = td_schedule_advice (f.reader, 39);
+  g_autofree char *advice = td_schedule_advice (f.reader, 39, 0);
   assert_string_equal (advice,
                        "19 equal iterations: 45 operations could be one static schedule.");
-  g_autofree char *changed = td_schedule_advice (f.reader, 20);
+  g_autofree char *changed = td_schedule_advice (f.reader, 20, 0);
   assert_string_equal (changed,
                        "Iteration 20 differs from the one before: 46 operations against 45.");
+  g_autofree char *some = td_schedule_advice (f.reader, 39, 30);
+  assert_string_equal (some,
+                       "19 equal iterations: 30 of 45 operations ran from static schedules.");
+  g_autofree char *all = td_schedule_advice (f.reader, 39, 45);
+  assert_string_equal (all,
+                       "19 equal iterations: all 45 operations ran from static schedules.");
   td_schedule_free (s);
   close_lenet (&f);
 }
