@@ -34,6 +34,10 @@ typedef struct TdSegmentProvider
   /** Say whether the work that a fence stands for is done; then the fence is gone. */
   bool (*fence_passed) (void *context, void *fence);
   void (*fence_wait) (void *context, void *fence); /**< the same, waiting for it */
+  /** Make a fence that passes when all work is done that was issued so far.  *Owner*: the
+   * caller, fence_passed or fence_wait.  The slot may be NULL: there are no other streams, and
+   * no upload_new.  *Errors*: NULL when the device is lost. */
+  void *(*fence_new) (void *context);
 } TdSegmentProvider;
 
 /** Host memory by mmap, for devices that compute in it; its context is unused. */
@@ -461,7 +465,8 @@ typedef struct TdLate
   bool exact;                   /**< times are the kernels' own */
   uint64_t zero;                /**< what time_zero was given */
   double since_ns;              /**< that mark after the one before; below 0: not known */
-  double start_ns, duration_ns; /**< from that mark on */
+  double start_ns, duration_ns; /**< from that mark on; before it: below 0 */
+  uint8_t stream;               /**< 0: of computing, 1: of copies */
 } TdLate;
 /** Why an array gets no statistics; what is lost with the device is none. */
 typedef enum
@@ -556,6 +561,9 @@ typedef struct TdDeviceOps
   /* memory */
   const TdSegmentProvider *provider;
   TdStatus (*upload) (TdDevice *d, void *dst, const void *host, size_t bytes);
+  /** The same to memory that no work uses: it need not wait for what was issued, only what is
+   * issued from here on waits for it.  NULL: upload. */
+  TdStatus (*upload_new) (TdDevice *d, void *dst, const void *host, size_t bytes);
   TdStatus (*download) (TdDevice *d, void *host, const void *src, size_t bytes);
   TdStatus (*copy) (TdDevice *d, void *dst, const void *src, size_t bytes);
   TdStatus (*zero) (TdDevice *d, void *dst, size_t bytes);

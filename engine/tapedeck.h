@@ -358,9 +358,10 @@ typedef enum
   TD_MEM_POOL_STATIC,    /**< planned blocks of static schedules */
   TD_MEM_POOL_GRAPH,     /**< what captured CUDA graphs refer to, as long as they are there */
   TD_MEM_POOL_CAPTURE,   /**< a recording's own, which counts as nobody's */
+  TD_MEM_POOL_UPLOAD,    /**< large inputs, which are copied while earlier work runs */
   TD_MEM_N_POOLS
 } TdMemPool;
-/** "default", "workspace", "static", "graph-private", "capture". */
+/** "default", "workspace", "static", "graph-private", "capture", "upload". */
 TD_API const char *td_mem_pool_name (TdMemPool pool);
 typedef struct
 {

@@ -13,7 +13,9 @@ enum
   TD_CUDA_MAX_DEVICES = 8,
   TD_CUDA_STAGES = 4,
   TD_CUDA_SHADOWS = 16,
-  TD_CUDA_SCRATCH = 8
+  TD_CUDA_SCRATCH = 8,
+  TD_CUDA_MARKS = 8,
+  TD_CUDA_FENCES = 16
 };
 #define TD_CUDA_STAGE_BYTES ((size_t)4 << 20)
 
@@ -33,6 +35,23 @@ typedef struct TdCudaShadow
   char *host; /**< NULL: none */
 } TdCudaShadow;
 
+/** Pinned memory that uploads on one stream go through. */
+typedef struct TdCudaStages
+{
+  CUstream stream;
+  TdCudaStage stage[TD_CUDA_STAGES];
+  int at;      /**< that is being filled */
+  size_t used; /**< bytes of it */
+} TdCudaStages;
+
+/** Where a single number was written last, and when; valid till something writes there. */
+typedef struct TdCudaMark
+{
+  CUdeviceptr address; /**< 0: none */
+  CUevent event;
+  bool waits; /**< for the launch that writes it */
+} TdCudaMark;
+
 struct TdCudaVmm;
 struct TdCudaBlas;
 struct TdCudnn;
@@ -46,11 +65,18 @@ typedef struct TdCuda
   TdDeviceOps ops; /**< td_cuda_ops with the provider that works here */
   CUdevice handle;
   CUcontext context;
-  CUstream stream; /**< all computing is on this one */
-  TdCudaStage up[TD_CUDA_STAGES], down[2];
-  int stage;         /**< of up, that is being filled */
-  size_t stage_used; /**< bytes of it */
-  int major, minor;  /**< compute capability */
+  CUstream stream;        /**< all computing is on this one */
+  CUstream uploads;       /**< copies to memory that no work uses */
+  CUstream downloads;     /**< copies to the host */
+  TdCudaStages up, aside; /**< on stream, on uploads: made for the first of these */
+  TdCudaStage down[2];
+  CUevent computed; /**< what a download waits for where there is no mark */
+  TdCudaMark marks[TD_CUDA_MARKS];
+  int next_mark;
+  bool marks_wait;                /**< some of them, for a launch */
+  CUevent fences[TD_CUDA_FENCES]; /**< that are not in use */
+  int n_fences;
+  int major, minor; /**< compute capability */
   TdCudaLauncher launcher;
   TdStatus lost; /**< a fault that the context does not survive; TD_ERR_STATE: what is captured
                     can be no graph */
@@ -136,8 +162,21 @@ bool td_cuda_shadows_check_index (TdCuda *c, const TdTensor *index, int64_t limi
                                   int64_t ignore, int64_t *bad_place, int64_t *bad_value,
                                   TdStatus *status);
 
+/* what a read of one number waits for (marks.c) */
+/** The kernel that is launched next writes here. */
+void td_cuda_marks_wanted (TdCuda *c, const void *address);
+/** It has been launched. */
+void td_cuda_marks_made (TdCuda *c);
+/** Something writes there, or may have. */
+void td_cuda_marks_written (TdCuda *c, const void *address, size_t bytes);
+void td_cuda_marks_forget (TdCuda *c);
+void td_cuda_marks_close (TdCuda *c);
+/** After what is there was written; NULL: not known. */
+CUevent td_cuda_marks_find (const TdCuda *c, const void *address, size_t bytes);
+
 /* memory (transfer.c) */
 TdStatus td_cuda_upload (TdDevice *d, void *dst, const void *host, size_t bytes);
+TdStatus td_cuda_upload_new (TdDevice *d, void *dst, const void *host, size_t bytes);
 TdStatus td_cuda_download (TdDevice *d, void *host, const void *src, size_t bytes);
 TdStatus td_cuda_copy (TdDevice *d, void *dst, const void *src, size_t bytes);
 TdStatus td_cuda_zero (TdDevice *d, void *dst, size_t bytes);
@@ -152,3 +191,5 @@ bool td_cuda_vmm_wanted (void);
 /** Address space for the device's memory; false: not here, take cuda_malloc. */
 bool td_cuda_vmm_open (TdCuda *c);
 void td_cuda_vmm_close (TdCuda *c);
+/** The events that fences are made of, after the pool is gone. */
+void td_cuda_fences_close (TdCuda *c);

@@ -18,6 +18,8 @@ TdStatus td_cuda_index_later (TdDevice *d, const TdTensor *index, int64_t limit,
                               uint32_t place);
 bool td_cuda_bad_index (TdDevice *d, TdBadIndex *bad);
 void td_cuda_index_close (TdCuda *c);
+/** The operation that is timed copies on this stream: its time is that of its copies. */
+void td_cuda_timing_on (TdCuda *c, CUstream stream);
 /** The slot late. */
 int td_cuda_late (TdDevice *d, TdLateHow how, TdLate *answers, int room);
 

@@ -124,5 +124,7 @@ td_cuda_writes (TdCuda *c, const TdTensor *tensors, int n)
       uses (c, &tensors[i], true);
       td_cuda_shadows_written (c, tensors[i].data,
                                (size_t)tensors[i].size * td_cuda_dtype_bytes[tensors[i].dtype]);
+      if (tensors[i].size == 1)
+        td_cuda_marks_wanted (c, tensors[i].data);
     }
 }

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"
+#include "later.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,16 +34,45 @@ query (void *context, size_t *free_bytes, size_t *total_bytes)
   return td_cuda.cuMemGetInfo (free_bytes, total_bytes) == CUDA_SUCCESS;
 }
 
-/* A fence is an event. */
+/* A fence is an event on the compute stream, which waits for all other streams that write. */
+static void *
+fence_new (void *context)
+{
+  TdCuda *c = context;
+  CUevent event = NULL;
+
+  td_cuda_enter (&c->device);
+  td_cuda_stats_send (c); /* what a recording has asked for is read, too */
+  if (c->lost != TD_OK)
+    return NULL;
+  if (c->n_fences > 0)
+    event = c->fences[--c->n_fences];
+  else if (td_cuda_check (c, td_cuda.cuEventCreate (&event, CU_EVENT_DISABLE_TIMING),
+                          "cuEventCreate")
+           != TD_OK)
+    return NULL;
+  td_cuda_check (c, td_cuda.cuEventRecord (event, c->stream), "cuEventRecord");
+  return event;
+}
+
+static void
+fence_end (TdCuda *c, CUevent event)
+{
+  if (c->lost == TD_OK && c->n_fences < TD_CUDA_FENCES)
+    c->fences[c->n_fences++] = event;
+  else if (c->lost == TD_OK)
+    td_cuda.cuEventDestroy (event); /* else it went with the context */
+}
+
 static bool
 fence_passed (void *context, void *fence)
 {
   TdCuda *c = context;
 
   td_cuda_enter (&c->device);
-  if (td_cuda.cuEventQuery (fence) == CUDA_ERROR_NOT_READY)
+  if (c->lost == TD_OK && td_cuda.cuEventQuery (fence) == CUDA_ERROR_NOT_READY)
     return false;
-  td_cuda.cuEventDestroy (fence);
+  fence_end (c, fence);
   return true;
 }
 
@@ -52,8 +82,17 @@ fence_wait (void *context, void *fence)
   TdCuda *c = context;
 
   td_cuda_enter (&c->device);
-  td_cuda.cuEventSynchronize (fence);
-  td_cuda.cuEventDestroy (fence);
+  if (c->lost == TD_OK)
+    td_cuda_check (c, td_cuda.cuEventSynchronize (fence), "waiting for the device");
+  fence_end (c, fence);
+}
+
+void
+td_cuda_fences_close (TdCuda *c)
+{
+  for (int i = 0; i < c->n_fences && c->lost == TD_OK; i++)
+    td_cuda.cuEventDestroy (c->fences[i]);
+  c->n_fences = 0;
 }
 
 /* Memory that is taken while launches are captured is no part of the graph: the driver asks to
@@ -218,6 +257,7 @@ vmm_free (void *context, void *address, size_t bytes)
 
   td_cuda_enter (&c->device);
   td_cuda_stats_written (c, address, bytes);
+  td_cuda_marks_written (c, address, bytes);
   if (c->stream != NULL)
     td_cuda.cuStreamSynchronize (c->stream);
   for (size_t i = 0; i < v->n; i++)
@@ -242,7 +282,8 @@ const TdSegmentProvider td_cuda_vmm_provider = { .name = "cuda_vmm",
                                                  .alignment = 256,
                                                  .joins = true,
                                                  .fence_passed = fence_passed,
-                                                 .fence_wait = fence_wait };
+                                                 .fence_wait = fence_wait,
+                                                 .fence_new = fence_new };
 
 /* --- cuda_malloc --- */
 
@@ -270,6 +311,7 @@ malloc_free (void *context, void *address, size_t bytes)
 
   td_cuda_enter (&c->device);
   td_cuda_stats_written (c, address, bytes);
+  td_cuda_marks_written (c, address, bytes);
   if (c->lost != TD_OK) /* it went with the context */
     return;
   td_cuda.cuStreamSynchronize (c->stream);
@@ -282,4 +324,5 @@ const TdSegmentProvider td_cuda_malloc_provider = { .name = "cuda_malloc",
                                                     .query = query,
                                                     .alignment = 256,
                                                     .fence_passed = fence_passed,
-                                                    .fence_wait = fence_wait };
+                                                    .fence_wait = fence_wait,
+                                                    .fence_new = fence_new };

@@ -83,7 +83,10 @@ td_cuda_scratch (TdCuda *c, size_t bytes)
     }
   room = td_cuda_host->memory_take (&c->device, bytes, TD_MEM_WORKSPACE, &block);
   if (room != NULL)
-    c->scratch[c->n_scratch++] = block;
+    {
+      c->scratch[c->n_scratch++] = block;
+      td_cuda_marks_written (c, room, bytes);
+    }
   return room;
 }
 
@@ -169,6 +172,8 @@ attribute (const TdCuda *c, CUdevice_attribute which)
 static bool
 start (TdCuda *c, int i)
 {
+  CUstream *const streams[] = { &c->stream, &c->uploads, &c->downloads };
+
   if (td_cuda_check (c, td_cuda.cuDeviceGet (&c->handle, i), "cuDeviceGet") != TD_OK
       || td_cuda_check (c, td_cuda.cuDevicePrimaryCtxRetain (&c->context, c->handle),
                         "making a context")
@@ -187,10 +192,12 @@ start (TdCuda *c, int i)
                           "this GPU is too old: compute capability 7.5 is the least");
       return false;
     }
-  return td_cuda_check (c, td_cuda.cuStreamCreate (&c->stream, CU_STREAM_NON_BLOCKING),
-                        "cuStreamCreate")
-             == TD_OK
-         && td_cuda_stages_open (c);
+  for (size_t k = 0; k < sizeof streams / sizeof *streams; k++)
+    if (td_cuda_check (c, td_cuda.cuStreamCreate (streams[k], CU_STREAM_NON_BLOCKING),
+                       "cuStreamCreate")
+        != TD_OK)
+      return false;
+  return td_cuda_stages_open (c);
 }
 
 static void
@@ -203,8 +210,10 @@ device_end (TdDevice *d)
       /* With the context go its streams, events, pinned memory and what cuMemAlloc gave; mapped
          pages stay, and are unmapped as ever. */
       td_cuda.cuDevicePrimaryCtxReset (c->handle);
-      c->stream = NULL;
-      memset (c->up, 0, sizeof c->up);
+      c->stream = c->uploads = c->downloads = NULL;
+      c->computed = NULL;
+      memset (&c->up, 0, sizeof c->up);
+      memset (&c->aside, 0, sizeof c->aside);
       memset (c->down, 0, sizeof c->down);
       td_cuda_stats_close (c);
       td_cuda_timing_close (c);
@@ -224,12 +233,16 @@ static void
 device_close (TdDevice *d)
 {
   TdCuda *c = td_cuda_enter (d);
+  CUstream const streams[] = { c->uploads, c->downloads, c->stream };
 
   td_cuda_vmm_close (c);
   td_cuda_shadows_close (c);
+  td_cuda_marks_close (c);
+  td_cuda_fences_close (c);
   td_cuda_stages_close (c);
-  if (c->stream != NULL)
-    td_cuda.cuStreamDestroy (c->stream);
+  for (size_t k = 0; k < sizeof streams / sizeof *streams; k++)
+    if (streams[k] != NULL)
+      td_cuda.cuStreamDestroy (streams[k]);
   if (c->context != NULL)
     td_cuda.cuDevicePrimaryCtxRelease (c->handle);
   current = NULL;

@@ -32,6 +32,7 @@ void
 td_cuda_shadows_written (TdCuda *c, const void *address, size_t bytes)
 {
   td_cuda_stats_written (c, address, bytes);
+  td_cuda_marks_written (c, address, bytes);
   for (int i = 0; i < TD_CUDA_SHADOWS; i++)
     if (overlaps (&c->shadows[i], (CUdeviceptr)address, bytes))
       forget (&c->shadows[i]);

@@ -36,6 +36,7 @@ prepare_3 (TdDevice *d, const TdTensor *x, const TdTensor *y, const TdTensor *z,
 static TdStatus
 done (TdDevice *d, TdStatus status)
 {
+  td_cuda_marks_made (d->priv);
   td_cuda_scratch_end (d->priv);
   return status;
 }
@@ -308,6 +309,7 @@ static const TdDeviceOps ops = {
   .abi = TD_DEVICE_ABI,
   .provider = &td_cuda_vmm_provider,
   .upload = td_cuda_upload,
+  .upload_new = td_cuda_upload_new,
   .download = td_cuda_download,
   .copy = td_cuda_copy,
   .zero = td_cuda_zero,

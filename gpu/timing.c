@@ -25,8 +25,9 @@ typedef struct
   TdLateOf of;
   CUevent begin, end;
   uint64_t zero; /* its number */
-  uint64_t id;   /* what CUPTI knows it by; 0: it does not trace */
-  int looks;     /* after which nothing had come from CUPTI */
+  bool aside;  /* on the stream of copies, which may be ahead of the mark that it counts from */
+  uint64_t id; /* what CUPTI knows it by; 0: it does not trace */
+  int looks;   /* after which nothing had come from CUPTI */
 } Pair;
 
 typedef struct
@@ -49,6 +50,7 @@ struct TdCudaTiming
   Zero zeros[ZEROS];
   uint64_t n_zeros;
   CUevent begin; /* of the operation that runs; NULL: none is timed */
+  CUstream on;   /* what it runs on */
   bool traces;   /* CUPTI does */
   uint64_t n_ids;
 };
@@ -140,6 +142,7 @@ begin_op (TdCuda *c, struct TdCudaTiming *t)
     return false;
   give_event (t, t->begin); /* of one that never ended */
   t->begin = event;
+  t->on = c->stream;
   if (t->traces)
     td_cupti_push (++t->n_ids);
   return td_cuda.cuEventRecord (event, c->stream) == CUDA_SUCCESS;
@@ -154,7 +157,7 @@ end_op (TdCuda *c, struct TdCudaTiming *t, const TdLateOf *of)
     td_cupti_pop ();
   if (event == NULL)
     return false;
-  if (td_cuda.cuEventRecord (event, c->stream) != CUDA_SUCCESS)
+  if (td_cuda.cuEventRecord (event, t->on) != CUDA_SUCCESS)
     {
       give_event (t, event);
       return false;
@@ -163,10 +166,22 @@ end_op (TdCuda *c, struct TdCudaTiming *t, const TdLateOf *of)
                                                   .begin = t->begin,
                                                   .end = event,
                                                   .zero = t->n_zeros,
+                                                  .aside = t->on != c->stream,
                                                   .id = t->traces ? t->n_ids : 0 };
   t->begin = NULL;
   zero_of (t, t->n_zeros)->n_pairs++;
   return true;
+}
+
+void
+td_cuda_timing_on (TdCuda *c, CUstream stream)
+{
+  struct TdCudaTiming *t = c->timing;
+
+  if (t == NULL || t->begin == NULL || c->lost != TD_OK
+      || td_cuda.cuEventRecord (t->begin, stream) != CUDA_SUCCESS)
+    return;
+  t->on = stream;
 }
 
 bool
@@ -180,13 +195,24 @@ td_cuda_time_op (TdDevice *d, const TdLateOf *of)
   return of == NULL ? begin_op (c, t) : end_op (c, t, of);
 }
 
-/* From one event to another, in ns; below 0: not to be had. */
+/* From one event to another, in ns.  False: not to be had. */
+static bool
+measure (CUevent from, CUevent to, double *ns)
+{
+  float ms = 0;
+  const bool known = td_cuda.cuEventElapsedTime (&ms, from, to) == CUDA_SUCCESS;
+
+  *ns = (double)ms * 1e6;
+  return known;
+}
+
+/* The same; below 0: not to be had. */
 static double
 elapsed (CUevent from, CUevent to)
 {
-  float ms;
+  double ns;
 
-  return td_cuda.cuEventElapsedTime (&ms, from, to) == CUDA_SUCCESS ? (double)ms * 1e6 : -1;
+  return measure (from, to, &ns) ? ns : -1;
 }
 
 static void
@@ -217,7 +243,7 @@ static TdLate
 answer (TdCuda *c, struct TdCudaTiming *t, const Pair *p, TdStatus status)
 {
   Zero *z = zero_of (t, p->zero);
-  TdLate late = { .of = p->of, .what = TD_LATE_TIME, .status = status };
+  TdLate late = { .of = p->of, .what = TD_LATE_TIME, .status = status, .stream = p->aside };
 
   z->n_pairs--;
   if (status != TD_OK)
@@ -227,9 +253,9 @@ answer (TdCuda *c, struct TdCudaTiming *t, const Pair *p, TdStatus status)
   late.since_ns = z->since_ns;
   if (take_traced (z, p, &late))
     return late;
-  late.start_ns = elapsed (z->event, p->begin);
   late.duration_ns = elapsed (p->begin, p->end);
-  if (late.start_ns < 0 || late.duration_ns < 0)
+  if (!measure (z->event, p->begin, &late.start_ns) || (late.start_ns < 0 && !p->aside)
+      || late.duration_ns < 0)
     late.status = TD_ERR_DEVICE;
   return late;
 }

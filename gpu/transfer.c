@@ -1,11 +1,14 @@
-/* Copies between the host and a GPU, through pinned memory, on the compute stream.
+/* Copies between the host and a GPU, through pinned memory.
  *
  * An upload returns when the caller's bytes are in pinned memory; only when all of that is on
- * its way does it wait, and then for the oldest piece.  A download waits for its own last
- * piece, and for nothing that is issued later.
+ * its way does it wait, and then for the oldest piece.  To memory that no work uses it goes on
+ * a stream of its own, which waits for nothing; else on the compute stream.  A download has a
+ * stream of its own too: it follows what wrote the array, and the host waits for its last piece
+ * alone.
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"
+#include "later.h"
 
 #include <string.h>
 
@@ -33,22 +36,39 @@ stage_close (TdCudaStage *stage)
   *stage = (TdCudaStage){ 0 };
 }
 
+static bool
+stages_open (TdCuda *c, TdCudaStages *stages, CUstream stream)
+{
+  stages->stream = stream;
+  for (int i = 0; i < TD_CUDA_STAGES; i++)
+    if (stages->stage[i].done == NULL && !stage_open (c, &stages->stage[i]))
+      return false;
+  return true;
+}
+
 bool
 td_cuda_stages_open (TdCuda *c)
 {
-  for (int i = 0; i < TD_CUDA_STAGES; i++)
-    if (!stage_open (c, &c->up[i]))
-      return false;
-  return stage_open (c, &c->down[0]) && stage_open (c, &c->down[1]);
+  return stages_open (c, &c->up, c->stream) && stage_open (c, &c->down[0])
+         && stage_open (c, &c->down[1])
+         && td_cuda_check (c, td_cuda.cuEventCreate (&c->computed, CU_EVENT_DISABLE_TIMING),
+                           "cuEventCreate")
+                == TD_OK;
 }
 
 void
 td_cuda_stages_close (TdCuda *c)
 {
   for (int i = 0; i < TD_CUDA_STAGES; i++)
-    stage_close (&c->up[i]);
+    {
+      stage_close (&c->up.stage[i]);
+      stage_close (&c->aside.stage[i]);
+    }
   stage_close (&c->down[0]);
   stage_close (&c->down[1]);
+  if (c->computed != NULL)
+    td_cuda.cuEventDestroy (c->computed);
+  c->computed = NULL;
 }
 
 static TdStatus
@@ -62,12 +82,12 @@ wait_for (TdCuda *c, TdCudaStage *stage)
 
 /* The stage's event comes after this copy. */
 static TdStatus
-sent (TdCuda *c, TdCudaStage *stage, CUresult copied)
+sent (TdCuda *c, TdCudaStage *stage, CUresult copied, CUstream stream)
 {
   TdStatus status = td_cuda_check (c, copied, "a copy");
 
   if (status == TD_OK)
-    status = td_cuda_check (c, td_cuda.cuEventRecord (stage->done, c->stream), "cuEventRecord");
+    status = td_cuda_check (c, td_cuda.cuEventRecord (stage->done, stream), "cuEventRecord");
   stage->busy = stage->busy || status == TD_OK;
   return status;
 }
@@ -75,25 +95,25 @@ sent (TdCuda *c, TdCudaStage *stage, CUresult copied)
 /* Small uploads lie behind each other in a stage; the next one is waited for when this is full.
  */
 static TdStatus
-upload_piece (TdCuda *c, CUdeviceptr dst, const char *host, size_t bytes)
+upload_piece (TdCuda *c, TdCudaStages *up, CUdeviceptr dst, const char *host, size_t bytes)
 {
-  TdCudaStage *stage = &c->up[c->stage];
+  TdCudaStage *stage = &up->stage[up->at];
 
-  if (bytes > TD_CUDA_STAGE_BYTES - c->stage_used)
+  if (bytes > TD_CUDA_STAGE_BYTES - up->used)
     {
       TdStatus status;
 
-      c->stage = (c->stage + 1) % TD_CUDA_STAGES;
-      c->stage_used = 0;
-      stage = &c->up[c->stage];
+      up->at = (up->at + 1) % TD_CUDA_STAGES;
+      up->used = 0;
+      stage = &up->stage[up->at];
       status = wait_for (c, stage);
       if (status != TD_OK)
         return status;
     }
-  memcpy (stage->host + c->stage_used, host, bytes);
-  host = stage->host + c->stage_used;
-  c->stage_used += (bytes + 255) & ~(size_t)255;
-  return sent (c, stage, td_cuda.cuMemcpyHtoDAsync (dst, host, bytes, c->stream));
+  memcpy (stage->host + up->used, host, bytes);
+  host = stage->host + up->used;
+  up->used += (bytes + 255) & ~(size_t)255;
+  return sent (c, stage, td_cuda.cuMemcpyHtoDAsync (dst, host, bytes, up->stream), up->stream);
 }
 
 static size_t
@@ -102,18 +122,65 @@ piece_bytes (size_t bytes, size_t at)
   return bytes - at < TD_CUDA_STAGE_BYTES ? bytes - at : TD_CUDA_STAGE_BYTES;
 }
 
-TdStatus
-td_cuda_upload (TdDevice *d, void *dst, const void *host, size_t bytes)
+static TdStatus
+upload (TdCuda *c, TdCudaStages *up, void *dst, const void *host, size_t bytes)
 {
-  TdCuda *c = td_cuda_enter (d);
   TdStatus status;
 
   td_cuda_refuses (c, "copies numbers of the host");
   status = c->lost;
   td_cuda_shadows_keep (c, dst, host, bytes);
   for (size_t at = 0; at < bytes && status == TD_OK; at += TD_CUDA_STAGE_BYTES)
-    status = upload_piece (c, (CUdeviceptr)dst + at, (const char *)host + at,
+    status = upload_piece (c, up, (CUdeviceptr)dst + at, (const char *)host + at,
                            piece_bytes (bytes, at));
+  return status;
+}
+
+TdStatus
+td_cuda_upload (TdDevice *d, void *dst, const void *host, size_t bytes)
+{
+  TdCuda *c = td_cuda_enter (d);
+
+  return upload (c, &c->up, dst, host, bytes);
+}
+
+/* What is issued to the compute stream from here on follows the last piece, and so all. */
+TdStatus
+td_cuda_upload_new (TdDevice *d, void *dst, const void *host, size_t bytes)
+{
+  TdCuda *c = td_cuda_enter (d);
+  TdStatus status;
+
+  if (bytes == 0 || c->capture != NULL
+      || (c->aside.stage[TD_CUDA_STAGES - 1].done == NULL && c->lost == TD_OK
+          && !stages_open (c, &c->aside, c->uploads)))
+    return td_cuda_upload (d, dst, host, bytes);
+  td_cuda_timing_on (c, c->uploads);
+  status = upload (c, &c->aside, dst, host, bytes);
+  if (status == TD_OK)
+    status = td_cuda_check (
+        c, td_cuda.cuStreamWaitEvent (c->stream, c->aside.stage[c->aside.at].done, 0),
+        "cuStreamWaitEvent");
+  if (status != TD_OK && c->lost == TD_OK) /* pieces that nothing waits for */
+    td_cuda.cuStreamSynchronize (c->uploads);
+  return status;
+}
+
+/* Let the stream of downloads follow what wrote there, or all that was issued. */
+static TdStatus
+follow (TdCuda *c, const void *src, size_t bytes)
+{
+  CUevent event = td_cuda_marks_find (c, src, bytes);
+  TdStatus status = TD_OK;
+
+  if (event == NULL)
+    {
+      event = c->computed;
+      status = td_cuda_check (c, td_cuda.cuEventRecord (event, c->stream), "cuEventRecord");
+    }
+  if (status == TD_OK)
+    status = td_cuda_check (c, td_cuda.cuStreamWaitEvent (c->downloads, event, 0),
+                            "cuStreamWaitEvent");
   return status;
 }
 
@@ -127,6 +194,8 @@ td_cuda_download (TdDevice *d, void *host, const void *src, size_t bytes)
 
   td_cuda_refuses (c, "waits for numbers that the host reads");
   status = c->lost;
+  if (status == TD_OK && bytes > 0)
+    status = follow (c, src, bytes);
   for (int i = 0; read < bytes && status == TD_OK; i++)
     {
       TdCudaStage *stage = &c->down[i % 2];
@@ -137,7 +206,8 @@ td_cuda_download (TdDevice *d, void *host, const void *src, size_t bytes)
 
           status = sent (
               c, stage,
-              td_cuda.cuMemcpyDtoHAsync (stage->host, (CUdeviceptr)src + at, n, c->stream));
+              td_cuda.cuMemcpyDtoHAsync (stage->host, (CUdeviceptr)src + at, n, c->downloads),
+              c->downloads);
           at += n;
         }
       stage = &c->down[(i + 1) % 2]; /* of the round before */

@@ -34,6 +34,15 @@ typedef struct
   void *fence;
 } Pending;
 
+/* Blocks that were given back since the group before, and the end of the work that may use
+ * them. */
+typedef struct
+{
+  TdBlock *first; /* the others hang on it through free_next */
+  size_t bytes;
+  void *fence;
+} Group;
+
 struct TdPool
 {
   TdPool *root;                  /* of the family: what callers know, with the limit */
@@ -52,6 +61,10 @@ struct TdPool
   size_t limit, mask; /* mask: alignment - 1 */
   Pending *pending;
   size_t n_pending, pending_capacity;
+  bool idle;     /* what is taken from it, no work uses: what is given back waits in groups */
+  Group leaving; /* without a fence yet */
+  Group *groups; /* the oldest first */
+  size_t n_groups, groups_capacity;
   TdMemInfo info;
 };
 
@@ -73,3 +86,16 @@ list_of (size_t bytes, int *fl, int *sl)
       *sl = (int)(units >> (log2 - SL_LOG2)) & (SL_COUNT - 1);
     }
 }
+
+/** One of the family, made when it is wanted first; NULL: no host memory for it. */
+TdPool *td__pool_part (TdPool *root, TdMemPool which);
+/** Put a block that is no longer counted among the free ones. */
+void td__pool_put_back (TdPool *pool, TdBlock *b);
+
+/* pools whose blocks are idle (pool-idle.c) */
+/** Take a block that no work uses, for an input. */
+TdBlock *td__pool_take_idle (TdPool *root, size_t bytes);
+/** A block that is no longer counted waits for the work that may use it. */
+void td__pool_leave (TdPool *pool, TdBlock *b);
+/** Free the oldest of those that wait, till no more than so many bytes are kept.  *Sync*. */
+void td__pool_settle (TdPool *pool, size_t kept);

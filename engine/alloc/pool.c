@@ -261,9 +261,8 @@ td__pool_new (const TdSegmentProvider *provider, void *context)
   return pool;
 }
 
-/* One of the family, made when it is wanted first; NULL: no host memory for it. */
-static TdPool *
-part_of (TdPool *root, TdMemPool which)
+TdPool *
+td__pool_part (TdPool *root, TdMemPool which)
 {
   if (root->parts[which] == NULL)
     {
@@ -280,6 +279,10 @@ free_one (TdPool *pool)
   for (size_t i = 0; i < pool->n_pending; i++)
     pool->provider->fence_wait (pool->context, pool->pending[i].fence);
   free (pool->pending);
+  for (size_t i = 0; i < pool->n_groups; i++)
+    if (pool->groups[i].fence != NULL)
+      pool->provider->fence_wait (pool->context, pool->groups[i].fence);
+  free (pool->groups);
   for (Segment *s = pool->segments, *next; s != NULL; s = next)
     {
       next = s->next;
@@ -339,6 +342,25 @@ trim_others (TdPool *pool)
   return given;
 }
 
+/* Wait for all work that keeps blocks of the family from being free.  False: there is none. */
+static bool
+settle_family (TdPool *pool)
+{
+  bool any = false;
+
+  for (int which = 0; which < TD_MEM_N_POOLS; which++)
+    {
+      TdPool *part = pool->root->parts[which];
+
+      if (part == NULL || part->info.pending_bytes == 0 || part->holds > 0)
+        continue;
+      give_pending (part, true);
+      td__pool_settle (part, 0);
+      any = true;
+    }
+  return any;
+}
+
 /* A block when the lists have none: what other streams are done with, then new memory, then
  * what can be had by giving back what is free, and by waiting. */
 static TdBlock *
@@ -358,11 +380,11 @@ find_more (TdPool *pool, size_t bytes, int *fl, int *sl)
   if (!grow (pool, wanted) && (trim_one (pool) == 0 || !grow (pool, wanted))
       && (trim_others (pool) == 0 || !grow (pool, wanted)))
     {
-      if (pool->n_pending == 0 || pool->holds > 0)
+      if (pool->holds > 0 || !settle_family (pool))
         return NULL;
-      give_pending (pool, true);
       b = find_free (pool, bytes, fl, sl);
-      if (b != NULL || trim_one (pool) == 0 || !grow (pool, wanted))
+      if (b != NULL || (trim_one (pool) == 0 && trim_others (pool) == 0)
+          || !grow (pool, wanted))
         return b;
     }
   return find_free (pool, bytes, fl, sl);
@@ -406,7 +428,7 @@ take (TdPool *pool, TdPool *root, size_t requested, TdMemCategory category)
 TdBlock *
 td__pool_take_from (TdPool *pool, TdMemPool which, size_t bytes, TdMemCategory category)
 {
-  TdPool *part = part_of (pool, which);
+  TdPool *part = td__pool_part (pool, which);
 
   return part != NULL ? take (part, pool, bytes, category) : NULL;
 }
@@ -418,6 +440,10 @@ td__pool_take (TdPool *pool, size_t bytes, TdMemCategory category)
     return td__pool_take_from (pool, TD_MEM_POOL_WORKSPACE, bytes, category);
   if (__builtin_expect (category == TD_MEM_STATIC, 0))
     return td__pool_take_from (pool, TD_MEM_POOL_STATIC, bytes, category);
+  if (__builtin_expect (category == TD_MEM_INPUT && bytes >= TD_UPLOAD_ASIDE
+                            && pool->provider->fence_new != NULL,
+                        0))
+    return td__pool_take_idle (pool, bytes);
   return take (pool, pool, bytes, category);
 }
 
@@ -474,10 +500,19 @@ put_back (TdPool *pool, TdBlock *b)
 }
 
 void
+td__pool_put_back (TdPool *pool, TdBlock *b)
+{
+  put_back (pool, b);
+}
+
+void
 td__pool_give (TdBlock *b)
 {
   uncount (b->pool, b);
-  put_back (b->pool, b);
+  if (__builtin_expect (b->pool->idle, 0))
+    td__pool_leave (b->pool, b);
+  else
+    put_back (b->pool, b);
 }
 
 void
@@ -591,13 +626,14 @@ trim_one (TdPool *pool)
 size_t
 td__pool_trim (TdPool *pool)
 {
+  settle_family (pool);
   return trim_one (pool) + trim_others (pool);
 }
 
 void
 td__pool_hold (TdPool *pool, TdMemPool which, int change)
 {
-  TdPool *part = part_of (pool, which);
+  TdPool *part = td__pool_part (pool, which);
 
   if (part != NULL)
     part->holds += change;

@@ -18,6 +18,9 @@ typedef struct TdPool TdPool;
 
 extern const TdSegmentProvider td__provider_fake; /**< addresses without memory behind them */
 
+/** Copies shorter than this are over before another stream has heard of them. */
+#define TD_UPLOAD_ASIDE ((size_t)1 << 20)
+
 /** A block in use. */
 typedef struct TdBlock
 {
@@ -33,13 +36,16 @@ _Static_assert(sizeof (void *) != 8 || sizeof (TdBlock) == 64, "a line of the ca
 TdPool *td__pool_new (const TdSegmentProvider *provider, void *context);
 void td__pool_free (TdPool *pool);
 /** Take a block of at least `bytes` (0 counts as 1), aligned to 64.  Workspace and what static
- * schedules plan come from pools of their own in the family, with segments of their own; limit
- * and accounts are the family's.  NULL: no memory, or limit. */
+ * schedules plan come from pools of their own in the family, with segments of their own, and so
+ * do inputs of at least TD_UPLOAD_ASIDE bytes where the provider makes fences (pool-idle.c);
+ * limit and accounts are the family's.  NULL: no memory, or limit. */
 TdBlock *td__pool_take (TdPool *pool, size_t bytes, TdMemCategory category);
 /** The same from one of the family's pools. */
 TdBlock *td__pool_take_from (TdPool *pool, TdMemPool which, size_t bytes,
                              TdMemCategory category);
 void td__pool_give (TdBlock *block);
+/** Say whether a block that was taken just now is one that no work uses. */
+bool td__block_is_idle (const TdBlock *block);
 /** The same, but the block is nobody's until the fence has passed: work on another stream still
  * uses it.  *Owner*: the provider takes the fence. */
 void td__pool_give_after (TdBlock *block, void *fence);

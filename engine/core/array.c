@@ -59,7 +59,7 @@ fill_from (TdVar *v, const void *host)
   if (!v->node->device->computes)
     return finish (v, TD_OK);
   return finish (v, host != NULL
-                        ? ops->upload (v->node->device, v->buffer->data, host, v->buffer->bytes)
+                        ? td__buffer_upload_new (v->buffer, host)
                         : ops->zero (v->node->device, v->buffer->data, v->buffer->bytes));
 }
 

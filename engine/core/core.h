@@ -333,6 +333,8 @@ void td__buffer_written (TdBuffer *b, const TdSite *site);
 /* handles (var.c) */
 /** Copy the numbers of v into a buffer of another device; an event.  copy: the new variable
  * that has the buffer, or NULL where v itself moves.  *Errors*: after td__fail.  *Sync*. */
+/** Copy the host's numbers to a buffer that was made just now. */
+TdStatus td__buffer_upload_new (const TdBuffer *to, const void *host);
 TdStatus td__transfer (TdVar *v, TdBuffer *to, TdVar *copy, const TdSite *site);
 /** The number of a registered device, and the names by number, ended by NULL. */
 int td__device_number (const TdDevice *device);

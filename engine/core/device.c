@@ -37,7 +37,7 @@ const char *
 td_mem_pool_name (TdMemPool pool)
 {
   static const char *const names[TD_MEM_N_POOLS]
-      = { "default", "workspace", "static", "graph-private", "capture" };
+      = { "default", "workspace", "static", "graph-private", "capture", "upload" };
 
   return (unsigned)pool < TD_MEM_N_POOLS ? names[pool] : "?";
 }

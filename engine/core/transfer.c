@@ -33,6 +33,16 @@ static const TdOpClass to_device_class = { .name = "to_device",
                                            .attrs = attrs_table,
                                            .n_attrs = TD_ARRAY_LENGTH (attrs_table) };
 
+TdStatus
+td__buffer_upload_new (const TdBuffer *to, const void *host)
+{
+  const TdDeviceOps *ops = to->device->ops;
+
+  return (ops->upload_new != NULL && td__block_is_idle (to->block)
+              ? ops->upload_new
+              : ops->upload) (to->device, to->data, host, to->bytes);
+}
+
 static TdStatus
 carry (const TdNode *n, const TdBuffer *from, const TdBuffer *to, const TdSite *site)
 {
@@ -52,7 +62,7 @@ carry (const TdNode *n, const TdBuffer *from, const TdBuffer *to, const TdSite *
                      b->name);
   status = td__layout_download (n, from, host);
   if (status == TD_OK)
-    status = b->ops->upload (b, to->data, host, bytes);
+    status = td__buffer_upload_new (to, host);
   free (host);
   if (status != TD_OK && !td__engine.has_error)
     td__fail (status, "td_to_device", site, "%zu bytes could not be copied from %s to %s",

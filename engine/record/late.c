@@ -97,6 +97,7 @@ write_time (TdRecorder *r, const TdDevice *d, const TdLate *late)
                           .duration_ns = late->duration_ns,
                           .event = late->of.event,
                           .device = d->number,
+                          .stream = late->stream,
                           .kind = late->exact ? TD_TAPE_DEVICE_TIME_EXACT
                                               : TD_TAPE_DEVICE_TIME_SAMPLED };
   td_ring_publish (r->ring, sizeof *t);
@@ -295,6 +296,7 @@ static const uint8_t tape_pool[TD_MEM_N_POOLS] = {
   [TD_MEM_POOL_STATIC] = TD_TAPE_POOL_STATIC,
   [TD_MEM_POOL_GRAPH] = TD_TAPE_POOL_GRAPH,
   [TD_MEM_POOL_CAPTURE] = TD_TAPE_POOL_CAPTURE,
+  [TD_MEM_POOL_UPLOAD] = TD_TAPE_POOL_UPLOAD,
 };
 
 static void

@@ -36,8 +36,10 @@ typedef struct FakeCuda
   size_t outside_bytes; /**< used by others */
   int driver_version;
   int n_devices;
-  int capability; /**< 90: compute capability 9.0 */
-  bool no_vmm;    /**< the device maps no pages */
+  int capability;   /**< 90: compute capability 9.0 */
+  bool no_vmm;      /**< the device maps no pages */
+  char ignored[40]; /**< a function of streams that says that all is well and does nothing: what
+                       a program would be that forgot the call */
 } FakeCuda;
 
 typedef struct FakeCudaControl

@@ -151,7 +151,9 @@ fake_remote_enqueue (FakeCall *c)
       return status;
     }
   fake.n_launches++;
-  return td_cuda_check (DEVICE, fake_enqueue (DEVICE->stream, command), "cuLaunchKernel");
+  result = fake_enqueue (DEVICE->stream, command);
+  td_cuda_marks_made (DEVICE);
+  return td_cuda_check (DEVICE, result, "cuLaunchKernel");
 }
 
 static TdStatus
@@ -382,6 +384,7 @@ td_cuda_slots (void)
   ops = fake_remote_ops;
   ops.provider = &td_cuda_vmm_provider;
   ops.upload = td_cuda_upload;
+  ops.upload_new = td_cuda_upload_new;
   ops.download = slot_download;
   ops.copy = td_cuda_copy;
   ops.zero = td_cuda_zero;
