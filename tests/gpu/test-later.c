@@ -550,8 +550,9 @@ pools__are_on_the_tape_and_are_all_of_the_device (void **state)
   for (int i = 0; i < STEPS; i++)
     train_step (t, false);
   reserved = td_mem_info (cuda).reserved_bytes;
-  used = driver->state->used_bytes;
-  assert_int_equal (td_mem_info (cuda).outside_bytes, n_outside);
+  /* what the module itself allocates besides is with the others */
+  used = driver->state->used_bytes + n_outside - td_mem_info (cuda).outside_bytes;
+  assert_true (td_mem_info (cuda).outside_bytes - n_outside <= (size_t)2 << 20);
   train_free (t);
   assert_int_equal (td_finish (), 0);
   r = open_tape (path);

@@ -95,9 +95,10 @@ static void
 device__has_a_slot_for_everything_and_waits_in_none_for_the_cpu (void **state)
 {
   const TdDevice *cuda = td_device_get ("cuda:0");
+  const char *allocator = getenv ("TAPEDECK_CUDA_ALLOCATOR");
 
   assert_int_equal (cuda->ops->abi, TD_DEVICE_ABI);
-  assert_string_equal (cuda->ops->provider->name, "cuda_vmm");
+  assert_string_equal (cuda->ops->provider->name, allocator != NULL ? allocator : "cuda_vmm");
   assert_string_equal (td_device_name (cuda), "cuda:0");
 }
 
@@ -217,9 +218,10 @@ labels__are_checked_without_waiting (void **state)
   assert_int_equal (driver->state->n_waits, before);
   /* Overwritten on the device, what the host sent says nothing. */
   t = td_mul_scalar (td_cast (t, TD_F32), 2);
-  assert_true (td_poisoned (td_softmax_cross_entropy (x, td_cast (t, TD_I32))));
+  t = td_softmax_cross_entropy (x, td_cast (t, TD_I32));
+  assert_int_equal (driver->state->n_waits, before);
+  td_item (t);
   assert_contains (far_test_error (TD_ERR_ARG), "got 4 at element 1");
-  assert_true (driver->state->n_waits > before);
 }
 
 /* --- products --- */
@@ -381,8 +383,10 @@ static void
 memory__that_runs_out_is_told_of_as_on_the_cpu (void **state)
 {
   static const char *const names[] = { "cpu", "cuda:0" };
-  char texts[2][1024];
+  const char *allocator = getenv ("TAPEDECK_CUDA_ALLOCATOR");
+  char texts[2][1024], before[40];
 
+  snprintf (before, sizeof before, "%s", allocator != NULL ? allocator : "cuda_vmm");
   setenv ("TAPEDECK_CUDA_ALLOCATOR", "cuda_malloc", 1);
   for (int i = 0; i < 2; i++)
     {
@@ -408,7 +412,7 @@ memory__that_runs_out_is_told_of_as_on_the_cpu (void **state)
       snprintf (texts[i], sizeof texts[i], "%.*s*%s", (int)(on - text), text,
                 on + strlen (names[i]));
     }
-  unsetenv ("TAPEDECK_CUDA_ALLOCATOR");
+  setenv ("TAPEDECK_CUDA_ALLOCATOR", before, 1);
   assert_string_equal (texts[0], texts[1]);
 }
 
@@ -429,12 +433,14 @@ memory__given_back_is_the_devices_again (void **state)
 static void
 memory__refused_in_the_middle_leaves_the_pool_whole (void **state)
 {
-  static const char *const calls[] = { "cuMemCreate", "cuMemMap", "cuMemSetAccess" };
+  static const char *const calls[][4]
+      = { { "cuMemAlloc" }, { "cuMemCreate", "cuMemMap", "cuMemSetAccess" } };
   TdDevice *d = td_device_get ("cuda:0");
+  const bool maps = strcmp (d->ops->provider->name, "cuda_vmm") == 0;
 
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; calls[maps][i] != NULL; i++)
     {
-      driver->fail_call (calls[i], 1, CUDA_ERROR_OUT_OF_MEMORY);
+      driver->fail_call (calls[maps][i], 1, CUDA_ERROR_OUT_OF_MEMORY);
       assert_true (td_poisoned (td_to_device (td_ones (TD_F32, TD_SHAPE (64 << 10)), d)));
       far_test_error (TD_ERR_MEMORY);
       assert_int_equal (driver->state->used_bytes, 0);
