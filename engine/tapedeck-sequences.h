@@ -86,6 +86,11 @@ TD_API TdVar *td_causal_mask (TdDtype dtype, int64_t n_q, int64_t n_k);
  * d are ws[(l * directions + d) * k + j] and bs[...], j < k; hx, cx (layers * directions, B_0,
  * N), NULL for zeros.  hy, cy (as hx) and ys[t] (B_t, directions * N) may be NULL.  Dropout
  * stands between layers.  *Errors*: TD_ERR_SHAPE for inputs that do not fit or are not sorted.
+ *
+ * On a device that has all steps and layers as one operation (cuda, with cuDNN) they are one,
+ * unless config use_cudnn is 0: composed of operations, each step can be looked at.  Composed
+ * there too are layers with dropout between them in training, calls while a hook looks at every
+ * operation, and gradients that are to have gradients; the scope's name says why.
  */
 
 /** LSTM.  k is 8: W_0 .. W_3 (N, I) of the input, forget, candidate and output gates on x, W_4

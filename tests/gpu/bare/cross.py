@@ -55,6 +55,16 @@ def attention(a):
     return torch.softmax(scores.masked_fill(unseen, float('-inf')), 2) @ a['v']
 
 
+def recurrent(layers):
+    """Six steps of four sequences."""
+    def run(a):
+        states = (a['hx'], a['cx']) if 'cx' in a else a['hx']
+        weights = [a['Wx'], a['Wh'], a['bx'], a['bh']]
+        y = layers(a['x'].view(6, 4, 10), states, weights, True, 1, 0.0, False, False, False)[0]
+        return y.reshape(24, 12)
+    return run
+
+
 CASES = {
     'convolution': lambda a: F.conv2d(a['x'], a['W'], a['b'], stride=2, padding=1),
     'batch_norm': lambda a: F.batch_norm(a['x'], None, None, a['gamma'], a['beta'], True, 0.1, 1e-5),
@@ -66,6 +76,8 @@ CASES = {
     'embedding': lambda a: F.embedding(a['t'], a['W']),
     'gelu': lambda a: F.gelu(a['x']),
     'adam': adam,
+    'lstm': recurrent(torch._VF.lstm),
+    'gru': recurrent(torch._VF.gru),
 }
 
 
@@ -207,6 +219,27 @@ def rows():
     yield 'adam_160_small', optimizer_row(fast_adam, [64 if SMALL else 1024] * 160)
 
 
+def recurrent_rows():
+    steps, batch, units = (3, 2, 4) if SMALL else (50, 32, 256)
+    layer = torch.nn.LSTM(units, units).to(DEVICE)
+    x = leaf(steps, batch, units)
+    leaves = [x] + list(layer.parameters())
+    slope = torch.randn(steps, batch, units, device=DEVICE)
+
+    def run():
+        with torch.no_grad():
+            layer(x)
+
+    def there_and_back():
+        for v in leaves:
+            v.grad = None
+        layer(x)[0].backward(slope)
+    for name in ('lstm_50', 'lstm_composed_50'):
+        yield name, run
+    for name in ('lstm_grad_50', 'lstm_grad_composed_50'):
+        yield name, there_and_back
+
+
 def tf32(on):
     torch.backends.cuda.matmul.allow_tf32 = on
     torch.backends.cudnn.allow_tf32 = on
@@ -330,7 +363,7 @@ def main():
         return 0
     if what == 'convs':
         return times(convolutions(*rest))
-    return times(rows(), products()) if what == 'times' else times(trainings())
+    return times(rows(), products(), recurrent_rows()) if what == 'times' else times(trainings())
 
 
 sys.exit(main())

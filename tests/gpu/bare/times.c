@@ -422,6 +422,75 @@ run_matmul_tf32 (void *rig)
     run_matmul (rig);
 }
 
+/* --- 50 steps of 32 sequences of 256 numbers, one layer of 256 units --- */
+
+enum
+{
+  STEPS = 50
+};
+
+static struct
+{
+  TdVar *ws[8], *bs[8], *xs[STEPS], *ys[STEPS];
+  int n;
+} lstm;
+
+/* Weights and steps are cut from three arrays anew each time, which is part of the time. */
+static void
+prepare_lstm (Rig *r, const Row *row)
+{
+  const int64_t units = r->small ? 4 : 256, batch = r->small ? 2 : 32;
+
+  (void)row;
+  lstm.n = r->small ? 3 : STEPS;
+  r->x = td_variable (random_array (TD_SHAPE (lstm.n * batch, units)), "x");
+  r->a = td_variable (random_array (TD_SHAPE (8 * units, units)), "W");
+  r->b = td_variable (random_array (TD_SHAPE (8 * units)), "b");
+  r->slope = random_array (TD_SHAPE (lstm.n * batch, units));
+}
+
+static void
+go_through_lstm (Rig *r, bool back)
+{
+  td_split_axis (r->a, 8, 0, lstm.ws);
+  td_split_axis (r->b, 8, 0, lstm.bs);
+  td_split_axis (r->x, lstm.n, 0, lstm.xs);
+  td_n_step_lstm (1, 0, NULL, NULL, lstm.ws, lstm.bs, lstm.xs, lstm.n, NULL, NULL, lstm.ys);
+  if (!back)
+    return;
+  td_cleargrad (r->x);
+  td_cleargrad (r->a);
+  td_cleargrad (r->b);
+  td_backward (td_sum (td_mul (td_concat (lstm.ys, lstm.n, 0), r->slope)), 0);
+}
+
+static void
+run_lstm (void *rig)
+{
+  TD_NO_BACKPROP
+    go_through_lstm (rig, false);
+}
+
+static void
+run_lstm_grad (void *rig)
+{
+  go_through_lstm (rig, true);
+}
+
+static void
+run_lstm_composed (void *rig)
+{
+  TD_USING (use_cudnn, 0)
+    run_lstm (rig);
+}
+
+static void
+run_lstm_grad_composed (void *rig)
+{
+  TD_USING (use_cudnn, 0)
+    run_lstm_grad (rig);
+}
+
 /* clang-format off */
 static const Row rows[] = {
   /* ceilings */
@@ -470,6 +539,10 @@ static const Row rows[] = {
   { "gemm_tf32_4096_1024_4096", 0, 0, "", 4096, 1024, 4096, prepare_products, run_matmul_tf32, TD_F32, 0.97 },
   { "gemm_f32_128", 0, 0, "", 128, 128, 128, prepare_products, run_matmul, TD_F32, 2 },
   { "gemm_f32_256", 0, 0, "", 256, 256, 256, prepare_products, run_matmul, TD_F32, 2 },
+  { "lstm_50", 0, 0, "", 0, 0, 0, prepare_lstm, run_lstm, 0 },
+  { "lstm_composed_50", 0, 0, "", 0, 0, 0, prepare_lstm, run_lstm_composed, 0 },
+  { "lstm_grad_50", 0, 0, "", 0, 0, 0, prepare_lstm, run_lstm_grad, 0 },
+  { "lstm_grad_composed_50", 0, 0, "", 0, 0, 0, prepare_lstm, run_lstm_grad_composed, 0 },
 };
 /* clang-format on */
 

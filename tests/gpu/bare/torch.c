@@ -188,6 +188,46 @@ adam (void)
   td_link_free (m);
 }
 
+/* Six steps of four sequences, gates below each other as PyTorch has them. */
+static void
+recurrent (int gates, bool has_c)
+{
+  static const char *const names[] = { "x", "Wx", "Wh", "bx", "bh", "hx", "cx" };
+  const int64_t rows = 12 * gates;
+  TdVar *in[] = { input ("x", TD_SHAPE (24, 10), 1),
+                  input ("Wx", TD_SHAPE (rows, 10), 0.3),
+                  input ("Wh", TD_SHAPE (rows, 12), 0.3),
+                  input ("bx", TD_SHAPE (rows), 0.3),
+                  input ("bh", TD_SHAPE (rows), 0.3),
+                  input ("hx", TD_SHAPE (1, 4, 12), 1),
+                  has_c ? input ("cx", TD_SHAPE (1, 4, 12), 1) : NULL };
+  TdVar *ws[8], *bs[8], *xs[6], *ys[6], *hy, *cy;
+
+  for (int i = 0; i < 2; i++)
+    {
+      td_split_axis (in[1 + i], gates, 0, ws + i * gates);
+      td_split_axis (in[3 + i], gates, 0, bs + i * gates);
+    }
+  td_split_axis (in[0], 6, 0, xs);
+  if (has_c)
+    td_n_step_lstm (1, 0, in[5], in[6], ws, bs, xs, 6, &hy, &cy, ys);
+  else
+    td_n_step_gru (1, 0, in[5], ws, bs, xs, 6, &hy, ys);
+  result (td_concat (ys, 6, 0), in, names, has_c ? 7 : 6);
+}
+
+static void
+lstm (void)
+{
+  recurrent (4, true);
+}
+
+static void
+gru (void)
+{
+  recurrent (3, false);
+}
+
 static const struct
 {
   const char *name;
@@ -203,6 +243,8 @@ static const struct
   { "embedding", embedding },
   { "gelu", gelu },
   { "adam", adam },
+  { "lstm", lstm },
+  { "gru", gru },
 };
 
 int
