@@ -60,7 +60,7 @@ static const char *const verbs[] = {
   "close",
 };
 static const char *const with_parameter[]
-    = { "go-to", "select", "show-page", "set-level", "save-picture" };
+    = { "go-to", "select", "show-page", "show-source", "set-level", "save-picture" };
 static const char *const app_actions[]
     = { "open", "record", "new-window", "preferences", "help", "about", "quit" };
 

@@ -162,7 +162,7 @@ new_debug (TdWorkspace *self)
 }
 
 static GtkWidget *
-new_card (const char *title, GtkWidget *content, int height)
+new_card (const char *title, GtkWidget *controls, GtkWidget *content, int height)
 {
   GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 6);
   gtk_widget_add_css_class (box, "card");
@@ -170,11 +170,35 @@ new_card (const char *title, GtkWidget *content, int height)
   GtkWidget *label = gtk_label_new (title);
   gtk_label_set_xalign (GTK_LABEL (label), 0);
   gtk_widget_add_css_class (label, "td-panel-title");
-  gtk_box_append (GTK_BOX (box), label);
+  gtk_label_set_ellipsize (GTK_LABEL (label), PANGO_ELLIPSIZE_END);
+  gtk_widget_set_hexpand (label, TRUE);
+  GtkWidget *head = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
+  gtk_box_append (GTK_BOX (head), label);
+  if (controls)
+    gtk_box_append (GTK_BOX (head), controls);
+  gtk_box_append (GTK_BOX (box), head);
   gtk_widget_set_vexpand (content, TRUE);
   gtk_widget_set_size_request (content, -1, height);
   gtk_box_append (GTK_BOX (box), content);
   return box;
+}
+
+/* What outlived its iteration, over the iterations and at the one of the playhead. */
+static GtkWidget *
+new_held_row (TdWorkspace *self)
+{
+  static const struct
+  {
+    const char *title, *page;
+  } cards[] = { { "Growth", "growth" }, { "Holders", "holders" } };
+  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
+  gtk_box_set_homogeneous (GTK_BOX (row), TRUE);
+  for (guint i = 0; i < G_N_ELEMENTS (cards); i++)
+    gtk_box_append (
+        GTK_BOX (row),
+        new_card (cards[i].title, td_panels_new_held_controls (self->panels, cards[i].page),
+                  td_panels_new_page (self->panels, TD_PANEL_MEMORY, cards[i].page), 140));
+  return row;
 }
 
 static GtkWidget *
@@ -182,20 +206,29 @@ new_memory (TdWorkspace *self)
 {
   GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 12);
   gtk_widget_add_css_class (box, "td-page");
+  gtk_box_append (GTK_BOX (box), td_panels_new_growth_bar (self->panels));
   gtk_box_append (GTK_BOX (box),
-                  new_card ("Peak of each iteration",
+                  new_card ("Peak of each iteration", NULL,
                             td_panels_new_page (self->panels, TD_PANEL_MEMORY, "iterations"),
                             140));
   GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
   gtk_box_set_homogeneous (GTK_BOX (row), TRUE);
   gtk_box_append (GTK_BOX (row),
-                  new_card ("In use over the events of this iteration",
+                  new_card ("In use over the events of this iteration", NULL,
                             td_panels_new_page (self->panels, TD_PANEL_MEMORY, "events"), 140));
   gtk_box_append (GTK_BOX (row),
-                  new_card ("Blocks alive at the playhead",
+                  new_card ("Blocks alive at the playhead", NULL,
                             td_panels_new_page (self->panels, TD_PANEL_MEMORY, "blocks"), 140));
   gtk_box_append (GTK_BOX (box), row);
-  return box;
+  gtk_box_append (GTK_BOX (box), new_held_row (self));
+  /* A low window scrolls it: it must not push the deck out. */
+  GtkWidget *scroller = gtk_scrolled_window_new ();
+  gtk_scrolled_window_set_policy (GTK_SCROLLED_WINDOW (scroller), GTK_POLICY_EXTERNAL,
+                                  GTK_POLICY_AUTOMATIC);
+  gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), box);
+  g_signal_connect_object (scroller, "map", G_CALLBACK (td_panels_look), self->panels,
+                           G_CONNECT_SWAPPED | G_CONNECT_AFTER);
+  return scroller;
 }
 
 /* ---- session and pages ---- */
@@ -231,6 +264,8 @@ td_workspace_get_notes (TdWorkspace *self, gboolean watches)
 gboolean
 td_workspace_show_page (TdWorkspace *self, const char *name)
 {
+  if (strcmp (name, "growth") == 0 || strcmp (name, "holders") == 0)
+    name = "memory"; /* both are on it */
   if (gtk_stack_get_child_by_name (self->perspectives, name))
     {
       gtk_stack_set_visible_child_name (self->perspectives, name);

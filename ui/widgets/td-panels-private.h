@@ -6,6 +6,7 @@
 #include "widgets/td-panels.h"
 
 #include "gradient/td-gradient.h"
+#include "memory/td-growth.h"
 #include "memory/td-memory.h"
 #include "schedule/td-gantt.h"
 #include "schedule/td-schedule.h"
@@ -36,6 +37,14 @@ struct _TdPanels
   TdStaticness *staticness;
   guint staticness_n; /* iterations there were when it was made */
 
+  TdHolders *holders;   /* of all marks */
+  TdRetained *retained; /* of the playhead's iteration, or the last before it */
+  TdHoldersBy by;
+  guint held_n, held_refresh; /* iterations there were when holders was made; a timer */
+  gint64 held_at;             /* when; 0: never */
+  guint growth_cursor, holders_cursor; /* the chosen rows, plus 1; 0: none */
+  GtkWidget *held_bar;                 /* weak */
+
   guint chain_id, schedule_id; /* chosen of static chains; 0: the busiest, its last */
   gboolean at_selection;       /* lists stand at the selection, not at the playhead */
   gboolean picking;            /* the selection is being set from a row */
@@ -63,3 +72,16 @@ void td__panels_follow_chain (TdPanels *self);
 GtkWidget *td__panels_new_static_bar (TdPanels *self);
 /** Show in the bar what the moment has. */
 void td__panels_update_static_bar (TdPanels *self);
+
+/* Why memory grows (td-panels-held.c). */
+void td__panels_forget_held (TdPanels *self);
+TdScene *td__panels_make_growth (TdPanels *self, const TdPanelView *view);
+TdScene *td__panels_make_holders (TdPanels *self, const TdPanelView *view);
+/** Choose the row that was hit; the one that is chosen already: go to it in the graph. FALSE:
+ * it was none. */
+gboolean td__panels_pick_held (TdPanels *self, const char *page, const TdSceneHit *hit,
+                               GtkWidget *view);
+/** As td__panels_move; 0 goes to the operation in the graph. */
+char *td__panels_move_held (TdPanels *self, const char *page, int delta, GtkWidget *view);
+/** Say what grows at the top of the Memory page. */
+void td__panels_update_held (TdPanels *self);

@@ -37,6 +37,7 @@ forget_session (TdPanels *self)
   g_clear_pointer (&self->history, td_memory_history_free);
   g_clear_pointer (&self->gradients, td_gradient_table_free);
   g_clear_pointer (&self->staticness, td_staticness_free);
+  td__panels_forget_held (self);
   self->history_n = self->staticness_n = 0;
 }
 
@@ -260,6 +261,7 @@ typedef struct
   TdPanel panel;
   const char *name, *title, *label;
   MakePage make;
+  gboolean held; /* on the Memory page only: why memory grows */
 } Page;
 
 static const Page pages[] = {
@@ -269,6 +271,10 @@ static const Page pages[] = {
     make_memory_iterations },
   { TD_PANEL_MEMORY, "blocks", "Blocks", "Blocks of memory alive at the playhead",
     make_memory_blocks },
+  { TD_PANEL_MEMORY, "growth", "Growth", "What grows over the iterations",
+    td__panels_make_growth, TRUE },
+  { TD_PANEL_MEMORY, "holders", "Holders", "Who keeps what is there after the iteration",
+    td__panels_make_holders, TRUE },
   { TD_PANEL_GRADIENTS, "heatmap", "Heatmap", "Gradient norms of parameters by iteration",
     make_gradients },
   { TD_PANEL_GRADIENTS, "missing", "Missing", "Parameters without a gradient", make_missing },
@@ -368,6 +374,8 @@ pressed (TdSceneView *view, TdSceneHit *hit, double x, double y, PageData *data)
     }
   else if (hit && hit->tag == TD_TAG_ROW && data->page->make == make_iterations_strip)
     go_to_note (self, hit->data);
+  else if (data->page->held)
+    td__panels_pick_held (self, data->page->name, hit, GTK_WIDGET (view));
   else if (td__panels_pick (self, data->page->name, hit))
     return;
   else if (hit && hit->tag != TD_TAG_PLAYHEAD && hit->tag != TD_TAG_HEAD)
@@ -388,8 +396,11 @@ dragged (TdSceneView *view, TdSceneHit *hit, double x, double y, PageData *data)
 static gboolean
 moved (TdSceneView *view, int delta, PageData *data)
 {
-  g_autofree char *words
-      = data->panels->session ? td__panels_move (data->panels, data->page->name, delta) : NULL;
+  TdPanels *self = data->panels;
+  g_autofree char *words = !self->session     ? NULL
+                           : data->page->held ? td__panels_move_held (self, data->page->name,
+                                                                      delta, GTK_WIDGET (view))
+                                              : td__panels_move (self, data->page->name, delta);
   g_autofree char *valid = words ? g_utf8_make_valid (words, -1) : NULL;
   if (valid)
     gtk_accessible_update_property (GTK_ACCESSIBLE (view), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION,
@@ -416,6 +427,8 @@ new_view (TdPanels *self, const Page *page)
   g_signal_connect (view, "dragged", G_CALLBACK (dragged), data);
   g_signal_connect (view, "moved", G_CALLBACK (moved), data);
   gtk_widget_set_hexpand (view, TRUE);
+  if (page->held)
+    gtk_widget_set_name (view, page->name);
   g_ptr_array_add (self->views, view);
   g_object_weak_ref (G_OBJECT (view), view_gone, self->views);
   return view;
@@ -462,7 +475,7 @@ td_panels_new_panel (TdPanels *self, TdPanel panel, GtkWidget **controls)
   GtkWidget *stack = gtk_stack_new ();
   guint n = 0;
   for (guint i = 0; i < G_N_ELEMENTS (pages); i++)
-    if (pages[i].panel == panel)
+    if (pages[i].panel == panel && !pages[i].held)
       {
         gtk_stack_add_titled (GTK_STACK (stack), new_page (self, &pages[i]), pages[i].name,
                               pages[i].title);
@@ -510,6 +523,7 @@ show_moment (TdPanels *self)
   g_clear_pointer (&iteration, td_iteration_unref);
   g_clear_pointer (&expected, td_iteration_unref);
   td__panels_update_static_bar (self);
+  td__panels_update_held (self);
   invalidate_all (self);
 }
 
@@ -574,6 +588,7 @@ td_panels_finalize (GObject *object)
   for (guint i = 0; i < TD_N_PANELS; i++)
     g_clear_weak_pointer (&self->stacks[i]);
   g_clear_weak_pointer (&self->static_bar);
+  g_clear_weak_pointer (&self->held_bar);
   G_OBJECT_CLASS (td_panels_parent_class)->finalize (object);
 }
 

@@ -39,6 +39,14 @@ GtkWidget *td_panels_new_panel (TdPanels *self, TdPanel panel, GtkWidget **contr
 /** Build one page of a panel alone; NULL if there is none such. Owner: floating. */
 GtkWidget *td_panels_new_page (TdPanels *self, TdPanel panel, const char *page);
 
+/** Build what stands at the top of the Memory page: the sentence that says what grows, who
+ * keeps it and what to do. Owner: floating. */
+GtkWidget *td_panels_new_growth_bar (TdPanels *self);
+/** The Memory page is on show now: look again. */
+void td_panels_look (TdPanels *self);
+/** Build the controls of the page "growth" or "holders". Owner: floating. */
+GtkWidget *td_panels_new_held_controls (TdPanels *self, const char *page);
+
 /** Show a page of a panel that was built. FALSE: there is none such. */
 gboolean td_panels_show_page (TdPanels *self, TdPanel panel, const char *page);
 

@@ -18,6 +18,7 @@ struct _TdSourceView
   TdSession *session;
   char *file;
   guint line;
+  gboolean stays; /* the line was asked for: what comes to the recording does not change it */
 };
 
 G_DEFINE_FINAL_TYPE (TdSourceView, td_source_view, GTK_TYPE_WIDGET)
@@ -87,6 +88,21 @@ show_missing (TdSourceView *self, const char *text)
   gtk_stack_set_visible_child_name (self->stack, "missing");
 }
 
+/* The file is loaded. */
+static void
+show_line (TdSourceView *self, const char *file, guint line)
+{
+  g_autofree char *copy = g_strdup (file);
+  g_free (self->file);
+  self->file = g_steal_pointer (&copy);
+  self->line = line;
+  g_autofree char *text = g_strdup_printf ("%s:%u", file, line);
+  g_autofree char *valid = g_utf8_make_valid (text, -1);
+  gtk_label_set_text (self->path, valid);
+  gtk_stack_set_visible_child_name (self->stack, "source");
+  mark_line (self, line);
+}
+
 static void
 show_moment (TdSourceView *self)
 {
@@ -109,19 +125,33 @@ show_moment (TdSourceView *self)
           show_missing (self, valid);
         }
       else
-        {
-          g_autofree char *copy = g_strdup (file);
-          g_free (self->file);
-          self->file = g_steal_pointer (&copy);
-          self->line = line;
-          g_autofree char *text = g_strdup_printf ("%s:%u", file, line);
-          g_autofree char *valid = g_utf8_make_valid (text, -1);
-          gtk_label_set_text (self->path, valid);
-          gtk_stack_set_visible_child_name (self->stack, "source");
-          mark_line (self, line);
-        }
+        show_line (self, file, line);
     }
   g_clear_pointer (&iteration, td_iteration_unref);
+}
+
+static void
+moment_changed (TdSourceView *self)
+{
+  self->stays = FALSE;
+  show_moment (self);
+}
+
+static void
+iterations_changed (TdSourceView *self)
+{
+  if (!self->stays)
+    show_moment (self);
+}
+
+gboolean
+td_source_view_show_line (TdSourceView *self, const char *file, guint line)
+{
+  if (!self->session || !load_file (self, file))
+    return FALSE;
+  show_line (self, file, line);
+  self->stays = TRUE;
+  return TRUE;
 }
 
 void
@@ -131,11 +161,13 @@ td_source_view_set_session (TdSourceView *self, TdSession *session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   g_clear_pointer (&self->file, g_free);
   self->line = 0;
+  self->stays = FALSE;
   g_set_object (&self->session, session);
   if (!session)
     return;
-  g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (show_moment), self);
-  g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (show_moment), self);
+  g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (moment_changed), self);
+  g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (iterations_changed),
+                            self);
   show_moment (self);
 }
 

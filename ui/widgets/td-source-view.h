@@ -14,6 +14,9 @@ GtkWidget *td_source_view_new (void);
 
 void td_source_view_set_session (TdSourceView *self, TdSession *session);
 
+/** Show a line of a recorded file until the playhead moves. FALSE: the file was not stored. */
+gboolean td_source_view_show_line (TdSourceView *self, const char *file, guint line);
+
 /** Return the marked line, from 1; 0 if there is none. */
 guint td_source_view_get_line (TdSourceView *self);
 /** Return the path of the file on show, "" if there is none. */

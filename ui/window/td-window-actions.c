@@ -159,6 +159,21 @@ run_forward (TdWindow *self, const char *parameter)
   td_session_go_forward (self->session);
 }
 
+/* FILE:LINE */
+static void
+run_show_source (TdWindow *self, const char *parameter)
+{
+  const char *colon = strrchr (parameter, ':');
+  guint64 line = colon ? g_ascii_strtoull (colon + 1, NULL, 10) : 0;
+  g_autofree char *file = colon ? g_strndup (parameter, (gsize)(colon - parameter)) : NULL;
+  td_workspace_show_page (self->workspace, "debug");
+  td_workspace_show_page (self->workspace, "source");
+  if (!file || line == 0 || line > G_MAXINT
+      || !td_source_view_show_line (td_workspace_get_source (self->workspace), file,
+                                    (guint)line))
+    td__window_toast (self, "That line was not stored with the recording");
+}
+
 static void
 run_show_page (TdWindow *self, const char *parameter)
 {
@@ -349,6 +364,7 @@ static const TdWindowAction actions[] = {
   { "back", run_back, TD_NEEDS_PAST },
   { "forward", run_forward, TD_NEEDS_FUTURE },
   { "show-page", run_show_page, TD_NEEDS_RECORDING, TRUE },
+  { "show-source", run_show_source, TD_NEEDS_RECORDING, TRUE },
   { "toggle-outline", run_toggle_outline, TD_NEEDS_RECORDING },
   { "toggle-inspector", run_toggle_inspector, TD_NEEDS_RECORDING },
   { "toggle-dock", run_toggle_dock, TD_NEEDS_RECORDING },

@@ -397,6 +397,19 @@ load_newest (TdTapeReader *reader, gint64 last)
   return NULL;
 }
 
+gint64
+td_retained_find_iteration (TdTapeReader *reader, gint64 last)
+{
+  TdTapeSummaries all = td_tape_reader_summaries (reader);
+
+  for (guint i = (guint)all.n; i-- > 0;)
+    if ((all.rows[i].flags & TD_TAPE_ITERATION_OBJECTS)
+        && (last < 0 || all.rows[i].number <= (guint64)last)
+        && td_tape_reader_stored (reader, i))
+      return (gint64)all.rows[i].number;
+  return -1;
+}
+
 TdRetained *
 td_retained_new (TdTapeReader *reader, gint64 last)
 {

@@ -53,6 +53,8 @@ typedef struct _TdRetained
 /** Read the newest objects up to iteration `last` (-1: all). Owner: the caller. *Errors*: NULL
  * when the tape has none. */
 TdRetained *td_retained_new (TdTapeReader *reader, gint64 last);
+/** Return the iteration that td_retained_new would read; -1: none. */
+gint64 td_retained_find_iteration (TdTapeReader *reader, gint64 last);
 void td_retained_free (TdRetained *self);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdRetained, td_retained_free)
 

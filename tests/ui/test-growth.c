@@ -1,0 +1,231 @@
+/* Finding out why memory grows: a program that adds up its losses is recorded, and the Memory
+ * page says which handle keeps what, by what way, and goes there.
+ * SPDX-License-Identifier: MIT */
+#include "ui-test.h"
+
+#include <string.h>
+
+static char *tape; /* recorded once for all tests */
+
+static void
+record (void)
+{
+  const char *program = td_test_program ("app/tapedeck");
+  if (tape)
+    return;
+  g_autofree char *folder = g_strdup (td_test_build ("tests/ui/pictures"));
+  g_mkdir_with_parents (folder, 0755);
+  tape = g_build_filename (folder, "growth.tdtape", NULL);
+  TdTestChild child = TD_TEST_RUN (program, "run", "-f", "--quiet", "--iterations", "40", "-o",
+                                   tape, td_test_source ("tests/models/leaks.c"), "total");
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+}
+
+static GtkWidget *
+find_named (GtkWidget *widget, const char *name)
+{
+  GtkWidget *found = strcmp (gtk_widget_get_name (widget), name) == 0 ? widget : NULL;
+  for (GtkWidget *child = gtk_widget_get_first_child (widget); child && !found;
+       child = gtk_widget_get_next_sibling (child))
+    found = find_named (child, name);
+  return found;
+}
+
+static GtkWidget *
+named (const char *name)
+{
+  GtkWidget *widget = find_named (GTK_WIDGET (ui_test_workspace ()), name);
+  assert_non_null (widget);
+  return widget;
+}
+
+static GtkWidget *
+find_button (GtkWidget *widget, const char *label)
+{
+  GtkWidget *found
+      = GTK_IS_BUTTON (widget)
+                && g_strcmp0 (gtk_button_get_label (GTK_BUTTON (widget)), label) == 0
+            ? widget
+            : NULL;
+  for (GtkWidget *child = gtk_widget_get_first_child (widget); child && !found;
+       child = gtk_widget_get_next_sibling (child))
+    found = find_button (child, label);
+  return found;
+}
+
+static void
+open_leak (void)
+{
+  record ();
+  ui_test_resize (1440, 900);
+  ui_test_open (tape);
+  ui_test_do ("show-page", "memory");
+  ui_test_settle ();
+}
+
+static char *
+dump (const char *page)
+{
+  TdScene *scene = td_scene_view_get_scene (TD_SCENE_VIEW (named (page)));
+  assert_non_null (scene);
+  return td_scene_dump (scene);
+}
+
+static gboolean
+move (const char *page, int delta)
+{
+  gboolean taken = FALSE;
+  g_signal_emit_by_name (named (page), "moved", delta, &taken);
+  ui_test_settle ();
+  return taken;
+}
+
+static guint
+line_of (const char *text)
+{
+  g_autofree char *source = td_test_read_file (td_test_source ("tests/models/leaks.c"), NULL);
+  const char *at = strstr (source, text);
+  guint line = 1;
+  assert_non_null (at);
+  for (const char *c = source; c < at; c++)
+    line += *c == '\n';
+  return line;
+}
+
+/* The same words as those of `tapedeck leaks`. */
+static void
+growth__sentence_at_the_top_names_handle_line_and_nodes (void **state)
+{
+  int last = -1;
+  open_leak ();
+  const char *text = gtk_label_get_text (GTK_LABEL (named ("growth-sentence")));
+  g_autofree char *held = g_strdup_printf ("held by handle `kept[0]` (leaks.c:%u) retains ",
+                                           line_of ("kept[0] = td_retain (before"));
+  assert_int_equal (sscanf (text, "After iteration %d: ", &last), 1);
+  g_autofree char *nodes
+      = g_strdup_printf (" through %d graph nodes of %d iterations; take the "
+                         "number",
+                         6 * last + 5, last + 1);
+  assert_contains (text, held);
+  assert_contains (text, nodes);
+  assert_true (gtk_widget_get_mapped (named ("growth-sentence")));
+}
+
+static void
+growth__rows_are_by_holder_or_by_site (void **state)
+{
+  open_leak ();
+  g_autofree char *by_holder = dump ("growth");
+  assert_contains (by_holder, "handle `kept[0]` (leaks.c:");
+  assert_contains (by_holder, "⚠");
+  gtk_drop_down_set_selected (GTK_DROP_DOWN (named ("growth-by")), 1);
+  ui_test_settle ();
+  g_autofree char *by_site = dump ("growth");
+  g_autofree char *relu
+      = g_strdup_printf ("activation of relu (leaks.c:%u)", line_of ("td_relu ("));
+  assert_contains (by_site, relu);
+  gtk_drop_down_set_selected (GTK_DROP_DOWN (named ("growth-by")), 0);
+}
+
+/* Down goes into the open row; the way is told from the handle to the array. */
+static void
+holders__are_walked_by_keys_and_lead_to_the_graph (void **state)
+{
+  open_leak ();
+  g_autofree char *before = dump ("holders");
+  assert_contains (before, "handle `kept[0]` (leaks.c:");
+  assert_contains (before, "Retained");
+  assert_true (move ("holders", 1));
+  g_autofree char *after = dump ("holders");
+  assert_string_not_equal (before, after);
+  assert_contains (after, " → ");
+  assert_true (move ("holders", 0)); /* Return */
+  assert_string_equal (td_workspace_get_perspective (ui_test_workspace ()), "debug");
+  guint n;
+  assert_non_null (td_session_get_selection (ui_test_session (), &n));
+  assert_int_equal (n, 1);
+}
+
+static void
+growth__show_source_goes_to_the_line_that_took_hold (void **state)
+{
+  open_leak ();
+  GtkWidget *bar = gtk_widget_get_parent (named ("growth-sentence"));
+  GtkWidget *button = find_button (bar, "Show Source");
+  assert_non_null (button);
+  g_signal_emit_by_name (button, "clicked");
+  ui_test_settle ();
+  assert_string_equal (td_workspace_get_perspective (ui_test_workspace ()), "debug");
+  assert_int_equal (td_source_view_get_line (td_workspace_get_source (ui_test_workspace ())),
+                    line_of ("kept[0] = td_retain (before"));
+}
+
+/* At an early iteration the list is what was there then. */
+static void
+holders__are_those_of_the_playhead (void **state)
+{
+  open_leak ();
+  ui_test_do ("go-to", "i=3&e=0");
+  ui_test_settle ();
+  g_autofree char *early = dump ("holders");
+  assert_contains (early, "Holder, after iteration 3");
+}
+
+/* A low window scrolls the page; the deck stays inside. */
+static void
+memory_page__never_pushes_the_deck_out (void **state)
+{
+  open_leak ();
+  ui_test_resize (1024, 600);
+  GtkWidget *content = gtk_widget_get_first_child (GTK_WIDGET (ui_test_workspace ()));
+  int minimum;
+  gtk_widget_measure (content, GTK_ORIENTATION_VERTICAL, 1024, &minimum, NULL, NULL, NULL);
+  assert_true (minimum <= 600 - 47);
+  assert_int_equal (gtk_widget_get_width (content), 1024);
+}
+
+static void
+growth__is_drawn_in_both_themes (void **state)
+{
+  open_leak ();
+  ui_test_set_dark (FALSE);
+  ui_test_settle ();
+  ui_test_save_picture ("growth-light.png");
+  assert_true (ui_test_has_many_colours (8));
+  ui_test_set_dark (TRUE);
+  ui_test_settle ();
+  ui_test_save_picture ("growth-dark.png");
+  assert_true (ui_test_has_many_colours (8));
+  ui_test_set_dark (FALSE);
+}
+
+/* A tape without such marks says so, and the page has no sentence. */
+static void
+growth__says_that_an_old_recording_does_not_tell (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("show-page", "memory");
+  ui_test_settle ();
+  g_autofree char *growth = dump ("growth");
+  assert_contains (growth, "does not say what outlived its iteration");
+  assert_false (gtk_widget_get_mapped (named ("growth-sentence")));
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+    ui_test (growth__sentence_at_the_top_names_handle_line_and_nodes),
+    ui_test (growth__rows_are_by_holder_or_by_site),
+    ui_test (holders__are_walked_by_keys_and_lead_to_the_graph),
+    ui_test (growth__show_source_goes_to_the_line_that_took_hold),
+    ui_test (holders__are_those_of_the_playhead),
+    ui_test (memory_page__never_pushes_the_deck_out),
+    ui_test (growth__is_drawn_in_both_themes),
+    ui_test (growth__says_that_an_old_recording_does_not_tell),
+  };
+
+  ui_test_init (&argc, &argv);
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
