@@ -251,6 +251,68 @@ retained__tells_the_way_from_the_handle_to_the_array (void **state)
   td_test_child_clear (&child);
 }
 
+/* Bytes of the blocks that the arrays of a row of JSON take: an array is rounded up to 64. */
+static double
+blocks_of (const char *row)
+{
+  const char *end = strstr (row, "\"shared\":"); /* of the next one */
+  double bytes = 0;
+
+  end = end != NULL ? end : row + strlen (row);
+  for (const char *at = strstr (row, "\"sites\": [");
+       (at = strstr (at, "\"arrays\":")) != NULL && at < end; at++)
+    {
+      const double n = number_after (at, "\"arrays\":"), of = number_after (at, "\"bytes\":");
+
+      assert_true (n > 0);
+      bytes += n * 64 * (double)(((long)(of / n) + 63) / 64);
+    }
+  return bytes;
+}
+
+/* Run as many iterations as the last look at `way` was after, and let go.  *Returns*: what was
+ * retained, as the tape has it, and what was freed. */
+static void
+predict_and_measure (const char *way, double predicted[2], double freed[2])
+{
+  const char *program = td_test_program ("app/tapedeck"), *tape = record (way, "40");
+  TdTestChild child
+      = TD_TEST_RUN (program, "show", tape, "--view", "retained", "--format", "json");
+  char iterations[32];
+  const char *row;
+
+  assert_child_status (child, 0);
+  row = strstr (child.out, "\"handle\": \"kept[");
+  assert_non_null (row);
+  predicted[0] = blocks_of (row);
+  predicted[1] = number_after (row, "\"graph_nodes\":");
+  snprintf (iterations, sizeof iterations, "%d",
+            (int)number_after (child.out, "\"iteration\":") + 1);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (program, "run", "-f", "--quiet", "-o", td_test_tmp ("measured.tdtape"),
+                       model (), way, iterations);
+  assert_child_status (child, 0);
+  freed[0] = number_after (child.out, "freed ");
+  freed[1] = number_after (child.out, " bytes, ");
+  td_test_child_clear (&child);
+}
+
+static void
+retained__is_what_is_freed_when_the_handles_are_given_up (void **state)
+{
+  static const char *const ways[] = { "total", "losses", "outputs" };
+
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+    {
+      double predicted[2], freed[2];
+
+      predict_and_measure (ways[i], predicted, freed);
+      if (predicted[0] != freed[0] || predicted[1] != freed[1])
+        fail_msg ("%s: retained %g bytes, %g operations; freed %g, %g", ways[i], predicted[0],
+                  predicted[1], freed[0], freed[1]);
+    }
+}
+
 static void
 cat__says_what_is_held (void **state)
 {
@@ -277,6 +339,7 @@ main (void)
     td_test (leaks__says_first_which_handle_retains_how_many_nodes),
     td_test (leaks__by_site_names_the_lines_that_made_the_arrays),
     td_test (retained__tells_the_way_from_the_handle_to_the_array),
+    td_test (retained__is_what_is_freed_when_the_handles_are_given_up),
     td_test (cat__says_what_is_held),
   };
 

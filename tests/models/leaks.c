@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,20 @@ static const struct
 } ways[] = { { "total", keep_total },   { "losses", keep_losses }, { "outputs", keep_outputs },
              { "little", keep_little }, { "state", NULL },         { "cut-state", NULL } };
 
+/* What giving up all that is kept frees. */
+static void
+let_go (void)
+{
+  const TdMemInfo before = td_mem_info (NULL);
+
+  for (int i = 0; i < N; i++)
+    if (kept[i] != NULL)
+      td_release (kept[i]);
+  const TdMemInfo after = td_mem_info (NULL);
+  printf ("freed %zu bytes, %d operations\n", before.live_bytes - after.live_bytes,
+          (int)(before.live_ops - after.live_ops));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -70,11 +85,11 @@ main (int argc, char **argv)
   TdLink *cell = td_lstm_new (net, "cell", WIDTH, WIDTH);
   TdLink *last = td_linear_new (net, "last", WIDTH, 1);
   TdOpt *opt = td_sgd_new (net, .lr = 1e-4);
-  int way = 0;
+  int way = 0, n = argc > 2 ? atoi (argv[2]) : N;
 
   while (argc > 1 && way < 5 && strcmp (ways[way].name, argv[1]) != 0)
     way++;
-  TD_ITERATIONS (i, N)
+  TD_ITERATIONS (i, n)
     {
       TdVar *x = td_relu (td_link (first, td_randn (TD_F32, TD_SHAPE (8, WIDTH))));
       TdVar *y = td_link (last, ways[way].keep != NULL ? x : td_link (cell, x));
@@ -95,5 +110,7 @@ main (int argc, char **argv)
         }
       td_report ("loss", td_item (loss));
     }
+  if (argc > 2)
+    let_go ();
   return td_finish ();
 }
