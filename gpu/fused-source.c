@@ -24,6 +24,10 @@ static const char *const grad_names[TD_UNARY_N] = { TD_UNARY_GRAD_FLOAT (NAME, f
 #define NAME(kind, formula) [TD_BINARY_##kind] = #kind,
 static const char *const binary_names[TD_BINARY_N] = { TD_BINARY_FLOAT (NAME, f32) };
 #undef NAME
+/* Conditions: of numbers, or of integers as wide as they, which lie in a T as they are. */
+static const char *const condition_names[TD_BOOL + 1] = {
+  [TD_F32] = "holds", [TD_F64] = "holds", [TD_I32] = "holds_integer", [TD_I64] = "holds_integer"
+};
 
 /* What the program does with a place. */
 typedef struct
@@ -62,6 +66,8 @@ look_through (Writer *w)
       touch_read (w, s->x);
       if (s->call.family != TD_TILE_UNARY)
         touch_read (w, s->y);
+      if (s->call.family == TD_TILE_SELECT)
+        touch_read (w, s->c);
       if (s->may_add)
         z->kept |= !z->written;
       else if (s->call.accumulate)
@@ -87,8 +93,9 @@ has_formula (const TdTileCall *c)
       return c->kind < TD_UNARY_N && grad_names[c->kind] != NULL;
     case TD_TILE_BINARY:
       return c->kind < TD_BINARY_N && binary_names[c->kind] != NULL;
-    case TD_TILE_SELECT: /* its condition is of another dtype */
-      return false;
+    case TD_TILE_SELECT:
+      return c->kind <= TD_BOOL && condition_names[c->kind] != NULL
+             && (c->kind == TD_F64 || c->kind == TD_I64) == (c->dtype == TD_F64);
     }
   return false;
 }
@@ -122,6 +129,11 @@ write_value (Writer *w, const TdTileStep *s)
   const TdTileCall *c = &s->call;
   FILE *t = w->text;
 
+  if (c->family == TD_TILE_SELECT)
+    {
+      fprintf (t, "%s (v%u) ? v%u : v%u", condition_names[c->kind], s->c, s->x, s->y);
+      return;
+    }
   if (c->family == TD_TILE_BINARY)
     {
       fprintf (t, "binary_%s (v%u, v%u)", binary_names[c->kind], s->x, s->y);

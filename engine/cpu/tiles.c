@@ -181,8 +181,7 @@ td__tiles_known (const TdDevice *d)
 bool
 td__tiles_has (const TdDevice *d, const TdTileCall *call)
 {
-  return has_loop (call)
-         && (is_cpu (d) || (call->dtype <= TD_F64 && call->family != TD_TILE_SELECT));
+  return has_loop (call) && (is_cpu (d) || call->dtype <= TD_F64);
 }
 
 uint32_t

@@ -54,6 +54,33 @@ TD_UNARY_GRAD_FLOAT (TD_FUSED_GRAD, f32)
 TD_BINARY_FLOAT (TD_FUSED_BINARY, f32)
 #endif
 
+/** Of a condition: numbers, NaN too, and integers. */
+TD_DEVICE bool
+holds (T v)
+{
+  return v != 0;
+}
+
+TD_DEVICE bool
+holds_integer (T v)
+{
+#if TD_FUSED_DOUBLE
+  union
+  {
+    T number;
+    unsigned long long bits;
+  } both = { v };
+#else
+  union
+  {
+    T number;
+    unsigned bits;
+  } both = { v };
+#endif
+
+  return both.bits != 0;
+}
+
 /** V numbers that are read and written at once. */
 template <int V> struct alignas (sizeof (T) * V) Pack
 {

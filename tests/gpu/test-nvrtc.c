@@ -117,6 +117,32 @@ nvrtc__compiles_every_formula_without_spills (void **state)
       every_formula ((TdTileFamily)family, (TdDtype)dtype);
 }
 
+/* Conditions that are numbers, or integers from outside; one of both, read by another step. */
+static void
+nvrtc__compiles_a_choice_by_numbers_and_by_integers_without_spills (void **state)
+{
+  for (int dtype = TD_F32; dtype <= TD_F64; dtype++)
+    {
+      const int integer = dtype == TD_F32 ? TD_I32 : TD_I64;
+      TdFused f;
+      Draft d;
+
+      draft (&d, 5, 2);
+      d.period[2] = 1;
+      step (&d, TD_TILE_BINARY, TD_BINARY_GT, (TdDtype)dtype, 0, 2, 5);
+      step (&d, TD_TILE_SELECT, dtype, (TdDtype)dtype, 0, 1, 6)->c = 5;
+      step (&d, TD_TILE_SELECT, integer, (TdDtype)dtype, 6, 2, 4)->c = 3;
+      assert_no_spills (&d);
+      assert_true (td_cuda_fused_write (&d.p, &f));
+      assert_non_null (strstr (f.text, "v6 = holds (v5) ? v0 : v1;"));
+      assert_non_null (strstr (f.text, "v4 = holds_integer (v3) ? v6 : v2;"));
+      assert_int_equal (f.reads, 1 | 2 | 4 | 8);
+      td_cuda_fused_clear (&f);
+      d.steps[2].call.kind = TD_U8; /* not as wide as the numbers */
+      assert_false (td_cuda_fused_write (&d.p, &f));
+    }
+}
+
 /* A chain of 100 with as many operands as there may be: some read, some written, one number
  * and one row among them, one that some call adds to. */
 static void
@@ -340,6 +366,7 @@ main (void)
   };
   const struct CMUnitTest compiled[] = {
     cmocka_unit_test (nvrtc__compiles_every_formula_without_spills),
+    cmocka_unit_test (nvrtc__compiles_a_choice_by_numbers_and_by_integers_without_spills),
     cmocka_unit_test (nvrtc__compiles_the_widest_program_without_spills),
     cmocka_unit_test (nvrtc__says_what_is_wrong),
     cmocka_unit_test (cache__gives_back_what_was_compiled),
