@@ -4,6 +4,7 @@
 #include "fixture.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,4 +223,20 @@ check_gradients (TdLink *link, LinkCall call, TdVar *const *in, int n_in, int n_
   td_cleargrads (link);
   assert_int_equal (td_backward (weighted (&c, in, n_in, n_out), 0), TD_OK);
   td_link_each_param (link, check_param, &p);
+}
+
+size_t
+fixture_part (struct CMUnitTest *tests, size_t n, int argc, char **argv)
+{
+  size_t kept = 0;
+  unsigned part = 0, parts = 1;
+
+  if (argc > 1 && (sscanf (argv[1], "%u/%u", &part, &parts) != 2 || part >= parts))
+    {
+      fprintf (stderr, "no part of the tests: %s\n", argv[1]);
+      exit (2);
+    }
+  for (size_t i = part; i < n; i += parts)
+    tests[kept++] = tests[i];
+  return kept;
 }

@@ -28,3 +28,7 @@ void plain_call (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_ou
 void check_gradients (TdLink *link, LinkCall call, TdVar *const *in, int n_in, int n_out);
 /** A variable of float64 numbers in -1 .. 1. */
 TdVar *wide (TdShape shape, unsigned seed);
+
+/** Keep the tests of one part, "0/3" to "2/3" for thirds, where the program's argument names
+ * one: every third of them. Returns how many are left. */
+size_t fixture_part (struct CMUnitTest *tests, size_t n, int argc, char **argv);

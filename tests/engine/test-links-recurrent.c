@@ -497,9 +497,9 @@ n_step__names_what_does_not_fit (void **state)
 #define wide_test(f) cmocka_unit_test_setup_teardown (f, setup, fixture_teardown)
 
 int
-main (void)
+main (int argc, char **argv)
 {
-  const struct CMUnitTest tests[] = {
+  struct CMUnitTest tests[] = {
     wide_test (stateful_gru__follows_the_formula),
     wide_test (gru__is_the_stateful_one_and_waits_for_its_input),
     wide_test (stateful_mgu__follows_the_formula),
@@ -514,5 +514,7 @@ main (void)
     wide_test (n_step__names_what_does_not_fit),
   };
 
-  return cmocka_run_group_tests_name ("links-recurrent", tests, NULL, NULL);
+  return _cmocka_run_group_tests (
+      "links-recurrent", tests,
+      fixture_part (tests, sizeof tests / sizeof tests[0], argc, argv), NULL, NULL);
 }
