@@ -661,6 +661,28 @@ packed_weights__are_workspace (void **state)
 }
 
 static void
+calls__wait_for_nothing (void **state)
+{
+  use ("cuda:0");
+  TD_SCOPE ("waits")
+    {
+      long waits, up, down;
+      Call c;
+
+      make (&sorted, TD_F64, &c);
+      waits = driver->state->n_waits;
+      up = driver->state->n_copies[0];
+      down = driver->state->n_copies[1];
+      run (&sorted, &c);
+      assert_int_equal (driver->state->n_copies[0], up); /* lengths stay on the host */
+      assert_int_equal (td_backward (loss_of (&sorted, &c), 0), TD_OK);
+      assert_int_equal (driver->state->n_rnn, 3);
+      assert_int_equal (driver->state->n_waits, waits);
+      assert_int_equal (driver->state->n_copies[1], down);
+    }
+}
+
+static void
 failing_calls__are_one_line (void **state)
 {
   static const char *const functions[]
@@ -734,6 +756,7 @@ main (void)
     CLAIM (static_chains__go_on_where_it_cannot_be_captured),
     CLAIM (recordings__show_one_operation_and_its_numbers),
     CLAIM (packed_weights__are_workspace),
+    CLAIM (calls__wait_for_nothing),
     CLAIM (failing_calls__are_one_line),
     CLAIM (weights_that_do_not_fit__are_refused),
     CLAIM (networks__are_looked_up_by_all_they_depend_on),
