@@ -212,6 +212,45 @@ growth__says_that_an_old_recording_does_not_tell (void **state)
   assert_false (gtk_widget_get_mapped (named ("growth-sentence")));
 }
 
+/* The iteration that the sentence is about; -1: it says nothing yet. */
+static int
+told_iteration (void)
+{
+  int iteration = -1;
+  GtkWidget *label = ui_test_session () ? named ("growth-sentence") : NULL;
+  if (label)
+    sscanf (gtk_label_get_text (GTK_LABEL (label)), "After iteration %d: ", &iteration);
+  return iteration;
+}
+
+static gboolean
+tells_more_than (gpointer iteration)
+{
+  return told_iteration () > GPOINTER_TO_INT (iteration);
+}
+
+static gboolean
+has_session (gpointer unused)
+{
+  return ui_test_session () != NULL;
+}
+
+/* While the program runs the sentence goes on with it. */
+static void
+growth__follows_a_running_program (void **state)
+{
+  g_autoptr (GFile) file = g_file_new_for_path (td_test_source ("tests/models/leaks.c"));
+  const char *args[] = { "total", "40000", NULL };
+  g_auto (GStrv) environment = g_get_environ ();
+  td_test_program ("app/tapedeck");
+  td_window_set_launch (ui_test_window (), (const char *const *)environment, td_test_tmp (""));
+  td_window_run (ui_test_window (), file, args);
+  ui_test_wait ("a recording", has_session, NULL);
+  ui_test_do ("show-page", "memory");
+  ui_test_wait ("a sentence", tells_more_than, GINT_TO_POINTER (-1));
+  ui_test_wait ("a later one", tells_more_than, GINT_TO_POINTER (told_iteration ()));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -224,6 +263,7 @@ main (int argc, char **argv)
     ui_test (memory_page__never_pushes_the_deck_out),
     ui_test (growth__is_drawn_in_both_themes),
     ui_test (growth__says_that_an_old_recording_does_not_tell),
+    ui_test (growth__follows_a_running_program),
   };
 
   ui_test_init (&argc, &argv);

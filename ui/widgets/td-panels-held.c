@@ -19,7 +19,8 @@ td__panels_forget_held (TdPanels *self)
   g_clear_pointer (&self->retained, td_retained_free);
   g_clear_handle_id (&self->held_refresh, g_source_remove);
   self->held_n = self->growth_cursor = self->holders_cursor = 0;
-  self->held_at = 0;
+  self->holders_time = self->retained_time = (TdHeldTime){ 0 };
+  self->says_newest = FALSE;
 }
 
 static void
@@ -39,22 +40,24 @@ refresh (gpointer data)
   return G_SOURCE_REMOVE;
 }
 
-/* New marks are read at most once a second, and the last of them soon after. */
+/* What a running program adds is read at most once a second, for at most a twentieth of the
+ * time, and the last of it soon after. */
 static gboolean
-is_stale (TdPanels *self, guint n)
+is_too_soon (TdPanels *self, const TdHeldTime *last)
 {
-  gint64 now = g_get_monotonic_time ();
-  if (self->held_at > 0 && n == self->held_n)
+  gint64 wait = MAX (REFRESH_MS * 1000, 20 * last->cost);
+  if (last->at == 0 || g_get_monotonic_time () - last->at >= wait)
     return FALSE;
-  if (self->held_at > 0 && now - self->held_at < REFRESH_MS * 1000)
-    {
-      if (!self->held_refresh)
-        self->held_refresh = g_timeout_add (REFRESH_MS, refresh, self);
-      return FALSE;
-    }
-  self->held_at = now;
-  self->held_n = n;
+  if (!self->held_refresh)
+    self->held_refresh = g_timeout_add ((guint)(wait / 1000), refresh, self);
   return TRUE;
+}
+
+static void
+note_time (TdHeldTime *time, gint64 began)
+{
+  time->at = g_get_monotonic_time ();
+  time->cost = time->at - began;
 }
 
 static TdHolders *
@@ -62,11 +65,16 @@ get_holders (TdPanels *self)
 {
   TdTapeReader *reader = self->session ? td_session_get_reader (self->session) : NULL;
   guint n = self->session ? td_session_get_n_iterations (self->session) : 0;
-  if (reader && is_stale (self, n))
-    {
-      g_clear_pointer (&self->holders, td_holders_free);
-      self->holders = td_holders_new_by (reader, -1, self->by);
-    }
+  gint64 began = g_get_monotonic_time ();
+  if (!reader || (self->holders_time.at > 0 && n == self->held_n)
+      || is_too_soon (self, &self->holders_time))
+    return self->holders;
+  g_clear_pointer (&self->holders, td_holders_free);
+  self->holders = td_holders_new_by (reader, -1, self->by);
+  self->growth_cursor = MIN (self->growth_cursor, self->holders ? self->holders->n_holders : 0);
+  self->held_n = n;
+  self->says_newest = FALSE;
+  note_time (&self->holders_time, began);
   return self->holders;
 }
 
@@ -77,12 +85,17 @@ get_retained (TdPanels *self)
   TdTapeReader *reader = self->session ? td_session_get_reader (self->session) : NULL;
   gint64 last = reader ? td_session_get_moment (self->session).iteration : -1;
   gint64 wanted = reader ? td_retained_find_iteration (reader, last) : -1;
-  if (self->retained && self->retained->iteration == wanted)
+  gint64 began = g_get_monotonic_time ();
+  if (self->retained
+      && (self->retained->iteration == wanted
+          || (wanted >= 0 && td_session_get_follow (self->session)
+              && is_too_soon (self, &self->retained_time))))
     return self->retained;
   g_clear_pointer (&self->retained, td_retained_free);
   self->holders_cursor = 0;
   if (wanted >= 0)
     self->retained = td_retained_new (reader, wanted);
+  note_time (&self->retained_time, began);
   return self->retained;
 }
 
@@ -316,8 +329,9 @@ td__panels_update_held (TdPanels *self)
   Bar *bar = g_object_get_data (G_OBJECT (self->held_bar), "bar");
   TdHolders *holders = get_holders (self);
   gtk_widget_set_visible (self->held_bar, holders != NULL);
-  if (!holders)
+  if (!holders || self->says_newest)
     return;
+  self->says_newest = TRUE;
   TdRetained *newest = td_retained_new (holders->reader, -1);
   g_autofree char *text = td_growth_headline (holders, newest);
   g_autofree char *valid = g_utf8_make_valid (text, -1);

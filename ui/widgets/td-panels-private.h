@@ -14,6 +14,12 @@
 #include "tape/td-notebook.h"
 #include "widgets/td-panel-view.h"
 
+/* When something was read from the tape, and how long that took. *Units*: microseconds. */
+typedef struct
+{
+  gint64 at, cost; /* at 0: never */
+} TdHeldTime;
+
 struct _TdPanels
 {
   GObject parent;
@@ -41,7 +47,8 @@ struct _TdPanels
   TdRetained *retained; /* of the playhead's iteration, or the last before it */
   TdHoldersBy by;
   guint held_n, held_refresh; /* iterations there were when holders was made; a timer */
-  gint64 held_at;             /* when; 0: never */
+  TdHeldTime holders_time, retained_time;
+  gboolean says_newest;                /* the sentence is of what holders has */
   guint growth_cursor, holders_cursor; /* the chosen rows, plus 1; 0: none */
   GtkWidget *held_bar;                 /* weak */
 
