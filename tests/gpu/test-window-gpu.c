@@ -169,6 +169,37 @@ timeline__marks_copies (void **state)
   assert_contains (shown, "fill=communication");
 }
 
+static void
+timeline__has_copies_in_a_lane_below_the_device (void **state)
+{
+  g_autofree char *shown = NULL;
+  const char *device;
+  TdScene *scene;
+
+  open_recording ("all");
+  scene = scene_of ("schedule", "timeline");
+  shown = td_scene_dump (scene);
+  device = strstr (shown, "\"cuda:0\"");
+  assert_non_null (device);
+  assert_contains (device, "\"copies\"");
+  assert_tooltip (scene, "rect", "fill=communication",
+                  "on the device, between what it computes, sampled");
+}
+
+static void
+memory__has_a_band_of_pools_below_each_device (void **state)
+{
+  g_autofree char *shown = NULL;
+
+  open_recording ("all");
+  shown = dump ("memory", "events");
+  assert_contains (shown, "\"pools\"");
+  assert_contains (shown, "\"default");
+  assert_contains (shown, "\"capture 4.19 MB\"");
+  assert_tooltip (scene_of ("memory", "events"), "rect", "stroke=activation",
+                  "pool default: 2.10 MB reserved · ");
+}
+
 int
 main (int argc, char **argv)
 {
@@ -179,6 +210,8 @@ main (int argc, char **argv)
     ui_test (timeline__has_a_lane_for_the_device),
     ui_test (timeline__says_what_was_not_timed),
     ui_test (timeline__marks_copies),
+    ui_test (timeline__has_copies_in_a_lane_below_the_device),
+    ui_test (memory__has_a_band_of_pools_below_each_device),
   };
 
   ui_test_init (&argc, &argv);

@@ -5,6 +5,7 @@
  */
 #include "scene/td-json.h"
 #include "td-memory.h"
+#include "td-pools.h"
 
 /* One table: a first column with a number (and a text), a total, and the categories. */
 typedef struct
@@ -15,6 +16,7 @@ typedef struct
   guint64 *const *bytes;
   const guint64 *total;
   const gboolean *known;
+  const TdIteration *iteration; /* whose pools are told, too; or NULL */
 } Table;
 
 typedef struct
@@ -34,6 +36,8 @@ print_json (const Table *t, RowHeadFunc head, gconstpointer data, guint64 peak)
   td_json_init (&j, out);
   td_json_begin_object (&j);
   td_json_member_int (&j, "peak_bytes", (gint64)peak);
+  if (t->iteration)
+    td_pools_add_json (&j, t->iteration);
   td_json_key (&j, t->second ? "events" : "iterations");
   td_json_begin_array (&j);
   for (guint i = 0; i < t->n; i++)
@@ -127,6 +131,8 @@ print_text (const Table *t, RowHeadFunc head, gconstpointer data, guint64 peak)
                   : td_format_bytes (text, t->bytes[td_category_order[k]][i]));
       g_string_append_c (out, '\n');
     }
+  if (t->iteration)
+    td_pools_append_text (out, t->iteration);
   return g_string_free (out, FALSE);
 }
 
@@ -154,7 +160,8 @@ char *
 td_memory_events_print (const TdIteration *iteration, const TdMemoryProfile *profile,
                         const char *format)
 {
-  Table t = { "event", "op", profile->n_steps, profile->bytes, profile->total, NULL };
+  Table t
+      = { "event", "op", profile->n_steps, profile->bytes, profile->total, NULL, iteration };
 
   return print (&t, event_head, iteration, profile->peak_bytes, format);
 }
@@ -170,7 +177,7 @@ iteration_head (gconstpointer data, guint row)
 char *
 td_memory_history_print (const TdMemoryHistory *h, const char *format)
 {
-  Table t = { "iteration", NULL, h->n, h->bytes, h->peak, h->known };
+  Table t = { "iteration", NULL, h->n, h->bytes, h->peak, h->known, NULL };
   guint64 peak = 0;
 
   for (guint i = 0; i < h->n; i++)

@@ -8,6 +8,7 @@
 
 #include "tape/td-devices.h"
 #include "td-memory.h"
+#include "td-pools.h"
 
 #define LEGEND_WIDTH 150.0
 #define AXIS_WIDTH 46.0
@@ -395,10 +396,16 @@ td_memory_scene_events (const TdIteration *iteration, const TdMemoryProfile *pro
       const TdTapeDevice *d = td_devices_find (iteration, devices[i]);
       TdSceneRect place = place_of (&area, i, n);
       g_autofree char *title = dup_title (iteration, devices[i]);
+      gboolean pools = td_pools_any (iteration, devices[i]) && place.height > 80;
       Stack s = { 0 };
 
+      place.height -= pools ? TD_POOLS_BAND_HEIGHT : 0;
       stack_init (&s, view, b, &place);
       add_title (&s, title);
+      if (pools)
+        td_pools_add_band (b, iteration, devices[i],
+                           (TdSceneRect){ s.plot.x, place.y + place.height + 3, s.plot.width,
+                                          TD_POOLS_BAND_HEIGHT - 6 });
       draw_events (&s, iteration, own, NULL, d ? d->reserved_bytes : 0,
                    d ? d->outside_bytes : 0, i == 0);
       td_memory_profile_free (own);

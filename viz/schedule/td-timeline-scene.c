@@ -1,6 +1,7 @@
 /*
  * The events as bars over time: what the host did, in a lane for each phase; what each device
- * did, in a lane of its own; copies between them marked.
+ * computed, in a lane of its own, and below it the copies to and from it, which may run beside
+ * that.
  *
  * A device's times are its kernels' own (plain), or taken around operations in sampled
  * iterations (hatched); an operation without one is an empty outline where it was issued.
@@ -37,7 +38,8 @@ typedef struct
   TdSceneRect plot;
   double span_ns, lane_height;
   guint n_lanes;
-  guint device[MAX_LANES]; /* of a lane; 0: the host */
+  guint device[MAX_LANES];    /* of a lane; 0: the host */
+  gboolean copies[MAX_LANES]; /* the lane has the device's copies */
   double drawn_to[MAX_LANES];
   TdTransfers *transfers;
   guint next_transfer;
@@ -150,12 +152,23 @@ add_host_bar (Timeline *t, guint event)
 }
 
 static guint
-device_lane (const Timeline *t, guint device)
+device_lane (const Timeline *t, guint device, gboolean copies)
 {
   for (guint lane = HOST_LANES; lane < t->n_lanes; lane++)
-    if (t->device[lane] == device)
+    if (t->device[lane] == device && t->copies[lane] == copies)
       return lane;
   return 0;
+}
+
+/* The device at one end of a copy that is not the host: the far one of two. */
+static guint
+device_of_copy (const TdIteration *iteration, guint event)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
+  const TdTapeEvent *e = &t->events[event];
+  guint to = td_devices_of_event (iteration, event);
+
+  return to != 0 || e->n_in == 0 ? to : t->vars[t->ins[e->first_in]].device;
 }
 
 static void
@@ -164,34 +177,40 @@ add_device_bar (Timeline *t, guint event)
   static const char *const kinds[] = { "", "exact", "sampled" };
   const TdTapeDeviceTime *time = td_devices_time (t->iteration, event);
   guint phase = MIN (t->tape->events[event].phase, TD_TAPE_N_PHASES - 1);
-  guint lane = device_lane (t, td_devices_of_event (t->iteration, event));
-  const char *op = td_iteration_get_op_name (t->iteration, event);
+  const TdTransfer *copy = transfer_at (t, event);
+  guint device
+      = copy ? device_of_copy (t->iteration, event) : td_devices_of_event (t->iteration, event);
+  guint lane = device_lane (t, device, copy != NULL);
+  TdRole role = copy ? TD_ROLE_COMMUNICATION : phase_roles[phase];
+  g_autofree char *op = copy ? g_strdup_printf ("%s → %s", copy->from, copy->to)
+                             : g_strdup (td_iteration_get_op_name (t->iteration, event));
   gboolean later = t->view->event >= 0 && (gint)event > t->view->event;
   char ns[TD_FORMAT_SIZE];
   Bar bar = { .lane = lane, .label = op };
 
-  if (lane == 0 || !td_devices_is_work (t->iteration, event))
+  if (lane == 0 || (!copy && !td_devices_is_work (t->iteration, event)))
     return;
   if (time)
     {
       bar.start_ns = (double)time->start_ns;
       bar.ns = (double)time->duration_ns;
-      bar.style = (TdStyle){ .fill = phase_roles[phase],
+      bar.style = (TdStyle){ .fill = role,
                              .fill_alpha = later ? 0.3 : 0.85,
                              .pattern = time->kind == TD_TAPE_DEVICE_TIME_SAMPLED
                                             ? TD_PATTERN_HATCH_DOWN
                                             : TD_PATTERN_NONE };
-      bar.tip = g_strdup_printf ("%s · event %u · %s on the device, %s", op, event,
+      bar.tip = g_strdup_printf ("%s · event %u · %s on the device%s, %s", op, event,
                                  td_format_ns (ns, time->duration_ns),
+                                 !copy               ? ""
+                                 : time->stream != 0 ? ", beside what it computes"
+                                                     : ", between what it computes",
                                  kinds[MIN (time->kind, TD_TAPE_DEVICE_TIME_SAMPLED)]);
     }
   else
     {
       bar.start_ns = (double)t->tape->event_start_ns[event];
       bar.ns = (double)t->tape->event_duration_ns[event];
-      bar.style = (TdStyle){ .fill = TD_ROLE_VIEW,
-                             .stroke = phase_roles[phase],
-                             .dash = TD_DASH_DASHED };
+      bar.style = (TdStyle){ .fill = TD_ROLE_VIEW, .stroke = role, .dash = TD_DASH_DASHED };
       bar.tip = g_strdup_printf ("%s · event %u · not timed on the device: drawn where it was "
                                  "issued",
                                  op, event);
@@ -199,13 +218,31 @@ add_device_bar (Timeline *t, guint event)
   add_bar (t, event, &bar);
 }
 
+static gboolean
+has_copies (const Timeline *t, guint device)
+{
+  for (guint i = 0; i < t->transfers->n; i++)
+    if (device_of_copy (t->iteration, t->transfers->rows[i].event) == device)
+      return TRUE;
+  return FALSE;
+}
+
 static void
 find_lanes (Timeline *t)
 {
   t->n_lanes = HOST_LANES;
-  for (guint i = 0; i < t->tape->n_devices && t->n_lanes < MAX_LANES; i++)
-    if (t->tape->devices[i].device != 0)
-      t->device[t->n_lanes++] = t->tape->devices[i].device;
+  for (guint i = 0; i < t->tape->n_devices && t->n_lanes + 1 < MAX_LANES; i++)
+    {
+      guint device = t->tape->devices[i].device;
+
+      if (device == 0)
+        continue;
+      t->device[t->n_lanes++] = device;
+      if (!has_copies (t, device))
+        continue;
+      t->copies[t->n_lanes] = TRUE;
+      t->device[t->n_lanes++] = device;
+    }
 }
 
 static void
@@ -229,8 +266,10 @@ add_lane_names (Timeline *t)
   for (guint lane = 0; lane < t->n_lanes; lane++)
     {
       double y = t->plot.y + (lane + 0.5) * t->lane_height;
-      g_autofree char *device
-          = lane >= HOST_LANES ? td_devices_dup_name (t->iteration, t->device[lane]) : NULL;
+      g_autofree char *device = lane < HOST_LANES ? NULL
+                                : t->copies[lane]
+                                    ? g_strdup ("copies")
+                                    : td_devices_dup_name (t->iteration, t->device[lane]);
 
       td_scene_add_text (t->b, 12, y, device ? device : host_lanes[lane], &name);
     }
@@ -274,12 +313,12 @@ td_timeline_scene (const TdIteration *iteration, const TdPanelView *view)
   if (t.tape->n_events == 0 || !t.tape->event_start_ns)
     return td_panel_message (view, "Nothing has run yet",
                              "Operations appear here as they run.");
+  t.transfers = td_transfers_new (iteration);
   find_lanes (&t);
   find_span (&t);
   t.lane_height = t.plot.height / t.n_lanes;
   for (guint lane = 0; lane < t.n_lanes; lane++)
     t.drawn_to[lane] = -1;
-  t.transfers = td_transfers_new (iteration);
   t.b = td_scene_builder_new (w, h);
   td_scene_set_background (t.b, TD_ROLE_VIEW);
   add_lane_names (&t);
