@@ -1,7 +1,7 @@
 /* What a device can do: one vtable, families of kernels parametrised by a kind.
  *
  * Kernels see contiguous arrays (TdTensor) and never a TdVar; they are row-major but for conv,
- * pooling and batch_norm, which know channels-last ones.  Shapes and dtypes have
+ * pooling, batch_norm and sums (reduce), which know channels-last ones.  Shapes and dtypes have
  * been checked by the operation's infer; a kernel that does not know a dtype returns
  * TD_ERR_DTYPE.  Work is ordered on one compute stream; host-visible results need synchronize.
  * NaN passes through relu, max, min and clip.

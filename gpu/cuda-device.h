@@ -130,6 +130,10 @@ void td_cuda_reads (TdCuda *c, const TdTensor *tensors, int n);
 void td_cuda_writes (TdCuda *c, const TdTensor *tensors, int n);
 extern const unsigned char td_cuda_dtype_bytes[8];
 
+/* channels-last convolutions where no library has them (layout.c) */
+TdStatus td_cuda_conv_reordered (TdCuda *c, TdConvKind kind, const TdConv *attrs,
+                                 const TdTensor *in, int n_in, TdTensor *out);
+
 /* attention in halves where no library has it (attention.c) */
 bool td_cuda_is_half (TdDtype dtype);
 TdStatus td_cuda_attention_in_floats (TdCuda *c, TdAttentionKind kind, const TdAttention *attrs,

@@ -6,15 +6,34 @@
 
 #include <string.h>
 
+/* Elements from one place of an axis to the next: of x and y, and of filters too, channels come
+ * last where the layout says so. */
+static void
+strides (const TdCudnnConv *key, const int64_t *dim, int64_t *stride)
+{
+  const bool last = key->layout == TD_CHANNELS_LAST;
+  int64_t step = 1;
+
+  if (last)
+    {
+      stride[1] = 1;
+      step = dim[1];
+    }
+  for (int i = key->rank - 1; i >= 0; i--)
+    if (i != 1 || !last)
+      {
+        stride[i] = step;
+        step *= dim[i];
+      }
+}
+
 static TdDnn
 tensor (TdDnnGraph *g, const TdCudnnConv *key, const int64_t *dim, int64_t id)
 {
   TdDnn d = td__dnn_add (g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   int64_t stride[TD_CUDNN_RANK], alignment = key->alignment;
 
-  stride[key->rank - 1] = 1;
-  for (int i = key->rank - 2; i >= 0; i--)
-    stride[i] = stride[i + 1] * dim[i + 1];
+  strides (key, dim, stride);
   td__dnn_set (g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1,
                &td__dnn_types[key->dtype].type);
   td__dnn_set (g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, key->rank, dim);
@@ -138,6 +157,7 @@ td_cudnn_conv_key (TdCudnnConv *key, TdConvKind kind, const TdConv *attrs, const
   key->dtype = (int32_t)out->dtype;
   key->tf32 = tf32;
   key->accumulate = attrs->accumulate;
+  key->layout = attrs->layout;
   key->alignment = 1 << __builtin_ctzll (bits);
   for (int t = 0; t < 3; t++)
     {
@@ -164,17 +184,19 @@ td_cudnn_conv_key (TdCudnnConv *key, TdConvKind kind, const TdConv *attrs, const
 
 /* y += b, b along the channels. */
 static TdStatus
-add_bias (TdCuda *c, TdTensor *y, const TdTensor *b)
+add_bias (TdCuda *c, TdLayout layout, TdTensor *y, const TdTensor *b)
 {
-  TdShape shape = { .ndim = y->shape->ndim };
-  TdTensor row = *b;
+  TdShape sizes = td__layout_sizes (y->shape, layout), shape = { .ndim = sizes.ndim };
+  const int channels = layout == TD_CHANNELS_LAST ? sizes.ndim - 1 : 1;
+  TdTensor row = *b, places = *y;
 
   for (int i = 0; i < shape.ndim; i++)
-    shape.dim[i] = i == 1 ? b->size : 1;
+    shape.dim[i] = i == channels ? b->size : 1;
   row.shape = &shape;
+  places.shape = &sizes;
   td_cuda_reads (c, &row, 1);
-  td_cuda_writes (c, y, 1);
-  return td_cuda_binary (&c->launcher, TD_BINARY_ADD, y, &row, y, false);
+  td_cuda_writes (c, &places, 1);
+  return td_cuda_binary (&c->launcher, TD_BINARY_ADD, &places, &row, &places, false);
 }
 
 bool
@@ -206,7 +228,7 @@ td_cudnn_conv (TdCuda *c, TdConvKind kind, const TdConv *attrs, const TdTensor *
   data[2] = kind == TD_CONV_FORWARD ? out->data : in[1].data;
   *status = td__dnn_execute (c, p, ids, data, 3);
   if (*status == TD_OK && kind != TD_CONV_WEIGHT_GRAD && n_in > 2)
-    *status = add_bias (c, out, &in[2]);
+    *status = add_bias (c, (TdLayout)attrs->layout, out, &in[2]);
   c->device.algorithm = "cuDNN";
   return true;
 }

@@ -20,6 +20,7 @@ typedef struct TdCudnnConv
   int32_t kind; /**< a TdConvKind */
   int32_t dtype;
   int32_t tf32, accumulate, alignment;
+  int32_t layout; /**< a TdLayout: of all three */
 } TdCudnnConv;
 
 /** What the plan of an attention depends on; compared as bytes. */

@@ -250,6 +250,15 @@ device_close (TdDevice *d)
   free (c);
 }
 
+/* cuDNN's convolutions want it; TAPEDECK_CUDA_LAYOUT=row_major: as on the CPU. */
+static bool
+channels_last_wanted (void)
+{
+  const char *layout = getenv ("TAPEDECK_CUDA_LAYOUT");
+
+  return layout == NULL || strcmp (layout, "row_major") != 0;
+}
+
 static TdDevice *
 device_open (int i)
 {
@@ -262,6 +271,7 @@ device_open (int i)
   c->device.index = i;
   c->device.computes = true;
   c->device.priv = c;
+  c->device.channels_last = channels_last_wanted ();
   if (!start (c, i))
     {
       device_close (&c->device);

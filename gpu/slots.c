@@ -145,7 +145,18 @@ static TdStatus
 slot_reduce (TdDevice *d, TdReduceKind kind, uint32_t axes, const TdTensor *x, TdTensor *y,
              bool accumulate)
 {
-  return done (d, td_cuda_reduce (prepare (d, x, 1, y, 1), kind, axes, x, y, accumulate));
+  const TdLayout layout = (TdLayout)x->layout;
+  const int ndim = x->shape->ndim;
+  TdShape sizes = td__layout_sizes (x->shape, layout);
+  TdTensor places = *x;
+  uint32_t there = axes;
+
+  /* Of a channels-last array: over the same axes where they are in memory. */
+  if (layout == TD_CHANNELS_LAST)
+    there = (axes & 1) | (axes >> 2 << 1) | (axes >> 1 & 1) << (ndim - 1);
+  places.shape = &sizes;
+  return done (d,
+               td_cuda_reduce (prepare (d, x, 1, y, 1), kind, there, &places, y, accumulate));
 }
 
 static TdStatus
@@ -209,6 +220,8 @@ slot_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in
   if (td_cudnn_conv (d->priv, kind, attrs, in, n_in, out, &status))
     return status;
   d->algorithm = "own kernel";
+  if (attrs->layout == TD_CHANNELS_LAST)
+    return done (d, td_cuda_conv_reordered (d->priv, kind, attrs, in, n_in, out));
   return done (d, td_cuda_conv (l, kind, attrs, in, n_in, out));
 }
 

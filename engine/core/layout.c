@@ -86,7 +86,8 @@ takes_it (const TdRun *r)
   if (cls->flags & TD_OP_IMAGES)
     return device_likes_it (r);
   if ((cls->flags & TD_OP_LAYOUTS) && cls->takes_layout != NULL)
-    return cls->takes_layout (r->call.attrs, &r->in[0]->node->shape);
+    return r->call.layout == TD_CHANNELS_LAST
+           && cls->takes_layout (r->call.attrs, &r->in[0]->node->shape);
   if (cls->flags & TD_OP_LAYOUTS)
     return r->call.layout == TD_CHANNELS_LAST || (device_likes_it (r) && all_free (r));
   return (cls->flags & TD_OP_ELEMENTWISE) && !(cls->flags & (TD_OP_RANDOM | TD_OP_VIEW))

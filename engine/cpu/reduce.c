@@ -8,6 +8,7 @@
 #include "vector.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define BLOCK 512
 #define MAX_PARTS 1024
@@ -399,6 +400,29 @@ merge_groups (Work *w, uint32_t axes)
   w->ends_kept = !first && !was_reduced;
 }
 
+/* Of a channels-last array, by a row-major copy: the same sums in the same order. */
+static TdStatus
+reduce_copy (TdDevice *d, TdReduceKind kind, uint32_t axes, const TdTensor *x, TdTensor *y,
+             bool accumulate)
+{
+  TdShape x_sizes, y_sizes;
+  const TdStrides walk
+      = td__layout_walk (x->shape, (TdLayout)x->layout, TD_ROW_MAJOR, &x_sizes, &y_sizes);
+  TdTensor from = *x, plain = *x;
+  TdStatus status;
+
+  from.shape = &x_sizes;
+  plain.layout = from.layout = TD_ROW_MAJOR;
+  plain.data = malloc ((size_t)x->size * sizeof (double));
+  if (plain.data == NULL)
+    return TD_ERR_MEMORY;
+  status = td__cpu_strided (d, TD_STRIDED_READ, &from, &walk, &plain);
+  if (status == TD_OK)
+    status = td__cpu_reduce (d, kind, axes, &plain, y, accumulate);
+  free (plain.data);
+  return status;
+}
+
 TdStatus
 td__cpu_reduce (TdDevice *d, TdReduceKind kind, uint32_t axes, const TdTensor *x, TdTensor *y,
                 bool accumulate)
@@ -407,6 +431,8 @@ td__cpu_reduce (TdDevice *d, TdReduceKind kind, uint32_t axes, const TdTensor *x
   Work w = { .kind = kind, .x = x, .y = y, .accumulate = accumulate, .is_int = is_int };
   bool sums;
 
+  if (x->layout != TD_ROW_MAJOR)
+    return reduce_copy (d, kind, axes, x, y, accumulate);
   if (kind == TD_REDUCE_ARGMAX || kind == TD_REDUCE_ARGMIN)
     return td__cpu_argmax (kind, axes, x, y);
   if (x->dtype == TD_U8 || x->dtype == TD_BOOL || y->dtype != x->dtype)

@@ -3,8 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "ops.h"
 
-/* Sums over a channels-last array are sums over its axes in their order in memory; the result
- * is row-major where channels and places do not both stay. */
+/* The result is row-major where channels and places do not both stay. */
 static bool
 takes_layout (const void *attrs, const TdShape *x)
 {
@@ -21,18 +20,9 @@ takes_layout (const void *attrs, const TdShape *x)
 static TdStatus
 reduce (TdOpCall *call, TdReduceKind kind)
 {
-  const TdLayout layout = (TdLayout)call->in[0].layout;
-  const int ndim = call->in[0].shape->ndim;
-  const uint32_t logical = td__reduce_mask (call->attrs, ndim);
-  TdShape sizes = td__layout_sizes (call->in[0].shape, layout);
-  TdTensor x = call->in[0];
-  uint32_t mask = 0;
-
-  x.shape = &sizes;
-  for (int i = 0; i < ndim; i++)
-    mask |= (logical >> i & 1) << td__layout_axis (i, ndim, layout);
-  return call->device->ops->reduce (call->device, kind, mask, &x, &call->out[0],
-                                    call->accumulate);
+  return call->device->ops->reduce (call->device, kind,
+                                    td__reduce_mask (call->attrs, call->in[0].shape->ndim),
+                                    &call->in[0], &call->out[0], call->accumulate);
 }
 
 static TdStatus

@@ -120,7 +120,8 @@ put_output (uint64_t *to, const TdNode *n, const TdBuffer *b, unsigned flags)
   to[0] = n->id;
   to[1] = n->dtype | (unsigned)ndim << 8
           | (unsigned)td__tape_category[b != NULL ? b->category : n->category] << 16
-          | flags << 24 | (uint64_t)n->device->number << 32;
+          | (flags | (n->layout != TD_ROW_MAJOR ? TD_TAPE_VAR_CHANNELS_LAST : 0u)) << 24
+          | (uint64_t)n->device->number << 32;
   to += 2;
   for (int d = 0; d < ndim; d++)
     *to++ = (uint64_t)n->shape.dim[d];

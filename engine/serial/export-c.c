@@ -57,6 +57,7 @@ unary (Out *o, const TdStep *step)
                 { "cos", "cosf (x)" },
                 { "silu", "x / (1 + expf (-x))" },
                 { "copy", "x" },
+                { "to_layout", "x" }, /* what is written is row-major throughout */
                 { "leaky_relu", "x > 0 ? x : p * x" },
                 { "elu", "x > 0 ? x : p * expm1f (x)" },
                 { "add_scalar", "x + p" },
@@ -254,8 +255,8 @@ normalization (Out *o, const TdStep *step)
     return false;
   for (int d = 2; d < x->ndim; d++)
     inner *= x->dim[d];
-  P (o, "  normalize (v%u, v%u, v%u, v%u, v%u, v%u, %lld, %lld, %lld, %af);\n",
-     in (o, step, 0), in (o, step, 1), in (o, step, 2), in (o, step, 3), in (o, step, 4),
+  P (o, "  normalize (v%u, v%u, v%u, v%u, v%u, v%u, %lld, %lld, %lld, %af);\n", in (o, step, 0),
+     in (o, step, 1), in (o, step, 2), in (o, step, 3), in (o, step, 4),
      td__step_out (o->s, step, 0), (long long)x->dim[0], (long long)x->dim[1], (long long)inner,
      td__export_number (step, "eps", 2e-5));
   return true;

@@ -578,6 +578,7 @@ static const struct
   { "tanh", "Tanh", plain },
   { "identity", "Identity", plain },
   { "copy", "Identity", plain },
+  { "to_layout", "Identity", plain },
   { "square", "Mul", twice },
   { "silu", "Mul", silu },
   { "leaky_relu", "LeakyRelu", leaky },

@@ -177,6 +177,8 @@ put_vars (Dump *d, const TdTapeIteration *it, const uint32_t *list, unsigned n)
                    "%s{\"var\":%u,\"key\":\"%016" PRIx64 "\",\"dtype\":\"%s\",\"shape\":",
                    i ? "," : "", list[i], v->key, td_tape_dtype_name (v->dtype));
           td__tape_put_dims (d->out, it->dims + v->first_dim, v->ndim, true);
+          if (v->flags & TD_TAPE_VAR_CHANNELS_LAST)
+            fputs (",\"layout\":\"channels_last\"", d->out);
           if (v->name)
             {
               fputs (",\"name\":", d->out);
@@ -193,6 +195,8 @@ put_vars (Dump *d, const TdTapeIteration *it, const uint32_t *list, unsigned n)
           fputc ('\'', d->out);
         }
       td__tape_put_dims (d->out, it->dims + v->first_dim, v->ndim, false);
+      if (v->flags & TD_TAPE_VAR_CHANNELS_LAST)
+        fputs (":channels-last", d->out);
     }
 }
 

@@ -23,6 +23,13 @@ typedef enum
                                  sampled: what the stream waited for in between counts */
 } TdTapeDeviceTimeKind;
 
+/** One more flag of a variable: its elements lie as if axis 1 came last (NHWC of an NCHW
+ * shape). Shape, dims and numbers on the tape are logical all the same. */
+enum
+{
+  TD_TAPE_VAR_CHANNELS_LAST = 1 << 6
+};
+
 /** DEVICE_TIMES: in the order of `event`; start since the iteration's. Clocks of devices are
  * laid on the host's so that nothing starts before it was issued. */
 typedef struct

@@ -20,6 +20,55 @@ KERNELS (batch_norm_train);
 KERNELS (batch_norm_fixed);
 KERNELS (batch_norm_grad);
 
+KERNELS (batch_norm_last_sum);
+KERNELS (batch_norm_last_end);
+KERNELS (batch_norm_last_fixed);
+KERNELS (batch_norm_last_scale);
+
+/* Sums over all places of each channel: of pieces, then of these. */
+static TdStatus
+sum_channels (TdCudaLauncher *l, TdBatchNormParams *a, TdDtype dtype, int moment)
+{
+  const int64_t tiles = (a->c + 31) / 32;
+  TdStatus status;
+
+  a->moment = moment;
+  status
+      = td__launch (l, &batch_norm_last_sum[dtype], td__blocks (l, tiles, 1), a->n_pieces, a);
+  return status == TD_OK
+             ? td__launch (l, &batch_norm_last_end[dtype], td__blocks (l, a->c, TD_BLOCK), 1, a)
+             : status;
+}
+
+static TdStatus
+channels_last (TdCudaLauncher *l, TdBatchNormParams *a, TdDtype dtype, int kind)
+{
+  const int64_t places = a->n * a->rest;
+  int64_t pieces = (places + PIECE_ROWS - 1) / PIECE_ROWS;
+  TdStatus status;
+  double *room;
+
+  pieces = pieces < 1 ? 1 : pieces > MAX_PIECES ? MAX_PIECES : pieces;
+  a->kind = kind;
+  a->piece = (places + pieces - 1) / pieces;
+  a->n_pieces = (int)pieces;
+  room = l->workspace (l, (size_t)(2 * (pieces + 1) * a->c) * sizeof (double));
+  if (room == NULL)
+    return TD_ERR_MEMORY;
+  a->moments = room;
+  a->parts = room + 2 * a->c;
+  if (kind == TD_BATCH_NORM_FIXED)
+    status
+        = td__launch (l, &batch_norm_last_fixed[dtype], td__blocks (l, a->c, TD_BLOCK), 1, a);
+  else
+    status = sum_channels (l, a, dtype, 0);
+  if (status == TD_OK && kind == TD_BATCH_NORM_TRAIN)
+    status = sum_channels (l, a, dtype, 1);
+  return status == TD_OK ? td__launch (l, &batch_norm_last_scale[dtype],
+                                       td__blocks (l, places * a->c, TD_BLOCK), 1, a)
+                         : status;
+}
+
 TdStatus
 td_cuda_batch_norm (TdCudaLauncher *l, int kind, const double *params, const TdTensor *in,
                     int n_in, TdTensor *out, int n_out)
@@ -63,6 +112,8 @@ td_cuda_batch_norm (TdCudaLauncher *l, int kind, const double *params, const TdT
       a.mean_out = out[1].data;
       a.spread_out = out[2].data;
     }
+  if (in[0].layout == TD_CHANNELS_LAST)
+    return channels_last (l, &a, dtype, kind);
   return td__launch (l,
                      train  ? &batch_norm_train[dtype]
                      : grad ? &batch_norm_grad[dtype]
@@ -176,6 +227,7 @@ td_cuda_pooling (TdCudaLauncher *l, TdPoolKind kind, const TdPooling *attrs, con
                      .out = out->data,
                      .index = out2 != NULL ? out2->data : NULL,
                      .n = image->dim[0] * image->dim[1],
+                     .inner = attrs->layout == TD_CHANNELS_LAST ? image->dim[1] : 1,
                      .image = 1,
                      .pooled = 1,
                      .places = 1,

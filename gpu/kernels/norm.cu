@@ -101,6 +101,135 @@ grad_channel (const TdBatchNormParams &a, int64_t ch, Room &room)
     }
 }
 
+/* --- batch normalisation of (places, c): channels lie side by side ---
+ *
+ * A warp takes 32 channels, the warps of a block the places of a piece in turn; then one thread
+ * a channel adds up the pieces, in order.  Training sums x, then squares around the mean. */
+
+enum
+{
+  TD_TILE_ROWS = TD_BLOCK / TD_WARP
+};
+
+template <typename T>
+TD_DEVICE void
+add_place (const TdBatchNormParams &a, int64_t at, int64_t ch, double mean, double &p,
+           double &q)
+{
+  const T x = ((const T *)a.x)[at];
+
+  if (a.kind == TD_BATCH_NORM_GRAD)
+    {
+      const T gy = ((const T *)a.gy)[at];
+
+      p += (double)gy * (double)((x - ((const T *)a.mean)[ch]) * ((const T *)a.spread)[ch]);
+      q += (double)gy;
+    }
+  else if (a.moment == 0)
+    p += (double)x;
+  else
+    p += ((double)x - mean) * ((double)x - mean);
+}
+
+template <typename T, typename Room>
+TD_DEVICE void
+sum_places (const TdBatchNormParams &a, Room &room)
+{
+  const int64_t places = a.n * a.rest, begin = blockIdx.y * a.piece;
+  const int64_t end = places - begin < a.piece ? places : begin + a.piece;
+  const int lane = (int)(threadIdx.x % TD_WARP), row = (int)(threadIdx.x / TD_WARP);
+  double *parts = a.parts + 2 * (int64_t)blockIdx.y * a.c;
+
+  for (int64_t first = (int64_t)blockIdx.x * TD_WARP; first < a.c;
+       first += (int64_t)gridDim.x * TD_WARP)
+    {
+      const int64_t ch = first + lane;
+      const double mean = ch < a.c && a.moment == 1 ? a.moments[ch] : 0;
+      double p = 0, q = 0;
+
+      for (int64_t i = begin + row; ch < a.c && i < end; i += TD_TILE_ROWS)
+        add_place<T> (a, i * a.c + ch, ch, mean, p, q);
+      room[2 * threadIdx.x] = p;
+      room[2 * threadIdx.x + 1] = q;
+      __syncthreads ();
+      if (row == 0 && ch < a.c)
+        {
+          for (int k = 1; k < TD_TILE_ROWS; k++)
+            {
+              p += room[2 * (k * TD_WARP + lane)];
+              q += room[2 * (k * TD_WARP + lane) + 1];
+            }
+          parts[ch] = p;
+          parts[a.c + ch] = q;
+        }
+      __syncthreads ();
+    }
+}
+
+/* What a channel's sums are for. */
+template <typename T>
+TD_DEVICE void
+end_of_sums (const TdBatchNormParams &a, int64_t ch)
+{
+  const double m = (double)(a.n * a.rest);
+  double p = 0, q = 0;
+
+  for (int k = 0; k < a.n_pieces; k++)
+    {
+      p += a.parts[2 * k * a.c + ch];
+      q += a.parts[(2 * k + 1) * a.c + ch];
+    }
+  if (a.kind == TD_BATCH_NORM_GRAD)
+    {
+      ((T *)a.mean_out)[ch] = (T)p;
+      ((T *)a.spread_out)[ch] = (T)q;
+      a.moments[ch] = p / m;
+      a.moments[a.c + ch] = q / m;
+    }
+  else if (a.moment == 0)
+    a.moments[ch] = p / m;
+  else
+    {
+      const double mean = a.moments[ch], var = p / m, inv_std = 1 / sqrt (var + a.eps);
+
+      a.moments[a.c + ch] = inv_std;
+      ((T *)a.mean_out)[ch] = (T)mean;
+      ((T *)a.spread_out)[ch] = (T)inv_std;
+      if (a.running_mean != nullptr)
+        {
+          T *running = (T *)a.running_mean + ch, *spread = (T *)a.running_var + ch;
+          const double unbiased = var * m / (m > 2 ? m - 1 : 1);
+
+          *running = (T)(a.decay * (double)*running + (1 - a.decay) * mean);
+          *spread = (T)(a.decay * (double)*spread + (1 - a.decay) * unbiased);
+        }
+    }
+}
+
+/* The elements, once the moments are there: mean and 1 / deviation, of a gradient p and q. */
+template <typename T>
+TD_DEVICE void
+scale_places (const TdBatchNormParams &a)
+{
+  const int64_t n = a.n * a.rest * a.c;
+
+  for (int64_t at = thread_index (); at < n; at += n_threads ())
+    {
+      const int64_t ch = at % a.c;
+      const T x = ((const T *)a.x)[at], gamma = ((const T *)a.gamma)[ch];
+      const T u = (T)a.moments[ch], v = (T)a.moments[a.c + ch];
+
+      if (a.kind == TD_BATCH_NORM_GRAD)
+        {
+          const T mean = ((const T *)a.mean)[ch], s = ((const T *)a.spread)[ch];
+
+          ((T *)a.y)[at] = gamma * s * (((const T *)a.gy)[at] - (x - mean) * s * u - v);
+        }
+      else
+        ((T *)a.y)[at] = (x - u) * v * gamma + ((const T *)a.beta)[ch];
+    }
+}
+
 /* --- row normalisation: `lanes` threads for each row of m numbers --- */
 
 TD_DEVICE int64_t
@@ -214,8 +343,8 @@ sum_channels (const TdRowNormParams &a, Room &room)
 
         for (int64_t i = begin; i < end; i++)
           for (int64_t r = threadIdx.x; r < a.rest; r += TD_BLOCK)
-            add_element<T> (a, i * a.groups + c / a.channels, (i * all + c) * a.rest + r, ggamma,
-                            gbeta);
+            add_element<T> (a, i * a.groups + c / a.channels, (i * all + c) * a.rest + r,
+                            ggamma, gbeta);
         ggamma = sum_of_group (ggamma, TD_BLOCK, room);
         gbeta = sum_of_group (gbeta, TD_BLOCK, room);
         if (threadIdx.x == 0)
@@ -246,6 +375,29 @@ sum_channels (const TdRowNormParams &a, Room &room)
     for (int64_t ch = blockIdx.x; ch < a.c; ch += gridDim.x)                                   \
       scale_channel<T> (a, ch, (double)((const T *)a.mean)[ch],                                \
                         1 / sqrt ((double)((const T *)a.spread)[ch] + a.eps));                 \
+  }                                                                                            \
+  TD_KERNEL (td_batch_norm_last_sum_##name, TdBatchNormParams)                                 \
+  {                                                                                            \
+    TD_SHARED (double, room, 2 * TD_BLOCK);                                                    \
+                                                                                               \
+    sum_places<T> (a, room);                                                                   \
+  }                                                                                            \
+  TD_KERNEL (td_batch_norm_last_end_##name, TdBatchNormParams)                                 \
+  {                                                                                            \
+    for (int64_t ch = thread_index (); ch < a.c; ch += n_threads ())                           \
+      end_of_sums<T> (a, ch);                                                                  \
+  }                                                                                            \
+  TD_KERNEL (td_batch_norm_last_fixed_##name, TdBatchNormParams)                               \
+  {                                                                                            \
+    for (int64_t ch = thread_index (); ch < a.c; ch += n_threads ())                           \
+      {                                                                                        \
+        a.moments[ch] = (double)((const T *)a.mean)[ch];                                       \
+        a.moments[a.c + ch] = 1 / sqrt ((double)((const T *)a.spread)[ch] + a.eps);            \
+      }                                                                                        \
+  }                                                                                            \
+  TD_KERNEL (td_batch_norm_last_scale_##name, TdBatchNormParams)                               \
+  {                                                                                            \
+    scale_places<T> (a);                                                                       \
   }                                                                                            \
   TD_KERNEL (td_row_norm_##name, TdRowNormParams)                                              \
   {                                                                                            \

@@ -130,6 +130,11 @@ typedef struct TdBatchNormParams
   int64_t n, c, rest;
   TdDivisor by_rest;
   double eps, decay;
+  /* Channels-last: sums of pieces of the places, [piece][2][channel]; what is being summed. */
+  double *parts;
+  double *moments; /* [2][channel] */
+  int64_t piece;
+  int n_pieces, moment, kind;
 } TdBatchNormParams;
 
 /** Row normalisation, as TdRowNorm. */
@@ -152,6 +157,7 @@ typedef struct TdPoolParams
   void *out;
   int32_t *index;
   int64_t n, image, pooled, places; /* channels of all images; elements; of a window */
+  int64_t inner; /* channels that lie side by side at each place: 1, or all of an image */
   int64_t size[TD_MAX_SPATIAL],
       n_places[TD_MAX_SPATIAL]; /* of the image, of the pooled array */
   int64_t ksize[TD_MAX_SPATIAL], stride[TD_MAX_SPATIAL], pad[TD_MAX_SPATIAL];

@@ -1,5 +1,6 @@
-/* Pooling, and convolution by its definition: a thread for each number that comes out, gradients
- * gathered from the windows that a place lies under.  D axes, those that are not there of size 1.
+/* Pooling, and convolution by its definition: a thread for each number that comes out,
+ * gradients gathered from the windows that a place lies under.  D axes, those that are not
+ * there of size 1.
  *
  * SPDX-License-Identifier: MIT */
 #include "kernel.cuh"
@@ -60,9 +61,8 @@ template <int D> struct Window
       {
         first[i] = a.adaptive ? place[i] * a.size[i] / a.n_places[i]
                               : place[i] * a.stride[i] - a.pad[i];
-        end[i] = a.adaptive
-                     ? ((place[i] + 1) * a.size[i] + a.n_places[i] - 1) / a.n_places[i]
-                     : first[i] + a.ksize[i];
+        end[i] = a.adaptive ? ((place[i] + 1) * a.size[i] + a.n_places[i] - 1) / a.n_places[i]
+                            : first[i] + a.ksize[i];
         begin[i] = first[i] > 0 ? first[i] : 0;
         end[i] = end[i] < a.size[i] ? end[i] : a.size[i];
         covered *= end[i] > begin[i] ? end[i] - begin[i] : 0;
@@ -76,6 +76,33 @@ template <int D> struct Window
            : a.divisor == TD_POOL_BY_WINDOW ? (double)a.places
            : covered > 0                    ? (double)covered
                                             : 1;
+  }
+};
+
+/* Which of the `places` of its image an element is at, and where on the other side, which has
+ * `others`, its channel begins: the places of a channel are a.inner apart. */
+struct Plane
+{
+  int64_t place, other;
+
+  TD_MEMBER void
+  open (const TdPoolParams &a, int64_t element, int64_t places, int64_t others)
+  {
+    if (a.inner == 1)
+      {
+        const int64_t plane = element / places;
+
+        place = element - plane * places;
+        other = plane * others;
+      }
+    else
+      {
+        const int64_t at = element / a.inner, channel = element - at * a.inner;
+        const int64_t image = at / places;
+
+        place = at - image * places;
+        other = image * others * a.inner + channel;
+      }
   }
 };
 
@@ -108,19 +135,21 @@ pool_max (const TdPoolParams &a)
 {
   for (int64_t o = thread_index (); o < a.n * a.pooled; o += n_threads ())
     {
-      const T *x = (const T *)a.in0 + o / a.pooled * a.image;
       int64_t at[D];
       int32_t index = -1;
       T best = -(T)INFINITY;
       Window<D> w;
+      Plane p;
 
-      places_of<D> (o % a.pooled, a.n_places, at);
+      p.open (a, o, a.pooled, a.image);
+      const T *x = (const T *)a.in0 + p.other;
+      places_of<D> (p.place, a.n_places, at);
       w.open (a, at);
       for (int i = 0; i < D; i++)
         at[i] = w.begin[i];
       for (int64_t t = 0; t < w.covered; t++, step_on<D> (at, w.begin, w.end))
         {
-          const T v = x[index_in<D> (at, a.size)];
+          const T v = x[index_in<D> (at, a.size) * a.inner];
 
           if (index < 0 || v > best || v != v)
             {
@@ -143,17 +172,19 @@ pool_average (const TdPoolParams &a)
 {
   for (int64_t o = thread_index (); o < a.n * a.pooled; o += n_threads ())
     {
-      const T *x = (const T *)a.in0 + o / a.pooled * a.image;
       int64_t at[D];
       T sum = 0;
       Window<D> w;
+      Plane p;
 
-      places_of<D> (o % a.pooled, a.n_places, at);
+      p.open (a, o, a.pooled, a.image);
+      const T *x = (const T *)a.in0 + p.other;
+      places_of<D> (p.place, a.n_places, at);
       w.open (a, at);
       for (int i = 0; i < D; i++)
         at[i] = w.begin[i];
       for (int64_t t = 0; t < w.covered; t++, step_on<D> (at, w.begin, w.end))
-        sum += x[index_in<D> (at, a.size)];
+        sum += x[index_in<D> (at, a.size) * a.inner];
       ((T *)a.out)[o] = sum / (T)w.divisor (a);
     }
 }
@@ -165,13 +196,14 @@ pool_grad (const TdPoolParams &a)
 {
   for (int64_t x = thread_index (); x < a.n * a.image; x += n_threads ())
     {
-      const int64_t channel = x / a.image * a.pooled;
-      const T *gy = (const T *)(MAX ? a.in1 : a.in0) + channel;
-      const int32_t *index = (const int32_t *)a.in0 + channel;
       int64_t at[D], low[D], high[D], o[D], n = 1;
       T sum = 0;
+      Plane p;
 
-      places_of<D> (x % a.image, a.size, at);
+      p.open (a, x, a.image, a.pooled);
+      const T *gy = (const T *)(MAX ? a.in1 : a.in0) + p.other;
+      const int32_t *index = (const int32_t *)a.in0 + p.other;
+      places_of<D> (p.place, a.size, at);
       if (!windows_over<D> (a, at, low, high))
         n = 0;
       for (int i = 0; i < D; i++)
@@ -181,7 +213,7 @@ pool_grad (const TdPoolParams &a)
         }
       for (int64_t t = 0; t < n; t++, step_on<D> (o, low, high))
         {
-          const int64_t from = index_in<D> (o, a.n_places);
+          const int64_t from = index_in<D> (o, a.n_places) * a.inner;
 
           if (MAX)
             {
@@ -209,19 +241,21 @@ pool_gather (const TdPoolParams &a)
 {
   for (int64_t o = thread_index (); o < a.n * a.pooled; o += n_threads ())
     {
-      const T *x = (const T *)a.in1 + o / a.pooled * a.image;
       const int32_t index = ((const int32_t *)a.in0)[o];
       int64_t at[D], place[D];
       bool inside = index >= 0 && index < a.places;
+      Plane p;
 
-      places_of<D> (o % a.pooled, a.n_places, at);
+      p.open (a, o, a.pooled, a.image);
+      const T *x = (const T *)a.in1 + p.other;
+      places_of<D> (p.place, a.n_places, at);
       places_of<D> (index, a.ksize, place);
       for (int i = 0; i < D; i++)
         {
           at[i] = at[i] * a.stride[i] - a.pad[i] + place[i];
           inside = inside && at[i] >= 0 && at[i] < a.size[i];
         }
-      ((T *)a.out)[o] = inside ? x[index_in<D> (at, a.size)] : (T)0;
+      ((T *)a.out)[o] = inside ? x[index_in<D> (at, a.size) * a.inner] : (T)0;
     }
 }
 

@@ -212,6 +212,7 @@ apply__sums_and_joins_channels_where_they_lie (void **state)
   TdVar *sum = td_sum_axes (wanting (y), places, 3, false);
 
   assert_ptr_equal (sum->node->creator->in[0], y->node); /* as it lies */
+  assert_ptr_equal (td_sum (wanting (x))->node->creator->in[0], x->node);
   assert_equal_arrays (sum, td_sum_axes (x, places, 3, false), 1e-6);
   assert_equal_arrays (td_mean_axes (y, channels, 1, true), td_mean_axes (x, channels, 1, true),
                        1e-6);

@@ -37,13 +37,15 @@ static const Case cases[] = {
   { "three axes", 3, 2, 4, 12, 8, 3, 1, 1, 1, 1 },
 };
 
+static TdLayout layout; /* of the keys that are made */
+
 static void
 make_key (TdCudnnConv *key, const Case *c, TdConvKind kind, TdDtype dtype, bool tf32)
 {
   TdShape shapes[3]
       = { { .ndim = c->ndim + 2 }, { .ndim = c->ndim + 2 }, { .ndim = c->ndim + 2 } };
   TdTensor t[3], in[2];
-  TdConv attrs = { .ndim = c->ndim, .groups = c->groups };
+  TdConv attrs = { .ndim = c->ndim, .groups = c->groups, .layout = (uint8_t)layout };
   int64_t to = (c->size + 2 * c->pad - c->dilate * (c->ksize - 1) - 1) / c->stride + 1;
   const int64_t first[3][2]
       = { { c->n, c->c }, { c->out, c->c / c->groups }, { c->n, c->out } };
@@ -71,8 +73,9 @@ make_key (TdCudnnConv *key, const Case *c, TdConvKind kind, TdDtype dtype, bool 
 }
 
 static void
-plan_all (TdDtype dtype, bool tf32)
+plan_all_in (TdLayout in, TdDtype dtype, bool tf32)
 {
+  layout = in;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
     for (int kind = TD_CONV_FORWARD; kind <= TD_CONV_WEIGHT_GRAD; kind++)
       {
@@ -85,6 +88,13 @@ plan_all (TdDtype dtype, bool tf32)
                     planned.n_engines, planned.n_exact, planned.why);
         assert_true (planned.n_exact >= 1 && planned.n_exact <= planned.n_engines);
       }
+}
+
+static void
+plan_all (TdDtype dtype, bool tf32)
+{
+  plan_all_in (TD_CHANNELS_LAST, dtype, tf32);
+  plan_all_in (TD_ROW_MAJOR, dtype, tf32);
 }
 
 static void
@@ -123,6 +133,38 @@ cudnn__keeps_fp32_off_tensor_cores_unless_told (void **state)
   make_key (&key, &cases[3], TD_CONV_FORWARD, TD_F32, true);
   assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &fast));
   assert_true (exact.n_exact < fast.n_exact);
+}
+
+/* The reason for channels-last arrays: no copies in another order inside the library. */
+static void
+cudnn__needs_next_to_no_workspace_for_channels_last_convolutions (void **state)
+{
+  static const struct
+  {
+    TdDtype dtype;
+    bool tf32;
+  } ways[] = { { TD_F32, true }, { TD_BF16, false }, { TD_F16, false } };
+
+  for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+    for (int kind = TD_CONV_FORWARD; kind <= TD_CONV_WEIGHT_GRAD; kind++)
+      {
+        TdCudnnPlanned rows, last;
+        TdCudnnConv key;
+
+        layout = TD_ROW_MAJOR;
+        make_key (&key, &cases[3], (TdConvKind)kind, ways[i].dtype, ways[i].tf32);
+        assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &rows));
+        layout = TD_CHANNELS_LAST;
+        make_key (&key, &cases[3], (TdConvKind)kind, ways[i].dtype, ways[i].tf32);
+        assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &last));
+        layout = TD_ROW_MAJOR;
+        print_message (
+            "dtype %d, kind %d: workspace %lld bytes row-major, %lld channels-last\n",
+            (int)ways[i].dtype, kind, (long long)rows.workspace_bytes,
+            (long long)last.workspace_bytes);
+        assert_true (rows.workspace_bytes > 20000000);
+        assert_true (last.workspace_bytes < 1000000);
+      }
 }
 
 /* A plan that sizes do not allow says so, in cuDNN's own words. */
@@ -212,6 +254,7 @@ main (void)
     cmocka_unit_test (cudnn__plans_bf16_convolutions),
     cmocka_unit_test (cudnn__plans_fp16_convolutions),
     cmocka_unit_test (cudnn__keeps_fp32_off_tensor_cores_unless_told),
+    cmocka_unit_test (cudnn__needs_next_to_no_workspace_for_channels_last_convolutions),
     cmocka_unit_test (cudnn__refuses_sizes_that_do_not_fit),
     cmocka_unit_test (cudnn__plans_rivals_for_autotune),
     cmocka_unit_test (cudnn__keeps_plans_on_disk),

@@ -224,6 +224,8 @@ show_life (TdFacts *self, const TdFactsSubject *s)
   char text[TD_FORMAT_SIZE];
   add_fact (self, "Bytes", td_format_bytes (text, var->bytes));
   add_fact (self, "Category", td_category_label (var->category));
+  if (var->flags & TD_TAPE_VAR_CHANNELS_LAST)
+    add_fact (self, "Layout", "channels last: axis 1 runs fastest in memory");
   if (var->producer >= 0)
     add_factf (self, "Written", "event %d, %s", var->producer,
                td_iteration_get_op_name (s->iteration, (guint)var->producer));

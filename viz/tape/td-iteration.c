@@ -120,6 +120,8 @@ td_iteration_dup_shape (const TdIteration *self, guint var, gboolean with_dtype)
     }
   if (with_dtype)
     g_string_append_printf (text, "%s%s", text->len ? " " : "", td_tape_dtype_name (v->dtype));
+  if (with_dtype && (v->flags & TD_TAPE_VAR_CHANNELS_LAST))
+    g_string_append (text, ", channels last");
   return g_string_free (text, FALSE);
 }
 

@@ -32,6 +32,7 @@ tolerance_of (TdDtype dtype)
 typedef struct
 {
   int kind, n_in, n_out;
+  TdLayout layout;
 } BatchNorm;
 
 /* Running mean and variance are written: of the outputs, they come last. */
@@ -40,37 +41,42 @@ call_batch_norm (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *c
 {
   const BatchNorm *c = context;
   const double params[2] = { 1e-3, 0.9 };
+  const bool running = c->kind == TD_BATCH_NORM_TRAIN && c->n_in == 3 && c->n_out == 5;
+  const int n_in = running ? 5 : c->n_in, n_out = running ? 3 : c->n_out;
   TdTensor all[5];
 
   memcpy (all, in, (size_t)c->n_in * sizeof *in);
-  if (c->kind == TD_BATCH_NORM_TRAIN && c->n_in == 3 && c->n_out == 5)
+  if (running)
     memcpy (all + 3, out + 3, 2 * sizeof *out);
-  if (c->n_out == 5)
-    return gpu == NULL ? td__cpu_batch_norm (NULL, c->kind, params, all, 5, out, 3)
-                       : td_cuda_batch_norm (gpu, c->kind, params, all, 5, out, 3);
-  return gpu == NULL ? td__cpu_batch_norm (NULL, c->kind, params, all, c->n_in, out, c->n_out)
-                     : td_cuda_batch_norm (gpu, c->kind, params, all, c->n_in, out, c->n_out);
+  for (int i = 0; i < n_in; i++)
+    all[i].layout = (uint8_t)(all[i].shape->ndim > 2 ? c->layout : TD_ROW_MAJOR);
+  out[0].layout = all[0].layout;
+  return gpu == NULL ? td__cpu_batch_norm_any (NULL, c->kind, params, all, n_in, out, n_out)
+                     : td_cuda_batch_norm (gpu, c->kind, params, all, n_in, out, n_out);
 }
 
 static void
 batch_norm__trains_applies_and_goes_back_as_the_cpu (void **state)
 {
   static const TdShape shapes[]
-      = { { 2, { 9, 5 } }, { 4, { 3, 4, 5, 7 } }, { 2, { 1, 3 } }, { 3, { 20, 2, 40 } } };
+      = { { 2, { 9, 5 } },        { 4, { 3, 4, 5, 7 } },    { 2, { 1, 3 } },
+          { 3, { 20, 2, 40 } },   { 4, { 3, 4, 5, 7 } },    { 3, { 20, 2, 40 } },
+          { 4, { 2, 70, 3, 2 } }, { 5, { 1, 33, 2, 1, 2 } } };
 
-  for (int s = 0; s < 4; s++)
+  for (int s = 0; s < 8; s++)
     for (int d = 0; d < 2; d++)
       {
+        const TdLayout layout = s < 4 ? TD_ROW_MAJOR : TD_CHANNELS_LAST;
         const RigArray x = { types[d], shapes[s], -2, 3, 0 };
         const RigArray c = { types[d], { 1, { shapes[s].dim[1] } }, 0.5, 2, 0 };
         const RigArray kept = { types[d], c.shape, 0.5, 2, RIG_KEEP };
         const RigArray train_in[3] = { x, c, c }, train_out[5] = { x, c, c, kept, kept };
         const RigArray fixed_in[5] = { x, c, c, c, c }, grad_in[5] = { x, c, x, c, c };
         const RigArray grad_out[3] = { x, c, c };
-        const BatchNorm train = { TD_BATCH_NORM_TRAIN, 3, 3 },
-                        run = { TD_BATCH_NORM_TRAIN, 3, 5 };
-        const BatchNorm fixed = { TD_BATCH_NORM_FIXED, 5, 1 },
-                        grad = { TD_BATCH_NORM_GRAD, 5, 3 };
+        const BatchNorm train = { TD_BATCH_NORM_TRAIN, 3, 3, layout },
+                        run = { TD_BATCH_NORM_TRAIN, 3, 5, layout };
+        const BatchNorm fixed = { TD_BATCH_NORM_FIXED, 5, 1, layout },
+                        grad = { TD_BATCH_NORM_GRAD, 5, 3, layout };
         const double tolerance = tolerance_of (types[d]);
 
         rig_check ("batch norm", train_in, 3, train_out, 3, tolerance, call_batch_norm, &train);
@@ -145,7 +151,7 @@ call_pool (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context
   const int n_in = c->kind == TD_POOL_MAX_GRAD || c->kind == TD_POOL_MAX_GATHER ? 2 : 1;
   TdTensor *out2 = c->kind == TD_POOL_MAX ? &out[1] : NULL;
 
-  return gpu == NULL ? td__cpu_pooling (NULL, c->kind, &c->attrs, in, n_in, out, out2)
+  return gpu == NULL ? td__cpu_pooling_any (NULL, c->kind, &c->attrs, in, n_in, out, out2)
                      : td_cuda_pooling (gpu, c->kind, &c->attrs, in, n_in, out, out2);
 }
 
@@ -179,10 +185,13 @@ check_pools (const TdPooling *attrs, const TdShape *image, const TdShape *pooled
 static void
 pooling__gives_the_cpus_numbers_over_any_axes (void **state)
 {
-  for (int i = 0; i < 32; i++)
+  for (int i = 0; i < 48; i++)
     {
       TdPooling attrs
-          = { .ndim = 1 + i % 4, .divisor = (TdPoolDivisor)(i % 3), .adaptive = i % 8 == 7 };
+          = { .ndim = 1 + i % 4,
+              .divisor = (TdPoolDivisor)(i % 3),
+              .adaptive = i % 12 == 7 || i == 33,
+              .layout = (uint8_t)(i / 4 % 2 == 0 ? TD_ROW_MAJOR : TD_CHANNELS_LAST) };
       TdShape image = { 2 + attrs.ndim, { 2, 3 } }, pooled = image;
 
       for (int k = 0; k < attrs.ndim; k++)
