@@ -151,7 +151,9 @@ driver="bare-driver"
 iterations=0
 models=
 recorded="mlp mlp_small lenet lstm"
-nets=
+nets="resnet50.bf16 gpt2.bf16 resnet50.tf32 gpt2.tf32 resnet50.bf16.static gpt2.bf16.static
+  resnet50.tf32.static gpt2.tf32.static"
+small_net=
 gradients="*gradient*"
 timed="mlp_small lenet"
 if grep -q 'cuda:0 (Fake' "$logs/backends.log"; then
@@ -162,6 +164,7 @@ if grep -q 'cuda:0 (Fake' "$logs/backends.log"; then
   iterations=3
   models="mlp mlp.static mlp_small mlp_small.static"
   recorded=mlp_small
+  small_net=gpt2
   nets="gpt2.tf32 gpt2.tf32.static resnet50.tf32"
   timed=mlp_small
   gradients="s*gradient*" # the others are a test of their own
@@ -186,8 +189,11 @@ step trainings 60 $on_gpu timeout 200 "$bare/bare-trainings" $small $models
 step torch-trainings 20 timeout 100 $torch trainings $small $cpu
 
 # 6. Models of size, and the convolutions that one is made of.
-step models 60 $on_gpu timeout 200 "$bare/bare-models" $small $nets
-step torch-models 60 timeout 200 $torch models ${nets:+gpt2} $small $cpu
+# A process each, for the highest use of memory is a process's.
+for net in $nets; do
+  step "model-$net" 12 $on_gpu timeout 90 "$bare/bare-models" $small "$net"
+done
+step torch-models 60 timeout 200 $torch models $small_net $small $cpu
 step convs 40 $on_gpu timeout 120 "$bare/bare-convs" $small
 step torch-convs 40 timeout 120 $torch convs "$result" $small $cpu
 step plans 1 python3 tests/gpu/result.py plans "$result" "$logs/cache"

@@ -212,6 +212,15 @@ def rows():
     yield 'embedding', lambda: F.embedding(t, w)
     yield 'embedding_grad', backward_of(F.embedding(t, w), [w])
     del x, w
+    if hasattr(F, 'scaled_dot_product_attention'):
+        for dtype in ('f32', 'bf16'):
+            q, k, v = (randn(*((1, 4, 8, 4) if SMALL else (8, 12, 1024, 64)),
+                             dtype=torch.float32 if dtype == 'f32' else torch.bfloat16) for _ in range(3))
+            attend = lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            yield 'attention_' + dtype, attend
+            for part in (q, k, v):
+                part.requires_grad_()
+            yield 'attention_grad_' + dtype, backward_of(attend(), [q, k, v])
     sgd = lambda ps: torch.optim.SGD(ps, lr=1e-3, momentum=0.9)
     fast_adam = lambda ps: torch.optim.Adam(ps, fused=DEVICE == 'cuda')
     yield 'momentum_sgd', optimizer_row(sgd, [n // 100] * 100)

@@ -113,6 +113,36 @@ prepare_products (Rig *r, const Row *row)
   r->y = td_retain (td_cast (random_array (TD_SHAPE (k, n)), (TdDtype)row->dtype));
 }
 
+/* As in GPT-2's smallest: 8 texts, 12 heads of 64. */
+static void
+prepare_attention (Rig *r, const Row *row)
+{
+  const TdShape shape = r->small ? TD_SHAPE (4, 8, 4) : TD_SHAPE (96, 1024, 64);
+  TdVar **in[] = { &r->x, &r->a, &r->b };
+
+  for (int i = 0; i < TD_ARRAY_LENGTH (in); i++)
+    *in[i] = td_retain (td_cast (random_array (shape), (TdDtype)row->dtype));
+}
+
+static void
+run_attention (void *rig)
+{
+  Rig *r = rig;
+
+  td_scaled_dot_product_attention (r->x, r->a, r->b, .causal = true);
+}
+
+static void
+prepare_attention_grad (Rig *r, const Row *row)
+{
+  prepare_attention (r, row);
+  td_variable (r->x, "q");
+  td_variable (r->a, "k");
+  td_variable (r->b, "v");
+  r->out = td_retain (td_scaled_dot_product_attention (r->x, r->a, r->b, .causal = true));
+  r->slope = td_retain (td_cast (random_array (td_shape (r->out)), (TdDtype)row->dtype));
+}
+
 static void
 prepare_optimizer (Rig *r, const Row *row)
 {
@@ -531,6 +561,10 @@ static const Row rows[] = {
   { "stats", 4, 0.80, "copy", 0, 0, 0, prepare_stats, run_stats, 0 },
   { "cast_to_bf16", 6, 0.85, "copy", 0, 0, 0, prepare_flat, run_cast, 0 },
   { "cast_from_bf16", 6, 0.85, "copy", 0, 0, 0, prepare_flat, run_cast_back, TD_BF16 },
+  { "attention_f32", 0, 0, "", 0, 0, 0, prepare_attention, run_attention, TD_F32 },
+  { "attention_bf16", 0, 0, "", 0, 0, 0, prepare_attention, run_attention, TD_BF16 },
+  { "attention_grad_f32", 0, 0, "", 0, 0, 0, prepare_attention_grad, run_backward, TD_F32 },
+  { "attention_grad_bf16", 0, 0, "", 0, 0, 0, prepare_attention_grad, run_backward, TD_BF16 },
   { "gemm_f32_1024", 0, 0, "", 1024, 1024, 1024, prepare_products, run_matmul, TD_F32, 0.95 },
   { "gemm_f32_4096_1024_4096", 0, 0, "", 4096, 1024, 4096, prepare_products, run_matmul, TD_F32, 0.95 },
   { "gemm_bf16_4096_1024_4096", 0, 0, "", 4096, 1024, 4096, prepare_products, run_matmul, TD_BF16, 0.95 },
@@ -610,9 +644,9 @@ main (int argc, char **argv)
   o = measure_options (argc, argv);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     if (measure_wanted (&o, rows[i].name)
-        && !(o.small && rows[i].run == run_matmul
-             && rows[i].dtype == TD_BF16)) /* the CPU's kernels, behind the fake driver, know no
-                                              such product */
+        && !(o.small && rows[i].dtype == TD_BF16
+             && rows[i].run != run_cast_back)) /* the CPU's kernels, behind the fake driver,
+                                                  know few things in bf16 */
       TD_SCOPE ("row")
         measure (&o, &rows[i]);
   return measure_end ();
