@@ -169,8 +169,10 @@ record_training (const char *name, const char *net, const char *device, const ch
                  bool reads)
 {
   const char *path = start (name, "stats", times);
-  TrainNet *t = train_new (net, td_device_get (device));
+  TrainNet *t;
 
+  td_config_set (channels_last, 0); /* event by event the CPU's graph */
+  t = train_new (net, td_device_get (device));
   for (int i = 0; i < STEPS; i++)
     train_step (t, reads);
   train_free (t);
