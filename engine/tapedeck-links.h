@@ -272,7 +272,7 @@ typedef struct
   .decay = 0.9, .eps = 2e-5, .use_gamma = true, .use_beta = true
 /** Batch normalization with running statistics; when config train is off it uses those.
  * Parameters gamma, beta (size); persistents avg_mean, avg_var (size) and N; size TD_INFER
- * takes the channels of the first input. */
+ * takes the channels of the first input.  All of them are f32 where config dtype is a half. */
 TD_API TdLink *td_batch_normalization_new_ (TdLink *parent, const char *name, int64_t size,
                                             const TdBatchNormLinkOpt *options);
 TD_API TdLink *td_batch_normalization_new_at (TdLink *parent, const char *name, int64_t size,

@@ -134,10 +134,9 @@ extern const unsigned char td_cuda_dtype_bytes[8];
 TdStatus td_cuda_conv_reordered (TdCuda *c, TdConvKind kind, const TdConv *attrs,
                                  const TdTensor *in, int n_in, TdTensor *out);
 
-/* attention in halves where no library has it (attention.c) */
-bool td_cuda_is_half (TdDtype dtype);
-TdStatus td_cuda_attention_in_floats (TdCuda *c, TdAttentionKind kind, const TdAttention *attrs,
-                                      const TdTensor *in, int n_in, TdTensor *out, int n_out);
+/** Let slots that refuse halves compute in floats (halves.c). */
+void td_cuda_halves_begin (TdDeviceOps *ops);
+
 /* graphs (graph.c) */
 extern const TdDeviceGraphs td_cuda_graphs;
 /** While launches are captured: they can be no graph, for this reason; nothing more is

@@ -278,6 +278,7 @@ device_open (int i)
       return NULL;
     }
   c->ops = *td_cuda_slots ();
+  td_cuda_halves_begin (&c->ops);
   if (!td_cuda_vmm_wanted () || !td_cuda_vmm_open (c))
     c->ops.provider = &td_cuda_malloc_provider;
   c->ops.range = td_cuda_nvtx ();

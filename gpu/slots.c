@@ -264,9 +264,6 @@ slot_attention (TdDevice *d, TdAttentionKind kind, const TdAttention *attention,
   if (td_cudnn_attention (d->priv, kind, attention, in, n_in, out, &status))
     return status;
   d->algorithm = "own kernel";
-  if (td_cuda_is_half (out[0].dtype))
-    return done (d,
-                 td_cuda_attention_in_floats (d->priv, kind, attention, in, n_in, out, n_out));
   return done (d, td_cuda_attention (l, kind, attention, in, n_in, out, n_out));
 }
 

@@ -70,9 +70,10 @@ static const TdLinkClass batch_norm_class = { .size = sizeof (TdLinkClass),
 /* gamma or beta: trained, or a constant that stands in for it when it is switched off. */
 static bool
 add_scale (TdLink *link, const char *name, const TdShape *shape, bool trained, TdInit init,
-           double value, const TdSite *site)
+           double value, TdDtype dtype, const TdSite *site)
 {
-  TdParam *p = td__param_add (link, name, shape, -1, init, td_init_constant (value), site);
+  TdParam *p
+      = td__param_add (link, name, shape, (int)dtype, init, td_init_constant (value), site);
 
   if (p == NULL)
     return false;
@@ -120,9 +121,13 @@ td_batch_normalization_new_at (TdLink *parent, const char *name, int64_t size,
   if (link->inert)
     return link;
   dtype = (TdDtype)td__engine.config.dtype; /* making the link may have started the engine */
+  if (dtype == TD_F16 || dtype == TD_BF16) /* a running mean in halves would soon stand still */
+    dtype = TD_F32;
   *(BatchNorm *)link->self = (BatchNorm){ options.decay, options.eps };
-  if (!add_scale (link, "gamma", &shape, options.use_gamma, options.initial_gamma, 1, site)
-      || !add_scale (link, "beta", &shape, options.use_beta, options.initial_beta, 0, site)
+  if (!add_scale (link, "gamma", &shape, options.use_gamma, options.initial_gamma, 1, dtype,
+                  site)
+      || !add_scale (link, "beta", &shape, options.use_beta, options.initial_beta, 0, dtype,
+                     site)
       || !add_statistic (link, "avg_mean", &shape, 0, dtype, site)
       || !add_statistic (link, "avg_var", &shape, 1, dtype, site)
       || !add_statistic (link, "N", &scalar, 0, TD_I64, site))

@@ -25,6 +25,7 @@ static const char *const grad_names[] = { "q", "k", "v", "gy", "y", "log_sum", "
 
 /* Scores below every other, and still finite: exp of it is 0, and it has no NaN in sums. */
 #define HIDDEN (-1e30)
+#define HIDDEN_F16 (-6e4)
 
 static double
 scale_of (const Attrs *a, const TdShape *q)
@@ -185,7 +186,7 @@ grad_forward (TdOpCall *call)
 
 /* --- from other operations --- */
 
-/* 0, 1 ... n - 1 as v's numbers, on v's device. */
+/* 0, 1 ... n - 1 on v's device; in floats where v is in halves, which count to 256 at least. */
 static TdVar *
 range_like (const TdVar *v, int64_t n)
 {
@@ -194,7 +195,7 @@ range_like (const TdVar *v, int64_t n)
   TdVar *r;
 
   e->device = v->node->device;
-  r = td_arange ((TdDtype)v->node->dtype, 0, (double)n, 1);
+  r = td_arange (td__moments_dtype ((TdDtype)v->node->dtype), 0, (double)n, 1);
   e->device = outer;
   return r;
 }
@@ -203,9 +204,10 @@ static TdVar *
 causal_mask (const TdVar *like, int64_t n_q, int64_t n_k)
 {
   TdVar *rows = td_add_scalar (range_like (like, n_q), (double)(n_k - n_q));
+  TdVar *sees = td__apply2 (&td__greater_equal_class, NULL, NULL,
+                            td_reshape (rows, TD_SHAPE (n_q, 1)), range_like (like, n_k));
 
-  return td__apply2 (&td__greater_equal_class, NULL, NULL, td_reshape (rows, TD_SHAPE (n_q, 1)),
-                     range_like (like, n_k));
+  return td__in_dtype (sees, td_dtype (like));
 }
 
 /* 1 where a query of (B, n_q, n_k) may look, 0 elsewhere; NULL: everywhere. */
@@ -241,7 +243,7 @@ weights (const Attrs *a, TdVar *q, TdVar *k, TdVar *mask)
 
   if (m == NULL)
     return td_softmax_ (s, &last);
-  s = td_where (m, s, td__number_like (s, HIDDEN));
+  s = td_where (m, s, td__number_like (s, td_dtype (s) == TD_F16 ? HIDDEN_F16 : HIDDEN));
   return td_mul (td_softmax_ (s, &last), m); /* rows that see nothing: zeros, not even shares */
 }
 

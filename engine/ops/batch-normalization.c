@@ -1,5 +1,6 @@
 /* Batch normalisation by the batch's own mean and variance.  Outputs 1 and 2 are the mean and
- * 1 / standard deviation, for backward only; running statistics are written in place.
+ * 1 / standard deviation, for backward only; running statistics are written in place.  Beside
+ * an x in halves, gamma, beta and the running statistics may be f32; the moments are.
  *
  * SPDX-License-Identifier: MIT */
 #include "layers.h"
@@ -19,7 +20,7 @@ static const char *const grad_names[] = { "x", "gamma", "gy", "mean", "inv_std" 
 static TdStatus
 check_operands (const TdOpCall *call, uint32_t vectors)
 {
-  TdStatus status = td__check_floats (call, 31);
+  TdStatus status = td__check_mixed (call, 31, 31 & ~vectors);
 
   if (status == TD_OK && call->in[0].shape->ndim < 2)
     return td_op_fail_operands (call, TD_ERR_SHAPE, "x.ndim >= 2 expected, got %d",
@@ -46,7 +47,7 @@ infer (TdOpCall *call)
   if (status == TD_OK)
     status = td__out_like (call, 0, 0);
   for (int i = 1; status == TD_OK && i < 3; i++)
-    status = td__out_like (call, i, 1);
+    status = td_op_out (call, i, td__moments_dtype (call->in[0].dtype), call->in[1].shape);
   return status;
 }
 
@@ -155,13 +156,15 @@ static TdStatus
 grad_backward (TdBackward *b)
 {
   const Attrs *a = b->attrs;
-  TdVar *x = td_backward_input (b, 0), *gamma = td_backward_input (b, 1);
-  TdVar *gy = td_backward_input (b, 2);
+  const TdDtype dtype = td__moments_dtype (td_backward_in_dtype (b, 0));
+  TdVar *x = td__in_dtype (td_backward_input (b, 0), dtype);
+  TdVar *gamma = td__in_dtype (td_backward_input (b, 1), dtype);
+  TdVar *gy = td__in_dtype (td_backward_input (b, 2), dtype);
   const TdShape shape = td_shape (x);
   const double m = (double)(td_size (x) / shape.dim[1]);
-  TdVar *v = b->gy[0] != NULL ? b->gy[0] : td_zeros_like (x);
-  TdVar *vg = b->gy[1] != NULL ? b->gy[1] : td_zeros_like (gamma);
-  TdVar *vb = b->gy[2] != NULL ? b->gy[2] : td_zeros_like (gamma);
+  TdVar *v = b->gy[0] != NULL ? td__in_dtype (b->gy[0], dtype) : td_zeros_like (x);
+  TdVar *vg = b->gy[1] != NULL ? td__in_dtype (b->gy[1], dtype) : td_zeros_like (gamma);
+  TdVar *vb = b->gy[2] != NULL ? td__in_dtype (b->gy[2], dtype) : td_zeros_like (gamma);
   TdVar *mean = td_div_scalar (channel_sum (x), m);
   TdVar *centred = td_sub (x, expand (mean, &shape));
   TdVar *var = td_div_scalar (channel_sum (td_square (centred)), m);
@@ -192,6 +195,9 @@ grad_backward (TdBackward *b)
 
       b->gx[0] = td_mul (S, td_sub (th, through));
     }
+  for (int i = 0; i < 3; i++)
+    if (b->gx[i] != NULL)
+      b->gx[i] = td__in_dtype (b->gx[i], td_backward_in_dtype (b, i));
   return TD_OK;
 }
 

@@ -16,7 +16,7 @@ static const char *const names[] = { "x", "gamma", "beta", "mean", "var" };
 static TdStatus
 infer (TdOpCall *call)
 {
-  TdStatus status = td__check_floats (call, 31);
+  TdStatus status = td__check_mixed (call, 31, 1);
 
   if (status == TD_OK && call->in[0].shape->ndim < 2)
     return td_op_fail_operands (call, TD_ERR_SHAPE, "x.ndim >= 2 expected, got %d",
@@ -61,9 +61,13 @@ static TdStatus
 backward (TdBackward *b)
 {
   const TdShape *shape = td_backward_in_shape (b, 0);
-  TdVar *x = td_backward_input (b, 0), *gamma = td_backward_input (b, 1), *gy = b->gy[0];
-  TdVar *mean = td_backward_input (b, 3);
-  TdVar *v = td_add_scalar (td_backward_input (b, 4), ((const Attrs *)b->attrs)->eps);
+  const TdDtype dtype = td__moments_dtype (td_backward_in_dtype (b, 0));
+  TdVar *x = td__in_dtype (td_backward_input (b, 0), dtype);
+  TdVar *gamma = td__in_dtype (td_backward_input (b, 1), dtype);
+  TdVar *gy = td__in_dtype (b->gy[0], dtype);
+  TdVar *mean = td__in_dtype (td_backward_input (b, 3), dtype);
+  TdVar *v = td_add_scalar (td__in_dtype (td_backward_input (b, 4), dtype),
+                            ((const Attrs *)b->attrs)->eps);
   TdVar *s = td_pow_scalar (v, -0.5), *scale = td_mul (gamma, s);
 
   if (td_backward_needs (b, 0))
@@ -82,6 +86,9 @@ backward (TdBackward *b)
         b->gx[4]
             = td_mul_scalar (td_mul (td_mul (moment, gamma), td_pow_scalar (v, -1.5)), -0.5);
     }
+  for (int i = 0; i < 5; i++)
+    if (b->gx[i] != NULL)
+      b->gx[i] = td__in_dtype (b->gx[i], td_backward_in_dtype (b, i));
   return TD_OK;
 }
 

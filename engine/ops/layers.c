@@ -27,6 +27,38 @@ td__check_floats (const TdOpCall *call, uint32_t mask)
   return TD_OK;
 }
 
+static bool
+is_half (TdDtype dtype)
+{
+  return dtype == TD_F16 || dtype == TD_BF16;
+}
+
+TdStatus
+td__check_mixed (const TdOpCall *call, uint32_t mask, uint32_t like)
+{
+  const TdDtype dtype = call->in[0].dtype;
+  const TdStatus status = td__check_floats (call, is_half (dtype) ? like : mask);
+
+  for (int i = 1; status == TD_OK && i < call->n_in; i++)
+    if ((mask >> i & 1) && call->in[i].dtype != dtype && call->in[i].dtype != TD_F32)
+      return td_op_fail_operands (call, TD_ERR_DTYPE, "%s.dtype == %s or f32 expected, got %s",
+                                  call->cls->in_names[i], td_dtype_name (dtype),
+                                  td_dtype_name (call->in[i].dtype));
+  return status;
+}
+
+TdDtype
+td__moments_dtype (TdDtype dtype)
+{
+  return is_half (dtype) ? TD_F32 : dtype;
+}
+
+TdVar *
+td__in_dtype (TdVar *v, TdDtype dtype)
+{
+  return td_dtype (v) == dtype ? v : td_cast (v, dtype);
+}
+
 TdStatus
 td__check_integers (const TdOpCall *call, int i)
 {

@@ -8,9 +8,15 @@
 
 /* Checks for infer.  Each fails the call with one line that names the operands. */
 
-/** Inputs 0 .. n - 1, those in mask, are of one dtype, f32 or f64 (f16 and bf16 pass here; a
- * device without kernels for them refuses). */
+/** Inputs 0 .. n - 1, those in mask, are of one floating-point dtype. */
 TdStatus td__check_floats (const TdOpCall *call, uint32_t mask);
+/** The same, but beside an input 0 in halves others may be f32: the parameters and statistics
+ * of normalisations; those in `like` may not. */
+TdStatus td__check_mixed (const TdOpCall *call, uint32_t mask, uint32_t like);
+/** What moments of numbers of this dtype are kept in. */
+TdDtype td__moments_dtype (TdDtype dtype);
+/** v itself where it is of this dtype, else cast. *Owner*: the scope. */
+TdVar *td__in_dtype (TdVar *v, TdDtype dtype);
 /** Input i holds i32, i64 or u8. */
 TdStatus td__check_integers (const TdOpCall *call, int i);
 TdStatus td__check_ndim (const TdOpCall *call, int i, int ndim);

@@ -45,13 +45,14 @@ view (Kind kind, const Attrs *a, const TdShape *x)
   return v;
 }
 
-/* Check x, gamma and, from input 2 on, the vectors given; make *v. */
+/* Check x, gamma and, from input 2 on, the vectors given; those in `like` have the dtype of x.
+ * Make *v. */
 static TdStatus
-check (const TdOpCall *call, Kind kind, int n_vectors, TdRowNorm *v)
+check (const TdOpCall *call, Kind kind, int n_vectors, uint32_t like, TdRowNorm *v)
 {
   const Attrs *a = call->attrs;
   const TdShape *x = call->in[0].shape;
-  TdStatus status = td__check_floats (call, 31);
+  TdStatus status = td__check_mixed (call, 31, like);
 
   if (status == TD_OK && x->ndim < 2)
     return td_op_fail_operands (call, TD_ERR_SHAPE, "x.ndim >= 2 expected, got %d", x->ndim);
@@ -74,12 +75,13 @@ static TdStatus
 infer (TdOpCall *call, Kind kind)
 {
   TdRowNorm v;
-  TdStatus status = check (call, kind, call->n_in - 1, &v);
+  TdStatus status = check (call, kind, call->n_in - 1, 1, &v);
 
   if (status == TD_OK)
     status = td__out_like (call, 0, 0);
   for (int i = 1; status == TD_OK && i < call->n_out; i++)
-    status = td_op_out (call, i, call->in[0].dtype, &TD_SHAPE (v.n * v.groups));
+    status = td_op_out (call, i, td__moments_dtype (call->in[0].dtype),
+                        &TD_SHAPE (v.n * v.groups));
   return status;
 }
 
@@ -87,7 +89,7 @@ static TdStatus
 grad_infer (TdOpCall *call, Kind kind)
 {
   TdRowNorm v;
-  TdStatus status = check (call, kind, 1, &v);
+  TdStatus status = check (call, kind, 1, 1 | 4, &v);
 
   if (status == TD_OK)
     status = td__check_same_shape (call, 0, 2);
@@ -159,11 +161,14 @@ grad_backward (TdBackward *b, Kind kind)
   const TdRowNorm o = view (kind, b->attrs, &shape);
   const TdShape rows = TD_SHAPE (o.n, o.groups, o.channels, o.rest);
   const TdShape channels = TD_SHAPE (1, o.groups, o.channels, 1);
-  TdVar *x = td_reshape (td_backward_input (b, 0), rows);
-  TdVar *W = td_reshape (td_backward_input (b, 1), channels);
-  TdVar *gy = td_reshape (td_backward_input (b, 2), rows);
-  TdVar *v = b->gy[0] != NULL ? td_reshape (b->gy[0], rows) : td_zeros_like (x);
-  TdVar *vg = b->gy[1] != NULL ? td_reshape (b->gy[1], channels) : td_zeros_like (W);
+  const TdDtype dtype = td__moments_dtype (td_backward_in_dtype (b, 0));
+  TdVar *x = td_reshape (td__in_dtype (td_backward_input (b, 0), dtype), rows);
+  TdVar *W = td_reshape (td__in_dtype (td_backward_input (b, 1), dtype), channels);
+  TdVar *gy = td_reshape (td__in_dtype (td_backward_input (b, 2), dtype), rows);
+  TdVar *v = b->gy[0] != NULL ? td_reshape (td__in_dtype (b->gy[0], dtype), rows)
+                              : td_zeros_like (x);
+  TdVar *vg = b->gy[1] != NULL ? td_reshape (td__in_dtype (b->gy[1], dtype), channels)
+                               : td_zeros_like (W);
   TdVar *xc = centre (x, o.centred);
   TdVar *s = td_pow_scalar (td_add_scalar (row_mean (td_square (xc)), o.eps), -0.5);
   TdVar *h = td_mul (xc, s), *p = td_mul (gy, W);
@@ -178,7 +183,7 @@ grad_backward (TdBackward *b, Kind kind)
       TdVar *g = td_add (td_mul (q, W), td_mul (vg, h));
 
       if (b->n_out == 3 && b->gy[2] != NULL)
-        g = td_add (g, td_reshape (b->gy[2], channels));
+        g = td_add (g, td_reshape (td__in_dtype (b->gy[2], dtype), channels));
       b->gx[2] = td_reshape (g, shape);
     }
   if (td_backward_needs (b, 0))
@@ -191,6 +196,9 @@ grad_backward (TdBackward *b, Kind kind)
       b->gx[0]
           = td_reshape (td_mul (s, td_sub (centre (th, o.centred), td_mul (h, of_s))), shape);
     }
+  for (int i = 0; i < 3; i++)
+    if (b->gx[i] != NULL)
+      b->gx[i] = td__in_dtype (b->gx[i], td_backward_in_dtype (b, i));
   return TD_OK;
 }
 
