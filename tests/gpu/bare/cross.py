@@ -165,6 +165,18 @@ def optimizer_row(make, sizes):
     return make(ps).step
 
 
+def clipped_row(make, sizes):
+    ps = [leaf(s) for s in sizes]
+    for p in ps:
+        p.grad = torch.randn_like(p)
+    opt = make(ps)
+
+    def step():
+        torch.nn.utils.clip_grad_norm_(ps, 1.0)
+        opt.step()
+    return step
+
+
 def rows():
     n = 1 << 13 if SMALL else 64 << 20
     flat, other = randn(n), randn(n)
@@ -224,6 +236,7 @@ def rows():
     sgd = lambda ps: torch.optim.SGD(ps, lr=1e-3, momentum=0.9)
     fast_adam = lambda ps: torch.optim.Adam(ps, fused=DEVICE == 'cuda')
     yield 'momentum_sgd', optimizer_row(sgd, [n // 100] * 100)
+    yield 'momentum_sgd_clipped', clipped_row(sgd, [n // 100] * 100)
     yield 'adam', optimizer_row(fast_adam, [n // 100] * 100)
     yield 'adam_160_small', optimizer_row(fast_adam, [64 if SMALL else 1024] * 160)
 
@@ -261,6 +274,7 @@ def products():
             ('ceiling.gemm_bf16', 8192, 8192, 8192, torch.bfloat16),
             ('gemm_f32_1024', 1024, 1024, 1024, torch.float32),
             ('gemm_f32_4096_1024_4096', 4096, 1024, 4096, torch.float32),
+            ('gemm_bf16_1024', 1024, 1024, 1024, torch.bfloat16),
             ('gemm_bf16_4096_1024_4096', 4096, 1024, 4096, torch.bfloat16),
             ('gemm_tf32_1024', 1024, 1024, 1024, torch.float32),
             ('gemm_tf32_4096_1024_4096', 4096, 1024, 4096, torch.float32),

@@ -159,6 +159,14 @@ prepare_optimizer (Rig *r, const Row *row)
   r->opt = row->m == 0 ? td_momentum_sgd_new (r->link) : td_adam_new (r->link);
 }
 
+/* The norm of all gradients reads them once, clipping reads and writes them. */
+static void
+prepare_clipped (Rig *r, const Row *row)
+{
+  prepare_optimizer (r, row);
+  td_opt_add_hook (r->opt, td_gradient_clipping_new (1.0));
+}
+
 /* What only goes backward has gone forward here. */
 static void
 go_forward (Rig *r, TdVar *y)
@@ -556,6 +564,7 @@ static const Row rows[] = {
   { "average_pool", 5, 0.75, "copy", 0, 0, 0, prepare_images, run_average, 0 },
   { "average_pool_grad", 5, 0.75, "copy", 0, 0, 0, prepare_average_grad, run_backward, 0 },
   { "momentum_sgd", 20, 0.85, "copy", 0, 0, 0, prepare_optimizer, run_update, 0 },
+  { "momentum_sgd_clipped", 32, 0.80, "copy", 0, 0, 0, prepare_clipped, run_update, 0 },
   { "adam", 28, 0.85, "copy", 1, 0, 0, prepare_optimizer, run_update, 0 },
   { "adam_160_small", 0, 0, "", 1, 1024, 0, prepare_optimizer, run_update, 0, 0, 60 },
   { "stats", 4, 0.80, "copy", 0, 0, 0, prepare_stats, run_stats, 0 },
@@ -567,6 +576,7 @@ static const Row rows[] = {
   { "attention_grad_bf16", 0, 0, "", 0, 0, 0, prepare_attention_grad, run_backward, TD_BF16 },
   { "gemm_f32_1024", 0, 0, "", 1024, 1024, 1024, prepare_products, run_matmul, TD_F32, 0.95 },
   { "gemm_f32_4096_1024_4096", 0, 0, "", 4096, 1024, 4096, prepare_products, run_matmul, TD_F32, 0.95 },
+  { "gemm_bf16_1024", 0, 0, "", 1024, 1024, 1024, prepare_products, run_matmul, TD_BF16, 0.95 },
   { "gemm_bf16_4096_1024_4096", 0, 0, "", 4096, 1024, 4096, prepare_products, run_matmul, TD_BF16, 0.95 },
   { "gemm_f32_64", 0, 0, "", 64, 64, 64, prepare_products, run_matmul, TD_F32, 2 },
   { "gemm_tf32_1024", 0, 0, "", 1024, 1024, 1024, prepare_products, run_matmul_tf32, TD_F32, 0.97 },
