@@ -232,6 +232,9 @@ TD_API TdStatus td_opt_backward_at (TdOpt *opt, TdVar *loss, unsigned flags,
                                     const TdSite *site);
 /** Number of updates that were left out because a gradient was not finite. */
 TD_API int64_t td_opt_skipped (const TdOpt *opt);
+/** The key of the parameter ("l1/W") whose gradient was the first that was not finite, in the
+ * last update that was left out; NULL: none was.  *Owner*: opt. */
+TD_API const char *td_opt_first_overflow (const TdOpt *opt);
 
 /* clang-format off */
 #if !defined(TD_NO_SITES)

@@ -41,6 +41,8 @@ typedef struct TdOptSlot
   int64_t t;
   uint64_t scaled_id, before_id; /**< buffers of gradients: what td_opt_backward has scaled */
   uint32_t before_version;
+  bool overflowed;     /**< this gradient is not finite */
+  int64_t n_overflows; /**< updates of which it was the first that was not */
   TdVar *at, *g; /**< what this update works on: param and its gradient, or the copies */
 } TdOptSlot;
 
@@ -106,6 +108,7 @@ struct TdOpt
   bool fp32_update;
   bool dynamic; /**< the scale changes by itself */
   bool seen_overflow;
+  uint64_t overflow_id; /**< the parameter of the last overflow; 0: there was none */
   double scale, growth; /**< of the loss; 1: none */
   double pending_scale; /**< of the gradients that are there: the scale of their backward */
   bool inert;

@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +51,7 @@ static const TdOpClass unscale_class = { .name = "unscale",
 
 /* Whether the dynamic scale was too large is read back: a wait for the device. */
 static TdStatus
-check_finite (const TdOptSlot *slot, bool *finite, const TdSite *site)
+check_finite (TdOptSlot *slot, const TdSite *site)
 {
   TdEngine *e = &td__engine;
   TdVar *g = slot->g;
@@ -68,8 +69,7 @@ check_finite (const TdOptSlot *slot, bool *finite, const TdSite *site)
   if (status != TD_OK)
     return td__fail (status, "td_opt_update", site, "the gradient of %s cannot be checked",
                      slot->key);
-  if (stats.n_nan + stats.n_pos_inf + stats.n_neg_inf > 0)
-    *finite = false;
+  slot->overflowed = stats.n_nan + stats.n_pos_inf + stats.n_neg_inf > 0;
   return TD_OK;
 }
 
@@ -120,7 +120,7 @@ is_there (const TdOptSlot *slot, const TdDevice *d)
 
 /* One answer for all gradients that lie there, instead of one for each. */
 static TdStatus
-check_together (const TdOpt *opt, TdDevice *d, bool *finite, const TdSite *site)
+check_together (const TdOpt *opt, TdDevice *d, const TdSite *site)
 {
   size_t bytes = (size_t)opt->n_slots * 2 * PLACE;
   TdBlock *block = td__pool_take (d->pool, bytes, TD_MEM_WORKSPACE);
@@ -136,7 +136,7 @@ check_together (const TdOpt *opt, TdDevice *d, bool *finite, const TdSite *site)
   for (int i = 0; i < 2 * opt->n_slots && status == TD_OK; i++)
     if (is_there (&opt->slots[i / 2], d)
         && !is_finite (host + i * PLACE, (TdDtype)opt->slots[i / 2].g->node->dtype))
-      *finite = false;
+      opt->slots[i / 2].overflowed = true;
   if (block != NULL)
     td__pool_give (block);
   free (host);
@@ -146,27 +146,60 @@ check_together (const TdOpt *opt, TdDevice *d, bool *finite, const TdSite *site)
   return status;
 }
 
+/* The gradient that backward made first tells where it began: buffers are numbered as they are
+ * made.  *finite is false when there is one. */
+static void
+find_first (TdOpt *opt, bool *finite)
+{
+  TdOptSlot *first = NULL;
+  char *key;
+
+  for (int i = 0; i < opt->n_slots; i++)
+    {
+      TdOptSlot *slot = &opt->slots[i];
+
+      if (slot->overflowed
+          && (first == NULL || slot->param->grad->buffer->id < first->param->grad->buffer->id))
+        first = slot;
+    }
+  if (first == NULL)
+    return;
+  *finite = false;
+  first->n_overflows++;
+  opt->overflow_id = first->param_id;
+  if (td__engine.observer == NULL)
+    return;
+  key = td__xcalloc (1, sizeof "overflows/" + strlen (first->key));
+  sprintf (key, "overflows/%s", first->key);
+  td__engine.observer->report (td__engine.observer, key, (double)first->n_overflows);
+  free (key);
+}
+
 static TdStatus
-check_all (const TdOpt *opt, bool *finite, const TdSite *site)
+check_all (TdOpt *opt, bool *finite, const TdSite *site)
 {
   TdEngine *e = &td__engine;
   TdDevice *together = NULL;
   TdStatus status = TD_OK;
 
-  for (int i = 0; i < opt->n_slots && *finite && status == TD_OK; i++)
+  for (int i = 0; i < opt->n_slots; i++)
+    opt->slots[i].overflowed = false;
+  for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
     {
       TdDevice *d = opt->slots[i].g->node->device;
 
       if (d->ops->late == NULL || !d->computes)
-        status = check_finite (&opt->slots[i], finite, site);
+        status = check_finite (&opt->slots[i], site);
       else if (together != d)
         {
           if (e->observer != NULL)
             e->observer->host_read (e->observer, opt->slots[i].g->node, site);
-          status = check_together (opt, d, finite, site);
+          status = check_together (opt, d, site);
           together = d;
         }
     }
+  if (status == TD_OK)
+    find_first (opt, finite);
   return status;
 }
 
@@ -258,6 +291,15 @@ int64_t
 td_opt_skipped (const TdOpt *opt)
 {
   return opt != NULL ? opt->n_skipped : 0;
+}
+
+const char *
+td_opt_first_overflow (const TdOpt *opt)
+{
+  for (int i = 0; opt != NULL && i < opt->n_slots; i++)
+    if (opt->slots[i].param_id == opt->overflow_id)
+      return opt->slots[i].key;
+  return NULL;
 }
 
 /* The gradient that backward starts with, times the scale. */

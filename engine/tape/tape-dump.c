@@ -655,6 +655,7 @@ info_json (TdTapeReader *r, FILE *out)
   td__tape_put_string (out, td_tape_reader_info (r, "program"));
   td__tape_info_devices (r, out, true);
   td__tape_info_statics (r, out, true);
+  td__tape_info_scaling (r, out, true);
   info_versions (r, out, true);
   fprintf (out, ",\"format\":\"%u.%u\",\"bytes\":%" PRIu64 "}\n", r->header.major,
            r->header.minor, r->file_bytes);
@@ -673,6 +674,7 @@ info_text (TdTapeReader *r, FILE *out)
   fprintf (out, "operations       %" PRIu64 "\n", ops_total (r));
   fprintf (out, "parameters       %u\n", td_tape_reader_n_parameters (r));
   td__tape_info_statics (r, out, false);
+  td__tape_info_scaling (r, out, false);
   fprintf (out, "level            %s\n", td_tape_level_name (r->header.level));
   fprintf (out, "device           %s\n", td_tape_reader_info (r, "device"));
   td__tape_info_devices (r, out, false);

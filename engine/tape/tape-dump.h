@@ -36,3 +36,5 @@ void td__tape_info_devices (TdTapeReader *r, FILE *out, bool json);
 /** Say in `info` how many chains there are and how often they were replayed; nothing where
  * there is none. */
 void td__tape_info_statics (TdTapeReader *r, FILE *out, bool json);
+/** Say in `info` what became of a dynamic loss scale; nothing where there is none. */
+void td__tape_info_scaling (TdTapeReader *r, FILE *out, bool json);

@@ -324,6 +324,100 @@ fp32_update__follows_a_parameter_that_is_written (void **state)
   assert_int_equal (td_finish (), 0);
 }
 
+/* Twenty updates of a parameter of this dtype by the same gradients, which bf16 holds. */
+static void
+walk (int kind, TdDtype dtype, double *numbers)
+{
+  TdOpt *opt;
+
+  rig_start (dtype);
+  opt = rig_opt_new (kind, rig_chain);
+  td_opt_use_fp32_update (opt, true);
+  for (int t = 1; t <= 20; t++)
+    TD_SCOPE ("step")
+      {
+        double g[RIG_N];
+        TdVar *rounded;
+
+        rig_gradient (t, g);
+        rounded = td_cast (td_tensor (TD_F64, TD_SHAPE (RIG_N), g), TD_BF16);
+        td_set_grad (rig_W, td_cast (rounded, dtype));
+        assert_int_equal (td_opt_update (opt), TD_OK);
+      }
+  if (dtype == TD_F32)
+    rig_get (rig_W, numbers);
+  else
+    {
+      TdVar *master = td_opt_state (opt, "W", "fp32_param");
+      double rounded[RIG_N], param[RIG_N];
+
+      assert_int_equal (td_dtype (master), TD_F32);
+      rig_get (master, numbers);
+      rig_get (rig_W, param);
+      TD_SCOPE ("rounded")
+        rig_get (td_cast (master, dtype), rounded);
+      for (int i = 0; i < RIG_N; i++)
+        assert_true (param[i] == rounded[i]);
+    }
+  td_opt_free (opt);
+  assert_int_equal (td_finish (), 0);
+}
+
+/* The copy goes the way that a float parameter would go, to the last bit, by every rule. */
+static void
+fp32_update__is_float32s_update_by_every_rule (void **state)
+{
+  (void)state;
+  for (int kind = 0; kind < RIG_OPTS; kind++)
+    {
+      double wide[RIG_N], half[RIG_N];
+
+      walk (kind, TD_F32, wide);
+      walk (kind, TD_BF16, half);
+      for (int i = 0; i < RIG_N; i++)
+        if (wide[i] != half[i])
+          fail_msg ("kind %d, element %d: %.9g, in float32 %.9g", kind, i, half[i], wide[i]);
+    }
+}
+
+/* Of several gradients that are not finite the one that backward made first is named. */
+static void
+overflow__names_the_first_parameter (void **state)
+{
+  TdLink *net;
+  TdOpt *opt;
+
+  (void)state;
+  assert_int_equal (td_init (NULL, NULL), TD_OK);
+  net = td_chain_new ("net");
+  td_link_add_param (net, "early", TD_SHAPE (3));
+  td_link_add_param (net, "late", TD_SHAPE (3));
+  td_link_add_param (net, "well", TD_SHAPE (3));
+  opt = td_sgd_new (net, .lr = 1);
+  td_opt_loss_scaling (opt, .interval = 10);
+  for (int k = 0; k < 3; k++)
+    TD_SCOPE ("step")
+      {
+        TdVar *h = td_mul (td_link_param (net, "early"), td_full (TD_F32, TD_SHAPE (3), 2));
+        TdVar *loss;
+
+        h = td_mul (td_add_scalar (h, 1), td_add_scalar (td_link_param (net, "late"), 1));
+        loss = td_add (td_mul_scalar (td_sum (h), k == 1 ? INFINITY : 1),
+                       td_sum (td_link_param (net, "well")));
+        td_cleargrads (net);
+        assert_int_equal (td_opt_backward (opt, loss, 0), TD_OK);
+        assert_int_equal (td_opt_update (opt), TD_OK);
+        if (k == 0)
+          assert_null (td_opt_first_overflow (opt));
+        else
+          assert_string_equal (td_opt_first_overflow (opt), "late");
+      }
+  assert_int_equal (td_opt_skipped (opt), 1);
+  td_opt_free (opt);
+  td_link_free (net);
+  assert_int_equal (td_finish (), 0);
+}
+
 int
 main (void)
 {
@@ -338,6 +432,8 @@ main (void)
     td_test (fp32_update__keeps_what_half_precision_would_lose),
     td_test (scaling__saves_gradients_that_float16_would_lose),
     td_test (fp32_update__follows_a_parameter_that_is_written),
+    td_test (fp32_update__is_float32s_update_by_every_rule),
+    td_test (overflow__names_the_first_parameter),
   };
 
   return cmocka_run_group_tests_name ("optim-scaling", tests, NULL, NULL);

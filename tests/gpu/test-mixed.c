@@ -130,6 +130,21 @@ mlp__in_float16_reaches_the_cpus_loss (void **state)
   assert_reaches (TD_F16, 0.02);
 }
 
+/* What `tapedeck info` says of it. */
+static void
+assert_info (TdTapeReader *r, bool json, const char *expected)
+{
+  char *text = NULL;
+  size_t n;
+  FILE *out = open_memstream (&text, &n);
+
+  td_tape_info (r, out, json);
+  fclose (out);
+  if (strstr (text, expected) == NULL)
+    fail_msg ("%s is not in %s", expected, text);
+  free (text);
+}
+
 /* A scale that is too large costs steps, and both are on the tape as curves; so is the type of
  * every operation. */
 static void
@@ -142,7 +157,8 @@ overflows__are_counted_on_the_tape (void **state)
   const TdTapeReport *reports;
   const TdTapeIteration *it;
   uint64_t n;
-  double overflows = -1, scale = -1;
+  double overflows = -1, scale = -1, begun = 0;
+  char expected[160];
   int n_half = 0, n_linear = 0;
 
   assert_non_null (r);
@@ -155,10 +171,20 @@ overflows__are_counted_on_the_tape (void **state)
         overflows = reports[i].value;
       if (strcmp (key, "loss_scale") == 0)
         scale = reports[i].value;
+      if (strcmp (key, "overflows/l2/W") == 0) /* the first that backward comes to */
+        begun = reports[i].value;
     }
   assert_true (run.skipped > 0 && run.last < run.first);
   assert_true (overflows == (double)run.skipped);
   assert_true (scale >= 1 && scale <= 65504);
+  assert_true (begun > 0 && begun <= overflows);
+  snprintf (expected, sizeof expected, "loss scale       %.9g, %.0f updates skipped, begun in ",
+            scale, overflows);
+  assert_info (r, false, expected);
+  snprintf (expected, sizeof expected,
+            "\"loss_scaling\":{\"scale\":%.9g,\"skipped\":%.0f,\"begun_in\":{\"l", scale,
+            overflows);
+  assert_info (r, true, expected);
   it = td_tape_iteration_load (r, td_tape_reader_summaries (r).rows[5].number, error,
                                sizeof error);
   assert_non_null (it);

@@ -138,7 +138,7 @@ label_edge (TdViewBuilder *b, GHashTable *labelled, const TdVizEdge *edge)
       name = td_iteration_get_var_name (b->graph->iteration, (guint)edge->var);
       if (!*name)
         name = from->lane == TD_LANE_BACKWARD ? "gy" : "y";
-      shape = td_iteration_dup_shape (b->graph->iteration, (guint)edge->var, FALSE);
+      shape = td_iteration_dup_short_shape (b->graph->iteration, (guint)edge->var);
       text = g_strdup_printf ("%s%s%s", name, *shape ? " " : "", shape);
       g_free (shape);
     }

@@ -283,7 +283,7 @@ add_stub (TdViewBuilder *b, guint user, gint32 var, gint32 event, gboolean is_pa
   node.user = by_itself ? -1 : (gint32)user;
   if (by_itself)
     {
-      char *shape = td_iteration_dup_shape (b->graph->iteration, (guint)var, FALSE);
+      char *shape = td_iteration_dup_short_shape (b->graph->iteration, (guint)var);
 
       node.label = keep_and_free (b, g_strdup_printf ("%s%s%s", name, *name ? " " : "", shape));
       g_free (shape);

@@ -125,6 +125,14 @@ td_iteration_dup_shape (const TdIteration *self, guint var, gboolean with_dtype)
   return g_string_free (text, FALSE);
 }
 
+char *
+td_iteration_dup_short_shape (const TdIteration *self, guint var)
+{
+  const guint dtype = self->tape->vars[var].dtype;
+
+  return td_iteration_dup_shape (self, var, dtype == TD_TAPE_F16 || dtype == TD_TAPE_BF16);
+}
+
 /* ---- indices ---- */
 
 static int

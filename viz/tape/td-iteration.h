@@ -108,6 +108,8 @@ const char *td_iteration_get_link_path (const TdIteration *self, guint event);
 char *td_iteration_dup_site (const TdIteration *self, guint event);
 /** Write "(64, 10) float32"-like text. Owner: the caller, g_free(). */
 char *td_iteration_dup_shape (const TdIteration *self, guint var, gboolean with_dtype);
+/** The same for narrow places: halves are told apart, other dtypes are left out. */
+char *td_iteration_dup_short_shape (const TdIteration *self, guint var);
 
 /** Say whether the event failed, or one of its outputs is known to hold NaN or infinity. */
 gboolean td_iteration_is_anomaly (const TdIteration *self, guint event);
