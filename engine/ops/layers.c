@@ -44,6 +44,10 @@ td__check_mixed (const TdOpCall *call, uint32_t mask, uint32_t like)
       return td_op_fail_operands (call, TD_ERR_DTYPE, "%s.dtype == %s or f32 expected, got %s",
                                   call->cls->in_names[i], td_dtype_name (dtype),
                                   td_dtype_name (call->in[i].dtype));
+  if (status == TD_OK && call->n_in > 2 && !(like & 4)
+      && call->in[2].dtype != call->in[1].dtype)
+    return td_op_fail_operands (call, TD_ERR_DTYPE, "%s.dtype == %s.dtype expected",
+                                call->cls->in_names[1], call->cls->in_names[2]);
   return status;
 }
 

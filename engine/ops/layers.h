@@ -10,8 +10,8 @@
 
 /** Inputs 0 .. n - 1, those in mask, are of one floating-point dtype. */
 TdStatus td__check_floats (const TdOpCall *call, uint32_t mask);
-/** The same, but beside an input 0 in halves others may be f32: the parameters and statistics
- * of normalisations; those in `like` may not. */
+/** The same, but beside an input 0 in halves others may be f32: the parameters (inputs 1 and 2,
+ * both of one dtype) and statistics of normalisations; those in `like` may not. */
 TdStatus td__check_mixed (const TdOpCall *call, uint32_t mask, uint32_t like);
 /** What moments of numbers of this dtype are kept in. */
 TdDtype td__moments_dtype (TdDtype dtype);

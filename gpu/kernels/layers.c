@@ -121,14 +121,20 @@ td_cuda_batch_norm (TdCudaLauncher *l, int kind, const double *params, const TdT
                      td__blocks (l, a.c, 1), 1, &a);
 }
 
-KERNELS (row_norm);
-KERNELS (row_norm_grad);
-KERNELS (row_norm_sums);
-KERNELS (row_norm_end);
+/* The second row: gamma and beta are f32. */
+#define NORM_KERNELS(kernel)                                                                   \
+  static TdCudaKernel kernel[2][TD_N_DTYPES]                                                   \
+      = { { TD_FLOATS ("td_" #kernel), TD_HALVES ("td_" #kernel) },                            \
+          { [TD_F16] = { .name = "td_" #kernel "_f16_f32" },                                   \
+            [TD_BF16] = { .name = "td_" #kernel "_bf16_f32" } } }
+NORM_KERNELS (row_norm);
+NORM_KERNELS (row_norm_grad);
+NORM_KERNELS (row_norm_sums);
+NORM_KERNELS (row_norm_end);
 
 /* Gradients of gamma and beta: pieces of the rows, then their sums. */
 static TdStatus
-launch_channel_sums (TdCudaLauncher *l, TdRowNormParams *a, TdDtype dtype, int64_t n)
+launch_channel_sums (TdCudaLauncher *l, TdRowNormParams *a, int mixed, TdDtype dtype, int64_t n)
 {
   const int64_t all = a->groups * a->channels;
   int64_t pieces = a->rest == 1 ? (n + PIECE_ROWS - 1) / PIECE_ROWS : 1;
@@ -140,10 +146,10 @@ launch_channel_sums (TdCudaLauncher *l, TdRowNormParams *a, TdDtype dtype, int64
   a->parts = l->workspace (l, (size_t)(2 * pieces * all) * sizeof (double));
   if (a->parts == NULL)
     return TD_ERR_MEMORY;
-  status = td__launch (l, &row_norm_sums[dtype],
+  status = td__launch (l, &row_norm_sums[mixed][dtype],
                        td__blocks (l, all, a->rest == 1 ? TD_BLOCK : 1), pieces, a);
   return status == TD_OK
-             ? td__launch (l, &row_norm_end[dtype], td__blocks (l, all, TD_BLOCK), 1, a)
+             ? td__launch (l, &row_norm_end[mixed][dtype], td__blocks (l, all, TD_BLOCK), 1, a)
              : status;
 }
 
@@ -152,7 +158,7 @@ td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
                   const TdTensor *in, int n_in, TdTensor *out, int n_out)
 {
   const TdDtype dtype = out[0].dtype;
-  const int centred = norm->centred;
+  const int centred = norm->centred, mixed = in[1].dtype != dtype;
   TdRowNormParams a = { .x = in[0].data,
                         .gamma = in[1].data,
                         .y = out[0].data,
@@ -167,6 +173,8 @@ td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
 
   if (a.m > INT32_MAX)
     return TD_ERR_SHAPE;
+  if (mixed && in[1].dtype != TD_F32)
+    return TD_ERR_DTYPE;
   a.by_rest = td__divisor (a.rest);
   a.lanes = td__lanes (a.m);
   if (kind == TD_ROW_NORM)
@@ -174,17 +182,19 @@ td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
       a.beta = centred ? in[2].data : NULL;
       a.mean = centred ? out[1].data : NULL;
       a.spread = out[1 + centred].data;
-      return td__launch (l, &row_norm[dtype], td__blocks (l, a.rows, TD_BLOCK / a.lanes), 1,
-                         &a);
+      return td__launch (l, &row_norm[mixed][dtype], td__blocks (l, a.rows, TD_BLOCK / a.lanes),
+                         1, &a);
     }
+  if (dtype != TD_F64 && in[3].dtype != TD_F32)
+    return TD_ERR_DTYPE;
   a.gy = in[2].data;
   a.mean_in = centred ? in[3].data : NULL;
   a.spread_in = in[3 + centred].data;
   a.ggamma = out[1].data;
   a.gbeta = centred ? out[2].data : NULL;
-  status = td__launch (l, &row_norm_grad[dtype], td__blocks (l, a.rows, TD_BLOCK / a.lanes), 1,
-                       &a);
-  return status == TD_OK ? launch_channel_sums (l, &a, dtype, norm->n) : status;
+  status = td__launch (l, &row_norm_grad[mixed][dtype],
+                       td__blocks (l, a.rows, TD_BLOCK / a.lanes), 1, &a);
+  return status == TD_OK ? launch_channel_sums (l, &a, mixed, dtype, norm->n) : status;
 }
 
 /* --- windows --- */

@@ -166,15 +166,17 @@ enum
   HELD = 16 /* numbers of a line that a thread keeps, so that they are read once */
 };
 
-template <typename T, bool HOLD, typename Room>
+template <typename S, bool HOLD, typename Room>
 TD_DEVICE void
 softmax_line (const TdAxisParams &a, int64_t line, Room &room)
 {
+  typedef Number<S> N;
+  typedef typename N::T T;
   const int lane = threadIdx.x % a.lanes;
   const bool logs = a.kind == TD_LOG_SOFTMAX;
   const int64_t n = line < a.lines ? a.n : 0, at = line < a.lines ? line_at (a, line) : 0;
-  const T *x = (const T *)a.x + at;
-  T *y = (T *)a.y + at;
+  const S *x = (const S *)a.x + at;
+  S *y = (S *)a.y + at;
   T top = -(T)INFINITY, sum = 0, kept[HELD];
 
   if (HOLD)
@@ -183,13 +185,17 @@ softmax_line (const TdAxisParams &a, int64_t line, Room &room)
       for (int k = 0; k < HELD; k++)
         if (lane + k * a.lanes < n)
           {
-            kept[k] = x[(lane + k * a.lanes) * a.inner];
+            kept[k] = N::load (x[(lane + k * a.lanes) * a.inner]);
             top = kept[k] > top ? kept[k] : top;
           }
     }
   else
     for (int64_t i = lane; i < n; i += a.lanes)
-      top = x[i * a.inner] > top ? x[i * a.inner] : top;
+      {
+        const T v = N::load (x[i * a.inner]);
+
+        top = v > top ? v : top;
+      }
   top = largest_of_group (top, a.lanes, room);
   if (HOLD)
     {
@@ -205,7 +211,7 @@ softmax_line (const TdAxisParams &a, int64_t line, Room &room)
     }
   else
     for (int64_t i = lane; i < n; i += a.lanes)
-      sum += exp_of (x[i * a.inner] - top);
+      sum += exp_of (N::load (x[i * a.inner]) - top);
   sum = sum_of_group (sum, a.lanes, room);
   sum = logs ? log_of (sum) : sum;
   if (HOLD)
@@ -213,39 +219,43 @@ softmax_line (const TdAxisParams &a, int64_t line, Room &room)
 #pragma unroll
       for (int k = 0; k < HELD; k++)
         if (lane + k * a.lanes < n)
-          y[(lane + k * a.lanes) * a.inner] = logs ? kept[k] - sum : kept[k] / sum;
+          y[(lane + k * a.lanes) * a.inner] = N::store (logs ? kept[k] - sum : kept[k] / sum);
     }
   else
     for (int64_t i = lane; i < n; i += a.lanes)
       {
-        const T v = x[i * a.inner] - top;
+        const T v = N::load (x[i * a.inner]) - top;
 
-        y[i * a.inner] = logs ? v - sum : exp_of (v) / sum;
+        y[i * a.inner] = N::store (logs ? v - sum : exp_of (v) / sum);
       }
 }
 
-template <typename T, typename Room>
+template <typename S, typename Room>
 TD_DEVICE void
 softmax_grad_line (const TdAxisParams &a, int64_t line, Room &room)
 {
+  typedef Number<S> N;
+  typedef typename N::T T;
   const int lane = threadIdx.x % a.lanes;
   const bool logs = a.kind == TD_LOG_SOFTMAX_GRAD;
   const int64_t n = line < a.lines ? a.n : 0, at = line < a.lines ? line_at (a, line) : 0;
-  const T *y = (const T *)a.x + at, *gy = (const T *)a.gy + at;
-  T *gx = (T *)a.y + at, sum = 0;
+  const S *y = (const S *)a.x + at, *gy = (const S *)a.gy + at;
+  S *gx = (S *)a.y + at;
+  T sum = 0;
 
   for (int64_t i = lane; i < n; i += a.lanes)
-    sum += logs ? gy[i * a.inner] : gy[i * a.inner] * y[i * a.inner];
+    sum += logs ? N::load (gy[i * a.inner])
+                : N::load (gy[i * a.inner]) * N::load (y[i * a.inner]);
   sum = sum_of_group (sum, a.lanes, room);
   for (int64_t i = lane; i < n; i += a.lanes)
     {
-      const T v = y[i * a.inner], g = gy[i * a.inner];
+      const T v = N::load (y[i * a.inner]), g = N::load (gy[i * a.inner]);
 
-      gx[i * a.inner] = logs ? g - exp_of (v) * sum : v * (g - sum);
+      gx[i * a.inner] = N::store (logs ? g - exp_of (v) * sum : v * (g - sum));
     }
 }
 
-template <typename T, typename Room>
+template <typename S, typename Room>
 TD_DEVICE void
 softmax (const TdAxisParams &a, Room &room)
 {
@@ -257,20 +267,22 @@ softmax (const TdAxisParams &a, Room &room)
       const int64_t line = first + threadIdx.x / a.lanes;
 
       if (a.gy != nullptr)
-        softmax_grad_line<T> (a, line, room);
+        softmax_grad_line<S> (a, line, room);
       else if (a.n <= (int64_t)a.lanes * HELD)
-        softmax_line<T, true> (a, line, room);
+        softmax_line<S, true> (a, line, room);
       else
-        softmax_line<T, false> (a, line, room);
+        softmax_line<S, false> (a, line, room);
     }
 }
 
-#define SOFTMAX(T, name)                                                                       \
+#define SOFTMAX(S, name)                                                                       \
   TD_KERNEL (td_softmax_##name, TdAxisParams)                                                  \
   {                                                                                            \
-    TD_SHARED (T, room, TD_BLOCK / TD_WARP);                                                   \
+    TD_SHARED (Number<S>::T, room, TD_BLOCK / TD_WARP);                                        \
                                                                                                \
-    softmax<T> (a, room);                                                                      \
+    softmax<S> (a, room);                                                                      \
   }
 SOFTMAX (float, f32)
 SOFTMAX (double, f64)
+SOFTMAX (td_f16, f16)
+SOFTMAX (td_bf16, bf16)

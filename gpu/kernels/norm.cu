@@ -238,25 +238,30 @@ channel_of (const TdRowNormParams &a, int64_t row, uint32_t k)
   return row % a.groups * a.channels + divide (k, a.by_rest);
 }
 
-template <typename T, typename Room>
+/* x and its like are stored as S, gamma and beta as V; moments are T. */
+template <typename S, typename V, typename Room>
 TD_DEVICE void
 norm_row (const TdRowNormParams &a, int64_t row, Room &room)
 {
+  typedef Number<S> N;
+  typedef Number<V> P;
+  typedef typename N::T T;
   const uint32_t lane = threadIdx.x % a.lanes, m = row < a.rows ? (uint32_t)a.m : 0;
-  const T *x = (const T *)a.x + (row < a.rows ? row * a.m : 0);
-  T *y = (T *)a.y + (row < a.rows ? row * a.m : 0), mean = 0, s;
+  const S *x = (const S *)a.x + (row < a.rows ? row * a.m : 0);
+  S *y = (S *)a.y + (row < a.rows ? row * a.m : 0);
+  T mean = 0, s;
   double sum = 0;
 
   if (a.centred)
     {
       for (uint32_t k = lane; k < m; k += a.lanes)
-        sum += (double)x[k];
+        sum += (double)N::load (x[k]);
       mean = (T)(sum_of_group (sum, a.lanes, room) / (double)a.m);
       sum = 0;
     }
   for (uint32_t k = lane; k < m; k += a.lanes)
     {
-      const double d = (double)(x[k] - mean);
+      const double d = (double)(N::load (x[k]) - mean);
 
       sum += d * d;
     }
@@ -270,20 +275,24 @@ norm_row (const TdRowNormParams &a, int64_t row, Room &room)
   for (uint32_t k = lane; k < m; k += a.lanes)
     {
       const int64_t c = channel_of (a, row, k);
-      const T v = (x[k] - mean) * s * ((const T *)a.gamma)[c];
+      const T v = (N::load (x[k]) - mean) * s * P::load (((const V *)a.gamma)[c]);
 
-      y[k] = a.beta != nullptr ? v + ((const T *)a.beta)[c] : v;
+      y[k] = N::store (a.beta != nullptr ? v + P::load (((const V *)a.beta)[c]) : v);
     }
 }
 
-template <typename T, typename Room>
+template <typename S, typename V, typename Room>
 TD_DEVICE void
 norm_row_grad (const TdRowNormParams &a, int64_t row, Room &room)
 {
+  typedef Number<S> N;
+  typedef Number<V> P;
+  typedef typename N::T T;
   const bool valid = row < a.rows;
   const uint32_t lane = threadIdx.x % a.lanes, m = valid ? (uint32_t)a.m : 0;
   const int64_t at = valid ? row * a.m : 0;
-  const T *x = (const T *)a.x + at, *gy = (const T *)a.gy + at, *gamma = (const T *)a.gamma;
+  const S *x = (const S *)a.x + at, *gy = (const S *)a.gy + at;
+  const V *gamma = (const V *)a.gamma;
   const T mean = valid && a.centred ? ((const T *)a.mean_in)[row] : (T)0;
   const T s = valid ? ((const T *)a.spread_in)[row] : (T)0;
   double of_h = 0, of_one = 0;
@@ -291,34 +300,39 @@ norm_row_grad (const TdRowNormParams &a, int64_t row, Room &room)
 
   for (uint32_t k = lane; k < m; k += a.lanes)
     {
-      const T g = gy[k] * gamma[channel_of (a, row, k)];
+      const T g = N::load (gy[k]) * P::load (gamma[channel_of (a, row, k)]);
 
-      of_h += (double)(g * ((x[k] - mean) * s));
+      of_h += (double)(g * ((N::load (x[k]) - mean) * s));
       of_one += (double)g;
     }
   p = (T)(sum_of_group (of_h, a.lanes, room) / (double)a.m);
   q = (T)(sum_of_group (of_one, a.lanes, room) / (double)a.m);
   q = a.centred ? q : (T)0;
   for (uint32_t k = lane; k < m; k += a.lanes)
-    ((T *)a.y)[at + k]
-        = s * (gy[k] * gamma[channel_of (a, row, k)] - q - (x[k] - mean) * s * p);
+    {
+      const T g = N::load (gy[k]) * P::load (gamma[channel_of (a, row, k)]);
+
+      ((S *)a.y)[at + k] = N::store (s * (g - q - (N::load (x[k]) - mean) * s * p));
+    }
 }
 
 /* What element `at` adds to the gradients of its channel. */
-template <typename T>
+template <typename S>
 TD_DEVICE void
 add_element (const TdRowNormParams &a, int64_t row, int64_t at, double &ggamma, double &gbeta)
 {
+  typedef Number<S> N;
+  typedef typename N::T T;
   const T mean = a.centred ? ((const T *)a.mean_in)[row] : (T)0;
-  const T s = ((const T *)a.spread_in)[row], g = ((const T *)a.gy)[at];
+  const T s = ((const T *)a.spread_in)[row], g = N::load (((const S *)a.gy)[at]);
 
-  ggamma += (double)(g * ((((const T *)a.x)[at] - mean) * s));
+  ggamma += (double)(g * ((N::load (((const S *)a.x)[at]) - mean) * s));
   gbeta += (double)g;
 }
 
 /* parts[piece][2][channel].  Where channels lie side by side a thread takes one, and a piece of
  * the rows; else a block. */
-template <typename T, typename Room>
+template <typename S, typename Room>
 TD_DEVICE void
 sum_channels (const TdRowNormParams &a, Room &room)
 {
@@ -332,7 +346,7 @@ sum_channels (const TdRowNormParams &a, Room &room)
         double ggamma = 0, gbeta = 0;
 
         for (int64_t i = begin; i < end; i++)
-          add_element<T> (a, i * a.groups + c / a.channels, i * all + c, ggamma, gbeta);
+          add_element<S> (a, i * a.groups + c / a.channels, i * all + c, ggamma, gbeta);
         parts[c] = ggamma;
         parts[all + c] = gbeta;
       }
@@ -343,7 +357,7 @@ sum_channels (const TdRowNormParams &a, Room &room)
 
         for (int64_t i = begin; i < end; i++)
           for (int64_t r = threadIdx.x; r < a.rest; r += TD_BLOCK)
-            add_element<T> (a, i * a.groups + c / a.channels, (i * all + c) * a.rest + r,
+            add_element<S> (a, i * a.groups + c / a.channels, (i * all + c) * a.rest + r,
                             ggamma, gbeta);
         ggamma = sum_of_group (ggamma, TD_BLOCK, room);
         gbeta = sum_of_group (gbeta, TD_BLOCK, room);
@@ -398,7 +412,11 @@ sum_channels (const TdRowNormParams &a, Room &room)
   TD_KERNEL (td_batch_norm_last_scale_##name, TdBatchNormParams)                               \
   {                                                                                            \
     scale_places<T> (a);                                                                       \
-  }                                                                                            \
+  }
+NORM (float, f32)
+NORM (double, f64)
+
+#define ROW_NORM(S, V, name)                                                                   \
   TD_KERNEL (td_row_norm_##name, TdRowNormParams)                                              \
   {                                                                                            \
     TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
@@ -406,7 +424,7 @@ sum_channels (const TdRowNormParams &a, Room &room)
                                                                                                \
     for (int64_t first = (int64_t)blockIdx.x * groups; first < a.rows;                         \
          first += (int64_t)gridDim.x * groups)                                                 \
-      norm_row<T> (a, first + threadIdx.x / a.lanes, room);                                    \
+      norm_row<S, V> (a, first + threadIdx.x / a.lanes, room);                                 \
   }                                                                                            \
   TD_KERNEL (td_row_norm_grad_##name, TdRowNormParams)                                         \
   {                                                                                            \
@@ -415,13 +433,13 @@ sum_channels (const TdRowNormParams &a, Room &room)
                                                                                                \
     for (int64_t first = (int64_t)blockIdx.x * groups; first < a.rows;                         \
          first += (int64_t)gridDim.x * groups)                                                 \
-      norm_row_grad<T> (a, first + threadIdx.x / a.lanes, room);                               \
+      norm_row_grad<S, V> (a, first + threadIdx.x / a.lanes, room);                            \
   }                                                                                            \
   TD_KERNEL (td_row_norm_sums_##name, TdRowNormParams)                                         \
   {                                                                                            \
     TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
                                                                                                \
-    sum_channels<T> (a, room);                                                                 \
+    sum_channels<S> (a, room);                                                                 \
   }                                                                                            \
   TD_KERNEL (td_row_norm_end_##name, TdRowNormParams)                                          \
   {                                                                                            \
@@ -436,10 +454,14 @@ sum_channels (const TdRowNormParams &a, Room &room)
             ggamma += a.parts[2 * k * all + c];                                                \
             gbeta += a.parts[(2 * k + 1) * all + c];                                           \
           }                                                                                    \
-        ((T *)a.ggamma)[c] = (T)ggamma;                                                        \
+        ((V *)a.ggamma)[c] = Number<V>::store ((Number<V>::T)ggamma);                          \
         if (a.gbeta != nullptr)                                                                \
-          ((T *)a.gbeta)[c] = (T)gbeta;                                                        \
+          ((V *)a.gbeta)[c] = Number<V>::store ((Number<V>::T)gbeta);                          \
       }                                                                                        \
   }
-NORM (float, f32)
-NORM (double, f64)
+ROW_NORM (float, float, f32)
+ROW_NORM (double, double, f64)
+ROW_NORM (td_f16, td_f16, f16)
+ROW_NORM (td_bf16, td_bf16, bf16)
+ROW_NORM (td_f16, float, f16_f32)
+ROW_NORM (td_bf16, float, bf16_f32)

@@ -160,7 +160,8 @@ TdStatus
 td_cuda_softmax (TdCudaLauncher *l, TdSoftmaxKind kind, int axis, const TdTensor *x,
                  const TdTensor *gy, TdTensor *y)
 {
-  static TdCudaKernel kernels[TD_N_DTYPES] = { TD_FLOATS ("td_softmax") };
+  static TdCudaKernel kernels[TD_N_DTYPES]
+      = { TD_FLOATS ("td_softmax"), TD_HALVES ("td_softmax") };
   TdAxisParams a = axis_params (x, axis, y);
 
   a.gy = gy != NULL ? gy->data : NULL;

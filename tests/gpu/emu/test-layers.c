@@ -8,6 +8,7 @@
 
 #include "cpu/conv.h"
 #include "cpu/cpu.h"
+#include "cpu/halves.h"
 #include "td-test.h"
 
 /* Switching between fibres costs 25 times as much under AddressSanitizer. */
@@ -24,7 +25,7 @@ static const TdDtype types[] = { TD_F32, TD_F64, TD_I32 };
 static double
 tolerance_of (TdDtype dtype)
 {
-  return dtype == TD_F64 ? 1e-11 : 5e-5;
+  return dtype == TD_F64 ? 1e-11 : dtype == TD_BF16 ? 8e-3 : dtype == TD_F16 ? 1e-3 : 5e-5;
 }
 
 /* --- normalisation --- */
@@ -100,8 +101,9 @@ call_row_norm (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *con
 {
   const RowNorm *c = context;
 
-  return gpu == NULL ? td__cpu_row_norm (NULL, c->kind, &c->norm, in, c->n_in, out, c->n_out)
-                     : td_cuda_row_norm (gpu, c->kind, &c->norm, in, c->n_in, out, c->n_out);
+  return gpu == NULL
+             ? td__cpu_half_row_norm (NULL, c->kind, &c->norm, in, c->n_in, out, c->n_out)
+             : td_cuda_row_norm (gpu, c->kind, &c->norm, in, c->n_in, out, c->n_out);
 }
 
 static void
@@ -112,15 +114,21 @@ row_norm__gives_the_cpus_rows_and_gradients (void **state)
           { 5, 1, 7, 1 }, { 200, 1, 40, 1 }, { 3, 2, 3, 11 }, { 2, 1, 1500, 1 }, { 4, 3, 2, 1 }
         };
 
+  static const TdDtype dtypes[][3] /* x, gamma, moments */
+      = {
+          { TD_F32, TD_F32, TD_F32 }, { TD_F64, TD_F64, TD_F64 },   { TD_F16, TD_F16, TD_F32 },
+          { TD_F16, TD_F32, TD_F32 }, { TD_BF16, TD_BF16, TD_F32 }, { TD_BF16, TD_F32, TD_F32 }
+        };
+
   for (int s = 0; s < 5; s++)
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < (s == 1 || s == 3 ? 4 : 12); i++) /* halves: the short ones */
       {
         const int64_t *n = sizes[s];
         const bool centred = i % 2 == 0;
-        const TdDtype dtype = types[i / 2];
+        const TdDtype dtype = dtypes[i / 2][0];
         const RigArray x = { dtype, { 4, { n[0], n[1], n[2], n[3] } }, -2, 3, 0 };
-        const RigArray c = { dtype, { 1, { n[1] * n[2] } }, 0.5, 2, 0 };
-        const RigArray rows = { dtype, { 1, { n[0] * n[1] } }, 0.5, 1, 0 };
+        const RigArray c = { dtypes[i / 2][1], { 1, { n[1] * n[2] } }, 0.5, 2, 0 };
+        const RigArray rows = { dtypes[i / 2][2], { 1, { n[0] * n[1] } }, 0.5, 1, 0 };
         const RigArray forward_in[3] = { x, c, c }, forward_out[3] = { x, rows, rows };
         const RigArray grad_in[5] = { x, c, x, rows, rows }, grad_out[3] = { x, c, c };
         RowNorm call = {
