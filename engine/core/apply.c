@@ -257,6 +257,19 @@ td__debug_check (const Run *r)
 }
 
 /* In place: a copy of what was just written word by word waits for the stores. */
+/* Which of the operations of one backward this is.  A change of layout, which the CPU's run of
+ * the same code does not have, is not counted, so that the others are the same ones on every
+ * device. */
+static uint32_t
+order_of (TdEngine *e, const TdOpClass *cls)
+{
+  const bool forward = e->phase == TD_PHASE_FORWARD;
+
+  if (TD_UNLIKELY (cls == &td__to_layout_class))
+    return TD_ORDER_APART | (forward ? 0 : e->order);
+  return forward ? 0 : e->order++;
+}
+
 static inline __attribute__ ((always_inline)) void
 fill_event (TdEvent *event, const Run *r, TdNode **in_nodes, uint64_t id)
 {
@@ -277,7 +290,7 @@ fill_event (TdEvent *event, const Run *r, TdNode **in_nodes, uint64_t id)
     = (r->call.accumulate ? TD_EVENT_ACCUMULATE : 0u) | (r->graph ? TD_EVENT_GRAPH : 0u)
       | (e->phase == TD_PHASE_BACKWARD && e->config.enable_backprop ? TD_EVENT_DOUBLE : 0u),
     .twin_id = e->twin_id,
-    .order = e->phase == TD_PHASE_FORWARD ? 0 : e->order++,
+    .order = order_of (e, r->call.cls),
     .n_in = n_in,
     .n_out = r->call.n_out,
     .in = in_nodes,

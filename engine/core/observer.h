@@ -41,6 +41,10 @@ enum
   = 32 /**< it runs with others as one CUDA graph, launched later: no time of its own */
 };
 
+/** In an event's order: it is a change of layout, which other devices may not have, and is not
+ * counted with the others. */
+#define TD_ORDER_APART 0x8000u
+
 /** One event: a forward or backward operation, an accumulation, an update. */
 typedef struct TdEvent
 {
@@ -52,7 +56,7 @@ typedef struct TdEvent
   TdPhase phase;
   unsigned flags;
   uint64_t twin_id; /**< forward operation of a backward one, or 0 */
-  uint32_t order;
+  uint32_t order; /**< which of the operations of that one's backward, TD_ORDER_APART apart */
   int n_in, n_out;
   struct TdNode *const *in;
   struct TdNode *const *out;

@@ -200,6 +200,11 @@ event_key (Build *b, const TdRawOp *op, const TdTapeEvent *e)
     }
   h = td_tape_event_key (scope_key (b), td__alias (&b->a->paths, op->path).hash,
                          td__alias (&b->a->sites, op->site).hash, 0, op->phase);
+  if (op->order & TD_RAW_ORDER_APART) /* not one more of its line's operations */
+    {
+      h = td_tape_hash (h, op->order);
+      return td_tape_hash (h, td__id_map_count (&b->counts, h));
+    }
   return td_tape_event_key (scope_key (b), td__alias (&b->a->paths, op->path).hash,
                             td__alias (&b->a->sites, op->site).hash,
                             td__id_map_count (&b->counts, h), op->phase);

@@ -391,7 +391,7 @@ keep_raw (TdAssembler *a, const TdRawHead *head)
   /* Order is among the backward events of one forward event; without one it means nothing, and
    * must not make iterations differ. */
   if (head->type == TD_RAW_OP && ((const TdRawOp *)head)->twin_back == 0)
-    ((TdRawOp *)(void *)to)->order = 0;
+    ((TdRawOp *)(void *)to)->order &= TD_RAW_ORDER_APART;
   a->n_records++;
 }
 

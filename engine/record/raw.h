@@ -177,6 +177,8 @@ typedef struct
 } TdRawOutput;
 _Static_assert(sizeof (TdRawOutput) == 16, "TdRawOutput changed size");
 
+#define TD_RAW_ORDER_APART 0x8000u
+
 /** OP: an event, written when it has ended; then `n_in` ids (0: an optional input left out),
  * then `n_out` TdRawOutput.  head.flags are TD_TAPE_EVENT_....  Two inputs and an output of two
  * dimensions take 104 bytes. */
@@ -187,8 +189,8 @@ typedef struct
   uint32_t opdef, site;
   uint32_t path, attrs; /* path id; string */
   uint32_t twin_back;   /* events between here and the forward event, 0: none */
-  uint16_t order;
-  uint8_t phase; /* TdTapePhase */
+  uint16_t order;       /* TD_RAW_ORDER_APART: not counted with the others */
+  uint8_t phase;        /* TdTapePhase */
   uint8_t reserved;
   uint16_t n_in, n_out;
   uint32_t retained_in;

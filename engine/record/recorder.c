@@ -101,6 +101,7 @@ td__recorder_ensure_iteration (TdRecorder *r)
 }
 
 /* Records are written in whole words: a byte's store costs as much as a word's. */
+_Static_assert(TD_RAW_ORDER_APART == TD_ORDER_APART, "they are the same bit");
 _Static_assert(offsetof (TdRawOp, opdef) == 24 && offsetof (TdRawOp, path) == 32
                    && offsetof (TdRawOp, twin_back) == 40 && offsetof (TdRawOp, order) == 44
                    && offsetof (TdRawOp, phase) == 46 && offsetof (TdRawOp, n_in) == 48

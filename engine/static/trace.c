@@ -309,7 +309,8 @@ trace_op (TdTracer *tracer, const TdTraceOp *op)
     {
       built.event = 1;
       built.twin = (uint32_t)(e->twin_id - t->first);
-      built.order = e->order - 1;
+      built.order
+          = call->cls == &td__to_layout_class ? TD_ORDER_APART | e->order : e->order - 1;
     }
   step = td__steps_add (td__trace_list (t)); /* after the copies that its operands asked for */
   *step = built;

@@ -564,7 +564,7 @@ typedef struct
   uint32_t span;                /* innermost open span; TD_TAPE_NONE: none */
   uint32_t first_in, first_out; /* into ins[], outs[] */
   uint16_t n_in, n_out;
-  uint16_t order; /* which of several backward events of the same twin */
+  uint16_t order; /* which of the twin's backward events; 0x8000: a change of layout, apart */
   uint8_t phase;  /* TdTapePhase */
   uint8_t reserved;
   uint32_t flags;       /* TD_TAPE_EVENT_... */

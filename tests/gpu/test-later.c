@@ -164,6 +164,8 @@ statistics__take_few_launches (void **state)
 
 /* --- statistics --- */
 
+static bool keeps_layouts;
+
 static const char *
 record_training (const char *name, const char *net, const char *device, const char *times,
                  bool reads)
@@ -171,7 +173,7 @@ record_training (const char *name, const char *net, const char *device, const ch
   const char *path = start (name, "stats", times);
   TrainNet *t;
 
-  td_config_set (channels_last, 0); /* event by event the CPU's graph */
+  td_config_set (channels_last, keeps_layouts ? 1 : 0); /* 0: event by event the CPU's graph */
   t = train_new (net, td_device_get (device));
   for (int i = 0; i < STEPS; i++)
     train_step (t, reads);
@@ -244,6 +246,52 @@ statistics__on_the_tape_are_the_cpus (void **state)
       td_tape_reader_free (here);
       td_tape_reader_free (there);
     }
+}
+
+static uint32_t
+count_key (const TdTapeIteration *it, uint64_t key)
+{
+  uint32_t n = 0;
+
+  for (uint32_t e = 0; e < it->n_events; e++)
+    n += it->events[e].key == key;
+  return n;
+}
+
+/* Changes of layout are more operations, and give no other a new name: tapes of both devices
+ * can be laid side by side. */
+static void
+keys__are_the_cpus_where_layouts_change (void **state)
+{
+  TdTapeReader *here = open_tape (record_training ("cpu.tdtape", "lenet", "cpu", "off", false));
+  TdTapeReader *there;
+
+  keeps_layouts = true;
+  there = open_tape (record_training ("gpu.tdtape", "lenet", "cuda:0", "off", false));
+  keeps_layouts = false;
+  for (uint32_t i = 0; i < STEPS; i++)
+    {
+      const TdTapeIteration *a = load (here, number_of (here, i)),
+                            *b = load (there, number_of (there, i));
+      uint32_t n_changes = 0;
+
+      for (uint32_t e = 0; e < a->n_events; e++)
+        assert_int_equal (count_key (b, a->events[e].key), 1);
+      for (uint32_t e = 0; e < b->n_events; e++)
+        {
+          const bool changes
+              = strcmp (td_tape_reader_op_name (there, b->events[e].opdef), "to_layout") == 0;
+
+          assert_int_equal (count_key (b, b->events[e].key), 1);
+          assert_int_equal (count_key (a, b->events[e].key), !changes);
+          n_changes += changes;
+        }
+      assert_int_equal (n_changes, 2); /* before the linear layer, and its gradient */
+      td_tape_iteration_free (a);
+      td_tape_iteration_free (b);
+    }
+  td_tape_reader_free (here);
+  td_tape_reader_free (there);
 }
 
 /* The array is another one when the answer comes. */
@@ -724,6 +772,7 @@ main (int argc, char **argv)
     row (iterations__wait_only_for_what_the_host_reads),
     row (statistics__take_few_launches),
     row (statistics__on_the_tape_are_the_cpus),
+    row (keys__are_the_cpus_where_layouts_change),
     row (statistics__are_of_the_array_as_it_was),
     row (statistics__find_the_nan_of_an_iteration_that_is_over),
     row (times__are_of_every_event_on_the_device),
