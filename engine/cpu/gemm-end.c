@@ -8,8 +8,14 @@
 
 #define DEFINE_END(name, T)                                                                    \
   static inline __attribute__ ((always_inline)) void name##_body (                             \
-      T *c, const T *bias, const T *above, bool relu, int64_t rows, int64_t n, int64_t ldc)    \
+      T *restrict c, const T *restrict bias, const T *restrict above, bool relu, int64_t rows, \
+      int64_t n, int64_t ldc)                                                                  \
   {                                                                                            \
+    if (bias == NULL && ldc == n) /* one row as long as all of them */                         \
+      {                                                                                        \
+        n *= rows;                                                                             \
+        rows = rows > 0;                                                                       \
+      }                                                                                        \
     for (int64_t i = 0; i < rows; i++, c += ldc)                                               \
       {                                                                                        \
         if (bias != NULL && relu)                                                              \
@@ -25,17 +31,15 @@
         else if (relu)                                                                         \
           for (int64_t j = 0; j < n; j++)                                                      \
             c[j] = c[j] <= 0 ? (T)0 : c[j];                                                    \
-        if (above == NULL)                                                                     \
-          continue;                                                                            \
-        for (int64_t j = 0; j < n; j++)                                                        \
+        for (int64_t j = 0; above != NULL && j < n; j++)                                       \
           c[j] = above[j] > 0 ? c[j] : above[j] != above[j] ? above[j] : (T)0;                 \
-        above += ldc;                                                                          \
+        above = above != NULL ? above + ldc : NULL;                                            \
       }                                                                                        \
   }                                                                                            \
-  TD_TWINS (                                                                                   \
-      name,                                                                                    \
-      (T * c, const T *bias, const T *above, bool relu, int64_t rows, int64_t n, int64_t ldc), \
-      (c, bias, above, relu, rows, n, ldc))                                                    \
+  TD_TWINS (name,                                                                              \
+            (T *restrict c, const T *restrict bias, const T *restrict above, bool relu,        \
+             int64_t rows, int64_t n, int64_t ldc),                                            \
+            (c, bias, above, relu, rows, n, ldc))                                              \
   void td__gemm_##name (const TdGemm *g, int64_t row, int64_t rows, int64_t column, int64_t n, \
                         T *c)                                                                  \
   {                                                                                            \
