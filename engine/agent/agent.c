@@ -456,8 +456,8 @@ td__agent_after (TdAgent *a, const TdEvent *e)
   TdBreakMoment m;
   char what[300];
 
-  if (!a->needs_stats || (e->flags & TD_EVENT_FAILED))
-    return;
+  if (!a->needs_stats || (e->flags & TD_EVENT_FAILED) || (e->order & TD_ORDER_APART))
+    return; /* a change of layout makes no numbers */
   m = moment_of (e);
   look_at_values (e, &m);
   for (int i = 0; i < a->n_breaks; i++)

@@ -352,7 +352,8 @@ after_op (TdObserver *o, const TdEvent *e)
         td__recorder_update (r, e);
       write_op (r, e, end);
       r->written = r->event + 1;
-      if (r->level >= TD_TAPE_LEVEL_STATS)
+      if (r->level >= TD_TAPE_LEVEL_STATS
+          && !(e->order & TD_ORDER_APART)) /* the same numbers */
         for (int i = 0; i < e->n_out && !failed; i++)
           td__recorder_values (r, e->out[i], e->out_buffers[i]);
       if (wants_gradients (r, e) && !failed && e->n_in > 0 && (e->cls->writes & 1) != 0)
