@@ -135,6 +135,23 @@ screenshot__start_offers_the_lessons (void **state)
   save ("start.png");
 }
 
+/* A program that keeps the sum of its losses, and with it every graph. */
+static void
+screenshot__growth_names_who_keeps_memory (void **state)
+{
+  const char *path = td_test_tmp ("leaks.tdtape");
+  TdTestChild child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "-f", "-o", path,
+                                   "--quiet", td_test_source ("tests/models/leaks.c"), "total");
+
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  ui_test_resize (1440, 900);
+  ui_test_open (path);
+  ui_test_do ("show-page", "memory");
+  assert_true (ui_test_has_many_colours (20));
+  save ("growth.png");
+}
+
 /* Two iterations of dynamic_graph.c, whose second one takes the other branch. */
 static void
 screenshot__compare_says_which_branch_parted_two_iterations (void **state)
@@ -168,6 +185,7 @@ main (int argc, char **argv)
     ui_test (screenshot__start_offers_the_lessons),
     ui_test (screenshot__debug_shows_a_real_training),
     ui_test (screenshot__memory_shows_a_real_training),
+    ui_test (screenshot__growth_names_who_keeps_memory),
     ui_test (screenshot__compare_says_which_branch_parted_two_iterations),
   };
   ui_test_init (&argc, &argv);
