@@ -43,7 +43,9 @@ typedef struct
 
 static const char *const cells[] = { "lstm", "gru", "rnn_tanh", "rnn_relu", NULL };
 static const char *const state_names[] = { "x", "w", "hx", "cx" };
-static const char *const grad_names[] = { "x", "w", "y", "reserve", "gy" };
+/* Then those of hx, cx, ghy, gcy that are given. */
+static const char *const grad_names[]
+    = { "x", "w", "y", "reserve", "gy", "state_1", "state_2", "state_3", "state_4" };
 
 #define NET_ATTRS(type, member)                                                                \
   { "mode", TD_ATTR_CHOICE, offsetof (type, member cell), 0, 0, NULL, cells },                 \
