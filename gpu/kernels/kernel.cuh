@@ -1,5 +1,5 @@
-/* What all kernels share: how one is declared, packs of 16 bytes, numbers as they are stored and
- * as they are computed with, sums over a block.
+/* What all kernels share: how one is declared, packs of 16 bytes, numbers as they are stored
+ * and as they are computed with, sums over a block.
  *
  * nvcc compiles the kernels for the device; the tests' emulator compiles the same files as C++
  * for the host, after its own idea of a kernel and of shared memory (emu.h).
@@ -63,7 +63,7 @@ template <> struct Number<td_f16>
 #if defined(__CUDACC__)
     float x;
 
-    asm ("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(v.bits));
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(v.bits));
     return x;
 #else
     return td_float_of_f16 (v.bits);
@@ -76,7 +76,7 @@ template <> struct Number<td_f16>
     td_f16 h;
 
 #if defined(__CUDACC__)
-    asm ("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(v));
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(v));
 #else
     h.bits = td_f16_of_float (v);
 #endif
@@ -104,6 +104,40 @@ template <> struct Number<td_bf16>
   }
 };
 
+/** Number i of an array whose type is known when the kernel runs: one that is computed in the
+ * type of the last argument. */
+TD_DEVICE double
+number_at (const void *data, int dtype, int64_t i, double)
+{
+  return ((const double *)data)[i];
+}
+
+TD_DEVICE float
+number_at (const void *data, int dtype, int64_t i, float)
+{
+  return dtype == TD_F32    ? ((const float *)data)[i]
+         : dtype == TD_BF16 ? Number<td_bf16>::load (((const td_bf16 *)data)[i])
+                            : Number<td_f16>::load (((const td_f16 *)data)[i]);
+}
+
+/** The same the other way. */
+TD_DEVICE void
+put_number (void *data, int dtype, int64_t i, double v)
+{
+  ((double *)data)[i] = v;
+}
+
+TD_DEVICE void
+put_number (void *data, int dtype, int64_t i, float v)
+{
+  if (dtype == TD_F32)
+    ((float *)data)[i] = v;
+  else if (dtype == TD_BF16)
+    ((td_bf16 *)data)[i] = Number<td_bf16>::store (v);
+  else
+    ((td_f16 *)data)[i] = Number<td_f16>::store (v);
+}
+
 /** a + b; integers wrap. */
 template <typename T>
 TD_DEVICE T
@@ -129,6 +163,43 @@ template <typename S, int V> struct alignas (sizeof (S) * V) Pack
 {
   S v[V];
 };
+
+/** Numbers of type S that are taken at once where launch functions say `packs`: as many of all
+ * that are computed in float, so that they are added up in one order. */
+template <typename S> struct Packed
+{
+  enum
+  {
+    V = sizeof (S) <= 4 ? TD_PACK : 1
+  };
+};
+
+/** How many numbers of a row are taken at once. */
+template <int N> struct Width
+{
+  enum
+  {
+    V = N
+  };
+};
+
+/** Call f (k, Width) for each k of [0, n) that is lane `lane`'s of `lanes`: V at once but for
+ * the first and the last few, where the row begins at place `at` of an array that is aligned.
+ */
+template <int V, typename F>
+TD_DEVICE void
+each_of_row (int64_t at, int64_t n, int lane, int lanes, F f)
+{
+  const int64_t before = (V - at % V) % V, head = before < n ? before : n;
+  const int64_t end = n - (n - head) % V;
+
+  for (int64_t k = lane; V > 1 && k < head; k += lanes)
+    f (k, Width<1> ());
+  for (int64_t k = head + (int64_t)lane * V; k < end; k += (int64_t)lanes * V)
+    f (k, Width<V> ());
+  for (int64_t k = end + lane; V > 1 && k < n; k += lanes)
+    f (k, Width<1> ());
+}
 
 TD_DEVICE int64_t
 thread_index ()

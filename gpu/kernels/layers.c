@@ -1,4 +1,4 @@
-/* Launches of normalisation, pooling, convolution, matrix products and attention.
+/* Launches of row normalisation, pooling, convolution, matrix products and attention.
  *
  * SPDX-License-Identifier: MIT */
 #include "launch.h"
@@ -15,111 +15,6 @@ enum
 };
 
 /* --- normalisation --- */
-
-KERNELS (batch_norm_train);
-KERNELS (batch_norm_fixed);
-KERNELS (batch_norm_grad);
-
-KERNELS (batch_norm_last_sum);
-KERNELS (batch_norm_last_end);
-KERNELS (batch_norm_last_fixed);
-KERNELS (batch_norm_last_scale);
-
-/* Sums over all places of each channel: of pieces, then of these. */
-static TdStatus
-sum_channels (TdCudaLauncher *l, TdBatchNormParams *a, TdDtype dtype, int moment)
-{
-  const int64_t tiles = (a->c + 31) / 32;
-  TdStatus status;
-
-  a->moment = moment;
-  status
-      = td__launch (l, &batch_norm_last_sum[dtype], td__blocks (l, tiles, 1), a->n_pieces, a);
-  return status == TD_OK
-             ? td__launch (l, &batch_norm_last_end[dtype], td__blocks (l, a->c, TD_BLOCK), 1, a)
-             : status;
-}
-
-static TdStatus
-channels_last (TdCudaLauncher *l, TdBatchNormParams *a, TdDtype dtype, int kind)
-{
-  const int64_t places = a->n * a->rest;
-  int64_t pieces = (places + PIECE_ROWS - 1) / PIECE_ROWS;
-  TdStatus status;
-  double *room;
-
-  pieces = pieces < 1 ? 1 : pieces > MAX_PIECES ? MAX_PIECES : pieces;
-  a->kind = kind;
-  a->piece = (places + pieces - 1) / pieces;
-  a->n_pieces = (int)pieces;
-  room = l->workspace (l, (size_t)(2 * (pieces + 1) * a->c) * sizeof (double));
-  if (room == NULL)
-    return TD_ERR_MEMORY;
-  a->moments = room;
-  a->parts = room + 2 * a->c;
-  if (kind == TD_BATCH_NORM_FIXED)
-    status
-        = td__launch (l, &batch_norm_last_fixed[dtype], td__blocks (l, a->c, TD_BLOCK), 1, a);
-  else
-    status = sum_channels (l, a, dtype, 0);
-  if (status == TD_OK && kind == TD_BATCH_NORM_TRAIN)
-    status = sum_channels (l, a, dtype, 1);
-  return status == TD_OK ? td__launch (l, &batch_norm_last_scale[dtype],
-                                       td__blocks (l, places * a->c, TD_BLOCK), 1, a)
-                         : status;
-}
-
-TdStatus
-td_cuda_batch_norm (TdCudaLauncher *l, int kind, const double *params, const TdTensor *in,
-                    int n_in, TdTensor *out, int n_out)
-{
-  const TdShape *x = in[0].shape;
-  const TdDtype dtype = out[0].dtype;
-  const bool grad = kind == TD_BATCH_NORM_GRAD, train = kind == TD_BATCH_NORM_TRAIN;
-  TdBatchNormParams a = { .x = in[0].data,
-                          .gamma = in[1].data,
-                          .y = out[0].data,
-                          .n = x->dim[0],
-                          .c = x->dim[1],
-                          .rest = 1 };
-
-  for (int i = 2; i < x->ndim; i++)
-    a.rest *= x->dim[i];
-  if (a.n * a.rest > INT32_MAX) /* places are divided up in 32 bits */
-    return TD_ERR_SHAPE;
-  a.by_rest = td__divisor (a.rest);
-  if (!grad)
-    {
-      a.beta = in[2].data;
-      a.eps = params[0];
-    }
-  else
-    a.gy = in[2].data;
-  if (!train)
-    {
-      a.mean = in[3].data;
-      a.spread = in[4].data;
-    }
-  else if (n_in == 5)
-    {
-      a.running_mean = in[3].data;
-      a.running_var = in[4].data;
-    }
-  if (train)
-    a.decay = params[1];
-  if (n_out > 2)
-    {
-      a.mean_out = out[1].data;
-      a.spread_out = out[2].data;
-    }
-  if (in[0].layout == TD_CHANNELS_LAST)
-    return channels_last (l, &a, dtype, kind);
-  return td__launch (l,
-                     train  ? &batch_norm_train[dtype]
-                     : grad ? &batch_norm_grad[dtype]
-                            : &batch_norm_fixed[dtype],
-                     td__blocks (l, a.c, 1), 1, &a);
-}
 
 /* The second row: gamma and beta are f32. */
 #define NORM_KERNELS(kernel)                                                                   \

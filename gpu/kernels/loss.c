@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "launch.h"
 
-#define KERNELS(name) static TdCudaKernel name[TD_N_DTYPES] = { TD_FLOATS ("td_" #name) }
+#define KERNELS(name)                                                                          \
+  static TdCudaKernel name[TD_N_DTYPES] = { TD_FLOATS ("td_" #name), TD_HALVES ("td_" #name) }
 KERNELS (loss);
 KERNELS (right);
 KERNELS (loss_grad);
@@ -64,7 +65,8 @@ run (TdCudaLauncher *l, TdCrossEntropyParams *a, TdDtype dtype)
   if (status != TD_OK)
     return status;
   if (a->kind == TD_CROSS_ENTROPY_GRAD)
-    return td__launch (l, &loss_grad[dtype], td__blocks (l, a->rows * a->c, TD_BLOCK), 1, a);
+    return td__launch (l, &loss_grad[dtype], td__blocks (l, a->rows, TD_BLOCK / a->lanes), 1,
+                       a);
   return td__launch (l, &loss_rows[dtype], td__blocks (l, a->rows, TD_BLOCK), 1, a);
 }
 
@@ -76,6 +78,7 @@ td_cuda_cross_entropy (TdCudaLauncher *l, int kind, const int64_t *params, const
   const bool rows_only = kind == TD_CROSS_ENTROPY_ROWS;
   const TdTensor *t = &in[rows_only ? 0 : 1];
   const TdDtype dtype = kind == TD_LABEL_COUNTS ? in[0].dtype : out[0].dtype;
+  const size_t pack = TD_PACK * td__bytes_of (dtype);
   TdCrossEntropyParams a = { .x = in[0].data,
                              .t = t->data,
                              .t_dtype = (int)t->dtype,
@@ -87,11 +90,17 @@ td_cuda_cross_entropy (TdCudaLauncher *l, int kind, const int64_t *params, const
                              .share_of = t->shape->dim[0],
                              .loss = out[0].data };
 
-  if (dtype != TD_F32 && dtype != TD_F64)
+  if (loss[dtype].name == NULL)
     return TD_ERR_DTYPE;
+  for (int i = 0; i < n_in; i++)
+    if (&in[i] != t && in[i].dtype != dtype)
+      return TD_ERR_DTYPE;
   for (int i = 1; i < t->shape->ndim; i++)
     a.rest *= t->shape->dim[i];
-  a.lanes = a.rest > 1 ? 1 : a.c > 32 ? 32 : td__lanes (a.c);
+  /* Places of the largest are found within a warp. */
+  a.lanes = a.rest > 1 ? 1 : td__lanes (a.c);
+  if (kind == TD_ACCURACY || kind == TD_LABEL_COUNTS)
+    a.lanes = a.lanes > 32 ? 32 : a.lanes;
   a.n_labels = rows_only ? INT64_MAX : a.c;
   if (n_in > n_fixed[kind])
     {
@@ -112,6 +121,8 @@ td_cuda_cross_entropy (TdCudaLauncher *l, int kind, const int64_t *params, const
       a.chosen = out[1].data;
       a.labelled = out[2].data;
     }
+  a.packs
+      = a.rest == 1 && dtype != TD_F64 && td__aligned (a.x, pack) && td__aligned (a.y, pack);
   if (kind == TD_ACCURACY)
     a.each = params[1] != 0;
   else if (kind == TD_LABEL_COUNTS)

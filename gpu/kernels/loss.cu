@@ -32,6 +32,13 @@ exp_of (double x)
   return exp (x);
 }
 
+template <typename S>
+TD_DEVICE double
+weight_of (const TdCrossEntropyParams &a, int64_t label)
+{
+  return a.weight != nullptr ? (double)Number<S>::load (((const S *)a.weight)[label]) : 1;
+}
+
 /* What one row adds to the block's totals. */
 struct Totals
 {
@@ -39,48 +46,122 @@ struct Totals
   int64_t counted, right;
 };
 
-template <typename T, typename Room>
+/* The largest so far, and the sum of exp (x - largest). */
+template <typename T> struct SoftSum
+{
+  T top, sum;
+
+  TD_MEMBER T
+  share (T v) const
+  {
+    return v == -(T)INFINITY ? (T)0 : exp_of (v - top);
+  }
+
+  TD_MEMBER void
+  raise (T new_top)
+  {
+    if (new_top > top)
+      {
+        sum *= exp_of (top - new_top);
+        top = new_top;
+      }
+  }
+};
+
+/* W numbers of a row from place k on; those of an image are a.rest apart (and then W is 1). */
+template <typename S, int W>
+TD_DEVICE Pack<S, W>
+load_of_row (const TdCrossEntropyParams &a, const S *x, int64_t k)
+{
+  return *(const Pack<S, W> *)(x + k * a.rest);
+}
+
+template <typename S, int W>
+TD_DEVICE void
+put_of_row (const TdCrossEntropyParams &a, S *y, int64_t k, const Pack<S, W> &pack)
+{
+  *(Pack<S, W> *)(y + k * a.rest) = pack;
+}
+
+/* The sum of a row in one pass, then its softmax. */
+template <typename S, int V, typename Room>
+TD_DEVICE SoftSum<typename Number<S>::T>
+softmax_row (const TdCrossEntropyParams &a, int64_t at, int64_t c, Room &room)
+{
+  typedef Number<S> N;
+  typedef typename N::T T;
+  const int lane = threadIdx.x % a.lanes;
+  const S *x = (const S *)a.x + at;
+  S *y = (S *)a.y + at;
+  SoftSum<T> s = { -(T)INFINITY, 0 };
+  T top;
+
+  each_of_row<V> (at, c, lane, a.lanes, [&] (int64_t k, auto width) {
+    constexpr int W = decltype (width)::V;
+    const Pack<S, W> pack = load_of_row<S, W> (a, x, k);
+    T largest = N::load (pack.v[0]);
+
+#pragma unroll
+    for (int i = 1; i < W; i++)
+      largest = N::load (pack.v[i]) > largest ? N::load (pack.v[i]) : largest;
+    s.raise (largest);
+#pragma unroll
+    for (int i = 0; i < W; i++)
+      s.sum += s.share (N::load (pack.v[i]));
+  });
+  top = largest_of_group (s.top, a.lanes, room);
+  s.raise (top);
+  s.sum = sum_of_group (s.sum, a.lanes, room);
+  each_of_row<V> (at, c, lane, a.lanes, [&] (int64_t k, auto width) {
+    constexpr int W = decltype (width)::V;
+    Pack<S, W> pack = load_of_row<S, W> (a, x, k);
+
+#pragma unroll
+    for (int i = 0; i < W; i++)
+      pack.v[i] = N::store (exp_of (N::load (pack.v[i]) - s.top) / s.sum);
+    put_of_row<S, W> (a, y, k, pack);
+  });
+  return s;
+}
+
+template <typename S, typename Room>
 TD_DEVICE void
 loss_row (const TdCrossEntropyParams &a, int64_t row, Totals &totals, Room &room)
 {
-  const int lane = threadIdx.x % a.lanes;
+  typedef Number<S> N;
+  typedef typename N::T T;
   const bool valid = row < a.rows;
   const int64_t at = valid ? row_at (a, row) : 0, c = valid ? a.c : 0;
   const int64_t label = valid ? label_at (a, row) : a.ignore;
-  const T *x = (const T *)a.x + at;
-  T *y = (T *)a.y + at, top = -(T)INFINITY, sum = 0;
+  const SoftSum<T> s = a.packs ? softmax_row<S, Packed<S>::V> (a, at, c, room)
+                               : softmax_row<S, 1> (a, at, c, room);
   double loss = 0;
 
-  for (int64_t k = lane; k < c; k += a.lanes)
-    top = x[k * a.rest] > top ? x[k * a.rest] : top;
-  top = largest_of_group (top, a.lanes, room);
-  for (int64_t k = lane; k < c; k += a.lanes)
-    sum += y[k * a.rest] = exp_of (x[k * a.rest] - top);
-  sum = sum_of_group (sum, a.lanes, room);
-  for (int64_t k = lane; k < c; k += a.lanes)
-    y[k * a.rest] /= sum;
-  if (lane != 0 || !valid)
+  if (threadIdx.x % a.lanes != 0 || !valid)
     return;
   if (label != a.ignore)
-    loss = (log ((double)sum) - (double)(x[label * a.rest] - top))
-           * (a.weight != nullptr ? (double)((const T *)a.weight)[label] : 1);
+    loss = (log ((double)s.sum)
+            - (double)(N::load (((const S *)a.x)[at + label * a.rest]) - s.top))
+           * weight_of<S> (a, label);
   if (a.each)
-    ((T *)a.loss)[row] = (T)loss;
+    ((S *)a.loss)[row] = N::store ((T)loss);
   totals.loss += loss;
   totals.counted += label != a.ignore;
 }
 
 /* The place of the largest of a row, NaN before all others, the first of equals. */
-template <typename T>
+template <typename S>
 TD_DEVICE int64_t
-largest_in_row (const TdCrossEntropyParams &a, const T *x, int lane, int64_t c)
+largest_in_row (const TdCrossEntropyParams &a, const S *x, int lane, int64_t c)
 {
-  T best = x[0];
+  typedef Number<S> N;
+  typedef typename N::T T;
+  T best = N::load (x[0]);
   int64_t place = 0;
 
   for (int64_t k = lane; k < c; k += a.lanes)
     {
-      const T v = x[k * a.rest];
+      const T v = N::load (x[k * a.rest]);
 
       if (v > best || (v != v && best == best))
         {
@@ -104,14 +185,14 @@ largest_in_row (const TdCrossEntropyParams &a, const T *x, int lane, int64_t c)
   return place;
 }
 
-template <typename T>
+template <typename S>
 TD_DEVICE void
 right_row (const TdCrossEntropyParams &a, int64_t row, Totals &totals)
 {
   const int lane = threadIdx.x % a.lanes;
   const bool valid = row < a.rows;
   const int64_t label = valid ? label_at (a, row) : a.ignore;
-  const int64_t best = largest_in_row (a, (const T *)a.x + (valid ? row_at (a, row) : 0), lane,
+  const int64_t best = largest_in_row (a, (const S *)a.x + (valid ? row_at (a, row) : 0), lane,
                                        valid ? a.c : 0);
 
   if (lane != 0 || !valid || (a.each && label == a.ignore))
@@ -152,37 +233,44 @@ share_of (const TdCrossEntropyParams &a)
   return a.each ? 1 : 1 / (n > 1 ? n : 1);
 }
 
-template <typename T>
+template <typename S>
 TD_DEVICE double
 row_scale (const TdCrossEntropyParams &a, int64_t label)
 {
-  return share_of (a)
-         * (label != a.ignore && a.weight != nullptr ? (double)((const T *)a.weight)[label]
-                                                     : 1);
+  return share_of (a) * (label != a.ignore ? weight_of<S> (a, label) : 1);
 }
 
-template <typename T>
+template <typename S, int V>
 TD_DEVICE void
-grad (const TdCrossEntropyParams &a)
+grad_row (const TdCrossEntropyParams &a, int64_t row)
 {
-  const T *y = (const T *)a.x, *g = (const T *)a.g;
-  T *gx = (T *)a.y;
+  typedef Number<S> N;
+  typedef typename N::T T;
+  const int64_t at = row_at (a, row), label = label_at (a, row);
+  const S *y = (const S *)a.x + at;
+  S *gx = (S *)a.y + at;
+  const T scale
+      = (T)((double)N::load (((const S *)a.g)[a.each ? row : 0]) * row_scale<S> (a, label));
 
-  for (int64_t i = thread_index (); i < a.rows * a.c; i += n_threads ())
-    {
-      const int64_t image = i / (a.c * a.rest), place = i % a.rest;
-      const int64_t k = i / a.rest % a.c, row = image * a.rest + place;
-      const int64_t label = label_at (a, row);
-      const T scale = (T)((double)g[a.each ? row : 0] * row_scale<T> (a, label));
+  each_of_row<V> (at, a.c, threadIdx.x % a.lanes, a.lanes, [&] (int64_t k, auto width) {
+    constexpr int W = decltype (width)::V;
+    Pack<S, W> pack = load_of_row<S, W> (a, y, k);
 
-      gx[i] = label == a.ignore ? (T)0 : (k == label ? y[i] - 1 : y[i]) * scale;
-    }
+#pragma unroll
+    for (int i = 0; i < W; i++)
+      {
+        const T v = N::load (pack.v[i]);
+
+        pack.v[i] = N::store (label == a.ignore ? (T)0 : (k + i == label ? v - 1 : v) * scale);
+      }
+    put_of_row<S, W> (a, gx, k, pack);
+  });
 }
 
-#define LOSS(T, name)                                                                          \
+#define LOSS(S, name)                                                                          \
   TD_KERNEL (td_loss_##name, TdCrossEntropyParams)                                             \
   {                                                                                            \
-    TD_SHARED (T, room, TD_BLOCK / TD_WARP);                                                   \
+    TD_SHARED (Number<S>::T, room, TD_BLOCK / TD_WARP);                                        \
     TD_SHARED (double, losses, TD_BLOCK / TD_WARP);                                            \
     TD_SHARED (int64_t, counts, TD_BLOCK / TD_WARP);                                           \
     const int groups = TD_BLOCK / a.lanes;                                                     \
@@ -190,7 +278,7 @@ grad (const TdCrossEntropyParams &a)
                                                                                                \
     for (int64_t first = (int64_t)blockIdx.x * groups; first < a.rows;                         \
          first += (int64_t)gridDim.x * groups)                                                 \
-      loss_row<T> (a, first + threadIdx.x / a.lanes, totals, room);                            \
+      loss_row<S> (a, first + threadIdx.x / a.lanes, totals, room);                            \
     put_totals (a, totals, losses, counts);                                                    \
   }                                                                                            \
   TD_KERNEL (td_right_##name, TdCrossEntropyParams)                                            \
@@ -202,20 +290,30 @@ grad (const TdCrossEntropyParams &a)
                                                                                                \
     for (int64_t first = (int64_t)blockIdx.x * groups; first < a.rows;                         \
          first += (int64_t)gridDim.x * groups)                                                 \
-      right_row<T> (a, first + threadIdx.x / a.lanes, totals);                                 \
+      right_row<S> (a, first + threadIdx.x / a.lanes, totals);                                 \
     put_totals (a, totals, losses, counts);                                                    \
   }                                                                                            \
   TD_KERNEL (td_loss_grad_##name, TdCrossEntropyParams)                                        \
   {                                                                                            \
-    grad<T> (a);                                                                               \
+    const int groups = TD_BLOCK / a.lanes;                                                     \
+                                                                                               \
+    for (int64_t row = (int64_t)blockIdx.x * groups + threadIdx.x / a.lanes; row < a.rows;     \
+         row += (int64_t)gridDim.x * groups)                                                   \
+      if (a.packs)                                                                             \
+        grad_row<S, Packed<S>::V> (a, row);                                                    \
+      else                                                                                     \
+        grad_row<S, 1> (a, row);                                                               \
   }                                                                                            \
   TD_KERNEL (td_loss_rows_##name, TdCrossEntropyParams)                                        \
   {                                                                                            \
+    typedef Number<S> N;                                                                       \
+                                                                                               \
     for (int64_t i = thread_index (); i < a.rows; i += n_threads ())                           \
       {                                                                                        \
         const int64_t label = label_at (a, i);                                                 \
                                                                                                \
-        ((T *)a.loss)[i] = label == a.ignore ? (T)0 : (T)row_scale<T> (a, label);              \
+        ((S *)a.loss)[i]                                                                       \
+            = N::store (label == a.ignore ? (N::T)0 : (N::T)row_scale<S> (a, label));          \
       }                                                                                        \
   }                                                                                            \
   /* One block: the totals of all, to places after them; the result, where it is asked for. */ \
@@ -234,12 +332,15 @@ grad (const TdCrossEntropyParams &a)
       return;                                                                                  \
     a.totals[3 * a.n_totals] = sums[1];                                                        \
     if (a.kind == TD_CROSS_ENTROPY && !a.each)                                                 \
-      *(T *)a.loss = (T)(sums[0] * share_of (a));                                              \
+      *(S *)a.loss = Number<S>::store ((Number<S>::T) (sums[0] * share_of (a)));               \
     else if (a.kind == TD_ACCURACY)                                                            \
-      *(T *)a.loss = (T)(sums[2] / (sums[1] > 1 ? sums[1] : 1));                               \
+      *(S *)a.loss                                                                             \
+          = Number<S>::store ((Number<S>::T) (sums[2] / (sums[1] > 1 ? sums[1] : 1)));         \
   }
 LOSS (float, f32)
 LOSS (double, f64)
+LOSS (td_f16, f16)
+LOSS (td_bf16, bf16)
 
 /* Blocks count the rows that are not ignored. */
 TD_KERNEL (td_count_rows, TdCrossEntropyParams)

@@ -11,6 +11,7 @@ enum
   TD_BLOCK = 256,      /* threads of a block, unless a kernel says less */
   TD_PIECE = 1 << 30,  /* elements of one launch that counts them in 32 bits */
   TD_MAX_OPERANDS = 4, /* of a walk */
+  TD_PACK = 4,         /* neighbours that a thread takes at once, of whatever type */
   TD_UPDATE_ARRAYS = 5
 };
 
@@ -120,21 +121,35 @@ typedef struct TdCrossEntropyParams
   int64_t share_of; /* rows that share the result, if all do */
   double *right, *chosen, *labelled;
   int t_dtype, kind, each, normalize, n_totals, lanes;
+  int packs; /* rows lie side by side: TD_PACK numbers of one are taken at once */
 } TdCrossEntropyParams;
 
-/** Batch normalisation: x is (n, c, rest). */
+/** What is summed over a channel's places. */
+enum
+{
+  TD_MOMENT_MEAN,
+  TD_MOMENT_SQUARES,
+  TD_MOMENT_GRAD
+};
+
+/** Batch normalisation: x is (n, c, rest).  Arrays of x's size are stored as the kernel says;
+ * of the vectors, gamma, beta and their gradients as `gamma_dtype`, moments that come in and
+ * running ones as `moments_dtype`, moments that go out as the kernel computes. */
 typedef struct TdBatchNormParams
 {
   const void *x, *gamma, *beta, *gy, *mean, *spread;
   void *y, *mean_out, *spread_out, *running_mean, *running_var;
   int64_t n, c, rest;
-  TdDivisor by_rest;
+  TdDivisor by_rest; /* rest, in packs */
   double eps, decay;
+  int gamma_dtype, moments_dtype;
+  int packs; /* TD_PACK neighbours are read at once */
   /* Channels-last: sums of pieces of the places, [piece][2][channel]; what is being summed. */
   double *parts;
   double *moments; /* [2][channel] */
   int64_t piece;
-  int n_pieces, moment, kind;
+  int n_pieces, moment;
+  int columns; /* threads side by side along the channels */
 } TdBatchNormParams;
 
 /** Row normalisation, as TdRowNorm. */

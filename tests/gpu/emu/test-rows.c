@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
+#include "cpu/halves.h"
 #include "td-test.h"
 
 static const TdDtype floats[] = { TD_F32, TD_F64, TD_F16, TD_BF16 };
@@ -15,7 +16,7 @@ static const TdDtype floats[] = { TD_F32, TD_F64, TD_F16, TD_BF16 };
 static double
 tolerance_of (TdDtype dtype)
 {
-  return dtype == TD_F64 ? 1e-11 : 2e-5;
+  return dtype == TD_F64 ? 1e-11 : dtype == TD_BF16 ? 8e-3 : dtype == TD_F16 ? 1e-3 : 2e-5;
 }
 
 typedef struct
@@ -30,12 +31,13 @@ call_loss (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context
   const Loss *c = context;
 
   return gpu == NULL
-             ? td__cpu_cross_entropy (NULL, c->kind, c->params, in, c->n_in, out, c->n_out)
+             ? td__cpu_half_cross_entropy (NULL, c->kind, c->params, in, c->n_in, out, c->n_out)
              : td_cuda_cross_entropy (gpu, c->kind, c->params, in, c->n_in, out, c->n_out);
 }
 
 static const int64_t losses[][3] /* n, c, rest */
-    = { { 7, 10, 1 }, { 300, 3, 1 }, { 1, 1, 1 }, { 5, 70, 1 }, { 3, 4, 50 }, { 0, 5, 1 } };
+    = { { 7, 10, 1 }, { 300, 3, 1 }, { 1, 1, 1 },   { 5, 70, 1 },
+        { 3, 4, 50 }, { 0, 5, 1 },   { 2, 1301, 1 } };
 
 /* Ignored labels are -1, or 2 where labels have no sign; of ten and more some are none. */
 static void
@@ -72,9 +74,9 @@ cross_entropy__gives_the_cpus_losses_gradients_and_shares (void **state)
   static const TdDtype labels[] = { TD_I32, TD_I64, TD_U8 };
 
   for (int kind = 0; kind <= TD_CROSS_ENTROPY_ROWS; kind++)
-    for (int s = 0; s < 6; s++)
-      for (int i = 0; i < 8; i++)
-        check_loss (kind, losses[s], floats[(i + s) % 2], labels[(i + s) % 3], (i & 1) != 0,
+    for (int s = 0; s < 7; s++)
+      for (int i = 0; i < 16; i++)
+        check_loss (kind, losses[s], floats[(i / 4 + s) % 4], labels[(i + s) % 3], (i & 1) != 0,
                     (i & 2) != 0, (i & 4) != 0);
 }
 
@@ -82,7 +84,7 @@ static void
 accuracy__counts_as_the_cpu_with_nan_the_largest (void **state)
 {
   for (int s = 0; s < 6; s++)
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 8; i++)
       {
         const TdDtype dtype = floats[i / 2];
         const TdShape t = { 2, { losses[s][0], losses[s][2] } };
@@ -99,7 +101,7 @@ accuracy__counts_as_the_cpu_with_nan_the_largest (void **state)
             = { .kind = TD_LABEL_COUNTS, .params = { -1 }, .n_in = 2, .n_out = 3 };
 
         if (i % 2 == 1 || losses[s][1] > 1)
-          rig_check ("accuracy", in, 2, &share, 1, 1e-7, call_loss, &accuracy);
+          rig_check ("accuracy", in, 2, &share, 1, tolerance_of (dtype), call_loss, &accuracy);
         rig_check ("counts of labels", in, 2, three, 3, 0, call_loss, &by_label);
       }
 }

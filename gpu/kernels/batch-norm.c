@@ -1,0 +1,154 @@
+/* Launches of batch normalisation: a block for each channel, or where channels lie side by side
+ * blocks over pieces of the places.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "launch.h"
+
+enum
+{
+  PIECE_ROWS = 64,   /* at least, of the places of a piece */
+  BLOCKS_OF_SM = 4,  /* pieces in flight */
+  MAX_PIECES = 1024, /* which some threads of each channel add up */
+  MAX_COLUMNS = 32,  /* threads side by side along the channels */
+  END_CHANNELS = 8   /* as in batch-norm.cu */
+};
+
+#define KERNELS(name)                                                                          \
+  static TdCudaKernel name[TD_N_DTYPES] = { TD_FLOATS ("td_" #name), TD_HALVES ("td_" #name) }
+KERNELS (batch_norm_train);
+KERNELS (batch_norm_fixed);
+KERNELS (batch_norm_grad);
+KERNELS (batch_norm_last_sum);
+KERNELS (batch_norm_last_scale);
+KERNELS (batch_norm_last_scale_grad);
+/* By what the vectors are computed in. */
+static TdCudaKernel batch_norm_last_end[2]
+    = { { .name = "td_batch_norm_last_end_f32" }, { .name = "td_batch_norm_last_end_f64" } };
+static TdCudaKernel batch_norm_last_fixed[2] = { { .name = "td_batch_norm_last_fixed_f32" },
+                                                 { .name = "td_batch_norm_last_fixed_f64" } };
+
+/* Sums over all places of each channel: of pieces, then of these. */
+static TdStatus
+sum_channels (TdCudaLauncher *l, TdBatchNormParams *a, TdDtype dtype, int moment, int64_t tiles)
+{
+  TdStatus status;
+
+  a->moment = moment;
+  status
+      = td__launch (l, &batch_norm_last_sum[dtype], td__blocks (l, tiles, 1), a->n_pieces, a);
+  return status == TD_OK ? td__launch (l, &batch_norm_last_end[dtype == TD_F64],
+                                       td__blocks (l, a->c, END_CHANNELS), 1, a)
+                         : status;
+}
+
+static TdStatus
+channels_last (TdCudaLauncher *l, TdBatchNormParams *a, TdDtype dtype, int kind)
+{
+  const int64_t places = a->n * a->rest, units = a->packs ? a->c / TD_PACK : a->c;
+  TdCudaKernel *scale = kind == TD_BATCH_NORM_GRAD ? &batch_norm_last_scale_grad[dtype]
+                                                   : &batch_norm_last_scale[dtype];
+  int64_t tiles, pieces, rows;
+  TdStatus status;
+  double *room;
+
+  for (a->columns = 1; a->columns < units && a->columns < MAX_COLUMNS;)
+    a->columns *= 2;
+  tiles = (units + a->columns - 1) / a->columns;
+  pieces = (int64_t)l->n_sms * BLOCKS_OF_SM / tiles;
+  if (pieces > (places + PIECE_ROWS - 1) / PIECE_ROWS)
+    pieces = (places + PIECE_ROWS - 1) / PIECE_ROWS;
+  pieces = pieces < 1 ? 1 : pieces > MAX_PIECES ? MAX_PIECES : pieces;
+  a->piece = (places + pieces - 1) / pieces;
+  a->n_pieces = (int)((places + a->piece - 1) / a->piece);
+  room = l->workspace (l, (size_t)(2 * (a->n_pieces + 1) * a->c) * sizeof (double));
+  if (room == NULL)
+    return TD_ERR_MEMORY;
+  a->moments = room;
+  a->parts = room + 2 * a->c;
+  if (kind == TD_BATCH_NORM_FIXED)
+    status = td__launch (l, &batch_norm_last_fixed[dtype == TD_F64],
+                         td__blocks (l, a->c, TD_BLOCK), 1, a);
+  else
+    status = sum_channels (l, a, dtype,
+                           kind == TD_BATCH_NORM_GRAD ? TD_MOMENT_GRAD : TD_MOMENT_MEAN, tiles);
+  if (status == TD_OK && kind == TD_BATCH_NORM_TRAIN)
+    status = sum_channels (l, a, dtype, TD_MOMENT_SQUARES, tiles);
+  rows = (places * a->columns + TD_BLOCK - 1) / TD_BLOCK;
+  tiles = td__blocks (l, tiles, 1);
+  rows = td__blocks (l, rows * tiles, 1) / tiles;
+  return status == TD_OK ? td__launch (l, scale, tiles, rows < 1 ? 1 : rows, a) : status;
+}
+
+/* The operands; false: vectors of types that no kernel takes. */
+static bool
+take_operands (TdBatchNormParams *a, int kind, const double *params, const TdTensor *in,
+               int n_in, TdTensor *out, int n_out)
+{
+  const bool grad = kind == TD_BATCH_NORM_GRAD, train = kind == TD_BATCH_NORM_TRAIN;
+  const TdDtype dtype = out[0].dtype, own = dtype == TD_F64 ? TD_F64 : TD_F32;
+
+  a->gamma_dtype = (int)in[1].dtype;
+  a->moments_dtype = (int)own;
+  if ((in[1].dtype != dtype && in[1].dtype != own) || (!grad && in[2].dtype != in[1].dtype))
+    return false;
+  *(grad ? &a->gy : &a->beta) = in[2].data;
+  if (n_in == 5)
+    {
+      a->moments_dtype = (int)in[3].dtype;
+      if ((in[3].dtype != dtype && in[3].dtype != own) || in[4].dtype != in[3].dtype)
+        return false;
+      a->mean = in[3].data;
+      a->spread = in[4].data;
+    }
+  if (train && n_in == 5)
+    {
+      a->running_mean = in[3].data;
+      a->running_var = in[4].data;
+    }
+  if (!grad)
+    a->eps = params[0];
+  if (train)
+    a->decay = params[1];
+  for (int i = 1; i < 3 && n_out > 2; i++)
+    {
+      if (out[i].dtype != (grad ? in[1].dtype : own))
+        return false;
+      *(i == 1 ? &a->mean_out : &a->spread_out) = out[i].data;
+    }
+  return true;
+}
+
+TdStatus
+td_cuda_batch_norm (TdCudaLauncher *l, int kind, const double *params, const TdTensor *in,
+                    int n_in, TdTensor *out, int n_out)
+{
+  static TdCudaKernel (*const kernels[])[TD_N_DTYPES]
+      = { [TD_BATCH_NORM_TRAIN] = &batch_norm_train,
+          [TD_BATCH_NORM_FIXED] = &batch_norm_fixed,
+          [TD_BATCH_NORM_GRAD] = &batch_norm_grad };
+  const TdShape *x = in[0].shape;
+  const TdDtype dtype = out[0].dtype;
+  const size_t pack = TD_PACK * td__bytes_of (dtype);
+  TdBatchNormParams a = { .x = in[0].data,
+                          .gamma = in[1].data,
+                          .y = out[0].data,
+                          .n = x->dim[0],
+                          .c = x->dim[1],
+                          .rest = 1 };
+  bool last;
+
+  for (int i = 2; i < x->ndim; i++)
+    a.rest *= x->dim[i];
+  if (a.n * a.rest > INT32_MAX) /* places are divided up in 32 bits */
+    return TD_ERR_SHAPE;
+  if (batch_norm_grad[dtype].name == NULL
+      || !take_operands (&a, kind, params, in, n_in, out, n_out))
+    return TD_ERR_DTYPE;
+  last = in[0].layout == TD_CHANNELS_LAST || a.rest == 1;
+  a.packs = dtype != TD_F64 && (last ? a.c : a.rest) % TD_PACK == 0 && td__aligned (a.x, pack)
+            && td__aligned (a.gy, pack) && td__aligned (a.y, pack);
+  a.by_rest = td__divisor (a.packs && !last ? a.rest / TD_PACK : a.rest);
+  if (last)
+    return channels_last (l, &a, dtype, kind);
+  return td__launch (l, &(*kernels[kind])[dtype], td__blocks (l, a.c, 1), 1, &a);
+}

@@ -1,0 +1,487 @@
+/* Batch normalisation.  Sums are carried in double, the mean first and then the squares around
+ * it; numbers stored as S are computed in float (double), and rounded once.  All types add up
+ * in one order.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "kernel.cuh"
+
+/* A channel's mean and spread are known: what is kept of them. */
+template <typename T>
+TD_DEVICE void
+keep_moments (const TdBatchNormParams &a, int64_t ch, double mean, double var, double inv_std)
+{
+  const double m = (double)(a.n * a.rest), unbiased = var * m / (m > 2 ? m - 1 : 1);
+  const int dtype = a.moments_dtype;
+
+  ((T *)a.mean_out)[ch] = (T)mean;
+  ((T *)a.spread_out)[ch] = (T)inv_std;
+  if (a.running_mean == nullptr)
+    return;
+  put_number (a.running_mean, dtype, ch,
+              (T)(a.decay * (double)number_at (a.running_mean, dtype, ch, (T)0)
+                  + (1 - a.decay) * mean));
+  put_number (a.running_var, dtype, ch,
+              (T)(a.decay * (double)number_at (a.running_var, dtype, ch, (T)0)
+                  + (1 - a.decay) * unbiased));
+}
+
+template <typename T>
+TD_DEVICE void
+keep_gradients (const TdBatchNormParams &a, int64_t ch, double ggamma, double gbeta)
+{
+  put_number (a.mean_out, a.gamma_dtype, ch, (T)ggamma);
+  put_number (a.spread_out, a.gamma_dtype, ch, (T)gbeta);
+}
+
+/* What the numbers of one channel become. */
+template <typename T> struct Channel
+{
+  T mean, spread, gamma, beta;
+
+  TD_MEMBER void
+  open (const TdBatchNormParams &a, int64_t ch, double m, double inv_std)
+  {
+    mean = (T)m;
+    spread = (T)inv_std;
+    gamma = number_at (a.gamma, a.gamma_dtype, ch, (T)0);
+    beta = number_at (a.beta, a.gamma_dtype, ch, (T)0);
+  }
+
+  TD_MEMBER T
+  of (T x) const
+  {
+    return (x - mean) * spread * gamma + beta;
+  }
+};
+
+/* And their gradients: p and q are the means of gy h and gy. */
+template <typename T> struct ChannelGrad
+{
+  T mean, spread, scale, p, q;
+
+  TD_MEMBER void
+  open (const TdBatchNormParams &a, int64_t ch)
+  {
+    mean = number_at (a.mean, a.moments_dtype, ch, (T)0);
+    spread = number_at (a.spread, a.moments_dtype, ch, (T)0);
+    scale = number_at (a.gamma, a.gamma_dtype, ch, (T)0) * spread;
+  }
+
+  TD_MEMBER T
+  of (T x, T gy) const
+  {
+    return scale * (gy - (x - mean) * spread * p - q);
+  }
+};
+
+/* --- a block for each channel of (n, c, rest) --- */
+
+/* Call f with the place of each V numbers of channel ch that are this thread's. */
+template <int V, typename F>
+TD_DEVICE void
+each_place (const TdBatchNormParams &a, int64_t ch, F f)
+{
+  const uint32_t rest = a.by_rest.value, n = (uint32_t)(a.n * rest);
+
+  for (uint32_t e = threadIdx.x; e < n; e += TD_BLOCK)
+    {
+      const uint32_t i = divide (e, a.by_rest);
+
+      f (((i * a.c + ch) * rest + (e - i * rest)) * V);
+    }
+}
+
+template <typename S, int V>
+TD_DEVICE void
+scale_channel (const TdBatchNormParams &a, int64_t ch, double mean, double inv_std)
+{
+  typedef Number<S> N;
+  Channel<typename N::T> c;
+
+  c.open (a, ch, mean, inv_std);
+  each_place<V> (a, ch, [&] (int64_t at) {
+    Pack<S, V> x = *(const Pack<S, V> *)((const S *)a.x + at);
+
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      x.v[k] = N::store (c.of (N::load (x.v[k])));
+    *(Pack<S, V> *)((S *)a.y + at) = x;
+  });
+}
+
+template <typename S, int V, typename Room>
+TD_DEVICE void
+train_channel (const TdBatchNormParams &a, int64_t ch, Room &room)
+{
+  typedef Number<S> N;
+  const S *x = (const S *)a.x;
+  const double m = (double)(a.n * a.rest);
+  double sum = 0, mean, var, inv_std;
+
+  each_place<V> (a, ch, [&] (int64_t at) {
+    const Pack<S, V> pack = *(const Pack<S, V> *)(x + at);
+
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      sum += (double)N::load (pack.v[k]);
+  });
+  mean = sum_of_group (sum, TD_BLOCK, room) / m;
+  sum = 0;
+  each_place<V> (a, ch, [&] (int64_t at) {
+    const Pack<S, V> pack = *(const Pack<S, V> *)(x + at);
+
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      {
+        const double d = (double)N::load (pack.v[k]) - mean;
+
+        sum += d * d;
+      }
+  });
+  var = sum_of_group (sum, TD_BLOCK, room) / m;
+  inv_std = 1 / sqrt (var + a.eps);
+  if (threadIdx.x == 0)
+    keep_moments<typename N::T> (a, ch, mean, var, inv_std);
+  scale_channel<S, V> (a, ch, mean, inv_std);
+}
+
+template <typename S, int V, typename Room>
+TD_DEVICE void
+grad_channel (const TdBatchNormParams &a, int64_t ch, Room &room)
+{
+  typedef Number<S> N;
+  typedef typename N::T T;
+  const double m = (double)(a.n * a.rest);
+  double ggamma = 0, gbeta = 0;
+  ChannelGrad<T> c;
+
+  c.open (a, ch);
+  each_place<V> (a, ch, [&] (int64_t at) {
+    const Pack<S, V> x = *(const Pack<S, V> *)((const S *)a.x + at);
+    const Pack<S, V> gy = *(const Pack<S, V> *)((const S *)a.gy + at);
+
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      {
+        const T g = N::load (gy.v[k]);
+
+        gbeta += (double)g;
+        ggamma += (double)g * (double)((N::load (x.v[k]) - c.mean) * c.spread);
+      }
+  });
+  ggamma = sum_of_group (ggamma, TD_BLOCK, room);
+  gbeta = sum_of_group (gbeta, TD_BLOCK, room);
+  if (threadIdx.x == 0)
+    keep_gradients<T> (a, ch, ggamma, gbeta);
+  c.p = (T)(ggamma / m);
+  c.q = (T)(gbeta / m);
+  each_place<V> (a, ch, [&] (int64_t at) {
+    Pack<S, V> x = *(const Pack<S, V> *)((const S *)a.x + at);
+    const Pack<S, V> gy = *(const Pack<S, V> *)((const S *)a.gy + at);
+
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      x.v[k] = N::store (c.of (N::load (x.v[k]), N::load (gy.v[k])));
+    *(Pack<S, V> *)((S *)a.y + at) = x;
+  });
+}
+
+/* --- (places, c): channels lie side by side ---
+ *
+ * Threads of a block are `columns` along the channels, V of each, and the rest along the
+ * places. Blocks in y take a piece of the places; then all pieces of a channel are added up, in
+ * order. Training sums x, then squares around the mean. */
+
+enum
+{
+  AT_ONCE = 4,      /* packs of a thread in flight */
+  END_CHANNELS = 8, /* of a block that adds up pieces */
+  END_ROWS = TD_BLOCK / END_CHANNELS
+};
+
+/* Add up the places [at, end) that are this thread's, rows apart, for the channels from ch on.
+ */
+template <typename S, int V, int MOMENT>
+TD_DEVICE void
+add_places (const TdBatchNormParams &a, int64_t ch, int64_t at, int64_t end, int rows,
+            double *p, double *q)
+{
+  typedef Number<S> N;
+  typedef typename N::T T;
+  double centre[V];
+  T mean[V], spread[V];
+
+#pragma unroll
+  for (int k = 0; k < V; k++)
+    if (MOMENT == TD_MOMENT_GRAD)
+      {
+        mean[k] = number_at (a.mean, a.moments_dtype, ch + k, (T)0);
+        spread[k] = number_at (a.spread, a.moments_dtype, ch + k, (T)0);
+      }
+    else if (MOMENT == TD_MOMENT_SQUARES)
+      centre[k] = a.moments[ch + k];
+#pragma unroll(MOMENT == TD_MOMENT_GRAD ? AT_ONCE / 2 : AT_ONCE)
+  for (; at < end; at += rows)
+    {
+      const Pack<S, V> x = *(const Pack<S, V> *)((const S *)a.x + at * a.c + ch);
+      Pack<S, V> gy;
+
+      if (MOMENT == TD_MOMENT_GRAD)
+        gy = *(const Pack<S, V> *)((const S *)a.gy + at * a.c + ch);
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        if (MOMENT == TD_MOMENT_GRAD)
+          {
+            const T g = N::load (gy.v[k]);
+
+            p[k] += (double)g * (double)((N::load (x.v[k]) - mean[k]) * spread[k]);
+            q[k] += (double)g;
+          }
+        else if (MOMENT == TD_MOMENT_SQUARES)
+          {
+            const double d = (double)N::load (x.v[k]) - centre[k];
+
+            p[k] += d * d;
+          }
+        else
+          p[k] += (double)N::load (x.v[k]);
+    }
+}
+
+template <typename S, int V, typename Room>
+TD_DEVICE void
+sum_places (const TdBatchNormParams &a, Room &room)
+{
+  const int64_t places = a.n * a.rest, begin = blockIdx.y * a.piece;
+  const int64_t end = places - begin < a.piece ? places : begin + a.piece;
+  const int t = (int)threadIdx.x, column = t % a.columns, row = t / a.columns;
+  const int rows = TD_BLOCK / a.columns, width = a.columns * V;
+  double *parts = a.parts + 2 * (int64_t)blockIdx.y * a.c;
+
+  for (int64_t first = (int64_t)blockIdx.x * width; first < a.c;
+       first += (int64_t)gridDim.x * width)
+    {
+      const int64_t ch = first + column * V;
+      const int which = t / a.columns;
+      double p[V], q[V], sum = 0;
+
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        p[k] = q[k] = 0;
+      if (ch < a.c && a.moment == TD_MOMENT_GRAD)
+        add_places<S, V, TD_MOMENT_GRAD> (a, ch, begin + row, end, rows, p, q);
+      else if (ch < a.c && a.moment == TD_MOMENT_SQUARES)
+        add_places<S, V, TD_MOMENT_SQUARES> (a, ch, begin + row, end, rows, p, q);
+      else if (ch < a.c)
+        add_places<S, V, TD_MOMENT_MEAN> (a, ch, begin + row, end, rows, p, q);
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        {
+          room[2 * k * TD_BLOCK + t] = p[k];
+          room[(2 * k + 1) * TD_BLOCK + t] = q[k];
+        }
+      __syncthreads ();
+      /* A thread for each sum: 2 V of them at each column. */
+      if (which < 2 * V && first + column * V < a.c)
+        {
+          for (int k = 0; k < rows; k++)
+            sum += room[which * TD_BLOCK + k * a.columns + column];
+          parts[which % 2 * a.c + first + column * V + which / 2] = sum;
+        }
+      __syncthreads ();
+    }
+}
+
+/* What a channel's sums are for. */
+template <typename T>
+TD_DEVICE void
+end_of_sums (const TdBatchNormParams &a, int64_t ch, double p, double q)
+{
+  const double m = (double)(a.n * a.rest);
+
+  if (a.moment == TD_MOMENT_GRAD)
+    {
+      keep_gradients<T> (a, ch, p, q);
+      a.moments[a.c + ch] = q / m;
+    }
+  a.moments[a.moment == TD_MOMENT_SQUARES ? a.c + ch : ch]
+      = a.moment == TD_MOMENT_SQUARES ? 1 / sqrt (p / m + a.eps) : p / m;
+  if (a.moment == TD_MOMENT_SQUARES)
+    keep_moments<T> (a, ch, a.moments[ch], p / m, a.moments[a.c + ch]);
+}
+
+template <typename T, typename Room>
+TD_DEVICE void
+add_pieces (const TdBatchNormParams &a, Room &room)
+{
+  const int column = threadIdx.x % END_CHANNELS, row = threadIdx.x / END_CHANNELS;
+
+  for (int64_t first = (int64_t)blockIdx.x * END_CHANNELS; first < a.c;
+       first += (int64_t)gridDim.x * END_CHANNELS)
+    {
+      const int64_t ch = first + column;
+      double p = 0, q = 0;
+
+#pragma unroll(AT_ONCE)
+      for (int k = row; k < a.n_pieces; k += END_ROWS)
+        {
+          p += ch < a.c ? a.parts[2 * k * a.c + ch] : 0;
+          q += ch < a.c ? a.parts[(2 * k + 1) * a.c + ch] : 0;
+        }
+      room[threadIdx.x] = p;
+      room[TD_BLOCK + threadIdx.x] = q;
+      __syncthreads ();
+      if (row == 0 && ch < a.c)
+        {
+          for (int k = 1; k < END_ROWS; k++)
+            {
+              p += room[k * END_CHANNELS + column];
+              q += room[TD_BLOCK + k * END_CHANNELS + column];
+            }
+          end_of_sums<T> (a, ch, p, q);
+        }
+      __syncthreads ();
+    }
+}
+
+/* The numbers, once the moments are there: mean and 1 / deviation, of a gradient p and q. */
+template <typename S, int V, bool GRAD>
+TD_DEVICE void
+scale_places (const TdBatchNormParams &a)
+{
+  typedef Number<S> N;
+  typedef typename N::T T;
+  constexpr int UNROLL = GRAD || V == 1 ? AT_ONCE / 2 : AT_ONCE;
+  const int64_t places = a.n * a.rest;
+  const int column = threadIdx.x % a.columns, rows = TD_BLOCK / a.columns;
+  const int64_t step = (int64_t)gridDim.y * rows, width = a.columns * V;
+
+  for (int64_t ch = blockIdx.x * width + column * V; ch < a.c; ch += gridDim.x * width)
+    {
+      ChannelGrad<T> grad[V];
+      Channel<T> c[V];
+
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        if (GRAD)
+          {
+            grad[k].open (a, ch + k);
+            grad[k].p = (T)a.moments[ch + k];
+            grad[k].q = (T)a.moments[a.c + ch + k];
+          }
+        else
+          c[k].open (a, ch + k, a.moments[ch + k], a.moments[a.c + ch + k]);
+      for (int64_t i = (int64_t)blockIdx.y * rows + threadIdx.x / a.columns; i < places;
+           i += UNROLL * step)
+        {
+          Pack<S, V> x[UNROLL], gy[UNROLL];
+
+#pragma unroll
+          for (int u = 0; u < UNROLL; u++)
+            if (i + u * step < places)
+              {
+                const int64_t at = (i + u * step) * a.c + ch;
+
+                x[u] = *(const Pack<S, V> *)((const S *)a.x + at);
+                if (GRAD)
+                  gy[u] = *(const Pack<S, V> *)((const S *)a.gy + at);
+              }
+#pragma unroll
+          for (int u = 0; u < UNROLL; u++)
+            if (i + u * step < places)
+              {
+#pragma unroll
+                for (int k = 0; k < V; k++)
+                  x[u].v[k]
+                      = N::store (GRAD ? grad[k].of (N::load (x[u].v[k]), N::load (gy[u].v[k]))
+                                       : c[k].of (N::load (x[u].v[k])));
+                *(Pack<S, V> *)((S *)a.y + (i + u * step) * a.c + ch) = x[u];
+              }
+        }
+    }
+}
+
+/* By packs where the arrays allow it. */
+#define PACKED(S, call, ...)                                                                   \
+  do                                                                                           \
+    {                                                                                          \
+      if (a.packs)                                                                             \
+        call<S, Packed<S>::V> (__VA_ARGS__);                                                   \
+      else                                                                                     \
+        call<S, 1> (__VA_ARGS__);                                                              \
+    }                                                                                          \
+  while (0)
+
+#define CHANNELS(S, name)                                                                      \
+  TD_KERNEL (td_batch_norm_train_##name, TdBatchNormParams)                                    \
+  {                                                                                            \
+    TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
+                                                                                               \
+    for (int64_t ch = blockIdx.x; ch < a.c; ch += gridDim.x)                                   \
+      PACKED (S, train_channel, a, ch, room);                                                  \
+  }                                                                                            \
+  TD_KERNEL (td_batch_norm_grad_##name, TdBatchNormParams)                                     \
+  {                                                                                            \
+    TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
+                                                                                               \
+    for (int64_t ch = blockIdx.x; ch < a.c; ch += gridDim.x)                                   \
+      PACKED (S, grad_channel, a, ch, room);                                                   \
+  }                                                                                            \
+  TD_KERNEL (td_batch_norm_fixed_##name, TdBatchNormParams)                                    \
+  {                                                                                            \
+    typedef Number<S>::T T;                                                                    \
+                                                                                               \
+    for (int64_t ch = blockIdx.x; ch < a.c; ch += gridDim.x)                                   \
+      {                                                                                        \
+        const T mean = number_at (a.mean, a.moments_dtype, ch, (T)0);                          \
+        const T var = number_at (a.spread, a.moments_dtype, ch, (T)0);                         \
+                                                                                               \
+        PACKED (S, scale_channel, a, ch, (double)mean, 1 / sqrt ((double)var + a.eps));        \
+      }                                                                                        \
+  }                                                                                            \
+  TD_KERNEL (td_batch_norm_last_sum_##name, TdBatchNormParams)                                 \
+  {                                                                                            \
+    TD_SHARED (double, room, 2 * Packed<S>::V * TD_BLOCK);                                     \
+                                                                                               \
+    PACKED (S, sum_places, a, room);                                                           \
+  }                                                                                            \
+  TD_KERNEL (td_batch_norm_last_scale_##name, TdBatchNormParams)                               \
+  {                                                                                            \
+    if (a.packs)                                                                               \
+      scale_places<S, Packed<S>::V, false> (a);                                                \
+    else                                                                                       \
+      scale_places<S, 1, false> (a);                                                           \
+  }                                                                                            \
+  TD_KERNEL (td_batch_norm_last_scale_grad_##name, TdBatchNormParams)                          \
+  {                                                                                            \
+    if (a.packs)                                                                               \
+      scale_places<S, Packed<S>::V, true> (a);                                                 \
+    else                                                                                       \
+      scale_places<S, 1, true> (a);                                                            \
+  }
+CHANNELS (float, f32)
+CHANNELS (double, f64)
+CHANNELS (td_f16, f16)
+CHANNELS (td_bf16, bf16)
+
+/* What knows the vectors only. */
+#define MOMENTS(T, name)                                                                       \
+  TD_KERNEL (td_batch_norm_last_end_##name, TdBatchNormParams)                                 \
+  {                                                                                            \
+    TD_SHARED (double, room, 2 * TD_BLOCK);                                                    \
+                                                                                               \
+    add_pieces<T> (a, room);                                                                   \
+  }                                                                                            \
+  TD_KERNEL (td_batch_norm_last_fixed_##name, TdBatchNormParams)                               \
+  {                                                                                            \
+    for (int64_t ch = thread_index (); ch < a.c; ch += n_threads ())                           \
+      {                                                                                        \
+        const T mean = number_at (a.mean, a.moments_dtype, ch, (T)0);                          \
+        const T var = number_at (a.spread, a.moments_dtype, ch, (T)0);                         \
+                                                                                               \
+        a.moments[ch] = (double)mean;                                                          \
+        a.moments[a.c + ch] = 1 / sqrt ((double)var + a.eps);                                  \
+      }                                                                                        \
+  }
+MOMENTS (float, f32)
+MOMENTS (double, f64)
