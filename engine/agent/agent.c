@@ -52,13 +52,19 @@ answer_error (TdAgent *a, const char *tag, const char *error)
 static void
 look_again (TdAgent *a)
 {
-  a->alert = a->step != TD_STEP_NONE || a->n_breaks > 0 || a->stop_next;
+  a->alert = a->step != TD_STEP_NONE || a->stop_next;
   a->needs_stats = false;
   for (int i = 0; i < a->n_breaks; i++)
-    a->needs_stats = a->needs_stats || td__break_needs_values (a->breaks[i]);
-  td__index_now = false;
+    {
+      a->needs_stats = a->needs_stats || td__break_needs_values (a->breaks[i]);
+      a->alert = a->alert || !td__break_errors_only (a->breaks[i]);
+    }
+  td__index_now = td__index_wait = false;
   for (int i = 0; i < a->n_breaks; i++)
-    td__index_now = td__index_now || td__break_on_error (a->breaks[i]);
+    {
+      td__index_now = td__index_now || td__break_exactly (a->breaks[i]);
+      td__index_wait = td__index_wait || td__break_on_error (a->breaks[i]);
+    }
 }
 
 static int
@@ -281,6 +287,8 @@ lose (TdAgent *a)
 static void
 tell_stopped (TdAgent *a, const char *reason, const char *op, const TdSite *site, int break_id)
 {
+  const TdEventPlace *fault = a->fault;
+  char failed[100] = "";
   char text[MESSAGE_MAX], quoted[1100], where[400], quoted_where[500], quoted_op[200];
 
   snprintf (where, sizeof where, "%.300s:%d", site != NULL ? site->file : "?",
@@ -288,11 +296,14 @@ tell_stopped (TdAgent *a, const char *reason, const char *op, const TdSite *site
   td__json_quote (reason, quoted, sizeof quoted);
   td__json_quote (where, quoted_where, sizeof quoted_where);
   td__json_quote (op, quoted_op, sizeof quoted_op);
+  if (fault != NULL)
+    snprintf (failed, sizeof failed, ",\"failed\":{\"iteration\":%lu,\"event\":%lu}",
+              (unsigned long)fault->iteration, (unsigned long)fault->event);
   snprintf (text, sizeof text,
             "! {\"event\":\"stopped\",\"reason\":%s,\"where\":%s,\"op\":%s,\"iteration\":%ld,"
-            "\"at\":%lu,\"break\":%d}",
+            "\"at\":%lu,\"break\":%d%s}",
             quoted, quoted_where, quoted_op, (long)td__engine.iteration,
-            (unsigned long)a->recorder->event, break_id);
+            (unsigned long)a->recorder->event, break_id, failed);
   /* What was printed is seen while the program stands, and not lost if it ends here. */
   fflush (stdout);
   send_text (a, text);
@@ -485,16 +496,36 @@ td__agent_iteration (TdAgent *a, int64_t number)
   look_again (a);
 }
 
-void
-td__agent_error (TdAgent *a, const TdError *error)
+/* Where the program stands, when that is not where the error is. */
+static const char *
+late_reason (TdAgent *a, const TdError *error, const TdLateFault *fault)
 {
+  char iteration[40] = "";
+
+  if (fault->at.iteration != a->recorder->now->iteration)
+    snprintf (iteration, sizeof iteration, " of iteration %lu",
+              (unsigned long)fault->at.iteration);
+  snprintf (a->reason, sizeof a->reason, "%.380s; stopped %s, the error is at event %lu%s",
+            error->message, fault->at_end ? "after the iteration" : "where it was found",
+            (unsigned long)fault->at.event, iteration);
+  return a->reason;
+}
+
+void
+td__agent_error (TdAgent *a, const TdError *error, const TdLateFault *fault)
+{
+  const char *reason = error->message;
   TdBreakMoment m = moment_of (NULL);
 
   m.error = error;
   for (int i = 0; i < a->n_breaks; i++)
     if (td__break_holds (a->breaks[i], &m))
       {
-        stop (a, error->message, error->op, error->site, td__break_id (a->breaks[i]));
+        if (fault != NULL)
+          reason = late_reason (a, error, fault);
+        a->fault = fault != NULL ? &fault->at : NULL;
+        stop (a, reason, error->op, error->site, td__break_id (a->breaks[i]));
+        a->fault = NULL;
         return;
       }
 }

@@ -41,7 +41,7 @@ typedef struct TdAgent
   struct TdRecorder *recorder;
   TdControlPage *page;
   int fd;
-  bool alert; /**< stepping or breakpoints: look at every event */
+  bool alert; /**< stepping, or breakpoints but those on errors: look at every event */
   TdStepKind step;
   const TdPath *step_path; /**< the layer that a step is relative to */
   int64_t step_iteration;
@@ -51,6 +51,7 @@ typedef struct TdAgent
   bool needs_stats; /**< a breakpoint looks at values */
   bool stop_next;   /**< an error or a value asked to stop before the next event */
   char reason[512];
+  const TdEventPlace *fault; /**< of the error it stops for, when that is not the last event */
 } TdAgent;
 
 TdAgent *td__agent_new (struct TdRecorder *recorder, int fd, const char *breaks);
@@ -63,7 +64,8 @@ td__agent_attention (const TdAgent *a)
 void td__agent_before (TdAgent *a, const TdEvent *event);
 void td__agent_after (TdAgent *a, const TdEvent *event);
 void td__agent_iteration (TdAgent *a, int64_t number);
-void td__agent_error (TdAgent *a, const TdError *error);
+/** `fault`: the error is of an event that was over; NULL: of the last. */
+void td__agent_error (TdAgent *a, const TdError *error, const TdLateFault *fault);
 
 /* Breakpoints (break.c). */
 
@@ -79,15 +81,18 @@ typedef struct
   bool after;            /**< values are known */
 } TdBreakMoment;
 
-/** Parse `error`, `nan`, `inf`, `op == relu && iteration > 3`, `norm(grad) > 10` ...
- * *Errors*: NULL, with one line in `error`. */
+/** Parse `error`, `exact error`, `nan`, `inf`, `op == relu && iteration > 3`, `norm(grad) > 10`
+ * ... *Errors*: NULL, with one line in `error`. */
 TdBreak *td__break_parse (const char *text, char *error, size_t size);
 void td__break_free (TdBreak *b);
 bool td__break_holds (const TdBreak *b, const TdBreakMoment *moment);
 /** Whether it needs the values of every output, or can be asked before the event. */
 bool td__break_needs_values (const TdBreak *b);
-/** Does it ask whether a call failed? */
+/** Does it ask whether a call failed, and so that the program is to stop right there? */
 bool td__break_on_error (const TdBreak *b);
+bool td__break_exactly (const TdBreak *b);
+/** Is that all it asks?  Then no event needs to be looked at for it. */
+bool td__break_errors_only (const TdBreak *b);
 const char *td__break_text (const TdBreak *b);
 int td__break_id (const TdBreak *b);
 void td__break_set_id (TdBreak *b, int id);

@@ -1,6 +1,9 @@
 /* The language of breakpoints: terms joined by && and ||, && binding closer.
  *
  *   error  nan  inf                        what happened
+ *   exact error                            the same, before anything else runs: an index that a
+ *                                          device finds bad later is else told of when the
+ *                                          program reads, or at the end of the iteration
  *   op == linear    link == mlp/l1         which event (op=linear, `op linear` too); link: that
  *                                          layer or one inside it
  *   line == mlp.c:31    phase == backward
@@ -99,6 +102,13 @@ holds_error (const Term *t, const TdBreakMoment *m)
   return m->error != NULL;
 }
 
+/* A function of its own tells the two apart. */
+static bool
+holds_exact_error (const Term *t, const TdBreakMoment *m)
+{
+  return holds_error (t, m);
+}
+
 static bool
 holds_nan (const Term *t, const TdBreakMoment *m)
 {
@@ -180,11 +190,17 @@ holds_norm_grad (const Term *t, const TdBreakMoment *m)
 }
 
 static const Subject subjects[] = {
-  { "error", BARE, false, holds_error },  { "nan", BARE, true, holds_nan },
-  { "inf", BARE, true, holds_inf },       { "op", NAME, false, holds_op },
-  { "link", NAME, false, holds_link },    { "line", NAME, false, holds_line },
-  { "phase", NAME, false, holds_phase },  { "iteration", NUMBER, false, holds_iteration },
-  { "bytes", BYTES, false, holds_bytes }, { "norm(grad)", NUMBER, true, holds_norm_grad },
+  { "exact error", BARE, false, holds_exact_error },
+  { "error", BARE, false, holds_error },
+  { "nan", BARE, true, holds_nan },
+  { "inf", BARE, true, holds_inf },
+  { "op", NAME, false, holds_op },
+  { "link", NAME, false, holds_link },
+  { "line", NAME, false, holds_line },
+  { "phase", NAME, false, holds_phase },
+  { "iteration", NUMBER, false, holds_iteration },
+  { "bytes", BYTES, false, holds_bytes },
+  { "norm(grad)", NUMBER, true, holds_norm_grad },
   { "norm", NUMBER, true, holds_norm },
 };
 
@@ -269,10 +285,11 @@ parse_term (const char *s, Term *t, char *error, size_t size)
 
   if (at == NULL)
     {
-      snprintf (error, size,
-                "breakpoint: error, nan, inf, op, link, line, phase, iteration, bytes, "
-                "norm or norm(grad) expected at \"%.40s\"",
-                s);
+      snprintf (
+          error, size,
+          "breakpoint: error, exact error, nan, inf, op, link, line, phase, iteration, bytes, "
+          "norm or norm(grad) expected at \"%.40s\"",
+          s);
       return NULL;
     }
   if (t->subject->kind == BARE)
@@ -368,12 +385,31 @@ td__break_needs_values (const TdBreak *b)
 }
 
 bool
+td__break_exactly (const TdBreak *b)
+{
+  for (int i = 0; i < b->n; i++)
+    if (b->terms[i].subject->holds == holds_exact_error)
+      return true;
+  return false;
+}
+
+bool
 td__break_on_error (const TdBreak *b)
 {
   for (int i = 0; i < b->n; i++)
     if (b->terms[i].subject->holds == holds_error)
       return true;
-  return false;
+  return td__break_exactly (b);
+}
+
+bool
+td__break_errors_only (const TdBreak *b)
+{
+  for (int i = 0; i < b->n; i++)
+    if (b->terms[i].subject->holds != holds_error
+        && b->terms[i].subject->holds != holds_exact_error)
+      return false;
+  return true;
 }
 
 const char *

@@ -195,6 +195,7 @@ typedef struct TdEngine
   uint32_t mark;
   TdError error;
   bool has_error, error_asked;
+  const TdLateFault *fault; /**< that the error which is being told is, or NULL */
   TdSlab vars, nodes, ops, buffers;
   TdVar *quarantine_head, *quarantine_tail; /**< oldest first */
   size_t n_quarantined;

@@ -79,7 +79,9 @@ record_error (TdStatus status, const char *op, const TdSite *site, const char *t
       e->has_error = true;
       e->error_asked = false;
     }
-  if (e->observer != NULL)
+  if (e->observer != NULL && e->fault != NULL && e->observer->fault != NULL)
+    e->observer->fault (e->observer, &error, e->fault);
+  else if (e->observer != NULL)
     e->observer->error (e->observer, &error);
   return status;
 }

@@ -4,8 +4,8 @@
  * and the program goes on.  The device keeps the first bad index of each place; a place is one
  * check of a CUDA graph, or, place 0, all checks of define-by-run.  Runs of a place are counted
  * here as they are issued and there as they happen, in the same order, so that an answer leads
- * back to its call and its iteration, however far the host is ahead.  The error is told when
- * the host reads or waits, and at the end of an iteration.
+ * back to its call, its iteration and the event that a recorder has of it, however far the host
+ * is ahead.  The error is told when the host reads or waits, and at the end of an iteration.
  *
  * SPDX-License-Identifier: MIT */
 #include "late-index.h"
@@ -27,6 +27,7 @@ typedef struct
   const TdPath *path;
   TdShape shape;
   int64_t limit;
+  TdEventPlace at; /* of define-by-run */
   uint8_t dtype, operand;
 } Call;
 
@@ -36,6 +37,7 @@ typedef struct
   Call call;
   uint64_t n_runs, n_before; /* issued; of them by earlier graphs */
   int64_t iteration[RUNS];
+  TdEventPlace at[RUNS];
   uint16_t next; /* place of the same step, 0: none */
   bool used;
 } Place;
@@ -50,9 +52,12 @@ typedef struct
                                     still find theirs */
 } Checks;
 
-bool td__index_now;
+bool td__index_now, td__index_wait;
 static Checks *checks[DEVICES];
 static uint32_t asked; /* devices that may know something, by number */
+static bool at_end;
+static bool unfinished;                /* they were asked since somebody waited for them */
+static const TdEventPlace *late_event; /* NULL: that which runs */
 static struct
 {
   TdDevice *device; /* NULL: nothing is captured */
@@ -78,6 +83,24 @@ checks_of (const TdDevice *d)
   if (*c == NULL)
     *c = zeroed (sizeof **c);
   return *c;
+}
+
+TdEventPlace
+td__index_where (void)
+{
+  TdObserver *o = td__engine.observer;
+  TdEventPlace at = { .known = false };
+
+  if (late_event != NULL)
+    return *late_event;
+  at.known = o != NULL && o->where != NULL && o->where (o, &at);
+  return at;
+}
+
+void
+td__index_late_event (const TdEventPlace *at)
+{
+  late_event = at;
 }
 
 static Call
@@ -134,14 +157,16 @@ td__index_capture (TdDevice *d, uint16_t *places, const TdPath *path)
 }
 
 void
-td__index_launched (TdDevice *d, uint16_t places)
+td__index_launched (TdDevice *d, uint16_t places, const TdEventPlace *at)
 {
   Checks *c = checks_of (d);
 
+  unfinished = true;
   for (; places != 0; places = c->place[places]->next)
     {
       Place *p = c->place[places];
 
+      p->at[p->n_runs % RUNS] = at != NULL ? *at : (TdEventPlace){ .known = false };
       p->iteration[p->n_runs++ % RUNS] = td__engine.in_iteration ? td__engine.iteration : -1;
     }
 }
@@ -194,6 +219,8 @@ td__index_check (TdOpCall *call, int i, int64_t limit, int64_t allowed)
   asked |= 1u << d->number % DEVICES;
   if (graph)
     return TD_OK;
+  unfinished = true;
+  what.at = td__index_where ();
   c = checks_of (d);
   c->iteration[c->n_calls % CALLS] = td__engine.in_iteration ? td__engine.iteration : -1;
   c->call[c->n_calls++ % CALLS] = what;
@@ -204,23 +231,28 @@ td__index_check (TdOpCall *call, int i, int64_t limit, int64_t allowed)
 
 /* The call that run number `run` was part of; NULL: too long ago. */
 static const Call *
-find_call (const Checks *c, const TdBadIndex *bad, int64_t *iteration)
+find_call (const Checks *c, const TdBadIndex *bad, int64_t *iteration, TdEventPlace *at)
 {
   const Place *p;
 
   *iteration = -1;
+  *at = (TdEventPlace){ .known = false };
   if (bad->place == 0)
     {
       if (bad->run == 0 || bad->run > c->n_calls || c->n_calls - bad->run >= CALLS)
         return NULL;
       *iteration = c->iteration[(bad->run - 1) % CALLS];
+      *at = c->call[(bad->run - 1) % CALLS].at;
       return &c->call[(bad->run - 1) % CALLS];
     }
   p = bad->place < TD_INDEX_PLACES ? c->place[bad->place] : NULL;
   if (p == NULL || bad->run <= p->n_before || bad->run > p->n_runs)
     return NULL;
   if (p->n_runs - bad->run < RUNS)
-    *iteration = p->iteration[(bad->run - 1) % RUNS];
+    {
+      *iteration = p->iteration[(bad->run - 1) % RUNS];
+      *at = p->at[(bad->run - 1) % RUNS];
+    }
   return &p->call;
 }
 
@@ -231,7 +263,8 @@ tell (const TdDevice *d, const TdBadIndex *bad)
   const TdPath *path = e->path;
   char shape[160], when[40] = "";
   int64_t iteration;
-  const Call *call = find_call (checks_of (d), bad, &iteration);
+  TdLateFault fault = { .value = bad->value, .element = bad->at, .at_end = at_end };
+  const Call *call = find_call (checks_of (d), bad, &iteration, &fault.at);
   TdStatus status;
 
   if (call == NULL)
@@ -242,12 +275,16 @@ tell (const TdDevice *d, const TdBadIndex *bad)
   if (iteration >= 0)
     snprintf (when, sizeof when, " in iteration %lld", (long long)iteration);
   const char *name = call->cls->in_names[call->operand];
+  fault.operand = name;
+  fault.limit = call->limit;
   e->path = call->path;
+  e->fault = fault.at.known ? &fault : NULL;
   status = td__fail (TD_ERR_ARG, call->cls->name, call->site,
                      "0 <= %s[i] < %lld expected, got %lld at element %lld%s: %s %s %s", name,
                      (long long)call->limit, (long long)bad->value, (long long)bad->at, when,
                      name, td_shape_text (&call->shape, shape, sizeof shape),
                      td_dtype_name ((TdDtype)call->dtype));
+  e->fault = NULL;
   e->path = path;
   return status;
 }
@@ -282,7 +319,19 @@ td__index_finish (void)
       if (d != NULL)
         d->ops->synchronize (d);
     }
+  unfinished = false;
   td__index_raise ();
+}
+
+void
+td__index_iteration_ends (void)
+{
+  at_end = true;
+  if (td__index_wait && unfinished)
+    td__index_finish ();
+  else
+    td__index_raise ();
+  at_end = false;
 }
 
 void
@@ -296,5 +345,5 @@ td__index_end (void)
       checks[i] = NULL;
     }
   asked = 0;
-  td__index_now = false;
+  unfinished = td__index_now = td__index_wait = false;
 }

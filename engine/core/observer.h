@@ -56,7 +56,7 @@ typedef struct TdEvent
   TdPhase phase;
   unsigned flags;
   uint64_t twin_id; /**< forward operation of a backward one, or 0 */
-  uint32_t order; /**< which of the operations of that one's backward, TD_ORDER_APART apart */
+  uint32_t order;   /**< which of the operations of that one's backward, TD_ORDER_APART apart */
   int n_in, n_out;
   struct TdNode *const *in;
   struct TdNode *const *out;
@@ -64,6 +64,23 @@ typedef struct TdEvent
   uint32_t retained_in, retained_out;
   const char *algorithm; /**< after_op: which implementation ran, where there are several */
 } TdEvent;
+
+/** Where an event is recorded: its iteration, and which of its events it is. */
+typedef struct
+{
+  uint64_t iteration;
+  uint32_t event;
+  bool known; /**< false: nobody records */
+} TdEventPlace;
+
+/** An error that a device has found in the indices of an event which was over by then. */
+typedef struct
+{
+  TdEventPlace at;
+  const char *operand; /**< the input's name */
+  int64_t value, limit, element;
+  bool at_end; /**< found as its iteration, or a later one, ended */
+} TdLateFault;
 
 typedef struct TdObserver TdObserver;
 struct TdObserver
@@ -88,6 +105,10 @@ struct TdObserver
   void (*unchain) (TdObserver *o, struct TdNode *node, const TdSite *site);
   void (*name) (TdObserver *o, struct TdNode *node, const char *name);
   void (*error) (TdObserver *o, const TdError *error);
+  /** Optional: the place of the event that runs, or of the next; false: it is not recorded. */
+  bool (*where) (TdObserver *o, TdEventPlace *place);
+  /** Optional, else `error`: the same of an event that was over. */
+  void (*fault) (TdObserver *o, const TdError *error, const TdLateFault *fault);
   void (*config) (TdObserver *o, const char *field, int value);
   void (*param) (TdObserver *o, const TdPath *path, const TdVar *param);
   /** Optional: news of a static chain, and a schedule before it is replayed first. */

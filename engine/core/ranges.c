@@ -90,6 +90,25 @@ PASS (static_entry, (TdObserver *o, const TdStaticEntry *entry), entry)
 // clang-format on
 
 static void
+on_fault (TdObserver *o, const TdError *error, const TdLateFault *fault)
+{
+  TdObserver *inner = ((Ranges *)(void *)o)->inner;
+
+  if (inner != NULL && inner->fault != NULL)
+    inner->fault (inner, error, fault);
+  else
+    on_error (o, error);
+}
+
+static bool
+on_where (TdObserver *o, TdEventPlace *place)
+{
+  TdObserver *inner = ((Ranges *)(void *)o)->inner;
+
+  return inner != NULL && inner->where != NULL && inner->where (inner, place);
+}
+
+static void
 on_finish (TdObserver *o, int status)
 {
   TELL (o, finish, status);
@@ -111,6 +130,8 @@ static const TdObserver vtable = { .before_op = before_op,
                                    .unchain = on_unchain,
                                    .name = on_name,
                                    .error = on_error,
+                                   .where = on_where,
+                                   .fault = on_fault,
                                    .config = on_config,
                                    .param = on_param,
                                    .static_news = on_static_news,

@@ -108,7 +108,7 @@ iteration_close (void)
 {
   TdEngine *e = &td__engine;
 
-  td__index_raise ();
+  td__index_iteration_ends ();
   if (e->observer != NULL)
     e->observer->iteration (e->observer, false, e->iteration, 0, e->iteration_site);
   e->in_iteration = false;

@@ -108,6 +108,41 @@ td__feed_pool (TdAssembler *a, const TdRawHead *head)
     *pool = ((const TdRawPool *)head)->pool;
 }
 
+/* The error of an event that was over: its notice names that event, and is the iteration's own
+ * where that is still open. */
+void
+td__feed_fault (TdAssembler *a, const TdRawHead *head)
+{
+  const TdRawFault *raw = (const TdRawFault *)head;
+  TdTapeFault fault = raw->fault;
+  TdTapeNotice notice, *own = NULL;
+
+  fault.found_iteration = a->state.iteration;
+  fault.found_event = a->state.n_events;
+  fault.time_ns = td__assembler_ns (a, raw->ticks);
+  fault.operand = td__alias (&a->strings, fault.operand).id;
+  fault.text = td__alias (&a->strings, fault.text).id;
+  fault.op = td__alias (&a->strings, fault.op).id;
+  fault.site = td__alias (&a->sites, fault.site).id;
+  notice = (TdTapeNotice){ .iteration = fault.iteration,
+                           .time_ns = fault.time_ns,
+                           .event = fault.event,
+                           .kind = TD_TAPE_NOTICE_ERROR,
+                           .status = raw->status,
+                           .text = fault.text,
+                           .op = fault.op,
+                           .site = fault.site };
+  if (a->state.in_iteration && fault.iteration == a->begin.number)
+    {
+      own = td__list_add (&a->notices, sizeof *own);
+      a->flags |= TD_TAPE_ITERATION_ERROR;
+    }
+  if (own != NULL)
+    *own = notice;
+  td_tape_writer_notice (a->w, &notice);
+  td_tape_writer_fault (a->w, &fault);
+}
+
 /* ------------------------------------------------------------- clocks of devices */
 
 static int

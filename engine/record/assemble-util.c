@@ -186,6 +186,7 @@ static const uint16_t least[TD_RAW_N_TYPES] = {
   [TD_RAW_OBJECT] = sizeof (TdRawObject),
   [TD_RAW_REFERENCES] = sizeof (TdRawReferences),
   [TD_RAW_POOL] = sizeof (TdRawPool),
+  [TD_RAW_FAULT] = sizeof (TdRawFault),
 };
 
 static bool

@@ -277,6 +277,7 @@ void td__feed_device_time (TdAssembler *a, const TdRawHead *head);
 void td__feed_answered (TdAssembler *a, const TdRawHead *head);
 void td__feed_device (TdAssembler *a, const TdRawHead *head);
 void td__feed_pool (TdAssembler *a, const TdRawHead *head);
+void td__feed_fault (TdAssembler *a, const TdRawHead *head);
 
 /** End the open iteration. */
 void td__finish_iteration (TdAssembler *a, uint64_t end_ticks);

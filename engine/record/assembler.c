@@ -653,6 +653,7 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
   [TD_RAW_OBJECT] = td__feed_object,
   [TD_RAW_REFERENCES] = td__feed_references,
   [TD_RAW_POOL] = td__feed_pool,
+  [TD_RAW_FAULT] = td__feed_fault,
 };
 
 /* Recovery: definitions count always, the rest only from the first whole iteration on that the

@@ -7,6 +7,8 @@
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"
 
+#include "../agent/agent.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -286,6 +288,48 @@ td__recorder_time_after (TdRecorder *r)
   if (d->ops->time_op (d, &of))
     ask (r, d);
   r->times.spent += td_ring_ticks () - begin;
+}
+
+/* --- errors of events that were over --- */
+
+bool
+td__recorder_where (TdObserver *o, TdEventPlace *place)
+{
+  const TdRecorder *r = (const TdRecorder *)(const void *)o;
+
+  *place = (TdEventPlace){ .iteration = r->now->iteration, .event = (uint32_t)r->event };
+  return r->writes && r->in_iteration;
+}
+
+void
+td__recorder_fault (TdObserver *o, const TdError *error, const TdLateFault *fault)
+{
+  TdRecorder *r = (TdRecorder *)(void *)o;
+
+  if (r->writes)
+    {
+      const uint32_t text = td__recorder_string (r, error->message),
+                     op = td__recorder_string (r, error->op),
+                     operand = td__recorder_string (r, fault->operand),
+                     site = td__recorder_site (r, error->site);
+      TdRawFault *f = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *f));
+
+      *f = (TdRawFault){ .head = { TD_RAW_PADDED (sizeof *f), TD_RAW_FAULT, 0 },
+                         .ticks = td_ring_ticks (),
+                         .status = error->status,
+                         .fault = { .iteration = fault->at.iteration,
+                                    .value = fault->value,
+                                    .limit = fault->limit,
+                                    .element = fault->element,
+                                    .event = fault->at.event,
+                                    .operand = operand,
+                                    .text = text,
+                                    .op = op,
+                                    .site = site } };
+      td_ring_publish (r->ring, f->head.size);
+    }
+  if (r->agent != NULL)
+    td__agent_error (r->agent, error, fault);
 }
 
 /* --- memory of devices --- */

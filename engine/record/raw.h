@@ -72,6 +72,7 @@ typedef enum
   TD_RAW_OBJECT,
   TD_RAW_REFERENCES,
   TD_RAW_POOL,
+  TD_RAW_FAULT,
   TD_RAW_N_TYPES
 } TdRawType;
 
@@ -439,6 +440,16 @@ typedef struct
   TdRawHead head;
   TdTapePool pool;
 } TdRawPool;
+
+/** FAULT: texts and site are the engine's; found_iteration, found_event and time are the
+ * reader's to fill in, from where it comes and `ticks`. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t ticks;
+  int32_t status, reserved;
+  TdTapeFault fault;
+} TdRawFault;
 
 /** HELD: a group of what is still there at the end of the iteration, just before ITERATION_END.
  */

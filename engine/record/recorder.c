@@ -541,7 +541,7 @@ on_error (TdObserver *o, const TdError *error)
 
   notice (r, TD_TAPE_NOTICE_ERROR, error->status, error->message, error->op, error->site);
   if (r->agent != NULL)
-    td__agent_error (r->agent, error);
+    td__agent_error (r->agent, error, NULL);
 }
 
 static void
@@ -698,6 +698,8 @@ static const TdObserver vtable = {
   .unchain = on_unchain,
   .name = on_name,
   .error = on_error,
+  .where = td__recorder_where,
+  .fault = td__recorder_fault,
   .config = on_config,
   .param = on_param,
   .static_news = td__recorder_static_news,

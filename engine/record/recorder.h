@@ -155,6 +155,10 @@ void td__recorder_notice (TdRecorder *r, const char *text);
 void td__recorder_fill_stats (TdTapeStats *to, const TdStats *from);
 /** Write the answers of devices that are there. */
 void td__recorder_late (TdRecorder *r, TdLateHow how);
+/** Which event runs, or comes next; false: none is recorded. */
+bool td__recorder_where (TdObserver *o, TdEventPlace *place);
+/** Write the error of an event that was over. */
+void td__recorder_fault (TdObserver *o, const TdError *error, const TdLateFault *fault);
 void td__recorder_late_now_and_then (TdRecorder *r);
 /** The iteration ends: say whether answers are still to come. */
 bool td__recorder_late_ends (TdRecorder *r);

@@ -56,6 +56,7 @@ typedef struct TdCaptures
   TdDevice *device;
   const char **alone; /* by ready step: why it is launched by itself, owned; NULL: it is not */
   uint8_t *trouble;   /* by ready step */
+  TdEventPlace *at;   /* by ready step: where this run of it is recorded */
   uint8_t *moves;     /* by value; TD_MAX_MOVES: it gets a fixed place */
   uint32_t *blamed;   /* by value: the last search for blame that found it */
   uint32_t n_searches;

@@ -67,6 +67,7 @@ td__captures_free (TdReadyList *list)
     free ((void *)(uintptr_t)c->alone[k]);
   free (c->alone);
   free (c->trouble);
+  free (c->at);
   free (c->moves);
   free (c->blamed);
   free (c->stretches);
@@ -98,6 +99,7 @@ td__captures_begin (TdPlay *p)
       c->device = d;
       c->alone = zeroed (p->list->n_ready, sizeof *c->alone);
       c->trouble = zeroed (p->list->n_ready, 1);
+      c->at = zeroed (p->list->n_ready, sizeof *c->at);
       c->moves = zeroed (plan->s->n_values, 1);
       c->blamed = zeroed (plan->s->n_values, sizeof *c->blamed);
       return false;
@@ -242,10 +244,12 @@ run_one_by_one (TdPlay *p, uint32_t from, uint32_t to)
   for (uint32_t k = from; k < to && status == TD_OK; k++)
     if (is_launched (&p->list->ready[k]))
       {
+        td__index_late_event (p->observed ? &p->list->captures->at[k] : NULL);
         status = td__play_one (p, &p->list->ready[k]);
         if (owner != NULL)
           owner->info.n_alone++;
       }
+  td__index_late_event (NULL);
   return status;
 }
 
@@ -440,7 +444,8 @@ launch (TdPlay *p, const TdStretch *st)
     status = d->ops->graphs->launch (d, st->graph, st->written, n);
   for (uint32_t k = 0; k < st->n_steps && status == TD_OK; k++)
     if (st->steps[k].places != 0)
-      td__index_launched (d, st->steps[k].places);
+      td__index_launched (d, st->steps[k].places,
+                          p->observed ? &p->list->captures->at[st->steps[k].ready] : NULL);
   if (status == TD_OK)
     status = td__stretch_copy (p, st, false);
   if (owner != NULL)
@@ -521,6 +526,12 @@ td__captures_defer (TdPlay *p, uint32_t k, TdStatus *status)
   if (owner != NULL && is_launched (r))
     owner->info.n_alone++;
   return false;
+}
+
+void
+td__captures_tell (TdPlay *p, uint32_t k)
+{
+  p->list->captures->at[k] = td__index_where ();
 }
 
 TdStatus

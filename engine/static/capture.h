@@ -11,6 +11,8 @@ bool td__captures_begin (TdPlay *p);
 /** Before step k of the ready ones: true where it goes into a graph, and the caller only opens
  * its gradients.  Otherwise what came before was launched, if the step needs that. */
 bool td__captures_defer (TdPlay *p, uint32_t k, TdStatus *status);
+/** The step waits, and its event is told of now. */
+void td__captures_tell (TdPlay *p, uint32_t k);
 /** Launch what still waits; the end of a run. */
 TdStatus td__captures_end (TdPlay *p);
 /** A whole run, with nobody to tell. */

@@ -346,6 +346,8 @@ observed_op (TdPlay *p, const TdStep *step, TdReady *r, bool captures)
   event.flags |= waits ? TD_EVENT_CAPTURED : 0u;
   o->before_op (o, &event);
   p->i->plan->s->device->algorithm = NULL;
+  if (waits)
+    td__captures_tell (p, (uint32_t)(r - p->list->ready));
   if (r != NULL && !waits)
     status = run_one (p, r);
   if (status != TD_OK)

@@ -46,13 +46,15 @@ struct TdTapeReader
   TapeArray strings; /* TdTapeText by id - 1 */
   TapeArray opdefs, sites, paths;
   TapeArray infos, sources, parameters, notices;
+  TapeArray faults;         /* TdTapeFault */
+  uint32_t n_faults_marked; /* of those, in the summaries of their iterations */
   TapeArray summaries, reports;
   TapeArray structures;                    /* TdTapeStructure */
   TapeArray structure_spots, memory_spots; /* TapeSpot by id - 1 */
   TapeArray aliases;
   TapeArray chains, static_events;
   TapeArray schedule_spots; /* TapeSpot by id - 1 */
-  bool summaries_sorted, reports_sorted;
+  bool summaries_sorted, reports_sorted, faults_sorted;
   uint32_t n_counted;     /* summaries counted into structures */
   uint32_t max_summaries; /* that are kept; 0: all */
   uint64_t stride;        /* of those that are kept among the old */
@@ -111,6 +113,15 @@ const TdTapeIteration *td__tape_iteration_from (TdTapeReader *r, const char *byt
                                                 char *error, size_t n_error);
 
 void td__tape_part_unref (TapePart *part);
+
+/** The first fault from index `from` on that is of iteration `number`; r->faults.n: none. */
+uint32_t td__tape_next_fault (const TdTapeReader *r, uint64_t number, uint32_t from);
+/** Say in the events of that iteration what was found later. */
+void td__tape_apply_faults (const TdTapeReader *r, uint64_t number, TdTapeEvent *events,
+                            uint32_t n);
+
+/** Say in the summaries of iterations that they have errors which were found later. */
+void td__tape_mark_faults (TdTapeReader *r);
 
 /** Drop summaries beyond what the reader keeps. */
 void td__tape_thin (TdTapeReader *r);

@@ -33,6 +33,9 @@ void td__tape_dump_pools (TapeDump *d, const TdTapeIteration *it);
 /** Say in `info` how full devices and their pools were at the end; nothing where there is no
  * device but the host. */
 void td__tape_info_devices (TdTapeReader *r, FILE *out, bool json);
+/** What was found later of the events of an iteration; in `info`: of all. */
+void td__tape_dump_faults (TapeDump *d, const TdTapeIteration *it);
+void td__tape_info_faults (TdTapeReader *r, FILE *out, bool json);
 /** Say in `info` how many chains there are and how often they were replayed; nothing where
  * there is none. */
 void td__tape_info_statics (TdTapeReader *r, FILE *out, bool json);

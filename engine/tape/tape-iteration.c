@@ -452,19 +452,25 @@ take_reports (TdTapeReader *r, Loaded *l)
       own[l->it.n_reports++] = all[i];
 }
 
-/* Events are shared with other iterations: those with other attributes are a copy. */
+/* Events are shared with other iterations: those that differ, in attributes or by an error that
+ * was found later, are a copy. */
 static void
-apply_attrs (Loaded *l)
+apply_changes (const TdTapeReader *r, Loaded *l)
 {
+  const bool faulty = td__tape_next_fault (r, l->it.number, 0) < r->faults.n;
   TdTapeEvent *events;
 
-  if (l->it.n_attr_changes == 0 || l->it.n_events == 0
+  if (faulty)
+    l->it.flags |= TD_TAPE_ITERATION_ERROR;
+  if ((l->it.n_attr_changes == 0 && !faulty) || l->it.n_events == 0
       || (events = malloc (l->it.n_events * sizeof *events)) == NULL)
     return;
   memcpy (events, l->it.events, l->it.n_events * sizeof *events);
   for (uint32_t i = 0; i < l->it.n_attr_changes; i++)
     if (l->it.attr_changes[i].event < l->it.n_events)
       events[l->it.attr_changes[i].event].attrs = l->it.attr_changes[i].attrs;
+  if (faulty)
+    td__tape_apply_faults (r, l->it.number, events, l->it.n_events);
   l->arrays[l->n_arrays++] = events;
   l->it.events = events;
 }
@@ -536,7 +542,7 @@ fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSec
   COPY (l, references, n_references, REFERENCES);
   drop_broken_objects (&l->it);
   COPY (l, pools, n_pools, POOLS);
-  apply_attrs (l);
+  apply_changes (r, l);
   take_stop (l, sections);
   take_reports (r, l);
   return take_times (l, sections, head->time_shift) && share_memory (l) && instance_ok (&l->it);

@@ -217,6 +217,18 @@ take_reports (TdTapeReader *r, const char *bytes, size_t n)
 }
 
 static void
+take_fault (TdTapeReader *r, const char *bytes, size_t n)
+{
+  const TdTapeFault *all;
+  uint32_t i = r->faults.n;
+
+  take_next (&r->faults, bytes, n, sizeof *all);
+  all = r->faults.items;
+  if (i > 0 && r->faults.n > i && all[i].iteration < all[i - 1].iteration)
+    r->faults_sorted = false;
+}
+
+static void
 take_end (TdTapeReader *r, const char *bytes, size_t n)
 {
   td__tape_take (&r->end, sizeof r->end, bytes, n);
@@ -266,6 +278,9 @@ td__tape_take_frame (TdTapeReader *r, const TdTapeFrame *frame, const char *byte
       break;
     case TD_TAPE_FRAME_NOTICE:
       take_next (&r->notices, bytes, n, sizeof (TdTapeNotice));
+      break;
+    case TD_TAPE_FRAME_FAULT:
+      take_fault (r, bytes, n);
       break;
     case TD_TAPE_FRAME_END:
       take_end (r, bytes, n);
@@ -354,6 +369,11 @@ ACCESSORS (parameters, parameter, TdTapeParameter)
 ACCESSORS (notices, notice, TdTapeNotice)
 {
   return array_get (&r->notices, i, sizeof (TdTapeNotice));
+}
+
+ACCESSORS (faults, fault, TdTapeFault)
+{
+  return array_get (&r->faults, i, sizeof (TdTapeFault));
 }
 
 ACCESSORS (structures, structure, TdTapeStructure)

@@ -361,6 +361,7 @@ td_tape_reader_poll (TdTapeReader *r)
   any = read_kind (r, TD_TAPE_SEGMENT_DEFS);
   any |= read_index (r);
   count_structures (r);
+  td__tape_mark_faults (r);
   td__tape_thin (r);
   live = newest_live_seq (r);
   any |= live != r->live_seq;
@@ -426,7 +427,7 @@ td_tape_reader_open_bounded (const char *path, uint32_t max_summaries, char *err
       free (r);
       return NULL;
     }
-  r->summaries_sorted = r->reports_sorted = true;
+  r->summaries_sorted = r->reports_sorted = r->faults_sorted = true;
   r->max_summaries = max_summaries;
   r->stride = 1;
   td_tape_reader_poll (r);
@@ -444,7 +445,7 @@ td_tape_reader_free (TdTapeReader *r)
           &r->infos,         &r->sources,         &r->parameters, &r->notices,
           &r->summaries,     &r->reports,         &r->structures, &r->aliases,
           &r->memory_spots,  &r->structure_spots, &r->chains,     &r->static_events,
-          &r->schedule_spots };
+          &r->schedule_spots, &r->faults };
 
   close (r->fd);
   free (r->seen);

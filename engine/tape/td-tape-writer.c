@@ -315,6 +315,12 @@ td_tape_writer_notice (TdTapeWriter *w, const TdTapeNotice *notice)
   put_def (w, TD_TAPE_FRAME_NOTICE, notice, sizeof *notice, NULL, 0);
 }
 
+void
+td_tape_writer_fault (TdTapeWriter *w, const TdTapeFault *fault)
+{
+  put_def (w, TD_TAPE_FRAME_FAULT, fault, sizeof *fault, NULL, 0);
+}
+
 /* A full disk: say so where there is room left, with a text of its own. */
 static void
 put_failure (TdTapeWriter *w)

@@ -109,6 +109,9 @@ TD_API bool td_tape_writer_tensor (TdTapeWriter *w, const TdTapeTensorRecord *re
 /** Say something to the reader of the tape. */
 TD_API void td_tape_writer_notice (TdTapeWriter *w, const TdTapeNotice *notice);
 
+/** Say that an event, maybe of an iteration stored before, has turned out to have failed. */
+TD_API void td_tape_writer_fault (TdTapeWriter *w, const TdTapeFault *fault);
+
 /** Say that there is a static chain; `chain->id` is the program's number for it. */
 TD_API void td_tape_writer_chain (TdTapeWriter *w, const TdTapeChain *chain);
 

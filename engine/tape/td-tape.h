@@ -25,6 +25,7 @@ TD_TAPE_BEGIN_C
 #endif
 
 #include "td-tape-device.h"
+#include "td-tape-fault.h"
 #include "td-tape-held.h"
 #include "td-tape-objects.h"
 #include "td-tape-static.h"
@@ -95,7 +96,7 @@ TD_TAPE_BEGIN_C
  * Version 1.1 adds static schedules: STATIC_CHAIN, SCHEDULE and STATIC_EVENT, and the section
  * STATICS, RUNS and TRACED of iterations (td-tape-static.h).  Version 1.2 adds the section HELD
  * of iterations and the holder OPTIMIZER (td-tape-held.h), OBJECTS and REFERENCES
- * (td-tape-objects.h), and devices with their POOLS (td-tape-device.h, td-tape-pools.h). */
+ * (td-tape-objects.h), devices with their POOLS (td-tape-device.h, td-tape-pools.h), FAULT. */
 
 #define TD_TAPE_MAGIC "TDTAPE\r\n"
 #define TD_TAPE_MAJOR 1
@@ -167,6 +168,7 @@ enum
   TD_TAPE_EVENT_RUNNING = 1 << 5,     /* live only: started, not yet ended */
   TD_TAPE_EVENT_SHARED = 1 << 6,      /* output shares its input's buffer (a view) */
   TD_TAPE_EVENT_CAPTURED = 1 << 7,    /* ran inside a CUDA graph: its time was not measured */
+  TD_TAPE_EVENT_FAULT = 1 << 8,       /* failed as was found later: td-tape-fault.h */
 };
 
 /** Flags of a variable. */
@@ -285,6 +287,7 @@ typedef enum
   TD_TAPE_FRAME_STATIC_CHAIN,
   TD_TAPE_FRAME_SCHEDULE,
   TD_TAPE_FRAME_STATIC_EVENT,
+  TD_TAPE_FRAME_FAULT,
   TD_TAPE_N_FRAMES
 } TdTapeFrameType;
 
