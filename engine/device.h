@@ -15,7 +15,7 @@
 
 #include "tapedeck-op.h"
 
-#define TD_DEVICE_ABI 4
+#define TD_DEVICE_ABI 5
 
 struct TdPool;
 struct TdBlock;
@@ -553,6 +553,21 @@ typedef struct TdProgram
   int64_t size;
 } TdProgram;
 
+/** Copies of what is computed with later, while the device computes with what is there. */
+typedef struct TdDeviceAhead
+{
+  /** Memory of the host that these uploads read where it is; NULL: there is none. */
+  void *(*host_new) (TdDevice *d, size_t bytes);
+  void (*host_free) (TdDevice *d, void *host);
+  /** Begin a copy to memory that no work uses, behind nothing that was issued, and before
+   * nothing that is.  stays: host is of host_new, and is left as it is till settle. */
+  TdStatus (*upload) (TdDevice *d, void *dst, const void *host, size_t bytes, bool stays);
+  /** Let what is issued from here on follow all of these uploads. */
+  TdStatus (*follow) (TdDevice *d);
+  /** Wait till none of these uploads reads memory of the host any more. */
+  TdStatus (*settle) (TdDevice *d);
+} TdDeviceAhead;
+
 /** The kernels of a device.  "[...]" after a slot lists its operands. */
 typedef struct TdDeviceOps
 {
@@ -564,6 +579,7 @@ typedef struct TdDeviceOps
   /** The same to memory that no work uses: it need not wait for what was issued, only what is
    * issued from here on waits for it.  NULL: upload. */
   TdStatus (*upload_new) (TdDevice *d, void *dst, const void *host, size_t bytes);
+  const TdDeviceAhead *ahead; /**< NULL: batches are sent when they are asked for */
   TdStatus (*download) (TdDevice *d, void *host, const void *src, size_t bytes);
   TdStatus (*copy) (TdDevice *d, void *dst, const void *src, size_t bytes);
   TdStatus (*zero) (TdDevice *d, void *dst, size_t bytes);

@@ -188,7 +188,9 @@ typedef struct
 } TdMultithreadIterOpt;
 #define TD_MULTITHREAD_ITER_DEFAULTS                                                           \
   .batch_size = 32, .shuffle = true, .repeat = true, .n_threads = 1, .n_prefetch = 0
-/** The same batches in the same order, loaded ahead by threads that see host memory only. */
+/** The same batches in the same order, loaded ahead by threads that see host memory only.  On a
+ * device that copies while it computes the next batch is sent when one is handed out, and is
+ * memory of category input from then on; its arrays are recorded where they are asked for. */
 TD_API TdIter *td_multithread_iterator_new_ (TdDataset *dataset,
                                              const TdMultithreadIterOpt *options);
 TD_API TdIter *td_multithread_iterator_new_at (TdDataset *dataset, TdMultithreadIterOpt options,

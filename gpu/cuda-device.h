@@ -71,6 +71,8 @@ typedef struct TdCuda
   TdCudaStages up, aside; /**< on stream, on uploads: made for the first of these */
   TdCudaStage down[2];
   CUevent computed; /**< what a download waits for where there is no mark */
+  CUevent ahead;    /**< after the last upload of what is computed with later; or NULL */
+  bool ahead_reads; /**< it may not have passed */
   TdCudaMark marks[TD_CUDA_MARKS];
   int next_mark;
   bool marks_wait;                /**< some of them, for a launch */
@@ -180,6 +182,7 @@ CUevent td_cuda_marks_find (const TdCuda *c, const void *address, size_t bytes);
 /* memory (transfer.c) */
 TdStatus td_cuda_upload (TdDevice *d, void *dst, const void *host, size_t bytes);
 TdStatus td_cuda_upload_new (TdDevice *d, void *dst, const void *host, size_t bytes);
+extern const TdDeviceAhead td_cuda_ahead;
 TdStatus td_cuda_download (TdDevice *d, void *host, const void *src, size_t bytes);
 TdStatus td_cuda_copy (TdDevice *d, void *dst, const void *src, size_t bytes);
 TdStatus td_cuda_zero (TdDevice *d, void *dst, size_t bytes);

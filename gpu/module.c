@@ -211,7 +211,7 @@ device_end (TdDevice *d)
          pages stay, and are unmapped as ever. */
       td_cuda.cuDevicePrimaryCtxReset (c->handle);
       c->stream = c->uploads = c->downloads = NULL;
-      c->computed = NULL;
+      c->computed = c->ahead = NULL;
       memset (&c->up, 0, sizeof c->up);
       memset (&c->aside, 0, sizeof c->aside);
       memset (c->down, 0, sizeof c->down);

@@ -320,6 +320,7 @@ static const TdDeviceOps ops = {
   .provider = &td_cuda_vmm_provider,
   .upload = td_cuda_upload,
   .upload_new = td_cuda_upload_new,
+  .ahead = &td_cuda_ahead,
   .download = td_cuda_download,
   .copy = td_cuda_copy,
   .zero = td_cuda_zero,

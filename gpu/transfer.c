@@ -68,7 +68,9 @@ td_cuda_stages_close (TdCuda *c)
   stage_close (&c->down[1]);
   if (c->computed != NULL)
     td_cuda.cuEventDestroy (c->computed);
-  c->computed = NULL;
+  if (c->ahead != NULL)
+    td_cuda.cuEventDestroy (c->ahead);
+  c->computed = c->ahead = NULL;
 }
 
 static TdStatus
@@ -165,6 +167,92 @@ td_cuda_upload_new (TdDevice *d, void *dst, const void *host, size_t bytes)
     td_cuda.cuStreamSynchronize (c->uploads);
   return status;
 }
+
+/* --- uploads of what is computed with later --- */
+
+static void *
+ahead_host_new (TdDevice *d, size_t bytes)
+{
+  TdCuda *c = td_cuda_enter (d);
+  void *host = NULL;
+
+  /* Without it there is one more copy, and no error. */
+  return c->lost == TD_OK && td_cuda.cuMemAllocHost (&host, bytes) == CUDA_SUCCESS ? host
+                                                                                   : NULL;
+}
+
+static void
+ahead_host_free (TdDevice *d, void *host)
+{
+  TdCuda *c = td_cuda_enter (d);
+
+  if (c->lost == TD_OK) /* else it went with the context */
+    td_cuda.cuMemFreeHost (host);
+}
+
+static TdStatus
+ahead_upload (TdDevice *d, void *dst, const void *host, size_t bytes, bool stays)
+{
+  TdCuda *c = td_cuda_enter (d);
+  TdStatus status = c->lost;
+
+  td_cuda_refuses (c, "copies numbers of the host");
+  if (c->lost != TD_OK || bytes == 0)
+    return c->lost;
+  if (c->ahead == NULL)
+    status = td_cuda_check (c, td_cuda.cuEventCreate (&c->ahead, CU_EVENT_DISABLE_TIMING),
+                            "cuEventCreate");
+  if (status == TD_OK && !stays && c->aside.stage[TD_CUDA_STAGES - 1].done == NULL
+      && !stages_open (c, &c->aside, c->uploads))
+    status = TD_ERR_MEMORY;
+  if (status == TD_OK && !stays)
+    status = upload (c, &c->aside, dst, host, bytes);
+  else if (status == TD_OK)
+    {
+      td_cuda_shadows_keep (c, dst, host, bytes);
+      status = td_cuda_check (
+          c, td_cuda.cuMemcpyHtoDAsync ((CUdeviceptr)dst, host, bytes, c->uploads), "a copy");
+    }
+  if (status == TD_OK)
+    status = td_cuda_check (c, td_cuda.cuEventRecord (c->ahead, c->uploads), "cuEventRecord");
+  if (status != TD_OK && c->lost == TD_OK) /* pieces that nothing waits for */
+    td_cuda.cuStreamSynchronize (c->uploads);
+  c->ahead_reads = c->ahead_reads || status == TD_OK;
+  return status;
+}
+
+static TdStatus
+ahead_follow (TdDevice *d)
+{
+  TdCuda *c = td_cuda_enter (d);
+
+  if (c->lost != TD_OK || c->ahead == NULL)
+    return c->lost;
+  return td_cuda_check (c, td_cuda.cuStreamWaitEvent (c->stream, c->ahead, 0),
+                        "cuStreamWaitEvent");
+}
+
+/* The copies began an iteration ago: this seldom waits. */
+static TdStatus
+ahead_settle (TdDevice *d)
+{
+  TdCuda *c = td_cuda_enter (d);
+
+  if (c->lost != TD_OK || !c->ahead_reads)
+    return c->lost;
+  c->ahead_reads = false;
+  if (td_cuda.cuEventQuery (c->ahead) == CUDA_SUCCESS)
+    return TD_OK;
+  return td_cuda_check (c, td_cuda.cuEventSynchronize (c->ahead), "a copy");
+}
+
+const TdDeviceAhead td_cuda_ahead = { .host_new = ahead_host_new,
+                                      .host_free = ahead_host_free,
+                                      .upload = ahead_upload,
+                                      .follow = ahead_follow,
+                                      .settle = ahead_settle };
+
+/* --- downloads --- */
 
 /* Let the stream of downloads follow what wrote there, or all that was issued. */
 static TdStatus

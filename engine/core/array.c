@@ -76,6 +76,16 @@ td_tensor_at (TdDtype dtype, TdShape shape, const void *host, const TdSite *site
   return filled (new_input (dtype, &shape, site), host);
 }
 
+TdVar *
+td__tensor_of_block (TdDtype dtype, const TdShape *shape, TdDevice *device, TdBlock *block,
+                     const TdSite *site)
+{
+  size_t bytes = (size_t)td_shape_size (shape) * td_dtype_bytes (dtype);
+  TdVar *v = td__var_of (dtype, shape, td__buffer_of (device, block, bytes), site);
+
+  return traced (finish (v, TD_OK), (TdTraceArray){ .origin = TD_ARRAY_UPLOAD });
+}
+
 TdVar *(td_tensor)(TdDtype dtype, TdShape shape, const void *host)
 {
   return td_tensor_at (dtype, shape, host, NULL);

@@ -3,16 +3,13 @@
  * SPDX-License-Identifier: MIT */
 #include "core.h"
 
-TdBuffer *
-td__buffer_take (TdDevice *device, size_t bytes, TdMemCategory category)
+/* A buffer of a block that was taken for it. */
+static TdBuffer *
+make (TdDevice *device, TdBlock *block, size_t bytes, TdMemCategory category)
 {
   TdEngine *e = &td__engine;
-  TdBlock *block = td__pool_take (device->pool, bytes, category);
-  TdBuffer *b;
+  TdBuffer *b = td__slab_take (&e->buffers);
 
-  if (TD_UNLIKELY (block == NULL))
-    return NULL;
-  b = td__slab_take (&e->buffers);
   b->refs = 1;
   b->version = 0;
   b->block = block;
@@ -26,6 +23,25 @@ td__buffer_take (TdDevice *device, size_t bytes, TdMemCategory category)
   b->copied_to = 0;
   b->origin = 0;
   b->category = (uint8_t)category;
+  return b;
+}
+
+TdBuffer *
+td__buffer_take (TdDevice *device, size_t bytes, TdMemCategory category)
+{
+  TdBlock *block = td__pool_take (device->pool, bytes, category);
+
+  return TD_LIKELY (block != NULL) ? make (device, block, bytes, category) : NULL;
+}
+
+TdBuffer *
+td__buffer_of (TdDevice *device, TdBlock *block, size_t bytes)
+{
+  TdObserver *o = td__engine.observer;
+  TdBuffer *b = make (device, block, bytes, (TdMemCategory)block->category);
+
+  if (TD_UNLIKELY (o != NULL))
+    o->buffer_new (o, b);
   return b;
 }
 

@@ -316,6 +316,8 @@ td__slab_give (TdSlab *slab, void *item)
 TdBuffer *td__buffer_new (TdDevice *device, size_t bytes, TdMemCategory category);
 /** The same for the output of an operation, of which the observer's after_op tells. */
 TdBuffer *td__buffer_take (TdDevice *device, size_t bytes, TdMemCategory category);
+/** The same of a block that was taken before. *Owner*: the buffer takes the block. */
+TdBuffer *td__buffer_of (TdDevice *device, struct TdBlock *block, size_t bytes);
 void td__buffer_free (TdBuffer *b);
 static inline TdBuffer *
 td__buffer_ref (TdBuffer *b)
@@ -364,6 +366,12 @@ td__var_new (TdNode *node, TdBuffer *buffer, const TdSite *site)
 TdVar *td__var_leaf (TdDtype dtype, const TdShape *shape, TdDevice *device,
                      TdMemCategory category,
                      const TdSite *site); /**< uninitialised memory; NULL after td__fail */
+/** A leaf of a buffer that is there. *Owner*: the handle takes the caller's reference. */
+TdVar *td__var_of (TdDtype dtype, const TdShape *shape, TdBuffer *buffer, const TdSite *site);
+/** A new input of the innermost scope, whose numbers are in a block already, or are on their
+ * way in the order of the device's work. *Owner*: the handle takes the block. */
+TdVar *td__tensor_of_block (TdDtype dtype, const TdShape *shape, TdDevice *device,
+                            struct TdBlock *block, const TdSite *site);
 TdVar *td__var_ref (TdVar *v, TdHold hold);
 void td__var_unref (TdVar *v, TdHold hold);
 bool td__var_usable (const TdVar *v, const char *call,

@@ -15,13 +15,24 @@ enum
 };
 
 TdVar *
+td__var_of (TdDtype dtype, const TdShape *shape, TdBuffer *buffer, const TdSite *site)
+{
+  TdNode *node = td__node_new ();
+
+  node->dtype = (uint8_t)dtype;
+  node->shape = *shape;
+  node->device = buffer->device;
+  node->category = buffer->category;
+  return td__var_new (node, buffer, site != NULL ? site : td__engine.site);
+}
+
+TdVar *
 td__var_leaf (TdDtype dtype, const TdShape *shape, TdDevice *device, TdMemCategory category,
               const TdSite *site)
 {
   size_t bytes;
   char text[200];
   TdBuffer *buffer;
-  TdNode *node;
 
   if (!td__shape_bytes (shape, dtype, &bytes))
     {
@@ -35,12 +46,7 @@ td__var_leaf (TdDtype dtype, const TdShape *shape, TdDevice *device, TdMemCatego
       td__fail_memory (device, bytes, "array", site);
       return NULL;
     }
-  node = td__node_new ();
-  node->dtype = (uint8_t)dtype;
-  node->shape = *shape;
-  node->device = device;
-  node->category = (uint8_t)category;
-  return td__var_new (node, buffer, site != NULL ? site : td__engine.site);
+  return td__var_of (dtype, shape, buffer, site);
 }
 
 static void

@@ -77,13 +77,15 @@ typedef struct TdHostBatch
     const char *name;
     TdDtype dtype;
     TdShape shape;
-    void *data;
-    size_t room;
+    void *data; /**< one of: */
+    void *own, *pinned;
+    size_t own_bytes, pinned_bytes;
   } field[TD_MAX_FIELDS];
   int n_fields;
   int64_t n;
   bool failed;
   char why[TD_WHY_BYTES];
+  TdDevice *device; /**< that reads `pinned` where it is; the field's thread is the engine's */
 } TdHostBatch;
 /** How examples become a batch. */
 typedef struct TdGatherRule
@@ -99,8 +101,10 @@ void td__gather_rows (const TdDataset *dataset, const int64_t *rows, int64_t n, 
 void td__gather_examples (const TdExample *examples, int64_t n, const TdGatherRule *rule,
                           TdHostBatch *out);
 void td__host_batch_clear (TdHostBatch *batch);
-/** New arrays of the innermost scope. */
-TdBatch td__host_batch_send (const TdHostBatch *batch, const char *call, const TdSite *site);
+/** New arrays of the innermost scope; blocks: where their numbers are on the default device
+ * already, or NULL. *Owner*: the arrays take the blocks. */
+TdBatch td__host_batch_send (const TdHostBatch *batch, struct TdBlock *const *blocks,
+                             const char *call, const TdSite *site);
 TdBatch td__batch_poison (void);
 
 /** The next of a fixed sequence of pseudo-random numbers (splitmix64, Steele et al. 2014). */

@@ -10,21 +10,26 @@
 static void *
 room_for (TdHostBatch *b, int k, size_t bytes)
 {
-  if (b->field[k].room < bytes)
+  if (bytes <= b->field[k].pinned_bytes)
+    return b->field[k].data = b->field[k].pinned;
+  if (bytes > b->field[k].own_bytes)
     {
-      free (b->field[k].data);
-      b->field[k].data = NULL;
-      b->field[k].data = td__xrealloc (NULL, bytes);
-      b->field[k].room = bytes;
+      free (b->field[k].own);
+      b->field[k].own = td__xrealloc (NULL, bytes);
+      b->field[k].own_bytes = bytes;
     }
-  return b->field[k].data;
+  return b->field[k].data = b->field[k].own;
 }
 
 void
 td__host_batch_clear (TdHostBatch *b)
 {
   for (int k = 0; k < TD_MAX_FIELDS; k++)
-    free (b->field[k].data);
+    {
+      free (b->field[k].own);
+      if (b->field[k].pinned != NULL)
+        b->device->ops->ahead->host_free (b->device, b->field[k].pinned);
+    }
   *b = (TdHostBatch){ .n = 0 };
 }
 
@@ -271,7 +276,8 @@ td__batch_poison (void)
 }
 
 TdBatch
-td__host_batch_send (const TdHostBatch *h, const char *call, const TdSite *site)
+td__host_batch_send (const TdHostBatch *h, TdBlock *const *blocks, const char *call,
+                     const TdSite *site)
 {
   static const char *const names[TD_MAX_FIELDS] = { "x", "t" };
   TdBatch b = { .n = h->n, .n_fields = h->n_fields };
@@ -284,7 +290,11 @@ td__host_batch_send (const TdHostBatch *h, const char *call, const TdSite *site)
   for (int k = 0; k < h->n_fields; k++)
     {
       const char *name = h->field[k].name != NULL ? h->field[k].name : names[k];
-      TdVar *v = td_tensor_at (h->field[k].dtype, h->field[k].shape, h->field[k].data, site);
+      TdDtype dtype = h->field[k].dtype;
+      const TdShape *shape = &h->field[k].shape;
+      TdVar *v = blocks != NULL
+                     ? td__tensor_of_block (dtype, shape, td__engine.device, blocks[k], site)
+                     : td_tensor_at (dtype, *shape, h->field[k].data, site);
 
       b.field[k] = td_poisoned (v) || name == NULL ? v : td_name (v, name);
       b.name[k] = h->field[k].name;
@@ -324,7 +334,7 @@ td_concat_examples (const TdExample *examples, int64_t n, const double *padding,
   for (int k = 0; k < n_padding; k++)
     rule.padding[k] = padding[k];
   td__gather_examples (examples, n, &rule, &host);
-  b = td__host_batch_send (&host, "td_concat_examples", NULL);
+  b = td__host_batch_send (&host, NULL, "td_concat_examples", NULL);
   td__host_batch_clear (&host);
   return b;
 }

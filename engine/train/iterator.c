@@ -36,6 +36,7 @@ iter_free (void *object)
 {
   TdIter *it = object;
 
+  td__ahead_drop (it);
   td__prefetch_free (it->prefetch);
   td__dataset_unref (it->dataset);
   td__host_batch_clear (&it->host);
@@ -58,8 +59,7 @@ td_iter_reset (TdIter *it)
   if (it == NULL || it->inert)
     return;
   td__cursor_begin (it, &it->at);
-  if (it->prefetch != NULL)
-    td__prefetch_restart (it->prefetch);
+  td__ahead_restart (it);
 }
 
 static uint64_t
@@ -194,8 +194,7 @@ td_iter_set_padding (TdIter *it, const double *padding, int n_padding)
   it->rule.n_padding = n_padding;
   for (int k = 0; k < n_padding; k++)
     it->rule.padding[k] = padding[k];
-  if (it->prefetch != NULL)
-    td__prefetch_restart (it->prefetch);
+  td__ahead_restart (it);
   return TD_OK;
 }
 
@@ -287,11 +286,11 @@ row_batch (TdIter *it, const TdSite *site)
   else if (it->converter != NULL)
     batch = converted_batch (it, rows, n, draw, site);
   else if (it->prefetch != NULL)
-    batch = td__host_batch_send (td__prefetch_take (it->prefetch), "td_iter_next", site);
+    batch = td__ahead_next (it, site);
   else
     {
       td__gather_rows (it->dataset, rows, n, it->seed, draw, &it->rule, &it->host);
-      batch = td__host_batch_send (&it->host, "td_iter_next", site);
+      batch = td__host_batch_send (&it->host, NULL, "td_iter_next", site);
     }
   free (rows);
   return batch;

@@ -19,6 +19,15 @@ typedef struct TdCursor
 
 typedef struct TdPrefetch TdPrefetch;
 
+/** The batch after the one that is computed with, where a device takes it early. */
+typedef struct TdAhead
+{
+  TdHostBatch *batch; /**< NULL: none is taken */
+  TdDevice *device;   /**< that it is on its way to; NULL: to none */
+  struct TdBlock *block[TD_MAX_FIELDS];
+  size_t pinned_bytes; /**< of all batches of the iterator */
+} TdAhead;
+
 struct TdIter
 {
   TdObject object;
@@ -33,6 +42,7 @@ struct TdIter
   TdConverter converter;
   void *converter_user;
   TdPrefetch *prefetch; /**< NULL: rows are read when they are asked for */
+  TdAhead ahead;
 };
 
 /** Go to the first epoch's first row. */
@@ -53,6 +63,16 @@ double td__cursor_epoch_detail (const TdIter *it, const TdCursor *at);
 TdPrefetch *td__prefetch_new (const TdIter *it, int n_threads, int n_slots);
 /** Begin again behind the iterator's cursor. */
 void td__prefetch_restart (TdPrefetch *prefetch);
-/** The next batch, waiting for it; valid until the next call. */
-const TdHostBatch *td__prefetch_take (TdPrefetch *prefetch);
+/** The next batch, waiting for it; the caller's until the next call. */
+TdHostBatch *td__prefetch_take (TdPrefetch *prefetch);
+/** Is there one? */
+bool td__prefetch_has_more (TdPrefetch *prefetch);
 void td__prefetch_free (TdPrefetch *prefetch);
+
+/** The next batch of loader threads; the one after it is sent to the device, where that takes
+ * it while it computes (ahead.c). */
+TdBatch td__ahead_next (TdIter *it, const TdSite *site);
+/** What was taken early is not wanted. */
+void td__ahead_drop (TdIter *it);
+/** Load again from where the iterator's cursor stands. */
+void td__ahead_restart (TdIter *it);

@@ -45,6 +45,18 @@ slot_of (TdPrefetch *p, uint64_t k)
   return &p->slots[k % (uint64_t)p->n_slots];
 }
 
+/* A batch without rows is one that the order sampler spoilt. */
+static void
+load (const TdPrefetch *p, Slot *s)
+{
+  if (s->n > 0)
+    td__gather_rows (p->it->dataset, s->rows, s->n, p->seed, s->draw, &p->rule, &s->batch);
+  else
+    snprintf (s->batch.why, sizeof s->batch.why, "its rows are not among %lld",
+              (long long)p->it->n);
+  s->batch.failed = s->batch.failed || s->n == 0;
+}
+
 static void *
 loader (void *argument)
 {
@@ -62,8 +74,7 @@ loader (void *argument)
       s = slot_of (p, p->claimed++);
       p->n_loading++;
       pthread_mutex_unlock (&p->lock);
-      if (s->n > 0)
-        td__gather_rows (p->it->dataset, s->rows, s->n, p->seed, s->draw, &p->rule, &s->batch);
+      load (p, s);
       pthread_mutex_lock (&p->lock);
       p->n_loading--;
       s->ready = true;
@@ -143,16 +154,18 @@ td__prefetch_new (const TdIter *it, int n_threads, int n_slots)
   return p;
 }
 
-/* Load slot k here: what is done when no thread could be started. */
-static void
-load_here (TdPrefetch *p, Slot *s)
+bool
+td__prefetch_has_more (TdPrefetch *p)
 {
-  if (s->n > 0)
-    td__gather_rows (p->it->dataset, s->rows, s->n, p->seed, s->draw, &p->rule, &s->batch);
-  s->ready = true;
+  bool more;
+
+  pthread_mutex_lock (&p->lock);
+  more = !p->ended || p->taken < p->named;
+  pthread_mutex_unlock (&p->lock);
+  return more;
 }
 
-const TdHostBatch *
+TdHostBatch *
 td__prefetch_take (TdPrefetch *p)
 {
   Slot *s;
@@ -164,7 +177,8 @@ td__prefetch_take (TdPrefetch *p)
   if (p->n_threads == 0)
     {
       p->claimed++;
-      load_here (p, s);
+      load (p, s); /* no thread could be started */
+      s->ready = true;
     }
   while (!s->ready)
     pthread_cond_wait (&p->done, &p->lock);

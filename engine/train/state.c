@@ -68,7 +68,7 @@ order_serialize (TdIter *it, TdSerializer *s)
 static void
 prefetch_again (void *iter)
 {
-  td__prefetch_restart (((TdIter *)iter)->prefetch);
+  td__ahead_restart (iter);
 }
 
 void

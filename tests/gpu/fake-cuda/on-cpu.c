@@ -385,6 +385,7 @@ td_cuda_slots (void)
   ops.provider = &td_cuda_vmm_provider;
   ops.upload = td_cuda_upload;
   ops.upload_new = td_cuda_upload_new;
+  ops.ahead = &td_cuda_ahead;
   ops.download = slot_download;
   ops.copy = td_cuda_copy;
   ops.zero = td_cuda_zero;
