@@ -98,11 +98,15 @@ td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
 #define WINDOWS(name)                                                                          \
   static TdCudaKernel name[2][TD_N_DTYPES]                                                     \
       = { { TD_FLOATS ("td_" #name "_2d") }, { TD_FLOATS ("td_" #name "_6d") } }
-WINDOWS (pool_max);
-WINDOWS (pool_max_grad);
-WINDOWS (pool_gather);
-WINDOWS (pool_average);
-WINDOWS (pool_average_grad);
+#define POOLS(name)                                                                            \
+  static TdCudaKernel name[2][TD_N_DTYPES]                                                     \
+      = { { TD_FLOATS ("td_" #name "_2d"), TD_HALVES ("td_" #name "_2d") },                    \
+          { TD_FLOATS ("td_" #name "_6d"), TD_HALVES ("td_" #name "_6d") } }
+POOLS (pool_max);
+POOLS (pool_max_grad);
+POOLS (pool_gather);
+POOLS (pool_average);
+POOLS (pool_average_grad);
 WINDOWS (conv);
 WINDOWS (conv_data_grad);
 WINDOWS (conv_weight_grad);
@@ -127,6 +131,7 @@ td_cuda_pooling (TdCudaLauncher *l, TdPoolKind kind, const TdPooling *attrs, con
   const TdShape *image = operands[roles[kind][0]]->shape;
   const TdShape *pooled = operands[roles[kind][1]]->shape;
   const int wide = attrs->ndim > 2, none = (wide ? TD_MAX_SPATIAL : 2) - attrs->ndim;
+  const size_t pack = TD_PACK * td__bytes_of (out->dtype);
   TdPoolParams a = { .in0 = in[0].data,
                      .in1 = n_in > 1 ? in[1].data : NULL,
                      .out = out->data,
@@ -152,8 +157,13 @@ td_cuda_pooling (TdCudaLauncher *l, TdPoolKind kind, const TdPooling *attrs, con
       a.pooled *= a.n_places[i];
       a.places *= k < 0 ? 1 : attrs->ksize[k];
     }
-  return td__launch (l, &kernels[kind][wide][out->dtype], td__blocks (l, out->size, TD_BLOCK),
-                     1, &a);
+  /* Indices lie in memory as the numbers do; their packs are of 16 bytes. */
+  a.packs = !wide && out->dtype != TD_F64 && a.inner % TD_PACK == 0
+            && td__aligned (a.in0, kind == TD_POOL_MAX_GRAD ? 16 : pack)
+            && td__aligned (a.in1, pack) && td__aligned (a.out, pack)
+            && td__aligned (a.index, 16);
+  return td__launch (l, &kernels[kind][wide][out->dtype],
+                     td__blocks (l, out->size / (a.packs ? TD_PACK : 1), TD_BLOCK), 1, &a);
 }
 
 TdStatus

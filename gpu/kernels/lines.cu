@@ -22,26 +22,32 @@ precedes (T v, int64_t i, T best, int64_t place, bool least)
   return (least ? v < best : v > best) || (v == best && i < place);
 }
 
-template <typename T>
+template <typename S>
 TD_DEVICE void
 argmax (const TdAxisParams &a)
 {
+  typedef Number<S> N;
+  typedef typename N::T T;
   const int lane = threadIdx.x % a.lanes, groups = TD_BLOCK / a.lanes;
 
   for (int64_t first = (int64_t)blockIdx.x * groups; first < a.lines;
        first += (int64_t)gridDim.x * groups)
     {
       const int64_t line = first + threadIdx.x / a.lanes;
-      const T *x = (const T *)a.x + (line < a.lines ? line_at (a, line) : 0);
-      T best = x[0];
+      const S *x = (const S *)a.x + (line < a.lines ? line_at (a, line) : 0);
+      T best = N::load (x[0]);
       int64_t place = 0;
 
       for (int64_t i = lane; i < a.n && line < a.lines; i += a.lanes)
-        if (precedes (x[i * a.inner], i, best, place, a.reverse))
-          {
-            best = x[i * a.inner];
-            place = i;
-          }
+        {
+          const T v = N::load (x[i * a.inner]);
+
+          if (precedes (v, i, best, place, a.reverse))
+            {
+              best = v;
+              place = i;
+            }
+        }
       for (int k = a.lanes / 2; k > 0; k /= 2)
         {
           const T other = from_lane (best, k);
@@ -59,43 +65,46 @@ argmax (const TdAxisParams &a)
 }
 
 /* A thread for each line, or a block for a long one: TD_BLOCK numbers at a time. */
-template <typename T, typename A>
+template <typename S, typename A>
 TD_DEVICE void
 sum_along (const TdAxisParams &a)
 {
+  typedef Number<S> N;
+
   for (int64_t line = thread_index (); line < a.lines; line += n_threads ())
     {
-      const T *x = (const T *)a.x + line_at (a, line);
-      T *y = (T *)a.y + line_at (a, line);
+      const S *x = (const S *)a.x + line_at (a, line);
+      S *y = (S *)a.y + line_at (a, line);
       A total = 0;
 
       for (int64_t i = 0; i < a.n; i++)
         {
           const int64_t at = (a.reverse ? a.n - 1 - i : i) * a.inner;
 
-          total += (A)x[at];
-          y[at] = (T)total;
+          total += (A)N::load (x[at]);
+          y[at] = N::store ((typename N::T)total);
         }
     }
 }
 
-template <typename T, typename A, typename Room>
+template <typename S, typename A, typename Room>
 TD_DEVICE void
 scan_along (const TdAxisParams &a, Room &room)
 {
+  typedef Number<S> N;
   const int lane = threadIdx.x % TD_WARP, warp = threadIdx.x / TD_WARP;
 
   for (int64_t line = blockIdx.x; line < a.lines; line += gridDim.x)
     {
-      const T *x = (const T *)a.x + line_at (a, line);
-      T *y = (T *)a.y + line_at (a, line);
+      const S *x = (const S *)a.x + line_at (a, line);
+      S *y = (S *)a.y + line_at (a, line);
       A before = 0;
 
       for (int64_t begin = 0; begin < a.n; begin += TD_BLOCK)
         {
           const int64_t i = begin + threadIdx.x;
           const int64_t at = (a.reverse ? a.n - 1 - i : i) * a.inner;
-          A sum = i < a.n ? (A)x[at] : (A)0;
+          A sum = i < a.n ? (A)N::load (x[at]) : (A)0;
 
           for (int k = 1; k < TD_WARP; k *= 2)
             {
@@ -109,7 +118,7 @@ scan_along (const TdAxisParams &a, Room &room)
           for (int k = 0; k < warp; k++)
             sum += room[k];
           if (i < a.n)
-            y[at] = (T)(before + sum);
+            y[at] = N::store ((typename N::T) (before + sum));
           for (int k = 0; k < TD_BLOCK / TD_WARP; k++)
             before += room[k];
           __syncthreads ();
@@ -136,6 +145,8 @@ ALONG (float, double, f32)
 ALONG (double, double, f64)
 ALONG (int32_t, uint32_t, i32)
 ALONG (int64_t, uint64_t, i64)
+ALONG (td_f16, double, f16)
+ALONG (td_bf16, double, bf16)
 
 TD_DEVICE float
 exp_of (float x)

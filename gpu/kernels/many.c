@@ -148,9 +148,12 @@ TdStatus
 td_cuda_lstm (TdCudaLauncher *l, int kind, const TdTensor *in, int n_in, TdTensor *out,
               int n_out)
 {
-  static TdCudaKernel cells[TD_N_DTYPES] = { TD_FLOATS ("td_lstm") };
-  static TdCudaKernel grads[TD_N_DTYPES] = { TD_FLOATS ("td_lstm_grad") };
+  static TdCudaKernel cells[TD_N_DTYPES] = { TD_FLOATS ("td_lstm"), TD_HALVES ("td_lstm") };
+  static TdCudaKernel grads[TD_N_DTYPES]
+      = { TD_FLOATS ("td_lstm_grad"), TD_HALVES ("td_lstm_grad") };
   const bool grad = kind == TD_LSTM_GRAD;
+  const TdDtype dtype = out[0].dtype;
+  const size_t gates = 4 * td__bytes_of (dtype);
   const TdLstmParams a = { .c = in[0].data,
                            .x = in[1].data,
                            .c_new = grad ? in[2].data : NULL,
@@ -159,8 +162,13 @@ td_cuda_lstm (TdCudaLauncher *l, int kind, const TdTensor *in, int n_in, TdTenso
                            .out0 = out[0].data,
                            .out1 = out[1].data,
                            .n = in[0].shape->dim[0],
-                           .u = in[0].shape->dim[1] };
+                           .u = in[0].shape->dim[1],
+                           .packs = dtype != TD_F64 && td__aligned (in[1].data, gates)
+                                    && td__aligned (out[1].data, gates) };
 
-  return td__launch (l, grad ? &grads[out[0].dtype] : &cells[out[0].dtype],
+  for (int i = 0; i < n_in; i++)
+    if (in[i].dtype != dtype)
+      return TD_ERR_DTYPE;
+  return td__launch (l, grad ? &grads[dtype] : &cells[dtype],
                      td__blocks (l, a.n * a.u, TD_BLOCK), 1, &a);
 }

@@ -163,7 +163,7 @@ static TdStatus
 add_walk (TdCudaLauncher *l, const TdAxes *axes, TdDtype dtype, char *strided, char *dense)
 {
   static TdCudaKernel adds[TD_N_DTYPES]
-      = { TD_FLOATS ("td_add_walk"), TD_INTEGERS ("td_add_walk") };
+      = { TD_FLOATS ("td_add_walk"), TD_HALVES ("td_add_walk"), TD_INTEGERS ("td_add_walk") };
   const size_t bytes = td__bytes_of (dtype), each[3] = { bytes, bytes, 0 };
   const unsigned set = injective_axes (axes);
   TdAxes inner = { .n_operands = 2 };
@@ -177,6 +177,8 @@ add_walk (TdCudaLauncher *l, const TdAxes *axes, TdDtype dtype, char *strided, c
       td__axes_add (&inner, axes->dim[i], (const int64_t[]){ axes->stride[0][i], stride[i] });
     else
       n_launches *= axes->dim[i];
+  if (n_launches > 1 && bytes == 2)
+    return TD_ERR_DTYPE; /* halves would be rounded each time */
   for (int64_t k = 0; k < n_launches && status == TD_OK; k++)
     {
       TdWalkParams w = { .data = { strided, dense } };
@@ -256,18 +258,38 @@ td_cuda_gather_rows (TdCudaLauncher *l, const TdTensor *w, const TdTensor *index
   return td__launch (l, &gathers[unit], td__blocks (l, a.n * a.columns, TD_BLOCK * 2), 1, &a);
 }
 
+/* What halves are added up in. */
+static TdStatus
+take_sums (TdCudaLauncher *l, TdRowsParams *a, int64_t y_blocks)
+{
+  const size_t sums = (size_t)(a->n * a->columns) * sizeof *a->sums;
+  const size_t aligned = (sums + 15) / 16 * 16;
+  char *room;
+
+  if (a->n > INT32_MAX)
+    return TD_ERR_DTYPE;
+  room = l->workspace (l, aligned + (size_t)(y_blocks * a->rows) * sizeof *a->first_of);
+  if (room == NULL)
+    return TD_ERR_MEMORY;
+  a->sums = (float *)(void *)room;
+  a->first_of = (int32_t *)(void *)(room + aligned);
+  return TD_OK;
+}
+
 TdStatus
 td_cuda_scatter_rows_add (TdCudaLauncher *l, const TdTensor *index, const TdTensor *gy,
                           TdTensor *gw)
 {
   static TdCudaKernel scatters[TD_N_DTYPES]
-      = { TD_FLOATS ("td_scatter"), TD_INTEGERS ("td_scatter") };
+      = { TD_FLOATS ("td_scatter"), TD_HALVES ("td_scatter"), TD_INTEGERS ("td_scatter") };
+  const bool half = gw->dtype == TD_F16 || gw->dtype == TD_BF16;
   TdRowsParams a = { .from = gy->data,
                      .index = index->data,
                      .to = gw->data,
                      .n = index->size,
                      .index_dtype = (int)index->dtype };
   int64_t y_blocks;
+  TdStatus status = TD_OK;
 
   if (!is_index (index) || gw->dtype != gy->dtype || scatters[gw->dtype].name == NULL)
     return TD_ERR_DTYPE;
@@ -275,9 +297,15 @@ td_cuda_scatter_rows_add (TdCudaLauncher *l, const TdTensor *index, const TdTens
     return TD_OK;
   a.columns = gy->size / index->size;
   a.rows = gw->size / a.columns;
-  y_blocks = (a.columns + TD_BLOCK - 1) / TD_BLOCK;
-  return td__launch (l, &scatters[gw->dtype], td__blocks (l, a.rows, 1),
-                     y_blocks < SCATTER_Y ? y_blocks : SCATTER_Y, &a);
+  a.packs = half && a.columns % TD_PACK == 0 && td__aligned (a.from, 2 * TD_PACK)
+            && td__aligned (a.to, 2 * TD_PACK);
+  y_blocks = (a.columns / (a.packs ? TD_PACK : 1) + TD_BLOCK - 1) / TD_BLOCK;
+  y_blocks = y_blocks < SCATTER_Y ? y_blocks : SCATTER_Y;
+  if (half)
+    status = take_sums (l, &a, y_blocks);
+  return status == TD_OK
+             ? td__launch (l, &scatters[gw->dtype], td__blocks (l, a.rows, 1), y_blocks, &a)
+             : status;
 }
 
 /* Blocks that each find their first, and the one that finds the first of those. */

@@ -31,19 +31,20 @@ copy_walk (const TdWalkParams &a)
 
 /* Here the dense side may be part of an array.  Places of the strided side are different for
  * different i. */
-template <typename T>
+template <typename S>
 TD_DEVICE void
 add_walk (const TdWalkParams &a)
 {
-  T *strided = (T *)a.data[0];
-  const T *dense = (const T *)a.data[1];
+  typedef Number<S> N;
+  S *strided = (S *)a.data[0];
+  const S *dense = (const S *)a.data[1];
 
   for (uint32_t i = (uint32_t)thread_index (); i < a.n; i += (uint32_t)n_threads ())
     {
       int64_t at[2];
 
       walk_to<2> (a, i, at);
-      strided[at[0]] = sum_of_two (strided[at[0]], dense[at[1]]);
+      strided[at[0]] = N::store (sum_of_two (N::load (strided[at[0]]), N::load (dense[at[1]])));
     }
 }
 
@@ -186,35 +187,58 @@ TYPED_MOVES (uint64_t, 8)
 /* gw[index[i]] += gy[i], in the order of i: a block owns some rows of gw, looks through all
  * indices, a batch of TD_BLOCK at a time, and adds what is its own.  Blocks in y share out the
  * columns. */
-template <typename S, typename Room>
+struct Share
+{
+  int64_t first, end; /* rows */
+
+  TD_MEMBER void
+  open (const TdRowsParams &a)
+  {
+    const int64_t each = (a.rows + gridDim.x - 1) / gridDim.x;
+
+    first = blockIdx.x * each;
+    end = first + each < a.rows ? first + each : a.rows;
+  }
+};
+
+/* Leave which of a batch are the block's, in their order, and return how many. */
+template <typename Room>
+TD_DEVICE int
+own_of_batch (const TdRowsParams &a, const Share &share, int64_t begin, Room &mine,
+              Room &counts)
+{
+  const unsigned lane = threadIdx.x % TD_WARP, warp = threadIdx.x / TD_WARP;
+  const int64_t i = begin + threadIdx.x;
+  const int64_t row = i < a.n ? integer_at (a.index, a.index_dtype, i) : -1;
+  const bool hit = row >= share.first && row < share.end;
+  const uint32_t hits = __ballot_sync (TD_ALL_LANES, hit);
+  int before = 0, all = 0;
+
+  if (lane == 0)
+    counts[warp] = __popc (hits);
+  __syncthreads ();
+  for (unsigned k = 0; k < TD_BLOCK / TD_WARP; k++)
+    {
+      before += k < warp ? counts[k] : 0;
+      all += counts[k];
+    }
+  if (hit)
+    mine[before + __popc (hits & ((1u << lane) - 1))] = threadIdx.x;
+  __syncthreads ();
+  return all;
+}
+
+template <typename T, typename Room>
 TD_DEVICE void
 scatter (const TdRowsParams &a, Room &mine, Room &counts)
 {
-  typedef Number<S> N;
-  const int64_t share = (a.rows + gridDim.x - 1) / gridDim.x;
-  const int64_t first = blockIdx.x * share;
-  const int64_t end = first + share < a.rows ? first + share : a.rows;
-  const unsigned lane = threadIdx.x % TD_WARP, warp = threadIdx.x / TD_WARP;
+  Share share;
 
+  share.open (a);
   for (int64_t begin = 0; begin < a.n; begin += TD_BLOCK)
     {
-      const int64_t i = begin + threadIdx.x;
-      const int64_t row = i < a.n ? integer_at (a.index, a.index_dtype, i) : -1;
-      const bool hit = row >= first && row < end;
-      const uint32_t hits = __ballot_sync (TD_ALL_LANES, hit);
-      int before = 0, all = 0;
+      const int all = own_of_batch (a, share, begin, mine, counts);
 
-      if (lane == 0)
-        counts[warp] = __popc (hits);
-      __syncthreads ();
-      for (unsigned k = 0; k < TD_BLOCK / TD_WARP; k++)
-        {
-          before += k < warp ? counts[k] : 0;
-          all += counts[k];
-        }
-      if (hit)
-        mine[before + __popc (hits & ((1u << lane) - 1))] = threadIdx.x;
-      __syncthreads ();
       for (int k = 0; k < all; k++)
         {
           const int64_t from = begin + mine[k];
@@ -223,13 +247,99 @@ scatter (const TdRowsParams &a, Room &mine, Room &counts)
           for (int64_t c = blockIdx.y * TD_BLOCK + threadIdx.x; c < a.columns;
                c += gridDim.y * TD_BLOCK)
             {
-              S *place = (S *)a.to + to * a.columns + c;
+              T *place = (T *)a.to + to * a.columns + c;
 
-              *place = N::store (sum_of_two (
-                  N::load (*place), N::load (((const S *)a.from)[from * a.columns + c])));
+              *place = sum_of_two (*place, ((const T *)a.from)[from * a.columns + c]);
             }
         }
       __syncthreads ();
+    }
+}
+
+/* Halves are added up in float, and rounded once: the sum of a row of gw lies in a.sums where
+ * its first index is, a.first_of says which that is. */
+template <typename S, int V>
+TD_DEVICE void
+add_to_sum (const TdRowsParams &a, int64_t from, int64_t to, int64_t sum, int64_t c)
+{
+  typedef Number<S> N;
+  Pack<float, V> *place = (Pack<float, V> *)(a.sums + sum * a.columns + c);
+  const Pack<S, V> gy = *(const Pack<S, V> *)((const S *)a.from + from * a.columns + c);
+  Pack<float, V> v;
+
+  if (sum == from)
+    {
+      const Pack<S, V> start = *(const Pack<S, V> *)((const S *)a.to + to * a.columns + c);
+
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        v.v[k] = N::load (start.v[k]);
+    }
+  else
+    v = *place;
+#pragma unroll
+  for (int k = 0; k < V; k++)
+    v.v[k] += N::load (gy.v[k]);
+  *place = v;
+}
+
+template <typename S, int V>
+TD_DEVICE void
+round_sum (const TdRowsParams &a, int64_t row, int64_t sum, int64_t c)
+{
+  const Pack<float, V> v = *(const Pack<float, V> *)(a.sums + sum * a.columns + c);
+  Pack<S, V> y;
+
+#pragma unroll
+  for (int k = 0; k < V; k++)
+    y.v[k] = Number<S>::store (v.v[k]);
+  *(Pack<S, V> *)((S *)a.to + row * a.columns + c) = y;
+}
+
+/* A thread's columns are its own throughout: it reads of a.sums what it has written itself. */
+template <typename S, int V, typename Room>
+TD_DEVICE void
+scatter_halves (const TdRowsParams &a, Room &mine, Room &counts)
+{
+  int32_t *first_of = a.first_of + (int64_t)blockIdx.y * a.rows;
+  const int64_t c0 = (blockIdx.y * TD_BLOCK + threadIdx.x) * (int64_t)V;
+  const int64_t step = gridDim.y * (int64_t)TD_BLOCK * V;
+  Share share;
+
+  share.open (a);
+  for (int64_t row = share.first + threadIdx.x; row < share.end; row += TD_BLOCK)
+    first_of[row] = -1;
+  __syncthreads ();
+  for (int64_t begin = 0; begin < a.n; begin += TD_BLOCK)
+    {
+      const int all = own_of_batch (a, share, begin, mine, counts);
+
+      /* The first of each row, by one thread, before any is added. */
+      if (threadIdx.x == 0)
+        for (int k = 0; k < all; k++)
+          {
+            const int64_t row = integer_at (a.index, a.index_dtype, begin + mine[k]);
+
+            if (first_of[row] < 0)
+              first_of[row] = (int32_t)(begin + mine[k]);
+          }
+      __syncthreads ();
+      for (int k = 0; k < all; k++)
+        {
+          const int64_t from = begin + mine[k];
+          const int64_t to = integer_at (a.index, a.index_dtype, from), sum = first_of[to];
+
+          for (int64_t c = c0; c < a.columns; c += step)
+            add_to_sum<S, V> (a, from, to, sum, c);
+        }
+      __syncthreads ();
+    }
+  for (int64_t row = share.first; row < share.end; row++)
+    {
+      const int64_t sum = first_of[row];
+
+      for (int64_t c = c0; sum >= 0 && c < a.columns; c += step)
+        round_sum<S, V> (a, row, sum, c);
     }
 }
 
@@ -237,7 +347,8 @@ scatter (const TdRowsParams &a, Room &mine, Room &counts)
   TD_KERNEL (td_add_walk_##name, TdWalkParams)                                                 \
   {                                                                                            \
     add_walk<S> (a);                                                                           \
-  }                                                                                            \
+  }
+#define SCATTER(S, name)                                                                       \
   TD_KERNEL (td_scatter_##name, TdRowsParams)                                                  \
   {                                                                                            \
     TD_SHARED (int, mine, TD_BLOCK);                                                           \
@@ -245,10 +356,29 @@ scatter (const TdRowsParams &a, Room &mine, Room &counts)
                                                                                                \
     scatter<S> (a, mine, counts);                                                              \
   }
+#define SCATTER_HALVES(S, name)                                                                \
+  TD_KERNEL (td_scatter_##name, TdRowsParams)                                                  \
+  {                                                                                            \
+    TD_SHARED (int, mine, TD_BLOCK);                                                           \
+    TD_SHARED (int, counts, TD_BLOCK);                                                         \
+                                                                                               \
+    if (a.packs)                                                                               \
+      scatter_halves<S, TD_PACK> (a, mine, counts);                                            \
+    else                                                                                       \
+      scatter_halves<S, 1> (a, mine, counts);                                                  \
+  }
 ADDS (float, f32)
 ADDS (double, f64)
 ADDS (int32_t, i32)
 ADDS (int64_t, i64)
+ADDS (td_f16, f16)
+ADDS (td_bf16, bf16)
+SCATTER (float, f32)
+SCATTER (double, f64)
+SCATTER (int32_t, i32)
+SCATTER (int64_t, i64)
+SCATTER_HALVES (td_f16, f16)
+SCATTER_HALVES (td_bf16, bf16)
 
 TD_DEVICE int64_t
 first_bad (const TdRowsParams &a, int64_t from, int64_t step)

@@ -84,6 +84,9 @@ typedef struct TdRowsParams
   int64_t *result;
   int64_t *news;  /* of a check that nobody waits for: memory of the host, as result is then */
   uint64_t *runs; /* how many there have been */
+  float *sums;    /* of halves that are added up: where the first index of a row is */
+  int32_t *first_of; /* [blocks that share the columns][row] */
+  int packs;
 } TdRowsParams;
 
 /** Merged axes of one reduction: offset of output o, and of element r behind it. */
@@ -173,6 +176,7 @@ typedef struct TdPoolParams
   int32_t *index;
   int64_t n, image, pooled, places; /* channels of all images; elements; of a window */
   int64_t inner; /* channels that lie side by side at each place: 1, or all of an image */
+  int packs;     /* TD_PACK of them are taken at once */
   int64_t size[TD_MAX_SPATIAL],
       n_places[TD_MAX_SPATIAL]; /* of the image, of the pooled array */
   int64_t ksize[TD_MAX_SPATIAL], stride[TD_MAX_SPATIAL], pad[TD_MAX_SPATIAL];
@@ -212,6 +216,7 @@ typedef struct TdLstmParams
   const void *c, *x, *c_new, *gc, *gh;
   void *out0, *out1;
   int64_t n, u;
+  int packs; /* a unit's gates are read at once */
 } TdLstmParams;
 
 enum

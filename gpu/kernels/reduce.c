@@ -127,7 +127,7 @@ static TdStatus
 argmax (TdCudaLauncher *l, TdReduceKind kind, uint32_t axes, const TdTensor *x, TdTensor *y)
 {
   static TdCudaKernel kernels[TD_N_DTYPES]
-      = { TD_FLOATS ("td_argmax"), TD_INTEGERS ("td_argmax") };
+      = { TD_FLOATS ("td_argmax"), TD_HALVES ("td_argmax"), TD_INTEGERS ("td_argmax") };
   TdAxisParams a = axis_params (x, __builtin_ctz (axes), y);
 
   if (kernels[x->dtype].name == NULL || y->dtype != TD_I32)
@@ -142,9 +142,11 @@ td_cuda_cumulative_sum (TdCudaLauncher *l, int axis, bool reverse, const TdTenso
                         TdTensor *y)
 {
   static TdCudaKernel sums[TD_N_DTYPES]
-      = { TD_FLOATS ("td_sum_along"), TD_INTEGERS ("td_sum_along") };
+      = { TD_FLOATS ("td_sum_along"), TD_HALVES ("td_sum_along"),
+          TD_INTEGERS ("td_sum_along") };
   static TdCudaKernel scans[TD_N_DTYPES]
-      = { TD_FLOATS ("td_scan_along"), TD_INTEGERS ("td_scan_along") };
+      = { TD_FLOATS ("td_scan_along"), TD_HALVES ("td_scan_along"),
+          TD_INTEGERS ("td_scan_along") };
   TdAxisParams a = axis_params (x, axis, y);
 
   if (sums[x->dtype].name == NULL || y->dtype != x->dtype)

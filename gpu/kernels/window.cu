@@ -129,79 +129,128 @@ windows_over (const TdPoolParams &a, const int64_t *at, int64_t *low, int64_t *h
   return any;
 }
 
-template <typename T, int D>
+/* Channels of two axes are taken several at once; of more, one. */
+template <typename S, int D> struct AtOnce
+{
+  enum
+  {
+    V = D == 2 ? Packed<S>::V : 1
+  };
+};
+
+/* In what follows a thread has V numbers that lie side by side: channels of one place. */
+
+template <typename S, int D, int V>
 TD_DEVICE void
 pool_max (const TdPoolParams &a)
 {
-  for (int64_t o = thread_index (); o < a.n * a.pooled; o += n_threads ())
+  typedef Number<S> N;
+  typedef typename N::T T;
+
+  for (int64_t o = thread_index () * V; o < a.n * a.pooled; o += n_threads () * V)
     {
       int64_t at[D];
-      int32_t index = -1;
-      T best = -(T)INFINITY;
+      Pack<int32_t, V> index;
+      Pack<S, V> out;
+      T best[V];
       Window<D> w;
       Plane p;
 
       p.open (a, o, a.pooled, a.image);
-      const T *x = (const T *)a.in0 + p.other;
+      const S *x = (const S *)a.in0 + p.other;
       places_of<D> (p.place, a.n_places, at);
       w.open (a, at);
       for (int i = 0; i < D; i++)
         at[i] = w.begin[i];
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        {
+          best[k] = -(T)INFINITY;
+          index.v[k] = -1;
+        }
       for (int64_t t = 0; t < w.covered; t++, step_on<D> (at, w.begin, w.end))
         {
-          const T v = x[index_in<D> (at, a.size) * a.inner];
+          const Pack<S, V> pack = *(const Pack<S, V> *)(x + index_in<D> (at, a.size) * a.inner);
+          int64_t place = 0;
 
-          if (index < 0 || v > best || v != v)
+          for (int i = 0; i < D; i++)
+            place = place * a.ksize[i] + at[i] - w.first[i];
+#pragma unroll
+          for (int k = 0; k < V; k++)
             {
-              int64_t place = 0;
+              const T v = N::load (pack.v[k]);
 
-              for (int i = 0; i < D; i++)
-                place = place * a.ksize[i] + at[i] - w.first[i];
-              best = v;
-              index = (int32_t)place;
+              if (index.v[k] < 0 || v > best[k] || v != v)
+                {
+                  best[k] = v;
+                  index.v[k] = (int32_t)place;
+                }
             }
         }
-      ((T *)a.out)[o] = best;
-      a.index[o] = index;
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        out.v[k] = N::store (best[k]);
+      *(Pack<S, V> *)((S *)a.out + o) = out;
+      *(Pack<int32_t, V> *)(a.index + o) = index;
     }
 }
 
-template <typename T, int D>
+template <typename S, int D, int V>
 TD_DEVICE void
 pool_average (const TdPoolParams &a)
 {
-  for (int64_t o = thread_index (); o < a.n * a.pooled; o += n_threads ())
+  typedef Number<S> N;
+  typedef typename N::T T;
+
+  for (int64_t o = thread_index () * V; o < a.n * a.pooled; o += n_threads () * V)
     {
       int64_t at[D];
-      T sum = 0;
+      Pack<S, V> out;
+      T sum[V];
       Window<D> w;
       Plane p;
 
       p.open (a, o, a.pooled, a.image);
-      const T *x = (const T *)a.in0 + p.other;
+      const S *x = (const S *)a.in0 + p.other;
       places_of<D> (p.place, a.n_places, at);
       w.open (a, at);
       for (int i = 0; i < D; i++)
         at[i] = w.begin[i];
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        sum[k] = 0;
       for (int64_t t = 0; t < w.covered; t++, step_on<D> (at, w.begin, w.end))
-        sum += x[index_in<D> (at, a.size) * a.inner];
-      ((T *)a.out)[o] = sum / (T)w.divisor (a);
+        {
+          const Pack<S, V> pack = *(const Pack<S, V> *)(x + index_in<D> (at, a.size) * a.inner);
+
+#pragma unroll
+          for (int k = 0; k < V; k++)
+            sum[k] += N::load (pack.v[k]);
+        }
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        out.v[k] = N::store (sum[k] / (T)w.divisor (a));
+      *(Pack<S, V> *)((S *)a.out + o) = out;
     }
 }
 
 /* MAX: what the windows remember to have taken here; else a share of each window. */
-template <typename T, int D, bool MAX>
+template <typename S, int D, int V, bool MAX>
 TD_DEVICE void
 pool_grad (const TdPoolParams &a)
 {
-  for (int64_t x = thread_index (); x < a.n * a.image; x += n_threads ())
+  typedef Number<S> N;
+  typedef typename N::T T;
+
+  for (int64_t x = thread_index () * V; x < a.n * a.image; x += n_threads () * V)
     {
       int64_t at[D], low[D], high[D], o[D], n = 1;
-      T sum = 0;
+      Pack<S, V> out;
+      T sum[V];
       Plane p;
 
       p.open (a, x, a.image, a.pooled);
-      const T *gy = (const T *)(MAX ? a.in1 : a.in0) + p.other;
+      const S *gy = (const S *)(MAX ? a.in1 : a.in0) + p.other;
       const int32_t *index = (const int32_t *)a.in0 + p.other;
       places_of<D> (p.place, a.size, at);
       if (!windows_over<D> (a, at, low, high))
@@ -211,31 +260,43 @@ pool_grad (const TdPoolParams &a)
           o[i] = low[i];
           n *= high[i] - low[i];
         }
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        sum[k] = 0;
       for (int64_t t = 0; t < n; t++, step_on<D> (o, low, high))
         {
           const int64_t from = index_in<D> (o, a.n_places) * a.inner;
+          const Pack<S, V> g = *(const Pack<S, V> *)(gy + from);
 
           if (MAX)
             {
+              const Pack<int32_t, V> taken = *(const Pack<int32_t, V> *)(index + from);
               int64_t place = 0;
 
               for (int i = 0; i < D; i++)
                 place = place * a.ksize[i] + at[i] - o[i] * a.stride[i] + a.pad[i];
-              sum += index[from] == place ? gy[from] : (T)0;
+#pragma unroll
+              for (int k = 0; k < V; k++)
+                sum[k] += taken.v[k] == place ? N::load (g.v[k]) : (T)0;
             }
           else
             {
               Window<D> w;
 
               w.open (a, o);
-              sum += gy[from] / (T)w.divisor (a);
+#pragma unroll
+              for (int k = 0; k < V; k++)
+                sum[k] += N::load (g.v[k]) / (T)w.divisor (a);
             }
         }
-      ((T *)a.out)[x] = sum;
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        out.v[k] = N::store (sum[k]);
+      *(Pack<S, V> *)((S *)a.out + x) = out;
     }
 }
 
-template <typename T, int D>
+template <typename S, int D>
 TD_DEVICE void
 pool_gather (const TdPoolParams &a)
 {
@@ -244,10 +305,11 @@ pool_gather (const TdPoolParams &a)
       const int32_t index = ((const int32_t *)a.in0)[o];
       int64_t at[D], place[D];
       bool inside = index >= 0 && index < a.places;
+      S v = {};
       Plane p;
 
       p.open (a, o, a.pooled, a.image);
-      const T *x = (const T *)a.in1 + p.other;
+      const S *x = (const S *)a.in1 + p.other;
       places_of<D> (p.place, a.n_places, at);
       places_of<D> (index, a.ksize, place);
       for (int i = 0; i < D; i++)
@@ -255,7 +317,9 @@ pool_gather (const TdPoolParams &a)
           at[i] = at[i] * a.stride[i] - a.pad[i] + place[i];
           inside = inside && at[i] >= 0 && at[i] < a.size[i];
         }
-      ((T *)a.out)[o] = inside ? x[index_in<D> (at, a.size) * a.inner] : (T)0;
+      if (inside)
+        v = x[index_in<D> (at, a.size) * a.inner];
+      ((S *)a.out)[o] = v;
     }
 }
 
@@ -375,27 +439,49 @@ conv_weight_grad (const TdConvParams &a, Room &room)
     }
 }
 
-#define WINDOWS(T, D, name)                                                                    \
+#define POOLS(S, D, name)                                                                      \
   TD_KERNEL (td_pool_max_##D##d_##name, TdPoolParams)                                          \
   {                                                                                            \
-    pool_max<T, D> (a);                                                                        \
+    if (a.packs)                                                                               \
+      pool_max<S, D, AtOnce<S, D>::V> (a);                                                     \
+    else                                                                                       \
+      pool_max<S, D, 1> (a);                                                                   \
   }                                                                                            \
   TD_KERNEL (td_pool_max_grad_##D##d_##name, TdPoolParams)                                     \
   {                                                                                            \
-    pool_grad<T, D, true> (a);                                                                 \
+    if (a.packs)                                                                               \
+      pool_grad<S, D, AtOnce<S, D>::V, true> (a);                                              \
+    else                                                                                       \
+      pool_grad<S, D, 1, true> (a);                                                            \
   }                                                                                            \
   TD_KERNEL (td_pool_gather_##D##d_##name, TdPoolParams)                                       \
   {                                                                                            \
-    pool_gather<T, D> (a);                                                                     \
+    pool_gather<S, D> (a);                                                                     \
   }                                                                                            \
   TD_KERNEL (td_pool_average_##D##d_##name, TdPoolParams)                                      \
   {                                                                                            \
-    pool_average<T, D> (a);                                                                    \
+    if (a.packs)                                                                               \
+      pool_average<S, D, AtOnce<S, D>::V> (a);                                                 \
+    else                                                                                       \
+      pool_average<S, D, 1> (a);                                                               \
   }                                                                                            \
   TD_KERNEL (td_pool_average_grad_##D##d_##name, TdPoolParams)                                 \
   {                                                                                            \
-    pool_grad<T, D, false> (a);                                                                \
-  }                                                                                            \
+    if (a.packs)                                                                               \
+      pool_grad<S, D, AtOnce<S, D>::V, false> (a);                                             \
+    else                                                                                       \
+      pool_grad<S, D, 1, false> (a);                                                           \
+  }
+POOLS (float, 2, f32)
+POOLS (double, 2, f64)
+POOLS (td_f16, 2, f16)
+POOLS (td_bf16, 2, bf16)
+POOLS (float, 6, f32)
+POOLS (double, 6, f64)
+POOLS (td_f16, 6, f16)
+POOLS (td_bf16, 6, bf16)
+
+#define CONVS(T, D, name)                                                                      \
   TD_KERNEL (td_conv_##D##d_##name, TdConvParams)                                              \
   {                                                                                            \
     conv_forward<T, D> (a);                                                                    \
@@ -410,7 +496,7 @@ conv_weight_grad (const TdConvParams &a, Room &room)
                                                                                                \
     conv_weight_grad<T, D> (a, room);                                                          \
   }
-WINDOWS (float, 2, f32)
-WINDOWS (double, 2, f64)
-WINDOWS (float, 6, f32)
-WINDOWS (double, 6, f64)
+CONVS (float, 2, f32)
+CONVS (double, 2, f64)
+CONVS (float, 6, f32)
+CONVS (double, 6, f64)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
+#include "cpu/halves.h"
 #include "td-test.h"
 
 typedef struct
@@ -20,7 +21,7 @@ call_strided (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *cont
 {
   const Walk *w = context;
 
-  return gpu == NULL ? td__cpu_strided (NULL, w->kind, &in[0], &w->walk, &out[0])
+  return gpu == NULL ? td__cpu_half_strided (NULL, w->kind, &in[0], &w->walk, &out[0])
                      : td_cuda_strided (gpu, w->kind, &in[0], &w->walk, &out[0]);
 }
 
@@ -122,7 +123,7 @@ strided__transposes_by_tiles_both_ways (void **state)
 static void
 strided__adds_where_places_are_different (void **state)
 {
-  static const TdDtype types[] = { TD_F32, TD_F64, TD_I32, TD_I64, TD_F16, TD_U8 };
+  static const TdDtype types[] = { TD_F32, TD_F64, TD_I32, TD_I64, TD_F16, TD_BF16, TD_U8 };
   char what[80];
 
   for (int i = 0; i < 60; i++)
@@ -133,7 +134,7 @@ strided__adds_where_places_are_different (void **state)
 
       random_walk (&whole, false, &walked, &walk);
       snprintf (what, sizeof what, "adding walk %d", i);
-      check_walk (what, TD_STRIDED_ADD, types[i % 6], &whole, &walked, &walk, 0);
+      check_walk (what, TD_STRIDED_ADD, types[i % 7], &whole, &walked, &walk, 0);
     }
 }
 
@@ -171,7 +172,7 @@ call_gather (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *conte
 static TdStatus
 call_scatter (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
 {
-  return gpu == NULL ? td__cpu_scatter_rows_add (NULL, &in[0], &in[1], &out[0])
+  return gpu == NULL ? td__cpu_half_scatter_rows_add (NULL, &in[0], &in[1], &out[0])
                      : td_cuda_scatter_rows_add (gpu, &in[0], &in[1], &out[0]);
 }
 

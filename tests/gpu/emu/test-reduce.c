@@ -43,7 +43,8 @@ call_reduce (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *conte
   const Call *c = context;
 
   return gpu == NULL
-             ? td__cpu_reduce (NULL, (TdReduceKind)c->kind, c->axes, &in[0], &out[0], c->flag)
+             ? td__cpu_half_reduce (NULL, (TdReduceKind)c->kind, c->axes, &in[0], &out[0],
+                                    c->flag)
              : td_cuda_reduce (gpu, (TdReduceKind)c->kind, c->axes, &in[0], &out[0], c->flag);
 }
 
@@ -121,11 +122,11 @@ static const TdShape lines[] = { { 1, { 1 } },      { 1, { 1500 } },      { 2, {
 static void
 argmax__finds_the_first_of_equals_and_nan_first (void **state)
 {
-  static const TdDtype types[] = { TD_F32, TD_F64, TD_I32, TD_I64 };
+  static const TdDtype types[] = { TD_F32, TD_F64, TD_I32, TD_I64, TD_F16, TD_BF16 };
 
   for (int s = 0; s < 9; s++)
     for (int axis = 0; axis < lines[s].ndim; axis++)
-      for (int d = 0; d < 4; d++)
+      for (int d = 0; d < 6; d++)
         for (int kind = TD_REDUCE_ARGMAX; kind <= TD_REDUCE_ARGMIN; kind++)
           if (lines[s].dim[axis] > 0)
             check_along ("argmax", call_reduce, kind, types[d], TD_I32, &lines[s], axis, false,
@@ -137,7 +138,7 @@ call_sum (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
 {
   const Call *c = context;
 
-  return gpu == NULL ? td__cpu_cumulative_sum (NULL, c->axis, c->flag, &in[0], &out[0])
+  return gpu == NULL ? td__cpu_half_cumulative_sum (NULL, c->axis, c->flag, &in[0], &out[0])
                      : td_cuda_cumulative_sum (gpu, c->axis, c->flag, &in[0], &out[0]);
 }
 
