@@ -635,6 +635,8 @@ typedef struct TdDeviceOps
   const TdDeviceRnn *rnn; /**< NULL: recurrent layers are composed */
   TdStatus (*update) (TdDevice *d, TdUpdateKind kind, const TdUpdate *u,
                       TdTensor *const *arrays, int n);
+  /** No more updates follow soon: those that were collected are to begin.  NULL: none are. */
+  void (*updates_end) (TdDevice *d);
   TdStatus (*stats) (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
                      TdStats *out);
   /** From here on, until it is called with false, short kernels follow each other: threads may

@@ -15,7 +15,9 @@ enum
   TD_CUDA_SHADOWS = 16,
   TD_CUDA_SCRATCH = 8,
   TD_CUDA_MARKS = 8,
-  TD_CUDA_FENCES = 16
+  TD_CUDA_FENCES = 16,
+  TD_CUDA_UPDATES = 128, /* of one launch: no fewer than TD_UPDATE_MANY */
+  TD_CUDA_UPDATE_ARRAYS = 5
 };
 #define TD_CUDA_STAGE_BYTES ((size_t)4 << 20)
 
@@ -55,6 +57,7 @@ typedef struct TdCudaMark
 struct TdCudaVmm;
 struct TdCudaBlas;
 struct TdCudnn;
+struct TdCudaUpdates;
 struct TdCudaStatsLater;
 struct TdCudaTiming;
 struct TdCudaIndexLater;
@@ -90,6 +93,7 @@ typedef struct TdCuda
   struct TdCudnn *cudnn;                    /**< NULL till the first convolution */
   struct TdBlock *scratch[TD_CUDA_SCRATCH]; /**< what the kernels of this call share */
   int n_scratch;
+  struct TdCudaUpdates *updates;    /**< NULL till there are some */
   struct TdCudaStatsLater *stats;   /**< NULL till they are asked for */
   bool no_stats;                    /**< they cannot be had here */
   struct TdCudaTiming *timing;      /**< NULL till an operation is timed */
@@ -113,6 +117,8 @@ const TdDeviceOps *td_cuda_slots (void);
 extern const TdSegmentProvider td_cuda_vmm_provider, td_cuda_malloc_provider;
 
 /** Make the device's context the thread's, where another is. */
+TdCuda *td_cuda_thread (TdDevice *d);
+/** The same, to issue work or to wait: updates that were collected are sent. */
 TdCuda *td_cuda_enter (TdDevice *d);
 
 /** Turn what a function of CUDA returned into a status.
@@ -130,6 +136,8 @@ void td_cuda_launcher_init (TdCuda *c);
 /** Say what the next launch reads and writes; NULL or 0 is nothing. */
 void td_cuda_reads (TdCuda *c, const TdTensor *tensors, int n);
 void td_cuda_writes (TdCuda *c, const TdTensor *tensors, int n);
+/** Only for the checks of a driver of tests. */
+void td_cuda_uses (const TdCuda *c, const TdTensor *t, bool writes);
 extern const unsigned char td_cuda_dtype_bytes[8];
 
 /* channels-last convolutions where no library has them (layout.c) */
@@ -138,6 +146,16 @@ TdStatus td_cuda_conv_reordered (TdCuda *c, TdConvKind kind, const TdConv *attrs
 
 /** Let slots that refuse halves compute in floats (halves.c). */
 void td_cuda_halves_begin (TdDeviceOps *ops);
+
+/* updates of many parameters by few launches (updates.c) */
+/** The slot update.  It is launched when something else is entered, or another rule comes. */
+TdStatus td_cuda_updates_add (TdDevice *d, TdUpdateKind kind, const TdUpdate *u,
+                              TdTensor *const *arrays, int n);
+/** The slot updates_end. */
+void td_cuda_updates_end (TdDevice *d);
+/** Launch those that wait; nothing when there are none. */
+void td_cuda_updates_send (TdCuda *c);
+void td_cuda_updates_close (TdCuda *c);
 
 /* graphs (graph.c) */
 extern const TdDeviceGraphs td_cuda_graphs;

@@ -112,6 +112,9 @@ TdStatus td_cuda_lstm (TdCudaLauncher *l, int kind, const TdTensor *in, int n_in
 TdStatus td_cuda_update (TdCudaLauncher *l, TdUpdateKind kind, const TdUpdate *u,
                          TdTensor *const *arrays, int n, int n_params);
 
+/** Say whether that can be. */
+TdStatus td_cuda_update_check (TdUpdateKind kind, TdTensor *const *arrays, int n, int n_params);
+
 /** One array's statistics as the device leaves them; histogram as TdStats has it. */
 typedef struct TdCudaStats
 {

@@ -101,8 +101,8 @@ const unsigned char td_cuda_dtype_bytes[8]
     = { [TD_F16] = 2, [TD_BF16] = 2, [TD_F32] = 4, [TD_F64] = 8,
         [TD_I32] = 4, [TD_I64] = 8,  [TD_U8] = 1,  [TD_BOOL] = 1 };
 
-static void
-uses (const TdCuda *c, const TdTensor *t, bool writes)
+void
+td_cuda_uses (const TdCuda *c, const TdTensor *t, bool writes)
 {
   if (td_cuda.uses != NULL && t->data != NULL && t->size > 0)
     td_cuda.uses (c->stream, (CUdeviceptr)t->data,
@@ -112,16 +112,18 @@ uses (const TdCuda *c, const TdTensor *t, bool writes)
 void
 td_cuda_reads (TdCuda *c, const TdTensor *tensors, int n)
 {
+  td_cuda_updates_send (c);
   for (int i = 0; tensors != NULL && i < n; i++)
-    uses (c, &tensors[i], false);
+    td_cuda_uses (c, &tensors[i], false);
 }
 
 void
 td_cuda_writes (TdCuda *c, const TdTensor *tensors, int n)
 {
+  td_cuda_updates_send (c);
   for (int i = 0; tensors != NULL && i < n; i++)
     {
-      uses (c, &tensors[i], true);
+      td_cuda_uses (c, &tensors[i], true);
       td_cuda_shadows_written (c, tensors[i].data,
                                (size_t)tensors[i].size * td_cuda_dtype_bytes[tensors[i].dtype]);
       if (tensors[i].size == 1)

@@ -30,7 +30,7 @@ query (void *context, size_t *free_bytes, size_t *total_bytes)
 {
   TdCuda *c = context;
 
-  td_cuda_enter (&c->device);
+  td_cuda_thread (&c->device);
   return td_cuda.cuMemGetInfo (free_bytes, total_bytes) == CUDA_SUCCESS;
 }
 
@@ -69,7 +69,7 @@ fence_passed (void *context, void *fence)
 {
   TdCuda *c = context;
 
-  td_cuda_enter (&c->device);
+  td_cuda_thread (&c->device);
   if (c->lost == TD_OK && td_cuda.cuEventQuery (fence) == CUDA_ERROR_NOT_READY)
     return false;
   fence_end (c, fence);
@@ -228,7 +228,7 @@ vmm_new (void *context, size_t bytes)
   size_t place;
   bool mapped;
 
-  td_cuda_enter (&c->device);
+  td_cuda_thread (&c->device);
   if (bytes % v->granularity != 0 || !make_room (v))
     return NULL;
   at = find_gap (v, bytes, &place);
@@ -295,7 +295,7 @@ malloc_new (void *context, size_t bytes)
   CUdeviceptr at;
   CUresult result;
 
-  td_cuda_enter (&c->device);
+  td_cuda_thread (&c->device);
   exchange_mode (c, &mode);
   result = td_cuda.cuMemAlloc (&at, bytes);
   exchange_mode (c, &mode);

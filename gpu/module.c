@@ -25,12 +25,21 @@ static CUcontext current;
 static int n_devices, driver_version;
 
 TdCuda *
-td_cuda_enter (TdDevice *d)
+td_cuda_thread (TdDevice *d)
 {
   TdCuda *c = d->priv;
 
   if (current != c->context && td_cuda.cuCtxSetCurrent (c->context) == CUDA_SUCCESS)
     current = c->context;
+  return c;
+}
+
+TdCuda *
+td_cuda_enter (TdDevice *d)
+{
+  TdCuda *c = td_cuda_thread (d);
+
+  td_cuda_updates_send (c);
   return c;
 }
 
@@ -221,6 +230,7 @@ device_end (TdDevice *d)
     }
   if (c->stream != NULL)
     td_cuda.cuStreamSynchronize (c->stream);
+  td_cuda_updates_close (c);
   td_cuda_stats_close (c);
   td_cuda_timing_close (c);
   td_cuda_index_close (c);

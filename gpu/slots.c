@@ -282,16 +282,6 @@ slot_lstm (TdDevice *d, int kind, const TdTensor *in, int n_in, TdTensor *out, i
 }
 
 static TdStatus
-slot_update (TdDevice *d, TdUpdateKind kind, const TdUpdate *u, TdTensor *const *arrays, int n)
-{
-  TdCuda *c = td_cuda_enter (d);
-
-  for (int i = 0; i < n; i++)
-    td_cuda_writes (c, arrays[i], 1);
-  return done (d, td_cuda_update (&c->launcher, kind, u, arrays, n, 1));
-}
-
-static TdStatus
 slot_stats (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed, TdStats *out)
 {
   TdCuda *c = td_cuda_enter (d);
@@ -350,7 +340,8 @@ static const TdDeviceOps ops = {
   .cross_entropy = slot_cross_entropy,
   .lstm = slot_lstm,
   .rnn = &td_cudnn_rnn,
-  .update = slot_update,
+  .update = td_cuda_updates_add,
+  .updates_end = td_cuda_updates_end,
   .stats = slot_stats,
   .graphs = &td_cuda_graphs,
   .program_new = td_cuda_program_new,

@@ -141,6 +141,7 @@ td_cuda_stats_send (TdCuda *c)
 
   if (s == NULL || s->n == 0 || c->capture != NULL)
     return;
+  td_cuda_updates_send (c);                /* some of the arrays may be theirs */
   at = (s->first + s->n_sent++) % BATCHES; /* there is one, or none would wait */
   b = &s->batches[at];
   if (td_cuda.uses_aside != NULL)
@@ -203,7 +204,7 @@ TdLateRefusal
 td_cuda_stats_later (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
                      const TdLateOf *of)
 {
-  TdCuda *c = td_cuda_enter (d);
+  TdCuda *c = td_cuda_thread (d);
   int64_t blocks = (x->size + CHUNK - 1) / CHUNK;
   TdLateRefusal why = refusal (c, blocks);
   struct TdCudaStatsLater *s = c->stats;

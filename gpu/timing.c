@@ -187,11 +187,12 @@ td_cuda_timing_on (TdCuda *c, CUstream stream)
 bool
 td_cuda_time_op (TdDevice *d, const TdLateOf *of)
 {
-  TdCuda *c = td_cuda_enter (d);
+  TdCuda *c = td_cuda_thread (d);
   struct TdCudaTiming *t = c->timing;
 
   if (t == NULL || t->n_zeros == 0 || c->capture != NULL)
     return false;
+  td_cuda_updates_send (c);
   return of == NULL ? begin_op (c, t) : end_op (c, t, of);
 }
 
@@ -310,7 +311,7 @@ td_cuda_timing_answers (TdCuda *c, TdLateHow how, TdLate *answers, int room)
 int
 td_cuda_late (TdDevice *d, TdLateHow how, TdLate *answers, int room)
 {
-  TdCuda *c = td_cuda_enter (d);
+  TdCuda *c = td_cuda_thread (d);
   int n = td_cuda_stats_answers (c, how, answers, room);
 
   return n + td_cuda_timing_answers (c, how, answers + n, room - n);

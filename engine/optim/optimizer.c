@@ -162,9 +162,27 @@ update_slot (TdOpt *opt, TdOptSlot *slot, const TdSite *site)
   in[1] = slot->g; /* a hook may have put another in its place */
   if (status == TD_OK)
     status = td__apply_update (opt->cls->op, &u, in, n, site);
-  if (status == TD_OK && rule != NULL)
-    status = td__opt_run_hooks (rule->hooks, true, &call);
-  return status == TD_OK ? td__opt_slot_finish (slot, site) : status;
+  slot->updated = status == TD_OK;
+  return status == TD_OK && rule != NULL ? td__opt_run_hooks (rule->hooks, true, &call)
+                                         : status;
+}
+
+/* Devices that collect updates begin with them now. */
+static void
+updates_end (const TdOpt *opt)
+{
+  TdDevice *last = NULL;
+
+  for (int i = 0; i < opt->n_slots; i++)
+    {
+      TdDevice *d = opt->slots[i].at != NULL && opt->slots[i].at->buffer != NULL
+                        ? opt->slots[i].at->buffer->device
+                        : last;
+
+      if (d != last && d->ops->updates_end != NULL)
+        d->ops->updates_end (d);
+      last = d;
+    }
 }
 
 static TdStatus
@@ -180,6 +198,13 @@ update_slots (TdOpt *opt, bool safe, const TdSite *site)
   status = td__opt_run_hooks (opt->hooks, false, &call);
   for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
     status = update_slot (opt, &opt->slots[i], site);
+  /* Only now, so that updates follow each other. */
+  for (int i = 0; i < opt->n_slots; i++)
+    {
+      TdStatus finished = td__opt_slot_finish (&opt->slots[i], site);
+
+      status = status == TD_OK ? finished : status;
+    }
   return status == TD_OK ? td__opt_run_hooks (opt->hooks, true, &call) : status;
 }
 
@@ -195,6 +220,7 @@ update_all (TdOpt *opt, const TdSite *site)
     status = td__opt_unscale (opt, &safe, site);
   if (status == TD_OK)
     status = update_slots (opt, safe, site);
+  updates_end (opt);
   for (int i = 0; i < opt->n_slots; i++)
     td__opt_slot_end (&opt->slots[i]);
   if (status == TD_OK)

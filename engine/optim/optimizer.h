@@ -43,7 +43,8 @@ typedef struct TdOptSlot
   uint32_t before_version;
   bool overflowed;     /**< this gradient is not finite */
   int64_t n_overflows; /**< updates of which it was the first that was not */
-  TdVar *at, *g; /**< what this update works on: param and its gradient, or the copies */
+  TdVar *at, *g;       /**< what this update works on: param and its gradient, or the copies */
+  bool updated;        /**< at is of this update, and the parameter is to follow it */
 } TdOptSlot;
 
 /** What one parameter has of its own. */

@@ -397,9 +397,11 @@ td__opt_slot_begin (TdOpt *opt, TdOptSlot *slot, const TdSite *site)
 TdStatus
 td__opt_slot_finish (TdOptSlot *slot, const TdSite *site)
 {
+  const bool updated = slot->updated;
   TdStatus status;
 
-  if (slot->at == slot->param)
+  slot->updated = false;
+  if (!updated || slot->at == slot->param)
     return TD_OK;
   status = copy (slot->param, slot->at, slot->path, site);
   slot->master_version = slot->param->buffer->version;

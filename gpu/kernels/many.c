@@ -9,8 +9,8 @@
 
 #include "scalar-updates.h"
 
-static_assert (sizeof (TdUpdateParams) <= 4096 && sizeof (TdStatsParams) <= 4096,
-               "drivers before 12.1 take no more of a kernel's parameters");
+static_assert (sizeof (TdUpdateParams) <= 32764 && sizeof (TdStatsParams) <= 4096,
+               "drivers from 12.1 on take 32,764 bytes of a kernel's parameters");
 
 #define UPDATE_KERNELS(S, T, kind, name, n_arrays, setup, body)                                \
   [TD_UPDATE_##kind] = { TD_FLOATS ("td_update_" #kind), TD_HALVES ("td_update_" #kind) },
@@ -20,13 +20,9 @@ static TdCudaKernel updates[TD_UPDATE_N][TD_N_DTYPES]
 static const int arrays_of[TD_UPDATE_N] = { TD_UPDATES (ARRAYS_OF, f32, float, sqrtf) };
 
 TdStatus
-td_cuda_update (TdCudaLauncher *l, TdUpdateKind kind, const TdUpdate *u,
-                TdTensor *const *arrays, int n, int n_params)
+td_cuda_update_check (TdUpdateKind kind, TdTensor *const *arrays, int n, int n_params)
 {
-  TdUpdateParams a = { .u = *u };
   const TdDtype dtype = n_params > 0 ? arrays[0]->dtype : TD_F32;
-  int64_t blocks = 0;
-  TdStatus status = TD_OK;
 
   if (updates[kind][dtype].name == NULL)
     return TD_ERR_DTYPE;
@@ -39,6 +35,18 @@ td_cuda_update (TdCudaLauncher *l, TdUpdateKind kind, const TdUpdate *u,
       if (arrays[k]->size != arrays[k / n * n]->size)
         return TD_ERR_SHAPE;
     }
+  return TD_OK;
+}
+
+TdStatus
+td_cuda_update (TdCudaLauncher *l, TdUpdateKind kind, const TdUpdate *u,
+                TdTensor *const *arrays, int n, int n_params)
+{
+  TdUpdateParams a = { .u = *u };
+  TdStatus status = td_cuda_update_check (kind, arrays, n, n_params);
+  const TdDtype dtype = n_params > 0 ? arrays[0]->dtype : TD_F32;
+  int64_t blocks = 0;
+
   for (int k = 0; k < n_params && status == TD_OK; k++)
     {
       const int64_t size = arrays[k * n]->size;

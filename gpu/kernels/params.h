@@ -222,7 +222,7 @@ typedef struct TdLstmParams
 enum
 {
   TD_UPDATE_CHUNK = 16384, /* elements of one block */
-  TD_UPDATE_MANY = 48,     /* parameters of one launch: its struct stays below 4 KiB */
+  TD_UPDATE_MANY = 128,    /* parameters of one launch: its struct is below 8 KiB */
   TD_STATS_MANY = 64,
   TD_STATS_CHUNK = 16384
 };

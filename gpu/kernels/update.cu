@@ -9,10 +9,17 @@
 TD_DEVICE int
 parameter_of_block (const TdUpdateParams &a)
 {
-  int k = 0;
+  int k = 0, end = a.n_params;
 
-  while (k + 1 < a.n_params && a.first_block[k + 1] <= blockIdx.x)
-    k++;
+  while (k + 1 < end)
+    {
+      const int middle = (k + end) / 2;
+
+      if (a.first_block[middle] <= blockIdx.x)
+        k = middle;
+      else
+        end = middle;
+    }
   return k;
 }
 

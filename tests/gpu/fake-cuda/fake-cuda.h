@@ -21,6 +21,7 @@ typedef struct FakeCuda
   long n_waits;     /**< times that the host waited for a stream or an event */
   long n_launches;  /**< kernels, and what stands for them */
   long n_stats;     /**< of those, statistics of many arrays */
+  long n_updates;   /**< of those, updates of many parameters */
   long n_copies[3]; /**< to the device, to the host, within it */
   long n_products;  /**< by the matrix library */
   long n_rnn;       /**< calls of recurrent layers */

@@ -15,7 +15,7 @@ enum
 {
   MAX_STREAMS = FAKE_STREAMS,
   MAX_PENDING = 400,
-  MAX_USES = 64,
+  MAX_USES = 1024, /* updates of 128 parameters, of five arrays each */
   MAX_EVENTS = 8192,
   MAX_ACCESSES = 20000
 };
@@ -106,9 +106,9 @@ void
 fake_uses_aside (bool aside)
 {
   if (aside)
-    memcpy (now.aside, now.uses, sizeof now.uses);
+    memcpy (now.aside, now.uses, (size_t)now.n_uses * sizeof *now.uses);
   else
-    memcpy (now.uses, now.aside, sizeof now.uses);
+    memcpy (now.uses, now.aside, (size_t)now.n_aside * sizeof *now.uses);
   now.n_aside = aside ? now.n_uses : now.n_aside;
   now.n_uses = aside ? 0 : now.n_aside;
 }

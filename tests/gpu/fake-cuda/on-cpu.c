@@ -332,6 +332,77 @@ td_cuda_stats_finish (const TdCudaStats *r, TdStats *out)
   memcpy (out->exponent, r->exponent, sizeof out->exponent);
 }
 
+/* The same update of many parameters: one launch. */
+typedef struct
+{
+  TdUpdateKind kind;
+  TdUpdate u;
+  int n, n_params;
+  TdTensor arrays[TD_CUDA_UPDATES * TD_CUDA_UPDATE_ARRAYS];
+  TdShape shapes[TD_CUDA_UPDATES * TD_CUDA_UPDATE_ARRAYS];
+} UpdateLaunch;
+
+static void
+run_update (FakeCommand *command)
+{
+  UpdateLaunch *l = command->data;
+  TdTensor *arrays[TD_CUDA_UPDATE_ARRAYS];
+
+  for (int k = 0; k < l->n_params; k++)
+    {
+      for (int i = 0; i < l->n; i++)
+        {
+          arrays[i] = &l->arrays[k * l->n + i];
+          l->shapes[k * l->n + i] = (TdShape){ .ndim = 1, .dim = { arrays[i]->size } };
+          arrays[i]->shape = &l->shapes[k * l->n + i];
+        }
+      td__cpu_ops.update (td_cuda_host->cpu, l->kind, &l->u, arrays, l->n);
+    }
+}
+
+TdStatus
+td_cuda_update_check (TdUpdateKind kind, TdTensor *const *arrays, int n, int n_params)
+{
+  for (int k = 0; k < n * n_params; k++)
+    {
+      if (arrays[k]->dtype > TD_BF16 || arrays[k]->dtype != arrays[0]->dtype)
+        return TD_ERR_DTYPE;
+      if (arrays[k]->size != arrays[k / n * n]->size)
+        return TD_ERR_SHAPE;
+    }
+  return TD_OK;
+}
+
+TdStatus
+td_cuda_update (TdCudaLauncher *l, TdUpdateKind kind, const TdUpdate *u,
+                TdTensor *const *arrays, int n, int n_params)
+{
+  FakeCommand *command = fake_command ("update", run_update);
+  UpdateLaunch *launch = calloc (1, sizeof *launch);
+  CUresult result = fake_enter ("cuLaunchKernel");
+
+  if (launch == NULL || n_params > TD_CUDA_UPDATES)
+    abort ();
+  launch->kind = kind;
+  launch->u = *u;
+  launch->n = n;
+  launch->n_params = n_params;
+  for (int k = 0; k < n * n_params; k++)
+    launch->arrays[k] = *arrays[k];
+  command->data = launch;
+  command->free = free_stats;
+  fake_command_take_uses (command);
+  if (result == CUDA_SUCCESS)
+    {
+      fake.n_launches++;
+      fake.n_updates++;
+      result = fake_enqueue (DEVICE->stream, command);
+    }
+  else
+    fake_command_unref (command);
+  return td_cuda_check (DEVICE, result, "update");
+}
+
 /* A check that leaves what it finds. */
 typedef struct
 {
@@ -394,6 +465,8 @@ td_cuda_slots (void)
   ops.gemm = slot_gemm;
   ops.rnn = &td_cudnn_rnn;
   ops.check_index = slot_check_index;
+  ops.update = td_cuda_updates_add;
+  ops.updates_end = td_cuda_updates_end;
   ops.stats = slot_stats;
   ops.graphs = &td_cuda_graphs;
   ops.stats_later = td_cuda_stats_later;
