@@ -1,6 +1,7 @@
-/* Statistics of many arrays at once: counts, moments about a shift, and a histogram of exponents
- * from a sample.  Each lane counts exponents in places of its own, so that equal neighbours do
- * not wait for each other; blocks leave parts, which one block for each array joins in order.
+/* Statistics of many arrays at once: counts, moments about a shift, and a histogram of
+ * exponents from a sample.  Each lane counts exponents in places of its own, so that equal
+ * neighbours do not wait for each other; blocks leave parts, which one block for each array
+ * joins in order.
  *
  * SPDX-License-Identifier: MIT */
 #include "kernel.cuh"
@@ -11,6 +12,7 @@ enum
   LOWEST = -24,
   WARPS = TD_BLOCK / TD_WARP
 };
+static_assert (BINS == TD_WARP, "a lane for each bin");
 
 TD_DEVICE int
 array_of_block (const TdStatsParams &a)
@@ -104,56 +106,168 @@ least_of_block (double v, Room &room)
   return v;
 }
 
+/* What numbers of a type are compared in. */
+template <typename S> struct Compared
+{
+  typedef double T;
+};
+template <> struct Compared<float>
+{
+  typedef float T;
+};
+template <> struct Compared<td_f16>
+{
+  typedef float T;
+};
+template <> struct Compared<td_bf16>
+{
+  typedef float T;
+};
+
+/* What a thread has come across. */
+typedef struct
+{
+  double low, high, s1, s2;
+  uint32_t counts[4]; /* 0, NaN, infinity, -infinity */
+} Lot;
+
+template <typename T> struct Seen
+{
+  T low, high;
+  double shift, s1, s2;
+  uint32_t counts[4];
+
+  TD_DEVICE void
+  see (Seen &s, T v)
+  {
+    if (v - v == 0)
+      {
+        const double f = (double)v - s.shift;
+
+        s.low = v < s.low ? v : s.low;
+        s.high = v > s.high ? v : s.high;
+        s.s1 += f;
+        s.s2 += f * f;
+        s.counts[0] += v == 0;
+      }
+    else
+      {
+        s.counts[1] += v != v;
+        s.counts[2] += v > 0;
+        s.counts[3] += v < 0;
+      }
+  }
+};
+
+/* Numbers [begin, end) of an array, 16 bytes at a time and two of these in flight (one of
+ * halves), where it is aligned; begin is a multiple of any pack. */
+template <typename S>
+TD_DEVICE Lot
+look_at (const void *data, int64_t begin, int64_t end, double shift)
+{
+  typedef typename Compared<S>::T T;
+  constexpr int V = sizeof (S) == 1 ? 4 : 16 / sizeof (S);
+  const S *x = (const S *)data;
+  const int64_t step = TD_BLOCK * V, whole = begin + (end - begin) / V * V;
+  const bool packs = (uint64_t)data % 16 == 0;
+  Seen<T> seen = { (T)INFINITY, -(T)INFINITY, shift, 0, 0, { 0, 0, 0, 0 } };
+  int64_t i = begin + (int64_t)threadIdx.x * V;
+
+  for (; sizeof (S) >= 4 && packs && i + step < whole; i += 2 * step)
+    {
+      const Pack<S, V> first = *(const Pack<S, V> *)(x + i);
+      const Pack<S, V> second = *(const Pack<S, V> *)(x + i + step);
+
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        Seen<T>::see (seen, (T)Number<S>::load (first.v[k]));
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        Seen<T>::see (seen, (T)Number<S>::load (second.v[k]));
+    }
+  for (; packs && i < whole; i += step)
+    {
+      const Pack<S, V> last = *(const Pack<S, V> *)(x + i);
+
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        Seen<T>::see (seen, (T)Number<S>::load (last.v[k]));
+    }
+  for (i = (packs ? whole : begin) + threadIdx.x; i < end; i += TD_BLOCK)
+    Seen<T>::see (seen, (T)Number<S>::load (x[i]));
+  return { (double)seen.low,
+           (double)seen.high,
+           seen.s1,
+           seen.s2,
+           { seen.counts[0], seen.counts[1], seen.counts[2], seen.counts[3] } };
+}
+
+/* The type is asked for once, and not for each number. */
+TD_DEVICE Lot
+look (const void *x, int dtype, int64_t begin, int64_t end, double shift)
+{
+  switch (dtype)
+    {
+    case TD_F32:
+      return look_at<float> (x, begin, end, shift);
+    case TD_F64:
+      return look_at<double> (x, begin, end, shift);
+    case TD_F16:
+      return look_at<td_f16> (x, begin, end, shift);
+    case TD_BF16:
+      return look_at<td_bf16> (x, begin, end, shift);
+    case TD_I32:
+      return look_at<int32_t> (x, begin, end, shift);
+    case TD_I64:
+      return look_at<int64_t> (x, begin, end, shift);
+    default:
+      return look_at<uint8_t> (x, begin, end, shift);
+    }
+}
+
+/* The first number of the sample that is not before begin. */
+TD_DEVICE int64_t
+first_sample (int64_t begin, uint64_t start, uint64_t step)
+{
+  const uint64_t from = (uint64_t)begin;
+
+  return (int64_t)(from <= start ? start : start + (from - start + step - 1) / step * step);
+}
+
 TD_KERNEL (td_stats, TdStatsParams)
 {
   TD_SHARED (double, room, WARPS);
   TD_SHARED (uint64_t, sums, WARPS);
-  TD_SHARED (uint16_t, bins, WARPS *BINS *TD_WARP); /* [warp][bin][lane] */
+  TD_SHARED (uint16_t, bins, WARPS * BINS * TD_WARP); /* [warp][bin][lane] */
   const int which = array_of_block (a), lane = threadIdx.x % TD_WARP;
   const int warp = threadIdx.x / TD_WARP, dtype = a.of[which].dtype;
   const void *x = a.of[which].data;
   const int64_t size = a.of[which].size;
   const int64_t begin = (int64_t)(blockIdx.x - a.first_block[which]) * TD_STATS_CHUNK;
   const int64_t end = size - begin < TD_STATS_CHUNK ? size : begin + TD_STATS_CHUNK;
+  const int64_t step = (int64_t)a.of[which].step;
   const double shift = shift_of (x, dtype, size);
-  const uint64_t start = a.of[which].start, step = a.of[which].step;
-  double low = INFINITY, high = -(double)INFINITY, s1 = 0, s2 = 0;
-  uint64_t counts[4] = { 0, 0, 0, 0 };
+  uint64_t counts[4];
   TdCudaStats *out = a.parts + blockIdx.x;
+  Lot lot = look (x, dtype, begin, end, shift);
 
   for (int b = 0; b < BINS; b++)
     bins[(warp * BINS + b) * TD_WARP + lane] = 0;
-  for (int64_t i = begin + threadIdx.x; i < end; i += TD_BLOCK)
+  for (int64_t i = first_sample (begin, a.of[which].start, a.of[which].step)
+                   + (int64_t)threadIdx.x * step;
+       i < end; i += TD_BLOCK * step)
     {
-      const double v = value_at (x, dtype, i);
+      const int bin = bin_of (value_at (x, dtype, i));
 
-      counts[0] += v == 0;
-      counts[1] += v != v;
-      counts[2] += v > 1.7976931348623157e308;
-      counts[3] += v < -1.7976931348623157e308;
-      if (is_finite (v))
-        {
-          const double f = v - shift;
-
-          low = v < low ? v : low;
-          high = v > high ? v : high;
-          s1 += f;
-          s2 += f * f;
-        }
-      if ((uint64_t)i >= start && (step == 1 || ((uint64_t)i - start) % step == 0))
-        {
-          const int bin = bin_of (v);
-
-          if (bin >= 0)
-            bins[(warp * BINS + bin) * TD_WARP + lane]++;
-        }
+      if (bin >= 0)
+        bins[(warp * BINS + bin) * TD_WARP + lane]++;
     }
-  low = least_of_block (low, room);
-  high = -least_of_block (-high, room);
-  s1 = sum_of_group (s1, TD_BLOCK, room);
-  s2 = sum_of_group (s2, TD_BLOCK, room);
+  lot.low = least_of_block (lot.low, room);
+  lot.high = -least_of_block (-lot.high, room);
+  lot.s1 = sum_of_group (lot.s1, TD_BLOCK, room);
+  lot.s2 = sum_of_group (lot.s2, TD_BLOCK, room);
   for (int k = 0; k < 4; k++)
-    counts[k] = sum_of_group (counts[k], TD_BLOCK, sums);
+    counts[k] = sum_of_group ((uint64_t)lot.counts[k], TD_BLOCK, sums);
   if (threadIdx.x < BINS)
     {
       uint32_t n = 0;
@@ -169,11 +283,11 @@ TD_KERNEL (td_stats, TdStatsParams)
   out->n_nan = counts[1];
   out->n_pos_inf = counts[2];
   out->n_neg_inf = counts[3];
-  out->min = low;
-  out->max = high;
+  out->min = lot.low;
+  out->max = lot.high;
   out->shift = shift;
-  out->s1 = s1;
-  out->s2 = s2;
+  out->s1 = lot.s1;
+  out->s2 = lot.s2;
 }
 
 /* A block for each array. */
@@ -181,11 +295,13 @@ TD_KERNEL (td_stats_end, TdStatsParams)
 {
   TD_SHARED (double, room, WARPS);
   TD_SHARED (uint64_t, sums, WARPS);
-  const int which = blockIdx.x;
+  TD_SHARED (uint32_t, bins, WARPS * BINS);
+  const int which = blockIdx.x, lane = threadIdx.x % TD_WARP, warp = threadIdx.x / TD_WARP;
   const uint32_t first = a.first_block[which], end = a.first_block[which + 1];
   TdCudaStats *out = a.of[which].result;
   double low = INFINITY, high = -(double)INFINITY, s1 = 0, s2 = 0;
   uint64_t counts[4] = { 0, 0, 0, 0 };
+  uint32_t n;
 
   for (uint32_t k = first + threadIdx.x; k < end; k += TD_BLOCK)
     {
@@ -206,13 +322,18 @@ TD_KERNEL (td_stats_end, TdStatsParams)
   s2 = sum_of_group (s2, TD_BLOCK, room);
   for (int k = 0; k < 4; k++)
     counts[k] = sum_of_group (counts[k], TD_BLOCK, sums);
+  /* A lane for each bin; each warp adds up a share of the parts. */
+  n = 0;
+#pragma unroll 8
+  for (uint32_t k = first + warp; k < end; k += WARPS)
+    n += a.parts[k].exponent[lane];
+  bins[warp * BINS + lane] = n;
+  __syncthreads ();
   if (threadIdx.x < BINS)
     {
-      uint32_t n = 0;
-
-      for (uint32_t k = first; k < end; k++)
-        n += a.parts[k].exponent[threadIdx.x];
-      out->exponent[threadIdx.x] = n;
+      for (int k = 1; k < WARPS; k++)
+        n += bins[k * BINS + lane];
+      out->exponent[lane] = n;
     }
   if (threadIdx.x != 0)
     return;
