@@ -61,6 +61,12 @@ td__pool_info (const TdPool *pool, TdMemInfo *info)
   info->cached_bytes = info->reserved_bytes - info->live_bytes - info->pending_bytes;
 }
 
+size_t
+td__pool_limit (const TdPool *pool)
+{
+  return pool->limit;
+}
+
 static const char *
 check_one (const TdPool *pool)
 {

@@ -55,6 +55,7 @@ void td__pool_hold (TdPool *pool, TdMemPool which, int change);
 /** Give segments without live blocks back.  *Units*: bytes. */
 size_t td__pool_trim (TdPool *pool);
 void td__pool_set_limit (TdPool *pool, size_t bytes);
+size_t td__pool_limit (const TdPool *pool);
 /** Fill the memory fields of info (not the live object counts). */
 void td__pool_info (const TdPool *pool, TdMemInfo *info);
 /** Check every invariant; NULL if whole, else what is wrong (for tests). */

@@ -1,6 +1,6 @@
-/* The message when a device has no more memory: what was wanted, what is live, the limit, and
- * who holds the most.  It is the same for every device, and for a limit as for memory that
- * ends.
+/* The message when a device has no more memory: what was wanted, what is live, the limit or
+ * what the device has, what is reserved and of no use, and who holds the most.  It is the same
+ * for every device, and for a limit as for memory that ends.
  *
  * SPDX-License-Identifier: MIT */
 #include "core.h"
@@ -164,23 +164,51 @@ append_holders (const TdDevice *device, char *text, size_t size)
   free (holders);
 }
 
+/* "; limit 24 MB", or "; the device has 141 GB, 0.5 GB of it in use by others"; then what of
+ * the pool nobody can have. */
+static void
+room_text (const TdDevice *device, const TdMemInfo *info, char *text, size_t size)
+{
+  char total[32], part[32];
+  size_t used = 0, holes = 0;
+
+  text[0] = '\0';
+  if (td__pool_limit (device->pool) != 0)
+    used += (size_t)snprintf (text, size, "; limit %s",
+                              bytes_text (td__pool_limit (device->pool), total, sizeof total));
+  else if (info->device_bytes != 0)
+    used += (size_t)snprintf (text, size, "; the device has %s, %s of it in use by others",
+                              bytes_text (info->device_bytes, total, sizeof total),
+                              bytes_text (info->outside_bytes, part, sizeof part));
+  used += (size_t)snprintf (text + used, size - used, "; %s reserved",
+                            bytes_text (info->reserved_bytes, total, sizeof total));
+  for (int i = 0; i < TD_MEM_N_POOLS; i++)
+    holes += info->pool_split_bytes[i];
+  if (holes > 0)
+    used += (size_t)snprintf (text + used, size - used, ", %s of it in holes",
+                              bytes_text (holes, part, sizeof part));
+  if (info->pending_bytes > 0)
+    snprintf (text + used, size - used, ", %s still in use by copies",
+              bytes_text (info->pending_bytes, part, sizeof part));
+}
+
 TdStatus
 td__fail_memory (TdDevice *device, size_t bytes, const char *op, const TdSite *site)
 {
-  TdMemInfo info;
-  char asked[32], live[32], largest[32], part[32], parts[256] = "", holders[500];
+  const TdMemInfo info = td_mem_info (device);
+  char asked[32], live[32], largest[32], part[32], parts[256] = "", room[200], holders[450];
   size_t used = 0;
 
-  td__pool_info (device->pool, &info);
+  room_text (device, &info, room, sizeof room);
   for (int i = 0; i < TD_MEM_N_CATEGORIES; i++)
     if (info.category_bytes[i] > 0 && used < sizeof parts - 64)
       used += (size_t)snprintf (parts + used, sizeof parts - used, "%s%s %s",
                                 used > 0 ? ", " : "", td_mem_category_name ((TdMemCategory)i),
                                 bytes_text (info.category_bytes[i], part, sizeof part));
   append_holders (device, holders, sizeof holders);
-  return td__fail (TD_ERR_MEMORY, op, site,
-                   "out of memory on %s: %s wanted, %s live (%s), largest free block %s%s",
-                   device->name, bytes_text (bytes, asked, sizeof asked),
-                   bytes_text (info.live_bytes, live, sizeof live), parts,
-                   bytes_text (info.largest_free_bytes, largest, sizeof largest), holders);
+  return td__fail (
+      TD_ERR_MEMORY, op, site,
+      "out of memory on %s: %s wanted, %s live (%s), largest free block %s%s%s", device->name,
+      bytes_text (bytes, asked, sizeof asked), bytes_text (info.live_bytes, live, sizeof live),
+      parts, bytes_text (info.largest_free_bytes, largest, sizeof largest), room, holders);
 }

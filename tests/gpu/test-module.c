@@ -374,6 +374,9 @@ memory__runs_out_alike_by_the_limit_and_on_the_device (void **state)
 
     assert_non_null (end);
     assert_memory_equal (simulated, real, (size_t)(end - simulated));
+    assert_contains (simulated, "; limit 25.2 MB; ");
+    assert_contains (real, "; the device has 33.6 MB, 0 B of it in use by others; ");
+    assert_contains (real, " reserved");
   }
 }
 
@@ -405,6 +408,8 @@ memory__that_runs_out_is_told_of_as_on_the_cpu (void **state)
           td_poisoned (td_matmul (td_reshape (w, TD_SHAPE (1024, 1024)),
                                   td_zeros (TD_F32, TD_SHAPE (1024, 2048)), false, false)));
       text = far_test_error (TD_ERR_MEMORY);
+      assert_contains (text, "; limit 25.2 MB; ");
+      assert_contains (text, " reserved");
       assert_contains (text, "; held most by 8.39 MB in 2 times activation (");
       assert_contains (text, ", 4.19 MB w (");
       on = strstr (text, names[i]);
