@@ -500,20 +500,20 @@ enum
 
 /* --- programs: what a fused group of a static schedule runs as --- */
 
-/** One kernel call of an element-by-element operation over arrays of one dtype.  Operands are
- * numbered: inputs, then outputs. */
+/** One kernel call of an element-by-element operation.  Operands are numbered: inputs, then
+ * outputs. */
 typedef struct TdTileCall
 {
   uint8_t family; /**< of TdTileFamily */
-  uint8_t kind;   /**< TdUnaryKind, TdBinaryKind; of the condition: TdDtype */
-  uint8_t dtype;
+  uint8_t kind;   /**< TdUnaryKind, TdBinaryKind; TdDtype: of a condition, of what is cast */
+  uint8_t dtype;  /**< of all operands but those */
   bool accumulate;
   bool broadcasts; /**< some operand is neither of the result's size nor one number nor a row */
   int8_t x, y, z;  /**< z = f (x, y); y: -1 where there is none */
   int8_t c;        /**< z = c ? x : y; -1 where there is none */
   uint32_t full;   /**< inputs as large as the result, as a mask */
   int64_t size;    /**< elements of the result */
-  double p, q;
+  double p, q;     /**< TD_TILE_MASK: p is the share of zeros */
 } TdTileCall;
 
 typedef enum
@@ -521,13 +521,23 @@ typedef enum
   TD_TILE_UNARY,
   TD_TILE_GRAD, /**< unary_grad */
   TD_TILE_BINARY,
-  TD_TILE_SELECT
+  TD_TILE_SELECT,
+  TD_TILE_CAST,
+  TD_TILE_MASK /**< z = x times TD_RANDOM_MASK, by a key that is given with every run */
 } TdTileFamily;
+
+/** The dtype of x; of y and z it is the call's, of c its kind. */
+static inline TdDtype
+td__tile_dtype_of_x (const TdTileCall *c)
+{
+  return (TdDtype)(c->family == TD_TILE_CAST ? c->kind : c->dtype);
+}
 
 enum
 {
   TD_TILE_MAX_SLOTS = 16, /**< arrays that live in a tile only */
   TD_TILE_MAX_ROWS = 4,   /**< operands that are repeated */
+  TD_TILE_MAX_DRAWS = 8,  /**< kernels that draw random numbers */
   TD_TILE_MAX_OPERANDS = 1000,
   TD_TILE_MAX_STEPS = 1024,
   TD_TILE_FEW_OPERANDS = 24, /**< where a program is one kernel that holds all in registers */
@@ -540,11 +550,12 @@ typedef struct TdTileStep
   TdTileCall call;
   uint32_t x, y, z, c;
   uint32_t aside; /**< a slot for what is added to z then */
+  uint32_t draw;  /**< TD_TILE_MASK: which of the run's keys */
   bool may_add;   /**< whether it adds is said with every run */
 } TdTileStep;
 /** A program over arrays of `size` elements: kernels element by element, each of them over one
- * stretch before all of them over the next.  Operand k is repeated every period[k] elements: 0:
- * it is as large, 1: it is one number. */
+ * stretch before all of them over the next.  A slot has the dtype of what is put there. Operand
+ * k is repeated every period[k] elements: 0: it is as large, 1: it is one number. */
 typedef struct TdProgram
 {
   const TdTileStep *steps;
@@ -644,13 +655,13 @@ typedef struct TdDeviceOps
   void (*stay_awake) (TdDevice *d, bool awake);
   const TdDeviceGraphs *graphs; /**< NULL: work cannot be captured */
   /* programs; all NULL where a device has none */
-  /** Make one ready, whose dtype is TD_F32 or TD_F64.  Returns NULL where it is none for this
-   * device: no error.  *Owner*: the caller, program_free. */
+  /** Make one ready.  Returns NULL where it is none for this device: no error.  *Owner*: the
+   * caller, program_free. */
   void *(*program_new) (TdDevice *d, const TdProgram *program);
   void (*program_free) (TdDevice *d, void *program);
-  /** adds: as td__tiles_run. */
+  /** adds, keys: as td__tiles_run. */
   TdStatus (*program_run) (TdDevice *d, void *program, const TdTensor *operands,
-                           const bool *adds);
+                           const bool *adds, const TdRngKey *keys);
   /* What is asked without waiting; all NULL where nothing is to be waited for.  x may be
    * overwritten or given back at once. */
   TdLateRefusal (*stats_later) (TdDevice *d, const TdTensor *x, uint64_t max_samples,

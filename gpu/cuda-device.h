@@ -170,7 +170,7 @@ CUresult td_cuda_graph_kernel (TdCuda *c, TdCudaKernel *kernel, const unsigned g
 void *td_cuda_program_new (TdDevice *d, const TdProgram *program);
 void td_cuda_program_free (TdDevice *d, void *program);
 TdStatus td_cuda_program_run (TdDevice *d, void *program, const TdTensor *operands,
-                              const bool *adds);
+                              const bool *adds, const TdRngKey *keys);
 
 /* what the host knows of the device's arrays (shadow.c) */
 void td_cuda_shadows_keep (TdCuda *c, const void *address, const void *host, size_t bytes);

@@ -1,9 +1,9 @@
 /* From a program of element-by-element kernels to the text of one kernel.
  *
- * Places (operands, then slots) become variables of a thread: what is read from outside is
- * loaded first, what is written to operands is stored last, so that an output may lie where an
- * input lay.  The text knows no sizes and no parameters of formulas: programs of one form share
- * one kernel.
+ * Places (operands, then slots) become variables of a thread, of the arrays' own types: what is
+ * read from outside is loaded first, what is written to operands is stored last, so that an
+ * output may lie where an input lay.  The text knows no sizes and no parameters of formulas:
+ * programs of one form share one kernel.
  *
  * SPDX-License-Identifier: MIT */
 #include "fused-source.h"
@@ -11,6 +11,7 @@
 #include "scalar-ops.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,16 +25,24 @@ static const char *const grad_names[TD_UNARY_N] = { TD_UNARY_GRAD_FLOAT (NAME, f
 #define NAME(kind, formula) [TD_BINARY_##kind] = #kind,
 static const char *const binary_names[TD_BINARY_N] = { TD_BINARY_FLOAT (NAME, f32) };
 #undef NAME
-/* Conditions: of numbers, or of integers as wide as they, which lie in a T as they are. */
-static const char *const condition_names[TD_BOOL + 1] = {
-  [TD_F32] = "holds", [TD_F64] = "holds", [TD_I32] = "holds_integer", [TD_I64] = "holds_integer"
-};
+/* A type: what its arrays hold, and what follows names that are its own. */
+static const struct
+{
+  const char *type, *suffix;
+  uint8_t bytes;
+} types[TD_BOOL + 1]
+    = { [TD_F32] = { "float", "f32", 4 },   [TD_F64] = { "double", "f64", 8 },
+        [TD_F16] = { "td_f16", "f16", 2 },  [TD_BF16] = { "td_bf16", "bf16", 2 },
+        [TD_I32] = { "int32_t", "i32", 4 }, [TD_I64] = { "int64_t", "i64", 8 },
+        [TD_U8] = { "uint8_t", "u8", 1 },   [TD_BOOL] = { "uint8_t", "bool", 1 } };
 
 /* What the program does with a place. */
 typedef struct
 {
   bool read, kept; /* by the first step that touches it; kept: some call adds to it */
-  bool written;
+  bool written, touched;
+  uint8_t dtype;     /* of an operand; of what was put in a slot last */
+  uint8_t all_types; /* that a slot has in turn, as a mask */
 } Place;
 
 typedef struct
@@ -42,14 +51,53 @@ typedef struct
   Place *places;
   TdFused *out;
   FILE *text;
+  uint64_t doubles; /* numbers that are, as a mask */
+  int n_sums;
 } Writer;
 
-static void
-touch_read (Writer *w, uint32_t place)
+static bool
+is_floating (int dtype)
+{
+  return dtype == TD_F32 || dtype == TD_F64 || dtype == TD_F16 || dtype == TD_BF16;
+}
+
+/* What is computed in. */
+static const char *
+wide_type (int dtype)
+{
+  return dtype == TD_F64 ? "double" : "float";
+}
+
+/* --- what the steps do with their places --- */
+
+/* False: it is of another type, or a slot that is empty. */
+static bool
+touch_read (Writer *w, uint32_t place, int dtype)
 {
   Place *q = &w->places[place];
 
+  if (place >= w->p->n_operands) /* something has been put there */
+    return q->written && q->dtype == dtype;
   q->read |= !q->written;
+  if (q->touched)
+    return q->dtype == dtype;
+  q->touched = true;
+  q->dtype = (uint8_t)dtype;
+  return true;
+}
+
+static bool
+touch_written (Writer *w, uint32_t place, int dtype, bool kept)
+{
+  Place *q = &w->places[place];
+
+  if (place < w->p->n_operands && q->touched && q->dtype != dtype)
+    return false;
+  q->kept |= kept && !q->written;
+  q->written = q->touched = true;
+  q->dtype = (uint8_t)dtype;
+  q->all_types |= (uint8_t)(1u << dtype);
+  return place >= w->p->n_operands || w->p->period[place] == 0;
 }
 
 /* Find out what is read before it is written, and what is written. */
@@ -57,53 +105,73 @@ static bool
 look_through (Writer *w)
 {
   const TdProgram *p = w->p;
+  bool good = true;
 
-  for (uint32_t i = 0; i < p->n_steps; i++)
+  for (uint32_t i = 0; i < p->n_steps && good; i++)
     {
       const TdTileStep *s = &p->steps[i];
-      Place *z = &w->places[s->z];
+      const TdTileCall *c = &s->call;
 
-      touch_read (w, s->x);
-      if (s->call.family != TD_TILE_UNARY)
-        touch_read (w, s->y);
-      if (s->call.family == TD_TILE_SELECT)
-        touch_read (w, s->c);
-      if (s->may_add)
-        z->kept |= !z->written;
-      else if (s->call.accumulate)
-        touch_read (w, s->z);
-      z->written = true;
-      if (s->z < p->n_operands && p->period[s->z] != 0)
-        return false;
+      good = touch_read (w, s->x, (int)td__tile_dtype_of_x (c));
+      if (c->family == TD_TILE_GRAD || c->family == TD_TILE_BINARY
+          || c->family == TD_TILE_SELECT)
+        good &= touch_read (w, s->y, c->dtype);
+      if (c->family == TD_TILE_SELECT)
+        good &= touch_read (w, s->c, c->kind);
+      if (!s->may_add && c->accumulate)
+        good &= touch_read (w, s->z, c->dtype);
+      good &= touch_written (w, s->z, c->dtype, s->may_add);
     }
-  for (uint32_t k = p->n_operands; k < p->n_operands + p->n_slots; k++)
-    if (w->places[k].read) /* nothing has been put there */
-      return false;
-  return true;
+  return good;
 }
 
 static bool
-has_formula (const TdTileCall *c)
+has_formula (const TdTileStep *s)
 {
+  const TdTileCall *c = &s->call;
+  const bool adds = c->accumulate || s->may_add;
+
   switch ((TdTileFamily)c->family)
     {
     case TD_TILE_UNARY:
-      return c->kind < TD_UNARY_N && unary_names[c->kind] != NULL;
+      return is_floating (c->dtype) && c->kind < TD_UNARY_N && unary_names[c->kind] != NULL;
     case TD_TILE_GRAD:
-      return c->kind < TD_UNARY_N && grad_names[c->kind] != NULL;
+      return is_floating (c->dtype) && c->kind < TD_UNARY_N && grad_names[c->kind] != NULL;
     case TD_TILE_BINARY:
-      return c->kind < TD_BINARY_N && binary_names[c->kind] != NULL;
+      return is_floating (c->dtype) && c->kind < TD_BINARY_N && binary_names[c->kind] != NULL;
     case TD_TILE_SELECT:
-      return c->kind <= TD_BOOL && condition_names[c->kind] != NULL
-             && (c->kind == TD_F64 || c->kind == TD_I64) == (c->dtype == TD_F64);
+    case TD_TILE_CAST:
+      return c->dtype <= TD_BOOL && c->kind <= TD_BOOL && !adds;
+    case TD_TILE_MASK:
+      return is_floating (c->dtype) && s->draw < TD_FUSED_DRAWS;
     }
   return false;
+}
+
+/* --- steps --- */
+
+/* The variable of a place: of a slot one for each type. */
+static void
+write_name (Writer *w, uint32_t place, int dtype)
+{
+  if (place < w->p->n_operands)
+    fprintf (w->text, "v%u", place);
+  else
+    fprintf (w->text, "v%u_%s", place, types[dtype].suffix);
+}
+
+static void
+write_number_of (Writer *w, uint32_t place, int dtype)
+{
+  fputs ("at (", w->text);
+  write_name (w, place, dtype);
+  fputs (")", w->text);
 }
 
 /* Give a formula one of its parameters, if it looks at it.  Each has a place of its own:
  * numbers that are equal in this program may be different in the next of its form. */
 static void
-write_number (Writer *w, bool looks, double value)
+write_parameter (Writer *w, bool looks, double value, int dtype)
 {
   TdFused *f = w->out;
 
@@ -113,7 +181,10 @@ write_number (Writer *w, bool looks, double value)
       return;
     }
   if (f->n_numbers < TD_FUSED_NUMBERS)
-    f->number[f->n_numbers] = value;
+    {
+      f->number[f->n_numbers] = value;
+      w->doubles |= (uint64_t)(dtype == TD_F64) << f->n_numbers;
+    }
   fprintf (w->text, ", n%d", f->n_numbers++);
 }
 
@@ -123,51 +194,133 @@ looks_at_p (const TdTileCall *c)
   return c->kind >= TD_UNARY_ADD_SCALAR && c->kind <= TD_UNARY_CLIPPED_RELU;
 }
 
+/* In halves the mask is rounded too, as if it lay in memory. */
+static void
+write_mask (Writer *w, const TdTileStep *s)
+{
+  const TdTileCall *c = &s->call;
+  const bool half = c->dtype == TD_F16 || c->dtype == TD_BF16;
+
+  if ((int)s->draw >= w->out->n_draws)
+    w->out->n_draws = (int)s->draw + 1;
+  write_number_of (w, s->x, c->dtype);
+  fputs (" * ", w->text);
+  if (half)
+    fprintf (w->text, "at (to_%s (", types[c->dtype].suffix);
+  fprintf (w->text, "mask (d%u.bits[k]", s->draw);
+  write_parameter (w, true, c->dtype == TD_F64 ? c->p : ceil (c->p * 16777216.0), c->dtype);
+  write_parameter (w, true, 1.0 / (1.0 - c->p), c->dtype);
+  fputs (half ? ")))" : ")", w->text);
+}
+
+/* The number that a step computes, not rounded yet. */
 static void
 write_value (Writer *w, const TdTileStep *s)
 {
   const TdTileCall *c = &s->call;
   FILE *t = w->text;
 
-  if (c->family == TD_TILE_SELECT)
+  if (c->family == TD_TILE_MASK)
     {
-      fprintf (t, "%s (v%u) ? v%u : v%u", condition_names[c->kind], s->c, s->x, s->y);
+      write_mask (w, s);
       return;
     }
-  if (c->family == TD_TILE_BINARY)
+  fprintf (t, "%s_%s (",
+           c->family == TD_TILE_BINARY  ? "binary"
+           : c->family == TD_TILE_UNARY ? "unary"
+                                        : "grad",
+           c->family == TD_TILE_BINARY  ? binary_names[c->kind]
+           : c->family == TD_TILE_UNARY ? unary_names[c->kind]
+                                        : grad_names[c->kind]);
+  write_number_of (w, s->x, c->dtype);
+  if (c->family != TD_TILE_UNARY)
     {
-      fprintf (t, "binary_%s (v%u, v%u)", binary_names[c->kind], s->x, s->y);
-      return;
+      fputs (", ", t);
+      write_number_of (w, s->y, c->dtype);
     }
+  if (c->family != TD_TILE_BINARY)
+    write_parameter (w, looks_at_p (c), c->p, c->dtype);
   if (c->family == TD_TILE_UNARY)
-    fprintf (t, "unary_%s (v%u", unary_names[c->kind], s->x);
-  else
-    fprintf (t, "grad_%s (v%u, v%u", grad_names[c->kind], s->x, s->y);
-  write_number (w, looks_at_p (c), c->p);
-  if (c->family == TD_TILE_UNARY)
-    write_number (w, c->kind == TD_UNARY_CLIP || c->kind == TD_UNARY_INSIDE, c->q);
+    write_parameter (w, c->kind == TD_UNARY_CLIP || c->kind == TD_UNARY_INSIDE, c->q, c->dtype);
   fputs (")", t);
+}
+
+static void
+write_select (Writer *w, const TdTileStep *s)
+{
+  fputs ("holds (", w->text);
+  write_name (w, s->c, s->call.kind);
+  fputs (") ? ", w->text);
+  write_name (w, s->x, s->call.dtype);
+  fputs (" : ", w->text);
+  write_name (w, s->y, s->call.dtype);
+}
+
+/* As cast.c does: halves by way of float, floating numbers to integers by way of double. */
+static void
+write_cast (Writer *w, const TdTileStep *s)
+{
+  static const char *const from_integer[TD_BOOL + 1] = {
+    [TD_F32] = "(float)(",          [TD_F64] = "(double)(",       [TD_F16] = "to_f16 ((float)",
+    [TD_BF16] = "to_bf16 ((float)", [TD_I32] = "(int32_t)(",      [TD_I64] = "(int64_t)(",
+    [TD_U8] = "(uint8_t)(",         [TD_BOOL] = "(uint8_t)(0 != "
+  };
+  static const char *const from_floating[TD_BOOL + 1]
+      = { [TD_I32] = "td_i32_of_f64 ((double)",
+          [TD_I64] = "td_i64_of_f64 ((double)",
+          [TD_U8] = "(uint8_t)td_i64_of_f64 ((double)" };
+  const char *by = is_floating (s->call.kind) ? from_floating[s->call.dtype] : NULL;
+
+  fputs (by != NULL ? by : from_integer[s->call.dtype], w->text);
+  write_number_of (w, s->x, s->call.kind);
+  fputs (")", w->text);
 }
 
 static void
 write_step (Writer *w, const TdTileStep *s)
 {
+  const TdTileCall *c = &s->call;
+  const char *suffix = types[c->dtype].suffix;
   FILE *t = w->text;
 
-  if (!s->may_add && !s->call.accumulate)
+  if (s->may_add)
     {
-      fprintf (t, "      v%u = ", s->z);
+      fprintf (t, "      const %s t%d = ", wide_type (c->dtype), w->n_sums);
       write_value (w, s);
       fputs (";\n", t);
-      return;
     }
-  fputs ("      t = ", t);
-  write_value (w, s);
-  if (s->may_add)
-    fprintf (t, ";\n      v%u = add%u ? v%u + t : t;\n", s->z, s->z, s->z);
+  fputs ("      ", t);
+  write_name (w, s->z, c->dtype);
+  fputs (" = ", t);
+  if (c->family == TD_TILE_SELECT)
+    write_select (w, s);
+  else if (c->family == TD_TILE_CAST)
+    write_cast (w, s);
   else
-    fprintf (t, ";\n      v%u = v%u + t;\n", s->z, s->z);
+    {
+      fprintf (t, "to_%s (", suffix);
+      if (s->may_add)
+        {
+          fprintf (t, "add%u ? ", s->z);
+          write_number_of (w, s->z, c->dtype);
+          fprintf (t, " + t%d : t%d", w->n_sums, w->n_sums);
+          w->n_sums++;
+        }
+      else
+        {
+          if (c->accumulate)
+            {
+              write_number_of (w, s->z, c->dtype);
+              fputs (" + ", t);
+            }
+          write_value (w, s);
+        }
+      fputs (")", t);
+    }
+  fputs (";\n", t);
 }
+
+/* --- around them --- */
 
 /* A row's place among those that are repeated. */
 static int
@@ -183,25 +336,28 @@ row_of (Writer *w, uint32_t operand)
 static void
 write_loads (Writer *w)
 {
+  FILE *t = w->text;
+
   for (uint32_t k = 0; k < w->p->n_operands; k++)
     {
       const Place *q = &w->places[k];
+      const char *type = types[q->dtype].type;
 
       if (q->read && w->p->period[k] == 1)
-        fprintf (w->text, "  const T s%u = ((const T *)a.data[%u])[0];\n", k, k);
+        fprintf (t, "  const %s s%u = ((const %s *)a.data[%u])[0];\n", type, k, type, k);
       else if (q->read && w->p->period[k] > 1)
-        fprintf (w->text, "  const uint32_t r%u = a.period[%d];\n", k, row_of (w, k));
+        fprintf (t, "  const uint32_t r%u = a.period[%d];\n", k, row_of (w, k));
       else if (q->read)
-        fprintf (w->text, "  Pack<V> o%u = load<V> (a, %u, i);\n", k, k);
+        fprintf (t, "  Pack<%s, V> o%u = load<%s, V> (a, %u, i);\n", type, k, type, k);
       else if (q->kept)
-        fprintf (w->text,
+        fprintf (t,
                  "  const bool add%u = adds (a, %u);\n"
-                 "  Pack<V> o%u = add%u ? load<V> (a, %u, i) : Pack<V> {};\n",
-                 k, k, k, k, k);
+                 "  Pack<%s, V> o%u = add%u ? load<%s, V> (a, %u, i) : Pack<%s, V> {};\n",
+                 k, k, type, k, k, type, k, type);
       else if (q->written)
-        fprintf (w->text, "  Pack<V> o%u;\n", k);
+        fprintf (t, "  Pack<%s, V> o%u;\n", type, k);
       if (q->read && q->kept)
-        fprintf (w->text, "  const bool add%u = adds (a, %u);\n", k, k);
+        fprintf (t, "  const bool add%u = adds (a, %u);\n", k, k);
     }
 }
 
@@ -209,23 +365,59 @@ static void
 write_variables (Writer *w)
 {
   const uint32_t n = w->p->n_operands + w->p->n_slots;
+  FILE *t = w->text;
 
-  for (uint32_t k = 0; k < n; k++)
+  for (uint32_t k = 0; k < w->p->n_operands; k++)
     {
       const Place *q = &w->places[k];
+      const char *type = types[q->dtype].type;
 
-      if (q->read && k < w->p->n_operands && w->p->period[k] == 1)
-        fprintf (w->text, "      T v%u = s%u;\n", k, k);
-      else if (q->read && k < w->p->n_operands && w->p->period[k] > 1)
-        fprintf (w->text,
-                 "      T v%u = ((const T *)a.data[%u])[(uint32_t)(i * V + k) %% r%u];\n", k, k,
-                 k);
+      if (q->read && w->p->period[k] == 1)
+        fprintf (t, "      %s v%u = s%u;\n", type, k, k);
+      else if (q->read && w->p->period[k] > 1)
+        fprintf (t, "      %s v%u = ((const %s *)a.data[%u])[(uint32_t)(i * V + k) %% r%u];\n",
+                 type, k, type, k, k);
       else if (q->read || q->kept)
-        fprintf (w->text, "      T v%u = o%u.v[k];\n", k, k);
+        fprintf (t, "      %s v%u = o%u.v[k];\n", type, k, k);
       else if (q->written)
-        fprintf (w->text, "      T v%u;\n", k);
+        fprintf (t, "      %s v%u;\n", type, k);
     }
-  fputs ("      T t;\n\n", w->text);
+  for (uint32_t k = w->p->n_operands; k < n; k++)
+    for (int dtype = 0; dtype <= TD_BOOL; dtype++)
+      if (w->places[k].all_types >> dtype & 1)
+        fprintf (t, "      %s v%u_%s;\n", types[dtype].type, k, types[dtype].suffix);
+  fputs ("\n", t);
+}
+
+/* Packs are 16 bytes of the widest array, or 8 elements; 4 where random numbers are drawn, of
+ * which 8 are more than the registers hold beside the rest. */
+static int
+pack_of (const Writer *w)
+{
+  int bytes = w->out->n_draws > 0 ? 4 : 2;
+
+  for (uint32_t k = 0; k < w->p->n_operands; k++)
+    if (w->places[k].touched && w->p->period[k] == 0 && types[w->places[k].dtype].bytes > bytes)
+      bytes = types[w->places[k].dtype].bytes;
+  return 16 / bytes;
+}
+
+static void
+write_head (Writer *w)
+{
+  bool floats = false, doubles = false;
+
+  for (uint32_t i = 0; i < w->p->n_steps; i++)
+    {
+      doubles |= w->p->steps[i].call.dtype == TD_F64;
+      floats |= is_floating (w->p->steps[i].call.dtype) && w->p->steps[i].call.dtype != TD_F64;
+    }
+  w->out->pack = pack_of (w);
+  fprintf (w->text,
+           "#define TD_FUSED_FLOAT %d\n#define TD_FUSED_DOUBLE %d\n#define TD_FUSED_PACK %d\n"
+           "#include \"fused.cuh\"\n\n"
+           "template <int V>\nTD_DEVICE void\ncompute (const TdFusedParams &a, int64_t i)\n{\n",
+           floats, doubles, w->out->pack);
 }
 
 static void
@@ -244,23 +436,27 @@ write_text (Writer *w)
     write_step (w, &p->steps[i]);
   fclose (w->text);
   w->text = whole;
-  fprintf (whole,
-           "#define TD_FUSED_DOUBLE %d\n#include \"fused.cuh\"\n\n"
-           "template <int V>\nTD_DEVICE void\ncompute (const TdFusedParams &a, int64_t i)\n{\n",
-           p->steps[0].call.dtype == TD_F64);
+  write_head (w);
   write_loads (w);
-  for (int k = 0; k < w->out->n_numbers; k++)
-    fprintf (whole, "  const T n%d = (T)a.number[%d];\n", k, k);
+  for (int k = 0; k < w->out->n_numbers && k < TD_FUSED_NUMBERS; k++)
+    {
+      const char *type = w->doubles >> k & 1 ? "double" : "float";
+
+      fprintf (whole, "  const %s n%d = (%s)a.number[%d];\n", type, k, type, k);
+    }
+  for (int k = 0; k < w->out->n_draws; k++)
+    fprintf (whole, "  const Draws<V> d%d = draws<V> (a.key[%d], i);\n", k, k);
   fputs ("\n#pragma unroll\n  for (int k = 0; k < V; k++)\n    {\n", whole);
   write_variables (w);
   fputs (steps, whole);
   for (uint32_t k = 0; k < p->n_operands; k++)
     if (w->places[k].written)
       fprintf (whole, "      o%u.v[k] = v%u;\n", k, k);
-  fputs ("      (void)t;\n    }\n", whole);
+  fputs ("    }\n", whole);
   for (uint32_t k = 0; k < p->n_operands; k++)
     if (w->places[k].written)
-      fprintf (whole, "  store<V> (a, %u, i, o%u);\n", k, k);
+      fprintf (whole, "  store<%s, V> (a, %u, i, o%u);\n", types[w->places[k].dtype].type, k,
+               k);
   fputs ("}\n\n", whole);
   free (steps);
 }
@@ -288,12 +484,11 @@ td_cuda_fused_write (const TdProgram *p, TdFused *f)
   size_t n;
   /* Rows are found by 32 bits. */
   bool good = p->n_steps > 0 && p->n_operands <= TD_FUSED_OPERANDS && p->size <= UINT32_MAX;
-  const uint8_t dtype = good ? p->steps[0].call.dtype : 0;
 
   *f = (TdFused){ .n_operands = (int)p->n_operands };
   for (uint32_t i = 0; i < p->n_steps && good; i++)
-    good = has_formula (&p->steps[i].call) && p->steps[i].call.dtype == dtype;
-  if (!good || (dtype != TD_F32 && dtype != TD_F64))
+    good = has_formula (&p->steps[i]);
+  if (!good)
     return false;
   w.places = calloc (p->n_operands + p->n_slots + 1, sizeof *w.places);
   if (w.places == NULL)

@@ -11,14 +11,16 @@ typedef struct TdFused
 {
   char name[32]; /**< of the kernel, from its text */
   char *text;    /**< begins with #include "fused.cuh" */
-  int n_operands, n_numbers, n_rows;
+  int n_operands, n_numbers, n_rows, n_draws;
+  int pack;               /**< elements that are read and written at once */
   uint32_t repeated;      /**< operands that are one number, or a row */
   uint32_t reads, writes; /**< operands */
   uint32_t period[TD_FUSED_ROWS];
   double number[TD_FUSED_NUMBERS];
 } TdFused;
 
-/** Write the text.  Returns false where there is none: too many operands or parameters, another
- * dtype, a formula that is not in scalar-ops.h.  *Owner*: the caller, td_cuda_fused_clear. */
+/** Write the text.  Returns false where there is none: too many operands or parameters, an
+ * array of two dtypes, a formula that is not in scalar-ops.h.  *Owner*: the caller,
+ * td_cuda_fused_clear. */
 bool td_cuda_fused_write (const TdProgram *program, TdFused *fused);
 void td_cuda_fused_clear (TdFused *fused);

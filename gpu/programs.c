@@ -16,8 +16,11 @@
 
 enum
 {
-  PACK_BYTES = 16
+  PACK_BYTES = 16 /* of the widest operand at most */
 };
+
+_Static_assert((int)TD_FUSED_DRAWS == (int)TD_TILE_MAX_DRAWS,
+               "a program's keys fit its kernel");
 
 /* A kernel that was made.  It belongs to no context and stays loaded, as the images do. */
 typedef struct Made
@@ -35,10 +38,9 @@ typedef struct
 {
   Made *made;
   int64_t size;
-  int n_operands;
+  int n_operands, n_draws, pack;
   uint32_t repeated, reads, writes;
   uint32_t period[TD_FUSED_ROWS];
-  size_t element_bytes;
   double number[TD_FUSED_NUMBERS];
 } Program;
 
@@ -112,10 +114,11 @@ td_cuda_program_new (TdDevice *d, const TdProgram *p)
       *made = (Program){ .made = kernel_for (c, &f),
                          .size = p->size,
                          .n_operands = f.n_operands,
+                         .n_draws = f.n_draws,
+                         .pack = f.pack,
                          .repeated = f.repeated,
                          .reads = f.reads,
-                         .writes = f.writes,
-                         .element_bytes = td_cuda_dtype_bytes[p->steps[0].call.dtype] };
+                         .writes = f.writes };
       memcpy (made->number, f.number, sizeof made->number);
       memcpy (made->period, f.period, sizeof made->period);
     }
@@ -133,12 +136,12 @@ td_cuda_program_free (TdDevice *d, void *program)
 }
 
 TdStatus
-td_cuda_program_run (TdDevice *d, void *program, const TdTensor *operands, const bool *adds)
+td_cuda_program_run (TdDevice *d, void *program, const TdTensor *operands, const bool *adds,
+                     const TdRngKey *keys)
 {
   const Program *p = program;
   TdCuda *c = td_cuda_enter (d);
   TdFusedParams a = { .n = p->size, .packs = 1 };
-  const int64_t in_pack = PACK_BYTES / (int64_t)p->element_bytes;
   unsigned grid[3] = { 1, 1, 1 };
 
   for (int k = 0; k < p->n_operands; k++)
@@ -158,7 +161,9 @@ td_cuda_program_run (TdDevice *d, void *program, const TdTensor *operands, const
     return TD_OK;
   memcpy (a.number, p->number, sizeof a.number);
   memcpy (a.period, p->period, sizeof a.period);
+  for (int k = 0; k < p->n_draws; k++)
+    a.key[k] = (TdFusedKey){ keys[k].seed, keys[k].offset };
   grid[0] = (unsigned)td__blocks (
-      &c->launcher, a.packs ? (p->size + in_pack - 1) / in_pack : p->size, TD_FUSED_BLOCK);
+      &c->launcher, a.packs ? (p->size + p->pack - 1) / p->pack : p->size, TD_FUSED_BLOCK);
   return c->launcher.launch (&c->launcher, &p->made->kernel, grid, TD_FUSED_BLOCK, 0, &a);
 }

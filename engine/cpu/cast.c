@@ -1,6 +1,7 @@
 /* Other element types: all pairs, half precision by way of float.
  * SPDX-License-Identifier: MIT */
 #include "elementwise.h"
+#include "vector.h"
 
 #include "../scalar-ops.h"
 
@@ -11,27 +12,13 @@ const uint8_t td__cpu_dtype_bytes[TD_BOOL + 1]
 void
 td__half_load (const TdTensor *x, int64_t i, int64_t n, float *block)
 {
-  const uint16_t *h = (const uint16_t *)x->data + i;
-
-  if (x->dtype == TD_F16)
-    for (int64_t k = 0; k < n; k++)
-      block[k] = td_float_of_f16 (h[k]);
-  else
-    for (int64_t k = 0; k < n; k++)
-      block[k] = td_float_of_bf16 (h[k]);
+  td__vector->half_load[x->dtype == TD_BF16]((const uint16_t *)x->data + i, block, n);
 }
 
 void
 td__half_store (TdTensor *y, int64_t i, int64_t n, const float *block)
 {
-  uint16_t *h = (uint16_t *)y->data + i;
-
-  if (y->dtype == TD_F16)
-    for (int64_t k = 0; k < n; k++)
-      h[k] = td_f16_of_float (block[k]);
-  else
-    for (int64_t k = 0; k < n; k++)
-      h[k] = td_bf16_of_float (block[k]);
+  td__vector->half_store[y->dtype == TD_BF16](block, (uint16_t *)y->data + i, n);
 }
 
 #define I32_OF(v) td_i32_of_f64 ((double)(v))
@@ -76,10 +63,16 @@ CASTS_FROM_INT (uint8_t)
     [TD_I64] = cast_##From##_i64, [TD_U8] = cast_##From##_u8, [TD_BOOL] = cast_##From##_bool   \
   }
 
-static void (*const casts[TD_BOOL + 1][TD_BOOL + 1]) (const void *, void *, int64_t) = {
+static const TdCastLoop casts[TD_BOOL + 1][TD_BOOL + 1] = {
   [TD_F32] = CASTS_OF (float),   [TD_F64] = CASTS_OF (double), [TD_I32] = CASTS_OF (int32_t),
   [TD_I64] = CASTS_OF (int64_t), [TD_U8] = CASTS_OF (uint8_t), [TD_BOOL] = CASTS_OF (uint8_t)
 };
+
+TdCastLoop
+td__cast_loop (TdDtype from, TdDtype to)
+{
+  return casts[td__is_half (from) ? TD_F32 : from][td__is_half (to) ? TD_F32 : to];
+}
 
 typedef struct
 {

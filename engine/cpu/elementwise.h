@@ -21,6 +21,12 @@ td__is_half (TdDtype dtype)
 /** Elements [i, i + n) of a half precision array to float and back (cast.c). */
 void td__half_load (const TdTensor *x, int64_t i, int64_t n, float *block);
 void td__half_store (TdTensor *y, int64_t i, int64_t n, const float *block);
+/** n numbers to another type; neither is half precision: x or y is float instead (cast.c). */
+typedef void (*TdCastLoop) (const void *x, void *y, int64_t n);
+TdCastLoop td__cast_loop (TdDtype from, TdDtype to);
+/** Numbers [i, i + n) of a random mask: of a dtype, those in half precision as floats
+ * (random.c). */
+void td__mask_make (TdRngKey key, double p, TdDtype dtype, int64_t i, int64_t n, void *mask);
 
 /** n elements of z = c ? x : y; each of c, x and y advances by its stride, 1 or 0. */
 typedef void (*TdSelectLoop) (const char *c, int64_t sc, const char *x, int64_t sx,

@@ -105,3 +105,37 @@ td__cpu_random (TdDevice *d, TdRandomKind kind, TdRngKey key, double p, TdTensor
   td__cpu_parallel (y->size, TD_CPU_GRAIN / 8, random_piece, &w);
   return TD_OK;
 }
+
+/* One number as it is kept: the mask of an operation lies in memory between its two kernels. */
+static float
+rounded (TdDtype dtype, float v)
+{
+  return dtype == TD_F16    ? td_float_of_f16 (td_f16_of_float (v))
+         : dtype == TD_BF16 ? td_float_of_bf16 (td_bf16_of_float (v))
+                            : v;
+}
+
+void
+td__mask_make (TdRngKey key, double p, TdDtype dtype, int64_t i, int64_t n, void *mask)
+{
+  const int32_t threshold = (int32_t)ceil (p * 0x1p24);
+  const double kept = 1.0 / (1.0 - p);
+  const float kept_float = rounded (dtype, (float)kept);
+  int64_t skip = i % 4;
+
+  for (int64_t done = 0; done < n; skip = 0)
+    {
+      uint32_t bits[GROUP];
+      const int64_t m = n - done < GROUP - skip ? n - done : GROUP - skip;
+
+      td__vector->philox (key.offset + (uint64_t)(i + done) / 4, key.seed, bits);
+      if (dtype == TD_F64)
+        for (int64_t k = 0; k < m; k++)
+          ((double *)mask)[done + k] = (double)bits[skip + k] * 0x1p-32 >= p ? kept : 0.0;
+      else
+        for (int64_t k = 0; k < m; k++)
+          ((float *)mask)[done + k]
+              = (int32_t)(bits[skip + k] >> 8) >= threshold ? kept_float : 0.0f;
+      done += m;
+    }
+}

@@ -24,7 +24,9 @@ typedef struct TdTiles TdTiles;
  * the caller, td__tiles_free. */
 TdTiles *td__tiles_new (TdDevice *d, const TdProgram *program);
 void td__tiles_free (TdTiles *t);
-/** adds: by operand, for kernels that may add to it; NULL where there are none. */
-TdStatus td__tiles_run (const TdTiles *t, const TdTensor *operands, const bool *adds);
+/** adds: by operand, for kernels that may add to it; keys: by draw.  NULL where there are none.
+ */
+TdStatus td__tiles_run (const TdTiles *t, const TdTensor *operands, const bool *adds,
+                        const TdRngKey *keys);
 /** Elements of a tile. */
 int64_t td__tiles_length (const TdTiles *t);

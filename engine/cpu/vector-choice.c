@@ -34,17 +34,23 @@ always (void)
   return true;
 }
 
+enum
+{
+  N_FILLS = 6
+};
+
 #define FILLS(isa)                                                                             \
   {                                                                                            \
     td__vector_fill_##isa, td__vector_fill_sums_##isa, td__vector_fill_stats_##isa,            \
-        td__vector_fill_random_##isa, td__vector_fill_updates_##isa                            \
+        td__vector_fill_random_##isa, td__vector_fill_updates_##isa,                           \
+        td__vector_fill_halves_##isa                                                           \
   }
 
 static const struct
 {
   const char *name;
   bool (*usable) (void);
-  void (*fill[5]) (TdVector *v);
+  void (*fill[N_FILLS]) (TdVector *v);
 } choices[] = {
 /* best first */
 #if defined(__x86_64__)
@@ -61,7 +67,7 @@ td__vector_use (const char *name)
     if ((name == NULL || strcmp (choices[i].name, name) == 0) && choices[i].usable ())
       {
         memset (&chosen, 0, sizeof chosen);
-        for (int k = 0; k < 5; k++)
+        for (int k = 0; k < N_FILLS; k++)
           choices[i].fill[k](&chosen);
         chosen.name = choices[i].name;
         return true;

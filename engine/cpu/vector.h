@@ -42,6 +42,9 @@ typedef void (*TdStatsLoop) (const void *x, int64_t n, double shift, TdVectorSta
 typedef void (*TdPhiloxLoop) (uint64_t counter, uint64_t key, uint32_t *out);
 #define TD_PHILOX_GROUP 16
 
+typedef void (*TdHalfLoadLoop) (const uint16_t *h, float *x, int64_t n);
+typedef void (*TdHalfStoreLoop) (const float *x, uint16_t *h, int64_t n);
+
 typedef struct TdVector
 {
   const char *name;
@@ -53,6 +56,8 @@ typedef struct TdVector
   TdUpdateLoop update[TD_UPDATE_N][2];
   TdStatsLoop stats[2];
   TdPhiloxLoop philox;
+  TdHalfLoadLoop half_load[2]; /* of TD_F16, TD_BF16 */
+  TdHalfStoreLoop half_store[2];
 } TdVector;
 
 /** How many columns sum_columns takes at most. */
@@ -70,15 +75,18 @@ void td__vector_fill_sums_base (TdVector *v);
 void td__vector_fill_stats_base (TdVector *v);
 void td__vector_fill_random_base (TdVector *v);
 void td__vector_fill_updates_base (TdVector *v);
+void td__vector_fill_halves_base (TdVector *v);
 #if defined(__x86_64__)
 void td__vector_fill_avx2 (TdVector *v);
 void td__vector_fill_sums_avx2 (TdVector *v);
 void td__vector_fill_stats_avx2 (TdVector *v);
 void td__vector_fill_random_avx2 (TdVector *v);
 void td__vector_fill_updates_avx2 (TdVector *v);
+void td__vector_fill_halves_avx2 (TdVector *v);
 void td__vector_fill_avx512 (TdVector *v);
 void td__vector_fill_sums_avx512 (TdVector *v);
 void td__vector_fill_stats_avx512 (TdVector *v);
 void td__vector_fill_random_avx512 (TdVector *v);
 void td__vector_fill_updates_avx512 (TdVector *v);
+void td__vector_fill_halves_avx512 (TdVector *v);
 #endif

@@ -30,5 +30,5 @@ td__play_group (const TdPlay *p, const TdReady *r)
   if (r->opens)
     for (uint32_t k = 0; k < r->step->n_out; k++)
       adds[r->step->n_in + k] = p->added[s->nodes[td__step_out (s, r->step, k)].value];
-  return td__tiles_run (g->tiles, r->run.call.in, r->opens ? adds : NULL);
+  return td__tiles_run (g->tiles, r->run.call.in, r->opens ? adds : NULL, r->run.call.attrs);
 }

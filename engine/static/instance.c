@@ -47,16 +47,59 @@ by_value (const void *a, const void *b)
   return (x->value > y->value) - (x->value < y->value);
 }
 
-/* An own copy of attributes that begin with a key. */
-static void
-own_attrs (TdReadyList *list, TdReady *r, char **room)
+/* Keys of a step that draws, and the bytes of what they lie in: of a group its members' keys.
+ */
+static uint32_t
+n_keys_of (const TdPlan *p, const TdStep *step, size_t *bytes)
 {
-  size_t bytes = r->step->kind == TD_STEP_FILL ? sizeof (TdRngKey) : r->step->cls->attrs_size;
+  uint32_t n = 0;
 
-  memcpy (*room, r->step->attrs, bytes);
+  *bytes = 0;
+  if (!step->random)
+    return 0;
+  if (step->kind == TD_STEP_OP)
+    {
+      *bytes = step->cls->attrs_size;
+      return 1;
+    }
+  if (step->kind == TD_STEP_GROUP)
+    for (uint32_t k = 0; k < p->groups[step->external].n_members; k++)
+      n += p->groups[step->external].members[k].random;
+  else
+    n = 1;
+  *bytes = n * sizeof (TdRngKey);
+  return n;
+}
+
+static void
+own_key (TdReadyList *list, char *room, uint64_t random_at)
+{
+  list->keys[list->n_keys] = (TdRngKey *)(void *)room;
+  list->key_at[list->n_keys++] = random_at;
+}
+
+/* An own copy of attributes that begin with a key; of a group nothing but keys. */
+static void
+own_attrs (const TdPlan *p, TdReadyList *list, TdReady *r, char **room)
+{
+  const TdStep *step = r->step;
+  size_t bytes;
+  const uint32_t n = n_keys_of (p, step, &bytes);
+
   r->run.call.attrs = *room;
-  list->keys[list->n_keys] = (TdRngKey *)(void *)*room;
-  list->key_at[list->n_keys++] = r->step->random_at;
+  if (step->kind == TD_STEP_GROUP)
+    for (uint32_t k = 0, at = 0; at < n; k++)
+      {
+        const TdStep *member = &p->groups[step->external].members[k];
+
+        if (member->random)
+          own_key (list, *room + at++ * sizeof (TdRngKey), member->random_at);
+      }
+  else
+    {
+      memcpy (*room, step->attrs, bytes);
+      own_key (list, *room, step->random_at);
+    }
   *room += (bytes + 15) / 16 * 16;
 }
 
@@ -180,14 +223,11 @@ prepare (TdInstance *i, TdReadyList *list, uint32_t which)
   for (uint32_t k = 0; k < steps->n; k++)
     {
       const TdStep *step = &steps->steps[k];
+      size_t bytes;
 
       n_operands += step->n_in + step->n_out;
-      if (step->random)
-        {
-          n_keys++;
-          n_attrs
-              += (step->kind == TD_STEP_FILL ? sizeof (TdRngKey) : step->cls->attrs_size) + 16;
-        }
+      n_keys += n_keys_of (i->plan, step, &bytes);
+      n_attrs += bytes + 16;
     }
   list->ready = zeroed (steps->n, sizeof *list->ready);
   list->at = zeroed (steps->n, sizeof *list->at);
@@ -206,7 +246,7 @@ prepare (TdInstance *i, TdReadyList *list, uint32_t which)
       if (steps->steps[k].kind == TD_STEP_GIVE)
         list->ready[list->n_ready - 1].closes = closes (i->plan, which, k);
       if (steps->steps[k].random)
-        own_attrs (list, &list->ready[list->n_ready - 1], &attrs);
+        own_attrs (i->plan, list, &list->ready[list->n_ready - 1], &attrs);
     }
   index_patches (list, i->plan->s->n_values);
   index_bound (i, list);

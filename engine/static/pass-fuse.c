@@ -36,15 +36,46 @@ typedef struct
   TdTileCall calls[MAX_MEMBERS];
   uint32_t members[MAX_MEMBERS]; /* steps of the list */
   uint32_t n, n_values, n_rows;  /* n_rows: values that are repeated */
+  uint32_t n_draws;              /* members that draw random numbers */
   bool *gone;                    /* by step: it is a member of some group */
 } Fuse;
 
 /* --- what can be fused --- */
 
+/* Dropout, which makes its mask in memory that it takes: it cannot be asked what it does.  Its
+ * numbers belong to elements as they are counted, so that these must lie in that order. */
+static bool
+dropout_tile (const TdStep *step, const TdTensor *x, const TdTensor *y, TdTileCall *call)
+{
+  if (x->layout != TD_ROW_MAJOR || y->layout != TD_ROW_MAJOR)
+    return false;
+  *call = (TdTileCall){ .family = TD_TILE_MASK,
+                        .dtype = (uint8_t)y->dtype,
+                        .y = -1,
+                        .z = 1,
+                        .c = -1,
+                        .full = 1,
+                        .size = y->size };
+  for (int k = 0; k < step->cls->n_attrs; k++)
+    if (strcmp (step->cls->attrs[k].name, "ratio") == 0)
+      {
+        call->p = *(const double *)(const void *)((const char *)step->attrs
+                                                  + step->cls->attrs[k].offset);
+        return true;
+      }
+  return false;
+}
+
+bool
+td__step_drops (const TdStep *step)
+{
+  return step->kind == TD_STEP_OP && step->random && strcmp (step->cls->name, "dropout") == 0;
+}
+
 bool
 td__step_tile (const TdSchedule *s, const TdStep *step, TdTileCall *call)
 {
-  const unsigned seen = TD_OP_HOST | TD_OP_CAPTURES | TD_OP_VIEW | TD_OP_RANDOM;
+  const unsigned seen = TD_OP_HOST | TD_OP_CAPTURES | TD_OP_VIEW;
   TdTensor t[8];
   TdRun run = { .call = { .cls = step->cls,
                           .attrs = step->attrs,
@@ -58,7 +89,8 @@ td__step_tile (const TdSchedule *s, const TdStep *step, TdTileCall *call)
   bool known;
 
   if (step->kind != TD_STEP_OP || !(step->cls->flags & TD_OP_ELEMENTWISE)
-      || (step->cls->flags & seen) || step->random || step->n_in + step->n_out > 8
+      || (step->cls->flags & seen) || step->n_in + step->n_out > 8
+      || (step->random && !td__step_drops (step))
       || (td_op_class_find (step->cls->name) != step->cls && step->cls != &td__add_into_class))
     return false;
   for (uint32_t k = 0; k < step->n_in + step->n_out; k++)
@@ -67,8 +99,11 @@ td__step_tile (const TdSchedule *s, const TdStep *step, TdTileCall *call)
                                                : td__step_out (s, step, k - step->n_in)];
 
       t[k] = (TdTensor){ .shape = &n->shape, .size = td__size (&n->shape), .dtype = n->dtype };
+      if (step->random)
+        t[k].layout = n->layout;
     }
-  known = td__tiles_record (&run.call, call);
+  known = step->random ? dropout_tile (step, &t[0], &t[1], call)
+                       : td__tiles_record (&run.call, call);
   if (run.workspace != NULL)
     td__pool_give (run.workspace);
   return known && td__tiles_has (s->device, call);
@@ -190,6 +225,7 @@ add_member (Fuse *f, uint32_t i, const TdTileCall *call)
   z->first |= !z->written && !call->accumulate && z->n_touches == 0 && call->z != call->x;
   z->written = true;
   z->last = f->n;
+  f->n_draws += step->random;
   for (uint32_t k = 0; k < step->n_in; k++)
     use_of (f, s->nodes[td__step_in (s, step, k)].value)->n_touches++;
   for (uint32_t k = 0; k < step->n_out; k++)
@@ -247,7 +283,7 @@ fits (Fuse *f, const TdSchedule *s, const TdStep *step, const TdTileCall *call)
     return true;
   if (makes_gradient (f, step->external) || f->n == td__tiles_most_steps (s->device)
       || n_operands (f) + 1 + N_READS > td__tiles_most_operands (s->device)
-      || call->size != f->calls[0].size || call->dtype != f->calls[0].dtype)
+      || call->size != f->calls[0].size || (step->random && f->n_draws == TD_TILE_MAX_DRAWS))
     return false;
   /* One number that a member wrote as if it were many, or the reverse. */
   for (int k = 0; k < N_READS; k++)
@@ -312,6 +348,27 @@ free_slots (const Fuse *f, Layout *l, uint32_t j, uint32_t value)
     l->free_slot[place & ~SLOT] = true;
 }
 
+/* Free the slots of what member j reads last: of those whose elements are as wide as those of
+ * the result, or of the others, which the result would overwrite before they are read. */
+static void
+free_reads (const Fuse *f, Layout *l, uint32_t j, bool as_wide)
+{
+  const TdSchedule *s = f->p->s;
+  const TdTileCall *c = &f->calls[j];
+  const TdStep *step = &td__plan_list (f->p, f->list)->steps[f->members[j]];
+  const int8_t reads[N_READS] = { c->x, c->y, c->c };
+  const TdNodeInfo *z = &s->nodes[operand (s, step, c->z)];
+
+  for (int k = 0; k < N_READS; k++)
+    {
+      const TdNodeInfo *x = reads[k] >= 0 ? &s->nodes[operand (s, step, reads[k])] : z;
+
+      if (x->value != z->value
+          && (td__dtype_sizes[x->dtype] == td__dtype_sizes[z->dtype]) == as_wide)
+        free_slots (f, l, j, x->value);
+    }
+}
+
 /* Slots and operands, members in order; a result may take the slot of an input that dies. */
 static void
 lay_out (const Fuse *f, Layout *l, TdTileStep *steps, uint32_t *leaving, TdGroup *g)
@@ -334,9 +391,7 @@ lay_out (const Fuse *f, Layout *l, TdTileStep *steps, uint32_t *leaving, TdGroup
       steps[j].x = l->place[s->nodes[operand (s, step, c->x)].value];
       steps[j].y = c->y >= 0 ? l->place[s->nodes[operand (s, step, c->y)].value] : steps[j].x;
       steps[j].c = c->c >= 0 ? l->place[s->nodes[operand (s, step, c->c)].value] : steps[j].x;
-      for (int k = 0; k < N_READS; k++)
-        if (reads[k] >= 0 && s->nodes[operand (s, step, reads[k])].value != z)
-          free_slots (f, l, j, s->nodes[operand (s, step, reads[k])].value);
+      free_reads (f, l, j, true);
       if (l->place[z] == TD_ABSENT && is_interior (f, z))
         {
           const uint32_t slot = take_slot (l);
@@ -355,6 +410,7 @@ lay_out (const Fuse *f, Layout *l, TdTileStep *steps, uint32_t *leaving, TdGroup
       else if (!(l->place[z] & (SLOT | SLOT >> 1)) && f->uses[z].last == j)
         leaving[l->n_out++] = operand (s, step, c->z); /* it was read, and is changed */
       steps[j].z = l->place[z];
+      free_reads (f, l, j, false);
       free_slots (f, l, j, z);
     }
 }
@@ -371,6 +427,12 @@ static bool
 is_gradient (const Fuse *f, uint32_t j)
 {
   return td__plan_list (f->p, f->list)->steps[f->members[j]].external != TD_ABSENT;
+}
+
+static bool
+is_random (const Fuse *f, uint32_t j)
+{
+  return td__plan_list (f->p, f->list)->steps[f->members[j]].random;
 }
 
 /* Slots for what is added: any that is free at that moment would do, but there are few. */
@@ -436,6 +498,7 @@ write_group (Fuse *f, Layout *l, const TdTileStep *steps, const uint32_t *leavin
     }
   built.kind = TD_STEP_GROUP;
   built.accumulate = false;
+  built.random = f->n_draws > 0;
   built.in = at;
   built.n_in = l->n_in;
   built.out = at + l->n_in;
@@ -464,6 +527,7 @@ close_group (Fuse *f)
       TdTileStep *steps = td__plan_zeroed (f->n, sizeof *steps);
       uint32_t *leaving = td__plan_zeroed (f->n, sizeof *leaving);
       TdGroup g = { .interior = td__plan_zeroed (f->n, sizeof *g.interior) };
+      uint32_t n_draws = 0;
 
       memset (l.place, 0xFF, s->n_values * sizeof *l.place);
       memset (l.free_slot, true, sizeof l.free_slot);
@@ -477,6 +541,8 @@ close_group (Fuse *f)
               steps[j].z = final_place (&l, steps[j].z);
               steps[j].c = final_place (&l, steps[j].c);
               steps[j].may_add = is_gradient (f, j);
+              if (is_random (f, j))
+                steps[j].draw = n_draws++;
               if (steps[j].aside != TD_ABSENT)
                 steps[j].aside = final_place (&l, steps[j].aside);
             }
@@ -489,7 +555,7 @@ close_group (Fuse *f)
       free (steps);
       free (leaving);
     }
-  f->n = f->n_values = f->n_rows = 0;
+  f->n = f->n_values = f->n_rows = f->n_draws = 0;
   f->stamp++;
 }
 

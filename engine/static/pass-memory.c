@@ -162,8 +162,10 @@ replace_input (Memory *m, uint32_t list, uint32_t i, const TdStep *step, uint32_
 
       if (!(mask >> k & 1) || !is_item (m, in) || in == out
           || td__plan_block (m->p, in) != TD_ABSENT
-          || s->values[in].bytes != s->values[out].bytes || !dies_at (m, list, home, i)
-          || life (m, list, home)->first == i)
+          || s->values[in].bytes != s->values[out].bytes
+          || td__size (&s->nodes[td__step_in (s, step, k)].shape)
+                 != td__size (&s->nodes[td__step_out (s, step, 0)].shape)
+          || !dies_at (m, list, home, i) || life (m, list, home)->first == i)
         continue;
       unite (m, out, home);
       td__plan_note (m->p, TD_PASS_IN_PLACE, list, step->trace_at, in);

@@ -30,6 +30,8 @@ td__step_writes_input (const TdStep *step, uint32_t i)
 /** What a step does as one kernel over numbers side by side; false: it is none that is known.
  */
 bool td__step_tile (const TdSchedule *s, const TdStep *step, TdTileCall *call);
+/** Say whether it is dropout, whose random numbers a group can make itself. */
+bool td__step_drops (const TdStep *step);
 
 /** Steps whose results nobody uses. */
 void td__pass_prune (TdPlan *p);

@@ -30,8 +30,7 @@ has_neighbour (const TdPlan *p, uint32_t list, const TdStep *step, const TdTileC
 
       if (s->kind == TD_STEP_GROUP
               ? p->groups[s->external].size == call->size
-              : s != step && td__step_tile (p->s, s, &other) && other.size == call->size
-                    && other.dtype == call->dtype)
+              : s != step && td__step_tile (p->s, s, &other) && other.size == call->size)
         return true;
     }
   return false;
@@ -45,8 +44,9 @@ why_not_fused (const TdPlan *p, uint32_t list, const TdStep *step)
 
   if (!p->switches.fuse)
     return "fusion is off";
-  if (step->random)
-    return "it draws random numbers";
+  if (step->random && !td__step_tile (p->s, step, &call))
+    return !td__step_drops (step) ? "it draws random numbers"
+                                  : "its random numbers do not lie in its layout's order";
   if (!td__step_tile (p->s, step, &call))
     return "no kernel of its type and attributes runs tile by tile";
   if (call.broadcasts)
@@ -57,7 +57,7 @@ why_not_fused (const TdPlan *p, uint32_t list, const TdStep *step)
       && out->kind != TD_VALUE_GRADIENT)
     return "it writes what lies outside";
   if (!has_neighbour (p, list, step, &call))
-    return "no other step of its size and type";
+    return "no other step of its size";
   return "what lies between it and its like has to wait for it";
 }
 

@@ -8,9 +8,15 @@ enum
 {
   TD_FUSED_OPERANDS = 24, /* a pack of each is held in registers */
   TD_FUSED_NUMBERS = 64,
-  TD_FUSED_ROWS = 4, /* operands that are repeated */
+  TD_FUSED_ROWS = 4,  /* operands that are repeated */
+  TD_FUSED_DRAWS = 8, /* steps that draw random numbers */
   TD_FUSED_BLOCK = 256
 };
+
+typedef struct TdFusedKey
+{
+  uint64_t seed, offset;
+} TdFusedKey;
 
 typedef struct TdFusedParams
 {
@@ -19,5 +25,6 @@ typedef struct TdFusedParams
   uint32_t adds; /* by operand: what is written is added to what is there */
   int32_t packs; /* 16 bytes at a time */
   uint32_t period[TD_FUSED_ROWS];
+  TdFusedKey key[TD_FUSED_DRAWS];
   double number[TD_FUSED_NUMBERS];
 } TdFusedParams;

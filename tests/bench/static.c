@@ -192,11 +192,14 @@ run_model (const char *name, double goal)
 typedef struct
 {
   int n;
+  TdDtype dtype;
+  bool drops; /* dropout in place of every third operation */
   TdVar *x, *a, *b, *seed;
   TdStatic *s;
 } Chain;
 
-/* y = tanh (y a + b), one operation at a time. */
+/* y = tanh (y a + b), one operation at a time; in halves b is a number of floats that is cast.
+ */
 static void
 chain_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
@@ -206,7 +209,10 @@ chain_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
   (void)n_in;
   (void)n_out;
   for (int i = 0; i < c->n; i++)
-    y = i % 3 == 0 ? td_mul (y, c->a) : i % 3 == 1 ? td_add (y, c->b) : td_tanh (y);
+    y = i % 3 == 0   ? td_mul (y, c->a)
+        : i % 3 == 1 ? td_add (y, c->dtype == TD_F32 ? c->b : td_cast (c->b, c->dtype))
+        : c->drops ? td_dropout (y, 0.1)
+                     : td_tanh (y);
   out[0] = y;
 }
 
@@ -231,18 +237,19 @@ chain_step (void *context, int what, int i)
 
 /* a and b are as large as x, or rows of it. */
 static void
-run_chain (const char *name, int64_t size, int64_t row, int n, double goal)
+run_chain (const char *name, int64_t size, int64_t row, int n, double goal, TdDtype dtype,
+           bool drops)
 {
   float *ones = peer_numbers (row, 2, 1e-3f);
   const TdShape shape = row == size ? TD_SHAPE (size) : TD_SHAPE (size / row, row);
-  Chain c = { .n = n };
+  Chain c = { .n = n, .dtype = dtype, .drops = drops };
 
   for (int64_t i = 0; i < row; i++)
     ones[i] += 1.0f;
-  c.x = td_variable (peer_array (shape, 1, 0.01f), "x");
-  c.a = td_retain (td_tensor (TD_F32, TD_SHAPE (row), ones));
+  c.x = td_variable (td_retain (td_cast (peer_array (shape, 1, 0.01f), dtype)), "x");
+  c.a = td_retain (td_cast (td_tensor (TD_F32, TD_SHAPE (row), ones), dtype));
   c.b = peer_array (TD_SHAPE (row), 3, 1e-4f);
-  c.seed = td_retain (td_ones (TD_F32, shape));
+  c.seed = td_retain (td_ones (dtype, shape));
   c.s = td_static_new (chain_code, &c);
   free (ones);
   alternate (chain_step, &c);
@@ -303,10 +310,14 @@ static const struct
   int64_t size, row; /* of a chain; 0: a model */
   int n;
   double goal;
+  TdDtype dtype;
+  bool drops;
 } rows[] = {
   { "op_overhead", 16, 16, CHAIN_OPS, 3 },
   { "chain_large", 1000000, 1000000, LONG_CHAIN_OPS, 2.5 },
   { "chain_rows", 1000000, 100, LONG_CHAIN_OPS, 2 },
+  { "chain_bf16", 1000000, 1000000, LONG_CHAIN_OPS, 1.5, TD_BF16 },
+  { "chain_dropout", 1000000, 1000000, LONG_CHAIN_OPS, 1.5, TD_F32, true },
   { "mlp_small", 0, 0, 0, 1.03 },
   { "mlp", 0, 0, 0, 0.99 },
   { "lenet", 0, 0, 0, 0.99 },
@@ -344,7 +355,8 @@ main (int argc, char **argv)
     if (!asked (rows[i].name, names, n))
       continue;
     else if (rows[i].size > 0)
-      run_chain (rows[i].name, rows[i].size, rows[i].row, rows[i].n, rows[i].goal);
+      run_chain (rows[i].name, rows[i].size, rows[i].row, rows[i].n, rows[i].goal,
+                 rows[i].dtype, rows[i].drops);
     else
       run_model (rows[i].name, rows[i].goal);
   return td_error () != NULL || td_finish () != 0 ? 1 : 0;

@@ -498,10 +498,56 @@ random__has_the_moments_of_its_distribution (void **state)
   free (x);
 }
 
+/* Every half to float, and floats around every half back: by the formulas, in every set. */
+static void
+halves__are_the_same_in_every_instruction_set (void **state)
+{
+  enum
+  {
+    ALL = 65536
+  };
+  static uint16_t all[ALL], back[ALL];
+  static float wide[ALL];
+
+  for (int i = 0; i < ALL; i++)
+    all[i] = (uint16_t)i;
+  for (int s = 0; s < 3; s++)
+    {
+      if (!td__vector_use (sets[s]))
+        continue;
+      for (int is_bf16 = 0; is_bf16 < 2; is_bf16++)
+        for (uint32_t more = 0; more < 0x10000; more += is_bf16 ? 0x2AAB : 0x555)
+          {
+            td__vector->half_load[is_bf16](all, wide, ALL);
+            for (int i = 0; i < ALL; i++)
+              {
+                const float x = is_bf16 ? td_float_of_bf16 (all[i]) : td_float_of_f16 (all[i]);
+
+                if (td_bits_of_float (x) != td_bits_of_float (wide[i]))
+                  fail_msg ("%s: %#x is %g, not %g", sets[s], (unsigned)i, (double)wide[i],
+                            (double)x);
+                wide[i] = td_float_of_bits (td_bits_of_float (x) + more);
+              }
+            td__vector->half_store[is_bf16](wide, back, ALL);
+            for (int i = 0; i < ALL; i++)
+              {
+                const uint16_t h
+                    = is_bf16 ? td_bf16_of_float (wide[i]) : td_f16_of_float (wide[i]);
+
+                if (h != back[i])
+                  fail_msg ("%s: %a becomes %#x, not %#x", sets[s], (double)wide[i], back[i],
+                            h);
+              }
+          }
+    }
+  td__vector_use (NULL);
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test (halves__are_the_same_in_every_instruction_set),
     td_test (exp_f32__is_within_2_ulp),
     td_test (log_f32__is_within_2_ulp),
     td_test (tanh_and_sigmoid_f32__are_within_3_ulp),

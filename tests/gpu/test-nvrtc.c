@@ -113,8 +113,57 @@ static void
 nvrtc__compiles_every_formula_without_spills (void **state)
 {
   for (int family = TD_TILE_UNARY; family <= TD_TILE_BINARY; family++)
-    for (int dtype = TD_F32; dtype <= TD_F64; dtype++)
+    for (int dtype = TD_F32; dtype <= TD_BF16; dtype++)
       every_formula ((TdTileFamily)family, (TdDtype)dtype);
+}
+
+/* From every type to every type and back, in one kernel for each. */
+static void
+nvrtc__compiles_casts_of_all_types_without_spills (void **state)
+{
+  for (int from = TD_F32; from <= TD_BOOL; from++)
+    {
+      Draft d;
+
+      draft (&d, 2 + TD_BOOL + 1, 1);
+      for (int to = TD_F32; to <= TD_BOOL; to++)
+        {
+          step (&d, TD_TILE_CAST, from, (TdDtype)to, 0, 0, 2 + (uint32_t)to);
+          step (&d, TD_TILE_CAST, to, (TdDtype)from, 2 + (uint32_t)to, 0, 1);
+        }
+      assert_no_spills (&d);
+    }
+}
+
+/* What mixed precision has between two products: a bias in fp32 added to halves, gelu, dropout,
+ * a choice by a byte, a sum that some call adds to; two masks, so that two sets of bits live.
+ */
+static void
+nvrtc__compiles_random_masks_of_every_type_without_spills (void **state)
+{
+  for (int dtype = TD_F32; dtype <= TD_BF16; dtype++)
+    {
+      const TdDtype t = (TdDtype)dtype;
+      TdFused f;
+      Draft d;
+
+      draft (&d, 5, 3);
+      d.period[1] = 100;
+      step (&d, TD_TILE_CAST, TD_F32, t, 1, 0, 5);
+      step (&d, TD_TILE_BINARY, TD_BINARY_ADD, t, 0, 5, 6);
+      step (&d, TD_TILE_UNARY, TD_UNARY_GELU, t, 6, 0, 6);
+      step (&d, TD_TILE_MASK, 0, t, 6, 0, 6)->draw = 1;
+      step (&d, TD_TILE_MASK, 0, t, 0, 0, 7);
+      step (&d, TD_TILE_SELECT, TD_BOOL, t, 6, 7, 3)->c = 2;
+      step (&d, TD_TILE_MASK, 0, t, 7, 0, 4)->may_add = true;
+      assert_no_spills (&d);
+      assert_true (td_cuda_fused_write (&d.p, &f));
+      assert_int_equal (f.n_draws, 2);
+      assert_int_equal (f.n_numbers, 6);
+      assert_int_equal (f.pack, t == TD_F64 ? 2 : 4);
+      assert_true (f.number[0] == (t == TD_F64 ? 0.5 : 8388608) && f.number[1] == 2);
+      td_cuda_fused_clear (&f);
+    }
 }
 
 /* Conditions that are numbers, or integers from outside; one of both, read by another step. */
@@ -134,12 +183,14 @@ nvrtc__compiles_a_choice_by_numbers_and_by_integers_without_spills (void **state
       step (&d, TD_TILE_SELECT, integer, (TdDtype)dtype, 6, 2, 4)->c = 3;
       assert_no_spills (&d);
       assert_true (td_cuda_fused_write (&d.p, &f));
-      assert_non_null (strstr (f.text, "v6 = holds (v5) ? v0 : v1;"));
-      assert_non_null (strstr (f.text, "v4 = holds_integer (v3) ? v6 : v2;"));
+      assert_non_null (strstr (f.text, dtype == TD_F32 ? "v6_f32 = holds (v5_f32) ? v0 : v1;"
+                                                       : "v6_f64 = holds (v5_f64) ? v0 : v1;"));
+      assert_non_null (strstr (f.text, dtype == TD_F32 ? "v4 = holds (v3) ? v6_f32 : v2;"
+                                                       : "v4 = holds (v3) ? v6_f64 : v2;"));
       assert_int_equal (f.reads, 1 | 2 | 4 | 8);
       td_cuda_fused_clear (&f);
-      d.steps[2].call.kind = TD_U8; /* not as wide as the numbers */
-      assert_false (td_cuda_fused_write (&d.p, &f));
+      d.steps[2].call.kind = TD_BOOL; /* of another width */
+      assert_no_spills (&d);
     }
 }
 
@@ -148,7 +199,7 @@ nvrtc__compiles_a_choice_by_numbers_and_by_integers_without_spills (void **state
 static void
 nvrtc__compiles_the_widest_program_without_spills (void **state)
 {
-  for (int dtype = TD_F32; dtype <= TD_F64; dtype++)
+  for (int dtype = TD_F32; dtype <= TD_BF16; dtype++)
     {
       const uint32_t n_in = 12, n = TD_FUSED_OPERANDS;
       Draft d;
@@ -213,6 +264,30 @@ fused__refuses_what_is_no_kernel (void **state)
   d.steps[0].x = 2; /* a slot in which nothing is */
   assert_false (td_cuda_fused_write (&d.p, &f));
   d.steps[0].x = 0;
+  d.steps[0].call.family = TD_TILE_CAST;
+  d.steps[0].call.kind = TD_BF16;
+  d.steps[0].z = 2;
+  step (&d, TD_TILE_UNARY, TD_UNARY_RELU, TD_F32, 0, 0, 1); /* x is halves, and floats */
+  assert_false (td_cuda_fused_write (&d.p, &f));
+  d.steps[1].x = 2;
+  assert_true (td_cuda_fused_write (&d.p, &f));
+  td_cuda_fused_clear (&f);
+  d.steps[1].call.dtype = TD_F64; /* of what is a float */
+  assert_false (td_cuda_fused_write (&d.p, &f));
+  d.steps[0].z = 1;
+  d.steps[0].call.family = TD_TILE_MASK;
+  d.steps[0].call.dtype = TD_I32; /* no mask has integers */
+  d.p.n_steps = 1;
+  assert_false (td_cuda_fused_write (&d.p, &f));
+  d.steps[0].call.dtype = TD_F16;
+  d.steps[0].draw = TD_FUSED_DRAWS;
+  assert_false (td_cuda_fused_write (&d.p, &f));
+  d.steps[0].draw = TD_FUSED_DRAWS - 1;
+  assert_true (td_cuda_fused_write (&d.p, &f));
+  td_cuda_fused_clear (&f);
+  d.steps[0].call.family = TD_TILE_UNARY;
+  d.steps[0].call.kind = TD_UNARY_RELU;
+  d.steps[0].call.dtype = TD_F32;
   d.period[1] = 1; /* one number, written by all */
   assert_false (td_cuda_fused_write (&d.p, &f));
   d.period[1] = 0;
@@ -366,6 +441,8 @@ main (void)
   };
   const struct CMUnitTest compiled[] = {
     cmocka_unit_test (nvrtc__compiles_every_formula_without_spills),
+    cmocka_unit_test (nvrtc__compiles_casts_of_all_types_without_spills),
+    cmocka_unit_test (nvrtc__compiles_random_masks_of_every_type_without_spills),
     cmocka_unit_test (nvrtc__compiles_a_choice_by_numbers_and_by_integers_without_spills),
     cmocka_unit_test (nvrtc__compiles_the_widest_program_without_spills),
     cmocka_unit_test (nvrtc__says_what_is_wrong),
