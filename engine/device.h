@@ -686,6 +686,8 @@ typedef struct TdDeviceOps
   bool (*bad_index) (TdDevice *d, TdBadIndex *bad);
   /** Memory of the device that it took for recording, none of the pool's; NULL: none. */
   size_t (*own_bytes) (TdDevice *d);
+  /** Memory of the host that it has pinned for copies and answers; NULL: none. */
+  size_t (*pinned_bytes) (TdDevice *d);
 } TdDeviceOps;
 
 struct TdDevice

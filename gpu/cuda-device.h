@@ -73,9 +73,10 @@ typedef struct TdCuda
   CUstream downloads;     /**< copies to the host */
   TdCudaStages up, aside; /**< on stream, on uploads: made for the first of these */
   TdCudaStage down[2];
-  CUevent computed; /**< what a download waits for where there is no mark */
-  CUevent ahead;    /**< after the last upload of what is computed with later; or NULL */
-  bool ahead_reads; /**< it may not have passed */
+  size_t pinned_bytes; /**< of the host, by td_cuda_pin */
+  CUevent computed;    /**< what a download waits for where there is no mark */
+  CUevent ahead;       /**< after the last upload of what is computed with later; or NULL */
+  bool ahead_reads;    /**< it may not have passed */
   TdCudaMark marks[TD_CUDA_MARKS];
   int next_mark;
   bool marks_wait;                /**< some of them, for a launch */
@@ -107,6 +108,12 @@ typedef struct TdCuda
 
 /** The engine's side; set before any device is opened. */
 extern const TdModuleHost *td_cuda_host;
+
+/** Take pinned memory of the host, or give it back; its bytes are counted. */
+CUresult td_cuda_pin (TdCuda *c, void **host, size_t bytes);
+void td_cuda_unpin (TdCuda *c, void *host, size_t bytes);
+/** The slot pinned_bytes. */
+size_t td_cuda_pinned_bytes (TdDevice *d);
 
 /** Those that are open, by number. */
 extern TdCuda *td_cuda_devices[TD_CUDA_MAX_DEVICES];

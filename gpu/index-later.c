@@ -14,7 +14,8 @@
 
 enum
 {
-  WORDS = 4 /* of a place: run (0: nothing found), where, what */
+  WORDS = 4, /* of a place: run (0: nothing found), where, what */
+  FOUND_BYTES = (TD_INDEX_PLACES * WORDS + 1) * sizeof (int64_t)
 };
 
 struct TdCudaIndexLater
@@ -40,7 +41,7 @@ td_cuda_index_close (TdCuda *c)
   if (c->lost == TD_OK) /* else both went with the context */
     {
       if (s->found != NULL)
-        td_cuda.cuMemFreeHost (s->found);
+        td_cuda_unpin (c, s->found, FOUND_BYTES);
       if (s->runs != 0)
         td_cuda.cuMemFree (s->runs);
     }
@@ -63,12 +64,11 @@ open_index (TdCuda *c)
     return NULL;
   c->indices = s;
   s->bytes = TD_INDEX_PLACES * sizeof (uint64_t);
-  if (td_cuda.cuMemAllocHost (&found, ((size_t)TD_INDEX_PLACES * WORDS + 1) * sizeof *s->found)
-          == CUDA_SUCCESS
+  if (td_cuda_pin (c, &found, FOUND_BYTES) == CUDA_SUCCESS
       && td_cuda.cuMemAlloc (&s->runs, s->bytes) == CUDA_SUCCESS
       && td_cuda.cuMemsetD8Async (s->runs, 0, s->bytes, c->stream) == CUDA_SUCCESS)
     {
-      s->found = memset (found, 0, ((size_t)TD_INDEX_PLACES * WORDS + 1) * sizeof *s->found);
+      s->found = memset (found, 0, FOUND_BYTES);
       c->no_indices = false;
       return s;
     }

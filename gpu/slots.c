@@ -352,6 +352,7 @@ static const TdDeviceOps ops = {
   .time_op = td_cuda_time_op,
   .late = td_cuda_late,
   .own_bytes = td_cuda_own_bytes,
+  .pinned_bytes = td_cuda_pinned_bytes,
   .check_index_later = td_cuda_index_later,
   .bad_index = td_cuda_bad_index,
 };

@@ -65,7 +65,7 @@ open_stats (TdCuda *c)
   if (s == NULL)
     return NULL;
   c->stats = s;
-  if (td_cuda.cuMemAllocHost (&host, (size_t)BATCHES * MANY * sizeof *s->host) != CUDA_SUCCESS
+  if (td_cuda_pin (c, &host, (size_t)BATCHES * MANY * sizeof *s->host) != CUDA_SUCCESS
       || td_cuda.cuMemAlloc (&s->results, OWN_BYTES) != CUDA_SUCCESS)
     {
       s->host = host;
@@ -98,7 +98,7 @@ td_cuda_stats_close (TdCuda *c)
         if (s->batches[i].done != NULL)
           td_cuda.cuEventDestroy (s->batches[i].done);
       if (s->host != NULL)
-        td_cuda.cuMemFreeHost (s->host);
+        td_cuda_unpin (c, s->host, (size_t)BATCHES * MANY * sizeof *s->host);
       if (s->results != 0)
         td_cuda.cuMemFree (s->results);
     }

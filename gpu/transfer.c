@@ -12,13 +12,35 @@
 
 #include <string.h>
 
+CUresult
+td_cuda_pin (TdCuda *c, void **host, size_t bytes)
+{
+  const CUresult result = td_cuda.cuMemAllocHost (host, bytes);
+
+  if (result == CUDA_SUCCESS)
+    c->pinned_bytes += bytes;
+  return result;
+}
+
+void
+td_cuda_unpin (TdCuda *c, void *host, size_t bytes)
+{
+  td_cuda.cuMemFreeHost (host);
+  c->pinned_bytes -= bytes;
+}
+
+size_t
+td_cuda_pinned_bytes (TdDevice *d)
+{
+  return ((const TdCuda *)d->priv)->pinned_bytes;
+}
+
 static bool
 stage_open (TdCuda *c, TdCudaStage *stage)
 {
   void *host = NULL;
 
-  if (td_cuda_check (c, td_cuda.cuMemAllocHost (&host, TD_CUDA_STAGE_BYTES), "cuMemAllocHost")
-      != TD_OK)
+  if (td_cuda_check (c, td_cuda_pin (c, &host, TD_CUDA_STAGE_BYTES), "cuMemAllocHost") != TD_OK)
     return false;
   stage->host = host;
   return td_cuda_check (c, td_cuda.cuEventCreate (&stage->done, CU_EVENT_DISABLE_TIMING),
@@ -27,12 +49,12 @@ stage_open (TdCuda *c, TdCudaStage *stage)
 }
 
 static void
-stage_close (TdCudaStage *stage)
+stage_close (TdCuda *c, TdCudaStage *stage)
 {
   if (stage->done != NULL)
     td_cuda.cuEventDestroy (stage->done);
   if (stage->host != NULL)
-    td_cuda.cuMemFreeHost (stage->host);
+    td_cuda_unpin (c, stage->host, TD_CUDA_STAGE_BYTES);
   *stage = (TdCudaStage){ 0 };
 }
 
@@ -61,11 +83,11 @@ td_cuda_stages_close (TdCuda *c)
 {
   for (int i = 0; i < TD_CUDA_STAGES; i++)
     {
-      stage_close (&c->up.stage[i]);
-      stage_close (&c->aside.stage[i]);
+      stage_close (c, &c->up.stage[i]);
+      stage_close (c, &c->aside.stage[i]);
     }
-  stage_close (&c->down[0]);
-  stage_close (&c->down[1]);
+  stage_close (c, &c->down[0]);
+  stage_close (c, &c->down[1]);
   if (c->computed != NULL)
     td_cuda.cuEventDestroy (c->computed);
   if (c->ahead != NULL)
@@ -170,24 +192,36 @@ td_cuda_upload_new (TdDevice *d, void *dst, const void *host, size_t bytes)
 
 /* --- uploads of what is computed with later --- */
 
+enum
+{
+  AHEAD_HEAD = 64 /* bytes before what is lent, for its size */
+};
+
 static void *
 ahead_host_new (TdDevice *d, size_t bytes)
 {
   TdCuda *c = td_cuda_enter (d);
   void *host = NULL;
 
+  bytes += AHEAD_HEAD;
   /* Without it there is one more copy, and no error. */
-  return c->lost == TD_OK && td_cuda.cuMemAllocHost (&host, bytes) == CUDA_SUCCESS ? host
-                                                                                   : NULL;
+  if (c->lost != TD_OK || td_cuda_pin (c, &host, bytes) != CUDA_SUCCESS)
+    return NULL;
+  memcpy (host, &bytes, sizeof bytes);
+  return (char *)host + AHEAD_HEAD;
 }
 
 static void
 ahead_host_free (TdDevice *d, void *host)
 {
   TdCuda *c = td_cuda_enter (d);
+  size_t bytes;
 
-  if (c->lost == TD_OK) /* else it went with the context */
-    td_cuda.cuMemFreeHost (host);
+  if (c->lost != TD_OK) /* it went with the context */
+    return;
+  host = (char *)host - AHEAD_HEAD;
+  memcpy (&bytes, host, sizeof bytes);
+  td_cuda_unpin (c, host, bytes);
 }
 
 static TdStatus

@@ -125,6 +125,7 @@ typedef struct
 {
   gboolean is_error;
   gint64 iteration;
+  gint event;       /* that it is about, of the iteration as it is on the tape; -1: none */
   const char *text; /* one line */
 } TdNotice;
 guint td_session_get_n_notices (TdSession *self);

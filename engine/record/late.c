@@ -344,25 +344,44 @@ static const uint8_t tape_pool[TD_MEM_N_POOLS] = {
 };
 
 static void
+write_pool (TdRecorder *r, TdTapePool pool)
+{
+  TdRawPool *p = td_ring_reserve (r->ring, sizeof *p);
+
+  *p = (TdRawPool){ .head = { sizeof *p, TD_RAW_POOL, 0 }, .pool = pool };
+  td_ring_publish (r->ring, sizeof *p);
+}
+
+static void
 write_pools (TdRecorder *r, const TdDevice *d, const TdMemInfo *info)
 {
   for (int k = 0; k < TD_MEM_N_POOLS; k++)
-    {
-      TdRawPool *p;
+    if (info->pool_reserved_bytes[k] != 0)
+      write_pool (r, (TdTapePool){ .reserved_bytes = info->pool_reserved_bytes[k],
+                                   .live_bytes = info->pool_bytes[k],
+                                   .pending_bytes = info->pool_pending_bytes[k],
+                                   .split_bytes = info->pool_split_bytes[k],
+                                   .largest_free_bytes = info->pool_largest_free_bytes[k],
+                                   .device = d->number,
+                                   .kind = tape_pool[k] });
+}
 
-      if (info->pool_reserved_bytes[k] == 0)
-        continue;
-      p = td_ring_reserve (r->ring, sizeof *p);
-      *p = (TdRawPool){ .head = { sizeof *p, TD_RAW_POOL, 0 },
-                        .pool = { .reserved_bytes = info->pool_reserved_bytes[k],
-                                  .live_bytes = info->pool_bytes[k],
-                                  .pending_bytes = info->pool_pending_bytes[k],
-                                  .split_bytes = info->pool_split_bytes[k],
-                                  .largest_free_bytes = info->pool_largest_free_bytes[k],
-                                  .device = d->number,
-                                  .kind = tape_pool[k] } };
-      td_ring_publish (r->ring, sizeof *p);
-    }
+/* The host's own, and what others have pinned of it. */
+static void
+write_host (TdRecorder *r)
+{
+  size_t pinned = 0;
+  TdMemInfo info;
+
+  td__mem_info (td__device_at (0), &info);
+  write_pools (r, td__device_at (0), &info);
+  for (int i = 1; td__device_at (i) != NULL; i++)
+    if (td__device_at (i)->ops->pinned_bytes != NULL)
+      pinned += td__device_at (i)->ops->pinned_bytes (td__device_at (i));
+  if (pinned > 0)
+    write_pool (r, (TdTapePool){ .reserved_bytes = pinned,
+                                 .live_bytes = pinned,
+                                 .kind = TD_TAPE_POOL_PINNED });
 }
 
 static void
@@ -399,6 +418,7 @@ td__recorder_devices (TdRecorder *r)
 {
   bool any = false;
 
+  write_host (r);
   for (int i = 1; td__device_at (i) != NULL; i++)
     if (td__device_at (i)->computes && i < TD_ARRAY_LENGTH (r->devices))
       {

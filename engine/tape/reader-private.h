@@ -116,9 +116,8 @@ void td__tape_part_unref (TapePart *part);
 
 /** The first fault from index `from` on that is of iteration `number`; r->faults.n: none. */
 uint32_t td__tape_next_fault (const TdTapeReader *r, uint64_t number, uint32_t from);
-/** Say in the events of that iteration what was found later. */
-void td__tape_apply_faults (const TdTapeReader *r, uint64_t number, TdTapeEvent *events,
-                            uint32_t n);
+/** Copy those of that iteration; *n is how many.  Owner: the caller, free; NULL: none. */
+TdTapeFault *td__tape_copy_faults (const TdTapeReader *r, uint64_t number, uint32_t *n);
 
 /** Say in the summaries of iterations that they have errors which were found later. */
 void td__tape_mark_faults (TdTapeReader *r);

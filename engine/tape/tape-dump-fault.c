@@ -1,7 +1,6 @@
 /* Errors that were found after their operation had run, in a dump and in what `info` says of a
  * tape.
  * SPDX-License-Identifier: MIT */
-#include "reader-private.h"
 #include "tape-dump.h"
 
 #include <inttypes.h>
@@ -23,7 +22,7 @@ put_json (const TdTapeReader *r, FILE *out, const TdTapeFault *f, const TdTapeIt
            ",\"value\":%" PRId64 ",\"limit\":%" PRId64 ",\"element\":%" PRId64
            ",\"found_iteration\":%" PRIu64 ",\"found_event\":%" PRIu32 ",\"text\":",
            f->value, f->limit, f->element, f->found_iteration, f->found_event);
-  td_tape_fault_text (r, f, it, text, sizeof text);
+  td_tape_fault_text (f, td_tape_reader_string (r, f->operand), it, text, sizeof text);
   td__tape_put_string (out, text);
   fputs (",\"site\":", out);
   td__tape_put_string (out, td_tape_reader_site_text (r, f->site, site, sizeof site));
@@ -36,7 +35,7 @@ put_text (const TdTapeReader *r, FILE *out, const TdTapeFault *f, const TdTapeIt
   char text[256], site[512];
 
   td_tape_reader_site_text (r, f->site, site, sizeof site);
-  td_tape_fault_text (r, f, it, text, sizeof text);
+  td_tape_fault_text (f, td_tape_reader_string (r, f->operand), it, text, sizeof text);
   fprintf (out, "iteration %" PRIu64, f->iteration);
   if (f->event != TD_TAPE_NONE)
     fprintf (out, " event %" PRIu32, f->event);
@@ -50,13 +49,10 @@ put_text (const TdTapeReader *r, FILE *out, const TdTapeFault *f, const TdTapeIt
 void
 td__tape_dump_faults (TapeDump *d, const TdTapeIteration *it)
 {
-  const uint32_t n = td_tape_reader_n_faults (d->r);
-
-  for (uint32_t i = td__tape_next_fault (d->r, it->number, 0); i < n;
-       i = td__tape_next_fault (d->r, it->number, i + 1))
+  for (uint32_t i = 0; i < it->n_faults; i++)
     {
       fputs (d->json ? "{\"record\":\"fault\"," : "  fault ", d->out);
-      (d->json ? put_json : put_text) (d->r, d->out, td_tape_reader_fault (d->r, i), it);
+      (d->json ? put_json : put_text) (d->r, d->out, &it->faults[i], it);
       if (d->json)
         fputc ('\n', d->out);
     }

@@ -96,6 +96,27 @@ info_device (const TdTapeReader *r, FILE *out, const TdTapeIteration *it,
     fputs ("]}", out);
 }
 
+/* The host has pools and is none of the devices. */
+static void
+info_host (FILE *out, const TdTapeIteration *it, bool json)
+{
+  bool any = false;
+
+  for (uint32_t i = 0; i < it->n_pools; i++)
+    {
+      if (it->pools[i].device != 0)
+        continue;
+      if (json)
+        fputs (any ? ",{" : ",\"host_pools\":[{", out);
+      else
+        fputs (any ? "                 " : "memory           host: ", out);
+      (json ? put_json : put_text) (out, &it->pools[i]);
+      any = true;
+    }
+  if (json && any)
+    fputc (']', out);
+}
+
 void
 td__tape_info_devices (TdTapeReader *r, FILE *out, bool json)
 {
@@ -103,6 +124,8 @@ td__tape_info_devices (TdTapeReader *r, FILE *out, bool json)
 
   const bool any = it != NULL && it->n_devices > 0;
 
+  if (it != NULL)
+    info_host (out, it, json);
   if (json && any)
     fputs (",\"devices\":[", out);
   for (uint32_t i = 0; any && i < it->n_devices; i++)

@@ -3,6 +3,7 @@
 #include "reader-private.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* They mostly come in the order of their iterations, and may be as many. */
 uint32_t
@@ -28,15 +29,22 @@ td__tape_next_fault (const TdTapeReader *r, uint64_t number, uint32_t from)
   return r->faults.n;
 }
 
-void
-td__tape_apply_faults (const TdTapeReader *r, uint64_t number, TdTapeEvent *events, uint32_t n)
+TdTapeFault *
+td__tape_copy_faults (const TdTapeReader *r, uint64_t number, uint32_t *n)
 {
   const TdTapeFault *faults = r->faults.items;
+  uint32_t first = td__tape_next_fault (r, number, 0), count = 0;
+  TdTapeFault *copy;
 
-  for (uint32_t i = td__tape_next_fault (r, number, 0); i < r->faults.n;
-       i = td__tape_next_fault (r, number, i + 1))
-    if (faults[i].event < n)
-      events[faults[i].event].flags |= TD_TAPE_EVENT_FAILED | TD_TAPE_EVENT_FAULT;
+  *n = 0;
+  for (uint32_t i = first; i < r->faults.n; i = td__tape_next_fault (r, number, i + 1))
+    count++;
+  copy = count > 0 ? malloc (count * sizeof *copy) : NULL;
+  if (copy == NULL)
+    return NULL;
+  for (uint32_t i = first; i < r->faults.n; i = td__tape_next_fault (r, number, i + 1))
+    copy[(*n)++] = faults[i];
+  return copy;
 }
 
 void
@@ -74,7 +82,7 @@ ran_meanwhile (const TdTapeFault *f, const TdTapeIteration *it, bool same)
 }
 
 void
-td_tape_fault_text (const TdTapeReader *r, const TdTapeFault *f, const TdTapeIteration *it,
+td_tape_fault_text (const TdTapeFault *f, const char *operand, const TdTapeIteration *it,
                     char *out, size_t n)
 {
   const bool same = f->found_iteration == f->iteration;
@@ -92,6 +100,6 @@ td_tape_fault_text (const TdTapeReader *r, const TdTapeFault *f, const TdTapeIte
               f->found_event, it->n_events);
   snprintf (
       out, n,
-      "index %" PRId64 " outside 0..%" PRId64 " at element %" PRId64 " of %.60s, found %s%s",
-      f->value, f->limit - 1, f->element, td_tape_reader_string (r, f->operand), found, ran);
+      "index %" PRId64 " outside 0..%" PRId64 " at element %" PRId64 "%s%.60s, found %s%s",
+      f->value, f->limit - 1, f->element, *operand != '\0' ? " of " : "", operand, found, ran);
 }

@@ -457,20 +457,23 @@ take_reports (TdTapeReader *r, Loaded *l)
 static void
 apply_changes (const TdTapeReader *r, Loaded *l)
 {
-  const bool faulty = td__tape_next_fault (r, l->it.number, 0) < r->faults.n;
+  TdTapeFault *faults = td__tape_copy_faults (r, l->it.number, &l->it.n_faults);
   TdTapeEvent *events;
 
-  if (faulty)
+  l->arrays[l->n_arrays++] = faults;
+  l->it.faults = faults;
+  if (l->it.n_faults > 0)
     l->it.flags |= TD_TAPE_ITERATION_ERROR;
-  if ((l->it.n_attr_changes == 0 && !faulty) || l->it.n_events == 0
+  if ((l->it.n_attr_changes == 0 && l->it.n_faults == 0) || l->it.n_events == 0
       || (events = malloc (l->it.n_events * sizeof *events)) == NULL)
     return;
   memcpy (events, l->it.events, l->it.n_events * sizeof *events);
   for (uint32_t i = 0; i < l->it.n_attr_changes; i++)
     if (l->it.attr_changes[i].event < l->it.n_events)
       events[l->it.attr_changes[i].event].attrs = l->it.attr_changes[i].attrs;
-  if (faulty)
-    td__tape_apply_faults (r, l->it.number, events, l->it.n_events);
+  for (uint32_t i = 0; i < l->it.n_faults; i++)
+    if (faults[i].event < l->it.n_events)
+      events[faults[i].event].flags |= TD_TAPE_EVENT_FAILED | TD_TAPE_EVENT_FAULT;
   l->arrays[l->n_arrays++] = events;
   l->it.events = events;
 }

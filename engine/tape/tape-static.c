@@ -227,6 +227,6 @@ NAME (td_tape_step_kind_name, TD_TAPE_N_STEP_KINDS, "operation", "fill", "copy",
       "host read", "link", "link end", "scope", "scope end", "gradient", "group")
 NAME (td_tape_fate_name, TD_TAPE_N_FATES, "runs", "pruned", "folded", "merged", "batched")
 NAME (td_tape_pool_name, TD_TAPE_N_POOLS, "default", "workspace", "static", "graph-private",
-      "capture", "upload")
+      "capture", "upload", "pinned")
 NAME (td_tape_value_kind_name, TD_TAPE_N_VALUE_KINDS, "interior", "external", "constant",
       "output", "output's gradient", "gradient")

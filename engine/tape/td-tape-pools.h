@@ -9,7 +9,8 @@
 /* A program takes memory of a device in segments, and keeps what has a life of its own in
  * segments of its own: a pool.  The section POOLS of an iteration has one element for each
  * device and pool that has segments at the iteration's end, in the order of DEVICES and then of
- * TdTapePoolKind; that of a device without any, or of the host, none.
+ * TdTapePoolKind; that of a device without any none.  The host's, which is device 0 and none of
+ * DEVICES, come before them; tapes of earlier recorders have none of the host's.
  *
  * reserved_bytes are the segments'.  Of them live_bytes are in use; pending_bytes were given
  * back, but work that was issued to the device may still use them; the rest is free.  Of what
@@ -17,7 +18,8 @@
  * device, and largest_free_bytes is the largest piece: a larger request needs a new segment.
  *
  * The pool CAPTURE is the recording's own: it is not in the device's reserved_bytes, nor in its
- * outside_bytes, and no view counts it as the program's. */
+ * outside_bytes, and no view counts it as the program's.  PINNED is memory of the host beside
+ * the host's pools, which other devices copy from and answer to. */
 
 typedef enum
 {
@@ -27,6 +29,7 @@ typedef enum
   TD_TAPE_POOL_GRAPH,     /* what captured CUDA graphs refer to */
   TD_TAPE_POOL_CAPTURE,   /* recording itself */
   TD_TAPE_POOL_UPLOAD,    /* what copies from the host fill aside from what is computed */
+  TD_TAPE_POOL_PINNED,    /* of the host, for devices */
   TD_TAPE_N_POOLS
 } TdTapePoolKind;
 

@@ -104,9 +104,9 @@ TD_API uint32_t td_tape_reader_n_faults (const TdTapeReader *r);
 TD_API const TdTapeFault *td_tape_reader_fault (const TdTapeReader *r, uint32_t i);
 
 /** Say a fault in one line, without its place: "index 12 outside 0..9 at element 7 of t, found
- * at the end of the iteration; backward and update had run".  `it`: the iteration of the event,
- * NULL where it is not at hand. */
-TD_API void td_tape_fault_text (const TdTapeReader *r, const TdTapeFault *fault,
+ * at the end of the iteration; backward and update had run".  `operand` is its text, `it` the
+ * iteration of the event, NULL where it is not at hand. */
+TD_API void td_tape_fault_text (const TdTapeFault *fault, const char *operand,
                                 const TdTapeIteration *it, char *out, size_t n);
 
 /** What the recording program called its texts, operations, sites and paths. */

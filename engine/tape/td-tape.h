@@ -777,7 +777,7 @@ typedef struct
   uint32_t n_statics, n_runs;
   const TdTapeRun *runs;
   const TdTapeTraced *traced;
-  uint32_t n_traced, n_pad2;
+  uint32_t n_traced, n_faults;
   const TdTapeHeld *held;
   uint32_t n_held, n_devices, n_device_times, n_objects;
   const TdTapeDevice *devices;
@@ -786,6 +786,7 @@ typedef struct
   const uint32_t *references; /* indices of objects */
   uint32_t n_references, n_pools;
   const TdTapePool *pools;
+  const TdTapeFault *faults; /* filled by readers, from FAULT frames */
 } TdTapeIteration;
 
 /** Bytes of one element of `dtype`; 0 if unknown. */

@@ -210,7 +210,7 @@ text_of (TdTapeReader *r)
   static char text[256];
   const TdTapeIteration *it = load (r, BAD);
 
-  td_tape_fault_text (r, td_tape_reader_fault (r, 0), it, text, sizeof text);
+  td_tape_fault_text (td_tape_reader_fault (r, 0), "t", it, text, sizeof text);
   td_tape_iteration_free (it);
   return text;
 }

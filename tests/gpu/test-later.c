@@ -571,12 +571,12 @@ device__is_on_the_tape_with_its_memory (void **state)
   td_tape_reader_free (r);
 }
 
-/* The pool of that kind at an iteration's end; NULL: none. */
+/* The pool of that device and kind at an iteration's end; NULL: none. */
 static const TdTapePool *
-pool_of (const TdTapeIteration *it, unsigned kind)
+pool_of (const TdTapeIteration *it, uint32_t device, unsigned kind)
 {
   for (uint32_t i = 0; i < it->n_pools; i++)
-    if (it->pools[i].kind == kind)
+    if (it->pools[i].device == device && it->pools[i].kind == kind)
       return &it->pools[i];
   return NULL;
 }
@@ -607,13 +607,15 @@ pools__are_on_the_tape_and_are_all_of_the_device (void **state)
   assert_int_equal (td_finish (), 0);
   r = open_tape (path);
   it = load (r, number_of (r, td_tape_reader_summaries (r).n - 1));
-  p = pool_of (it, TD_TAPE_POOL_CAPTURE);
+  p = pool_of (it, it->devices[0].device, TD_TAPE_POOL_CAPTURE);
   assert_non_null (p);
   assert_int_equal (p->live_bytes, p->reserved_bytes);
   assert_int_equal (reserved + p->reserved_bytes, used);
   for (uint32_t i = 0; i < it->n_pools; i++)
     {
       p = &it->pools[i];
+      if (p->device == 0)
+        continue; /* the host's */
       assert_int_equal (p->device, it->devices[0].device);
       assert_true (p->live_bytes + p->pending_bytes + p->split_bytes <= p->reserved_bytes);
       assert_true (p->largest_free_bytes
@@ -655,6 +657,8 @@ pools__are_in_what_info_says (void **state)
   td_release (x);
   assert_int_equal (td_finish (), 0);
   text = info_of (path, true);
+  assert_contains (text, ",\"host_pools\":[{\"pool\":\"default\",\"reserved_bytes\":");
+  assert_contains (text, "{\"pool\":\"pinned\",\"reserved_bytes\":");
   assert_contains (text, ",\"devices\":[{\"name\":\"cuda:0 Fake H200\",\"iteration\":1,");
   assert_contains (text, "\"pools\":[{\"pool\":\"default\",\"reserved_bytes\":2097152,");
   free (text);

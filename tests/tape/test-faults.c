@@ -86,16 +86,16 @@ compare (TdTapeReader *r)
             expected[i].events >> k & 1 ? TD_TAPE_EVENT_FAILED | TD_TAPE_EVENT_FAULT : 0);
       if (i == 1)
         {
-          td_tape_fault_text (r, td_tape_reader_fault (r, 0), it, text, sizeof text);
+          td_tape_fault_text (td_tape_reader_fault (r, 0), "t", it, text, sizeof text);
           assert_string_equal (text, "index 12 outside 0..9 at element 7 of t, found at the "
                                      "end of the iteration; backward had run");
-          td_tape_fault_text (r, td_tape_reader_fault (r, 1), it, text, sizeof text);
+          td_tape_fault_text (td_tape_reader_fault (r, 1), "t", it, text, sizeof text);
           assert_string_equal (text, "index 12 outside 0..9 at element 7 of t, found in "
                                      "iteration 3; backward had run");
         }
       td_tape_iteration_free (it);
     }
-  td_tape_fault_text (r, td_tape_reader_fault (r, 0), NULL, text, sizeof text);
+  td_tape_fault_text (td_tape_reader_fault (r, 0), "t", NULL, text, sizeof text);
   assert_string_equal (text, "index 12 outside 0..9 at element 7 of t, found after 4 events of "
                              "the iteration");
   assert_int_equal (td_tape_reader_n_notices (r), 4);

@@ -185,6 +185,32 @@ memory_page__never_pushes_the_deck_out (void **state)
   assert_int_equal (gtk_widget_get_width (content), 1024);
 }
 
+/* How often a text has this word. */
+static guint
+count_of (const char *text, const char *word)
+{
+  guint n = 0;
+  for (const char *at = strstr (text, word); at; at = strstr (at + 1, word))
+    n++;
+  return n;
+}
+
+/* One band for each row, also where the page is low: then beside the rows. The chosen one has
+ * two edges in the colour of the selection. */
+static void
+growth__is_a_stack_of_its_rows (void **state)
+{
+  open_leak ();
+  g_autofree char *before = dump ("growth");
+  assert_contains (before, "iteration 0");
+  assert_true (count_of (before, "polygon") >= 4); /* kept[0] and three gradients, at least */
+  const guint accents = count_of (before, "accent");
+  assert_true (move ("growth", 1));
+  g_autofree char *after = dump ("growth");
+  assert_int_equal (count_of (after, "accent"), accents + 2);
+  assert_int_equal (count_of (after, "polygon"), count_of (before, "polygon"));
+}
+
 static void
 growth__is_drawn_in_both_themes (void **state)
 {
@@ -261,6 +287,7 @@ main (int argc, char **argv)
     ui_test (growth__show_source_goes_to_the_line_that_took_hold),
     ui_test (holders__are_those_of_the_playhead),
     ui_test (memory_page__never_pushes_the_deck_out),
+    ui_test (growth__is_a_stack_of_its_rows),
     ui_test (growth__is_drawn_in_both_themes),
     ui_test (growth__says_that_an_old_recording_does_not_tell),
     ui_test (growth__follows_a_running_program),

@@ -206,7 +206,10 @@ show_op (TdFacts *self, const TdFactsSubject *s)
       g_autofree char *var = dup_var (s->iteration, tape->outs[event->first_out + i]);
       add_fact (self, i ? "" : "Outputs", var);
     }
-  if (event->flags & TD_TAPE_EVENT_FAILED)
+  g_autofree char *fault = td_iteration_dup_fault (s->iteration, (guint)s->event);
+  if (fault)
+    add_fact (self, "Result", fault);
+  else if (event->flags & TD_TAPE_EVENT_FAILED)
     add_fact (self, "Result", "failed: its outputs are poisoned");
   if (event->flags & TD_TAPE_EVENT_ACCUMULATED)
     add_fact (self, "Result", "added into the earlier content of its output");

@@ -192,6 +192,27 @@ dup_news (TdWindow *self, const char *reason)
   return g_utf8_make_valid (text, -1);
 }
 
+/* Where a device found an error after others had run, the program stands elsewhere: what is in
+ * error is selected. */
+static void
+select_fault (TdWindow *self, const char *reason)
+{
+  const TdNotice *last = NULL;
+  for (guint i = 0; i < td_session_get_n_notices (self->session); i++)
+    if (td_session_get_notice (self->session, i)->is_error)
+      last = td_session_get_notice (self->session, i);
+  if (!last || !g_str_has_prefix (reason, last->text) || reason[strlen (last->text)] != ';')
+    return;
+  g_autoptr (TdIteration) iteration
+      = td_session_load_iteration (self->session, last->iteration, NULL);
+  const TdTapeIteration *tape = iteration ? td_iteration_get_tape (iteration) : NULL;
+  if (!tape || tape->n_faults == 0)
+    return;
+  const guint32 event = tape->faults[tape->n_faults - 1].event;
+  if (event < tape->n_events)
+    td_session_select (self->session, tape->events[event].key);
+}
+
 static void
 head_changed (TdWindow *self)
 {
@@ -208,6 +229,8 @@ head_changed (TdWindow *self)
   else
     gtk_info_bar_set_revealed (GTK_INFO_BAR (self->info_bar), FALSE);
   gboolean crashed_now = state == TD_PROGRAM_CRASHED && self->last_state != state;
+  if (state == TD_PROGRAM_PAUSED && self->last_state != state)
+    select_fault (self, reason);
   self->last_state = state;
   if (crashed_now)
     go_to_head (self);

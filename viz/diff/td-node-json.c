@@ -54,6 +54,12 @@ td_node_json_begin_event (TdJson *j, const TdIteration *iteration, guint event)
   td_json_member_int (j, "bytes", (gint64)bytes);
   td_json_member_int (j, "ns", t->event_duration_ns ? (gint64)t->event_duration_ns[event] : 0);
   td_json_member_int (j, "event", event);
+  if (e->flags & TD_TAPE_EVENT_FAILED)
+    {
+      g_autofree char *fault = td_iteration_dup_fault (iteration, event);
+
+      td_json_member_string (j, "failed", fault ? fault : "failed");
+    }
 }
 
 void

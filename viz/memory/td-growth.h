@@ -25,8 +25,10 @@ char *td_growth_describe (const TdHolders *holders, const TdRetained *retained,
  * that nothing grows. Owner: the caller. */
 char *td_growth_headline (const TdHolders *holders, const TdRetained *retained);
 
-/** Draw a row for each in order (view->cursor: which is chosen, from 1): title, series, bytes
- * now and per iteration. Rows are hit as TD_TAG_ROW with their place. */
+/** Draw the bytes of all over the iterations, one on top of the other, where there is room for
+ * it; below or beside it, as its legend, a row for each in order (view->cursor: which is
+ * chosen, from 1): title, series, bytes now and how many came. Rows and their bands are hit as
+ * TD_TAG_ROW with their place. */
 TdScene *td_growth_rows_scene (const TdHolders *holders, const TdRetained *retained,
                                const TdPanelView *view);
 

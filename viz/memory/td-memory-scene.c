@@ -199,6 +199,21 @@ stack_init (Stack *s, const TdPanelView *view, TdSceneBuilder *b, const TdSceneR
                              area->height - 30 };
 }
 
+/* The band of a device's pools, at the foot of its place: the place is less high then. */
+static void
+take_pools (TdSceneBuilder *b, const TdIteration *iteration, guint device, TdSceneRect *place)
+{
+  Stack s = { 0 };
+
+  if (!td_pools_any (iteration, device) || place->height <= 80)
+    return;
+  place->height -= TD_POOLS_BAND_HEIGHT;
+  stack_init (&s, NULL, b, place);
+  td_pools_add_band (b, iteration, device,
+                     (TdSceneRect){ s.plot.x, place->y + place->height + 3, s.plot.width,
+                                    TD_POOLS_BAND_HEIGHT - 6 });
+}
+
 static TdSceneBuilder *
 begin_scene (const TdPanelView *view, TdSceneRect *area)
 {
@@ -387,6 +402,7 @@ td_memory_scene_events (const TdIteration *iteration, const TdMemoryProfile *pro
     {
       Stack s = { 0 };
 
+      take_pools (b, iteration, 0, &area);
       stack_init (&s, view, b, &area);
       draw_events (&s, iteration, profile, previous, pool, 0, TRUE);
     }
@@ -396,16 +412,11 @@ td_memory_scene_events (const TdIteration *iteration, const TdMemoryProfile *pro
       const TdTapeDevice *d = td_devices_find (iteration, devices[i]);
       TdSceneRect place = place_of (&area, i, n);
       g_autofree char *title = dup_title (iteration, devices[i]);
-      gboolean pools = td_pools_any (iteration, devices[i]) && place.height > 80;
       Stack s = { 0 };
 
-      place.height -= pools ? TD_POOLS_BAND_HEIGHT : 0;
+      take_pools (b, iteration, devices[i], &place);
       stack_init (&s, view, b, &place);
       add_title (&s, title);
-      if (pools)
-        td_pools_add_band (b, iteration, devices[i],
-                           (TdSceneRect){ s.plot.x, place.y + place.height + 3, s.plot.width,
-                                          TD_POOLS_BAND_HEIGHT - 6 });
       draw_events (&s, iteration, own, NULL, d ? d->reserved_bytes : 0,
                    d ? d->outside_bytes : 0, i == 0);
       td_memory_profile_free (own);

@@ -18,6 +18,7 @@ static const struct
   [TD_TAPE_POOL_GRAPH] = { TD_ROLE_FUSED, TD_PATTERN_NONE },
   [TD_TAPE_POOL_CAPTURE] = { TD_ROLE_OTHER, TD_PATTERN_CROSS },
   [TD_TAPE_POOL_UPLOAD] = { TD_ROLE_INPUT, TD_PATTERN_HORIZONTAL },
+  [TD_TAPE_POOL_PINNED] = { TD_ROLE_BUFFER, TD_PATTERN_CROSS },
 };
 
 gboolean
@@ -47,6 +48,9 @@ dup_tooltip (const TdTapePool *p)
 
   if (p->kind == TD_TAPE_POOL_CAPTURE)
     return g_strdup_printf ("capture: %s that recording itself takes of the device",
+                            td_format_bytes (reserved, p->reserved_bytes));
+  if (p->kind == TD_TAPE_POOL_PINNED)
+    return g_strdup_printf ("pinned: %s of the host that devices copy from and answer to",
                             td_format_bytes (reserved, p->reserved_bytes));
   return g_strdup_printf (
       "pool %s: %s reserved · %s in use · %s given back, still read by "

@@ -247,6 +247,8 @@ take_records (Without *w, const Map *m)
   TAKE (host_reads, n_host_reads, TdTapeHostRead, VAR_GONE, MOVE_EVENT, MOVE_VAR);
   TAKE (stats, n_stats, TdTapeStats, EVENT_GONE || VAR_GONE, MOVE_EVENT, MOVE_VAR);
   TAKE (tensors, n_tensors, TdTapeTensorRef, EVENT_GONE || VAR_GONE, MOVE_EVENT, MOVE_VAR);
+  TAKE (faults, n_faults, TdTapeFault, EVENT_GONE, MOVE_EVENT,
+        r.found_event = event_at (m, r.found_event));
   TAKE (notices, n_notices, TdTapeNotice, FALSE, MOVE_EVENT);
   TAKE (reports, n_reports, TdTapeReport, FALSE, MOVE_EVENT);
   TAKE (grads, n_grads, TdTapeGrad, FALSE, MOVE_EVENT, r.parameter = m->var[r.parameter],

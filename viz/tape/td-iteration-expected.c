@@ -96,7 +96,8 @@ take_events (Expected *e, const TdTapeIteration *now, const TdTapeIteration *bef
       gboolean ran = i < now->n_events;
 
       e->events[i].flags
-          = ran ? now->events[i].flags : e->events[i].flags & ~(guint32)TD_TAPE_EVENT_FAILED;
+          = ran ? now->events[i].flags
+                : e->events[i].flags & ~(guint32)(TD_TAPE_EVENT_FAILED | TD_TAPE_EVENT_FAULT);
       if (ran && now->event_start_ns)
         e->start_ns[i] = now->event_start_ns[i];
       if (ran && now->event_duration_ns)
@@ -133,6 +134,8 @@ td_iteration_new_expected (TdIteration *now, TdIteration *before)
   e->it.n_pools = a->n_pools;
   e->it.device_times = a->device_times;
   e->it.n_device_times = a->n_device_times;
+  e->it.faults = a->faults;
+  e->it.n_faults = a->n_faults;
   e->it.n_tensors = e->it.n_reports = e->it.n_notices = e->it.n_host_reads = 0;
   take_events (e, a, b);
   take_stats (e, a);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/td-graph-private.h"
+#include "td-tape-reader.h"
 
 typedef struct
 {
@@ -594,6 +595,23 @@ gint
 td_iteration_get_layer (const TdIteration *self, guint event)
 {
   return self->layer[event];
+}
+
+char *
+td_iteration_dup_fault (const TdIteration *self, guint event)
+{
+  const TdTapeIteration *t = self->tape;
+
+  for (guint i = 0; i < t->n_faults; i++)
+    if (t->faults[i].event == event)
+      {
+        char text[300];
+
+        td_tape_fault_text (&t->faults[i], td_iteration_get_string (self, t->faults[i].operand),
+                            t, text, sizeof text);
+        return g_strconcat ("failed: ", text, NULL);
+      }
+  return NULL;
 }
 
 gboolean

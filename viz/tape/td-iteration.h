@@ -114,6 +114,10 @@ char *td_iteration_dup_short_shape (const TdIteration *self, guint var);
 /** Say whether the event failed, or one of its outputs is known to hold NaN or infinity. */
 gboolean td_iteration_is_anomaly (const TdIteration *self, guint event);
 
+/** Say what was found wrong with the event after it had run; NULL: nothing. Owner: the caller,
+ * g_free(). */
+char *td_iteration_dup_fault (const TdIteration *self, guint event);
+
 /** Return what was replayed in an event; NULL: the program's own code ran. Owner: borrowed. */
 const TdReplayed *td_iteration_get_replayed (const TdIteration *self, guint event);
 /** Find the step of the schedule that it was; -1: the schedule has none such. */

@@ -141,6 +141,8 @@ collect (Names *names, const TdTapeIteration *t)
       add_string (names, t->notices[i].op);
       add_site (names, t->notices[i].site);
     }
+  for (guint i = 0; i < t->n_faults; i++)
+    add_string (names, t->faults[i].operand);
   for (guint i = 0; i < t->n_devices; i++)
     add_string (names, t->devices[i].name);
   add_string (names, t->stop.reason);

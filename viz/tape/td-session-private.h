@@ -46,7 +46,7 @@ struct _TdSession
   char *reason;
   TdCurves *curves;
   GArray *notices; /* TdNotice; texts in `texts` */
-  guint n_seen_notices;
+  guint n_seen_notices, n_seen_faults;
   GStringChunk *texts;
   gint64 live_number; /* -1: none */
   guint live_events;

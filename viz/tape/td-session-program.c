@@ -160,6 +160,20 @@ read_head (TdSession *self)
   td__session_emit (self, TD_SIGNAL_HEAD);
 }
 
+/* Of events that were over: an iteration that is shown or kept in memory has another look. */
+static void
+read_faults (TdSession *self)
+{
+  TdTapeReader *reader = self->tape->reader;
+
+  for (; self->n_seen_faults < td_tape_reader_n_faults (reader); self->n_seen_faults++)
+    {
+      const TdTapeFault *fault = td_tape_reader_fault (reader, self->n_seen_faults);
+
+      td__iteration_cache_set_stale (self->cache, (gint64)fault->iteration);
+    }
+}
+
 static void
 read_notices (TdSession *self)
 {
@@ -171,8 +185,10 @@ read_notices (TdSession *self)
     {
       const TdTapeNotice *on_tape
           = td_tape_reader_notice (self->tape->reader, self->n_seen_notices);
-      TdNotice notice = { on_tape->kind == TD_TAPE_NOTICE_ERROR, (gint64)on_tape->iteration,
-                          td_tape_reader_string (self->tape->reader, on_tape->text) };
+      TdNotice notice
+          = { on_tape->kind == TD_TAPE_NOTICE_ERROR, (gint64)on_tape->iteration,
+              on_tape->event == TD_TAPE_NONE ? -1 : (gint)MIN (on_tape->event, G_MAXINT),
+              td_tape_reader_string (self->tape->reader, on_tape->text) };
 
       if (on_tape->kind != TD_TAPE_NOTICE_CONFIG)
         g_array_append_val (self->notices, notice);
@@ -218,6 +234,7 @@ td__session_read_program (TdSession *self)
 
   read_name (self);
   read_head (self);
+  read_faults (self);
   read_notices (self);
   reason = read_live (self);
   if (end)

@@ -9,7 +9,7 @@
  * SPDX-License-Identifier: MIT */
 #include "measure.h"
 
-#include "api.h"
+#include "driver-call.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,21 +26,6 @@ typedef struct
   CUfunction nothing;
   bool small;
 } Rig;
-
-/* End the program at an error that nothing can be measured after. */
-static void
-check (CUresult result, const char *what)
-{
-  const char *name = "?";
-
-  if (result == CUDA_SUCCESS)
-    return;
-  td_cuda.cuGetErrorName (result, &name);
-  fprintf (stderr, "%s: %s\n", what, name);
-  exit (1);
-}
-
-#define CU(call) check (td_cuda.call, #call)
 
 static void
 wait (Rig *r)

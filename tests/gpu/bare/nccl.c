@@ -10,7 +10,7 @@
 
 #include "measure.h"
 
-#include "api.h"
+#include "driver-call.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,20 +31,6 @@ typedef struct
   size_t largest;    /* floats */
   int failed;
 } Rig;
-
-static void
-check (CUresult result, const char *what)
-{
-  const char *name = "?";
-
-  if (result == CUDA_SUCCESS)
-    return;
-  td_cuda.cuGetErrorName (result, &name);
-  fprintf (stderr, "%s: %s\n", what, name);
-  exit (1);
-}
-
-#define CU(call) check (td_cuda.call, #call)
 
 /* The sum of one rank's numbers is those numbers. */
 static bool

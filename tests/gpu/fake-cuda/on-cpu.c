@@ -474,6 +474,7 @@ td_cuda_slots (void)
   ops.time_op = td_cuda_time_op;
   ops.late = td_cuda_late;
   ops.own_bytes = td_cuda_own_bytes;
+  ops.pinned_bytes = td_cuda_pinned_bytes;
   ops.check_index_later = td_cuda_index_later;
   ops.bad_index = td_cuda_bad_index;
   return &ops;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "graph/td-graph.h"
 #include "schedule/td-curve.h"
 #include "tape/td-iteration-cache.h"
 #include "td-session.h"
@@ -420,6 +421,58 @@ session__finds_the_next_anomaly_in_later_iterations (void **state)
   (void)state;
 }
 
+/* An error that a device found later, in an iteration that is in memory already: it is an
+ * anomaly of its event, is red in the graph, and says what had run by then. */
+static void
+session__shows_what_was_found_later_at_its_event (void **state)
+{
+  Tape tape = tape_new (0);
+  TdTapeFault fault
+      = { .iteration = 1, .value = 12, .limit = 10, .element = 7, .event = 3, .site = 1 };
+  TdSession *session;
+  char *message;
+
+  for (guint64 i = 0; i < 3; i++)
+    write_lenet (&tape, i);
+  td_tape_writer_flush (tape.w);
+  session = open_session (&tape);
+  {
+    g_autoptr (TdIteration) it = td_session_load_iteration (session, 1, NULL);
+
+    assert_false (td_iteration_is_anomaly (it, 3));
+    assert_null (td_iteration_dup_fault (it, 3));
+  }
+  fault.found_iteration = 2;
+  fault.operand = td_tape_writer_string (tape.w, "t");
+  td_tape_writer_fault (tape.w, &fault);
+  td_tape_writer_flush (tape.w);
+  assert_true (td_session_poll (session));
+  td_session_set_moment (session, 0, 4);
+  assert_true (td_session_go (session, TD_VERB_ANOMALY, 1, &message));
+  assert_int_equal (td_session_get_moment (session).iteration, 1);
+  assert_int_equal (td_session_get_moment (session).event, 3);
+  {
+    g_autoptr (TdIteration) it = td_session_load_iteration (session, 1, NULL);
+    g_autoptr (TdFold) fold = td_fold_new_depth (td_iteration_get_graph (it), 9);
+    g_autoptr (TdVizView) view
+        = td_viz_view_new (td_iteration_get_graph (it), fold, TD_VIEW_ALL);
+    g_autofree char *text = td_iteration_dup_fault (it, 3);
+    const gint node = td_viz_view_find_event (view, 3);
+    guint n_failed = 0;
+
+    assert_string_equal (text, "failed: index 12 outside 0..9 at element 7 of t, found in "
+                               "iteration 2; backward and update had run");
+    for (guint i = 0; i < view->n_nodes; i++)
+      n_failed += view->nodes[i].failed;
+    assert_int_equal (n_failed, 1);
+    assert_true (node >= 0 && view->nodes[node].failed);
+    assert_null (td_iteration_dup_fault (it, 4));
+  }
+  td_tape_writer_free (tape.w);
+  g_object_unref (session);
+  (void)state;
+}
+
 static void
 note_loaded (TdSession *session, gint64 number, gpointer data)
 {
@@ -528,6 +581,7 @@ main (void)
     td_test (session__selects_keys_in_order_and_once),
     td_test (session__goes_to_the_same_operation_of_the_next_iteration),
     td_test (session__finds_the_next_anomaly_in_later_iterations),
+    td_test (session__shows_what_was_found_later_at_its_event),
     td_test (session__loads_in_a_worker),
     td_test (session__iterations_outlive_it),
     td_test (session__refuses_what_is_no_tape_in_one_line),
