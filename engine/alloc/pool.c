@@ -433,17 +433,26 @@ td__pool_take_from (TdPool *pool, TdMemPool which, size_t bytes, TdMemCategory c
   return part != NULL ? take (part, pool, bytes, category) : NULL;
 }
 
+/* What may come from another pool of the family. */
+static __attribute__ ((noinline)) TdBlock *
+take_aside (TdPool *pool, size_t bytes, TdMemCategory category)
+{
+  if (category == TD_MEM_WORKSPACE)
+    return td__pool_take_from (pool, TD_MEM_POOL_WORKSPACE, bytes, category);
+  if (category == TD_MEM_STATIC)
+    return td__pool_take_from (pool, TD_MEM_POOL_STATIC, bytes, category);
+  if (bytes >= TD_UPLOAD_ASIDE && pool->provider->fence_new != NULL)
+    return td__pool_take_idle (pool, bytes);
+  return take (pool, pool, bytes, category);
+}
+
 TdBlock *
 td__pool_take (TdPool *pool, size_t bytes, TdMemCategory category)
 {
-  if (__builtin_expect (category == TD_MEM_WORKSPACE, 0))
-    return td__pool_take_from (pool, TD_MEM_POOL_WORKSPACE, bytes, category);
-  if (__builtin_expect (category == TD_MEM_STATIC, 0))
-    return td__pool_take_from (pool, TD_MEM_POOL_STATIC, bytes, category);
-  if (__builtin_expect (category == TD_MEM_INPUT && bytes >= TD_UPLOAD_ASIDE
-                            && pool->provider->fence_new != NULL,
-                        0))
-    return td__pool_take_idle (pool, bytes);
+  const unsigned aside = 1u << TD_MEM_WORKSPACE | 1u << TD_MEM_STATIC | 1u << TD_MEM_INPUT;
+
+  if (__builtin_expect (aside >> category & 1, 0))
+    return take_aside (pool, bytes, category);
   return take (pool, pool, bytes, category);
 }
 

@@ -8,7 +8,7 @@ static const char *const names[] = { "sum", "addend" };
 static TdStatus
 infer (TdOpCall *call)
 {
-  if (!td_shape_equal (call->in[0].shape, call->in[1].shape)
+  if (!td__same_shape (call->in[0].shape, call->in[1].shape)
       || call->in[0].dtype != call->in[1].dtype)
     return td_op_fail_operands (call, TD_ERR_SHAPE,
                                 "a gradient of the collected one's shape and dtype expected");

@@ -42,6 +42,14 @@ td_op_out (TdOpCall *call, int i, TdDtype dtype, const TdShape *shape)
   size_t bytes;
 
   call->out[i].dtype = dtype;
+  if (call->n_in > 0 && shape == call->in[0].shape
+      && dtype == call->in[0].dtype) /* there is an array of that size */
+    {
+      out->ndim = shape->ndim;
+      for (int d = 0; d < shape->ndim; d++)
+        out->dim[d] = shape->dim[d];
+      return TD_OK;
+    }
   out->ndim = shape->ndim;
   for (int d = 0; d < shape->ndim && d < TD_MAX_DIMS; d++)
     {
@@ -79,39 +87,86 @@ td_op_workspace (TdOpCall *call, size_t bytes)
   return r->workspace->address;
 }
 
-/* Inputs must be live, on one device, as many as the class takes.  Returns TD_OK, or the status
- * of the (first) error; for poison nothing new is recorded. */
-static TdStatus
-check_inputs (Run *r)
+static __attribute__ ((noinline, cold)) TdStatus
+refuse_count (const Run *r)
 {
-  TdEngine *e = &td__engine;
   const TdOpClass *cls = r->call.cls;
 
   if (r->call.n_in < cls->n_in_min || (cls->n_in_max >= 0 && r->call.n_in > cls->n_in_max))
     return td__fail (TD_ERR_ARG, cls->name, r->site, "%d to %d inputs expected, got %d",
                      cls->n_in_min, cls->n_in_max, r->call.n_in);
-  if (TD_UNLIKELY ((r->call.n_in | r->call.n_out) > UINT16_MAX))
-    return td__fail (TD_ERR_ARG, cls->name, r->site,
-                     "at most %d inputs and outputs expected, got %d and %d", UINT16_MAX,
-                     r->call.n_in, r->call.n_out);
+  return td__fail (TD_ERR_ARG, cls->name, r->site,
+                   "at most %d inputs and outputs expected, got %d and %d", UINT16_MAX,
+                   r->call.n_in, r->call.n_out);
+}
+
+/* For poison nothing new is recorded. */
+static __attribute__ ((noinline, cold)) TdStatus
+refuse_input (const Run *r, const TdVar *v)
+{
+  const TdEngine *e = &td__engine;
+  const TdOpClass *cls = r->call.cls;
+
+  if (v == NULL || v->state != TD_VAR_LIVE)
+    {
+      td__var_usable (v, cls->name, r->site);
+      return e->has_error ? e->error.status : TD_ERR_STATE;
+    }
+  return td__fail (TD_ERR_DEVICE, cls->name, r->site,
+                   "operands on one device expected, got %s and %s", r->device->name,
+                   v->node->device->name);
+}
+
+/* As many inputs as the class takes? */
+static inline __attribute__ ((always_inline)) bool
+count_fits (const Run *r)
+{
+  const TdOpClass *cls = r->call.cls;
+
+  return r->call.n_in >= cls->n_in_min && (cls->n_in_max < 0 || r->call.n_in <= cls->n_in_max)
+         && (r->call.n_in | r->call.n_out) <= UINT16_MAX;
+}
+
+/* Would the gradient of a call go on to its input i? */
+static inline bool
+gives_gradient_to (const TdOpClass *cls, int i, const TdNode *n)
+{
+  return n->requires_grad & !td__bit (cls->no_grad_in, i);
+}
+
+/* Inputs must be live, on one device; say what they are, and in call.layout in which layouts.
+ * Returns TD_OK, or the status of the (first) error. */
+static inline __attribute__ ((always_inline)) TdStatus
+take_inputs (Run *r, TdTensor *in)
+{
+  uint8_t layout = TD_ROW_MAJOR;
+  bool wants = false;
+
   for (int i = 0; i < r->call.n_in; i++)
     {
-      if (TD_UNLIKELY (r->in[i] == NULL || r->in[i]->state != TD_VAR_LIVE))
-        {
-          td__var_usable (r->in[i], cls->name, r->site);
-          return e->has_error ? e->error.status : TD_ERR_STATE;
-        }
-      if (TD_UNLIKELY (r->in[i]->node->device != r->device))
-        return td__fail (TD_ERR_DEVICE, cls->name, r->site,
-                         "operands on one device expected, got %s and %s", r->device->name,
-                         r->in[i]->node->device->name);
-      r->call.layout |= r->in[i]->node->layout;
+      const TdVar *v = r->in[i];
+      TdNode *n;
+
+      if (TD_UNLIKELY (v == NULL || v->state != TD_VAR_LIVE))
+        return refuse_input (r, v);
+      n = v->node;
+      if (TD_UNLIKELY (n->device != r->device))
+        return refuse_input (r, v);
+      in[i].data = v->buffer->data;
+      in[i].shape = &n->shape;
+      in[i].dtype = (TdDtype)n->dtype;
+      in[i].layout = n->layout;
+      in[i].size = td__size (&n->shape);
+      layout |= n->layout;
+      wants |= gives_gradient_to (r->call.cls, i, n);
     }
+  r->call.layout = layout;
+  r->wants_gradient = wants;
   return TD_OK;
 }
 
 /* Give every output memory: a view shares the input's, an accumulation goes into its target. */
-static TdStatus
+static inline __attribute__ ((always_inline)) TdStatus
 allocate_outputs (Run *r)
 {
   TdOpCall *call = &r->call;
@@ -128,7 +183,7 @@ allocate_outputs (Run *r)
       else if (i == 0 && call->accumulate)
         r->buffers[i] = td__buffer_ref (r->into->buffer);
       else
-        r->buffers[i] = td__buffer_take (r->device, bytes, category_of (r));
+        r->buffers[i] = td__buffer_take (r->device, bytes, (TdMemCategory)r->category);
       if (TD_UNLIKELY (r->buffers[i] == NULL))
         return td__fail_memory (r->device, bytes, call->cls->name, r->site);
       t->data = r->buffers[i]->data;
@@ -167,7 +222,7 @@ td__graph_keep (const Run *r, uint64_t id)
   TdEngine *e = &td__engine;
   const TdOpCall *call = &r->call;
   const TdOpClass *cls = call->cls;
-  TdOp *op = td__slab_take (&e->ops);
+  TdOp *op = td__slab_take (&e->ops, sizeof *op);
   int n_in = call->n_in, n_out = call->n_out;
 
   op->refs = 0;
@@ -222,18 +277,18 @@ wants_graph (const Run *r)
   if (!td__engine.config.enable_backprop || (cls->flags & TD_OP_NO_GRAD)
       || cls->backward == NULL)
     return false;
-  if (TD_UNLIKELY (cls->flags & TD_OP_CAPTURES))
-    return true;
-  for (int i = 0; i < r->call.n_in; i++)
-    if (r->in[i]->node->requires_grad && !(i < 32 && (cls->no_grad_in >> i & 1)))
-      return true;
-  return false;
+  return r->wants_gradient || TD_UNLIKELY (cls->flags & TD_OP_CAPTURES);
 }
 
 bool
 td__wants_graph (const Run *r)
 {
-  return wants_graph (r);
+  Run asked = *r;
+
+  asked.wants_gradient = false;
+  for (int i = 0; i < r->call.n_in; i++)
+    asked.wants_gradient |= gives_gradient_to (r->call.cls, i, r->in[i]->node);
+  return wants_graph (&asked);
 }
 
 /* Config debug: every output must be finite. */
@@ -256,7 +311,6 @@ td__debug_check (const Run *r)
   return TD_OK;
 }
 
-/* In place: a copy of what was just written word by word waits for the stores. */
 /* Which of the operations of one backward this is.  A change of layout, which the CPU's run of
  * the same code does not have, is not counted, so that the others are the same ones on every
  * device. */
@@ -270,6 +324,7 @@ order_of (TdEngine *e, const TdOpClass *cls)
   return forward ? 0 : e->order++;
 }
 
+/* In place: a copy of what was just written word by word waits for the stores. */
 static inline __attribute__ ((always_inline)) void
 fill_event (TdEvent *event, const Run *r, TdNode **in_nodes, uint64_t id)
 {
@@ -312,7 +367,7 @@ tell_buffers (TdObserver *o, const Run *r)
 }
 
 /* Allocate and compute, between the observer's before and after. */
-static TdStatus
+static inline __attribute__ ((always_inline)) TdStatus
 compute (Run *r)
 {
   TdEngine *e = &td__engine;
@@ -352,7 +407,7 @@ compute (Run *r)
 }
 
 /* A call that failed before it could compute is an event as well, without outputs. */
-static void
+static __attribute__ ((noinline, cold)) void
 tell_failed (Run *r)
 {
   TdObserver *o = td__engine.observer;
@@ -379,18 +434,19 @@ takes_into (const Run *r)
 
   return r->into != NULL && (r->call.cls->flags & TD_OP_ACCUMULATES) && r->call.n_out == 1
          && t->dtype == (TdDtype)r->into->node->dtype && t->layout == r->into->node->layout
-         && td_shape_equal (t->shape, &r->into->node->shape);
+         && td__same_shape (t->shape, &r->into->node->shape);
 }
 
 static void
 fill_nodes (Run *r)
 {
+  r->category = (uint8_t)category_of (r);
   for (int i = 0; i < r->call.n_out; i++)
     {
       r->nodes[i]->dtype = (uint8_t)r->call.out[i].dtype;
       r->nodes[i]->layout = r->call.out[i].layout;
       r->nodes[i]->device = r->device;
-      r->nodes[i]->category = (uint8_t)category_of (r);
+      r->nodes[i]->category = r->category;
     }
 }
 
@@ -506,26 +562,15 @@ run (Run *r, TdVar **out)
 static inline __attribute__ ((always_inline)) TdStatus
 apply_to (Run *r, TdVar **out)
 {
-  TdTensor in_room[INLINE_OPERANDS], out_room[INLINE_OPERANDS];
+  TdTensor out_room[INLINE_OPERANDS];
   TdNode *node_room[INLINE_OPERANDS];
   TdBuffer *buffer_room[INLINE_OPERANDS];
-  const int n_in = r->call.n_in, n_out = r->call.n_out;
-  TdTensor *tin = larger (in_room, (size_t)n_in, INLINE_OPERANDS, sizeof *tin);
+  const int n_out = r->call.n_out;
   TdTensor *tout = larger (out_room, (size_t)n_out, INLINE_OPERANDS, sizeof *tout);
   TdStatus status;
 
   r->nodes = larger (node_room, (size_t)n_out, INLINE_OPERANDS, sizeof *r->nodes);
   r->buffers = larger (buffer_room, (size_t)n_out, INLINE_OPERANDS, sizeof *r->buffers);
-  for (int i = 0; i < n_in; i++)
-    {
-      TdNode *n = r->in[i]->node;
-
-      tin[i].data = r->in[i]->buffer->data;
-      tin[i].shape = &n->shape;
-      tin[i].dtype = (TdDtype)n->dtype;
-      tin[i].layout = n->layout;
-      tin[i].size = td__size (&n->shape);
-    }
   for (int i = 0; i < n_out; i++)
     {
       r->nodes[i] = td__node_new ();
@@ -533,12 +578,9 @@ apply_to (Run *r, TdVar **out)
       tout[i].shape = &r->nodes[i]->shape;
       tout[i].layout = TD_ROW_MAJOR;
     }
-  r->call.in = tin;
   r->call.out = tout;
   status = run (r, out);
-  if (tin != in_room)
-    free (tin);
-  if (tout != out_room)
+  if (TD_UNLIKELY (tout != out_room))
     {
       free (tout);
       free (r->nodes);
@@ -547,20 +589,17 @@ apply_to (Run *r, TdVar **out)
   return status;
 }
 
-/* Some operand, or the device, is for another layout than row-major. */
+/* Some operand, or the device, is for another layout than row-major: the inputs in the one in
+ * which the call is made.  room: where their list goes. */
 static __attribute__ ((noinline, cold)) TdStatus
-apply_in_layout (Run *r, TdVar **out)
+enter_layout (Run *r, TdTensor *tin, TdVar **room)
 {
-  TdVar *const *given = r->in;
-  TdVar *room[INLINE_OPERANDS];
-  TdVar **in = larger (room, (size_t)r->call.n_in, INLINE_OPERANDS, sizeof *in);
-  TdStatus status = td__layout_begin (r, in);
+  TdStatus status = td__layout_begin (r, room);
+  const uint8_t layout = r->call.layout;
 
-  if (TD_LIKELY (status == TD_OK))
-    status = apply_to (r, out);
-  td__layout_end (r, given);
-  if (in != room)
-    free (in);
+  if (status == TD_OK)
+    status = take_inputs (r, tin);
+  r->call.layout = layout;
   return status;
 }
 
@@ -569,10 +608,12 @@ td__apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_i
               int n_out, const TdSite *site)
 {
   TdEngine *e = &td__engine;
+  TdTensor in_room[INLINE_OPERANDS], *tin;
+  TdVar *layout_room[INLINE_OPERANDS], **brought = NULL;
   TdStatus status;
   Run r;
 
-  if (TD_UNLIKELY (pthread_self () != e->thread))
+  if (TD_UNLIKELY (!td__on_engine_thread ()))
     {
       status = td__check_thread (cls->name);
       if (status != TD_OK)
@@ -589,14 +630,31 @@ td__apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_i
   r.device = n_in > 0 && in[0] != NULL && in[0]->state == TD_VAR_LIVE ? in[0]->node->device
                                                                       : e->device;
   r.call.device = r.device;
-  status = check_inputs (&r);
-  if (TD_UNLIKELY (status != TD_OK))
-    goto poisoned;
-  if (TD_UNLIKELY (r.call.layout != TD_ROW_MAJOR
-                   || (r.device->channels_last && (cls->flags & TD_OP_LAYOUTS))))
-    status = apply_in_layout (&r, out);
-  else
+  if (TD_UNLIKELY (!count_fits (&r)))
+    {
+      status = refuse_count (&r);
+      goto poisoned;
+    }
+  tin = larger (in_room, (size_t)n_in, INLINE_OPERANDS, sizeof *tin);
+  r.call.in = tin;
+  status = take_inputs (&r, tin);
+  if (TD_LIKELY (status == TD_OK)
+      && TD_UNLIKELY (r.call.layout != TD_ROW_MAJOR
+                      || (r.device->channels_last && (cls->flags & TD_OP_LAYOUTS))))
+    {
+      brought = larger (layout_room, (size_t)n_in, INLINE_OPERANDS, sizeof *brought);
+      status = enter_layout (&r, tin, brought);
+    }
+  if (TD_LIKELY (status == TD_OK))
     status = apply_to (&r, out);
+  if (TD_UNLIKELY (brought != NULL))
+    {
+      td__layout_end (&r, in);
+      if (brought != layout_room)
+        free (brought);
+    }
+  if (TD_UNLIKELY (tin != in_room))
+    free (tin);
   if (TD_LIKELY (status == TD_OK))
     return TD_OK;
 poisoned:

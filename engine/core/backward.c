@@ -76,9 +76,12 @@ collect (Walk *w, TdNode *n, TdVar *g)
   TdPhase phase = e->phase;
   TdVar *sum;
 
-  g = laid_out_for (n, g);
-  if (TD_UNLIKELY (td_poisoned (g)))
-    return e->error.status;
+  if (TD_UNLIKELY (g->node->layout != n->layout))
+    {
+      g = laid_out_for (n, g);
+      if (td__dead (g))
+        return e->error.status;
+    }
   if (n->acc == NULL && n->creator == NULL && !w->targets && n->var != NULL
       && n->var->grad != NULL)
     start_collecting (w, n, n->var->grad);
@@ -92,7 +95,7 @@ collect (Walk *w, TdNode *n, TdVar *g)
   e->phase = TD_PHASE_ACCUMULATE;
   sum = td_add (n->acc, g);
   e->phase = phase;
-  if (td_poisoned (sum))
+  if (td__dead (sum))
     return e->error.status;
   td__var_ref (sum, TD_HOLD_ENGINE);
   td__var_unref (n->acc, TD_HOLD_ENGINE);
@@ -395,7 +398,7 @@ tell_hooks (const Step *s, TdMoment moment, TdVar *const *gy, TdVar *const *gx)
   for (int i = 0; i < op->n_in; i++)
     {
       in[i] = hook_input (op, i);
-      if (gx != NULL && gx[i] != NULL && !td_poisoned (gx[i]))
+      if (gx != NULL && gx[i] != NULL && !td__dead (gx[i]))
         shown[i] = gx[i];
     }
   call.id = op->id;
@@ -467,11 +470,11 @@ step (Walk *w, TdOp *op)
           if (gx[i] == NULL || !td_backward_needs (&b, i))
             continue;
           bool into = i < 32 && (s.into >> i & 1) && gx[i] == op->in[i]->acc;
-          if (!into && !td_poisoned (gx[i]))
+          if (TD_UNLIKELY (traced) && !into && !td__dead (gx[i]))
             gx[i] = laid_out_for (op->in[i], gx[i]);
-          if (TD_UNLIKELY (traced) && !td_poisoned (gx[i]))
+          if (TD_UNLIKELY (traced) && !td__dead (gx[i]))
             td__trace_gradient (op, i, gx[i], into);
-          if (td_poisoned (gx[i]))
+          if (td__dead (gx[i]))
             s.status = e->has_error ? e->error.status : TD_ERR_STATE;
           else if (!into)
             s.status = collect (w, op->in[i], gx[i]); /* else a kernel added to it already */
@@ -530,7 +533,7 @@ seed (Walk *w, TdVar *y, TdVar *given)
                      "the gradient of a root has its shape and dtype: %s expected",
                      td_shape_text (&y->node->shape, text, sizeof text));
   g = laid_out_for (y->node, g);
-  if (td_poisoned (g))
+  if (td__dead (g))
     return e->error.status;
   if (y->node->acc == NULL)
     start_collecting (w, y->node, g);

@@ -8,7 +8,7 @@ static TdBuffer *
 make (TdDevice *device, TdBlock *block, size_t bytes, TdMemCategory category)
 {
   TdEngine *e = &td__engine;
-  TdBuffer *b = td__slab_take (&e->buffers);
+  TdBuffer *b = td__slab_take (&e->buffers, sizeof *b);
 
   b->refs = 1;
   b->version = 0;

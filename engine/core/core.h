@@ -168,8 +168,9 @@ typedef struct TdEngine
 {
   bool started;
   pthread_t thread;
-  TdObserver *observer;  /**< NULL when nobody records: one predictable branch per event */
-  struct TdHooks *hooks; /**< NULL when none is registered, and while one runs */
+  const char *thread_mark; /**< td__thread_mark of that thread; NULL: none yet */
+  TdObserver *observer;    /**< NULL when nobody records: one predictable branch per event */
+  struct TdHooks *hooks;   /**< NULL when none is registered, and while one runs */
   TdConfig config;
   TdDevice *device;
   TdVar **scope_vars;
@@ -220,6 +221,13 @@ void td__links_changed (const TdPath *path, const TdSite *site);
 const char *td__links_last (const TdSite **site);
 
 /* life (engine.c) */
+/** Its address is another one in every thread: asked for without a call. */
+extern __thread char td__thread_mark __attribute__ ((tls_model ("initial-exec")));
+static inline bool
+td__on_engine_thread (void)
+{
+  return td__engine.thread_mark == &td__thread_mark;
+}
 TdStatus td__check_thread (const char *call);
 bool td__ensure_started (void);
 
@@ -283,6 +291,12 @@ TdStatus td__fail_call (const TdOpCall *call, TdStatus status, bool operands,
                         const char *format, va_list args)
     __attribute__ ((format (printf, 4, 0)));
 TdVar *td__poison (void);
+/** td_poisoned without a call. */
+static inline bool
+td__dead (const TdVar *v)
+{
+  return v == NULL || v->state != TD_VAR_LIVE;
+}
 /* Out of memory: what was asked for, what is live and in which categories, the limit. */
 TdStatus td__fail_memory (TdDevice *device, size_t bytes, const char *op, const TdSite *site);
 
@@ -290,8 +304,9 @@ TdStatus td__fail_memory (TdDevice *device, size_t bytes, const char *op, const 
 void td__slab_init (TdSlab *slab, size_t item_bytes);
 void *td__slab_refill (TdSlab *slab);
 void td__slab_finish (TdSlab *slab);
+/** item_bytes: of what the slab holds, a constant. */
 static inline void *
-td__slab_take (TdSlab *slab)
+td__slab_take (TdSlab *slab, size_t item_bytes)
 {
   void **item = slab->free;
 
@@ -300,7 +315,7 @@ td__slab_take (TdSlab *slab)
     return td__slab_refill (slab);
   slab->free = *item;
   /* A graph outgrows the first cache: ask for the next slot while this one is filled. */
-  for (size_t line = 0; slab->free != NULL && line < slab->item_bytes; line += 64)
+  for (size_t line = 0; slab->free != NULL && line < item_bytes; line += 64)
     __builtin_prefetch ((const char *)slab->free + line, 1);
   return item;
 }
@@ -346,7 +361,7 @@ extern const char *td__device_names[];
 static inline TdVar *
 td__var_new (TdNode *node, TdBuffer *buffer, const TdSite *site)
 {
-  TdVar *v = td__slab_take (&td__engine.vars);
+  TdVar *v = td__slab_take (&td__engine.vars, sizeof *v);
 
   for (int i = 0; i < TD_HOLD_N; i++)
     v->holds[i] = 0;
@@ -391,7 +406,7 @@ static inline TdNode *
 td__node_new (void)
 {
   TdEngine *e = &td__engine;
-  TdNode *n = td__slab_take (&e->nodes);
+  TdNode *n = td__slab_take (&e->nodes, sizeof *n);
 
   n->refs = 1;
   n->creator = NULL;
@@ -459,7 +474,9 @@ typedef struct TdRun
   TdBuffer **buffers; /**< of the outputs */
   const TdSite *site;
   TdDevice *device;
+  bool wants_gradient; /**< some input does, and may have one */
   bool graph;
+  uint8_t category; /**< of the outputs' memory */
   TdVar *into;
   TdBlock *workspace;
 } TdRun;
@@ -546,6 +563,16 @@ td__size (const TdShape *shape)
   for (int i = 0; i < shape->ndim; i++)
     n *= shape->dim[i];
   return n;
+}
+/** td_shape_equal without a call. */
+static inline bool
+td__same_shape (const TdShape *a, const TdShape *b)
+{
+  bool same = a->ndim == b->ndim;
+
+  for (int i = 0; same && i < a->ndim; i++)
+    same = a->dim[i] == b->dim[i];
+  return same;
 }
 bool td__shape_bytes (const TdShape *shape, TdDtype dtype,
                       size_t *bytes); /**< false on overflow */

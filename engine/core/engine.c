@@ -10,6 +10,7 @@
 #include <string.h>
 
 TdEngine td__engine;
+__thread char td__thread_mark __attribute__ ((tls_model ("initial-exec")));
 
 static const TdConfig config_defaults = {
   .train = 1,
@@ -132,6 +133,7 @@ start (void)
   e->scope = &e->root_scope;
   e->iteration = -1;
   e->thread = pthread_self ();
+  e->thread_mark = &td__thread_mark;
   e->started = true;
   e->device = td__devices_start ();
 }

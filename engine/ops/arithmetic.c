@@ -40,7 +40,7 @@ product_to_input (TdBackward *b, int i, TdVar *other)
 {
   const TdShape *shape = td_backward_in_shape (b, i);
 
-  if (td_shape_equal (shape, td_backward_out_shape (b, 0)))
+  if (td__same_shape (shape, td_backward_out_shape (b, 0)))
     {
       td_backward_into (b, i);
       return td_mul (b->gy[0], other);

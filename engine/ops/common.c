@@ -74,7 +74,7 @@ infer_pair (TdOpCall *call, bool floats)
     return td_op_fail_operands (call, TD_ERR_DTYPE,
                                 floats ? "floating-point operands expected"
                                        : "floating-point or signed operands expected");
-  if (TD_LIKELY (td_shape_equal (a->shape, b->shape)))
+  if (TD_LIKELY (td__same_shape (a->shape, b->shape)))
     return td_op_out (call, 0, a->dtype, a->shape);
   if (TD_UNLIKELY (!td__shape_broadcast (a->shape, b->shape, &shape)))
     return td_op_fail_operands (call, TD_ERR_SHAPE,
@@ -99,7 +99,7 @@ td__infer_float_twins (TdOpCall *call)
 {
   const TdTensor *a = &call->in[0], *b = &call->in[1];
 
-  if (TD_UNLIKELY (!td_shape_equal (a->shape, b->shape)))
+  if (TD_UNLIKELY (!td__same_shape (a->shape, b->shape)))
     return td_op_fail_operands (call, TD_ERR_SHAPE, "%s.shape == %s.shape expected",
                                 call->cls->in_names[0], call->cls->in_names[1]);
   return infer_pair (call, true);
@@ -151,7 +151,7 @@ td__grad_to_input (TdBackward *b, int i, TdVar *g)
   const TdShape *shape = td_backward_in_shape (b, i);
   TdShape now = td_shape (g);
 
-  if (td_poisoned (g) || td_shape_equal (&now, shape))
+  if (td_poisoned (g) || td__same_shape (&now, shape))
     return g;
   td_backward_into (b, i);
   return td_sum_to (g, *shape);

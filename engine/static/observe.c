@@ -69,7 +69,7 @@ slice_of (TdInstance *i, uint32_t value)
 
   if (b != NULL)
     return b;
-  b = i->slices[value] = td__slab_take (&e->buffers);
+  b = i->slices[value] = td__slab_take (&e->buffers, sizeof *b);
   *b = (TdBuffer){ .refs = 1,
                    .block = i->arena != NULL ? i->arena->block : NULL,
                    .data = i->address[value],
