@@ -186,10 +186,11 @@ typedef enum
   TD_STRIDED_ADD    /* y[walk i] += x[i] */
 } TdStridedKind;
 
-/** What is done to each number of a finished product, in this order. */
+/** What is done to each number of a finished product or convolution, in this order. */
 typedef struct TdProductEnd
 {
-  const TdTensor *bias; /**< (n), added to every row; NULL: none */
+  const TdTensor *bias;  /**< (n), added to every row; NULL: none, as in a convolution */
+  const TdTensor *added; /**< like the result of a convolution, what it is added to; or NULL */
   bool relu;
   const TdTensor *above; /**< like the product: relu_grad of it, what was made is gy; or NULL */
 } TdProductEnd;
@@ -216,7 +217,9 @@ typedef struct TdConv
   int stride[TD_MAX_SPATIAL], pad[TD_MAX_SPATIAL], dilate[TD_MAX_SPATIAL];
   int groups;
   bool accumulate;
-  uint8_t layout; /**< a TdLayout: of all operands of three axes and more */
+  uint8_t layout;   /**< a TdLayout: of all operands of three axes and more */
+  TdProductEnd end; /**< after its own bias; only where ops.ends_convs, ops.ends_conv_grads, and
+                       not accumulating */
 } TdConv;
 typedef enum
 {
@@ -584,6 +587,9 @@ typedef struct TdDeviceOps
 {
   uint32_t abi;
   uint32_t ends_products; /**< gemm knows TdGemm.end: mask of TdDtype */
+  /* conv knows TdConv.end, the same: */
+  uint32_t ends_convs;      /**< of TD_CONV_FORWARD, what is added and relu */
+  uint32_t ends_conv_grads; /**< of TD_CONV_DATA_GRAD too, and relu_grad of both */
   /* memory */
   const TdSegmentProvider *provider;
   TdStatus (*upload) (TdDevice *d, void *dst, const void *host, size_t bytes);

@@ -75,7 +75,7 @@ enum
                             outputs of 3 axes and more are; of others those do that are
                             TD_OP_ELEMENTWISE, of operands of one shape */
   TD_OP_IMAGES = 512,    /**< and wants them to be so where the device does */
-  TD_OP_ENDS = 1024,     /**< a product: forward does what call->end says */
+  TD_OP_ENDS = 1024,     /**< a product or convolution: forward does what call->end says */
   TD_OP_WORKSPACE = 2048, /**< outputs are what a library works in: their memory's category */
   TD_OP_DEVICE
   = 4096 /**< a user's own forward that computes where call->device has its memory */

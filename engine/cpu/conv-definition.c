@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cpu.h"
-#include "gemm-tile.h"
+#include "gemm.h"
 
 typedef struct
 {
@@ -49,7 +49,7 @@ place_of (const Sizes *s, int64_t p, int64_t k)
 }
 
 /* The sums of each kind; xs, ws and ys are walked alike, the output among them collects. */
-#define DEFINE_CONV(T)                                                                         \
+#define DEFINE_CONV(T, E)                                                                      \
   static void add_products_##T (TdConvKind kind, const Sizes *s, const T *in0, const T *in1,   \
                                 T *out)                                                        \
   {                                                                                            \
@@ -81,6 +81,7 @@ place_of (const Sizes *s, int64_t p, int64_t k)
                             TdTensor *out)                                                     \
   {                                                                                            \
     const int64_t inner = spatial_size (out->shape);                                           \
+    const TdGemm end = td__conv_end (s->attrs, inner);                                         \
     T *y = out->data, *part = y;                                                               \
                                                                                                \
     if (s->attrs->accumulate)                                                                  \
@@ -92,11 +93,12 @@ place_of (const Sizes *s, int64_t p, int64_t k)
     add_products_##T (kind, s, in[0].data, in[1].data, part);                                  \
     for (int64_t i = 0; s->attrs->accumulate && i < out->size; i++)                            \
       y[i] += part[i];                                                                         \
+    td__gemm_end_##E (&end, 0, out->size / inner, 0, inner, y);                                \
     return TD_OK;                                                                              \
   }
 
-DEFINE_CONV (float)
-DEFINE_CONV (double)
+DEFINE_CONV (float, f32)
+DEFINE_CONV (double, f64)
 
 TdStatus
 td__conv_by_definition (TdConvKind kind, const TdConv *attrs, const TdTensor *in, int n_in,

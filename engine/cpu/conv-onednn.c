@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "cpu.h"
-#include "gemm-tile.h"
+#include "gemm.h"
 
 enum
 {
@@ -377,6 +377,7 @@ typedef struct
   const float *data[N_SIDES];
   const void *filters; /* in oneDNN's layout */
   const float *bias;
+  TdGemm end;  /* td__conv_end */
   char *parts; /* sums of the chunks, in oneDNN's layout */
   bool failed;
 } Job;
@@ -388,6 +389,21 @@ bring_in (const Plan *p, int which, dnnl_stream_t stream, const float *data, voi
   if (p->side[which].reorder == NULL)
     return data;
   return run_reorder (p, &p->side[which], stream, data, room, true) ? room : NULL;
+}
+
+/* What is left to do to images that are written: the bias of a data gradient, and the end. */
+static void
+finish_images (const Job *job, int64_t first, int64_t n)
+{
+  const TdConvSizes *s = job->s;
+  const bool forward = job->kind == TD_CONV_FORWARD;
+  const int64_t channels = forward ? s->o : s->c, size = forward ? s->pixels : s->image;
+  float *to = (float *)(uintptr_t)job->data[forward ? DST : SRC] + first * channels * size;
+
+  for (int64_t ic = 0; !forward && job->bias != NULL && ic < n * channels; ic++)
+    for (int64_t i = 0; i < size; i++)
+      to[ic * size + i] += job->bias[ic % channels];
+  td__gemm_end_f32 (&job->end, first * channels, n * channels, 0, size, to);
 }
 
 static bool
@@ -426,9 +442,14 @@ run_chunk (const Job *job, const Plan *p, int64_t i, dnnl_stream_t stream)
     add_arg (&a, DNNL_ARG_BIAS, &p->bias, job->bias);
   if (!execute (p->conv, stream, &a, p->scratch_bytes))
     return false;
-  return out == WEI || p->side[out].reorder == NULL
-         || run_reorder (p, &p->side[out], stream, theirs[out], (void *)(uintptr_t)data[out],
-                         false);
+  if (out == WEI)
+    return true;
+  if (p->side[out].reorder != NULL
+      && !run_reorder (p, &p->side[out], stream, theirs[out], (void *)(uintptr_t)data[out],
+                       false))
+    return false;
+  finish_images (job, first, p->key.images);
+  return true;
 }
 
 /* Chunks [begin, end). */
@@ -513,17 +534,9 @@ run (Job *job, const float *filters, float *out, bool accumulate)
   return status;
 }
 
-static void
-add_bias (const TdConvSizes *s, const float *bias, float *x)
-{
-  for (int64_t ic = 0; ic < s->n * s->c; ic++)
-    for (int64_t i = 0; i < s->image; i++)
-      x[ic * s->image + i] += bias[ic % s->c];
-}
-
 TdStatus
-td__conv_onednn (TdConvKind kind, const TdConvSizes *s, const TdTensor *in, int n_in,
-                 TdTensor *out, bool accumulate, const char **algorithm)
+td__conv_onednn (TdConvKind kind, const TdConv *attrs, const TdConvSizes *s, const TdTensor *in,
+                 int n_in, TdTensor *out, const char **algorithm)
 {
   const int before = alone ();
   const bool bias = kind == TD_CONV_FORWARD && n_in > 2;
@@ -534,7 +547,8 @@ td__conv_onednn (TdConvKind kind, const TdConvSizes *s, const TdTensor *in, int 
               .kind = kind,
               .chunk = chunk_of (kind, s),
               .data = { [SRC] = x, [DST] = y },
-              .bias = n_in > 2 ? in[2].data : NULL };
+              .bias = n_in > 2 ? in[2].data : NULL,
+              .end = td__conv_end (attrs, kind == TD_CONV_FORWARD ? s->pixels : s->image) };
   TdStatus status = TD_ERR_STATE;
 
   job.n_chunks = (s->n + job.chunk - 1) / job.chunk;
@@ -544,11 +558,9 @@ td__conv_onednn (TdConvKind kind, const TdConvSizes *s, const TdTensor *in, int 
       && job.plan->side[WEI].bytes == job.last->side[WEI].bytes
       && dnnl_memory_desc_equal (&job.plan->side[WEI].theirs, &job.last->side[WEI].theirs))
     {
-      status = run (&job, W, out->data, accumulate);
+      status = run (&job, W, out->data, attrs->accumulate);
       *algorithm = job.plan->algorithm;
     }
   together (before);
-  if (status == TD_OK && kind == TD_CONV_DATA_GRAD && n_in > 2)
-    add_bias (s, in[2].data, out->data);
   return status;
 }

@@ -11,6 +11,6 @@ bool td__conv_onednn_prefers (TdConvKind kind, const TdConvSizes *s);
 /** One of the three kinds in f32; operands as of td__cpu_conv.  *algorithm: which of its
  * implementations ran, a string that stays.  *Errors*: TD_ERR_STATE when oneDNN refuses, and
  * nothing was written; TD_ERR_MEMORY. */
-TdStatus td__conv_onednn (TdConvKind kind, const TdConvSizes *s, const TdTensor *in, int n_in,
-                          TdTensor *out, bool accumulate, const char **algorithm);
+TdStatus td__conv_onednn (TdConvKind kind, const TdConv *attrs, const TdConvSizes *s,
+                          const TdTensor *in, int n_in, TdTensor *out, const char **algorithm);
 #endif

@@ -14,7 +14,7 @@
 
 #include "conv-onednn.h"
 #include "cpu.h"
-#include "gemm-tile.h"
+#include "gemm.h"
 #include "twins.h"
 
 enum
@@ -37,7 +37,8 @@ typedef struct
   const float *in, *bias;
   float *out;
   int64_t tile; /* pixels */
-  bool accumulate, failed;
+  TdGemm end;   /* td__conv_end */
+  bool failed;
 } Job;
 
 /* Padding included, as far as windows reach. */
@@ -220,6 +221,7 @@ forward_body (int64_t begin, int64_t end, int worker, void *context)
                           b + q * s->k);
           td__gemm_block (job->tiles, s->og, n, s->k, job->packed + g * s->og * s->k, b, y + p,
                           s->pixels, job->bias != NULL);
+          td__gemm_end_f32 (&job->end, ig * s->og, s->og, p, n, y + p);
         }
     }
 }
@@ -323,6 +325,7 @@ data_grad_body (int64_t begin, int64_t end, int worker, void *context)
         }
       if (aside)
         crop (s, padded, gx);
+      td__gemm_end_f32 (&job->end, ig * s->cg, s->cg, 0, s->image, gx);
     }
 }
 
@@ -361,17 +364,19 @@ flatten_rows (TdConvSizes *s)
 }
 
 static TdStatus
-conv_f32 (TdConvKind kind, TdConvSizes *s, const TdTensor *in, int n_in, TdTensor *out,
-          bool accumulate)
+conv_f32 (TdConvKind kind, const TdConv *attrs, TdConvSizes *s, const TdTensor *in, int n_in,
+          TdTensor *out)
 {
-  Job job = {
-    .s = s, .tiles = td__gemm_tiles (), .bias = n_in > 2 ? in[2].data : NULL, .out = out->data
-  };
+  Job job = { .s = s,
+              .tiles = td__gemm_tiles (),
+              .bias = n_in > 2 ? in[2].data : NULL,
+              .out = out->data,
+              .end = td__conv_end (attrs, kind == TD_CONV_FORWARD ? s->pixels : s->image) };
   const int64_t nr = job.tiles->nr;
 
   flatten_rows (s);
   if (kind == TD_CONV_WEIGHT_GRAD)
-    return td__conv_weight_grad (s, in[0].data, in[1].data, out->data, accumulate);
+    return td__conv_weight_grad (s, in[0].data, in[1].data, out->data, attrs->accumulate);
   if (kind == TD_CONV_FORWARD)
     {
       int64_t tile = TILE_FLOATS / s->k / nr * nr, all = (s->pixels + nr - 1) / nr * nr;
@@ -432,12 +437,11 @@ td__cpu_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor 
   if (td__conv_onednn_prefers (kind, &s))
     {
       const char *algorithm = NULL;
-      const TdStatus status
-          = td__conv_onednn (kind, &s, in, n_in, out, attrs->accumulate, &algorithm);
+      const TdStatus status = td__conv_onednn (kind, attrs, &s, in, n_in, out, &algorithm);
 
       if (status != TD_ERR_STATE)
         return note (d, algorithm, status);
     }
 #endif
-  return note (d, tiles_name (), conv_f32 (kind, &s, in, n_in, out, attrs->accumulate));
+  return note (d, tiles_name (), conv_f32 (kind, attrs, &s, in, n_in, out));
 }

@@ -29,6 +29,14 @@ td__conv_padded (const TdConvSizes *s)
   return s->dp > s->d || s->hp > s->h || s->wp > s->w;
 }
 
+/** What ends a convolution as td__gemm_end_* know it: its result is as many rows as images
+ * times channels, each of a channel's elements. */
+static inline TdGemm
+td__conv_end (const TdConv *attrs, int64_t channel)
+{
+  return (TdGemm){ .n = channel, .end = attrs->end };
+}
+
 /** Elements from one slice of a channel to the next. */
 static inline int64_t
 td__conv_slice (const TdConvSizes *s)

@@ -12,7 +12,7 @@ TdStatus td__gemm_f32 (const TdGemmTiles *tiles, const TdGemm *g, const float *a
 /** The same in f64, through BLAS where there is one.  *Errors*: TD_ERR_MEMORY. */
 TdStatus td__gemm_f64 (const TdGemm *g, const double *a, const double *b, double *c);
 /** Do what g says to `rows` finished rows from `row` on, columns [column, column + n), which
- * are at c. */
+ * are at c.  Of g only n and end count. */
 void td__gemm_end_f32 (const TdGemm *g, int64_t row, int64_t rows, int64_t column, int64_t n,
                        float *c);
 void td__gemm_end_f64 (const TdGemm *g, int64_t row, int64_t rows, int64_t column, int64_t n,

@@ -88,16 +88,20 @@ td__cpu_conv_any (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTen
 {
   Copies c = { .n = 0 };
   TdConv plain = *attrs;
+  TdTensor *y;
 
   if (attrs->layout == TD_ROW_MAJOR)
     return td__cpu_conv (d, kind, attrs, in, n_in, out);
   plain.layout = TD_ROW_MAJOR;
   for (int i = 0; i < n_in; i++)
     add (d, &c, &in[i], true);
-  add (d, &c, out, attrs->accumulate);
-  return finish (d, &c, n_in,
-                 c.failed ? TD_ERR_MEMORY
-                          : td__cpu_conv (d, kind, &plain, c.plain, n_in, &c.plain[n_in]));
+  if (attrs->end.added != NULL)
+    plain.end.added = add (d, &c, attrs->end.added, true);
+  if (attrs->end.above != NULL)
+    plain.end.above = add (d, &c, attrs->end.above, true);
+  y = add (d, &c, out, attrs->accumulate);
+  return finish (d, &c, c.n - 1,
+                 c.failed ? TD_ERR_MEMORY : td__cpu_conv (d, kind, &plain, c.plain, n_in, y));
 }
 
 TdStatus

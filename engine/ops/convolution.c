@@ -84,10 +84,11 @@ backward (TdBackward *b)
 #define CONVOLUTION(NAME, LABEL)                                                               \
   {                                                                                            \
     .name = NAME, .label = LABEL, .group = "connection", .formula = "x * W + b",               \
-    .n_in_min = 2, .n_in_max = 3, .n_out = 1, .flags = TD_OP_IMAGES | TD_OP_LAYOUTS,           \
-    .retain_in = 3, .in_names = names, .attrs_size = sizeof (TdConvAttrs),                     \
-    .attrs = conv_attrs, .n_attrs = TD_ARRAY_LENGTH (conv_attrs), .infer = infer,              \
-    .forward = forward, .backward = backward,                                                  \
+    .n_in_min = 2, .n_in_max = 3, .n_out = 1,                                                  \
+    .flags = TD_OP_IMAGES | TD_OP_LAYOUTS | TD_OP_ENDS, .retain_in = 3, .in_names = names,     \
+    .attrs_size = sizeof (TdConvAttrs), .attrs = conv_attrs,                                   \
+    .n_attrs = TD_ARRAY_LENGTH (conv_attrs), .infer = infer, .forward = forward,               \
+    .backward = backward,                                                                      \
   }
 
 /* *Source*: chainer.functions.convolution_2d, convolution_nd. */

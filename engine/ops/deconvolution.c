@@ -91,10 +91,11 @@ backward (TdBackward *b)
 #define DECONVOLUTION(NAME, LABEL)                                                             \
   {                                                                                            \
     .name = NAME, .label = LABEL, .group = "connection", .formula = "x * W' + b",              \
-    .n_in_min = 2, .n_in_max = 3, .n_out = 1, .flags = TD_OP_IMAGES | TD_OP_LAYOUTS,           \
-    .retain_in = 3, .in_names = names, .attrs_size = sizeof (TdConvAttrs),                     \
-    .attrs = deconv_attrs, .n_attrs = TD_ARRAY_LENGTH (deconv_attrs), .infer = infer,          \
-    .forward = forward, .backward = backward,                                                  \
+    .n_in_min = 2, .n_in_max = 3, .n_out = 1,                                                  \
+    .flags = TD_OP_IMAGES | TD_OP_LAYOUTS | TD_OP_ENDS, .retain_in = 3, .in_names = names,     \
+    .attrs_size = sizeof (TdConvAttrs), .attrs = deconv_attrs,                                 \
+    .n_attrs = TD_ARRAY_LENGTH (deconv_attrs), .infer = infer, .forward = forward,             \
+    .backward = backward,                                                                      \
   }
 
 /* *Source*: chainer.functions.deconvolution_2d, deconvolution_nd. */

@@ -112,6 +112,8 @@ td__conv_kernel (const TdOpCall *call)
 
   td__conv_windows (call, call->in[0].shape->ndim - 2, &w);
   w.layout = (uint8_t)td__call_layout (call);
+  if (call->end != NULL)
+    w.end = *call->end;
   return w;
 }
 

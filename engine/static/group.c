@@ -1,6 +1,12 @@
-/* A group's run: a program of tiles, or a product and its end.
+/* A group's run: a program of tiles, or a product or convolution and its end.
  * SPDX-License-Identifier: MIT */
 #include "play.h"
+
+static const TdTensor *
+input (const TdReady *r, uint32_t k)
+{
+  return k != TD_ABSENT ? &r->run.call.in[k] : NULL;
+}
 
 /* The product and its end in one call. */
 static TdStatus
@@ -8,7 +14,7 @@ run_product (const TdGroup *g, const TdReady *r)
 {
   const TdStep *product = &g->members[0];
   const TdProductEnd end
-      = { .relu = g->relu, .above = g->above != TD_ABSENT ? &r->run.call.in[g->above] : NULL };
+      = { .relu = g->relu, .above = input (r, g->above), .added = input (r, g->added) };
   TdOpCall call = r->run.call;
 
   call.cls = product->cls;

@@ -188,7 +188,8 @@ flop_of (const TdPlan *p, const TdStep *step)
 
   if (step->kind == TD_STEP_GROUP && p->groups[step->external].tiles == NULL)
     step = &p->groups[step->external].members[0];
-  if (step->kind != TD_STEP_OP || !(step->cls->flags & TD_OP_ENDS))
+  if (step->kind != TD_STEP_OP || !(step->cls->flags & TD_OP_ENDS)
+      || (step->cls->flags & TD_OP_IMAGES))
     return 0;
   for (uint32_t k = 0; k < 2; k++)
     sizes *= (double)td__size (&s->nodes[td__step_in (s, step, k)].shape);

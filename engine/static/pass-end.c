@@ -1,7 +1,8 @@
-/* End: a product whose result only relu takes, or relu_grad, does that itself before it leaves
- * its numbers.  What was between them is never written.
+/* End: a product or convolution whose result only relu takes, or relu_grad, does that itself
+ * before it leaves its numbers; a convolution also adds another array first (what goes round a
+ * residual block).  What was between them is never written.
  *
- * The product moves to where the other stood; nothing between them writes what it reads.
+ * All move to where the last one stood; nothing between them writes what they read.
  * SPDX-License-Identifier: MIT */
 #include "pass.h"
 
@@ -56,34 +57,92 @@ is_own (const TdStep *step)
   return step->kind == TD_STEP_OP && td_op_class_find (step->cls->name) == step->cls;
 }
 
-/* A product by itself, in a type that the device's products know, whose result one step takes.
- */
+/* A step by itself, whose only result, of that value, one other step takes. */
+static bool
+is_taken_once (const End *e, const TdStep *step)
+{
+  const TdSchedule *s = e->p->s;
+  uint32_t value;
+
+  if (!is_own (step) || step->accumulate || step->n_out != 1 || step->external != TD_ABSENT)
+    return false;
+  value = value_out (s, step, 0);
+  return s->values[value].kind == TD_VALUE_INTERIOR && s->values[value].n_writers == 1
+         && e->n_touches[value] == 2 && td__plan_block (e->p, value) == TD_ABSENT;
+}
+
+static bool
+is_conv (const TdStep *step)
+{
+  return (step->cls->flags & TD_OP_IMAGES) != 0;
+}
+
+/* A product or convolution by itself. */
 static bool
 is_product (const End *e, const TdStep *step)
 {
   const TdSchedule *s = e->p->s;
-  const TdNodeInfo *y;
 
-  if (!is_own (step) || !(step->cls->flags & TD_OP_ENDS) || step->accumulate || step->n_out != 1
-      || step->external != TD_ABSENT)
-    return false;
-  y = &s->nodes[td__step_out (s, step, 0)];
-  return td__bit (s->device->ops->ends_products, y->dtype) && td__size (&y->shape) > 0
-         && s->values[y->value].kind == TD_VALUE_INTERIOR && s->values[y->value].n_writers == 1
-         && e->n_touches[y->value] == 2 && td__plan_block (e->p, y->value) == TD_ABSENT;
+  return is_taken_once (e, step) && (step->cls->flags & TD_OP_ENDS) != 0
+         && td__size (&s->nodes[td__step_out (s, step, 0)].shape) > 0;
 }
 
-/* Say whether the step is the relu or the relu_grad of the product that makes `value`. */
+/* Does the device know this end of it, in its type? */
 static bool
-takes (const TdSchedule *s, const TdStep *step, uint32_t value, TdGroup *g)
+is_known (const End *e, const TdStep *product, const TdGroup *g)
 {
+  const TdSchedule *s = e->p->s;
+  const TdDeviceOps *ops = s->device->ops;
+  const bool turned = strncmp (product->cls->name, "deconvolution", 13) == 0;
+  const uint32_t known = !is_conv (product)   ? ops->ends_products
+                         : turned || !g->relu ? ops->ends_conv_grads
+                                              : ops->ends_convs;
+
+  return td__bit (known, s->nodes[td__step_out (s, product, 0)].dtype);
+}
+
+/* Do two nodes lie alike?  Views of a value may not. */
+static bool
+are_alike (const TdSchedule *s, uint32_t a, uint32_t b)
+{
+  const TdNodeInfo *x = &s->nodes[a], *y = &s->nodes[b];
+
+  return x->dtype == y->dtype && x->layout == y->layout
+         && td_shape_equal (&x->shape, &y->shape);
+}
+
+/* Say whether the step is the relu or the relu_grad of what `product` makes. */
+static bool
+takes (const TdSchedule *s, const TdStep *step, const TdStep *product, TdGroup *g)
+{
+  const uint32_t y = td__step_out (s, product, 0), value = value_out (s, product, 0);
   const bool grad = is_own (step) && strcmp (step->cls->name, "relu_grad") == 0;
 
   g->relu = is_own (step) && strcmp (step->cls->name, "relu") == 0;
   if ((!g->relu && !grad) || step->accumulate || step->external != TD_ABSENT
-      || s->values[value_out (s, step, 0)].n_writers != 1)
+      || s->values[value_out (s, step, 0)].n_writers != 1
+      || !are_alike (s, y, td__step_out (s, step, 0))
+      || !are_alike (s, y, td__step_in (s, step, grad)))
     return false;
-  return g->relu || (value_in (s, step, 1) == value && value_in (s, step, 0) != value);
+  return g->relu
+         || (value_in (s, step, 1) == value && value_in (s, step, 0) != value
+             && are_alike (s, y, td__step_in (s, step, 0)));
+}
+
+/* Say whether the step adds another array to what a convolution makes, and *added which. */
+static bool
+adds (const End *e, const TdStep *step, const TdStep *conv, uint32_t *added)
+{
+  const TdSchedule *s = e->p->s;
+  const uint32_t y = td__step_out (s, conv, 0), value = value_out (s, conv, 0);
+  uint32_t own;
+
+  if (!is_conv (conv) || !is_taken_once (e, step) || strcmp (step->cls->name, "add") != 0)
+    return false;
+  own = value_in (s, step, 0) == value ? 0 : 1;
+  *added = td__step_in (s, step, 1 - own);
+  return s->nodes[*added].value != value && are_alike (s, y, td__step_in (s, step, own))
+         && are_alike (s, y, *added) && are_alike (s, y, td__step_out (s, step, 0));
 }
 
 static bool
@@ -95,9 +154,21 @@ reads (const TdSchedule *s, const TdStep *step, uint32_t value)
   return false;
 }
 
-/* Does the step change what the product reads? */
+/* What is moved down the list: a product, and the sum that follows it (or NULL). */
+typedef struct
+{
+  const TdStep *product, *sum;
+} Moved;
+
 static bool
-disturbs (const End *e, const TdStep *step, const TdStep *product)
+moved_reads (const TdSchedule *s, const Moved *m, uint32_t value)
+{
+  return reads (s, m->product, value) || (m->sum != NULL && reads (s, m->sum, value));
+}
+
+/* Does the step change what they read? */
+static bool
+disturbs (const End *e, const TdStep *step, const Moved *m)
 {
   const TdSchedule *s = e->p->s;
 
@@ -105,21 +176,22 @@ disturbs (const End *e, const TdStep *step, const TdStep *product)
     return true;
   for (uint32_t k = 0; k < step->n_out; k++)
     if (td__plan_block (e->p, value_out (s, step, k)) != TD_ABSENT
-        || reads (s, product, value_out (s, step, k)))
+        || moved_reads (s, m, value_out (s, step, k)))
       return true;
   for (uint32_t k = 0; k < step->n_in; k++)
-    if (td__step_writes_input (step, k) && reads (s, product, value_in (s, step, k)))
+    if (td__step_writes_input (step, k) && moved_reads (s, m, value_in (s, step, k)))
       return true;
   return false;
 }
 
-/* The step that takes the product of step i, or the length of the list. */
+/* The step after i that reads what they make, or the length of the list where something
+ * disturbs them before. */
 static uint32_t
-find_taker (const End *e, uint32_t i, TdGroup *g)
+find_reader (const End *e, uint32_t i, const Moved *m)
 {
   const TdSchedule *s = e->p->s;
   const TdSteps *list = td__plan_list (e->p, e->list);
-  const TdStep *product = &list->steps[i];
+  const uint32_t value = value_out (s, m->sum != NULL ? m->sum : m->product, 0);
 
   for (uint32_t k = i + 1; k < list->n; k++)
     {
@@ -127,41 +199,85 @@ find_taker (const End *e, uint32_t i, TdGroup *g)
 
       if (!td__step_computes (step))
         continue;
-      if (reads (s, step, value_out (s, product, 0)))
-        return takes (s, step, value_out (s, product, 0), g) ? k : list->n;
-      if (disturbs (e, step, product))
-        return list->n;
+      if (reads (s, step, value))
+        return k;
+      if (disturbs (e, step, m))
+        break;
     }
   return list->n;
 }
 
-/* Steps i and k as one group, in k's place: operands are the product's, then what relu_grad
- * looks at; the result is k's. */
+/* A product's places in the list: its own, of the sum after it (or TD_ABSENT), of the taker. */
+typedef struct
+{
+  uint32_t at, sum, taker;
+  uint32_t added; /* the node */
+} Places;
+
+/* Find who takes the product of step i; false: nobody who could be its end. */
+static bool
+find_taker (const End *e, uint32_t i, Places *places, TdGroup *g)
+{
+  const TdSchedule *s = e->p->s;
+  const TdSteps *list = td__plan_list (e->p, e->list);
+  Moved m = { .product = &list->steps[i] };
+  uint32_t k = find_reader (e, i, &m);
+
+  *places = (Places){ i, TD_ABSENT, k, TD_ABSENT };
+  if (k == list->n)
+    return false;
+  if (adds (e, &list->steps[k], m.product, &places->added))
+    {
+      m.sum = &list->steps[k];
+      places->sum = k;
+      k = places->taker = find_reader (e, k, &m);
+      return k < list->n && takes (s, &list->steps[k], m.sum, g);
+    }
+  return takes (s, &list->steps[k], m.product, g);
+}
+
 static void
-join (End *e, uint32_t i, uint32_t k, TdGroup g)
+add_member (End *e, TdGroup *g, uint32_t at)
+{
+  const TdStep *step = &td__plan_list (e->p, e->list)->steps[at];
+
+  td__plan_note (e->p, TD_PASS_FUSE, e->list, step->trace_at, e->p->n_groups);
+  g->members[g->n_members++] = *step;
+}
+
+/* These steps as one group, in the last one's place: operands are the product's, then what is
+ * added, then what relu_grad looks at; the result is the last one's. */
+static void
+join (End *e, const Places *places, TdGroup g)
 {
   TdPlan *p = e->p;
   TdSchedule *s = p->s;
-  TdStep *steps = td__plan_list (p, e->list)->steps, built = steps[k];
-  const uint32_t n_in = steps[i].n_in + !g.relu, at = td__schedule_operands (s, n_in + 1);
+  TdStep *steps = td__plan_list (p, e->list)->steps, built = steps[places->taker];
+  const TdStep *product = &steps[places->at];
+  const bool sum = places->sum != TD_ABSENT;
+  const uint32_t n_own = product->n_in, n_in = n_own + sum + !g.relu,
+                 at = td__schedule_operands (s, n_in + 1);
 
-  for (uint32_t n = 0; n < steps[i].n_in; n++)
-    s->operands[at + n] = td__step_in (s, &steps[i], n);
-  g.above = g.relu ? TD_ABSENT : steps[i].n_in;
+  for (uint32_t n = 0; n < n_own; n++)
+    s->operands[at + n] = td__step_in (s, product, n);
+  g.added = sum ? n_own : TD_ABSENT;
+  g.above = g.relu ? TD_ABSENT : n_own + sum;
+  if (sum)
+    s->operands[at + g.added] = places->added;
   if (!g.relu)
-    s->operands[at + g.above] = td__step_in (s, &steps[k], 0);
-  s->operands[at + n_in] = td__step_out (s, &steps[k], 0);
-  g.members = td__plan_zeroed (2, sizeof *g.members);
-  g.n_members = 2;
-  g.members[0] = steps[i];
-  g.members[1] = steps[k];
-  g.interior = td__plan_zeroed (1, sizeof *g.interior);
-  g.interior[g.n_interior++] = value_out (s, &steps[i], 0);
+    s->operands[at + g.above] = td__step_in (s, &built, 0);
+  s->operands[at + n_in] = td__step_out (s, &built, 0);
+  g.members = td__plan_zeroed (3, sizeof *g.members);
+  g.interior = td__plan_zeroed (2, sizeof *g.interior);
+  add_member (e, &g, places->at);
+  if (sum)
+    add_member (e, &g, places->sum);
+  for (uint32_t n = 0; n < g.n_members; n++)
+    g.interior[g.n_interior++] = value_out (s, &g.members[n], 0);
+  add_member (e, &g, places->taker);
   g.externals = td__plan_zeroed (1, sizeof *g.externals);
   g.externals[0] = TD_ABSENT;
-  g.size = td__size (&s->nodes[td__step_out (s, &steps[k], 0)].shape);
-  td__plan_note (p, TD_PASS_FUSE, e->list, steps[i].trace_at, p->n_groups);
-  td__plan_note (p, TD_PASS_FUSE, e->list, steps[k].trace_at, p->n_groups);
+  g.size = td__size (&s->nodes[td__step_out (s, &built, 0)].shape);
   built.kind = TD_STEP_GROUP;
   built.cls = NULL;
   built.attrs = NULL;
@@ -170,13 +286,13 @@ join (End *e, uint32_t i, uint32_t k, TdGroup g)
   built.out = at + n_in;
   built.n_out = 1;
   built.external = p->n_groups;
-  built.pack = steps[i].pack;
-  steps[k] = built;
+  built.pack = product->pack;
+  p->n_fused += g.n_members;
+  steps[places->taker] = built;
   p->groups = realloc (p->groups, (p->n_groups + 1) * sizeof *p->groups);
   if (p->groups == NULL)
     abort ();
   p->groups[p->n_groups++] = g;
-  p->n_fused += 2;
 }
 
 static void
@@ -187,13 +303,16 @@ end_list (End *e)
 
   for (uint32_t i = 0; i < list->n; i++)
     {
-      TdGroup g = { .above = TD_ABSENT };
-      uint32_t k;
+      TdGroup g = { .n_members = 0 };
+      Places places;
 
-      if (!is_product (e, &list->steps[i]) || (k = find_taker (e, i, &g)) == list->n)
+      if (!is_product (e, &list->steps[i]) || !find_taker (e, i, &places, &g)
+          || !is_known (e, &list->steps[i], &g))
         continue;
-      join (e, i, k, g);
+      join (e, &places, g);
       gone[i] = true;
+      if (places.sum != TD_ABSENT)
+        gone[places.sum] = true;
     }
   td__plan_remove (e->p, e->list, gone);
   free (gone);
@@ -204,7 +323,7 @@ td__pass_end (TdPlan *p)
 {
   End e = { .p = p };
 
-  if (p->s->device == NULL || p->s->device->ops->ends_products == 0)
+  if (p->s->device == NULL)
     return;
   e.n_touches = td__plan_zeroed (p->s->n_values, sizeof *e.n_touches);
   count_touches (&e);

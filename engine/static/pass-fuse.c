@@ -474,7 +474,7 @@ write_group (Fuse *f, Layout *l, const TdTileStep *steps, const uint32_t *leavin
   memcpy (s->operands + at + l->n_in, leaving, l->n_out * sizeof *s->operands);
   for (uint32_t k = 0; k < l->n_in; k++)
     period[k] = f->uses[s->nodes[l->nodes[k]].value].period;
-  g.above = TD_ABSENT;
+  g.above = g.added = TD_ABSENT;
   g.tiles = td__tiles_new (s->device, &program);
   if (g.tiles == NULL) /* they run one by one */
     {

@@ -45,7 +45,7 @@ void td__pass_batch (TdPlan *p);
 void td__pass_pack (TdPlan *p);
 /** Room for them in the arena, behind all values. */
 void td__pass_pack_place (TdPlan *p);
-/** Products whose results relu or relu_grad takes at once. */
+/** Products and convolutions whose results relu or relu_grad takes at once. */
 void td__pass_end (TdPlan *p);
 /** Element-by-element steps, tile by tile. */
 void td__pass_fuse (TdPlan *p);

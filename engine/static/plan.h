@@ -38,7 +38,7 @@ typedef struct TdPassNote
 } TdPassNote;
 
 /** Element-by-element steps that run tile by tile: what is between them never leaves L1.  Or a
- * product and what is done to each of its numbers (`tiles` is NULL then). */
+ * product or convolution and what is done to each of its numbers (`tiles` is NULL then). */
 typedef struct TdGroup
 {
   TdStep *members;
@@ -50,6 +50,7 @@ typedef struct TdGroup
   TdTiles *tiles;
   bool relu;      /**< of a product: relu is its end */
   uint32_t above; /**< or relu_grad, of this input of the group; else TD_ABSENT */
+  uint32_t added; /**< of a convolution: before that it adds this input; else TD_ABSENT */
 } TdGroup;
 
 /** A matrix that several steps of a list multiply by, packed at the first of them. */

@@ -128,6 +128,101 @@ conv2d__agrees_with_the_definition (void **unused)
     check_case (&cases[i], false);
 }
 
+/* NaN, zeros of both signs and a few large numbers among those of a tensor. */
+static void
+strew (TdTensor *t)
+{
+  float *x = t->data;
+
+  for (int64_t i = 0; i < t->size; i++)
+    x[i] = i % 13 == 5   ? NAN
+           : i % 7 == 3  ? -0.f
+           : i % 11 == 2 ? 0
+           : i % 17 == 0 ? 1e30f * x[i]
+                         : x[i];
+}
+
+/* Bits, but that one NaN is as good as another. */
+static void
+assert_same (const TdTensor *a, const TdTensor *b)
+{
+  const uint32_t *x = a->data, *y = b->data;
+
+  for (int64_t i = 0; i < a->size; i++)
+    if (x[i] != y[i] && !(isnan (((float *)a->data)[i]) && isnan (((float *)b->data)[i])))
+      fail_msg ("[%d] is %.9g, expected %.9g", (int)i, (double)((float *)a->data)[i],
+                (double)((float *)b->data)[i]);
+}
+
+/* One kind with bias: the whole end in one call, beside one call after the other. */
+static void
+compare_end (TdConvKind kind, const TdConv *attrs, const TdTensor *in, const TdTensor *like,
+             bool sum, bool grad)
+{
+  TdTensor whole = narrow (like), parts = narrow (like), added = narrow (like),
+           above = narrow (like);
+  TdConv ended = *attrs;
+
+  strew (&above);
+  ended.end = (TdProductEnd){ .relu = !grad,
+                              .added = sum ? &added : NULL,
+                              .above = grad ? &above : NULL };
+  assert_int_equal (td__cpu_conv (NULL, kind, attrs, in, 3, &parts), TD_OK);
+  if (sum)
+    assert_int_equal (td__cpu_binary (NULL, TD_BINARY_ADD, &parts, &added, &parts, false),
+                      TD_OK);
+  if (grad)
+    assert_int_equal (td__cpu_binary (NULL, TD_BINARY_RELU_GRAD, &above, &parts, &parts, false),
+                      TD_OK);
+  else
+    assert_int_equal (td__cpu_unary (NULL, TD_UNARY_RELU, 0, 0, &parts, &parts), TD_OK);
+  assert_int_equal (td__cpu_conv (NULL, kind, &ended, in, 3, &whole), TD_OK);
+  assert_same (&whole, &parts);
+  free (whole.data);
+  free (parts.data);
+  free (added.data);
+  free (above.data);
+}
+
+static void
+conv2d__ends_as_the_operations_after_it_would (void **unused)
+{
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    {
+      const Case *c = &cases[i];
+      const int64_t oh = (c->h + 2 * c->py - c->dy * (c->kh - 1) - 1) / c->sy + 1 + c->overhang;
+      const int64_t ow = (c->w + 2 * c->px - c->dx * (c->kw - 1) - 1) / c->sx + 1 + c->overhang;
+      TdShape xs = TD_SHAPE (c->n, c->c, c->h, c->w), os = TD_SHAPE (1, 1, 1, c->o);
+      TdShape ws = TD_SHAPE (c->o, c->c / c->groups, c->kh, c->kw);
+      TdShape ys = TD_SHAPE (c->n, c->o, oh, ow), cs = TD_SHAPE (1, 1, 1, c->c);
+      const TdConv attrs = { .ndim = 2,
+                             .stride = { c->sy, c->sx },
+                             .pad = { c->py, c->px },
+                             .dilate = { c->dy, c->dx },
+                             .groups = c->groups };
+      TdTensor wide[] = { tensor (&xs, TD_F64), tensor (&ws, TD_F64), tensor (&ys, TD_F64),
+                          tensor (&os, TD_F64), tensor (&cs, TD_F64) };
+      TdTensor x = narrow (&wide[0]), W = narrow (&wide[1]), y = narrow (&wide[2]),
+               bo = narrow (&wide[3]), bc = narrow (&wide[4]);
+
+      ((float *)x.data)[x.size / 2] = NAN;
+      for (int k = 0; k < 4; k++)
+        {
+          const TdTensor forward[] = { x, W, bo }, gradient[] = { W, y, bc };
+
+          compare_end (TD_CONV_FORWARD, &attrs, forward, &wide[2], k & 1, k & 2);
+          compare_end (TD_CONV_DATA_GRAD, &attrs, gradient, &wide[0], k & 1, k & 2);
+        }
+      for (int k = 0; k < 5; k++)
+        free (wide[k].data);
+      free (x.data);
+      free (W.data);
+      free (y.data);
+      free (bo.data);
+      free (bc.data);
+    }
+}
+
 static void
 conv2d__adds_weight_gradients_when_asked (void **unused)
 {
@@ -198,6 +293,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (conv2d__definition_gives_numbers_worked_out_by_hand),
+    td_test (conv2d__ends_as_the_operations_after_it_would),
     td_test (conv2d__agrees_with_the_definition),
     td_test (conv2d__adds_weight_gradients_when_asked),
     td_test (conv2d__gives_the_same_bits_on_any_number_of_threads),

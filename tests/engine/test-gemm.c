@@ -340,7 +340,9 @@ check_end_f32 (TdGemm g, const float *bias, bool relu, const float *above)
       x = relu && x <= 0 ? 0 : x;
       wanted[i] = above == NULL || above[i] > 0 ? x : above[i] != above[i] ? above[i] : 0;
     }
-  g.end = (TdProductEnd){ bias != NULL ? &t[0] : NULL, relu, above != NULL ? &t[1] : NULL };
+  g.end = (TdProductEnd){ .bias = bias != NULL ? &t[0] : NULL,
+                          .relu = relu,
+                          .above = above != NULL ? &t[1] : NULL };
   assert_int_equal (td__gemm_f32 (td__gemm_tiles (), &g, a, b, c), TD_OK);
   assert_memory_equal (c, wanted, (size_t)(g.m * g.n) * sizeof *c);
   free (a);

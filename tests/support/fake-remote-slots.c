@@ -397,16 +397,27 @@ remote_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b,
 static TdStatus
 run_conv (FakeCall *c, TdDevice *cpu)
 {
-  return td__cpu_ops.conv (cpu, (TdConvKind)c->kind, &c->conv, c->t, c->n_in, &c->t[c->n_in]);
+  int n_in = c->n_in;
+
+  if (c->conv.end.above != NULL)
+    c->conv.end.above = &c->t[--n_in];
+  if (c->conv.end.added != NULL)
+    c->conv.end.added = &c->t[--n_in];
+  return td__cpu_ops.conv (cpu, (TdConvKind)c->kind, &c->conv, c->t, n_in, &c->t[c->n_in]);
 }
 
 static TdStatus
 remote_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in, int n_in,
              TdTensor *out)
 {
-  FakeCall *c = listed ("conv", run_conv, (int)kind, in, n_in, out, 1);
+  FakeCall *c = fake_remote_call ("conv", run_conv);
 
+  c->kind = (int)kind;
   c->conv = *attrs;
+  fake_remote_inputs (c, in, n_in);
+  fake_remote_inputs (c, attrs->end.added, 1);
+  fake_remote_inputs (c, attrs->end.above, 1);
+  fake_remote_outputs (c, out, 1);
   return fake_remote_enqueue (c);
 }
 
@@ -577,6 +588,8 @@ const TdDeviceOps fake_remote_ops = {
   .cumulative_sum = remote_cumulative_sum,
   .softmax = remote_softmax,
   .ends_products = 1u << TD_F32 | 1u << TD_F64,
+  .ends_convs = 1u << TD_F32 | 1u << TD_F64,
+  .ends_conv_grads = 1u << TD_F32 | 1u << TD_F64,
   .gemm = remote_gemm,
   .conv = remote_conv,
   .pooling = remote_pooling,
