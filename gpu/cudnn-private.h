@@ -102,6 +102,7 @@ typedef struct TdDnnPlan
   const TdDnnKind *kind;
   uint64_t key[TD_DNN_KEY_WORDS];
   bool tuned; /**< it is, or will be, the fastest */
+  bool tried; /**< its relu lets NaN pass */
   TdDnnRivals rivals;
 } TdDnnPlan;
 
@@ -122,6 +123,8 @@ void td__dnn_rnn_close (TdCudnn *own);
 
 /** The device's handle; NULL: none to be had, *status TD_OK where that is no error. */
 TdCudnn *td__dnn_of (TdCuda *c, TdStatus *status);
+/** Do without this plan from here on: its key has none. */
+void td__dnn_refuse (TdDnnPlan *p);
 /** The plan of a key, made if need be. */
 TdDnnPlan *td__dnn_plan (TdCudnn *own, const TdDnnKind *kind, const void *key);
 /** Put the plan on the stream; ids and data are its tensors'. */

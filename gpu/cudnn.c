@@ -458,6 +458,14 @@ drop (TdDnnPlan *p)
 }
 
 void
+td__dnn_refuse (TdDnnPlan *p)
+{
+  for (int i = 0; i < p->rivals.n; i++)
+    td__dnn.cudnnBackendDestroyDescriptor (p->rivals.plan[i]);
+  p->rivals = (TdDnnRivals){ .wanted = p->rivals.wanted };
+}
+
+void
 td_cudnn_close (TdCuda *c)
 {
   if (c->cudnn == NULL)

@@ -21,6 +21,8 @@ typedef struct TdCudnnConv
   int32_t dtype;
   int32_t tf32, accumulate, alignment;
   int32_t layout; /**< a TdLayout: of all three */
+  /* what is done to the result, in this order */
+  int32_t added, bias, relu;
 } TdCudnnConv;
 
 /** What the plan of an attention depends on; compared as bytes. */
@@ -42,13 +44,17 @@ bool td_cudnn_attention (TdCuda *c, TdAttentionKind kind, const TdAttention *att
 extern const TdDeviceRnn td_cudnn_rnn;
 void td_cudnn_close (TdCuda *c);
 
-/** Fill the key of a call.  Returns false where cuDNN has no such convolution. */
+/** Fill the key of a call; of a forward one with its bias and end.  Returns false where cuDNN
+ * has no such convolution. */
 bool td_cudnn_conv_key (TdCudnnConv *key, TdConvKind kind, const TdConv *attrs,
-                        const TdTensor *in, const TdTensor *out, bool tf32);
+                        const TdTensor *in, int n_in, const TdTensor *out, bool tf32);
 /** The same; false also where a row may see no key, of which cuDNN makes NaN. */
 bool td_cudnn_attention_key (TdCudnnAttention *key, TdAttentionKind kind,
                              const TdAttention *attrs, const TdTensor *in, int n_in,
                              const TdTensor *out);
+
+/** Say whether a number of a floating-point type, as it lies in memory, is NaN. */
+bool td_cudnn_is_nan (const void *bytes, TdDtype dtype);
 
 /** Which of n times is the one to take: the least, unless an earlier one is nearly as short;
  * below 0 are none. */

@@ -211,8 +211,8 @@ slot_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b, T
 }
 
 static TdStatus
-slot_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in, int n_in,
-           TdTensor *out)
+convolve (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in, int n_in,
+          TdTensor *out)
 {
   TdCudaLauncher *l = prepare (d, in, n_in, out, 1);
   TdStatus status;
@@ -223,6 +223,32 @@ slot_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in
   if (attrs->layout == TD_CHANNELS_LAST)
     return done (d, td_cuda_conv_reordered (d->priv, kind, attrs, in, n_in, out));
   return done (d, td_cuda_conv (l, kind, attrs, in, n_in, out));
+}
+
+/* What the library's graph does not do at its end, kernels do after it. */
+static TdStatus
+slot_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in, int n_in,
+           TdTensor *out)
+{
+  const TdProductEnd *end = &attrs->end;
+  TdConv plain = *attrs;
+  TdStatus status;
+
+  if (end->added == NULL && !end->relu && end->above == NULL)
+    return convolve (d, kind, attrs, in, n_in, out);
+  prepare_3 (d, end->added, end->above, NULL, out);
+  td_cuda_reads (d->priv, in, n_in);
+  if (td_cudnn_conv (d->priv, kind, attrs, in, n_in, out, &status))
+    return status;
+  plain.end = (TdProductEnd){ 0 };
+  status = convolve (d, kind, &plain, in, n_in, out);
+  if (status == TD_OK && end->added != NULL)
+    status = slot_binary (d, TD_BINARY_ADD, out, end->added, out, false);
+  if (status == TD_OK && end->relu)
+    status = slot_unary (d, TD_UNARY_RELU, 0, 0, out, out);
+  if (status == TD_OK && end->above != NULL)
+    status = slot_binary (d, TD_BINARY_RELU_GRAD, end->above, out, out, false);
+  return status;
 }
 
 static TdStatus
@@ -331,6 +357,7 @@ static const TdDeviceOps ops = {
   .cumulative_sum = slot_cumulative_sum,
   .softmax = slot_softmax,
   .ends_products = 1u << TD_F32 | 1u << TD_F64 | 1u << TD_F16 | 1u << TD_BF16,
+  .ends_convs = 1u << TD_F32 | 1u << TD_F64 | 1u << TD_F16 | 1u << TD_BF16,
   .gemm = slot_gemm,
   .conv = slot_conv,
   .pooling = slot_pooling,

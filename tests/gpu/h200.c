@@ -42,6 +42,20 @@ td_cuda_scratch_end (TdCuda *c)
 {
 }
 
+TdStatus
+td_cuda_check (TdCuda *c, CUresult result, const char *what)
+{
+  fail ();
+  return TD_ERR_STATE;
+}
+
+TdStatus
+td_cuda_download (TdDevice *d, void *host, const void *src, size_t bytes)
+{
+  fail ();
+  return TD_ERR_STATE;
+}
+
 bool
 td_cuda_refuses (TdCuda *c, const char *why)
 {

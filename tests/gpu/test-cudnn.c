@@ -9,6 +9,7 @@
 #include "td-test.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,7 @@ make_key (TdCudnnConv *key, const Case *c, TdConvKind kind, TdDtype dtype, bool 
     }
   in[0] = t[kind == TD_CONV_DATA_GRAD ? 1 : 0];
   in[1] = t[kind == TD_CONV_FORWARD ? 1 : 2];
-  assert_true (td_cudnn_conv_key (key, kind, &attrs, in,
+  assert_true (td_cudnn_conv_key (key, kind, &attrs, in, 2,
                                   &t[kind == TD_CONV_FORWARD     ? 2
                                      : kind == TD_CONV_DATA_GRAD ? 0
                                                                  : 1],
@@ -167,6 +168,112 @@ cudnn__needs_next_to_no_workspace_for_channels_last_convolutions (void **state)
       }
 }
 
+/* What follows a convolution in one graph: its own bias in define-by-run code; in schedules
+ * relu too, and what goes round a residual block. */
+static const struct
+{
+  const char *name;
+  bool added, bias, relu;
+} ends[] = {
+  { "bias", false, true, false },
+  { "bias, relu", false, true, true },
+  { "sum, bias, relu", true, true, true },
+};
+
+static void
+cudnn__plans_convolutions_with_their_ends (void **state)
+{
+  static const struct
+  {
+    TdDtype dtype;
+    bool tf32;
+  } ways[] = { { TD_F32, true }, { TD_F32, false }, { TD_BF16, false }, { TD_F16, false } };
+
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++)
+      for (size_t e = 0; e < sizeof ends / sizeof ends[0]; e++)
+        {
+          TdCudnnConv key;
+          TdCudnnPlanned planned;
+
+          layout = TD_CHANNELS_LAST;
+          make_key (&key, &cases[i], TD_CONV_FORWARD, ways[w].dtype, ways[w].tf32);
+          key.added = ends[e].added;
+          key.bias = ends[e].bias;
+          key.relu = ends[e].relu;
+          if (!td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &planned))
+            fail_msg ("%s with %s, dtype %d: %d engines, %d exact, no plan: %s", cases[i].name,
+                      ends[e].name, (int)ways[w].dtype, planned.n_engines, planned.n_exact,
+                      planned.why);
+        }
+}
+
+/* The end costs no memory: the same as of the convolution by itself. */
+static void
+cudnn__needs_no_more_workspace_for_an_end (void **state)
+{
+  static const struct
+  {
+    TdDtype dtype;
+    bool tf32;
+  } ways[] = { { TD_F32, true }, { TD_BF16, false }, { TD_F16, false } };
+
+  layout = TD_CHANNELS_LAST;
+  for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++)
+    for (size_t e = 0; e < sizeof ends / sizeof ends[0]; e++)
+      {
+        TdCudnnConv key;
+        TdCudnnPlanned plain, ended;
+
+        make_key (&key, &cases[3], TD_CONV_FORWARD, ways[w].dtype, ways[w].tf32);
+        assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &plain));
+        key.added = ends[e].added;
+        key.bias = ends[e].bias;
+        key.relu = ends[e].relu;
+        assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &ended));
+        assert_true (ended.workspace_bytes < 1000);
+        assert_true (ended.workspace_bytes <= plain.workspace_bytes + 1000);
+      }
+}
+
+/* What a second gradient of the same filters is: added in the kernel, to what lies there. */
+static void
+cudnn__plans_weight_gradients_that_add (void **state)
+{
+  static const TdDtype dtypes[] = { TD_F32, TD_BF16, TD_F16 };
+
+  layout = TD_CHANNELS_LAST;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
+      {
+        TdCudnnConv key;
+        TdCudnnPlanned planned;
+
+        make_key (&key, &cases[i], TD_CONV_WEIGHT_GRAD, dtypes[d], true);
+        key.accumulate = true;
+        if (!td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &planned))
+          fail_msg ("%s, dtype %d: %d engines, %d exact, no plan: %s", cases[i].name,
+                    (int)dtypes[d], planned.n_engines, planned.n_exact, planned.why);
+      }
+}
+
+static void
+is_nan__knows_every_type (void **state)
+{
+  const float f32[] = { NAN, -NAN, INFINITY, -INFINITY, 0, -1 };
+  const double f64[] = { NAN, -NAN, INFINITY, -INFINITY, 0, -1 };
+  const uint16_t f16[] = { 0xffff, 0x7e00, 0x7c00, 0xfc00, 0, 0xbc00 };
+  const uint16_t bf16[] = { 0xffff, 0x7fc0, 0x7f80, 0xff80, 0, 0xbf80 };
+
+  for (int i = 0; i < 6; i++)
+    {
+      assert_int_equal (td_cudnn_is_nan (&f32[i], TD_F32), i < 2);
+      assert_int_equal (td_cudnn_is_nan (&f64[i], TD_F64), i < 2);
+      assert_int_equal (td_cudnn_is_nan (&f16[i], TD_F16), i < 2);
+      assert_int_equal (td_cudnn_is_nan (&bf16[i], TD_BF16), i < 2);
+    }
+}
+
 /* A plan that sizes do not allow says so, in cuDNN's own words. */
 static void
 cudnn__refuses_sizes_that_do_not_fit (void **state)
@@ -242,7 +349,7 @@ key__is_of_no_more_axes_than_cudnn_has (void **state)
   TdConv attrs = { .ndim = 4, .groups = 1 };
   TdCudnnConv key;
 
-  assert_false (td_cudnn_conv_key (&key, TD_CONV_FORWARD, &attrs, in, &t, false));
+  assert_false (td_cudnn_conv_key (&key, TD_CONV_FORWARD, &attrs, in, 2, &t, false));
 }
 
 int
@@ -255,6 +362,10 @@ main (void)
     cmocka_unit_test (cudnn__plans_fp16_convolutions),
     cmocka_unit_test (cudnn__keeps_fp32_off_tensor_cores_unless_told),
     cmocka_unit_test (cudnn__needs_next_to_no_workspace_for_channels_last_convolutions),
+    cmocka_unit_test (cudnn__plans_convolutions_with_their_ends),
+    cmocka_unit_test (cudnn__needs_no_more_workspace_for_an_end),
+    cmocka_unit_test (cudnn__plans_weight_gradients_that_add),
+    cmocka_unit_test (is_nan__knows_every_type),
     cmocka_unit_test (cudnn__refuses_sizes_that_do_not_fit),
     cmocka_unit_test (cudnn__plans_rivals_for_autotune),
     cmocka_unit_test (cudnn__keeps_plans_on_disk),
