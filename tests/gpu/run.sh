@@ -195,6 +195,7 @@ for net in $nets; do
 done
 step torch-models 60 timeout 200 $torch models $small_net $small $cpu
 step convs 40 $on_gpu timeout 120 "$bare/bare-convs" $small
+step ends 20 $on_gpu timeout 120 "$bare/bare-ends" $small
 step torch-convs 40 timeout 120 $torch convs "$result" $small $cpu
 step plans 1 python3 tests/gpu/result.py plans "$result" "$logs/cache"
 
