@@ -11,6 +11,7 @@
 
 #include "cpu.h"
 #include "gemm.h"
+#include "halves.h"
 #include "twins.h"
 #include "vector.h"
 
@@ -317,7 +318,7 @@ td__cpu_attention (TdDevice *d, TdAttentionKind kind, const TdAttention *attenti
   const bool f32 = out[0].dtype == TD_F32;
 
   if (!f32 && out[0].dtype != TD_F64)
-    return TD_ERR_DTYPE;
+    return td__cpu_half_attention (d, kind, attention, in, n_in, out, n_out);
   if (kind == TD_ATTENTION)
     td__cpu_parallel (attention->batch * job.n_blocks, 1, f32 ? forward_float : forward_double,
                       &job);

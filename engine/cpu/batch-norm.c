@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "cpu.h"
+#include "halves.h"
 #include "twins.h"
 
 enum
@@ -218,6 +219,6 @@ td__cpu_batch_norm (TdDevice *d, int kind, const double *params, const TdTensor 
   else if (out[0].dtype == TD_F64)
     td__cpu_parallel (job.c, CHANNELS, channels_double, &job);
   else
-    return TD_ERR_DTYPE;
+    return td__cpu_half_batch_norm (d, kind, params, in, n_in, out, n_out);
   return TD_OK;
 }

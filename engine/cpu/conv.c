@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "conv.h"
+#include "halves.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -428,6 +429,8 @@ td__cpu_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor 
   const TdShape *y = kind == TD_CONV_FORWARD ? out->shape : in[1].shape;
   TdConvSizes s;
 
+  if (td__is_half (out->dtype))
+    return td__cpu_half_conv (d, kind, attrs, in, n_in, out);
   if (out->dtype != TD_F32 || attrs->ndim > 3 || in[0].size == 0 || in[1].size == 0)
     return note (d, "definition", td__conv_by_definition (kind, attrs, in, n_in, out));
   if (out->size == 0)

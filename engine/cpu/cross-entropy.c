@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "halves.h"
 #include "gemm-tile.h" /* td__cpu_scratch */
 #include "vector.h"
 
@@ -288,5 +289,5 @@ td__cpu_cross_entropy (TdDevice *d, int kind, const int64_t *params, const TdTen
     return run_float ((TdCrossEntropyKind)kind, &rows, in, n_in, out);
   if (numbers == TD_F64)
     return run_double ((TdCrossEntropyKind)kind, &rows, in, n_in, out);
-  return TD_ERR_DTYPE;
+  return td__cpu_half_cross_entropy (d, kind, params, in, n_in, out, n_out);
 }

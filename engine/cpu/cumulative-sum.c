@@ -1,6 +1,7 @@
 /* Sums of what lies up to each element along an axis, summed in double (integers wrap).
  * SPDX-License-Identifier: MIT */
 #include "elementwise.h"
+#include "halves.h"
 
 enum
 {
@@ -55,7 +56,7 @@ td__cpu_cumulative_sum (TdDevice *d, int axis, bool reverse, const TdTensor *x, 
   SumWork w = { x, y, x->shape->dim[axis], 1, 1, reverse };
 
   if (pieces[x->dtype] == NULL || y->dtype != x->dtype)
-    return TD_ERR_DTYPE;
+    return td__cpu_half_cumulative_sum (d, axis, reverse, x, y);
   if (x->size == 0)
     return TD_OK;
   for (int i = axis + 1; i < x->shape->ndim; i++)

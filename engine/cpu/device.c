@@ -2,7 +2,6 @@
  * returns.
  * SPDX-License-Identifier: MIT */
 #include "cpu.h"
-#include "halves.h"
 
 #include <string.h>
 
@@ -49,25 +48,25 @@ const TdDeviceOps td__cpu_ops = {
   .select = td__cpu_select,
   .cast = td__cpu_cast,
   .random = td__cpu_random,
-  .strided = td__cpu_half_strided,
+  .strided = td__cpu_strided,
   .gather_rows = td__cpu_gather_rows,
-  .scatter_rows_add = td__cpu_half_scatter_rows_add,
+  .scatter_rows_add = td__cpu_scatter_rows_add,
   .check_index = td__cpu_check_index,
-  .reduce = td__cpu_half_reduce,
-  .cumulative_sum = td__cpu_half_cumulative_sum,
-  .softmax = td__cpu_half_softmax,
+  .reduce = td__cpu_reduce,
+  .cumulative_sum = td__cpu_cumulative_sum,
+  .softmax = td__cpu_softmax,
   .ends_products = 1u << TD_F32 | 1u << TD_F64,
   .ends_convs = 1u << TD_F32 | 1u << TD_F64,
   .ends_conv_grads = 1u << TD_F32 | 1u << TD_F64,
   .stay_awake = stay_awake,
-  .gemm = td__cpu_half_gemm,
-  .conv = td__cpu_half_conv,
-  .pooling = td__cpu_half_pooling,
-  .batch_norm = td__cpu_half_batch_norm,
-  .row_norm = td__cpu_half_row_norm,
-  .attention = td__cpu_half_attention,
-  .cross_entropy = td__cpu_half_cross_entropy,
-  .lstm = td__cpu_half_lstm,
+  .gemm = td__cpu_gemm,
+  .conv = td__cpu_conv_any,
+  .pooling = td__cpu_pooling_any,
+  .batch_norm = td__cpu_batch_norm_any,
+  .row_norm = td__cpu_row_norm,
+  .attention = td__cpu_attention,
+  .cross_entropy = td__cpu_cross_entropy,
+  .lstm = td__cpu_lstm,
   .update = td__cpu_update,
   .stats = td__cpu_stats,
 };

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "../in-floats.h"
 #include "cpu.h"
 
 /** Elements of one piece of a large array; arrays up to this size stay on the caller. */
@@ -11,12 +12,6 @@
 #define TD_HALF_BLOCK 512
 
 extern const uint8_t td__cpu_dtype_bytes[TD_BOOL + 1];
-
-static inline bool
-td__is_half (TdDtype dtype)
-{
-  return dtype == TD_F16 || dtype == TD_BF16;
-}
 
 /** Elements [i, i + n) of a half precision array to float and back (cast.c). */
 void td__half_load (const TdTensor *x, int64_t i, int64_t n, float *block);

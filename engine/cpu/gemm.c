@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "gemm.h"
+#include "halves.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -502,7 +503,7 @@ td__cpu_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b
   Batch batch = { g, c->dtype, a->data, b->data, c->data, TD_OK };
 
   if (c->dtype != TD_F32 && c->dtype != TD_F64)
-    return TD_ERR_DTYPE;
+    return td__cpu_half_gemm (d, g, a, b, c);
   if (g->batch <= 1 || 2.0 * (double)g->m * (double)g->n * (double)g->k >= 1e8)
     batch_body (0, g->batch, 0, &batch);
   else

@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "elementwise.h"
+#include "halves.h"
 
 #include "vector.h"
 
@@ -70,8 +71,10 @@ td__cpu_scatter_rows_add (TdDevice *d, const TdTensor *index, const TdTensor *gy
   size_t row_bytes = (size_t)columns * td__cpu_dtype_bytes[gw->dtype];
   TdBinaryLoop add = td__vector->binary[TD_BINARY_ADD][gw->dtype][TD_WALK_BOTH];
 
-  if (!is_index (index) || gw->dtype != gy->dtype || add == NULL)
+  if (!is_index (index) || gw->dtype != gy->dtype)
     return TD_ERR_DTYPE;
+  if (add == NULL)
+    return td__cpu_half_scatter_rows_add (d, index, gy, gw);
   for (int64_t i = 0; i < index->size && columns > 0; i++)
     {
       const int64_t at = index_at (index, i);

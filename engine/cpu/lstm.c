@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: MIT */
 #include "cpu.h"
 #include "gemm-tile.h"
+#include "halves.h"
 #include "vector.h"
 
 typedef struct
@@ -108,6 +109,6 @@ td__cpu_lstm (TdDevice *d, int kind, const TdTensor *in, int n_in, TdTensor *out
   else if (out[0].dtype == TD_F64)
     td__cpu_parallel (n, grain, rows_double, &job);
   else
-    return TD_ERR_DTYPE;
+    return td__cpu_half_lstm (d, kind, in, n_in, out, n_out);
   return job.failed ? TD_ERR_MEMORY : TD_OK;
 }

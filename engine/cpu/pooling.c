@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "pooling.h"
+#include "halves.h"
 
 #include <math.h>
 #include <string.h>
@@ -212,6 +213,8 @@ td__cpu_pooling (TdDevice *d, TdPoolKind kind, const TdPooling *attrs, const TdT
               .out = out->data,
               .index = out2 != NULL ? out2->data : NULL };
 
+  if (td__is_half (out->dtype))
+    return td__cpu_half_pooling (d, kind, attrs, in, n_in, out, out2);
   if (attrs->ndim == 2 && !attrs->adaptive
       && (kind <= TD_POOL_MAX_GATHER || attrs->divisor == TD_POOL_BY_WINDOW))
     return td__cpu_pooling_2d (kind, attrs, in, n_in, out, out2);

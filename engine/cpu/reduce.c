@@ -5,6 +5,7 @@
  * columns, everything else gathers a column into a block first.  Sums are carried in double.
  * SPDX-License-Identifier: MIT */
 #include "elementwise.h"
+#include "halves.h"
 #include "vector.h"
 
 #include <math.h>
@@ -434,7 +435,8 @@ td__cpu_reduce (TdDevice *d, TdReduceKind kind, uint32_t axes, const TdTensor *x
   if (x->layout != TD_ROW_MAJOR)
     return reduce_copy (d, kind, axes, x, y, accumulate);
   if (kind == TD_REDUCE_ARGMAX || kind == TD_REDUCE_ARGMIN)
-    return td__cpu_argmax (kind, axes, x, y);
+    return td__is_half (x->dtype) ? td__cpu_half_reduce (d, kind, axes, x, y, accumulate)
+                                  : td__cpu_argmax (kind, axes, x, y);
   if (x->dtype == TD_U8 || x->dtype == TD_BOOL || y->dtype != x->dtype)
     return TD_ERR_DTYPE;
   w.block = is_int ? kinds[kind].int_block : kinds[kind].block;

@@ -10,6 +10,7 @@
 
 #include "cpu.h"
 #include "gemm-tile.h"
+#include "halves.h"
 #include "twins.h"
 #include "vector.h"
 
@@ -271,7 +272,7 @@ td__cpu_row_norm (TdDevice *d, TdRowNormKind kind, const TdRowNorm *norm, const 
   int64_t n_pieces = 0;
 
   if (out[0].dtype != TD_F32 && out[0].dtype != TD_F64)
-    return TD_ERR_DTYPE;
+    return td__cpu_half_row_norm (d, kind, norm, in, n_in, out, n_out);
   job.grain = 1 + PIECE_NUMBERS / (job.m + 1);
   if (kind == TD_ROW_NORM_GRAD)
     {

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "cpu.h"
+#include "halves.h"
 #include "vector.h"
 
 typedef struct
@@ -87,7 +88,7 @@ td__cpu_softmax (TdDevice *d, TdSoftmaxKind kind, int axis, const TdTensor *x,
   const TdCpuBody body = y->dtype == TD_F32 ? rows_float : rows_double;
 
   if (y->dtype != TD_F32 && y->dtype != TD_F64)
-    return TD_ERR_DTYPE;
+    return td__cpu_half_softmax (d, kind, axis, x, gy, y);
   if (x->size == 0)
     return TD_OK;
   for (int i = axis + 1; i < x->shape->ndim; i++)

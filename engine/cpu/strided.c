@@ -4,6 +4,7 @@
  * are merged first; rows of neighbouring numbers are copied whole.
  * SPDX-License-Identifier: MIT */
 #include "elementwise.h"
+#include "halves.h"
 
 #define TILE 16
 #define AHEAD 8 /* rows */
@@ -231,7 +232,11 @@ td__cpu_strided (TdDevice *d, TdStridedKind kind, const TdTensor *x, const TdStr
     return TD_OK;
   merge_axes (&w, dense->shape, walk);
   if (kind == TD_STRIDED_ADD)
-    return strided_add (&w, x->dtype);
+    {
+      const TdStatus status = strided_add (&w, x->dtype);
+
+      return status == TD_ERR_DTYPE ? td__cpu_half_strided (d, kind, x, walk, y) : status;
+    }
   n = w.dim[w.ndim - 1];
   td__cpu_parallel (w.rows, TILE + TD_CPU_GRAIN / n / TILE * TILE,
                     w.stride[w.ndim - 1] == 1 ? whole_rows_piece : strided_piece, &w);

@@ -63,6 +63,11 @@ typedef struct
  * numbers as they came out of rounding.  *Owner*: the innermost scope. */
 TdVar *op_input (const OpCase *c, int k, TdDtype run, double *doubles);
 
+/** Each test begins without an error, and ends so, with as many live objects as it began with.
+ */
+int op_test_begin (void **state);
+int op_test_end (void **state);
+
 #define TABLE(topic)                                                                           \
   extern const OpCase op_cases_##topic[];                                                      \
   extern const int n_op_cases_##topic;                                                         \

@@ -1,4 +1,4 @@
-/* The numbers that a row of op-cases is called with.
+/* The numbers that a row of op-cases is called with, and what a test of one leaves behind.
  *
  * SPDX-License-Identifier: MIT */
 #include "op-cases.h"
@@ -55,4 +55,37 @@ op_input (const OpCase *c, int k, TdDtype run, double *doubles)
                       TD_OK);
   free (host);
   return v;
+}
+
+/* --- what every test leaves as it was --- */
+
+static TdMemInfo before;
+
+int
+op_test_begin (void **state)
+{
+  td_error_clear ();
+  td_set_seed (7);
+  before = td_mem_info (NULL);
+  return 0;
+}
+
+int
+op_test_end (void **state)
+{
+  TdMemInfo after = td_mem_info (NULL);
+
+  if (td_error () != NULL)
+    print_message ("left: %s\n", td_error ()->message);
+  if (after.live_vars != before.live_vars || after.live_nodes != before.live_nodes
+      || after.live_ops != before.live_ops || after.live_bytes != before.live_bytes)
+    {
+      print_message ("leaked: %ld handles, %ld nodes, %ld operations, %ld bytes\n",
+                     (long)(after.live_vars - before.live_vars),
+                     (long)(after.live_nodes - before.live_nodes),
+                     (long)(after.live_ops - before.live_ops),
+                     (long)(after.live_bytes - before.live_bytes));
+      return -1;
+    }
+  return td_error () != NULL ? -1 : 0;
 }

@@ -330,39 +330,6 @@ every_operation_has_a_row (void **state)
     }
 }
 
-/* --- each test begins and ends with the same live objects --- */
-
-static TdMemInfo before;
-
-static int
-begin (void **state)
-{
-  td_error_clear ();
-  td_set_seed (7);
-  before = td_mem_info (NULL);
-  return 0;
-}
-
-static int
-end (void **state)
-{
-  TdMemInfo after = td_mem_info (NULL);
-
-  if (td_error () != NULL)
-    print_message ("left: %s\n", td_error ()->message);
-  if (after.live_vars != before.live_vars || after.live_nodes != before.live_nodes
-      || after.live_ops != before.live_ops || after.live_bytes != before.live_bytes)
-    {
-      print_message ("leaked: %ld handles, %ld nodes, %ld operations, %ld bytes\n",
-                     (long)(after.live_vars - before.live_vars),
-                     (long)(after.live_nodes - before.live_nodes),
-                     (long)(after.live_ops - before.live_ops),
-                     (long)(after.live_bytes - before.live_bytes));
-      return -1;
-    }
-  return td_error () != NULL ? -1 : 0;
-}
-
 /* --- the list of tests --- */
 
 static struct CMUnitTest *tests;
@@ -383,7 +350,8 @@ add_test (CMUnitTestFunction f, const void *row, const char *op, const char *var
     }
   if (asprintf (&name, "%s%s%s__%s", op, variant[0] != '\0' ? " " : "", variant, claim) < 0)
     abort ();
-  tests[n_tests++] = (struct CMUnitTest){ name, f, begin, end, (void *)(uintptr_t)row };
+  tests[n_tests++]
+      = (struct CMUnitTest){ name, f, op_test_begin, op_test_end, (void *)(uintptr_t)row };
 }
 
 static void

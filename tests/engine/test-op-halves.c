@@ -129,28 +129,6 @@ in_float16 (void **state)
   agree (*state, TD_F16, 2.5e-3);
 }
 
-static TdMemInfo before;
-
-static int
-begin (void **state)
-{
-  td_error_clear ();
-  td_set_seed (7);
-  before = td_mem_info (NULL);
-  return 0;
-}
-
-static int
-end (void **state)
-{
-  TdMemInfo after = td_mem_info (NULL);
-
-  return after.live_vars == before.live_vars && after.live_nodes == before.live_nodes
-                 && after.live_bytes == before.live_bytes && td_error () == NULL
-             ? 0
-             : -1;
-}
-
 static struct CMUnitTest *tests;
 static size_t n_tests;
 
@@ -165,7 +143,8 @@ add (CMUnitTestFunction f, const OpCase *c, const char *claim)
                    claim)
              < 0)
     abort ();
-  tests[n_tests++] = (struct CMUnitTest){ name, f, begin, end, (void *)(uintptr_t)c };
+  tests[n_tests++]
+      = (struct CMUnitTest){ name, f, op_test_begin, op_test_end, (void *)(uintptr_t)c };
 }
 
 int

@@ -20,7 +20,7 @@ PUBLIC += ["engine/tapedeck-hooks.h"]
 PUBLIC += ["engine/tapedeck-losses.h"]
 PUBLIC += ["engine/tapedeck-static.h"]
 PUBLIC += ["engine/tapedeck-layers.h", "engine/tapedeck-recurrent.h", "engine/tapedeck-nets.h"]
-DEVICE = ["engine/device.h", "engine/scalar-ops.h", "engine/scalar-updates.h"]
+DEVICE = ["engine/device.h", "engine/in-floats.h", "engine/scalar-ops.h", "engine/scalar-updates.h"]
 TAPE = ["engine/tape/"]
 # What a training program is made of; these are one layer above the operations.
 TRAINING = ["engine/core/", "engine/hooks/", "engine/links/", "engine/optim/", "engine/dataset/", "engine/serial/",

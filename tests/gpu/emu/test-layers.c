@@ -8,7 +8,6 @@
 
 #include "cpu/conv.h"
 #include "cpu/cpu.h"
-#include "cpu/halves.h"
 #include "td-test.h"
 
 /* Switching between fibres costs 25 times as much under AddressSanitizer. */
@@ -57,7 +56,7 @@ call_batch_norm (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *c
   for (int i = 0; i < n_in; i++)
     all[i].layout = (uint8_t)(all[i].shape->ndim > 2 ? c->layout : TD_ROW_MAJOR);
   out[0].layout = all[0].layout;
-  return gpu == NULL ? td__cpu_half_batch_norm (NULL, c->kind, params, all, n_in, out, n_out)
+  return gpu == NULL ? td__cpu_batch_norm_any (NULL, c->kind, params, all, n_in, out, n_out)
                      : td_cuda_batch_norm (gpu, c->kind, params, all, n_in, out, n_out);
 }
 
@@ -109,9 +108,8 @@ call_row_norm (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *con
 {
   const RowNorm *c = context;
 
-  return gpu == NULL
-             ? td__cpu_half_row_norm (NULL, c->kind, &c->norm, in, c->n_in, out, c->n_out)
-             : td_cuda_row_norm (gpu, c->kind, &c->norm, in, c->n_in, out, c->n_out);
+  return gpu == NULL ? td__cpu_row_norm (NULL, c->kind, &c->norm, in, c->n_in, out, c->n_out)
+                     : td_cuda_row_norm (gpu, c->kind, &c->norm, in, c->n_in, out, c->n_out);
 }
 
 static void
@@ -161,7 +159,7 @@ call_pool (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context
   const int n_in = c->kind == TD_POOL_MAX_GRAD || c->kind == TD_POOL_MAX_GATHER ? 2 : 1;
   TdTensor *out2 = c->kind == TD_POOL_MAX ? &out[1] : NULL;
 
-  return gpu == NULL ? td__cpu_half_pooling (NULL, c->kind, &c->attrs, in, n_in, out, out2)
+  return gpu == NULL ? td__cpu_pooling_any (NULL, c->kind, &c->attrs, in, n_in, out, out2)
                      : td_cuda_pooling (gpu, c->kind, &c->attrs, in, n_in, out, out2);
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
-#include "cpu/halves.h"
 #include "td-test.h"
 
 typedef struct
@@ -21,7 +20,7 @@ call_strided (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *cont
 {
   const Walk *w = context;
 
-  return gpu == NULL ? td__cpu_half_strided (NULL, w->kind, &in[0], &w->walk, &out[0])
+  return gpu == NULL ? td__cpu_strided (NULL, w->kind, &in[0], &w->walk, &out[0])
                      : td_cuda_strided (gpu, w->kind, &in[0], &w->walk, &out[0]);
 }
 
@@ -172,7 +171,7 @@ call_gather (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *conte
 static TdStatus
 call_scatter (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
 {
-  return gpu == NULL ? td__cpu_half_scatter_rows_add (NULL, &in[0], &in[1], &out[0])
+  return gpu == NULL ? td__cpu_scatter_rows_add (NULL, &in[0], &in[1], &out[0])
                      : td_cuda_scatter_rows_add (gpu, &in[0], &in[1], &out[0]);
 }
 

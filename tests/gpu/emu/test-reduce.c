@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
-#include "cpu/halves.h"
 #include "td-test.h"
 
 typedef struct
@@ -43,8 +42,7 @@ call_reduce (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *conte
   const Call *c = context;
 
   return gpu == NULL
-             ? td__cpu_half_reduce (NULL, (TdReduceKind)c->kind, c->axes, &in[0], &out[0],
-                                    c->flag)
+             ? td__cpu_reduce (NULL, (TdReduceKind)c->kind, c->axes, &in[0], &out[0], c->flag)
              : td_cuda_reduce (gpu, (TdReduceKind)c->kind, c->axes, &in[0], &out[0], c->flag);
 }
 
@@ -138,7 +136,7 @@ call_sum (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
 {
   const Call *c = context;
 
-  return gpu == NULL ? td__cpu_half_cumulative_sum (NULL, c->axis, c->flag, &in[0], &out[0])
+  return gpu == NULL ? td__cpu_cumulative_sum (NULL, c->axis, c->flag, &in[0], &out[0])
                      : td_cuda_cumulative_sum (gpu, c->axis, c->flag, &in[0], &out[0]);
 }
 
@@ -159,7 +157,7 @@ call_softmax (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *cont
   const TdTensor *gy = c->kind >= TD_SOFTMAX_GRAD ? &in[1] : NULL;
   const TdSoftmaxKind kind = (TdSoftmaxKind)c->kind;
 
-  return gpu == NULL ? td__cpu_half_softmax (NULL, kind, c->axis, &in[0], gy, &out[0])
+  return gpu == NULL ? td__cpu_softmax (NULL, kind, c->axis, &in[0], gy, &out[0])
                      : td_cuda_softmax (gpu, kind, c->axis, &in[0], gy, &out[0]);
 }
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
-#include "cpu/halves.h"
 #include "td-test.h"
 
 static const TdDtype floats[] = { TD_F32, TD_F64, TD_F16, TD_BF16 };
@@ -31,7 +30,7 @@ call_loss (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context
   const Loss *c = context;
 
   return gpu == NULL
-             ? td__cpu_half_cross_entropy (NULL, c->kind, c->params, in, c->n_in, out, c->n_out)
+             ? td__cpu_cross_entropy (NULL, c->kind, c->params, in, c->n_in, out, c->n_out)
              : td_cuda_cross_entropy (gpu, c->kind, c->params, in, c->n_in, out, c->n_out);
 }
 
@@ -111,7 +110,7 @@ call_lstm (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context
 {
   const int kind = *(const int *)context, n_in = kind == TD_LSTM ? 2 : 5;
 
-  return gpu == NULL ? td__cpu_half_lstm (NULL, kind, in, n_in, out, 2)
+  return gpu == NULL ? td__cpu_lstm (NULL, kind, in, n_in, out, 2)
                      : td_cuda_lstm (gpu, kind, in, n_in, out, 2);
 }
 
