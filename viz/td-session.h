@@ -20,7 +20,6 @@
 
 #include "td-tape-reader.h"
 #include "tape/td-iteration.h"
-#include "td-tape-reader.h"
 
 G_BEGIN_DECLS
 

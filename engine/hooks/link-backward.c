@@ -104,7 +104,7 @@ td__hooks_link_record (uint64_t link_id, const TdPath *path, const TdSite *site,
                        .n_out = n_out,
                        .creator = creator,
                        .creator_id = creator->id };
-  r->nodes = td__xcalloc ((size_t)(n_in + n_out), sizeof *r->nodes);
+  r->nodes = td__xcalloc ((size_t)n_in + (size_t)n_out, sizeof *r->nodes);
   for (int i = 0; i < n_in; i++)
     r->nodes[i] = in[i]->state == TD_VAR_LIVE ? in[i]->node->id : 0;
   for (int i = 0; i < n_out; i++)
@@ -165,7 +165,7 @@ leave (TdLinkWalk *walk, TdStatus status)
 static void
 enter (TdLinkWalk *walk, const TdLinkRecord *record, void *const *touched, size_t n_touched)
 {
-  size_t n_ids = (size_t)(record->n_in + record->n_out);
+  size_t n_ids = (size_t)record->n_in + (size_t)record->n_out;
   Active *a;
 
   if (walk->n == walk->capacity)

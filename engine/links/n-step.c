@@ -188,7 +188,7 @@ run_sorted (TdLink *link, const NStep *s, const Layout *l, TdVar *const *in, TdV
 {
   int states = kinds[s->kind].cell ? 2 : 1, n_weights = kinds[s->kind].n_weights;
   int n_cells = s->n_layers * s->n_directions;
-  TdVar **w = td__xcalloc ((size_t)(2 * n_cells * n_weights), sizeof *w);
+  TdVar **w = td__xcalloc (2 * (size_t)n_cells * (size_t)n_weights, sizeof *w);
   TdVar **steps = td__xcalloc ((size_t)l->n_steps * 2, sizeof *steps);
   TdVar **b = w + n_cells * n_weights, **ys = steps + l->n_steps;
   TdVar *all = td_concat (in + states, l->n, 0), *h[2] = { NULL, NULL };

@@ -109,7 +109,7 @@ parse_operand (Einsum *e, int k, const char *text, const char *end)
     }
   for (int i = 0; i < shape.ndim; i++)
     {
-      const int label = e->axes[k].label[i];
+      const int label = (unsigned char)e->axes[k].label[i];
 
       e->seen[label]++;
       if (e->size[label] < 0)

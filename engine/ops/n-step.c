@@ -301,7 +301,7 @@ td__n_step_composed (Run *r, const char *why, TdVar **hy, TdVar **cy, TdVar **ys
 {
   const int n = r->n_layers * r->n_directions;
   TdEngine *e = &td__engine;
-  TdVar **room = calloc ((size_t)(2 * n + 4 * r->n_xs + 1), sizeof *room);
+  TdVar **room = calloc (2 * (size_t)n + 4 * (size_t)r->n_xs + 1, sizeof *room);
   TdVar **hs = room, **cs = hs + n, **outs = cs + n;
   TdScope *scope;
   TdStatus status = TD_OK;

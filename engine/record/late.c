@@ -173,8 +173,8 @@ td__recorder_tell_left_out (TdRecorder *r)
 {
   static const char *const because[TD_LATE_N_REFUSALS] = {
     [TD_LATE_BEHIND] = "their device was too far behind",
-    [TD_LATE_CAPTURED] = "they were asked for while a graph was captured, before there were "
-                         "numbers",
+    [TD_LATE_CAPTURED] = ("they were asked for while a graph was captured, before there were "
+                          "numbers"),
     [TD_LATE_TOO_LARGE] = "they have more elements than the device looks at in one launch",
     [TD_LATE_NO_ROOM] = "the device had no memory for them",
     [TD_LATE_LOST] = "the device had failed",

@@ -78,7 +78,7 @@ append_tensor (Text *t, const TdMember *e, uint64_t *offset)
       append (t, piece);
     }
   snprintf (piece, sizeof piece, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)*offset,
-            (unsigned long long)(*offset + v->bytes));
+            (unsigned long long)*offset + v->bytes);
   append (t, piece);
   *offset += v->bytes;
 }

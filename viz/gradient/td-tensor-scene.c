@@ -289,7 +289,7 @@ td_tensor_scene (const TdTensor *tensor, const TdTensorSlice *slice, const TdPan
                         .max_width = p.w - 2 * EDGE };
   TdTextStyle dim
       = { .role = TD_ROLE_DIM, .size = TD_TEXT_CAPTION, .max_width = p.w - 2 * EDGE };
-  gboolean has_head = *tensor->title; /* else the reader's own heading says it */
+  gboolean has_head = *tensor->title != '\0'; /* else the reader's own heading says it */
   double y = has_head ? 44 : 0;
 
   p.b = td_scene_builder_new (p.w, 0);
