@@ -399,13 +399,36 @@ typedef enum
   TD_UPDATE_AMSBOUND,       /* m, v, vhat: both */
   TD_UPDATE_WEIGHT_DECAY,   /* arrays g, p: g += rate p */
   TD_UPDATE_LASSO,          /* arrays g, p: g += rate sign (p) */
+  TD_UPDATE_UNSCALE,        /* g: g /= the scale that it was computed with, else rate */
   TD_UPDATE_N
 } TdUpdateKind;
+/** Numbers of a loss scale that the device finds by itself; flags: one for each gradient. */
+typedef enum
+{
+  TD_SCALE_NEXT,         /* of the losses to come */
+  TD_SCALE_OF_GRADIENTS, /* that were looked at last */
+  TD_SCALE_SKIPS,        /* 1: one of those is not finite, nothing is to be updated */
+  TD_SCALE_SKIPPED,      /* how often that was so */
+  TD_SCALE_SEEN,         /* 1: it was so once, the scale grows slowly */
+  TD_SCALE_FLAGS = 8
+} TdScaleNumber;
+enum
+{
+  TD_UPDATE_EARLIER = 7 /* updates of which the host may not know whether they were done */
+};
+/** What Adam's step depends on beside the hyperparameters. */
+typedef struct TdUpdateStep
+{
+  double alpha_t, lower, upper;
+} TdUpdateStep;
 typedef struct TdUpdate
 {
   double lr, momentum, alpha, rho, beta1, beta2, eps, eta, weight_decay, final_lr, gamma;
   double alpha_t, lower, upper; /* of this step: Adam's own */
   double rate;                  /* hooks */
+  const double *decided; /* TdScaleNumber, in the device's memory; NULL: it is done anyway */
+  double n_known;        /* TD_SCALE_SKIPPED, as far as the host knows */
+  TdUpdateStep earlier[TD_UPDATE_EARLIER]; /* of the steps before: one for each not known */
   bool amsgrad, adabound, eps_inside_sqrt;
 } TdUpdate;
 
@@ -582,6 +605,18 @@ typedef struct TdDeviceAhead
   TdStatus (*settle) (TdDevice *d);
 } TdDeviceAhead;
 
+/** What a loss scale that the device finds by itself needs; the host is told, and waits not. */
+typedef struct TdDeviceScaling
+{
+  /** Set the flag of each gradient that is not finite. */
+  TdStatus (*look) (TdDevice *d, const TdTensor *gradients, int n, TdTensor *numbers);
+  /** Decide by n flags, which are cleared, and make the next scale.  told: memory of
+   * ahead->host_new for two numbers, the first flag that was set, or -1, and, after that, run.
+   */
+  TdStatus (*decide) (TdDevice *d, int n, double growth, TdTensor *numbers, int64_t *told,
+                      int64_t run);
+} TdDeviceScaling;
+
 /** The kernels of a device.  "[...]" after a slot lists its operands. */
 typedef struct TdDeviceOps
 {
@@ -654,6 +689,7 @@ typedef struct TdDeviceOps
                       TdTensor *const *arrays, int n);
   /** No more updates follow soon: those that were collected are to begin.  NULL: none are. */
   void (*updates_end) (TdDevice *d);
+  const TdDeviceScaling *scaling; /**< NULL: the host looks at gradients, and waits */
   TdStatus (*stats) (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint64_t seed,
                      TdStats *out);
   /** From here on, until it is called with false, short kernels follow each other: threads may

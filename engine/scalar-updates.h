@@ -1,5 +1,6 @@
 /* The rules by which optimizers update, and hooks change gradients, once, for every compiler
- * that makes kernels.
+ * that makes kernels.  They have declared `late`, by
+ * TD_UPDATE_LATE (u).
  *
  * A list of X (S, T, kind, name, arrays, setup, body): `setup` declares constants from the
  * TdUpdate u, `body` updates element i of p, g and the states a, b, c, of which there are
@@ -7,12 +8,47 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#ifdef __CUDACC__
+#define TD_SCALE_FUNCTION static __device__ inline
+#else
+#define TD_SCALE_FUNCTION static inline
+#endif
+
+/** The largest number of half precision: Chainer's limit of a dynamic scale. */
+#define TD_SCALE_MOST 65504.0
+
+/** How a scale follows gradients: doubled till some are not finite for the first time; then
+ * halved where they are not, and grown by 2^(1 / interval) where they are.  numbers: of
+ * TdScaleNumber, TD_SCALE_NEXT being the scale of what was looked at. */
+TD_SCALE_FUNCTION void
+td_scale_next (double *numbers, bool overflow, double growth)
+{
+  double scale = numbers[TD_SCALE_NEXT];
+
+  numbers[TD_SCALE_OF_GRADIENTS] = scale;
+  numbers[TD_SCALE_SKIPS] = overflow ? 1 : 0;
+  numbers[TD_SCALE_SKIPPED] += overflow ? 1 : 0;
+  if (overflow)
+    numbers[TD_SCALE_SEEN] = 1;
+  scale *= overflow ? 0.5 : numbers[TD_SCALE_SEEN] != 0 ? growth : 2;
+  numbers[TD_SCALE_NEXT] = scale < 1 ? 1 : scale > TD_SCALE_MOST ? TD_SCALE_MOST : scale;
+}
+
+/* Not all updates that the host has counted were done: the step is one of before. */
+#define TD_UPDATE_LATE(u)                                                                      \
+  ((u)->decided != NULL ? (int)((u)->decided[TD_SCALE_SKIPPED] - (u)->n_known) : 0)
+/* Nothing is updated. */
+#define TD_UPDATE_SKIPS(u, kind)                                                               \
+  ((u)->decided != NULL && (kind) != TD_UPDATE_UNSCALE && (u)->decided[TD_SCALE_SKIPS] != 0)
+
 // clang-format off
 /* The moments of Adam, and the step: v is what its root is taken of. */
+#define TD_OF_STEP(what) (late == 0 ? u->what : u->earlier[late - 1].what)
 #define TD_ADAM_SETUP(T)                                                                       \
   const T b1 = (T)(1 - u->beta1), b2 = (T)(1 - u->beta2), eps = (T)u->eps;                     \
-  const T alpha = (T)u->alpha_t, eta = (T)u->eta, decay = (T)u->weight_decay;                  \
-  const T lower __attribute__ ((unused)) = (T)u->lower, upper __attribute__ ((unused)) = (T)u->upper
+  const T alpha = (T)TD_OF_STEP (alpha_t), eta = (T)u->eta, decay = (T)u->weight_decay;        \
+  const T lower __attribute__ ((unused)) = (T)TD_OF_STEP (lower);                              \
+  const T upper __attribute__ ((unused)) = (T)TD_OF_STEP (upper)
 #define TD_ADAM_MOMENTS(T)                                                                     \
   const T mi = a[i] + b1 * (g[i] - a[i]), vi = b[i] + b2 * (g[i] * g[i] - b[i]);               \
   a[i] = mi;                                                                                   \
@@ -80,5 +116,8 @@
                TD_ADAM_MOMENTS (T); TD_ADAM_HIGHEST (T); TD_BOUND_STEP (T, vh, root))          \
   X (S, T, WEIGHT_DECAY, weight_decay, 2, const T rate = (T)u->rate, p[i] += rate * g[i])      \
   X (S, T, LASSO, lasso, 2, const T rate = (T)u->rate,                                         \
-               const T sign = g[i] > 0 ? (T)1 : g[i] < 0 ? (T)-1 : g[i]; p[i] += rate * sign)
+               const T sign = g[i] > 0 ? (T)1 : g[i] < 0 ? (T)-1 : g[i]; p[i] += rate * sign)                 \
+  X (S, T, UNSCALE, unscale, 1,                                                                \
+               const T scale = (T)(u->decided != NULL ? u->decided[TD_SCALE_OF_GRADIENTS] : u->rate), \
+               p[i] /= scale)
 // clang-format on

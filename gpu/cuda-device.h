@@ -208,6 +208,7 @@ CUevent td_cuda_marks_find (const TdCuda *c, const void *address, size_t bytes);
 TdStatus td_cuda_upload (TdDevice *d, void *dst, const void *host, size_t bytes);
 TdStatus td_cuda_upload_new (TdDevice *d, void *dst, const void *host, size_t bytes);
 extern const TdDeviceAhead td_cuda_ahead;
+extern const TdDeviceScaling td_cuda_scaling; /* scaling.c */
 TdStatus td_cuda_download (TdDevice *d, void *host, const void *src, size_t bytes);
 TdStatus td_cuda_copy (TdDevice *d, void *dst, const void *src, size_t bytes);
 TdStatus td_cuda_zero (TdDevice *d, void *dst, size_t bytes);

@@ -114,6 +114,11 @@ TdStatus td_cuda_update (TdCudaLauncher *l, TdUpdateKind kind, const TdUpdate *u
 
 /** Say whether that can be. */
 TdStatus td_cuda_update_check (TdUpdateKind kind, TdTensor *const *arrays, int n, int n_params);
+/** The slots look and decide of TdDeviceScaling. */
+TdStatus td_cuda_scale_look (TdCudaLauncher *l, const TdTensor *gradients, int n,
+                             double *numbers);
+TdStatus td_cuda_scale_decide (TdCudaLauncher *l, int n, double growth, double *numbers,
+                               int64_t *told, int64_t run);
 
 /** One array's statistics as the device leaves them; histogram as TdStats has it. */
 typedef struct TdCudaStats

@@ -369,6 +369,7 @@ static const TdDeviceOps ops = {
   .rnn = &td_cudnn_rnn,
   .update = td_cuda_updates_add,
   .updates_end = td_cuda_updates_end,
+  .scaling = &td_cuda_scaling,
   .stats = slot_stats,
   .graphs = &td_cuda_graphs,
   .program_new = td_cuda_program_new,

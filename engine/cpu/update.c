@@ -89,6 +89,8 @@ td__cpu_update (TdDevice *d, TdUpdateKind kind, const TdUpdate *u, TdTensor *con
       if (arrays[k]->size != arrays[0]->size)
         return TD_ERR_SHAPE;
     }
+  if (TD_UPDATE_SKIPS (u, kind))
+    return TD_OK;
   w.loop = td__vector->update[kind][half ? TD_F32 : dtype];
   td__cpu_parallel (arrays[0]->size, piece_of (arrays[0]->size),
                     half ? update_half_piece : update_piece, &w);

@@ -15,7 +15,8 @@
   {                                                                                            \
     T *p = ps, *a __attribute__ ((unused)) = as, *b __attribute__ ((unused)) = bs,             \
       *c __attribute__ ((unused)) = cs;                                                        \
-    const T *g = gs;                                                                           \
+    const T *g __attribute__ ((unused)) = gs;                                                  \
+    const int late __attribute__ ((unused)) = TD_UPDATE_LATE (u);                              \
     setup;                                                                                     \
                                                                                                \
     _Pragma ("omp simd") for (int64_t i = 0; i < n; i++)                                       \

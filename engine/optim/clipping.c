@@ -8,10 +8,12 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct
 {
   double threshold;
+  bool decided; /* the last input is TdScaleNumber of the device */
 } Attrs;
 static const TdAttr clip_attrs[]
     = { { "threshold", TD_ATTR_DOUBLE, offsetof (Attrs, threshold), 0, 0, NULL } };
@@ -24,6 +26,18 @@ norm_infer (TdOpCall *call)
              : td_op_fail_operands (call, TD_ERR_DTYPE, "an f64 scalar for the norm expected");
 }
 
+/* Gradients stay as they are where the device decides that nothing is updated. */
+static TdStatus
+one_if_skipped (TdOpCall *call, TdTensor one)
+{
+  TdDevice *d = call->device;
+  TdTensor rate = call->in[0], skips = one;
+  TdStatus status = d->ops->fill (d, &one, 1);
+
+  skips.data = (double *)call->in[call->n_in - 1].data + TD_SCALE_SKIPS;
+  return status == TD_OK ? d->ops->select (d, &skips, &one, &rate, &rate) : status;
+}
+
 /* in[0] (f64 scalar) = min (1, threshold / sqrt (sum of squares of the others)) */
 static TdStatus
 norm_forward (TdOpCall *call)
@@ -32,6 +46,7 @@ norm_forward (TdOpCall *call)
   const TdDeviceOps *ops = d->ops;
   TdTensor rate = call->in[0], part, part64;
   char *work = td_op_workspace (call, 2 * sizeof (double));
+  const bool decided = ((const Attrs *)call->attrs)->decided;
   TdStatus status;
 
   if (work == NULL)
@@ -40,7 +55,7 @@ norm_forward (TdOpCall *call)
   part.data = work;
   part64.data = work + sizeof (double);
   status = ops->fill (d, &rate, 0);
-  for (int i = 1; i < call->n_in && status == TD_OK; i++)
+  for (int i = 1; i < call->n_in - decided && status == TD_OK; i++)
     {
       const TdTensor *g = &call->in[i];
       bool wide = g->dtype == TD_F64;
@@ -60,7 +75,9 @@ norm_forward (TdOpCall *call)
   if (status == TD_OK)
     status = ops->unary (d, TD_UNARY_RDIV_SCALAR, ((const Attrs *)call->attrs)->threshold, 0,
                          &rate, &rate);
-  return status == TD_OK ? ops->unary (d, TD_UNARY_CLIP, 0, 1, &rate, &rate) : status;
+  if (status == TD_OK)
+    status = ops->unary (d, TD_UNARY_CLIP, 0, 1, &rate, &rate);
+  return status == TD_OK && decided ? one_if_skipped (call, part64) : status;
 }
 
 static TdStatus
@@ -118,8 +135,8 @@ static TdStatus
 clipping_call (TdOptHook *hook, const TdOptHookCall *c)
 {
   static const TdShape scalar = { 0, { 0 } };
-  Attrs attrs = { hook->value[0] };
-  TdVar **in, *rate;
+  TdVar **in, *rate, *numbers = td__opt_numbers (c->opt);
+  Attrs attrs;
   TdStatus status;
 
   if (c->n == 0)
@@ -127,12 +144,16 @@ clipping_call (TdOptHook *hook, const TdOptHookCall *c)
   rate = td__opt_state (TD_F64, &scalar, c->slots[0].g->node->device, c->site);
   if (rate == NULL)
     return td__engine.error.status;
-  in = td__xcalloc ((size_t)c->n + 1, sizeof *in);
+  memset (&attrs, 0, sizeof attrs); /* its bytes are hashed */
+  attrs.threshold = hook->value[0];
+  attrs.decided = numbers != NULL;
+  in = td__xcalloc ((size_t)c->n + 2, sizeof *in);
+  in[c->n + 1] = numbers;
   in[0] = rate;
   for (int i = 0; i < c->n; i++)
     in[i + 1] = c->slots[i].g;
   td__engine.path = c->opt->target->path;
-  status = td__apply_update (&norm_class, &attrs, in, c->n + 1, c->site);
+  status = td__apply_update (&norm_class, &attrs, in, c->n + 1 + attrs.decided, c->site);
   for (int i = 0; i < c->n && status == TD_OK; i++)
     {
       TdVar *pair[] = { c->slots[i].g, rate };
@@ -152,6 +173,6 @@ td_gradient_clipping_new (double threshold)
       = td__opt_hook_make ("GradientClipping", clipping_call, threshold > 0, threshold, 0, 0);
 
   if (!hook->inert)
-    hook->whole = true;
+    hook->whole = hook->decided = true;
   return hook;
 }

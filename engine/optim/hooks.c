@@ -39,6 +39,15 @@ apply_each (const TdOpClass *cls, const void *attrs, const TdOptHookCall *c)
   return status;
 }
 
+/* Updates know themselves whether the device has decided against them. */
+static TdOptHook *
+decided (TdOptHook *hook)
+{
+  if (!hook->inert)
+    hook->decided = true;
+  return hook;
+}
+
 /* --- g += rate p, and g += rate sign (p) --- */
 
 static const TdAttr rate_attrs[] = { NUMBER (TdUpdate, rate) };
@@ -65,7 +74,7 @@ static const TdOpClass lasso_class
 static TdStatus
 weight_decay_call (TdOptHook *hook, const TdOptHookCall *c)
 {
-  TdUpdate u = { .rate = hook->value[0] };
+  TdUpdate u = { .rate = hook->value[0], .decided = td__opt_decided (c->opt) };
 
   return apply_each (&weight_decay_class, &u, c);
 }
@@ -73,7 +82,7 @@ weight_decay_call (TdOptHook *hook, const TdOptHookCall *c)
 static TdStatus
 lasso_call (TdOptHook *hook, const TdOptHookCall *c)
 {
-  TdUpdate u = { .rate = hook->value[0] };
+  TdUpdate u = { .rate = hook->value[0], .decided = td__opt_decided (c->opt) };
 
   return apply_each (&lasso_class, &u, c);
 }
@@ -81,13 +90,13 @@ lasso_call (TdOptHook *hook, const TdOptHookCall *c)
 TdOptHook *
 td_weight_decay_new (double rate)
 {
-  return td__opt_hook_make ("WeightDecay", weight_decay_call, rate >= 0, rate, 0, 0);
+  return decided (td__opt_hook_make ("WeightDecay", weight_decay_call, rate >= 0, rate, 0, 0));
 }
 
 TdOptHook *
 td_lasso_new (double rate)
 {
-  return td__opt_hook_make ("Lasso", lasso_call, rate >= 0, rate, 0, 0);
+  return decided (td__opt_hook_make ("Lasso", lasso_call, rate >= 0, rate, 0, 0));
 }
 
 /* --- g = min (max (g, lower), upper) --- */

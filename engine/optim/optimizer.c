@@ -35,6 +35,7 @@ opt_free (void *object)
 {
   TdOpt *opt = object;
 
+  td__opt_later_end (opt);
   td__opt_slots_clear (opt);
   td__opt_hooks_free (opt->hooks);
   for (int i = 0; i < opt->n_rules; i++)
@@ -156,6 +157,7 @@ update_slot (TdOpt *opt, TdOptSlot *slot, const TdSite *site)
   rule = td__opt_rule (opt, slot->param_id); /* a hook may have made rules */
   for (int i = 0; i < n_states; i++)
     in[n++] = slot->states[i];
+  td__opt_later_step (opt, slot, &u);
   if (opt->cls->prepare != NULL)
     opt->cls->prepare (&u, slot->t, opt->initial_lr);
   td__engine.path = slot->path;
@@ -223,7 +225,7 @@ update_all (TdOpt *opt, const TdSite *site)
   updates_end (opt);
   for (int i = 0; i < opt->n_slots; i++)
     td__opt_slot_end (&opt->slots[i]);
-  if (status == TD_OK)
+  if (status == TD_OK && opt->later == NULL)
     td__opt_next_scale (opt, safe);
   return status;
 }

@@ -41,6 +41,7 @@ typedef struct TdOptSlot
   int64_t t;
   uint64_t scaled_id, before_id; /**< buffers of gradients: what td_opt_backward has scaled */
   uint32_t before_version;
+  uint32_t tried;      /**< updates that it was part of, of those not known to be done */
   bool overflowed;     /**< this gradient is not finite */
   int64_t n_overflows; /**< updates of which it was the first that was not */
   TdVar *at, *g;       /**< what this update works on: param and its gradient, or the copies */
@@ -81,12 +82,19 @@ struct TdOptHook
   TdStatus (*call) (TdOptHook *hook, const TdOptHookCall *call);
   bool whole; /**< sees all parameters together: not for a rule */
   bool post;
+  bool decided; /**< does nothing where the device decides that nothing is updated */
   double value[3];
   TdOptHookFn user_call;
   void *user;
   TdOpt *owner;
   TdOptHook *next;
   bool inert;
+};
+
+typedef struct TdOptLater TdOptLater;
+enum
+{
+  TD_OPT_SCALE_OF_DEVICE = 0 /* a pending_scale: that which the device has now */
 };
 
 struct TdOpt
@@ -111,6 +119,7 @@ struct TdOpt
   bool seen_overflow;
   uint64_t overflow_id; /**< the parameter of the last overflow; 0: there was none */
   double scale, growth; /**< of the loss; 1: none */
+  TdOptLater *later;    /**< the device decides; NULL: the host does, and waits */
   double pending_scale; /**< of the gradients that are there: the scale of their backward */
   bool inert;
 };
@@ -170,6 +179,31 @@ TdOptHook *td__opt_hook_make (const char *name,
 TdStatus td__opt_unscale (TdOpt *opt, bool *safe, const TdSite *site);
 /** After an update, or one that was skipped: the next scale. */
 void td__opt_next_scale (TdOpt *opt, bool safe);
+/** The gradient of this parameter was the first that was not finite. */
+void td__opt_overflowed (TdOpt *opt, TdOptSlot *slot);
+
+/* scaling-later.c */
+/** Let the device decide from here on, where it can and nobody wants to be told at once; else
+ * the host.  True: the device. */
+bool td__opt_later_begin (TdOpt *opt, const TdSite *site);
+void td__opt_later_end (TdOpt *opt);
+/** Look at the gradients, of which later steps know whether they are finite. */
+TdStatus td__opt_later_decide (TdOpt *opt, const TdSite *site);
+/** This slot is updated by u, if the device decides so. */
+void td__opt_later_step (TdOpt *opt, TdOptSlot *slot, TdUpdate *u);
+/** The seed of a backward from a loss of one element. */
+TdVar *td__opt_later_seed (TdOpt *opt, const TdVar *loss, const TdSite *site);
+TdStatus td__opt_later_unscale (TdOpt *opt, TdOptSlot *slot, const TdSite *site);
+/** TdScaleNumber of what the device decides; NULL: the host does. */
+TdVar *td__opt_numbers (const TdOpt *opt);
+/** Its memory, as TdUpdate has it. */
+static inline const double *
+td__opt_decided (const TdOpt *opt)
+{
+  return opt->later != NULL ? td__opt_numbers (opt)->buffer->data : NULL;
+}
+/** Be told of decisions; wait till no more than `keep` are not known. *Sync* for keep 0. */
+void td__opt_settle (const TdOpt *opt, int keep);
 
 /** in[0] = in[1], converted. */
 extern const TdOpClass td__opt_copy_class;

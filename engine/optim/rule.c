@@ -241,6 +241,7 @@ td_opt_count_of (TdOpt *opt, const char *key)
   if (!td__opt_usable (opt, "td_opt_count_of", NULL))
     return 0;
   slot = key != NULL ? find_slot (opt, key) : NULL;
+  td__opt_settle (opt, 0);
   return slot != NULL ? slot->t : 0;
 }
 

@@ -8,14 +8,13 @@
  * SPDX-License-Identifier: MIT */
 #include "optimizer.h"
 
+#include "../scalar-updates.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The largest number of half precision: Chainer's limit of a dynamic scale. */
-static const double scale_most = 65504;
 
 typedef struct
 {
@@ -49,7 +48,8 @@ static const TdOpClass unscale_class = { .name = "unscale",
                                          .infer = td__opt_infer,
                                          .forward = unscale_forward };
 
-/* Whether the dynamic scale was too large is read back: a wait for the device. */
+/* Whether the dynamic scale was too large is read back: a wait for the device, where it cannot
+ * decide by itself (scaling-later.c). */
 static TdStatus
 check_finite (TdOptSlot *slot, const TdSite *site)
 {
@@ -146,13 +146,27 @@ check_together (const TdOpt *opt, TdDevice *d, const TdSite *site)
   return status;
 }
 
+void
+td__opt_overflowed (TdOpt *opt, TdOptSlot *slot)
+{
+  char *key;
+
+  slot->n_overflows++;
+  opt->overflow_id = slot->param_id;
+  if (td__engine.observer == NULL)
+    return;
+  key = td__xcalloc (1, sizeof "overflows/" + strlen (slot->key));
+  sprintf (key, "overflows/%s", slot->key);
+  td__engine.observer->report (td__engine.observer, key, (double)slot->n_overflows);
+  free (key);
+}
+
 /* The gradient that backward made first tells where it began: buffers are numbered as they are
  * made.  *finite is false when there is one. */
 static void
 find_first (TdOpt *opt, bool *finite)
 {
   TdOptSlot *first = NULL;
-  char *key;
 
   for (int i = 0; i < opt->n_slots; i++)
     {
@@ -165,14 +179,7 @@ find_first (TdOpt *opt, bool *finite)
   if (first == NULL)
     return;
   *finite = false;
-  first->n_overflows++;
-  opt->overflow_id = first->param_id;
-  if (td__engine.observer == NULL)
-    return;
-  key = td__xcalloc (1, sizeof "overflows/" + strlen (first->key));
-  sprintf (key, "overflows/%s", first->key);
-  td__engine.observer->report (td__engine.observer, key, (double)first->n_overflows);
-  free (key);
+  td__opt_overflowed (opt, first);
 }
 
 static TdStatus
@@ -214,10 +221,13 @@ is_scaled (const TdOptSlot *slot)
 TdStatus
 td__opt_unscale (TdOpt *opt, bool *safe, const TdSite *site)
 {
+  const bool later = td__opt_later_begin (opt, site);
   Attrs attrs = { opt->pending_scale };
   TdStatus status = TD_OK;
 
-  if (opt->dynamic)
+  if (later)
+    status = td__opt_later_decide (opt, site);
+  else if (opt->dynamic)
     status = check_all (opt, safe, site);
   for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
     {
@@ -226,7 +236,8 @@ td__opt_unscale (TdOpt *opt, bool *safe, const TdSite *site)
       if (opt->pending_scale != 1 && is_scaled (slot))
         {
           td__engine.path = slot->path;
-          status = td__apply_update (&unscale_class, &attrs, &slot->g, 1, site);
+          status = later ? td__opt_later_unscale (opt, slot, site)
+                         : td__apply_update (&unscale_class, &attrs, &slot->g, 1, site);
         }
       slot->scaled_id = 0;
     }
@@ -254,7 +265,7 @@ td__opt_next_scale (TdOpt *opt, bool safe)
   tell_scale (opt);
   opt->seen_overflow = opt->seen_overflow || !safe;
   opt->scale *= !safe ? 0.5 : opt->seen_overflow ? opt->growth : 2;
-  opt->scale = fmax (1, fmin (scale_most, opt->scale));
+  opt->scale = fmax (1, fmin (TD_SCALE_MOST, opt->scale));
 }
 
 TdStatus
@@ -266,6 +277,7 @@ td_opt_loss_scaling_at (TdOpt *opt, TdLossScalingOpt o, const TdSite *site)
     return td__fail (TD_ERR_ARG, "td_opt_loss_scaling", site,
                      "an interval of 1 or more and a scale above 0 expected, got %lld and %g",
                      (long long)o.interval, o.scale);
+  td__opt_later_end (opt);
   opt->dynamic = o.scale == 0;
   opt->scale = opt->dynamic ? 1 : o.scale;
   opt->growth = pow (2, 1 / (double)o.interval);
@@ -284,18 +296,21 @@ td_opt_loss_scaling_ (TdOpt *opt, const TdLossScalingOpt *options)
 double
 td_opt_loss_scale (const TdOpt *opt)
 {
+  td__opt_settle (opt, 0);
   return opt != NULL && !opt->inert ? opt->scale : 1;
 }
 
 int64_t
 td_opt_skipped (const TdOpt *opt)
 {
+  td__opt_settle (opt, 0);
   return opt != NULL ? opt->n_skipped : 0;
 }
 
 const char *
 td_opt_first_overflow (const TdOpt *opt)
 {
+  td__opt_settle (opt, 0);
   for (int i = 0; opt != NULL && i < opt->n_slots; i++)
     if (opt->slots[i].param_id == opt->overflow_id)
       return opt->slots[i].key;
@@ -309,9 +324,14 @@ scaled_seed (TdOpt *opt, TdVar *loss, const TdSite *site)
   char text[160];
 
   if (loss->grad != NULL)
-    return td_mul_scalar (loss->grad, opt->scale);
+    {
+      td__opt_settle (opt, 0); /* the number itself is multiplied by */
+      return td_mul_scalar (loss->grad, opt->scale);
+    }
   if (td_shape_size (&loss->node->shape) == 1)
-    return td_full ((TdDtype)loss->node->dtype, loss->node->shape, opt->scale);
+    return opt->later != NULL
+               ? td__opt_later_seed (opt, loss, site)
+               : td_full ((TdDtype)loss->node->dtype, loss->node->shape, opt->scale);
   td__fail (TD_ERR_ARG, "td_opt_backward", site,
             "a root of one element expected, or a gradient set with td_set_grad: got %s",
             td_shape_text (&loss->node->shape, text, sizeof text));
@@ -347,9 +367,11 @@ td_opt_backward_at (TdOpt *opt, TdVar *loss, unsigned flags, const TdSite *site)
   if (!td__opt_usable (opt, "td_opt_backward", site)
       || !td__var_usable (loss, "td_opt_backward", site))
     return e->has_error ? e->error.status : TD_ERR_STATE;
-  if (opt->scale == 1)
+  if (opt->dynamic && td__opt_look_again (opt, site) == TD_OK)
+    td__opt_later_begin (opt, site);
+  if (opt->later == NULL && opt->scale == 1)
     return td_backward_at (loss, flags, site);
-  if (opt->pending_scale != 1 && opt->pending_scale != opt->scale)
+  if (opt->later == NULL && opt->pending_scale != 1 && opt->pending_scale != opt->scale)
     return td__fail (TD_ERR_STATE, "td_opt_backward", site,
                      "the scale was changed from %g to %g while gradients were waiting",
                      opt->pending_scale, opt->scale);
@@ -363,7 +385,7 @@ td_opt_backward_at (TdOpt *opt, TdVar *loss, unsigned flags, const TdSite *site)
                               : td__backward_run (&loss, 1, &seed, NULL, 0, NULL, flags, site);
   td_scope_close (scope);
   note_gradients (opt, false);
-  opt->pending_scale = opt->scale;
+  opt->pending_scale = opt->later != NULL ? TD_OPT_SCALE_OF_DEVICE : opt->scale;
   return status;
 }
 

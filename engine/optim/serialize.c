@@ -145,6 +145,9 @@ td__opt_serialize (void *object, TdSerializer *s)
       td__serializer_fail (s, TD_ERR_STATE, NULL, "the optimizer cannot be used");
       return;
     }
+  if (loading)
+    td__opt_later_end (opt);
+  td__opt_settle (opt, 0);
   td_serialize_int (s, "t", &opt->t);
   td_serialize_int (s, "epoch", &opt->epoch);
   if (opt->dynamic && (!loading || td_serializer_has (s, "loss_scale")))

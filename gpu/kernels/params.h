@@ -238,6 +238,29 @@ typedef struct TdUpdateParams
   void *data[TD_UPDATE_MANY][TD_UPDATE_ARRAYS];
 } TdUpdateParams;
 
+/** Several gradients, blocks as above: flags[k] = 1 where a number has all bits of `mask`. */
+typedef struct TdFiniteParams
+{
+  double *flags;
+  int n;
+  uint32_t first_block[TD_STATS_MANY];
+  struct
+  {
+    const void *data;
+    int64_t size;
+    uint64_t mask;
+    int bytes; /* of a number */
+  } of[TD_STATS_MANY];
+} TdFiniteParams;
+
+/** What n flags come to. */
+typedef struct TdDecideParams
+{
+  double *numbers, growth;
+  int n;
+  int64_t *told, run;
+} TdDecideParams;
+
 /** Statistics of several arrays, blocks as above. */
 typedef struct TdStatsParams
 {

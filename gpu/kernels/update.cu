@@ -92,10 +92,16 @@ typedef td_bf16 number_bf16;
   TD_KERNEL (td_update_##kind##_##S, TdUpdateParams)                                           \
   {                                                                                            \
     const TdUpdate *u = &a.u;                                                                  \
+    const int late = TD_UPDATE_LATE (u);                                                       \
+                                                                                               \
+    if (TD_UPDATE_SKIPS (u, TD_UPDATE_##kind))                                                 \
+      return;                                                                                  \
                                                                                                \
     update_chunk<number_##S, n_arrays> (a, [=] (T *p, T *g, T *a, T *b, T *c, int n) {         \
       setup;                                                                                   \
                                                                                                \
+      (void)late;                                                                              \
+      (void)g;                                                                                 \
       (void)a;                                                                                 \
       (void)b;                                                                                 \
       (void)c;                                                                                 \

@@ -36,7 +36,7 @@ ALLOWED = {
     "engine/ops": PUBLIC + ["engine/core/", "engine/scalar-ops.h"],
     "engine/hooks": PUBLIC + TRAINING,
     "engine/links": PUBLIC + TRAINING,
-    "engine/optim": PUBLIC + TRAINING,
+    "engine/optim": PUBLIC + TRAINING + ["engine/scalar-updates.h"],
     "engine/dataset": PUBLIC + TRAINING,
     "engine/serial": PUBLIC + TRAINING + ["engine/static/"],
     "engine/train": PUBLIC + TRAINING,

@@ -170,7 +170,7 @@ call_update (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *conte
 static void
 update__gives_the_cpus_numbers_for_every_rule_and_type (void **state)
 {
-  static const int n_arrays[TD_UPDATE_N] = { 2, 3, 3, 3, 3, 4, 3, 3, 5, 5, 4, 5, 4, 5, 2, 2 };
+  static const int n_arrays[TD_UPDATE_N] = { 2, 3, 3, 3, 3, 4, 3, 3, 5, 5, 4, 5, 4, 5, 2, 2, 1 };
   char what[80];
 
   for (int kind = 0; kind < TD_UPDATE_N; kind++)

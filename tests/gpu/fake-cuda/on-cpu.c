@@ -9,6 +9,7 @@
 #include "cudnn.h"
 #include "fake-remote.h"
 #include "later.h"
+#include "scalar-updates.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -446,6 +447,85 @@ td_cuda_check_index_later (TdCudaLauncher *l, const TdTensor *index, int64_t lim
   return td_cuda_check (DEVICE, fake_enqueue (DEVICE->stream, command), "cuLaunchKernel");
 }
 
+/* --- loss scales --- */
+
+enum
+{
+  GRADIENTS = 256 /* of a launch */
+};
+
+/* Of looking, with gradients, or of deciding. */
+typedef struct
+{
+  TdTensor gradients[GRADIENTS];
+  int n;
+  double *numbers, growth;
+  int64_t *told, run;
+} ScaleLaunch;
+
+static void
+run_look (FakeCommand *command)
+{
+  const ScaleLaunch *l = command->data;
+  TdStats stats;
+
+  for (int k = 0; k < l->n; k++)
+    if (l->gradients[k].size > 0
+        && td__cpu_ops.stats (td_cuda_host->cpu, &l->gradients[k], 1, 0, &stats) == TD_OK
+        && stats.n_nan + stats.n_pos_inf + stats.n_neg_inf > 0)
+      l->numbers[TD_SCALE_FLAGS + k] = 1;
+}
+
+static void
+run_decide (FakeCommand *command)
+{
+  const ScaleLaunch *l = command->data;
+  int first = -1;
+
+  for (int k = l->n; k-- > 0; l->numbers[TD_SCALE_FLAGS + k] = 0)
+    if (l->numbers[TD_SCALE_FLAGS + k] != 0)
+      first = k;
+  td_scale_next (l->numbers, first >= 0, l->growth);
+  l->told[0] = first;
+  l->told[1] = l->run;
+}
+
+static TdStatus
+launch_scale (const char *name, void (*run) (FakeCommand *command), const ScaleLaunch *launch)
+{
+  FakeCommand *command = fake_command (name, run);
+
+  command->data = malloc (sizeof *launch);
+  if (command->data == NULL)
+    abort ();
+  *(ScaleLaunch *)command->data = *launch;
+  command->free = free_stats;
+  fake_command_take_uses (command);
+  fake.n_launches++;
+  return td_cuda_check (DEVICE, fake_enqueue (DEVICE->stream, command), "cuLaunchKernel");
+}
+
+TdStatus
+td_cuda_scale_look (TdCudaLauncher *l, const TdTensor *gradients, int n, double *numbers)
+{
+  ScaleLaunch launch = { .n = n, .numbers = numbers };
+
+  if (n > GRADIENTS)
+    abort ();
+  for (int k = 0; k < n; k++)
+    launch.gradients[k] = gradients[k]; /* their shapes are not looked at */
+  return launch_scale ("td_scale_look", run_look, &launch);
+}
+
+TdStatus
+td_cuda_scale_decide (TdCudaLauncher *l, int n, double growth, double *numbers, int64_t *told,
+                      int64_t run)
+{
+  return launch_scale (
+      "td_scale_decide", run_decide,
+      &(ScaleLaunch){ .n = n, .numbers = numbers, .growth = growth, .told = told, .run = run });
+}
+
 const TdDeviceOps *
 td_cuda_slots (void)
 {
@@ -471,6 +551,7 @@ td_cuda_slots (void)
   ops.graphs = &td_cuda_graphs;
   ops.stats_later = td_cuda_stats_later;
   ops.time_zero = td_cuda_time_zero;
+  ops.scaling = &td_cuda_scaling;
   ops.time_op = td_cuda_time_op;
   ops.late = td_cuda_late;
   ops.own_bytes = td_cuda_own_bytes;

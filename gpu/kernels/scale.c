@@ -1,0 +1,55 @@
+/* Launches of what a loss scale needs that the device finds by itself.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "launch.h"
+
+#include <assert.h>
+
+static_assert (sizeof (TdFiniteParams) <= 4096,
+               "drivers before 12.1 take no more of a kernel's parameters");
+
+/* All bits of the exponent are set in infinities and NaN, and in nothing else. */
+static const uint64_t exponents[TD_N_DTYPES] = {
+  [TD_F16] = 0x7C00, [TD_BF16] = 0x7F80, [TD_F32] = 0x7F800000, [TD_F64] = 0x7FFull << 52
+};
+
+TdStatus
+td_cuda_scale_look (TdCudaLauncher *l, const TdTensor *gradients, int n, double *numbers)
+{
+  static TdCudaKernel look = { .name = "td_scale_look" };
+  TdStatus status = TD_OK;
+
+  for (int first = 0; first < n && status == TD_OK; first += TD_STATS_MANY)
+    {
+      TdFiniteParams a = { .flags = numbers + TD_SCALE_FLAGS + first,
+                           .n = n - first < TD_STATS_MANY ? n - first : TD_STATS_MANY };
+      int64_t blocks = 0;
+
+      for (int k = 0; k < a.n; k++)
+        {
+          const TdTensor *g = &gradients[first + k];
+
+          if (exponents[g->dtype] == 0)
+            return TD_ERR_DTYPE;
+          a.first_block[k] = (uint32_t)blocks;
+          a.of[k].data = g->data;
+          a.of[k].size = g->size;
+          a.of[k].mask = exponents[g->dtype];
+          a.of[k].bytes = (int)td__bytes_of (g->dtype);
+          blocks += (g->size + TD_STATS_CHUNK - 1) / TD_STATS_CHUNK;
+        }
+      status = td__launch (l, &look, blocks, 1, &a);
+    }
+  return status;
+}
+
+TdStatus
+td_cuda_scale_decide (TdCudaLauncher *l, int n, double growth, double *numbers, int64_t *told,
+                      int64_t run)
+{
+  static TdCudaKernel decide = { .name = "td_scale_decide" };
+  const TdDecideParams a
+      = { .numbers = numbers, .growth = growth, .n = n, .told = told, .run = run };
+
+  return td__launch (l, &decide, 1, 1, &a);
+}

@@ -1,0 +1,36 @@
+/* A loss scale that the device finds by itself: the slots, between the engine and the kernels.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "cuda-device.h"
+
+static TdStatus
+look (TdDevice *d, const TdTensor *gradients, int n, TdTensor *numbers)
+{
+  TdCuda *c = td_cuda_enter (d);
+  TdStatus status;
+
+  if (c->lost != TD_OK)
+    return c->lost;
+  td_cuda_reads (c, gradients, n);
+  td_cuda_writes (c, numbers, 1);
+  status = td_cuda_scale_look (&c->launcher, gradients, n, numbers->data);
+  td_cuda_scratch_end (c);
+  return status;
+}
+
+static TdStatus
+decide (TdDevice *d, int n, double growth, TdTensor *numbers, int64_t *told, int64_t run)
+{
+  TdCuda *c = td_cuda_enter (d);
+  TdStatus status;
+
+  td_cuda_refuses (c, "tells the host about a loss scale");
+  if (c->lost != TD_OK)
+    return c->lost;
+  td_cuda_writes (c, numbers, 1);
+  status = td_cuda_scale_decide (&c->launcher, n, growth, numbers->data, told, run);
+  td_cuda_scratch_end (c);
+  return status;
+}
+
+const TdDeviceScaling td_cuda_scaling = { .look = look, .decide = decide };
