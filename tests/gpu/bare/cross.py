@@ -144,8 +144,8 @@ def randn(*shape, dtype=torch.float32):
     return torch.randn(*shape, device=DEVICE).to(dtype)
 
 
-def leaf(*shape):
-    return torch.randn(*shape, device=DEVICE, requires_grad=True)
+def leaf(*shape, dtype=torch.float32):
+    return randn(*shape, dtype=dtype).requires_grad_()
 
 
 def backward_of(y, leaves):
@@ -177,6 +177,40 @@ def clipped_row(make, sizes):
     return step
 
 
+def layers(n, dtype):
+    """What has rows in both types."""
+    logits = leaf(n // 8192, 8192, dtype=dtype)
+    t = torch.randint(8192, (n // 8192,), device=DEVICE)
+    with torch.no_grad():
+        yield 'softmax', lambda: torch.softmax(logits, 1)
+
+    def cross_entropy():
+        logits.grad = None
+        F.cross_entropy(logits, t).backward()
+        logits.grad = None
+    yield 'softmax_cross_entropy', cross_entropy
+    del logits
+    x, g, b = leaf(n // 1024, 1024, dtype=dtype), leaf(1024, dtype=dtype), leaf(1024, dtype=dtype)
+    yield 'layer_norm', lambda: F.layer_norm(x, (1024,), g, b)
+    yield 'layer_norm_grad', backward_of(F.layer_norm(x, (1024,), g, b), [x, g, b])
+    channels, side = (4, 8) if SMALL else (64, 64)
+    x = leaf(n // (channels * side * side), channels, side, side, dtype=dtype)
+    g, b = leaf(channels), leaf(channels)
+    if dtype == torch.float32:
+        yield 'nchw_to_nhwc', lambda: x.detach().permute(0, 2, 3, 1).contiguous()
+    yield 'batch_norm', lambda: F.batch_norm(x, None, None, g, b, True)
+    yield 'batch_norm_grad', backward_of(F.batch_norm(x, None, None, g, b, True), [x, g, b])
+    yield 'max_pool', lambda: F.max_pool2d(x, 2)
+    yield 'max_pool_grad', backward_of(F.max_pool2d(x, 2), [x])
+    yield 'average_pool', lambda: F.avg_pool2d(x, 2)
+    yield 'average_pool_grad', backward_of(F.avg_pool2d(x, 2), [x])
+    words = 64 if SMALL else 32768
+    w = leaf(words, 1024, dtype=dtype)
+    t = torch.randint(words, (n // 1024,), device=DEVICE)
+    yield 'embedding', lambda: F.embedding(t, w)
+    yield 'embedding_grad', backward_of(F.embedding(t, w), [w])
+
+
 def rows():
     n = 1 << 13 if SMALL else 64 << 20
     flat, other = randn(n), randn(n)
@@ -196,34 +230,8 @@ def rows():
     half = flat.to(torch.bfloat16)
     yield 'cast_from_bf16', half.float
     del half, other
-    logits = leaf(n // 8192, 8192)
-    t = torch.randint(8192, (n // 8192,), device=DEVICE)
-    with torch.no_grad():
-        yield 'softmax', lambda: torch.softmax(logits, 1)
-
-    def cross_entropy():
-        logits.grad = None
-        F.cross_entropy(logits, t).backward()
-        logits.grad = None
-    yield 'softmax_cross_entropy', cross_entropy
-    x, g, b = leaf(n // 1024, 1024), leaf(1024), leaf(1024)
-    yield 'layer_norm', lambda: F.layer_norm(x, (1024,), g, b)
-    yield 'layer_norm_grad', backward_of(F.layer_norm(x, (1024,), g, b), [x, g, b])
-    channels, side = (4, 8) if SMALL else (64, 64)
-    x, g, b = leaf(n // (channels * side * side), channels, side, side), leaf(channels), leaf(channels)
-    yield 'nchw_to_nhwc', lambda: x.detach().permute(0, 2, 3, 1).contiguous()
-    yield 'batch_norm', lambda: F.batch_norm(x, None, None, g, b, True)
-    yield 'batch_norm_grad', backward_of(F.batch_norm(x, None, None, g, b, True), [x, g, b])
-    yield 'max_pool', lambda: F.max_pool2d(x, 2)
-    yield 'max_pool_grad', backward_of(F.max_pool2d(x, 2), [x])
-    yield 'average_pool', lambda: F.avg_pool2d(x, 2)
-    yield 'average_pool_grad', backward_of(F.avg_pool2d(x, 2), [x])
-    words = 64 if SMALL else 32768
-    w = leaf(words, 1024)
-    t = torch.randint(words, (n // 1024,), device=DEVICE)
-    yield 'embedding', lambda: F.embedding(t, w)
-    yield 'embedding_grad', backward_of(F.embedding(t, w), [w])
-    del x, w
+    for end, dtype in (('', torch.float32), ('_bf16', torch.bfloat16)):
+        yield from ((name + end, run) for name, run in layers(n, dtype))
     if hasattr(F, 'scaled_dot_product_attention'):
         for dtype in ('f32', 'bf16'):
             q, k, v = (randn(*((1, 4, 8, 4) if SMALL else (8, 12, 1024, 64)),

@@ -60,6 +60,13 @@ random_array (TdShape shape)
   return td_retain (td_randn (TD_F32, shape));
 }
 
+/* The same as the row wants it stored. */
+static TdVar *
+array_of (const Row *row, TdShape shape)
+{
+  return td_retain (td_cast (td_randn (TD_F32, shape), (TdDtype)row->dtype));
+}
+
 /* --- what is prepared --- */
 
 static void
@@ -76,9 +83,9 @@ prepare_rows (Rig *r, const Row *row)
 {
   const int64_t width = row->k;
 
-  r->x = td_variable (random_array (TD_SHAPE (rows_of (r, width), width)), "x");
-  r->a = td_variable (random_array (TD_SHAPE (width)), "a");
-  r->b = td_variable (random_array (TD_SHAPE (width)), "b");
+  r->x = td_variable (array_of (row, TD_SHAPE (rows_of (r, width), width)), "x");
+  r->a = td_variable (array_of (row, TD_SHAPE (width)), "a");
+  r->b = td_variable (array_of (row, TD_SHAPE (width)), "b");
   r->y = random_array (TD_SHAPE (rows_of (r, width), 1));
 }
 
@@ -98,7 +105,7 @@ prepare_images (Rig *r, const Row *row)
   const int64_t channels = r->small ? 4 : 64, side = r->small ? 8 : 64;
 
   r->x = td_variable (
-      random_array (TD_SHAPE (r->n / (channels * side * side), channels, side, side)), "x");
+      array_of (row, TD_SHAPE (r->n / (channels * side * side), channels, side, side)), "x");
   r->a = td_variable (random_array (TD_SHAPE (channels)), "a");
   r->b = td_variable (random_array (TD_SHAPE (channels)), "b");
 }
@@ -172,7 +179,7 @@ static void
 go_forward (Rig *r, TdVar *y)
 {
   r->out = td_retain (y);
-  r->slope = td_retain (td_randn (TD_F32, td_shape (y)));
+  r->slope = td_retain (td_cast (td_randn (TD_F32, td_shape (y)), td_dtype (y)));
 }
 
 /* --- rows --- */
@@ -370,7 +377,7 @@ prepare_embedding (Rig *r, const Row *row)
 {
   const int64_t words = r->small ? 64 : 32768, width = row->k;
 
-  r->x = td_variable (random_array (TD_SHAPE (words, width)), "W");
+  r->x = td_variable (array_of (row, TD_SHAPE (words, width)), "W");
   r->y = td_retain (td_cast (
       td_mul_scalar (td_rand (TD_F32, TD_SHAPE (rows_of (r, width))), (double)words), TD_I32));
 }
@@ -552,17 +559,29 @@ static const Row rows[] = {
   { "sum_columns", 4, 0.80, "copy", 0, 1024, 0, prepare_rows, run_sum_columns, 0 },
   { "softmax", 8, 0.80, "copy", 0, 8192, 0, prepare_rows, run_softmax, 0 },
   { "softmax_cross_entropy", 8, 0.75, "copy", 0, 8192, 0, prepare_labels, run_cross_entropy, 0 },
+  { "softmax_bf16", 4, 0.80, "copy", 0, 8192, 0, prepare_rows, run_softmax, TD_BF16 },
+  { "softmax_cross_entropy_bf16", 4, 0.75, "copy", 0, 8192, 0, prepare_labels, run_cross_entropy, TD_BF16 },
   { "layer_norm", 8, 0.80, "copy", 0, 1024, 0, prepare_rows, run_layer_norm, 0 },
   { "layer_norm_grad", 12, 0.70, "copy", 0, 1024, 0, prepare_layer_norm_grad, run_backward, 0 },
+  { "layer_norm_bf16", 4, 0.80, "copy", 0, 1024, 0, prepare_rows, run_layer_norm, TD_BF16 },
+  { "layer_norm_grad_bf16", 6, 0.70, "copy", 0, 1024, 0, prepare_layer_norm_grad, run_backward, TD_BF16 },
   { "batch_norm", 12, 0.70, "copy", 0, 0, 0, prepare_images, run_batch_norm, 0 },
   { "batch_norm_grad", 20, 0.70, "copy", 0, 0, 0, prepare_batch_norm_grad, run_backward, 0 },
+  { "batch_norm_bf16", 6, 0.70, "copy", 0, 0, 0, prepare_images, run_batch_norm, TD_BF16 },
+  { "batch_norm_grad_bf16", 10, 0.70, "copy", 0, 0, 0, prepare_batch_norm_grad, run_backward, TD_BF16 },
   { "embedding", 8, 0.80, "copy", 0, 1024, 0, prepare_embedding, run_embedding, 0 },
   { "embedding_grad", 8, 0.60, "copy", 0, 1024, 0, prepare_embedding_grad, run_backward, 0 },
+  { "embedding_bf16", 4, 0.80, "copy", 0, 1024, 0, prepare_embedding, run_embedding, TD_BF16 },
+  { "embedding_grad_bf16", 4, 0.60, "copy", 0, 1024, 0, prepare_embedding_grad, run_backward, TD_BF16 },
   { "dropout", 8, 0.85, "copy", 0, 0, 0, prepare_flat, run_dropout, 0 },
   { "max_pool", 5, 0.75, "copy", 0, 0, 0, prepare_images, run_pool, 0 },
   { "max_pool_grad", 5, 0.75, "copy", 0, 0, 0, prepare_pool_grad, run_backward, 0 },
   { "average_pool", 5, 0.75, "copy", 0, 0, 0, prepare_images, run_average, 0 },
   { "average_pool_grad", 5, 0.75, "copy", 0, 0, 0, prepare_average_grad, run_backward, 0 },
+  { "max_pool_bf16", 2.5, 0.75, "copy", 0, 0, 0, prepare_images, run_pool, TD_BF16 },
+  { "max_pool_grad_bf16", 2.5, 0.75, "copy", 0, 0, 0, prepare_pool_grad, run_backward, TD_BF16 },
+  { "average_pool_bf16", 2.5, 0.75, "copy", 0, 0, 0, prepare_images, run_average, TD_BF16 },
+  { "average_pool_grad_bf16", 2.5, 0.75, "copy", 0, 0, 0, prepare_average_grad, run_backward, TD_BF16 },
   { "momentum_sgd", 20, 0.85, "copy", 0, 0, 0, prepare_optimizer, run_update, 0 },
   { "momentum_sgd_clipped", 32, 0.80, "copy", 0, 0, 0, prepare_clipped, run_update, 0 },
   { "adam", 28, 0.85, "copy", 1, 0, 0, prepare_optimizer, run_update, 0 },
