@@ -52,7 +52,7 @@ typedef struct
 {
   int64_t m, n, k, batch, stride_a, stride_b, stride_c;
   uint8_t ta, tb, dtype, tf32, add;
-  uint8_t alignment;  /* of all three, log2 */
+  uint8_t alignment;  /* of all that is read and written, log2 */
   uint8_t bias, relu; /* at its end */
 } Key;
 
@@ -218,6 +218,13 @@ describe (Plan *p, const Key *key)
                                          : result;
 }
 
+static cublasStatus_t
+set_bias (const Plan *p, const void *bias)
+{
+  return lt.cublasLtMatmulDescSetAttribute (p->how, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
+                                            sizeof bias);
+}
+
 /* The best way that the heuristics know for this workspace and these alignments. */
 static cublasStatus_t
 choose (TdCudaBlas *blas, Plan *p)
@@ -244,7 +251,9 @@ choose (TdCudaBlas *blas, Plan *p)
     result = lt.cublasLtMatmulAlgoGetHeuristic (blas->handle, p->how, p->a, p->b, p->c, p->c,
                                                 wishes, 1, &found, &n);
   lt.cublasLtMatmulPreferenceDestroy (wishes);
-  if (result == CUBLAS_STATUS_NOT_SUPPORTED || (result == CUBLAS_STATUS_SUCCESS && n == 0))
+  /* Of an end that it does not know for these types it may also say that it is invalid. */
+  if (result == CUBLAS_STATUS_NOT_SUPPORTED || (result == CUBLAS_STATUS_SUCCESS && n == 0)
+      || (result == CUBLAS_STATUS_INVALID_VALUE && (p->key.bias || p->key.relu)))
     {
       p->refused = true;
       return CUBLAS_STATUS_SUCCESS;
@@ -257,16 +266,17 @@ choose (TdCudaBlas *blas, Plan *p)
   return result;
 }
 
+/* bias: NULL where there is none. */
 static uint8_t
-alignment_of (const void *a, const void *b, const void *c)
+alignment_of (const void *a, const void *b, const void *c, const void *bias)
 {
-  uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | 256;
+  uintptr_t bits = (uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)bias | 256;
 
   return (uint8_t)__builtin_ctzll (bits);
 }
 
 static Plan *
-plan_for (TdCuda *c, TdCudaBlas *blas, const Key *key, TdStatus *status)
+plan_for (TdCuda *c, TdCudaBlas *blas, const Key *key, const void *bias, TdStatus *status)
 {
   const unsigned char *bytes = (const unsigned char *)key;
   uint64_t hash = 14695981039346656037u;
@@ -281,6 +291,8 @@ plan_for (TdCuda *c, TdCudaBlas *blas, const Key *key, TdStatus *status)
   plan_free (p);
   p->key = *key;
   result = describe (p, key);
+  if (result == CUBLAS_STATUS_SUCCESS && key->bias)
+    result = set_bias (p, bias); /* what is proposed may depend on how it is aligned */
   if (result == CUBLAS_STATUS_SUCCESS)
     result = choose (blas, p);
   if (result != CUBLAS_STATUS_SUCCESS)
@@ -304,7 +316,8 @@ td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor
   bool wide = out->dtype == TD_F64;
   cublasStatus_t result;
   void *room = NULL;
-  const void *bias;
+  const void *bias = g->end.bias != NULL ? g->end.bias->data : NULL;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
   *status = c->lost;
   if (c->lost != TD_OK)
@@ -312,9 +325,6 @@ td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor
   if (g->m <= 0 || g->n <= 0 || g->k <= 0 || g->batch <= 0 || g->batch > INT32_MAX
       || g->end.above != NULL || out->dtype > TD_BF16 || !types[out->dtype].known)
     return false;
-  blas = blas_of (c, status);
-  if (blas == NULL)
-    return *status != TD_OK;
   memset (&key, 0, sizeof key);
   key = (Key){ .m = g->m,
                .n = g->n,
@@ -330,8 +340,13 @@ td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor
                .add = g->beta != 0,
                .bias = g->end.bias != NULL,
                .relu = g->end.relu,
-               .alignment = alignment_of (a->data, b->data, out->data) };
-  p = plan_for (c, blas, &key, status);
+               .alignment = alignment_of (a->data, b->data, out->data, bias) };
+  td_cuda_exchange_mode (c, &mode);
+  blas = blas_of (c, status);
+  p = blas != NULL ? plan_for (c, blas, &key, bias, status) : NULL;
+  td_cuda_exchange_mode (c, &mode);
+  if (blas == NULL)
+    return *status != TD_OK;
   if (p == NULL)
     return true;
   if (p->refused)
@@ -349,19 +364,20 @@ td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor
     }
   if (key.bias)
     {
-      bias = g->end.bias->data;
-      result = lt.cublasLtMatmulDescSetAttribute (p->how, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                                  &bias, sizeof bias);
+      result = set_bias (p, bias);
       if (result != CUBLAS_STATUS_SUCCESS)
         {
+          td_cuda_scratch_end (c);
           *status = fail (c, result, "the bias of a matrix product");
           return true;
         }
     }
+  td_cuda_exchange_mode (c, &mode); /* the first launch of a kernel may load it */
   result = lt.cublasLtMatmul (
       blas->handle, p->how, wide ? (const void *)&g->alpha : &alpha, b->data, p->a, a->data,
       p->b, wide ? (const void *)&g->beta : &beta, out->data, p->c, out->data, p->c,
       &p->algorithm, room, p->workspace_bytes, (cudaStream_t)c->stream);
+  td_cuda_exchange_mode (c, &mode);
   *status = result == CUBLAS_STATUS_SUCCESS ? TD_OK : fail (c, result, "cublasLtMatmul");
   td_cuda_scratch_end (c);
   c->device.algorithm = key.tf32 ? "cublasLt tf32" : "cublasLt";

@@ -77,6 +77,7 @@ typedef struct TdCuda
   CUevent computed;    /**< what a download waits for where there is no mark */
   CUevent ahead;       /**< after the last upload of what is computed with later; or NULL */
   bool ahead_reads;    /**< it may not have passed */
+  CUevent before;      /**< a capture: all that was issued; NULL till the first one */
   TdCudaMark marks[TD_CUDA_MARKS];
   int next_mark;
   bool marks_wait;                /**< some of them, for a launch */
@@ -169,6 +170,17 @@ extern const TdDeviceGraphs td_cuda_graphs;
 /** While launches are captured: they can be no graph, for this reason; nothing more is
  * captured. Returns false otherwise. */
 bool td_cuda_refuses (TdCuda *c, const char *why);
+/** Exchange how strict the driver is with this thread while launches are captured, and not
+ * else: *mode is CU_STREAM_CAPTURE_MODE_RELAXED before what may allocate, load code, or ask for
+ * events of before the capture, and what was there before after it. */
+static inline void
+td_cuda_exchange_mode (const TdCuda *c, CUstreamCaptureMode *mode)
+{
+  if (c->capture != NULL)
+    td_cuda.cuThreadExchangeStreamCaptureMode (mode);
+}
+/** Wait for all that was issued to the compute stream; what is captured is no part of that. */
+CUresult td_cuda_wait_issued (TdCuda *c);
 /** A launch of one of our kernels, while launches are captured. */
 CUresult td_cuda_graph_kernel (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3],
                                unsigned block, size_t shared_bytes, void **values);

@@ -113,6 +113,7 @@ enum
 
 typedef struct TdCudnn
 {
+  TdCuda *of;
   cudnnHandle_t handle;
   char *properties; /**< of the device, for the key of what is kept on disk; may be NULL */
   TdDnnPlan plans[TD_DNN_PLANS];

@@ -366,7 +366,7 @@ is_small (const TdRnn *rnn)
 
 /* The network of a call, with its batch if it has one; NULL: *why. */
 static Net *
-look_up (TdCuda *c, const TdRnn *rnn, const char **why)
+find_net (TdCuda *c, const TdRnn *rnn, const char **why)
 {
   const TdDnnRnnKey key = td__dnn_rnn_key (rnn, td_cuda_host->config ()->tf32 != 0);
   TdCudnn *own;
@@ -393,6 +393,18 @@ look_up (TdCuda *c, const TdRnn *rnn, const char **why)
     return n;
   *why = "cuDNN takes no such batch";
   return NULL;
+}
+
+static Net *
+look_up (TdCuda *c, const TdRnn *rnn, const char **why)
+{
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  Net *n;
+
+  td_cuda_exchange_mode (c, &mode);
+  n = find_net (c, rnn, why);
+  td_cuda_exchange_mode (c, &mode);
+  return n;
 }
 
 static const char *

@@ -427,6 +427,7 @@ td__dnn_fail (TdCuda *c, cudnnStatus_t result, const char *what)
 TdCudnn *
 td__dnn_of (TdCuda *c, TdStatus *status)
 {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   TdCudnn *own = c->cudnn;
   cudnnStatus_t result;
 
@@ -436,9 +437,12 @@ td__dnn_of (TdCuda *c, TdStatus *status)
   own = calloc (1, sizeof *own);
   if (own == NULL)
     return NULL;
+  own->of = c;
+  td_cuda_exchange_mode (c, &mode);
   result = td__dnn.cudnnCreate (&own->handle);
   if (result == CUDNN_STATUS_SUCCESS)
     result = td__dnn.cudnnSetStream (own->handle, (cudaStream_t)c->stream);
+  td_cuda_exchange_mode (c, &mode);
   if (result != CUDNN_STATUS_SUCCESS)
     {
       *status = td__dnn_fail (c, result, "cudnnCreate");
@@ -479,10 +483,34 @@ td_cudnn_close (TdCuda *c)
   c->cudnn = NULL;
 }
 
+/* A line for each graph that was planned, in the file TAPEDECK_CUDNN_LOG, if there is one: its
+ * first sizes, what was proposed, what came of it. */
+static void
+tell (const TdDnnKind *kind, const void *key, const TdCudnnPlanned *planned)
+{
+  const char *path = getenv ("TAPEDECK_CUDNN_LOG");
+  FILE *f = path != NULL ? fopen (path, "ae") : NULL;
+  int64_t sizes[10];
+  const size_t n = kind->key_bytes < sizeof sizes ? kind->key_bytes / 8 : 10;
+
+  if (f == NULL)
+    return;
+  memcpy (sizes, key, n * sizeof *sizes);
+  fprintf (f, "%s", kind->what);
+  for (size_t i = 0; i < n; i++)
+    fprintf (f, " %lld", (long long)sizes[i]);
+  fprintf (f, ": %d engines, %d exact, %d plans%s, workspace %lld%s%s\n", planned->n_engines,
+           planned->n_exact, planned->n_plans, planned->from_disk ? " from disk" : "",
+           (long long)planned->workspace_bytes, planned->why[0] != '\0' ? "; " : "",
+           planned->why);
+  fclose (f);
+}
+
 TdDnnPlan *
 td__dnn_plan (TdCudnn *own, const TdDnnKind *kind, const void *key)
 {
   const bool tune = td_cuda_host->config ()->autotune != 0 && kind->repeats (key);
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   TdCudnnPlanned planned = { 0 };
   TdDnnPlan *p;
   uint64_t hash = td_cuda_cache_hash (TD_CACHE_HASH, key, kind->key_bytes);
@@ -495,7 +523,10 @@ td__dnn_plan (TdCudnn *own, const TdDnnKind *kind, const void *key)
   p->tuned = tune;
   memcpy (p->key, key, kind->key_bytes);
   p->rivals.wanted = tune ? TD_DNN_RIVALS : 1;
+  td_cuda_exchange_mode (own->of, &mode); /* engines load code */
   plans_kept (kind, key, own->handle, NULL, own->properties, &planned, &p->rivals);
+  td_cuda_exchange_mode (own->of, &mode);
+  tell (kind, key, &planned);
   return p;
 }
 
@@ -504,6 +535,7 @@ static cudnnStatus_t
 execute (TdCuda *c, const TdDnnPlan *p, int i, const int64_t *ids, void *const *data, int n,
          void *room)
 {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   TdDnnGraph g = { .n = 0 };
   TdDnn pack = td__dnn_add (&g, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
 
@@ -511,8 +543,10 @@ execute (TdCuda *c, const TdDnnPlan *p, int i, const int64_t *ids, void *const *
   td__dnn_set (&g, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, data);
   td__dnn_set (&g, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &room);
   td__dnn_finalize (&g, pack);
+  td_cuda_exchange_mode (c, &mode); /* the first launch of a kernel may load it */
   if (g.status == CUDNN_STATUS_SUCCESS)
     g.status = td__dnn.cudnnBackendExecute (c->cudnn->handle, p->rivals.plan[i], pack);
+  td_cuda_exchange_mode (c, &mode);
   td__dnn_clear (&g);
   return g.status;
 }

@@ -63,15 +63,33 @@ td_cuda_refuses (TdCuda *c, const char *why)
   return true;
 }
 
-/* The node that the next one would follow; NULL: none yet. */
+/* A stream that is captured can be neither asked nor waited for. */
+CUresult
+td_cuda_wait_issued (TdCuda *c)
+{
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUresult result;
+
+  if (c->capture == NULL)
+    return td_cuda.cuStreamSynchronize (c->stream);
+  td_cuda_exchange_mode (c, &mode);
+  result = td_cuda.cuEventSynchronize (c->before);
+  td_cuda_exchange_mode (c, &mode);
+  return result;
+}
+
+/* The node that the next one would follow; NULL: none yet.  Edges are asked for, as the driver
+ * says nothing to who does not want all: libraries may launch kernels that begin before the one
+ * in front of them has ended. */
 static CUgraphNode
 last_node (TdCuda *c)
 {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const CUgraphNode *nodes = NULL;
+  const CUgraphEdgeData *edges = NULL;
   size_t n = 0;
 
-  if (td_cuda.cuStreamGetCaptureInfo (c->stream, &status, NULL, NULL, &nodes, NULL, &n)
+  if (td_cuda.cuStreamGetCaptureInfo (c->stream, &status, NULL, NULL, &nodes, &edges, &n)
           != CUDA_SUCCESS
       || status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
     {
@@ -169,8 +187,11 @@ graph_begin (TdDevice *d, TdGraph *change)
   k->g = change != NULL ? change : calloc (1, sizeof *k->g);
   if (k->g == NULL)
     abort ();
-  if (td_cuda.cuStreamBeginCapture (c->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-      != CUDA_SUCCESS)
+  if ((c->before == NULL
+       && td_cuda.cuEventCreate (&c->before, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+      || td_cuda.cuEventRecord (c->before, c->stream) != CUDA_SUCCESS
+      || td_cuda.cuStreamBeginCapture (c->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+             != CUDA_SUCCESS)
     {
       if (!k->changes)
         graph_free (d, k->g);

@@ -22,7 +22,7 @@ owner_of (TdCudaLauncher *l)
 
 /* Kernels do not belong to a context, so that one lookup serves every device. */
 static TdStatus
-look_up (TdCuda *c, TdCudaKernel *kernel)
+find_kernel (TdCuda *c, TdCudaKernel *kernel)
 {
   char text[160];
 
@@ -50,6 +50,18 @@ look_up (TdCuda *c, TdCudaKernel *kernel)
     }
   snprintf (text, sizeof text, "this build has no kernel %s", kernel->name);
   return td_cuda_host->fail (TD_ERR_DEVICE, c->device.name, text);
+}
+
+static TdStatus
+look_up (TdCuda *c, TdCudaKernel *kernel)
+{
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  TdStatus status;
+
+  td_cuda_exchange_mode (c, &mode);
+  status = find_kernel (c, kernel);
+  td_cuda_exchange_mode (c, &mode);
+  return status;
 }
 
 static TdStatus

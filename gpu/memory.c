@@ -29,21 +29,37 @@ static bool
 query (void *context, size_t *free_bytes, size_t *total_bytes)
 {
   TdCuda *c = context;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUresult result;
 
   td_cuda_thread (&c->device);
-  return td_cuda.cuMemGetInfo (free_bytes, total_bytes) == CUDA_SUCCESS;
+  td_cuda_exchange_mode (c, &mode);
+  result = td_cuda.cuMemGetInfo (free_bytes, total_bytes);
+  td_cuda_exchange_mode (c, &mode);
+  return result == CUDA_SUCCESS;
 }
 
-/* A fence is an event on the compute stream, which waits for all other streams that write. */
+/* Its context is gone, and all work with it; a capture that can be no graph is something else.
+ */
+static bool
+is_lost (const TdCuda *c)
+{
+  return c->lost == TD_ERR_DEVICE;
+}
+
+/* A fence is an event on the compute stream, which waits for all other streams that write.
+ * While that one is captured the stream of downloads has it, behind all that was issued before:
+ * what is captured is only issued when the graph is launched. */
 static void *
 fence_new (void *context)
 {
   TdCuda *c = context;
   CUevent event = NULL;
+  CUstream stream = c->capture == NULL ? c->stream : c->downloads;
 
   td_cuda_enter (&c->device);
   td_cuda_stats_send (c); /* what a recording has asked for is read, too */
-  if (c->lost != TD_OK)
+  if (is_lost (c))
     return NULL;
   if (c->n_fences > 0)
     event = c->fences[--c->n_fences];
@@ -51,16 +67,18 @@ fence_new (void *context)
                           "cuEventCreate")
            != TD_OK)
     return NULL;
-  td_cuda_check (c, td_cuda.cuEventRecord (event, c->stream), "cuEventRecord");
+  if (c->capture != NULL)
+    td_cuda_check (c, td_cuda.cuStreamWaitEvent (stream, c->before, 0), "cuStreamWaitEvent");
+  td_cuda_check (c, td_cuda.cuEventRecord (event, stream), "cuEventRecord");
   return event;
 }
 
 static void
 fence_end (TdCuda *c, CUevent event)
 {
-  if (c->lost == TD_OK && c->n_fences < TD_CUDA_FENCES)
+  if (!is_lost (c) && c->n_fences < TD_CUDA_FENCES)
     c->fences[c->n_fences++] = event;
-  else if (c->lost == TD_OK)
+  else if (!is_lost (c))
     td_cuda.cuEventDestroy (event); /* else it went with the context */
 }
 
@@ -68,9 +86,14 @@ static bool
 fence_passed (void *context, void *fence)
 {
   TdCuda *c = context;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  bool passed;
 
   td_cuda_thread (&c->device);
-  if (c->lost == TD_OK && td_cuda.cuEventQuery (fence) == CUDA_ERROR_NOT_READY)
+  td_cuda_exchange_mode (c, &mode);
+  passed = is_lost (c) || td_cuda.cuEventQuery (fence) != CUDA_ERROR_NOT_READY;
+  td_cuda_exchange_mode (c, &mode);
+  if (!passed)
     return false;
   fence_end (c, fence);
   return true;
@@ -80,10 +103,13 @@ static void
 fence_wait (void *context, void *fence)
 {
   TdCuda *c = context;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
   td_cuda_enter (&c->device);
-  if (c->lost == TD_OK)
+  td_cuda_exchange_mode (c, &mode);
+  if (!is_lost (c))
     td_cuda_check (c, td_cuda.cuEventSynchronize (fence), "waiting for the device");
+  td_cuda_exchange_mode (c, &mode);
   fence_end (c, fence);
 }
 
@@ -93,15 +119,9 @@ td_cuda_fences_close (TdCuda *c)
   for (int i = 0; i < c->n_fences && c->lost == TD_OK; i++)
     td_cuda.cuEventDestroy (c->fences[i]);
   c->n_fences = 0;
-}
-
-/* Memory that is taken while launches are captured is no part of the graph: the driver asks to
- * hear that this is known. */
-static void
-exchange_mode (const TdCuda *c, CUstreamCaptureMode *mode)
-{
-  if (c->capture != NULL)
-    td_cuda.cuThreadExchangeStreamCaptureMode (mode);
+  if (c->before != NULL && c->lost == TD_OK)
+    td_cuda.cuEventDestroy (c->before);
+  c->before = NULL;
 }
 
 /* --- cuda_vmm --- */
@@ -112,6 +132,42 @@ td_cuda_vmm_wanted (void)
   const char *wanted = getenv ("TAPEDECK_CUDA_ALLOCATOR");
 
   return wanted == NULL || strcmp (wanted, "cuda_malloc") != 0;
+}
+
+/* Physical pages at this place, readable and writable by the device. */
+static bool
+map (TdCuda *c, CUdeviceptr at, size_t bytes, CUmemGenericAllocationHandle *handle)
+{
+  CUmemAccessDesc access
+      = { .location = c->vmm->pages.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+
+  if (td_cuda.cuMemCreate (handle, bytes, &c->vmm->pages, 0) != CUDA_SUCCESS)
+    return false;
+  if (td_cuda.cuMemMap (at, bytes, 0, *handle, 0) != CUDA_SUCCESS)
+    {
+      td_cuda.cuMemRelease (*handle);
+      return false;
+    }
+  if (td_cuda.cuMemSetAccess (at, bytes, &access, 1) != CUDA_SUCCESS)
+    {
+      td_cuda.cuMemUnmap (at, bytes);
+      td_cuda.cuMemRelease (*handle);
+      return false;
+    }
+  return true;
+}
+
+/* Some systems give out addresses and then no pages for them. */
+static bool
+has_pages (TdCuda *c)
+{
+  CUmemGenericAllocationHandle handle;
+
+  if (!map (c, c->vmm->start, c->vmm->granularity, &handle))
+    return false;
+  td_cuda.cuMemUnmap (c->vmm->start, c->vmm->granularity);
+  td_cuda.cuMemRelease (handle);
+  return true;
 }
 
 bool
@@ -145,7 +201,10 @@ td_cuda_vmm_open (TdCuda *c)
       return false;
     }
   c->vmm = v;
-  return true;
+  if (has_pages (c))
+    return true;
+  td_cuda_vmm_close (c);
+  return false;
 }
 
 void
@@ -194,29 +253,6 @@ make_room (TdCudaVmm *v)
   return true;
 }
 
-/* Physical pages at this place, readable and writable by the device. */
-static bool
-map (TdCuda *c, CUdeviceptr at, size_t bytes, CUmemGenericAllocationHandle *handle)
-{
-  CUmemAccessDesc access
-      = { .location = c->vmm->pages.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
-
-  if (td_cuda.cuMemCreate (handle, bytes, &c->vmm->pages, 0) != CUDA_SUCCESS)
-    return false;
-  if (td_cuda.cuMemMap (at, bytes, 0, *handle, 0) != CUDA_SUCCESS)
-    {
-      td_cuda.cuMemRelease (*handle);
-      return false;
-    }
-  if (td_cuda.cuMemSetAccess (at, bytes, &access, 1) != CUDA_SUCCESS)
-    {
-      td_cuda.cuMemUnmap (at, bytes);
-      td_cuda.cuMemRelease (*handle);
-      return false;
-    }
-  return true;
-}
-
 static void *
 vmm_new (void *context, size_t bytes)
 {
@@ -234,9 +270,9 @@ vmm_new (void *context, size_t bytes)
   at = find_gap (v, bytes, &place);
   if (at == 0)
     return NULL;
-  exchange_mode (c, &mode);
+  td_cuda_exchange_mode (c, &mode);
   mapped = map (c, at, bytes, &handle);
-  exchange_mode (c, &mode);
+  td_cuda_exchange_mode (c, &mode);
   if (!mapped)
     return NULL;
   memmove (v->chunks + place + 1, v->chunks + place, (v->n - place) * sizeof *v->chunks);
@@ -253,13 +289,15 @@ vmm_free (void *context, void *address, size_t bytes)
   TdCuda *c = context;
   TdCudaVmm *v = c->vmm;
   CUdeviceptr from = (CUdeviceptr)address;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   size_t kept = 0;
 
   td_cuda_enter (&c->device);
   td_cuda_stats_written (c, address, bytes);
   td_cuda_marks_written (c, address, bytes);
   if (c->stream != NULL)
-    td_cuda.cuStreamSynchronize (c->stream);
+    td_cuda_wait_issued (c);
+  td_cuda_exchange_mode (c, &mode);
   for (size_t i = 0; i < v->n; i++)
     {
       Chunk *chunk = &v->chunks[i];
@@ -272,6 +310,7 @@ vmm_free (void *context, void *address, size_t bytes)
       else
         v->chunks[kept++] = *chunk;
     }
+  td_cuda_exchange_mode (c, &mode);
   v->n = kept;
 }
 
@@ -296,9 +335,9 @@ malloc_new (void *context, size_t bytes)
   CUresult result;
 
   td_cuda_thread (&c->device);
-  exchange_mode (c, &mode);
+  td_cuda_exchange_mode (c, &mode);
   result = td_cuda.cuMemAlloc (&at, bytes);
-  exchange_mode (c, &mode);
+  td_cuda_exchange_mode (c, &mode);
   if (result != CUDA_SUCCESS)
     return NULL;
   return (void *)(uintptr_t)at; /* NOLINT(performance-no-int-to-ptr): a device address */
@@ -308,14 +347,17 @@ static void
 malloc_free (void *context, void *address, size_t bytes)
 {
   TdCuda *c = context;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
   td_cuda_enter (&c->device);
   td_cuda_stats_written (c, address, bytes);
   td_cuda_marks_written (c, address, bytes);
-  if (c->lost != TD_OK) /* it went with the context */
+  if (is_lost (c)) /* it went with the context */
     return;
-  td_cuda.cuStreamSynchronize (c->stream);
+  td_cuda_wait_issued (c);
+  td_cuda_exchange_mode (c, &mode);
   td_cuda.cuMemFree ((CUdeviceptr)address);
+  td_cuda_exchange_mode (c, &mode);
 }
 
 const TdSegmentProvider td_cuda_malloc_provider = { .name = "cuda_malloc",

@@ -214,13 +214,18 @@ device_end (TdDevice *d)
 {
   TdCuda *c = td_cuda_enter (d);
 
+  if (c->stream != NULL)
+    td_cuda.cuStreamSynchronize (c->stream);
+  /* Libraries let go of what they have while there is a context, be it a failed one. */
+  td_cuda_blas_close (c);
+  td_cudnn_close (c);
   if (c->lost != TD_OK)
     {
       /* With the context go its streams, events, pinned memory and what cuMemAlloc gave; mapped
          pages stay, and are unmapped as ever. */
       td_cuda.cuDevicePrimaryCtxReset (c->handle);
       c->stream = c->uploads = c->downloads = NULL;
-      c->computed = c->ahead = NULL;
+      c->computed = c->ahead = c->before = NULL;
       memset (&c->up, 0, sizeof c->up);
       memset (&c->aside, 0, sizeof c->aside);
       memset (c->down, 0, sizeof c->down);
@@ -228,14 +233,10 @@ device_end (TdDevice *d)
       td_cuda_timing_close (c);
       td_cuda_index_close (c);
     }
-  if (c->stream != NULL)
-    td_cuda.cuStreamSynchronize (c->stream);
   td_cuda_updates_close (c);
   td_cuda_stats_close (c);
   td_cuda_timing_close (c);
   td_cuda_index_close (c);
-  td_cuda_blas_close (c);
-  td_cudnn_close (c);
   td_cuda_scratch_end (c);
 }
 

@@ -73,6 +73,7 @@ made_free (Made *made)
 static Made *
 kernel_for (TdCuda *c, const TdFused *f)
 {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   Made *made = all_made;
   TdCudaCode code = { 0 };
 
@@ -89,12 +90,14 @@ kernel_for (TdCuda *c, const TdFused *f)
   made->minor = c->minor;
   memcpy (made->name, f->name, sizeof made->name);
   made->text = strdup (f->text);
+  td_cuda_exchange_mode (c, &mode);
   if (made->text == NULL || !td_cuda_nvrtc_compile (f->text, c->major, c->minor, &code)
       || !load (made, &code))
     {
       made_free (made);
       made = NULL;
     }
+  td_cuda_exchange_mode (c, &mode);
   td_cuda_code_clear (&code);
   return made;
 }

@@ -232,7 +232,7 @@ is_there (TdCuda *c, Batch *b, bool wait)
 {
   CUresult result;
 
-  if (b->status == TD_OK && c->lost != TD_OK)
+  if (b->status == TD_OK && c->lost == TD_ERR_DEVICE)
     b->status = c->lost;
   if (b->status != TD_OK)
     return true;

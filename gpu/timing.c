@@ -196,6 +196,13 @@ td_cuda_time_op (TdDevice *d, const TdLateOf *of)
   return of == NULL ? begin_op (c, t) : end_op (c, t, of);
 }
 
+static CUresult
+reached (CUevent event, TdLateHow how)
+{
+  return how == TD_LATE_WAIT ? td_cuda.cuEventSynchronize (event)
+                             : td_cuda.cuEventQuery (event);
+}
+
 /* From one event to another, in ns.  False: not to be had. */
 static bool
 measure (CUevent from, CUevent to, double *ns)
@@ -286,13 +293,15 @@ td_cuda_timing_answers (TdCuda *c, TdLateHow how, TdLate *answers, int room)
   while (t != NULL && n < room && t->n > 0)
     {
       Pair *p = &t->pairs[t->first];
-      TdStatus status = c->lost;
+      TdStatus status = c->lost == TD_ERR_DEVICE ? c->lost : TD_OK;
 
       if (status == TD_OK)
         {
-          CUresult result = how == TD_LATE_WAIT ? td_cuda.cuEventSynchronize (p->end)
-                                                : td_cuda.cuEventQuery (p->end);
+          CUresult result = reached (p->end, how);
 
+          /* What it counts from is on another stream. */
+          if (result == CUDA_SUCCESS && p->aside)
+            result = reached (zero_of (t, p->zero)->event, how);
           if (result == CUDA_ERROR_NOT_READY)
             break;
           status = td_cuda_check (c, result, "times");
@@ -312,7 +321,12 @@ int
 td_cuda_late (TdDevice *d, TdLateHow how, TdLate *answers, int room)
 {
   TdCuda *c = td_cuda_thread (d);
-  int n = td_cuda_stats_answers (c, how, answers, room);
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  int n;
 
-  return n + td_cuda_timing_answers (c, how, answers + n, room - n);
+  td_cuda_exchange_mode (c, &mode);
+  n = td_cuda_stats_answers (c, how, answers, room);
+  n += td_cuda_timing_answers (c, how, answers + n, room - n);
+  td_cuda_exchange_mode (c, &mode);
+  return n;
 }

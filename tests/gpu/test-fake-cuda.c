@@ -294,6 +294,54 @@ fake__memory_is_out_of_the_hosts_reach (void **state)
 }
 
 static void
+fake__sees_pages_that_nobody_was_given_access_to (void **state)
+{
+  const size_t bytes = (size_t)2 << 20;
+  const CUmemAllocationProp pages
+      = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location.type = CU_MEM_LOCATION_TYPE_DEVICE };
+  const CUmemAccessDesc access
+      = { .location = pages.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+  CUmemGenericAllocationHandle handle;
+  CUdeviceptr at;
+
+  assert_int_equal (cuMemAddressReserve (&at, bytes, 3 << 20, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  assert_int_equal (cuMemAddressReserve (&at, bytes + 1, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  assert_int_equal (cuMemAddressReserve (&at, bytes, bytes, 0, 0), CUDA_SUCCESS);
+  assert_int_equal (cuMemCreate (&handle, bytes, &(CUmemAllocationProp){ 0 }, 0),
+                    CUDA_ERROR_INVALID_VALUE);
+  assert_int_equal (cuMemCreate (&handle, bytes, &pages, 0), CUDA_SUCCESS);
+  assert_int_equal (cuMemMap (at, bytes, 0, handle, 0), CUDA_SUCCESS);
+  cuMemsetD8Async (at, 1, 100, a);
+  assert_violation ("cuMemsetD8Async uses 100 bytes that are not all there");
+  cuStreamSynchronize (a);
+  fake.n_violations = 0;
+  assert_int_equal (cuMemSetAccess (at, bytes, &access, 1), CUDA_SUCCESS);
+  cuMemsetD8Async (at, 1, 100, a);
+  cuStreamSynchronize (a);
+  assert_int_equal (cuMemUnmap (at, bytes), CUDA_SUCCESS);
+  assert_int_equal (cuMemRelease (handle), CUDA_SUCCESS);
+  assert_int_equal (cuMemAddressFree (at, bytes), CUDA_SUCCESS);
+  assert_int_equal (fake.n_violations, 0);
+}
+
+static void
+fake__has_no_times_of_events_that_were_made_without (void **state)
+{
+  CUevent timed;
+  float ms;
+
+  assert_int_equal (cuEventCreate (&timed, CU_EVENT_DEFAULT), CUDA_SUCCESS);
+  cuEventRecord (timed, a);
+  cuEventRecord (event, a);
+  cuStreamSynchronize (a);
+  assert_int_equal (cuEventElapsedTime (&ms, timed, timed), CUDA_SUCCESS);
+  assert_int_equal (cuEventElapsedTime (&ms, timed, event), CUDA_ERROR_INVALID_HANDLE);
+  assert_violation ("cuEventElapsedTime of events that have no times");
+  fake.n_violations = 0;
+  cuEventDestroy (timed);
+}
+
+static void
 fake__fails_the_call_it_was_told_to (void **state)
 {
   fake_cuda_control ()->fail_call ("cuMemsetD8Async", 2, CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -325,6 +373,8 @@ main (void)
     row (fake__updates_a_graph_of_the_same_shape_only),
     row (fake__has_no_more_memory_than_it_says),
     row (fake__memory_is_out_of_the_hosts_reach),
+    row (fake__sees_pages_that_nobody_was_given_access_to),
+    row (fake__has_no_times_of_events_that_were_made_without),
     row (fake__fails_the_call_it_was_told_to),
   };
 

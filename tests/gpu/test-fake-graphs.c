@@ -109,6 +109,7 @@ graph_of_add (int n, CUgraphNode *node, CUgraph *graph)
 {
   CUstreamCaptureStatus status;
   const CUgraphNode *nodes;
+  const CUgraphEdgeData *edges;
   size_t n_nodes;
   CUgraphExec exec;
 
@@ -116,6 +117,8 @@ graph_of_add (int n, CUgraphNode *node, CUgraph *graph)
                     CUDA_SUCCESS);
   assert_int_equal (launch_add (a, 0, n), CUDA_SUCCESS);
   assert_int_equal (cuStreamGetCaptureInfo (a, &status, NULL, NULL, &nodes, NULL, &n_nodes),
+                    CUDA_ERROR_LOSSY_QUERY);
+  assert_int_equal (cuStreamGetCaptureInfo (a, &status, NULL, NULL, &nodes, &edges, &n_nodes),
                     CUDA_SUCCESS);
   assert_int_equal (status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
   assert_int_equal (n_nodes, 1);
@@ -153,6 +156,37 @@ fake__changes_a_node_for_later_launches_only (void **state)
   cuGraphExecDestroy (exec);
   cuGraphDestroy (graph);
   assert_int_equal (fake.n_violations, 0);
+}
+
+static void
+assert_launch (unsigned x, unsigned y, unsigned z, unsigned shared_bytes, CUresult expected)
+{
+  AddParams params = { (unsigned char *)(uintptr_t)memory, 1 };
+  void *values[] = { &params };
+
+  fake.n_violations = 0;
+  assert_int_equal (cuLaunchKernel ((CUfunction)(uintptr_t)&add_kernel, x, y, z, 32, 1, 1,
+                                    shared_bytes, a, values, NULL),
+                    expected);
+  assert_int_equal (fake.n_violations, expected == CUDA_SUCCESS ? 0 : 1);
+}
+
+static void
+fake__takes_no_launch_beyond_the_limits_of_a_device (void **state)
+{
+  CUkernel kernel = (CUkernel)(uintptr_t)&add_kernel;
+
+  assert_launch (2147483647, 1, 1, 0, CUDA_SUCCESS);
+  assert_launch (1, 65535, 65535, 48 << 10, CUDA_SUCCESS);
+  assert_launch (2147483648u, 1, 1, 0, CUDA_ERROR_INVALID_VALUE);
+  assert_launch (1, 65536, 1, 0, CUDA_ERROR_INVALID_VALUE);
+  assert_launch (1, 1, 65536, 0, CUDA_ERROR_INVALID_VALUE);
+  assert_launch (1, 1, 1, 100 << 10, CUDA_ERROR_INVALID_VALUE);
+  assert_int_equal (cuKernelSetAttribute (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                          100 << 10, kernel, 0),
+                    CUDA_SUCCESS);
+  assert_launch (1, 1, 1, 100 << 10, CUDA_SUCCESS);
+  fake.n_violations = 0;
 }
 
 static void
@@ -199,6 +233,8 @@ fake__allocates_during_a_capture_only_where_that_is_known (void **state)
 
   cuStreamBeginCapture (a, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
   assert_int_equal (cuMemAlloc (&more, 100), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  assert_violation ("cuMemAlloc while a stream is captured");
+  fake.n_violations = 0;
   cuThreadExchangeStreamCaptureMode (&mode);
   assert_int_equal (cuMemAlloc (&more, 100), CUDA_SUCCESS);
   cuThreadExchangeStreamCaptureMode (&mode);
@@ -207,6 +243,43 @@ fake__allocates_during_a_capture_only_where_that_is_known (void **state)
   cuGraphDestroy (graph);
   assert_int_equal (cuMemFree (more), CUDA_SUCCESS);
   assert_int_equal (fake.n_violations, 0);
+}
+
+static void
+assert_refused (CUresult result, const char *function)
+{
+  assert_int_equal (result, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  assert_violation (function);
+  fake.n_violations = 0;
+}
+
+static void
+fake__asks_and_waits_during_a_capture_only_where_that_is_known (void **state)
+{
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUlibrary library;
+  CUgraph graph;
+
+  cuEventRecord (event, a);
+  cuStreamBeginCapture (a, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  assert_refused (cuEventQuery (event), "cuEventQuery while");
+  assert_refused (cuEventSynchronize (event), "cuEventSynchronize while");
+  assert_refused (cuStreamSynchronize (b), "cuStreamSynchronize while");
+  assert_refused (cuMemFree (memory), "cuMemFree while");
+  assert_refused (cuMemFreeHost (pinned), "cuMemFreeHost while");
+  assert_refused (cuLibraryLoadData (&library, "", NULL, NULL, 0, NULL, NULL, 0),
+                  "cuLibraryLoadData while");
+  cuThreadExchangeStreamCaptureMode (&mode);
+  assert_int_equal (cuEventQuery (event), CUDA_ERROR_NOT_READY);
+  assert_int_equal (cuEventSynchronize (event), CUDA_SUCCESS);
+  assert_int_equal (cuEventQuery (event), CUDA_SUCCESS);
+  assert_int_equal (cuStreamSynchronize (b), CUDA_SUCCESS);
+  assert_int_equal (fake.n_violations, 0);
+  assert_refused (cuStreamSynchronize (a), "cuStreamSynchronize while");
+  assert_refused (cuCtxSynchronize (), "cuCtxSynchronize while");
+  cuThreadExchangeStreamCaptureMode (&mode);
+  assert_int_equal (cuStreamEndCapture (a, &graph), CUDA_SUCCESS);
+  cuGraphDestroy (graph);
 }
 
 /* Stream b is captured by waiting for an event of a; whether a waits for b again is the test's.
@@ -294,6 +367,8 @@ main (void)
     row (fake__sees_the_launch_of_a_destroyed_graph),
     row (fake__sees_a_graph_whose_memory_was_given_back),
     row (fake__allocates_during_a_capture_only_where_that_is_known),
+    row (fake__asks_and_waits_during_a_capture_only_where_that_is_known),
+    row (fake__takes_no_launch_beyond_the_limits_of_a_device),
     row (fake__refuses_a_capture_that_is_not_joined),
     row (fake__captures_two_streams_that_are_joined),
     row (fake__sees_nodes_that_use_the_same_bytes_in_no_order),

@@ -320,6 +320,27 @@ memory__comes_from_the_provider_that_works (void **state)
   assert_null (td__pool_check (d->pool));
 }
 
+/* Addresses are given out, and no pages for them. */
+static void
+memory__comes_in_whole_segments_where_pages_cannot_be_mapped (void **state)
+{
+  static const char *const calls[] = { "cuMemCreate", "cuMemMap", "cuMemSetAccess" };
+
+  for (int i = 0; i < TD_ARRAY_LENGTH (calls); i++)
+    {
+      TdDevice *d;
+
+      driver->fail_call (calls[i], 1, CUDA_ERROR_NOT_SUPPORTED);
+      d = td_device_get ("cuda:0");
+      assert_string_equal (d->ops->provider->name, "cuda_malloc");
+      assert_true (td_item (td_sum (td_to_device (td_ones (TD_F32, TD_SHAPE (9)), d))) == 9);
+      assert_int_equal (td_finish (), TD_OK);
+      assert_int_equal (driver->state->used_bytes, 0);
+      driver->reset ();
+      assert_int_equal (td_init (NULL, NULL), TD_OK);
+    }
+}
+
 static void
 memory__of_others_is_told_apart (void **state)
 {
@@ -511,6 +532,7 @@ main (int argc, char **argv)
     row (gemm__adds_the_bias_of_a_layer_at_its_end),
     row (gemm__tells_of_a_library_that_does_not_start),
     row (memory__comes_from_the_provider_that_works),
+    row (memory__comes_in_whole_segments_where_pages_cannot_be_mapped),
     row (memory__of_others_is_told_apart),
     row (memory__runs_out_alike_by_the_limit_and_on_the_device),
     row (memory__that_runs_out_is_told_of_as_on_the_cpu),

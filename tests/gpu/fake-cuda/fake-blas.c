@@ -73,8 +73,9 @@ gone (void *p)
 EXPORT cublasStatus_t
 cublasLtCreate (cublasLtHandle_t *handle)
 {
-  return fake_enter ("cublasLtCreate") == CUDA_SUCCESS ? made (handle, 8)
-                                                       : CUBLAS_STATUS_NOT_INITIALIZED;
+  return fake_enter ("cublasLtCreate") == CUDA_SUCCESS && !fake_forbids ("cublasLtCreate")
+             ? made (handle, 8)
+             : CUBLAS_STATUS_NOT_INITIALIZED;
 }
 
 EXPORT cublasStatus_t
@@ -179,10 +180,19 @@ cublasLtMatrixLayoutSetAttribute (cublasLtMatrixLayout_t layout,
   return CUBLAS_STATUS_SUCCESS;
 }
 
+/* What all of a product will be aligned to; later what the algorithm counts on. */
+typedef struct
+{
+  uint32_t alignment;
+} Promise;
+
 EXPORT cublasStatus_t
 cublasLtMatmulPreferenceCreate (cublasLtMatmulPreference_t *preference)
 {
-  return made (preference, 8);
+  cublasStatus_t status = made (preference, sizeof (Promise));
+
+  ((Promise *)(void *)*preference)->alignment = 256;
+  return status;
 }
 
 EXPORT cublasStatus_t
@@ -196,6 +206,13 @@ cublasLtMatmulPreferenceSetAttribute (cublasLtMatmulPreference_t preference,
                                       cublasLtMatmulPreferenceAttributes_t name,
                                       const void *value, size_t bytes)
 {
+  Promise *promise = (Promise *)(void *)preference;
+  uint32_t alignment = 256;
+
+  if (name != CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && bytes == sizeof alignment)
+    memcpy (&alignment, value, sizeof alignment);
+  if (alignment < promise->alignment)
+    promise->alignment = alignment;
   return bytes == (name == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? 8 : 4)
              ? CUBLAS_STATUS_SUCCESS
              : CUBLAS_STATUS_INVALID_VALUE;
@@ -222,10 +239,13 @@ cublasLtMatmulAlgoGetHeuristic (cublasLtHandle_t handle, cublasLtMatmulDesc_t ho
                                 cublasLtMatmulPreference_t preference, int n_wanted,
                                 cublasLtMatmulHeuristicResult_t *results, int *n)
 {
+  if (has_bias ((How *)(void *)how) && ((How *)(void *)how)->bias == NULL)
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (!fits ((How *)(void *)how, (Matrix *)(void *)a, (Matrix *)(void *)b, (Matrix *)(void *)c))
     return CUBLAS_STATUS_INVALID_VALUE;
   memset (results, 0, sizeof *results);
   results->workspaceSize = 4096;
+  results->algo.data[0] = ((Promise *)(void *)preference)->alignment;
   *n = 1;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -367,6 +387,11 @@ cublasLtMatmul (cublasLtHandle_t handle, cublasLtMatmulDesc_t how, const void *a
       return CUBLAS_STATUS_EXECUTION_FAILED;
     }
   p->how = *(How *)(void *)how;
+  if (((uintptr_t)a | (uintptr_t)b | (uintptr_t)d
+       | (has_bias (&p->how) ? (uintptr_t)p->how.bias : 0))
+          % algorithm->data[0]
+      != 0)
+    fake_violation ("cublasLtMatmul of what is not aligned as was promised");
   p->a = *(Matrix *)(void *)a_layout;
   p->b = *(Matrix *)(void *)b_layout;
   p->c = *(Matrix *)(void *)c_layout;

@@ -128,9 +128,12 @@ fake_is_capturing (void)
 }
 
 bool
-fake_is_allocation_forbidden (void)
+fake_forbids (const char *function)
 {
-  return fake_is_capturing () && thread_mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+  if (!fake_is_capturing () || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+    return false;
+  fake_violation ("%s while a stream is captured", function);
+  return true;
 }
 
 CUresult
@@ -228,6 +231,8 @@ cuStreamGetCaptureInfo (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *i
   *status = g != NULL ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
   if (g == NULL)
     return fake_enter ("cuStreamGetCaptureInfo");
+  if (nodes != NULL && edges == NULL)
+    return CUDA_ERROR_LOSSY_QUERY; /* as if a library had launched something new */
   for (int i = 0; i < s->n_tails; i++)
     g->tails[i] = (CUgraphNode)(uintptr_t)g->of.nodes[s->tails[i]].origin;
   if (id != NULL)

@@ -85,6 +85,7 @@ typedef struct FakeEvent
   FakeClock clock;
   uint64_t recorded, reached; /* versions */
   CUstream stream;
+  bool untimed;
   uint64_t capture; /* recorded in this one, after these nodes; 0: in none */
   int tails[FAKE_TAILS];
   int n_tails;
@@ -113,8 +114,9 @@ void fake_streams_reset (void);
 /* graphs */
 /** True while a stream is captured: what waits is then an error. */
 bool fake_is_capturing (void);
-/** What allocates too, unless the thread has said that it knows. */
-bool fake_is_allocation_forbidden (void);
+/** What allocates, loads code or asks for an event too, unless the thread has said that it
+ * knows: then this is noted. */
+bool fake_forbids (const char *function);
 CUresult fake_graph_add (CUstream stream, FakeCommand *command);
 void fake_graph_mark (CUstream stream, FakeEvent *event);
 CUresult fake_graph_join (CUstream stream, FakeEvent *event);

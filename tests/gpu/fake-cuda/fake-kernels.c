@@ -7,6 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum
+{
+  SHARED_BY_DEFAULT = 48 << 10
+};
+
+/* Kernels whose attribute says that they may take more shared memory, and how much. */
+static struct
+{
+  const void *kernel;
+  int bytes;
+} allowed[16];
+
 typedef struct
 {
   const FakeKernel *kernel;
@@ -20,6 +32,8 @@ cuLibraryLoadData (CUlibrary *library, const void *code, CUjit_option *options, 
                    unsigned n_library_options)
 {
   *library = (CUlibrary)&fake;
+  if (fake_forbids ("cuLibraryLoadData"))
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (fake_code_load != NULL)
     fake_code_load (code);
   return fake_enter ("cuLibraryLoadData");
@@ -39,7 +53,25 @@ CUresult
 cuKernelSetAttribute (CUfunction_attribute attribute, int value, CUkernel kernel,
                       CUdevice device)
 {
+  for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+    if (allowed[i].kernel == NULL || allowed[i].kernel == kernel)
+      {
+        if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > 227 << 10)
+          return CUDA_ERROR_INVALID_VALUE;
+        allowed[i].kernel = kernel;
+        allowed[i].bytes = value;
+        break;
+      }
   return fake_enter ("cuKernelSetAttribute");
+}
+
+static bool
+may_share (const FakeKernel *kernel, unsigned bytes)
+{
+  for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+    if (allowed[i].kernel == kernel && bytes <= (unsigned)allowed[i].bytes)
+      return true;
+  return bytes <= SHARED_BY_DEFAULT;
 }
 
 static void
@@ -68,7 +100,8 @@ launch_new (const FakeKernel *kernel, const unsigned grid[3], const unsigned blo
   FakeCommand *c;
 
   if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || block[0] == 0
-      || block[0] * block[1] * block[2] > 1024)
+      || block[0] * block[1] * block[2] > 1024 || block[2] > 64 || grid[0] > INT32_MAX
+      || grid[1] > 65535 || grid[2] > 65535 || !may_share (kernel, shared_bytes))
     {
       fake_violation ("%s with a grid or a block that no device takes", kernel->name);
       return NULL;

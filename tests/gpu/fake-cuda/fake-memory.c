@@ -23,6 +23,7 @@ typedef struct
   CUdeviceptr address;
   size_t bytes;
   bool mapped; /* not the context's */
+  bool usable; /* mapped pages: once access was given */
 } Piece;
 
 static struct
@@ -42,7 +43,7 @@ static struct
 static void
 protect (const Piece *p, int how)
 {
-  mprotect ((void *)p->address, p->bytes, how);
+  mprotect ((void *)p->address, p->bytes, p->usable ? how : PROT_NONE);
 }
 
 void
@@ -69,7 +70,7 @@ fake_is_mapped (CUdeviceptr address, size_t bytes)
     {
       const Piece *p = &memory.pieces[i];
 
-      if (address >= p->address && address < p->address + p->bytes)
+      if (p->usable && address >= p->address && address < p->address + p->bytes)
         {
           size_t here = p->address + p->bytes - address;
 
@@ -121,11 +122,12 @@ add (CUdeviceptr address, size_t bytes, bool mapped)
       memory.pieces[i] = memory.pieces[i - 1];
       i--;
     }
-  memory.pieces[i] = (Piece){ address, bytes, mapped };
+  memory.pieces[i] = (Piece){ address, bytes, mapped, true };
   memory.n++;
   protect (&memory.pieces[i], PROT_READ | PROT_WRITE);
   memset ((void *)address, 0xFF, bytes);
-  if (!memory.open)
+  memory.pieces[i].usable = !mapped;
+  if (!memory.open || mapped)
     protect (&memory.pieces[i], PROT_NONE);
   return CUDA_SUCCESS;
 }
@@ -139,7 +141,6 @@ take_away (CUdeviceptr address, size_t bytes)
         bytes = memory.pieces[i].bytes;
         if (fake_is_in_use (address, bytes))
           fake_violation ("memory was given back while work that waits uses it");
-        protect (&memory.pieces[i], PROT_READ | PROT_WRITE);
         madvise ((void *)address, bytes, MADV_DONTNEED);
         protect (&memory.pieces[i], PROT_NONE);
         memmove (memory.pieces + i, memory.pieces + i + 1,
@@ -199,7 +200,7 @@ cuMemAlloc (CUdeviceptr *address, size_t bytes)
 {
   CUresult result = fake_enter ("cuMemAlloc");
 
-  if (result == CUDA_SUCCESS && fake_is_allocation_forbidden ())
+  if (result == CUDA_SUCCESS && fake_forbids ("cuMemAlloc"))
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   bytes = (bytes + GRANULARITY - 1) / GRANULARITY * GRANULARITY;
   if (result == CUDA_SUCCESS)
@@ -215,6 +216,8 @@ cuMemFree (CUdeviceptr address)
 {
   CUresult result = fake_enter ("cuMemFree");
 
+  if (result == CUDA_SUCCESS && fake_forbids ("cuMemFree"))
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   for (int i = 0; i < memory.n; i++)
     if (memory.pieces[i].address == address)
       fake.used_bytes -= memory.pieces[i].bytes;
@@ -237,6 +240,8 @@ cuMemAddressReserve (CUdeviceptr *address, size_t bytes, size_t alignment, CUdev
 
   if (result != CUDA_SUCCESS)
     return result;
+  if (bytes == 0 || bytes % GRANULARITY != 0 || (alignment & (alignment - 1)) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
   *address = reserve (bytes);
   return *address == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
@@ -257,9 +262,11 @@ cuMemCreate (CUmemGenericAllocationHandle *handle, size_t bytes,
 {
   CUresult result = fake_enter ("cuMemCreate");
 
-  if (result == CUDA_SUCCESS && fake_is_allocation_forbidden ())
+  if (result == CUDA_SUCCESS && fake_forbids ("cuMemCreate"))
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  if (result == CUDA_SUCCESS && bytes % GRANULARITY != 0)
+  if (result == CUDA_SUCCESS
+      && (bytes == 0 || bytes % GRANULARITY != 0 || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED
+          || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE))
     return CUDA_ERROR_INVALID_VALUE;
   if (result == CUDA_SUCCESS)
     result = charge (bytes);
@@ -289,6 +296,8 @@ cuMemMap (CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocati
         fake_violation ("memory was mapped where there is some");
         return CUDA_ERROR_INVALID_VALUE;
       }
+  if (address % GRANULARITY != 0)
+    return CUDA_ERROR_INVALID_VALUE;
   return bytes == handle ? add (address, bytes, true) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -297,6 +306,8 @@ cuMemUnmap (CUdeviceptr address, size_t bytes)
 {
   CUresult result = fake_enter ("cuMemUnmap");
 
+  if (result == CUDA_SUCCESS && fake_forbids ("cuMemUnmap"))
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   return result != CUDA_SUCCESS ? result : take_away (address, bytes);
 }
 
@@ -307,6 +318,18 @@ cuMemSetAccess (CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access
 
   if (result != CUDA_SUCCESS)
     return result;
+  for (int i = 0; i < memory.n; i++)
+    {
+      Piece *p = &memory.pieces[i];
+
+      if (p->mapped && p->address >= address && p->address + p->bytes <= address + bytes)
+        {
+          p->usable = n == 1 && access->location.type == CU_MEM_LOCATION_TYPE_DEVICE
+                      && access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+          if (memory.open)
+            protect (p, PROT_READ | PROT_WRITE);
+        }
+    }
   return fake_is_mapped (address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -327,7 +350,7 @@ cuMemAllocHost (void **host, size_t bytes)
 {
   CUresult result = fake_enter ("cuMemAllocHost");
 
-  if (result == CUDA_SUCCESS && fake_is_allocation_forbidden ())
+  if (result == CUDA_SUCCESS && fake_forbids ("cuMemAllocHost"))
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   for (int i = 0; result == CUDA_SUCCESS && i < MAX_PINNED; i++)
     if (memory.pinned[i].host == NULL)
@@ -342,6 +365,8 @@ cuMemAllocHost (void **host, size_t bytes)
 CUresult
 cuMemFreeHost (void *host)
 {
+  if (fake_forbids ("cuMemFreeHost"))
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   for (int i = 0; i < MAX_PINNED; i++)
     if (memory.pinned[i].host == host)
       {

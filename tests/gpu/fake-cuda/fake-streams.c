@@ -312,13 +312,15 @@ fake_streams_reset (void)
   memset (&now, 0, sizeof now);
 }
 
-/* The host may wait, which is counted. */
+/* The host may wait, which is counted; for what is captured, or is a part of it, it cannot. */
 static CUresult
-wait_begins (const char *function)
+wait_begins (const char *function, bool captured)
 {
   CUresult result = fake_enter (function);
 
-  if (result == CUDA_SUCCESS && fake_is_capturing ())
+  if (result == CUDA_SUCCESS && fake_forbids (function))
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (result == CUDA_SUCCESS && captured)
     {
       fake_violation ("%s while a stream is captured", function);
       return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -365,7 +367,7 @@ cuStreamDestroy (CUstream s)
 CUresult
 cuStreamSynchronize (CUstream s)
 {
-  CUresult result = wait_begins ("cuStreamSynchronize");
+  CUresult result = wait_begins ("cuStreamSynchronize", s->captured != NULL);
 
   if (result != CUDA_SUCCESS)
     return result;
@@ -377,7 +379,7 @@ cuStreamSynchronize (CUstream s)
 CUresult
 cuCtxSynchronize (void)
 {
-  CUresult result = wait_begins ("cuCtxSynchronize");
+  CUresult result = wait_begins ("cuCtxSynchronize", fake_is_capturing ());
 
   if (result != CUDA_SUCCESS)
     return result;
@@ -396,6 +398,7 @@ cuEventCreate (CUevent *event, unsigned flags)
     if (now.events[i] == NULL)
       {
         now.events[i] = calloc (1, sizeof *now.events[i]);
+        now.events[i]->untimed = (flags & CU_EVENT_DISABLE_TIMING) != 0;
         *event = (CUevent)now.events[i];
         return CUDA_SUCCESS;
       }
@@ -465,6 +468,8 @@ cuEventQuery (CUevent event)
 
   if (result != CUDA_SUCCESS || e->capture != 0)
     return result != CUDA_SUCCESS ? result : CUDA_ERROR_CAPTURED_EVENT;
+  if (fake_forbids ("cuEventQuery"))
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (e->reached < e->recorded)
     return CUDA_ERROR_NOT_READY;
   merge (&now.host, &e->clock);
@@ -474,7 +479,7 @@ cuEventQuery (CUevent event)
 CUresult
 cuEventSynchronize (CUevent event)
 {
-  CUresult result = wait_begins ("cuEventSynchronize");
+  CUresult result = wait_begins ("cuEventSynchronize", false);
   struct FakeEvent *e = (struct FakeEvent *)event;
 
   if (result != CUDA_SUCCESS || e->capture != 0)
@@ -493,6 +498,11 @@ cuEventElapsedTime (float *milliseconds, CUevent start, CUevent end)
   const struct FakeEvent *a = (const struct FakeEvent *)start,
                          *b = (const struct FakeEvent *)end;
 
+  if (a->untimed || b->untimed || a->recorded == 0 || b->recorded == 0)
+    {
+      fake_violation ("cuEventElapsedTime of events that have no times");
+      return CUDA_ERROR_INVALID_HANDLE;
+    }
   if (a->reached < a->recorded || b->reached < b->recorded)
     return CUDA_ERROR_NOT_READY;
   *milliseconds
