@@ -51,6 +51,35 @@ TD_KERNEL (broken_race, BrokenParams)
   a.out[threadIdx.x] = room[(threadIdx.x + 1) % 64];
 }
 
+/* The same the other way round: read, then written by another. */
+TD_KERNEL (broken_late_race, BrokenParams)
+{
+  TD_SHARED (int, room, 64);
+
+  room[threadIdx.x] = 7;
+  __syncthreads ();
+  a.out[threadIdx.x] = room[(threadIdx.x + 32) % 64];
+  room[threadIdx.x] = 8;
+}
+
+/* A warp's barrier orders that warp alone. */
+TD_KERNEL (broken_warps, BrokenParams)
+{
+  TD_SHARED (int, room, 64);
+
+  room[threadIdx.x] = 7;
+  __syncwarp ();
+  a.out[threadIdx.x] = room[threadIdx.x ^ 1];
+  a.out[threadIdx.x] += room[threadIdx.x ^ 32];
+}
+
+/* In memory of the device, where nobody is told. */
+TD_KERNEL (broken_order, BrokenParams)
+{
+  a.out[threadIdx.x] = 7;
+  a.out[threadIdx.x] = a.out[(threadIdx.x + 1) % 64] + 1;
+}
+
 TD_KERNEL (broken_unset, BrokenParams)
 {
   TD_SHARED (float, room, 32);

@@ -148,6 +148,21 @@ td_emu_beyond (const char *name, long i, long n)
   fail (text);
 }
 
+/* --- who uses shared memory when --- */
+
+uint32_t td_emu_epoch, td_emu_warp_epoch[MAX_THREADS / WARP];
+
+void
+td_emu_race (const char *name, long i, const char *does, unsigned thread, const char *did)
+{
+  char text[200];
+
+  snprintf (text, sizeof text,
+            "race: %s[%ld] is %s by this thread, %s by thread %u, and no barrier between", name,
+            i, does, did, thread);
+  fail (text);
+}
+
 /* --- switching --- */
 
 static void
@@ -363,6 +378,7 @@ warp_meets (unsigned first)
             lanes[k]->value = values[k];
             lanes[k]->state = RUNS;
           }
+      td_emu_warp_epoch[first / WARP] += f->op == TD_EMU_MEET;
       met = 1;
     }
   return met;
@@ -390,6 +406,7 @@ meet (void)
       }
   for (unsigned t = 0; t < block.n; t++)
     block.of[t]->state = RUNS;
+  td_emu_epoch++;
 }
 
 /* --- blocks --- */
@@ -423,6 +440,7 @@ run_block (void)
   for (TdEmuArea *area = areas; area != NULL; area = area->next)
     if (area->used)
       spoil (area);
+  td_emu_epoch++;
   block.started = block.ended = 0;
   make_turns (block.turn, block.n, scramble (blockIdx.x + 31 * blockIdx.y));
   while (block.ended < block.n)

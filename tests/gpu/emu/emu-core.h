@@ -2,9 +2,10 @@
  *
  * What a GPU leaves undefined ends the program here, with a line that says which kernel, block
  * and thread: a barrier that only some threads reach, a shuffle without its partners, an index
- * beyond shared memory, an address outside every array.  Threads run one at a time in an order
- * that can be changed, so that a missing barrier gives different numbers.  It cannot see
- * races within one order, memory ordering, coalescing or speed.
+ * beyond shared memory, an address outside every array, a place of shared memory that two
+ * threads use, one of them writing, with no barrier between, whoever came first.  Threads run
+ * one at a time in an order that can be changed, so that places of other memory that they share
+ * without order give different numbers.  It cannot see coalescing or speed.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -50,6 +51,20 @@ struct TdEmuArea
 };
 void td_emu_shared (TdEmuArea *area);
 __attribute__ ((noreturn)) void td_emu_beyond (const char *name, long i, long n);
+
+/** Who used a place of shared memory last, and when. */
+typedef struct
+{
+  uint32_t written, read;    /* epochs; 0: never */
+  uint32_t writers, readers; /* the warp's epochs */
+  uint16_t writer, reader;
+  uint16_t
+      several; /* 1: other threads of the reader's warp have read it too; 2: of other warps */
+} TdEmuTouch;
+/** How often the block has met; how often each warp has. */
+extern uint32_t td_emu_epoch, td_emu_warp_epoch[32];
+__attribute__ ((noreturn)) void td_emu_race (const char *name, long i, const char *does,
+                                             unsigned thread, const char *did);
 
 typedef enum
 {

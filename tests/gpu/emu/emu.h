@@ -2,7 +2,8 @@
  * kernel.cuh includes where nvcc is not the compiler.
  *
  * Each thread of a block is a fibre (emu.c).  A barrier or a shuffle stops it until the others
- * have come; shared memory knows its bounds and is filled with NaN before each block.
+ * have come; shared memory knows its bounds and who used which place, and is filled with NaN
+ * before each block.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -28,6 +29,93 @@
   }                                                                                            \
   static void name (const Params &a)
 
+/* Is there nothing between what a thread did in this epoch and what is done now? */
+static inline bool
+td_emu_is_unordered (unsigned thread, uint32_t warp_epoch)
+{
+  const unsigned warp = threadIdx.x / 32;
+
+  return thread != threadIdx.x
+         && (thread / 32 != warp || warp_epoch == td_emu_warp_epoch[warp]);
+}
+
+static inline void
+td_emu_reads (TdEmuTouch *t, const char *name, long i)
+{
+  const unsigned thread = threadIdx.x;
+
+  if (t->written == td_emu_epoch && td_emu_is_unordered (t->writer, t->writers))
+    td_emu_race (name, i, "read", t->writer, "written");
+  if (t->read != td_emu_epoch)
+    t->several = 0;
+  else if (t->reader / 32 != thread / 32)
+    t->several = 2;
+  else if (t->reader != thread && t->several == 0)
+    t->several = 1;
+  t->read = td_emu_epoch;
+  t->reader = (uint16_t)thread;
+  t->readers = td_emu_warp_epoch[thread / 32];
+}
+
+static inline void
+td_emu_writes (TdEmuTouch *t, const char *name, long i)
+{
+  const unsigned thread = threadIdx.x, warp = thread / 32;
+
+  if (t->written == td_emu_epoch && td_emu_is_unordered (t->writer, t->writers))
+    td_emu_race (name, i, "written", t->writer, "written");
+  if (t->read == td_emu_epoch
+      && (td_emu_is_unordered (t->reader, t->readers) || t->several == 2
+          || (t->several == 1
+              && (t->reader / 32 != warp || t->readers == td_emu_warp_epoch[warp]))))
+    td_emu_race (name, i, "written", t->reader, "read");
+  t->written = td_emu_epoch;
+  t->writer = (uint16_t)thread;
+  t->writers = td_emu_warp_epoch[warp];
+}
+
+/** A place of it, which is told of what is done there. */
+template <typename T> class TdEmuPlace
+{
+public:
+  TdEmuPlace (T *number_, TdEmuTouch *touch_, const char *name_, long i_)
+      : number (number_), touch (touch_), name (name_), i (i_)
+  {
+  }
+
+  operator T () const
+  {
+    td_emu_reads (touch, name, i);
+    return *number;
+  }
+
+  TdEmuPlace &
+  operator= (const T &v)
+  {
+    td_emu_writes (touch, name, i);
+    *number = v;
+    return *this;
+  }
+
+  TdEmuPlace &
+  operator= (const TdEmuPlace &other)
+  {
+    return *this = (T)other;
+  }
+
+  void
+  operator++ (int)
+  {
+    *this = (T)(*this + 1);
+  }
+
+private:
+  T *number;
+  TdEmuTouch *touch;
+  const char *name;
+  long i;
+};
+
 /** An array in shared memory. */
 template <typename T, int N> class TdEmuShared
 {
@@ -38,17 +126,18 @@ public:
     td_emu_shared (&area);
   }
 
-  T &
+  TdEmuPlace<T>
   operator[] (int64_t i)
   {
     area.used = 1;
     if (i < 0 || i >= N)
       td_emu_beyond (area.name, (long)i, N);
-    return numbers[i];
+    return { &numbers[i], &touched[i], area.name, (long)i };
   }
 
 private:
   T numbers[N];
+  TdEmuTouch touched[N] = {};
   TdEmuArea area;
 };
 

@@ -73,17 +73,27 @@ emulator__stops_at_an_address_outside_every_array (void **state)
   run_to_death ("broken_global", 2, 64, "broken_global: outside every array, block (1, 0, 0)");
 }
 
-/* A missing barrier: neighbours are read before or after they are written. */
 static void
-emulator__shows_a_missing_barrier_by_changing_the_order (void **state)
+emulator__stops_where_a_barrier_is_missing (void **state)
+{
+  run_to_death ("broken_race", 1, 64, "broken_race: race: room[");
+  run_to_death ("broken_race", 1, 64, "by this thread, read by thread 0, and no barrier");
+  run_to_death ("broken_late_race", 1, 64,
+                "by this thread, written by thread 0, and no barrier");
+  run_to_death ("broken_warps", 1, 64, "is read by this thread, written by thread");
+}
+
+/* Neighbours are read before or after they are written. */
+static void
+emulator__shows_what_has_no_order_by_changing_it (void **state)
 {
   const unsigned grid[3] = { 1, 1, 1 };
   int *a = rig_guarded (64 * sizeof (int), true), *b = rig_guarded (64 * sizeof (int), true);
 
   td_emu_order (TD_EMU_FORWARD);
-  td_emu_run (td_emu_find ("broken_race"), grid, 64, &(BrokenParams){ a, 64 });
+  td_emu_run (td_emu_find ("broken_order"), grid, 64, &(BrokenParams){ a, 64 });
   td_emu_order (TD_EMU_BACKWARD);
-  td_emu_run (td_emu_find ("broken_race"), grid, 64, &(BrokenParams){ b, 64 });
+  td_emu_run (td_emu_find ("broken_order"), grid, 64, &(BrokenParams){ b, 64 });
   td_emu_order (TD_EMU_FORWARD);
   assert_memory_not_equal (a, b, 64 * sizeof (int));
   rig_release (a, 64 * sizeof (int));
@@ -129,7 +139,8 @@ main (void)
     cmocka_unit_test (emulator__stops_at_a_shuffle_without_its_partner),
     cmocka_unit_test (emulator__stops_at_an_index_beyond_shared_memory),
     cmocka_unit_test (emulator__stops_at_an_address_outside_every_array),
-    cmocka_unit_test (emulator__shows_a_missing_barrier_by_changing_the_order),
+    cmocka_unit_test (emulator__stops_where_a_barrier_is_missing),
+    cmocka_unit_test (emulator__shows_what_has_no_order_by_changing_it),
     cmocka_unit_test (emulator__runs_barriers_and_shuffles_in_every_order),
     cmocka_unit_test (emulator__fills_shared_memory_with_nan_before_a_block),
   };
