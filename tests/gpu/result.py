@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The result file of run.sh: puts what the steps say into it, and draws the conclusions.
 
-    result.py unfinished FILE WHAT TREE   whether it is of that run, which was cut off
+    result.py unfinished FILE WHAT TREE [finished]   whether it is of that run, which was cut off (or not)
     result.py set FILE KEY            text on standard input
     result.py step FILE KEY STATUS SECONDS EXPECTED LOG [SUFFIX]   what a step was, and said
     result.py facts FILE              what is installed here
-    result.py plans FILE FOLDER       cuDNN's plans, from the module's cache
+    result.py plans FILE FOLDER [LOG]   cuDNN's plans, from the module's cache; what it proposed, from its log
     result.py times FILE TAPEDECK PROGRAM [ARG ...]   operations timed by events, by CUPTI
     result.py nan FILE TAPEDECK BARE_NAN
     result.py examples FILE TAPEDECK PREFIX TAPES ITERATIONS NAME ...
@@ -31,6 +31,7 @@ STATIC_OVER_EAGER = 3
 STATIC_OVER_TORCH = 5
 MODELS_OVER_TORCH = 0.85
 STATIC_SLOWER = 1.01  # a static schedule of a large net over define-by-run, at most
+MOST_BYTES = 190000
 LAUNCH_BOUND = ('mlp_small', 'lenet', 'lstm')
 
 
@@ -42,7 +43,18 @@ def load(path):
         return {}
 
 
+def shorten(result):
+    """A result that is committed has at most 200 kB: what steps say is cut, the longest first."""
+    room = MOST_BYTES - len(json.dumps({k: v for k, v in result.items() if k + '.status' not in result}, indent=1))
+    said = {k: v for k, v in result.items() if k + '.status' in result}
+    most = 6000
+    while most > 100 and sum(len(json.dumps(v[:most])) for v in said.values()) > room:
+        most //= 2
+    result.update({k: v if len(v) <= most else v[:most // 2] + '\n...\n' + v[-(most // 2):] for k, v in said.items()})
+
+
 def save(path, result):
+    shorten(result)
     with open(path + '.new', 'w', encoding='utf-8') as f:
         json.dump(result, f, indent=1, sort_keys=True)
         f.write('\n')
@@ -54,9 +66,9 @@ def claim(result, key, holds, **more):
     result.setdefault('claims', {})[key] = dict(holds=bool(holds), **more)
 
 
-def unfinished(path, what, tree):
+def unfinished(path, what, tree, finished=''):
     result = load(path)
-    return not (result.get('what') == what and result.get('tree') == tree and 'failed' not in result)
+    return not (result.get('what') == what and result.get('tree') == tree and (finished or 'failed' not in result))
 
 
 def put(path, key):
@@ -81,7 +93,12 @@ def step(path, key, status, seconds, expected, log, suffix=''):
     result = load(path)
     with open(log, encoding='utf-8', errors='replace') as f:
         said = ''.join(line for line in f if not line.startswith('{"row"'))
-    result.update({key: said.strip()[-1500:], key + '.status': status})
+    said = said.strip()
+    if status in ('0', '77'):
+        said = said[-1500:]
+    elif len(said) > 6000:  # the first thing that went wrong says most, and the last where it ended
+        said = said[:3000] + '\n...\n' + said[-3000:]
+    result.update({key: said, key + '.status': status})
     result.setdefault('seconds', {})[key] = int(seconds)
     result.setdefault('expected_seconds', {})[key] = int(expected)
     rows(result, log, suffix)
@@ -104,7 +121,7 @@ def facts(path):
     print(json.dumps(result['machine'], indent=1))
 
 
-def plans(path, folder):
+def plans(path, folder, log=''):
     """Of each plan that the run made: what for, its engine, its workspace; and the device as cuDNN
     describes it, which the keys begin with."""
     made, device = collections.Counter(), None
@@ -122,6 +139,12 @@ def plans(path, folder):
         made['%s, engine %s' % (of, engine.group(1).decode() if engine else '?')] += 1
     result = load(path)
     result['plans'] = dict(made)
+    if os.path.exists(log):
+        # Each graph once, first those that came to nothing.
+        with open(log, encoding='utf-8', errors='replace') as f:
+            lines = {line.split(':')[0]: line.strip()[:300] for line in f if ' engines, ' in line and ' from disk' not in line}
+        told = sorted(lines.values(), key=lambda line: ' 0 plans' not in line)
+        result['cudnn_graphs'] = told[:100]
     if device is not None:
         try:
             result['device_by_cudnn'] = json.loads(device)
@@ -315,7 +338,7 @@ def conclude_recording(result, table):
 
 
 def conclude_static(result, plain):
-    static = {n[6:-7]: r for n, r in plain.items() if n.endswith('.static')}
+    static = {n[6:-7]: r for n, r in plain.items() if n.endswith('.static') and n[:-7] in plain}
     if not static:
         return
     other = [n for n in static if plain['train.' + n]['losses'] != static[n]['losses']]
@@ -365,7 +388,7 @@ def conclude_models(result, table):
 # What was open before a GPU was at hand, by the rows that answer it.
 QUESTIONS = (
     ('1_libraries', 'which headers and libraries are there', ('machine', 'gpu_prefix', 'backends'), ()),
-    ('2_cudnn', "the device as cuDNN describes it; plans that were made", ('device_by_cudnn', 'plans'), ('device', 'attention_')),
+    ('2_cudnn', "the device as cuDNN describes it; plans that were made", ('device_by_cudnn', 'plans', 'cudnn_graphs'), ('device', 'attention_')),
     ('3_latency', 'launches, events, graphs', (), ('driver.launch', 'driver.graph', 'ceiling.launch')),
     ('4_pages', 'what mapping a page costs, and whether it is allowed', (), ('driver.map', 'device')),
     ('5_stats', 'statistics beside the copy bandwidth; CUPTI', ('copy_bytes_per_s',), ('stats', 'train.mlp_small@', 'train.lenet@')),
@@ -398,6 +421,8 @@ def conclude_rest(result, table):
 
 def finish(path):
     result = load(path)
+    if 'failed' in result:
+        result.pop('left', None)
     table = result.setdefault('rows', {})
     conclude_kernels(result, table)
     conclude_trainings(result, table)

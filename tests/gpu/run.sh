@@ -4,20 +4,25 @@
 # It needs nvcc, meson, ninja, a C compiler and python3 (PyTorch and NCCL where they are); it goes on
 # after a failure, and writes the result as it goes: steps with their ends and times, rows of numbers,
 # and `claims`, what was put to the test and whether it held.  Tapes lie beside the result,
-# in RESULT.tapes.  `full` also runs gradients, the examples to their ends, recording at every level and
+# in RESULT.tapes, and the ends of what failing steps said in RESULT.failed.log.  `quick` is what the
+# machine has, the build, every operation beside float64 and the driver by itself: four minutes.  `full`
+# goes on with times, models, memory, gradients, the examples to their ends, recording at every level and
 # CUDA's checkers.  Where the driver is the fake one of the tests, sizes are small, and the result says
 # "fake": it shows that the steps run, and nothing of a GPU.
 #
-# A run that was cut off goes on at the step where it was, when it is called again with the same words and
-# the same files: `full` may take two commands of ten minutes.
+# A run that was cut off goes on with the steps that are left, when it is called again with the same words
+# and the same files: `full` may take two or three commands of ten minutes.
 #
 # It is meant for a machine that may go at any time: steps are in the order of what they are worth, each
-# is printed and kept when it is done, and one that could not end in time is not begun (status 75).
+# is printed and kept when it is done, and one that could not end in time is not begun; shorter ones after
+# it are (status 75, and `left` says which are).  What has failed is not tried again in a run that goes on.
 #
 #   TD_GPU_SECONDS  no step is begun that is expected to end later than this (570)
+#   TD_GPU_ONLY     names of steps: of those after the build, only these
 #   TD_GPU_BUILD    a build folder to use as it is, instead of .build/gpu
 #   TD_GPU_PYTHON   the python3 that has PyTorch
-#   TD_GPU_COPY     a folder that gets a copy of the result after each step, of the tapes at the end
+#   TD_GPU_COPY     a folder that gets a copy of the result and of RESULT.failed.log after each step, of one
+#                   tape at the end: three files
 # SPDX-License-Identifier: MIT
 # shellcheck disable=SC2086  # $on_gpu, $small, $cpu: several words or none
 set -u
@@ -40,8 +45,12 @@ result=${result:-$PWD/.build/gpu.json}
 build=${TD_GPU_BUILD:-$PWD/.build/gpu}
 logs=${result%.json}.logs
 tapes=${result%.json}.tapes
+failures=${result%.json}.failed.log
 python=${TD_GPU_PYTHON:-python3}
 failed=0
+left=
+only=
+keeps_failed=
 limit=${TD_GPU_SECONDS:-570}
 begun=$(date +%s)
 
@@ -59,28 +68,53 @@ note ()
   if [ $# -gt 1 ]; then printf '%s' "$2"; else cat; fi | conclude set "$1"
 }
 
+# Of a step that has failed, or did not come to its end: more than the result has room for.
+keep_failure ()
+{
+  {
+    echo "== $key, status $status after $2 s: $1"
+    tail -c 100000 "$logs/$key.log"
+    if [ "$key" = setup ]; then tail -c 50000 "$build/meson-logs/meson-log.txt"; fi
+  } >>"$failures" 2>/dev/null
+}
+
 # step KEY SECONDS COMMAND...: run it, keep the end of what it says, its status, its time and its rows.
 # What is not there (77) is no failure.  It is not begun where the time left is less than it is
-# expected to take: then the same command, called again, goes on there.
+# expected to take, and has to end before the command does: then the same command, called again, goes on.
 step ()
 {
   key=$1
   expected=$2
   shift 2
-  if grep -Eq "\"$key.status\": \"(0|77)\"" "$result"; then
+  case " ${only:-$key} " in
+    *" $key "*) ;;
+    *) return 0 ;;
+  esac
+  if [ -z "$only" ] && grep -Eq "\"$key.status\": \"(0|77)\"" "$result"; then
     echo "kept    $key"
     return 0
+  fi
+  if [ -n "$keeps_failed" ] && [ -z "$only" ] && grep -q "\"$key.status\": " "$result" \
+    && ! grep -Eq "\"$key.status\": \"(124|137|143)\"" "$result"; then
+    echo "kept    $key, which has FAILED"
+    failed=$((failed + 1))
+    return 1
   fi
   begin=$(date +%s)
   if [ $((begin - begun + expected)) -gt "$limit" ]; then
     echo "no time $key ($expected s expected); call run.sh again to go on"
-    exit 75
+    left="$left $key"
+    return 75
   fi
-  "$@" >"$logs/$key.log" 2>&1
+  timeout -k 5 $((limit + 20 - begin + begun)) "$@" >"$logs/$key.log" 2>&1
   status=$?
   seconds=$(($(date +%s) - begin))
+  case $status in
+    0 | 77) ;;
+    *) keep_failure "$*" "$seconds" ;;
+  esac
   conclude step "$key" "$status" "$seconds" "$expected" "$logs/$key.log" "${suffix:-}"
-  if [ -n "${TD_GPU_COPY:-}" ]; then cp "$result" "$TD_GPU_COPY"; fi
+  copy_result
   case $status in
     0) echo "ok      $key (${seconds} s)" ;;
     77) echo "skipped $key: $(tail -n 1 "$logs/$key.log")" ;;
@@ -92,10 +126,17 @@ step ()
   return $status
 }
 
-# Where pip put NVIDIA's packages; nothing where the toolkit is installed as usual.
+copy_result ()
+{
+  if [ -z "${TD_GPU_COPY:-}" ]; then return; fi
+  cp "$result" "$TD_GPU_COPY"
+  if [ -s "$failures" ]; then cp "$failures" "$TD_GPU_COPY"; fi
+}
+
+# Where pip put NVIDIA's packages.
 pip_prefix ()
 {
-  python3 -c '
+  "$python" -c '
 import importlib.util
 spec = importlib.util.find_spec("nvidia")
 places = list(spec.submodule_search_locations) if spec else []
@@ -103,11 +144,24 @@ print(places[0] if places else "")
 ' 2>/dev/null
 }
 
-mkdir -p .build "$logs" "$tapes"
+# The PyTorch's own meson and ninja, the compiler of the toolkit: also where nobody made them known.
+case $python in */*) PATH=$PATH:$(dirname "$python") ;; esac
+pip=$(pip_prefix)
+for folder in /usr/local/cuda/bin "$pip/cu13/bin" "$pip/cuda_nvcc/bin"; do
+  if ! command -v nvcc >/dev/null 2>&1 && [ -x "$folder/nvcc" ]; then PATH=$PATH:$folder; fi
+done
+
+mkdir -p .build "$logs" "$tapes" ${TD_GPU_COPY:+"$TD_GPU_COPY"}
 commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 # What was built, also where there is no git.
 tree=$(find engine gpu tests/gpu data/examples -type f ! -name '*.pyc' | LC_ALL=C sort | xargs sha256sum | sha256sum | cut -c1-16)
-if conclude unfinished "$what" "$tree"; then echo "going on with $result"; else rm -f "$result"; fi
+if conclude unfinished "$what" "$tree" ${TD_GPU_ONLY:+finished}; then
+  echo "going on with $result"
+  goes_on=yes
+else
+  rm -f "$result" "$failures"
+  goes_on=
+fi
 note what "$what"
 note limit_seconds "$limit"
 note date "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
@@ -117,13 +171,13 @@ note changed "$(git status --porcelain --untracked-files=no 2>/dev/null | head -
 
 # 0. Facts.
 prefix=
-if [ ! -e /usr/local/cuda/include/cudnn_graph.h ]; then prefix=$(pip_prefix); fi
+if [ ! -e /usr/local/cuda/include/cudnn_graph.h ]; then prefix=$pip; fi
 note gpu_prefix "$prefix"
 if [ -z "${TAPEDECK_CUDA_MODULE:-}" ]; then
   step gpu 2 nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.mem --format=csv
 fi
 step nvcc 1 nvcc --version
-step machine 2 python3 tests/gpu/result.py facts "$result"
+step machine 2 "$python" tests/gpu/result.py facts "$result"
 
 # 1. Build: the engine, the module, the programs of this run; no GTK, no OpenBLAS, no CMocka.
 if [ ! -f "$build/build.ninja" ]; then
@@ -131,9 +185,9 @@ if [ ! -f "$build/build.ninja" ]; then
     -Donednn=disabled -Dblas=reference -Dcuda=enabled ${prefix:+"-Dgpu_prefix=$prefix"}
 fi
 if [ -z "${TAPEDECK_CUDA_MODULE:-}" ]; then
-  step build 110 ninja -C "$build" gpu/tapedeck-cuda.so app/tapedeck gpu-run
+  step build 110 ninja -k 0 -C "$build" gpu/tapedeck-cuda.so app/tapedeck gpu-run
 else
-  step build 1 ninja -C "$build" app/tapedeck gpu-run
+  step build 1 ninja -k 0 -C "$build" app/tapedeck gpu-run
 fi
 bare=$build/tests/gpu/bare
 tapedeck=$build/app/tapedeck
@@ -141,10 +195,16 @@ tapedeck=$build/app/tapedeck
 # 2. Does the module see a GPU?  Without one, the rest says nothing about it.
 step backends 5 "$tapedeck" --version
 if ! grep -q 'cuda:0' "$logs/backends.log"; then
+  cat "$logs/backends.log"
+  copy_result
+  # Where the build failed, that is what the log is of; the next command begins with it.
+  if [ $failed -gt 0 ]; then exit 1; fi
   note skipped "no GPU: $(grep backends "$logs/backends.log")"
   echo "no GPU here; the rest is skipped"
   exit 77
 fi
+keeps_failed=$goes_on
+only=${TD_GPU_ONLY:-}
 small=
 cpu=
 driver="bare-driver"
@@ -165,12 +225,13 @@ if grep -q 'cuda:0 (Fake' "$logs/backends.log"; then
   models="mlp mlp.static mlp_small mlp_small.static"
   recorded=mlp_small
   small_net=gpt2
-  nets="gpt2.tf32 gpt2.tf32.static resnet50.tf32"
+  nets="gpt2.bf16 gpt2.bf16.static gpt2.tf32 gpt2.tf32.static resnet50.bf16 resnet50.tf32"
   timed=mlp_small
   gradients="s*gradient*" # the others are a test of their own
 fi
 # Plans and kernels that the run makes, to be looked at; a run that goes on finds them again.
-on_gpu="env TAPEDECK_DEVICE=cuda:0 TAPEDECK_ON_ERROR=continue TAPEDECK_CUDA_CACHE=$logs/cache"
+on_gpu="env TAPEDECK_DEVICE=cuda:0 TAPEDECK_ON_ERROR=continue TAPEDECK_CUDA_CACHE=$logs/cache
+  TAPEDECK_CUDNN_LOG=$logs/plans.txt"
 mkdir -p "$logs/cache"
 torch="$python tests/gpu/bare/cross.py"
 
@@ -179,8 +240,28 @@ torch="$python tests/gpu/bare/cross.py"
 cases=$bare/bare-op-cases
 step numbers 60 $on_gpu timeout 200 "$cases" '*__agrees_*'
 
-# 4. Ceilings: the driver by itself.  The table of kernels and products; the same rows by PyTorch.
+# 4. Ceilings: the driver by itself.  A short recording, which is to come back.
 step driver 15 timeout 60 "$bare/$driver" $small
+step lesson 5 "$tapedeck" run --quiet -f --device cuda:0 --iterations 3 -o "$tapes/lesson.tdtape" "$bare/bare-mlp"
+
+# The end: what is concluded of all that was run; what is left is for the next command.
+end ()
+{
+  if [ -n "$left" ]; then note left "$left"; else note failed "$failed"; fi
+  conclude finish
+  copy_result
+  if [ -n "${TD_GPU_COPY:-}" ]; then cp "$tapes/lesson.tdtape" "$TD_GPU_COPY"; fi
+  echo "$failed steps failed; $result"
+  if [ -n "$left" ]; then
+    echo "left for the next command:$left"
+    exit 75
+  fi
+  [ "$failed" -eq 0 ]
+  exit
+}
+if [ "$what" = quick ]; then end; fi
+
+# The table of kernels and products; the same rows by PyTorch.
 step times 40 $on_gpu timeout 240 "$bare/bare-times" $small
 step torch-times 40 timeout 180 $torch times $small $cpu
 
@@ -197,7 +278,11 @@ step torch-models 60 timeout 200 $torch models $small_net $small $cpu
 step convs 40 $on_gpu timeout 120 "$bare/bare-convs" $small
 step ends 20 $on_gpu timeout 120 "$bare/bare-ends" $small
 step torch-convs 40 timeout 120 $torch convs "$result" $small $cpu
-step plans 1 python3 tests/gpu/result.py plans "$result" "$logs/cache"
+if [ -z "$left" ]; then
+  step plans 1 python3 tests/gpu/result.py plans "$result" "$logs/cache" "$logs/plans.txt"
+else
+  left="$left plans" # of all that the steps before it made
+fi
 
 # 7. Memory: counters, running out by the limit and in earnest.
 step memory 15 $on_gpu ${small:+FAKE_CUDA=megabytes=400} timeout 60 "$bare/bare-memory"
@@ -209,19 +294,17 @@ step values 5 $on_gpu timeout 60 "$bare/bare-torch" "$logs/values" \
   && step torch-values 10 timeout 60 $torch values "$logs/values" $cpu
 
 # 9. NCCL with one rank; two processes that share the GPU.
-nccl=$(find "${prefix:-/usr/lib}" /usr/lib /usr/local/cuda -name 'libnccl.so.2' 2>/dev/null | head -n 1)
+nccl=$(find "${pip:-/usr/lib}" /usr/lib /usr/local/cuda -name 'libnccl.so.2' 2>/dev/null | head -n 1)
 step nccl 10 timeout 60 "$bare/bare-nccl${small:+-fake}" "${nccl:-libnccl.so.2}" ${small:+--small}
 step shared 10 $on_gpu timeout 60 "$bare/bare-shared"
 
 # 10. An example on both devices, recorded: its tape is to come back.
 step example 20 timeout 60 python3 tests/gpu/result.py examples "$result" "$tapedeck" "$bare/bare-" "$tapes" 4 mlp
-step lesson 5 "$tapedeck" run --quiet -f --device cuda:0 --iterations 3 -o "$tapes/lesson.tdtape" "$bare/bare-mlp"
 
 # 11. Recording: what a level costs, and that weights do not know of it.  `health` is what a breakpoint
 # on NaN wants.
 # `plain` is the same without a recording, in the same minute.
-levels="plain graph"
-if [ "$what" = full ]; then levels="plain graph health stats values"; fi
+levels="plain graph health stats values"
 for level in $levels; do
   suffix=@$level
   tape=$tapes/$level.tdtape
@@ -231,36 +314,30 @@ for level in $levels; do
     *) record="$tapedeck run --quiet -f --device cuda:0 --level $level -o $tape" ;;
   esac
   step "recorded-$level" 20 ${record:-$on_gpu} "$bare/bare-trainings" --seconds 1 --flat 100 $small $recorded
-  if [ "$what" = full ] && [ "$level" != values ] && [ -z "$small" ]; then
+  if [ "$level" != values ] && [ -z "$small" ]; then
     step "recorded-models-$level" 30 ${record:-$on_gpu} "$bare/bare-models" 'resnet50.bf16' 'gpt2.bf16'
   fi
   rm -f "$tape" # thousands of updates: the examples' tapes are those to keep
 done
 suffix=
-if [ "$what" = full ]; then
-  # What operations are timed by, and what that costs.
-  step clocks 30 timeout 120 ${small:+env FAKE_CUPTI=1} python3 tests/gpu/result.py times "$result" "$tapedeck" \
-    "$bare/bare-trainings" $small --flat 20 $timed
+# What operations are timed by, and what that costs.
+step clocks 30 timeout 120 ${small:+env FAKE_CUPTI=1} python3 tests/gpu/result.py times "$result" "$tapedeck" \
+  "$bare/bare-trainings" $small --flat 20 $timed
 
-  # 12. Examples to their ends on both devices; memory by cuda_malloc; gradients by differences, first and
-  # second; errors and poison on the device.
-  step examples 240 timeout 540 python3 tests/gpu/result.py examples "$result" "$tapedeck" "$bare/bare-" "$tapes" "$iterations" \
-    mlp lenet char_lstm mnist_trainer seq2seq recursive transformer gan vae static_mlp
-  step numbers-malloc 60 $on_gpu TAPEDECK_CUDA_ALLOCATOR=cuda_malloc timeout 200 "$cases" '*__agrees_*'
-  step gradients 120 $on_gpu timeout 400 "$cases" "$gradients"
-  step errors 20 $on_gpu timeout 100 "$cases" '*poison*'
-  # 13. CUDA's checkers, where they work.
-  for tool in memcheck racecheck; do
-    if [ -z "$small" ] && command -v compute-sanitizer >/dev/null 2>&1; then
-      step $tool 120 $on_gpu timeout 120 compute-sanitizer --tool $tool --error-exitcode 9 "$cases" 's*__agrees_in_float'
-    else
-      note $tool "skipped: no compute-sanitizer"
-    fi
-  done
-fi
+# 12. Examples to their ends on both devices; memory by cuda_malloc; gradients by differences, first and
+# second; errors and poison on the device.
+step examples 240 timeout 540 python3 tests/gpu/result.py examples "$result" "$tapedeck" "$bare/bare-" "$tapes" "$iterations" \
+  mlp lenet char_lstm mnist_trainer seq2seq recursive transformer gan vae static_mlp
+step numbers-malloc 60 $on_gpu TAPEDECK_CUDA_ALLOCATOR=cuda_malloc timeout 200 "$cases" '*__agrees_*'
+step gradients 120 $on_gpu timeout 400 "$cases" "$gradients"
+step errors 20 $on_gpu timeout 100 "$cases" '*poison*'
+# 13. CUDA's checkers, where they work.
+for tool in memcheck racecheck; do
+  if [ -z "$small" ] && command -v compute-sanitizer >/dev/null 2>&1; then
+    step $tool 120 $on_gpu timeout 120 compute-sanitizer --tool $tool --error-exitcode 9 "$cases" 's*__agrees_in_float'
+  else
+    note $tool "skipped: no compute-sanitizer"
+  fi
+done
 
-note failed "$failed"
-conclude finish
-if [ -n "${TD_GPU_COPY:-}" ]; then cp "$result" "$tapes/lesson.tdtape" "$TD_GPU_COPY"; fi
-echo "$failed steps failed; $result"
-[ "$failed" -eq 0 ]
+end

@@ -21,6 +21,7 @@ sys.dont_write_bytecode = True
 try:
     import torch
     import torch.nn.functional as F
+    import cross_models
 except ImportError:
     print('no PyTorch here')
     sys.exit(77)
@@ -30,6 +31,7 @@ if DEVICE == 'cuda' and not torch.cuda.is_available():
     print('PyTorch sees no GPU')
     sys.exit(77)
 TOLERANCE = 1e-4  # of float32, relative to the largest element
+tf32 = cross_models.tf32
 
 
 def emit(**row):
@@ -98,8 +100,7 @@ def difference(got, want):
 
 
 def values(folder):
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    tf32(False)
     failed = 0
     cases = arrays(folder)
     for name, compute in CASES.items():
@@ -270,9 +271,6 @@ def recurrent_rows():
         yield name, there_and_back
 
 
-def tf32(on):
-    torch.backends.cuda.matmul.allow_tf32 = on
-    torch.backends.cudnn.allow_tf32 = on
 
 
 def products():
@@ -389,7 +387,6 @@ def main():
     if what == 'values':
         return values(*rest)
     if what == 'models':
-        import cross_models
         cross_models.models(rest or ('resnet50', 'gpt2'), SMALL, DEVICE, wait, emit)
         return 0
     if what == 'convs':

@@ -11,6 +11,16 @@ import torch.nn.functional as F
 from torch import nn
 
 
+def tf32(on):
+    """By the names of before 2.9, which newer ones warn of and may not have."""
+    try:
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = on
+    except (AttributeError, RuntimeError):
+        how = 'tf32' if on else 'ieee'
+        torch.backends.cuda.matmul.fp32_precision = how
+        torch.backends.cudnn.conv.fp32_precision = torch.backends.cudnn.rnn.fp32_precision = how
+
+
 def pair(inputs, outputs, size, stride=1):
     return nn.Sequential(nn.Conv2d(inputs, outputs, size, stride, size // 2, bias=False), nn.BatchNorm2d(outputs))
 
@@ -120,7 +130,7 @@ def train(name, kind, small, device, wait):
 
 def models(names, small, device, wait, emit):
     torch.backends.cudnn.benchmark = True
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    tf32(True)
     for dtype, kinds in (('bf16', ('autocast', 'bf16')), ('tf32', ('tf32',))):
         for name in names:
             row, times = {}, []
