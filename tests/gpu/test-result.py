@@ -141,5 +141,28 @@ for why, said in (('the fake driver', lesson_of(GOOD, b'cuda:0 Fake H200')),
                   ('no run', lesson_of({}, b'cuda:0 NVIDIA H200')),
                   ('half a megabyte', lesson_of(GOOD, b'cuda:0 NVIDIA H200' + bytes(500000)))):
     tap('a tape of %s becomes none' % why, said == (1, None))
+with tempfile.TemporaryDirectory() as folder:
+    path, log = os.path.join(folder, 'gpu.json'), os.path.join(folder, 'log')
+    result.save(path, {'what': 'full', 'tree': 't'})
+    with open(log, 'w', encoding='utf-8') as f:
+        f.write('the first error\n' + '"noise"\n' * 100000 + '{"row": "a", "us": 1}\nthe end\n')
+    for i in range(80):
+        result.step(path, 's%d' % i, '1', '2', '3', log)
+    said = result.load(path)['s7']
+    tap('eighty steps that fail leave less than 200 kB', os.path.getsize(path) <= 200000)
+    tap('of each there is its begin and its end', said.startswith('the first error') and said.endswith('the end'))
+    result.step(path, 's7', '0', '2', '3', log)
+    tap('a run that was cut goes on with the same tree alone',
+        not result.unfinished(path, 'full', 't') and result.unfinished(path, 'full', 'u') and result.unfinished(path, 'quick', 't'))
+    result.save(path, dict(result.load(path), failed='3'))
+    tap('one that came to its end only where that is asked for',
+        result.unfinished(path, 'full', 't') and not result.unfinished(path, 'full', 't', 'finished'))
+    with open(log, 'w', encoding='utf-8') as f:
+        f.write('a convolution 8 3: 39 engines, 12 exact, 1 plans, workspace 131\n'
+                'a convolution 8 4: 39 engines, 0 exact, 0 plans, workspace 0; no engine\n'
+                'a convolution 8 3: 0 engines, 0 exact, 1 plans from disk, workspace 131\nanother line\n')
+    result.plans(path, folder, log)
+    tap("what cuDNN proposed, graphs without a plan first",
+        [line[:17] for line in result.load(path)['cudnn_graphs']] == ['a convolution 8 4', 'a convolution 8 3'])
 print('1..%d' % n)
 sys.exit(failed)
