@@ -68,6 +68,10 @@ def claim(result, key, holds, **more):
 
 def unfinished(path, what, tree, finished=''):
     result = load(path)
+    if what == 'full' and result.get('what') == 'quick' and result.get('tree') == tree:
+        result.pop('failed', None)  # what is quick is the beginning of what is full
+        result['what'] = 'full'
+        save(path, result)
     return not (result.get('what') == what and result.get('tree') == tree and (finished or 'failed' not in result))
 
 

@@ -157,6 +157,10 @@ with tempfile.TemporaryDirectory() as folder:
     result.save(path, dict(result.load(path), failed='3'))
     tap('one that came to its end only where that is asked for',
         result.unfinished(path, 'full', 't') and not result.unfinished(path, 'full', 't', 'finished'))
+    result.save(path, dict(result.load(path), what='quick'))
+    tap('a quick run is the beginning of a full one',
+        result.unfinished(path, 'full', 'u') and not result.unfinished(path, 'full', 't')
+        and 'failed' not in result.load(path))
     with open(log, 'w', encoding='utf-8') as f:
         f.write('a convolution 8 3: 39 engines, 12 exact, 1 plans, workspace 131\n'
                 'a convolution 8 4: 39 engines, 0 exact, 0 plans, workspace 0; no engine\n'
