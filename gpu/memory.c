@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SEGMENT_UNIT ((size_t)2 << 20) /* the pool's segments are multiples of this */
+
 /** Pages that are mapped. */
 typedef struct
 {
@@ -170,6 +172,22 @@ has_pages (TdCuda *c)
   return true;
 }
 
+/* What pages are multiples of: as is advised, or the least, where the pool's segments are none.
+ */
+static bool
+find_granularity (TdCudaVmm *v)
+{
+  static const CUmemAllocationGranularity_flags which[]
+      = { CU_MEM_ALLOC_GRANULARITY_RECOMMENDED, CU_MEM_ALLOC_GRANULARITY_MINIMUM };
+
+  for (int i = 0; i < 2; i++)
+    if (td_cuda.cuMemGetAllocationGranularity (&v->granularity, &v->pages, which[i])
+            == CUDA_SUCCESS
+        && v->granularity > 0 && SEGMENT_UNIT % v->granularity == 0)
+      return true;
+  return false;
+}
+
 bool
 td_cuda_vmm_open (TdCuda *c)
 {
@@ -185,10 +203,7 @@ td_cuda_vmm_open (TdCuda *c)
   td_cuda.cuDeviceGetAttribute (
       &supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, c->handle);
   if (supported == 0 || td_cuda.cuDeviceTotalMem (&total, c->handle) != CUDA_SUCCESS
-      || td_cuda.cuMemGetAllocationGranularity (&v->granularity, &v->pages,
-                                                CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
-             != CUDA_SUCCESS
-      || v->granularity == 0)
+      || !find_granularity (v))
     {
       free (v);
       return false;

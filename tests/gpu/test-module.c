@@ -320,6 +320,16 @@ memory__comes_from_the_provider_that_works (void **state)
   assert_null (td__pool_check (d->pool));
 }
 
+static void
+memory__comes_in_small_pages_where_large_ones_are_advised (void **state)
+{
+  TdDevice *d;
+
+  driver->state->advised = (size_t)32 << 20;
+  d = td_device_get ("cuda:0");
+  assert_true (td_item (td_sum (td_to_device (td_ones (TD_F32, TD_SHAPE (9)), d))) == 9);
+}
+
 /* Addresses are given out, and no pages for them. */
 static void
 memory__comes_in_whole_segments_where_pages_cannot_be_mapped (void **state)
@@ -532,6 +542,7 @@ main (int argc, char **argv)
     row (gemm__adds_the_bias_of_a_layer_at_its_end),
     row (gemm__tells_of_a_library_that_does_not_start),
     row (memory__comes_from_the_provider_that_works),
+    row (memory__comes_in_small_pages_where_large_ones_are_advised),
     row (memory__comes_in_whole_segments_where_pages_cannot_be_mapped),
     row (memory__of_others_is_told_apart),
     row (memory__runs_out_alike_by_the_limit_and_on_the_device),

@@ -39,6 +39,7 @@ typedef struct FakeCuda
   int n_devices;
   int capability;   /**< 90: compute capability 9.0 */
   bool no_vmm;      /**< the device maps no pages */
+  size_t advised;   /**< granularity of pages; 0: the least */
   char ignored[40]; /**< a function of streams that says that all is well and does nothing: what
                        a program would be that forgot the call */
 } FakeCuda;

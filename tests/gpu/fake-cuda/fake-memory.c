@@ -228,7 +228,9 @@ CUresult
 cuMemGetAllocationGranularity (size_t *granularity, const CUmemAllocationProp *prop,
                                CUmemAllocationGranularity_flags option)
 {
-  *granularity = GRANULARITY;
+  *granularity = option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED && fake.advised > 0
+                     ? fake.advised
+                     : GRANULARITY;
   return fake_enter ("cuMemGetAllocationGranularity");
 }
 

@@ -1,5 +1,5 @@
 /* The kernels themselves, compiled for the host: the fake driver finds them by name, and runs a
- * launch as one fibre for each thread.
+ * launch as one fibre for each thread; in every launch they begin in another order.
  *
  * SPDX-License-Identifier: MIT */
 #include "fake-kernels.h"
@@ -14,6 +14,9 @@ static void
 run (const FakeKernel *kernel, const unsigned grid[3], unsigned block, size_t shared_bytes,
      const void *params)
 {
+  static unsigned n;
+
+  td_emu_order ((TdEmuOrder)(n++ % TD_EMU_ORDERS));
   td_emu_run (kernel->emulated, grid, block, params);
 }
 
