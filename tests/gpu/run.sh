@@ -194,6 +194,11 @@ tapedeck=$build/app/tapedeck
 
 # 2. Does the module see a GPU?  Without one, the rest says nothing about it.
 step backends 5 "$tapedeck" --version
+if [ -n "$left" ]; then
+  copy_result
+  echo "left for the next command:$left and all after"
+  exit 75
+fi
 if ! grep -q 'cuda:0' "$logs/backends.log"; then
   cat "$logs/backends.log"
   copy_result
