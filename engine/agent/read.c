@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "read.h"
 
-#include "../core/core.h"
+#include "../core/copies.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ download (const TdNode *node, const TdBuffer *b, size_t n, void *bytes)
     return b->device->ops->download (b->device, bytes, b->data, n);
   all = malloc (b->bytes + 1);
   if (all != NULL)
-    status = td__layout_download (node, b, all);
+    status = td__layout_download (node, b, all, TD_COPY_RECORDING, NULL);
   if (status == TD_OK)
     memcpy (bytes, all, n);
   free (all);

@@ -1,6 +1,7 @@
 /* Arrays from and to the host: creators, reads and writes.
  *
  * SPDX-License-Identifier: MIT */
+#include "copies.h"
 #include "late-index.h"
 
 #include <math.h>
@@ -49,7 +50,7 @@ traced (TdVar *v, TdTraceArray how)
 
 /* Take v, a new input, into the scope with the host's numbers, or zeros. */
 static TdVar *
-fill_from (TdVar *v, const void *host)
+fill_from (TdVar *v, const void *host, TdCopyWhy why, const TdSite *site)
 {
   const TdDeviceOps *ops;
 
@@ -59,21 +60,28 @@ fill_from (TdVar *v, const void *host)
   if (!v->node->device->computes)
     return finish (v, TD_OK);
   return finish (v, host != NULL
-                        ? td__buffer_upload_new (v->buffer, host)
+                        ? td__copy_in_new (v->buffer, host, why, v->node, site)
                         : ops->zero (v->node->device, v->buffer->data, v->buffer->bytes));
 }
 
 static TdVar *
-filled (TdVar *v, const void *host)
+filled (TdVar *v, const void *host, TdCopyWhy why, const TdSite *site)
 {
-  return traced (fill_from (v, host),
+  return traced (fill_from (v, host, why, site),
                  (TdTraceArray){ .origin = host != NULL ? TD_ARRAY_UPLOAD : TD_ARRAY_FILL });
+}
+
+TdVar *
+td__tensor_for (TdCopyWhy why, TdDtype dtype, const TdShape *shape, const void *host,
+                const TdSite *site)
+{
+  return filled (new_input (dtype, shape, site), host, why, site);
 }
 
 TdVar *
 td_tensor_at (TdDtype dtype, TdShape shape, const void *host, const TdSite *site)
 {
-  return filled (new_input (dtype, &shape, site), host);
+  return td__tensor_for (TD_COPY_NEW, dtype, &shape, host, site);
 }
 
 TdVar *
@@ -83,6 +91,13 @@ td__tensor_of_block (TdDtype dtype, const TdShape *shape, TdDevice *device, TdBl
   size_t bytes = (size_t)td_shape_size (shape) * td_dtype_bytes (dtype);
   TdVar *v = td__var_of (dtype, shape, td__buffer_of (device, block, bytes), site);
 
+  if (v != NULL) /* it was sent before, for this */
+    td__copy_tell (&(TdCopy){ .device = device,
+                              .bytes = bytes,
+                              .node = v->node,
+                              .site = site,
+                              .way = TD_COPY_TO_DEVICE,
+                              .why = TD_COPY_BATCH });
   return traced (finish (v, TD_OK), (TdTraceArray){ .origin = TD_ARRAY_UPLOAD });
 }
 
@@ -122,7 +137,7 @@ td_zeros_like (TdVar *v)
 {
   return td__var_usable (v, "td_zeros_like", NULL) ? filled (
              new_input_on (v->node->device, (TdDtype)v->node->dtype, &v->node->shape, NULL),
-             NULL)
+             NULL, TD_COPY_NEW, NULL)
                                                    : td__poison ();
 }
 
@@ -260,7 +275,7 @@ host_read (const TdVar *v, void *host, const char *call, const TdSite *site)
     e->observer->host_read (e->observer, v->node, site != NULL ? site : e->site);
   if (TD_UNLIKELY (e->tracer != NULL))
     e->tracer->host_read (e->tracer, v, site != NULL ? site : e->site);
-  status = td__layout_download (v->node, v->buffer, host);
+  status = td__layout_download (v->node, v->buffer, host, TD_COPY_READ, site);
   return status == TD_OK ? td__index_raise () : status;
 }
 
@@ -331,7 +346,7 @@ TdStatus (td_read) (const TdVar *v, void *host, size_t bytes)
 }
 
 TdStatus
-td_write_at (TdVar *v, const void *host, size_t bytes, const TdSite *site)
+td__write_for (TdCopyWhy why, TdVar *v, const void *host, size_t bytes, const TdSite *site)
 {
   TdEngine *e = &td__engine;
   TdDevice *d;
@@ -347,7 +362,13 @@ td_write_at (TdVar *v, const void *host, size_t bytes, const TdSite *site)
   td__buffer_written (v->buffer, site);
   if (e->observer != NULL)
     e->observer->write (e->observer, v->node, site != NULL ? site : e->site);
-  return d->computes ? td__layout_upload (v->node, v->buffer, host) : TD_OK;
+  return d->computes ? td__layout_upload (v->node, v->buffer, host, why, site) : TD_OK;
+}
+
+TdStatus
+td_write_at (TdVar *v, const void *host, size_t bytes, const TdSite *site)
+{
+  return td__write_for (TD_COPY_WRITE, v, host, bytes, site);
 }
 
 TdStatus (td_write) (TdVar *v, const void *host, size_t bytes)

@@ -351,8 +351,6 @@ void td__buffer_written (TdBuffer *b, const TdSite *site);
 /* handles (var.c) */
 /** Copy the numbers of v into a buffer of another device; an event.  copy: the new variable
  * that has the buffer, or NULL where v itself moves.  *Errors*: after td__fail.  *Sync*. */
-/** Copy the host's numbers to a buffer that was made just now. */
-TdStatus td__buffer_upload_new (const TdBuffer *to, const void *host);
 TdStatus td__transfer (TdVar *v, TdBuffer *to, TdVar *copy, const TdSite *site);
 /** The number of a registered device, and the names by number, ended by NULL. */
 int td__device_number (const TdDevice *device);
@@ -519,9 +517,6 @@ int td__layout_axis (int axis, int ndim, TdLayout layout);
 TdStatus td__layout_copy (TdDevice *d, const TdTensor *from, TdTensor *to);
 /** The sizes in the order in which an array of that layout lies in memory. */
 TdShape td__layout_sizes (const TdShape *shape, TdLayout layout);
-/** Download the array of a node, in the logical order. */
-TdStatus td__layout_download (const TdNode *n, const TdBuffer *b, void *host);
-TdStatus td__layout_upload (const TdNode *n, const TdBuffer *b, const void *host);
 
 /** Config debug: every output must be finite. */
 TdStatus td__debug_check (const TdRun *r);

@@ -3,7 +3,7 @@
  * that the call is made in, by recorded operations.
  *
  * SPDX-License-Identifier: MIT */
-#include "core.h"
+#include "copies.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -189,18 +189,19 @@ reorder (const TdShape *shape, size_t item, const char *from, char *to, bool log
 }
 
 TdStatus
-td__layout_download (const TdNode *n, const TdBuffer *b, void *host)
+td__layout_download (const TdNode *n, const TdBuffer *b, void *host, TdCopyWhy why,
+                     const TdSite *site)
 {
   TdDevice *d = n->device;
   TdStatus status;
   void *memory;
 
   if (TD_LIKELY (n->layout == TD_ROW_MAJOR))
-    return d->ops->download (d, host, b->data, b->bytes);
+    return td__copy_out (d, host, b->data, b->bytes, why, n, site);
   memory = malloc (b->bytes + 1);
   if (memory == NULL)
     return td__fail (TD_ERR_MEMORY, "read", NULL, "no %zu bytes of host memory", b->bytes);
-  status = d->ops->download (d, memory, b->data, b->bytes);
+  status = td__copy_out (d, memory, b->data, b->bytes, why, n, site);
   if (status == TD_OK)
     reorder (&n->shape, td__dtype_sizes[n->dtype], memory, host, true);
   free (memory);
@@ -208,19 +209,20 @@ td__layout_download (const TdNode *n, const TdBuffer *b, void *host)
 }
 
 TdStatus
-td__layout_upload (const TdNode *n, const TdBuffer *b, const void *host)
+td__layout_upload (const TdNode *n, const TdBuffer *b, const void *host, TdCopyWhy why,
+                   const TdSite *site)
 {
   TdDevice *d = n->device;
   TdStatus status;
   void *memory;
 
   if (TD_LIKELY (n->layout == TD_ROW_MAJOR))
-    return d->ops->upload (d, b->data, host, b->bytes);
+    return td__copy_in (d, b->data, host, b->bytes, why, n, site);
   memory = malloc (b->bytes + 1);
   if (memory == NULL)
     return td__fail (TD_ERR_MEMORY, "write", NULL, "no %zu bytes of host memory", b->bytes);
   reorder (&n->shape, td__dtype_sizes[n->dtype], host, memory, false);
-  status = d->ops->upload (d, b->data, memory, b->bytes);
+  status = td__copy_in (d, b->data, memory, b->bytes, why, n, site);
   free (memory);
   return status;
 }

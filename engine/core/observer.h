@@ -10,6 +10,7 @@
 #include "../tapedeck-op.h"
 #include "observer-static.h"
 
+struct TdCopy;
 struct TdNode;
 struct TdBuffer;
 
@@ -101,6 +102,8 @@ struct TdObserver
   void (*gradient) (TdObserver *o, struct TdNode *leaf, struct TdNode *gradient);
   void (*report) (TdObserver *o, const char *key, double value);
   void (*host_read) (TdObserver *o, struct TdNode *node, const TdSite *site);
+  /** Optional: numbers went between the host and a device (copies.h). */
+  void (*copied) (TdObserver *o, const struct TdCopy *copy);
   void (*write) (TdObserver *o, struct TdNode *node, const TdSite *site);
   void (*unchain) (TdObserver *o, struct TdNode *node, const TdSite *site);
   void (*name) (TdObserver *o, struct TdNode *node, const char *name);

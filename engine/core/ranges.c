@@ -77,6 +77,7 @@ PASS (backward, (TdObserver *o, bool begin, const TdSite *s), begin, s)
 PASS (gradient, (TdObserver *o, struct TdNode *leaf, struct TdNode *g), leaf, g)
 PASS (report, (TdObserver *o, const char *key, double value), key, value)
 PASS (host_read, (TdObserver *o, struct TdNode *n, const TdSite *s), n, s)
+PASS (copied, (TdObserver *o, const struct TdCopy *copy), copy)
 PASS (write, (TdObserver *o, struct TdNode *n, const TdSite *s), n, s)
 PASS (unchain, (TdObserver *o, struct TdNode *n, const TdSite *s), n, s)
 PASS (name, (TdObserver *o, struct TdNode *n, const char *name), n, name)
@@ -126,6 +127,7 @@ static const TdObserver vtable = { .before_op = before_op,
                                    .gradient = on_gradient,
                                    .report = on_report,
                                    .host_read = on_host_read,
+                                   .copied = on_copied,
                                    .write = on_write,
                                    .unchain = on_unchain,
                                    .name = on_name,

@@ -2,6 +2,7 @@
  * what the engine knows about its need.  The numbers go through host memory.
  *
  * SPDX-License-Identifier: MIT */
+#include "copies.h"
 #include "late-index.h"
 
 #include <stddef.h>
@@ -33,16 +34,6 @@ static const TdOpClass to_device_class = { .name = "to_device",
                                            .attrs = attrs_table,
                                            .n_attrs = TD_ARRAY_LENGTH (attrs_table) };
 
-TdStatus
-td__buffer_upload_new (const TdBuffer *to, const void *host)
-{
-  const TdDeviceOps *ops = to->device->ops;
-
-  return (ops->upload_new != NULL && td__block_is_idle (to->block)
-              ? ops->upload_new
-              : ops->upload) (to->device, to->data, host, to->bytes);
-}
-
 static TdStatus
 carry (const TdNode *n, const TdBuffer *from, const TdBuffer *to, const TdSite *site)
 {
@@ -60,9 +51,9 @@ carry (const TdNode *n, const TdBuffer *from, const TdBuffer *to, const TdSite *
     return td__fail (TD_ERR_MEMORY, "td_to_device", site,
                      "no %zu bytes of host memory for a copy from %s to %s", bytes, a->name,
                      b->name);
-  status = td__layout_download (n, from, host);
+  status = td__layout_download (n, from, host, TD_COPY_OP, site);
   if (status == TD_OK)
-    status = td__buffer_upload_new (to, host);
+    status = td__copy_in_new (to, host, TD_COPY_OP, n, site);
   free (host);
   if (status != TD_OK && !td__engine.has_error)
     td__fail (status, "td_to_device", site, "%zu bytes could not be copied from %s to %s",

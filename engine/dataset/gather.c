@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "dataset.h"
 
+#include "../core/copies.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,7 +296,7 @@ td__host_batch_send (const TdHostBatch *h, TdBlock *const *blocks, const char *c
       const TdShape *shape = &h->field[k].shape;
       TdVar *v = blocks != NULL
                      ? td__tensor_of_block (dtype, shape, td__engine.device, blocks[k], site)
-                     : td_tensor_at (dtype, *shape, h->field[k].data, site);
+                     : td__tensor_for (TD_COPY_BATCH, dtype, shape, h->field[k].data, site);
 
       b.field[k] = td_poisoned (v) || name == NULL ? v : td_name (v, name);
       b.name[k] = h->field[k].name;

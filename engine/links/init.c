@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #include "link.h"
 
+#include "../core/copies.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -246,7 +248,7 @@ fill_from_host (TdInit init, TdVar *v, const TdSite *site)
       __builtin_memcpy ((char *)w + 4 * i, &f, sizeof f);
     }
   if (status == TD_OK)
-    status = d->ops->upload (d, v->buffer->data, w, v->buffer->bytes);
+    status = td__copy_in (d, v->buffer->data, w, v->buffer->bytes, TD_COPY_NEW, v->node, site);
   free (w);
   return status;
 }

@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: MIT */
 #include "optimizer.h"
 
+#include "../core/copies.h"
 #include "../core/late-index.h"
 
 #include <stddef.h>
@@ -192,7 +193,9 @@ begin (TdOpt *opt, TdDevice *d, const TdSite *site)
   l->told = d->ops->ahead->host_new (d, 2 * ROOM * sizeof *l->told);
   l->numbers = l->told != NULL ? td__opt_state (TD_F64, &shape, d, site) : NULL;
   if (l->numbers != NULL
-      && d->ops->upload (d, l->numbers->buffer->data, numbers, sizeof numbers) == TD_OK)
+      && td__copy_in (d, l->numbers->buffer->data, numbers, sizeof numbers, TD_COPY_NEW,
+                      l->numbers->node, site)
+             == TD_OK)
     {
       memset (l->told, 0, 2 * ROOM * sizeof *l->told);
       opt->later = l;

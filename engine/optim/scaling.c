@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT */
 #include "optimizer.h"
 
+#include "../core/copies.h"
 #include "../scalar-updates.h"
 
 #include <math.h>
@@ -132,7 +133,7 @@ check_together (const TdOpt *opt, TdDevice *d, const TdSite *site)
     if (is_there (&opt->slots[i], d))
       status = put_extremes (d, opt->slots[i].g, (char *)block->address + i * 2 * PLACE);
   if (status == TD_OK)
-    status = d->ops->download (d, host, block->address, bytes);
+    status = td__copy_out (d, host, block->address, bytes, TD_COPY_READ, NULL, site);
   for (int i = 0; i < 2 * opt->n_slots && status == TD_OK; i++)
     if (is_there (&opt->slots[i / 2], d)
         && !is_finite (host + i * PLACE, (TdDtype)opt->slots[i / 2].g->node->dtype))

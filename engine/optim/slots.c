@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #include "optimizer.h"
 
+#include "../core/copies.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,7 +151,7 @@ state_of (TdVar **state, const TdRecord *value, const TdOptSlot *slot, TdDtype d
                      td_shape_text (&p->shape, b, sizeof b));
   give_up (state);
   *state = td__opt_state (dtype, &p->shape, p->device, site);
-  return *state != NULL ? td_write_at (*state, value->data, value->bytes, site)
+  return *state != NULL ? td__write_for (TD_COPY_LOAD, *state, value->data, value->bytes, site)
                         : td__engine.error.status;
 }
 

@@ -187,6 +187,7 @@ static const uint16_t least[TD_RAW_N_TYPES] = {
   [TD_RAW_REFERENCES] = sizeof (TdRawReferences),
   [TD_RAW_POOL] = sizeof (TdRawPool),
   [TD_RAW_FAULT] = sizeof (TdRawFault),
+  [TD_RAW_COPY] = sizeof (TdRawCopy),
 };
 
 static bool

@@ -160,6 +160,7 @@ struct TdAssembler
   TdList reads, stats, tensors, notices;
   TdList devices, device_times; /* TdTapeDevice, TdRawDeviceTime */
   TdList pools;                 /* TdTapePool */
+  TdList copies;                /* TdRawCopy */
   TdTapeStop stop;
   uint64_t last_structure;
   uint64_t fed, iteration_at; /* bytes fed, and where the open iteration begins */
@@ -278,6 +279,10 @@ void td__feed_answered (TdAssembler *a, const TdRawHead *head);
 void td__feed_device (TdAssembler *a, const TdRawHead *head);
 void td__feed_pool (TdAssembler *a, const TdRawHead *head);
 void td__feed_fault (TdAssembler *a, const TdRawHead *head);
+void td__feed_copy (TdAssembler *a, const TdRawHead *head);
+/** Give the iteration its copies; `copies` is its own list. */
+void td__resolve_copies (const TdAssembler *a, const TdShape *s, TdTapeIteration *it,
+                         TdList *copies);
 
 /** End the open iteration. */
 void td__finish_iteration (TdAssembler *a, uint64_t end_ticks);

@@ -64,7 +64,7 @@ td_assembler_free (TdAssembler *a)
           &a->start,   &a->duration,     &a->memory,    &a->reads,   &a->stats,
           &a->tensors, &a->notices,      &a->metas,     &a->blocks,  &a->free_blocks,
           &a->bound,   &a->attr_changes, &a->addresses, &a->devices, &a->device_times,
-          &a->queue,   &a->pools };
+          &a->queue,   &a->pools,        &a->copies };
 
   for (uint32_t i = 0; i < a->texts.n; i++)
     free (((char **)a->texts.items)[i]);
@@ -106,7 +106,7 @@ clear_iteration (TdAssembler *a)
   a->reads.n = a->stats.n = a->tensors.n = a->notices.n = a->statics.n = 0;
   a->runs.n = a->traced.n = 0;
   a->held.n = a->objects.n = a->references.n = 0;
-  a->devices.n = a->device_times.n = a->pools.n = 0;
+  a->devices.n = a->device_times.n = a->pools.n = a->copies.n = 0;
   a->stop = (TdTapeStop){ 0 };
   a->shown_events = 0;
   a->shown_stopped = false;
@@ -116,7 +116,7 @@ clear_iteration (TdAssembler *a)
 /* What differs each time, resolved to variables; the arrays are the iteration's own. */
 typedef struct
 {
-  TdList start, duration, reads, stats, tensors, runs, records, blocks, device_times;
+  TdList start, duration, reads, stats, tensors, runs, records, blocks, device_times, copies;
 } Resolved;
 
 static void
@@ -228,6 +228,7 @@ resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
   it->n_attr_changes = a->attr_changes.n;
   resolve_times (a, it, r);
   resolve_reads (a, s, it, r);
+  td__resolve_copies (a, s, it, &r->copies);
   resolve_values (a, s, it, r);
   td__resolve_devices (a, it, &r->device_times, commit);
 }
@@ -244,6 +245,7 @@ clear_resolved (Resolved *r)
   td__list_clear (&r->records);
   td__list_clear (&r->blocks);
   td__list_clear (&r->device_times);
+  td__list_clear (&r->copies);
 }
 
 /* What was set aside makes another structure, but no other graph. */
@@ -654,6 +656,7 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
   [TD_RAW_REFERENCES] = td__feed_references,
   [TD_RAW_POOL] = td__feed_pool,
   [TD_RAW_FAULT] = td__feed_fault,
+  [TD_RAW_COPY] = td__feed_copy,
 };
 
 /* Recovery: definitions count always, the rest only from the first whole iteration on that the

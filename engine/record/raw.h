@@ -73,6 +73,7 @@ typedef enum
   TD_RAW_REFERENCES,
   TD_RAW_POOL,
   TD_RAW_FAULT,
+  TD_RAW_COPY,
   TD_RAW_N_TYPES
 } TdRawType;
 
@@ -474,6 +475,16 @@ typedef struct
   uint32_t n, reserved;
   uint32_t to[];
 } TdRawReferences;
+
+/** COPY: numbers went between the host and a device; its var and event are the reader's to fill
+ * in, from `variable` (0: none) and where it comes. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t variable;
+  TdTapeCopy copy;
+} TdRawCopy;
+_Static_assert(sizeof (TdRawCopy) == 40, "TdRawCopy changed size");
 
 /** Bytes of a record of `n` bytes, padded. */
 #define TD_RAW_PADDED(n) (((uint32_t)(n) + 7u) & ~7u)

@@ -49,6 +49,7 @@ begin_iteration (TdRecorder *r, int64_t number, uint32_t label, const TdSite *si
   r->in_iteration = true;
   r->outside = outside;
   td__recorder_times_begin (r);
+  td__recorder_early_copies (r);
 }
 
 /* Labels are counters nearly always: a text for each would never end. */
@@ -619,6 +620,8 @@ on_finish (TdObserver *o, int status)
 
   if (r->writes)
     {
+      if (r->n_early > 0)
+        ensure_iteration (r);
       end_iteration (r, true);
       td__recorder_late (r, TD_LATE_WAIT);
       td__recorder_tell_left_out (r);
@@ -694,6 +697,7 @@ static const TdObserver vtable = {
   .gradient = on_gradient,
   .report = on_report,
   .host_read = on_host_read,
+  .copied = td__recorder_copied,
   .write = on_write,
   .unchain = on_unchain,
   .name = on_name,

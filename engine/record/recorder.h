@@ -70,7 +70,8 @@ typedef struct
 enum
 {
   TD_LATE_ITERATIONS = 256,
-  TD_RECORDED_DEVICES = 16
+  TD_RECORDED_DEVICES = 16,
+  TD_EARLY_COPIES = 256
 };
 
 typedef struct TdRecorder
@@ -108,7 +109,9 @@ typedef struct TdRecorder
   uint64_t n_left_out[TD_LATE_N_REFUSALS]; /* arrays without statistics, by why */
   TdDeviceTimes times;
   TdTapeDevice devices[TD_RECORDED_DEVICES];
-  uint64_t devices_asked; /* ticks, when the driver was last; 0: never */
+  uint64_t devices_asked;           /* ticks, when the driver was last; 0: never */
+  TdRawCopy early[TD_EARLY_COPIES]; /* while no iteration was recorded */
+  int n_early;
 } TdRecorder;
 
 /** The recorder of this process, or NULL. */
@@ -169,6 +172,10 @@ void td__recorder_time_before (TdRecorder *r, const TdEvent *event);
 void td__recorder_time_after (TdRecorder *r);
 /** Write how full the devices are. */
 void td__recorder_devices (TdRecorder *r);
+/** Write that the host's numbers went to a device, or a device's to the host. */
+void td__recorder_copied (TdObserver *o, const struct TdCopy *copy);
+/** The same of what was copied before the iteration that begins. */
+void td__recorder_early_copies (TdRecorder *r);
 void td__recorder_static_news (TdObserver *o, const TdStaticNews *news);
 void td__recorder_schedule (TdObserver *o, const TdScheduleInfo *schedule);
 void td__recorder_static_run (TdObserver *o, const TdStaticRun *run);

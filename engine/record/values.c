@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"
 
+#include "../core/copies.h"
+
 #include "stats.h"
 
 #include <math.h>
@@ -56,7 +58,8 @@ write_tensor (TdRecorder *r, const TdNode *n, const TdBuffer *b)
   if (n->layout != TD_ROW_MAJOR)
     {
       logical = malloc (b->bytes + 1);
-      if (logical == NULL || td__layout_download (n, b, logical) != TD_OK)
+      if (logical == NULL
+          || td__layout_download (n, b, logical, TD_COPY_RECORDING, NULL) != TD_OK)
         {
           free (logical);
           return;

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "export-npz.h"
 
+#include "../core/copies.h"
+
 #include "../links/object.h"
 #include "serializer.h"
 
@@ -21,7 +23,8 @@ serialize (void *object, TdSerializer *s)
       TdRecord value
           = { TD_RECORD_ARRAY, (TdDtype)v->node->dtype, v->node->shape, numbers, b->bytes };
 
-      if (b->device->computes && td__layout_download (v->node, b, numbers) == TD_OK)
+      if (b->device->computes
+          && td__layout_download (v->node, b, numbers, TD_COPY_READ, NULL) == TD_OK)
         td__serializer_write (s, a->names[i], &value);
       else
         td__serializer_fail (s, TD_ERR_DEVICE, a->names[i], "its numbers cannot be read");

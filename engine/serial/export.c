@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: MIT */
 #include "export.h"
 
+#include "../core/copies.h"
+
 #include "../links/object.h"
 #include "export-npz.h"
 #include "replace.h"
@@ -133,8 +135,9 @@ td__export_numbers (const TdSchedule *s, uint32_t node, const TdSite *site)
 
   if (!b->device->computes
       || (external != TD_ABSENT
-              ? td__layout_download (s->externals[external].var->node, b, numbers)
-              : b->device->ops->download (b->device, numbers, b->data, b->bytes))
+              ? td__layout_download (s->externals[external].var->node, b, numbers, TD_COPY_READ,
+                                     site)
+              : td__copy_out (b->device, numbers, b->data, b->bytes, TD_COPY_READ, NULL, site))
              != TD_OK)
     {
       td__fail (TD_ERR_DEVICE, "td_static_save", site, "device %s keeps no numbers to write",

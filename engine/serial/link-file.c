@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "../links/link.h"
+#include "../core/copies.h"
 #include "../optim/optimizer.h"
 #include "serializer.h"
 
@@ -43,7 +44,8 @@ start_param (TdSerializer *s, TdParam *param, const char *key)
     return;
   made = td__param_leaf (param, &value.shape);
   if (made == NULL
-      || td_write_at (made, value.data, value.bytes, td__serializer_site (s)) != TD_OK)
+      || td__write_for (TD_COPY_LOAD, made, value.data, value.bytes, td__serializer_site (s))
+             != TD_OK)
     td__serializer_fail (s, TD_ERR_MEMORY, key, "no memory for it");
   else
     {

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "../links/link.h"
 
+#include "../core/copies.h"
+
 #include "npy.h"
 #include "replace.h"
 
@@ -77,7 +79,7 @@ td_load_npy_at (const char *path, const TdSite *site)
       elements = td__xcalloc (1, need + 1);
       td__npy_convert (&npy, (char *)data + npy.offset, npy.dtype, elements);
     }
-  v = td_tensor_at (npy.dtype, npy.shape, elements, site);
+  v = td__tensor_for (TD_COPY_LOAD, npy.dtype, &npy.shape, elements, site);
   if (elements != (char *)data + npy.offset)
     free (elements);
   free (data);

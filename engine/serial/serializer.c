@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #include "serializer.h"
 
+#include "../core/copies.h"
+
 #include "../links/object.h"
 #include "archive.h"
 #include "npy.h"
@@ -424,7 +426,7 @@ var_apply (void *staged)
 {
   VarField *f = staged;
 
-  return td_write_at (f->v, f->value.data, f->value.bytes, f->site);
+  return td__write_for (TD_COPY_LOAD, f->v, f->value.data, f->value.bytes, f->site);
 }
 
 static void

@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: MIT */
 #include "entry.h"
 
+#include "../core/copies.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +42,8 @@ td__state_save (const TdSchedule *s, TdVar *const *externals, TdSavedState **to)
 
         saved[n] = (TdSavedState){ b, room (b->bytes), b->version };
         if (b->device->computes)
-          b->device->ops->download (b->device, saved[n].bytes, b->data, b->bytes);
+          td__copy_out (b->device, saved[n].bytes, b->data, b->bytes, TD_COPY_CHECK, NULL,
+                        b->writer);
         n++;
       }
   return n;
@@ -54,7 +57,8 @@ td__state_restore (TdSavedState *saved, uint32_t n, bool back)
       TdBuffer *b = saved[n].buffer;
 
       if (back && b->device->computes)
-        b->device->ops->upload (b->device, b->data, saved[n].bytes, b->bytes);
+        td__copy_in (b->device, b->data, saved[n].bytes, b->bytes, TD_COPY_CHECK, NULL,
+                     b->writer);
       if (back)
         b->version = saved[n].version;
       free (saved[n].bytes);

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "play.h"
+#include "../core/copies.h"
 #include "tell.h"
 #include "capture.h"
 #include "../cpu/packed.h"
@@ -132,7 +133,7 @@ host_read (const TdPlay *p, const TdReady *r)
   now = malloc (bytes + 1);
   if (now == NULL)
     abort ();
-  same = d->ops->download (d, now, t->data, bytes) == TD_OK
+  same = td__copy_out (d, now, t->data, bytes, TD_COPY_CHECK, NULL, r->step->site) == TD_OK
          && memcmp (now, r->step->bytes, bytes) == 0;
   if (!same && p->miss != NULL)
     {

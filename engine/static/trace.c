@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "trace.h"
 
+#include "../core/copies.h"
+
 #include "trace-private.h"
 
 #include <stdio.h>
@@ -405,8 +407,8 @@ trace_host_read (TdTracer *tracer, const TdVar *v, const TdSite *site)
   step->bytes = malloc (v->buffer->bytes + 1);
   if (step->bytes == NULL)
     abort ();
-  if (v->node->device->ops->download (v->node->device, step->bytes, v->buffer->data,
-                                      v->buffer->bytes)
+  if (td__copy_out (v->node->device, step->bytes, v->buffer->data, v->buffer->bytes,
+                    TD_COPY_CHECK, v->node, site)
       != TD_OK)
     td__trace_refuse (t, site, "reads numbers that cannot be kept");
   td__trace_tell (t);

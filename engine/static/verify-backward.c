@@ -5,6 +5,8 @@
  * SPDX-License-Identifier: MIT */
 #include "verify.h"
 
+#include "../core/copies.h"
+
 #include "play.h"
 #include "tell.h"
 
@@ -180,7 +182,7 @@ host_copy (const TdVar *v)
   if (host == NULL)
     abort ();
   if (d->computes)
-    d->ops->download (d, host, v->buffer->data, v->buffer->bytes);
+    td__copy_out (d, host, v->buffer->data, v->buffer->bytes, TD_COPY_CHECK, v->node, NULL);
   return host;
 }
 

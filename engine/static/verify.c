@@ -8,6 +8,8 @@
  * SPDX-License-Identifier: MIT */
 #include "verify.h"
 
+#include "../core/copies.h"
+
 #include "tell.h"
 
 #include <math.h>
@@ -227,8 +229,8 @@ same_constants (const TdSchedule *then, const TdSchedule *now, TdMiss *miss)
       if (a == NULL || b == NULL)
         abort ();
       if (same && d->computes)
-        same = d->ops->download (d, a, x->data, x->bytes) == TD_OK
-               && d->ops->download (d, b, y->data, y->bytes) == TD_OK
+        same = td__copy_out (d, a, x->data, x->bytes, TD_COPY_CHECK, NULL, NULL) == TD_OK
+               && td__copy_out (d, b, y->data, y->bytes, TD_COPY_CHECK, NULL, NULL) == TD_OK
                && memcmp (a, b, x->bytes) == 0;
       free (a);
       free (b);
@@ -361,8 +363,8 @@ same_memory (const TdCheck *c, TdDevice *d, const void *replayed, const void *co
 
   if (a == NULL || b == NULL)
     abort ();
-  if (d->computes && d->ops->download (d, a, replayed, bytes) == TD_OK
-      && d->ops->download (d, b, code, bytes) == TD_OK)
+  if (d->computes && td__copy_out (d, a, replayed, bytes, TD_COPY_CHECK, NULL, site) == TD_OK
+      && td__copy_out (d, b, code, bytes, TD_COPY_CHECK, NULL, site) == TD_OK)
     same = near (a, b, n, c->entry->plan->n_fused, &at);
   if (!same)
     {
@@ -439,7 +441,8 @@ check_state (TdCheck *c)
       if (now == NULL)
         abort ();
       if (b->device->computes
-          && b->device->ops->download (b->device, now, b->data, b->bytes) == TD_OK
+          && td__copy_out (b->device, now, b->data, b->bytes, TD_COPY_CHECK, NULL, b->writer)
+                 == TD_OK
           && memcmp (now, c->after[k].bytes, b->bytes) != 0 && c->entry->plan->n_fused == 0)
         {
           c->miss->guard = "verify";

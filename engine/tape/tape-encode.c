@@ -122,6 +122,7 @@ td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_
   PUT (b, OBJECTS, it->objects, it->n_objects);
   PUT (b, REFERENCES, it->references, it->n_references);
   PUT (b, POOLS, it->pools, it->n_pools);
+  PUT (b, COPIES, it->copies, it->n_copies);
   if (it->stop.stopped)
     PUT (b, STOP, &it->stop, 1);
   if (it->structure == 0)

@@ -167,6 +167,10 @@ instance_ok (const TdTapeIteration *it)
   for (uint32_t i = 0; i < it->n_host_reads; i++)
     if (it->host_reads[i].event > it->n_events || !index_ok (it->host_reads[i].var, it->n_vars))
       return false;
+  for (uint32_t i = 0; i < it->n_copies; i++)
+    if (it->copies[i].event > it->n_events || !index_ok (it->copies[i].var, it->n_vars)
+        || it->copies[i].way >= TD_TAPE_N_COPY_WAYS)
+      return false;
   for (uint32_t i = 0; i < it->n_stats; i++)
     if (it->stats[i].var >= it->n_vars)
       return false;
@@ -545,6 +549,7 @@ fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSec
   COPY (l, references, n_references, REFERENCES);
   drop_broken_objects (&l->it);
   COPY (l, pools, n_pools, POOLS);
+  COPY (l, copies, n_copies, COPIES);
   apply_changes (r, l);
   take_stop (l, sections);
   take_reports (r, l);

@@ -228,5 +228,8 @@ NAME (td_tape_step_kind_name, TD_TAPE_N_STEP_KINDS, "operation", "fill", "copy",
 NAME (td_tape_fate_name, TD_TAPE_N_FATES, "runs", "pruned", "folded", "merged", "batched")
 NAME (td_tape_pool_name, TD_TAPE_N_POOLS, "default", "workspace", "static", "graph-private",
       "capture", "upload", "pinned")
+NAME (td_tape_copy_way_name, TD_TAPE_N_COPY_WAYS, "to device", "to host")
+NAME (td_tape_copy_why_name, TD_TAPE_N_COPY_WHYS, "op", "read", "write", "new", "batch", "load",
+      "check")
 NAME (td_tape_value_kind_name, TD_TAPE_N_VALUE_KINDS, "interior", "external", "constant",
       "output", "output's gradient", "gradient")

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include <stddef.h>
+
 #ifndef TD_API
 #define TD_API __attribute__ ((visibility ("default")))
 #endif
@@ -19,3 +21,8 @@ TD_API const char *td_tape_step_kind_name (unsigned kind);
 TD_API const char *td_tape_fate_name (unsigned fate);
 TD_API const char *td_tape_value_kind_name (unsigned kind);
 TD_API const char *td_tape_pool_name (unsigned kind);
+TD_API const char *td_tape_copy_way_name (unsigned way);
+TD_API const char *td_tape_copy_why_name (unsigned why);
+
+/** Bytes of one element of `dtype`; 0 if unknown. */
+TD_API size_t td_tape_dtype_bytes (unsigned dtype);

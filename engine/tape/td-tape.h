@@ -24,6 +24,7 @@ TD_TAPE_BEGIN_C
 #define TD_API __attribute__ ((visibility ("default")))
 #endif
 
+#include "td-tape-copies.h"
 #include "td-tape-device.h"
 #include "td-tape-fault.h"
 #include "td-tape-held.h"
@@ -96,7 +97,7 @@ TD_TAPE_BEGIN_C
  * Version 1.1 adds static schedules: STATIC_CHAIN, SCHEDULE and STATIC_EVENT, and the section
  * STATICS, RUNS and TRACED of iterations (td-tape-static.h).  Version 1.2 adds the section HELD
  * of iterations and the holder OPTIMIZER (td-tape-held.h), OBJECTS and REFERENCES
- * (td-tape-objects.h), devices with their POOLS (td-tape-device.h, td-tape-pools.h), FAULT. */
+ * (td-tape-objects.h), devices, POOLS and COPIES (td-tape-device.h and so on), FAULT. */
 
 #define TD_TAPE_MAGIC "TDTAPE\r\n"
 #define TD_TAPE_MAJOR 1
@@ -503,6 +504,7 @@ typedef enum
   TD_TAPE_SECTION_OBJECTS,
   TD_TAPE_SECTION_REFERENCES,
   TD_TAPE_SECTION_POOLS,
+  TD_TAPE_SECTION_COPIES,
   TD_TAPE_N_SECTIONS
 } TdTapeSectionKind;
 
@@ -533,9 +535,9 @@ typedef struct
 static_assert (sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
 
 /** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP, ATTRS,
- * STATICS, RUNS, TRACED, HELD, DEVICES, DEVICE_TIMES, OBJECTS, REFERENCES, POOLS, ADDRESSES
- * (one for each memory record; BLOCKS then belongs to the iteration) as far as there are any,
- * and the sections of structure and memory where the id is 0. */
+ * STATICS, RUNS, TRACED, HELD, DEVICES, DEVICE_TIMES, OBJECTS, REFERENCES, POOLS, COPIES,
+ * ADDRESSES (one for each memory record; BLOCKS is then the iteration's) as far as there are
+ * any, and the sections of structure and memory where the id is 0. */
 typedef struct
 {
   uint64_t number;
@@ -771,7 +773,7 @@ typedef struct
   const TdTapeNotice *notices; /* errors, configuration changes */
   TdTapeStop stop;
   const uint64_t *addresses; /* of memory[], applied by readers; NULL: as in the profile */
-  uint32_t n_addresses, n_pad;
+  uint32_t n_addresses, n_copies;
   const TdTapeAttrs *attr_changes; /* readers have applied them to `events` */
   const TdTapeStatic *statics;     /* of each chain that there is */
   uint32_t n_statics, n_runs;
@@ -786,11 +788,9 @@ typedef struct
   const uint32_t *references; /* indices of objects */
   uint32_t n_references, n_pools;
   const TdTapePool *pools;
+  const TdTapeCopy *copies;
   const TdTapeFault *faults; /* filled by readers, from FAULT frames */
 } TdTapeIteration;
-
-/** Bytes of one element of `dtype`; 0 if unknown. */
-TD_API size_t td_tape_dtype_bytes (unsigned dtype);
 
 /** Engine id of variable `var`. */
 TD_API uint64_t td_tape_var_id (const TdTapeIteration *it, uint32_t var);

@@ -11,6 +11,8 @@
  * SPDX-License-Identifier: MIT */
 #include "iterator.h"
 
+#include "../core/copies.h"
+
 #include <stdlib.h>
 
 /* Shorter ones go through the device's staging memory; so does all beyond the most. */
@@ -31,11 +33,18 @@ settle (const TdAhead *a)
     a->device->ops->ahead->settle (a->device);
 }
 
+/* The first n_sent have been sent, for nothing. */
 static void
-give_blocks (TdAhead *a)
+give_blocks (TdAhead *a, int n_sent)
 {
   for (int k = 0; k < TD_MAX_FIELDS; k++)
     {
+      if (a->block[k] != NULL && k < n_sent)
+        td__copy_tell (&(TdCopy){ .device = a->device,
+                                  .bytes = bytes_of (a->batch, k),
+                                  .way = TD_COPY_TO_DEVICE,
+                                  .why = TD_COPY_BATCH,
+                                  .unused = true });
       if (a->block[k] != NULL)
         td__pool_give (a->block[k]);
       a->block[k] = NULL;
@@ -47,7 +56,7 @@ void
 td__ahead_drop (TdIter *it)
 {
   settle (&it->ahead); /* its copies are done before others have the memory */
-  give_blocks (&it->ahead);
+  give_blocks (&it->ahead, TD_MAX_FIELDS);
   it->ahead.batch = NULL;
 }
 
@@ -78,6 +87,7 @@ static void
 send (TdAhead *a, TdDevice *d)
 {
   TdStatus status = TD_OK;
+  int n = 0;
 
   if (a->batch->failed || td__engine.tracer != NULL || td__engine.has_error)
     return;
@@ -86,11 +96,12 @@ send (TdAhead *a, TdDevice *d)
     {
       a->block[k] = td__pool_take (d->pool, bytes_of (a->batch, k), TD_MEM_INPUT);
       status = a->block[k] != NULL ? send_field (a, k) : TD_ERR_MEMORY;
+      n += status == TD_OK;
     }
   if (status == TD_OK)
     return;
   settle (a);
-  give_blocks (a);
+  give_blocks (a, n);
 }
 
 /* Let threads write where the device can read. */
@@ -146,7 +157,7 @@ td__ahead_next (TdIter *it, const TdSite *site)
   if (a->device != NULL && (a->device != d || td__engine.tracer != NULL))
     {
       settle (a);
-      give_blocks (a);
+      give_blocks (a, TD_MAX_FIELDS);
     }
   if (a->batch == NULL)
     a->batch = td__prefetch_take (it->prefetch);

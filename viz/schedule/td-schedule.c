@@ -41,6 +41,7 @@ td_schedule_new (const TdIteration *iteration)
       s->phase_n[phase]++;
     }
   s->transfers = td_transfers_new (iteration);
+  s->host_copies = td_host_copies_new (iteration);
   return s;
 }
 
@@ -50,6 +51,7 @@ td_schedule_free (TdSchedule *schedule)
   if (!schedule)
     return;
   td_transfers_free (schedule->transfers);
+  td_host_copies_free (schedule->host_copies);
   g_free (schedule->rows);
   g_free (schedule);
 }
@@ -140,6 +142,8 @@ print_json (const TdSchedule *s, const char *advice, const TdStaticness *staticn
     }
   td_json_key (&j, "transfers");
   td_transfers_print_json (s->transfers, &j);
+  td_json_key (&j, "host_copies");
+  td_host_copies_print_json (s->host_copies, &j);
   td_json_key (&j, "phases");
   td_json_begin_array (&j);
   for (guint p = 0; p < TD_TAPE_N_PHASES; p++)
@@ -226,6 +230,7 @@ print_text (const TdSchedule *s, const char *advice, GString *out)
                               td_format_ns (ns, s->phase_ns[p]));
   g_string_append_printf (out, "\n%s\n", advice ? advice : "");
   td_transfers_print (s->transfers, out);
+  td_host_copies_print (s->host_copies, out);
 }
 
 char *

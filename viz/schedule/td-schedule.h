@@ -8,6 +8,7 @@
 
 #include "scene/td-panel.h"
 #include "td-staticness.h"
+#include "td-host-copies.h"
 #include "td-transfers.h"
 
 G_BEGIN_DECLS
@@ -35,6 +36,7 @@ typedef struct
   guint64 phase_ns[TD_TAPE_N_PHASES];
   guint phase_n[TD_TAPE_N_PHASES];
   TdTransfers *transfers; /* between devices */
+  TdHostCopies *host_copies;
 } TdSchedule;
 
 /** Owner: the caller; texts belong to the iteration, which must outlive it. */

@@ -245,6 +245,8 @@ take_records (Without *w, const Map *m)
   const TdTapeIteration *it = m->from;
 
   TAKE (host_reads, n_host_reads, TdTapeHostRead, VAR_GONE, MOVE_EVENT, MOVE_VAR);
+  TAKE (copies, n_copies, TdTapeCopy, VAR_GONE || (r.why == TD_TAPE_COPY_OP && EVENT_GONE),
+        MOVE_EVENT, MOVE_VAR);
   TAKE (stats, n_stats, TdTapeStats, EVENT_GONE || VAR_GONE, MOVE_EVENT, MOVE_VAR);
   TAKE (tensors, n_tensors, TdTapeTensorRef, EVENT_GONE || VAR_GONE, MOVE_EVENT, MOVE_VAR);
   TAKE (faults, n_faults, TdTapeFault, EVENT_GONE, MOVE_EVENT,

@@ -133,6 +133,8 @@ collect (Names *names, const TdTapeIteration *t)
     add_site (names, t->memory[i].site);
   for (guint i = 0; i < t->n_host_reads; i++)
     add_site (names, t->host_reads[i].site);
+  for (guint i = 0; i < t->n_copies; i++)
+    add_site (names, t->copies[i].site);
   for (guint i = 0; i < t->n_reports; i++)
     add_string (names, t->reports[i].key);
   for (guint i = 0; i < t->n_notices; i++)

@@ -23,8 +23,9 @@ typedef struct FakeCuda
   long n_stats;     /**< of those, statistics of many arrays */
   long n_updates;   /**< of those, updates of many parameters */
   long n_copies[3]; /**< to the device, to the host, within it */
-  long n_products;  /**< by the matrix library */
-  long n_rnn;       /**< calls of recurrent layers */
+  long copied_bytes[3];
+  long n_products; /**< by the matrix library */
+  long n_rnn;      /**< calls of recurrent layers */
   long n_graph_launches;
   long n_captures;
   long n_graph_changes[2]; /**< nodes by themselves, graphs as a whole */

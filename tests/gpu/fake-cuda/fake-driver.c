@@ -339,6 +339,7 @@ copy (const char *name, void *to, const void *from, size_t bytes, CUstream strea
   else if (!fake_is_pinned (to, bytes))
     fake_violation ("%s to memory that is not pinned", name);
   fake.n_copies[kind]++;
+  fake.copied_bytes[kind] += (long)bytes;
   return fake_enqueue (stream, c);
 }
 

@@ -1,0 +1,56 @@
+/* Copies between the host and devices, into the ring.
+ *
+ * What is copied while no iteration is recorded waits for the next one, which nearly always is
+ * what it is for: parameters, data, loaded files.  What is left at the end gets an iteration of
+ * its own.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../core/copies.h"
+#include "recorder.h"
+
+#include <string.h>
+
+static void
+put (TdRecorder *r, const TdRawCopy *copy)
+{
+  TdRawCopy *to = td_ring_reserve (r->ring, sizeof *to);
+
+  *to = *copy;
+  td_ring_publish (r->ring, sizeof *to);
+}
+
+void
+td__recorder_copied (TdObserver *o, const TdCopy *copy)
+{
+  TdRecorder *r = (TdRecorder *)(void *)o;
+  const TdSite *site = copy->site != NULL ? copy->site : td__engine.site;
+  TdRawCopy raw;
+
+  if (!r->writes)
+    return;
+  memset (&raw, 0, sizeof raw);
+  raw.head = (TdRawHead){ sizeof raw, TD_RAW_COPY, 0 };
+  raw.variable = copy->node != NULL ? copy->node->id : 0;
+  raw.copy.bytes = copy->bytes;
+  raw.copy.site = td__recorder_site (r, site);
+  raw.copy.way = copy->way;
+  raw.copy.why = copy->why;
+  raw.copy.device = copy->device->number;
+  raw.copy.flags = copy->unused ? TD_TAPE_COPY_UNUSED : 0;
+  if (!r->in_iteration && r->n_early < TD_EARLY_COPIES)
+    {
+      raw.copy.flags |= TD_TAPE_COPY_BEFORE;
+      r->early[r->n_early++] = raw;
+      return;
+    }
+  td__recorder_ensure_iteration (r);
+  put (r, &raw);
+}
+
+void
+td__recorder_early_copies (TdRecorder *r)
+{
+  for (int i = 0; i < r->n_early; i++)
+    put (r, &r->early[i]);
+  r->n_early = 0;
+}

@@ -1,0 +1,39 @@
+/*
+ * Copies between the host and devices in an iteration, by what they are for and where.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#pragma once
+
+#include "scene/td-json.h"
+#include "tape/td-iteration.h"
+
+G_BEGIN_DECLS
+
+/* Those of one line of the program, one way and for one reason. */
+typedef struct
+{
+  guint way, why; /* TdTapeCopyWay, TdTapeCopyWhy */
+  guint device, flags;
+  guint n, event; /* the first one's */
+  guint64 bytes;
+  char *site; /* "" where the engine knows none */
+} TdHostCopy;
+
+typedef struct
+{
+  guint n_rows;
+  TdHostCopy *rows; /* in the order of the first copy of each */
+  guint n[TD_TAPE_N_COPY_WAYS];
+  guint64 bytes[TD_TAPE_N_COPY_WAYS];
+} TdHostCopies;
+
+/** Owner: the caller. */
+TdHostCopies *td_host_copies_new (const TdIteration *iteration);
+void td_host_copies_free (TdHostCopies *copies);
+/** Append the table, nothing when there was no copy. */
+void td_host_copies_print (const TdHostCopies *copies, GString *out);
+/** Append an object. */
+void td_host_copies_print_json (const TdHostCopies *copies, TdJson *json);
+
+G_END_DECLS
