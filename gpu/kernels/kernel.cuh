@@ -174,6 +174,26 @@ template <typename S> struct Packed
   };
 };
 
+/** Numbers of type S in 16 bytes: what is taken at once where all rows are aligned, and where
+ * sums are carried so wide that their order does not show. */
+template <typename S> struct Wide
+{
+  enum
+  {
+    AT_ONCE = TD_WIDE_BYTES / sizeof (S)
+  };
+};
+
+/** Numbers of a row that a thread keeps in registers where V are taken at once, so that rows up
+ * to its threads' share are read once. */
+template <typename S, int V> struct Held
+{
+  enum
+  {
+    N = V == 1 || sizeof (S) == 8 ? 16 : 32
+  };
+};
+
 /** How many numbers of a row are taken at once. */
 template <int N> struct Width
 {

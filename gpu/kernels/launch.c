@@ -43,6 +43,19 @@ td__lanes (int64_t n)
   return n > 1024 ? TD_BLOCK : lanes;
 }
 
+int
+td__wide_lanes (int64_t n, int64_t wide)
+{
+  return n > 1024 ? TD_BLOCK : td__lanes ((n + wide - 1) / wide);
+}
+
+bool
+td__rows_aligned (const void *p, int64_t n, TdDtype dtype)
+{
+  return td__aligned (p, TD_WIDE_BYTES)
+         && n % (int64_t)(TD_WIDE_BYTES / td__bytes_of (dtype)) == 0;
+}
+
 TdDivisor
 td__divisor (int64_t value)
 {

@@ -41,6 +41,12 @@ int64_t td__blocks (const TdCudaLauncher *l, int64_t n, int64_t each);
 /** Threads of a warp, or a block, that share the `n` numbers of one line. */
 int td__lanes (int64_t n);
 
+/** The same where each takes `wide` of the numbers at once. */
+int td__wide_lanes (int64_t n, int64_t wide);
+/** Whether rows of n numbers, side by side from p on, all begin and end on 16 bytes; NULL: no
+ * array. */
+bool td__rows_aligned (const void *p, int64_t n, TdDtype dtype);
+
 TdDivisor td__divisor (int64_t value);
 
 /** Offsets and steps of operands over one shape. */

@@ -27,6 +27,19 @@ NORM_KERNELS (row_norm_grad);
 NORM_KERNELS (row_norm_sums);
 NORM_KERNELS (row_norm_end);
 
+/* Whether rows are read in packs, and the threads of one. */
+static void
+choose_width (TdRowNormParams *a, TdDtype dtype, TdDtype vectors)
+{
+  const int64_t wide = TD_WIDE_BYTES / (int64_t)td__bytes_of (dtype);
+  const size_t pack = (size_t)wide * td__bytes_of (vectors);
+
+  a->packs = a->rest == 1 && td__rows_aligned (a->x, a->m, dtype)
+             && td__rows_aligned (a->y, a->m, dtype) && td__rows_aligned (a->gy, a->m, dtype)
+             && td__aligned (a->gamma, pack) && td__aligned (a->beta, pack);
+  a->lanes = a->packs ? td__wide_lanes (a->m, wide) : td__lanes (a->m);
+}
+
 /* Gradients of gamma and beta: pieces of the rows, then their sums. */
 static TdStatus
 launch_channel_sums (TdCudaLauncher *l, TdRowNormParams *a, int mixed, TdDtype dtype, int64_t n)
@@ -71,10 +84,10 @@ td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
   if (mixed && in[1].dtype != TD_F32)
     return TD_ERR_DTYPE;
   a.by_rest = td__divisor (a.rest);
-  a.lanes = td__lanes (a.m);
   if (kind == TD_ROW_NORM)
     {
       a.beta = centred ? in[2].data : NULL;
+      choose_width (&a, dtype, in[1].dtype);
       a.mean = centred ? out[1].data : NULL;
       a.spread = out[1 + centred].data;
       return td__launch (l, &row_norm[mixed][dtype], td__blocks (l, a.rows, TD_BLOCK / a.lanes),
@@ -87,6 +100,7 @@ td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
   a.spread_in = in[3 + centred].data;
   a.ggamma = out[1].data;
   a.gbeta = centred ? out[2].data : NULL;
+  choose_width (&a, dtype, in[1].dtype);
   status = td__launch (l, &row_norm_grad[mixed][dtype],
                        td__blocks (l, a.rows, TD_BLOCK / a.lanes), 1, &a);
   return status == TD_OK ? launch_channel_sums (l, &a, mixed, dtype, norm->n) : status;

@@ -172,126 +172,253 @@ log_of (double x)
   return td_log_f64 (x);
 }
 
-enum
+/* V neighbours of a line; those of one that does not lie side by side are taken one by one. */
+template <typename S, int V>
+TD_DEVICE Pack<S, V>
+load_of_line (const TdAxisParams &a, const S *x, int64_t i)
 {
-  HELD = 16 /* numbers of a line that a thread keeps, so that they are read once */
-};
+  return *(const Pack<S, V> *)(x + i * (V > 1 ? 1 : a.inner));
+}
 
-template <typename S, bool HOLD, typename Room>
+template <typename S, int V>
 TD_DEVICE void
-softmax_line (const TdAxisParams &a, int64_t line, Room &room)
+put_of_line (const TdAxisParams &a, S *y, int64_t i, const Pack<S, V> &pack)
+{
+  *(Pack<S, V> *)(y + i * (V > 1 ? 1 : a.inner)) = pack;
+}
+
+template <typename T, int V>
+TD_DEVICE T
+largest_of_pack (const T (&v)[V], T top)
+{
+#pragma unroll
+  for (int j = 0; j < V; j++)
+    top = v[j] > top ? v[j] : top;
+  return top;
+}
+
+template <typename S, int V>
+TD_DEVICE void
+load_numbers (const TdAxisParams &a, const S *x, int64_t i, typename Number<S>::T (&v)[V])
+{
+  const Pack<S, V> pack = load_of_line<S, V> (a, x, i);
+
+#pragma unroll
+  for (int j = 0; j < V; j++)
+    v[j] = Number<S>::load (pack.v[j]);
+}
+
+/* A line that its threads keep.  The sum is carried in double, so that neither the width of
+ * what is read nor the type shows in it. */
+template <typename S, int V, typename Room, typename Sums>
+TD_DEVICE void
+softmax_kept (const TdAxisParams &a, int64_t line, Room &room, Sums &sums)
 {
   typedef Number<S> N;
   typedef typename N::T T;
-  const int lane = threadIdx.x % a.lanes;
+  const int lane = threadIdx.x % a.lanes, step = a.lanes * V;
   const bool logs = a.kind == TD_LOG_SOFTMAX;
-  const int64_t n = line < a.lines ? a.n : 0, at = line < a.lines ? line_at (a, line) : 0;
-  const S *x = (const S *)a.x + at;
-  S *y = (S *)a.y + at;
-  T top = -(T)INFINITY, sum = 0, kept[HELD];
+  const int64_t at = line < a.lines ? line_at (a, line) : 0;
+  const int n = line < a.lines ? (int)a.n : 0;
+  T top = -(T)INFINITY, kept[Held<S, V>::N / V][V], last;
+  double sum = 0;
 
-  if (HOLD)
-    {
 #pragma unroll
-      for (int k = 0; k < HELD; k++)
-        if (lane + k * a.lanes < n)
-          {
-            kept[k] = N::load (x[(lane + k * a.lanes) * a.inner]);
-            top = kept[k] > top ? kept[k] : top;
-          }
-    }
-  else
-    for (int64_t i = lane; i < n; i += a.lanes)
-      {
-        const T v = N::load (x[i * a.inner]);
-
-        top = v > top ? v : top;
-      }
+  for (int k = 0; k < Held<S, V>::N / V; k++)
+    if (lane * V + k * step < n)
+      load_numbers<S, V> (a, (const S *)a.x + at, lane * V + k * step, kept[k]);
+#pragma unroll
+  for (int k = 0; k < Held<S, V>::N / V; k++)
+    if (lane * V + k * step < n)
+      top = largest_of_pack<T, V> (kept[k], top);
   top = largest_of_group (top, a.lanes, room);
-  if (HOLD)
-    {
 #pragma unroll
-      for (int k = 0; k < HELD; k++)
-        if (lane + k * a.lanes < n)
-          {
-            const T e = exp_of (kept[k] - top);
-
-            sum += e;
-            kept[k] = logs ? kept[k] - top : e;
-          }
-    }
-  else
-    for (int64_t i = lane; i < n; i += a.lanes)
-      sum += exp_of (N::load (x[i * a.inner]) - top);
-  sum = sum_of_group (sum, a.lanes, room);
-  sum = logs ? log_of (sum) : sum;
-  if (HOLD)
-    {
-#pragma unroll
-      for (int k = 0; k < HELD; k++)
-        if (lane + k * a.lanes < n)
-          y[(lane + k * a.lanes) * a.inner] = N::store (logs ? kept[k] - sum : kept[k] / sum);
-    }
-  else
-    for (int64_t i = lane; i < n; i += a.lanes)
+  for (int k = 0; k < Held<S, V>::N / V; k++)
+    if (lane * V + k * step < n)
       {
-        const T v = N::load (x[i * a.inner]) - top;
+#pragma unroll
+        for (int j = 0; j < V; j++)
+          {
+            const T e = exp_of (kept[k][j] - top);
 
-        y[i * a.inner] = N::store (logs ? v - sum : exp_of (v) / sum);
+            sum += (double)e;
+            kept[k][j] = logs ? kept[k][j] - top : e;
+          }
+      }
+  last = (T)sum_of_group (sum, a.lanes, sums);
+  last = logs ? log_of (last) : last;
+#pragma unroll
+  for (int k = 0; k < Held<S, V>::N / V; k++)
+    if (lane * V + k * step < n)
+      {
+        Pack<S, V> pack;
+
+#pragma unroll
+        for (int j = 0; j < V; j++)
+          pack.v[j] = N::store (logs ? kept[k][j] - last : kept[k][j] / last);
+        put_of_line<S, V> (a, (S *)a.y + at, lane * V + k * step, pack);
       }
 }
 
-template <typename S, typename Room>
+/* One that is too long for that is read three times. */
+template <typename S, int V, typename Room, typename Sums>
 TD_DEVICE void
-softmax_grad_line (const TdAxisParams &a, int64_t line, Room &room)
+softmax_read (const TdAxisParams &a, int64_t line, Room &room, Sums &sums)
 {
   typedef Number<S> N;
   typedef typename N::T T;
-  const int lane = threadIdx.x % a.lanes;
+  const int64_t first = threadIdx.x % a.lanes * V, step = a.lanes * V;
+  const bool logs = a.kind == TD_LOG_SOFTMAX;
+  const int64_t n = line < a.lines ? a.n : 0, at = line < a.lines ? line_at (a, line) : 0;
+  const S *x = (const S *)a.x + at;
+  T top = -(T)INFINITY, v[V], last;
+  double sum = 0;
+
+  for (int64_t i = first; i < n; i += step)
+    {
+      load_numbers<S, V> (a, x, i, v);
+      top = largest_of_pack<T, V> (v, top);
+    }
+  top = largest_of_group (top, a.lanes, room);
+  for (int64_t i = first; i < n; i += step)
+    {
+      load_numbers<S, V> (a, x, i, v);
+#pragma unroll
+      for (int j = 0; j < V; j++)
+        sum += (double)exp_of (v[j] - top);
+    }
+  last = (T)sum_of_group (sum, a.lanes, sums);
+  last = logs ? log_of (last) : last;
+  for (int64_t i = first; i < n; i += step)
+    {
+      Pack<S, V> pack;
+
+      load_numbers<S, V> (a, x, i, v);
+#pragma unroll
+      for (int j = 0; j < V; j++)
+        pack.v[j] = N::store (logs ? v[j] - top - last : exp_of (v[j] - top) / last);
+      put_of_line<S, V> (a, (S *)a.y + at, i, pack);
+    }
+}
+
+/* What one pack adds to the sum of a line's gradient; what its gradient is. */
+template <typename S, int V>
+TD_DEVICE double
+grad_sum (bool logs, const Pack<S, V> &y, const Pack<S, V> &gy)
+{
+  typedef Number<S> N;
+  double sum = 0;
+
+#pragma unroll
+  for (int j = 0; j < V; j++)
+    sum += (double)(logs ? N::load (gy.v[j]) : N::load (gy.v[j]) * N::load (y.v[j]));
+  return sum;
+}
+
+template <typename S, int V>
+TD_DEVICE Pack<S, V>
+grad_pack (bool logs, const Pack<S, V> &y, const Pack<S, V> &gy, typename Number<S>::T sum)
+{
+  typedef Number<S> N;
+  Pack<S, V> gx;
+
+#pragma unroll
+  for (int j = 0; j < V; j++)
+    {
+      const typename N::T v = N::load (y.v[j]), g = N::load (gy.v[j]);
+
+      gx.v[j] = N::store (logs ? g - exp_of (v) * sum : v * (g - sum));
+    }
+  return gx;
+}
+
+template <typename S, int V, bool KEEP, typename Sums>
+TD_DEVICE void
+softmax_grad_line (const TdAxisParams &a, int64_t line, Sums &sums)
+{
+  typedef typename Number<S>::T T;
+  const int64_t first = threadIdx.x % a.lanes * V, step = a.lanes * V;
   const bool logs = a.kind == TD_LOG_SOFTMAX_GRAD;
   const int64_t n = line < a.lines ? a.n : 0, at = line < a.lines ? line_at (a, line) : 0;
   const S *y = (const S *)a.x + at, *gy = (const S *)a.gy + at;
   S *gx = (S *)a.y + at;
-  T sum = 0;
+  Pack<S, V> kept_y[Held<S, V>::N / V], kept_gy[Held<S, V>::N / V];
+  double sum = 0;
+  T total;
 
-  for (int64_t i = lane; i < n; i += a.lanes)
-    sum += logs ? N::load (gy[i * a.inner])
-                : N::load (gy[i * a.inner]) * N::load (y[i * a.inner]);
-  sum = sum_of_group (sum, a.lanes, room);
-  for (int64_t i = lane; i < n; i += a.lanes)
+  if (KEEP)
     {
-      const T v = N::load (y[i * a.inner]), g = N::load (gy[i * a.inner]);
-
-      gx[i * a.inner] = N::store (logs ? g - exp_of (v) * sum : v * (g - sum));
+#pragma unroll
+      for (int k = 0; k < Held<S, V>::N / V; k++)
+        if (first + k * step < n)
+          {
+            kept_y[k] = load_of_line<S, V> (a, y, first + k * step);
+            kept_gy[k] = load_of_line<S, V> (a, gy, first + k * step);
+          }
+#pragma unroll
+      for (int k = 0; k < Held<S, V>::N / V; k++)
+        if (first + k * step < n)
+          sum += grad_sum<S, V> (logs, kept_y[k], kept_gy[k]);
     }
+  else
+    for (int64_t i = first; i < n; i += step)
+      sum += grad_sum<S, V> (logs, load_of_line<S, V> (a, y, i), load_of_line<S, V> (a, gy, i));
+  total = (T)sum_of_group (sum, a.lanes, sums);
+  if (KEEP)
+    {
+#pragma unroll
+      for (int k = 0; k < Held<S, V>::N / V; k++)
+        if (first + k * step < n)
+          put_of_line<S, V> (a, gx, first + k * step,
+                             grad_pack<S, V> (logs, kept_y[k], kept_gy[k], total));
+    }
+  else
+    for (int64_t i = first; i < n; i += step)
+      put_of_line<S, V> (a, gx, i,
+                         grad_pack<S, V> (logs, load_of_line<S, V> (a, y, i),
+                                          load_of_line<S, V> (a, gy, i), total));
 }
 
-template <typename S, typename Room>
-TD_DEVICE void
-softmax (const TdAxisParams &a, Room &room)
-{
-  const int groups = TD_BLOCK / a.lanes;
-
-  for (int64_t first = (int64_t)blockIdx.x * groups; first < a.lines;
-       first += (int64_t)gridDim.x * groups)
-    {
-      const int64_t line = first + threadIdx.x / a.lanes;
-
-      if (a.gy != nullptr)
-        softmax_grad_line<S> (a, line, room);
-      else if (a.n <= (int64_t)a.lanes * HELD)
-        softmax_line<S, true> (a, line, room);
-      else
-        softmax_line<S, false> (a, line, room);
-    }
-}
+/* A group of lanes for each line; whether lines are kept and how wide they are read is the same
+ * for all of them. */
+#define EACH_LINE(call)                                                                        \
+  for (int64_t first = (int64_t)blockIdx.x * groups; first < a.lines;                          \
+       first += (int64_t)gridDim.x * groups)                                                   \
+  call
 
 #define SOFTMAX(S, name)                                                                       \
   TD_KERNEL (td_softmax_##name, TdAxisParams)                                                  \
   {                                                                                            \
     TD_SHARED (Number<S>::T, room, TD_BLOCK / TD_WARP);                                        \
+    TD_SHARED (double, sums, TD_BLOCK / TD_WARP);                                              \
+    const int groups = TD_BLOCK / a.lanes, mine = threadIdx.x / a.lanes;                       \
+    const bool keep                                                                            \
+        = a.n <= (int64_t)a.lanes                                                              \
+                     * (a.packs ? (int)Held<S, Wide<S>::AT_ONCE>::N : (int)Held<S, 1>::N);     \
                                                                                                \
-    softmax<S> (a, room);                                                                      \
+    if (a.packs && keep)                                                                       \
+      EACH_LINE ((softmax_kept<S, Wide<S>::AT_ONCE> (a, first + mine, room, sums)));           \
+    else if (a.packs)                                                                          \
+      EACH_LINE ((softmax_read<S, Wide<S>::AT_ONCE> (a, first + mine, room, sums)));           \
+    else if (keep)                                                                             \
+      EACH_LINE ((softmax_kept<S, 1> (a, first + mine, room, sums)));                          \
+    else                                                                                       \
+      EACH_LINE ((softmax_read<S, 1> (a, first + mine, room, sums)));                          \
+  }                                                                                            \
+  TD_KERNEL (td_softmax_grad_##name, TdAxisParams)                                             \
+  {                                                                                            \
+    TD_SHARED (double, sums, TD_BLOCK / TD_WARP);                                              \
+    const int groups = TD_BLOCK / a.lanes, mine = threadIdx.x / a.lanes;                       \
+    const bool keep                                                                            \
+        = a.n <= (int64_t)a.lanes                                                              \
+                     * (a.packs ? (int)Held<S, Wide<S>::AT_ONCE>::N : (int)Held<S, 1>::N);     \
+                                                                                               \
+    if (a.packs && keep)                                                                       \
+      EACH_LINE ((softmax_grad_line<S, Wide<S>::AT_ONCE, true> (a, first + mine, sums)));      \
+    else if (a.packs)                                                                          \
+      EACH_LINE ((softmax_grad_line<S, Wide<S>::AT_ONCE, false> (a, first + mine, sums)));     \
+    else                                                                                       \
+      EACH_LINE ((softmax_grad_line<S, 1, false> (a, first + mine, sums)));                    \
   }
 SOFTMAX (float, f32)
 SOFTMAX (double, f64)

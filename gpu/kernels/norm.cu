@@ -12,50 +12,103 @@ channel_of (const TdRowNormParams &a, int64_t row, uint32_t k)
   return row % a.groups * a.channels + divide (k, a.by_rest);
 }
 
-/* x and its like are stored as S, gamma and beta as V; moments are T. */
-template <typename S, typename V, typename Room>
+/* Call f (k, i) for the packs of W numbers of a row that are this lane's, the k-th of them from
+ * place i on; k stays 0 where they are not kept. */
+template <typename S, int W, bool KEEP, typename F>
+TD_DEVICE void
+each_pack (const TdRowNormParams &a, uint32_t m, F f)
+{
+  const uint32_t first = threadIdx.x % a.lanes * W, step = (uint32_t)a.lanes * W;
+
+  if (KEEP)
+    {
+#pragma unroll
+      for (int k = 0; k < Held<S, W>::N / W; k++)
+        if (first + k * step < m)
+          f (k, first + k * step);
+    }
+  else
+    for (uint32_t i = first; i < m; i += step)
+      f (0, i);
+}
+
+template <int W, typename S>
+TD_DEVICE Pack<S, W>
+pack_at (const void *data, int64_t i)
+{
+  return *(const Pack<S, W> *)((const S *)data + i);
+}
+
+/* x and its like are stored as S, gamma and beta as V; moments are T.  W numbers are taken at
+ * once; where that is more than one, they are as many channels. */
+template <typename S, typename V, int W, bool KEEP, typename Room>
 TD_DEVICE void
 norm_row (const TdRowNormParams &a, int64_t row, Room &room)
 {
   typedef Number<S> N;
   typedef Number<V> P;
   typedef typename N::T T;
-  const uint32_t lane = threadIdx.x % a.lanes, m = row < a.rows ? (uint32_t)a.m : 0;
-  const S *x = (const S *)a.x + (row < a.rows ? row * a.m : 0);
-  S *y = (S *)a.y + (row < a.rows ? row * a.m : 0);
+  const uint32_t m = row < a.rows ? (uint32_t)a.m : 0;
+  const int64_t at = row < a.rows ? row * a.m : 0;
+  Pack<S, W> x[KEEP ? Held<S, W>::N / W : 1];
   T mean = 0, s;
   double sum = 0;
 
+  if (KEEP)
+    each_pack<S, W, KEEP> (a, m,
+                           [&] (int k, uint32_t i) { x[k] = pack_at<W, S> (a.x, at + i); });
   if (a.centred)
     {
-      for (uint32_t k = lane; k < m; k += a.lanes)
-        sum += (double)N::load (x[k]);
+      each_pack<S, W, KEEP> (a, m, [&] (int k, uint32_t i) {
+        if (!KEEP)
+          x[k] = pack_at<W, S> (a.x, at + i);
+#pragma unroll
+        for (int j = 0; j < W; j++)
+          sum += (double)N::load (x[k].v[j]);
+      });
       mean = (T)(sum_of_group (sum, a.lanes, room) / (double)a.m);
       sum = 0;
     }
-  for (uint32_t k = lane; k < m; k += a.lanes)
-    {
-      const double d = (double)(N::load (x[k]) - mean);
+  each_pack<S, W, KEEP> (a, m, [&] (int k, uint32_t i) {
+    if (!KEEP)
+      x[k] = pack_at<W, S> (a.x, at + i);
+#pragma unroll
+    for (int j = 0; j < W; j++)
+      {
+        const double d = (double)(N::load (x[k].v[j]) - mean);
 
-      sum += d * d;
-    }
+        sum += d * d;
+      }
+  });
   s = (T)(1 / sqrt (sum_of_group (sum, a.lanes, room) / (double)a.m + a.eps));
-  if (row < a.rows && lane == 0)
+  if (row < a.rows && threadIdx.x % a.lanes == 0)
     {
       if (a.centred)
         ((T *)a.mean)[row] = mean;
       ((T *)a.spread)[row] = s;
     }
-  for (uint32_t k = lane; k < m; k += a.lanes)
-    {
-      const int64_t c = channel_of (a, row, k);
-      const T v = (N::load (x[k]) - mean) * s * P::load (((const V *)a.gamma)[c]);
+  each_pack<S, W, KEEP> (a, m, [&] (int k, uint32_t i) {
+    const int64_t c = channel_of (a, row, i);
+    const Pack<V, W> gamma = pack_at<W, V> (a.gamma, c);
+    Pack<V, W> beta = gamma;
+    Pack<S, W> y;
 
-      y[k] = N::store (a.beta != nullptr ? v + P::load (((const V *)a.beta)[c]) : v);
-    }
+    if (!KEEP)
+      x[k] = pack_at<W, S> (a.x, at + i);
+    if (a.beta != nullptr)
+      beta = pack_at<W, V> (a.beta, c);
+#pragma unroll
+    for (int j = 0; j < W; j++)
+      {
+        const T v = (N::load (x[k].v[j]) - mean) * s * P::load (gamma.v[j]);
+
+        y.v[j] = N::store (a.beta != nullptr ? v + P::load (beta.v[j]) : v);
+      }
+    *(Pack<S, W> *)((S *)a.y + at + i) = y;
+  });
 }
 
-template <typename S, typename V, typename Room>
+template <typename S, typename V, int W, bool KEEP, typename Room>
 TD_DEVICE void
 norm_row_grad (const TdRowNormParams &a, int64_t row, Room &room)
 {
@@ -63,31 +116,57 @@ norm_row_grad (const TdRowNormParams &a, int64_t row, Room &room)
   typedef Number<V> P;
   typedef typename N::T T;
   const bool valid = row < a.rows;
-  const uint32_t lane = threadIdx.x % a.lanes, m = valid ? (uint32_t)a.m : 0;
+  const uint32_t m = valid ? (uint32_t)a.m : 0;
   const int64_t at = valid ? row * a.m : 0;
-  const S *x = (const S *)a.x + at, *gy = (const S *)a.gy + at;
-  const V *gamma = (const V *)a.gamma;
   const T mean = valid && a.centred ? ((const T *)a.mean_in)[row] : (T)0;
   const T s = valid ? ((const T *)a.spread_in)[row] : (T)0;
+  Pack<S, W> x[KEEP ? Held<S, W>::N / W : 1], gy[KEEP ? Held<S, W>::N / W : 1];
   double of_h = 0, of_one = 0;
   T p, q;
 
-  for (uint32_t k = lane; k < m; k += a.lanes)
-    {
-      const T g = N::load (gy[k]) * P::load (gamma[channel_of (a, row, k)]);
+  if (KEEP)
+    each_pack<S, W, KEEP> (a, m, [&] (int k, uint32_t i) {
+      x[k] = pack_at<W, S> (a.x, at + i);
+      gy[k] = pack_at<W, S> (a.gy, at + i);
+    });
+  each_pack<S, W, KEEP> (a, m, [&] (int k, uint32_t i) {
+    const Pack<V, W> gamma = pack_at<W, V> (a.gamma, channel_of (a, row, i));
 
-      of_h += (double)(g * ((N::load (x[k]) - mean) * s));
-      of_one += (double)g;
-    }
+    if (!KEEP)
+      {
+        x[k] = pack_at<W, S> (a.x, at + i);
+        gy[k] = pack_at<W, S> (a.gy, at + i);
+      }
+#pragma unroll
+    for (int j = 0; j < W; j++)
+      {
+        const T g = N::load (gy[k].v[j]) * P::load (gamma.v[j]);
+
+        of_h += (double)(g * ((N::load (x[k].v[j]) - mean) * s));
+        of_one += (double)g;
+      }
+  });
   p = (T)(sum_of_group (of_h, a.lanes, room) / (double)a.m);
   q = (T)(sum_of_group (of_one, a.lanes, room) / (double)a.m);
   q = a.centred ? q : (T)0;
-  for (uint32_t k = lane; k < m; k += a.lanes)
-    {
-      const T g = N::load (gy[k]) * P::load (gamma[channel_of (a, row, k)]);
+  each_pack<S, W, KEEP> (a, m, [&] (int k, uint32_t i) {
+    const Pack<V, W> gamma = pack_at<W, V> (a.gamma, channel_of (a, row, i));
+    Pack<S, W> gx;
 
-      ((S *)a.y)[at + k] = N::store (s * (g - q - (N::load (x[k]) - mean) * s * p));
-    }
+    if (!KEEP)
+      {
+        x[k] = pack_at<W, S> (a.x, at + i);
+        gy[k] = pack_at<W, S> (a.gy, at + i);
+      }
+#pragma unroll
+    for (int j = 0; j < W; j++)
+      {
+        const T g = N::load (gy[k].v[j]) * P::load (gamma.v[j]);
+
+        gx.v[j] = N::store (s * (g - q - (N::load (x[k].v[j]) - mean) * s * p));
+      }
+    *(Pack<S, W> *)((S *)a.y + at + i) = gx;
+  });
 }
 
 /* What element `at` adds to the gradients of its channel. */
@@ -143,24 +222,40 @@ sum_channels (const TdRowNormParams &a, Room &room)
       }
 }
 
+/* A group of lanes for each row; how rows are read is the same for all of them. */
+#define EACH_ROW(call)                                                                         \
+  for (int64_t first = (int64_t)blockIdx.x * groups; first < a.rows;                           \
+       first += (int64_t)gridDim.x * groups)                                                   \
+  call
+
 #define ROW_NORM(S, V, name)                                                                   \
   TD_KERNEL (td_row_norm_##name, TdRowNormParams)                                              \
   {                                                                                            \
     TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
     const int groups = TD_BLOCK / a.lanes;                                                     \
                                                                                                \
-    for (int64_t first = (int64_t)blockIdx.x * groups; first < a.rows;                         \
-         first += (int64_t)gridDim.x * groups)                                                 \
-      norm_row<S, V> (a, first + threadIdx.x / a.lanes, room);                                 \
+    if (a.packs && a.m <= (int64_t)a.lanes * Held<S, Wide<S>::AT_ONCE>::N)                     \
+      EACH_ROW (                                                                               \
+          (norm_row<S, V, Wide<S>::AT_ONCE, true> (a, first + threadIdx.x / a.lanes, room)));  \
+    else if (a.packs)                                                                          \
+      EACH_ROW (                                                                               \
+          (norm_row<S, V, Wide<S>::AT_ONCE, false> (a, first + threadIdx.x / a.lanes, room))); \
+    else                                                                                       \
+      EACH_ROW ((norm_row<S, V, 1, false> (a, first + threadIdx.x / a.lanes, room)));          \
   }                                                                                            \
   TD_KERNEL (td_row_norm_grad_##name, TdRowNormParams)                                         \
   {                                                                                            \
     TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
     const int groups = TD_BLOCK / a.lanes;                                                     \
                                                                                                \
-    for (int64_t first = (int64_t)blockIdx.x * groups; first < a.rows;                         \
-         first += (int64_t)gridDim.x * groups)                                                 \
-      norm_row_grad<S, V> (a, first + threadIdx.x / a.lanes, room);                            \
+    if (a.packs && a.m <= (int64_t)a.lanes * Held<S, Wide<S>::AT_ONCE>::N)                     \
+      EACH_ROW ((norm_row_grad<S, V, Wide<S>::AT_ONCE, true> (                                 \
+          a, first + threadIdx.x / a.lanes, room)));                                           \
+    else if (a.packs)                                                                          \
+      EACH_ROW ((norm_row_grad<S, V, Wide<S>::AT_ONCE, false> (                                \
+          a, first + threadIdx.x / a.lanes, room)));                                           \
+    else                                                                                       \
+      EACH_ROW ((norm_row_grad<S, V, 1, false> (a, first + threadIdx.x / a.lanes, room)));     \
   }                                                                                            \
   TD_KERNEL (td_row_norm_sums_##name, TdRowNormParams)                                         \
   {                                                                                            \

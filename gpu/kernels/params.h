@@ -12,6 +12,7 @@ enum
   TD_PIECE = 1 << 30,  /* elements of one launch that counts them in 32 bits */
   TD_MAX_OPERANDS = 4, /* of a walk */
   TD_PACK = 4,         /* neighbours that a thread takes at once, of whatever type */
+  TD_WIDE_BYTES = 16,  /* what a thread reads at once where rows are aligned */
   TD_UPDATE_ARRAYS = 5
 };
 
@@ -111,6 +112,7 @@ typedef struct TdAxisParams
   void *y;
   int64_t lines, n, inner;
   int kind, lanes, reverse;
+  int packs; /* 16 bytes of a line at once: inner is 1, and all lines are aligned */
 } TdAxisParams;
 
 /** Softmax cross entropy: x is (n, c, rest), t (n, rest). */
@@ -166,6 +168,7 @@ typedef struct TdRowNormParams
   TdDivisor by_rest;
   double eps;
   int centred, lanes, n_pieces;
+  int packs; /* 16 bytes of a row at once: rest is 1, and all rows are aligned */
 } TdRowNormParams;
 
 /** Windows over images; axes of the window as TdPooling has them. */

@@ -162,11 +162,17 @@ TdStatus
 td_cuda_softmax (TdCudaLauncher *l, TdSoftmaxKind kind, int axis, const TdTensor *x,
                  const TdTensor *gy, TdTensor *y)
 {
-  static TdCudaKernel kernels[TD_N_DTYPES]
-      = { TD_FLOATS ("td_softmax"), TD_HALVES ("td_softmax") };
+  static TdCudaKernel kernels[2][TD_N_DTYPES]
+      = { { TD_FLOATS ("td_softmax"), TD_HALVES ("td_softmax") },
+          { TD_FLOATS ("td_softmax_grad"), TD_HALVES ("td_softmax_grad") } };
   TdAxisParams a = axis_params (x, axis, y);
 
   a.gy = gy != NULL ? gy->data : NULL;
   a.kind = (int)kind;
-  return td__launch (l, &kernels[y->dtype], td__blocks (l, a.lines, TD_BLOCK / a.lanes), 1, &a);
+  a.packs = a.inner == 1 && td__rows_aligned (a.x, a.n, y->dtype)
+            && td__rows_aligned (a.y, a.n, y->dtype) && td__rows_aligned (a.gy, a.n, y->dtype);
+  if (a.packs)
+    a.lanes = td__wide_lanes (a.n, TD_WIDE_BYTES / (int64_t)td__bytes_of (y->dtype));
+  return td__launch (l, &kernels[gy != NULL][y->dtype],
+                     td__blocks (l, a.lines, TD_BLOCK / a.lanes), 1, &a);
 }

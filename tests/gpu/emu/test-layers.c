@@ -112,6 +112,28 @@ call_row_norm (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *con
                      : td_cuda_row_norm (gpu, c->kind, &c->norm, in, c->n_in, out, c->n_out);
 }
 
+/* Forward and back; the i-th of the types, every other one centred. */
+static void
+check_row_norm (const int64_t *n, int i, RigCall run)
+{
+  const bool centred = i % 2 == 0;
+  const TdDtype dtype = norm_dtypes[i / 2][0];
+  const RigArray x = { dtype, { 4, { n[0], n[1], n[2], n[3] } }, -2, 3, 0 };
+  const RigArray c = { norm_dtypes[i / 2][1], { 1, { n[1] * n[2] } }, 0.5, 2, 0 };
+  const RigArray rows = { norm_dtypes[i / 2][2], { 1, { n[0] * n[1] } }, 0.5, 1, 0 };
+  const RigArray forward_in[3] = { x, c, c }, forward_out[3] = { x, rows, rows };
+  const RigArray grad_in[5] = { x, c, x, rows, rows }, grad_out[3] = { x, c, c };
+  RowNorm call
+      = { TD_ROW_NORM, { n[0], n[1], n[2], n[3], 1e-5, centred }, 2 + centred, 2 + centred };
+
+  rig_check ("row norm", forward_in, call.n_in, forward_out, call.n_out, tolerance_of (dtype),
+             run, &call);
+  call.kind = TD_ROW_NORM_GRAD;
+  call.n_in = 4 + centred;
+  rig_check ("row norm gradient", grad_in, call.n_in, grad_out, call.n_out,
+             tolerance_of (dtype), run, &call);
+}
+
 static void
 row_norm__gives_the_cpus_rows_and_gradients (void **state)
 {
@@ -122,26 +144,48 @@ row_norm__gives_the_cpus_rows_and_gradients (void **state)
 
   for (int s = 0; s < 5; s++)
     for (int i = 0; i < (s == 1 || s == 3 ? 4 : 12); i++) /* halves: the short ones */
-      {
-        const int64_t *n = sizes[s];
-        const bool centred = i % 2 == 0;
-        const TdDtype dtype = norm_dtypes[i / 2][0];
-        const RigArray x = { dtype, { 4, { n[0], n[1], n[2], n[3] } }, -2, 3, 0 };
-        const RigArray c = { norm_dtypes[i / 2][1], { 1, { n[1] * n[2] } }, 0.5, 2, 0 };
-        const RigArray rows = { norm_dtypes[i / 2][2], { 1, { n[0] * n[1] } }, 0.5, 1, 0 };
-        const RigArray forward_in[3] = { x, c, c }, forward_out[3] = { x, rows, rows };
-        const RigArray grad_in[5] = { x, c, x, rows, rows }, grad_out[3] = { x, c, c };
-        RowNorm call = {
-          TD_ROW_NORM, { n[0], n[1], n[2], n[3], 1e-5, centred }, 2 + centred, 2 + centred
-        };
+      check_row_norm (sizes[s], i, call_row_norm);
+}
 
-        rig_check ("row norm", forward_in, call.n_in, forward_out, call.n_out,
-                   tolerance_of (dtype), call_row_norm, &call);
-        call.kind = TD_ROW_NORM_GRAD;
-        call.n_in = 4 + centred;
-        rig_check ("row norm gradient", grad_in, call.n_in, grad_out, call.n_out,
-                   tolerance_of (dtype), call_row_norm, &call);
-      }
+static void
+row_norm__is_the_cpus_in_rows_of_packs_kept_or_read_again (void **state)
+{
+  static const int64_t sizes[][4] = { { 37, 1, 8, 1 },   { 9, 2, 24, 1 },   { 5, 1, 264, 1 },
+                                      { 2, 1, 1024, 1 }, { 1, 1, 4104, 1 }, { 1, 1, 8216, 1 } };
+
+  for (int s = 0; s < 6; s++)
+    for (int i = 0; i < 12; i++)
+      check_row_norm (sizes[s], i, call_row_norm);
+}
+
+/* x and its like begin one number behind an aligned place, and have a row less. */
+static TdStatus
+call_row_norm_behind (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const RowNorm *c = context;
+  RowNorm less = *c;
+  TdShape rows = { 4, { c->norm.n - 1, c->norm.groups, c->norm.channels, c->norm.rest } };
+  TdTensor of_in[5], of_out[3], *arrays[] = { &of_in[0], &of_out[0], &of_in[2] };
+
+  less.norm.n--;
+  memcpy (of_in, in, (size_t)c->n_in * sizeof *in);
+  memcpy (of_out, out, (size_t)c->n_out * sizeof *out);
+  for (int i = 0; i < (c->kind == TD_ROW_NORM_GRAD ? 3 : 2); i++)
+    {
+      arrays[i]->data = (char *)arrays[i]->data + rig_bytes_of (arrays[i]->dtype);
+      arrays[i]->shape = &rows;
+      arrays[i]->size -= c->norm.groups * c->norm.channels * c->norm.rest;
+    }
+  return call_row_norm (gpu, of_in, of_out, &less);
+}
+
+static void
+row_norm__is_the_cpus_in_rows_that_are_not_aligned (void **state)
+{
+  static const int64_t size[4] = { 12, 1, 24, 1 };
+
+  for (int i = 0; i < 12; i++)
+    check_row_norm (size, i, call_row_norm_behind);
 }
 
 /* --- pooling --- */
@@ -410,6 +454,8 @@ main (void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (batch_norm__trains_applies_and_goes_back_as_the_cpu),
     cmocka_unit_test (row_norm__gives_the_cpus_rows_and_gradients),
+    cmocka_unit_test (row_norm__is_the_cpus_in_rows_of_packs_kept_or_read_again),
+    cmocka_unit_test (row_norm__is_the_cpus_in_rows_that_are_not_aligned),
     cmocka_unit_test (pooling__gives_the_cpus_numbers_over_any_axes),
     cmocka_unit_test (pooling__takes_the_first_nan_of_a_window),
     cmocka_unit_test (conv__gives_the_definitions_numbers_over_any_axes),

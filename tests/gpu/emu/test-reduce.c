@@ -176,6 +176,61 @@ softmax__gives_the_cpus_numbers_in_all_four_kinds (void **state)
                            * tolerance_of (numbers[d]));
 }
 
+/* Of each length some rows are aligned and some are not, as all lie at the end of a page too.
+ */
+/* The rows begin one number behind an aligned place. */
+static TdStatus
+call_softmax_behind (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const size_t bytes = rig_bytes_of (in[0].dtype);
+  TdShape rows = { 2, { (in[0].size - 1) / 24, 24 } };
+  TdTensor all[3] = { in[0], in[1], out[0] };
+
+  for (int i = 0; i < 3; i++)
+    {
+      all[i].data = (char *)all[i].data + bytes;
+      all[i].shape = &rows;
+      all[i].size -= 1;
+    }
+  return call_softmax (gpu, all, &all[2], context);
+}
+
+static void
+softmax__is_the_cpus_in_rows_that_are_not_aligned (void **state)
+{
+  const TdShape shape = { 1, { 24 * 37 + 1 } };
+
+  for (int kind = 0; kind <= TD_LOG_SOFTMAX_GRAD; kind++)
+    for (int d = 0; d < 4; d++)
+      {
+        const RigArray in[2]
+            = { { numbers[d], shape, -2, 2, 0 }, { numbers[d], shape, -2, 2, 0 } };
+        const RigArray out = { numbers[d], shape, -2, 2, RIG_KEEP };
+        const Call c = { .kind = kind, .axis = 1 };
+
+        rig_check ("softmax of rows not aligned", in, 2, &out, 1,
+                   (d > 1 ? 1 : 10) * tolerance_of (numbers[d]), call_softmax_behind, &c);
+      }
+}
+
+static void
+softmax__is_the_cpus_in_rows_of_packs_kept_or_read_again (void **state)
+{
+  static const int64_t sizes[][2] = { { 40, 8 },   { 37, 24 },  { 9, 132 }, { 5, 1024 },
+                                      { 3, 1027 }, { 2, 4096 }, { 1, 8216 } };
+
+  for (int s = 0; s < 7; s++)
+    for (int kind = 0; kind <= TD_LOG_SOFTMAX_GRAD; kind++)
+      for (int d = 0; d < 4; d++)
+        {
+          const TdShape shape = { 2, { sizes[s][0], sizes[s][1] } };
+
+          check_along ("softmax of packs", call_softmax, kind, numbers[d], numbers[d], &shape,
+                       1, false, s == 2 ? RIG_SPECIAL : 0,
+                       (d > 1 ? 1 : 100) * tolerance_of (numbers[d]));
+        }
+}
+
 static void
 kernels__of_these_families_have_all_run (void **state)
 {
@@ -195,6 +250,8 @@ main (void)
     cmocka_unit_test (argmax__finds_the_first_of_equals_and_nan_first),
     cmocka_unit_test (cumulative_sum__gives_the_cpus_numbers_both_ways),
     cmocka_unit_test (softmax__gives_the_cpus_numbers_in_all_four_kinds),
+    cmocka_unit_test (softmax__is_the_cpus_in_rows_that_are_not_aligned),
+    cmocka_unit_test (softmax__is_the_cpus_in_rows_of_packs_kept_or_read_again),
     cmocka_unit_test (kernels__of_these_families_have_all_run),
   };
 
