@@ -99,6 +99,7 @@ collect (Walk *w, TdNode *n, TdVar *g)
     return e->error.status;
   td__var_ref (sum, TD_HOLD_ENGINE);
   td__var_unref (n->acc, TD_HOLD_ENGINE);
+  td__scope_hand_out (sum); /* nobody's but the walk's: what comes next is added in place */
   n->acc = sum;
   return TD_OK;
 }

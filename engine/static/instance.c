@@ -150,15 +150,17 @@ index_patches (TdReadyList *list, uint32_t n_values)
     }
 }
 
-/* Is step k the last that uses the gradient it gives? */
-static bool
-closes (const TdPlan *p, uint32_t list, uint32_t k)
+/* The last step that uses the gradient which step k gives; TD_ABSENT if it is not of those
+ * made. */
+static uint32_t
+last_use (const TdPlan *p, uint32_t list, uint32_t k)
 {
   const TdStep *step = &td__plan_list (p, list)->steps[k];
   const uint32_t value = p->s->nodes[td__step_in (p->s, step, 0)].value;
 
   return p->s->values[value].kind == TD_VALUE_GRADIENT
-         && p->lives[(size_t)list * p->s->n_values + value].last == k;
+             ? p->lives[(size_t)list * p->s->n_values + value].last
+             : TD_ABSENT;
 }
 
 /* Values to point at memory before the list runs; of the forward the outputs too, which are
@@ -244,8 +246,9 @@ prepare (TdInstance *i, TdReadyList *list, uint32_t which)
         continue;
       list->at[k] = list->n_ready;
       prepare_step (i, list, &steps->steps[k], &room);
+      list->ready[list->n_ready - 1].place = k;
       if (steps->steps[k].kind == TD_STEP_GIVE)
-        list->ready[list->n_ready - 1].closes = closes (i->plan, which, k);
+        list->ready[list->n_ready - 1].last = last_use (i->plan, which, k);
       if (steps->steps[k].random)
         own_attrs (i->plan, list, &list->ready[list->n_ready - 1], &attrs);
     }
@@ -318,6 +321,7 @@ td__instance_new (TdEntry *entry, TdPlan *plan, const TdSite *site)
   i->room = zeroed (s->n_externals + 2 * (size_t)s->n_outputs, sizeof *i->room);
   i->given = zeroed (s->n_values, sizeof *i->given);
   i->added = zeroed (s->n_values, sizeof *i->added);
+  i->kept = zeroed (s->n_externals, sizeof *i->kept);
   index_writes (i);
   i->externals = zeroed (s->n_externals, sizeof *i->externals);
   i->versions = zeroed (s->n_externals, sizeof *i->versions);
@@ -377,6 +381,7 @@ td__instance_unref (TdInstance *i)
   free (i->room);
   free (i->given);
   free (i->added);
+  free (i->kept);
   td__plan_unref (i->plan);
   free (i);
   td__entry_unref (entry);

@@ -21,9 +21,10 @@ typedef struct TdReady
 {
   TdRun run; /**< first */
   const TdStep *step;
-  bool opens;   /**< an output is a gradient that leaves: it needs memory first */
-  bool *packed; /**< it multiplies by a matrix that is packed then; NULL: by none */
-  bool closes;  /**< GIVE: nothing of the list reads that gradient later */
+  bool opens;     /**< an output is a gradient that leaves: it needs memory first */
+  bool *packed;   /**< it multiplies by a matrix that is packed then; NULL: by none */
+  uint32_t place; /**< of the step in the list */
+  uint32_t last;  /**< GIVE: the last step of the list that reads that gradient */
 } TdReady;
 
 /** An operand of a value whose memory is another at every call. */
@@ -78,9 +79,10 @@ typedef struct TdInstance
   bool *packed; /**< by packed matrix: it is, in this run */
   TdWrite *writes;
   uint32_t n_writes;
-  void **room;   /**< for pointers to each external and each output twice */
-  TdVar **given; /**< by value: gradients of the backward that runs */
-  bool *added;   /**< by value: a kernel added it to what was there */
+  void **room;          /**< for pointers to each external and each output twice */
+  TdVar **given;        /**< by value: gradients of the backward that runs */
+  bool *added;          /**< by value: a kernel added it to what was there */
+  const TdReady **kept; /**< by external: the GIVE whose gradient is still read, or NULL */
   /* the call that uses it */
   TdRngKey key;
   uint64_t first_id;

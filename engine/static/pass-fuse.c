@@ -561,6 +561,22 @@ close_group (Fuse *f)
 
 /* --- along a list --- */
 
+/* Is it a further part of a gradient in halves?  What is added in place is not rounded first,
+ * so that the bits depend on who else reads the gradient then: this step keeps its place. */
+static bool
+adds_in_halves (const TdSteps *list, uint32_t i, const TdSchedule *s)
+{
+  const TdStep *step = &list->steps[i];
+
+  if (step->kind != TD_STEP_OP || step->external == TD_ABSENT
+      || td_dtype_bytes ((TdDtype)s->nodes[td__step_out (s, step, 0)].dtype) != 2)
+    return false;
+  for (uint32_t k = 0; k < i; k++)
+    if (list->steps[k].kind == TD_STEP_GIVE && list->steps[k].external == step->external)
+      return true;
+  return false;
+}
+
 static void
 fuse_list (Fuse *f)
 {
@@ -574,7 +590,9 @@ fuse_list (Fuse *f)
 
       if (!td__step_computes (step))
         continue;
-      if (can_fuse (f->p->s, step, &call))
+      if (adds_in_halves (list, i, f->p->s))
+        close_group (f);
+      else if (can_fuse (f->p->s, step, &call))
         {
           if (!fits (f, f->p->s, step, &call))
             {

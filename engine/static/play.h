@@ -19,9 +19,9 @@ typedef struct TdPlay
     TdVar *v;
   } * effects; /**< to be had when all is well */
   uint32_t n_effects;
-  bool observed;         /**< events were told, and numbered, one by one */
-  struct TdCheck *check; /**< of a verified call, or NULL */
-  struct TdTaken *taken; /**< gradients go there instead of to the externals; or NULL */
+  bool observed;               /**< events were told, and numbered, one by one */
+  struct TdCheck *check;       /**< of a verified call, or NULL */
+  struct TdTaken *taken;       /**< gradients go there instead of to the externals; or NULL */
   uint32_t waiting, n_waiting; /**< capture.c: the first ready step that is not launched yet,
                                   and how many are to be */
 } TdPlay;
@@ -47,8 +47,16 @@ TdStatus td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which, TdTa
 TdStatus td__play_one (TdPlay *p, TdReady *r);
 /** Run a group; its gradients have memory. */
 TdStatus td__play_group (const TdPlay *p, const TdReady *r);
+
+/* give.c */
+/** A variable for a node, over this buffer.  *Owner*: the innermost scope. */
+TdVar *td__play_var (const TdSchedule *s, uint32_t node, TdBuffer *buffer, const TdSite *site);
+/** A copy of a value as it is now; NULL after td__fail. */
+TdVar *td__play_snapshot (const TdPlay *p, uint32_t node, const TdSite *site);
 /** Give the gradients that it makes memory. */
 TdStatus td__play_open (TdPlay *p, TdReady *r);
+/** Hand a gradient to an external. */
+TdStatus td__play_give (TdPlay *p, const TdReady *r);
 
 /* observe.c */
 /** Run the list with an event for every operation. */

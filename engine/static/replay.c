@@ -40,45 +40,6 @@ fill (const TdReady *r)
   return d->ops->fill (d, t, step->how.a);
 }
 
-/* A variable for a node, over this buffer.  *Owner*: the innermost scope. */
-static TdVar *
-var_of (const TdSchedule *s, uint32_t node, TdBuffer *buffer, const TdSite *site)
-{
-  const TdNodeInfo *info = &s->nodes[node];
-  TdNode *n = td__node_new ();
-  TdVar *v;
-
-  n->dtype = info->dtype;
-  n->shape = info->shape;
-  n->layout = info->layout;
-  n->device = s->device;
-  n->category = info->category;
-  n->name = info->name;
-  v = td__scope_add (td__var_new (n, buffer, site));
-  v->name = info->name;
-  return v;
-}
-
-/* A copy of a value as it is now. */
-static TdVar *
-snapshot (const TdPlay *p, uint32_t node, const TdSite *site)
-{
-  const TdSchedule *s = p->i->plan->s;
-  size_t bytes;
-  TdBuffer *buffer;
-
-  td__shape_bytes (&s->nodes[node].shape, (TdDtype)s->nodes[node].dtype, &bytes);
-  buffer = td__buffer_new (s->device, bytes, TD_MEM_OTHER);
-  if (buffer == NULL)
-    {
-      td__fail_memory (s->device, bytes, "static schedule", site);
-      return NULL;
-    }
-  if (s->device->computes)
-    s->device->ops->copy (s->device, buffer->data, p->i->address[s->nodes[node].value], bytes);
-  return var_of (s, node, buffer, site);
-}
-
 /* Effects wait for the end: a host read further on may undo the call. */
 static TdStatus
 effect (TdPlay *p, const TdReady *r)
@@ -87,7 +48,7 @@ effect (TdPlay *p, const TdReady *r)
 
   if (r->step->n_in > 0)
     {
-      v = snapshot (p, td__step_in (p->i->plan->s, r->step, 0), r->step->site);
+      v = td__play_snapshot (p, td__step_in (p->i->plan->s, r->step, 0), r->step->site);
       if (v == NULL)
         return td__engine.error.status;
     }
@@ -148,83 +109,6 @@ host_read (const TdPlay *p, const TdReady *r)
   return same ? TD_OK : TD_ERR_STATE;
 }
 
-/* Memory for a gradient that leaves: what is there already if the kernel may add to it. */
-static TdStatus
-open_gradient (TdPlay *p, TdReady *r, uint32_t k)
-{
-  const TdSchedule *s = p->i->plan->s;
-  uint32_t node = td__step_out (s, r->step, k), value = s->nodes[node].value;
-  uint32_t external = k == 0 ? r->step->external : TD_ABSENT;
-  TdVar *g = NULL;
-  TdBuffer *buffer;
-
-  if (s->values[value].kind != TD_VALUE_GRADIENT
-      || p->given[value] != NULL) /* changed in place further on */
-    return TD_OK;
-  if (r->step->kind == TD_STEP_GROUP)
-    external = p->i->plan->groups[r->step->external].externals[k];
-  if (external != TD_ABSENT)
-    {
-      g = p->taken == NULL ? td__backward_target (p->b, (int)external) : NULL;
-      r->run.call.accumulate = p->added[value] = g != NULL;
-    }
-  if (g != NULL)
-    td__buffer_written (g->buffer, r->step->site);
-  else
-    {
-      buffer = td__buffer_new (s->device, s->values[value].bytes, TD_MEM_GRADIENT);
-      if (buffer == NULL)
-        return td__fail_memory (s->device, s->values[value].bytes, "static schedule",
-                                r->step->site);
-      g = var_of (s, node, buffer, r->step->site);
-    }
-  p->given[value] = g;
-  td__instance_bind (p->i, p->list, value, g->buffer->data);
-  return TD_OK;
-}
-
-TdStatus
-td__play_open (TdPlay *p, TdReady *r)
-{
-  TdStatus status = TD_OK;
-
-  for (uint32_t k = 0; k < r->step->n_out && status == TD_OK; k++)
-    status = open_gradient (p, r, k);
-  return status;
-}
-
-/* Hand a gradient to an external. */
-static TdStatus
-give (TdPlay *p, const TdReady *r)
-{
-  const TdSchedule *s = p->i->plan->s;
-  uint32_t node = td__step_in (s, r->step, 0), value = s->nodes[node].value;
-  bool ours = s->values[value].kind != TD_VALUE_GY;
-  TdVar *g = NULL;
-  TdStatus status;
-
-  if (s->values[value].kind == TD_VALUE_GRADIENT)
-    g = p->given[value];
-  else if (s->values[value].kind == TD_VALUE_GY)
-    g = p->b->gy[p->i->entry->op_out[s->values[value].index]];
-  if (g != NULL && !td_shape_equal (&g->node->shape, &s->nodes[node].shape))
-    g = var_of (s, node, td__buffer_ref (g->buffer), r->step->site); /* seen in another shape */
-  if (g == NULL)
-    g = snapshot (p, node, r->step->site);
-  if (g == NULL)
-    return td__engine.error.status;
-  if (TD_UNLIKELY (p->taken != NULL))
-    {
-      td__taken_add (p->taken, r->step->external, g, ours);
-      return TD_OK;
-    }
-  status = td__backward_give (p->b, (int)r->step->external, g, p->added[value]);
-  /* Only who holds it alone may be added to. */
-  if (ours && (r->closes || g != p->given[value]))
-    td__scope_hand_out (g);
-  return status;
-}
-
 static TdStatus
 play_other (TdPlay *p, TdReady *r)
 {
@@ -244,7 +128,7 @@ play_other (TdPlay *p, TdReady *r)
     case TD_STEP_HOST_READ:
       return host_read (p, r);
     case TD_STEP_GIVE:
-      return give (p, r);
+      return td__play_give (p, r);
     default:
       return TD_ERR_STATE;
     }
@@ -420,7 +304,7 @@ make_outputs (TdInstance *i, TdVar *const *in, TdVar **out)
         {
           b = value->kind == TD_VALUE_EXTERNAL ? external_buffer (s, value->index, in)
                                                : i->outputs[value->index];
-          out[k] = var_of (s, o->node, td__buffer_ref (b), i->site);
+          out[k] = td__play_var (s, o->node, td__buffer_ref (b), i->site);
           td__observe_output (i, o->node, out[k]->node);
           continue;
         }
@@ -652,6 +536,7 @@ td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which, TdTaken *take
 
   memset (i->given, 0, s->n_values * sizeof *i->given);
   memset (i->added, 0, s->n_values * sizeof *i->added);
+  memset (i->kept, 0, s->n_externals * sizeof *i->kept);
   i->backward_done = true;
   bind_backward (i, p.list, b);
   set_keys (p.list, i->key);
