@@ -256,24 +256,35 @@ tells_more_than (gpointer iteration)
 }
 
 static gboolean
-has_session (gpointer unused)
+can_pause (gpointer unused)
 {
-  return ui_test_session () != NULL;
+  return ui_test_session ()
+         && g_action_group_get_action_enabled (G_ACTION_GROUP (ui_test_window ()), "pause");
 }
 
-/* While the program runs the sentence goes on with it. */
+static gboolean
+is_paused (gpointer unused)
+{
+  g_autofree char *state = ui_test_state ("state");
+  return g_str_equal (state, "paused");
+}
+
+/* While the program runs the sentence goes on with it.  It waits for the first one. */
 static void
 growth__follows_a_running_program (void **state)
 {
   g_autoptr (GFile) file = g_file_new_for_path (td_test_source ("tests/models/leaks.c"));
-  const char *args[] = { "total", "40000", NULL };
+  const char *args[] = { "total", "100000", NULL };
   g_auto (GStrv) environment = g_get_environ ();
   td_test_program ("app/tapedeck");
   td_window_set_launch (ui_test_window (), (const char *const *)environment, td_test_tmp (""));
   td_window_run (ui_test_window (), file, args);
-  ui_test_wait ("a recording", has_session, NULL);
+  ui_test_wait ("a program that can be paused", can_pause, NULL);
+  ui_test_do ("pause", NULL);
+  ui_test_wait ("a paused program", is_paused, NULL);
   ui_test_do ("show-page", "memory");
   ui_test_wait ("a sentence", tells_more_than, GINT_TO_POINTER (-1));
+  ui_test_do ("play", NULL);
   ui_test_wait ("a later one", tells_more_than, GINT_TO_POINTER (told_iteration ()));
 }
 
