@@ -255,10 +255,12 @@ tells_more_than (gpointer iteration)
   return told_iteration () > GPOINTER_TO_INT (iteration);
 }
 
+/* It runs, and has run long enough to have grown. */
 static gboolean
-can_pause (gpointer unused)
+can_pause (gpointer n)
 {
-  return ui_test_session ()
+  TdSession *session = ui_test_session ();
+  return session && td_session_get_n_iterations (session) >= GPOINTER_TO_UINT (n)
          && g_action_group_get_action_enabled (G_ACTION_GROUP (ui_test_window ()), "pause");
 }
 
@@ -279,7 +281,7 @@ growth__follows_a_running_program (void **state)
   td_test_program ("app/tapedeck");
   td_window_set_launch (ui_test_window (), (const char *const *)environment, td_test_tmp (""));
   td_window_run (ui_test_window (), file, args);
-  ui_test_wait ("a program that can be paused", can_pause, NULL);
+  ui_test_wait ("a program that can be paused", can_pause, GUINT_TO_POINTER (200));
   ui_test_do ("pause", NULL);
   ui_test_wait ("a paused program", is_paused, NULL);
   ui_test_do ("show-page", "memory");
