@@ -15,7 +15,7 @@
 
 #include "tapedeck-op.h"
 
-#define TD_DEVICE_ABI 5
+#define TD_DEVICE_ABI 6
 
 struct TdPool;
 struct TdBlock;
@@ -745,6 +745,8 @@ struct TdDevice
   const char *model;  /**< of the hardware, "NVIDIA H200"; NULL: of no matter */
   uint8_t number;     /**< the engine's, in the order of opening; 0: the host */
   bool channels_last; /**< convolutions are to be so (TdConfig.channels_last) */
+  bool stats_wanted;  /**< what is written now will be asked for: kernels may count meanwhile */
+  bool stats_apart;   /**< of tests: they may not */
 };
 
 /* --- modules: devices that come in a shared object, opened when one of them is asked for ---

@@ -147,6 +147,15 @@ td__recorder_late_now_and_then (TdRecorder *r)
 
 /* --- statistics --- */
 
+void
+td__recorder_stats_wanted (const TdEvent *e, bool wanted)
+{
+  TdDevice *d = e->n_out > 0 ? e->out[0]->device : NULL;
+
+  if (d != NULL)
+    d->stats_wanted = wanted && d->ops->stats_later != NULL;
+}
+
 bool
 td__recorder_stats_later (TdRecorder *r, const TdNode *n, const TdTensor *x, uint64_t sample)
 {

@@ -186,6 +186,12 @@ wants_gradients (const TdRecorder *r, const TdEvent *e)
   return TD_UNLIKELY (e->phase == TD_PHASE_UPDATE) && r->level >= TD_TAPE_LEVEL_STATS;
 }
 
+static inline bool
+wants_values (const TdRecorder *r, const TdEvent *e)
+{
+  return r->level >= TD_TAPE_LEVEL_STATS && !(e->order & TD_ORDER_APART); /* the same numbers */
+}
+
 static void
 before_op (TdObserver *o, const TdEvent *e)
 {
@@ -208,6 +214,8 @@ before_op (TdObserver *o, const TdEvent *e)
       now->path = place->path;
       now->phase = e->phase;
       now->event = r->event;
+      if (wants_values (r, e))
+        td__recorder_stats_wanted (e, true);
     }
   if (TD_UNLIKELY (r->agent != NULL) && td__agent_attention (r->agent))
     {
@@ -353,10 +361,12 @@ after_op (TdObserver *o, const TdEvent *e)
         td__recorder_update (r, e);
       write_op (r, e, end);
       r->written = r->event + 1;
-      if (r->level >= TD_TAPE_LEVEL_STATS
-          && !(e->order & TD_ORDER_APART)) /* the same numbers */
-        for (int i = 0; i < e->n_out && !failed; i++)
-          td__recorder_values (r, e->out[i], e->out_buffers[i]);
+      if (wants_values (r, e))
+        {
+          td__recorder_stats_wanted (e, false);
+          for (int i = 0; i < e->n_out && !failed; i++)
+            td__recorder_values (r, e->out[i], e->out_buffers[i]);
+        }
       if (wants_gradients (r, e) && !failed && e->n_in > 0 && (e->cls->writes & 1) != 0)
         td__recorder_gradient (r, e->in[0]);
       r->event++;

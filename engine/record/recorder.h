@@ -148,6 +148,8 @@ void td__recorder_gradient (TdRecorder *r, const TdNode *node);
 void td__recorder_info (TdRecorder *r, const char *key, const char *value);
 void td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site);
 void td__recorder_resumed (TdRecorder *r);
+/** Say whether an event's outputs will be asked for, so that its device may count early. */
+void td__recorder_stats_wanted (const TdEvent *e, bool wanted);
 /** Ask the device of x for its statistics; false: it answers at once, by its other slot. */
 bool td__recorder_stats_later (TdRecorder *r, const TdNode *n, const TdTensor *x,
                                uint64_t sample);
