@@ -6,12 +6,11 @@
  * SPDX-License-Identifier: MIT */
 #include "play.h"
 
-TdVar *
-td__play_var (const TdSchedule *s, uint32_t node, TdBuffer *buffer, const TdSite *site)
+TdNode *
+td__play_node (const TdSchedule *s, uint32_t node)
 {
   const TdNodeInfo *info = &s->nodes[node];
   TdNode *n = td__node_new ();
-  TdVar *v;
 
   n->dtype = info->dtype;
   n->shape = info->shape;
@@ -19,8 +18,15 @@ td__play_var (const TdSchedule *s, uint32_t node, TdBuffer *buffer, const TdSite
   n->device = s->device;
   n->category = info->category;
   n->name = info->name;
-  v = td__scope_add (td__var_new (n, buffer, site));
-  v->name = info->name;
+  return n;
+}
+
+TdVar *
+td__play_var (const TdSchedule *s, uint32_t node, TdBuffer *buffer, const TdSite *site)
+{
+  TdVar *v = td__scope_add (td__var_new (td__play_node (s, node), buffer, site));
+
+  v->name = s->nodes[node].name;
   return v;
 }
 

@@ -110,14 +110,8 @@ node_of (const TdPlay *p, uint32_t node)
 
   if (n != NULL)
     return n;
-  n = i->nodes[node] = td__node_new ();
+  n = i->nodes[node] = td__play_node (s, node);
   i->nodes_owned[node] = true;
-  n->dtype = info->dtype;
-  n->shape = info->shape;
-  n->layout = info->layout;
-  n->device = s->device;
-  n->category = info->category;
-  n->name = info->name;
   n->requires_grad = info->requires_grad;
   n->retained = buffer_of (p, info->value);
   return n;

@@ -49,6 +49,8 @@ TdStatus td__play_one (TdPlay *p, TdReady *r);
 TdStatus td__play_group (const TdPlay *p, const TdReady *r);
 
 /* give.c */
+/** A node of the graph for a node of the schedule, without a function.  *Owner*: the caller. */
+TdNode *td__play_node (const TdSchedule *s, uint32_t node);
 /** A variable for a node, over this buffer.  *Owner*: the innermost scope. */
 TdVar *td__play_var (const TdSchedule *s, uint32_t node, TdBuffer *buffer, const TdSite *site);
 /** A copy of a value as it is now; NULL after td__fail. */

@@ -309,6 +309,19 @@ net_new (void)
   return net;
 }
 
+void
+classifier_forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  static const TdSite site = { "net.c", "classifier", 42 };
+  Net *net = self;
+  TdVar *y = td_link (net->l2, td_relu (td_link (net->l1, in[0])));
+
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_softmax_cross_entropy_at (
+      y, in[1], (TdCrossEntropyOpt){ TD_CROSS_ENTROPY_DEFAULTS }, &site);
+}
+
 TdVar *
 sum_of_squares (TdVar *y)
 {

@@ -53,4 +53,6 @@ Net net_new (void);
 void net_forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out);
 /** l1, then tanh or relu, times scale, plus captured: as the fields of the net say. */
 void reading_forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out);
+/** l1, relu, l2, and the cross entropy with labels as second input, at net.c:42. */
+void classifier_forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out);
 TdVar *sum_of_squares (TdVar *y);

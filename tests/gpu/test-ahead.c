@@ -7,7 +7,7 @@
 #include "train/iterator.h"
 #include "far-test.h"
 #include "fake-remote.h"
-#include "tape/td-tape-reader.h"
+#include "far-tape.h"
 #include "td-test.h"
 
 #include <stdlib.h>
@@ -451,8 +451,7 @@ arrays__are_on_the_tape_where_they_are_used (void **state)
   }
   assert_int_equal (td_finish (), 0);
   unsetenv ("TAPEDECK_TAPE");
-  r = td_tape_reader_open (path, error, sizeof error);
-  assert_non_null (r);
+  r = far_tape_open (path);
   for (int i = 0; i < 5; i++)
     {
       const TdTapeIteration *it = td_tape_iteration_load (r, i, error, sizeof error);

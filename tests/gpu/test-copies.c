@@ -6,7 +6,7 @@
 
 #include "core/core.h"
 #include "far-test.h"
-#include "tape/td-tape-reader.h"
+#include "far-tape.h"
 #include "td-test.h"
 #include "train.h"
 
@@ -37,17 +37,6 @@ start (const char *name)
   return path;
 }
 
-static TdTapeReader *
-open_tape (const char *path)
-{
-  char error[256] = "";
-  TdTapeReader *r = td_tape_reader_open (path, error, sizeof error);
-
-  if (r == NULL)
-    fail_msg ("%s", error);
-  return r;
-}
-
 /* Bytes of all copies on the tape, by way and reason. */
 typedef struct
 {
@@ -59,7 +48,7 @@ typedef struct
 static Sums
 sums_of (const char *path)
 {
-  TdTapeReader *r = open_tape (path);
+  TdTapeReader *r = far_tape_open (path);
   const TdTapeSummaries s = td_tape_reader_summaries (r);
   Sums sums = { .n = 0 };
   char error[256] = "";
@@ -174,7 +163,7 @@ copies__are_each_on_the_tape_with_reason_and_line (void **state)
   sums = sums_of (path);
   assert_all (&sums);
   assert_int_equal (sums.n_before, 0);
-  r = open_tape (path);
+  r = far_tape_open (path);
   it = td_tape_iteration_load (r, 0, error, sizeof error);
   assert_non_null (it);
   assert_int_equal (it->n_copies, TD_ARRAY_LENGTH (expected));
@@ -220,7 +209,7 @@ copies__outside_iterations_are_not_lost (void **state)
   assert_all (&sums);
   assert_int_equal (sums.n, 3);
   assert_int_equal (sums.n_before, 2);
-  r = open_tape (path);
+  r = far_tape_open (path);
   it = td_tape_iteration_load (r, 0, error, sizeof error);
   assert_non_null (it);
   assert_int_equal (it->n_copies, 2);
@@ -284,7 +273,7 @@ batches__are_copies_of_the_iteration_that_uses_them (void **state)
   assert_all (&sums);
   assert_int_equal (sums.why[TD_TAPE_COPY_BATCH], (long)bytes * (STEPS + 1));
   assert_int_equal (sums.n_unused, 1);
-  r = open_tape (path);
+  r = far_tape_open (path);
   for (uint32_t i = 0, label = 0; label < STEPS; i++)
     {
       const TdTapeIteration *it = td_tape_iteration_load (r, i, error, sizeof error);

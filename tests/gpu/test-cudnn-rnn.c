@@ -8,7 +8,7 @@
 #include "core/core.h"
 #include "fake-remote.h"
 #include "far-test.h"
-#include "tape/td-tape-reader.h"
+#include "far-tape.h"
 #include "td-test.h"
 
 #include <cuda.h>
@@ -620,8 +620,7 @@ recordings__show_one_operation_and_its_numbers (void **state)
   setenv ("TAPEDECK_LEVEL", "stats", 1);
   run_on ("cuda:0", run_to_nan, path);
   unsetenv ("TAPEDECK_LEVEL");
-  r = td_tape_reader_open (path, error, sizeof error);
-  assert_non_null (r);
+  r = far_tape_open (path);
   s = td_tape_reader_summaries (r);
   it = td_tape_iteration_load (r, s.rows[s.n - 1].number, error, sizeof error);
   assert_non_null (it);

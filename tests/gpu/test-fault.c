@@ -6,7 +6,7 @@
 
 #include "far-test.h"
 #include "core/core.h"
-#include "tape/td-tape-reader.h"
+#include "far-tape.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,22 +33,6 @@ start (const char *level)
   assert_int_equal (td_init (NULL, NULL), TD_OK);
   td_device_use (td_device_get ("cuda:0"));
   return path;
-}
-
-static TdTapeReader *
-open_tape (const char *path)
-{
-  char error[256] = "";
-  TdTapeReader *r = td_tape_reader_open (path, error, sizeof error);
-  TdTapeCheck check;
-
-  unsetenv ("TAPEDECK_ON_ERROR");
-  if (r == NULL)
-    fail_msg ("%s", error);
-  assert_true (td_tape_check (path, &check));
-  if (!check.whole)
-    fail_msg ("%s", check.what);
-  return r;
 }
 
 /* The iteration of the program that it called `label`. */
@@ -86,19 +70,6 @@ labels (bool bad)
                  td_zeros (TD_I32, TD_SHAPE (4)));
 }
 
-static void
-classifier (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
-{
-  static const TdSite site = { "net.c", "classifier", 42 };
-  Net *net = self;
-  TdVar *y = td_link (net->l2, td_relu (td_link (net->l1, in[0])));
-
-  (void)n_in;
-  (void)n_out;
-  out[0] = td_softmax_cross_entropy_at (
-      y, in[1], (TdCrossEntropyOpt){ TD_CROSS_ENTROPY_DEFAULTS }, &site);
-}
-
 typedef struct
 {
   const char *level;
@@ -111,7 +82,7 @@ train (const Training *t)
 {
   Net net = net_new ();
   TdOpt *opt = td_sgd_new (net.root, .lr = 0.1);
-  TdStatic *s = td_static_new (classifier, &net, .fuse = false);
+  TdStatic *s = td_static_new (classifier_forward, &net, .fuse = false);
   uint64_t n_launches;
 
   TD_ITERATIONS (i, 20)
@@ -121,7 +92,7 @@ train (const Training *t)
       if (t->graphs)
         td_static_call (s, in, 2, &y, 1);
       else
-        classifier (&net, in, 2, &y, 1);
+        classifier_forward (&net, in, 2, &y, 1);
       td_cleargrads (net.root);
       td_backward (y, 0);
       td_opt_update (opt);
@@ -248,7 +219,7 @@ fault__is_at_its_event_when_the_host_reads (void **state)
       TdTapeReader *r;
 
       train (&(Training){ .asks = -1 });
-      r = open_tape (path);
+      r = far_tape_open (path);
       assert_attached (r, BAD);
       assert_noticed (r);
       assert_non_null (strstr (text_of (r), "index 9 outside 0..2 at element 1 of t, found at "
@@ -270,7 +241,7 @@ fault__is_at_its_event_when_the_iteration_is_over (void **state)
       char found[80];
 
       train (&(Training){ .asks = later });
-      r = open_tape (path);
+      r = far_tape_open (path);
       assert_attached (r, (uint32_t)(BAD + later));
       assert_noticed (r);
       f = td_tape_reader_fault (r, 0);
@@ -291,7 +262,7 @@ fault__is_at_its_event_when_a_graph_ran_it (void **state)
     {
       const char *path = start ("graph");
       uint64_t n_launches = train (&(Training){ .asks = later, .graphs = true });
-      TdTapeReader *r = open_tape (path);
+      TdTapeReader *r = far_tape_open (path);
       const TdTapeIteration *it;
 
       assert_true (n_launches > 20);
@@ -314,7 +285,7 @@ fault__is_in_dumps_and_in_info (void **state)
 
   (void)state;
   train (&(Training){ .asks = -1 });
-  r = open_tape (path);
+  r = far_tape_open (path);
   assert_non_null (strstr (printed (r, false, false), "softmax_cross_entropy net.c:42"));
   assert_non_null (strstr (printed (r, false, false), " FAILED : "));
   assert_non_null (strstr (printed (r, false, false), "  fault iteration "));
@@ -339,7 +310,7 @@ fault__is_nowhere_when_indices_are_good (void **state)
   td_read (td_softmax_cross_entropy (some (TD_SHAPE (4, 3), 1), labels (false)), &(float){ 0 },
            sizeof (float));
   td_finish ();
-  r = open_tape (path);
+  r = far_tape_open (path);
   assert_int_equal (td_tape_reader_n_faults (r), 0);
   assert_null (strstr (printed (r, true, true), "faults"));
   assert_null (strstr (printed (r, false, false), "FAILED"));

@@ -6,7 +6,7 @@
 
 #include "core/late-index.h"
 #include "far-cuda.h"
-#include "td-tape-reader.h"
+#include "far-tape.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -536,13 +536,11 @@ tape__says_what_ran_in_a_graph_and_has_numbers_of_each_at_level_stats (void **st
 {
   const char *path = td_test_tmp ("graphs.tdtape");
   int replayed, captured, n_told = 0;
-  char error[200];
   TdTapeReader *r;
 
   (void)state;
   assert_true (record_training (path, "graph") >= 10);
-  r = td_tape_reader_open (path, error, sizeof error);
-  assert_non_null (r);
+  r = far_tape_open (path);
   count_events (r, &replayed, &captured);
   assert_true (replayed > 12);
   assert_int_equal (captured, replayed);
@@ -560,8 +558,7 @@ tape__says_what_ran_in_a_graph_and_has_numbers_of_each_at_level_stats (void **st
 
   path = td_test_tmp ("each.tdtape");
   assert_int_equal (record_training (path, "stats"), 0);
-  r = td_tape_reader_open (path, error, sizeof error);
-  assert_non_null (r);
+  r = far_tape_open (path);
   count_events (r, &replayed, &captured);
   assert_true (replayed > 12);
   assert_int_equal (captured, 0);

@@ -4,20 +4,10 @@
  * SPDX-License-Identifier: MIT */
 #include "core/core.h"
 #include "far-test.h"
-#include "tape/td-tape-reader.h"
+#include "far-tape.h"
 #include "td-test.h"
 
 #include <stdlib.h>
-
-/* The host's pool of that kind at an iteration's end; NULL: none. */
-static const TdTapePool *
-pool_of (const TdTapeIteration *it, uint32_t device, unsigned kind)
-{
-  for (uint32_t i = 0; i < it->n_pools; i++)
-    if (it->pools[i].device == device && it->pools[i].kind == kind)
-      return &it->pools[i];
-  return NULL;
-}
 
 /* The host's pools are what the host says, and what the device has pinned is what the driver
  * gave. */
@@ -47,16 +37,15 @@ pools__of_the_host_are_beside_the_devices (void **state)
   assert_true (pinned >= (size_t)4 << 20); /* what uploads go through */
   td_release (x);
   assert_int_equal (td_finish (), 0);
-  r = td_tape_reader_open (path, error, sizeof error);
-  assert_non_null (r);
+  r = far_tape_open (path);
   /* the iteration of before the loop has number 0 */
   it = td_tape_iteration_load (r, td_tape_reader_summaries (r).n - 1, error, sizeof error);
   assert_non_null (it);
   assert_int_equal (it->pools[0].device, 0);
-  p = pool_of (it, 0, TD_TAPE_POOL_DEFAULT);
+  p = far_tape_pool (it, 0, TD_TAPE_POOL_DEFAULT);
   assert_non_null (p);
   assert_true (p->live_bytes >= 400000 && p->live_bytes <= p->reserved_bytes);
-  p = pool_of (it, 0, TD_TAPE_POOL_PINNED);
+  p = far_tape_pool (it, 0, TD_TAPE_POOL_PINNED);
   assert_non_null (p);
   assert_int_equal (p->reserved_bytes, pinned);
   for (uint32_t i = 0; i < it->n_pools; i++)

@@ -180,19 +180,6 @@ index__that_was_never_asked_about_ends_the_program_with_1 (void **state)
 
 /* --- static schedules --- */
 
-static void
-classifier (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
-{
-  static const TdSite site = { "net.c", "classifier", 42 };
-  Net *net = self;
-  TdVar *y = td_link (net->l2, td_relu (td_link (net->l1, in[0])));
-
-  (void)n_in;
-  (void)n_out;
-  out[0] = td_softmax_cross_entropy_at (
-      y, in[1], (TdCrossEntropyOpt){ TD_CROSS_ENTROPY_DEFAULTS }, &site);
-}
-
 static TdVar *
 labels (int64_t i, int64_t bad)
 {
@@ -207,7 +194,7 @@ classifier__iterates_in_graphs_alone_and_without_a_wait (void **state)
 {
   Net net = net_new ();
   TdOpt *opt = td_sgd_new (net.root, .lr = 0.1);
-  TdStatic *s = td_static_new (classifier, &net, .fuse = false);
+  TdStatic *s = td_static_new (classifier_forward, &net, .fuse = false);
   long graphs = 0, alone = 0, waits = 0;
 
   (void)state;
@@ -245,7 +232,7 @@ classifier__names_the_iteration_that_had_the_bad_label (void **state)
   for (int64_t bad = 3; bad < 16; bad += 4)
     {
       Net net = net_new ();
-      TdStatic *s = td_static_new (classifier, &net, .fuse = false);
+      TdStatic *s = td_static_new (classifier_forward, &net, .fuse = false);
       int64_t first = td__engine.n_iterations;
       char when[80];
 
@@ -277,7 +264,7 @@ static void
 classifier__is_launched_alone_where_errors_are_looked_for_at_once (void **state)
 {
   Net net = net_new ();
-  TdStatic *s = td_static_new (classifier, &net, .fuse = false);
+  TdStatic *s = td_static_new (classifier_forward, &net, .fuse = false);
 
   (void)state;
   td__index_now = true;

@@ -7,7 +7,7 @@
 #include "core/core.h"
 #include "far-test.h"
 #include "fake-remote.h"
-#include "tape/td-tape-reader.h"
+#include "far-tape.h"
 #include "td-test.h"
 
 #include <math.h>
@@ -45,21 +45,6 @@ start (const char *name, const char *level, const char *times)
   setenv ("TAPEDECK_DEVICE_TIMES", times, 1);
   assert_int_equal (td_init (NULL, NULL), TD_OK);
   return path;
-}
-
-static TdTapeReader *
-open_tape (const char *path)
-{
-  char error[256] = "";
-  TdTapeReader *r = td_tape_reader_open (path, error, sizeof error);
-  TdTapeCheck check;
-
-  if (r == NULL)
-    fail_msg ("%s", error);
-  assert_true (td_tape_check (path, &check));
-  if (!check.whole)
-    fail_msg ("%s", check.what);
-  return r;
 }
 
 static const TdTapeIteration *
@@ -149,7 +134,7 @@ statistics__take_few_launches (void **state)
     {
       Cost plain = cost_of (nets[i], "graph", "off", false),
            stats = cost_of (nets[i], "stats", "off", false);
-      TdTapeReader *r = open_tape (td_test_tmp ("cost.tdtape"));
+      TdTapeReader *r = far_tape_open (td_test_tmp ("cost.tdtape"));
       const TdTapeIteration *it = load (r, number_of (r, WARM));
 
       print_message ("%s: %ld launches, %.1f for statistics of %u arrays in an iteration\n",
@@ -214,9 +199,9 @@ statistics__on_the_tape_are_the_cpus (void **state)
   for (int k = 0; k < TD_ARRAY_LENGTH (nets); k++)
     {
       TdTapeReader *here
-          = open_tape (record_training ("cpu.tdtape", nets[k], "cpu", "off", false));
+          = far_tape_open (record_training ("cpu.tdtape", nets[k], "cpu", "off", false));
       TdTapeReader *there
-          = open_tape (record_training ("gpu.tdtape", nets[k], "cuda:0", "all", k == 0));
+          = far_tape_open (record_training ("gpu.tdtape", nets[k], "cuda:0", "all", k == 0));
 
       for (uint32_t i = 0; i < STEPS; i++)
         {
@@ -263,11 +248,12 @@ count_key (const TdTapeIteration *it, uint64_t key)
 static void
 keys__are_the_cpus_where_layouts_change (void **state)
 {
-  TdTapeReader *here = open_tape (record_training ("cpu.tdtape", "lenet", "cpu", "off", false));
+  TdTapeReader *here
+      = far_tape_open (record_training ("cpu.tdtape", "lenet", "cpu", "off", false));
   TdTapeReader *there;
 
   keeps_layouts = true;
-  there = open_tape (record_training ("gpu.tdtape", "lenet", "cuda:0", "off", false));
+  there = far_tape_open (record_training ("gpu.tdtape", "lenet", "cuda:0", "off", false));
   keeps_layouts = false;
   for (uint32_t i = 0; i < STEPS; i++)
     {
@@ -317,7 +303,7 @@ statistics__are_of_the_array_as_it_was (void **state)
       assert_true (td_item (td_sum (x)) == 16);
     }
   assert_int_equal (td_finish (), 0);
-  r = open_tape (path);
+  r = far_tape_open (path);
   it = load (r, number_of (r, 0));
   for (uint32_t i = 0; i < it->n_stats; i++)
     {
@@ -347,7 +333,7 @@ statistics__find_the_nan_of_an_iteration_that_is_over (void **state)
   TD_ITERATIONS (i, 3)
     td_log (td_full (TD_F32, TD_SHAPE (5), i == 1 ? -1.0 : 1.0));
   assert_int_equal (td_finish (), 0);
-  r = open_tape (path);
+  r = far_tape_open (path);
   for (uint32_t i = 0; i < 3; i++)
     {
       it = load (r, number_of (r, i));
@@ -382,7 +368,7 @@ n_on_device (const TdTapeIteration *it)
 static void
 times__are_of_every_event_on_the_device (void **state)
 {
-  TdTapeReader *r = open_tape (record_training ("t.tdtape", "mlp", "cuda:0", "all", false));
+  TdTapeReader *r = far_tape_open (record_training ("t.tdtape", "mlp", "cuda:0", "all", false));
 
   for (uint32_t i = 0; i < STEPS; i++)
     {
@@ -411,7 +397,7 @@ times__are_of_every_event_on_the_device (void **state)
 static uint32_t
 n_timed (const char *times, uint32_t *all)
 {
-  TdTapeReader *r = open_tape (record_training ("t.tdtape", "mlp", "cuda:0", times, false));
+  TdTapeReader *r = far_tape_open (record_training ("t.tdtape", "mlp", "cuda:0", times, false));
   TdTapeSummaries s = td_tape_reader_summaries (r);
   uint32_t n = 0;
 
@@ -479,7 +465,7 @@ times__are_the_kernels_own_where_cupti_traces (void **state)
 {
   const char *path = td_test_tmp ("t.tdtape");
   TdTestChild child = child_of (path, "FAKE_CUPTI=1");
-  TdTapeReader *r = open_tape (path);
+  TdTapeReader *r = far_tape_open (path);
   uint32_t n_exact = 0;
 
   assert_contains (child.out, "no cuDNN, CUPTI 13");
@@ -506,7 +492,7 @@ times__are_sampled_where_cupti_is_not (void **state)
 {
   const char *path = td_test_tmp ("t.tdtape");
   TdTestChild child = child_of (path, NULL);
-  TdTapeReader *r = open_tape (path);
+  TdTapeReader *r = far_tape_open (path);
   const TdTapeIteration *it = load (r, number_of (r, 2));
 
   assert_contains (child.out, "no CUPTI (libcupti.so.13 cannot be opened)");
@@ -541,7 +527,7 @@ device__is_on_the_tape_with_its_memory (void **state)
     td_relu (x);
   td_release (x);
   assert_int_equal (td_finish (), 0);
-  r = open_tape (path);
+  r = far_tape_open (path);
   it = load (r, number_of (r, 0));
   assert_int_equal (it->n_devices, 1);
   assert_int_equal (it->devices[0].device, 2);
@@ -571,16 +557,6 @@ device__is_on_the_tape_with_its_memory (void **state)
   td_tape_reader_free (r);
 }
 
-/* The pool of that device and kind at an iteration's end; NULL: none. */
-static const TdTapePool *
-pool_of (const TdTapeIteration *it, uint32_t device, unsigned kind)
-{
-  for (uint32_t i = 0; i < it->n_pools; i++)
-    if (it->pools[i].device == device && it->pools[i].kind == kind)
-      return &it->pools[i];
-  return NULL;
-}
-
 /* What the tape says adds up to what the device says, and the recording's own is nobody's. */
 static void
 pools__are_on_the_tape_and_are_all_of_the_device (void **state)
@@ -605,9 +581,9 @@ pools__are_on_the_tape_and_are_all_of_the_device (void **state)
   assert_true (td_mem_info (cuda).outside_bytes - n_outside <= (size_t)2 << 20);
   train_free (t);
   assert_int_equal (td_finish (), 0);
-  r = open_tape (path);
+  r = far_tape_open (path);
   it = load (r, number_of (r, td_tape_reader_summaries (r).n - 1));
-  p = pool_of (it, it->devices[0].device, TD_TAPE_POOL_CAPTURE);
+  p = far_tape_pool (it, it->devices[0].device, TD_TAPE_POOL_CAPTURE);
   assert_non_null (p);
   assert_int_equal (p->live_bytes, p->reserved_bytes);
   assert_int_equal (reserved + p->reserved_bytes, used);
@@ -635,7 +611,7 @@ info_of (const char *path, bool json)
   char *text = NULL;
   size_t n = 0;
   FILE *out = open_memstream (&text, &n);
-  TdTapeReader *r = open_tape (path);
+  TdTapeReader *r = far_tape_open (path);
 
   td_tape_info (r, out, json);
   fclose (out);
@@ -729,7 +705,7 @@ statistics__that_are_left_out_are_counted_by_reason_on_the_tape (void **state)
   td_release (x);
   assert_int_equal (td_finish (), 0);
   assert_int_equal (n_asked, 4); /* the copy is asked about, too */
-  r = open_tape (path);
+  r = far_tape_open (path);
   assert_int_equal (td_tape_reader_n_notices (r), 2);
   assert_string_equal (
       td_tape_reader_string (r, td_tape_reader_notice (r, 0)->text),
@@ -760,7 +736,7 @@ fault__leaves_a_tape_without_what_was_to_come (void **state)
   td_error_clear ();
   td_release (x);
   assert_int_equal (td_finish (), 0);
-  r = open_tape (path);
+  r = far_tape_open (path);
   s = td_tape_reader_summaries (r);
   assert_true (s.n >= 2);
   assert_true (s.rows[s.n - 1].flags & TD_TAPE_ITERATION_ERROR);

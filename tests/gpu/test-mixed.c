@@ -7,7 +7,7 @@
 #include "core/core.h"
 #include "far-test.h"
 #include "fake-remote.h"
-#include "tape/td-tape-reader.h"
+#include "far-tape.h"
 #include "td-test.h"
 
 #include <math.h>
@@ -153,7 +153,7 @@ overflows__are_counted_on_the_tape (void **state)
   const char *path = td_test_tmp ("t.tdtape");
   char error[256] = "";
   Run run = train ("cuda:0", TD_F16, 8192, path);
-  TdTapeReader *r = td_tape_reader_open (path, error, sizeof error);
+  TdTapeReader *r = far_tape_open (path);
   const TdTapeReport *reports;
   const TdTapeIteration *it;
   uint64_t n;

@@ -7,7 +7,7 @@
 #include "core/late-index.h"
 #include "far-test.h"
 #include "fake-remote.h"
-#include "tape/td-tape-reader.h"
+#include "far-tape.h"
 #include "td-test.h"
 
 #include <math.h>
@@ -429,7 +429,6 @@ static void
 curves__have_every_decision (void **state)
 {
   const char *path = td_test_tmp ("t.tdtape");
-  char error[256] = "";
   TdTapeReader *r;
   const TdTapeReport *reports;
   double scale = 1, overflows = 0, in_b = 0;
@@ -450,8 +449,7 @@ curves__have_every_decision (void **state)
       one_step (net, opt, (int)i);
   }
   assert_int_equal (td_finish (), 0);
-  r = td_tape_reader_open (path, error, sizeof error);
-  assert_non_null (r);
+  r = far_tape_open (path);
   reports = td_tape_reader_reports (r, &n);
   for (uint64_t i = 0; i < n; i++)
     {

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "rig.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void
@@ -83,4 +84,18 @@ rig_clear (Rig *rig)
   td_tape_reader_free (rig->r);
   td_ring_free (rig->ring);
   memset (rig, 0, sizeof *rig);
+}
+
+bool
+rig_makes_golden (void (*record) (Rig *rig, const char *path))
+{
+  const char *path = getenv ("TD_MAKE_GOLDEN_TAPE");
+  Rig rig = { .m = { .n_layers = 1 } };
+
+  if (path == NULL)
+    return false;
+  record (&rig, path);
+  rig_stop (&rig, 0);
+  rig_clear (&rig);
+  return true;
 }

@@ -31,6 +31,10 @@ TdTapeReader *rig_read (Rig *rig);
 /** Load an iteration; fails the test when it cannot be. */
 const TdTapeIteration *rig_load (Rig *rig, uint64_t number);
 
+/** Make the golden tape that TD_MAKE_GOLDEN_TAPE names, by `record`, of a model of one layer;
+ * false where the variable is not set. */
+bool rig_makes_golden (void (*record) (Rig *rig, const char *path));
+
 /** Stop recording with this wait status, unless it is -2: then as if the supervisor had died.
  */
 void rig_stop (Rig *rig, int status);

@@ -207,16 +207,8 @@ main (void)
     td_test (faults__of_the_live_iteration_are_in_it),
     td_test (golden__tape_with_faults_reads_as_it_always_did),
   };
-  const char *golden = getenv ("TD_MAKE_GOLDEN_TAPE");
 
-  if (golden != NULL)
-    {
-      Rig rig = { .m = { .n_layers = 1 } };
-
-      record (&rig, golden);
-      rig_stop (&rig, 0);
-      rig_clear (&rig);
-      return 0;
-    }
+  if (rig_makes_golden (record))
+    return 0;
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -200,16 +200,8 @@ main (void)
     td_test (objects__with_lost_references_are_left_out),
     td_test (golden__tape_with_objects_reads_as_it_always_did),
   };
-  const char *golden = getenv ("TD_MAKE_GOLDEN_TAPE");
 
-  if (golden != NULL)
-    {
-      Rig rig = { .m = { .n_layers = 1 } };
-
-      record (&rig, golden);
-      rig_stop (&rig, 0);
-      rig_clear (&rig);
-      return 0;
-    }
+  if (rig_makes_golden (record))
+    return 0;
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -9,17 +9,6 @@
 #include "scene/td-format.h"
 #include "td-host-copies.h"
 
-static char *
-dup_site (const TdIteration *iteration, guint32 site)
-{
-  guint32 line = 0;
-  const char *file = td_iteration_get_site (iteration, site, &line);
-
-  return file && *file ? g_strdup_printf (
-             "%s:%u", strrchr (file, '/') ? strrchr (file, '/') + 1 : file, line)
-                       : g_strdup ("");
-}
-
 static TdHostCopy *
 row_of (TdHostCopies *c, GHashTable *rows, const TdIteration *iteration, const TdTapeCopy *copy)
 {
@@ -37,7 +26,7 @@ row_of (TdHostCopies *c, GHashTable *rows, const TdIteration *iteration, const T
                        .device = copy->device,
                        .flags = copy->flags,
                        .event = copy->event,
-                       .site = dup_site (iteration, copy->site) };
+                       .site = td_iteration_dup_place (iteration, copy->site) };
   return row;
 }
 

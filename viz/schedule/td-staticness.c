@@ -176,17 +176,6 @@ keep (TdStaticScan *scan, const char *text)
   return g_string_chunk_insert_const (scan->s->texts, text);
 }
 
-static char *
-dup_site (const TdIteration *iteration, guint32 site)
-{
-  guint32 line = 0;
-  const char *file = td_iteration_get_site (iteration, site, &line);
-
-  return file && *file ? g_strdup_printf (
-             "%s:%u", strrchr (file, '/') ? strrchr (file, '/') + 1 : file, line)
-                       : g_strdup ("");
-}
-
 static gint
 add_chain (TdStaticScan *scan, const TdIteration *iteration, const TdLayer *layers, gint layer)
 {
@@ -199,7 +188,7 @@ add_chain (TdStaticScan *scan, const TdIteration *iteration, const TdLayer *laye
   if (layer >= 0)
     {
       const TdLayer *self = &layers[layer];
-      g_autofree char *site = dup_site (iteration, self->site);
+      g_autofree char *site = td_iteration_dup_place (iteration, self->site);
 
       chain.parent = MAX (find_chain (scan, layers, self->parent), 0);
       chain.is_link = self->is_link;
@@ -302,7 +291,7 @@ count_reads (TdStaticScan *scan, const TdIteration *it, guint first, guint end,
   for (guint i = 0; i < t->n_host_reads; i++)
     if (t->host_reads[i].event > first && t->host_reads[i].event < end)
       {
-        g_autofree char *site = dup_site (it, t->host_reads[i].site);
+        g_autofree char *site = td_iteration_dup_place (it, t->host_reads[i].site);
 
         if (calls->n_reads++ == 0)
           calls->read_site = keep (scan, site);
@@ -353,7 +342,7 @@ note_late (TdStaticScan *scan, const TdStaticUnit *unit, gboolean is_parameter,
     return;
   if (scan->s->n_looked_at > 1)
     {
-      g_autofree char *where = dup_site (unit->iteration, site);
+      g_autofree char *where = td_iteration_dup_place (unit->iteration, site);
       TdStaticLate one = { .is_parameter = is_parameter,
                            .path = keep (scan, path),
                            .iteration = (gint64)unit->number,

@@ -94,15 +94,20 @@ td_iteration_get_var_name (const TdIteration *self, guint var)
 }
 
 char *
-td_iteration_dup_site (const TdIteration *self, guint event)
+td_iteration_dup_place (const TdIteration *self, guint32 site)
 {
   guint32 line;
-  const char *file = td_iteration_get_site (self, self->tape->events[event].site, &line);
-  const char *slash = strrchr (file, '/');
+  const char *file = td_iteration_get_site (self, site, &line), *slash = strrchr (file, '/');
 
   if (!*file)
     return g_strdup ("");
   return g_strdup_printf ("%s:%u", slash ? slash + 1 : file, line);
+}
+
+char *
+td_iteration_dup_site (const TdIteration *self, guint event)
+{
+  return td_iteration_dup_place (self, self->tape->events[event].site);
 }
 
 char *

@@ -106,6 +106,8 @@ const char *td_iteration_get_op_name (const TdIteration *self, guint event);
 const char *td_iteration_get_link_path (const TdIteration *self, guint event);
 /** Write "file:line" of the event's call site, "" when unknown. Owner: the caller, g_free(). */
 char *td_iteration_dup_site (const TdIteration *self, guint event);
+/** The same of a site of the tape. */
+char *td_iteration_dup_place (const TdIteration *self, guint32 site);
 /** Write "(64, 10) float32"-like text. Owner: the caller, g_free(). */
 char *td_iteration_dup_shape (const TdIteration *self, guint var, gboolean with_dtype);
 /** The same for narrow places: halves are told apart, other dtypes are left out. */
