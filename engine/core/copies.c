@@ -1,19 +1,22 @@
-/* Copies between the host and a device: the device's slot, then who records is told.
+/* Copies between the host and devices: the device's slot, then who records is told.
  *
  * SPDX-License-Identifier: MIT */
 #include "copies.h"
 
-static TdStatus
-told (TdStatus status, TdCopyWay way, TdDevice *d, size_t bytes, TdCopyWhy why,
-      const TdNode *node, const TdSite *site)
+/* The time, for who records a device's copies. */
+static uint64_t
+now (const TdDevice *d)
 {
-  if (status == TD_OK && why != TD_COPY_RECORDING)
-    td__copy_tell (&(TdCopy){ .device = d,
-                              .bytes = bytes,
-                              .node = node,
-                              .site = site,
-                              .way = (uint8_t)way,
-                              .why = (uint8_t)why });
+  TdObserver *o = td__engine.observer;
+
+  return TD_UNLIKELY (o != NULL) && o->clock != NULL && d->number != 0 ? o->clock (o) : 0;
+}
+
+static TdStatus
+told (TdStatus status, const TdCopy *copy)
+{
+  if (status == TD_OK && copy->why != TD_COPY_RECORDING)
+    td__copy_tell (copy);
   return status;
 }
 
@@ -21,16 +24,18 @@ TdStatus
 td__copy_in (TdDevice *d, void *dst, const void *host, size_t bytes, TdCopyWhy why,
              const TdNode *node, const TdSite *site)
 {
-  return told (d->ops->upload (d, dst, host, bytes), TD_COPY_TO_DEVICE, d, bytes, why, node,
-               site);
+  const TdCopy copy = { d, bytes, node, site, now (d), TD_COPY_TO_DEVICE, (uint8_t)why, false };
+
+  return told (d->ops->upload (d, dst, host, bytes), &copy);
 }
 
 TdStatus
 td__copy_out (TdDevice *d, void *host, const void *src, size_t bytes, TdCopyWhy why,
               const TdNode *node, const TdSite *site)
 {
-  return told (d->ops->download (d, host, src, bytes), TD_COPY_TO_HOST, d, bytes, why, node,
-               site);
+  const TdCopy copy = { d, bytes, node, site, now (d), TD_COPY_TO_HOST, (uint8_t)why, false };
+
+  return told (d->ops->download (d, host, src, bytes), &copy);
 }
 
 TdStatus
@@ -40,7 +45,8 @@ td__copy_in_new (const TdBuffer *to, const void *host, TdCopyWhy why, const TdNo
   TdDevice *d = to->device;
   const TdDeviceOps *ops = d->ops;
   const bool aside = ops->upload_new != NULL && td__block_is_idle (to->block);
+  const TdCopy copy
+      = { d, to->bytes, node, site, now (d), TD_COPY_TO_DEVICE, (uint8_t)why, false };
 
-  return told ((aside ? ops->upload_new : ops->upload) (d, to->data, host, to->bytes),
-               TD_COPY_TO_DEVICE, d, to->bytes, why, node, site);
+  return told ((aside ? ops->upload_new : ops->upload) (d, to->data, host, to->bytes), &copy);
 }

@@ -33,6 +33,7 @@ typedef struct TdCopy
   size_t bytes;
   const TdNode *node; /**< NULL: no variable's */
   const TdSite *site; /**< NULL: where the engine is */
+  uint64_t began;     /**< by the observer's clock; 0: at another time than this */
   uint8_t way, why;
   bool unused; /**< a batch that was sent ahead and never asked for */
 } TdCopy;

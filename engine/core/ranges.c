@@ -109,6 +109,14 @@ on_where (TdObserver *o, TdEventPlace *place)
   return inner != NULL && inner->where != NULL && inner->where (inner, place);
 }
 
+static uint64_t
+on_clock (TdObserver *o)
+{
+  TdObserver *inner = ((Ranges *)(void *)o)->inner;
+
+  return inner != NULL && inner->clock != NULL ? inner->clock (inner) : 0;
+}
+
 static void
 on_finish (TdObserver *o, int status)
 {
@@ -128,6 +136,7 @@ static const TdObserver vtable = { .before_op = before_op,
                                    .report = on_report,
                                    .host_read = on_host_read,
                                    .copied = on_copied,
+                                   .clock = on_clock,
                                    .write = on_write,
                                    .unchain = on_unchain,
                                    .name = on_name,

@@ -19,6 +19,12 @@ put (TdRecorder *r, const TdRawCopy *copy)
   td_ring_publish (r->ring, sizeof *to);
 }
 
+uint64_t
+td__recorder_clock (TdObserver *o)
+{
+  return ((TdRecorder *)(void *)o)->writes ? td_ring_ticks () : 0;
+}
+
 void
 td__recorder_copied (TdObserver *o, const TdCopy *copy)
 {
@@ -31,6 +37,8 @@ td__recorder_copied (TdObserver *o, const TdCopy *copy)
   memset (&raw, 0, sizeof raw);
   raw.head = (TdRawHead){ sizeof raw, TD_RAW_COPY, 0 };
   raw.variable = copy->node != NULL ? copy->node->id : 0;
+  raw.start = copy->began;
+  raw.end = copy->began != 0 ? td_ring_ticks () : 0;
   raw.copy.bytes = copy->bytes;
   raw.copy.site = td__recorder_site (r, site);
   raw.copy.way = copy->way;

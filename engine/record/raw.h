@@ -476,15 +476,16 @@ typedef struct
   uint32_t to[];
 } TdRawReferences;
 
-/** COPY: numbers went between the host and a device; its var and event are the reader's to fill
- * in, from `variable` (0: none) and where it comes. */
+/** COPY: numbers went between the host and a device; its var, event and times are the reader's
+ * to fill in, from `variable` (0: none), where it comes and the ticks (0: not timed). */
 typedef struct
 {
   TdRawHead head;
   uint64_t variable;
+  uint64_t start, end;
   TdTapeCopy copy;
 } TdRawCopy;
-_Static_assert(sizeof (TdRawCopy) == 40, "TdRawCopy changed size");
+_Static_assert(sizeof (TdRawCopy) == 72, "TdRawCopy changed size");
 
 /** Bytes of a record of `n` bytes, padded. */
 #define TD_RAW_PADDED(n) (((uint32_t)(n) + 7u) & ~7u)

@@ -708,6 +708,7 @@ static const TdObserver vtable = {
   .report = on_report,
   .host_read = on_host_read,
   .copied = td__recorder_copied,
+  .clock = td__recorder_clock,
   .write = on_write,
   .unchain = on_unchain,
   .name = on_name,

@@ -176,6 +176,7 @@ void td__recorder_time_after (TdRecorder *r);
 void td__recorder_devices (TdRecorder *r);
 /** Write that the host's numbers went to a device, or a device's to the host. */
 void td__recorder_copied (TdObserver *o, const struct TdCopy *copy);
+uint64_t td__recorder_clock (TdObserver *o);
 /** The same of what was copied before the iteration that begins. */
 void td__recorder_early_copies (TdRecorder *r);
 void td__recorder_static_news (TdObserver *o, const TdStaticNews *news);

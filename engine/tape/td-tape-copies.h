@@ -14,6 +14,10 @@
  * copied while no iteration was recorded belongs to the one that follows, and has the flag
  * BEFORE.
  *
+ * With the flag TIMED there are times of the host: how long it was busy with the copy or, of
+ * one that it reads, waited until the device had computed that and sent it.  Others have none:
+ * batches that were sent ahead, and all of earlier recorders.
+ *
  * Not among them is what the recording itself copies: tensors of level `values`, what a
  * debugger looks at, and answers of the device to questions of the engine, which are a few
  * words: statistics, whether indices are in range, whether a library's kernel keeps NaN.
@@ -42,7 +46,8 @@ typedef enum
 enum
 {
   TD_TAPE_COPY_BEFORE = 1 << 0, /* the iteration */
-  TD_TAPE_COPY_UNUSED = 1 << 1
+  TD_TAPE_COPY_UNUSED = 1 << 1,
+  TD_TAPE_COPY_TIMED = 1 << 2
 };
 
 /** COPIES: one copy. */
@@ -52,8 +57,10 @@ typedef struct
   uint32_t event; /* before this event, or of it */
   uint32_t var;   /* TD_TAPE_NONE: not known, or none of this iteration */
   uint32_t site;
-  uint8_t way, why; /* TdTapeCopyWay, TdTapeCopyWhy */
-  uint8_t device;   /* its number */
-  uint8_t flags;    /* TD_TAPE_COPY_... */
+  uint8_t way, why;  /* TdTapeCopyWay, TdTapeCopyWhy */
+  uint8_t device;    /* its number */
+  uint8_t flags;     /* TD_TAPE_COPY_... */
+  uint64_t start_ns; /* since the iteration's start; BEFORE: 0 */
+  uint64_t duration_ns;
 } TdTapeCopy;
-static_assert (sizeof (TdTapeCopy) == 24, "TdTapeCopy changed size");
+static_assert (sizeof (TdTapeCopy) == 40, "TdTapeCopy changed size");

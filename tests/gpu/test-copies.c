@@ -153,6 +153,7 @@ copies__are_each_on_the_tape_with_reason_and_line (void **state)
   const char *path = start ("each.tdtape");
   const TdTapeIteration *it;
   char error[256] = "", *file = strdup (td_test_tmp ("each.npy"));
+  uint64_t ended = 0;
   TdTapeReader *r;
   Sums sums;
 
@@ -175,7 +176,10 @@ copies__are_each_on_the_tape_with_reason_and_line (void **state)
       assert_int_equal (c->way, expected[i].way);
       assert_int_equal (c->why, expected[i].why);
       assert_int_equal (c->bytes, expected[i].bytes);
-      assert_int_equal (c->flags, 0);
+      assert_int_equal (c->flags, TD_TAPE_COPY_TIMED);
+      assert_true (c->start_ns >= ended);
+      ended = c->start_ns + c->duration_ns;
+      assert_true (ended <= it->duration_ns);
       assert_non_null (site);
       assert_contains (td_tape_reader_string (r, site->file), "test-copies.c");
       assert_int_equal (site->line, line[expected[i].what]);
@@ -214,7 +218,8 @@ copies__outside_iterations_are_not_lost (void **state)
   assert_non_null (it);
   assert_int_equal (it->n_copies, 2);
   assert_int_equal (it->copies[0].why, TD_TAPE_COPY_NEW);
-  assert_int_equal (it->copies[0].flags, TD_TAPE_COPY_BEFORE);
+  assert_int_equal (it->copies[0].flags, TD_TAPE_COPY_BEFORE | TD_TAPE_COPY_TIMED);
+  assert_int_equal (it->copies[0].start_ns, 0);
   assert_int_not_equal (it->copies[0].var, TD_TAPE_NONE);
   assert_int_equal (it->vars[it->copies[0].var].bytes, sizeof numbers);
   assert_int_equal (it->copies[1].why, TD_TAPE_COPY_READ);
@@ -283,7 +288,7 @@ batches__are_copies_of_the_iteration_that_uses_them (void **state)
       if (it->label == (TD_TAPE_LABEL_NUMBER | label))
         {
           assert_int_equal (it->copies[0].why, TD_TAPE_COPY_BATCH);
-          assert_int_equal (it->copies[0].flags, 0);
+          assert_int_equal (it->copies[0].flags, label == 0 ? TD_TAPE_COPY_TIMED : 0);
           assert_int_equal (it->copies[0].bytes, bytes);
           assert_int_not_equal (it->copies[0].var, TD_TAPE_NONE);
           assert_int_equal (it->vars[it->copies[0].var].bytes, bytes);
@@ -338,8 +343,9 @@ show__lists_copies_by_line (void **state)
   child = TD_TEST_RUN (program, "show", path, "--view", "schedule", "--iteration", "0",
                        "--format", "text");
   assert_child_status (child, 0);
-  assert_contains (child.out, "copies of the host: 4 to devices, 84 B; 4 to the host, 76 B\n");
-  snprintf (text, sizeof text, "24 B  test-copies.c:%d\n", line[WRITE]);
+  assert_contains (child.out, "copies of the host: 4 to devices, 84 B, ");
+  assert_contains (child.out, " of the host; 4 to the host, 76 B, which waited ");
+  snprintf (text, sizeof text, "24 B  test-copies.c:%d  ", line[WRITE]);
   assert_contains (child.out, text);
   td_test_child_clear (&child);
   child = TD_TEST_RUN (program, "show", path, "--view", "schedule", "--iteration", "0",
@@ -347,6 +353,8 @@ show__lists_copies_by_line (void **state)
   assert_child_status (child, 0);
   assert_contains (child.out, "\"to_device_bytes\": 84");
   assert_contains (child.out, "\"to_host_bytes\": 76");
+  assert_contains (child.out, "\"to_host_ns\": ");
+  assert_contains (child.out, "\"copies\": [");
   td_test_child_clear (&child);
   free (path);
   free (file);

@@ -430,7 +430,7 @@ times__are_taken_as_often_as_was_said (void **state)
 /* A run in a process of its own, since CUPTI is looked for once: what it writes is also what
  * the window is shown. */
 static int
-record_traced (const char *path)
+record_traced (const char *path, bool reads)
 {
   TrainNet *t;
 
@@ -443,7 +443,7 @@ record_traced (const char *path)
   t = train_new ("mlp", td_device_get ("cuda:0"));
   train_copies (t);
   for (int i = 0; i < STEPS; i++)
-    train_step (t, false);
+    train_step (t, reads);
   train_free (t);
   puts (td_device_backends ());
   return td_finish () != 0 || far_cuda_driver ()->state->n_violations > 0;
@@ -768,7 +768,7 @@ main (int argc, char **argv)
   };
 
   if (argc > 2 && strcmp (argv[1], "--record") == 0)
-    return record_traced (argv[2]);
+    return record_traced (argv[2], argc > 3);
   self = argv[0];
   if (argc > 1)
     cmocka_set_test_filter (argv[1]);

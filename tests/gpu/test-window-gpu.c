@@ -62,10 +62,10 @@ assert_tooltip (TdScene *scene, const char *kind, const char *words, const char 
 }
 
 static const char *
-record (const char *times)
+record (const char *times, const char *reads)
 {
   const char *path = td_test_tmp ("gpu.tdtape");
-  const char *const argv[] = { GPU_RECORDER, "--record", path, NULL };
+  const char *const argv[] = { GPU_RECORDER, "--record", path, reads, NULL };
   g_autofree char *setting = g_strdup_printf ("TAPEDECK_DEVICE_TIMES=%s", times);
   const char *const env[] = { setting, "TAPEDECK_LEVEL=stats", NULL };
   TdTestChild child = td_test_run (argv, NULL, env);
@@ -79,7 +79,7 @@ static void
 open_recording (const char *times)
 {
   ui_test_resize (1600, 900);
-  ui_test_open (record (times));
+  ui_test_open (record (times, NULL));
   ui_test_do ("go-to", "i=3&e=10");
 }
 
@@ -169,6 +169,37 @@ timeline__marks_copies (void **state)
   assert_contains (shown, "fill=communication");
 }
 
+/* A line of the dump is above another one. */
+static gboolean
+is_above (const TdScene *scene, const char *first, const char *second)
+{
+  g_autofree char *shown = td_scene_dump (scene);
+  const char *a = strstr (shown, first), *b = strstr (shown, second);
+
+  return a && b && a < b;
+}
+
+/* New arrays, whose copies take the host no time to speak of, and what it reads and waits for:
+ * in its own lane, and as a mark in the device's lane of copies. */
+static void
+timeline__shows_what_the_host_copies_and_waits_for (void **state)
+{
+  TdScene *scene;
+
+  ui_test_resize (1600, 900);
+  ui_test_open (record ("off", "reads"));
+  scene = scene_of ("schedule", "timeline");
+  assert_true (is_above (scene, "\"cuda:0\"", "\"copies\""));
+  assert_tooltip (scene, "ellipse", "fill=communication", "new: host to cuda:0 · 32 B · ");
+  assert_tooltip (scene, "ellipse", "fill=communication",
+                  "read: cuda:0 to host · 4 B · the host waited ");
+  assert_tooltip (scene, "ellipse", "fill=communication", " · train.c:");
+  assert_tooltip (scene, "rect", "fill=communication", "read: cuda:0 to host · 4 B · ");
+  assert_tooltip (scene, "rect", "fill=view stroke=communication",
+                  "not timed on the device: drawn where the host was at it");
+  ui_test_save_picture ("gpu-timeline-copies.png");
+}
+
 static void
 timeline__has_copies_in_a_lane_below_the_device (void **state)
 {
@@ -210,6 +241,7 @@ main (int argc, char **argv)
     ui_test (timeline__has_a_lane_for_the_device),
     ui_test (timeline__says_what_was_not_timed),
     ui_test (timeline__marks_copies),
+    ui_test (timeline__shows_what_the_host_copies_and_waits_for),
     ui_test (timeline__has_copies_in_a_lane_below_the_device),
     ui_test (memory__has_a_band_of_pools_below_each_device),
   };

@@ -17,6 +17,7 @@ typedef struct
   guint device, flags;
   guint n, event; /* the first one's */
   guint64 bytes;
+  guint64 ns; /* of the host, busy with them or waiting; of those that were timed */
   char *site; /* "" where the engine knows none */
 } TdHostCopy;
 
@@ -25,15 +26,22 @@ typedef struct
   guint n_rows;
   TdHostCopy *rows; /* in the order of the first copy of each */
   guint n[TD_TAPE_N_COPY_WAYS];
-  guint64 bytes[TD_TAPE_N_COPY_WAYS];
+  guint64 bytes[TD_TAPE_N_COPY_WAYS], ns[TD_TAPE_N_COPY_WAYS];
+  const TdIteration *iteration; /* which must outlive it */
 } TdHostCopies;
 
 /** Owner: the caller. */
 TdHostCopies *td_host_copies_new (const TdIteration *iteration);
 void td_host_copies_free (TdHostCopies *copies);
+/** Say one copy in a line: what for, from where to where, bytes, time, the program's line.
+ * Owner: the caller. */
+char *td_host_copy_describe (const TdIteration *iteration, const TdTapeCopy *copy);
+/** Return where a copy lies on the host's line of time: as it was timed, else where the event
+ * is that it came before. Units: ns since the iteration began. */
+guint64 td_host_copy_start (const TdIteration *iteration, const TdTapeCopy *copy);
 /** Append the table, nothing when there was no copy. */
 void td_host_copies_print (const TdHostCopies *copies, GString *out);
-/** Append an object. */
+/** Append an object: the table, and each copy. */
 void td_host_copies_print_json (const TdHostCopies *copies, TdJson *json);
 
 G_END_DECLS

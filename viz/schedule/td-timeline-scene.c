@@ -1,7 +1,8 @@
 /*
  * The events as bars over time: what the host did, in a lane for each phase; what each device
  * computed, in a lane of its own, and below it the copies to and from it, which may run beside
- * that.
+ * that.  What the host copies besides operations (reads, batches, new arrays) is a bar as long
+ * as that took it, or it waited, in the lane of what ran before, and a mark in the device's.
  *
  * A device's times are its kernels' own (plain), or taken around operations in sampled
  * iterations (hatched); an operation without one is an empty outline where it was issued.
@@ -40,7 +41,7 @@ typedef struct
   guint n_lanes;
   guint device[MAX_LANES];    /* of a lane; 0: the host */
   gboolean copies[MAX_LANES]; /* the lane has the device's copies */
-  double drawn_to[MAX_LANES];
+  double drawn_to[MAX_LANES], dotted_to[MAX_LANES];
   TdTransfers *transfers;
   guint next_transfer;
 } Timeline;
@@ -49,6 +50,8 @@ typedef struct
 typedef struct
 {
   guint lane;
+  guint64 key;   /* 0: of no node */
+  gboolean here; /* the playhead's event */
   double start_ns, ns;
   TdStyle style;
   const char *label;
@@ -66,8 +69,7 @@ static void
 add_bar (Timeline *t, guint event, Bar *bar)
 {
   g_autofree char *tip = g_steal_pointer (&bar->tip);
-  guint64 key = t->tape->events[event].key;
-  gboolean marked = (gint)event == t->view->event || td_panel_is_selected (t->view, key);
+  gboolean marked = bar->here || (bar->key != 0 && td_panel_is_selected (t->view, bar->key));
   double x = x_of (t, bar->start_ns), width = x_of (t, bar->start_ns + bar->ns) - x;
   TdSceneRect r
       = { x, t->plot.y + bar->lane * t->lane_height + 4, MAX (width, 1), t->lane_height - 8 };
@@ -80,7 +82,7 @@ add_bar (Timeline *t, guint event, Bar *bar)
       bar->style.stroke = TD_ROLE_ACCENT;
       bar->style.stroke_width = 2;
     }
-  td_scene_mark (t->b, TD_TAG_EVENT, key, event, tip);
+  td_scene_mark (t->b, TD_TAG_EVENT, bar->key, event, tip);
   td_scene_add_shape (t->b, TD_PRIM_RECT, r, 0, &bar->style);
   td_scene_unmark (t->b);
   if (r.width > 46 && r.height >= 12)
@@ -110,17 +112,22 @@ transfer_at (Timeline *t, guint event)
              : NULL;
 }
 
-/* Copies are short among long operations: each has a dot of its own. */
+/* Copies are short among long operations: each has a dot of its own, unless that would lie on
+ * another. */
 static void
-add_transfer_mark (Timeline *t, guint event, guint lane, double start_ns, const char *tip)
+add_copy_mark (Timeline *t, guint event, guint64 key, guint lane, double start_ns,
+               const char *tip)
 {
   TdStyle dot = { .fill = TD_ROLE_COMMUNICATION, .stroke = TD_ROLE_VIEW };
+  double x = x_of (t, start_ns);
 
-  td_scene_mark (t->b, TD_TAG_EVENT, t->tape->events[event].key, event, tip);
-  td_scene_add_shape (
-      t->b, TD_PRIM_ELLIPSE,
-      (TdSceneRect){ x_of (t, start_ns) - 3, t->plot.y + lane * t->lane_height + 1, 6, 6 }, 0,
-      &dot);
+  if (x < t->dotted_to[lane] + 1)
+    return;
+  t->dotted_to[lane] = x;
+  td_scene_mark (t->b, TD_TAG_EVENT, key, event, tip);
+  td_scene_add_shape (t->b, TD_PRIM_ELLIPSE,
+                      (TdSceneRect){ x - 3, t->plot.y + lane * t->lane_height + 1, 6, 6 }, 0,
+                      &dot);
   td_scene_unmark (t->b);
 }
 
@@ -134,7 +141,10 @@ add_host_bar (Timeline *t, guint event)
   char ns[TD_FORMAT_SIZE], bytes[TD_FORMAT_SIZE];
   g_autofree char *label
       = copy ? g_strdup_printf ("%s → %s", copy->from, copy->to) : g_strdup (op);
+  guint64 key = t->tape->events[event].key;
   Bar bar = { .lane = lane_of[phase],
+              .key = key,
+              .here = (gint)event == t->view->event,
               .start_ns = (double)t->tape->event_start_ns[event],
               .ns = (double)t->tape->event_duration_ns[event],
               .style = { .fill = copy ? TD_ROLE_COMMUNICATION : phase_roles[phase],
@@ -147,7 +157,7 @@ add_host_bar (Timeline *t, guint event)
                                     *copy->site ? " · " : "", copy->site)
                  : g_strdup_printf ("%s · event %u · %s", op, event, ns);
   if (copy)
-    add_transfer_mark (t, event, bar.lane, bar.start_ns, bar.tip);
+    add_copy_mark (t, event, key, bar.lane, bar.start_ns, bar.tip);
   add_bar (t, event, &bar);
 }
 
@@ -186,7 +196,10 @@ add_device_bar (Timeline *t, guint event)
                              : g_strdup (td_iteration_get_op_name (t->iteration, event));
   gboolean later = t->view->event >= 0 && (gint)event > t->view->event;
   char ns[TD_FORMAT_SIZE];
-  Bar bar = { .lane = lane, .label = op };
+  Bar bar = { .lane = lane,
+              .key = t->tape->events[event].key,
+              .here = (gint)event == t->view->event,
+              .label = op };
 
   if (lane == 0 || (!copy && !td_devices_is_work (t->iteration, event)))
     return;
@@ -218,11 +231,63 @@ add_device_bar (Timeline *t, guint event)
   add_bar (t, event, &bar);
 }
 
+/* What the host copied before an event, or after the last, besides operations. */
+static void
+add_copy (Timeline *t, const TdTapeCopy *copy)
+{
+  guint last = t->tape->n_events - 1, event = MIN (copy->event, last);
+  guint before = MIN (copy->event, last + 1);
+  guint lane = before > 0 && !(copy->flags & TD_TAPE_COPY_BEFORE)
+                   ? lane_of[MIN (t->tape->events[before - 1].phase, TD_TAPE_N_PHASES - 1)]
+                   : 0;
+  guint far = device_lane (t, copy->device, TRUE);
+  guint64 key = copy->var < t->tape->n_vars ? t->tape->vars[copy->var].key : 0;
+  gboolean later = t->view->event >= 0 && (gint)copy->event > t->view->event;
+  gboolean timed
+      = (copy->flags & (TD_TAPE_COPY_TIMED | TD_TAPE_COPY_BEFORE)) == TD_TAPE_COPY_TIMED;
+  g_autofree char *tip = td_host_copy_describe (t->iteration, copy);
+  Bar bar = { .lane = lane,
+              .key = key,
+              .start_ns = (double)td_host_copy_start (t->iteration, copy),
+              .ns = timed ? (double)copy->duration_ns : 0,
+              .style = { .fill = TD_ROLE_COMMUNICATION, .fill_alpha = later ? 0.3 : 0.85 },
+              .label = td_tape_copy_why_name (copy->why) };
+
+  add_copy_mark (t, event, key, lane, bar.start_ns, tip);
+  if (timed)
+    {
+      bar.tip = g_strdup (tip);
+      add_bar (t, event, &bar);
+    }
+  if (far == 0)
+    return;
+  add_copy_mark (t, event, key, far, bar.start_ns, tip);
+  bar.lane = far;
+  bar.style = (TdStyle){ .fill = TD_ROLE_VIEW,
+                         .stroke = TD_ROLE_COMMUNICATION,
+                         .dash = TD_DASH_DASHED };
+  bar.tip
+      = g_strdup_printf ("%s · not timed on the device: drawn where the host was at it", tip);
+  add_bar (t, event, &bar);
+}
+
+/* Those of to_device events are the events themselves. */
+static void
+add_copies_before (Timeline *t, guint event, guint *next)
+{
+  for (; *next < t->tape->n_copies && t->tape->copies[*next].event <= event; ++*next)
+    if (t->tape->copies[*next].why != TD_TAPE_COPY_OP)
+      add_copy (t, &t->tape->copies[*next]);
+}
+
 static gboolean
 has_copies (const Timeline *t, guint device)
 {
   for (guint i = 0; i < t->transfers->n; i++)
     if (device_of_copy (t->iteration, t->transfers->rows[i].event) == device)
+      return TRUE;
+  for (guint i = 0; i < t->tape->n_copies; i++)
+    if (t->tape->copies[i].device == device)
       return TRUE;
   return FALSE;
 }
@@ -255,6 +320,10 @@ find_span (Timeline *t)
   for (guint i = 0; i < t->tape->n_device_times; i++)
     t->span_ns = MAX (t->span_ns, (double)(t->tape->device_times[i].start_ns
                                            + t->tape->device_times[i].duration_ns));
+  for (guint i = 0; i < t->tape->n_copies; i++)
+    if (!(t->tape->copies[i].flags & TD_TAPE_COPY_BEFORE))
+      t->span_ns = MAX (t->span_ns,
+                        (double)(t->tape->copies[i].start_ns + t->tape->copies[i].duration_ns));
 }
 
 static void
@@ -309,6 +378,7 @@ td_timeline_scene (const TdIteration *iteration, const TdPanelView *view)
                  .tape = td_iteration_get_tape (iteration),
                  .view = view,
                  .plot = { 72, 8, MAX (40, w - 84), MAX (30, h - 34) } };
+  guint next_copy = 0;
 
   if (t.tape->n_events == 0 || !t.tape->event_start_ns)
     return td_panel_message (view, "Nothing has run yet",
@@ -318,17 +388,19 @@ td_timeline_scene (const TdIteration *iteration, const TdPanelView *view)
   find_span (&t);
   t.lane_height = t.plot.height / t.n_lanes;
   for (guint lane = 0; lane < t.n_lanes; lane++)
-    t.drawn_to[lane] = -1;
+    t.drawn_to[lane] = t.dotted_to[lane] = -1;
   t.b = td_scene_builder_new (w, h);
   td_scene_set_background (t.b, TD_ROLE_VIEW);
   add_lane_names (&t);
   add_time_axis (&t);
   for (guint e = 0; e < t.tape->n_events; e++)
     {
+      add_copies_before (&t, e, &next_copy);
       add_host_bar (&t, e);
       if (t.n_lanes > HOST_LANES)
         add_device_bar (&t, e);
     }
+  add_copies_before (&t, G_MAXUINT, &next_copy);
   if (view->event >= 0 && (guint)view->event < t.tape->n_events)
     td_panel_add_playhead (t.b, x_of (&t, (double)t.tape->event_start_ns[view->event]),
                            t.plot.y - 6, t.plot.y + t.plot.height);
