@@ -100,9 +100,12 @@ typedef struct TdReduceParams
   int n_kept, n_reduced;
   TdDivisor kept[TD_MAX_DIMS], reduced[TD_MAX_DIMS];
   int64_t kept_stride[TD_MAX_DIMS], reduced_stride[TD_MAX_DIMS];
-  int64_t part; /* elements of one part */
+  int64_t steps, part; /* numbers, or packs, of an output and of one part */
   int n_parts;
   int kind, accumulate, lanes;
+  int columns; /* threads side by side along the outputs, where these lie side by side */
+  int packs;   /* 16 bytes at once: of a row, whose last reduced axis counts packs if it is not
+                  the only one, or of outputs */
 } TdReduceParams;
 
 /** One axis of n, `inner` elements from one to the next. */

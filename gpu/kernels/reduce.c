@@ -5,9 +5,11 @@
 
 enum
 {
-  WIDE = 128,      /* outputs side by side from which on a thread takes one alone */
   PART_STEPS = 16, /* numbers of a thread that make a part worth its while */
-  MAX_PARTS = 1024
+  PART_PACKS = 4,  /* the same in packs */
+  LONG_ROW = 128,  /* numbers from which on a row is read in packs though it is not aligned */
+  MAX_PARTS = 1024,
+  MAX_COLUMNS = 32
 };
 
 static bool
@@ -16,13 +18,17 @@ is_integer (TdDtype dtype)
   return dtype == TD_I32 || dtype == TD_I64;
 }
 
-static TdCudaKernel reduces[TD_N_DTYPES]
-    = { TD_FLOATS ("td_reduce"), TD_HALVES ("td_reduce"), TD_INTEGERS ("td_reduce") };
-static TdCudaKernel logsumexps[TD_N_DTYPES]
-    = { TD_FLOATS ("td_logsumexp"), TD_HALVES ("td_logsumexp") };
-static TdCudaKernel ends[TD_N_DTYPES]
-    = { TD_FLOATS ("td_reduce_parts"), TD_HALVES ("td_reduce_parts"),
-        TD_INTEGERS ("td_reduce_parts") };
+#define NUMBERS(name)                                                                          \
+  static TdCudaKernel name[TD_N_DTYPES]                                                        \
+      = { TD_FLOATS ("td_" #name), TD_HALVES ("td_" #name), TD_INTEGERS ("td_" #name) }
+#define FLOATS(name)                                                                           \
+  static TdCudaKernel name[TD_N_DTYPES] = { TD_FLOATS ("td_" #name), TD_HALVES ("td_" #name) }
+NUMBERS (reduce);
+NUMBERS (reduce_columns);
+NUMBERS (reduce_parts);
+FLOATS (logsumexp);
+FLOATS (logsumexp_columns);
+FLOATS (logsumexp_parts);
 
 /* Merge neighbouring axes of one kind; true if the last group is kept. */
 static bool
@@ -56,31 +62,74 @@ merge_groups (TdReduceParams *a, const TdShape *shape, uint32_t axes)
   return was == 0;
 }
 
+/* Threads along rows that lie side by side, or are strided; how many numbers of one each takes.
+ */
+static int64_t
+take_rows (TdReduceParams *a, TdDtype dtype)
+{
+  const int64_t wide = TD_WIDE_BYTES / (int64_t)td__bytes_of (dtype);
+  TdDivisor *last = &a->reduced[a->n_reduced > 0 ? a->n_reduced - 1 : 0];
+
+  if (a->n_reduced == 1 && a->reduced_stride[0] == 1)
+    a->packs = a->count >= LONG_ROW || td__rows_aligned (a->x, a->count, dtype);
+  else if (a->n_reduced > 1 && td__rows_aligned (a->x, last->value, dtype))
+    {
+      a->packs = 1;
+      *last = td__divisor (last->value / wide);
+      a->reduced_stride[a->n_reduced - 1] = wide;
+      a->steps = a->count / wide;
+    }
+  a->lanes = a->packs ? td__wide_lanes (a->count, wide) : td__lanes (a->count);
+  return a->n_reduced == 1 && a->packs ? a->lanes * wide * PART_PACKS
+                                       : a->lanes * (a->packs ? PART_PACKS : PART_STEPS);
+}
+
+/* The same of columns: threads along the outputs, packs of them where the last axis allows it.
+ */
+static int64_t
+take_columns (TdReduceParams *a, TdDtype dtype)
+{
+  const int64_t wide = TD_WIDE_BYTES / (int64_t)td__bytes_of (dtype);
+  const int64_t inner = a->kept[a->n_kept - 1].value;
+
+  a->packs = a->kind != TD_REDUCE_LOGSUMEXP && td__rows_aligned (a->x, inner, dtype);
+  for (a->columns = 1; a->columns < inner / (a->packs ? wide : 1) && a->columns < MAX_COLUMNS;)
+    a->columns *= 2;
+  return (int64_t)TD_BLOCK / a->columns * (a->packs ? PART_PACKS : PART_STEPS);
+}
+
 static TdStatus
 launch_reduce (TdCudaLauncher *l, TdReduceParams *a, TdDtype dtype, bool ends_kept)
 {
-  TdCudaKernel *kernel = a->kind == TD_REDUCE_LOGSUMEXP ? &logsumexps[dtype] : &reduces[dtype];
-  int64_t blocks, parts;
+  const bool exps = a->kind == TD_REDUCE_LOGSUMEXP;
+  TdCudaKernel *kernel
+      = ends_kept ? (exps ? logsumexp_columns : reduce_columns) : (exps ? logsumexp : reduce);
+  const int64_t wide = TD_WIDE_BYTES / (int64_t)td__bytes_of (dtype);
+  int64_t share, blocks, parts;
   TdStatus status;
 
-  a->lanes = ends_kept && a->outputs >= WIDE ? 1 : td__lanes (a->count);
-  blocks = td__blocks (l, a->outputs, TD_BLOCK / a->lanes);
+  a->steps = a->count;
+  share = ends_kept ? take_columns (a, dtype) : take_rows (a, dtype);
+  blocks = td__blocks (l, a->outputs,
+                       ends_kept ? a->columns * (a->packs ? wide : 1) : TD_BLOCK / a->lanes);
   parts = (int64_t)l->n_sms * 4 / blocks;
-  if (parts > a->count / (a->lanes * PART_STEPS))
-    parts = a->count / (a->lanes * PART_STEPS);
+  if (parts > a->steps / share)
+    parts = a->steps / share;
   parts = parts < 1 ? 1 : parts > MAX_PARTS ? MAX_PARTS : parts;
-  a->part = (a->count + parts - 1) / parts;
-  a->n_parts = (int)parts;
-  if (parts == 1)
-    return td__launch (l, kernel, blocks, 1, a);
-  a->parts = l->workspace (l, (size_t)(parts * a->outputs * 2) * sizeof (double));
+  /* Parts of a row begin where packs do. */
+  a->part = ((a->steps + parts - 1) / parts + wide - 1) / wide * wide;
+  a->n_parts = a->part > 0 ? (int)((a->steps + a->part - 1) / a->part) : 1;
+  if (a->n_parts <= 1)
+    return td__launch (l, &kernel[dtype], blocks, 1, a);
+  a->parts = l->workspace (l, (size_t)(a->n_parts * a->outputs * 2) * sizeof (double));
   if (a->parts == NULL)
     return TD_ERR_MEMORY;
-  status = td__launch (l, kernel, blocks, parts, a);
+  status = td__launch (l, &kernel[dtype], blocks, a->n_parts, a);
   if (status != TD_OK)
     return status;
-  a->lanes = parts > 32 ? 32 : td__lanes (parts);
-  return td__launch (l, &ends[dtype], td__blocks (l, a->outputs, TD_BLOCK / a->lanes), 1, a);
+  a->lanes = a->n_parts > 32 ? 32 : td__lanes (a->n_parts);
+  return td__launch (l, &(exps ? logsumexp_parts : reduce_parts)[dtype],
+                     td__blocks (l, a->outputs, TD_BLOCK / a->lanes), 1, a);
 }
 
 static TdStatus argmax (TdCudaLauncher *l, TdReduceKind kind, uint32_t axes, const TdTensor *x,

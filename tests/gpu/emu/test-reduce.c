@@ -85,18 +85,69 @@ reduce__takes_any_axes_of_any_shape (void **state)
     }
 }
 
+/* Shapes by how they are read: rows and what is left of them, columns, few and many; runs of
+ * packs; several parts of each. */
+static struct
+{
+  TdShape shape;
+  uint32_t axes;
+} ways[] = {
+  { { 1, { 9001 } }, 1 },      { { 2, { 7, 301 } }, 2 },    { { 2, { 40, 24 } }, 2 },
+  { { 2, { 30, 7 } }, 2 },     { { 2, { 3, 3000 } }, 2 },   { { 3, { 6, 5, 48 } }, 5 },
+  { { 3, { 6, 5, 49 } }, 5 },  { { 3, { 40, 3, 96 } }, 5 }, { { 2, { 300, 64 } }, 1 },
+  { { 2, { 301, 10 } }, 1 },   { { 2, { 900, 3 } }, 1 },    { { 2, { 9, 1000 } }, 1 },
+  { { 3, { 4, 70, 24 } }, 2 }, { { 3, { 5, 9, 17 } }, 2 },  { { 4, { 6, 3, 5, 40 } }, 5 },
+};
+
+/* The same numbers, but for the first: none that a pack begins with is aligned. */
+static TdStatus
+call_reduce_behind (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const Call *c = context;
+  TdTensor x = in[0];
+
+  x.data = (char *)x.data + rig_bytes_of (x.dtype);
+  x.shape = &ways[c->axis].shape;
+  x.size--;
+  return call_reduce (gpu, &x, out, context);
+}
+
+static void
+reduce__is_the_cpus_however_numbers_lie (void **state)
+{
+  for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++)
+    for (int d = 0; d < 6; d++)
+      for (int k = 0; k < 3; k++)
+        {
+          static const int kinds[] = { TD_REDUCE_SUM, TD_REDUCE_MIN, TD_REDUCE_LOGSUMEXP };
+          const TdShape *shape = &ways[w].shape;
+          const RigArray out = { numbers[d], without (shape, ways[w].axes), -2, 2, RIG_KEEP };
+          const Call c = { .kind = kinds[k], .axes = ways[w].axes, .axis = (int)w };
+          RigArray in = { numbers[d], { 1, { 1 } }, -1.5, 2, 0 };
+
+          check_reduce (kinds[k], numbers[d], shape, ways[w].axes, 0);
+          for (int i = 0; i < shape->ndim; i++)
+            in.shape.dim[0] *= shape->dim[i];
+          in.shape.dim[0]++;
+          rig_check ("reduction of numbers not aligned", &in, 1, &out, 1,
+                     tolerance_of (numbers[d]), call_reduce_behind, &c);
+        }
+}
+
 static void
 reduce__passes_nan_and_infinities_on (void **state)
 {
   static const int kinds[]
       = { TD_REDUCE_MAX, TD_REDUCE_MIN, TD_REDUCE_LOGSUMEXP, TD_REDUCE_SUM_SQUARES };
-  const TdShape shape = { 2, { 200, 9 } };
+  const TdShape shape = { 2, { 200, 9 } }, wide = { 2, { 90, 132 } };
 
   for (int k = 0; k < 4; k++)
     for (int d = 0; d < 2; d++)
       {
         check_reduce (kinds[k], numbers[d], &shape, 2, RIG_SPECIAL);
         check_reduce (kinds[k], numbers[d], &shape, 3, RIG_SPECIAL);
+        check_reduce (kinds[k], numbers[d], &wide, 1, RIG_SPECIAL);
+        check_reduce (kinds[k], numbers[d], &wide, 2, RIG_SPECIAL);
       }
 }
 
@@ -246,6 +297,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (reduce__gives_the_cpus_numbers_for_every_kind_and_type),
     cmocka_unit_test (reduce__takes_any_axes_of_any_shape),
+    cmocka_unit_test (reduce__is_the_cpus_however_numbers_lie),
     cmocka_unit_test (reduce__passes_nan_and_infinities_on),
     cmocka_unit_test (argmax__finds_the_first_of_equals_and_nan_first),
     cmocka_unit_test (cumulative_sum__gives_the_cpus_numbers_both_ways),
