@@ -383,6 +383,7 @@ dump_iteration (Dump *d, const TdTapeSummary *s, const TdTapeIteration *it)
   td__tape_dump_objects (d, it);
   td__tape_dump_devices (d, it);
   td__tape_dump_pools (d, it);
+  td__tape_dump_copies (d, it);
 }
 
 static void

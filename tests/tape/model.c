@@ -333,3 +333,23 @@ model_side_records (Model *m, uint64_t variable)
   grad->path = path;
   model_publish (m, grad);
 }
+
+void
+model_fault (Model *m, uint64_t iteration, uint32_t event)
+{
+  const uint32_t text = model_string (m, "relu: 0 <= t[i] < 10 expected, got 12 at element 7"),
+                 op = model_string (m, "relu"), operand = model_string (m, "t");
+  TdRawFault *raw = model_record (m, TD_RAW_FAULT, 0, sizeof *raw);
+
+  raw->status = -8;
+  raw->fault = (TdTapeFault){ .iteration = iteration,
+                              .value = 12,
+                              .limit = 10,
+                              .element = 7,
+                              .event = event,
+                              .operand = operand,
+                              .text = text,
+                              .op = op,
+                              .site = 1 };
+  model_publish (m, raw);
+}

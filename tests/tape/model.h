@@ -61,3 +61,6 @@ void model_values (Model *m, uint64_t variable);
 
 /** A report, a host read, an error, a name, an unchain and a gradient. */
 void model_side_records (Model *m, uint64_t variable);
+
+/** An index out of range, found later in event `event` of iteration `iteration`. */
+void model_fault (Model *m, uint64_t iteration, uint32_t event);

@@ -9,27 +9,6 @@
 
 #define GOLDEN "tests/golden/tape-1.2-faults.tdtape"
 
-/* Tell of an index of event `event` of iteration `iteration`. */
-static void
-put_fault (Model *m, uint64_t iteration, uint32_t event)
-{
-  const uint32_t text = model_string (m, "relu: 0 <= t[i] < 10 expected, got 12 at element 7"),
-                 op = model_string (m, "relu"), operand = model_string (m, "t");
-  TdRawFault *raw = model_record (m, TD_RAW_FAULT, 0, sizeof *raw);
-
-  raw->status = -8;
-  raw->fault = (TdTapeFault){ .iteration = iteration,
-                              .value = 12,
-                              .limit = 10,
-                              .element = 7,
-                              .event = event,
-                              .operand = operand,
-                              .text = text,
-                              .op = op,
-                              .site = 1 };
-  model_publish (m, raw);
-}
-
 enum
 {
   N = 4 /* iterations */
@@ -48,12 +27,12 @@ record (Rig *rig, const char *path)
         model_op (&rig->m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig->m.parameter, 0);
       model_op (&rig->m, MODEL_RELU_GRAD, TD_TAPE_PHASE_BACKWARD, 1, rig->m.parameter, 0);
       if (i == 1)
-        put_fault (&rig->m, 1, 0);
+        model_fault (&rig->m, 1, 0);
       if (i == 3)
         {
-          put_fault (&rig->m, 1, 2);
-          put_fault (&rig->m, 2, 99);
-          put_fault (&rig->m, 77, 0);
+          model_fault (&rig->m, 1, 2);
+          model_fault (&rig->m, 2, 99);
+          model_fault (&rig->m, 77, 0);
         }
       model_end (&rig->m);
       td_assembler_drain (rig->a, rig->ring); /* each is on the tape before the next */
@@ -128,7 +107,7 @@ faults__that_come_later_are_seen_by_who_follows (void **state)
       model_begin (&rig.m);
       model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
       if (i == 1)
-        put_fault (&rig.m, 0, 0);
+        model_fault (&rig.m, 0, 0);
       model_end (&rig.m);
       td_assembler_drain (rig.a, rig.ring);
       td_tape_writer_flush (rig.w);
@@ -154,7 +133,7 @@ faults__of_the_live_iteration_are_in_it (void **state)
   rig_start (&rig, NULL);
   model_begin (&rig.m);
   model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
-  put_fault (&rig.m, 0, 0);
+  model_fault (&rig.m, 0, 0);
   td_assembler_drain (rig.a, rig.ring);
   td_assembler_show_live (rig.a);
   td_tape_writer_flush (rig.w);
