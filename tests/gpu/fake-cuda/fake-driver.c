@@ -96,8 +96,8 @@ report (void)
 
   if (f == NULL)
     return;
-  fprintf (f, "launches %ld misused %ld %s\n", fake.n_launches, fake.n_violations,
-           fake.violation);
+  fprintf (f, "launches %ld misused %ld up %ld down %ld %s\n", fake.n_launches,
+           fake.n_violations, fake.copied_bytes[0], fake.copied_bytes[1], fake.violation);
   fclose (f);
 }
 
