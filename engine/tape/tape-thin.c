@@ -99,22 +99,11 @@ look_into (const char *bytes, size_t n, uint64_t number, TdTapeSummary *row, boo
     }
 }
 
-bool
-td_tape_reader_look_up (TdTapeReader *r, uint64_t number, TdTapeSummary *row)
+static bool
+look_into_file (TdTapeReader *r, uint64_t number, TdTapeSummary *row)
 {
-  const TdTapeSummary *rows = r->summaries.items;
-  int64_t at = td_tape_reader_find (r, number);
   bool found = false;
 
-  if (at >= 0)
-    {
-      *row = rows[at];
-      return true;
-    }
-  if (!r->thinned
-      || (r->summaries_sorted && r->summaries.n > 0
-          && number > rows[r->summaries.n - 1].number))
-    return false;
   for (uint32_t i = 0; i < r->n_seen; i++)
     {
       const TapeSeen *s = &r->seen[i];
@@ -134,5 +123,26 @@ td_tape_reader_look_up (TdTapeReader *r, uint64_t number, TdTapeSummary *row)
           done += TAPE_ALIGN (frame.len);
         }
     }
+  return found;
+}
+
+bool
+td_tape_reader_look_up (TdTapeReader *r, uint64_t number, TdTapeSummary *row)
+{
+  const TdTapeSummary *rows = r->summaries.items;
+  int64_t at = td_tape_reader_find (r, number);
+  bool found = at >= 0;
+
+  if (found)
+    *row = rows[at];
+  else if (!r->thinned
+           || (r->summaries_sorted && r->summaries.n > 0
+               && number > rows[r->summaries.n - 1].number))
+    return false;
+  else
+    found = look_into_file (r, number, row);
+  if (found
+      && td__tape_next_fault (r, number, 0) < r->faults.n) /* told of after it was written */
+    row->flags |= TD_TAPE_ITERATION_ERROR;
   return found;
 }

@@ -119,6 +119,44 @@ bounded__reader_finds_every_iteration_in_the_file (void **state)
   rig_clear (&rig);
 }
 
+/* Iterations that a bounded reader has dropped, when it hears of their errors. */
+static void
+bounded__reader_knows_of_late_errors_of_what_it_has_dropped (void **state)
+{
+  enum
+  {
+    STRIDE = 37
+  };
+  Rig rig = { .m = { .memory = true } };
+  TdTapeReader *r;
+  int n_dropped = 0;
+
+  rig_start (&rig, NULL);
+  rig_iterations (&rig, N_ITERATIONS);
+  td_tape_writer_flush (rig.w);
+  r = open_bounded (&rig, MAX_KEPT);
+  for (uint64_t number = 0; number < N_ITERATIONS; number += STRIDE)
+    {
+      model_begin (&rig.m);
+      model_fault (&rig.m, number, 0);
+      model_end (&rig.m);
+      td_assembler_drain (rig.a, rig.ring);
+    }
+  rig_stop (&rig, 0);
+  td_tape_reader_poll (r);
+  for (uint64_t number = 0; number < N_ITERATIONS; number++)
+    {
+      TdTapeSummary row;
+
+      n_dropped += td_tape_reader_find (r, number) < 0 && number % STRIDE == 0;
+      assert_true (td_tape_reader_look_up (r, number, &row));
+      assert_int_equal ((row.flags & TD_TAPE_ITERATION_ERROR) != 0, number % STRIDE == 0);
+    }
+  assert_true (n_dropped > N_ITERATIONS / STRIDE / 2);
+  td_tape_reader_free (r);
+  rig_clear (&rig);
+}
+
 static void
 bounded__reader_counts_structures_as_the_others_do (void **state)
 {
@@ -151,6 +189,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (bounded__reader_keeps_the_newest_and_an_even_sample),
     td_test (bounded__reader_finds_every_iteration_in_the_file),
+    td_test (bounded__reader_knows_of_late_errors_of_what_it_has_dropped),
     td_test (bounded__reader_counts_structures_as_the_others_do),
     td_test (bounded__reader_takes_memory_for_what_it_keeps_only),
   };

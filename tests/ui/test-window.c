@@ -380,6 +380,40 @@ graph__opens_down_to_a_depth (void **state)
   assert_true (td_scene_find_key (td_graph_view_get_scene (view), key, &box));
 }
 
+/* Of a tape on which two events of iteration 1 were found to have failed, one at its end, one
+ * two iterations later. */
+static void
+inspector__says_which_index_was_wrong_and_when_it_was_found (void **state)
+{
+  static const struct
+  {
+    const char *moment, *said;
+  } rows[] = {
+    { "i=1&e=0", "failed: index 12 outside 0..9 at element 7 of t, found at the end of the "
+                 "iteration; backward had run" },
+    { "i=1&e=1", NULL },
+    { "i=1&e=2", "failed: index 12 outside 0..9 at element 7 of t, found in iteration 3; "
+                 "backward had run" },
+    { "i=3&e=0", NULL },
+  };
+  ui_test_open (td_test_source ("tests/golden/tape-1.2-faults.tdtape"));
+  for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
+    {
+      ui_test_do ("go-to", rows[i].moment);
+      ui_test_do ("show-page", "op");
+      ui_test_settle ();
+      TdInspector *inspector = td_workspace_get_inspector (ui_test_workspace ());
+      assert_string_equal (td_inspector_find_fact (inspector, "Operation"), "relu");
+      const char *said = td_inspector_find_fact (inspector, "Result");
+      if (rows[i].said)
+        assert_string_equal (said, rows[i].said);
+      else
+        assert_null (said);
+      if (i == 2)
+        ui_test_save_picture ("late-error.png");
+    }
+}
+
 static void
 inspector__shows_recorded_values (void **state)
 {
@@ -663,6 +697,7 @@ main (int argc, char **argv)
     ui_test (anomaly__next_goes_to_the_first_nan),
     ui_test (selection__is_the_same_in_every_panel),
     ui_test (graph__opens_down_to_a_depth),
+    ui_test (inspector__says_which_index_was_wrong_and_when_it_was_found),
     ui_test (inspector__shows_recorded_values),
     ui_test (source__follows_the_playhead),
     ui_test (graph__expand_then_collapse_gives_the_same_picture),
