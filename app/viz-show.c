@@ -297,11 +297,15 @@ static TdScene *
 holders_draw (Show *s, GError **error)
 {
   g_autoptr (TdHolders) h = holders (s, error);
+  g_autoptr (TdRetained) r = NULL;
 
   if (!h)
     return NULL;
-  return strcmp (s->view, "growth") == 0 ? td_growth_scene (h, &s->panel)
-                                         : td_holders_scene (h, &s->panel);
+  if (strcmp (s->view, "growth") != 0)
+    return td_holders_scene (h, &s->panel);
+  if (td_retained_find_iteration (s->reader, s->iteration) >= 0)
+    r = td_retained_new (s->reader, s->iteration);
+  return td_growth_rows_scene (h, r, &s->panel);
 }
 
 static TdRetained *

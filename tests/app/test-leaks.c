@@ -191,6 +191,33 @@ growth__has_a_row_for_each_mark_and_a_picture (void **state)
     }
 }
 
+/* The picture is the window's: a stack of what holds, with a row for each, and by site what was
+ * made. */
+static void
+growth__draws_a_band_and_a_row_for_each_holder_or_site (void **state)
+{
+  static const struct
+  {
+    const char *by, *head, *title;
+  } rows[] = { { "holder", "Holder", "40 handles `kept[i]` (" },
+               { "site", "Made at", "activation (" } };
+  const char *program = td_test_program ("app/tapedeck"), *tape = record ("outputs", "40");
+
+  for (size_t i = 0; i < 2; i++)
+    {
+      TdTestChild child = TD_TEST_RUN (program, "show", tape, "--view", "growth", "--by",
+                                       rows[i].by, "--format", "svg");
+
+      assert_child_status (child, 0);
+      assert_contains (child.out, rows[i].head);
+      assert_contains (child.out, "Grown");
+      assert_contains (child.out, "iteration 0");
+      assert_contains (child.out, rows[i].title);
+      assert_contains (child.out, "+1.25 kB");
+      td_test_child_clear (&child);
+    }
+}
+
 /* The handle is called as the program calls it, its bytes are those of all graphs, and the
  * operations are counted: mean, mul, linear, relu and linear of each iteration, and the sums
  * from the second on. */
@@ -336,6 +363,7 @@ main (void)
     td_test (leaks__waits_for_eight_iterations),
     td_test (holders__lists_what_is_there_and_who_keeps_it),
     td_test (growth__has_a_row_for_each_mark_and_a_picture),
+    td_test (growth__draws_a_band_and_a_row_for_each_holder_or_site),
     td_test (leaks__says_first_which_handle_retains_how_many_nodes),
     td_test (leaks__by_site_names_the_lines_that_made_the_arrays),
     td_test (retained__tells_the_way_from_the_handle_to_the_array),

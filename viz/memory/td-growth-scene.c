@@ -130,8 +130,11 @@ td_growth_rows_scene (const TdHolders *holders, const TdRetained *retained,
 {
   g_autofree guint *order = td_growth_order (holders);
   double width = view->width > 0 ? view->width : 640;
-  double height = view->height > 0 ? view->height : HEAD + ROW * (holders->n_holders + 1);
-  double curve = curve_height (holders, height);
+  double rows = HEAD + ROW * holders->n_holders + MARGIN;
+  double curve = view->height > 0        ? curve_height (holders, view->height)
+                 : holders->n_marks >= 2 ? CURVE_MAX
+                                         : 0;
+  double height = view->height > 0 ? view->height : curve + rows;
   gboolean beside
       = curve <= 0 && holders->n_marks >= 2 && height >= CURVE_MIN && width >= BESIDE_WIDTH;
   guint fit = (guint)MAX (1, (height - curve - HEAD) / ROW), from = 0;

@@ -1,5 +1,5 @@
 /*
- * Pictures of who holds memory: groups as bars, and what outlived its iteration over the marks.
+ * The picture of who holds memory: groups as bars.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -74,33 +74,4 @@ td_holders_scene (const TdHolders *self, const TdPanelView *view)
         y += ROW_HEIGHT;
       }
   return td_scene_builder_end (b);
-}
-
-/* The stack of categories that shows peaks over iterations, of what outlived them. */
-TdScene *
-td_growth_scene (const TdHolders *self, const TdPanelView *view)
-{
-  TdMemoryHistory *h = g_new0 (TdMemoryHistory, 1);
-  TdScene *scene;
-
-  h->n = self->n_marks;
-  h->iteration = g_new (gint64, h->n);
-  h->peak = g_new (guint64, h->n);
-  h->known = g_new (gboolean, h->n);
-  for (int c = 0; c < TD_TAPE_N_CATEGORIES; c++)
-    h->bytes[c] = g_new0 (guint64, h->n);
-  for (guint m = 0; m < h->n; m++)
-    {
-      const TdHoldersMark *mark = &self->marks[m];
-
-      h->iteration[m] = mark->iteration;
-      h->peak[m] = mark->bytes;
-      h->known[m] = TRUE;
-      for (guint i = 0; i < mark->n_rows; i++)
-        h->bytes[MIN (mark->rows[i].category, TD_TAPE_N_CATEGORIES - 1)][m]
-            += mark->rows[i].bytes;
-    }
-  scene = td_memory_scene_iterations (h, view);
-  td_memory_history_free (h);
-  return scene;
 }

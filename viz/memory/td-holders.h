@@ -83,6 +83,5 @@ char *td_leaks_print (const TdHolders *holders, const struct _TdRetained *retain
                       const char *format);
 
 TdScene *td_holders_scene (const TdHolders *holders, const TdPanelView *view);
-TdScene *td_growth_scene (const TdHolders *holders, const TdPanelView *view);
 
 G_END_DECLS
