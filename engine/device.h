@@ -442,6 +442,7 @@ typedef struct TdStats
 
 /** Launches that were captured and are launched as one; the device's own. */
 typedef struct TdGraph TdGraph;
+typedef struct TdRepeat TdRepeat; /**< and such a row of launches */
 
 typedef struct TdSpan
 {
@@ -470,6 +471,11 @@ typedef struct TdDeviceGraphs
   /** written: what the host may know the numbers of, and does no more. */
   TdStatus (*launch) (TdDevice *d, TdGraph *graph, const TdSpan *written, uint32_t n);
   void (*free) (TdDevice *d, TdGraph *graph);
+  /** Slots launch much the same between begin and end each time: by fewer launches.  *repeat:
+   * NULL at first, the device's own.  False: not now, and there is no end. */
+  bool (*repeat_begin) (TdDevice *d, TdRepeat **repeat);
+  TdStatus (*repeat_end) (TdDevice *d);
+  void (*repeat_free) (TdDevice *d, TdRepeat *repeat);
 } TdDeviceGraphs;
 /** What an answer is about that a device gives later; handed back as it was given. */
 typedef struct TdLateOf

@@ -88,6 +88,7 @@ typedef struct TdCuda
   TdStatus lost; /**< a fault that the context does not survive; TD_ERR_STATE: what is captured
                     can be no graph */
   struct TdCudaCapture *capture; /**< NULL: launches run */
+  struct TdRepeat *repeat;       /**< launches that come again are noted there; or NULL */
   TdCudaShadow shadows[TD_CUDA_SHADOWS];
   int next_shadow;
   struct TdCudaVmm *vmm;
@@ -126,8 +127,10 @@ extern const TdSegmentProvider td_cuda_vmm_provider, td_cuda_malloc_provider;
 
 /** Make the device's context the thread's, where another is. */
 TdCuda *td_cuda_thread (TdDevice *d);
-/** The same, to issue work or to wait: updates that were collected are sent. */
+/** The same, to issue work or to wait: updates and launches that were noted are sent. */
 TdCuda *td_cuda_enter (TdDevice *d);
+/** The same, only to launch kernels of ours: launches may stay noted. */
+TdCuda *td_cuda_enter_launch (TdDevice *d);
 
 /** Turn what a function of CUDA returned into a status.
  * *Errors*: TD_ERR_MEMORY, TD_ERR_DEVICE after fail, with CUDA's name for it. */
@@ -184,6 +187,28 @@ CUresult td_cuda_wait_issued (TdCuda *c);
 /** A launch of one of our kernels, while launches are captured. */
 CUresult td_cuda_graph_kernel (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3],
                                unsigned block, size_t shared_bytes, void **values);
+
+/** Give launch k of a graph, a kernel of ours, other numbers.  False: that cannot be. */
+bool td_cuda_graph_set (TdCuda *c, TdGraph *g, uint32_t k, const TdCudaKernel *kernel,
+                        const unsigned grid[3], unsigned block, size_t shared_bytes,
+                        void *params);
+/** Launch it, of which everybody was told what it writes. */
+TdStatus td_cuda_graph_go (TdCuda *c, TdGraph *g);
+
+/* launches that come again (repeat.c) */
+/** The slots of TdDeviceGraphs. */
+bool td_cuda_repeat_begin (TdDevice *d, TdRepeat **repeat);
+TdStatus td_cuda_repeat_end (TdDevice *d);
+void td_cuda_repeat_free (TdDevice *d, TdRepeat *repeat);
+/** Launch a kernel while launches are noted. */
+TdStatus td_cuda_repeat_launch (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3],
+                                unsigned block, size_t shared_bytes, const void *params);
+/** Something else comes: what was noted is sent. */
+void td_cuda_repeat_interrupt (TdCuda *c);
+/** The same, and till the end nothing more is noted: each launch is looked at by itself. */
+void td_cuda_repeat_leave (TdCuda *c);
+/** Only for the checks of a driver of tests: what the next launch uses. */
+void td_cuda_note (const TdCuda *c, CUdeviceptr address, size_t bytes, bool writes);
 
 /* programs of element-by-element kernels as one kernel (programs.c) */
 void *td_cuda_program_new (TdDevice *d, const TdProgram *program);

@@ -320,6 +320,33 @@ graph_changes (const TdGraph *g, uint32_t step)
   return step < g->n_steps && !g->foreign[step];
 }
 
+bool
+td_cuda_graph_set (TdCuda *c, TdGraph *g, uint32_t k, const TdCudaKernel *kernel,
+                   const unsigned grid[3], unsigned block, size_t shared_bytes, void *params)
+{
+  CUDA_KERNEL_NODE_PARAMS p = { .gridDimX = grid[0],
+                                .gridDimY = grid[1],
+                                .gridDimZ = grid[2],
+                                .blockDimX = block,
+                                .blockDimY = 1,
+                                .blockDimZ = 1,
+                                .sharedMemBytes = (unsigned)shared_bytes,
+                                .kernelParams = (void *[]){ params },
+                                .kern = kernel->handle };
+
+  return c->lost == TD_OK && k < g->n_launches
+         && td_cuda.cuGraphExecKernelNodeSetParams (g->exec, g->launches[k].node, &p)
+                == CUDA_SUCCESS;
+}
+
+TdStatus
+td_cuda_graph_go (TdCuda *c, TdGraph *g)
+{
+  return c->lost != TD_OK
+             ? c->lost
+             : td_cuda_check (c, td_cuda.cuGraphLaunch (g->exec, c->stream), "cuGraphLaunch");
+}
+
 static TdStatus
 graph_launch (TdDevice *d, TdGraph *g, const TdSpan *written, uint32_t n)
 {
@@ -331,7 +358,7 @@ graph_launch (TdDevice *d, TdGraph *g, const TdSpan *written, uint32_t n)
     td_cuda_shadows_written (c, written[i].address, written[i].bytes);
   td_cuda_marks_forget (c);
   td_cuda_stats_send (c); /* it may write anything that a recording has asked for */
-  return td_cuda_check (c, td_cuda.cuGraphLaunch (g->exec, c->stream), "cuGraphLaunch");
+  return td_cuda_graph_go (c, g);
 }
 
 const TdDeviceGraphs td_cuda_graphs = { .begin = graph_begin,
@@ -340,4 +367,7 @@ const TdDeviceGraphs td_cuda_graphs = { .begin = graph_begin,
                                         .abandon = graph_abandon,
                                         .changes = graph_changes,
                                         .launch = graph_launch,
-                                        .free = graph_free };
+                                        .free = graph_free,
+                                        .repeat_begin = td_cuda_repeat_begin,
+                                        .repeat_end = td_cuda_repeat_end,
+                                        .repeat_free = td_cuda_repeat_free };

@@ -91,8 +91,7 @@ td_cuda_index_later (TdDevice *d, const TdTensor *index, int64_t limit, int64_t 
       || (c->capture == NULL && td_cuda_shadows_have (c, index)))
     return TD_ERR_STATE;
   td_cuda_reads (c, index, 1);
-  if (td_cuda.uses != NULL)
-    td_cuda.uses (c->stream, s->runs + place * sizeof (uint64_t), sizeof (uint64_t), true);
+  td_cuda_note (c, s->runs + place * sizeof (uint64_t), sizeof (uint64_t), true);
   status = td_cuda_check_index_later (&c->launcher, index, limit, ignore,
                                       s->found + (size_t)place * WORDS, news_of (s),
                                       (uint64_t *)s->runs + place);

@@ -15,7 +15,8 @@
 typedef struct TdCudaKernel
 {
   const char *name;
-  void *handle; /**< NULL at first; the launcher's to fill */
+  void *handle;        /**< NULL at first; the launcher's to fill */
+  size_t params_bytes; /**< of its struct; 0: not asked for yet */
 } TdCudaKernel;
 
 /** What a launch needs.  *Owner*: the caller of the functions below. */

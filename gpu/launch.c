@@ -81,6 +81,8 @@ launch (TdCudaLauncher *l, TdCudaKernel *kernel, const unsigned grid[3], unsigne
   if (shared_bytes > SHARED_BY_DEFAULT)
     td_cuda.cuKernelSetAttribute (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                   (int)shared_bytes, kernel->handle, c->handle);
+  if (c->capture == NULL && c->repeat != NULL)
+    return td_cuda_repeat_launch (c, kernel, grid, block, shared_bytes, params);
   if (c->capture != NULL)
     result = td_cuda_graph_kernel (c, kernel, grid, block, shared_bytes, values);
   else
@@ -97,8 +99,8 @@ workspace (TdCudaLauncher *l, size_t bytes)
                : bytes <= c->own_room_bytes ? (void *)c->own_room
                                             : NULL;
 
-  if (room != NULL && td_cuda.uses != NULL)
-    td_cuda.uses (c->stream, (CUdeviceptr)room, bytes, true);
+  if (room != NULL)
+    td_cuda_note (c, (CUdeviceptr)room, bytes, true);
   return room;
 }
 
@@ -116,9 +118,9 @@ const unsigned char td_cuda_dtype_bytes[8]
 void
 td_cuda_uses (const TdCuda *c, const TdTensor *t, bool writes)
 {
-  if (td_cuda.uses != NULL && t->data != NULL && t->size > 0)
-    td_cuda.uses (c->stream, (CUdeviceptr)t->data,
-                  (size_t)t->size * td_cuda_dtype_bytes[t->dtype], writes);
+  if (t->data != NULL && t->size > 0)
+    td_cuda_note (c, (CUdeviceptr)t->data, (size_t)t->size * td_cuda_dtype_bytes[t->dtype],
+                  writes);
 }
 
 void

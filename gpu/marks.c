@@ -13,7 +13,7 @@ td_cuda_marks_wanted (TdCuda *c, const void *address)
 {
   TdCudaMark *m = &c->marks[c->next_mark];
 
-  if (c->capture != NULL || c->lost != TD_OK)
+  if (c->capture != NULL || c->repeat != NULL || c->lost != TD_OK)
     return;
   if (m->event == NULL
       && td_cuda.cuEventCreate (&m->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)

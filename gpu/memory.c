@@ -107,7 +107,7 @@ fence_wait (void *context, void *fence)
   TdCuda *c = context;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
-  td_cuda_enter (&c->device);
+  td_cuda_enter_launch (&c->device);
   td_cuda_exchange_mode (c, &mode);
   if (!is_lost (c))
     td_cuda_check (c, td_cuda.cuEventSynchronize (fence), "waiting for the device");

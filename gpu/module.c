@@ -35,11 +35,20 @@ td_cuda_thread (TdDevice *d)
 }
 
 TdCuda *
-td_cuda_enter (TdDevice *d)
+td_cuda_enter_launch (TdDevice *d)
 {
   TdCuda *c = td_cuda_thread (d);
 
   td_cuda_updates_send (c);
+  return c;
+}
+
+TdCuda *
+td_cuda_enter (TdDevice *d)
+{
+  TdCuda *c = td_cuda_enter_launch (d);
+
+  td_cuda_repeat_interrupt (c);
   return c;
 }
 

@@ -6,7 +6,7 @@
 static TdStatus
 look (TdDevice *d, const TdTensor *gradients, int n, TdTensor *numbers)
 {
-  TdCuda *c = td_cuda_enter (d);
+  TdCuda *c = td_cuda_enter_launch (d);
   TdStatus status;
 
   if (c->lost != TD_OK)
@@ -21,7 +21,7 @@ look (TdDevice *d, const TdTensor *gradients, int n, TdTensor *numbers)
 static TdStatus
 decide (TdDevice *d, int n, double growth, TdTensor *numbers, int64_t *told, int64_t run)
 {
-  TdCuda *c = td_cuda_enter (d);
+  TdCuda *c = td_cuda_enter_launch (d);
   TdStatus status;
 
   td_cuda_refuses (c, "tells the host about a loss scale");

@@ -9,11 +9,12 @@
 #include "cudnn.h"
 #include "later.h"
 
-/* Enter the device and say what the kernel that follows uses. */
+/* Enter the device and say what the kernel that follows uses.  Who may hand it to a library
+ * calls td_cuda_enter before. */
 static TdCudaLauncher *
 prepare (TdDevice *d, const TdTensor *in, int n_in, const TdTensor *out, int n_out)
 {
-  TdCuda *c = td_cuda_enter (d);
+  TdCuda *c = td_cuda_enter_launch (d);
 
   td_cuda_reads (c, in, n_in);
   td_cuda_writes (c, out, n_out);
@@ -177,9 +178,11 @@ slot_softmax (TdDevice *d, TdSoftmaxKind kind, int axis, const TdTensor *x, cons
 static TdStatus
 multiply (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b, TdTensor *out)
 {
-  TdCudaLauncher *l = prepare_3 (d, a, b, NULL, out);
+  TdCudaLauncher *l;
   TdStatus status;
 
+  td_cuda_enter (d);
+  l = prepare_3 (d, a, b, NULL, out);
   if (td_cuda_blas_gemm (d->priv, g, a, b, out, &status))
     return status;
   d->algorithm = "own kernel";
@@ -196,6 +199,7 @@ slot_gemm (TdDevice *d, const TdGemm *g, const TdTensor *a, const TdTensor *b, T
 
   if (end->bias == NULL && !end->relu && end->above == NULL)
     return multiply (d, g, a, b, out);
+  td_cuda_enter (d);
   prepare_3 (d, a, b, end->bias, out);
   if (td_cuda_blas_gemm (d->priv, g, a, b, out, &status))
     return status;
@@ -214,9 +218,11 @@ static TdStatus
 convolve (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in, int n_in,
           TdTensor *out)
 {
-  TdCudaLauncher *l = prepare (d, in, n_in, out, 1);
+  TdCudaLauncher *l;
   TdStatus status;
 
+  td_cuda_enter (d);
+  l = prepare (d, in, n_in, out, 1);
   if (td_cudnn_conv (d->priv, kind, attrs, in, n_in, out, &status))
     return status;
   d->algorithm = "own kernel";
@@ -236,6 +242,7 @@ slot_conv (TdDevice *d, TdConvKind kind, const TdConv *attrs, const TdTensor *in
 
   if (end->added == NULL && !end->relu && end->above == NULL)
     return convolve (d, kind, attrs, in, n_in, out);
+  td_cuda_enter (d);
   prepare_3 (d, end->added, end->above, NULL, out);
   td_cuda_reads (d->priv, in, n_in);
   if (td_cudnn_conv (d->priv, kind, attrs, in, n_in, out, &status))
@@ -284,9 +291,11 @@ static TdStatus
 slot_attention (TdDevice *d, TdAttentionKind kind, const TdAttention *attention,
                 const TdTensor *in, int n_in, TdTensor *out, int n_out)
 {
-  TdCudaLauncher *l = prepare (d, in, n_in, out, n_out);
+  TdCudaLauncher *l;
   TdStatus status;
 
+  td_cuda_enter (d);
+  l = prepare (d, in, n_in, out, n_out);
   if (td_cudnn_attention (d->priv, kind, attention, in, n_in, out, &status))
     return status;
   d->algorithm = "own kernel";

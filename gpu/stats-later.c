@@ -141,7 +141,8 @@ td_cuda_stats_send (TdCuda *c)
 
   if (s == NULL || s->n == 0 || c->capture != NULL)
     return;
-  td_cuda_updates_send (c);                /* some of the arrays may be theirs */
+  td_cuda_updates_send (c); /* some of the arrays may be theirs */
+  td_cuda_repeat_leave (c);
   at = (s->first + s->n_sent++) % BATCHES; /* there is one, or none would wait */
   b = &s->batches[at];
   if (td_cuda.uses_aside != NULL)

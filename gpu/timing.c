@@ -193,6 +193,7 @@ td_cuda_time_op (TdDevice *d, const TdLateOf *of)
   if (t == NULL || t->n_zeros == 0 || c->capture != NULL)
     return false;
   td_cuda_updates_send (c);
+  td_cuda_repeat_leave (c);
   return of == NULL ? begin_op (c, t) : end_op (c, t, of);
 }
 

@@ -141,7 +141,7 @@ clipping_call (TdOptHook *hook, const TdOptHookCall *c)
 
   if (c->n == 0)
     return TD_OK;
-  rate = td__opt_state (TD_F64, &scalar, c->slots[0].g->node->device, c->site);
+  rate = td__opt_room (TD_F64, &scalar, c->slots[0].g->node->device, TD_MEM_OPTIMIZER, c->site);
   if (rate == NULL)
     return td__engine.error.status;
   memset (&attrs, 0, sizeof attrs); /* its bytes are hashed */

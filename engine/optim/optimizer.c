@@ -36,6 +36,7 @@ opt_free (void *object)
   TdOpt *opt = object;
 
   td__opt_later_end (opt);
+  td__opt_repeat_free (opt);
   td__opt_slots_clear (opt);
   td__opt_hooks_free (opt->hooks);
   for (int i = 0; i < opt->n_rules; i++)
@@ -215,6 +216,7 @@ update_all (TdOpt *opt, const TdSite *site)
 {
   TdStatus status = td__opt_look_again (opt, site);
   bool safe = true;
+  const bool repeats = status == TD_OK && td__opt_repeat_begin (opt);
 
   for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
     status = td__opt_slot_begin (opt, &opt->slots[i], site);
@@ -223,6 +225,13 @@ update_all (TdOpt *opt, const TdSite *site)
   if (status == TD_OK)
     status = update_slots (opt, safe, site);
   updates_end (opt);
+  if (repeats)
+    {
+      const TdStatus sent = td__opt_repeat_end (opt);
+
+      status = status == TD_OK ? sent : status;
+    }
+  td__opt_later_sent (opt);
   for (int i = 0; i < opt->n_slots; i++)
     td__opt_slot_end (&opt->slots[i]);
   if (status == TD_OK && opt->later == NULL)

@@ -121,6 +121,8 @@ struct TdOpt
   double scale, growth; /**< of the loss; 1: none */
   TdOptLater *later;    /**< the device decides; NULL: the host does, and waits */
   double pending_scale; /**< of the gradients that are there: the scale of their backward */
+  TdRepeat *repeat;     /**< of the launches of updates; the device's, NULL till it has one */
+  TdDevice *repeats_on;
   bool inert;
 };
 
@@ -132,6 +134,12 @@ bool td__opt_usable (const TdOpt *opt, const char *call, const TdSite *site);
 TdStatus td__opt_infer (TdOpCall *call);
 /** Let the device update in[0] from the others. */
 TdStatus td__opt_run (TdOpCall *call, TdUpdateKind kind);
+
+/* repeat.c */
+/** Let the device take all that this update launches together, if it can. */
+bool td__opt_repeat_begin (TdOpt *opt);
+TdStatus td__opt_repeat_end (const TdOpt *opt);
+void td__opt_repeat_free (TdOpt *opt);
 
 /* slots.c */
 /** Make the slots those of the target, if links have changed. */
@@ -150,6 +158,9 @@ int td__opt_n_states (const TdOpt *opt);
 /** A scalar or array that the optimizer keeps: zeros, memory category optimizer. */
 TdVar *td__opt_state (TdDtype dtype, const TdShape *shape, TdDevice *device,
                       const TdSite *site);
+/** The same for what an operation overwrites before it is read: its numbers are any. */
+TdVar *td__opt_room (TdDtype dtype, const TdShape *shape, TdDevice *device,
+                     TdMemCategory category, const TdSite *site);
 void td__opt_loaded_clear (TdOptLoaded *loaded);
 
 /* rule.c */
@@ -189,6 +200,8 @@ bool td__opt_later_begin (TdOpt *opt, const TdSite *site);
 void td__opt_later_end (TdOpt *opt);
 /** Look at the gradients, of which later steps know whether they are finite. */
 TdStatus td__opt_later_decide (TdOpt *opt, const TdSite *site);
+/** All of this update has been issued. */
+void td__opt_later_sent (TdOpt *opt);
 /** This slot is updated by u, if the device decides so. */
 void td__opt_later_step (TdOpt *opt, TdOptSlot *slot, TdUpdate *u);
 /** The seed of a backward from a loss of one element. */

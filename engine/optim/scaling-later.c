@@ -278,11 +278,6 @@ td__opt_later_decide (TdOpt *opt, const TdSite *site)
     status = d->ops->scaling->decide (l->device, opt->n_slots, opt->growth, &numbers,
                                       l->told + 2 * (w->run % ROOM), w->run);
   l->n++;
-  if (status == TD_OK && l->fence == NULL && (l->n >= FENCED || td__engine.observer != NULL))
-    {
-      l->fence = d->ops->provider->fence_new (d->priv);
-      l->fenced = w->run;
-    }
   free (slots);
   free (gradients);
   if (status != TD_OK)
@@ -291,6 +286,18 @@ td__opt_later_decide (TdOpt *opt, const TdSite *site)
              ? status
              : td__fail (status, "td_opt_update", site, "the gradients on %s cannot be checked",
                          d->name);
+}
+
+void
+td__opt_later_sent (TdOpt *opt)
+{
+  TdOptLater *l = opt->later;
+
+  if (l == NULL || l->n == 0 || l->fence != NULL
+      || (l->n < FENCED && td__engine.observer == NULL))
+    return;
+  l->fence = l->device->ops->provider->fence_new (l->device->priv);
+  l->fenced = l->runs;
 }
 
 void

@@ -222,24 +222,26 @@ td__opt_look_again (TdOpt *opt, const TdSite *site)
 
 /* --- states --- */
 
-static TdVar *
-zeros (TdDtype dtype, const TdShape *shape, TdDevice *device, TdMemCategory category,
-       const TdSite *site)
+TdVar *
+td__opt_room (TdDtype dtype, const TdShape *shape, TdDevice *device, TdMemCategory category,
+              const TdSite *site)
 {
   TdVar *v = td__var_leaf (dtype, shape, device, category, site);
 
   if (v == NULL)
     return NULL;
   v->flags |= TD_VAR_PERSISTENT;
-  if (device->computes)
-    device->ops->zero (device, v->buffer->data, v->buffer->bytes);
   return td__var_ref (v, TD_HOLD_OPTIMIZER);
 }
 
 TdVar *
 td__opt_state (TdDtype dtype, const TdShape *shape, TdDevice *device, const TdSite *site)
 {
-  return zeros (dtype, shape, device, TD_MEM_OPTIMIZER, site);
+  TdVar *v = td__opt_room (dtype, shape, device, TD_MEM_OPTIMIZER, site);
+
+  if (v != NULL && device->computes)
+    device->ops->zero (device, v->buffer->data, v->buffer->bytes);
+  return v;
 }
 
 int
@@ -341,7 +343,7 @@ begin_copy (TdOptSlot *slot, const TdSite *site)
     return td__engine.error.status;
   else if (n->device->computes && slot->master_version != p->buffer->version)
     status = follow_param (slot, site);
-  slot->g = zeros (TD_F32, &n->shape, n->device, TD_MEM_GRADIENT, site);
+  slot->g = td__opt_room (TD_F32, &n->shape, n->device, TD_MEM_GRADIENT, site);
   if (slot->g == NULL)
     return td__engine.error.status;
   slot->at = td__var_ref (slot->master, TD_HOLD_OPTIMIZER);

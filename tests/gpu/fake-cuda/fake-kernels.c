@@ -65,6 +65,16 @@ cuKernelSetAttribute (CUfunction_attribute attribute, int value, CUkernel kernel
   return fake_enter ("cuKernelSetAttribute");
 }
 
+CUresult
+cuKernelGetParamInfo (CUkernel kernel, size_t i, size_t *offset, size_t *bytes)
+{
+  if (i != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  *offset = 0;
+  *bytes = ((const FakeKernel *)(const void *)kernel)->params_bytes;
+  return fake_enter ("cuKernelGetParamInfo");
+}
+
 static bool
 may_share (const FakeKernel *kernel, unsigned bytes)
 {

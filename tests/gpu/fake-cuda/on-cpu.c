@@ -530,6 +530,7 @@ const TdDeviceOps *
 td_cuda_slots (void)
 {
   static TdDeviceOps ops;
+  static TdDeviceGraphs graphs;
 
   td__cpu_ops = *td_cuda_host->cpu->ops;
   ops = fake_remote_ops;
@@ -547,8 +548,11 @@ td_cuda_slots (void)
   ops.check_index = slot_check_index;
   ops.update = td_cuda_updates_add;
   ops.updates_end = td_cuda_updates_end;
+  /* What is on the stream already is not to be sent together. */
+  graphs = td_cuda_graphs;
+  graphs.repeat_begin = NULL;
+  ops.graphs = &graphs;
   ops.stats = slot_stats;
-  ops.graphs = &td_cuda_graphs;
   ops.stats_later = td_cuda_stats_later;
   ops.time_zero = td_cuda_time_zero;
   ops.scaling = &td_cuda_scaling;
