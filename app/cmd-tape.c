@@ -16,7 +16,7 @@
 typedef struct
 {
   const char *tape, *out;
-  bool json, help;
+  bool json, oom, help;
   uint64_t first, last;
 } Arguments;
 
@@ -57,6 +57,8 @@ parse (int argc, char **argv, const char *options, Arguments *a)
         a->help = true;
       else if (strcmp (arg, "--json") == 0 && strchr (options, 'j') != NULL)
         a->json = true;
+      else if (strcmp (arg, "--oom") == 0 && strchr (options, 'o') != NULL)
+        a->oom = true;
       else if (strcmp (arg, "--repair") == 0 && strchr (options, 'r') != NULL && i + 1 < argc)
         a->out = argv[++i];
       else if (strcmp (arg, "--iterations") == 0 && strchr (options, 'i') != NULL
@@ -93,19 +95,20 @@ td_command_info (int argc, char **argv)
 {
   Arguments a;
   TdTapeReader *r;
-  int status = parse (argc, argv, "j", &a);
+  int status = parse (argc, argv, "jo", &a);
 
   if (status != TD_EXIT_OK)
     return status;
   if (a.help)
     return puts (
-               "Usage: tapedeck info TAPE [--json]\n\nIterations, distinct graphs, operations, "
-               "parameters, reports, exit, versions."),
+               "Usage: tapedeck info TAPE [--oom] [--json]\n\nIterations, distinct graphs, "
+               "operations, parameters, reports, exit, versions.\n--oom says where memory ran "
+               "out, what was tried, who held it, and what would help."),
            TD_EXIT_OK;
   r = open_tape (a.tape);
   if (r == NULL)
     return TD_EXIT_USAGE;
-  td_tape_info (r, stdout, a.json);
+  (a.oom ? td_tape_oom_print : td_tape_info) (r, stdout, a.json);
   td_tape_reader_free (r);
   return TD_EXIT_OK;
 }

@@ -26,7 +26,7 @@ static const struct
 } commands[] = {
   { "run", "[OPTIONS] MODEL [ARGS]", "compile a model if it ends in .c, run it, record it",
     td_command_run },
-  { "info", "TAPE [--json]", "iterations, graphs, operations, parameters, how it ended",
+  { "info", "TAPE [--oom] [--json]", "iterations, graphs, operations, parameters, how it ended",
     td_command_info },
   { "show", "TAPE --view VIEW [OPTIONS]", "a view of a tape as text, picture or data",
     command_viz },

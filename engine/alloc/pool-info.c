@@ -67,6 +67,15 @@ td__pool_limit (const TdPool *pool)
   return pool->limit;
 }
 
+TdMemTried
+td__pool_tried (TdPool *pool)
+{
+  const TdMemTried tried = pool->tried;
+
+  pool->tried = (TdMemTried){ 0 };
+  return tried;
+}
+
 static const char *
 check_one (const TdPool *pool)
 {

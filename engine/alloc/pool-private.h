@@ -66,6 +66,7 @@ struct TdPool
   Group *groups; /* the oldest first */
   size_t n_groups, groups_capacity;
   TdMemInfo info;
+  TdMemTried tried; /* of the root */
 };
 
 /* The list a free block of this size belongs to. */

@@ -228,6 +228,7 @@ grow (TdPool *pool, size_t bytes)
     {
       if (b != NULL)
         descriptor_give (pool, b);
+      pool->root->tried.refused = size;
       return false;
     }
   *b = (TdBlock){ .address = address, .bytes = size, .pool = pool };
@@ -354,11 +355,23 @@ settle_family (TdPool *pool)
 
       if (part == NULL || part->info.pending_bytes == 0 || part->holds > 0)
         continue;
+      pool->root->tried.waited += part->info.pending_bytes;
       give_pending (part, true);
       td__pool_settle (part, 0);
       any = true;
     }
   return any;
+}
+
+/* Give back what is free: of the pool, else of the others. */
+static bool
+trim_for (TdPool *pool, bool others)
+{
+  TdMemTried *tried = &pool->root->tried;
+  const size_t given = others ? trim_others (pool) : trim_one (pool);
+
+  *(others ? &tried->trimmed_others : &tried->trimmed) += given;
+  return given > 0;
 }
 
 /* A block when the lists have none: what other streams are done with, then new memory, then
@@ -377,13 +390,14 @@ find_more (TdPool *pool, size_t bytes, int *fl, int *sl)
     }
   if (b != NULL)
     return b;
-  if (!grow (pool, wanted) && (trim_one (pool) == 0 || !grow (pool, wanted))
-      && (trim_others (pool) == 0 || !grow (pool, wanted)))
+  pool->root->tried = (TdMemTried){ 0 };
+  if (!grow (pool, wanted) && (!trim_for (pool, false) || !grow (pool, wanted))
+      && (!trim_for (pool, true) || !grow (pool, wanted)))
     {
       if (pool->holds > 0 || !settle_family (pool))
         return NULL;
       b = find_free (pool, bytes, fl, sl);
-      if (b != NULL || (trim_one (pool) == 0 && trim_others (pool) == 0)
+      if (b != NULL || (!trim_for (pool, false) && !trim_for (pool, true))
           || !grow (pool, wanted))
         return b;
     }
@@ -404,8 +418,13 @@ take (TdPool *pool, TdPool *root, size_t requested, TdMemCategory category)
   TdBlock *b;
   int fl, sl;
 
-  if (requested > MAX_BYTES || (root->limit != 0 && live_bytes (root) + bytes > root->limit))
-    return NULL;
+  if (__builtin_expect (requested > MAX_BYTES
+                            || (root->limit != 0 && live_bytes (root) + bytes > root->limit),
+                        0))
+    {
+      root->tried = (TdMemTried){ .limited = requested <= MAX_BYTES };
+      return NULL;
+    }
   b = find_free (pool, bytes, &fl, &sl);
   if (__builtin_expect (b == NULL, 0))
     {

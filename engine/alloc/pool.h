@@ -33,6 +33,15 @@ typedef struct TdBlock
 } TdBlock;
 _Static_assert(sizeof (void *) != 8 || sizeof (TdBlock) == 64, "a line of the cache");
 
+/** What was done for a block that could not be had.  *Units*: bytes. */
+typedef struct
+{
+  size_t trimmed, trimmed_others; /**< free segments given back: of the pool, of its family */
+  size_t waited;  /**< that copies and other streams still used, and that was waited for */
+  size_t refused; /**< the segment that the device refused last */
+  bool limited;   /**< nothing: a limit counts what is live, none of which can go */
+} TdMemTried;
+
 TdPool *td__pool_new (const TdSegmentProvider *provider, void *context);
 void td__pool_free (TdPool *pool);
 /** Take a block of at least `bytes` (0 counts as 1), aligned to 64.  Workspace and what static
@@ -56,6 +65,8 @@ void td__pool_hold (TdPool *pool, TdMemPool which, int change);
 size_t td__pool_trim (TdPool *pool);
 void td__pool_set_limit (TdPool *pool, size_t bytes);
 size_t td__pool_limit (const TdPool *pool);
+/** What was done for the block that could not be had last; forgotten then. */
+TdMemTried td__pool_tried (TdPool *pool);
 /** Fill the memory fields of info (not the live object counts). */
 void td__pool_info (const TdPool *pool, TdMemInfo *info);
 /** Check every invariant; NULL if whole, else what is wrong (for tests). */

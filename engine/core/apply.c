@@ -185,7 +185,7 @@ allocate_outputs (Run *r)
       else
         r->buffers[i] = td__buffer_take (r->device, bytes, (TdMemCategory)r->category);
       if (TD_UNLIKELY (r->buffers[i] == NULL))
-        return td__fail_memory (r->device, bytes, call->cls->name, r->site);
+        return td__fail_memory_of (r->device, t->shape, t->dtype, call->cls->name, r->site);
       t->data = r->buffers[i]->data;
     }
   return TD_OK;

@@ -192,6 +192,7 @@ typedef struct TdEngine
   int64_t n_iterations;
   bool in_iteration;
   const TdSite *iteration_site;
+  uint64_t iteration_node; /**< the last node before the iteration */
   int64_t iteration_limit;
   uint32_t mark;
   TdError error;
@@ -299,6 +300,9 @@ td__dead (const TdVar *v)
 }
 /* Out of memory: what was asked for, what is live and in which categories, the limit. */
 TdStatus td__fail_memory (TdDevice *device, size_t bytes, const char *op, const TdSite *site);
+/* The same of an array of that shape. */
+TdStatus td__fail_memory_of (TdDevice *device, const TdShape *shape, TdDtype dtype,
+                             const char *op, const TdSite *site);
 
 /* slabs (slab.c) */
 void td__slab_init (TdSlab *slab, size_t item_bytes);

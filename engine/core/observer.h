@@ -11,6 +11,7 @@
 #include "observer-static.h"
 
 struct TdCopy;
+struct TdMemReport;
 struct TdNode;
 struct TdBuffer;
 
@@ -110,6 +111,8 @@ struct TdObserver
   void (*unchain) (TdObserver *o, struct TdNode *node, const TdSite *site);
   void (*name) (TdObserver *o, struct TdNode *node, const char *name);
   void (*error) (TdObserver *o, const TdError *error);
+  /** Optional: memory ran out (memory-report.h); `error` says so in a line right after. */
+  void (*out_of_memory) (TdObserver *o, const struct TdMemReport *report);
   /** Optional: the place of the event that runs, or of the next; false: it is not recorded. */
   bool (*where) (TdObserver *o, TdEventPlace *place);
   /** Optional, else `error`: the same of an event that was over. */

@@ -81,6 +81,7 @@ PASS (copied, (TdObserver *o, const struct TdCopy *copy), copy)
 PASS (write, (TdObserver *o, struct TdNode *n, const TdSite *s), n, s)
 PASS (unchain, (TdObserver *o, struct TdNode *n, const TdSite *s), n, s)
 PASS (name, (TdObserver *o, struct TdNode *n, const char *name), n, name)
+PASS (out_of_memory, (TdObserver *o, const struct TdMemReport *report), report)
 PASS (error, (TdObserver *o, const TdError *error), error)
 PASS (config, (TdObserver *o, const char *field, int value), field, value)
 PASS (param, (TdObserver *o, const TdPath *path, const TdVar *param), path, param)
@@ -141,6 +142,7 @@ static const TdObserver vtable = { .before_op = before_op,
                                    .unchain = on_unchain,
                                    .name = on_name,
                                    .error = on_error,
+                                   .out_of_memory = on_out_of_memory,
                                    .where = on_where,
                                    .fault = on_fault,
                                    .config = on_config,

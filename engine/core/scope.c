@@ -187,6 +187,7 @@ td__iteration_open (int64_t label, const TdSite *site)
     }
   e->in_iteration = true;
   e->iteration_site = site;
+  e->iteration_node = e->next_node_id;
   e->iteration = e->n_iterations++;
   if (e->observer != NULL)
     e->observer->iteration (e->observer, true, e->iteration, label, site);

@@ -43,7 +43,7 @@ td__var_leaf (TdDtype dtype, const TdShape *shape, TdDevice *device, TdMemCatego
   buffer = td__buffer_new (device, bytes, category);
   if (buffer == NULL)
     {
-      td__fail_memory (device, bytes, "array", site);
+      td__fail_memory_of (device, shape, dtype, "array", site);
       return NULL;
     }
   return td__var_of (dtype, shape, buffer, site);

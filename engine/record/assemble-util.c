@@ -188,6 +188,7 @@ static const uint16_t least[TD_RAW_N_TYPES] = {
   [TD_RAW_POOL] = sizeof (TdRawPool),
   [TD_RAW_FAULT] = sizeof (TdRawFault),
   [TD_RAW_COPY] = sizeof (TdRawCopy),
+  [TD_RAW_OOM] = sizeof (TdRawOom),
 };
 
 static bool
@@ -241,6 +242,10 @@ td__raw_valid (const TdRawHead *head, size_t available)
     case TD_RAW_REFERENCES:
       return tail_valid (head, sizeof (TdRawReferences),
                          ((const TdRawReferences *)head)->n * (uint64_t)sizeof (uint32_t));
+    case TD_RAW_OOM:
+      return ((const TdRawOom *)head)->oom.n_holders <= TD_TAPE_MAX_OOM_HOLDERS
+             && tail_valid (head, sizeof (TdRawOom),
+                            ((const TdRawOom *)head)->oom.n_holders * sizeof (TdTapeOomHolder));
     case TD_RAW_TENSOR:
       return ((const TdRawTensor *)head)->ndim <= TD_TAPE_MAX_NDIM
              && tail_valid (head, sizeof (TdRawTensor), ((const TdRawTensor *)head)->length);

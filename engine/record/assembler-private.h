@@ -279,6 +279,7 @@ void td__feed_answered (TdAssembler *a, const TdRawHead *head);
 void td__feed_device (TdAssembler *a, const TdRawHead *head);
 void td__feed_pool (TdAssembler *a, const TdRawHead *head);
 void td__feed_fault (TdAssembler *a, const TdRawHead *head);
+void td__feed_oom (TdAssembler *a, const TdRawHead *head);
 void td__feed_copy (TdAssembler *a, const TdRawHead *head);
 /** Give the iteration its copies; `copies` is its own list. */
 void td__resolve_copies (const TdAssembler *a, const TdShape *s, TdTapeIteration *it,

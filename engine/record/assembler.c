@@ -657,6 +657,7 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
   [TD_RAW_POOL] = td__feed_pool,
   [TD_RAW_FAULT] = td__feed_fault,
   [TD_RAW_COPY] = td__feed_copy,
+  [TD_RAW_OOM] = td__feed_oom,
 };
 
 /* Recovery: definitions count always, the rest only from the first whole iteration on that the

@@ -74,6 +74,7 @@ typedef enum
   TD_RAW_POOL,
   TD_RAW_FAULT,
   TD_RAW_COPY,
+  TD_RAW_OOM,
   TD_RAW_N_TYPES
 } TdRawType;
 
@@ -451,6 +452,16 @@ typedef struct
   int32_t status, reserved;
   TdTapeFault fault;
 } TdRawFault;
+
+/** OOM: texts and places are the engine's; iteration, event, n_memory and time are the reader's
+ * to fill in, from where it comes and `ticks`. */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t ticks;
+  TdTapeOom oom;
+  TdTapeOomHolder holders[]; /* oom.n_holders */
+} TdRawOom;
 
 /** HELD: a group of what is still there at the end of the iteration, just before ITERATION_END.
  */

@@ -713,6 +713,7 @@ static const TdObserver vtable = {
   .unchain = on_unchain,
   .name = on_name,
   .error = on_error,
+  .out_of_memory = td__recorder_out_of_memory,
   .where = td__recorder_where,
   .fault = td__recorder_fault,
   .config = on_config,

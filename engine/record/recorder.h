@@ -112,6 +112,7 @@ typedef struct TdRecorder
   uint64_t devices_asked;           /* ticks, when the driver was last; 0: never */
   TdRawCopy early[TD_EARLY_COPIES]; /* while no iteration was recorded */
   int n_early;
+  uint32_t n_ooms; /* on the tape */
 } TdRecorder;
 
 /** The recorder of this process, or NULL. */
@@ -179,6 +180,8 @@ void td__recorder_copied (TdObserver *o, const struct TdCopy *copy);
 uint64_t td__recorder_clock (TdObserver *o);
 /** The same of what was copied before the iteration that begins. */
 void td__recorder_early_copies (TdRecorder *r);
+/** Write that memory ran out. */
+void td__recorder_out_of_memory (TdObserver *o, const struct TdMemReport *report);
 void td__recorder_static_news (TdObserver *o, const TdStaticNews *news);
 void td__recorder_schedule (TdObserver *o, const TdScheduleInfo *schedule);
 void td__recorder_static_run (TdObserver *o, const TdStaticRun *run);

@@ -46,7 +46,8 @@ struct TdTapeReader
   TapeArray strings; /* TdTapeText by id - 1 */
   TapeArray opdefs, sites, paths;
   TapeArray infos, sources, parameters, notices;
-  TapeArray faults;         /* TdTapeFault */
+  TapeArray faults; /* TdTapeFault */
+  TapeArray ooms, oom_holders;
   uint32_t n_faults_marked; /* of those, in the summaries of their iterations */
   TapeArray summaries, reports;
   TapeArray structures;                    /* TdTapeStructure */

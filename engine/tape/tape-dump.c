@@ -376,6 +376,7 @@ dump_iteration (Dump *d, const TdTapeSummary *s, const TdTapeIteration *it)
   for (uint32_t i = 0; i < it->n_notices; i++)
     dump_notice (d, &it->notices[i]);
   td__tape_dump_faults (d, it);
+  td__tape_dump_ooms (d, it->number);
   for (uint32_t i = 0; i < it->n_reports; i++)
     dump_report (d, &it->reports[i]);
   td__tape_dump_iteration_statics (d, it);
@@ -659,6 +660,7 @@ info_json (TdTapeReader *r, FILE *out)
   td__tape_info_statics (r, out, true);
   td__tape_info_scaling (r, out, true);
   td__tape_info_faults (r, out, true);
+  td__tape_info_ooms (r, out, true);
   info_versions (r, out, true);
   fprintf (out, ",\"format\":\"%u.%u\",\"bytes\":%" PRIu64 "}\n", r->header.major,
            r->header.minor, r->file_bytes);
@@ -692,6 +694,7 @@ info_text (TdTapeReader *r, FILE *out)
   else
     fprintf (out, "exit             status %d\n", end->status);
   td__tape_info_faults (r, out, false);
+  td__tape_info_ooms (r, out, false);
   if (last_op (r, &op, site, sizeof site))
     fprintf (out, "last operation   %s%s%s%s\n", op, *site ? " at " : "", site,
              end && end->running ? ", still running" : "");

@@ -38,6 +38,9 @@ void td__tape_info_devices (TdTapeReader *r, FILE *out, bool json);
 /** What was found later of the events of an iteration; in `info`: of all. */
 void td__tape_dump_faults (TapeDump *d, const TdTapeIteration *it);
 void td__tape_info_faults (TdTapeReader *r, FILE *out, bool json);
+/** Memory that ran out in an iteration; in `info`: the last time. */
+void td__tape_dump_ooms (TapeDump *d, uint64_t iteration);
+void td__tape_info_ooms (TdTapeReader *r, FILE *out, bool json);
 /** Say in `info` how many chains there are and how often they were replayed; nothing where
  * there is none. */
 void td__tape_info_statics (TdTapeReader *r, FILE *out, bool json);

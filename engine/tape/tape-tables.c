@@ -228,6 +228,35 @@ take_fault (TdTapeReader *r, const char *bytes, size_t n)
     r->faults_sorted = false;
 }
 
+/* Not trusted: sizes and counts are those that the frame can back. */
+static void
+take_oom (TdTapeReader *r, const char *bytes, size_t n)
+{
+  TdTapeOomHead head;
+  TdTapeOom oom;
+
+  td__tape_take (&head, sizeof head, bytes, n);
+  if (n < sizeof head || head.oom_bytes > n - sizeof head || head.holder_bytes == 0
+      || head.n_holders > TD_TAPE_MAX_OOM_HOLDERS || r->ooms.n >= TD_TAPE_MAX_OOMS
+      || (uint64_t)head.n_holders * head.holder_bytes > n - sizeof head - head.oom_bytes)
+    return;
+  bytes += sizeof head;
+  td__tape_take (&oom, sizeof oom, bytes, head.oom_bytes);
+  bytes += head.oom_bytes;
+  oom.n_holders = 0;
+  oom.first_holder = r->oom_holders.n;
+  for (uint32_t i = 0; i < head.n_holders; i++, bytes += head.holder_bytes)
+    {
+      TdTapeOomHolder *h = array_at (&r->oom_holders, r->oom_holders.n, sizeof *h);
+
+      if (h == NULL)
+        break;
+      td__tape_take (h, sizeof *h, bytes, head.holder_bytes);
+      oom.n_holders++;
+    }
+  take_next (&r->ooms, (const char *)&oom, sizeof oom, sizeof oom);
+}
+
 static void
 take_end (TdTapeReader *r, const char *bytes, size_t n)
 {
@@ -281,6 +310,9 @@ td__tape_take_frame (TdTapeReader *r, const TdTapeFrame *frame, const char *byte
       break;
     case TD_TAPE_FRAME_FAULT:
       take_fault (r, bytes, n);
+      break;
+    case TD_TAPE_FRAME_OOM:
+      take_oom (r, bytes, n);
       break;
     case TD_TAPE_FRAME_END:
       take_end (r, bytes, n);
@@ -374,6 +406,11 @@ ACCESSORS (notices, notice, TdTapeNotice)
 ACCESSORS (faults, fault, TdTapeFault)
 {
   return array_get (&r->faults, i, sizeof (TdTapeFault));
+}
+
+ACCESSORS (ooms, oom, TdTapeOom)
+{
+  return array_get (&r->ooms, i, sizeof (TdTapeOom));
 }
 
 ACCESSORS (structures, structure, TdTapeStructure)

@@ -441,11 +441,11 @@ td_tape_reader_free (TdTapeReader *r)
     return;
 
   TapeArray *arrays[]
-      = { &r->strings,       &r->opdefs,          &r->sites,      &r->paths,
-          &r->infos,         &r->sources,         &r->parameters, &r->notices,
-          &r->summaries,     &r->reports,         &r->structures, &r->aliases,
-          &r->memory_spots,  &r->structure_spots, &r->chains,     &r->static_events,
-          &r->schedule_spots, &r->faults };
+      = { &r->strings,        &r->opdefs,          &r->sites,      &r->paths,
+          &r->infos,          &r->sources,         &r->parameters, &r->notices,
+          &r->summaries,      &r->reports,         &r->structures, &r->aliases,
+          &r->memory_spots,   &r->structure_spots, &r->chains,     &r->static_events,
+          &r->schedule_spots, &r->faults,          &r->ooms,       &r->oom_holders };
 
   close (r->fd);
   free (r->seen);

@@ -109,6 +109,19 @@ TD_API const TdTapeFault *td_tape_reader_fault (const TdTapeReader *r, uint32_t 
 TD_API void td_tape_fault_text (const TdTapeFault *fault, const char *operand,
                                 const TdTapeIteration *it, char *out, size_t n);
 
+/** When memory ran out, in the order in which it did.  Holders: n_holders of them. */
+TD_API uint32_t td_tape_reader_n_ooms (const TdTapeReader *r);
+TD_API const TdTapeOom *td_tape_reader_oom (const TdTapeReader *r, uint32_t i);
+TD_API const TdTapeOomHolder *td_tape_reader_oom_holders (const TdTapeReader *r, uint32_t i);
+/** Say one in a sentence: "iteration 2, event 5: forward linear of mlp/l1 at mlp.c:12 wanted
+ * 31.5 MB on cpu; 12.6 MB live, limit 24 MB". */
+TD_API void td_tape_oom_sentence (const TdTapeReader *r, uint32_t i, char *out, size_t n);
+/** Compute what would help, the best first.  Returns how many there are, at most `max`. */
+TD_API uint32_t td_tape_oom_remedies (TdTapeReader *r, uint32_t i, TdTapeRemedy *out,
+                                      uint32_t max);
+/** Write the report of each: what `tapedeck info --oom` shows.  JSON as one object. */
+TD_API void td_tape_oom_print (TdTapeReader *r, FILE *out, bool json);
+
 /** What the recording program called its texts, operations, sites and paths. */
 TD_API const TdTapeAlias *td_tape_reader_aliases (const TdTapeReader *r, uint32_t *n);
 

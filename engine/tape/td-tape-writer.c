@@ -321,6 +321,20 @@ td_tape_writer_fault (TdTapeWriter *w, const TdTapeFault *fault)
   put_def (w, TD_TAPE_FRAME_FAULT, fault, sizeof *fault, NULL, 0);
 }
 
+void
+td_tape_writer_oom (TdTapeWriter *w, const TdTapeOom *oom, const TdTapeOomHolder *holders,
+                    uint32_t n)
+{
+  struct
+  {
+    TdTapeOomHead head;
+    TdTapeOom oom;
+  } record
+      = { { .oom_bytes = sizeof *oom, .holder_bytes = sizeof *holders, .n_holders = n }, *oom };
+
+  put_def (w, TD_TAPE_FRAME_OOM, &record, sizeof record, holders, n * sizeof *holders);
+}
+
 /* A full disk: say so where there is room left, with a text of its own. */
 static void
 put_failure (TdTapeWriter *w)

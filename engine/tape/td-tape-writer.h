@@ -111,6 +111,8 @@ TD_API void td_tape_writer_notice (TdTapeWriter *w, const TdTapeNotice *notice);
 
 /** Say that an event, maybe of an iteration stored before, has turned out to have failed. */
 TD_API void td_tape_writer_fault (TdTapeWriter *w, const TdTapeFault *fault);
+TD_API void td_tape_writer_oom (TdTapeWriter *w, const TdTapeOom *oom,
+                                const TdTapeOomHolder *holders, uint32_t n);
 
 /** Say that there is a static chain; `chain->id` is the program's number for it. */
 TD_API void td_tape_writer_chain (TdTapeWriter *w, const TdTapeChain *chain);

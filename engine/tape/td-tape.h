@@ -29,6 +29,7 @@ TD_TAPE_BEGIN_C
 #include "td-tape-fault.h"
 #include "td-tape-held.h"
 #include "td-tape-objects.h"
+#include "td-tape-oom.h"
 #include "td-tape-static.h"
 
 /* THE FORMAT, version 1.2
@@ -97,7 +98,7 @@ TD_TAPE_BEGIN_C
  * Version 1.1 adds static schedules: STATIC_CHAIN, SCHEDULE and STATIC_EVENT, and the section
  * STATICS, RUNS and TRACED of iterations (td-tape-static.h).  Version 1.2 adds the section HELD
  * of iterations and the holder OPTIMIZER (td-tape-held.h), OBJECTS and REFERENCES
- * (td-tape-objects.h), devices, POOLS and COPIES (td-tape-device.h and so on), FAULT. */
+ * (td-tape-objects.h), devices, POOLS and COPIES (td-tape-device.h and so on), FAULT, OOM. */
 
 #define TD_TAPE_MAGIC "TDTAPE\r\n"
 #define TD_TAPE_MAJOR 1
@@ -289,6 +290,7 @@ typedef enum
   TD_TAPE_FRAME_SCHEDULE,
   TD_TAPE_FRAME_STATIC_EVENT,
   TD_TAPE_FRAME_FAULT,
+  TD_TAPE_FRAME_OOM,
   TD_TAPE_N_FRAMES
 } TdTapeFrameType;
 
@@ -649,8 +651,7 @@ typedef enum
 
 /** One allocation, free, hold or release, just before event `event` (n_events: after the last).
  * On tape `buffer` and `variable` are relative to the iteration's first ids; readers return
- * engine ids.
- * TD_TAPE_NO_ID on tape: none. */
+ * engine ids.  TD_TAPE_NO_ID on tape: none. */
 typedef struct
 {
   uint64_t address; /* holds: id of the holder */
@@ -796,5 +797,4 @@ typedef struct
 TD_API uint64_t td_tape_var_id (const TdTapeIteration *it, uint32_t var);
 
 #include "td-tape-names.h"
-
 TD_TAPE_END_C
