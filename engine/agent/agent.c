@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "agent.h"
 
+#include "../core/inside.h"
 #include "../core/late-index.h"
 #include "../record/recorder.h"
 #include "../record/stats.h"
@@ -59,6 +60,7 @@ look_again (TdAgent *a)
       a->needs_stats = a->needs_stats || td__break_needs_values (a->breaks[i]);
       a->alert = a->alert || !td__break_errors_only (a->breaks[i]);
     }
+  td__inside_wanted = a->needs_stats;
   td__index_now = td__index_wait = false;
   for (int i = 0; i < a->n_breaks; i++)
     {
@@ -187,6 +189,13 @@ command_read (TdAgent *a, const char *tag, const char *text)
 }
 
 static Outcome
+command_inside (TdAgent *a, const char *tag, const char *text)
+{
+  td__agent_inside (a->fd, tag, text);
+  return STAY;
+}
+
+static Outcome
 command_unbreak (TdAgent *a, const char *tag, const char *text)
 {
   if (remove_break (a, (int)strtol (text, NULL, 10)))
@@ -219,8 +228,9 @@ static const struct
   const char *word;
   Outcome (*run) (TdAgent *a, const char *tag, const char *rest);
 } commands[] = {
-  { "break ", command_break }, { "unbreak ", command_unbreak }, { "breaks", command_breaks },
-  { "level ", command_level }, { "read ", command_read },       { "static ", command_static },
+  { "break ", command_break },  { "unbreak ", command_unbreak }, { "breaks", command_breaks },
+  { "level ", command_level },  { "read ", command_read },       { "static ", command_static },
+  { "inside", command_inside },
 };
 
 static Outcome
@@ -461,6 +471,24 @@ look_at_values (const TdEvent *e, TdBreakMoment *m)
     }
 }
 
+/* Which operation of a fused group made the first NaN. */
+static void
+tell_nan (const TdEvent *e, unsigned long n, char *what, size_t size)
+{
+  const uint32_t first = td__inside_first_nan ();
+
+  if (first != UINT32_MAX)
+    {
+      const TdInsideStep step = td__inside_step (first);
+
+      snprintf (what, size, "%.150s made NaN (%lu of its numbers), first in %s at %.60s:%d",
+                e->cls->name, n, step.cls->name, step.site != NULL ? step.site->file : "?",
+                step.site != NULL ? step.site->line : 0);
+    }
+  else
+    snprintf (what, size, "%s made NaN (%lu of its numbers)", e->cls->name, n);
+}
+
 void
 td__agent_after (TdAgent *a, const TdEvent *e)
 {
@@ -476,8 +504,7 @@ td__agent_after (TdAgent *a, const TdEvent *e)
       if (!td__break_needs_values (a->breaks[i]) || !td__break_holds (a->breaks[i], &m))
         continue;
       if (m.n_nan > 0)
-        snprintf (what, sizeof what, "%s made NaN (%lu of its numbers)", e->cls->name,
-                  (unsigned long)m.n_nan);
+        tell_nan (e, (unsigned long)m.n_nan, what, sizeof what);
       else if (m.n_inf > 0)
         snprintf (what, sizeof what, "%s made Inf (%lu of its numbers)", e->cls->name,
                   (unsigned long)m.n_inf);

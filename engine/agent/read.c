@@ -4,6 +4,8 @@
 #include "read.h"
 
 #include "../core/copies.h"
+#include "../core/inside.h"
+#include "json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -84,40 +86,143 @@ download (const TdNode *node, const TdBuffer *b, size_t n, void *bytes)
   return status;
 }
 
+/* New anonymous memory of n bytes, mapped; -1: there is none. */
+static int
+memory_new (size_t n, void **bytes)
+{
+  int memory = memfd_create ("tapedeck array", MFD_CLOEXEC);
+
+  *bytes = NULL;
+  if (memory >= 0 && ftruncate (memory, (off_t)n) == 0 && n > 0)
+    *bytes = mmap (NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  if (memory >= 0 && n > 0 && (*bytes == NULL || *bytes == MAP_FAILED))
+    {
+      close (memory);
+      return -1;
+    }
+  return memory;
+}
+
 /* Copy n bytes of the array into new anonymous memory; -1 when that fails. */
 static int
 copy_out (const TdNode *node, const TdBuffer *b, size_t n)
 {
-  int memory = memfd_create ("tapedeck array", MFD_CLOEXEC);
   void *bytes;
+  int memory = memory_new (n, &bytes);
 
-  if (memory < 0 || ftruncate (memory, (off_t)n) != 0)
-    {
-      if (memory >= 0)
-        close (memory);
-      return -1;
-    }
-  if (n == 0)
+  if (memory < 0 || n == 0)
     return memory;
-  bytes = mmap (NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-  if (bytes == MAP_FAILED || download (node, b, n, bytes) != TD_OK)
+  if (download (node, b, n, bytes) != TD_OK)
     {
       close (memory);
       memory = -1;
     }
-  if (bytes != MAP_FAILED)
-    munmap (bytes, n);
+  munmap (bytes, n);
   return memory;
+}
+
+static void
+write_dims (const TdShape *shape, char *text, size_t size)
+{
+  size_t used = 0;
+
+  text[0] = '\0';
+  for (int d = 0; d < shape->ndim; d++)
+    used += (size_t)snprintf (text + used, size - used, "%s%" PRId64, d > 0 ? "," : "",
+                              shape->dim[d]);
+}
+
+/* --- inside a fused group --- */
+
+static void
+send_error (int fd, const char *tag, const char *error)
+{
+  char quoted[512], text[600];
+
+  td__json_quote (error, quoted, sizeof quoted);
+  snprintf (text, sizeof text, "%s {\"ok\":false,\"error\":%s}", tag, quoted);
+  send_with_fd (fd, text, -1);
+}
+
+/* As many of the operations as a line holds, and how many there are. */
+static void
+list_inside (int fd, const char *tag)
+{
+  const uint32_t n = td__inside_n ();
+  char text[4000], where[300], quoted[400], dims[200];
+  size_t used;
+
+  used = (size_t)snprintf (text, sizeof text, "%s {\"ok\":true,\"n\":%u,\"steps\":[", tag, n);
+  for (uint32_t k = 0; k < n && used < sizeof text - 800; k++)
+    {
+      const TdInsideStep step = td__inside_step (k);
+
+      snprintf (where, sizeof where, "%.280s:%d", step.site != NULL ? step.site->file : "?",
+                step.site != NULL ? step.site->line : 0);
+      td__json_quote (where, quoted, sizeof quoted);
+      write_dims (step.shape, dims, sizeof dims);
+      used += (size_t)snprintf (text + used, sizeof text - used,
+                                "%s{\"op\":\"%s\",\"where\":%s,\"dtype\":\"%s\","
+                                "\"shape\":[%s]}",
+                                k > 0 ? "," : "", step.cls->name, quoted,
+                                td_dtype_name (step.dtype), dims);
+    }
+  snprintf (text + used, sizeof text - used, "]}");
+  send_with_fd (fd, text, -1);
+}
+
+void
+td__agent_inside (int fd, const char *tag, const char *arguments)
+{
+  char *end, text[512], dims[200];
+  const unsigned long long k = strtoull (arguments, &end, 10), most = strtoull (end, NULL, 10);
+  TdInsideArray a;
+  size_t bytes;
+  void *to;
+  int memory;
+
+  if (td__inside_n () == 0)
+    {
+      send_error (fd, tag, "the program does not stand at a fused group");
+      return;
+    }
+  if (end == arguments)
+    {
+      list_inside (fd, tag);
+      return;
+    }
+  if (!td__inside_run (k < UINT32_MAX ? (uint32_t)k : UINT32_MAX, &a, text, sizeof text))
+    {
+      send_error (fd, tag, text);
+      return;
+    }
+  bytes = most > 0 && most < a.bytes ? (size_t)most : a.bytes;
+  memory = memory_new (bytes, &to);
+  if (memory >= 0 && bytes > 0)
+    {
+      memcpy (to, a.data, bytes);
+      munmap (to, bytes);
+    }
+  write_dims (a.step.shape, dims, sizeof dims);
+  snprintf (text, sizeof text,
+            "%s {\"ok\":%s,\"op\":\"%s\",\"dtype\":\"%s\",\"shape\":[%s],\"bytes\":%zu,"
+            "\"total\":%zu}",
+            tag, memory >= 0 ? "true" : "false", a.step.cls->name, td_dtype_name (a.step.dtype),
+            dims, bytes, a.bytes);
+  send_with_fd (fd, text, memory);
+  if (memory >= 0)
+    close (memory);
+  free (a.data);
 }
 
 void
 td__agent_read (int fd, const char *tag, const char *arguments)
 {
-  char *end, text[512], dims[200] = "";
+  char *end, text[512], dims[200];
   uint64_t id = strtoull (arguments, &end, 10), most = strtoull (end, NULL, 10);
   const TdNode *n = find_node (id);
   const TdBuffer *b = array_of (n);
-  size_t bytes, used = 0;
+  size_t bytes;
   int memory;
 
   if (b == NULL || !b->device->computes)
@@ -130,9 +235,7 @@ td__agent_read (int fd, const char *tag, const char *arguments)
     }
   bytes = most > 0 && most < b->bytes ? (size_t)most : b->bytes;
   memory = copy_out (n, b, bytes);
-  for (int d = 0; d < n->shape.ndim; d++)
-    used += (size_t)snprintf (dims + used, sizeof dims - used, "%s%" PRId64, d > 0 ? "," : "",
-                              n->shape.dim[d]);
+  write_dims (&n->shape, dims, sizeof dims);
   snprintf (text, sizeof text,
             "%s {\"ok\":%s,\"id\":%" PRIu64 ",\"dtype\":\"%s\",\"shape\":[%s],\"bytes\":%zu,"
             "\"total\":%zu,\"version\":%u}",

@@ -328,6 +328,7 @@ observed_op (TdPlay *p, const TdStep *step, TdReady *r, bool captures)
   TdEvent event;
   bool waits = captures && r != NULL
                && td__captures_defer (p, (uint32_t)(r - p->list->ready), &status);
+  bool looks;
 
   if (status != TD_OK)
     return status;
@@ -338,16 +339,23 @@ observed_op (TdPlay *p, const TdStep *step, TdReady *r, bool captures)
   operands (p, step, r, &operand);
   event = event_of (p, step, r, &operand);
   event.flags |= waits ? TD_EVENT_CAPTURED : 0u;
+  looks = step->kind == TD_STEP_GROUP && r != NULL && !waits;
+  if (looks)
+    td__inside_begin (p, r);
   o->before_op (o, &event);
   p->i->plan->s->device->algorithm = NULL;
   if (waits)
     td__captures_tell (p, (uint32_t)(r - p->list->ready));
+  if (looks)
+    td__inside_runs ();
   if (r != NULL && !waits)
     status = run_one (p, r);
   if (status != TD_OK)
     event.flags |= TD_EVENT_FAILED;
   event.algorithm = p->i->plan->s->device->algorithm;
   o->after_op (o, &event);
+  if (looks)
+    td__inside_end ();
   operands_free (&operand);
   return status;
 }

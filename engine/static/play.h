@@ -68,3 +68,10 @@ void td__observe_forward (TdPlay *p, TdVar *const *in);
 void td__observe_backward (TdPlay *p);
 /** The variable of a result is the one that the events named. */
 void td__observe_output (TdInstance *i, uint32_t node, TdNode *n);
+
+/* inside.c */
+/** The event of a group is told from here on: what is in it can be looked at. */
+void td__inside_begin (const TdPlay *p, const TdReady *r);
+/** It runs now. */
+void td__inside_runs (void);
+void td__inside_end (void);

@@ -68,7 +68,7 @@ connect_client (Session *s, const char *path)
 }
 
 static int
-setup (void **state)
+setup_model (void **state, const char *model, const char *const numbers[3])
 {
   Session *s = &session;
   const char *socket_path;
@@ -79,13 +79,33 @@ setup (void **state)
   s->tape = td_test_tmp ("t.tdtape");
   socket_path = td_test_tmp ("control");
   snprintf (s->out, sizeof s->out, "%s", td_test_tmp ("out"));
-  const char *const argv[] = {
-    td_test_program ("app/tapedeck"),        "run",  "-o",   s->tape, "--control", socket_path,
-    td_test_build ("tests/app/model-train"), "2000", "1000", NULL
-  };
+  const char *const argv[] = { td_test_program ("app/tapedeck"),
+                               "run",
+                               "-o",
+                               s->tape,
+                               "--control",
+                               socket_path,
+                               td_test_build (model),
+                               numbers[0],
+                               numbers[1],
+                               numbers[2],
+                               NULL };
   s->pid = start (argv, s->out);
   connect_client (s, socket_path);
   return 0;
+}
+
+static int
+setup (void **state)
+{
+  return setup_model (state, "tests/app/model-train", (const char *[3]){ "2000", "1000" });
+}
+
+static int
+setup_fused (void **state)
+{
+  return setup_model (state, "tests/app/model-fused",
+                      (const char *[3]){ "20000", "200", "1000" });
 }
 
 static int
@@ -393,6 +413,57 @@ answers__come_in_the_order_of_the_commands (void **state)
     assert_contains (next_line (s), expected[i]);
 }
 
+/* What one of the operations left, which came with the answer. */
+static const float *
+inside (int k)
+{
+  char command[32];
+  const float *values;
+
+  snprintf (command, sizeof command, "inside %d", k);
+  assert_contains (ask (&session, command), "\"shape\":[8],\"bytes\":32,\"total\":32");
+  assert_true (session.memory >= 0);
+  values = mmap (NULL, 32, PROT_READ, MAP_SHARED, session.memory, 0);
+  assert_ptr_not_equal (values, MAP_FAILED);
+  close (session.memory);
+  session.memory = -1;
+  return values;
+}
+
+/* Of mul, tanh, log, exp: NaN comes from log, and what it was given is there to be seen. */
+static void
+inside__shows_where_in_a_fused_group_nan_came_from (void **state)
+{
+  const char *answer;
+  const float *values;
+
+  (void)state;
+  assert_contains (ask (&session, "break nan"), "\"ok\":true");
+  do
+    answer = next_line (&session);
+  while (strstr (answer, "\"event\":\"stopped\"") == NULL);
+  assert_contains (answer, "made NaN");
+  assert_contains (answer, "first in log at ");
+  answer = ask (&session, "inside");
+  assert_true (number (answer, "n") >= 4);
+  assert_contains (answer, "\"op\":\"mul\"");
+  assert_contains (answer, "\"op\":\"log\"");
+  values = inside (1);
+  assert_true (values[7] < -0.4f && values[7] > -0.5f); /* tanh (-0.5) */
+  munmap ((void *)(uintptr_t)values, 32);
+  values = inside (2);
+  assert_true (values[7] != values[7]);
+  munmap ((void *)(uintptr_t)values, 32);
+  assert_contains (ask (&session, "inside 99"), "has no such operation");
+  assert_contains (ask (&session, "unbreak 1"), "\"ok\":true");
+  move (&session, "next-iteration");
+  values = inside (2); /* the group has not run yet */
+  assert_true (values[0] != values[0]);
+  munmap ((void *)(uintptr_t)values, 32);
+  assert_contains (move (&session, "step-op"), "before sum");
+  assert_contains (ask (&session, "inside"), "does not stand at a fused group");
+}
+
 int
 main (void)
 {
@@ -403,6 +474,8 @@ main (void)
     row (run_to__backward_stops_at_the_phases_first_event),
     row (breakpoint__stops_and_can_be_taken_back),
     row (read__gives_metadata_and_bytes_of_a_live_array),
+    cmocka_unit_test_setup_teardown (inside__shows_where_in_a_fused_group_nan_came_from,
+                                     setup_fused, teardown),
     row (stopped_program__is_on_the_tape_up_to_its_last_event),
     row (client__that_leaves_changes_nothing_and_weights_stay_equal),
     row (stop__ends_the_model_even_while_it_stands),

@@ -1,0 +1,475 @@
+/* Inside a fused group: its members, run one after the other on the host, from copies of what
+ * the group reads or from that itself.
+ *
+ * Results get memory of their own, workspaces a pool of their own: neither the arrays of the
+ * run nor the places of later ones know of it.  The host's kernels compute it, whichever device
+ * the group is of.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../core/inside.h"
+#include "pass.h"
+#include "play.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool td__inside_wanted;
+
+/* The group whose event is told. */
+static struct
+{
+  const TdPlay *play;
+  const TdReady *ready;
+  bool ran;
+  void **before; /* by input: what was there, where the group writes; NULL: not kept */
+} now;
+
+/* An array while members run. */
+typedef struct
+{
+  void *data;
+  bool ours;
+} Held;
+
+typedef struct
+{
+  const TdSchedule *s;
+  const TdGroup *g;
+  Held *held;     /* by value */
+  uint32_t *last; /* by value: the member that reads it last */
+  TdDevice device;
+  uint32_t draw;
+  char why[200];
+} Walk;
+
+/* Says whether the walk is over. */
+typedef bool (*Visit) (const TdTensor *result, uint32_t k, void *user);
+
+static void *
+room (size_t bytes)
+{
+  void *memory = aligned_alloc (64, (bytes + 128) & ~(size_t)63);
+
+  if (memory == NULL)
+    abort ();
+  return memory;
+}
+
+static size_t
+bytes_of (const TdTensor *t)
+{
+  return (size_t)t->size * td__dtype_sizes[t->dtype];
+}
+
+/* --- while the event is told (observe.c) --- */
+
+static bool
+overlap (const TdTensor *a, const TdTensor *b)
+{
+  const char *x = a->data, *y = b->data;
+
+  return x < y + bytes_of (b) && y < x + bytes_of (a);
+}
+
+static const TdGroup *
+group (void)
+{
+  return &now.play->i->plan->groups[now.ready->step->external];
+}
+
+/* Does a member add to it, or change it? */
+static bool
+is_written (const TdSchedule *s, const TdStep *step, uint32_t value)
+{
+  for (uint32_t k = 0; k < step->n_out; k++)
+    if (s->nodes[td__step_out (s, step, k)].value == value)
+      return true;
+  for (uint32_t k = 0; k < step->n_in; k++)
+    if (td__step_writes_input (step, k) && s->nodes[td__step_in (s, step, k)].value == value)
+      return true;
+  return false;
+}
+
+static bool
+is_overwritten (const TdReady *r, uint32_t k)
+{
+  const TdSchedule *s = now.play->i->plan->s;
+  const TdGroup *g = group ();
+
+  for (uint32_t j = 0; j < g->n_members; j++)
+    if (is_written (s, &g->members[j], s->nodes[td__step_in (s, r->step, k)].value))
+      return true;
+  for (uint32_t m = 0; m < r->step->n_out; m++)
+    if (overlap (&r->run.call.in[k], &r->run.call.out[m]))
+      return true;
+  return false;
+}
+
+static bool
+is_host (const TdDevice *d)
+{
+  return d->ops == td_device_get ("cpu")->ops;
+}
+
+void
+td__inside_begin (const TdPlay *p, const TdReady *r)
+{
+  now.play = p;
+  now.ready = r;
+  now.ran = false;
+}
+
+void
+td__inside_runs (void)
+{
+  const TdReady *r = now.ready;
+
+  now.ran = true;
+  if (!td__inside_wanted || r == NULL || !is_host (r->run.device))
+    return;
+  for (uint32_t k = 0; k < r->step->n_in; k++)
+    if (is_overwritten (r, k))
+      {
+        if (now.before == NULL)
+          now.before = calloc (r->step->n_in, sizeof *now.before);
+        if (now.before == NULL)
+          abort ();
+        now.before[k] = room (bytes_of (&r->run.call.in[k]));
+        memcpy (now.before[k], r->run.call.in[k].data, bytes_of (&r->run.call.in[k]));
+      }
+}
+
+void
+td__inside_end (void)
+{
+  for (uint32_t k = 0; now.before != NULL && k < now.ready->step->n_in; k++)
+    free (now.before[k]);
+  free (now.before);
+  now.before = NULL;
+  now.ready = NULL;
+}
+
+/* --- members --- */
+
+static uint32_t
+result_node (const TdSchedule *s, const TdStep *step)
+{
+  if (step->n_out > 0)
+    return td__step_out (s, step, 0);
+  for (uint32_t k = 0; k < step->n_in; k++)
+    if (td__step_writes_input (step, k))
+      return td__step_in (s, step, k);
+  return td__step_in (s, step, 0);
+}
+
+uint32_t
+td__inside_n (void)
+{
+  return now.ready != NULL ? group ()->n_members : 0;
+}
+
+TdInsideStep
+td__inside_step (uint32_t k)
+{
+  const TdSchedule *s = now.play->i->plan->s;
+  const TdStep *step = &group ()->members[k];
+  const TdNodeInfo *n = &s->nodes[result_node (s, step)];
+
+  return (TdInsideStep){ step->cls, step->site, (TdDtype)n->dtype, &n->shape };
+}
+
+static TdTensor
+tensor_of (const Walk *w, uint32_t node)
+{
+  TdNodeInfo *n = &w->s->nodes[node];
+
+  return (TdTensor){ .data = w->held[n->value].data,
+                     .shape = &n->shape,
+                     .size = td__size (&n->shape),
+                     .dtype = (TdDtype)n->dtype,
+                     .layout = n->layout };
+}
+
+/* What the group reads from outside. */
+static bool
+fetch (Walk *w, uint32_t node)
+{
+  const TdReady *r = now.ready;
+  const uint32_t value = w->s->nodes[node].value;
+  Held *h = &w->held[value];
+  uint32_t k = 0;
+  const TdTensor *t;
+
+  while (k < r->step->n_in && w->s->nodes[td__step_in (w->s, r->step, k)].value != value)
+    k++;
+  if (k == r->step->n_in)
+    {
+      snprintf (w->why, sizeof w->why, "the group reads something by the way");
+      return false;
+    }
+  t = &r->run.call.in[k];
+  if (now.ran && is_overwritten (r, k) && (now.before == NULL || now.before[k] == NULL))
+    {
+      snprintf (w->why, sizeof w->why,
+                "the group has overwritten what it read: stop before it to look inside");
+      return false;
+    }
+  if (now.before != NULL && now.before[k] != NULL)
+    *h = (Held){ now.before[k], false };
+  else if (is_host (r->run.device))
+    *h = (Held){ t->data, false };
+  else
+    {
+      *h = (Held){ room (bytes_of (t)), true };
+      if (r->run.device->ops->download (r->run.device, h->data, t->data, bytes_of (t)) != TD_OK)
+        {
+          snprintf (w->why, sizeof w->why, "what the group reads cannot be read");
+          return false;
+        }
+    }
+  return true;
+}
+
+static void
+drop (Held *h)
+{
+  if (h->ours)
+    free (h->data);
+  *h = (Held){ NULL, false };
+}
+
+/* An array to write to, with what was there where that counts.  Returns what was there. */
+static Held
+renew (Walk *w, uint32_t node, bool keeps)
+{
+  Held *h = &w->held[w->s->nodes[node].value], before = *h;
+  const TdTensor t = tensor_of (w, node);
+
+  *h = (Held){ room (bytes_of (&t)), true };
+  if (keeps)
+    memcpy (h->data, before.data, bytes_of (&t));
+  return before;
+}
+
+/* Attributes with the key of this run. */
+static void *
+attrs_of (Walk *w, const TdStep *step)
+{
+  const TdRngKey *keys = now.ready->run.call.attrs;
+  void *attrs;
+
+  if (!step->random || keys == NULL || w->g->tiles == NULL)
+    return NULL;
+  attrs = room (step->cls->attrs_size);
+  memcpy (attrs, step->attrs, step->cls->attrs_size);
+  memcpy (attrs, &keys[w->draw++], sizeof *keys);
+  return attrs;
+}
+
+/* Its operands, of which those that it writes are its own.  olds: what is to go after it. */
+static bool
+bind (Walk *w, const TdStep *step, bool adds, TdTensor *t, Held *olds)
+{
+  const TdSchedule *s = w->s;
+
+  for (uint32_t k = 0; k < step->n_in; k++)
+    {
+      const uint32_t node = td__step_in (s, step, k);
+
+      if (w->held[s->nodes[node].value].data == NULL && !fetch (w, node))
+        return false;
+      if (td__step_writes_input (step, k))
+        olds[k] = renew (w, node, true);
+    }
+  for (uint32_t k = 0; k < step->n_in; k++)
+    t[k] = tensor_of (w, td__step_in (s, step, k));
+  for (uint32_t k = 0; k < step->n_out; k++)
+    {
+      const uint32_t node = td__step_out (s, step, k);
+
+      if (adds && w->held[s->nodes[node].value].data == NULL && !fetch (w, node))
+        return false;
+      olds[step->n_in + k] = renew (w, node, adds);
+      t[step->n_in + k] = tensor_of (w, node);
+    }
+  return true;
+}
+
+static bool
+run_member (Walk *w, uint32_t j)
+{
+  const TdStep *step = &w->g->members[j];
+  const uint32_t n = step->n_in + step->n_out;
+  /* What it gives to a variable outside is shown as it is given, not as what it comes to. */
+  const bool adds = step->accumulate && step->external == TD_ABSENT;
+  TdTensor *t = calloc (n + 1, sizeof *t);
+  Held *olds = calloc (n + 1, sizeof *olds);
+  void *attrs = attrs_of (w, step);
+  TdRun run = { .call = { .cls = step->cls,
+                          .attrs = attrs != NULL ? attrs : step->attrs,
+                          .n_in = (int)step->n_in,
+                          .n_out = (int)step->n_out,
+                          .accumulate = adds,
+                          .in = t,
+                          .out = t + step->n_in,
+                          .device = &w->device },
+                .site = step->site,
+                .device = &w->device };
+  bool good;
+
+  if (t == NULL || olds == NULL)
+    abort ();
+  good = bind (w, step, adds, t, olds);
+  if (good && step->cls->forward (&run.call) != TD_OK)
+    {
+      snprintf (w->why, sizeof w->why, "%s cannot be run by itself", step->cls->name);
+      good = false;
+    }
+  if (run.workspace != NULL)
+    td__pool_give (run.workspace);
+  for (uint32_t k = 0; k < n; k++)
+    drop (&olds[k]);
+  free (attrs);
+  free (olds);
+  free (t);
+  return good;
+}
+
+/* --- all of them --- */
+
+static void
+find_last_reads (Walk *w)
+{
+  for (uint32_t j = 0; j < w->g->n_members; j++)
+    for (uint32_t k = 0; k < w->g->members[j].n_in; k++)
+      w->last[w->s->nodes[td__step_in (w->s, &w->g->members[j], k)].value] = j;
+}
+
+/* What nobody reads from here on. */
+static void
+drop_unread (Walk *w, uint32_t j)
+{
+  const TdStep *step = &w->g->members[j];
+
+  for (uint32_t k = 0; k < step->n_in + step->n_out; k++)
+    {
+      const uint32_t node = k < step->n_in ? td__step_in (w->s, step, k)
+                                           : td__step_out (w->s, step, k - step->n_in);
+      const uint32_t value = w->s->nodes[node].value;
+
+      if (w->last[value] <= j)
+        drop (&w->held[value]);
+    }
+}
+
+/* Run members until a result is what is looked for.  Returns whether one was. */
+static bool
+walk (Walk *w, Visit visit, void *user)
+{
+  TdEngine *e = &td__engine;
+  TdObserver *observer = e->observer;
+  const TdError error = e->error;
+  const bool has_error = e->has_error;
+  bool good = true, found = false;
+
+  w->s = now.play->i->plan->s;
+  w->g = group ();
+  w->held = calloc (w->s->n_values + 1, sizeof *w->held);
+  w->last = calloc (w->s->n_values + 1, sizeof *w->last);
+  w->device = *td_device_get ("cpu");
+  w->device.pool = td__pool_new (&td__provider_host, NULL);
+  if (w->held == NULL || w->last == NULL || w->device.pool == NULL)
+    abort ();
+  e->observer = NULL; /* nobody is told */
+  find_last_reads (w);
+  for (uint32_t j = 0; j < w->g->n_members && good && !found; j++)
+    {
+      good = run_member (w, j);
+      if (good)
+        {
+          const TdTensor result = tensor_of (w, result_node (w->s, &w->g->members[j]));
+
+          found = visit (&result, j, user);
+          drop_unread (w, j);
+        }
+    }
+  for (uint32_t v = 0; v < w->s->n_values; v++)
+    drop (&w->held[v]);
+  free (w->held);
+  free (w->last);
+  td__pool_free (w->device.pool);
+  e->observer = observer;
+  e->error = error;
+  e->has_error = has_error;
+  return found;
+}
+
+typedef struct
+{
+  uint32_t k;
+  TdInsideArray *array;
+} Wanted;
+
+/* Its numbers, row-major. */
+static bool
+take (const TdTensor *result, uint32_t k, void *user)
+{
+  const Wanted *wanted = user;
+  TdInsideArray *a = wanted->array;
+  TdShape from, to;
+  TdStrides steps;
+  TdTensor x = *result, y = *result;
+  TdDevice *cpu = td_device_get ("cpu");
+
+  if (k != wanted->k)
+    return false;
+  *a = (TdInsideArray){ room (bytes_of (result)), bytes_of (result), td__inside_step (k) };
+  if (result->layout == TD_ROW_MAJOR)
+    {
+      memcpy (a->data, result->data, a->bytes);
+      return true;
+    }
+  steps = td__layout_walk (result->shape, (TdLayout)result->layout, TD_ROW_MAJOR, &from, &to);
+  x.shape = &from;
+  y.shape = &to;
+  x.layout = y.layout = TD_ROW_MAJOR;
+  y.data = a->data;
+  cpu->ops->strided (cpu, TD_STRIDED_READ, &x, &steps, &y);
+  return true;
+}
+
+bool
+td__inside_run (uint32_t k, TdInsideArray *array, char *why, size_t size)
+{
+  Walk w = { .why = "" };
+  Wanted wanted = { k, array };
+
+  if (k < td__inside_n () && walk (&w, take, &wanted))
+    return true;
+  snprintf (why, size, "%s",
+            td__inside_n () == 0   ? "the program does not stand at a fused group"
+            : k >= td__inside_n () ? "the group has no such operation"
+                                   : w.why);
+  return false;
+}
+
+static bool
+has_nan (const TdTensor *result, uint32_t k, void *user)
+{
+  TdDevice *cpu = td_device_get ("cpu");
+  TdStats stats;
+
+  *(uint32_t *)user = k;
+  return result->dtype <= TD_BF16 && cpu->ops->stats (cpu, result, 1, 0, &stats) == TD_OK
+         && stats.n_nan > 0;
+}
+
+uint32_t
+td__inside_first_nan (void)
+{
+  Walk w = { .why = "" };
+  uint32_t k = 0;
+
+  return td__inside_n () > 0 && walk (&w, has_nan, &k) ? k : UINT32_MAX;
+}
