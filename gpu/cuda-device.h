@@ -59,6 +59,7 @@ struct TdCudaBlas;
 struct TdCudnn;
 struct TdCudaUpdates;
 struct TdCudaStatsLater;
+struct TdCudaCounted;
 struct TdCudaTiming;
 struct TdCudaIndexLater;
 
@@ -99,6 +100,7 @@ typedef struct TdCuda
   struct TdCudaUpdates *updates;    /**< NULL till there are some */
   struct TdCudaStatsLater *stats;   /**< NULL till they are asked for */
   bool no_stats;                    /**< they cannot be had here */
+  struct TdCudaCounted *counted;    /**< comes and goes with stats */
   struct TdCudaTiming *timing;      /**< NULL till an operation is timed */
   struct TdCudaIndexLater *indices; /**< NULL till some are checked without waiting */
   bool no_indices;                  /**< that cannot be had here */

@@ -357,6 +357,7 @@ graph_launch (TdDevice *d, TdGraph *g, const TdSpan *written, uint32_t n)
   for (uint32_t i = 0; i < n; i++)
     td_cuda_shadows_written (c, written[i].address, written[i].bytes);
   td_cuda_marks_forget (c);
+  td_cuda_counted_forget (c);
   td_cuda_stats_send (c); /* it may write anything that a recording has asked for */
   return td_cuda_graph_go (c, g);
 }

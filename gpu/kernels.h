@@ -31,6 +31,9 @@ struct TdCudaLauncher
   /** Device memory, aligned to 256 bytes, for the launches of one of the functions below: the
    * next function on the stream may be given the same.  NULL: there is none. */
   void *(*workspace) (TdCudaLauncher *l, size_t bytes);
+  /** Device memory for what each block of the launch that follows counts of y, while it writes
+   * all of it.  NULL: it is not to count; no function: none ever is. */
+  struct TdCudaStats *(*count) (TdCudaLauncher *l, const TdTensor *y, int64_t blocks);
 };
 
 /** A file of kernels, compiled: a fat binary for cuLibraryLoadData. */
@@ -136,7 +139,9 @@ typedef struct TdCudaStatsOf
   int64_t size;
   TdDtype dtype;
   uint64_t max_samples, seed;
-  TdCudaStats *result; /**< device memory */
+  TdCudaStats *result;      /**< device memory */
+  const TdCudaStats *parts; /**< NULL, or what those counted who wrote it: data is not read */
+  int64_t n_parts;
 } TdCudaStatsOf;
 
 /** Statistics of n arrays by as few launches as that takes. */

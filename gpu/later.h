@@ -25,7 +25,32 @@ int td_cuda_late (TdDevice *d, TdLateHow how, TdLate *answers, int room);
 
 /** Launch for the arrays that wait; nothing when there are none. */
 void td_cuda_stats_send (TdCuda *c);
+/** Memory for them.  *Errors*: false, without fail: they cannot be had here. */
+bool td_cuda_stats_open (TdCuda *c);
 int td_cuda_stats_answers (TdCuda *c, TdLateHow how, TdLate *answers, int room);
 void td_cuda_stats_close (TdCuda *c);
 int td_cuda_timing_answers (TdCuda *c, TdLateHow how, TdLate *answers, int room);
 void td_cuda_timing_close (TdCuda *c);
+
+/* what kernels counted while they wrote (counted.c) */
+typedef struct TdCudaParts
+{
+  const TdCudaStats *parts; /**< device memory */
+  int64_t n;
+  uint64_t at; /**< counted.c's own */
+} TdCudaParts;
+/** Memory of the device that it needs, and where that is. */
+size_t td_cuda_counted_bytes (void);
+bool td_cuda_counted_open (TdCuda *c, CUdeviceptr room);
+void td_cuda_counted_close (TdCuda *c);
+/** Room for the parts of a launch that writes all of y; NULL: nobody asks, or not now. */
+TdCudaStats *td_cuda_counted_take (TdCuda *c, const TdTensor *y, int64_t blocks);
+/** What those counted who wrote x; no parts: it is to be read. */
+TdCudaParts td_cuda_counted_find (const TdCuda *c, const TdTensor *x);
+/** They are to stay till the next launch that joins parts has been sent. */
+void td_cuda_counted_waits (TdCuda *c, const TdCudaParts *parts);
+/** That launch has been sent. */
+void td_cuda_counted_sent (TdCuda *c);
+/** Something writes there; anywhere. */
+void td_cuda_counted_written (TdCuda *c, const void *address, size_t bytes);
+void td_cuda_counted_forget (TdCuda *c);

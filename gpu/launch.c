@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"
+#include "later.h"
 
 #include <stdio.h>
 
@@ -104,9 +105,16 @@ workspace (TdCudaLauncher *l, size_t bytes)
   return room;
 }
 
+static TdCudaStats *
+count (TdCudaLauncher *l, const TdTensor *y, int64_t blocks)
+{
+  return td_cuda_counted_take (owner_of (l), y, blocks);
+}
+
 void
 td_cuda_launcher_init (TdCuda *c)
 {
+  c->launcher.count = count;
   c->launcher.launch = launch;
   c->launcher.workspace = workspace;
 }

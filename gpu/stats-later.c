@@ -1,5 +1,7 @@
 /* Statistics of arrays without waiting: arrays are collected, one launch looks at up to 64 of
- * them, and the results come to pinned memory by a copy that nobody waits for.
+ * them, and the results come to pinned memory by a copy that nobody waits for.  Of arrays that
+ * were counted while they were written the launch joins the parts (counted.c), and does not
+ * look at them.
  *
  * The launch goes out when 64 wait, when an array that waits is about to be written or its
  * memory given back, and when the recorder says so at the end of an iteration.  All is on the
@@ -19,9 +21,18 @@ enum
   MAX_BLOCKS = 1 << 14
 };
 
-/* Results, and room for each block's share; whole pages, which the driver would give anyway. */
+/* Results, room for each block's share, and for what kernels count; whole pages, which the
+ * driver would give anyway. */
 #define PAGE ((size_t)2 << 20)
-#define OWN_BYTES (((MANY + MAX_BLOCKS + 1) * sizeof (TdCudaStats) + PAGE - 1) / PAGE * PAGE)
+#define PARTS_BYTES ((MAX_BLOCKS + 1) * sizeof (TdCudaStats))
+
+static size_t
+own_bytes (void)
+{
+  const size_t bytes = MANY * sizeof (TdCudaStats) + PARTS_BYTES + td_cuda_counted_bytes ();
+
+  return (bytes + PAGE - 1) / PAGE * PAGE;
+}
 
 /* A launch on its way. */
 typedef struct
@@ -66,7 +77,7 @@ open_stats (TdCuda *c)
     return NULL;
   c->stats = s;
   if (td_cuda_pin (c, &host, (size_t)BATCHES * MANY * sizeof *s->host) != CUDA_SUCCESS
-      || td_cuda.cuMemAlloc (&s->results, OWN_BYTES) != CUDA_SUCCESS)
+      || td_cuda.cuMemAlloc (&s->results, own_bytes ()) != CUDA_SUCCESS)
     {
       s->host = host;
       td_cuda_stats_close (c);
@@ -74,7 +85,12 @@ open_stats (TdCuda *c)
     }
   s->host = host;
   c->own_room = s->results + MANY * sizeof *s->host;
-  c->own_room_bytes = OWN_BYTES - MANY * sizeof *s->host;
+  c->own_room_bytes = PARTS_BYTES;
+  if (!td_cuda_counted_open (c, c->own_room + PARTS_BYTES))
+    {
+      td_cuda_stats_close (c);
+      return NULL;
+    }
   for (int i = 0; i < BATCHES; i++)
     if (td_cuda.cuEventCreate (&s->batches[i].done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
       {
@@ -85,11 +101,18 @@ open_stats (TdCuda *c)
   return s;
 }
 
+bool
+td_cuda_stats_open (TdCuda *c)
+{
+  return open_stats (c) != NULL;
+}
+
 void
 td_cuda_stats_close (TdCuda *c)
 {
   struct TdCudaStatsLater *s = c->stats;
 
+  td_cuda_counted_close (c);
   if (s == NULL)
     return;
   if (c->lost == TD_OK) /* else all of this went with the context */
@@ -107,6 +130,17 @@ td_cuda_stats_close (TdCuda *c)
   c->own_room = 0;
 }
 
+/* Only for the checks of a driver of tests. */
+static void
+tell_uses (TdCuda *c, const TdCudaStatsOf *of)
+{
+  const void *from = of->parts != NULL ? (const void *)of->parts : of->data;
+  const size_t bytes = of->parts != NULL ? (size_t)of->n_parts * sizeof *of->parts
+                                         : (size_t)of->size * td_cuda_dtype_bytes[of->dtype];
+
+  td_cuda.uses (c->stream, (CUdeviceptr)from, bytes, false);
+}
+
 static TdStatus
 launch (TdCuda *c, struct TdCudaStatsLater *s, TdCudaStats *host)
 {
@@ -118,9 +152,7 @@ launch (TdCuda *c, struct TdCudaStatsLater *s, TdCudaStats *host)
   if (td_cuda.uses != NULL)
     {
       for (int i = 0; i < s->n; i++)
-        td_cuda.uses (c->stream, (CUdeviceptr)s->waiting[i].data,
-                      (size_t)s->waiting[i].size * td_cuda_dtype_bytes[s->waiting[i].dtype],
-                      false);
+        tell_uses (c, &s->waiting[i]);
       td_cuda.uses (c->stream, s->results, bytes, true);
     }
   c->in_own_room = true;
@@ -157,6 +189,7 @@ td_cuda_stats_send (TdCuda *c)
     b->of[i] = s->of[i];
   s->n = 0;
   s->blocks = 0;
+  td_cuda_counted_sent (c);
 }
 
 void
@@ -167,11 +200,13 @@ td_cuda_stats_written (TdCuda *c, const void *address, size_t bytes)
 
   if (c->capture != NULL) /* nothing is written before the graph is launched */
     return;
+  td_cuda_counted_written (c, address, bytes);
   for (int i = 0; s != NULL && i < s->n; i++)
     {
       const char *data = s->waiting[i].data;
 
-      if (from < data + (size_t)s->waiting[i].size * td_cuda_dtype_bytes[s->waiting[i].dtype]
+      if (s->waiting[i].parts == NULL
+          && from < data + (size_t)s->waiting[i].size * td_cuda_dtype_bytes[s->waiting[i].dtype]
           && data < from + bytes)
         {
           td_cuda_stats_send (c);
@@ -198,7 +233,7 @@ td_cuda_own_bytes (TdDevice *d)
 {
   const TdCuda *c = d->priv;
 
-  return c->stats == NULL ? 0 : OWN_BYTES;
+  return c->stats == NULL ? 0 : own_bytes ();
 }
 
 TdLateRefusal
@@ -206,7 +241,8 @@ td_cuda_stats_later (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint6
                      const TdLateOf *of)
 {
   TdCuda *c = td_cuda_thread (d);
-  int64_t blocks = (x->size + CHUNK - 1) / CHUNK;
+  const TdCudaParts counted = td_cuda_counted_find (c, x);
+  int64_t blocks = counted.parts != NULL ? 0 : (x->size + CHUNK - 1) / CHUNK;
   TdLateRefusal why = refusal (c, blocks);
   struct TdCudaStatsLater *s = c->stats;
 
@@ -221,7 +257,11 @@ td_cuda_stats_later (TdDevice *d, const TdTensor *x, uint64_t max_samples, uint6
                                       .dtype = x->dtype,
                                       .max_samples = max_samples,
                                       .seed = seed,
+                                      .parts = counted.parts,
+                                      .n_parts = counted.n,
                                       .result = (TdCudaStats *)s->results + s->n };
+  if (counted.parts != NULL)
+    td_cuda_counted_waits (c, &counted);
   s->of[s->n++] = *of;
   s->blocks += blocks;
   return TD_LATE_TAKEN;

@@ -5,15 +5,18 @@
 #include "walk.cuh"
 
 #define BINARY(family, name, S, Type, Unsigned, kind, formula)                                 \
-  TD_KERNEL (td_##family##_##kind##_##name, TdWalkParams)                                      \
+  TD_COUNTED_KERNEL (family##_##kind##_##name, TdWalkParams)                                   \
   {                                                                                            \
     typedef Type T;                                                                            \
     typedef Unsigned U;                                                                        \
     const T p = (T)a.p;                                                                        \
+    TD_COUNTER (T);                                                                            \
                                                                                                \
     (void)p;                                                                                   \
     (void)(U)0;                                                                                \
-    walk_both<S> (a, [=] (T x, T y) -> T { return (formula); });                               \
+    walk_both<S> (                                                                             \
+        a, [=] (T x, T y) -> T { return (formula); }, counter);                                \
+    TD_COUNTER_LEAVE (a.parts);                                                                \
   }
 
 #define BINARY_F32(kind, formula) BINARY (binary, f32, float, float, float, kind, formula)
@@ -39,7 +42,9 @@ TD_UNARY_GRAD_FLOAT (GRAD_F16, f32)
 TD_UNARY_GRAD_FLOAT (GRAD_BF16, f32)
 #else
 TD_BINARY_FLOAT (BINARY_F32, f32)
+#if !defined(TD_KERNELS_COUNT)
 TD_BINARY_INT (BINARY_I32, i32)
 TD_BINARY_INT (BINARY_I64, i64)
+#endif
 TD_UNARY_GRAD_FLOAT (GRAD_F32, f32)
 #endif

@@ -1,7 +1,7 @@
 /* Arrays from nothing, and other element types: all pairs, as the CPU casts them.
  *
  * SPDX-License-Identifier: MIT */
-#include "kernel.cuh"
+#include "count.cuh"
 
 struct td_bool
 {
@@ -40,6 +40,7 @@ converted (T v, td_bf16)
   return Number<td_bf16>::store ((float)v);
 }
 
+#if !defined(TD_KERNELS_COUNT)
 #define FROM_FLOAT(T)                                                                          \
   TD_DEVICE int32_t converted (T v, int32_t)                                                   \
   {                                                                                            \
@@ -55,10 +56,11 @@ converted (T v, td_bf16)
   }
 FROM_FLOAT (float)
 FROM_FLOAT (double)
+#endif
 
-template <typename From, typename To>
+template <typename From, typename To, typename C>
 TD_DEVICE void
-cast (const TdMapParams &a)
+cast (const TdMapParams &a, C &counter)
 {
   constexpr int V = 16 / (sizeof (From) > sizeof (To) ? sizeof (From) : sizeof (To));
   const int64_t step = n_threads (), packs = a.packs ? a.n / V : 0;
@@ -72,27 +74,44 @@ cast (const TdMapParams &a)
 
 #pragma unroll
       for (int k = 0; k < V; k++)
-        to.v[k] = converted (Number<From>::load (from.v[k]), To ());
+        {
+          to.v[k] = converted (Number<From>::load (from.v[k]), To ());
+          counter.see (Number<To>::load (to.v[k]));
+        }
       ((Pack<To, V> *)a.y)[i] = to;
     }
   for (int64_t i = packs * V + thread_index (); i < a.n; i += step)
-    y[i] = converted (Number<From>::load (x[i]), To ());
+    {
+      const To to = converted (Number<From>::load (x[i]), To ());
+
+      counter.see (Number<To>::load (to));
+      y[i] = to;
+    }
 }
 
 #define CAST(From, from, To, to)                                                               \
-  TD_KERNEL (td_cast_##from##_##to, TdMapParams)                                               \
+  TD_COUNTED_KERNEL (cast_##from##_##to, TdMapParams)                                          \
   {                                                                                            \
-    cast<From, To> (a);                                                                        \
+    TD_COUNTER (Number<To>::T);                                                                \
+                                                                                               \
+    cast<From, To> (a, counter);                                                               \
+    TD_COUNTER_LEAVE (a.parts);                                                                \
   }
+#if defined(TD_KERNELS_COUNT)
+#define CASTS_TO_OTHERS(From, from)
+#else
+#define CASTS_TO_OTHERS(From, from)                                                            \
+  CAST (From, from, int32_t, i32)                                                              \
+  CAST (From, from, int64_t, i64)                                                              \
+  CAST (From, from, uint8_t, u8)                                                               \
+  CAST (From, from, td_bool, bool)
+#endif
 #define CASTS_FROM(From, from)                                                                 \
   CAST (From, from, float, f32)                                                                \
   CAST (From, from, double, f64)                                                               \
   CAST (From, from, td_f16, f16)                                                               \
   CAST (From, from, td_bf16, bf16)                                                             \
-  CAST (From, from, int32_t, i32)                                                              \
-  CAST (From, from, int64_t, i64)                                                              \
-  CAST (From, from, uint8_t, u8)                                                               \
-  CAST (From, from, td_bool, bool)
+  CASTS_TO_OTHERS (From, from)
 CASTS_FROM (float, f32)
 CASTS_FROM (double, f64)
 CASTS_FROM (td_f16, f16)
@@ -101,6 +120,7 @@ CASTS_FROM (int32_t, i32)
 CASTS_FROM (int64_t, i64)
 CASTS_FROM (uint8_t, u8)
 
+#if !defined(TD_KERNELS_COUNT)
 #define ARANGE(To, to)                                                                         \
   TD_KERNEL (td_arange_##to, TdMapParams)                                                      \
   {                                                                                            \
@@ -135,3 +155,4 @@ FILL (uint8_t, 1)
 FILL (uint16_t, 2)
 FILL (uint32_t, 4)
 FILL (uint64_t, 8)
+#endif

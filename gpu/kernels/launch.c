@@ -7,7 +7,9 @@
 
 enum
 {
-  BLOCKS_OF_SM = 8 /* 2048 threads of a multiprocessor */
+  BLOCKS_OF_SM = 8, /* 2048 threads of a multiprocessor */
+  COUNTING_OF_SM = 5,
+  MOST_OF_THREAD = UINT16_MAX /* numbers, in count.cuh */
 };
 
 TdStatus
@@ -23,6 +25,21 @@ td__launch (TdCudaLauncher *l, TdCudaKernel *kernel, int64_t blocks_x, int64_t b
   if (blocks_x > INT32_MAX || blocks_y > 65535)
     return TD_ERR_SHAPE; /* beyond any grid */
   return l->launch (l, kernel, grid, TD_BLOCK, 0, params);
+}
+
+/* Threads take equal shares, but for a few packs. */
+TdCudaStats *
+td__count (TdCudaLauncher *l, const TdTensor *y, int64_t *blocks)
+{
+  const int64_t most = (int64_t)l->n_sms * COUNTING_OF_SM, n = *blocks < most ? *blocks : most;
+  TdCudaStats *parts;
+
+  if (l->count == NULL || y->size == 0 || y->size / TD_BLOCK / n > MOST_OF_THREAD / 2)
+    return NULL;
+  parts = l->count (l, y, n);
+  if (parts != NULL)
+    *blocks = n;
+  return parts;
 }
 
 int64_t

@@ -35,6 +35,9 @@ td__aligned (const void *p, size_t bytes)
  * kernel without a name, and the launcher's. */
 TdStatus td__launch (TdCudaLauncher *l, TdCudaKernel *kernel, int64_t blocks_x,
                      int64_t blocks_y, const void *params);
+/** Where the blocks of a launch count what they write to all of y; NULL: they do not.  Fewer
+ * blocks count than write, as each of them needs more of a multiprocessor. */
+TdCudaStats *td__count (TdCudaLauncher *l, const TdTensor *y, int64_t *blocks);
 /** Blocks for n pieces of work, `each` of them a block: a few for each multiprocessor at most,
  * as kernels go on with the rest of the grid's share. */
 int64_t td__blocks (const TdCudaLauncher *l, int64_t n, int64_t each);

@@ -24,6 +24,8 @@ enum
             [TD_BF16] = { .name = "td_" #kernel "_bf16_f32" } } }
 NORM_KERNELS (row_norm);
 NORM_KERNELS (row_norm_grad);
+NORM_KERNELS (count_row_norm);
+NORM_KERNELS (count_row_norm_grad);
 NORM_KERNELS (row_norm_sums);
 NORM_KERNELS (row_norm_end);
 
@@ -77,6 +79,7 @@ td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
                         .m = norm->channels * norm->rest,
                         .eps = norm->eps,
                         .centred = centred };
+  int64_t blocks;
   TdStatus status;
 
   if (a.m > INT32_MAX)
@@ -90,8 +93,10 @@ td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
       choose_width (&a, dtype, in[1].dtype);
       a.mean = centred ? out[1].data : NULL;
       a.spread = out[1 + centred].data;
-      return td__launch (l, &row_norm[mixed][dtype], td__blocks (l, a.rows, TD_BLOCK / a.lanes),
-                         1, &a);
+      blocks = td__blocks (l, a.rows, TD_BLOCK / a.lanes);
+      a.counts = td__count (l, &out[0], &blocks);
+      return td__launch (l, &(a.counts != NULL ? count_row_norm : row_norm)[mixed][dtype],
+                         blocks, 1, &a);
     }
   if (dtype != TD_F64 && in[3].dtype != TD_F32)
     return TD_ERR_DTYPE;
@@ -101,8 +106,11 @@ td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
   a.ggamma = out[1].data;
   a.gbeta = centred ? out[2].data : NULL;
   choose_width (&a, dtype, in[1].dtype);
-  status = td__launch (l, &row_norm_grad[mixed][dtype],
-                       td__blocks (l, a.rows, TD_BLOCK / a.lanes), 1, &a);
+  blocks = td__blocks (l, a.rows, TD_BLOCK / a.lanes);
+  a.counts = td__count (l, &out[0], &blocks);
+  status
+      = td__launch (l, &(a.counts != NULL ? count_row_norm_grad : row_norm_grad)[mixed][dtype],
+                    blocks, 1, &a);
   return status == TD_OK ? launch_channel_sums (l, &a, mixed, dtype, norm->n) : status;
 }
 

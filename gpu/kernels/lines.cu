@@ -2,7 +2,7 @@
  * numbers, `inner` elements apart; `lanes` threads share one.
  *
  * SPDX-License-Identifier: MIT */
-#include "kernel.cuh"
+#include "count.cuh"
 
 /* Where line `line` begins. */
 TD_DEVICE int64_t
@@ -141,12 +141,14 @@ scan_along (const TdAxisParams &a, Room &room)
                                                                                                \
     scan_along<T, A> (a, room);                                                                \
   }
+#if !defined(TD_KERNELS_COUNT)
 ALONG (float, double, f32)
 ALONG (double, double, f64)
 ALONG (int32_t, uint32_t, i32)
 ALONG (int64_t, uint64_t, i64)
 ALONG (td_f16, double, f16)
 ALONG (td_bf16, double, bf16)
+#endif
 
 TD_DEVICE float
 exp_of (float x)
@@ -210,9 +212,9 @@ load_numbers (const TdAxisParams &a, const S *x, int64_t i, typename Number<S>::
 
 /* A line that its threads keep.  The sum is carried in double, so that neither the width of
  * what is read nor the type shows in it. */
-template <typename S, int V, typename Room, typename Sums>
+template <typename S, int V, typename Room, typename Sums, typename C>
 TD_DEVICE void
-softmax_kept (const TdAxisParams &a, int64_t line, Room &room, Sums &sums)
+softmax_kept (const TdAxisParams &a, int64_t line, Room &room, Sums &sums, C &counter)
 {
   typedef Number<S> N;
   typedef typename N::T T;
@@ -255,15 +257,18 @@ softmax_kept (const TdAxisParams &a, int64_t line, Room &room, Sums &sums)
 
 #pragma unroll
         for (int j = 0; j < V; j++)
-          pack.v[j] = N::store (logs ? kept[k][j] - last : kept[k][j] / last);
+          {
+            pack.v[j] = N::store (logs ? kept[k][j] - last : kept[k][j] / last);
+            counter.see (N::load (pack.v[j]));
+          }
         put_of_line<S, V> (a, (S *)a.y + at, lane * V + k * step, pack);
       }
 }
 
 /* One that is too long for that is read three times. */
-template <typename S, int V, typename Room, typename Sums>
+template <typename S, int V, typename Room, typename Sums, typename C>
 TD_DEVICE void
-softmax_read (const TdAxisParams &a, int64_t line, Room &room, Sums &sums)
+softmax_read (const TdAxisParams &a, int64_t line, Room &room, Sums &sums, C &counter)
 {
   typedef Number<S> N;
   typedef typename N::T T;
@@ -296,7 +301,10 @@ softmax_read (const TdAxisParams &a, int64_t line, Room &room, Sums &sums)
       load_numbers<S, V> (a, x, i, v);
 #pragma unroll
       for (int j = 0; j < V; j++)
-        pack.v[j] = N::store (logs ? v[j] - top - last : exp_of (v[j] - top) / last);
+        {
+          pack.v[j] = N::store (logs ? v[j] - top - last : exp_of (v[j] - top) / last);
+          counter.see (N::load (pack.v[j]));
+        }
       put_of_line<S, V> (a, (S *)a.y + at, i, pack);
     }
 }
@@ -315,9 +323,10 @@ grad_sum (bool logs, const Pack<S, V> &y, const Pack<S, V> &gy)
   return sum;
 }
 
-template <typename S, int V>
+template <typename S, int V, typename C>
 TD_DEVICE Pack<S, V>
-grad_pack (bool logs, const Pack<S, V> &y, const Pack<S, V> &gy, typename Number<S>::T sum)
+grad_pack (bool logs, const Pack<S, V> &y, const Pack<S, V> &gy, typename Number<S>::T sum,
+           C &counter)
 {
   typedef Number<S> N;
   Pack<S, V> gx;
@@ -328,13 +337,14 @@ grad_pack (bool logs, const Pack<S, V> &y, const Pack<S, V> &gy, typename Number
       const typename N::T v = N::load (y.v[j]), g = N::load (gy.v[j]);
 
       gx.v[j] = N::store (logs ? g - exp_of (v) * sum : v * (g - sum));
+      counter.see (N::load (gx.v[j]));
     }
   return gx;
 }
 
-template <typename S, int V, bool KEEP, typename Sums>
+template <typename S, int V, bool KEEP, typename Sums, typename C>
 TD_DEVICE void
-softmax_grad_line (const TdAxisParams &a, int64_t line, Sums &sums)
+softmax_grad_line (const TdAxisParams &a, int64_t line, Sums &sums, C &counter)
 {
   typedef typename Number<S>::T T;
   const int64_t first = threadIdx.x % a.lanes * V, step = a.lanes * V;
@@ -370,13 +380,13 @@ softmax_grad_line (const TdAxisParams &a, int64_t line, Sums &sums)
       for (int k = 0; k < Held<S, V>::N / V; k++)
         if (first + k * step < n)
           put_of_line<S, V> (a, gx, first + k * step,
-                             grad_pack<S, V> (logs, kept_y[k], kept_gy[k], total));
+                             grad_pack<S, V> (logs, kept_y[k], kept_gy[k], total, counter));
     }
   else
     for (int64_t i = first; i < n; i += step)
       put_of_line<S, V> (a, gx, i,
                          grad_pack<S, V> (logs, load_of_line<S, V> (a, y, i),
-                                          load_of_line<S, V> (a, gy, i), total));
+                                          load_of_line<S, V> (a, gy, i), total, counter));
 }
 
 /* A group of lanes for each line; whether lines are kept and how wide they are read is the same
@@ -387,38 +397,44 @@ softmax_grad_line (const TdAxisParams &a, int64_t line, Sums &sums)
   call
 
 #define SOFTMAX(S, name)                                                                       \
-  TD_KERNEL (td_softmax_##name, TdAxisParams)                                                  \
+  TD_COUNTED_KERNEL (softmax_##name, TdAxisParams)                                             \
   {                                                                                            \
     TD_SHARED (Number<S>::T, room, TD_BLOCK / TD_WARP);                                        \
     TD_SHARED (double, sums, TD_BLOCK / TD_WARP);                                              \
+    TD_COUNTER (Number<S>::T);                                                                 \
     const int groups = TD_BLOCK / a.lanes, mine = threadIdx.x / a.lanes;                       \
     const bool keep                                                                            \
         = a.n <= (int64_t)a.lanes                                                              \
                      * (a.packs ? (int)Held<S, Wide<S>::AT_ONCE>::N : (int)Held<S, 1>::N);     \
                                                                                                \
     if (a.packs && keep)                                                                       \
-      EACH_LINE ((softmax_kept<S, Wide<S>::AT_ONCE> (a, first + mine, room, sums)));           \
+      EACH_LINE ((softmax_kept<S, Wide<S>::AT_ONCE> (a, first + mine, room, sums, counter)));  \
     else if (a.packs)                                                                          \
-      EACH_LINE ((softmax_read<S, Wide<S>::AT_ONCE> (a, first + mine, room, sums)));           \
+      EACH_LINE ((softmax_read<S, Wide<S>::AT_ONCE> (a, first + mine, room, sums, counter)));  \
     else if (keep)                                                                             \
-      EACH_LINE ((softmax_kept<S, 1> (a, first + mine, room, sums)));                          \
+      EACH_LINE ((softmax_kept<S, 1> (a, first + mine, room, sums, counter)));                 \
     else                                                                                       \
-      EACH_LINE ((softmax_read<S, 1> (a, first + mine, room, sums)));                          \
+      EACH_LINE ((softmax_read<S, 1> (a, first + mine, room, sums, counter)));                 \
+    TD_COUNTER_LEAVE (a.counts);                                                               \
   }                                                                                            \
-  TD_KERNEL (td_softmax_grad_##name, TdAxisParams)                                             \
+  TD_COUNTED_KERNEL (softmax_grad_##name, TdAxisParams)                                        \
   {                                                                                            \
     TD_SHARED (double, sums, TD_BLOCK / TD_WARP);                                              \
+    TD_COUNTER (Number<S>::T);                                                                 \
     const int groups = TD_BLOCK / a.lanes, mine = threadIdx.x / a.lanes;                       \
     const bool keep                                                                            \
         = a.n <= (int64_t)a.lanes                                                              \
                      * (a.packs ? (int)Held<S, Wide<S>::AT_ONCE>::N : (int)Held<S, 1>::N);     \
                                                                                                \
     if (a.packs && keep)                                                                       \
-      EACH_LINE ((softmax_grad_line<S, Wide<S>::AT_ONCE, true> (a, first + mine, sums)));      \
+      EACH_LINE (                                                                              \
+          (softmax_grad_line<S, Wide<S>::AT_ONCE, true> (a, first + mine, sums, counter)));    \
     else if (a.packs)                                                                          \
-      EACH_LINE ((softmax_grad_line<S, Wide<S>::AT_ONCE, false> (a, first + mine, sums)));     \
+      EACH_LINE (                                                                              \
+          (softmax_grad_line<S, Wide<S>::AT_ONCE, false> (a, first + mine, sums, counter)));   \
     else                                                                                       \
-      EACH_LINE ((softmax_grad_line<S, 1, false> (a, first + mine, sums)));                    \
+      EACH_LINE ((softmax_grad_line<S, 1, false> (a, first + mine, sums, counter)));           \
+    TD_COUNTER_LEAVE (a.counts);                                                               \
   }
 SOFTMAX (float, f32)
 SOFTMAX (double, f64)

@@ -110,13 +110,22 @@ td_cuda_stats (TdCudaLauncher *l, const TdCudaStatsOf *of, int n)
           a.of[k].size = one->size;
           a.of[k].dtype = (int)one->dtype;
           a.of[k].result = one->result;
+          a.of[k].step = 1;
+          a.of[k].parts = one->parts;
+          a.of[k].n_parts = (uint32_t)one->n_parts;
+          if (one->parts != NULL) /* of all of it */
+            continue;
           choose_sample (one, &a.of[k].start, &a.of[k].step);
-          blocks += (one->size + TD_STATS_CHUNK - 1) / TD_STATS_CHUNK;
+          a.of[k].n_parts = (uint32_t)((one->size + TD_STATS_CHUNK - 1) / TD_STATS_CHUNK);
+          blocks += a.of[k].n_parts;
         }
       a.first_block[a.n] = (uint32_t)blocks;
       a.parts = l->workspace (l, (size_t)(blocks + 1) * sizeof *a.parts);
       if (a.parts == NULL)
         return TD_ERR_MEMORY;
+      for (int k = 0; k < a.n; k++)
+        if (a.of[k].parts == NULL)
+          a.of[k].parts = a.parts + a.first_block[k];
       status = td__launch (l, &stats, blocks, 1, &a);
       if (status == TD_OK)
         status = td__launch (l, &end, a.n, 1, &a);

@@ -7,18 +7,29 @@
 
 /* --- flat arrays --- */
 
-/* 16 bytes at a time of each array, if all begin where that is allowed. */
+/* 16 bytes at a time of each array, if all begin where that is allowed.  `counting` has the
+ * kernel that counts y while it writes it, if there is one. */
 static TdStatus
-launch_map (TdCudaLauncher *l, TdCudaKernel *kernel, TdMapParams *a)
+launch_map (TdCudaLauncher *l, TdCudaKernel *kernel, TdCudaKernel *counting, const TdTensor *y,
+            TdMapParams *a)
 {
+  int64_t blocks = td__blocks (l, a->n, TD_BLOCK * 4);
+
   a->packs = td__aligned (a->x, 16) && td__aligned (a->y, 16);
-  return td__launch (l, kernel, td__blocks (l, a->n, TD_BLOCK * 4), 1, a);
+  if (counting != NULL && counting->name != NULL)
+    a->parts = td__count (l, y, &blocks);
+  return td__launch (l, a->parts != NULL ? counting : kernel, blocks, 1, a);
 }
 
 #define UNARY_FLOATS(kind, formula)                                                            \
   [TD_UNARY_##kind] = { TD_FLOATS ("td_unary_" #kind), TD_HALVES ("td_unary_" #kind) },
 #define UNARY_INT(kind, formula) [TD_UNARY_##kind] = { TD_INTEGERS ("td_unary_" #kind) },
 static TdCudaKernel unary[TD_UNARY_N][TD_N_DTYPES] = { TD_UNARY_FLOAT (UNARY_FLOATS, f32) };
+#define UNARY_COUNTS(kind, formula)                                                            \
+  [TD_UNARY_##kind]                                                                            \
+      = { TD_FLOATS ("td_count_unary_" #kind), TD_HALVES ("td_count_unary_" #kind) },
+static TdCudaKernel unary_counts[TD_UNARY_N][TD_N_DTYPES]
+    = { TD_UNARY_FLOAT (UNARY_COUNTS, f32) };
 static TdCudaKernel unary_int[TD_UNARY_N][TD_N_DTYPES] = { TD_UNARY_INT (UNARY_INT, i32) };
 
 static bool
@@ -38,6 +49,15 @@ static TdCudaKernel casts[TD_N_DTYPES][TD_N_DTYPES]
     = { [TD_F32] = CASTS_OF ("f32"),   [TD_F64] = CASTS_OF ("f64"), [TD_F16] = CASTS_OF ("f16"),
         [TD_BF16] = CASTS_OF ("bf16"), [TD_I32] = CASTS_OF ("i32"), [TD_I64] = CASTS_OF ("i64"),
         [TD_U8] = CASTS_OF ("u8"),     [TD_BOOL] = CASTS_OF ("u8") };
+#define CAST_COUNTS_OF(from)                                                                   \
+  {                                                                                            \
+    TD_FLOATS ("td_count_cast_" from), TD_HALVES ("td_count_cast_" from)                       \
+  }
+static TdCudaKernel cast_counts[TD_N_DTYPES][TD_N_DTYPES]
+    = { [TD_F32] = CAST_COUNTS_OF ("f32"), [TD_F64] = CAST_COUNTS_OF ("f64"),
+        [TD_F16] = CAST_COUNTS_OF ("f16"), [TD_BF16] = CAST_COUNTS_OF ("bf16"),
+        [TD_I32] = CAST_COUNTS_OF ("i32"), [TD_I64] = CAST_COUNTS_OF ("i64"),
+        [TD_U8] = CAST_COUNTS_OF ("u8"),   [TD_BOOL] = CAST_COUNTS_OF ("u8") };
 
 static TdStatus
 launch_cast (TdCudaLauncher *l, const TdTensor *x, TdTensor *y)
@@ -46,8 +66,8 @@ launch_cast (TdCudaLauncher *l, const TdTensor *x, TdTensor *y)
 
   /* A copy of bytes, also of truths. */
   if (x->dtype == y->dtype && td__bytes_of (x->dtype) == 1)
-    return launch_map (l, &casts[TD_U8][TD_U8], &a);
-  return launch_map (l, &casts[x->dtype][y->dtype], &a);
+    return launch_map (l, &casts[TD_U8][TD_U8], NULL, y, &a);
+  return launch_map (l, &casts[x->dtype][y->dtype], &cast_counts[x->dtype][y->dtype], y, &a);
 }
 
 TdStatus
@@ -62,14 +82,14 @@ td_cuda_unary (TdCudaLauncher *l, TdUnaryKind kind, double p, double q, const Td
     return TD_ERR_DTYPE;
   if (kernel->name == NULL && kind == TD_UNARY_COPY)
     return launch_cast (l, x, y);
-  return launch_map (l, kernel, &a);
+  return launch_map (l, kernel, &unary_counts[kind][x->dtype], y, &a);
 }
 
 TdStatus
 td_cuda_cast (TdCudaLauncher *l, const TdTensor *x, TdTensor *y)
 {
   return x->dtype == TD_BOOL && y->dtype == TD_BOOL
-             ? launch_map (l, &casts[TD_BOOL][TD_BOOL],
+             ? launch_map (l, &casts[TD_BOOL][TD_BOOL], NULL, y,
                            &(TdMapParams){ .x = x->data, .y = y->data, .n = x->size })
              : launch_cast (l, x, y);
 }
@@ -122,7 +142,7 @@ td_cuda_fill (TdCudaLauncher *l, TdTensor *y, double value)
                                    [8] = { .name = "td_fill_8" } };
   TdMapParams a = { .y = y->data, .n = y->size, .bits = bits_of (y->dtype, value) };
 
-  return launch_map (l, &fills[td__bytes_of (y->dtype)], &a);
+  return launch_map (l, &fills[td__bytes_of (y->dtype)], NULL, y, &a);
 }
 
 TdStatus
@@ -133,7 +153,7 @@ td_cuda_arange (TdCudaLauncher *l, TdTensor *y, double start, double step)
           [TD_U8] = { .name = "td_arange_u8" }, [TD_BOOL] = { .name = "td_arange_bool" } };
   TdMapParams a = { .y = y->data, .n = y->size, .p = start, .q = step };
 
-  return launch_map (l, &aranges[y->dtype], &a);
+  return launch_map (l, &aranges[y->dtype], NULL, y, &a);
 }
 
 TdStatus
@@ -150,7 +170,8 @@ td_cuda_random (TdCudaLauncher *l, TdRandomKind kind, TdRngKey key, double p, Td
 
 typedef struct
 {
-  TdCudaKernel *kernel;
+  TdCudaKernel *kernel, *counting; /* NULL: none counts */
+  const TdTensor *z;
   size_t bytes;
 } WalkLaunch;
 
@@ -181,6 +202,7 @@ launch_walk (TdCudaLauncher *l, TdWalkParams *w, const TdAxes *axes, void *conte
   const WalkLaunch *job = context;
   const int items = pack_items (w, axes, job->bytes), last = axes->ndim - 1;
   const uint32_t n = w->n;
+  int64_t blocks = td__blocks (l, n, TD_BLOCK * 2 * items);
 
   w->items = items;
   if (items > 1)
@@ -191,16 +213,21 @@ launch_walk (TdCudaLauncher *l, TdWalkParams *w, const TdAxes *axes, void *conte
       for (int k = 0; k < 2; k++)
         w->stride[k][last] *= items;
     }
-  return td__launch (l, job->kernel, td__blocks (l, n, TD_BLOCK * 2 * items), 1, w);
+  w->parts = job->counting != NULL ? td__count (l, job->z, &blocks) : NULL;
+  return td__launch (l, w->parts != NULL ? job->counting : job->kernel, blocks, 1, w);
 }
 
 static TdStatus
-run_walk (TdCudaLauncher *l, TdCudaKernel *kernel, double p, const TdTensor *x,
-          const TdTensor *y, TdTensor *z, bool accumulate)
+run_walk (TdCudaLauncher *l, TdCudaKernel *kernel, TdCudaKernel *counting, double p,
+          const TdTensor *x, const TdTensor *y, TdTensor *z, bool accumulate)
 {
   const TdTensor *const operands[2] = { x, y };
   const TdAxes axes = td__axes_broadcast (z->shape, operands, 2);
-  WalkLaunch job = { kernel, td__bytes_of (z->dtype) };
+  const bool whole = z->size <= TD_PIECE; /* by one launch */
+  WalkLaunch job = { .kernel = kernel,
+                     .counting = whole && counting->name != NULL ? counting : NULL,
+                     .z = z,
+                     .bytes = td__bytes_of (z->dtype) };
   const size_t bytes[3] = { job.bytes, job.bytes, job.bytes };
   TdWalkParams w = { .data = { x->data, y->data, z->data }, .accumulate = accumulate, .p = p };
 
@@ -218,6 +245,16 @@ run_walk (TdCudaLauncher *l, TdCudaKernel *kernel, double p, const TdTensor *x,
   [TD_UNARY_##kind]                                                                            \
       = { TD_FLOATS ("td_unary_grad_" #kind), TD_HALVES ("td_unary_grad_" #kind) },
 static TdCudaKernel binary[TD_BINARY_N][TD_N_DTYPES] = { TD_BINARY_FLOAT (BINARY_FLOATS, f32) };
+#define BINARY_COUNTS(kind, formula)                                                           \
+  [TD_BINARY_##kind]                                                                           \
+      = { TD_FLOATS ("td_count_binary_" #kind), TD_HALVES ("td_count_binary_" #kind) },
+#define GRAD_COUNTS(kind, formula)                                                             \
+  [TD_UNARY_##kind] = { TD_FLOATS ("td_count_unary_grad_" #kind),                              \
+                        TD_HALVES ("td_count_unary_grad_" #kind) },
+static TdCudaKernel binary_counts[TD_BINARY_N][TD_N_DTYPES]
+    = { TD_BINARY_FLOAT (BINARY_COUNTS, f32) };
+static TdCudaKernel grad_counts[TD_UNARY_N][TD_N_DTYPES]
+    = { TD_UNARY_GRAD_FLOAT (GRAD_COUNTS, f32) };
 static TdCudaKernel binary_int[TD_BINARY_N][TD_N_DTYPES] = { TD_BINARY_INT (BINARY_INT, i32) };
 static TdCudaKernel unary_grad[TD_UNARY_N][TD_N_DTYPES]
     = { TD_UNARY_GRAD_FLOAT (GRAD_FLOATS, f32) };
@@ -226,7 +263,8 @@ TdStatus
 td_cuda_unary_grad (TdCudaLauncher *l, TdUnaryKind kind, double p, const TdTensor *x,
                     const TdTensor *gy, TdTensor *gx, bool accumulate)
 {
-  return run_walk (l, &unary_grad[kind][x->dtype], p, x, gy, gx, accumulate);
+  return run_walk (l, &unary_grad[kind][x->dtype], &grad_counts[kind][x->dtype], p, x, gy, gx,
+                   accumulate);
 }
 
 TdStatus
@@ -236,7 +274,7 @@ td_cuda_binary (TdCudaLauncher *l, TdBinaryKind kind, const TdTensor *x, const T
   TdCudaKernel *kernel
       = is_integer (x->dtype) ? &binary_int[kind][x->dtype] : &binary[kind][x->dtype];
 
-  return run_walk (l, kernel, 0, x, y, z, accumulate);
+  return run_walk (l, kernel, &binary_counts[kind][x->dtype], 0, x, y, z, accumulate);
 }
 
 static TdStatus

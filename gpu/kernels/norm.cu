@@ -2,7 +2,7 @@
  * and then the squares around it.
  *
  * SPDX-License-Identifier: MIT */
-#include "kernel.cuh"
+#include "count.cuh"
 
 /* `lanes` threads for each row of m numbers. */
 
@@ -41,9 +41,9 @@ pack_at (const void *data, int64_t i)
 
 /* x and its like are stored as S, gamma and beta as V; moments are T.  W numbers are taken at
  * once; where that is more than one, they are as many channels. */
-template <typename S, typename V, int W, bool KEEP, typename Room>
+template <typename S, typename V, int W, bool KEEP, typename Room, typename C>
 TD_DEVICE void
-norm_row (const TdRowNormParams &a, int64_t row, Room &room)
+norm_row (const TdRowNormParams &a, int64_t row, Room &room, C &counter)
 {
   typedef Number<S> N;
   typedef Number<V> P;
@@ -103,14 +103,15 @@ norm_row (const TdRowNormParams &a, int64_t row, Room &room)
         const T v = (N::load (x[k].v[j]) - mean) * s * P::load (gamma.v[j]);
 
         y.v[j] = N::store (a.beta != nullptr ? v + P::load (beta.v[j]) : v);
+        counter.see (N::load (y.v[j]));
       }
     *(Pack<S, W> *)((S *)a.y + at + i) = y;
   });
 }
 
-template <typename S, typename V, int W, bool KEEP, typename Room>
+template <typename S, typename V, int W, bool KEEP, typename Room, typename C>
 TD_DEVICE void
-norm_row_grad (const TdRowNormParams &a, int64_t row, Room &room)
+norm_row_grad (const TdRowNormParams &a, int64_t row, Room &room, C &counter)
 {
   typedef Number<S> N;
   typedef Number<V> P;
@@ -164,6 +165,7 @@ norm_row_grad (const TdRowNormParams &a, int64_t row, Room &room)
         const T g = N::load (gy[k].v[j]) * P::load (gamma.v[j]);
 
         gx.v[j] = N::store (s * (g - q - (N::load (x[k].v[j]) - mean) * s * p));
+        counter.see (N::load (gx.v[j]));
       }
     *(Pack<S, W> *)((S *)a.y + at + i) = gx;
   });
@@ -229,34 +231,41 @@ sum_channels (const TdRowNormParams &a, Room &room)
   call
 
 #define ROW_NORM(S, V, name)                                                                   \
-  TD_KERNEL (td_row_norm_##name, TdRowNormParams)                                              \
+  TD_COUNTED_KERNEL (row_norm_##name, TdRowNormParams)                                         \
   {                                                                                            \
     TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
+    TD_COUNTER (Number<S>::T);                                                                 \
     const int groups = TD_BLOCK / a.lanes;                                                     \
                                                                                                \
     if (a.packs && a.m <= (int64_t)a.lanes * Held<S, Wide<S>::AT_ONCE>::N)                     \
-      EACH_ROW (                                                                               \
-          (norm_row<S, V, Wide<S>::AT_ONCE, true> (a, first + threadIdx.x / a.lanes, room)));  \
+      EACH_ROW ((norm_row<S, V, Wide<S>::AT_ONCE, true> (a, first + threadIdx.x / a.lanes,     \
+                                                         room, counter)));                     \
     else if (a.packs)                                                                          \
-      EACH_ROW (                                                                               \
-          (norm_row<S, V, Wide<S>::AT_ONCE, false> (a, first + threadIdx.x / a.lanes, room))); \
+      EACH_ROW ((norm_row<S, V, Wide<S>::AT_ONCE, false> (a, first + threadIdx.x / a.lanes,    \
+                                                          room, counter)));                    \
     else                                                                                       \
-      EACH_ROW ((norm_row<S, V, 1, false> (a, first + threadIdx.x / a.lanes, room)));          \
+      EACH_ROW ((norm_row<S, V, 1, false> (a, first + threadIdx.x / a.lanes, room, counter))); \
+    TD_COUNTER_LEAVE (a.counts);                                                               \
   }                                                                                            \
-  TD_KERNEL (td_row_norm_grad_##name, TdRowNormParams)                                         \
+  TD_COUNTED_KERNEL (row_norm_grad_##name, TdRowNormParams)                                    \
   {                                                                                            \
     TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
+    TD_COUNTER (Number<S>::T);                                                                 \
     const int groups = TD_BLOCK / a.lanes;                                                     \
                                                                                                \
     if (a.packs && a.m <= (int64_t)a.lanes * Held<S, Wide<S>::AT_ONCE>::N)                     \
       EACH_ROW ((norm_row_grad<S, V, Wide<S>::AT_ONCE, true> (                                 \
-          a, first + threadIdx.x / a.lanes, room)));                                           \
+          a, first + threadIdx.x / a.lanes, room, counter)));                                  \
     else if (a.packs)                                                                          \
       EACH_ROW ((norm_row_grad<S, V, Wide<S>::AT_ONCE, false> (                                \
-          a, first + threadIdx.x / a.lanes, room)));                                           \
+          a, first + threadIdx.x / a.lanes, room, counter)));                                  \
     else                                                                                       \
-      EACH_ROW ((norm_row_grad<S, V, 1, false> (a, first + threadIdx.x / a.lanes, room)));     \
-  }                                                                                            \
+      EACH_ROW (                                                                               \
+          (norm_row_grad<S, V, 1, false> (a, first + threadIdx.x / a.lanes, room, counter)));  \
+    TD_COUNTER_LEAVE (a.counts);                                                               \
+  }
+/* What does not count. */
+#define ROW_NORM_SUMS(S, V, name)                                                              \
   TD_KERNEL (td_row_norm_sums_##name, TdRowNormParams)                                         \
   {                                                                                            \
     TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
@@ -287,3 +296,11 @@ ROW_NORM (td_f16, td_f16, f16)
 ROW_NORM (td_bf16, td_bf16, bf16)
 ROW_NORM (td_f16, float, f16_f32)
 ROW_NORM (td_bf16, float, bf16_f32)
+#if !defined(TD_KERNELS_COUNT)
+ROW_NORM_SUMS (float, float, f32)
+ROW_NORM_SUMS (double, double, f64)
+ROW_NORM_SUMS (td_f16, td_f16, f16)
+ROW_NORM_SUMS (td_bf16, td_bf16, bf16)
+ROW_NORM_SUMS (td_f16, float, f16_f32)
+ROW_NORM_SUMS (td_bf16, float, bf16_f32)
+#endif

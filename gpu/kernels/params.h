@@ -31,7 +31,8 @@ typedef struct TdMapParams
   int64_t n;
   double p, q;
   int packs, kind;
-  uint64_t bits; /* of a fill */
+  uint64_t bits;      /* of a fill */
+  TdCudaStats *parts; /* of each block, where the kernel counts what it writes; so below */
 } TdMapParams;
 
 /** Random numbers. */
@@ -57,6 +58,7 @@ typedef struct TdWalkParams
   int items;
   int accumulate, kind;
   double p;
+  TdCudaStats *parts;
 } TdWalkParams;
 
 /** A transpose: tiles over the dense side's last axis (columns) and the axis along which the
@@ -115,7 +117,8 @@ typedef struct TdAxisParams
   void *y;
   int64_t lines, n, inner;
   int kind, lanes, reverse;
-  int packs; /* 16 bytes of a line at once: inner is 1, and all lines are aligned */
+  int packs;           /* 16 bytes of a line at once: inner is 1, and all lines are aligned */
+  TdCudaStats *counts; /* of each block, as the parts above */
 } TdAxisParams;
 
 /** Softmax cross entropy: x is (n, c, rest), t (n, rest). */
@@ -171,7 +174,8 @@ typedef struct TdRowNormParams
   TdDivisor by_rest;
   double eps;
   int centred, lanes, n_pieces;
-  int packs; /* 16 bytes of a row at once: rest is 1, and all rows are aligned */
+  int packs;           /* 16 bytes of a row at once: rest is 1, and all rows are aligned */
+  TdCudaStats *counts; /* of each block, as the parts of other kernels */
 } TdRowNormParams;
 
 /** Windows over images; axes of the window as TdPooling has them. */
@@ -279,6 +283,8 @@ typedef struct TdStatsParams
     int64_t size;
     uint64_t start, step;
     TdCudaStats *result;
+    const TdCudaStats *parts;
+    uint32_t n_parts;
     int dtype;
   } of[TD_STATS_MANY];
 } TdStatsParams;

@@ -214,7 +214,11 @@ td_cuda_softmax (TdCudaLauncher *l, TdSoftmaxKind kind, int axis, const TdTensor
   static TdCudaKernel kernels[2][TD_N_DTYPES]
       = { { TD_FLOATS ("td_softmax"), TD_HALVES ("td_softmax") },
           { TD_FLOATS ("td_softmax_grad"), TD_HALVES ("td_softmax_grad") } };
+  static TdCudaKernel counting[2][TD_N_DTYPES]
+      = { { TD_FLOATS ("td_count_softmax"), TD_HALVES ("td_count_softmax") },
+          { TD_FLOATS ("td_count_softmax_grad"), TD_HALVES ("td_count_softmax_grad") } };
   TdAxisParams a = axis_params (x, axis, y);
+  int64_t blocks;
 
   a.gy = gy != NULL ? gy->data : NULL;
   a.kind = (int)kind;
@@ -222,6 +226,8 @@ td_cuda_softmax (TdCudaLauncher *l, TdSoftmaxKind kind, int axis, const TdTensor
             && td__rows_aligned (a.y, a.n, y->dtype) && td__rows_aligned (a.gy, a.n, y->dtype);
   if (a.packs)
     a.lanes = td__wide_lanes (a.n, TD_WIDE_BYTES / (int64_t)td__bytes_of (y->dtype));
-  return td__launch (l, &kernels[gy != NULL][y->dtype],
-                     td__blocks (l, a.lines, TD_BLOCK / a.lanes), 1, &a);
+  blocks = td__blocks (l, a.lines, TD_BLOCK / a.lanes);
+  a.counts = td__count (l, y, &blocks);
+  return td__launch (l, &(a.counts != NULL ? counting : kernels)[gy != NULL][y->dtype], blocks,
+                     1, &a);
 }

@@ -4,15 +4,7 @@
  * joins in order.
  *
  * SPDX-License-Identifier: MIT */
-#include "kernel.cuh"
-
-enum
-{
-  BINS = 32,
-  LOWEST = -24,
-  WARPS = TD_BLOCK / TD_WARP
-};
-static_assert (BINS == TD_WARP, "a lane for each bin");
+#include "count.cuh"
 
 TD_DEVICE int
 array_of_block (const TdStatsParams &a)
@@ -69,43 +61,6 @@ shift_of (const void *x, int dtype, int64_t size)
   return shift;
 }
 
-/* The bin of a number that is finite and not 0, by its exponent; -1 for others. */
-TD_DEVICE int
-bin_of (double v)
-{
-  uint64_t bits;
-  int exponent, bin;
-
-  memcpy (&bits, &v, sizeof bits);
-  exponent = (int)(bits >> 52 & 2047);
-  if (exponent == 2047 || (bits << 1) == 0)
-    return -1;
-  bin = exponent - 1023 - LOWEST;
-  return bin < 0 ? 0 : bin >= BINS ? BINS - 1 : bin;
-}
-
-/* Join what two lots of threads have seen. */
-TD_DEVICE double
-lesser (double a, double b)
-{
-  return b < a ? b : a;
-}
-
-template <typename Room>
-TD_DEVICE double
-least_of_block (double v, Room &room)
-{
-  for (int k = TD_WARP / 2; k > 0; k /= 2)
-    v = lesser (v, from_lane (v, k));
-  if (threadIdx.x % TD_WARP == 0)
-    room[threadIdx.x / TD_WARP] = v;
-  __syncthreads ();
-  for (int k = 0; k < WARPS; k++)
-    v = lesser (v, room[k]);
-  __syncthreads ();
-  return v;
-}
-
 /* What numbers of a type are compared in. */
 template <typename S> struct Compared
 {
@@ -125,17 +80,11 @@ template <> struct Compared<td_bf16>
 };
 
 /* What a thread has come across. */
-typedef struct
-{
-  double low, high, s1, s2;
-  uint32_t counts[4]; /* 0, NaN, infinity, -infinity */
-} Lot;
-
 template <typename T> struct Seen
 {
   T low, high;
   double shift, s1, s2;
-  uint32_t counts[4];
+  uint32_t n, counts[4]; /* as a lot has them */
 
   TD_DEVICE void
   see (Seen &s, T v)
@@ -148,6 +97,7 @@ template <typename T> struct Seen
         s.high = v > s.high ? v : s.high;
         s.s1 += f;
         s.s2 += f * f;
+        s.n++;
         s.counts[0] += v == 0;
       }
     else
@@ -162,7 +112,7 @@ template <typename T> struct Seen
 /* Numbers [begin, end) of an array, 16 bytes at a time and two of these in flight (one of
  * halves), where it is aligned; begin is a multiple of any pack. */
 template <typename S>
-TD_DEVICE Lot
+TD_DEVICE Lot<uint32_t>
 look_at (const void *data, int64_t begin, int64_t end, double shift)
 {
   typedef typename Compared<S>::T T;
@@ -170,7 +120,7 @@ look_at (const void *data, int64_t begin, int64_t end, double shift)
   const S *x = (const S *)data;
   const int64_t step = TD_BLOCK * V, whole = begin + (end - begin) / V * V;
   const bool packs = (uint64_t)data % 16 == 0;
-  Seen<T> seen = { (T)INFINITY, -(T)INFINITY, shift, 0, 0, { 0, 0, 0, 0 } };
+  Seen<T> seen = { (T)INFINITY, -(T)INFINITY, shift, 0, 0, 0, { 0, 0, 0, 0 } };
   int64_t i = begin + (int64_t)threadIdx.x * V;
 
   for (; sizeof (S) >= 4 && packs && i + step < whole; i += 2 * step)
@@ -197,13 +147,15 @@ look_at (const void *data, int64_t begin, int64_t end, double shift)
     Seen<T>::see (seen, (T)Number<S>::load (x[i]));
   return { (double)seen.low,
            (double)seen.high,
+           shift,
            seen.s1,
            seen.s2,
+           seen.n,
            { seen.counts[0], seen.counts[1], seen.counts[2], seen.counts[3] } };
 }
 
 /* The type is asked for once, and not for each number. */
-TD_DEVICE Lot
+TD_DEVICE Lot<uint32_t>
 look (const void *x, int dtype, int64_t begin, int64_t end, double shift)
 {
   switch (dtype)
@@ -236,9 +188,8 @@ first_sample (int64_t begin, uint64_t start, uint64_t step)
 
 TD_KERNEL (td_stats, TdStatsParams)
 {
-  TD_SHARED (double, room, WARPS);
-  TD_SHARED (uint64_t, sums, WARPS);
-  TD_SHARED (uint16_t, bins, WARPS * BINS * TD_WARP); /* [warp][bin][lane] */
+  TD_SHARED (Lot<uint32_t>, room, WARPS);
+  TD_SHARED (uint16_t, bins, LANE_BINS);
   const int which = array_of_block (a), lane = threadIdx.x % TD_WARP;
   const int warp = threadIdx.x / TD_WARP, dtype = a.of[which].dtype;
   const void *x = a.of[which].data;
@@ -246,10 +197,8 @@ TD_KERNEL (td_stats, TdStatsParams)
   const int64_t begin = (int64_t)(blockIdx.x - a.first_block[which]) * TD_STATS_CHUNK;
   const int64_t end = size - begin < TD_STATS_CHUNK ? size : begin + TD_STATS_CHUNK;
   const int64_t step = (int64_t)a.of[which].step;
-  const double shift = shift_of (x, dtype, size);
-  uint64_t counts[4];
   TdCudaStats *out = a.parts + blockIdx.x;
-  Lot lot = look (x, dtype, begin, end, shift);
+  Lot<uint32_t> lot = look (x, dtype, begin, end, shift_of (x, dtype, size));
 
   for (int b = 0; b < BINS; b++)
     bins[(warp * BINS + b) * TD_WARP + lane] = 0;
@@ -262,12 +211,7 @@ TD_KERNEL (td_stats, TdStatsParams)
       if (bin >= 0)
         bins[(warp * BINS + bin) * TD_WARP + lane]++;
     }
-  lot.low = least_of_block (lot.low, room);
-  lot.high = -least_of_block (-lot.high, room);
-  lot.s1 = sum_of_group (lot.s1, TD_BLOCK, room);
-  lot.s2 = sum_of_group (lot.s2, TD_BLOCK, room);
-  for (int k = 0; k < 4; k++)
-    counts[k] = sum_of_group ((uint64_t)lot.counts[k], TD_BLOCK, sums);
+  join_block (lot, room);
   if (threadIdx.x < BINS)
     {
       uint32_t n = 0;
@@ -279,54 +223,39 @@ TD_KERNEL (td_stats, TdStatsParams)
     }
   if (threadIdx.x != 0)
     return;
-  out->n_zero = counts[0];
-  out->n_nan = counts[1];
-  out->n_pos_inf = counts[2];
-  out->n_neg_inf = counts[3];
-  out->min = lot.low;
-  out->max = lot.high;
-  out->shift = shift;
-  out->s1 = lot.s1;
-  out->s2 = lot.s2;
+  out->n = lot.n;
+  put_lot (lot, out);
 }
 
-/* A block for each array. */
+/* A block for each array: parts of a launch of the above, or of the kernel that wrote it. */
 TD_KERNEL (td_stats_end, TdStatsParams)
 {
-  TD_SHARED (double, room, WARPS);
-  TD_SHARED (uint64_t, sums, WARPS);
+  TD_SHARED (Lot<uint64_t>, room, WARPS);
   TD_SHARED (uint32_t, bins, WARPS * BINS);
   const int which = blockIdx.x, lane = threadIdx.x % TD_WARP, warp = threadIdx.x / TD_WARP;
-  const uint32_t first = a.first_block[which], end = a.first_block[which + 1];
+  const TdCudaStats *parts = a.of[which].parts;
+  const uint32_t n_parts = a.of[which].n_parts;
   TdCudaStats *out = a.of[which].result;
-  double low = INFINITY, high = -(double)INFINITY, s1 = 0, s2 = 0;
-  uint64_t counts[4] = { 0, 0, 0, 0 };
-  uint32_t n;
+  Lot<uint64_t> lot = nothing_seen<uint64_t> ();
+  uint32_t n = 0;
 
-  for (uint32_t k = first + threadIdx.x; k < end; k += TD_BLOCK)
+  for (uint32_t k = threadIdx.x; k < n_parts; k += TD_BLOCK)
     {
-      const TdCudaStats *part = a.parts + k;
+      const TdCudaStats *part = parts + k;
 
-      low = lesser (low, part->min);
-      high = -lesser (-high, -part->max);
-      s1 += part->s1;
-      s2 += part->s2;
-      counts[0] += part->n_zero;
-      counts[1] += part->n_nan;
-      counts[2] += part->n_pos_inf;
-      counts[3] += part->n_neg_inf;
+      join (lot, { part->min,
+                   part->max,
+                   part->shift,
+                   part->s1,
+                   part->s2,
+                   part->n,
+                   { part->n_zero, part->n_nan, part->n_pos_inf, part->n_neg_inf } });
     }
-  low = least_of_block (low, room);
-  high = -least_of_block (-high, room);
-  s1 = sum_of_group (s1, TD_BLOCK, room);
-  s2 = sum_of_group (s2, TD_BLOCK, room);
-  for (int k = 0; k < 4; k++)
-    counts[k] = sum_of_group (counts[k], TD_BLOCK, sums);
+  join_block (lot, room);
   /* A lane for each bin; each warp adds up a share of the parts. */
-  n = 0;
 #pragma unroll 8
-  for (uint32_t k = first + warp; k < end; k += WARPS)
-    n += a.parts[k].exponent[lane];
+  for (uint32_t k = warp; k < n_parts; k += WARPS)
+    n += parts[k].exponent[lane];
   bins[warp * BINS + lane] = n;
   __syncthreads ();
   if (threadIdx.x < BINS)
@@ -341,13 +270,5 @@ TD_KERNEL (td_stats_end, TdStatsParams)
   out->n_sampled = out->n > a.of[which].start
                        ? (out->n - a.of[which].start + a.of[which].step - 1) / a.of[which].step
                        : 0;
-  out->n_zero = counts[0];
-  out->n_nan = counts[1];
-  out->n_pos_inf = counts[2];
-  out->n_neg_inf = counts[3];
-  out->min = low;
-  out->max = high;
-  out->shift = end > first ? a.parts[first].shift : 0;
-  out->s1 = s1;
-  out->s2 = s2;
+  put_lot (lot, out);
 }

@@ -2,11 +2,11 @@
  * arrays are aligned, several such packs of a thread in flight.
  *
  * SPDX-License-Identifier: MIT */
-#include "kernel.cuh"
+#include "count.cuh"
 
-template <typename S, typename F>
+template <typename S, typename F, typename C>
 TD_DEVICE void
-map (const TdMapParams &a, F f)
+map (const TdMapParams &a, F f, C &counter)
 {
   typedef Number<S> N;
   constexpr int V = 16 / sizeof (S), UNROLL = V >= 8 ? 1 : 4;
@@ -28,25 +28,36 @@ map (const TdMapParams &a, F f)
           {
 #pragma unroll
             for (int k = 0; k < V; k++)
-              pack[u].v[k] = N::store (f (N::load (pack[u].v[k])));
+              {
+                pack[u].v[k] = N::store (f (N::load (pack[u].v[k])));
+                counter.see (N::load (pack[u].v[k]));
+              }
             to[i + u * step] = pack[u];
           }
     }
   for (int64_t i = packs * V + thread_index (); i < a.n; i += step)
-    ((S *)a.y)[i] = N::store (f (N::load (((const S *)a.x)[i])));
+    {
+      const S y = N::store (f (N::load (((const S *)a.x)[i])));
+
+      counter.see (N::load (y));
+      ((S *)a.y)[i] = y;
+    }
 }
 
 #define UNARY(name, S, Type, Unsigned, kind, formula)                                          \
-  TD_KERNEL (td_unary_##kind##_##name, TdMapParams)                                            \
+  TD_COUNTED_KERNEL (unary_##kind##_##name, TdMapParams)                                       \
   {                                                                                            \
     typedef Type T;                                                                            \
     typedef Unsigned U;                                                                        \
     const T p = (T)a.p, q = (T)a.q;                                                            \
+    TD_COUNTER (T);                                                                            \
                                                                                                \
     (void)p;                                                                                   \
     (void)q;                                                                                   \
     (void)(U)0;                                                                                \
-    map<S> (a, [=] (T x) -> T { return (formula); });                                          \
+    map<S> (                                                                                   \
+        a, [=] (T x) -> T { return (formula); }, counter);                                     \
+    TD_COUNTER_LEAVE (a.parts);                                                                \
   }
 
 #if defined(TD_KERNELS_DOUBLE)
@@ -61,6 +72,8 @@ TD_UNARY_FLOAT (UNARY_F64, f64)
 TD_UNARY_FLOAT (UNARY_F32, f32)
 TD_UNARY_FLOAT (UNARY_F16, f32)
 TD_UNARY_FLOAT (UNARY_BF16, f32)
+#if !defined(TD_KERNELS_COUNT)
 TD_UNARY_INT (UNARY_I32, i32)
 TD_UNARY_INT (UNARY_I64, i64)
+#endif
 #endif

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "kernel.cuh"
+#include "count.cuh"
 
 /** The offsets of N operands at step i of a walk. */
 template <int N>
@@ -38,9 +38,9 @@ load_pack (const void *data, int64_t at, bool repeated)
   return pack;
 }
 
-template <typename S, int V, int UNROLL, typename F>
+template <typename S, int V, int UNROLL, typename F, typename C>
 TD_DEVICE void
-walk_packs (const TdWalkParams &a, F f)
+walk_packs (const TdWalkParams &a, F f, C &counter)
 {
   typedef Number<S> N;
   const uint32_t step = (uint32_t)n_threads ();
@@ -73,15 +73,16 @@ walk_packs (const TdWalkParams &a, F f)
                 const typename N::T v = f (N::load (x[u].v[k]), N::load (y[u].v[k]));
 
                 z[u].v[k] = N::store (a.accumulate ? sum_of_two (N::load (z[u].v[k]), v) : v);
+                counter.see (N::load (z[u].v[k]));
               }
             ((Pack<S, V> *)a.data[2])[i + u * step] = z[u];
           }
     }
 }
 
-template <typename S, typename F>
+template <typename S, typename F, typename C>
 TD_DEVICE void
-walk_both (const TdWalkParams &a, F f)
+walk_both (const TdWalkParams &a, F f, C &counter)
 {
   typedef Number<S> N;
   constexpr int V = 16 / sizeof (S);
@@ -90,16 +91,19 @@ walk_both (const TdWalkParams &a, F f)
 
   if (a.items == 1)
     {
-      walk_packs<S, 1, (V == 2 ? 1 : 2)> (a, f);
+      walk_packs<S, 1, (V == 2 ? 1 : 2)> (a, f, counter);
       return;
     }
-  walk_packs<S, V, (V == 4 ? 2 : 1)> (a, f);
+  walk_packs<S, V, (V == 4 ? 2 : 1)> (a, f, counter);
   if (thread_index () < a.tail)
     {
       const int64_t i = (int64_t)a.n * V + thread_index ();
       const typename N::T v = f (N::load (x[a.stride[0][0] == 0 ? 0 : i]),
                                  N::load (y[a.stride[1][0] == 0 ? 0 : i]));
 
-      z[i] = N::store (a.accumulate ? sum_of_two (N::load (z[i]), v) : v);
+      const S sum = N::store (a.accumulate ? sum_of_two (N::load (z[i]), v) : v);
+
+      counter.see (N::load (sum));
+      z[i] = sum;
     }
 }

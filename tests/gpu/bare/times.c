@@ -425,6 +425,40 @@ run_stats (void *rig)
   r->d->ops->stats (r->d, &t, 0, 1, &s);
 }
 
+/* relu and, as a recording asks for them, the statistics of what it wrote: counted by the same
+ * kernel, or read apart. */
+static void
+relu_and_ask (Rig *r, bool apart)
+{
+  TdShape shape = TD_SHAPE (r->n);
+  const TdTensor x = { r->block[0]->address, &shape, r->n, TD_F32 };
+  TdTensor y = { r->block[1]->address, &shape, r->n, TD_F32 };
+  const TdDeviceOps *ops = r->d->ops;
+  const TdLateOf of = { 0 };
+  TdLate late[16];
+
+  r->d->stats_apart = apart;
+  r->d->stats_wanted = true;
+  ops->unary (r->d, TD_UNARY_RELU, 0, 0, &x, &y);
+  r->d->stats_wanted = r->d->stats_apart = false;
+  if (ops->stats_later (r->d, &y, 4096, 1, &of) != TD_LATE_TAKEN)
+    while (ops->late (r->d, TD_LATE_WAIT, late, TD_ARRAY_LENGTH (late)) > 0)
+      ;
+  ops->late (r->d, TD_LATE_LOOK, late, TD_ARRAY_LENGTH (late));
+}
+
+static void
+run_relu_counted (void *rig)
+{
+  relu_and_ask (rig, false);
+}
+
+static void
+run_relu_read (void *rig)
+{
+  relu_and_ask (rig, true);
+}
+
 static void
 prepare_stats (Rig *r, const Row *row)
 {
@@ -587,6 +621,8 @@ static const Row rows[] = {
   { "adam", 28, 0.85, "copy", 1, 0, 0, prepare_optimizer, run_update, 0 },
   { "adam_160_small", 0, 0, "", 1, 1024, 0, prepare_optimizer, run_update, 0, 0, 60 },
   { "stats", 4, 0.80, "copy", 0, 0, 0, prepare_stats, run_stats, 0 },
+  { "relu_counted", 8, 0, "copy", 0, 0, 0, prepare_stats, run_relu_counted, 0 },
+  { "relu_read_apart", 12, 0, "copy", 0, 0, 0, prepare_stats, run_relu_read, 0 },
   { "cast_to_bf16", 6, 0.85, "copy", 0, 0, 0, prepare_flat, run_cast, 0 },
   { "cast_from_bf16", 6, 0.85, "copy", 0, 0, 0, prepare_flat, run_cast_back, TD_BF16 },
   { "attention_f32", 0, 0, "", 0, 0, 0, prepare_attention, run_attention, TD_F32 },
