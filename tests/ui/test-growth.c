@@ -112,6 +112,29 @@ growth__sentence_at_the_top_names_handle_line_and_nodes (void **state)
   assert_true (gtk_widget_get_mapped (named ("growth-sentence")));
 }
 
+/* A program that ran out of memory and went on: where, who held it, what would help. */
+static void
+growth__sentence_says_first_where_memory_ran_out (void **state)
+{
+  g_autofree char *path = g_strdup (td_test_tmp ("oom.tdtape"));
+  TdTestChild child
+      = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "-f", "--quiet", "--mem-limit",
+                     "12000000", "-o", path, td_test_source ("tests/models/grows.c"), "8000");
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  ui_test_resize (1440, 900);
+  ui_test_open (path);
+  ui_test_do ("show-page", "memory");
+  ui_test_settle ();
+  const char *text = gtk_label_get_text (GTK_LABEL (named ("growth-sentence")));
+  assert_true (
+      g_str_has_prefix (text, "Memory ran out in iteration 4, event 1: forward relu at "));
+  assert_contains (text, "wanted 8.19 MB on cpu; ");
+  assert_contains (text, " of activation net/l1, made by linear at ");
+  assert_contains (text, " Would help, as estimated: a batch of ");
+  assert_true (gtk_widget_get_mapped (named ("growth-sentence")));
+}
+
 static void
 growth__rows_are_by_holder_or_by_site (void **state)
 {
@@ -295,6 +318,7 @@ main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     ui_test (growth__sentence_at_the_top_names_handle_line_and_nodes),
+    ui_test (growth__sentence_says_first_where_memory_ran_out),
     ui_test (growth__rows_are_by_holder_or_by_site),
     ui_test (holders__are_walked_by_keys_and_lead_to_the_graph),
     ui_test (growth__show_source_goes_to_the_line_that_took_hold),

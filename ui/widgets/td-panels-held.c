@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "memory/td-oom.h"
 #include "widgets/td-scene-view.h"
 
 #define REFRESH_MS 1000 /* a running program's marks are read no more often */
@@ -321,6 +322,16 @@ new_bar (TdPanels *self, const char *page, GtkWidget *box)
   return bar;
 }
 
+static char *
+dup_growth (const TdHolders *holders)
+{
+  TdRetained *newest = td_retained_new (holders->reader, -1);
+  char *text = td_growth_headline (holders, newest);
+  td_retained_free (newest);
+  return text;
+}
+
+/* Where memory ran out goes before what grows. */
 void
 td__panels_update_held (TdPanels *self)
 {
@@ -328,16 +339,20 @@ td__panels_update_held (TdPanels *self)
     return;
   Bar *bar = g_object_get_data (G_OBJECT (self->held_bar), "bar");
   TdHolders *holders = get_holders (self);
-  gtk_widget_set_visible (self->held_bar, holders != NULL);
-  if (!holders || self->says_newest)
+  TdTapeReader *reader = self->session ? td_session_get_reader (self->session) : NULL;
+  gboolean ran_out = reader && td_tape_reader_n_ooms (reader) > 0;
+  gtk_widget_set_visible (self->held_bar, holders || ran_out);
+  if ((!holders && !ran_out) || (holders && self->says_newest))
     return;
   self->says_newest = TRUE;
-  TdRetained *newest = td_retained_new (holders->reader, -1);
-  g_autofree char *text = td_growth_headline (holders, newest);
+  g_autofree char *growth = holders ? dup_growth (holders) : NULL;
+  g_autofree char *oom = ran_out ? td_oom_headline (reader) : NULL;
+  g_autofree char *text = g_strdup_printf ("%s%s%s", oom ? oom : "", oom && growth ? "\n" : "",
+                                           growth ? growth : "");
   g_autofree char *valid = g_utf8_make_valid (text, -1);
-  gboolean grows = td_holders_n_growing (holders) > 0;
-  td_retained_free (newest);
-  gtk_widget_set_visible (bar->icon, grows);
+  gtk_widget_set_visible (bar->icon, oom || (holders && td_holders_n_growing (holders) > 0));
+  gtk_accessible_update_property (GTK_ACCESSIBLE (bar->icon), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  oom ? "Memory ran out" : "Memory grows", -1);
   if (strcmp (gtk_label_get_text (bar->text), valid) == 0)
     return;
   gtk_label_set_text (bar->text, valid);
@@ -364,7 +379,7 @@ td_panels_new_growth_bar (TdPanels *self)
   bar->text = GTK_LABEL (gtk_label_new (NULL));
   gtk_label_set_wrap (bar->text, TRUE);
   gtk_label_set_wrap_mode (bar->text, PANGO_WRAP_WORD_CHAR);
-  gtk_label_set_lines (bar->text, 3);
+  gtk_label_set_lines (bar->text, 5);
   gtk_label_set_ellipsize (bar->text, PANGO_ELLIPSIZE_END);
   gtk_label_set_xalign (bar->text, 0);
   gtk_widget_set_hexpand (GTK_WIDGET (bar->text), TRUE);

@@ -39,8 +39,8 @@ GtkWidget *td_panels_new_panel (TdPanels *self, TdPanel panel, GtkWidget **contr
 /** Build one page of a panel alone; NULL if there is none such. Owner: floating. */
 GtkWidget *td_panels_new_page (TdPanels *self, TdPanel panel, const char *page);
 
-/** Build what stands at the top of the Memory page: the sentence that says what grows, who
- * keeps it and what to do. Owner: floating. */
+/** Build what stands at the top of the Memory page: the sentence that says where memory ran out
+ * and what grows, who keeps it and what to do. Owner: floating. */
 GtkWidget *td_panels_new_growth_bar (TdPanels *self);
 /** The Memory page is on show now: look again. */
 void td_panels_look (TdPanels *self);
