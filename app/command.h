@@ -22,6 +22,7 @@ int td_command_run (int argc, char **argv);
 int td_command_info (int argc, char **argv);
 int td_command_cat (int argc, char **argv);
 int td_command_eval (int argc, char **argv);
+int td_command_export (int argc, char **argv);
 int td_command_check (int argc, char **argv);
 
 /** Print "tapedeck: ..." and, where there is one, a line of advice; returns TD_EXIT_USAGE. */

@@ -37,6 +37,8 @@ static const struct
     td_command_eval },
   { "cat", "TAPE [--iterations A:B] [--json]", "the tape's records as text or JSON lines",
     td_command_cat },
+  { "export", "TAPE --format FORMAT -o FILE", "memory for other programs to read",
+    td_command_export },
   { "check", "TAPE [--repair OUT]", "is it whole; what is the first bad offset",
     td_command_check },
 };

@@ -215,6 +215,11 @@ TD_API bool td_tape_check (const char *path, TdTapeCheck *check);
  * `error`. */
 TD_API bool td_tape_repair (const char *path, const char *out, char *error, size_t n);
 
+/** Write the memory of one device in one iteration as a snapshot of PyTorch's: a pickle of
+ * protocol 2.  False with one line in `error`; what `out` says of errors is the caller's. */
+TD_API bool td_tape_write_snapshot (TdTapeReader *r, uint64_t iteration, uint32_t device,
+                                    FILE *out, char *error, size_t n);
+
 /** Write the records as text, or as one JSON object a line: the tables, then the iterations
  * with numbers in [first, last]. */
 TD_API void td_tape_dump (TdTapeReader *r, FILE *out, bool json, uint64_t first, uint64_t last);

@@ -1,0 +1,147 @@
+/* `tapedeck export`: a tape's contents in a form that other programs read.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "command.h"
+
+#include "tape/td-tape-reader.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[]
+    = "Usage: tapedeck export TAPE --format torch-snapshot [--iteration N] [--device N] -o "
+      "FILE\n"
+      "\n"
+      "torch-snapshot: the memory of one iteration (default: the one in which memory ran out\n"
+      "last, else the last) as a pickle that pytorch.org/memory_viz opens.  Segments are told\n"
+      "from the addresses of blocks; what the allocator keeps beside them is not on the tape.\n"
+      "--device 0 (default) is the host, the others are numbered as on the tape.";
+
+typedef struct
+{
+  const char *tape, *format, *out, *iteration, *device;
+} Options;
+
+static bool
+number (const char *text, uint64_t *value)
+{
+  char *end;
+
+  errno = 0;
+  *value = strtoull (text, &end, 10);
+  return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
+}
+
+static int
+parse (int argc, char **argv, Options *o)
+{
+  const struct
+  {
+    const char *name, **value;
+  } options[] = { { "--format", &o->format },
+                  { "--iteration", &o->iteration },
+                  { "--device", &o->device },
+                  { "-o", &o->out } };
+  const size_t n = sizeof options / sizeof *options;
+
+  for (int i = 1; i < argc; i++)
+    {
+      size_t k = 0;
+
+      while (k < n && strcmp (argv[i], options[k].name) != 0)
+        k++;
+      if (k < n && i + 1 < argc)
+        *options[k].value = argv[++i];
+      else if (argv[i][0] == '-' && argv[i][1] != '\0')
+        return td_usage_error (argv[0], "%s: no such option, or its value is missing", argv[i]);
+      else if (o->tape != NULL)
+        return td_usage_error (argv[0], "%s: one tape expected", argv[i]);
+      else
+        o->tape = argv[i];
+    }
+  if (o->tape == NULL)
+    return td_usage_error (argv[0], "a tape expected");
+  if (o->format == NULL || strcmp (o->format, "torch-snapshot") != 0)
+    return td_usage_error (argv[0], "--format torch-snapshot expected");
+  return o->out != NULL ? TD_EXIT_OK : td_usage_error (argv[0], "-o FILE expected");
+}
+
+static bool
+default_iteration (TdTapeReader *r, uint64_t *iteration)
+{
+  const TdTapeSummaries s = td_tape_reader_summaries (r);
+
+  for (uint32_t i = td_tape_reader_n_ooms (r); i-- > 0;)
+    if (td_tape_reader_oom (r, i)->flags & TD_TAPE_OOM_ITERATION)
+      {
+        *iteration = td_tape_reader_oom (r, i)->iteration;
+        return true;
+      }
+  if (s.n > 0)
+    *iteration = s.rows[s.n - 1].number;
+  return s.n > 0;
+}
+
+static int
+trouble (const char *file, const char *what)
+{
+  fprintf (stderr, "tapedeck: %s: %s\n", file, what);
+  return TD_EXIT_USAGE;
+}
+
+/* A file that could not be written whole is not left behind. */
+static int
+write_file (TdTapeReader *r, const Options *o, uint64_t iteration, uint64_t device)
+{
+  FILE *out = fopen (o->out, "wb");
+  char error[256];
+  bool written;
+
+  if (out == NULL)
+    return trouble (o->out, strerror (errno));
+  written = td_tape_write_snapshot (r, iteration, (uint32_t)device, out, error, sizeof error);
+  if (!written)
+    trouble (o->tape, error);
+  else if (ferror (out) != 0 || fflush (out) != 0)
+    {
+      trouble (o->out, strerror (errno));
+      written = false;
+    }
+  fclose (out);
+  if (!written)
+    remove (o->out);
+  return written ? TD_EXIT_OK : TD_EXIT_USAGE;
+}
+
+int
+td_command_export (int argc, char **argv)
+{
+  Options o = { 0 };
+  uint64_t iteration, device = 0;
+  TdTapeReader *r;
+  char error[256];
+  int status;
+
+  for (int i = 1; i < argc; i++)
+    if (strcmp (argv[i], "--help") == 0)
+      return puts (help), TD_EXIT_OK;
+  status = parse (argc, argv, &o);
+  if (status != TD_EXIT_OK)
+    return status;
+  if (o.device != NULL && (!number (o.device, &device) || device > UINT8_MAX))
+    return td_usage_error (argv[0], "--device %s: the number of a device expected", o.device);
+  if (o.iteration != NULL && !number (o.iteration, &iteration))
+    return td_usage_error (argv[0], "--iteration %s: a number expected", o.iteration);
+  r = td_tape_reader_open (o.tape, error, sizeof error);
+  if (r == NULL)
+    return trouble (o.tape, error);
+  if (o.iteration == NULL && !default_iteration (r, &iteration))
+    status = trouble (o.tape, "no iteration on it");
+  else
+    status = write_file (r, &o, iteration, device);
+  td_tape_reader_free (r);
+  return status;
+}
