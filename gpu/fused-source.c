@@ -24,6 +24,10 @@ static const char *const grad_names[TD_UNARY_N] = { TD_UNARY_GRAD_FLOAT (NAME, f
 #undef NAME
 #define NAME(kind, formula) [TD_BINARY_##kind] = #kind,
 static const char *const binary_names[TD_BINARY_N] = { TD_BINARY_FLOAT (NAME, f32) };
+static const char *const whole_binary_names[TD_BINARY_N] = { TD_BINARY_INT (NAME, i32) };
+#undef NAME
+#define NAME(kind, formula) [TD_UNARY_##kind] = #kind,
+static const char *const whole_unary_names[TD_UNARY_N] = { TD_UNARY_INT (NAME, i32) };
 #undef NAME
 /* A type: what its arrays hold, and what follows names that are its own. */
 static const struct
@@ -51,7 +55,7 @@ typedef struct
   Place *places;
   TdFused *out;
   FILE *text;
-  uint64_t doubles; /* numbers that are, as a mask */
+  uint8_t number_types[TD_FUSED_NUMBERS];
   int n_sums;
 } Writer;
 
@@ -61,11 +65,18 @@ is_floating (int dtype)
   return dtype == TD_F32 || dtype == TD_F64 || dtype == TD_F16 || dtype == TD_BF16;
 }
 
+/* Those that have arithmetic. */
+static bool
+is_whole (int dtype)
+{
+  return dtype == TD_I32 || dtype == TD_I64;
+}
+
 /* What is computed in. */
 static const char *
 wide_type (int dtype)
 {
-  return dtype == TD_F64 ? "double" : "float";
+  return is_whole (dtype) ? types[dtype].type : dtype == TD_F64 ? "double" : "float";
 }
 
 /* --- what the steps do with their places --- */
@@ -134,10 +145,14 @@ has_formula (const TdTileStep *s)
   switch ((TdTileFamily)c->family)
     {
     case TD_TILE_UNARY:
+      if (is_whole (c->dtype))
+        return c->kind < TD_UNARY_N && whole_unary_names[c->kind] != NULL && !adds;
       return is_floating (c->dtype) && c->kind < TD_UNARY_N && unary_names[c->kind] != NULL;
     case TD_TILE_GRAD:
       return is_floating (c->dtype) && c->kind < TD_UNARY_N && grad_names[c->kind] != NULL;
     case TD_TILE_BINARY:
+      if (is_whole (c->dtype))
+        return c->kind < TD_BINARY_N && whole_binary_names[c->kind] != NULL && !adds;
       return is_floating (c->dtype) && c->kind < TD_BINARY_N && binary_names[c->kind] != NULL;
     case TD_TILE_SELECT:
     case TD_TILE_CAST:
@@ -183,7 +198,7 @@ write_parameter (Writer *w, bool looks, double value, int dtype)
   if (f->n_numbers < TD_FUSED_NUMBERS)
     {
       f->number[f->n_numbers] = value;
-      w->doubles |= (uint64_t)(dtype == TD_F64) << f->n_numbers;
+      w->number_types[f->n_numbers] = (uint8_t)dtype;
     }
   fprintf (w->text, ", n%d", f->n_numbers++);
 }
@@ -225,6 +240,8 @@ write_value (Writer *w, const TdTileStep *s)
       write_mask (w, s);
       return;
     }
+  if (is_whole (c->dtype)) /* functions of their own: they wrap */
+    fprintf (t, "%s_", types[c->dtype].suffix);
   fprintf (t, "%s_%s (",
            c->family == TD_TILE_BINARY  ? "binary"
            : c->family == TD_TILE_UNARY ? "unary"
@@ -405,19 +422,21 @@ pack_of (const Writer *w)
 static void
 write_head (Writer *w)
 {
-  bool floats = false, doubles = false;
+  bool floats = false, doubles = false, whole = false;
 
   for (uint32_t i = 0; i < w->p->n_steps; i++)
     {
       doubles |= w->p->steps[i].call.dtype == TD_F64;
       floats |= is_floating (w->p->steps[i].call.dtype) && w->p->steps[i].call.dtype != TD_F64;
+      whole |= is_whole (w->p->steps[i].call.dtype)
+               && w->p->steps[i].call.family <= TD_TILE_BINARY;
     }
   w->out->pack = pack_of (w);
   fprintf (w->text,
            "#define TD_FUSED_FLOAT %d\n#define TD_FUSED_DOUBLE %d\n#define TD_FUSED_PACK %d\n"
-           "#include \"fused.cuh\"\n\n"
+           "%s#include \"fused.cuh\"\n\n"
            "template <int V>\nTD_DEVICE void\ncompute (const TdFusedParams &a, int64_t i)\n{\n",
-           floats, doubles, w->out->pack);
+           floats, doubles, w->out->pack, whole ? "#define TD_FUSED_WHOLE 1\n" : "");
 }
 
 static void
@@ -440,7 +459,7 @@ write_text (Writer *w)
   write_loads (w);
   for (int k = 0; k < w->out->n_numbers && k < TD_FUSED_NUMBERS; k++)
     {
-      const char *type = w->doubles >> k & 1 ? "double" : "float";
+      const char *type = wide_type (w->number_types[k]);
 
       fprintf (whole, "  const %s n%d = (%s)a.number[%d];\n", type, k, type, k);
     }

@@ -189,9 +189,10 @@ bool
 td__tiles_has (const TdDevice *d, const TdTileCall *call)
 {
   const bool moves = call->family == TD_TILE_SELECT || call->family == TD_TILE_CAST;
+  const bool whole = (call->dtype == TD_I32 || call->dtype == TD_I64) && !call->accumulate;
 
   return has_loop (call)
-         && (is_cpu (d) || moves || call->dtype <= TD_F64
+         && (is_cpu (d) || moves || whole || call->dtype <= TD_F64
              || td__is_half ((TdDtype)call->dtype));
 }
 

@@ -1,6 +1,7 @@
 /* What every kernel made at run time begins with: a function for each formula of scalar-ops.h,
  * numbers of each type and the way to them, packs, random masks.  Before it TD_FUSED_FLOAT and
- * TD_FUSED_DOUBLE say what is computed in, TD_FUSED_PACK how many elements are a pack.
+ * TD_FUSED_DOUBLE say what is computed in, TD_FUSED_WHOLE whether integers are too,
+ * TD_FUSED_PACK how many elements are a pack.
  *
  * The tests' emulator compiles the same text as C++ for the host.
  *
@@ -74,6 +75,42 @@ TD_UNARY_GRAD_FLOAT (TD_FUSED_GRAD_F64, f64)
 TD_BINARY_FLOAT (TD_FUSED_BINARY_F64, f64)
 #endif
 
+/* Integers wrap; the formulas know them by U too. */
+#if defined(TD_FUSED_WHOLE)
+#define TD_FUSED_WHOLE_UNARY(S, Type, Unsigned, kind, formula)                                 \
+  TD_DEVICE Type S##_unary_##kind (Type x, Type p, Type q)                                     \
+  {                                                                                            \
+    typedef Type T;                                                                            \
+    typedef Unsigned U;                                                                        \
+                                                                                               \
+    (void)p;                                                                                   \
+    (void)q;                                                                                   \
+    (void)(U)0;                                                                                \
+    return (T)(formula);                                                                       \
+  }
+#define TD_FUSED_WHOLE_BINARY(S, Type, Unsigned, kind, formula)                                \
+  TD_DEVICE Type S##_binary_##kind (Type x, Type y)                                            \
+  {                                                                                            \
+    typedef Type T;                                                                            \
+    typedef Unsigned U;                                                                        \
+                                                                                               \
+    (void)(U)0;                                                                                \
+    return (T)(formula);                                                                       \
+  }
+#define TD_FUSED_UNARY_I32(kind, formula)                                                      \
+  TD_FUSED_WHOLE_UNARY (i32, int32_t, uint32_t, kind, formula)
+#define TD_FUSED_UNARY_I64(kind, formula)                                                      \
+  TD_FUSED_WHOLE_UNARY (i64, int64_t, uint64_t, kind, formula)
+#define TD_FUSED_BINARY_I32(kind, formula)                                                     \
+  TD_FUSED_WHOLE_BINARY (i32, int32_t, uint32_t, kind, formula)
+#define TD_FUSED_BINARY_I64(kind, formula)                                                     \
+  TD_FUSED_WHOLE_BINARY (i64, int64_t, uint64_t, kind, formula)
+TD_UNARY_INT (TD_FUSED_UNARY_I32, i32)
+TD_UNARY_INT (TD_FUSED_UNARY_I64, i64)
+TD_BINARY_INT (TD_FUSED_BINARY_I32, i32)
+TD_BINARY_INT (TD_FUSED_BINARY_I64, i64)
+#endif
+
 /* at (v): a number as it is computed with; to_f32 (x) and so on: as it is kept.  Halves are
  * rounded wherever a step leaves them, as the operation by itself rounds them. */
 #define TD_FUSED_NUMBER(Type)                                                                  \
@@ -130,6 +167,18 @@ to_f32 (float x)
 
 TD_DEVICE double
 to_f64 (double x)
+{
+  return x;
+}
+
+TD_DEVICE int32_t
+to_i32 (int32_t x)
+{
+  return x;
+}
+
+TD_DEVICE int64_t
+to_i64 (int64_t x)
 {
   return x;
 }

@@ -32,7 +32,7 @@ typedef struct
 typedef struct
 {
   unsigned n_fused, n_left, n_groups;
-  unsigned casts, dropouts, choices, halves, narrow_conditions, of_several_types;
+  unsigned casts, dropouts, choices, halves, narrow_conditions, of_several_types, of_integers;
 } Found;
 
 static Found found;
@@ -133,13 +133,39 @@ condition (Chain *c, TdVar *x, TdVar *given)
     }
 }
 
+/* Integers wrap: the last of these do. */
+static TdVar *
+whole (Chain *c, TdVar *x)
+{
+  TdVar *y = td_add_scalar (x, draw (c, 7) - 3.0);
+
+  switch (draw (c, 6))
+    {
+    case 0:
+      return td_add (td_mul_scalar (x, 3), y);
+    case 1:
+      return td_sub (td_maximum (x, y), td_neg (y));
+    case 2:
+      return td_mul (td_minimum (x, y), x);
+    case 3:
+      return td_minimum (td_square (y), td_mul (x, y));
+    case 4:
+      return td_neg (td_add (x, y));
+    default:
+      return td_square (td_mul_scalar (td_square (y), 123456));
+    }
+}
+
 /* There and back; no gradient comes through. */
 static TdVar *
 through_whole (Chain *c, TdVar *x)
 {
   const TdDtype dtype = draw_whole (c);
+  TdVar *w = td_cast (td_mul_scalar (x, 5), dtype);
 
-  return td_cast (td_cast (td_mul_scalar (x, 5), dtype), td_dtype (x));
+  if (dtype == TD_I32 || dtype == TD_I64)
+    w = whole (c, w);
+  return td_cast (w, td_dtype (x));
 }
 
 static TdVar *
@@ -220,6 +246,8 @@ look_at_group (const TdSchedule *s, const TdGroup *g)
       found.casts += strcmp (m->cls->name, "cast") == 0;
       found.dropouts += strcmp (m->cls->name, "dropout") == 0;
       found.halves += out->dtype == TD_F16 || out->dtype == TD_BF16;
+      found.of_integers += (out->dtype == TD_I32 || out->dtype == TD_I64)
+                           && first->dtype == out->dtype && m->n_in + m->n_out > 1;
       random |= m->random;
       several |= first->dtype != out->dtype;
       if (strcmp (m->cls->name, "where") == 0)
@@ -280,8 +308,9 @@ one_call (Chain *c, TdStatic *s, const TdDtype *dtype, int i, TdVar *made[4])
 }
 
 /* Against the code, and against a schedule that is not fused.  Whether a part of a gradient in
- * halves is rounded before it is added depends on who else holds what is added to: the schedules
- * must find it as the code does, with gradients there before (every third chain) and without. */
+ * halves is rounded before it is added depends on who else holds what is added to: the
+ * schedules must find it as the code does, with gradients there before (every third chain) and
+ * without. */
 static void
 scenario (void *user)
 {
@@ -334,12 +363,15 @@ fuse__random_chains_of_all_types_give_the_bits_of_the_code (void **state)
       run_both (scenario, &c);
     }
   printf ("%d chains: %u operations in %u groups, %u outside; casts %u, dropout %u, choices %u "
-          "(%u by narrower conditions), results in halves %u, groups that draw and cast %u\n",
+          "(%u by narrower conditions), results in halves %u, groups that draw and cast %u, "
+          "arithmetic of integers %u\n",
           CHAINS, found.n_fused, found.n_groups, found.n_left, found.casts, found.dropouts,
-          found.choices, found.narrow_conditions, found.halves, found.of_several_types);
+          found.choices, found.narrow_conditions, found.halves, found.of_several_types,
+          found.of_integers);
   assert_true (found.n_fused > 8 * CHAINS);
   assert_true (found.casts > CHAINS && found.halves > 3 * CHAINS);
   assert_true (found.dropouts > CHAINS / 3 && found.choices > CHAINS / 3);
+  assert_true (found.of_integers > CHAINS / 6);
   assert_true (found.narrow_conditions > CHAINS / 12 && found.of_several_types > CHAINS / 12);
 }
 

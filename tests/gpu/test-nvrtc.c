@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "disk-cache.h"
 #include "fused-source.h"
+#include "scalar-ops.h"
 #include "libraries.h"
 #include "nvrtc-code.h"
 #include "api.h"
@@ -115,6 +116,35 @@ nvrtc__compiles_every_formula_without_spills (void **state)
   for (int family = TD_TILE_UNARY; family <= TD_TILE_BINARY; family++)
     for (int dtype = TD_F32; dtype <= TD_BF16; dtype++)
       every_formula ((TdTileFamily)family, (TdDtype)dtype);
+}
+
+static void
+nvrtc__compiles_every_formula_of_integers_without_spills (void **state)
+{
+#define UNARY(kind, formula) TD_UNARY_##kind,
+#define BINARY(kind, formula) TD_BINARY_##kind,
+  static const int unary[] = { TD_UNARY_INT (UNARY, i32) },
+                   binary[] = { TD_BINARY_INT (BINARY, i32) };
+
+  for (int wide = 0; wide < 2; wide++)
+    {
+      const TdDtype dtype = wide ? TD_I64 : TD_I32;
+      Draft d;
+
+      draft (&d, 3, 1);
+      step (&d, TD_TILE_UNARY, TD_UNARY_COPY, dtype, 0, 0, 2);
+      for (size_t k = 0; k < sizeof unary / sizeof *unary; k++)
+        {
+          step (&d, TD_TILE_UNARY, unary[k], dtype, 0, 0, 3);
+          step (&d, TD_TILE_BINARY, TD_BINARY_ADD, dtype, 2, 3, 2);
+        }
+      for (size_t k = 0; k < sizeof binary / sizeof *binary; k++)
+        {
+          step (&d, TD_TILE_BINARY, binary[k], dtype, 0, 1, 3);
+          step (&d, TD_TILE_BINARY, TD_BINARY_ADD, dtype, 2, 3, 2);
+        }
+      assert_no_spills (&d);
+    }
 }
 
 /* From every type to every type and back, in one kernel for each. */
@@ -255,8 +285,14 @@ fused__refuses_what_is_no_kernel (void **state)
   step (&d, TD_TILE_UNARY, TD_UNARY_RELU, TD_F32, 0, 0, 1);
   assert_true (td_cuda_fused_write (&d.p, &f));
   td_cuda_fused_clear (&f);
-  d.steps[0].call.dtype = TD_I32;
+  d.steps[0].call.dtype = TD_U8; /* of which there is no arithmetic */
   assert_false (td_cuda_fused_write (&d.p, &f));
+  d.steps[0].call.dtype = TD_I32;
+  assert_true (td_cuda_fused_write (&d.p, &f));
+  td_cuda_fused_clear (&f);
+  d.steps[0].call.kind = TD_UNARY_SQRT; /* nor this of integers */
+  assert_false (td_cuda_fused_write (&d.p, &f));
+  d.steps[0].call.kind = TD_UNARY_RELU;
   d.steps[0].call.dtype = TD_F32;
   d.steps[0].call.family = TD_TILE_GRAD; /* relu's slope is a kernel of two inputs */
   assert_false (td_cuda_fused_write (&d.p, &f));
@@ -441,6 +477,7 @@ main (void)
   };
   const struct CMUnitTest compiled[] = {
     cmocka_unit_test (nvrtc__compiles_every_formula_without_spills),
+    cmocka_unit_test (nvrtc__compiles_every_formula_of_integers_without_spills),
     cmocka_unit_test (nvrtc__compiles_casts_of_all_types_without_spills),
     cmocka_unit_test (nvrtc__compiles_random_masks_of_every_type_without_spills),
     cmocka_unit_test (nvrtc__compiles_a_choice_by_numbers_and_by_integers_without_spills),
