@@ -169,8 +169,12 @@ load (void)
 static bool
 enable (void)
 {
+  /* Of calls nothing is kept; but it is their records that correlations come before, so that
+     without them there would be none: of the driver for our launches, of the runtime for the
+     libraries'. */
   static const CUpti_ActivityKind kinds[]
-      = { CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+      = { CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_DRIVER,
+          CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
           CUPTI_ACTIVITY_KIND_MEMCPY };
 
   if (cupti.cuptiActivityRegisterCallbacks (wants_buffer, has_buffer) != CUPTI_SUCCESS)

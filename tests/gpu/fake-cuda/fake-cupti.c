@@ -108,7 +108,48 @@ cuptiActivityPopExternalCorrelationId (CUpti_ExternalCorrelationKind kind, uint6
   return CUPTI_SUCCESS;
 }
 
-/* Each record as a kernel and its correlation; as many buffers as that takes. */
+static size_t
+put (uint8_t *to, const void *record, size_t bytes)
+{
+  memcpy (to, record, bytes);
+  return bytes;
+}
+
+/* The call that launched it, after what it correlates with; nothing where calls are not asked
+ * for. */
+static size_t
+put_call (uint8_t *to, int i)
+{
+  const CUpti_ActivityExternalCorrelation e
+      = { .kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+          .externalKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0,
+          .externalId = now.records[i].id,
+          .correlationId = now.records[i].correlation };
+  const CUpti_ActivityAPI call = { .kind = CUPTI_ACTIVITY_KIND_DRIVER,
+                                   .start = now.records[i].start,
+                                   .end = now.records[i].start,
+                                   .correlationId = now.records[i].correlation };
+  size_t used = 0;
+
+  if (!now.enabled[CUPTI_ACTIVITY_KIND_DRIVER])
+    return 0;
+  if (now.enabled[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION] && e.externalId != 0)
+    used = put (to, &e, sizeof e);
+  return used + put (to + used, &call, sizeof call);
+}
+
+static size_t
+put_kernel (uint8_t *to, int i)
+{
+  const CUpti_ActivityKernel10 k = { .kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                     .start = now.records[i].start,
+                                     .end = now.records[i].end,
+                                     .correlationId = now.records[i].correlation };
+
+  return put (to, &k, sizeof k);
+}
+
+/* Each record as a call and a kernel, in either order; as many buffers as that takes. */
 CUptiResult CUPTIAPI
 cuptiActivityFlushAll (uint32_t flags)
 {
@@ -116,29 +157,18 @@ cuptiActivityFlushAll (uint32_t flags)
     {
       uint8_t *buffer = NULL;
       size_t bytes = 0, max = 0, used = 0;
-      const size_t both
-          = sizeof (CUpti_ActivityExternalCorrelation) + sizeof (CUpti_ActivityKernel10);
+      const size_t both = sizeof (CUpti_ActivityExternalCorrelation)
+                          + sizeof (CUpti_ActivityAPI) + sizeof (CUpti_ActivityKernel10);
 
       now.request (&buffer, &bytes, &max);
       if (buffer == NULL)
         return CUPTI_ERROR_OUT_OF_MEMORY;
       for (; i < now.n_records && used + both <= bytes; i++)
         {
-          CUpti_ActivityExternalCorrelation e
-              = { .kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
-                  .externalKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0,
-                  .externalId = now.records[i].id,
-                  .correlationId = now.records[i].correlation };
-          CUpti_ActivityKernel10 k = { .kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-                                       .start = now.records[i].start,
-                                       .end = now.records[i].end,
-                                       .correlationId = now.records[i].correlation };
-          bool first = i % 2 == 0; /* they come in either order */
+          const bool call_first = i % 2 == 0;
 
-          memcpy (buffer + used, first ? (void *)&e : (void *)&k, first ? sizeof e : sizeof k);
-          used += first ? sizeof e : sizeof k;
-          memcpy (buffer + used, first ? (void *)&k : (void *)&e, first ? sizeof k : sizeof e);
-          used += first ? sizeof k : sizeof e;
+          used += call_first ? put_call (buffer + used, i) : put_kernel (buffer + used, i);
+          used += call_first ? put_kernel (buffer + used, i) : put_call (buffer + used, i);
         }
       now.complete (NULL, 0, buffer, bytes, used);
     }
@@ -150,11 +180,14 @@ CUptiResult CUPTIAPI
 cuptiActivityGetNextRecord (uint8_t *buffer, size_t valid, CUpti_Activity **record)
 {
   uint8_t *at = (uint8_t *)*record;
+  const CUpti_ActivityKind kind = at != NULL ? ((CUpti_Activity *)at)->kind : 0;
 
   if (at == NULL)
     at = buffer;
-  else if (((CUpti_Activity *)at)->kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)
+  else if (kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)
     at += sizeof (CUpti_ActivityExternalCorrelation);
+  else if (kind == CUPTI_ACTIVITY_KIND_DRIVER)
+    at += sizeof (CUpti_ActivityAPI);
   else
     at += sizeof (CUpti_ActivityKernel10);
   if (at >= buffer + valid)
