@@ -7,9 +7,11 @@
  * SPDX-License-Identifier: MIT */
 #include "blas.h"
 
+#include "cudnn.h"
 #include "libraries.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +61,8 @@ typedef struct
 typedef struct
 {
   Key key;
-  bool made, refused; /* refused: cublasLt knows no way */
+  bool made, refused; /* refused: cublasLt knows no way, or loses NaN */
+  bool tried;         /* its relu lets NaN pass */
   cublasLtMatmulDesc_t how;
   cublasLtMatrixLayout_t a, b, c; /* in its order: a is our b */
   cublasLtMatmulAlgo_t algorithm;
@@ -305,6 +308,68 @@ plan_for (TdCuda *c, TdCudaBlas *blas, const Key *key, const void *bias, TdStatu
   return p;
 }
 
+/* What the product is of. */
+typedef struct
+{
+  const TdGemm *g;
+  const TdTensor *a, *b;
+  TdTensor *out;
+  void *room;
+} Call;
+
+/* Say what the product that is launched next uses, all of it. */
+static void
+say_uses (TdCuda *c, const Plan *p, const Call *call)
+{
+  td_cuda_uses (c, call->a, false);
+  td_cuda_uses (c, call->b, false);
+  if (call->g->end.bias != NULL)
+    td_cuda_uses (c, call->g->end.bias, false);
+  td_cuda_uses (c, call->out, true);
+  if (call->room != NULL && td_cuda.uses != NULL)
+    td_cuda.uses (c->stream, (CUdeviceptr)call->room, p->workspace_bytes, true);
+}
+
+static TdStatus
+run (TdCuda *c, const Plan *p, const Call *call, double alpha, double beta)
+{
+  const float alpha_f = (float)alpha, beta_f = (float)beta;
+  const bool wide = call->out->dtype == TD_F64;
+  void *out = call->out->data;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  cublasStatus_t result;
+
+  td_cuda_exchange_mode (c, &mode); /* the first launch of a kernel may load it */
+  result = lt.cublasLtMatmul (
+      c->blas->handle, p->how, wide ? (const void *)&alpha : &alpha_f, call->b->data, p->a,
+      call->a->data, p->b, wide ? (const void *)&beta : &beta_f, out, p->c, out, p->c,
+      &p->algorithm, call->room, p->workspace_bytes, (cudaStream_t)c->stream);
+  td_cuda_exchange_mode (c, &mode);
+  return result == CUBLAS_STATUS_SUCCESS ? TD_OK : fail (c, result, "cublasLtMatmul");
+}
+
+/* cublasLt says of its relu that it is max (x, 0), and not which of the two that is where x is
+ * NaN; a debugger must not lose one.  Before a plan is used, all of its product is NaN once. */
+static TdStatus
+try_relu (TdCuda *c, Plan *p, const Call *call)
+{
+  unsigned char first[8];
+  TdStatus status;
+
+  if (td_cuda_refuses (c, "the relu of a product is tried"))
+    return TD_ERR_STATE;
+  status = run (c, p, call, NAN, 0);
+  if (status == TD_OK)
+    status = td_cuda_download (&c->device, first, call->out->data,
+                               td_cuda_dtype_bytes[call->out->dtype]);
+  if (status != TD_OK)
+    return status;
+  p->tried = true;
+  p->refused = !td_cudnn_is_nan (first, call->out->dtype);
+  say_uses (c, p, call);
+  return TD_OK;
+}
+
 bool
 td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor *b,
                    TdTensor *out, TdStatus *status)
@@ -312,10 +377,8 @@ td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor
   TdCudaBlas *blas;
   Key key;
   Plan *p;
-  float alpha = (float)g->alpha, beta = (float)g->beta;
-  bool wide = out->dtype == TD_F64;
+  Call call = { .g = g, .a = a, .b = b, .out = out };
   cublasStatus_t result;
-  void *room = NULL;
   const void *bias = g->end.bias != NULL ? g->end.bias->data : NULL;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
@@ -353,14 +416,14 @@ td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor
     return false;
   if (p->workspace_bytes > 0)
     {
-      room = td_cuda_scratch (c, p->workspace_bytes);
-      if (room == NULL)
+      call.room = td_cuda_scratch (c, p->workspace_bytes);
+      if (call.room == NULL)
         {
           *status = TD_ERR_MEMORY;
           return true;
         }
       if (td_cuda.uses != NULL)
-        td_cuda.uses (c->stream, (CUdeviceptr)room, p->workspace_bytes, true);
+        td_cuda.uses (c->stream, (CUdeviceptr)call.room, p->workspace_bytes, true);
     }
   if (key.bias)
     {
@@ -372,14 +435,11 @@ td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor
           return true;
         }
     }
-  td_cuda_exchange_mode (c, &mode); /* the first launch of a kernel may load it */
-  result = lt.cublasLtMatmul (
-      blas->handle, p->how, wide ? (const void *)&g->alpha : &alpha, b->data, p->a, a->data,
-      p->b, wide ? (const void *)&g->beta : &beta, out->data, p->c, out->data, p->c,
-      &p->algorithm, room, p->workspace_bytes, (cudaStream_t)c->stream);
-  td_cuda_exchange_mode (c, &mode);
-  *status = result == CUBLAS_STATUS_SUCCESS ? TD_OK : fail (c, result, "cublasLtMatmul");
+  if (key.relu && !p->tried)
+    *status = try_relu (c, p, &call);
+  if (*status == TD_OK && !p->refused)
+    *status = run (c, p, &call, g->alpha, g->beta);
   td_cuda_scratch_end (c);
   c->device.algorithm = key.tf32 ? "cublasLt tf32" : "cublasLt";
-  return true;
+  return *status != TD_OK || !p->refused;
 }

@@ -41,9 +41,10 @@ typedef struct FakeCuda
   size_t outside_bytes; /**< used by others */
   int driver_version;
   int n_devices;
-  int capability;   /**< 90: compute capability 9.0 */
-  bool no_vmm;      /**< the device maps no pages */
-  size_t advised;   /**< granularity of pages; 0: the least */
+  int capability;      /**< 90: compute capability 9.0 */
+  bool no_vmm;         /**< the device maps no pages */
+  size_t advised;      /**< granularity of pages; 0: the least */
+  bool relu_loses_nan; /**< the matrix library's is the larger of the two that is a number */
   char ignored[40]; /**< a function of streams that says that all is well and does nothing: what
                        a program would be that forgot the call */
 } FakeCuda;
