@@ -121,6 +121,7 @@ td_cuda_graph_kernel (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3], u
 {
   TdCudaCapture *k = c->capture;
   TdGraph *g = k->g;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   CUresult result;
 
   note_foreign (c);
@@ -147,8 +148,10 @@ td_cuda_graph_kernel (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3], u
         td_cuda_refuses (c, "a node takes no other parameters");
       return CUDA_SUCCESS;
     }
+  td_cuda_exchange_mode (c, &mode); /* the first launch of a kernel may load it */
   result = td_cuda.cuLaunchKernel ((CUfunction)kernel->handle, grid[0], grid[1], grid[2], block,
                                    1, 1, (unsigned)shared_bytes, c->stream, values, NULL);
+  td_cuda_exchange_mode (c, &mode);
   if (result != CUDA_SUCCESS)
     return result;
   k->last = last_node (c);

@@ -65,6 +65,20 @@ look_up (TdCuda *c, TdCudaKernel *kernel)
   return status;
 }
 
+/* More shared memory than every kernel may have. */
+static TdStatus
+allow_shared (TdCuda *c, const TdCudaKernel *kernel, size_t bytes)
+{
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUresult result;
+
+  td_cuda_exchange_mode (c, &mode); /* it may load the kernel */
+  result = td_cuda.cuKernelSetAttribute (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                         (int)bytes, kernel->handle, c->handle);
+  td_cuda_exchange_mode (c, &mode);
+  return td_cuda_check (c, result, kernel->name);
+}
+
 static TdStatus
 launch (TdCudaLauncher *l, TdCudaKernel *kernel, const unsigned grid[3], unsigned block,
         size_t shared_bytes, const void *params)
@@ -79,9 +93,8 @@ launch (TdCudaLauncher *l, TdCudaKernel *kernel, const unsigned grid[3], unsigne
   if (kernel->handle == NULL && look_up (c, kernel) != TD_OK)
     return TD_ERR_DEVICE;
   function = (CUfunction)kernel->handle;
-  if (shared_bytes > SHARED_BY_DEFAULT)
-    td_cuda.cuKernelSetAttribute (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                  (int)shared_bytes, kernel->handle, c->handle);
+  if (shared_bytes > SHARED_BY_DEFAULT && allow_shared (c, kernel, shared_bytes) != TD_OK)
+    return TD_ERR_DEVICE;
   if (c->capture == NULL && c->repeat != NULL)
     return td_cuda_repeat_launch (c, kernel, grid, block, shared_bytes, params);
   if (c->capture != NULL)

@@ -61,7 +61,10 @@ ends_context (CUresult result)
           CUDA_ERROR_LAUNCH_TIMEOUT,       CUDA_ERROR_ASSERT,
           CUDA_ERROR_HARDWARE_STACK_ERROR, CUDA_ERROR_ILLEGAL_INSTRUCTION,
           CUDA_ERROR_MISALIGNED_ADDRESS,   CUDA_ERROR_INVALID_ADDRESS_SPACE,
-          CUDA_ERROR_INVALID_PC,           CUDA_ERROR_ECC_UNCORRECTABLE };
+          CUDA_ERROR_INVALID_PC,           CUDA_ERROR_ECC_UNCORRECTABLE,
+          CUDA_ERROR_NVLINK_UNCORRECTABLE, CUDA_ERROR_CONTAINED,
+          CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_TENSOR_MEMORY_LEAK,
+          CUDA_ERROR_EXTERNAL_DEVICE,      CUDA_ERROR_MPS_CLIENT_TERMINATED };
 
   for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
     if (result == faults[i])
@@ -79,8 +82,9 @@ td_cuda_check (TdCuda *c, CUresult result, const char *what)
     return TD_OK;
   td_cuda.cuGetErrorName (result, &name);
   snprintf (text, sizeof text, "%s failed: %s%s", what, name != NULL ? name : "unknown error",
-            ends_context (result) ? "; td_finish and td_init make the device usable again"
-                                  : "");
+            ends_context (result)
+                ? "; a new process can use the device, and td_finish and td_init may be enough"
+                : "");
   if (ends_context (result))
     c->lost = TD_ERR_DEVICE;
   return td_cuda_host->fail (result == CUDA_ERROR_OUT_OF_MEMORY ? TD_ERR_MEMORY : TD_ERR_DEVICE,
@@ -191,6 +195,7 @@ static bool
 start (TdCuda *c, int i)
 {
   CUstream *const streams[] = { &c->stream, &c->uploads, &c->downloads };
+  char text[160];
 
   if (td_cuda_check (c, td_cuda.cuDeviceGet (&c->handle, i), "cuDeviceGet") != TD_OK
       || td_cuda_check (c, td_cuda.cuDevicePrimaryCtxRetain (&c->context, c->handle),
@@ -204,10 +209,13 @@ start (TdCuda *c, int i)
   c->launcher.n_sms = attribute (c, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   c->major = attribute (c, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   c->minor = attribute (c, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  if (c->major * 10 + c->minor < 75)
+  if (c->major * 10 + c->minor < TD_CUDA_ARCH)
     {
-      td_cuda_host->fail (TD_ERR_DEVICE, c->device.name,
-                          "this GPU is too old: compute capability 7.5 is the least");
+      snprintf (text, sizeof text,
+                "this GPU is too old: its compute capability is %d.%d, and the kernels of this "
+                "build begin with %d.%d",
+                c->major, c->minor, TD_CUDA_ARCH / 10, TD_CUDA_ARCH % 10);
+      td_cuda_host->fail (TD_ERR_DEVICE, c->device.name, text);
       return false;
     }
   for (size_t k = 0; k < sizeof streams / sizeof *streams; k++)

@@ -5,6 +5,7 @@
 
 #include "td-test.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static CUstream a, b;
@@ -26,10 +27,13 @@ fake_kernel_find (const char *name)
 static int
 setup (void **state)
 {
+  CUcontext context;
   void *host;
 
   fake_cuda_control ()->reset ();
   assert_null (td_cuda_api_open ());
+  assert_int_equal (cuDevicePrimaryCtxRetain (&context, 0), CUDA_SUCCESS);
+  assert_int_equal (cuCtxSetCurrent (context), CUDA_SUCCESS);
   assert_int_equal (cuStreamCreate (&a, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   assert_int_equal (cuStreamCreate (&b, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   assert_int_equal (cuEventCreate (&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
@@ -353,6 +357,27 @@ fake__fails_the_call_it_was_told_to (void **state)
   assert_int_equal (cuStreamSynchronize (a), CUDA_SUCCESS);
 }
 
+static void *
+without_context (void *result)
+{
+  *(CUresult *)result = cuMemsetD8Async (memory, 0, 1, a);
+  return NULL;
+}
+
+static void
+fake__sees_a_thread_without_a_context (void **state)
+{
+  CUresult result = CUDA_SUCCESS;
+  pthread_t thread;
+
+  assert_int_equal (pthread_create (&thread, NULL, without_context, &result), 0);
+  assert_int_equal (pthread_join (thread, NULL), 0);
+  assert_int_equal (result, CUDA_ERROR_INVALID_CONTEXT);
+  assert_violation ("cuMemsetD8Async in a thread without a context");
+  fake.n_violations = 0;
+  assert_int_equal (cuMemsetD8Async (memory, 0, 1, a), CUDA_SUCCESS);
+}
+
 int
 main (void)
 {
@@ -376,6 +401,7 @@ main (void)
     row (fake__sees_pages_that_nobody_was_given_access_to),
     row (fake__has_no_times_of_events_that_were_made_without),
     row (fake__fails_the_call_it_was_told_to),
+    row (fake__sees_a_thread_without_a_context),
   };
 
   return cmocka_run_group_tests_name ("fake-cuda", tests, NULL, NULL);

@@ -57,16 +57,20 @@ launch_add (CUstream stream, size_t at, int n)
 static int
 setup (void **state)
 {
+  CUcontext context;
   void *host;
 
   fake_cuda_control ()->reset ();
   assert_null (td_cuda_api_open ());
+  assert_int_equal (cuDevicePrimaryCtxRetain (&context, 0), CUDA_SUCCESS);
+  assert_int_equal (cuCtxSetCurrent (context), CUDA_SUCCESS);
   assert_int_equal (cuStreamCreate (&a, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   assert_int_equal (cuStreamCreate (&b, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   assert_int_equal (cuEventCreate (&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
   assert_int_equal (cuMemAllocHost (&host, BYTES), CUDA_SUCCESS);
   assert_int_equal (cuMemAlloc (&memory, BYTES), CUDA_SUCCESS);
   pinned = host;
+  assert_int_equal (launch_add (a, 0, 1), CUDA_SUCCESS); /* it is loaded */
   cuMemsetD8Async (memory, 0, 4096, a);
   cuStreamSynchronize (a);
   return 0;
@@ -246,6 +250,26 @@ fake__allocates_during_a_capture_only_where_that_is_known (void **state)
 }
 
 static void
+fake__loads_a_kernel_during_a_capture_only_where_that_is_known (void **state)
+{
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUgraph graph;
+
+  fake_kernels_unload ();
+  cuStreamBeginCapture (a, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  assert_int_equal (launch_add (a, 0, 1), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  assert_violation ("the first launch of add while a stream is captured");
+  fake.n_violations = 0;
+  cuThreadExchangeStreamCaptureMode (&mode);
+  assert_int_equal (launch_add (a, 0, 1), CUDA_SUCCESS);
+  cuThreadExchangeStreamCaptureMode (&mode);
+  assert_int_equal (launch_add (a, 0, 1), CUDA_SUCCESS); /* it is there now */
+  assert_int_equal (cuStreamEndCapture (a, &graph), CUDA_SUCCESS);
+  cuGraphDestroy (graph);
+  assert_int_equal (fake.n_violations, 0);
+}
+
+static void
 assert_refused (CUresult result, const char *function)
 {
   assert_int_equal (result, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -367,6 +391,7 @@ main (void)
     row (fake__sees_the_launch_of_a_destroyed_graph),
     row (fake__sees_a_graph_whose_memory_was_given_back),
     row (fake__allocates_during_a_capture_only_where_that_is_known),
+    row (fake__loads_a_kernel_during_a_capture_only_where_that_is_known),
     row (fake__asks_and_waits_during_a_capture_only_where_that_is_known),
     row (fake__takes_no_launch_beyond_the_limits_of_a_device),
     row (fake__refuses_a_capture_that_is_not_joined),

@@ -21,6 +21,11 @@ FakeCuda fake = DEFAULTS;
 CUresult fake_sticky;
 TdCudaApi td_cuda;
 static bool opened;
+static struct CUctx_st
+{
+  bool lives;
+} contexts[FAKE_DEVICES]; /* each device's */
+static __thread CUcontext current;
 static struct Fault
 {
   const char *function;
@@ -119,9 +124,30 @@ ends_context (CUresult code)
   return code == CUDA_ERROR_ILLEGAL_ADDRESS || code == CUDA_ERROR_LAUNCH_FAILED;
 }
 
+/* What a thread may call that has no context. */
+static bool
+wants_context (const char *function)
+{
+  static const char *const free_ones[]
+      = { "cuInit",          "cuDriverGet",  "cuDeviceGet",    "cuDeviceTotal",
+          "cuDevicePrimary", "cuCtxSet",     "cuLibrary",      "cuThreadExchange",
+          "cuMemGetAlloc",   "cuMemAddress", "cuMemCreate",    "cuMemRelease",
+          "cuMemMap",        "cuMemUnmap",   "cuMemSetAccess", "cupti" };
+
+  for (size_t i = 0; i < sizeof free_ones / sizeof *free_ones; i++)
+    if (strncmp (function, free_ones[i], strlen (free_ones[i])) == 0)
+      return false;
+  return true;
+}
+
 CUresult
 fake_enter (const char *function)
 {
+  if (wants_context (function) && (current == NULL || !current->lives))
+    {
+      fake_violation ("%s in a thread without a context", function);
+      return CUDA_ERROR_INVALID_CONTEXT;
+    }
   if (fault.n > 0 && strcmp (function, fault.function) == 0 && --fault.n == 0)
     {
       if (ends_context (fault.code))
@@ -274,7 +300,8 @@ cuDeviceTotalMem (size_t *bytes, CUdevice device)
 CUresult
 cuDevicePrimaryCtxRetain (CUcontext *context, CUdevice device)
 {
-  *context = (CUcontext)&fake.n_devices;
+  *context = &contexts[device];
+  contexts[device].lives = true;
   return fake_enter ("cuDevicePrimaryCtxRetain");
 }
 
@@ -285,6 +312,8 @@ cuDevicePrimaryCtxRelease (CUdevice device)
 {
   if (getenv ("FAKE_CUDA_STAY") != NULL)
     setenv ("TAPEDECK_DEVICE", getenv ("FAKE_CUDA_STAY"), 1);
+  contexts[device].lives = false;
+  fake_kernels_unload ();
   return fake_enter ("cuDevicePrimaryCtxRelease");
 }
 
@@ -294,12 +323,15 @@ cuDevicePrimaryCtxReset (CUdevice device)
   fake_sticky = CUDA_SUCCESS;
   fake_streams_reset ();
   fake_memory_end_context ();
+  contexts[device].lives = false;
+  fake_kernels_unload ();
   return fake_enter ("cuDevicePrimaryCtxReset");
 }
 
 CUresult
 cuCtxSetCurrent (CUcontext context)
 {
+  current = context;
   return fake_enter ("cuCtxSetCurrent");
 }
 

@@ -17,6 +17,9 @@ CUresult fake_enter (const char *function);
 /** Set by a fault that a context does not survive; CUDA_SUCCESS: none. */
 extern CUresult fake_sticky;
 
+/** The context is gone, and all code with it. */
+void fake_kernels_unload (void);
+
 /* memory */
 bool fake_is_mapped (CUdeviceptr address, size_t bytes);
 /** Let the host reach the device's memory, while kernels run; and take that away. */
@@ -61,6 +64,7 @@ struct FakeCommand
 
 enum
 {
+  FAKE_DEVICES = 8,  /* at most */
   FAKE_STREAMS = 16, /* 0 stands for the host */
   FAKE_TAILS = 8     /* that a node can follow directly */
 };

@@ -4,12 +4,14 @@
  * SPDX-License-Identifier: MIT */
 #include "fake-kernels.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum
 {
-  SHARED_BY_DEFAULT = 48 << 10
+  SHARED_BY_DEFAULT = 48 << 10,
+  MAX_LOADED = 1024
 };
 
 /* Kernels whose attribute says that they may take more shared memory, and how much. */
@@ -19,12 +21,39 @@ static struct
   int bytes;
 } allowed[16];
 
+/* Kernels whose code is in the context: a driver loads each when it is launched first. */
+static const FakeKernel *loaded[MAX_LOADED];
+static int n_loaded;
+
 typedef struct
 {
   const FakeKernel *kernel;
   unsigned grid[3], block, shared_bytes;
   void *params;
 } Launch;
+
+void
+fake_kernels_unload (void)
+{
+  n_loaded = 0;
+}
+
+/* Loading may take memory, which is not for a thread that captures in earnest. */
+static CUresult
+load (const FakeKernel *kernel)
+{
+  char text[120];
+
+  for (int i = 0; i < n_loaded; i++)
+    if (loaded[i] == kernel)
+      return CUDA_SUCCESS;
+  snprintf (text, sizeof text, "the first launch of %s", kernel->name);
+  if (fake_forbids (text))
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (n_loaded < MAX_LOADED)
+    loaded[n_loaded++] = kernel;
+  return CUDA_SUCCESS;
+}
 
 CUresult
 cuLibraryLoadData (CUlibrary *library, const void *code, CUjit_option *options, void **values,
@@ -154,6 +183,8 @@ cuLaunchKernel (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned 
   CUresult result = fake_enter ("cuLaunchKernel");
   FakeCommand *c;
 
+  if (result == CUDA_SUCCESS)
+    result = load ((const FakeKernel *)function);
   if (result != CUDA_SUCCESS)
     return result;
   c = launch_new ((const FakeKernel *)function, (unsigned[]){ grid_x, grid_y, grid_z },
