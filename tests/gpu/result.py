@@ -81,13 +81,28 @@ def put(path, key):
     save(path, result)
 
 
+def row_of(line):
+    """A row, or None: what C prints of numbers that are none is not JSON, and a program that was killed
+    may have printed half a line."""
+    for text in (line, re.sub(r'(?<=[:\[,]) ?-?(?:nan|inf)\b', ' null', line)):
+        try:
+            row = json.loads(text)
+        except ValueError:
+            continue
+        return row if isinstance(row.get('row'), str) else None
+    return None
+
+
 def rows(result, log, suffix=''):
     """What programs print about one row goes together: our time, PyTorch's time."""
     with open(log, encoding='utf-8', errors='replace') as f:
         for line in f:
             if not line.startswith('{"row"'):
                 continue
-            row = json.loads(line)
+            row = row_of(line)
+            if row is None:
+                result['torn_rows'] = (result.get('torn_rows', []) + [line.strip()[:200]])[:20]
+                continue
             name = row.pop('row') + suffix
             result.setdefault('rows', {}).setdefault(name, {}).update(row)
 
@@ -208,8 +223,8 @@ def times(path, tapedeck, program, *args):
             said = run([tapedeck, 'cat', '--json', '--iterations', '10:11', tape]).stdout
             exact = len(re.findall(r'"kind": ?"exact"', said))
             for line in done.stdout.splitlines():
-                if line.startswith('{"row"'):
-                    row = json.loads(line)
+                row = row_of(line) if line.startswith('{"row"') else None
+                if row is not None:
                     table['%s@%s' % (row['row'], name)] = {'us': row['us'], 'exact_times': exact}
                     print(name, row['row'], row['us'], exact)
     save(path, result)
@@ -428,12 +443,13 @@ def finish(path):
     if 'failed' in result:
         result.pop('left', None)
     table = result.setdefault('rows', {})
-    conclude_kernels(result, table)
-    conclude_trainings(result, table)
-    conclude_recording(result, table)
-    conclude_models(result, table)
-    conclude_questions(result, table)
-    conclude_rest(result, table)
+    result.pop('not_concluded', None)
+    for conclude in (conclude_kernels, conclude_trainings, conclude_recording, conclude_models, conclude_questions,
+                     conclude_rest):
+        try:
+            conclude(result, table)
+        except (KeyError, TypeError, ZeroDivisionError) as e:  # a row lacks what it should have; the others count
+            result.setdefault('not_concluded', {})[conclude.__name__] = repr(e)
     save(path, result)
     claims = result.get('claims', {})
     for key in sorted(claims):
@@ -442,7 +458,9 @@ def finish(path):
     seconds, expected = result.get('seconds', {}), result.get('expected_seconds', {})
     print('seconds of steps (expected): ' + ', '.join('%s %d (%d)' % (k, seconds[k], expected.get(k, 0)) for k in seconds))
     print('worst beside PyTorch: ' + ', '.join('%s %.2f' % (n, r) for r, n in ratios[:10]))
-    return sum(not c['holds'] for c in claims.values())
+    for name, why in result.get('not_concluded', {}).items():
+        print('FAILS   %s: %s' % (name, why))
+    return sum(not c['holds'] for c in claims.values()) + len(result.get('not_concluded', {}))
 
 
 LESSON = 'on_a_gpu.tdtape'

@@ -106,7 +106,10 @@ step ()
     left="$left $key"
     return 75
   fi
-  timeout -k 5 $((limit + 20 - begin + begun)) "$@" >"$logs/$key.log" 2>&1
+  # One that hangs leaves the others their time.
+  most=$((5 * expected + 30))
+  if [ $most -gt $((limit + 20 - begin + begun)) ]; then most=$((limit + 20 - begin + begun)); fi
+  timeout -k 5 $most "$@" >"$logs/$key.log" 2>&1
   status=$?
   seconds=$(($(date +%s) - begin))
   case $status in

@@ -92,6 +92,12 @@ for name, row, key, value in BAD:
     c = concluded(rows)['claims']
     tap('%s fails with %s of %s as %s' % (name, key, row, value),
         not c[name]['holds'] and [k for k in c if not c[k]['holds']] == [name])
+rows = json.loads(json.dumps(GOOD))
+del rows['train.lstm']['losses']
+r = concluded(rows)
+tap('a row that lacks something costs the claims of its kind alone',
+    list(r['not_concluded']) == ['conclude_trainings'] and 'static_same_losses' not in r['claims']
+    and r['claims']['kernels']['holds'] and r['claims']['nccl']['holds'])
 r = concluded({'relu': {'us': 9, 'most_us': 8}, 'exp': {'us': 9, 'most_us': 8, 'reason': 'told by a person'}})['rows']
 tap('a goal that was missed asks for a reason', r['relu']['reason'] == '' and r['relu']['missed'] == ['us'])
 tap('a reason that was given stays', r['exp']['reason'] == 'told by a person')
@@ -104,7 +110,13 @@ with tempfile.TemporaryDirectory() as folder:
         with open(log, 'w', encoding='utf-8') as f:
             f.write(text)
         result.step(path, key, '0', '3', '4', log)
+    with open(log, 'w', encoding='utf-8') as f:
+        f.write('{"row": "exp", "us": 7}\n{"row": "log", "us": nan, "of": [-nan, inf, 1]}\n{"row": "tanh", "us"\n')
+    result.step(path, 'killed', '124', '3', '4', log)
     r = result.load(path)
+    tap('a row that was cut off costs no other, and numbers that are none are null',
+        (r['killed.status'], r['torn_rows'], r['rows'].pop('exp'), r['rows'].pop('log'))
+        == ('124', ['{"row": "tanh", "us"'], {'us': 7}, {'us': None, 'of': [None, None, 1]}))
     tap('what programs say of a row goes together', r['rows'] == {'relu': {'us': 5, 'torch_us': 6}})
     tap('a step leaves its end, its status and both times',
         (r['a'], r['a.status'], r['seconds']['a'], r['expected_seconds']['a']) == ('no row', '0', 3, 4))

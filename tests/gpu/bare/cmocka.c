@@ -5,10 +5,12 @@
 
 #include <fnmatch.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <unistd.h>
 
-static const char *filter;
+static const char *filter, *current;
 static jmp_buf running;
 
 void
@@ -49,16 +51,43 @@ passes (const struct CMUnitTest *t)
   return (t->teardown_func == NULL || t->teardown_func (&state) == 0) && ok;
 }
 
+/* A program that is killed, or falls, says in which test. */
+static void
+say_where (int number)
+{
+  static const char in[] = "ended by a signal in ";
+  ssize_t n = write (STDOUT_FILENO, in, sizeof in - 1);
+
+  if (n > 0)
+    n = write (STDOUT_FILENO, current, strlen (current));
+  if (n > 0)
+    n = write (STDOUT_FILENO, "\n", 1);
+  signal (number, SIG_DFL);
+  raise (number);
+}
+
+static void
+watch (void)
+{
+  static const int numbers[] = { SIGTERM, SIGSEGV, SIGABRT, SIGBUS, SIGFPE };
+
+  setvbuf (stdout, NULL, _IOLBF, 0);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    signal (numbers[i], say_where);
+}
+
 int
 _cmocka_run_group_tests (const char *name, const struct CMUnitTest *tests, size_t n,
                          CMFixtureFunction setup, CMFixtureFunction teardown)
 {
   int n_failed = 0, n_run = 0;
 
+  watch ();
   for (size_t i = 0; i < n; i++)
     if (filter == NULL || fnmatch (filter, tests[i].name, 0) == 0)
       {
         n_run++;
+        current = tests[i].name;
         if (!passes (&tests[i]))
           {
             printf ("not ok %s\n", tests[i].name);

@@ -1,7 +1,13 @@
-/* The runner counts what fails: in the test, in its begin, in its end.
+/* The runner counts what fails: in the test, in its begin, in its end; where it is killed, it
+ * says in which test.
  *
  * SPDX-License-Identifier: MIT */
 #include "cmocka.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int n_ends;
 
@@ -37,6 +43,39 @@ bad_text (void **state)
   assert_string_equal ("a", "b");
 }
 
+static void
+killed_test (void **state)
+{
+  raise (SIGTERM);
+}
+
+/* What was printed before is there too, although that is no terminal. */
+static bool
+killed_one_is_named (void)
+{
+  const struct CMUnitTest tests[] = { { "bad one", bad_test, NULL, NULL, NULL },
+                                      { "killed", killed_test, NULL, NULL, NULL } };
+  char text[400] = "";
+  int ends[2], status = 0;
+  ssize_t n = 0, more;
+  pid_t child;
+
+  if (pipe (ends) != 0 || (child = fork ()) < 0)
+    return false;
+  if (child == 0)
+    {
+      dup2 (ends[1], STDOUT_FILENO);
+      _exit (_cmocka_run_group_tests ("runner", tests, 2, NULL, NULL));
+    }
+  close (ends[1]);
+  while ((more = read (ends[0], text + n, sizeof text - 1 - (size_t)n)) > 0)
+    n += more;
+  close (ends[0]);
+  waitpid (child, &status, 0);
+  return WIFSIGNALED (status) && WTERMSIG (status) == SIGTERM
+         && strstr (text, "not ok bad one\nended by a signal in killed\n") != NULL;
+}
+
 int
 main (void)
 {
@@ -46,6 +85,8 @@ main (void)
                                       { "bad begin", good_test, bad, end, NULL },
                                       { "bad end", good_test, NULL, bad, NULL } };
 
+  if (!killed_one_is_named ())
+    return 1;
   if (_cmocka_run_group_tests ("runner", tests, 5, NULL, NULL) != 4 || n_ends != 3)
     return 1;
   cmocka_set_test_filter ("* one");
