@@ -2,7 +2,9 @@
  * side. *Source*: chainer.functions.lstm.
  *
  * SPDX-License-Identifier: MIT */
-#include "kernel.cuh"
+#include "count.cuh"
+
+#include "lstm.h"
 
 TD_DEVICE float
 sigmoid_of (float x)
@@ -49,13 +51,17 @@ template <typename S> struct Gates
         v[i] = N::load (((const S *)x)[4 * k + i]);
   }
 
+  template <typename C>
   TD_MEMBER void
-  store (void *x, int64_t k, int packs) const
+  store (void *x, int64_t k, int packs, C &counter) const
   {
     Pack<S, 4> pack;
 
     for (int i = 0; i < 4; i++)
-      pack.v[i] = N::store (v[i]);
+      {
+        pack.v[i] = N::store (v[i]);
+        counter.see (N::load (pack.v[i]));
+      }
     if (packs)
       ((Pack<S, 4> *)x)[k] = pack;
     else
@@ -71,9 +77,20 @@ number_of (const void *x, int64_t k)
   return Number<S>::load (((const S *)x)[k]);
 }
 
-template <typename S>
+/* Number k of an array that is counted. */
+template <typename S, typename C>
 TD_DEVICE void
-cell (const TdLstmParams &a, int64_t k)
+put (void *x, int64_t k, typename Number<S>::T v, C &counter)
+{
+  const S stored = Number<S>::store (v);
+
+  counter.see (Number<S>::load (stored));
+  ((S *)x)[k] = stored;
+}
+
+template <typename S, typename C>
+TD_DEVICE void
+cell (const TdLstmParams &a, int64_t k, C &of_out0, C &of_out1)
 {
   typedef Number<S> N;
   Gates<S> x;
@@ -82,13 +99,13 @@ cell (const TdLstmParams &a, int64_t k)
   const typename N::T c
       = tanh_of (x.v[0]) * sigmoid_of (x.v[1]) + sigmoid_of (x.v[2]) * number_of<S> (a.c, k);
 
-  ((S *)a.out0)[k] = N::store (c);
-  ((S *)a.out1)[k] = N::store (sigmoid_of (x.v[3]) * tanh_of (c));
+  put<S> (a.out0, k, c, of_out0);
+  put<S> (a.out1, k, sigmoid_of (x.v[3]) * tanh_of (c), of_out1);
 }
 
-template <typename S>
+template <typename S, typename C>
 TD_DEVICE void
-cell_grad (const TdLstmParams &a, int64_t k)
+cell_grad (const TdLstmParams &a, int64_t k, C &of_out0, C &of_out1)
 {
   typedef Number<S> N;
   typedef typename N::T T;
@@ -100,26 +117,29 @@ cell_grad (const TdLstmParams &a, int64_t k)
   T v = sigmoid_of (x.v[2]), i;
 
   gx.v[3] = gh * co * o * (1 - o);
-  ((S *)a.out0)[k] = N::store (g * v);
+  put<S> (a.out0, k, g * v, of_out0);
   gx.v[2] = g * number_of<S> (a.c, k) * v * (1 - v);
   v = tanh_of (x.v[0]);
   i = sigmoid_of (x.v[1]);
   gx.v[0] = g * i * (1 - v * v);
   gx.v[1] = g * v * i * (1 - i);
-  gx.store (a.out1, k, a.packs);
+  gx.store (a.out1, k, a.packs, of_out1);
 }
 
-#define LSTM(S, name)                                                                          \
-  TD_KERNEL (td_lstm_##name, TdLstmParams)                                                     \
+#define LSTM_KERNEL(S, kernel, each)                                                           \
+  TD_COUNTED_KERNEL (kernel, TdLstmCounted)                                                    \
   {                                                                                            \
-    for (int64_t k = thread_index (); k < a.n * a.u; k += n_threads ())                        \
-      cell<S> (a, k);                                                                          \
-  }                                                                                            \
-  TD_KERNEL (td_lstm_grad_##name, TdLstmParams)                                                \
-  {                                                                                            \
-    for (int64_t k = thread_index (); k < a.n * a.u; k += n_threads ())                        \
-      cell_grad<S> (a, k);                                                                     \
+    TD_COUNTER_AS (of_out0, Number<S>::T);                                                     \
+    TD_COUNTER_AS (of_out1, Number<S>::T);                                                     \
+                                                                                               \
+    for (int64_t k = thread_index (); k < a.p.n * a.p.u; k += n_threads ())                    \
+      each<S> (a.p, k, of_out0, of_out1);                                                      \
+    TD_COUNTER_LEAVE_AS (of_out0, a.parts[0]);                                                 \
+    TD_COUNTER_LEAVE_AS (of_out1, a.parts[1]);                                                 \
   }
+#define LSTM(S, name)                                                                          \
+  LSTM_KERNEL (S, lstm_##name, cell)                                                           \
+  LSTM_KERNEL (S, lstm_grad_##name, cell_grad)
 LSTM (float, f32)
 LSTM (double, f64)
 LSTM (td_f16, f16)

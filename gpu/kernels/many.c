@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "launch.h"
+#include "lstm.h"
 
 #include <assert.h>
 #include <math.h>
@@ -168,10 +169,13 @@ td_cuda_lstm (TdCudaLauncher *l, int kind, const TdTensor *in, int n_in, TdTenso
   static TdCudaKernel cells[TD_N_DTYPES] = { TD_FLOATS ("td_lstm"), TD_HALVES ("td_lstm") };
   static TdCudaKernel grads[TD_N_DTYPES]
       = { TD_FLOATS ("td_lstm_grad"), TD_HALVES ("td_lstm_grad") };
+  static TdCudaKernel counting[2][TD_N_DTYPES]
+      = { { TD_FLOATS ("td_count_lstm"), TD_HALVES ("td_count_lstm") },
+          { TD_FLOATS ("td_count_lstm_grad"), TD_HALVES ("td_count_lstm_grad") } };
   const bool grad = kind == TD_LSTM_GRAD;
   const TdDtype dtype = out[0].dtype;
   const size_t gates = 4 * td__bytes_of (dtype);
-  const TdLstmParams a = { .c = in[0].data,
+  const TdLstmParams p = { .c = in[0].data,
                            .x = in[1].data,
                            .c_new = grad ? in[2].data : NULL,
                            .gc = grad ? in[3].data : NULL,
@@ -182,10 +186,18 @@ td_cuda_lstm (TdCudaLauncher *l, int kind, const TdTensor *in, int n_in, TdTenso
                            .u = in[0].shape->dim[1],
                            .packs = dtype != TD_F64 && td__aligned (in[1].data, gates)
                                     && td__aligned (out[1].data, gates) };
+  TdLstmCounted a = { .p = p };
+  int64_t blocks;
 
   for (int i = 0; i < n_in; i++)
     if (in[i].dtype != dtype)
       return TD_ERR_DTYPE;
-  return td__launch (l, grad ? &grads[dtype] : &cells[dtype],
-                     td__blocks (l, a.n * a.u, TD_BLOCK), 1, &a);
+  blocks = td__blocks (l, p.n * p.u, TD_BLOCK);
+  for (int i = 0; i < 2; i++)
+    a.parts[i] = td__count (l, &out[i], &blocks);
+  return td__launch (l,
+                     a.parts[0] != NULL || a.parts[1] != NULL ? &counting[grad][dtype]
+                     : grad                                   ? &grads[dtype]
+                                                              : &cells[dtype],
+                     blocks, 1, &a);
 }

@@ -20,7 +20,7 @@ enum
   MAX_OUT = 4
 };
 
-/* Make the call; out[0] is counted. */
+/* Make the call; the first outputs are counted. */
 typedef TdStatus (*Call) (TdCudaLauncher *l, TdTensor *in, TdTensor *out, const void *context);
 
 typedef struct
@@ -32,17 +32,23 @@ typedef struct
 
 /* --- a launcher that counts --- */
 
-static TdCudaStats *parts;
-static int64_t n_parts, n_taken;
-static const void *counted;
+static struct
+{
+  TdCudaStats *parts;
+  int64_t n_parts;
+  const void *of;
+} taken[MAX_OUT];
+static int n_taken;
 
 static TdCudaStats *
 take (TdCudaLauncher *l, const TdTensor *y, int64_t blocks)
 {
-  n_taken++;
-  n_parts = blocks;
-  counted = y->data;
-  parts = rig_guarded ((size_t)blocks * sizeof *parts, true);
+  TdCudaStats *parts = rig_guarded ((size_t)blocks * sizeof *parts, true);
+
+  assert_true (n_taken < MAX_OUT);
+  taken[n_taken].parts = parts;
+  taken[n_taken].n_parts = blocks;
+  taken[n_taken++].of = y->data;
   return parts;
 }
 
@@ -133,15 +139,15 @@ sum_again (const TdTensor *y, TdStats *c)
 
 /* Of y, which is memory of the host here. */
 static void
-assert_counted (const char *what, const TdTensor *y)
+assert_counted (const char *what, const TdTensor *y, int k)
 {
   TdCudaStats *result = rig_guarded (sizeof *result, true);
   const TdCudaStatsOf of = { .data = y->data,
                              .size = y->size,
                              .dtype = y->dtype,
                              .max_samples = 1, /* parts are of all */
-                             .parts = parts,
-                             .n_parts = n_parts,
+                             .parts = taken[k].parts,
+                             .n_parts = taken[k].n_parts,
                              .result = result };
   TdStats s, c;
 
@@ -193,7 +199,7 @@ release (TdTensor *x)
 /* By the kernels that do not count and, threads in each order, by those that do; counts:
  * whether there is one.  What outputs hold at first is the same. */
 static void
-check (const char *what, const Array *in, int n_in, const Array *out, int n_out, bool counts,
+check (const char *what, const Array *in, int n_in, const Array *out, int n_out, int counts,
        Call call, const void *context)
 {
   TdCudaLauncher *l = rig_launcher ();
@@ -228,13 +234,14 @@ check (const char *what, const Array *in, int n_in, const Array *out, int n_out,
             != 0)
           fail_msg ("%s: other numbers where they are counted", what);
       snprintf (text, sizeof text, "%s, order %d", what, order);
-      if (n_taken != (counts ? 1 : 0))
-        fail_msg ("%s: %d launches count", text, (int)n_taken);
-      if (!counts)
-        continue;
-      assert_ptr_equal (counted, y[0].data);
-      assert_counted (text, &y[0]);
-      rig_release (parts, (size_t)n_parts * sizeof *parts);
+      if (n_taken != counts)
+        fail_msg ("%s: %d arrays are counted", text, n_taken);
+      for (int i = 0; i < counts; i++)
+        {
+          assert_ptr_equal (taken[i].of, y[i].data);
+          assert_counted (text, &y[i], i);
+          rig_release (taken[i].parts, (size_t)taken[i].n_parts * sizeof (TdCudaStats));
+        }
     }
   for (int i = 0; i < n_in; i++)
     release (&x[i]);
@@ -272,7 +279,7 @@ unary__counts_what_it_writes (void **state)
 
         snprintf (what, sizeof what, "unary %d, dtype %d, spread %d", kind, (int)floats[d],
                   (int)a.spread);
-        check (what, &a, 1, &a, 1, true, call_unary, &f);
+        check (what, &a, 1, &a, 1, 1, call_unary, &f);
       }
 }
 
@@ -289,7 +296,7 @@ unary__counts_large_arrays_and_those_with_nothing_finite (void **state)
         const Formula copy = { TD_UNARY_COPY };
 
         snprintf (what, sizeof what, "dtype %d, spread %d", (int)floats[d], spread);
-        check (what, &a, 1, &a, 1, true, call_unary, d % 2 == 0 ? &f : &copy);
+        check (what, &a, 1, &a, 1, 1, call_unary, d % 2 == 0 ? &f : &copy);
       }
 }
 
@@ -302,8 +309,8 @@ counted__spread_keeps_its_digits_far_from_zero (void **state)
               same = { TD_F32, { 1, { 777 } }, CONSTANT };
   const Formula shift = { TD_UNARY_ADD_SCALAR, .p = 1e8 }, copy = { TD_UNARY_COPY };
 
-  check ("far", &far, 1, &far, 1, true, call_unary, &shift);
-  check ("constant", &same, 1, &same, 1, true, call_unary, &copy);
+  check ("far", &far, 1, &far, 1, 1, call_unary, &shift);
+  check ("constant", &same, 1, &same, 1, 1, call_unary, &copy);
 }
 
 static void
@@ -312,8 +319,8 @@ unary__of_integers_and_of_nothing_is_not_counted (void **state)
   const Array whole = { TD_I32, { 1, { 100 } }, PLAIN }, none = { TD_F32, { 1, { 0 } }, PLAIN };
   const Formula f = { TD_UNARY_NEG };
 
-  check ("integers", &whole, 1, &whole, 1, false, call_unary, &f);
-  check ("nothing", &none, 1, &none, 1, false, call_unary, &f);
+  check ("integers", &whole, 1, &whole, 1, 0, call_unary, &f);
+  check ("nothing", &none, 1, &none, 1, 0, call_unary, &f);
 }
 
 static TdStatus
@@ -330,7 +337,7 @@ cast__counts_floating_numbers_from_all_types (void **state)
   for (int from = TD_F32; from <= TD_BOOL; from++)
     for (int to = TD_F32; to <= TD_BOOL; to++)
       {
-        const bool counts = to == TD_F32 || to == TD_F64 || to == TD_F16 || to == TD_BF16;
+        const int counts = to == TD_F32 || to == TD_F64 || to == TD_F16 || to == TD_BF16;
         const Array in = { (TdDtype)from, { 1, { 3001 } }, SPECIAL },
                     out = { (TdDtype)to, { 1, { 3001 } }, PLAIN };
 
@@ -371,7 +378,7 @@ binary__counts_what_it_writes_and_adds (void **state)
         const Formula f = { kind, .accumulate = (kind + d) % 2 == 0 };
 
         snprintf (what, sizeof what, "binary %d, dtype %d", kind, (int)floats[d]);
-        check (what, in, 2, &a, 1, true, call_binary, &f);
+        check (what, in, 2, &a, 1, 1, call_binary, &f);
       }
 }
 
@@ -386,9 +393,9 @@ binary__counts_where_operands_are_repeated (void **state)
   const Array first[2] = { x, row }, second[2] = { column, x }, third[2] = { odd, middle };
   const Formula f = { TD_BINARY_DIV, .accumulate = true };
 
-  check ("row", first, 2, &x, 1, true, call_binary, &f);
-  check ("column", second, 2, &x, 1, true, call_binary, &f);
-  check ("middle axis", third, 2, &odd, 1, true, call_binary, &f);
+  check ("row", first, 2, &x, 1, 1, call_binary, &f);
+  check ("column", second, 2, &x, 1, 1, call_binary, &f);
+  check ("middle axis", third, 2, &odd, 1, 1, call_binary, &f);
 }
 
 static void
@@ -406,7 +413,7 @@ unary_grad__counts_what_it_writes_and_adds (void **state)
         const Formula f = { kind, .p = 0.75, .accumulate = d % 2 == kind % 2 };
 
         snprintf (what, sizeof what, "gradient of unary %d, dtype %d", kind, (int)floats[d]);
-        check (what, in, 2, &a, 1, true, call_unary_grad, &f);
+        check (what, in, 2, &a, 1, 1, call_unary_grad, &f);
       }
 }
 
@@ -451,7 +458,7 @@ softmax__counts_what_it_writes (void **state)
               continue;
             snprintf (what, sizeof what, "softmax %d, dtype %d, row of %d, axis %d", kind,
                       (int)floats[d], (int)rows[s][1], axis);
-            check (what, in, 2, &a, 1, true, call_softmax, &c);
+            check (what, in, 2, &a, 1, 1, call_softmax, &c);
           }
 }
 
@@ -488,7 +495,7 @@ check_row_norm (TdDtype dtype, TdDtype vectors, const int64_t *size, bool grad)
 
   snprintf (what, sizeof what, "row norm%s, dtypes %d and %d, row of %d",
             grad ? "'s gradient" : "", (int)dtype, (int)vectors, (int)size[1]);
-  check (what, grad ? backward : forward, grad ? 5 : 3, grad ? gradients : moments, 3, true,
+  check (what, grad ? backward : forward, grad ? 5 : 3, grad ? gradients : moments, 3, 1,
          call_row_norm, &c);
 }
 
@@ -509,6 +516,35 @@ row_norm__counts_what_it_writes (void **state)
       }
 }
 
+static TdStatus
+call_lstm (TdCudaLauncher *l, TdTensor *in, TdTensor *out, const void *context)
+{
+  const int kind = *(const int *)context;
+
+  return td_cuda_lstm (l, kind, in, kind == TD_LSTM_GRAD ? 5 : 2, out, 2);
+}
+
+static void
+lstm__counts_both_arrays_that_it_writes (void **state)
+{
+  static const int64_t units[] = { 1, 7, 96, 1500 };
+  char what[120];
+
+  for (int kind = TD_LSTM; kind <= TD_LSTM_GRAD; kind++)
+    for (int d = 0; d < 4; d++)
+      for (int s = 0; s < 4; s++)
+        {
+          const Array c = { floats[d], { 2, { 3, units[s] } }, PLAIN };
+          const Array x = { floats[d], { 2, { 3, 4 * units[s] } }, s == 2 ? SPECIAL : PLAIN };
+          const Array in[5] = { c, x, c, c, c }, cells[2] = { c, c }, gradients[2] = { c, x };
+          const bool grad = kind == TD_LSTM_GRAD;
+
+          snprintf (what, sizeof what, "lstm%s, dtype %d, %d units", grad ? "'s gradient" : "",
+                    (int)floats[d], (int)units[s]);
+          check (what, in, grad ? 5 : 2, grad ? gradients : cells, 2, 2, call_lstm, &kind);
+        }
+}
+
 /* Parts and arrays that are read come out of one launch, each at its place. */
 static void
 stats__join_parts_beside_arrays_that_are_read (void **state)
@@ -521,12 +557,13 @@ stats__join_parts_beside_arrays_that_are_read (void **state)
   TdStats s, of_x, of_y;
 
   l->count = take;
+  n_taken = 0;
   assert_int_equal (td_cuda_unary (l, TD_UNARY_EXP, 0, 0, &x, &y), TD_OK);
   l->count = NULL;
-  const TdCudaStatsOf of[3]
-      = { { x.data, 700, TD_F32, 0, 0, &results[0] },
-          { NULL, 700, TD_F32, 5, 1, &results[1], parts, n_parts }, /* not even looked at */
-          { x.data, 700, TD_F32, 0, 0, &results[2] } };
+  const TdCudaStatsOf of[3] = { { x.data, 700, TD_F32, 0, 0, &results[0] },
+                                { NULL, 700, TD_F32, 5, 1, &results[1], taken[0].parts,
+                                  taken[0].n_parts }, /* not even looked at */
+                                { x.data, 700, TD_F32, 0, 0, &results[2] } };
   assert_int_equal (td_cuda_stats (l, of, 3), TD_OK);
   assert_int_equal (td__cpu_stats (NULL, &x, 0, 0, &of_x), TD_OK);
   assert_int_equal (td__cpu_stats (NULL, &y, 0, 0, &of_y), TD_OK);
@@ -539,7 +576,7 @@ stats__join_parts_beside_arrays_that_are_read (void **state)
       assert_memory_equal (s.exponent, c->exponent, sizeof s.exponent);
       assert_close ("beside", "the greatest", s.max, c->max, 0);
     }
-  rig_release (parts, (size_t)n_parts * sizeof *parts);
+  rig_release (taken[0].parts, (size_t)taken[0].n_parts * sizeof (TdCudaStats));
   rig_release (results, 3 * sizeof *results);
   release (&x);
   release (&y);
@@ -568,6 +605,7 @@ main (void)
     cmocka_unit_test (unary_grad__counts_what_it_writes_and_adds),
     cmocka_unit_test (softmax__counts_what_it_writes),
     cmocka_unit_test (row_norm__counts_what_it_writes),
+    cmocka_unit_test (lstm__counts_both_arrays_that_it_writes),
     cmocka_unit_test (stats__join_parts_beside_arrays_that_are_read),
     cmocka_unit_test (kernels__that_count_have_all_run),
   };
