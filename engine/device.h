@@ -766,6 +766,8 @@ typedef struct TdModuleHost
   /** Record an error.  Returns status. */
   TdStatus (*fail) (TdStatus status, const char *what, const char *message);
   const char *(*status_name) (TdStatus status);
+  /** Say something in a line, to who sees the program and on its tape. */
+  void (*notice) (const char *text);
   const TdConfig *(*config) (void);
   /** Take memory of d from its pool, for a module's own use.  *Errors*: NULL after fail. */
   void *(*memory_take) (TdDevice *d, size_t bytes, TdMemCategory category,

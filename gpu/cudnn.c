@@ -28,22 +28,50 @@ enum
 
 struct TdDnnApi td__dnn;
 
-bool
-td__dnn_load (void)
+/* Returns NULL, or what is missing. */
+static const char *
+find_functions (void)
 {
-  if (td__dnn.tried)
-    return td__dnn.here;
-  td__dnn.tried = true;
+  static char old[80];
+  size_t version;
+
   td__dnn.library = td_cuda_library ("libcudnn.so.9");
   if (td__dnn.library == NULL)
-    return false;
+    return "there is no libcudnn.so.9";
 #define FIND(name)                                                                             \
   *(void **)&td__dnn.name = dlsym (td__dnn.library, #name);                                    \
   if (td__dnn.name == NULL)                                                                    \
-    return false;
+    return "libcudnn.so.9 has no " #name;
   TD_DNN_FUNCTIONS (FIND)
 #undef FIND
-  return td__dnn.here = td__dnn.cudnnGetVersion () >= OLDEST;
+  version = td__dnn.cudnnGetVersion ();
+  if (version >= OLDEST)
+    return NULL;
+  snprintf (old, sizeof old, "cuDNN %zu.%zu is here, %d.%d is the least", version / 10000,
+            version % 10000 / 100, OLDEST / 10000, OLDEST % 10000 / 100);
+  return old;
+}
+
+/* Programs that have nothing for it hear nothing of it; the others once. */
+bool
+td__dnn_load (void)
+{
+  const char *missing;
+  char text[240];
+
+  if (td__dnn.tried)
+    return td__dnn.here;
+  td__dnn.tried = true;
+  missing = find_functions ();
+  td__dnn.here = missing == NULL;
+  if (missing == NULL || td_cuda_host == NULL)
+    return td__dnn.here;
+  snprintf (text, sizeof text,
+            "no cuDNN: %s; convolutions, recurrent layers and attention run as tapedeck's own "
+            "kernels",
+            missing);
+  td_cuda_host->notice (text);
+  return false;
 }
 
 /* --- graphs --- */

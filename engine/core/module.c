@@ -33,6 +33,16 @@ host_fail (TdStatus status, const char *what, const char *message)
   return td__fail (status, what, NULL, "%s", message);
 }
 
+static void
+host_notice (const char *text)
+{
+  TdObserver *o = td__engine.observer;
+
+  fprintf (stderr, "tapedeck: %s\n", text);
+  if (o != NULL && o->notice != NULL)
+    o->notice (o, text);
+}
+
 static void *
 host_memory_take (TdDevice *d, size_t bytes, TdMemCategory category, TdBlock **block)
 {
@@ -52,6 +62,7 @@ static TdModuleHost host = { .abi = TD_DEVICE_ABI,
                              .provider_bytes = sizeof (TdSegmentProvider),
                              .fail = host_fail,
                              .status_name = td_status_name,
+                             .notice = host_notice,
                              .config = td_config,
                              .memory_take = host_memory_take,
                              .memory_give = td__pool_give };

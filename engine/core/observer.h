@@ -117,6 +117,8 @@ struct TdObserver
   bool (*where) (TdObserver *o, TdEventPlace *place);
   /** Optional, else `error`: the same of an event that was over. */
   void (*fault) (TdObserver *o, const TdError *error, const TdLateFault *fault);
+  /** Optional: what a device has to say, in a line. */
+  void (*notice) (TdObserver *o, const char *text);
   void (*config) (TdObserver *o, const char *field, int value);
   void (*param) (TdObserver *o, const TdPath *path, const TdVar *param);
   /** Optional: news of a static chain, and a schedule before it is replayed first. */

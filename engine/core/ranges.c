@@ -83,6 +83,7 @@ PASS (unchain, (TdObserver *o, struct TdNode *n, const TdSite *s), n, s)
 PASS (name, (TdObserver *o, struct TdNode *n, const char *name), n, name)
 PASS (out_of_memory, (TdObserver *o, const struct TdMemReport *report), report)
 PASS (error, (TdObserver *o, const TdError *error), error)
+PASS (notice, (TdObserver *o, const char *text), text)
 PASS (config, (TdObserver *o, const char *field, int value), field, value)
 PASS (param, (TdObserver *o, const TdPath *path, const TdVar *param), path, param)
 PASS (static_news, (TdObserver *o, const TdStaticNews *news), news)
@@ -145,6 +146,7 @@ static const TdObserver vtable = { .before_op = before_op,
                                    .out_of_memory = on_out_of_memory,
                                    .where = on_where,
                                    .fault = on_fault,
+                                   .notice = on_notice,
                                    .config = on_config,
                                    .param = on_param,
                                    .static_news = on_static_news,

@@ -556,6 +556,12 @@ on_error (TdObserver *o, const TdError *error)
 }
 
 static void
+on_notice (TdObserver *o, const char *text)
+{
+  notice (self (o), TD_TAPE_NOTICE_TEXT, 0, text, NULL, td__engine.site);
+}
+
+static void
 on_config (TdObserver *o, const char *field, int value)
 {
   char text[96];
@@ -716,6 +722,7 @@ static const TdObserver vtable = {
   .out_of_memory = td__recorder_out_of_memory,
   .where = td__recorder_where,
   .fault = td__recorder_fault,
+  .notice = on_notice,
   .config = on_config,
   .param = on_param,
   .static_news = td__recorder_static_news,

@@ -246,6 +246,70 @@ run__leaves_a_tape_up_to_the_kernel_that_faults (void **state)
   free (text);
 }
 
+static int
+count (const char *text, const char *what)
+{
+  int n = 0;
+
+  for (const char *at = strstr (text, what); at != NULL; at = strstr (at + 1, what))
+    n++;
+  return n;
+}
+
+/* An iteration of an example, with the module's own kernels.  *Owner*: td_test_child_clear. */
+static TdTestChild
+record_example (const char *name, const char *device)
+{
+  char command[9000], program[100];
+  const char *tapedeck = td_test_program ("app/tapedeck");
+
+  snprintf (program, sizeof program, "tests/engine/example-%s", name);
+  snprintf (command, sizeof command,
+            "cd '%s' && TAPEDECK_DATA= TAPEDECK_CUDA_MODULE='%s' '%s' run --quiet --device %s "
+            "--iterations 1 -f -o a.tdtape '%s'",
+            td_test_tmp ("."), EMULATED_MODULE, tapedeck, device, td_test_program (program));
+  return TD_TEST_RUN ("sh", "-c", command);
+}
+
+/* Once in the program's output and once on the tape (which `cat` prints twice: among all
+ * notices and in its iteration), at the first operation that would have used it; not where
+ * nothing would have. */
+static void
+run__says_once_that_cudnn_is_not_here (void **state)
+{
+  static const struct
+  {
+    const char *example, *device;
+    int said;
+  } rows[] = { { "lenet", "cuda:0", 1 }, { "mlp", "cuda:0", 0 }, { "lenet", "cpu", 0 } };
+  static const char line[] = "no cuDNN: there is no libcudnn.so.9; convolutions, recurrent "
+                             "layers and attention run as tapedeck's own kernels\n";
+
+  (void)state;
+  if (*EMULATED_MODULE == '\0')
+    skip ();
+  for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++)
+    {
+      TdTestChild child = record_example (rows[i].example, rows[i].device);
+      char *text;
+
+      assert_child_status (child, 0);
+      assert_int_equal (count (child.err, "cuDNN"), rows[i].said);
+      if (rows[i].said > 0)
+        assert_contains (child.err, line);
+      td_test_child_clear (&child);
+      text = tape_says ("cat");
+      assert_int_equal (count (text, "no cuDNN"), 2 * rows[i].said);
+      if (rows[i].said > 0)
+        {
+          assert_contains (text, line);
+          assert_contains (text, "notice text iteration 0 ");
+          assert_contains (text, "lenet.c:15 no cuDNN: ");
+        }
+      free (text);
+    }
+}
+
 /* A value that no number is: found at the operation that makes it, on the device too. */
 static void
 run__breaks_where_nan_comes_up_on_the_gpu (void **state)
@@ -288,6 +352,7 @@ main (void)
     td_test (run__says_in_one_line_why_there_is_no_such_gpu),
     td_test (run__leaves_a_tape_up_to_the_operation_without_memory),
     td_test (run__leaves_a_tape_up_to_the_kernel_that_faults),
+    td_test (run__says_once_that_cudnn_is_not_here),
     td_test (run__breaks_where_nan_comes_up_on_the_gpu),
   };
 
