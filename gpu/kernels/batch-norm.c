@@ -1,5 +1,5 @@
-/* Launches of batch normalisation: a block for each channel, or where channels lie side by side
- * blocks over pieces of the places.
+/* Launches of batch normalisation: a block for each channel, or, where channels are few or lie
+ * side by side, blocks over pieces of the places.
  *
  * SPDX-License-Identifier: MIT */
 #include "launch.h"
@@ -7,6 +7,7 @@
 enum
 {
   PIECE_ROWS = 64,   /* at least, of the places of a piece */
+  PIECE_STEPS = 4,   /* the same of a channel's, for each of the block's threads */
   BLOCKS_OF_SM = 4,  /* pieces in flight */
   MAX_PIECES = 1024, /* which some threads of each channel add up */
   MAX_COLUMNS = 32,  /* threads side by side along the channels */
@@ -18,27 +19,82 @@ enum
 KERNELS (batch_norm_train);
 KERNELS (batch_norm_fixed);
 KERNELS (batch_norm_grad);
+KERNELS (batch_norm_sum);
+KERNELS (batch_norm_scale);
+KERNELS (batch_norm_scale_grad);
 KERNELS (batch_norm_last_sum);
 KERNELS (batch_norm_last_scale);
 KERNELS (batch_norm_last_scale_grad);
 /* By what the vectors are computed in. */
-static TdCudaKernel batch_norm_last_end[2]
-    = { { .name = "td_batch_norm_last_end_f32" }, { .name = "td_batch_norm_last_end_f64" } };
+static TdCudaKernel batch_norm_end[2]
+    = { { .name = "td_batch_norm_end_f32" }, { .name = "td_batch_norm_end_f64" } };
 static TdCudaKernel batch_norm_last_fixed[2] = { { .name = "td_batch_norm_last_fixed_f32" },
                                                  { .name = "td_batch_norm_last_fixed_f64" } };
 
+/* Room for the moments and the sums of pieces. */
+static bool
+take_room (TdCudaLauncher *l, TdBatchNormParams *a)
+{
+  a->moments = l->workspace (l, (size_t)(2 * (a->n_pieces + 1) * a->c) * sizeof (double));
+  a->parts = a->moments != NULL ? a->moments + 2 * a->c : NULL;
+  return a->moments != NULL;
+}
+
 /* Sums over all places of each channel: of pieces, then of these. */
 static TdStatus
-sum_channels (TdCudaLauncher *l, TdBatchNormParams *a, TdDtype dtype, int moment, int64_t tiles)
+sum_moment (TdCudaLauncher *l, TdCudaKernel *kernel, TdBatchNormParams *a, TdDtype dtype,
+            int moment, int64_t tiles)
 {
   TdStatus status;
 
   a->moment = moment;
-  status
-      = td__launch (l, &batch_norm_last_sum[dtype], td__blocks (l, tiles, 1), a->n_pieces, a);
-  return status == TD_OK ? td__launch (l, &batch_norm_last_end[dtype == TD_F64],
+  status = td__launch (l, kernel, td__blocks (l, tiles, 1), a->n_pieces, a);
+  return status == TD_OK ? td__launch (l, &batch_norm_end[dtype == TD_F64],
                                        td__blocks (l, a->c, END_CHANNELS), 1, a)
                          : status;
+}
+
+/* Those that training, or the gradient, is made of. */
+static TdStatus
+sum_channels (TdCudaLauncher *l, TdCudaKernel *kernel, TdBatchNormParams *a, TdDtype dtype,
+              int kind, int64_t tiles)
+{
+  TdStatus status;
+
+  if (kind == TD_BATCH_NORM_GRAD)
+    return sum_moment (l, kernel, a, dtype, TD_MOMENT_GRAD, tiles);
+  status = sum_moment (l, kernel, a, dtype, TD_MOMENT_MEAN, tiles);
+  return status == TD_OK ? sum_moment (l, kernel, a, dtype, TD_MOMENT_SQUARES, tiles) : status;
+}
+
+/* (n, c, rest): pieces of a channel where there are too few of these for the device. */
+static TdStatus
+channels_first (TdCudaLauncher *l, TdBatchNormParams *a, TdDtype dtype, int kind)
+{
+  static TdCudaKernel (*const kernels[])[TD_N_DTYPES]
+      = { [TD_BATCH_NORM_TRAIN] = &batch_norm_train,
+          [TD_BATCH_NORM_FIXED] = &batch_norm_fixed,
+          [TD_BATCH_NORM_GRAD] = &batch_norm_grad };
+  const int64_t steps = a->n * a->by_rest.value, blocks = td__blocks (l, a->c, 1);
+  int64_t pieces = (int64_t)l->n_sms * BLOCKS_OF_SM / (blocks > 0 ? blocks : 1);
+  TdStatus status;
+
+  if (pieces > steps / (TD_BLOCK * PIECE_STEPS))
+    pieces = steps / (TD_BLOCK * PIECE_STEPS);
+  pieces = pieces < 1 ? 1 : pieces > MAX_PIECES ? MAX_PIECES : pieces;
+  a->piece = (steps + pieces - 1) / pieces;
+  a->n_pieces = a->piece > 0 ? (int)((steps + a->piece - 1) / a->piece) : 1;
+  if (a->n_pieces == 1 || kind == TD_BATCH_NORM_FIXED)
+    return td__launch (l, &(*kernels[kind])[dtype], blocks, a->n_pieces, a);
+  if (!take_room (l, a))
+    return TD_ERR_MEMORY;
+  status = sum_channels (l, &batch_norm_sum[dtype], a, dtype, kind, a->c);
+  return status != TD_OK
+             ? status
+             : td__launch (l,
+                           kind == TD_BATCH_NORM_GRAD ? &batch_norm_scale_grad[dtype]
+                                                      : &batch_norm_scale[dtype],
+                           blocks, a->n_pieces, a);
 }
 
 static TdStatus
@@ -49,7 +105,6 @@ channels_last (TdCudaLauncher *l, TdBatchNormParams *a, TdDtype dtype, int kind)
                                                    : &batch_norm_last_scale[dtype];
   int64_t tiles, pieces, rows;
   TdStatus status;
-  double *room;
 
   for (a->columns = 1; a->columns < units && a->columns < MAX_COLUMNS;)
     a->columns *= 2;
@@ -60,19 +115,12 @@ channels_last (TdCudaLauncher *l, TdBatchNormParams *a, TdDtype dtype, int kind)
   pieces = pieces < 1 ? 1 : pieces > MAX_PIECES ? MAX_PIECES : pieces;
   a->piece = (places + pieces - 1) / pieces;
   a->n_pieces = (int)((places + a->piece - 1) / a->piece);
-  room = l->workspace (l, (size_t)(2 * (a->n_pieces + 1) * a->c) * sizeof (double));
-  if (room == NULL)
+  if (!take_room (l, a))
     return TD_ERR_MEMORY;
-  a->moments = room;
-  a->parts = room + 2 * a->c;
-  if (kind == TD_BATCH_NORM_FIXED)
-    status = td__launch (l, &batch_norm_last_fixed[dtype == TD_F64],
-                         td__blocks (l, a->c, TD_BLOCK), 1, a);
-  else
-    status = sum_channels (l, a, dtype,
-                           kind == TD_BATCH_NORM_GRAD ? TD_MOMENT_GRAD : TD_MOMENT_MEAN, tiles);
-  if (status == TD_OK && kind == TD_BATCH_NORM_TRAIN)
-    status = sum_channels (l, a, dtype, TD_MOMENT_SQUARES, tiles);
+  status = kind == TD_BATCH_NORM_FIXED
+               ? td__launch (l, &batch_norm_last_fixed[dtype == TD_F64],
+                             td__blocks (l, a->c, TD_BLOCK), 1, a)
+               : sum_channels (l, &batch_norm_last_sum[dtype], a, dtype, kind, tiles);
   rows = (places * a->columns + TD_BLOCK - 1) / TD_BLOCK;
   tiles = td__blocks (l, tiles, 1);
   rows = td__blocks (l, rows * tiles, 1) / tiles;
@@ -122,10 +170,6 @@ TdStatus
 td_cuda_batch_norm (TdCudaLauncher *l, int kind, const double *params, const TdTensor *in,
                     int n_in, TdTensor *out, int n_out)
 {
-  static TdCudaKernel (*const kernels[])[TD_N_DTYPES]
-      = { [TD_BATCH_NORM_TRAIN] = &batch_norm_train,
-          [TD_BATCH_NORM_FIXED] = &batch_norm_fixed,
-          [TD_BATCH_NORM_GRAD] = &batch_norm_grad };
   const TdShape *x = in[0].shape;
   const TdDtype dtype = out[0].dtype;
   const size_t pack = TD_PACK * td__bytes_of (dtype);
@@ -148,7 +192,5 @@ td_cuda_batch_norm (TdCudaLauncher *l, int kind, const double *params, const TdT
   a.packs = dtype != TD_F64 && (last ? a.c : a.rest) % TD_PACK == 0 && td__aligned (a.x, pack)
             && td__aligned (a.gy, pack) && td__aligned (a.y, pack);
   a.by_rest = td__divisor (a.packs && !last ? a.rest / TD_PACK : a.rest);
-  if (last)
-    return channels_last (l, &a, dtype, kind);
-  return td__launch (l, &(*kernels[kind])[dtype], td__blocks (l, a.c, 1), 1, &a);
+  return last ? channels_last (l, &a, dtype, kind) : channels_first (l, &a, dtype, kind);
 }

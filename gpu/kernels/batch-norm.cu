@@ -74,16 +74,39 @@ template <typename T> struct ChannelGrad
   }
 };
 
-/* --- a block for each channel of (n, c, rest) --- */
+/* --- (n, c, rest): a block for each channel, or several ---
+ *
+ * Blocks in x are channels.  Where these are few, blocks in y take pieces of a channel: sums of
+ * pieces are added up below, in order, and pieces are scaled once the moments are there. */
+
+/* The packs of a channel that are a block's. */
+struct Piece
+{
+  uint32_t begin, end;
+};
+
+TD_DEVICE Piece
+whole_channel (const TdBatchNormParams &a)
+{
+  return { 0, (uint32_t)a.n * a.by_rest.value };
+}
+
+TD_DEVICE Piece
+piece_of_block (const TdBatchNormParams &a)
+{
+  const int64_t all = whole_channel (a).end, begin = blockIdx.y * a.piece;
+
+  return { (uint32_t)begin, (uint32_t)(all - begin < a.piece ? all : begin + a.piece) };
+}
 
 /* Call f with the place of each V numbers of channel ch that are this thread's. */
 template <int V, typename F>
 TD_DEVICE void
-each_place (const TdBatchNormParams &a, int64_t ch, F f)
+each_place (const TdBatchNormParams &a, int64_t ch, Piece piece, F f)
 {
-  const uint32_t rest = a.by_rest.value, n = (uint32_t)(a.n * rest);
+  const uint32_t rest = a.by_rest.value;
 
-  for (uint32_t e = threadIdx.x; e < n; e += TD_BLOCK)
+  for (uint32_t e = piece.begin + threadIdx.x; e < piece.end; e += TD_BLOCK)
     {
       const uint32_t i = divide (e, a.by_rest);
 
@@ -93,13 +116,13 @@ each_place (const TdBatchNormParams &a, int64_t ch, F f)
 
 template <typename S, int V>
 TD_DEVICE void
-scale_channel (const TdBatchNormParams &a, int64_t ch, double mean, double inv_std)
+scale_channel (const TdBatchNormParams &a, int64_t ch, Piece piece, double mean, double inv_std)
 {
   typedef Number<S> N;
   Channel<typename N::T> c;
 
   c.open (a, ch, mean, inv_std);
-  each_place<V> (a, ch, [&] (int64_t at) {
+  each_place<V> (a, ch, piece, [&] (int64_t at) {
     Pack<S, V> x = *(const Pack<S, V> *)((const S *)a.x + at);
 
 #pragma unroll
@@ -109,73 +132,17 @@ scale_channel (const TdBatchNormParams &a, int64_t ch, double mean, double inv_s
   });
 }
 
-template <typename S, int V, typename Room>
+template <typename S, int V>
 TD_DEVICE void
-train_channel (const TdBatchNormParams &a, int64_t ch, Room &room)
+scale_channel_grad (const TdBatchNormParams &a, int64_t ch, Piece piece, double p, double q)
 {
   typedef Number<S> N;
-  const S *x = (const S *)a.x;
-  const double m = (double)(a.n * a.rest);
-  double sum = 0, mean, var, inv_std;
-
-  each_place<V> (a, ch, [&] (int64_t at) {
-    const Pack<S, V> pack = *(const Pack<S, V> *)(x + at);
-
-#pragma unroll
-    for (int k = 0; k < V; k++)
-      sum += (double)N::load (pack.v[k]);
-  });
-  mean = sum_of_group (sum, TD_BLOCK, room) / m;
-  sum = 0;
-  each_place<V> (a, ch, [&] (int64_t at) {
-    const Pack<S, V> pack = *(const Pack<S, V> *)(x + at);
-
-#pragma unroll
-    for (int k = 0; k < V; k++)
-      {
-        const double d = (double)N::load (pack.v[k]) - mean;
-
-        sum += d * d;
-      }
-  });
-  var = sum_of_group (sum, TD_BLOCK, room) / m;
-  inv_std = 1 / sqrt (var + a.eps);
-  if (threadIdx.x == 0)
-    keep_moments<typename N::T> (a, ch, mean, var, inv_std);
-  scale_channel<S, V> (a, ch, mean, inv_std);
-}
-
-template <typename S, int V, typename Room>
-TD_DEVICE void
-grad_channel (const TdBatchNormParams &a, int64_t ch, Room &room)
-{
-  typedef Number<S> N;
-  typedef typename N::T T;
-  const double m = (double)(a.n * a.rest);
-  double ggamma = 0, gbeta = 0;
-  ChannelGrad<T> c;
+  ChannelGrad<typename N::T> c;
 
   c.open (a, ch);
-  each_place<V> (a, ch, [&] (int64_t at) {
-    const Pack<S, V> x = *(const Pack<S, V> *)((const S *)a.x + at);
-    const Pack<S, V> gy = *(const Pack<S, V> *)((const S *)a.gy + at);
-
-#pragma unroll
-    for (int k = 0; k < V; k++)
-      {
-        const T g = N::load (gy.v[k]);
-
-        gbeta += (double)g;
-        ggamma += (double)g * (double)((N::load (x.v[k]) - c.mean) * c.spread);
-      }
-  });
-  ggamma = sum_of_group (ggamma, TD_BLOCK, room);
-  gbeta = sum_of_group (gbeta, TD_BLOCK, room);
-  if (threadIdx.x == 0)
-    keep_gradients<T> (a, ch, ggamma, gbeta);
-  c.p = (T)(ggamma / m);
-  c.q = (T)(gbeta / m);
-  each_place<V> (a, ch, [&] (int64_t at) {
+  c.p = (typename N::T)p;
+  c.q = (typename N::T)q;
+  each_place<V> (a, ch, piece, [&] (int64_t at) {
     Pack<S, V> x = *(const Pack<S, V> *)((const S *)a.x + at);
     const Pack<S, V> gy = *(const Pack<S, V> *)((const S *)a.gy + at);
 
@@ -184,6 +151,107 @@ grad_channel (const TdBatchNormParams &a, int64_t ch, Room &room)
       x.v[k] = N::store (c.of (N::load (x.v[k]), N::load (gy.v[k])));
     *(Pack<S, V> *)((S *)a.y + at) = x;
   });
+}
+
+/* This thread's share of a channel's sum: of the numbers, or of squares around `centre`. */
+template <typename S, int V, bool SQUARES>
+TD_DEVICE double
+sum_of_channel (const TdBatchNormParams &a, int64_t ch, Piece piece, double centre)
+{
+  typedef Number<S> N;
+  double sum = 0;
+
+  each_place<V> (a, ch, piece, [&] (int64_t at) {
+    const Pack<S, V> pack = *(const Pack<S, V> *)((const S *)a.x + at);
+
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      {
+        const double d = (double)N::load (pack.v[k]) - (SQUARES ? centre : 0);
+
+        sum += SQUARES ? d * d : d;
+      }
+  });
+  return sum;
+}
+
+/* The same of its gradients. */
+template <typename S, int V>
+TD_DEVICE void
+sum_of_grads (const TdBatchNormParams &a, int64_t ch, Piece piece, double &ggamma,
+              double &gbeta)
+{
+  typedef Number<S> N;
+  ChannelGrad<typename N::T> c;
+
+  c.open (a, ch);
+  each_place<V> (a, ch, piece, [&] (int64_t at) {
+    const Pack<S, V> x = *(const Pack<S, V> *)((const S *)a.x + at);
+    const Pack<S, V> gy = *(const Pack<S, V> *)((const S *)a.gy + at);
+
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      {
+        const typename N::T g = N::load (gy.v[k]);
+
+        gbeta += (double)g;
+        ggamma += (double)g * (double)((N::load (x.v[k]) - c.mean) * c.spread);
+      }
+  });
+}
+
+template <typename S, int V, typename Room>
+TD_DEVICE void
+train_channel (const TdBatchNormParams &a, int64_t ch, Room &room)
+{
+  const Piece all = whole_channel (a);
+  const double m = (double)(a.n * a.rest);
+  double mean, var, inv_std;
+
+  mean = sum_of_group (sum_of_channel<S, V, false> (a, ch, all, 0), TD_BLOCK, room) / m;
+  var = sum_of_group (sum_of_channel<S, V, true> (a, ch, all, mean), TD_BLOCK, room) / m;
+  inv_std = 1 / sqrt (var + a.eps);
+  if (threadIdx.x == 0)
+    keep_moments<typename Number<S>::T> (a, ch, mean, var, inv_std);
+  scale_channel<S, V> (a, ch, all, mean, inv_std);
+}
+
+template <typename S, int V, typename Room>
+TD_DEVICE void
+grad_channel (const TdBatchNormParams &a, int64_t ch, Room &room)
+{
+  const Piece all = whole_channel (a);
+  const double m = (double)(a.n * a.rest);
+  double ggamma = 0, gbeta = 0;
+
+  sum_of_grads<S, V> (a, ch, all, ggamma, gbeta);
+  ggamma = sum_of_group (ggamma, TD_BLOCK, room);
+  gbeta = sum_of_group (gbeta, TD_BLOCK, room);
+  if (threadIdx.x == 0)
+    keep_gradients<typename Number<S>::T> (a, ch, ggamma, gbeta);
+  scale_channel_grad<S, V> (a, ch, all, ggamma / m, gbeta / m);
+}
+
+template <typename S, int V, typename Room>
+TD_DEVICE void
+sum_piece (const TdBatchNormParams &a, int64_t ch, Room &room)
+{
+  double *parts = a.parts + 2 * (int64_t)blockIdx.y * a.c, p = 0, q = 0;
+  const Piece piece = piece_of_block (a);
+
+  if (a.moment == TD_MOMENT_GRAD)
+    sum_of_grads<S, V> (a, ch, piece, p, q);
+  else if (a.moment == TD_MOMENT_SQUARES)
+    p = sum_of_channel<S, V, true> (a, ch, piece, a.moments[ch]);
+  else
+    p = sum_of_channel<S, V, false> (a, ch, piece, 0);
+  p = sum_of_group (p, TD_BLOCK, room);
+  q = sum_of_group (q, TD_BLOCK, room);
+  if (threadIdx.x == 0)
+    {
+      parts[ch] = p;
+      parts[a.c + ch] = q;
+    }
 }
 
 /* --- (places, c): channels lie side by side ---
@@ -427,6 +495,25 @@ scale_places (const TdBatchNormParams &a)
     for (int64_t ch = blockIdx.x; ch < a.c; ch += gridDim.x)                                   \
       PACKED (S, grad_channel, a, ch, room);                                                   \
   }                                                                                            \
+  TD_KERNEL (td_batch_norm_sum_##name, TdBatchNormParams)                                      \
+  {                                                                                            \
+    TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
+                                                                                               \
+    for (int64_t ch = blockIdx.x; ch < a.c; ch += gridDim.x)                                   \
+      PACKED (S, sum_piece, a, ch, room);                                                      \
+  }                                                                                            \
+  TD_KERNEL (td_batch_norm_scale_##name, TdBatchNormParams)                                    \
+  {                                                                                            \
+    for (int64_t ch = blockIdx.x; ch < a.c; ch += gridDim.x)                                   \
+      PACKED (S, scale_channel, a, ch, piece_of_block (a), a.moments[ch],                      \
+              a.moments[a.c + ch]);                                                            \
+  }                                                                                            \
+  TD_KERNEL (td_batch_norm_scale_grad_##name, TdBatchNormParams)                               \
+  {                                                                                            \
+    for (int64_t ch = blockIdx.x; ch < a.c; ch += gridDim.x)                                   \
+      PACKED (S, scale_channel_grad, a, ch, piece_of_block (a), a.moments[ch],                 \
+              a.moments[a.c + ch]);                                                            \
+  }                                                                                            \
   TD_KERNEL (td_batch_norm_fixed_##name, TdBatchNormParams)                                    \
   {                                                                                            \
     typedef Number<S>::T T;                                                                    \
@@ -436,7 +523,8 @@ scale_places (const TdBatchNormParams &a)
         const T mean = number_at (a.mean, a.moments_dtype, ch, (T)0);                          \
         const T var = number_at (a.spread, a.moments_dtype, ch, (T)0);                         \
                                                                                                \
-        PACKED (S, scale_channel, a, ch, (double)mean, 1 / sqrt ((double)var + a.eps));        \
+        PACKED (S, scale_channel, a, ch, piece_of_block (a), (double)mean,                     \
+                1 / sqrt ((double)var + a.eps));                                               \
       }                                                                                        \
   }                                                                                            \
   TD_KERNEL (td_batch_norm_last_sum_##name, TdBatchNormParams)                                 \
@@ -466,7 +554,7 @@ CHANNELS (td_bf16, bf16)
 
 /* What knows the vectors only. */
 #define MOMENTS(T, name)                                                                       \
-  TD_KERNEL (td_batch_norm_last_end_##name, TdBatchNormParams)                                 \
+  TD_KERNEL (td_batch_norm_end_##name, TdBatchNormParams)                                      \
   {                                                                                            \
     TD_SHARED (double, room, 2 * TD_BLOCK);                                                    \
                                                                                                \

@@ -10,8 +10,13 @@
 enum
 {
   MAX_BATCHES = 65535, /* of a grid's second axis */
-  PIECE_ROWS = 64,     /* at least, of the rows whose gradients one thread adds up */
-  MAX_PIECES = 64
+  PIECE_STEPS = 4,     /* at least, of the packs whose gradients one thread adds up */
+  BLOCKS_OF_SM = 4,    /* in flight while they do */
+  MAX_PIECES = 1024,   /* which some threads of each channel add up */
+  MAX_COLUMNS = 32,    /* threads side by side along the channels, */
+  FEW_ROWS = 4,        /* unless there are no more rows than this: then all of a block */
+  FEW_PIECES = 2,      /* that one thread adds up */
+  END_COLUMNS = 8      /* of a block that adds up more */
 };
 
 /* --- normalisation --- */
@@ -46,21 +51,39 @@ choose_width (TdRowNormParams *a, TdDtype dtype, TdDtype vectors)
 static TdStatus
 launch_channel_sums (TdCudaLauncher *l, TdRowNormParams *a, int mixed, TdDtype dtype, int64_t n)
 {
-  const int64_t all = a->groups * a->channels;
-  int64_t pieces = a->rest == 1 ? (n + PIECE_ROWS - 1) / PIECE_ROWS : 1;
+  const int64_t all = a->groups * a->channels, run = a->rest == 1 ? a->channels : a->rest;
+  int64_t wide = TD_WIDE_BYTES / (int64_t)td__bytes_of (dtype), tiles = all, rows, pieces;
   TdStatus status;
 
-  pieces = pieces < 1 ? 1 : pieces > MAX_PIECES ? MAX_PIECES : pieces;
+  a->packs = td__rows_aligned (a->x, run, dtype) && td__rows_aligned (a->gy, run, dtype);
+  wide = a->packs ? wide : 1;
+  a->by_rest = td__divisor (a->rest == 1 ? 1 : a->rest / wide);
+  for (a->columns = 1; a->columns < all / wide && a->columns < MAX_COLUMNS;)
+    a->columns *= 2;
+  if (n <= FEW_ROWS && a->columns == MAX_COLUMNS)
+    a->columns = TD_BLOCK;
+  if (a->rest == 1)
+    tiles = (all + a->columns * wide - 1) / (a->columns * wide);
+  /* Rows, or images, that are a piece at least. */
+  rows = a->rest == 1 ? (int64_t)TD_BLOCK / a->columns * PIECE_STEPS
+                      : (TD_BLOCK * PIECE_STEPS + a->by_rest.value - 1) / a->by_rest.value;
+  pieces = (int64_t)l->n_sms * BLOCKS_OF_SM / (tiles > 0 ? tiles : 1);
+  pieces = pieces < (n + rows - 1) / rows ? pieces : (n + rows - 1) / rows;
+  /* Places are divided up in 32 bits. */
+  pieces = pieces > n * a->by_rest.value / TD_PIECE + 1 ? pieces
+                                                        : n * a->by_rest.value / TD_PIECE + 1;
+  pieces = pieces > MAX_PIECES ? MAX_PIECES : pieces;
   a->piece = (n + pieces - 1) / pieces;
-  a->n_pieces = (int)pieces;
-  a->parts = l->workspace (l, (size_t)(2 * pieces * all) * sizeof (double));
+  a->n_pieces = a->piece > 0 ? (int)((n + a->piece - 1) / a->piece) : 1;
+  a->parts = l->workspace (l, (size_t)(2 * a->n_pieces * all) * sizeof (double));
   if (a->parts == NULL)
     return TD_ERR_MEMORY;
-  status = td__launch (l, &row_norm_sums[mixed][dtype],
-                       td__blocks (l, all, a->rest == 1 ? TD_BLOCK : 1), pieces, a);
-  return status == TD_OK
-             ? td__launch (l, &row_norm_end[mixed][dtype], td__blocks (l, all, TD_BLOCK), 1, a)
-             : status;
+  status
+      = td__launch (l, &row_norm_sums[mixed][dtype], td__blocks (l, tiles, 1), a->n_pieces, a);
+  if (status != TD_OK)
+    return status;
+  a->columns = a->n_pieces <= FEW_PIECES ? TD_BLOCK : END_COLUMNS;
+  return td__launch (l, &row_norm_end[mixed][dtype], td__blocks (l, all, a->columns), 1, a);
 }
 
 TdStatus

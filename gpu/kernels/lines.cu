@@ -22,103 +22,274 @@ precedes (T v, int64_t i, T best, int64_t place, bool least)
   return (least ? v < best : v > best) || (v == best && i < place);
 }
 
-template <typename S>
+/* The best so far of V lines. */
+template <typename T, int V> struct Best
+{
+  T value[V];
+  int32_t place[V];
+
+  TD_MEMBER void
+  offer (int k, T v, int32_t i, bool least)
+  {
+    if (precedes (v, i, value[k], place[k], least))
+      {
+        value[k] = v;
+        place[k] = i;
+      }
+  }
+};
+
+/* A group of lanes for each line; `tops` and `places` have one for each warp. */
+template <typename S, typename Tops, typename Places>
 TD_DEVICE void
-argmax (const TdAxisParams &a)
+argmax_line (const TdAxisParams &a, int64_t line, Tops &tops, Places &places)
 {
   typedef Number<S> N;
   typedef typename N::T T;
-  const int lane = threadIdx.x % a.lanes, groups = TD_BLOCK / a.lanes;
+  constexpr int V = Wide<S>::AT_ONCE;
+  const int lane = threadIdx.x % a.lanes, warp = threadIdx.x / TD_WARP;
+  const bool mine = line < a.lines;
+  const S *x = (const S *)a.x + (mine ? line_at (a, line) : 0);
+  const int64_t n = mine ? a.n : 0;
+  Best<T, 1> best = { { N::load (x[0]) }, { 0 } };
 
-  for (int64_t first = (int64_t)blockIdx.x * groups; first < a.lines;
-       first += (int64_t)gridDim.x * groups)
+  if (a.packs)
+    each_of_row<V> ((int64_t)((uintptr_t)x / sizeof (S)), n, lane, a.lanes,
+                    [&] (int64_t i, auto width) {
+                      constexpr int W = decltype (width)::V;
+                      const Pack<S, W> pack = *(const Pack<S, W> *)(x + i);
+
+#pragma unroll
+                      for (int k = 0; k < W; k++)
+                        best.offer (0, N::load (pack.v[k]), (int32_t)i + k, a.reverse);
+                    });
+  else
+    for (int64_t i = lane; i < n; i += a.lanes)
+      best.offer (0, N::load (x[i * a.inner]), (int32_t)i, a.reverse);
+  for (int k = (a.lanes < TD_WARP ? a.lanes : TD_WARP) / 2; k > 0; k /= 2)
     {
-      const int64_t line = first + threadIdx.x / a.lanes;
-      const S *x = (const S *)a.x + (line < a.lines ? line_at (a, line) : 0);
-      T best = N::load (x[0]);
-      int64_t place = 0;
+      const T other = from_lane (best.value[0], k);
 
-      for (int64_t i = lane; i < a.n && line < a.lines; i += a.lanes)
+      best.offer (0, other, from_lane (best.place[0], k), a.reverse);
+    }
+  if (a.lanes > TD_WARP)
+    {
+      if (threadIdx.x % TD_WARP == 0)
         {
-          const T v = N::load (x[i * a.inner]);
-
-          if (precedes (v, i, best, place, a.reverse))
-            {
-              best = v;
-              place = i;
-            }
+          tops[warp] = best.value[0];
+          places[warp] = best.place[0];
         }
-      for (int k = a.lanes / 2; k > 0; k /= 2)
+      __syncthreads ();
+      for (int k = 1; k < TD_BLOCK / TD_WARP && threadIdx.x == 0; k++)
+        best.offer (0, tops[k], places[k], a.reverse);
+      __syncthreads ();
+    }
+  if (lane == 0 && mine)
+    ((int32_t *)a.y)[line] = best.place[0];
+}
+
+/* A thread for V lines that lie side by side. */
+template <typename S, int V>
+TD_DEVICE void
+argmax_lines (const TdAxisParams &a)
+{
+  typedef Number<S> N;
+
+  for (int64_t line = thread_index () * V; line < a.lines; line += n_threads () * V)
+    {
+      const S *x = (const S *)a.x + line_at (a, line);
+      Best<typename N::T, V> best;
+
+#pragma unroll
+      for (int k = 0; k < V; k++)
         {
-          const T other = from_lane (best, k);
-          const int64_t where = from_lane (place, k);
-
-          if (precedes (other, where, best, place, a.reverse))
-            {
-              best = other;
-              place = where;
-            }
+          best.value[k] = N::load (x[k]);
+          best.place[k] = 0;
         }
-      if (lane == 0 && line < a.lines)
-        ((int32_t *)a.y)[line] = (int32_t)place;
+#pragma unroll 2
+      for (int64_t i = 1; i < a.n; i++)
+        {
+          const Pack<S, V> pack = *(const Pack<S, V> *)(x + i * a.inner);
+
+#pragma unroll
+          for (int k = 0; k < V; k++)
+            best.offer (k, N::load (pack.v[k]), (int32_t)i, a.reverse);
+        }
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        ((int32_t *)a.y)[line + k] = best.place[k];
     }
 }
 
-/* A thread for each line, or a block for a long one: TD_BLOCK numbers at a time. */
-template <typename S, typename A>
+template <typename S, typename Tops, typename Places>
+TD_DEVICE void
+argmax (const TdAxisParams &a, Tops &tops, Places &places)
+{
+  const int groups = TD_BLOCK / a.lanes;
+
+  if (a.packs && a.inner > 1)
+    argmax_lines<S, Wide<S>::AT_ONCE> (a);
+  else
+    for (int64_t first = (int64_t)blockIdx.x * groups; first < a.lines;
+         first += (int64_t)gridDim.x * groups)
+      argmax_line<S> (a, first + threadIdx.x / a.lanes, tops, places);
+}
+
+/* Cumulative sums: a thread for each line, or for V that lie side by side. */
+template <typename S, typename A, int V>
 TD_DEVICE void
 sum_along (const TdAxisParams &a)
 {
   typedef Number<S> N;
 
-  for (int64_t line = thread_index (); line < a.lines; line += n_threads ())
+  for (int64_t line = thread_index () * V; line < a.lines; line += n_threads () * V)
     {
       const S *x = (const S *)a.x + line_at (a, line);
       S *y = (S *)a.y + line_at (a, line);
-      A total = 0;
+      A total[V];
 
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        total[k] = 0;
+#pragma unroll 2
       for (int64_t i = 0; i < a.n; i++)
         {
           const int64_t at = (a.reverse ? a.n - 1 - i : i) * a.inner;
+          Pack<S, V> pack = *(const Pack<S, V> *)(x + at);
 
-          total += (A)N::load (x[at]);
-          y[at] = N::store ((typename N::T)total);
+#pragma unroll
+          for (int k = 0; k < V; k++)
+            {
+              total[k] += (A)N::load (pack.v[k]);
+              pack.v[k] = N::store ((typename N::T)total[k]);
+            }
+          *(Pack<S, V> *)(y + at) = pack;
         }
     }
 }
 
+/* The same where the numbers of each line lie side by side, a pack after the other. */
+template <typename S, typename A>
+TD_DEVICE void
+sum_of_packs (const TdAxisParams &a)
+{
+  typedef Number<S> N;
+  constexpr int V = Wide<S>::AT_ONCE;
+
+  for (int64_t line = thread_index (); line < a.lines; line += n_threads ())
+    {
+      A total = 0;
+
+      for (int64_t i = 0; i < a.n; i += V)
+        {
+          const int64_t at = line * a.n + (a.reverse ? a.n - V - i : i);
+          Pack<S, V> pack = *(const Pack<S, V> *)((const S *)a.x + at);
+
+#pragma unroll
+          for (int k = 0; k < V; k++)
+            if (a.reverse)
+              {
+                total += (A)N::load (pack.v[V - 1 - k]);
+                pack.v[V - 1 - k] = N::store ((typename N::T)total);
+              }
+            else
+              {
+                total += (A)N::load (pack.v[k]);
+                pack.v[k] = N::store ((typename N::T)total);
+              }
+          *(Pack<S, V> *)((S *)a.y + at) = pack;
+        }
+    }
+}
+
+/* V numbers of a line from the i-th on, the other way round if sums go back; those behind the
+ * end are 0.  `whole`: packs are aligned. */
+template <typename S, typename A, int V>
+TD_DEVICE void
+load_to_scan (const TdAxisParams &a, const S *x, int64_t i, bool whole, A (&v)[V])
+{
+  typedef Number<S> N;
+
+  if (whole && i + V <= a.n)
+    {
+      const Pack<S, V> pack = *(const Pack<S, V> *)(x + (a.reverse ? a.n - V - i : i));
+
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        v[k] = (A)N::load (a.reverse ? pack.v[V - 1 - k] : pack.v[k]);
+    }
+  else
+    {
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        v[k] = i + k < a.n ? (A)N::load (x[a.reverse ? a.n - 1 - i - k : i + k]) : (A)0;
+    }
+}
+
+template <typename S, typename A, int V>
+TD_DEVICE void
+put_scanned (const TdAxisParams &a, S *y, int64_t i, bool whole, A before, const A (&v)[V])
+{
+  typedef Number<S> N;
+  Pack<S, V> pack;
+
+#pragma unroll
+  for (int k = 0; k < V; k++)
+    pack.v[k] = N::store ((typename N::T) (before + (a.reverse ? v[V - 1 - k] : v[k])));
+  if (whole && i + V <= a.n)
+    *(Pack<S, V> *)(y + (a.reverse ? a.n - V - i : i)) = pack;
+  else
+    {
+#pragma unroll
+      for (int k = 0; k < V; k++)
+        if (i + k < a.n)
+          y[a.reverse ? a.n - 1 - i - k : i + k] = a.reverse ? pack.v[V - 1 - k] : pack.v[k];
+    }
+}
+
+/* A block for a long line: V numbers of each thread at a time, aligned or not, so that neither
+ * that nor the type shows in the order. */
 template <typename S, typename A, typename Room>
 TD_DEVICE void
 scan_along (const TdAxisParams &a, Room &room)
 {
-  typedef Number<S> N;
+  constexpr int V = sizeof (S) <= 4 ? 4 : 2;
   const int lane = threadIdx.x % TD_WARP, warp = threadIdx.x / TD_WARP;
 
   for (int64_t line = blockIdx.x; line < a.lines; line += gridDim.x)
     {
-      const S *x = (const S *)a.x + line_at (a, line);
-      S *y = (S *)a.y + line_at (a, line);
+      const S *x = (const S *)a.x + line * a.n;
+      S *y = (S *)a.y + line * a.n;
+      const int64_t packs_at = a.reverse ? a.n : 0;
+      const bool x_whole = (uintptr_t)(x + packs_at) % (V * sizeof (S)) == 0;
+      const bool y_whole = (uintptr_t)(y + packs_at) % (V * sizeof (S)) == 0;
       A before = 0;
 
-      for (int64_t begin = 0; begin < a.n; begin += TD_BLOCK)
+      for (int64_t begin = 0; begin < a.n; begin += TD_BLOCK * V)
         {
-          const int64_t i = begin + threadIdx.x;
-          const int64_t at = (a.reverse ? a.n - 1 - i : i) * a.inner;
-          A sum = i < a.n ? (A)N::load (x[at]) : (A)0;
+          const int64_t i = begin + threadIdx.x * V;
+          A v[V], sum, up_to;
 
+          load_to_scan<S, A, V> (a, x, i, x_whole, v);
+#pragma unroll
+          for (int k = 1; k < V; k++)
+            v[k] += v[k - 1];
+          sum = v[V - 1];
           for (int k = 1; k < TD_WARP; k *= 2)
             {
               const A other = __shfl_up_sync (TD_ALL_LANES, sum, k);
 
               sum += lane >= k ? other : (A)0;
             }
+          up_to = __shfl_up_sync (TD_ALL_LANES, sum, 1);
+          up_to = lane > 0 ? up_to : (A)0;
           if (lane == TD_WARP - 1)
             room[warp] = sum;
           __syncthreads ();
+          sum = 0;
           for (int k = 0; k < warp; k++)
             sum += room[k];
-          if (i < a.n)
-            y[at] = N::store ((typename N::T) (before + sum));
+          put_scanned<S, A, V> (a, y, i, y_whole, before + (sum + up_to), v);
           for (int k = 0; k < TD_BLOCK / TD_WARP; k++)
             before += room[k];
           __syncthreads ();
@@ -126,20 +297,28 @@ scan_along (const TdAxisParams &a, Room &room)
     }
 }
 
-#define ALONG(T, A, name)                                                                      \
+#define ALONG(S, A, name)                                                                      \
   TD_KERNEL (td_argmax_##name, TdAxisParams)                                                   \
   {                                                                                            \
-    argmax<T> (a);                                                                             \
+    TD_SHARED (Number<S>::T, tops, TD_BLOCK / TD_WARP);                                        \
+    TD_SHARED (int32_t, places, TD_BLOCK / TD_WARP);                                           \
+                                                                                               \
+    argmax<S> (a, tops, places);                                                               \
   }                                                                                            \
   TD_KERNEL (td_sum_along_##name, TdAxisParams)                                                \
   {                                                                                            \
-    sum_along<T, A> (a);                                                                       \
+    if (a.packs && a.inner > 1)                                                                \
+      sum_along<S, A, Wide<S>::AT_ONCE> (a);                                                   \
+    else if (a.packs)                                                                          \
+      sum_of_packs<S, A> (a);                                                                  \
+    else                                                                                       \
+      sum_along<S, A, 1> (a);                                                                  \
   }                                                                                            \
   TD_KERNEL (td_scan_along_##name, TdAxisParams)                                               \
   {                                                                                            \
     TD_SHARED (A, room, TD_BLOCK / TD_WARP);                                                   \
                                                                                                \
-    scan_along<T, A> (a, room);                                                                \
+    scan_along<S, A> (a, room);                                                                \
   }
 #if !defined(TD_KERNELS_COUNT)
 ALONG (float, double, f32)

@@ -171,57 +171,171 @@ norm_row_grad (const TdRowNormParams &a, int64_t row, Room &room, C &counter)
   });
 }
 
-/* What element `at` adds to the gradients of its channel. */
-template <typename S>
+/* --- gradients of gamma and beta ---
+ *
+ * parts[piece][2][channel]: blocks in y take a piece of the rows, then all pieces of a channel
+ * are added up, in order.  Where channels lie side by side, threads of a block are `columns`
+ * along them, W channels of each, and the rest along the rows; else a block takes a channel. */
+
+/* What W elements at x and gy add to the gradients of their channels: of one channel, or of as
+ * many. */
+template <typename S, int W, bool ONE>
 TD_DEVICE void
-add_element (const TdRowNormParams &a, int64_t row, int64_t at, double &ggamma, double &gbeta)
+add_elements (const TdRowNormParams &a, int64_t row, int64_t at, double *ggamma, double *gbeta)
 {
   typedef Number<S> N;
   typedef typename N::T T;
   const T mean = a.centred ? ((const T *)a.mean_in)[row] : (T)0;
-  const T s = ((const T *)a.spread_in)[row], g = N::load (((const S *)a.gy)[at]);
+  const T s = ((const T *)a.spread_in)[row];
+  const Pack<S, W> x = pack_at<W, S> (a.x, at), gy = pack_at<W, S> (a.gy, at);
 
-  ggamma += (double)(g * ((N::load (((const S *)a.x)[at]) - mean) * s));
-  gbeta += (double)g;
+#pragma unroll
+  for (int j = 0; j < W; j++)
+    {
+      const T g = N::load (gy.v[j]);
+
+      ggamma[ONE ? 0 : j] += (double)(g * ((N::load (x.v[j]) - mean) * s));
+      gbeta[ONE ? 0 : j] += (double)g;
+    }
 }
 
-/* parts[piece][2][channel].  Where channels lie side by side a thread takes one, and a piece of
- * the rows; else a block. */
+/* The sums over threads that are `columns` (at most a warp, or the block) apart, for the first
+ * of them. */
+template <typename Room>
+TD_DEVICE void
+sum_rows (double &p, double &q, int columns, Room &room)
+{
+  const int t = threadIdx.x, lane = t % TD_WARP;
+
+  if (columns > TD_WARP)
+    return;
+  for (int k = TD_WARP / 2; k >= columns; k /= 2)
+    {
+      p += from_lane (p, k);
+      q += from_lane (q, k);
+    }
+  if (lane < columns)
+    {
+      room[2 * t] = p;
+      room[2 * t + 1] = q;
+    }
+  __syncthreads ();
+  for (int k = 1; k < TD_BLOCK / TD_WARP && t < columns; k++)
+    {
+      p += room[2 * (k * TD_WARP + t)];
+      q += room[2 * (k * TD_WARP + t) + 1];
+    }
+  __syncthreads ();
+}
+
+template <typename S, int W, typename Room>
+TD_DEVICE void
+sum_columns (const TdRowNormParams &a, int64_t begin, int64_t end, Room &room)
+{
+  const int64_t all = a.groups * a.channels;
+  const int column = threadIdx.x % a.columns, row = threadIdx.x / a.columns;
+  const int rows = TD_BLOCK / a.columns, width = a.columns * W;
+  double *parts = a.parts + 2 * blockIdx.y * all;
+
+  for (int64_t first = (int64_t)blockIdx.x * width; first < all;
+       first += (int64_t)gridDim.x * width)
+    {
+      const int64_t c = first + column * W, group = c / a.channels;
+      double ggamma[W], gbeta[W];
+
+#pragma unroll
+      for (int j = 0; j < W; j++)
+        ggamma[j] = gbeta[j] = 0;
+#pragma unroll 2
+      for (int64_t i = begin + row; i < end && c < all; i += rows)
+        add_elements<S, W, false> (a, i * a.groups + group, i * all + c, ggamma, gbeta);
+#pragma unroll
+      for (int j = 0; j < W; j++)
+        {
+          sum_rows (ggamma[j], gbeta[j], a.columns, room);
+          if (row == 0 && c < all)
+            {
+              parts[c + j] = ggamma[j];
+              parts[all + c + j] = gbeta[j];
+            }
+        }
+    }
+}
+
+template <typename S, int W, typename Room>
+TD_DEVICE void
+sum_channel (const TdRowNormParams &a, int64_t begin, int64_t end, Room &room)
+{
+  const int64_t all = a.groups * a.channels;
+  const uint32_t rest = a.by_rest.value, n = (uint32_t)((end - begin) * rest);
+  double *parts = a.parts + 2 * blockIdx.y * all;
+
+  for (int64_t c = blockIdx.x; c < all; c += gridDim.x)
+    {
+      double ggamma = 0, gbeta = 0;
+
+      for (uint32_t e = threadIdx.x; e < n; e += TD_BLOCK)
+        {
+          const uint32_t of = divide (e, a.by_rest);
+          const int64_t i = begin + of;
+
+          add_elements<S, W, true> (a, i * a.groups + c / a.channels,
+                                    ((i * all + c) * rest + (e - of * rest)) * W, &ggamma,
+                                    &gbeta);
+        }
+      ggamma = sum_of_group (ggamma, TD_BLOCK, room);
+      gbeta = sum_of_group (gbeta, TD_BLOCK, room);
+      if (threadIdx.x == 0)
+        {
+          parts[c] = ggamma;
+          parts[all + c] = gbeta;
+        }
+    }
+}
+
 template <typename S, typename Room>
 TD_DEVICE void
 sum_channels (const TdRowNormParams &a, Room &room)
 {
-  const int64_t all = a.groups * a.channels, n = a.rows / a.groups;
-  const int64_t begin = blockIdx.y * a.piece, end = n - begin < a.piece ? n : begin + a.piece;
-  double *parts = a.parts + 2 * blockIdx.y * all;
+  constexpr int W = Wide<S>::AT_ONCE;
+  const int64_t n = a.rows / a.groups, begin = blockIdx.y * a.piece;
+  const int64_t end = n - begin < a.piece ? n : begin + a.piece;
 
-  if (a.rest == 1)
-    for (int64_t c = thread_index (); c < all; c += n_threads ())
-      {
-        double ggamma = 0, gbeta = 0;
-
-        for (int64_t i = begin; i < end; i++)
-          add_element<S> (a, i * a.groups + c / a.channels, i * all + c, ggamma, gbeta);
-        parts[c] = ggamma;
-        parts[all + c] = gbeta;
-      }
+  if (a.rest == 1 && a.packs)
+    sum_columns<S, W> (a, begin, end, room);
+  else if (a.rest == 1)
+    sum_columns<S, 1> (a, begin, end, room);
+  else if (a.packs)
+    sum_channel<S, W> (a, begin, end, room);
   else
-    for (int64_t c = blockIdx.x; c < all; c += gridDim.x)
-      {
-        double ggamma = 0, gbeta = 0;
+    sum_channel<S, 1> (a, begin, end, room);
+}
 
-        for (int64_t i = begin; i < end; i++)
-          for (int64_t r = threadIdx.x; r < a.rest; r += TD_BLOCK)
-            add_element<S> (a, i * a.groups + c / a.channels, (i * all + c) * a.rest + r,
-                            ggamma, gbeta);
-        ggamma = sum_of_group (ggamma, TD_BLOCK, room);
-        gbeta = sum_of_group (gbeta, TD_BLOCK, room);
-        if (threadIdx.x == 0)
-          {
-            parts[c] = ggamma;
-            parts[all + c] = gbeta;
-          }
-      }
+template <typename V, typename Room>
+TD_DEVICE void
+add_pieces (const TdRowNormParams &a, Room &room)
+{
+  typedef Number<V> P;
+  const int64_t all = a.groups * a.channels;
+  const int column = threadIdx.x % a.columns, row = threadIdx.x / a.columns;
+
+  for (int64_t first = (int64_t)blockIdx.x * a.columns; first < all;
+       first += (int64_t)gridDim.x * a.columns)
+    {
+      const int64_t c = first + column;
+      double ggamma = 0, gbeta = 0;
+
+      for (int k = row; k < a.n_pieces && c < all; k += TD_BLOCK / a.columns)
+        {
+          ggamma += a.parts[2 * k * all + c];
+          gbeta += a.parts[(2 * k + 1) * all + c];
+        }
+      sum_rows (ggamma, gbeta, a.columns, room);
+      if (row == 0 && c < all)
+        ((V *)a.ggamma)[c] = P::store ((typename P::T)ggamma);
+      if (row == 0 && c < all && a.gbeta != nullptr)
+        ((V *)a.gbeta)[c] = P::store ((typename P::T)gbeta);
+    }
 }
 
 /* A group of lanes for each row; how rows are read is the same for all of them. */
@@ -268,27 +382,15 @@ sum_channels (const TdRowNormParams &a, Room &room)
 #define ROW_NORM_SUMS(S, V, name)                                                              \
   TD_KERNEL (td_row_norm_sums_##name, TdRowNormParams)                                         \
   {                                                                                            \
-    TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
+    TD_SHARED (double, room, 2 * TD_BLOCK);                                                    \
                                                                                                \
     sum_channels<S> (a, room);                                                                 \
   }                                                                                            \
   TD_KERNEL (td_row_norm_end_##name, TdRowNormParams)                                          \
   {                                                                                            \
-    const int64_t all = a.groups * a.channels;                                                 \
+    TD_SHARED (double, room, 2 * TD_BLOCK);                                                    \
                                                                                                \
-    for (int64_t c = thread_index (); c < all; c += n_threads ())                              \
-      {                                                                                        \
-        double ggamma = 0, gbeta = 0;                                                          \
-                                                                                               \
-        for (int k = 0; k < a.n_pieces; k++)                                                   \
-          {                                                                                    \
-            ggamma += a.parts[2 * k * all + c];                                                \
-            gbeta += a.parts[(2 * k + 1) * all + c];                                           \
-          }                                                                                    \
-        ((V *)a.ggamma)[c] = Number<V>::store ((Number<V>::T)ggamma);                          \
-        if (a.gbeta != nullptr)                                                                \
-          ((V *)a.gbeta)[c] = Number<V>::store ((Number<V>::T)gbeta);                          \
-      }                                                                                        \
+    add_pieces<V> (a, room);                                                                   \
   }
 ROW_NORM (float, float, f32)
 ROW_NORM (double, double, f64)

@@ -117,7 +117,8 @@ typedef struct TdAxisParams
   void *y;
   int64_t lines, n, inner;
   int kind, lanes, reverse;
-  int packs;           /* 16 bytes of a line at once: inner is 1, and all lines are aligned */
+  int packs; /* 16 bytes at once: of a line where inner is 1 (all lines are aligned, but for
+                argmax), else of lines that lie side by side */
   TdCudaStats *counts; /* of each block, as the parts above */
 } TdAxisParams;
 
@@ -155,7 +156,8 @@ typedef struct TdBatchNormParams
   double eps, decay;
   int gamma_dtype, moments_dtype;
   int packs; /* TD_PACK neighbours are read at once */
-  /* Channels-last: sums of pieces of the places, [piece][2][channel]; what is being summed. */
+  /* Sums of pieces of the places (in packs, unless channels are last), [piece][2][channel];
+   * what is being summed. */
   double *parts;
   double *moments; /* [2][channel] */
   int64_t piece;
@@ -174,7 +176,9 @@ typedef struct TdRowNormParams
   TdDivisor by_rest;
   double eps;
   int centred, lanes, n_pieces;
-  int packs;           /* 16 bytes of a row at once: rest is 1, and all rows are aligned */
+  int packs; /* 16 bytes of a row at once: rest is 1, and all rows are aligned; of what gamma's
+                and beta's gradients are summed from: of channels, or of one channel's rest */
+  int columns;         /* threads of these sums side by side along the channels */
   TdCudaStats *counts; /* of each block, as the parts of other kernels */
 } TdRowNormParams;
 

@@ -172,6 +172,17 @@ axis_params (const TdTensor *x, int axis, TdTensor *y)
   return a;
 }
 
+/* Whether a thread takes 16 bytes of lines side by side: they are aligned, and so many that
+ * each multiprocessor has a block of them. */
+static bool
+lines_in_packs (const TdCudaLauncher *l, const TdAxisParams *a, TdDtype dtype)
+{
+  const int64_t wide = TD_WIDE_BYTES / (int64_t)td__bytes_of (dtype);
+
+  return td__rows_aligned (a->x, a->inner, dtype)
+         && a->lines >= wide * TD_BLOCK * (int64_t)l->n_sms;
+}
+
 static TdStatus
 argmax (TdCudaLauncher *l, TdReduceKind kind, uint32_t axes, const TdTensor *x, TdTensor *y)
 {
@@ -179,11 +190,19 @@ argmax (TdCudaLauncher *l, TdReduceKind kind, uint32_t axes, const TdTensor *x, 
       = { TD_FLOATS ("td_argmax"), TD_HALVES ("td_argmax"), TD_INTEGERS ("td_argmax") };
   TdAxisParams a = axis_params (x, __builtin_ctz (axes), y);
 
+  const int64_t wide = TD_WIDE_BYTES / (int64_t)td__bytes_of (x->dtype);
+
   if (kernels[x->dtype].name == NULL || y->dtype != TD_I32)
     return TD_ERR_DTYPE;
-  a.lanes = a.lanes > 32 ? 32 : a.lanes;
   a.reverse = kind == TD_REDUCE_ARGMIN;
-  return td__launch (l, &kernels[x->dtype], td__blocks (l, a.lines, TD_BLOCK / a.lanes), 1, &a);
+  a.packs = a.inner > 1 ? lines_in_packs (l, &a, x->dtype)
+                        : a.n >= LONG_ROW || td__rows_aligned (a.x, a.n, x->dtype);
+  if (a.packs && a.inner == 1)
+    a.lanes = td__wide_lanes (a.n, wide);
+  return td__launch (
+      l, &kernels[x->dtype],
+      td__blocks (l, a.lines, a.packs && a.inner > 1 ? TD_BLOCK * wide : TD_BLOCK / a.lanes), 1,
+      &a);
 }
 
 TdStatus
@@ -204,7 +223,15 @@ td_cuda_cumulative_sum (TdCudaLauncher *l, int axis, bool reverse, const TdTenso
   /* Long lines that lie side by side, and few of them: a block each. */
   if (a.inner == 1 && a.n >= TD_BLOCK / 2)
     return td__launch (l, &scans[x->dtype], td__blocks (l, a.lines, 1), 1, &a);
-  return td__launch (l, &sums[x->dtype], td__blocks (l, a.lines, TD_BLOCK), 1, &a);
+  a.packs = a.inner > 1
+                ? lines_in_packs (l, &a, x->dtype) && td__aligned (a.y, TD_WIDE_BYTES)
+                : td__rows_aligned (a.x, a.n, x->dtype) && td__aligned (a.y, TD_WIDE_BYTES);
+  return td__launch (l, &sums[x->dtype],
+                     td__blocks (l, a.lines,
+                                 a.packs && a.inner > 1 ? TD_BLOCK * TD_WIDE_BYTES
+                                                              / (int64_t)td__bytes_of (x->dtype)
+                                                        : TD_BLOCK),
+                     1, &a);
 }
 
 TdStatus

@@ -64,14 +64,15 @@ static void
 batch_norm__trains_applies_and_goes_back_as_the_cpu (void **state)
 {
   static const TdShape shapes[] /* channels-last from the sixth on */
-      = { { 2, { 9, 5 } },      { 4, { 3, 4, 5, 7 } },  { 2, { 70, 132 } },
-          { 3, { 20, 2, 40 } }, { 3, { 3, 5, 33 } },    { 4, { 3, 4, 5, 7 } },
-          { 3, { 20, 2, 40 } }, { 4, { 2, 72, 3, 2 } }, { 5, { 1, 33, 2, 1, 2 } } };
+      = { { 2, { 9, 5 } },       { 4, { 3, 4, 5, 7 } },  { 2, { 70, 132 } },
+          { 3, { 20, 2, 40 } },  { 3, { 3, 5, 33 } },    { 4, { 3, 4, 5, 7 } },
+          { 3, { 20, 2, 40 } },  { 4, { 2, 72, 3, 2 } }, { 5, { 1, 33, 2, 1, 2 } },
+          { 3, { 5, 1, 1700 } }, { 3, { 3, 2, 1025 } } }; /* channels in pieces */
 
-  for (int s = 0; s < 9; s++)
-    for (int d = 0; d < 6; d++)
+  for (int s = 0; s < 11; s++)
+    for (int d = 0; d < (s < 10 ? 6 : 2); d += s == 9 && d > 0 ? 2 : 1)
       {
-        const TdLayout layout = s < 5 ? TD_ROW_MAJOR : TD_CHANNELS_LAST;
+        const TdLayout layout = s < 5 || s > 8 ? TD_ROW_MAJOR : TD_CHANNELS_LAST;
         const TdDtype dtype = norm_dtypes[d][0], moments = norm_dtypes[d][2];
         const RigArray x = { dtype, shapes[s], -2, 3, 0 };
         const RigArray c = { norm_dtypes[d][1], { 1, { shapes[s].dim[1] } }, 0.5, 2, 0 };
@@ -155,6 +156,18 @@ row_norm__is_the_cpus_in_rows_of_packs_kept_or_read_again (void **state)
 
   for (int s = 0; s < 6; s++)
     for (int i = 0; i < 12; i++)
+      check_row_norm (sizes[s], i, call_row_norm);
+}
+
+/* Pieces of the rows, tiles of the channels; packs of them, or of what is behind a channel. */
+static void
+row_norm__sums_gradients_of_its_vectors_by_pieces (void **state)
+{
+  static const int64_t sizes[][4] = { { 70, 1, 136, 1 }, { 40, 2, 21, 1 },  { 4100, 1, 2, 1 },
+                                      { 7, 3, 1, 1 },    { 25, 1, 2, 200 }, { 25, 1, 1, 99 } };
+
+  for (int s = 0; s < 6; s++)
+    for (int i = s % 2; i < 12; i += s < 2 ? 2 : 4)
       check_row_norm (sizes[s], i, call_row_norm);
 }
 
@@ -455,6 +468,7 @@ main (void)
     cmocka_unit_test (batch_norm__trains_applies_and_goes_back_as_the_cpu),
     cmocka_unit_test (row_norm__gives_the_cpus_rows_and_gradients),
     cmocka_unit_test (row_norm__is_the_cpus_in_rows_of_packs_kept_or_read_again),
+    cmocka_unit_test (row_norm__sums_gradients_of_its_vectors_by_pieces),
     cmocka_unit_test (row_norm__is_the_cpus_in_rows_that_are_not_aligned),
     cmocka_unit_test (pooling__gives_the_cpus_numbers_over_any_axes),
     cmocka_unit_test (pooling__takes_the_first_nan_of_a_window),

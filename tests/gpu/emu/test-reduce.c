@@ -164,16 +164,22 @@ check_along (const char *what, RigCall call, int kind, TdDtype dtype, TdDtype ou
   rig_check (what, in, 2, &out, 1, tolerance, call, &c);
 }
 
-static const TdShape lines[] = { { 1, { 1 } },      { 1, { 1500 } },      { 2, { 70, 10 } },
-                                 { 2, { 10, 70 } }, { 3, { 3, 33, 40 } }, { 2, { 2, 5000 } },
-                                 { 2, { 300, 1 } }, { 3, { 2, 300, 3 } }, { 2, { 0, 4 } } };
+static const TdShape lines[]
+    = { { 1, { 1 } },         { 1, { 1500 } },    { 2, { 70, 10 } },    { 2, { 10, 70 } },
+        { 3, { 3, 33, 40 } }, { 2, { 2, 5000 } }, { 2, { 300, 1 } },    { 3, { 2, 300, 3 } },
+        { 2, { 0, 4 } },      { 2, { 70, 24 } },  { 3, { 2, 3, 1056 } } };
+
+enum
+{
+  N_LINES = sizeof lines / sizeof lines[0]
+};
 
 static void
 argmax__finds_the_first_of_equals_and_nan_first (void **state)
 {
   static const TdDtype types[] = { TD_F32, TD_F64, TD_I32, TD_I64, TD_F16, TD_BF16 };
 
-  for (int s = 0; s < 9; s++)
+  for (int s = 0; s < N_LINES; s++)
     for (int axis = 0; axis < lines[s].ndim; axis++)
       for (int d = 0; d < 6; d++)
         for (int kind = TD_REDUCE_ARGMAX; kind <= TD_REDUCE_ARGMIN; kind++)
@@ -194,11 +200,52 @@ call_sum (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
 static void
 cumulative_sum__gives_the_cpus_numbers_both_ways (void **state)
 {
-  for (int s = 0; s < 9; s++)
+  for (int s = 0; s < N_LINES; s++)
     for (int axis = 0; axis < lines[s].ndim; axis++)
       for (int d = 0; d < 6; d++)
         check_along ("cumulative sum", call_sum, -1, numbers[d], numbers[d], &lines[s], axis,
                      (s + d) % 2 == 0, 0, tolerance_of (numbers[d]));
+}
+
+/* Lines that begin one number behind an aligned place. */
+static TdStatus
+call_behind (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+{
+  const Call *c = context;
+  const bool place = c->kind >= 0;
+  TdShape x_shape = { 3, { 2, (in[0].size - 1) / 2, 1 } }, y_shape = { 2, { 2, 1 } };
+  TdTensor x = in[0], y = out[0];
+
+  x.data = (char *)x.data + rig_bytes_of (x.dtype);
+  x.size--;
+  x.shape = &x_shape;
+  y.data = (char *)y.data + rig_bytes_of (y.dtype);
+  y.size--;
+  y.shape = place ? &y_shape : &x_shape;
+  return place ? call_reduce (gpu, &x, &y, c) : call_sum (gpu, &x, &y, c);
+}
+
+static void
+lines__may_begin_anywhere (void **state)
+{
+  static const int64_t sizes[] = { 40, 201, 1500, 2600 };
+
+  for (int s = 0; s < 4; s++)
+    for (int d = 0; d < 6; d++)
+      for (int way = 0; way < 2; way++)
+        {
+          const TdShape shape = { 1, { 2 * sizes[s] + 1 } }, three = { 1, { 3 } };
+          const RigArray x = { numbers[d], shape, -2, 2, RIG_WHOLE };
+          const RigArray y = { numbers[d], shape, -2, 2, RIG_KEEP };
+          const RigArray places = { TD_I32, three, 0, 9, RIG_KEEP };
+          const Call sum = { .kind = -1, .axis = 1, .flag = way == 0 };
+          const Call best
+              = { .kind = way == 0 ? TD_REDUCE_ARGMAX : TD_REDUCE_ARGMIN, .axes = 2 };
+
+          rig_check ("cumulative sum behind", &x, 1, &y, 1, tolerance_of (numbers[d]),
+                     call_behind, &sum);
+          rig_check ("argmax behind", &x, 1, &places, 1, 0, call_behind, &best);
+        }
 }
 
 static TdStatus
@@ -215,7 +262,7 @@ call_softmax (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *cont
 static void
 softmax__gives_the_cpus_numbers_in_all_four_kinds (void **state)
 {
-  for (int s = 0; s < 9; s++)
+  for (int s = 0; s < N_LINES; s++)
     for (int axis = 0; axis < lines[s].ndim; axis++)
       for (int kind = 0; kind <= TD_LOG_SOFTMAX_GRAD; kind++)
         for (int d = 0; d < 4; d++)
@@ -301,6 +348,7 @@ main (void)
     cmocka_unit_test (reduce__passes_nan_and_infinities_on),
     cmocka_unit_test (argmax__finds_the_first_of_equals_and_nan_first),
     cmocka_unit_test (cumulative_sum__gives_the_cpus_numbers_both_ways),
+    cmocka_unit_test (lines__may_begin_anywhere),
     cmocka_unit_test (softmax__gives_the_cpus_numbers_in_all_four_kinds),
     cmocka_unit_test (softmax__is_the_cpus_in_rows_that_are_not_aligned),
     cmocka_unit_test (softmax__is_the_cpus_in_rows_of_packs_kept_or_read_again),
