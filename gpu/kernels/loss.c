@@ -78,7 +78,9 @@ td_cuda_cross_entropy (TdCudaLauncher *l, int kind, const int64_t *params, const
   const bool rows_only = kind == TD_CROSS_ENTROPY_ROWS;
   const TdTensor *t = &in[rows_only ? 0 : 1];
   const TdDtype dtype = kind == TD_LABEL_COUNTS ? in[0].dtype : out[0].dtype;
-  const size_t pack = TD_PACK * td__bytes_of (dtype);
+  /* Sums are of packs of as many numbers, whatever their type; a gradient has none. */
+  const bool grad = kind == TD_CROSS_ENTROPY_GRAD;
+  const size_t pack = grad ? TD_WIDE_BYTES : TD_PACK * td__bytes_of (dtype);
   TdCrossEntropyParams a = { .x = in[0].data,
                              .t = t->data,
                              .t_dtype = (int)t->dtype,
@@ -109,7 +111,7 @@ td_cuda_cross_entropy (TdCudaLauncher *l, int kind, const int64_t *params, const
     }
   if (kind == TD_CROSS_ENTROPY)
     a.y = out[1].data;
-  else if (kind == TD_CROSS_ENTROPY_GRAD)
+  else if (grad)
     {
       a.g = in[2].data;
       a.y = out[0].data;
@@ -121,8 +123,8 @@ td_cuda_cross_entropy (TdCudaLauncher *l, int kind, const int64_t *params, const
       a.chosen = out[1].data;
       a.labelled = out[2].data;
     }
-  a.packs
-      = a.rest == 1 && dtype != TD_F64 && td__aligned (a.x, pack) && td__aligned (a.y, pack);
+  a.packs = a.rest == 1 && (grad || dtype != TD_F64) && td__aligned (a.x, pack)
+            && td__aligned (a.y, pack);
   if (kind == TD_ACCURACY)
     a.each = params[1] != 0;
   else if (kind == TD_LABEL_COUNTS)

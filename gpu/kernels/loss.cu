@@ -149,40 +149,57 @@ loss_row (const TdCrossEntropyParams &a, int64_t row, Totals &totals, Room &room
   totals.counted += label != a.ignore;
 }
 
-/* The place of the largest of a row, NaN before all others, the first of equals. */
+/* The best so far of a row, NaN before all others, the first of equals. */
+template <typename T> struct Largest
+{
+  T value;
+  int64_t place;
+
+  TD_MEMBER void
+  offer (T v, int64_t k)
+  {
+    if (v > value || (v != v && value == value))
+      {
+        value = v;
+        place = k;
+      }
+  }
+};
+
+/* Its place.  A lane goes forward, in packs where rows lie side by side. */
 template <typename S>
 TD_DEVICE int64_t
 largest_in_row (const TdCrossEntropyParams &a, const S *x, int lane, int64_t c)
 {
   typedef Number<S> N;
   typedef typename N::T T;
-  T best = N::load (x[0]);
-  int64_t place = 0;
+  Largest<T> best = { N::load (x[0]), 0 };
 
-  for (int64_t k = lane; k < c; k += a.lanes)
-    {
-      const T v = N::load (x[k * a.rest]);
+  if (a.rest == 1)
+    each_of_row<Wide<S>::AT_ONCE> ((int64_t)((uintptr_t)x / sizeof (S)), c, lane, a.lanes,
+                                   [&] (int64_t k, auto width) {
+                                     constexpr int W = decltype (width)::V;
+                                     const Pack<S, W> pack = *(const Pack<S, W> *)(x + k);
 
-      if (v > best || (v != v && best == best))
-        {
-          best = v;
-          place = k;
-        }
-    }
+#pragma unroll
+                                     for (int i = 0; i < W; i++)
+                                       best.offer (N::load (pack.v[i]), k + i);
+                                   });
+  else
+    for (int64_t k = lane; k < c; k += a.lanes)
+      best.offer (N::load (x[k * a.rest]), k);
   for (int k = a.lanes / 2; k > 0; k /= 2)
     {
-      const T other = from_lane (best, k);
-      const int64_t where = from_lane (place, k);
-      const bool nan = best != best, other_nan = other != other;
+      const T other = from_lane (best.value, k);
+      const int64_t where = from_lane (best.place, k);
+      const bool nan = best.value != best.value, other_nan = other != other;
 
-      if ((other_nan && (!nan || where < place))
-          || (!other_nan && !nan && (other > best || (other == best && where < place))))
-        {
-          best = other;
-          place = where;
-        }
+      if ((other_nan && (!nan || where < best.place))
+          || (!other_nan && !nan
+              && (other > best.value || (other == best.value && where < best.place))))
+        best = { other, where };
     }
-  return place;
+  return best.place;
 }
 
 template <typename S>
@@ -300,7 +317,7 @@ grad_row (const TdCrossEntropyParams &a, int64_t row)
     for (int64_t row = (int64_t)blockIdx.x * groups + threadIdx.x / a.lanes; row < a.rows;     \
          row += (int64_t)gridDim.x * groups)                                                   \
       if (a.packs)                                                                             \
-        grad_row<S, Packed<S>::V> (a, row);                                                    \
+        grad_row<S, Wide<S>::AT_ONCE> (a, row);                                                \
       else                                                                                     \
         grad_row<S, 1> (a, row);                                                               \
   }                                                                                            \

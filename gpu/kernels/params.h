@@ -133,7 +133,7 @@ typedef struct TdCrossEntropyParams
   int64_t share_of; /* rows that share the result, if all do */
   double *right, *chosen, *labelled;
   int t_dtype, kind, each, normalize, n_totals, lanes;
-  int packs; /* rows lie side by side: TD_PACK numbers of one are taken at once */
+  int packs; /* rows lie side by side: TD_PACK numbers, of a gradient 16 bytes, at once */
 } TdCrossEntropyParams;
 
 /** What is summed over a channel's places. */

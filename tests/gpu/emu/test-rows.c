@@ -41,7 +41,7 @@ static const int64_t losses[][3] /* n, c, rest */
 /* Ignored labels are -1, or 2 where labels have no sign; of ten and more some are none. */
 static void
 check_loss (int kind, const int64_t *size, TdDtype dtype, TdDtype t_dtype, bool normalize,
-            bool each, bool weighted)
+            bool each, bool weighted, unsigned flags)
 {
   const bool rows_only = kind == TD_CROSS_ENTROPY_ROWS, grad = kind == TD_CROSS_ENTROPY_GRAD;
   const int64_t ignore = t_dtype == TD_U8 ? 2 : -1;
@@ -52,7 +52,7 @@ check_loss (int kind, const int64_t *size, TdDtype dtype, TdDtype t_dtype, bool 
   char what[100];
 
   if (!rows_only)
-    in[c.n_in++] = (RigArray){ dtype, x, -3, 3, 0 };
+    in[c.n_in++] = (RigArray){ dtype, x, -3, 3, flags };
   in[c.n_in++] = (RigArray){ t_dtype, t, t_dtype == TD_U8 ? 0 : -1,
                              (double)size[1] + (size[1] < 10 ? -1 : 1), 0 };
   if (grad)
@@ -76,7 +76,21 @@ cross_entropy__gives_the_cpus_losses_gradients_and_shares (void **state)
     for (int s = 0; s < 7; s++)
       for (int i = 0; i < 16; i++)
         check_loss (kind, losses[s], floats[(i / 4 + s) % 4], labels[(i + s) % 3], (i & 1) != 0,
-                    (i & 2) != 0, (i & 4) != 0);
+                    (i & 2) != 0, (i & 4) != 0, 0);
+}
+
+/* Rows of one number are all -inf, or inf, or NaN; in others one of them meets numbers. */
+static void
+cross_entropy__of_nan_and_infinities_is_of_the_cpus_kind (void **state)
+{
+  static const int64_t sizes[][3] = { { 60, 1, 1 },  { 90, 2, 1 }, { 40, 10, 1 },
+                                      { 30, 16, 1 }, { 12, 4, 5 }, { 3, 139, 1 } };
+
+  for (int kind = TD_CROSS_ENTROPY; kind <= TD_CROSS_ENTROPY_GRAD; kind++)
+    for (int s = 0; s < 6 && kind != TD_ACCURACY; s++)
+      for (int i = 0; i < 8; i++)
+        check_loss (kind, sizes[s], floats[i / 2], TD_I32, false, i % 2 == 0, false,
+                    RIG_SPECIAL);
 }
 
 static void
@@ -170,7 +184,8 @@ call_update (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *conte
 static void
 update__gives_the_cpus_numbers_for_every_rule_and_type (void **state)
 {
-  static const int n_arrays[TD_UPDATE_N] = { 2, 3, 3, 3, 3, 4, 3, 3, 5, 5, 4, 5, 4, 5, 2, 2, 1 };
+  static const int n_arrays[TD_UPDATE_N]
+      = { 2, 3, 3, 3, 3, 4, 3, 3, 5, 5, 4, 5, 4, 5, 2, 2, 1 };
   char what[80];
 
   for (int kind = 0; kind < TD_UPDATE_N; kind++)
@@ -305,6 +320,7 @@ main (void)
     cmocka_unit_test (update__gives_the_cpus_numbers_for_every_rule_and_type),
     cmocka_unit_test (update__takes_many_parameters_with_few_launches),
     cmocka_unit_test (stats__counts_and_moments_are_the_cpus),
+    cmocka_unit_test (cross_entropy__of_nan_and_infinities_is_of_the_cpus_kind),
     cmocka_unit_test (kernels__of_these_families_have_all_run),
   };
 
