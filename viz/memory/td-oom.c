@@ -16,7 +16,8 @@ append_holder (GString *text, TdTapeReader *reader, const TdTapeOomHolder *h)
   char bytes[TD_FORMAT_SIZE], site[256];
 
   td_tape_reader_site_text (reader, h->site, site, sizeof site);
-  g_string_append_printf (text, " Most is held by %s of %s", td_format_bytes (bytes, h->bytes),
+  g_string_append_printf (text, " The largest part is %s of %s",
+                          td_format_bytes (bytes, h->bytes),
                           td_tape_category_name (h->category));
   if (*path || *name)
     g_string_append_printf (text, " %s%s%s", path, *path && *name ? "/" : "", name);
