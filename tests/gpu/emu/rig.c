@@ -326,6 +326,18 @@ compare_bits (const char *what, const char *how, const Set *got, const Set *expe
       fail_msg ("%s, %s: the bits of array %d differ", what, how, k);
 }
 
+bool
+rig_tries (TdEmuOrder order, bool at_end)
+{
+#ifdef __SANITIZE_ADDRESS__
+  return order == (at_end ? TD_EMU_SHUFFLED : TD_EMU_FORWARD);
+#else
+  (void)order;
+  (void)at_end;
+  return true;
+#endif
+}
+
 void
 rig_check (const char *what, const RigArray *in, int n_in, const RigArray *out, int n_out,
            double tolerance, RigCall call, const void *context)
@@ -353,6 +365,8 @@ rig_check (const char *what, const RigArray *in, int n_in, const RigArray *out, 
       Set gx, gy;
       TdStatus got;
 
+      if (!rig_tries (order, at_end))
+        continue;
       set_make (&gx, in, n_in, at_end);
       set_make (&gy, out, n_out, at_end);
       set_copy (&gx, &x);
