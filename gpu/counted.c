@@ -65,6 +65,13 @@ bytes_of (const TdTensor *x)
   return (size_t)x->size * td_cuda_dtype_bytes[x->dtype];
 }
 
+bool
+td_cuda_counted_wanted (const TdCuda *c)
+{
+  return c->device.stats_wanted && !c->device.stats_apart && c->capture == NULL
+         && c->repeat == NULL && c->lost == TD_OK;
+}
+
 TdCudaStats *
 td_cuda_counted_take (TdCuda *c, const TdTensor *y, int64_t blocks)
 {
@@ -72,8 +79,7 @@ td_cuda_counted_take (TdCuda *c, const TdTensor *y, int64_t blocks)
   Counted *k;
   uint64_t at;
 
-  if (!c->device.stats_wanted || c->device.stats_apart || c->capture != NULL
-      || c->repeat != NULL || c->lost != TD_OK || blocks > ROOM || !td_cuda_stats_open (c))
+  if (!td_cuda_counted_wanted (c) || blocks > ROOM || !td_cuda_stats_open (c))
     return NULL;
   s = c->counted;
   at = s->head;

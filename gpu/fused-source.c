@@ -40,6 +40,11 @@ static const struct
         [TD_I32] = { "int32_t", "i32", 4 }, [TD_I64] = { "int64_t", "i64", 8 },
         [TD_U8] = { "uint8_t", "u8", 1 },   [TD_BOOL] = { "uint8_t", "bool", 1 } };
 
+enum
+{
+  FEW_PACKS = 8
+};
+
 /* What the program does with a place. */
 typedef struct
 {
@@ -339,6 +344,27 @@ write_step (Writer *w, const TdTileStep *s)
 
 /* --- around them --- */
 
+/* What is counted by the twin: floating numbers that are written, the first of them.  Many
+ * packs beside the counters need the registers of a block that is alone. */
+static void
+write_counted (Writer *w)
+{
+  TdFused *f = w->out;
+  int n_packs = 0;
+
+  for (uint32_t k = 0; k < w->p->n_operands && f->n_counted < TD_FUSED_COUNTS; k++)
+    if (w->places[k].written && is_floating (w->places[k].dtype))
+      f->counted[f->n_counted++] = (uint8_t)k;
+  for (uint32_t k = 0; k < w->p->n_operands; k++)
+    n_packs += w->places[k].touched && w->p->period[k] == 0;
+  fprintf (w->text, "#define TD_FUSED_RESIDENT %d\n#define TD_FUSED_COUNTED(X)",
+           n_packs > FEW_PACKS ? 1 : 2);
+  for (int i = 0; i < f->n_counted; i++)
+    fprintf (w->text, " X (%d, %d, %s)", i, f->counted[i],
+             wide_type (w->places[f->counted[i]].dtype));
+  fputs ("\n", w->text);
+}
+
 /* A row's place among those that are repeated. */
 static int
 row_of (Writer *w, uint32_t operand)
@@ -434,9 +460,12 @@ write_head (Writer *w)
   w->out->pack = pack_of (w);
   fprintf (w->text,
            "#define TD_FUSED_FLOAT %d\n#define TD_FUSED_DOUBLE %d\n#define TD_FUSED_PACK %d\n"
-           "%s#include \"fused.cuh\"\n\n"
-           "template <int V>\nTD_DEVICE void\ncompute (const TdFusedParams &a, int64_t i)\n{\n",
+           "%s",
            floats, doubles, w->out->pack, whole ? "#define TD_FUSED_WHOLE 1\n" : "");
+  write_counted (w);
+  fputs ("#include \"fused.cuh\"\n\ntemplate <int V>\nTD_DEVICE void\n"
+         "compute (const TdFusedParams &a, int64_t i, Seen &seen)\n{\n",
+         w->text);
 }
 
 static void
@@ -471,6 +500,9 @@ write_text (Writer *w)
   for (uint32_t k = 0; k < p->n_operands; k++)
     if (w->places[k].written)
       fprintf (whole, "      o%u.v[k] = v%u;\n", k, k);
+  for (int i = 0; i < w->out->n_counted; i++)
+    fprintf (whole, "      TD_FUSED_SEE (%d, at (v%d));\n", w->out->counted[i],
+             w->out->counted[i]);
   fputs ("    }\n", whole);
   for (uint32_t k = 0; k < p->n_operands; k++)
     if (w->places[k].written)
@@ -491,9 +523,24 @@ name_and_finish (TdFused *f)
     abort ();
   snprintf (f->name, sizeof f->name, "td_fused_%016" PRIx64,
             td_cuda_cache_hash (TD_CACHE_HASH, f->text, strlen (f->text)));
-  snprintf (whole, room, "%sTD_FUSED_KERNEL (%s)\n", f->text, f->name);
+  snprintf (whole, room, "%sTD_FUSED_KERNEL (%s)\n", f->text, f->name + strlen ("td_"));
   free (f->text);
   f->text = whole;
+}
+
+char *
+td_cuda_fused_twin (const char *text, const char *of, char name[32])
+{
+  static const char first[] = "#define TD_FUSED_COUNTING 1\n";
+  const size_t n = strlen (text);
+  char *twin = malloc (sizeof first + n);
+
+  if (twin == NULL)
+    return NULL;
+  memcpy (twin, first, sizeof first - 1);
+  memcpy (twin + sizeof first - 1, text, n + 1);
+  snprintf (name, 32, "td_count_%s", of + strlen ("td_"));
+  return twin;
 }
 
 bool

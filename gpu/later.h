@@ -43,6 +43,8 @@ typedef struct TdCudaParts
 size_t td_cuda_counted_bytes (void);
 bool td_cuda_counted_open (TdCuda *c, CUdeviceptr room);
 void td_cuda_counted_close (TdCuda *c);
+/** Whether somebody asks for what is launched now. */
+bool td_cuda_counted_wanted (const TdCuda *c);
 /** Room for the parts of a launch that writes all of y; NULL: nobody asks, or not now. */
 TdCudaStats *td_cuda_counted_take (TdCuda *c, const TdTensor *y, int64_t blocks);
 /** What those counted who wrote x; no parts: it is to be read. */

@@ -75,9 +75,18 @@ static const char mathematics[] = "#define INFINITY __int_as_float (0x7F800000)\
                                   "#define NAN __int_as_float (0x7FFFFFFF)\n";
 
 static const char *const header_names[]
-    = { "fused.cuh", "fused.h", "scalar-ops.h", "stdint.h", "math.h", "stdbool.h", "string.h" };
-static const char *const header_texts[]
-    = { td_fused_cuh, td_fused_h, td_scalar_ops_h, numbers, mathematics, "", "" };
+    = { "fused.cuh", "fused.h", "fused-count.cuh", "count.cuh", "scalar-ops.h",
+        "stdint.h",  "math.h",  "stdbool.h",       "string.h",  "kernel.cuh" };
+static const char *const header_texts[] = { td_fused_cuh,
+                                            td_fused_h,
+                                            td_fused_count_cuh,
+                                            td_count_cuh,
+                                            td_scalar_ops_h,
+                                            numbers,
+                                            mathematics,
+                                            "",
+                                            "",
+                                            "" };
 
 enum
 {

@@ -8,6 +8,7 @@
 #include "cuda-device.h"
 #include "fused-source.h"
 #include "kernels/launch.h"
+#include "later.h"
 #include "nvrtc-code.h"
 
 #include <stdio.h>
@@ -16,11 +17,13 @@
 
 enum
 {
-  PACK_BYTES = 16 /* of the widest operand at most */
+  PACK_BYTES = 16,  /* of the widest operand at most */
+  COUNTS_OF_SM = 13 /* operands that the shared memory of a multiprocessor has room for */
 };
 
 _Static_assert((int)TD_FUSED_DRAWS == (int)TD_TILE_MAX_DRAWS,
                "a program's keys fit its kernel");
+_Static_assert(TD_FUSED_STATS_BYTES == sizeof (TdCudaStats), "parts are what kernels leave");
 
 /* A kernel that was made.  It belongs to no context and stays loaded, as the images do. */
 typedef struct Made
@@ -29,6 +32,8 @@ typedef struct Made
   int major, minor;
   char *text;
   char name[32];
+  struct Made *twin; /* that counts; NULL: not made yet, or cannot be had */
+  bool twin_tried;
   struct Made *next;
 } Made;
 
@@ -38,7 +43,8 @@ typedef struct
 {
   Made *made;
   int64_t size;
-  int n_operands, n_draws, pack;
+  int n_operands, n_draws, pack, n_counted;
+  uint8_t counted[TD_FUSED_COUNTS];
   uint32_t repeated, reads, writes;
   uint32_t period[TD_FUSED_ROWS];
   double number[TD_FUSED_NUMBERS];
@@ -71,15 +77,15 @@ made_free (Made *made)
 
 /* The kernel of a text; NULL: it cannot be had. */
 static Made *
-kernel_for (TdCuda *c, const TdFused *f)
+kernel_for (TdCuda *c, const char *text, const char *name)
 {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   Made *made = all_made;
   TdCudaCode code = { 0 };
 
-  while (made != NULL
-         && (made->major != c->major || made->minor != c->minor
-             || strcmp (made->text, f->text) != 0))
+  while (
+      made != NULL
+      && (made->major != c->major || made->minor != c->minor || strcmp (made->text, text) != 0))
     made = made->next;
   if (made != NULL)
     return made;
@@ -88,10 +94,10 @@ kernel_for (TdCuda *c, const TdFused *f)
     return NULL;
   made->major = c->major;
   made->minor = c->minor;
-  memcpy (made->name, f->name, sizeof made->name);
-  made->text = strdup (f->text);
+  memcpy (made->name, name, sizeof made->name);
+  made->text = strdup (text);
   td_cuda_exchange_mode (c, &mode);
-  if (made->text == NULL || !td_cuda_nvrtc_compile (f->text, c->major, c->minor, &code)
+  if (made->text == NULL || !td_cuda_nvrtc_compile (text, c->major, c->minor, &code)
       || !load (made, &code))
     {
       made_free (made);
@@ -100,6 +106,23 @@ kernel_for (TdCuda *c, const TdFused *f)
   td_cuda_exchange_mode (c, &mode);
   td_cuda_code_clear (&code);
   return made;
+}
+
+/* The kernel that counts what it writes, made when it is wanted first; NULL: it cannot be had,
+ * and what is written is read again. */
+static Made *
+twin_of (TdCuda *c, Made *made)
+{
+  char name[32], *text;
+
+  if (made->twin_tried)
+    return made->twin;
+  made->twin_tried = true;
+  text = td_cuda_fused_twin (made->text, made->name, name);
+  if (text != NULL)
+    made->twin = kernel_for (c, text, name);
+  free (text);
+  return made->twin;
 }
 
 void *
@@ -114,16 +137,18 @@ td_cuda_program_new (TdDevice *d, const TdProgram *p)
   made = calloc (1, sizeof *made);
   if (made != NULL)
     {
-      *made = (Program){ .made = kernel_for (c, &f),
+      *made = (Program){ .made = kernel_for (c, f.text, f.name),
                          .size = p->size,
                          .n_operands = f.n_operands,
                          .n_draws = f.n_draws,
                          .pack = f.pack,
+                         .n_counted = f.n_counted,
                          .repeated = f.repeated,
                          .reads = f.reads,
                          .writes = f.writes };
       memcpy (made->number, f.number, sizeof made->number);
       memcpy (made->period, f.period, sizeof made->period);
+      memcpy (made->counted, f.counted, sizeof made->counted);
     }
   td_cuda_fused_clear (&f);
   if (made != NULL && made->made != NULL)
@@ -138,6 +163,28 @@ td_cuda_program_free (TdDevice *d, void *program)
   free (program);
 }
 
+/* Places for what each of `blocks` counts, where somebody will ask; they are fewer then, as
+ * counters need shared memory.  Returns the kernel. */
+static Made *
+count (TdCuda *c, const Program *p, const TdTensor *operands, TdFusedParams *a, int64_t *blocks)
+{
+  const int64_t most = (int64_t)c->launcher.n_sms * (COUNTS_OF_SM / TD_FUSED_COUNTS);
+  int64_t n = *blocks < most ? *blocks : most;
+  bool counts = false;
+  Made *twin;
+
+  if (p->n_counted == 0 || !td_cuda_counted_wanted (c) || (twin = twin_of (c, p->made)) == NULL)
+    return p->made;
+  for (int i = 0; i < p->n_counted; i++)
+    {
+      a->parts[i] = td__count (&c->launcher, &operands[p->counted[i]], &n);
+      counts |= a->parts[i] != NULL;
+    }
+  if (counts)
+    *blocks = n;
+  return counts ? twin : p->made;
+}
+
 TdStatus
 td_cuda_program_run (TdDevice *d, void *program, const TdTensor *operands, const bool *adds,
                      const TdRngKey *keys)
@@ -145,7 +192,9 @@ td_cuda_program_run (TdDevice *d, void *program, const TdTensor *operands, const
   const Program *p = program;
   TdCuda *c = td_cuda_enter (d);
   TdFusedParams a = { .n = p->size, .packs = 1 };
-  unsigned grid[3] = { 1, 1, 1 };
+  size_t shared;
+  int64_t blocks;
+  Made *made;
 
   for (int k = 0; k < p->n_operands; k++)
     {
@@ -166,7 +215,11 @@ td_cuda_program_run (TdDevice *d, void *program, const TdTensor *operands, const
   memcpy (a.period, p->period, sizeof a.period);
   for (int k = 0; k < p->n_draws; k++)
     a.key[k] = (TdFusedKey){ keys[k].seed, keys[k].offset };
-  grid[0] = (unsigned)td__blocks (
-      &c->launcher, a.packs ? (p->size + p->pack - 1) / p->pack : p->size, TD_FUSED_BLOCK);
-  return c->launcher.launch (&c->launcher, &p->made->kernel, grid, TD_FUSED_BLOCK, 0, &a);
+  blocks = td__blocks (&c->launcher, a.packs ? (p->size + p->pack - 1) / p->pack : p->size,
+                       TD_FUSED_BLOCK);
+  made = count (c, p, operands, &a, &blocks);
+  shared = made != p->made ? (size_t)p->n_counted * TD_FUSED_COUNT_BYTES : 0;
+  return c->launcher.launch (&c->launcher, &made->kernel,
+                             (unsigned[]){ (unsigned)blocks, 1, 1 }, TD_FUSED_BLOCK, shared,
+                             &a);
 }

@@ -283,16 +283,46 @@ adds (const TdFusedParams &a, int operand)
   return a.adds >> operand & 1;
 }
 
-/* The kernel, given `template <int V> compute (a, i)`: the i-th V elements of every array. */
+/* Each text has two kernels, one of which is compiled: with TD_FUSED_COUNTING before it that
+ * which counts what it writes to TD_FUSED_COUNTED (X), a list of X (place, operand, type). */
+#if defined(TD_FUSED_COUNTING)
+#include "fused-count.cuh"
+#define TD_FUSED_SEE(operand, v) seen.c##operand.see (v)
+#if defined(__CUDACC__) /* what is held beside the counters is no reason to spill */
+#define TD_FUSED_HEAD(name)                                                                    \
+  extern "C" __global__ void __launch_bounds__ (TD_FUSED_BLOCK, TD_FUSED_RESIDENT)             \
+      td_count_##name (const __grid_constant__ TdFusedParams a)
+#else
+#define TD_FUSED_HEAD(name) TD_KERNEL (td_count_##name, TdFusedParams)
+#endif
+#define TD_FUSED_SEEN                                                                          \
+  TD_FUSED_ROOMS (CountRoom, rooms, TD_FUSED_COUNTS);                                          \
+  Seen seen = { TD_FUSED_COUNTED (TD_FUSED_START) }
+#define TD_FUSED_END TD_FUSED_COUNTED (TD_FUSED_LEAVE)
+#else
+struct Seen
+{
+};
+#define TD_FUSED_SEE(operand, v) (void)seen
+#define TD_FUSED_HEAD(name) TD_KERNEL (td_##name, TdFusedParams)
+#define TD_FUSED_SEEN Seen seen
+#define TD_FUSED_END
+#endif
+
+/* The kernel, given `template <int V> compute (a, i, seen)`: the i-th V elements of every
+ * array.
+ */
 #define TD_FUSED_KERNEL(name)                                                                  \
-  TD_KERNEL (name, TdFusedParams)                                                              \
+  TD_FUSED_HEAD (name)                                                                         \
   {                                                                                            \
     constexpr int V = TD_FUSED_PACK;                                                           \
     const int64_t first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;                      \
     const int64_t step = (int64_t)gridDim.x * blockDim.x, packs = a.packs ? a.n / V : 0;       \
+    TD_FUSED_SEEN;                                                                             \
                                                                                                \
     for (int64_t i = first; i < packs; i += step)                                              \
-      compute<V> (a, i);                                                                       \
+      compute<V> (a, i, seen);                                                                 \
     for (int64_t i = packs * V + first; i < a.n; i += step)                                    \
-      compute<1> (a, i);                                                                       \
+      compute<1> (a, i, seen);                                                                 \
+    TD_FUSED_END                                                                               \
   }

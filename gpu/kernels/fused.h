@@ -10,8 +10,13 @@ enum
   TD_FUSED_NUMBERS = 64,
   TD_FUSED_ROWS = 4,  /* operands that are repeated */
   TD_FUSED_DRAWS = 8, /* steps that draw random numbers */
-  TD_FUSED_BLOCK = 256
+  TD_FUSED_BLOCK = 256,
+  TD_FUSED_COUNTS = 4,          /* operands that a counting kernel counts */
+  TD_FUSED_COUNT_BYTES = 16896, /* of shared memory for each */
+  TD_FUSED_STATS_BYTES = 216    /* of TdCudaStats */
 };
+
+struct TdCudaStats;
 
 typedef struct TdFusedKey
 {
@@ -27,4 +32,5 @@ typedef struct TdFusedParams
   uint32_t period[TD_FUSED_ROWS];
   TdFusedKey key[TD_FUSED_DRAWS];
   double number[TD_FUSED_NUMBERS];
+  struct TdCudaStats *parts[TD_FUSED_COUNTS]; /* of each block; read by kernels that count */
 } TdFusedParams;

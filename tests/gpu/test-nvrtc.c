@@ -62,13 +62,13 @@ step (Draft *d, TdTileFamily family, int kind, TdDtype dtype, uint32_t x, uint32
 
 /* Compile for sm_90.  Returns the log; the caller's. */
 static char *
-compile (const TdFused *f)
+compile (const char *text)
 {
   TdCudaCode code;
   char *log;
 
-  if (!td_cuda_nvrtc_compile (f->text, 9, 0, &code))
-    fail_msg ("%s\n%s", f->text, code.log);
+  if (!td_cuda_nvrtc_compile (text, 9, 0, &code))
+    fail_msg ("%s\n%s", text, code.log);
   assert_true (code.bytes > 1000);
   assert_memory_equal (code.data, "\177ELF", 4);
   assert_false (code.from_disk);
@@ -78,17 +78,36 @@ compile (const TdFused *f)
 }
 
 static void
+assert_text_does_not_spill (const char *text, const char *name)
+{
+  char *log = compile (text);
+
+  if (strstr (log, name) == NULL
+      || strstr (log, " 0 bytes spill stores, 0 bytes spill loads") == NULL)
+    {
+      puts (log);
+      fail_msg ("%s", name);
+    }
+  free (log);
+}
+
+/* Nor does the twin that counts what it writes. */
+static void
 assert_no_spills (const Draft *d)
 {
   TdFused f;
-  char *log;
+  char name[32], *twin;
 
   assert_true (td_cuda_fused_write (&d->p, &f));
-  log = compile (&f);
-  if (strstr (log, f.name) == NULL
-      || strstr (log, " 0 bytes spill stores, 0 bytes spill loads") == NULL)
-    fail_msg ("%s\n%s", f.text, log);
-  free (log);
+  assert_text_does_not_spill (f.text, f.name);
+  if (f.n_counted > 0)
+    {
+      twin = td_cuda_fused_twin (f.text, f.name, name);
+      assert_non_null (twin);
+      assert_string_not_equal (name, f.name);
+      assert_text_does_not_spill (twin, name);
+      free (twin);
+    }
   td_cuda_fused_clear (&f);
 }
 
@@ -338,6 +357,39 @@ fused__refuses_what_is_no_kernel (void **state)
   assert_false (td_cuda_fused_write (&d.p, &f));
 }
 
+/* The first four arrays of floating numbers among those that are written. */
+static void
+fused__counts_what_floats_it_writes (void **state)
+{
+  char name[32], *twin;
+  TdFused f;
+  Draft d;
+
+  draft (&d, 8, 0);
+  step (&d, TD_TILE_CAST, TD_F32, TD_I32, 0, 0, 1);
+  step (&d, TD_TILE_CAST, TD_F32, TD_BF16, 0, 0, 2);
+  assert_true (td_cuda_fused_write (&d.p, &f));
+  assert_true (f.n_counted == 1 && f.counted[0] == 2);
+  assert_non_null (strstr (f.text, "#define TD_FUSED_COUNTED(X) X (0, 2, float)\n"));
+  assert_non_null (strstr (f.text, "      TD_FUSED_SEE (2, at (v2));\n"));
+  assert_null (strstr (f.text, "TD_FUSED_SEE (1"));
+  twin = td_cuda_fused_twin (f.text, f.name, name);
+  assert_non_null (twin);
+  assert_string_not_equal (twin, f.text);
+  assert_non_null (strstr (twin, f.text));
+  assert_memory_equal (name, "td_count_fused_", 15);
+  assert_string_equal (name + 9, f.name + 3); /* all of its digits */
+  free (twin);
+  td_cuda_fused_clear (&f);
+  for (uint32_t k = 3; k < 8; k++)
+    step (&d, TD_TILE_CAST, TD_F32, k == 4 ? TD_F64 : TD_F32, 0, 0, k);
+  assert_true (td_cuda_fused_write (&d.p, &f));
+  assert_int_equal (f.n_counted, TD_FUSED_COUNTS);
+  assert_memory_equal (f.counted, ((uint8_t[]){ 2, 3, 4, 5 }), 4);
+  assert_non_null (strstr (f.text, " X (2, 4, double)"));
+  td_cuda_fused_clear (&f);
+}
+
 /* What the compiler has against a text is in the log. */
 static void
 nvrtc__says_what_is_wrong (void **state)
@@ -400,7 +452,7 @@ static void
 cache__gives_back_what_was_compiled (void **state)
 {
   TdCudaCode first, second;
-  char path[400];
+  char path[400], name[32], *twin;
   TdFused f;
   Draft d;
 
@@ -420,6 +472,14 @@ cache__gives_back_what_was_compiled (void **state)
   assert_true (td_cuda_nvrtc_compile (f.text, 10, 0, &second));
   assert_false (second.from_disk);
   assert_int_equal (files (path, sizeof path), 2);
+  td_cuda_code_clear (&second);
+  /* So is the twin that counts. */
+  twin = td_cuda_fused_twin (f.text, f.name, name);
+  assert_non_null (twin);
+  assert_true (td_cuda_nvrtc_compile (twin, 9, 0, &second));
+  assert_false (second.from_disk);
+  assert_int_equal (files (path, sizeof path), 3);
+  free (twin);
   td_cuda_code_clear (&first);
   td_cuda_code_clear (&second);
   td_cuda_fused_clear (&f);
@@ -473,6 +533,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (fused__programs_of_one_form_share_a_text),
     cmocka_unit_test (fused__refuses_what_is_no_kernel),
+    cmocka_unit_test (fused__counts_what_floats_it_writes),
     cmocka_unit_test (cache__ignores_damaged_files),
   };
   const struct CMUnitTest compiled[] = {

@@ -235,6 +235,117 @@ statistics__that_were_counted_do_not_hurry (void **state)
     }
 }
 
+/* One array of halves, one of floats, one of both signs with NaN among them. */
+static void
+chain (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  TdVar *x = td_mul (in[0], in[1]), *h = td_cast (td_tanh (x), TD_BF16);
+
+  out[0] = td_mul_scalar (td_exp (td_neg (td_square (x))), 3);
+  out[1] = td_relu (td_add_scalar (h, -0.25));
+  out[2] = td_log (td_add_scalar (x, 0.125));
+}
+
+enum
+{
+  CHAIN = 59 * 17, /* packs, and a rest */
+  CALLS = 3
+};
+
+typedef struct
+{
+  unsigned char bytes[CALLS][4][CHAIN * 4];
+} Bits;
+
+/* The chain's schedule is played while all is recorded; its kernels, and those of the way back,
+ * count. */
+static Recording
+play (bool apart, Bits *bits)
+{
+  Recording r = { 0 };
+  TdStatic *s = td_static_new (chain, NULL);
+
+  begin (apart ? "chain-apart.tdtape" : "chain.tdtape", apart, &r);
+  for (int call = 0; call < CALLS; call++)
+    TD_ITERATION (call)
+      {
+        TdVar *x = td_arange (TD_F32, -CHAIN / 2, CHAIN - CHAIN / 2, 1), *out[3], *grad;
+        TdVar *in[2]
+            = { td_variable (td_mul_scalar (x, 0.01 + 0.001 * call), "x"), td_sin (x) };
+
+        assert_int_equal (td_static_call (s, in, 2, out, 3), TD_OK);
+        td_backward (td_sum (out[0]), 0);
+        grad = td_grad (in[0]);
+        for (int k = 0; k < 4; k++)
+          {
+            TdVar *v = k < 3 ? out[k] : grad;
+            const size_t size = (size_t)td_size (v) * td_dtype_bytes (td_dtype (v));
+
+            assert_int_equal (td_size (v), CHAIN);
+            assert_int_equal (td_read (v, bits->bytes[call][k], size), TD_OK);
+          }
+      }
+  assert_int_equal (td_static_info (s).n_replays, CALLS - 1);
+  assert_true (td_static_info (s).n_fused > 0);
+  td_static_free (s);
+  end (&r);
+  return r;
+}
+
+/* Of the replays' groups: how many arrays they wrote, and how many numbers. */
+static uint32_t
+groups_of (const char *path)
+{
+  TdTapeReader *tape = open_tape (path);
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < td_tape_reader_summaries (tape).n; i++)
+    {
+      char error[256] = "";
+      const TdTapeIteration *it = td_tape_iteration_load (
+          tape, td_tape_reader_summaries (tape).rows[i].number, error, sizeof error);
+
+      assert_non_null (it);
+      for (uint32_t k = 0; k < it->n_stats; k++)
+        if (strchr (td_tape_reader_op_name (tape, it->events[it->stats[k].event].opdef), '+')
+            != NULL)
+          {
+            assert_int_equal (it->stats[k].n, CHAIN);
+            n++;
+          }
+      td_tape_iteration_free (it);
+    }
+  td_tape_reader_free (tape);
+  return n;
+}
+
+static void
+statistics__of_fused_chains_are_counted_by_their_kernels (void **state)
+{
+  Bits *one = calloc (1, sizeof *one), *other = calloc (1, sizeof *other);
+  Recording apart, counted;
+  uint32_t n, n_groups;
+
+  setenv ("TAPEDECK_CUDA_CACHE", "off", 1);
+  apart = play (true, one);
+  counted = play (false, other);
+  n = assert_same_tapes ("a chain", counted.path, apart.path);
+  n_groups = groups_of (counted.path);
+  print_message ("of %u arrays, %u of them of groups, %ld are read, and %ld where kernels "
+                 "count; fused kernels that count: %ld launches\n",
+                 n, n_groups, apart.cost.n_stats_read, counted.cost.n_stats_read,
+                 counted.cost.n_counting_fused);
+  assert_memory_equal (one, other, sizeof *one);
+  assert_int_equal (apart.cost.n_counting, 0);
+  assert_true (n_groups >= 3 * (CALLS - 1));
+  assert_int_equal (groups_of (apart.path), n_groups);
+  assert_true (counted.cost.n_counting_fused >= CALLS - 1);
+  assert_true (counted.cost.n_stats_read + n_groups <= apart.cost.n_stats_read);
+  assert_int_equal (counted.cost.n_violations, 0);
+  free (one);
+  free (other);
+}
+
 /* Of more than 65536 numbers the histogram is from some of them, unless all have been counted.
  */
 static void
@@ -284,6 +395,7 @@ main (int argc, char **argv)
   const struct CMUnitTest tests[] = {
     row (statistics__are_the_same_counted_and_read_apart),
     row (statistics__that_were_counted_do_not_hurry),
+    row (statistics__of_fused_chains_are_counted_by_their_kernels),
     row (statistics__of_large_arrays_are_of_all_numbers_where_counted),
   };
 

@@ -18,14 +18,15 @@
 /** What a test sees of the driver; of the module that has it, by dlsym. */
 typedef struct FakeCuda
 {
-  long n_waits;      /**< times that the host waited for a stream or an event */
-  long n_launches;   /**< kernels, and what stands for them */
-  long n_stats;      /**< of those, statistics of many arrays */
-  long n_stats_of;   /**< arrays that those were of; by our own kernels, as the next two */
-  long n_stats_read; /**< blocks that read some of an array for that */
-  long n_counting;   /**< kernels that count what they write */
-  long n_updates;    /**< of those, updates of many parameters */
-  long n_copies[3];  /**< to the device, to the host, within it */
+  long n_waits;          /**< times that the host waited for a stream or an event */
+  long n_launches;       /**< kernels, and what stands for them */
+  long n_stats;          /**< of those, statistics of many arrays */
+  long n_stats_of;       /**< arrays that those were of; by our own kernels, as the next two */
+  long n_stats_read;     /**< blocks that read some of an array for that */
+  long n_counting;       /**< kernels that count what they write */
+  long n_counting_fused; /**< of those, kernels made at run time */
+  long n_updates;        /**< of those, updates of many parameters */
+  long n_copies[3];      /**< to the device, to the host, within it */
   long copied_bytes[3];
   long n_products; /**< by the matrix library */
   long n_rnn;      /**< calls of recurrent layers */

@@ -172,7 +172,10 @@ count_launch (const char *name, unsigned blocks)
       fake.n_stats_of += blocks;
     }
   else if (strncmp (name, "td_count_", 9) == 0 && strcmp (name, "td_count_rows") != 0)
-    fake.n_counting++;
+    {
+      fake.n_counting++;
+      fake.n_counting_fused += strncmp (name, "td_count_fused_", 15) == 0;
+    }
 }
 
 CUresult

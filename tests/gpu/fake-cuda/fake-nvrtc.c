@@ -16,6 +16,8 @@
 
 #include <nvrtc.h>
 
+_Static_assert(TD_EMU_XOR == 1, "fake_xor knows its number");
+
 #define EXPORT __attribute__ ((visibility ("default")))
 #define MAGIC "FAKECODE"
 
@@ -33,7 +35,17 @@ static const char dialect[]
       "extern \"C\" { const Dim *fake_dims[4]; }\n"
       "#define threadIdx (*fake_dims[0])\n#define blockIdx (*fake_dims[1])\n"
       "#define blockDim (*fake_dims[2])\n#define gridDim (*fake_dims[3])\n"
-      "#define TD_DEVICE static inline __attribute__ ((unused))\n"
+      "#define TD_DEVICE static inline __attribute__ ((unused))\n#define TD_MEMBER inline\n"
+      "extern \"C\" { void (*fake_meet) (const char *, int);\n"
+      "uint64_t (*fake_warp) (int, uint32_t, uint64_t, int, const char *, int); }\n"
+      "#define __syncthreads() fake_meet (__FILE__, __LINE__)\n"
+      "#define __shfl_xor_sync(mask, v, lane) fake_xor (mask, v, lane, __FILE__, __LINE__)\n"
+      "template <typename T> static inline T\n"
+      "fake_xor (uint32_t mask, T v, int lane, const char *file, int line)\n{\n"
+      "  uint64_t bits = 0;\n  memcpy (&bits, &v, sizeof v);\n"
+      "  bits = fake_warp (1, mask, bits, lane, file, line);\n"
+      "  memcpy (&v, &bits, sizeof v);\n  return v;\n}\n"
+      "#define TD_FUSED_ROOMS(T, name, most) static T name[most]\n" /* blocks take turns */
       "#define TD_KERNEL(name, Params) static void name (const Params &a); \\\n"
       "  extern \"C\" const char fake_name[] = #name; \\\n"
       "  extern \"C\" const size_t fake_params = sizeof (Params); \\\n"
@@ -191,6 +203,8 @@ open_object (const char *path)
       abort ();
     }
   *(void **)&thread = dlsym (object, "fake_thread");
+  *(__typeof__ (td_emu_barrier) **)dlsym (object, "fake_meet") = td_emu_barrier;
+  *(void **)dlsym (object, "fake_warp") = (void *)(uintptr_t)td_emu_warp;
   dims[0] = &threadIdx;
   dims[1] = &blockIdx;
   dims[2] = &blockDim;
