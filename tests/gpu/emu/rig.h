@@ -30,9 +30,8 @@ typedef struct
 typedef TdStatus (*RigCall) (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out,
                              const void *context);
 
-/** Is that order tried with arrays there?  Each with each; under a sanitizer, which is twenty
- * times slower, one order with each place. */
-bool rig_tries (TdEmuOrder order, bool at_end);
+/** Is that order tried?  Each, but for one under a sanitizer, which is twenty times slower. */
+bool rig_tries (TdEmuOrder order);
 
 /** Run a call by the CPU and by the kernels: with arrays at the begin and at the end of guarded
  * pages, threads in each order.  Fails unless the statuses are the same, all orders give the

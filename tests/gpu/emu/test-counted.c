@@ -217,7 +217,7 @@ check (const char *what, const Array *in, int n_in, const Array *out, int n_out,
     {
       char text[160];
 
-      if (!rig_tries ((TdEmuOrder)order, order != TD_EMU_FORWARD))
+      if (!rig_tries ((TdEmuOrder)order))
         continue;
       for (int i = 0; i < n_out; i++)
         {
