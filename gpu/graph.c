@@ -115,6 +115,24 @@ note_foreign (TdCuda *c)
     k->g->foreign[k->step] = true;
 }
 
+/* Give launch k of a graph that was made these numbers. */
+static CUresult
+set_node (TdGraph *g, uint32_t k, const TdCudaKernel *kernel, const unsigned grid[3],
+          unsigned block, size_t shared_bytes, void **values)
+{
+  const CUDA_KERNEL_NODE_PARAMS params = { .gridDimX = grid[0],
+                                           .gridDimY = grid[1],
+                                           .gridDimZ = grid[2],
+                                           .blockDimX = block,
+                                           .blockDimY = 1,
+                                           .blockDimZ = 1,
+                                           .sharedMemBytes = (unsigned)shared_bytes,
+                                           .kernelParams = values,
+                                           .kern = kernel->handle };
+
+  return td_cuda.cuGraphExecKernelNodeSetParams (g->exec, g->launches[k].node, &params);
+}
+
 CUresult
 td_cuda_graph_kernel (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3], unsigned block,
                       size_t shared_bytes, void **values)
@@ -127,24 +145,12 @@ td_cuda_graph_kernel (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3], u
   note_foreign (c);
   if (k->changes)
     {
-      CUDA_KERNEL_NODE_PARAMS params = { .gridDimX = grid[0],
-                                         .gridDimY = grid[1],
-                                         .gridDimZ = grid[2],
-                                         .blockDimX = block,
-                                         .blockDimY = 1,
-                                         .blockDimZ = 1,
-                                         .sharedMemBytes = (unsigned)shared_bytes,
-                                         .kernelParams = values,
-                                         .kern = kernel->handle };
-
       if (k->next == g->n_launches || g->launches[k->next].step != k->step)
         {
           td_cuda_refuses (c, "a step launches more than it did");
           return CUDA_SUCCESS;
         }
-      result = td_cuda.cuGraphExecKernelNodeSetParams (g->exec, g->launches[k->next++].node,
-                                                       &params);
-      if (result != CUDA_SUCCESS)
+      if (set_node (g, k->next++, kernel, grid, block, shared_bytes, values) != CUDA_SUCCESS)
         td_cuda_refuses (c, "a node takes no other parameters");
       return CUDA_SUCCESS;
     }
@@ -327,18 +333,8 @@ bool
 td_cuda_graph_set (TdCuda *c, TdGraph *g, uint32_t k, const TdCudaKernel *kernel,
                    const unsigned grid[3], unsigned block, size_t shared_bytes, void *params)
 {
-  CUDA_KERNEL_NODE_PARAMS p = { .gridDimX = grid[0],
-                                .gridDimY = grid[1],
-                                .gridDimZ = grid[2],
-                                .blockDimX = block,
-                                .blockDimY = 1,
-                                .blockDimZ = 1,
-                                .sharedMemBytes = (unsigned)shared_bytes,
-                                .kernelParams = (void *[]){ params },
-                                .kern = kernel->handle };
-
   return c->lost == TD_OK && k < g->n_launches
-         && td_cuda.cuGraphExecKernelNodeSetParams (g->exec, g->launches[k].node, &p)
+         && set_node (g, k, kernel, grid, block, shared_bytes, (void *[]){ params })
                 == CUDA_SUCCESS;
 }
 
