@@ -46,14 +46,11 @@ typedef struct
 /* Says whether the walk is over. */
 typedef bool (*Visit) (const TdTensor *result, uint32_t k, void *user);
 
+/* NULL: the host has no more. */
 static void *
 room (size_t bytes)
 {
-  void *memory = aligned_alloc (64, (bytes + 128) & ~(size_t)63);
-
-  if (memory == NULL)
-    abort ();
-  return memory;
+  return aligned_alloc (64, (bytes + 128) & ~(size_t)63);
 }
 
 static size_t
@@ -106,6 +103,8 @@ is_overwritten (const TdReady *r, uint32_t k)
   return false;
 }
 
+static const char no_memory[] = "the host has no memory for a look into the group";
+
 static bool
 is_host (const TdDevice *d)
 {
@@ -136,7 +135,8 @@ td__inside_runs (void)
         if (now.before == NULL)
           abort ();
         now.before[k] = room (bytes_of (&r->run.call.in[k]));
-        memcpy (now.before[k], r->run.call.in[k].data, bytes_of (&r->run.call.in[k]));
+        if (now.before[k] != NULL)
+          memcpy (now.before[k], r->run.call.in[k].data, bytes_of (&r->run.call.in[k]));
       }
 }
 
@@ -222,6 +222,11 @@ fetch (Walk *w, uint32_t node)
   else
     {
       *h = (Held){ room (bytes_of (t)), true };
+      if (h->data == NULL)
+        {
+          snprintf (w->why, sizeof w->why, "%s", no_memory);
+          return false;
+        }
       if (r->run.device->ops->download (r->run.device, h->data, t->data, bytes_of (t)) != TD_OK)
         {
           snprintf (w->why, sizeof w->why, "what the group reads cannot be read");
@@ -239,17 +244,20 @@ drop (Held *h)
   *h = (Held){ NULL, false };
 }
 
-/* An array to write to, with what was there where that counts.  Returns what was there. */
-static Held
-renew (Walk *w, uint32_t node, bool keeps)
+/* An array to write to, with what was there where that counts.  before: what was there. */
+static bool
+renew (Walk *w, uint32_t node, bool keeps, Held *before)
 {
-  Held *h = &w->held[w->s->nodes[node].value], before = *h;
+  Held *h = &w->held[w->s->nodes[node].value];
   const TdTensor t = tensor_of (w, node);
 
+  *before = *h;
   *h = (Held){ room (bytes_of (&t)), true };
-  if (keeps)
-    memcpy (h->data, before.data, bytes_of (&t));
-  return before;
+  if (h->data == NULL)
+    snprintf (w->why, sizeof w->why, "%s", no_memory);
+  else if (keeps)
+    memcpy (h->data, before->data, bytes_of (&t));
+  return h->data != NULL;
 }
 
 /* Attributes with the key of this run. */
@@ -262,6 +270,8 @@ attrs_of (Walk *w, const TdStep *step)
   if (!step->random || keys == NULL || w->g->tiles == NULL)
     return NULL;
   attrs = room (step->cls->attrs_size);
+  if (attrs == NULL)
+    abort ();
   memcpy (attrs, step->attrs, step->cls->attrs_size);
   memcpy (attrs, &keys[w->draw++], sizeof *keys);
   return attrs;
@@ -279,8 +289,8 @@ bind (Walk *w, const TdStep *step, bool adds, TdTensor *t, Held *olds)
 
       if (w->held[s->nodes[node].value].data == NULL && !fetch (w, node))
         return false;
-      if (td__step_writes_input (step, k))
-        olds[k] = renew (w, node, true);
+      if (td__step_writes_input (step, k) && !renew (w, node, true, &olds[k]))
+        return false;
     }
   for (uint32_t k = 0; k < step->n_in; k++)
     t[k] = tensor_of (w, td__step_in (s, step, k));
@@ -290,7 +300,8 @@ bind (Walk *w, const TdStep *step, bool adds, TdTensor *t, Held *olds)
 
       if (adds && w->held[s->nodes[node].value].data == NULL && !fetch (w, node))
         return false;
-      olds[step->n_in + k] = renew (w, node, adds);
+      if (!renew (w, node, adds, &olds[step->n_in + k]))
+        return false;
       t[step->n_in + k] = tensor_of (w, node);
     }
   return true;
@@ -425,6 +436,8 @@ take (const TdTensor *result, uint32_t k, void *user)
   if (k != wanted->k)
     return false;
   *a = (TdInsideArray){ room (bytes_of (result)), bytes_of (result), td__inside_step (k) };
+  if (a->data == NULL)
+    return true;
   if (result->layout == TD_ROW_MAJOR)
     {
       memcpy (a->data, result->data, a->bytes);
@@ -446,7 +459,11 @@ td__inside_run (uint32_t k, TdInsideArray *array, char *why, size_t size)
   Wanted wanted = { k, array };
 
   if (k < td__inside_n () && walk (&w, take, &wanted))
-    return true;
+    {
+      if (array->data != NULL)
+        return true;
+      snprintf (w.why, sizeof w.why, "%s", no_memory);
+    }
   snprintf (why, size, "%s",
             td__inside_n () == 0   ? "the program does not stand at a fused group"
             : k >= td__inside_n () ? "the group has no such operation"
