@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "device-graphs.h"
+#include "device-late.h"
+#include "device-programs.h"
+#include "device-rnn.h"
 #include "tapedeck-op.h"
 
 #define TD_DEVICE_ABI 6
@@ -324,61 +328,6 @@ typedef enum
   TD_LSTM_GRAD /* c, x, new c, gc, gh -> gc, gx */
 } TdLstmKind;
 
-/** Stacked recurrent layers over packed sequences, in one call.  All steps' rows lie below each
- * other, those of the longest sequences first: runs[i].steps steps of runs[i].rows rows each, i
- * = 0, 1 ... n_runs - 1, ever fewer rows.  Layer l in direction d is cell l * n_directions + d;
- * its matrices and biases are numbered as those of td_n_step_lstm, td_n_step_gru and
- * td_n_step_rnn. */
-typedef enum
-{
-  TD_CELL_LSTM,
-  TD_CELL_GRU,
-  TD_CELL_TANH,
-  TD_CELL_RELU
-} TdCell;
-typedef struct TdRnnRun
-{
-  int rows, steps;
-} TdRnnRun;
-typedef struct TdRnn
-{
-  TdCell cell;
-  int n_layers, n_directions;
-  int64_t in_size, units;
-  TdDtype dtype;
-  bool keeps; /* a gradient follows: forward leaves what it needs in the reserve */
-  int n_runs;
-  const TdRnnRun *runs;
-} TdRnn;
-
-typedef struct TdRnnSizes
-{
-  int64_t n_weights; /* elements of all weights, as the device wants them to lie */
-  size_t reserve_bytes;
-} TdRnnSizes;
-
-/** What a call reads and writes; NULL: none, which counts as zeros. */
-typedef struct TdRnnArrays
-{
-  const TdTensor *x, *w, *hx, *cx; /* (rows, in), all weights, (cells, rows 0, units) */
-  TdTensor *y, *hy, *cy, *reserve; /* written by forward, read by gradient */
-  const TdTensor *gy, *ghy, *gcy;  /* of the gradient, and: */
-  TdTensor *gx, *gw, *ghx, *gcx;
-} TdRnnArrays;
-
-typedef struct TdDeviceRnn
-{
-  /** Returns NULL, or why this is not for the device: no error. */
-  const char *(*sizes) (TdDevice *d, const TdRnn *rnn, TdRnnSizes *sizes);
-  /** Where matrix and bias `part` of a cell begin among the weights, in elements.  Rows of a
-   * matrix follow each other. */
-  TdStatus (*place) (TdDevice *d, const TdRnn *rnn, int cell, int part, int64_t *matrix,
-                     int64_t *bias);
-  TdStatus (*forward) (TdDevice *d, const TdRnn *rnn, const TdRnnArrays *arrays);
-  /** The reserve stays as forward left it. */
-  TdStatus (*gradient) (TdDevice *d, const TdRnn *rnn, const TdRnnArrays *arrays);
-} TdDeviceRnn;
-
 /** In-place updates of parameters by their rules, of gradients by optimizer hooks: arrays p, g,
  * then the states, all of one size and dtype.  *Source*: chainer.optimizers. */
 typedef enum
@@ -431,170 +380,6 @@ typedef struct TdUpdate
   TdUpdateStep earlier[TD_UPDATE_EARLIER]; /* of the steps before: one for each not known */
   bool amsgrad, adabound, eps_inside_sqrt;
 } TdUpdate;
-
-/** Moments and counts of an array, and a histogram of exponents. */
-typedef struct TdStats
-{
-  uint64_t n, n_sampled, n_zero, n_nan, n_pos_inf, n_neg_inf;
-  double min, max, mean, m2, sum_squares;
-  uint32_t exponent[32]; /* finite and not 0: bin k holds 2^(k-24) <= |x| < 2^(k-23), clamped */
-} TdStats;
-
-/** Launches that were captured and are launched as one; the device's own. */
-typedef struct TdGraph TdGraph;
-typedef struct TdRepeat TdRepeat; /**< and such a row of launches */
-
-typedef struct TdSpan
-{
-  void *address;
-  size_t bytes;
-} TdSpan;
-
-/** Capturing: between begin and end or abandon, slots launch nothing.  What they would launch
- * becomes a graph, or changes one.  A slot that waits, or moves bytes of the host, cannot be
- * captured: it returns an error and records none. */
-typedef struct TdDeviceGraphs
-{
-  /** change: what slots would launch only gives that graph's steps other operands; else NULL.
-   * Returns NULL, or why nothing can be captured. */
-  const char *(*begin) (TdDevice *d, TdGraph *change);
-  /** What follows is this step's: 0, 1 ...; of a change, those that are to be changed. */
-  void (*step) (TdDevice *d, uint32_t step);
-  /** *graph: NULL, or an older one, which is updated in place if the new one has its shape.
-   * Ignored after a change.  Returns NULL, or why not; then *graph is as it was, or NULL, or,
-   * after a change, half changed and good for nothing but to be freed or captured anew. */
-  const char *(*end) (TdDevice *d, TdGraph **graph);
-  /** why: what could not be captured, or NULL. */
-  void (*abandon) (TdDevice *d, const char **why);
-  /** Can this step be changed by itself? */
-  bool (*changes) (const TdGraph *graph, uint32_t step);
-  /** written: what the host may know the numbers of, and does no more. */
-  TdStatus (*launch) (TdDevice *d, TdGraph *graph, const TdSpan *written, uint32_t n);
-  void (*free) (TdDevice *d, TdGraph *graph);
-  /** Slots launch much the same between begin and end each time: by fewer launches.  *repeat:
-   * NULL at first, the device's own.  False: not now, and there is no end. */
-  bool (*repeat_begin) (TdDevice *d, TdRepeat **repeat);
-  TdStatus (*repeat_end) (TdDevice *d);
-  void (*repeat_free) (TdDevice *d, TdRepeat *repeat);
-} TdDeviceGraphs;
-/** What an answer is about that a device gives later; handed back as it was given. */
-typedef struct TdLateOf
-{
-  uint64_t iteration, variable;
-  uint32_t event;
-} TdLateOf;
-typedef enum
-{
-  TD_LATE_STATS,
-  TD_LATE_TIME
-} TdLateWhat;
-typedef struct TdLate
-{
-  TdLateOf of;
-  TdStatus status; /**< not TD_OK: the device has failed, and there is no answer */
-  TdLateWhat what;
-  TdStats stats;
-  bool exact;                   /**< times are the kernels' own */
-  uint64_t zero;                /**< what time_zero was given */
-  double since_ns;              /**< that mark after the one before; below 0: not known */
-  double start_ns, duration_ns; /**< from that mark on; before it: below 0 */
-  uint8_t stream;               /**< 0: of computing, 1: of copies */
-} TdLate;
-/** Why an array gets no statistics; what is lost with the device is none. */
-typedef enum
-{
-  TD_LATE_TAKEN,
-  TD_LATE_BEHIND,    /**< too much waits already */
-  TD_LATE_CAPTURED,  /**< its numbers come when what is captured now is launched */
-  TD_LATE_TOO_LARGE, /**< more elements than one launch looks at */
-  TD_LATE_NO_ROOM,   /**< no memory for it */
-  TD_LATE_LOST,      /**< the device has failed */
-  TD_LATE_N_REFUSALS
-} TdLateRefusal;
-typedef enum
-{
-  TD_LATE_LOOK, /**< what is there now */
-  TD_LATE_SEND, /**< also let the device begin with what it has been asked */
-  TD_LATE_WAIT  /**< wait for all of it */
-} TdLateHow;
-
-/** The first bad index of a check that nobody waited for. */
-typedef struct TdBadIndex
-{
-  uint32_t place; /**< that check_index_later was given */
-  uint64_t run;   /**< which run of the checks of that place, 1 for the first */
-  int64_t at, value;
-} TdBadIndex;
-enum
-{
-  TD_INDEX_PLACES = 1024
-};
-
-/* --- programs: what a fused group of a static schedule runs as --- */
-
-/** One kernel call of an element-by-element operation.  Operands are numbered: inputs, then
- * outputs. */
-typedef struct TdTileCall
-{
-  uint8_t family; /**< of TdTileFamily */
-  uint8_t kind;   /**< TdUnaryKind, TdBinaryKind; TdDtype: of a condition, of what is cast */
-  uint8_t dtype;  /**< of all operands but those */
-  bool accumulate;
-  bool broadcasts; /**< some operand is neither of the result's size nor one number nor a row */
-  int8_t x, y, z;  /**< z = f (x, y); y: -1 where there is none */
-  int8_t c;        /**< z = c ? x : y; -1 where there is none */
-  uint32_t full;   /**< inputs as large as the result, as a mask */
-  int64_t size;    /**< elements of the result */
-  double p, q;     /**< TD_TILE_MASK: p is the share of zeros */
-} TdTileCall;
-
-typedef enum
-{
-  TD_TILE_UNARY,
-  TD_TILE_GRAD, /**< unary_grad */
-  TD_TILE_BINARY,
-  TD_TILE_SELECT,
-  TD_TILE_CAST,
-  TD_TILE_MASK /**< z = x times TD_RANDOM_MASK, by a key that is given with every run */
-} TdTileFamily;
-
-/** The dtype of x; of y and z it is the call's, of c its kind. */
-static inline TdDtype
-td__tile_dtype_of_x (const TdTileCall *c)
-{
-  return (TdDtype)(c->family == TD_TILE_CAST ? c->kind : c->dtype);
-}
-
-enum
-{
-  TD_TILE_MAX_SLOTS = 16, /**< arrays that live in a tile only */
-  TD_TILE_MAX_ROWS = 4,   /**< operands that are repeated */
-  TD_TILE_MAX_DRAWS = 8,  /**< kernels that draw random numbers */
-  TD_TILE_MAX_OPERANDS = 1000,
-  TD_TILE_MAX_STEPS = 1024,
-  TD_TILE_FEW_OPERANDS = 24, /**< where a program is one kernel that holds all in registers */
-  TD_TILE_FEW_STEPS = 256
-};
-
-/** A kernel of a program; places: operands, then slots. */
-typedef struct TdTileStep
-{
-  TdTileCall call;
-  uint32_t x, y, z, c;
-  uint32_t aside; /**< a slot for what is added to z then */
-  uint32_t draw;  /**< TD_TILE_MASK: which of the run's keys */
-  bool may_add;   /**< whether it adds is said with every run */
-} TdTileStep;
-/** A program over arrays of `size` elements: kernels element by element, each of them over one
- * stretch before all of them over the next.  A slot has the dtype of what is put there. Operand
- * k is repeated every period[k] elements: 0: it is as large, 1: it is one number. */
-typedef struct TdProgram
-{
-  const TdTileStep *steps;
-  const int64_t *period;
-  uint32_t n_steps, n_operands, n_slots;
-  int64_t size;
-} TdProgram;
 
 /** Copies of what is computed with later, while the device computes with what is there. */
 typedef struct TdDeviceAhead

@@ -20,7 +20,8 @@ PUBLIC += ["engine/tapedeck-hooks.h"]
 PUBLIC += ["engine/tapedeck-losses.h"]
 PUBLIC += ["engine/tapedeck-static.h"]
 PUBLIC += ["engine/tapedeck-layers.h", "engine/tapedeck-recurrent.h", "engine/tapedeck-nets.h"]
-DEVICE = ["engine/device.h", "engine/in-floats.h", "engine/scalar-ops.h", "engine/scalar-updates.h"]
+DEVICE = ["engine/device.h", "engine/device-graphs.h", "engine/device-late.h", "engine/device-programs.h",
+          "engine/device-rnn.h", "engine/in-floats.h", "engine/scalar-ops.h", "engine/scalar-updates.h"]
 TAPE = ["engine/tape/"]
 # What a training program is made of; these are one layer above the operations.
 TRAINING = ["engine/core/", "engine/hooks/", "engine/links/", "engine/optim/", "engine/dataset/", "engine/serial/",
@@ -28,7 +29,7 @@ TRAINING = ["engine/core/", "engine/hooks/", "engine/links/", "engine/optim/", "
 
 ALLOWED = {
     "data/examples": PUBLIC,
-    "engine": PUBLIC,  # the public headers and device.h themselves
+    "engine": PUBLIC,  # the public headers, device.h and its parts themselves
     "engine/tape": [],
     "engine/cpu": DEVICE + ["engine/tapedeck-op.h"],
     "engine/alloc": DEVICE + PUBLIC,
