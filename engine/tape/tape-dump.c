@@ -117,31 +117,6 @@ dump_parameter (Dump *d, const TdTapeParameter *p)
 }
 
 static void
-dump_notice (Dump *d, const TdTapeNotice *n)
-{
-  static const char *const kinds[] = { "text", "error", "config", "recording" };
-  const char *kind = n->kind < 4 ? kinds[n->kind] : "?";
-  char site[512];
-
-  td_tape_reader_site_text (d->r, n->site, site, sizeof site);
-  if (d->json)
-    {
-      fprintf (d->out, "{\"record\":\"notice\",\"kind\":\"%s\",\"iteration\":%" PRIu64, kind,
-               n->iteration);
-      fprintf (d->out, ",\"status\":%d,\"text\":", n->status);
-      td__tape_put_string (d->out, td_tape_reader_string (d->r, n->text));
-      fputs (",\"site\":", d->out);
-      td__tape_put_string (d->out, site);
-      fputs ("}\n", d->out);
-      return;
-    }
-  fprintf (d->out, "notice %s iteration %" PRIu64 " %s%s", kind, n->iteration, site,
-           *site ? " " : "");
-  td__tape_put_line (d->out, td_tape_reader_string (d->r, n->text));
-  fputc ('\n', d->out);
-}
-
-static void
 dump_tables (Dump *d)
 {
   for (uint32_t i = 1; i <= td_tape_reader_n_opdefs (d->r); i++)
@@ -157,8 +132,7 @@ dump_tables (Dump *d)
       td__tape_put_string (d->out, s.path);
       fprintf (d->out, d->json ? ",\"bytes\":%zu}\n" : " %zu bytes\n", s.bytes);
     }
-  for (uint32_t i = 0; i < td_tape_reader_n_notices (d->r); i++)
-    dump_notice (d, td_tape_reader_notice (d->r, i));
+  td__tape_dump_notices (d);
   td__tape_dump_statics (d);
 }
 
@@ -373,8 +347,7 @@ dump_iteration (Dump *d, const TdTapeSummary *s, const TdTapeIteration *it)
     }
   for (uint32_t i = 0; i < it->n_stats; i++)
     dump_stats (d, it, &it->stats[i]);
-  for (uint32_t i = 0; i < it->n_notices; i++)
-    dump_notice (d, &it->notices[i]);
+  td__tape_dump_iteration_notices (d, it);
   td__tape_dump_faults (d, it);
   td__tape_dump_ooms (d, it->number);
   for (uint32_t i = 0; i < it->n_reports; i++)
@@ -466,6 +439,7 @@ td_tape_dump (TdTapeReader *r, FILE *out, bool json, uint64_t first, uint64_t la
       }
   dump_live (&d, first, last);
   dump_end (&d);
+  free (d.notices);
 }
 
 /* ------------------------------------------------------------------------------- info */

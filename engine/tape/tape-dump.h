@@ -10,6 +10,7 @@ typedef struct
   TdTapeReader *r;
   FILE *out;
   bool json;
+  const TdTapeNotice **notices; /* of the whole run, in an order of their own */
 } TapeDump;
 
 /** A text in quotes, as JSON has it. */
@@ -19,6 +20,9 @@ void td__tape_put_line (FILE *out, const char *text);
 /** "(3, 4)", or "[3,4]". */
 void td__tape_put_dims (FILE *out, const int64_t *dims, unsigned n, bool json);
 
+/** Notices of the whole run, and those of one iteration that are not among them. */
+void td__tape_dump_notices (TapeDump *d);
+void td__tape_dump_iteration_notices (TapeDump *d, const TdTapeIteration *it);
 /** Chains, schedules and what happened to them. */
 void td__tape_dump_statics (TapeDump *d);
 /** The chains of one iteration. */

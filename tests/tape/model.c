@@ -297,6 +297,23 @@ model_values (Model *m, uint64_t variable)
     }
 }
 
+static void
+put_notice (Model *m, unsigned kind, uint32_t text)
+{
+  TdRawNotice *notice = model_record (m, TD_RAW_NOTICE, kind, sizeof *notice);
+
+  notice->status = -1;
+  notice->text = text;
+  notice->site = 1;
+  model_publish (m, notice);
+}
+
+void
+model_notice (Model *m, unsigned kind, const char *text)
+{
+  put_notice (m, kind, model_string (m, text));
+}
+
 void
 model_side_records (Model *m, uint64_t variable)
 {
@@ -304,7 +321,6 @@ model_side_records (Model *m, uint64_t variable)
            name = model_string (m, "hidden"), path = model_string (m, "mlp/l1/W");
   TdRawReport *report = model_record (m, TD_RAW_REPORT, 0, sizeof *report);
   TdRawHostRead *read;
-  TdRawNotice *notice;
   TdRawName *named;
   TdRawGrad *grad;
 
@@ -315,11 +331,7 @@ model_side_records (Model *m, uint64_t variable)
   read->variable = variable;
   read->site = 2;
   model_publish (m, read);
-  notice = model_record (m, TD_RAW_NOTICE, TD_TAPE_NOTICE_ERROR, sizeof *notice);
-  notice->status = -1;
-  notice->text = text;
-  notice->site = 1;
-  model_publish (m, notice);
+  put_notice (m, TD_TAPE_NOTICE_ERROR, text);
   named = model_record (m, TD_RAW_NAME, 0, sizeof *named);
   named->variable = variable;
   named->name = name;

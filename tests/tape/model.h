@@ -59,6 +59,8 @@ void model_span (Model *m, unsigned type, const char *name, uint32_t path);
 /** Statistics and a tensor (in two parts) of a variable of 4 elements: 1, -2, 0, NaN. */
 void model_values (Model *m, uint64_t variable);
 
+/** Something to say, a TdTapeNoticeKind. */
+void model_notice (Model *m, unsigned kind, const char *text);
 /** A report, a host read, an error, a name, an unchain and a gradient. */
 void model_side_records (Model *m, uint64_t variable);
 

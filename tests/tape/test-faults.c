@@ -147,6 +147,60 @@ faults__of_the_live_iteration_are_in_it (void **state)
   rig_clear (&rig);
 }
 
+/* How often a text is in another. */
+static int
+count (const char *text, const char *what)
+{
+  int n = 0;
+
+  for (const char *at = strstr (text, what); at != NULL; at = strstr (at + 1, what))
+    n++;
+  return n;
+}
+
+static void
+dump__tells_each_notice_once (void **state)
+{
+  static const char *const texts[] = { "in iteration 0", "enable_backprop=0", "between",
+                                       "in iteration 1", "in the live one" };
+  Rig rig = { .m = { .n_layers = 1 } };
+  TdTapeReader *r;
+
+  rig_start (&rig, NULL);
+  for (int i = 0; i < 3; i++)
+    {
+      model_begin (&rig.m);
+      model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
+      model_notice (&rig.m, TD_TAPE_NOTICE_ERROR, texts[i == 0 ? 0 : i + 2]);
+      if (i == 1)
+        model_notice (&rig.m, TD_TAPE_NOTICE_CONFIG, texts[1]);
+      if (i == 2)
+        break;
+      model_end (&rig.m);
+      if (i == 0)
+        model_notice (&rig.m, TD_TAPE_NOTICE_TEXT, texts[2]);
+    }
+  td_assembler_drain (rig.a, rig.ring);
+  td_assembler_show_live (rig.a);
+  td_tape_writer_flush (rig.w);
+  r = rig_read (&rig);
+  for (int json = 0; json < 2; json++)
+    {
+      char *text = NULL;
+      size_t n;
+      FILE *out = open_memstream (&text, &n);
+
+      td_tape_dump (r, out, json == 1, 0, UINT64_MAX);
+      fclose (out);
+      for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (count (text, texts[i]) != 1)
+          fail_msg ("%s: %d times", texts[i], count (text, texts[i]));
+      free (text);
+    }
+  rig_stop (&rig, 0);
+  rig_clear (&rig);
+}
+
 static void
 print (TdTapeReader *r, bool json, const char *golden)
 {
@@ -184,6 +238,7 @@ main (void)
     td_test (faults__are_failed_events_of_their_iterations),
     td_test (faults__that_come_later_are_seen_by_who_follows),
     td_test (faults__of_the_live_iteration_are_in_it),
+    td_test (dump__tells_each_notice_once),
     td_test (golden__tape_with_faults_reads_as_it_always_did),
   };
 
