@@ -6,6 +6,7 @@
 
 #include "../../engine/core/core.h"
 #include "../../engine/core/inside.h"
+#include "quiet-observer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -202,37 +203,14 @@ after (TdObserver *o, const TdEvent *e)
     look_inside (w, true);
 }
 
-/* clang-format off */
-static void no_buffer (TdObserver *o, const TdBuffer *b) { (void)o; (void)b; }
-static void no_link (TdObserver *o, bool e, const TdPath *p, const TdSite *s) { (void)o; (void)e; (void)p; (void)s; }
-static void no_scope (TdObserver *o, bool open, const TdScope *s) { (void)o; (void)open; (void)s; }
-static void no_iteration (TdObserver *o, bool b, int64_t n, int64_t l, const TdSite *s) { (void)o; (void)b; (void)n; (void)l; (void)s; }
-static void no_backward (TdObserver *o, bool b, const TdSite *s) { (void)o; (void)b; (void)s; }
-static void no_gradient (TdObserver *o, TdNode *a, TdNode *b) { (void)o; (void)a; (void)b; }
-static void no_read (TdObserver *o, TdNode *n, const TdSite *s) { (void)o; (void)n; (void)s; }
-static void no_config (TdObserver *o, const char *f, int v) { (void)o; (void)f; (void)v; }
-static void no_error (TdObserver *o, const TdError *e) { (void)o; (void)e; }
-/* clang-format on */
-
 static Watch *
 watch_new (void)
 {
   Watch *w = calloc (1, sizeof *w);
 
-  w->observer = (TdObserver){ .before_op = before,
-                              .after_op = after,
-                              .buffer_new = no_buffer,
-                              .buffer_free = no_buffer,
-                              .scope = no_scope,
-                              .link = no_link,
-                              .iteration = no_iteration,
-                              .backward = no_backward,
-                              .gradient = no_gradient,
-                              .host_read = no_read,
-                              .write = no_read,
-                              .config = no_config,
-                              .error = no_error,
-                              .unchain = no_read };
+  w->observer = quiet_observer;
+  w->observer.before_op = before;
+  w->observer.after_op = after;
   return w;
 }
 

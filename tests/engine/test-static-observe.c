@@ -4,6 +4,7 @@
 #include "fixture.h"
 
 #include "../../engine/core/core.h"
+#include "quiet-observer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,13 +29,6 @@ typedef struct
   int n, n_links, n_allocs, n_frees;
   bool replayed;
 } Watch;
-
-static void
-nothing_before (TdObserver *o, const TdEvent *e)
-{
-  (void)o;
-  (void)e;
-}
 
 static void
 look (TdObserver *o, const TdEvent *e)
@@ -90,34 +84,15 @@ look_free (TdObserver *o, const TdBuffer *b)
   ((Watch *)(void *)o)->n_frees++;
 }
 
-/* clang-format off */
-static void no_scope (TdObserver *o, bool open, const TdScope *s) { (void)o; (void)open; (void)s; }
-static void no_iteration (TdObserver *o, bool b, int64_t n, int64_t l, const TdSite *s) { (void)o; (void)b; (void)n; (void)l; (void)s; }
-static void no_backward (TdObserver *o, bool b, const TdSite *s) { (void)o; (void)b; (void)s; }
-static void no_gradient (TdObserver *o, TdNode *a, TdNode *b) { (void)o; (void)a; (void)b; }
-static void no_read (TdObserver *o, TdNode *n, const TdSite *s) { (void)o; (void)n; (void)s; }
-static void no_config (TdObserver *o, const char *f, int v) { (void)o; (void)f; (void)v; }
-static void no_error (TdObserver *o, const TdError *e) { (void)o; (void)e; }
-/* clang-format on */
-
 static void
 watch (Watch *w)
 {
   memset (w, 0, sizeof *w);
-  w->observer = (TdObserver){ .before_op = nothing_before,
-                              .after_op = look,
-                              .buffer_new = look_alloc,
-                              .buffer_free = look_free,
-                              .scope = no_scope,
-                              .link = look_link,
-                              .iteration = no_iteration,
-                              .backward = no_backward,
-                              .gradient = no_gradient,
-                              .host_read = no_read,
-                              .write = no_read,
-                              .config = no_config,
-                              .error = no_error,
-                              .unchain = no_read };
+  w->observer = quiet_observer;
+  w->observer.after_op = look;
+  w->observer.buffer_new = look_alloc;
+  w->observer.buffer_free = look_free;
+  w->observer.link = look_link;
   td__engine.observer = &w->observer;
 }
 

@@ -6,28 +6,30 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device.h"
 #include "td-test.h"
+
+const FakeCudaControl *far_driver;
+TdDevice *far_device;
+char *far_memory;
 
 int
 far_test_setup (void **state)
 {
-  const FakeCudaControl *driver = far_cuda_driver ();
-
   td_test_setup (state);
-  if (driver == NULL)
+  far_driver = far_cuda_driver ();
+  if (far_driver == NULL)
     return -1;
-  driver->reset ();
+  far_driver->reset ();
   return 0;
 }
 
 int
 far_test_teardown (void **state)
 {
-  const FakeCudaControl *driver = far_cuda_driver ();
-
   td_error_clear ();
-  if (driver->state->n_violations > 0)
-    fail_msg ("the driver was misused: %s", driver->state->violation);
+  if (far_driver->state->n_violations > 0)
+    fail_msg ("the driver was misused: %s", far_driver->state->violation);
   td_test_teardown (state);
   return 0;
 }
@@ -35,7 +37,10 @@ far_test_teardown (void **state)
 int
 far_test_setup_engine (void **state)
 {
-  return far_test_setup (state) == 0 ? (int)td_init (NULL, NULL) : -1;
+  if (far_test_setup (state) != 0 || td_init (NULL, NULL) != TD_OK)
+    return -1;
+  far_device = td_device_get ("cuda:0");
+  return far_device != NULL ? 0 : -1;
 }
 
 int
@@ -45,9 +50,25 @@ far_test_teardown_engine (void **state)
 
   td_error_clear ();
   status = td_finish ();
-  assert_int_equal (far_cuda_driver ()->state->used_bytes, 0);
+  assert_int_equal (far_driver->state->used_bytes, 0);
   far_test_teardown (state);
   return status;
+}
+
+int
+far_test_setup_memory (void **state)
+{
+  if (far_test_setup_engine (state) != 0)
+    return -1;
+  far_memory = far_device->ops->provider->segment_new (far_device->priv, FAR_MEMORY_BYTES);
+  return far_memory != NULL ? 0 : -1;
+}
+
+int
+far_test_teardown_memory (void **state)
+{
+  far_device->ops->provider->segment_free (far_device->priv, far_memory, FAR_MEMORY_BYTES);
+  return far_test_teardown_engine (state);
 }
 
 const char *

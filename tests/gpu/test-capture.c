@@ -19,38 +19,13 @@ enum
 {
   N = 1 << 10
 };
-#define SEGMENT_BYTES ((size_t)2 << 20)
 
-static const FakeCudaControl *driver;
-static TdDevice *cuda;
-static void *memory; /* a segment */
 static TdShape shape = { 1, { N } };
-
-static int
-setup (void **state)
-{
-  driver = far_cuda_driver ();
-  if (far_test_setup_engine (state) != 0)
-    return -1;
-  cuda = td_device_get ("cuda:0");
-  memory = cuda->ops->provider->segment_new (cuda->priv, SEGMENT_BYTES);
-  assert_non_null (memory);
-  return 0;
-}
-
-static int
-teardown (void **state)
-{
-  if (memory != NULL)
-    cuda->ops->provider->segment_free (cuda->priv, memory, SEGMENT_BYTES);
-  memory = NULL;
-  return far_test_teardown_engine (state);
-}
 
 static TdTensor
 tensor (TdDtype dtype)
 {
-  return (TdTensor){ memory, &shape, N, dtype };
+  return (TdTensor){ far_memory, &shape, N, dtype };
 }
 
 /* Work that is not done before somebody waits. */
@@ -59,15 +34,15 @@ issue_work (void)
 {
   TdTensor y = tensor (TD_F32);
 
-  assert_int_equal (cuda->ops->fill (cuda, &y, 3), TD_OK);
-  assert_true (driver->state->n_pending > 0);
+  assert_int_equal (far_device->ops->fill (far_device, &y, 3), TD_OK);
+  assert_true (far_driver->state->n_pending > 0);
 }
 
 static void
 begin_capture (void)
 {
-  assert_null (cuda->ops->graphs->begin (cuda, NULL));
-  cuda->ops->graphs->step (cuda, 0);
+  assert_null (far_device->ops->graphs->begin (far_device, NULL));
+  far_device->ops->graphs->step (far_device, 0);
 }
 
 static const char *
@@ -75,7 +50,7 @@ abandon_capture (void)
 {
   const char *why = NULL;
 
-  cuda->ops->graphs->abandon (cuda, &why);
+  far_device->ops->graphs->abandon (far_device, &why);
   return why;
 }
 
@@ -87,9 +62,9 @@ capture__loads_what_it_needs (void **state)
   TdGemm product = { .m = 4, .n = 4, .k = 4, .batch = 1, .alpha = 1 };
 
   begin_capture ();
-  assert_int_equal (cuda->ops->arange (cuda, &y, 0, 1), TD_OK);
-  assert_int_equal (cuda->ops->gemm (cuda, &product, &m, &m, &m), TD_OK);
-  assert_int_equal (driver->state->n_products, 1);
+  assert_int_equal (far_device->ops->arange (far_device, &y, 0, 1), TD_OK);
+  assert_int_equal (far_device->ops->gemm (far_device, &product, &m, &m, &m), TD_OK);
+  assert_int_equal (far_driver->state->n_products, 1);
   assert_null (abandon_capture ());
 }
 
@@ -100,29 +75,29 @@ capture__gives_memory_back_behind_the_work_that_uses_it (void **state)
 
   issue_work ();
   begin_capture ();
-  more = cuda->ops->provider->segment_new (cuda->priv, SEGMENT_BYTES);
+  more = far_device->ops->provider->segment_new (far_device->priv, FAR_MEMORY_BYTES);
   assert_non_null (more);
-  cuda->ops->provider->segment_free (cuda->priv, memory, SEGMENT_BYTES);
-  memory = more;
+  far_device->ops->provider->segment_free (far_device->priv, far_memory, FAR_MEMORY_BYTES);
+  far_memory = more;
   assert_null (abandon_capture ());
 }
 
 static void
 assert_fences_hold (const char *why)
 {
-  const TdSegmentProvider *p = cuda->ops->provider;
+  const TdSegmentProvider *p = far_device->ops->provider;
   void *fence, *other;
-  long waits = driver->state->n_waits;
+  long waits = far_driver->state->n_waits;
   const char *said;
 
-  fence = p->fence_new (cuda->priv);
-  other = p->fence_new (cuda->priv);
+  fence = p->fence_new (far_device->priv);
+  other = p->fence_new (far_device->priv);
   assert_non_null (fence);
   assert_non_null (other);
-  assert_false (p->fence_passed (cuda->priv, fence));
-  p->fence_wait (cuda->priv, fence);
-  assert_true (driver->state->n_waits > waits);
-  p->fence_wait (cuda->priv, other);
+  assert_false (p->fence_passed (far_device->priv, fence));
+  p->fence_wait (far_device->priv, fence);
+  assert_true (far_driver->state->n_waits > waits);
+  p->fence_wait (far_device->priv, other);
   said = abandon_capture ();
   assert_true (why == NULL ? said == NULL : strcmp (said, why) == 0);
   assert_null (td_error ());
@@ -142,7 +117,7 @@ fences__stand_for_it_where_nothing_more_is_captured (void **state)
 {
   issue_work ();
   begin_capture ();
-  cuda->ops->synchronize (cuda);
+  far_device->ops->synchronize (far_device);
   assert_fences_hold ("waits for the device");
 }
 
@@ -154,12 +129,12 @@ statistics__are_answered_during_a_capture (void **state)
   TdLate late[4];
 
   issue_work ();
-  assert_int_equal (cuda->ops->stats_later (cuda, &x, 0, 0, &of), TD_LATE_TAKEN);
-  assert_int_equal (cuda->ops->late (cuda, TD_LATE_SEND, late, 4), 0);
+  assert_int_equal (far_device->ops->stats_later (far_device, &x, 0, 0, &of), TD_LATE_TAKEN);
+  assert_int_equal (far_device->ops->late (far_device, TD_LATE_SEND, late, 4), 0);
   begin_capture ();
-  cuda->ops->synchronize (cuda);
-  assert_int_equal (cuda->ops->late (cuda, TD_LATE_LOOK, late, 4), 0);
-  assert_int_equal (cuda->ops->late (cuda, TD_LATE_WAIT, late, 4), 1);
+  far_device->ops->synchronize (far_device);
+  assert_int_equal (far_device->ops->late (far_device, TD_LATE_LOOK, late, 4), 0);
+  assert_int_equal (far_device->ops->late (far_device, TD_LATE_WAIT, late, 4), 1);
   assert_int_equal (late[0].status, TD_OK);
   assert_int_equal (late[0].of.event, 7);
   assert_true (late[0].stats.mean == 3);
@@ -169,17 +144,15 @@ statistics__are_answered_during_a_capture (void **state)
 int
 main (void)
 {
+#define row(f)                                                                                 \
+  cmocka_unit_test_setup_teardown (f, far_test_setup_memory, far_test_teardown_memory)
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown (capture__loads_what_it_needs, setup, teardown),
-    cmocka_unit_test_setup_teardown (capture__gives_memory_back_behind_the_work_that_uses_it,
-                                     setup, teardown),
-    cmocka_unit_test_setup_teardown (fences__of_a_capture_stand_for_what_was_issued_before,
-                                     setup, teardown),
-    cmocka_unit_test_setup_teardown (fences__stand_for_it_where_nothing_more_is_captured, setup,
-                                     teardown),
-    cmocka_unit_test_setup_teardown (statistics__are_answered_during_a_capture, setup,
-                                     teardown),
+    row (capture__loads_what_it_needs),
+    row (capture__gives_memory_back_behind_the_work_that_uses_it),
+    row (fences__of_a_capture_stand_for_what_was_issued_before),
+    row (fences__stand_for_it_where_nothing_more_is_captured),
+    row (statistics__are_answered_during_a_capture),
   };
 
-  return cmocka_run_group_tests (tests, NULL, NULL);
+  return cmocka_run_group_tests_name ("capture", tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "core/late-index.h"
 #include "far-cuda.h"
 #include "far-tape.h"
+#include "quiet-observer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -356,13 +357,6 @@ typedef struct
 } Watch;
 
 static void
-before_op (TdObserver *o, const TdEvent *e)
-{
-  (void)o;
-  (void)e;
-}
-
-static void
 after_op (TdObserver *o, const TdEvent *e)
 {
   Watch *w = (Watch *)(void *)o;
@@ -377,21 +371,6 @@ each (TdObserver *o)
   return ((Watch *)(void *)o)->wants_each;
 }
 
-/* clang-format off */
-static void no_buffer (TdObserver *o, const TdBuffer *b) { (void)o; (void)b; }
-static void no_scope (TdObserver *o, bool open, const TdScope *s) { (void)o; (void)open; (void)s; }
-static void no_link (TdObserver *o, bool e, const TdPath *p, const TdSite *s) { (void)o; (void)e; (void)p; (void)s; }
-static void no_iteration (TdObserver *o, bool b, int64_t n, int64_t l, const TdSite *s) { (void)o; (void)b; (void)n; (void)l; (void)s; }
-static void no_backward (TdObserver *o, bool b, const TdSite *s) { (void)o; (void)b; (void)s; }
-static void no_gradient (TdObserver *o, TdNode *a, TdNode *b) { (void)o; (void)a; (void)b; }
-static void no_node (TdObserver *o, TdNode *n, const TdSite *s) { (void)o; (void)n; (void)s; }
-static void no_name (TdObserver *o, TdNode *n, const char *name) { (void)o; (void)n; (void)name; }
-static void no_error (TdObserver *o, const TdError *e) { (void)o; (void)e; }
-static void no_config (TdObserver *o, const char *f, int v) { (void)o; (void)f; (void)v; }
-static void no_param (TdObserver *o, const TdPath *p, const TdVar *v) { (void)o; (void)p; (void)v; }
-static void no_finish (TdObserver *o, int s) { (void)o; (void)s; }
-/* clang-format on */
-
 static void
 news (TdObserver *o, const TdStaticNews *n)
 {
@@ -404,30 +383,21 @@ news (TdObserver *o, const TdStaticNews *n)
   w->n_news++;
 }
 
-static const TdObserver quiet = { .before_op = before_op,
-                                  .after_op = after_op,
-                                  .buffer_new = no_buffer,
-                                  .buffer_free = no_buffer,
-                                  .scope = no_scope,
-                                  .link = no_link,
-                                  .iteration = no_iteration,
-                                  .backward = no_backward,
-                                  .gradient = no_gradient,
-                                  .host_read = no_node,
-                                  .write = no_node,
-                                  .unchain = no_node,
-                                  .name = no_name,
-                                  .error = no_error,
-                                  .config = no_config,
-                                  .param = no_param,
-                                  .each = each,
-                                  .static_news = news,
-                                  .finish = no_finish };
+static Watch
+watch_new (void)
+{
+  Watch w = { .observer = quiet_observer };
+
+  w.observer.after_op = after_op;
+  w.observer.each = each;
+  w.observer.static_news = news;
+  return w;
+}
 
 static void
 graphs__are_told_of_and_what_is_launched_alone_too (void **state)
 {
-  Watch w = { .observer = quiet };
+  Watch w = watch_new ();
   Net net = net_new ();
   TdStatic *s = td_static_new (labelled_forward, &net, .fuse = false);
 
@@ -454,7 +424,7 @@ graphs__are_told_of_and_what_is_launched_alone_too (void **state)
 static void
 graphs__are_taken_apart_while_somebody_looks_at_each_operation (void **state)
 {
-  Watch w = { .observer = quiet };
+  Watch w = watch_new ();
   Net net = net_new ();
   TdStatic *s = td_static_new (plain_forward, &net, .fuse = false);
   float plain[12], seen[12];

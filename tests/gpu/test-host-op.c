@@ -6,6 +6,7 @@
 #include "tapedeck-op.h" /* before core.h, which leaves the sites out */
 #include "core/core.h"
 #include "far-test.h"
+#include "quiet-observer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -120,26 +121,10 @@ note_op (TdObserver *o, const TdEvent *e)
             e->site != NULL ? e->site->line : 0);
 }
 
-/* clang-format off */
-static void no_op (TdObserver *o, const TdEvent *e) { (void)o; (void)e; }
-static void no_buffer (TdObserver *o, const TdBuffer *b) { (void)o; (void)b; }
-static void no_scope (TdObserver *o, bool open, const TdScope *s) { (void)o; (void)open; (void)s; }
-static void no_node (TdObserver *o, TdNode *n, const TdSite *s) { (void)o; (void)n; (void)s; }
-static void no_name (TdObserver *o, TdNode *n, const char *name) { (void)o; (void)n; (void)name; }
-/* clang-format on */
-
 static void
 host_op__copies_are_events_at_the_calls_place (void **state)
 {
-  TdObserver watch = { .before_op = note_op,
-                       .after_op = no_op,
-                       .buffer_new = no_buffer,
-                       .buffer_free = no_buffer,
-                       .scope = no_scope,
-                       .host_read = no_node,
-                       .write = no_node,
-                       .unchain = no_node,
-                       .name = no_name };
+  TdObserver watch = quiet_observer;
   char expected[400];
   int line;
 
@@ -152,6 +137,7 @@ host_op__copies_are_events_at_the_calls_place (void **state)
       TdVar *y;
 
       events[0] = '\0';
+      watch.before_op = note_op;
       td__engine.observer = &watch;
       line = __LINE__ + 1;
       assert_int_equal (td_apply (&cube_class, NULL, in, 3, &y, 1), TD_OK);

@@ -17,12 +17,8 @@ enum
   INNER = 4,
   COLUMNS = 2
 };
-#define SEGMENT_BYTES ((size_t)2 << 20)
 #define APART ((size_t)4 << 10)
 
-static const FakeCudaControl *driver;
-static TdDevice *cuda;
-static char *memory; /* a segment */
 static TdShape shapes[4] = { { 2, { ROWS, INNER } },
                              { 2, { INNER, COLUMNS } },
                              { 1, { COLUMNS } },
@@ -32,27 +28,8 @@ static TdShape shapes[4] = { { 2, { ROWS, INNER } },
 static TdTensor
 tensor (int i, TdDtype dtype)
 {
-  return (TdTensor){ memory + (size_t)i * APART, &shapes[i], td_shape_size (&shapes[i]),
+  return (TdTensor){ far_memory + (size_t)i * APART, &shapes[i], td_shape_size (&shapes[i]),
                      dtype };
-}
-
-static int
-setup (void **state)
-{
-  driver = far_cuda_driver ();
-  if (far_test_setup_engine (state) != 0)
-    return -1;
-  cuda = td_device_get ("cuda:0");
-  memory = cuda->ops->provider->segment_new (cuda->priv, SEGMENT_BYTES);
-  assert_non_null (memory);
-  return 0;
-}
-
-static int
-teardown (void **state)
-{
-  cuda->ops->provider->segment_free (cuda->priv, memory, SEGMENT_BYTES);
-  return far_test_teardown_engine (state);
 }
 
 /* relu (a b + bias), all of it as floats. */
@@ -61,19 +38,20 @@ multiply (TdDtype dtype, bool with_bias, float *result)
 {
   const TdTensor a = tensor (0, dtype), b = tensor (1, dtype), bias = tensor (2, dtype);
   TdTensor out = tensor (3, dtype),
-           floats = { memory + 4 * APART, &shapes[3], out.size, TD_F32 };
+           floats = { far_memory + 4 * APART, &shapes[3], out.size, TD_F32 };
   const TdGemm g = { .m = ROWS,
                      .n = COLUMNS,
                      .k = INNER,
                      .batch = 1,
                      .alpha = 1,
                      .end = { .bias = with_bias ? &bias : NULL, .relu = true } };
-  TdStatus status = cuda->ops->gemm (cuda, &g, &a, &b, &out);
+  TdStatus status = far_device->ops->gemm (far_device, &g, &a, &b, &out);
 
   if (status == TD_OK)
-    status = cuda->ops->cast (cuda, &out, &floats);
+    status = far_device->ops->cast (far_device, &out, &floats);
   if (status == TD_OK)
-    status = cuda->ops->download (cuda, result, floats.data, (size_t)out.size * sizeof (float));
+    status = far_device->ops->download (far_device, result, floats.data,
+                                        (size_t)out.size * sizeof (float));
   return status;
 }
 
@@ -89,12 +67,12 @@ put_numbers (TdDtype dtype)
   for (int i = 0; i < 3; i++)
     {
       TdTensor to = tensor (i, dtype),
-               floats = { memory + 4 * APART, to.shape, to.size, TD_F32 };
+               floats = { far_memory + 4 * APART, to.shape, to.size, TD_F32 };
 
-      assert_int_equal (
-          cuda->ops->upload (cuda, floats.data, from[i], (size_t)to.size * sizeof (float)),
-          TD_OK);
-      assert_int_equal (cuda->ops->cast (cuda, &floats, &to), TD_OK);
+      assert_int_equal (far_device->ops->upload (far_device, floats.data, from[i],
+                                                 (size_t)to.size * sizeof (float)),
+                        TD_OK);
+      assert_int_equal (far_device->ops->cast (far_device, &floats, &to), TD_OK);
     }
 }
 
@@ -102,7 +80,7 @@ static void
 relu__of_a_product_keeps_nan_whatever_the_library_does_with_it (void **state)
 {
   static const TdDtype dtypes[] = { TD_F32, TD_F64, TD_F16, TD_BF16 };
-  const bool lost = driver->state->relu_loses_nan;
+  const bool lost = far_driver->state->relu_loses_nan;
 
   (void)state;
   for (int i = 0; i < 4; i++)
@@ -112,11 +90,11 @@ relu__of_a_product_keeps_nan_whatever_the_library_does_with_it (void **state)
         put_numbers (dtypes[i]);
         for (int call = 0; call < 2; call++)
           {
-            const long before = driver->state->n_products;
+            const long before = far_driver->state->n_products;
             float y[ROWS * COLUMNS];
 
             assert_int_equal (multiply (dtypes[i], with_bias != 0, y), TD_OK);
-            assert_int_equal (driver->state->n_products - before,
+            assert_int_equal (far_driver->state->n_products - before,
                               (call == 0) + (lost ? PRODUCTS_WITHOUT_END : 1));
             assert_true (isnan (y[0]) && isnan (y[1]));
             assert_true (y[2] == 0 && y[3] == 0);
@@ -128,7 +106,7 @@ relu__of_a_product_keeps_nan_whatever_the_library_does_with_it (void **state)
 static void
 relu__of_a_product_keeps_nan_where_the_librarys_loses_it (void **state)
 {
-  driver->state->relu_loses_nan = true;
+  far_driver->state->relu_loses_nan = true;
   relu__of_a_product_keeps_nan_whatever_the_library_does_with_it (state);
 }
 
@@ -141,10 +119,10 @@ relu__of_a_product_is_not_tried_in_a_capture (void **state)
 
   (void)state;
   put_numbers (TD_F32);
-  assert_null (cuda->ops->graphs->begin (cuda, NULL));
-  cuda->ops->graphs->step (cuda, 0);
+  assert_null (far_device->ops->graphs->begin (far_device, NULL));
+  far_device->ops->graphs->step (far_device, 0);
   assert_int_equal (multiply (TD_F32, true, y), TD_ERR_STATE);
-  cuda->ops->graphs->abandon (cuda, &why);
+  far_device->ops->graphs->abandon (far_device, &why);
   assert_string_equal (why, "the relu of a product is tried");
   assert_int_equal (multiply (TD_F32, true, y), TD_OK);
   assert_true (isnan (y[0]) && y[4] == 11);
@@ -154,7 +132,8 @@ relu__of_a_product_is_not_tried_in_a_capture (void **state)
 int
 main (void)
 {
-#define row(f) cmocka_unit_test_setup_teardown (f, setup, teardown)
+#define row(f)                                                                                 \
+  cmocka_unit_test_setup_teardown (f, far_test_setup_memory, far_test_teardown_memory)
   const struct CMUnitTest tests[] = {
     row (relu__of_a_product_keeps_nan_whatever_the_library_does_with_it),
     row (relu__of_a_product_keeps_nan_where_the_librarys_loses_it),

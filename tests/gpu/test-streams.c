@@ -14,9 +14,6 @@
 
 #include <cuda.h>
 
-static const FakeCudaControl *driver;
-static TdDevice *cuda;
-
 enum
 {
   LARGE = 1 << 18 /* elements: as many bytes as copies aside have at least */
@@ -26,11 +23,9 @@ static float numbers[2 * LARGE];
 static int
 setup (void **state)
 {
-  driver = far_cuda_driver ();
   if (far_test_setup_engine (state) != 0)
     return -1;
-  cuda = td_device_get ("cuda:0");
-  td_device_use (cuda);
+  td_device_use (far_device);
   for (int i = 0; i < 2 * LARGE; i++)
     numbers[i] = (float)(i % 7);
   return 0;
@@ -69,10 +64,10 @@ uploads__of_new_arrays_wait_for_no_work (void **state)
   for (int i = 0; i < 20; i++)
     small = td_relu (small);
   x = input (LARGE);
-  info = td_mem_info (cuda);
+  info = td_mem_info (far_device);
   assert_int_equal (info.pool_bytes[TD_MEM_POOL_UPLOAD], LARGE * sizeof (float));
   assert_true (td_item (td_sum (td_relu (x))) > 0);
-  assert_int_equal (driver->state->n_violations, 0);
+  assert_int_equal (far_driver->state->n_violations, 0);
 }
 
 static void
@@ -95,13 +90,14 @@ uploads__without_their_event_would_be_seen (void **state)
   TdVar *x;
 
   (void)state;
-  strcpy (driver->state->ignored, "cuStreamWaitEvent");
+  strcpy (far_driver->state->ignored, "cuStreamWaitEvent");
   x = td_relu (input (LARGE));
-  driver->state->ignored[0] = '\0';
+  far_driver->state->ignored[0] = '\0';
   assert_false (td_poisoned (x));
-  assert_true (driver->state->n_violations > 0);
-  assert_contains (driver->state->violation, "another stream writes, and no event is between");
-  driver->state->n_violations = 0;
+  assert_true (far_driver->state->n_violations > 0);
+  assert_contains (far_driver->state->violation,
+                   "another stream writes, and no event is between");
+  far_driver->state->n_violations = 0;
 }
 
 /* --- memory that another stream may use --- */
@@ -115,16 +111,16 @@ blocks__are_pending_till_the_work_that_reads_them_is_done (void **state)
   (void)state;
   TD_SCOPE ("s")
     td_sum (input (LARGE));
-  info = td_mem_info (cuda);
+  info = td_mem_info (far_device);
   assert_int_equal (info.pool_bytes[TD_MEM_POOL_UPLOAD], 0);
   assert_int_equal (info.pool_pending_bytes[TD_MEM_POOL_UPLOAD], bytes);
   assert_int_equal (info.pending_bytes, bytes);
-  assert_null (td__pool_check (cuda->pool));
-  td_pool_trim (cuda); /* which waits */
-  info = td_mem_info (cuda);
+  assert_null (td__pool_check (far_device->pool));
+  td_pool_trim (far_device); /* which waits */
+  info = td_mem_info (far_device);
   assert_int_equal (info.pending_bytes, 0);
   assert_int_equal (info.pool_reserved_bytes[TD_MEM_POOL_UPLOAD], 0);
-  assert_null (td__pool_check (cuda->pool));
+  assert_null (td__pool_check (far_device->pool));
 }
 
 static void
@@ -146,12 +142,12 @@ inputs__come_to_the_same_addresses_in_every_run (void **state)
               first[i] = start;
             assert_ptr_equal (start, first[i]);
             if (i % 5 == run) /* devices are as far as they are */
-              td_device_synchronize (cuda);
+              td_device_synchronize (far_device);
             if (i == 12)
-              reserved = td_mem_info (cuda).reserved_bytes;
+              reserved = td_mem_info (far_device).reserved_bytes;
           }
-      assert_int_equal (td_mem_info (cuda).reserved_bytes, reserved);
-      assert_null (td__pool_check (cuda->pool));
+      assert_int_equal (td_mem_info (far_device).reserved_bytes, reserved);
+      assert_null (td__pool_check (far_device->pool));
       if (run == 0)
         {
           far_test_teardown_engine (state);
@@ -170,13 +166,13 @@ inputs__are_not_many_ahead_of_the_device (void **state)
   for (int i = 0; i < 4; i++)
     TD_SCOPE ("s")
       td_sum (input (LARGE));
-  waits = driver->state->n_waits;
+  waits = far_driver->state->n_waits;
   for (int i = 0; i < 10; i++)
     TD_SCOPE ("s")
       td_sum (input (LARGE));
-  assert_true (driver->state->n_waits > waits);
-  assert_true (driver->state->n_waits <= waits + 20);
-  assert_true (td_mem_info (cuda).pool_pending_bytes[TD_MEM_POOL_UPLOAD]
+  assert_true (far_driver->state->n_waits > waits);
+  assert_true (far_driver->state->n_waits <= waits + 20);
+  assert_true (td_mem_info (far_device).pool_pending_bytes[TD_MEM_POOL_UPLOAD]
                <= 6 * LARGE * sizeof (float));
 }
 
@@ -185,14 +181,14 @@ static void
 blocks__taken_too_early_would_be_seen (void **state)
 {
   (void)state;
-  strcpy (driver->state->ignored, "cuEventSynchronize");
-  for (int i = 0; i < 12 && driver->state->n_violations == 0; i++)
+  strcpy (far_driver->state->ignored, "cuEventSynchronize");
+  for (int i = 0; i < 12 && far_driver->state->n_violations == 0; i++)
     TD_SCOPE ("s")
       td_sum (input (LARGE));
-  driver->state->ignored[0] = '\0';
-  assert_true (driver->state->n_violations > 0);
-  assert_contains (driver->state->violation, "and no event is between them");
-  driver->state->n_violations = 0;
+  far_driver->state->ignored[0] = '\0';
+  assert_true (far_driver->state->n_violations > 0);
+  assert_contains (far_driver->state->violation, "and no event is between them");
+  far_driver->state->n_violations = 0;
 }
 
 /* Memory that waits is had, before there is none. */
@@ -200,14 +196,14 @@ static void
 memory__that_is_pending_is_waited_for_before_there_is_none (void **state)
 {
   (void)state;
-  driver->state->total_bytes = (size_t)24 << 20;
+  far_driver->state->total_bytes = (size_t)24 << 20;
   for (int i = 0; i < 6; i++)
     TD_SCOPE ("s")
       td_sum (input (2 * LARGE));
-  assert_true (td_mem_info (cuda).pending_bytes > 0);
+  assert_true (td_mem_info (far_device).pending_bytes > 0);
   assert_false (td_poisoned (td_zeros (TD_F32, TD_SHAPE (16, LARGE))));
-  assert_int_equal (td_mem_info (cuda).pending_bytes, 0);
-  assert_null (td__pool_check (cuda->pool));
+  assert_int_equal (td_mem_info (far_device).pending_bytes, 0);
+  assert_null (td__pool_check (far_device->pool));
 }
 
 /* --- downloads --- */
@@ -224,7 +220,7 @@ reads__of_a_number_wait_for_what_made_it_alone (void **state)
     y = td_relu (y);
   value = td_item (loss);
   assert_true (value > 0);
-  assert_true (driver->state->n_pending > 50);
+  assert_true (far_driver->state->n_pending > 50);
   assert_true (td_item (td_sum (y)) == value); /* of all: behind everything */
 }
 
@@ -247,12 +243,13 @@ reads__without_their_event_would_be_seen (void **state)
   float out[64];
 
   (void)state;
-  strcpy (driver->state->ignored, "cuStreamWaitEvent");
+  strcpy (far_driver->state->ignored, "cuStreamWaitEvent");
   td_read (y, out, sizeof out);
-  driver->state->ignored[0] = '\0';
-  assert_true (driver->state->n_violations > 0);
-  assert_contains (driver->state->violation, "another stream writes, and no event is between");
-  driver->state->n_violations = 0;
+  far_driver->state->ignored[0] = '\0';
+  assert_true (far_driver->state->n_violations > 0);
+  assert_contains (far_driver->state->violation,
+                   "another stream writes, and no event is between");
+  far_driver->state->n_violations = 0;
 }
 
 /* --- when it goes wrong --- */
@@ -263,7 +260,7 @@ fault__of_a_copy_ends_in_one_error_and_a_device_that_begins_anew (void **state)
   (void)state;
   TD_SCOPE ("s")
     td_sum (input (LARGE));
-  driver->fail_call ("cuMemcpyHtoDAsync", 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+  far_driver->fail_call ("cuMemcpyHtoDAsync", 1, CUDA_ERROR_ILLEGAL_ADDRESS);
   TD_SCOPE ("s")
     assert_true (td_poisoned (td_relu (input (LARGE))));
   assert_contains (far_test_error (TD_ERR_DEVICE), "td_finish and td_init");

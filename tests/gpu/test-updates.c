@@ -14,25 +14,12 @@
 
 #include <cuda.h>
 
-static const FakeCudaControl *driver;
-static TdDevice *cuda;
-
 enum
 {
   MANY = 160, /* as many as ResNet-50 has */
   STEPS = 4,
   MAX_SIZE = 40
 };
-
-static int
-setup (void **state)
-{
-  driver = far_cuda_driver ();
-  if (far_test_setup_engine (state) != 0)
-    return -1;
-  cuda = td_device_get ("cuda:0");
-  return 0;
-}
 
 /* Parameters of different sizes, and gradients that depend on the step. */
 static void
@@ -79,11 +66,11 @@ train (TdDevice *d, TdDtype dtype, bool mixed, unsigned char *bytes, long *launc
   td_opt_use_fp32_update (opt, mixed);
   TD_ITERATIONS (i, STEPS)
     {
-      const long before = driver->state->n_updates;
+      const long before = far_driver->state->n_updates;
 
       set_gradients (params, (int)i);
       assert_int_equal (td_opt_update (opt), TD_OK);
-      *launches = driver->state->n_updates - before;
+      *launches = far_driver->state->n_updates - before;
     }
   memset (bytes, 0, (size_t)MANY * MAX_SIZE * 4);
   for (int i = 0; i < MANY; i++)
@@ -102,7 +89,7 @@ expect_same (TdDtype dtype, bool mixed)
 
   train (td_device_get ("cpu"), dtype, mixed, here, &launches);
   assert_int_equal (launches, 0);
-  train (cuda, dtype, mixed, there, &launches);
+  train (far_device, dtype, mixed, there, &launches);
   assert_int_equal (launches, 2);
   assert_memory_equal (here, there, sizeof here);
 }
@@ -137,17 +124,17 @@ add (TdVar *p, TdVar *g, double lr)
   TdTensor of_p = tensor_of (p), of_g = tensor_of (g), *arrays[] = { &of_p, &of_g };
   const TdUpdate u = { .lr = lr };
 
-  assert_int_equal (cuda->ops->update (cuda, TD_UPDATE_SGD, &u, arrays, 2), TD_OK);
+  assert_int_equal (far_device->ops->update (far_device, TD_UPDATE_SGD, &u, arrays, 2), TD_OK);
 }
 
 static void
 updates__wait_for_others_and_are_seen_by_who_reads (void **state)
 {
   TdVar *p, *q, *g, *sum;
-  const long *n = &driver->state->n_updates;
+  const long *n = &far_driver->state->n_updates;
 
   (void)state;
-  td_device_use (cuda);
+  td_device_use (far_device);
   p = td_ones (TD_F32, TD_SHAPE (3));
   q = td_ones (TD_F32, TD_SHAPE (1)); /* a number: read without waiting for all */
   g = td_ones (TD_F32, TD_SHAPE (3));
@@ -168,14 +155,14 @@ static void
 updates__of_the_same_array_keep_their_order (void **state)
 {
   TdVar *p, *g, *h;
-  const long *n = &driver->state->n_updates;
+  const long *n = &far_driver->state->n_updates;
 
   (void)state;
-  td_device_use (cuda);
+  td_device_use (far_device);
   p = td_ones (TD_F32, TD_SHAPE (3));
   g = td_ones (TD_F32, TD_SHAPE (3));
   h = td_ones (TD_F32, TD_SHAPE (3));
-  td_device_synchronize (cuda);
+  td_device_synchronize (far_device);
   add (p, g, 0.5);
   add (p, g, 0.5); /* p again: 0 */
   assert_int_equal (*n, 1);
@@ -198,7 +185,7 @@ updates__are_sent_before_their_memory_is_another_s (void **state)
   TdVar *p, *q;
 
   (void)state;
-  td_device_use (cuda);
+  td_device_use (far_device);
   p = td_retain (td_ones (TD_F32, TD_SHAPE (3)));
   TD_SCOPE ("s")
     add (p, td_full (TD_F32, TD_SHAPE (3), 2), 0.5);
@@ -216,15 +203,17 @@ updates__of_what_is_no_number_are_refused_at_once (void **state)
   const TdUpdate u = { .lr = 1 };
 
   (void)state;
-  td_device_use (cuda);
+  td_device_use (far_device);
   p = td_ones (TD_F32, TD_SHAPE (3));
   g = td_ones (TD_F32, TD_SHAPE (4));
   of_p = tensor_of (p);
   of_g = tensor_of (g);
-  assert_int_equal (cuda->ops->update (cuda, TD_UPDATE_SGD, &u, arrays, 2), TD_ERR_SHAPE);
+  assert_int_equal (far_device->ops->update (far_device, TD_UPDATE_SGD, &u, arrays, 2),
+                    TD_ERR_SHAPE);
   of_g.dtype = TD_I32;
-  assert_int_equal (cuda->ops->update (cuda, TD_UPDATE_SGD, &u, arrays, 2), TD_ERR_DTYPE);
-  assert_int_equal (driver->state->n_updates, 0);
+  assert_int_equal (far_device->ops->update (far_device, TD_UPDATE_SGD, &u, arrays, 2),
+                    TD_ERR_DTYPE);
+  assert_int_equal (far_driver->state->n_updates, 0);
 }
 
 static void
@@ -233,22 +222,24 @@ fault__of_an_update_is_told_where_it_is_sent (void **state)
   TdVar *p, *g;
 
   (void)state;
-  td_device_use (cuda);
+  td_device_use (far_device);
   p = td_ones (TD_F32, TD_SHAPE (3));
   g = td_ones (TD_F32, TD_SHAPE (3));
-  td_device_synchronize (cuda);
+  td_device_synchronize (far_device);
   add (p, g, 0.5);
-  driver->fail_call ("cuLaunchKernel", 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+  far_driver->fail_call ("cuLaunchKernel", 1, CUDA_ERROR_ILLEGAL_ADDRESS);
   assert_true (td_poisoned (td_relu (p)));
   assert_contains (far_test_error (TD_ERR_DEVICE), "update");
-  assert_int_equal (cuda->ops->update (cuda, TD_UPDATE_SGD, &(TdUpdate){ .lr = 1 }, NULL, 0),
-                    TD_ERR_DEVICE);
+  assert_int_equal (
+      far_device->ops->update (far_device, TD_UPDATE_SGD, &(TdUpdate){ .lr = 1 }, NULL, 0),
+      TD_ERR_DEVICE);
 }
 
 int
 main (void)
 {
-#define row(f) cmocka_unit_test_setup_teardown (f, setup, far_test_teardown_engine)
+#define row(f)                                                                                 \
+  cmocka_unit_test_setup_teardown (f, far_test_setup_engine, far_test_teardown_engine)
   const struct CMUnitTest tests[] = {
     row (updates__of_160_parameters_are_two_launches),
     row (updates__of_float32_copies_are_two_launches),

@@ -7,6 +7,7 @@
 #include "tapedeck-op.h" /* before core.h, which leaves the sites out */
 
 #include "core/core.h"
+#include "../quiet-observer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,13 +36,6 @@ note (const char *text)
 
   if (used + strlen (text) + 2 < sizeof notes.log)
     snprintf (notes.log + used, sizeof notes.log - used, "%s ", text);
-}
-
-static void
-before_op (TdObserver *o, const TdEvent *e)
-{
-  (void)o;
-  (void)e;
 }
 
 static void
@@ -83,65 +77,6 @@ on_buffer (TdObserver *o, const TdBuffer *b)
 }
 
 static void
-on_scope (TdObserver *o, bool open, const TdScope *s)
-{
-  (void)o;
-  (void)open;
-  (void)s;
-}
-
-static void
-on_link (TdObserver *o, bool enter, const TdPath *path, const TdSite *site)
-{
-  (void)o;
-  (void)enter;
-  (void)path;
-  (void)site;
-}
-
-static void
-on_iteration (TdObserver *o, bool begin, int64_t number, int64_t label, const TdSite *site)
-{
-  (void)o;
-  (void)begin;
-  (void)number;
-  (void)label;
-  (void)site;
-}
-
-static void
-on_backward (TdObserver *o, bool begin, const TdSite *site)
-{
-  (void)o;
-  (void)begin;
-  (void)site;
-}
-
-static void
-on_pair (TdObserver *o, TdNode *a, TdNode *b)
-{
-  (void)o;
-  (void)a;
-  (void)b;
-}
-
-static void
-on_report (TdObserver *o, const char *key, double value)
-{
-  (void)o;
-  (void)key;
-  (void)value;
-}
-
-static void
-on_name (TdObserver *o, TdNode *n, const char *name)
-{
-  (void)o;
-  (void)n;
-  (void)name;
-}
-
-static void
 on_error (TdObserver *o, const TdError *error)
 {
   (void)o;
@@ -150,54 +85,17 @@ on_error (TdObserver *o, const TdError *error)
 }
 
 static void
-on_config (TdObserver *o, const char *field, int value)
-{
-  (void)o;
-  (void)field;
-  (void)value;
-}
-
-static void
-on_param (TdObserver *o, const TdPath *path, const TdVar *param)
-{
-  (void)o;
-  (void)path;
-  (void)param;
-}
-
-static void
-on_finish (TdObserver *o, int status)
-{
-  (void)o;
-  (void)status;
-}
-
-static const TdObserver observer = {
-  .before_op = before_op,
-  .after_op = after_op,
-  .buffer_new = on_buffer,
-  .buffer_free = buffer_free,
-  .scope = on_scope,
-  .link = on_link,
-  .iteration = on_iteration,
-  .backward = on_backward,
-  .gradient = on_pair,
-  .report = on_report,
-  .host_read = host_read,
-  .write = host_read,
-  .unchain = host_read,
-  .name = on_name,
-  .error = on_error,
-  .config = on_config,
-  .param = on_param,
-  .finish = on_finish,
-};
-
-static void
 watch (void)
 {
   memset (&notes, 0, sizeof notes);
-  notes.observer = observer;
+  notes.observer = quiet_observer;
+  notes.observer.after_op = after_op;
+  notes.observer.buffer_new = on_buffer;
+  notes.observer.buffer_free = buffer_free;
+  notes.observer.host_read = host_read;
+  notes.observer.write = host_read;
+  notes.observer.unchain = host_read;
+  notes.observer.error = on_error;
   td__engine.observer = &notes.observer;
 }
 
