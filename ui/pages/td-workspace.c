@@ -207,6 +207,7 @@ new_memory (TdWorkspace *self)
   GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 12);
   gtk_widget_add_css_class (box, "td-page");
   gtk_box_append (GTK_BOX (box), td_panels_new_growth_bar (self->panels));
+  gtk_box_append (GTK_BOX (box), td_panels_new_oom_card (self->panels));
   gtk_box_append (GTK_BOX (box),
                   new_card ("Peak of each iteration", NULL,
                             td_panels_new_page (self->panels, TD_PANEL_MEMORY, "iterations"),
@@ -264,8 +265,9 @@ td_workspace_get_notes (TdWorkspace *self, gboolean watches)
 gboolean
 td_workspace_show_page (TdWorkspace *self, const char *name)
 {
-  if (strcmp (name, "growth") == 0 || strcmp (name, "holders") == 0)
-    name = "memory"; /* both are on it */
+  if (strcmp (name, "growth") == 0 || strcmp (name, "holders") == 0
+      || strcmp (name, "oom") == 0)
+    name = "memory"; /* they are on it */
   if (gtk_stack_get_child_by_name (self->perspectives, name))
     {
       gtk_stack_set_visible_child_name (self->perspectives, name);

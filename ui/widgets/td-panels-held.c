@@ -212,6 +212,8 @@ gboolean
 td__panels_pick_held (TdPanels *self, const char *page, const TdSceneHit *hit, GtkWidget *view)
 {
   guint *cursor = is_growth (page) ? &self->growth_cursor : &self->holders_cursor;
+  if (strcmp (page, "oom") == 0)
+    return td__panels_pick_oom (self, hit, view);
   if (!hit || hit->tag != TD_TAG_ROW || hit->data < 0)
     return FALSE;
   guint line = (guint)hit->data + 1;
@@ -251,6 +253,8 @@ move_holders (TdPanels *self, int delta)
 char *
 td__panels_move_held (TdPanels *self, const char *page, int delta, GtkWidget *view)
 {
+  if (strcmp (page, "oom") == 0)
+    return td__panels_move_oom (self, delta, view);
   char *words = is_growth (page) ? move_growth (self, delta) : move_holders (self, delta);
   if (words && delta == 0 && !show_in_graph (self, page, view))
     g_clear_pointer (&words, g_free);
@@ -337,6 +341,7 @@ td__panels_update_held (TdPanels *self)
 {
   if (!self->held_bar || !gtk_widget_get_mapped (gtk_widget_get_parent (self->held_bar)))
     return;
+  td__panels_update_oom (self);
   Bar *bar = g_object_get_data (G_OBJECT (self->held_bar), "bar");
   TdHolders *holders = get_holders (self);
   TdTapeReader *reader = self->session ? td_session_get_reader (self->session) : NULL;

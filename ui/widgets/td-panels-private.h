@@ -52,6 +52,9 @@ struct _TdPanels
   guint growth_cursor, holders_cursor; /* the chosen rows, plus 1; 0: none */
   GtkWidget *held_bar;                 /* weak */
 
+  guint oom_cursor, oom_chosen; /* row of the report, the report; both plus 1; 0: none */
+  GtkWidget *oom_card;          /* weak */
+
   guint chain_id, schedule_id; /* chosen of static chains; 0: the busiest, its last */
   gboolean at_selection;       /* lists stand at the selection, not at the playhead */
   gboolean picking;            /* the selection is being set from a row */
@@ -90,5 +93,14 @@ gboolean td__panels_pick_held (TdPanels *self, const char *page, const TdSceneHi
                                GtkWidget *view);
 /** As td__panels_move; 0 goes to the operation in the graph. */
 char *td__panels_move_held (TdPanels *self, const char *page, int delta, GtkWidget *view);
+
+/* Where memory ran out (td-panels-oom.c). */
+void td__panels_forget_oom (TdPanels *self);
+TdScene *td__panels_make_oom (TdPanels *self, const TdPanelView *view);
+gboolean td__panels_pick_oom (TdPanels *self, const TdSceneHit *hit, GtkWidget *view);
+char *td__panels_move_oom (TdPanels *self, int delta, GtkWidget *view);
+/** Show the newest report, or the one that was chosen. */
+void td__panels_update_oom (TdPanels *self);
+
 /** Say what grows at the top of the Memory page. */
 void td__panels_update_held (TdPanels *self);

@@ -38,6 +38,7 @@ forget_session (TdPanels *self)
   g_clear_pointer (&self->gradients, td_gradient_table_free);
   g_clear_pointer (&self->staticness, td_staticness_free);
   td__panels_forget_held (self);
+  td__panels_forget_oom (self);
   self->history_n = self->staticness_n = 0;
 }
 
@@ -275,6 +276,8 @@ static const Page pages[] = {
     td__panels_make_growth, TRUE },
   { TD_PANEL_MEMORY, "holders", "Holders", "Who keeps what is there after the iteration",
     td__panels_make_holders, TRUE },
+  { TD_PANEL_MEMORY, "oom", "Out of Memory", "Who held what when memory ran out",
+    td__panels_make_oom, TRUE },
   { TD_PANEL_GRADIENTS, "heatmap", "Heatmap", "Gradient norms of parameters by iteration",
     make_gradients },
   { TD_PANEL_GRADIENTS, "missing", "Missing", "Parameters without a gradient", make_missing },
@@ -589,6 +592,7 @@ td_panels_finalize (GObject *object)
     g_clear_weak_pointer (&self->stacks[i]);
   g_clear_weak_pointer (&self->static_bar);
   g_clear_weak_pointer (&self->held_bar);
+  g_clear_weak_pointer (&self->oom_card);
   G_OBJECT_CLASS (td_panels_parent_class)->finalize (object);
 }
 

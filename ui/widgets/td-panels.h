@@ -42,6 +42,9 @@ GtkWidget *td_panels_new_page (TdPanels *self, TdPanel panel, const char *page);
 /** Build what stands at the top of the Memory page: the sentence that says where memory ran out
  * and what grows, who keeps it and what to do. Owner: floating. */
 GtkWidget *td_panels_new_growth_bar (TdPanels *self);
+/** Build what stands below it where memory ran out: figures, who held what, what would help.
+ * Owner: floating. */
+GtkWidget *td_panels_new_oom_card (TdPanels *self);
 /** The Memory page is on show now: look again. */
 void td_panels_look (TdPanels *self);
 /** Build the controls of the page "growth" or "holders". Owner: floating. */
