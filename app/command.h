@@ -23,7 +23,12 @@ int td_command_info (int argc, char **argv);
 int td_command_cat (int argc, char **argv);
 int td_command_eval (int argc, char **argv);
 int td_command_export (int argc, char **argv);
+int td_command_import (int argc, char **argv);
 int td_command_check (int argc, char **argv);
+
+/** Replace arguments that are snapshots by the tapes made of them, which are kept in the user's
+ * cache; returns the exit code of the first that cannot be read. */
+int td_import_arguments (int argc, char **argv);
 
 /** Print "tapedeck: ..." and, where there is one, a line of advice; returns TD_EXIT_USAGE. */
 int td_usage_error (const char *command, const char *format, ...)

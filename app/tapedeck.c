@@ -23,22 +23,24 @@ static const struct
 {
   const char *name, *arguments, *summary;
   int (*run) (int argc, char **argv);
+  bool takes_tapes; /* or what can be made into one */
 } commands[] = {
   { "run", "[OPTIONS] MODEL [ARGS]", "compile a model if it ends in .c, run it, record it",
     td_command_run },
   { "info", "TAPE [--oom] [--json]", "iterations, graphs, operations, parameters, how it ended",
-    td_command_info },
+    td_command_info, true },
   { "show", "TAPE --view VIEW [OPTIONS]", "a view of a tape as text, picture or data",
-    command_viz },
+    command_viz, true },
   { "diff", "TAPE[:ITER] TAPE[:ITER] [--json]", "structure and numbers of two iterations",
-    command_viz },
-  { "leaks", "TAPE [--json]", "what grows and who holds it", command_viz },
+    command_viz, true },
+  { "leaks", "TAPE [--json]", "what grows and who holds it", command_viz, true },
   { "eval", "OP [--in A.npy]... [OPTIONS]", "one operation on arrays, and its gradients",
     td_command_eval },
   { "cat", "TAPE [--iterations A:B] [--json]", "the tape's records as text or JSON lines",
-    td_command_cat },
+    td_command_cat, true },
   { "export", "TAPE --format FORMAT -o FILE", "memory for other programs to read",
-    td_command_export },
+    td_command_export, true },
+  { "import", "SNAPSHOT -o TAPE", "a memory snapshot of PyTorch as a tape", td_command_import },
   { "check", "TAPE [--repair OUT]", "is it whole; what is the first bad offset",
     td_command_check },
 };
@@ -174,7 +176,12 @@ main (int argc, char **argv)
     return print_version (), TD_EXIT_OK;
   for (int i = 0; i < N_COMMANDS; i++)
     if (strcmp (word, commands[i].name) == 0)
-      return commands[i].run (argc - 1, argv + 1);
+      {
+        const int status
+            = commands[i].takes_tapes ? td_import_arguments (argc - 2, argv + 2) : TD_EXIT_OK;
+
+        return status == TD_EXIT_OK ? commands[i].run (argc - 1, argv + 1) : status;
+      }
   if (word[0] == '-' && word[1] != '\0' && strcmp (word, "--") != 0)
     return td_usage_error (NULL, "%s: no such option", word);
   for (int i = 1; i < argc; i++)
@@ -185,5 +192,6 @@ main (int argc, char **argv)
         fprintf (stderr, "tapedeck: %s: %s\n", argv[i], strerror (errno));
         return TD_EXIT_USAGE;
       }
-  return command_app (argc, argv);
+  return td_import_arguments (argc - 1, argv + 1) == TD_EXIT_OK ? command_app (argc, argv)
+                                                                : TD_EXIT_USAGE;
 }

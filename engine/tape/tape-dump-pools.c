@@ -79,6 +79,9 @@ info_device (const TdTapeReader *r, FILE *out, const TdTapeIteration *it,
                it->number, device->total_bytes, device->outside_bytes, device->reserved_bytes,
                device->live_bytes);
     }
+  else if (device->total_bytes == 0) /* nobody said how much it has */
+    fprintf (out, "memory           %s: %" PRIu64 " bytes live, %" PRIu64 " reserved\n", name,
+             device->live_bytes, device->reserved_bytes);
   else
     fprintf (out,
              "memory           %s: %" PRIu64 " bytes live, %" PRIu64 " reserved, %" PRIu64

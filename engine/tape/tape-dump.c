@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "reader-private.h"
 #include "tape-dump.h"
+#include "td-tape-import.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -596,10 +597,14 @@ info_json (TdTapeReader *r, FILE *out)
 {
   const char *op = "";
   char site[512] = "";
-  bool any = last_op (r, &op, site, sizeof site);
+  const bool import = td__tape_is_import (r);
+  bool any = !import && last_op (r, &op, site, sizeof site);
 
   fprintf (out, "{\"iterations\":%u,\"distinct_graphs\":%u,\"ops_total\":%" PRIu64,
-           r->summaries.n, distinct_graphs (r), ops_total (r));
+           r->summaries.n, distinct_graphs (r), import ? 0 : ops_total (r));
+  if (import)
+    fprintf (out, ",\"import\":\"%s\",\"trace_entries\":%" PRIu64, TD_TAPE_IMPORT_TORCH,
+             ops_total (r));
   fputs (",\"parameters\":[", out);
   for (uint32_t i = 0; i < td_tape_reader_n_parameters (r); i++)
     {
@@ -647,6 +652,11 @@ info_text (TdTapeReader *r, FILE *out)
   const char *op = "";
   char site[512] = "";
 
+  if (td__tape_is_import (r))
+    {
+      td__tape_info_import (r, out);
+      return;
+    }
   fprintf (out, "program          %s\n", td_tape_reader_info (r, "program"));
   fprintf (out, "iterations       %u\n", r->summaries.n);
   fprintf (out, "distinct graphs  %u\n", distinct_graphs (r));

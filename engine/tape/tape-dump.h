@@ -48,5 +48,8 @@ void td__tape_info_ooms (TdTapeReader *r, FILE *out, bool json);
 /** Say in `info` how many chains there are and how often they were replayed; nothing where
  * there is none. */
 void td__tape_info_statics (TdTapeReader *r, FILE *out, bool json);
+/** Whether the tape was made of a memory snapshot; what `info` says of such a one. */
+bool td__tape_is_import (const TdTapeReader *r);
+void td__tape_info_import (TdTapeReader *r, FILE *out);
 /** Say in `info` what became of a dynamic loss scale; nothing where there is none. */
 void td__tape_info_scaling (TdTapeReader *r, FILE *out, bool json);

@@ -227,7 +227,7 @@ NAME (td_tape_step_kind_name, TD_TAPE_N_STEP_KINDS, "operation", "fill", "copy",
       "host read", "link", "link end", "scope", "scope end", "gradient", "group")
 NAME (td_tape_fate_name, TD_TAPE_N_FATES, "runs", "pruned", "folded", "merged", "batched")
 NAME (td_tape_pool_name, TD_TAPE_N_POOLS, "default", "workspace", "static", "graph-private",
-      "capture", "upload", "pinned")
+      "capture", "upload", "pinned", "private")
 NAME (td_tape_copy_way_name, TD_TAPE_N_COPY_WAYS, "to device", "to host")
 NAME (td_tape_copy_why_name, TD_TAPE_N_COPY_WHYS, "op", "read", "write", "new", "batch", "load",
       "check")

@@ -201,6 +201,7 @@ enum
   TD_TAPE_ITERATION_LOST = 1 << 11,       /* some records of it were lost */
   TD_TAPE_ITERATION_HELD = 1 << 12,       /* says what outlived it */
   TD_TAPE_ITERATION_OBJECTS = 1 << 13,    /* says what refers to what, of that */
+  TD_TAPE_ITERATION_SNAPSHOT = 1 << 14,   /* not of a program's operations: td-tape-import.h */
 };
 
 /* ------------------------------------------------------------------ bytes of the file */

@@ -1,0 +1,145 @@
+/* `tapedeck import`: what other programs recorded, as a tape; and snapshots given where a tape
+ * is expected, which are made into one on the way.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "command.h"
+
+#include "paths.h"
+#include "tape/td-tape-import.h"
+#include "tape/td-tape-writer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char help[]
+    = "Usage: tapedeck import SNAPSHOT [-f] -o TAPE\n"
+      "\n"
+      "SNAPSHOT is what torch.cuda.memory._dump_snapshot () of PyTorch wrote: a pickle, of "
+      "which\n"
+      "only dictionaries, lists, texts and numbers are read.  What names code is refused.\n"
+      "TAPE then has the blocks and the trace of allocations, for the views memory and "
+      "blocks;\n"
+      "a snapshot has no operations, and does not know who keeps a block.\n"
+      "-f overwrites an existing TAPE.  The other commands take a SNAPSHOT for a tape, too.";
+
+static int
+parse (int argc, char **argv, const char **snapshot, const char **tape, bool *force)
+{
+  for (int i = 1; i < argc; i++)
+    if (strcmp (argv[i], "-o") == 0 && i + 1 < argc)
+      *tape = argv[++i];
+    else if (strcmp (argv[i], "-f") == 0)
+      *force = true;
+    else if (argv[i][0] == '-' && argv[i][1] != '\0')
+      return td_usage_error (argv[0], "%s: no such option, or its value is missing", argv[i]);
+    else if (*snapshot != NULL)
+      return td_usage_error (argv[0], "%s: one snapshot expected", argv[i]);
+    else
+      *snapshot = argv[i];
+  if (*snapshot == NULL)
+    return td_usage_error (argv[0], "a snapshot expected");
+  return *tape != NULL ? TD_EXIT_OK : td_usage_error (argv[0], "-o TAPE expected");
+}
+
+/* What was odd in it is said, not hidden. */
+static void
+say (const char *tape, const TdTapeImport *found)
+{
+  printf ("%s: %" PRIu64 " entries of a trace, %" PRIu64 " blocks at its end, %" PRIu64
+          " from before it, %u device%s\n",
+          tape, found->n_entries, found->n_blocks, found->n_start, found->n_devices,
+          found->n_devices == 1 ? "" : "s");
+  if (found->n_dropped > 0)
+    printf ("%" PRIu64 " older entries are left out\n", found->n_dropped);
+  if (found->n_unmatched > 0)
+    printf ("%" PRIu64 " entries or blocks do not agree with the rest of the trace\n",
+            found->n_unmatched);
+}
+
+int
+td_command_import (int argc, char **argv)
+{
+  const char *snapshot = NULL, *tape = NULL;
+  TdTapeImport found = { .size = sizeof found };
+  bool force = false;
+  char error[512];
+  int status;
+
+  for (int i = 1; i < argc; i++)
+    if (strcmp (argv[i], "--help") == 0)
+      return puts (help), TD_EXIT_OK;
+  status = parse (argc, argv, &snapshot, &tape, &force);
+  if (status != TD_EXIT_OK)
+    return status;
+  if (!td_tape_import_snapshot (snapshot, tape, force, &found, error, sizeof error))
+    {
+      fprintf (stderr, "tapedeck: %s\n", error);
+      return TD_EXIT_USAGE;
+    }
+  say (tape, &found);
+  return TD_EXIT_OK;
+}
+
+/* ------------------------------------------------------------- snapshots given as tapes */
+
+/* The same file has the same name until it is written again. */
+static uint64_t
+identity (const char *path, const struct stat *s)
+{
+  char *real = realpath (path, NULL);
+  uint64_t h
+      = td_tape_hash_bytes (1, real != NULL ? real : path, strlen (real != NULL ? real : path));
+
+  free (real);
+  h = td_tape_hash (td_tape_hash (h, s->st_ino), (uint64_t)s->st_size);
+  h = td_tape_hash (h,
+                    (uint64_t)s->st_mtim.tv_sec * 1000000000u + (uint64_t)s->st_mtim.tv_nsec);
+  return td_tape_hash_bytes (h, TD_VERSION, strlen (TD_VERSION));
+}
+
+static bool
+import_aside (const char *path, const struct stat *s, char *out, unsigned long size)
+{
+  const char *slash = strrchr (path, '/'), *name = slash != NULL ? slash + 1 : path;
+  char folder[3072], part[4300], error[512];
+
+  if (!td_cache_folder ("import", identity (path, s), folder, sizeof folder))
+    return false;
+  snprintf (out, size, "%s/%.255s.tdtape", folder, name);
+  if (access (out, R_OK) == 0)
+    return true;
+  snprintf (part, sizeof part, "%s/%ld.part", folder, (long)getpid ());
+  if (!td_tape_import_snapshot (path, part, true, NULL, error, sizeof error))
+    fprintf (stderr, "tapedeck: %s\n", error);
+  else if (rename (part, out) != 0)
+    fprintf (stderr, "tapedeck: %s: %s\n", out, strerror (errno));
+  else
+    return true;
+  return false;
+}
+
+int
+td_import_arguments (int argc, char **argv)
+{
+  for (int i = 0; i < argc; i++)
+    {
+      char tape[4200];
+      struct stat s;
+
+      /* What is to be written may be there already. */
+      if (argv[i][0] == '-' || (i > 0 && strcmp (argv[i - 1], "-o") == 0)
+          || stat (argv[i], &s) != 0 || !S_ISREG (s.st_mode) || !td_tape_is_snapshot (argv[i]))
+        continue;
+      if (!import_aside (argv[i], &s, tape, sizeof tape))
+        return TD_EXIT_USAGE;
+      argv[i] = strdup (tape); /* as long as the process */
+      if (argv[i] == NULL)
+        return TD_EXIT_USAGE;
+    }
+  return TD_EXIT_OK;
+}

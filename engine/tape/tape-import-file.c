@@ -1,0 +1,122 @@
+/* Importing a snapshot: the files around it.
+ * SPDX-License-Identifier: MIT */
+#include "tape-import.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool
+td_tape_is_snapshot (const char *path)
+{
+  const int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  uint8_t head[2] = { 0 };
+  bool is;
+
+  if (fd < 0)
+    return false;
+  is = read (fd, head, sizeof head) == sizeof head && head[0] == 0x80 && head[1] >= 2
+       && head[1] <= 5;
+  close (fd);
+  return is;
+}
+
+static TapePickle *
+read_pickle (const char *path, char *error, size_t n)
+{
+  const int fd = open (path, O_RDONLY | O_CLOEXEC);
+  char what[256];
+  TapePickle *p;
+
+  if (fd < 0)
+    return snprintf (error, n, "%s: %s", path, strerror (errno)), NULL;
+  p = td__tape_pickle_read (fd, what, sizeof what);
+  close (fd);
+  if (p == NULL)
+    snprintf (error, n, "%s: %s", path, what);
+  return p;
+}
+
+static void
+put_info (TdTapeWriter *w, const char *path)
+{
+  const char *slash = strrchr (path, '/');
+
+  td_tape_writer_info (w, TD_TAPE_IMPORT_KEY, TD_TAPE_IMPORT_TORCH);
+  td_tape_writer_info (w, "program", slash != NULL ? slash + 1 : path);
+}
+
+static void
+put_notice (TdTapeWriter *w, const TdTapeImport *what)
+{
+  char text[160];
+
+  if (what->n_dropped == 0)
+    return;
+  snprintf (text, sizeof text,
+            "the trace is longer than can be shown: its first %" PRIu64 " entries are left out",
+            what->n_dropped);
+  td_tape_writer_notice (w, &(TdTapeNotice){ .kind = TD_TAPE_NOTICE_RECORDING,
+                                             .event = TD_TAPE_NONE,
+                                             .text = td_tape_writer_string (w, text) });
+}
+
+/* Texts go to the tape while the pickle is there; it is gone when the iteration is made. */
+static bool
+convert (TdTapeWriter *w, TapePickle **p, const char *path, TdTapeImport *what, char *error,
+         size_t n)
+{
+  TapeSnapshot s = { .w = w };
+  char text[256];
+  bool done;
+
+  put_info (w, path);
+  done = td__tape_snapshot_take (&s, *p, text, sizeof text);
+  td__tape_pickle_free (*p);
+  *p = NULL;
+  done = done && td__tape_snapshot_write (&s, what, text, sizeof text);
+  td__tape_snapshot_clear (&s);
+  if (!done)
+    snprintf (error, n, "%s: %s", path, text);
+  else
+    put_notice (w, what);
+  return done;
+}
+
+bool
+td_tape_import_snapshot (const char *snapshot, const char *tape, bool overwrite,
+                         TdTapeImport *what, char *error, size_t n)
+{
+  TdTapeImport found = { 0 };
+  TapePickle *p = read_pickle (snapshot, error, n);
+  TdTapeWriter *w;
+  char text[256];
+  bool done;
+
+  if (p == NULL)
+    return false;
+  w = td_tape_writer_new (&(TdTapeWriterOptions){ .size = sizeof (TdTapeWriterOptions),
+                                                  .path = tape,
+                                                  .overwrite = overwrite },
+                          text, sizeof text);
+  if (w == NULL)
+    {
+      td__tape_pickle_free (p);
+      return snprintf (error, n, "%s: %s", tape, text), false;
+    }
+  done = convert (w, &p, snapshot, &found, error, n);
+  td_tape_writer_free (w);
+  if (!done)
+    unlink (tape);
+  else if (what != NULL)
+    {
+      const uint32_t size = what->size;
+
+      memcpy (what, &found, size < sizeof found ? size : sizeof found);
+      what->size = size;
+    }
+  return done;
+}

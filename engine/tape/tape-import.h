@@ -1,0 +1,71 @@
+/* Between the two halves of an import: what a snapshot says, flat, with its texts already on
+ * the tape. SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "tape-pickle.h"
+#include "td-tape-import.h"
+#include "td-tape-writer.h"
+
+typedef enum
+{
+  TAPE_ENTRY_ALLOC,
+  TAPE_ENTRY_FREE_REQUESTED,
+  TAPE_ENTRY_FREE, /* completed */
+  TAPE_ENTRY_SEGMENT_ALLOC,
+  TAPE_ENTRY_SEGMENT_FREE,
+  TAPE_ENTRY_SEGMENT_MAP,
+  TAPE_ENTRY_SEGMENT_UNMAP,
+  TAPE_ENTRY_SNAPSHOT,
+  TAPE_ENTRY_OOM,
+  TAPE_ENTRY_OTHER,
+  TAPE_N_ENTRIES
+} TapeEntryKind;
+
+/** Where something was done, as a stack of frames says; ids of the tape. */
+typedef struct
+{
+  uint32_t site, path;
+  uint32_t category;
+} TapePlace;
+
+/** An entry of a trace. */
+typedef struct
+{
+  uint64_t at, bytes, time_us; /* OOM: `at` is what the device had left */
+  TapePlace place;
+  uint32_t attrs; /* string */
+  uint8_t kind, device;
+} TapeEntry;
+
+/** A block that is there at the end. */
+typedef struct
+{
+  uint64_t at, bytes, requested;
+  TapePlace place;
+  uint8_t device;
+} TapeEndBlock;
+
+typedef struct
+{
+  TdTapeWriter *w;
+  TapeEntry *entries;
+  TapeEndBlock *blocks;
+  TdTapePool *pools;
+  uint64_t n_entries, room_entries, n_blocks, room_blocks, n_pools, room_pools;
+  uint64_t n_dropped;
+  bool timed;          /* every entry has a time */
+  uint64_t *site_hash; /* of each site by its id, the same in every tape */
+  uint64_t room_sites; /* sites have lower ids */
+  uint32_t opdefs[TAPE_N_ENTRIES];
+  bool used[UINT8_MAX + 1]; /* devices of the tape */
+} TapeSnapshot;
+
+/** Take everything out of a pickle.  False with one line in `error`. */
+bool td__tape_snapshot_take (TapeSnapshot *s, const TapePickle *p, char *error, size_t n);
+void td__tape_snapshot_clear (TapeSnapshot *s);
+
+/** Write the iteration. */
+bool td__tape_snapshot_write (TapeSnapshot *s, TdTapeImport *what, char *error, size_t n);
+
+/** Grow an array to at least `n` elements; false: no memory. */
+bool td__tape_reserve (void *array, uint64_t *room, uint64_t n, size_t size);
