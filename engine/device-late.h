@@ -21,6 +21,7 @@ typedef struct TdLateOf
 {
   uint64_t iteration, variable;
   uint32_t event;
+  uint32_t copy; /**< a copy of the iteration, counted from 1; 0: an event */
 } TdLateOf;
 typedef enum
 {

@@ -19,7 +19,7 @@
 #include "device-rnn.h"
 #include "tapedeck-op.h"
 
-#define TD_DEVICE_ABI 6
+#define TD_DEVICE_ABI 7
 
 struct TdPool;
 struct TdBlock;
@@ -502,6 +502,8 @@ typedef struct TdDeviceOps
   /** Mark where times begin; before an operation (NULL) and after it (of).  False: not now. */
   bool (*time_zero) (TdDevice *d, uint64_t zero);
   bool (*time_op) (TdDevice *d, const TdLateOf *of);
+  /** The same before a copy of the host's, which time_op ends; NULL: copies are not timed. */
+  bool (*time_copy) (TdDevice *d);
   /** Begin a range of the host's time for tools that look, or end the innermost (NULL); name
    * stays.  category: a phase, or 4 for a link.  NULL: no tool looks. */
   void (*range) (TdDevice *d, const char *name, int category, uint64_t payload);

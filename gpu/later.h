@@ -13,6 +13,7 @@ size_t td_cuda_own_bytes (TdDevice *d);
 /** The slots time_zero and time_op. */
 bool td_cuda_time_zero (TdDevice *d, uint64_t zero);
 bool td_cuda_time_op (TdDevice *d, const TdLateOf *of);
+bool td_cuda_time_copy (TdDevice *d);
 /** The slots check_index_later and bad_index. */
 TdStatus td_cuda_index_later (TdDevice *d, const TdTensor *index, int64_t limit, int64_t ignore,
                               uint32_t place);
@@ -20,6 +21,8 @@ bool td_cuda_bad_index (TdDevice *d, TdBadIndex *bad);
 void td_cuda_index_close (TdCuda *c);
 /** The operation that is timed copies on this stream: its time is that of its copies. */
 void td_cuda_timing_on (TdCuda *c, CUstream stream);
+/** The same, if what is timed is a copy and nothing else. */
+void td_cuda_timing_read_on (TdCuda *c, CUstream stream);
 /** The slot late. */
 int td_cuda_late (TdDevice *d, TdLateHow how, TdLate *answers, int room);
 

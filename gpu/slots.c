@@ -387,6 +387,7 @@ static const TdDeviceOps ops = {
   .stats_later = td_cuda_stats_later,
   .time_zero = td_cuda_time_zero,
   .time_op = td_cuda_time_op,
+  .time_copy = td_cuda_time_copy,
   .late = td_cuda_late,
   .own_bytes = td_cuda_own_bytes,
   .pinned_bytes = td_cuda_pinned_bytes,

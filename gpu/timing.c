@@ -25,9 +25,9 @@ typedef struct
   TdLateOf of;
   CUevent begin, end;
   uint64_t zero; /* its number */
-  bool aside;  /* on the stream of copies, which may be ahead of the mark that it counts from */
-  uint64_t id; /* what CUPTI knows it by; 0: it does not trace */
-  int looks;   /* after which nothing had come from CUPTI */
+  bool aside;    /* on a stream of copies, which may be ahead of the mark that it counts from */
+  uint64_t id;   /* what CUPTI knows it by; 0: it does not trace */
+  int looks;     /* after which nothing had come from CUPTI */
 } Pair;
 
 typedef struct
@@ -51,6 +51,7 @@ struct TdCudaTiming
   uint64_t n_zeros;
   CUevent begin; /* of the operation that runs; NULL: none is timed */
   CUstream on;   /* what it runs on */
+  bool copies;   /* it is a copy of the host's, nothing else */
   bool traces;   /* CUPTI does */
   uint64_t n_ids;
 };
@@ -140,9 +141,15 @@ begin_op (TdCuda *c, struct TdCudaTiming *t)
 
   if (t->n == PAIRS || c->lost != TD_OK || (event = take_event (t)) == NULL)
     return false;
-  give_event (t, t->begin); /* of one that never ended */
+  if (t->begin != NULL) /* of one that never ended */
+    {
+      give_event (t, t->begin);
+      if (t->traces)
+        td_cupti_pop ();
+    }
   t->begin = event;
   t->on = c->stream;
+  t->copies = false;
   if (t->traces)
     td_cupti_push (++t->n_ids);
   return td_cuda.cuEventRecord (event, c->stream) == CUDA_SUCCESS;
@@ -184,6 +191,14 @@ td_cuda_timing_on (TdCuda *c, CUstream stream)
   t->on = stream;
 }
 
+/* A read waits on a stream of its own for what is computed: it counts from there. */
+void
+td_cuda_timing_read_on (TdCuda *c, CUstream stream)
+{
+  if (c->timing != NULL && c->timing->copies)
+    td_cuda_timing_on (c, stream);
+}
+
 bool
 td_cuda_time_op (TdDevice *d, const TdLateOf *of)
 {
@@ -195,6 +210,16 @@ td_cuda_time_op (TdDevice *d, const TdLateOf *of)
   td_cuda_updates_send (c);
   td_cuda_repeat_leave (c);
   return of == NULL ? begin_op (c, t) : end_op (c, t, of);
+}
+
+bool
+td_cuda_time_copy (TdDevice *d)
+{
+  const bool begun = td_cuda_time_op (d, NULL);
+
+  if (begun)
+    ((TdCuda *)d->priv)->timing->copies = true;
+  return begun;
 }
 
 static CUresult

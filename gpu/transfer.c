@@ -318,6 +318,7 @@ td_cuda_download (TdDevice *d, void *host, const void *src, size_t bytes)
   status = c->lost;
   if (status == TD_OK && bytes > 0)
     status = follow (c, src, bytes);
+  td_cuda_timing_read_on (c, c->downloads);
   for (int i = 0; read < bytes && status == TD_OK; i++)
     {
       TdCudaStage *stage = &c->down[i % 2];

@@ -3,13 +3,16 @@
  * SPDX-License-Identifier: MIT */
 #include "copies.h"
 
-/* The time, for who records a device's copies. */
+/* The time, from who records a device's copies. */
 static uint64_t
-now (const TdDevice *d)
+now (TdDevice *d, TdCopyWhy why)
 {
   TdObserver *o = td__engine.observer;
 
-  return TD_UNLIKELY (o != NULL) && o->clock != NULL && d->number != 0 ? o->clock (o) : 0;
+  return TD_UNLIKELY (o != NULL) && o->copying != NULL && d->number != 0
+                 && why != TD_COPY_RECORDING
+             ? o->copying (o, d)
+             : 0;
 }
 
 static TdStatus
@@ -24,7 +27,8 @@ TdStatus
 td__copy_in (TdDevice *d, void *dst, const void *host, size_t bytes, TdCopyWhy why,
              const TdNode *node, const TdSite *site)
 {
-  const TdCopy copy = { d, bytes, node, site, now (d), TD_COPY_TO_DEVICE, (uint8_t)why, false };
+  const TdCopy copy
+      = { d, bytes, node, site, now (d, why), TD_COPY_TO_DEVICE, (uint8_t)why, false };
 
   return told (d->ops->upload (d, dst, host, bytes), &copy);
 }
@@ -33,7 +37,8 @@ TdStatus
 td__copy_out (TdDevice *d, void *host, const void *src, size_t bytes, TdCopyWhy why,
               const TdNode *node, const TdSite *site)
 {
-  const TdCopy copy = { d, bytes, node, site, now (d), TD_COPY_TO_HOST, (uint8_t)why, false };
+  const TdCopy copy
+      = { d, bytes, node, site, now (d, why), TD_COPY_TO_HOST, (uint8_t)why, false };
 
   return told (d->ops->download (d, host, src, bytes), &copy);
 }
@@ -46,7 +51,7 @@ td__copy_in_new (const TdBuffer *to, const void *host, TdCopyWhy why, const TdNo
   const TdDeviceOps *ops = d->ops;
   const bool aside = ops->upload_new != NULL && td__block_is_idle (to->block);
   const TdCopy copy
-      = { d, to->bytes, node, site, now (d), TD_COPY_TO_DEVICE, (uint8_t)why, false };
+      = { d, to->bytes, node, site, now (d, why), TD_COPY_TO_DEVICE, (uint8_t)why, false };
 
   return told ((aside ? ops->upload_new : ops->upload) (d, to->data, host, to->bytes), &copy);
 }

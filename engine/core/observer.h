@@ -103,10 +103,10 @@ struct TdObserver
   void (*gradient) (TdObserver *o, struct TdNode *leaf, struct TdNode *gradient);
   void (*report) (TdObserver *o, const char *key, double value);
   void (*host_read) (TdObserver *o, struct TdNode *node, const TdSite *site);
-  /** Optional: numbers went between the host and a device (copies.h), and before that: what is
-   * the time?  Its unit is the observer's; 0: never mind. */
+  /** Optional: numbers went between the host and a device (copies.h), and before that: they are
+   * about to, what is the time?  Its unit is the observer's; 0: never mind. */
   void (*copied) (TdObserver *o, const struct TdCopy *copy);
-  uint64_t (*clock) (TdObserver *o);
+  uint64_t (*copying) (TdObserver *o, struct TdDevice *device);
   void (*write) (TdObserver *o, struct TdNode *node, const TdSite *site);
   void (*unchain) (TdObserver *o, struct TdNode *node, const TdSite *site);
   void (*name) (TdObserver *o, struct TdNode *node, const char *name);

@@ -112,11 +112,11 @@ on_where (TdObserver *o, TdEventPlace *place)
 }
 
 static uint64_t
-on_clock (TdObserver *o)
+on_copying (TdObserver *o, TdDevice *device)
 {
   TdObserver *inner = ((Ranges *)(void *)o)->inner;
 
-  return inner != NULL && inner->clock != NULL ? inner->clock (inner) : 0;
+  return inner != NULL && inner->copying != NULL ? inner->copying (inner, device) : 0;
 }
 
 static void
@@ -138,7 +138,7 @@ static const TdObserver vtable = { .before_op = before_op,
                                    .report = on_report,
                                    .host_read = on_host_read,
                                    .copied = on_copied,
-                                   .clock = on_clock,
+                                   .copying = on_copying,
                                    .write = on_write,
                                    .unchain = on_unchain,
                                    .name = on_name,

@@ -153,6 +153,23 @@ by_event (const void *a, const void *b)
   return x->event != y->event ? (x->event < y->event ? -1 : 1) : x->device - y->device;
 }
 
+/* When the host issued what a time is of, in ns after the iteration's start.  False: it is of
+ * nothing here. */
+static bool
+issued_at (const TdAssembler *a, const TdTapeIteration *it, const TdRawDeviceTime *t,
+           double *ns)
+{
+  const TdRawCopy *copies = a->copies.items;
+
+  if (t->copy == 0 && t->event < it->n_events)
+    *ns = (double)it->event_start_ns[t->event];
+  else if (t->copy != 0 && t->copy <= a->copies.n && copies[t->copy - 1].start != 0)
+    *ns = ((double)copies[t->copy - 1].start - (double)a->begin.ticks) * a->ns_per_tick;
+  else
+    return false;
+  return true;
+}
+
 /* When the device's mark was reached, in ns after the iteration's start: not before it was
  * issued, nor so early that an operation would start before its own issue, nor earlier than the
  * mark before it and the time between the two allow. */
@@ -161,14 +178,13 @@ zero_of (const TdAssembler *a, const TdTapeIteration *it, unsigned device)
 {
   const TdRawDeviceTime *all = a->device_times.items;
   const TdDeviceZero *before = &a->zeros[device];
-  double zero = 0;
+  double zero = 0, issued;
   bool first = true;
 
   for (uint32_t i = 0; i < a->device_times.n; i++)
-    if (all[i].device == device && all[i].event < it->n_events)
+    if (all[i].device == device && issued_at (a, it, &all[i], &issued))
       {
-        double issued = (double)it->event_start_ns[all[i].event] - all[i].start_ns;
-
+        issued -= all[i].start_ns;
         if (first)
           zero = ((double)all[i].zero - (double)a->begin.ticks) * a->ns_per_tick;
         if (first && before->iteration != 0 && all[i].since_ns >= 0
@@ -181,8 +197,19 @@ zero_of (const TdAssembler *a, const TdTapeIteration *it, unsigned device)
   return zero;
 }
 
+/* The time of a copy that has none of an event's. */
+static void
+set_copy (TdTapeCopy *copy, const TdTapeDeviceTime *time)
+{
+  copy->device_start_ns = time->start_ns;
+  copy->device_duration_ns = time->duration_ns;
+  copy->device_kind = time->kind;
+  copy->device_stream = time->stream;
+}
+
 void
-td__resolve_devices (TdAssembler *a, TdTapeIteration *it, TdList *times, bool commit)
+td__resolve_devices (TdAssembler *a, TdTapeIteration *it, TdList *times, TdList *copies,
+                     bool commit)
 {
   const TdRawDeviceTime *all = a->device_times.items;
   double zeros[MAX_TAPE_DEVICES];
@@ -195,23 +222,26 @@ td__resolve_devices (TdAssembler *a, TdTapeIteration *it, TdList *times, bool co
   for (uint32_t i = 0; i < a->device_times.n; i++)
     {
       unsigned d = all[i].device;
-      TdTapeDeviceTime *time;
+      TdTapeDeviceTime time, *to;
       double start;
 
-      if (all[i].event >= it->n_events || !(all[i].duration_ns >= 0)
-          || !(all[i].duration_ns < 1e18) || !(all[i].start_ns < 1e18)
-          || (time = td__list_add (times, sizeof *time)) == NULL)
+      if (!issued_at (a, it, &all[i], &start) || !(all[i].duration_ns >= 0)
+          || !(all[i].duration_ns < 1e18) || !(all[i].start_ns < 1e18))
         continue;
       if (!known[d])
         zeros[d] = zero_of (a, it, d);
       known[d] = true;
       start = zeros[d] + all[i].start_ns;
-      *time = (TdTapeDeviceTime){ .start_ns = start > 0 && start < 1e18 ? (uint64_t)start : 0,
-                                  .duration_ns = (uint64_t)all[i].duration_ns,
-                                  .event = all[i].event,
-                                  .device = all[i].device,
-                                  .stream = all[i].stream,
-                                  .kind = all[i].kind };
+      time = (TdTapeDeviceTime){ .start_ns = start > 0 && start < 1e18 ? (uint64_t)start : 0,
+                                 .duration_ns = (uint64_t)all[i].duration_ns,
+                                 .event = all[i].event,
+                                 .device = all[i].device,
+                                 .stream = all[i].stream,
+                                 .kind = all[i].kind };
+      if (all[i].copy != 0 && all[i].copy <= copies->n)
+        set_copy ((TdTapeCopy *)copies->items + all[i].copy - 1, &time);
+      else if (all[i].copy == 0 && (to = td__list_add (times, sizeof *to)) != NULL)
+        *to = time;
     }
   if (times->n > 1)
     qsort (times->items, times->n, sizeof (TdTapeDeviceTime), by_event);

@@ -296,4 +296,5 @@ bool td__hold_keeps (TdAssembler *a, const TdRawHead *head);
 void td__hold_end (TdAssembler *a, bool lost);
 /** Fill devices and times of the iteration; `times` is its own list.  With `commit` the clocks
  * of the devices are remembered. */
-void td__resolve_devices (TdAssembler *a, TdTapeIteration *it, TdList *times, bool commit);
+void td__resolve_devices (TdAssembler *a, TdTapeIteration *it, TdList *times, TdList *copies,
+                          bool commit);

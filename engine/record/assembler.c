@@ -230,7 +230,7 @@ resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
   resolve_reads (a, s, it, r);
   td__resolve_copies (a, s, it, &r->copies);
   resolve_values (a, s, it, r);
-  td__resolve_devices (a, it, &r->device_times, commit);
+  td__resolve_devices (a, it, &r->device_times, &r->copies, commit);
 }
 
 static void

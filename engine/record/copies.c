@@ -17,12 +17,18 @@ put (TdRecorder *r, const TdRawCopy *copy)
 
   *to = *copy;
   td_ring_publish (r->ring, sizeof *to);
+  r->n_copies++;
 }
 
 uint64_t
-td__recorder_clock (TdObserver *o)
+td__recorder_copying (TdObserver *o, TdDevice *device)
 {
-  return ((TdRecorder *)(void *)o)->writes ? td_ring_ticks () : 0;
+  TdRecorder *r = (TdRecorder *)(void *)o;
+
+  if (!r->writes)
+    return 0;
+  td__recorder_time_copy (r, device);
+  return td_ring_ticks ();
 }
 
 void
@@ -53,11 +59,14 @@ td__recorder_copied (TdObserver *o, const TdCopy *copy)
     }
   td__recorder_ensure_iteration (r);
   put (r, &raw);
+  if (copy->began != 0)
+    td__recorder_time_copied (r);
 }
 
 void
 td__recorder_early_copies (TdRecorder *r)
 {
+  r->n_copies = 0;
   for (int i = 0; i < r->n_early; i++)
     put (r, &r->early[i]);
   r->n_early = 0;

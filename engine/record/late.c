@@ -98,6 +98,7 @@ write_time (TdRecorder *r, const TdDevice *d, const TdLate *late)
                           .start_ns = late->start_ns,
                           .duration_ns = late->duration_ns,
                           .event = late->of.event,
+                          .copy = late->of.copy,
                           .device = d->number,
                           .stream = late->stream,
                           .kind = late->exact ? TD_TAPE_DEVICE_TIME_EXACT
@@ -262,6 +263,19 @@ device_of (const TdEvent *e)
              : NULL;
 }
 
+/* The mark that a device's times count from in this iteration. */
+static bool
+has_zero (TdRecorder *r, TdDevice *d, uint64_t now)
+{
+  if (r->times.zeroed >> d->number & 1)
+    return true;
+  if (!d->ops->time_zero (d, now))
+    return false;
+  r->times.n_timed += r->times.zeroed == 0;
+  r->times.zeroed |= (uint16_t)(1u << d->number);
+  return true;
+}
+
 void
 td__recorder_time_before (TdRecorder *r, const TdEvent *e)
 {
@@ -272,14 +286,7 @@ td__recorder_time_before (TdRecorder *r, const TdEvent *e)
   if (d == NULL)
     return;
   begin = td_ring_ticks ();
-  if (!(r->times.zeroed >> d->number & 1))
-    {
-      if (!d->ops->time_zero (d, begin))
-        return;
-      r->times.n_timed += r->times.zeroed == 0;
-      r->times.zeroed |= (uint16_t)(1u << d->number);
-    }
-  if (d->ops->time_op (d, NULL))
+  if (has_zero (r, d, begin) && d->ops->time_op (d, NULL))
     r->times.device = d;
   r->times.spent += td_ring_ticks () - begin;
 }
@@ -294,6 +301,37 @@ td__recorder_time_after (TdRecorder *r)
   if (d == NULL)
     return;
   r->times.device = NULL;
+  if (d->ops->time_op (d, &of))
+    ask (r, d);
+  r->times.spent += td_ring_ticks () - begin;
+}
+
+/* A copy within an event that is timed is part of that. */
+void
+td__recorder_time_copy (TdRecorder *r, TdDevice *d)
+{
+  uint64_t begin;
+
+  r->times.copies = NULL;
+  if (!r->times.on || !r->in_iteration || r->times.device != NULL || d->ops->time_copy == NULL)
+    return;
+  begin = td_ring_ticks ();
+  if (has_zero (r, d, begin) && d->ops->time_copy (d))
+    r->times.copies = d;
+  r->times.spent += td_ring_ticks () - begin;
+}
+
+void
+td__recorder_time_copied (TdRecorder *r)
+{
+  TdDevice *d = r->times.copies;
+  TdLateOf of = { .iteration = r->now->iteration, .event = TD_TAPE_NONE, .copy = r->n_copies };
+  uint64_t begin;
+
+  r->times.copies = NULL;
+  if (d == NULL)
+    return;
+  begin = td_ring_ticks ();
   if (d->ops->time_op (d, &of))
     ask (r, d);
   r->times.spent += td_ring_ticks () - begin;

@@ -408,7 +408,7 @@ typedef struct
   TdTapeStats stats; /* its `event` counts */
 } TdRawLateStats;
 
-/** DEVICE_TIME: when an event ran on its device. */
+/** DEVICE_TIME: when an event ran on its device, or a copy of the iteration. */
 typedef struct
 {
   TdRawHead head;
@@ -418,8 +418,9 @@ typedef struct
   double start_ns; /* after the mark */
   double duration_ns;
   uint32_t event;
+  uint32_t copy;                /* counted from 1; 0: an event */
   uint8_t device, stream, kind; /* TdTapeDeviceTimeKind */
-  uint8_t reserved;
+  uint8_t reserved[5];
 } TdRawDeviceTime;
 
 /** ANSWERED: nothing more is to come for that iteration. */
@@ -496,7 +497,7 @@ typedef struct
   uint64_t start, end;
   TdTapeCopy copy;
 } TdRawCopy;
-_Static_assert(sizeof (TdRawCopy) == 72, "TdRawCopy changed size");
+_Static_assert(sizeof (TdRawCopy) == 96, "TdRawCopy changed size");
 
 /** Bytes of a record of `n` bytes, padded. */
 #define TD_RAW_PADDED(n) (((uint32_t)(n) + 7u) & ~7u)

@@ -65,6 +65,7 @@ typedef struct
   uint64_t n_timed;      /* iterations */
   uint64_t began, spent; /* ticks */
   TdDevice *device;      /* of the event that runs and is timed */
+  TdDevice *copies;      /* of the copy that is under way and is timed */
 } TdDeviceTimes;
 
 enum
@@ -112,7 +113,8 @@ typedef struct TdRecorder
   uint64_t devices_asked;           /* ticks, when the driver was last; 0: never */
   TdRawCopy early[TD_EARLY_COPIES]; /* while no iteration was recorded */
   int n_early;
-  uint32_t n_ooms; /* on the tape */
+  uint32_t n_copies; /* of the iteration, in the ring */
+  uint32_t n_ooms;   /* on the tape */
 } TdRecorder;
 
 /** The recorder of this process, or NULL. */
@@ -177,7 +179,10 @@ void td__recorder_time_after (TdRecorder *r);
 void td__recorder_devices (TdRecorder *r);
 /** Write that the host's numbers went to a device, or a device's to the host. */
 void td__recorder_copied (TdObserver *o, const struct TdCopy *copy);
-uint64_t td__recorder_clock (TdObserver *o);
+uint64_t td__recorder_copying (TdObserver *o, TdDevice *device);
+/** A copy begins; it is over, and was the newest in the ring. */
+void td__recorder_time_copy (TdRecorder *r, TdDevice *d);
+void td__recorder_time_copied (TdRecorder *r);
 /** The same of what was copied before the iteration that begins. */
 void td__recorder_early_copies (TdRecorder *r);
 /** Write that memory ran out. */

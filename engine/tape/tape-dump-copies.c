@@ -17,6 +17,12 @@ put_json (FILE *out, uint64_t iteration, const TdTapeCopy *c, const char *site)
     fprintf (out, ",\"var\":%u", c->var);
   if (c->flags & TD_TAPE_COPY_TIMED)
     fprintf (out, ",\"start_ns\":%" PRIu64 ",\"ns\":%" PRIu64, c->start_ns, c->duration_ns);
+  if (c->device_kind != TD_TAPE_DEVICE_TIME_NONE)
+    fprintf (out,
+             ",\"device_time\":\"%s\",\"device_start_ns\":%" PRIu64 ",\"device_ns\":%" PRIu64
+             ",\"device_stream\":%u",
+             td__tape_device_time_name (c->device_kind), c->device_start_ns,
+             c->device_duration_ns, c->device_stream);
   fprintf (out, ",\"before\":%s,\"unused\":%s,\"site\":",
            c->flags & TD_TAPE_COPY_BEFORE ? "true" : "false",
            c->flags & TD_TAPE_COPY_UNUSED ? "true" : "false");
@@ -41,6 +47,9 @@ put_text (FILE *out, const TdTapeCopy *c, const char *site)
     fputs (" never used", out);
   if (c->flags & TD_TAPE_COPY_TIMED)
     fprintf (out, " at %" PRIu64 " ns for %" PRIu64 " ns", c->start_ns, c->duration_ns);
+  if (c->device_kind != TD_TAPE_DEVICE_TIME_NONE)
+    fprintf (out, ", there at %" PRIu64 " ns for %" PRIu64 " ns (%s)", c->device_start_ns,
+             c->device_duration_ns, td__tape_device_time_name (c->device_kind));
   fputc ('\n', out);
 }
 

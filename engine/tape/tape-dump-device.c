@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const char *
-kind_name (unsigned kind)
+const char *
+td__tape_device_time_name (unsigned kind)
 {
   static const char *const names[] = { "none", "exact", "sampled" };
 
@@ -54,10 +54,11 @@ td__tape_dump_devices (TapeDump *d, const TdTapeIteration *it)
             "{\"record\":\"device_time\",\"iteration\":%" PRIu64
             ",\"event\":%u,\"device\":%u,\"stream\":%u,\"kind\":\"%s\",\"start_ns\":%" PRIu64
             ",\"ns\":%" PRIu64 "}\n",
-            it->number, t->event, t->device, t->stream, kind_name (t->kind), t->start_ns,
-            t->duration_ns);
+            it->number, t->event, t->device, t->stream, td__tape_device_time_name (t->kind),
+            t->start_ns, t->duration_ns);
       else
         fprintf (d->out, "  on device %u: event %u at %" PRIu64 " ns for %" PRIu64 " ns (%s)\n",
-                 t->device, t->event, t->start_ns, t->duration_ns, kind_name (t->kind));
+                 t->device, t->event, t->start_ns, t->duration_ns,
+                 td__tape_device_time_name (t->kind));
     }
 }

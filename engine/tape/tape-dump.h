@@ -32,6 +32,8 @@ void td__tape_dump_held (TapeDump *d, const TdTapeIteration *it);
 void td__tape_dump_objects (TapeDump *d, const TdTapeIteration *it);
 /** How full devices were at the end of an iteration, and when its events ran on them. */
 void td__tape_dump_devices (TapeDump *d, const TdTapeIteration *it);
+/** Name a TdTapeDeviceTimeKind. */
+const char *td__tape_device_time_name (unsigned kind);
 /** What the host copied to devices and from them. */
 void td__tape_dump_copies (TapeDump *d, const TdTapeIteration *it);
 /** The pools of devices at the end of an iteration. */

@@ -16,7 +16,9 @@
  *
  * With the flag TIMED there are times of the host: how long it was busy with the copy or, of
  * one that it reads, waited until the device had computed that and sent it.  Others have none:
- * batches that were sent ahead, and all of earlier recorders.
+ * batches that were sent ahead, and all of earlier recorders.  `device_kind` says whether the
+ * device's own times are known too, as for events (TdTapeDeviceTimeKind); a copy that belongs
+ * to an event whose time there is known has them in DEVICE_TIMES.
  *
  * Not among them is what the recording itself copies: tensors of level `values`, what a
  * debugger looks at, and answers of the device to questions of the engine, which are a few
@@ -62,5 +64,9 @@ typedef struct
   uint8_t flags;     /* TD_TAPE_COPY_... */
   uint64_t start_ns; /* since the iteration's start; BEFORE: 0 */
   uint64_t duration_ns;
+  uint64_t device_start_ns; /* the same by the device, where device_kind is not NONE */
+  uint64_t device_duration_ns;
+  uint8_t device_kind, device_stream; /* 0: in order with what it computes */
+  uint8_t reserved[6];
 } TdTapeCopy;
-static_assert (sizeof (TdTapeCopy) == 40, "TdTapeCopy changed size");
+static_assert (sizeof (TdTapeCopy) == 64, "TdTapeCopy changed size");

@@ -24,17 +24,23 @@ setup (void **state)
 }
 
 static const char *
-start (const char *name)
+start_with (const char *name, const char *times)
 {
   const char *path = td_test_tmp (name);
 
   remove (path);
   setenv ("TAPEDECK_TAPE", path, 1);
   setenv ("TAPEDECK_LEVEL", "ops", 1);
-  setenv ("TAPEDECK_DEVICE_TIMES", "off", 1);
+  setenv ("TAPEDECK_DEVICE_TIMES", times, 1);
   assert_int_equal (td_init (NULL, NULL), TD_OK);
   td_device_use (td_device_get ("cuda:0"));
   return path;
+}
+
+static const char *
+start (const char *name)
+{
+  return start_with (name, "off");
 }
 
 /* Bytes of all copies on the tape, by way and reason. */
@@ -177,6 +183,7 @@ copies__are_each_on_the_tape_with_reason_and_line (void **state)
       assert_int_equal (c->why, expected[i].why);
       assert_int_equal (c->bytes, expected[i].bytes);
       assert_int_equal (c->flags, TD_TAPE_COPY_TIMED);
+      assert_int_equal (c->device_kind, TD_TAPE_DEVICE_TIME_NONE);
       assert_true (c->start_ns >= ended);
       ended = c->start_ns + c->duration_ns;
       assert_true (ended <= it->duration_ns);
@@ -223,6 +230,101 @@ copies__outside_iterations_are_not_lost (void **state)
   assert_int_not_equal (it->copies[0].var, TD_TAPE_NONE);
   assert_int_equal (it->vars[it->copies[0].var].bytes, sizeof numbers);
   assert_int_equal (it->copies[1].why, TD_TAPE_COPY_READ);
+  td_tape_iteration_free (it);
+  td_tape_reader_free (r);
+}
+
+/* --- the device's times --- */
+
+static TdTapeDeviceTime
+time_of_event (const TdTapeIteration *it, uint32_t event)
+{
+  for (uint32_t i = 0; i < it->n_device_times; i++)
+    if (it->device_times[i].event == event)
+      return it->device_times[i];
+  return (TdTapeDeviceTime){ 0 };
+}
+
+/* A copy takes the fake device a microsecond, and so does a mark; what is read is not charged
+ * with what it waits for. */
+static void
+copies__have_the_device_s_times_in_iterations_that_are_timed (void **state)
+{
+  const char *path = start_with ("times.tdtape", "all");
+  char error[256] = "", *file = strdup (td_test_tmp ("times.npy"));
+  const TdTapeIteration *it;
+  int n_ops = 0, n_aside = 0;
+  TdTapeReader *r;
+
+  (void)state;
+  TD_ITERATION (7)
+    copy_each_way (file);
+  assert_int_equal (td_finish (), 0);
+  r = far_tape_open (path);
+  it = td_tape_iteration_load (r, 0, error, sizeof error);
+  assert_non_null (it);
+  assert_int_equal (it->n_copies, N_LINES);
+  for (uint32_t i = 0; i < it->n_copies; i++)
+    {
+      const TdTapeCopy *c = &it->copies[i];
+
+      assert_int_equal (c->flags, TD_TAPE_COPY_TIMED);
+      if (c->why == TD_TAPE_COPY_OP && c->way == TD_TAPE_COPY_TO_DEVICE)
+        {
+          /* The event's own. */
+          assert_int_equal (c->device_kind, TD_TAPE_DEVICE_TIME_NONE);
+          assert_int_equal (time_of_event (it, c->event).kind, TD_TAPE_DEVICE_TIME_SAMPLED);
+          n_ops++;
+          continue;
+        }
+      assert_int_equal (c->device_kind, TD_TAPE_DEVICE_TIME_SAMPLED);
+      assert_int_equal (c->device_stream, c->way == TD_TAPE_COPY_TO_HOST);
+      assert_in_range (c->device_duration_ns, 1000, 3000);
+      assert_true (c->device_stream != 0 || c->device_start_ns + 1 >= c->start_ns);
+      n_aside += c->device_stream;
+    }
+  assert_int_equal (n_ops, 1);
+  assert_int_equal (n_aside, 4);
+  td_tape_iteration_free (it);
+  td_tape_reader_free (r);
+  free (file);
+}
+
+/* One that fails has no time, and the next has its own. */
+static void
+copies__after_one_that_failed_are_timed (void **state)
+{
+  const float numbers[] = { 1, 2, 3 };
+  const char *path = start_with ("failed.tdtape", "all");
+  const TdTapeIteration *it;
+  char error[256] = "";
+  TdTapeReader *r;
+  float back[3];
+
+  (void)state;
+  setenv ("TAPEDECK_ON_ERROR", "continue", 1);
+  TD_ITERATION (0)
+    {
+      TdVar *x = td_tensor (TD_F32, TD_SHAPE (3), numbers);
+
+      driver->fail_call ("cuMemcpyDtoHAsync", 1, 2 /* CUDA_ERROR_OUT_OF_MEMORY */);
+      assert_int_not_equal (td_read (x, back, sizeof back), TD_OK);
+      td_error_clear ();
+      assert_int_equal (td_read (x, back, sizeof back), TD_OK);
+      td_relu (x);
+    }
+  td_finish ();
+  unsetenv ("TAPEDECK_ON_ERROR");
+  r = far_tape_open (path);
+  it = td_tape_iteration_load (r, 0, error, sizeof error);
+  assert_non_null (it);
+  assert_int_equal (it->n_copies, 2);
+  for (int i = 0; i < 2; i++)
+    {
+      assert_int_equal (it->copies[i].device_kind, TD_TAPE_DEVICE_TIME_SAMPLED);
+      assert_in_range (it->copies[i].device_duration_ns, 1000, 3000);
+    }
+  assert_int_equal (it->n_device_times, 1);
   td_tape_iteration_free (it);
   td_tape_reader_free (r);
 }
@@ -332,7 +434,8 @@ static void
 show__lists_copies_by_line (void **state)
 {
   const char *program = td_test_program ("app/tapedeck-viz");
-  char *path = strdup (start ("shown.tdtape")), *file = strdup (td_test_tmp ("shown.npy"));
+  char *path = strdup (start_with ("shown.tdtape", "all")),
+       *file = strdup (td_test_tmp ("shown.npy"));
   char text[160];
   TdTestChild child;
 
@@ -347,6 +450,7 @@ show__lists_copies_by_line (void **state)
   assert_contains (child.out, " of the host; 4 to the host, 76 B, which waited ");
   snprintf (text, sizeof text, "24 B  test-copies.c:%d  ", line[WRITE]);
   assert_contains (child.out, text);
+  assert_contains (strstr (child.out, text), " µs on the device\n");
   td_test_child_clear (&child);
   child = TD_TEST_RUN (program, "show", path, "--view", "schedule", "--iteration", "0",
                        "--format", "json");
@@ -355,6 +459,8 @@ show__lists_copies_by_line (void **state)
   assert_contains (child.out, "\"to_host_bytes\": 76");
   assert_contains (child.out, "\"to_host_ns\": ");
   assert_contains (child.out, "\"copies\": [");
+  assert_contains (child.out, "\"device_time\": \"sampled\"");
+  assert_contains (child.out, "\"device_ns\": ");
   td_test_child_clear (&child);
   free (path);
   free (file);
@@ -367,6 +473,8 @@ main (void)
   const struct CMUnitTest tests[] = {
     row (copies__are_each_on_the_tape_with_reason_and_line),
     row (copies__outside_iterations_are_not_lost),
+    row (copies__have_the_device_s_times_in_iterations_that_are_timed),
+    row (copies__after_one_that_failed_are_timed),
     row (batches__are_copies_of_the_iteration_that_uses_them),
     row (training__copies_what_the_tape_says),
     row (show__lists_copies_by_line),

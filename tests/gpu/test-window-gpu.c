@@ -200,6 +200,23 @@ timeline__shows_what_the_host_copies_and_waits_for (void **state)
   ui_test_save_picture ("gpu-timeline-copies.png");
 }
 
+/* In iterations that are timed, a read lies where the device made it. */
+static void
+timeline__shows_when_the_device_copied (void **state)
+{
+  g_autofree char *shown = NULL;
+  TdScene *scene;
+
+  ui_test_resize (1600, 900);
+  ui_test_open (record ("all", "reads"));
+  scene = scene_of ("schedule", "timeline");
+  shown = td_scene_dump (scene);
+  assert_not_contains (shown, "fill=view stroke=communication");
+  assert_tooltip (scene, "rect", "fill=communication",
+                  " µs on the device, beside what it computes, sampled");
+  ui_test_save_picture ("gpu-timeline-copies-timed.png");
+}
+
 static void
 timeline__has_copies_in_a_lane_below_the_device (void **state)
 {
@@ -242,6 +259,7 @@ main (int argc, char **argv)
     ui_test (timeline__says_what_was_not_timed),
     ui_test (timeline__marks_copies),
     ui_test (timeline__shows_what_the_host_copies_and_waits_for),
+    ui_test (timeline__shows_when_the_device_copied),
     ui_test (timeline__has_copies_in_a_lane_below_the_device),
     ui_test (memory__has_a_band_of_pools_below_each_device),
   };

@@ -144,6 +144,68 @@ print (TdTapeReader *r, bool json)
   return text;
 }
 
+/* What a device says of a copy, by its number in the iteration. */
+static void
+put_time (Model *m, uint32_t copy, double start_ns, double duration_ns)
+{
+  TdRawDeviceTime *raw = model_record (m, TD_RAW_DEVICE_TIME, 0, sizeof *raw);
+
+  raw->iteration = m->iteration;
+  raw->zero = td_ring_ticks ();
+  raw->since_ns = -1;
+  raw->start_ns = start_ns;
+  raw->duration_ns = duration_ns;
+  raw->event = TD_TAPE_NONE;
+  raw->copy = copy;
+  raw->device = 1;
+  raw->stream = 1;
+  raw->kind = TD_TAPE_DEVICE_TIME_EXACT;
+  model_publish (m, raw);
+}
+
+static void
+copies__take_the_times_that_their_device_tells (void **state)
+{
+  Rig rig = { .m = { .n_layers = 1 } };
+  const TdTapeIteration *it;
+  char error[256], *text;
+  TdTapeReader *r;
+
+  rig_start (&rig, &(TdTapeWriterOptions){ .budget_bytes = 256 << 10 });
+  model_begin (&rig.m);
+  for (uint32_t k = 0; k <= EVENTS; k++)
+    put_copies (&rig.m, k);
+  put_time (&rig.m, N_COPIES, 50, 700);
+  put_time (&rig.m, 0, 1, 2);            /* of no event, and no copy */
+  put_time (&rig.m, N_COPIES + 1, 1, 2); /* of one that is not there */
+  put_time (&rig.m, 3, 1, -1);           /* a clock that went back */
+  model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
+  model_end (&rig.m);
+  td_assembler_drain (rig.a, rig.ring);
+  rig_stop (&rig, 0);
+  r = rig_read (&rig);
+  it = td_tape_iteration_load (r, 0, error, sizeof error);
+  assert_non_null (it);
+  assert_int_equal (it->n_copies, N_COPIES);
+  for (int i = 0; i < N_COPIES; i++)
+    assert_int_equal (it->copies[i].device_kind,
+                      i == N_COPIES - 1 ? TD_TAPE_DEVICE_TIME_EXACT : TD_TAPE_DEVICE_TIME_NONE);
+  assert_int_equal (it->copies[N_COPIES - 1].device_duration_ns, 700);
+  assert_int_equal (it->copies[N_COPIES - 1].device_stream, 1);
+  assert_true (it->copies[N_COPIES - 1].device_start_ns
+               >= it->copies[N_COPIES - 1].start_ns); /* not before it was issued */
+  assert_int_equal (it->n_device_times, 0);
+  td_tape_iteration_free (it);
+  text = print (r, true);
+  assert_contains (text, "\"device_time\":\"exact\"");
+  assert_contains (text, "\"device_ns\":700,\"device_stream\":1");
+  free (text);
+  text = print (r, false);
+  assert_contains (text, " for 700 ns (exact)");
+  free (text);
+  rig_clear (&rig);
+}
+
 static void
 golden__tape_with_copies_reads_as_it_always_did (void **state)
 {
@@ -172,6 +234,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (copies__are_read_as_they_were_told),
+    td_test (copies__take_the_times_that_their_device_tells),
     td_test (golden__tape_with_copies_reads_as_it_always_did),
   };
 

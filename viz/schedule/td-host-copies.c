@@ -49,6 +49,7 @@ td_host_copies_new (const TdIteration *iteration)
       row->n++;
       row->bytes += copy->bytes;
       row->ns += copy->duration_ns;
+      row->device_ns += copy->device_duration_ns;
       c->ns[copy->way] += copy->duration_ns;
       c->n[copy->way]++;
       c->bytes[copy->way] += copy->bytes;
@@ -81,6 +82,17 @@ td_host_copy_start (const TdIteration *iteration, const TdTapeCopy *copy)
                                    : t->event_start_ns[last] + t->event_duration_ns[last];
 }
 
+const TdTapeCopy *
+td_host_copy_of_event (const TdIteration *iteration, guint event)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
+
+  for (guint i = 0; i < t->n_copies; i++)
+    if (t->copies[i].event == event && t->copies[i].why == TD_TAPE_COPY_OP)
+      return &t->copies[i];
+  return NULL;
+}
+
 char *
 td_host_copy_describe (const TdIteration *iteration, const TdTapeCopy *copy)
 {
@@ -100,6 +112,12 @@ td_host_copy_describe (const TdIteration *iteration, const TdTapeCopy *copy)
     g_string_append (text, " · sent ahead, never used");
   else
     g_string_append (text, " · not timed");
+  if (copy->device_kind != TD_TAPE_DEVICE_TIME_NONE)
+    g_string_append_printf (text, " · %s on the device, %s what it computes, %s",
+                            td_format_ns (ns, copy->device_duration_ns),
+                            copy->device_stream != 0 ? "beside" : "between",
+                            copy->device_kind == TD_TAPE_DEVICE_TIME_EXACT ? "exact"
+                                                                           : "sampled");
   if (copy->flags & TD_TAPE_COPY_BEFORE)
     g_string_append (text, " · before the iteration");
   if (*site)
@@ -143,6 +161,7 @@ td_host_copies_print (const TdHostCopies *c, GString *out)
           row->flags & TD_TAPE_COPY_BEFORE ? "  before it began" : "",
           row->flags & TD_TAPE_COPY_UNUSED ? "  never used" : "");
       put_time (out, "  ", row->ns, "");
+      put_time (out, "  ", row->device_ns, " on the device");
       g_string_append_c (out, '\n');
     }
 }
@@ -172,6 +191,15 @@ print_each (const TdIteration *iteration, TdJson *j)
         td_json_member_int (j, "ns", (gint64)copy->duration_ns);
       else
         td_json_member_bool (j, "measured", FALSE);
+      if (copy->device_kind != TD_TAPE_DEVICE_TIME_NONE)
+        {
+          td_json_member_string (j, "device_time",
+                                 copy->device_kind == TD_TAPE_DEVICE_TIME_EXACT ? "exact"
+                                                                                : "sampled");
+          td_json_member_int (j, "device_start_ns", (gint64)copy->device_start_ns);
+          td_json_member_int (j, "device_ns", (gint64)copy->device_duration_ns);
+          td_json_member_int (j, "device_stream", copy->device_stream);
+        }
       td_json_end_object (j);
     }
   td_json_end_array (j);
@@ -201,6 +229,7 @@ td_host_copies_print_json (const TdHostCopies *c, TdJson *j)
       td_json_member_int (j, "n", row->n);
       td_json_member_int (j, "bytes", (gint64)row->bytes);
       td_json_member_int (j, "ns", (gint64)row->ns);
+      td_json_member_int (j, "device_ns", (gint64)row->device_ns);
       td_json_member_string (j, "site", row->site);
       td_json_member_bool (j, "before", (row->flags & TD_TAPE_COPY_BEFORE) != 0);
       td_json_member_bool (j, "unused", (row->flags & TD_TAPE_COPY_UNUSED) != 0);

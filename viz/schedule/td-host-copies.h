@@ -17,8 +17,9 @@ typedef struct
   guint device, flags;
   guint n, event; /* the first one's */
   guint64 bytes;
-  guint64 ns; /* of the host, busy with them or waiting; of those that were timed */
-  char *site; /* "" where the engine knows none */
+  guint64 ns;        /* of the host, busy with them or waiting; of those that were timed */
+  guint64 device_ns; /* of the device; of those that were timed there */
+  char *site;        /* "" where the engine knows none */
 } TdHostCopy;
 
 typedef struct
@@ -39,6 +40,8 @@ char *td_host_copy_describe (const TdIteration *iteration, const TdTapeCopy *cop
 /** Return where a copy lies on the host's line of time: as it was timed, else where the event
  * is that it came before. Units: ns since the iteration began. */
 guint64 td_host_copy_start (const TdIteration *iteration, const TdTapeCopy *copy);
+/** Return the copy that an event is, NULL where none is known. */
+const TdTapeCopy *td_host_copy_of_event (const TdIteration *iteration, guint event);
 /** Append the table, nothing when there was no copy. */
 void td_host_copies_print (const TdHostCopies *copies, GString *out);
 /** Append an object: the table, and each copy. */

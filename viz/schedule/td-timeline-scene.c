@@ -181,13 +181,41 @@ device_of_copy (const TdIteration *iteration, guint event)
   return to != 0 || e->n_in == 0 ? to : t->vars[t->ins[e->first_in]].device;
 }
 
+/* When an event ran on its device; of a copy to the host its copy knows.  NULL: not known. */
+static const TdTapeDeviceTime *
+device_time (const Timeline *t, guint event, gboolean copies, TdTapeDeviceTime *room)
+{
+  const TdTapeDeviceTime *time = td_devices_time (t->iteration, event);
+  const TdTapeCopy *copy = !time && copies ? td_host_copy_of_event (t->iteration, event) : NULL;
+
+  if (!copy || copy->device_kind == TD_TAPE_DEVICE_TIME_NONE)
+    return time;
+  *room = (TdTapeDeviceTime){ .start_ns = copy->device_start_ns,
+                              .duration_ns = copy->device_duration_ns,
+                              .event = event,
+                              .device = copy->device,
+                              .stream = copy->device_stream,
+                              .kind = copy->device_kind };
+  return room;
+}
+
+static TdStyle
+device_style (TdRole role, gboolean later, guint kind)
+{
+  return (TdStyle){ .fill = role,
+                    .fill_alpha = later ? 0.3 : 0.85,
+                    .pattern = kind == TD_TAPE_DEVICE_TIME_SAMPLED ? TD_PATTERN_HATCH_DOWN
+                                                                   : TD_PATTERN_NONE };
+}
+
 static void
 add_device_bar (Timeline *t, guint event)
 {
   static const char *const kinds[] = { "", "exact", "sampled" };
-  const TdTapeDeviceTime *time = td_devices_time (t->iteration, event);
   guint phase = MIN (t->tape->events[event].phase, TD_TAPE_N_PHASES - 1);
   const TdTransfer *copy = transfer_at (t, event);
+  TdTapeDeviceTime room;
+  const TdTapeDeviceTime *time = device_time (t, event, copy != NULL, &room);
   guint device
       = copy ? device_of_copy (t->iteration, event) : td_devices_of_event (t->iteration, event);
   guint lane = device_lane (t, device, copy != NULL);
@@ -207,11 +235,7 @@ add_device_bar (Timeline *t, guint event)
     {
       bar.start_ns = (double)time->start_ns;
       bar.ns = (double)time->duration_ns;
-      bar.style = (TdStyle){ .fill = role,
-                             .fill_alpha = later ? 0.3 : 0.85,
-                             .pattern = time->kind == TD_TAPE_DEVICE_TIME_SAMPLED
-                                            ? TD_PATTERN_HATCH_DOWN
-                                            : TD_PATTERN_NONE };
+      bar.style = device_style (role, later, time->kind);
       bar.tip = g_strdup_printf ("%s · event %u · %s on the device%s, %s", op, event,
                                  td_format_ns (ns, time->duration_ns),
                                  !copy               ? ""
@@ -261,8 +285,18 @@ add_copy (Timeline *t, const TdTapeCopy *copy)
     }
   if (far == 0)
     return;
-  add_copy_mark (t, event, key, far, bar.start_ns, tip);
   bar.lane = far;
+  if (copy->device_kind != TD_TAPE_DEVICE_TIME_NONE)
+    {
+      bar.start_ns = (double)copy->device_start_ns;
+      bar.ns = (double)copy->device_duration_ns;
+      bar.style = device_style (TD_ROLE_COMMUNICATION, later, copy->device_kind);
+      bar.tip = g_strdup (tip);
+      add_copy_mark (t, event, key, far, bar.start_ns, tip);
+      add_bar (t, event, &bar);
+      return;
+    }
+  add_copy_mark (t, event, key, far, bar.start_ns, tip);
   bar.style = (TdStyle){ .fill = TD_ROLE_VIEW,
                          .stroke = TD_ROLE_COMMUNICATION,
                          .dash = TD_DASH_DASHED };
@@ -321,9 +355,15 @@ find_span (Timeline *t)
     t->span_ns = MAX (t->span_ns, (double)(t->tape->device_times[i].start_ns
                                            + t->tape->device_times[i].duration_ns));
   for (guint i = 0; i < t->tape->n_copies; i++)
-    if (!(t->tape->copies[i].flags & TD_TAPE_COPY_BEFORE))
-      t->span_ns = MAX (t->span_ns,
-                        (double)(t->tape->copies[i].start_ns + t->tape->copies[i].duration_ns));
+    {
+      const TdTapeCopy *copy = &t->tape->copies[i];
+
+      if (!(copy->flags & TD_TAPE_COPY_BEFORE))
+        t->span_ns = MAX (t->span_ns, (double)(copy->start_ns + copy->duration_ns));
+      if (copy->device_kind != TD_TAPE_DEVICE_TIME_NONE)
+        t->span_ns
+            = MAX (t->span_ns, (double)(copy->device_start_ns + copy->device_duration_ns));
+    }
 }
 
 static void

@@ -557,6 +557,7 @@ td_cuda_slots (void)
   ops.time_zero = td_cuda_time_zero;
   ops.scaling = &td_cuda_scaling;
   ops.time_op = td_cuda_time_op;
+  ops.time_copy = td_cuda_time_copy;
   ops.late = td_cuda_late;
   ops.own_bytes = td_cuda_own_bytes;
   ops.pinned_bytes = td_cuda_pinned_bytes;
