@@ -707,10 +707,11 @@ td__apply_update (const TdOpClass *cls, const void *attrs, TdVar *const *in, int
 {
   TdEngine *e = &td__engine;
   TdPhase phase = e->phase;
+  TdVar *none;
   TdStatus status;
 
   e->phase = TD_PHASE_UPDATE;
-  status = td__apply_at (cls, attrs, in, n_in, NULL, 0, site);
+  status = td__apply_at (cls, attrs, in, n_in, &none, 0, site);
   e->phase = phase;
   return status;
 }

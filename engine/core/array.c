@@ -91,13 +91,13 @@ td__tensor_of_block (TdDtype dtype, const TdShape *shape, TdDevice *device, TdBl
   size_t bytes = (size_t)td_shape_size (shape) * td_dtype_bytes (dtype);
   TdVar *v = td__var_of (dtype, shape, td__buffer_of (device, block, bytes), site);
 
-  if (v != NULL) /* it was sent before, for this */
-    td__copy_tell (&(TdCopy){ .device = device,
-                              .bytes = bytes,
-                              .node = v->node,
-                              .site = site,
-                              .way = TD_COPY_TO_DEVICE,
-                              .why = TD_COPY_BATCH });
+  /* It was sent before, for this. */
+  td__copy_tell (&(TdCopy){ .device = device,
+                            .bytes = bytes,
+                            .node = v->node,
+                            .site = site,
+                            .way = TD_COPY_TO_DEVICE,
+                            .why = TD_COPY_BATCH });
   return traced (finish (v, TD_OK), (TdTraceArray){ .origin = TD_ARRAY_UPLOAD });
 }
 

@@ -589,7 +589,7 @@ static TdStatus
 check_roots (TdVar *const *vars, int n, const TdSite *site)
 {
   for (int i = 0; i < n; i++)
-    if (!td__var_usable (vars[i], "td_backward", site))
+    if (!td__var_usable (vars != NULL ? vars[i] : NULL, "td_backward", site))
       return td__engine.has_error ? td__engine.error.status : TD_ERR_STATE;
   return TD_OK;
 }
@@ -644,7 +644,7 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
     td__hooks_backward_end (w.links, status);
   if (status == TD_OK && xs == NULL)
     settle_leaves (&w);
-  for (int i = 0; i < n_x; i++)
+  for (int i = 0; xs != NULL && i < n_x; i++)
     gxs[i]
         = status == TD_OK && xs[i]->node->acc != NULL ? td__scope_add (xs[i]->node->acc) : NULL;
   clean_up (&w);

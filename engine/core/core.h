@@ -286,8 +286,8 @@ void td__hooks_backward_made (TdLinkWalk *walk, const TdOp *op, TdVar *const *gx
 void td__hooks_backward_end (TdLinkWalk *walk, TdStatus status);
 
 /* errors (error.c): record the first one; returns status */
-TdStatus td__fail (TdStatus status, const char *op, const TdSite *site, const char *format, ...)
-    __attribute__ ((format (printf, 4, 5)));
+TdStatus (td__fail) (TdStatus status, const char *op, const TdSite *site, const char *format,
+                     ...) __attribute__ ((format (printf, 4, 5)));
 TdStatus td__fail_call (const TdOpCall *call, TdStatus status, bool operands,
                         const char *format, va_list args)
     __attribute__ ((format (printf, 4, 0)));
@@ -299,10 +299,10 @@ td__dead (const TdVar *v)
   return v == NULL || v->state != TD_VAR_LIVE;
 }
 /* Out of memory: what was asked for, what is live and in which categories, the limit. */
-TdStatus td__fail_memory (TdDevice *device, size_t bytes, const char *op, const TdSite *site);
+TdStatus (td__fail_memory) (TdDevice *device, size_t bytes, const char *op, const TdSite *site);
 /* The same of an array of that shape. */
-TdStatus td__fail_memory_of (TdDevice *device, const TdShape *shape, TdDtype dtype,
-                             const char *op, const TdSite *site);
+TdStatus (td__fail_memory_of) (TdDevice *device, const TdShape *shape, TdDtype dtype,
+                               const char *op, const TdSite *site);
 
 /* slabs (slab.c) */
 void td__slab_init (TdSlab *slab, size_t item_bytes);
@@ -391,8 +391,8 @@ TdVar *td__tensor_of_block (TdDtype dtype, const TdShape *shape, TdDevice *devic
                             struct TdBlock *block, const TdSite *site);
 TdVar *td__var_ref (TdVar *v, TdHold hold);
 void td__var_unref (TdVar *v, TdHold hold);
-bool td__var_usable (const TdVar *v, const char *call,
-                     const TdSite *site); /**< live and not poison; fails else */
+bool (td__var_usable) (const TdVar *v, const char *call,
+                       const TdSite *site); /**< live and not poison; fails else */
 void td__quarantine_age (void);
 const char *td__intern (const char *text);
 double td__host_element (const void *host, TdDtype dtype, int64_t i);
@@ -577,5 +577,7 @@ bool td__shape_bytes (const TdShape *shape, TdDtype dtype,
                       size_t *bytes); /**< false on overflow */
 bool td__shape_broadcast (const TdShape *a, const TdShape *b, TdShape *out);
 int td__axis (int axis, int ndim); /**< normalised, or -1 */
+
+#include "promises.h"
 
 #define TD_ARRAY_LENGTH(a) (int)(sizeof (a) / sizeof ((a)[0]))

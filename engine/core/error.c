@@ -86,8 +86,8 @@ record_error (TdStatus status, const char *op, const TdSite *site, const char *t
   return status;
 }
 
-TdStatus
-td__fail (TdStatus status, const char *op, const TdSite *site, const char *format, ...)
+TdStatus (td__fail) (TdStatus status, const char *op, const TdSite *site, const char *format,
+                     ...)
 {
   char text[768];
   va_list args;

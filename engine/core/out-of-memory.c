@@ -148,15 +148,13 @@ report (TdDevice *device, size_t bytes, const TdShape *shape, TdDtype dtype, con
   return status;
 }
 
-TdStatus
-td__fail_memory (TdDevice *device, size_t bytes, const char *op, const TdSite *site)
+TdStatus (td__fail_memory) (TdDevice *device, size_t bytes, const char *op, const TdSite *site)
 {
   return report (device, bytes, NULL, TD_F32, op, site);
 }
 
-TdStatus
-td__fail_memory_of (TdDevice *device, const TdShape *shape, TdDtype dtype, const char *op,
-                    const TdSite *site)
+TdStatus (td__fail_memory_of) (TdDevice *device, const TdShape *shape, TdDtype dtype,
+                               const char *op, const TdSite *site)
 {
   return report (device, (size_t)td__size (shape) * td__dtype_sizes[dtype], shape, dtype, op,
                  site);

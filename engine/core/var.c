@@ -140,8 +140,7 @@ td__var_unref (TdVar *v, TdHold hold)
     var_die (v);
 }
 
-bool
-td__var_usable (const TdVar *v, const char *call, const TdSite *site)
+bool (td__var_usable) (const TdVar *v, const char *call, const TdSite *site)
 {
   if (TD_LIKELY (v != NULL && v->state == TD_VAR_LIVE))
     return true;

@@ -230,15 +230,17 @@ DEFINE_LOOPS (double)
   static void rows_##T (int64_t begin, int64_t end, int worker, void *context)                 \
   {                                                                                            \
     const Job *j = context;                                                                    \
-    double *part = j->parts;                                                                   \
                                                                                                \
-    if (part != NULL)                                                                          \
-      part += begin / j->grain * 2 * j->n_channels;                                            \
-    for (int64_t row = begin; row < end; row++)                                                \
-      if (j->kind == TD_ROW_NORM)                                                              \
+    if (j->kind == TD_ROW_NORM)                                                                \
+      for (int64_t row = begin; row < end; row++)                                              \
         forward_##T (j, row);                                                                  \
-      else                                                                                     \
-        backward_##T (j, row, part, part + j->n_channels);                                     \
+    else                                                                                       \
+      {                                                                                        \
+        double *part = j->parts + begin / j->grain * 2 * j->n_channels;                        \
+                                                                                               \
+        for (int64_t row = begin; row < end; row++)                                            \
+          backward_##T (j, row, part, part + j->n_channels);                                   \
+      }                                                                                        \
   }                                                                                            \
                                                                                                \
   /* Add the pieces up, in their order. */                                                     \

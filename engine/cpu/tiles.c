@@ -207,6 +207,7 @@ td__tiles_new (TdDevice *d, const TdProgram *p)
   t->n = p->n_steps;
   t->n_operands = p->n_operands;
   t->n_slots = p->n_slots;
+  t->most_bytes = 1;
   t->period = zeroed (p->n_operands, sizeof *t->period);
   t->bytes = zeroed (p->n_operands, sizeof *t->bytes);
   memcpy (t->period, p->period, p->n_operands * sizeof *t->period);

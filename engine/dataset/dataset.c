@@ -14,8 +14,7 @@ td__dataset_inert (void)
   return &inert;
 }
 
-bool
-td__dataset_usable (const TdDataset *dataset, const char *call, const TdSite *site)
+bool (td__dataset_usable) (const TdDataset *dataset, const char *call, const TdSite *site)
 {
   if (dataset != NULL && !dataset->inert)
     return true;

@@ -40,7 +40,7 @@ struct TdDataset
 TdDataset *td__dataset_inert (void);
 /** A dataset without rows.  *Owner*: the program's list. */
 TdDataset *td__dataset_make (void);
-bool td__dataset_usable (const TdDataset *dataset, const char *call, const TdSite *site);
+bool (td__dataset_usable) (const TdDataset *dataset, const char *call, const TdSite *site);
 TdDataset *td__dataset_ref (TdDataset *dataset);
 void td__dataset_unref (TdDataset *dataset);
 /** Write row i, of the rows in use, to x. */

@@ -167,7 +167,7 @@ fill_orthogonal (double *w, const TdShape *shape, double scale, const char **why
   *why = "Orthogonal needs at least one axis";
   if (shape->ndim < 1)
     return TD_ERR_SHAPE;
-  u = malloc ((size_t)(n * m + 1) * sizeof *u);
+  u = calloc ((size_t)(n * m + 1), sizeof *u);
   *why = "no memory for Orthogonal";
   if (u == NULL)
     return TD_ERR_MEMORY;

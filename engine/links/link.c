@@ -27,20 +27,20 @@ static const TdLinkClass inert_class
 TdLink *
 td__link_inert (void)
 {
+  static char name[] = "inert";
   static TdLink inert;
 
   if (inert.cls == NULL)
     {
       inert.cls = &inert_class;
-      inert.name = (char[]){ "inert" };
+      inert.name = name;
       inert.path = td__path_intern ("inert", "inert");
       inert.inert = true;
     }
   return &inert;
 }
 
-bool
-td__link_usable (const TdLink *link, const char *call, const TdSite *site)
+bool (td__link_usable) (const TdLink *link, const char *call, const TdSite *site)
 {
   if (link != NULL && !link->inert)
     return true;

@@ -84,7 +84,7 @@ TdLink *td__link_abandon (TdLink *link);
 TdLink *td__link_make (const TdLinkClass *cls, TdLink *parent, const char *name,
                        const TdSite *site);
 /** False for NULL and inert links, after td__fail. */
-bool td__link_usable (const TdLink *link, const char *call, const TdSite *site);
+bool (td__link_usable) (const TdLink *link, const char *call, const TdSite *site);
 bool td__link_name_free (const TdLink *link, const char *name, const char *call,
                          const TdSite *site);
 /** The link of this id, if it lives; searches all roots. */

@@ -19,8 +19,7 @@ inert_opt (void)
   return &inert;
 }
 
-bool
-td__opt_usable (const TdOpt *opt, const char *call, const TdSite *site)
+bool (td__opt_usable) (const TdOpt *opt, const char *call, const TdSite *site)
 {
   if (opt != NULL && !opt->inert)
     return true;

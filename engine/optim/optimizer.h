@@ -129,7 +129,7 @@ struct TdOpt
 /* optimizer.c */
 TdOpt *td__opt_make (const TdOptClass *cls, TdLink *target, const TdUpdate *u,
                      const TdSite *site);
-bool td__opt_usable (const TdOpt *opt, const char *call, const TdSite *site);
+bool (td__opt_usable) (const TdOpt *opt, const char *call, const TdSite *site);
 /** An operation that overwrites in[0] and has no output. */
 TdStatus td__opt_infer (TdOpCall *call);
 /** Let the device update in[0] from the others. */

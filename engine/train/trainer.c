@@ -31,8 +31,7 @@ inert_trainer (void)
   return &inert;
 }
 
-bool
-td__trainer_usable (const TdTrainer *t, const char *call)
+bool (td__trainer_usable) (const TdTrainer *t, const char *call)
 {
   if (t != NULL && !t->inert)
     return true;

@@ -89,7 +89,7 @@ bool td__trigger_length (const TdTrigger *trigger, double *length, bool *by_epoc
 
 TdExtension *td__extension_inert (void);
 void td__extension_drop (TdExtension *extension);
-bool td__trainer_usable (const TdTrainer *trainer, const char *call);
+bool (td__trainer_usable) (const TdTrainer *trainer, const char *call);
 /** A trainer, as td_save_npz does. */
 void td__trainer_serialize (void *trainer, TdSerializer *s);
 /** Write "OUT/NAME" to path.  False after td__fail: too long. */

@@ -82,6 +82,7 @@ constructor__returns_an_inert_link_never_null (void **state)
   assert_contains (said (TD_ERR_STATE), "inert");
   td_linear_new (bad, "below", 2, 3);
   assert_contains (said (TD_ERR_STATE), "inert");
+  assert_string_equal (td_link_name (bad), "inert");
   td_link_free (bad);
   td_convolution_2d_new (NULL, "c", 3, 4, 3, .groups = 2);
   assert_contains (said (TD_ERR_ARG), "groups 2 make no convolution");
