@@ -166,6 +166,34 @@ td_host_copies_print (const TdHostCopies *c, GString *out)
     }
 }
 
+void
+td_host_copy_print_csv (const TdIteration *iteration, const TdTapeCopy *copy, GString *out)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
+  g_autofree char *site = td_iteration_dup_place (iteration, copy->site);
+
+  g_string_append_printf (out, "%u,,,,%" G_GUINT64_FORMAT ",", copy->event,
+                          td_host_copy_start (iteration, copy));
+  if (copy->flags & TD_TAPE_COPY_TIMED)
+    g_string_append_printf (out, "%" G_GUINT64_FORMAT, copy->duration_ns);
+  g_string_append_printf (out, ",%" G_GUINT64_FORMAT ",,%s,%s,%u,", copy->bytes,
+                          td_tape_copy_way_name (copy->way), td_tape_copy_why_name (copy->why),
+                          copy->device);
+  td_csv_append (out, site);
+  g_string_append_printf (out, ",%016" G_GINT64_MODIFIER "x,%d,%d",
+                          copy->var < t->n_vars ? t->vars[copy->var].key : 0,
+                          (copy->flags & TD_TAPE_COPY_BEFORE) != 0,
+                          (copy->flags & TD_TAPE_COPY_UNUSED) != 0);
+  if (copy->device_kind == TD_TAPE_DEVICE_TIME_NONE)
+    g_string_append (out, ",,,,");
+  else
+    g_string_append_printf (out, ",%s,%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT ",%u",
+                            copy->device_kind == TD_TAPE_DEVICE_TIME_EXACT ? "exact"
+                                                                           : "sampled",
+                            (gint64)copy->device_start_ns, (gint64)copy->device_duration_ns,
+                            (guint)copy->device_stream);
+}
+
 static void
 print_each (const TdIteration *iteration, TdJson *j)
 {

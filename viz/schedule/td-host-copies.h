@@ -44,6 +44,12 @@ guint64 td_host_copy_start (const TdIteration *iteration, const TdTapeCopy *copy
 const TdTapeCopy *td_host_copy_of_event (const TdIteration *iteration, guint event);
 /** Append the table, nothing when there was no copy. */
 void td_host_copies_print (const TdHostCopies *copies, GString *out);
+/** Append a row of CSV, without the end of the line: columns of an operation that a copy has
+ * none of stay empty, then way, why, device, site, array, before, unused
+ * and what the device's time is.
+ */
+void td_host_copy_print_csv (const TdIteration *iteration, const TdTapeCopy *copy,
+                             GString *out);
 /** Append an object: the table, and each copy. */
 void td_host_copies_print_json (const TdHostCopies *copies, TdJson *json);
 

@@ -181,14 +181,38 @@ print_json (const TdSchedule *s, const char *advice, const TdStaticness *staticn
   td_json_end_object (&j);
 }
 
+/* Copies of the host up to an event; that of the event itself follows it. */
+static void
+print_csv_copies (const TdSchedule *s, guint event, guint *next, GString *out)
+{
+  const TdIteration *iteration = s->host_copies->iteration;
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
+
+  for (; *next < t->n_copies; ++*next)
+    {
+      const TdTapeCopy *copy = &t->copies[*next];
+
+      if (copy->event > event || (copy->event == event && copy->why == TD_TAPE_COPY_OP))
+        return;
+      td_host_copy_print_csv (iteration, copy, out);
+      g_string_append_c (out, '\n');
+    }
+}
+
 static void
 print_csv (const TdSchedule *s, GString *out)
 {
-  g_string_append (out, "event,op,link,phase,start_ns,ns,bytes,failed\n");
+  guint next = 0;
+
+  g_string_append (
+      out,
+      "event,op,link,phase,start_ns,ns,bytes,failed,way,why,device,site,array,before,unused,"
+      "device_time,device_start_ns,device_ns,device_stream\n");
   for (guint i = 0; i < s->n_rows; i++)
     {
       const TdScheduleRow *r = &s->rows[i];
 
+      print_csv_copies (s, r->event, &next, out);
       g_string_append_printf (out, "%u,", r->event);
       td_csv_append (out, r->op);
       g_string_append_c (out, ',');
@@ -197,8 +221,10 @@ print_csv (const TdSchedule *s, GString *out)
                               r->start_ns);
       if (!r->captured) /* else it was not measured */
         g_string_append_printf (out, "%" G_GUINT64_FORMAT, r->ns);
-      g_string_append_printf (out, ",%" G_GUINT64_FORMAT ",%d\n", r->bytes, r->failed);
+      g_string_append_printf (out, ",%" G_GUINT64_FORMAT ",%d,,,,,,,,,,,\n", r->bytes,
+                              r->failed);
     }
+  print_csv_copies (s, G_MAXUINT, &next, out);
 }
 
 static void

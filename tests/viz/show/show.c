@@ -310,6 +310,30 @@ show__hostile_operation_name_is_escaped_everywhere (void **state)
   td_test_child_clear (&c);
 }
 
+/* As `tapedeck cat` tells them: tests/golden/tape-1.2-copies.txt. */
+static void
+show__timeline_as_csv_has_the_copies_of_the_host (void **state)
+{
+  const char *tape = td_test_source ("tests/golden/tape-1.2-copies.tdtape");
+  TdTestChild c = TD_TEST_RUN (viz (), "show", tape, "--view", "timeline", "--format", "csv",
+                               "--iteration", "1");
+  g_auto (GStrv) lines = NULL;
+
+  assert_child_status (c, 0);
+  td_test_golden ("viz/copies.csv", c.out);
+  lines = g_strsplit (c.out, "\n", -1);
+  assert_int_equal (g_strv_length (lines), 1 + 2 + 4 + 1);
+  for (char **line = lines; **line; line++) /* as many columns in each */
+    {
+      int commas = 0;
+
+      for (const char *at = *line; *at; at++)
+        commas += *at == ',';
+      assert_int_equal (commas, 18);
+    }
+  td_test_child_clear (&c);
+}
+
 int
 main (void)
 {
@@ -320,6 +344,7 @@ main (void)
     td_test (show__tensor_of_a_node_as_numbers_picture_and_npy),
     td_test (show__refuses_in_one_line_with_status_2),
     td_test (diff__exit_status_says_same_or_different),
+    td_test (show__timeline_as_csv_has_the_copies_of_the_host),
     td_test (show__hostile_operation_name_is_escaped_everywhere),
   };
 
