@@ -10,6 +10,7 @@
 #pragma once
 
 #include "device.h"
+#include "kernels/common.h"
 
 /** One kernel: its name in the images, and whatever the launcher found for it. */
 typedef struct TdCudaKernel
@@ -123,14 +124,6 @@ TdStatus td_cuda_scale_look (TdCudaLauncher *l, const TdTensor *gradients, int n
                              double *numbers);
 TdStatus td_cuda_scale_decide (TdCudaLauncher *l, int n, double growth, double *numbers,
                                int64_t *told, int64_t run);
-
-/** One array's statistics as the device leaves them; histogram as TdStats has it. */
-typedef struct TdCudaStats
-{
-  uint64_t n, n_sampled, n_zero, n_nan, n_pos_inf, n_neg_inf;
-  double min, max, shift, s1, s2; /**< sums of (x - shift) and its square over finite x */
-  uint32_t exponent[32];
-} TdCudaStats;
 
 /** One array to look at, and how; max_samples and seed as the slot `stats` takes them. */
 typedef struct TdCudaStatsOf

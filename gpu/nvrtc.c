@@ -74,11 +74,14 @@ static const char numbers[] = "typedef signed char int8_t;\n"
 static const char mathematics[] = "#define INFINITY __int_as_float (0x7F800000)\n"
                                   "#define NAN __int_as_float (0x7FFFFFFF)\n";
 
-static const char *const header_names[]
-    = { "fused.cuh", "fused.h", "fused-count.cuh", "count.cuh", "scalar-ops.h",
-        "stdint.h",  "math.h",  "stdbool.h",       "string.h",  "kernel.cuh" };
+static const char *const header_names[] = { "fused.cuh",    "fused.h",         "common.cuh",
+                                            "common.h",     "fused-count.cuh", "count.cuh",
+                                            "scalar-ops.h", "stdint.h",        "math.h",
+                                            "stdbool.h",    "string.h",        "kernel.cuh" };
 static const char *const header_texts[] = { td_fused_cuh,
                                             td_fused_h,
+                                            td_common_cuh,
+                                            td_common_h,
                                             td_fused_count_cuh,
                                             td_count_cuh,
                                             td_scalar_ops_h,

@@ -23,7 +23,6 @@ enum
 
 _Static_assert((int)TD_FUSED_DRAWS == (int)TD_TILE_MAX_DRAWS,
                "a program's keys fit its kernel");
-_Static_assert(TD_FUSED_STATS_BYTES == sizeof (TdCudaStats), "parts are what kernels leave");
 
 /* A kernel that was made.  It belongs to no context and stays loaded, as the images do. */
 typedef struct Made
@@ -216,10 +215,9 @@ td_cuda_program_run (TdDevice *d, void *program, const TdTensor *operands, const
   for (int k = 0; k < p->n_draws; k++)
     a.key[k] = (TdFusedKey){ keys[k].seed, keys[k].offset };
   blocks = td__blocks (&c->launcher, a.packs ? (p->size + p->pack - 1) / p->pack : p->size,
-                       TD_FUSED_BLOCK);
+                       TD_BLOCK);
   made = count (c, p, operands, &a, &blocks);
   shared = made != p->made ? (size_t)p->n_counted * TD_FUSED_COUNT_BYTES : 0;
   return c->launcher.launch (&c->launcher, &made->kernel,
-                             (unsigned[]){ (unsigned)blocks, 1, 1 }, TD_FUSED_BLOCK, shared,
-                             &a);
+                             (unsigned[]){ (unsigned)blocks, 1, 1 }, TD_BLOCK, shared, &a);
 }

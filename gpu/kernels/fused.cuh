@@ -10,27 +10,16 @@
 
 #include "scalar-ops.h"
 
+#include "common.cuh"
 #include "fused.h"
 
 #if defined(__CUDACC__)
-#define TD_DEVICE static __device__ __forceinline__
 #define TD_KERNEL(name, Params)                                                                \
-  extern "C" __global__ void __launch_bounds__ (TD_FUSED_BLOCK)                                \
+  extern "C" __global__ void __launch_bounds__ (TD_BLOCK)                                      \
       name (const __grid_constant__ Params a)
 #elif !defined(TD_KERNEL)
 #error "kernels are compiled for a device, or after the emulator's header"
 #endif
-
-/* Types as the arrays have them; those of two bytes by their bits. */
-struct td_f16
-{
-  uint16_t bits;
-};
-
-struct td_bf16
-{
-  uint16_t bits;
-};
 
 /* Formulas see x, y, p and q; not all of them all.  One function for each type that is computed
  * in, where the program has need of it. */
@@ -290,7 +279,7 @@ adds (const TdFusedParams &a, int operand)
 #define TD_FUSED_SEE(operand, v) seen.c##operand.see (v)
 #if defined(__CUDACC__) /* what is held beside the counters is no reason to spill */
 #define TD_FUSED_HEAD(name)                                                                    \
-  extern "C" __global__ void __launch_bounds__ (TD_FUSED_BLOCK, TD_FUSED_RESIDENT)             \
+  extern "C" __global__ void __launch_bounds__ (TD_BLOCK, TD_FUSED_RESIDENT)                   \
       td_count_##name (const __grid_constant__ TdFusedParams a)
 #else
 #define TD_FUSED_HEAD(name) TD_KERNEL (td_count_##name, TdFusedParams)

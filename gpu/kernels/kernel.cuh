@@ -10,9 +10,9 @@
 #include "params.h"
 #include "scalar-ops.h"
 
+#include "common.cuh"
+
 #if defined(__CUDACC__)
-#define TD_DEVICE static __device__ __forceinline__
-#define TD_MEMBER __device__ __forceinline__
 #define TD_KERNEL(name, Params)                                                                \
   extern "C" __global__ void __launch_bounds__ (TD_BLOCK)                                      \
       name (const __grid_constant__ Params a)
@@ -21,19 +21,6 @@
 #elif !defined(TD_KERNEL)
 #error "kernels are compiled by nvcc, or after emu.h"
 #endif
-
-#define TD_WARP 32
-#define TD_ALL_LANES 0xFFFFFFFFu
-
-struct td_f16
-{
-  uint16_t bits;
-};
-
-struct td_bf16
-{
-  uint16_t bits;
-};
 
 /** Numbers stored as S: the type they are computed in, the way there and back. */
 template <typename S> struct Number
@@ -245,24 +232,6 @@ integer_at (const void *index, int dtype, int64_t i)
   return dtype == TD_I32   ? ((const int32_t *)index)[i]
          : dtype == TD_I64 ? ((const int64_t *)index)[i]
                            : ((const uint8_t *)index)[i];
-}
-
-/** v of the lane that is `lane` (a power of 2) away. */
-template <typename T>
-TD_DEVICE T
-from_lane (T v, int lane)
-{
-  return __shfl_xor_sync (TD_ALL_LANES, v, lane);
-}
-
-/** The sum over groups of `lanes` neighbours of a warp (a power of 2), in a fixed order. */
-template <typename T>
-TD_DEVICE T
-sum_of_lanes (T v, int lanes)
-{
-  for (int k = lanes / 2; k > 0; k /= 2)
-    v += from_lane (v, k);
-  return v;
 }
 
 /** The sum over `lanes` threads: part of a warp, or the whole block of TD_BLOCK.  All threads

@@ -8,7 +8,6 @@
 
 enum
 {
-  TD_BLOCK = 256,      /* threads of a block, unless a kernel says less */
   TD_PIECE = 1 << 30,  /* elements of one launch that counts them in 32 bits */
   TD_MAX_OPERANDS = 4, /* of a walk */
   TD_PACK = 4,         /* neighbours that a thread takes at once, of whatever type */

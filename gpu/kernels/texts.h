@@ -3,5 +3,5 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-extern const char td_count_cuh[], td_fused_count_cuh[], td_fused_cuh[], td_fused_h[],
-    td_scalar_ops_h[];
+extern const char td_common_cuh[], td_common_h[], td_count_cuh[], td_fused_count_cuh[],
+    td_fused_cuh[], td_fused_h[], td_scalar_ops_h[];
