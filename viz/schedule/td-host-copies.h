@@ -45,9 +45,8 @@ const TdTapeCopy *td_host_copy_of_event (const TdIteration *iteration, guint eve
 /** Append the table, nothing when there was no copy. */
 void td_host_copies_print (const TdHostCopies *copies, GString *out);
 /** Append a row of CSV, without the end of the line: columns of an operation that a copy has
- * none of stay empty, then way, why, device, site, array, before, unused
- * and what the device's time is.
- */
+ * none of stay empty, then way, why, device, site, array, before, unused, the time of the
+ * device. */
 void td_host_copy_print_csv (const TdIteration *iteration, const TdTapeCopy *copy,
                              GString *out);
 /** Append an object: the table, and each copy. */
