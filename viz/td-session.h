@@ -106,6 +106,14 @@ gboolean td_session_is_selected (TdSession *self, guint64 key);
 void td_session_select (TdSession *self, guint64 key);
 void td_session_select_many (TdSession *self, const guint64 *keys, guint n);
 void td_session_toggle_selected (TdSession *self, guint64 key);
+/** Return which step of its schedule is meant where one key is selected, a replayed
+ * operation's: a member of a fused group; TD_SESSION_NO_STEP: the operation itself. */
+#define TD_SESSION_NO_STEP G_MAXUINT
+guint td_session_get_step (TdSession *self);
+/** Mean a step of what is selected; a change is one of the selection. */
+void td_session_set_step (TdSession *self, guint step);
+/** Do both at once. */
+void td_session_select_step (TdSession *self, guint64 key, guint step);
 guint64 td_session_get_hover (TdSession *self);
 void td_session_set_hover (TdSession *self, guint64 key);
 

@@ -152,7 +152,8 @@ list_inside (int fd, const char *tag)
   char text[4000], where[300], quoted[400], dims[200];
   size_t used;
 
-  used = (size_t)snprintf (text, sizeof text, "%s {\"ok\":true,\"n\":%u,\"steps\":[", tag, n);
+  used = (size_t)snprintf (text, sizeof text, "%s {\"ok\":true,\"n\":%u,\"ran\":%s,\"steps\":[",
+                           tag, n, td__inside_ran () ? "true" : "false");
   for (uint32_t k = 0; k < n && used < sizeof text - 800; k++)
     {
       const TdInsideStep step = td__inside_step (k);

@@ -30,6 +30,8 @@ extern bool td__inside_wanted;
 /** How many operations the group has whose event is told now; 0: it is none. */
 uint32_t td__inside_n (void);
 TdInsideStep td__inside_step (uint32_t k);
+/** Whether it has run: the program stands behind it. */
+bool td__inside_ran (void);
 /** Run operations 0 to k of it.  *Errors*: false, and why in one line. */
 bool td__inside_run (uint32_t k, TdInsideArray *array, char *why, size_t size);
 /** The first operation whose result has a NaN; UINT32_MAX: none, or they cannot be run. */

@@ -169,6 +169,12 @@ td__inside_n (void)
   return now.ready != NULL ? group ()->n_members : 0;
 }
 
+bool
+td__inside_ran (void)
+{
+  return now.ready != NULL && now.ran;
+}
+
 TdInsideStep
 td__inside_step (uint32_t k)
 {

@@ -446,6 +446,7 @@ inside__shows_where_in_a_fused_group_nan_came_from (void **state)
   assert_contains (answer, "first in log at ");
   answer = ask (&session, "inside");
   assert_true (number (answer, "n") >= 4);
+  assert_contains (answer, "\"ran\":true");
   assert_contains (answer, "\"op\":\"mul\"");
   assert_contains (answer, "\"op\":\"log\"");
   values = inside (1);
@@ -457,6 +458,7 @@ inside__shows_where_in_a_fused_group_nan_came_from (void **state)
   assert_contains (ask (&session, "inside 99"), "has no such operation");
   assert_contains (ask (&session, "unbreak 1"), "\"ok\":true");
   move (&session, "next-iteration");
+  assert_contains (ask (&session, "inside"), "\"ran\":false");
   values = inside (2); /* the group has not run yet */
   assert_true (values[0] != values[0]);
   munmap ((void *)(uintptr_t)values, 32);

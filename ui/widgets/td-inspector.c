@@ -1,5 +1,6 @@
-/* Five pages over one subject: an event and a variable. Value and Gradient are scenes, the
- * others lists of facts filled by td-inspector-facts.c. SPDX-License-Identifier: MIT */
+/* Six pages over one subject: an event and a variable. Value and Gradient are scenes, Inside is
+ * there for fused groups, the others are lists of facts filled by td-inspector-facts.c.
+ * SPDX-License-Identifier: MIT */
 #include "widgets/td-inspector.h"
 
 #include <string.h>
@@ -16,6 +17,8 @@ struct _TdInspector
   GtkLabel *title, *subtitle, *chip;
   GtkStack *pages;
   TdSceneView *value, *gradient;
+  TdInsidePage *inside;
+  gboolean wants_inside; /* that page was on show when a group was left */
   TdFacts *facts[TD_N_FACT_PAGES];
   TdSession *session;
   TdIteration *iteration;
@@ -109,6 +112,24 @@ show_head (TdInspector *self)
 
 static void ask_for_live (TdInspector *self);
 
+/* Its page is there for groups only, and comes back with the next one. A member that is meant
+ * from elsewhere is shown. */
+static void
+show_inside (TdInspector *self)
+{
+  GtkStackPage *page = gtk_stack_get_page (self->pages, GTK_WIDGET (self->inside));
+  gboolean was = gtk_stack_page_get_visible (page);
+  gboolean open = gtk_stack_get_visible_child (self->pages) == GTK_WIDGET (self->inside);
+  gboolean any = td_inside_page_show (self->inside, self->session);
+  if (was && !any)
+    self->wants_inside = open;
+  gtk_stack_page_set_visible (page, any);
+  if (any
+      && ((!was && self->wants_inside)
+          || td_session_get_step (self->session) != TD_SESSION_NO_STEP))
+    gtk_stack_set_visible_child (self->pages, GTK_WIDGET (self->inside));
+}
+
 static void
 show_subject (TdInspector *self)
 {
@@ -123,6 +144,7 @@ show_subject (TdInspector *self)
   TdFactsSubject subject = { self->session, self->iteration, self->event, self->var };
   for (int i = 0; i < TD_N_FACT_PAGES; i++)
     td_facts_show (self->facts[i], &subject);
+  show_inside (self);
   ask_for_live (self);
 }
 
@@ -233,6 +255,7 @@ td_inspector_set_session (TdInspector *self, TdSession *session)
   g_clear_pointer (&self->value_tensor, td_tensor_free);
   g_clear_pointer (&self->gradient_tensor, td_tensor_free);
   g_set_object (&self->session, session);
+  td_inside_page_show (self->inside, NULL);
   if (!session)
     return;
   for (guint i = 0; i < G_N_ELEMENTS (names); i++)
@@ -243,10 +266,17 @@ td_inspector_set_session (TdInspector *self, TdSession *session)
 gboolean
 td_inspector_show_page (TdInspector *self, const char *name)
 {
-  if (!gtk_stack_get_child_by_name (self->pages, name))
+  GtkWidget *page = gtk_stack_get_child_by_name (self->pages, name);
+  if (!page || !gtk_stack_page_get_visible (gtk_stack_get_page (self->pages, page)))
     return FALSE;
   gtk_stack_set_visible_child_name (self->pages, name);
   return TRUE;
+}
+
+TdInsidePage *
+td_inspector_get_inside (TdInspector *self)
+{
+  return self->inside;
 }
 
 const char *
@@ -303,6 +333,9 @@ add_pages (TdInspector *self)
       = TD_SCENE_VIEW (td_scene_view_new ("Gradient of the tensor", make_gradient, self));
   gtk_stack_add_titled (self->pages, GTK_WIDGET (self->value), "value", "Value");
   gtk_stack_add_titled (self->pages, GTK_WIDGET (self->gradient), "gradient", "Gradient");
+  self->inside = TD_INSIDE_PAGE (td_inside_page_new ());
+  gtk_stack_page_set_visible (
+      gtk_stack_add_titled (self->pages, GTK_WIDGET (self->inside), "inside", "Inside"), FALSE);
   for (int i = 0; i < TD_N_FACT_PAGES; i++)
     {
       self->facts[i] = td_facts_new (i);

@@ -6,6 +6,7 @@
 
 #include "td-session.h"
 #include "gradient/td-tensor.h"
+#include "widgets/td-inside-page.h"
 
 #define TD_TYPE_INSPECTOR (td_inspector_get_type ())
 G_DECLARE_FINAL_TYPE (TdInspector, td_inspector, TD, INSPECTOR, GtkWidget)
@@ -16,12 +17,16 @@ GtkWidget *td_inspector_new (void);
 
 void td_inspector_set_session (TdInspector *self, TdSession *session);
 
-/** Show one of the pages value, gradient, op, life, links. FALSE: there is none such. */
+/** Show one of the pages value, gradient, op, life, links, and inside where a fused group is
+ * looked at. FALSE: there is none such. */
 gboolean td_inspector_show_page (TdInspector *self, const char *name);
 
 /** Show values that were read from the running program, if variable `id` (engine's) is still
  * the one looked at. Owner: takes `tensor`. */
 void td_inspector_take_live (TdInspector *self, guint64 id, TdTensor *tensor);
+
+/** Return the page about the inside of a fused group. Owner: the inspector. */
+TdInsidePage *td_inspector_get_inside (TdInspector *self);
 
 /** Return the title on show. */
 const char *td_inspector_get_title (TdInspector *self);

@@ -85,6 +85,17 @@ key_of_static (TdPanels *self, guint i)
   return td_statics_row_key (statics, c, i, td_session_get_moment (self->session).event);
 }
 
+/* The step, where the row is a member of a fused group. */
+static guint
+member_step (TdPanels *self, guint i)
+{
+  TdStatics *statics;
+  const TdStaticsRow *row = &shown_chain (self, &statics)->rows[i];
+  return row->tape->kind != TD_TAPE_STEP_GROUP && row->tape->group != TD_TAPE_NO_GROUP
+             ? row->step
+             : TD_SESSION_NO_STEP;
+}
+
 static gboolean
 is_listed_static (TdPanels *self, guint i)
 {
@@ -245,7 +256,9 @@ pick (TdPanels *self, const Rows *rows, guint i)
 {
   self->picking = TRUE;
   self->cursor = rows->count == count_static ? i + 1 : 0;
-  td_session_select (self->session, rows->key (self, i));
+  td_session_select_step (self->session, rows->key (self, i),
+                          rows->count == count_static ? member_step (self, i)
+                                                      : TD_SESSION_NO_STEP);
   self->picking = FALSE;
 }
 

@@ -545,8 +545,8 @@ selection_changed (TdPanels *self)
   self->at_selection = TRUE;
   if (!self->picking)
     {
-      self->cursor = 0;
       td__panels_follow_chain (self);
+      self->cursor = td_session_get_step (self->session) + 1; /* no step: no row */
     }
   invalidate_all (self);
 }

@@ -199,6 +199,14 @@ gboolean td__window_save_compare (TdWindow *self, const char *format, const char
 /** Ask the program for the values of a variable and show them in the inspector. */
 void td__window_read_live (TdInspector *inspector, guint64 id, TdWindow *self);
 
+/* More values than any heat map shows; larger tensors are cut, and the scene says so. */
+#define TD_READ_MAX_BYTES (4u << 20)
+/** Make a tensor of an answer and the descriptor that came with it; NULL: it is none. Owner:
+ * the caller. */
+TdTensor *td__window_take_tensor (JsonObject *answer, int fd);
+/** Ask the program which fused group it stands at (k is -1), or what member k leaves. */
+void td__window_look_inside (TdInsidePage *page, int k, guint token, TdWindow *self);
+
 /** Open a recording and show it. FALSE: it cannot be read, which the message page then says. */
 gboolean td__window_open_tape (TdWindow *self, const char *path);
 

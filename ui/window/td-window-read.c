@@ -7,9 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More values than any heat map shows; larger tensors are cut, and the scene says so. */
-#define MAX_BYTES (4u << 20)
-
 typedef struct
 {
   TdWindow *window;
@@ -43,7 +40,8 @@ static char *
 read_memory (int fd, gsize bytes)
 {
   struct stat info;
-  if (fd < 0 || fstat (fd, &info) != 0 || info.st_size < (off_t)bytes || bytes > MAX_BYTES)
+  if (fd < 0 || fstat (fd, &info) != 0 || info.st_size < (off_t)bytes
+      || bytes > TD_READ_MAX_BYTES)
     return NULL;
   char *data = g_malloc (bytes + 1);
   for (gsize done = 0; done < bytes;)
@@ -59,8 +57,8 @@ read_memory (int fd, gsize bytes)
   return data;
 }
 
-static void
-show_answer (TdWindow *self, guint64 id, JsonObject *answer, int fd)
+TdTensor *
+td__window_take_tensor (JsonObject *answer, int fd)
 {
   gint64 dims[TD_TAPE_MAX_NDIM] = { 0 };
   guint dtype;
@@ -68,12 +66,18 @@ show_answer (TdWindow *self, guint64 id, JsonObject *answer, int fd)
   gint64 bytes = json_object_get_int_member_with_default (answer, "bytes", -1);
   JsonNode *shape = json_object_get_member (answer, "shape");
   if (bytes < 0 || !find_dtype (name, &dtype) || !shape || !JSON_NODE_HOLDS_ARRAY (shape))
-    return;
+    return NULL;
   guint ndim = take_shape (json_node_get_array (shape), dims);
   g_autofree char *data = read_memory (fd, (gsize)bytes);
-  if (data)
-    td_inspector_take_live (td_workspace_get_inspector (self->workspace), id,
-                            td_tensor_new_live ("live", dtype, ndim, dims, data, (gsize)bytes));
+  return data ? td_tensor_new_live ("live", dtype, ndim, dims, data, (gsize)bytes) : NULL;
+}
+
+static void
+show_answer (TdWindow *self, guint64 id, JsonObject *answer, int fd)
+{
+  TdTensor *tensor = td__window_take_tensor (answer, fd);
+  if (tensor)
+    td_inspector_take_live (td_workspace_get_inspector (self->workspace), id, tensor);
 }
 
 static void
@@ -97,6 +101,7 @@ td__window_read_live (TdInspector *inspector, guint64 id, TdWindow *self)
     return;
   Request *request = g_new (Request, 1);
   *request = (Request){ g_object_ref (self), id };
-  g_autofree char *command = g_strdup_printf ("read %" G_GUINT64_FORMAT " %u", id, MAX_BYTES);
+  g_autofree char *command
+      = g_strdup_printf ("read %" G_GUINT64_FORMAT " %u", id, TD_READ_MAX_BYTES);
   td_control_client_send (self->control, command, answered, request);
 }

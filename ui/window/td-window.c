@@ -619,6 +619,8 @@ td_window_init (TdWindow *self)
   self->workspace = TD_WORKSPACE (td_workspace_new ());
   g_signal_connect (td_workspace_get_inspector (self->workspace), "read",
                     G_CALLBACK (td__window_read_live), self);
+  g_signal_connect (td_inspector_get_inside (td_workspace_get_inspector (self->workspace)),
+                    "look", G_CALLBACK (td__window_look_inside), self);
   self->pages = GTK_STACK (gtk_stack_new ());
   self->start_page = td_start_page_new ();
   g_signal_connect (self->start_page, "open", G_CALLBACK (start_page_open), self);

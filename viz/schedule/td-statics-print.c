@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "scene/td-json.h"
+#include "td-inside.h"
 #include "td-statics-times.h"
 
 #define U64 G_GUINT64_FORMAT
@@ -21,16 +22,31 @@ lane_name (const TdTapeStep *t, char text[32])
 
 /* ---- text ---- */
 
+/* "tanh (#1)": members of a group are numbered. */
+static char *
+dup_call (const TdStatics *all, const TdStaticsChain *c, guint step)
+{
+  TdInsideMember m;
+  char *call;
+
+  td_inside_member_fill (&m, all->reader, c->tape, step);
+  call = g_steal_pointer (&m.call);
+  td_inside_member_clear (&m);
+  return call;
+}
+
 static void
-print_row (GString *out, const TdStaticsRow *r)
+print_row (GString *out, const TdStatics *all, const TdStaticsChain *c, const TdStaticsRow *r)
 {
   const TdTapeStep *t = r->tape;
   gboolean member = t->kind != TD_TAPE_STEP_GROUP && t->group != TD_TAPE_NO_GROUP;
   char lane[32], bytes[TD_FORMAT_SIZE], ns[TD_FORMAT_SIZE] = "";
   g_autofree char *place = g_path_get_basename (r->site);
-  g_autofree char *name = t->kind == TD_TAPE_STEP_GROUP
-                              ? g_strdup_printf ("%u steps fused", t->group)
-                              : g_strdup_printf ("%s%s", member ? "  " : "", r->op);
+  g_autofree char *call = member ? dup_call (all, c, r->step) : NULL;
+  g_autofree char *name
+      = t->kind == TD_TAPE_STEP_GROUP
+            ? g_strdup_printf ("%u steps fused", t->group)
+            : g_strdup_printf ("%s%s", member ? "  " : "", member ? call : r->op);
 
   if (r->ns > 0)
     td_format_ns (ns, r->ns);
@@ -183,7 +199,7 @@ print_chain (GString *out, const TdStatics *all, const TdStaticsChain *c)
                               td_tape_reader_string (all->reader, c->tape->head.key), "step",
                               "", "operation", "layer", "site", "time", "output");
       for (guint i = 0; i < c->n_rows; i++)
-        print_row (out, &c->rows[i]);
+        print_row (out, all, c, &c->rows[i]);
       print_counts (out, all, c);
       print_overhead (out, all, c);
       print_times (out, all, c);
@@ -222,8 +238,26 @@ print_csv (const TdStatics *all, gint chain, GString *out)
 
 /* ---- json ---- */
 
+/* What is inside a fused group is named by its schedule alone. */
 static void
-json_steps (TdJson *j, const TdStaticsChain *c)
+json_member (TdJson *j, const TdStatics *all, const TdStaticsChain *c, guint step)
+{
+  TdInsideMember m;
+
+  td_inside_member_fill (&m, all->reader, c->tape, step);
+  td_json_member_string (j, "call", m.call);
+  td_json_member_string (j, "formula", m.formula);
+  td_json_key (j, "shape");
+  td_json_begin_array (j);
+  for (guint d = 0; d < m.ndim; d++)
+    td_json_int (j, m.dims[d]);
+  td_json_end_array (j);
+  td_json_member_string (j, "dtype", td_tape_dtype_name (m.dtype));
+  td_inside_member_clear (&m);
+}
+
+static void
+json_steps (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
 {
   td_json_key (j, "steps");
   td_json_begin_array (j);
@@ -246,6 +280,8 @@ json_steps (TdJson *j, const TdStaticsChain *c)
         td_json_null (j);
       else
         td_json_int (j, r->tape->group);
+      if (r->tape->kind != TD_TAPE_STEP_GROUP && r->tape->group != TD_TAPE_NO_GROUP)
+        json_member (j, all, c, i);
       td_json_member_int (j, "ns", (gint64)r->ns);
       td_json_member_int (j, "bytes", (gint64)r->bytes);
       td_json_end_object (j);
@@ -327,7 +363,7 @@ json_schedule (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
   td_json_member_int (j, "merged", h->n_merged);
   td_json_member_int (j, "fused", h->n_fused);
   td_json_member_int (j, "in_place", h->n_in_place);
-  json_steps (j, c);
+  json_steps (j, all, c);
   json_overhead (j, all, c);
   json_times (j, all, c);
   json_buffers (j, c);

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "graph/td-graph.h"
+#include "td-statics-rows.h"
 #include "td-statics-times.h"
 
 #define ROW 22.0
@@ -100,7 +101,12 @@ td_statics_row_is_listed (const TdStaticsRow *r)
 static gboolean
 is_marked (const Picture *p, guint row)
 {
-  return (p->marked && row < p->c->n_rows && p->marked[row]) || p->view->cursor == row + 1;
+  const guint at = p->view->cursor;
+
+  /* a member that is meant stands for itself, not for all of its group */
+  if (at > 0 && at <= p->c->n_rows && td__statics_is_member (p->c->rows[at - 1].tape))
+    return at == row + 1;
+  return (p->marked && row < p->c->n_rows && p->marked[row]) || at == row + 1;
 }
 
 static void

@@ -41,6 +41,7 @@ struct _TdSession
   GArray *history;                     /* TdMoment */
   guint history_at;
   GArray *selection; /* guint64 */
+  guint step;        /* of a schedule, that is meant by it */
   guint64 hover;
   TdProgramState state;
   char *reason;

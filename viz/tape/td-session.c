@@ -85,6 +85,7 @@ td_session_init (TdSession *self)
   self->curves = td_curves_new ();
   self->history = g_array_new (FALSE, FALSE, sizeof (TdMoment));
   self->selection = g_array_new (FALSE, FALSE, sizeof (guint64));
+  self->step = TD_SESSION_NO_STEP;
   self->notices = g_array_new (FALSE, FALSE, sizeof (TdNotice));
   self->texts = g_string_chunk_new (1024);
   self->reason = g_strdup ("");
@@ -332,12 +333,19 @@ td_session_is_selected (TdSession *self, guint64 key)
   return find_selected (self, key) >= 0;
 }
 
+static gboolean
+are_selected (TdSession *self, const guint64 *keys, guint n)
+{
+  return n == self->selection->len
+         && (n == 0 || memcmp (keys, self->selection->data, n * sizeof *keys) == 0);
+}
+
 void
 td_session_select_many (TdSession *self, const guint64 *keys, guint n)
 {
-  if (n == self->selection->len
-      && (n == 0 || memcmp (keys, self->selection->data, n * sizeof *keys) == 0))
+  if (are_selected (self, keys, n) && self->step == TD_SESSION_NO_STEP)
     return;
+  self->step = TD_SESSION_NO_STEP;
   g_array_set_size (self->selection, 0);
   for (guint i = 0; i < n; i++)
     if (keys[i] && find_selected (self, keys[i]) < 0)
@@ -351,6 +359,36 @@ td_session_select (TdSession *self, guint64 key)
   td_session_select_many (self, &key, key ? 1 : 0);
 }
 
+guint
+td_session_get_step (TdSession *self)
+{
+  return self->step;
+}
+
+void
+td_session_set_step (TdSession *self, guint step)
+{
+  if (self->step == step || self->selection->len != 1)
+    return;
+  self->step = step;
+  td__session_emit (self, TD_SIGNAL_SELECTION);
+}
+
+void
+td_session_select_step (TdSession *self, guint64 key, guint step)
+{
+  if (key && are_selected (self, &key, 1))
+    {
+      td_session_set_step (self, step);
+      return;
+    }
+  g_array_set_size (self->selection, 0);
+  if (key)
+    g_array_append_val (self->selection, key);
+  self->step = key ? step : TD_SESSION_NO_STEP;
+  td__session_emit (self, TD_SIGNAL_SELECTION);
+}
+
 void
 td_session_toggle_selected (TdSession *self, guint64 key)
 {
@@ -358,6 +396,7 @@ td_session_toggle_selected (TdSession *self, guint64 key)
 
   if (!key)
     return;
+  self->step = TD_SESSION_NO_STEP;
   if (at >= 0)
     g_array_remove_index (self->selection, (guint)at);
   else
