@@ -2,7 +2,10 @@
  * side by side, blocks over pieces of the places.
  *
  * SPDX-License-Identifier: MIT */
+#include "batch-norm.h"
 #include "launch.h"
+
+#include <assert.h>
 
 enum
 {
@@ -16,15 +19,20 @@ enum
 
 #define KERNELS(name)                                                                          \
   static TdCudaKernel name[TD_N_DTYPES] = { TD_FLOATS ("td_" #name), TD_HALVES ("td_" #name) }
-KERNELS (batch_norm_train);
-KERNELS (batch_norm_fixed);
-KERNELS (batch_norm_grad);
+/* The second row counts what it writes. */
+#define WRITERS(name)                                                                          \
+  static TdCudaKernel name[2][TD_N_DTYPES]                                                     \
+      = { { TD_FLOATS ("td_" #name), TD_HALVES ("td_" #name) },                                \
+          { TD_FLOATS ("td_count_" #name), TD_HALVES ("td_count_" #name) } }
+WRITERS (batch_norm_train);
+WRITERS (batch_norm_fixed);
+WRITERS (batch_norm_grad);
 KERNELS (batch_norm_sum);
-KERNELS (batch_norm_scale);
-KERNELS (batch_norm_scale_grad);
+WRITERS (batch_norm_scale);
+WRITERS (batch_norm_scale_grad);
 KERNELS (batch_norm_last_sum);
-KERNELS (batch_norm_last_scale);
-KERNELS (batch_norm_last_scale_grad);
+WRITERS (batch_norm_last_scale);
+WRITERS (batch_norm_last_scale_grad);
 /* By what the vectors are computed in. */
 static TdCudaKernel batch_norm_end[2]
     = { { .name = "td_batch_norm_end_f32" }, { .name = "td_batch_norm_end_f64" } };
@@ -67,14 +75,51 @@ sum_channels (TdCudaLauncher *l, TdCudaKernel *kernel, TdBatchNormParams *a, TdD
   return status == TD_OK ? sum_moment (l, kernel, a, dtype, TD_MOMENT_SQUARES, tiles) : status;
 }
 
+/* Numbers that one thread of such a grid writes, at most. */
+static int64_t
+share_of_thread (const TdBatchNormParams *a, int64_t blocks_x, int64_t blocks_y)
+{
+  const int64_t rows = a->columns > 0 ? TD_BLOCK / a->columns * blocks_y : TD_BLOCK;
+  const int64_t places = a->columns > 0 ? a->n * a->rest : a->piece;
+  const int64_t pack = a->packs ? TD_PACK : 1;
+  const int64_t tiles
+      = a->columns > 0 ? (a->c + a->columns * pack - 1) / (a->columns * pack) : a->c;
+
+  return (tiles + blocks_x - 1) / blocks_x * ((places + rows - 1) / rows) * pack;
+}
+
+/* Launch who writes all of y, and counts that where somebody asks.  Fewer blocks count than
+ * write: of those whose channels lie side by side, rows of the grid may go as well. */
+static TdStatus
+write_all (TdCudaLauncher *l, TdCudaKernel (*kernels)[TD_N_DTYPES], const TdBatchNormParams *p,
+           const TdTensor *y, int64_t blocks_x, int64_t blocks_y)
+{
+  const int64_t most = td__counting_blocks (l);
+  TdBatchNormCounted a = { .p = *p };
+
+  if (blocks_x > 0 && blocks_y > 0)
+    {
+      const int64_t some_x = blocks_x < most ? blocks_x : most, rows = most / some_x;
+      const int64_t some_y = blocks_y < rows ? blocks_y : rows;
+      int64_t n = some_x * some_y;
+
+      assert (p->columns > 0 || some_y == blocks_y); /* rows are pieces of their own */
+      if (share_of_thread (p, some_x, some_y) <= UINT16_MAX)
+        a.counts = td__count (l, y, &n);
+      blocks_x = a.counts != NULL ? some_x : blocks_x;
+      blocks_y = a.counts != NULL ? some_y : blocks_y;
+    }
+  return td__launch (l, &kernels[a.counts != NULL][y->dtype], blocks_x, blocks_y, &a);
+}
+
 /* (n, c, rest): pieces of a channel where there are too few of these for the device. */
 static TdStatus
-channels_first (TdCudaLauncher *l, TdBatchNormParams *a, TdDtype dtype, int kind)
+channels_first (TdCudaLauncher *l, TdBatchNormParams *a, const TdTensor *y, int kind)
 {
   static TdCudaKernel (*const kernels[])[TD_N_DTYPES]
-      = { [TD_BATCH_NORM_TRAIN] = &batch_norm_train,
-          [TD_BATCH_NORM_FIXED] = &batch_norm_fixed,
-          [TD_BATCH_NORM_GRAD] = &batch_norm_grad };
+      = { [TD_BATCH_NORM_TRAIN] = batch_norm_train,
+          [TD_BATCH_NORM_FIXED] = batch_norm_fixed,
+          [TD_BATCH_NORM_GRAD] = batch_norm_grad };
   const int64_t steps = a->n * a->by_rest.value, blocks = td__blocks (l, a->c, 1);
   int64_t pieces = (int64_t)l->n_sms * BLOCKS_OF_SM / (blocks > 0 ? blocks : 1);
   TdStatus status;
@@ -85,24 +130,24 @@ channels_first (TdCudaLauncher *l, TdBatchNormParams *a, TdDtype dtype, int kind
   a->piece = (steps + pieces - 1) / pieces;
   a->n_pieces = a->piece > 0 ? (int)((steps + a->piece - 1) / a->piece) : 1;
   if (a->n_pieces == 1 || kind == TD_BATCH_NORM_FIXED)
-    return td__launch (l, &(*kernels[kind])[dtype], blocks, a->n_pieces, a);
+    return write_all (l, kernels[kind], a, y, blocks, a->n_pieces);
   if (!take_room (l, a))
     return TD_ERR_MEMORY;
-  status = sum_channels (l, &batch_norm_sum[dtype], a, dtype, kind, a->c);
+  status = sum_channels (l, &batch_norm_sum[y->dtype], a, y->dtype, kind, a->c);
   return status != TD_OK
              ? status
-             : td__launch (l,
-                           kind == TD_BATCH_NORM_GRAD ? &batch_norm_scale_grad[dtype]
-                                                      : &batch_norm_scale[dtype],
-                           blocks, a->n_pieces, a);
+             : write_all (l,
+                          kind == TD_BATCH_NORM_GRAD ? batch_norm_scale_grad : batch_norm_scale,
+                          a, y, blocks, a->n_pieces);
 }
 
 static TdStatus
-channels_last (TdCudaLauncher *l, TdBatchNormParams *a, TdDtype dtype, int kind)
+channels_last (TdCudaLauncher *l, TdBatchNormParams *a, const TdTensor *y, int kind)
 {
   const int64_t places = a->n * a->rest, units = a->packs ? a->c / TD_PACK : a->c;
-  TdCudaKernel *scale = kind == TD_BATCH_NORM_GRAD ? &batch_norm_last_scale_grad[dtype]
-                                                   : &batch_norm_last_scale[dtype];
+  const TdDtype dtype = y->dtype;
+  TdCudaKernel (*scale)[TD_N_DTYPES]
+      = kind == TD_BATCH_NORM_GRAD ? batch_norm_last_scale_grad : batch_norm_last_scale;
   int64_t tiles, pieces, rows;
   TdStatus status;
 
@@ -124,7 +169,7 @@ channels_last (TdCudaLauncher *l, TdBatchNormParams *a, TdDtype dtype, int kind)
   rows = (places * a->columns + TD_BLOCK - 1) / TD_BLOCK;
   tiles = td__blocks (l, tiles, 1);
   rows = td__blocks (l, rows * tiles, 1) / tiles;
-  return status == TD_OK ? td__launch (l, scale, tiles, rows < 1 ? 1 : rows, a) : status;
+  return status == TD_OK ? write_all (l, scale, a, y, tiles, rows < 1 ? 1 : rows) : status;
 }
 
 /* The operands; false: vectors of types that no kernel takes. */
@@ -185,12 +230,12 @@ td_cuda_batch_norm (TdCudaLauncher *l, int kind, const double *params, const TdT
     a.rest *= x->dim[i];
   if (a.n * a.rest > INT32_MAX) /* places are divided up in 32 bits */
     return TD_ERR_SHAPE;
-  if (batch_norm_grad[dtype].name == NULL
+  if (batch_norm_grad[0][dtype].name == NULL
       || !take_operands (&a, kind, params, in, n_in, out, n_out))
     return TD_ERR_DTYPE;
   last = in[0].layout == TD_CHANNELS_LAST || a.rest == 1;
   a.packs = dtype != TD_F64 && (last ? a.c : a.rest) % TD_PACK == 0 && td__aligned (a.x, pack)
             && td__aligned (a.gy, pack) && td__aligned (a.y, pack);
   a.by_rest = td__divisor (a.packs && !last ? a.rest / TD_PACK : a.rest);
-  return last ? channels_last (l, &a, dtype, kind) : channels_first (l, &a, dtype, kind);
+  return last ? channels_last (l, &a, &out[0], kind) : channels_first (l, &a, &out[0], kind);
 }

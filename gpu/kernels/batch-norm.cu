@@ -3,7 +3,9 @@
  * in one order.
  *
  * SPDX-License-Identifier: MIT */
-#include "kernel.cuh"
+#include "count.cuh"
+
+#include "batch-norm.h"
 
 /* A channel's mean and spread are known: what is kept of them. */
 template <typename T>
@@ -114,9 +116,10 @@ each_place (const TdBatchNormParams &a, int64_t ch, Piece piece, F f)
     }
 }
 
-template <typename S, int V>
+template <typename S, int V, typename C>
 TD_DEVICE void
-scale_channel (const TdBatchNormParams &a, int64_t ch, Piece piece, double mean, double inv_std)
+scale_channel (const TdBatchNormParams &a, int64_t ch, Piece piece, double mean, double inv_std,
+               C &counter)
 {
   typedef Number<S> N;
   Channel<typename N::T> c;
@@ -127,14 +130,18 @@ scale_channel (const TdBatchNormParams &a, int64_t ch, Piece piece, double mean,
 
 #pragma unroll
     for (int k = 0; k < V; k++)
-      x.v[k] = N::store (c.of (N::load (x.v[k])));
+      {
+        x.v[k] = N::store (c.of (N::load (x.v[k])));
+        counter.see (N::load (x.v[k]));
+      }
     *(Pack<S, V> *)((S *)a.y + at) = x;
   });
 }
 
-template <typename S, int V>
+template <typename S, int V, typename C>
 TD_DEVICE void
-scale_channel_grad (const TdBatchNormParams &a, int64_t ch, Piece piece, double p, double q)
+scale_channel_grad (const TdBatchNormParams &a, int64_t ch, Piece piece, double p, double q,
+                    C &counter)
 {
   typedef Number<S> N;
   ChannelGrad<typename N::T> c;
@@ -148,7 +155,10 @@ scale_channel_grad (const TdBatchNormParams &a, int64_t ch, Piece piece, double 
 
 #pragma unroll
     for (int k = 0; k < V; k++)
-      x.v[k] = N::store (c.of (N::load (x.v[k]), N::load (gy.v[k])));
+      {
+        x.v[k] = N::store (c.of (N::load (x.v[k]), N::load (gy.v[k])));
+        counter.see (N::load (x.v[k]));
+      }
     *(Pack<S, V> *)((S *)a.y + at) = x;
   });
 }
@@ -200,9 +210,9 @@ sum_of_grads (const TdBatchNormParams &a, int64_t ch, Piece piece, double &ggamm
   });
 }
 
-template <typename S, int V, typename Room>
+template <typename S, int V, typename Room, typename C>
 TD_DEVICE void
-train_channel (const TdBatchNormParams &a, int64_t ch, Room &room)
+train_channel (const TdBatchNormParams &a, int64_t ch, Room &room, C &counter)
 {
   const Piece all = whole_channel (a);
   const double m = (double)(a.n * a.rest);
@@ -213,12 +223,12 @@ train_channel (const TdBatchNormParams &a, int64_t ch, Room &room)
   inv_std = 1 / sqrt (var + a.eps);
   if (threadIdx.x == 0)
     keep_moments<typename Number<S>::T> (a, ch, mean, var, inv_std);
-  scale_channel<S, V> (a, ch, all, mean, inv_std);
+  scale_channel<S, V> (a, ch, all, mean, inv_std, counter);
 }
 
-template <typename S, int V, typename Room>
+template <typename S, int V, typename Room, typename C>
 TD_DEVICE void
-grad_channel (const TdBatchNormParams &a, int64_t ch, Room &room)
+grad_channel (const TdBatchNormParams &a, int64_t ch, Room &room, C &counter)
 {
   const Piece all = whole_channel (a);
   const double m = (double)(a.n * a.rest);
@@ -229,7 +239,7 @@ grad_channel (const TdBatchNormParams &a, int64_t ch, Room &room)
   gbeta = sum_of_group (gbeta, TD_BLOCK, room);
   if (threadIdx.x == 0)
     keep_gradients<typename Number<S>::T> (a, ch, ggamma, gbeta);
-  scale_channel_grad<S, V> (a, ch, all, ggamma / m, gbeta / m);
+  scale_channel_grad<S, V> (a, ch, all, ggamma / m, gbeta / m, counter);
 }
 
 template <typename S, int V, typename Room>
@@ -413,9 +423,9 @@ add_pieces (const TdBatchNormParams &a, Room &room)
 }
 
 /* The numbers, once the moments are there: mean and 1 / deviation, of a gradient p and q. */
-template <typename S, int V, bool GRAD>
+template <typename S, int V, bool GRAD, typename C>
 TD_DEVICE void
-scale_places (const TdBatchNormParams &a)
+scale_places (const TdBatchNormParams &a, C &counter)
 {
   typedef Number<S> N;
   typedef typename N::T T;
@@ -460,41 +470,84 @@ scale_places (const TdBatchNormParams &a)
               {
 #pragma unroll
                 for (int k = 0; k < V; k++)
-                  x[u].v[k]
-                      = N::store (GRAD ? grad[k].of (N::load (x[u].v[k]), N::load (gy[u].v[k]))
-                                       : c[k].of (N::load (x[u].v[k])));
+                  {
+                    x[u].v[k] = N::store (
+                        GRAD ? grad[k].of (N::load (x[u].v[k]), N::load (gy[u].v[k]))
+                             : c[k].of (N::load (x[u].v[k])));
+                    counter.see (N::load (x[u].v[k]));
+                  }
                 *(Pack<S, V> *)((S *)a.y + (i + u * step) * a.c + ch) = x[u];
               }
         }
     }
 }
 
+#if defined(TD_KERNELS_COUNT)
+/* What the blocks of this row of the grid leave of what they count. */
+TD_DEVICE TdCudaStats *
+counts_of_row (const TdBatchNormCounted &a)
+{
+  return a.counts != nullptr ? a.counts + (int64_t)blockIdx.y * gridDim.x : nullptr;
+}
+#endif
+
 /* By packs where the arrays allow it. */
-#define PACKED(S, call, ...)                                                                   \
+#define PACKED(S, call, a, ...)                                                                \
   do                                                                                           \
     {                                                                                          \
-      if (a.packs)                                                                             \
-        call<S, Packed<S>::V> (__VA_ARGS__);                                                   \
+      if ((a).packs)                                                                           \
+        call<S, Packed<S>::V> (a, __VA_ARGS__);                                                \
       else                                                                                     \
-        call<S, 1> (__VA_ARGS__);                                                              \
+        call<S, 1> (a, __VA_ARGS__);                                                           \
     }                                                                                          \
   while (0)
 
-#define CHANNELS(S, name)                                                                      \
-  TD_KERNEL (td_batch_norm_train_##name, TdBatchNormParams)                                    \
+/* Kernels that write an array of x's size: each channel of the block's, or all that is its own.
+ */
+#define WRITER(S, kernel, ...)                                                                 \
+  TD_COUNTED_KERNEL (kernel, TdBatchNormCounted)                                               \
   {                                                                                            \
-    TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
+    TD_COUNTER (Number<S>::T);                                                                 \
                                                                                                \
-    for (int64_t ch = blockIdx.x; ch < a.c; ch += gridDim.x)                                   \
-      PACKED (S, train_channel, a, ch, room);                                                  \
-  }                                                                                            \
-  TD_KERNEL (td_batch_norm_grad_##name, TdBatchNormParams)                                     \
-  {                                                                                            \
-    TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
+    __VA_ARGS__                                                                                \
+    TD_COUNTER_LEAVE (counts_of_row (a));                                                      \
+  }
+#define ROOM TD_SHARED (double, room, TD_BLOCK / TD_WARP);
+#define EACH_CHANNEL for (int64_t ch = blockIdx.x; ch < a.p.c; ch += gridDim.x)
+
+#define WRITERS(S, name)                                                                       \
+  WRITER (S, batch_norm_train_##name,                                                          \
+          ROOM EACH_CHANNEL PACKED (S, train_channel, a.p, ch, room, counter);)                \
+  WRITER (S, batch_norm_grad_##name,                                                           \
+          ROOM EACH_CHANNEL PACKED (S, grad_channel, a.p, ch, room, counter);)                 \
+  WRITER (S, batch_norm_scale_##name,                                                          \
+          EACH_CHANNEL PACKED (S, scale_channel, a.p, ch, piece_of_block (a.p),                \
+                               a.p.moments[ch], a.p.moments[a.p.c + ch], counter);)            \
+  WRITER (S, batch_norm_scale_grad_##name,                                                     \
+          EACH_CHANNEL PACKED (S, scale_channel_grad, a.p, ch, piece_of_block (a.p),           \
+                               a.p.moments[ch], a.p.moments[a.p.c + ch], counter);)            \
+  WRITER (                                                                                     \
+      S, batch_norm_fixed_##name, EACH_CHANNEL {                                               \
+        typedef Number<S>::T T;                                                                \
+        const T mean = number_at (a.p.mean, a.p.moments_dtype, ch, (T)0);                      \
+        const T var = number_at (a.p.spread, a.p.moments_dtype, ch, (T)0);                     \
                                                                                                \
-    for (int64_t ch = blockIdx.x; ch < a.c; ch += gridDim.x)                                   \
-      PACKED (S, grad_channel, a, ch, room);                                                   \
-  }                                                                                            \
+        PACKED (S, scale_channel, a.p, ch, piece_of_block (a.p), (double)mean,                 \
+                1 / sqrt ((double)var + a.p.eps), counter);                                    \
+      })                                                                                       \
+  WRITER (S, batch_norm_last_scale_##name,                                                     \
+          if (a.p.packs) scale_places<S, Packed<S>::V, false> (a.p, counter);                  \
+          else scale_places<S, 1, false> (a.p, counter);)                                      \
+  WRITER (S, batch_norm_last_scale_grad_##name,                                                \
+          if (a.p.packs) scale_places<S, Packed<S>::V, true> (a.p, counter);                   \
+          else scale_places<S, 1, true> (a.p, counter);)
+WRITERS (float, f32)
+WRITERS (double, f64)
+WRITERS (td_f16, f16)
+WRITERS (td_bf16, bf16)
+
+#if !defined(TD_KERNELS_COUNT)
+#define SUMS(S, name)                                                                          \
   TD_KERNEL (td_batch_norm_sum_##name, TdBatchNormParams)                                      \
   {                                                                                            \
     TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
@@ -502,55 +555,16 @@ scale_places (const TdBatchNormParams &a)
     for (int64_t ch = blockIdx.x; ch < a.c; ch += gridDim.x)                                   \
       PACKED (S, sum_piece, a, ch, room);                                                      \
   }                                                                                            \
-  TD_KERNEL (td_batch_norm_scale_##name, TdBatchNormParams)                                    \
-  {                                                                                            \
-    for (int64_t ch = blockIdx.x; ch < a.c; ch += gridDim.x)                                   \
-      PACKED (S, scale_channel, a, ch, piece_of_block (a), a.moments[ch],                      \
-              a.moments[a.c + ch]);                                                            \
-  }                                                                                            \
-  TD_KERNEL (td_batch_norm_scale_grad_##name, TdBatchNormParams)                               \
-  {                                                                                            \
-    for (int64_t ch = blockIdx.x; ch < a.c; ch += gridDim.x)                                   \
-      PACKED (S, scale_channel_grad, a, ch, piece_of_block (a), a.moments[ch],                 \
-              a.moments[a.c + ch]);                                                            \
-  }                                                                                            \
-  TD_KERNEL (td_batch_norm_fixed_##name, TdBatchNormParams)                                    \
-  {                                                                                            \
-    typedef Number<S>::T T;                                                                    \
-                                                                                               \
-    for (int64_t ch = blockIdx.x; ch < a.c; ch += gridDim.x)                                   \
-      {                                                                                        \
-        const T mean = number_at (a.mean, a.moments_dtype, ch, (T)0);                          \
-        const T var = number_at (a.spread, a.moments_dtype, ch, (T)0);                         \
-                                                                                               \
-        PACKED (S, scale_channel, a, ch, piece_of_block (a), (double)mean,                     \
-                1 / sqrt ((double)var + a.eps));                                               \
-      }                                                                                        \
-  }                                                                                            \
   TD_KERNEL (td_batch_norm_last_sum_##name, TdBatchNormParams)                                 \
   {                                                                                            \
     TD_SHARED (double, room, 2 * Packed<S>::V * TD_BLOCK);                                     \
                                                                                                \
     PACKED (S, sum_places, a, room);                                                           \
-  }                                                                                            \
-  TD_KERNEL (td_batch_norm_last_scale_##name, TdBatchNormParams)                               \
-  {                                                                                            \
-    if (a.packs)                                                                               \
-      scale_places<S, Packed<S>::V, false> (a);                                                \
-    else                                                                                       \
-      scale_places<S, 1, false> (a);                                                           \
-  }                                                                                            \
-  TD_KERNEL (td_batch_norm_last_scale_grad_##name, TdBatchNormParams)                          \
-  {                                                                                            \
-    if (a.packs)                                                                               \
-      scale_places<S, Packed<S>::V, true> (a);                                                 \
-    else                                                                                       \
-      scale_places<S, 1, true> (a);                                                            \
   }
-CHANNELS (float, f32)
-CHANNELS (double, f64)
-CHANNELS (td_f16, f16)
-CHANNELS (td_bf16, bf16)
+SUMS (float, f32)
+SUMS (double, f64)
+SUMS (td_f16, f16)
+SUMS (td_bf16, bf16)
 
 /* What knows the vectors only. */
 #define MOMENTS(T, name)                                                                       \
@@ -573,3 +587,4 @@ CHANNELS (td_bf16, bf16)
   }
 MOMENTS (float, f32)
 MOMENTS (double, f64)
+#endif

@@ -27,19 +27,57 @@ td__launch (TdCudaLauncher *l, TdCudaKernel *kernel, int64_t blocks_x, int64_t b
   return l->launch (l, kernel, grid, TD_BLOCK, 0, params);
 }
 
+int64_t
+td__counting_blocks (const TdCudaLauncher *l)
+{
+  return (int64_t)l->n_sms * COUNTING_OF_SM;
+}
+
 /* Threads take equal shares, but for a few packs. */
+static TdCudaStats *
+count (TdCudaLauncher *l, const TdTensor *y, int64_t blocks)
+{
+  if (l->count == NULL || y->size == 0 || y->size / TD_BLOCK / blocks > MOST_OF_THREAD / 2)
+    return NULL;
+  return l->count (l, y, blocks);
+}
+
 TdCudaStats *
 td__count (TdCudaLauncher *l, const TdTensor *y, int64_t *blocks)
 {
-  const int64_t most = (int64_t)l->n_sms * COUNTING_OF_SM, n = *blocks < most ? *blocks : most;
-  TdCudaStats *parts;
+  const int64_t most = td__counting_blocks (l), n = *blocks < most ? *blocks : most;
+  TdCudaStats *parts = count (l, y, n);
 
-  if (l->count == NULL || y->size == 0 || y->size / TD_BLOCK / n > MOST_OF_THREAD / 2)
-    return NULL;
-  parts = l->count (l, y, n);
   if (parts != NULL)
     *blocks = n;
   return parts;
+}
+
+/* Whether a thread of so many blocks can count its share of the lines; in packs, one of these
+ * may be more than that. */
+static bool
+can_count (int64_t blocks, int64_t lines, int64_t n, int lanes)
+{
+  const int64_t groups = blocks * (TD_BLOCK / lanes);
+
+  return lines > 0
+         && n / lanes + TD_WIDE_BYTES <= MOST_OF_THREAD / ((lines + groups - 1) / groups);
+}
+
+TdCudaStats *
+td__count_lines (TdCudaLauncher *l, const TdTensor *y, int64_t *blocks, int64_t lines,
+                 int64_t n, int lanes)
+{
+  const int64_t most = td__counting_blocks (l), some = *blocks < most ? *blocks : most;
+
+  return can_count (some, lines, n, lanes) ? td__count (l, y, blocks) : NULL;
+}
+
+TdCudaStats *
+td__count_lines_of_all (TdCudaLauncher *l, const TdTensor *y, int64_t blocks, int64_t lines,
+                        int64_t n, int lanes)
+{
+  return can_count (blocks, lines, n, lanes) ? count (l, y, blocks) : NULL;
 }
 
 int64_t

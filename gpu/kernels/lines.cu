@@ -136,9 +136,9 @@ argmax (const TdAxisParams &a, Tops &tops, Places &places)
 }
 
 /* Cumulative sums: a thread for each line, or for V that lie side by side. */
-template <typename S, typename A, int V>
+template <typename S, typename A, int V, typename C>
 TD_DEVICE void
-sum_along (const TdAxisParams &a)
+sum_along (const TdAxisParams &a, C &counter)
 {
   typedef Number<S> N;
 
@@ -162,6 +162,7 @@ sum_along (const TdAxisParams &a)
             {
               total[k] += (A)N::load (pack.v[k]);
               pack.v[k] = N::store ((typename N::T)total[k]);
+              counter.see (N::load (pack.v[k]));
             }
           *(Pack<S, V> *)(y + at) = pack;
         }
@@ -169,9 +170,9 @@ sum_along (const TdAxisParams &a)
 }
 
 /* The same where the numbers of each line lie side by side, a pack after the other. */
-template <typename S, typename A>
+template <typename S, typename A, typename C>
 TD_DEVICE void
-sum_of_packs (const TdAxisParams &a)
+sum_of_packs (const TdAxisParams &a, C &counter)
 {
   typedef Number<S> N;
   constexpr int V = Wide<S>::AT_ONCE;
@@ -197,6 +198,9 @@ sum_of_packs (const TdAxisParams &a)
                 total += (A)N::load (pack.v[k]);
                 pack.v[k] = N::store ((typename N::T)total);
               }
+#pragma unroll
+          for (int k = 0; k < V; k++)
+            counter.see (N::load (pack.v[k]));
           *(Pack<S, V> *)((S *)a.y + at) = pack;
         }
     }
@@ -226,16 +230,21 @@ load_to_scan (const TdAxisParams &a, const S *x, int64_t i, bool whole, A (&v)[V
     }
 }
 
-template <typename S, typename A, int V>
+template <typename S, typename A, int V, typename C>
 TD_DEVICE void
-put_scanned (const TdAxisParams &a, S *y, int64_t i, bool whole, A before, const A (&v)[V])
+put_scanned (const TdAxisParams &a, S *y, int64_t i, bool whole, A before, const A (&v)[V],
+             C &counter)
 {
   typedef Number<S> N;
   Pack<S, V> pack;
 
 #pragma unroll
   for (int k = 0; k < V; k++)
-    pack.v[k] = N::store ((typename N::T) (before + (a.reverse ? v[V - 1 - k] : v[k])));
+    {
+      pack.v[k] = N::store ((typename N::T) (before + (a.reverse ? v[V - 1 - k] : v[k])));
+      if (i + (a.reverse ? V - 1 - k : k) < a.n)
+        counter.see (N::load (pack.v[k]));
+    }
   if (whole && i + V <= a.n)
     *(Pack<S, V> *)(y + (a.reverse ? a.n - V - i : i)) = pack;
   else
@@ -249,9 +258,9 @@ put_scanned (const TdAxisParams &a, S *y, int64_t i, bool whole, A before, const
 
 /* A block for a long line: V numbers of each thread at a time, aligned or not, so that neither
  * that nor the type shows in the order. */
-template <typename S, typename A, typename Room>
+template <typename S, typename A, typename Room, typename C>
 TD_DEVICE void
-scan_along (const TdAxisParams &a, Room &room)
+scan_along (const TdAxisParams &a, Room &room, C &counter)
 {
   constexpr int V = sizeof (S) <= 4 ? 4 : 2;
   const int lane = threadIdx.x % TD_WARP, warp = threadIdx.x / TD_WARP;
@@ -289,7 +298,7 @@ scan_along (const TdAxisParams &a, Room &room)
           sum = 0;
           for (int k = 0; k < warp; k++)
             sum += room[k];
-          put_scanned<S, A, V> (a, y, i, y_whole, before + (sum + up_to), v);
+          put_scanned<S, A, V> (a, y, i, y_whole, before + (sum + up_to), v, counter);
           for (int k = 0; k < TD_BLOCK / TD_WARP; k++)
             before += room[k];
           __syncthreads ();
@@ -297,36 +306,50 @@ scan_along (const TdAxisParams &a, Room &room)
     }
 }
 
-#define ALONG(S, A, name)                                                                      \
+#define SUMS(S, A, name)                                                                       \
+  TD_COUNTED_KERNEL (sum_along_##name, TdAxisParams)                                           \
+  {                                                                                            \
+    TD_COUNTER (Number<S>::T);                                                                 \
+                                                                                               \
+    if (a.packs && a.inner > 1)                                                                \
+      sum_along<S, A, Wide<S>::AT_ONCE> (a, counter);                                          \
+    else if (a.packs)                                                                          \
+      sum_of_packs<S, A> (a, counter);                                                         \
+    else                                                                                       \
+      sum_along<S, A, 1> (a, counter);                                                         \
+    TD_COUNTER_LEAVE (a.counts);                                                               \
+  }                                                                                            \
+  TD_COUNTED_KERNEL (scan_along_##name, TdAxisParams)                                          \
+  {                                                                                            \
+    TD_SHARED (A, room, TD_BLOCK / TD_WARP);                                                   \
+    TD_COUNTER (Number<S>::T);                                                                 \
+                                                                                               \
+    scan_along<S, A> (a, room, counter);                                                       \
+    TD_COUNTER_LEAVE (a.counts);                                                               \
+  }
+SUMS (float, double, f32)
+SUMS (double, double, f64)
+SUMS (td_f16, double, f16)
+SUMS (td_bf16, double, bf16)
+
+#if !defined(TD_KERNELS_COUNT)
+SUMS (int32_t, uint32_t, i32)
+SUMS (int64_t, uint64_t, i64)
+
+#define ARGMAX(S, name)                                                                        \
   TD_KERNEL (td_argmax_##name, TdAxisParams)                                                   \
   {                                                                                            \
     TD_SHARED (Number<S>::T, tops, TD_BLOCK / TD_WARP);                                        \
     TD_SHARED (int32_t, places, TD_BLOCK / TD_WARP);                                           \
                                                                                                \
     argmax<S> (a, tops, places);                                                               \
-  }                                                                                            \
-  TD_KERNEL (td_sum_along_##name, TdAxisParams)                                                \
-  {                                                                                            \
-    if (a.packs && a.inner > 1)                                                                \
-      sum_along<S, A, Wide<S>::AT_ONCE> (a);                                                   \
-    else if (a.packs)                                                                          \
-      sum_of_packs<S, A> (a);                                                                  \
-    else                                                                                       \
-      sum_along<S, A, 1> (a);                                                                  \
-  }                                                                                            \
-  TD_KERNEL (td_scan_along_##name, TdAxisParams)                                               \
-  {                                                                                            \
-    TD_SHARED (A, room, TD_BLOCK / TD_WARP);                                                   \
-                                                                                               \
-    scan_along<S, A> (a, room);                                                                \
   }
-#if !defined(TD_KERNELS_COUNT)
-ALONG (float, double, f32)
-ALONG (double, double, f64)
-ALONG (int32_t, uint32_t, i32)
-ALONG (int64_t, uint64_t, i64)
-ALONG (td_f16, double, f16)
-ALONG (td_bf16, double, bf16)
+ARGMAX (float, f32)
+ARGMAX (double, f64)
+ARGMAX (int32_t, i32)
+ARGMAX (int64_t, i64)
+ARGMAX (td_f16, f16)
+ARGMAX (td_bf16, bf16)
 #endif
 
 TD_DEVICE float

@@ -6,17 +6,20 @@
 #define KERNELS(name)                                                                          \
   static TdCudaKernel name[TD_N_DTYPES] = { TD_FLOATS ("td_" #name), TD_HALVES ("td_" #name) }
 KERNELS (loss);
+KERNELS (count_loss);
 KERNELS (right);
 KERNELS (loss_grad);
+KERNELS (count_loss_grad);
 KERNELS (loss_rows);
 KERNELS (loss_end);
 static TdCudaKernel count_rows = { .name = "td_count_rows" };
 static TdCudaKernel label_counts_end = { .name = "td_label_counts_end" };
 
-/* Blocks that leave totals, then the one that adds them up. */
+/* Blocks that leave totals, then the one that adds them up.  Those that count y are as many as
+ * those that do not, as the order in which the totals are added up is theirs. */
 static TdStatus
 launch_totals (TdCudaLauncher *l, TdCudaKernel *kernel, TdDtype dtype, TdCrossEntropyParams *a,
-               size_t counts)
+               size_t counts, const TdTensor *y)
 {
   const int lanes = kernel == &count_rows ? 1 : a->lanes;
   TdStatus status;
@@ -26,6 +29,9 @@ launch_totals (TdCudaLauncher *l, TdCudaKernel *kernel, TdDtype dtype, TdCrossEn
                                    + counts * sizeof (uint64_t));
   if (a->totals == NULL)
     return TD_ERR_MEMORY;
+  if (y != NULL)
+    a->parts = td__count_lines_of_all (l, y, a->n_totals, a->rows, a->c, lanes);
+  kernel = a->parts != NULL ? &count_loss[dtype] : kernel;
   if (counts > 0)
     {
       TdShape shape = { 1, { (int64_t)counts } };
@@ -41,18 +47,19 @@ launch_totals (TdCudaLauncher *l, TdCudaKernel *kernel, TdDtype dtype, TdCrossEn
 }
 
 static TdStatus
-run (TdCudaLauncher *l, TdCrossEntropyParams *a, TdDtype dtype)
+run (TdCudaLauncher *l, TdCrossEntropyParams *a, TdDtype dtype, const TdTensor *out)
 {
   TdStatus status = TD_OK;
+  int64_t blocks;
 
   switch ((TdCrossEntropyKind)a->kind)
     {
     case TD_CROSS_ENTROPY:
-      return launch_totals (l, &loss[dtype], dtype, a, 0);
+      return launch_totals (l, &loss[dtype], dtype, a, 0, &out[1]);
     case TD_ACCURACY:
-      return launch_totals (l, &right[dtype], dtype, a, 0);
+      return launch_totals (l, &right[dtype], dtype, a, 0, NULL);
     case TD_LABEL_COUNTS:
-      status = launch_totals (l, &right[dtype], dtype, a, 3 * (size_t)a->n_labels);
+      status = launch_totals (l, &right[dtype], dtype, a, 3 * (size_t)a->n_labels, NULL);
       return status == TD_OK ? td__launch (l, &label_counts_end,
                                            td__blocks (l, a->n_labels, TD_BLOCK), 1, a)
                              : status;
@@ -61,12 +68,16 @@ run (TdCudaLauncher *l, TdCrossEntropyParams *a, TdDtype dtype)
       break;
     }
   if (a->normalize)
-    status = launch_totals (l, &count_rows, dtype, a, 0);
+    status = launch_totals (l, &count_rows, dtype, a, 0, NULL);
   if (status != TD_OK)
     return status;
   if (a->kind == TD_CROSS_ENTROPY_GRAD)
-    return td__launch (l, &loss_grad[dtype], td__blocks (l, a->rows, TD_BLOCK / a->lanes), 1,
-                       a);
+    {
+      blocks = td__blocks (l, a->rows, TD_BLOCK / a->lanes);
+      a->parts = td__count_lines (l, &out[0], &blocks, a->rows, a->c, a->lanes);
+      return td__launch (l, &(a->parts != NULL ? count_loss_grad : loss_grad)[dtype], blocks, 1,
+                         a);
+    }
   return td__launch (l, &loss_rows[dtype], td__blocks (l, a->rows, TD_BLOCK), 1, a);
 }
 
@@ -134,5 +145,5 @@ td_cuda_cross_entropy (TdCudaLauncher *l, int kind, const int64_t *params, const
       a.each = params[2] != 0;
       a.normalize = !a.each && params[1] != 0;
     }
-  return run (l, &a, dtype);
+  return run (l, &a, dtype, out);
 }

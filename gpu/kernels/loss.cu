@@ -2,7 +2,7 @@
  * its c numbers.  Totals of blocks are added up by one block, in their order.
  *
  * SPDX-License-Identifier: MIT */
-#include "kernel.cuh"
+#include "count.cuh"
 
 /* One that is none of the labels, which a check tells of, is ignored.  Accuracy only compares.
  */
@@ -84,9 +84,9 @@ put_of_row (const TdCrossEntropyParams &a, S *y, int64_t k, const Pack<S, W> &pa
 }
 
 /* The sum of a row in one pass, then its softmax. */
-template <typename S, int V, typename Room>
+template <typename S, int V, typename Room, typename C>
 TD_DEVICE SoftSum<typename Number<S>::T>
-softmax_row (const TdCrossEntropyParams &a, int64_t at, int64_t c, Room &room)
+softmax_row (const TdCrossEntropyParams &a, int64_t at, int64_t c, Room &room, C &counter)
 {
   typedef Number<S> N;
   typedef typename N::T T;
@@ -118,23 +118,26 @@ softmax_row (const TdCrossEntropyParams &a, int64_t at, int64_t c, Room &room)
 
 #pragma unroll
     for (int i = 0; i < W; i++)
-      pack.v[i] = N::store (exp_of (N::load (pack.v[i]) - s.top) / s.sum);
+      {
+        pack.v[i] = N::store (exp_of (N::load (pack.v[i]) - s.top) / s.sum);
+        counter.see (N::load (pack.v[i]));
+      }
     put_of_row<S, W> (a, y, k, pack);
   });
   return s;
 }
 
-template <typename S, typename Room>
+template <typename S, typename Room, typename C>
 TD_DEVICE void
-loss_row (const TdCrossEntropyParams &a, int64_t row, Totals &totals, Room &room)
+loss_row (const TdCrossEntropyParams &a, int64_t row, Totals &totals, Room &room, C &counter)
 {
   typedef Number<S> N;
   typedef typename N::T T;
   const bool valid = row < a.rows;
   const int64_t at = valid ? row_at (a, row) : 0, c = valid ? a.c : 0;
   const int64_t label = valid ? label_at (a, row) : a.ignore;
-  const SoftSum<T> s = a.packs ? softmax_row<S, Packed<S>::V> (a, at, c, room)
-                               : softmax_row<S, 1> (a, at, c, room);
+  const SoftSum<T> s = a.packs ? softmax_row<S, Packed<S>::V> (a, at, c, room, counter)
+                               : softmax_row<S, 1> (a, at, c, room, counter);
   double loss = 0;
 
   if (threadIdx.x % a.lanes != 0 || !valid)
@@ -257,9 +260,9 @@ row_scale (const TdCrossEntropyParams &a, int64_t label)
   return share_of (a) * (label != a.ignore ? weight_of<S> (a, label) : 1);
 }
 
-template <typename S, int V>
+template <typename S, int V, typename C>
 TD_DEVICE void
-grad_row (const TdCrossEntropyParams &a, int64_t row)
+grad_row (const TdCrossEntropyParams &a, int64_t row, C &counter)
 {
   typedef Number<S> N;
   typedef typename N::T T;
@@ -279,25 +282,49 @@ grad_row (const TdCrossEntropyParams &a, int64_t row)
         const T v = N::load (pack.v[i]);
 
         pack.v[i] = N::store (label == a.ignore ? (T)0 : (k + i == label ? v - 1 : v) * scale);
+        counter.see (N::load (pack.v[i]));
       }
     put_of_row<S, W> (a, gx, k, pack);
   });
 }
 
-#define LOSS(S, name)                                                                          \
-  TD_KERNEL (td_loss_##name, TdCrossEntropyParams)                                             \
+/* What writes an array of x's size. */
+#define WRITERS(S, name)                                                                       \
+  TD_COUNTED_KERNEL (loss_##name, TdCrossEntropyParams)                                        \
   {                                                                                            \
     TD_SHARED (Number<S>::T, room, TD_BLOCK / TD_WARP);                                        \
     TD_SHARED (double, losses, TD_BLOCK / TD_WARP);                                            \
     TD_SHARED (int64_t, counts, TD_BLOCK / TD_WARP);                                           \
+    TD_COUNTER (Number<S>::T);                                                                 \
     const int groups = TD_BLOCK / a.lanes;                                                     \
     Totals totals = { 0, 0, 0 };                                                               \
                                                                                                \
     for (int64_t first = (int64_t)blockIdx.x * groups; first < a.rows;                         \
          first += (int64_t)gridDim.x * groups)                                                 \
-      loss_row<S> (a, first + threadIdx.x / a.lanes, totals, room);                            \
+      loss_row<S> (a, first + threadIdx.x / a.lanes, totals, room, counter);                   \
     put_totals (a, totals, losses, counts);                                                    \
+    TD_COUNTER_LEAVE (a.parts);                                                                \
   }                                                                                            \
+  TD_COUNTED_KERNEL (loss_grad_##name, TdCrossEntropyParams)                                   \
+  {                                                                                            \
+    const int groups = TD_BLOCK / a.lanes;                                                     \
+    TD_COUNTER (Number<S>::T);                                                                 \
+                                                                                               \
+    for (int64_t row = (int64_t)blockIdx.x * groups + threadIdx.x / a.lanes; row < a.rows;     \
+         row += (int64_t)gridDim.x * groups)                                                   \
+      if (a.packs)                                                                             \
+        grad_row<S, Wide<S>::AT_ONCE> (a, row, counter);                                       \
+      else                                                                                     \
+        grad_row<S, 1> (a, row, counter);                                                      \
+    TD_COUNTER_LEAVE (a.parts);                                                                \
+  }
+WRITERS (float, f32)
+WRITERS (double, f64)
+WRITERS (td_f16, f16)
+WRITERS (td_bf16, bf16)
+
+#if !defined(TD_KERNELS_COUNT)
+#define LOSS(S, name)                                                                          \
   TD_KERNEL (td_right_##name, TdCrossEntropyParams)                                            \
   {                                                                                            \
     TD_SHARED (double, losses, TD_BLOCK / TD_WARP);                                            \
@@ -309,17 +336,6 @@ grad_row (const TdCrossEntropyParams &a, int64_t row)
          first += (int64_t)gridDim.x * groups)                                                 \
       right_row<S> (a, first + threadIdx.x / a.lanes, totals);                                 \
     put_totals (a, totals, losses, counts);                                                    \
-  }                                                                                            \
-  TD_KERNEL (td_loss_grad_##name, TdCrossEntropyParams)                                        \
-  {                                                                                            \
-    const int groups = TD_BLOCK / a.lanes;                                                     \
-                                                                                               \
-    for (int64_t row = (int64_t)blockIdx.x * groups + threadIdx.x / a.lanes; row < a.rows;     \
-         row += (int64_t)gridDim.x * groups)                                                   \
-      if (a.packs)                                                                             \
-        grad_row<S, Wide<S>::AT_ONCE> (a, row);                                                \
-      else                                                                                     \
-        grad_row<S, 1> (a, row);                                                               \
   }                                                                                            \
   TD_KERNEL (td_loss_rows_##name, TdCrossEntropyParams)                                        \
   {                                                                                            \
@@ -380,3 +396,4 @@ TD_KERNEL (td_label_counts_end, TdCrossEntropyParams)
       a.labelled[i] = (double)a.counts[2 * a.n_labels + i];
     }
 }
+#endif

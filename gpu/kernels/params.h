@@ -133,6 +133,7 @@ typedef struct TdCrossEntropyParams
   double *right, *chosen, *labelled;
   int t_dtype, kind, each, normalize, n_totals, lanes;
   int packs; /* rows lie side by side: TD_PACK numbers, of a gradient 16 bytes, at once */
+  TdCudaStats *parts; /* of y, of each block */
 } TdCrossEntropyParams;
 
 /** What is summed over a channel's places. */

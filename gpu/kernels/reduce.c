@@ -215,23 +215,33 @@ td_cuda_cumulative_sum (TdCudaLauncher *l, int axis, bool reverse, const TdTenso
   static TdCudaKernel scans[TD_N_DTYPES]
       = { TD_FLOATS ("td_scan_along"), TD_HALVES ("td_scan_along"),
           TD_INTEGERS ("td_scan_along") };
+  static TdCudaKernel counting[2][TD_N_DTYPES]
+      = { { TD_FLOATS ("td_count_sum_along"), TD_HALVES ("td_count_sum_along") },
+          { TD_FLOATS ("td_count_scan_along"), TD_HALVES ("td_count_scan_along") } };
   TdAxisParams a = axis_params (x, axis, y);
+  int64_t wide = 1, blocks; /* lines of a thread */
+  bool block_each;
 
   if (sums[x->dtype].name == NULL || y->dtype != x->dtype)
     return TD_ERR_DTYPE;
   a.reverse = reverse;
   /* Long lines that lie side by side, and few of them: a block each. */
-  if (a.inner == 1 && a.n >= TD_BLOCK / 2)
-    return td__launch (l, &scans[x->dtype], td__blocks (l, a.lines, 1), 1, &a);
-  a.packs = a.inner > 1
-                ? lines_in_packs (l, &a, x->dtype) && td__aligned (a.y, TD_WIDE_BYTES)
-                : td__rows_aligned (a.x, a.n, x->dtype) && td__aligned (a.y, TD_WIDE_BYTES);
-  return td__launch (l, &sums[x->dtype],
-                     td__blocks (l, a.lines,
-                                 a.packs && a.inner > 1 ? TD_BLOCK * TD_WIDE_BYTES
-                                                              / (int64_t)td__bytes_of (x->dtype)
-                                                        : TD_BLOCK),
-                     1, &a);
+  block_each = a.inner == 1 && a.n >= TD_BLOCK / 2;
+  if (!block_each)
+    a.packs = (a.inner > 1 ? lines_in_packs (l, &a, x->dtype)
+                           : td__rows_aligned (a.x, a.n, x->dtype))
+              && td__aligned (a.y, TD_WIDE_BYTES);
+  if (a.packs && a.inner > 1)
+    wide = TD_WIDE_BYTES / (int64_t)td__bytes_of (x->dtype);
+  blocks = td__blocks (l, a.lines, block_each ? 1 : TD_BLOCK * wide);
+  if (counting[block_each][x->dtype].name != NULL)
+    a.counts = td__count_lines (l, y, &blocks, a.lines / wide, a.n * wide,
+                                block_each ? TD_BLOCK : 1);
+  return td__launch (l,
+                     a.counts != NULL ? &counting[block_each][x->dtype]
+                     : block_each     ? &scans[x->dtype]
+                                      : &sums[x->dtype],
+                     blocks, 1, &a);
 }
 
 TdStatus
@@ -254,7 +264,7 @@ td_cuda_softmax (TdCudaLauncher *l, TdSoftmaxKind kind, int axis, const TdTensor
   if (a.packs)
     a.lanes = td__wide_lanes (a.n, TD_WIDE_BYTES / (int64_t)td__bytes_of (y->dtype));
   blocks = td__blocks (l, a.lines, TD_BLOCK / a.lanes);
-  a.counts = td__count (l, y, &blocks);
+  a.counts = td__count_lines (l, y, &blocks, a.lines, a.n, a.lanes);
   return td__launch (l, &(a.counts != NULL ? counting : kernels)[gy != NULL][y->dtype], blocks,
                      1, &a);
 }

@@ -30,8 +30,10 @@ typedef struct
 typedef TdStatus (*RigCall) (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out,
                              const void *context);
 
-/** Is that order tried?  Each, but for one under a sanitizer, which is twenty times slower. */
-bool rig_tries (TdEmuOrder order);
+/** Is that order tried?  Each; under a sanitizer, which is twenty times slower, one in each
+ * turn, so that there is a sanitizer's look at every array and an order's at every other one.
+ */
+bool rig_tries (TdEmuOrder order, int turn);
 
 /** Run a call by the CPU and by the kernels: with arrays at the begin and at the end of guarded
  * pages, threads in each order.  Fails unless the statuses are the same, all orders give the
