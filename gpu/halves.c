@@ -38,12 +38,16 @@ end (TdDevice *d, TdInFloats *f, TdStatus status)
   {                                                                                            \
     TdStatus status = td_cuda_slots ()->name arguments;                                        \
     TdInFloats floats = { .n = 0 }, *f = &floats;                                              \
+    const bool wanted = d->stats_wanted;                                                       \
                                                                                                \
     if (status != TD_ERR_DTYPE)                                                                \
       return status;                                                                           \
     __VA_ARGS__;                                                                               \
+    d->stats_wanted = false; /* nobody asks for the floats in between */                       \
     status = begin (d, f);                                                                     \
-    return end (d, f, status == TD_OK ? td_cuda_slots ()->name arguments : status);            \
+    status = status == TD_OK ? td_cuda_slots ()->name arguments : status;                      \
+    d->stats_wanted = wanted;                                                                  \
+    return end (d, f, status);                                                                 \
   }
 TD_IN_FLOATS_SLOTS (SLOT)
 

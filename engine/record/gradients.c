@@ -24,11 +24,20 @@ td__recorder_update (TdRecorder *r, const TdEvent *e)
   td_ring_publish (r->ring, g->head.size);
 }
 
-void
-td__recorder_gradient (TdRecorder *r, const TdNode *n)
+const TdBuffer *
+td__recorder_gradient_of (const TdNode *n)
 {
   const TdBuffer *b = n->var != NULL ? n->var->buffer : NULL;
 
-  if (b != NULL && b->category != TD_MEM_PARAMETER && b->category != TD_MEM_OPTIMIZER)
+  return b != NULL && b->category != TD_MEM_PARAMETER && b->category != TD_MEM_OPTIMIZER ? b
+                                                                                         : NULL;
+}
+
+void
+td__recorder_gradient (TdRecorder *r, const TdNode *n)
+{
+  const TdBuffer *b = td__recorder_gradient_of (n);
+
+  if (b != NULL)
     td__recorder_values (r, n, b);
 }

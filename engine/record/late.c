@@ -148,13 +148,21 @@ td__recorder_late_now_and_then (TdRecorder *r)
 
 /* --- statistics --- */
 
+/* An optimizer's hook has no output: it writes to the gradient that it is given. */
 void
 td__recorder_stats_wanted (const TdEvent *e, bool wanted)
 {
-  TdDevice *d = e->n_out > 0 ? e->out[0]->device : NULL;
+  const TdNode *n = NULL;
 
-  if (d != NULL)
-    d->stats_wanted = wanted && d->ops->stats_later != NULL;
+  if (e->n_out > 0)
+    n = e->out[0];
+  else if (e->phase == TD_PHASE_UPDATE && e->n_in > 0 && (e->cls->writes & 1) != 0)
+    n = e->in[0];
+  if (n == NULL)
+    return;
+  if (wanted && e->n_out == 0)
+    wanted = td__recorder_gradient_of (n) != NULL;
+  n->device->stats_wanted = wanted && n->device->ops->stats_later != NULL;
 }
 
 bool

@@ -143,6 +143,8 @@ void td__recorder_buffer_free (TdObserver *o, const TdBuffer *b);
 void td__recorder_values (TdRecorder *r, const TdNode *node, const TdBuffer *buffer);
 /** Write GRAD: the gradient that an update uses, for the table of parameters. */
 void td__recorder_update (TdRecorder *r, const TdEvent *event);
+/** The memory of a gradient; NULL where the node is a parameter or an optimizer's state. */
+const TdBuffer *td__recorder_gradient_of (const TdNode *node);
 /** Write the values of a gradient that an optimizer was given, or that one of its hooks changed
  * in place: what it is from here on.  Those that backward made have told as outputs. */
 void td__recorder_gradient (TdRecorder *r, const TdNode *node);

@@ -1,4 +1,4 @@
-/* Small programs that train on a device: three nets, Adam, labels and images that are always the
+/* Small programs that train on a device: four nets, Adam, labels and images that are always the
  * same.
  *
  * SPDX-License-Identifier: MIT */
@@ -56,6 +56,15 @@ lenet (TrainNet *t)
   return td_link (t->b, h);
 }
 
+/* A convolution's images are normalised, channels side by side where the device likes that. */
+static TdVar *
+norm (TrainNet *t)
+{
+  TdVar *x = images (t, TD_SHAPE (BATCH, 1, 8, 8), 0);
+
+  return td_link (t->b, td_relu (td_link (t->c, td_link (t->a, x))));
+}
+
 static TdVar *
 lstm (TrainNet *t)
 {
@@ -89,6 +98,13 @@ train_new (const char *net, TdDevice *device)
       t->a = td_convolution_2d_new (t->net, "conv1", 1, 3, 3, .pad = { 1, 1 });
       t->b = td_linear_new (t->net, "fc1", 3 * 4 * 4, 5);
       t->forward = lenet;
+    }
+  else if (strcmp (net, "norm") == 0)
+    {
+      t->a = td_convolution_2d_new (t->net, "conv", 1, 4, 3, .pad = { 1, 1 });
+      t->c = td_batch_normalization_new (t->net, "bn", 4);
+      t->b = td_linear_new (t->net, "fc", 4 * 8 * 8, 5);
+      t->forward = norm;
     }
   else
     {
