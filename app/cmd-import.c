@@ -6,15 +6,11 @@
 
 #include "paths.h"
 #include "tape/td-tape-import.h"
-#include "tape/td-tape-writer.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static const char help[]
     = "Usage: tapedeck import SNAPSHOT [-f] -o TAPE\n"
@@ -50,10 +46,10 @@ parse (int argc, char **argv, const char **snapshot, const char **tape, bool *fo
 static void
 say (const char *tape, const TdTapeImport *found)
 {
-  printf ("%s: %" PRIu64 " entries of a trace, %" PRIu64 " blocks at its end, %" PRIu64
-          " from before it, %u device%s\n",
-          tape, found->n_entries, found->n_blocks, found->n_start, found->n_devices,
-          found->n_devices == 1 ? "" : "s");
+  printf ("%s: %" PRIu64 " entries of a trace (%" PRIu64 " events), %" PRIu64
+          " blocks at its end, %" PRIu64 " from before it, %u device%s\n",
+          tape, found->n_entries, found->n_events, found->n_blocks, found->n_start,
+          found->n_devices, found->n_devices == 1 ? "" : "s");
   if (found->n_dropped > 0)
     printf ("%" PRIu64 " older entries are left out\n", found->n_dropped);
   if (found->n_unmatched > 0)
@@ -87,39 +83,16 @@ td_command_import (int argc, char **argv)
 
 /* ------------------------------------------------------------- snapshots given as tapes */
 
-/* The same file has the same name until it is written again. */
-static uint64_t
-identity (const char *path, const struct stat *s)
-{
-  char *real = realpath (path, NULL);
-  uint64_t h
-      = td_tape_hash_bytes (1, real != NULL ? real : path, strlen (real != NULL ? real : path));
-
-  free (real);
-  h = td_tape_hash (td_tape_hash (h, s->st_ino), (uint64_t)s->st_size);
-  h = td_tape_hash (h,
-                    (uint64_t)s->st_mtim.tv_sec * 1000000000u + (uint64_t)s->st_mtim.tv_nsec);
-  return td_tape_hash_bytes (h, TD_VERSION, strlen (TD_VERSION));
-}
-
 static bool
-import_aside (const char *path, const struct stat *s, char *out, unsigned long size)
+import_aside (const char *path, char *tape, size_t n)
 {
-  const char *slash = strrchr (path, '/'), *name = slash != NULL ? slash + 1 : path;
-  char folder[3072], part[4300], error[512];
+  char folder[3072], error[512];
 
-  if (!td_cache_folder ("import", identity (path, s), folder, sizeof folder))
+  if (!td_cache_folder ("import", td_tape_import_identity (path), folder, sizeof folder))
     return false;
-  snprintf (out, size, "%s/%.255s.tdtape", folder, name);
-  if (access (out, R_OK) == 0)
+  if (td_tape_import_into (path, folder, tape, n, error, sizeof error))
     return true;
-  snprintf (part, sizeof part, "%s/%ld.part", folder, (long)getpid ());
-  if (!td_tape_import_snapshot (path, part, true, NULL, error, sizeof error))
-    fprintf (stderr, "tapedeck: %s\n", error);
-  else if (rename (part, out) != 0)
-    fprintf (stderr, "tapedeck: %s: %s\n", out, strerror (errno));
-  else
-    return true;
+  fprintf (stderr, "tapedeck: %s\n", error);
   return false;
 }
 
@@ -135,7 +108,7 @@ td_import_arguments (int argc, char **argv)
       if (argv[i][0] == '-' || (i > 0 && strcmp (argv[i - 1], "-o") == 0)
           || stat (argv[i], &s) != 0 || !S_ISREG (s.st_mode) || !td_tape_is_snapshot (argv[i]))
         continue;
-      if (!import_aside (argv[i], &s, tape, sizeof tape))
+      if (!import_aside (argv[i], tape, sizeof tape))
         return TD_EXIT_USAGE;
       argv[i] = strdup (tape); /* as long as the process */
       if (argv[i] == NULL)

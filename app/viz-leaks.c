@@ -51,6 +51,10 @@ td_viz_leaks (int argc, char **argv)
   g_autoptr (TdSession) session = td_session_open (tape, &error);
   if (!session)
     return td__viz_trouble ("%s", error->message);
+  if (td_session_is_snapshot (session))
+    return td__viz_trouble ("%s: a memory snapshot is one moment, and does not say who keeps "
+                            "what: what grows is not known",
+                            tape);
   g_autoptr (TdHolders) holders = td_holders_new_by (td_session_get_reader (session), -1, by);
   if (!holders)
     return td__viz_trouble (

@@ -49,6 +49,7 @@ typedef struct
   /* Returns the text in the format, or NULL with an error. */
   char *(*print) (Show *s, GError **error);
   TdScene *(*draw) (Show *s, GError **error);
+  gboolean of_snapshot; /* a memory snapshot has something for it */
 } View;
 
 static const char help[]
@@ -507,8 +508,8 @@ static const View views[] = {
   { "graph", "text json dot", TRUE, graph_print, graph_draw },
   { "backward", "text json dot", TRUE, graph_print, graph_draw },
   { "curves", "text json csv", FALSE, curves_print, curves_draw },
-  { "memory", "text json csv", TRUE, memory_print, memory_draw },
-  { "blocks", "text json csv", TRUE, blocks_print, blocks_draw },
+  { "memory", "text json csv", TRUE, memory_print, memory_draw, TRUE },
+  { "blocks", "text json csv", TRUE, blocks_print, blocks_draw, TRUE },
   { "holders", "text json csv", TRUE, holders_print, holders_draw },
   { "growth", "text json csv", FALSE, holders_print, holders_draw },
   { "retained", "text json csv", TRUE, retained_print, retained_draw },
@@ -666,6 +667,14 @@ load (Show *s, const View *view, GError **error)
   s->session = td_session_open (s->tape, error);
   if (!s->session)
     return FALSE;
+  if (td_session_is_snapshot (s->session) && !view->of_snapshot)
+    {
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                   "%s: a memory snapshot has no operations, and does not say who keeps what: "
+                   "nothing for the view %s (it has memory and blocks)",
+                   s->tape, s->view);
+      return FALSE;
+    }
   td_session_set_shows_aside (s->session, s->aside);
   s->reader = td_session_get_reader (s->session);
   if (s->iteration < 0)

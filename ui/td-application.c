@@ -179,8 +179,8 @@ show_chooser (TdApplication *self, const char *title, const char *filter,
 static void
 app_open (GSimpleAction *action, GVariant *parameter, gpointer self)
 {
-  show_chooser (self, "Open Recording", "Recordings, Models and Pictures",
-                (const char *const[]){ "*.tdtape", "*.c", "*.png", NULL });
+  show_chooser (self, "Open Recording", "Recordings, Models, Pictures and Snapshots",
+                (const char *const[]){ "*.tdtape", "*.c", "*.png", "*.pickle", "*.pkl", NULL });
 }
 
 static void

@@ -55,11 +55,20 @@ TdSession *td_session_open_bounded (const char *path, GError **error);
  * references. */
 TdSession *td_session_new_for_iterations (TdIteration **iterations, guint n);
 
+/** Return the tape to open for a file: the file itself, or one that is made of it in the user's
+ * cache where it is a memory snapshot of PyTorch. Owner: the caller. Errors: one line that
+ * names the file. Sync: reads a snapshot whole. */
+char *td_session_dup_tape (const char *path, GError **error);
+
 const char *td_session_get_path (TdSession *self);
 /** Return a short name for titles: the program's name without folder and suffix. */
 const char *td_session_get_name (TdSession *self);
 /** Return the reader. Owner: borrowed; read it on the main thread only. */
 TdTapeReader *td_session_get_reader (TdSession *self);
+
+/** Say whether the recording is a memory snapshot of another program: it has blocks of memory
+ * and a trace, no operations, and does not know who keeps what. */
+gboolean td_session_is_snapshot (TdSession *self);
 
 /** Look for what the tape gained since, emit what changed; call in a tick callback. Return TRUE
  * if anything did. Sync: never waits for the worker. */

@@ -27,7 +27,7 @@ td__tape_info_import (TdTapeReader *r, FILE *out)
       td__tape_put_line (out, allocator);
       fputc ('\n', out);
     }
-  fprintf (out, "trace            %u entries, %" PRIu64 ".%03" PRIu64 " s\n",
+  fprintf (out, "trace            %u events, %" PRIu64 ".%03" PRIu64 " s\n",
            s.n > 0 ? s.rows[0].n_events : 0, s.n > 0 ? s.rows[0].duration_ns / 1000000000 : 0,
            s.n > 0 ? s.rows[0].duration_ns / 1000000 % 1000 : 0);
   fprintf (out, "peak             %" PRIu64 " bytes\n", s.n > 0 ? s.rows[0].peak_bytes : 0);

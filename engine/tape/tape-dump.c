@@ -603,7 +603,7 @@ info_json (TdTapeReader *r, FILE *out)
   fprintf (out, "{\"iterations\":%u,\"distinct_graphs\":%u,\"ops_total\":%" PRIu64,
            r->summaries.n, distinct_graphs (r), import ? 0 : ops_total (r));
   if (import)
-    fprintf (out, ",\"import\":\"%s\",\"trace_entries\":%" PRIu64, TD_TAPE_IMPORT_TORCH,
+    fprintf (out, ",\"import\":\"%s\",\"trace_events\":%" PRIu64, TD_TAPE_IMPORT_TORCH,
              ops_total (r));
   fputs (",\"parameters\":[", out);
   for (uint32_t i = 0; i < td_tape_reader_n_parameters (r); i++)

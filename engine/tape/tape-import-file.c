@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool
@@ -119,4 +121,47 @@ td_tape_import_snapshot (const char *snapshot, const char *tape, bool overwrite,
       what->size = size;
     }
   return done;
+}
+
+uint64_t
+td_tape_import_identity (const char *snapshot)
+{
+  char *real = realpath (snapshot, NULL);
+  struct stat s;
+  uint64_t h = 0;
+
+  if (real != NULL && stat (real, &s) == 0)
+    {
+      h = td_tape_hash (td_tape_hash_bytes (1, real, strlen (real)), s.st_ino);
+      h = td_tape_hash (td_tape_hash (h, (uint64_t)s.st_size), (uint64_t)s.st_mtim.tv_sec);
+      h = td_tape_hash (h, (uint64_t)s.st_mtim.tv_nsec);
+      h = td_tape_hash_bytes (h, TD_VERSION, strlen (TD_VERSION));
+    }
+  free (real);
+  return h;
+}
+
+/* Another process may do the same: whoever is done first has the name. */
+bool
+td_tape_import_into (const char *snapshot, const char *folder, char *tape, size_t n_tape,
+                     char *error, size_t n)
+{
+  const char *slash = strrchr (snapshot, '/');
+  char part[4200];
+  const int length
+      = snprintf (tape, n_tape, "%s/%s.tdtape", folder, slash != NULL ? slash + 1 : snapshot);
+
+  if (length < 0 || (size_t)length >= n_tape
+      || snprintf (part, sizeof part, "%s/%ld.part", folder, (long)getpid ())
+             >= (int)sizeof part)
+    return snprintf (error, n, "%s: the name is too long", snapshot), false;
+  if (access (tape, R_OK) == 0)
+    return true;
+  if (!td_tape_import_snapshot (snapshot, part, true, NULL, error, n))
+    return false;
+  if (rename (part, tape) == 0)
+    return true;
+  snprintf (error, n, "%s: %s", tape, strerror (errno));
+  unlink (part);
+  return false;
 }

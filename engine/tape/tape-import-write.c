@@ -286,13 +286,17 @@ add_record (Build *b, unsigned kind, uint32_t var, uint64_t at, uint64_t bytes)
                                                 .device = b->vars[var].device };
 }
 
+static uint64_t
+bytes_of (const Build *b, uint32_t var)
+{
+  return b->record[var] != TD_TAPE_NONE ? b->memory[b->record[var]].bytes
+                                        : b->blocks[b->vars[var].id].bytes;
+}
+
 static void
 give_back (Build *b, uint32_t var, uint64_t at)
 {
-  const uint64_t bytes = b->record[var] != TD_TAPE_NONE ? b->memory[b->record[var]].bytes
-                                                        : b->blocks[b->vars[var].id].bytes;
-
-  add_record (b, TD_TAPE_MEMORY_FREE, var, at, bytes);
+  add_record (b, TD_TAPE_MEMORY_FREE, var, at, bytes_of (b, var));
 }
 
 static void
@@ -403,27 +407,111 @@ take_end_bytes (Build *b)
     }
 }
 
+/* Which variables are there after so many records. */
+static bool *
+find_alive (const Build *b, uint32_t n_memory)
+{
+  bool *alive = calloc (b->it.n_vars + 1ull, sizeof *alive);
+
+  for (uint64_t i = 0; alive != NULL && i < b->n_starts; i++)
+    alive[i] = true; /* starts are the first variables */
+  for (uint32_t i = 0; alive != NULL && i < n_memory; i++)
+    alive[b->memory[i].var] = b->memory[i].kind == TD_TAPE_MEMORY_ALLOC;
+  return alive;
+}
+
+static void
+add_to_group (const Build *b, TdTapeOomHolder *group, uint32_t var)
+{
+  const TdTapeVar *v = &b->vars[var];
+  const uint64_t bytes = bytes_of (b, var);
+
+  if (bytes > group->largest_bytes)
+    {
+      group->largest_bytes = bytes;
+      group->dims[0] = b->dims[v->first_dim];
+      group->category = v->category;
+      group->path = v->path;
+    }
+  group->site = v->site;
+  group->bytes += bytes;
+  group->n++;
+  group->flags |= (v->flags & TD_TAPE_VAR_EXTERNAL) ? TD_TAPE_OOM_HOLDER_BEFORE : 0;
+}
+
+static int
+larger_first (const void *a, const void *b)
+{
+  const TdTapeOomHolder *x = a, *y = b;
+
+  if (x->bytes != y->bytes)
+    return x->bytes < y->bytes ? 1 : -1;
+  return (x->site > y->site) - (x->site < y->site);
+}
+
+/* Blocks of a device by the place that allocated them, the most bytes first.  Who keeps them
+ * nobody said.  Returns how many groups there are; NULL in `*groups` where there is no memory.
+ */
+static uint32_t
+group_alive (const Build *b, uint32_t n_memory, unsigned device, TdTapeOomHolder **groups)
+{
+  const uint64_t n_sites = b->s->room_sites + 1;
+  const uint32_t op = td_tape_writer_string (b->s->w, entry_names[TAPE_ENTRY_ALLOC]);
+  bool *alive = find_alive (b, n_memory);
+  uint32_t n = 0;
+
+  *groups = calloc (n_sites, sizeof **groups);
+  for (uint32_t v = 0; alive != NULL && *groups != NULL && v < b->it.n_vars; v++)
+    if (alive[v] && b->vars[v].device == device)
+      add_to_group (b, &(*groups)[b->vars[v].site], v);
+  free (alive);
+  for (uint64_t i = 0; *groups != NULL && i < n_sites; i++)
+    if ((*groups)[i].n > 0)
+      {
+        TdTapeOomHolder *g = &(*groups)[n++];
+
+        *g = (*groups)[i];
+        g->op = op;
+        g->holder = UINT8_MAX;
+        g->dtype = TD_TAPE_U8;
+        g->ndim = 1;
+      }
+  if (n > 1)
+    qsort (*groups, n, sizeof **groups, larger_first);
+  return n;
+}
+
 static void
 add_oom (Build *b, uint32_t event, uint32_t n_memory, uint64_t live_bytes)
 {
   const TapeEntry *e = &b->s->entries[event];
+  TdTapeOomHolder *groups = NULL;
+  TdTapeOom oom = { .time_ns = b->start_ns[event],
+                    .asked_bytes = e->bytes,
+                    .live_bytes = live_bytes,
+                    .unnamed_bytes = live_bytes,
+                    .event = event,
+                    .n_memory = n_memory,
+                    .device = e->device,
+                    .op = td_tape_writer_string (b->s->w, entry_names[TAPE_ENTRY_ALLOC]),
+                    .site = e->place.site,
+                    .path = e->place.path,
+                    .ndim = UINT8_MAX,
+                    .flags = TD_TAPE_OOM_ITERATION };
+  uint32_t n;
   char name[32];
-  const TdTapeOom oom
-      = { .time_ns = b->start_ns[event],
-          .asked_bytes = e->bytes,
-          .live_bytes = live_bytes,
-          .event = event,
-          .n_memory = n_memory,
-          .device = e->device,
-          .device_name = td_tape_writer_string (b->s->w, device_name (e->device, name)),
-          .op = td_tape_writer_string (b->s->w, entry_names[TAPE_ENTRY_ALLOC]),
-          .site = e->place.site,
-          .path = e->place.path,
-          .ndim = UINT8_MAX,
-          .flags = TD_TAPE_OOM_ITERATION };
 
-  if (b->n_ooms++ < TD_TAPE_MAX_OOMS)
-    td_tape_writer_oom (b->s->w, &oom, NULL, 0);
+  if (b->n_ooms++ >= TD_TAPE_MAX_OOMS)
+    return;
+  oom.device_name = td_tape_writer_string (b->s->w, device_name (e->device, name));
+  oom.n_groups = group_alive (b, n_memory, e->device, &groups);
+  n = oom.n_groups < TD_TAPE_MAX_OOM_HOLDERS ? oom.n_groups : TD_TAPE_MAX_OOM_HOLDERS;
+  for (uint32_t i = 0; i < oom.n_groups; i++)
+    oom.category_bytes[groups[i].category] += groups[i].bytes;
+  for (uint32_t i = 0; i < n; i++)
+    oom.unnamed_bytes -= groups[i].bytes;
+  td_tape_writer_oom (b->s->w, &oom, groups, n);
+  free (groups);
 }
 
 static void
@@ -550,11 +638,13 @@ bool
 td__tape_snapshot_write (TapeSnapshot *s, TdTapeImport *what, char *error, size_t n)
 {
   Build b = { .s = s, .what = what };
+  const uint64_t n_entries = s->n_entries;
   const bool built = build (&b);
   const char *wrong = td_tape_writer_error (s->w);
 
   what->n_devices = b.n_devices;
-  what->n_entries = s->n_entries;
+  what->n_entries = n_entries;
+  what->n_events = s->n_entries;
   what->n_dropped = s->n_dropped;
   what->n_blocks = s->n_blocks;
   what->n_start = b.n_starts;

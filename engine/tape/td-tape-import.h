@@ -26,6 +26,7 @@ typedef struct
   uint32_t size; /* sizeof (TdTapeImport), set by the caller */
   uint32_t n_devices;
   uint64_t n_entries, n_dropped; /* of the trace; older ones that were too many */
+  uint64_t n_events;             /* a free's request and its completion are one */
   uint64_t n_blocks, n_start;    /* there at its end, and at its start */
   uint64_t
       n_unmatched; /* frees of what was free already, blocks that the trace says are free */
@@ -41,5 +42,14 @@ TD_API bool td_tape_is_snapshot (const char *path);
  * Errors: false, with one line in `error` (`n` bytes) that names the file, and no tape. */
 TD_API bool td_tape_import_snapshot (const char *snapshot, const char *tape, bool overwrite,
                                      TdTapeImport *what, char *error, size_t n);
+
+/** Tell files apart: the same file has the same number until it is written again; 0: there is
+ * none. */
+TD_API uint64_t td_tape_import_identity (const char *snapshot);
+
+/** Make a tape of a snapshot in a folder that is there, unless it has one; its path is written
+ * to `tape`.  Errors: as of td_tape_import_snapshot. */
+TD_API bool td_tape_import_into (const char *snapshot, const char *folder, char *tape,
+                                 size_t n_tape, char *error, size_t n);
 
 TD_TAPE_END_C

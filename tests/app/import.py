@@ -118,6 +118,17 @@ with tempfile.TemporaryDirectory() as scratch:
               if e['action'] == 'alloc' for f in e['frames'][:1] if f['filename'] != '??'}
     assert frames and frames == sites - {''}, frames ^ sites
 
+    # What a snapshot does not have is one line, whichever view asks for it.
+    for args in ([['show', long, '--view', view] for view in
+                  ('graph', 'backward', 'schedule', 'timeline', 'holders', 'growth', 'retained',
+                   'gradients', 'curves', 'tensor')] + [['leaks', long]] if have_viz else []):
+        error = run(*args, status=2).stderr
+        assert 'a memory snapshot' in error and error.count('\n') == 1, error
+    if have_viz:
+        curve = json.loads(run('show', long, '--view', 'memory', '--format', 'json').stdout)
+        assert len(curve['events']) > 3000 and max(
+            e['total'] for e in curve['events']) == curve['peak_bytes'], curve.keys()
+
     # A file that was opened is made into a tape once, and again when it has changed.
     cached = os.path.join(scratch, 'cache', 'tapedeck', 'import')
     n = len(os.listdir(cached))

@@ -94,7 +94,8 @@ import__entries_are_events_in_the_order_of_the_trace (void **state)
       assert_true (it->flags & TD_TAPE_ITERATION_SNAPSHOT);
       assert_string_equal (td_tape_reader_info (r, TD_TAPE_IMPORT_KEY), TD_TAPE_IMPORT_TORCH);
       assert_int_equal (it->n_events, 15);
-      assert_int_equal (what.n_entries, 15);
+      assert_int_equal (what.n_events, 15);
+      assert_int_equal (what.n_entries, 18);
       assert_int_equal (what.n_unmatched, 0);
       for (uint32_t e = 0; e < it->n_events; e++)
         assert_string_equal (op_of (r, it, e), expected[e]);
@@ -186,6 +187,26 @@ import__memory_that_ran_out_is_said (void **state)
   assert_int_equal (o->event, 9);
   assert_int_equal (o->live_bytes, 4000256 + 3000320 + 512 + 2000384);
   assert_site (r, o->site, "/src/net/train.py:21");
+  /* Who had the most then: the blocks of each place together. */
+  assert_int_equal (o->n_groups, 3);
+  for (int k = 0; k < 3; k++)
+    {
+      static const struct
+      {
+        uint64_t bytes;
+        uint32_t n;
+        const char *site;
+      } expected[] = { { 4000256, 1, "/src/net/model.py:7" },
+                       { 3000320, 1, "/src/net/train.py:21" },
+                       { 2000384 + 512, 2, "/src/net/train.py:12" } };
+      const TdTapeOomHolder *h = &td_tape_reader_oom_holders (r, 0)[k];
+
+      assert_int_equal (h->bytes, expected[k].bytes);
+      assert_int_equal (h->n, expected[k].n);
+      assert_site (r, h->site, expected[k].site);
+      assert_int_equal ((h->flags & TD_TAPE_OOM_HOLDER_BEFORE) != 0, k == 0);
+    }
+  assert_int_equal (o->unnamed_bytes, 0);
   td_tape_reader_free (r);
 }
 

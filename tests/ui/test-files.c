@@ -70,6 +70,38 @@ pictures__that_are_none_are_refused_in_one_line (void **state)
     }
 }
 
+/* A snapshot of PyTorch's memory opens like a recording, where what it has is: on the page
+ * Memory. The graph says that there is none. */
+static void
+snapshots__open_on_the_memory_page (void **state)
+{
+  const char *path = td_test_tmp ("run.pickle");
+  g_autofree char *bytes = NULL;
+  gsize n;
+
+  g_file_get_contents (td_test_source ("tests/golden/snapshot/small-4.pickle"), &bytes, &n,
+                       NULL);
+  td_test_write_file (path, bytes, n);
+  ui_test_open (path);
+  assert_string_equal (ui_test_page (), "workspace");
+  assert_string_equal (td_workspace_get_perspective (ui_test_workspace ()), "memory");
+  assert_true (td_session_is_snapshot (td_window_get_session (ui_test_window ())));
+  ui_test_save_picture ("snapshot-memory");
+  ui_test_do ("show-page", "debug");
+  ui_test_settle ();
+  TdGraphView *graph = td_graph_pane_get_view (td_workspace_get_graph (ui_test_workspace ()));
+  g_autofree char *dump = td_scene_dump (td_graph_view_get_scene (graph));
+  assert_contains (dump, "No operations in a memory snapshot");
+  assert_int_equal (td_graph_view_get_n_nodes (graph), 0);
+
+  /* What would run code is refused, and nothing of it is run. */
+  ui_test_open (td_test_source ("tests/golden/snapshot/harmful.pickle"));
+  assert_string_equal (ui_test_page (), "message");
+  assert_string_equal (ui_test_message_title (), "This Snapshot Cannot Be Read");
+  assert_contains (ui_test_message_text (), "STACK_GLOBAL is refused");
+  ui_test_open_sample (NULL);
+}
+
 /* A model of n layers, as its writer would change it between two runs. */
 static void
 write_model (const char *path, int n_layers)
@@ -130,6 +162,7 @@ main (int argc, char **argv)
   const struct CMUnitTest tests[] = {
     ui_test (ex10__a_picture_that_was_exported_opens_in_the_window),
     ui_test (pictures__that_are_none_are_refused_in_one_line),
+    ui_test (snapshots__open_on_the_memory_page),
     ui_test (dy17__a_model_with_another_number_of_layers_runs_again_in_the_same_app),
   };
 

@@ -141,7 +141,7 @@ toggle_selected (TdGraphView *self)
 {
   guint n;
   const guint64 *keys = td_session_get_selection (self->session, &n);
-  if (!n)
+  if (!n || !self->graph)
     return;
   if (td_viz_graph_find_group (self->graph, keys[0]) >= 0)
     td_graph_view_set_expanded (self, keys[0], !td_graph_view_is_expanded (self, keys[0]));

@@ -64,6 +64,12 @@ td_graph_view_get_scene (TdGraphView *self)
       TdPanelView view = td__graph_view_panel (self);
       self->scene = td_graph_scene_new (self->layout, &view, self->heat);
     }
+  else if (self->session && self->iteration) /* a memory snapshot: nothing is laid out */
+    {
+      TdPanelView view = { .width = 520, .height = 120, .event = -1 };
+      self->scene = td_panel_message (&view, "No operations in a memory snapshot",
+                                      "Over Time and Blocks show what it has.");
+    }
   return self->scene;
 }
 
@@ -351,6 +357,13 @@ set_iteration (TdGraphView *self, TdIteration *iteration)
       return;
     }
   self->iteration = td_iteration_ref (iteration);
+  if (td_iteration_get_tape (iteration)->flags & TD_TAPE_ITERATION_SNAPSHOT)
+    {
+      g_clear_pointer (&self->layout, td_layout_unref);
+      self->scene_valid = FALSE;
+      update_viewport (self);
+      return;
+    }
   self->graph = td_iteration_get_graph (iteration);
   if (self->fold && same_picture (self))
     return;

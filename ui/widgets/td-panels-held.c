@@ -104,6 +104,16 @@ get_retained (TdPanels *self)
 
 static const char no_marks[] = "This recording does not say what outlived its iteration";
 
+/* Of a memory snapshot neither will ever be known. */
+static TdScene *
+make_none (TdPanels *self, const TdPanelView *view, const char *title, const char *text)
+{
+  if (self->session && td_session_is_snapshot (self->session))
+    return td_panel_message (view, "Not in a memory snapshot",
+                             "It is one moment, and does not say who keeps a block.");
+  return td_panel_message (view, title, text);
+}
+
 TdScene *
 td__panels_make_growth (TdPanels *self, const TdPanelView *view)
 {
@@ -111,7 +121,7 @@ td__panels_make_growth (TdPanels *self, const TdPanelView *view)
   TdPanelView own = *view;
   own.cursor = self->growth_cursor;
   return holders ? td_growth_rows_scene (holders, get_retained (self), &own)
-                 : td_panel_message (view, no_marks, "Growth is seen at ends of iterations.");
+                 : make_none (self, view, no_marks, "Growth is seen at ends of iterations.");
 }
 
 TdScene *
@@ -120,10 +130,9 @@ td__panels_make_holders (TdPanels *self, const TdPanelView *view)
   TdRetained *retained = get_retained (self);
   TdPanelView own = *view;
   own.cursor = self->holders_cursor;
-  return retained
-             ? td_retained_scene (retained, &own)
-             : td_panel_message (view, "Nobody is known to hold anything here",
-                                 "Who keeps what is told at ends of iterations, now and then.");
+  return retained ? td_retained_scene (retained, &own)
+                  : make_none (self, view, "Nobody is known to hold anything here",
+                               "Who keeps what is told at ends of iterations, now and then.");
 }
 
 /* ---- rows ---- */

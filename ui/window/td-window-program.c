@@ -278,6 +278,19 @@ show_picture (TdWindow *self, const char *path)
   td__window_update_title (self);
 }
 
+/* A memory snapshot of PyTorch is made into a tape in the user's cache. */
+static gboolean
+open_recording (TdWindow *self, const char *path)
+{
+  g_autoptr (GError) error = NULL;
+  g_autofree char *tape = td_session_dup_tape (path, &error);
+  if (tape)
+    return td__window_open_tape (self, tape);
+  td_window_show_message (self, "dialog-warning-symbolic", "This Snapshot Cannot Be Read",
+                          error->message, error->message);
+  return FALSE;
+}
+
 void
 td_window_open (TdWindow *self, GFile *file)
 {
@@ -297,7 +310,7 @@ td_window_open (TdWindow *self, GFile *file)
     show_picture (self, path);
   else if (is_program (path))
     run_model (self, path, NULL);
-  else if (td__window_open_tape (self, path))
+  else if (open_recording (self, path))
     td__window_remember (file);
 }
 

@@ -72,6 +72,8 @@ phase_name (TdIteration *iteration, gint event)
 {
   static const char *const names[] = { "forward", "backward", "backward", "update" };
   const TdTapeIteration *tape = td_iteration_get_tape (iteration);
+  if (tape->flags & TD_TAPE_ITERATION_SNAPSHOT)
+    return "memory snapshot";
   if (event < 0 || (guint32)event >= tape->n_events)
     return "forward";
   return names[MIN (tape->events[event].phase, 3)];
@@ -354,6 +356,8 @@ td__window_open_tape (TdWindow *self, const char *path)
                             "The recording holds no iteration.", NULL);
   else
     gtk_stack_set_visible_child (self->pages, GTK_WIDGET (self->workspace));
+  if (td_session_is_snapshot (session)) /* all that it has is there */
+    td_workspace_show_page (self->workspace, "memory");
   td__window_update_actions (self);
   return TRUE;
 }

@@ -254,6 +254,9 @@ td_gradient_scene (const TdGradientTable *table, const TdIteration *current,
   g_autoptr (GArray) columns = m.columns;
   gint selected = -1;
 
+  if (current && (td_iteration_get_tape (current)->flags & TD_TAPE_ITERATION_SNAPSHOT))
+    return td_panel_message (view, "No gradients in a memory snapshot",
+                             "Of a block it knows the size and who allocated it.");
   if (table->rows->len == 0)
     return td_panel_message (view, "No parameters",
                              "The program has not announced any parameter yet.");

@@ -284,7 +284,9 @@ find_period (const Item *items, guint n, guint *repeats)
 static void
 emit_items (Builder *b, gint group, const Item *items, guint n)
 {
-  gboolean may_nest = td__graph_group (b->graph, group)->depth + 2 < TD_MAX_GROUP_DEPTH;
+  /* A trace of allocations repeats itself without a loop behind it. */
+  gboolean may_nest = td__graph_group (b->graph, group)->depth + 2 < TD_MAX_GROUP_DEPTH
+                      && !(b->tape->flags & TD_TAPE_ITERATION_SNAPSHOT);
 
   for (guint i = 0; i < n;)
     {

@@ -280,7 +280,7 @@ set_axes (Stack *s, double x0, double x1)
   td_scene_set_axes (s->b, &axes);
 }
 
-/* F | B | U below the plot. */
+/* F | B | U below the plot; a memory snapshot has none of them. */
 static void
 add_phases (Stack *s, const TdTapeIteration *t)
 {
@@ -289,6 +289,8 @@ add_phases (Stack *s, const TdTapeIteration *t)
   TdStyle tick = { .stroke = TD_ROLE_FAINT };
   double y = s->plot.y + s->plot.height;
 
+  if (t->flags & TD_TAPE_ITERATION_SNAPSHOT)
+    return;
   for (guint from = 0, to; from < t->n_events; from = to)
     {
       const char *letter = letters[MIN (t->events[from].phase, 3)];

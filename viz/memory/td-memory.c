@@ -18,7 +18,7 @@ td_memory_list_devices (const TdTapeIteration *t, guint devices[TD_MEMORY_MAX_DE
   for (guint i = 0; i < t->n_devices && n < TD_MEMORY_MAX_DEVICES - 1; i++)
     if (t->devices[i].device != 0)
       devices[n++] = t->devices[i].device;
-  if (n > 0)
+  if (n > 0 && !(t->flags & TD_TAPE_ITERATION_SNAPSHOT)) /* which has nothing of the host's */
     devices[n++] = 0;
   return n;
 }

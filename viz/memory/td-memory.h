@@ -32,7 +32,8 @@ enum
 TdMemoryProfile *td_memory_profile_new (const TdIteration *iteration);
 /** The same of one device, or of TD_MEMORY_ALL. */
 TdMemoryProfile *td_memory_profile_new_of (const TdIteration *iteration, gint device);
-/** List the devices that the recording knows, the host last; 0: there is only the host. */
+/** List the devices that the recording knows, the host last (a memory snapshot has none); 0:
+ * there is only the host. */
 guint td_memory_list_devices (const TdTapeIteration *tape,
                               guint devices[TD_MEMORY_MAX_DEVICES]);
 /** Add what each device held when the iteration began, by category; of a device of the list. */

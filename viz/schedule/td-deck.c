@@ -219,7 +219,8 @@ td_deck_scene_events (const TdIteration *iteration, gboolean by_time, const TdPa
       if (r.width > 0)
         td_scene_add_shape (b, TD_PRIM_RECT, r, 0, &line);
       if (x1 - x0 > 70)
-        td_scene_add_text (b, x0 + 8, h / 2 - 1, zone, &name);
+        td_scene_add_text (b, x0 + 8, h / 2 - 1,
+                           t->flags & TD_TAPE_ITERATION_SNAPSHOT ? "Trace" : zone, &name);
     }
   /* the borders of events, while they can be told apart */
   if (n > 0 && !by_time && w / n >= 8)

@@ -112,6 +112,8 @@ td_schedule_advice (TdTapeReader *reader, gint64 iteration, guint n_replayed)
     at = (gint64)s.n - 1;
   if (at < 0)
     return g_strdup ("No iteration has ended yet.");
+  if (s.rows[at].flags & TD_TAPE_ITERATION_SNAPSHOT)
+    return g_strdup ("A memory snapshot: these are entries of its trace, no operations.");
   for (first = at; first > 0 && same_graph (reader, &s.rows[first - 1], &s.rows[at]); first--)
     ;
   guint64 equal = (guint64)(at - first + 1);

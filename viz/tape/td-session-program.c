@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #include "tape/td-session-private.h"
 
+#include "td-tape-import.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -76,6 +78,38 @@ td_session_tape_is_written (const char *path)
 
 /* ---- state ---- */
 
+static gboolean
+is_snapshot (TdTapeReader *reader)
+{
+  return g_str_equal (td_tape_reader_info (reader, TD_TAPE_IMPORT_KEY), TD_TAPE_IMPORT_TORCH);
+}
+
+gboolean
+td_session_is_snapshot (TdSession *self)
+{
+  TdTapeReader *reader = td_session_get_reader (self);
+
+  return reader && is_snapshot (reader);
+}
+
+char *
+td_session_dup_tape (const char *path, GError **error)
+{
+  char hash[20], tape[4096], line[512];
+
+  if (!td_tape_is_snapshot (path))
+    return g_strdup (path);
+  g_snprintf (hash, sizeof hash, "%016" G_GINT64_MODIFIER "x", td_tape_import_identity (path));
+  g_autofree char *folder
+      = g_build_filename (g_get_user_cache_dir (), "tapedeck", "import", hash, NULL);
+  g_mkdir_with_parents (folder, 0700);
+  if (td_tape_import_into (path, folder, tape, sizeof tape, line, sizeof line))
+    return g_strdup (tape);
+  g_autofree char *valid = g_utf8_make_valid (line, -1);
+  g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, valid);
+  return NULL;
+}
+
 static char *
 describe_end (TdTapeReader *reader, const TdTapeEnd *end, TdProgramState *state)
 {
@@ -83,6 +117,9 @@ describe_end (TdTapeReader *reader, const TdTapeEnd *end, TdProgramState *state)
   char site[256] = "";
 
   *state = end->signal ? TD_PROGRAM_CRASHED : TD_PROGRAM_ENDED;
+  if (is_snapshot (reader))
+    return g_strdup (
+        "a memory snapshot of PyTorch: blocks and a trace of allocations, no operations");
   if (end->signal && end->by == 0)
     g_string_printf (text, "killed by signal %d (%s)", end->signal, strsignal (end->signal));
   else if (end->signal)
