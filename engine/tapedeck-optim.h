@@ -221,9 +221,9 @@ typedef struct
  * gradient is not finite, then halves at each such update, which is skipped, and grows by
  * 2^(1 / interval) at the others; it stays within 1 and 65504.  Use td_opt_backward with it.
  * *Sync*: none on a device that decides by itself, unless hooks other than weight decay, lasso
- * and gradient clipping must know; then td_opt_loss_scale, td_opt_skipped, td_opt_first_overflow
- * and td_opt_count_of wait for what they tell, and a recording hears of an update with the
- * next one. */
+ * and gradient clipping must know; then td_opt_loss_scale, td_opt_skipped,
+ * td_opt_first_overflow and td_opt_count_of wait for what they tell, and a recording hears of
+ * an update with the next one. */
 TD_API TdStatus td_opt_loss_scaling_ (TdOpt *opt, const TdLossScalingOpt *options);
 TD_API TdStatus td_opt_loss_scaling_at (TdOpt *opt, TdLossScalingOpt options,
                                         const TdSite *site);

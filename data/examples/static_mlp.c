@@ -1,8 +1,8 @@
 /* A multilayer perceptron as a static chain, and what becomes of its side effects.
  *
  * The chain's function runs once: it is traced, and its schedule runs from then on.  So what is
- * not an operation happens once too - a counter stays at 1, a line is printed once - unless it is
- * wrapped in td_static_code, which is part of the schedule.
+ * not an operation happens once too - a counter stays at 1, a line is printed once - unless it
+ * is wrapped in td_static_code, which is part of the schedule.
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
@@ -71,7 +71,6 @@ main (int argc, char **argv)
   TdStaticInfo info = td_static_info (forward);
   printf ("%d iterations: the plain counter is %d, the wrapped one %d\n", N_ITERATIONS,
           m.n_plain, m.n_wrapped);
-  printf ("%d calls ran the code, %d the schedule\n", (int)info.n_dynamic,
-          (int)info.n_replays);
+  printf ("%d calls ran the code, %d the schedule\n", (int)info.n_dynamic, (int)info.n_replays);
   return td_finish ();
 }

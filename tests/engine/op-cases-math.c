@@ -90,7 +90,8 @@ CALL (identity, y[0] = td_identity (x[0]))
 MAP (identity, a)
 CALL (to_layout, y[0] = td__to_layout (x[0], TD_CHANNELS_LAST, NULL))
 MAP (to_layout, a)
-CALL (to_layout_back, y[0] = td__to_layout (td__to_layout (x[0], TD_CHANNELS_LAST, NULL), TD_ROW_MAJOR, NULL))
+CALL (to_layout_back,
+      y[0] = td__to_layout (td__to_layout (x[0], TD_CHANNELS_LAST, NULL), TD_ROW_MAJOR, NULL))
 MAP (to_layout_back, a)
 
 /* --- averages --- */

@@ -1,5 +1,5 @@
-/* One function, run as code in iterations 0 and 1 and by its schedule, operation by operation, in 3
- * and 4.
+/* One function, run as code in iterations 0 and 1 and by its schedule, operation by operation,
+ * in 3 and 4.
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>

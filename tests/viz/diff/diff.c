@@ -90,7 +90,8 @@ diff__one_inserted_operation_is_exactly_one_difference (void **state)
   assert_int_equal (td_diff_get_item (d, td_diff_get_pair (d, TD_DIFF_B, 13)), 0);
   assert_int_equal (td_diff_get_item (d, td_diff_get_pair (d, TD_DIFF_B, 3)), -1);
   g_autofree char *sentence = td_diff_sentence (d);
-  assert_contains (sentence, "relu added at lenet.c:50; 1 operation added, 1 operation, 22 gradients and 10 updates follow.");
+  assert_contains (sentence, "relu added at lenet.c:50; 1 operation added, 1 operation, 22 "
+                             "gradients and 10 updates follow.");
   /* and the other way round */
   g_autoptr (TdDiff) back = td_diff_new (d->side[1], d->side[0], r, r);
   assert_int_equal (back->n_items, 1);
