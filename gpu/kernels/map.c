@@ -278,9 +278,13 @@ td_cuda_binary (TdCudaLauncher *l, TdBinaryKind kind, const TdTensor *x, const T
 }
 
 static TdStatus
-launch_plain (TdCudaLauncher *l, TdWalkParams *w, const TdAxes *axes, void *context)
+launch_select (TdCudaLauncher *l, TdWalkParams *w, const TdAxes *axes, void *context)
 {
-  return td__launch (l, context, td__blocks (l, w->n, TD_BLOCK * 2), 1, w);
+  const WalkLaunch *job = context;
+  int64_t blocks = td__blocks (l, w->n, TD_BLOCK * 2);
+
+  w->parts = job->counting != NULL ? td__count (l, job->z, &blocks) : NULL;
+  return td__launch (l, w->parts != NULL ? job->counting : job->kernel, blocks, 1, w);
 }
 
 TdStatus
@@ -291,14 +295,19 @@ td_cuda_select (TdCudaLauncher *l, const TdTensor *c, const TdTensor *x, const T
                                      [2] = { .name = "td_select_2" },
                                      [4] = { .name = "td_select_4" },
                                      [8] = { .name = "td_select_8" } };
+  static TdCudaKernel counting[TD_N_DTYPES]
+      = { TD_FLOATS ("td_count_select"), TD_HALVES ("td_count_select") };
   const TdTensor *const operands[3] = { c, x, y };
   const TdAxes axes = td__axes_broadcast (z->shape, operands, 3);
   const size_t n = td__bytes_of (z->dtype), bytes[4] = { td__bytes_of (c->dtype), n, n, n };
+  const bool counts = counting[z->dtype].name != NULL && z->size <= TD_PIECE;
+  WalkLaunch job
+      = { .kernel = &selects[n], .counting = counts ? &counting[z->dtype] : NULL, .z = z };
   TdWalkParams w = { .data = { c->data, x->data, y->data, z->data }, .kind = (int)c->dtype };
 
   if (x->dtype != y->dtype || x->dtype != z->dtype)
     return TD_ERR_DTYPE;
   if (z->size == 0)
     return TD_OK;
-  return td__walk_pieces (l, &axes, &w, bytes, launch_plain, &selects[n]);
+  return td__walk_pieces (l, &axes, &w, bytes, launch_select, &job);
 }

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "launch.h"
+#include "move.h"
 
 #include <stdlib.h>
 
@@ -231,6 +232,25 @@ is_index (const TdTensor *index)
   return index->dtype == TD_I32 || index->dtype == TD_I64 || index->dtype == TD_U8;
 }
 
+/* Rows whose numbers are counted; NULL: they are not, or not of the floating types. */
+static TdCudaKernel *
+count_rows (TdCudaLauncher *l, TdRowsCounted *a, size_t unit, const TdTensor *y,
+            int64_t *blocks)
+{
+  static TdCudaKernel counting[TD_N_DTYPES]
+      = { TD_FLOATS ("td_count_gather"), TD_HALVES ("td_count_gather") };
+  const size_t bytes = td__bytes_of (y->dtype);
+
+  if (counting[y->dtype].name == NULL)
+    return NULL;
+  a->p.packs = unit == TD_WIDE_BYTES;
+  if (!a->p.packs)
+    a->p.columns = a->p.columns * (int64_t)unit / (int64_t)bytes;
+  *blocks = td__blocks (l, a->p.n * a->p.columns, TD_BLOCK * 2);
+  a->parts = td__count (l, y, blocks);
+  return a->parts != NULL ? &counting[y->dtype] : NULL;
+}
+
 TdStatus
 td_cuda_gather_rows (TdCudaLauncher *l, const TdTensor *w, const TdTensor *index, TdTensor *y)
 {
@@ -244,7 +264,10 @@ td_cuda_gather_rows (TdCudaLauncher *l, const TdTensor *w, const TdTensor *index
                      .to = y->data,
                      .n = index->size,
                      .index_dtype = (int)index->dtype };
+  TdRowsCounted counted = { .parts = NULL };
+  TdCudaKernel *counting;
   size_t unit = 16, row_bytes;
+  int64_t blocks;
 
   if (!is_index (index) || w->dtype != y->dtype)
     return TD_ERR_DTYPE;
@@ -255,6 +278,10 @@ td_cuda_gather_rows (TdCudaLauncher *l, const TdTensor *w, const TdTensor *index
     unit /= 2;
   a.columns = (int64_t)(row_bytes / unit);
   a.rows = w->size * (int64_t)td__bytes_of (w->dtype) / (int64_t)row_bytes;
+  counted.p = a;
+  counting = count_rows (l, &counted, unit, y, &blocks);
+  if (counting != NULL)
+    return td__launch (l, counting, blocks, 1, &counted);
   return td__launch (l, &gathers[unit], td__blocks (l, a.n * a.columns, TD_BLOCK * 2), 1, &a);
 }
 

@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #include "walk.cuh"
 
+#include "move.h"
+
 struct alignas (16) td_unit16
 {
   uint64_t half[2];
@@ -119,27 +121,29 @@ holds (const void *c, int dtype, int64_t at)
     }
 }
 
-/* kind: the condition's dtype. */
-template <typename Unit>
+/* kind: the condition's dtype.  see (v): what is written. */
+template <typename Unit, typename F>
 TD_DEVICE void
-choose (const TdWalkParams &a)
+choose (const TdWalkParams &a, F see)
 {
   for (uint32_t i = (uint32_t)thread_index (); i < a.n; i += (uint32_t)n_threads ())
     {
       int64_t at[3];
 
       walk_to<3> (a, i, at);
-      ((Unit *)a.data[3])[i] = holds (a.data[0], a.kind, at[0])
-                                   ? ((const Unit *)a.data[1])[at[1]]
-                                   : ((const Unit *)a.data[2])[at[2]];
+      const Unit v = holds (a.data[0], a.kind, at[0]) ? ((const Unit *)a.data[1])[at[1]]
+                                                      : ((const Unit *)a.data[2])[at[2]];
+
+      see (v);
+      ((Unit *)a.data[3])[i] = v;
     }
 }
 
 /* A block takes rows in turn, its threads the units of a row; of short rows several.  Zeros for
  * an index that is out of range. */
-template <typename Unit>
+template <typename Unit, typename F>
 TD_DEVICE void
-gather (const TdRowsParams &a)
+gather (const TdRowsParams &a, F see)
 {
   for (int64_t i = thread_index (); i < a.n * a.columns; i += n_threads ())
     {
@@ -149,10 +153,47 @@ gather (const TdRowsParams &a)
 
       if (row >= 0 && row < a.rows)
         v = ((const Unit *)a.from)[row * a.columns + column];
+      see (v);
       ((Unit *)a.to)[i] = v;
     }
 }
 
+#if defined(TD_KERNELS_COUNT)
+/* Those that know what the bits are. */
+template <typename S, int V, typename C>
+TD_DEVICE void
+gather_counted (const TdRowsParams &a, C &counter)
+{
+  gather<Pack<S, V> > (a, [&] (const Pack<S, V> &v) {
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      counter.see (Number<S>::load (v.v[k]));
+  });
+}
+
+#define COUNTED(S, name)                                                                       \
+  TD_COUNTED_KERNEL (gather_##name, TdRowsCounted)                                             \
+  {                                                                                            \
+    TD_COUNTER (Number<S>::T);                                                                 \
+                                                                                               \
+    if (a.p.packs)                                                                             \
+      gather_counted<S, Wide<S>::AT_ONCE> (a.p, counter);                                      \
+    else                                                                                       \
+      gather_counted<S, 1> (a.p, counter);                                                     \
+    TD_COUNTER_LEAVE (a.parts);                                                                \
+  }                                                                                            \
+  TD_COUNTED_KERNEL (select_##name, TdWalkParams)                                              \
+  {                                                                                            \
+    TD_COUNTER (Number<S>::T);                                                                 \
+                                                                                               \
+    choose<S> (a, [&] (S v) { counter.see (Number<S>::load (v)); });                           \
+    TD_COUNTER_LEAVE (a.parts);                                                                \
+  }
+COUNTED (float, f32)
+COUNTED (double, f64)
+COUNTED (td_f16, f16)
+COUNTED (td_bf16, bf16)
+#else
 #define MOVES(Unit, bytes)                                                                     \
   TD_KERNEL (td_copy_walk_##bytes, TdWalkParams)                                               \
   {                                                                                            \
@@ -160,7 +201,7 @@ gather (const TdRowsParams &a)
   }                                                                                            \
   TD_KERNEL (td_gather_##bytes, TdRowsParams)                                                  \
   {                                                                                            \
-    gather<Unit> (a);                                                                          \
+    gather<Unit> (a, [] (const Unit &) {});                                                    \
   }
 MOVES (uint8_t, 1)
 MOVES (uint16_t, 2)
@@ -177,7 +218,7 @@ MOVES (td_unit16, 16)
   }                                                                                            \
   TD_KERNEL (td_select_##bytes, TdWalkParams)                                                  \
   {                                                                                            \
-    choose<Unit> (a);                                                                          \
+    choose<Unit> (a, [] (Unit) {});                                                            \
   }
 TYPED_MOVES (uint8_t, 1)
 TYPED_MOVES (uint16_t, 2)
@@ -454,3 +495,4 @@ TD_KERNEL (td_check_index_few, TdRowsParams)
   if (threadIdx.x == 0)
     leave (a, first);
 }
+#endif

@@ -184,6 +184,60 @@ unary_grad__counts_what_it_writes_and_adds (void **state)
       }
 }
 
+/* --- moved --- */
+
+static TdStatus
+call_gather (TdCudaLauncher *l, TdTensor *in, TdTensor *out, const void *context)
+{
+  return td_cuda_gather_rows (l, &in[0], &in[1], &out[0]);
+}
+
+/* Rows of whole packs, of others, and of single numbers; an index out of range gives zeros. */
+static void
+gather__counts_the_rows_that_it_writes (void **state)
+{
+  static const int64_t columns[] = { 64, 6, 7, 1 };
+  const Array index = { TD_I32, { 1, { 37 } }, PLAIN };
+  char what[120];
+
+  for (int d = 0; d < 4; d++)
+    for (int c = 0; c < 4; c++)
+      {
+        const Array w = { counting_floats[d], { 2, { 4, columns[c] } }, SPECIAL };
+        const Array in[2] = { w, index },
+                    y = { counting_floats[d], { 2, { 37, columns[c] } }, PLAIN };
+
+        snprintf (what, sizeof what, "rows of %d, dtype %d", (int)columns[c], (int)w.dtype);
+        counting_check (what, in, 2, &y, 1, 1, call_gather, NULL);
+      }
+}
+
+static TdStatus
+call_select (TdCudaLauncher *l, TdTensor *in, TdTensor *out, const void *context)
+{
+  return td_cuda_select (l, &in[0], &in[1], &in[2], &out[0]);
+}
+
+static void
+select__counts_what_it_chooses (void **state)
+{
+  const Array whole = { TD_I32, { 1, { 9 } }, PLAIN };
+  const Array integers[3] = { whole, whole, whole };
+  char what[120];
+
+  for (int d = 0; d < 4; d++)
+    {
+      const TdDtype dtype = counting_floats[d];
+      const Array x = { dtype, { 2, { 33, 64 } }, SPECIAL },
+                  row = { dtype, { 1, { 64 } }, PLAIN };
+      const Array in[3] = { { TD_I32, x.shape, PLAIN }, x, row };
+
+      snprintf (what, sizeof what, "a choice, dtype %d", (int)dtype);
+      counting_check (what, in, 3, &x, 1, 1, call_select, NULL);
+    }
+  counting_check ("a choice of integers", integers, 3, &whole, 1, 0, call_select, NULL);
+}
+
 /* Parts and arrays that are read come out of one launch, each at its place. */
 static void
 stats__join_parts_beside_arrays_that_are_read (void **state)
@@ -226,8 +280,8 @@ stats__join_parts_beside_arrays_that_are_read (void **state)
 static void
 kernels__that_count_have_all_run (void **state)
 {
-  static const char *const words[]
-      = { "td_count_unary_", "td_count_binary_", "td_count_cast_" };
+  static const char *const words[] = { "td_count_unary_", "td_count_binary_", "td_count_cast_",
+                                       "td_count_gather_", "td_count_select_" };
 
   rig_all_ran (words, (int)(sizeof words / sizeof words[0]));
 }
@@ -244,6 +298,8 @@ main (void)
     cmocka_unit_test (binary__counts_what_it_writes_and_adds),
     cmocka_unit_test (binary__counts_where_operands_are_repeated),
     cmocka_unit_test (unary_grad__counts_what_it_writes_and_adds),
+    cmocka_unit_test (gather__counts_the_rows_that_it_writes),
+    cmocka_unit_test (select__counts_what_it_chooses),
     cmocka_unit_test (stats__join_parts_beside_arrays_that_are_read),
     cmocka_unit_test (kernels__that_count_have_all_run),
   };
