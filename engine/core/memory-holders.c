@@ -111,6 +111,7 @@ holder_of (const Way *w)
     .name = named != NULL ? named->name : w->node->name,
     .cls = creator != NULL ? creator->cls : NULL,
     .var = w->var,
+    .of = w->of,
     .node = w->node,
     .oldest = w->node->id,
     .bytes = w->buffer->bytes,
@@ -146,6 +147,7 @@ add_holder (TdMemHolder *all, size_t *n, const TdMemHolder *one)
     {
       all[k].largest = one->largest;
       all[k].var = one->var;
+      all[k].of = one->of;
       all[k].node = one->node;
     }
 }

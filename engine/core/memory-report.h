@@ -14,6 +14,7 @@ typedef struct
   const char *name;     /**< of a gradient: that of its parameter */
   const TdOpClass *cls; /**< that made them; NULL: none */
   const TdVar *var;     /**< of the largest; NULL: only the graph keeps it */
+  const TdVar *of;      /**< whose gradient that is; NULL: it is none */
   const TdNode *node;   /**< of the largest */
   uint64_t oldest;      /**< id of the first node */
   size_t bytes, largest;
@@ -28,6 +29,8 @@ typedef struct
  * memory. */
 TdMemHolder *td__mem_holders (const TdDevice *device, size_t *n);
 
+typedef struct TdMemChains TdMemChains; /* memory-chain.h */
+
 typedef struct TdMemReport
 {
   const TdDevice *device;
@@ -41,4 +44,5 @@ typedef struct TdMemReport
   TdMemTried tried;
   const TdMemHolder *holders;
   size_t n_holders;
+  const TdMemChains *chains; /**< NULL: not known */
 } TdMemReport;

@@ -3,7 +3,7 @@
  * for every device, and for a limit as for memory that ends.
  *
  * SPDX-License-Identifier: MIT */
-#include "memory-report.h"
+#include "memory-chain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,12 +138,17 @@ report (TdDevice *device, size_t bytes, const TdShape *shape, TdDtype dtype, con
                     .limit = td__pool_limit (device->pool),
                     .tried = tried };
   TdMemHolder *holders = td__mem_holders (device, &r.n_holders);
+  TdMemChains *chains = NULL;
   TdStatus status;
 
   r.holders = holders;
   if (o != NULL && o->out_of_memory != NULL)
-    o->out_of_memory (o, &r);
+    {
+      r.chains = chains = td__mem_chains_new ();
+      o->out_of_memory (o, &r);
+    }
   status = fail (device, &r);
+  td__mem_chains_free (chains);
   free (holders);
   return status;
 }

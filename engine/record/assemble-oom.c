@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "assembler-private.h"
 
+#include "../tape/td-tape-oom-way.h"
+
 #include <string.h>
 
 void
@@ -10,6 +12,7 @@ td__feed_oom (TdAssembler *a, const TdRawHead *head)
 {
   const TdRawOom *raw = (const TdRawOom *)head;
   TdTapeOomHolder holders[TD_TAPE_MAX_OOM_HOLDERS];
+  TdTapeOomLink links[TD_TAPE_MAX_OOM_HOLDERS * TD_TAPE_MAX_OOM_LINKS];
   TdTapeOom oom = raw->oom;
 
   oom.flags &= (uint8_t)~TD_TAPE_OOM_ITERATION;
@@ -39,5 +42,13 @@ td__feed_oom (TdAssembler *a, const TdRawHead *head)
       h->site = td__alias (&a->sites, h->site).id;
       h->holder_site = td__alias (&a->sites, h->holder_site).id;
     }
-  td_tape_writer_oom (a->w, &oom, holders, oom.n_holders);
+  memcpy (links, raw->holders + oom.n_holders, raw->n_links * sizeof *links);
+  for (uint32_t i = 0; i < raw->n_links; i++)
+    {
+      links[i].name = td__alias (&a->strings, links[i].name).id;
+      links[i].op = td__alias (&a->strings, links[i].op).id;
+      links[i].site = td__alias (&a->sites, links[i].site).id;
+      links[i].path = td__alias (&a->paths, links[i].path).id;
+    }
+  td_tape_writer_oom_ways (a->w, &oom, holders, oom.n_holders, links, raw->n_links);
 }

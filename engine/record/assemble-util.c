@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "assembler-private.h"
 
+#include "../tape/td-tape-oom-way.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,6 +219,16 @@ tail_valid (const TdRawHead *head, size_t fixed, uint64_t length)
   return length <= head->size - fixed;
 }
 
+static bool
+oom_valid (const TdRawOom *raw)
+{
+  return raw->oom.n_holders <= TD_TAPE_MAX_OOM_HOLDERS
+         && raw->n_links <= raw->oom.n_holders * TD_TAPE_MAX_OOM_LINKS
+         && tail_valid (&raw->head, sizeof *raw,
+                        raw->oom.n_holders * sizeof (TdTapeOomHolder)
+                            + raw->n_links * sizeof (TdTapeOomLink));
+}
+
 bool
 td__raw_valid (const TdRawHead *head, size_t available)
 {
@@ -243,9 +255,7 @@ td__raw_valid (const TdRawHead *head, size_t available)
       return tail_valid (head, sizeof (TdRawReferences),
                          ((const TdRawReferences *)head)->n * (uint64_t)sizeof (uint32_t));
     case TD_RAW_OOM:
-      return ((const TdRawOom *)head)->oom.n_holders <= TD_TAPE_MAX_OOM_HOLDERS
-             && tail_valid (head, sizeof (TdRawOom),
-                            ((const TdRawOom *)head)->oom.n_holders * sizeof (TdTapeOomHolder));
+      return oom_valid ((const TdRawOom *)head);
     case TD_RAW_TENSOR:
       return ((const TdRawTensor *)head)->ndim <= TD_TAPE_MAX_NDIM
              && tail_valid (head, sizeof (TdRawTensor), ((const TdRawTensor *)head)->length);

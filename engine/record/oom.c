@@ -2,8 +2,11 @@
  * the most.
  *
  * SPDX-License-Identifier: MIT */
-#include "../core/memory-report.h"
+#include "../core/memory-chain.h"
+#include "../tape/td-tape-oom-way.h"
 #include "holdings.h"
+
+#include <string.h>
 
 static void
 put_dims (int64_t *to, uint8_t *ndim, const TdShape *shape)
@@ -75,14 +78,50 @@ fill (TdRecorder *r, TdTapeOom *to, const TdMemReport *m)
     to->category_bytes[td__tape_category[i]] += info->category_bytes[i];
 }
 
+/* The way to the arrays of holder k.  Returns how many links it has. */
+static uint32_t
+put_way (TdRecorder *r, const TdMemReport *m, const TdMemHolder *h, uint32_t k,
+         TdTapeOomLink *to)
+{
+  TdMemLink links[TD_MEM_LINKS];
+  uint32_t left_out, n;
+
+  if (m->chains == NULL)
+    return 0;
+  n = td__mem_chain (m->chains, h, links, &left_out);
+  for (uint32_t i = 0; i < n; i++)
+    {
+      const TdVar *v = links[i].var;
+      const TdOp *op = links[i].op;
+
+      to[i] = (TdTapeOomLink){ .holder_index = k, .kind = TD_TAPE_OOM_LINK_OPERATION };
+      if (left_out > 0 && i == TD_MEM_LINKS / 2)
+        to[i].left_out = (uint16_t)(left_out < UINT16_MAX ? left_out : UINT16_MAX);
+      if (op != NULL)
+        {
+          to[i].op = td__recorder_string (r, op->cls->name);
+          to[i].site = td__recorder_site (r, op->site);
+          to[i].path = td__recorder_path (r, op->path);
+          continue;
+        }
+      to[i].kind = i == 0 ? TD_TAPE_OOM_LINK_HANDLE : TD_TAPE_OOM_LINK_GRADIENT;
+      to[i].holder = td__holdings_holder (v);
+      to[i].name = td__recorder_string (r, v->name);
+      to[i].path = td__recorder_path (r, v->node->path);
+      to[i].site = td__recorder_site (r, v->retained_site != NULL ? v->retained_site : v->site);
+    }
+  return n;
+}
+
 void
 td__recorder_out_of_memory (TdObserver *o, const TdMemReport *m)
 {
   TdRecorder *r = (TdRecorder *)(void *)o;
   TdTapeOomHolder holders[TD_TAPE_MAX_OOM_HOLDERS];
+  TdTapeOomLink links[TD_TAPE_MAX_OOM_HOLDERS * TD_TAPE_MAX_OOM_LINKS];
   TdRawOom *raw;
   TdTapeOom oom;
-  uint32_t n = 0, bytes;
+  uint32_t n = 0, n_links = 0, bytes;
 
   if (!r->writes || r->n_ooms == TD_TAPE_MAX_OOMS)
     return;
@@ -91,16 +130,21 @@ td__recorder_out_of_memory (TdObserver *o, const TdMemReport *m)
   fill (r, &oom, m);
   for (size_t i = 0; i < m->n_holders; i++)
     if (m->holders[i].bytes > 0 && n < TD_TAPE_MAX_OOM_HOLDERS)
-      holders[n++] = holder (r, &m->holders[i]);
+      {
+        n_links += put_way (r, m, &m->holders[i], n, links + n_links);
+        holders[n++] = holder (r, &m->holders[i]);
+      }
     else
       oom.unnamed_bytes += m->holders[i].bytes;
   oom.n_holders = n;
-  bytes = TD_RAW_PADDED (sizeof *raw + n * sizeof *holders);
+  bytes = TD_RAW_PADDED (sizeof *raw + n * sizeof *holders + n_links * sizeof *links);
   raw = td_ring_reserve (r->ring, bytes);
   raw->head = (TdRawHead){ bytes, TD_RAW_OOM, 0 };
   raw->ticks = td_ring_ticks ();
   raw->oom = oom;
-  for (uint32_t i = 0; i < n; i++)
-    raw->holders[i] = holders[i];
+  raw->n_links = n_links;
+  raw->reserved = 0;
+  memcpy (raw->holders, holders, n * sizeof *holders);
+  memcpy (raw->holders + n, links, n_links * sizeof *links);
   td_ring_publish (r->ring, bytes);
 }

@@ -461,7 +461,8 @@ typedef struct
   TdRawHead head;
   uint64_t ticks;
   TdTapeOom oom;
-  TdTapeOomHolder holders[]; /* oom.n_holders */
+  uint32_t n_links, reserved;
+  TdTapeOomHolder holders[]; /* oom.n_holders; then TdTapeOomLink, n_links */
 } TdRawOom;
 
 /** HELD: a group of what is still there at the end of the iteration, just before ITERATION_END.

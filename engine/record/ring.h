@@ -10,7 +10,7 @@
 #include "raw.h"
 
 #define TD_RING_MAGIC "TDRING\r\n"
-#define TD_RING_VERSION 4
+#define TD_RING_VERSION 5
 #define TD_RING_BYTES (16u << 20)
 #define TD_RING_DATA 4096 /* offset of the records in the file */
 

@@ -47,7 +47,7 @@ struct TdTapeReader
   TapeArray opdefs, sites, paths;
   TapeArray infos, sources, parameters, notices;
   TapeArray faults; /* TdTapeFault */
-  TapeArray ooms, oom_holders;
+  TapeArray ooms, oom_holders, oom_links;
   uint32_t n_faults_marked; /* of those, in the summaries of their iterations */
   TapeArray summaries, reports;
   TapeArray structures;                    /* TdTapeStructure */

@@ -1,5 +1,6 @@
 /* The report of memory that ran out, as text and as JSON (`tapedeck info --oom`).
  * SPDX-License-Identifier: MIT */
+#include "td-tape-oom-way.h"
 #include "tape-dump.h"
 #include "tape-oom.h"
 
@@ -95,12 +96,13 @@ text_tried (FILE *out, const TdTapeOom *oom)
 }
 
 static void
-text_holder (const TdTapeReader *r, FILE *out, const TdTapeOomHolder *h)
+text_holder (const TdTapeReader *r, FILE *out, uint32_t i, uint32_t k)
 {
+  const TdTapeOomHolder *h = &td_tape_reader_oom_holders (r, i)[k];
   const char *name = td_tape_reader_string (r, h->name),
              *path = td_tape_reader_path_text (r, h->path),
              *op = td_tape_reader_string (r, h->op);
-  char bytes[32];
+  char bytes[32], way[1500];
 
   fprintf (out, "    %8s  %s", td__tape_bytes_text (h->bytes, bytes),
            td_tape_category_name (h->category));
@@ -126,6 +128,12 @@ text_holder (const TdTapeReader *r, FILE *out, const TdTapeOomHolder *h)
            h->flags & TD_TAPE_OOM_HOLDER_GRAPH ? "the graph" : td_tape_holder_name (h->holder));
   put_place (r, out, " at ", h->holder_site);
   fputs (h->flags & TD_TAPE_OOM_HOLDER_SAVED ? ", saved for backward\n" : "\n", out);
+  td_tape_oom_way (r, i, k, way, sizeof way);
+  if (*way == '\0')
+    return;
+  fputs ("              by way of ", out);
+  td__tape_put_line (out, way);
+  fputc ('\n', out);
 }
 
 static void
@@ -149,7 +157,6 @@ static void
 text_report (TdTapeReader *r, FILE *out, uint32_t i)
 {
   const TdTapeOom *oom = td_tape_reader_oom (r, i);
-  const TdTapeOomHolder *holders = td_tape_reader_oom_holders (r, i);
   TdTapeRemedy remedies[N_REMEDIES];
   const uint32_t n = td_tape_oom_remedies (r, i, remedies, N_REMEDIES);
   char sentence[700], bytes[32];
@@ -172,7 +179,7 @@ text_report (TdTapeReader *r, FILE *out, uint32_t i)
   fprintf (out, "  held by       %" PRIu32 " of %" PRIu32 " groups of arrays\n", oom->n_holders,
            oom->n_groups);
   for (uint32_t k = 0; k < oom->n_holders; k++)
-    text_holder (r, out, &holders[k]);
+    text_holder (r, out, i, k);
   if (oom->unnamed_bytes > 0)
     fprintf (out, "    %8s  in other groups\n",
              td__tape_bytes_text (oom->unnamed_bytes, bytes));
@@ -215,9 +222,39 @@ json_shape (FILE *out, const int64_t *dims, unsigned ndim, unsigned dtype)
   json_string (out, "dtype", td_tape_dtype_name (dtype));
 }
 
+static const char *const link_names[TD_TAPE_N_OOM_LINKS]
+    = { "handle", "gradient", "operation" };
+
+/* The chain, the root first. */
 static void
-json_holder (const TdTapeReader *r, FILE *out, const TdTapeOomHolder *h)
+json_way (const TdTapeReader *r, FILE *out, uint32_t i, uint32_t k)
 {
+  uint32_t n;
+  const TdTapeOomLink *links = td_tape_reader_oom_links (r, i, k, &n);
+
+  fputs (",\"chain\":[", out);
+  for (uint32_t j = 0; j < n; j++)
+    {
+      const TdTapeOomLink *l = &links[j];
+
+      fprintf (out, "%s{\"kind\":\"%s\"", j ? "," : "", link_names[l->kind]);
+      json_string (out, "name", td_tape_reader_string (r, l->name));
+      json_string (out, "link", td_tape_reader_path_text (r, l->path));
+      json_string (out, "op", td_tape_reader_string (r, l->op));
+      json_string (out, "holder",
+                   l->kind == TD_TAPE_OOM_LINK_OPERATION ? ""
+                                                         : td_tape_holder_name (l->holder));
+      json_site (r, out, "site", l->site);
+      fprintf (out, ",\"left_out\":%u}", l->left_out);
+    }
+  fputc (']', out);
+}
+
+static void
+json_holder (const TdTapeReader *r, FILE *out, uint32_t i, uint32_t k)
+{
+  const TdTapeOomHolder *h = &td_tape_reader_oom_holders (r, i)[k];
+
   fprintf (out, "{\"bytes\":%" PRIu64 ",\"arrays\":%" PRIu32, h->bytes, h->n);
   json_string (out, "category", td_tape_category_name (h->category));
   json_string (out, "name", td_tape_reader_string (r, h->name));
@@ -232,6 +269,7 @@ json_holder (const TdTapeReader *r, FILE *out, const TdTapeOomHolder *h)
     fputs (",\"iteration\":null", out);
   else
     fprintf (out, ",\"iteration\":%" PRIu64, h->oldest);
+  json_way (r, out, i, k);
   fprintf (out, ",\"saved\":%s}", h->flags & TD_TAPE_OOM_HOLDER_SAVED ? "true" : "false");
 }
 
@@ -253,7 +291,6 @@ static void
 json_report (TdTapeReader *r, FILE *out, uint32_t i)
 {
   const TdTapeOom *oom = td_tape_reader_oom (r, i);
-  const TdTapeOomHolder *holders = td_tape_reader_oom_holders (r, i);
   const bool known = oom->flags & TD_TAPE_OOM_ITERATION;
   TdTapeRemedy remedies[N_REMEDIES];
   const uint32_t n = td_tape_oom_remedies (r, i, remedies, N_REMEDIES);
@@ -283,7 +320,7 @@ json_report (TdTapeReader *r, FILE *out, uint32_t i)
   for (uint32_t k = 0; k < oom->n_holders; k++)
     {
       fputs (k ? "," : "", out);
-      json_holder (r, out, &holders[k]);
+      json_holder (r, out, i, k);
     }
   fputs ("],\"remedies\":[", out);
   for (uint32_t k = 0; k < n; k++)

@@ -37,6 +37,11 @@ uint32_t *td__tape_address (TapeAddresses *map, uint64_t address);
 bool td__tape_live_after (const TdTapeIteration *it, uint32_t device, uint32_t n_memory,
                           TapeLiveSet *set);
 
+/** Take the links that follow the holders of an OOM frame, whose `n_holders` are the reader's
+ * from `first_holder` on. */
+void td__tape_take_oom_links (TapeArray *to, const char *bytes, size_t n, uint32_t n_holders,
+                              uint32_t first_holder);
+
 /** What the allocator makes of a number of bytes. */
 static inline uint64_t
 td__tape_block_bytes (uint64_t bytes)

@@ -1,7 +1,7 @@
 /* What a reader knows of a tape: texts, operations, sites, paths, sources, parameters,
  * summaries and curves, filled frame by frame and looked up by id. SPDX-License-Identifier: MIT
  */
-#include "reader-private.h"
+#include "tape-oom.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -232,6 +232,7 @@ take_fault (TdTapeReader *r, const char *bytes, size_t n)
 static void
 take_oom (TdTapeReader *r, const char *bytes, size_t n)
 {
+  const char *end = bytes + n;
   TdTapeOomHead head;
   TdTapeOom oom;
 
@@ -254,6 +255,9 @@ take_oom (TdTapeReader *r, const char *bytes, size_t n)
       td__tape_take (h, sizeof *h, bytes, head.holder_bytes);
       oom.n_holders++;
     }
+  if (oom.n_holders == head.n_holders)
+    td__tape_take_oom_links (&r->oom_links, bytes, (size_t)(end - bytes), head.n_holders,
+                             oom.first_holder);
   take_next (&r->ooms, (const char *)&oom, sizeof oom, sizeof oom);
 }
 

@@ -445,7 +445,8 @@ td_tape_reader_free (TdTapeReader *r)
           &r->infos,          &r->sources,         &r->parameters, &r->notices,
           &r->summaries,      &r->reports,         &r->structures, &r->aliases,
           &r->memory_spots,   &r->structure_spots, &r->chains,     &r->static_events,
-          &r->schedule_spots, &r->faults,          &r->ooms,       &r->oom_holders };
+          &r->schedule_spots, &r->faults,          &r->ooms,       &r->oom_holders,
+          &r->oom_links };
 
   close (r->fd);
   free (r->seen);

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "writer-private.h"
 
+#include "td-tape-oom-way.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -325,14 +327,7 @@ void
 td_tape_writer_oom (TdTapeWriter *w, const TdTapeOom *oom, const TdTapeOomHolder *holders,
                     uint32_t n)
 {
-  struct
-  {
-    TdTapeOomHead head;
-    TdTapeOom oom;
-  } record
-      = { { .oom_bytes = sizeof *oom, .holder_bytes = sizeof *holders, .n_holders = n }, *oom };
-
-  put_def (w, TD_TAPE_FRAME_OOM, &record, sizeof record, holders, n * sizeof *holders);
+  td_tape_writer_oom_ways (w, oom, holders, n, NULL, 0);
 }
 
 /* A full disk: say so where there is room left, with a text of its own. */

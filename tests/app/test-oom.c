@@ -118,6 +118,10 @@ oom__report_is_the_same_on_each_device (void **state)
   assert_contains (texts[0], " gradient net/l2/W (256, 256) float32, made at ");
   assert_contains (texts[0], " parameter net/l2/W (256, 256) float32, made at ");
   assert_contains (texts[0], " in iteration 0 and later, kept by user handle at ");
+  assert_contains (texts[0], "              by way of user handle (");
+  assert_contains (texts[0], "grows.c:22) -> linear (");
+  assert_contains (texts[0], "              by way of link attribute net/l2/W (");
+  assert_contains (texts[0], "grows.c:41) -> its gradient\n");
   for (int i = 0; i < N_DEVICES; i++)
     free (texts[i]);
 }
@@ -134,6 +138,10 @@ oom__leaves_a_whole_tape_of_a_program_that_goes_on (void **state)
       assert_contains (text, "\"shape\":[8000,256],\"dtype\":\"float32\",\"asked_bytes\":"
                              "8192000,\"limit_bytes\":12000000,");
       assert_contains (text, "\"tried\":{\"limited\":true,\"freed_bytes\":0,");
+      assert_contains (text,
+                       "\"chain\":[{\"kind\":\"handle\",\"name\":\"W\",\"link\":\"net/l2\","
+                       "\"op\":\"\",\"holder\":\"link attribute\",\"site\":\"");
+      assert_contains (text, "},{\"kind\":\"gradient\",");
       assert_null (strstr (text, "},{\"iteration\":5"));
       free (text);
       text = tape_says ("check", NULL);

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "rig.h"
 
+#include "td-tape-oom-way.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,6 +36,7 @@ put_oom (Model *m, uint32_t n, uint32_t claimed)
                           .event = 77,      /* not the writer's to say */
                           .n_memory = 7777, /* neither */
                           .n_holders = claimed };
+  raw->n_links = 0;
   for (uint32_t i = 0; i < n; i++)
     raw->holders[i] = (TdTapeOomHolder){ .bytes = 640 - i,
                                          .largest_bytes = 640 - i,
@@ -162,6 +165,88 @@ oom__that_claims_too_many_holders_is_refused (void **state)
     }
 }
 
+/* Tell that memory ran out, with two holders and links of the first; `claimed` of them. */
+static void
+put_ways (Model *m, uint32_t claimed)
+{
+  const uint32_t sum = model_string (m, "sum"), relu = model_string (m, "relu"),
+                 loss = model_string (m, "loss");
+  const TdTapeOomLink links[]
+      = { { .kind = TD_TAPE_OOM_LINK_HANDLE, .holder = TD_TAPE_HOLDER_HANDLE, .name = loss },
+          { .kind = TD_TAPE_OOM_LINK_OPERATION, .op = sum },
+          { .kind = TD_TAPE_OOM_LINK_OPERATION, .op = relu, .left_out = 3 },
+          { .kind = TD_TAPE_N_OOM_LINKS, .op = relu }, /* of no kind */
+          { .kind = TD_TAPE_OOM_LINK_OPERATION, .op = relu, .holder_index = 2 } }; /* of none */
+  TdRawOom *raw
+      = model_record (m, TD_RAW_OOM, 0, sizeof *raw + 2 * sizeof *raw->holders + sizeof links);
+
+  raw->oom = (TdTapeOom){ .asked_bytes = 64, .op = sum, .ndim = 255, .n_holders = 2 };
+  raw->n_links = claimed;
+  for (int i = 0; i < 2; i++)
+    raw->holders[i] = (TdTapeOomHolder){ .bytes = 64, .n = 1, .ndim = 255 };
+  memcpy (raw->holders + 2, links, sizeof links);
+  model_publish (m, raw);
+}
+
+/* The first holder has a chain, the second none; nor has one of a tape that does not tell it.
+ */
+static void
+oom__chain_is_told_from_its_root_on (void **state)
+{
+  Rig rig = { .m = { .n_layers = 1 } };
+  const TdTapeOomLink *links;
+  uint32_t n;
+  char *text;
+
+  rig_start (&rig, NULL);
+  model_begin (&rig.m);
+  put_oom (&rig.m, 1, 1);
+  put_ways (&rig.m, 5);
+  model_end (&rig.m);
+  rig_stop (&rig, 0);
+  assert_int_equal (td_tape_reader_n_ooms (rig_read (&rig)), 2);
+  assert_null (td_tape_reader_oom_links (rig.r, 0, 0, &n));
+  assert_int_equal (n, 0);
+  links = td_tape_reader_oom_links (rig.r, 1, 0, &n);
+  assert_int_equal (n, 3);
+  assert_string_equal (td_tape_reader_string (rig.r, links[1].op), "sum");
+  assert_null (td_tape_reader_oom_links (rig.r, 1, 1, &n));
+  assert_null (td_tape_reader_oom_links (rig.r, 1, 2, &n));
+  assert_null (td_tape_reader_oom_links (rig.r, 2, 0, &n));
+  text = printed (&rig, false);
+  assert_contains (text, "              by way of user handle loss -> sum -> 3 more -> relu\n");
+  free (text);
+  text = printed (&rig, true);
+  assert_contains (text, "\"chain\":[]");
+  assert_contains (text, "\"chain\":[{\"kind\":\"handle\",\"name\":\"loss\",\"link\":\"\","
+                         "\"op\":\"\",\"holder\":\"user handle\",\"site\":\"\",\"left_out\":0},"
+                         "{\"kind\":\"operation\",\"name\":\"\",\"link\":\"\",\"op\":\"sum\"");
+  assert_contains (text, "\"left_out\":3}]");
+  free (text);
+  rig_clear (&rig);
+}
+
+/* More links than are there, or than may be. */
+static void
+oom__that_claims_too_many_links_is_refused (void **state)
+{
+  static const uint32_t cases[] = { 6, 17, UINT32_MAX, 0x10000001 };
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    {
+      Rig rig = { .m = { .n_layers = 1 } };
+
+      (void)unlink (td_test_tmp ("t.tdtape"));
+      rig_start (&rig, NULL);
+      model_begin (&rig.m);
+      put_ways (&rig.m, cases[i]);
+      td_assembler_drain (rig.a, rig.ring);
+      assert_int_equal (td_assembler_state (rig.a)->n_bad, 1);
+      rig_stop (&rig, 0);
+      rig_clear (&rig);
+    }
+}
+
 /* A tape of others may have any number: the reader keeps the first. */
 static void
 oom__reader_keeps_a_bounded_number (void **state)
@@ -194,6 +279,10 @@ main (void)
                                      td_test_setup, td_test_teardown),
     cmocka_unit_test_setup_teardown (oom__that_claims_too_many_holders_is_refused,
                                      td_test_setup, td_test_teardown),
+    cmocka_unit_test_setup_teardown (oom__chain_is_told_from_its_root_on, td_test_setup,
+                                     td_test_teardown),
+    cmocka_unit_test_setup_teardown (oom__that_claims_too_many_links_is_refused, td_test_setup,
+                                     td_test_teardown),
     cmocka_unit_test_setup_teardown (oom__reader_keeps_a_bounded_number, td_test_setup,
                                      td_test_teardown),
   };

@@ -189,6 +189,7 @@ oom_page__table_names_groups_and_who_keeps_them (void **state)
   assert_contains (text, td_format_bytes (bytes, h[0].bytes));
   assert_contains (text, "parameter net/l2/W");
   assert_contains (text, "user handle, grows.c:50");
+  assert_contains (text, "graph of user handle, grows.c:50");
 }
 
 /* What is estimated is said to be; the same remedies as those of `tapedeck info --oom`. */
@@ -228,6 +229,14 @@ oom_page__is_walked_by_keys (void **state)
   g_autofree char *first = dump ();
   assert_true (move (1));
   g_autofree char *second = dump ();
+  for (int i = 0; i < 4; i++)
+    assert_true (move (1)); /* to a gradient: the words say by way of what it is kept */
+  const char *words = gtk_label_get_text (GTK_LABEL (named ("oom-chosen")));
+  assert_contains (words, "262 kB of gradient net/l2/W in 1 array, ");
+  assert_contains (words, ", by way of link attribute net/l2/W (");
+  assert_contains (words, " -> its gradient");
+  for (int i = 0; i < 4; i++)
+    assert_true (move (-1));
   assert_true (move (-1));
   assert_string_not_equal (before, first);
   assert_string_not_equal (first, second);

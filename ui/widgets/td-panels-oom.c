@@ -18,7 +18,8 @@ typedef struct
   GtkGrid *facts;
   GtkBox *remedies;
   GtkWidget *table;
-  guint n, shown; /* reports there are, which one is filled in, plus 1 */
+  GtkLabel *chosen; /* all of the chosen row */
+  guint n, shown;   /* reports there are, which one is filled in, plus 1 */
   gboolean filling;
 } Card;
 
@@ -104,10 +105,27 @@ open_row (TdPanels *self, guint row, GtkWidget *widget)
   return show_source (self, row, widget);
 }
 
+/* In words, which can be selected; the table cuts. */
+static void
+say_chosen (TdPanels *self)
+{
+  Card *card = self->oom_card ? g_object_get_data (G_OBJECT (self->oom_card), "card") : NULL;
+  guint i;
+  gboolean any = card && self->oom_cursor > 0 && get_report (self, &i);
+  g_autofree char *words
+      = any ? td_oom_describe (get_reader (self), i, self->oom_cursor - 1) : NULL;
+  g_autofree char *valid = words ? g_utf8_make_valid (words, -1) : NULL;
+  if (!card)
+    return;
+  gtk_label_set_text (card->chosen, valid ? valid : "");
+  gtk_widget_set_visible (GTK_WIDGET (card->chosen), any);
+}
+
 static void
 choose_row (TdPanels *self, guint row)
 {
   self->oom_cursor = row + 1;
+  say_chosen (self);
   for (guint i = 0; i < self->views->len; i++)
     td_scene_view_invalidate (g_ptr_array_index (self->views, i));
 }
@@ -241,6 +259,7 @@ td__panels_update_oom (TdPanels *self)
   card->filling = FALSE;
   card->n = n;
   card->shown = i + 1;
+  say_chosen (self);
   fill_facts (card, reader, i);
   fill_remedies (card, reader, i);
   gtk_widget_set_size_request (card->table, -1,
@@ -346,6 +365,7 @@ td_panels_new_oom_card (TdPanels *self)
   GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 9);
   GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 18);
   GtkWidget *left = gtk_box_new (GTK_ORIENTATION_VERTICAL, 12);
+  GtkWidget *right = gtk_box_new (GTK_ORIENTATION_VERTICAL, 6);
   g_set_weak_pointer (&card->panels, self);
   g_object_set_data_full (G_OBJECT (box), "card", card, card_free);
   gtk_widget_add_css_class (box, "card");
@@ -363,7 +383,14 @@ td_panels_new_oom_card (TdPanels *self)
   gtk_box_append (GTK_BOX (left), GTK_WIDGET (card->facts));
   gtk_box_append (GTK_BOX (left), GTK_WIDGET (card->remedies));
   gtk_box_append (GTK_BOX (row), left);
-  gtk_box_append (GTK_BOX (row), card->table);
+  gtk_widget_set_vexpand (card->table, TRUE);
+  card->chosen = GTK_LABEL (new_text ("", FALSE));
+  gtk_label_set_max_width_chars (card->chosen, -1);
+  gtk_widget_set_margin_start (GTK_WIDGET (card->chosen), 12);
+  gtk_widget_set_name (GTK_WIDGET (card->chosen), "oom-chosen");
+  gtk_box_append (GTK_BOX (right), card->table);
+  gtk_box_append (GTK_BOX (right), GTK_WIDGET (card->chosen));
+  gtk_box_append (GTK_BOX (row), right);
   gtk_box_append (GTK_BOX (box), new_head (card));
   gtk_box_append (GTK_BOX (box), row);
   gtk_widget_set_visible (box, FALSE);

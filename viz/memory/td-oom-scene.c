@@ -7,6 +7,7 @@
 #include "td-oom.h"
 
 #include "td-memory.h"
+#include "td-tape-oom-way.h"
 
 #define MARGIN 12.0
 #define BAR 64.0
@@ -52,6 +53,23 @@ dup_at (TdTapeReader *reader, const char *what, guint32 site)
   return g_strdup_printf ("%s%s%s", what, *what ? ", " : "", place);
 }
 
+/* By its handle; what the graph alone keeps, by the handle at the root. */
+static char *
+dup_kept (const Table *t, guint row)
+{
+  const TdTapeOomHolder *h = &t->holders[row];
+  uint32_t n;
+  const TdTapeOomLink *links = td_tape_reader_oom_links (t->reader, t->report, row, &n);
+
+  if (!(h->flags & TD_TAPE_OOM_HOLDER_GRAPH))
+    return dup_at (t->reader, td_tape_holder_name (h->holder), h->holder_site);
+  if (n < 2 || links[0].kind != TD_TAPE_OOM_LINK_HANDLE)
+    return g_strdup ("the graph");
+  g_autofree char *root
+      = dup_at (t->reader, td_tape_holder_name (links[0].holder), links[0].site);
+  return g_strdup_printf ("graph of %s", root);
+}
+
 static void
 add_columns (const Table *t)
 {
@@ -93,10 +111,7 @@ add_row (const Table *t, guint row, double y)
       = t->made_x > 0 ? td_oom_dup_label (t->reader, h) : td_oom_dup_title (t->reader, h);
   g_autofree char *words = td_oom_describe (t->reader, t->report, row);
   g_autofree char *made = dup_at (t->reader, td_tape_reader_string (t->reader, h->op), h->site);
-  g_autofree char *kept = dup_at (
-      t->reader,
-      h->flags & TD_TAPE_OOM_HOLDER_GRAPH ? "the graph" : td_tape_holder_name (h->holder),
-      h->holder_site);
+  g_autofree char *kept = dup_kept (t, row);
   TdStyle ground = { .fill = chosen ? TD_ROLE_SELECTED_ROW : TD_ROLE_NONE };
   TdStyle swatch = { .fill = td_category_role (h->category),
                      .pattern = td_category_pattern (h->category) };

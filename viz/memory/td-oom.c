@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "scene/td-format.h"
+#include "td-tape-oom-way.h"
 
 static void
 append_holder (GString *text, TdTapeReader *reader, const TdTapeOomHolder *h)
@@ -218,7 +219,7 @@ td_oom_describe (TdTapeReader *reader, guint i, guint row)
   const TdTapeOomHolder *h = &td_tape_reader_oom_holders (reader, i)[row];
   const char *op = td_tape_reader_string (reader, h->op);
   g_autofree char *title = td_oom_dup_title (reader, h);
-  char bytes[TD_FORMAT_SIZE], site[256];
+  char bytes[TD_FORMAT_SIZE], site[256], way[1500];
   GString *text = g_string_new (NULL);
 
   g_string_append_printf (text, "%s of %s in %u array%s, %.0f %% of what was allocated",
@@ -238,6 +239,9 @@ td_oom_describe (TdTapeReader *reader, guint i, guint row)
     g_string_append_printf (text, " at %s", site);
   if (h->flags & TD_TAPE_OOM_HOLDER_SAVED)
     g_string_append (text, ", saved for backward");
+  td_tape_oom_way (reader, i, row, way, sizeof way);
+  if (*way)
+    g_string_append_printf (text, ", by way of %s", way);
   return g_string_free (text, FALSE);
 }
 
