@@ -250,7 +250,7 @@ typedef struct TdPooling
 } TdPooling;
 typedef enum
 {
-  TD_POOL_MAX,         /* x -> y, index (i32, row-major place in the window; -1: none) */
+  TD_POOL_MAX,         /* x -> y, index (u8 or i32: 1 + row-major place in window; 0: none) */
   TD_POOL_MAX_GRAD,    /* index, gy -> gx */
   TD_POOL_MAX_GATHER,  /* index, ggx -> ggy: reads ggx at the remembered places */
   TD_POOL_AVERAGE,     /* x -> y */

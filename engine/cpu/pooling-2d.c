@@ -1,6 +1,7 @@
 /* Pooling over planes on the CPU.  Max pooling remembers where in its window each maximum lay
- * (-1 for a window that covers no pixel), so that its gradient and the gradient of that are a
- * scatter and a gather.  Planes are shared out over the threads.
+ * (from 1 on, 0 for a window that covers no pixel; in a type I that holds all of a window's
+ * places), so that its gradient and the gradient of that are a scatter and a gather.  Planes
+ * are shared out over the threads.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -15,8 +16,7 @@ typedef struct
   TdPoolKind kind;
   int64_t h, w, oh, ow; /* image, pooled */
   const void *in0, *in1;
-  void *out;
-  int32_t *index;
+  void *out, *index;
 } Job;
 
 /* The part of window o that lies inside [0, size). */
@@ -31,9 +31,10 @@ window (int64_t o, int ksize, int stride, int pad, int64_t size, int64_t *begin,
 
 /* The element at a remembered place of a window; -1 if it has none there. */
 static inline int64_t
-remembered (const Job *j, int64_t oy, int64_t ox, int32_t place)
+remembered (const Job *j, int64_t oy, int64_t ox, int32_t index)
 {
   const TdPooling *a = j->attrs;
+  const int32_t place = index - 1;
   const int32_t u
       = a->ksize[1] == 2 ? place >> 1 : (int32_t)((uint32_t)place / (uint32_t)a->ksize[1]);
   const int64_t r = oy * a->stride[0] - a->pad[0] + u;
@@ -45,7 +46,7 @@ remembered (const Job *j, int64_t oy, int64_t ox, int32_t place)
 /* Windows of 2 x 2 side by side, all inside: the pairs of two rows, without branches. */
 #define DEFINE_MAX_2X2(T)                                                                      \
   static inline __attribute__ ((always_inline)) void max_2x2_##T##_body (                      \
-      const T *restrict upper, int64_t w, int64_t n, T *restrict y, int32_t *restrict index)   \
+      const T *restrict upper, int64_t w, int64_t n, T *restrict y, uint8_t *restrict index)   \
   {                                                                                            \
     const T *lower = upper + w;                                                                \
                                                                                                \
@@ -54,55 +55,56 @@ remembered (const Job *j, int64_t oy, int64_t ox, int32_t place)
         const T a = upper[2 * i], b = upper[2 * i + 1];                                        \
         const T c = lower[2 * i], e = lower[2 * i + 1];                                        \
         T best = a;                                                                            \
-        int32_t where = 0;                                                                     \
+        int32_t where = 1;                                                                     \
                                                                                                \
-        where = ((b > best) | (b != b)) ? 1 : where;                                           \
+        where = ((b > best) | (b != b)) ? 2 : where;                                           \
         best = ((b > best) | (b != b)) ? b : best;                                             \
-        where = ((c > best) | (c != c)) ? 2 : where;                                           \
+        where = ((c > best) | (c != c)) ? 3 : where;                                           \
         best = ((c > best) | (c != c)) ? c : best;                                             \
-        where = ((e > best) | (e != e)) ? 3 : where;                                           \
+        where = ((e > best) | (e != e)) ? 4 : where;                                           \
         best = ((e > best) | (e != e)) ? e : best;                                             \
         y[i] = best;                                                                           \
-        index[i] = where;                                                                      \
+        index[i] = (uint8_t)where;                                                             \
       }                                                                                        \
   }                                                                                            \
   TD_TWINS (                                                                                   \
       max_2x2_##T,                                                                             \
-      (const T *restrict upper, int64_t w, int64_t n, T *restrict y, int32_t *restrict index), \
+      (const T *restrict upper, int64_t w, int64_t n, T *restrict y, uint8_t *restrict index), \
       (upper, w, n, y, index))
+DEFINE_MAX_2X2 (float)
+DEFINE_MAX_2X2 (double)
 
-#define DEFINE_POOL(T)                                                                         \
-  DEFINE_MAX_2X2 (T)                                                                           \
-                                                                                               \
-  static void max_window_##T (const Job *j, const T *x, int64_t oy, int64_t ox, T *y,          \
-                              int32_t *index)                                                  \
+#define DEFINE_MAX(T, I)                                                                       \
+  static void max_window_##T##_##I (const Job *j, const T *x, int64_t oy, int64_t ox, T *y,    \
+                                    I *index)                                                  \
   {                                                                                            \
     const TdPooling *a = j->attrs;                                                             \
-    int64_t y0, y1, x0, x1;                                                                    \
+    int64_t y0, y1, x0, x1, where = 0;                                                         \
                                                                                                \
     window (oy, a->ksize[0], a->stride[0], a->pad[0], j->h, &y0, &y1);                         \
     window (ox, a->ksize[1], a->stride[1], a->pad[1], j->w, &x0, &x1);                         \
     *y = -(T)INFINITY;                                                                         \
-    *index = -1;                                                                               \
     for (int64_t r = y0; r < y1; r++)                                                          \
       for (int64_t c = x0; c < x1; c++)                                                        \
         {                                                                                      \
           const T v = x[r * j->w + c];                                                         \
                                                                                                \
-          if (*index < 0 || v > *y || v != v)                                                  \
+          if (where == 0 || v > *y || v != v)                                                  \
             {                                                                                  \
               *y = v;                                                                          \
-              *index = (int32_t)((r - oy * a->stride[0] + a->pad[0]) * a->ksize[1] + c         \
-                                 - ox * a->stride[1] + a->pad[1]);                             \
+              where = (r - oy * a->stride[0] + a->pad[0]) * a->ksize[1] + c                    \
+                      - ox * a->stride[1] + a->pad[1] + 1;                                     \
             }                                                                                  \
         }                                                                                      \
+    *index = (I)where;                                                                         \
   }                                                                                            \
                                                                                                \
-  static void max_plane_##T (const Job *j, const T *x, T *y, int32_t *index)                   \
+  static void max_plane_##T##_##I (const Job *j, const T *x, T *y, I *index)                   \
   {                                                                                            \
     const TdPooling *a = j->attrs;                                                             \
-    const bool halves = a->ksize[0] == 2 && a->ksize[1] == 2 && a->stride[0] == 2              \
-                        && a->stride[1] == 2 && a->pad[0] == 0 && a->pad[1] == 0;              \
+    const bool halves = sizeof (I) == 1 && a->ksize[0] == 2 && a->ksize[1] == 2                \
+                        && a->stride[0] == 2 && a->stride[1] == 2 && a->pad[0] == 0            \
+                        && a->pad[1] == 0;                                                     \
                                                                                                \
     for (int64_t oy = 0; oy < j->oh; oy++, y += j->ow, index += j->ow)                         \
       {                                                                                        \
@@ -110,13 +112,13 @@ remembered (const Job *j, int64_t oy, int64_t ox, int32_t place)
                                                                                                \
         inside = inside < j->ow ? inside : j->ow;                                              \
         if (inside > 0)                                                                        \
-          max_2x2_##T (x + 2 * oy * j->w, j->w, inside, y, index);                             \
+          max_2x2_##T (x + 2 * oy * j->w, j->w, inside, y, (uint8_t *)index);                  \
         for (int64_t ox = inside; ox < j->ow; ox++)                                            \
-          max_window_##T (j, x, oy, ox, y + ox, index + ox);                                   \
+          max_window_##T##_##I (j, x, oy, ox, y + ox, index + ox);                             \
       }                                                                                        \
   }                                                                                            \
                                                                                                \
-  static void scatter_plane_##T (const Job *j, const int32_t *index, const T *from, T *to)     \
+  static void scatter_plane_##T##_##I (const Job *j, const I *index, const T *from, T *to)     \
   {                                                                                            \
     for (int64_t oy = 0, i = 0; oy < j->oh; oy++)                                              \
       for (int64_t ox = 0; ox < j->ow; ox++, i++)                                              \
@@ -128,7 +130,7 @@ remembered (const Job *j, int64_t oy, int64_t ox, int32_t place)
         }                                                                                      \
   }                                                                                            \
                                                                                                \
-  static void gather_plane_##T (const Job *j, const int32_t *index, const T *from, T *to)      \
+  static void gather_plane_##T##_##I (const Job *j, const I *index, const T *from, T *to)      \
   {                                                                                            \
     for (int64_t oy = 0, i = 0; oy < j->oh; oy++)                                              \
       for (int64_t ox = 0; ox < j->ow; ox++, i++)                                              \
@@ -137,8 +139,9 @@ remembered (const Job *j, int64_t oy, int64_t ox, int32_t place)
                                                                                                \
           to[i] = at >= 0 ? from[at] : 0;                                                      \
         }                                                                                      \
-  }                                                                                            \
-                                                                                               \
+  }
+
+#define DEFINE_AVERAGE(T)                                                                      \
   static void average_plane_##T (const Job *j, const T *from, T *to)                           \
   {                                                                                            \
     const TdPooling *a = j->attrs;                                                             \
@@ -165,30 +168,34 @@ remembered (const Job *j, int64_t oy, int64_t ox, int32_t place)
           if (!grad)                                                                           \
             to[oy * j->ow + ox] = sum * share;                                                 \
         }                                                                                      \
-  }                                                                                            \
+  }
+
+#define DEFINE_PLANES(T, I)                                                                    \
+  DEFINE_MAX (T, I)                                                                            \
                                                                                                \
-  static void planes_##T (int64_t begin, int64_t end, int worker, void *context)               \
+  static void planes_##T##_##I (int64_t begin, int64_t end, int worker, void *context)         \
   {                                                                                            \
     const Job *j = context;                                                                    \
     const int64_t image = j->h * j->w, pooled = j->oh * j->ow;                                 \
                                                                                                \
     for (int64_t p = begin; p < end; p++)                                                      \
       {                                                                                        \
-        const int32_t *index = (const int32_t *)j->in0 + p * pooled;                           \
+        const I *index = (const I *)j->in0 + p * pooled;                                       \
         const T *from = (const T *)(j->kind == TD_POOL_MAX_GRAD ? j->in1 : j->in0);            \
         T *to = j->out;                                                                        \
                                                                                                \
         switch (j->kind)                                                                       \
           {                                                                                    \
           case TD_POOL_MAX:                                                                    \
-            max_plane_##T (j, from + p * image, to + p * pooled, j->index + p * pooled);       \
+            max_plane_##T##_##I (j, from + p * image, to + p * pooled,                         \
+                                 (I *)j->index + p * pooled);                                  \
             break;                                                                             \
           case TD_POOL_MAX_GRAD:                                                               \
             memset (to + p * image, 0, (size_t)image * sizeof *to);                            \
-            scatter_plane_##T (j, index, from + p * pooled, to + p * image);                   \
+            scatter_plane_##T##_##I (j, index, from + p * pooled, to + p * image);             \
             break;                                                                             \
           case TD_POOL_MAX_GATHER:                                                             \
-            gather_plane_##T (j, index, (const T *)j->in1 + p * image, to + p * pooled);       \
+            gather_plane_##T##_##I (j, index, (const T *)j->in1 + p * image, to + p * pooled); \
             break;                                                                             \
           case TD_POOL_AVERAGE:                                                                \
             average_plane_##T (j, from + p * image, to + p * pooled);                          \
@@ -200,8 +207,12 @@ remembered (const Job *j, int64_t oy, int64_t ox, int32_t place)
       }                                                                                        \
   }
 
-DEFINE_POOL (float)
-DEFINE_POOL (double)
+DEFINE_AVERAGE (float)
+DEFINE_AVERAGE (double)
+DEFINE_PLANES (float, uint8_t)
+DEFINE_PLANES (double, uint8_t)
+DEFINE_PLANES (float, int32_t)
+DEFINE_PLANES (double, int32_t)
 
 TdStatus
 td__cpu_pooling_2d (TdPoolKind kind, const TdPooling *attrs, const TdTensor *in, int n_in,
@@ -222,11 +233,13 @@ td__cpu_pooling_2d (TdPoolKind kind, const TdPooling *attrs, const TdTensor *in,
               .index = out2 != NULL ? out2->data : NULL };
   const int64_t planes = image[0] * image[1];
   const int64_t grain = 1 + 16384 / (job.h * job.w + 1);
+  const bool wide = (out2 != NULL ? out2 : &in[0])->dtype == TD_I32;
 
   if (out->dtype == TD_F32)
-    td__cpu_parallel (planes, grain, planes_float, &job);
+    td__cpu_parallel (planes, grain, wide ? planes_float_int32_t : planes_float_uint8_t, &job);
   else if (out->dtype == TD_F64)
-    td__cpu_parallel (planes, grain, planes_double, &job);
+    td__cpu_parallel (planes, grain, wide ? planes_double_int32_t : planes_double_uint8_t,
+                      &job);
   else
     return TD_ERR_DTYPE;
   return TD_OK;

@@ -24,8 +24,8 @@ typedef struct
   int64_t place_step[TD_MAX_SPATIAL]; /* places of the window per axis */
   int64_t image, pooled, places;      /* elements of one channel, of one window */
   const void *in0, *in1;
-  void *out;
-  int32_t *index;
+  void *out, *index;
+  bool bytes; /* indices are u8 */
 } Job;
 
 /* One window: the part that lies inside the image, and an element of it. */
@@ -74,20 +74,34 @@ element_of (const Job *j, const Window *w)
   return at;
 }
 
-static inline int32_t
+static inline int64_t
 place_of (const Job *j, const Window *w)
 {
   int64_t at = 0;
 
   for (int i = 0; i < j->ndim; i++)
     at += (w->at[i] - w->first[i]) * j->place_step[i];
-  return (int32_t)at;
+  return at;
 }
 
-/* The element of the image at a remembered place of window o; -1 if it has none there. */
-static int64_t
-remembered (const Job *j, int64_t o, int64_t place)
+/* Places are remembered from 1 on. */
+static inline void
+remember (const Job *j, int64_t at, int64_t index)
 {
+  if (j->bytes)
+    ((uint8_t *)j->index)[at] = (uint8_t)index;
+  else
+    ((int32_t *)j->index)[at] = (int32_t)index;
+}
+
+/* The element of the image at the place that in0 remembers of window o, which is its element
+ * `element`; -1 if it has none there. */
+static int64_t
+remembered (const Job *j, int64_t o, int64_t element)
+{
+  const int64_t place
+      = (j->bytes ? ((const uint8_t *)j->in0)[element] : ((const int32_t *)j->in0)[element])
+        - 1;
   int64_t at = 0;
   Window w;
 
@@ -115,20 +129,22 @@ divisor_of (const Job *j, const Window *w)
 }
 
 #define DEFINE_POOL(T)                                                                         \
-  static void max_window_##T (const Job *j, Window *w, const T *x, T *y, int32_t *index)       \
+  static int64_t max_window_##T (const Job *j, Window *w, const T *x, T *y)                    \
   {                                                                                            \
+    int64_t index = 0;                                                                         \
+                                                                                               \
     *y = -(T)INFINITY;                                                                         \
-    *index = -1;                                                                               \
     for (int64_t t = 0; t < w->covered; t++, window_next (j, w))                               \
       {                                                                                        \
         const T v = x[element_of (j, w)];                                                      \
                                                                                                \
-        if (*index < 0 || v > *y || v != v)                                                    \
+        if (index == 0 || v > *y || v != v)                                                    \
           {                                                                                    \
             *y = v;                                                                            \
-            *index = place_of (j, w);                                                          \
+            index = place_of (j, w) + 1;                                                       \
           }                                                                                    \
       }                                                                                        \
+    return index;                                                                              \
   }                                                                                            \
                                                                                                \
   static void average_window_##T (const Job *j, Window *w, const T *x, T *y)                   \
@@ -158,7 +174,7 @@ divisor_of (const Job *j, const Window *w)
     for (int64_t o = 0; o < j->pooled; o++)                                                    \
       if (j->kind == TD_POOL_MAX_GRAD || j->kind == TD_POOL_MAX_GATHER)                        \
         {                                                                                      \
-          const int64_t at = remembered (j, o, ((const int32_t *)j->in0)[pooled + o]);         \
+          const int64_t at = remembered (j, o, pooled + o);                                    \
                                                                                                \
           if (j->kind == TD_POOL_MAX_GATHER)                                                   \
             to[pooled + o] = at < 0 ? 0 : ((const T *)j->in1)[image + at];                     \
@@ -169,8 +185,8 @@ divisor_of (const Job *j, const Window *w)
         {                                                                                      \
           window_open (j, o, &w);                                                              \
           if (j->kind == TD_POOL_MAX)                                                          \
-            max_window_##T (j, &w, (const T *)j->in0 + image, to + pooled + o,                 \
-                            j->index + pooled + o);                                            \
+            remember (j, pooled + o,                                                           \
+                      max_window_##T (j, &w, (const T *)j->in0 + image, to + pooled + o));     \
           else if (j->kind == TD_POOL_AVERAGE)                                                 \
             average_window_##T (j, &w, (const T *)j->in0 + image, to + pooled + o);            \
           else                                                                                 \
@@ -211,7 +227,8 @@ td__cpu_pooling (TdDevice *d, TdPoolKind kind, const TdPooling *attrs, const TdT
               .in0 = in[0].data,
               .in1 = n_in > 1 ? in[1].data : NULL,
               .out = out->data,
-              .index = out2 != NULL ? out2->data : NULL };
+              .index = out2 != NULL ? out2->data : NULL,
+              .bytes = (out2 != NULL ? out2 : &in[0])->dtype == TD_U8 };
 
   if (td__is_half (out->dtype))
     return td__cpu_half_pooling (d, kind, attrs, in, n_in, out, out2);

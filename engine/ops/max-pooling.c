@@ -1,5 +1,6 @@
 /* Max pooling over planes and over any number of axes.  Output 1 remembers where in its window
- * each maximum lay; the gradient scatters to those places, its own gradient gathers from them.
+ * each maximum lay, in a byte where that is enough (TD_POOL_MAX of device.h); the gradient
+ * scatters to those places, its own gradient gathers from them.
  *
  * SPDX-License-Identifier: MIT */
 #include "windows.h"
@@ -9,15 +10,29 @@ static const TdAttr attrs_of[] = { TD_POOL_ATTRS, TD_POOL_COVER_ALL ("true") };
 static const TdAttr grad_attrs[]
     = { TD_POOL_ATTRS, TD_POOL_COVER_ALL ("true"), TD_POOL_SIZE ("size") };
 
+/* Of places counted from 1, 0 for none, in windows that have been checked. */
+static TdDtype
+index_dtype (const TdPooling *w)
+{
+  int64_t places = 1;
+
+  for (int i = 0; i < w->ndim; i++)
+    places *= w->ksize[i];
+  return places <= UINT8_MAX ? TD_U8 : TD_I32;
+}
+
 static TdStatus
 infer (TdOpCall *call)
 {
   TdShape pooled;
+  TdPooling w;
   TdStatus status = td__pool_infer (call, &td__max_pooling_2d_class, &pooled);
 
   if (status == TD_OK)
     status = td_op_out (call, 0, call->in[0].dtype, &pooled);
-  return status != TD_OK ? status : td_op_out (call, 1, TD_I32, &pooled);
+  if (status == TD_OK)
+    status = td__pool_windows (call, pooled.ndim - 2, &w);
+  return status != TD_OK ? status : td_op_out (call, 1, index_dtype (&w), &pooled);
 }
 
 static TdStatus
@@ -52,12 +67,16 @@ backward (TdBackward *b)
 const TdOpClass td__max_pooling_2d_class = MAX_POOLING ("max_pooling_2d", "MaxPooling2D");
 const TdOpClass td__max_pooling_nd_class = MAX_POOLING ("max_pooling_nd", "MaxPoolingND");
 
+/* The index, and the windows that it is of. */
 static TdStatus
-check_index (const TdOpCall *call)
+check_index (const TdOpCall *call, TdPooling *w)
 {
-  if (call->in[0].dtype == TD_I32)
-    return TD_OK;
-  return td_op_fail_operands (call, TD_ERR_DTYPE, "index.dtype == i32 expected, got %s",
+  const TdStatus status = td__pool_windows (call, call->in[0].shape->ndim - 2, w);
+
+  if (status != TD_OK || call->in[0].dtype == index_dtype (w))
+    return status;
+  return td_op_fail_operands (call, TD_ERR_DTYPE, "index.dtype == %s expected, got %s",
+                              td_dtype_name (index_dtype (w)),
                               td_dtype_name (call->in[0].dtype));
 }
 
@@ -65,12 +84,13 @@ static TdStatus
 grad_infer (TdOpCall *call)
 {
   TdShape image;
+  TdPooling w;
   TdStatus status = td__pool_grad_infer (call, &td__max_pooling_2d_grad_class, 1, &image);
 
   if (status == TD_OK)
-    status = check_index (call);
-  if (status == TD_OK)
     status = td__check_same_shape (call, 0, 1);
+  if (status == TD_OK)
+    status = check_index (call, &w);
   return status != TD_OK ? status : td_op_out (call, 0, call->in[1].dtype, &image);
 }
 
@@ -101,15 +121,13 @@ gather_infer (TdOpCall *call)
   TdStatus status = td__window_ndim (call, &td__max_pooling_2d_gather_class, a->ndim, &ndim);
 
   if (status == TD_OK)
-    status = check_index (call);
+    status = check_index (call, &w);
   if (status == TD_OK)
     status = td__check_floats (call, 2);
   if (status == TD_OK)
     status = td__check_ndim (call, 1, index->ndim);
   for (int i = 0; status == TD_OK && i < 2; i++)
     status = td__check_sizes (call, 0, i, 1, i);
-  if (status == TD_OK)
-    status = td__pool_windows (call, ndim, &w);
   for (int i = 0; status == TD_OK && i < ndim; i++)
     if (td__window_count (x->dim[2 + i], w.ksize[i], w.stride[i], w.pad[i], 1, a->cover_all)
         != index->dim[2 + i])
@@ -156,6 +174,7 @@ const TdOpClass td__max_pooling_nd_gather_class
     = BY_INDEX ("max_pooling_nd_gather", "MaxPoolingNDWithIndexes", "x where the maxima were", gather);
 /* clang-format on */
 
+/* Who asks for indices gets Chainer's: i32, counted from 0, -1 for none. */
 static TdVar *
 apply (const TdOpClass *cls, const TdPoolAttrs *attrs, TdVar *x, TdVar **indices,
        const TdSite *site)
@@ -164,7 +183,8 @@ apply (const TdOpClass *cls, const TdPoolAttrs *attrs, TdVar *x, TdVar **indices
 
   td__apply_at (cls, attrs, &x, 1, out, 2, site);
   if (indices != NULL)
-    *indices = out[1];
+    *indices = td_add_scalar_at (
+        td_dtype (out[1]) == TD_I32 ? out[1] : td_cast_at (out[1], TD_I32, site), -1, site);
   return out[0];
 }
 

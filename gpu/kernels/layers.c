@@ -152,6 +152,10 @@ POOLS (pool_max_grad);
 POOLS (pool_gather);
 POOLS (pool_average);
 POOLS (pool_average_grad);
+POOLS (count_pool_max);
+POOLS (count_pool_max_grad);
+POOLS (count_pool_average);
+POOLS (count_pool_average_grad);
 WINDOWS (conv);
 WINDOWS (conv_data_grad);
 WINDOWS (conv_weight_grad);
@@ -166,6 +170,12 @@ td_cuda_pooling (TdCudaLauncher *l, TdPoolKind kind, const TdPooling *attrs, con
           [TD_POOL_MAX_GATHER] = pool_gather,
           [TD_POOL_AVERAGE] = pool_average,
           [TD_POOL_AVERAGE_GRAD] = pool_average_grad };
+  static TdCudaKernel (*const counting[])[TD_N_DTYPES]
+      = { [TD_POOL_MAX] = count_pool_max,
+          [TD_POOL_MAX_GRAD] = count_pool_max_grad,
+          [TD_POOL_MAX_GATHER] = NULL,
+          [TD_POOL_AVERAGE] = count_pool_average,
+          [TD_POOL_AVERAGE_GRAD] = count_pool_average_grad };
   /* Which operand is the image, which is pooled: in[0], in[1], out. */
   static const int roles[][2] = { [TD_POOL_MAX] = { 0, 2 },
                                   [TD_POOL_MAX_GRAD] = { 2, 1 },
@@ -176,7 +186,10 @@ td_cuda_pooling (TdCudaLauncher *l, TdPoolKind kind, const TdPooling *attrs, con
   const TdShape *image = operands[roles[kind][0]]->shape;
   const TdShape *pooled = operands[roles[kind][1]]->shape;
   const int wide = attrs->ndim > 2, none = (wide ? TD_MAX_SPATIAL : 2) - attrs->ndim;
+  const TdTensor *index = kind == TD_POOL_MAX ? out2 : kind < TD_POOL_AVERAGE ? &in[0] : NULL;
   const size_t pack = TD_PACK * td__bytes_of (out->dtype);
+  const size_t indices = index != NULL ? TD_PACK * td__bytes_of (index->dtype) : 1;
+  int64_t blocks;
   TdPoolParams a = { .in0 = in[0].data,
                      .in1 = n_in > 1 ? in[1].data : NULL,
                      .out = out->data,
@@ -187,7 +200,8 @@ td_cuda_pooling (TdCudaLauncher *l, TdPoolKind kind, const TdPooling *attrs, con
                      .pooled = 1,
                      .places = 1,
                      .divisor = (int)attrs->divisor,
-                     .adaptive = attrs->adaptive };
+                     .adaptive = attrs->adaptive,
+                     .bytes = index != NULL && index->dtype == TD_U8 };
 
   for (int i = 0; i < none + attrs->ndim; i++)
     {
@@ -202,13 +216,16 @@ td_cuda_pooling (TdCudaLauncher *l, TdPoolKind kind, const TdPooling *attrs, con
       a.pooled *= a.n_places[i];
       a.places *= k < 0 ? 1 : attrs->ksize[k];
     }
-  /* Indices lie in memory as the numbers do; their packs are of 16 bytes. */
+  /* Indices lie in memory as the numbers do. */
   a.packs = !wide && out->dtype != TD_F64 && a.inner % TD_PACK == 0
-            && td__aligned (a.in0, kind == TD_POOL_MAX_GRAD ? 16 : pack)
+            && td__aligned (a.in0, kind == TD_POOL_MAX_GRAD ? indices : pack)
             && td__aligned (a.in1, pack) && td__aligned (a.out, pack)
-            && td__aligned (a.index, 16);
-  return td__launch (l, &kernels[kind][wide][out->dtype],
-                     td__blocks (l, out->size / (a.packs ? TD_PACK : 1), TD_BLOCK), 1, &a);
+            && td__aligned (a.index, indices);
+  blocks = td__blocks (l, out->size / (a.packs ? TD_PACK : 1), TD_BLOCK);
+  if (counting[kind] != NULL && kernels[kind][wide][out->dtype].name != NULL)
+    a.parts = td__count (l, out, &blocks);
+  return td__launch (l, &(a.parts != NULL ? counting : kernels)[kind][wide][out->dtype], blocks,
+                     1, &a);
 }
 
 TdStatus

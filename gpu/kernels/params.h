@@ -186,8 +186,7 @@ typedef struct TdRowNormParams
 typedef struct TdPoolParams
 {
   const void *in0, *in1;
-  void *out;
-  int32_t *index;
+  void *out, *index;
   int64_t n, image, pooled, places; /* channels of all images; elements; of a window */
   int64_t inner; /* channels that lie side by side at each place: 1, or all of an image */
   int packs;     /* TD_PACK of them are taken at once */
@@ -195,6 +194,8 @@ typedef struct TdPoolParams
       n_places[TD_MAX_SPATIAL]; /* of the image, of the pooled array */
   int64_t ksize[TD_MAX_SPATIAL], stride[TD_MAX_SPATIAL], pad[TD_MAX_SPATIAL];
   int divisor, adaptive;
+  int bytes;          /* indices are u8, else i32 */
+  TdCudaStats *parts; /* of each block, as the parts of other kernels */
 } TdPoolParams;
 
 /** A convolution by its definition. */

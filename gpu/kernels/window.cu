@@ -3,7 +3,7 @@
  * there of size 1.
  *
  * SPDX-License-Identifier: MIT */
-#include "kernel.cuh"
+#include "count.cuh"
 
 /* Places of `index` in a row-major box. */
 template <int D>
@@ -140,9 +140,73 @@ template <typename S, int D> struct AtOnce
 
 /* In what follows a thread has V numbers that lie side by side: channels of one place. */
 
-template <typename S, int D, int V>
+/* Where windows had their maxima, from 1 on: a byte each, or four. */
+template <int V> struct Indices
+{
+  int32_t v[V];
+
+  template <typename I>
+  TD_MEMBER void
+  load_as (const void *indices, int64_t at)
+  {
+    const Pack<I, V> pack = *(const Pack<I, V> *)((const I *)indices + at);
+
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      v[k] = pack.v[k];
+  }
+
+  template <typename I>
+  TD_MEMBER void
+  store_as (void *indices, int64_t at) const
+  {
+    Pack<I, V> pack;
+
+#pragma unroll
+    for (int k = 0; k < V; k++)
+      pack.v[k] = (I)v[k];
+    *(Pack<I, V> *)((I *)indices + at) = pack;
+  }
+
+  TD_MEMBER void
+  load (const TdPoolParams &a, int64_t at)
+  {
+    if (a.bytes)
+      load_as<uint8_t> (a.in0, at);
+    else
+      load_as<int32_t> (a.in0, at);
+  }
+
+  TD_MEMBER void
+  store (const TdPoolParams &a, int64_t at) const
+  {
+    if (a.bytes)
+      store_as<uint8_t> (a.index, at);
+    else
+      store_as<int32_t> (a.index, at);
+  }
+};
+
+/* Number o and its neighbours of what comes out. */
+template <typename S, int V, typename C>
 TD_DEVICE void
-pool_max (const TdPoolParams &a)
+put (const TdPoolParams &a, int64_t o, const typename Number<S>::T *v, C &counter)
+{
+  typedef Number<S> N;
+  Pack<S, V> pack;
+
+#pragma unroll
+  for (int k = 0; k < V; k++)
+    {
+      pack.v[k] = N::store (v[k]);
+      counter.see (N::load (pack.v[k]));
+    }
+  *(Pack<S, V> *)((S *)a.out + o) = pack;
+}
+
+template <typename S, int D, int V, typename C>
+TD_DEVICE void
+pool_max (const TdPoolParams &a, C &counter)
 {
   typedef Number<S> N;
   typedef typename N::T T;
@@ -150,8 +214,7 @@ pool_max (const TdPoolParams &a)
   for (int64_t o = thread_index () * V; o < a.n * a.pooled; o += n_threads () * V)
     {
       int64_t at[D];
-      Pack<int32_t, V> index;
-      Pack<S, V> out;
+      Indices<V> index;
       T best[V];
       Window<D> w;
       Plane p;
@@ -166,7 +229,7 @@ pool_max (const TdPoolParams &a)
       for (int k = 0; k < V; k++)
         {
           best[k] = -(T)INFINITY;
-          index.v[k] = -1;
+          index.v[k] = 0;
         }
       for (int64_t t = 0; t < w.covered; t++, step_on<D> (at, w.begin, w.end))
         {
@@ -180,24 +243,21 @@ pool_max (const TdPoolParams &a)
             {
               const T v = N::load (pack.v[k]);
 
-              if (index.v[k] < 0 || v > best[k] || v != v)
+              if (index.v[k] == 0 || v > best[k] || v != v)
                 {
                   best[k] = v;
-                  index.v[k] = (int32_t)place;
+                  index.v[k] = (int32_t)place + 1;
                 }
             }
         }
-#pragma unroll
-      for (int k = 0; k < V; k++)
-        out.v[k] = N::store (best[k]);
-      *(Pack<S, V> *)((S *)a.out + o) = out;
-      *(Pack<int32_t, V> *)(a.index + o) = index;
+      put<S, V> (a, o, best, counter);
+      index.store (a, o);
     }
 }
 
-template <typename S, int D, int V>
+template <typename S, int D, int V, typename C>
 TD_DEVICE void
-pool_average (const TdPoolParams &a)
+pool_average (const TdPoolParams &a, C &counter)
 {
   typedef Number<S> N;
   typedef typename N::T T;
@@ -205,7 +265,6 @@ pool_average (const TdPoolParams &a)
   for (int64_t o = thread_index () * V; o < a.n * a.pooled; o += n_threads () * V)
     {
       int64_t at[D];
-      Pack<S, V> out;
       T sum[V];
       Window<D> w;
       Plane p;
@@ -229,15 +288,15 @@ pool_average (const TdPoolParams &a)
         }
 #pragma unroll
       for (int k = 0; k < V; k++)
-        out.v[k] = N::store (sum[k] / (T)w.divisor (a));
-      *(Pack<S, V> *)((S *)a.out + o) = out;
+        sum[k] /= (T)w.divisor (a);
+      put<S, V> (a, o, sum, counter);
     }
 }
 
 /* MAX: what the windows remember to have taken here; else a share of each window. */
-template <typename S, int D, int V, bool MAX>
+template <typename S, int D, int V, bool MAX, typename C>
 TD_DEVICE void
-pool_grad (const TdPoolParams &a)
+pool_grad (const TdPoolParams &a, C &counter)
 {
   typedef Number<S> N;
   typedef typename N::T T;
@@ -245,13 +304,11 @@ pool_grad (const TdPoolParams &a)
   for (int64_t x = thread_index () * V; x < a.n * a.image; x += n_threads () * V)
     {
       int64_t at[D], low[D], high[D], o[D], n = 1;
-      Pack<S, V> out;
       T sum[V];
       Plane p;
 
       p.open (a, x, a.image, a.pooled);
       const S *gy = (const S *)(MAX ? a.in1 : a.in0) + p.other;
-      const int32_t *index = (const int32_t *)a.in0 + p.other;
       places_of<D> (p.place, a.size, at);
       if (!windows_over<D> (a, at, low, high))
         n = 0;
@@ -270,14 +327,15 @@ pool_grad (const TdPoolParams &a)
 
           if (MAX)
             {
-              const Pack<int32_t, V> taken = *(const Pack<int32_t, V> *)(index + from);
+              Indices<V> taken;
               int64_t place = 0;
 
+              taken.load (a, p.other + from);
               for (int i = 0; i < D; i++)
                 place = place * a.ksize[i] + at[i] - o[i] * a.stride[i] + a.pad[i];
 #pragma unroll
               for (int k = 0; k < V; k++)
-                sum[k] += taken.v[k] == place ? N::load (g.v[k]) : (T)0;
+                sum[k] += taken.v[k] == place + 1 ? N::load (g.v[k]) : (T)0;
             }
           else
             {
@@ -289,11 +347,22 @@ pool_grad (const TdPoolParams &a)
                 sum[k] += N::load (g.v[k]) / (T)w.divisor (a);
             }
         }
-#pragma unroll
-      for (int k = 0; k < V; k++)
-        out.v[k] = N::store (sum[k]);
-      *(Pack<S, V> *)((S *)a.out + x) = out;
+      put<S, V> (a, x, sum, counter);
     }
+}
+
+template <typename S, int D, int V, typename C>
+TD_DEVICE void
+pool_max_grad (const TdPoolParams &a, C &counter)
+{
+  pool_grad<S, D, V, true> (a, counter);
+}
+
+template <typename S, int D, int V, typename C>
+TD_DEVICE void
+pool_average_grad (const TdPoolParams &a, C &counter)
+{
+  pool_grad<S, D, V, false> (a, counter);
 }
 
 template <typename S, int D>
@@ -302,8 +371,11 @@ pool_gather (const TdPoolParams &a)
 {
   for (int64_t o = thread_index (); o < a.n * a.pooled; o += n_threads ())
     {
-      const int32_t index = ((const int32_t *)a.in0)[o];
+      Indices<1> taken;
       int64_t at[D], place[D];
+
+      taken.load (a, o);
+      const int32_t index = taken.v[0] - 1;
       bool inside = index >= 0 && index < a.places;
       S v = {};
       Plane p;
@@ -439,39 +511,22 @@ conv_weight_grad (const TdConvParams &a, Room &room)
     }
 }
 
-#define POOLS(S, D, name)                                                                      \
-  TD_KERNEL (td_pool_max_##D##d_##name, TdPoolParams)                                          \
+#define POOL_KERNEL(each, S, D, name)                                                          \
+  TD_COUNTED_KERNEL (each##_##D##d_##name, TdPoolParams)                                       \
   {                                                                                            \
+    TD_COUNTER (Number<S>::T);                                                                 \
+                                                                                               \
     if (a.packs)                                                                               \
-      pool_max<S, D, AtOnce<S, D>::V> (a);                                                     \
+      each<S, D, AtOnce<S, D>::V> (a, counter);                                                \
     else                                                                                       \
-      pool_max<S, D, 1> (a);                                                                   \
-  }                                                                                            \
-  TD_KERNEL (td_pool_max_grad_##D##d_##name, TdPoolParams)                                     \
-  {                                                                                            \
-    if (a.packs)                                                                               \
-      pool_grad<S, D, AtOnce<S, D>::V, true> (a);                                              \
-    else                                                                                       \
-      pool_grad<S, D, 1, true> (a);                                                            \
-  }                                                                                            \
-  TD_KERNEL (td_pool_gather_##D##d_##name, TdPoolParams)                                       \
-  {                                                                                            \
-    pool_gather<S, D> (a);                                                                     \
-  }                                                                                            \
-  TD_KERNEL (td_pool_average_##D##d_##name, TdPoolParams)                                      \
-  {                                                                                            \
-    if (a.packs)                                                                               \
-      pool_average<S, D, AtOnce<S, D>::V> (a);                                                 \
-    else                                                                                       \
-      pool_average<S, D, 1> (a);                                                               \
-  }                                                                                            \
-  TD_KERNEL (td_pool_average_grad_##D##d_##name, TdPoolParams)                                 \
-  {                                                                                            \
-    if (a.packs)                                                                               \
-      pool_grad<S, D, AtOnce<S, D>::V, false> (a);                                             \
-    else                                                                                       \
-      pool_grad<S, D, 1, false> (a);                                                           \
+      each<S, D, 1> (a, counter);                                                              \
+    TD_COUNTER_LEAVE (a.parts);                                                                \
   }
+#define POOLS(S, D, name)                                                                      \
+  POOL_KERNEL (pool_max, S, D, name)                                                           \
+  POOL_KERNEL (pool_max_grad, S, D, name)                                                      \
+  POOL_KERNEL (pool_average, S, D, name)                                                       \
+  POOL_KERNEL (pool_average_grad, S, D, name)
 POOLS (float, 2, f32)
 POOLS (double, 2, f64)
 POOLS (td_f16, 2, f16)
@@ -480,6 +535,21 @@ POOLS (float, 6, f32)
 POOLS (double, 6, f64)
 POOLS (td_f16, 6, f16)
 POOLS (td_bf16, 6, bf16)
+
+#if !defined(TD_KERNELS_COUNT)
+#define GATHERS(S, D, name)                                                                    \
+  TD_KERNEL (td_pool_gather_##D##d_##name, TdPoolParams)                                       \
+  {                                                                                            \
+    pool_gather<S, D> (a);                                                                     \
+  }
+GATHERS (float, 2, f32)
+GATHERS (double, 2, f64)
+GATHERS (td_f16, 2, f16)
+GATHERS (td_bf16, 2, bf16)
+GATHERS (float, 6, f32)
+GATHERS (double, 6, f64)
+GATHERS (td_f16, 6, f16)
+GATHERS (td_bf16, 6, bf16)
 
 #define CONVS(T, D, name)                                                                      \
   TD_KERNEL (td_conv_##D##d_##name, TdConvParams)                                              \
@@ -500,3 +570,4 @@ CONVS (float, 2, f32)
 CONVS (double, 2, f64)
 CONVS (float, 6, f32)
 CONVS (double, 6, f64)
+#endif

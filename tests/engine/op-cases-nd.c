@@ -322,7 +322,7 @@ give_to_place (void *user, int64_t image, int64_t pixel, int64_t place)
 {
   const Pooling *p = user;
 
-  if (p->other[pixel] == (double)place)
+  if (p->other[pixel] == (double)(place + 1))
     p->out[image] += p->in[pixel];
 }
 
@@ -331,7 +331,7 @@ take_from_place (void *user, int64_t image, int64_t pixel, int64_t place)
 {
   const Pooling *p = user;
 
-  if (p->other[pixel] == (double)place)
+  if (p->other[pixel] == (double)(place + 1))
     p->out[pixel] = p->in[image];
 }
 
@@ -434,10 +434,23 @@ MAX_POOLING (1d, td_max_pooling_1d_at, pool_options (&bar), TdPoolNdOpt, bar,
 MAX_POOLING (halves, td_max_pooling_2d_at, pool_options_2d (&halves), TdPool2dOpt, halves,
              o.cover_all = true)
 
-/* Remembered places: one that is nowhere, and some that lie in the padding. */
-static const double places_2d[] = { 3, 5, -1, 0, 4, 5, 1, 2, 3, 4, 5, 0, 1, 2, 3,
-                                    3, 3, 3,  5, 5, 1, 4, 4, 2, 0, 0, 2, 1, 3, -1 };
-static const double places_3d[] = { 11, 0, 5, -1, 7, 7, 3, 9, 11, 2, 1, 10, 4, 6, 8, 3 };
+/* More places than a byte tells apart. */
+static const Windows wide = { .ksize = { 16, 17 }, .stride = { 5, 5 }, .pad = { 14, 15 } };
+static const int wide_size[] = { 3, 3 };
+MAX_POOLING (wide, td_max_pooling_2d_at, pool_options_2d (&wide), TdPool2dOpt, wide)
+
+/* Remembered places, from 1 on: one that is nowhere, and some that lie in the padding. */
+static const double places_2d[] = { 4, 6, 0, 1, 5, 6, 2, 3, 4, 5, 6, 1, 2, 3, 4,
+                                    4, 4, 4, 6, 6, 2, 5, 5, 3, 1, 1, 3, 2, 4, 0 };
+static const double places_3d[] = { 12, 1, 6, 0, 8, 8, 4, 10, 12, 3, 2, 11, 5, 7, 9, 4 };
+static const double places_wide[]
+    = { 272, 254, 255, 256, 257, 0, 145, 144, 126, 127, 128, 162, 161, 1, 16, 17 };
+CALL (max_grad_wide, TdPoolAttrs a = pool_attrs (&wide, 2, wide_size);
+      y[0] = td__apply2 (&td__max_pooling_2d_grad_class, &a, NULL, x[0], x[1]))
+WHOLE_POOL (max_grad_wide, wide, OUT, IN0, give_to_place, BY_ONE, in[0], NULL)
+CALL (max_gather_wide, TdPoolAttrs a = pool_attrs (&wide, 2, wide_size);
+      y[0] = td__apply2 (&td__max_pooling_nd_gather_class, &a, NULL, x[0], x[1]))
+WHOLE_POOL (max_gather_wide, wide, IN1, IN0, take_from_place, BY_ONE, in[0], NULL)
 CALL (max_grad_2d, TdPoolAttrs a = pool_attrs (&plane, 2, plane_size);
       y[0] = td__apply2 (&td__max_pooling_2d_grad_class, &a, NULL, x[0], x[1]))
 WHOLE_POOL (max_grad_2d, plane, OUT, IN0, give_to_place, BY_ONE, in[0], NULL)
@@ -549,7 +562,8 @@ CALL (huge_window,
 
 // clang-format off
 #define X(...) { S (__VA_ARGS__), -1.5, 1.5, 0, 0, NULL }
-#define INDICES(numbers, ...) { S (__VA_ARGS__), 0, 0, TD_I32, 0, numbers }
+#define INDICES(numbers, ...) { S (__VA_ARGS__), 0, 0, TD_U8, 0, numbers }
+#define WIDE_INDICES(numbers, ...) { S (__VA_ARGS__), 0, 0, TD_I32, 0, numbers }
 #define ROW(op_name, name, n, ...) \
   { .op = op_name, .variant = #name, .call = call_##name, .n_in = n, .n_out = 1, .whole = whole_##name, __VA_ARGS__ }
 
@@ -579,6 +593,9 @@ const OpCase op_cases_nd[] = {
   { .op = "max_pooling_2d", .variant = "max_halves", .call = call_max_halves, .n_in = 1, .n_out = 2, .in = { X (1, 2, 5, 7) }, .out = { S (1, 2, 3, 4), S (1, 2, 3, 4) }, .whole = whole_max_halves },
   ROW ("max_pooling_2d_grad", max_grad_2d, 2, .in = { INDICES (places_2d, 1, 2, 3, 5), X (1, 2, 3, 5) }, .out = { S (1, 2, 5, 4) }),
   ROW ("max_pooling_2d_gather", max_gather_2d, 2, .in = { INDICES (places_2d, 1, 2, 3, 5), X (1, 2, 5, 4) }, .out = { S (1, 2, 3, 5) }),
+  { .op = "max_pooling_2d", .variant = "max_wide", .call = call_max_wide, .n_in = 1, .n_out = 2, .in = { X (1, 2, 3, 3) }, .out = { S (1, 2, 4, 4), S (1, 2, 4, 4) }, .whole = whole_max_wide },
+  ROW ("max_pooling_2d_grad", max_grad_wide, 2, .in = { WIDE_INDICES (places_wide, 1, 1, 4, 4), X (1, 1, 4, 4) }, .out = { S (1, 1, 3, 3) }),
+  ROW ("max_pooling_nd_gather", max_gather_wide, 2, .in = { WIDE_INDICES (places_wide, 1, 1, 4, 4), X (1, 1, 3, 3) }, .out = { S (1, 1, 4, 4) }),
   { .op = "max_pooling_nd", .variant = "max_1d", .call = call_max_1d, .n_in = 1, .n_out = 2, .in = { X (2, 2, 6) }, .out = { S (2, 2, 4), S (2, 2, 4) }, .whole = whole_max_1d },
   { .op = "max_pooling_nd", .variant = "max_3d", .call = call_max_3d, .n_in = 1, .n_out = 2, .in = { X (2, 1, 3, 4, 3) }, .out = { S (2, 1, 2, 2, 2), S (2, 1, 2, 2, 2) }, .whole = whole_max_3d },
   ROW ("max_pooling_nd_grad", max_grad_3d, 2, .in = { INDICES (places_3d, 2, 1, 2, 2, 2), X (2, 1, 2, 2, 2) }, .out = { S (2, 1, 3, 4, 3) }),
@@ -613,6 +630,8 @@ const OpError op_errors_nd[] = {
   { "max_pooling_2d", call_max_pooling_2d, 1, { { TD_F32, S (2, 3) } }, TD_ERR_SHAPE, "max_pooling_2d: x.ndim == 4 expected, got 2: x (2, 3) f32" },
   { "max_pooling_nd", call_max_pooling_nd, 1, { { TD_F32, S (2, 3) } }, TD_ERR_SHAPE, "max_pooling_nd: x.ndim >= 3 expected, got 2: x (2, 3) f32" },
   { "max_pooling_nd", call_huge_window, 1, { { TD_F32, S (1, 1, 3, 3) } }, TD_ERR_ARG, "max_pooling_nd: windows of at most 2147483647 places expected" },
+  { "max_pooling_2d_grad", call_max_grad_2d, 2, { { TD_I32, S (1, 2, 3, 5) }, { TD_F32, S (1, 2, 3, 5) } }, TD_ERR_DTYPE, "max_pooling_2d_grad: index.dtype == u8 expected, got i32: index (1, 2, 3, 5) i32, gy (1, 2, 3, 5) f32" },
+  { "max_pooling_nd_gather", call_max_gather_wide, 2, { { TD_U8, S (1, 1, 4, 4) }, { TD_F32, S (1, 1, 3, 3) } }, TD_ERR_DTYPE, "max_pooling_nd_gather: index.dtype == i32 expected, got u8: index (1, 1, 4, 4) u8, gy (1, 1, 3, 3) f32" },
   { "average_pooling_2d", call_average_pooling_2d, 1, { { TD_I32, S (1, 1, 4, 4) } }, TD_ERR_DTYPE, "average_pooling_2d: x.dtype.kind == f expected, got i32: x (1, 1, 4, 4) i32" },
   { "average_pooling_nd", call_pad_value, 1, { { TD_F32, S (1, 1, 4) } }, TD_ERR_ARG, "average_pooling_nd: pad_value 0 or None expected, got 3" },
   { "adaptive_average_pooling_2d", call_adaptive_0, 1, { { TD_F32, S (1, 1, 4, 4) } }, TD_ERR_ARG, "adaptive_average_pooling_2d: output_size >= 1 expected, got (2, 0)" },

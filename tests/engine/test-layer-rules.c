@@ -184,6 +184,59 @@ max_pooling_2d__covers_all_by_default (void **unused)
     }
 }
 
+/* The largest are f32, of 128 x 128 windows; what follows a block is the pool's. */
+static void
+max_pooling_2d__remembers_each_window_in_a_byte (void **unused)
+{
+  size_t before, all;
+
+  TD_SCOPE ("test")
+    {
+      TdVar *x = td_variable (zeros (TD_F32, TD_SHAPE (1, 1, 256, 256)), "x");
+      TdDevice *d = td_device (x);
+
+      before = td_mem_info (d).live_bytes;
+      td_max_pooling_2d (x);
+      all = td_mem_info (d).live_bytes - before;
+      assert_in_range (all, 128 * 128 * 5, 128 * 128 * 5 + 4096);
+      before += all;
+      td_max_pooling_2d (x, .ksize = { 16, 16 }, .stride = { 2, 2 }, .pad = { 7, 7 });
+      all = td_mem_info (d).live_bytes - before;
+      assert_in_range (all, 128 * 128 * 8, 128 * 128 * 8 + 4096);
+    }
+}
+
+/* Also of windows that lie in the padding alone, and where a byte is too little. */
+static void
+max_pooling_2d__gives_chainers_indices (void **unused)
+{
+  static const int32_t narrow[] = { -1, -1, -1, -1, 8, 6, -1, 2, 0 };
+  const float x[] = { 1, 2, 3, 4 };
+  int32_t places[21 * 19];
+  TdVar *indices;
+
+  TD_SCOPE ("test")
+    {
+      TdVar *v = td_tensor (TD_F32, TD_SHAPE (1, 1, 2, 2), x);
+
+      td_max_pooling_2d (v, .ksize = { 3, 3 }, .stride = { 2, 2 }, .pad = { 3, 3 },
+                         .cover_all = false, .indices = &indices);
+      assert_int_equal (td_dtype (indices), TD_I32);
+      assert_int_equal (td_read (indices, places, sizeof narrow), TD_OK);
+      assert_memory_equal (places, narrow, sizeof narrow);
+      td_max_pooling_2d (v, .ksize = { 20, 20 }, .pad = { 19, 18 }, .stride = { 1, 1 },
+                         .cover_all = false, .indices = &indices);
+      assert_int_equal (td_dtype (indices), TD_I32);
+      assert_int_equal (td_read (indices, places, sizeof places), TD_OK);
+      for (int i = 0; i < 21 * 19; i++)
+        {
+          const int row = i / 19, lowest = row < 1 ? row : 1;
+
+          assert_int_equal (places[i], (lowest - row + 19) * 20 + 1 - i % 19 + 18);
+        }
+    }
+}
+
 static void
 dropout__keeps_x_itself_when_not_training (void **unused)
 {
@@ -341,6 +394,8 @@ main (void)
     td_test (accuracy__counts_right_rows_and_has_no_gradient),
     td_test (max_pooling_2d__passes_nan_and_takes_the_first_of_equals),
     td_test (max_pooling_2d__covers_all_by_default),
+    td_test (max_pooling_2d__remembers_each_window_in_a_byte),
+    td_test (max_pooling_2d__gives_chainers_indices),
     td_test (dropout__keeps_x_itself_when_not_training),
     td_test (dropout__zeroes_its_share_and_backward_uses_the_same_mask),
     td_test (batch_normalization__updates_running_statistics_unbiased),

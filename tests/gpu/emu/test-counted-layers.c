@@ -299,13 +299,75 @@ lstm__counts_both_arrays_that_it_writes (void **state)
         }
 }
 
+/* --- windows --- */
+
+typedef struct
+{
+  TdPoolKind kind;
+  TdPooling pooling;
+} Pooling;
+
+static TdStatus
+call_pooling (TdCudaLauncher *l, TdTensor *in, TdTensor *out, const void *context)
+{
+  const Pooling *c = context;
+  const bool indexed = c->kind == TD_POOL_MAX_GRAD || c->kind == TD_POOL_MAX_GATHER;
+
+  return td_cuda_pooling (l, c->kind, &c->pooling, in, indexed ? 2 : 1, &out[0],
+                          c->kind == TD_POOL_MAX ? &out[1] : NULL);
+}
+
+/* Outputs and gradients of images in both layouts, channels taken four at once and one by one,
+ * windows side by side and over each other, and of volumes. */
+static void
+check_pooling (TdDtype dtype, int i)
+{
+  const bool volume = i % 4 == 3, apart = i % 2 == 0;
+  const int64_t channels = i / 4 % 2 == 0 ? 8 : 3;
+  const int ndim = volume ? 3 : 2, k = apart ? 2 : 3;
+  const int64_t n = apart ? 7 : 6; /* windows along an axis of 13, the last in the padding */
+  const Array x = { dtype, { 2 + ndim, { 2, channels, 13, 13, 13 } }, SPECIAL };
+  const Array y = { dtype, { 2 + ndim, { 2, channels, n, n, n } }, (Spread)(i % SPREADS) };
+  const Array index = { TD_U8, y.shape, PLAIN };
+  const Array forward[2] = { y, index }, backward[2] = { index, y };
+  Pooling c = { TD_POOL_AVERAGE,
+                { ndim,
+                  { k, k, k },
+                  { 2, 2, 2 },
+                  { apart, apart, apart },
+                  (TdPoolDivisor)(i % 3),
+                  false,
+                  (uint8_t)(i / 2 % 2 == 0 ? TD_CHANNELS_LAST : TD_ROW_MAJOR) } };
+  char what[120];
+
+  snprintf (what, sizeof what, "case %d, dtype %d, average pooling", i, (int)dtype);
+  counting_check (what, &x, 1, &y, 1, 1, call_pooling, &c);
+  c.kind = TD_POOL_AVERAGE_GRAD;
+  counting_check ("its gradient", &y, 1, &x, 1, 1, call_pooling, &c);
+  c.kind = TD_POOL_MAX;
+  counting_check ("max pooling", &x, 1, forward, 2, 1, call_pooling, &c);
+  c.kind = TD_POOL_MAX_GRAD;
+  counting_check ("its gradient", backward, 2, &x, 1, 1, call_pooling, &c);
+  c.kind = TD_POOL_MAX_GATHER;
+  counting_check ("what it takes", (const Array[]){ index, x }, 2, &y, 1, 0, call_pooling, &c);
+}
+
+static void
+pooling__counts_what_it_writes (void **state)
+{
+  for (int d = 0; d < 4; d++)
+    for (int i = 0; i < 8; i++)
+      if (i % 4 != 3 || d == i / 4 || d == 2 + i / 4) /* volumes are slow here */
+        check_pooling (counting_floats[d], i);
+}
+
 static void
 kernels__that_count_have_all_run (void **state)
 {
   static const char *const words[]
       = { "td_count_softmax_", "td_count_row_norm_",  "td_count_batch_norm_",
           "td_count_lstm_",    "td_count_sum_along_", "td_count_scan_along_",
-          "td_count_loss_" };
+          "td_count_loss_",    "td_count_pool_" };
 
   rig_all_ran (words, (int)(sizeof words / sizeof words[0]));
 }
@@ -321,6 +383,7 @@ main (void)
     cmocka_unit_test (row_norm__counts_what_it_writes),
     cmocka_unit_test (batch_norm__counts_what_it_writes_in_both_layouts),
     cmocka_unit_test (lstm__counts_both_arrays_that_it_writes),
+    cmocka_unit_test (pooling__counts_what_it_writes),
     cmocka_unit_test (kernels__that_count_have_all_run),
   };
 

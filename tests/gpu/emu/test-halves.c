@@ -154,7 +154,7 @@ pooling__in_halves_is_rounded_once (void **state)
       const TdShape pooled = { 2 + ndim, { 2, channels, 5, 4, 3 } };
       const RigArray x = { dtype, image, -2, 2, 0 }, y = { dtype, pooled, -2, 2, 0 };
       const RigArray special = { dtype, image, -2, 2, RIG_SPECIAL };
-      const RigArray index = { TD_I32, pooled, -1, ndim == 2 ? 8 : 26, 0 };
+      const RigArray index = { i < 8 ? TD_U8 : TD_I32, pooled, 0, ndim == 2 ? 9 : 27, 0 };
       Case c = { .run = run_pooling,
                  .n_in = 1,
                  .n_out = 1,

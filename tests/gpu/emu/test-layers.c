@@ -220,12 +220,14 @@ call_pool (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context
                      : td_cuda_pooling (gpu, c->kind, &c->attrs, in, n_in, out, out2);
 }
 
+/* indices: the type that places are remembered in. */
 static void
-check_pools (const TdPooling *attrs, const TdShape *image, const TdShape *pooled, TdDtype dtype)
+check_pools (const TdPooling *attrs, const TdShape *image, const TdShape *pooled, TdDtype dtype,
+             TdDtype indices)
 {
   const RigArray x = { dtype, *image, -2, 2, 0 }, y = { dtype, *pooled, -2, 2, 0 };
   int64_t places = 1;
-  RigArray index = { TD_I32, *pooled, -1, 0, 0 };
+  RigArray index = { indices, *pooled, 0, 0, 0 };
   Pool c = { TD_POOL_AVERAGE, *attrs };
   const double tolerance = dtype == TD_F64   ? 1e-13
                            : dtype == TD_F32 ? 1e-6
@@ -233,7 +235,7 @@ check_pools (const TdPooling *attrs, const TdShape *image, const TdShape *pooled
 
   for (int i = 0; i < attrs->ndim; i++)
     places *= attrs->ksize[i];
-  index.high = (double)places - 1;
+  index.high = (double)places;
   rig_check ("average pooling", &x, 1, &y, 1, tolerance, call_pool, &c);
   c.kind = TD_POOL_AVERAGE_GRAD;
   rig_check ("gradient of average pooling", &y, 1, &x, 1, tolerance, call_pool, &c);
@@ -275,7 +277,34 @@ pooling__gives_the_cpus_numbers_over_any_axes (void **state)
                                                        / attrs.stride[k]
                                                    + 1;
         }
-      check_pools (&attrs, &image, &pooled, floats[(i + i / 4) % 4]);
+      check_pools (&attrs, &image, &pooled, floats[(i + i / 4) % 4],
+                   i % 5 == 4 ? TD_I32 : TD_U8);
+    }
+}
+
+static void
+pooling__remembers_every_place_of_a_byte_and_more (void **state)
+{
+  static const struct
+  {
+    int ksize[2];
+    TdDtype indices;
+  } rows[] = { { { 15, 17 }, TD_U8 }, { { 16, 16 }, TD_I32 }, { { 1, 255 }, TD_U8 } };
+
+  for (int i = 0; i < 6; i++)
+    {
+      const int *k = rows[i / 2].ksize;
+      const TdPooling attrs = { .ndim = 2,
+                                .ksize = { k[0], k[1] },
+                                .stride = { 3, 4 },
+                                .pad = { k[0] / 2, k[1] / 2 },
+                                .layout = i % 2 == 0 ? TD_CHANNELS_LAST : TD_ROW_MAJOR };
+      const TdShape image = { 4, { 2, 4, 19, 21 } };
+      const TdShape pooled = { 4,
+                               { 2, 4, (19 + 2 * attrs.pad[0] - k[0]) / 3 + 1,
+                                 (21 + 2 * attrs.pad[1] - k[1]) / 4 + 1 } };
+
+      check_pools (&attrs, &image, &pooled, floats[i % 4], rows[i / 2].indices);
     }
 }
 
@@ -285,7 +314,7 @@ pooling__takes_the_first_nan_of_a_window (void **state)
   const Pool c = { TD_POOL_MAX, { 2, { 3, 3 }, { 2, 2 }, { 1, 1 }, TD_POOL_BY_WINDOW, false } };
   const RigArray x = { TD_F32, { 4, { 2, 2, 13, 13 } }, -2, 2, RIG_SPECIAL };
   const RigArray out[2] = { { TD_F32, { 4, { 2, 2, 7, 7 } }, 0, 0, 0 },
-                            { TD_I32, { 4, { 2, 2, 7, 7 } }, 0, 0, 0 } };
+                            { TD_U8, { 4, { 2, 2, 7, 7 } }, 0, 0, 0 } };
 
   rig_check ("max pooling of NaN", &x, 1, out, 2, 0, call_pool, &c);
 }
@@ -471,6 +500,7 @@ main (void)
     cmocka_unit_test (row_norm__sums_gradients_of_its_vectors_by_pieces),
     cmocka_unit_test (row_norm__is_the_cpus_in_rows_that_are_not_aligned),
     cmocka_unit_test (pooling__gives_the_cpus_numbers_over_any_axes),
+    cmocka_unit_test (pooling__remembers_every_place_of_a_byte_and_more),
     cmocka_unit_test (pooling__takes_the_first_nan_of_a_window),
     cmocka_unit_test (conv__gives_the_definitions_numbers_over_any_axes),
     cmocka_unit_test (gemm__gives_the_cpus_products_both_ways_round),
