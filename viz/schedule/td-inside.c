@@ -198,8 +198,10 @@ td_inside_new (TdTapeReader *reader, TdIteration *it, guint event)
   const TdTapeIteration *tape = td_iteration_get_tape (it);
   const TdReplayed *replayed
       = event < tape->n_events ? td_iteration_get_replayed (it, event) : NULL;
-  TdInside *self
-      = reader && replayed ? new_group (reader, replayed, tape, &tape->events[event]) : NULL;
+  /* a group is called as its members are, joined: of others no schedule needs to be loaded */
+  TdInside *self = reader && replayed && strchr (td_iteration_get_op_name (it, event), '+')
+                       ? new_group (reader, replayed, tape, &tape->events[event])
+                       : NULL;
 
   if (self)
     {

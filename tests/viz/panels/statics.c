@@ -224,6 +224,11 @@ statics__prints_every_format (void **state)
   assert_contains (rows, "block,4,0,operation,relu,,model.c:20,pruned,-1,0,128\n");
   assert_contains (object, "\"fused\": 2");
   assert_contains (object, "\"fate\": \"pruned\"");
+  /* members say what they are given, by number where that is another member's */
+  assert_contains (object, "\"call\": \"relu (linear)\", \"formula\": \"\", \"shape\": [4, 8], "
+                           "\"dtype\": \"float32\"");
+  assert_contains (object, "\"call\": \"relu (#1)\"");
+  assert_contains (now, "  relu (#1)");
   fixture_clear (&f);
 }
 
