@@ -51,17 +51,18 @@ payload_of (TapeValue v)
 void *
 td__tape_grow (TapePickle *p, void *array, uint64_t *room, uint64_t n, size_t size)
 {
+  const uint64_t left = (p->budget - p->taken) / size;
   uint64_t wanted = *room < 64 ? 64 : *room;
   void *bigger;
 
   if (n <= *room)
     return array;
+  if (n - *room > left)
+    return NULL;
   while (wanted < n)
     wanted += wanted / 2;
-  if (wanted > (p->budget - p->taken) / size + *room)
-    wanted = n; /* no more than is needed, near the end */
-  if (n - *room > (p->budget - p->taken) / size)
-    return NULL;
+  if (wanted - *room > left) /* near the end half of what is left: never little by little */
+    wanted = *room + (n - *room + left) / 2;
   bigger = realloc (array, wanted * size);
   if (bigger == NULL)
     return NULL;

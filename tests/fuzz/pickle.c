@@ -112,7 +112,7 @@ main (int argc, char **argv)
   const char *rounds = getenv ("ROUNDS");
 
   for (int i = 1; i < argc; i++)
-    if (!run_file (argv[i], rounds != NULL ? (uint32_t)atoi (rounds) : 1500))
+    if (!run_file (argv[i], rounds != NULL ? (uint32_t)atoi (rounds) : 500))
       {
         fprintf (stderr, "%s: a good pickle expected\n", argv[i]);
         return 1;
