@@ -43,14 +43,16 @@ remembered (const Job *j, int64_t oy, int64_t ox, int32_t index)
   return place < 0 || r < 0 || r >= j->h || c < 0 || c >= j->w ? -1 : r * j->w + c;
 }
 
-/* Windows of 2 x 2 side by side, all inside: the pairs of two rows, without branches. */
+/* K windows of 2 x 2 side by side, all inside: the pairs of two rows, without branches.  Places
+ * are found as wide as the numbers are compared, and narrowed then. */
 #define DEFINE_MAX_2X2(T)                                                                      \
-  static inline __attribute__ ((always_inline)) void max_2x2_##T##_body (                      \
-      const T *restrict upper, int64_t w, int64_t n, T *restrict y, uint8_t *restrict index)   \
+  static inline __attribute__ ((always_inline)) void max_2x2_##T##_some (                      \
+      const T *restrict upper, const T *restrict lower, T *restrict y,                         \
+      uint8_t *restrict index, const int K)                                                    \
   {                                                                                            \
-    const T *lower = upper + w;                                                                \
+    int32_t places[16];                                                                        \
                                                                                                \
-    for (int64_t i = 0; i < n; i++)                                                            \
+    for (int i = 0; i < K; i++)                                                                \
       {                                                                                        \
         const T a = upper[2 * i], b = upper[2 * i + 1];                                        \
         const T c = lower[2 * i], e = lower[2 * i + 1];                                        \
@@ -64,13 +66,38 @@ remembered (const Job *j, int64_t oy, int64_t ox, int32_t index)
         where = ((e > best) | (e != e)) ? 4 : where;                                           \
         best = ((e > best) | (e != e)) ? e : best;                                             \
         y[i] = best;                                                                           \
-        index[i] = (uint8_t)where;                                                             \
+        places[i] = where;                                                                     \
+      }                                                                                        \
+    for (int i = 0; i < K; i++)                                                                \
+      index[i] = (uint8_t)places[i];                                                           \
+  }                                                                                            \
+                                                                                               \
+  /* The last few are found together with some that have been. */                              \
+  static inline __attribute__ ((always_inline)) void max_2x2_##T##_by (                        \
+      const T *upper, int64_t w, int64_t n, T *y, uint8_t *index, const int K)                 \
+  {                                                                                            \
+    for (int64_t i = 0; i < n; i += K)                                                         \
+      {                                                                                        \
+        const int64_t at = i + K <= n ? i : n - K;                                             \
+                                                                                               \
+        max_2x2_##T##_some (upper + 2 * at, upper + w + 2 * at, y + at, index + at, K);        \
       }                                                                                        \
   }                                                                                            \
-  TD_TWINS (                                                                                   \
-      max_2x2_##T,                                                                             \
-      (const T *restrict upper, int64_t w, int64_t n, T *restrict y, uint8_t *restrict index), \
-      (upper, w, n, y, index))
+                                                                                               \
+  static inline __attribute__ ((always_inline)) void max_2x2_##T##_body (                      \
+      const T *upper, int64_t w, int64_t n, T *y, uint8_t *index)                              \
+  {                                                                                            \
+    if (n >= 16)                                                                               \
+      max_2x2_##T##_by (upper, w, n, y, index, 16);                                            \
+    else if (n >= 8)                                                                           \
+      max_2x2_##T##_by (upper, w, n, y, index, 8);                                             \
+    else if (n >= 4)                                                                           \
+      max_2x2_##T##_by (upper, w, n, y, index, 4);                                             \
+    else                                                                                       \
+      max_2x2_##T##_by (upper, w, n, y, index, 1);                                             \
+  }                                                                                            \
+  TD_TWINS (max_2x2_##T, (const T *upper, int64_t w, int64_t n, T *y, uint8_t *index),         \
+            (upper, w, n, y, index))
 DEFINE_MAX_2X2 (float)
 DEFINE_MAX_2X2 (double)
 

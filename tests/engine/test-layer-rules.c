@@ -206,6 +206,37 @@ max_pooling_2d__remembers_each_window_in_a_byte (void **unused)
     }
 }
 
+/* Windows side by side are taken several at once; those of volumes are not. */
+static void
+max_pooling_2d__takes_what_a_volume_of_one_plane_takes (void **unused)
+{
+  int32_t places[2][3 * 36];
+  double numbers[5 * 71], y[2][3 * 36];
+
+  for (int w = 2; w <= 71; w++)
+    TD_SCOPE ("test")
+      {
+        const TdDtype dtype = w % 2 == 0 ? TD_F32 : TD_F64;
+        const size_t n = (size_t)(3 * ((w + 1) / 2));
+        TdVar *x, *at[2], *of[2];
+
+        for (int i = 0; i < 5 * w; i++)
+          numbers[i] = i * 7 % 31 == 0 ? NAN : i * 7 % 31 == 5 ? -INFINITY : i * 13 % 11 - 5;
+        x = td_cast (td_tensor (TD_F64, TD_SHAPE (1, 1, 5, w), numbers), dtype);
+        of[0] = td_max_pooling_2d (x, .indices = &at[0]);
+        of[1] = td_max_pooling_3d (td_reshape (x, TD_SHAPE (1, 1, 1, 5, w)),
+                                   .ksize = { 1, 2, 2 }, .indices = &at[1]);
+        for (int k = 0; k < 2; k++)
+          {
+            assert_int_equal (td_read (td_cast (of[k], TD_F64), y[k], n * sizeof y[0][0]),
+                              TD_OK);
+            assert_int_equal (td_read (at[k], places[k], n * sizeof places[0][0]), TD_OK);
+          }
+        assert_memory_equal (y[0], y[1], n * sizeof y[0][0]);
+        assert_memory_equal (places[0], places[1], n * sizeof places[0][0]);
+      }
+}
+
 /* Also of windows that lie in the padding alone, and where a byte is too little. */
 static void
 max_pooling_2d__gives_chainers_indices (void **unused)
@@ -395,6 +426,7 @@ main (void)
     td_test (max_pooling_2d__passes_nan_and_takes_the_first_of_equals),
     td_test (max_pooling_2d__covers_all_by_default),
     td_test (max_pooling_2d__remembers_each_window_in_a_byte),
+    td_test (max_pooling_2d__takes_what_a_volume_of_one_plane_takes),
     td_test (max_pooling_2d__gives_chainers_indices),
     td_test (dropout__keeps_x_itself_when_not_training),
     td_test (dropout__zeroes_its_share_and_backward_uses_the_same_mask),
