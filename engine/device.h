@@ -280,6 +280,16 @@ typedef enum
   TD_BATCH_NORM_GRAD   /* x, gamma, gy, mean, 1 / std -> gx, ggamma, gbeta */
 } TdBatchNormKind;
 
+/** What a kernel of rows does besides, so that it needs no kernel of its own.  What operations
+ * would have left on the way is rounded as they would have. */
+typedef struct TdRowJoin
+{
+  const TdTensor *added; /**< like x: x + added is what the kernel works on; of a gradient:
+                            what it is added to.  NULL: none */
+  TdTensor *sum;         /**< where x + added is left too, may lie where one of them does; NULL:
+                            nowhere */
+} TdRowJoin;
+
 /** x as (n, groups, channels, rest); a row, the last two axes, is normalised by its own
  * moments, a channel scaled by its own gamma. */
 typedef struct TdRowNorm
@@ -287,6 +297,7 @@ typedef struct TdRowNorm
   int64_t n, groups, channels, rest;
   double eps;
   bool centred; /* take out the mean; else the root mean square is all, and there is no beta */
+  TdRowJoin join; /* only where ops.joins_norms: added, sum */
 } TdRowNorm;
 typedef enum
 {
@@ -416,6 +427,7 @@ typedef struct TdDeviceOps
   /* conv knows TdConv.end, the same: */
   uint32_t ends_convs;      /**< of TD_CONV_FORWARD, what is added and relu */
   uint32_t ends_conv_grads; /**< of TD_CONV_DATA_GRAD too, and relu_grad of both */
+  uint32_t joins_norms;     /**< row_norm knows TdRowNorm.join, the same */
   /* memory */
   const TdSegmentProvider *provider;
   TdStatus (*upload) (TdDevice *d, void *dst, const void *host, size_t bytes);

@@ -150,6 +150,8 @@ td_in_floats_end (TdInFloats *f, TdDevice *d, const TdDeviceOps *ops, TdStatus s
   X (row_norm, (TdDevice *d, TdRowNormKind kind, const TdRowNorm *norm, const TdTensor *in,      \
                 int n_in, TdTensor *out, int n_out),                                             \
      (d, kind, norm, in, n_in, out, n_out),                                                      \
+     TdRowNorm wide = *norm; wide.join.added = TD_READ_IN_FLOATS (norm->join.added, 1);          \
+     wide.join.sum = TD_CHANGE_IN_FLOATS (norm->join.sum, 1, false); norm = &wide;               \
      in = TD_READ_IN_FLOATS (in, n_in); out = TD_CHANGE_IN_FLOATS (out, n_out, false))           \
   X (attention, (TdDevice *d, TdAttentionKind kind, const TdAttention *attrs,                    \
                  const TdTensor *in, int n_in, TdTensor *out, int n_out),                        \

@@ -44,6 +44,7 @@ typedef struct TdOpCall
   bool accumulate;                /**< forward adds to out[0] instead of overwriting it */
   const struct TdProductEnd *end; /**< what a fused group does besides, only of classes that are
                                      TD_OP_ENDS; else NULL */
+  const struct TdRowJoin *join;   /**< the same of row norms and softmax */
   uint8_t layout;                 /**< a TdLayout: what operands were brought to */
 } TdOpCall;
 

@@ -283,6 +283,8 @@ static TdStatus
 slot_row_norm (TdDevice *d, TdRowNormKind kind, const TdRowNorm *norm, const TdTensor *in,
                int n_in, TdTensor *out, int n_out)
 {
+  td_cuda_reads (d->priv, norm->join.added, 1);
+  td_cuda_writes (d->priv, norm->join.sum, 1);
   return done (d, td_cuda_row_norm (prepare (d, in, n_in, out, n_out), kind, norm, in, n_in,
                                     out, n_out));
 }
@@ -372,6 +374,7 @@ static const TdDeviceOps ops = {
   .pooling = slot_pooling,
   .batch_norm = slot_batch_norm,
   .row_norm = slot_row_norm,
+  .joins_norms = 1u << TD_F32 | 1u << TD_F64 | 1u << TD_F16 | 1u << TD_BF16,
   .attention = slot_attention,
   .cross_entropy = slot_cross_entropy,
   .lstm = slot_lstm,

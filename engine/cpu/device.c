@@ -58,6 +58,7 @@ const TdDeviceOps td__cpu_ops = {
   .ends_products = 1u << TD_F32 | 1u << TD_F64,
   .ends_convs = 1u << TD_F32 | 1u << TD_F64,
   .ends_conv_grads = 1u << TD_F32 | 1u << TD_F64,
+  .joins_norms = 1u << TD_F32 | 1u << TD_F64,
   .stay_awake = stay_awake,
   .gemm = td__cpu_gemm,
   .conv = td__cpu_conv_any,

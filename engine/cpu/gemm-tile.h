@@ -65,6 +65,7 @@ enum
   TD_SCRATCH_C,
   TD_SCRATCH_IMAGE,
   TD_SCRATCH_PARTS,
+  TD_SCRATCH_ROW,
   TD_SCRATCH_N
 };
 void *td__cpu_scratch (int slot, size_t bytes);

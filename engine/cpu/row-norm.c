@@ -30,10 +30,18 @@ typedef struct
   const TdTensor *in;
   TdTensor *out;
   double *parts; /* of each piece: ggamma, gbeta */
+  bool *failed;  /* a thread had no memory */
 } Job;
 
 /* The loops, one row or one channel of a row each: gamma is a vector (EACH) or one number. */
 #define DEFINE_LOOPS(T)                                                                        \
+  static inline void add_##T##_body (const T *x, const T *y, T *z, int64_t n)                  \
+  {                                                                                            \
+    for (int64_t k = 0; k < n; k++)                                                            \
+      z[k] = x[k] + y[k];                                                                      \
+  }                                                                                            \
+  TD_TWINS (add_##T, (const T *x, const T *y, T *z, int64_t n), (x, y, z, n))                  \
+                                                                                               \
   static inline void centre_##T##_body (const T *restrict x, T *restrict y, int64_t n, T mean) \
   {                                                                                            \
     for (int64_t k = 0; k < n; k++)                                                            \
@@ -162,6 +170,16 @@ DEFINE_LOOPS (float)
 DEFINE_LOOPS (double)
 
 #define DEFINE_ROWS(T, DTYPE)                                                                  \
+  /* A row in memory of the thread; NULL: there is none, which is noted. */                    \
+  static T *row_of_##T (const Job *j)                                                          \
+  {                                                                                            \
+    T *row = td__cpu_scratch (TD_SCRATCH_ROW, (size_t)j->m * sizeof *row);                     \
+                                                                                               \
+    if (row == NULL)                                                                           \
+      __atomic_store_n (j->failed, true, __ATOMIC_RELAXED);                                    \
+    return row;                                                                                \
+  }                                                                                            \
+                                                                                               \
   static void forward_##T (const Job *j, int64_t row)                                          \
   {                                                                                            \
     const TdRowNorm *o = j->norm;                                                              \
@@ -172,6 +190,15 @@ DEFINE_LOOPS (double)
     T *y = (T *)j->out[0].data + row * j->m, s;                                                \
     double mean = 0, squares = 0;                                                              \
                                                                                                \
+    if (o->join.added != NULL)                                                                 \
+      {                                                                                        \
+        T *sum = o->join.sum != NULL ? (T *)o->join.sum->data + row * j->m : row_of_##T (j);   \
+                                                                                               \
+        if (sum == NULL)                                                                       \
+          return;                                                                              \
+        add_##T (x, (const T *)o->join.added->data + row * j->m, sum, j->m);                   \
+        x = sum;                                                                               \
+      }                                                                                        \
     if (o->centred)                                                                            \
       {                                                                                        \
         td__vector->sum[DTYPE](x, j->m, &mean);                                                \
@@ -199,9 +226,12 @@ DEFINE_LOOPS (double)
     const T *gamma = (const T *)j->in[1].data + first;                                         \
     const T mean = o->centred ? ((const T *)j->in[3].data)[row] : 0;                           \
     const T s = ((const T *)j->in[o->centred ? 4 : 3].data)[row];                              \
-    T *gx = (T *)j->out[0].data + row * j->m, a, b;                                            \
+    T *to = (T *)j->out[0].data + row * j->m, *gx = to, a, b;                                  \
     double sum[2] = { 0 };                                                                     \
                                                                                                \
+    /* What is added may lie where the sum is to be. */                                        \
+    if (o->join.added != NULL && (gx = row_of_##T (j)) == NULL)                                \
+      return;                                                                                  \
     ggamma += first;                                                                           \
     gbeta += first;                                                                            \
     if (o->rest == 1)                                                                          \
@@ -225,6 +255,8 @@ DEFINE_LOOPS (double)
       for (int64_t c = 0; c < o->channels; c++)                                                \
         back_one_##T (x + c * o->rest, gy + c * o->rest, gx + c * o->rest, o->rest, mean, s,   \
                       gamma[c], a, b);                                                         \
+    if (o->join.added != NULL)                                                                 \
+      add_##T (gx, (const T *)o->join.added->data + row * j->m, to, j->m);                     \
   }                                                                                            \
                                                                                                \
   static void rows_##T (int64_t begin, int64_t end, int worker, void *context)                 \
@@ -265,12 +297,14 @@ td__cpu_row_norm (TdDevice *d, TdRowNormKind kind, const TdRowNorm *norm, const 
                   int n_in, TdTensor *out, int n_out)
 {
   const int64_t rows = norm->n * norm->groups;
+  bool failed = false;
   Job job = { .norm = norm,
               .kind = kind,
               .m = norm->channels * norm->rest,
               .n_channels = norm->groups * norm->channels,
               .in = in,
-              .out = out };
+              .out = out,
+              .failed = &failed };
   int64_t n_pieces = 0;
 
   if (out[0].dtype != TD_F32 && out[0].dtype != TD_F64)
@@ -294,5 +328,5 @@ td__cpu_row_norm (TdDevice *d, TdRowNormKind kind, const TdRowNorm *norm, const 
     collect_float (&job, n_pieces);
   else if (kind == TD_ROW_NORM_GRAD)
     collect_double (&job, n_pieces);
-  return TD_OK;
+  return failed ? TD_ERR_MEMORY : TD_OK;
 }

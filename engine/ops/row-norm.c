@@ -35,7 +35,12 @@ static TdRowNorm
 view (Kind kind, const Attrs *a, const TdShape *x)
 {
   const int axis = kind == GROUP ? 1 : x->ndim - 1;
-  TdRowNorm v = { 1, kind == GROUP ? a->groups : 1, x->dim[axis], 1, a->eps, kind != RMS };
+  TdRowNorm v = { .n = 1,
+                  .groups = kind == GROUP ? a->groups : 1,
+                  .channels = x->dim[axis],
+                  .rest = 1,
+                  .eps = a->eps,
+                  .centred = kind != RMS };
 
   v.channels /= v.groups;
   for (int i = 0; i < axis; i++)
@@ -108,8 +113,10 @@ grad_infer (TdOpCall *call, Kind kind)
 static TdStatus
 run (TdOpCall *call, Kind kind, TdRowNormKind kernel)
 {
-  const TdRowNorm v = view (kind, call->attrs, call->in[0].shape);
+  TdRowNorm v = view (kind, call->attrs, call->in[0].shape);
 
+  if (call->join != NULL)
+    v.join = *call->join;
   return call->device->ops->row_norm (call->device, kernel, &v, call->in, call->n_in, call->out,
                                       call->n_out);
 }

@@ -1,4 +1,5 @@
-/* A group's run: a program of tiles, or a product or convolution and its end.
+/* A group's run: a program of tiles, a product or convolution and its end, or a kernel of rows
+ * and what it does besides.
  * SPDX-License-Identifier: MIT */
 #include "play.h"
 
@@ -24,6 +25,23 @@ run_product (const TdGroup *g, const TdReady *r)
   return r->run.device->computes ? call.cls->forward (&call) : TD_OK;
 }
 
+/* The normalisation and the sum in one call. */
+static TdStatus
+run_rows (const TdGroup *g, const TdReady *r)
+{
+  const TdStep *step = &g->members[g->main];
+  const TdRowJoin join = { .added = input (r, g->added),
+                           .sum = g->sum != TD_ABSENT ? &r->run.call.out[g->sum] : NULL };
+  TdOpCall call = r->run.call;
+
+  call.cls = step->cls;
+  call.attrs = step->attrs;
+  call.n_in = (int)step->n_in;
+  call.n_out = (int)step->n_out;
+  call.join = &join;
+  return r->run.device->computes ? call.cls->forward (&call) : TD_OK;
+}
+
 TdStatus
 td__play_group (const TdPlay *p, const TdReady *r)
 {
@@ -32,7 +50,7 @@ td__play_group (const TdPlay *p, const TdReady *r)
   bool adds[TD_TILE_MAX_OPERANDS];
 
   if (g->tiles == NULL)
-    return run_product (g, r);
+    return g->rows ? run_rows (g, r) : run_product (g, r);
   if (r->opens)
     for (uint32_t k = 0; k < r->step->n_out; k++)
       adds[r->step->n_in + k] = p->added[s->nodes[td__step_out (s, r->step, k)].value];

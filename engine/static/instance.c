@@ -188,7 +188,8 @@ flop_of (const TdPlan *p, const TdStep *step)
   const TdSchedule *s = p->s;
   double sizes = 1;
 
-  if (step->kind == TD_STEP_GROUP && p->groups[step->external].tiles == NULL)
+  if (step->kind == TD_STEP_GROUP && p->groups[step->external].tiles == NULL
+      && !p->groups[step->external].rows)
     step = &p->groups[step->external].members[0];
   if (step->kind != TD_STEP_OP || !(step->cls->flags & TD_OP_ENDS)
       || (step->cls->flags & TD_OP_IMAGES))

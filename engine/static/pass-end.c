@@ -28,29 +28,6 @@ value_out (const TdSchedule *s, const TdStep *step, uint32_t k)
   return s->nodes[td__step_out (s, step, k)].value;
 }
 
-static void
-count_touches (End *e)
-{
-  const TdSchedule *s = e->p->s;
-
-  for (uint32_t list = 0; list <= s->n_backwards; list++)
-    {
-      const TdSteps *steps = td__plan_list (e->p, list);
-
-      for (uint32_t i = 0; i < steps->n; i++)
-        {
-          const TdStep *step = &steps->steps[i];
-
-          if (!td__step_computes (step))
-            continue;
-          for (uint32_t k = 0; k < step->n_in; k++)
-            e->n_touches[value_in (s, step, k)]++;
-          for (uint32_t k = 0; k < step->n_out; k++)
-            e->n_touches[value_out (s, step, k)]++;
-        }
-    }
-}
-
 static bool
 is_own (const TdStep *step)
 {
@@ -261,6 +238,7 @@ join (End *e, const Places *places, TdGroup g)
   for (uint32_t n = 0; n < n_own; n++)
     s->operands[at + n] = td__step_in (s, product, n);
   g.added = sum ? n_own : TD_ABSENT;
+  g.sum = TD_ABSENT;
   g.above = g.relu ? TD_ABSENT : n_own + sum;
   if (sum)
     s->operands[at + g.added] = places->added;
@@ -325,8 +303,7 @@ td__pass_end (TdPlan *p)
 
   if (p->s->device == NULL)
     return;
-  e.n_touches = td__plan_zeroed (p->s->n_values, sizeof *e.n_touches);
-  count_touches (&e);
+  e.n_touches = td__plan_touches (p);
   for (e.list = 0; e.list <= p->s->n_backwards; e.list++)
     end_list (&e);
   free (e.n_touches);

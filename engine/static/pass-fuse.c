@@ -474,7 +474,7 @@ write_group (Fuse *f, Layout *l, const TdTileStep *steps, const uint32_t *leavin
   memcpy (s->operands + at + l->n_in, leaving, l->n_out * sizeof *s->operands);
   for (uint32_t k = 0; k < l->n_in; k++)
     period[k] = f->uses[s->nodes[l->nodes[k]].value].period;
-  g.above = g.added = TD_ABSENT;
+  g.above = g.added = g.sum = TD_ABSENT;
   g.tiles = td__tiles_new (s->device, &program);
   if (g.tiles == NULL) /* they run one by one */
     {
@@ -610,27 +610,6 @@ fuse_list (Fuse *f)
   free (f->gone);
 }
 
-static void
-count_touches (Fuse *f)
-{
-  const TdSchedule *s = f->p->s;
-
-  for (uint32_t list = 0; list <= s->n_backwards; list++)
-    {
-      const TdSteps *steps = td__plan_list (f->p, list);
-
-      for (uint32_t i = 0; i < steps->n; i++)
-        {
-          if (!td__step_computes (&steps->steps[i]))
-            continue;
-          for (uint32_t k = 0; k < steps->steps[i].n_in; k++)
-            f->n_touches[s->nodes[td__step_in (s, &steps->steps[i], k)].value]++;
-          for (uint32_t k = 0; k < steps->steps[i].n_out; k++)
-            f->n_touches[s->nodes[td__step_out (s, &steps->steps[i], k)].value]++;
-        }
-    }
-}
-
 void
 td__pass_fuse (TdPlan *p)
 {
@@ -640,10 +619,9 @@ td__pass_fuse (TdPlan *p)
     return;
   f = td__plan_zeroed (1, sizeof *f);
   f->p = p;
-  f->n_touches = td__plan_zeroed (p->s->n_values, sizeof *f->n_touches);
+  f->n_touches = td__plan_touches (p);
   f->uses = td__plan_zeroed (p->s->n_values, sizeof *f->uses);
   f->stamp = 1;
-  count_touches (f);
   for (f->list = 0; f->list <= p->s->n_backwards; f->list++)
     fuse_list (f);
   free (f->n_touches);

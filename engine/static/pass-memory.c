@@ -194,6 +194,34 @@ last_reads (const TdSchedule *s, const TdGroup *g, uint32_t j)
   return mask;
 }
 
+/* Is input k the only one of its value? */
+static bool
+is_read_once (const Memory *m, const TdStep *step, uint32_t k)
+{
+  const TdSchedule *s = m->p->s;
+  uint32_t n = 0;
+
+  for (uint32_t j = 0; j < step->n_in; j++)
+    n += s->nodes[td__step_in (s, step, j)].value == s->nodes[td__step_in (s, step, k)].value;
+  return n == 1;
+}
+
+/* A kernel of rows leaves a sum in the place of what it added up, where nothing else in the
+ * group reads that: of a normalisation what it is of, or its result, of a gradient itself. */
+static void
+replace_added (Memory *m, uint32_t list, uint32_t i, const TdGroup *g)
+{
+  const TdStep *step = &td__plan_list (m->p, list)->steps[i];
+  const bool x = is_read_once (m, step, 0), added = is_read_once (m, step, g->added);
+
+  if (g->main == 0)
+    replace_input (m, list, i, step, added ? 1u << g->added : 0);
+  else if (g->sum == TD_ABSENT)
+    replace_input (m, list, i, step, (x ? 1u : 0) | (added ? 1u << g->added : 0));
+  else
+    replace_input (m, list, i, &g->members[0], (x ? 1u : 0) | (added ? 2u : 0));
+}
+
 static void
 find_in_place (Memory *m)
 {
@@ -214,6 +242,8 @@ find_in_place (Memory *m)
             {
               const TdGroup *g = &p->groups[step->external];
 
+              if (g->rows)
+                replace_added (m, list, i, g);
               for (uint32_t j = 0; g->tiles != NULL && j < g->n_members && g->n_members < 200;
                    j++)
                 if (g->members[j].n_out == 1 && !g->members[j].accumulate)

@@ -11,6 +11,8 @@ void *td__plan_zeroed (size_t n, size_t bytes);
 void td__plan_note (TdPlan *p, TdPassKind pass, uint32_t list, uint32_t step, uint32_t other);
 /** Take the steps that are marked out of a list. */
 void td__plan_remove (TdPlan *p, uint32_t list, const bool *dead);
+/** How often steps of all lists touch each value.  *Owner*: the caller, free. */
+uint32_t *td__plan_touches (const TdPlan *p);
 /** Say whether a step runs a kernel over numbers, or does something else at replay. */
 static inline bool
 td__step_computes (const TdStep *step)
@@ -47,6 +49,8 @@ void td__pass_pack (TdPlan *p);
 void td__pass_pack_place (TdPlan *p);
 /** Products and convolutions whose results relu or relu_grad takes at once. */
 void td__pass_end (TdPlan *p);
+/** Sums beside row normalisations and their gradients. */
+void td__pass_rows (TdPlan *p);
 /** Element-by-element steps, tile by tile. */
 void td__pass_fuse (TdPlan *p);
 /** Where each value lies.  in_place: results may take the place of an input that dies. */

@@ -40,6 +40,31 @@ td__plan_remove (TdPlan *p, uint32_t list, const bool *dead)
   steps->n = n;
 }
 
+uint32_t *
+td__plan_touches (const TdPlan *p)
+{
+  const TdSchedule *s = p->s;
+  uint32_t *n = td__plan_zeroed (s->n_values, sizeof *n);
+
+  for (uint32_t list = 0; list <= s->n_backwards; list++)
+    {
+      const TdSteps *steps = td__plan_list (p, list);
+
+      for (uint32_t i = 0; i < steps->n; i++)
+        {
+          const TdStep *step = &steps->steps[i];
+
+          if (!td__step_computes (step))
+            continue;
+          for (uint32_t k = 0; k < step->n_in; k++)
+            n[s->nodes[td__step_in (s, step, k)].value]++;
+          for (uint32_t k = 0; k < step->n_out; k++)
+            n[s->nodes[td__step_out (s, step, k)].value]++;
+        }
+    }
+  return n;
+}
+
 static void *
 copy_of (const void *items, size_t n, size_t bytes)
 {
@@ -109,6 +134,7 @@ td__plan_new (const TdSchedule *s, const TdPassSwitches *switches)
   if (switches->fuse)
     {
       td__pass_end (p);
+      td__pass_rows (p);
       td__pass_fuse (p);
     }
   td__pass_memory (p, switches->in_place, switches->plan);

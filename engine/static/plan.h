@@ -37,8 +37,10 @@ typedef struct TdPassNote
   uint32_t other;
 } TdPassNote;
 
-/** Element-by-element steps that run tile by tile: what is between them never leaves L1.  Or a
- * product or convolution and what is done to each of its numbers (`tiles` is NULL then). */
+/** Element-by-element steps that run tile by tile: what is between them never leaves L1.  Or
+ * (`tiles` is NULL then) one operation, the member `main`, that does what the others do: a
+ * product or convolution and what is done to each of its numbers, or a kernel of rows (`rows`).
+ */
 typedef struct TdGroup
 {
   TdStep *members;
@@ -51,6 +53,9 @@ typedef struct TdGroup
   bool relu;      /**< of a product: relu is its end */
   uint32_t above; /**< or relu_grad, of this input of the group; else TD_ABSENT */
   uint32_t added; /**< of a convolution: before that it adds this input; else TD_ABSENT */
+  bool rows;      /**< it is no product: a row normalisation or its gradient, and `added` */
+  uint32_t main;
+  uint32_t sum; /**< of rows: this output is what was added up; else TD_ABSENT */
 } TdGroup;
 
 /** A matrix that several steps of a list multiply by, packed at the first of them. */

@@ -31,6 +31,10 @@ NORM_KERNELS (row_norm);
 NORM_KERNELS (row_norm_grad);
 NORM_KERNELS (count_row_norm);
 NORM_KERNELS (count_row_norm_grad);
+NORM_KERNELS (norm_of_sum);
+NORM_KERNELS (norm_grad_to_sum);
+NORM_KERNELS (count_norm_of_sum);
+NORM_KERNELS (count_norm_grad_to_sum);
 NORM_KERNELS (row_norm_sums);
 NORM_KERNELS (row_norm_end);
 
@@ -43,7 +47,9 @@ choose_width (TdRowNormParams *a, TdDtype dtype, TdDtype vectors)
 
   a->packs = a->rest == 1 && td__rows_aligned (a->x, a->m, dtype)
              && td__rows_aligned (a->y, a->m, dtype) && td__rows_aligned (a->gy, a->m, dtype)
-             && td__aligned (a->gamma, pack) && td__aligned (a->beta, pack);
+             && td__rows_aligned (a->added, a->m, dtype)
+             && td__rows_aligned (a->sum, a->m, dtype) && td__aligned (a->gamma, pack)
+             && td__aligned (a->beta, pack);
   a->lanes = a->packs ? td__wide_lanes (a->m, wide) : td__lanes (a->m);
 }
 
@@ -86,15 +92,33 @@ launch_channel_sums (TdCudaLauncher *l, TdRowNormParams *a, int mixed, TdDtype d
   return td__launch (l, &row_norm_end[mixed][dtype], td__blocks (l, all, a->columns), 1, a);
 }
 
+/* The kernel that does what there is to do: [counts][joins]. */
+static TdCudaKernel *
+choose_norm (const TdRowNormParams *a, bool grad, int mixed, TdDtype dtype)
+{
+  static TdCudaKernel (*const forward[2][2])[TD_N_DTYPES]
+      = { { row_norm, norm_of_sum }, { count_row_norm, count_norm_of_sum } };
+  static TdCudaKernel (*const backward[2][2])[TD_N_DTYPES]
+      = { { row_norm_grad, norm_grad_to_sum },
+          { count_row_norm_grad, count_norm_grad_to_sum } };
+  const bool counts = a->counts != NULL || a->sum_counts != NULL, joins = a->added != NULL;
+
+  return &(grad ? backward : forward)[counts][joins][mixed][dtype];
+}
+
 TdStatus
 td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
                   const TdTensor *in, int n_in, TdTensor *out, int n_out)
 {
   const TdDtype dtype = out[0].dtype;
+  const TdRowJoin *join = &norm->join;
   const int centred = norm->centred, mixed = in[1].dtype != dtype;
+  const bool grad = kind == TD_ROW_NORM_GRAD;
   TdRowNormParams a = { .x = in[0].data,
                         .gamma = in[1].data,
+                        .added = join->added != NULL ? join->added->data : NULL,
                         .y = out[0].data,
+                        .sum = join->sum != NULL ? join->sum->data : NULL,
                         .rows = norm->n * norm->groups,
                         .groups = norm->groups,
                         .channels = norm->channels,
@@ -107,34 +131,30 @@ td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
 
   if (a.m > INT32_MAX)
     return TD_ERR_SHAPE;
-  if (mixed && in[1].dtype != TD_F32)
+  if ((mixed && in[1].dtype != TD_F32) || (grad && dtype != TD_F64 && in[3].dtype != TD_F32))
     return TD_ERR_DTYPE;
   a.by_rest = td__divisor (a.rest);
-  if (kind == TD_ROW_NORM)
+  if (grad)
+    {
+      a.gy = in[2].data;
+      a.mean_in = centred ? in[3].data : NULL;
+      a.spread_in = in[3 + centred].data;
+      a.ggamma = out[1].data;
+      a.gbeta = centred ? out[2].data : NULL;
+    }
+  else
     {
       a.beta = centred ? in[2].data : NULL;
-      choose_width (&a, dtype, in[1].dtype);
       a.mean = centred ? out[1].data : NULL;
       a.spread = out[1 + centred].data;
-      blocks = td__blocks (l, a.rows, TD_BLOCK / a.lanes);
-      a.counts = td__count (l, &out[0], &blocks);
-      return td__launch (l, &(a.counts != NULL ? count_row_norm : row_norm)[mixed][dtype],
-                         blocks, 1, &a);
     }
-  if (dtype != TD_F64 && in[3].dtype != TD_F32)
-    return TD_ERR_DTYPE;
-  a.gy = in[2].data;
-  a.mean_in = centred ? in[3].data : NULL;
-  a.spread_in = in[3 + centred].data;
-  a.ggamma = out[1].data;
-  a.gbeta = centred ? out[2].data : NULL;
   choose_width (&a, dtype, in[1].dtype);
   blocks = td__blocks (l, a.rows, TD_BLOCK / a.lanes);
   a.counts = td__count (l, &out[0], &blocks);
-  status
-      = td__launch (l, &(a.counts != NULL ? count_row_norm_grad : row_norm_grad)[mixed][dtype],
-                    blocks, 1, &a);
-  return status == TD_OK ? launch_channel_sums (l, &a, mixed, dtype, norm->n) : status;
+  if (join->sum != NULL)
+    a.sum_counts = td__count (l, join->sum, &blocks);
+  status = td__launch (l, choose_norm (&a, grad, mixed, dtype), blocks, 1, &a);
+  return grad && status == TD_OK ? launch_channel_sums (l, &a, mixed, dtype, norm->n) : status;
 }
 
 /* --- windows --- */

@@ -1,4 +1,5 @@
-/* Layer, group and root mean square normalisation.  Sums are carried in double, the mean first
+/* Layer, group and root mean square normalisation, also of a sum that is made on the way; and
+ * gradients, also added to another array.  Sums over rows are carried in double, the mean first
  * and then the squares around it.
  *
  * SPDX-License-Identifier: MIT */
@@ -39,11 +40,56 @@ pack_at (const void *data, int64_t i)
   return *(const Pack<S, W> *)((const S *)data + i);
 }
 
+/* Two packs added up, as a kernel of its own would leave it. */
+template <typename S, int W>
+TD_DEVICE Pack<S, W>
+sum_of_packs (const Pack<S, W> &x, const Pack<S, W> &y)
+{
+  typedef Number<S> N;
+  Pack<S, W> z;
+
+#pragma unroll
+  for (int j = 0; j < W; j++)
+    z.v[j] = N::store (N::load (x.v[j]) + N::load (y.v[j]));
+  return z;
+}
+
+/* What is normalised, from place i on: x, or where SUM x and what is added. */
+template <typename S, int W, bool SUM>
+TD_DEVICE Pack<S, W>
+first_pack (const TdRowNormParams &a, int64_t i)
+{
+  const Pack<S, W> x = pack_at<W, S> (a.x, i);
+
+  return SUM ? sum_of_packs<S, W> (x, pack_at<W, S> (a.added, i)) : x;
+}
+
+/* The same, once it may lie in the place of x. */
+template <typename S, int W, bool SUM>
+TD_DEVICE Pack<S, W>
+pack_again (const TdRowNormParams &a, int64_t i)
+{
+  return SUM && a.sum != nullptr ? pack_at<W, S> (a.sum, i) : first_pack<S, W, SUM> (a, i);
+}
+
+/* Leave the sum, if it is wanted. */
+template <typename S, int W, bool SUM, typename C>
+TD_DEVICE void
+leave_sum (const TdRowNormParams &a, int64_t i, const Pack<S, W> &x, C &of_sum)
+{
+  if (!SUM || a.sum == nullptr)
+    return;
+  *(Pack<S, W> *)((S *)a.sum + i) = x;
+#pragma unroll
+  for (int j = 0; j < W; j++)
+    of_sum.see (Number<S>::load (x.v[j]));
+}
+
 /* x and its like are stored as S, gamma and beta as V; moments are T.  W numbers are taken at
  * once; where that is more than one, they are as many channels. */
-template <typename S, typename V, int W, bool KEEP, typename Room, typename C>
+template <typename S, typename V, int W, bool KEEP, bool SUM, typename Room, typename C>
 TD_DEVICE void
-norm_row (const TdRowNormParams &a, int64_t row, Room &room, C &counter)
+norm_row (const TdRowNormParams &a, int64_t row, Room &room, C &counter, C &of_sum)
 {
   typedef Number<S> N;
   typedef Number<V> P;
@@ -55,13 +101,18 @@ norm_row (const TdRowNormParams &a, int64_t row, Room &room, C &counter)
   double sum = 0;
 
   if (KEEP)
-    each_pack<S, W, KEEP> (a, m,
-                           [&] (int k, uint32_t i) { x[k] = pack_at<W, S> (a.x, at + i); });
+    each_pack<S, W, KEEP> (a, m, [&] (int k, uint32_t i) {
+      x[k] = first_pack<S, W, SUM> (a, at + i);
+      leave_sum<S, W, SUM> (a, at + i, x[k], of_sum);
+    });
   if (a.centred)
     {
       each_pack<S, W, KEEP> (a, m, [&] (int k, uint32_t i) {
         if (!KEEP)
-          x[k] = pack_at<W, S> (a.x, at + i);
+          {
+            x[k] = first_pack<S, W, SUM> (a, at + i);
+            leave_sum<S, W, SUM> (a, at + i, x[k], of_sum);
+          }
 #pragma unroll
         for (int j = 0; j < W; j++)
           sum += (double)N::load (x[k].v[j]);
@@ -70,8 +121,13 @@ norm_row (const TdRowNormParams &a, int64_t row, Room &room, C &counter)
       sum = 0;
     }
   each_pack<S, W, KEEP> (a, m, [&] (int k, uint32_t i) {
-    if (!KEEP)
-      x[k] = pack_at<W, S> (a.x, at + i);
+    if (!KEEP && a.centred)
+      x[k] = pack_again<S, W, SUM> (a, at + i);
+    else if (!KEEP)
+      {
+        x[k] = first_pack<S, W, SUM> (a, at + i);
+        leave_sum<S, W, SUM> (a, at + i, x[k], of_sum);
+      }
 #pragma unroll
     for (int j = 0; j < W; j++)
       {
@@ -94,7 +150,7 @@ norm_row (const TdRowNormParams &a, int64_t row, Room &room, C &counter)
     Pack<S, W> y;
 
     if (!KEEP)
-      x[k] = pack_at<W, S> (a.x, at + i);
+      x[k] = pack_again<S, W, SUM> (a, at + i);
     if (a.beta != nullptr)
       beta = pack_at<W, V> (a.beta, c);
 #pragma unroll
@@ -109,7 +165,8 @@ norm_row (const TdRowNormParams &a, int64_t row, Room &room, C &counter)
   });
 }
 
-template <typename S, typename V, int W, bool KEEP, typename Room, typename C>
+/* Where SUM, what is added is added last. */
+template <typename S, typename V, int W, bool KEEP, bool SUM, typename Room, typename C>
 TD_DEVICE void
 norm_row_grad (const TdRowNormParams &a, int64_t row, Room &room, C &counter)
 {
@@ -165,8 +222,12 @@ norm_row_grad (const TdRowNormParams &a, int64_t row, Room &room, C &counter)
         const T g = N::load (gy[k].v[j]) * P::load (gamma.v[j]);
 
         gx.v[j] = N::store (s * (g - q - (N::load (x[k].v[j]) - mean) * s * p));
-        counter.see (N::load (gx.v[j]));
       }
+    if (SUM)
+      gx = sum_of_packs<S, W> (gx, pack_at<W, S> (a.added, at + i));
+#pragma unroll
+    for (int j = 0; j < W; j++)
+      counter.see (N::load (gx.v[j]));
     *(Pack<S, W> *)((S *)a.y + at + i) = gx;
   });
 }
@@ -344,6 +405,18 @@ add_pieces (const TdRowNormParams &a, Room &room)
        first += (int64_t)gridDim.x * groups)                                                   \
   call
 
+/* By how rows are read. */
+#define EACH_ROW_AS(S, V, SUM, row, ...)                                                       \
+  if (a.packs && a.m <= (int64_t)a.lanes * Held<S, Wide<S>::AT_ONCE>::N)                       \
+    EACH_ROW ((row<S, V, Wide<S>::AT_ONCE, true, SUM> (a, first + threadIdx.x / a.lanes, room, \
+                                                       __VA_ARGS__)));                         \
+  else if (a.packs)                                                                            \
+    EACH_ROW ((row<S, V, Wide<S>::AT_ONCE, false, SUM> (a, first + threadIdx.x / a.lanes,      \
+                                                        room, __VA_ARGS__)));                  \
+  else                                                                                         \
+    EACH_ROW ((row<S, V, 1, false, SUM> (a, first + threadIdx.x / a.lanes, room, __VA_ARGS__)));
+
+/* What is normalised is x; or a sum, which is counted too where it is left. */
 #define ROW_NORM(S, V, name)                                                                   \
   TD_COUNTED_KERNEL (row_norm_##name, TdRowNormParams)                                         \
   {                                                                                            \
@@ -351,15 +424,19 @@ add_pieces (const TdRowNormParams &a, Room &room)
     TD_COUNTER (Number<S>::T);                                                                 \
     const int groups = TD_BLOCK / a.lanes;                                                     \
                                                                                                \
-    if (a.packs && a.m <= (int64_t)a.lanes * Held<S, Wide<S>::AT_ONCE>::N)                     \
-      EACH_ROW ((norm_row<S, V, Wide<S>::AT_ONCE, true> (a, first + threadIdx.x / a.lanes,     \
-                                                         room, counter)));                     \
-    else if (a.packs)                                                                          \
-      EACH_ROW ((norm_row<S, V, Wide<S>::AT_ONCE, false> (a, first + threadIdx.x / a.lanes,    \
-                                                          room, counter)));                    \
-    else                                                                                       \
-      EACH_ROW ((norm_row<S, V, 1, false> (a, first + threadIdx.x / a.lanes, room, counter))); \
+    EACH_ROW_AS (S, V, false, norm_row, counter, counter)                                      \
     TD_COUNTER_LEAVE (a.counts);                                                               \
+  }                                                                                            \
+  TD_COUNTED_KERNEL (norm_of_sum_##name, TdRowNormParams)                                      \
+  {                                                                                            \
+    TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
+    TD_COUNTER (Number<S>::T);                                                                 \
+    TD_COUNTER_AS (of_sum, Number<S>::T);                                                      \
+    const int groups = TD_BLOCK / a.lanes;                                                     \
+                                                                                               \
+    EACH_ROW_AS (S, V, true, norm_row, counter, of_sum)                                        \
+    TD_COUNTER_LEAVE (a.counts);                                                               \
+    TD_COUNTER_LEAVE_AS (of_sum, a.sum_counts);                                                \
   }                                                                                            \
   TD_COUNTED_KERNEL (row_norm_grad_##name, TdRowNormParams)                                    \
   {                                                                                            \
@@ -367,15 +444,16 @@ add_pieces (const TdRowNormParams &a, Room &room)
     TD_COUNTER (Number<S>::T);                                                                 \
     const int groups = TD_BLOCK / a.lanes;                                                     \
                                                                                                \
-    if (a.packs && a.m <= (int64_t)a.lanes * Held<S, Wide<S>::AT_ONCE>::N)                     \
-      EACH_ROW ((norm_row_grad<S, V, Wide<S>::AT_ONCE, true> (                                 \
-          a, first + threadIdx.x / a.lanes, room, counter)));                                  \
-    else if (a.packs)                                                                          \
-      EACH_ROW ((norm_row_grad<S, V, Wide<S>::AT_ONCE, false> (                                \
-          a, first + threadIdx.x / a.lanes, room, counter)));                                  \
-    else                                                                                       \
-      EACH_ROW (                                                                               \
-          (norm_row_grad<S, V, 1, false> (a, first + threadIdx.x / a.lanes, room, counter)));  \
+    EACH_ROW_AS (S, V, false, norm_row_grad, counter)                                          \
+    TD_COUNTER_LEAVE (a.counts);                                                               \
+  }                                                                                            \
+  TD_COUNTED_KERNEL (norm_grad_to_sum_##name, TdRowNormParams)                                 \
+  {                                                                                            \
+    TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
+    TD_COUNTER (Number<S>::T);                                                                 \
+    const int groups = TD_BLOCK / a.lanes;                                                     \
+                                                                                               \
+    EACH_ROW_AS (S, V, true, norm_row_grad, counter)                                           \
     TD_COUNTER_LEAVE (a.counts);                                                               \
   }
 /* What does not count. */

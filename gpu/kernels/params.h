@@ -168,9 +168,9 @@ typedef struct TdBatchNormParams
 /** Row normalisation, as TdRowNorm. */
 typedef struct TdRowNormParams
 {
-  const void *x, *gamma, *beta, *gy, *mean_in, *spread_in;
-  void *y, *mean, *spread;
-  double *parts; /* [piece][2][channels of all groups] */
+  const void *x, *gamma, *beta, *gy, *mean_in, *spread_in, *added;
+  void *y, *mean, *spread, *sum; /* sum: as TdRowJoin */
+  double *parts;                 /* [piece][2][channels of all groups] */
   void *ggamma, *gbeta;
   int64_t rows, groups, channels, rest, m, piece;
   TdDivisor by_rest;
@@ -180,6 +180,7 @@ typedef struct TdRowNormParams
                 and beta's gradients are summed from: of channels, or of one channel's rest */
   int columns;         /* threads of these sums side by side along the channels */
   TdCudaStats *counts; /* of each block, as the parts of other kernels */
+  TdCudaStats *sum_counts;
 } TdRowNormParams;
 
 /** Windows over images; axes of the window as TdPooling has them. */

@@ -463,17 +463,27 @@ remote_batch_norm (TdDevice *d, int kind, const double *params, const TdTensor *
 static TdStatus
 run_row_norm (FakeCall *c, TdDevice *cpu)
 {
-  return td__cpu_ops.row_norm (cpu, (TdRowNormKind)c->kind, &c->norm, c->t, c->n_in,
-                               &c->t[c->n_in], c->n_out);
+  TdRowJoin *join = &c->norm.join;
+  int n_in = c->n_in, n_out = c->n_out;
+
+  if (join->added != NULL)
+    join->added = &c->t[--n_in];
+  if (join->sum != NULL)
+    join->sum = &c->t[c->n_in + --n_out];
+  return td__cpu_ops.row_norm (cpu, (TdRowNormKind)c->kind, &c->norm, c->t, n_in,
+                               &c->t[c->n_in], n_out);
 }
 
 static TdStatus
 remote_row_norm (TdDevice *d, TdRowNormKind kind, const TdRowNorm *norm, const TdTensor *in,
                  int n_in, TdTensor *out, int n_out)
 {
-  FakeCall *c = listed ("row_norm", run_row_norm, (int)kind, in, n_in, out, n_out);
+  FakeCall *c = listed ("row_norm", run_row_norm, (int)kind, in, n_in, out, 0);
 
   c->norm = *norm;
+  fake_remote_inputs (c, norm->join.added, 1);
+  fake_remote_outputs (c, out, n_out);
+  fake_remote_outputs (c, norm->join.sum, 1);
   return fake_remote_enqueue (c);
 }
 
@@ -595,6 +605,7 @@ const TdDeviceOps fake_remote_ops = {
   .pooling = remote_pooling,
   .batch_norm = remote_batch_norm,
   .row_norm = remote_row_norm,
+  .joins_norms = 1u << TD_F32 | 1u << TD_F64,
   .attention = remote_attention,
   .cross_entropy = remote_cross_entropy,
   .lstm = remote_lstm,

@@ -161,6 +161,20 @@ typedef struct
   TdRowNorm norm;
 } RowNorm;
 
+/* The last input is added; of a normalisation the second output is the sum. */
+static TdStatus
+call_norm_of_sum (TdCudaLauncher *l, TdTensor *in, TdTensor *out, const void *context)
+{
+  const RowNorm *c = context;
+  const bool grad = c->kind == TD_ROW_NORM_GRAD;
+  TdTensor of_norm[3] = { out[0], out[grad ? 1 : 2], out[grad ? 2 : 3] };
+  TdRowNorm norm = c->norm;
+
+  norm.join.added = &in[grad ? 5 : 3];
+  norm.join.sum = grad ? NULL : &out[1];
+  return td_cuda_row_norm (l, c->kind, &norm, in, grad ? 5 : 3, of_norm, 3);
+}
+
 static TdStatus
 call_row_norm (TdCudaLauncher *l, TdTensor *in, TdTensor *out, const void *context)
 {
@@ -170,9 +184,9 @@ call_row_norm (TdCudaLauncher *l, TdTensor *in, TdTensor *out, const void *conte
   return td_cuda_row_norm (l, c->kind, &c->norm, in, grad ? 5 : 3, out, 3);
 }
 
-/* vectors: of gamma and beta. */
+/* vectors: of gamma and beta; summed: with what is added. */
 static void
-check_row_norm (TdDtype dtype, TdDtype vectors, const int64_t *size, bool grad)
+check_row_norm (TdDtype dtype, TdDtype vectors, const int64_t *size, bool grad, bool summed)
 {
   const TdDtype own = dtype == TD_F64 ? TD_F64 : TD_F32;
   const Array x = { dtype, { 2, { size[0], size[1] } }, PLAIN };
@@ -186,27 +200,50 @@ check_row_norm (TdDtype dtype, TdDtype vectors, const int64_t *size, bool grad)
       = { grad ? TD_ROW_NORM_GRAD : TD_ROW_NORM, { size[0], 1, size[1], 1, 1e-5, true } };
   char what[120];
 
-  snprintf (what, sizeof what, "row norm%s, dtypes %d and %d, row of %d",
-            grad ? "'s gradient" : "", (int)dtype, (int)vectors, (int)size[1]);
-  counting_check (what, grad ? backward : forward, grad ? 5 : 3, grad ? gradients : moments, 3,
-                  1, call_row_norm, &c);
+  snprintf (what, sizeof what, "row norm%s%s, dtypes %d and %d, row of %d",
+            grad ? "'s gradient" : "", summed ? " and a sum" : "", (int)dtype, (int)vectors,
+            (int)size[1]);
+  if (!summed)
+    counting_check (what, grad ? backward : forward, grad ? 5 : 3, grad ? gradients : moments,
+                    3, 1, call_row_norm, &c);
+  else if (grad)
+    counting_check (what, (const Array[]){ x, of_channels, x, of_rows, of_rows, x }, 6,
+                    gradients, 3, 1, call_norm_of_sum, &c);
+  else
+    counting_check (what, (const Array[]){ x, of_channels, of_channels, x }, 4,
+                    (const Array[]){ x, x, of_rows, of_rows }, 4, 2, call_norm_of_sum, &c);
+}
+
+/* Of sums the short ones: how rows are read is the same text. */
+static void
+check_row_norms (bool summed)
+{
+  for (int grad = 0; grad < 2; grad++)
+    for (int s = 0; s < 6; s++)
+      {
+        if (summed && rows[s][0] * rows[s][1] > 2200)
+          continue;
+        for (int d = 0; d < 4; d++)
+          if (rows[s][1] < 4000 || (d + grad) % 2 == 0)
+            check_row_norm (counting_floats[d], counting_floats[d], rows[s], grad, summed);
+        if (rows[s][1] < 4000)
+          {
+            check_row_norm (TD_F16, TD_F32, rows[s], grad, summed);
+            check_row_norm (TD_BF16, TD_F32, rows[s], grad, summed);
+          }
+      }
 }
 
 static void
 row_norm__counts_what_it_writes (void **state)
 {
-  for (int grad = 0; grad < 2; grad++)
-    for (int s = 0; s < 6; s++)
-      {
-        for (int d = 0; d < 4; d++)
-          if (rows[s][1] < 4000 || (d + grad) % 2 == 0)
-            check_row_norm (counting_floats[d], counting_floats[d], rows[s], grad);
-        if (rows[s][1] < 4000)
-          {
-            check_row_norm (TD_F16, TD_F32, rows[s], grad);
-            check_row_norm (TD_BF16, TD_F32, rows[s], grad);
-          }
-      }
+  check_row_norms (false);
+}
+
+static void
+row_norm__counts_sums_too (void **state)
+{
+  check_row_norms (true);
 }
 
 typedef struct
@@ -365,9 +402,10 @@ static void
 kernels__that_count_have_all_run (void **state)
 {
   static const char *const words[]
-      = { "td_count_softmax_", "td_count_row_norm_",  "td_count_batch_norm_",
-          "td_count_lstm_",    "td_count_sum_along_", "td_count_scan_along_",
-          "td_count_loss_",    "td_count_pool_" };
+      = { "td_count_softmax_", "td_count_row_norm_",    "td_count_batch_norm_",
+          "td_count_lstm_",    "td_count_sum_along_",   "td_count_scan_along_",
+          "td_count_loss_",    "td_count_norm_of_sum_", "td_count_norm_grad_to_sum_",
+          "td_count_pool_" };
 
   rig_all_ran (words, (int)(sizeof words / sizeof words[0]));
 }
@@ -384,6 +422,7 @@ main (void)
     cmocka_unit_test (batch_norm__counts_what_it_writes_in_both_layouts),
     cmocka_unit_test (lstm__counts_both_arrays_that_it_writes),
     cmocka_unit_test (pooling__counts_what_it_writes),
+    cmocka_unit_test (row_norm__counts_sums_too),
     cmocka_unit_test (kernels__that_count_have_all_run),
   };
 
