@@ -271,9 +271,8 @@ record_example (const char *name, const char *device)
   return TD_TEST_RUN ("sh", "-c", command);
 }
 
-/* Once in the program's output and once on the tape (which `cat` prints twice: among all
- * notices and in its iteration), at the first operation that would have used it; not where
- * nothing would have. */
+/* Once in the program's output and once on the tape, at the first operation that would have
+ * used it; not where nothing would have. */
 static void
 run__says_once_that_cudnn_is_not_here (void **state)
 {
