@@ -1,5 +1,5 @@
-/* Matrix products and attention, for where no library does them: by tiles, and by blocks of keys
- * with the largest score and the sum so far.
+/* Matrix products and attention, for where no library does them: by tiles, and by blocks of
+ * keys with the largest score and the sum so far.
  *
  * *Source*: Milakov and Gimelshein, 2018 (online softmax); Dao et al., 2022.
  * SPDX-License-Identifier: MIT */
@@ -23,7 +23,8 @@ gemm (const TdGemmParams &p, Room &as, Room &bs)
 
   for (int64_t batch = blockIdx.y; batch < g.batch; batch += gridDim.y)
     {
-      const T *a = (const T *)p.a + batch * g.stride_a, *b = (const T *)p.b + batch * g.stride_b;
+      const T *a = (const T *)p.a + batch * g.stride_a,
+              *b = (const T *)p.b + batch * g.stride_b;
       T *c = (T *)p.c + batch * g.stride_c;
       T sum[EACH][EACH] = {};
 
@@ -36,14 +37,12 @@ gemm (const TdGemmParams &p, Room &as, Room &bs)
               const int bn = g.tb ? t / DEPTH : t % TILE, bk = g.tb ? t % DEPTH : t / TILE;
               const int64_t i = row + am, j = column + bn;
 
-              as[ak * (TILE + 1) + am]
-                  = i < g.m && k0 + ak < g.k
-                        ? a[g.ta ? (k0 + ak) * g.m + i : i * g.k + k0 + ak]
-                        : (T)0;
-              bs[bk * (TILE + 1) + bn]
-                  = j < g.n && k0 + bk < g.k
-                        ? b[g.tb ? j * g.k + k0 + bk : (k0 + bk) * g.n + j]
-                        : (T)0;
+              as[ak * (TILE + 1) + am] = i < g.m && k0 + ak < g.k
+                                             ? a[g.ta ? (k0 + ak) * g.m + i : i * g.k + k0 + ak]
+                                             : (T)0;
+              bs[bk * (TILE + 1) + bn] = j < g.n && k0 + bk < g.k
+                                             ? b[g.tb ? j * g.k + k0 + bk : (k0 + bk) * g.n + j]
+                                             : (T)0;
             }
           __syncthreads ();
           for (int k = 0; k < DEPTH; k++)
@@ -51,7 +50,8 @@ gemm (const TdGemmParams &p, Room &as, Room &bs)
             for (int i = 0; i < EACH; i++)
 #pragma unroll
               for (int j = 0; j < EACH; j++)
-                sum[i][j] += as[k * (TILE + 1) + y * EACH + i] * bs[k * (TILE + 1) + x + j * 16];
+                sum[i][j]
+                    += as[k * (TILE + 1) + y * EACH + i] * bs[k * (TILE + 1) + x + j * 16];
           __syncthreads ();
         }
 #pragma unroll
@@ -167,7 +167,8 @@ deltas (const TdAttentionParams &p)
 /* The weight of query i and key j, and the slope of its score. */
 template <typename T>
 TD_DEVICE void
-weight_and_slope (const TdAttentionParams &p, int64_t b, int64_t i, int64_t j, T &weight, T &slope)
+weight_and_slope (const TdAttentionParams &p, int64_t b, int64_t i, int64_t j, T &weight,
+                  T &slope)
 {
   const TdAttention &a = p.a;
   const T s = score<T> (p, b, i, j);

@@ -21,7 +21,7 @@ plain (const TdRandomParams &a, uint32_t bits, S)
   if (a.kind == TD_RANDOM_UNIFORM)
     return Number<S>::store ((float)(int32_t)(bits >> 8) * 5.9604644775390625e-8f);
   return Number<S>::store ((int32_t)(bits >> 8) >= threshold ? (float)(1.0 / (1.0 - a.p))
-                                                              : 0.0f);
+                                                             : 0.0f);
 }
 
 TD_DEVICE double
