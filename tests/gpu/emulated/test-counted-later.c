@@ -170,6 +170,8 @@ static const struct
   { "batch_normalization", 1 << 0 },
   { "batch_normalization_grad", 1 << 0 },
   { "gradient_clipping", 1 << 0 },
+  { "max_pooling_2d", 1 << 0 },
+  { "max_pooling_2d_grad", 1 << 0 },
   { "relu", 1 << 0 },
   { "relu_grad", 1 << 0 },
   { "softmax_cross_entropy", 1 << 1 },
