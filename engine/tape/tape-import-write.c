@@ -497,7 +497,7 @@ add_oom (Build *b, uint32_t event, uint32_t n_memory, uint64_t live_bytes)
                     .site = e->place.site,
                     .path = e->place.path,
                     .ndim = UINT8_MAX,
-                    .flags = TD_TAPE_OOM_ITERATION };
+                    .flags = TD_TAPE_OOM_ITERATION | TD_TAPE_OOM_IMPORTED };
   uint32_t n;
   char name[32];
 

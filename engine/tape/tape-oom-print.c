@@ -79,6 +79,8 @@ text_tried (FILE *out, const TdTapeOom *oom)
   char bytes[32];
   bool any = false;
 
+  if (oom->flags & TD_TAPE_OOM_IMPORTED)
+    return;
   fputs ("  tried         ", out);
   for (size_t i = 0; i < N (tries); i++)
     if (amount (oom, tries[i].at) > 0)
@@ -124,8 +126,10 @@ text_holder (const TdTapeReader *r, FILE *out, uint32_t i, uint32_t k)
   put_place (r, out, ", made at ", h->site);
   if (h->flags & TD_TAPE_OOM_HOLDER_EARLIER)
     fprintf (out, " in iteration %" PRIu64 "%s", h->oldest, h->n > 1 ? " and later" : "");
-  fprintf (out, ", kept by %s",
-           h->flags & TD_TAPE_OOM_HOLDER_GRAPH ? "the graph" : td_tape_holder_name (h->holder));
+  if (!(td_tape_reader_oom (r, i)->flags & TD_TAPE_OOM_IMPORTED))
+    fprintf (out, ", kept by %s",
+             h->flags & TD_TAPE_OOM_HOLDER_GRAPH ? "the graph"
+                                                 : td_tape_holder_name (h->holder));
   put_place (r, out, " at ", h->holder_site);
   fputs (h->flags & TD_TAPE_OOM_HOLDER_SAVED ? ", saved for backward\n" : "\n", out);
   td_tape_oom_way (r, i, k, way, sizeof way);
@@ -166,8 +170,10 @@ text_report (TdTapeReader *r, FILE *out, uint32_t i)
   td__tape_put_line (out, sentence);
   fprintf (out, "\n  asked         %s", td__tape_bytes_text (oom->asked_bytes, bytes));
   put_shape (out, oom->dims, oom->ndim, oom->dtype);
-  fprintf (out, ": %s more than there was\n",
-           td__tape_bytes_text (td__tape_oom_missing (oom), bytes));
+  if (!(oom->flags & TD_TAPE_OOM_IMPORTED))
+    fprintf (out, ": %s more than there was",
+             td__tape_bytes_text (td__tape_oom_missing (oom), bytes));
+  fputc ('\n', out);
   fputs ("  memory        ", out);
   for (size_t k = 1, any = 0; k < N (amounts); k++)
     if (amount (oom, amounts[k].at) > 0)
@@ -262,8 +268,12 @@ json_holder (const TdTapeReader *r, FILE *out, uint32_t i, uint32_t k)
   json_string (out, "op", td_tape_reader_string (r, h->op));
   json_shape (out, h->dims, h->ndim, h->dtype);
   json_site (r, out, "site", h->site);
-  json_string (out, "holder",
-               h->flags & TD_TAPE_OOM_HOLDER_GRAPH ? "graph" : td_tape_holder_name (h->holder));
+  if (td_tape_reader_oom (r, i)->flags & TD_TAPE_OOM_IMPORTED)
+    fputs (",\"holder\":null", out);
+  else
+    json_string (out, "holder",
+                 h->flags & TD_TAPE_OOM_HOLDER_GRAPH ? "graph"
+                                                     : td_tape_holder_name (h->holder));
   json_site (r, out, "holder_site", h->holder_site);
   if (h->flags & TD_TAPE_OOM_HOLDER_BEFORE)
     fputs (",\"iteration\":null", out);
@@ -288,10 +298,26 @@ json_remedy (FILE *out, const TdTapeRemedy *m)
 }
 
 static void
+json_tried (FILE *out, const TdTapeOom *oom)
+{
+  if (oom->flags & TD_TAPE_OOM_IMPORTED)
+    {
+      fputs (",\"missing_bytes\":null,\"tried\":null", out);
+      return;
+    }
+  fprintf (out, ",\"missing_bytes\":%" PRIu64 ",\"tried\":{\"limited\":%s",
+           td__tape_oom_missing (oom), oom->flags & TD_TAPE_OOM_LIMITED ? "true" : "false");
+  for (size_t k = 0; k < N (tries); k++)
+    fprintf (out, ",\"%s\":%" PRIu64, tries[k].key, amount (oom, tries[k].at));
+  fputc ('}', out);
+}
+
+static void
 json_report (TdTapeReader *r, FILE *out, uint32_t i)
 {
   const TdTapeOom *oom = td_tape_reader_oom (r, i);
-  const bool known = oom->flags & TD_TAPE_OOM_ITERATION;
+  const bool known = oom->flags & TD_TAPE_OOM_ITERATION,
+             imported = oom->flags & TD_TAPE_OOM_IMPORTED;
   TdTapeRemedy remedies[N_REMEDIES];
   const uint32_t n = td_tape_oom_remedies (r, i, remedies, N_REMEDIES);
 
@@ -300,18 +326,18 @@ json_report (TdTapeReader *r, FILE *out, uint32_t i)
   else
     fputs ("{\"iteration\":null,\"event\":null", out);
   json_string (out, "device", td_tape_reader_string (r, oom->device_name));
-  json_string (out, "phase", td_tape_phase_name (oom->phase));
+  if (imported)
+    fputs (",\"phase\":null", out);
+  else
+    json_string (out, "phase", td_tape_phase_name (oom->phase));
   json_string (out, "op", td_tape_reader_string (r, oom->op));
   json_string (out, "link", td_tape_reader_path_text (r, oom->path));
   json_site (r, out, "site", oom->site);
   json_shape (out, oom->dims, oom->ndim, oom->dtype);
   for (size_t k = 0; k < N (amounts); k++)
     fprintf (out, ",\"%s\":%" PRIu64, amounts[k].key, amount (oom, amounts[k].at));
-  fprintf (out, ",\"missing_bytes\":%" PRIu64 ",\"tried\":{\"limited\":%s",
-           td__tape_oom_missing (oom), oom->flags & TD_TAPE_OOM_LIMITED ? "true" : "false");
-  for (size_t k = 0; k < N (tries); k++)
-    fprintf (out, ",\"%s\":%" PRIu64, tries[k].key, amount (oom, tries[k].at));
-  fputs ("},\"categories\":{", out);
+  json_tried (out, oom);
+  fputs (",\"categories\":{", out);
   for (unsigned k = 0; k < TD_TAPE_N_CATEGORIES; k++)
     fprintf (out, "%s\"%s\":%" PRIu64, k ? "," : "", td_tape_category_name (k),
              oom->category_bytes[k]);

@@ -82,20 +82,23 @@ td_tape_oom_sentence (const TdTapeReader *r, uint32_t i, char *out, size_t n)
   const TdTapeOom *oom = td_tape_reader_oom (r, i);
   char site[200], asked[32], live[32], capacity[32], where[64] = "";
   const char *path;
+  bool imported;
 
   *out = '\0';
   if (oom == NULL)
     return;
+  imported = oom->flags & TD_TAPE_OOM_IMPORTED;
   path = td_tape_reader_path_text (r, oom->path);
   td_tape_reader_site_text (r, oom->site, site, sizeof site);
   if (oom->flags & TD_TAPE_OOM_ITERATION)
     snprintf (where, sizeof where, "iteration %" PRIu64 ", event %" PRIu32 ": ", oom->iteration,
               oom->event);
-  snprintf (
-      out, n, "%s%s %.60s%s%.80s%s%s wanted %s on %.40s; %s live", where,
-      td_tape_phase_name (oom->phase), td_tape_reader_string (r, oom->op), *path ? " of " : "",
-      path, *site ? " at " : "", site, td__tape_bytes_text (oom->asked_bytes, asked),
-      td_tape_reader_string (r, oom->device_name), td__tape_bytes_text (oom->live_bytes, live));
+  snprintf (out, n, "%s%s%s%.60s%s%.80s%s%s wanted %s on %.40s; %s live", where,
+            imported ? "" : td_tape_phase_name (oom->phase), imported ? "" : " ",
+            td_tape_reader_string (r, oom->op), *path ? " of " : "", path, *site ? " at " : "",
+            site, td__tape_bytes_text (oom->asked_bytes, asked),
+            td_tape_reader_string (r, oom->device_name),
+            td__tape_bytes_text (oom->live_bytes, live));
   if (td__tape_oom_capacity (oom) != 0)
     snprintf (out + strlen (out), n - strlen (out), ", %s %s",
               oom->limit_bytes != 0 ? "limit" : "of",

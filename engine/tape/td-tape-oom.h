@@ -34,7 +34,9 @@ static_assert (sizeof (TdTapeOomHead) == 16, "TdTapeOomHead changed size");
 enum
 {
   TD_TAPE_OOM_ITERATION = 1 << 0, /* `iteration` and n_memory are known */
-  TD_TAPE_OOM_LIMITED = 1 << 1    /* refused by a limit before the device was asked */
+  TD_TAPE_OOM_LIMITED = 1 << 1,   /* refused by a limit before the device was asked */
+  TD_TAPE_OOM_IMPORTED = 1 << 2   /* out of a snapshot: nobody knows the phase, what was tried,
+                                     who kept what, nor how much there was */
 };
 
 typedef struct

@@ -183,6 +183,7 @@ import__memory_that_ran_out_is_said (void **state)
 
   assert_int_equal (td_tape_reader_n_ooms (r), 1);
   o = td_tape_reader_oom (r, 0);
+  assert_int_equal (o->flags, TD_TAPE_OOM_ITERATION | TD_TAPE_OOM_IMPORTED);
   assert_true (o->asked_bytes == (uint64_t)1 << 40);
   assert_int_equal (o->event, 9);
   assert_int_equal (o->live_bytes, 4000256 + 3000320 + 512 + 2000384);
@@ -207,6 +208,39 @@ import__memory_that_ran_out_is_said (void **state)
       assert_int_equal ((h->flags & TD_TAPE_OOM_HOLDER_BEFORE) != 0, k == 0);
     }
   assert_int_equal (o->unnamed_bytes, 0);
+  td_tape_reader_free (r);
+}
+
+/* What a snapshot does not have is not made up. */
+static void
+import__says_nothing_of_what_a_snapshot_does_not_have (void **state)
+{
+  static const char *const unknown[] = { "forward", "tried", "kept by", "more than there was" };
+  TdTapeImport what;
+  TdTapeReader *r = import (td_test_source (FOLDER "small-3.pickle"), &what);
+
+  for (int json = 0; json < 2; json++)
+    {
+      char *text = NULL;
+      size_t n;
+      FILE *out = open_memstream (&text, &n);
+
+      td_tape_oom_print (r, out, json);
+      fclose (out);
+      if (json)
+        {
+          assert_contains (text, "\"phase\":null");
+          assert_contains (text, "\"missing_bytes\":null,\"tried\":null");
+          assert_contains (text, "\"holder\":null");
+        }
+      else
+        {
+          assert_contains (text, "iteration 0, event 9: alloc at /src/net/train.py:21 wanted");
+          for (unsigned k = 0; k < sizeof unknown / sizeof *unknown; k++)
+            assert_not_contains (text, unknown[k]);
+        }
+      free (text);
+    }
   td_tape_reader_free (r);
 }
 
@@ -451,6 +485,7 @@ main (void)
     TEST (import__blocks_from_before_the_trace_are_there_at_its_start),
     TEST (import__end_and_peak_are_those_of_the_allocator),
     TEST (import__memory_that_ran_out_is_said),
+    TEST (import__says_nothing_of_what_a_snapshot_does_not_have),
     TEST (import__the_old_form_has_its_blocks_too),
     TEST (import__what_is_wrong_is_said_with_its_place),
     TEST (import__an_existing_tape_is_not_written_over),

@@ -61,6 +61,8 @@ dup_kept (const Table *t, guint row)
   uint32_t n;
   const TdTapeOomLink *links = td_tape_reader_oom_links (t->reader, t->report, row, &n);
 
+  if (t->oom->flags & TD_TAPE_OOM_IMPORTED)
+    return g_strdup ("not in the file");
   if (!(h->flags & TD_TAPE_OOM_HOLDER_GRAPH))
     return dup_at (t->reader, td_tape_holder_name (h->holder), h->holder_site);
   if (n < 2 || links[0].kind != TD_TAPE_OOM_LINK_HANDLE)

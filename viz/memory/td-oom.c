@@ -147,7 +147,8 @@ td_oom_list_facts (TdTapeReader *reader, guint i)
     return facts;
   add_fact (facts, "Asked", dup_asked (oom));
   add_amounts (facts, oom, amounts, G_N_ELEMENTS (amounts));
-  if (add_amounts (facts, oom, tries, G_N_ELEMENTS (tries)) == 0)
+  if (add_amounts (facts, oom, tries, G_N_ELEMENTS (tries)) == 0
+      && !(oom->flags & TD_TAPE_OOM_IMPORTED))
     add_fact (facts, "Tried",
               g_strdup (oom->flags & TD_TAPE_OOM_LIMITED
                             ? "nothing: the limit counts what is live, and that cannot be "
@@ -166,6 +167,8 @@ td_oom_dup_name (TdTapeReader *reader, guint i)
     return g_strdup ("");
   if (!(oom->flags & TD_TAPE_OOM_ITERATION))
     return g_strdup_printf ("before the first iteration: %s", op);
+  if (oom->flags & TD_TAPE_OOM_IMPORTED)
+    return g_strdup_printf ("entry %u: %s", oom->event, op);
   return g_strdup_printf ("iteration %" G_GUINT64_FORMAT ", event %u: %s %s", oom->iteration,
                           oom->event, td_tape_phase_name (oom->phase), op);
 }
@@ -232,9 +235,10 @@ td_oom_describe (TdTapeReader *reader, guint i, guint row)
   if (h->flags & TD_TAPE_OOM_HOLDER_EARLIER)
     g_string_append_printf (text, " in iteration %" G_GUINT64_FORMAT "%s", h->oldest,
                             h->n > 1 ? " and later" : "");
-  g_string_append_printf (
-      text, ", kept by %s",
-      h->flags & TD_TAPE_OOM_HOLDER_GRAPH ? "the graph" : td_tape_holder_name (h->holder));
+  if (!(oom->flags & TD_TAPE_OOM_IMPORTED))
+    g_string_append_printf (
+        text, ", kept by %s",
+        h->flags & TD_TAPE_OOM_HOLDER_GRAPH ? "the graph" : td_tape_holder_name (h->holder));
   if (*td_tape_reader_site_text (reader, h->holder_site, site, sizeof site))
     g_string_append_printf (text, " at %s", site);
   if (h->flags & TD_TAPE_OOM_HOLDER_SAVED)
