@@ -346,6 +346,7 @@ rig_check (const char *what, const RigArray *in, int n_in, const RigArray *out, 
       = { "threads forward", "threads backward", "threads shuffled" };
   Set x, y, start, first;
   TdStatus status;
+  int place = -1; /* that `first` is of */
 
   set_make (&x, in, n_in, false);
   set_make (&start, out, n_out, false);
@@ -379,8 +380,10 @@ rig_check (const char *what, const RigArray *in, int n_in, const RigArray *out, 
         {
           compare (what, orders[order], &gy, &y, tolerance);
           compare_bits (what, "inputs", &gx, &x);
-          if (order == TD_EMU_FORWARD)
+          /* Kernels read packs where arrays allow it: orders agree at one place. */
+          if (place != at_end)
             set_copy (&first, &gy);
+          place = at_end;
           compare_bits (what, orders[order], &gy, &first);
         }
       set_clear (&gx);
