@@ -22,38 +22,6 @@ record (void)
   td_test_child_clear (&child);
 }
 
-static GtkWidget *
-find_named (GtkWidget *widget, const char *name)
-{
-  GtkWidget *found = strcmp (gtk_widget_get_name (widget), name) == 0 ? widget : NULL;
-  for (GtkWidget *child = gtk_widget_get_first_child (widget); child && !found;
-       child = gtk_widget_get_next_sibling (child))
-    found = find_named (child, name);
-  return found;
-}
-
-static GtkWidget *
-named (const char *name)
-{
-  GtkWidget *widget = find_named (GTK_WIDGET (ui_test_workspace ()), name);
-  assert_non_null (widget);
-  return widget;
-}
-
-static GtkWidget *
-find_button (GtkWidget *widget, const char *label)
-{
-  GtkWidget *found
-      = GTK_IS_BUTTON (widget)
-                && g_strcmp0 (gtk_button_get_label (GTK_BUTTON (widget)), label) == 0
-            ? widget
-            : NULL;
-  for (GtkWidget *child = gtk_widget_get_first_child (widget); child && !found;
-       child = gtk_widget_get_next_sibling (child))
-    found = find_button (child, label);
-  return found;
-}
-
 static void
 open_leak (void)
 {
@@ -67,7 +35,7 @@ open_leak (void)
 static char *
 dump (const char *page)
 {
-  TdScene *scene = td_scene_view_get_scene (TD_SCENE_VIEW (named (page)));
+  TdScene *scene = td_scene_view_get_scene (TD_SCENE_VIEW (ui_test_named (page)));
   assert_non_null (scene);
   return td_scene_dump (scene);
 }
@@ -76,7 +44,7 @@ static gboolean
 move (const char *page, int delta)
 {
   gboolean taken = FALSE;
-  g_signal_emit_by_name (named (page), "moved", delta, &taken);
+  g_signal_emit_by_name (ui_test_named (page), "moved", delta, &taken);
   ui_test_settle ();
   return taken;
 }
@@ -99,7 +67,7 @@ growth__sentence_at_the_top_names_handle_line_and_nodes (void **state)
 {
   int last = -1;
   open_leak ();
-  const char *text = gtk_label_get_text (GTK_LABEL (named ("growth-sentence")));
+  const char *text = gtk_label_get_text (GTK_LABEL (ui_test_named ("growth-sentence")));
   g_autofree char *held = g_strdup_printf ("held by handle `kept[0]` (leaks.c:%u) retains ",
                                            line_of ("kept[0] = td_retain (before"));
   assert_int_equal (sscanf (text, "After iteration %d: ", &last), 1);
@@ -109,7 +77,7 @@ growth__sentence_at_the_top_names_handle_line_and_nodes (void **state)
                          6 * last + 5, last + 1);
   assert_contains (text, held);
   assert_contains (text, nodes);
-  assert_true (gtk_widget_get_mapped (named ("growth-sentence")));
+  assert_true (gtk_widget_get_mapped (ui_test_named ("growth-sentence")));
 }
 
 /* A program that ran out of memory and went on: where, who held it, what would help. */
@@ -126,13 +94,13 @@ growth__sentence_says_first_where_memory_ran_out (void **state)
   ui_test_open (path);
   ui_test_do ("show-page", "memory");
   ui_test_settle ();
-  const char *text = gtk_label_get_text (GTK_LABEL (named ("growth-sentence")));
+  const char *text = gtk_label_get_text (GTK_LABEL (ui_test_named ("growth-sentence")));
   assert_true (
       g_str_has_prefix (text, "Memory ran out in iteration 4, event 1: forward relu at "));
   assert_contains (text, "wanted 8.19 MB on cpu; ");
   assert_contains (text, " of activation net/l1, made by linear at ");
   assert_contains (text, " Would help, as estimated: a batch of ");
-  assert_true (gtk_widget_get_mapped (named ("growth-sentence")));
+  assert_true (gtk_widget_get_mapped (ui_test_named ("growth-sentence")));
 }
 
 static void
@@ -142,13 +110,13 @@ growth__rows_are_by_holder_or_by_site (void **state)
   g_autofree char *by_holder = dump ("growth");
   assert_contains (by_holder, "handle `kept[0]` (leaks.c:");
   assert_contains (by_holder, "⚠");
-  gtk_drop_down_set_selected (GTK_DROP_DOWN (named ("growth-by")), 1);
+  gtk_drop_down_set_selected (GTK_DROP_DOWN (ui_test_named ("growth-by")), 1);
   ui_test_settle ();
   g_autofree char *by_site = dump ("growth");
   g_autofree char *relu
       = g_strdup_printf ("activation of relu (leaks.c:%u)", line_of ("td_relu ("));
   assert_contains (by_site, relu);
-  gtk_drop_down_set_selected (GTK_DROP_DOWN (named ("growth-by")), 0);
+  gtk_drop_down_set_selected (GTK_DROP_DOWN (ui_test_named ("growth-by")), 0);
 }
 
 /* Down goes into the open row; the way is told from the handle to the array. */
@@ -174,8 +142,8 @@ static void
 growth__show_source_goes_to_the_line_that_took_hold (void **state)
 {
   open_leak ();
-  GtkWidget *bar = gtk_widget_get_parent (named ("growth-sentence"));
-  GtkWidget *button = find_button (bar, "Show Source");
+  GtkWidget *bar = gtk_widget_get_parent (ui_test_named ("growth-sentence"));
+  GtkWidget *button = ui_test_find_button (bar, "Show Source");
   assert_non_null (button);
   g_signal_emit_by_name (button, "clicked");
   ui_test_settle ();
@@ -258,7 +226,7 @@ growth__says_that_an_old_recording_does_not_tell (void **state)
   ui_test_settle ();
   g_autofree char *growth = dump ("growth");
   assert_contains (growth, "does not say what outlived its iteration");
-  assert_false (gtk_widget_get_mapped (named ("growth-sentence")));
+  assert_false (gtk_widget_get_mapped (ui_test_named ("growth-sentence")));
 }
 
 /* The iteration that the sentence is about; -1: it says nothing yet. */
@@ -266,7 +234,7 @@ static int
 told_iteration (void)
 {
   int iteration = -1;
-  GtkWidget *label = ui_test_session () ? named ("growth-sentence") : NULL;
+  GtkWidget *label = ui_test_session () ? ui_test_named ("growth-sentence") : NULL;
   if (label)
     sscanf (gtk_label_get_text (GTK_LABEL (label)), "After iteration %d: ", &iteration);
   return iteration;

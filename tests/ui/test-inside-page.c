@@ -50,34 +50,10 @@ inside (void)
   return td_inside_page_get_inside (page ());
 }
 
-static GtkWidget *
-find_named (GtkWidget *widget, const char *name)
-{
-  GtkWidget *found = strcmp (gtk_widget_get_name (widget), name) == 0 ? widget : NULL;
-  for (GtkWidget *child = gtk_widget_get_first_child (widget); child && !found;
-       child = gtk_widget_get_next_sibling (child))
-    found = find_named (child, name);
-  return found;
-}
-
-static GtkWidget *
-find_button (GtkWidget *widget, const char *label)
-{
-  GtkWidget *found
-      = GTK_IS_BUTTON (widget)
-                && g_strcmp0 (gtk_button_get_label (GTK_BUTTON (widget)), label) == 0
-            ? widget
-            : NULL;
-  for (GtkWidget *child = gtk_widget_get_first_child (widget); child && !found;
-       child = gtk_widget_get_next_sibling (child))
-    found = find_button (child, label);
-  return found;
-}
-
 static char *
 dump (const char *name)
 {
-  GtkWidget *view = find_named (GTK_WIDGET (page ()), name);
+  GtkWidget *view = ui_test_find_named (GTK_WIDGET (page ()), name);
   assert_non_null (view);
   TdScene *scene = td_scene_view_get_scene (TD_SCENE_VIEW (view));
   assert_non_null (scene);
@@ -88,7 +64,8 @@ static gboolean
 move (int delta)
 {
   gboolean taken = FALSE;
-  g_signal_emit_by_name (find_named (GTK_WIDGET (page ()), "inside"), "moved", delta, &taken);
+  g_signal_emit_by_name (ui_test_find_named (GTK_WIDGET (page ()), "inside"), "moved", delta,
+                         &taken);
   ui_test_settle ();
   return taken;
 }
@@ -96,7 +73,8 @@ move (int delta)
 static const char *
 facts (void)
 {
-  return gtk_label_get_text (GTK_LABEL (find_named (GTK_WIDGET (page ()), "inside-facts")));
+  return gtk_label_get_text (
+      GTK_LABEL (ui_test_find_named (GTK_WIDGET (page ()), "inside-facts")));
 }
 
 /* Select the group's event in the iteration on show. */
@@ -147,7 +125,8 @@ inside__values_of_a_recording_are_said_to_be_missing (void **state)
   g_autofree char *value = dump ("inside-value");
   assert_contains (value, "Not Recorded");
   assert_false (inside ()->members[1].known);
-  assert_false (gtk_widget_get_mapped (find_button (GTK_WIDGET (page ()), "Run to It")));
+  assert_false (
+      gtk_widget_get_mapped (ui_test_find_button (GTK_WIDGET (page ()), "Run to It")));
 }
 
 /* Another operation has no inside; with the next group the page is there again. */
@@ -367,7 +346,7 @@ inside__button_runs_to_the_selected_group (void **state)
   select_group ();
   assert_contains (td_inside_page_get_says (page ()), "does not stand at this group");
   assert_null (td_inside_page_get_tensor (page ()));
-  GtkWidget *button = find_button (GTK_WIDGET (page ()), "Run to It");
+  GtkWidget *button = ui_test_find_button (GTK_WIDGET (page ()), "Run to It");
   assert_true (gtk_widget_get_mapped (button));
   TdMoment before = td_session_get_head (ui_test_session ());
   g_signal_emit_by_name (button, "clicked");

@@ -186,21 +186,6 @@ filter__lists_what_matches_at_the_playhead (void **state)
   assert_int_equal (td_filter_view_get_n (filter), found);
 }
 
-static GtkWidget *
-find_named (GtkWidget *widget, const char *name)
-{
-  if (strcmp (gtk_widget_get_name (widget), name) == 0)
-    return widget;
-  for (GtkWidget *child = gtk_widget_get_first_child (widget); child;
-       child = gtk_widget_get_next_sibling (child))
-    {
-      GtkWidget *found = find_named (child, name);
-      if (found)
-        return found;
-    }
-  return NULL;
-}
-
 static void
 schedule__has_pages_for_advice_and_buffers (void **state)
 {
@@ -209,7 +194,7 @@ schedule__has_pages_for_advice_and_buffers (void **state)
   ui_test_open_sample (NULL);
   ui_test_do ("go-to", "i=30&e=20");
   ui_test_do ("show-page", "schedule");
-  GtkWidget *stack = find_named (GTK_WIDGET (ui_test_workspace ()), "schedule");
+  GtkWidget *stack = ui_test_find_named (GTK_WIDGET (ui_test_workspace ()), "schedule");
   assert_true (GTK_IS_STACK (stack));
   for (guint i = 0; i < G_N_ELEMENTS (names); i++)
     {

@@ -28,38 +28,6 @@ record (const char *path, const char *limit, gboolean keeps)
   td_test_child_clear (&child);
 }
 
-static GtkWidget *
-find_named (GtkWidget *widget, const char *name)
-{
-  GtkWidget *found = strcmp (gtk_widget_get_name (widget), name) == 0 ? widget : NULL;
-  for (GtkWidget *child = gtk_widget_get_first_child (widget); child && !found;
-       child = gtk_widget_get_next_sibling (child))
-    found = find_named (child, name);
-  return found;
-}
-
-static GtkWidget *
-named (const char *name)
-{
-  GtkWidget *widget = find_named (GTK_WIDGET (ui_test_workspace ()), name);
-  assert_non_null (widget);
-  return widget;
-}
-
-static GtkWidget *
-find_button (GtkWidget *widget, const char *label)
-{
-  GtkWidget *found
-      = GTK_IS_BUTTON (widget)
-                && g_strcmp0 (gtk_button_get_label (GTK_BUTTON (widget)), label) == 0
-            ? widget
-            : NULL;
-  for (GtkWidget *child = gtk_widget_get_first_child (widget); child && !found;
-       child = gtk_widget_get_next_sibling (child))
-    found = find_button (child, label);
-  return found;
-}
-
 /* All labels below a widget, a line each. */
 static void
 append_labels (GtkWidget *widget, GString *text)
@@ -75,7 +43,7 @@ static char *
 labels (const char *name)
 {
   GString *text = g_string_new (NULL);
-  append_labels (named (name), text);
+  append_labels (ui_test_named (name), text);
   return g_string_free (text, FALSE);
 }
 
@@ -104,7 +72,7 @@ open_oom (void)
 static char *
 dump (void)
 {
-  TdScene *scene = td_scene_view_get_scene (TD_SCENE_VIEW (named ("oom")));
+  TdScene *scene = td_scene_view_get_scene (TD_SCENE_VIEW (ui_test_named ("oom")));
   assert_non_null (scene);
   return td_scene_dump (scene);
 }
@@ -113,7 +81,7 @@ static gboolean
 move (int delta)
 {
   gboolean taken = FALSE;
-  g_signal_emit_by_name (named ("oom"), "moved", delta, &taken);
+  g_signal_emit_by_name (ui_test_named ("oom"), "moved", delta, &taken);
   ui_test_settle ();
   return taken;
 }
@@ -121,7 +89,7 @@ move (int delta)
 static void
 press (gint64 row)
 {
-  TdSceneView *view = TD_SCENE_VIEW (named ("oom"));
+  TdSceneView *view = TD_SCENE_VIEW (ui_test_named ("oom"));
   TdScene *scene = td_scene_view_get_scene (view);
   TdSceneHit hit;
   for (double y = 2; y < td_scene_height (scene); y += 2)
@@ -150,7 +118,7 @@ oom_page__tells_what_was_asked_and_how_full_it_was (void **state)
 {
   char bytes[TD_FORMAT_SIZE];
   open_oom ();
-  assert_true (gtk_widget_get_mapped (named ("oom-card")));
+  assert_true (gtk_widget_get_mapped (ui_test_named ("oom-card")));
   const TdTapeOom *oom = td_tape_reader_oom (td_session_get_reader (ui_test_session ()), 0);
   assert_non_null (oom);
   const struct
@@ -231,7 +199,7 @@ oom_page__is_walked_by_keys (void **state)
   g_autofree char *second = dump ();
   for (int i = 0; i < 4; i++)
     assert_true (move (1)); /* to a gradient: the words say by way of what it is kept */
-  const char *words = gtk_label_get_text (GTK_LABEL (named ("oom-chosen")));
+  const char *words = gtk_label_get_text (GTK_LABEL (ui_test_named ("oom-chosen")));
   assert_contains (words, "262 kB of gradient net/l2/W in 1 array, ");
   assert_contains (words, ", by way of link attribute net/l2/W (");
   assert_contains (words, " -> its gradient");
@@ -258,7 +226,8 @@ oom_page__source_is_where_somebody_took_hold (void **state)
   assert_true (kept < oom->n_holders); /* td_retain is called */
   for (guint i = 0; i <= kept; i++)
     assert_true (move (1));
-  g_signal_emit_by_name (find_button (named ("oom-card"), "Show Source"), "clicked");
+  g_signal_emit_by_name (ui_test_find_button (ui_test_named ("oom-card"), "Show Source"),
+                         "clicked");
   ui_test_settle ();
   td_tape_reader_site_text (reader, h[kept].holder_site, site, sizeof site);
   assert_int_equal (td_source_view_get_line (td_workspace_get_source (ui_test_workspace ())),
@@ -283,7 +252,7 @@ oom_page__copies_the_report_as_text (void **state)
 {
   char *text = NULL;
   open_oom ();
-  g_signal_emit_by_name (find_button (named ("oom-card"), "Copy"), "clicked");
+  g_signal_emit_by_name (ui_test_find_button (ui_test_named ("oom-card"), "Copy"), "clicked");
   gdk_clipboard_read_text_async (gtk_widget_get_clipboard (GTK_WIDGET (ui_test_window ())),
                                  NULL, take_text, &text);
   ui_test_wait ("the clipboard", is_taken, &text);
@@ -304,7 +273,7 @@ oom_page__each_time_can_be_chosen (void **state)
   TdTapeReader *reader = td_session_get_reader (ui_test_session ());
   guint n = td_tape_reader_n_ooms (reader);
   assert_true (n > 1);
-  GtkDropDown *list = GTK_DROP_DOWN (named ("oom-reports"));
+  GtkDropDown *list = GTK_DROP_DOWN (ui_test_named ("oom-reports"));
   assert_int_equal (gtk_drop_down_get_selected (list), n - 1);
   for (guint i = n; i-- > 0;)
     {
@@ -324,7 +293,7 @@ oom_page__is_not_there_where_memory_sufficed (void **state)
   ui_test_open_sample (NULL);
   ui_test_do ("show-page", "memory");
   ui_test_settle ();
-  assert_false (gtk_widget_get_mapped (named ("oom-card")));
+  assert_false (gtk_widget_get_mapped (ui_test_named ("oom-card")));
 }
 
 static void

@@ -320,6 +320,50 @@ is_settled (gpointer data)
   return !td_graph_view_is_laying_out (data);
 }
 
+static gboolean
+has_name (GtkWidget *widget, const char *name)
+{
+  return strcmp (gtk_widget_get_name (widget), name) == 0;
+}
+
+static gboolean
+has_label (GtkWidget *widget, const char *label)
+{
+  return GTK_IS_BUTTON (widget)
+         && g_strcmp0 (gtk_button_get_label (GTK_BUTTON (widget)), label) == 0;
+}
+
+static GtkWidget *
+find_widget (GtkWidget *widget, gboolean (*is) (GtkWidget *widget, const char *text),
+             const char *text)
+{
+  GtkWidget *found = is (widget, text) ? widget : NULL;
+  for (GtkWidget *child = gtk_widget_get_first_child (widget); child && !found;
+       child = gtk_widget_get_next_sibling (child))
+    found = find_widget (child, is, text);
+  return found;
+}
+
+GtkWidget *
+ui_test_find_named (GtkWidget *widget, const char *name)
+{
+  return find_widget (widget, has_name, name);
+}
+
+GtkWidget *
+ui_test_find_button (GtkWidget *widget, const char *label)
+{
+  return find_widget (widget, has_label, label);
+}
+
+GtkWidget *
+ui_test_named (const char *name)
+{
+  GtkWidget *widget = ui_test_find_named (GTK_WIDGET (ui_test_workspace ()), name);
+  assert_non_null (widget);
+  return widget;
+}
+
 void
 ui_test_wait_for_layout (void)
 {

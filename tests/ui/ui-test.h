@@ -63,6 +63,12 @@ void ui_test_save_picture_at (const char *path);
 GtkWidget *ui_test_panel_page (const char *panel, const char *page);
 /** The scene view of that page. */
 TdSceneView *ui_test_panel_scene_view (const char *panel, const char *page);
+/** Find the widget of that name, or the button of that label, in this one or below it; NULL:
+ * there is none. */
+GtkWidget *ui_test_find_named (GtkWidget *widget, const char *name);
+GtkWidget *ui_test_find_button (GtkWidget *widget, const char *label);
+/** The widget of that name on the workspace, or the test fails. */
+GtkWidget *ui_test_named (const char *name);
 /** Wait until Graphviz's layout has replaced the quick one, or cannot. */
 void ui_test_wait_for_layout (void);
 
