@@ -361,7 +361,7 @@ inside__button_runs_to_the_selected_group (void **state)
 static void
 inside__shows_which_member_made_nan (void **state)
 {
-  pause_program ("200");
+  pause_program ("5000"); /* five seconds away, that it is not over before the breakpoint */
   td__window_break (ui_test_window (), "nan");
   go ("play");
   ui_test_do ("show-page", "inside");

@@ -6,6 +6,11 @@
 #include <gtksourceview/gtksource.h>
 #include <string.h>
 
+enum
+{
+  SCROLL_TICKS = 6
+};
+
 struct _TdSourceView
 {
   GtkWidget parent;
@@ -19,6 +24,7 @@ struct _TdSourceView
   char *file;
   guint line;
   gboolean stays; /* the line was asked for: what comes to the recording does not change it */
+  guint ticks;    /* still to come that bring the line into view */
 };
 
 G_DEFINE_FINAL_TYPE (TdSourceView, td_source_view, GTK_TYPE_WIDGET)
@@ -62,6 +68,33 @@ load_file (TdSourceView *self, const char *file)
   return FALSE;
 }
 
+static gboolean
+is_on_show (GtkTextView *view, const GtkTextIter *line)
+{
+  GdkRectangle shown;
+  int y, height;
+  gtk_text_view_get_line_yrange (view, line, &y, &height);
+  gtk_text_view_get_visible_rect (view, &shown);
+  return y >= shown.y && y + height <= shown.y + shown.height;
+}
+
+/* A page that comes on show has its height, and its lines theirs, only after some frames; what
+ * scrolls before that scrolls anywhere. */
+static gboolean
+scroll_to_line (GtkWidget *widget, GdkFrameClock *clock, gpointer data)
+{
+  TdSourceView *self = data;
+  GtkTextView *view = GTK_TEXT_VIEW (widget);
+  GtkTextBuffer *buffer = GTK_TEXT_BUFFER (self->buffer);
+  GtkTextIter line;
+  if (gtk_widget_get_height (widget) <= 1)
+    return G_SOURCE_CONTINUE;
+  gtk_text_buffer_get_iter_at_mark (buffer, &line, gtk_text_buffer_get_insert (buffer));
+  if (!is_on_show (view, &line))
+    gtk_text_view_scroll_to_mark (view, gtk_text_buffer_get_insert (buffer), 0.1, TRUE, 0, 0.5);
+  return --self->ticks > 0;
+}
+
 static void
 mark_line (TdSourceView *self, guint line)
 {
@@ -77,8 +110,9 @@ mark_line (TdSourceView *self, guint line)
   gtk_text_buffer_apply_tag (buffer, self->current, &start, &end);
   gtk_source_buffer_create_source_mark (self->buffer, NULL, "playhead", &start);
   gtk_text_buffer_place_cursor (buffer, &start);
-  gtk_text_view_scroll_to_mark (GTK_TEXT_VIEW (self->view), gtk_text_buffer_get_insert (buffer),
-                                0.1, FALSE, 0, 0.5);
+  if (self->ticks == 0)
+    gtk_widget_add_tick_callback (GTK_WIDGET (self->view), scroll_to_line, self, NULL);
+  self->ticks = SCROLL_TICKS;
 }
 
 static void
