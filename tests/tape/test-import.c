@@ -15,23 +15,19 @@
 #define MIB ((uint64_t)1 << 20)
 #define BASE 0x7f0000000000u
 
-static char error[512], path[64], pickle[80];
+static char error[512], path[256], pickle[256];
 
+/* There is a tape already: most imports write over it. */
 static int
 set_up (void **state)
 {
-  snprintf (path, sizeof path, "/tmp/td-import-XXXXXX");
-  close (mkstemp (path));
-  snprintf (pickle, sizeof pickle, "%s.pickle", path);
-  return 0;
-}
+  FILE *f;
 
-static int
-tear_down (void **state)
-{
-  unlink (path);
-  unlink (pickle);
-  return 0;
+  td_test_setup (state);
+  snprintf (path, sizeof path, "%s", td_test_tmp ("a.tdtape"));
+  snprintf (pickle, sizeof pickle, "%s", td_test_tmp ("a.pickle"));
+  f = fopen (path, "w");
+  return f != NULL ? fclose (f) : -1;
 }
 
 static TdTapeReader *
@@ -305,7 +301,7 @@ import__what_is_wrong_is_said_with_its_place (void **state)
   unlink (path);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     {
-      char expected[256];
+      char expected[768];
 
       write_pickle (cases[i].bytes, strlen (cases[i].bytes));
       snprintf (expected, sizeof expected, "%s: %s", pickle, cases[i].says);
@@ -478,7 +474,7 @@ import__our_own_snapshots_come_back_with_blocks_places_and_peak (void **state)
 int
 main (void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown (f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown (f, set_up, td_test_teardown)
   const struct CMUnitTest tests[] = {
     TEST (import__entries_are_events_in_the_order_of_the_trace),
     TEST (import__places_are_the_innermost_own_python_frames),
