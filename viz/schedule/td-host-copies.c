@@ -87,9 +87,16 @@ td_host_copy_of_event (const TdIteration *iteration, guint event)
 {
   const TdTapeIteration *t = td_iteration_get_tape (iteration);
 
-  for (guint i = 0; i < t->n_copies; i++)
-    if (t->copies[i].event == event && t->copies[i].why == TD_TAPE_COPY_OP)
-      return &t->copies[i];
+  guint from = 0, to = t->n_copies;
+
+  while (from < to) /* they are in the order of events */
+    if (t->copies[from + (to - from) / 2].event < event)
+      from += (to - from) / 2 + 1;
+    else
+      to = from + (to - from) / 2;
+  for (; from < t->n_copies && t->copies[from].event == event; from++)
+    if (t->copies[from].why == TD_TAPE_COPY_OP)
+      return &t->copies[from];
   return NULL;
 }
 
