@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "static-rig.h"
+#include "static/entry.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -341,4 +342,12 @@ reading_forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
   if (net->captured != NULL)
     h = td_add (h, net->captured);
   out[0] = h;
+}
+
+const TdPlan *
+plan_of (TdStatic *s)
+{
+  assert_non_null (s->entries);
+  assert_non_null (s->entries->plan);
+  return s->entries->plan;
 }

@@ -56,3 +56,6 @@ void reading_forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n
 /** l1, relu, l2, and the cross entropy with labels as second input, at net.c:42. */
 void classifier_forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out);
 TdVar *sum_of_squares (TdVar *y);
+
+/** The plan of a chain that has a schedule. */
+const struct TdPlan *plan_of (TdStatic *s);

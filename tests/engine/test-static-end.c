@@ -7,14 +7,6 @@
 
 #include <string.h>
 
-static const TdPlan *
-plan_of (TdStatic *s)
-{
-  assert_non_null (s->entries);
-  assert_non_null (s->entries->plan);
-  return s->entries->plan;
-}
-
 /* Groups of a list that are products with an end. */
 static uint32_t
 n_ended (const TdPlan *p, uint32_t list)

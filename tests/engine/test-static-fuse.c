@@ -8,14 +8,6 @@
 
 #include <string.h>
 
-static const TdPlan *
-plan_of (TdStatic *s)
-{
-  assert_non_null (s->entries);
-  assert_non_null (s->entries->plan);
-  return s->entries->plan;
-}
-
 /* Scale and shift of every row, twice; in[0] (n, d), the others (d) or (1, d) or one number. */
 static void
 rows_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)

@@ -21,14 +21,6 @@ enum
 
 /* --- plans under the microscope --- */
 
-static const TdPlan *
-plan_of (TdStatic *s)
-{
-  assert_non_null (s->entries);
-  assert_non_null (s->entries->plan);
-  return s->entries->plan;
-}
-
 /* Who wrote each word of the arena last, while a plan is played. */
 typedef struct
 {

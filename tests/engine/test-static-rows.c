@@ -38,14 +38,6 @@ typedef struct
   TdVar *W[2], *gamma, *beta, *row;
 } Blocks;
 
-static const TdPlan *
-plan_of (TdStatic *s)
-{
-  assert_non_null (s->entries);
-  assert_non_null (s->entries->plan);
-  return s->entries->plan;
-}
-
 static bool
 joins (TdDtype dtype)
 {
