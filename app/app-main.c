@@ -1,6 +1,8 @@
 /* The desktop app's main: the environment first, then the application.
  * SPDX-License-Identifier: MIT */
-#include "td-application.h"
+#include "app/td-application.h"
+
+#include <signal.h>
 
 /* `--run MODEL ARGS`: the arguments are the model's, whatever they look like. */
 static char **
@@ -21,6 +23,7 @@ protect_arguments (int *argc, char **argv)
 int
 main (int argc, char **argv)
 {
+  signal (SIGXFSZ, SIG_IGN); /* a file beyond the limit of sizes is a full disk */
   td_application_prepare_environment ();
   g_autoptr (TdApplication) app = td_application_new ();
   argv = protect_arguments (&argc, argv);

@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "command.h"
 
-#include "tape/td-tape-reader.h"
+#include "replace.h"
+#include "td-tape-reader.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -92,28 +93,20 @@ trouble (const char *file, const char *what)
   return TD_EXIT_USAGE;
 }
 
-/* A file that could not be written whole is not left behind. */
 static int
 write_file (TdTapeReader *r, const Options *o, uint64_t iteration, uint64_t device)
 {
-  FILE *out = fopen (o->out, "wb");
   char error[256];
   bool written;
+  TdReplace out;
 
-  if (out == NULL)
+  if (!td__replace_begin (&out, o->out, 0666))
     return trouble (o->out, strerror (errno));
-  written = td_tape_write_snapshot (r, iteration, (uint32_t)device, out, error, sizeof error);
-  if (!written)
-    trouble (o->tape, error);
-  else if (ferror (out) != 0 || fflush (out) != 0)
-    {
-      trouble (o->out, strerror (errno));
-      written = false;
-    }
-  fclose (out);
-  if (!written)
-    remove (o->out);
-  return written ? TD_EXIT_OK : TD_EXIT_USAGE;
+  written
+      = td_tape_write_snapshot (r, iteration, (uint32_t)device, out.file, error, sizeof error);
+  if (!td__replace_end (&out, written))
+    return written ? trouble (o->out, strerror (errno)) : trouble (o->tape, error);
+  return TD_EXIT_OK;
 }
 
 int

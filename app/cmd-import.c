@@ -5,7 +5,7 @@
 #include "command.h"
 
 #include "paths.h"
-#include "tape/td-tape-import.h"
+#include "td-tape-import.h"
 
 #include <inttypes.h>
 #include <stdio.h>

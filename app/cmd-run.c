@@ -5,8 +5,8 @@
 #include "compile.h"
 #include "supervisor.h"
 
-#include "agent/agent.h"
-#include "tape/td-tape.h"
+#include "record/agent/agent.h"
+#include "td-tape.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,9 @@ static const char help[]
       "      --device NAME      cpu, cuda:N or null\n"
       "      --mem-limit N      refuse allocations beyond N bytes\n"
       "      --seed N           seed of random numbers\n"
-      "      --static MODE      static chains: as-is (default), off, verify or verify=K\n"
+      "      --static MODE      static functions: auto (verified at calls 2, 3, 5,\n"
+      "                         9 ...), as-is (never), off (run as code), verify or\n"
+      "                         verify=K (every K-th call)\n"
       "      --iterations N     stop after N iterations, exit 0\n"
       "      --break EXPR       stop there, print where and why, exit 3:\n"
       "                         error, exact error, nan, inf, op == NAME, link == PATH,\n"
@@ -128,7 +130,8 @@ static bool
 set_static (Run *r, const char *v)
 {
   r->s.statics = v;
-  return strcmp (v, "as-is") == 0 || strcmp (v, "off") == 0 || strcmp (v, "verify") == 0
+  return strcmp (v, "auto") == 0 || strcmp (v, "as-is") == 0 || strcmp (v, "off") == 0
+         || strcmp (v, "verify") == 0
          || (strncmp (v, "verify=", 7) == 0 && is_number (v + 7) && strlen (v) < 16
              && strtoull (v + 7, NULL, 10) > 0);
 }
@@ -189,7 +192,7 @@ static const struct
   { "--device", NULL, set_device, "cpu, cuda:N or null" },
   { "--mem-limit", NULL, set_mem_limit, "a number of bytes" },
   { "--seed", NULL, set_seed, "a number" },
-  { "--static", NULL, set_static, "as-is, off, verify or verify=K" },
+  { "--static", NULL, set_static, "auto, as-is, off, verify or verify=K" },
   { "--iterations", NULL, set_iterations, "a number above 0" },
   { "--break", NULL, set_break, "a condition" },
   { "--stop", NULL, set_stop, "a condition" },
@@ -268,9 +271,17 @@ static int
 run_model (Run *r, char **argv)
 {
   static char program[8192];
+  static char plain[4096]; /* to a compiler -x.c is an option and @x.c a file of them */
   const char *model = argv[r->first];
   size_t n = strlen (model);
 
+  if (strchr ("-@", model[0]) != NULL && n > 2 && n + 3 < sizeof plain
+      && strcmp (model + n - 2, ".c") == 0)
+    {
+      snprintf (plain, sizeof plain, "./%s", model);
+      model = plain;
+      n += 2;
+    }
   r->s.name = model;
   r->s.argv = argv + r->first;
   r->s.breaks = r->breaks[0] != '\0' ? r->breaks : NULL;

@@ -4,7 +4,9 @@
 #include "command.h"
 
 #include "record/assembler.h"
-#include "tape/td-tape-reader.h"
+#include "record/ring.h"
+#include "td-tape-reader.h"
+#include "utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -90,6 +92,37 @@ open_tape (const char *path)
   return r;
 }
 
+/* Names on a tape are another's words: as text they are shown, and command no terminal.  JSON
+ * escapes them. */
+static int
+print_plainly (TdTapeReader *r, const Arguments *a,
+               void (*print) (TdTapeReader *r, FILE *out, const Arguments *a))
+{
+  FILE *out = a->json ? stdout : td__plain_stream (stdout);
+
+  if (out == NULL)
+    {
+      fprintf (stderr, "tapedeck: %s: no memory\n", a->tape);
+      return TD_EXIT_USAGE;
+    }
+  print (r, out, a);
+  if (out != stdout)
+    fclose (out); /* what stdout does not take is said at the end */
+  return TD_EXIT_OK;
+}
+
+static void
+print_info (TdTapeReader *r, FILE *out, const Arguments *a)
+{
+  (a->oom ? td_tape_oom_print : td_tape_info) (r, out, a->json);
+}
+
+static void
+print_records (TdTapeReader *r, FILE *out, const Arguments *a)
+{
+  td_tape_dump (r, out, a->json, a->first, a->last);
+}
+
 int
 td_command_info (int argc, char **argv)
 {
@@ -108,9 +141,9 @@ td_command_info (int argc, char **argv)
   r = open_tape (a.tape);
   if (r == NULL)
     return TD_EXIT_USAGE;
-  (a.oom ? td_tape_oom_print : td_tape_info) (r, stdout, a.json);
+  status = print_plainly (r, &a, print_info);
   td_tape_reader_free (r);
-  return TD_EXIT_OK;
+  return status;
 }
 
 int
@@ -130,9 +163,29 @@ td_command_cat (int argc, char **argv)
   r = open_tape (a.tape);
   if (r == NULL)
     return TD_EXIT_USAGE;
-  td_tape_dump (r, stdout, a.json, a.first, a.last);
+  status = print_plainly (r, &a, print_records);
   td_tape_reader_free (r);
-  return TD_EXIT_OK;
+  return status;
+}
+
+/* A tape can be whole and still hold less than the program did: it says so. */
+static void
+print_recording (const char *tape)
+{
+  TdTapeReader *r = open_tape (tape);
+
+  for (uint32_t i = 0; r != NULL && i < td_tape_reader_n_notices (r); i++)
+    {
+      const TdTapeNotice *n = td_tape_reader_notice (r, i);
+      char *text = n->kind == TD_TAPE_NOTICE_RECORDING
+                       ? td__plain_text (td_tape_reader_string (r, n->text))
+                       : NULL;
+
+      if (text != NULL)
+        printf ("%s: iteration %" PRIu64 ": %s\n", tape, n->iteration, text);
+      free (text);
+    }
+  td_tape_reader_free (r);
 }
 
 int
@@ -141,6 +194,7 @@ td_command_check (int argc, char **argv)
   Arguments a;
   TdTapeCheck check;
   char error[256], ring[4200];
+  bool recorded;
   int status = parse (argc, argv, "r", &a);
 
   if (status != TD_EXIT_OK)
@@ -158,12 +212,19 @@ td_command_check (int argc, char **argv)
       return TD_EXIT_USAGE;
     }
   snprintf (ring, sizeof ring, "%s.ring", a.tape);
+  recorded = td_ring_is_locked (ring);
   if (check.whole)
-    printf ("%s: whole, %" PRIu64 " records, %" PRIu64 " bytes%s%s\n", a.tape, check.n_frames,
-            check.n_bytes, check.ended ? "" : "; nobody wrote how the program ended",
-            access (ring, F_OK) == 0 ? "; a ring beside it holds more (--repair)" : "");
+    printf ("%s: whole, %" PRIu64 " records, %" PRIu64 " bytes%s%s%s%s\n", a.tape,
+            check.n_frames, check.n_bytes,
+            check.thinned[0] != '\0' ? "; of its iterations " : "", check.thinned,
+            check.ended ? ""
+            : recorded  ? "; it is being recorded"
+                        : "; nobody wrote how the program ended",
+            !recorded && access (ring, F_OK) == 0 ? "; a ring beside it holds more (--repair)"
+                                                  : "");
   else
     printf ("%s: damaged at offset %" PRIu64 ": %s\n", a.tape, check.first_bad, check.what);
+  print_recording (a.tape);
   if (a.out == NULL)
     return check.whole ? TD_EXIT_OK : TD_EXIT_FINDING;
   if (!td_assembler_recover (a.tape, NULL, a.out, error, sizeof error))

@@ -1,4 +1,4 @@
-/* The commands of `tapedeck`: one file each, one row each in tapedeck.c.
+/* The commands of `tapedeck`: one file each, one row each in main.c.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -21,7 +21,7 @@ enum
 int td_command_run (int argc, char **argv);
 int td_command_info (int argc, char **argv);
 int td_command_cat (int argc, char **argv);
-int td_command_eval (int argc, char **argv);
+int td_command_eval (int argc, char **argv); /* in tapedeck-eval */
 int td_command_export (int argc, char **argv);
 int td_command_import (int argc, char **argv);
 int td_command_check (int argc, char **argv);
@@ -40,3 +40,6 @@ int td_exec_helper (const char *name, char *const argv[]);
 
 /** Write the folder of this executable (without a slash at its end) to `out`. */
 bool td_own_folder (char *out, unsigned long size);
+
+/** Make up for what a caller may have left undone: closed descriptors, ignored signals. */
+void td_repair_inheritance (void);

@@ -35,6 +35,7 @@ enum
 typedef struct
 {
   char include[PATH_BYTES + 64], lib[PATH_BYTES + 64];
+  char more[PATH_BYTES + 64]; /* what tapedeck.h includes */
 } Places;
 
 static bool
@@ -49,9 +50,11 @@ find_places (Places *p)
     {
       snprintf (p->lib, sizeof p->lib, "%s/../engine", folder);
       snprintf (p->include, sizeof p->include, "%s/engine", TD_SOURCE_ROOT);
+      snprintf (p->more, sizeof p->more, "%s/engine/public", TD_SOURCE_ROOT);
       return true;
     }
   snprintf (p->include, sizeof p->include, "%s/" TD_INCLUDE_FROM_BIN, folder);
+  strcpy (p->more, p->include);
   snprintf (p->lib, sizeof p->lib, "%s/" TD_LIB_FROM_BIN, folder);
   snprintf (probe, sizeof probe, "%s/tapedeck.h", p->include);
   if (access (probe, R_OK) == 0)
@@ -200,8 +203,9 @@ bool
 td_compile_model (const char *source, bool quiet, char *out, unsigned long size)
 {
   Places p;
-  char folder[PATH_BYTES], include[PATH_BYTES + 80], lib[PATH_BYTES + 80],
-      rpath[PATH_BYTES + 80], temp[PATH_BYTES], parts[PATH_BYTES], made_of[PATH_BYTES], *text;
+  char folder[PATH_BYTES], include[PATH_BYTES + 80], more[PATH_BYTES + 80],
+      lib[PATH_BYTES + 80], rpath[PATH_BYTES + 80], temp[PATH_BYTES], parts[PATH_BYTES],
+      made_of[PATH_BYTES], *text;
   const char *cc = getenv ("CC"), *base = strrchr (source, '/');
   uint64_t hash = 14695981039346656037u;
   struct timespec begin[2] = { { 0, UTIME_OMIT }, { 0, 0 } };
@@ -218,6 +222,7 @@ td_compile_model (const char *source, bool quiet, char *out, unsigned long size)
   if (!find_places (&p))
     return false;
   snprintf (include, sizeof include, "-I%s", p.include);
+  snprintf (more, sizeof more, "-I%s", p.more);
   snprintf (lib, sizeof lib, "-L%s", p.lib);
   snprintf (rpath, sizeof rpath, "-Wl,-rpath,%s", p.lib);
   if (getcwd (temp, sizeof temp) != NULL) /* the same name there includes other headers */
@@ -238,9 +243,9 @@ td_compile_model (const char *source, bool quiet, char *out, unsigned long size)
   clock_gettime (CLOCK_REALTIME_COARSE, &begin[1]); /* the clock of file times */
   /* -g: the debugger and ASan see lines; -O1 costs 17 ms more than -O0 and saves loops over
    * data */
-  const char *argv[]
-      = { cc,    "-std=gnu11", "-g", "-O1", "-Wall", SANITIZER, include,      "-MMD", "-MF",
-          parts, source,       "-o", temp,  lib,     rpath,     "-ltapedeck", "-lm",  NULL };
+  const char *argv[] = { cc,   "-std=gnu11", "-g",         "-O1", "-Wall", SANITIZER, include,
+                         more, "-MMD",       "-MF",        parts, source,  "-o",      temp,
+                         lib,  rpath,        "-ltapedeck", "-lm", NULL };
   text = malloc (MAX_ERRORS);
   if (text == NULL)
     return false;

@@ -6,8 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include "control-server.h"
 
-#include "agent/json.h"
-#include "tapedeck.h"
+#include "json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -32,7 +31,9 @@ enum
 typedef struct
 {
   int fd;
-  int n_waiting; /* commands with the model; further lines wait: answers come in order */
+  int n_waiting;    /* commands with the model; further lines wait: answers come in order */
+  bool asked;       /* it has sent a whole line */
+  int64_t heard_ms; /* when it last sent one, or came */
   char line[LINE_BYTES];
   size_t used;
 } Client;
@@ -162,7 +163,7 @@ send_line (TdControlServer *s, int i, const char *json, int memory)
 }
 
 void
-td_control_server_tell (TdControlServer *s, const char *json)
+td_control_server_notify (TdControlServer *s, const char *json)
 {
   for (int i = 0; s != NULL && i < MAX_CLIENTS; i++)
     send_line (s, i, json, -1);
@@ -212,7 +213,7 @@ answer_hello (TdControlServer *s, int client)
   snprintf (
       json, sizeof json,
       "{\"ok\":true,\"version\":\"%s\",\"pid\":%d,\"tape\":%s,\"state\":\"%s\",\"program\":%s}",
-      td_version (), s->run->model_pid, s->run->tape != NULL ? tape : "null", state_name (s),
+      TD_VERSION, s->run->model_pid, s->run->tape != NULL ? tape : "null", state_name (s),
       program);
   send_line (s, client, json, -1);
 }
@@ -338,6 +339,8 @@ take_lines (TdControlServer *s, int i)
       line[length] = '\0';
       c->used -= length + 1;
       memmove (c->line, end + 1, c->used);
+      c->asked = true;
+      c->heard_ms = now_ms ();
       take_line (s, i, line);
     }
   if (c->fd >= 0 && c->n_waiting == 0 && c->used == sizeof c->line - 1)
@@ -364,6 +367,31 @@ read_client (TdControlServer *s, int i)
   take_lines (s, i);
 }
 
+/* Is client `a` to go rather than `b`?  One that has never said a line, or but half of one,
+ * before one that has; then the one that has been silent longest. */
+static bool
+goes_before (const Client *a, const Client *b)
+{
+  return a->asked != b->asked ? !a->asked : a->heard_ms < b->heard_ms;
+}
+
+/* A place for a client: where there is none left, whoever is least missed makes room. */
+static int
+find_place (TdControlServer *s)
+{
+  int place = 0;
+
+  for (int i = 0; i < MAX_CLIENTS; i++)
+    if (s->clients[i].fd < 0)
+      return i;
+    else if (goes_before (&s->clients[i], &s->clients[place]))
+      place = i;
+  send_line (s, place, "{\"event\":\"notice\",\"text\":\"too many clients\"}", -1);
+  if (s->clients[place].fd >= 0)
+    drop_client (s, place);
+  return place;
+}
+
 static void
 accept_client (TdControlServer *s)
 {
@@ -375,14 +403,16 @@ accept_client (TdControlServer *s)
     return;
   if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0
       && (peer.uid == getuid () || peer.uid == 0))
-    for (int i = 0; i < MAX_CLIENTS; i++)
-      if (s->clients[i].fd < 0)
-        {
-          s->clients[i].fd = fd;
-          s->clients[i].used = 0;
-          return;
-        }
-  close (fd);
+    {
+      Client *c = &s->clients[find_place (s)];
+
+      c->fd = fd;
+      c->used = 0;
+      c->asked = false;
+      c->heard_ms = now_ms ();
+    }
+  else
+    close (fd);
 }
 
 /* A message of the model: "#TAG JSON" or "! JSON", perhaps with a descriptor. */
@@ -421,7 +451,7 @@ read_model (TdControlServer *s)
   if (text[0] == '!' && space != NULL)
     {
       s->run->event (s->run->user, space + 1);
-      td_control_server_tell (s, space + 1);
+      td_control_server_notify (s, space + 1);
     }
   else if (text[0] == '#' && space != NULL)
     {

@@ -1,5 +1,5 @@
-/* The control socket: clients that send lines and get lines.  PROTOCOL.md of engine/agent says
- * what.
+/* The control socket: clients that send lines and get lines.  PROTOCOL.md of
+ * engine/record/agent says what.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/agent.h"
+#include "record/agent/agent.h"
 #include "record/assembler.h"
 
 typedef struct TdControlServer TdControlServer;
@@ -41,7 +41,7 @@ int td_control_server_poll_fds (TdControlServer *s, struct pollfd *fds);
  * again though nothing is ready, -1: never. */
 int td_control_server_serve (TdControlServer *s, const struct pollfd *fds, int n);
 /** Send an event line to every client. */
-void td_control_server_tell (TdControlServer *s, const char *json);
+void td_control_server_notify (TdControlServer *s, const char *json);
 /** Say what the operation is that runs, or ran last: "mlp.c:12". */
 void td_control_now (const TdControlRun *run, char *op, size_t op_size, char *where,
                      size_t where_size);

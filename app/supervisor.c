@@ -1,19 +1,25 @@
 /* The supervisor: see supervisor.h.
  *
  * The model is its first direct child, so that the end of the model is seen by waitpid,
- * whatever kills it.  One poll loop: the end of the model, signals for us, the control socket,
- * the ring. SPDX-License-Identifier: MIT */
+ * whatever kills it.  It is spawned, not forked: what libraries do at a fork is none of ours.
+ * One poll loop: the end of the model, signals for us, the control socket, the ring.
+ * SPDX-License-Identifier: MIT */
 #include "supervisor.h"
 
 #include "command.h"
 #include "control-server.h"
+#include "json.h"
+#include "json-read.h"
 #include "paths.h"
+#include "recording.h"
+#include "runtime-folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,17 +41,15 @@ enum
 typedef struct
 {
   const TdSupervisorOptions *options;
-  char ring_path[4200], socket_path[4200];
-  TdRing *ring;
-  TdTapeWriter *writer;
-  TdAssembler *assembler;
+  char socket_path[4200];
+  TdRecording recording;
   TdControlServer *server;
   TdControlRun run;
   int signal_fd;
   sigset_t old_signals;
   pid_t pid;
   int status; /* of waitpid */
-  bool ended, killed_by_us, stopped_at_break, said_disk;
+  bool ended, killed_by_us, stopped_at_break, said_wrong;
   int64_t kill_at_ms; /* 0: no */
 } Supervisor;
 
@@ -65,106 +69,38 @@ complain (const char *what, const char *why)
   return false;
 }
 
-/* The process that records to this tape just now, 0: nobody. */
-static int32_t
-recorded_by (const char *ring_path)
-{
-  char error[256];
-  TdRing *ring
-      = access (ring_path, F_OK) == 0 ? td_ring_open (ring_path, error, sizeof error) : NULL;
-  int32_t pid = ring != NULL ? atomic_load (&ring->shared->consumer_pid) : 0;
-
-  td_ring_free (ring);
-  return td_ring_alive (pid) ? pid : 0;
-}
-
-/* Make the ring (beside the tape, or in a private folder) and the tape. */
-static bool
-open_recording (Supervisor *s)
-{
-  const TdSupervisorOptions *o = s->options;
-  char error[256], folder[4096];
-  TdRingOptions ring_options = { .capacity = o->tape != NULL ? 0 : 65536,
-                                 .level = o->level,
-                                 .rank = o->rank,
-                                 .n_ranks = o->n_ranks,
-                                 .budget_bytes = o->budget_bytes,
-                                 .values_bytes = o->values_bytes,
-                                 .tape = o->tape };
-  TdTapeWriterOptions options = { .size = sizeof options,
-                                  .level = o->level,
-                                  .path = o->tape,
-                                  .overwrite = o->overwrite,
-                                  .budget_bytes = o->budget_bytes,
-                                  .values_bytes = o->values_bytes,
-                                  .rank = o->rank,
-                                  .n_ranks = o->n_ranks };
-
-  if (o->tape != NULL && !o->overwrite && access (o->tape, F_OK) == 0)
-    return complain (o->tape, "exists already; -f overwrites it");
-  if (o->tape != NULL)
-    {
-      snprintf (s->ring_path, sizeof s->ring_path, "%s.ring", o->tape);
-      if (recorded_by (s->ring_path) != 0)
-        {
-          s->ring_path[0] = '\0'; /* not ours to remove */
-          return complain (o->tape, "another run is recording to it");
-        }
-    }
-  else
-    {
-      if (!td_runtime_folder (folder, sizeof folder))
-        return false;
-      snprintf (s->ring_path, sizeof s->ring_path, "%s/%ld.ring", folder, (long)getpid ());
-    }
-  unlink (s->ring_path);
-  s->ring = td_ring_new (s->ring_path, &ring_options, error, sizeof error);
-  if (s->ring == NULL)
-    return complain (o->tape != NULL ? o->tape : s->ring_path, error);
-  td_ring_consume (s->ring);
-  if (o->tape == NULL)
-    return true;
-  options.mono_ns = s->ring->shared->mono_ns;
-  options.ticks = s->ring->shared->ticks;
-  options.ns_per_tick = s->ring->shared->ns_per_tick;
-  s->writer = td_tape_writer_new (&options, error, sizeof error);
-  if (s->writer == NULL)
-    return complain (o->tape, error);
-  s->assembler = td_assembler_new (s->writer, s->ring->shared);
-  return s->assembler != NULL;
-}
-
 /* What the tape says about the run before it begins. */
 static void
 write_head (const Supervisor *s)
 {
   const TdSupervisorOptions *o = s->options;
+  TdTapeWriter *w = s->recording.writer;
   char text[4096] = "", *source;
   size_t used = 0;
   FILE *f;
 
-  if (s->writer == NULL)
+  if (w == NULL)
     return;
   for (int i = 0; o->argv[i] != NULL && used < sizeof text; i++)
     used += (size_t)snprintf (text + used, sizeof text - used, "%s%s", i > 0 ? " " : "",
                               i == 0 ? o->name : o->argv[i]);
-  td_tape_writer_info (s->writer, "program", o->name);
-  td_tape_writer_info (s->writer, "argv", text);
-  td_tape_writer_info (s->writer, "device", o->device != NULL ? o->device : "cpu");
-  td_tape_writer_info (s->writer, "version", TD_VERSION);
+  td_tape_writer_info (w, "program", o->name);
+  td_tape_writer_info (w, "argv", text);
+  td_tape_writer_info (w, "device", o->device != NULL ? o->device : "cpu");
+  td_tape_writer_info (w, "version", TD_VERSION);
   if (getcwd (text, sizeof text) != NULL)
-    td_tape_writer_info (s->writer, "cwd", text);
+    td_tape_writer_info (w, "cwd", text);
   if (gethostname (text, sizeof text) == 0)
-    td_tape_writer_info (s->writer, "host", text);
+    td_tape_writer_info (w, "host", text);
   source = o->source != NULL ? malloc (MAX_SOURCE) : NULL;
   f = source != NULL ? fopen (o->source, "rb") : NULL;
   if (f != NULL)
     {
-      td_tape_writer_source (s->writer, o->source, source, fread (source, 1, MAX_SOURCE, f));
+      td_tape_writer_source (w, o->source, source, fread (source, 1, MAX_SOURCE, f));
       fclose (f);
     }
   free (source);
-  td_tape_writer_flush (s->writer);
+  td_tape_writer_flush (w);
 }
 
 static void
@@ -183,17 +119,16 @@ put (const char *name, const char *value)
     setenv (name, value, 1);
 }
 
-/* In the child: the environment the engine reads in td_init, then the program. */
+/* The environment that the engine reads in td_init.  The supervisor has no other use for its
+ * own. */
 static void
-become_model (const Supervisor *s, int control_fd)
+set_environment (const Supervisor *s, int control_fd)
 {
   static const char *const levels[] = { "graph", "stats", "values" };
   const TdSupervisorOptions *o = s->options;
-  int ring_fd = open (s->ring_path, O_RDWR);
 
-  put_number ("TAPEDECK_RING", ring_fd);
+  put_number ("TAPEDECK_RING", s->recording.ring->fd);
   put_number ("TAPEDECK_CONTROL", control_fd);
-  fcntl (control_fd, F_SETFD, 0);
   put ("TAPEDECK_LEVEL", levels[o->level <= 2 ? o->level : 0]);
   put ("TAPEDECK_RECORD", o->tape != NULL ? "1" : "0");
   put ("TAPEDECK_BREAK", o->breaks);
@@ -202,32 +137,79 @@ become_model (const Supervisor *s, int control_fd)
   put ("TAPEDECK_SEED", o->seed);
   put ("TAPEDECK_ITERATIONS", o->iterations);
   put ("TAPEDECK_STATIC", o->statics);
-  signal (SIGPIPE, SIG_DFL); /* what is ignored stays so across exec */
-  signal (SIGXFSZ, SIG_DFL);
-  sigprocmask (SIG_SETMASK, &s->old_signals, NULL);
-  execvp (o->program, o->argv);
-  int code = errno == ENOENT ? TD_EXIT_NOT_FOUND : TD_EXIT_NOT_EXECUTABLE;
-  fprintf (stderr, "tapedeck: %s: %s\n", o->name, strerror (errno));
-  _exit (code);
+}
+
+/* A script without its first line is the shell's, as for any shell. */
+static int
+spawn_shell (Supervisor *s, const posix_spawn_file_actions_t *files,
+             const posix_spawnattr_t *attributes)
+{
+  static char shell[] = "/bin/sh";
+  int n = 0, failed;
+  char **argv;
+
+  while (s->options->argv[n] != NULL)
+    n++;
+  argv = calloc ((size_t)n + 2, sizeof *argv);
+  if (argv == NULL)
+    return ENOMEM;
+  argv[0] = shell;
+  argv[1] = (char *)(uintptr_t)s->options->program;
+  memcpy (argv + 2, s->options->argv + 1, (size_t)(n - 1) * sizeof *argv);
+  failed = posix_spawn (&s->pid, shell, files, attributes, argv, environ);
+  free (argv);
+  return failed;
+}
+
+/* Start the model with the ring and the control socket, and with the signals that we were
+ * started with.  Returns 0 or why not. */
+static int
+spawn (Supervisor *s, int control_fd)
+{
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  const int ring_fd = s->recording.ring->fd;
+  sigset_t defaults;
+  int failed;
+
+  sigemptyset (&defaults); /* what is ignored stays so across exec */
+  sigaddset (&defaults, SIGPIPE);
+  sigaddset (&defaults, SIGXFSZ);
+  posix_spawn_file_actions_init (&files);
+  posix_spawnattr_init (&attributes);
+  posix_spawnattr_setflags (&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setsigmask (&attributes, &s->old_signals);
+  posix_spawnattr_setsigdefault (&attributes, &defaults);
+  /* onto itself: it is not closed on exec */
+  posix_spawn_file_actions_adddup2 (&files, ring_fd, ring_fd);
+  posix_spawn_file_actions_adddup2 (&files, control_fd, control_fd);
+  failed = posix_spawnp (&s->pid, s->options->program, &files, &attributes, s->options->argv,
+                         environ);
+  if (failed == ENOEXEC)
+    failed = spawn_shell (s, &files, &attributes);
+  posix_spawn_file_actions_destroy (&files);
+  posix_spawnattr_destroy (&attributes);
+  return failed;
 }
 
 static bool
 start_model (Supervisor *s)
 {
-  int pair[2];
+  int pair[2], failed;
 
   if (socketpair (AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
     return complain ("socketpair", strerror (errno));
-  fflush (NULL);
-  s->pid = fork ();
-  if (s->pid == 0)
-    become_model (s, pair[1]);
+  set_environment (s, pair[1]);
+  failed = spawn (s, pair[1]);
   close (pair[1]);
-  if (s->pid < 0)
-    return complain ("fork", strerror (errno));
   s->run.model_fd = pair[0];
   s->run.model_pid = s->pid;
-  return true;
+  if (failed == 0)
+    return true;
+  complain (s->options->name, strerror (failed));
+  s->ended = true;
+  s->status = (failed == ENOENT ? TD_EXIT_NOT_FOUND : TD_EXIT_NOT_EXECUTABLE) << 8;
+  return true; /* a run that ended at once */
 }
 
 static void
@@ -245,62 +227,42 @@ ask_to_stop (void *user)
   s->kill_at_ms = now_ms () + KILL_AFTER_MS;
 }
 
-/* The text of a JSON string member, unescaped as far as our own writer escapes. */
-static void
-json_text (const char *json, const char *member, char *out, size_t size)
-{
-  char key[64];
-  const char *at;
-  size_t used = 0;
-
-  snprintf (key, sizeof key, "\"%s\":\"", member);
-  at = strstr (json, key);
-  for (at = at != NULL ? at + strlen (key) : ""; *at != '\0' && *at != '"' && used + 1 < size;
-       at++)
-    {
-      if (*at == '\\' && at[1] != '\0' && at[1] != 'u')
-        at++;
-      out[used++] = *at;
-    }
-  out[used] = '\0';
-}
-
 /* The model says something.  Without a client a stop is the end of the run. */
 static void
 model_event (void *user, const char *json)
 {
   Supervisor *s = user;
-  char where[512], reason[1024];
+  char event[32], where[512], reason[1024];
 
-  if (strstr (json, "\"event\":\"stopped\"") == NULL || !s->options->exit_at_break
-      || s->stopped_at_break)
+  if (!s->options->exit_at_break || s->stopped_at_break
+      || !td__json_member (json, "event", event, sizeof event)
+      || strcmp (event, "stopped") != 0)
     return;
-  json_text (json, "where", where, sizeof where);
-  json_text (json, "reason", reason, sizeof reason);
+  td__json_member (json, "where", where, sizeof where);
+  td__json_member (json, "reason", reason, sizeof reason);
   s->stopped_at_break = true;
-  if (s->assembler != NULL)
-    td_assembler_drain (s->assembler, s->ring);
+  td_recording_drain (&s->recording);
   fprintf (stderr, "tapedeck: stopped at %s: %s\n", where, reason);
   s->killed_by_us = true;
   kill (s->pid, SIGKILL);
 }
 
-static void
-drain (Supervisor *s, size_t *n)
+/* Take what is in the ring; say once when recording comes to an end before the program. */
+static size_t
+drain (Supervisor *s)
 {
-  const char *error;
+  const size_t n = td_recording_drain (&s->recording);
+  char quoted[600], json[800];
 
-  *n = s->assembler != NULL ? td_assembler_drain (s->assembler, s->ring) : 0;
-  error = s->writer != NULL ? td_tape_writer_error (s->writer) : NULL;
-  if (error != NULL && !s->said_disk)
-    {
-      s->said_disk = true;
-      fprintf (stderr, "tapedeck: %s: %s; the program runs on unrecorded\n", s->options->tape,
-               error);
-      td_control_server_tell (s->server,
-                              "{\"event\":\"notice\",\"text\":\"recording has stopped: "
-                              "the tape cannot be written\"}");
-    }
+  if (s->recording.wrong[0] == '\0' || s->said_wrong)
+    return n;
+  s->said_wrong = true;
+  fprintf (stderr, "tapedeck: %s: %s; the program runs on unrecorded\n", s->options->tape,
+           s->recording.wrong);
+  td__json_quote (s->recording.wrong, quoted, sizeof quoted);
+  snprintf (json, sizeof json, "{\"event\":\"notice\",\"text\":%s}", quoted);
+  td_control_server_notify (s->server, json);
+  return n;
 }
 
 static void
@@ -340,7 +302,7 @@ loop (Supervisor *s)
       poll (fds, (nfds_t)n, timeout);
       take_signals (s);
       wanted = s->server != NULL ? td_control_server_serve (s->server, fds + 1, n - 1) : -1;
-      drain (s, &drained);
+      drained = drain (s);
       timeout = drained > 0 ? DRAIN_MS : IDLE_MS;
       if (wanted >= 0 && wanted < timeout)
         timeout = wanted;
@@ -349,7 +311,7 @@ loop (Supervisor *s)
           kill (s->pid, SIGKILL);
           s->kill_at_ms = now_ms () + KILL_AFTER_MS;
         }
-      if (atomic_load (&s->ring->shared->producer_waits) != 0)
+      if (atomic_load (&s->recording.ring->shared->producer_waits) != 0)
         timeout = 0;
     }
 }
@@ -358,19 +320,14 @@ static void
 report_end (Supervisor *s)
 {
   char json[160], op[128], where[512];
-  size_t drained;
   int sig = WIFSIGNALED (s->status) ? WTERMSIG (s->status) : 0;
 
-  do
-    drain (s, &drained);
-  while (drained > 0);
-  if (s->assembler != NULL)
-    td_assembler_end (s->assembler, s->ring, s->status, s->killed_by_us);
-  if (s->writer != NULL)
-    td_tape_writer_flush (s->writer);
+  while (drain (s) > 0)
+    ;
+  td_recording_end (&s->recording, s->status, s->killed_by_us);
   snprintf (json, sizeof json, "{\"event\":\"exited\",\"status\":%d,\"signal\":%d}",
             WIFEXITED (s->status) ? WEXITSTATUS (s->status) : -1, sig);
-  td_control_server_tell (s->server, json);
+  td_control_server_notify (s->server, json);
   if (sig != 0 && !s->killed_by_us)
     {
       td_control_now (&s->run, op, sizeof op, where, sizeof where);
@@ -387,15 +344,9 @@ static void
 close_everything (Supervisor *s)
 {
   td_control_server_free (s->server);
-  td_assembler_free (s->assembler);
-  td_tape_writer_free (s->writer);
+  td_recording_close (&s->recording);
   if (s->run.model_fd >= 0)
     close (s->run.model_fd);
-  if (s->ring != NULL)
-    {
-      td_ring_free (s->ring);
-      unlink (s->ring_path); /* drained: the tape has it all */
-    }
   if (s->signal_fd >= 0)
     close (s->signal_fd);
 }
@@ -421,10 +372,9 @@ open_control (Supervisor *s)
 {
   char folder[4096];
 
-  s->run.page = (TdControlPage *)(void *)((char *)s->ring->shared + TD_CONTROL_OFFSET);
-  s->run.ring = s->ring;
-  s->run.assembler = s->assembler;
-  s->run.writer = s->writer;
+  s->run.page
+      = (TdControlPage *)(void *)((char *)s->recording.ring->shared + TD_CONTROL_OFFSET);
+  s->run.ring = s->recording.ring;
   s->run.tape = s->options->tape;
   s->run.program = s->options->name;
   s->run.stop = ask_to_stop;
@@ -433,34 +383,57 @@ open_control (Supervisor *s)
   if (s->options->control != NULL)
     snprintf (s->socket_path, sizeof s->socket_path, "%s", s->options->control);
   else if (td_runtime_folder (folder, sizeof folder))
-    snprintf (s->socket_path, sizeof s->socket_path, "%s/%ld.sock", folder, (long)getpid ());
+    {
+      td__runtime_clear (folder);
+      snprintf (s->socket_path, sizeof s->socket_path, "%s/%ld.sock", folder, (long)getpid ());
+    }
   mode_t old = umask (0177);
   s->server
       = td_control_server_new (s->socket_path[0] != '\0' ? s->socket_path : NULL, &s->run);
   umask (old);
 }
 
+/* What `tapedeck run` says of a run that has ended. */
+static int
+exit_status (const Supervisor *s)
+{
+  if (s->stopped_at_break)
+    return TD_EXIT_BREAK;
+  if (WIFSIGNALED (s->status))
+    return 128 + WTERMSIG (s->status);
+  if (s->recording.wrong[0] == '\0' || WEXITSTATUS (s->status) != 0)
+    return WEXITSTATUS (s->status);
+  fprintf (stderr, "tapedeck: %s: %s; the program itself ended with 0\n", s->options->tape,
+           s->recording.wrong);
+  return TD_EXIT_FINDING;
+}
+
 int
 td_supervise (const TdSupervisorOptions *options)
 {
-  Supervisor s = { .options = options, .signal_fd = -1, .run = { .model_fd = -1 } };
+  Supervisor s = { .options = options,
+                   .signal_fd = -1,
+                   .recording = { .tape_fd = -1, .cut_at = -1 },
+                   .run = { .model_fd = -1 } };
   int status = TD_EXIT_USAGE;
 
   signal (SIGPIPE, SIG_IGN);
   signal (SIGXFSZ, SIG_IGN); /* a tape beyond the limit of file sizes is a full disk */
   block_signals (&s);
-  if (open_recording (&s))
+  bool open = td_recording_open_ring (&s.recording, options);
+  if (open)
+    open_control (&s);
+  /* The socket comes before the tape: who sees the tape can connect. */
+  if (open && td_recording_open_tape (&s.recording))
     {
-      open_control (&s);
+      s.run.writer = s.recording.writer;
+      s.run.assembler = s.recording.assembler;
       write_head (&s);
       if (start_model (&s))
         {
           loop (&s);
           report_end (&s);
-          status = s.stopped_at_break       ? TD_EXIT_BREAK
-                   : WIFEXITED (s.status)   ? WEXITSTATUS (s.status)
-                   : WIFSIGNALED (s.status) ? 128 + WTERMSIG (s.status)
-                                            : TD_EXIT_FINDING;
+          status = exit_status (&s);
         }
     }
   close_everything (&s);

@@ -17,5 +17,10 @@ int td_viz_leaks (int argc, char **argv);
 /** tapedeck-viz dot FILE -o PICTURE: a DOT file as PNG, SVG or PDF, in Chainer's colours. */
 int td_viz_dot (int argc, char **argv);
 
+/** Write what a view prints to a file, "-" being stdout; control characters in names, but for
+ * those that JSON has escaped already, as \\xNN. Errors: FALSE and `error`. */
+gboolean td__viz_write_text (const char *out, const char *text, const char *format,
+                             GError **error);
+
 /** Print "tapedeck: ..." as one line on stderr, whatever the message contains. Returns 2. */
 int td__viz_trouble (const char *format, ...) G_GNUC_PRINTF (1, 2);

@@ -120,7 +120,7 @@ td_viz_diff (int argc, char **argv)
   g_autoptr (TdDiff) diff = td_diff_new (a, b, td_session_get_reader (session_a),
                                          td_session_get_reader (session_b));
   g_autofree char *text = td_diff_print (diff, format);
-  if (!td_write_output (out, text, strlen (text), &error))
+  if (!td__viz_write_text (out, text, format, &error))
     return td__viz_trouble ("%s", error->message);
   return !td_diff_is_same (diff);
 }

@@ -61,6 +61,7 @@ td_viz_leaks (int argc, char **argv)
         "%s: no reference records on this tape: who holds what is not known", tape);
   g_autoptr (TdRetained) retained = td_retained_new (td_session_get_reader (session), -1);
   g_autofree char *text = td_leaks_print (holders, retained, format);
-  fputs (text, stdout);
+  if (!td__viz_write_text ("-", text, format, &error))
+    return td__viz_trouble ("%s", error->message);
   return td_holders_n_growing (holders) > 0 ? 1 : 0;
 }

@@ -4,10 +4,16 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <errno.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "replace.h"
+#include "scene/td-scene.h"
+#include "utf8.h"
 #include "viz-commands.h"
 
 #define EXIT_TROUBLE 2
@@ -23,11 +29,21 @@ static const struct
   { "leaks", td_viz_leaks },
 };
 
-int
-main (int argc, char **argv)
+gboolean
+td__viz_write_text (const char *out, const char *text, const char *format, GError **error)
 {
-  setlocale (LC_CTYPE,
-             "C.UTF-8"); /* messages are UTF-8 whatever the caller's locale; numbers stay C */
+  gboolean is_json = g_str_equal (format, "json");
+  char *plain = is_json ? NULL : td__plain_text (text);
+  gboolean ok
+      = td_write_output (out, plain ? plain : text, strlen (plain ? plain : text), error);
+
+  free (plain);
+  return ok;
+}
+
+static int
+run (int argc, char **argv)
+{
   for (gsize i = 0; argc > 1 && i < G_N_ELEMENTS (commands); i++)
     if (strcmp (argv[1], commands[i].name) == 0)
       return commands[i].run (argc - 1, argv + 1);
@@ -37,5 +53,20 @@ main (int argc, char **argv)
       return 0;
     }
   fprintf (stderr, "usage: tapedeck-viz show|diff|leaks|dot ...; try tapedeck show --help\n");
+  return EXIT_TROUBLE;
+}
+
+int
+main (int argc, char **argv)
+{
+  int status;
+
+  signal (SIGXFSZ, SIG_IGN); /* a file beyond the limit of sizes is a full disk */
+  setlocale (LC_CTYPE,
+             "C.UTF-8"); /* messages are UTF-8 whatever the caller's locale; numbers stay C */
+  status = run (argc, argv);
+  if (td__stdout_end ())
+    return status;
+  fprintf (stderr, "tapedeck: standard output: %s\n", g_strerror (errno));
   return EXIT_TROUBLE;
 }

@@ -8,38 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diff/td-node-json.h"
 #include "gradient/td-gradient.h"
 #include "gradient/td-tensor.h"
-#include "layout/td-layout.h"
 #include "memory/td-growth.h"
 #include "memory/td-retained.h"
 #include "memory/td-memory.h"
-#include "scene/td-graph-scene.h"
 #include "schedule/td-curve.h"
 #include "schedule/td-schedule.h"
 #include "schedule/td-statics.h"
 #include "td-session.h"
 #include "viz-commands.h"
+#include "viz-show.h"
 
 /* Gradients as a table: this many iterations up to the one that is asked for. */
 #define GRADIENT_COLUMNS 60
-#define GRAPHVIZ_TIMEOUT_MS 5000
-
-typedef struct
-{
-  const char *tape, *view, *format, *out, *theme, *node, *chain;
-  gint64 iteration;
-  gint event, fold, width, height, schedule;
-  double scale;
-  gboolean fold_given, aside;
-  TdHoldersBy by;
-  TdSession *session;
-  TdTapeReader *reader;
-  TdIteration *it; /* NULL for views over the whole run */
-  guint64 key;     /* of --node; 0: none */
-  TdPanelView panel;
-} Show;
 
 typedef struct
 {
@@ -58,7 +40,7 @@ static const char help[]
       "\n"
       "VIEW      graph backward curves memory blocks holders growth retained gradients "
       "schedule\n"
-      "          timeline tensor\n"
+      "          timeline tensor origin (where a NaN or an infinity comes from)\n"
       "FORMAT    text json png svg pdf, and where it makes sense dot, csv, npy; default: by "
       "the\n"
       "          end of FILE, else text\n"
@@ -82,127 +64,6 @@ trouble (GError **error, const char *text)
 {
   g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_FAILED, text);
   return FALSE;
-}
-
-/* ---- graph ---- */
-
-/* Is this event part of the view? The graph view is the forward pass. */
-static gboolean
-in_view (Show *s, guint phase)
-{
-  gboolean backward = strcmp (s->view, "backward") == 0;
-
-  return backward ? phase == TD_TAPE_PHASE_BACKWARD || phase == TD_TAPE_PHASE_ACCUMULATE
-                  : phase == TD_TAPE_PHASE_FORWARD;
-}
-
-static void
-add_edge (TdJson *j, guint64 from, guint64 to)
-{
-  td_json_begin_array (j);
-  td_json_id (j, from);
-  td_json_id (j, to);
-  td_json_end_array (j);
-}
-
-static char *
-graph_json (Show *s)
-{
-  const TdTapeIteration *t = td_iteration_get_tape (s->it);
-  g_autofree guint8 *used = g_malloc0 (MAX (t->n_vars, 1));
-  g_autoptr (GHashTable) seen = g_hash_table_new (g_int64_hash, g_int64_equal);
-  GString *out = g_string_new (NULL);
-  TdJson j;
-
-  for (guint e = 0; e < t->n_events; e++)
-    if (in_view (s, t->events[e].phase))
-      {
-        for (guint k = 0; k < t->events[e].n_in; k++)
-          used[t->ins[t->events[e].first_in + k]] = 1;
-        for (guint k = 0; k < t->events[e].n_out; k++)
-          used[t->outs[t->events[e].first_out + k]] = 1;
-      }
-  td_json_init (&j, out);
-  td_json_begin_object (&j);
-  td_json_member_int (&j, "iteration", (gint64)t->number);
-  td_json_key (&j, "nodes");
-  td_json_begin_array (&j);
-  for (guint e = 0; e < t->n_events; e++)
-    if (in_view (s, t->events[e].phase))
-      {
-        td_node_json_begin_event (&j, s->it, e);
-        td_json_end_object (&j);
-      }
-  for (guint v = 0; v < t->n_vars; v++)
-    if (used[v] && g_hash_table_add (seen, (gpointer)&t->vars[v].key))
-      {
-        td_node_json_begin_var (&j, s->it, v);
-        td_json_end_object (&j);
-      }
-  td_json_end_array (&j);
-  td_json_key (&j, "edges");
-  td_json_begin_array (&j);
-  for (guint e = 0; e < t->n_events; e++)
-    if (in_view (s, t->events[e].phase))
-      {
-        const TdTapeEvent *event = &t->events[e];
-
-        for (guint k = 0; k < event->n_in; k++)
-          add_edge (&j, t->vars[t->ins[event->first_in + k]].key, event->key);
-        for (guint k = 0; k < event->n_out; k++)
-          add_edge (&j, event->key, t->vars[t->outs[event->first_out + k]].key);
-      }
-  td_json_end_array (&j);
-  td_json_end_object (&j);
-  return g_string_free (out, FALSE);
-}
-
-static TdVizView *
-make_view (Show *s, TdViewLanes lanes)
-{
-  TdVizGraph *graph = td_iteration_get_graph (s->it);
-  g_autoptr (TdFold) fold
-      = s->fold_given ? td_fold_new_depth (graph, s->fold) : td_fold_new_default (graph, 0);
-
-  return td_viz_view_new (graph, fold, lanes);
-}
-
-static TdViewLanes
-lanes_of (Show *s)
-{
-  return strcmp (s->view, "backward") == 0 ? TD_VIEW_BACKWARD : TD_VIEW_ALL;
-}
-
-static char *
-graph_print (Show *s, GError **error)
-{
-  if (strcmp (s->format, "json") == 0)
-    return graph_json (s);
-  if (strcmp (s->format, "dot") == 0 && strcmp (s->view, "graph") == 0 && !s->fold_given)
-    return td_viz_graph_to_dot (td_iteration_get_graph (s->it));
-  g_autoptr (TdVizView) view = make_view (s, lanes_of (s));
-  return strcmp (s->format, "dot") == 0 ? td_viz_view_to_dot (view)
-                                        : td_viz_view_to_text (view);
-}
-
-static TdScene *
-graph_draw (Show *s, GError **error)
-{
-  TdLayoutOptions options = { TD_ORIENTATION_TB };
-  g_autoptr (TdVizView) view = make_view (s, lanes_of (s));
-  g_autoptr (TdLayout) quick = td_layout_new_quick (view, &options, NULL);
-  g_autoptr (GError) ignored = NULL; /* without the helper the quick layout is the answer */
-  g_autoptr (TdLayout) nice
-      = td_layout_new_graphviz (view, &options, quick, GRAPHVIZ_TIMEOUT_MS, NULL, &ignored);
-
-  g_autoptr (TdStatics) statics = td_statics_new (s->reader, s->it);
-
-  if (statics)
-    {
-      s->panel.steps = statics->steps;
-      s->panel.n_steps = td_iteration_get_n_events (s->it);
-    }
-  return td_graph_scene_new (nice ? nice : quick, &s->panel, TD_HEAT_OFF);
 }
 
 /* ---- curves, memory, gradients ---- */
@@ -505,8 +366,8 @@ tensor_npy (Show *s, GError **error)
 }
 
 static const View views[] = {
-  { "graph", "text json dot", TRUE, graph_print, graph_draw },
-  { "backward", "text json dot", TRUE, graph_print, graph_draw },
+  { "graph", "text json dot", TRUE, td__show_graph_print, td__show_graph_draw },
+  { "backward", "text json dot", TRUE, td__show_graph_print, td__show_graph_draw },
   { "curves", "text json csv", FALSE, curves_print, curves_draw },
   { "memory", "text json csv", TRUE, memory_print, memory_draw, TRUE },
   { "blocks", "text json csv", TRUE, blocks_print, blocks_draw, TRUE },
@@ -517,6 +378,7 @@ static const View views[] = {
   { "schedule", "text json csv", TRUE, schedule_print, schedule_draw },
   { "timeline", "text json csv", TRUE, schedule_print, timeline_draw },
   { "tensor", "text json csv npy", TRUE, tensor_print, tensor_draw },
+  { "origin", "text json", TRUE, td__show_origin_print, td__show_origin_draw },
 };
 
 static const char pictures[] = "png svg pdf";
@@ -675,7 +537,7 @@ load (Show *s, const View *view, GError **error)
                    s->tape, s->view);
       return FALSE;
     }
-  td_session_set_shows_aside (s->session, s->aside);
+  td_session_set_shows_discarded (s->session, s->aside);
   s->reader = td_session_get_reader (s->session);
   if (s->iteration < 0)
     s->iteration = td_session_get_last_complete (s->session);
@@ -727,7 +589,7 @@ write_view (Show *s, const View *view, GError **error)
                                  g_bytes_get_size (bytes), error);
     }
   g_autofree char *text = view->print (s, error);
-  return text && td_write_output (s->out, text, strlen (text), error);
+  return text && td__viz_write_text (s->out, text, s->format, error);
 }
 
 int

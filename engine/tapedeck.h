@@ -255,7 +255,7 @@ TD_API void td_cleargrads (TdLink *link);
 TD_API void td_unchain (TdVar *v);
 /** Cut every operation that v was made by, back to the leaves. */
 TD_API void td_unchain_backward (TdVar *v);
-/** Write the graph behind y as DOT (.dot), or drawn (.png, .svg) through tapedeck-viz. */
+/** Write the graph behind y as DOT (.dot), or drawn (.png, .svg, .pdf) through tapedeck-viz. */
 typedef struct
 {
   const char *rankdir;                         /**< "TB", "BT", "LR" or "RL" */
@@ -266,6 +266,10 @@ typedef struct
 } TdDotOpt;
 TD_API TdDotOpt td_dot_options (void);
 TD_API TdStatus td_save_dot (TdVar *y, const char *path, const TdDotOpt *options);
+/** The same of all that is behind n_y roots, what they share once.  *Errors*: TD_ERR_ARG for
+ * another extension. */
+TD_API TdStatus td_save_dot_all (TdVar *const *ys, int n_y, const char *path,
+                                 const TdDotOpt *options);
 
 /* --- config ------------------------------------------------------------------------------- */
 /** The engine's settings (Chainer's configuration).  Read through td_config (); changed

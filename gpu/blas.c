@@ -1,8 +1,12 @@
-/* Matrix products through cublasLt: exact fp32 unless the configuration says tf32, with a
- * workspace from our pool, and the choice of algorithm kept per size.
+/* Matrix products through cublasLt: exact fp32 unless the configuration allows tf32, workspace
+ * from the engine's pool, the algorithm chosen once per size and kept.
  *
- * cublasLt counts in columns: our row-major C = A B is its C' = B' A', where a prime is the
- * same memory read by columns.
+ * cublasLt is column-major: our row-major C = A B is its C' = B' A', where a prime is the same
+ * memory read by columns.
+ *
+ * Bias and relu at the end of a product are cublasLt's epilogue.  Its documentation does not
+ * say whether that relu lets NaN pass, so a plan with one is first run on a product that is
+ * all NaN; if NaN is lost, the product runs plain and our kernels do the end (slots.c).
  *
  * SPDX-License-Identifier: MIT */
 #include "blas.h"
@@ -317,19 +321,6 @@ typedef struct
   void *room;
 } Call;
 
-/* Say what the product that is launched next uses, all of it. */
-static void
-say_uses (TdCuda *c, const Plan *p, const Call *call)
-{
-  td_cuda_uses (c, call->a, false);
-  td_cuda_uses (c, call->b, false);
-  if (call->g->end.bias != NULL)
-    td_cuda_uses (c, call->g->end.bias, false);
-  td_cuda_uses (c, call->out, true);
-  if (call->room != NULL && td_cuda.uses != NULL)
-    td_cuda.uses (c->stream, (CUdeviceptr)call->room, p->workspace_bytes, true);
-}
-
 static TdStatus
 run (TdCuda *c, const Plan *p, const Call *call, double alpha, double beta)
 {
@@ -366,7 +357,6 @@ try_relu (TdCuda *c, Plan *p, const Call *call)
     return status;
   p->tried = true;
   p->refused = !td_cudnn_is_nan (first, call->out->dtype);
-  say_uses (c, p, call);
   return TD_OK;
 }
 
@@ -422,8 +412,6 @@ td_cuda_blas_gemm (TdCuda *c, const TdGemm *g, const TdTensor *a, const TdTensor
           *status = TD_ERR_MEMORY;
           return true;
         }
-      if (td_cuda.uses != NULL)
-        td_cuda.uses (c->stream, (CUdeviceptr)call.room, p->workspace_bytes, true);
     }
   if (key.bias)
     {

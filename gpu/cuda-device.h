@@ -12,7 +12,7 @@ enum
 {
   TD_CUDA_MAX_DEVICES = 8,
   TD_CUDA_STAGES = 4,
-  TD_CUDA_SHADOWS = 16,
+  TD_CUDA_HOST_COPIES = 16,
   TD_CUDA_SCRATCH = 8,
   TD_CUDA_MARKS = 8,
   TD_CUDA_FENCES = 16,
@@ -30,12 +30,12 @@ typedef struct TdCudaStage
 } TdCudaStage;
 
 /** A small array as it was sent; valid till something writes there. */
-typedef struct TdCudaShadow
+typedef struct TdCudaHostCopy
 {
   CUdeviceptr address;
   size_t bytes;
   char *host; /**< NULL: none */
-} TdCudaShadow;
+} TdCudaHostCopy;
 
 /** Pinned memory that uploads on one stream go through. */
 typedef struct TdCudaStages
@@ -58,10 +58,10 @@ struct TdCudaVmm;
 struct TdCudaBlas;
 struct TdCudnn;
 struct TdCudaUpdates;
-struct TdCudaStatsLater;
-struct TdCudaCounted;
+struct TdCudaStatsAsync;
+struct TdCudaFusedStats;
 struct TdCudaTiming;
-struct TdCudaIndexLater;
+struct TdCudaIndexAsync;
 
 typedef struct TdCuda
 {
@@ -90,21 +90,21 @@ typedef struct TdCuda
                     can be no graph */
   struct TdCudaCapture *capture; /**< NULL: launches run */
   struct TdRepeat *repeat;       /**< launches that come again are noted there; or NULL */
-  TdCudaShadow shadows[TD_CUDA_SHADOWS];
-  int next_shadow;
+  TdCudaHostCopy host_copies[TD_CUDA_HOST_COPIES];
+  int next_host_copy;
   struct TdCudaVmm *vmm;
   struct TdCudaBlas *blas;                  /**< NULL till the first product */
   struct TdCudnn *cudnn;                    /**< NULL till the first convolution */
   struct TdBlock *scratch[TD_CUDA_SCRATCH]; /**< what the kernels of this call share */
   int n_scratch;
-  struct TdCudaUpdates *updates;    /**< NULL till there are some */
-  struct TdCudaStatsLater *stats;   /**< NULL till they are asked for */
-  bool no_stats;                    /**< they cannot be had here */
-  struct TdCudaCounted *counted;    /**< comes and goes with stats */
-  struct TdCudaTiming *timing;      /**< NULL till an operation is timed */
-  struct TdCudaIndexLater *indices; /**< NULL till some are checked without waiting */
-  bool no_indices;                  /**< that cannot be had here */
-  CUdeviceptr own_room;             /**< workspace that is none of the pool's, for recording */
+  struct TdCudaUpdates *updates;        /**< NULL till there are some */
+  struct TdCudaStatsAsync *stats;       /**< NULL till they are asked for */
+  bool no_stats;                        /**< they cannot be had here */
+  struct TdCudaFusedStats *fused_stats; /**< comes and goes with stats */
+  struct TdCudaTiming *timing;          /**< NULL till an operation is timed */
+  struct TdCudaIndexAsync *indices;     /**< NULL till some are checked without waiting */
+  bool no_indices;                      /**< that cannot be had here */
+  CUdeviceptr own_room; /**< workspace that is none of the pool's, for recording */
   size_t own_room_bytes;
   bool in_own_room; /**< launches take their workspace from there */
   char model[64];   /**< device.model */
@@ -146,11 +146,10 @@ void td_cuda_scratch_end (TdCuda *c);
 /* launches (launch.c) */
 /** What kernels.h launches through, on the compute stream of c. */
 void td_cuda_launcher_init (TdCuda *c);
-/** Say what the next launch reads and writes; NULL or 0 is nothing. */
+/** Say what the next launch reads and writes; NULL or 0 is nothing.  Updates that wait go out
+ * before it, and what the host knew of arrays that are written is forgotten. */
 void td_cuda_reads (TdCuda *c, const TdTensor *tensors, int n);
 void td_cuda_writes (TdCuda *c, const TdTensor *tensors, int n);
-/** Only for the checks of a driver of tests. */
-void td_cuda_uses (const TdCuda *c, const TdTensor *t, bool writes);
 extern const unsigned char td_cuda_dtype_bytes[8];
 
 /* channels-last convolutions where no library has them (layout.c) */
@@ -209,8 +208,6 @@ TdStatus td_cuda_repeat_launch (TdCuda *c, TdCudaKernel *kernel, const unsigned 
 void td_cuda_repeat_interrupt (TdCuda *c);
 /** The same, and till the end nothing more is noted: each launch is looked at by itself. */
 void td_cuda_repeat_leave (TdCuda *c);
-/** Only for the checks of a driver of tests: what the next launch uses. */
-void td_cuda_note (const TdCuda *c, CUdeviceptr address, size_t bytes, bool writes);
 
 /* programs of element-by-element kernels as one kernel (programs.c) */
 void *td_cuda_program_new (TdDevice *d, const TdProgram *program);
@@ -218,18 +215,18 @@ void td_cuda_program_free (TdDevice *d, void *program);
 TdStatus td_cuda_program_run (TdDevice *d, void *program, const TdTensor *operands,
                               const bool *adds, const TdRngKey *keys);
 
-/* what the host knows of the device's arrays (shadow.c) */
-void td_cuda_shadows_keep (TdCuda *c, const void *address, const void *host, size_t bytes);
-void td_cuda_shadows_written (TdCuda *c, const void *address, size_t bytes);
-void td_cuda_shadows_close (TdCuda *c);
-/** The same news for statistics that are still to be made (stats-later.c). */
+/* what the host knows of the device's arrays (host-copies.c) */
+void td_cuda_host_copies_keep (TdCuda *c, const void *address, const void *host, size_t bytes);
+void td_cuda_host_copies_written (TdCuda *c, const void *address, size_t bytes);
+void td_cuda_host_copies_close (TdCuda *c);
+/** The same for statistics that are still to be made (stats-async.c). */
 void td_cuda_stats_written (TdCuda *c, const void *address, size_t bytes);
 /** Does the host know this array's numbers? */
-bool td_cuda_shadows_have (const TdCuda *c, const TdTensor *index);
+bool td_cuda_host_copies_have (const TdCuda *c, const TdTensor *index);
 /** The slot check_index, where the host knows the indices; false: it does not. */
-bool td_cuda_shadows_check_index (TdCuda *c, const TdTensor *index, int64_t limit,
-                                  int64_t ignore, int64_t *bad_place, int64_t *bad_value,
-                                  TdStatus *status);
+bool td_cuda_host_copies_check_index (TdCuda *c, const TdTensor *index, int64_t limit,
+                                      int64_t ignore, int64_t *bad_place, int64_t *bad_value,
+                                      TdStatus *status);
 
 /* what a read of one number waits for (marks.c) */
 /** The kernel that is launched next writes here. */

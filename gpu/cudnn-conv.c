@@ -1,5 +1,13 @@
-/* Convolutions through cuDNN: a graph of one operation, or of a forward one and its end (bias,
- * a sum, relu), in fp32 unless the configuration says tf32.
+/* Convolutions through cuDNN: one graph of the convolution and its end, which is a bias, an
+ * array that is added (a residual block) and relu; in fp32 unless the configuration allows
+ * tf32.
+ *
+ * A graph with an end may use no more workspace than the convolution alone.  Engines that fuse
+ * an end want a bias, which is zeros where there is none.  Few engines document that NaN
+ * passes through their relu, so a plan with one is first run with a bias of NaN; if NaN is
+ * lost, our kernels do the end.  Other activations are left to kernels: of relu's 33 engines,
+ * one is offered for tanh and sigmoid that needs no compiling at run time, and none for gelu.
+ * Gradients of filters are added to what is there by cuDNN (beta 1).
  *
  * SPDX-License-Identifier: MIT */
 #include "cudnn-private.h"
@@ -317,8 +325,6 @@ equal_bytes (TdCuda *c, size_t bytes, unsigned char with)
 
   if (room == NULL)
     return NULL;
-  if (td_cuda.uses != NULL)
-    td_cuda.uses (c->stream, (CUdeviceptr)room, bytes, true);
   if (td_cuda_check (c, td_cuda.cuMemsetD8Async ((CUdeviceptr)room, with, bytes, c->stream),
                      "cuMemsetD8Async")
       != TD_OK)

@@ -1,11 +1,14 @@
 /* Stacked recurrent layers through cuDNN: cudnnRNNForward and its two backward functions.
  *
- * Sequences are packed, the longest first, which is how the engine has them too; cuDNN's
- * numbers of gates are those of td_n_step_lstm, td_n_step_gru and td_n_step_rnn.  Dropout is
- * none of cuDNN's business here: its numbers would be others than the engine's.  Lengths are
- * given by descriptors alone, so that nothing of the host's is copied to the device.
+ * Sequences are packed, the longest first, which is how the engine has them too; cuDNN numbers
+ * the gates as td_n_step_lstm, td_n_step_gru and td_n_step_rnn do, and says where in its one
+ * array of weights each matrix lies.  What forward keeps for backward (the "reserve space") is
+ * an output like others; backward overwrites it and so works on a copy, as it may be called
+ * again.  Dropout is not left to cuDNN, whose random numbers are not the engine's.  Lengths
+ * are given by descriptors alone, so that nothing is copied from the host.
  *
  * *Source*: cuDNN's API reference, cudnnRNNMode_t and cudnnGetRNNWeightParams.
+ *
  * SPDX-License-Identifier: MIT */
 #include "cudnn-rnn.h"
 
@@ -450,22 +453,11 @@ data (const TdTensor *t)
   return t != NULL ? t->data : NULL;
 }
 
-/* Memory for the call, noted as used by what is launched next. */
+/* Memory for the call. */
 static void *
 room (TdCuda *c, size_t bytes)
 {
-  void *p = bytes > 0 ? td_cuda_scratch (c, bytes) : NULL;
-
-  if (p != NULL && td_cuda.uses != NULL)
-    td_cuda.uses (c->stream, (CUdeviceptr)p, bytes, true);
-  return p;
-}
-
-static void
-say_use (TdCuda *c, const void *p, size_t bytes)
-{
-  if (td_cuda.uses != NULL && bytes > 0)
-    td_cuda.uses (c->stream, (CUdeviceptr)p, bytes, true);
+  return bytes > 0 ? td_cuda_scratch (c, bytes) : NULL;
 }
 
 static void
@@ -551,8 +543,6 @@ slot_gradient (TdDevice *d, const TdRnn *rnn, const TdRnnArrays *a)
       td_cuda_scratch_end (c);
       return status;
     }
-  say_use (c, work, bytes);
-  say_use (c, reserve, kept);
   say_read (c, (const TdTensor *[]){ a->w, a->hx, a->cx, a->y, a->gy, a->ghy, a->gcy }, 7);
   say_written (c, (TdTensor *[]){ a->gx, a->ghx, a->gcx }, 3);
   result = rnn_api.cudnnRNNBackwardData_v8 (
@@ -562,8 +552,6 @@ slot_gradient (TdDevice *d, const TdRnn *rnn, const TdRnnArrays *a)
   status = outcome (c, result, "cudnnRNNBackwardData_v8");
   if (status == TD_OK)
     {
-      say_use (c, work, bytes);
-      say_use (c, reserve, kept);
       say_read (c, (const TdTensor *[]){ a->x, a->hx, a->y }, 3);
       say_written (c, (TdTensor *[]){ a->gw }, 1);
       result = rnn_api.cudnnRNNBackwardWeights_v8 (

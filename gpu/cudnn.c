@@ -1,9 +1,11 @@
-/* cuDNN's backend graphs: its functions, engines by heuristics, plans kept by key.
+/* cuDNN's backend graphs: its functions, choice of an engine, plans kept by key.
  *
- * Of the engines proposed the first is taken that computes in fp32 (unless a key says that
- * tensor cores may) and gives the same bits every time; with the configuration's autotune the
- * fastest of the first few such, by events at the first call.  What a graph computes is in
- * cudnn-conv.c and cudnn-attention.c.
+ * Engines are proposed by cuDNN's heuristics.  Those are left out that are not deterministic
+ * or that compute in less than fp32 (unless the key allows tensor cores).  The first of the
+ * rest is taken; with the configuration's autotune the fastest of the first eight, measured at
+ * the first call.  What was proposed for each graph is written to the file that
+ * TAPEDECK_CUDNN_LOG names.  Graphs themselves are built in cudnn-conv.c and cudnn-
+ * attention.c.
  *
  * SPDX-License-Identifier: MIT */
 #include "cudnn-private.h"
@@ -514,7 +516,7 @@ td_cudnn_close (TdCuda *c)
 /* A line for each graph that was planned, in the file TAPEDECK_CUDNN_LOG, if there is one: its
  * first sizes, what was proposed, what came of it. */
 static void
-tell (const TdDnnKind *kind, const void *key, const TdCudnnPlanned *planned)
+report (const TdDnnKind *kind, const void *key, const TdCudnnPlanned *planned)
 {
   const char *path = getenv ("TAPEDECK_CUDNN_LOG");
   FILE *f = path != NULL ? fopen (path, "ae") : NULL;
@@ -554,7 +556,7 @@ td__dnn_plan (TdCudnn *own, const TdDnnKind *kind, const void *key)
   td_cuda_exchange_mode (own->of, &mode); /* engines load code */
   plans_kept (kind, key, own->handle, NULL, own->properties, &planned, &p->rivals);
   td_cuda_exchange_mode (own->of, &mode);
-  tell (kind, key, &planned);
+  report (kind, key, &planned);
   return p;
 }
 
@@ -656,8 +658,6 @@ td__dnn_execute (TdCuda *c, TdDnnPlan *p, const int64_t *ids, void *const *data,
     room = td_cuda_scratch (c, (size_t)bytes);
   if (bytes > 0 && room == NULL)
     return TD_ERR_MEMORY;
-  if (td_cuda.uses != NULL && room != NULL)
-    td_cuda.uses (c->stream, (CUdeviceptr)room, (size_t)bytes, true);
   if (p->rivals.n > 1)
     settle (c, p, ids, data, n, room);
   result = execute (c, p, 0, ids, data, n, room);

@@ -1,9 +1,10 @@
-/* From a program of element-by-element kernels to the text of one kernel.
+/* Writes the source of one kernel for a group of element-by-element operations.
  *
- * Places (operands, then slots) become variables of a thread, of the arrays' own types: what is
- * read from outside is loaded first, what is written to operands is stored last, so that an
- * output may lie where an input lay.  The text knows no sizes and no parameters of formulas:
- * programs of one form share one kernel.
+ * Each operand and each intermediate result becomes a variable of the thread, of the array's
+ * type.  Inputs are loaded first and outputs stored last, so that an output may overwrite an
+ * input.  Halves are rounded after every operation, as by kernels of their own.  Sizes and
+ * numeric parameters are arguments, not text: all groups of the same operations share one
+ * kernel.
  *
  * SPDX-License-Identifier: MIT */
 #include "fused-source.h"
@@ -347,21 +348,21 @@ write_step (Writer *w, const TdTileStep *s)
 /* What is counted by the twin: floating numbers that are written, the first of them.  Many
  * packs beside the counters need the registers of a block that is alone. */
 static void
-write_counted (Writer *w)
+write_with_stats (Writer *w)
 {
   TdFused *f = w->out;
   int n_packs = 0;
 
-  for (uint32_t k = 0; k < w->p->n_operands && f->n_counted < TD_FUSED_COUNTS; k++)
+  for (uint32_t k = 0; k < w->p->n_operands && f->n_with_stats < TD_FUSED_COUNTS; k++)
     if (w->places[k].written && is_floating (w->places[k].dtype))
-      f->counted[f->n_counted++] = (uint8_t)k;
+      f->with_stats[f->n_with_stats++] = (uint8_t)k;
   for (uint32_t k = 0; k < w->p->n_operands; k++)
     n_packs += w->places[k].touched && w->p->period[k] == 0;
-  fprintf (w->text, "#define TD_FUSED_RESIDENT %d\n#define TD_FUSED_COUNTED(X)",
+  fprintf (w->text, "#define TD_FUSED_RESIDENT %d\n#define TD_FUSED_WITH_STATS(X)",
            n_packs > FEW_PACKS ? 1 : 2);
-  for (int i = 0; i < f->n_counted; i++)
-    fprintf (w->text, " X (%d, %d, %s)", i, f->counted[i],
-             wide_type (w->places[f->counted[i]].dtype));
+  for (int i = 0; i < f->n_with_stats; i++)
+    fprintf (w->text, " X (%d, %d, %s)", i, f->with_stats[i],
+             wide_type (w->places[f->with_stats[i]].dtype));
   fputs ("\n", w->text);
 }
 
@@ -462,7 +463,7 @@ write_head (Writer *w)
            "#define TD_FUSED_FLOAT %d\n#define TD_FUSED_DOUBLE %d\n#define TD_FUSED_PACK %d\n"
            "%s",
            floats, doubles, w->out->pack, whole ? "#define TD_FUSED_WHOLE 1\n" : "");
-  write_counted (w);
+  write_with_stats (w);
   fputs ("#include \"fused.cuh\"\n\ntemplate <int V>\nTD_DEVICE void\n"
          "compute (const TdFusedParams &a, int64_t i, Seen &seen)\n{\n",
          w->text);
@@ -500,9 +501,9 @@ write_text (Writer *w)
   for (uint32_t k = 0; k < p->n_operands; k++)
     if (w->places[k].written)
       fprintf (whole, "      o%u.v[k] = v%u;\n", k, k);
-  for (int i = 0; i < w->out->n_counted; i++)
-    fprintf (whole, "      TD_FUSED_SEE (%d, at (v%d));\n", w->out->counted[i],
-             w->out->counted[i]);
+  for (int i = 0; i < w->out->n_with_stats; i++)
+    fprintf (whole, "      TD_FUSED_SEE (%d, at (v%d));\n", w->out->with_stats[i],
+             w->out->with_stats[i]);
   fputs ("    }\n", whole);
   for (uint32_t k = 0; k < p->n_operands; k++)
     if (w->places[k].written)

@@ -17,8 +17,8 @@ typedef struct TdFused
   uint32_t reads, writes; /**< operands */
   uint32_t period[TD_FUSED_ROWS];
   double number[TD_FUSED_NUMBERS];
-  int n_counted; /**< operands whose numbers the kernel's twin counts */
-  uint8_t counted[TD_FUSED_COUNTS];
+  int n_with_stats; /**< operands whose numbers the kernel's twin counts */
+  uint8_t with_stats[TD_FUSED_COUNTS];
 } TdFused;
 
 /** Write the text.  Returns false where there is none: too many operands or parameters, an

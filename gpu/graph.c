@@ -1,14 +1,20 @@
 /* CUDA graphs: what slots launch between two calls is captured from the compute stream, and
- * launched as one later on.
+ * replayed with one launch.
  *
- * Our own kernels are known by node: where a step's arrays or numbers are others, its slots run
- * again and set the parameters of its nodes instead of launching.  What a library launches is
- * not ours to change; then the whole is captured again, and the graph updated in place if its
+ * Nodes of our own kernels are known.  Where arrays or numbers of a step have changed since,
+ * its slots run again, and set parameters of nodes instead of launching.  Nodes of libraries
+ * cannot be changed; there the whole is captured again and the graph updated in place, if its
  * shape is the same.
+ *
+ * A slot that waits for the device or copies from the host cannot be captured and says so by
+ * td_cuda_refuses.  Allocating, loading code and asking for older events would end a capture,
+ * unless the thread relaxes it around them (td_cuda_exchange_mode).  Memory that is taken
+ * during a capture comes from the pool `graph-private`, whose pages stay mapped while there
+ * are graphs.
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"
-#include "later.h"
+#include "async.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -354,9 +360,9 @@ graph_launch (TdDevice *d, TdGraph *g, const TdSpan *written, uint32_t n)
   if (c->lost != TD_OK)
     return c->lost;
   for (uint32_t i = 0; i < n; i++)
-    td_cuda_shadows_written (c, written[i].address, written[i].bytes);
+    td_cuda_host_copies_written (c, written[i].address, written[i].bytes);
   td_cuda_marks_forget (c);
-  td_cuda_counted_forget (c);
+  td_cuda_fused_stats_forget (c);
   td_cuda_stats_send (c); /* it may write anything that a recording has asked for */
   return td_cuda_graph_go (c, g);
 }

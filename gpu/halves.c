@@ -1,6 +1,7 @@
-/* What no library and no kernel of ours computes in halves: products and convolutions that the
- * libraries refuse, attention without cuDNN, sums of places that meet, and operands of types
- * that are not usual together.  A slot that does not know them is asked again with floats.
+/* Computing in fp32 what neither a library nor a kernel of ours computes in halves: products
+ * and convolutions that libraries refuse, attention without cuDNN, sums of elements that
+ * overlap, operands of unusual types together.  A slot that returns TD_ERR_DTYPE is called
+ * again with copies in fp32 (engine/compute/in-floats.h).
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"

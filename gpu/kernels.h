@@ -18,6 +18,7 @@ typedef struct TdCudaKernel
   const char *name;
   void *handle;        /**< NULL at first; the launcher's to fill */
   size_t params_bytes; /**< of its struct; 0: not asked for yet */
+  bool unavailable;    /**< compiled at run time, and that failed: it is not tried again */
 } TdCudaKernel;
 
 /** What a launch needs.  *Owner*: the caller of the functions below. */
@@ -32,9 +33,11 @@ struct TdCudaLauncher
   /** Device memory, aligned to 256 bytes, for the launches of one of the functions below: the
    * next function on the stream may be given the same.  NULL: there is none. */
   void *(*workspace) (TdCudaLauncher *l, size_t bytes);
-  /** Device memory for what each block of the launch that follows counts of y, while it writes
-   * all of it.  NULL: it is not to count; no function: none ever is. */
-  struct TdCudaStats *(*count) (TdCudaLauncher *l, const TdTensor *y, int64_t blocks);
+  /** Device memory for the statistics of y that each block of `kernel` gathers while it writes
+   * all of y; that kernel is launched next.  NULL: nobody asks for statistics, or the kernel is
+   * not to be had, and the plain one is launched.  No function: always so. */
+  struct TdCudaStats *(*count) (TdCudaLauncher *l, TdCudaKernel *kernel, const TdTensor *y,
+                                int64_t blocks);
 };
 
 /** A file of kernels, compiled: a fat binary for cuLibraryLoadData. */
@@ -45,7 +48,7 @@ typedef struct TdCudaImage
   size_t bytes;
 } TdCudaImage;
 /** All of them, ended by a NULL name; a kernel is in exactly one.  Only where nvcc was found.
- */
+ * Kernels named td_count_ are in none: counting.c has them compiled at run time. */
 extern const TdCudaImage td_cuda_images[];
 
 /* --- element by element --- */
@@ -76,9 +79,9 @@ TdStatus td_cuda_scatter_rows_add (TdCudaLauncher *l, const TdTensor *index, con
 TdStatus td_cuda_check_index (TdCudaLauncher *l, const TdTensor *index, int64_t limit,
                               int64_t ignore, int64_t *result);
 /** The same for memory of the host that the device reaches: counts up *runs, and leaves the
- * run, the bad place and its value in found unless found[0] is not 0; then *news is 1. */
-TdStatus td_cuda_check_index_later (TdCudaLauncher *l, const TdTensor *index, int64_t limit,
-                                    int64_t ignore, int64_t *found, int64_t *news,
+ * run, the bad place and its value in found unless found[0] is not 0; then *any_bad is 1. */
+TdStatus td_cuda_check_index_async (TdCudaLauncher *l, const TdTensor *index, int64_t limit,
+                                    int64_t ignore, int64_t *found, int64_t *any_bad,
                                     uint64_t *runs);
 
 /* --- reductions --- */

@@ -1,9 +1,9 @@
-/* Launches of our own kernels: the images are loaded when the first kernel of one is asked for,
- * and a kernel is looked up once.
+/* Launches of our own kernels.  An image is loaded into the driver when its first kernel is
+ * asked for, and each kernel is looked up once.
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"
-#include "later.h"
+#include "async.h"
 
 #include <stdio.h>
 
@@ -109,19 +109,20 @@ static void *
 workspace (TdCudaLauncher *l, size_t bytes)
 {
   TdCuda *c = owner_of (l);
-  void *room = !c->in_own_room              ? td_cuda_scratch (c, bytes)
-               : bytes <= c->own_room_bytes ? (void *)c->own_room
-                                            : NULL;
 
-  if (room != NULL)
-    td_cuda_note (c, (CUdeviceptr)room, bytes, true);
-  return room;
+  return !c->in_own_room              ? td_cuda_scratch (c, bytes)
+         : bytes <= c->own_room_bytes ? (void *)c->own_room
+                                      : NULL;
 }
 
 static TdCudaStats *
-count (TdCudaLauncher *l, const TdTensor *y, int64_t blocks)
+count (TdCudaLauncher *l, TdCudaKernel *kernel, const TdTensor *y, int64_t blocks)
 {
-  return td_cuda_counted_take (owner_of (l), y, blocks);
+  TdCuda *c = owner_of (l);
+
+  return td_cuda_fused_stats_wanted (c) && td_cuda_counting_kernel (c, kernel)
+             ? td_cuda_fused_stats_take (c, y, blocks)
+             : NULL;
 }
 
 void
@@ -137,19 +138,9 @@ const unsigned char td_cuda_dtype_bytes[8]
         [TD_I32] = 4, [TD_I64] = 8,  [TD_U8] = 1,  [TD_BOOL] = 1 };
 
 void
-td_cuda_uses (const TdCuda *c, const TdTensor *t, bool writes)
-{
-  if (t->data != NULL && t->size > 0)
-    td_cuda_note (c, (CUdeviceptr)t->data, (size_t)t->size * td_cuda_dtype_bytes[t->dtype],
-                  writes);
-}
-
-void
 td_cuda_reads (TdCuda *c, const TdTensor *tensors, int n)
 {
-  td_cuda_updates_send (c);
-  for (int i = 0; tensors != NULL && i < n; i++)
-    td_cuda_uses (c, &tensors[i], false);
+  td_cuda_updates_send (c); /* some of the arrays may be theirs */
 }
 
 void
@@ -158,9 +149,8 @@ td_cuda_writes (TdCuda *c, const TdTensor *tensors, int n)
   td_cuda_updates_send (c);
   for (int i = 0; tensors != NULL && i < n; i++)
     {
-      td_cuda_uses (c, &tensors[i], true);
-      td_cuda_shadows_written (c, tensors[i].data,
-                               (size_t)tensors[i].size * td_cuda_dtype_bytes[tensors[i].dtype]);
+      td_cuda_host_copies_written (
+          c, tensors[i].data, (size_t)tensors[i].size * td_cuda_dtype_bytes[tensors[i].dtype]);
       if (tensors[i].size == 1)
         td_cuda_marks_wanted (c, tensors[i].data);
     }

@@ -1,5 +1,5 @@
-/* Convolutions of channels-last arrays by our own kernel, which is row-major: on copies.  That
- * is for what cuDNN does not take, and where it is not.
+/* Convolutions of channels-last arrays where cuDNN is missing or refuses them: arrays are
+ * copied to row-major order, convolved by our own kernel, and copied back.
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"

@@ -1,9 +1,8 @@
-/* When single numbers were written: a loss that is read waits for what made it, and not for all
- * that was issued since.
+/* Events after launches that write a single number, so that reading a loss waits for the
+ * kernel that made it and not for all that was issued since.
  *
- * A mark is an event after the launch that wrote the number.  It holds till anything else
- * writes there, which all who write say, or may have: a graph is launched, the memory goes
- * back.
+ * A mark is valid until something else may write there: another launch, a graph, or the memory
+ * being given back.  Everything that writes says so (td_cuda_marks_written).
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"

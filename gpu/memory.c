@@ -1,9 +1,11 @@
-/* Where a GPU's segments come from: cuda_vmm maps physical pages into one range of addresses,
- * so that segments lie beside each other and the pool can join them; cuda_malloc asks for each.
+/* Where a GPU's memory segments come from.  `cuda_vmm` maps physical pages into one reserved
+ * range of addresses, so that segments are adjacent and the pool can merge them; `cuda_malloc`
+ * allocates each.  The latter is for drivers without mapping, and for
+ * TAPEDECK_CUDA_ALLOCATOR=cuda_malloc.
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"
-#include "later.h"
+#include "async.h"
 
 #include <stdlib.h>
 #include <string.h>

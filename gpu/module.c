@@ -5,7 +5,7 @@
 #include "cuda-device.h"
 #include "cudnn.h"
 #include "kernel-times.h"
-#include "later.h"
+#include "async.h"
 #include "libraries.h"
 #include "nvtx.h"
 
@@ -264,7 +264,7 @@ device_close (TdDevice *d)
   CUstream const streams[] = { c->uploads, c->downloads, c->stream };
 
   td_cuda_vmm_close (c);
-  td_cuda_shadows_close (c);
+  td_cuda_host_copies_close (c);
   td_cuda_marks_close (c);
   td_cuda_fences_close (c);
   td_cuda_stages_close (c);

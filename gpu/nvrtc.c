@@ -1,13 +1,12 @@
 /* NVRTC: kernels compiled at run time, and kept on disk.
  *
- * It has no files: what fused.cuh includes is given with the text, the C library's headers as
- * the few names that scalar-ops.h wants of them.
+ * It opens no files: what a text includes is handed over with it (texts.h), and in place of the
+ * C library's headers the few names of them that our kernels use.
  *
  * SPDX-License-Identifier: MIT */
 #include "nvrtc-code.h"
 
 #include "disk-cache.h"
-#include "kernels/texts.h"
 #include "libraries.h"
 
 #include <dlfcn.h>
@@ -74,40 +73,85 @@ static const char numbers[] = "typedef signed char int8_t;\n"
 static const char mathematics[] = "#define INFINITY __int_as_float (0x7F800000)\n"
                                   "#define NAN __int_as_float (0x7FFFFFFF)\n";
 
-static const char *const header_names[] = { "fused.cuh",    "fused.h",         "common.cuh",
-                                            "common.h",     "fused-count.cuh", "count.cuh",
-                                            "scalar-ops.h", "stdint.h",        "math.h",
-                                            "stdbool.h",    "string.h",        "kernel.cuh" };
-static const char *const header_texts[] = { td_fused_cuh,
-                                            td_fused_h,
-                                            td_common_cuh,
-                                            td_common_h,
-                                            td_fused_count_cuh,
-                                            td_count_cuh,
-                                            td_scalar_ops_h,
-                                            numbers,
-                                            mathematics,
-                                            "",
-                                            "",
-                                            "" };
+static const TdCudaText library_texts[]
+    = { { "limits.h", "#define INT_MAX 2147483647\n" },
+        { "math.h", mathematics },
+        { "stdarg.h", "typedef char *va_list;\n" },
+        { "stdbool.h", "" },
+        { "stddef.h", "" },
+        { "stdint.h", numbers },
+        { "string.h", "" },
+        { "kernel.cuh", "" }, /* of fused groups, which include count.cuh without it */
+        { NULL, NULL } };
 
 enum
 {
-  N_HEADERS = sizeof header_names / sizeof header_names[0]
+  MAX_HEADERS = 64
 };
 
-/* Formulas without fused multiplication and addition: the CPU's bits. */
-static bool
-compile (const char *text, const char *architecture, TdCudaCode *code)
+/* The headers of a source: its own, which come first, then the C library's. */
+typedef struct
 {
-  const char *const options[] = { architecture, "--std=c++17", "--fmad=false",
-                                  "-default-device", "--ptxas-options=-v" };
+  const char *names[MAX_HEADERS], *texts[MAX_HEADERS];
+  int n;
+} Headers;
+
+static void
+headers_add (Headers *h, const TdCudaText *texts)
+{
+  for (; texts->name != NULL && h->n < MAX_HEADERS; texts++)
+    {
+      bool there = false;
+
+      for (int i = 0; i < h->n; i++)
+        there |= strcmp (h->names[i], texts->name) == 0;
+      if (there)
+        continue;
+      h->names[h->n] = texts->name;
+      h->texts[h->n++] = texts->text;
+    }
+}
+
+static Headers
+headers_of (const TdCudaSource *source)
+{
+  Headers h = { .n = 0 };
+
+  headers_add (&h, source->headers);
+  headers_add (&h, library_texts);
+  return h;
+}
+
+typedef struct
+{
+  char text[40];
+} Architecture;
+
+static Architecture
+architecture_of (const TdCudaSource *source)
+{
+  Architecture a;
+
+  snprintf (a.text, sizeof a.text, "--gpu-architecture=sm_%d%d", source->major, source->minor);
+  return a;
+}
+
+/* As nvcc compiles the images: no fused multiplication and addition, which keeps the CPU's
+ * bits. Warnings 1097 and 20044 are about declarations in the engine's headers: how functions
+ * are exported, and variables of the host. */
+static bool
+compile (const TdCudaSource *source, TdCudaCode *code)
+{
+  const Architecture architecture = architecture_of (source);
+  const char *const options[]
+      = { architecture.text, "--std=c++17",        "--fmad=false",
+          "-default-device", "--ptxas-options=-v", "--diag-suppress=1097,20044" };
+  const Headers h = headers_of (source);
   nvrtcProgram program;
   nvrtcResult result;
   size_t n = 0;
 
-  result = rtc.nvrtcCreateProgram (&program, text, "fused.cu", N_HEADERS, header_texts,
-                                   header_names);
+  result = rtc.nvrtcCreateProgram (&program, source->text, "kernel.cu", h.n, h.texts, h.names);
   if (result != NVRTC_SUCCESS)
     {
       code->log = strdup (rtc.nvrtcGetErrorString (result));
@@ -123,44 +167,65 @@ compile (const char *text, const char *architecture, TdCudaCode *code)
   if (result == NVRTC_SUCCESS)
     code->data = malloc (code->bytes + 1);
   if (code->data != NULL && rtc.nvrtcGetCUBIN (program, code->data) != NVRTC_SUCCESS)
-    td_cuda_code_clear (code);
+    {
+      free (code->data);
+      code->data = NULL;
+    }
   rtc.nvrtcDestroyProgram (&program);
   return code->data != NULL;
 }
 
-/* All that the code depends on: compiler, architecture, every text. */
+/* All that the code depends on: compiler, architecture, every text.  *Owner*: the caller, free;
+ * NULL: no memory, and nothing is kept. */
 static char *
-key_of (const char *text, const char *architecture)
+key_of (const TdCudaSource *source)
 {
-  uint64_t headers = TD_CACHE_HASH;
-  const size_t room = strlen (text) + 128;
+  const Headers h = headers_of (source);
+  const size_t room = strlen (source->text) + 128;
   char *key = malloc (room);
+  uint64_t hash = TD_CACHE_HASH;
 
-  for (int i = 0; i < N_HEADERS; i++)
-    headers = td_cuda_cache_hash (headers, header_texts[i], strlen (header_texts[i]) + 1);
+  for (int i = 0; i < h.n; i++)
+    hash = td_cuda_cache_hash (hash, h.texts[i], strlen (h.texts[i]) + 1);
   if (key != NULL)
-    snprintf (key, room, "NVRTC %d.%d %s %016llx\n%s", rtc.major, rtc.minor, architecture,
-              (unsigned long long)headers, text);
+    snprintf (key, room, "NVRTC %d.%d %s %016llx\n%s", rtc.major, rtc.minor,
+              architecture_of (source).text, (unsigned long long)hash, source->text);
   return key;
 }
 
-bool
-td_cuda_nvrtc_compile (const char *text, int major, int minor, TdCudaCode *code)
+/* What the disk cache has of a key, which may be NULL. */
+static bool
+find (const char *key, TdCudaCode *code)
 {
-  char architecture[40], *key;
+  *code = (TdCudaCode){ 0 };
+  if (key != NULL)
+    code->data = td_cuda_cache_read ("kernel", key, strlen (key), &code->bytes);
+  return code->from_disk = code->data != NULL;
+}
+
+bool
+td_cuda_nvrtc_find (const TdCudaSource *source, TdCudaCode *code)
+{
+  char *key = td_cuda_nvrtc_here () ? key_of (source) : NULL;
+  const bool found = find (key, code);
+
+  free (key);
+  return found;
+}
+
+bool
+td_cuda_nvrtc_compile (const TdCudaSource *source, TdCudaCode *code)
+{
+  char *key;
 
   *code = (TdCudaCode){ 0 };
   if (!td_cuda_nvrtc_here ())
     {
-      code->log = strdup ("NVRTC is not here");
+      code->log = strdup ("libnvrtc.so.13 is not here");
       return false;
     }
-  snprintf (architecture, sizeof architecture, "--gpu-architecture=sm_%d%d", major, minor);
-  key = key_of (text, architecture);
-  if (key != NULL)
-    code->data = td_cuda_cache_read ("kernel", key, strlen (key), &code->bytes);
-  code->from_disk = code->data != NULL;
-  if (!code->from_disk && compile (text, architecture, code) && key != NULL)
+  key = key_of (source);
+  if (!find (key, code) && compile (source, code) && key != NULL)
     td_cuda_cache_write ("kernel", key, strlen (key), code->data, code->bytes);
   free (key);
   return code->data != NULL;

@@ -1,7 +1,8 @@
-/* Ranges for NVIDIA's tools: which link and which operation the host is in.
+/* Ranges for NVIDIA's profilers: the link and the operation that the host is in.  On where a
+ * profiler is attached, or with TAPEDECK_NVTX=1.
  *
- * NVTX is a header that looks for a tool by itself; without one each call is a branch.  Names
- * are registered once, so that a tool copies none of them.
+ * NVTX is a header that looks for the profiler's library; without one each call is a branch.
+ * Names are registered once, so that they are not copied each time.
  *
  * SPDX-License-Identifier: MIT */
 #include "nvtx.h"

@@ -1,14 +1,16 @@
-/* Programs of element-by-element kernels on the device: one kernel each, made at run time.
+/* Fused groups of element-by-element operations (a static schedule's) as one kernel each,
+ * compiled at run time.
  *
- * Programs of one form share a kernel, which is compiled once for a device, or found on disk.
- * Where NVRTC is not here, or a program has no text, there is no program: its kernels run one
- * by one.
+ * fused-source.c writes the source, nvrtc.c compiles it or finds it on disk; groups of the
+ * same operations share a kernel.  Dropout draws its mask in the kernel from keys given to
+ * each launch.  Where NVRTC is missing, or a group has more than 24 arrays, 64 parameters, 8
+ * masks or 256 operations, there is no program, and the engine runs the operations one by one.
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"
 #include "fused-source.h"
 #include "kernels/launch.h"
-#include "later.h"
+#include "async.h"
 #include "nvrtc-code.h"
 
 #include <stdio.h>
@@ -42,8 +44,8 @@ typedef struct
 {
   Made *made;
   int64_t size;
-  int n_operands, n_draws, pack, n_counted;
-  uint8_t counted[TD_FUSED_COUNTS];
+  int n_operands, n_draws, pack, n_with_stats;
+  uint8_t with_stats[TD_FUSED_COUNTS];
   uint32_t repeated, reads, writes;
   uint32_t period[TD_FUSED_ROWS];
   double number[TD_FUSED_NUMBERS];
@@ -81,6 +83,7 @@ kernel_for (TdCuda *c, const char *text, const char *name)
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   Made *made = all_made;
   TdCudaCode code = { 0 };
+  TdCudaSource source;
 
   while (
       made != NULL
@@ -95,9 +98,9 @@ kernel_for (TdCuda *c, const char *text, const char *name)
   made->minor = c->minor;
   memcpy (made->name, name, sizeof made->name);
   made->text = strdup (text);
+  source = (TdCudaSource){ text, td_fused_texts, c->major, c->minor };
   td_cuda_exchange_mode (c, &mode);
-  if (made->text == NULL || !td_cuda_nvrtc_compile (text, c->major, c->minor, &code)
-      || !load (made, &code))
+  if (made->text == NULL || !td_cuda_nvrtc_compile (&source, &code) || !load (made, &code))
     {
       made_free (made);
       made = NULL;
@@ -141,13 +144,13 @@ td_cuda_program_new (TdDevice *d, const TdProgram *p)
                          .n_operands = f.n_operands,
                          .n_draws = f.n_draws,
                          .pack = f.pack,
-                         .n_counted = f.n_counted,
+                         .n_with_stats = f.n_with_stats,
                          .repeated = f.repeated,
                          .reads = f.reads,
                          .writes = f.writes };
       memcpy (made->number, f.number, sizeof made->number);
       memcpy (made->period, f.period, sizeof made->period);
-      memcpy (made->counted, f.counted, sizeof made->counted);
+      memcpy (made->with_stats, f.with_stats, sizeof made->with_stats);
     }
   td_cuda_fused_clear (&f);
   if (made != NULL && made->made != NULL)
@@ -172,11 +175,12 @@ count (TdCuda *c, const Program *p, const TdTensor *operands, TdFusedParams *a, 
   bool counts = false;
   Made *twin;
 
-  if (p->n_counted == 0 || !td_cuda_counted_wanted (c) || (twin = twin_of (c, p->made)) == NULL)
+  if (p->n_with_stats == 0 || !td_cuda_fused_stats_wanted (c)
+      || (twin = twin_of (c, p->made)) == NULL)
     return p->made;
-  for (int i = 0; i < p->n_counted; i++)
+  for (int i = 0; i < p->n_with_stats; i++)
     {
-      a->parts[i] = td__count (&c->launcher, &operands[p->counted[i]], &n);
+      a->parts[i] = td__count (&c->launcher, &twin->kernel, &operands[p->with_stats[i]], &n);
       counts |= a->parts[i] != NULL;
     }
   if (counts)
@@ -217,7 +221,7 @@ td_cuda_program_run (TdDevice *d, void *program, const TdTensor *operands, const
   blocks = td__blocks (&c->launcher, a.packs ? (p->size + p->pack - 1) / p->pack : p->size,
                        TD_BLOCK);
   made = count (c, p, operands, &a, &blocks);
-  shared = made != p->made ? (size_t)p->n_counted * TD_FUSED_COUNT_BYTES : 0;
+  shared = made != p->made ? (size_t)p->n_with_stats * TD_FUSED_COUNT_BYTES : 0;
   return c->launcher.launch (&c->launcher, &made->kernel,
                              (unsigned[]){ (unsigned)blocks, 1, 1 }, TD_BLOCK, shared, &a);
 }

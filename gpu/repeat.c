@@ -1,12 +1,21 @@
-/* Launches that come again: between begin and end, our own kernels are launched in much the
- * same way each time, as in an optimizer's update.  What was launched twice in the same order
- * becomes a graph; from then on launches are noted, the nodes whose numbers are others are
- * changed, and all of them go to the device at once.
+/* An optimizer's update launches the same kernels in the same order every iteration.  Between
+ * td_cuda_repeat_begin and td_cuda_repeat_end such launches are recorded, and once the same
+ * sequence has come twice it becomes a CUDA graph, which takes one call.
  *
- * Whatever else wants the stream enters the device (td_cuda_enter), which sends what was noted
- * before it; so launches fall into stretches, each of which is a graph of its own.  A stretch
- * that turns out another than it was is launched kernel by kernel, with the numbers that were
- * noted.
+ * First time: each kernel is launched at once, and its launch (kernel, grid, parameters) is
+ * recorded.  Second time: the same launches come again, and at their end a graph is built of
+ * them.  From then on a launch is only compared with its node of the graph.  A node whose
+ * parameters have changed (a learning rate, Adam's step, an array that moved) is given the new
+ * ones, and at the end of the sequence the graph is launched.  Another kernel or another grid
+ * ends that: what was held back is launched kernel by kernel with the recorded parameters, and
+ * the graph is thrown away.
+ *
+ * All other work for the stream calls td_cuda_enter first, which launches what is held back
+ * (td_cuda_repeat_interrupt).  Such work cuts an update into segments, each with a graph of
+ * its own.
+ *
+ * While somebody looks at each operation, and in iterations that are timed, kernels are
+ * launched one by one; with TAPEDECK_CUDA_REPEATS=off always.
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"
@@ -16,89 +25,40 @@
 
 enum
 {
-  MAX_STRETCHES = 16,
-  LEAST = 4,      /* launches that are worth a graph: one takes as long as three or so */
-  MOST = 1 << 14, /* and that are remembered */
-  MAX_MISSES = 8  /* graphs that were of no use: then no more are made */
+  MAX_SEGMENTS = 16,
+  MIN_LAUNCHES = 4,       /* launching a graph costs as much as about three kernels */
+  MAX_LAUNCHES = 1 << 14, /* that are kept of a segment */
+  MAX_MISMATCHES = 8      /* graphs thrown away; then no more are built */
 };
 
-/* What a launch says that it uses; only for the checks of a driver of tests. */
-typedef struct
-{
-  CUdeviceptr address;
-  size_t bytes;
-  bool writes;
-} Use;
-
-typedef struct
-{
-  Use *uses;
-  int n;
-} Uses;
-
+/* A kernel's launch as it was recorded. */
 typedef struct
 {
   TdCudaKernel *kernel;
   unsigned grid[3], block;
   size_t shared_bytes;
   void *params; /* kernel->params_bytes of them */
-  Uses uses;
 } Launch;
 
 typedef struct
 {
   Launch *launches;
-  uint32_t n; /* of the last run */
+  uint32_t n; /* launches, in the last run */
   uint32_t room;
-  TdGraph *graph; /* of all of them, with their numbers; or NULL */
-  bool changed;   /* this run's are others */
-} Stretch;
+  TdGraph *graph; /* of all n launches; NULL: not built */
+  bool differs;   /* this run launches something other than the last run did */
+} Segment;
 
+/* One sequence of launches, with the progress of the run that is recorded now. */
 struct TdRepeat
 {
-  Stretch stretches[MAX_STRETCHES];
-  int n;         /* of the last run */
-  int at;        /* this run's */
-  uint32_t next; /* launch of that */
-  int n_misses;
-  bool off;  /* there is more than can be remembered, or it is another each time */
-  Uses told; /* for the launch that comes */
+  Segment segments[MAX_SEGMENTS];
+  int n;         /* segments, in the last run */
+  int at;        /* segment that this run is in */
+  uint32_t next; /* launch of that segment which comes next */
+  int n_mismatches;
+  bool off; /* the sequence is too long to keep, or differs every time */
 };
-
-/* --- what a driver of tests checks --- */
-
-void
-td_cuda_note (const TdCuda *c, CUdeviceptr address, size_t bytes, bool writes)
-{
-  Uses *told = c->repeat != NULL && c->capture == NULL ? &c->repeat->told : NULL;
-
-  if (td_cuda.uses == NULL)
-    return;
-  if (told == NULL)
-    {
-      td_cuda.uses (c->stream, address, bytes, writes);
-      return;
-    }
-  told->uses = realloc (told->uses, (size_t)(told->n + 1) * sizeof *told->uses);
-  if (told->uses == NULL)
-    abort ();
-  told->uses[told->n++] = (Use){ address, bytes, writes };
-}
-
-static void
-tell_uses (const TdCuda *c, const Uses *uses)
-{
-  for (int i = 0; i < uses->n; i++)
-    td_cuda.uses (c->stream, uses->uses[i].address, uses->uses[i].bytes, uses->uses[i].writes);
-}
-
-/* What was told, of what is no launch of ours. */
-static void
-pass_on (const TdCuda *c, Uses *told)
-{
-  tell_uses (c, told);
-  told->n = 0;
-}
 
 /* --- launches --- */
 
@@ -109,7 +69,6 @@ launch_now (TdCuda *c, const Launch *l)
 
   if (c->lost != TD_OK)
     return c->lost;
-  tell_uses (c, &l->uses);
   result = td_cuda.cuLaunchKernel ((CUfunction)l->kernel->handle, l->grid[0], l->grid[1],
                                    l->grid[2], l->block, 1, 1, (unsigned)l->shared_bytes,
                                    c->stream, (void *[]){ l->params }, NULL);
@@ -117,54 +76,53 @@ launch_now (TdCuda *c, const Launch *l)
 }
 
 static void
-stretch_forget (TdCuda *c, Stretch *s)
+segment_drop_graph (TdCuda *c, Segment *s)
 {
   if (s->graph != NULL)
     td_cuda_graphs.free (&c->device, s->graph);
   s->graph = NULL;
 }
 
+/* Keep the first n launches. */
 static void
-stretch_cut (Stretch *s, uint32_t n)
+segment_truncate (Segment *s, uint32_t n)
 {
   for (uint32_t k = n; k < s->n; k++)
-    {
-      free (s->launches[k].params);
-      free (s->launches[k].uses.uses);
-    }
+    free (s->launches[k].params);
   s->n = n < s->n ? n : s->n;
 }
 
 static void
-stretch_clear (TdCuda *c, Stretch *s)
+segment_clear (TdCuda *c, Segment *s)
 {
-  stretch_forget (c, s);
-  stretch_cut (s, 0);
+  segment_drop_graph (c, s);
+  segment_truncate (s, 0);
   free (s->launches);
-  *s = (Stretch){ 0 };
+  *s = (Segment){ 0 };
 }
 
-/* Launch what was noted of a stretch, kernel by kernel. */
+/* Launch the first n kernels of a segment one by one, with their recorded parameters. */
 static void
-send_apart (TdCuda *c, const Stretch *s, uint32_t n)
+launch_one_by_one (TdCuda *c, const Segment *s, uint32_t n)
 {
   for (uint32_t k = 0; k < n; k++)
     launch_now (c, &s->launches[k]);
 }
 
-/* It is another than it was. */
+/* This run departs from the segment's graph: launch what was held back, and drop the graph. */
 static void
-miss (TdCuda *c, TdRepeat *r, Stretch *s)
+mismatch (TdCuda *c, TdRepeat *r, Segment *s)
 {
-  c->repeat = NULL; /* nothing below is noted */
-  send_apart (c, s, r->next);
-  stretch_forget (c, s);
+  c->repeat = NULL; /* the launches below are not recorded again */
+  launch_one_by_one (c, s, r->next);
+  segment_drop_graph (c, s);
   c->repeat = r;
-  r->off |= ++r->n_misses == MAX_MISSES;
+  r->off |= ++r->n_mismatches == MAX_MISMATCHES;
 }
 
+/* A graph's node can be given other parameters, but no other kernel, grid or shared memory. */
 static bool
-has_shape (const Launch *l, const TdCudaKernel *kernel, const unsigned grid[3], unsigned block,
+same_node (const Launch *l, const TdCudaKernel *kernel, const unsigned grid[3], unsigned block,
            size_t shared_bytes)
 {
   return l->kernel == kernel && memcmp (l->grid, grid, sizeof l->grid) == 0 && l->block == block
@@ -172,7 +130,7 @@ has_shape (const Launch *l, const TdCudaKernel *kernel, const unsigned grid[3], 
 }
 
 static Launch *
-add (Stretch *s)
+segment_add (Segment *s)
 {
   if (s->n == s->room)
     {
@@ -185,7 +143,7 @@ add (Stretch *s)
   return &s->launches[s->n++];
 }
 
-/* How many bytes a kernel takes; 0: the driver does not say. */
+/* Size of a kernel's parameters, asked of the driver once; 0: it does not say. */
 static size_t
 params_bytes (TdCudaKernel *kernel)
 {
@@ -199,9 +157,10 @@ params_bytes (TdCudaKernel *kernel)
   return kernel->params_bytes;
 }
 
+/* Make a recorded launch one of this kernel and grid; its parameters follow. */
 static void
-reshape (Launch *l, TdCudaKernel *kernel, const unsigned grid[3], unsigned block,
-         size_t shared_bytes)
+launch_set (Launch *l, TdCudaKernel *kernel, const unsigned grid[3], unsigned block,
+            size_t shared_bytes)
 {
   if (l->kernel != kernel)
     {
@@ -216,33 +175,17 @@ reshape (Launch *l, TdCudaKernel *kernel, const unsigned grid[3], unsigned block
   l->shared_bytes = shared_bytes;
 }
 
-/* The numbers of this run, and what they use. */
-static void
-take_numbers (TdRepeat *r, Launch *l, const void *params)
-{
-  const Uses before = l->uses;
-
-  memcpy (l->params, params, l->kernel->params_bytes);
-  l->uses = r->told;
-  r->told = before;
-  r->told.n = 0;
-}
-
-/* Without being remembered. */
 static TdStatus
-launch_unseen (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3], unsigned block,
-               size_t shared_bytes, const void *params)
+launch_unrecorded (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3], unsigned block,
+                   size_t shared_bytes, const void *params)
 {
   const Launch l = { .kernel = kernel,
                      .grid = { grid[0], grid[1], grid[2] },
                      .block = block,
                      .shared_bytes = shared_bytes,
-                     .params = (void *)(uintptr_t)params,
-                     .uses = c->repeat->told };
+                     .params = (void *)(uintptr_t)params };
 
-  c->repeat->told = (Uses){ 0 };
   launch_now (c, &l);
-  free (l.uses.uses);
   return c->lost;
 }
 
@@ -251,49 +194,46 @@ td_cuda_repeat_launch (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3], 
                        size_t shared_bytes, const void *params)
 {
   TdRepeat *r = c->repeat;
-  Stretch *s = &r->stretches[r->at < MAX_STRETCHES ? r->at : 0];
+  Segment *s = &r->segments[r->at < MAX_SEGMENTS ? r->at : 0];
   Launch *l = r->next < s->n ? &s->launches[r->next] : NULL;
-  const bool same = l != NULL && has_shape (l, kernel, grid, block, shared_bytes);
+  const bool same = l != NULL && same_node (l, kernel, grid, block, shared_bytes);
 
-  if (r->off || r->at == MAX_STRETCHES || r->next == MOST || params_bytes (kernel) == 0)
+  if (r->off || r->at == MAX_SEGMENTS || r->next == MAX_LAUNCHES || params_bytes (kernel) == 0)
     {
       td_cuda_repeat_interrupt (c);
       r->off = true;
-      return launch_unseen (c, kernel, grid, block, shared_bytes, params);
+      return launch_unrecorded (c, kernel, grid, block, shared_bytes, params);
     }
   if (s->graph != NULL && !same)
-    miss (c, r, s);
+    mismatch (c, r, s);
   if (!same)
     {
-      l = l != NULL ? l : add (s);
-      reshape (l, kernel, grid, block, shared_bytes);
-      s->changed = true;
+      l = l != NULL ? l : segment_add (s);
+      launch_set (l, kernel, grid, block, shared_bytes);
+      s->differs = true;
     }
-  if (s->graph != NULL && memcmp (l->params, params, kernel->params_bytes) == 0)
-    r->told.n = 0; /* they use what they used */
-  else
+  if (s->graph == NULL)
+    memcpy (l->params, params, kernel->params_bytes);
+  else if (memcmp (l->params, params, kernel->params_bytes) != 0)
     {
-      take_numbers (r, l, params);
-      if (s->graph != NULL)
+      memcpy (l->params, params, kernel->params_bytes);
+      if (!td_cuda_graph_set (c, s->graph, r->next, kernel, grid, block, shared_bytes,
+                              l->params))
         {
-          tell_uses (c, &l->uses);
-          if (!td_cuda_graph_set (c, s->graph, r->next, kernel, grid, block, shared_bytes,
-                                  l->params))
-            {
-              miss (c, r, s);
-              s->changed = true;
-            }
+          mismatch (c, r, s);
+          s->differs = true;
         }
     }
   r->next++;
   return s->graph != NULL ? c->lost : launch_now (c, l);
 }
 
-/* --- stretches --- */
+/* --- segments --- */
 
-/* Make a graph of what has been launched twice. */
+/* Build the graph of a segment that came twice.  Where that fails, kernels are launched one by
+ * one from then on. */
 static void
-build (TdCuda *c, TdRepeat *r, Stretch *s)
+build_graph (TdCuda *c, TdRepeat *r, Segment *s)
 {
   TdDevice *d = &c->device;
   bool good = td_cuda_graphs.begin (d, NULL) == NULL;
@@ -306,7 +246,6 @@ build (TdCuda *c, TdRepeat *r, Stretch *s)
         {
           Launch *l = &s->launches[k];
 
-          tell_uses (c, &l->uses);
           good = td_cuda_graph_kernel (c, l->kernel, l->grid, l->block, l->shared_bytes,
                                        (void *[]){ l->params })
                  == CUDA_SUCCESS;
@@ -316,67 +255,63 @@ build (TdCuda *c, TdRepeat *r, Stretch *s)
       else
         td_cuda_graphs.abandon (d, &why);
     }
-  r->off |= !good; /* launches will do */
+  r->off |= !good;
 }
 
-/* The stretch ends here. */
+/* Other work comes, or the end: launch the segment's graph, or build one for the next run. */
 static void
-close_stretch (TdCuda *c)
+end_segment (TdCuda *c)
 {
   TdRepeat *r = c->repeat;
-  Stretch *s = &r->stretches[r->at];
+  Segment *s = &r->segments[r->at];
 
   if (r->next == 0)
     return;
   if (s->graph != NULL && r->next != s->n)
-    miss (c, r, s);
+    mismatch (c, r, s);
   c->repeat = NULL;
   if (s->graph != NULL)
     td_cuda_graph_go (c, s->graph);
-  s->changed |= r->next != s->n;
-  stretch_cut (s, r->next);
-  if (s->graph == NULL && !s->changed && !r->off && s->n >= LEAST && c->lost == TD_OK)
-    build (c, r, s);
+  s->differs |= r->next != s->n;
+  segment_truncate (s, r->next);
+  if (s->graph == NULL && !s->differs && !r->off && s->n >= MIN_LAUNCHES && c->lost == TD_OK)
+    build_graph (c, r, s);
   c->repeat = r;
   r->at++;
   r->next = 0;
-  if (r->at < MAX_STRETCHES)
-    r->stretches[r->at].changed = false;
+  if (r->at < MAX_SEGMENTS)
+    r->segments[r->at].differs = false;
 }
 
 void
 td_cuda_repeat_interrupt (TdCuda *c)
 {
-  if (c->repeat == NULL || c->capture != NULL)
-    return;
-  if (c->repeat->at < MAX_STRETCHES)
-    close_stretch (c);
-  pass_on (c, &c->repeat->told);
+  if (c->repeat != NULL && c->capture == NULL && c->repeat->at < MAX_SEGMENTS)
+    end_segment (c);
 }
 
 void
 td_cuda_repeat_leave (TdCuda *c)
 {
   TdRepeat *r = c->repeat;
-  Stretch *s;
+  Segment *s;
 
   if (r == NULL || c->capture != NULL)
     return;
   c->repeat = NULL;
-  s = &r->stretches[r->at < MAX_STRETCHES ? r->at : 0];
+  s = &r->segments[r->at < MAX_SEGMENTS ? r->at : 0];
   if (s->graph != NULL)
-    send_apart (c, s, r->next);
-  pass_on (c, &r->told);
+    launch_one_by_one (c, s, r->next);
 }
 
 /* --- the slots --- */
 
 static bool
-is_wanted (void)
+is_enabled (void)
 {
-  const char *wanted = getenv ("TAPEDECK_CUDA_REPEATS");
+  const char *repeats = getenv ("TAPEDECK_CUDA_REPEATS");
 
-  return wanted == NULL || strcmp (wanted, "off") != 0;
+  return repeats == NULL || strcmp (repeats, "off") != 0;
 }
 
 bool
@@ -385,7 +320,7 @@ td_cuda_repeat_begin (TdDevice *d, TdRepeat **repeat)
   TdCuda *c = td_cuda_enter (d);
   TdRepeat *r = *repeat;
 
-  if (c->repeat != NULL || c->capture != NULL || c->lost != TD_OK || !is_wanted ())
+  if (c->repeat != NULL || c->capture != NULL || c->lost != TD_OK || !is_enabled ())
     return false;
   if (r == NULL)
     r = *repeat = calloc (1, sizeof *r);
@@ -393,7 +328,7 @@ td_cuda_repeat_begin (TdDevice *d, TdRepeat **repeat)
     return false;
   r->at = 0;
   r->next = 0;
-  r->stretches[0].changed = false;
+  r->segments[0].differs = false;
   c->repeat = r;
   return true;
 }
@@ -401,17 +336,17 @@ td_cuda_repeat_begin (TdDevice *d, TdRepeat **repeat)
 TdStatus
 td_cuda_repeat_end (TdDevice *d)
 {
-  TdCuda *c = td_cuda_enter (d);
+  TdCuda *c = td_cuda_enter (d); /* ends the last segment */
   TdRepeat *r = c->repeat;
 
-  if (r == NULL) /* it was left */
+  if (r == NULL) /* td_cuda_repeat_leave was called */
     return c->lost;
   c->repeat = NULL;
   for (int k = r->at; k < r->n; k++)
-    stretch_clear (c, &r->stretches[k]);
+    segment_clear (c, &r->segments[k]);
   r->n = r->at;
   for (int k = 0; k < r->n && r->off; k++)
-    stretch_clear (c, &r->stretches[k]);
+    segment_clear (c, &r->segments[k]);
   return c->lost;
 }
 
@@ -420,9 +355,7 @@ td_cuda_repeat_free (TdDevice *d, TdRepeat *r)
 {
   TdCuda *c = td_cuda_enter (d);
 
-  for (int k = 0; r != NULL && k < MAX_STRETCHES; k++)
-    stretch_clear (c, &r->stretches[k]);
-  if (r != NULL)
-    free (r->told.uses);
+  for (int k = 0; r != NULL && k < MAX_SEGMENTS; k++)
+    segment_clear (c, &r->segments[k]);
   free (r);
 }

@@ -1,4 +1,9 @@
-/* A loss scale that the device finds by itself: the slots, between the engine and the kernels.
+/* Dynamic loss scaling on the device (engine/train/optim/scaling-async.c): a launch looks for
+ * infinities and NaN in up to 64 gradients, and one block decides and computes the next scale.
+ *
+ * Kernels of updates read that decision, and change nothing after an overflow.  The host
+ * learns of it through pinned memory, and may be up to seven updates behind: it passes Adam's
+ * step for each number of updates that may have been skipped.
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"

@@ -1,13 +1,13 @@
 /* The device's vtable: memory, the libraries where they are better, our kernels for the rest.
  *
  * Nothing here waits for the device but the two slots that answer the host: stats, and
- * check_index where the host did not send the indices and asks now (index-later.c does not).
+ * check_index where the host did not send the indices and asks now (index-async.c does not).
  *
  * SPDX-License-Identifier: MIT */
 #include "blas.h"
 #include "cuda-device.h"
 #include "cudnn.h"
-#include "later.h"
+#include "async.h"
 
 /* Enter the device and say what the kernel that follows uses.  Who may hand it to a library
  * calls td_cuda_enter before. */
@@ -126,7 +126,7 @@ slot_check_index (TdDevice *d, const TdTensor *index, int64_t limit, int64_t ign
   void *answers;
   TdStatus status;
 
-  if (td_cuda_shadows_check_index (c, index, limit, ignore, bad_place, bad_value, &status))
+  if (td_cuda_host_copies_check_index (c, index, limit, ignore, bad_place, bad_value, &status))
     return status;
   answers = td_cuda_scratch (c, sizeof found);
   if (answers == NULL)
@@ -387,14 +387,14 @@ static const TdDeviceOps ops = {
   .program_new = td_cuda_program_new,
   .program_free = td_cuda_program_free,
   .program_run = td_cuda_program_run,
-  .stats_later = td_cuda_stats_later,
+  .stats_async = td_cuda_stats_async,
   .time_zero = td_cuda_time_zero,
   .time_op = td_cuda_time_op,
   .time_copy = td_cuda_time_copy,
-  .late = td_cuda_late,
+  .poll_async = td_cuda_poll_async,
   .own_bytes = td_cuda_own_bytes,
   .pinned_bytes = td_cuda_pinned_bytes,
-  .check_index_later = td_cuda_index_later,
+  .check_index_async = td_cuda_index_async,
   .bad_index = td_cuda_bad_index,
 };
 

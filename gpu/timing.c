@@ -1,15 +1,17 @@
-/* When operations ran: a mark on the compute stream before and after each one that is to be
- * timed, from a stock of events, read when the device has passed them.
+/* When operations ran: events on the compute stream before and after each operation that is
+ * timed, read once the device has passed them.
  *
- * Times count from a mark that the recorder asks for, once in an iteration: so the difference
- * of two events stays small, which is all that a float of milliseconds can tell exactly.
+ * Times are relative to an event that is recorded once an iteration: the difference of two
+ * events stays small, and a float of milliseconds holds it exactly enough.
+ * TAPEDECK_DEVICE_TIMES (auto, all, off, or every N-th iteration) says which iterations are
+ * timed; auto spends at most one percent of the time on it.
  *
- * Where CUPTI traces, an operation's time is its kernels' own, and the marks only say when to
- * look for it.
+ * Where CUPTI traces, an operation's time is that of its kernels, and the events only tell
+ * when to ask.
  *
  * SPDX-License-Identifier: MIT */
 #include "kernel-times.h"
-#include "later.h"
+#include "async.h"
 
 #include <stdlib.h>
 
@@ -22,7 +24,7 @@ enum
 
 typedef struct
 {
-  TdLateOf of;
+  TdAsyncOf of;
   CUevent begin, end;
   uint64_t zero; /* its number */
   bool aside;    /* on a stream of copies, which may be ahead of the mark that it counts from */
@@ -156,7 +158,7 @@ begin_op (TdCuda *c, struct TdCudaTiming *t)
 }
 
 static bool
-end_op (TdCuda *c, struct TdCudaTiming *t, const TdLateOf *of)
+end_op (TdCuda *c, struct TdCudaTiming *t, const TdAsyncOf *of)
 {
   CUevent event = t->begin != NULL && c->lost == TD_OK ? take_event (t) : NULL;
 
@@ -200,7 +202,7 @@ td_cuda_timing_read_on (TdCuda *c, CUstream stream)
 }
 
 bool
-td_cuda_time_op (TdDevice *d, const TdLateOf *of)
+td_cuda_time_op (TdDevice *d, const TdAsyncOf *of)
 {
   TdCuda *c = td_cuda_thread (d);
   struct TdCudaTiming *t = c->timing;
@@ -223,10 +225,10 @@ td_cuda_time_copy (TdDevice *d)
 }
 
 static CUresult
-reached (CUevent event, TdLateHow how)
+reached (CUevent event, TdAsyncHow how)
 {
-  return how == TD_LATE_WAIT ? td_cuda.cuEventSynchronize (event)
-                             : td_cuda.cuEventQuery (event);
+  return how == TD_ASYNC_WAIT ? td_cuda.cuEventSynchronize (event)
+                              : td_cuda.cuEventQuery (event);
 }
 
 /* From one event to another, in ns.  False: not to be had. */
@@ -261,60 +263,61 @@ compare (struct TdCudaTiming *t, Zero *z)
 
 /* The kernels' own times, if CUPTI has them. */
 static bool
-take_traced (const Zero *z, const Pair *p, TdLate *late)
+take_traced (const Zero *z, const Pair *p, TdAsyncResult *result)
 {
   uint64_t start, end;
 
   if (p->id == 0 || !td_cupti_take (p->id, &start, &end) || start < z->traced)
     return false;
-  late->start_ns = (double)(start - z->traced);
-  late->duration_ns = (double)(end - start);
-  late->exact = true;
+  result->start_ns = (double)(start - z->traced);
+  result->duration_ns = (double)(end - start);
+  result->exact = true;
   return true;
 }
 
-static TdLate
+static TdAsyncResult
 answer (TdCuda *c, struct TdCudaTiming *t, const Pair *p, TdStatus status)
 {
   Zero *z = zero_of (t, p->zero);
-  TdLate late = { .of = p->of, .what = TD_LATE_TIME, .status = status, .stream = p->aside };
+  TdAsyncResult result
+      = { .of = p->of, .what = TD_ASYNC_TIME, .status = status, .stream = p->aside };
 
   z->n_pairs--;
   if (status != TD_OK)
-    return late;
+    return result;
   compare (t, z);
-  late.zero = z->told;
-  late.since_ns = z->since_ns;
-  if (take_traced (z, p, &late))
-    return late;
-  late.duration_ns = elapsed (p->begin, p->end);
-  if (!measure (z->event, p->begin, &late.start_ns) || (late.start_ns < 0 && !p->aside)
-      || late.duration_ns < 0)
-    late.status = TD_ERR_DEVICE;
-  return late;
+  result.zero = z->told;
+  result.since_ns = z->since_ns;
+  if (take_traced (z, p, &result))
+    return result;
+  result.duration_ns = elapsed (p->begin, p->end);
+  if (!measure (z->event, p->begin, &result.start_ns) || (result.start_ns < 0 && !p->aside)
+      || result.duration_ns < 0)
+    result.status = TD_ERR_DEVICE;
+  return result;
 }
 
 /* CUPTI tells of a kernel some time after it has ended. */
 static bool
-has_come (Pair *p, TdLateHow how)
+has_come (Pair *p, TdAsyncHow how)
 {
   uint64_t start, end;
 
   if (p->id == 0 || td_cupti_take (p->id, &start, &end))
     return true;
-  if (how == TD_LATE_WAIT)
+  if (how == TD_ASYNC_WAIT)
     td_cupti_flush (true);
-  p->looks += how != TD_LATE_LOOK;
-  return p->looks > MAX_LOOKS || how == TD_LATE_WAIT;
+  p->looks += how != TD_ASYNC_LOOK;
+  return p->looks > MAX_LOOKS || how == TD_ASYNC_WAIT;
 }
 
 int
-td_cuda_timing_answers (TdCuda *c, TdLateHow how, TdLate *answers, int room)
+td_cuda_timing_answers (TdCuda *c, TdAsyncHow how, TdAsyncResult *answers, int room)
 {
   struct TdCudaTiming *t = c->timing;
   int n = 0;
 
-  if (t != NULL && t->traces && t->n > 0 && how == TD_LATE_SEND)
+  if (t != NULL && t->traces && t->n > 0 && how == TD_ASYNC_SEND)
     td_cupti_flush (false);
   while (t != NULL && n < room && t->n > 0)
     {
@@ -344,7 +347,7 @@ td_cuda_timing_answers (TdCuda *c, TdLateHow how, TdLate *answers, int room)
 }
 
 int
-td_cuda_late (TdDevice *d, TdLateHow how, TdLate *answers, int room)
+td_cuda_poll_async (TdDevice *d, TdAsyncHow how, TdAsyncResult *answers, int room)
 {
   TdCuda *c = td_cuda_thread (d);
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

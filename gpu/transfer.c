@@ -1,14 +1,19 @@
 /* Copies between the host and a GPU, through pinned memory.
  *
- * An upload returns when the caller's bytes are in pinned memory; only when all of that is on
- * its way does it wait, and then for the oldest piece.  To memory that no work uses it goes on
- * a stream of its own, which waits for nothing; else on the compute stream.  A download has a
- * stream of its own too: it follows what wrote the array, and the host waits for its last piece
+ * All computing is on one stream.  An upload returns once the caller's bytes are in pinned
+ * memory; if all of that is in use, it waits for the oldest copy.  Uploads are in order with
+ * computing, except those of new inputs of a megabyte or more: they go to memory that no work
+ * uses (the pool `upload`), on a stream of their own, and what is computed next waits for
+ * them.  A batch that an iterator's threads have ready is sent an iteration early the same way
+ * (engine/train/loop/ahead.c).
+ *
+ * Downloads have a third stream.  They wait for what wrote the array: for one number its own
+ * event (marks.c), else all that was issued.  The host waits for a download's last piece
  * alone.
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"
-#include "later.h"
+#include "async.h"
 
 #include <string.h>
 
@@ -153,7 +158,7 @@ upload (TdCuda *c, TdCudaStages *up, void *dst, const void *host, size_t bytes)
 
   td_cuda_refuses (c, "copies numbers of the host");
   status = c->lost;
-  td_cuda_shadows_keep (c, dst, host, bytes);
+  td_cuda_host_copies_keep (c, dst, host, bytes);
   for (size_t at = 0; at < bytes && status == TD_OK; at += TD_CUDA_STAGE_BYTES)
     status = upload_piece (c, up, (CUdeviceptr)dst + at, (const char *)host + at,
                            piece_bytes (bytes, at));
@@ -243,7 +248,7 @@ ahead_upload (TdDevice *d, void *dst, const void *host, size_t bytes, bool stays
     status = upload (c, &c->aside, dst, host, bytes);
   else if (status == TD_OK)
     {
-      td_cuda_shadows_keep (c, dst, host, bytes);
+      td_cuda_host_copies_keep (c, dst, host, bytes);
       status = td_cuda_check (
           c, td_cuda.cuMemcpyHtoDAsync ((CUdeviceptr)dst, host, bytes, c->uploads), "a copy");
     }
@@ -354,7 +359,7 @@ td_cuda_copy (TdDevice *d, void *dst, const void *src, size_t bytes)
 
   if (bytes == 0 || c->lost != TD_OK)
     return c->lost;
-  td_cuda_shadows_written (c, dst, bytes);
+  td_cuda_host_copies_written (c, dst, bytes);
   return td_cuda_check (
       c, td_cuda.cuMemcpyDtoDAsync ((CUdeviceptr)dst, (CUdeviceptr)src, bytes, c->stream),
       "a copy");
@@ -367,7 +372,7 @@ td_cuda_zero (TdDevice *d, void *dst, size_t bytes)
 
   if (bytes == 0 || c->lost != TD_OK)
     return c->lost;
-  td_cuda_shadows_written (c, dst, bytes);
+  td_cuda_host_copies_written (c, dst, bytes);
   return td_cuda_check (c, td_cuda.cuMemsetD8Async ((CUdeviceptr)dst, 0, bytes, c->stream),
                         "cuMemsetD8Async");
 }

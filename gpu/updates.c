@@ -1,9 +1,9 @@
-/* Updates of many parameters by few launches: those that follow each other and differ in their
- * arrays alone are collected, and launched before anything else is issued to the device.
+/* Updates of parameters are collected while they follow the same rule, and become one launch
+ * for up to 128 parameters.
  *
- * What an update writes cannot be seen meanwhile: whoever looks, waits, copies or launches
- * enters the device (td_cuda_enter), and that sends them first.  While launches are captured
- * nothing is collected, and where operations are timed each is sent by itself.
+ * Nobody can see that they are late: whatever looks, waits, copies or launches calls
+ * td_cuda_enter, which launches them first.  During a capture nothing is collected, and where
+ * operations are timed each update is launched by itself.
  *
  * SPDX-License-Identifier: MIT */
 #include "cuda-device.h"
@@ -51,7 +51,6 @@ td_cuda_updates_send (TdCuda *c)
   for (int k = 0; k < s->n * n_params; k++)
     {
       pointers[k] = &s->arrays[k];
-      td_cuda_uses (c, pointers[k], k % s->n != 1);
       if (k % s->n != 1 && s->arrays[k].size == 1)
         td_cuda_marks_wanted (c, s->arrays[k].data);
     }
@@ -152,8 +151,8 @@ td_cuda_updates_add (TdDevice *d, TdUpdateKind kind, const TdUpdate *u, TdTensor
   /* Who is to see these as they were, is sent now. */
   for (int k = 0; k < n; k++)
     if (k != 1)
-      td_cuda_shadows_written (c, arrays[k]->data,
-                               (size_t)arrays[k]->size * td_cuda_dtype_bytes[arrays[k]->dtype]);
+      td_cuda_host_copies_written (
+          c, arrays[k]->data, (size_t)arrays[k]->size * td_cuda_dtype_bytes[arrays[k]->dtype]);
   if (s->n_params > 0 && !joins (s, kind, u, arrays, n))
     td_cuda_updates_send (c);
   if (s->n_params == 0)

@@ -102,10 +102,14 @@ typedef enum
   TD_VERB_TWIN,
 } TdVerb;
 
-/** Do a verb on the playhead. Return TRUE if it moved; `message` (may be NULL) gets a sentence
- * worth a toast, or NULL. Owner of the message: the caller. Sync: loads the iteration it lands
- * in. */
+/** Do a verb on the playhead. A step at the edge of an iteration goes on in the next (previous)
+ * one; the reverse of the step that led here leads back to where it came from. Return TRUE if
+ * it moved; `message` (may be NULL) gets a sentence worth a toast, or NULL. Owner of the
+ * message: the caller. Sync: loads the iteration it lands in. */
 gboolean td_session_go (TdSession *self, TdVerb verb, gint direction, char **message);
+/** Say that the program was told to do a verb: where it stops next, the playhead following, is
+ * where that step led to. */
+void td_session_begin_step (TdSession *self, TdVerb verb, gint direction);
 
 /* ---- selection ---- */
 /** Return the selected keys, in order of selecting. Owner: borrowed. */
@@ -163,7 +167,7 @@ void td_session_set_cache_bytes (TdSession *self, gsize bytes);
 
 /** Have iterations that are loaded from here on show what the tape has set aside: the code of
  * verified calls, beside the schedule that it was compared with. */
-void td_session_set_shows_aside (TdSession *self, gboolean shows);
+void td_session_set_shows_discarded (TdSession *self, gboolean shows);
 /** Load an iteration now (from the cache of 256 MB if it is there). Owner: the caller. Errors:
  * thinned out of the tape, or unknown. */
 TdIteration *td_session_load_iteration (TdSession *self, gint64 number, GError **error);

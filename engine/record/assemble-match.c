@@ -1,5 +1,5 @@
-/* Recognising an iteration: its raw records are those of one seen before, with all ids of its
- * own moved by the same distance and each external variable in the place of its like.
+/* Recognising a repeated iteration: its raw records equal those of an earlier one if all ids of
+ * its own are shifted by one offset, and its external variables correspond one to one.
  * SPDX-License-Identifier: MIT */
 #include "assembler-private.h"
 
@@ -14,7 +14,7 @@ typedef struct
   TdAssembler *a;
   TdShape *s;
   uint64_t first_now, first_then;
-  uint64_t *bound; /* by slot: the id now, 0: not yet met */
+  uint64_t *bound; /* by slot: the id in this iteration; 0: not seen yet */
   const uint32_t *refs;
   uint32_t next_ref;
   uint32_t event;
@@ -28,7 +28,7 @@ same_meta (const TdMeta *x, const TdMeta *y)
          && x->device == y->device && memcmp (x->dims, y->dims, x->ndim * sizeof *x->dims) == 0;
 }
 
-/* Slot `slot` is met for the first time: may variable `id` stand there? */
+/* Slot `slot` is seen for the first time: whether variable `id` can correspond to it. */
 static bool
 bind (Match *m, uint32_t slot, uint64_t id)
 {
@@ -42,7 +42,7 @@ bind (Match *m, uint32_t slot, uint64_t id)
     }
   for (uint32_t i = 0; i < m->s->externals.n; i++)
     if (m->bound[i] == id)
-      return false; /* two that differed are one now */
+      return false; /* two different variables would correspond to one */
   m->bound[slot] = id;
   return true;
 }
@@ -227,7 +227,7 @@ forget_shape (TdAssembler *a, unsigned i)
   a->shapes[i] = NULL;
 }
 
-/* Parameters, optimizer state and whatever a link holds will be met again long after. */
+/* Remember parameters, optimizer state and what links hold: later iterations use them too. */
 static void
 remember_vars (TdAssembler *a, const TdShape *s)
 {
@@ -282,7 +282,8 @@ td__shape_keep (TdAssembler *a, TdShape *s)
   if (a->shapes[oldest] != NULL)
     forget_shape (a, oldest);
   remember_vars (a, s);
-  s->raw = malloc (a->raw.n + 1u);
+  /* A very large one is built each time that it comes: two of it would take too much memory. */
+  s->raw = a->raw.n <= MAX_SHAPE_BYTES ? malloc (a->raw.n + 1u) : NULL;
   if (s->raw != NULL && a->raw.n > 0)
     memcpy (s->raw, a->raw.items, a->raw.n);
   s->n_raw = s->raw ? a->raw.n : 0;

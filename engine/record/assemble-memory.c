@@ -1,6 +1,6 @@
-/* Memory of an iteration: its records relative to the iteration, the blocks alive at the start,
- * totals by category; profiles that repeat are recognised before any of that is made.
- * SPDX-License-Identifier: MIT */
+/* The memory of an iteration: its records with ids relative to the iteration, the blocks that
+ * are live at its start, and totals by category.  A profile that repeats is recognised before
+ * any of that is computed. SPDX-License-Identifier: MIT */
 #include "assembler-private.h"
 
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #define MANY_BLOCKS 16384
 #define SOME_BLOCKS 2048
 #define FIRST_PROFILES 16
+#define MANY_RECORDS 65536
 
 static uint64_t
 block_hash (uint64_t address, uint64_t bytes, unsigned category)
@@ -16,24 +17,67 @@ block_hash (uint64_t address, uint64_t bytes, unsigned category)
   return td_tape_hash (td_tape_hash (address, bytes), category);
 }
 
-/* The records with ids relative to the iteration. */
-static bool
-make_relative (TdAssembler *a, TdList *records)
+static void
+relate (const TdAssembler *a, TdTapeMemory *to, const TdTapeMemory *from, uint32_t n)
 {
-  const TdTapeMemory *from = a->memory.items;
-  TdTapeMemory *to;
-
-  records->n = 0;
-  to = td__list_add_n (records, sizeof *to, a->memory.n);
-  if (to == NULL)
-    return false;
-  for (uint32_t i = 0; i < a->memory.n; i++)
+  for (uint32_t i = 0; i < n; i++)
     {
       to[i] = from[i];
       to[i].buffer = from[i].buffer ? from[i].buffer - a->begin.first_buffer : TD_TAPE_NO_ID;
       to[i].variable = from[i].variable ? from[i].variable - a->begin.first_id : TD_TAPE_NO_ID;
     }
-  return true;
+}
+
+void
+td__memory_absolute (TdAssembler *a)
+{
+  TdTapeMemory *m = a->memory.items;
+
+  for (uint32_t i = 0; a->memory_is_relative && i < a->memory.n; i++)
+    {
+      m[i].buffer = m[i].buffer == TD_TAPE_NO_ID ? 0 : m[i].buffer + a->begin.first_buffer;
+      m[i].variable = m[i].variable == TD_TAPE_NO_ID ? 0 : m[i].variable + a->begin.first_id;
+    }
+  a->memory_is_relative = false;
+}
+
+/* The records with ids relative to the iteration: a copy, or where they are very many they
+ * themselves. */
+static bool
+make_relative (TdAssembler *a, TdList *records)
+{
+  TdTapeMemory *to;
+
+  records->n = 0;
+  if (a->memory.n >= MANY_RECORDS)
+    {
+      if (!a->memory_is_relative)
+        relate (a, a->memory.items, a->memory.items, a->memory.n);
+      a->memory_is_relative = true;
+      return true;
+    }
+  to = td__list_add_n (records, sizeof *to, a->memory.n);
+  if (to != NULL)
+    relate (a, to, a->memory.items, a->memory.n);
+  return to != NULL;
+}
+
+/* Two hashes of what is in the records, and two of that without addresses. */
+static void
+hash_records (const TdList *records, uint64_t hash[2], uint64_t moved[2])
+{
+  const TdTapeMemory *m = records->items;
+
+  moved[0] = hash[0] = 5;
+  moved[1] = hash[1] = 6;
+  for (uint32_t i = 0; i < records->n; i++)
+    for (unsigned k = 0; k < 2; k++)
+      {
+        const char *rest = (const char *)&m[i] + sizeof m->address;
+
+        moved[k] = td_tape_hash_bytes (moved[k], rest, sizeof *m - sizeof m->address);
+        hash[k] = td_tape_hash (hash[k], m[i].address);
+      }
 }
 
 static uint64_t
@@ -86,7 +130,7 @@ remove_block (TdAssembler *a, const TdTapeMemory *m)
     *slot = at;
 }
 
-/* Follow the records through totals and hash; with `commit` also through the blocks. */
+/* Apply the records to totals and hash; with `commit` also to the blocks. */
 static void
 run (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, uint64_t *end_hash, bool commit)
 {
@@ -110,7 +154,7 @@ run (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, uint64_t *end_ha
         }
       else if (m[i].kind == TD_TAPE_MEMORY_FREE)
         {
-          /* What was allocated before recording began is not in the totals. */
+          /* totals do not include what was allocated before recording began */
           bool known = bytes[category] >= m[i].bytes && total >= m[i].bytes;
 
           total -= known ? m[i].bytes : 0;
@@ -144,7 +188,7 @@ list_blocks (TdAssembler *a, TdList *blocks)
   uint32_t most = a->n_profiles_made < FIRST_PROFILES ? MANY_BLOCKS : SOME_BLOCKS;
 
   blocks->n = 0;
-  /* Never a dump of everything alive for each iteration of a program that leaks. */
+  /* a program that leaks would write all live blocks in each iteration */
   if (a->block_at.n > most)
     return;
   for (uint32_t i = 0; i < a->blocks.n; i++)
@@ -174,17 +218,56 @@ remember (TdAssembler *a, const TdTapeIteration *it, const TdList *records, uint
   free (p->records);
   *p = (TdProfile){ .id = it->memory_profile,
                     .n = records->n,
-                    .records = malloc (records->n * sizeof *p->records + 1),
                     .start_hash = start_hash,
                     .end_hash = end_hash,
                     .used = ++a->use_clock,
                     .peak_bytes = it->peak_bytes,
                     .end_bytes = it->end_bytes };
   memcpy (p->start_bytes, it->start_bytes, sizeof p->start_bytes);
+  if (records->n >= MANY_RECORDS)
+    {
+      hash_records (records, p->hash, p->moved);
+      return;
+    }
+  p->records = malloc (records->n * sizeof *p->records + 1);
   if (p->records == NULL)
     p->used = 0;
   else if (records->n > 0)
     memcpy (p->records, records->items, records->n * sizeof *p->records);
+}
+
+static bool
+same_records (const TdProfile *p, const TdList *records)
+{
+  uint64_t hash[2], moved[2];
+
+  if (p->records != NULL || p->n == 0)
+    return p->n == 0 || memcmp (p->records, records->items, p->n * sizeof *p->records) == 0;
+  hash_records (records, hash, moved);
+  return memcmp (p->hash, hash, sizeof hash) == 0
+         && memcmp (p->moved, moved, sizeof moved) == 0;
+}
+
+/* The same but for addresses. */
+static bool
+same_but_moved (const TdProfile *p, const TdList *records)
+{
+  const TdTapeMemory *now = records->items;
+  uint64_t hash[2], moved[2];
+  uint32_t k = 0;
+
+  if (p->records == NULL)
+    {
+      hash_records (records, hash, moved);
+      return memcmp (p->moved, moved, sizeof moved) == 0;
+    }
+  while (k < p->n
+         && memcmp ((const char *)&now[k] + sizeof now->address,
+                    (const char *)&p->records[k] + sizeof now->address,
+                    sizeof now[k] - sizeof now->address)
+                == 0)
+    k++;
+  return k == p->n;
 }
 
 static TdProfile *
@@ -195,39 +278,43 @@ find_profile (TdAssembler *a, const TdList *records)
       TdProfile *p = &a->profiles[i];
 
       if (p->used && p->id && p->n == records->n && p->start_hash == a->live_hash
-          && (p->n == 0 || memcmp (p->records, records->items, p->n * sizeof *p->records) == 0))
+          && same_records (p, records))
         return p;
     }
   return NULL;
 }
 
-/* A profile that is the same but for where things lie: carried state moves about. */
+/* Find a profile that differs only in addresses, as state that is carried along moves. */
 static TdProfile *
 find_moved_profile (TdAssembler *a, const TdList *records)
 {
-  const TdTapeMemory *now = records->items;
-
   for (unsigned i = 0; i < MAX_PROFILES; i++)
     {
       TdProfile *p = &a->profiles[i];
-      uint32_t k = 0;
 
-      if (!p->used || !p->id || p->n != records->n || p->n == 0
-          || memcmp (p->start_bytes, a->live_bytes, sizeof p->start_bytes) != 0)
-        continue;
-      while (k < p->n
-             && memcmp ((const char *)&now[k] + sizeof now->address,
-                        (const char *)&p->records[k] + sizeof now->address,
-                        sizeof now[k] - sizeof now->address)
-                    == 0)
-        k++;
-      if (k == p->n)
+      if (p->used && p->id && p->n == records->n && p->n != 0
+          && memcmp (p->start_bytes, a->live_bytes, sizeof p->start_bytes) == 0
+          && same_but_moved (p, records))
         return p;
     }
   return NULL;
 }
 
-/* The iteration has the profile, with addresses and blocks of its own. */
+/* Applying them takes the engine's ids, storing them those that are relative. */
+static void
+run_pending (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, uint64_t *end_hash,
+             bool commit)
+{
+  const bool relative = a->memory_is_relative;
+
+  td__memory_absolute (a);
+  run (a, shape, it, end_hash, commit);
+  if (relative)
+    relate (a, a->memory.items, a->memory.items, a->memory.n);
+  a->memory_is_relative = relative;
+}
+
+/* Use the profile for the iteration, with addresses and blocks of its own. */
 static bool
 use_moved_profile (TdAssembler *a, const TdShape *shape, TdTapeIteration *it,
                    const TdList *records, TdList *blocks)
@@ -243,7 +330,7 @@ use_moved_profile (TdAssembler *a, const TdShape *shape, TdTapeIteration *it,
   for (uint32_t i = 0; i < records->n; i++)
     addresses[i] = now[i].address;
   list_blocks (a, blocks);
-  run (a, shape, it, &end_hash, true);
+  run_pending (a, shape, it, &end_hash, true);
   it->memory_profile = p->id;
   it->addresses = addresses;
   it->n_addresses = records->n;
@@ -254,14 +341,16 @@ use_moved_profile (TdAssembler *a, const TdShape *shape, TdTapeIteration *it,
 }
 
 void
-td__memory_finish (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, TdList *records,
+td__memory_finish (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, TdList *copy,
                    TdList *blocks, bool commit)
 {
   uint64_t start_hash = a->live_hash, end_hash;
+  const TdList *records;
   TdProfile *p;
 
-  if (!make_relative (a, records))
-    records->n = 0;
+  if (!make_relative (a, copy))
+    copy->n = 0;
+  records = a->memory_is_relative ? &a->memory : copy;
   memcpy (it->start_bytes, a->live_bytes, sizeof it->start_bytes);
   p = commit ? find_profile (a, records) : NULL;
   if (p != NULL)
@@ -271,13 +360,13 @@ td__memory_finish (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, Td
       it->end_bytes = p->end_bytes;
       p->used = ++a->use_clock;
       if (p->end_hash != p->start_hash)
-        run (a, shape, it, &end_hash, true);
+        run_pending (a, shape, it, &end_hash, true);
       return;
     }
   if (commit && use_moved_profile (a, shape, it, records, blocks))
     return;
   list_blocks (a, blocks);
-  run (a, shape, it, &end_hash, commit);
+  run_pending (a, shape, it, &end_hash, commit);
   it->memory = records->items;
   it->n_memory = records->n;
   it->blocks = blocks->items;

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "assembler-private.h"
 
-#include "../tape/td-tape-oom-way.h"
+#include "td-tape-oom-way.h"
 
 #include <string.h>
 

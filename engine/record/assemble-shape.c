@@ -16,6 +16,7 @@ typedef struct
   TdAssembler *a;
   TdShape *shape;
   TdIdMap var_of; /* engine id -> variable */
+  TdList own;     /* uint32_t: the same plus 1, by id, of the iteration's own */
   TdIdMap counts; /* how often a place was met */
   TdList stack;   /* uint32_t: open spans */
   bool failed;
@@ -67,13 +68,51 @@ put_dims (Build *b, TdTapeVar *v, const int64_t *dims, unsigned n)
       v->bytes = 0;
 }
 
+/* Ids of the iteration's own are nearly without gaps: a table of them is smaller than a map. */
+static bool
+in_table (const Build *b, uint64_t id)
+{
+  return id >= b->a->begin.first_id
+         && id - b->a->begin.first_id < 8ull * b->a->n_records + 1024;
+}
+
+static uint32_t
+known_var (const Build *b, uint64_t id)
+{
+  const uint64_t at = id - b->a->begin.first_id;
+
+  if (!in_table (b, id))
+    return td__id_map_get (&b->var_of, id);
+  return at < b->own.n ? ((const uint32_t *)b->own.items)[at] - 1 : TD_TAPE_NONE;
+}
+
+static bool
+note_var (Build *b, uint64_t id, uint32_t index)
+{
+  const uint64_t at = id - b->a->begin.first_id;
+
+  if (!in_table (b, id))
+    return td__id_map_set (&b->var_of, id, index);
+  if (at >= b->own.n)
+    {
+      const uint32_t more = (uint32_t)(at + 1 - b->own.n);
+      uint32_t *slots = td__list_add_n (&b->own, sizeof *slots, more);
+
+      if (slots == NULL)
+        return false;
+      memset (slots, 0, more * sizeof *slots);
+    }
+  ((uint32_t *)b->own.items)[at] = index + 1;
+  return true;
+}
+
 static uint32_t
 add_var (Build *b, uint64_t id, const TdTapeVar *var)
 {
   uint32_t index = b->shape->vars.n;
   TdTapeVar *v = td__list_add (&b->shape->vars, sizeof *v);
 
-  if (v == NULL || !td__id_map_set (&b->var_of, id, index))
+  if (v == NULL || !note_var (b, id, index))
     {
       b->failed = true;
       return 0;
@@ -116,7 +155,7 @@ add_external (Build *b, uint64_t id)
 static uint32_t
 var_of (Build *b, uint64_t id)
 {
-  uint32_t var = td__id_map_get (&b->var_of, id);
+  uint32_t var = known_var (b, id);
 
   if (var == TD_TAPE_NONE)
     {
@@ -456,6 +495,7 @@ td__shape_build (TdAssembler *a)
     close_span (&b);
   index_vars (&b);
   td__id_map_clear (&b.var_of);
+  td__list_clear (&b.own);
   td__id_map_clear (&b.counts);
   td__list_clear (&b.stack);
   if (b.failed)
@@ -482,6 +522,18 @@ td__shape_free (TdShape *s)
     td__list_clear (lists[i]);
   free (s->raw);
   free (s);
+}
+
+void
+td__shape_slim (TdShape *s)
+{
+  TdList *lists[] = { &s->events, &s->ins, &s->outs, &s->spans, &s->grads };
+
+  if (s->raw != NULL || s->it.structure == 0)
+    return;
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+    td__list_clear (lists[i]);
+  s->it.n_events = s->it.n_ins = s->it.n_outs = s->it.n_spans = s->it.n_grads = 0;
 }
 
 uint32_t

@@ -85,7 +85,7 @@ td__feed_static_run (TdAssembler *a, const TdRawHead *head)
   if (head->flags != TD_RAW_RUN_BEGINS)
     {
       run = find_run (a, &raw->run, head->flags == TD_RAW_RUN_ENDS);
-      if (run != NULL && head->flags == TD_RAW_RUN_ASIDE)
+      if (run != NULL && head->flags == TD_RAW_RUN_DISCARDED)
         run->flags |= TD_TAPE_RUN_ASIDE;
       else if (run != NULL)
         {

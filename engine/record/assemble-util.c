@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "assembler-private.h"
 
-#include "../tape/td-tape-oom-way.h"
+#include "td-tape-oom-way.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -181,7 +181,7 @@ static const uint16_t least[TD_RAW_N_TYPES] = {
   [TD_RAW_STATIC_RUN] = sizeof (TdRawStaticRun),
   [TD_RAW_STATIC_ENTRY] = sizeof (TdRawStaticEntry),
   [TD_RAW_HELD] = sizeof (TdRawHeld),
-  [TD_RAW_LATE_STATS] = sizeof (TdRawLateStats),
+  [TD_RAW_ASYNC_STATS] = sizeof (TdRawAsyncStats),
   [TD_RAW_DEVICE_TIME] = sizeof (TdRawDeviceTime),
   [TD_RAW_ANSWERED] = sizeof (TdRawAnswered),
   [TD_RAW_DEVICE] = sizeof (TdRawDevice),

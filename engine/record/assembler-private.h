@@ -86,7 +86,8 @@ typedef struct
 {
   uint32_t id;
   uint32_t n;
-  TdTapeMemory *records;
+  TdTapeMemory *records;      /* NULL where there are very many: then their hashes */
+  uint64_t hash[2], moved[2]; /* with addresses, and without */
   uint64_t start_hash, end_hash;
   uint64_t used;
   uint64_t start_bytes[TD_TAPE_N_CATEGORIES];
@@ -156,7 +157,8 @@ struct TdAssembler
   TdList raw; /* bytes of structure records */
   uint32_t n_records;
   TdList start, duration; /* uint64_t ticks by event */
-  TdList memory;          /* TdTapeMemory, ids absolute */
+  TdList memory;          /* TdTapeMemory, ids absolute, unless ... */
+  bool memory_is_relative;
   TdList reads, stats, tensors, notices;
   TdList devices, device_times; /* TdTapeDevice, TdRawDeviceTime */
   TdList pools;                 /* TdTapePool */
@@ -241,6 +243,8 @@ void td__shape_free (TdShape *shape);
 void td__shape_keep (TdAssembler *a, TdShape *shape);
 /** The shape that the open iteration has, its externals bound; NULL: none. */
 TdShape *td__shape_match (TdAssembler *a);
+/** Drop of a large shape what only its own iteration needed. */
+void td__shape_slim (TdShape *shape);
 /** Variable of engine id `id`, TD_TAPE_NONE if the iteration has none. */
 uint32_t td__shape_var (const TdAssembler *a, const TdShape *shape, uint64_t id);
 
@@ -248,6 +252,8 @@ uint32_t td__shape_var (const TdAssembler *a, const TdShape *shape, uint64_t id)
  * profile is stored.  `blocks` and the records live in lists that the next call reuses. */
 void td__memory_finish (TdAssembler *a, const TdShape *shape, TdTapeIteration *it,
                         TdList *records, TdList *blocks, bool commit);
+/** Give the pending memory records the engine's ids again. */
+void td__memory_absolute (TdAssembler *a);
 /** Let the pending memory records change what is alive, and nothing else. */
 void td__memory_replay (TdAssembler *a, const TdShape *shape, TdTapeIteration *it);
 
@@ -273,7 +279,7 @@ void td__feed_static_run (TdAssembler *a, const TdRawHead *head);
 void td__feed_static_entry (TdAssembler *a, const TdRawHead *head);
 /** The runs of the open iteration as they are at a moment, in `runs`. */
 void td__static_runs (const TdAssembler *a, uint64_t end_ns, TdList *runs);
-void td__feed_late_stats (TdAssembler *a, const TdRawHead *head);
+void td__feed_async_stats (TdAssembler *a, const TdRawHead *head);
 void td__feed_device_time (TdAssembler *a, const TdRawHead *head);
 void td__feed_answered (TdAssembler *a, const TdRawHead *head);
 void td__feed_device (TdAssembler *a, const TdRawHead *head);

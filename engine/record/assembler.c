@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #define LIVE_AFTER_NS 100000000u
+#define LARGE_RAW (64u << 20)
 
 typedef void (*Feed) (TdAssembler *a, const TdRawHead *head);
 
@@ -103,6 +104,12 @@ clear_iteration (TdAssembler *a)
   a->flags = 0;
   a->n_records = 0;
   a->raw.n = a->start.n = a->duration.n = a->memory.n = 0;
+  a->memory_is_relative = false;
+  /* What one very large iteration took is not kept for those after it. */
+  if (a->raw.room > LARGE_RAW)
+    td__list_clear (&a->raw);
+  if (a->memory.room > LARGE_RAW / sizeof (TdTapeMemory))
+    td__list_clear (&a->memory);
   a->reads.n = a->stats.n = a->tensors.n = a->notices.n = a->statics.n = 0;
   a->runs.n = a->traced.n = 0;
   a->held.n = a->objects.n = a->references.n = 0;
@@ -303,6 +310,7 @@ td__finish_iteration (TdAssembler *a, uint64_t end_ticks)
       recent = &a->recent[a->next_recent++ % MAX_RECENT];
       *recent = (TdRecent){ .first_id = a->begin.first_id, .end_id = UINT64_MAX, .shape = s };
       a->next_recent %= MAX_RECENT;
+      td__shape_slim (s);
     }
   clear_resolved (&r);
   a->state.n_iterations++;
@@ -324,6 +332,7 @@ td_assembler_show_live (TdAssembler *a)
   resolve (a, s, td__assembler_ns (a, td_ring_ticks ()), &it, &r, false);
   td__memory_finish (a, s, &it, &r.records, &r.blocks, false);
   td_tape_writer_live (a->w, &it);
+  td__memory_absolute (a);
   clear_resolved (&r);
   td__shape_free (s);
   a->shown_events = a->state.n_events;
@@ -648,7 +657,7 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
   [TD_RAW_STATIC_RUN] = td__feed_static_run,
   [TD_RAW_STATIC_ENTRY] = td__feed_static_entry,
   [TD_RAW_HELD] = td__feed_held,
-  [TD_RAW_LATE_STATS] = td__feed_late_stats,
+  [TD_RAW_ASYNC_STATS] = td__feed_async_stats,
   [TD_RAW_DEVICE_TIME] = td__feed_device_time,
   [TD_RAW_ANSWERED] = td__feed_answered,
   [TD_RAW_DEVICE] = td__feed_device,

@@ -11,9 +11,10 @@
  * All are unset, and descriptors closed on exec, so that a child of the model is not taken for
  * the model.  Of several programs that a script starts, the first takes the ring.
  * SPDX-License-Identifier: MIT */
-#include "recorder.h"
+#include "attach.h"
 
-#include "../agent/agent.h"
+#include "agent/agent.h"
+#include "recorder.h"
 
 #include <fcntl.h>
 #if defined(__GLIBC__)
@@ -177,6 +178,7 @@ td__record_attach (void)
           TdRecorder *r
               = td__recorder_new (ring, level_of (level), record == NULL || *record != '0');
 
+          td_ring_guard (ring);
           if (control_fd >= 0)
             r->agent = td__agent_new (r, control_fd, breaks);
           start (r, times);

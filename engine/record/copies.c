@@ -1,11 +1,10 @@
-/* Copies between the host and devices, into the ring.
+/* Recording copies between host and devices.
  *
- * What is copied while no iteration is recorded waits for the next one, which nearly always is
- * what it is for: parameters, data, loaded files.  What is left at the end gets an iteration of
- * its own.
+ * Copies outside iterations are recorded with the next one, which they are nearly always made
+ * for: parameters, data, loaded files.  Those after the last iteration get one of their own.
  *
  * SPDX-License-Identifier: MIT */
-#include "../core/copies.h"
+#include "compute/core/copies.h"
 #include "recorder.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What updates tell about gradients: which one each parameter used, and what hooks made of it.
+/* Recording which gradient each parameter's update used, and what hooks have changed in it.
  *
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"

@@ -1,22 +1,23 @@
-/* Why memory is still there: what outlived the iteration that made it, and who keeps it, in
- * groups, at ends of iterations.
+/* What keeps memory alive: at the end of an iteration, the arrays that have outlived the
+ * iteration that made them, in groups by who keeps them.
  *
- * Roots are handles with a holder.  From each the graph behind it is walked, and every saved
- * array met first goes to its account.  A walk of everything at every end would be quadratic
- * for just the programs that leak: a walk costs about what it visits, and waits until as many
- * events have run.
+ * Roots are variables with a holder.  The graph behind each root is walked, and a saved array
+ * is counted for the root that reaches it first.  A walk at the end of every iteration would
+ * make programs that leak quadratic; so a walk, which costs about what it visits, waits until
+ * as many events have run as the one before it has visited.
  *
  * SPDX-License-Identifier: MIT */
 #include "holdings.h"
+#include "host-memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum
 {
-  MAX_GROUPS = 512,       /* looked at; what comes after is one */
-  MAX_ITERATIONS = 65536, /* whose first ids are known */
-  SAME_MARKS = 64         /* of which two are written */
+  MAX_GROUPS = 512,       /* further groups are counted as one */
+  MAX_ITERATIONS = 65536, /* so many are remembered by their first id */
+  SAME_MARKS = 64         /* of so many equal marks two are written */
 };
 
 /** What makes two objects of one group. */
@@ -37,15 +38,15 @@ typedef struct
 
 struct TdHoldings
 {
-  Group groups[MAX_GROUPS + 1]; /* the last: all others */
+  Group groups[MAX_GROUPS + 1]; /* the last one: all others */
   uint16_t slots[4 * MAX_GROUPS];
   uint32_t n;
-  uint64_t *first_ids; /* of nodes, by iteration */
+  uint64_t *first_ids; /* of nodes: the first of each iteration */
   uint64_t first_iteration, very_first_id;
   uint32_t n_iterations;
   uint64_t credit, cost, visits;
   uint64_t told_bytes, told_objects; /* at the last mark that was written */
-  uint32_t n_same;                   /* marks since then that were as it was */
+  uint32_t n_same;                   /* equal marks since then */
   TdOp **work;
   size_t n_work, work_capacity;
   TdObjects *objects;
@@ -59,19 +60,15 @@ room (void *items, size_t n, size_t *capacity, size_t size)
   if (n < *capacity)
     return items;
   *capacity = *capacity == 0 ? 256 : 2 * *capacity;
-  items = realloc (items, *capacity * size);
-  if (items == NULL)
-    abort ();
+  items = td__xrealloc (items, *capacity * size);
   return items;
 }
 
 TdHoldings *
 td__holdings_new (void)
 {
-  TdHoldings *h = calloc (1, sizeof *h);
+  TdHoldings *h = td__xcalloc (1, sizeof *h);
 
-  if (h == NULL)
-    abort ();
   h->objects = td__objects_new ();
   return h;
 }
@@ -91,15 +88,14 @@ td__holdings_free (TdHoldings *h)
 void
 td__holdings_begin (TdHoldings *h, uint64_t iteration, uint64_t first_id)
 {
-  if (h->first_ids == NULL
-      && (h->first_ids = malloc (MAX_ITERATIONS * sizeof first_id)) == NULL)
-    abort ();
+  if (h->first_ids == NULL)
+    h->first_ids = td__xmalloc (MAX_ITERATIONS * sizeof first_id);
   if (h->n_iterations == 0)
     {
       h->first_iteration = iteration;
       h->very_first_id = first_id;
     }
-  if (h->n_iterations == MAX_ITERATIONS) /* the older half is "or before" */
+  if (h->n_iterations == MAX_ITERATIONS) /* the older half is forgotten: "or before" */
     {
       h->n_iterations /= 2;
       h->first_iteration += h->n_iterations;
@@ -153,7 +149,7 @@ group_of (TdHoldings *h, const Key *key)
     }
 }
 
-/* Say that buffer b was met.  Returns whether it is the first time. */
+/* Mark buffer b as visited.  Returns whether this is the first time. */
 static bool
 meet (TdHoldings *h, const TdBuffer *b)
 {
@@ -165,9 +161,7 @@ meet (TdHoldings *h, const TdBuffer *b)
       const TdBuffer **items = h->met;
 
       h->met_capacity = old == 0 ? 1024 : 2 * old;
-      h->met = calloc (h->met_capacity, sizeof *h->met);
-      if (h->met == NULL)
-        abort ();
+      h->met = td__xcalloc (h->met_capacity, sizeof *h->met);
       h->n_met = 0;
       for (size_t i = 0; i < old; i++)
         if (items[i] != NULL)
@@ -184,7 +178,7 @@ meet (TdHoldings *h, const TdBuffer *b)
   return true;
 }
 
-/* An array of node n, on the account of the root that `key` names. */
+/* Count an array of node n for the root that `key` names. */
 static void
 count (TdHoldings *h, Key key, const TdNode *n, const TdBuffer *b, const TdSite *site)
 {
@@ -225,7 +219,7 @@ push (TdHoldings *h, TdNode *n)
   h->work[h->n_work++] = op;
 }
 
-/* The array that an operation saved of node n, unless a live handle has it as well. */
+/* Count the array that an operation saved of node n, unless a live variable has it too. */
 static void
 saved (TdHoldings *h, const Key *key, const TdNode *n)
 {
@@ -264,7 +258,7 @@ walk (TdHoldings *h, const TdVar *v, TdHold hold)
     }
 }
 
-/* Holds of the program first, then those by way of others. */
+/* Direct holds of the program first, then indirect ones. */
 static const TdHold order[] = { TD_HOLD_USER,     TD_HOLD_LINK,      TD_HOLD_ENGINE,
                                 TD_HOLD_GRADIENT, TD_HOLD_OPTIMIZER, TD_HOLD_SCOPE };
 
@@ -342,8 +336,8 @@ put (TdRecorder *r, const Group *g, unsigned flags)
   td_ring_publish (r->ring, raw->head.size);
 }
 
-/* A mark is written when it differs from the last one, for the first time that it does not, and
- * now and then. */
+/* Whether to write a mark: if it differs from the last one, if it is the first that does not,
+ * and at intervals. */
 static bool
 is_news (TdHoldings *h)
 {
@@ -382,7 +376,7 @@ put_all (TdHoldings *h, TdRecorder *r)
     }
   others.key = (Key){ 0 };
   others.oldest = 0;
-  /* Last, and always: it says that this iteration has a mark. */
+  /* always written, and last: it shows that this iteration has a mark */
   put (r, &others, TD_TAPE_HELD_OTHERS);
 }
 
@@ -392,7 +386,7 @@ td__holdings_mark (TdHoldings *h, TdRecorder *r, uint64_t n_events)
   const TdSlab *slab = &td__engine.vars;
 
   for (const TdScope *s = td__engine.scope; s != NULL; s = s->outer)
-    if (s->is_iteration) /* the program ends in the middle: its scope is open */
+    if (s->is_iteration) /* the program ends within an iteration: its scope is open */
       return;
   h->credit += 128 + 2 * n_events;
   td__objects_count (h->objects, n_events);
@@ -406,7 +400,7 @@ td__holdings_mark (TdHoldings *h, TdRecorder *r, uint64_t n_events)
   memset (&h->groups[MAX_GROUPS], 0, sizeof h->groups[0]);
   if (h->met != NULL)
     memset (h->met, 0, h->met_capacity * sizeof *h->met);
-  td__engine.mark += 4; /* a backward has used those after its own */
+  td__engine.mark += 4; /* a backward uses a few numbers after its own */
   walk_roots (h, true);
   walk_roots (h, false);
   if (is_news (h))

@@ -1,8 +1,9 @@
-/* Memory as the recorder tells it: what is taken and given up between two events belongs to the
- * second; the outputs of an event are written with it (recorder.c).
+/* Recording memory.  What is allocated and freed between two events belongs to the second one;
+ * the outputs of an event are written together with it (recorder.c).
  *
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"
+#include "host-memory.h"
 
 #include <stdlib.h>
 
@@ -32,7 +33,7 @@ put_free (TdRecorder *r, const TdBuffer *b, uint8_t category)
   td_ring_commit (r->ring, sizeof *f);
 }
 
-/* Allocations and frees so far belong to the event that follows. */
+/* Write allocations and frees so far: they belong to the event that follows. */
 void
 td__recorder_flush_memory (TdRecorder *r)
 {
@@ -63,9 +64,7 @@ pend (TdRecorder *r, const TdBuffer *b, uint8_t kind)
   if (TD_UNLIKELY (r->n_pending == r->pending_capacity))
     {
       r->pending_capacity = r->pending_capacity == 0 ? 256 : 2 * r->pending_capacity;
-      r->pending = realloc (r->pending, r->pending_capacity * sizeof *r->pending);
-      if (r->pending == NULL)
-        abort ();
+      r->pending = td__xrealloc (r->pending, r->pending_capacity * sizeof *r->pending);
     }
   p = &r->pending[r->n_pending++];
   p->variable = 0;
@@ -75,7 +74,7 @@ pend (TdRecorder *r, const TdBuffer *b, uint8_t kind)
   return p;
 }
 
-/* The buffer's own words, since it ends. */
+/* Keep what is needed of a buffer that is being freed. */
 static void
 keep_words (TdPendingMemory *p, const TdBuffer *b)
 {
@@ -85,8 +84,8 @@ keep_words (TdPendingMemory *p, const TdBuffer *b)
   p->buffer = b->id;
 }
 
-/* The allocation of a buffer among those that wait, or NULL.  A scope that closes frees
- * thousands of buffers that do not. */
+/* Find the allocation of a buffer among those that are not written yet, or NULL.  NULL is the
+ * usual case: a scope that closes frees thousands of older buffers. */
 static TdPendingMemory *
 find_pending (TdRecorder *r, const TdBuffer *b)
 {
@@ -96,11 +95,11 @@ find_pending (TdRecorder *r, const TdBuffer *b)
   return NULL;
 }
 
-/* Name the variable of a buffer that was allocated just now. */
+/* Set the variable of a buffer that was just allocated. */
 void
 td__recorder_match_memory (TdRecorder *r, const TdBuffer *b, uint64_t variable)
 {
-  TdPendingMemory *p = find_pending (r, b);
+  TdPendingMemory *p = b != NULL ? find_pending (r, b) : NULL;
 
   if (p != NULL && p->variable == 0)
     p->variable = variable;

@@ -1,7 +1,9 @@
-/* What the recorder says once: texts, operation classes, sites, link paths, attributes.
+/* Definitions, which are recorded once: texts, operation classes, sites, link paths,
+ * attributes.
  *
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"
+#include "host-memory.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,9 +24,7 @@ map_grow (TdIdMap *m)
   TdIdMap old = *m;
 
   m->capacity = old.capacity == 0 ? 256 : 2 * old.capacity;
-  m->slots = calloc (m->capacity, sizeof *m->slots);
-  if (m->slots == NULL)
-    abort ();
+  m->slots = td__xcalloc (m->capacity, sizeof *m->slots);
   for (size_t i = 0; i < old.capacity; i++)
     if (old.slots[i].id != 0)
       {

@@ -1,19 +1,21 @@
-/* The graph behind what outlived its iteration: handles, operations and arrays, and what refers
- * to what, as td-tape-objects.h says.
+/* Recording what refers to what among the objects that have outlived their iteration:
+ * variables, operations and arrays (td-tape-objects.h).
  *
- * Found breadth first from all handles that something holds, so that the nearest are told when
- * there are too many.  Each is written whole or not at all, and only now and then: what a tape
- * gets is proportional to what the program did, also where a program leaks.
+ * They are found breadth first from all variables that something holds, so that if there are
+ * too many those nearest to a holder are written.  A set of objects is written as a whole or
+ * not at all, and only at intervals, so that what a tape gets is proportional to what the
+ * program did, also in a program that leaks.
  *
  * SPDX-License-Identifier: MIT */
 #include "holdings.h"
+#include "host-memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum
 {
-  FIRST_OBJECTS = 65536, /* written whenever something changed, up to so many in all */
+  FIRST_OBJECTS = 65536, /* up to so many in all, objects are written at every change */
   EVENTS_PER_OBJECT = 16,
   MAX_REFERENCES = 8 * TD_TAPE_MAX_OBJECTS,
   REFERENCES_PER_RECORD = 256
@@ -37,17 +39,15 @@ struct TdObjects
   uint32_t n_to, to_capacity;
   uint32_t *slots; /* 2^k; index + 1 of what was found, by pointer */
   size_t n_slots;
-  uint64_t n_written, n_last, events; /* in all; the last time; events since then */
+  uint64_t n_written, n_last, events; /* in all; the last time; since then */
   bool cut;
 };
 
 TdObjects *
 td__objects_new (void)
 {
-  TdObjects *o = calloc (1, sizeof *o);
+  TdObjects *o = td__xcalloc (1, sizeof *o);
 
-  if (o == NULL)
-    abort ();
   return o;
 }
 
@@ -87,9 +87,7 @@ room (void *items, uint32_t n, uint32_t *capacity, size_t size)
   if (n < *capacity)
     return items;
   *capacity = *capacity == 0 ? 256 : 2 * *capacity;
-  items = realloc (items, *capacity * size);
-  if (items == NULL)
-    abort ();
+  items = td__xrealloc (items, *capacity * size);
   return items;
 }
 
@@ -108,14 +106,12 @@ grow_slots (TdObjects *o)
 {
   free (o->slots);
   o->n_slots = o->n_slots == 0 ? 1024 : 2 * o->n_slots;
-  o->slots = calloc (o->n_slots, sizeof *o->slots);
-  if (o->slots == NULL)
-    abort ();
+  o->slots = td__xcalloc (o->n_slots, sizeof *o->slots);
   for (uint32_t i = 0; i < o->n; i++)
     *slot_of (o, o->found[i].pointer) = i + 1;
 }
 
-/* The object of a pointer, found now or before; NULL: there are too many. */
+/* The object of a pointer, which is added if it is new; NULL: there are too many. */
 static Found *
 find (TdObjects *o, const void *pointer, TdTapeObjectKind kind)
 {
@@ -142,7 +138,7 @@ set_made (const TdHoldings *h, Found *f, uint64_t id)
     f->o.iteration = TD_TAPE_NO_ID;
 }
 
-/* Object i refers to `to`, or would. */
+/* Add a reference from object i. */
 static void
 refer (TdObjects *o, uint32_t i, const Found *to)
 {
@@ -208,7 +204,7 @@ refer_op (TdObjects *o, const TdHoldings *h, uint32_t i, TdOp *op)
     refer (o, i, f);
 }
 
-/* A node has the array as well: once for each node, however many operations saved it. */
+/* Count the reference of a node to its array: once, however many operations saved it. */
 static void
 count_node (TdObjects *o, TdNode *n, uint32_t mark)
 {
@@ -225,7 +221,7 @@ count_node (TdObjects *o, TdNode *n, uint32_t mark)
 /* --------------------------------------------------------------------------- handles */
 
 static bool
-is_worth_telling (const TdHoldings *h, const TdVar *v)
+is_worth_reporting (const TdHoldings *h, const TdVar *v)
 {
   return v->node->creator != NULL || is_told (h, v->buffer, v->node->id);
 }
@@ -259,7 +255,8 @@ find_roots (TdObjects *o, const TdHoldings *h)
         const TdVar *v = (TdVar *)(void *)((char *)slab->chunks[c] + i * slab->item_bytes);
 
         if (v->state == TD_VAR_LIVE && v->refs > v->holds[TD_HOLD_GRADIENT]
-            && (is_worth_telling (h, v) || (v->grad != NULL && is_worth_telling (h, v->grad)))
+            && (is_worth_reporting (h, v)
+                || (v->grad != NULL && is_worth_reporting (h, v->grad)))
             && find_handle (o, h, v) == NULL)
           o->cut = true;
       }
@@ -270,7 +267,7 @@ follow_handle (TdObjects *o, const TdHoldings *h, uint32_t i, const TdVar *v)
 {
   refer_array (o, h, i, v->node, v->buffer, v->site);
   refer_op (o, h, i, v->node->creator);
-  if (v->grad != NULL && is_worth_telling (h, v->grad))
+  if (v->grad != NULL && is_worth_reporting (h, v->grad))
     refer (o, i, find_handle (o, h, v->grad));
 }
 
@@ -302,12 +299,11 @@ follow (TdObjects *o, const TdHoldings *h)
     }
 }
 
-/* Arrays that something has which is none of the objects: a batch that waits, a communicator.
- */
+/* Find arrays to which something else refers: a batch that is prefetched, a communicator. */
 static void
 find_elsewhere (TdObjects *o)
 {
-  const uint32_t mark = td__engine.mark += 4; /* a backward has used those after its own */
+  const uint32_t mark = td__engine.mark += 4; /* a backward uses a few numbers after its own */
 
   for (uint32_t i = 0; i < o->n; i++)
     if (o->found[i].o.kind == TD_TAPE_OBJECT_HANDLE)

@@ -2,8 +2,8 @@
  * the most.
  *
  * SPDX-License-Identifier: MIT */
-#include "../core/memory-chain.h"
-#include "../tape/td-tape-oom-way.h"
+#include "compute/core/memory-chain.h"
+#include "td-tape-oom-way.h"
 #include "holdings.h"
 
 #include <string.h>

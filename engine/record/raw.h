@@ -20,7 +20,7 @@
  * - MEMORY, ALLOC and FREE records belong to the event that follows them, SCOPE and LINK
  * records too; STATS, TENSOR and NOTICE belong to the event before them.
  * - An ITERATION_END with TD_RAW_ANSWERS_TO_COME is followed, anywhere later, by the
- * iteration's LATE_STATS and DEVICE_TIME, and then by its ANSWERED.
+ * iteration's ASYNC_STATS and DEVICE_TIME, and then by its ANSWERED.
  * - Records larger than TD_RING_MAX_RECORD are not possible: TENSOR, SOURCE and SCHEDULE come
  * in parts.
  * - Times are raw ticks (td_ring_ticks).  A backward event that follows another one of the same
@@ -65,7 +65,7 @@ typedef enum
   TD_RAW_STATIC_RUN,
   TD_RAW_STATIC_ENTRY,
   TD_RAW_HELD,
-  TD_RAW_LATE_STATS,
+  TD_RAW_ASYNC_STATS,
   TD_RAW_DEVICE_TIME,
   TD_RAW_ANSWERED,
   TD_RAW_DEVICE,
@@ -381,7 +381,7 @@ enum
 {
   TD_RAW_RUN_BEGINS,
   TD_RAW_RUN_ENDS,
-  TD_RAW_RUN_ASIDE /* the newest one of this chain and kind */
+  TD_RAW_RUN_DISCARDED /* the newest one of this chain and kind */
 };
 
 /** STATIC_RUN: head.flags is one of those; events and time are the reader's to fill in. */
@@ -399,14 +399,14 @@ typedef struct
   TdRawHead head;
   TdTapeTraced entry;
 } TdRawStaticEntry;
-/** LATE_STATS: STATS of an event of the open iteration or of the one before, which a device
+/** ASYNC_STATS: STATS of an event of the open iteration or of the one before, which a device
  * has answered now. */
 typedef struct
 {
   TdRawHead head;
   uint64_t iteration, variable;
   TdTapeStats stats; /* its `event` counts */
-} TdRawLateStats;
+} TdRawAsyncStats;
 
 /** DEVICE_TIME: when an event ran on its device, or a copy of the iteration. */
 typedef struct

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"
+#include "host-memory.h"
 
-#include "../agent/agent.h"
+#include "agent/agent.h"
 #include "holdings.h"
 #include "stats.h"
 
@@ -46,6 +47,7 @@ begin_iteration (TdRecorder *r, int64_t number, uint32_t label, const TdSite *si
   PUBLISH (r, b);
   r->now->iteration = (uint64_t)number;
   r->event = r->written = 0;
+  td__event_ids_begin (&r->ids, td__engine.next_id + 1);
   r->in_iteration = true;
   r->outside = outside;
   td__recorder_times_begin (r);
@@ -75,10 +77,10 @@ end_iteration (TdRecorder *r, bool finishing)
   if (!finishing)
     td__holdings_mark (r->holdings, r, r->event);
   td__recorder_devices (r);
-  if (r->late_devices != 0)
-    td__recorder_late (r, TD_LATE_SEND);
+  if (r->async_devices != 0)
+    td__recorder_poll_async (r, TD_ASYNC_SEND);
   RECORD (r, TdRawIterationEnd, e, TD_RAW_ITERATION_END);
-  e->head.flags = td__recorder_late_ends (r) ? TD_RAW_ANSWERS_TO_COME : 0;
+  e->head.flags = td__recorder_async_ends (r) ? TD_RAW_ANSWERS_TO_COME : 0;
   e->ticks = td_ring_ticks ();
   PUBLISH (r, e);
   r->in_iteration = false;
@@ -132,7 +134,7 @@ put_output (uint64_t *to, const TdNode *n, const TdBuffer *b, unsigned flags)
 
 /* A variable made outside operations is described when it is first used. */
 static void
-tell_leaf (TdRecorder *r, TdNode *n)
+write_leaf (TdRecorder *r, TdNode *n)
 {
   uint32_t name = td__recorder_string (r, n->name);
   uint32_t path = td__recorder_path (r, n->path);
@@ -204,10 +206,12 @@ before_op (TdObserver *o, const TdEvent *e)
       for (int i = 0; i < e->n_in; i++)
         if (TD_UNLIKELY (!e->in[i]->is_leaf_known))
           {
-            tell_leaf (r, e->in[i]);
+            write_leaf (r, e->in[i]);
             if (wants_gradients (r, e))
               td__recorder_gradient (r, e->in[i]);
           }
+      if (wants_values (r, e))
+        td__recorder_inputs (r, e);
       const TdKnownPlace *place = r->place = place_of (r, e);
       now->opdef = place->opdef_id;
       now->site = place->site_id;
@@ -219,7 +223,7 @@ before_op (TdObserver *o, const TdEvent *e)
     }
   if (TD_UNLIKELY (r->agent != NULL) && td__agent_attention (r->agent))
     {
-      td__agent_before (r->agent, e);
+      r->agent->calls->before (r->agent, e);
       r->chained = 0;
     }
   now->running = 1;
@@ -272,6 +276,15 @@ enum
   FEW_OPERANDS = 64
 };
 
+/* How many events ago the one with this id was; 0: not in this iteration. */
+static inline uint64_t
+events_since (const TdRecorder *r, uint64_t id)
+{
+  int64_t event = td__event_ids_find (&r->ids, id);
+
+  return event >= 0 && (uint64_t)event < r->event ? r->event - (uint64_t)event : 0;
+}
+
 /* The event, after the allocations that it made for its outputs.  n_out is a constant in the
  * usual case, where the loops go. */
 static inline __attribute__ ((always_inline)) void
@@ -281,7 +294,7 @@ put_event (TdRecorder *r, const TdEvent *e, uint64_t end, unsigned n_out)
   unsigned n_in = (unsigned)e->n_in, shared = shares (e);
   uint64_t attrs
       = e->cls->n_attrs > 0 ? td__recorder_attrs (r, e->cls, e->attrs, e->algorithm) : 0;
-  uint64_t back = e->twin_id != 0 && e->twin_id < e->id ? e->id - e->twin_id : 0;
+  uint64_t back = e->twin_id != 0 ? events_since (r, e->twin_id) : 0;
   unsigned flags = e->flags & TD_EVENT_GRAPH ? TD_TAPE_VAR_REQUIRES_GRAD : 0u;
   uint32_t bytes = (uint32_t)sizeof (TdRawOp) + 8 * n_in, before = 0;
   uint64_t *op, *at;
@@ -314,6 +327,7 @@ put_event (TdRecorder *r, const TdEvent *e, uint64_t end, unsigned n_out)
       at = put_output (at, e->out[i], e->out_buffers[i],
                        flags | (td__bit (e->retained_out, (int)i) ? TD_TAPE_VAR_RETAINED : 0u));
       e->out[i]->is_leaf_known = true;
+      e->out[i]->is_counted = r->level >= TD_TAPE_LEVEL_STATS;
     }
   td_ring_publish (r->ring, before + bytes);
 }
@@ -335,7 +349,7 @@ write_op (TdRecorder *r, const TdEvent *e, uint64_t end)
 
 /* What else was allocated meanwhile; of a replay, its results. */
 static __attribute__ ((noinline)) void
-tell_memory (TdRecorder *r, const TdEvent *e)
+write_memory (TdRecorder *r, const TdEvent *e)
 {
   if (e->flags & TD_EVENT_REPLAYED)
     for (int i = 0; i < e->n_out; i++)
@@ -356,9 +370,10 @@ after_op (TdObserver *o, const TdEvent *e)
   if (TD_LIKELY (r->writes))
     {
       if (TD_UNLIKELY (r->n_pending > 0))
-        tell_memory (r, e);
+        write_memory (r, e);
       if (TD_UNLIKELY (e->phase == TD_PHASE_UPDATE) && e->n_in > 0)
         td__recorder_update (r, e);
+      td__event_ids_note (&r->ids, e->id, (uint32_t)r->event);
       write_op (r, e, end);
       r->written = r->event + 1;
       if (wants_values (r, e))
@@ -366,12 +381,14 @@ after_op (TdObserver *o, const TdEvent *e)
           td__recorder_stats_wanted (e, false);
           for (int i = 0; i < e->n_out && !failed; i++)
             td__recorder_values (r, e->out[i], e->out_buffers[i]);
+          if (is_backward (e) && !failed)
+            td__recorder_accumulated (r, e);
         }
       if (wants_gradients (r, e) && !failed && e->n_in > 0 && (e->cls->writes & 1) != 0)
-        td__recorder_gradient (r, e->in[0]);
+        td__recorder_updated (r, e->in[0]);
       r->event++;
-      if (TD_UNLIKELY (r->late_devices != 0))
-        td__recorder_late_now_and_then (r);
+      if (TD_UNLIKELY (r->async_devices != 0))
+        td__recorder_poll_async_now_and_then (r);
     }
   r->n_events++;
   r->chained = is_backward (e) && r->level == TD_TAPE_LEVEL_GRAPH && td__engine.hooks == NULL
@@ -379,7 +396,7 @@ after_op (TdObserver *o, const TdEvent *e)
                    : 0;
   if (TD_UNLIKELY (r->agent != NULL && r->agent->needs_stats))
     {
-      td__agent_after (r->agent, e);
+      r->agent->calls->after (r->agent, e);
       r->chained = 0;
     }
 }
@@ -462,7 +479,7 @@ on_iteration (TdObserver *o, bool begin, int64_t number, int64_t label, const Td
   if (r->writes)
     begin_iteration (r, number, label_of (r, label), site, false);
   if (r->agent != NULL)
-    td__agent_iteration (r->agent, number);
+    r->agent->calls->iteration (r->agent, number);
 }
 
 static void
@@ -552,7 +569,7 @@ on_error (TdObserver *o, const TdError *error)
 
   notice (r, TD_TAPE_NOTICE_ERROR, error->status, error->message, error->op, error->site);
   if (r->agent != NULL)
-    td__agent_error (r->agent, error, NULL);
+    r->agent->calls->error (r->agent, error, NULL);
 }
 
 static void
@@ -612,8 +629,8 @@ static void
 on_write (TdObserver *o, TdNode *n, const TdSite *site)
 {
   (void)o;
-  (void)n;
   (void)site;
+  n->is_counted = false;
 }
 
 void
@@ -630,6 +647,30 @@ td__recorder_notice (TdRecorder *r, const char *text)
 }
 
 static void
+recorder_free (TdRecorder *r)
+{
+  if (r == NULL)
+    return;
+  if (td__recorder == r)
+    td__recorder = NULL;
+  if (r->agent != NULL)
+    r->agent->calls->free (r->agent);
+  td_assembler_free (r->assembler);
+  td_tape_writer_free (r->writer);
+  td_ring_free (r->ring);
+  free (r->strings.slots);
+  free (r->classes.slots);
+  free (r->sites.slots);
+  free (r->attrs.slots);
+  free (r->paths.slots);
+  free (r->pending);
+  free (r->chains);
+  td__event_ids_clear (&r->ids);
+  td__holdings_free (r->holdings);
+  free (r);
+}
+
+static void
 on_finish (TdObserver *o, int status)
 {
   TdRecorder *r = self (o);
@@ -639,8 +680,8 @@ on_finish (TdObserver *o, int status)
       if (r->n_early > 0)
         ensure_iteration (r);
       end_iteration (r, true);
-      td__recorder_late (r, TD_LATE_WAIT);
-      td__recorder_tell_left_out (r);
+      td__recorder_poll_async (r, TD_ASYNC_WAIT);
+      td__recorder_report_left_out (r);
       RECORD (r, TdRawExit, e, TD_RAW_EXIT);
       e->status = status;
       e->reserved = 0;
@@ -654,7 +695,7 @@ on_finish (TdObserver *o, int status)
       else
         td_ring_drain_wait (r->ring);
     }
-  td__recorder_free (r);
+  recorder_free (r);
 }
 
 void
@@ -672,7 +713,7 @@ td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site)
 {
   if (!r->writes)
     return;
-  td__recorder_late (r, TD_LATE_WAIT);
+  td__recorder_poll_async (r, TD_ASYNC_WAIT);
   uint32_t text = td__recorder_string (r, reason), id = td__recorder_site (r, site);
   RECORD (r, TdRawStopped, s, TD_RAW_STOPPED);
   s->reason = text;
@@ -725,7 +766,7 @@ static const TdObserver vtable = {
   .notice = on_notice,
   .config = on_config,
   .param = on_param,
-  .static_news = td__recorder_static_news,
+  .static_event = td__recorder_static_event,
   .schedule = td__recorder_schedule,
   .static_run = td__recorder_static_run,
   .static_entry = td__recorder_static_entry,
@@ -736,10 +777,8 @@ static const TdObserver vtable = {
 TdRecorder *
 td__recorder_new (TdRing *ring, uint32_t level, bool writes)
 {
-  TdRecorder *r = calloc (1, sizeof *r);
+  TdRecorder *r = td__xcalloc (1, sizeof *r);
 
-  if (r == NULL)
-    abort ();
   r->observer = vtable;
   r->ring = ring;
   r->now = &ring->shared->now;
@@ -748,27 +787,4 @@ td__recorder_new (TdRing *ring, uint32_t level, bool writes)
   r->values_max_bytes = 1 << 20;
   r->holdings = td__holdings_new ();
   return r;
-}
-
-void
-td__recorder_free (TdRecorder *r)
-{
-  if (r == NULL)
-    return;
-  if (td__recorder == r)
-    td__recorder = NULL;
-  if (r->agent != NULL)
-    td__agent_free (r->agent);
-  td_assembler_free (r->assembler);
-  td_tape_writer_free (r->writer);
-  td_ring_free (r->ring);
-  free (r->strings.slots);
-  free (r->classes.slots);
-  free (r->sites.slots);
-  free (r->attrs.slots);
-  free (r->paths.slots);
-  free (r->pending);
-  free (r->chains);
-  td__holdings_free (r->holdings);
-  free (r);
 }

@@ -1,14 +1,15 @@
 /* The recorder: an observer that writes raw records into a ring, as cheap as possible.
  *
  * Ids instead of texts, no hashing of structure, no system calls but for a full ring.  Control
- * (pause, step, breakpoints) hangs on the same observer: engine/agent/agent.h.
+ * (pause, step, breakpoints) hangs on the same observer: engine/record/agent/agent.h.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "../core/core.h"
-#include "../core/observer.h"
+#include "compute/core/core.h"
+#include "compute/core/observer.h"
 #include "assembler.h"
+#include "event-ids.h"
 #include "ring.h"
 
 /* From pointers, or from hashes of bytes, to small ids; never forgets. */
@@ -54,7 +55,7 @@ typedef struct
   uint64_t iteration;
   uint32_t n;
   bool ended; /* it has, and they are still to come */
-} TdLateCount;
+} TdAsyncCount;
 
 /** When events ran on their devices. */
 typedef struct
@@ -70,8 +71,7 @@ typedef struct
 
 enum
 {
-  TD_LATE_ITERATIONS = 256,
-  TD_RECORDED_DEVICES = 16,
+  TD_ASYNC_ITERATIONS = 256,
   TD_EARLY_COPIES = 256
 };
 
@@ -89,6 +89,7 @@ typedef struct TdRecorder
   uint32_t n_strings, n_classes, n_sites, n_attrs;
   uint64_t event;            /* of the next event in its iteration */
   uint64_t written;          /* events of the iteration in the ring */
+  TdEventIds ids;            /* of the iteration's events */
   const TdKnownPlace *place; /* of the operation that runs */
   uint64_t start;            /* ticks at before_op */
   uint64_t chained; /* end of the backward event before, when only the engine ran since; or 0 */
@@ -105,11 +106,11 @@ typedef struct TdRecorder
   uint32_t n_chains;
   uint64_t call_ticks; /* a static chain was called; 0: nothing of it was written yet */
   TdHoldings *holdings;
-  TdLateCount late[TD_LATE_ITERATIONS];    /* by iteration; the last that met there */
-  uint16_t late_devices;                   /* bit for each device that was asked something */
-  uint64_t n_left_out[TD_LATE_N_REFUSALS]; /* arrays without statistics, by why */
+  TdAsyncCount async[TD_ASYNC_ITERATIONS];  /* by iteration; the last that met there */
+  uint16_t async_devices;                   /* bit for each device that was asked something */
+  uint64_t n_left_out[TD_ASYNC_N_REFUSALS]; /* arrays without statistics, by why */
   TdDeviceTimes times;
-  TdTapeDevice devices[TD_RECORDED_DEVICES];
+  TdTapeDevice devices[TD_MAX_DEVICES];
   uint64_t devices_asked;           /* ticks, when the driver was last; 0: never */
   TdRawCopy early[TD_EARLY_COPIES]; /* while no iteration was recorded */
   int n_early;
@@ -122,7 +123,6 @@ extern TdRecorder *td__recorder;
 
 /** Start recording into a ring.  *Owner*: takes the ring. */
 TdRecorder *td__recorder_new (TdRing *ring, uint32_t level, bool writes);
-void td__recorder_free (TdRecorder *r);
 
 uint32_t td__recorder_string (TdRecorder *r, const char *text);
 uint32_t td__recorder_site (TdRecorder *r, const TdSite *site);
@@ -141,6 +141,15 @@ void td__recorder_buffer_new (TdObserver *o, const TdBuffer *b);
 void td__recorder_buffer_free (TdObserver *o, const TdBuffer *b);
 /** Write STATS, and at level values TENSOR, of an output. */
 void td__recorder_values (TdRecorder *r, const TdNode *node, const TdBuffer *buffer);
+/** The same of the inputs that no event has written, a batch or the weights that a run begins
+ * with, when they are read first, and again once the program has written to them: else nobody
+ * could tell a number that came in from one that was made. */
+void td__recorder_inputs (TdRecorder *r, const TdEvent *event);
+/** The same of the gradient that an event of backward has added to in place. */
+void td__recorder_accumulated (TdRecorder *r, const TdEvent *event);
+/** The same of what an update, or a hook of one, has written in place: a parameter, or its
+ * gradient. */
+void td__recorder_updated (TdRecorder *r, const TdNode *node);
 /** Write GRAD: the gradient that an update uses, for the table of parameters. */
 void td__recorder_update (TdRecorder *r, const TdEvent *event);
 /** The memory of a gradient; NULL where the node is a parameter or an optimizer's state. */
@@ -156,22 +165,22 @@ void td__recorder_resumed (TdRecorder *r);
 /** Say whether an event's outputs will be asked for, so that its device may count early. */
 void td__recorder_stats_wanted (const TdEvent *e, bool wanted);
 /** Ask the device of x for its statistics; false: it answers at once, by its other slot. */
-bool td__recorder_stats_later (TdRecorder *r, const TdNode *n, const TdTensor *x,
+bool td__recorder_stats_async (TdRecorder *r, const TdNode *n, const TdTensor *x,
                                uint64_t sample);
 /** Say at the end which statistics are missing, and why. */
-void td__recorder_tell_left_out (TdRecorder *r);
+void td__recorder_report_left_out (TdRecorder *r);
 /** A word about the recording, on the tape. */
 void td__recorder_notice (TdRecorder *r, const char *text);
 void td__recorder_fill_stats (TdTapeStats *to, const TdStats *from);
 /** Write the answers of devices that are there. */
-void td__recorder_late (TdRecorder *r, TdLateHow how);
+void td__recorder_poll_async (TdRecorder *r, TdAsyncHow how);
 /** Which event runs, or comes next; false: none is recorded. */
 bool td__recorder_where (TdObserver *o, TdEventPlace *place);
 /** Write the error of an event that was over. */
-void td__recorder_fault (TdObserver *o, const TdError *error, const TdLateFault *fault);
-void td__recorder_late_now_and_then (TdRecorder *r);
+void td__recorder_fault (TdObserver *o, const TdError *error, const TdAsyncFault *fault);
+void td__recorder_poll_async_now_and_then (TdRecorder *r);
 /** The iteration ends: say whether answers are still to come. */
-bool td__recorder_late_ends (TdRecorder *r);
+bool td__recorder_async_ends (TdRecorder *r);
 /** Which iterations are timed: "auto" (NULL), "all", "off", or a number n: every n-th. */
 void td__recorder_times_setting (TdRecorder *r, const char *text);
 void td__recorder_times_begin (TdRecorder *r);
@@ -189,7 +198,7 @@ void td__recorder_time_copied (TdRecorder *r);
 void td__recorder_early_copies (TdRecorder *r);
 /** Write that memory ran out. */
 void td__recorder_out_of_memory (TdObserver *o, const struct TdMemReport *report);
-void td__recorder_static_news (TdObserver *o, const TdStaticNews *news);
+void td__recorder_static_event (TdObserver *o, const TdStaticEvent *event);
 void td__recorder_schedule (TdObserver *o, const TdScheduleInfo *schedule);
 void td__recorder_static_run (TdObserver *o, const TdStaticRun *run);
 void td__recorder_static_entry (TdObserver *o, const TdStaticEntry *entry);

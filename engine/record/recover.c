@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Entry `id` of a table; ids come from a file, so a wild one is not believed. */
 static void *
@@ -207,5 +208,7 @@ td_assembler_recover (const char *tape, const char *ring_path, const char *out, 
     return false;
   ok = append_ring (out, ring, error, n);
   td_ring_free (ring);
+  if (!ok)
+    unlink (out); /* made by this call */
   return ok;
 }

@@ -1,6 +1,7 @@
 /* The ring's slow paths: making and mapping, waiting for room, the consumer's side.
  * SPDX-License-Identifier: MIT */
 #include "ring.h"
+#include "host-memory.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -101,28 +102,18 @@ failed (char *error, size_t n, const char *what, void *map, size_t mapped, int f
   return NULL;
 }
 
-TdRing *
-td_ring_new (const char *path, const TdRingOptions *options, char *error, size_t n)
+static TdRing *
+new_in (int fd, const TdRingOptions *options, char *error, size_t n)
 {
   uint64_t capacity = round_capacity (options->capacity ? options->capacity : TD_RING_BYTES);
   size_t mapped = TD_RING_DATA + (size_t)capacity;
-  int fd = -1;
   TdRingShared *shared;
   TdRing *ring;
 
-  if (path != NULL)
-    {
-      fd = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-      if (fd < 0)
-        return failed (error, n, "cannot make the ring", NULL, 0, -1);
-      /* Real blocks now: a full disk is an error here, not a SIGBUS in the model. */
-      errno = posix_fallocate (fd, 0, (off_t)mapped);
-      if (errno != 0)
-        {
-          unlink (path);
-          return failed (error, n, "no room for the ring", NULL, 0, fd);
-        }
-    }
+  /* Real blocks now: a full disk is an error here, not a SIGBUS in the model. */
+  errno = fd >= 0 ? posix_fallocate (fd, 0, (off_t)mapped) : 0;
+  if (errno != 0)
+    return failed (error, n, "no room for the ring", NULL, 0, fd);
   shared = mmap (NULL, mapped, PROT_READ | PROT_WRITE,
                  (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | MAP_POPULATE, fd, 0);
   if (shared == MAP_FAILED)
@@ -142,6 +133,30 @@ td_ring_new (const char *path, const TdRingOptions *options, char *error, size_t
   calibrate (shared);
   ring = handle_new (shared, mapped, fd);
   return ring ? ring : failed (error, n, "cannot make the ring", shared, mapped, fd);
+}
+
+TdRing *
+td_ring_new_fd (int fd, const TdRingOptions *options, char *error, size_t n)
+{
+  return new_in (fd, options, error, n);
+}
+
+TdRing *
+td_ring_new (const char *path, const TdRingOptions *options, char *error, size_t n)
+{
+  int fd = -1;
+  TdRing *ring;
+
+  if (path != NULL)
+    {
+      fd = open (path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+      if (fd < 0)
+        return failed (error, n, "cannot make the ring", NULL, 0, -1);
+    }
+  ring = new_in (fd, options, error, n);
+  if (ring == NULL && path != NULL)
+    unlink (path);
+  return ring;
 }
 
 /* What is wrong with the head of a mapped ring, NULL if nothing. */
@@ -208,6 +223,7 @@ td_ring_free (TdRing *ring)
 {
   if (ring == NULL)
     return;
+  td__ring_unguard (ring);
   munmap (ring->shared, ring->mapped);
   if (ring->fd >= 0)
     close (ring->fd);
@@ -290,8 +306,8 @@ wait_for_tail (TdRing *ring, uint64_t wanted)
       int32_t pid = atomic_load (&shared->consumer_pid);
 
       atomic_store (&shared->producer_waits, 1);
-      if (atomic_load (&shared->tail) >= wanted)
-        break;
+      if (ring->dead || atomic_load (&shared->tail) >= wanted)
+        break; /* dead: the file was cut short under us */
       if (turn % 16 == 0 && (pid ? !td_ring_alive (pid) : now_ns () - begin > NOBODY_CAME_NS))
         {
           give_up (ring);
@@ -328,9 +344,7 @@ td__ring_reserve_slow (TdRing *ring, uint32_t bytes)
       td_ring_publish (ring, pad->size);
     }
   if (ring->scratch == NULL)
-    ring->scratch = malloc (TD_RING_MAX_RECORD (ring));
-  if (ring->scratch == NULL)
-    abort ();
+    ring->scratch = td__xmalloc (TD_RING_MAX_RECORD (ring));
   return ring->scratch;
 }
 

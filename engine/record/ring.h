@@ -12,7 +12,9 @@
 #define TD_RING_MAGIC "TDRING\r\n"
 #define TD_RING_VERSION 5
 #define TD_RING_BYTES (16u << 20)
-#define TD_RING_DATA 4096 /* offset of the records in the file */
+#define TD_RING_DATA 4096    /* offset of the records in the file */
+#define TD_RING_NO_MORE (-1) /* a consumer that will take nothing more */
+#define TD_RING_TAKEN "another run is recording to it"
 
 /** Largest record: a quarter of the ring, at most 1 MiB. */
 #define TD_RING_MAX_RECORD(ring)                                                               \
@@ -85,6 +87,7 @@ struct TdRing
   size_t mapped;
   int fd;
   bool dead; /* recording has ended: reserve returns a scratch area */
+  bool cut;  /* the file is shorter than it was: what is mapped behind its end is gone */
   void (*full) (TdRing *ring, void *user); /* in-process: drain now, instead of waiting */
   void *user;
   char *scratch;
@@ -104,6 +107,42 @@ typedef struct
  * Calibrates the time stamp counter, which takes 2 ms.
  * Errors: NULL, one line in `error`. */
 TdRing *td_ring_new (const char *path, const TdRingOptions *options, char *error, size_t n);
+
+/** The same in an empty file that is open, whose descriptor the ring takes over. */
+TdRing *td_ring_new_fd (int fd, const TdRingOptions *options, char *error, size_t n);
+
+/** The same in memory that has no name: whoever inherits the descriptor has it. */
+TdRing *td_ring_new_nameless (const TdRingOptions *options, char *error, size_t n);
+
+/** Open the file at `path`, made where there is none, and lock it for this process, until it
+ * ends or closes the file.  *Errors*: -1, one line in `error`: TD_RING_TAKEN while another
+ * process has it. */
+int td_ring_lock (const char *path, char *error, size_t n);
+
+/** Lock the tape as well, which may be reached by several names.  False: another has it. */
+bool td_ring_lock_tape (int fd);
+
+/** Is there a process that has locked this file? */
+bool td_ring_is_locked (const char *path);
+
+/** Let go of a file that was locked and not used. */
+void td_ring_unlock (const char *path, int fd);
+
+/** Make a ring in the locked file; what a dead run has left in it is replaced.  Takes `fd` over
+ * in any case. */
+TdRing *td_ring_new_locked (const char *path, int fd, const TdRingOptions *options, char *error,
+                            size_t n);
+
+/** From now on let this process survive that the ring's file is cut short: the ring is `dead`
+ * then, and lies in memory of its own.  Of one ring at a time. */
+void td_ring_guard (TdRing *ring);
+void td__ring_unguard (TdRing *ring);
+
+/** Has the ring's file been cut short? */
+bool td_ring_is_cut (TdRing *ring);
+
+/** Consumer: take nothing more; the producer gives up when the ring is full. */
+void td_ring_abandon (TdRing *ring);
 
 /** Map an existing ring: the model does with the descriptor or path it was given, the repairer
  * with a left-over file.  Everything in its head is checked. */

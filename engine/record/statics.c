@@ -1,8 +1,9 @@
-/* Static chains on their way into the ring: schedules in parts, news, and once an iteration
+/* Static chains on their way into the ring: schedules in parts, events, and once an iteration
  * where every chain stands.
  *
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"
+#include "host-memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,8 @@ state_of (TdRecorder *r, uint32_t chain)
     return NULL;
   if (chain > r->n_chains)
     {
-      TdTapeStatic *more = realloc (r->chains, chain * sizeof *more);
+      TdTapeStatic *more = td__xrealloc (r->chains, chain * sizeof *more);
 
-      if (more == NULL)
-        abort ();
       memset (more + r->n_chains, 0, (chain - r->n_chains) * sizeof *more);
       r->chains = more;
       r->n_chains = chain;
@@ -26,39 +25,40 @@ state_of (TdRecorder *r, uint32_t chain)
 }
 
 static void
-put_chain (TdRecorder *r, const TdStaticNews *news)
+put_chain (TdRecorder *r, const TdStaticEvent *report)
 {
-  uint32_t name = td__recorder_string (r, news->name), site = td__recorder_site (r, news->made);
+  uint32_t name = td__recorder_string (r, report->name),
+           site = td__recorder_site (r, report->made);
   TdRawChain *c = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *c));
 
   c->head = (TdRawHead){ TD_RAW_PADDED (sizeof *c), TD_RAW_STATIC_CHAIN, 0 };
-  c->chain = (TdTapeChain){ .id = news->chain, .name = name, .site = site };
+  c->chain = (TdTapeChain){ .id = report->chain, .name = name, .site = site };
   td_ring_publish (r->ring, c->head.size);
 }
 
-/* Of what is news on the tape, as the tape calls it; the rest is counted only. */
-static const uint8_t on_tape[TD_N_NEWS] = {
-  [TD_NEWS_TRACED] = TD_TAPE_STATIC_TRACED + 1,
-  [TD_NEWS_REFUSED] = TD_TAPE_STATIC_REFUSED + 1,
-  [TD_NEWS_SCHEDULED] = TD_TAPE_STATIC_SCHEDULED + 1,
-  [TD_NEWS_MISSED] = TD_TAPE_STATIC_MISSED + 1,
-  [TD_NEWS_EVICTED] = TD_TAPE_STATIC_EVICTED + 1,
-  [TD_NEWS_VERIFIED] = TD_TAPE_STATIC_VERIFIED + 1,
-  [TD_NEWS_CAPTURED] = TD_TAPE_STATIC_CAPTURED + 1,
-  [TD_NEWS_DIFFERS] = TD_TAPE_STATIC_DIFFERS + 1,
-  [TD_NEWS_PROVED] = TD_TAPE_STATIC_PROVED + 1,
+/* Of what goes to the tape, as the tape calls it; the rest is counted only. */
+static const uint8_t on_tape[TD_N_STATIC_EVENTS] = {
+  [TD_STATIC_EVENT_TRACED] = TD_TAPE_STATIC_TRACED + 1,
+  [TD_STATIC_EVENT_REFUSED] = TD_TAPE_STATIC_REFUSED + 1,
+  [TD_STATIC_EVENT_SCHEDULED] = TD_TAPE_STATIC_SCHEDULED + 1,
+  [TD_STATIC_EVENT_MISSED] = TD_TAPE_STATIC_MISSED + 1,
+  [TD_STATIC_EVENT_EVICTED] = TD_TAPE_STATIC_EVICTED + 1,
+  [TD_STATIC_EVENT_VERIFIED] = TD_TAPE_STATIC_VERIFIED + 1,
+  [TD_STATIC_EVENT_CAPTURED] = TD_TAPE_STATIC_CAPTURED + 1,
+  [TD_STATIC_EVENT_DIFFERS] = TD_TAPE_STATIC_DIFFERS + 1,
+  [TD_STATIC_EVENT_PROVED] = TD_TAPE_STATIC_PROVED + 1,
 };
 
 static void
-put_event (TdRecorder *r, const TdStaticNews *news)
+put_event (TdRecorder *r, const TdStaticEvent *report)
 {
-  TdTapeStaticEvent event = { .chain = news->chain,
-                              .schedule = news->schedule,
-                              .what = on_tape[news->what] - 1u,
-                              .guard = td__recorder_string (r, news->guard),
-                              .text = td__recorder_string (r, news->text),
-                              .site = td__recorder_site (r, news->site),
-                              .other_site = td__recorder_site (r, news->other_site) };
+  TdTapeStaticEvent event = { .chain = report->chain,
+                              .schedule = report->schedule,
+                              .what = on_tape[report->what] - 1u,
+                              .guard = td__recorder_string (r, report->guard),
+                              .text = td__recorder_string (r, report->text),
+                              .site = td__recorder_site (r, report->site),
+                              .other_site = td__recorder_site (r, report->other_site) };
   TdRawStaticEvent *e = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *e));
 
   e->head = (TdRawHead){ TD_RAW_PADDED (sizeof *e), TD_RAW_STATIC_EVENT, 0 };
@@ -70,38 +70,38 @@ put_event (TdRecorder *r, const TdStaticNews *news)
 /* The numbers of a chain.  A replay that no verification covered is unverified from there on.
  */
 static void
-count (TdRecorder *r, TdTapeStatic *s, const TdStaticNews *news)
+count (TdRecorder *r, TdTapeStatic *s, const TdStaticEvent *report)
 {
   uint64_t iteration = r->now->iteration + 1;
 
-  s->chain = news->chain;
-  s->state = news->state;
-  switch (news->what)
+  s->chain = report->chain;
+  s->state = report->state;
+  switch (report->what)
     {
-    case TD_NEWS_REPLAYED:
-      s->schedule = news->schedule;
+    case TD_STATIC_EVENT_REPLAYED:
+      s->schedule = report->schedule;
       s->n_replays++;
       s->all_replays++;
       if (s->unverified_since == 0)
         s->unverified_since = iteration;
       break;
-    case TD_NEWS_CODE:
+    case TD_STATIC_EVENT_CODE:
       s->n_dynamic++;
       s->all_dynamic++;
       break;
-    case TD_NEWS_VERIFIED:
+    case TD_STATIC_EVENT_VERIFIED:
       s->verified_at = iteration;
       s->unverified_since = 0;
       break;
-    case TD_NEWS_SCHEDULED:
-      s->schedule = news->schedule;
+    case TD_STATIC_EVENT_SCHEDULED:
+      s->schedule = report->schedule;
       break;
-    case TD_NEWS_DIFFERS:
-    case TD_NEWS_EVICTED:
-      if (s->schedule == news->schedule)
+    case TD_STATIC_EVENT_DIFFERS:
+    case TD_STATIC_EVENT_EVICTED:
+      if (s->schedule == report->schedule)
         s->schedule = 0;
       break;
-    case TD_NEWS_FREED:
+    case TD_STATIC_EVENT_FREED:
       s->chain = 0;
       break;
     default:
@@ -129,19 +129,19 @@ stands_elsewhere (const TdTapeStatic *now, const TdTapeStatic *before)
 }
 
 void
-td__recorder_static_news (TdObserver *o, const TdStaticNews *news)
+td__recorder_static_event (TdObserver *o, const TdStaticEvent *report)
 {
   TdRecorder *r = (TdRecorder *)(void *)o;
   TdTapeStatic *s, before;
 
-  if (!r->writes || (s = state_of (r, news->chain)) == NULL)
+  if (!r->writes || (s = state_of (r, report->chain)) == NULL)
     return;
-  if (news->what == TD_NEWS_MADE)
-    put_chain (r, news);
+  if (report->what == TD_STATIC_EVENT_MADE)
+    put_chain (r, report);
   before = *s;
-  count (r, s, news);
-  if (on_tape[news->what] != 0)
-    put_event (r, news);
+  count (r, s, report);
+  if (on_tape[report->what] != 0)
+    put_event (r, report);
   if (r->in_iteration && s->chain != 0 && stands_elsewhere (s, &before))
     put_state (r, s);
 }
@@ -224,9 +224,7 @@ add (Blob *b, size_t n, size_t size)
   if (b->n + bytes > b->room)
     {
       b->room = 2 * b->room + bytes + 4096;
-      b->bytes = realloc (b->bytes, b->room);
-      if (b->bytes == NULL)
-        abort ();
+      b->bytes = td__xrealloc (b->bytes, b->room);
     }
   memset (b->bytes + at, 0, bytes);
   b->n += bytes;

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"
 
-#include "../core/copies.h"
+#include "compute/core/copies.h"
 
 #include "stats.h"
 
@@ -38,7 +38,7 @@ write_stats (TdRecorder *r, const TdNode *n, const TdBuffer *b, uint64_t size)
   TdStats d;
   uint64_t sample = size > TD_STATS_SAMPLE ? TD_STATS_SAMPLED : TD_STATS_SAMPLE;
 
-  if (td__recorder_stats_later (r, n, &x, sample))
+  if (td__recorder_stats_async (r, n, &x, sample))
     return;
   s = td_ring_reserve (r->ring, sizeof *s);
   s->head = (TdRawHead){ sizeof *s, TD_RAW_STATS, 0 };
@@ -100,4 +100,39 @@ td__recorder_values (TdRecorder *r, const TdNode *n, const TdBuffer *b)
   write_stats (r, n, b, (uint64_t)td_shape_size (&n->shape));
   if (r->level >= TD_TAPE_LEVEL_VALUES && b->bytes <= r->values_max_bytes)
     write_tensor (r, n, b);
+}
+
+void
+td__recorder_inputs (TdRecorder *r, const TdEvent *e)
+{
+  for (int i = 0; i < e->n_in; i++)
+    {
+      TdNode *n = e->in[i];
+      const bool is_gradient
+          = e->phase == TD_PHASE_UPDATE && td__recorder_gradient_of (n) != NULL;
+
+      if (n->is_counted)
+        continue;
+      n->is_counted = true;
+      if (!is_gradient && n->var != NULL && n->device->ops->stats_async == NULL)
+        td__recorder_values (r, n, n->var->buffer);
+    }
+}
+
+void
+td__recorder_accumulated (TdRecorder *r, const TdEvent *e)
+{
+  const TdNode *n = (e->cls->writes & 1) != 0 && e->n_in > 0 ? e->in[0] : e->into;
+
+  if (n != NULL && n->var != NULL && n->device->ops->stats_async == NULL)
+    td__recorder_values (r, n, n->var->buffer);
+}
+
+void
+td__recorder_updated (TdRecorder *r, const TdNode *n)
+{
+  if (n->device->ops->stats_async != NULL)
+    td__recorder_gradient (r, n);
+  else if (n->var != NULL)
+    td__recorder_values (r, n, n->var->buffer);
 }

@@ -1,18 +1,19 @@
-/* A stretch as a CUDA graph: its capture, and fixed places for arrays that would make captures
- * necessary too often.
+/* A segment as a CUDA graph: how it is captured, and fixed places in memory for arrays whose
+ * moving would make it necessary to capture again at every call.
  *
  * SPDX-License-Identifier: MIT */
 #include "capture-private.h"
-#include "../core/late-index.h"
+#include "host-memory.h"
+#include "compute/core/async-index.h"
 
 #include <stdlib.h>
 
 void
-td__stretch_drop_places (TdStretch *st)
+td__segment_drop_places (TdCaptureSegment *st)
 {
   for (uint32_t k = 0; k < st->n_fixed; k++)
     if (st->fixed[k].owns)
-      td__pool_give (st->fixed[k].block);
+      td__pool_release (st->fixed[k].block);
   st->n_fixed = 0;
   for (uint32_t k = 0; k < st->n_refs; k++)
     st->refs[k].fixed = -1;
@@ -21,7 +22,7 @@ td__stretch_drop_places (TdStretch *st)
 /* --- fixed places --- */
 
 static int
-fixed_of (const TdStretch *st, uint32_t value)
+fixed_of (const TdCaptureSegment *st, uint32_t value)
 {
   for (uint32_t k = 0; k < st->n_fixed; k++)
     if (st->fixed[k].value == value)
@@ -29,10 +30,10 @@ fixed_of (const TdStretch *st, uint32_t value)
   return -1;
 }
 
-/* Does the stretch use a value that moves and lies where this one lies: itself, or one that its
- * gradient is added to? */
+/* Whether this value, or another one of the segment in the same array (a gradient that this one
+ * is added to), is at another address at each call. */
 static bool
-moves (const TdPlay *p, const TdStretch *st, uint32_t value)
+moves (const TdReplay *p, const TdCaptureSegment *st, uint32_t value)
 {
   const TdCaptures *c = p->list->captures;
 
@@ -43,14 +44,15 @@ moves (const TdPlay *p, const TdStretch *st, uint32_t value)
   return false;
 }
 
-/* Places for the arrays that were found to move; what lies in one array has one place. */
+/* Allocate a fixed place for each array that was found to move.  Values that share an array
+ * share its place. */
 void
-td__stretch_make_places (const TdPlay *p, TdStretch *st)
+td__segment_make_places (const TdReplay *p, TdCaptureSegment *st)
 {
   TdDevice *d = p->list->captures->device;
   const TdSchedule *s = p->i->plan->s;
 
-  td__stretch_drop_places (st);
+  td__segment_drop_places (st);
   for (uint32_t k = 0; k < st->n_refs; k++)
     {
       uint32_t value = st->refs[k].value, same = 0;
@@ -66,21 +68,19 @@ td__stretch_make_places (const TdPlay *p, TdStretch *st)
       else if ((block = td__pool_take_from (d->pool, TD_MEM_POOL_GRAPH, s->values[value].bytes,
                                             TD_MEM_STATIC))
                == NULL)
-        { /* then it goes on without */
-          td__stretch_drop_places (st);
+        { /* no memory: go on without fixed places */
+          td__segment_drop_places (st);
           return;
         }
-      st->fixed = realloc (st->fixed, (st->n_fixed + 1) * sizeof *st->fixed);
-      if (st->fixed == NULL)
-        abort ();
+      st->fixed = td__xrealloc (st->fixed, (st->n_fixed + 1) * sizeof *st->fixed);
       st->fixed[st->n_fixed] = (TdFixedPlace){ value, block, same == st->n_fixed };
       st->refs[k].fixed = (int)st->n_fixed++;
     }
 }
 
-/* Do those values share arrays that share places, and no others? */
+/* Whether values share arrays in this call exactly where they share fixed places. */
 bool
-td__stretch_places_hold (const TdPlay *p, const TdStretch *st)
+td__segment_places_hold (const TdReplay *p, const TdCaptureSegment *st)
 {
   for (uint32_t f = 0; f < st->n_fixed; f++)
     {
@@ -89,7 +89,7 @@ td__stretch_places_hold (const TdPlay *p, const TdStretch *st)
 
       for (uint32_t k = 0; k < st->n_refs; k++)
         {
-          const TdStretchRef *ref = &st->refs[k];
+          const TdCaptureSegmentRef *ref = &st->refs[k];
           bool one_place = ref->fixed >= 0 && st->fixed[ref->fixed].block == fixed->block;
 
           if ((p->i->address[ref->value] == array) != one_place)
@@ -101,11 +101,11 @@ td__stretch_places_hold (const TdPlay *p, const TdStretch *st)
 
 /* Point operands at the fixed places, or back at the arrays. */
 void
-td__stretch_bind (const TdPlay *p, const TdStretch *st, bool fixed)
+td__segment_bind (const TdReplay *p, const TdCaptureSegment *st, bool fixed)
 {
   for (uint32_t k = 0; k < st->n_refs && st->n_fixed > 0; k++)
     {
-      const TdStretchRef *ref = &st->refs[k];
+      const TdCaptureSegmentRef *ref = &st->refs[k];
 
       if (ref->fixed >= 0)
         ref->t->data
@@ -113,9 +113,10 @@ td__stretch_bind (const TdPlay *p, const TdStretch *st, bool fixed)
     }
 }
 
-/* Bytes that the stretch finds there, before it; those that it leaves there, after it. */
+/* Copy what the segment reads into the fixed places before it runs, or what it has written
+ * there back to the arrays after it. */
 TdStatus
-td__stretch_copy (const TdPlay *p, const TdStretch *st, bool before)
+td__segment_copy (const TdReplay *p, const TdCaptureSegment *st, bool before)
 {
   TdDevice *d = p->i->plan->s->device;
   TdStatus status = TD_OK;
@@ -129,7 +130,7 @@ td__stretch_copy (const TdPlay *p, const TdStretch *st, bool before)
 
       for (uint32_t k = 0; fixed->owns && k < st->n_refs; k++)
         {
-          const TdStretchRef *ref = &st->refs[k];
+          const TdCaptureSegmentRef *ref = &st->refs[k];
 
           if (ref->t->data != (void *)fixed->block->address)
             continue;
@@ -144,7 +145,7 @@ td__stretch_copy (const TdPlay *p, const TdStretch *st, bool before)
   return status;
 }
 
-/** What a capture must leave as it was. */
+/** State of the engine that is suspended while a segment is captured. */
 typedef struct
 {
   TdObserver *observer;
@@ -177,10 +178,11 @@ put_back (const Aside *a, TdDevice *d)
     td__pool_hold (d->pool, (TdMemPool)which, -1);
 }
 
-/* Let the slots of steps go into a capture: all of them, or those that have changed.  NULL: all
- * is well; else why not, and *bad is the step, TD_ABSENT where it is none's fault. */
+/* Call the steps' kernels while the device captures: all of them into a new graph, or only the
+ * marked ones to update the graph that there is.  Returns NULL on success, else the reason;
+ * *bad is then the step that cannot be captured, or TD_ABSENT where no step is at fault. */
 const char *
-td__stretch_record (TdPlay *p, TdStretch *st, bool all, uint32_t *bad)
+td__segment_record (TdReplay *p, TdCaptureSegment *st, bool all, uint32_t *bad)
 {
   TdDevice *d = p->list->captures->device;
   const TdDeviceGraphs *graphs = d->ops->graphs;
@@ -197,7 +199,7 @@ td__stretch_record (TdPlay *p, TdStretch *st, bool all, uint32_t *bad)
 
         graphs->step (d, k);
         td__index_capture (d, &st->steps[k].places, r->step->path);
-        if (td__play_one (p, r) != TD_OK)
+        if (td__replay_one (p, r) != TD_OK)
           *bad = st->steps[k].ready;
         td__index_capture (d, NULL, NULL);
       }

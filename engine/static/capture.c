@@ -1,18 +1,25 @@
-/* Steps as CUDA graphs: what is launched one after the other, with nothing of the host between,
- * is a stretch, captured at the second run and launched as one from then on.
+/* Replaying steps as CUDA graphs.  A segment is a run of steps that follow each other on the
+ * device with no work of the host between them; it is captured the second time that it runs and
+ * launched as one graph from then on.
  *
- * Handles of gradients are made and given while the steps before them only wait to be launched:
- * the stream keeps the order.  A graph has addresses and numbers in it.  Before each launch
- * they are compared with those of the call; steps for which they are others are changed in the
- * graph, or the stretch is captured again where a library is in the step.  An array that keeps
- * such a step from lasting gets a fixed place, and is copied; a step that has other numbers at
- * every call is launched alone, and so is one that cannot be captured.
+ * Steps are deferred: while they wait for the launch of their segment, the host already makes
+ * and propagates the gradients that they will write.  The stream keeps the order.
+ *
+ * A graph contains the addresses and scalar arguments of the call it was captured from.  Before
+ * each launch these are compared with those of the present call:
+ *
+ * - Where a kernel of our own differs, its node in the graph is updated.
+ * - Where a step that calls a library differs, the segment has to be captured again.  If that
+ *   happens because an array lies elsewhere each time, the array gets a fixed place in memory,
+ *   to and from which it is copied.
+ * - A step whose scalars differ at every call, or that cannot be captured, is launched alone.
  *
  * SPDX-License-Identifier: MIT */
 #include "capture-private.h"
-#include "../core/late-index.h"
+#include "host-memory.h"
+#include "compute/core/async-index.h"
 #include "pass.h"
-#include "tell.h"
+#include "notify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,38 +27,37 @@
 
 enum
 {
-  MAX_STRETCHES = 64, /* of a list: gradients that come together in many ways make new ones */
-  MAX_TROUBLE = 3     /* ... because a step's numbers are others */
+  MAX_SEGMENTS = 64, /* for each list; one list has several sets of segments if its
+                         gradients arrive in different combinations */
+  MAX_TROUBLE = 3    /* ... because a step's numbers are others */
 };
 
 static void *
 zeroed (size_t n, size_t bytes)
 {
-  void *memory = calloc (n + 1, bytes);
+  void *memory = td__xcalloc (n + 1, bytes);
 
-  if (memory == NULL)
-    abort ();
   return memory;
 }
 
 /* --- life --- */
 
 static void
-stretch_clear (TdCaptures *c, TdStretch *st)
+segment_clear (TdCaptures *c, TdCaptureSegment *st)
 {
   if (st->graph != NULL)
     {
       c->device->ops->graphs->free (c->device, st->graph);
       td__pool_hold (c->device->pool, TD_MEM_POOL_GRAPH, -1);
     }
-  td__stretch_drop_places (st);
+  td__segment_drop_places (st);
   for (uint32_t k = 0; k < st->n_steps; k++)
     td__index_forget (c->device, &st->steps[k].places);
   free (st->steps);
   free (st->refs);
   free (st->fixed);
   free (st->written);
-  *st = (TdStretch){ 0 };
+  *st = (TdCaptureSegment){ 0 };
 }
 
 void
@@ -62,7 +68,7 @@ td__captures_free (TdReadyList *list)
   if (c == NULL)
     return;
   for (uint32_t k = 0; k < c->n; k++)
-    stretch_clear (c, &c->stretches[k]);
+    segment_clear (c, &c->segments[k]);
   for (uint32_t k = 0; k < list->n_ready; k++)
     free ((void *)(uintptr_t)c->alone[k]);
   free (c->alone);
@@ -70,7 +76,7 @@ td__captures_free (TdReadyList *list)
   free (c->at);
   free (c->moves);
   free (c->blamed);
-  free (c->stretches);
+  free (c->segments);
   free (c);
   list->captures = NULL;
 }
@@ -84,7 +90,7 @@ is_watched (void)
 }
 
 bool
-td__captures_begin (TdPlay *p)
+td__captures_begin (TdReplay *p)
 {
   const TdPlan *plan = p->i->plan;
   TdDevice *d = plan->s->device;
@@ -93,7 +99,7 @@ td__captures_begin (TdPlay *p)
   if (!plan->graphs || d->ops->graphs == NULL || !d->computes || p->check != NULL
       || p->taken != NULL || td__engine.config.debug || is_watched ())
     return false;
-  if (c == NULL) /* this run loads the kernels and makes the libraries' plans */
+  if (c == NULL) /* the first run loads kernels and lets libraries plan */
     {
       c = p->list->captures = zeroed (1, sizeof *c);
       c->device = d;
@@ -107,10 +113,10 @@ td__captures_begin (TdPlay *p)
   return !c->off;
 }
 
-/* --- what is told --- */
+/* --- reports to the observer --- */
 
 static void
-tell (const TdPlay *p, const char *what, const TdSite *site, const char *text)
+notify (const TdReplay *p, const char *what, const TdSite *site, const char *text)
 {
   TdEntry *entry = p->i->entry;
   TdMiss miss = { what, "", site };
@@ -119,7 +125,7 @@ tell (const TdPlay *p, const char *what, const TdSite *site, const char *text)
     return;
   snprintf (miss.text, sizeof miss.text, "%s: %.220s", p->b != NULL ? "backward" : "forward",
             text);
-  td__static_tell (entry->owner, TD_NEWS_CAPTURED, entry, &miss, NULL);
+  td__static_notify (entry->owner, TD_STATIC_EVENT_CAPTURED, entry, &miss, NULL);
 }
 
 static const char *
@@ -128,9 +134,9 @@ step_name (const TdReady *r)
   return r->step->cls != NULL ? r->step->cls->name : "step";
 }
 
-/* The step is launched by itself from now on. */
+/* Launch the step by itself from now on, and drop the segment that it is in. */
 static void
-leave_alone (const TdPlay *p, uint32_t k, const char *why)
+leave_alone (const TdReplay *p, uint32_t k, const char *why)
 {
   TdCaptures *c = p->list->captures;
   const TdReady *r = &p->list->ready[k];
@@ -139,23 +145,21 @@ leave_alone (const TdPlay *p, uint32_t k, const char *why)
 
   snprintf (text, sizeof text, "%s is launched alone: it %s", step_name (r), why);
   free ((void *)(uintptr_t)c->alone[k]);
-  c->alone[k] = strdup (why);
-  if (c->alone[k] == NULL)
-    abort ();
+  c->alone[k] = td__xstrdup (why);
   for (uint32_t i = 0; i < c->n; i++)
-    if (c->stretches[i].from <= k && k < c->stretches[i].to)
+    if (c->segments[i].from <= k && k < c->segments[i].to)
       {
-        stretch_clear (c, &c->stretches[i]);
-        c->stretches[i--] = c->stretches[--c->n];
+        segment_clear (c, &c->segments[i]);
+        c->segments[i--] = c->segments[--c->n];
       }
   if (owner != NULL)
     snprintf (owner->alone_text, sizeof owner->alone_text, "%s at %s:%d", text,
               r->step->site != NULL ? r->step->site->file : "?",
               r->step->site != NULL ? r->step->site->line : 0);
-  tell (p, "alone", r->step->site, text);
+  notify (p, "alone", r->step->site, text);
 }
 
-/* --- stretches --- */
+/* --- segments --- */
 
 static bool
 is_launched (const TdReady *r)
@@ -170,7 +174,7 @@ is_fixed (const TdValue *v)
   return v->kind == TD_VALUE_INTERIOR || v->kind == TD_VALUE_CONSTANT;
 }
 
-/* Operands lie side by side, inputs first. */
+/* Operand i of a step, counting inputs first. */
 static TdTensor *
 operand (const TdReady *r, uint32_t i)
 {
@@ -184,7 +188,7 @@ operand_node (const TdSchedule *s, const TdStep *step, uint32_t i)
 }
 
 static void
-index_step (const TdPlay *p, TdStretch *st, uint32_t k)
+index_step (const TdReplay *p, TdCaptureSegment *st, uint32_t k)
 {
   const TdSchedule *s = p->i->plan->s;
   const TdReady *r = &p->list->ready[k];
@@ -197,38 +201,39 @@ index_step (const TdPlay *p, TdStretch *st, uint32_t k)
       if (is_fixed (td__node_value (s, node)))
         continue;
       st->refs[st->n_refs++]
-          = (TdStretchRef){ .t = operand (r, i),
-                            .value = s->nodes[node].value,
-                            .at = st->n_steps,
-                            .fixed = -1,
-                            .reads = i < step->n_in,
-                            .writes = i >= step->n_in || td__step_writes_input (step, i) };
+          = (TdCaptureSegmentRef){ .t = operand (r, i),
+                                   .value = s->nodes[node].value,
+                                   .at = st->n_steps,
+                                   .fixed = -1,
+                                   .reads = i < step->n_in,
+                                   .writes
+                                   = i >= step->n_in || td__step_writes_input (step, i) };
     }
   st->steps[st->n_steps++] = (TdLaunched){ .ready = k };
 }
 
-static TdStretch *
-stretch_of (const TdPlay *p, uint32_t from, uint32_t to)
+static TdCaptureSegment *
+segment_of (const TdReplay *p, uint32_t from, uint32_t to)
 {
   TdCaptures *c = p->list->captures;
   size_t n_refs = 0;
-  TdStretch *st;
+  TdCaptureSegment *st;
 
   for (uint32_t k = 0; k < c->n; k++)
-    if (c->stretches[k].from == from && c->stretches[k].to == to)
-      return &c->stretches[k];
-  if (c->n == MAX_STRETCHES)
+    if (c->segments[k].from == from && c->segments[k].to == to)
+      return &c->segments[k];
+  if (c->n == MAX_SEGMENTS)
     return NULL;
-  if (c->stretches == NULL)
-    c->stretches = zeroed (MAX_STRETCHES, sizeof *c->stretches);
+  if (c->segments == NULL)
+    c->segments = zeroed (MAX_SEGMENTS, sizeof *c->segments);
   for (uint32_t k = from; k < to; k++)
     n_refs += p->list->ready[k].step->n_in + p->list->ready[k].step->n_out;
-  st = &c->stretches[c->n++];
-  *st = (TdStretch){ .from = from,
-                     .to = to,
-                     .steps = zeroed (to - from, sizeof *st->steps),
-                     .refs = zeroed (n_refs, sizeof *st->refs),
-                     .written = zeroed (n_refs, sizeof *st->written) };
+  st = &c->segments[c->n++];
+  *st = (TdCaptureSegment){ .from = from,
+                            .to = to,
+                            .steps = zeroed (to - from, sizeof *st->steps),
+                            .refs = zeroed (n_refs, sizeof *st->refs),
+                            .written = zeroed (n_refs, sizeof *st->written) };
   for (uint32_t k = from; k < to; k++)
     if (is_launched (&p->list->ready[k]))
       index_step (p, st, k);
@@ -236,7 +241,7 @@ stretch_of (const TdPlay *p, uint32_t from, uint32_t to)
 }
 
 static TdStatus
-run_one_by_one (TdPlay *p, uint32_t from, uint32_t to)
+run_one_by_one (TdReplay *p, uint32_t from, uint32_t to)
 {
   TdStatic *owner = p->i->entry->owner;
   TdStatus status = TD_OK;
@@ -244,18 +249,18 @@ run_one_by_one (TdPlay *p, uint32_t from, uint32_t to)
   for (uint32_t k = from; k < to && status == TD_OK; k++)
     if (is_launched (&p->list->ready[k]))
       {
-        td__index_late_event (p->observed ? &p->list->captures->at[k] : NULL);
-        status = td__play_one (p, &p->list->ready[k]);
+        td__index_async_event (p->observed ? &p->list->captures->at[k] : NULL);
+        status = td__replay_one (p, &p->list->ready[k]);
         if (owner != NULL)
           owner->info.n_alone++;
       }
-  td__index_late_event (NULL);
+  td__index_async_event (NULL);
   return status;
 }
 
 /* Which of its outputs a step adds to. */
 static uint64_t
-adds_of (const TdPlay *p, const TdReady *r)
+adds_of (const TdReplay *p, const TdReady *r)
 {
   const TdSchedule *s = p->i->plan->s;
   uint64_t adds = 0;
@@ -276,7 +281,7 @@ key_of (const TdReady *r)
 /* --- capturing --- */
 
 static void
-remember (const TdPlay *p, TdStretch *st)
+remember (const TdReplay *p, TdCaptureSegment *st)
 {
   for (uint32_t k = 0; k < st->n_refs; k++)
     st->refs[k].seen = st->refs[k].t->data;
@@ -290,15 +295,16 @@ remember (const TdPlay *p, TdStretch *st)
     }
 }
 
-/* Make the graph, or make it anew.  False: it is not to be had, and steps may be alone now. */
+/* Capture the segment, for the first time or again.  False: it cannot be captured; the step at
+ * fault is launched alone from now on. */
 static bool
-capture (TdPlay *p, TdStretch *st)
+capture (TdReplay *p, TdCaptureSegment *st)
 {
   TdStatic *owner = p->i->entry->owner;
   bool first = st->graph == NULL;
   char text[80];
   uint32_t bad;
-  const char *why = td__stretch_record (p, st, true, &bad);
+  const char *why = td__segment_record (p, st, true, &bad);
 
   if (why == NULL)
     {
@@ -306,7 +312,7 @@ capture (TdPlay *p, TdStretch *st)
         owner->info.n_captures++;
       snprintf (text, sizeof text, "%u operations are one CUDA graph", st->n_steps);
       if (first)
-        tell (p, "graph", p->list->ready[st->steps[0].ready].step->site, text);
+        notify (p, "graph", p->list->ready[st->steps[0].ready].step->site, text);
       return true;
     }
   if (bad != TD_ABSENT)
@@ -314,16 +320,17 @@ capture (TdPlay *p, TdStretch *st)
   else
     {
       p->list->captures->off = true;
-      tell (p, "graph", NULL, why);
+      notify (p, "graph", NULL, why);
     }
   return false;
 }
 
 /* --- launching --- */
 
-/* Mark the steps whose graph has other arrays or numbers than the call.  Returns how many. */
+/* Mark the steps for which addresses or scalars in the graph differ from those of this call.
+ * Returns how many. */
 static uint32_t
-compare (const TdPlay *p, TdStretch *st)
+compare (const TdReplay *p, TdCaptureSegment *st)
 {
   uint32_t n = 0;
 
@@ -348,10 +355,11 @@ compare (const TdPlay *p, TdStretch *st)
   return n;
 }
 
-/* The stretch must be captured anew because of these: note whose fault it is.  False: some are
- * alone from now on, and the stretch is no more. */
+/* The segment has to be captured again because of the marked steps: count that for each of them
+ * and for the arrays that have moved.  False: a step has caused too many captures, is launched
+ * alone from now on, and the segment was dropped. */
 static bool
-blame (const TdPlay *p, TdStretch *st)
+blame (const TdReplay *p, TdCaptureSegment *st)
 {
   TdCaptures *c = p->list->captures;
   const TdDeviceGraphs *graphs = c->device->ops->graphs;
@@ -360,7 +368,7 @@ blame (const TdPlay *p, TdStretch *st)
   c->n_searches++;
   for (uint32_t k = 0; k < st->n_refs; k++)
     {
-      const TdStretchRef *ref = &st->refs[k];
+      const TdCaptureSegmentRef *ref = &st->refs[k];
 
       if (ref->t->data == ref->seen || graphs->changes (st->graph, ref->at)
           || c->blamed[ref->value] == c->n_searches || c->moves[ref->value] == TD_MAX_MOVES)
@@ -388,9 +396,9 @@ blame (const TdPlay *p, TdStretch *st)
   return alone == TD_ABSENT;
 }
 
-/* Give the graph what has changed.  False: it must be captured anew. */
+/* Update the marked steps in the graph.  False: it has to be captured again. */
 static bool
-change (TdPlay *p, TdStretch *st)
+change (TdReplay *p, TdCaptureSegment *st)
 {
   const TdDeviceGraphs *graphs = p->list->captures->device->ops->graphs;
   uint32_t bad;
@@ -398,16 +406,16 @@ change (TdPlay *p, TdStretch *st)
   for (uint32_t k = 0; k < st->n_steps; k++)
     if (st->steps[k].changed && !graphs->changes (st->graph, k))
       return false;
-  return td__stretch_record (p, st, false, &bad) == NULL;
+  return td__segment_record (p, st, false, &bad) == NULL;
 }
 
-/* The graph is that of this call, or there is none. */
+/* Make the segment's graph fit this call; if that fails the segment has no graph afterwards. */
 static bool
-make_ready (TdPlay *p, TdStretch *st)
+make_ready (TdReplay *p, TdCaptureSegment *st)
 {
-  const bool ready = st->graph != NULL, shared = td__stretch_places_hold (p, st);
+  const bool ready = st->graph != NULL, shared = td__segment_places_hold (p, st);
 
-  td__stretch_bind (p, st, shared);
+  td__segment_bind (p, st, shared);
   if (ready && shared && compare (p, st) == 0)
     return true;
   if (ready && shared && change (p, st))
@@ -419,9 +427,9 @@ make_ready (TdPlay *p, TdStretch *st)
     compare (p, st);
   if (ready && !blame (p, st))
     return false;
-  td__stretch_bind (p, st, false);
-  td__stretch_make_places (p, st);
-  td__stretch_bind (p, st, true);
+  td__segment_bind (p, st, false);
+  td__segment_make_places (p, st);
+  td__segment_bind (p, st, true);
   if (!capture (p, st))
     return false;
   remember (p, st);
@@ -429,12 +437,12 @@ make_ready (TdPlay *p, TdStretch *st)
 }
 
 static TdStatus
-launch (TdPlay *p, const TdStretch *st)
+launch (TdReplay *p, const TdCaptureSegment *st)
 {
   TdDevice *d = p->list->captures->device;
   TdStatic *owner = p->i->entry->owner;
   uint32_t n = 0;
-  TdStatus status = td__stretch_copy (p, st, true);
+  TdStatus status = td__segment_copy (p, st, true);
 
   for (uint32_t k = 0; k < st->n_refs; k++)
     if (st->refs[k].writes)
@@ -447,15 +455,15 @@ launch (TdPlay *p, const TdStretch *st)
       td__index_launched (d, st->steps[k].places,
                           p->observed ? &p->list->captures->at[st->steps[k].ready] : NULL);
   if (status == TD_OK)
-    status = td__stretch_copy (p, st, false);
+    status = td__segment_copy (p, st, false);
   if (owner != NULL)
     owner->info.n_graph_launches++;
   return status;
 }
 
-/* Operands as any other run finds them. */
+/* Point operands back at the arrays of the call, where a run without graphs expects them. */
 static void
-unbind (const TdPlay *p, uint32_t from, uint32_t to)
+unbind (const TdReplay *p, uint32_t from, uint32_t to)
 {
   const TdSchedule *s = p->i->plan->s;
 
@@ -468,16 +476,16 @@ unbind (const TdPlay *p, uint32_t from, uint32_t to)
     }
 }
 
-/* Launch the steps that wait, up to this one. */
+/* Launch the deferred steps before step `to`. */
 static TdStatus
-flush (TdPlay *p, uint32_t to)
+flush (TdReplay *p, uint32_t to)
 {
   const uint32_t from = p->waiting;
-  TdStretch *st;
+  TdCaptureSegment *st;
   TdStatus status;
 
   p->waiting = to;
-  st = p->n_waiting > 1 && !p->list->captures->off ? stretch_of (p, from, to) : NULL;
+  st = p->n_waiting > 1 && !p->list->captures->off ? segment_of (p, from, to) : NULL;
   p->n_waiting = 0;
   if (st == NULL)
     return run_one_by_one (p, from, to);
@@ -487,20 +495,20 @@ flush (TdPlay *p, uint32_t to)
       return run_one_by_one (p, from, to);
     }
   status = launch (p, st);
-  td__stretch_bind (p, st, false);
+  td__segment_bind (p, st, false);
   return status;
 }
 
-/* Is it bookkeeping alone, whatever still waits? */
+/* Whether the step is only bookkeeping of the host, which need not wait for deferred steps. */
 static bool
-launches_nothing (const TdPlay *p, const TdReady *r)
+launches_nothing (const TdReplay *p, const TdReady *r)
 {
   const TdSchedule *s = p->i->plan->s;
   uint32_t value;
 
   if (r->step->kind == TD_STEP_EFFECT)
     return r->step->n_in == 0; /* else a copy is made */
-  if (r->step->kind != TD_STEP_GIVE)
+  if (r->step->kind != TD_STEP_PROPAGATE)
     return false;
   value = s->nodes[td__step_in (s, r->step, 0)].value;
   return s->values[value].kind == TD_VALUE_GRADIENT && p->given[value] != NULL
@@ -508,7 +516,7 @@ launches_nothing (const TdPlay *p, const TdReady *r)
 }
 
 bool
-td__captures_defer (TdPlay *p, uint32_t k, TdStatus *status)
+td__captures_defer (TdReplay *p, uint32_t k, TdStatus *status)
 {
   const TdCaptures *c = p->list->captures;
   const TdReady *r = &p->list->ready[k];
@@ -529,19 +537,19 @@ td__captures_defer (TdPlay *p, uint32_t k, TdStatus *status)
 }
 
 void
-td__captures_tell (TdPlay *p, uint32_t k)
+td__captures_notify (TdReplay *p, uint32_t k)
 {
   p->list->captures->at[k] = td__index_where ();
 }
 
 TdStatus
-td__captures_end (TdPlay *p)
+td__captures_end (TdReplay *p)
 {
   return flush (p, p->list->n_ready);
 }
 
 TdStatus
-td__captures_play (TdPlay *p)
+td__captures_replay (TdReplay *p)
 {
   TdStatus status = TD_OK;
 
@@ -551,9 +559,9 @@ td__captures_play (TdPlay *p)
       bool waits = td__captures_defer (p, k, &status);
 
       if (status == TD_OK && r->opens)
-        status = td__play_open (p, r);
+        status = td__replay_open (p, r);
       if (status == TD_OK && !waits)
-        status = td__play_one (p, r);
+        status = td__replay_one (p, r);
     }
   return status == TD_OK ? td__captures_end (p) : status;
 }

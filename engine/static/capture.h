@@ -1,19 +1,20 @@
-/* A list whose steps are launched as CUDA graphs, where the device can.
+/* Launching the steps of a list as CUDA graphs, on devices that can capture them.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "play.h"
+#include "replay.h"
 
-/** A run begins: may its steps go into graphs?  From the second run of a list on, on a device
- * that captures, when nobody looks at each operation. */
-bool td__captures_begin (TdPlay *p);
-/** Before step k of the ready ones: true where it goes into a graph, and the caller only opens
- * its gradients.  Otherwise what came before was launched, if the step needs that. */
-bool td__captures_defer (TdPlay *p, uint32_t k, TdStatus *status);
-/** The step waits, and its event is told of now. */
-void td__captures_tell (TdPlay *p, uint32_t k);
-/** Launch what still waits; the end of a run. */
-TdStatus td__captures_end (TdPlay *p);
-/** A whole run, with nobody to tell. */
-TdStatus td__captures_play (TdPlay *p);
+/** Begin a run.  Returns whether its steps may be launched as graphs: from the second run of
+ * the list on, if the device captures and no observer wants every operation. */
+bool td__captures_begin (TdReplay *p);
+/** Decide about ready step k.  True: it is deferred until its segment is launched, and the
+ * caller only allocates its gradients.  False: the caller runs it; deferred steps that it
+ * depends on have been launched. */
+bool td__captures_defer (TdReplay *p, uint32_t k, TdStatus *status);
+/** Report the event of a deferred step now, before it runs. */
+void td__captures_notify (TdReplay *p, uint32_t k);
+/** Launch what is still deferred, and end the run. */
+TdStatus td__captures_end (TdReplay *p);
+/** Run the whole list without reporting events. */
+TdStatus td__captures_replay (TdReplay *p);

@@ -1,7 +1,7 @@
-/* A group's run: a program of tiles, a product or convolution and its end, or a kernel of rows
- * and what it does besides.
+/* Running a group of fused steps: a program over tiles, a product or convolution with its
+ * epilogue, or a row normalisation with the sum next to it.
  * SPDX-License-Identifier: MIT */
-#include "play.h"
+#include "replay.h"
 
 static const TdTensor *
 input (const TdReady *r, uint32_t k)
@@ -9,7 +9,7 @@ input (const TdReady *r, uint32_t k)
   return k != TD_ABSENT ? &r->run.call.in[k] : NULL;
 }
 
-/* The product and its end in one call. */
+/* Run a product or convolution and its epilogue (relu or relu_grad) in one call. */
 static TdStatus
 run_product (const TdGroup *g, const TdReady *r)
 {
@@ -25,7 +25,7 @@ run_product (const TdGroup *g, const TdReady *r)
   return r->run.device->computes ? call.cls->forward (&call) : TD_OK;
 }
 
-/* The normalisation and the sum in one call. */
+/* Run a row normalisation and the sum before or after it in one call. */
 static TdStatus
 run_rows (const TdGroup *g, const TdReady *r)
 {
@@ -43,7 +43,7 @@ run_rows (const TdGroup *g, const TdReady *r)
 }
 
 TdStatus
-td__play_group (const TdPlay *p, const TdReady *r)
+td__replay_group (const TdReplay *p, const TdReady *r)
 {
   const TdSchedule *s = p->i->plan->s;
   const TdGroup *g = &p->i->plan->groups[r->step->external];

@@ -2,18 +2,11 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "guard.h"
+#include "host-memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void *
-checked (void *memory)
-{
-  if (memory == NULL)
-    abort ();
-  return memory;
-}
 
 static bool
 is_held (const TdVar *v)
@@ -25,12 +18,12 @@ TdGuards *
 td__guards_new (TdVar *const *in, int n_in)
 {
   TdEngine *e = &td__engine;
-  TdGuards *g = checked (calloc (1, sizeof *g));
+  TdGuards *g = td__xcalloc (1, sizeof *g);
 
   g->config = e->config;
   g->recomputing = e->recomputing;
   g->state_generation = e->state_generation;
-  g->arguments = checked (calloc ((size_t)n_in + 1, sizeof *g->arguments));
+  g->arguments = td__xcalloc ((size_t)n_in + 1, sizeof *g->arguments);
   g->n_arguments = (uint32_t)n_in;
   for (int i = 0; i < n_in; i++)
     {
@@ -81,11 +74,11 @@ td__guards_watch (TdGuards *g, const char *name, const TdSite *site, void *memor
   for (uint32_t i = 0; i < g->n_watches; i++)
     if (g->watches[i].memory == memory)
       return;
-  g->watches = checked (realloc (g->watches, (g->n_watches + 1) * sizeof *g->watches));
+  g->watches = td__xrealloc (g->watches, (g->n_watches + 1) * sizeof *g->watches);
   w = &g->watches[g->n_watches++];
   *w = (TdWatch){ .name = td__intern (name), .site = site, .memory = memory, .bytes = bytes };
-  w->seen = checked (malloc (bytes));
-  w->after = checked (malloc (bytes));
+  w->seen = td__xmalloc (bytes);
+  w->after = td__xmalloc (bytes);
   memcpy (w->seen, memory, bytes);
 }
 
@@ -114,14 +107,16 @@ td__guards_settle (TdGuards *g)
     }
 }
 
-bool
-td__guards_uses (const TdGuards *earlier, const TdSchedule *s)
+void
+td__guards_learn (TdGuards *now, const TdGuards *earlier)
 {
-  for (uint32_t i = 0; i < earlier->n_arguments; i++)
-    for (uint32_t k = s->n_arguments; k < s->n_externals; k++)
-      if (s->externals[k].node_id == earlier->arguments[i].node_id)
-        return true;
-  return false;
+  for (uint32_t i = 0; i < now->n_arguments; i++)
+    {
+      TdArgumentGuard *a = &now->arguments[i];
+
+      if (earlier->arguments[i].held == NULL || earlier->arguments[i].node_id != a->node_id)
+        a->held = NULL;
+    }
 }
 
 /* --- checking --- */
@@ -225,13 +220,16 @@ watch_missed (const TdWatch *w, size_t at, TdMiss *miss)
 
   if (word + 4 <= w->bytes)
     {
-      memcpy (&i, w->after + word, 4);
+      memcpy (&i, w->seen + word, 4);
       memcpy (&j, now + word, 4);
-      memcpy (&a, w->after + word, 4);
+      memcpy (&a, w->seen + word, 4);
       memcpy (&b, now + word, 4);
     }
-  SAY (miss, "memory of %s changed at byte %zu: %d, %d before (as float %.9g, %.9g)", w->name,
-       word, j, i, (double)b, (double)a);
+  SAY (miss, "memory of %s changed at byte %zu: %d, %d before (as float %.9g, %.9g)%s", w->name,
+       word, j, i, (double)b, (double)a,
+       w->after[at] != w->seen[at]
+           ? ", by the code itself: td_static_code does that in a replay"
+           : "");
   return missed (miss, "host memory", w->site);
 }
 
@@ -243,10 +241,10 @@ watches_hold (const TdGuards *g, TdMiss *miss)
       const TdWatch *w = &g->watches[i];
       const uint8_t *now = w->memory;
 
-      if (memcmp (now, w->after, w->bytes) == 0)
+      if (memcmp (now, w->seen, w->bytes) == 0)
         continue;
       for (size_t k = 0; k < w->bytes; k++)
-        if (now[k] != w->after[k] && w->after[k] == w->seen[k])
+        if (now[k] != w->seen[k] && (w->by_effect == NULL || !w->by_effect[k]))
           return watch_missed (w, k, miss);
     }
   return true;
@@ -283,6 +281,16 @@ kind_missed (const TdSchedule *s, const TdNodeInfo *then, const TdVar *v, TdMiss
   return missed (miss, "captured variable", v->site);
 }
 
+/* The code's own variable comes as argument too, or did before: in the trace they are one. */
+static __attribute__ ((noinline, cold)) bool
+shared_missed (const TdNodeInfo *node, const TdVar *v, int i, TdMiss *miss)
+{
+  SAY (miss,
+       "argument %d is %s, or shares its memory, which the code also uses: it did not before",
+       i, node->name != NULL ? node->name : "a variable");
+  return missed (miss, "argument identity", v->site);
+}
+
 static bool
 captured_hold (const TdGuards *g, const TdSchedule *s, TdVar *const *in, TdMiss *miss)
 {
@@ -309,6 +317,9 @@ captured_hold (const TdGuards *g, const TdSchedule *s, TdVar *const *in, TdMiss 
                node->name ? node->name : "unnamed");
           return missed (miss, "captured variable", v->site);
         }
+      for (uint32_t k = 0; k < s->n_arguments && value->index == i; k++)
+        if (TD_UNLIKELY (in[k]->buffer == v->buffer))
+          return shared_missed (node, v, (int)k, miss);
     }
   (void)g;
   return true;
@@ -328,7 +339,7 @@ td__guards_hold (const TdGuards *g, const TdSchedule *s, TdVar *const *in, int n
   for (int i = 0; i < n_in; i++)
     if (TD_UNLIKELY (!same_argument (&g->arguments[i], in[i], in, i)))
       return argument_missed (&g->arguments[i], in[i], i, miss);
-    else if (TD_UNLIKELY (g->arguments[i].held != NULL) && !g->own_arguments
+    else if (TD_UNLIKELY (g->arguments[i].held != NULL)
              && in[i]->node->id != g->arguments[i].node_id
              && !held_missed (&g->arguments[i], in[i], i, miss))
       return false;

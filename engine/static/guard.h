@@ -13,8 +13,8 @@ typedef struct TdWatch
   const TdSite *site;
   void *memory;
   size_t bytes;
-  uint8_t *seen;  /**< its bytes when the trace began */
-  uint8_t *after; /**< and ended: those that the code itself changed are no guard */
+  uint8_t *seen;  /**< its bytes when the trace began: so they must be when a replay begins */
+  uint8_t *after; /**< and ended */
   size_t n_changed, first_changed;
   uint8_t *by_effect; /**< by byte: td_static_code set it; NULL: none did */
 } TdWatch;
@@ -42,19 +42,19 @@ typedef struct TdGuards
   TdWatch *watches;
   uint32_t n_watches;
   uint64_t links_generation, state_generation;
-  bool own_arguments; /**< the code uses arguments as such only: td__guards_uses */
-  bool writes_state;  /**< the code set a link's recurrent state */
+  bool writes_state; /**< the code set a link's recurrent state */
 } TdGuards;
 
 TdGuards *td__guards_new (TdVar *const *in, int n_in);
 void td__guards_free (TdGuards *g);
 void td__guards_watch (TdGuards *g, const char *name, const TdSite *site, void *memory,
                        size_t bytes);
-/** The trace is over: what was changed by the code itself is taken out. */
+/** The trace is over: what was changed by the code itself is known. */
 void td__guards_settle (TdGuards *g);
 
-/** Does s use one of the arguments of an earlier trace by another way? */
-bool td__guards_uses (const TdGuards *earlier, const TdSchedule *s);
+/** Two traces are the same step by step: the code uses those arguments that are other variables
+ * in both as arguments only, so that it is no matter which variable comes. */
+void td__guards_learn (TdGuards *now, const TdGuards *earlier);
 
 /** Which guard did not hold. */
 typedef struct TdMiss

@@ -1,28 +1,28 @@
-/* Inside a fused group: its members, run one after the other on the host, from copies of what
- * the group reads or from that itself.
+/* Looking inside a fused group: its members are run one after the other, so that a debugger can
+ * show the values between them, which the group itself never writes.
  *
- * Results get memory of their own, workspaces a pool of their own: neither the arrays of the
- * run nor the places of later ones know of it.  The host's kernels compute it, whichever device
- * the group is of.
+ * Members read the inputs of the group, or copies of those that the group overwrites.  Results
+ * get memory of their own and workspaces come from a pool of their own, so that neither arrays
+ * nor addresses of the program change.  The host's kernels compute, whichever device the group
+ * runs on.
  *
  * SPDX-License-Identifier: MIT */
-#include "../core/inside.h"
 #include "pass.h"
-#include "play.h"
+#include "host-memory.h"
+#include "replay.h"
+#include "static.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool td__inside_wanted;
-
-/* The group whose event is told. */
+/* The group whose event is being reported. */
 static struct
 {
-  const TdPlay *play;
+  const TdReplay *replay;
   const TdReady *ready;
   bool ran;
-  void **before; /* by input: what was there, where the group writes; NULL: not kept */
+  void **before; /* by input that the group overwrites: its contents before; else NULL */
 } now;
 
 /* An array while members run. */
@@ -43,10 +43,10 @@ typedef struct
   char why[200];
 } Walk;
 
-/* Says whether the walk is over. */
+/* Called for each result of a member; returns true to stop. */
 typedef bool (*Visit) (const TdTensor *result, uint32_t k, void *user);
 
-/* NULL: the host has no more. */
+/* Memory of the host; NULL if there is none. */
 static void *
 room (size_t bytes)
 {
@@ -59,7 +59,7 @@ bytes_of (const TdTensor *t)
   return (size_t)t->size * td__dtype_sizes[t->dtype];
 }
 
-/* --- while the event is told (observe.c) --- */
+/* --- while the event is reported (observe.c) --- */
 
 static bool
 overlap (const TdTensor *a, const TdTensor *b)
@@ -72,10 +72,10 @@ overlap (const TdTensor *a, const TdTensor *b)
 static const TdGroup *
 group (void)
 {
-  return &now.play->i->plan->groups[now.ready->step->external];
+  return &now.replay->i->plan->groups[now.ready->step->external];
 }
 
-/* Does a member add to it, or change it? */
+/* Whether a step accumulates into this operand, or changes it. */
 static bool
 is_written (const TdSchedule *s, const TdStep *step, uint32_t value)
 {
@@ -91,7 +91,7 @@ is_written (const TdSchedule *s, const TdStep *step, uint32_t value)
 static bool
 is_overwritten (const TdReady *r, uint32_t k)
 {
-  const TdSchedule *s = now.play->i->plan->s;
+  const TdSchedule *s = now.replay->i->plan->s;
   const TdGroup *g = group ();
 
   for (uint32_t j = 0; j < g->n_members; j++)
@@ -112,9 +112,9 @@ is_host (const TdDevice *d)
 }
 
 void
-td__inside_begin (const TdPlay *p, const TdReady *r)
+td__inside_begin (const TdReplay *p, const TdReady *r)
 {
-  now.play = p;
+  now.replay = p;
   now.ready = r;
   now.ran = false;
 }
@@ -125,15 +125,13 @@ td__inside_runs (void)
   const TdReady *r = now.ready;
 
   now.ran = true;
-  if (!td__inside_wanted || r == NULL || !is_host (r->run.device))
+  if (!td__engine.inside_wanted || r == NULL || !is_host (r->run.device))
     return;
   for (uint32_t k = 0; k < r->step->n_in; k++)
     if (is_overwritten (r, k))
       {
         if (now.before == NULL)
-          now.before = calloc (r->step->n_in, sizeof *now.before);
-        if (now.before == NULL)
-          abort ();
+          now.before = td__xcalloc (r->step->n_in, sizeof *now.before);
         now.before[k] = room (bytes_of (&r->run.call.in[k]));
         if (now.before[k] != NULL)
           memcpy (now.before[k], r->run.call.in[k].data, bytes_of (&r->run.call.in[k]));
@@ -178,11 +176,11 @@ td__inside_ran (void)
 TdInsideStep
 td__inside_step (uint32_t k)
 {
-  const TdSchedule *s = now.play->i->plan->s;
+  const TdSchedule *s = now.replay->i->plan->s;
   const TdStep *step = &group ()->members[k];
   const TdNodeInfo *n = &s->nodes[result_node (s, step)];
 
-  return (TdInsideStep){ step->cls, step->site, (TdDtype)n->dtype, &n->shape };
+  return (TdInsideStep){ step->cls, step->site, (TdDtype)n->dtype, &n->shape, step->path };
 }
 
 static TdTensor
@@ -197,7 +195,7 @@ tensor_of (const Walk *w, uint32_t node)
                      .layout = n->layout };
 }
 
-/* What the group reads from outside. */
+/* Copy an input of the group to the host. */
 static bool
 fetch (Walk *w, uint32_t node)
 {
@@ -250,7 +248,8 @@ drop (Held *h)
   *h = (Held){ NULL, false };
 }
 
-/* An array to write to, with what was there where that counts.  before: what was there. */
+/* Make a new array for a node that a member writes; keeps: with its contents so far.  The array
+ * it had goes to *before. */
 static bool
 renew (Walk *w, uint32_t node, bool keeps, Held *before)
 {
@@ -266,7 +265,7 @@ renew (Walk *w, uint32_t node, bool keeps, Held *before)
   return h->data != NULL;
 }
 
-/* Attributes with the key of this run. */
+/* The attributes of a step, with this run's key for random numbers. */
 static void *
 attrs_of (Walk *w, const TdStep *step)
 {
@@ -277,13 +276,14 @@ attrs_of (Walk *w, const TdStep *step)
     return NULL;
   attrs = room (step->cls->attrs_size);
   if (attrs == NULL)
-    abort ();
+    td__out_of_host_memory (step->cls->attrs_size, __func__);
   memcpy (attrs, step->attrs, step->cls->attrs_size);
   memcpy (attrs, &keys[w->draw++], sizeof *keys);
   return attrs;
 }
 
-/* Its operands, of which those that it writes are its own.  olds: what is to go after it. */
+/* Bind the operands of a member.  What it writes gets new arrays; *olds are the ones before,
+ * to be freed after the member has run. */
 static bool
 bind (Walk *w, const TdStep *step, bool adds, TdTensor *t, Held *olds)
 {
@@ -318,10 +318,10 @@ run_member (Walk *w, uint32_t j)
 {
   const TdStep *step = &w->g->members[j];
   const uint32_t n = step->n_in + step->n_out;
-  /* What it gives to a variable outside is shown as it is given, not as what it comes to. */
+  /* A gradient for a variable outside is shown as this step's contribution, not as the sum. */
   const bool adds = step->accumulate && step->external == TD_ABSENT;
-  TdTensor *t = calloc (n + 1, sizeof *t);
-  Held *olds = calloc (n + 1, sizeof *olds);
+  TdTensor *t = td__xcalloc (n + 1, sizeof *t);
+  Held *olds = td__xcalloc (n + 1, sizeof *olds);
   void *attrs = attrs_of (w, step);
   TdRun run = { .call = { .cls = step->cls,
                           .attrs = attrs != NULL ? attrs : step->attrs,
@@ -335,8 +335,6 @@ run_member (Walk *w, uint32_t j)
                 .device = &w->device };
   bool good;
 
-  if (t == NULL || olds == NULL)
-    abort ();
   good = bind (w, step, adds, t, olds);
   if (good && step->cls->forward (&run.call) != TD_OK)
     {
@@ -344,7 +342,7 @@ run_member (Walk *w, uint32_t j)
       good = false;
     }
   if (run.workspace != NULL)
-    td__pool_give (run.workspace);
+    td__pool_release (run.workspace);
   for (uint32_t k = 0; k < n; k++)
     drop (&olds[k]);
   free (attrs);
@@ -363,7 +361,7 @@ find_last_reads (Walk *w)
       w->last[w->s->nodes[td__step_in (w->s, &w->g->members[j], k)].value] = j;
 }
 
-/* What nobody reads from here on. */
+/* Free the arrays that no later member reads. */
 static void
 drop_unread (Walk *w, uint32_t j)
 {
@@ -390,15 +388,15 @@ walk (Walk *w, Visit visit, void *user)
   const bool has_error = e->has_error;
   bool good = true, found = false;
 
-  w->s = now.play->i->plan->s;
+  w->s = now.replay->i->plan->s;
   w->g = group ();
-  w->held = calloc (w->s->n_values + 1, sizeof *w->held);
-  w->last = calloc (w->s->n_values + 1, sizeof *w->last);
+  w->held = td__xcalloc (w->s->n_values + 1, sizeof *w->held);
+  w->last = td__xcalloc (w->s->n_values + 1, sizeof *w->last);
   w->device = *td_device_get ("cpu");
   w->device.pool = td__pool_new (&td__provider_host, NULL);
-  if (w->held == NULL || w->last == NULL || w->device.pool == NULL)
-    abort ();
-  e->observer = NULL; /* nobody is told */
+  if (w->device.pool == NULL)
+    td__out_of_host_memory (0, "td__pool_new");
+  e->observer = NULL; /* these runs are no events */
   find_last_reads (w);
   for (uint32_t j = 0; j < w->g->n_members && good && !found; j++)
     {
@@ -428,7 +426,7 @@ typedef struct
   TdInsideArray *array;
 } Wanted;
 
-/* Its numbers, row-major. */
+/* Copy the result that is looked for, in row-major order. */
 static bool
 take (const TdTensor *result, uint32_t k, void *user)
 {
@@ -495,4 +493,18 @@ td__inside_first_nan (void)
   uint32_t k = 0;
 
   return td__inside_n () > 0 && walk (&w, has_nan, &k) ? k : UINT32_MAX;
+}
+
+void
+td__static_attach (void)
+{
+  static const TdStaticTable table = { .verify_next = td__statics_verify_next,
+                                       .n = td__inside_n,
+                                       .step = td__inside_step,
+                                       .ran = td__inside_ran,
+                                       .run = td__inside_run,
+                                       .first_nan = td__inside_first_nan,
+                                       .expand = td__static_expand };
+
+  td__engine.statics = &table;
 }

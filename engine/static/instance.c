@@ -1,7 +1,8 @@
-/* How a plan becomes memory and prepared calls.
+/* Making instances of a plan: its memory, and its steps with their operands filled in.
  *
  * SPDX-License-Identifier: MIT */
 #include "instance.h"
+#include "host-memory.h"
 #include "entry.h"
 #include "pass.h"
 
@@ -9,15 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char nothing[64]; /* where arrays without elements lie */
+static char nothing[64]; /* the address of arrays without elements */
 
 static void *
 zeroed (size_t n, size_t bytes)
 {
-  void *memory = calloc (n + 1, bytes);
+  void *memory = td__xcalloc (n + 1, bytes);
 
-  if (memory == NULL)
-    abort ();
   return memory;
 }
 
@@ -47,8 +46,8 @@ by_value (const void *a, const void *b)
   return (x->value > y->value) - (x->value < y->value);
 }
 
-/* Keys of a step that draws, and the bytes of what they lie in: of a group its members' keys.
- */
+/* How many keys of random numbers a step needs (a group: one for each member that draws), and
+ * the bytes of the attributes that contain them. */
 static uint32_t
 n_keys_of (const TdPlan *p, const TdStep *step, size_t *bytes)
 {
@@ -78,7 +77,8 @@ own_key (TdReadyList *list, char *room, uint64_t random_at)
   list->key_at[list->n_keys++] = random_at;
 }
 
-/* An own copy of attributes that begin with a key; of a group nothing but keys. */
+/* Give a step that draws a copy of its attributes, whose key each run replaces.  For a group
+ * the copy has only the keys. */
 static void
 own_attrs (const TdPlan *p, TdReadyList *list, TdReady *r, char **room)
 {
@@ -150,8 +150,8 @@ index_patches (TdReadyList *list, uint32_t n_values)
     }
 }
 
-/* The last step that uses the gradient which step k gives; TD_ABSENT if it is not of those
- * made. */
+/* The last step that uses the gradient which step k propagates; TD_ABSENT if the schedule did
+ * not make that gradient. */
 static uint32_t
 last_use (const TdPlan *p, uint32_t list, uint32_t k)
 {
@@ -163,8 +163,8 @@ last_use (const TdPlan *p, uint32_t list, uint32_t k)
              : TD_ABSENT;
 }
 
-/* Values to point at memory before the list runs; of the forward the outputs too, which are
- * made even if no step of it reads or writes them. */
+/* Collect the values whose addresses have to be set before each run of the list.  In the
+ * forward list that includes outputs that no step uses: they have to exist all the same. */
 static void
 index_bound (const TdInstance *i, TdReadyList *list)
 {
@@ -181,7 +181,7 @@ index_bound (const TdInstance *i, TdReadyList *list)
     }
 }
 
-/* How many multiplications and additions a product's step is; 0: it is none. */
+/* Floating-point operations of a matrix product; 0: the step is none. */
 static double
 flop_of (const TdPlan *p, const TdStep *step)
 {
@@ -199,7 +199,8 @@ flop_of (const TdPlan *p, const TdStep *step)
   return 2 * sqrt (sizes * (double)td__size (&s->nodes[td__step_out (s, step, 0)].shape));
 }
 
-/* Products that take some 10 to 200 us each, and together more than waking threads does. */
+/* Whether the list has products of about 10 to 200 us each that together take longer than it
+ * takes to wake the threads: then those are kept awake for the whole list. */
 static bool
 has_short_products (const TdPlan *p, const TdSteps *steps)
 {
@@ -248,7 +249,7 @@ prepare (TdInstance *i, TdReadyList *list, uint32_t which)
       list->at[k] = list->n_ready;
       prepare_step (i, list, &steps->steps[k], &room);
       list->ready[list->n_ready - 1].place = k;
-      if (steps->steps[k].kind == TD_STEP_GIVE)
+      if (steps->steps[k].kind == TD_STEP_PROPAGATE)
         list->ready[list->n_ready - 1].last = last_use (i->plan, which, k);
       if (steps->steps[k].random)
         own_attrs (i->plan, list, &list->ready[list->n_ready - 1], &attrs);
@@ -272,7 +273,7 @@ list_free (TdReadyList *list)
   free (list->key_at);
 }
 
-/* Which variables the forward changes, and where. */
+/* Collect the external variables that the forward writes, and the step that does. */
 static void
 index_writes (TdInstance *i)
 {
@@ -287,9 +288,7 @@ index_writes (TdInstance *i)
         if (step->cls == NULL || !td__bit (step->cls->writes, (int)n)
             || v->kind != TD_VALUE_EXTERNAL)
           continue;
-        i->writes = realloc (i->writes, (i->n_writes + 1) * sizeof *i->writes);
-        if (i->writes == NULL)
-          abort ();
+        i->writes = td__xrealloc (i->writes, (i->n_writes + 1) * sizeof *i->writes);
         i->writes[i->n_writes++] = (TdWrite){ v->index, step->site };
       }
 }
@@ -327,6 +326,7 @@ td__instance_new (TdEntry *entry, TdPlan *plan, const TdSite *site)
   i->externals = zeroed (s->n_externals, sizeof *i->externals);
   i->versions = zeroed (s->n_externals, sizeof *i->versions);
   i->outputs = zeroed (s->n_outputs, sizeof *i->outputs);
+  i->out_versions = zeroed (s->n_outputs, sizeof *i->out_versions);
   i->packed = zeroed (plan->n_packs, sizeof *i->packed);
   prepare (i, &i->forward, 0);
   i->backwards = zeroed (s->n_backwards, sizeof *i->backwards);
@@ -342,8 +342,8 @@ td__instance_drop (TdInstance *i)
 {
   const TdSchedule *s = i->plan->s;
 
-  td__shadow_free (i->shadow);
-  i->shadow = NULL;
+  td__code_graph_free (i->code_graph);
+  i->code_graph = NULL;
   for (uint32_t k = 0; k < s->n_externals; k++)
     {
       td__buffer_unref (i->externals[k]);
@@ -378,6 +378,7 @@ td__instance_unref (TdInstance *i)
   free (i->externals);
   free (i->versions);
   free (i->outputs);
+  free (i->out_versions);
   free (i->writes);
   free (i->room);
   free (i->given);

@@ -1,7 +1,7 @@
-/* An instance: the memory and the prepared calls of one schedule in use.
+/* An instance: the memory and the prepared calls of a plan in use.
  *
- * One call that is to be followed by its backward has an instance of its own until its graph
- * dies, so that several calls in one iteration keep what each of them saved.
+ * A call whose backward may follow keeps its instance until its graph is freed.  So several
+ * calls in one iteration each have the values that they saved for backward.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -13,7 +13,7 @@ typedef enum
   TD_INSTANCE_FREE,
   TD_INSTANCE_IN_FORWARD,
   TD_INSTANCE_AWAITING, /**< backward may come */
-  TD_INSTANCE_RELEASED  /**< td_static_end_forward: the next call may take it */
+  TD_INSTANCE_RELEASED  /**< td_static_end_forward: the next call may reuse it */
 } TdInstanceState;
 
 /** A step whose operands are filled in. */
@@ -21,13 +21,13 @@ typedef struct TdReady
 {
   TdRun run; /**< first */
   const TdStep *step;
-  bool opens;     /**< an output is a gradient that leaves: it needs memory first */
-  bool *packed;   /**< it multiplies by a matrix that is packed then; NULL: by none */
+  bool opens;     /**< an output is a gradient for outside, allocated before the step runs */
+  bool *packed;   /**< whether the packed matrix that it uses is packed; NULL: it uses none */
   uint32_t place; /**< of the step in the list */
-  uint32_t last;  /**< GIVE: the last step of the list that reads that gradient */
+  uint32_t last;  /**< of a gradient that is propagated: the last step that reads it */
 } TdReady;
 
-/** An operand of a value whose memory is another at every call. */
+/** An operand that has to be set at every call, as its value's memory changes. */
 typedef struct TdPatch
 {
   TdTensor *tensor;
@@ -38,26 +38,26 @@ typedef struct TdPatch
 typedef struct TdReadyList
 {
   const TdSteps *steps;
-  TdReady *ready; /**< of those steps that compute, in order */
+  TdReady *ready; /**< the steps that compute, in order */
   uint32_t n_ready;
-  bool short_products; /**< for which waking threads one by one does not pay */
+  bool short_products; /**< products too short to wake threads for each */
   uint32_t *at;        /**< by step: its place in ready, or TD_ABSENT */
   TdTensor *tensors;
   TdPatch *patches; /**< sorted by value */
   uint32_t n_patches;
   uint32_t *patch_at; /**< by value: the first of its patches; n_values + 1 entries */
-  uint32_t *bound;    /**< values that lie elsewhere at every call, but gradients that leave */
+  uint32_t *bound;    /**< values whose memory changes, but no gradients for outside */
   uint32_t n_bound;
-  char *attrs; /**< copies of those with a random key */
+  char *attrs; /**< copies of attributes that contain random keys */
   TdRngKey **keys;
   uint64_t *key_at;
   uint32_t n_keys;
-  struct TdCaptures *captures; /**< NULL: none yet, or none to be had */
+  struct TdCaptures *captures; /**< NULL: none yet, or not possible */
 } TdReadyList;
 
 struct TdEntry;
 
-/** A variable's array that the forward writes. */
+/** An external variable that the forward writes, and where. */
 typedef struct TdWrite
 {
   uint32_t external;
@@ -69,45 +69,47 @@ typedef struct TdInstance
   struct TdInstance *next;
   struct TdEntry *entry;
   TdPlan *plan;
-  uint32_t refs; /**< of the entry's list and of the graph's operation */
+  uint32_t refs; /**< from the entry's list and the operation in the graph */
   uint8_t state;
-  bool backward_done; /**< what was saved is overwritten */
+  bool backward_done; /**< backward has run: saved values are overwritten */
   uint64_t generation;
-  TdBuffer *arena; /**< NULL while nothing needs it */
+  TdBuffer *arena; /**< NULL while no call uses it */
   char **address;  /**< by value */
   TdReadyList forward, *backwards;
-  bool *packed; /**< by packed matrix: it is, in this run */
+  bool *packed; /**< by packed matrix: it has been packed in this run */
   TdWrite *writes;
   uint32_t n_writes;
-  void **room;          /**< for pointers to each external and each output twice */
-  TdVar **given;        /**< by value: gradients of the backward that runs */
-  bool *added;          /**< by value: a kernel added it to what was there */
-  const TdReady **kept; /**< by external: the GIVE whose gradient is still read, or NULL */
+  void **room;   /**< scratch for two pointers to each external and output */
+  TdVar **given; /**< by value: gradients for outside, in the present backward */
+  bool *added;   /**< by value: a kernel has accumulated into it */
+  const TdReady *
+      *kept; /**< by external: the step whose propagated gradient is still read, or NULL */
   /* the call that uses it */
   TdRngKey key;
   uint64_t first_id;
-  TdBuffer **externals; /**< held while backward may come */
+  TdBuffer **externals; /**< references, kept while backward may run */
   uint32_t *versions;
-  TdBuffer **outputs; /**< by output: held likewise */
+  TdBuffer **outputs; /**< by output: the same */
+  uint32_t *out_versions;
   const TdSite *site;
-  struct TdShadow *shadow; /**< of a verified call: the code's graph, to compare backward */
+  struct TdCodeGraph *code_graph; /**< of a verified call, to verify backward */
   /* while somebody looks (observe.c) */
-  TdNode **nodes;    /**< by node: what events name; NULL: not yet */
-  bool *nodes_owned; /**< by node: made for that */
+  TdNode **nodes;    /**< by node: what events refer to; NULL: not made yet */
+  bool *nodes_owned; /**< by node: it was made only for events */
   TdBuffer **slices; /**< by value: parts of the arena, as arrays */
 } TdInstance;
 
-typedef struct TdShadow TdShadow;
-void td__shadow_free (TdShadow *shadow); /* verify-backward.c */
+typedef struct TdCodeGraph TdCodeGraph;
+void td__code_graph_free (TdCodeGraph *code_graph); /* verify-backward.c */
 
-/** A new one, free.  NULL after td__fail_memory. */
+/** Make an idle instance.  NULL after td__fail_memory. */
 TdInstance *td__instance_new (struct TdEntry *entry, TdPlan *plan, const TdSite *site);
 void td__instance_unref (TdInstance *i);
-/** Forget what events named. */
+/** Drop the nodes that were made for events. */
 void td__observe_drop (TdInstance *i);
 /** Forget the CUDA graphs of a list. */
 void td__captures_free (TdReadyList *list);
-/** Let go of the arrays that it held for backward. */
+/** Drop the references that were kept for backward. */
 void td__instance_drop (TdInstance *i);
 /** Point every operand of a value at memory. */
 static inline void

@@ -1,11 +1,12 @@
-/* The trace, operation by operation through the engine: an ordinary call with an ordinary
- * graph, without the code.  It is how hooks see a static chain from inside, how gradients get
- * gradients, and how a backward that was never traced gets its graph.
+/* Interpreting a trace: its operations are run one by one through the engine, which makes an
+ * ordinary graph without running the code.  This is needed for hooks on operations, for
+ * derivatives of higher order, and for a backward that was never traced.
  *
  * SPDX-License-Identifier: MIT */
 #include "entry.h"
+#include "host-memory.h"
 
-#include "../core/copies.h"
+#include "compute/core/copies.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ typedef struct
   const TdSchedule *s;
   TdVar *const *externals;
   TdRngKey key;
+  uint64_t first_id;
   bool again;
   TdVar **vars;
 } Walk;
@@ -22,10 +24,8 @@ typedef struct
 static void *
 room (size_t bytes)
 {
-  void *memory = malloc (bytes + 1);
+  void *memory = td__xmalloc (bytes + 1);
 
-  if (memory == NULL)
-    abort ();
   return memory;
 }
 
@@ -66,7 +66,7 @@ td__state_restore (TdSavedState *saved, uint32_t n, bool back)
   free (saved);
 }
 
-/* Attributes with the key of this run. */
+/* The attributes of a step, with this run's key for random numbers. */
 static const void *
 attrs_of (const Walk *w, const TdStep *step, void *copy)
 {
@@ -91,10 +91,14 @@ run_op (const Walk *w, const TdStep *step)
   for (uint32_t k = 0; k < step->n_in; k++)
     in[k] = w->vars[td__step_in (w->s, step, k)];
   td__engine.path = step->path;
+  if (w->again) /* as it was there: TD_NO_BACKPROP may be around parts of the code */
+    td__engine.config.enable_backprop = step->graph;
   status = td__apply_at (step->cls, attrs_of (w, step, copy), in, (int)step->n_in, out,
                          (int)step->n_out, step->site);
   for (uint32_t k = 0; k < step->n_out; k++)
     w->vars[td__step_out (w->s, step, k)] = out[k];
+  if (status == TD_OK && step->n_out > 0 && out[0]->node->creator != NULL)
+    out[0]->node->creator->id = w->first_id + step->event; /* backward goes by it */
   free (copy);
   if (in != in_room)
     free (in);
@@ -179,7 +183,7 @@ run_step (const Walk *w, const TdStep *step)
     }
 }
 
-/* Arrays that the code brought, as leaves. */
+/* Constants of the trace become leaves of the graph. */
 static void
 put_constants (const Walk *w)
 {
@@ -202,8 +206,8 @@ put_constants (const Walk *w)
 }
 
 TdStatus
-td__interpret (const TdSchedule *s, TdVar *const *externals, TdRngKey key, bool again,
-               TdVar **vars)
+td__interpret (const TdSchedule *s, TdVar *const *externals, TdRngKey key, uint64_t first_id,
+               bool again, TdVar **vars)
 {
   TdEngine *e = &td__engine;
   const TdSite *site = e->site;
@@ -212,10 +216,10 @@ td__interpret (const TdSchedule *s, TdVar *const *externals, TdRngKey key, bool 
   uint64_t twin_id = e->twin_id;
   TdPhase phase = e->phase;
   int enable_backprop = e->config.enable_backprop;
-  struct TdHooks *hooks = e->hooks;
+  const TdHookTable *hooks = e->hooks;
   TdSavedState *saved = NULL;
   uint32_t n_saved = again ? td__state_save (s, externals, &saved) : 0;
-  Walk w = { s, externals, key, again, vars };
+  Walk w = { s, externals, key, first_id, again, vars };
   TdStatus status = TD_OK;
 
   for (uint32_t k = 0; k < s->n_externals; k++)
@@ -225,10 +229,7 @@ td__interpret (const TdSchedule *s, TdVar *const *externals, TdRngKey key, bool 
   e->twin = NULL;
   e->twin_id = 0;
   if (again)
-    {
-      e->config.enable_backprop = 1;
-      e->hooks = NULL; /* they saw this forward, or were not there */
-    }
+    e->hooks = NULL; /* hooks have seen this forward, or were added later */
   for (uint32_t k = 0; k < s->forward.n && status == TD_OK; k++)
     status = run_step (&w, &s->forward.steps[k]);
   e->config.enable_backprop = enable_backprop;

@@ -1,16 +1,15 @@
-/* How the map grows.
+/* Growing the map from ids to numbers.
  *
  * SPDX-License-Identifier: MIT */
 #include "map.h"
+#include "host-memory.h"
 
 static void
 grow (TdMap *m)
 {
   TdMap larger = { NULL, m->n, m->capacity == 0 ? 64 : 2 * m->capacity };
 
-  larger.slots = calloc (larger.capacity, sizeof *larger.slots);
-  if (larger.slots == NULL)
-    abort ();
+  larger.slots = td__xcalloc (larger.capacity, sizeof *larger.slots);
   for (uint32_t i = 0; i < m->capacity; i++)
     if (m->slots[i].key != 0)
       larger.slots[td__map_slot (&larger, m->slots[i].key)] = m->slots[i];

@@ -1,12 +1,13 @@
-/* A replay that somebody looks at: every operation is an event before and after it runs, as one
- * of the code's would be, so that a debugger stops inside, statistics are taken, and a tape
- * shows it.
+/* Replay under an observer.  Before and after each operation an event is reported, as when the
+ * code runs, so that a debugger can stop there and a recording has statistics and times.
  *
- * Events name variables.  Those inside have nobody's handle: for each a node is kept that shows
- * its part of the arena, until the instance's next call.
+ * Events refer to nodes of the graph, but a replay makes none for the values inside a schedule.
+ * Here such a node is made for each of them; it shows the value's part of the arena and is kept
+ * until the instance's next call.
  *
  * SPDX-License-Identifier: MIT */
-#include "play.h"
+#include "replay.h"
+#include "host-memory.h"
 #include "capture.h"
 
 #include <stdio.h>
@@ -16,10 +17,8 @@
 static void *
 zeroed (size_t n, size_t bytes)
 {
-  void *memory = calloc (n + 1, bytes);
+  void *memory = td__xcalloc (n + 1, bytes);
 
-  if (memory == NULL)
-    abort ();
   return memory;
 }
 
@@ -43,7 +42,7 @@ td__observe_drop (TdInstance *i)
   for (uint32_t v = 0; v < s->n_values; v++)
     if (i->slices[v] != NULL)
       {
-        td__slab_give (&td__engine.buffers, i->slices[v]);
+        td__slab_release (&td__engine.buffers, i->slices[v]);
         i->slices[v] = NULL;
       }
 }
@@ -60,14 +59,15 @@ make_room (TdInstance *i)
   i->slices = zeroed (s->n_values, sizeof *i->slices);
 }
 
-/* A part of the arena as an array: nobody counts it, and it ends with the call. */
+/* A part of the arena as a buffer, which counts as no memory of its own and ends with the call.
+ * NULL: a value between the members of a group, of which there is a view, is nowhere. */
 static TdBuffer *
 slice_of (TdInstance *i, uint32_t value)
 {
   TdEngine *e = &td__engine;
   TdBuffer *b = i->slices[value];
 
-  if (b != NULL)
+  if (b != NULL || i->address[value] == NULL)
     return b;
   b = i->slices[value] = td__slab_take (&e->buffers, sizeof *b);
   *b = (TdBuffer){ .refs = 1,
@@ -81,7 +81,7 @@ slice_of (TdInstance *i, uint32_t value)
 }
 
 static TdBuffer *
-buffer_of (const TdPlay *p, uint32_t value)
+buffer_of (const TdReplay *p, uint32_t value)
 {
   TdInstance *i = p->i;
   const TdValue *v = &i->plan->s->values[value];
@@ -101,7 +101,7 @@ buffer_of (const TdPlay *p, uint32_t value)
 }
 
 static TdNode *
-node_of (const TdPlay *p, uint32_t node)
+node_of (const TdReplay *p, uint32_t node)
 {
   TdInstance *i = p->i;
   const TdSchedule *s = i->plan->s;
@@ -110,7 +110,7 @@ node_of (const TdPlay *p, uint32_t node)
 
   if (n != NULL)
     return n;
-  n = i->nodes[node] = td__play_node (s, node);
+  n = i->nodes[node] = td__replay_node (s, node);
   i->nodes_owned[node] = true;
   n->requires_grad = info->requires_grad;
   n->retained = buffer_of (p, info->value);
@@ -118,7 +118,7 @@ node_of (const TdPlay *p, uint32_t node)
 }
 
 void
-td__observe_forward (TdPlay *p, TdVar *const *in)
+td__observe_forward (TdReplay *p, TdVar *const *in)
 {
   TdInstance *i = p->i;
   const TdSchedule *s = i->plan->s;
@@ -136,7 +136,7 @@ td__observe_forward (TdPlay *p, TdVar *const *in)
 }
 
 void
-td__observe_backward (TdPlay *p)
+td__observe_backward (TdReplay *p)
 {
   TdInstance *i = p->i;
   const TdSchedule *s = i->plan->s;
@@ -175,7 +175,7 @@ td__observe_output (TdInstance *i, uint32_t node, TdNode *n)
 
 /* --- groups --- */
 
-/* A name for what a group does: one class per name, for good. */
+/* The operation class that stands for a group in events: one for each name, never freed. */
 typedef struct Named
 {
   struct Named *next;
@@ -199,9 +199,7 @@ group_class (const TdGroup *g)
   for (named = names; named != NULL; named = named->next)
     if (strcmp (named->text, text) == 0)
       return &named->cls;
-  named = calloc (1, sizeof *named + n + 1);
-  if (named == NULL)
-    abort ();
+  named = td__xcalloc (1, sizeof *named + n + 1);
   memcpy (named->text, text, n + 1);
   named->cls = (TdOpClass){
     .name = named->text, .label = "Fused", .group = "static", .n_in_max = -1, .n_out = -1
@@ -229,11 +227,11 @@ typedef struct
 {
   TdNode *in_room[16], *out_room[8], **in, **out;
   TdBuffer *buffer_room[8], **buffers;
-  TdNode *sum; /* made for this event, or NULL */
+  TdNode *sum; /* the sum's node, made for this event; or NULL */
 } Operands;
 
 static void
-operands (const TdPlay *p, const TdStep *step, const TdReady *r, Operands *o)
+operands (const TdReplay *p, const TdStep *step, const TdReady *r, Operands *o)
 {
   const TdSchedule *s = p->i->plan->s;
 
@@ -254,8 +252,7 @@ operands (const TdPlay *p, const TdStep *step, const TdReady *r, Operands *o)
   o->sum = NULL;
   if (r == NULL || !r->run.call.accumulate)
     return;
-  /* what is added to keeps its name: the sum is an array of its own to the graph, as in a call
-   */
+  /* the sum is another node than what was added to, as in a call of the code */
   o->sum = td__node_new ();
   o->sum->dtype = o->out[0]->dtype;
   o->sum->shape = o->out[0]->shape;
@@ -279,7 +276,7 @@ operands_free (Operands *o)
 }
 
 static TdEvent
-event_of (const TdPlay *p, const TdStep *step, const TdReady *r, const Operands *o)
+event_of (const TdReplay *p, const TdStep *step, const TdReady *r, const Operands *o)
 {
   TdEngine *e = &td__engine;
   const TdInstance *i = p->i;
@@ -310,9 +307,9 @@ event_of (const TdPlay *p, const TdStep *step, const TdReady *r, const Operands 
 }
 
 static TdStatus
-run_one (TdPlay *p, TdReady *r)
+run_one (TdReplay *p, TdReady *r)
 {
-  TdStatus status = td__play_one (p, r);
+  TdStatus status = td__replay_one (p, r);
 
   if (status == TD_OK && td__engine.config.debug && r->run.device->computes)
     status = td__debug_check (&r->run);
@@ -320,7 +317,7 @@ run_one (TdPlay *p, TdReady *r)
 }
 
 static TdStatus
-observed_op (TdPlay *p, const TdStep *step, TdReady *r, bool captures)
+observed_op (TdReplay *p, const TdStep *step, TdReady *r, bool captures)
 {
   TdObserver *o = td__engine.observer;
   TdStatus status = TD_OK;
@@ -332,7 +329,7 @@ observed_op (TdPlay *p, const TdStep *step, TdReady *r, bool captures)
 
   if (status != TD_OK)
     return status;
-  if (r != NULL && r->opens && (status = td__play_open (p, r)) != TD_OK)
+  if (r != NULL && r->opens && (status = td__replay_open (p, r)) != TD_OK)
     return status;
   if (o == NULL)
     return r != NULL ? run_one (p, r) : TD_OK;
@@ -345,7 +342,7 @@ observed_op (TdPlay *p, const TdStep *step, TdReady *r, bool captures)
   o->before_op (o, &event);
   p->i->plan->s->device->algorithm = NULL;
   if (waits)
-    td__captures_tell (p, (uint32_t)(r - p->list->ready));
+    td__captures_notify (p, (uint32_t)(r - p->list->ready));
   if (looks)
     td__inside_runs ();
   if (r != NULL && !waits)
@@ -360,9 +357,9 @@ observed_op (TdPlay *p, const TdStep *step, TdReady *r, bool captures)
   return status;
 }
 
-/* What is no operation. */
+/* Run a step that is no operation: scopes, links, effects, reads by the host, propagation. */
 static TdStatus
-observed_other (TdPlay *p, const TdStep *step, TdReady *r, bool captures)
+observed_other (TdReplay *p, const TdStep *step, TdReady *r, bool captures)
 {
   TdObserver *o = td__engine.observer;
   TdStatus status = TD_OK;
@@ -373,7 +370,8 @@ observed_other (TdPlay *p, const TdStep *step, TdReady *r, bool captures)
       o->link (o, step->kind == TD_STEP_LINK_ENTER, step->path, step->site);
       o->scope (
           o, step->kind == TD_STEP_LINK_ENTER,
-          &(TdScope){ .is_link = true, .site = step->site }); /* its own, as in the code */
+          &(TdScope){ .is_link = true,
+                      .site = step->site }); /* the scope of the link's call, as in the code */
     }
   else if (o != NULL && (step->kind == TD_STEP_SCOPE_OPEN || step->kind == TD_STEP_SCOPE_CLOSE))
     o->scope (o, step->kind == TD_STEP_SCOPE_OPEN,
@@ -385,13 +383,13 @@ observed_other (TdPlay *p, const TdStep *step, TdReady *r, bool captures)
   waits = captures && td__captures_defer (p, (uint32_t)(r - p->list->ready), &status);
   if (status != TD_OK)
     return status;
-  if (r->opens && td__play_open (p, r) != TD_OK)
+  if (r->opens && td__replay_open (p, r) != TD_OK)
     return td__engine.error.status;
-  return waits ? TD_OK : td__play_one (p, r);
+  return waits ? TD_OK : td__replay_one (p, r);
 }
 
 TdStatus
-td__play_observed (TdPlay *p)
+td__replay_observed (TdReplay *p)
 {
   const TdSteps *steps = p->list->steps;
   const bool captures = td__captures_begin (p);

@@ -1,18 +1,20 @@
-/* A list in another order.
+/* Scheduling the steps of a list again after some have been merged: a topological order.
  *
- * A step comes after those that write what it reads or writes, and after those that read what
- * it writes.  Gradients of one variable are handed on in their order, and so are effects, reads
- * by the host, and the marks of links and scopes.
+ * A step depends on the steps that write what it reads or writes, and on those that read what
+ * it overwrites.  Besides, some steps keep their order among each other: those that propagate
+ * gradients of one variable (the order of the sum), effects, reads by the host, and where links
+ * and scopes begin and end.
  *
  * SPDX-License-Identifier: MIT */
 #include "order.h"
+#include "host-memory.h"
 #include "pass.h"
 
 #include <stdlib.h>
 
 typedef struct
 {
-  uint32_t to, next; /* next: of the same step, + 1 */
+  uint32_t to, next; /* next: index + 1 of the next edge from the same step */
 } Edge;
 
 typedef struct
@@ -22,15 +24,15 @@ typedef struct
   const uint32_t *joined;
   Edge *edges;
   uint32_t n_edges, capacity;
-  uint32_t *first;    /* by step: its newest edge + 1 */
-  uint32_t *n_before; /* by step: edges to it */
+  uint32_t *first;    /* by step: index + 1 of its newest edge */
+  uint32_t *n_before; /* by step: how many steps it still waits for */
   uint32_t *writer;   /* by value: step + 1 */
-  uint32_t *readers;  /* by value: the newest read since it was written + 1 */
+  uint32_t *readers;  /* by value: index + 1 of the newest read since the last write */
   Edge *reads;        /* to: the step; next */
   uint32_t n_reads, reads_capacity;
-  uint32_t *gives; /* by external: the last that touched its gradient + 1 */
+  uint32_t *gives; /* by external: index + 1 of the last step that used its gradient */
   uint32_t seen, marks;
-  bool cycle; /* two that are joined depend on each other */
+  bool cycle; /* two steps that are to be merged depend on each other */
 } Order;
 
 static void *
@@ -39,13 +41,11 @@ grown (void *items, uint32_t n, uint32_t *capacity, size_t bytes)
   if (n < *capacity)
     return items;
   *capacity = 2 * n + 64;
-  items = realloc (items, *capacity * bytes);
-  if (items == NULL)
-    abort ();
+  items = td__xrealloc (items, *capacity * bytes);
   return items;
 }
 
-/* from (a step + 1, or 0) comes before to. */
+/* Add an edge: `from` (a step's index + 1; 0: none) comes before `to`. */
 static void
 before (Order *o, uint32_t from, uint32_t to)
 {
@@ -91,7 +91,7 @@ writes (Order *o, uint32_t value, uint32_t i)
   o->writer[value] = i + 1;
 }
 
-/* A value that is made of others stands for them. */
+/* Call `how` for a value; where it consists of parts of a block, for each of those. */
 static void
 touches (Order *o, void (*how) (Order *o, uint32_t value, uint32_t i), uint32_t value,
          uint32_t i)
@@ -129,7 +129,7 @@ relate (Order *o, uint32_t i)
     touches (o, writes, s->nodes[td__step_out (s, step, k)].value, i);
 }
 
-/* A heap of steps, the first of the list on top. */
+/* A binary heap of steps that are ready; on top the one that stood first in the list. */
 static void
 push (uint32_t *heap, uint32_t *n, uint32_t step)
 {

@@ -1,15 +1,22 @@
-/* Batch: products with one matrix over many inputs become one product.
+/* Batching: matrix products that share a matrix are computed as one larger product.
  *
- * Two kinds.  Rows: y = x W of steps that do not depend on each other (the input projections of
- * a recurrent net): their x lie one below the other, and so do their y.  Sums: gradients of one
- * variable that are products or sums over rows (of every time step): one over all their rows.
- * The memory plan lays the parts side by side, so that nothing is copied; a value is a part of
- * one block at most.
+ * Two kinds of steps are merged, each set into one step:
  *
- * Sums are made in another order than by define-by-run, and differ from it in the last bits.
+ * - Rows: y_i = x_i W with the same W, where no product depends on another, as the input
+ *   projections of a recurrent network at all its time steps.  The x_i are placed one below the
+ *   other in memory, and so are the y_i, so that [y_1; y_2; ...] = [x_1; x_2; ...] W.
+ * - Sums: the contributions to the gradient of one variable, one for each time step, as
+ *   gW = x_1' gy_1 + x_2' gy_2 + ...: one product, or one sum, over the rows of all steps.
+ *
+ * Nothing is copied to bring the rows together: operands become parts of a block
+ * (TdValueBlock), and the memory plan places the parts of a block side by side.  Because a
+ * value has only one place, it is a part of at most one block.
+ *
+ * The sums are taken in another order than define-by-run takes them, so the last bits differ.
  *
  * SPDX-License-Identifier: MIT */
 #include "order.h"
+#include "host-memory.h"
 #include "pass.h"
 
 #include <stdlib.h>
@@ -18,19 +25,20 @@
 typedef enum
 {
   NO_BATCH,
-  ROWS, /* in[0] and out[0] are rows; the other inputs are the same */
-  SUMS  /* all inputs are rows; out[0] is a gradient that is handed on */
+  ROWS, /* in[0] and out[0] are stacked; the steps share their other inputs */
+  SUMS  /* all inputs are stacked; out[0] is a contribution to a gradient */
 } BatchKind;
 
 typedef struct
 {
   TdPlan *p;
   uint32_t list;
-  uint32_t *n_touches; /* by value, over all lists */
-  uint32_t *give;      /* by step: the GIVE of its gradient, or TD_ABSENT */
-  uint8_t *kinds;      /* by step */
-  uint32_t *members;   /* of the set that is looked at */
-  uint32_t n;
+  uint32_t *n_uses;        /* of each value in this list: how often it is read or written */
+  uint32_t *gradient_step; /* for each step: the step that propagates its gradient to a variable
+                              outside the schedule, or TD_ABSENT */
+  uint8_t *kinds;          /* BatchKind of each step */
+  uint32_t *members;       /* steps of the candidate set at hand */
+  uint32_t n_members;
 } Batch;
 
 /* --- blocks --- */
@@ -40,13 +48,11 @@ room_for_values (TdPlan *p)
 {
   const uint32_t n = p->s->n_values;
 
-  p->block = realloc (p->block, n * sizeof *p->block);
-  p->inner = realloc (p->inner, n * sizeof *p->inner);
-  if (p->block == NULL || p->inner == NULL)
-    abort ();
+  p->block = td__xrealloc (p->block, n * sizeof *p->block);
+  p->inner = td__xrealloc (p->inner, n * sizeof *p->inner);
 }
 
-/* A value of the plan's own: so many bytes of a block from `inner` on. */
+/* Add a value that is a part of a block, `inner` bytes after its start. */
 static uint32_t
 new_value (TdPlan *p, uint32_t block, size_t inner, size_t bytes, bool is_saved)
 {
@@ -60,6 +66,7 @@ new_value (TdPlan *p, uint32_t block, size_t inner, size_t bytes, bool is_saved)
   return value;
 }
 
+/* Add a node like another, but with this many rows. */
 static uint32_t
 rows_node (TdPlan *p, uint32_t value, uint32_t like, int64_t rows)
 {
@@ -90,15 +97,15 @@ operand_value (const Batch *b, uint32_t member, uint32_t k, bool out)
   return b->p->s->nodes[operand (b, member, k, out)].value;
 }
 
-/* Can operand k of the members lie side by side, in their order?  1: they do, 0: they can, -1:
- * they cannot. */
+/* Whether operand k of all members can be contiguous in memory, in the order of the members:
+ * 1: it is already, 0: it can be, -1: it cannot. */
 static int
-side_by_side (const Batch *b, uint32_t k, bool out)
+contiguity (const Batch *b, uint32_t k, bool out)
 {
   const TdPlan *p = b->p;
   const uint32_t first = operand_value (b, 0, k, out), block = p->block[first];
 
-  for (uint32_t i = 0; i < b->n; i++)
+  for (uint32_t i = 0; i < b->n_members; i++)
     {
       const uint32_t v = operand_value (b, i, k, out);
       const TdValue *value = &p->s->values[v];
@@ -115,14 +122,15 @@ side_by_side (const Batch *b, uint32_t k, bool out)
   return block != TD_ABSENT;
 }
 
-/* A node of all their rows. */
+/* Make the contiguous operands k one node with the rows of all of them; where they have no
+ * block yet they get one. */
 static uint32_t
 join_operand (Batch *b, uint32_t k, bool out)
 {
   TdPlan *p = b->p;
   const uint32_t first = operand_value (b, 0, k, out), like = operand (b, 0, k, out);
   const size_t bytes = p->s->values[first].bytes;
-  const int64_t rows = p->s->nodes[like].shape.dim[0] * b->n;
+  const int64_t rows = p->s->nodes[like].shape.dim[0] * b->n_members;
   uint32_t block = p->block[first], value;
 
   if (block == TD_ABSENT)
@@ -130,13 +138,11 @@ join_operand (Batch *b, uint32_t k, bool out)
       TdValueBlock *new;
 
       block = p->n_blocks;
-      p->blocks = realloc (p->blocks, (p->n_blocks + 1) * sizeof *p->blocks);
-      if (p->blocks == NULL)
-        abort ();
+      p->blocks = td__xrealloc (p->blocks, (p->n_blocks + 1) * sizeof *p->blocks);
       new = &p->blocks[p->n_blocks++];
-      new->parts = td__plan_zeroed (b->n, sizeof *new->parts);
-      new->n_parts = b->n;
-      for (uint32_t i = 0; i < b->n; i++)
+      new->parts = td__plan_zeroed (b->n_members, sizeof *new->parts);
+      new->n_parts = b->n_members;
+      for (uint32_t i = 0; i < b->n_members; i++)
         {
           const uint32_t part = operand_value (b, i, k, out);
 
@@ -144,18 +150,20 @@ join_operand (Batch *b, uint32_t k, bool out)
           p->block[part] = block;
           p->inner[part] = i * bytes;
         }
-      value = new_value (p, block, 0, b->n * bytes, p->s->values[first].is_saved);
+      value = new_value (p, block, 0, b->n_members * bytes, p->s->values[first].is_saved);
       p->blocks[block].value = value;
     }
   else
-    value = new_value (p, block, p->inner[first], b->n * bytes, p->s->values[first].is_saved);
+    value = new_value (p, block, p->inner[first], b->n_members * bytes,
+                       p->s->values[first].is_saved);
   return rows_node (p, value, like, rows);
 }
 
 /* --- what can be batched --- */
 
+/* The value of a boolean attribute of this name, false where the class has none. */
 static bool
-flag_of (const TdStep *step, const char *name)
+bool_attr (const TdStep *step, const char *name)
 {
   for (int i = 0; i < step->cls->n_attrs; i++)
     if (strcmp (step->cls->attrs[i].name, name) == 0)
@@ -163,7 +171,7 @@ flag_of (const TdStep *step, const char *name)
   return false;
 }
 
-/* Is it a sum over axis 0 alone? */
+/* Whether a step of class "sum" sums over axis 0 alone. */
 static bool
 sums_rows (const TdSchedule *s, const TdStep *step)
 {
@@ -187,6 +195,7 @@ is_matrix (const TdSchedule *s, uint32_t node)
          && s->nodes[node].shape.dim[0] > 0;
 }
 
+/* What kind of set a step can be a member of, by what it computes and writes. */
 static BatchKind
 kind_of (const Batch *b, uint32_t i)
 {
@@ -201,21 +210,23 @@ kind_of (const Batch *b, uint32_t i)
   out = td__node_value (s, td__step_out (s, step, 0));
   if (step->external != TD_ABSENT)
     {
-      if (out->kind != TD_VALUE_GRADIENT || b->give[i] == TD_ABSENT)
+      if (out->kind != TD_VALUE_GRADIENT || b->gradient_step[i] == TD_ABSENT)
         return NO_BATCH;
       if (strcmp (step->cls->name, "matmul") == 0)
-        return flag_of (step, "transa") && !flag_of (step, "transb") ? SUMS : NO_BATCH;
+        return bool_attr (step, "transa") && !bool_attr (step, "transb") ? SUMS : NO_BATCH;
       return strcmp (step->cls->name, "sum") == 0 && sums_rows (s, step) ? SUMS : NO_BATCH;
     }
   if (out->kind != TD_VALUE_INTERIOR)
     return NO_BATCH;
   if (strcmp (step->cls->name, "matmul") == 0)
-    return flag_of (step, "transa") ? NO_BATCH : ROWS;
+    return bool_attr (step, "transa") ? NO_BATCH : ROWS;
   return strcmp (step->cls->name, "linear") == 0 ? ROWS : NO_BATCH;
 }
 
+/* Whether two steps of one kind are of the same operation, attributes, shapes and dtypes, and
+ * of the same shared matrix or target variable. */
 static bool
-go_together (const Batch *b, BatchKind kind, uint32_t i, uint32_t j)
+are_alike (const Batch *b, BatchKind kind, uint32_t i, uint32_t j)
 {
   const TdSchedule *s = b->p->s;
   const TdStep *x = &td__plan_list (b->p, b->list)->steps[i];
@@ -239,9 +250,10 @@ go_together (const Batch *b, BatchKind kind, uint32_t i, uint32_t j)
   return true;
 }
 
-/* A member whose rows are not the plan's to lay out. */
+/* Whether the plan decides where the stacked inputs of a step lie.  It does not for arguments,
+ * variables outside, and values that several steps write. */
 static bool
-can_lie (const Batch *b, BatchKind kind, uint32_t i)
+is_placeable (const Batch *b, BatchKind kind, uint32_t i)
 {
   const TdSchedule *s = b->p->s;
   const TdStep *step = &td__plan_list (b->p, b->list)->steps[i];
@@ -256,21 +268,15 @@ can_lie (const Batch *b, BatchKind kind, uint32_t i)
   return true;
 }
 
-/* --- one set --- */
+/* --- one set of steps --- */
 
-static const Batch *sorting;
+static const Batch *sorting; /* qsort passes no context */
 
-static int
-by_place (const void *a, const void *b)
-{
-  const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-  return (x > y) - (x < y);
-}
-
-/* Where the rows of a member lie already: of the first of its inputs that is in a block. */
+/* The sort key of a member: the offset of its rows in a block, if one of its inputs is in one,
+ * else its place in the list.  Operands that an earlier set has placed fix the order of this.
+ */
 static uint64_t
-place_of (const Batch *b, uint32_t step)
+row_offset (const Batch *b, uint32_t step)
 {
   const TdStep *s = &td__plan_list (b->p, b->list)->steps[step];
 
@@ -284,35 +290,39 @@ place_of (const Batch *b, uint32_t step)
   return step;
 }
 
+/* Steps whose rows begin at the same offset keep their order in the list, whichever algorithm
+ * qsort uses. */
 static int
-by_rows (const void *a, const void *b)
+by_row_offset (const void *a, const void *b)
 {
-  const uint64_t x = place_of (sorting, *(const uint32_t *)a);
-  const uint64_t y = place_of (sorting, *(const uint32_t *)b);
+  const uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+  const uint64_t x = row_offset (sorting, i), y = row_offset (sorting, j);
 
-  return (x > y) - (x < y);
+  return x != y ? (x > y) - (x < y) : (i > j) - (i < j);
 }
 
-/* How many operands are rows; and how many of those lie side by side.  False: they cannot. */
+/* Whether the stacked operands of all members can be contiguous; *n_placed: how many of the
+ * inputs are so already. */
 static bool
-check_rows (const Batch *b, BatchKind kind, uint32_t n_in, uint32_t *n_there)
+check_rows (const Batch *b, BatchKind kind, uint32_t n_in, uint32_t *n_placed)
 {
-  *n_there = 0;
+  *n_placed = 0;
   for (uint32_t k = 0; k < (kind == ROWS ? 1 : n_in); k++)
     {
-      const int there = side_by_side (b, k, false);
+      const int there = contiguity (b, k, false);
 
       if (there < 0)
         return false;
-      *n_there += (uint32_t)there;
+      *n_placed += (uint32_t)there;
       for (uint32_t j = 0; j < k; j++)
         if (operand_value (b, 0, j, false) == operand_value (b, 0, k, false))
           return false;
     }
-  return kind == SUMS || side_by_side (b, 0, true) == 0;
+  return kind == SUMS || contiguity (b, 0, true) == 0;
 }
 
-/* The members become one step, the first of the list among them. */
+/* Replace the first member by one step that computes all of them, and drop the others.  `order`
+ * has the remaining steps in an order that respects dependences. */
 static void
 apply (Batch *b, BatchKind kind, const uint32_t *order, uint32_t n_order)
 {
@@ -321,7 +331,7 @@ apply (Batch *b, BatchKind kind, const uint32_t *order, uint32_t n_order)
   uint32_t first = b->members[0], last = b->members[0], nodes[8], at;
   TdStep *sorted = td__plan_zeroed (n_order, sizeof *sorted), built;
 
-  for (uint32_t i = 0; i < b->n; i++)
+  for (uint32_t i = 0; i < b->n_members; i++)
     {
       first = b->members[i] < first ? b->members[i] : first;
       last = b->members[i] > last ? b->members[i] : last;
@@ -336,10 +346,10 @@ apply (Batch *b, BatchKind kind, const uint32_t *order, uint32_t n_order)
   memcpy (p->s->operands + at, nodes, (built.n_in + 1) * sizeof *nodes);
   built.in = at;
   built.out = at + built.n_in;
-  for (uint32_t i = 0; i < b->n; i++)
+  for (uint32_t i = 0; i < b->n_members; i++)
     td__plan_note (p, TD_PASS_BATCH, b->list, list->steps[b->members[i]].trace_at,
                    built.trace_at);
-  p->n_batched += b->n;
+  p->n_batched += b->n_members;
   list->steps[first] = built;
   for (uint32_t i = 0; i < n_order; i++)
     sorted[i] = list->steps[order[i]];
@@ -348,53 +358,54 @@ apply (Batch *b, BatchKind kind, const uint32_t *order, uint32_t n_order)
   list->n = list->capacity = n_order;
 }
 
-/* The steps that could go with step i, which is the first of them.  Returns how many. */
+/* Collect step i and the later steps that could be merged with it.  Returns how many. */
 static uint32_t
 find_members (Batch *b, uint32_t i)
 {
   const BatchKind kind = (BatchKind)b->kinds[i];
 
-  b->n = 0;
-  if (kind == NO_BATCH || !can_lie (b, kind, i))
+  b->n_members = 0;
+  if (kind == NO_BATCH || !is_placeable (b, kind, i))
     return 0;
   for (uint32_t j = i; j < td__plan_list (b->p, b->list)->n; j++)
-    if (b->kinds[j] == kind && go_together (b, kind, i, j) && can_lie (b, kind, j))
-      b->members[b->n++] = j;
-  return b->n;
+    if (b->kinds[j] == kind && are_alike (b, kind, i, j) && is_placeable (b, kind, j))
+      b->members[b->n_members++] = j;
+  return b->n_members;
 }
 
-/* Try the set of step i, found already.  Returns true if the list has changed. */
+/* Merge the members of the set that starts at step i, if their operands can be contiguous and
+ * the steps can be reordered so that all inputs are there.  only_placed: only if some of the
+ * inputs have been placed by an earlier set.  Returns whether the list has changed. */
 static bool
-try_set (Batch *b, uint32_t i, bool only_there)
+try_set (Batch *b, uint32_t i, bool only_placed)
 {
   const BatchKind kind = (BatchKind)b->kinds[i];
   TdSteps *list = td__plan_list (b->p, b->list);
-  uint32_t n_there, n_order, first = i, *joined, *order;
+  uint32_t n_placed, n_order, first = i, *joined, *order;
   bool *dead;
 
   sorting = b;
-  qsort (b->members, b->n, sizeof *b->members, by_place);
-  qsort (b->members, b->n, sizeof *b->members, by_rows);
-  if (!check_rows (b, kind, list->steps[i].n_in, &n_there) || (only_there && n_there == 0))
+  qsort (b->members, b->n_members, sizeof *b->members, by_row_offset);
+  if (!check_rows (b, kind, list->steps[i].n_in, &n_placed) || (only_placed && n_placed == 0))
     return false;
   joined = td__plan_zeroed (list->n, sizeof *joined);
   order = td__plan_zeroed (list->n, sizeof *order);
   dead = td__plan_zeroed (list->n, sizeof *dead);
   for (uint32_t j = 0; j < list->n; j++)
     joined[j] = j;
-  for (uint32_t k = 0; k < b->n; k++)
+  for (uint32_t k = 0; k < b->n_members; k++)
     {
       joined[b->members[k]] = first;
       if (kind == SUMS)
-        dead[b->give[b->members[k]]] = true;
+        dead[b->gradient_step[b->members[k]]] = true;
     }
-  if (kind == SUMS) /* that of the last stays */
+  if (kind == SUMS) /* of the steps that propagate the gradient that of the last member stays */
     {
       uint32_t last = first;
 
-      for (uint32_t k = 0; k < b->n; k++)
+      for (uint32_t k = 0; k < b->n_members; k++)
         last = b->members[k] > last ? b->members[k] : last;
-      dead[b->give[last]] = false;
+      dead[b->gradient_step[last]] = false;
     }
   n_order = td__order_steps (b->p, b->list, joined, dead, order);
   if (n_order != TD_ABSENT)
@@ -405,62 +416,66 @@ try_set (Batch *b, uint32_t i, bool only_there)
   return n_order != TD_ABSENT;
 }
 
-/* --- a list --- */
+/* --- all sets of a list --- */
 
+/* Find, for each step that makes a gradient, the step that propagates it.  A gradient that is
+ * used anywhere else is left out: merging would take away what the other use reads. */
 static void
-find_gives (Batch *b)
+find_gradient_steps (Batch *b)
 {
   const TdSchedule *s = b->p->s;
   const TdSteps *list = td__plan_list (b->p, b->list);
   uint32_t *maker = td__plan_zeroed (s->n_values, sizeof *maker); /* step + 1 */
 
-  memset (b->n_touches, 0, s->n_values * sizeof *b->n_touches);
+  memset (b->n_uses, 0, s->n_values * sizeof *b->n_uses);
   for (uint32_t i = 0; i < list->n; i++)
     {
       const TdStep *step = &list->steps[i];
 
-      b->give[i] = TD_ABSENT;
+      b->gradient_step[i] = TD_ABSENT;
       if (!td__step_computes (step))
         continue;
       for (uint32_t k = 0; k < step->n_in + step->n_out; k++)
-        b->n_touches[s->nodes[k < step->n_in ? td__step_in (s, step, k)
-                                             : td__step_out (s, step, k - step->n_in)]
-                         .value]++;
+        b->n_uses[s->nodes[k < step->n_in ? td__step_in (s, step, k)
+                                          : td__step_out (s, step, k - step->n_in)]
+                      .value]++;
       if (step->kind == TD_STEP_OP && step->external != TD_ABSENT && step->n_out == 1)
         maker[s->nodes[td__step_out (s, step, 0)].value] = i + 1;
     }
   for (uint32_t i = 0; i < list->n; i++)
-    if (list->steps[i].kind == TD_STEP_GIVE)
+    if (list->steps[i].kind == TD_STEP_PROPAGATE)
       {
         const uint32_t v = s->nodes[td__step_in (s, &list->steps[i], 0)].value;
 
-        if (maker[v] != 0 && b->n_touches[v] == 2
+        if (maker[v] != 0 && b->n_uses[v] == 2
             && list->steps[maker[v] - 1].external == list->steps[i].external)
-          b->give[maker[v] - 1] = i;
+          b->gradient_step[maker[v] - 1] = i;
       }
   free (maker);
 }
 
+/* Find gradient steps and kinds again: indices change with every set that is merged. */
 static void
-look_at_list (Batch *b)
+analyze_list (Batch *b)
 {
   const TdSteps *list = td__plan_list (b->p, b->list);
 
-  find_gives (b);
+  find_gradient_steps (b);
   for (uint32_t i = 0; i < list->n; i++)
     b->kinds[i] = (uint8_t)kind_of (b, i);
 }
 
-/* Every set of the list, the largest first, and of those first the ones whose rows lie
- * somewhere already: that says in what order the others' have to lie. */
+/* Merge every set of the list, larger sets first.  Among sets of one size
+ * those go first that share an operand with a set that was merged before: its rows have an
+ * order, which the others have to follow. */
 static void
 batch_list (Batch *b)
 {
   TdSteps *list = td__plan_list (b->p, b->list);
   uint32_t size = UINT32_MAX, next;
 
-  look_at_list (b);
-  for (bool only_there = true;; only_there = !only_there)
+  analyze_list (b);
+  for (bool only_placed = true;; only_placed = !only_placed)
     {
       bool changed = false;
 
@@ -470,18 +485,18 @@ batch_list (Batch *b)
           const uint32_t n = find_members (b, i);
 
           if (n == size)
-            changed = try_set (b, i, only_there);
+            changed = try_set (b, i, only_placed);
           else if (n < size && n > next)
             next = n;
         }
       if (changed)
-        look_at_list (b);
+        analyze_list (b);
       if (changed)
-        only_there = false; /* that is: the same size again, from the start */
-      else if (!only_there || size == UINT32_MAX)
+        only_placed = false; /* the loop makes it true: this size again, placed sets first */
+      else if (!only_placed || size == UINT32_MAX)
         {
           size = next;
-          only_there = false;
+          only_placed = false;
         }
       if (size < 2)
         return;
@@ -504,12 +519,12 @@ td__pass_batch (TdPlan *p)
       p->block[v] = TD_ABSENT;
       p->inner[v] = 0;
     }
-  b.give = td__plan_zeroed (most, sizeof *b.give);
-  b.n_touches = td__plan_zeroed (p->s->n_values + 3 * most, sizeof *b.n_touches);
+  b.gradient_step = td__plan_zeroed (most, sizeof *b.gradient_step);
+  b.n_uses = td__plan_zeroed (p->s->n_values + 3 * most, sizeof *b.n_uses);
   for (b.list = 0; b.list <= p->s->n_backwards; b.list++)
     batch_list (&b);
   free (b.members);
-  free (b.give);
+  free (b.gradient_step);
   free (b.kinds);
-  free (b.n_touches);
+  free (b.n_uses);
 }

@@ -1,7 +1,8 @@
-/* Common subexpressions: the same operation on the same values is computed once.
+/* Common subexpression elimination: the same operation on the same values is computed once.
  *
- * Only among values that are written once, so that "the same" cannot change in between, and
- * within one list: a result that a backward shared with the forward would have to be saved.
+ * Only values that are written once are considered, as others could change between the two
+ * operations.  Steps of a backward are not replaced by steps of the forward, because the result
+ * would have to be kept in memory until then.
  *
  * SPDX-License-Identifier: MIT */
 #include "pass.h"
@@ -17,9 +18,9 @@ enum
 typedef struct
 {
   TdPlan *p;
-  uint32_t *same;   /* by value: the value that it is */
-  uint32_t *bucket; /* by hash: the newest step + 1 */
-  uint32_t *next;   /* by step: an older one + 1 */
+  uint32_t *same;   /* by value: the equal value that replaces it; itself if none */
+  uint32_t *bucket; /* by hash: index + 1 of the newest step */
+  uint32_t *next;   /* by step: index + 1 of an older one in its bucket */
 } Search;
 
 static uint32_t

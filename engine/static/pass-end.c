@@ -1,10 +1,12 @@
-/* End: a product or convolution whose result only relu takes, or relu_grad, does that itself
- * before it leaves its numbers; a convolution also adds another array first (what goes round a
- * residual block).  What was between them is never written.
+/* Epilogue fusion: a matrix product or convolution followed by relu or relu_grad applies that
+ * itself before it writes its result.  A convolution can also add an array before that, as the
+ * shortcut of a residual block.  The values between them are never written to memory.
  *
- * All move to where the last one stood; nothing between them writes what they read.
+ * This is done if nothing else reads the values between, and the device has such a kernel.  The
+ * group takes the place of its last step, so no step between may change what the others read.
  * SPDX-License-Identifier: MIT */
 #include "pass.h"
+#include "host-memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +36,7 @@ is_own (const TdStep *step)
   return step->kind == TD_STEP_OP && td_op_class_find (step->cls->name) == step->cls;
 }
 
-/* A step by itself, whose only result, of that value, one other step takes. */
+/* Whether one other step, and nothing else, uses the only result of this step. */
 static bool
 is_taken_once (const End *e, const TdStep *step)
 {
@@ -54,7 +56,8 @@ is_conv (const TdStep *step)
   return (step->cls->flags & TD_OP_IMAGES) != 0;
 }
 
-/* A product or convolution by itself. */
+/* Whether the step is a matrix product or convolution that is in no group and accumulates into
+ * nothing. */
 static bool
 is_product (const End *e, const TdStep *step)
 {
@@ -64,7 +67,7 @@ is_product (const End *e, const TdStep *step)
          && td__size (&s->nodes[td__step_out (s, step, 0)].shape) > 0;
 }
 
-/* Does the device know this end of it, in its type? */
+/* Whether the device has a kernel for the product with this epilogue and dtype. */
 static bool
 is_known (const End *e, const TdStep *product, const TdGroup *g)
 {
@@ -78,7 +81,7 @@ is_known (const End *e, const TdStep *product, const TdGroup *g)
   return td__bit (known, s->nodes[td__step_out (s, product, 0)].dtype);
 }
 
-/* Do two nodes lie alike?  Views of a value may not. */
+/* Whether two nodes have one shape and layout; views of a value may differ in them. */
 static bool
 are_alike (const TdSchedule *s, uint32_t a, uint32_t b)
 {
@@ -131,7 +134,7 @@ reads (const TdSchedule *s, const TdStep *step, uint32_t value)
   return false;
 }
 
-/* What is moved down the list: a product, and the sum that follows it (or NULL). */
+/* The steps that would move down the list: a product, and the sum after it (or NULL). */
 typedef struct
 {
   const TdStep *product, *sum;
@@ -143,7 +146,7 @@ moved_reads (const TdSchedule *s, const Moved *m, uint32_t value)
   return reads (s, m->product, value) || (m->sum != NULL && reads (s, m->sum, value));
 }
 
-/* Does the step change what they read? */
+/* Whether the step changes what the moved steps read. */
 static bool
 disturbs (const End *e, const TdStep *step, const Moved *m)
 {
@@ -161,8 +164,8 @@ disturbs (const End *e, const TdStep *step, const Moved *m)
   return false;
 }
 
-/* The step after i that reads what they make, or the length of the list where something
- * disturbs them before. */
+/* The first step after i that reads the result, or the length of the list if a step before that
+ * changes what the moved steps read. */
 static uint32_t
 find_reader (const End *e, uint32_t i, const Moved *m)
 {
@@ -184,14 +187,14 @@ find_reader (const End *e, uint32_t i, const Moved *m)
   return list->n;
 }
 
-/* A product's places in the list: its own, of the sum after it (or TD_ABSENT), of the taker. */
+/* Indices in the list: of a product, the sum after it (or TD_ABSENT), and relu or relu_grad. */
 typedef struct
 {
   uint32_t at, sum, taker;
   uint32_t added; /* the node */
 } Places;
 
-/* Find who takes the product of step i; false: nobody who could be its end. */
+/* Find the epilogue of the product at step i; false: it has none. */
 static bool
 find_taker (const End *e, uint32_t i, Places *places, TdGroup *g)
 {
@@ -222,8 +225,9 @@ add_member (End *e, TdGroup *g, uint32_t at)
   g->members[g->n_members++] = *step;
 }
 
-/* These steps as one group, in the last one's place: operands are the product's, then what is
- * added, then what relu_grad looks at; the result is the last one's. */
+/* Replace the steps by one group at the place of the last.  Its inputs are those of the
+ * product, then the array that is added, then the one whose sign relu_grad tests; its output is
+ * that of the last step. */
 static void
 join (End *e, const Places *places, TdGroup g)
 {
@@ -267,9 +271,7 @@ join (End *e, const Places *places, TdGroup g)
   built.pack = product->pack;
   p->n_fused += g.n_members;
   steps[places->taker] = built;
-  p->groups = realloc (p->groups, (p->n_groups + 1) * sizeof *p->groups);
-  if (p->groups == NULL)
-    abort ();
+  p->groups = td__xrealloc (p->groups, (p->n_groups + 1) * sizeof *p->groups);
   p->groups[p->n_groups++] = g;
 }
 

@@ -1,7 +1,8 @@
-/* Fold: what is made of constants alone is computed once, with the plan.
+/* Constant folding: steps that read only constants are computed once, when the plan is made.
  *
  * SPDX-License-Identifier: MIT */
 #include "pass.h"
+#include "host-memory.h"
 
 #include <stdlib.h>
 
@@ -19,7 +20,7 @@ tensor_of (const TdSchedule *s, uint32_t node)
                      .layout = n->layout };
 }
 
-/* Written once, by this step, into memory of the call's own. */
+/* Whether the node's value lies in the schedule's own memory and is written once. */
 static bool
 is_plain_result (const TdSchedule *s, uint32_t node)
 {
@@ -79,11 +80,12 @@ compute (const TdSchedule *s, const TdStep *step, TdTensor *in, TdTensor *out)
     return fill (s, step, out);
   status = step->cls->forward (&run.call);
   if (run.workspace != NULL)
-    td__pool_give (run.workspace);
+    td__pool_release (run.workspace);
   return status;
 }
 
-/* Its results become constants of the plan's own; false: it stays as it is. */
+/* Compute a step now; its results become constants of the plan.  False: it stays in the list.
+ */
 static bool
 fold_step (TdSchedule *s, const TdStep *step)
 {
@@ -106,9 +108,7 @@ fold_step (TdSchedule *s, const TdStep *step)
   done = done && compute (s, step, t, out) == TD_OK;
   if (done)
     s->constants
-        = realloc (s->constants, (s->n_constants + step->n_out) * sizeof *s->constants);
-  if (s->constants == NULL)
-    abort ();
+        = td__xrealloc (s->constants, (s->n_constants + step->n_out) * sizeof *s->constants);
   for (uint32_t k = 0; k < step->n_out; k++)
     if (done)
       {

@@ -1,10 +1,12 @@
-/* Fuse: runs of element-by-element steps become groups that run tile by tile.
+/* Fusion of elementwise steps into groups that run tile by tile.
  *
- * A group grows along a list; steps in between that have nothing to do with it run before it,
- * for it runs where its last member stood.  What only members use never leaves the tile.
+ * A group is collected along the list and takes the place of its last member.  Steps between
+ * members that do not depend on the group stay in front of it.  A value that only members use
+ * is never written to memory: it lives in the tile.
  *
  * SPDX-License-Identifier: MIT */
 #include "pass.h"
+#include "host-memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,18 +14,18 @@
 enum
 {
   MAX_MEMBERS = TD_TILE_MAX_STEPS,
-  N_READS = 3 /* of a call: x, y, c */
+  N_READS = 3 /* operands that a step may read: x, y, c */
 };
 
 /* How a value is used inside the open group. */
 typedef struct
 {
-  uint32_t group;      /* the stamp of the group that this is about */
-  uint32_t n_touches;  /* by members */
-  uint32_t last;       /* member that touches it last */
-  uint32_t counted;    /* the last count that it was in */
-  bool written, first; /* first: the first touch was a write of all of it */
-  int64_t period;      /* it is repeated every so many elements; 0: it is as large as all */
+  uint32_t group; /* the group that the other fields are of; in others the value is unused */
+  uint32_t n_touches;  /* how often members read or write it */
+  uint32_t last;       /* the last member that does */
+  uint32_t counted;    /* number of the last n_operands () that has seen it */
+  bool written, first; /* first: its first use was a write of all elements */
+  int64_t period;      /* a broadcast operand repeats after so many elements; 0: no broadcast */
 } Use;
 
 typedef struct
@@ -35,15 +37,16 @@ typedef struct
   uint32_t stamp, count;
   TdTileCall calls[MAX_MEMBERS];
   uint32_t members[MAX_MEMBERS]; /* steps of the list */
-  uint32_t n, n_values, n_rows;  /* n_rows: values that are repeated */
+  uint32_t n, n_values, n_rows;  /* n_rows: values that are broadcast */
   uint32_t n_draws;              /* members that draw random numbers */
-  bool *gone;                    /* by step: it is a member of some group */
+  bool *gone;                    /* by step: a group has replaced it */
 } Fuse;
 
 /* --- what can be fused --- */
 
-/* Dropout, which makes its mask in memory that it takes: it cannot be asked what it does.  Its
- * numbers belong to elements as they are counted, so that these must lie in that order. */
+/* The kernel of dropout.  It cannot be found as others are, because the operation allocates its
+ * mask.  Random numbers belong to elements by their logical index, so that x has to lie in
+ * row-major order. */
 static bool
 dropout_tile (const TdStep *step, const TdTensor *x, const TdTensor *y, TdTileCall *call)
 {
@@ -105,7 +108,7 @@ td__step_tile (const TdSchedule *s, const TdStep *step, TdTileCall *call)
   known = step->random ? dropout_tile (step, &t[0], &t[1], call)
                        : td__tiles_record (&run.call, call);
   if (run.workspace != NULL)
-    td__pool_give (run.workspace);
+    td__pool_release (run.workspace);
   return known && td__tiles_has (s->device, call);
 }
 
@@ -117,7 +120,8 @@ operand (const TdSchedule *s, const TdStep *step, int8_t k)
   return i < step->n_in ? td__step_in (s, step, i) : td__step_out (s, step, i - step->n_in);
 }
 
-/* May a member write there?  Not into what belongs to others. */
+/* Whether a step can be a member: it has an elementwise kernel and writes memory of the
+ * schedule. */
 static bool
 can_fuse (const TdSchedule *s, const TdStep *step, TdTileCall *call)
 {
@@ -166,7 +170,8 @@ is_used (const Fuse *f, uint32_t value, bool or_read)
   return f->n > 0 && u->group == f->stamp && (u->written || or_read);
 }
 
-/* Does a member make a gradient of that variable too?  They are handed on in their order. */
+/* Whether a member makes a gradient of the same variable: such gradients are propagated in the
+ * order of the trace. */
 static bool
 makes_gradient (const Fuse *f, uint32_t external)
 {
@@ -176,7 +181,7 @@ makes_gradient (const Fuse *f, uint32_t external)
   return false;
 }
 
-/* Does a step that is no member have to wait for the group? */
+/* Whether a step that is no member depends on the group. */
 static bool
 meets_group (const Fuse *f, const TdStep *step)
 {
@@ -194,7 +199,7 @@ meets_group (const Fuse *f, const TdStep *step)
   return false;
 }
 
-/* Every how many elements of the call this node is repeated; 0: it is as large. */
+/* After how many elements a broadcast operand repeats; 0: it is not broadcast. */
 static int64_t
 period_of (const TdSchedule *s, uint32_t node, const TdTileCall *call)
 {
@@ -244,7 +249,7 @@ is_interior (const Fuse *f, uint32_t value)
          && u->n_touches == f->n_touches[value];
 }
 
-/* How many operands the group would have, if it ended here. */
+/* The number of operands that the group has with its present members. */
 static uint32_t
 n_operands (Fuse *f)
 {
@@ -252,7 +257,7 @@ n_operands (Fuse *f)
   uint32_t n = 0;
 
   if (td__tiles_most_operands (s->device) == TD_TILE_MAX_OPERANDS)
-    return f->n_values; /* there are so many that those in slots may count too */
+    return f->n_values; /* an upper bound will do where so many are allowed */
   f->count++;
   for (uint32_t j = 0; j < f->n; j++)
     {
@@ -285,7 +290,7 @@ fits (Fuse *f, const TdSchedule *s, const TdStep *step, const TdTileCall *call)
       || n_operands (f) + 1 + N_READS > td__tiles_most_operands (s->device)
       || call->size != f->calls[0].size || (step->random && f->n_draws == TD_TILE_MAX_DRAWS))
     return false;
-  /* One number that a member wrote as if it were many, or the reverse. */
+  /* One value cannot be a single number to one member and an array to another. */
   for (int k = 0; k < N_READS; k++)
     if (reads[k] >= 0)
       {
@@ -304,8 +309,8 @@ fits (Fuse *f, const TdSchedule *s, const TdStep *step, const TdTileCall *call)
 
 typedef struct
 {
-  uint32_t *place; /* by value: operand, or n_operands + slot; or TD_ABSENT */
-  uint32_t *nodes; /* of operands: those that are read from outside, then those that leave */
+  uint32_t *place; /* by value: number of the operand, or n_operands + slot; or TD_ABSENT */
+  uint32_t *nodes; /* nodes of the operands: inputs of the group, then outputs */
   uint32_t n_in, n_out, n_slots;
   bool free_slot[TD_TILE_MAX_SLOTS];
 } Layout;
@@ -325,7 +330,7 @@ take_slot (Layout *l)
 
 enum
 {
-  SLOT = 0x80000000u /* a place that is a slot, until the operands are counted */
+  SLOT = 0x80000000u /* marks slots until the number of operands is known */
 };
 
 static void
@@ -348,8 +353,9 @@ free_slots (const Fuse *f, Layout *l, uint32_t j, uint32_t value)
     l->free_slot[place & ~SLOT] = true;
 }
 
-/* Free the slots of what member j reads last: of those whose elements are as wide as those of
- * the result, or of the others, which the result would overwrite before they are read. */
+/* Free the slots of values that member j is the last to read.  If their elements are as wide as
+ * the result's, the result may take such a slot; with another width it would overwrite elements
+ * that are not read yet, so those are freed in a second call, after the result has its slot. */
 static void
 free_reads (const Fuse *f, Layout *l, uint32_t j, bool as_wide)
 {
@@ -369,7 +375,8 @@ free_reads (const Fuse *f, Layout *l, uint32_t j, bool as_wide)
     }
 }
 
-/* Slots and operands, members in order; a result may take the slot of an input that dies. */
+/* Assign a slot or operand to each value, as registers are allocated: a result may take the
+ * slot of an input that no later member reads. */
 static void
 lay_out (const Fuse *f, Layout *l, TdTileStep *steps, uint32_t *leaving, TdGroup *g)
 {
@@ -408,7 +415,8 @@ lay_out (const Fuse *f, Layout *l, TdTileStep *steps, uint32_t *leaving, TdGroup
           leaving[l->n_out++] = operand (s, step, c->z);
         }
       else if (!(l->place[z] & (SLOT | SLOT >> 1)) && f->uses[z].last == j)
-        leaving[l->n_out++] = operand (s, step, c->z); /* it was read, and is changed */
+        leaving[l->n_out++]
+            = operand (s, step, c->z); /* an input that a member changes in place */
       steps[j].z = l->place[z];
       free_reads (f, l, j, false);
       free_slots (f, l, j, z);
@@ -435,7 +443,7 @@ is_random (const Fuse *f, uint32_t j)
   return td__plan_list (f->p, f->list)->steps[f->members[j]].random;
 }
 
-/* Slots for what is added: any that is free at that moment would do, but there are few. */
+/* Give members that accumulate a slot for their addend; they share one. */
 static bool
 lay_aside (const Fuse *f, Layout *l, TdTileStep *steps)
 {
@@ -476,7 +484,7 @@ write_group (Fuse *f, Layout *l, const TdTileStep *steps, const uint32_t *leavin
     period[k] = f->uses[s->nodes[l->nodes[k]].value].period;
   g.above = g.added = g.sum = TD_ABSENT;
   g.tiles = td__tiles_new (s->device, &program);
-  if (g.tiles == NULL) /* they run one by one */
+  if (g.tiles == NULL) /* no program for them: they run one by one */
     {
       free (period);
       free (g.interior);
@@ -507,9 +515,7 @@ write_group (Fuse *f, Layout *l, const TdTileStep *steps, const uint32_t *leavin
   built.attrs = NULL;
   built.external = p->n_groups;
   list->steps[last] = built;
-  p->groups = realloc (p->groups, (p->n_groups + 1) * sizeof *p->groups);
-  if (p->groups == NULL)
-    abort ();
+  p->groups = td__xrealloc (p->groups, (p->n_groups + 1) * sizeof *p->groups);
   p->groups[p->n_groups++] = g;
   p->n_fused += f->n;
   free (period);
@@ -561,8 +567,9 @@ close_group (Fuse *f)
 
 /* --- along a list --- */
 
-/* Is it a further part of a gradient in halves?  What is added in place is not rounded first,
- * so that the bits depend on who else reads the gradient then: this step keeps its place. */
+/* Whether the step adds a further contribution to a gradient in half precision.  An addition in
+ * place rounds once less than a sum of two arrays, and which of them is used depends on who
+ * else holds the gradient at that moment.  To keep the bits, such a step is not moved. */
 static bool
 adds_in_halves (const TdSteps *list, uint32_t i, const TdSchedule *s)
 {
@@ -572,7 +579,7 @@ adds_in_halves (const TdSteps *list, uint32_t i, const TdSchedule *s)
       || td_dtype_bytes ((TdDtype)s->nodes[td__step_out (s, step, 0)].dtype) != 2)
     return false;
   for (uint32_t k = 0; k < i; k++)
-    if (list->steps[k].kind == TD_STEP_GIVE && list->steps[k].external == step->external)
+    if (list->steps[k].kind == TD_STEP_PROPAGATE && list->steps[k].external == step->external)
       return true;
   return false;
 }

@@ -1,10 +1,13 @@
-/* Memory plan: where in the arena each value lies.
+/* Memory planning: an offset in the arena for each value, so that values that live at the same
+ * time do not overlap.
  *
- * Time is a place in a list.  What only forward uses lives there alone; what is saved lives on
- * into each backward that reads it.  Backwards exclude each other, so that scratch of different
- * ones may overlap.  A result of an element-by-element step may take the place of an input that
- * dies there.  Offsets are the best of several greedy orders; no plan needs less than what
- * lives at one moment.
+ * A lifetime is a range of steps in a list.  Values that only the forward uses live in its
+ * list; saved values also live in each backward that reads them.  A call runs only one of the
+ * backwards, so the temporaries of different ones may overlap.  The result of an elementwise
+ * step may take the memory of an input that is not read again.
+ *
+ * Several greedy orders are tried, and the one that needs the least memory is taken.  The lower
+ * bound is the largest sum of the sizes of values that live at the same time.
  *
  * SPDX-License-Identifier: MIT */
 #include "pass.h"
@@ -15,17 +18,17 @@
 enum
 {
   ALIGN = 64,
-  MANY = 6000,     /* from here on one greedy order only */
-  TOO_MANY = 40000 /* and from here on none: every value has memory of its own */
+  MANY = 6000,     /* values: for more than so many only one greedy order is tried */
+  TOO_MANY = 40000 /* and beyond this none: every value has memory of its own */
 };
 
 typedef struct
 {
   TdPlan *p;
   uint32_t n_values, n_lists;
-  uint32_t *items; /* values that need memory */
+  uint32_t *items; /* values that need memory of their own */
   uint32_t n_items;
-  size_t *offsets;   /* of this order, by value */
+  size_t *offsets;   /* by value, for the order that is being tried */
   uint32_t *placed;  /* sorted by offset */
   uint32_t *weights; /* by value: what an order sorts by */
 } Memory;
@@ -48,7 +51,7 @@ room (const Memory *m, uint32_t value)
   return (m->p->s->values[value].bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* --- lives --- */
+/* --- lifetimes --- */
 
 static void
 touch (Memory *m, uint32_t list, uint32_t value, uint32_t at)
@@ -89,7 +92,8 @@ find_lives (Memory *m)
             touch (m, list, s->nodes[td__step_out (s, step, k)].value, i);
         }
     }
-  /* What a backward uses of the forward lives to the end of that, and from the start. */
+  /* A value of the forward that a backward uses lives to the end of the forward, and in the
+   * backward from its start. */
   for (uint32_t v = 0; v < m->n_values; v++)
     for (uint32_t list = 1; list < m->n_lists; list++)
       if (!never (*life (m, 0, v)) && !never (*life (m, list, v)))
@@ -101,7 +105,7 @@ find_lives (Memory *m)
 
 /* --- in place --- */
 
-/* Dead after step i of the list, in every course that things can take. */
+/* Whether a value is dead after step i of the list, whichever backward runs later. */
 static bool
 dies_at (const Memory *m, uint32_t list, uint32_t value, uint32_t i)
 {
@@ -121,7 +125,7 @@ home_of (const Memory *m, uint32_t value)
   return value;
 }
 
-/* Let `value` have the memory of `home`: one item that lives as long as both. */
+/* Let `value` share the memory of `home`, which then lives as long as both. */
 static void
 unite (Memory *m, uint32_t value, uint32_t home)
 {
@@ -145,7 +149,8 @@ is_item (const Memory *m, uint32_t value)
   return m->p->s->values[value].kind == TD_VALUE_INTERIOR;
 }
 
-/* The result of a step, or of a member of the group that is step i, in an input's place. */
+/* Place the result of an elementwise step, or of a member of group i, over an input if
+ * possible. */
 static void
 replace_input (Memory *m, uint32_t list, uint32_t i, const TdStep *step, uint32_t mask)
 {
@@ -174,7 +179,7 @@ replace_input (Memory *m, uint32_t list, uint32_t i, const TdStep *step, uint32_
     }
 }
 
-/* Inputs of member j of which no later member reads, as a mask. */
+/* Inputs of member j that no later member reads, as a bit mask. */
 static uint32_t
 last_reads (const TdSchedule *s, const TdGroup *g, uint32_t j)
 {
@@ -194,7 +199,7 @@ last_reads (const TdSchedule *s, const TdGroup *g, uint32_t j)
   return mask;
 }
 
-/* Is input k the only one of its value? */
+/* Whether no other input of the step is of the same value as input k. */
 static bool
 is_read_once (const Memory *m, const TdStep *step, uint32_t k)
 {
@@ -206,8 +211,8 @@ is_read_once (const Memory *m, const TdStep *step, uint32_t k)
   return n == 1;
 }
 
-/* A kernel of rows leaves a sum in the place of what it added up, where nothing else in the
- * group reads that: of a normalisation what it is of, or its result, of a gradient itself. */
+/* Place the sum of a row normalisation group over one of its summands, if nothing else in the
+ * group reads that. */
 static void
 replace_added (Memory *m, uint32_t list, uint32_t i, const TdGroup *g)
 {
@@ -319,7 +324,8 @@ by_weight (const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-/* The smallest gap that takes the value, among those that live when it does. */
+/* Best fit: the smallest gap for the value between those placed values that live when it does.
+ */
 static size_t
 best_gap (const Memory *m, uint32_t n_placed, uint32_t value)
 {
@@ -343,7 +349,7 @@ best_gap (const Memory *m, uint32_t n_placed, uint32_t value)
   return at != SIZE_MAX ? at : end;
 }
 
-/* Place every item in the order of weights; returns the bytes. */
+/* Place all items in the order of their weights.  Returns the size of the arena. */
 static size_t
 place (Memory *m)
 {
@@ -369,7 +375,7 @@ place (Memory *m)
   return total;
 }
 
-/* Moments at which a value lives, counted over all lists. */
+/* The length of a value's lifetime in steps, over all lists. */
 static uint32_t
 duration (const Memory *m, uint32_t value)
 {
@@ -395,8 +401,8 @@ typedef enum
   BY_SIZE,
   BY_DURATION,
   BY_START,
-  BY_AREA,  /* size times duration */
-  BY_SAVED, /* first what backward reads, then by size */
+  BY_AREA,  /* size times lifetime */
+  BY_SAVED, /* saved values first, then by size */
   N_ORDERS
 } Order;
 

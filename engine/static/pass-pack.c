@@ -1,8 +1,10 @@
-/* Pack: a matrix that several steps of a list multiply by is packed once, at the first of them.
+/* Packing: a weight matrix that several steps of a list multiply by is packed once into the
+ * layout of the matrix product's kernel, when the first of them runs.
  *
  * SPDX-License-Identifier: MIT */
 #include "pass.h"
-#include "../cpu/packed.h"
+#include "host-memory.h"
+#include "compute/cpu/packed.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,8 @@ enum
   MIN_STEPS = 3
 };
 
-/* The matrix that a step multiplies by, if it is one from outside that nobody writes. */
+/* The matrix that a step multiplies by, if it lies outside the schedule and no step writes it.
+ */
 static bool
 find_matrix (const TdPlan *p, uint32_t list, const TdStep *step, TdPack *out)
 {
@@ -71,12 +74,10 @@ pack_of (TdPlan *p, const TdPack *pack)
   for (uint32_t k = 0; k < p->n_packs; k++)
     if (is_same (&p->packs[k], pack))
       return k;
-  p->packs = realloc (p->packs, (p->n_packs + 1) * sizeof *p->packs);
-  if (p->packs == NULL)
-    abort ();
+  p->packs = td__xrealloc (p->packs, (p->n_packs + 1) * sizeof *p->packs);
   p->packs[p->n_packs] = *pack;
   if (count_users (p, pack) < MIN_STEPS)
-    p->packs[p->n_packs].bytes = 0; /* remembered, and not worth it */
+    p->packs[p->n_packs].bytes = 0; /* too few steps use it: it is not packed */
   return p->n_packs++;
 }
 

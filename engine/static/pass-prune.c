@@ -1,15 +1,15 @@
-/* Prune: steps whose results nobody uses do not run.
+/* Dead code elimination: steps whose results nothing uses are removed.
  *
- * Backwards are looked at before forward, since they read what it saved.  An operation that
- * could fail on the numbers it gets (an index out of range) or that is the program's own runs
- * all the same.
+ * Backwards come before the forward, because they use what it saves.  An operation that can
+ * fail because of the values it gets (an index out of range), or that the program has defined
+ * itself, is never removed.
  *
  * SPDX-License-Identifier: MIT */
 #include "pass.h"
 
 #include <stdlib.h>
 
-/* What it does can be seen only in its outputs. */
+/* Whether the step has no effect but its outputs. */
 static bool
 is_pure (const TdSchedule *s, const TdStep *step)
 {
@@ -33,7 +33,7 @@ is_needed (const TdPlan *p, const TdStep *step, const bool *needed)
 
   if (!is_pure (s, step))
     {
-      /* In place into memory of our own that nobody reads any more. */
+      /* accumulation into memory of the schedule is removed too when nothing reads the sum */
       if (step->kind != TD_STEP_OP || step->cls != &td__add_into_class)
         return true;
       return td__node_value (s, td__step_in (s, step, 0))->kind != TD_VALUE_INTERIOR

@@ -1,11 +1,17 @@
-/* Rows: a sum whose result a row normalisation takes next is made while that reads its rows; a
- * sum of a row normalisation's gradient and another array while that writes it.  What others
- * need of the sum is written too; else it lies nowhere.
+/* Fusion of row normalisations with a sum.
  *
- * The sum of the first kind moves down to the normalisation, that of the second up to the
- * gradient, or the gradient down to it; nothing between them touches what would be another
- * then. SPDX-License-Identifier: MIT */
+ * A sum whose result is normalised next (a residual stream) is computed by the normalisation's
+ * kernel while it reads its rows.  A sum of a normalisation's gradient and another array is
+ * computed by the gradient's kernel while it writes.  The sum itself is written only if another
+ * step needs it.
+ *
+ * The first kind of sum moves down the list to the normalisation.  Of the second kind the sum
+ * moves up to the gradient, or the gradient down to the sum.  Either is possible only if no
+ * step between depends on, or changes, what the moved step reads and writes.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "pass.h"
+#include "host-memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +30,7 @@ step_at (const Rows *r, uint32_t i)
   return &td__plan_list (r->p, r->list)->steps[i];
 }
 
-/* Does the step run there still? */
+/* Whether the step is still in the list and in no group. */
 static bool
 runs (const Rows *r, uint32_t i)
 {
@@ -43,7 +49,7 @@ value_out (const Rows *r, const TdStep *step, uint32_t k)
   return r->p->s->nodes[td__step_out (r->p->s, step, k)].value;
 }
 
-/* One of our own operations that runs as it stands. */
+/* Whether the step is one of these operations of ours, in no group and not accumulating. */
 static bool
 is_own (const TdStep *step, const char *const *names)
 {
@@ -62,7 +68,7 @@ static const char *const norms[]
 static const char *const norm_grads[] = { "layer_normalization_grad", "rms_normalization_grad",
                                           "group_normalization_grad", NULL };
 
-/* Do two nodes lie alike, row by row? */
+/* Whether two nodes have the same rows: shape, dtype and layout. */
 static bool
 are_alike (const TdSchedule *s, uint32_t a, uint32_t b)
 {
@@ -72,7 +78,7 @@ are_alike (const TdSchedule *s, uint32_t a, uint32_t b)
          && td_shape_equal (&x->shape, &y->shape);
 }
 
-/* A value of the plan's that one step writes, all of it. */
+/* Whether a value lies in the arena and is written by one step, as a whole. */
 static bool
 is_made_once (const Rows *r, uint32_t value)
 {
@@ -91,7 +97,7 @@ reads (const Rows *r, const TdStep *step, uint32_t value)
   return false;
 }
 
-/* Does the step write the value?  What lies in a block may be written as a part of that. */
+/* Whether the step writes the value, be it as a part of a block. */
 static bool
 writes (const Rows *r, const TdStep *step, uint32_t value)
 {
@@ -119,12 +125,12 @@ touches (const Rows *r, const TdStep *step, uint32_t value)
 
 /* --- groups --- */
 
-/* Two steps of a list that become one, and where that is to stand: one of them. */
+/* Two steps of a list that become one, at the place of one of them. */
 typedef struct
 {
   uint32_t main, sum, at;
-  uint32_t in, added; /* nodes: what the kernel reads first and last, */
-  uint32_t out, more; /* and leaves first and, or TD_ABSENT, last */
+  uint32_t in, added; /* nodes: first and last input of the kernel, */
+  uint32_t out, more; /* first output, and last one or TD_ABSENT */
 } Pair;
 
 static void
@@ -133,7 +139,7 @@ join (Rows *r, const Pair *pair)
   TdPlan *p = r->p;
   TdSchedule *s = p->s;
   TdStep *steps = td__plan_list (p, r->list)->steps, built = steps[pair->main];
-  const uint32_t main = pair->main < pair->sum ? 0 : 1; /* the members' order */
+  const uint32_t main = pair->main < pair->sum ? 0 : 1; /* in the order of the list */
   const bool more = pair->more != TD_ABSENT;
   const uint32_t n_in = built.n_in + 1, n_out = built.n_out + more,
                  place = td__schedule_operands (s, n_in + n_out);
@@ -175,16 +181,14 @@ join (Rows *r, const Pair *pair)
   r->gone[pair->at] = false;
   steps[pair->at] = built;
   p->n_fused += 2;
-  p->groups = realloc (p->groups, (p->n_groups + 1) * sizeof *p->groups);
-  if (p->groups == NULL)
-    abort ();
+  p->groups = td__xrealloc (p->groups, (p->n_groups + 1) * sizeof *p->groups);
   p->groups[p->n_groups++] = g;
 }
 
 /* --- a sum, then a normalisation --- */
 
-/* Did an element-by-element step make this for the sum alone?  Then both run in one group, and
- * less goes through memory. */
+/* Whether an elementwise step makes this summand, for the sum alone.  Then it is better to fuse
+ * those two, as less goes through memory. */
 static bool
 is_of_tiles (const Rows *r, uint32_t i, uint32_t value)
 {
@@ -218,8 +222,8 @@ is_sum (const Rows *r, uint32_t i)
          && !is_of_tiles (r, i, value_in (r, step, 1));
 }
 
-/* The first step after i that reads the sum, or the length of the list where something changes
- * before what is added up. */
+/* The first step after i that reads the sum, or the length of the list if a step before that
+ * changes a summand. */
 static uint32_t
 find_reader (const Rows *r, uint32_t i)
 {
@@ -273,7 +277,7 @@ join_sum (Rows *r, uint32_t i)
 
 /* --- a gradient, then a sum --- */
 
-/* May a sum of gradients be left there: by an addition that makes it, or in place? */
+/* Whether the kernel may write the sum of gradients to this value, new or in place. */
 static bool
 may_leave (const Rows *r, uint32_t value, bool in_place)
 {
@@ -283,7 +287,7 @@ may_leave (const Rows *r, uint32_t value, bool in_place)
          && (in_place || v->n_writers == 1) && td__plan_block (r->p, value) == TD_ABSENT;
 }
 
-/* What the step adds to the gradient, and where that is left. */
+/* Whether the step adds an array to the gradient; which one, and where the sum goes. */
 static bool
 adds (const Rows *r, const TdStep *step, uint32_t value, uint32_t *added, uint32_t *to)
 {
@@ -315,7 +319,7 @@ is_norm_grad (const Rows *r, uint32_t i)
          && r->n_touches[value] == 2;
 }
 
-/* Was it there before step i of the list? */
+/* Whether the value exists before step i of the list. */
 static bool
 is_there (const Rows *r, uint32_t i, uint32_t value)
 {
@@ -329,7 +333,7 @@ is_there (const Rows *r, uint32_t i, uint32_t value)
   return false;
 }
 
-/* May the sum of step k run where the gradient of step i does? */
+/* Whether the sum at step k may move up to the gradient at step i. */
 static bool
 may_rise (const Rows *r, uint32_t i, uint32_t k, uint32_t added, uint32_t to)
 {
@@ -341,7 +345,7 @@ may_rise (const Rows *r, uint32_t i, uint32_t k, uint32_t added, uint32_t to)
   return true;
 }
 
-/* Or the gradient where the sum does? */
+/* Whether the gradient may move down to the sum. */
 static bool
 may_sink (const Rows *r, uint32_t i, uint32_t k)
 {

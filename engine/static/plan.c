@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "pass.h"
+#include "host-memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,8 @@
 void *
 td__plan_zeroed (size_t n, size_t bytes)
 {
-  void *memory = calloc (n + 1, bytes);
+  void *memory = td__xcalloc (n + 1, bytes);
 
-  if (memory == NULL)
-    abort ();
   return memory;
 }
 
@@ -21,9 +20,7 @@ td__plan_note (TdPlan *p, TdPassKind pass, uint32_t list, uint32_t step, uint32_
 {
   if (p->n_notes % 64 == 0)
     {
-      p->notes = realloc (p->notes, (p->n_notes + 64) * sizeof *p->notes);
-      if (p->notes == NULL)
-        abort ();
+      p->notes = td__xrealloc (p->notes, (p->n_notes + 64) * sizeof *p->notes);
     }
   p->notes[p->n_notes++] = (TdPassNote){ (uint8_t)pass, list, step, other };
 }
@@ -68,10 +65,8 @@ td__plan_touches (const TdPlan *p)
 static void *
 copy_of (const void *items, size_t n, size_t bytes)
 {
-  void *copy = malloc (n * bytes + 1);
+  void *copy = td__xmalloc (n * bytes + 1);
 
-  if (copy == NULL)
-    abort ();
   if (n > 0)
     memcpy (copy, items, n * bytes);
   return copy;

@@ -1,14 +1,14 @@
-/* A plan: the list that really runs, and where each value lies.
+/* A plan: the steps that really run, and where each value lies in memory.
  *
- * It begins as a copy of a schedule; passes change the copy, and note of every step of the
- * trace that is not run as it was, which pass it was and why.  Attributes and effects stay the
- * schedule's.
+ * It starts as a copy of a schedule, which passes then change.  For every step of the trace
+ * that a pass removed or changed there is a note of which pass that was.  Attributes and
+ * effects are shared with the schedule.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "schedule.h"
-#include "../cpu/tiles.h"
+#include "compute/cpu/tiles.h"
 
 /** Switches of the passes: the options of td_static_new. */
 typedef struct TdPassSwitches
@@ -18,13 +18,13 @@ typedef struct TdPassSwitches
 
 typedef enum
 {
-  TD_PASS_PRUNE,    /**< nobody uses its results */
-  TD_PASS_FOLD,     /**< always the same numbers: computed once */
+  TD_PASS_PRUNE,    /**< dead: nothing uses its results */
+  TD_PASS_FOLD,     /**< constant: computed once */
   TD_PASS_CSE,      /**< the same as step `other` */
   TD_PASS_BATCH,    /**< runs as one with step `other` of its list */
   TD_PASS_PACK,     /**< multiplies by packed matrix `other` */
   TD_PASS_FUSE,     /**< runs in group `other` */
-  TD_PASS_IN_PLACE, /**< its result takes the place of value `other`, an input */
+  TD_PASS_IN_PLACE, /**< its result overwrites value `other`, an input */
   TD_PASS_N
 } TdPassKind;
 
@@ -37,37 +37,38 @@ typedef struct TdPassNote
   uint32_t other;
 } TdPassNote;
 
-/** Element-by-element steps that run tile by tile: what is between them never leaves L1.  Or
- * (`tiles` is NULL then) one operation, the member `main`, that does what the others do: a
- * product or convolution and what is done to each of its numbers, or a kernel of rows (`rows`).
- */
+/** A group of fused steps.  Either elementwise steps that run tile by tile, so that the values
+ * between them stay in the L1 cache; or, where `tiles` is NULL, one kernel of the member `main`
+ * that does the work of the others too: a product or convolution with an epilogue, or a row
+ * normalisation with a sum (`rows`). */
 typedef struct TdGroup
 {
   TdStep *members;
   uint32_t n_members;
-  uint32_t *interior; /**< values that live in the tile only */
+  uint32_t *interior; /**< values that live only in the tile */
   uint32_t n_interior;
   int64_t size;        /**< elements */
-  uint32_t *externals; /**< by output: it may add to that external's gradient; or TD_ABSENT */
+  uint32_t *externals; /**< by output: the external whose gradient it may accumulate into; or
+                            TD_ABSENT */
   TdTiles *tiles;
-  bool relu;      /**< of a product: relu is its end */
-  uint32_t above; /**< or relu_grad, of this input of the group; else TD_ABSENT */
-  uint32_t added; /**< of a convolution: before that it adds this input; else TD_ABSENT */
-  bool rows;      /**< it is no product: a row normalisation or its gradient, and `added` */
+  bool relu;      /**< a product's epilogue is relu */
+  uint32_t above; /**< or relu_grad, by the sign of this input of the group; else TD_ABSENT */
+  uint32_t added; /**< a convolution adds this input before its epilogue; else TD_ABSENT */
+  bool rows;      /**< a row normalisation or its gradient, with the addend `added` */
   uint32_t main;
-  uint32_t sum; /**< of rows: this output is what was added up; else TD_ABSENT */
+  uint32_t sum; /**< with `rows`: the output that is the sum; else TD_ABSENT */
 } TdGroup;
 
-/** A matrix that several steps of a list multiply by, packed at the first of them. */
+/** A matrix that several steps of a list multiply by.  The first of them packs it. */
 typedef struct TdPack
 {
   uint32_t list, value;
   bool tb;
   int64_t n, k;
-  size_t offset, bytes; /**< in the arena, behind the values */
+  size_t offset, bytes; /**< in the arena, after the values */
 } TdPack;
 
-/** Values that lie side by side, and the value that is all of them. */
+/** Values that are contiguous in memory, and the value that is all of them together. */
 typedef struct TdValueBlock
 {
   uint32_t value;
@@ -75,7 +76,8 @@ typedef struct TdValueBlock
   uint32_t n_parts;
 } TdValueBlock;
 
-/** When a value is in use: places in a list, both included.  first > last: never. */
+/** The lifetime of a value: first and last step in a list, both included.  first > last: none.
+ */
 typedef struct TdLife
 {
   uint32_t first, last;
@@ -84,25 +86,26 @@ typedef struct TdLife
 typedef struct TdPlan
 {
   uint32_t refs;   /**< of the entry and of each instance */
-  uint32_t number; /**< as observers are told; 0: not yet */
+  uint32_t number; /**< in reports to observers; 0: not reported yet */
   TdPassSwitches switches;
   bool graphs;     /**< steps are launched as CUDA graphs where that is possible */
   TdSchedule *s;   /**< tables and lists as the passes left them */
-  TdGroup *groups; /**< of TD_STEP_GROUP steps: step.external is the place */
+  TdGroup *groups; /**< of TD_STEP_GROUP steps, whose `external` is the index */
   uint32_t n_groups;
   TdPack *packs;
   uint32_t n_packs;
   TdValueBlock *blocks;
   uint32_t n_blocks;
-  uint32_t *block; /**< by value: where it is a part, or some parts; NULL: there are none */
-  size_t *inner;   /**< by value: bytes from where its block begins */
-  uint32_t n_trace_values; /**< those from here on are the plan's own: some parts of blocks */
-  uint32_t n_trace_constants; /**< those from here on are the plan's own: folded */
-  size_t *offsets;            /**< by value: in the arena; SIZE_MAX: not there */
+  uint32_t *block; /**< by value: the block of which it is a part, or several parts; NULL: no
+                      blocks */
+  size_t *inner;   /**< by value: its offset in that block, in bytes */
+  uint32_t n_trace_values;    /**< values from here on were added by passes: parts of blocks */
+  uint32_t n_trace_constants; /**< constants from here on were added by folding */
+  size_t *offsets;            /**< by value: in the arena; SIZE_MAX: it is not in the arena */
   size_t arena_bytes;
-  size_t lower_bound; /**< no plan needs less: the most that lives at once */
+  size_t lower_bound; /**< the most bytes that live at once: no plan needs less */
   TdLife *lives;      /**< by list and value: lives[list * n_values + value] */
-  uint32_t *home;     /**< by value: the value whose memory it has; itself but in place */
+  uint32_t *home;     /**< by value: the value whose memory it uses, itself unless in place */
   TdPassNote *notes;
   uint32_t n_notes;
   uint32_t n_pruned, n_folded, n_merged, n_batched, n_packed, n_fused, n_in_place;
@@ -122,13 +125,14 @@ td__plan_block (const TdPlan *p, uint32_t value)
 {
   return p->block != NULL ? p->block[value] : TD_ABSENT;
 }
-/** Say whether a value is one or several parts of its block, seen as one. */
+/** Say whether a value stands for several parts of its block, or for one under another shape.
+ */
 static inline bool
 td__plan_covers (const TdPlan *p, uint32_t value)
 {
   return value >= p->n_trace_values;
 }
-/** Say whether part k of its block is in it. */
+/** Say whether part k of its block belongs to it. */
 static inline bool
 td__plan_covers_part (const TdPlan *p, uint32_t value, uint32_t k)
 {

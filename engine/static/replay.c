@@ -1,16 +1,17 @@
 /* Replay: a schedule runs instead of the code.
  *
  * The graph gets one operation for the whole call, whose backward is a schedule too.  Gradients
- * are given to what lies outside one by one, in the traced order, and collected there as any
- * others: so a parameter that has a gradient already, or is used by several calls, gets the
- * same sum, bit for bit, as from the code itself.
+ * for variables outside are propagated one by one, in the order of the trace, and accumulated
+ * there like any others.  So a parameter that has a gradient already, or is used by several
+ * calls, gets the same sum as from the code, bit for bit.
  *
  * SPDX-License-Identifier: MIT */
-#include "play.h"
-#include "../core/copies.h"
-#include "tell.h"
+#include "replay.h"
+#include "host-memory.h"
+#include "compute/core/copies.h"
+#include "notify.h"
 #include "capture.h"
-#include "../cpu/packed.h"
+#include "compute/cpu/packed.h"
 #include "verify.h"
 
 #include <stdio.h>
@@ -40,28 +41,26 @@ fill (const TdReady *r)
   return d->ops->fill (d, t, step->how.a);
 }
 
-/* Effects wait for the end: a host read further on may undo the call. */
+/* Effects are run at the end, as a later read by the host may still cancel the replay. */
 static TdStatus
-effect (TdPlay *p, const TdReady *r)
+effect (TdReplay *p, const TdReady *r)
 {
   TdVar *v = NULL;
 
   if (r->step->n_in > 0)
     {
-      v = td__play_snapshot (p, td__step_in (p->i->plan->s, r->step, 0), r->step->site);
+      v = td__replay_snapshot (p, td__step_in (p->i->plan->s, r->step, 0), r->step->site);
       if (v == NULL)
         return td__engine.error.status;
     }
-  p->effects = realloc (p->effects, (p->n_effects + 1) * sizeof *p->effects);
-  if (p->effects == NULL)
-    abort ();
+  p->effects = td__xrealloc (p->effects, (p->n_effects + 1) * sizeof *p->effects);
   p->effects[p->n_effects].step = r->step;
   p->effects[p->n_effects++].v = v;
   return TD_OK;
 }
 
 static void
-run_effects (TdPlay *p, TdStatus status)
+run_effects (TdReplay *p, TdStatus status)
 {
   TdEngine *e = &td__engine;
   const TdSite *site = e->site;
@@ -79,9 +78,9 @@ run_effects (TdPlay *p, TdStatus status)
   p->n_effects = 0;
 }
 
-/* The code decided something by these numbers. */
+/* The code has read these numbers and may have branched on them: they must be the same. */
 static TdStatus
-host_read (const TdPlay *p, const TdReady *r)
+host_read (const TdReplay *p, const TdReady *r)
 {
   const TdTensor *t = r->run.call.in;
   size_t bytes = (size_t)t->size * td__dtype_sizes[t->dtype];
@@ -91,9 +90,7 @@ host_read (const TdPlay *p, const TdReady *r)
 
   if (!d->computes)
     return TD_OK;
-  now = malloc (bytes + 1);
-  if (now == NULL)
-    abort ();
+  now = td__xmalloc (bytes + 1);
   same = td__copy_out (d, now, t->data, bytes, TD_COPY_CHECK, NULL, r->step->site) == TD_OK
          && memcmp (now, r->step->bytes, bytes) == 0;
   if (!same && p->miss != NULL)
@@ -110,7 +107,7 @@ host_read (const TdPlay *p, const TdReady *r)
 }
 
 static TdStatus
-play_other (TdPlay *p, TdReady *r)
+replay_other (TdReplay *p, TdReady *r)
 {
   switch (r->step->kind)
     {
@@ -122,13 +119,13 @@ play_other (TdPlay *p, TdReady *r)
                  (size_t)r->run.call.out[0].size * td__dtype_sizes[r->run.call.out[0].dtype])
                                      : TD_OK;
     case TD_STEP_GROUP:
-      return td__play_group (p, r);
+      return td__replay_group (p, r);
     case TD_STEP_EFFECT:
       return effect (p, r);
     case TD_STEP_HOST_READ:
       return host_read (p, r);
-    case TD_STEP_GIVE:
-      return td__play_give (p, r);
+    case TD_STEP_PROPAGATE:
+      return td__replay_propagate (p, r);
     default:
       return TD_ERR_STATE;
     }
@@ -143,9 +140,9 @@ failed (const TdReady *r, TdStatus status)
   return status;
 }
 
-/* The matrix that the step multiplies by, packed: now, if it is the first of the list. */
+/* Let the step use its packed matrix, and pack that if no earlier step has. */
 static __attribute__ ((noinline)) void
-offer_packed (const TdPlay *p, const TdReady *r)
+offer_packed (const TdReplay *p, const TdReady *r)
 {
   const TdPack *pack = &p->i->plan->packs[r->step->pack - 1];
   const float *b = (const float *)(const void *)p->i->address[pack->value];
@@ -158,21 +155,21 @@ offer_packed (const TdPlay *p, const TdReady *r)
 }
 
 TdStatus
-td__play_one (TdPlay *p, TdReady *r)
+td__replay_one (TdReplay *p, TdReady *r)
 {
   TdStatus status = TD_OK;
 
   if (r->packed != NULL)
     offer_packed (p, r);
   if (r->step->kind != TD_STEP_OP)
-    status = play_other (p, r);
+    status = replay_other (p, r);
   else if (r->run.device->computes)
     status = r->run.call.cls->forward (&r->run.call);
   if (r->packed != NULL)
     td__packed_offer (NULL, false, 0, 0, NULL);
   if (r->run.workspace != NULL)
     {
-      td__pool_give (r->run.workspace);
+      td__pool_release (r->run.workspace);
       r->run.workspace = NULL;
     }
   if (TD_UNLIKELY (p->check != NULL) && status == TD_OK)
@@ -181,22 +178,22 @@ td__play_one (TdPlay *p, TdReady *r)
 }
 
 static TdStatus
-play_list (TdPlay *p)
+replay_list (TdReplay *p)
 {
   const bool computes = p->i->plan->s->device->computes;
 
   memset (p->i->packed, 0, p->i->plan->n_packs * sizeof *p->i->packed);
   if (TD_UNLIKELY (td__engine.observer != NULL || td__engine.config.debug || p->check != NULL))
-    return td__play_observed (p);
+    return td__replay_observed (p);
   if (TD_UNLIKELY (p->i->plan->graphs) && td__captures_begin (p))
-    return td__captures_play (p);
+    return td__captures_replay (p);
 
   for (uint32_t k = 0; k < p->list->n_ready; k++)
     {
       TdReady *r = &p->list->ready[k];
       TdStatus status = TD_OK;
 
-      if (TD_UNLIKELY (r->opens) && (status = td__play_open (p, r)) != TD_OK)
+      if (TD_UNLIKELY (r->opens) && (status = td__replay_open (p, r)) != TD_OK)
         return status;
       if (TD_LIKELY (r->step->kind == TD_STEP_OP))
         {
@@ -208,12 +205,12 @@ play_list (TdPlay *p)
             td__packed_offer (NULL, false, 0, 0, NULL);
           if (TD_UNLIKELY (r->run.workspace != NULL))
             {
-              td__pool_give (r->run.workspace);
+              td__pool_release (r->run.workspace);
               r->run.workspace = NULL;
             }
         }
       else
-        status = play_other (p, r);
+        status = replay_other (p, r);
       if (TD_UNLIKELY (status != TD_OK))
         return failed (r, status);
     }
@@ -221,7 +218,7 @@ play_list (TdPlay *p)
 }
 
 static TdStatus
-play (TdPlay *p)
+run_replay (TdReplay *p)
 {
   TdDevice *d = p->i->plan->s->device;
   const bool awake = p->list->short_products && d->ops->stay_awake != NULL;
@@ -229,7 +226,7 @@ play (TdPlay *p)
 
   if (awake)
     d->ops->stay_awake (d, true);
-  status = play_list (p);
+  status = replay_list (p);
   if (awake)
     d->ops->stay_awake (d, false);
   return status;
@@ -250,7 +247,7 @@ set_keys (TdReadyList *list, TdRngKey key)
     *list->keys[k] = (TdRngKey){ key.seed, key.offset + list->key_at[k] };
 }
 
-/* Buffers of the outputs and externals; NULL memory is an error that was told. */
+/* Bind buffers of outputs and externals.  Where memory is missing the error was reported. */
 static TdStatus
 bind_forward (TdInstance *i, TdVar *const *in)
 {
@@ -284,7 +281,8 @@ note_writes (const TdInstance *i, TdVar *const *in)
                         i->writes[k].site);
 }
 
-/* Variables of the results; those that are externals, or equal, are those themselves. */
+/* Make the variables of the results.  A result that is an external, or the same as another, is
+ * that variable. */
 static void
 make_outputs (TdInstance *i, TdVar *const *in, TdVar **out)
 {
@@ -304,7 +302,7 @@ make_outputs (TdInstance *i, TdVar *const *in, TdVar **out)
         {
           b = value->kind == TD_VALUE_EXTERNAL ? external_buffer (s, value->index, in)
                                                : i->outputs[value->index];
-          out[k] = td__play_var (s, o->node, td__buffer_ref (b), i->site);
+          out[k] = td__replay_var (s, o->node, td__buffer_ref (b), i->site);
           td__observe_output (i, o->node, out[k]->node);
           continue;
         }
@@ -312,7 +310,8 @@ make_outputs (TdInstance *i, TdVar *const *in, TdVar **out)
     }
 }
 
-/* The graph's operation: inputs are the externals, outputs those that were made here. */
+/* Add the call's operation to the graph: its inputs are the externals, its outputs the
+ * variables that the call has made. */
 static void
 keep_graph (TdInstance *i, TdVar *const *in, TdVar **out)
 {
@@ -336,6 +335,8 @@ keep_graph (TdInstance *i, TdVar *const *in, TdVar **out)
         nodes[n] = out[k]->node;
         buffers[n++] = out[k]->buffer;
       }
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    i->out_versions[k] = i->outputs[k] != NULL ? i->outputs[k]->version : 0;
   r.call.n_in = (int)s->n_externals;
   r.call.n_out = n;
   r.in = all;
@@ -360,11 +361,9 @@ poisoned (TdVar **out, uint32_t n, TdStatus status)
 static uint32_t
 save_state (const TdSchedule *s, TdVar *const *in, TdSavedState **saved)
 {
-  TdVar **externals = malloc ((s->n_externals + 1) * sizeof *externals);
+  TdVar **externals = td__xmalloc ((s->n_externals + 1) * sizeof *externals);
   uint32_t n;
 
-  if (externals == NULL)
-    abort ();
   for (uint32_t k = 0; k < s->n_externals; k++)
     externals[k] = k < s->n_arguments ? in[k] : s->externals[k].var;
   n = td__state_save (s, externals, saved);
@@ -378,7 +377,7 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
 {
   TdEngine *e = &td__engine;
   const TdSchedule *s = i->plan->s;
-  TdPlay p = { .i = i, .list = &i->forward, .miss = miss, .check = check };
+  TdReplay p = { .i = i, .list = &i->forward, .miss = miss, .check = check };
   size_t start = e->n_scope_vars;
   TdSavedState *saved = NULL;
   uint32_t n_saved = 0;
@@ -390,7 +389,7 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
   i->generation++;
   i->key = (TdRngKey){ e->rng_seed, e->rng_offset };
   i->first_id = e->next_id;
-  td__static_tell_run (TD_RUN_BEGINS, TD_RUN_REPLAYED, entry->chain, i->plan->number, 0);
+  td__static_notify_run (TD_RUN_BEGINS, TD_RUN_REPLAYED, entry->chain, i->plan->number, 0);
   if (entry->reads_host)
     n_saved = save_state (s, in, &saved);
   status = bind_forward (i, in);
@@ -398,15 +397,15 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
   if (status == TD_OK)
     {
       set_keys (&i->forward, i->key);
-      status = play (&p);
-      run_effects (&p, check == NULL ? status : TD_ERR_STATE); /* the code had them */
+      status = run_replay (&p);
+      run_effects (&p, check == NULL ? status : TD_ERR_STATE); /* the code has run them */
     }
   td__scope_unwind (start);
   td__state_restore (saved, n_saved, status != TD_OK);
-  td__static_tell_run (TD_RUN_ENDS, TD_RUN_REPLAYED, entry->chain, i->plan->number, 0);
+  td__static_notify_run (TD_RUN_ENDS, TD_RUN_REPLAYED, entry->chain, i->plan->number, 0);
   if (status != TD_OK)
     {
-      td__static_tell_run (TD_RUN_ASIDE, TD_RUN_REPLAYED, entry->chain, 0, 0);
+      td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_REPLAYED, entry->chain, 0, 0);
       td__instance_drop (i);
       i->state = TD_INSTANCE_FREE;
       return miss->guard != NULL ? status : poisoned (out, s->n_outputs, status);
@@ -426,12 +425,6 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
 }
 
 /* --- backward --- */
-
-static TdInstance *
-instance_of (const TdBackward *b)
-{
-  return ((const StaticAttrs *)b->attrs)->instance;
-}
 
 static uint64_t
 given_gradients (const TdInstance *i, const TdBackward *b, uint64_t *alias)
@@ -458,7 +451,7 @@ given_gradients (const TdInstance *i, const TdBackward *b, uint64_t *alias)
   return given;
 }
 
-/* The traced backward for these gradients, or TD_ABSENT. */
+/* The traced backward for these gradients of the outputs, or TD_ABSENT. */
 static uint32_t
 find_backward (const TdInstance *i, const TdBackward *b)
 {
@@ -471,20 +464,29 @@ find_backward (const TdInstance *i, const TdBackward *b)
       bool same = t->gy_given == given && t->gy_alias == alias;
 
       for (uint32_t n = 0; n < s->n_externals && same; n++)
-        same = td_backward_needs (b, (int)n)
-               == (s->nodes[s->externals[n].node].requires_grad
-                   && (t->wanted[n / 64] >> n % 64 & 1));
+        same = (td_backward_needs (b, (int)n) && (t->reach[n / 64] >> n % 64 & 1))
+               == (t->wanted[n / 64] >> n % 64 & 1); /* td_grad_of may want any */
       if (same)
         return k;
     }
   return TD_ABSENT;
 }
 
-/* Nothing that backward reads may have been written since. */
 static TdStatus
-check_versions (const TdInstance *i, bool every)
+overwritten (const TdInstance *i, const char *what, uint32_t k, const TdBuffer *b)
+{
+  return td__fail (TD_ERR_STATE, "static schedule", i->site,
+                   "%s %u was kept for backward at %s:%d and overwritten at %s:%d", what, k,
+                   i->site != NULL ? i->site->file : "?", i->site != NULL ? i->site->line : 0,
+                   b->writer != NULL ? b->writer->file : "?",
+                   b->writer != NULL ? b->writer->line : 0);
+}
+
+TdStatus
+td__replay_unwritten (const TdInstance *i, bool every)
 {
   const TdSchedule *s = i->plan->s;
+  const uint8_t *reads_out = i->entry->reads_out;
 
   for (uint32_t k = 0; k < s->n_externals; k++)
     {
@@ -493,12 +495,12 @@ check_versions (const TdInstance *i, bool every)
       if (b->version == i->versions[k] || td__node_value (s, s->externals[k].node)->is_state
           || !(every || i->entry->reads[k]))
         continue;
-      return td__fail (
-          TD_ERR_STATE, "static schedule", i->site,
-          "input %u was kept for backward at %s:%d and overwritten at %s:%d", k,
-          i->site != NULL ? i->site->file : "?", i->site != NULL ? i->site->line : 0,
-          b->writer != NULL ? b->writer->file : "?", b->writer != NULL ? b->writer->line : 0);
+      return overwritten (i, "input", k, b);
     }
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    if (i->outputs[k] != NULL && i->outputs[k]->version != i->out_versions[k]
+        && reads_out[k] > (every ? TD_READ_BY_NONE : TD_READ_BY_CODE))
+      return overwritten (i, "output", k, i->outputs[k]);
   return TD_OK;
 }
 
@@ -526,12 +528,12 @@ td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which, TdTaken *take
 {
   TdEngine *e = &td__engine;
   const TdSchedule *s = i->plan->s;
-  TdPlay p = { .i = i,
-               .list = &i->backwards[which],
-               .b = b,
-               .given = i->given,
-               .added = i->added,
-               .taken = taken };
+  TdReplay p = { .i = i,
+                 .list = &i->backwards[which],
+                 .b = b,
+                 .given = i->given,
+                 .added = i->added,
+                 .taken = taken };
   TdStatus status;
 
   memset (i->given, 0, s->n_values * sizeof *i->given);
@@ -540,88 +542,43 @@ td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which, TdTaken *take
   i->backward_done = true;
   bind_backward (i, p.list, b);
   set_keys (p.list, i->key);
-  td__static_tell_run (TD_RUN_BEGINS, TD_RUN_REPLAYED, i->entry->chain, i->plan->number,
-                       which + 1);
+  td__static_notify_run (TD_RUN_BEGINS, TD_RUN_REPLAYED, i->entry->chain, i->plan->number,
+                         which + 1);
   td__observe_backward (&p);
-  status = play (&p);
-  td__static_tell_run (TD_RUN_ENDS, TD_RUN_REPLAYED, i->entry->chain, i->plan->number,
-                       which + 1);
+  status = run_replay (&p);
+  td__static_notify_run (TD_RUN_ENDS, TD_RUN_REPLAYED, i->entry->chain, i->plan->number,
+                         which + 1);
   if (!p.observed)
     e->next_id += s->backwards[which].list.n_events;
   return status;
 }
 
-/* Build the graph again, operation by operation, and go on through it. */
-static TdStatus
-expand (TdInstance *i, TdBackward *b)
+TdInstance *
+td__replay_instance (const TdOp *call)
 {
-  TdEngine *e = &td__engine;
-  TdEntry *entry = i->entry;
-  TdSchedule *s = entry->schedule;
-  const TdOp *op = td__backward_op (b);
-  TdVar **externals = calloc (s->n_externals + 1, sizeof *externals);
-  TdVar **vars = calloc (s->n_nodes + 1, sizeof *vars);
-  TdVar *ys[64], *gys[64];
-  uint64_t first;
-  uint32_t n_nodes = s->n_nodes;
-  int n = 0;
-  TdStatus status;
+  const StaticAttrs *a = call->attrs;
+  TdInstance *i = a->instance;
 
-  if (externals == NULL || vars == NULL)
-    abort ();
-  for (uint32_t k = 0; k < s->n_externals; k++)
-    {
-      TdNode *node = op->in[k];
-
-      externals[k] = node->var != NULL
-                         ? node->var
-                         : td__scope_add (td__var_new (
-                             td__node_ref (node), td__buffer_ref (i->externals[k]), i->site));
-    }
-  first = e->next_id;
-  status = td__interpret (s, externals, i->key, true, vars);
-  for (uint32_t k = 0; k < s->n_outputs && status == TD_OK; k++)
-    if (entry->op_out[k] != TD_ABSENT)
-      {
-        ys[n] = vars[s->outputs[k].node];
-        gys[n++] = b->gy[entry->op_out[k]];
-      }
-  if (status == TD_OK && entry->trace == NULL && s->n_backwards < TD_MAX_BACKWARDS
-      && e->hooks == NULL && !td__backward_is_double (b))
-    {
-      entry->trace = td__trace_of_backward (s, externals, first, e->next_id, i->key);
-      entry->trace->chain = entry->chain;
-      for (uint32_t k = 0; k < n_nodes; k++)
-        if (vars[k] != NULL)
-          td__trace_know (entry->trace, k, vars[k]);
-      for (uint32_t k = 0; k < s->n_outputs; k++)
-        if (entry->op_out[k] != TD_ABSENT)
-          td__trace_know_output (entry->trace, k, vars[s->outputs[k].node]);
-      td__trace_wait (entry->trace);
-    }
-  if (status == TD_OK)
-    status = td__backward_splice (b, ys, gys, n, first + 1);
-  free (externals);
-  free (vars);
-  return status;
+  if (i->generation == a->generation)
+    return i;
+  td__fail (TD_ERR_STATE, i->entry->owner != NULL ? i->entry->owner->name : "static",
+            call->site,
+            "the memory of this call was taken by the one at %s:%d: run backward before, or "
+            "leave out td_static_end_forward",
+            i->site != NULL ? i->site->file : "?", i->site != NULL ? i->site->line : 0);
+  return NULL;
 }
 
 static TdStatus
 static_backward (TdBackward *b)
 {
-  const StaticAttrs *a = b->attrs;
-  TdInstance *i = instance_of (b);
+  TdInstance *i = td__replay_instance (td__backward_op (b));
   uint32_t which;
   bool again;
   TdStatus status;
 
-  if (i->generation != a->generation)
-    return td__fail (TD_ERR_STATE, i->entry->owner != NULL ? i->entry->owner->name : "static",
-                     td__backward_op (b)->site,
-                     "the memory of this call was taken by the one at %s:%d: run backward "
-                     "before, or leave out td_static_end_forward",
-                     i->site != NULL ? i->site->file : "?",
-                     i->site != NULL ? i->site->line : 0);
+  if (i == NULL)
+    return TD_ERR_STATE;
   if (td__backward_is_double (b) && !i->entry->double_backprop)
     return td__fail (TD_ERR_STATE, i->entry->owner != NULL ? i->entry->owner->name : "static",
                      i->site,
@@ -630,12 +587,12 @@ static_backward (TdBackward *b)
   which = find_backward (i, b);
   again = which == TD_ABSENT || i->backward_done || td__engine.hooks != NULL
           || td__backward_is_double (b);
-  status = check_versions (i, again);
+  status = td__replay_unwritten (i, again);
   if (status != TD_OK)
     return status;
   if (again)
-    return expand (i, b);
-  if (TD_UNLIKELY (i->shadow != NULL))
+    return td__replay_expand (i, b);
+  if (TD_UNLIKELY (i->code_graph != NULL))
     return td__verify_backward (i, b, which);
   return td__replay_backward (i, b, which, NULL);
 }

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "schedule.h"
+#include "host-memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +14,15 @@ grown (void *items, uint32_t n, uint32_t *capacity, size_t bytes)
   if (n <= *capacity)
     return items;
   *capacity = 2 * n < 32 ? 32 : 2 * n;
-  items = realloc (items, *capacity * bytes);
-  if (items == NULL)
-    abort ();
+  items = td__xrealloc (items, *capacity * bytes);
   return items;
 }
 
 TdSchedule *
 td__schedule_new (uint32_t n_arguments)
 {
-  TdSchedule *s = calloc (1, sizeof *s);
+  TdSchedule *s = td__xcalloc (1, sizeof *s);
 
-  if (s == NULL)
-    abort ();
   s->n_arguments = n_arguments;
   return s;
 }
@@ -61,6 +58,66 @@ td__schedule_operands (TdSchedule *s, uint32_t n)
       = grown (s->operands, s->n_operands + n, &s->operands_capacity, sizeof *s->operands);
   s->n_operands += n;
   return first;
+}
+
+/* Against the order of the code, from the outputs that have a gradient. */
+static void
+mark_reached (const TdSchedule *s, uint64_t gy_given, bool *reached)
+{
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    if (gy_given >> k & 1)
+      reached[s->outputs[k].node] = true;
+  for (uint32_t i = s->forward.n; i-- > 0;)
+    {
+      const TdStep *step = &s->forward.steps[i];
+      bool any = false;
+
+      for (uint32_t k = 0; k < step->n_out && step->graph; k++)
+        any |= reached[td__step_out (s, step, k)];
+      for (uint32_t k = 0; k < step->n_in && any; k++)
+        if (k >= 32 || !(step->cls->no_grad_in >> k & 1))
+          reached[td__step_in (s, step, k)] = true;
+    }
+}
+
+void
+td__schedule_reach (const TdSchedule *s, TdBackwardTrace *b)
+{
+  const uint32_t words = s->n_externals / 64 + 1;
+  bool *reached = td__xcalloc (s->n_nodes + 1, sizeof *reached);
+  uint64_t *reach;
+
+  b->wanted = td__xcalloc (2 * (size_t)words, sizeof *b->wanted);
+  b->reach = reach = b->wanted + words;
+  mark_reached (s, b->gy_given, reached);
+  for (uint32_t k = 0; k < s->n_externals; k++)
+    if (reached[s->externals[k].node])
+      {
+        reach[k / 64] |= (uint64_t)1 << k % 64;
+        reached[s->externals[k].node] = false; /* of one variable that comes twice: the first */
+      }
+  free (reached);
+}
+
+bool
+td__schedule_retains (const TdSchedule *s, uint32_t value)
+{
+  for (uint32_t i = 0; i < s->forward.n; i++)
+    {
+      const TdStep *step = &s->forward.steps[i];
+
+      if (!step->graph)
+        continue;
+      for (uint32_t k = 0; k < step->n_in && k < 32; k++)
+        if ((step->cls->retain_in >> k & 1)
+            && s->nodes[td__step_in (s, step, k)].value == value)
+          return true;
+      for (uint32_t k = 0; k < step->n_out && k < 32; k++)
+        if ((step->cls->retain_out >> k & 1)
+            && s->nodes[td__step_out (s, step, k)].value == value)
+          return true;
+    }
+  return false;
 }
 
 TdStep *
@@ -197,9 +254,7 @@ td__schedule_verify (const TdSchedule *s)
 
   if (text != NULL)
     return text;
-  written = calloc (s->n_values + 1, 2);
-  if (written == NULL)
-    abort ();
+  written = td__xcalloc (s->n_values + 1, 2);
   before = written + s->n_values + 1;
   for (uint32_t i = 0; i < s->n_values; i++)
     written[i] = s->values[i].kind == TD_VALUE_EXTERNAL

@@ -12,7 +12,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "../core/core.h"
+#include "compute/core/core.h"
 
 #define TD_ABSENT UINT32_MAX
 
@@ -59,8 +59,8 @@ typedef enum
   TD_STEP_LINK_LEAVE,
   TD_STEP_SCOPE_OPEN,
   TD_STEP_SCOPE_CLOSE,
-  TD_STEP_GIVE, /**< backward: in[0] is a gradient of external `external` */
-  TD_STEP_GROUP /**< passes: several element-by-element steps in one go */
+  TD_STEP_PROPAGATE, /**< backward: in[0] is a gradient of external `external` */
+  TD_STEP_GROUP      /**< passes: several element-by-element steps in one go */
 } TdStepKind;
 
 /** One step.  Operands are TdSchedule.operands[in .. in + n_in), nodes. */
@@ -80,7 +80,7 @@ typedef struct TdStep
   uint32_t event; /**< 1, 2 ...: which of the call's events; 0: none */
   uint32_t twin;  /**< backward: the event of the forward operation */
   uint32_t order;
-  uint32_t external; /**< GIVE; OP: may add to that external's gradient; or TD_ABSENT */
+  uint32_t external; /**< PROPAGATE; OP: may add to that external's gradient; or TD_ABSENT */
   uint32_t trace_at; /**< of a plan: its place in the trace's list */
   uint32_t pack;     /**< of a plan: 1 + which of its packed matrices it multiplies by; or 0 */
   TdTraceArray how;  /**< FILL */
@@ -123,10 +123,12 @@ typedef struct TdOutput
 /** A backward that was traced: which gradients came, which were wanted. */
 typedef struct TdBackwardTrace
 {
-  uint64_t gy_given; /**< bit k: output k had a gradient */
-  uint64_t gy_alias; /**< hash of which of them were one array */
-  uint64_t *wanted;  /**< bits: external i wanted a gradient */
-  bool targets;      /**< it was td_grad_of */
+  uint64_t gy_given;     /**< bit k: output k had a gradient */
+  uint64_t gy_alias;     /**< hash of which of them were one array */
+  uint64_t *wanted;      /**< bits: external i wanted a gradient */
+  const uint64_t *reach; /**< bits: one could come to external i, for that part of the code had
+                            backprop; in the same memory */
+  bool targets;          /**< it was td_grad_of */
   TdSteps list;
 } TdBackwardTrace;
 
@@ -157,6 +159,11 @@ uint32_t td__schedule_value (TdSchedule *s, TdValueKind kind, uint32_t index, si
 uint32_t td__schedule_node (TdSchedule *s, uint32_t value, const TdNode *like);
 /** Room for n operands; returns the first's place. */
 uint32_t td__schedule_operands (TdSchedule *s, uint32_t n);
+/** Find which externals gradients of a backward's outputs can come to: reach, and room for
+ * wanted. */
+void td__schedule_reach (const TdSchedule *s, TdBackwardTrace *b);
+/** Say whether the graph of the forward keeps a value for backward. */
+bool td__schedule_retains (const TdSchedule *s, uint32_t value);
 /** A new last step, zeroed but for external. */
 TdStep *td__steps_add (TdSteps *list);
 void td__steps_free (TdSteps *list);

@@ -1,112 +1,29 @@
-/* Static chains: the cache of schedules, and which of code and schedule a call runs.
+/* Static functions: which of code and schedule a call runs.  The schedules lie in cache.c.
  *
  * SPDX-License-Identifier: MIT */
-#include "tell.h"
+#include "notify.h"
+#include "host-memory.h"
+#include "static.h"
+#include "verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static TdStatic *all;
+static TdStatic *traced; /* whose code runs and is traced */
 static unsigned n_made;
-
-/* --- entries --- */
-
-TdEntry *
-td__entry_ref (TdEntry *e)
-{
-  e->refs++;
-  return e;
-}
-
-void
-td__entry_unref (TdEntry *e)
-{
-  if (--e->refs > 0)
-    return;
-  td__trace_free (e->trace);
-  td__plan_unref (e->plan);
-  td__guards_free (e->guards);
-  td__schedule_free (e->schedule);
-  free (e->op_out);
-  free (e->reads);
-  free (e);
-}
-
-/* Take an entry out of the cache; instances that wait for backward live on. */
-void
-td__static_evict (TdStatic *s, TdEntry *e)
-{
-  TdEntry **at = &s->entries;
-
-  while (*at != e)
-    at = &(*at)->next;
-  *at = e->next;
-  s->n_entries--;
-  s->info.n_evictions++;
-  td__static_tell (s, TD_NEWS_EVICTED, e, NULL, NULL);
-  if (e->trace != NULL)
-    {
-      td__trace_free (e->trace);
-      e->trace = NULL;
-    }
-  e->owner = NULL;
-  while (e->instances != NULL)
-    {
-      TdInstance *i = e->instances;
-
-      e->instances = i->next;
-      td__instance_unref (i);
-    }
-  td__entry_unref (e);
-}
-
-void
-td_static_clear (TdStatic *s)
-{
-  while (s != NULL && s->entries != NULL)
-    td__static_evict (s, s->entries);
-}
-
-static size_t
-entry_bytes (const TdEntry *e)
-{
-  size_t bytes = 0;
-
-  for (const TdInstance *i = e->instances; i != NULL; i = i->next)
-    bytes += i->arena != NULL ? i->arena->bytes : 0;
-  return bytes;
-}
-
-static void
-enforce_budget (TdStatic *s, const TdEntry *keep)
-{
-  size_t bytes = 0;
-
-  for (const TdEntry *e = s->entries; e != NULL; e = e->next)
-    bytes += entry_bytes (e);
-  while (s->options.cache_bytes > 0 && bytes > s->options.cache_bytes && s->n_entries > 1)
-    {
-      TdEntry *oldest = NULL;
-
-      for (TdEntry *e = s->entries; e != NULL; e = e->next)
-        if (e != keep && (oldest == NULL || e->last_use < oldest->last_use))
-          oldest = e;
-      bytes -= entry_bytes (oldest);
-      td__static_evict (s, oldest);
-    }
-}
 
 /* --- what is said --- */
 
-static __attribute__ ((format (printf, 3, 4))) void
-say (const TdStatic *s, int level, const char *format, ...)
+void
+td__static_say (const TdStatic *s, int level, const char *format, ...)
 {
   va_list args;
 
   if (s->options.verbosity_level < level)
     return;
-  fprintf (stderr, "tapedeck: static chain %s: ", s->name);
+  fprintf (stderr, "tapedeck: static function %s: ", s->name);
   va_start (args, format);
   vfprintf (stderr, format, args);
   va_end (args);
@@ -146,10 +63,10 @@ entry_index (TdEntry *e)
 
   free (e->op_out);
   free (e->reads);
-  e->op_out = calloc (s->n_outputs + 1, sizeof *e->op_out);
-  e->reads = calloc (s->n_externals + 1, sizeof *e->reads);
-  if (e->op_out == NULL || e->reads == NULL)
-    abort ();
+  free (e->reads_out);
+  e->op_out = td__xcalloc (s->n_outputs + 1, sizeof *e->op_out);
+  e->reads = td__xcalloc (s->n_externals + 1, sizeof *e->reads);
+  e->reads_out = td__xcalloc (s->n_outputs + 1, sizeof *e->reads_out);
   for (uint32_t k = 0; k < s->n_outputs; k++)
     {
       const TdOutput *o = &s->outputs[k];
@@ -167,7 +84,13 @@ entry_index (TdEntry *e)
 
           if (v->kind == TD_VALUE_EXTERNAL)
             e->reads[v->index] = true;
+          else if (v->kind == TD_VALUE_OUTPUT)
+            e->reads_out[v->index] = TD_READ_BY_BACKWARD;
         }
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    if (e->reads_out[k] == TD_READ_BY_NONE
+        && td__schedule_retains (s, s->nodes[s->outputs[k].node].value))
+      e->reads_out[k] = TD_READ_BY_CODE;
 }
 
 static bool
@@ -181,14 +104,14 @@ has_graph (const TdSchedule *s)
 }
 
 /* Run the code in a scope of its own, and hand its results out. */
-static TdStatus
-run_code (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, const TdSite *site,
-          TdStaticRunKind kind)
+TdStatus
+td__static_run_code (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out,
+                     const TdSite *site, TdStaticRunKind kind)
 {
   TdEngine *e = &td__engine;
   TdScope *scope;
 
-  td__static_tell_run (TD_RUN_BEGINS, kind, s->number, 0, 0);
+  td__static_notify_run (TD_RUN_BEGINS, kind, s->number, 0, 0);
   scope = td_scope_open_at (s->name, site);
 
   for (int k = 0; k < n_out; k++)
@@ -203,9 +126,9 @@ run_code (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, const
   for (int k = 0; k < n_out; k++)
     td_scope_yield (out[k]);
   td_scope_close (scope);
-  td__static_tell_run (TD_RUN_ENDS, kind, s->number, 0, 0);
+  td__static_notify_run (TD_RUN_ENDS, kind, s->number, 0, 0);
   s->info.n_dynamic++;
-  td__static_tell (s, TD_NEWS_CODE, NULL, NULL, NULL);
+  td__static_notify (s, TD_STATIC_EVENT_CODE, NULL, NULL, NULL);
   for (int k = 0; k < n_out; k++)
     if (td_poisoned (out[k]))
       return e->has_error ? e->error.status : TD_ERR_STATE;
@@ -220,15 +143,17 @@ refused (TdStatic *s, const TdTrace *t, const TdSite *site)
   s->info.state = TD_STATIC_OFF;
   snprintf (miss.text, sizeof miss.text, "%s", t->refused);
   td__static_remember (s, &miss, site);
-  td__static_tell (s, TD_NEWS_REFUSED, NULL, &s->miss, NULL);
+  td__static_notify (s, TD_STATIC_EVENT_REFUSED, NULL, &s->miss, NULL);
   if (s->n_refusals++ == 0)
-    say (s, 0, "runs dynamically: %s", s->miss_text);
+    td__static_say (s, 0, "runs dynamically: %s", s->miss_text);
 }
 
 TdTrace *
 td__static_trace (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out,
-                  const TdSite *site, bool keeps, TdStatus *status)
+                  const TdSite *site, TdTraceFor what, TdStatus *status)
 {
+  static const TdStaticRunKind runs[]
+      = { TD_RUN_TRACED, TD_RUN_VERIFICATION, TD_RUN_VERIFICATION, TD_RUN_CODE };
   TdEngine *e = &td__engine;
   TdGuards *guards = td__guards_new (in, n_in);
   TdTrace *t;
@@ -237,14 +162,20 @@ td__static_trace (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_ou
     td__guards_watch (guards, s->watches[k].name, s->watches[k].site, s->watches[k].memory,
                       s->watches[k].bytes);
   t = td__trace_begin (in, n_in, guards);
-  t->keeps = keeps;
-  t->chain = keeps ? 0 : s->number;
-  *status = run_code (s, in, n_in, out, n_out, site, keeps ? TD_RUN_SHADOW : TD_RUN_TRACED);
+  t->keeps = what == TD_TRACE_FOR_NUMBERS;
+  t->chain = what == TD_TRACE_FOR_ENTRY ? s->number : 0;
+  traced = s;
+  *status = td__static_run_code (s, in, n_in, out, n_out, site, runs[what]);
+  traced = NULL;
   td__trace_finish (t, out, n_out);
   if (*status == TD_OK && e->state_generation != guards->state_generation)
     snprintf (t->refused, sizeof t->refused,
-              "keeps the state of a recurrent link from call to call: pass it as an "
-              "argument and return it");
+              "keeps the state of a recurrent link from call to call: take "
+              "td_stateless_lstm_new or td_stateless_gru_new, whose state is an argument and a "
+              "result of the function");
+  if (*status == TD_OK && e->has_error)
+    snprintf (t->refused, sizeof t->refused, "an operation in it failed: %.140s",
+              e->error.message);
   if (*status == TD_OK && t->refused[0] == '\0')
     {
       td__guards_settle (guards);
@@ -264,51 +195,39 @@ td__static_untrace (TdTrace *t)
   td__trace_free (t);
 }
 
-/* An argument that the program holds was replaced: once the code was seen to use none of the
- * earlier ones but as argument, that is no guard any more. */
+/* What the code reaches by another way than as argument is that variable in one trace, and the
+ * argument in another: two that are the same step by step show that it does not. */
 static void
-see_arguments (TdStatic *s, const TdTrace *t)
+learn_arguments (const TdStatic *s, TdTrace *t)
 {
-  bool used = false;
+  TdMiss other = { NULL, "", NULL };
 
   for (const TdEntry *e = s->entries; e != NULL; e = e->next)
-    used |= td__guards_uses (e->guards, t->schedule);
-  s->own_arguments |= s->entries != NULL && !used;
-}
-
-/* Drop what can never be replayed again: these counts only grow. */
-static void
-drop_dead (TdStatic *s)
-{
-  for (TdEntry *e = s->entries, *next; e != NULL; e = next)
-    {
-      next = e->next;
-      if (e->guards->links_generation != td__links_generation
-          || e->guards->state_generation != td__engine.state_generation)
-        td__static_evict (s, e);
-    }
+    if (e->schedule->n_externals == t->schedule->n_externals
+        && e->schedule->n_nodes == t->schedule->n_nodes
+        && e->guards->n_arguments == t->guards->n_arguments
+        && td__check_traces (e->schedule, t->schedule, &other))
+      td__guards_learn (t->guards, e->guards);
 }
 
 void
 td__static_install (TdStatic *s, TdTrace *t)
 {
-  TdEntry *entry = calloc (1, sizeof *entry);
+  TdEntry *entry = td__xcalloc (1, sizeof *entry);
   char place[300];
 
-  if (entry == NULL)
-    abort ();
   if (s->miss.guard != NULL && strcmp (s->miss.guard, "argument identity") == 0)
-    see_arguments (s, t);
-  t->guards->own_arguments = s->own_arguments;
+    learn_arguments (s, t);
   entry->refs = 1;
   entry->owner = s;
   entry->chain = s->number;
-  t->chain = s->number; /* of a shadow too, from here on */
+  t->chain = s->number; /* of a verification's trace too, from here on */
   entry->schedule = t->schedule;
   entry->guards = t->guards;
   entry->iteration = td__engine.iteration;
   entry->last_use = s->info.n_calls;
-  entry->keeps_graph = t->guards->config.enable_backprop && has_graph (t->schedule);
+  entry->verify_at = 2;
+  entry->keeps_graph = has_graph (t->schedule);
   entry->double_backprop = s->options.enable_double_backprop;
   entry_index (entry);
   for (uint32_t k = 0; k < t->schedule->forward.n; k++)
@@ -321,9 +240,8 @@ td__static_install (TdStatic *s, TdTrace *t)
     }
   else
     td__trace_free (t);
-  while (s->options.minimize_cache_size && s->entries != NULL)
-    td__static_evict (s, s->entries);
-  drop_dead (s);
+  td__cache_make_room (s, entry);
+  td__cache_drop_dead (s);
   entry->next = s->entries;
   s->entries = entry;
   s->n_entries++;
@@ -331,18 +249,19 @@ td__static_install (TdStatic *s, TdTrace *t)
   s->info.n_traces++;
   s->info.state = TD_STATIC_TRACING;
   s->info.n_steps = entry->schedule->forward.n_events;
-  td__static_tell (s, TD_NEWS_TRACED, entry, NULL, NULL);
+  td__static_notify (s, TD_STATIC_EVENT_TRACED, entry, NULL, NULL);
   for (uint32_t k = 0; k < entry->guards->n_watches; k++)
     if (entry->guards->watches[k].n_changed > 0)
-      say (s, 1, "its code sets %zu bytes of %s, which a replay does not: td_static_code does",
-           entry->guards->watches[k].n_changed, entry->guards->watches[k].name);
+      td__static_say (
+          s, 1, "its code sets %zu bytes of %s, which a replay does not: td_static_code does",
+          entry->guards->watches[k].n_changed, entry->guards->watches[k].name);
   for (uint32_t k = 0; k < entry->schedule->forward.n; k++)
     if (entry->schedule->forward.steps[k].kind == TD_STEP_HOST_READ)
-      say (s, 1, "its code reads numbers at %s, which become a guard",
-           site_text (entry->schedule->forward.steps[k].site, place, sizeof place));
-  say (s, 1, "traced %u operations on %u variables from outside; %u values",
-       entry->schedule->forward.n_events, entry->schedule->n_externals,
-       entry->schedule->n_values);
+      td__static_say (s, 1, "its code reads numbers at %s, which become a guard",
+                      site_text (entry->schedule->forward.steps[k].site, place, sizeof place));
+  td__static_say (s, 1, "traced %u operations on %u variables from outside; %u values",
+                  entry->schedule->forward.n_events, entry->schedule->n_externals,
+                  entry->schedule->n_values);
 }
 
 /* Run the code and write a schedule beside. */
@@ -350,8 +269,14 @@ static TdStatus
 trace_call (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, const TdSite *site)
 {
   TdStatus status;
-  TdTrace *t = td__static_trace (s, in, n_in, out, n_out, site, false, &status);
+  TdTrace *t;
 
+  if (!td__hopeless_traces (s))
+    {
+      s->info.state = TD_STATIC_OFF;
+      return td__static_run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
+    }
+  t = td__static_trace (s, in, n_in, out, n_out, site, TD_TRACE_FOR_ENTRY, &status);
   if (t != NULL)
     td__static_install (s, t);
   return status;
@@ -382,7 +307,7 @@ ready (TdStatic *s, TdEntry *entry)
           && entry->iteration == td__engine.iteration) /* later on, its result is just kept */
         return entry->plan != NULL;
       if (entry->trace->state != TD_TRACE_DONE && entry->trace->why[0] != '\0')
-        say (s, 1, "its backward was not traced: it %s", entry->trace->why);
+        td__static_say (s, 1, "its backward was not traced: it %s", entry->trace->why);
       td__trace_free (entry->trace);
       entry->trace = NULL;
     }
@@ -409,9 +334,10 @@ ready (TdStatic *s, TdEntry *entry)
   s->info.n_in_place = entry->plan->n_in_place;
   s->info.n_backward_steps
       = entry->schedule->n_backwards > 0 ? entry->schedule->backwards[0].list.n_events : 0;
-  say (s, 1, "scheduled %u forward and %u backward operations in %zu bytes",
-       entry->schedule->forward.n_events, s->info.n_backward_steps, entry->plan->arena_bytes);
-  td__static_tell_plan (s, entry);
+  td__static_say (s, 1, "scheduled %u forward and %u backward operations in %zu bytes",
+                  entry->schedule->forward.n_events, s->info.n_backward_steps,
+                  entry->plan->arena_bytes);
+  td__static_notify_plan (s, entry);
   return true;
 }
 
@@ -437,11 +363,12 @@ td__static_instance (TdStatic *s, TdEntry *entry, const TdSite *site)
   entry->instances = i;
   entry->n_instances++;
   if (entry->n_instances >= 8 && (entry->n_instances & (entry->n_instances - 1)) == 0)
-    say (s, 0,
-         "%u instances of its schedule wait for a backward, %zu bytes: results that are kept "
-         "keep them",
-         entry->n_instances, entry_bytes (entry));
-  enforce_budget (s, entry);
+    td__static_say (
+        s, 0,
+        "%u instances of its schedule wait for a backward, %zu bytes: results that are kept "
+        "keep them",
+        entry->n_instances, td__entry_bytes (entry));
+  td__cache_keep_within (s, entry);
   return i;
 }
 
@@ -470,7 +397,7 @@ find_entry (TdStatic *s, TdVar *const *in, int n_in, int n_out, const TdSite *si
     return NULL;
   td__static_remember (s, &newest, site);
   s->info.n_misses++;
-  td__static_tell (s, TD_NEWS_MISSED, s->entries, &s->miss, NULL);
+  td__static_notify (s, TD_STATIC_EVENT_MISSED, s->entries, &s->miss, NULL);
   return NULL;
 }
 
@@ -508,17 +435,18 @@ replay (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out, in
     {
       td__static_remember (s, &miss, site);
       s->info.n_misses++;
-      td__static_tell (s, TD_NEWS_MISSED, entry, &s->miss, NULL);
+      td__static_notify (s, TD_STATIC_EVENT_MISSED, entry, &s->miss, NULL);
       return trace_call (s, in, n_in, out, n_out, site);
     }
   if (status != TD_OK)
     return status;
   s->n_unverified++;
+  s->hopeless.n = 0;
   entry->n_replays++;
   s->info.n_replays++;
   s->info.state = TD_STATIC_STATIC;
-  say (s, 2, "replayed %u operations", entry->schedule->forward.n_events);
-  td__static_tell (s, TD_NEWS_REPLAYED, entry, NULL, NULL);
+  td__static_say (s, 2, "replayed %u operations", entry->schedule->forward.n_events);
+  td__static_notify (s, TD_STATIC_EVENT_REPLAYED, entry, NULL, NULL);
   return TD_OK;
 }
 
@@ -528,6 +456,7 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
 {
   TdEngine *e = &td__engine;
   TdEntry *entry;
+  TdVerify how;
 
   site = site != NULL ? site : e->site;
   if (s == NULL || td__check_thread ("td_static_call") != TD_OK || !usable (s, in, n_in, site))
@@ -537,10 +466,10 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
       return e->has_error ? e->error.status : TD_ERR_STATE;
     }
   s->info.n_calls++;
-  td__static_tell_call (s);
+  td__static_notify_call (s);
   if (e->tracer != NULL)
     {
-      if (s->options.strict)
+      if (s->options.strict || (traced != NULL && traced->options.strict))
         {
           td__fail (TD_ERR_STATE, s->name, site,
                     "a static chain inside a static chain: mark "
@@ -549,33 +478,36 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
             out[k] = td__poison ();
           return TD_ERR_STATE;
         }
-      if (!s->told_nested)
-        say (s, 0, "is called inside another static chain and becomes part of it");
-      s->told_nested = true;
-      return run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
+      if (!s->reported_nested)
+        td__static_say (s, 0, "is called inside another static chain and becomes part of it");
+      s->reported_nested = true;
+      return td__static_run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
     }
   if (!e->config.use_static_graph || e->hooks != NULL
       || (s->options.force_test_define_by_run
           && (!e->config.train || !e->config.enable_backprop)))
     {
       s->info.state = TD_STATIC_OFF;
-      return run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
+      return td__static_run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
     }
   entry = find_entry (s, in, n_in, n_out, site);
   if (entry == NULL)
     {
       if (s->entries != NULL)
-        say (s, 1, "is traced again: %s", s->miss_text);
+        td__static_say (s, 1, "is traced again: %s", s->miss_text);
       return trace_call (s, in, n_in, out, n_out, site);
     }
   entry->last_use = s->info.n_calls;
+  if (TD_UNLIKELY (s->doubt.on))
+    return td__doubt_call (s, entry, in, n_in, out, n_out, site);
   if (!ready (s, entry))
     {
       s->info.state = TD_STATIC_TRACING;
-      return run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
+      return td__static_run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
     }
-  if (TD_UNLIKELY (td__verify_due (s)))
-    return td__verify_call (s, entry, in, n_in, out, n_out, site);
+  how = td__verify_due (s, entry);
+  if (TD_UNLIKELY (how != TD_VERIFY_NOT))
+    return td__verify_call (s, entry, in, n_in, out, n_out, site, how);
   return replay (s, entry, in, n_in, out, n_out, site);
 }
 
@@ -637,9 +569,7 @@ td_static_code (void (*fn) (void *user), void *user)
   td__trace_effect (t, fn, user);
   if (t == NULL)
     return;
-  c = malloc (sizeof *c);
-  if (c == NULL)
-    abort ();
+  c = td__xmalloc (sizeof *c);
   *c = (Code){ fn, user };
   t->effect (t, &(TdTraceEffect){ "td_static_code", run_again, free, c, same_code }, NULL);
 }
@@ -669,17 +599,15 @@ td_static_new_at (TdStaticFn fn, void *self, TdStaticOpt options, const TdSite *
 
   if (!td__ensure_started ())
     return NULL;
-  if (fn == NULL || options.verify < 0 || options.verbosity_level < 0
+  if (fn == NULL || options.verify < TD_STATIC_BY_ITSELF || options.verbosity_level < 0
       || options.verbosity_level > 2)
     {
       td__fail (TD_ERR_ARG, "td_static_new", site,
                 fn == NULL ? "the code of the chain expected, got NULL"
-                           : "verify of 0 or more and verbosity_level of 0 to 2 expected");
+                           : "verify of -1 or more and verbosity_level of 0 to 2 expected");
       return NULL;
     }
-  s = calloc (1, sizeof *s);
-  if (s == NULL)
-    abort ();
+  s = td__xcalloc (1, sizeof *s);
   snprintf (name, sizeof name, "static#%u", ++n_made);
   s->number = n_made;
   s->fn = fn;
@@ -692,7 +620,7 @@ td_static_new_at (TdStaticFn fn, void *self, TdStaticOpt options, const TdSite *
   all = s;
   if (options.self_bytes > 0 && self != NULL)
     td_static_watch_at (s, "self", self, options.self_bytes, site);
-  td__static_tell (s, TD_NEWS_MADE, NULL, NULL, NULL);
+  td__static_notify (s, TD_STATIC_EVENT_MADE, NULL, NULL, NULL);
   return s;
 }
 
@@ -707,9 +635,7 @@ td_static_watch_at (TdStatic *s, const char *name, const void *memory, size_t by
       td__fail (TD_ERR_ARG, "td_static_watch", site, "a chain and memory expected");
       return;
     }
-  s->watches = realloc (s->watches, (s->n_watches + 1) * sizeof *s->watches);
-  if (s->watches == NULL)
-    abort ();
+  s->watches = td__xrealloc (s->watches, (s->n_watches + 1) * sizeof *s->watches);
   w = &s->watches[s->n_watches++];
   *w = (TdWatch){ .name = td__intern (name != NULL ? name : "memory"),
                   .site = site,
@@ -733,7 +659,7 @@ td_static_free (TdStatic *s)
   if (s == NULL || *at == NULL)
     return;
   *at = s->next;
-  td__static_tell (s, TD_NEWS_FREED, NULL, NULL, NULL);
+  td__static_notify (s, TD_STATIC_EVENT_FREED, NULL, NULL, NULL);
   s->number = 0; /* what follows is no news */
   if (s->owner != NULL)
     *s->owner = NULL;
@@ -782,7 +708,7 @@ td_static_info (const TdStatic *s)
   for (const TdEntry *e = s->entries; e != NULL; e = e->next)
     {
       info.n_instances += e->n_instances;
-      info.bytes += entry_bytes (e);
+      info.bytes += td__entry_bytes (e);
       for (const TdInstance *i = e->instances; i != NULL; i = i->next)
         info.n_instances_awaiting += i->state == TD_INSTANCE_AWAITING;
     }

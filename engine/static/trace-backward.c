@@ -3,22 +3,15 @@
  *
  * Ids of the chain's operations are contiguous and backward goes from new to old, so its part
  * is one stretch of the whole, and starts with the gradients of its outputs complete. Gradients
- * for the outside are GIVE steps: how they are collected there depends on what is there at
+ * for the outside are PROPAGATE steps: how they are collected there depends on what is there at
  * replay.
  *
  * SPDX-License-Identifier: MIT */
-#include "tell.h"
+#include "notify.h"
+#include "host-memory.h"
 #include "trace-private.h"
 
 #include <string.h>
-
-void
-td__trace_wait (TdTrace *t)
-{
-  t->state = TD_TRACE_WAITING;
-  t->next = td__engine.traces;
-  td__engine.traces = t;
-}
 
 /* The node of output k, if it lives. */
 static TdNode *
@@ -97,20 +90,19 @@ begin (TdTrace *t, const TdOp *op, TdVar *const *gy)
   t->state = TD_TRACE_BACKWARD;
   t->random_before = td__engine.rng_offset;
   t->backward = (TdBackwardTrace){ 0 };
-  t->backward.wanted = calloc (s->n_externals / 64 + 1, sizeof *t->backward.wanted);
-  if (t->backward.wanted == NULL)
-    abort ();
   meet_gradients (t, op, gy);
-  t->told = true;
-  td__static_tell_run (TD_RUN_BEGINS, TD_RUN_TRACED, t->chain, 0, s->n_backwards + 1);
+  td__schedule_reach (s, &t->backward);
+  t->reported = true;
+  td__static_notify_run (TD_RUN_BEGINS, TD_RUN_TRACED, t->chain, 0, s->n_backwards + 1);
 }
 
 static void
-tell_end (TdTrace *t)
+notify_end (TdTrace *t)
 {
-  if (t->told)
-    td__static_tell_run (TD_RUN_ENDS, TD_RUN_TRACED, t->chain, 0, t->schedule->n_backwards + 1);
-  t->told = false;
+  if (t->reported)
+    td__static_notify_run (TD_RUN_ENDS, TD_RUN_TRACED, t->chain, 0,
+                           t->schedule->n_backwards + 1);
+  t->reported = false;
 }
 
 /* The trace whose operation's backward runs: one backward may pass through several. */
@@ -123,9 +115,9 @@ td__trace_forget (const TdTrace *t)
     current = NULL;
 }
 
-bool
-td__trace_step_begin (const TdOp *op, TdVar *const *gy,
-                      bool (*wanted) (const void *walk, const TdNode *n), const void *walk)
+static bool
+step_begin (const TdOp *op, TdVar *const *gy,
+            bool (*wanted) (const void *walk, const TdNode *n), const void *walk)
 {
   TdEngine *e = &td__engine;
   TdTrace *t = e->traces;
@@ -134,7 +126,7 @@ td__trace_step_begin (const TdOp *op, TdVar *const *gy,
     return false;
   for (; t != NULL && (!is_ours (t, op) || t->state == TD_TRACE_DONE); t = t->next)
     if (t->state == TD_TRACE_BACKWARD) /* its part is over */
-      tell_end (t);
+      notify_end (t);
   if (t == NULL)
     return false;
   if (t->state == TD_TRACE_WAITING)
@@ -160,9 +152,7 @@ remember_given (TdTrace *t, uint32_t value)
     {
       uint32_t n = t->schedule->n_values;
 
-      t->given = realloc (t->given, n * sizeof *t->given);
-      if (t->given == NULL)
-        abort ();
+      t->given = td__xrealloc (t->given, n * sizeof *t->given);
       memset (t->given + t->n_given, 0, (n - t->n_given) * sizeof *t->given);
       t->n_given = n;
     }
@@ -191,18 +181,18 @@ give (TdTrace *t, uint32_t node, uint32_t external)
     value->kind = TD_VALUE_GRADIENT;
   remember_given (t, s->nodes[node].value);
   s->operands[at] = node;
-  step->kind = TD_STEP_GIVE;
+  step->kind = TD_STEP_PROPAGATE;
   step->phase = TD_PHASE_BACKWARD;
   step->in = at;
   step->n_in = 1;
   step->external = external;
   step->site = td__engine.site;
   step->path = td__engine.path;
-  td__trace_tell (t);
+  td__trace_notify (t);
 }
 
-void
-td__trace_gradient (const TdOp *op, int i, TdVar *gx, bool into)
+static void
+take_gradient (const TdOp *op, int i, TdVar *gx, bool into)
 {
   TdTrace *t = current;
   const TdNode *n = op->in[i];
@@ -218,8 +208,8 @@ td__trace_gradient (const TdOp *op, int i, TdVar *gx, bool into)
     give (t, node, external);
 }
 
-void
-td__trace_collected (const TdOp *op, int i)
+static void
+collected (const TdOp *op, int i)
 {
   TdTrace *t = current;
 
@@ -229,8 +219,8 @@ td__trace_collected (const TdOp *op, int i)
     td__engine.tracer = &t->tracer;
 }
 
-void
-td__trace_step_end (TdStatus status)
+static void
+step_end (TdStatus status)
 {
   TdTrace *t = current;
 
@@ -244,10 +234,8 @@ td__trace_step_end (TdStatus status)
 static void
 mark_saved (TdSchedule *s, const TdSteps *list)
 {
-  bool *made = calloc (s->n_values + 1, sizeof *made);
+  bool *made = td__xcalloc (s->n_values + 1, sizeof *made);
 
-  if (made == NULL)
-    abort ();
   for (uint32_t i = 0; i < s->forward.n; i++)
     for (uint32_t k = 0; k < s->forward.steps[i].n_out; k++)
       made[s->nodes[td__step_out (s, &s->forward.steps[i], k)].value] = true;
@@ -267,7 +255,7 @@ finish (TdTrace *t, TdStatus status)
 {
   TdSchedule *s = t->schedule;
 
-  tell_end (t);
+  notify_end (t);
   t->state = TD_TRACE_DONE;
   if (td__engine.rng_offset != t->random_before)
     td__trace_refuse (t, NULL, "drew random numbers in backward");
@@ -283,9 +271,7 @@ finish (TdTrace *t, TdStatus status)
     }
   else
     {
-      s->backwards = realloc (s->backwards, (s->n_backwards + 1) * sizeof *s->backwards);
-      if (s->backwards == NULL)
-        abort ();
+      s->backwards = td__xrealloc (s->backwards, (s->n_backwards + 1) * sizeof *s->backwards);
       s->backwards[s->n_backwards++] = t->backward;
       mark_saved (s, &t->backward.list);
     }
@@ -293,10 +279,25 @@ finish (TdTrace *t, TdStatus status)
   t->n_given = 0;
 }
 
-void
-td__trace_backward_end (TdStatus status)
+static void
+backward_end (TdStatus status)
 {
   for (TdTrace *t = td__engine.traces; t != NULL; t = t->next)
     if (t->state == TD_TRACE_BACKWARD)
       finish (t, status);
+}
+
+void
+td__trace_wait (TdTrace *t)
+{
+  static const TdTraceTable table = { .step_begin = step_begin,
+                                      .gradient = take_gradient,
+                                      .collected = collected,
+                                      .step_end = step_end,
+                                      .backward_end = backward_end };
+
+  t->state = TD_TRACE_WAITING;
+  t->next = td__engine.traces;
+  td__engine.traces = t;
+  td__engine.trace_table = &table;
 }

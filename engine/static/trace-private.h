@@ -10,8 +10,8 @@ void td__trace_refuse (TdTrace *t, const TdSite *site, const char *format, ...)
     __attribute__ ((format (printf, 3, 4)));
 /** A trace is freed: no backward is its any more.  (trace-backward.c) */
 void td__trace_forget (const TdTrace *t);
-/** Tell observers of the last step that was written. (tell.c) */
-void td__trace_tell (TdTrace *t);
+/** Tell observers of the last step that was written. (notify.c) */
+void td__trace_notify (TdTrace *t);
 /** The steps that are being written. */
 TdSteps *td__trace_list (TdTrace *t);
 uint32_t td__trace_new_node (TdTrace *t, TdValueKind kind, uint32_t index, const TdNode *n,

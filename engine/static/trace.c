@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "trace.h"
+#include "host-memory.h"
 
-#include "../core/copies.h"
+#include "compute/core/copies.h"
 
 #include "trace-private.h"
 
@@ -45,9 +46,7 @@ td__trace_know (TdTrace *t, uint32_t node, const TdVar *v)
 static void
 keep (TdTrace *t, uint32_t value, TdBuffer *b)
 {
-  t->kept = realloc (t->kept, (value + 1) * sizeof *t->kept);
-  if (t->kept == NULL)
-    abort ();
+  t->kept = td__xrealloc (t->kept, (value + 1) * sizeof *t->kept);
   while (t->n_kept <= value)
     t->kept[t->n_kept++] = NULL;
   t->kept[value] = td__buffer_ref (b);
@@ -88,9 +87,7 @@ capture (TdTrace *t, TdVar *v)
   if (value == TD_ABSENT)
     value = td__schedule_value (s, TD_VALUE_EXTERNAL, s->n_externals, v->buffer->bytes);
   node = td__schedule_node (s, value, v->node);
-  s->externals = realloc (s->externals, (s->n_externals + 1) * sizeof *s->externals);
-  if (s->externals == NULL)
-    abort ();
+  s->externals = td__xrealloc (s->externals, (s->n_externals + 1) * sizeof *s->externals);
   s->externals[s->n_externals] = (TdExternal){ .node = node,
                                                .argument = -1,
                                                .var = td__var_ref (v, TD_HOLD_ENGINE),
@@ -142,7 +139,7 @@ own_copy (TdTrace *t, uint32_t node, TdVar *v)
   s->operands[at + 1] = copy;
   s->values[value].n_writers = 1;
   know (t, copy, v->node->id, v->buffer->id);
-  td__trace_tell (t);
+  td__trace_notify (t);
   return copy;
 }
 
@@ -295,9 +292,7 @@ trace_op (TdTracer *tracer, const TdTraceOp *op)
   built.external = TD_ABSENT;
   if (call->cls->attrs_size > 0)
     {
-      built.attrs = malloc (call->cls->attrs_size);
-      if (built.attrs == NULL)
-        abort ();
+      built.attrs = td__xmalloc (call->cls->attrs_size);
       memcpy (built.attrs, call->attrs, call->cls->attrs_size);
     }
   if (call->cls->flags & TD_OP_RANDOM)
@@ -317,7 +312,7 @@ trace_op (TdTracer *tracer, const TdTraceOp *op)
   step = td__steps_add (td__trace_list (t)); /* after the copies that its operands asked for */
   *step = built;
   td__trace_list (t)->n_events++;
-  td__trace_tell (t);
+  td__trace_notify (t);
 }
 
 static void
@@ -337,9 +332,7 @@ trace_array (TdTracer *tracer, TdVar *v, const TdTraceArray *how)
     }
   if (how->origin == TD_ARRAY_UPLOAD)
     {
-      s->constants = realloc (s->constants, (s->n_constants + 1) * sizeof *s->constants);
-      if (s->constants == NULL)
-        abort ();
+      s->constants = td__xrealloc (s->constants, (s->n_constants + 1) * sizeof *s->constants);
       s->constants[s->n_constants]
           = (TdConstant){ td__buffer_ref (v->buffer),
                           v->site != NULL ? v->site : td__engine.site };
@@ -362,13 +355,11 @@ trace_array (TdTracer *tracer, TdVar *v, const TdTraceArray *how)
   step->path = td__engine.path;
   if (how->origin == TD_ARRAY_RANDOM)
     {
-      step->attrs = malloc (sizeof how->key);
-      if (step->attrs == NULL)
-        abort ();
+      step->attrs = td__xmalloc (sizeof how->key);
       memcpy (step->attrs, &how->key, sizeof how->key);
       claim_random (t, step);
     }
-  td__trace_tell (t);
+  td__trace_notify (t);
 }
 
 static void
@@ -378,9 +369,7 @@ trace_random (TdTracer *tracer, uint64_t offset, uint64_t n)
 
   if (t->state == TD_TRACE_BACKWARD)
     td__trace_refuse (t, NULL, "backward draws random numbers");
-  t->draws = realloc (t->draws, (t->n_draws + 1) * sizeof *t->draws);
-  if (t->draws == NULL)
-    abort ();
+  t->draws = td__xrealloc (t->draws, (t->n_draws + 1) * sizeof *t->draws);
   t->draws[t->n_draws++] = (TdDraw){ .offset = offset, .n = n };
 }
 
@@ -389,12 +378,13 @@ static void
 trace_host_read (TdTracer *tracer, const TdVar *v, const TdSite *site)
 {
   TdTrace *t = (TdTrace *)(void *)tracer;
-  uint32_t node
-      = t->refused[0] == '\0' ? td__trace_operand (t, (TdVar *)(uintptr_t)v) : TD_ABSENT;
+  uint32_t node = t->refused[0] == '\0' && !t->in_effect
+                      ? td__trace_operand (t, (TdVar *)(uintptr_t)v)
+                      : TD_ABSENT;
   uint32_t at;
   TdStep *step;
 
-  if (node == TD_ABSENT)
+  if (node == TD_ABSENT || t->in_effect)
     return;
   at = td__schedule_operands (t->schedule, 1);
   t->schedule->operands[at] = node;
@@ -404,14 +394,12 @@ trace_host_read (TdTracer *tracer, const TdVar *v, const TdSite *site)
   step->n_in = 1;
   step->site = site;
   step->path = td__engine.path;
-  step->bytes = malloc (v->buffer->bytes + 1);
-  if (step->bytes == NULL)
-    abort ();
+  step->bytes = td__xmalloc (v->buffer->bytes + 1);
   if (td__copy_out (v->node->device, step->bytes, v->buffer->data, v->buffer->bytes,
                     TD_COPY_CHECK, v->node, site)
       != TD_OK)
     td__trace_refuse (t, site, "reads numbers that cannot be kept");
-  td__trace_tell (t);
+  td__trace_notify (t);
 }
 
 static void
@@ -421,9 +409,9 @@ trace_effect (TdTracer *tracer, const TdTraceEffect *effect, TdVar *v)
   uint32_t node = TD_ABSENT, at = 0;
   TdStep *step;
 
-  if (v != NULL && t->refused[0] == '\0')
+  if (v != NULL && t->refused[0] == '\0' && !t->in_effect)
     node = td__trace_operand (t, v);
-  if (t->refused[0] != '\0')
+  if (t->refused[0] != '\0' || t->in_effect)
     {
       if (effect->free != NULL)
         effect->free (effect->data);
@@ -441,7 +429,7 @@ trace_effect (TdTracer *tracer, const TdTraceEffect *effect, TdVar *v)
   step->effect = *effect;
   step->site = td__engine.site;
   step->path = td__engine.path;
-  td__trace_tell (t);
+  td__trace_notify (t);
 }
 
 static void
@@ -460,7 +448,7 @@ trace_link (TdTracer *tracer, bool enter, const TdPath *path, const TdSite *site
   step->kind = enter ? TD_STEP_LINK_ENTER : TD_STEP_LINK_LEAVE;
   step->path = path;
   step->site = site;
-  td__trace_tell (t);
+  td__trace_notify (t);
 }
 
 static void
@@ -480,7 +468,7 @@ trace_scope (TdTracer *tracer, bool open, const TdScope *scope)
   step->kind = open ? TD_STEP_SCOPE_OPEN : TD_STEP_SCOPE_CLOSE;
   step->text = scope->name;
   step->site = scope->site;
-  td__trace_tell (t);
+  td__trace_notify (t);
 }
 
 static void
@@ -498,10 +486,8 @@ trace_into (TdTracer *tracer, TdNode *node)
 static TdTrace *
 trace_new (TdSchedule *s)
 {
-  TdTrace *t = calloc (1, sizeof *t);
+  TdTrace *t = td__xcalloc (1, sizeof *t);
 
-  if (t == NULL)
-    abort ();
   t->tracer = (TdTracer){ .op = trace_op,
                           .array = trace_array,
                           .random = trace_random,
@@ -546,9 +532,7 @@ td__trace_begin (TdVar *const *in, int n_in, TdGuards *guards)
   t->guards = guards;
   t->first = e->next_id;
   s->device = n_in > 0 ? in[0]->node->device : e->device;
-  s->externals = calloc ((size_t)n_in + 1, sizeof *s->externals);
-  if (s->externals == NULL)
-    abort ();
+  s->externals = td__xcalloc ((size_t)n_in + 1, sizeof *s->externals);
   s->n_externals = (uint32_t)n_in;
   for (int i = 0; i < n_in; i++)
     add_argument (t, in[i], i);
@@ -612,11 +596,9 @@ td__trace_finish (TdTrace *t, TdVar *const *out, int n_out)
   TdEngine *e = &td__engine;
   TdSchedule *s = t->schedule;
 
-  s->outputs = calloc ((size_t)n_out + 1, sizeof *s->outputs);
-  t->outs = calloc ((size_t)n_out + 1, sizeof *t->outs);
-  t->out_ids = calloc ((size_t)n_out + 1, sizeof *t->out_ids);
-  if (s->outputs == NULL || t->outs == NULL || t->out_ids == NULL)
-    abort ();
+  s->outputs = td__xcalloc ((size_t)n_out + 1, sizeof *s->outputs);
+  t->outs = td__xcalloc ((size_t)n_out + 1, sizeof *t->outs);
+  t->out_ids = td__xcalloc ((size_t)n_out + 1, sizeof *t->out_ids);
   s->n_outputs = (uint32_t)n_out;
   for (int k = 0; k < n_out && t->refused[0] == '\0'; k++)
     settle_output (t, (uint32_t)k, out[k]);
@@ -639,9 +621,7 @@ known_draws (TdTrace *t, TdRngKey key)
   const TdSteps *list = &t->schedule->forward;
 
   t->seed = key.seed;
-  t->draws = calloc (list->n + 1, sizeof *t->draws);
-  if (t->draws == NULL)
-    abort ();
+  t->draws = td__xcalloc (list->n + 1, sizeof *t->draws);
   for (uint32_t i = 0; i < list->n; i++)
     if (list->steps[i].random)
       t->draws[t->n_draws++] = (TdDraw){ .offset = key.offset + list->steps[i].random_at,
@@ -657,13 +637,12 @@ td__trace_of_backward (TdSchedule *s, TdVar *const *externals, uint64_t first, u
   t->first = first;
   t->last = last;
   known_draws (t, key);
-  t->outs = calloc ((size_t)s->n_outputs + 1, sizeof *t->outs);
-  t->out_ids = calloc ((size_t)s->n_outputs + 1, sizeof *t->out_ids);
-  if (t->outs == NULL || t->out_ids == NULL)
-    abort ();
+  t->outs = td__xcalloc ((size_t)s->n_outputs + 1, sizeof *t->outs);
+  t->out_ids = td__xcalloc ((size_t)s->n_outputs + 1, sizeof *t->out_ids);
   for (uint32_t i = 0; i < s->n_externals; i++)
     {
-      td__map_put (&t->external, externals[i]->node->id, i);
+      if (td__map_get (&t->external, externals[i]->node->id) == TD_ABSENT)
+        td__map_put (&t->external, externals[i]->node->id, i);
       td__trace_know (t, s->externals[i].node, externals[i]);
     }
   for (uint32_t i = 0; i < s->n_constants; i++)

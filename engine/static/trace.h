@@ -33,8 +33,10 @@ typedef struct TdTrace
   TdTracer tracer; /**< first */
   struct TdTrace *next;
   TdTraceState state;
-  uint32_t chain; /**< that observers are told the steps of; 0: nobody is told */
-  bool told;      /**< a run of its backward began */
+  uint32_t chain; /**< the steps are reported to observers as its; 0: nobody asks */
+  bool reported;  /**< a run of its backward began */
+  bool in_effect; /**< td_static_code runs: a replay runs it again, with what it reads and
+                     reports */
   bool enters;    /**< a link was entered: the scope that opens next is its own */
   TdSchedule *schedule;
   TdGuards *guards;     /**< what the code could see; NULL in a trace of backward alone */
@@ -62,7 +64,7 @@ typedef struct TdTrace
   } into_results[TD_TRACE_MAX_INTO];
   int n_into_results;
   uint64_t random_before;
-  /* a shadow's: the arrays that it made, by value */
+  /* of a verification: the arrays that it made, by value */
   bool keeps;
   TdBuffer **kept;
   uint32_t n_kept;

@@ -4,51 +4,50 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "verify.h"
+#include "host-memory.h"
 
-#include "../core/copies.h"
+#include "compute/core/copies.h"
 
-#include "play.h"
-#include "tell.h"
+#include "replay.h"
+#include "notify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct TdShadow
+struct TdCodeGraph
 {
   TdTrace *trace; /* of the code, over */
   TdVar **outs;   /* its results, held: they hold its graph */
   uint32_t n_outs;
 };
 
-TdShadow *
-td__shadow_new (TdTrace *trace, TdVar **outs, uint32_t n_outs)
+TdCodeGraph *
+td__code_graph_new (TdTrace *trace, TdVar **outs, uint32_t n_outs)
 {
-  TdShadow *shadow = calloc (1, sizeof *shadow);
+  TdCodeGraph *code_graph = td__xcalloc (1, sizeof *code_graph);
 
-  if (shadow == NULL)
-    abort ();
-  *shadow = (TdShadow){ trace, outs, n_outs };
+  *code_graph = (TdCodeGraph){ trace, outs, n_outs };
   for (uint32_t k = 0; k < trace->n_kept; k++)
     td__buffer_unref (trace->kept[k]);
   trace->n_kept = 0;
   trace->keeps = false;
   td__guards_free (trace->guards);
   trace->guards = NULL;
-  return shadow;
+  return code_graph;
 }
 
 void
-td__shadow_free (TdShadow *shadow)
+td__code_graph_free (TdCodeGraph *code_graph)
 {
-  if (shadow == NULL)
+  if (code_graph == NULL)
     return;
-  for (uint32_t k = 0; k < shadow->n_outs; k++)
-    if (shadow->outs[k]->state != TD_VAR_POISON)
-      td__var_unref (shadow->outs[k], TD_HOLD_ENGINE);
-  free (shadow->outs);
-  td__static_untrace (shadow->trace);
-  free (shadow);
+  for (uint32_t k = 0; k < code_graph->n_outs; k++)
+    if (code_graph->outs[k]->state != TD_VAR_POISON)
+      td__var_unref (code_graph->outs[k], TD_HOLD_ENGINE);
+  free (code_graph->outs);
+  td__static_untrace (code_graph->trace);
+  free (code_graph);
 }
 
 /* --- the code's backward --- */
@@ -68,7 +67,7 @@ typedef struct
 {
   TdInstance *i;
   TdBackward *b;
-  TdShadow *shadow;
+  TdCodeGraph *code_graph;
   TdVar *ys[64], *gys[64];
   int n_y;
   Leaf *leaves; /* externals that want a gradient, each variable once */
@@ -80,13 +79,13 @@ collect_roots (Both *both)
 {
   const TdEntry *entry = both->i->entry;
 
-  for (uint32_t k = 0; k < both->shadow->n_outs; k++)
+  for (uint32_t k = 0; k < both->code_graph->n_outs; k++)
     {
       TdVar *gy = entry->op_out[k] != TD_ABSENT ? both->b->gy[entry->op_out[k]] : NULL;
 
       if (gy == NULL)
         continue;
-      both->ys[both->n_y] = both->shadow->outs[k];
+      both->ys[both->n_y] = both->code_graph->outs[k];
       both->gys[both->n_y++] = gy;
     }
 }
@@ -98,9 +97,7 @@ collect_leaves (Both *both)
   const TdSchedule *s = both->i->entry->schedule;
   bool known;
 
-  both->leaves = calloc (s->n_externals + 1, sizeof *both->leaves);
-  if (both->leaves == NULL)
-    abort ();
+  both->leaves = td__xcalloc (s->n_externals + 1, sizeof *both->leaves);
   for (uint32_t k = 0; k < s->n_externals; k++)
     {
       TdNode *n = op->in[k];
@@ -141,33 +138,46 @@ handle_of (const Both *both, const Leaf *l)
       td__node_ref (l->node), td__buffer_ref (both->i->externals[l->external]), both->i->site));
 }
 
-/* Only the shadow's trace sees it. */
+/* A backward among itself; its gradients for the leaves are in gxs.  No trace sees it but one.
+ */
 static TdStatus
-code_backward (Both *both, uint32_t list)
+backward_apart (Both *both, TdVar **ys, TdVar **gys, int n_y, TdTrace *trace, TdVar **gxs,
+                uint32_t list)
 {
   TdEngine *e = &td__engine;
   struct TdTrace *traces = e->traces;
   const uint32_t chain = both->i->entry->chain;
-  TdVar **xs = calloc (2 * (size_t)both->n_leaves + 1, sizeof *xs), **gxs = xs + both->n_leaves;
+  TdVar **xs = td__xcalloc ((size_t)both->n_leaves + 1, sizeof *xs);
   TdStatus status;
 
-  if (xs == NULL)
-    abort ();
   for (uint32_t k = 0; k < both->n_leaves; k++)
     xs[k] = handle_of (both, &both->leaves[k]);
   hide_outside (both, true);
   e->traces = NULL;
-  td__trace_wait (both->shadow->trace);
-  td__static_tell_run (TD_RUN_BEGINS, TD_RUN_SHADOW, chain, 0, list);
-  status = td__backward_run (both->ys, both->n_y, both->gys, xs, (int)both->n_leaves, gxs, 0,
-                             both->i->site);
-  td__static_tell_run (TD_RUN_ENDS, TD_RUN_SHADOW, chain, 0, list);
-  td__static_tell_run (TD_RUN_ASIDE, TD_RUN_SHADOW, chain, 0, list);
+  if (trace != NULL)
+    td__trace_wait (trace);
+  td__static_notify_run (TD_RUN_BEGINS, TD_RUN_VERIFICATION, chain, 0, list);
+  status = td__backward_run (ys, n_y, gys, xs, (int)both->n_leaves, gxs, 0, both->i->site);
+  td__static_notify_run (TD_RUN_ENDS, TD_RUN_VERIFICATION, chain, 0, list);
+  td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_VERIFICATION, chain, 0, list);
   e->traces = traces;
   hide_outside (both, false);
+  free (xs);
+  return status;
+}
+
+/* The code's. */
+static TdStatus
+code_backward (Both *both, uint32_t list)
+{
+  TdVar **gxs = td__xcalloc ((size_t)both->n_leaves + 1, sizeof *gxs);
+  TdStatus status;
+
+  status = backward_apart (both, both->ys, both->gys, both->n_y, both->code_graph->trace, gxs,
+                           list);
   for (uint32_t k = 0; k < both->n_leaves; k++)
     both->leaves[k].gx = gxs[k];
-  free (xs);
+  free (gxs);
   return status;
 }
 
@@ -177,10 +187,8 @@ static void *
 host_copy (const TdVar *v)
 {
   TdDevice *d = v->node->device;
-  void *host = calloc (1, v->buffer->bytes + 1);
+  void *host = td__xcalloc (1, v->buffer->bytes + 1);
 
-  if (host == NULL)
-    abort ();
   if (d->computes)
     td__copy_out (d, host, v->buffer->data, v->buffer->bytes, TD_COPY_CHECK, v->node, NULL);
   return host;
@@ -231,7 +239,7 @@ static const TdSite *
 giver (const TdSteps *list, uint32_t external)
 {
   for (uint32_t k = 0; k < list->n; k++)
-    if (list->steps[k].kind == TD_STEP_GIVE && list->steps[k].external == external)
+    if (list->steps[k].kind == TD_STEP_PROPAGATE && list->steps[k].external == external)
       return list->steps[k].site;
   return NULL;
 }
@@ -241,6 +249,13 @@ static uint32_t
 units_allowed (const TdPlan *plan)
 {
   return 64 * (plan->n_fused + 16 * plan->n_batched);
+}
+
+static bool
+one_gives (TdMiss *miss, const char *name, bool code)
+{
+  return td__check_says (miss, name, "the %s gives it a gradient, the %s gives none",
+                         code ? "code" : "schedule", code ? "schedule" : "code");
 }
 
 static bool
@@ -254,9 +269,7 @@ same_gradient (const Both *both, const TdTaken *taken, const Leaf *l, TdMiss *mi
   uint32_t units = units_allowed (both->i->plan);
 
   if ((sum == NULL) != (l->gx == NULL))
-    same
-        = td__check_says (miss, n->name, "the %s gives it a gradient, the %s gives none",
-                          sum == NULL ? "code" : "schedule", sum == NULL ? "schedule" : "code");
+    same = one_gives (miss, n->name, sum == NULL);
   else if (sum != NULL && !td_shape_equal (&first->node->shape, &l->gx->node->shape))
     same = td__check_says (miss, n->name, "it has a gradient of another shape");
   else if (sum != NULL && (one || l->gx->node->dtype == TD_F32 || l->gx->node->dtype == TD_F64))
@@ -275,7 +288,7 @@ same_gradient (const Both *both, const TdTaken *taken, const Leaf *l, TdMiss *mi
 static bool
 agree (const Both *both, const TdTaken *taken, uint32_t which, TdMiss *miss)
 {
-  const TdSchedule *then = both->i->entry->schedule, *now = both->shadow->trace->schedule;
+  const TdSchedule *then = both->i->entry->schedule, *now = both->code_graph->trace->schedule;
   const TdSteps *x = &then->backwards[which].list,
                 *y = now->n_backwards > 0 ? &now->backwards[0].list : NULL;
   TdMiss steps = { NULL, "", NULL };
@@ -300,9 +313,7 @@ agree (const Both *both, const TdTaken *taken, uint32_t which, TdMiss *miss)
 void
 td__taken_add (TdTaken *taken, uint32_t external, TdVar *g, bool ours)
 {
-  taken->items = realloc (taken->items, (taken->n + 1) * sizeof *taken->items);
-  if (taken->items == NULL)
-    abort ();
+  taken->items = td__xrealloc (taken->items, (taken->n + 1) * sizeof *taken->items);
   taken->items[taken->n].external = external;
   taken->items[taken->n].ours = ours;
   taken->items[taken->n++].g = g;
@@ -312,7 +323,8 @@ static void
 hand_out (TdBackward *b, const TdTaken *taken, TdStatus *status)
 {
   for (uint32_t k = 0; k < taken->n && *status == TD_OK; k++)
-    *status = td__backward_give (b, (int)taken->items[k].external, taken->items[k].g, false);
+    *status
+        = td__backward_propagate (b, (int)taken->items[k].external, taken->items[k].g, false);
   for (uint32_t k = 0; k < taken->n; k++)
     if (taken->items[k].ours) /* who holds it alone may be added to */
       td__scope_hand_out (taken->items[k].g);
@@ -328,19 +340,20 @@ drop_schedule (TdInstance *i, const TdMiss *miss)
     return;
   td__static_remember (s, miss, i->site);
   s->info.n_differences++;
-  td__static_tell (s, TD_NEWS_DIFFERS, entry, &s->miss, miss->other);
+  td__static_notify (s, TD_STATIC_EVENT_DIFFERS, entry, &s->miss, miss->other);
   td__static_evict (s, entry);
+  td__doubt_begin (s);
 }
 
 TdStatus
 td__verify_backward (TdInstance *i, TdBackward *b, uint32_t which)
 {
-  Both both = { .i = i, .b = b, .shadow = i->shadow };
+  Both both = { .i = i, .b = b, .code_graph = i->code_graph };
   TdTaken taken = { NULL, 0 };
   TdMiss miss = { NULL, "", NULL };
   TdStatus status;
 
-  i->shadow = NULL;
+  i->code_graph = NULL;
   collect_roots (&both);
   collect_leaves (&both);
   status = code_backward (&both, which + 1);
@@ -350,13 +363,74 @@ td__verify_backward (TdInstance *i, TdBackward *b, uint32_t which)
     hand_out (b, &taken, &status);
   else if (status == TD_OK)
     {
-      td__static_tell_run (TD_RUN_ASIDE, TD_RUN_REPLAYED, i->entry->chain, 0, which + 1);
+      td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_REPLAYED, i->entry->chain, 0, which + 1);
       drop_schedule (i, &miss);
-      status
-          = td__backward_splice (b, both.ys, both.gys, both.n_y, both.shadow->trace->first + 1);
+      status = td__backward_splice (b, both.ys, both.gys, both.n_y,
+                                    both.code_graph->trace->first + 1);
     }
-  td__shadow_free (both.shadow);
+  td__code_graph_free (both.code_graph);
   free (both.leaves);
   free (taken.items);
   return status;
+}
+
+/* The trace was interpreted: its operations are the code's, so that not a bit may be another.
+ */
+static bool
+same_leaf (const Both *both, const Leaf *l, const TdVar *gx, TdMiss *miss)
+{
+  const TdSchedule *s = both->i->entry->schedule;
+  const char *name = s->nodes[s->externals[l->external].node].name;
+  void *a, *b;
+  bool same;
+
+  if (gx == NULL && l->gx == NULL)
+    return true;
+  if (gx == NULL || l->gx == NULL)
+    return one_gives (miss, name, gx == NULL);
+  if (!td_shape_equal (&gx->node->shape, &l->gx->node->shape))
+    return td__check_says (miss, name, "it has a gradient of another shape");
+  a = host_copy (gx);
+  b = host_copy (l->gx);
+  same = td__check_gradient (miss, a, b, gx->node, name, 0);
+  free (a);
+  free (b);
+  return same;
+}
+
+bool
+td__verify_graph (TdInstance *i, TdBackward *b, TdVar **ys, TdVar **gys, int n_y,
+                  TdStatus *status)
+{
+  Both both = { .i = i, .b = b, .code_graph = i->code_graph };
+  TdMiss miss = { NULL, "", NULL };
+  TdVar **gxs, *with[64], *given[64];
+  int n = 0;
+  bool same = true;
+
+  i->code_graph = NULL;
+  collect_roots (&both);
+  collect_leaves (&both);
+  gxs = td__xcalloc ((size_t)both.n_leaves + 1, sizeof *gxs);
+  *status = code_backward (&both, 1);
+  for (int k = 0; k < n_y; k++)
+    if (gys[k] != NULL)
+      {
+        with[n] = ys[k];
+        given[n++] = gys[k];
+      }
+  if (*status == TD_OK)
+    *status = backward_apart (&both, with, given, n, NULL, gxs, 1);
+  for (uint32_t k = 0; k < both.n_leaves && *status == TD_OK && same; k++)
+    same = same_leaf (&both, &both.leaves[k], gxs[k], &miss);
+  if (!same)
+    {
+      drop_schedule (i, &miss);
+      *status = td__backward_splice (b, both.ys, both.gys, both.n_y,
+                                     both.code_graph->trace->first + 1);
+    }
+  td__code_graph_free (both.code_graph);
+  free (both.leaves);
+  free (gxs);
+  return same && *status == TD_OK;
 }

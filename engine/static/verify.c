@@ -7,10 +7,12 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "verify.h"
+#include "host-memory.h"
 
-#include "../core/copies.h"
+#include "compute/core/copies.h"
 
-#include "tell.h"
+#include "static.h"
+#include "notify.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -91,10 +93,61 @@ same_attr (const TdAttr *attr, const char *a, const char *b)
   return td_shape_equal (&x, &y);
 }
 
+static double
+attr_number (const TdAttr *attr, const char *at)
+{
+  double d;
+  uint64_t u;
+  bool b;
+  int i;
+
+  at += attr->offset;
+  if (attr->kind == TD_ATTR_DOUBLE)
+    {
+      memcpy (&d, at, sizeof d);
+      return d;
+    }
+  if (attr->kind == TD_ATTR_U64)
+    {
+      memcpy (&u, at, sizeof u);
+      return (double)u;
+    }
+  if (attr->kind == TD_ATTR_BOOL)
+    {
+      memcpy (&b, at, sizeof b);
+      return b;
+    }
+  memcpy (&i, at, sizeof i);
+  return i;
+}
+
+/* "b is 3 now, 2 before"; what is no number by its name. */
+static const char *
+say_attr (const TdAttr *attr, const char *then, const char *now, char *text, size_t size)
+{
+  TdShape x, y;
+  char a[80], b[80];
+
+  if (attr->kind == TD_ATTR_INTS)
+    return attr->name;
+  if (attr->kind != TD_ATTR_SHAPE)
+    {
+      snprintf (text, size, "%s is %.9g now, %.9g before", attr->name, attr_number (attr, now),
+                attr_number (attr, then));
+      return text;
+    }
+  memcpy (&x, then + attr->offset, sizeof x);
+  memcpy (&y, now + attr->offset, sizeof y);
+  snprintf (text, size, "%s is %s now, %s before", attr->name, td_shape_text (&y, b, sizeof b),
+            td_shape_text (&x, a, sizeof a));
+  return text;
+}
+
 /* Bytes between fields may be anything, so a class that lists its fields is asked for those. */
 static const char *
 other_attribute (const TdStep *then, const TdStep *now)
 {
+  static char text[200];
   const TdOpClass *cls = then->cls;
   size_t skip = then->random ? sizeof (TdRngKey) : 0;
   const char *a = then->attrs, *b = now->attrs;
@@ -103,7 +156,7 @@ other_attribute (const TdStep *then, const TdStep *now)
     return NULL;
   for (int k = 0; k < cls->n_attrs; k++)
     if (!same_attr (&cls->attrs[k], a, b))
-      return cls->attrs[k].name;
+      return say_attr (&cls->attrs[k], a, b, text, sizeof text);
   return cls->n_attrs == 0 ? "its attributes" : NULL;
 }
 
@@ -137,6 +190,16 @@ same_array_maker (const TdStep *x, const TdStep *y)
 {
   return x->how.origin == y->how.origin && x->how.a == y->how.a && x->how.b == y->how.b
          && x->how.random_kind == y->how.random_kind;
+}
+
+static bool
+other_fill (TdMiss *miss, const TdStep *x, const TdStep *y)
+{
+  char text[120];
+
+  snprintf (text, sizeof text, "other numbers (%.9g, %.9g now, %.9g, %.9g before)", y->how.a,
+            y->how.b, x->how.a, x->how.b);
+  return differs (miss, text, x, y);
 }
 
 static bool
@@ -189,7 +252,7 @@ same_step (const TdSchedule *then, const TdSchedule *now, const TdStep *x, const
   if (x->kind == TD_STEP_HOST_READ)
     return same_read (then, x, y, miss);
   if (x->kind == TD_STEP_FILL && !same_array_maker (x, y))
-    return differs (miss, "other numbers", x, y);
+    return other_fill (miss, x, y);
   if (x->kind == TD_STEP_EFFECT && !same_effect (&x->effect, &y->effect))
     return differs (miss, "another effect", x, y);
   if (x->random != y->random || (x->random && x->random_at != y->random_at)
@@ -215,6 +278,31 @@ same_externals (const TdSchedule *then, const TdSchedule *now, TdMiss *miss)
   return true;
 }
 
+/* Which element of a constant it is, and what it is and was. */
+static const char *
+first_other (const TdSchedule *s, uint32_t constant, const char *then, const char *now,
+             char *text, size_t size)
+{
+  for (uint32_t n = 0; n < s->n_nodes; n++)
+    {
+      const TdNodeInfo *node = &s->nodes[n];
+      const TdValue *v = &s->values[node->value];
+      const size_t one = td__dtype_sizes[node->dtype];
+
+      if (v->kind != TD_VALUE_CONSTANT || v->index != constant)
+        continue;
+      for (size_t k = 0; (k + 1) * one <= v->bytes; k++)
+        if (memcmp (then + k * one, now + k * one, one) != 0)
+          {
+            snprintf (text, size, ": element %zu is %.9g now, %.9g before", k,
+                      td__host_element (now, (TdDtype)node->dtype, (int64_t)k),
+                      td__host_element (then, (TdDtype)node->dtype, (int64_t)k));
+            return text;
+          }
+    }
+  return "";
+}
+
 /* Numbers that the code brought. */
 static bool
 same_constants (const TdSchedule *then, const TdSchedule *now, TdMiss *miss)
@@ -223,23 +311,25 @@ same_constants (const TdSchedule *then, const TdSchedule *now, TdMiss *miss)
     {
       const TdBuffer *x = then->constants[k].buffer, *y = now->constants[k].buffer;
       TdDevice *d = then->device;
-      char *a = malloc (x->bytes + 1), *b = malloc (y->bytes + 1);
+      char *a = td__xmalloc (x->bytes + 1), *b = td__xmalloc (y->bytes + 1);
       bool same = x->bytes == y->bytes;
+      char text[120];
 
-      if (a == NULL || b == NULL)
-        abort ();
       if (same && d->computes)
         same = td__copy_out (d, a, x->data, x->bytes, TD_COPY_CHECK, NULL, NULL) == TD_OK
                && td__copy_out (d, b, y->data, y->bytes, TD_COPY_CHECK, NULL, NULL) == TD_OK
                && memcmp (a, b, x->bytes) == 0;
+      if (!same)
+        {
+          miss->guard = "verify";
+          miss->site = now->constants[k].site;
+          SAY (miss, "the code brings other numbers in array %u%s", k,
+               x->bytes == y->bytes ? first_other (then, k, a, b, text, sizeof text) : "");
+        }
       free (a);
       free (b);
-      if (same)
-        continue;
-      miss->guard = "verify";
-      miss->site = now->constants[k].site;
-      SAY (miss, "the code brings other numbers in array %u than those of the schedule", k);
-      return false;
+      if (!same)
+        return false;
     }
   return true;
 }
@@ -327,6 +417,8 @@ near (const void *a, const void *b, const TdNodeInfo *n, uint32_t n_fused, int64
 {
   int64_t size = td__size (&n->shape);
   size_t bytes = td__dtype_sizes[n->dtype];
+  static const double units[]
+      = { [TD_F64] = 0x1p-52, [TD_F32] = 0x1p-23, [TD_F16] = 0x1p-10, [TD_BF16] = 0x1p-7 };
   double largest = 0;
 
   for (*at = 0; *at < size; ++*at)
@@ -336,14 +428,14 @@ near (const void *a, const void *b, const TdNodeInfo *n, uint32_t n_fused, int64
       break;
   if (*at == size)
     return true;
-  if (n_fused == 0 || (n->dtype != TD_F32 && n->dtype != TD_F64))
+  if (n_fused == 0 || n->dtype > TD_BF16)
     return false;
   for (int64_t k = 0; k < size; k++)
     largest = fmax (largest, fabs (number (b, n->dtype, k)));
   for (*at = 0; *at < size; ++*at)
     {
       double x = number (a, n->dtype, *at), y = number (b, n->dtype, *at);
-      double unit = n->dtype == TD_F64 ? 0x1p-52 : 0x1p-23;
+      double unit = units[n->dtype];
 
       if (!(fabs (x - y) <= n_fused * unit * largest) && !(isnan (x) && isnan (y)) && x != y)
         return false;
@@ -356,13 +448,11 @@ same_memory (const TdCheck *c, TdDevice *d, const void *replayed, const void *co
              const TdNodeInfo *n, const char *what, const TdSite *site)
 {
   size_t bytes = (size_t)td__size (&n->shape) * td__dtype_sizes[n->dtype];
-  char *a = malloc (bytes + 1), *b = malloc (bytes + 1);
+  char *a = td__xmalloc (bytes + 1), *b = td__xmalloc (bytes + 1);
   bool same = true;
   char text[80];
   int64_t at;
 
-  if (a == NULL || b == NULL)
-    abort ();
   if (d->computes && td__copy_out (d, a, replayed, bytes, TD_COPY_CHECK, NULL, site) == TD_OK
       && td__copy_out (d, b, code, bytes, TD_COPY_CHECK, NULL, site) == TD_OK)
     same = near (a, b, n, c->entry->plan->n_fused, &at);
@@ -401,6 +491,8 @@ td__check_gradient (TdMiss *miss, const void *replayed, const void *code, const 
   const TdNodeInfo info = { .dtype = n->dtype, .shape = n->shape };
   int64_t at;
 
+  if (n->dtype == TD_F16 || n->dtype == TD_BF16) /* sums are rounded where they end */
+    units += 4;
   if (!n->device->computes || near (replayed, code, &info, units, &at))
     return true;
   return td__check_says (miss, name,
@@ -419,13 +511,14 @@ td__check_step (TdCheck *c, const TdInstance *i, const TdStep *step)
     {
       uint32_t node = td__step_out (i->plan->s, step, k), value;
 
-      if (node >= c->shadow->schedule->n_nodes)
-        continue; /* made by a pass */
+      if (node >= c->code_trace->schedule->n_nodes
+          || (step->cls != NULL && k < 32 && step->cls->opaque_out >> k & 1))
+        continue; /* made by a pass, or nobody's but backward's */
       value = s->nodes[node].value;
-      if (value < c->shadow->n_kept && c->shadow->kept[value] != NULL
+      if (value < c->code_trace->n_kept && c->code_trace->kept[value] != NULL
           && s->values[value].n_writers == 1)
         same_memory (c, s->device, i->address[i->plan->s->nodes[node].value],
-                     c->shadow->kept[value]->data, &s->nodes[node], kind_name (step),
+                     c->code_trace->kept[value]->data, &s->nodes[node], kind_name (step),
                      step->site);
     }
 }
@@ -436,10 +529,8 @@ check_state (TdCheck *c)
   for (uint32_t k = 0; k < c->n_after && c->miss->guard == NULL; k++)
     {
       const TdBuffer *b = c->after[k].buffer;
-      char *now = malloc (b->bytes + 1);
+      char *now = td__xmalloc (b->bytes + 1);
 
-      if (now == NULL)
-        abort ();
       if (b->device->computes
           && td__copy_out (b->device, now, b->data, b->bytes, TD_COPY_CHECK, NULL, b->writer)
                  == TD_OK
@@ -471,14 +562,6 @@ td__check_end (TdCheck *c, const TdInstance *i)
 
 /* --- a verified call --- */
 
-bool
-td__verify_due (const TdStatic *s)
-{
-  int every = td__engine.static_verify > 0 ? td__engine.static_verify : s->options.verify;
-
-  return s->verify_next || (every > 0 && s->n_unverified + 1 >= (uint64_t)every);
-}
-
 void
 td_static_verify_next (TdStatic *s)
 {
@@ -486,38 +569,12 @@ td_static_verify_next (TdStatic *s)
     s->verify_next = true;
 }
 
-bool
-td__static_option (const char *value)
-{
-  char *end = NULL;
-  long every;
-
-  if (strcmp (value, "as-is") == 0)
-    return true;
-  if (strcmp (value, "off") == 0)
-    td__engine.config.use_static_graph = 0;
-  else if (strcmp (value, "verify") == 0)
-    td__engine.static_verify = 1;
-  else if (strncmp (value, "verify=", 7) == 0)
-    {
-      every = strtol (value + 7, &end, 10);
-      if (end == value + 7 || *end != '\0' || every < 1 || every > INT32_MAX)
-        return false;
-      td__engine.static_verify = (int)every;
-    }
-  else
-    return false;
-  return true;
-}
-
 static uint32_t
 save (const TdSchedule *s, TdVar *const *in, TdSavedState **saved)
 {
-  TdVar **externals = malloc ((s->n_externals + 1) * sizeof *externals);
+  TdVar **externals = td__xmalloc ((s->n_externals + 1) * sizeof *externals);
   uint32_t n;
 
-  if (externals == NULL)
-    abort ();
   for (uint32_t k = 0; k < s->n_externals; k++)
     externals[k] = k < s->n_arguments ? in[k] : s->externals[k].var;
   n = td__state_save (s, externals, saved);
@@ -564,7 +621,7 @@ replay_beside (TdCheck *c, TdStatic *s, TdEntry *entry, TdVar *const *in, TdVar 
       td__state_restore (c->after, c->n_after, true);
       go_to (c->key_after);
       if (status == TD_OK)
-        td__static_tell_run (TD_RUN_ASIDE, TD_RUN_REPLAYED, entry->chain, 0, 0);
+        td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_REPLAYED, entry->chain, 0, 0);
     }
   else
     td__state_restore (c->after, c->n_after, false);
@@ -602,19 +659,39 @@ hold_results (TdVar **out, TdVar **held, int n_out, bool hold)
       }
 }
 
+/* The code ran again: what it does in C was done twice. */
+static void
+notify_verified (TdStatic *s, const TdEntry *entry)
+{
+  TdMiss told = { NULL, "", NULL };
+
+  snprintf (
+      told.text, sizeof told.text,
+      "call %llu: the code ran again beside its schedule, and what it does in C shows twice",
+      (unsigned long long)(entry->n_uses + 1));
+  td__static_notify (s, TD_STATIC_EVENT_VERIFIED, entry, &told, NULL);
+}
+
+/* The steps were the same, and yet the schedule cannot do what the code did. */
+static TdStatus
+undone (const TdStatic *s, TdVar **out, int n_out, const TdSite *site)
+{
+  for (int k = 0; k < n_out; k++)
+    out[k] = td__poison ();
+  return td__fail (TD_ERR_STATE, s->name, site, "its schedule does not run as its code did");
+}
+
 TdStatus
 td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out,
-                 int n_out, const TdSite *site)
+                 int n_out, const TdSite *site, TdVerify how)
 {
   TdMiss miss = { NULL, "", NULL };
   TdCheck c = { .entry = entry, .miss = &miss, .key = place_in_stream () };
-  TdVar **held = calloc ((size_t)n_out + 1, sizeof *held);
+  TdVar **held = td__xcalloc ((size_t)n_out + 1, sizeof *held);
   TdStatus status, replayed = TD_OK;
   uint64_t n_printed = 0;
   TdScope *scope;
 
-  if (held == NULL)
-    abort ();
   td__entry_ref (entry);
   s->verify_next = false;
   s->n_unverified = 0;
@@ -622,57 +699,76 @@ td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar 
   c.n_before = save (entry->schedule, in, &c.before);
   scope = td_scope_open_at ("verify", site);
   td__stdout_count (true, NULL);
-  c.shadow = td__static_trace (s, in, n_in, held, n_out, site, true, &status);
+  c.code_trace = td__static_trace (
+      s, in, n_in, held, n_out, site,
+      how == TD_VERIFY_ALL ? TD_TRACE_FOR_NUMBERS : TD_TRACE_FOR_VERIFICATION, &status);
   td__stdout_count (false, &n_printed);
   c.key_after = place_in_stream ();
   hold_results (out, held, n_out, true);
   td_scope_close (scope);
-  if (c.shadow == NULL)
+  if (c.code_trace == NULL)
     no_trace (s, status, &miss);
-  else if (td__check_traces (entry->schedule, c.shadow->schedule, &miss))
-    replayed = replay_beside (&c, s, entry, in, out, site);
+  else if (td__check_traces (entry->schedule, c.code_trace->schedule, &miss))
+    {
+      if (how == TD_VERIFY_STEPS) /* its graph makes room for the schedule's */
+        {
+          hold_results (NULL, held, n_out, false);
+          free (held);
+          held = NULL;
+        }
+      replayed = replay_beside (&c, s, entry, in, out, site);
+    }
   td__state_restore (c.before, c.n_before, false);
   if (miss.guard == NULL)
     {
-      td__static_tell_run (TD_RUN_ASIDE, TD_RUN_SHADOW, entry->chain, 0, 0);
-      td__static_tell_proofs (s, c.shadow->guards, n_printed);
-      if (replayed == TD_OK && entry->keeps_graph)
+      td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_VERIFICATION, entry->chain, 0, 0);
+      td__static_notify_side_effects (s, c.code_trace->guards, n_printed);
+      if (replayed == TD_OK && entry->keeps_graph && how == TD_VERIFY_ALL)
         {
-          c.instance->shadow = td__shadow_new (c.shadow, held, (uint32_t)n_out);
+          c.instance->code_graph = td__code_graph_new (c.code_trace, held, (uint32_t)n_out);
           held = NULL;
         }
       else
         {
-          hold_results (NULL, held, n_out, false);
-          td__static_untrace (c.shadow);
+          if (held != NULL)
+            hold_results (NULL, held, n_out, false);
+          td__static_untrace (c.code_trace);
         }
       s->info.unverified_since = td__engine.iteration;
       status = replayed;
       if (status == TD_OK)
         {
           s->info.n_replays++;
-          td__static_tell (s, TD_NEWS_VERIFIED, entry, NULL, NULL);
-          td__static_tell (s, TD_NEWS_REPLAYED, entry, NULL, NULL);
+          s->info.state = TD_STATIC_STATIC;
+          s->hopeless.n = 0;
+          entry->n_replays++;
+          notify_verified (s, entry);
+          td__static_notify (s, TD_STATIC_EVENT_REPLAYED, entry, NULL, NULL);
         }
     }
   else
     {
-      hold_results (out, held, n_out, false);
+      if (held != NULL)
+        hold_results (out, held, n_out, false);
+      else
+        status = undone (s, out, n_out, site);
       td__static_remember (s, &miss, site);
       if (strcmp (miss.guard, "verify") == 0)
         {
           s->info.n_differences++;
-          td__static_tell (s, TD_NEWS_DIFFERS, entry, &s->miss, miss.other);
+          td__static_notify (s, TD_STATIC_EVENT_DIFFERS, entry, &s->miss, miss.other);
         }
       else
         {
           s->info.n_misses++;
-          td__static_tell (s, TD_NEWS_MISSED, entry, &s->miss, NULL);
+          td__static_notify (s, TD_STATIC_EVENT_MISSED, entry, &s->miss, NULL);
         }
       if (entry->owner != NULL)
         td__static_evict (s, entry);
-      if (c.shadow != NULL)
-        td__static_install (s, c.shadow);
+      if (c.code_trace != NULL)
+        td__static_install (s, c.code_trace);
+      if (strcmp (miss.guard, "verify") == 0)
+        td__doubt_begin (s);
     }
   td__entry_unref (entry);
   free (held);

@@ -9,8 +9,8 @@
 typedef struct TdCheck
 {
   const TdEntry *entry;
-  TdTrace *shadow; /**< of the code, with its arrays kept */
-  TdMiss *miss;    /**< the first difference; its guard is NULL while there is none */
+  TdTrace *code_trace; /**< of the code, with its arrays kept */
+  TdMiss *miss;        /**< the first difference; its guard is NULL while there is none */
   TdSavedState *before, *after;
   uint32_t n_before, n_after;
   TdRngKey key, key_after;
@@ -39,4 +39,4 @@ bool td__check_gradient (TdMiss *miss, const void *replayed, const void *code, c
 /* verify-backward.c */
 /** The code's graph of a verified call, until its backward.  *Owner*: takes the trace and the
  * array of results, which are held. */
-TdShadow *td__shadow_new (TdTrace *trace, TdVar **outs, uint32_t n_outs);
+TdCodeGraph *td__code_graph_new (TdTrace *trace, TdVar **outs, uint32_t n_outs);

@@ -1,5 +1,6 @@
-/* Launches of batch normalisation: a block for each channel, or, where channels are few or lie
- * side by side, blocks over pieces of the places.
+/* Launches of batch normalisation.  With channels first there is a block for each channel, or
+ * several where channels are few; with channels last, threads lie along the channels and
+ * blocks share the rows.
  *
  * SPDX-License-Identifier: MIT */
 #include "batch-norm.h"
@@ -95,7 +96,7 @@ write_all (TdCudaLauncher *l, TdCudaKernel (*kernels)[TD_N_DTYPES], const TdBatc
            const TdTensor *y, int64_t blocks_x, int64_t blocks_y)
 {
   const int64_t most = td__counting_blocks (l);
-  TdBatchNormCounted a = { .p = *p };
+  TdBatchNormWithStats a = { .p = *p };
 
   if (blocks_x > 0 && blocks_y > 0)
     {
@@ -105,7 +106,7 @@ write_all (TdCudaLauncher *l, TdCudaKernel (*kernels)[TD_N_DTYPES], const TdBatc
 
       assert (p->columns > 0 || some_y == blocks_y); /* rows are pieces of their own */
       if (share_of_thread (p, some_x, some_y) <= UINT16_MAX)
-        a.counts = td__count (l, y, &n);
+        a.counts = td__count (l, &kernels[true][y->dtype], y, &n);
       blocks_x = a.counts != NULL ? some_x : blocks_x;
       blocks_y = a.counts != NULL ? some_y : blocks_y;
     }

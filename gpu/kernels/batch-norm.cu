@@ -485,7 +485,7 @@ scale_places (const TdBatchNormParams &a, C &counter)
 #if defined(TD_KERNELS_COUNT)
 /* What the blocks of this row of the grid leave of what they count. */
 TD_DEVICE TdCudaStats *
-counts_of_row (const TdBatchNormCounted &a)
+counts_of_row (const TdBatchNormWithStats &a)
 {
   return a.counts != nullptr ? a.counts + (int64_t)blockIdx.y * gridDim.x : nullptr;
 }
@@ -505,7 +505,7 @@ counts_of_row (const TdBatchNormCounted &a)
 /* Kernels that write an array of x's size: each channel of the block's, or all that is its own.
  */
 #define WRITER(S, kernel, ...)                                                                 \
-  TD_COUNTED_KERNEL (kernel, TdBatchNormCounted)                                               \
+  TD_STATS_KERNEL (kernel, TdBatchNormWithStats)                                               \
   {                                                                                            \
     TD_COUNTER (Number<S>::T);                                                                 \
                                                                                                \

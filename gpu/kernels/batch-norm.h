@@ -5,8 +5,8 @@
 
 #include "params.h"
 
-typedef struct TdBatchNormCounted
+typedef struct TdBatchNormWithStats
 {
   TdBatchNormParams p; /* of the others, all */
   TdCudaStats *counts; /* of each block, row by row of the grid, where the kernel counts */
-} TdBatchNormCounted;
+} TdBatchNormWithStats;

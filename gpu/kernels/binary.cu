@@ -5,7 +5,7 @@
 #include "walk.cuh"
 
 #define BINARY(family, name, S, Type, Unsigned, kind, formula)                                 \
-  TD_COUNTED_KERNEL (family##_##kind##_##name, TdWalkParams)                                   \
+  TD_STATS_KERNEL (family##_##kind##_##name, TdWalkParams)                                     \
   {                                                                                            \
     typedef Type T;                                                                            \
     typedef Unsigned U;                                                                        \

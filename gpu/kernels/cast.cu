@@ -90,7 +90,7 @@ cast (const TdMapParams &a, C &counter)
 }
 
 #define CAST(From, from, To, to)                                                               \
-  TD_COUNTED_KERNEL (cast_##from##_##to, TdMapParams)                                          \
+  TD_STATS_KERNEL (cast_##from##_##to, TdMapParams)                                            \
   {                                                                                            \
     TD_COUNTER (Number<To>::T);                                                                \
                                                                                                \

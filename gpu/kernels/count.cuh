@@ -242,16 +242,32 @@ template <typename T, typename Bins> struct Counter
 };
 static_assert (TD_BLOCK == BINS * WARPS, "a thread for each bin of each warp");
 
-/* A kernel that counts what it writes, or with the same text the one that does not: which of
- * the two is compiled, the build says, so that each has an image of its own.  In it `counter`,
- * and in the end what it is to leave. */
+/* TD_STATS_KERNEL declares a kernel whose text serves twice.  Compiled for the images it is
+ * td_NAME, and TD_COUNTER and TD_COUNTER_LEAVE do nothing.  With TD_KERNELS_COUNT it is
+ * td_count_NAME, which writes the same numbers and gathers statistics of them on the way.
+ *
+ * Those are compiled when one is first wanted (gpu/counting.c), one kernel at a time: the text
+ * that is compiled defines TD_PICK_NAME as `~,` and TD_KERNELS_ONE, and every other kernel of
+ * the file becomes a template that nobody instantiates.  Without TD_KERNELS_ONE, as in the
+ * emulator of the tests, the file gives all of them. */
 #if defined(TD_KERNELS_COUNT)
-#if defined(__CUDACC__) /* what is held beside the counter is no reason to spill */
-#define TD_COUNTED_KERNEL(name, Params)                                                        \
+#if defined(__CUDACC__) /* two blocks of a multiprocessor: the counter must not make it spill  \
+                         */
+#define TD_COUNTING_KERNEL(name, Params)                                                       \
   extern "C" __global__ void __launch_bounds__ (TD_BLOCK, 2)                                   \
       td_count_##name (const __grid_constant__ Params a)
 #else
-#define TD_COUNTED_KERNEL(name, Params) TD_KERNEL (td_count_##name, Params)
+#define TD_COUNTING_KERNEL(name, Params) TD_KERNEL (td_count_##name, Params)
+#endif
+#if defined(TD_KERNELS_ONE)
+#define TD_NOT_PICKED(name, Params)                                                            \
+  template <int> TD_DEVICE void td_other_##name (const Params &a)
+#define TD_SECOND_OF(first, second, ...) second
+#define TD_CHOOSE(...) TD_SECOND_OF (__VA_ARGS__)
+#define TD_STATS_KERNEL(name, Params)                                                          \
+  TD_CHOOSE (TD_PICK_##name TD_COUNTING_KERNEL, TD_NOT_PICKED, ~) (name, Params)
+#else
+#define TD_STATS_KERNEL(name, Params) TD_COUNTING_KERNEL (name, Params)
 #endif
 #define TD_COUNTER_AS(counter, T)                                                              \
   TD_SHARED (uint16_t, counter##_bins, LANE_BINS);                                             \
@@ -261,7 +277,7 @@ static_assert (TD_BLOCK == BINS * WARPS, "a thread for each bin of each warp");
   if ((parts) != nullptr)                                                                      \
   counter.leave (counter##_room, (parts) + blockIdx.x)
 #else
-#define TD_COUNTED_KERNEL(name, Params) TD_KERNEL (td_##name, Params)
+#define TD_STATS_KERNEL(name, Params) TD_KERNEL (td_##name, Params)
 #define TD_COUNTER_AS(counter, T) Quiet counter
 #define TD_COUNTER_LEAVE_AS(counter, parts) (void)counter
 #endif

@@ -25,5 +25,5 @@ static_assert (sizeof (CountRoom) == TD_FUSED_COUNT_BYTES, "the host gives as mu
 
 struct Seen
 {
-  TD_FUSED_COUNTED (TD_FUSED_MEMBER)
+  TD_FUSED_WITH_STATS (TD_FUSED_MEMBER)
 };

@@ -273,7 +273,7 @@ adds (const TdFusedParams &a, int operand)
 }
 
 /* Each text has two kernels, one of which is compiled: with TD_FUSED_COUNTING before it that
- * which counts what it writes to TD_FUSED_COUNTED (X), a list of X (place, operand, type). */
+ * which counts what it writes to TD_FUSED_WITH_STATS (X), a list of X (place, operand, type). */
 #if defined(TD_FUSED_COUNTING)
 #include "fused-count.cuh"
 #define TD_FUSED_SEE(operand, v) seen.c##operand.see (v)
@@ -286,8 +286,8 @@ adds (const TdFusedParams &a, int operand)
 #endif
 #define TD_FUSED_SEEN                                                                          \
   TD_FUSED_ROOMS (CountRoom, rooms, TD_FUSED_COUNTS);                                          \
-  Seen seen = { TD_FUSED_COUNTED (TD_FUSED_START) }
-#define TD_FUSED_END TD_FUSED_COUNTED (TD_FUSED_LEAVE)
+  Seen seen = { TD_FUSED_WITH_STATS (TD_FUSED_START) }
+#define TD_FUSED_END TD_FUSED_WITH_STATS (TD_FUSED_LEAVE)
 #else
 struct Seen
 {

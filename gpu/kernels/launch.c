@@ -1,4 +1,5 @@
-/* Grids and walks of the launch functions.
+/* What the launch functions share: grid sizes, and strided walks cut into launches that count
+ * elements in 32 bits.
  *
  * SPDX-License-Identifier: MIT */
 #include "launch.h"
@@ -35,18 +36,19 @@ td__counting_blocks (const TdCudaLauncher *l)
 
 /* Threads take equal shares, but for a few packs. */
 static TdCudaStats *
-count (TdCudaLauncher *l, const TdTensor *y, int64_t blocks)
+count (TdCudaLauncher *l, TdCudaKernel *kernel, const TdTensor *y, int64_t blocks)
 {
-  if (l->count == NULL || y->size == 0 || y->size / TD_BLOCK / blocks > MOST_OF_THREAD / 2)
+  if (l->count == NULL || kernel->name == NULL || y->size == 0
+      || y->size / TD_BLOCK / blocks > MOST_OF_THREAD / 2)
     return NULL;
-  return l->count (l, y, blocks);
+  return l->count (l, kernel, y, blocks);
 }
 
 TdCudaStats *
-td__count (TdCudaLauncher *l, const TdTensor *y, int64_t *blocks)
+td__count (TdCudaLauncher *l, TdCudaKernel *kernel, const TdTensor *y, int64_t *blocks)
 {
   const int64_t most = td__counting_blocks (l), n = *blocks < most ? *blocks : most;
-  TdCudaStats *parts = count (l, y, n);
+  TdCudaStats *parts = count (l, kernel, y, n);
 
   if (parts != NULL)
     *blocks = n;
@@ -65,19 +67,19 @@ can_count (int64_t blocks, int64_t lines, int64_t n, int lanes)
 }
 
 TdCudaStats *
-td__count_lines (TdCudaLauncher *l, const TdTensor *y, int64_t *blocks, int64_t lines,
-                 int64_t n, int lanes)
+td__count_lines (TdCudaLauncher *l, TdCudaKernel *kernel, const TdTensor *y, int64_t *blocks,
+                 int64_t lines, int64_t n, int lanes)
 {
   const int64_t most = td__counting_blocks (l), some = *blocks < most ? *blocks : most;
 
-  return can_count (some, lines, n, lanes) ? td__count (l, y, blocks) : NULL;
+  return can_count (some, lines, n, lanes) ? td__count (l, kernel, y, blocks) : NULL;
 }
 
 TdCudaStats *
-td__count_lines_of_all (TdCudaLauncher *l, const TdTensor *y, int64_t blocks, int64_t lines,
-                        int64_t n, int lanes)
+td__count_lines_of_all (TdCudaLauncher *l, TdCudaKernel *kernel, const TdTensor *y,
+                        int64_t blocks, int64_t lines, int64_t n, int lanes)
 {
-  return can_count (blocks, lines, n, lanes) ? count (l, y, blocks) : NULL;
+  return can_count (blocks, lines, n, lanes) ? count (l, kernel, y, blocks) : NULL;
 }
 
 int64_t

@@ -35,16 +35,18 @@ td__aligned (const void *p, size_t bytes)
  * kernel without a name, and the launcher's. */
 TdStatus td__launch (TdCudaLauncher *l, TdCudaKernel *kernel, int64_t blocks_x,
                      int64_t blocks_y, const void *params);
-/** Where the blocks of a launch count what they write to all of y; NULL: they do not.  Fewer
- * blocks count than write, as each of them needs more of a multiprocessor. */
-TdCudaStats *td__count (TdCudaLauncher *l, const TdTensor *y, int64_t *blocks);
+/** Where the blocks of `kernel` leave statistics of what they write to all of y; NULL: launch
+ * the plain kernel.  Fewer blocks gather statistics than write, as each of them needs more of a
+ * multiprocessor. */
+TdCudaStats *td__count (TdCudaLauncher *l, TdCudaKernel *kernel, const TdTensor *y,
+                        int64_t *blocks);
 /** The same where `lanes` threads share each of some lines of n numbers: also not where one
  * would take more than it can count. */
-TdCudaStats *td__count_lines (TdCudaLauncher *l, const TdTensor *y, int64_t *blocks,
-                              int64_t lines, int64_t n, int lanes);
+TdCudaStats *td__count_lines (TdCudaLauncher *l, TdCudaKernel *kernel, const TdTensor *y,
+                              int64_t *blocks, int64_t lines, int64_t n, int lanes);
 /** The same for kernels whose blocks have to be as many as they are. */
-TdCudaStats *td__count_lines_of_all (TdCudaLauncher *l, const TdTensor *y, int64_t blocks,
-                                     int64_t lines, int64_t n, int lanes);
+TdCudaStats *td__count_lines_of_all (TdCudaLauncher *l, TdCudaKernel *kernel, const TdTensor *y,
+                                     int64_t blocks, int64_t lines, int64_t n, int lanes);
 /** Blocks that count, at most. */
 int64_t td__counting_blocks (const TdCudaLauncher *l);
 /** Blocks for n pieces of work, `each` of them a block: a few for each multiprocessor at most,

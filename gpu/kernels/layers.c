@@ -92,16 +92,17 @@ launch_channel_sums (TdCudaLauncher *l, TdRowNormParams *a, int mixed, TdDtype d
   return td__launch (l, &row_norm_end[mixed][dtype], td__blocks (l, all, a->columns), 1, a);
 }
 
-/* The kernel that does what there is to do: [counts][joins]. */
+/* The kernel of a normalisation, or of its gradient: one that adds an array or not (joins), and
+ * gathers statistics or not (counts). */
 static TdCudaKernel *
-choose_norm (const TdRowNormParams *a, bool grad, int mixed, TdDtype dtype)
+choose_norm (bool counts, const TdRowNormParams *a, bool grad, int mixed, TdDtype dtype)
 {
   static TdCudaKernel (*const forward[2][2])[TD_N_DTYPES]
       = { { row_norm, norm_of_sum }, { count_row_norm, count_norm_of_sum } };
   static TdCudaKernel (*const backward[2][2])[TD_N_DTYPES]
       = { { row_norm_grad, norm_grad_to_sum },
           { count_row_norm_grad, count_norm_grad_to_sum } };
-  const bool counts = a->counts != NULL || a->sum_counts != NULL, joins = a->added != NULL;
+  const bool joins = a->added != NULL;
 
   return &(grad ? backward : forward)[counts][joins][mixed][dtype];
 }
@@ -126,7 +127,9 @@ td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
                         .m = norm->channels * norm->rest,
                         .eps = norm->eps,
                         .centred = centred };
+  TdCudaKernel *counting;
   int64_t blocks;
+  bool counts;
   TdStatus status;
 
   if (a.m > INT32_MAX)
@@ -150,10 +153,12 @@ td_cuda_row_norm (TdCudaLauncher *l, TdRowNormKind kind, const TdRowNorm *norm,
     }
   choose_width (&a, dtype, in[1].dtype);
   blocks = td__blocks (l, a.rows, TD_BLOCK / a.lanes);
-  a.counts = td__count (l, &out[0], &blocks);
+  counting = choose_norm (true, &a, grad, mixed, dtype);
+  a.counts = td__count (l, counting, &out[0], &blocks);
   if (join->sum != NULL)
-    a.sum_counts = td__count (l, join->sum, &blocks);
-  status = td__launch (l, choose_norm (&a, grad, mixed, dtype), blocks, 1, &a);
+    a.sum_counts = td__count (l, counting, join->sum, &blocks);
+  counts = a.counts != NULL || a.sum_counts != NULL;
+  status = td__launch (l, choose_norm (counts, &a, grad, mixed, dtype), blocks, 1, &a);
   return grad && status == TD_OK ? launch_channel_sums (l, &a, mixed, dtype, norm->n) : status;
 }
 
@@ -242,8 +247,8 @@ td_cuda_pooling (TdCudaLauncher *l, TdPoolKind kind, const TdPooling *attrs, con
             && td__aligned (a.in1, pack) && td__aligned (a.out, pack)
             && td__aligned (a.index, indices);
   blocks = td__blocks (l, out->size / (a.packs ? TD_PACK : 1), TD_BLOCK);
-  if (counting[kind] != NULL && kernels[kind][wide][out->dtype].name != NULL)
-    a.parts = td__count (l, out, &blocks);
+  if (counting[kind] != NULL)
+    a.parts = td__count (l, &counting[kind][wide][out->dtype], out, &blocks);
   return td__launch (l, &(a.parts != NULL ? counting : kernels)[kind][wide][out->dtype], blocks,
                      1, &a);
 }

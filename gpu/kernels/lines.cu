@@ -307,7 +307,7 @@ scan_along (const TdAxisParams &a, Room &room, C &counter)
 }
 
 #define SUMS(S, A, name)                                                                       \
-  TD_COUNTED_KERNEL (sum_along_##name, TdAxisParams)                                           \
+  TD_STATS_KERNEL (sum_along_##name, TdAxisParams)                                             \
   {                                                                                            \
     TD_COUNTER (Number<S>::T);                                                                 \
                                                                                                \
@@ -319,7 +319,7 @@ scan_along (const TdAxisParams &a, Room &room, C &counter)
       sum_along<S, A, 1> (a, counter);                                                         \
     TD_COUNTER_LEAVE (a.counts);                                                               \
   }                                                                                            \
-  TD_COUNTED_KERNEL (scan_along_##name, TdAxisParams)                                          \
+  TD_STATS_KERNEL (scan_along_##name, TdAxisParams)                                            \
   {                                                                                            \
     TD_SHARED (A, room, TD_BLOCK / TD_WARP);                                                   \
     TD_COUNTER (Number<S>::T);                                                                 \
@@ -599,7 +599,7 @@ softmax_grad_line (const TdAxisParams &a, int64_t line, Sums &sums, C &counter)
   call
 
 #define SOFTMAX(S, name)                                                                       \
-  TD_COUNTED_KERNEL (softmax_##name, TdAxisParams)                                             \
+  TD_STATS_KERNEL (softmax_##name, TdAxisParams)                                               \
   {                                                                                            \
     TD_SHARED (Number<S>::T, room, TD_BLOCK / TD_WARP);                                        \
     TD_SHARED (double, sums, TD_BLOCK / TD_WARP);                                              \
@@ -619,7 +619,7 @@ softmax_grad_line (const TdAxisParams &a, int64_t line, Sums &sums, C &counter)
       EACH_LINE ((softmax_read<S, 1> (a, first + mine, room, sums, counter)));                 \
     TD_COUNTER_LEAVE (a.counts);                                                               \
   }                                                                                            \
-  TD_COUNTED_KERNEL (softmax_grad_##name, TdAxisParams)                                        \
+  TD_STATS_KERNEL (softmax_grad_##name, TdAxisParams)                                          \
   {                                                                                            \
     TD_SHARED (double, sums, TD_BLOCK / TD_WARP);                                              \
     TD_COUNTER (Number<S>::T);                                                                 \

@@ -30,7 +30,8 @@ launch_totals (TdCudaLauncher *l, TdCudaKernel *kernel, TdDtype dtype, TdCrossEn
   if (a->totals == NULL)
     return TD_ERR_MEMORY;
   if (y != NULL)
-    a->parts = td__count_lines_of_all (l, y, a->n_totals, a->rows, a->c, lanes);
+    a->parts
+        = td__count_lines_of_all (l, &count_loss[dtype], y, a->n_totals, a->rows, a->c, lanes);
   kernel = a->parts != NULL ? &count_loss[dtype] : kernel;
   if (counts > 0)
     {
@@ -74,7 +75,8 @@ run (TdCudaLauncher *l, TdCrossEntropyParams *a, TdDtype dtype, const TdTensor *
   if (a->kind == TD_CROSS_ENTROPY_GRAD)
     {
       blocks = td__blocks (l, a->rows, TD_BLOCK / a->lanes);
-      a->parts = td__count_lines (l, &out[0], &blocks, a->rows, a->c, a->lanes);
+      a->parts = td__count_lines (l, &count_loss_grad[dtype], &out[0], &blocks, a->rows, a->c,
+                                  a->lanes);
       return td__launch (l, &(a->parts != NULL ? count_loss_grad : loss_grad)[dtype], blocks, 1,
                          a);
     }

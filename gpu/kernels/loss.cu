@@ -290,7 +290,7 @@ grad_row (const TdCrossEntropyParams &a, int64_t row, C &counter)
 
 /* What writes an array of x's size. */
 #define WRITERS(S, name)                                                                       \
-  TD_COUNTED_KERNEL (loss_##name, TdCrossEntropyParams)                                        \
+  TD_STATS_KERNEL (loss_##name, TdCrossEntropyParams)                                          \
   {                                                                                            \
     TD_SHARED (Number<S>::T, room, TD_BLOCK / TD_WARP);                                        \
     TD_SHARED (double, losses, TD_BLOCK / TD_WARP);                                            \
@@ -305,7 +305,7 @@ grad_row (const TdCrossEntropyParams &a, int64_t row, C &counter)
     put_totals (a, totals, losses, counts);                                                    \
     TD_COUNTER_LEAVE (a.parts);                                                                \
   }                                                                                            \
-  TD_COUNTED_KERNEL (loss_grad_##name, TdCrossEntropyParams)                                   \
+  TD_STATS_KERNEL (loss_grad_##name, TdCrossEntropyParams)                                     \
   {                                                                                            \
     const int groups = TD_BLOCK / a.lanes;                                                     \
     TD_COUNTER (Number<S>::T);                                                                 \

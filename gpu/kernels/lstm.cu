@@ -127,7 +127,7 @@ cell_grad (const TdLstmParams &a, int64_t k, C &of_out0, C &of_out1)
 }
 
 #define LSTM_KERNEL(S, kernel, each)                                                           \
-  TD_COUNTED_KERNEL (kernel, TdLstmCounted)                                                    \
+  TD_STATS_KERNEL (kernel, TdLstmWithStats)                                                    \
   {                                                                                            \
     TD_COUNTER_AS (of_out0, Number<S>::T);                                                     \
     TD_COUNTER_AS (of_out1, Number<S>::T);                                                     \

@@ -5,8 +5,8 @@
 
 #include "params.h"
 
-typedef struct TdLstmCounted
+typedef struct TdLstmWithStats
 {
   TdLstmParams p;
   TdCudaStats *parts[2]; /* of each block, of out0 and out1, where the kernel counts them */
-} TdLstmCounted;
+} TdLstmWithStats;

@@ -1,4 +1,4 @@
-/* Launches over many arrays: updates of parameters, statistics; and LSTM cells.
+/* Launches that take many arrays at once (updates of parameters, statistics), and LSTM cells.
  *
  * SPDX-License-Identifier: MIT */
 #include "launch.h"
@@ -186,7 +186,7 @@ td_cuda_lstm (TdCudaLauncher *l, int kind, const TdTensor *in, int n_in, TdTenso
                            .u = in[0].shape->dim[1],
                            .packs = dtype != TD_F64 && td__aligned (in[1].data, gates)
                                     && td__aligned (out[1].data, gates) };
-  TdLstmCounted a = { .p = p };
+  TdLstmWithStats a = { .p = p };
   int64_t blocks;
 
   for (int i = 0; i < n_in; i++)
@@ -194,7 +194,7 @@ td_cuda_lstm (TdCudaLauncher *l, int kind, const TdTensor *in, int n_in, TdTenso
       return TD_ERR_DTYPE;
   blocks = td__blocks (l, p.n * p.u, TD_BLOCK);
   for (int i = 0; i < 2; i++)
-    a.parts[i] = td__count (l, &out[i], &blocks);
+    a.parts[i] = td__count (l, &counting[grad][dtype], &out[i], &blocks);
   return td__launch (l,
                      a.parts[0] != NULL || a.parts[1] != NULL ? &counting[grad][dtype]
                      : grad                                   ? &grads[dtype]

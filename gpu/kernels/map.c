@@ -1,4 +1,4 @@
-/* Launches of what works element by element: formulas, casts, choices, random numbers.
+/* Launches of element-by-element kernels: formulas, casts, select, fill, random numbers.
  *
  * SPDX-License-Identifier: MIT */
 #include "launch.h"
@@ -16,8 +16,8 @@ launch_map (TdCudaLauncher *l, TdCudaKernel *kernel, TdCudaKernel *counting, con
   int64_t blocks = td__blocks (l, a->n, TD_BLOCK * 4);
 
   a->packs = td__aligned (a->x, 16) && td__aligned (a->y, 16);
-  if (counting != NULL && counting->name != NULL)
-    a->parts = td__count (l, y, &blocks);
+  if (counting != NULL)
+    a->parts = td__count (l, counting, y, &blocks);
   return td__launch (l, a->parts != NULL ? counting : kernel, blocks, 1, a);
 }
 
@@ -213,7 +213,7 @@ launch_walk (TdCudaLauncher *l, TdWalkParams *w, const TdAxes *axes, void *conte
       for (int k = 0; k < 2; k++)
         w->stride[k][last] *= items;
     }
-  w->parts = job->counting != NULL ? td__count (l, job->z, &blocks) : NULL;
+  w->parts = job->counting != NULL ? td__count (l, job->counting, job->z, &blocks) : NULL;
   return td__launch (l, w->parts != NULL ? job->counting : job->kernel, blocks, 1, w);
 }
 
@@ -225,7 +225,7 @@ run_walk (TdCudaLauncher *l, TdCudaKernel *kernel, TdCudaKernel *counting, doubl
   const TdAxes axes = td__axes_broadcast (z->shape, operands, 2);
   const bool whole = z->size <= TD_PIECE; /* by one launch */
   WalkLaunch job = { .kernel = kernel,
-                     .counting = whole && counting->name != NULL ? counting : NULL,
+                     .counting = whole ? counting : NULL,
                      .z = z,
                      .bytes = td__bytes_of (z->dtype) };
   const size_t bytes[3] = { job.bytes, job.bytes, job.bytes };
@@ -283,7 +283,7 @@ launch_select (TdCudaLauncher *l, TdWalkParams *w, const TdAxes *axes, void *con
   const WalkLaunch *job = context;
   int64_t blocks = td__blocks (l, w->n, TD_BLOCK * 2);
 
-  w->parts = job->counting != NULL ? td__count (l, job->z, &blocks) : NULL;
+  w->parts = job->counting != NULL ? td__count (l, job->counting, job->z, &blocks) : NULL;
   return td__launch (l, w->parts != NULL ? job->counting : job->kernel, blocks, 1, w);
 }
 
@@ -300,9 +300,9 @@ td_cuda_select (TdCudaLauncher *l, const TdTensor *c, const TdTensor *x, const T
   const TdTensor *const operands[3] = { c, x, y };
   const TdAxes axes = td__axes_broadcast (z->shape, operands, 3);
   const size_t n = td__bytes_of (z->dtype), bytes[4] = { td__bytes_of (c->dtype), n, n, n };
-  const bool counts = counting[z->dtype].name != NULL && z->size <= TD_PIECE;
+  const bool whole = z->size <= TD_PIECE; /* by one launch */
   WalkLaunch job
-      = { .kernel = &selects[n], .counting = counts ? &counting[z->dtype] : NULL, .z = z };
+      = { .kernel = &selects[n], .counting = whole ? &counting[z->dtype] : NULL, .z = z };
   TdWalkParams w = { .data = { c->data, x->data, y->data, z->data }, .kind = (int)c->dtype };
 
   if (x->dtype != y->dtype || x->dtype != z->dtype)

@@ -1,4 +1,10 @@
-/* Launches of what moves numbers: walks with strides, transposes, rows by an index.
+/* Launches of the kernels that copy without computing: strided copies, transposes, and
+ * gathering or scattering rows of a table by an index.
+ *
+ * A strided copy has two sides.  The `dense` one holds its elements one after the other;
+ * element (i0, i1, ...) of the `strided` one lies at i0 * stride[0] + i1 * stride[1] + ...
+ * Reading goes from strided to dense (a slice, a transpose, a broadcast), writing from dense to
+ * strided.
  *
  * SPDX-License-Identifier: MIT */
 #include "launch.h"
@@ -8,10 +14,10 @@
 
 enum
 {
-  TILE = 32,                 /* as in move.cu */
-  FEW = 4,                   /* rows or columns that are not worth a tile */
-  SCATTER_Y = 4,             /* blocks that share the columns of a row, at most */
-  FEW_INDICES = 8 * TD_BLOCK /* that one block checks */
+  TILE = 32,                 /* rows and columns of a transposed tile, as in move.cu */
+  MIN_TILED = 4,             /* shorter rows or columns are copied without tiles */
+  SCATTER_Y = 4,             /* at most so many blocks share the columns of one row */
+  FEW_INDICES = 8 * TD_BLOCK /* as many as one block checks by itself */
 };
 
 #define BY_BYTES(prefix)                                                                       \
@@ -28,7 +34,9 @@ launch_walk (TdCudaLauncher *l, TdWalkParams *w, const TdAxes *axes, void *conte
   return td__launch (l, context, td__blocks (l, w->n, TD_BLOCK * 2), 1, w);
 }
 
-/* The largest unit that neighbours along the last axis can be moved in. */
+/* How many bytes a thread copies at once: up to 16, if elements along the last axis are
+ * contiguous on both sides, and all rows begin where such an access is aligned; else one
+ * element. */
 static size_t
 unit_bytes (const TdAxes *axes, size_t bytes, const void *strided, const void *dense)
 {
@@ -74,7 +82,9 @@ copy_walk (TdCudaLauncher *l, TdStridedKind kind, TdAxes axes, size_t bytes, cha
   return td__walk_pieces (l, &axes, &w, both, launch_walk, &copies[unit]);
 }
 
-/* A transpose by tiles; false where it is none, or too large for one grid. */
+/* A transpose, through tiles in shared memory: the strided side is contiguous along another
+ * axis (`row`) than the dense side (the last), so that a plain copy would have uncoalesced
+ * accesses on one of them.  False: the copy is no transpose, or is too large for one grid. */
 static bool
 copy_tiles (TdCudaLauncher *l, TdStridedKind kind, const TdAxes *axes, size_t bytes,
             char *strided, char *dense, TdStatus *status)
@@ -86,8 +96,8 @@ copy_tiles (TdCudaLauncher *l, TdStridedKind kind, const TdAxes *axes, size_t by
   int row = -1;
 
   for (int i = 0; i < last; i++)
-    row = axes->stride[0][i] == 1 && axes->dim[i] >= FEW ? i : row;
-  if (row < 0 || axes->stride[0][last] == 1 || axes->dim[last] < FEW)
+    row = axes->stride[0][i] == 1 && axes->dim[i] >= MIN_TILED ? i : row;
+  if (row < 0 || axes->stride[0][last] == 1 || axes->dim[last] < MIN_TILED)
     return false;
   a.from = a.write ? dense : strided;
   a.to = a.write ? strided : dense;
@@ -116,7 +126,8 @@ copy_tiles (TdCudaLauncher *l, TdStridedKind kind, const TdAxes *axes, size_t by
   return true;
 }
 
-/* Whether no two places of some axes (a bit each) are the same. */
+/* Whether a set of axes (a bit each) maps different indices to different elements of the
+ * strided side.  It does if each axis steps over all that the axes of smaller stride reach. */
 static bool
 is_injective (const TdAxes *axes, unsigned set)
 {
@@ -138,7 +149,7 @@ is_injective (const TdAxes *axes, unsigned set)
   return true;
 }
 
-/* Axes that can be walked in any order, the longest first to be taken among them. */
+/* A set of axes that is injective (see above), taken greedily, longest axis first. */
 static unsigned
 injective_axes (const TdAxes *axes)
 {
@@ -158,8 +169,11 @@ injective_axes (const TdAxes *axes)
   return set;
 }
 
-/* Where places meet, launches follow each other: one for each place along the axes in which
- * they do, so that nothing is added at the same time and the order is always the same. */
+/* strided += dense.  The strided side may overlap itself, as in the gradient of a broadcast or
+ * of overlapping windows: several dense elements are then added to one place.  Within one
+ * launch only injective axes are covered, and each index of the other axes is a launch of its
+ * own.  No two threads ever add to one place at the same time, and sums are always in the same
+ * order. */
 static TdStatus
 add_walk (TdCudaLauncher *l, const TdAxes *axes, TdDtype dtype, char *strided, char *dense)
 {
@@ -179,7 +193,7 @@ add_walk (TdCudaLauncher *l, const TdAxes *axes, TdDtype dtype, char *strided, c
     else
       n_launches *= axes->dim[i];
   if (n_launches > 1 && bytes == 2)
-    return TD_ERR_DTYPE; /* halves would be rounded each time */
+    return TD_ERR_DTYPE; /* halves would be rounded after every launch: see halves.c */
   for (int64_t k = 0; k < n_launches && status == TD_OK; k++)
     {
       TdWalkParams w = { .data = { strided, dense } };
@@ -224,7 +238,7 @@ td_cuda_strided (TdCudaLauncher *l, TdStridedKind kind, const TdTensor *x,
   return copy_walk (l, kind, axes, bytes, strided, dense);
 }
 
-/* --- rows by an index --- */
+/* --- gathering and scattering rows --- */
 
 static bool
 is_index (const TdTensor *index)
@@ -232,22 +246,22 @@ is_index (const TdTensor *index)
   return index->dtype == TD_I32 || index->dtype == TD_I64 || index->dtype == TD_U8;
 }
 
-/* Rows whose numbers are counted; NULL: they are not, or not of the floating types. */
+/* The kernel that gathers rows and their statistics, with its grid; NULL: nobody asks for them,
+ * or the elements are integers.  It takes 16 bytes at once or one element, while the plain
+ * kernel also has units between, so that `columns` is computed anew. */
 static TdCudaKernel *
-count_rows (TdCudaLauncher *l, TdRowsCounted *a, size_t unit, const TdTensor *y,
-            int64_t *blocks)
+gather_with_statistics (TdCudaLauncher *l, TdRowsWithStats *a, size_t unit, const TdTensor *y,
+                        int64_t *blocks)
 {
   static TdCudaKernel counting[TD_N_DTYPES]
       = { TD_FLOATS ("td_count_gather"), TD_HALVES ("td_count_gather") };
   const size_t bytes = td__bytes_of (y->dtype);
 
-  if (counting[y->dtype].name == NULL)
-    return NULL;
   a->p.packs = unit == TD_WIDE_BYTES;
   if (!a->p.packs)
     a->p.columns = a->p.columns * (int64_t)unit / (int64_t)bytes;
   *blocks = td__blocks (l, a->p.n * a->p.columns, TD_BLOCK * 2);
-  a->parts = td__count (l, y, blocks);
+  a->parts = td__count (l, &counting[y->dtype], y, blocks);
   return a->parts != NULL ? &counting[y->dtype] : NULL;
 }
 
@@ -264,7 +278,7 @@ td_cuda_gather_rows (TdCudaLauncher *l, const TdTensor *w, const TdTensor *index
                      .to = y->data,
                      .n = index->size,
                      .index_dtype = (int)index->dtype };
-  TdRowsCounted counted = { .parts = NULL };
+  TdRowsWithStats with_stats = { .parts = NULL };
   TdCudaKernel *counting;
   size_t unit = 16, row_bytes;
   int64_t blocks;
@@ -278,14 +292,16 @@ td_cuda_gather_rows (TdCudaLauncher *l, const TdTensor *w, const TdTensor *index
     unit /= 2;
   a.columns = (int64_t)(row_bytes / unit);
   a.rows = w->size * (int64_t)td__bytes_of (w->dtype) / (int64_t)row_bytes;
-  counted.p = a;
-  counting = count_rows (l, &counted, unit, y, &blocks);
+  with_stats.p = a;
+  counting = gather_with_statistics (l, &with_stats, unit, y, &blocks);
   if (counting != NULL)
-    return td__launch (l, counting, blocks, 1, &counted);
+    return td__launch (l, counting, blocks, 1, &with_stats);
   return td__launch (l, &gathers[unit], td__blocks (l, a.n * a.columns, TD_BLOCK * 2), 1, &a);
 }
 
-/* What halves are added up in. */
+/* Workspace of a scatter of halves: rows with the same index are summed in float and rounded
+ * once. For each row of the table it is also kept at which index it was found first, by each
+ * block that has a share of the columns. */
 static TdStatus
 take_sums (TdCudaLauncher *l, TdRowsParams *a, int64_t y_blocks)
 {
@@ -335,7 +351,8 @@ td_cuda_scatter_rows_add (TdCudaLauncher *l, const TdTensor *index, const TdTens
              : status;
 }
 
-/* Blocks that each find their first, and the one that finds the first of those. */
+/* Find the first index out of range: each block the first of its share, then one block the
+ * first of those. */
 static TdStatus
 check_in_blocks (TdCudaLauncher *l, TdRowsParams *a)
 {
@@ -366,8 +383,8 @@ td_cuda_check_index (TdCudaLauncher *l, const TdTensor *index, int64_t limit, in
 }
 
 TdStatus
-td_cuda_check_index_later (TdCudaLauncher *l, const TdTensor *index, int64_t limit,
-                           int64_t ignore, int64_t *found, int64_t *news, uint64_t *runs)
+td_cuda_check_index_async (TdCudaLauncher *l, const TdTensor *index, int64_t limit,
+                           int64_t ignore, int64_t *found, int64_t *any_bad, uint64_t *runs)
 {
   static TdCudaKernel few = { .name = "td_check_index_few" };
   TdRowsParams a = { .index = index->data,
@@ -376,7 +393,7 @@ td_cuda_check_index_later (TdCudaLauncher *l, const TdTensor *index, int64_t lim
                      .limit = limit,
                      .ignore = ignore,
                      .result = found,
-                     .news = news,
+                     .any_bad = any_bad,
                      .runs = runs };
 
   if (!is_index (index))

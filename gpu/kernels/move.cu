@@ -162,7 +162,7 @@ gather (const TdRowsParams &a, F see)
 /* Those that know what the bits are. */
 template <typename S, int V, typename C>
 TD_DEVICE void
-gather_counted (const TdRowsParams &a, C &counter)
+gather_with_stats (const TdRowsParams &a, C &counter)
 {
   gather<Pack<S, V> > (a, [&] (const Pack<S, V> &v) {
 #pragma unroll
@@ -171,28 +171,28 @@ gather_counted (const TdRowsParams &a, C &counter)
   });
 }
 
-#define COUNTED(S, name)                                                                       \
-  TD_COUNTED_KERNEL (gather_##name, TdRowsCounted)                                             \
+#define WITH_STATS(S, name)                                                                    \
+  TD_STATS_KERNEL (gather_##name, TdRowsWithStats)                                             \
   {                                                                                            \
     TD_COUNTER (Number<S>::T);                                                                 \
                                                                                                \
     if (a.p.packs)                                                                             \
-      gather_counted<S, Wide<S>::AT_ONCE> (a.p, counter);                                      \
+      gather_with_stats<S, Wide<S>::AT_ONCE> (a.p, counter);                                   \
     else                                                                                       \
-      gather_counted<S, 1> (a.p, counter);                                                     \
+      gather_with_stats<S, 1> (a.p, counter);                                                  \
     TD_COUNTER_LEAVE (a.parts);                                                                \
   }                                                                                            \
-  TD_COUNTED_KERNEL (select_##name, TdWalkParams)                                              \
+  TD_STATS_KERNEL (select_##name, TdWalkParams)                                                \
   {                                                                                            \
     TD_COUNTER (Number<S>::T);                                                                 \
                                                                                                \
     choose<S> (a, [&] (S v) { counter.see (Number<S>::load (v)); });                           \
     TD_COUNTER_LEAVE (a.parts);                                                                \
   }
-COUNTED (float, f32)
-COUNTED (double, f64)
-COUNTED (td_f16, f16)
-COUNTED (td_bf16, bf16)
+WITH_STATS (float, f32)
+WITH_STATS (double, f64)
+WITH_STATS (td_f16, f16)
+WITH_STATS (td_bf16, bf16)
 #else
 #define MOVES(Unit, bytes)                                                                     \
   TD_KERNEL (td_copy_walk_##bytes, TdWalkParams)                                               \
@@ -438,7 +438,7 @@ first_bad (const TdRowsParams &a, int64_t from, int64_t step)
 TD_DEVICE void
 leave (const TdRowsParams &a, int64_t first)
 {
-  volatile int64_t *found = a.result, *news = a.news;
+  volatile int64_t *found = a.result, *any_bad = a.any_bad;
   const uint64_t run = ++*a.runs;
 
   if (first >= a.n || found[0] != 0)
@@ -448,7 +448,7 @@ leave (const TdRowsParams &a, int64_t first)
   __threadfence_system ();
   found[0] = (int64_t)run;
   __threadfence_system ();
-  *news = 1;
+  *any_bad = 1;
 }
 
 /* The first place of a block whose index is out of range, to from[block] (n: there is none);

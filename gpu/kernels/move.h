@@ -5,8 +5,8 @@
 
 #include "params.h"
 
-typedef struct TdRowsCounted
+typedef struct TdRowsWithStats
 {
   TdRowsParams p;     /* columns of it: packs of 16 bytes if it says so, else numbers */
   TdCudaStats *parts; /* of each block */
-} TdRowsCounted;
+} TdRowsWithStats;

@@ -418,7 +418,7 @@ add_pieces (const TdRowNormParams &a, Room &room)
 
 /* What is normalised is x; or a sum, which is counted too where it is left. */
 #define ROW_NORM(S, V, name)                                                                   \
-  TD_COUNTED_KERNEL (row_norm_##name, TdRowNormParams)                                         \
+  TD_STATS_KERNEL (row_norm_##name, TdRowNormParams)                                           \
   {                                                                                            \
     TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
     TD_COUNTER (Number<S>::T);                                                                 \
@@ -427,7 +427,7 @@ add_pieces (const TdRowNormParams &a, Room &room)
     EACH_ROW_AS (S, V, false, norm_row, counter, counter)                                      \
     TD_COUNTER_LEAVE (a.counts);                                                               \
   }                                                                                            \
-  TD_COUNTED_KERNEL (norm_of_sum_##name, TdRowNormParams)                                      \
+  TD_STATS_KERNEL (norm_of_sum_##name, TdRowNormParams)                                        \
   {                                                                                            \
     TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
     TD_COUNTER (Number<S>::T);                                                                 \
@@ -438,7 +438,7 @@ add_pieces (const TdRowNormParams &a, Room &room)
     TD_COUNTER_LEAVE (a.counts);                                                               \
     TD_COUNTER_LEAVE_AS (of_sum, a.sum_counts);                                                \
   }                                                                                            \
-  TD_COUNTED_KERNEL (row_norm_grad_##name, TdRowNormParams)                                    \
+  TD_STATS_KERNEL (row_norm_grad_##name, TdRowNormParams)                                      \
   {                                                                                            \
     TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
     TD_COUNTER (Number<S>::T);                                                                 \
@@ -447,7 +447,7 @@ add_pieces (const TdRowNormParams &a, Room &room)
     EACH_ROW_AS (S, V, false, norm_row_grad, counter)                                          \
     TD_COUNTER_LEAVE (a.counts);                                                               \
   }                                                                                            \
-  TD_COUNTED_KERNEL (norm_grad_to_sum_##name, TdRowNormParams)                                 \
+  TD_STATS_KERNEL (norm_grad_to_sum_##name, TdRowNormParams)                                   \
   {                                                                                            \
     TD_SHARED (double, room, TD_BLOCK / TD_WARP);                                              \
     TD_COUNTER (Number<S>::T);                                                                 \

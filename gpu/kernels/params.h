@@ -84,9 +84,9 @@ typedef struct TdRowsParams
   int index_dtype;
   int64_t limit, ignore;
   int64_t *result;
-  int64_t *news;  /* of a check that nobody waits for: memory of the host, as result is then */
-  uint64_t *runs; /* how many there have been */
-  float *sums;    /* of halves that are added up: where the first index of a row is */
+  int64_t *any_bad;  /* of a check that nobody waits for: memory of the host, like result */
+  uint64_t *runs;    /* how many there have been */
+  float *sums;       /* of halves that are added up: where the first index of a row is */
   int32_t *first_of; /* [blocks that share the columns][row] */
   int packs;
 } TdRowsParams;

@@ -1,5 +1,5 @@
-/* Random numbers, the same bits as engine/cpu/random.c: number i from counter offset + i / 4,
- * lane i % 4.  A thread makes the four of one counter.
+/* Random numbers, the same bits as engine/compute/cpu/random.c: number i from counter offset +
+ * i / 4, lane i % 4.  A thread makes the four of one counter.
  *
  * SPDX-License-Identifier: MIT */
 #include "kernel.cuh"

@@ -1,4 +1,4 @@
-/* Launches of reductions, and of what is done along one axis.
+/* Launches of reductions, and of softmax, argmax and cumulative sums along one axis.
  *
  * SPDX-License-Identifier: MIT */
 #include "launch.h"
@@ -234,9 +234,8 @@ td_cuda_cumulative_sum (TdCudaLauncher *l, int axis, bool reverse, const TdTenso
   if (a.packs && a.inner > 1)
     wide = TD_WIDE_BYTES / (int64_t)td__bytes_of (x->dtype);
   blocks = td__blocks (l, a.lines, block_each ? 1 : TD_BLOCK * wide);
-  if (counting[block_each][x->dtype].name != NULL)
-    a.counts = td__count_lines (l, y, &blocks, a.lines / wide, a.n * wide,
-                                block_each ? TD_BLOCK : 1);
+  a.counts = td__count_lines (l, &counting[block_each][x->dtype], y, &blocks, a.lines / wide,
+                              a.n * wide, block_each ? TD_BLOCK : 1);
   return td__launch (l,
                      a.counts != NULL ? &counting[block_each][x->dtype]
                      : block_each     ? &scans[x->dtype]
@@ -264,7 +263,8 @@ td_cuda_softmax (TdCudaLauncher *l, TdSoftmaxKind kind, int axis, const TdTensor
   if (a.packs)
     a.lanes = td__wide_lanes (a.n, TD_WIDE_BYTES / (int64_t)td__bytes_of (y->dtype));
   blocks = td__blocks (l, a.lines, TD_BLOCK / a.lanes);
-  a.counts = td__count_lines (l, y, &blocks, a.lines, a.n, a.lanes);
+  a.counts
+      = td__count_lines (l, &counting[gy != NULL][y->dtype], y, &blocks, a.lines, a.n, a.lanes);
   return td__launch (l, &(a.counts != NULL ? counting : kernels)[gy != NULL][y->dtype], blocks,
                      1, &a);
 }

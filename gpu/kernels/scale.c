@@ -1,4 +1,4 @@
-/* Launches of what a loss scale needs that the device finds by itself.
+/* Launches of dynamic loss scaling on the device (scaling.c).
  *
  * SPDX-License-Identifier: MIT */
 #include "launch.h"

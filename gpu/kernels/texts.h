@@ -1,7 +1,16 @@
-/* What kernels made at run time include, as text: the build writes them into fused-texts.c.
+/* Sources of kernels that are compiled at run time, as text: what NVRTC finds in place of
+ * files. texts.py writes them into kernel-texts.c.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-extern const char td_common_cuh[], td_common_h[], td_count_cuh[], td_fused_count_cuh[],
-    td_fused_cuh[], td_fused_h[], td_scalar_ops_h[];
+typedef struct TdCudaText
+{
+  const char *name; /**< as #include lines have it; NULL: the end of a list */
+  const char *text;
+} TdCudaText;
+
+/** What a fused group's text includes (programs.c). */
+extern const TdCudaText td_fused_texts[];
+/** The files whose kernels can gather statistics, and all that they include (counting.c). */
+extern const TdCudaText td_counting_texts[];

@@ -45,7 +45,7 @@ map (const TdMapParams &a, F f, C &counter)
 }
 
 #define UNARY(name, S, Type, Unsigned, kind, formula)                                          \
-  TD_COUNTED_KERNEL (unary_##kind##_##name, TdMapParams)                                       \
+  TD_STATS_KERNEL (unary_##kind##_##name, TdMapParams)                                         \
   {                                                                                            \
     typedef Type T;                                                                            \
     typedef Unsigned U;                                                                        \

@@ -512,7 +512,7 @@ conv_weight_grad (const TdConvParams &a, Room &room)
 }
 
 #define POOL_KERNEL(each, S, D, name)                                                          \
-  TD_COUNTED_KERNEL (each##_##D##d_##name, TdPoolParams)                                       \
+  TD_STATS_KERNEL (each##_##D##d_##name, TdPoolParams)                                         \
   {                                                                                            \
     TD_COUNTER (Number<S>::T);                                                                 \
                                                                                                \

@@ -23,7 +23,7 @@ mkdir "$dir/bin" "$dir/tree"
 cp "$root/dev" "$dir/tree/dev"
 
 # Everything that dev may call before and during set-up, and nothing else of this machine.
-for tool in sh cat dirname mktemp rm mkdir tail head grep env basename; do
+for tool in sh cat dirname mktemp rm mkdir tail head grep env basename sort cp; do
   ln -s "$(command -v $tool)" "$dir/bin/$tool"
 done
 fake ()
@@ -103,6 +103,55 @@ front_door format
 [ $? -eq 0 ] && grep -q ' git' "$dir/apt"
 claim "sudo without a password installs" $?
 
+# What --quick hands to stage.py for what git names.
+quick ()
+{
+  fake git "case \$1 in rev-parse) echo base ;; merge-base) echo base ;; diff) for f in $1; do echo \$f; done ;; esac"
+  shift
+  front_door test --quick "$@"
+}
+fake id 'echo 0'
+fake dpkg-query 'shift 3; for p; do echo "$p installed"; done'
+fake meson 'mkdir -p .build/gcc && : >.build/gcc/build.ninja'
+fake python3 'echo "$*"'
+quick 'ui/td-app.c ui/README.md README.md'
+says 'stage.py gcc gcc --no-suite slow --suite meta --suite ui' && says 'summary.py .build gcc'
+claim "test --quick takes the suites of the files that changed, and gcc alone" $?
+
+quick 'engine/record/ring.c tests/viz/graph/graph.c'
+says '--suite meta --suite engine --suite fuzz --suite life --suite tape --suite fuzz --suite app --suite viz'
+claim "test --quick takes those of every area that changed" $?
+
+quick README.md
+says 'quick: nothing but meta' && grep -q -- '--suite meta$' "$dir/said"
+claim "test --quick with nothing changed that has tests of its own takes suite meta" $?
+
+quick 'ui/td-app.c' viz data
+grep -q -- '--suite meta --suite viz --suite engine --suite app$' "$dir/said"
+claim "test --quick AREA.. takes those areas, whatever has changed" $?
+
+quick README.md nonsense
+[ $? -eq 2 ] && says 'nonsense: no such area; there are: engine '
+claim "test --quick refuses an area that there is not, and ends in 2" $?
+
+fake git 'exit 128'
+front_door test --quick
+[ $? -eq 2 ] && says 'name areas of: engine '
+claim "test --quick without git asks for areas, and ends in 2" $?
+
+# The whole: every build, and what each of them leaves to another.
+fake pkg-config "echo $dir"
+: >"$dir/cmocka.pc"
+fake meson 'mkdir -p "$2" && : >"$2/build.ninja"'
+front_door test
+says 'stage.py gcc,asan,clang,minimal gcc --whole' && says 'asan,clang,minimal asan --no-suite slow' \
+  && says 'minimal clang --suite engine' && says 'minimal minimal --suite engine --suite tape' \
+  && says 'summary.py .build gcc asan clang minimal'
+claim "test builds four times, and adds up" $?
+
+fake id 'echo 1000'
+fake dpkg-query 'shift 3; for p; do [ "$p" = git ] || echo "$p installed"; done; exit 1'
+fake git 'echo a.c'
 rm "$dir/bin/apt-get"
 front_door format
 [ $? -eq 2 ] && says 'missing: git'
@@ -118,7 +167,7 @@ front_door nonsense
 claim "an unknown command shows the usage, and ends in 2" $?
 
 front_door help
-[ $? -eq 0 ] && says 'usage: ./dev' && says '  run [FILE]' && says '  bench [--json]'
+[ $? -eq 0 ] && says 'usage: ./dev' && says '  run [FILE]' && says '  bench [--json]' && says '  test --quick [AREA..]'
 claim "help names the commands" $?
 
 front_door run no-such-file.c

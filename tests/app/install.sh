@@ -1,9 +1,9 @@
 #!/bin/sh
-# install.sh SOURCE-ROOT BUILD-ROOT SANITIZERS: `meson install` into a folder puts everything where a
+# install.sh SOURCE-ROOT BUILD-ROOT: `meson install` into a folder puts everything where a
 # distribution wants it, and a model builds and runs against what is there, by pkg-config alone.
 # SPDX-License-Identifier: MIT
 set -u
-source=$1 build=$2 sanitizers=$3
+source=$1 build=$2
 
 n=0 failed=0
 claim ()
@@ -37,7 +37,8 @@ everything_is_there ()
     "$(option libdir)/libtapedeck.so" "$(option libdir)/libtdtape.so" \
     "$(option libdir)/pkgconfig/tapedeck.pc" "$(option libdir)/pkgconfig/tapedeck-tape.pc" \
     "$(option mandir)/man1/tapedeck.1" share/bash-completion/completions/tapedeck \
-    share/tapedeck/examples/mlp.c share/tapedeck/examples/lenet.c bin/tapedeck
+    share/tapedeck/examples/mlp.c share/tapedeck/examples/lenet.c bin/tapedeck \
+    "$(option libexecdir)/tapedeck/tapedeck-eval"
   if has app/tapedeck-viz; then
     set -- "$@" "$(option libexecdir)/tapedeck/tapedeck-viz" \
       "$(option libexecdir)/tapedeck/tapedeck-layout"
@@ -83,10 +84,8 @@ flags ()
 model_builds ()
 {
   awk '/^```c$/ { on = 1; next } /^```$/ { if (on) exit } on' "$source/README.md" >"$root/model.c"
-  sanitize=
-  [ "$sanitizers" = none ] || sanitize=-fsanitize=$sanitizers
-  # shellcheck disable=SC2046,SC2086
-  LD_LIBRARY_PATH=$root$libdir cc -o "$root/model" $sanitize "$root/model.c" $(flags --cflags --libs tapedeck)
+  # shellcheck disable=SC2046
+  LD_LIBRARY_PATH=$root$libdir cc -o "$root/model" "$root/model.c" $(flags --cflags --libs tapedeck)
 }
 model_trains ()
 {

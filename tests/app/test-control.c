@@ -1,5 +1,5 @@
 /* The control socket of `tapedeck run`: pause, steps, breakpoints, live reads, a client that
- * leaves.  The lines are those of engine/agent/PROTOCOL.md.
+ * leaves.  The lines are those of engine/record/agent/PROTOCOL.md.
  *
  * SPDX-License-Identifier: MIT */
 #include "td-test.h"
@@ -325,7 +325,7 @@ stopped_program__is_on_the_tape_up_to_its_last_event (void **state)
       child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "cat", session.tape,
                            "--iterations", range);
       assert_child_status (child, 0);
-      if (strstr (child.out, "1 forward add") != NULL || i == 100)
+      if (strstr (child.out, "1 forward add") != NULL || i == 3000)
         break;
       td_test_child_clear (&child);
       nanosleep (&(struct timespec){ 0, 20000000 }, NULL);
@@ -466,6 +466,35 @@ inside__shows_where_in_a_fused_group_nan_came_from (void **state)
   assert_contains (ask (&session, "inside"), "does not stand at a fused group");
 }
 
+/* Connected and silent, or in the middle of a line: neither keeps anybody out, nor throws out
+ * who has asked something. */
+static void
+clients__that_say_nothing_lock_nobody_out (void **state)
+{
+  enum
+  {
+    N_SILENT = 40
+  };
+  const char *socket_path = td_test_tmp ("control");
+  Session silent[N_SILENT], other;
+
+  (void)state;
+  assert_contains (ask (&session, "hello"), "\"ok\":true");
+  for (int i = 0; i < N_SILENT; i++)
+    {
+      connect_client (&silent[i], socket_path);
+      if (i % 2 != 0)
+        assert_int_equal (write (silent[i].fd, "hel", 3), 3);
+    }
+  memset (&other, 0, sizeof other);
+  connect_client (&other, socket_path);
+  assert_contains (ask (&other, "hello"), "\"ok\":true");
+  assert_contains (ask (&session, "hello"), "\"ok\":true");
+  for (int i = 0; i < N_SILENT; i++)
+    close (silent[i].fd);
+  close (other.fd);
+}
+
 int
 main (void)
 {
@@ -483,6 +512,7 @@ main (void)
     row (stop__ends_the_model_even_while_it_stands),
     row (nonsense__is_answered_and_survived),
     row (answers__come_in_the_order_of_the_commands),
+    row (clients__that_say_nothing_lock_nobody_out),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

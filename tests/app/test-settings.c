@@ -2,7 +2,7 @@
  * without. SPDX-License-Identifier: MIT */
 #include "td-test.h"
 
-#include "td-settings.h"
+#include "settings/td-settings.h"
 
 #include <glib/gstdio.h>
 #include <stdlib.h>
@@ -50,7 +50,8 @@ settings__defaults_are_those_of_the_design (void **state)
   assert_string_equal (level, "stats");
   assert_int_equal (g_settings_get_uint (settings, "values-iterations"), 20);
   assert_int_equal (g_settings_get_uint64 (settings, "values-budget"), 256 << 20);
-  assert_int_equal (g_settings_get_uint64 (settings, "tape-budget"), (guint64)2 << 30);
+  assert_int_equal (g_settings_get_uint64 (settings, "tape-budget"), 512 << 20);
+  assert_int_equal (g_settings_get_uint64 (settings, "runs-budget"), (guint64)5000000000);
   assert_int_equal (g_strv_length (panels), 3);
   assert_string_equal (panels[0], "memory");
   g_strfreev (panels);
@@ -75,9 +76,10 @@ main (void)
     td_test (settings__missing_schema_is_null_and_no_end),
   };
 
-  /* Before GLib looks: only what lies beside the program counts here. */
-  g_setenv ("XDG_DATA_DIRS", "/nonexistent", TRUE);
-  g_setenv ("XDG_DATA_HOME", "/nonexistent", TRUE);
+  /* Before GLib looks: only what lies beside the program counts here; below a file lies
+   * nothing. */
+  g_setenv ("XDG_DATA_DIRS", "/dev/null/none", TRUE);
+  g_setenv ("XDG_DATA_HOME", "/dev/null/none", TRUE);
   g_unsetenv ("GSETTINGS_SCHEMA_DIR");
   g_setenv ("GSETTINGS_BACKEND", "memory", TRUE);
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -4,9 +4,9 @@
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "fake-remote.h"
-#include "tape/td-tape-reader.h"
+#include "td-tape-reader.h"
 #include "td-test.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "alloc/pool.h"
+#include "compute/alloc/pool.h"
 
 enum
 {
@@ -73,7 +73,7 @@ measure (const char *workload, double least, double most)
 
       for (int i = 0; i < N_STEPS; i++)
         {
-          td__pool_give (live[steps[i].slot]);
+          td__pool_release (live[steps[i].slot]);
           live[steps[i].slot] = td__pool_take (pool, steps[i].bytes, TD_MEM_ACTIVATION);
         }
       if (round >= 0)

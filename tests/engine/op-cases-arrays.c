@@ -3,6 +3,7 @@
  */
 #include "op-cases.h"
 
+#include <math.h>
 #include <string.h>
 
 #define S(...) TD_SHAPE (__VA_ARGS__)
@@ -178,6 +179,71 @@ WHOLE (im2col_grad_windows)
   columns (&windows, &c->in[0].shape, in[0], out[0], true);
 }
 
+/* --- images in another size --- */
+
+/* The weight of pixel i of n_in in pixel o of n_out. */
+static double
+share_of (int64_t i, int64_t n_in, int64_t o, int64_t n_out, bool nearest, bool aligned)
+{
+  double at = aligned ? (n_out > 1 ? (double)(o * (n_in - 1)) / (double)(n_out - 1) : 0)
+                      : ((double)o + 0.5) * (double)n_in / (double)n_out - 0.5;
+
+  if (nearest)
+    return i == o * n_in / n_out;
+  at = fmin (fmax (at, 0), (double)(n_in - 1));
+  return fmax (0, 1 - fabs (at - (double)i));
+}
+
+/* y of x, or gx of gy. */
+static void
+resize (const TdShape *x, const TdShape *y, const double *from, double *to, bool grad,
+        bool nearest, bool aligned)
+{
+  const int64_t *a = x->dim, *b = y->dim;
+
+  memset (to, 0, (size_t)td_shape_size (grad ? x : y) * sizeof *to);
+  for (int64_t n = 0; n < a[0] * a[1]; n++)
+    for (int64_t p = 0; p < a[2] * a[3]; p++)
+      for (int64_t q = 0; q < b[2] * b[3]; q++)
+        {
+          const double share = share_of (p / a[3], a[2], q / b[3], b[2], nearest, aligned)
+                               * share_of (p % a[3], a[3], q % b[3], b[3], nearest, aligned);
+          const int64_t at = n * a[2] * a[3] + p, place = n * b[2] * b[3] + q;
+
+          to[grad ? at : place] += share * from[grad ? place : at];
+        }
+}
+
+/* Attributes as the class has them. */
+typedef struct
+{
+  int size[2], n_size, mode;
+  bool align_corners;
+} ResizeAttrs;
+
+#define RESIZE(name, h, w, text, place, aligned)                                               \
+  CALL (resize_##name,                                                                         \
+        y[0] = td_resize_images_ (x[0], h, w, &(TdResizeImagesOpt){ text, aligned, 0 }))       \
+  WHOLE (resize_##name)                                                                        \
+  {                                                                                            \
+    resize (&c->in[0].shape, &c->out[0], in[0], out[0], false, place, aligned);                \
+  }                                                                                            \
+  static const ResizeAttrs back_##name = { { h, w }, 2, place, aligned };                      \
+  CALL (resize_back_##name,                                                                    \
+        y[0] = td__applyn (&td__resize_images_grad_class, &back_##name, NULL, x, 1))           \
+  WHOLE (resize_back_##name)                                                                   \
+  {                                                                                            \
+    resize (&c->out[0], &c->in[0].shape, in[0], out[0], true, place, aligned);                 \
+  }
+
+RESIZE (larger, 5, 7, "bilinear", 0, true)
+RESIZE (smaller, 2, 3, "bilinear", 0, true)
+RESIZE (to_one, 1, 1, "bilinear", 0, true)
+RESIZE (halfway, 5, 7, "bilinear", 0, false)
+RESIZE (halfway_down, 2, 3, "bilinear", 0, false)
+RESIZE (nearest, 5, 7, "nearest", 1, true)
+RESIZE (nearest_down, 2, 3, "nearest", 1, false)
+
 /* --- places --- */
 
 static const double rows[] = { 2, 0, 2 }, others[] = { 1, 3, 0 }, square[] = { 3, 1, 1, 0 };
@@ -281,6 +347,20 @@ const OpCase op_cases_arrays[] = {
   SUMS ("im2col", im2col_windows, 1, .in = { X (2, 2, 4, 5) }, .out = { S (2, 12, 3, 3) }),
   SUMS ("im2col_grad", im2col_grad, 1, .in = { X (2, 8, 3, 2) }, .out = { S (2, 2, 4, 5) }),
   SUMS ("im2col_grad", im2col_grad_windows, 1, .in = { X (2, 12, 3, 3) }, .out = { S (2, 2, 4, 5) }),
+  SUMS ("resize_images", resize_larger, 1, .in = { X (2, 2, 3, 4) }, .out = { S (2, 2, 5, 7) }),
+  SUMS ("resize_images_grad", resize_back_larger, 1, .in = { X (2, 2, 3, 4) }, .out = { S (2, 2, 5, 7) }),
+  SUMS ("resize_images", resize_smaller, 1, .in = { X (2, 2, 3, 4) }, .out = { S (2, 2, 2, 3) }),
+  SUMS ("resize_images_grad", resize_back_smaller, 1, .in = { X (2, 2, 3, 4) }, .out = { S (2, 2, 2, 3) }),
+  SUMS ("resize_images", resize_to_one, 1, .in = { X (2, 2, 3, 4) }, .out = { S (2, 2, 1, 1) }),
+  SUMS ("resize_images_grad", resize_back_to_one, 1, .in = { X (2, 2, 3, 4) }, .out = { S (2, 2, 1, 1) }),
+  SUMS ("resize_images", resize_halfway, 1, .in = { X (2, 2, 3, 4) }, .out = { S (2, 2, 5, 7) }),
+  SUMS ("resize_images_grad", resize_back_halfway, 1, .in = { X (2, 2, 3, 4) }, .out = { S (2, 2, 5, 7) }),
+  SUMS ("resize_images", resize_halfway_down, 1, .in = { X (2, 2, 3, 4) }, .out = { S (2, 2, 2, 3) }),
+  SUMS ("resize_images_grad", resize_back_halfway_down, 1, .in = { X (2, 2, 3, 4) }, .out = { S (2, 2, 2, 3) }),
+  SUMS ("resize_images", resize_nearest, 1, .in = { X (2, 2, 3, 4) }, .out = { S (2, 2, 5, 7) }),
+  SUMS ("resize_images_grad", resize_back_nearest, 1, .in = { X (2, 2, 3, 4) }, .out = { S (2, 2, 5, 7) }),
+  SUMS ("resize_images", resize_nearest_down, 1, .in = { X (2, 2, 3, 4) }, .out = { S (2, 2, 2, 3) }),
+  SUMS ("resize_images_grad", resize_back_nearest_down, 1, .in = { X (2, 2, 3, 4) }, .out = { S (2, 2, 2, 3) }),
   ROW ("get_item_arrays", arrays, 2, 1, .in = { X (4, 3), I64 (rows, 3) }, .out = { S (3, 3) }),
   ROW ("get_item_arrays", arrays_inside, 2, 1, .in = { X (2, 4, 2), I32 (square, 2, 2) }, .out = { S (2, 2, 2, 2) }),
   ROW ("get_item_arrays", arrays_two, 3, 1, .in = { X (2, 3, 4), I32 (rows, 3), I64 (others, 3) }, .out = { S (2, 3) }),
@@ -295,7 +375,14 @@ const int n_op_cases_arrays = (int)(sizeof op_cases_arrays / sizeof op_cases_arr
 
 #define E1(d, s) 1, { { d, s } }
 #define E2(d, s, e, t) 2, { { d, s }, { e, t } }
+CALL (resize_nothing, y[0] = td_resize_images_ (x[0], 0, 3, NULL))
+CALL (resize_cubic, y[0] = td_resize_images_ (x[0], 2, 3, &(TdResizeImagesOpt){ "cubic", true, 0 }))
 const OpError op_errors_arrays[] = {
+  { "resize_images", call_resize_larger, E1 (TD_F32, S (2, 3, 4)), TD_ERR_SHAPE, "resize_images: x.ndim == 4 expected, got 3: x (2, 3, 4) f32" },
+  { "resize_images", call_resize_larger, E1 (TD_I32, S (2, 3, 4, 4)), TD_ERR_DTYPE, "resize_images: x.dtype.kind == f expected, got i32: x (2, 3, 4, 4) i32" },
+  { "resize_images", call_resize_larger, E1 (TD_F32, S (2, 3, 0, 4)), TD_ERR_SHAPE, "resize_images: an image that is not empty expected: x (2, 3, 0, 4) f32" },
+  { "resize_images", call_resize_nothing, E1 (TD_F32, S (2, 3, 4, 4)), TD_ERR_ARG, "resize_images: output_shape: a height and a width above 0 expected: x (2, 3, 4, 4) f32" },
+  { "resize_images", call_resize_cubic, E1 (TD_F32, S (2, 3, 4, 4)), TD_ERR_ARG, "resize_images: mode is bilinear or nearest, got 'cubic'" },
   { "broadcast", call_broadcast, E2 (TD_F32, S (2, 3), TD_F32, S (2)), TD_ERR_SHAPE, "broadcast: shapes that broadcast expected, input 1 does not: input 0 (2, 3) f32, input 1 (2) f32" },
   { "swapaxes", call_swapaxes, E1 (TD_F32, TD_SCALAR), TD_ERR_SHAPE, "swapaxes: -x.ndim <= axis < x.ndim expected, got axis 0: x () f32" },
   { "flip", call_flip, E1 (TD_F32, S (3)), TD_ERR_SHAPE, "flip: -x.ndim <= axis < x.ndim expected, got axis 1: x (3) f32" },

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
-#include "ops/layers.h"
+#include "compute/cpu/cpu.h"
+#include "compute/ops/layers.h"
 
 #define S(...) TD_SHAPE (__VA_ARGS__)
 #define CALL(name, ...)                                                                        \
@@ -372,6 +372,47 @@ WHOLE (lstm_grad)
     }
 }
 
+CALL (linear_rows, y[0] = td_linear_axes (x[0], x[1], x[2], 2))
+/* Of x (n, m, in ...), W (out, in), b: rows of both first axes. */
+WHOLE (linear_rows)
+{
+  const int64_t in_size = c->in[1].shape.dim[1], n = td_shape_size (&c->in[0].shape) / in_size;
+  const int64_t o_size = c->in[1].shape.dim[0];
+
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t o = 0; o < o_size; o++)
+      {
+        double y = in[2][o];
+
+        for (int64_t k = 0; k < in_size; k++)
+          y += in[0][i * in_size + k] * in[1][o * in_size + k];
+        out[0][i * o_size + o] = y;
+      }
+}
+
+/* Of e1 (n, j), e2 (n, k), W (j, k, l), and V1, V2, b if there are. */
+WHOLE (bilinear)
+{
+  const int64_t *W = c->in[2].shape.dim, n = c->out[0].dim[0];
+
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t l = 0; l < W[2]; l++)
+      {
+        double y = c->n_in == 6 ? in[5][l] : 0;
+
+        for (int64_t j = 0; j < W[0]; j++)
+          for (int64_t k = 0; k < W[1]; k++)
+            y += in[0][i * W[0] + j] * in[1][i * W[1] + k] * in[2][(j * W[1] + k) * W[2] + l];
+        for (int64_t j = 0; c->n_in == 6 && j < W[0]; j++)
+          y += in[0][i * W[0] + j] * in[3][j * W[2] + l];
+        for (int64_t k = 0; c->n_in == 6 && k < W[1]; k++)
+          y += in[1][i * W[1] + k] * in[4][k * W[2] + l];
+        out[0][i * W[2] + l] = y;
+      }
+}
+CALL (bilinear, y[0] = td_bilinear (x[0], x[1], x[2], x[3], x[4], x[5]))
+CALL (bilinear_plain, y[0] = td_bilinear (x[0], x[1], x[2], NULL, NULL, NULL))
+
 /* --- the tables --- */
 
 // clang-format off
@@ -392,6 +433,10 @@ const OpCase op_cases_layers[] = {
   ROW ("linear", linear, 3, .in = { X (3, 4), X (2, 4), X (2) }, .out = { S (3, 2) }),
   { .op = "linear", .variant = "of 3 axes", .call = call_linear, .n_in = 3, .n_out = 1, .in = { X (3, 2, 2), X (2, 4), X (2) }, .out = { S (3, 2) }, .whole = whole_linear },
   { .op = "linear", .variant = "without bias", .call = call_linear_no_bias, .n_in = 2, .n_out = 1, .in = { X (3, 4), X (2, 4) }, .out = { S (3, 2) }, .whole = whole_linear },
+  ROW ("linear", linear_rows, 3, .in = { X (2, 3, 2, 2), X (2, 4), X (2) }, .out = { S (2, 3, 2) }),
+  ROW ("bilinear", bilinear, 6, .in = { X (3, 4), X (3, 2), X (4, 2, 3), X (4, 3), X (2, 3), X (3) }, .out = { S (3, 3) }, .loose = 4),
+  { .op = "bilinear", .variant = "without bias", .call = call_bilinear_plain, .n_in = 3, .n_out = 1, .in = { X (3, 4), X (3, 2), X (4, 2, 3) }, .out = { S (3, 3) }, .whole = whole_bilinear, .loose = 4 },
+  { .op = "bilinear", .variant = "of 3 axes", .call = call_bilinear_plain, .n_in = 3, .n_out = 1, .in = { X (3, 2, 2), X (3, 2, 1), X (4, 2, 3) }, .out = { S (3, 3) }, .whole = whole_bilinear, .loose = 4 },
   ROW ("batch_normalization", batch_norm, 3, .in = { X (4, 2, 3), POSITIVE (2), X (2) }, .out = { S (4, 2, 3) }, .loose = 4),
   { .op = "batch_normalization", .variant = "of 2 axes", .call = call_batch_norm, .n_in = 3, .n_out = 1, .in = { X (5, 3), POSITIVE (3), X (3) }, .out = { S (5, 3) }, .whole = whole_batch_norm, .loose = 4 },
   { .op = "batch_normalization_grad", .variant = "", .call = call_batch_norm_grad, .n_in = 3, .n_out = 3, .in = { X (4, 2, 3), POSITIVE (2), X (4, 2, 3) }, .out = { S (4, 2, 3), S (2), S (2) }, .whole = whole_batch_norm_grad, .loose = 10 },
@@ -417,7 +462,17 @@ const int n_op_cases_layers = (int)(sizeof op_cases_layers / sizeof op_cases_lay
 
 #define E2(d, s, e, t) 2, { { d, s }, { e, t } }
 #define E3(d, s, e, t, f, u) 3, { { d, s }, { e, t }, { f, u } }
+CALL (linear_no_features, y[0] = td_linear_axes (x[0], x[1], NULL, 2))
+CALL (bilinear_half, y[0] = td_bilinear (x[0], x[1], x[2], NULL, x[3], NULL))
+CALL (bilinear_4, y[0] = td__applyn (&td__bilinear_class, NULL, NULL, x, 4))
+#define E4(d, s, e, t, f, u, g, v) 4, { { d, s }, { e, t }, { f, u }, { g, v } }
 const OpError op_errors_layers[] = {
+  { "linear", call_linear_no_features, E2 (TD_F32, S (2, 3), TD_F32, S (5, 3)), TD_ERR_SHAPE, "linear: 0 < n_batch_axes < x.ndim expected, got 2: x (2, 3) f32, W (5, 3) f32" },
+  { "bilinear", call_bilinear_plain, E3 (TD_F32, S (2, 4), TD_F32, S (2, 3), TD_F32, S (4, 2, 5)), TD_ERR_SHAPE, "bilinear: prod (e2.shape[1:]) == W.shape[1] expected, got 3 != 2: e1 (2, 4) f32, e2 (2, 3) f32, W (4, 2, 5) f32" },
+  { "bilinear", call_bilinear_plain, E3 (TD_F32, S (2, 4), TD_F32, S (3, 2), TD_F32, S (4, 2, 5)), TD_ERR_SHAPE, "bilinear: e1.shape[0] == e2.shape[0] expected, got 2 != 3: e1 (2, 4) f32, e2 (3, 2) f32, W (4, 2, 5) f32" },
+  { "bilinear", call_bilinear_plain, E3 (TD_F32, S (2, 4), TD_F32, S (2), TD_F32, S (4, 2, 5)), TD_ERR_SHAPE, "bilinear: e2.ndim >= 2 expected, got 1: e1 (2, 4) f32, e2 (2) f32, W (4, 2, 5) f32" },
+  { "bilinear", call_bilinear_half, E4 (TD_F32, S (2, 4), TD_F32, S (2, 2), TD_F32, S (4, 2, 5), TD_F32, S (2, 5)), TD_ERR_ARG, "bilinear: V1, V2 and b, or none of them, expected: e1 (2, 4) f32, e2 (2, 2) f32, W (4, 2, 5) f32, V2 (2, 5) f32" },
+  { "bilinear", call_bilinear_4, E4 (TD_F32, S (2, 4), TD_F32, S (2, 2), TD_F32, S (4, 2, 5), TD_F32, S (4, 5)), TD_ERR_ARG, "bilinear: V1, V2 and b, or none of them, expected: e1 (2, 4) f32, e2 (2, 2) f32, W (4, 2, 5) f32, V1 (4, 5) f32" },
   { "matmul", call_matmul, E2 (TD_F32, S (2, 3), TD_F32, S (2, 3)), TD_ERR_SHAPE, "matmul: a.shape[1] == b.shape[0] expected, got 3 != 2: a (2, 3) f32, b (2, 3) f32" },
   { "matmul", call_matmul, E2 (TD_F32, S (3), TD_F32, S (2, 3)), TD_ERR_SHAPE, "matmul: as many columns of op (a) as rows of op (b) expected: a (3) f32, b (2, 3) f32" },
   { "batch_matmul", call_batch_matmul, E2 (TD_F32, S (2, 3, 4), TD_F32, S (3, 4, 2)), TD_ERR_SHAPE, "batch_matmul: a.shape[0] == b.shape[0] expected, got 2 != 3: a (2, 3, 4) f32, b (3, 4, 2) f32" },

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/losses.h"
+#include "compute/ops/losses.h"
 
 #define S(...) TD_SHAPE (__VA_ARGS__)
 #define CALL(name, ...)                                                                        \

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
+#include "compute/cpu/cpu.h"
 
 #define S(...) TD_SHAPE (__VA_ARGS__)
 #define CALL(name, ...)                                                                        \
@@ -379,6 +379,24 @@ WHOLE (random_normal)
   stream (TD_RANDOM_NORMAL, 0, out[0], 15);
 }
 
+/* --- squares and lengths --- */
+
+CALL (squared_difference, y[0] = td_squared_difference (x[0], x[1]))
+MAP (squared_difference, (a - b) * (a - b))
+
+static double
+fold_length (const double *v, int64_t n)
+{
+  double sum = 0;
+
+  for (int64_t i = 0; i < n; i++)
+    sum += v[i] * v[i];
+  return sqrt (sum);
+}
+CALL (length, y[0] = td_sqrt_sum_square (x[0]))
+CALL (length_1, y[0] = td_sqrt_sum_square_axes (x[0], (const int[]){ 1 }, 1, false))
+CALL (length_02, y[0] = td_sqrt_sum_square_axes (x[0], (const int[]){ 0, -1 }, 2, true))
+
 /* --- the tables --- */
 
 // clang-format off
@@ -456,6 +474,10 @@ const OpCase op_cases_math[] = {
   ROW ("random_like", random_normal, 1, .in = { X (3, 5) }, .out = { S (3, 5) }, .flags = OP_NO_GRAD),
   ROW ("average", average, 2, .in = { X (2, 3, 4), POSITIVE (2, 3, 4) }, .out = { S (1, 3, 1) }),
   ROW ("average", average_row, 2, .in = { X (2, 3, 4), POSITIVE (3) }, .out = { S (2, 4) }),
+  MAP_ROW ("squared_difference", squared_difference, 2, .in = { X (3, 5), X (3, 5) }, .out = { S (3, 5) }),
+  { .op = "sqrt_sum_square", .variant = "all", .call = call_length, .n_in = 1, .n_out = 1, .in = { X (2, 3, 4) }, .out = { { 0, { 0 } } }, .fold = fold_length, .mask = 7 },
+  { .op = "sqrt_sum_square", .variant = "middle", .call = call_length_1, .n_in = 1, .n_out = 1, .in = { X (2, 3, 4) }, .out = { S (2, 4) }, .fold = fold_length, .mask = 2 },
+  { .op = "sqrt_sum_square", .variant = "ends", .call = call_length_02, .n_in = 1, .n_out = 1, .in = { X (2, 3, 4) }, .out = { S (1, 3, 1) }, .fold = fold_length, .mask = 5 },
   ROW ("average", average_all, 1, .in = { X (2, 3, 4) }, .out = { { 0, { 0 } } }),
 };
 const int n_op_cases_math = (int)(sizeof op_cases_math / sizeof op_cases_math[0]);
@@ -467,7 +489,11 @@ CALL (einsum_parts, y[0] = td_einsum ("ij,j->i", x, 1))
 CALL (einsum_sign, y[0] = td_einsum ("i+j", x, 1))
 CALL (softplus_0, y[0] = td_softplus_ (x[0], &(TdSoftplusOpt){ .beta = 0 }))
 CALL (clipped_relu_below, y[0] = td_clipped_relu_ (x[0], &(TdClippedReluOpt){ .z = -1 }))
+CALL (length_3, y[0] = td_sqrt_sum_square_axes (x[0], (const int[]){ 3 }, 1, false))
 const OpError op_errors_math[] = {
+  { "squared_difference", call_squared_difference, E2 (TD_F32, S (2, 3), TD_F32, S (3)), TD_ERR_SHAPE, "squared_difference: x1.shape == x2.shape expected: x1 (2, 3) f32, x2 (3) f32" },
+  { "sqrt_sum_square", call_length, E1 (TD_I32, S (2, 3)), TD_ERR_DTYPE, "sqrt_sum_square: a floating-point x expected: x (2, 3) i32" },
+  { "sqrt_sum_square", call_length_3, E1 (TD_F32, S (2, 3)), TD_ERR_SHAPE, "sqrt_sum_square: -x.ndim <= axis < x.ndim expected, got axis 3: x (2, 3) f32" },
   { "elu", call_elu, E1 (TD_I32, S (2, 3)), TD_ERR_DTYPE, "elu: a floating-point x expected: x (2, 3) i32" },
   { "gelu_grad", call_gelu_grad, E2 (TD_F32, S (2, 3), TD_F32, S (3)), TD_ERR_SHAPE, "gelu_grad: x.shape == gy.shape expected: x (2, 3) f32, gy (3) f32" },
   { "softplus", call_softplus_0, E1 (TD_F32, S (3)), TD_ERR_ARG, "softplus: beta != 0 expected, got 0: x (3) f32" },

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/windows.h"
+#include "compute/ops/windows.h"
 
 #define S(...) TD_SHAPE (__VA_ARGS__)
 #define CALL(name, ...)                                                                        \

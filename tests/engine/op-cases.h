@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "ops/ops.h"
+#include "compute/ops/ops.h"
 
 /** An input: numbers spread over [low, high], or `values`; dtype 0 (TD_F32) stands for the
  * floating-point dtype of the run. */

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/observer.h"
+#include "compute/core/observer.h"
 
 /** All that an observer must have, and nothing that is optional. */
 extern const TdObserver quiet_observer;

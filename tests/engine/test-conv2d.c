@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/conv.h"
-#include "cpu/cpu.h"
+#include "compute/cpu/conv.h"
+#include "compute/cpu/cpu.h"
 
 typedef struct
 {

@@ -2,8 +2,8 @@
  * special numbers, adding into a gradient, and the same bits from every instruction set.
  *
  * SPDX-License-Identifier: MIT */
-#include "cpu/cpu.h"
-#include "cpu/vector.h"
+#include "compute/cpu/cpu.h"
+#include "compute/cpu/vector.h"
 #include "td-test.h"
 
 #include <float.h>

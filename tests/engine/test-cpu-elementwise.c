@@ -1,8 +1,8 @@
 /* The CPU's element-by-element kernels, called directly: accuracy, NaN, equal bits on every
  * instruction set, half precision, random numbers.
  * SPDX-License-Identifier: MIT */
-#include "cpu/cpu.h"
-#include "cpu/vector.h"
+#include "compute/cpu/cpu.h"
+#include "compute/cpu/vector.h"
 #include "scalar-ops.h"
 #include "td-test.h"
 

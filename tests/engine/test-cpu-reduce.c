@@ -1,6 +1,6 @@
 /* The CPU's reductions, walks, index kernels, updates, statistics and threads, called directly.
  * SPDX-License-Identifier: MIT */
-#include "cpu/cpu.h"
+#include "compute/cpu/cpu.h"
 #include "td-test.h"
 
 #include <math.h>

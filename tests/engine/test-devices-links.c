@@ -4,9 +4,9 @@
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "fake-remote.h"
-#include "tape/td-tape-reader.h"
+#include "td-tape-reader.h"
 #include "td-test.h"
 
 #include <stdio.h>
@@ -231,21 +231,32 @@ recording__has_the_same_statistics_and_values_far_away (void **state)
   here = tape_open (here_path);
   there = tape_open (there_path);
   assert_true (here.it->n_stats > 4 && here.it->n_tensors > 4);
-  assert_int_equal (here.it->n_stats, there.it->n_stats);
-  assert_int_equal (here.it->n_tensors, there.it->n_tensors);
-  assert_memory_equal (here.it->stats, there.it->stats,
-                       here.it->n_stats * sizeof *here.it->stats);
-  for (uint32_t i = 0; i < here.it->n_tensors; i++)
+  /* Of a device that counts later, outputs are counted; here leaves and sums of gradients, too.
+   */
+  assert_true (there.it->n_stats > 4 && there.it->n_stats <= here.it->n_stats);
+  assert_true (there.it->n_tensors > 4 && there.it->n_tensors <= here.it->n_tensors);
+  for (uint32_t i = 0; i < there.it->n_stats; i++)
     {
-      TdTapeTensorRecord record;
-      int64_t n
-          = td_tape_tensor_read (here.reader, &here.it->tensors[i], &record, a, 0, sizeof a);
+      bool found = false;
+
+      for (uint32_t k = 0; k < here.it->n_stats; k++)
+        found |= memcmp (&there.it->stats[i], &here.it->stats[k], sizeof *here.it->stats) == 0;
+      assert_true (found);
+    }
+  for (uint32_t i = 0; i < there.it->n_tensors; i++)
+    {
+      TdTapeTensorRecord far_record, record;
+      const int64_t n = td_tape_tensor_read (there.reader, &there.it->tensors[i], &far_record,
+                                             b, 0, sizeof b);
+      bool found = false;
 
       assert_true (n > 0);
-      assert_int_equal (
-          td_tape_tensor_read (there.reader, &there.it->tensors[i], &record, b, 0, sizeof b),
-          n);
-      assert_memory_equal (a, b, (size_t)n);
+      for (uint32_t k = 0; k < here.it->n_tensors; k++)
+        found
+            |= td_tape_tensor_read (here.reader, &here.it->tensors[k], &record, a, 0, sizeof a)
+                   == n
+               && memcmp (a, b, (size_t)n) == 0;
+      assert_true (found);
     }
   tape_close (&here);
   tape_close (&there);

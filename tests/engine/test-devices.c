@@ -6,11 +6,11 @@
 
 #include <tapedeck.h>
 
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "fake-remote.h"
 #include "td-test.h"
 
-#include "links/link.h"
+#include "train/links/link.h"
 
 #include <errno.h>
 #include <stdio.h>

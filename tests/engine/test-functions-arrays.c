@@ -2,6 +2,9 @@
  * SPDX-License-Identifier: MIT */
 #include "start.h"
 
+#include "compute/ops/ops.h"
+
+#include <math.h>
 #include <string.h>
 
 enum
@@ -171,6 +174,45 @@ arrays__say_what_they_refuse_on_one_line (void **unused)
     }
 }
 
+/* y of x in another size, and the gradient of the sum of its squares. */
+static void
+resize_both_ways (const TdResizeImagesOpt *o, double *numbers)
+{
+  TdVar *x = td_variable (td_arange (TD_F64, 0, 48, 1), NULL), *y;
+
+  y = td_resize_images_ (td_reshape (td_sin (x), TD_SHAPE (2, 2, 3, 4)), 5, 7, o);
+  td_read (y, numbers, 140 * sizeof *numbers);
+  y = td_sum (td_mul (y, y));
+  td_backward (y, 0);
+  td_read (td_grad (x), numbers + 140, 48 * sizeof *numbers);
+}
+
+static void
+resize_images__gathers_where_a_device_has_no_kernel (void **state)
+{
+  static const TdResizeImagesOpt ways[]
+      = { { "bilinear", true, 0 }, { "bilinear", false, 0 }, { "nearest", true, 0 } };
+  TdDevice *d = td_device_get ("cpu");
+  const TdDeviceOps *own = d->ops;
+  TdDeviceOps bare = *own;
+
+  (void)state;
+  td_test_needs_cpu ("what it compares is the CPU's kernel");
+  bare.resize = NULL;
+  for (int i = 0; i < TD_ARRAY_LENGTH (ways); i++)
+    {
+      double kernel[188], gathered[188];
+
+      resize_both_ways (&ways[i], kernel);
+      d->ops = &bare;
+      resize_both_ways (&ways[i], gathered);
+      d->ops = own;
+      assert_null (td_error ());
+      for (int k = 0; k < 188; k++)
+        assert_true (fabs (kernel[k] - gathered[k]) < 1e-13);
+    }
+}
+
 int
 main (void)
 {
@@ -179,6 +221,7 @@ main (void)
     td_test (split_axis_indices__keeps_the_gradient_of_a_piece_when_the_others_die),
     td_test (arrays__may_be_empty),
     td_test (arrays__have_no_gradient_where_there_is_none),
+    td_test (resize_images__gathers_where_a_device_has_no_kernel),
     td_test (arrays__say_what_they_refuse_on_one_line),
   };
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
-#include "cpu/gemm.h"
+#include "compute/cpu/cpu.h"
+#include "compute/cpu/gemm.h"
 
 static const char *const tile_names[] = { "avx512", "avx2", "plain" };
 

@@ -1,6 +1,6 @@
 /* The gradient checks themselves: they pass what is right, and name what is wrong.
  * SPDX-License-Identifier: MIT */
-#include "ops/ops.h"
+#include "compute/ops/ops.h"
 #include "td-test.h"
 
 #include <math.h>
@@ -210,6 +210,51 @@ check_backward__refuses_half_precision (void **state)
     }
 }
 
+static void
+call_absolute (void *user, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  out[0] = td_absolute (in[0]);
+}
+
+static void
+check_backward__says_that_a_point_lies_at_a_kink (void **state)
+{
+  TdVar *x = td_tensor (TD_F64, TD_SHAPE (3), (const double[]){ 1, 1e-5, -1 });
+  TdCheckOpt o = td_check_options ();
+
+  o.eps = 1e-3;
+  assert_int_equal (td_check_backward_ (call_absolute, NULL, &x, 1, NULL, 1, &o),
+                    TD_ERR_NUMERIC);
+  assert_contains (td_error ()->message, "input 0 at (1) lies at a kink: slope ");
+  assert_contains (td_error ()->message, "choose another point, or a smaller eps");
+  td_error_clear ();
+  o.eps = 1e-6; /* no longer across it */
+  assert_int_equal (td_check_backward_ (call_absolute, NULL, &x, 1, NULL, 1, &o), TD_OK);
+}
+
+static void
+check_backward__refuses_an_eps_that_is_no_step (void **state)
+{
+  TdVar *x = td_ones (TD_F64, TD_SHAPE (2)), *gx;
+  TdCheckOpt o = td_check_options ();
+  const double wrong[] = { 0, -1e-3, NAN, INFINITY };
+
+  for (int i = 0; i < 4; i++)
+    {
+      o.eps = wrong[i];
+      assert_int_equal (td_check_backward_ (call_absolute, NULL, &x, 1, NULL, 1, &o),
+                        TD_ERR_ARG);
+      assert_contains (td_error ()->message, "eps > 0 expected");
+      td_error_clear ();
+      assert_int_equal (td_check_double_backward_ (call_absolute, NULL, &x, 1, NULL, 1, &o),
+                        TD_ERR_ARG);
+      td_error_clear ();
+      assert_int_equal (td_numerical_grad (call_absolute, NULL, &x, 1, NULL, 1, wrong[i], &gx),
+                        TD_ERR_ARG);
+      td_error_clear ();
+    }
+}
+
 int
 main (int argc, char **argv)
 {
@@ -222,6 +267,8 @@ main (int argc, char **argv)
     td_test (check_backward__takes_the_same_random_numbers_each_time),
     td_test (check_backward__refuses_a_function_without_output),
     td_test (check_backward__refuses_half_precision),
+    td_test (check_backward__says_that_a_point_lies_at_a_kink),
+    td_test (check_backward__refuses_an_eps_that_is_no_step),
   };
 
   td_init (&argc, &argv);

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "td-test.h"
 
 #include <math.h>

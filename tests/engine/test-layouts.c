@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "fixture.h"
 
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "fake-remote.h"
 
 #include <math.h>

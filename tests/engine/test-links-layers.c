@@ -160,6 +160,71 @@ maxout__takes_the_largest_of_each_pool (void **state)
 }
 
 static void
+linear__has_several_axes_of_rows (void **state)
+{
+  TdLink *l = td_linear_new (NULL, "l", TD_INFER, 4, .n_batch_axes = 2);
+  TdVar *x = wide (TD_SHAPE (2, 3, 5, 1), 1), *y = td_link (l, x);
+
+  (void)state;
+  assert_shape (y, TD_SHAPE (2, 3, 4));
+  assert_shape (td_link_param (l, "W"), TD_SHAPE (4, 5));
+  fill_params (l, 8);
+  assert_same (td_reshape (td_link (l, x), TD_SHAPE (6, 4)),
+               td_linear (td_reshape (x, TD_SHAPE (6, 5)), td_link_param (l, "W"),
+                          td_link_param (l, "b")),
+               0);
+  check_gradients (l, plain_call, &x, 1, 1);
+  td_link (l, wide (TD_SHAPE (2, 3), 1));
+  assert_contains (said (TD_ERR_SHAPE), "0 < n_batch_axes < x.ndim expected, got 2");
+  td_link (td_linear_new (NULL, "z", TD_INFER, 4, .n_batch_axes = 2),
+           wide (TD_SHAPE (2, 3), 1));
+  assert_contains (said (TD_ERR_SHAPE), "x with 3 or more axes expected, got (2, 3)");
+  td_linear_new (NULL, "m", 5, 4, .n_batch_axes = -1);
+  assert_contains (said (TD_ERR_ARG), "got -1");
+}
+
+static void
+bilinear__weighs_pairs_of_features (void **state)
+{
+  TdLink *l = td_bilinear_new (NULL, "l", 3, 2, 4);
+  TdLink *plain = td_bilinear_new (NULL, "p", 3, 2, 4, .nobias = true);
+  TdVar *e[2] = { wide (TD_SHAPE (5, 3), 1), wide (TD_SHAPE (5, 2), 2) }, *y;
+  const double *a = numbers (e[0]), *c = numbers (e[1]), *u, *W, *V1, *V2, *b;
+
+  (void)state;
+  assert_string_equal (param_keys (l), "W V1 V2 b ");
+  assert_string_equal (param_keys (plain), "W ");
+  assert_true (numbers (td_link_param (l, "b"))[3] == 0);
+  fill_params (l, 8);
+  plain_call (l, e, 2, &y, 1);
+  u = numbers (y);
+  W = numbers (td_link_param (l, "W"));
+  V1 = numbers (td_link_param (l, "V1"));
+  V2 = numbers (td_link_param (l, "V2"));
+  b = numbers (td_link_param (l, "b"));
+  for (int i = 0; i < 20; i++)
+    {
+      const int n = i / 4, o = i % 4;
+      double sum = b[o];
+
+      for (int j = 0; j < 3; j++)
+        for (int k = 0; k < 2; k++)
+          sum += a[3 * n + j] * c[2 * n + k] * W[8 * j + 4 * k + o];
+      for (int j = 0; j < 3; j++)
+        sum += a[3 * n + j] * V1[4 * j + o];
+      for (int k = 0; k < 2; k++)
+        sum += c[2 * n + k] * V2[4 * k + o];
+      assert_true (fabs (u[i] - sum) < 1e-14);
+    }
+  check_gradients (l, plain_call, e, 2, 1);
+  check_gradients (plain, plain_call, e, 2, 1);
+  td_link (l, e[0]);
+  assert_contains (said (TD_ERR_ARG), "two inputs and one output expected, got 1 and 1");
+  td_bilinear_new (NULL, "m", 3, 0, 4);
+  assert_contains (said (TD_ERR_ARG), "got 3, 0 and 4");
+}
+
+static void
 highway__mixes_the_layer_with_its_input (void **state)
 {
   TdLink *l = td_highway_new (NULL, "l", 4, .activate = td_tanh);
@@ -527,6 +592,8 @@ main (void)
     wide_test (prelu__trains_the_slope_below_zero),
     wide_test (swish__trains_its_beta),
     wide_test (maxout__takes_the_largest_of_each_pool),
+    wide_test (linear__has_several_axes_of_rows),
+    wide_test (bilinear__weighs_pairs_of_features),
     wide_test (highway__mixes_the_layer_with_its_input),
     wide_test (layer_normalization__takes_each_row_for_itself),
     wide_test (batch_normalization__takes_its_size_from_the_first_input),

@@ -1,7 +1,7 @@
 /* What one row per operation cannot say: labels, kinks, NaN on the way back, both ways to the
  * product's gradient, accumulation inside kernels, views, empty arrays, broken sums.
  * SPDX-License-Identifier: MIT */
-#include "ops/ops.h"
+#include "compute/ops/ops.h"
 #include "td-test.h"
 
 #include <math.h>
@@ -81,7 +81,7 @@ labels__are_chainers (void **state)
 
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     {
-      const TdOpClass *c = td__op_find (rows[i][0]);
+      const TdOpClass *c = td_op_class_find (rows[i][0]);
 
       assert_non_null (c);
       assert_string_equal (c->label, rows[i][1]);
@@ -90,7 +90,7 @@ labels__are_chainers (void **state)
     {
       char text[64];
 
-      td__op_find (printed[i].op)->print (&printed[i].c, text, sizeof text);
+      td_op_class_find (printed[i].op)->print (&printed[i].c, text, sizeof text);
       assert_string_equal (text, printed[i].label);
     }
 }
@@ -109,7 +109,7 @@ every_class__says_what_it_is (void **state)
       assert_true (c->label != NULL || c->print != NULL);
       assert_true (c->forward != NULL || (c->flags & TD_OP_VIEW) != 0);
       assert_true (c->backward != NULL || (c->flags & TD_OP_NO_GRAD) != 0);
-      assert_ptr_equal (td__op_find (c->name), c);
+      assert_ptr_equal (td_op_class_find (c->name), c);
       for (int k = 0; k < c->n_attrs; k++)
         {
           const TdAttr *a = &c->attrs[k];
@@ -120,7 +120,7 @@ every_class__says_what_it_is (void **state)
                        || (a->n_offset > 0 && a->n_offset < c->attrs_size));
         }
     }
-  assert_null (td__op_find ("no such operation"));
+  assert_null (td_op_class_find ("no such operation"));
 }
 
 static void

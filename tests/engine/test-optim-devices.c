@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../engine/cpu/cpu.h"
+#include "compute/cpu/cpu.h"
 #include "../support/fake-remote.h"
 #include "optim-rig.h"
 

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cpu/cpu.h"
+#include "compute/cpu/cpu.h"
 
 enum
 {

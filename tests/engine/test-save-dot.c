@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "start.h"
 
@@ -121,6 +122,32 @@ dot__obeys_its_options (void **state)
   td_error_clear ();
   assert_int_equal (td_save_dot (x, td_test_tmp ("no/x.dot"), NULL), TD_ERR_IO);
   td_error_clear ();
+  assert_int_equal (td_save_dot (x, td_test_tmp ("x.txt"), NULL), TD_ERR_ARG);
+  assert_contains (td_error ()->message, "ends in .dot, .png, .svg or .pdf expected");
+  assert_int_not_equal (access (td_test_tmp ("x.txt"), F_OK), 0);
+  td_error_clear ();
+}
+
+static void
+dot__has_what_several_roots_share_once (void **state)
+{
+  TdVar *x = td_variable (td_ones (TD_F32, TD_SCALAR), "x"), *h = td_exp (x);
+  TdVar *roots[] = { td_sin (h), td_cos (h), h };
+  const char *path = td_test_tmp ("roots.dot");
+  char *text;
+  size_t n;
+
+  (void)state;
+  assert_int_equal (td_save_dot_all (roots, 3, path, NULL), TD_OK);
+  text = td_test_read_file (path, &n);
+  assert_string_equal (text, "digraph graphname{rankdir=TB;0 [label=\"x: float32\"," VARIABLE
+                             "1 [label=\"float32\"," VARIABLE "2 [label=\"float32\"," VARIABLE
+                             "3 [label=\"float32\"," VARIABLE "4 [label=\"Exp\"," FUNCTION
+                             "5 [label=\"Sin\"," FUNCTION "6 [label=\"Cos\"," FUNCTION
+                             "0 -> 4;4 -> 1;1 -> 5;5 -> 2;1 -> 6;6 -> 3;}");
+  free (text);
+  assert_int_equal (td_save_dot_all (roots, 0, path, NULL), TD_ERR_ARG);
+  td_error_clear ();
 }
 
 static void
@@ -165,6 +192,7 @@ main (void)
     engine_test (dot__is_chainers_for_the_static_example),
     engine_test (dot__draws_an_argument_used_twice_once),
     engine_test (dot__obeys_its_options),
+    engine_test (dot__has_what_several_roots_share_once),
     engine_test (dot__escapes_a_hostile_name),
     engine_test (dot__names_arguments_and_links_in_rich_form),
   };

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../engine/serial/none-pickle.h"
-#include "../../engine/serial/serializer.h"
+#include "train/serial/none-pickle.h"
+#include "train/serial/npy-header.h"
+#include "train/serial/serializer.h"
 #include "start.h"
 
 /* An object with a field of each kind, and a child. */
@@ -341,6 +342,50 @@ npz__refuses_a_bomb_by_its_sizes (void **state)
   td_error_clear ();
 }
 
+/* numpy's own forms are read; what Python would have to compute, or another key, is not. */
+static void
+npy_header__is_plain_values (void **state)
+{
+  static const struct
+  {
+    const char *text;
+    bool ok;
+    int ndim;
+  } rows[] = {
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }  \n", true, 2 },
+    { "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3)}", true, 2 },
+    { "{'shape': (), 'descr': \"<U5\", 'fortran_order': False}", true, 0 },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3L,), }", true, 1 },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (2 * 3,), }", false, 0 },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (3), }", false, 0 },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (2, -3), }", false, 0 },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (2,, 3), }", false, 0 },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (2 3), }", false, 0 },
+    { "{'descr': '<' 'f4', 'fortran_order': False, 'shape': (2, 3), }", false, 0 },
+    { "{'descr': '<f4' + '', 'fortran_order': False, 'shape': (2, 3), }", false, 0 },
+    { "{'descr': '<f4', 'fortran_order': not True, 'shape': (2, 3), }", false, 0 },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), 'x': 1}", false, 0 },
+    { "{'descr': '<f4', 'descr': '<f8', 'fortran_order': False, 'shape': (2, 3)}", false, 0 },
+    { "{'descr': '<f4', 'shape': (2, 3), }", false, 0 },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } or exit ()", false, 0 },
+    { "dict (descr='<f4', fortran_order=False, shape=(2, 3))", false, 0 },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)", false, 0 },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", false, 0 },
+    { "", false, 0 },
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    {
+      TdNpyHeader header;
+
+      if (td__npy_header_parse (rows[i].text, &header) != rows[i].ok)
+        fail_msg ("%s", rows[i].text);
+      if (rows[i].ok)
+        assert_int_equal (header.shape.ndim, rows[i].ndim);
+    }
+}
+
 int
 main (void)
 {
@@ -354,6 +399,7 @@ main (void)
     engine_test (npz__knows_only_the_pickle_of_none),
     engine_test (npz__takes_a_model_out_of_a_larger_file),
     engine_test (dy18__a_changed_model_keeps_the_parameters_that_fit),
+    engine_test (npy_header__is_plain_values),
     engine_test (npz__refuses_a_bomb_by_its_sizes),
   };
 

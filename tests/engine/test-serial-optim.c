@@ -262,6 +262,22 @@ opt_file__keeps_a_dynamic_loss_scale (void **state)
   assert_int_equal (td_finish (), 0);
 }
 
+static void
+opt_file__knows_parameters_that_wait_for_their_shape (void **state)
+{
+  const char *path = td_test_tmp ("opt.npz");
+  TdLink *lazy;
+  TdOpt *opt;
+
+  (void)state;
+  rig_start (TD_F32);
+  lazy = second_model (true, TD_F32);
+  opt = td_momentum_sgd_new (lazy);
+  assert_int_equal (td_save_npz (path, opt), TD_OK);
+  assert_int_equal (td_load_npz (path, td_momentum_sgd_new (lazy)), TD_OK);
+  assert_int_equal (td_finish (), 0);
+}
+
 int
 main (void)
 {
@@ -272,6 +288,7 @@ main (void)
     td_test (opt_file__is_read_as_chainer_wrote_it),
     td_test (opt_file__that_does_not_fit_changes_nothing),
     td_test (opt_file__keeps_a_dynamic_loss_scale),
+    td_test (opt_file__knows_parameters_that_wait_for_their_shape),
   };
 
   return cmocka_run_group_tests_name ("serial-optim", tests, NULL, NULL);

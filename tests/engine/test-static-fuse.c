@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "static-rig.h"
-#include "ops/ops.h"
+#include "compute/ops/ops.h"
 #include "static/entry.h"
 
 #include <string.h>

@@ -395,7 +395,7 @@ recurrent (void *user)
         note_link (r.root);
       }
   expect_calls (s, 12, 0);
-  expect_miss (s, "keeps the state of a recurrent link", "pass it as an argument", NULL);
+  expect_miss (s, "keeps the state of a recurrent link", "td_stateless_lstm_new", NULL);
   if (is_static_run ())
     assert_int_equal (td_static_info (s).state, TD_STATIC_OFF);
   td_static_free (s);

@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #include "fixture.h"
 
-#include "../../engine/core/core.h"
-#include "../../engine/core/inside.h"
+#include "compute/core/core.h"
+#include "static/static.h"
 #include "quiet-observer.h"
 
 #include <math.h>
@@ -162,7 +162,8 @@ look_inside (Watch *w, bool after)
 
       if (!td__inside_run (k, &a, why, sizeof why))
         {
-          assert_true (after && !(td__inside_wanted && w->exact)); /* kept on the host only */
+          assert_true (after
+                       && !(td__engine.inside_wanted && w->exact)); /* kept on the host only */
           assert_non_null (strstr (why, "stop before it"));
           w->n_refused++;
           return;
@@ -344,10 +345,10 @@ look (bool wanted, Watch **code, Watch **w)
   (*w)->exact = is_on_host ();
   (*w)->code = (*code)->seen;
   (*w)->n_code = (*code)->n;
-  td__inside_wanted = wanted;
+  td__engine.inside_wanted = wanted;
   TD_SCOPE ("watched")
     run (*w, &watched);
-  td__inside_wanted = false;
+  td__engine.inside_wanted = false;
   assert_memory_equal (plain.W, watched.W, sizeof plain.W);
   assert_memory_equal (plain.scale, watched.scale, sizeof plain.scale);
   assert_memory_equal (plain.losses, watched.losses, sizeof plain.losses);
@@ -439,7 +440,7 @@ groups__know_which_operation_made_the_first_nan (void **state)
   (void)state;
   w->observer.before_op = expect_log;
   w->observer.after_op = expect_log;
-  td__inside_wanted = true;
+  td__engine.inside_wanted = true;
   for (w->call = 0; w->call < 4; w->call++)
     TD_SCOPE ("call")
       {
@@ -449,7 +450,7 @@ groups__know_which_operation_made_the_first_nan (void **state)
         td_static_call (s, &x, 1, &y, 1);
         td__engine.observer = NULL;
       }
-  td__inside_wanted = false;
+  td__engine.inside_wanted = false;
   assert_int_equal (td_static_info (s).n_replays, 3);
   assert_int_equal (w->n_groups, has_groups () ? 2 * 3 : 0);
   assert_int_equal (td__inside_n (), 0);

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "fixture.h"
 
-#include "../../engine/core/core.h"
+#include "compute/core/core.h"
 #include "quiet-observer.h"
 
 #include <stdio.h>

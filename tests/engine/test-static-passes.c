@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
+#include "compute/cpu/cpu.h"
 #include "static/entry.h"
 #include "static/pass.h"
 #include "static-rig.h"
@@ -88,7 +88,7 @@ overlap (const TdPlan *p, uint32_t a, uint32_t b)
 
 /* Inputs are whole when they are read; results do not lie on inputs, but exactly in place. */
 static void
-play_step (Arena *a, const TdStep *step)
+replay_step (Arena *a, const TdStep *step)
 {
   const TdSchedule *s = a->p->s;
 
@@ -108,13 +108,13 @@ play_step (Arena *a, const TdStep *step)
 }
 
 static void
-play_list (Arena *a, uint32_t list)
+replay_list (Arena *a, uint32_t list)
 {
   const TdSteps *steps = td__plan_list (a->p, list);
 
   for (uint32_t i = 0; i < steps->n; i++)
     if (td__step_computes (&steps->steps[i]))
-      play_step (a, &steps->steps[i]);
+      replay_step (a, &steps->steps[i]);
 }
 
 /* Nothing that is still read is overwritten, in forward and then in each backward. */
@@ -130,12 +130,12 @@ check_plan (const TdPlan *p)
   if (p->n_blocks == 0)
     assert_null (td__schedule_verify (p->s));
   assert_true (p->lower_bound <= p->arena_bytes);
-  play_list (&a, 0);
+  replay_list (&a, 0);
   memcpy (forward, a.owner, bytes);
   for (uint32_t list = 1; list <= p->s->n_backwards; list++)
     {
       memcpy (a.owner, forward, bytes);
-      play_list (&a, list);
+      replay_list (&a, list);
     }
   free (a.owner);
   free (forward);
@@ -445,7 +445,7 @@ static void
 passes__batches_of_random_programs_are_near (void **state)
 {
   (void)state;
-  assert_true (run_programs (td_static_options (), 300, N_PROGRAMS, 5).n_batched > 10);
+  assert_true (run_programs (td_static_options (), 300, 2 * N_PROGRAMS, 5).n_batched > 10);
 }
 
 /* --- what each does --- */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "start.h"
 
-#include "../../engine/train/trainer.h"
+#include "train/loop/trainer.h"
 
 #include <math.h>
 #include <stdio.h>

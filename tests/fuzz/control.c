@@ -2,7 +2,7 @@
  * the protocol, cut short, with bytes changed at random from a fixed seed, strung together.
  * Each is answered with one line, whose JSON is well formed, and the model goes on.
  * SPDX-License-Identifier: MIT */
-#include "agent/agent.h"
+#include "record/agent/agent.h"
 #include "record/ring.h"
 
 #include <tapedeck.h>

@@ -1,9 +1,11 @@
-/* Reads IDX, npz, safetensors, CSV and text files that may be anything, through the public
+/* Reads IDX, npz, npy, safetensors, CSV and text files that may be anything, through the public
  * functions. Built with libFuzzer (-fsanitize=fuzzer) it is a fuzzer; with main () below it
  * runs a corpus that it makes itself out of good files: every truncation, and bytes changed at
  * random from a fixed seed.  Each file is read whole or refused with one line.
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
+
+#include "mutate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t n);
 static char path[64];
 static TdLink *model;
 static TdOpt *opt;
+static TdTrainer *trainer;
 
 static void
 start (void)
@@ -25,6 +28,13 @@ start (void)
   td_link_add_param (td_link_child (model, "l1"), "b", TD_SHAPE (2));
   td_link_add_persistent (model, "n", td_zeros (TD_I64, TD_SCALAR));
   opt = td_adam_new (model);
+  trainer = td_trainer_new (
+      td_standard_updater_new (
+          td_serial_iterator_new (td_tuple_dataset_new (td_zeros (TD_F32, TD_SHAPE (4, 3)),
+                                                        td_zeros (TD_I32, TD_SHAPE (4))),
+                                  .batch_size = 2),
+          opt),
+      td_interval_trigger_new (4, "iteration"));
 }
 
 /* A refusal is one line; reading on must be possible. */
@@ -77,6 +87,11 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t n)
   settle ("safetensors");
   td_load_npz (path, opt);
   settle ("npz of an optimizer");
+  td_load_npz (path, trainer);
+  settle ("npz of a trainer");
+  TD_SCOPE ("npy")
+    td_load_npy (path);
+  settle ("npy");
   read_dataset (td_npz_open (path, NULL, NULL), "npz data");
   read_dataset (td_csv_open (path, .label_column = -1), "csv");
   TD_SCOPE ("text")
@@ -93,35 +108,75 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t n)
 }
 
 #ifndef TD_LIBFUZZER
-static uint64_t state = 88172645463325252u;
 
-static uint32_t
-random_below (uint32_t n)
+/* The check sums of a zip file's members that are stored as they are, made right again. */
+static void
+seal (uint8_t *zip, size_t n)
 {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return (uint32_t)(state >> 32) % n;
+  static const uint8_t local[4] = { 'P', 'K', 3, 4 }, central[4] = { 'P', 'K', 1, 2 };
+  uint32_t crcs[64];
+  int n_crcs = 0, at_crc = 0;
+
+  for (size_t at = 0; at + 46 <= n; at++)
+    if (memcmp (zip + at, local, 4) == 0 && n_crcs < 64)
+      {
+        size_t name = zip[at + 26] | (size_t)zip[at + 27] << 8,
+               extra = zip[at + 28] | (size_t)zip[at + 29] << 8, start = at + 30 + name + extra;
+        uint32_t bytes, crc = 0xffffffff;
+
+        memcpy (&bytes, zip + at + 18, sizeof bytes);
+        for (size_t i = start; i < n && i < start + bytes; i++)
+          {
+            crc ^= zip[i];
+            for (int k = 0; k < 8; k++)
+              crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+          }
+        crcs[n_crcs] = ~crc;
+        memcpy (zip + at + 14, &crcs[n_crcs++], sizeof crc);
+      }
+    else if (memcmp (zip + at, central, 4) == 0 && at_crc < n_crcs)
+      memcpy (zip + at + 16, &crcs[at_crc++], sizeof crcs[0]);
 }
 
 static void
 run_corpus (const uint8_t *good, size_t n)
 {
-  uint8_t *bad = malloc (n + 1);
+  const int rounds = fuzz_rounds (300);
+  uint8_t *bad = malloc (2 * n);
 
   if (bad == NULL)
     abort ();
   for (size_t i = 0; i <= n; i += 1 + i / 64)
     LLVMFuzzerTestOneInput (good, i);
-  for (int round = 0; round < 300; round++)
+  for (int round = 0; round < rounds; round++)
     {
-      memcpy (bad, good, n);
-      for (uint32_t k = 1 + random_below (4); k > 0; k--)
-        bad[random_below ((uint32_t)n)]
-            = random_below (4) == 0 ? 0xff : (uint8_t)random_below (256);
-      LLVMFuzzerTestOneInput (bad, n);
+      size_t length = fuzz_mutate (good, n, bad, 2 * n, round % 4 != 0);
+
+      if (round % 2 == 0)
+        seal (bad, length);
+      LLVMFuzzerTestOneInput (bad, length);
     }
   free (bad);
+}
+
+/* An array as the engine itself writes it. */
+static void
+run_npy (void)
+{
+  char name[80];
+  uint8_t *good;
+  size_t n;
+
+  snprintf (name, sizeof name, "/dev/shm/td-fuzz-npy-%ld", (long)getpid ());
+  td_init (NULL, NULL);
+  TD_SCOPE ("npy")
+    if (td_save_npy (name, td_full (TD_F32, TD_SHAPE (3, 2), 1.5)) != TD_OK)
+      abort ();
+  td_finish ();
+  good = fuzz_read (name, &n, 4096);
+  unlink (name);
+  run_corpus (good, n);
+  free (good);
 }
 
 int
@@ -134,19 +189,14 @@ main (int argc, char **argv)
 
   run_corpus (idx, sizeof idx);
   run_corpus ((const uint8_t *)csv, sizeof csv - 1);
+  run_npy ();
   for (int i = 1; i < argc; i++)
     {
-      static uint8_t data[1 << 16];
-      FILE *f = fopen (argv[i], "rb");
-      size_t n = f != NULL ? fread (data, 1, sizeof data, f) : 0;
+      size_t n;
+      uint8_t *data = fuzz_read (argv[i], &n, 1 << 20);
 
-      if (n == 0)
-        {
-          fprintf (stderr, "%s: cannot be read\n", argv[i]);
-          return 1;
-        }
-      fclose (f);
       run_corpus (data, n);
+      free (data);
     }
   puts ("every file was read whole or refused with one line");
   return 0;

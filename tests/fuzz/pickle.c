@@ -3,7 +3,9 @@
  * changed.
  *
  * SPDX-License-Identifier: MIT */
-#include "tape-pickle.h"
+#include "tape/tools/tape-pickle.h"
+
+#include "mutate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,10 +111,8 @@ run_file (const char *name, uint32_t rounds)
 int
 main (int argc, char **argv)
 {
-  const char *rounds = getenv ("ROUNDS");
-
   for (int i = 1; i < argc; i++)
-    if (!run_file (argv[i], rounds != NULL ? (uint32_t)atoi (rounds) : 500))
+    if (!run_file (argv[i], (uint32_t)fuzz_rounds (500)))
       {
         fprintf (stderr, "%s: a good pickle expected\n", argv[i]);
         return 1;

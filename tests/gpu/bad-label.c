@@ -46,7 +46,7 @@ main (int argc, char **argv)
   l1 = td_linear_new (root, "l1", 5, 8);
   l2 = td_linear_new (root, "l2", 8, 3);
   opt = td_sgd_new (root, .lr = 0.1);
-  chain = td_static_new (forward, NULL, .fuse = false);
+  chain = td_static_new (forward, NULL, .fuse = false, .verify = 0);
   for (int i = 0; i < 16; i++)
     {
       TD_ITERATION (i)

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "tape/td-tape-reader.h"
+#include "td-tape-reader.h"
 
 /** A finished tape, every byte of which is in order.  Errors: the test fails with what is
  * wrong. Owner: the caller. */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
-#include "train/iterator.h"
+#include "train/loop/iterator.h"
 #include "far-test.h"
 #include "fake-remote.h"
 #include "far-tape.h"

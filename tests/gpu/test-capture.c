@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "far-test.h"
 #include "fake-remote.h"
 #include "td-test.h"
@@ -125,16 +125,16 @@ static void
 statistics__are_answered_during_a_capture (void **state)
 {
   const TdTensor x = tensor (TD_F32);
-  const TdLateOf of = { .event = 7 };
-  TdLate late[4];
+  const TdAsyncOf of = { .event = 7 };
+  TdAsyncResult late[4];
 
   issue_work ();
-  assert_int_equal (far_device->ops->stats_later (far_device, &x, 0, 0, &of), TD_LATE_TAKEN);
-  assert_int_equal (far_device->ops->late (far_device, TD_LATE_SEND, late, 4), 0);
+  assert_int_equal (far_device->ops->stats_async (far_device, &x, 0, 0, &of), TD_ASYNC_TAKEN);
+  assert_int_equal (far_device->ops->poll_async (far_device, TD_ASYNC_SEND, late, 4), 0);
   begin_capture ();
   far_device->ops->synchronize (far_device);
-  assert_int_equal (far_device->ops->late (far_device, TD_LATE_LOOK, late, 4), 0);
-  assert_int_equal (far_device->ops->late (far_device, TD_LATE_WAIT, late, 4), 1);
+  assert_int_equal (far_device->ops->poll_async (far_device, TD_ASYNC_LOOK, late, 4), 0);
+  assert_int_equal (far_device->ops->poll_async (far_device, TD_ASYNC_WAIT, late, 4), 1);
   assert_int_equal (late[0].status, TD_OK);
   assert_int_equal (late[0].of.event, 7);
   assert_true (late[0].stats.mean == 3);

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "fake-remote.h"
 #include "far-test.h"
 #include "far-tape.h"
@@ -509,7 +509,7 @@ chain (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 
 /* Losses and the gradients of the last call. */
 static void
-train (const Net *net, bool replays, Numbers *numbers)
+train (const Net *net, bool replays, int verify, Numbers *numbers)
 {
   numbers->n = 0;
   use ("cuda:0");
@@ -521,7 +521,7 @@ train (const Net *net, bool replays, Numbers *numbers)
 
       make (net, TD_F64, &chained.c);
       memcpy (xs, chained.c.xs, sizeof xs);
-      s = td_static_new (chain, &chained);
+      s = td_static_new (chain, &chained, .verify = verify);
       TD_USING (use_static_graph, replays)
         for (int i = 0; i < 6; i++)
           TD_SCOPE ("call")
@@ -555,9 +555,9 @@ static_chains__replay_it_as_part_of_a_graph (void **state)
 {
   static Numbers code, schedule;
 
-  train (&sorted, false, &code);
+  train (&sorted, false, 0, &code);
   assert_int_equal (driver->state->n_rnn, 6 * 3);
-  train (&sorted, true, &schedule);
+  train (&sorted, true, -1, &schedule); /* verified by default: the reserve is no difference */
   assert_memory_equal (code.at, schedule.at, (size_t)code.n * sizeof (double));
 }
 
@@ -567,10 +567,10 @@ static_chains__go_on_where_it_cannot_be_captured (void **state)
 {
   static Numbers code, schedule;
 
-  train (&sorted, false, &code);
+  train (&sorted, false, 0, &code);
   driver->fail_call ("cudnnRNNForward", 3, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   TD_SCOPE ("alone")
-    train (&sorted, true, &schedule);
+    train (&sorted, true, 0, &schedule); /* whose calls are counted */
   assert_memory_equal (code.at, schedule.at, (size_t)code.n * sizeof (double));
 }
 

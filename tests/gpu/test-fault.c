@@ -5,7 +5,7 @@
 #include "static-rig.h"
 
 #include "far-test.h"
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "far-tape.h"
 
 #include <stdio.h>

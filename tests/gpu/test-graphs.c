@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "static-rig.h"
 
-#include "core/late-index.h"
+#include "compute/core/async-index.h"
 #include "far-cuda.h"
 #include "far-tape.h"
 #include "quiet-observer.h"
@@ -94,7 +94,7 @@ train (void *user)
   const Training *t = user;
   Net net = net_new ();
   TdOpt *opt = td_adam_new (net.root);
-  TdStatic *s = td_static_new (t->fn, &net, .fuse = false);
+  TdStatic *s = td_static_new (t->fn, &net, .fuse = false, .verify = 0);
   TdVar *kept[32];
   int n_kept = 0;
 
@@ -182,7 +182,7 @@ graphs__train_as_on_the_cpu (void **state)
       td_set_seed (5);
       net = net_new ();
       opt = td_sgd_new (net.root, .lr = 0.1);
-      s = td_static_new (plain_forward, &net, .fuse = false);
+      s = td_static_new (plain_forward, &net, .fuse = false, .verify = 0);
       TD_ITERATIONS (i, 8)
         {
           TdVar *in[] = { some (TD_SHAPE (4, 5), (unsigned)i) }, *y;
@@ -223,7 +223,7 @@ static void
 graphs__are_one_launch_for_a_forward_and_one_for_its_backward (void **state)
 {
   Net net = net_new ();
-  TdStatic *s = td_static_new (summed_forward, &net, .fuse = false);
+  TdStatic *s = td_static_new (summed_forward, &net, .fuse = false, .verify = 0);
   long launches = 0, graphs = 0, alone = 0, captures = 0;
 
   (void)state;
@@ -256,7 +256,7 @@ static void
 graphs__are_not_made_when_the_option_is_off (void **state)
 {
   Net net = net_new ();
-  TdStatic *s = td_static_new (plain_forward, &net, .cuda_graph = false);
+  TdStatic *s = td_static_new (plain_forward, &net, .cuda_graph = false, .verify = 0);
 
   (void)state;
   for (int i = 0; i < 5; i++)
@@ -273,7 +273,7 @@ static void
 graphs__wait_for_nothing (void **state)
 {
   Net net = net_new ();
-  TdStatic *s = td_static_new (summed_forward, &net, .fuse = false);
+  TdStatic *s = td_static_new (summed_forward, &net, .fuse = false, .verify = 0);
   long before = 0;
 
   (void)state;
@@ -307,7 +307,7 @@ graphs__leave_out_what_the_host_checks (void **state)
   td__index_now = true;
   run_both (train, &t);
   net = net_new ();
-  s = td_static_new (labelled_forward, &net, .fuse = false);
+  s = td_static_new (labelled_forward, &net, .fuse = false, .verify = 0);
   TD_ITERATIONS (i, 6)
     {
       TdVar *in[] = { some (TD_SHAPE (4, 5), 3), classes (4, 3, 1) }, *y;
@@ -352,7 +352,7 @@ typedef struct
 {
   TdObserver observer; /* first */
   bool wants_each;
-  int n, n_captured, n_news;
+  int n, n_captured, n_events;
   char together[300], alone[300];
 } Watch;
 
@@ -372,15 +372,15 @@ each (TdObserver *o)
 }
 
 static void
-news (TdObserver *o, const TdStaticNews *n)
+on_event (TdObserver *o, const TdStaticEvent *n)
 {
   Watch *w = (Watch *)(void *)o;
 
-  if (n->what != TD_NEWS_CAPTURED)
+  if (n->what != TD_STATIC_EVENT_CAPTURED)
     return;
   snprintf (strcmp (n->guard, "alone") == 0 ? w->alone : w->together, sizeof w->alone, "%s",
             n->text);
-  w->n_news++;
+  w->n_events++;
 }
 
 static Watch
@@ -390,7 +390,7 @@ watch_new (void)
 
   w.observer.after_op = after_op;
   w.observer.each = each;
-  w.observer.static_news = news;
+  w.observer.static_event = on_event;
   return w;
 }
 
@@ -399,7 +399,7 @@ graphs__are_told_of_and_what_is_launched_alone_too (void **state)
 {
   Watch w = watch_new ();
   Net net = net_new ();
-  TdStatic *s = td_static_new (labelled_forward, &net, .fuse = false);
+  TdStatic *s = td_static_new (labelled_forward, &net, .fuse = false, .verify = 0);
 
   (void)state;
   td__index_now = true;
@@ -415,7 +415,7 @@ graphs__are_told_of_and_what_is_launched_alone_too (void **state)
   assert_string_equal (w.together, "forward: 4 operations are one CUDA graph");
   assert_string_equal (w.alone, "forward: softmax_cross_entropy is launched alone: it has "
                                 "indices that the host checks at every call");
-  assert_int_equal (w.n_news, 2); /* once each */
+  assert_int_equal (w.n_events, 2); /* once each */
   td__index_now = false;
   td_static_free (s);
   td_link_free (net.root);
@@ -426,7 +426,7 @@ graphs__are_taken_apart_while_somebody_looks_at_each_operation (void **state)
 {
   Watch w = watch_new ();
   Net net = net_new ();
-  TdStatic *s = td_static_new (plain_forward, &net, .fuse = false);
+  TdStatic *s = td_static_new (plain_forward, &net, .fuse = false, .verify = 0);
   float plain[12], seen[12];
   TdVar *x = td_retain (some (TD_SHAPE (4, 5), 3));
   long graphs;
@@ -542,7 +542,7 @@ pools__hold_what_schedules_and_graphs_need_apart (void **state)
 {
   TdDevice *d = td_device_get ("cuda:0");
   Net net = net_new ();
-  TdStatic *s = td_static_new (summed_forward, &net, .fuse = false);
+  TdStatic *s = td_static_new (summed_forward, &net, .fuse = false, .verify = 0);
   TdMemInfo info;
   size_t sum = 0;
 

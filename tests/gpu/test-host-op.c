@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "td-test.h"
 #include "tapedeck-op.h" /* before core.h, which leaves the sites out */
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "far-test.h"
 #include "quiet-observer.h"
 

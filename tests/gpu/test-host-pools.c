@@ -2,7 +2,7 @@
  * host.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "far-test.h"
 #include "far-tape.h"
 #include "td-test.h"

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "static-rig.h"
 
-#include "core/late-index.h"
+#include "compute/core/async-index.h"
 #include "far-cuda.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "far-test.h"
 #include "td-test.h"
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "far-test.h"
 #include "fake-remote.h"
 #include "far-tape.h"

@@ -38,7 +38,7 @@ tool_is_silent ()
 
 magic_is_the_tapes ()
 {
-  in_header=$(sed -n 's/^#define TD_TAPE_MAGIC "\(.*\)".*/\1/p' ../engine/tape/td-tape.h)
+  in_header=$(sed -n 's/^#define TD_TAPE_MAGIC "\(.*\)".*/\1/p' ../engine/tape/format/td-tape.h)
   echo "td-tape.h says '$in_header'"
   [ -n "$in_header" ] && grep -qF "value=\"$in_header\"" "$id.mime.xml"
 }

@@ -16,6 +16,11 @@ claim ()
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 warn='-Wall -Wextra -Wshadow -pedantic -Werror -fsyntax-only'
+# Installed they lie in one folder.
+for header in "$@"; do
+  folder=-I$(dirname "$header")
+  case " $warn " in *" $folder "*) ;; *) warn="$warn $folder" ;; esac
+done
 for header in "$@"; do
   name=$(basename "$header")
   printf '#include "%s"\nint td_header_test;\n' "$header" | tee "$dir/a.c" >"$dir/a.cc"

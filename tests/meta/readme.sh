@@ -43,7 +43,7 @@ dev_knows_its_commands ()
 
 claim "the first model is at most 20 lines of code" short
 claim "the first model compiles without a warning" \
-  "${CC:-cc}" -std=gnu11 -Wall -Wextra -Wshadow -Werror -fsyntax-only -Iengine "$dir/model.c"
+  "${CC:-cc}" -std=gnu11 -Wall -Wextra -Wshadow -Werror -fsyntax-only -Iengine -Iengine/public "$dir/model.c"
 claim "files that the README names are there" named_files_are_there
 claim "./dev knows the commands that the README names" dev_knows_its_commands
 echo "1..$n"

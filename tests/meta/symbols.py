@@ -3,6 +3,7 @@
 
 Every exported symbol begins with td_ and is declared in a header, every TD_API function is there,
 and the list is the golden one: TD_UPDATE_GOLDEN=1 writes it, and a commit that does explains why.
+Functions on variables are not on that list: their headers have them, and rows of cases call them.
 SPDX-License-Identifier: MIT
 """
 import os
@@ -13,7 +14,16 @@ import sys
 
 from checks import Report
 
+# The headers of operations and of what is composed of them.
+FUNCTIONS = {f"tapedeck-{topic}.h" for topic in
+             ("arrays", "functions", "losses", "math", "nd", "sequences")}
 DECLARATION = re.compile(r"\bTD_API\b[^;{]*?\b(td_\w+)\s*(?:\(|\[|;)", re.S)
+
+
+def declared_in(headers):
+    text = "\n".join(pathlib.Path(header).read_text() for header in headers)
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    return set(DECLARATION.findall(text)), set(re.findall(r"\btd_\w+", text))
 
 
 def main():
@@ -23,10 +33,8 @@ def main():
     exported = {line.split()[2].split("@")[0] for line in nm.splitlines() if len(line.split()) > 2}
     # Sanitizers add symbols of their own to a shared library.
     exported = {name for name in exported if not re.match(r"__(asan|ubsan|odr_asan|lsan)", name)}
-    text = "\n".join(pathlib.Path(header).read_text() for header in headers)
-    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
-    declared = set(DECLARATION.findall(text))
-    words = set(re.findall(r"\btd_\w+", text))
+    declared, words = declared_in(headers)
+    functions, _ = declared_in(h for h in headers if pathlib.Path(h).name in FUNCTIONS)
 
     report = Report()
     name = os.path.basename(library)
@@ -36,11 +44,12 @@ def main():
                  sorted(n for n in declared if n not in exported))
     if os.environ.get("TD_UPDATE_GOLDEN") == "1":
         golden.parent.mkdir(parents=True, exist_ok=True)
-        golden.write_text("".join(f"{n}\n" for n in sorted(exported)))
+        golden.write_text("".join(f"{n}\n" for n in sorted(exported - functions)))
     known = set(golden.read_text().split()) if golden.exists() else set()
     report.claim(f"{name} exports the golden list",
-                 [f"new: {n}" for n in sorted(exported - known)]
-                 + [f"gone: {n}" for n in sorted(known - exported)])
+                 [f"new: {n}" for n in sorted(exported - functions - known)]
+                 + [f"gone: {n}" for n in sorted(known - exported)]
+                 + [f"of a header of functions: {n}" for n in sorted(known & functions)])
     report.end()
 
 

@@ -29,7 +29,7 @@ main (int argc, char **argv)
   const struct timespec nap = { 0, argc > 3 ? 1000L * atoi (argv[3]) : 0 };
   TdLink *model = td_chain_new ("model");
   TdVar *w = td_link_add_param (model, "w", TD_SHAPE (8), TD_F32, td_init_constant (0.5));
-  TdStatic *s = td_static_new (forward, w);
+  TdStatic *s = td_static_new (forward, w, .verify = 0);
 
   for (int i = 0; i < n && td_error () == NULL; i++)
     TD_ITERATION (i)

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "fake-remote.h"
 
-#include "core/core.h"
+#include "compute/core/core.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -346,6 +346,24 @@ remote_cumulative_sum (TdDevice *d, int axis, bool reverse, const TdTensor *x, T
 }
 
 static TdStatus
+run_resize (FakeCall *c, TdDevice *cpu)
+{
+  return td__cpu_ops.resize (cpu, &c->resize, c->kind != 0, &c->t[0], &c->t[1]);
+}
+
+static TdStatus
+remote_resize (TdDevice *d, const TdResize *r, bool grad, const TdTensor *x, TdTensor *y)
+{
+  FakeCall *c = fake_remote_call ("resize", run_resize);
+
+  c->resize = *r;
+  c->kind = grad;
+  fake_remote_inputs (c, x, 1);
+  fake_remote_outputs (c, y, 1);
+  return fake_remote_enqueue (c);
+}
+
+static TdStatus
 run_softmax (FakeCall *c, TdDevice *cpu)
 {
   return td__cpu_ops.softmax (cpu, (TdSoftmaxKind)c->kind, c->axis, &c->t[0],
@@ -596,6 +614,7 @@ const TdDeviceOps fake_remote_ops = {
   .check_index = remote_check_index,
   .reduce = remote_reduce,
   .cumulative_sum = remote_cumulative_sum,
+  .resize = remote_resize,
   .softmax = remote_softmax,
   .ends_products = 1u << TD_F32 | 1u << TD_F64,
   .ends_convs = 1u << TD_F32 | 1u << TD_F64,

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "fake-remote.h"
 
-#include "core/core.h"
+#include "compute/core/core.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

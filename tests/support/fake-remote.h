@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "alloc/pool.h"
+#include "compute/alloc/pool.h"
 #include "device.h"
 
 /** What the device is called; the tests of the CUDA module run the same programs on theirs. */
@@ -58,6 +58,7 @@ struct FakeCall
     TdGemm gemm;
     TdConv conv;
     TdPooling pooling;
+    TdResize resize;
     TdRowNorm norm;
     TdAttention attention;
     TdUpdate update;

@@ -2,7 +2,8 @@
 """summary.py BUILD-ROOT NAME...: add up the tests of several builds and say so in one last line.
 
 Counted are CMocka test functions, TAP lines, and each other meson test as one. A test that died
-without a result, and a build that failed, each count as one failure.
+without a result, and a build that failed, each count as one failure. Named are those that failed
+or were skipped, and those that passed only when they ran alone.
 SPDX-License-Identifier: MIT
 """
 import json
@@ -52,8 +53,11 @@ def main():
         if failed.exists():
             found.append(("failed", failed.read_text().strip()))
         elif log.exists():
-            for line in log.read_text(errors="replace").splitlines():
-                found += parts(json.loads(line))
+            for test in map(json.loads, log.read_text(errors="replace").splitlines()):
+                found += parts(test)
+                if test.get("alone"):
+                    notes.append(f"  alone   {name}  {test['name'].split(' / ')[-1]} failed beside "
+                                 "others and passed alone")
         for kind, what in found:
             here[kind] += 1
             if kind != "passed":

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "rig.h"
 
-#include "tape-oom.h"
+#include "tape/read/tape-oom.h"
 #include "td-tape-import.h"
 
 #include <stdlib.h>

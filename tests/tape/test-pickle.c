@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "rig.h"
 
-#include "tape-pickle.h"
+#include "tape/tools/tape-pickle.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

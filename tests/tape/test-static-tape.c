@@ -3,7 +3,7 @@
 #include "rig.h"
 
 #include "model-static.h"
-#include "tape-private.h"
+#include "tape/format/tape-private.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -268,7 +268,7 @@ static_tape__says_which_events_are_a_chains (void **state)
       model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
       model_run (&rig.m, TD_RAW_RUN_ENDS, kind, 7, 0);
     }
-  model_run (&rig.m, TD_RAW_RUN_ASIDE, TD_TAPE_RUN_SHADOW, 0, 0);
+  model_run (&rig.m, TD_RAW_RUN_DISCARDED, TD_TAPE_RUN_SHADOW, 0, 0);
   model_run (&rig.m, TD_RAW_RUN_ENDS, TD_TAPE_RUN_CODE, 0, 0); /* that never began */
   model_run (&rig.m, TD_RAW_RUN_BEGINS, TD_TAPE_RUN_REPLAYED, 7, 1);
   model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_BACKWARD, 0, rig.m.parameter, 0);

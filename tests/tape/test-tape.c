@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "reader-private.h"
+#include "tape/read/reader-private.h"
 #include "td-tape-writer.h"
 
 static void

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "reader-private.h"
+#include "tape/read/reader-private.h"
 #include "td-tape-writer.h"
 
 #define MAX_KEPT 200

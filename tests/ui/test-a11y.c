@@ -159,7 +159,7 @@ roles__are_those_of_the_design (void **state)
 {
   ui_test_open_sample (NULL);
   TdWorkspace *workspace = ui_test_workspace ();
-  GtkWidget *canvas = GTK_WIDGET (td_graph_pane_get_view (td_workspace_get_graph (workspace)));
+  GtkWidget *canvas = GTK_WIDGET (td_graph_page_get_view (td_workspace_get_graph (workspace)));
   gtk_test_accessible_assert_role (GTK_ACCESSIBLE (canvas), GTK_ACCESSIBLE_ROLE_IMG);
   gtk_test_accessible_assert_property (GTK_ACCESSIBLE (canvas), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                        "Computation graph");

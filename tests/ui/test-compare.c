@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lenet-tape.h"
-#include "td-keys.h"
+#include "settings/td-keys.h"
 #include "td-synthetic-tape.h"
 #include "window/td-window-private.h"
 

@@ -89,7 +89,7 @@ snapshots__open_on_the_memory_page (void **state)
   ui_test_save_picture ("snapshot-memory");
   ui_test_do ("show-page", "debug");
   ui_test_settle ();
-  TdGraphView *graph = td_graph_pane_get_view (td_workspace_get_graph (ui_test_workspace ()));
+  TdGraphView *graph = td_graph_page_get_view (td_workspace_get_graph (ui_test_workspace ()));
   g_autofree char *dump = td_scene_dump (td_graph_view_get_scene (graph));
   assert_contains (dump, "No operations in a memory snapshot");
   assert_int_equal (td_graph_view_get_n_nodes (graph), 0);

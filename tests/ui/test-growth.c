@@ -141,13 +141,13 @@ holders__are_walked_by_keys_and_lead_to_the_graph (void **state)
 static gboolean
 line_is_on_show (gpointer data)
 {
-  TdSourceView *source = td_workspace_get_source (ui_test_workspace ());
+  TdSourcePage *source = td_workspace_get_source (ui_test_workspace ());
   GtkTextView *view = GTK_TEXT_VIEW (ui_test_find_named (GTK_WIDGET (source), "GtkSourceView"));
   GdkRectangle shown;
   GtkTextIter line;
   int y, height;
   gtk_text_buffer_get_iter_at_line (gtk_text_view_get_buffer (view), &line,
-                                    (int)td_source_view_get_line (source) - 1);
+                                    (int)td_source_page_get_line (source) - 1);
   gtk_text_view_get_line_yrange (view, &line, &y, &height);
   gtk_text_view_get_visible_rect (view, &shown);
   return shown.height > height && y >= shown.y && y + height <= shown.y + shown.height;
@@ -163,7 +163,7 @@ growth__show_source_goes_to_the_line_that_took_hold (void **state)
   g_signal_emit_by_name (button, "clicked");
   ui_test_settle ();
   assert_string_equal (td_workspace_get_perspective (ui_test_workspace ()), "debug");
-  assert_int_equal (td_source_view_get_line (td_workspace_get_source (ui_test_workspace ())),
+  assert_int_equal (td_source_page_get_line (td_workspace_get_source (ui_test_workspace ())),
                     line_of ("kept[0] = td_retain (before"));
   ui_test_wait ("that line on show", line_is_on_show, NULL);
 }

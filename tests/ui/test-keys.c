@@ -6,7 +6,7 @@
 #include <gdk/x11/gdkx.h>
 #include <string.h>
 
-#include "td-keys.h"
+#include "settings/td-keys.h"
 
 #define PATIENCE_US (10 * G_USEC_PER_SEC)
 
@@ -104,8 +104,8 @@ take_focus (void)
   g_autofree char *id = g_strdup_printf ("%lu", (gulong)gdk_x11_surface_get_xid (surface));
   run ((const char *const[]){ "xdotool", "windowfocus", "--sync", id, NULL });
   ui_test_wait ("the keyboard", has_focus, NULL);
-  TdGraphPane *pane = td_workspace_get_graph (ui_test_workspace ());
-  gtk_widget_grab_focus (GTK_WIDGET (td_graph_pane_get_view (pane)));
+  TdGraphPage *pane = td_workspace_get_graph (ui_test_workspace ());
+  gtk_widget_grab_focus (GTK_WIDGET (td_graph_page_get_view (pane)));
 }
 
 /* A layout has a key when some combination with Shift or AltGr gives its symbol. */

@@ -3,10 +3,12 @@
  * SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
+#include <glib/gstdio.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "schedule/td-curve.h"
@@ -109,6 +111,66 @@ live__pauses_steps_and_continues (void **state)
                 GUINT_TO_POINTER (td_session_get_n_iterations (ui_test_session ()) + 50));
 }
 
+/* Take the socket away the moment it appears, and give it back when the window has seen the
+ * tape. */
+static gpointer
+hide_socket (gpointer data)
+{
+  const char *folder = data, *name = NULL;
+  g_autofree char *hidden = g_build_filename (folder, "hidden", NULL), *path = NULL;
+  for (int i = 0; i < 200000 && !path; i++)
+    {
+      g_autoptr (GDir) dir = g_dir_open (folder, 0, NULL);
+      while (dir && (name = g_dir_read_name (dir)))
+        if (g_str_has_suffix (name, ".sock"))
+          path = g_build_filename (folder, name, NULL);
+      g_usleep (100);
+    }
+  if (!path || g_rename (path, hidden) != 0)
+    return NULL;
+  g_usleep (1500000);
+  g_rename (hidden, path);
+  return NULL;
+}
+
+static void
+live__connects_though_the_socket_comes_late (void **state)
+{
+  g_autofree char *before = g_strdup (g_getenv ("XDG_RUNTIME_DIR"));
+  g_setenv ("XDG_RUNTIME_DIR", td_test_tmp (""), TRUE);
+  g_autofree char *folder = g_build_filename (td_test_tmp (""), "tapedeck", NULL);
+  GThread *thread = g_thread_new ("hide", hide_socket, folder);
+  pause_model ();
+  live_step ("step-op");
+  g_thread_join (thread);
+  ui_test_new_window ();
+  if (before)
+    g_setenv ("XDG_RUNTIME_DIR", before, TRUE);
+  else
+    g_unsetenv ("XDG_RUNTIME_DIR");
+}
+
+/* As after su: what is set is another user's, or a folder that nobody can write to. */
+static void
+live__steps_where_the_runtime_folder_cannot_be_used (void **state)
+{
+  g_autofree char *before = g_strdup (g_getenv ("XDG_RUNTIME_DIR"));
+  const char *folder = td_test_tmp ("not-ours");
+  assert_int_equal (mkdir (folder, 0700), 0);
+  if (getuid () == 0)
+    assert_int_equal (chown (folder, 65534, 65534), 0);
+  else
+    assert_int_equal (chmod (folder, 0500), 0);
+  g_setenv ("XDG_RUNTIME_DIR", folder, TRUE);
+  pause_model ();
+  live_step ("step-op");
+  ui_test_new_window ();
+  if (before)
+    g_setenv ("XDG_RUNTIME_DIR", before, TRUE);
+  else
+    g_unsetenv ("XDG_RUNTIME_DIR");
+}
+
 static void
 live__steps_into_backward_and_back_over_what_was_recorded (void **state)
 {
@@ -125,6 +187,56 @@ live__steps_into_backward_and_back_over_what_was_recorded (void **state)
   assert_true (is_state ((gpointer) "paused"));
   ui_test_do ("step-op", NULL); /* over the recording again, up to where the program is */
   assert_moment (before.iteration, before.event);
+}
+
+/* Do a step, of the program or over what was recorded. FALSE: there was nowhere to go. */
+static gboolean
+step_anywhere (const char *action)
+{
+  TdMoment at = td_session_get_moment (ui_test_session ());
+  TdMoment head = td_session_get_head (ui_test_session ());
+  g_autofree char *before = ui_test_state ("moment");
+  ui_test_do (action, NULL);
+  if (!g_str_has_prefix (action, "reverse") && !g_str_has_prefix (action, "previous")
+      && at.iteration == head.iteration && at.event == head.event)
+    {
+      ui_test_wait (action, moment_differs, before);
+      ui_test_wait ("a paused program", is_state, (gpointer) "paused");
+      return TRUE;
+    }
+  return moment_differs (before);
+}
+
+/* The program stops before an operation, also before the first of an iteration. */
+static void
+live__the_reverses_of_any_steps_lead_back (void **state)
+{
+  static const char *const pairs[][2] = { { "step-op", "reverse-step-op" },
+                                          { "step-over", "reverse-step-over" },
+                                          { "step-into", "reverse-step-into" },
+                                          { "next-iteration", "previous-iteration" } };
+  guint edges = 0;
+  pause_model ();
+  for (guint32 seed = 1; seed <= 4; seed++)
+    {
+      g_autoptr (GRand) random = g_rand_new_with_seed (seed);
+      guint done[20][2], n = 0;
+      g_autofree char *start = ui_test_state ("moment");
+      for (guint k = 0; k < G_N_ELEMENTS (done); k++)
+        {
+          guint pair = (guint)g_rand_int_range (random, 0, G_N_ELEMENTS (pairs));
+          guint back = g_rand_int_range (random, 0, 4) == 0;
+          if (step_anywhere (pairs[pair][back]))
+            done[n][0] = pair, done[n++][1] = back;
+          edges += td_session_get_moment (ui_test_session ()).event == -1;
+        }
+      while (n-- > 0)
+        step_anywhere (pairs[done[n][0]][!done[n][1]]);
+      g_autofree char *end = ui_test_state ("moment");
+      if (strcmp (start, end) != 0)
+        fail_msg ("seed %u: %s instead of %s", seed, end, start);
+    }
+  assert_true (edges > 2); /* it stood before the first operation, too */
 }
 
 /* Pause, and select an operation of an iteration that is whole. */
@@ -274,11 +386,11 @@ live__shows_what_is_still_to_come (void **state)
   assert_int_equal (td_iteration_get_number (expected), moment.iteration);
   assert_false (td_iteration_is_complete (expected));
 
-  TdOutline *outline = td_workspace_get_outline (ui_test_workspace ());
-  td_outline_expand_all (outline, TRUE);
-  guint n_rows = td_outline_get_n_rows (outline);
+  TdOutlinePage *outline = td_workspace_get_outline (ui_test_workspace ());
+  td_outline_page_expand_all (outline, TRUE);
+  guint n_rows = td_outline_page_get_n_rows (outline);
   assert_true (n_rows >= td_iteration_get_n_events (whole));
-  assert_true (*td_outline_get_waiting (outline)); /* which can run next is known */
+  assert_true (*td_outline_page_get_waiting (outline)); /* which can run next is known */
   ui_test_wait_for_layout ();
   ui_test_save_picture ("to-come.png");
 
@@ -347,7 +459,7 @@ live__reads_values_of_the_paused_program (void **state)
 static gboolean
 log_has (gpointer words)
 {
-  g_autofree char *text = td_log_view_dup_text (td_workspace_get_log (ui_test_workspace ()));
+  g_autofree char *text = td_log_page_dup_text (td_workspace_get_log (ui_test_workspace ()));
   return strstr (text, words) != NULL;
 }
 
@@ -570,7 +682,10 @@ main (int argc, char **argv)
     ui_test (model__that_does_not_compile_is_a_page_with_file_and_line),
     ui_test (live__shows_what_the_model_prints),
     ui_test (live__pauses_steps_and_continues),
+    ui_test (live__connects_though_the_socket_comes_late),
+    ui_test (live__steps_where_the_runtime_folder_cannot_be_used),
     ui_test (live__steps_into_backward_and_back_over_what_was_recorded),
+    ui_test (live__the_reverses_of_any_steps_lead_back),
     ui_test (live__second_toggle_takes_the_breakpoint_back),
     ui_test (live__runs_to_the_cursor_once),
     ui_test (live__shows_how_far_a_trainer_is),

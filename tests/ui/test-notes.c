@@ -10,7 +10,7 @@
 static char *
 row (gboolean watches, guint i)
 {
-  return td_notes_view_dup_row (td_workspace_get_notes (ui_test_workspace (), watches), i);
+  return td_notes_page_dup_row (td_workspace_get_notes (ui_test_workspace (), watches), i);
 }
 
 static void
@@ -125,7 +125,7 @@ watch__shows_the_numbers_at_the_playhead (void **state)
   /* with a curve of the iterations before */
   ui_test_settle ();
   TdScene *curve
-      = td_notes_view_get_curve (td_workspace_get_notes (ui_test_workspace (), TRUE), 0);
+      = td_notes_page_get_curve (td_workspace_get_notes (ui_test_workspace (), TRUE), 0);
   assert_non_null (curve);
   g_autofree char *drawn = td_scene_dump (curve);
   assert_non_null (strstr (drawn, "stroke=curve"));
@@ -163,13 +163,13 @@ filter__lists_what_matches_at_the_playhead (void **state)
 {
   ui_test_open_sample (NULL);
   ui_test_do ("filter", NULL);
-  TdFilterView *filter = td_workspace_get_filter (ui_test_workspace ());
-  assert_int_equal (td_filter_view_get_n (filter), SAMPLE_N_EVENTS);
-  td_filter_view_set_text (filter, "phase == forward");
-  assert_int_equal (td_filter_view_get_n (filter), SAMPLE_N_FORWARD);
-  assert_string_equal (td_filter_view_get_message (filter), "13 of 45");
-  td_filter_view_set_text (filter, "op == relu && phase == forward");
-  td_filter_view_choose (filter, 0);
+  TdFilterPage *filter = td_workspace_get_filter (ui_test_workspace ());
+  assert_int_equal (td_filter_page_get_n (filter), SAMPLE_N_EVENTS);
+  td_filter_page_set_text (filter, "phase == forward");
+  assert_int_equal (td_filter_page_get_n (filter), SAMPLE_N_FORWARD);
+  assert_string_equal (td_filter_page_get_message (filter), "13 of 45");
+  td_filter_page_set_text (filter, "op == relu && phase == forward");
+  td_filter_page_choose (filter, 0);
   TdIteration *iteration = td_session_get_current (ui_test_session ());
   guint n;
   const guint64 *keys = td_session_get_selection (ui_test_session (), &n);
@@ -179,11 +179,11 @@ filter__lists_what_matches_at_the_playhead (void **state)
   td_iteration_unref (iteration);
   ui_test_save_picture ("filter.png");
   /* what is not understood is said, and what was found stays */
-  guint found = td_filter_view_get_n (filter);
-  td_filter_view_set_text (filter, "speed > 3");
-  assert_string_equal (td_filter_view_get_message (filter),
+  guint found = td_filter_page_get_n (filter);
+  td_filter_page_set_text (filter, "speed > 3");
+  assert_string_equal (td_filter_page_get_message (filter),
                        "There is nothing to compare called speed");
-  assert_int_equal (td_filter_view_get_n (filter), found);
+  assert_int_equal (td_filter_page_get_n (filter), found);
 }
 
 static void

@@ -230,7 +230,7 @@ oom_page__source_is_where_somebody_took_hold (void **state)
                          "clicked");
   ui_test_settle ();
   td_tape_reader_site_text (reader, h[kept].holder_site, site, sizeof site);
-  assert_int_equal (td_source_view_get_line (td_workspace_get_source (ui_test_workspace ())),
+  assert_int_equal (td_source_page_get_line (td_workspace_get_source (ui_test_workspace ())),
                     atoi (strrchr (site, ':') + 1));
 }
 

@@ -11,8 +11,8 @@
 #include <utime.h>
 
 #include "pages/td-record-page.h"
-#include "td-runs.h"
-#include "td-settings.h"
+#include "live/td-runs.h"
+#include "settings/td-settings.h"
 #include "window/td-window-private.h"
 
 static TdRecordPage *
@@ -111,7 +111,7 @@ record__says_the_same_for_a_terminal (void **state)
   td_record_page_choose (page, 1, 2);
   assert_string_equal (
       td_record_page_get_command (page),
-      "tapedeck run -o 'my net.tdtape' --level stats --tape-budget 2G --device null --break "
+      "tapedeck run -o 'my net.tdtape' --level stats --tape-budget 512M --device null --break "
       "'nan || norm(grad) > 5' '/tmp/my net.c' --epochs 3 'a b'");
 }
 
@@ -210,14 +210,14 @@ runs__the_newest_are_kept_and_what_the_user_made (void **state)
   g_autofree char *named = g_build_filename (a, "good.tdtape", NULL);
   assert_true (g_file_set_contents (weights, "w", 1, NULL));
   assert_true (g_file_set_contents (named, "t", 1, NULL));
-  assert_int_equal (td_runs_clear (0, NULL, &bytes), 0);
-  assert_int_equal (td_runs_clear (2, NULL, &bytes), 2);
+  assert_int_equal (td_runs_clear (0, 0, NULL, &bytes), 0);
+  assert_int_equal (td_runs_clear (2, 0, NULL, &bytes), 2);
   assert_int_equal (bytes, 3 + 5 + 4);
   assert_true (has_file (c, "run.tdtape") && has_file (d, "stdout.log"));
   assert_false (g_file_test (b, G_FILE_TEST_EXISTS));
   assert_false (has_file (a, "run.tdtape") || has_file (a, "stdout.log"));
   assert_true (has_file (a, "mlp.npz") && has_file (a, "good.tdtape"));
-  assert_int_equal (td_runs_clear (2, NULL, &bytes), 0);
+  assert_int_equal (td_runs_clear (2, 0, NULL, &bytes), 0);
 }
 
 static void
@@ -233,16 +233,73 @@ runs__what_is_written_or_shown_is_kept (void **state)
   g_autofree char *shown = make_run ("c", 7, "x", 1), *newest = make_run ("d", 1, "x", 1);
   g_autofree char *tape = g_build_filename (shown, "run.tdtape", NULL);
   const char *const open[] = { tape, NULL };
-  assert_int_equal (td_runs_clear (1, open, &bytes), 1);
+  assert_int_equal (td_runs_clear (1, 0, open, &bytes), 1);
   assert_true (has_file (written, "run.tdtape") && has_file (shown, "run.tdtape"));
   assert_true (has_file (newest, "run.tdtape"));
   assert_false (g_file_test (over, G_FILE_TEST_EXISTS));
+}
+
+static void
+runs__the_oldest_go_until_the_rest_fits_the_budget (void **state)
+{
+  char big[1000] = "tape";
+  guint64 bytes;
+  remove_runs ();
+  g_autofree char *a = make_run ("a", 4, big, sizeof big);
+  g_autofree char *b = make_run ("b", 3, big, sizeof big);
+  g_autofree char *c = make_run ("c", 2, big, sizeof big);
+  g_autofree char *d = make_run ("d", 1, big, sizeof big);
+  g_autofree char *tape = g_build_filename (a, "run.tdtape", NULL);
+  const char *const open[] = { tape, NULL };
+  assert_int_equal (td_runs_measure (&bytes), 4);
+  assert_int_equal (bytes, 4 * 1002);
+  assert_int_equal (td_runs_clear (0, 4 * 1002, open, &bytes), 0);
+  assert_int_equal (td_runs_clear (0, 3000, open, &bytes), 2); /* the oldest is open */
+  assert_int_equal (bytes, 2 * 1002);
+  assert_true (has_file (a, "run.tdtape") && has_file (d, "run.tdtape"));
+  assert_false (g_file_test (b, G_FILE_TEST_EXISTS) || g_file_test (c, G_FILE_TEST_EXISTS));
+  assert_int_equal (td_runs_clear (0, 10, NULL, &bytes), 1); /* the newest is never too big */
+  assert_true (has_file (d, "run.tdtape"));
 }
 
 static gboolean
 has_ended (gpointer unused)
 {
   return !ui_test_window ()->runner;
+}
+
+static gboolean
+has_recorded (gpointer iterations)
+{
+  TdSession *session = ui_test_session ();
+  return session && td_session_get_head (session).iteration >= GPOINTER_TO_INT (iterations);
+}
+
+/* A fast loop: without a budget 40 bytes an iteration, 2.1 GB in 100 s. */
+static void
+runs__one_from_the_window_stays_below_its_share (void **state)
+{
+  const guint64 budget = 4000000;
+  guint64 bytes;
+  remove_runs ();
+  g_settings_set_uint64 (td_settings_get (), "runs-budget", budget);
+  assert_int_equal (td_settings_get_run_bytes (), budget / 2);
+  td_test_program ("app/tapedeck");
+  g_autoptr (GFile) file = g_file_new_for_path (td_test_source ("tests/ui/models/train.c"));
+  td_window_run (ui_test_window (), file, NULL);
+  ui_test_wait ("30000 iterations", has_recorded, GINT_TO_POINTER (30000));
+  GStatBuf info; /* without the ring, which goes with the program */
+  assert_int_equal (g_stat (td_runner_get_tape (ui_test_window ()->runner), &info), 0);
+  assert_in_range (info.st_size, 1, budget);
+  td_runner_stop (ui_test_window ()->runner);
+  ui_test_wait ("the end of the program", has_ended, NULL);
+  assert_int_equal (td_runs_measure (&bytes), 1);
+  assert_in_range (bytes, 1, budget);
+  ui_test_new_window ();
+  ui_test_save_picture ("start-runs.png");
+  g_settings_set_uint64 (td_settings_get (), "runs-budget", 0);
+  g_settings_set_uint64 (td_settings_get (), "tape-budget", 7000);
+  assert_int_equal (td_settings_get_run_bytes (), 7000);
 }
 
 static void
@@ -285,7 +342,7 @@ runs__log_of_an_endless_printer_is_bounded (void **state)
   GStatBuf info;
   assert_int_equal (g_stat (log, &info), 0);
   assert_true (info.st_size < 64 << 20);
-  g_autofree char *text = td_log_view_dup_text (td_workspace_get_log (ui_test_workspace ()));
+  g_autofree char *text = td_log_page_dup_text (td_workspace_get_log (ui_test_workspace ()));
   assert_contains (text, "begins anew");
   assert_contains (text, "the last line");
 }
@@ -371,6 +428,8 @@ main (int argc, char **argv)
     ui_test (record__starts_what_the_page_says),
     ui_test (runs__the_newest_are_kept_and_what_the_user_made),
     ui_test (runs__what_is_written_or_shown_is_kept),
+    ui_test (runs__the_oldest_go_until_the_rest_fits_the_budget),
+    ui_test (runs__one_from_the_window_stays_below_its_share),
     ui_test (runs__starting_one_clears_the_oldest),
     ui_test (runs__log_of_an_endless_printer_is_bounded),
     ui_test (run__program_has_a_session_of_its_own),

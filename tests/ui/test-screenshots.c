@@ -100,7 +100,7 @@ screenshot__debug_shows_a_real_training (void **state)
   ui_test_do ("go-to", start);
   g_autofree char *there = g_strdup_printf ("i=%d&e=%d", SHOWN, find_conv2_gradient ());
   ui_test_do ("go-to", there);
-  TdGraphView *view = td_graph_pane_get_view (td_workspace_get_graph (ui_test_workspace ()));
+  TdGraphView *view = td_graph_page_get_view (td_workspace_get_graph (ui_test_workspace ()));
   td_graph_view_set_expanded (view, find_group ("block2"), TRUE);
   ui_test_wait_for_layout ();
   const TdTensor *tensor

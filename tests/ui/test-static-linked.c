@@ -63,8 +63,8 @@ dump_page (const char *page)
 static TdScene *
 graph_scene (void)
 {
-  TdGraphPane *pane = td_workspace_get_graph (ui_test_workspace ());
-  return td_graph_view_get_scene (td_graph_pane_get_view (pane));
+  TdGraphPage *pane = td_workspace_get_graph (ui_test_workspace ());
+  return td_graph_view_get_scene (td_graph_page_get_view (pane));
 }
 
 /* The rows or nodes of a dump that have this mark and stand out. */
@@ -322,7 +322,7 @@ static void
 graph__marks_what_a_schedule_replayed (void **state)
 {
   open_chains ("i=0&e=0"); /* their code ran */
-  TdGraphView *view = td_graph_pane_get_view (td_workspace_get_graph (ui_test_workspace ()));
+  TdGraphView *view = td_graph_page_get_view (td_workspace_get_graph (ui_test_workspace ()));
   ui_test_do ("expand-all", NULL);
   g_autofree char *dynamic = td_scene_dump (graph_scene ());
   assert_null (strstr (dynamic, "stroke=static"));

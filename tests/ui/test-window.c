@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "graph/td-graph.h"
-#include "td-keys.h"
+#include "settings/td-keys.h"
 #include "window/td-window-private.h"
 
 /* ---- actions ---- */
@@ -214,11 +214,11 @@ outline__lists_layers_and_operations_of_the_iteration (void **state)
       = { "block1", "block2", "head", "convolution_2d", "relu", "softmax_cross_entropy" };
 
   ui_test_open_sample (NULL);
-  TdOutline *outline = td_workspace_get_outline (ui_test_workspace ());
-  td_outline_expand_all (outline, TRUE);
-  assert_true (td_outline_get_n_rows (outline) > 45);
-  for (guint i = 0; i < td_outline_get_n_rows (outline); i++)
-    g_hash_table_add (names, td_outline_dup_row_name (outline, i));
+  TdOutlinePage *outline = td_workspace_get_outline (ui_test_workspace ());
+  td_outline_page_expand_all (outline, TRUE);
+  assert_true (td_outline_page_get_n_rows (outline) > 45);
+  for (guint i = 0; i < td_outline_page_get_n_rows (outline); i++)
+    g_hash_table_add (names, td_outline_page_dup_row_name (outline, i));
   for (guint i = 0; i < G_N_ELEMENTS (wanted); i++)
     if (!g_hash_table_contains (names, wanted[i]))
       fail_msg ("the outline has no row %s", wanted[i]);
@@ -228,12 +228,12 @@ static void
 outline__lists_what_waits_in_backward (void **state)
 {
   ui_test_open_sample (NULL);
-  TdOutline *outline = td_workspace_get_outline (ui_test_workspace ());
+  TdOutlinePage *outline = td_workspace_get_outline (ui_test_workspace ());
   ui_test_do ("go-to", "i=10&e=5");
-  assert_string_equal (td_outline_get_waiting (outline), "");
+  assert_string_equal (td_outline_page_get_waiting (outline), "");
   /* after relu's gradient of block2 the three gradients of conv2 can run */
   ui_test_do ("go-to", "i=10&e=27");
-  assert_string_equal (td_outline_get_waiting (outline),
+  assert_string_equal (td_outline_page_get_waiting (outline),
                        "28  conv2 convolution_2d_grad_W\n29  conv2 convolution_2d_grad_b\n"
                        "30  conv2 convolution_2d_grad_x");
 }
@@ -242,8 +242,8 @@ static void
 iterations__lists_all_of_them (void **state)
 {
   ui_test_open_sample (NULL);
-  TdIterations *list = td_workspace_get_iterations (ui_test_workspace ());
-  assert_int_equal (td_iterations_get_n_rows (list), SAMPLE_ITERATIONS);
+  TdIterationsPage *list = td_workspace_get_iterations (ui_test_workspace ());
+  assert_int_equal (td_iterations_page_get_n_rows (list), SAMPLE_ITERATIONS);
 }
 
 /* ---- stepping ---- */
@@ -271,8 +271,25 @@ step__over_passes_a_whole_layer (void **state)
   ui_test_do ("step-over", NULL);
   assert_moment (10, 5); /* block2 is events 3 to 5 */
   ui_test_do ("reverse-step-over", NULL);
-  TdMoment moment = td_session_get_moment (ui_test_session ());
-  assert_true (moment.event < 5);
+  assert_moment (10, 2);
+}
+
+static void
+step__passes_the_edge_of_an_iteration_and_returns (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("go-to", "i=10&e=0");
+  ui_test_do ("last-event", NULL);
+  assert_moment (10, SAMPLE_N_EVENTS - 1);
+  ui_test_do ("step-op", NULL);
+  assert_moment (11, 0);
+  ui_test_do ("reverse-step-op", NULL);
+  assert_moment (10, SAMPLE_N_EVENTS - 1);
+  ui_test_do ("go-to", "i=10&e=0");
+  ui_test_do ("reverse-step-op", NULL);
+  assert_moment (9, SAMPLE_N_EVENTS - 1);
+  ui_test_do ("step-op", NULL);
+  assert_moment (10, 0);
 }
 
 static void
@@ -283,7 +300,7 @@ step__into_backward_shows_the_first_gradient (void **state)
   ui_test_do ("step-into", NULL);
   assert_moment (10, 13);
   g_autofree char *text = td_workspace_dup_scrubber_text (ui_test_workspace ());
-  assert_string_equal (text, "iteration 10 of 59, event 13 of 45, backward");
+  assert_string_equal (text, "iteration 10 of 59, event 13 of 44, backward");
 }
 
 static void
@@ -356,7 +373,7 @@ selection__is_the_same_in_every_panel (void **state)
   assert_string_equal (td_inspector_find_fact (inspector, "Layer"), "lenet/block2/conv2");
   assert_string_equal (td_inspector_find_fact (inspector, "Attributes"), "stride=1,1 pad=0,0");
   assert_string_equal (td_inspector_find_fact (inspector, "Called at"), "lenet.c:25");
-  TdGraphView *view = td_graph_pane_get_view (td_workspace_get_graph (ui_test_workspace ()));
+  TdGraphView *view = td_graph_page_get_view (td_workspace_get_graph (ui_test_workspace ()));
   TdSceneRect box;
   assert_true (td_scene_find_key (td_graph_view_get_scene (view), key, &box));
 }
@@ -370,7 +387,7 @@ graph__opens_down_to_a_depth (void **state)
   TdIteration *iteration = td_session_get_current (ui_test_session ());
   guint64 key = td_iteration_get_tape (iteration)->events[3].key;
   td_iteration_unref (iteration);
-  TdGraphView *view = td_graph_pane_get_view (td_workspace_get_graph (ui_test_workspace ()));
+  TdGraphView *view = td_graph_page_get_view (td_workspace_get_graph (ui_test_workspace ()));
   TdSceneRect box;
   ui_test_do ("expand-to", "0");
   assert_false (td_scene_find_key (td_graph_view_get_scene (view), key, &box));
@@ -432,19 +449,19 @@ static void
 source__follows_the_playhead (void **state)
 {
   ui_test_open_sample (NULL);
-  TdSourceView *source = td_workspace_get_source (ui_test_workspace ());
+  TdSourcePage *source = td_workspace_get_source (ui_test_workspace ());
   ui_test_do ("go-to", "i=59&e=0");
-  assert_int_equal (td_source_view_get_line (source), 21);
-  assert_string_equal (td_source_view_get_file (source), "lenet.c");
+  assert_int_equal (td_source_page_get_line (source), 21);
+  assert_string_equal (td_source_page_get_file (source), "lenet.c");
   ui_test_do ("run-to-loss", NULL);
-  assert_int_equal (td_source_view_get_line (source), 41);
+  assert_int_equal (td_source_page_get_line (source), 41);
 }
 
 static void
 graph__expand_then_collapse_gives_the_same_picture (void **state)
 {
   ui_test_open_sample (NULL);
-  TdGraphView *view = td_graph_pane_get_view (td_workspace_get_graph (ui_test_workspace ()));
+  TdGraphView *view = td_graph_page_get_view (td_workspace_get_graph (ui_test_workspace ()));
   TdIteration *iteration = td_session_get_current (ui_test_session ());
   guint n;
   const TdVizGroup *groups = td_viz_graph_get_groups (td_iteration_get_graph (iteration), &n);
@@ -573,7 +590,7 @@ window__draws_a_paused_program (void **state)
   ui_test_resize (1440, 900);
   ui_test_do ("go-to", "i=60&e=29");
   g_autofree char *text = td_workspace_dup_scrubber_text (ui_test_workspace ());
-  assert_string_equal (text, "iteration 60 of 60, event 29 of 31, backward");
+  assert_string_equal (text, "iteration 60 of 60, event 29 of 30, backward");
   ui_test_do ("show-page", "source");
   ui_test_save_picture ("paused.png");
 }
@@ -607,6 +624,28 @@ start__lists_recent_recordings (void **state)
   ui_test_wait ("two recordings", lists_recordings, GUINT_TO_POINTER (2));
   ui_test_resize (1440, 900);
   ui_test_save_picture ("start-recent.png");
+}
+
+static void
+window__takes_its_help_with_it (void **state)
+{
+  GtkApplicationWindow *window = GTK_APPLICATION_WINDOW (ui_test_window ());
+  gpointer help = gtk_application_window_get_help_overlay (window), self = window;
+  assert_non_null (help);
+  g_object_add_weak_pointer (help, &help);
+  g_object_add_weak_pointer (self, &self);
+  ui_test_new_window ();
+  assert_null (help);
+  assert_null (self);
+}
+
+/* Anybody on the bus can activate them. */
+static void
+window__states_can_be_activated_and_stay (void **state)
+{
+  g_action_group_activate_action (G_ACTION_GROUP (ui_test_window ()), "moment", NULL);
+  g_autofree char *moment = ui_test_state ("moment");
+  assert_string_equal (moment, "-1/-1/0");
 }
 
 static void
@@ -690,6 +729,7 @@ main (int argc, char **argv)
     ui_test (iterations__lists_all_of_them),
     ui_test (step__moves_the_playhead_both_ways),
     ui_test (step__over_passes_a_whole_layer),
+    ui_test (step__passes_the_edge_of_an_iteration_and_returns),
     ui_test (step__into_backward_shows_the_first_gradient),
     ui_test (iteration__next_and_previous_keep_the_operation),
     ui_test (run_to__goes_to_loss_backward_and_update),
@@ -708,6 +748,8 @@ main (int argc, char **argv)
     ui_test (window__is_whole_at_1024x600),
     ui_test (window__draws_itself_in_both_themes),
     ui_test (window__draws_a_paused_program),
+    ui_test (window__takes_its_help_with_it),
+    ui_test (window__states_can_be_activated_and_stay),
     ui_test (window__is_as_the_last_one_was_left),
     ui_test (outline__column_titles_have_contrast),
   };

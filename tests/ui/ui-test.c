@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "td-settings.h"
+#include "settings/td-settings.h"
 #include "window/td-window-private.h"
 
 #define DEADLINE_US (40 * G_USEC_PER_SEC)
@@ -38,13 +38,11 @@ static void
 reset_settings (void)
 {
   static const char *const keys[]
-      = { "perspective",      "show-outline",     "show-inspector",
-          "show-dock",        "dock-panels",      "window-width",
-          "window-height",    "window-maximized", "level",
-          "runs-kept",        "tape-budget",      "record-program",
-          "record-arguments", "record-directory", "record-environment",
-          "record-device",    "record-stop",      "record-iterations",
-          "record-seed" };
+      = { "perspective",    "show-outline",     "show-inspector",    "show-dock",
+          "dock-panels",    "window-width",     "window-height",     "window-maximized",
+          "level",          "runs-kept",        "tape-budget",       "runs-budget",
+          "record-program", "record-arguments", "record-directory",  "record-environment",
+          "record-device",  "record-stop",      "record-iterations", "record-seed" };
   for (guint i = 0; td_settings_get () && i < G_N_ELEMENTS (keys); i++)
     g_settings_reset (td_settings_get (), keys[i]);
 }
@@ -54,7 +52,7 @@ ui_test_setup (void **state)
 {
   int status = td_test_setup (state);
   reset_settings ();
-  window = td_window_new (app);
+  window = td_window_new (GTK_APPLICATION (app));
   gtk_window_set_decorated (GTK_WINDOW (window), TRUE);
   gtk_window_present (GTK_WINDOW (window));
   ui_test_settle ();
@@ -72,10 +70,17 @@ ui_test_teardown (void **state)
 }
 
 void
+ui_test_forget_window (void)
+{
+  window = NULL;
+}
+
+void
 ui_test_new_window (void)
 {
-  gtk_window_destroy (GTK_WINDOW (window));
-  window = td_window_new (app);
+  if (window)
+    gtk_window_destroy (GTK_WINDOW (window));
+  window = td_window_new (GTK_APPLICATION (app));
   gtk_window_present (GTK_WINDOW (window));
   ui_test_settle ();
 }
@@ -367,8 +372,8 @@ ui_test_named (const char *name)
 void
 ui_test_wait_for_layout (void)
 {
-  TdGraphPane *pane = td_workspace_get_graph (ui_test_workspace ());
-  ui_test_wait ("a layout", is_settled, td_graph_pane_get_view (pane));
+  TdGraphPage *pane = td_workspace_get_graph (ui_test_workspace ());
+  ui_test_wait ("a layout", is_settled, td_graph_page_get_view (pane));
   ui_test_settle ();
 }
 

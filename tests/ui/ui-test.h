@@ -4,6 +4,7 @@
 
 #include "sample-tape.h"
 #include "td-test.h"
+#include "app/td-application.h"
 #include "window/td-window.h"
 #include "pages/td-start-page.h"
 #include "pages/td-workspace.h"
@@ -43,6 +44,8 @@ const char *ui_test_message_text (void);
 gboolean ui_test_has_info (gpointer text);
 /** Replace the test's window by a fresh one. */
 void ui_test_new_window (void);
+/** The window was destroyed: what is asked of it next is asked of a fresh one. */
+void ui_test_forget_window (void);
 /** Run the main loop until `met (data)`; fails the test with `what` after 40 s. */
 void ui_test_wait (const char *what, gboolean (*met) (gpointer data), gpointer data);
 

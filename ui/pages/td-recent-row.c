@@ -94,7 +94,7 @@ digest_tape (GTask *task, gpointer source, gpointer data, GCancellable *cancella
   if (reader)
     {
       TdTapeSummaries summaries = td_tape_reader_summaries (reader);
-      d->n_iterations = summaries.n;
+      d->n_iterations = (guint)td_tape_reader_thinning (reader).n_iterations;
       take_memory (d, summaries);
       take_loss (d, reader);
       take_badge (d, reader, summaries);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "td-settings.h"
+#include "settings/td-settings.h"
 
 #define CONTENT_WIDTH 760
 
@@ -445,7 +445,7 @@ fill (TdRecordPage *self)
 {
   GSettings *settings = td_settings_get ();
   gtk_editable_set_text (self->fields[TD_RECORD_STOP], "error");
-  gtk_editable_set_text (self->fields[TD_RECORD_BUDGET], "2G");
+  gtk_editable_set_text (self->fields[TD_RECORD_BUDGET], "512M");
   adw_combo_row_set_selected (self->level, 1);
   for (int i = 0; settings && i < TD_N_RECORD_FIELDS; i++)
     {

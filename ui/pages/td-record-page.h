@@ -4,7 +4,7 @@
 
 #include <adwaita.h>
 
-#include "td-runner.h"
+#include "live/td-runner.h"
 
 #define TD_TYPE_RECORD_PAGE (td_record_page_get_type ())
 G_DECLARE_FINAL_TYPE (TdRecordPage, td_record_page, TD, RECORD_PAGE, AdwBin)

@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-start-page.h"
 
+#include "live/td-runs.h"
 #include "pages/td-recent-row.h"
-#include "widgets/td-lesson-picture.h"
+#include "pages/td-lesson-picture.h"
+#include "settings/td-settings.h"
 
 #define MAX_RECENT 12
 #define CONTENT_WIDTH 920
@@ -14,6 +16,7 @@ struct _TdStartPage
   AdwBin parent;
   GtkWidget *recent_box;
   GtkListBox *recent;
+  GtkLabel *runs; /* what they take */
 };
 
 enum
@@ -190,9 +193,26 @@ by_age (gconstpointer a, gconstpointer b)
                               gtk_recent_info_get_modified ((GtkRecentInfo *)a));
 }
 
+static void
+show_runs (TdStartPage *self)
+{
+  guint64 budget
+      = td_settings_get () ? g_settings_get_uint64 (td_settings_get (), "runs-budget") : 0;
+  guint64 bytes;
+  guint n = td_runs_measure (&bytes);
+  g_autofree char *size = g_format_size (bytes);
+  g_autofree char *most = g_format_size (budget);
+  g_autofree char *text
+      = g_strdup_printf ("%u run%s from the window: %s%s%s", n, n == 1 ? "" : "s", size,
+                         budget ? " of " : "", budget ? most : "");
+  gtk_label_set_text (self->runs, text);
+  gtk_widget_set_visible (GTK_WIDGET (self->runs), n > 0);
+}
+
 void
 td_start_page_refresh (TdStartPage *self)
 {
+  show_runs (self);
   GtkWidget *child;
   while ((child = GTK_WIDGET (gtk_list_box_get_row_at_index (self->recent, 0))))
     gtk_list_box_remove (self->recent, child);
@@ -254,6 +274,12 @@ td_start_page_init (TdStartPage *self)
   g_signal_connect (self->recent, "row-activated", G_CALLBACK (recent_activated), self);
   gtk_box_append (GTK_BOX (self->recent_box), GTK_WIDGET (self->recent));
   gtk_box_append (GTK_BOX (box), self->recent_box);
+  self->runs = GTK_LABEL (new_label (NULL, "caption", 0));
+  gtk_widget_add_css_class (GTK_WIDGET (self->runs), "dim-label");
+  gtk_widget_set_tooltip_text (GTK_WIDGET (self->runs),
+                               "The oldest are cleared away when a run starts; how much they "
+                               "may take together is in the preferences");
+  gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->runs));
 
   GtkWidget *clamp = adw_clamp_new ();
   adw_clamp_set_maximum_size (ADW_CLAMP (clamp), CONTENT_WIDTH);

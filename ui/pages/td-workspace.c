@@ -5,10 +5,14 @@
 
 #include <string.h>
 
-#include "td-keys.h"
-#include "widgets/td-deck.h"
+#include "settings/td-keys.h"
+#include "pages/td-deck.h"
 #include "widgets/td-dock.h"
-#include "widgets/td-panels.h"
+#include "pages/td-curves-page.h"
+#include "pages/td-gradients-page.h"
+#include "pages/td-memory-page.h"
+#include "pages/td-schedule-page.h"
+#include "pages/td-strips.h"
 
 #define OUTLINE_WIDTH 268
 #define INSPECTOR_WIDTH 360
@@ -26,16 +30,16 @@ struct _TdWorkspace
   AdwFlap *left, *right;
   GtkPaned *body;
   TdDock *dock;
-  TdPanels *panels;
-  TdGraphPane *graph;
+  TdPage *memory, *gradients, *schedule, *curves, *strips;
+  TdGraphPage *graph;
   TdComparePage *compare;
-  TdOutline *outline;
-  TdIterations *iterations;
+  TdOutlinePage *outline;
+  TdIterationsPage *iterations;
   TdInspector *inspector;
-  TdSourceView *source;
-  TdLogView *log;
-  TdNotesView *notes, *watches;
-  TdFilterView *filter;
+  TdSourcePage *source;
+  TdLogPage *log;
+  TdNotesPage *notes, *watches;
+  TdFilterPage *filter;
   TdDeck *deck;
   GtkEventController *single_keys; /* owned by the widget */
   int form;                        /* narrow and low as bits; -1 before the first size */
@@ -65,8 +69,8 @@ td_workspace_new_switcher (TdWorkspace *self)
 static GtkWidget *
 new_left (TdWorkspace *self)
 {
-  self->outline = TD_OUTLINE (td_outline_new ());
-  self->iterations = TD_ITERATIONS (td_iterations_new ());
+  self->outline = TD_OUTLINE_PAGE (td_outline_page_new ());
+  self->iterations = TD_ITERATIONS_PAGE (td_iterations_page_new ());
   self->sides = GTK_STACK (gtk_stack_new ());
   gtk_stack_add_titled (self->sides, GTK_WIDGET (self->outline), "outline", "Outline");
   gtk_stack_add_titled (self->sides, GTK_WIDGET (self->iterations), "iterations", "Iterations");
@@ -112,35 +116,37 @@ new_flap (GtkWidget *content, GtkWidget *flap, GtkPackType side)
 }
 
 static void
+add_page (TdWorkspace *self, TdPage *page)
+{
+  GtkWidget *controls, *panel = td_page_new_panel (page, &controls);
+  td_dock_add_view (self->dock, td_page_get_name (page), td_page_get_title (page), controls,
+                    panel);
+}
+
+static void
 fill_dock (TdWorkspace *self)
 {
   self->dock = TD_DOCK (td_dock_new ());
-  for (int i = 0; i < TD_PANEL_CURVES; i++)
-    {
-      GtkWidget *controls;
-      GtkWidget *panel = td_panels_new_panel (self->panels, i, &controls);
-      td_dock_add_view (self->dock, td_panel_name (i), td_panel_title (i), controls, panel);
-    }
-  GtkWidget *none;
-  self->source = TD_SOURCE_VIEW (td_source_view_new ());
-  self->log = TD_LOG_VIEW (td_log_view_new ());
+  add_page (self, self->memory);
+  add_page (self, self->gradients);
+  add_page (self, self->schedule);
+  self->source = TD_SOURCE_PAGE (td_source_page_new ());
+  self->log = TD_LOG_PAGE (td_log_page_new ());
   td_dock_add_view (self->dock, "source", "Source", NULL, GTK_WIDGET (self->source));
   td_dock_add_view (self->dock, "log", "Log", NULL, GTK_WIDGET (self->log));
-  self->notes = TD_NOTES_VIEW (td_notes_view_new (FALSE));
-  self->watches = TD_NOTES_VIEW (td_notes_view_new (TRUE));
-  self->filter = TD_FILTER_VIEW (td_filter_view_new ());
+  self->notes = TD_NOTES_PAGE (td_notes_page_new (FALSE));
+  self->watches = TD_NOTES_PAGE (td_notes_page_new (TRUE));
+  self->filter = TD_FILTER_PAGE (td_filter_page_new ());
   td_dock_add_view (self->dock, "filter", "Filter", NULL, GTK_WIDGET (self->filter));
   td_dock_add_view (self->dock, "notes", "Notes", NULL, GTK_WIDGET (self->notes));
   td_dock_add_view (self->dock, "watches", "Watches", NULL, GTK_WIDGET (self->watches));
-  td_dock_add_view (self->dock, td_panel_name (TD_PANEL_CURVES),
-                    td_panel_title (TD_PANEL_CURVES), NULL,
-                    td_panels_new_panel (self->panels, TD_PANEL_CURVES, &none));
+  add_page (self, self->curves);
 }
 
 static GtkWidget *
 new_debug (TdWorkspace *self)
 {
-  self->graph = TD_GRAPH_PANE (td_graph_pane_new ());
+  self->graph = TD_GRAPH_PAGE (td_graph_page_new ());
   gtk_widget_set_size_request (GTK_WIDGET (self->graph), 360, -1);
   self->inspector = TD_INSPECTOR (td_inspector_new ());
   gtk_widget_set_size_request (GTK_WIDGET (self->inspector), INSPECTOR_WIDTH, -1);
@@ -161,102 +167,34 @@ new_debug (TdWorkspace *self)
   return GTK_WIDGET (self->body);
 }
 
-static GtkWidget *
-new_card (const char *title, GtkWidget *controls, GtkWidget *content, int height)
-{
-  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 6);
-  gtk_widget_add_css_class (box, "card");
-  gtk_widget_add_css_class (box, "td-card");
-  GtkWidget *label = gtk_label_new (title);
-  gtk_label_set_xalign (GTK_LABEL (label), 0);
-  gtk_widget_add_css_class (label, "td-panel-title");
-  gtk_label_set_ellipsize (GTK_LABEL (label), PANGO_ELLIPSIZE_END);
-  gtk_widget_set_hexpand (label, TRUE);
-  GtkWidget *head = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
-  gtk_box_append (GTK_BOX (head), label);
-  if (controls)
-    gtk_box_append (GTK_BOX (head), controls);
-  gtk_box_append (GTK_BOX (box), head);
-  gtk_widget_set_vexpand (content, TRUE);
-  gtk_widget_set_size_request (content, -1, height);
-  gtk_box_append (GTK_BOX (box), content);
-  return box;
-}
-
-/* What outlived its iteration, over the iterations and at the one of the playhead. */
-static GtkWidget *
-new_held_row (TdWorkspace *self)
-{
-  static const struct
-  {
-    const char *title, *page;
-  } cards[] = { { "Growth", "growth" }, { "Holders", "holders" } };
-  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
-  gtk_box_set_homogeneous (GTK_BOX (row), TRUE);
-  for (guint i = 0; i < G_N_ELEMENTS (cards); i++)
-    gtk_box_append (
-        GTK_BOX (row),
-        new_card (cards[i].title, td_panels_new_held_controls (self->panels, cards[i].page),
-                  td_panels_new_page (self->panels, TD_PANEL_MEMORY, cards[i].page), 140));
-  return row;
-}
-
-static GtkWidget *
-new_memory (TdWorkspace *self)
-{
-  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 12);
-  gtk_widget_add_css_class (box, "td-page");
-  gtk_box_append (GTK_BOX (box), td_panels_new_growth_bar (self->panels));
-  gtk_box_append (GTK_BOX (box), td_panels_new_oom_card (self->panels));
-  gtk_box_append (GTK_BOX (box),
-                  new_card ("Peak of each iteration", NULL,
-                            td_panels_new_page (self->panels, TD_PANEL_MEMORY, "iterations"),
-                            140));
-  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
-  gtk_box_set_homogeneous (GTK_BOX (row), TRUE);
-  gtk_box_append (GTK_BOX (row),
-                  new_card ("In use over the events of this iteration", NULL,
-                            td_panels_new_page (self->panels, TD_PANEL_MEMORY, "events"), 140));
-  gtk_box_append (GTK_BOX (row),
-                  new_card ("Blocks alive at the playhead", NULL,
-                            td_panels_new_page (self->panels, TD_PANEL_MEMORY, "blocks"), 140));
-  gtk_box_append (GTK_BOX (box), row);
-  gtk_box_append (GTK_BOX (box), new_held_row (self));
-  /* A low window scrolls it: it must not push the deck out. */
-  GtkWidget *scroller = gtk_scrolled_window_new ();
-  gtk_scrolled_window_set_policy (GTK_SCROLLED_WINDOW (scroller), GTK_POLICY_EXTERNAL,
-                                  GTK_POLICY_AUTOMATIC);
-  gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), box);
-  g_signal_connect_object (scroller, "map", G_CALLBACK (td_panels_look), self->panels,
-                           G_CONNECT_SWAPPED | G_CONNECT_AFTER);
-  return scroller;
-}
-
 /* ---- session and pages ---- */
 
 void
 td_workspace_set_session (TdWorkspace *self, TdSession *session)
 {
-  td_panels_set_session (self->panels, session);
-  td_outline_set_session (self->outline, session);
-  td_iterations_set_session (self->iterations, session);
-  td_graph_pane_set_session (self->graph, session);
+  TdPage *const pages[]
+      = { self->memory, self->gradients, self->schedule, self->curves, self->strips };
+  for (guint i = 0; i < G_N_ELEMENTS (pages); i++)
+    td_page_set_session (pages[i], session);
+  td_outline_page_set_session (self->outline, session);
+  td_iterations_page_set_session (self->iterations, session);
+  td_graph_page_set_session (self->graph, session);
   td_inspector_set_session (self->inspector, session);
-  td_source_view_set_session (self->source, session);
+  td_source_page_set_session (self->source, session);
   td_deck_set_session (self->deck, session);
   td_compare_page_set_session (self->compare, session);
-  td_filter_view_set_session (self->filter, session);
+  td_filter_page_set_session (self->filter, session);
 }
 
 void
 td_workspace_set_notebook (TdWorkspace *self, TdSession *session, TdNotebook *notebook)
 {
-  td_notes_view_set_notebook (self->notes, session, notebook);
-  td_notes_view_set_notebook (self->watches, session, notebook);
-  td_panels_set_notebook (self->panels, notebook);
+  td_notes_page_set_notebook (self->notes, session, notebook);
+  td_notes_page_set_notebook (self->watches, session, notebook);
+  td_strips_set_notebook (TD_STRIPS (self->strips), notebook);
 }
 
-TdNotesView *
+TdNotesPage *
 td_workspace_get_notes (TdWorkspace *self, gboolean watches)
 {
   return watches ? self->watches : self->notes;
@@ -300,11 +238,11 @@ td_workspace_show_page (TdWorkspace *self, const char *name)
 gboolean
 td_workspace_step_static (TdWorkspace *self, gboolean schedules, int direction)
 {
-  gboolean stepped = schedules ? td_panels_step_schedule (self->panels, direction)
-                               : td_panels_step_chain (self->panels, direction);
+  gboolean stepped
+      = td_schedule_page_step_static (TD_SCHEDULE_PAGE (self->schedule), schedules, direction);
   gtk_stack_set_visible_child_name (self->perspectives, "debug");
-  td_workspace_show_page (self, td_panel_name (TD_PANEL_SCHEDULE));
-  td_panels_show_page (self->panels, TD_PANEL_SCHEDULE, "static");
+  td_workspace_show_page (self, td_page_get_name (self->schedule));
+  td_page_show_picture (self->schedule, "static");
   return stepped;
 }
 
@@ -353,7 +291,7 @@ orientation_changed (GSettings *settings, const char *key, TdWorkspace *self)
 {
   TdOrientation orientation
       = g_settings_get_enum (settings, key) ? TD_ORIENTATION_LR : TD_ORIENTATION_TB;
-  td_graph_pane_set_orientation (self->graph, orientation);
+  td_graph_page_set_orientation (self->graph, orientation);
   for (int side = 0; side < TD_N_SIDES; side++)
     td_graph_view_set_orientation (
         td_compare_side_get_view (td_compare_page_get_side (self->compare, (TdSide)side)),
@@ -408,7 +346,7 @@ td_workspace_bind_settings (TdWorkspace *self, GSettings *settings)
 void
 td_workspace_append_log (TdWorkspace *self, const char *line, gboolean is_stderr)
 {
-  td_log_view_append (self->log, line, is_stderr);
+  td_log_page_append (self->log, line, is_stderr);
 }
 
 void
@@ -429,7 +367,7 @@ td_workspace_get_dock (TdWorkspace *self)
   return self->dock;
 }
 
-TdFilterView *
+TdFilterPage *
 td_workspace_get_filter (TdWorkspace *self)
 {
   return self->filter;
@@ -441,19 +379,19 @@ td_workspace_get_compare (TdWorkspace *self)
   return self->compare;
 }
 
-TdGraphPane *
+TdGraphPage *
 td_workspace_get_graph (TdWorkspace *self)
 {
   return self->graph;
 }
 
-TdOutline *
+TdOutlinePage *
 td_workspace_get_outline (TdWorkspace *self)
 {
   return self->outline;
 }
 
-TdIterations *
+TdIterationsPage *
 td_workspace_get_iterations (TdWorkspace *self)
 {
   return self->iterations;
@@ -465,13 +403,13 @@ td_workspace_get_inspector (TdWorkspace *self)
   return self->inspector;
 }
 
-TdSourceView *
+TdSourcePage *
 td_workspace_get_source (TdWorkspace *self)
 {
   return self->source;
 }
 
-TdLogView *
+TdLogPage *
 td_workspace_get_log (TdWorkspace *self)
 {
   return self->log;
@@ -501,7 +439,7 @@ apply_form (gpointer data)
   td_dock_set_n_places (self->dock, narrow ? 1 : 3);
   reveal (self, TD_PART_DOCK, !low && self->wanted[TD_PART_DOCK]);
   td_deck_set_narrow (self->deck, narrow);
-  td_graph_pane_set_narrow (self->graph, narrow);
+  td_graph_page_set_narrow (self->graph, narrow);
   td_compare_page_set_low (self->compare, low);
   return G_SOURCE_REMOVE;
 }
@@ -549,7 +487,11 @@ td_workspace_dispose (GObject *object)
     }
   g_clear_object (&self->settings);
   g_clear_pointer (&self->box, gtk_widget_unparent);
-  g_clear_object (&self->panels);
+  g_clear_object (&self->memory);
+  g_clear_object (&self->gradients);
+  g_clear_object (&self->schedule);
+  g_clear_object (&self->curves);
+  g_clear_object (&self->strips);
   G_OBJECT_CLASS (td_workspace_parent_class)->dispose (object);
 }
 
@@ -568,14 +510,21 @@ td_workspace_init (TdWorkspace *self)
   self->form = -1;
   for (int part = 0; part < TD_N_PARTS; part++)
     self->wanted[part] = TRUE;
-  self->panels = td_panels_new ();
+  self->memory = td_memory_page_new ();
+  self->gradients = td_gradients_page_new ();
+  self->schedule = td_schedule_page_new ();
+  self->curves = td_curves_page_new ();
+  self->strips = TD_PAGE (td_strips_new ());
   self->perspectives = GTK_STACK (gtk_stack_new ());
   gtk_stack_add_titled (self->perspectives, new_debug (self), "debug", "Debug");
-  gtk_stack_add_titled (self->perspectives, new_memory (self), "memory", "Memory");
+  gtk_stack_add_titled (self->perspectives,
+                        td_memory_page_new_perspective (TD_MEMORY_PAGE (self->memory)),
+                        "memory", "Memory");
   self->compare = TD_COMPARE_PAGE (td_compare_page_new ());
   gtk_stack_add_titled (self->perspectives, GTK_WIDGET (self->compare), "compare", "Compare");
   gtk_widget_set_vexpand (GTK_WIDGET (self->perspectives), TRUE);
-  self->deck = TD_DECK (td_deck_new (self->panels));
+  self->deck = TD_DECK (td_deck_new (td_page_new_picture (self->strips, "iterations-strip"),
+                                     td_page_new_picture (self->strips, "events-strip")));
   g_signal_connect_swapped (self->compare, "announce", G_CALLBACK (td_deck_announce),
                             self->deck);
   self->box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);

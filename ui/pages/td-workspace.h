@@ -7,14 +7,14 @@
 #include "pages/td-compare-page.h"
 #include "td-session.h"
 #include "widgets/td-dock.h"
-#include "widgets/td-filter-view.h"
-#include "widgets/td-graph-pane.h"
-#include "widgets/td-inspector.h"
-#include "widgets/td-iterations.h"
-#include "widgets/td-log-view.h"
-#include "widgets/td-notes-view.h"
-#include "widgets/td-outline.h"
-#include "widgets/td-source-view.h"
+#include "pages/td-filter-page.h"
+#include "pages/td-graph-page.h"
+#include "pages/td-inspector.h"
+#include "pages/td-iterations-page.h"
+#include "pages/td-log-page.h"
+#include "pages/td-notes-page.h"
+#include "pages/td-outline-page.h"
+#include "pages/td-source-page.h"
 
 #define TD_TYPE_WORKSPACE (td_workspace_get_type ())
 G_DECLARE_FINAL_TYPE (TdWorkspace, td_workspace, TD, WORKSPACE, GtkWidget)
@@ -36,7 +36,7 @@ void td_workspace_set_session (TdWorkspace *self, TdSession *session);
 /** Show what was written down about the session's recording; NULL: nothing can be. */
 void td_workspace_set_notebook (TdWorkspace *self, TdSession *session, TdNotebook *notebook);
 /** Return the view of notes, or of watches. */
-TdNotesView *td_workspace_get_notes (TdWorkspace *self, gboolean watches);
+TdNotesPage *td_workspace_get_notes (TdWorkspace *self, gboolean watches);
 
 /** Build the switcher of perspectives for the header bar. Owner: floating. */
 GtkWidget *td_workspace_new_switcher (TdWorkspace *self);
@@ -54,7 +54,7 @@ gboolean td_workspace_is_part_shown (TdWorkspace *self, TdWorkspacePart part);
 
 /** Return the name of the perspective on show: debug, memory, compare. */
 const char *td_workspace_get_perspective (TdWorkspace *self);
-TdFilterView *td_workspace_get_filter (TdWorkspace *self);
+TdFilterPage *td_workspace_get_filter (TdWorkspace *self);
 TdComparePage *td_workspace_get_compare (TdWorkspace *self);
 TdDock *td_workspace_get_dock (TdWorkspace *self);
 
@@ -68,11 +68,11 @@ void td_workspace_append_log (TdWorkspace *self, const char *line, gboolean is_s
 void td_workspace_announce (TdWorkspace *self, const char *text);
 
 /** Return parts, for actions and tests. Owner: the page. */
-TdGraphPane *td_workspace_get_graph (TdWorkspace *self);
-TdOutline *td_workspace_get_outline (TdWorkspace *self);
-TdIterations *td_workspace_get_iterations (TdWorkspace *self);
+TdGraphPage *td_workspace_get_graph (TdWorkspace *self);
+TdOutlinePage *td_workspace_get_outline (TdWorkspace *self);
+TdIterationsPage *td_workspace_get_iterations (TdWorkspace *self);
 TdInspector *td_workspace_get_inspector (TdWorkspace *self);
-TdSourceView *td_workspace_get_source (TdWorkspace *self);
-TdLogView *td_workspace_get_log (TdWorkspace *self);
+TdSourcePage *td_workspace_get_source (TdWorkspace *self);
+TdLogPage *td_workspace_get_log (TdWorkspace *self);
 /** Return the words a screen reader hears for the scrubber. Owner: caller. */
 char *td_workspace_dup_scrubber_text (TdWorkspace *self);

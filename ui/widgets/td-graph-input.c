@@ -109,6 +109,13 @@ static void
 moved (GtkEventControllerMotion *controller, double x, double y, TdGraphView *self)
 {
   self->last_motion = g_get_monotonic_time ();
+  td__graph_view_point (self, x, y);
+}
+
+static void
+left (GtkEventControllerMotion *controller, TdGraphView *self)
+{
+  td__graph_view_point (self, -1, -1);
 }
 
 static void
@@ -218,7 +225,9 @@ td__graph_view_add_controllers (TdGraphView *self)
   g_signal_connect (scroll, "scroll", G_CALLBACK (scrolled), self);
   gtk_widget_add_controller (widget, scroll);
   GtkEventController *motion = gtk_event_controller_motion_new ();
+  g_signal_connect (motion, "enter", G_CALLBACK (moved), self);
   g_signal_connect (motion, "motion", G_CALLBACK (moved), self);
+  g_signal_connect (motion, "leave", G_CALLBACK (left), self);
   gtk_widget_add_controller (widget, motion);
   GtkEventController *key = gtk_event_controller_key_new ();
   g_signal_connect (key, "key-pressed", G_CALLBACK (key_pressed), self);

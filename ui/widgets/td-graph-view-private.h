@@ -18,7 +18,13 @@ struct _TdGraphView
   TdScene *scene;
   gboolean scene_valid;
   TdViewport viewport;
-  gboolean fitted; /* the view follows the window until the user zooms or pans */
+  GskRenderNode *painted; /* scene and minimap as they were drawn last; NULL: not yet */
+  TdScene *painted_scene; /* that it is of, and what was in sight */
+  TdViewport painted_at;
+  guint64 hover;      /* key on the canvas that is ringed; 0: none */
+  gboolean fitted;    /* the view follows the window until the user zooms, pans or opens */
+  gboolean fit_whole; /* asked for: everything in sight, even if nobody can read it */
+  gboolean cut;       /* fitted, but only a part is in sight: the one around the playhead */
   TdOrientation orientation;
   TdHeatBy heat;
   GCancellable *cancellable;
@@ -41,6 +47,21 @@ struct _TdGraphView
 
 /** Draw again and tell listeners that the view moved. */
 void td__graph_view_moved (TdGraphView *self);
+
+/** Find where the node is that shows the playhead. FALSE: nowhere. */
+gboolean td__graph_view_find_playhead (TdGraphView *self, TdSceneRect *box);
+
+/** Fit the viewport: to everything, or to as much of it as can be read. */
+void td__graph_view_fit_content (TdGraphView *self);
+
+/** From now on the zoom is the user's: opening a layer must not make all others small. */
+void td__graph_view_keep_zoom (TdGraphView *self);
+
+/** Say whether everything is in sight anyway. */
+gboolean td__graph_view_sees_all (TdGraphView *self);
+
+/** Say in the session what the pointer is on. */
+void td__graph_view_point (TdGraphView *self, double x, double y);
 
 /** Zoom about a pixel of the widget. */
 void td__graph_view_zoom_at (TdGraphView *self, double factor, double x, double y);

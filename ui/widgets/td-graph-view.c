@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-graph-view-private.h"
 
+#include <string.h>
+
 #include "schedule/td-statics-session.h"
 #include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
@@ -30,6 +32,7 @@ G_DEFINE_FINAL_TYPE (TdGraphView, td_graph_view, GTK_TYPE_WIDGET)
 static void
 invalidate_scene (TdGraphView *self)
 {
+  g_clear_pointer (&self->painted, gsk_render_node_unref); /* colours may have changed */
   self->scene_valid = FALSE;
   gtk_widget_queue_draw (GTK_WIDGET (self));
 }
@@ -123,7 +126,7 @@ td__graph_view_moved (TdGraphView *self)
 
 /* Listeners change labels, which must not happen while the view is being drawn. */
 static gboolean
-tell_view_changed (gpointer self)
+notify_view_changed (gpointer self)
 {
   g_signal_emit (self, signals[VIEW_CHANGED], 0);
   return G_SOURCE_REMOVE;
@@ -140,16 +143,16 @@ update_viewport (TdGraphView *self)
   self->viewport.content_height = scene ? td_scene_height (scene) : 0;
   td__graph_view_share_content (self);
   if (self->fitted)
-    td_viewport_fit (&self->viewport);
+    td__graph_view_fit_content (self);
   if (self->viewport.scale != scale)
-    g_idle_add_full (G_PRIORITY_DEFAULT_IDLE, tell_view_changed, g_object_ref (self),
+    g_idle_add_full (G_PRIORITY_DEFAULT_IDLE, notify_view_changed, g_object_ref (self),
                      g_object_unref);
 }
 
 void
 td_graph_view_fit (TdGraphView *self)
 {
-  self->fitted = TRUE;
+  self->fitted = self->fit_whole = TRUE;
   self->peer_x = self->peer_y = 0;
   update_viewport (self);
   td__graph_view_moved (self);
@@ -180,16 +183,8 @@ td_graph_view_zoom (TdGraphView *self, double factor)
 static void
 show_playhead (TdGraphView *self)
 {
-  TdMoment moment = td_session_get_moment (self->session);
-  if (!self->layout || self->fitted)
-    return;
-  gint node = td_viz_view_find_event (self->layout->view, moment.event);
-  TdScene *scene = td_graph_view_get_scene (self);
   TdSceneRect box;
-  if (node < 0 || !scene)
-    return;
-  guint64 key = self->layout->view->nodes[node].select_key;
-  if (td_scene_find_key (scene, key, &box)
+  if (!td__graph_view_sees_all (self) && td__graph_view_find_playhead (self, &box)
       && td_viewport_show (&self->viewport, &box, SHOW_MARGIN))
     td__graph_view_moved (self);
 }
@@ -207,7 +202,8 @@ take_layout (TdGraphView *self, TdLayout *layout, guint64 still_key)
   self->scene_valid = FALSE;
   update_viewport (self);
   TdScene *new = td_graph_view_get_scene (self);
-  if (known && !self->fitted && new &&td_scene_find_key (new, still_key, &after))
+  if (known && !td__graph_view_sees_all (self)
+      && new &&td_scene_find_key (new, still_key, &after))
     {
       self->viewport.x += after.x - before.x;
       self->viewport.y += after.y - before.y;
@@ -299,15 +295,16 @@ rebuild_layout (TdGraphView *self, guint64 still_key)
 static TdFold *
 make_fold (TdGraphView *self)
 {
-  static const guint visible[] = { 40, 32, 26, 20, 16, 12 };
+  static const guint visible[] = { 60, 48, 40, 32, 26, 20, 16, 12 };
   double width = MAX (gtk_widget_get_width (GTK_WIDGET (self)), 640);
   double height = MAX (gtk_widget_get_height (GTK_WIDGET (self)), 400);
   TdLayoutOptions options = { .orientation = self->orientation };
+  gint event = self->peer ? -1 : td_session_get_moment (self->session).event;
   TdFold *fold = NULL;
   for (guint i = 0; i < G_N_ELEMENTS (visible); i++)
     {
       g_clear_pointer (&fold, td_fold_free);
-      fold = td_fold_new_default (self->graph, visible[i]);
+      fold = td_fold_new_near (self->graph, visible[i], event);
       TdVizView *view = td_viz_view_new (self->graph, fold, lanes_of (self));
       TdLayout *layout = td_layout_new_quick (view, &options, NULL);
       double scale = MIN (width / MAX (layout->bounds.width, 1),
@@ -391,7 +388,7 @@ show_selected (TdGraphView *self)
 {
   guint n;
   const guint64 *keys = td_session_get_selection (self->session, &n);
-  TdScene *scene = n && !self->fitted ? td_graph_view_get_scene (self) : NULL;
+  TdScene *scene = n && !td__graph_view_sees_all (self) ? td_graph_view_get_scene (self) : NULL;
   gint event = scene && self->iteration ? td_iteration_find (self->iteration, keys[0]) : -1;
   gint node = event >= 0 ? td_viz_view_find_event (self->layout->view, (guint)event) : -1;
   TdSceneRect box;
@@ -413,6 +410,8 @@ show_selection (TdGraphView *self)
   update_description (self);
 }
 
+static void show_hover (TdGraphView *self);
+
 void
 td_graph_view_set_session (TdGraphView *self, TdSession *session)
 {
@@ -424,8 +423,10 @@ td_graph_view_set_session (TdGraphView *self, TdSession *session)
   g_clear_pointer (&self->better, td_layout_unref);
   g_clear_pointer (&self->fold, td_fold_free);
   set_iteration (self, NULL);
+  self->hover = 0;
   g_set_object (&self->session, session);
   self->fitted = TRUE;
+  self->fit_whole = self->cut = FALSE;
   self->fold_chosen = FALSE;
   if (self->peer && self->is_second) /* another iteration beside the first one's: stay there */
     {
@@ -438,6 +439,7 @@ td_graph_view_set_session (TdGraphView *self, TdSession *session)
   g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (show_moment), self);
   g_signal_connect_swapped (session, "head-changed", G_CALLBACK (invalidate_scene), self);
   g_signal_connect_swapped (session, "selection-changed", G_CALLBACK (show_selection), self);
+  g_signal_connect_swapped (session, "hover-changed", G_CALLBACK (show_hover), self);
   show_moment (self);
 }
 
@@ -452,6 +454,7 @@ td_graph_view_set_orientation (TdGraphView *self, TdOrientation orientation)
   g_clear_pointer (&self->layout, td_layout_unref);
   self->scene_valid = FALSE;
   self->fitted = TRUE;
+  self->fit_whole = self->cut = FALSE;
   rebuild_layout (self, 0);
 }
 
@@ -497,6 +500,7 @@ td_graph_view_set_expanded (TdGraphView *self, guint64 key, gboolean expanded)
     return FALSE;
   td_fold_set_expanded (self->fold, key, expanded);
   self->fold_chosen = TRUE;
+  td__graph_view_keep_zoom (self);
   rebuild_layout (self, key);
   if (self->peer && !self->following)
     {
@@ -515,6 +519,7 @@ td_graph_view_expand_to (TdGraphView *self, int depth)
   g_clear_pointer (&self->fold, td_fold_free);
   self->fold = td_fold_new_depth (self->graph, depth);
   self->fold_chosen = TRUE;
+  td__graph_view_keep_zoom (self);
   rebuild_layout (self, 0);
   if (self->peer && !self->following)
     {
@@ -530,6 +535,7 @@ td_graph_view_reveal (TdGraphView *self, gint event)
   if (!self->graph || event < 0 || !td_fold_reveal (self->fold, self->graph, (guint)event))
     return;
   self->fold_chosen = TRUE;
+  td__graph_view_keep_zoom (self);
   rebuild_layout (self, 0);
 }
 
@@ -578,6 +584,79 @@ draw_minimap (TdGraphView *self, cairo_t *cr)
 }
 
 static void
+forget_painted (TdGraphView *self)
+{
+  g_clear_pointer (&self->painted, gsk_render_node_unref);
+  g_clear_pointer (&self->painted_scene, td_scene_unref);
+}
+
+/* Kept, so that a highlight which follows the pointer does not draw the graph again. */
+static void
+paint (TdGraphView *self, TdScene *scene)
+{
+  TdViewport *v = &self->viewport;
+  TdSceneRect visible = td_viewport_visible (v);
+  GtkSnapshot *once = gtk_snapshot_new ();
+  graphene_rect_t bounds = GRAPHENE_RECT_INIT (0, 0, (float)v->width, (float)v->height);
+  cairo_t *cr = gtk_snapshot_append_cairo (once, &bounds);
+  forget_painted (self);
+  cairo_save (cr);
+  td_scene_paint (scene, cr, &visible, v->scale, td_scene_view_get_theme ());
+  cairo_restore (cr);
+  draw_minimap (self, cr);
+  cairo_destroy (cr);
+  self->painted = gtk_snapshot_free_to_node (once);
+  self->painted_scene = td_scene_ref (scene);
+  self->painted_at = *v;
+}
+
+/* ---- what the pointer is on, here or elsewhere ---- */
+
+/* The key itself, or that of the layer which hides it. */
+static guint64
+find_shown (TdGraphView *self, guint64 key)
+{
+  TdScene *scene = key ? td_graph_view_get_scene (self) : NULL;
+  TdSceneRect box;
+  if (!scene || !self->layout || !self->iteration)
+    return 0;
+  if (td_scene_find_key (scene, key, &box))
+    return key;
+  gint event = td_iteration_find (self->iteration, key);
+  gint node = event >= 0 ? td_viz_view_find_event (self->layout->view, event) : -1;
+  return node >= 0 ? self->layout->view->nodes[node].select_key : 0;
+}
+
+static void
+show_hover (TdGraphView *self)
+{
+  guint64 key = find_shown (self, td_session_get_hover (self->session));
+  if (key == self->hover)
+    return;
+  self->hover = key;
+  gtk_widget_queue_draw (GTK_WIDGET (self));
+}
+
+guint64
+td_graph_view_get_hover (TdGraphView *self)
+{
+  return self->hover;
+}
+
+void
+td__graph_view_point (TdGraphView *self, double x, double y)
+{
+  TdScene *scene = td_graph_view_get_scene (self);
+  TdSceneHit hit;
+  double cx, cy;
+  td_viewport_to_content (&self->viewport, x, y, &cx, &cy);
+  if (!self->session)
+    return;
+  gboolean found = x >= 0 && scene && td_scene_hit (scene, cx, cy, 0, &hit);
+  td_session_set_hover (self->session, found ? hit.key : 0);
+}
+
+static void
 td_graph_view_snapshot (GtkWidget *widget, GtkSnapshot *snapshot)
 {
   TdGraphView *self = TD_GRAPH_VIEW (widget);
@@ -587,13 +666,19 @@ td_graph_view_snapshot (GtkWidget *widget, GtkSnapshot *snapshot)
   if (!scene || v->width < 2)
     return;
   graphene_rect_t bounds = GRAPHENE_RECT_INIT (0, 0, (float)v->width, (float)v->height);
-  cairo_t *cr = gtk_snapshot_append_cairo (snapshot, &bounds);
   TdSceneRect visible = td_viewport_visible (v);
-  cairo_save (cr);
-  td_scene_paint (scene, cr, &visible, v->scale, td_scene_view_get_theme ());
-  cairo_restore (cr);
-  draw_minimap (self, cr);
-  cairo_destroy (cr);
+  if (!self->painted || self->painted_scene != scene
+      || memcmp (&self->painted_at, v, sizeof *v) != 0)
+    paint (self, scene);
+  if (self->painted)
+    gtk_snapshot_append_node (snapshot, self->painted);
+  if (self->hover)
+    {
+      cairo_t *cr = gtk_snapshot_append_cairo (snapshot, &bounds);
+      td_scene_paint_key (scene, cr, &visible, v->scale, td_scene_view_get_theme (),
+                          self->hover);
+      cairo_destroy (cr);
+    }
   if (gtk_widget_has_visible_focus (widget))
     {
       GdkRGBA color;
@@ -620,6 +705,7 @@ td_graph_view_dispose (GObject *object)
   TdGraphView *self = TD_GRAPH_VIEW (object);
   td_graph_view_set_session (self, NULL);
   g_clear_pointer (&self->scene, td_scene_unref);
+  forget_painted (self);
   td_graph_view_set_marks (self, NULL, 0);
   if (self->peer)
     self->peer->peer = NULL;

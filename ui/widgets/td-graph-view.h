@@ -45,11 +45,17 @@ guint64 td_graph_view_find_layer (TdGraphView *self, guint64 key);
 /** Say whether a better layout is being made, or waits for the pointer to be still. */
 gboolean td_graph_view_is_laying_out (TdGraphView *self);
 
+/** Find where the node that shows the playhead is, in pixels of the widget. FALSE: nowhere. */
+gboolean td_graph_view_get_playhead (TdGraphView *self, TdSceneRect *box);
+
 /** Count visible nodes. */
 guint td_graph_view_get_n_nodes (TdGraphView *self);
 /** Return the scene and layout on show; NULL when there are none. Owner: the view. */
 TdScene *td_graph_view_get_scene (TdGraphView *self);
 TdLayout *td_graph_view_get_layout (TdGraphView *self);
+
+/** Return the key of what is ringed because it is hovered here or elsewhere; 0: nothing. */
+guint64 td_graph_view_get_hover (TdGraphView *self);
 
 /** Select what is at (x, y) of the widget, in pixels; `toggle` opens or folds a layer there. */
 void td_graph_view_click (TdGraphView *self, double x, double y, gboolean toggle);

@@ -12,12 +12,16 @@ struct _TdSceneView
   TdScene *scene;
   gboolean valid;
   int width, height;
+  GskRenderNode *painted; /* the scene, drawn once; NULL: not yet */
+  guint64 hover;          /* key that is ringed over it; 0: none */
+  gint hover_event;       /* on an axis of events; -1: none */
 };
 
 enum
 {
   PRESSED,
   DRAGGED,
+  HOVERED,
   MOVED,
   N_SIGNALS
 };
@@ -42,6 +46,7 @@ td_scene_view_get_scene (TdSceneView *self)
   if (self->valid && width == self->width && height == self->height)
     return self->scene;
   g_clear_pointer (&self->scene, td_scene_unref);
+  g_clear_pointer (&self->painted, gsk_render_node_unref);
   self->valid = TRUE;
   self->width = width;
   self->height = height;
@@ -57,6 +62,82 @@ td_scene_view_invalidate (TdSceneView *self)
   gtk_widget_queue_draw (GTK_WIDGET (self));
 }
 
+static GskRenderNode *
+paint_scene (TdSceneView *self, TdScene *scene)
+{
+  GtkSnapshot *once = gtk_snapshot_new ();
+  graphene_rect_t bounds = GRAPHENE_RECT_INIT (0, 0, (float)self->width, (float)self->height);
+  cairo_t *cr = gtk_snapshot_append_cairo (once, &bounds);
+  td_scene_paint (scene, cr, NULL, 1.0, td_scene_view_get_theme ());
+  cairo_destroy (cr);
+  return gtk_snapshot_free_to_node (once);
+}
+
+/* ---- what the pointer is on, here or elsewhere ---- */
+
+/* Where the event is on the axis, unless something stands for it already. FALSE: nowhere. */
+static gboolean
+find_band (TdSceneView *self, TdScene *scene, TdSceneRect *band)
+{
+  const TdSceneAxes *axes = td_scene_axes (scene);
+  double n = axes ? axes->x1 - axes->x0 : 0;
+  TdSceneRect own;
+  if (self->hover_event < 0 || n <= 0 || td_scene_find_key (scene, self->hover, &own)
+      || self->hover_event < axes->x0 || self->hover_event >= axes->x1)
+    return FALSE;
+  double width = MAX (axes->box.width / n, 3);
+  *band = (TdSceneRect){ axes->box.x + axes->box.width * (self->hover_event - axes->x0) / n,
+                         axes->box.y, width, axes->box.height };
+  return TRUE;
+}
+
+static void
+paint_hover (TdSceneView *self, TdScene *scene, GtkSnapshot *snapshot)
+{
+  const TdTheme *theme = td_scene_view_get_theme ();
+  graphene_rect_t bounds = GRAPHENE_RECT_INIT (0, 0, (float)self->width, (float)self->height);
+  TdSceneRect band;
+  gboolean has_band = find_band (self, scene, &band);
+  if (!has_band && self->hover == 0)
+    return;
+  cairo_t *cr = gtk_snapshot_append_cairo (snapshot, &bounds);
+  td_scene_paint_key (scene, cr, NULL, 1.0, theme, self->hover);
+  if (has_band)
+    {
+      TdColor c = theme->color[TD_ROLE_ACCENT];
+      cairo_rectangle (cr, band.x, band.y, band.width, band.height);
+      cairo_set_source_rgba (cr, c.r, c.g, c.b, 0.28);
+      cairo_fill (cr);
+    }
+  cairo_destroy (cr);
+}
+
+guint
+td_scene_view_count_hovered (TdSceneView *self)
+{
+  TdScene *scene = td_scene_view_get_scene (self);
+  g_autoptr (GArray) boxes = g_array_new (FALSE, FALSE, sizeof (TdSceneRect));
+  TdSceneRect band;
+  if (!scene)
+    return 0;
+  return td_scene_list_boxes (scene, self->hover, boxes)
+         + (find_band (self, scene, &band) ? 1 : 0);
+}
+
+void
+td_scene_view_set_hover (TdSceneView *self, guint64 key, gint event)
+{
+  if (self->hover == key && self->hover_event == event)
+    return;
+  guint before = self->valid && self->scene ? td_scene_view_count_hovered (self) : 1;
+  self->hover = key;
+  self->hover_event = event;
+  if (!gtk_widget_get_mapped (GTK_WIDGET (self)))
+    return;
+  if (before > 0 || td_scene_view_count_hovered (self) > 0)
+    gtk_widget_queue_draw (GTK_WIDGET (self));
+}
+
 static void
 td_scene_view_snapshot (GtkWidget *widget, GtkSnapshot *snapshot)
 {
@@ -64,10 +145,11 @@ td_scene_view_snapshot (GtkWidget *widget, GtkSnapshot *snapshot)
   TdScene *scene = td_scene_view_get_scene (self);
   if (!scene)
     return;
-  graphene_rect_t bounds = GRAPHENE_RECT_INIT (0, 0, (float)self->width, (float)self->height);
-  cairo_t *cr = gtk_snapshot_append_cairo (snapshot, &bounds);
-  td_scene_paint (scene, cr, NULL, 1.0, td_scene_view_get_theme ());
-  cairo_destroy (cr);
+  if (!self->painted)
+    self->painted = paint_scene (self, scene);
+  if (self->painted)
+    gtk_snapshot_append_node (snapshot, self->painted);
+  paint_hover (self, scene, snapshot);
 }
 
 static void
@@ -77,6 +159,18 @@ emit_at (TdSceneView *self, guint signal, double x, double y)
   TdSceneHit hit;
   gboolean found = scene && td_scene_hit (scene, x, y, HIT_SLACK, &hit);
   g_signal_emit (self, signals[signal], 0, found ? &hit : NULL, x, y);
+}
+
+static void
+motion (GtkEventControllerMotion *controller, double x, double y, TdSceneView *self)
+{
+  emit_at (self, HOVERED, x, y);
+}
+
+static void
+left (GtkEventControllerMotion *controller, TdSceneView *self)
+{
+  g_signal_emit (self, signals[HOVERED], 0, NULL, -1.0, -1.0);
 }
 
 static void
@@ -140,6 +234,7 @@ static void
 td_scene_view_finalize (GObject *object)
 {
   g_clear_pointer (&TD_SCENE_VIEW (object)->scene, td_scene_unref);
+  g_clear_pointer (&TD_SCENE_VIEW (object)->painted, gsk_render_node_unref);
   G_OBJECT_CLASS (td_scene_view_parent_class)->finalize (object);
 }
 
@@ -156,6 +251,9 @@ td_scene_view_class_init (TdSceneViewClass *klass)
   signals[DRAGGED]
       = g_signal_new ("dragged", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                       G_TYPE_NONE, 3, G_TYPE_POINTER, G_TYPE_DOUBLE, G_TYPE_DOUBLE);
+  signals[HOVERED]
+      = g_signal_new ("hovered", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                      G_TYPE_NONE, 3, G_TYPE_POINTER, G_TYPE_DOUBLE, G_TYPE_DOUBLE);
   signals[MOVED] = g_signal_new ("moved", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0,
                                  g_signal_accumulator_true_handled, NULL, NULL, G_TYPE_BOOLEAN,
                                  1, G_TYPE_INT);
@@ -164,6 +262,7 @@ td_scene_view_class_init (TdSceneViewClass *klass)
 static void
 td_scene_view_init (TdSceneView *self)
 {
+  self->hover_event = -1;
   gtk_widget_set_focusable (GTK_WIDGET (self), TRUE);
   gtk_widget_set_has_tooltip (GTK_WIDGET (self), TRUE);
   gtk_widget_set_overflow (GTK_WIDGET (self), GTK_OVERFLOW_HIDDEN);
@@ -172,6 +271,11 @@ td_scene_view_init (TdSceneView *self)
   g_signal_connect (drag, "drag-begin", G_CALLBACK (drag_begin), self);
   g_signal_connect (drag, "drag-update", G_CALLBACK (drag_update), self);
   gtk_widget_add_controller (GTK_WIDGET (self), GTK_EVENT_CONTROLLER (drag));
+  GtkEventController *pointer = gtk_event_controller_motion_new ();
+  g_signal_connect (pointer, "enter", G_CALLBACK (motion), self);
+  g_signal_connect (pointer, "motion", G_CALLBACK (motion), self);
+  g_signal_connect (pointer, "leave", G_CALLBACK (left), self);
+  gtk_widget_add_controller (GTK_WIDGET (self), pointer);
   GtkEventController *keys = gtk_event_controller_key_new ();
   g_signal_connect (keys, "key-pressed", G_CALLBACK (key_pressed), self);
   gtk_widget_add_controller (GTK_WIDGET (self), keys);

@@ -15,9 +15,16 @@ G_DECLARE_FINAL_TYPE (TdSceneView, td_scene_view, TD, SCENE_VIEW, GtkWidget)
 typedef TdScene *(*TdSceneMaker) (gpointer data, double width, double height);
 
 /** Create a view with the accessible name `label`. Signals: "pressed" and "dragged" (hit, x, y)
- *  with hit NULL where there is nothing; "moved" (int rows) by arrow keys, 0 by Return, to be
+ *  with hit NULL where there is nothing; "hovered" alike, with x -1 when the pointer has left;
+ *  "moved" (int rows) by arrow keys, 0 by Return, to be
  *  answered by TRUE where there are rows. Owner: floating. */
 GtkWidget *td_scene_view_new (const char *label, TdSceneMaker maker, gpointer data);
+
+/** Ring what stands for `key`, and on an axis of events the place of `event`, without making
+ * the scene anew; 0 and -1: nothing. */
+void td_scene_view_set_hover (TdSceneView *self, guint64 key, gint event);
+/** Count what is ringed, for tests. */
+guint td_scene_view_count_hovered (TdSceneView *self);
 
 /** Ask the maker for a new scene before the next frame. */
 void td_scene_view_invalidate (TdSceneView *self);

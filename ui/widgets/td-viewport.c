@@ -34,6 +34,21 @@ td_viewport_fit (TdViewport *v)
   clamp_all (v);
 }
 
+static double
+fill_axis (double middle, double window, double content)
+{
+  return content <= window ? -(window - content) / 2
+                           : CLAMP (middle - window / 2, 0, content - window);
+}
+
+void
+td_viewport_fit_around (TdViewport *v, double scale, double x, double y)
+{
+  v->scale = CLAMP (scale, TD_VIEWPORT_MIN_SCALE, TD_VIEWPORT_MAX_SCALE);
+  v->x = fill_axis (x, v->width / v->scale, v->content_width);
+  v->y = fill_axis (y, v->height / v->scale, v->content_height);
+}
+
 void
 td_viewport_zoom_at (TdViewport *v, double factor, double px, double py)
 {

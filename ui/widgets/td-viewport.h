@@ -19,6 +19,10 @@ typedef struct
 /** Show all of the content, at most at 100 %, centred. */
 void td_viewport_fit (TdViewport *v);
 
+/** Show as much as there is room for at `scale`, with (x, y) of the content in the middle as
+ * far as that leaves nothing empty. */
+void td_viewport_fit_around (TdViewport *v, double scale, double x, double y);
+
 /** Zoom by `factor`, keeping what is under the pixel (px, py) there. */
 void td_viewport_zoom_at (TdViewport *v, double factor, double px, double py);
 

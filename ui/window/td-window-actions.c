@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "td-keys.h"
+#include "settings/td-keys.h"
 #include "widgets/td-scene-view.h"
 
 #define ZOOM_STEP 1.25
@@ -25,7 +25,7 @@ graph_view (TdWindow *self)
   if (shows_compare (self))
     return td_compare_side_get_view (
         td_compare_page_get_side (td_workspace_get_compare (self->workspace), TD_SIDE_A));
-  return td_graph_pane_get_view (td_workspace_get_graph (self->workspace));
+  return td_graph_page_get_view (td_workspace_get_graph (self->workspace));
 }
 
 static guint64
@@ -66,7 +66,7 @@ static void
 run_expand_all (TdWindow *self, const char *parameter)
 {
   td_graph_view_expand_to (graph_view (self), -1);
-  td_outline_expand_all (td_workspace_get_outline (self->workspace), TRUE);
+  td_outline_page_expand_all (td_workspace_get_outline (self->workspace), TRUE);
 }
 
 static void
@@ -114,7 +114,7 @@ run_find (TdWindow *self, const char *parameter)
       return;
     }
   td_workspace_show_page (self->workspace, "debug");
-  td_graph_pane_find (td_workspace_get_graph (self->workspace));
+  td_graph_page_find (td_workspace_get_graph (self->workspace));
 }
 
 static void
@@ -122,7 +122,7 @@ run_filter (TdWindow *self, const char *parameter)
 {
   td_workspace_show_page (self->workspace, "debug");
   td_workspace_show_page (self->workspace, "filter");
-  td_filter_view_focus (td_workspace_get_filter (self->workspace));
+  td_filter_page_focus (td_workspace_get_filter (self->workspace));
 }
 
 /* A key in hexadecimal, or words that are searched for. */
@@ -136,7 +136,7 @@ run_select (TdWindow *self, const char *parameter)
   else if (!*parameter)
     td_session_select (self->session, 0);
   else
-    td_graph_pane_search (td_workspace_get_graph (self->workspace), parameter);
+    td_graph_page_search (td_workspace_get_graph (self->workspace), parameter);
 }
 
 static void
@@ -169,7 +169,7 @@ run_show_source (TdWindow *self, const char *parameter)
   td_workspace_show_page (self->workspace, "debug");
   td_workspace_show_page (self->workspace, "source");
   if (!file || line == 0 || line > G_MAXINT
-      || !td_source_view_show_line (td_workspace_get_source (self->workspace), file,
+      || !td_source_page_show_line (td_workspace_get_source (self->workspace), file,
                                     (guint)line))
     td__window_toast (self, "That line was not stored with the recording");
 }
@@ -277,7 +277,7 @@ run_cancel (TdWindow *self, const char *parameter)
   if (td__window_stop_playing (self))
     return;
   if (td_compare_page_close_find (td_workspace_get_compare (self->workspace))
-      || td_graph_pane_close_find (td_workspace_get_graph (self->workspace)))
+      || td_graph_page_close_find (td_workspace_get_graph (self->workspace)))
     return;
   if (self->session && selected_key (self))
     td_session_select (self->session, 0);
@@ -296,21 +296,21 @@ static const TdWindowAction actions[] = {
   { "play", td__run_play, TD_NEEDS_PLAYABLE },
   { "pause", td__run_pause, TD_NEEDS_RUNNING },
   { "play-pause", td__run_play_pause, TD_NEEDS_STEPPABLE },
-  { "continue-back", td__run_continue_back, TD_NEEDS_EVENTS },
+  { "continue-back", td__run_continue_back, TD_NEEDS_STEPPABLE },
   { "step-op", td__run_step_op, TD_NEEDS_STEPPABLE },
-  { "reverse-step-op", td__run_reverse_step_op, TD_NEEDS_EVENTS },
+  { "reverse-step-op", td__run_reverse_step_op, TD_NEEDS_STEPPABLE },
   { "step-over", td__run_step_over, TD_NEEDS_STEPPABLE },
-  { "reverse-step-over", td__run_reverse_step_over, TD_NEEDS_EVENTS },
+  { "reverse-step-over", td__run_reverse_step_over, TD_NEEDS_STEPPABLE },
   { "step-into", td__run_step_into, TD_NEEDS_STEPPABLE },
-  { "reverse-step-into", td__run_reverse_step_into, TD_NEEDS_EVENTS },
+  { "reverse-step-into", td__run_reverse_step_into, TD_NEEDS_STEPPABLE },
   { "step-out", td__run_step_out, TD_NEEDS_STEPPABLE },
-  { "reverse-step-out", td__run_reverse_step_out, TD_NEEDS_EVENTS },
+  { "reverse-step-out", td__run_reverse_step_out, TD_NEEDS_STEPPABLE },
   { "next-iteration", td__run_next_iteration, TD_NEEDS_STEPPABLE },
-  { "previous-iteration", td__run_previous_iteration, TD_NEEDS_EVENTS },
+  { "previous-iteration", td__run_previous_iteration, TD_NEEDS_STEPPABLE },
   { "first-event", td__run_first_event, TD_NEEDS_EVENTS },
   { "last-event", td__run_last_event, TD_NEEDS_EVENTS },
   { "next-anomaly", td__run_next_anomaly, TD_NEEDS_EVENTS },
-  { "previous-anomaly", td__run_previous_anomaly, TD_NEEDS_EVENTS },
+  { "previous-anomaly", td__run_previous_anomaly, TD_NEEDS_STEPPABLE },
   { "next-difference", td__run_next_difference, TD_NEEDS_EVENTS },
   { "previous-difference", td__run_previous_difference, TD_NEEDS_EVENTS },
   { "run-to-cursor", td__run_to_cursor, TD_NEEDS_EVENTS | TD_NEEDS_SELECTION },
@@ -393,7 +393,9 @@ find_conditions (TdWindow *self)
   g_clear_pointer (&iteration, td_iteration_unref);
   gboolean running = (live && state == TD_PROGRAM_RUNNING) || self->playing;
   met |= events ? TD_NEEDS_EVENTS : 0;
-  met |= events || live ? TD_NEEDS_STEPPABLE : 0;
+  /* a program that stands before its first operation has iterations before it */
+  met |= events || live || td_session_get_n_iterations (self->session) > 1 ? TD_NEEDS_STEPPABLE
+                                                                           : 0;
   met |= selected_key (self) ? TD_NEEDS_SELECTION : 0;
   met |= live ? TD_NEEDS_LIVE : 0;
   met |= running ? TD_NEEDS_RUNNING : 0;
@@ -429,6 +431,12 @@ ignore_change (GSimpleAction *action, GVariant *value, gpointer data)
 {
 }
 
+/* Without this GLib would take the missing parameter for the state that is wanted. */
+static void
+ignore_activation (GSimpleAction *action, GVariant *parameter, gpointer data)
+{
+}
+
 void
 td__window_set_state (TdWindow *self, const char *name, const char *value)
 {
@@ -452,6 +460,7 @@ td__window_add_actions (TdWindow *self)
       g_autoptr (GSimpleAction) action = g_simple_action_new_stateful (
           states[i].name, NULL, g_variant_new_string (states[i].value));
       g_signal_connect (action, "change-state", G_CALLBACK (ignore_change), NULL);
+      g_signal_connect (action, "activate", G_CALLBACK (ignore_activation), NULL);
       g_action_map_add_action (G_ACTION_MAP (self), G_ACTION (action));
     }
 }

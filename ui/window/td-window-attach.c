@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
+#include "runtime-folder.h"
+
 static void
 hello_answered (TdControlClient *control, JsonObject *answer, gpointer data)
 {
@@ -45,11 +47,16 @@ list_sockets (void)
 {
   GPtrArray *found = g_ptr_array_new_with_free_func (g_free);
   g_autofree char *folder = td_control_folder ();
+  td__runtime_clear (folder);
   GDir *dir = g_dir_open (folder, 0, NULL);
   const char *name;
   while (dir && (name = g_dir_read_name (dir)))
     if (g_str_has_suffix (name, ".sock"))
-      g_ptr_array_add (found, g_build_filename (folder, name, NULL));
+      {
+        g_autofree char *path = g_build_filename (folder, name, NULL);
+        if (td__socket_answers (path))
+          g_ptr_array_add (found, g_steal_pointer (&path));
+      }
   g_clear_pointer (&dir, g_dir_close);
   return found;
 }

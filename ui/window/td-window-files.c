@@ -133,7 +133,7 @@ td__window_go_to_text (TdWindow *self, const char *text)
       td__run_go_to (self, words);
       return TRUE;
     }
-  return td_graph_pane_search (td_workspace_get_graph (self->workspace), words) > 0;
+  return td_graph_page_search (td_workspace_get_graph (self->workspace), words) > 0;
 }
 
 static void

@@ -4,8 +4,8 @@
 
 #include "window/td-window.h"
 
-#include "td-control-client.h"
-#include "td-runner.h"
+#include "live/td-control-client.h"
+#include "live/td-runner.h"
 #include "pages/td-workspace.h"
 #include "td-session.h"
 
@@ -38,13 +38,15 @@ struct _TdWindow
   TdNotebook *notebook;     /* of the recording; NULL: none can be kept */
   TdRunner *runner;         /* the supervisor this window started, if any */
   TdControlClient *control; /* the connection to it, if any */
-  guint playing;            /* timer that plays a recording */
-  GPtrArray *own_breaks;    /* texts of the breakpoints this window has set */
-  char *stop;               /* the breakpoint that the program was started with; NULL: none */
-  gint64 once;              /* the breakpoint of a run to the cursor; 0: none */
-  int play_direction;       /* 1 or -1 */
-  gboolean level_low;       /* `record` lowered the level */
-  gboolean may_close;       /* the user has said what becomes of the program */
+  guint connecting;         /* the source that tries to connect again, 0: none */
+  guint n_connects;
+  guint playing;         /* timer that plays a recording */
+  GPtrArray *own_breaks; /* texts of the breakpoints this window has set */
+  char *stop;            /* the breakpoint that the program was started with; NULL: none */
+  gint64 once;           /* the breakpoint of a run to the cursor; 0: none */
+  int play_direction;    /* 1 or -1 */
+  gboolean level_low;    /* `record` lowered the level */
+  gboolean may_close;    /* the user has said what becomes of the program */
   char **launch_env;
   char *launch_dir;
 };
@@ -61,7 +63,7 @@ typedef enum
   TD_NEEDS_PLAYABLE = 1 << 5,
   TD_NEEDS_PAST = 1 << 6,
   TD_NEEDS_FUTURE = 1 << 7,
-  TD_NEEDS_STEPPABLE = 1 << 8,    /* something recorded or a program to step */
+  TD_NEEDS_STEPPABLE = 1 << 8,    /* operations, here or in another iteration, or a program */
   TD_NEEDS_NO_RECORDING = 1 << 9, /* starts on an empty window */
 } TdActionNeeds;
 

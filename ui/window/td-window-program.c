@@ -7,11 +7,14 @@
 
 #include "pages/td-picture-page.h"
 #include "pages/td-record-page.h"
-#include "td-runs.h"
-#include "td-settings.h"
+#include "live/td-runs.h"
+#include "settings/td-settings.h"
 
 /* Of a program that has not come to an operation yet. */
 #define WAITING_LINES 4
+/* A machine that is very busy may be late with the socket; 10 s are patience enough. */
+#define CONNECT_AGAIN_MS 200
+#define MAX_CONNECTS 50
 
 static void
 control_closed (TdControlClient *control, TdWindow *self)
@@ -28,6 +31,9 @@ control_event (TdControlClient *control, JsonObject *event, TdWindow *self)
   const char *what = json_object_get_string_member_with_default (event, "event", "");
   if (strcmp (what, "stopped") == 0)
     td__window_end_run_to (self);
+  else if (strcmp (what, "notice") == 0) /* recording has stopped: the tape may not say so */
+    td__window_toast (self,
+                      json_object_get_string_member_with_default (event, "text", "A notice"));
 }
 
 void
@@ -56,15 +62,44 @@ run_output (TdRunner *runner, const char *line, gboolean is_stderr, TdWindow *se
   td_workspace_append_log (self->workspace, line, is_stderr);
 }
 
+static gboolean
+connect_to_runner (TdWindow *self)
+{
+  td__window_connect (self, td_runner_get_address (self->runner));
+  if (self->stop && *self->stop) /* the program has it from its start: it is this window's */
+    g_ptr_array_add (self->own_breaks, g_strdup (self->stop));
+  if (!self->control)
+    return FALSE;
+  td_control_client_send (self->control, "hello", NULL, NULL); /* who says something stays */
+  return TRUE;
+}
+
+/* Without its control the program could never be paused: it is tried as long as there is a
+ * program that runs. */
+static gboolean
+connect_again (gpointer data)
+{
+  TdWindow *self = data;
+  TdProgramState state
+      = self->session ? td_session_get_state (self->session) : TD_PROGRAM_RUNNING;
+  gboolean runs = self->runner && td_runner_is_running (self->runner) && !self->control
+                  && (state == TD_PROGRAM_RUNNING || state == TD_PROGRAM_PAUSED);
+  if (runs && !connect_to_runner (self) && ++self->n_connects < MAX_CONNECTS)
+    return G_SOURCE_CONTINUE;
+  self->connecting = 0;
+  return G_SOURCE_REMOVE;
+}
+
 static void
 run_has_tape (TdRunner *runner, TdWindow *self)
 {
-  td__window_connect (self, td_runner_get_address (runner));
-  if (self->stop && *self->stop) /* the program has it from its start: it is this window's */
-    g_ptr_array_add (self->own_breaks, g_strdup (self->stop));
+  gboolean connected = connect_to_runner (self);
   g_autoptr (GFile) file = g_file_new_for_path (td_runner_get_tape (runner));
   if (td__window_open_tape (self, td_runner_get_tape (runner)))
     td__window_remember (file);
+  self->n_connects = 1;
+  if (!connected && !self->connecting)
+    self->connecting = g_timeout_add (CONNECT_AGAIN_MS, connect_again, self);
 }
 
 /* A model that never came to an operation has no recording to show: its last words are the
@@ -131,15 +166,21 @@ clear_old_runs (TdWindow *self)
 {
   GSettings *settings = td_settings_get ();
   guint keep = settings ? g_settings_get_uint (settings, "runs-kept") : 0;
+  guint64 budget = settings ? g_settings_get_uint64 (settings, "runs-budget") : 0;
+  guint64 room = budget ? budget - MIN (td_settings_get_run_bytes (), budget / 2) : 0;
   g_autoptr (GPtrArray) open = list_open_tapes ();
   guint64 bytes;
-  guint n = td_runs_clear (keep, (const char *const *)open->pdata, &bytes);
+  guint n = td_runs_clear (keep, room, (const char *const *)open->pdata, &bytes);
   if (!n)
     return;
   g_autofree char *size = g_format_size (bytes);
+  g_autofree char *most = budget ? g_format_size (budget) : g_strdup ("any size");
   g_autofree char *text
-      = g_strdup_printf ("Cleared %u old run%s, %s: the newest %u are kept (Preferences)", n,
-                         n == 1 ? "" : "s", size, keep);
+      = keep ? g_strdup_printf ("Cleared %u old run%s, %s: the newest %u are kept, of %s "
+                                "(Preferences)",
+                                n, n == 1 ? "" : "s", size, keep, most)
+             : g_strdup_printf ("Cleared %u old run%s, %s: all may take %s (Preferences)", n,
+                                n == 1 ? "" : "s", size, most);
   td__window_toast (self, text);
 }
 
@@ -206,7 +247,8 @@ run_model (TdWindow *self, const char *path, const char *const *args)
   GSettings *settings = td_settings_get ();
   int level = settings ? CLAMP (g_settings_get_enum (settings, "level"), 0, 2) : 1;
   gboolean stop = !settings || g_settings_get_boolean (settings, "break-on-error");
-  g_autofree char *tape_budget = settings ? td_settings_dup_bytes ("tape-budget") : NULL;
+  g_autofree char *tape_budget
+      = settings ? g_strdup_printf ("%" G_GUINT64_FORMAT, td_settings_get_run_bytes ()) : NULL;
   g_autofree char *values_budget = settings ? td_settings_dup_bytes ("values-budget") : NULL;
   const TdRunOptions options = { .program = path,
                                  .args = args,

@@ -71,11 +71,6 @@ play_on (gpointer data)
   TdWindow *self = data;
   if (td_session_go (self->session, TD_VERB_STEP_OP, self->play_direction, NULL))
     return G_SOURCE_CONTINUE;
-  TdMoment before = td_session_get_moment (self->session);
-  td_session_set_moment (self->session, before.iteration + self->play_direction,
-                         self->play_direction > 0 ? 0 : G_MAXINT);
-  if (td_session_get_moment (self->session).iteration != before.iteration)
-    return G_SOURCE_CONTINUE;
   self->playing = 0;
   td__window_update_actions (self);
   return G_SOURCE_REMOVE;
@@ -153,6 +148,7 @@ do_step (TdWindow *self, const Step *step)
     {
       if (running)
         td__window_send (self, "pause");
+      td_session_begin_step (self->session, step->verb, step->direction);
       td_session_set_follow (self->session, TRUE);
       td__window_send (self, step->command);
       return;
@@ -164,7 +160,7 @@ do_step (TdWindow *self, const Step *step)
       td__window_toast (self, valid);
     }
   if (moved && step->verb == TD_VERB_STEP_INTO)
-    td_graph_view_reveal (td_graph_pane_get_view (td_workspace_get_graph (self->workspace)),
+    td_graph_view_reveal (td_graph_page_get_view (td_workspace_get_graph (self->workspace)),
                           td_session_get_moment (self->session).event);
   if (moved)
     announce (self);

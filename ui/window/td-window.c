@@ -11,8 +11,8 @@
 #include "pages/td-start-page.h"
 #include "schedule/td-curve.h"
 #include "tape/td-devices.h"
-#include "td-keys.h"
-#include "td-settings.h"
+#include "settings/td-keys.h"
+#include "settings/td-settings.h"
 
 #define MIN_WIDTH 1024
 #define MIN_HEIGHT 600
@@ -561,8 +561,17 @@ static void
 td_window_dispose (GObject *object)
 {
   TdWindow *self = TD_WINDOW (object);
+  GtkShortcutsWindow *help
+      = gtk_application_window_get_help_overlay (GTK_APPLICATION_WINDOW (self));
+  if (help) /* GTK leaves it on its list; busy with a key it ends later, and looks for us then
+             */
+    {
+      g_object_set_data_full (G_OBJECT (help), "of", g_object_ref (self), g_object_unref);
+      gtk_window_destroy (GTK_WINDOW (help));
+    }
   g_clear_handle_id (&self->poll, g_source_remove);
   g_clear_handle_id (&self->playing, g_source_remove);
+  g_clear_handle_id (&self->connecting, g_source_remove);
   if (self->session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   if (self->workspace)
@@ -647,8 +656,8 @@ td_window_init (TdWindow *self)
   adw_application_window_set_content (ADW_APPLICATION_WINDOW (self), GTK_WIDGET (self->toasts));
 
   td__window_add_actions (self);
-  gtk_application_window_set_help_overlay (GTK_APPLICATION_WINDOW (self),
-                                           td_keys_new_window ());
+  g_autoptr (GtkShortcutsWindow) help = td_keys_new_window ();
+  gtk_application_window_set_help_overlay (GTK_APPLICATION_WINDOW (self), help);
   bind_settings (self);
   gtk_widget_set_size_request (GTK_WIDGET (self), MIN_WIDTH, MIN_HEIGHT);
   self->poll = g_timeout_add (POLL_INTERVAL_MS, poll_session, self);
@@ -657,7 +666,7 @@ td_window_init (TdWindow *self)
 }
 
 TdWindow *
-td_window_new (TdApplication *app)
+td_window_new (GtkApplication *app)
 {
   return g_object_new (TD_TYPE_WINDOW, "application", app, NULL);
 }

@@ -5,14 +5,13 @@
 
 #include <adwaita.h>
 
-#include "td-application.h"
 #include "td-session.h"
 
 #define TD_TYPE_WINDOW (td_window_get_type ())
 G_DECLARE_FINAL_TYPE (TdWindow, td_window, TD, WINDOW, AdwApplicationWindow)
 
 /** Create a window that shows the start page. Owner: the application. */
-TdWindow *td_window_new (TdApplication *app);
+TdWindow *td_window_new (GtkApplication *app);
 
 /** Say whether the window shows no recording and runs no program. */
 gboolean td_window_is_empty (TdWindow *self);

@@ -1,6 +1,6 @@
 /*
- * Why two graphs part: the if, switch or loop of the recorded source whose parts hold what only
- * one side ran. Where the source does not tell, the last value that the program read before.
+ * Why two graphs diverge: the if, switch or loop in the recorded source one part of which has
+ * what only one side ran. If there is none, the last value that the program read before.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,18 +15,18 @@
 #define MAX_CALLS 4    /* how deep a site is followed to the callers of its function */
 #define MAX_RUN 256    /* operations of a run that are looked at */
 
-/* The first stretch of differing forward operations: events of each side. */
+/* The first run of consecutive forward operations that differ: events of each side. */
 typedef struct
 {
   guint events[2][MAX_RUN], n[2];
   gint before[2], after[2]; /* the matched event at each end, -1 */
 } Run;
 
-/* Bytes of the source at which an event was decided on, its own first. */
+/* Offsets in the source that led to an event, its own line first. */
 typedef struct
 {
   guint64 key;
-  guint n, n_sure;      /* the first ones are lines that ran; others may call what ran */
+  guint n, n_sure;      /* the first n_sure are lines that ran; others may have called them */
   guint at[MAX_PLACES]; /* the table holds no more than n */
 } Places;
 
@@ -57,7 +57,7 @@ is_forward (const TdDiff *d, const TdDiffPair *p)
   return td_iteration_get_tape (d->side[s])->events[p->event[s]].phase == TD_TAPE_PHASE_FORWARD;
 }
 
-/* Other sizes and fused groups are no other way through the source. */
+/* Whether the sides took another path through the source: sizes and fusion do not count. */
 static gboolean
 took_another_way (const TdDiffPair *p)
 {
@@ -68,7 +68,7 @@ took_another_way (const TdDiffPair *p)
                     | TD_DIFF_ORDER)));
 }
 
-/* Stops after `max` pairs. FALSE: no side took another way. */
+/* Find the first run, of at most `max` pairs. FALSE: both sides took the same path. */
 static gboolean
 find_run (const TdDiff *d, guint max, Run *run)
 {
@@ -108,7 +108,7 @@ add_place (Places *places, guint at)
     places->at[places->n++] = at;
 }
 
-/* The call in its line, if its name stands there ("td_relu"); else where the line begins. */
+/* The offset of the call in its line ("td_relu"), or of the line if that is not found. */
 static guint
 place_in_line (const Search *s, guint line, const char *op)
 {
@@ -123,8 +123,8 @@ place_in_line (const Search *s, guint line, const char *op)
   return range.from;
 }
 
-/* Adds the calls of the function around a place, and theirs: an operation of a helper is where
- * the helper is called. */
+/* Add the places that call the function around this one, and their callers: an operation in a
+ * helper is also where the helper is called. */
 static void
 add_callers (const Search *s, Places *places)
 {
@@ -157,9 +157,8 @@ add_site (const Search *s, Places *places, guint side, guint32 site, const char 
     add_place (places, place_in_line (s, line, op));
 }
 
-/* Where an event comes from: its own line, those of the links and scopes around it, and the
- * calls of the functions in which these stand. Events of one line and scope share the answer.
- */
+/* The places that an event comes from: its own line, the lines of the links and scopes around
+ * it, and the callers of their functions. Cached, for events of one line and scope. */
 static const Places *
 find_places (const Search *s, guint side, guint event)
 {
@@ -183,7 +182,7 @@ find_places (const Search *s, guint side, guint event)
   return known;
 }
 
-/* The part of a node that holds one of the places, -1: none or several. */
+/* The part of a node that contains one of the places; -1: none or several. */
 static gint
 part_of (const Search *s, const TdFlowNode *node, const Places *places)
 {
@@ -203,7 +202,7 @@ part_of (const Search *s, const TdFlowNode *node, const Places *places)
   return found;
 }
 
-/* The part that holds all of a side's run; -1: none does; -2: there is no run. */
+/* The part that contains all of a side's run; -1: none does; -2: there is no run. */
 static gint
 part_of_run (const Search *s, const TdFlowNode *node, guint side)
 {
@@ -236,8 +235,8 @@ in_one_loop (const Search *s, guint a, guint b)
   return FALSE;
 }
 
-/* Does the node stand in its function where the run is: after what ran before it, and before
- * what ran after it? A helper may be called from several nodes. */
+/* Whether the order in the source agrees: the node is after what ran before the run and before
+ * what ran after it. A helper may be called from several nodes. */
 static gboolean
 is_in_order (const Search *s, const TdFlowNode *node, guint side)
 {
@@ -265,14 +264,15 @@ is_in_order (const Search *s, const TdFlowNode *node, guint side)
   return TRUE;
 }
 
-/* Another operation of one line: the line ran, and what differs happened within it. */
+/* Whether two operations are of one line: then the line ran, and the difference is within it.
+ */
 static gboolean
 is_beside (const TdTapeEvent *a, const TdTapeEvent *b)
 {
   return a->opdef != b->opdef || a->path != b->path;
 }
 
-/* Are there operations before or after the run, in the same pass through the part? */
+/* Whether operations precede or follow the run in the same pass through the part. */
 static gboolean
 goes_on (const Search *s, const TdFlowNode *node, gint part, guint side)
 {
@@ -299,9 +299,7 @@ goes_on (const Search *s, const TdFlowNode *node, gint part, guint side)
   return FALSE;
 }
 
-/* Is a node known to hold the run only because it calls a function that is called elsewhere
- * too?
- */
+/* Whether the node contains the run only by a call of a function that others call too. */
 static gboolean
 is_guess (const Search *s, const TdFlowNode *node, guint side)
 {
@@ -322,7 +320,7 @@ is_guess (const Search *s, const TdFlowNode *node, guint side)
   return FALSE;
 }
 
-/* Did something run beside the run that stands in the node's own function? */
+/* Whether something next to the run is in the node's own function. */
 static gboolean
 is_anchored (const Search *s, const TdFlowNode *node, guint side)
 {
@@ -340,7 +338,7 @@ is_anchored (const Search *s, const TdFlowNode *node, guint side)
   return FALSE;
 }
 
-/* Can the node have been passed where the run is, as far as one sees? */
+/* Whether control can have passed through the node at the run, as far as is known. */
 static gboolean
 is_plausible (const Search *s, const TdFlowNode *node, guint side)
 {
@@ -364,7 +362,7 @@ is_cause (const Search *s, const TdFlowNode *node, gint part[2])
   return TRUE;
 }
 
-/* How many calls of the run's first line the run holds: passes through a loop. */
+/* How many calls of its first line the run contains: passes through a loop. */
 static guint
 count_passes (const Search *s, guint side)
 {
@@ -384,7 +382,7 @@ side_of_run (const Run *run)
   return run->n[0] > 0 ? TD_DIFF_A : TD_DIFF_B;
 }
 
-/* How often the line at which the run begins was called elsewhere, with a counterpart. */
+/* How often the first line of the run was called elsewhere, with a counterpart. */
 static guint
 count_matched (const Search *s)
 {
@@ -397,7 +395,8 @@ count_matched (const Search *s)
   return n;
 }
 
-/* Do the run's neighbours on both ends stand in its own line, which then ran on both sides? */
+/* Whether the events before and after the run are of its own line, which then ran on both
+ * sides. */
 static gboolean
 happened_within_a_line (const Search *s, guint side)
 {
@@ -413,8 +412,8 @@ happened_within_a_line (const Search *s, guint side)
   return TRUE;
 }
 
-/* A loop that one side went through more often: what is lone was matched in earlier passes, or
- * the other side has none of it. */
+/* Whether a loop that one side went through more often is the cause: its line had counterparts
+ * in earlier passes, or the other side never ran it. */
 static gboolean
 is_cause_loop (const Search *s, const TdFlowNode *node)
 {
@@ -449,7 +448,7 @@ say_branch (Search *s, const TdFlowNode *node, const gint part[2])
   const char *file = td__base_name (s->source->path);
   guint line = td__flow_line (s->flow, node->condition.from);
   g_autofree char *condition = td__flow_dup_text (s->source->text, node->condition, 60);
-  /* a part that B did not run anything of: it is the other one that it took */
+  /* B ran nothing of any part: it took the other branch */
   gint b = part[1] >= 0 ? part[1] : node->kind == TD_FLOW_IF ? 1 - part[0] : -1;
   char *text;
 
@@ -489,7 +488,7 @@ is_endless (const Search *s, const TdFlowNode *loop)
   return *when == '\0' || g_str_equal (when, "1") || g_str_equal (when, "true");
 }
 
-/* The if that ends a loop in its middle, where the run begins after it. */
+/* The if that leaves an endless loop, if the run begins after it. */
 static const TdFlowNode *
 find_exit (const Search *s, const TdFlowNode *loop, guint side)
 {
@@ -567,8 +566,8 @@ search_source (TdComparison *c, const Run *run, const TdTapeSource *source)
       else if (is_smaller (node, loop) && is_cause_loop (&s, node))
         loop = node;
     }
-  /* a loop that both sides ran is the cause within any branch; one that only one side ran is
-   * what repeats in it */
+  /* a loop that both sides ran, within a branch, is the cause; one that only one side ran is
+   * part of the branch */
   if (branch && loop && is_smaller (loop, branch))
     {
       if (s.passes > 0)
@@ -583,7 +582,7 @@ search_source (TdComparison *c, const Run *run, const TdTapeSource *source)
   return branch || loop;
 }
 
-/* The last value that the program asked for before the sides part. */
+/* The last value that the program read before the sides diverge. */
 static void
 search_reads (TdComparison *c, const Run *run)
 {
@@ -605,8 +604,7 @@ search_reads (TdComparison *c, const Run *run)
                                 td__base_name (file), line));
 }
 
-/* Where the sources were edited, what differs on an edited line is no other way through them.
- */
+/* If the sources were edited: a difference on an edited line is no other path through them. */
 static gboolean
 search_edits (TdComparison *c, const Run *run)
 {
@@ -645,7 +643,7 @@ td__diff_find_cause (TdComparison *c)
   c->d->cause.file = c->d->cause.text = "";
   if (!find_run (c->d, G_MAXUINT, &run) || search_edits (c, &run))
     return;
-  /* two decisions may meet in one run: then the first of them */
+  /* a run may contain two decisions: take the first */
   find_run (c->d, 1, &first);
   if (reader && c->d->same_program)
     for (guint i = 0; i < td_tape_reader_n_sources (reader); i++)

@@ -13,7 +13,7 @@
 #define DECIDED                                                                                \
   (TD_DIFF_OPERATION | TD_DIFF_ATTRIBUTES | TD_DIFF_LINK | TD_DIFF_INPUTS | TD_DIFF_FAILED     \
    | TD_DIFF_ORDER)
-#define STRUCTURAL (DECIDED | TD_DIFF_SHAPE | TD_DIFF_DTYPE)
+#define STRUCTURAL (DECIDED | TD_DIFF_SHAPE | TD_DIFF_DTYPE | TD_DIFF_GRAPH)
 /* How many lone operations lie between a variable and what it stands for, at most. */
 #define MAX_WALK 64
 
@@ -22,6 +22,7 @@ typedef struct
   TdComparison *c;
   gint32 *taint[2]; /* by variable: 1 + the pair at the root of its being different; 0: none */
   GArray *pairs, *items;
+  gint cut; /* the first pair of which one left no graph, -1 */
 } Walk;
 
 static const TdTapeEvent *
@@ -52,7 +53,7 @@ cause_of (Walk *w, guint side, gint event)
       if (p >= 0 && pair_at (w, p)->cause >= 0)
         return pair_at (w, p)->cause;
       if (p >= 0
-          && (pair_at (w, p)->kind > TD_DIFF_CHANGED
+          && (pair_at (w, p)->kind == TD_DIFF_REMOVED || pair_at (w, p)->kind == TD_DIFF_ADDED
               || (pair_at (w, p)->aspects & STRUCTURAL) != 0))
         return p;
     }
@@ -134,6 +135,38 @@ compare_outputs (const TdComparison *c, const TdTapeEvent *ea, const TdTapeEvent
   return aspects;
 }
 
+static gboolean
+has_output_like (const TdTapeIteration *t, const TdTapeEvent *e, const TdTapeIteration *other,
+                 const TdTapeVar *v)
+{
+  for (guint k = 0; k < e->n_out; k++)
+    {
+      const TdTapeVar *x = &t->vars[t->outs[e->first_out + k]];
+
+      if (x->dtype == v->dtype && x->ndim == v->ndim
+          && memcmp (t->dims + x->first_dim, other->dims + v->first_dim,
+                     v->ndim * sizeof (gint64))
+                 == 0)
+        return TRUE;
+    }
+  return FALSE;
+}
+
+/* A group hands out what its last member does, and of the others what somebody else reads. */
+static guint
+compare_results (const TdComparison *c, const TdFusedGroup *group)
+{
+  const TdTapeIteration *t = c->t[group->side], *other = c->t[1 - group->side];
+  const TdTapeEvent *last = event_of (
+      c, group->side, (gint)g_array_index (c->fused, guint32, group->first + group->n - 1));
+
+  for (guint k = 0; k < last->n_out; k++)
+    if (!has_output_like (other, event_of (c, 1 - group->side, group->event), t,
+                          &t->vars[t->outs[last->first_out + k]]))
+      return TD_DIFF_SHAPE;
+  return 0;
+}
+
 /* Does `var` of `side` stand for `other`, through operations that only its side has? */
 static gboolean
 stands_for (const TdComparison *c, guint side, guint var, guint other)
@@ -176,7 +209,7 @@ is_leaf_pair (const TdComparison *c, guint var_a, guint var_b)
   /* other sizes of data show in the shapes of what reads them */
   return a->producer < 0 && b->producer < 0
          && ((a->flags | b->flags) & TD_TAPE_VAR_PARAMETER) == 0 && a->category == b->category
-         && (a->key == 0 || td_iteration_find_var (c->d->side[1], a->key) < 0);
+         && !td__diff_other_leaf (c, var_a, var_b);
 }
 
 /* Does a pair read something else than its counterpart, beyond what was put in or left out? */
@@ -221,6 +254,9 @@ compare_events (const TdComparison *c, gint a, gint b)
     aspects |= TD_DIFF_MODE;
   if (c->moved[0][a])
     aspects |= TD_DIFF_ORDER;
+  if (ea->phase == TD_TAPE_PHASE_FORWARD
+      && ((ea->flags ^ eb->flags) & TD_TAPE_EVENT_NO_BACKPROP))
+    aspects |= TD_DIFF_GRAPH;
   /* another layer reads its own parameters */
   if (ea->phase == TD_TAPE_PHASE_FORWARD && !(aspects & (TD_DIFF_OPERATION | TD_DIFF_LINK))
       && reads_other (c, ea, eb))
@@ -286,6 +322,8 @@ add_matched (Walk *w, gint a, gint b)
     pair.cause = -1;
   if (pair.aspects & STRUCTURAL)
     pair.kind = TD_DIFF_CHANGED;
+  if ((pair.aspects & TD_DIFF_GRAPH) && pair.cause < 0 && w->cut < 0)
+    w->cut = (gint)w->pairs->len;
   add_costs (w, &pair, 0, (guint)a);
   add_costs (w, &pair, 1, (guint)b);
   add_pair (w, &pair);
@@ -303,7 +341,11 @@ add_lone (Walk *w, guint side, gint event)
   pair.event[side] = event;
   pair.n_events[side] = 1;
   if (event_of (w->c, side, event)->phase != TD_TAPE_PHASE_FORWARD)
-    pair.cause = cause_of (w, side, event);
+    {
+      pair.cause = cause_of (w, side, event);
+      if (pair.cause < 0) /* nothing came through what left no graph */
+        pair.cause = w->cut;
+    }
   add_costs (w, &pair, side, (guint)event);
   add_pair (w, &pair);
 }
@@ -321,10 +363,14 @@ add_fused (Walk *w, const TdFusedGroup *group)
   pair.n_events[group->side] = group->n;
   pair.n_events[1 - group->side] = 1;
   pair.first_fused[group->side] = group->first;
-  pair.aspects
-      = compare_outputs (c, event_of (c, 0, pair.event[0]), event_of (c, 1, pair.event[1]));
+  pair.aspects = compare_results (c, group);
   for (guint k = 0; k < group->n; k++)
-    add_costs (w, &pair, group->side, members[k]);
+    {
+      if (pair.cause < 0
+          && event_of (c, group->side, (gint)members[k])->phase != TD_TAPE_PHASE_FORWARD)
+        pair.cause = cause_of (w, group->side, (gint)members[k]);
+      add_costs (w, &pair, group->side, members[k]);
+    }
   add_costs (w, &pair, 1 - group->side, (guint)group->event);
   g_array_append_val (w->pairs, pair);
 }
@@ -425,6 +471,7 @@ td__diff_compare (TdComparison *c)
 {
   TdDiff *d = c->d;
   Walk w = { .c = c,
+             .cut = -1,
              .pairs = g_array_new (FALSE, FALSE, sizeof (TdDiffPair)),
              .items = g_array_new (FALSE, FALSE, sizeof (guint32)) };
 

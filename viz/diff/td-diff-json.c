@@ -10,8 +10,9 @@
 static void
 print_aspects (TdJson *j, guint aspects)
 {
-  static const char *const names[] = { "operation", "attributes", "link",  "inputs",  "shape",
-                                       "dtype",     "failed",     "order", "numbers", "mode" };
+  static const char *const names[]
+      = { "operation", "attributes", "link",    "inputs", "shape", "dtype",
+          "failed",    "order",      "numbers", "mode",   "graph" };
 
   td_json_key (j, "aspects");
   td_json_begin_array (j);

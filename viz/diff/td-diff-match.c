@@ -1,7 +1,7 @@
 /*
  * Counterparts. Forward operations are aligned as sequences, first by layer, operation and
  * line, then, in the gaps, by layer and operation; what is left in a gap and reads the same
- * inputs is the same call doing something else. Backward events go with their forward twins.
+ * inputs is the same call doing something else. Backward events: td-diff-backward.c.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,8 +12,7 @@
 #include "td-diff-private.h"
 #include "td-tape.h"
 
-/* How far substitutes and members of fused groups are looked for: a gap can be a whole graph.
- */
+/* How far substitutes are looked for: a gap can be a whole graph. */
 #define WINDOW 64
 
 typedef struct
@@ -60,15 +59,15 @@ exact_token (const TdComparison *c, guint side, guint event, guint64 loose)
 
 /* ---- pairing ---- */
 
-static void
-pair (TdComparison *c, gint a, gint b)
+void
+td__diff_pair (TdComparison *c, gint a, gint b)
 {
   c->d->partner[TD_DIFF_A][a] = b;
   c->d->partner[TD_DIFF_B][b] = a;
 }
 
-static gboolean
-is_lone (const TdComparison *c, guint side, guint32 event)
+gboolean
+td__diff_is_lone (const TdComparison *c, guint side, guint32 event)
 {
   return c->d->partner[side][event] < 0;
 }
@@ -88,17 +87,39 @@ same_dims (const TdComparison *c, const TdTapeVar *a, const TdTapeVar *b)
                 == 0;
 }
 
+static gboolean
+is_leaf_like (const TdIteration *it, gint var, const TdComparison *c, guint side,
+              const TdTapeVar *other)
+{
+  const TdTapeVar *v = var >= 0 ? &td_iteration_get_tape (it)->vars[var] : NULL;
+
+  return v && v->producer < 0 && v->category == other->category
+         && (side == TD_DIFF_A ? same_dims (c, v, other) : same_dims (c, other, v));
+}
+
+/* Keys of leaves count what is made at a place: alone they prove nothing. */
+gboolean
+td__diff_other_leaf (const TdComparison *c, guint var_a, guint var_b)
+{
+  const TdTapeVar *a = &c->t[0]->vars[var_a], *b = &c->t[1]->vars[var_b];
+  const TdIteration *ia = c->d->side[0], *ib = c->d->side[1];
+
+  return a->key != b->key && a->key && b->key
+         && is_leaf_like (ib, td_iteration_find_var (ib, a->key), c, TD_DIFF_B, a)
+         && is_leaf_like (ia, td_iteration_find_var (ia, b->key), c, TD_DIFF_A, b);
+}
+
 gboolean
 td__diff_same_var (const TdComparison *c, guint var_a, guint var_b)
 {
   const TdTapeVar *a = &c->t[0]->vars[var_a], *b = &c->t[1]->vars[var_b];
   const TdIteration *ia = c->d->side[0], *ib = c->d->side[1];
-  gint there;
 
   if ((a->producer >= 0) != (b->producer >= 0))
     return FALSE;
   if (a->producer >= 0)
-    return a->out_index == b->out_index
+    /* a group hands out what its members do, in an order of its own */
+    return (a->out_index == b->out_index || c->group[0][a->producer] >= 0)
            && (c->d->partner[0][a->producer] == b->producer
                || c->d->partner[1][b->producer] == a->producer);
   if (((a->flags ^ b->flags) & TD_TAPE_VAR_PARAMETER) != 0)
@@ -112,9 +133,8 @@ td__diff_same_var (const TdComparison *c, guint var_a, guint var_b)
       || same_text (td_iteration_get_var_name (ia, var_a),
                     td_iteration_get_var_name (ib, var_b)))
     return TRUE;
-  /* a leaf that B has under the same key is that one and no other */
-  there = a->key ? td_iteration_find_var (ib, a->key) : -1;
-  return there < 0 && a->category == b->category && same_dims (c, a, b);
+  return !td__diff_other_leaf (c, var_a, var_b) && a->category == b->category
+         && same_dims (c, a, b);
 }
 
 /* ---- alignment of lists ---- */
@@ -146,7 +166,7 @@ align_lists (Match *m, guint64 *const tokens[2])
     g_free (text[s]);
   for (gint i = 0; i < m->n[0]; i++)
     if (b_of_a[i] >= 0)
-      pair (m->c, (gint)m->list[0][i], (gint)m->list[1][b_of_a[i]]);
+      td__diff_pair (m->c, (gint)m->list[0][i], (gint)m->list[1][b_of_a[i]]);
 }
 
 /* Calls `gap` with the lists holding the lone forward events between two matched ones. */
@@ -160,12 +180,14 @@ each_gap (Match *m, void (*gap) (Match *m))
     {
       m->n[0] = m->n[1] = 0;
       for (; i < n[0]
-             && (event_of (c, 0, i)->phase != TD_TAPE_PHASE_FORWARD || is_lone (c, 0, i));
+             && (event_of (c, 0, i)->phase != TD_TAPE_PHASE_FORWARD
+                 || td__diff_is_lone (c, 0, i));
            i++)
         if (event_of (c, 0, i)->phase == TD_TAPE_PHASE_FORWARD)
           list_add (m, 0, i);
       for (; j < n[1]
-             && (event_of (c, 1, j)->phase != TD_TAPE_PHASE_FORWARD || is_lone (c, 1, j));
+             && (event_of (c, 1, j)->phase != TD_TAPE_PHASE_FORWARD
+                 || td__diff_is_lone (c, 1, j));
            j++)
         if (event_of (c, 1, j)->phase == TD_TAPE_PHASE_FORWARD)
           list_add (m, 1, j);
@@ -182,107 +204,17 @@ align_gap (Match *m)
   align_lists (m, m->loose);
 }
 
-/* ---- fused groups ---- */
-
-/* The operations that a fused one is made of: "convolution_2d + relu", or those its attribute
- * "ops" lists. NULL: it is not fused. */
-static char **
-members_of (const TdIteration *it, guint event)
-{
-  const char *name = td_iteration_get_op_name (it, event), *list = name;
-  g_autofree char *attr = NULL;
-  char **members;
-
-  if (g_str_has_prefix (name, "fuse"))
-    {
-      const char *attrs
-          = td_iteration_get_string (it, td_iteration_get_tape (it)->events[event].attrs);
-      const char *ops = g_str_has_prefix (attrs, "ops=") ? attrs : strstr (attrs, " ops=");
-
-      if (!ops)
-        return NULL;
-      ops = strchr (ops, '=') + 1;
-      list = attr = g_strndup (ops, strcspn (ops, " "));
-    }
-  members = g_strsplit_set (list, "+,", 0);
-  for (char **p = members; *p; p++)
-    g_strstrip (*p);
-  if (g_strv_length (members) >= 2)
-    return members;
-  g_strfreev (members);
-  return NULL;
-}
-
-static gboolean
-reads_one_of (const TdComparison *c, guint side, guint32 event, const guint32 *makers, guint n)
-{
-  const TdTapeEvent *e = event_of (c, side, event);
-
-  for (guint k = 0; k < e->n_in; k++)
-    for (guint m = 0; m < n; m++)
-      if (c->t[side]->vars[c->t[side]->ins[e->first_in + k]].producer == (gint)makers[m])
-        return TRUE;
-  return FALSE;
-}
-
-/* Finds members in list[side] from position `at` on: each reads what an earlier one made. */
-static gboolean
-collect_members (Match *m, guint side, gint at, char **names, guint phase, guint32 *found)
-{
-  guint n = 0;
-
-  for (gint i = at; i < m->n[side] && i < at + WINDOW && names[n]; i++)
-    {
-      guint32 e = m->list[side][i];
-
-      if (!is_lone (m->c, side, e) || event_of (m->c, side, e)->phase != phase
-          || !g_str_equal (td_iteration_get_op_name (m->c->d->side[side], e), names[n])
-          || (n > 0 && !reads_one_of (m->c, side, e, found, n)))
-        {
-          if (n == 0)
-            return FALSE; /* it has to begin here */
-          continue;
-        }
-      found[n++] = e;
-    }
-  return names[n] == NULL;
-}
-
-static void
-add_group (TdComparison *c, guint side, gint fused, const guint32 *members, guint n)
-{
-  TdFusedGroup group = { side, fused, c->fused->len, n };
-
-  for (guint i = 0; i < n; i++)
-    {
-      c->group[side][members[i]] = (gint32)c->groups->len;
-      c->d->partner[side][members[i]] = fused;
-    }
-  c->group[1 - side][fused] = (gint32)c->groups->len;
-  c->d->partner[1 - side][fused] = (gint32)members[n - 1];
-  g_array_append_vals (c->fused, members, n);
-  g_array_append_val (c->groups, group);
-}
-
-/* Looks in the lists for groups that are one event of `side`. */
+/* Opens the groups in the lists that are one event of `side`. */
 static void
 find_fused (Match *m, guint side)
 {
   for (gint i = 0; i < m->n[side]; i++)
     {
       guint32 e = m->list[side][i];
-      g_auto (GStrv) names = NULL;
-      g_autofree guint32 *found = NULL;
+      gboolean done = !td__diff_is_lone (m->c, side, e) || !td__diff_is_fused (m->c, side, e);
 
-      if (!is_lone (m->c, side, e) || !(names = members_of (m->c->d->side[side], e)))
-        continue;
-      found = g_new (guint32, g_strv_length (names));
-      for (gint at = 0; at < m->n[1 - side]; at++)
-        if (collect_members (m, 1 - side, at, names, event_of (m->c, side, e)->phase, found))
-          {
-            add_group (m->c, 1 - side, (gint)e, found, g_strv_length (names));
-            break;
-          }
+      for (gint k = 0; k < m->n[1 - side] && !done; k++)
+        done = td__diff_open_group (m->c, side, e, m->list[1 - side][k], TD_DIFF_NEAR);
     }
 }
 
@@ -327,14 +259,15 @@ substitute_gap (Match *m)
   find_fused (m, TD_DIFF_B);
   find_fused (m, TD_DIFF_A);
   for (gint i = 0; i < m->n[0]; i++)
-    for (gint j = next; is_lone (m->c, 0, m->list[0][i]) && j < MIN (m->n[1], next + WINDOW);
-         j++)
+    for (gint j = next;
+         td__diff_is_lone (m->c, 0, m->list[0][i]) && j < MIN (m->n[1], next + WINDOW); j++)
       {
         guint32 a = m->list[0][i], b = m->list[1][j];
 
-        if (!is_lone (m->c, 1, b) || (!same_place (m, a, b) && !same_inputs (m->c, a, b)))
+        if (!td__diff_is_lone (m->c, 1, b)
+            || (!same_place (m, a, b) && !same_inputs (m->c, a, b)))
           continue;
-        pair (m->c, (gint)a, (gint)b);
+        td__diff_pair (m->c, (gint)a, (gint)b);
         next = j + 1;
       }
 }
@@ -348,7 +281,8 @@ only_ones (const Match *m, guint side)
   GHashTable *table = g_hash_table_new (g_int64_hash, g_int64_equal);
 
   for (guint e = 0; e < m->c->t[side]->n_events; e++)
-    if (event_of (m->c, side, e)->phase == TD_TAPE_PHASE_FORWARD && is_lone (m->c, side, e))
+    if (event_of (m->c, side, e)->phase == TD_TAPE_PHASE_FORWARD
+        && td__diff_is_lone (m->c, side, e))
       {
         gboolean again = g_hash_table_contains (table, &m->exact[side][e]);
 
@@ -367,95 +301,28 @@ match_moved (Match *m)
     {
       guint b;
 
-      if (!is_lone (m->c, 0, a)
+      if (!td__diff_is_lone (m->c, 0, a)
           || GPOINTER_TO_UINT (g_hash_table_lookup (in_a, &m->exact[0][a])) != a + 1)
         continue;
       b = GPOINTER_TO_UINT (g_hash_table_lookup (in_b, &m->exact[0][a]));
       if (b == 0 || !same_inputs (m->c, a, b - 1))
         continue;
-      pair (m->c, (gint)a, (gint)b - 1);
+      td__diff_pair (m->c, (gint)a, (gint)b - 1);
       m->c->moved[0][a] = m->c->moved[1][b - 1] = 1;
     }
 }
 
-/* ---- backward ---- */
+/* ---- all ---- */
 
-/* The lone event of B that answers A's event `a` among the twins of `forward_b`. */
-static gint
-twin_like (const Match *m, guint a, guint forward_b)
-{
-  const TdComparison *c = m->c;
-  const TdTapeEvent *ea = event_of (c, 0, a);
-  guint n;
-  const gint32 *twins = td_iteration_get_twins (c->d->side[1], forward_b, &n);
-  gint other_order = -1;
-
-  for (guint k = 0; k < n; k++)
-    {
-      const TdTapeEvent *eb = event_of (c, 1, (guint)twins[k]);
-
-      if (!is_lone (c, 1, (guint32)twins[k]) || eb->phase != ea->phase
-          || m->loose[0][a] != m->loose[1][twins[k]])
-        continue;
-      if (eb->order == ea->order)
-        return twins[k];
-      if (other_order < 0)
-        other_order = twins[k];
-    }
-  return other_order;
-}
-
-/* The one lone event of a phase among the twins of `forward`, -1 if there are several. */
-static gint
-only_twin (const TdComparison *c, guint side, guint forward, guint phase)
-{
-  guint n;
-  const gint32 *twins = td_iteration_get_twins (c->d->side[side], forward, &n);
-  gint only = -1;
-
-  for (guint k = 0; k < n; k++)
-    if (is_lone (c, side, (guint32)twins[k])
-        && event_of (c, side, (guint)twins[k])->phase == phase)
-      {
-        if (only >= 0)
-          return -1;
-        only = twins[k];
-      }
-  return only;
-}
-
+/* Lone events after the forward pass that have no twin. */
 static void
-match_twins (Match *m, gboolean substitutes)
-{
-  TdComparison *c = m->c;
-
-  for (guint a = 0; a < c->t[0]->n_events; a++)
-    {
-      const TdTapeEvent *e = event_of (c, 0, a);
-      gint forward_b = e->twin >= 0 ? c->d->partner[0][e->twin] : -1, b;
-
-      if (forward_b < 0 || e->phase == TD_TAPE_PHASE_FORWARD || !is_lone (c, 0, a))
-        continue;
-      if (!substitutes)
-        b = twin_like (m, a, (guint)forward_b);
-      else if (only_twin (c, 0, (guint)e->twin, e->phase) == (gint)a)
-        b = only_twin (c, 1, (guint)forward_b, e->phase);
-      else
-        b = -1;
-      if (b >= 0)
-        pair (c, (gint)a, b);
-    }
-}
-
-/* Lone events after the forward pass; without those that have a twin, if so wanted. */
-static void
-list_rest (Match *m, gboolean with_twins)
+list_rest (Match *m)
 {
   m->n[0] = m->n[1] = 0;
   for (guint s = 0; s < 2; s++)
     for (guint e = 0; e < m->c->t[s]->n_events; e++)
-      if (event_of (m->c, s, e)->phase != TD_TAPE_PHASE_FORWARD && is_lone (m->c, s, e)
-          && (with_twins || event_of (m->c, s, e)->twin < 0))
+      if (event_of (m->c, s, e)->phase != TD_TAPE_PHASE_FORWARD && td__diff_is_lone (m->c, s, e)
+          && event_of (m->c, s, e)->twin < 0)
         list_add (m, s, e);
 }
 
@@ -492,12 +359,8 @@ td__diff_match (TdComparison *c)
   each_gap (&m, align_gap);
   each_gap (&m, substitute_gap);
   match_moved (&m);
-  match_twins (&m, FALSE);
-  list_rest (&m, TRUE);
-  find_fused (&m, TD_DIFF_B);
-  find_fused (&m, TD_DIFF_A);
-  match_twins (&m, TRUE);
-  list_rest (&m, FALSE);
+  td__diff_match_backward (c, (const guint64 *const *)m.loose);
+  list_rest (&m);
   align_lists (&m, m.loose);
   for (guint s = 0; s < 2; s++)
     {

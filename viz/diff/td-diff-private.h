@@ -45,6 +45,31 @@ void td__diff_match (TdComparison *c);
 /** Say whether two variables are counterparts: made by matched events, or the same leaf. */
 gboolean td__diff_same_var (const TdComparison *c, guint var_a, guint var_b);
 
+/** Say whether both sides have both of two leaves, so that one stands where the other stood. */
+gboolean td__diff_other_leaf (const TdComparison *c, guint var_a, guint var_b);
+/** Make two events counterparts; say whether one has none yet. */
+void td__diff_pair (TdComparison *c, gint a, gint b);
+gboolean td__diff_is_lone (const TdComparison *c, guint side, guint32 event);
+
+/* td-diff-fused.c */
+/** Say whether an event does what several operations do. */
+gboolean td__diff_is_fused (const TdComparison *c, guint side, guint event);
+/** Where the members of a group are looked for besides among what its members read. */
+typedef enum
+{
+  TD_DIFF_LINKED,      /* nowhere */
+  TD_DIFF_OF_ONE_TWIN, /* among the backward operations of one forward operation */
+  TD_DIFF_NEAR         /* before the last one */
+} TdDiffReach;
+/** Find what the fused event `fused` of `side` does among the other side's lone events, of
+ * which `last` is to be its last member. FALSE: it is not that, and nothing was changed. */
+gboolean td__diff_open_group (TdComparison *c, guint side, guint fused, guint32 last,
+                              TdDiffReach reach);
+
+/* td-diff-backward.c */
+/** Find the counterparts of backward events; `loose` are names and layers by event. */
+void td__diff_match_backward (TdComparison *c, const guint64 *const loose[2]);
+
 /* td-diff-compare.c */
 /** Make pairs in order, find in what each differs and what follows from what. */
 void td__diff_compare (TdComparison *c);

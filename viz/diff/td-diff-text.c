@@ -317,6 +317,10 @@ td_diff_dup_what (const TdDiff *d, const TdDiffPair *p)
           if (!g_str_equal (a, b))
             add (s, "", a, b);
         }
+      if (p->aspects & TD_DIFF_GRAPH)
+        g_string_append_printf (s, "%sleaves no graph in %s", s->len > 0 ? "; " : "",
+                                event_of (d, p, 0)->flags & TD_TAPE_EVENT_NO_BACKPROP ? "A"
+                                                                                      : "B");
       if (p->aspects & TD_DIFF_FAILED)
         g_string_append_printf (s, "%s%s", s->len > 0 ? "; " : "",
                                 event_of (d, p, 0)->flags & TD_TAPE_EVENT_FAILED

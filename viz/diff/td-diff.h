@@ -49,6 +49,7 @@ typedef enum
   TD_DIFF_ORDER = 1 << 7,   /* it runs at another place */
   TD_DIFF_NUMBERS = 1 << 8, /* statistics or values; also states of the random stream */
   TD_DIFF_MODE = 1 << 9,    /* run by a static schedule on one side: no difference by itself */
+  TD_DIFF_GRAPH = 1 << 10,  /* one of them left no graph: backward does not come there */
 } TdDiffAspects;
 
 /** One event and its counterpart, or one without; a row of a compare view. */

@@ -145,8 +145,9 @@ print_clipping (const TdGradientTable *t, GArray *columns, gint64 last, gboolean
   if (csv || k.n_hooked == 0)
     return;
   if (k.n_known > 0)
-    g_string_append_printf (out, "clipped in %u of %u iterations (%.3g %%)\n", k.n_clipped,
-                            k.n_known, 100.0 * k.n_clipped / k.n_known);
+    g_string_append_printf (out, "clipped in %u of %u %s (%.3g %%)\n", k.n_clipped, k.n_known,
+                            td_plural (k.n_known, "iteration", "iterations"),
+                            100.0 * k.n_clipped / k.n_known);
   if (k.n_known < k.n_hooked)
     g_string_append_printf (out,
                             "clipping of %u iteration%s is not known: record with --level "

@@ -20,8 +20,9 @@ typedef struct
 {
   guint n;
   double *norm;
-  guint8 *cell;    /* TdCell */
-  guint8 *missing; /* TdMissing */
+  guint8 *cell;     /* TdCell */
+  guint8 *missing;  /* TdMissing */
+  gboolean updated; /* an optimizer took gradients: what is missing is known */
   TdGradientClip clip;
 } TdGradientColumn;
 
@@ -50,6 +51,9 @@ typedef struct
 
 /** Read from the tape what the clipping hooks of the optimizers did in an iteration. */
 TdGradientClip td__gradient_clip (const TdTapeIteration *t, const TdGradientNames *names);
+
+/** Say whether an optimizer took gradients in an iteration of the table. */
+gboolean td__gradient_updated (const TdGradientTable *table, gint64 iteration);
 
 /** Return the row of a path, as it is stored, making it if it is new. */
 guint td__gradient_row (TdGradientTable *table, const char *path, guint64 key);

@@ -241,6 +241,17 @@ add_clipping (Map *m, double right)
   td_scene_add_text (m->b, 8, 10, text, &style);
 }
 
+static const char no_update[] = "Gradients are known by where an optimizer takes them.";
+
+static gboolean
+any_updated (const TdGradientTable *table, const GArray *columns)
+{
+  for (guint c = 0; c < columns->len; c++)
+    if (td__gradient_updated (table, g_array_index (columns, gint64, c)))
+      return TRUE;
+  return FALSE;
+}
+
 TdScene *
 td_gradient_scene (const TdGradientTable *table, const TdIteration *current,
                    const TdPanelView *view)
@@ -263,6 +274,8 @@ td_gradient_scene (const TdGradientTable *table, const TdIteration *current,
   if (columns->len == 0)
     return td_panel_message (view, "No gradients recorded",
                              "Record with --level stats to see norms by iteration.");
+  if (!any_updated (table, columns))
+    return td_panel_message (view, "No optimizer update in these iterations", no_update);
   for (guint r = 0; r < table->rows->len; r++)
     if (td_panel_is_selected (view, td_gradient_table_key (table, r)))
       selected = (gint)r;
@@ -331,6 +344,8 @@ td_gradient_scene_missing (const TdGradientTable *table, const TdPanelView *view
       td_scene_unmark (b);
       y += 22;
     }
+  if (!b && !td__gradient_updated (table, view->iteration))
+    return td_panel_message (view, "No optimizer update in this iteration", no_update);
   if (!b)
     return td_panel_message (view, "Nothing is missing",
                              "Every parameter got a gradient in this iteration.");

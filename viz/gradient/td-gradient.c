@@ -183,6 +183,7 @@ add (TdGradientTable *table, const TdTapeIteration *t, const TdGradientNames *na
   for (guint i = 0; i < t->n_grads; i++)
     row_of (table, t, &t->grads[i], names);
   c->n = table->rows->len;
+  c->updated = t->n_grads > 0;
   c->norm = g_new0 (double, MAX (c->n, 1));
   c->cell = g_malloc (MAX (c->n, 1));
   c->missing = g_malloc0 (MAX (c->n, 1));
@@ -336,6 +337,14 @@ td_gradient_table_missing (const TdGradientTable *table, guint row, gint64 itera
 
   row = g_array_index (table->order, guint, row);
   return c && row < c->n ? reasons[c->missing[row]] : NULL;
+}
+
+gboolean
+td__gradient_updated (const TdGradientTable *table, gint64 iteration)
+{
+  const TdGradientColumn *c = g_hash_table_lookup (table->columns, &iteration);
+
+  return c && c->updated;
 }
 
 TdGradientClip

@@ -219,7 +219,9 @@ add_histogram (Picture *p, TdSceneRect box)
   guint64 sampled = p->tensor->values ? p->tensor->n_values : p->tensor->stats.n_sampled;
   char number[TD_FORMAT_SIZE];
   g_snprintf (counts, sizeof counts, "%s%s %s", sampled < p->tensor->n_total ? "≈ from " : "",
-              td_format_count (number, (gint64)sampled), exponent ? "magnitudes" : "values");
+              td_format_count (number, (gint64)sampled),
+              exponent ? td_plural (sampled, "magnitude", "magnitudes")
+                       : td_plural (sampled, "value", "values"));
   td_scene_add_text (p->b, box.x + box.width, box.y - 2, counts, &right);
 }
 

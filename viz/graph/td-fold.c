@@ -103,10 +103,39 @@ count_facets (const TdVizGroup *group)
   return (group->n_ops[0] > 0) + (group->n_ops[1] > 0) + (group->n_ops[2] > 0);
 }
 
+/* Opens what hides the event, from the top, as long as that stays within the limit. */
+static void
+open_towards (TdFold *self, TdVizGraph *graph, const guint *inside, gint event, guint limit,
+              guint *visible)
+{
+  gint path[TD_MAX_GROUP_DEPTH + 2];
+  guint n = 0;
+
+  for (gint g = graph->event_group[event]; g > 0 && n < G_N_ELEMENTS (path);
+       g = td__graph_group (graph, g)->parent)
+    path[n++] = g;
+  while (n-- > 0)
+    {
+      const TdVizGroup *group = td__graph_group (graph, path[n]);
+      guint more = inside[path[n]] - MIN (inside[path[n]], count_facets (group));
+
+      if (*visible + more > limit)
+        return;
+      *visible += more;
+      td_fold_set_expanded (self, group->key, TRUE);
+    }
+}
+
+TdFold *
+td_fold_new_default (TdVizGraph *graph, guint max_visible)
+{
+  return td_fold_new_near (graph, max_visible, -1);
+}
+
 /* Opens the groups of one level after the other, each level's small groups first, as long as
  * that stays within the limit. */
 TdFold *
-td_fold_new_default (TdVizGraph *graph, guint max_visible)
+td_fold_new_near (TdVizGraph *graph, guint max_visible, gint event)
 {
   TdFold *self = fold_new ();
   guint *inside = count_inside (graph);
@@ -114,6 +143,8 @@ td_fold_new_default (TdVizGraph *graph, guint max_visible)
 
   max_visible = max_visible ? max_visible : 40;
   td_fold_set_expanded (self, td__graph_group (graph, 0)->key, TRUE);
+  if (event >= 0 && (guint)event < td_iteration_get_n_events (graph->iteration))
+    open_towards (self, graph, inside, event, max_visible, &visible);
   /* by depth, then by size, then as they run */
   for (guint pass = 0, moved = 1; moved && pass <= TD_MAX_GROUP_DEPTH; pass++)
     {

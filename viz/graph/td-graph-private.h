@@ -29,6 +29,9 @@ void td__graph_free (TdVizGraph *self);
  * key, parent, depth, name, path, n_repeats) and event_group of forward events. */
 void td__graph_build_groups (TdVizGraph *self);
 
+/** Put the updates of a group that has many of them into a box for each layer. */
+void td__graph_fold_updates (TdVizGraph *self);
+
 /** Return the innermost group that both are in. */
 gint td__graph_common_group (const TdVizGraph *self, gint a, gint b);
 

@@ -363,6 +363,7 @@ td__graph_new (TdIteration *iteration)
   find_gradients (self);
   td__graph_build_groups (self);
   place_other_events (self);
+  td__graph_fold_updates (self);
   collect_members (self);
   collect_saved (self);
   sum_saved (self);

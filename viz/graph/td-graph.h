@@ -26,6 +26,7 @@ typedef enum
   TD_GROUP_LOOP, /* ×n; its children are steps, or the repeated layers or operations themselves
                   */
   TD_GROUP_STEP,
+  TD_GROUP_SECTION, /* of more operations than a picture has room for, in a row */
 } TdGroupKind;
 
 /** A group. Its three facets (one per lane) fold together and share its key; facet keys differ.
@@ -71,6 +72,8 @@ typedef struct TdFold TdFold;
 /** Make the default state: expanded until about `max_visible` (0: 40) nodes would be visible,
  * level by level, so that small graphs open whole. Owner: the caller. */
 TdFold *td_fold_new_default (TdVizGraph *graph, guint max_visible);
+/** The same, but what hides `event` comes first; -1: nothing does. */
+TdFold *td_fold_new_near (TdVizGraph *graph, guint max_visible, gint event);
 /** Expand every group down to this depth; 0 only the root's children are seen, -1 everything.
  */
 TdFold *td_fold_new_depth (TdVizGraph *graph, gint depth);

@@ -7,10 +7,16 @@
 
 #include <string.h>
 
+#include "graph/td-layers-implied.h"
+
 #include "tape/td-mix.h"
 
 #define MIN_REPEATS 3
 #define MAX_PERIOD 256
+#define MAX_NODES 44         /* at the top, in the lanes forward and backward */
+#define N_SECTIONS 16        /* that more are cut into */
+#define MIN_SECTION 8        /* nodes in one */
+#define MAX_SECTION_DEPTH 12 /* 16^12 operations: never reached */
 
 /* One thing that a call does: an operation, or another call. */
 typedef struct
@@ -25,8 +31,9 @@ typedef struct
 {
   TdVizGraph *graph;
   const TdTapeIteration *tape;
-  const TdLayer *layers;
+  const TdLayer *layers; /* recorded and implied */
   guint n_layers;
+  const gint32 *event_layer;
   guint32 *first_item; /* per container (layer + 1; 0 is the top): into items */
   Item *items;
   guint32 *item_of_layer;  /* where a layer stands in its container */
@@ -64,7 +71,7 @@ visit_items (Builder *b, const guint32 *n_forward,
           Item item = { -1, (gint32)e, 1, 0 };
 
           item.token = td__mix (b->tape->events[e].site, b->tape->events[e].opdef);
-          visit (b, td_iteration_get_layer (b->graph->iteration, e) + 1, &item);
+          visit (b, b->event_layer[e] + 1, &item);
         }
     }
 }
@@ -160,8 +167,9 @@ emit_flat (Builder *b, gint group, const TdLayer *layer)
       b->graph->event_group[e] = group;
 }
 
+/* `name`: what to call it instead of its own name; NULL: that. */
 static void
-emit_item (Builder *b, gint group, const Item *item)
+emit_item (Builder *b, gint group, const Item *item, const char *name)
 {
   const TdLayer *layer;
   const Item *inside;
@@ -181,7 +189,7 @@ emit_item (Builder *b, gint group, const Item *item)
       return;
     }
   own = add_group (b, group, layer->is_link ? TD_GROUP_LINK : TD_GROUP_SCOPE,
-                   td__mix_text (0, layer->path), layer->name, layer->path, 0);
+                   td__mix_text (0, layer->path), name ? name : layer->name, layer->path, 0);
   inside = b->items + b->first_item[item->layer + 1];
   n_inside = b->first_item[item->layer + 2] - b->first_item[item->layer + 1];
   while (n_inside == 1 && inside->layer >= 0) /* a call that only makes another one */
@@ -201,27 +209,59 @@ item_name (const Builder *b, const Item *item)
                           : td_iteration_get_op_name (b->graph->iteration, (guint)item->event);
 }
 
-/* "lstm ×35" where all are calls of lstm, "l1…l12 ×12" where names differ, "loop ×35" where a
- * step has several parts. */
+/* What a step is called after: its call, its calls from first to last, or its one operation. */
+static gboolean
+find_named (const Item *step, guint period, const Item **first, const Item **last)
+{
+  *first = *last = period == 1 ? step : NULL;
+  for (guint i = 0; period > 1 && i < period; i++)
+    if (step[i].layer >= 0)
+      {
+        *first = *first ? *first : &step[i];
+        *last = &step[i];
+      }
+  return *first != NULL;
+}
+
+static char *
+name_range (const char *first, const char *last)
+{
+  return strcmp (first, last) == 0 ? g_strdup (first) : g_strdup_printf ("%s…%s", first, last);
+}
+
+/* "lstm ×35" where all are calls of lstm, "l1…l12 ×12" where names differ, "loop ×35" where
+ * nothing in a step has a name. */
 static char *
 name_loop (const Builder *b, const Item *items, guint period, guint repeats)
 {
-  const Item *last = items + (gsize)period * (repeats - 1);
-  const Item *shown = period == 1 ? items : NULL;
-  guint n_calls = 0;
+  const Item *first, *last, *ignored;
+  char *range, *name;
 
-  for (guint i = 0; period > 1 && i < period; i++)
-    if (items[i].layer >= 0)
-      {
-        n_calls++;
-        shown = &items[i];
-      }
-  if (period > 1 && n_calls != 1)
+  if (!find_named (items, period, &first, &ignored))
     return g_strdup_printf ("loop ×%u", repeats);
-  last += shown - items;
-  if (strcmp (item_name (b, shown), item_name (b, last)) == 0)
-    return g_strdup_printf ("%s ×%u", item_name (b, shown), repeats);
-  return g_strdup_printf ("%s…%s ×%u", item_name (b, shown), item_name (b, last), repeats);
+  find_named (items + (gsize)period * (repeats - 1), period, &ignored, &last);
+  range = name_range (item_name (b, first), item_name (b, last));
+  name = g_strdup_printf ("%s ×%u", range, repeats);
+  g_free (range);
+  return name;
+}
+
+/* "h3", "up2…join2"; with its number where the next step is called the same. */
+static char *
+name_step (const Builder *b, const Item *items, guint period, guint repeats, guint r)
+{
+  const Item *step = items + (gsize)r * period, *first, *last;
+  const Item *other = items + (gsize)(r + 1 < repeats ? r + 1 : r - 1) * period;
+  char *name, *numbered;
+
+  if (!find_named (step, period, &first, &last))
+    return g_strdup_printf ("step %u", r);
+  name = name_range (item_name (b, first), item_name (b, last));
+  if (strcmp (item_name (b, first), item_name (b, other + (first - step))) != 0)
+    return name;
+  numbered = g_strdup_printf ("%s %u", name, r);
+  g_free (name);
+  return numbered;
 }
 
 static void
@@ -239,24 +279,49 @@ emit_loop (Builder *b, gint parent, const Item *items, guint period, guint repea
   for (guint r = 0; r < repeats; r++)
     {
       const Item *step = items + (gsize)r * period;
+      char *step_name = name_step (b, items, period, repeats, r);
 
       if (period == 1)
-        emit_item (b, loop, step);
+        emit_item (b, loop, step, step_name);
       else
         {
-          char *step_name = g_strdup_printf ("step %u", r);
           gint group = add_group (b, loop, TD_GROUP_STEP, r, step_name, path, 0);
 
-          g_free (step_name);
           for (guint i = 0; i < period; i++)
-            emit_item (b, group, &step[i]);
+            emit_item (b, group, &step[i], NULL);
         }
+      g_free (step_name);
     }
+}
+
+/* Are two calls of one step members of one series, as "res2" and "res3"? Then a step is no
+ * unit that anybody thinks of. */
+static gboolean
+cuts_series (const Builder *b, const Item *step, guint period)
+{
+  const char *stem = NULL;
+  gsize length = 0;
+
+  for (guint i = 0; i < period; i++)
+    {
+      const char *name = step[i].layer >= 0 ? item_name (b, &step[i]) : "";
+      gsize n = strlen (name);
+
+      while (n > 0 && g_ascii_isdigit (name[n - 1]))
+        n--;
+      if (n == 0 || !name[n])
+        continue;
+      if (stem && n == length && strncmp (stem, name, n) == 0)
+        return TRUE;
+      stem = name;
+      length = n;
+    }
+  return FALSE;
 }
 
 /* The period with which the run from items[0] covers most; 0: none repeats often enough. */
 static guint
-find_period (const Item *items, guint n, guint *repeats)
+find_period (const Builder *b, const Item *items, guint n, guint *repeats)
 {
   guint best = 0, covered = 0;
 
@@ -269,7 +334,7 @@ find_period (const Item *items, guint n, guint *repeats)
       while (length < n && items[length].token == items[length - p].token)
         length++;
       length -= length % p;
-      if (length / p >= MIN_REPEATS && length > covered)
+      if (length / p >= MIN_REPEATS && length > covered && !cuts_series (b, items, p))
         {
           best = p;
           covered = length;
@@ -281,6 +346,86 @@ find_period (const Item *items, guint n, guint *repeats)
   return best;
 }
 
+/* ---- sections ---- */
+
+/* One item, or a loop of several. */
+typedef struct
+{
+  guint first, period, repeats;
+  guint n_nodes; /* forward and backward, folded */
+} Unit;
+
+static guint
+count_nodes (const Builder *b, const Item *item, guint n_items)
+{
+  guint n_twins = 0;
+
+  if (n_items > 1 || item->n_ops > 1)
+    return 2;
+  td_iteration_get_twins (b->graph->iteration, (guint)item->event, &n_twins);
+  return 1 + n_twins;
+}
+
+static void
+emit_unit (Builder *b, gint group, const Item *items, const Unit *unit)
+{
+  if (unit->repeats)
+    emit_loop (b, group, items + unit->first, unit->period, unit->repeats);
+  else
+    emit_item (b, group, &items[unit->first], NULL);
+}
+
+static void emit_units (Builder *b, gint group, const Item *items, const Unit *units, guint n,
+                        guint n_nodes);
+
+static void
+emit_section (Builder *b, gint group, const Item *items, const Unit *units, guint n,
+              guint n_nodes)
+{
+  const Unit *end = &units[n - 1];
+  guint last = end->first + MAX (end->period * end->repeats, 1) - 1;
+  guint first_event = (guint)items[units->first].event;
+  guint last_event = items[last].layer >= 0 ? b->layers[items[last].layer].end - 1
+                                            : (guint)items[last].event;
+  char *name;
+  gint section;
+
+  if (n == 1)
+    {
+      emit_unit (b, group, items, units);
+      return;
+    }
+  name = g_strdup_printf ("ops %u…%u", first_event, last_event);
+  section = add_group (b, group, TD_GROUP_SECTION, units->first, name,
+                       td__graph_group (b->graph, group)->path, 0);
+  g_free (name);
+  emit_units (b, section, items, units, n, n_nodes);
+}
+
+/* More than a picture has room for is cut into sections of equal size, and these again. */
+static void
+emit_units (Builder *b, gint group, const Item *items, const Unit *units, guint n,
+            guint n_nodes)
+{
+  guint size = MAX (n_nodes / N_SECTIONS + 1, MIN_SECTION);
+
+  if (n_nodes <= MAX_NODES || td__graph_group (b->graph, group)->depth + 2 > MAX_SECTION_DEPTH)
+    {
+      for (guint i = 0; i < n; i++)
+        emit_unit (b, group, items, &units[i]);
+      return;
+    }
+  for (guint i = 0; i < n;)
+    {
+      guint first = i, inside = 0;
+
+      do
+        inside += units[i++].n_nodes;
+      while (i < n && inside + units[i].n_nodes <= size);
+      emit_section (b, group, items, units + first, i - first, inside);
+    }
+}
+
 static void
 emit_items (Builder *b, gint group, const Item *items, guint n)
 {
@@ -288,19 +433,22 @@ emit_items (Builder *b, gint group, const Item *items, guint n)
   gboolean may_nest = td__graph_group (b->graph, group)->depth + 2 < TD_MAX_GROUP_DEPTH
                       && !(b->tape->flags & TD_TAPE_ITERATION_SNAPSHOT);
 
+  GArray *units = g_array_new (FALSE, FALSE, sizeof (Unit));
+  guint n_nodes = 0;
+
   for (guint i = 0; i < n;)
     {
-      guint repeats = 0;
-      guint period = may_nest ? find_period (items + i, n - i, &repeats) : 0;
+      Unit unit = { .first = i };
 
-      if (period)
-        {
-          emit_loop (b, group, items + i, period, repeats);
-          i += period * repeats;
-        }
-      else
-        emit_item (b, group, &items[i++]);
+      unit.period = may_nest ? find_period (b, items + i, n - i, &unit.repeats) : 0;
+      unit.n_nodes = count_nodes (b, &items[i], MAX (unit.period * unit.repeats, 1));
+      n_nodes += unit.n_nodes;
+      i += MAX (unit.period * unit.repeats, 1);
+      g_array_append_val (units, unit);
     }
+  emit_units (b, group, items, (const Unit *)(gpointer)units->data, units->len,
+              group == 0 && may_nest ? n_nodes : 0);
+  g_array_free (units, TRUE);
 }
 
 /* The model's outermost link and the iteration's own scope hold nearly everything: as boxes
@@ -345,12 +493,14 @@ td__graph_build_groups (TdVizGraph *self)
   Builder b = { .graph = self, .tape = td_iteration_get_tape (self->iteration) };
   GArray *top;
   const char *root = "";
-  guint32 n_layers;
+  TdLayers layers;
 
-  b.layers = td_iteration_get_layers (self->iteration, &n_layers);
-  b.n_layers = n_layers;
+  td__layers_imply (&layers, self->iteration);
+  b.layers = layers.layers;
+  b.n_layers = layers.n_layers;
+  b.event_layer = layers.event_layer;
   b.occurrences = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
-  for (guint i = 0; i < n_layers && !*root; i++)
+  for (guint i = 0; i < layers.n_layers && !*root; i++)
     if (b.layers[i].is_link && b.layers[i].depth <= 1)
       root = b.layers[i].name;
   collect_items (&b);
@@ -362,6 +512,7 @@ td__graph_build_groups (TdVizGraph *self)
   g_free (b.first_item);
   g_free (b.items);
   g_free (b.item_of_layer);
+  td__layers_clear (&layers);
 }
 
 gint

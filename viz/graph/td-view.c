@@ -221,7 +221,8 @@ find_twins (TdViewBuilder *b)
 
       if (node->lane == TD_LANE_FORWARD)
         continue;
-      if (node->kind == TD_VIZ_GROUP)
+      if (node->kind == TD_VIZ_GROUP
+          && td__graph_group (b->graph, node->group)->n_ops[TD_LANE_FORWARD] > 0)
         node->twin = b->facets[node->group * TD_N_LANES + TD_LANE_FORWARD];
       else if (node->lane == TD_LANE_UPDATE)
         node->twin = row_of_update (b, &b->tape->events[node->event]);

@@ -80,9 +80,11 @@ td_growth_describe (const TdHolders *self, const TdRetained *retained, const TdH
   char now[TD_FORMAT_SIZE], rate[TD_FORMAT_SIZE];
 
   return g_strdup_printf (
-      "%s: %s in %u arrays of %u%s iterations, +%s per iteration%s", title,
+      "%s: %s in %u %s of %u%s %s, +%s per iteration%s", title,
       td_format_bytes (now, h->bytes[self->n_marks - 1]), h->n_objects[self->n_marks - 1],
-      h->n_iterations, h->n_iterations >= 64 ? " or more" : "",
+      td_plural (h->n_objects[self->n_marks - 1], "array", "arrays"), h->n_iterations,
+      h->n_iterations >= 64 ? " or more" : "",
+      td_plural (h->n_iterations, "iteration", "iterations"),
       td_format_bytes (rate, (guint64)h->bytes_per_iteration), h->grows ? "; it grows" : "");
 }
 

@@ -120,10 +120,11 @@ td_holders_sentence (const TdHolders *self, const TdHolder *h)
   char rate[TD_FORMAT_SIZE], now[TD_FORMAT_SIZE];
   GString *out = g_string_new (NULL);
 
-  g_string_append_printf (out, "+%s per iteration: %u arrays of %u%s iterations, %s, ",
+  g_string_append_printf (out, "+%s per iteration: %u %s of %u%s %s, %s, ",
                           td_format_bytes (rate, (guint64)h->bytes_per_iteration),
-                          h->n_objects[last], h->n_iterations,
-                          h->n_iterations >= 64 ? " or more" : "",
+                          h->n_objects[last], td_plural (h->n_objects[last], "array", "arrays"),
+                          h->n_iterations, h->n_iterations >= 64 ? " or more" : "",
+                          td_plural (h->n_iterations, "iteration", "iterations"),
                           td_format_bytes (now, h->bytes[last]));
   if (h->others)
     g_string_append (out, "in many small groups");

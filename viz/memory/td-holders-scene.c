@@ -30,7 +30,8 @@ add_bar (TdSceneBuilder *b, const TdHolders *self, const TdTapeHeld *row, guint6
   if (td_tape_reader_site (self->reader, where))
     td_tape_reader_site_text (self->reader, where, at, sizeof at);
   if (row->flags & TD_TAPE_HELD_OTHERS)
-    g_snprintf (text, sizeof text, "%u arrays in smaller groups", row->n_objects);
+    g_snprintf (text, sizeof text, "%u %s in smaller groups", row->n_objects,
+                td_plural (row->n_objects, "array", "arrays"));
   else
     g_snprintf (text, sizeof text, "%u x %s %s, kept by %s%s %s", row->n_objects,
                 td_tape_reader_opdef (self->reader, row->opdef)
@@ -62,8 +63,9 @@ td_holders_scene (const TdHolders *self, const TdPanelView *view)
   b = td_scene_builder_new (width, height);
   td_scene_set_background (b, TD_ROLE_VIEW);
   g_snprintf (text, sizeof text,
-              "After iteration %" G_GINT64_FORMAT ": %" G_GUINT64_FORMAT " arrays, %s",
-              mark->iteration, mark->n_objects, td_format_bytes (bytes, mark->bytes));
+              "After iteration %" G_GINT64_FORMAT ": %" G_GUINT64_FORMAT " %s, %s",
+              mark->iteration, mark->n_objects, td_plural (mark->n_objects, "array", "arrays"),
+              td_format_bytes (bytes, mark->bytes));
   td_scene_add_text (b, MARGIN, 14, text, &title);
   for (guint i = 0; i < mark->n_rows; i++)
     most = MAX (most, mark->rows[i].bytes);

@@ -144,7 +144,8 @@ td_memory_scene_blocks (const TdIteration *iteration, const TdPanelView *view)
       td_scene_unmark (b);
     }
   char bytes[TD_FORMAT_SIZE];
-  g_autofree char *line = g_strdup_printf ("%u blocks, largest gap %s", blocks->len,
+  g_autofree char *line = g_strdup_printf ("%u %s, largest gap %s", blocks->len,
+                                           td_plural (blocks->len, "block", "blocks"),
                                            td_format_bytes (bytes, free_max));
   td_scene_add_text (b, 12, h - 12, line, &text);
   return td_scene_builder_end (b);

@@ -433,8 +433,9 @@ print_text (const TdRetained *self)
           const TdRetainedSite *s = &g_array_index (sites, TdRetainedSite, k);
           g_autofree char *way = td_retained_way (self, s->object);
 
-          g_string_append_printf (out, "%9s in %u arrays: %s\n",
-                                  td_format_bytes (retained, s->bytes), s->n, way);
+          g_string_append_printf (out, "%9s in %u %s: %s\n",
+                                  td_format_bytes (retained, s->bytes), s->n,
+                                  td_plural (s->n, "array", "arrays"), way);
         }
     }
   return g_string_free (out, FALSE);

@@ -70,9 +70,10 @@ td_retained_describe (const TdRetained *self, guint line)
                               td_format_bytes (bytes, self->rows[row].retained), way);
     }
   return g_strdup_printf (
-      "%s in %u arrays: %s",
+      "%s in %u %s: %s",
       td_format_bytes (bytes, g_array_index (sites, TdRetainedSite, sub - 1).bytes),
-      g_array_index (sites, TdRetainedSite, sub - 1).n, way);
+      g_array_index (sites, TdRetainedSite, sub - 1).n,
+      td_plural (g_array_index (sites, TdRetainedSite, sub - 1).n, "array", "arrays"), way);
 }
 
 static void

@@ -1,7 +1,7 @@
 /*
- * What would be freed if somebody let go: dominators over what refers to what (the sections
- * OBJECTS and REFERENCES of a tape), by handles that were made at one place and are held at one
- * place; and the way of references from such a handle to an array, in words.
+ * Retained sizes: what would be freed if the variables that were made at one line, and are held
+ * at one line, were released.  Computed by dominators of the graph of references (the sections
+ * OBJECTS and REFERENCES of a tape); also the path of references to an array, in words.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,17 +11,17 @@
 
 G_BEGIN_DECLS
 
-/* Handles of one place together, or what no group of them keeps alone. */
+/* A group of handles of one place, or objects that no single group keeps alive. */
 typedef struct
 {
-  gboolean shared;   /* kept by several groups: none of them alone frees it */
-  guint first;       /* object: the newest handle of the group; of what is shared the top */
+  gboolean shared;   /* kept alive by several groups: releasing one of them does not free it */
+  guint first;       /* object: the newest handle of the group, or the top of what is shared */
   guint n;           /* handles of the group, or objects that are shared */
-  guint n_sharers;   /* of what is shared: handles that reach it; 0: not counted */
+  guint n_sharers;   /* if shared: the handles that reach it; 0: not counted */
   guint64 own;       /* bytes of arrays that the handles refer to themselves */
-  guint64 retained;  /* bytes that are freed when all of the handles are given up */
-  guint64 elsewhere; /* bytes that something else, which is not told, keeps as well */
-  guint n_nodes;     /* operations that go with them */
+  guint64 retained;  /* bytes that are freed when all handles are released */
+  guint64 elsewhere; /* bytes of it that something not recorded keeps alive as well */
+  guint n_nodes;     /* operations that would be freed */
   guint n_arrays;
   gint64 oldest, newest; /* iterations that made the arrays; -1: none */
   guint n_iterations;
@@ -44,10 +44,10 @@ typedef struct _TdRetained
   gint64 iteration;
   gboolean cut; /* there were more objects than a tape takes */
   guint n_rows;
-  TdRetainedRow *rows; /* by what they retain, the most first */
-  guint *above;        /* by object: the one that refers to it, nearer to a handle; G_MAXUINT */
-  guint *row_of;       /* by object: whose it is; G_MAXUINT: not reached */
-  guint64 *retained;   /* by object: what it alone keeps, and its own bytes */
+  TdRetainedRow *rows; /* by retained bytes, the most first */
+  guint *above; /* by object: the one that refers to it on the path to a handle; or G_MAXUINT */
+  guint *row_of;     /* by object: its row; G_MAXUINT: not reached */
+  guint64 *retained; /* by object: its retained size, own bytes included */
 } TdRetained;
 
 /** Read the newest objects up to iteration `last` (-1: all). Owner: the caller. *Errors*: NULL
@@ -63,10 +63,10 @@ gint td_retained_find (const TdRetained *self, const TdHolder *holder);
 /** List where a row's arrays were made, the most bytes first. Owner: the caller. */
 GArray *td_retained_list_sites (const TdRetained *self, guint row);
 
-/** Say what keeps an array, reference by reference from a handle on. Owner: the caller. */
+/** Describe the path of references that keeps an array, from a handle on. Owner: the caller. */
 char *td_retained_way (const TdRetained *self, guint object);
-/** Say who keeps what, in how many nodes of which iterations, and what to do. Owner: the
- * caller. */
+/** Say in a sentence who keeps what, through how many operations of which iterations, and what
+ * to do about it. Owner: the caller. */
 char *td_retained_sentence (const TdRetained *self, guint row);
 /** Return what the program calls a handle, from the recorded source ("losses[i]") or its name;
  * NULL: not known. Owner: the caller. */

@@ -312,8 +312,9 @@ td_dot_parse (const char *text, gsize n, GError **error)
 {
   TdDotGraph *g = g_new0 (TdDotGraph, 1);
   g_autoptr (GError) why = NULL;
-  Parser s = { .p = text,
-               .end = text + n,
+  g_autofree char *valid = g_utf8_make_valid (text, (gssize)n); /* labels are drawn, ids said */
+  Parser s = { .p = valid,
+               .end = valid + strlen (valid),
                .line = 1,
                .word = g_string_new (NULL),
                .graph = g,

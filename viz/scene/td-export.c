@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "replace.h"
 #include "td-scene-private.h"
 
 /* Cairo's images end at 32,767 pixels a side; a picture of more than this many is a mistake. */
@@ -122,17 +123,12 @@ td_scene_export (const TdScene *scene, const char *format, const char *path, dou
 gboolean
 td_write_output (const char *path, const void *data, gsize n, GError **error)
 {
-  FILE *f = g_str_equal (path, "-") ? stdout : fopen (path, "wb");
-  gboolean ok = f != NULL && fwrite (data, 1, n, f) == n;
+  gboolean ok = g_str_equal (path, "-")
+                    ? fwrite (data, 1, n, stdout) == n && fflush (stdout) == 0
+                    : td__replace_file (path, data, n);
 
-  /* close always, but report the first failure: a full disk shows at the flush */
-  int saved = ok ? 0 : errno;
-  if (f == stdout)
-    ok = fflush (f) == 0 && ok;
-  else if (f)
-    ok = fclose (f) == 0 && ok;
   if (!ok)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: cannot write: %s", path,
-                 g_strerror (saved ? saved : errno));
+                 g_strerror (errno));
   return ok;
 }

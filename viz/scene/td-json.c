@@ -7,30 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json.h"
 #include "td-json.h"
+
+static void
+append_bytes (void *out, const char *text, size_t n)
+{
+  g_string_append_len (out, text, (gssize)n);
+}
 
 void
 td_json_append_string (GString *out, const char *text)
 {
-  g_autofree char *valid = g_utf8_make_valid (text ? text : "", -1);
-
-  g_string_append_c (out, '"');
-  for (const char *p = valid; *p; p++)
-    {
-      unsigned char c = (unsigned char)*p;
-
-      if (c == '"' || c == '\\')
-        g_string_append_printf (out, "\\%c", c);
-      else if (c == '\n')
-        g_string_append (out, "\\n");
-      else if (c == '\t')
-        g_string_append (out, "\\t");
-      else if (c < 0x20 || c == 0x7f)
-        g_string_append_printf (out, "\\u%04x", c);
-      else
-        g_string_append_c (out, (char)c);
-    }
-  g_string_append_c (out, '"');
+  td__json_put_string (append_bytes, out, text ? text : "", text ? strlen (text) : 0);
 }
 
 void

@@ -241,6 +241,14 @@ gboolean td_scene_find_key (const TdScene *scene, guint64 key, TdSceneRect *box)
 void td_scene_paint (const TdScene *scene, cairo_t *cr, const TdSceneRect *visible,
                      double scale, const TdTheme *theme);
 
+/** Append the boxes (TdSceneRect) of what stands for `key`: one for each thing that was added
+ * under a mark, however many primitives it has. Returns how many; none for key 0. */
+guint td_scene_list_boxes (const TdScene *scene, guint64 key, GArray *boxes);
+/** Paint a ring around each of them, and lines that stand for the key thicker, over a scene
+ * that was painted by td_scene_paint with the same `visible`, `scale` and `theme`. */
+void td_scene_paint_key (const TdScene *scene, cairo_t *cr, const TdSceneRect *visible,
+                         double scale, const TdTheme *theme, guint64 key);
+
 /** Return the scene as text, one primitive a line, for golden tests. Owner: the caller
  * (g_free). */
 char *td_scene_dump (const TdScene *scene);

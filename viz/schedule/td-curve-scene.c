@@ -145,7 +145,8 @@ add_curve_plot (TdSceneBuilder *b, const TdCurves *curves, guint curve, TdSceneR
       TdTextStyle warn = { .role = TD_ROLE_ERROR, .size = TD_TEXT_AXIS, .align = 0.5 };
       char what[64];
 
-      g_snprintf (what, sizeof what, "✕ %u values are not finite", bad);
+      g_snprintf (what, sizeof what, "✕ %u %s not finite", bad,
+                  td_plural (bad, "value is", "values are"));
       td_scene_add_text (b, plot.x + plot.width / 2, box.y + 8, what, &warn);
     }
 }

@@ -56,9 +56,12 @@ add_memory_and_ticks (TdSceneBuilder *b, const TdTapeSummaries *s, const TdScene
 
       for (guint c = a; c <= z; c++)
         peak[c] = MAX (peak[c], s->rows[i].peak_bytes);
-      if (s->rows[i].flags & FINDINGS && !(flags[a] & FINDINGS))
-        found[a] = (gint64)s->rows[i].number;
-      flags[a] |= s->rows[i].flags;
+      /* ticks stand where the playhead would: in the middle of the iteration */
+      guint at = (guint)CLAMP (
+          strip_x (box, from, to, (double)s->rows[i].number + 0.5) - box->x, 0, columns - 1);
+      if (s->rows[i].flags & FINDINGS && !(flags[at] & FINDINGS))
+        found[at] = (gint64)s->rows[i].number;
+      flags[at] |= s->rows[i].flags;
       highest = MAX (highest, s->rows[i].peak_bytes);
     }
   g_autofree TdScenePoint *q = g_new (TdScenePoint, 2 * columns + 2);

@@ -1,7 +1,7 @@
 /*
- * What is inside a fused group: its members as the schedule on the tape has them, and of each
- * what is known of its result. A group's event tells what leaves the group; what stays inside
- * is on no tape, and is there only if the program that stands at the group was asked.
+ * The inside of a fused group: its members from the schedule on the tape, and what is known of
+ * their results. The group's event has only the values that leave the group. Those between
+ * members are on no tape; a program that has stopped at the group can be asked for them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,13 +19,13 @@ typedef struct
   const char *op;      /* "tanh" */
   const char *formula; /* "y = tanh (x)"; "": it has none */
   const char *layer;
-  char *call;   /* "tanh (#1)": what it is given, members by their number from 1 on */
+  char *call;   /* "tanh (#1)": with its inputs, members by their number from 1 on */
   char *result; /* "(16, 6) float32" */
   char *site;   /* "" unknown */
   guint dtype, ndim;
   gint64 dims[TD_TAPE_MAX_NDIM];
-  gint var;       /* of the iteration, that its result is; -1: it stays inside */
-  gboolean known; /* the numbers are */
+  gint var;       /* the iteration's variable that is its result; -1: it stays inside */
+  gboolean known; /* its values are known */
   TdHonesty honesty;
   double min, max, mean;
   guint64 n_nan, n_inf;
@@ -57,11 +57,11 @@ gint td_inside_find_step (const TdInside *inside, guint step);
  * Owner: the caller. */
 TdTensor *td_inside_load (const TdInside *inside, guint k, TdTapeReader *reader,
                           TdIteration *it);
-/** Take a member's numbers from what was read. */
+/** Set a member's values from what the program has answered. */
 void td_inside_take (TdInside *inside, guint k, const TdTensor *tensor);
 /** "0.12 … 0.98", "3 NaN" ...; "" where nothing is known. Owner: the caller. */
 char *td_inside_dup_range (const TdInsideMember *member);
-/** Say all of a member in a sentence. Owner: the caller. */
+/** Describe a member in a sentence. Owner: the caller. */
 char *td_inside_describe (const TdInside *inside, guint k);
 
 /** Fill in what a schedule says of a step: op, formula, layer, call, result, site, shape. The

@@ -116,7 +116,8 @@ td_schedule_advice (TdTapeReader *reader, gint64 iteration, guint n_replayed)
     return g_strdup ("A memory snapshot: these are entries of its trace, no operations.");
   for (first = at; first > 0 && same_graph (reader, &s.rows[first - 1], &s.rows[at]); first--)
     ;
-  guint64 equal = (guint64)(at - first + 1);
+  /* by their numbers: of a long run not every iteration has a row, and the rows get fewer */
+  guint64 equal = s.rows[at].number - s.rows[first].number + 1;
   if (equal >= 2)
     return could_be (equal, s.rows[at].n_events, n_replayed);
   if (at == 0)

@@ -46,8 +46,9 @@ td_staticness_dup_chain (const TdStaticness *self, const TdStaticChain *chain)
   switch (chain->verdict)
     {
     case TD_STATIC_ALWAYS:
-      g_string_append_printf (s, ": the same in all %" G_GUINT64_FORMAT " iterations%s",
+      g_string_append_printf (s, ": the same in all %" G_GUINT64_FORMAT " %s%s",
                               chain->n_iterations,
+                              td_plural (chain->n_iterations, "iteration", "iterations"),
                               chain->n_iterations < self->n_iterations ? " that have it" : "");
       if (chain->n_sizes > 1)
         g_string_append_printf (s, " (%u kinds of call, a schedule for each)", chain->n_sizes);
@@ -77,9 +78,10 @@ td_staticness_dup_chain (const TdStaticness *self, const TdStaticChain *chain)
       break;
     }
   append_change (s, chain);
-  g_string_append_printf (s, "; %u call%s of %u operation%s", chain->n_calls,
-                          chain->n_calls == 1 ? "" : "s", chain->n_ops,
-                          chain->n_ops == 1 ? "" : "s");
+  if (chain->n_ops > 0) /* else the newest iteration that has it ran none of it */
+    g_string_append_printf (s, "; %u %s of %u %s", chain->n_calls,
+                            td_plural (chain->n_calls, "call", "calls"), chain->n_ops,
+                            td_plural (chain->n_ops, "operation", "operations"));
   if (chain->n_reads > 0)
     g_string_append_printf (s, "; reads %u value%s (first at %s), which a schedule must guard",
                             chain->n_reads, chain->n_reads == 1 ? "" : "s", chain->read_site);

@@ -70,9 +70,10 @@ add_head (Picture *p)
       const TdStaticsOverhead o = td_statics_overhead (p->all, p->c, LOOKED_AT);
       g_autofree char *overhead = td_statics_overhead_text (&o);
       g_autofree char *facts = g_strdup_printf (
-          "%u calls; planned %s, measured %s%s; pruned %u, folded %u, merged %u, fused %u, in "
+          "%u %s; planned %s, measured %s%s; pruned %u, folded %u, merged %u, fused %u, in "
           "place %u%s%s",
-          p->c->n_calls, td_format_bytes (planned, p->c->tape->head.arena_bytes),
+          p->c->n_calls, td_plural (p->c->n_calls, "call", "calls"),
+          td_format_bytes (planned, p->c->tape->head.arena_bytes),
           td_format_bytes (measured, p->all->measured_bytes),
           p->all->n_chains > 1 ? " of all chains" : "", p->c->tape->head.n_pruned,
           p->c->tape->head.n_folded, p->c->tape->head.n_merged, p->c->tape->head.n_fused,

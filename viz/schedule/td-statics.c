@@ -447,8 +447,9 @@ td_statics_headline (const TdStaticsChain *c)
   if (!c->known)
     return g_string_free (g_string_append (out, "not called yet"), FALSE);
   g_string_append_printf (
-      out, "%s, %" G_GUINT64_FORMAT " calls replayed, %" G_GUINT64_FORMAT " by code",
-      td_tape_chain_state_name (c->state.state), c->state.all_replays, c->state.all_dynamic);
+      out, "%s, %" G_GUINT64_FORMAT " %s replayed, %" G_GUINT64_FORMAT " by code",
+      td_tape_chain_state_name (c->state.state), c->state.all_replays,
+      td_plural (c->state.all_replays, "call", "calls"), c->state.all_dynamic);
   if (c->state.verified_at > 0)
     g_string_append_printf (out, ", verified in iteration %" G_GUINT64_FORMAT,
                             c->state.verified_at - 1);

@@ -7,8 +7,9 @@
 
 /** The iteration without what its runs have set aside; the same where there is nothing. Owner:
  * takes `it` if it is another, with a function of its own to free it. */
-const TdTapeIteration *td__iteration_without_aside (const TdTapeIteration *it,
-                                                    void (**free_it) (const TdTapeIteration *));
+const TdTapeIteration *
+td__iteration_without_discarded (const TdTapeIteration *it,
+                                 void (**free_it) (const TdTapeIteration *));
 /** By event what was replayed, chain 0: nothing; NULL: nothing at all. Owner: the caller. */
 TdReplayed *td__iteration_index_replayed (const TdTapeIteration *it);
 

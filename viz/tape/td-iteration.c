@@ -258,6 +258,22 @@ index_twins (TdIteration *self)
   g_free (next);
 }
 
+/* Batches and weights are counted when they are read first, after the event before: what is
+ * wrong with them is nothing of its. */
+static gboolean
+is_of_event (const TdTapeIteration *t, const TdTapeStats *stats)
+{
+  const TdTapeEvent *e = &t->events[stats->event];
+
+  for (guint k = 0; k < e->n_in; k++)
+    if (t->ins[e->first_in + k] == stats->var)
+      return TRUE;
+  for (guint k = 0; k < e->n_out; k++)
+    if (t->outs[e->first_out + k] == stats->var)
+      return TRUE;
+  return FALSE;
+}
+
 static void
 index_anomalies (TdIteration *self)
 {
@@ -270,7 +286,8 @@ index_anomalies (TdIteration *self)
     {
       const TdTapeStats *stats = &t->stats[s];
 
-      if (stats->event < t->n_events && stats->n_nan + stats->n_pos_inf + stats->n_neg_inf > 0)
+      if (stats->event < t->n_events && stats->n_nan + stats->n_pos_inf + stats->n_neg_inf > 0
+          && is_of_event (t, stats))
         self->anomaly[stats->event] = 1;
     }
 }
@@ -388,7 +405,7 @@ td_iteration_new (const TdNamesClass *names, gpointer names_data,
                   GDestroyNotify free_names_data, const TdTapeIteration *tape_iteration,
                   void (*free_tape_iteration) (const TdTapeIteration *))
 {
-  tape_iteration = td__iteration_without_aside (tape_iteration, &free_tape_iteration);
+  tape_iteration = td__iteration_without_discarded (tape_iteration, &free_tape_iteration);
   return td__iteration_new_whole (names, names_data, free_names_data, tape_iteration,
                                   free_tape_iteration);
 }

@@ -91,13 +91,13 @@ gint
 td_navigate_step_over (const TdIteration *it, gint event, gint direction)
 {
   gint next = event + direction;
-  gint first, end;
+  gint depth, first, end;
 
   if (!in_range (it, next))
     return event;
-  if (!in_range (it, event)) /* before the first event: everything comes next */
-    return td_navigate_layer_range (it, next, 0, &first, &end) ? end - 1 : next;
-  if (!td_navigate_layer_range (it, next, common_depth (it, event, next) + 1, &first, &end))
+  /* before the first event, and after the last, one is in no layer */
+  depth = in_range (it, event) ? common_depth (it, event, next) : -1;
+  if (!td_navigate_layer_range (it, next, depth + 1, &first, &end))
     return next;
   return direction > 0 ? end - 1 : first;
 }

@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: MIT */
 #include "tape/td-notebook.h"
 
+#include <errno.h>
 #include <string.h>
 
+#include "replace.h"
 #include "scene/td-format.h"
 
 #define SUFFIX ".tdtape"
@@ -142,7 +144,7 @@ static gboolean
 save (TdNotebook *self, GError **error)
 {
   g_autoptr (GKeyFile) file = g_key_file_new ();
-  g_autoptr (GError) why = NULL;
+  gsize bytes;
 
   g_key_file_set_string (file, "recording", "uuid", self->uuid);
   for (guint i = 0; i < self->notes->len; i++)
@@ -164,10 +166,11 @@ save (TdNotebook *self, GError **error)
       g_key_file_set_string (file, group, "name", watch->name);
     }
   g_signal_emit (self, signals[CHANGED], 0);
-  if (g_key_file_save_to_file (file, self->path, &why))
+  g_autofree char *text = g_key_file_to_data (file, &bytes, NULL);
+  if (td__replace_file (self->path, text, bytes))
     return TRUE;
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: not kept: %s", self->path,
-               why->message);
+               g_strerror (errno));
   return FALSE;
 }
 

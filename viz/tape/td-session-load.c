@@ -278,7 +278,7 @@ td__session_start_worker (TdSession *self)
 }
 
 void
-td_session_set_shows_aside (TdSession *self, gboolean shows)
+td_session_set_shows_discarded (TdSession *self, gboolean shows)
 {
   if (!self->worker_tape)
     return;

@@ -10,6 +10,14 @@
 #define TD_MAX_REQUESTS                                                                        \
   8 /* iterations asked for and not yet loaded; older ones are forgotten */
 
+/** A step that was done. */
+typedef struct
+{
+  TdVerb verb;
+  gint direction;
+  TdMoment from, to;
+} TdTrailStep;
+
 /** An iteration that somebody waits for. */
 typedef struct
 {
@@ -40,6 +48,8 @@ struct _TdSession
   gint64 expected_from;                /* the iteration that it goes on like; -1: none */
   GArray *history;                     /* TdMoment */
   guint history_at;
+  GArray *trail;     /* TdTrailStep, newest last */
+  gboolean stepping; /* the newest one is the program's, and has not ended */
   GArray *selection; /* guint64 */
   guint step;        /* of a schedule, that is meant by it */
   guint64 hover;
@@ -69,6 +79,14 @@ enum
   TD_N_SESSION_SIGNALS,
 };
 void td__session_emit (TdSession *self, guint signal);
+
+/** Remember that a verb led from `from` to the moment, or began to; a step back takes the one
+ * that it undoes off the trail instead. */
+void td__session_trail_add (TdSession *self, TdVerb verb, gint direction, TdMoment from);
+/** Return the step that this verb would undo, NULL: none led here. Owner: borrowed. */
+const TdTrailStep *td__session_trail_find (TdSession *self, TdVerb verb, gint direction);
+/** The playhead follows the program: so does the end of the step that it does. */
+void td__session_trail_follow (TdSession *self);
 
 /** Move the playhead without touching history or follow. */
 void td__session_place (TdSession *self, TdMoment moment);

@@ -320,7 +320,10 @@ td_session_poll (TdSession *self)
   if (before >= 0 && before != self->live_number) /* it ended: what is cached lacks its end */
     td__iteration_cache_set_stale (self->cache, before);
   if (self->follow)
-    td__session_place (self, self->head);
+    {
+      td__session_place (self, self->head);
+      td__session_trail_follow (self);
+    }
   return TRUE;
 }
 

@@ -45,6 +45,7 @@ td_session_finalize (GObject *object)
   g_clear_pointer (&self->expected_of, td_iteration_unref);
   td_curves_free (self->curves);
   g_array_unref (self->history);
+  g_array_unref (self->trail);
   g_array_unref (self->selection);
   g_array_unref (self->notices);
   g_string_chunk_free (self->texts);
@@ -84,6 +85,7 @@ td_session_init (TdSession *self)
   self->cache = td__iteration_cache_new (CACHE_BYTES);
   self->curves = td_curves_new ();
   self->history = g_array_new (FALSE, FALSE, sizeof (TdMoment));
+  self->trail = g_array_new (FALSE, FALSE, sizeof (TdTrailStep));
   self->selection = g_array_new (FALSE, FALSE, sizeof (guint64));
   self->step = TD_SESSION_NO_STEP;
   self->notices = g_array_new (FALSE, FALSE, sizeof (TdNotice));

@@ -301,6 +301,30 @@ chain_of_a_million__runs_backward_and_is_freed_without_stack (void **state)
   setrlimit (RLIMIT_STACK, &old);
 }
 
+/* More than 16 bits can count. */
+static void
+variable__is_kept_by_many_operations_at_once (void **state)
+{
+  enum
+  {
+    N = 70000
+  };
+  TdVar *x = leaf ("x", 1, 2, 0);
+
+  (void)state;
+  td_test_needs_cpu ("many launches take the fake driver minutes");
+  TD_SCOPE ("many")
+    {
+      TdVar *shared = td_mul_scalar (x, 1), *h = shared;
+
+      for (int i = 0; i < N; i++)
+        h = td_add (h, td_mul (shared, shared));
+      assert_int_equal (td_backward (td_sum (h), 0), TD_OK);
+      assert_float_equal (at (td_grad (x), 0), 1 + 4.0 * N, 0);
+    }
+  assert_int_equal (td_mem_info (NULL).live_ops, 0);
+}
+
 /* Pooling keeps its indices, a second output that nobody else holds. */
 static void
 retained_output__outlives_its_last_holder (void **state)
@@ -371,6 +395,7 @@ main (void)
     row (no_backprop__keeps_no_graph),
     row (stale_array__is_an_error_with_both_lines),
     row (chain_of_a_million__runs_backward_and_is_freed_without_stack),
+    row (variable__is_kept_by_many_operations_at_once),
     row (retained_output__outlives_its_last_holder),
     row (structure__that_alternates_trains_like_the_formula),
   };

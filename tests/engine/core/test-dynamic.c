@@ -6,7 +6,7 @@
 
 #include "tapedeck-op.h" /* before core.h, which leaves the sites out */
 
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "../quiet-observer.h"
 
 #include <math.h>

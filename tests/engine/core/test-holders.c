@@ -4,9 +4,9 @@
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
-#include "core/core.h"
-#include "links/link.h"
-#include "optim/optimizer.h"
+#include "compute/core/core.h"
+#include "train/links/link.h"
+#include "train/optim/optimizer.h"
 #include "td-test.h"
 
 #include <string.h>

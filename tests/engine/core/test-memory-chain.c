@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
-#include "core/memory-chain.h"
+#include "compute/core/memory-chain.h"
 #include "td-test.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Pools over memory that grows at its end, and blocks that another stream still uses.
  *
  * SPDX-License-Identifier: MIT */
-#include "alloc/pool.h"
+#include "compute/alloc/pool.h"
 
 #include "td-test.h"
 
@@ -95,9 +95,9 @@ pieces__blocks_are_as_aligned_as_the_provider_says (void **state)
   assert_int_equal (b->bytes, 512);
   assert_int_equal ((uintptr_t)b->address % 256, 0);
   assert_int_equal ((uintptr_t)c->address % 256, 0);
-  td__pool_give (a);
-  td__pool_give (b);
-  td__pool_give (c);
+  td__pool_release (a);
+  td__pool_release (b);
+  td__pool_release (c);
 }
 
 /* Two pieces that are each too small make room for what is as large as both. */
@@ -109,12 +109,12 @@ pieces__join_to_one_segment (void **state)
   size_t reserved = info ().reserved_bytes;
 
   assert_true (reserved >= 2 * PIECE);
-  td__pool_give (a);
-  td__pool_give (b);
+  td__pool_release (a);
+  td__pool_release (b);
   assert_int_equal (info ().largest_free_bytes, reserved);
   both = td__pool_take (pool, reserved - PIECE / 2, TD_MEM_OTHER);
   assert_int_equal (info ().reserved_bytes, reserved);
-  td__pool_give (both);
+  td__pool_release (both);
 }
 
 static void
@@ -125,11 +125,11 @@ pieces__trim_gives_back_the_free_end (void **state)
           *b = td__pool_take (pool, 7 * PIECE, TD_MEM_OTHER);
   size_t reserved = info ().reserved_bytes;
 
-  td__pool_give (b);
+  td__pool_release (b);
   assert_true (td__pool_trim (pool) >= 7 * PIECE);
   assert_true (info ().reserved_bytes <= reserved - 7 * PIECE);
   assert_true (info ().reserved_bytes >= 5 * PIECE);
-  td__pool_give (a);
+  td__pool_release (a);
   assert_true (td__pool_trim (pool) > 0);
   assert_int_equal (info ().reserved_bytes, PIECE);
   assert_int_equal (far.used, PIECE);
@@ -137,8 +137,8 @@ pieces__trim_gives_back_the_free_end (void **state)
   a = td__pool_take (pool, 5 * PIECE, TD_MEM_OTHER);
   assert_non_null (a);
   assert_null (td__pool_check (pool));
-  td__pool_give (a);
-  td__pool_give (kept);
+  td__pool_release (a);
+  td__pool_release (kept);
   td__pool_trim (pool);
   assert_int_equal (far.used, 0);
 }
@@ -149,7 +149,7 @@ pending__blocks_are_nobodys_until_their_fence_passes (void **state)
   TdBlock *a = td__pool_take (pool, PIECE / 2, TD_MEM_ACTIVATION), *b;
   char *address = a->address;
 
-  td__pool_give_after (a, &far.passed[0]);
+  td__pool_release_after (a, &far.passed[0]);
   assert_int_equal (info ().live_bytes, 0);
   assert_int_equal (info ().pending_bytes, PIECE / 2);
   /* What is left of the first piece holds none of this size: new memory. */
@@ -157,11 +157,11 @@ pending__blocks_are_nobodys_until_their_fence_passes (void **state)
   assert_true (b->address != address);
   assert_true (far.n_fences_asked > 0);
   assert_int_equal (info ().pending_bytes, PIECE / 2);
-  td__pool_give (b);
+  td__pool_release (b);
   far.passed[0] = true;
   b = td__pool_take (pool, info ().largest_free_bytes + 1, TD_MEM_OTHER);
   assert_int_equal (info ().pending_bytes, 0);
-  td__pool_give (b);
+  td__pool_release (b);
 }
 
 /* Out of memory: rather wait for the other stream than fail. */
@@ -173,12 +173,12 @@ pending__is_waited_for_when_memory_is_out (void **state)
   far.limit = 4 * PIECE;
   a = td__pool_take (pool, 3 * PIECE, TD_MEM_OTHER);
   assert_null (td__pool_take (pool, 3 * PIECE, TD_MEM_OTHER));
-  td__pool_give_after (a, &far.passed[0]);
+  td__pool_release_after (a, &far.passed[0]);
   b = td__pool_take (pool, 3 * PIECE, TD_MEM_OTHER);
   assert_non_null (b);
   assert_true (far.passed[0]);
   assert_int_equal (info ().pending_bytes, 0);
-  td__pool_give (b);
+  td__pool_release (b);
 }
 
 int

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "td-test.h"
 
-#include "alloc/pool.h"
+#include "compute/alloc/pool.h"
 #include "device.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ pool__aligns_and_keeps_blocks_apart (void **state)
       assert_int_equal ((unsigned char)blocks[i]->address[k], i);
   whole (pool);
   for (int i = 0; i < 100; i++)
-    td__pool_give (blocks[i]);
+    td__pool_release (blocks[i]);
   whole (pool);
   td__pool_free (pool);
 }
@@ -51,9 +51,9 @@ pool__joins_neighbours_at_once (void **state)
   TdMemInfo info;
 
   (void)state;
-  td__pool_give (a);
-  td__pool_give (c);
-  td__pool_give (b);
+  td__pool_release (a);
+  td__pool_release (c);
+  td__pool_release (b);
   whole (pool);
   td__pool_info (pool, &info);
   assert_int_equal (info.largest_free_bytes, info.reserved_bytes);
@@ -80,7 +80,7 @@ pool__places_by_the_sequence_of_calls_alone (void **state)
       for (int p = 0; p < 2; p++)
         if (blocks[p][i] != NULL)
           {
-            td__pool_give (blocks[p][i]);
+            td__pool_release (blocks[p][i]);
             blocks[p][i] = NULL;
           }
         else
@@ -112,11 +112,11 @@ pool__counts_bytes_by_category_and_refuses_beyond_the_limit (void **state)
   assert_int_equal (info.category_bytes[TD_MEM_GRADIENT], 640);
   assert_int_equal (info.category_bytes[TD_MEM_ACTIVATION], 0);
   assert_int_equal (info.live_bytes, 7040);
-  td__pool_give (a);
+  td__pool_release (a);
   a = td__pool_take (pool, 6400, TD_MEM_ACTIVATION);
   assert_non_null (a);
-  td__pool_give (a);
-  td__pool_give (b);
+  td__pool_release (a);
+  td__pool_release (b);
   td__pool_info (pool, &info);
   assert_int_equal (info.live_bytes, 0);
   assert_int_equal (info.peak_bytes, 7040);
@@ -142,7 +142,7 @@ pool__is_whole_after_a_long_random_run (void **state)
 
       if (blocks[i] != NULL)
         {
-          td__pool_give (blocks[i]);
+          td__pool_release (blocks[i]);
           blocks[i] = NULL;
         }
       else
@@ -153,7 +153,7 @@ pool__is_whole_after_a_long_random_run (void **state)
     }
   for (int i = 0; i < N; i++)
     if (blocks[i] != NULL)
-      td__pool_give (blocks[i]);
+      td__pool_release (blocks[i]);
   whole (pool);
   td__pool_free (pool);
 }

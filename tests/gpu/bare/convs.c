@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: MIT */
 #include "measure.h"
 
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "device.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
  * SPDX-License-Identifier: MIT */
 #include "measure.h"
 
-#include "core/core.h"
+#include "compute/core/core.h"
 #include "device.h"
 
 #include <stdio.h>
@@ -434,21 +434,21 @@ relu_and_ask (Rig *r, bool apart)
   const TdTensor x = { r->block[0]->address, &shape, r->n, TD_F32 };
   TdTensor y = { r->block[1]->address, &shape, r->n, TD_F32 };
   const TdDeviceOps *ops = r->d->ops;
-  const TdLateOf of = { 0 };
-  TdLate late[16];
+  const TdAsyncOf of = { 0 };
+  TdAsyncResult result[16];
 
   r->d->stats_apart = apart;
   r->d->stats_wanted = true;
   ops->unary (r->d, TD_UNARY_RELU, 0, 0, &x, &y);
   r->d->stats_wanted = r->d->stats_apart = false;
-  if (ops->stats_later (r->d, &y, 4096, 1, &of) != TD_LATE_TAKEN)
-    while (ops->late (r->d, TD_LATE_WAIT, late, TD_ARRAY_LENGTH (late)) > 0)
+  if (ops->stats_async (r->d, &y, 4096, 1, &of) != TD_ASYNC_TAKEN)
+    while (ops->poll_async (r->d, TD_ASYNC_WAIT, result, TD_ARRAY_LENGTH (result)) > 0)
       ;
-  ops->late (r->d, TD_LATE_LOOK, late, TD_ARRAY_LENGTH (late));
+  ops->poll_async (r->d, TD_ASYNC_LOOK, result, TD_ARRAY_LENGTH (result));
 }
 
 static void
-run_relu_counted (void *rig)
+run_relu_with_stats (void *rig)
 {
   relu_and_ask (rig, false);
 }
@@ -621,7 +621,7 @@ static const Row rows[] = {
   { "adam", 28, 0.85, "copy", 1, 0, 0, prepare_optimizer, run_update, 0 },
   { "adam_160_small", 0, 0, "", 1, 1024, 0, prepare_optimizer, run_update, 0, 0, 60 },
   { "stats", 4, 0.80, "copy", 0, 0, 0, prepare_stats, run_stats, 0 },
-  { "relu_counted", 8, 0, "copy", 0, 0, 0, prepare_stats, run_relu_counted, 0 },
+  { "relu_with_stats", 8, 0, "copy", 0, 0, 0, prepare_stats, run_relu_with_stats, 0 },
   { "relu_read_apart", 12, 0, "copy", 0, 0, 0, prepare_stats, run_relu_read, 0 },
   { "cast_to_bf16", 6, 0.85, "copy", 0, 0, 0, prepare_flat, run_cast, 0 },
   { "cast_from_bf16", 6, 0.85, "copy", 0, 0, 0, prepare_flat, run_cast_back, TD_BF16 },
@@ -672,7 +672,7 @@ forget (Rig *r)
       td_release (held[i]);
   for (int i = 0; i < 2; i++)
     if (r->block[i] != NULL)
-      td__pool_give (r->block[i]);
+      td__pool_release (r->block[i]);
   if (r->opt != NULL)
     td_opt_free (r->opt);
   if (r->link != NULL)

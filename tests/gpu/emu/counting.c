@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
+#include "compute/cpu/cpu.h"
 #include "scalar-ops.h"
 #include "td-test.h"
 
@@ -19,7 +19,7 @@ static CountingParts taken[COUNTING_MAX_OUT];
 static int n_taken;
 
 static TdCudaStats *
-take (TdCudaLauncher *l, const TdTensor *y, int64_t blocks)
+take (TdCudaLauncher *l, TdCudaKernel *kernel, const TdTensor *y, int64_t blocks)
 {
   TdCudaStats *parts = rig_guarded ((size_t)blocks * sizeof *parts, true);
 

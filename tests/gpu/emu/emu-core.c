@@ -528,7 +528,7 @@ fault (int number, siginfo_t *info, void *context)
 }
 
 void
-td_emu_tell_faults (void)
+td_emu_report_faults (void)
 {
   static char room[64 << 10];
   const stack_t stack = { .ss_sp = room, .ss_size = sizeof room };

@@ -96,6 +96,6 @@ void td_emu_run (TdEmuKernel *kernel, const unsigned grid[3], unsigned block,
 long td_emu_launches (void);
 
 /** Let a bad address say which kernel and thread used it. */
-void td_emu_tell_faults (void);
+void td_emu_report_faults (void);
 
 TD_END_DECLS

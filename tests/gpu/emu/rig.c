@@ -167,7 +167,7 @@ rig_launcher (void)
 {
   static TdCudaLauncher launcher = { .n_sms = 1, .launch = launch, .workspace = get_workspace };
 
-  td_emu_tell_faults ();
+  td_emu_report_faults ();
   return &launcher;
 }
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "cpu/cpu.h"
+#include "compute/cpu/cpu.h"
 #include "td-test.h"
 
 static const TdDtype floats[] = { TD_F32, TD_F64, TD_F16, TD_BF16 };

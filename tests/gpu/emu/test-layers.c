@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cpu/conv.h"
-#include "cpu/cpu.h"
+#include "compute/cpu/conv.h"
+#include "compute/cpu/cpu.h"
 #include "td-test.h"
 
 /* Switching between fibres costs 25 times as much under AddressSanitizer. */

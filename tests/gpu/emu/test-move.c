@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
+#include "compute/cpu/cpu.h"
 #include "td-test.h"
 
 typedef struct
@@ -249,17 +249,17 @@ check_index__finds_the_first_bad_place_and_its_value (void **state)
 
 /* Two checks, of which one finds something, or both, or none. */
 static TdStatus
-call_check_later (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
+call_check_async (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *context)
 {
   const int64_t *limits = context;
-  int64_t *found = out[0].data, *news = found + 4, *runs = found + 5, at, value;
+  int64_t *found = out[0].data, *any_bad = found + 4, *runs = found + 5, at, value;
   TdStatus status = TD_OK;
 
   for (int k = 0; k < 2 && status == TD_OK; k++)
     {
       if (gpu != NULL)
         {
-          status = td_cuda_check_index_later (gpu, &in[0], limits[k], -1, found, news,
+          status = td_cuda_check_index_async (gpu, &in[0], limits[k], -1, found, any_bad,
                                               (uint64_t *)runs);
           continue;
         }
@@ -268,7 +268,7 @@ call_check_later (TdCudaLauncher *gpu, TdTensor *in, TdTensor *out, const void *
       if (at < 0 || found[0] != 0)
         continue;
       memcpy (found, (const int64_t[]){ *runs, at, value }, 3 * sizeof *found);
-      *news = 1;
+      *any_bad = 1;
     }
   return status;
 }
@@ -285,7 +285,7 @@ check_index__that_nobody_waits_for_keeps_the_first_that_it_found (void **state)
       {
         const RigArray in = { indices[(i + k) % 3], { 1, { sizes[i] } }, k % 2, 99, 0 };
 
-        rig_check ("check of indices", &in, 1, &out, 1, 0, call_check_later, limits[k]);
+        rig_check ("check of indices", &in, 1, &out, 1, 0, call_check_async, limits[k]);
       }
 }
 

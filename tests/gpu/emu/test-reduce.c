@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
+#include "compute/cpu/cpu.h"
 #include "td-test.h"
 
 typedef struct

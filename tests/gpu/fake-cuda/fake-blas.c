@@ -423,6 +423,8 @@ cublasLtMatmul (cublasLtHandle_t handle, cublasLtMatmulDesc_t how, const void *a
   if (has_bias (&p->how))
     fake_command_use (command, (CUdeviceptr)p->how.bias, p->c.rows * element_bytes (&p->c),
                       false);
+  fake_command_use (command, (CUdeviceptr)workspace, workspace != NULL ? workspace_bytes : 0,
+                    true);
   fake.n_launches++;
   fake.n_products++;
   return fake_enqueue ((CUstream)stream, command) == CUDA_SUCCESS

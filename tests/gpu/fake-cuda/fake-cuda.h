@@ -24,6 +24,7 @@ typedef struct FakeCuda
   long n_stats_of;       /**< arrays that those were of; by our own kernels, as the next two */
   long n_stats_read;     /**< blocks that read some of an array for that */
   long n_counting;       /**< kernels that count what they write */
+  long n_compiled;       /**< kernels of our files that were compiled at run time */
   long n_counting_fused; /**< of those, kernels made at run time */
   long n_updates;        /**< of those, updates of many parameters */
   long n_copies[3];      /**< to the device, to the host, within it */
@@ -45,6 +46,8 @@ typedef struct FakeCuda
   int capability;      /**< 90: compute capability 9.0 */
   bool no_vmm;         /**< the device maps no pages */
   size_t advised;      /**< granularity of pages; 0: the least */
+  bool no_nvrtc;       /**< it is not here */
+  bool no_compiling;   /**< it is, and fails */
   bool relu_loses_nan; /**< the matrix library's is the larger of the two that is a number */
   char ignored[40]; /**< a function of streams that says that all is well and does nothing: what
                        a program would be that forgot the call */

@@ -63,12 +63,13 @@ take_settings (const char *text)
 
 /* cublasLt is in here, NVRTC where kernels can be made, CUPTI if FAKE_CUPTI is set, recurrent
  * layers of cuDNN if FAKE_CUDNN is, and nothing else of NVIDIA's. */
-static void *
-own_library (const char *name)
+void *
+__wrap_td_cuda_library (const char *name)
 {
   Dl_info self;
 
-  if ((strncmp (name, "libcublasLt", 11) != 0 && strncmp (name, "libnvrtc", 8) != 0
+  if ((strncmp (name, "libcublasLt", 11) != 0
+       && (strncmp (name, "libnvrtc", 8) != 0 || fake.no_nvrtc)
        && (strncmp (name, "libcupti", 8) != 0 || getenv ("FAKE_CUPTI") == NULL)
        && (strncmp (name, "libcudnn", 8) != 0 || getenv ("FAKE_CUDNN") == NULL))
       || dladdr (&fake, &self) == 0)
@@ -82,9 +83,6 @@ td_cuda_api_open (void)
 #define TD_CU(name) td_cuda.name = name;
 #include "api.def"
 #undef TD_CU
-  td_cuda.uses = fake_note_use;
-  td_cuda.uses_aside = fake_uses_aside;
-  td_cuda.library = own_library;
   take_settings (getenv ("FAKE_CUDA"));
   setenv ("TAPEDECK_CUDA_CACHE", "off", 0); /* a test leaves nothing for the next */
   opened = true;

@@ -17,6 +17,8 @@ CUresult fake_enter (const char *function);
 /** Set by a fault that a context does not survive; CUDA_SUCCESS: none. */
 extern CUresult fake_sticky;
 
+/** In place of td_cuda_library, by the linker. */
+void *__wrap_td_cuda_library (const char *name);
 /** The context is gone, and all code with it. */
 void fake_kernels_unload (void);
 
@@ -100,7 +102,7 @@ void fake_command_use (FakeCommand *command, CUdeviceptr address, size_t bytes, 
 /** Put it last on the stream, or into the graph that is captured from it.  *Owner*: the stream.
  */
 CUresult fake_enqueue (CUstream stream, FakeCommand *command);
-/** What `uses` of the table was told since the last launch becomes the command's. */
+/** What was noted since the last launch becomes the command's. */
 void fake_command_take_uses (FakeCommand *command);
 /** Keep the uses that were noted for another launch than the next; and take them back. */
 void fake_uses_aside (bool aside);

@@ -32,10 +32,87 @@ typedef struct
   void *params;
 } Launch;
 
+/* Launches that the module prepared and may hold back: what each uses. */
+typedef struct Kept
+{
+  struct Kept *next;
+  const FakeKernel *kernel;
+  void *params;
+  FakeUse *uses;
+  int n_uses;
+} Kept;
+
+int fake_launches_kept;
+static Kept *kept[1024];
+
+static Kept **
+kept_at (const FakeKernel *kernel, const void *params)
+{
+  const unsigned char *bytes = params;
+  uint32_t hash = 2166136261u;
+  Kept **at;
+
+  for (size_t i = 0; i < kernel->params_bytes; i++)
+    hash = (hash ^ bytes[i]) * 16777619u;
+  at = &kept[(hash ^ hash >> 16) % (sizeof kept / sizeof kept[0])];
+  while (
+      *at != NULL
+      && ((*at)->kernel != kernel || memcmp ((*at)->params, params, kernel->params_bytes) != 0))
+    at = &(*at)->next;
+  return at;
+}
+
+void
+fake_launch_keep_uses (const FakeKernel *kernel, const void *params)
+{
+  Kept **at = kept_at (kernel, params), *k = *at;
+  FakeCommand holder = { .n_uses = 0 };
+
+  if (k == NULL)
+    {
+      k = *at = calloc (1, sizeof *k);
+      if (k == NULL || (k->params = malloc (kernel->params_bytes)) == NULL)
+        abort ();
+      k->kernel = kernel;
+      memcpy (k->params, params, kernel->params_bytes);
+    }
+  fake_command_take_uses (&holder);
+  free (k->uses);
+  k->uses = holder.uses;
+  k->n_uses = holder.n_uses;
+}
+
+static void
+take_uses (FakeCommand *c, const FakeKernel *kernel, const void *params)
+{
+  const Kept *k;
+
+  if (fake_launches_kept == 0)
+    {
+      fake_command_take_uses (c);
+      return;
+    }
+  k = *kept_at (kernel, params);
+  if (k == NULL)
+    fake_violation ("%s is launched with parameters that nobody prepared", kernel->name);
+  for (int i = 0; k != NULL && i < k->n_uses; i++)
+    fake_command_use (c, k->uses[i].address, k->uses[i].bytes, k->uses[i].writes);
+}
+
 void
 fake_kernels_unload (void)
 {
   n_loaded = 0;
+  for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+    while (kept[i] != NULL)
+      {
+        Kept *k = kept[i];
+
+        kept[i] = k->next;
+        free (k->params);
+        free (k->uses);
+        free (k);
+      }
 }
 
 /* Loading may take memory, which is not for a thread that captures in earnest. */
@@ -155,7 +232,7 @@ launch_new (const FakeKernel *kernel, const unsigned grid[3], const unsigned blo
   c = fake_command (kernel->name, run_launch);
   c->data = l;
   c->free = free_launch;
-  fake_command_take_uses (c);
+  take_uses (c, kernel, l->params);
   return c;
 }
 

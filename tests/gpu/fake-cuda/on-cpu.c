@@ -8,7 +8,7 @@
 #include "cuda-device.h"
 #include "cudnn.h"
 #include "fake-remote.h"
-#include "later.h"
+#include "async.h"
 #include "scalar-updates.h"
 
 #include <stdarg.h>
@@ -196,6 +196,12 @@ td_cuda_binary (TdCudaLauncher *l, TdBinaryKind kind, const TdTensor *x, const T
 
 const TdCudaImage td_cuda_images[] = { { NULL, NULL, 0 } };
 
+bool
+td_cuda_counting_kernel (TdCuda *c, TdCudaKernel *kernel)
+{
+  return false;
+}
+
 const FakeKernel *
 fake_kernel_find (const char *name)
 {
@@ -231,7 +237,8 @@ slot_check_index (TdDevice *d, const TdTensor *index, int64_t limit, int64_t ign
 {
   TdStatus status;
 
-  if (td_cuda_shadows_check_index (DEVICE, index, limit, ignore, bad_place, bad_value, &status))
+  if (td_cuda_host_copies_check_index (DEVICE, index, limit, ignore, bad_place, bad_value,
+                                       &status))
     return status;
   status = fake_remote_drain ();
   if (status != TD_OK)
@@ -409,7 +416,7 @@ typedef struct
 {
   TdTensor index;
   TdShape shape;
-  int64_t limit, ignore, *found, *news;
+  int64_t limit, ignore, *found, *any_bad;
   uint64_t *runs;
 } CheckLaunch;
 
@@ -426,19 +433,19 @@ run_check (FakeCommand *command)
   l->found[1] = at;
   l->found[2] = value;
   l->found[0] = (int64_t)run;
-  *l->news = 1;
+  *l->any_bad = 1;
 }
 
 TdStatus
-td_cuda_check_index_later (TdCudaLauncher *l, const TdTensor *index, int64_t limit,
-                           int64_t ignore, int64_t *found, int64_t *news, uint64_t *runs)
+td_cuda_check_index_async (TdCudaLauncher *l, const TdTensor *index, int64_t limit,
+                           int64_t ignore, int64_t *found, int64_t *any_bad, uint64_t *runs)
 {
-  FakeCommand *command = fake_command ("td_check_index_later", run_check);
+  FakeCommand *command = fake_command ("td_check_index_async", run_check);
   CheckLaunch *launch = malloc (sizeof *launch);
 
   if (launch == NULL)
     abort ();
-  *launch = (CheckLaunch){ *index, *index->shape, limit, ignore, found, news, runs };
+  *launch = (CheckLaunch){ *index, *index->shape, limit, ignore, found, any_bad, runs };
   launch->index.shape = &launch->shape;
   command->data = launch;
   command->free = free_stats;
@@ -553,15 +560,15 @@ td_cuda_slots (void)
   graphs.repeat_begin = NULL;
   ops.graphs = &graphs;
   ops.stats = slot_stats;
-  ops.stats_later = td_cuda_stats_later;
+  ops.stats_async = td_cuda_stats_async;
   ops.time_zero = td_cuda_time_zero;
   ops.scaling = &td_cuda_scaling;
   ops.time_op = td_cuda_time_op;
   ops.time_copy = td_cuda_time_copy;
-  ops.late = td_cuda_late;
+  ops.poll_async = td_cuda_poll_async;
   ops.own_bytes = td_cuda_own_bytes;
   ops.pinned_bytes = td_cuda_pinned_bytes;
-  ops.check_index_later = td_cuda_index_later;
+  ops.check_index_async = td_cuda_index_async;
   ops.bad_index = td_cuda_bad_index;
   return &ops;
 }

@@ -133,6 +133,213 @@ graph__finds_loops_of_plain_operations (void **state)
   (void)state;
 }
 
+/* A network of residual blocks whose program calls only the leaves, at lines as in C: blocks
+ * are written once, at lines 10 to 13, and called from line 21. */
+static TdIteration *
+leaf_calls (guint n_blocks, gboolean numbered)
+{
+  static const char *const leaves[] = { "conv1", "conv2" };
+  TdSynthetic *s = td_synthetic_new (0);
+  const gint64 *shape = TD_SHAPE (4, 4);
+  guint h = td_synthetic_input (s, "x", shape), x;
+  char path[64];
+
+  for (guint b = 0; b < n_blocks; b++)
+    {
+      x = h;
+      for (guint l = 0; l < 2; l++)
+        {
+          if (numbered)
+            g_snprintf (path, sizeof path, "net/res%u/%s", b, leaves[l]);
+          else
+            g_snprintf (path, sizeof path, "net/res/%s", leaves[l]);
+          td_synthetic_enter_link (s, path, 10 + l);
+          strcat (path, "/W");
+          h = TD_OP (s, "convolution_2d", 100 + l, shape, h,
+                     td_synthetic_parameter (s, path, shape));
+          td_synthetic_leave (s);
+          if (l == 0)
+            h = TD_OP (s, "relu", 10, shape, h);
+        }
+      h = TD_OP (s, "add", 13, shape, h, x);
+      h = TD_OP (s, "relu", 13, shape, h);
+    }
+  h = TD_OP (s, "mean", 22, TD_SHAPE (1), h);
+  td_synthetic_enter_link (s, "net/fc", 23);
+  h = TD_OP (s, "linear", 102, TD_SHAPE (1), h,
+             td_synthetic_parameter (s, "net/fc/W", TD_SHAPE (1)));
+  td_synthetic_leave (s);
+  h = TD_OP (s, "loss", 23, TD_SHAPE (1), h);
+  td_synthetic_backward (s, h);
+  td_synthetic_update (s, "adam");
+  return td_synthetic_finish (s);
+}
+
+static void
+graph__makes_boxes_of_paths_where_only_leaves_are_called (void **state)
+{
+  g_autoptr (TdIteration) it = leaf_calls (2, TRUE);
+  const TdVizGroup *res0 = find_group (it, "res0"), *res1 = find_group (it, "res1");
+
+  assert_string_equal (
+      td_viz_graph_get_groups (td_iteration_get_graph (it), &(guint){ 0 })->name, "net");
+  /* two convolutions, relu between them, the sum and relu after them: but not the mean */
+  assert_int_equal (res0->n_ops[TD_LANE_FORWARD], 5);
+  assert_int_equal (res1->n_ops[TD_LANE_FORWARD], 5);
+  assert_string_equal (res1->path, "net/res1");
+  assert_int_equal (res1->n_ops[TD_LANE_UPDATE], 2);
+  (void)state;
+}
+
+static void
+graph__stacks_like_blocks_and_members_keep_their_names (void **state)
+{
+  g_autoptr (TdIteration) it = leaf_calls (12, TRUE);
+
+  assert_non_null (find_group (it, "res0…res11 ×12"));
+  assert_string_equal (find_group (it, "res7")->path, "net/res7");
+  assert_null (find_group (it, "step 7"));
+  (void)state;
+}
+
+static void
+graph__makes_a_box_of_each_step_of_a_cell (void **state)
+{
+  g_autoptr (TdIteration) it = leaf_calls (5, FALSE);
+
+  assert_non_null (find_group (it, "res ×5"));
+  assert_int_equal (find_group (it, "res 3")->n_ops[TD_LANE_FORWARD], 5);
+  (void)state;
+}
+
+static void
+graph__pairs_in_a_series_are_no_loop (void **state)
+{
+  /* b0, b1, b0, b1 ...: as code this repeats, but b0 to b7 are one series of blocks */
+  TdSynthetic *s = td_synthetic_new (0);
+  const gint64 *shape = TD_SHAPE (4, 4);
+  guint h = td_synthetic_input (s, "x", shape);
+
+  for (guint b = 0; b < 8; b++)
+    {
+      char path[32];
+
+      g_snprintf (path, sizeof path, "net/b%u", b);
+      td_synthetic_enter_link (s, path, 5);
+      h = TD_OP (s, "exp", 10, shape, h);
+      h = TD_OP (s, b % 2 ? "tanh" : "relu", 11 + b % 2, shape, h);
+      td_synthetic_leave (s);
+    }
+  {
+    g_autoptr (TdIteration) it = td_synthetic_finish (s);
+    guint n;
+    const TdVizGroup *groups = td_viz_graph_get_groups (td_iteration_get_graph (it), &n);
+
+    assert_int_equal (n, 9);
+    for (guint i = 1; i < n; i++)
+      assert_int_equal (groups[i].kind, TD_GROUP_LINK);
+  }
+  (void)state;
+}
+
+static guint
+count_boxes (const TdVizView *view, TdLane lane)
+{
+  guint n = 0;
+
+  for (guint i = 0; i < view->n_nodes; i++)
+    n += view->nodes[i].lane == lane
+         && (view->nodes[i].kind == TD_VIZ_OP || view->nodes[i].kind == TD_VIZ_GROUP);
+  return n;
+}
+
+static void
+graph__folds_many_updates_by_layer (void **state)
+{
+  TdSynthetic *s = td_synthetic_new (0);
+  const gint64 *shape = TD_SHAPE (4, 4);
+  guint h = td_synthetic_input (s, "x", shape);
+
+  for (guint b = 0; b < 6; b++) /* each a link of one operation with two parameters */
+    {
+      char path[32], W[40], beta[40];
+
+      g_snprintf (path, sizeof path, "net/fc%c", 'a' + b);
+      g_snprintf (W, sizeof W, "%s/W", path);
+      g_snprintf (beta, sizeof beta, "%s/b", path);
+      td_synthetic_enter_link (s, path, 5 + b);
+      h = TD_OP (s, "linear", 30 + b, shape, h, td_synthetic_parameter (s, W, shape),
+                 td_synthetic_parameter (s, beta, shape));
+      td_synthetic_leave (s);
+    }
+  td_synthetic_backward (s, h);
+  td_synthetic_update (s, "adam");
+  {
+    g_autoptr (TdIteration) it = td_synthetic_finish (s);
+    TdVizView *view = view_at_depth (it, 0);
+    gint fcb = find_label (view, "fcb update", TD_LANE_UPDATE);
+
+    assert_int_equal (count_boxes (view, TD_LANE_UPDATE), 6);
+    assert_true (fcb >= 0);
+    /* in the row of what they update */
+    assert_string_equal (view->nodes[view->nodes[fcb].twin].label, "linear");
+    td_viz_view_unref (view);
+  }
+  (void)state;
+}
+
+static void
+graph__cuts_what_no_picture_has_room_for_into_sections (void **state)
+{
+  TdSynthetic *s = td_synthetic_new (0);
+  const gint64 *shape = TD_SHAPE (4, 4);
+  guint h = td_synthetic_input (s, "x", shape);
+
+  for (guint i = 0; i < 500; i++) /* a new line each time: nothing repeats */
+    h = TD_OP (s, i % 7 ? "tanh" : "exp", 10 + i, shape, h);
+  td_synthetic_backward (s, h);
+  {
+    g_autoptr (TdIteration) it = td_synthetic_finish (s);
+    TdFold *fold = td_fold_new_default (td_iteration_get_graph (it), 60);
+    TdVizView *view = td_viz_view_new (td_iteration_get_graph (it), fold, TD_VIEW_ALL);
+    guint n = count_boxes (view, TD_LANE_FORWARD) + count_boxes (view, TD_LANE_BACKWARD);
+
+    assert_in_range (n, 20, 60);
+    guint n_groups, n_sections = 0, n_ops = 0;
+    const TdVizGroup *groups = td_viz_graph_get_groups (td_iteration_get_graph (it), &n_groups);
+
+    for (guint g = 1; g < n_groups; g++)
+      if (groups[g].parent == 0)
+        {
+          assert_int_equal (groups[g].kind, TD_GROUP_SECTION);
+          assert_true (g_str_has_prefix (groups[g].name, "ops "));
+          n_sections++;
+          n_ops += groups[g].n_ops[TD_LANE_FORWARD];
+        }
+    assert_in_range (n_sections, 10, 20);
+    assert_int_equal (n_ops, 500);
+    td_viz_view_unref (view);
+    td_fold_free (fold);
+  }
+  (void)state;
+}
+
+static void
+fold__opens_what_hides_the_playhead_first (void **state)
+{
+  g_autoptr (TdIteration) it = leaf_calls (12, TRUE);
+  TdVizGraph *graph = td_iteration_get_graph (it);
+  TdFold *fold = td_fold_new_near (graph, 60, 27); /* in the sixth block */
+  TdVizView *view = td_viz_view_new (graph, fold, TD_VIEW_ALL);
+
+  assert_int_equal (view->nodes[td_viz_view_find_event (view, 27)].kind, TD_VIZ_OP);
+  assert_in_range (count_boxes (view, 0) + count_boxes (view, 1) + count_boxes (view, 2), 10,
+                   60);
+  td_viz_view_unref (view);
+  td_fold_free (fold);
+  (void)state;
+}
+
 static void
 graph__two_equal_steps_are_no_loop (void **state)
 {
@@ -340,6 +547,13 @@ main (void)
     td_test (graph__finds_loops_that_c_hides),
     td_test (graph__shows_an_odd_step_as_a_box_of_its_own),
     td_test (graph__finds_loops_of_plain_operations),
+    td_test (graph__makes_boxes_of_paths_where_only_leaves_are_called),
+    td_test (graph__stacks_like_blocks_and_members_keep_their_names),
+    td_test (graph__makes_a_box_of_each_step_of_a_cell),
+    td_test (graph__pairs_in_a_series_are_no_loop),
+    td_test (graph__folds_many_updates_by_layer),
+    td_test (graph__cuts_what_no_picture_has_room_for_into_sections),
+    td_test (fold__opens_what_hides_the_playhead_first),
     td_test (graph__two_equal_steps_are_no_loop),
     td_test (fold__opens_small_graphs_whole_and_keeps_large_ones_readable),
     td_test (fold__reveals_an_event_and_folds_back),

@@ -60,6 +60,19 @@ advice__has_a_row_for_each_chain (void **state)
 }
 
 static void
+advice__counts_nothing_that_did_not_run (void **state)
+{
+  g_autoptr (TdStaticness) advice = advice_of (20);
+  TdStaticChain chain = advice->chains[0];
+  g_autofree char *some = td_staticness_dup_chain (advice, &chain);
+  chain.n_ops = 0;
+  g_autofree char *none = td_staticness_dup_chain (advice, &chain);
+
+  assert_contains (some, " operations");
+  assert_null (strstr (none, " of 0 operations"));
+}
+
+static void
 advice__says_how_much_there_is_no_room_for (void **state)
 {
   g_autoptr (TdStaticness) advice = advice_of (20);
@@ -74,6 +87,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (advice__begins_with_its_sentence),
     td_test (advice__has_a_row_for_each_chain),
+    td_test (advice__counts_nothing_that_did_not_run),
     td_test (advice__says_how_much_there_is_no_room_for),
   };
 

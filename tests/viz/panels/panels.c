@@ -231,6 +231,47 @@ schedule__totals_equal_the_sum_of_the_rows (void **state)
 }
 
 static void
+gradients__of_a_program_without_an_optimizer_are_not_said_to_be_there (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  Fixture f = open_lenet (&o, 39);
+  TdGradientTable *g = td_gradient_table_new (f.reader);
+  TdPanelView v = { .iteration = 39, .event = -1, .head = -1 };
+
+  /* the same iteration, but for the update */
+  ((TdTapeIteration *)td_iteration_get_tape (f.it))->n_grads = 0;
+  td_gradient_table_add (g, f.it);
+  g_autoptr (TdScene) map = td_gradient_scene (g, f.it, &v);
+  g_autoptr (TdScene) missing = td_gradient_scene_missing (g, &v);
+  g_autofree char *map_text = td_scene_dump (map), *missing_text = td_scene_dump (missing);
+  assert_non_null (strstr (map_text, "No optimizer update in these iterations"));
+  assert_non_null (strstr (missing_text, "No optimizer update in this iteration"));
+  assert_null (strstr (missing_text, "Every parameter got a gradient"));
+  td_gradient_table_free (g);
+  close_lenet (&f);
+}
+
+/* Of a long run not every iteration has a row, and the rows get fewer as it goes on. */
+static void
+schedule__counts_equal_iterations_that_have_no_row (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  Fixture f = open_lenet (&o, 39);
+  char error[160];
+  TdTapeReader *bounded
+      = td_tape_reader_open_bounded (td_test_tmp ("lenet.tdtape"), 16, error, sizeof error);
+
+  assert_non_null (bounded);
+  assert_true (td_tape_reader_summaries (bounded).n < 40);
+  g_autofree char *all = td_schedule_advice (f.reader, 39, 0);
+  g_autofree char *sampled = td_schedule_advice (bounded, 39, 0);
+  assert_string_equal (all, "40 equal iterations: 45 operations could be one static schedule.");
+  assert_string_equal (sampled, all);
+  td_tape_reader_free (bounded);
+  close_lenet (&f);
+}
+
+static void
 curve__range_equals_a_linear_search (void **state)
 {
   TdCurves *c = td_curves_new ();
@@ -369,10 +410,10 @@ deck__strips_turn_x_into_iterations_and_events (void **state)
   td_test_golden ("viz/deck-events.scene", dump);
   assert_int_equal ((int)td_scene_axis_value (iterations, 459), 40);
   assert_int_equal ((int)td_scene_axis_value (events, 460 * 28.5 / 45), 28);
-  /* the finding of iteration 33 is a tick that takes a click */
+  /* the finding of iteration 33 is a tick that takes a click, where the playhead would be */
   const TdSceneRect *box = &td_scene_axes (iterations)->box;
-  assert_true (td_scene_hit (iterations, box->x + box->width * 33.1 / 40,
-                             box->y + box->height - 4, 4, &hit));
+  assert_true (td_scene_hit (iterations, box->x + box->width * 33.5 / 40,
+                             box->y + box->height - 4, 2, &hit));
   assert_int_equal (hit.tag, TD_TAG_ITERATION);
   assert_int_equal (hit.data, 33);
   td_curves_free (c);
@@ -671,6 +712,8 @@ main (void)
     td_test (gradient__tells_nan_missing_and_zero_apart),
     td_test (gradient__heat_map_marks_cells_in_its_dump),
     td_test (schedule__totals_equal_the_sum_of_the_rows),
+    td_test (gradients__of_a_program_without_an_optimizer_are_not_said_to_be_there),
+    td_test (schedule__counts_equal_iterations_that_have_no_row),
     td_test (curve__range_equals_a_linear_search),
     td_test (curve__drawing_does_not_grow_with_the_run),
     td_test (curve__folded_is_bounded_and_keeps_every_extreme),

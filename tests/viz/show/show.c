@@ -222,10 +222,11 @@ static void
 show__refuses_in_one_line_with_status_2 (void **state)
 {
   LenetOptions o = LENET_DEFAULT;
-  const char *tape = lenet (&o), *garbage = td_test_tmp ("garbage.tdtape");
+  const char *tape = lenet (&o), *garbage = td_test_tmp ("garbage.tdtape"),
+             *none = td_test_tmp ("none.tdtape"), *nowhere = td_test_tmp ("none/x.txt");
   g_autofree char *beyond = g_strconcat (tape, ":4000", NULL);
   const char *runs[][9] = {
-    { "show", "/nonexistent.tdtape", "--view", "graph" },
+    { "show", none, "--view", "graph" },
     { "show", garbage, "--view", "graph" },
     { "show", tape, "--view", "nothing" },
     { "show", tape },
@@ -238,14 +239,14 @@ show__refuses_in_one_line_with_status_2 (void **state)
     { "show", tape, "--view", "holders" },
     { "show", tape, "--view", "growth" },
     { "show", tape, "--view", "graph", "--bogus" },
-    { "show", tape, "--view", "graph", "-o", "/nonexistent/x.txt" },
+    { "show", tape, "--view", "graph", "-o", nowhere },
     { "diff", tape },
-    { "diff", tape, "/nonexistent.tdtape" },
+    { "diff", tape, none },
     { "diff", tape, "--bogus" },
     { "diff", tape, tape, tape },
     { "diff", tape, garbage },
     { "diff", beyond, tape },
-    { "diff", tape, tape, "-o", "/nonexistent/x.txt" },
+    { "diff", tape, tape, "-o", nowhere },
     { "leaks", tape },
     { "leaks" },
     { "dot", tape, "-o", "x.png" },

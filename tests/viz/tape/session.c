@@ -386,6 +386,85 @@ session__goes_to_the_same_operation_of_the_next_iteration (void **state)
   (void)state;
 }
 
+static const TdVerb steps[] = { TD_VERB_STEP_OP, TD_VERB_STEP_OVER, TD_VERB_STEP_INTO,
+                                TD_VERB_STEP_OUT, TD_VERB_ITERATION };
+
+static void
+session__steps_go_on_over_the_edge_of_an_iteration_and_back (void **state)
+{
+  TdIteration *its[] = { td_synthetic_lenet (0), td_synthetic_lenet (1) };
+  TdSession *session = td_session_new_for_iterations (its, 2);
+  gint last = (gint)td_iteration_get_n_events (its[0]) - 1;
+
+  for (guint i = 0; i < 3; i++) /* op, over, into */
+    {
+      td_session_set_moment (session, 0, last);
+      assert_true (td_session_go (session, steps[i], 1, NULL));
+      assert_int_equal (td_session_get_moment (session).iteration, 1);
+      assert_true (td_session_go (session, steps[i], -1, NULL));
+      assert_int_equal (td_session_get_moment (session).iteration, 0);
+      assert_int_equal (td_session_get_moment (session).event, last);
+    }
+  /* and where no step led to the edge */
+  td_session_set_moment (session, 1, 0);
+  assert_true (td_session_go (session, TD_VERB_STEP_OP, -1, NULL));
+  assert_int_equal (td_session_get_moment (session).iteration, 0);
+  assert_int_equal (td_session_get_moment (session).event, last);
+  td_session_set_moment (session, 1, last);
+  assert_false (td_session_go (session, TD_VERB_STEP_OP, 1, NULL));
+  td_session_set_moment (session, 0, 0);
+  assert_false (td_session_go (session, TD_VERB_STEP_OP, -1, NULL));
+  g_object_unref (session);
+  (void)state;
+}
+
+/* Over a layer lead several steps, from before it and from inside: no reverse of a step knows
+ * by the moment alone where it came from. */
+static void
+session__the_reverses_of_any_steps_lead_back (void **state)
+{
+  TdIteration *its[] = { td_synthetic_lenet (0), td_synthetic_lstm (1, 5, FALSE, TRUE),
+                         td_synthetic_lstm (2, 3, FALSE, TRUE), td_synthetic_lenet (3) };
+  TdSession *session = td_session_new_for_iterations (its, 4);
+
+  for (guint32 seed = 1; seed <= 400; seed++)
+    {
+      g_autoptr (GRand) random = g_rand_new_with_seed (seed);
+      gint i = g_rand_int_range (random, 0, 4), n = 0;
+      struct
+      {
+        TdVerb verb;
+        gint direction;
+      } done[40];
+      TdMoment start;
+
+      td_session_set_moment (
+          session, i, g_rand_int_range (random, 0, (gint)td_iteration_get_n_events (its[i])));
+      start = td_session_get_moment (session);
+      for (gint k = g_rand_int_range (random, 1, 40); k > 0; k--)
+        {
+          TdVerb verb = steps[g_rand_int_range (random, 0, G_N_ELEMENTS (steps))];
+          gint direction = g_rand_int_range (random, 0, 3) ? 1 : -1;
+          char *message;
+
+          if (td_session_go (session, verb, direction, &message))
+            {
+              done[n].verb = verb;
+              done[n++].direction = direction;
+            }
+          g_free (message);
+        }
+      while (n-- > 0)
+        assert_true (td_session_go (session, done[n].verb, -done[n].direction, NULL));
+      if (td_session_get_moment (session).iteration != start.iteration
+          || td_session_get_moment (session).event != start.event)
+        fail_msg ("seed %u: %d instead of %d", seed, td_session_get_moment (session).event,
+                  start.event);
+    }
+  g_object_unref (session);
+  (void)state;
+}
+
 static void
 session__finds_the_next_anomaly_in_later_iterations (void **state)
 {
@@ -580,6 +659,8 @@ main (void)
     td_test (session__remembers_where_it_was),
     td_test (session__selects_keys_in_order_and_once),
     td_test (session__goes_to_the_same_operation_of_the_next_iteration),
+    td_test (session__steps_go_on_over_the_edge_of_an_iteration_and_back),
+    td_test (session__the_reverses_of_any_steps_lead_back),
     td_test (session__finds_the_next_anomaly_in_later_iterations),
     td_test (session__shows_what_was_found_later_at_its_event),
     td_test (session__loads_in_a_worker),

@@ -1,0 +1,161 @@
+/* `tapedeck`: the table of commands.  Links the tape and what a supervisor needs, never the
+ * engine's mathematics, GTK, Graphviz or Cairo: what needs those is executed.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "command.h"
+
+#include "replace.h"
+#include "td-tape.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int command_viz (int argc, char **argv);
+static int command_eval (int argc, char **argv);
+static int command_app (int argc, char **argv);
+
+static const struct
+{
+  const char *name, *arguments, *summary;
+  int (*run) (int argc, char **argv);
+  bool takes_tapes; /* or what can be made into one */
+} commands[] = {
+  { "run", "[OPTIONS] MODEL [ARGS]", "compile a model if it ends in .c, run it, record it",
+    td_command_run },
+  { "info", "TAPE [--oom] [--json]", "iterations, graphs, operations, parameters, how it ended",
+    td_command_info, true },
+  { "show", "TAPE --view VIEW [OPTIONS]", "a view of a tape as text, picture or data",
+    command_viz, true },
+  { "diff", "TAPE[:ITER] TAPE[:ITER] [--json]", "structure and numbers of two iterations",
+    command_viz, true },
+  { "leaks", "TAPE [--json]", "what grows and who holds it", command_viz, true },
+  { "eval", "OP [--in A.npy]... [OPTIONS]", "one operation on arrays, and its gradients",
+    command_eval },
+  { "cat", "TAPE [--iterations A:B] [--json]", "the tape's records as text or JSON lines",
+    td_command_cat, true },
+  { "export", "TAPE --format FORMAT -o FILE", "memory for other programs to read",
+    td_command_export, true },
+  { "import", "SNAPSHOT -o TAPE", "a memory snapshot of PyTorch as a tape", td_command_import },
+  { "check", "TAPE [--repair OUT]", "is it whole; what is the first bad offset",
+    td_command_check },
+};
+
+enum
+{
+  N_COMMANDS = sizeof commands / sizeof *commands
+};
+
+static void
+print_help (void)
+{
+  puts ("Usage: tapedeck [FILE...]           open models (.c), programs and tapes in the app\n"
+        "       tapedeck COMMAND ...\n");
+  for (int i = 0; i < N_COMMANDS; i++)
+    printf ("  %-6s %-34s %s\n", commands[i].name, commands[i].arguments, commands[i].summary);
+  puts ("\n  --help, --version                          this text; the version\n\n"
+        "tapedeck COMMAND --help describes one command; the man page is tapedeck(1).");
+}
+
+/* A command of another program, which is told its name and its arguments. */
+static int
+command_of (char *program, int argc, char **argv)
+{
+  char *args[256];
+
+  if (argc > 250)
+    return td_usage_error (argv[0], "too many arguments");
+  args[0] = program;
+  memcpy (&args[1], argv, (size_t)argc * sizeof *argv);
+  args[argc + 1] = NULL;
+  return td_exec_helper (program, args);
+}
+
+static int
+command_viz (int argc, char **argv)
+{
+  static char name[] = "tapedeck-viz";
+
+  return command_of (name, argc, argv);
+}
+
+static int
+command_eval (int argc, char **argv)
+{
+  static char name[] = "tapedeck-eval";
+
+  return command_of (name, argc, argv);
+}
+
+/* The engine knows the devices. */
+static int
+print_version (void)
+{
+  static char backends[] = "backends";
+  char *argv[] = { backends, NULL };
+
+  printf ("tapedeck %s\ntape format %d.%d\n", TD_VERSION, TD_TAPE_MAJOR, TD_TAPE_MINOR);
+  fflush (stdout);
+  return command_eval (1, argv);
+}
+
+static int
+command_app (int argc, char **argv)
+{
+  static char name[] = "tapedeck";
+  char **args = calloc ((size_t)argc + 2, sizeof *args);
+
+  if (args == NULL)
+    return TD_EXIT_USAGE;
+  memcpy (args, argv, (size_t)argc * sizeof *argv);
+  args[0] = name;
+  int status = td_exec_helper ("tapedeck-app", args);
+  free (args);
+  return status;
+}
+
+static int
+run (int argc, char **argv)
+{
+  const char *word = argc > 1 ? argv[1] : "";
+
+  if (strcmp (word, "--help") == 0 || strcmp (word, "-h") == 0)
+    return print_help (), TD_EXIT_OK;
+  if (strcmp (word, "--version") == 0)
+    return print_version ();
+  for (int i = 0; i < N_COMMANDS; i++)
+    if (strcmp (word, commands[i].name) == 0)
+      {
+        const int status
+            = commands[i].takes_tapes ? td_import_arguments (argc - 2, argv + 2) : TD_EXIT_OK;
+
+        return status == TD_EXIT_OK ? commands[i].run (argc - 1, argv + 1) : status;
+      }
+  if (word[0] == '-' && word[1] != '\0' && strcmp (word, "--") != 0)
+    return td_usage_error (NULL, "%s: no such option", word);
+  for (int i = 1; i < argc; i++)
+    if (strcmp (argv[i], "--") != 0 && access (argv[i], F_OK) != 0)
+      {
+        if (strpbrk (argv[i], "./") == NULL)
+          return td_usage_error (NULL, "%s: no such command or file", argv[i]);
+        fprintf (stderr, "tapedeck: %s: %s\n", argv[i], strerror (errno));
+        return TD_EXIT_USAGE;
+      }
+  return td_import_arguments (argc - 1, argv + 1) == TD_EXIT_OK ? command_app (argc, argv)
+                                                                : TD_EXIT_USAGE;
+}
+
+int
+main (int argc, char **argv)
+{
+  int status;
+
+  td_repair_inheritance ();
+  status = run (argc, argv);
+  if (td__stdout_end ())
+    return status;
+  fprintf (stderr, "tapedeck: standard output: %s\n", strerror (errno));
+  return TD_EXIT_USAGE;
+}

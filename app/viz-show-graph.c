@@ -1,0 +1,192 @@
+/*
+ * tapedeck show: the views of the graph, and where a NaN in it comes from.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "diff/td-node-json.h"
+#include "layout/td-layout.h"
+#include "scene/td-graph-scene.h"
+#include "schedule/td-statics.h"
+#include "tape/td-origin.h"
+#include "viz-show.h"
+
+#define GRAPHVIZ_TIMEOUT_MS 5000
+
+/* ---- graph ---- */
+
+/* Is this event part of the view? The graph view is the forward pass. */
+static gboolean
+in_view (Show *s, guint phase)
+{
+  gboolean backward = strcmp (s->view, "backward") == 0;
+
+  return backward ? phase == TD_TAPE_PHASE_BACKWARD || phase == TD_TAPE_PHASE_ACCUMULATE
+                  : phase == TD_TAPE_PHASE_FORWARD;
+}
+
+static void
+add_edge (TdJson *j, guint64 from, guint64 to)
+{
+  td_json_begin_array (j);
+  td_json_id (j, from);
+  td_json_id (j, to);
+  td_json_end_array (j);
+}
+
+static char *
+graph_json (Show *s)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (s->it);
+  g_autofree guint8 *used = g_malloc0 (MAX (t->n_vars, 1));
+  g_autoptr (GHashTable) seen = g_hash_table_new (g_int64_hash, g_int64_equal);
+  GString *out = g_string_new (NULL);
+  TdJson j;
+
+  for (guint e = 0; e < t->n_events; e++)
+    if (in_view (s, t->events[e].phase))
+      {
+        for (guint k = 0; k < t->events[e].n_in; k++)
+          used[t->ins[t->events[e].first_in + k]] = 1;
+        for (guint k = 0; k < t->events[e].n_out; k++)
+          used[t->outs[t->events[e].first_out + k]] = 1;
+      }
+  td_json_init (&j, out);
+  td_json_begin_object (&j);
+  td_json_member_int (&j, "iteration", (gint64)t->number);
+  td_json_key (&j, "nodes");
+  td_json_begin_array (&j);
+  for (guint e = 0; e < t->n_events; e++)
+    if (in_view (s, t->events[e].phase))
+      {
+        td_node_json_begin_event (&j, s->it, e);
+        td_json_end_object (&j);
+      }
+  for (guint v = 0; v < t->n_vars; v++)
+    if (used[v] && g_hash_table_add (seen, (gpointer)&t->vars[v].key))
+      {
+        td_node_json_begin_var (&j, s->it, v);
+        td_json_end_object (&j);
+      }
+  td_json_end_array (&j);
+  td_json_key (&j, "edges");
+  td_json_begin_array (&j);
+  for (guint e = 0; e < t->n_events; e++)
+    if (in_view (s, t->events[e].phase))
+      {
+        const TdTapeEvent *event = &t->events[e];
+
+        for (guint k = 0; k < event->n_in; k++)
+          add_edge (&j, t->vars[t->ins[event->first_in + k]].key, event->key);
+        for (guint k = 0; k < event->n_out; k++)
+          add_edge (&j, event->key, t->vars[t->outs[event->first_out + k]].key);
+      }
+  td_json_end_array (&j);
+  td_json_end_object (&j);
+  return g_string_free (out, FALSE);
+}
+
+static TdVizView *
+make_view (Show *s, TdViewLanes lanes)
+{
+  TdVizGraph *graph = td_iteration_get_graph (s->it);
+  g_autoptr (TdFold) fold
+      = s->fold_given ? td_fold_new_depth (graph, s->fold) : td_fold_new_default (graph, 0);
+
+  return td_viz_view_new (graph, fold, lanes);
+}
+
+static TdViewLanes
+lanes_of (Show *s)
+{
+  return strcmp (s->view, "backward") == 0 ? TD_VIEW_BACKWARD : TD_VIEW_ALL;
+}
+
+char *
+td__show_graph_print (Show *s, GError **error)
+{
+  if (strcmp (s->format, "json") == 0)
+    return graph_json (s);
+  if (strcmp (s->format, "dot") == 0 && strcmp (s->view, "graph") == 0 && !s->fold_given)
+    return td_viz_graph_to_dot (td_iteration_get_graph (s->it));
+  g_autoptr (TdVizView) view = make_view (s, lanes_of (s));
+  return strcmp (s->format, "dot") == 0 ? td_viz_view_to_dot (view)
+                                        : td_viz_view_to_text (view);
+}
+
+TdScene *
+td__show_graph_draw (Show *s, GError **error)
+{
+  TdLayoutOptions options = { TD_ORIENTATION_TB };
+  g_autoptr (TdVizView) view = make_view (s, lanes_of (s));
+  g_autoptr (TdLayout) quick = td_layout_new_quick (view, &options, NULL);
+  g_autoptr (GError) ignored = NULL; /* without the helper the quick layout is the answer */
+  g_autoptr (TdLayout) nice
+      = td_layout_new_graphviz (view, &options, quick, GRAPHVIZ_TIMEOUT_MS, NULL, &ignored);
+
+  g_autoptr (TdStatics) statics = td_statics_new (s->reader, s->it);
+
+  if (statics)
+    {
+      s->panel.steps = statics->steps;
+      s->panel.n_steps = td_iteration_get_n_events (s->it);
+    }
+  return td_graph_scene_new (nice ? nice : quick, &s->panel, TD_HEAT_OFF);
+}
+
+/* ---- origin ---- */
+
+static TdOrigin *
+origin (Show *s, GError **error)
+{
+  guint64 key = s->node ? s->key : td_origin_find (s->it);
+
+  if (s->node && td_iteration_find (s->it, key) < 0)
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                 "iteration %" G_GINT64_FORMAT " has no node %s", s->iteration, s->node);
+  else if (key == 0)
+    g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                 "no NaN and no infinity is recorded in iteration %" G_GINT64_FORMAT
+                 " (level stats or values would record them)",
+                 s->iteration);
+  else
+    return td_origin_new (s->session, s->it, key, s->event);
+  return NULL;
+}
+
+char *
+td__show_origin_print (Show *s, GError **error)
+{
+  g_autoptr (TdOrigin) o = origin (s, error);
+
+  return o ? td_origin_print (o, s->format) : NULL;
+}
+
+/* The graph of the iteration in which it was made, with the way from there selected. */
+TdScene *
+td__show_origin_draw (Show *s, GError **error)
+{
+  g_autoptr (TdOrigin) o = origin (s, error);
+  g_autoptr (GArray) keys = g_array_new (FALSE, FALSE, sizeof (guint64));
+
+  if (!o)
+    return NULL;
+  for (guint i = 0; i < o->steps->len; i++)
+    {
+      const TdOriginStep *step = &g_array_index (o->steps, TdOriginStep, i);
+
+      if (step->iteration == o->at.iteration)
+        g_array_append_val (keys, step->key);
+    }
+  td_iteration_unref (s->it);
+  s->it = td_session_load_iteration (s->session, o->at.iteration, error);
+  if (!s->it)
+    return NULL;
+  s->panel.iteration = o->at.iteration;
+  s->panel.selected = (const guint64 *)(gpointer)keys->data;
+  s->panel.n_selected = keys->len;
+  s->fold_given = TRUE;
+  s->fold = -1;
+  return td__show_graph_draw (s, error);
+}

@@ -1,0 +1,31 @@
+/*
+ * What the views of tapedeck show share.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#pragma once
+
+#include "memory/td-growth.h"
+#include "scene/td-panel.h"
+#include "td-session.h"
+
+typedef struct
+{
+  const char *tape, *view, *format, *out, *theme, *node, *chain;
+  gint64 iteration;
+  gint event, fold, width, height, schedule;
+  double scale;
+  gboolean fold_given, aside;
+  TdHoldersBy by;
+  TdSession *session;
+  TdTapeReader *reader;
+  TdIteration *it; /* NULL for views over the whole run */
+  guint64 key;     /* of --node; 0: none */
+  TdPanelView panel;
+} Show;
+
+/** The views graph and backward, and origin, which is drawn in the graph. Owner: the caller. */
+char *td__show_graph_print (Show *s, GError **error);
+TdScene *td__show_graph_draw (Show *s, GError **error);
+char *td__show_origin_print (Show *s, GError **error);
+TdScene *td__show_origin_draw (Show *s, GError **error);

@@ -1,0 +1,220 @@
+/* The CUDA module: found beside the engine, opened when a program asks for "cuda:N" and the
+ * driver's library is there.  A machine without either has no GPU, which is no error until
+ * somebody wants one; why there is none is kept for the message.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MODULE "tapedeck-cuda.so"
+#ifndef TD_LIB_FROM_BIN
+#define TD_LIB_FROM_BIN "../lib"
+#endif
+
+/* From the folder of the engine's own object: installed beside it, installed from a program
+ * that holds the engine, in the build tree. */
+static const char *const places[] = { "", TD_LIB_FROM_BIN "/", "../gpu/", "../../gpu/" };
+
+static struct
+{
+  bool tried;
+  const TdModule *module; /* NULL: there is no GPU, and why */
+  char why[400];
+} cuda;
+
+static TdStatus
+host_fail (TdStatus status, const char *what, const char *message)
+{
+  return td__fail (status, what, NULL, "%s", message);
+}
+
+static void
+host_notice (const char *text)
+{
+  TdObserver *o = td__engine.observer;
+
+  fprintf (stderr, "tapedeck: %s\n", text);
+  if (o != NULL && o->notice != NULL)
+    o->notice (o, text);
+}
+
+static void *
+host_memory_take (TdDevice *d, size_t bytes, TdMemCategory category, TdBlock **block)
+{
+  *block = td__engine.capturing
+               ? td__pool_take_from (d->pool, TD_MEM_POOL_GRAPH, bytes, category)
+               : td__pool_take (d->pool, bytes, category);
+  if (*block != NULL)
+    return (*block)->address;
+  td__fail_memory (d, bytes, d->name, td__engine.call_site);
+  return NULL;
+}
+
+static TdModuleHost host = { .abi = TD_DEVICE_ABI,
+                             .host_bytes = sizeof (TdModuleHost),
+                             .ops_bytes = sizeof (TdDeviceOps),
+                             .device_bytes = sizeof (TdDevice),
+                             .provider_bytes = sizeof (TdSegmentProvider),
+                             .fail = host_fail,
+                             .status_name = td_status_name,
+                             .notice = host_notice,
+                             .config = td_config,
+                             .memory_take = host_memory_take,
+                             .memory_give = td__pool_release };
+
+/* Where the module is: the first place that has it, or what the environment says.  Returns
+ * false if nowhere. */
+static bool
+find (char *path, size_t size)
+{
+  const char *given = getenv ("TAPEDECK_CUDA_MODULE");
+  Dl_info self;
+  char own[4096], *slash;
+
+  if (given != NULL && *given != '\0')
+    return (size_t)snprintf (path, size, "%s", given) < size;
+  if (dladdr (&host, &self) == 0 || self.dli_fname == NULL)
+    return false;
+  /* A program's own name is the one it was called by, which may need the search path. */
+  if (realpath (strchr (self.dli_fname, '/') != NULL ? self.dli_fname : "/proc/self/exe", own)
+      == NULL)
+    return false;
+  slash = strrchr (own, '/');
+  slash[1] = '\0';
+  for (int i = 0; i < TD_ARRAY_LENGTH (places); i++)
+    if ((size_t)snprintf (path, size, "%s%s" MODULE, own, places[i]) < size
+        && access (path, R_OK) == 0)
+      return true;
+  return false;
+}
+
+/* Another build's structs would be read wrongly: every size is compared. */
+static bool
+fits (const TdModule *m)
+{
+  return m != NULL && m->abi == TD_DEVICE_ABI && m->module_bytes == sizeof (TdModule)
+         && m->host_bytes == sizeof (TdModuleHost) && m->ops_bytes == sizeof (TdDeviceOps)
+         && m->device_bytes == sizeof (TdDevice)
+         && m->provider_bytes == sizeof (TdSegmentProvider);
+}
+
+static void
+open_module (const char *path)
+{
+  void *handle = dlopen (path, RTLD_NOW | RTLD_LOCAL);
+  TdModuleEntry entry = NULL;
+  const TdModule *module;
+  const char *why;
+
+  if (handle == NULL)
+    {
+      snprintf (cuda.why, sizeof cuda.why, "%s", dlerror ());
+      return;
+    }
+  *(void **)&entry = dlsym (handle, TD_MODULE_ENTRY);
+  module = entry != NULL ? entry () : NULL;
+  if (!fits (module))
+    {
+      snprintf (cuda.why, sizeof cuda.why,
+                "%.300s was built for another engine (interface %u, not %d)", path,
+                module != NULL ? module->abi : 0, TD_DEVICE_ABI);
+      dlclose (handle);
+      return;
+    }
+  why = module->open (&host);
+  if (why != NULL)
+    snprintf (cuda.why, sizeof cuda.why, "%s", why);
+  else
+    cuda.module = module; /* stays open: libraries of the driver do not like to be unloaded */
+}
+
+/* Look once; a machine's GPUs do not come and go. */
+static const TdModule *
+cuda_module (void)
+{
+  char path[4400];
+
+  if (cuda.tried)
+    return cuda.module;
+  cuda.tried = true;
+  host.cpu = td_device_get ("cpu");
+  if (getenv ("TAPEDECK_CUDA_MODULE") == NULL
+      && dlopen ("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == NULL)
+    snprintf (cuda.why, sizeof cuda.why, "no driver here (libcuda.so.1 cannot be opened)");
+  else if (!find (path, sizeof path))
+    snprintf (cuda.why, sizeof cuda.why, "this build has no " MODULE);
+  else
+    open_module (path);
+  for (char *c = cuda.why; *c != '\0'; c++)
+    if (*c == '\n')
+      *c = ' ';
+  return cuda.module;
+}
+
+TdDevice *
+td__cuda_device (const char *name)
+{
+  const TdModule *m = cuda_module ();
+  char *end;
+  long i = strncmp (name, "cuda:", 5) == 0 ? strtol (name + 5, &end, 10) : -1;
+  TdDevice *d;
+
+  if (m == NULL)
+    {
+      td__fail (TD_ERR_DEVICE, "td_device_get", NULL, "no GPU for %.40s: %s", name, cuda.why);
+      return NULL;
+    }
+  if (i < 0 || end == name + 5 || *end != '\0' || i >= m->n_devices ())
+    {
+      td__fail (TD_ERR_DEVICE, "td_device_get", NULL, "no GPU %.40s: there are %d, from cuda:0",
+                name, m->n_devices ());
+      return NULL;
+    }
+  d = m->device_open ((int)i);
+  if (d == NULL)
+    return NULL;
+  if (td__device_register (d) == TD_OK)
+    {
+      td__ranges_start (d);
+      return d;
+    }
+  m->device_end (d);
+  m->device_close (d);
+  return NULL;
+}
+
+void
+td__cuda_end (TdDevice *d)
+{
+  if (cuda.module != NULL && strncmp (d->name, "cuda:", 5) == 0)
+    cuda.module->device_end (d);
+}
+
+void
+td__cuda_close (TdDevice *d)
+{
+  if (cuda.module != NULL && strncmp (d->name, "cuda:", 5) == 0)
+    cuda.module->device_close (d);
+}
+
+const char *
+td_device_backends (void)
+{
+  static char text[1024];
+  size_t used = (size_t)snprintf (text, sizeof text, "cpu, null");
+  const TdModule *m;
+
+  td__ensure_started ();
+  m = cuda_module ();
+  for (int i = 0; m != NULL && i < m->n_devices () && used < sizeof text; i++)
+    used += (size_t)snprintf (text + used, sizeof text - used, ", cuda:%d (%s)", i,
+                              m->describe (i));
+  if (m == NULL)
+    snprintf (text + used, sizeof text - used, "; no GPU: %s", cuda.why);
+  return text;
+}

@@ -1,0 +1,84 @@
+/* One run of backward: what it has to visit, and in which order.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "core.h"
+
+/** A growing array of pointers. */
+typedef struct
+{
+  void **items;
+  size_t n, capacity;
+} TdList;
+
+enum
+{
+  WALK_HOOKED = 1 << 8 /* of Walk.flags: hooks were registered when it began */
+};
+
+/** One run of backward. */
+typedef struct
+{
+  TdList heap;    /* operations that wait, newest at the root */
+  TdList touched; /* nodes with a collected gradient, held by a reference */
+  uint32_t mark;  /* on operations: has been queued; +1 with targets: leads to a target */
+  unsigned flags;
+  bool targets; /* td_grad_of: only what leads to the wanted variables */
+  const TdSite *site;
+  const TdHookTable *hooks; /* where flags has WALK_HOOKED: as they were when it began */
+  TdLinkWalk *links;        /* hooked link calls on the way, or NULL */
+} Walk;
+
+static inline bool
+wanted (const Walk *w, const TdNode *n)
+{
+  if (!w->targets)
+    return n->requires_grad;
+  return n->mark == w->mark
+         || (n->creator != NULL
+             && (n->creator->mark == w->mark + 1 || n->creator->mark == w->mark));
+}
+
+void td__list_grow (TdList *l);
+static inline void
+list_add (TdList *l, void *item)
+{
+  if (TD_UNLIKELY (l->n == l->capacity))
+    td__list_grow (l);
+  l->items[l->n++] = item;
+}
+
+void td__walk_push_among (Walk *w, TdOp *op);
+TdOp *td__walk_pop_among (Walk *w);
+/** The newest operation first; along a chain only one waits. */
+static inline void
+td__walk_push (Walk *w, TdOp *op)
+{
+  if (w->heap.n == 0)
+    list_add (&w->heap, op);
+  else
+    td__walk_push_among (w, op);
+}
+static inline TdOp *
+td__walk_pop (Walk *w)
+{
+  return w->heap.n == 1 ? w->heap.items[--w->heap.n] : td__walk_pop_among (w);
+}
+/** td_grad_of: mark the operations on a path from a target to a root with mark + 1. */
+void td__walk_mark_paths (Walk *w, TdVar *const *ys, int n_y, TdVar *const *xs, int n_x);
+/** The same for a graph that was made since, of operations from first_id on. */
+void td__walk_mark_new (Walk *w, TdVar *const *ys, int n_y, uint64_t first_id);
+
+/* backward-check.c */
+/** Look at what a class's backward returned, before anything of it is handed on: an error is
+ * told, gradients have the shape and dtype of their inputs, and gx[n_in], which nobody asked
+ * for, is still empty.  needs: as Step has it. */
+TdStatus td__backward_check (const TdOp *op, TdStatus status, TdVar *const *gx, uint32_t needs);
+/** Fail for an operation of the program's own that has no backward. */
+TdStatus td__backward_missing (const TdOp *op);
+/** Config debug: a gradient that no operation made, such as a constant or one that was set, is
+ * finite as well.  what: whose gradient it is. */
+TdStatus td__debug_gradient (const TdVar *g, const char *op, const TdSite *site,
+                             const char *what);
+TdStatus td__backward_debug (const TdOp *op, TdVar *const *gx);

@@ -1,0 +1,430 @@
+/* The language of breakpoints: terms joined by && and ||, && binding closer.
+ *
+ *   error  nan  inf                        what happened
+ *   exact error                            the same, before anything else runs: an index that a
+ *                                          device finds bad later is else told of when the
+ *                                          program reads, or at the end of the iteration
+ *   op == linear    link == mlp/l1         which event (op=linear, `op linear` too); link: that
+ *                                          layer or one inside it
+ *   line == mlp.c:31    phase == backward
+ *   iteration >= 10    bytes > 1.5G        engine's iteration number; live bytes of the device
+ *   norm > 100    norm(grad) > 100         Euclidean norm of an output; of a gradient
+ *
+ * SPDX-License-Identifier: MIT */
+#include "agent.h"
+#include "host-memory.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compute/core/core.h"
+
+enum
+{
+  MAX_TERMS = 16,
+  MAX_TEXT = 256
+};
+
+typedef enum
+{
+  CMP_EQ,
+  CMP_NE,
+  CMP_GT,
+  CMP_GE,
+  CMP_LT,
+  CMP_LE
+} Compare;
+
+typedef struct Term Term;
+typedef struct
+{
+  const char *name;
+  enum
+  {
+    BARE,   /* no comparison */
+    NAME,   /* == and != with a word */
+    NUMBER, /* any comparison with a number */
+    BYTES   /* a number with K, M, G, T */
+  } kind;
+  bool values; /* known after the event only */
+  bool (*holds) (const Term *t, const TdBreakMoment *m);
+} Subject;
+
+struct Term
+{
+  const Subject *subject;
+  Compare compare;
+  double number;
+  char word[MAX_TEXT];
+  bool starts_alternative; /* || before this one */
+};
+
+struct TdBreak
+{
+  int id, n;
+  char text[MAX_TEXT];
+  Term terms[MAX_TERMS];
+};
+
+static bool
+compare_numbers (const Term *t, double x)
+{
+  switch (t->compare)
+    {
+    case CMP_EQ:
+      return x == t->number;
+    case CMP_NE:
+      return x != t->number;
+    case CMP_GT:
+      return x > t->number;
+    case CMP_GE:
+      return x >= t->number;
+    case CMP_LT:
+      return x < t->number;
+    case CMP_LE:
+      return x <= t->number;
+    default:
+      return false;
+    }
+}
+
+static bool
+compare_words (const Term *t, bool equal)
+{
+  return t->compare == CMP_NE ? !equal : equal;
+}
+
+static bool
+holds_error (const Term *t, const TdBreakMoment *m)
+{
+  (void)t;
+  return m->error != NULL;
+}
+
+/* A function of its own tells the two apart. */
+static bool
+holds_exact_error (const Term *t, const TdBreakMoment *m)
+{
+  return holds_error (t, m);
+}
+
+static bool
+holds_nan (const Term *t, const TdBreakMoment *m)
+{
+  (void)t;
+  return m->after && m->n_nan > 0;
+}
+
+static bool
+holds_inf (const Term *t, const TdBreakMoment *m)
+{
+  (void)t;
+  return m->after && m->n_inf > 0;
+}
+
+static bool
+holds_op (const Term *t, const TdBreakMoment *m)
+{
+  return m->event != NULL && compare_words (t, strcmp (m->event->cls->name, t->word) == 0);
+}
+
+static bool
+holds_link (const Term *t, const TdBreakMoment *m)
+{
+  const char *path = m->event != NULL && m->event->path != NULL ? m->event->path->text : "";
+  size_t n = strlen (t->word);
+
+  return m->event != NULL
+         && compare_words (t, strncmp (path, t->word, n) == 0
+                                  && (path[n] == '\0' || path[n] == '/'));
+}
+
+/* "mlp.c:31", the file by the end of its path. */
+static bool
+holds_line (const Term *t, const TdBreakMoment *m)
+{
+  const TdSite *site = m->event != NULL ? m->event->site : NULL;
+  char text[MAX_TEXT];
+  size_t n, want = strlen (t->word);
+
+  if (site == NULL)
+    return false;
+  n = (size_t)snprintf (text, sizeof text, "%s:%d", site->file, site->line);
+  return compare_words (t, n < sizeof text && n >= want
+                               && strcmp (text + n - want, t->word) == 0
+                               && (n == want || text[n - want - 1] == '/'));
+}
+
+static bool
+holds_phase (const Term *t, const TdBreakMoment *m)
+{
+  static const char *const names[] = { "forward", "backward", "accumulate", "update" };
+
+  return m->event != NULL && compare_words (t, strcmp (names[m->event->phase], t->word) == 0);
+}
+
+static bool
+holds_iteration (const Term *t, const TdBreakMoment *m)
+{
+  return compare_numbers (t, (double)m->iteration);
+}
+
+static bool
+holds_bytes (const Term *t, const TdBreakMoment *m)
+{
+  return compare_numbers (t, (double)m->live_bytes);
+}
+
+static bool
+holds_norm (const Term *t, const TdBreakMoment *m)
+{
+  return m->after && compare_numbers (t, m->norm);
+}
+
+static bool
+holds_norm_grad (const Term *t, const TdBreakMoment *m)
+{
+  return holds_norm (t, m) && m->event != NULL && m->event->phase != TD_PHASE_FORWARD
+         && m->event->phase != TD_PHASE_UPDATE;
+}
+
+static const Subject subjects[] = {
+  { "exact error", BARE, false, holds_exact_error },
+  { "error", BARE, false, holds_error },
+  { "nan", BARE, true, holds_nan },
+  { "inf", BARE, true, holds_inf },
+  { "op", NAME, false, holds_op },
+  { "link", NAME, false, holds_link },
+  { "line", NAME, false, holds_line },
+  { "phase", NAME, false, holds_phase },
+  { "iteration", NUMBER, false, holds_iteration },
+  { "bytes", BYTES, false, holds_bytes },
+  { "norm(grad)", NUMBER, true, holds_norm_grad },
+  { "norm", NUMBER, true, holds_norm },
+};
+
+static const struct
+{
+  const char *text;
+  Compare compare;
+} comparisons[] = {
+  { "==", CMP_EQ }, { "!=", CMP_NE }, { ">=", CMP_GE }, { "<=", CMP_LE },
+  { "=", CMP_EQ },  { ">", CMP_GT },  { "<", CMP_LT },
+};
+
+static const char *
+skip_space (const char *s)
+{
+  while (isspace ((unsigned char)*s))
+    s++;
+  return s;
+}
+
+static const char *
+parse_subject (const char *s, Term *t)
+{
+  for (int i = 0; i < TD_ARRAY_LENGTH (subjects); i++)
+    {
+      size_t n = strlen (subjects[i].name);
+      unsigned char after = (unsigned char)s[strncmp (s, subjects[i].name, n) == 0 ? n : 0];
+
+      if (strncmp (s, subjects[i].name, n) == 0 && !isalnum (after) && after != '_'
+          && after != '(')
+        {
+          t->subject = &subjects[i];
+          return s + n;
+        }
+    }
+  return NULL;
+}
+
+static const char *
+parse_word (const char *s, char *word)
+{
+  char quote = *s == '"' || *s == '\'' ? *s++ : '\0';
+  size_t n = 0;
+
+  while (
+      *s != '\0' && n < MAX_TEXT - 1
+      && (quote != '\0' ? *s != quote : !isspace ((unsigned char)*s) && *s != '&' && *s != '|'))
+    word[n++] = *s++;
+  word[n] = '\0';
+  if (quote != '\0')
+    s = *s == quote ? s + 1 : NULL;
+  return n > 0 ? s : NULL;
+}
+
+static const char *
+parse_number (const char *s, Term *t)
+{
+  static const char units[] = "KMGT";
+  char *end;
+  const char *unit;
+
+  t->number = strtod (s, &end);
+  if (end == s)
+    return NULL;
+  unit = t->subject->kind == BYTES && *end != '\0'
+             ? strchr (units, toupper ((unsigned char)*end))
+             : NULL;
+  if (unit != NULL)
+    {
+      t->number *= (double)((uint64_t)1 << (10 * (unit - units + 1)));
+      end++;
+    }
+  return end;
+}
+
+/* One term; NULL with `error` set if it is none. */
+static const char *
+parse_term (const char *s, Term *t, char *error, size_t size)
+{
+  const char *at = parse_subject (s = skip_space (s), t);
+  bool compared = false;
+
+  if (at == NULL)
+    {
+      snprintf (
+          error, size,
+          "breakpoint: error, exact error, nan, inf, op, link, line, phase, iteration, bytes, "
+          "norm or norm(grad) expected at \"%.40s\"",
+          s);
+      return NULL;
+    }
+  if (t->subject->kind == BARE)
+    return at;
+  at = skip_space (at);
+  for (int i = 0; i < TD_ARRAY_LENGTH (comparisons) && !compared; i++)
+    if (strncmp (at, comparisons[i].text, strlen (comparisons[i].text)) == 0)
+      {
+        t->compare = comparisons[i].compare;
+        at = skip_space (at + strlen (comparisons[i].text));
+        compared = true;
+      }
+  s = at;
+  if (t->subject->kind == NAME)
+    at = t->compare > CMP_NE ? NULL : parse_word (at, t->word);
+  else
+    at = parse_number (at, t);
+  if (at == NULL)
+    snprintf (error, size, "breakpoint: %s wants %s, not \"%.40s\"", t->subject->name,
+              t->subject->kind == NAME ? "== or != and a name" : "a comparison with a number",
+              s);
+  return at;
+}
+
+TdBreak *
+td__break_parse (const char *text, char *error, size_t size)
+{
+  TdBreak *b = td__xcalloc (1, sizeof *b);
+  const char *s = text;
+  bool alternative = false;
+
+  snprintf (b->text, sizeof b->text, "%.250s", skip_space (text));
+  for (;;)
+    {
+      if (b->n == MAX_TERMS)
+        {
+          snprintf (error, size, "breakpoint: at most %d terms", MAX_TERMS);
+          break;
+        }
+      b->terms[b->n].starts_alternative = alternative;
+      s = parse_term (s, &b->terms[b->n], error, size);
+      if (s == NULL)
+        break;
+      b->n++;
+      s = skip_space (s);
+      if (*s == '\0')
+        return b;
+      if (strncmp (s, "&&", 2) != 0 && strncmp (s, "||", 2) != 0)
+        {
+          snprintf (error, size, "breakpoint: && or || expected at \"%.40s\"", s);
+          break;
+        }
+      alternative = *s == '|';
+      s += 2;
+    }
+  free (b);
+  return NULL;
+}
+
+void
+td__break_free (TdBreak *b)
+{
+  free (b);
+}
+
+bool
+td__break_holds (const TdBreak *b, const TdBreakMoment *m)
+{
+  bool all = true;
+
+  for (int i = 0; i < b->n; i++)
+    {
+      if (b->terms[i].starts_alternative)
+        {
+          if (all)
+            return true;
+          all = true;
+        }
+      all = all && b->terms[i].subject->holds (&b->terms[i], m);
+    }
+  return all;
+}
+
+bool
+td__break_needs_values (const TdBreak *b)
+{
+  for (int i = 0; i < b->n; i++)
+    if (b->terms[i].subject->values)
+      return true;
+  return false;
+}
+
+bool
+td__break_exactly (const TdBreak *b)
+{
+  for (int i = 0; i < b->n; i++)
+    if (b->terms[i].subject->holds == holds_exact_error)
+      return true;
+  return false;
+}
+
+bool
+td__break_on_error (const TdBreak *b)
+{
+  for (int i = 0; i < b->n; i++)
+    if (b->terms[i].subject->holds == holds_error)
+      return true;
+  return td__break_exactly (b);
+}
+
+bool
+td__break_errors_only (const TdBreak *b)
+{
+  for (int i = 0; i < b->n; i++)
+    if (b->terms[i].subject->holds != holds_error
+        && b->terms[i].subject->holds != holds_exact_error)
+      return false;
+  return true;
+}
+
+const char *
+td__break_text (const TdBreak *b)
+{
+  return b->text;
+}
+
+int
+td__break_id (const TdBreak *b)
+{
+  return b->id;
+}
+
+void
+td__break_set_id (TdBreak *b, int id)
+{
+  b->id = id;
+}

@@ -1,0 +1,250 @@
+/* Reading a live array on behalf of a debugger: see read.h.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "read.h"
+
+#include "compute/core/copies.h"
+#include "compute/core/inside.h"
+#include "json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The node with this id, among all that live; free slots have id 0. */
+static const TdNode *
+find_node (uint64_t id)
+{
+  const TdSlab *slab = &td__engine.nodes;
+
+  for (size_t c = 0; c < slab->n_chunks && id != 0; c++)
+    for (size_t i = 0; i < TD_SLAB_ITEMS; i++)
+      {
+        const TdNode *n = (const TdNode *)(const void *)((const char *)slab->chunks[c]
+                                                         + i * slab->item_bytes);
+
+        if (n->id == id)
+          return n;
+      }
+  return NULL;
+}
+
+static const TdBuffer *
+array_of (const TdNode *n)
+{
+  if (n == NULL)
+    return NULL;
+  return n->var != NULL ? n->var->buffer : n->retained;
+}
+
+static void
+send_with_fd (int fd, const char *text, int memory)
+{
+  struct iovec part = { (void *)(uintptr_t)text, strlen (text) };
+  union
+  {
+    struct cmsghdr head;
+    char room[CMSG_SPACE (sizeof (int))];
+  } control;
+  struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+  if (memory >= 0)
+    {
+      struct cmsghdr *c;
+
+      memset (&control, 0, sizeof control);
+      message.msg_control = &control;
+      message.msg_controllen = sizeof control.room;
+      c = CMSG_FIRSTHDR (&message);
+      c->cmsg_level = SOL_SOCKET;
+      c->cmsg_type = SCM_RIGHTS;
+      c->cmsg_len = CMSG_LEN (sizeof (int));
+      memcpy (CMSG_DATA (c), &memory, sizeof memory);
+    }
+  (void)!sendmsg (fd, &message, MSG_NOSIGNAL);
+}
+
+/* Its first n bytes, in the logical order. */
+static TdStatus
+download (const TdNode *node, const TdBuffer *b, size_t n, void *bytes)
+{
+  TdStatus status = TD_ERR_MEMORY;
+  void *all;
+
+  if (node->layout == TD_ROW_MAJOR)
+    return b->device->ops->download (b->device, bytes, b->data, n);
+  all = malloc (b->bytes + 1);
+  if (all != NULL)
+    status = td__layout_download (node, b, all, TD_COPY_RECORDING, NULL);
+  if (status == TD_OK)
+    memcpy (bytes, all, n);
+  free (all);
+  return status;
+}
+
+/* New anonymous memory of n bytes, mapped; -1: there is none. */
+static int
+memory_new (size_t n, void **bytes)
+{
+  int memory = memfd_create ("tapedeck array", MFD_CLOEXEC);
+
+  *bytes = NULL;
+  if (memory >= 0 && ftruncate (memory, (off_t)n) == 0 && n > 0)
+    *bytes = mmap (NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  if (memory >= 0 && n > 0 && (*bytes == NULL || *bytes == MAP_FAILED))
+    {
+      close (memory);
+      return -1;
+    }
+  return memory;
+}
+
+/* Copy n bytes of the array into new anonymous memory; -1 when that fails. */
+static int
+copy_out (const TdNode *node, const TdBuffer *b, size_t n)
+{
+  void *bytes;
+  int memory = memory_new (n, &bytes);
+
+  if (memory < 0 || n == 0)
+    return memory;
+  if (download (node, b, n, bytes) != TD_OK)
+    {
+      close (memory);
+      memory = -1;
+    }
+  munmap (bytes, n);
+  return memory;
+}
+
+static void
+write_dims (const TdShape *shape, char *text, size_t size)
+{
+  size_t used = 0;
+
+  text[0] = '\0';
+  for (int d = 0; d < shape->ndim; d++)
+    used += (size_t)snprintf (text + used, size - used, "%s%" PRId64, d > 0 ? "," : "",
+                              shape->dim[d]);
+}
+
+/* --- inside a fused group --- */
+
+static void
+send_error (int fd, const char *tag, const char *error)
+{
+  char quoted[512], text[600];
+
+  td__json_quote (error, quoted, sizeof quoted);
+  snprintf (text, sizeof text, "%s {\"ok\":false,\"error\":%s}", tag, quoted);
+  send_with_fd (fd, text, -1);
+}
+
+/* As many of the operations as a line holds, and how many there are. */
+static void
+list_inside (int fd, const char *tag)
+{
+  const TdStaticTable *statics = td__engine.statics;
+  const uint32_t n = statics->n ();
+  char text[4000], where[300], quoted[400], dims[200];
+  size_t used;
+
+  used = (size_t)snprintf (text, sizeof text, "%s {\"ok\":true,\"n\":%u,\"ran\":%s,\"steps\":[",
+                           tag, n, statics->ran () ? "true" : "false");
+  for (uint32_t k = 0; k < n && used < sizeof text - 800; k++)
+    {
+      const TdInsideStep step = statics->step (k);
+
+      snprintf (where, sizeof where, "%.280s:%d", step.site != NULL ? step.site->file : "?",
+                step.site != NULL ? step.site->line : 0);
+      td__json_quote (where, quoted, sizeof quoted);
+      write_dims (step.shape, dims, sizeof dims);
+      used += (size_t)snprintf (text + used, sizeof text - used,
+                                "%s{\"op\":\"%s\",\"where\":%s,\"dtype\":\"%s\","
+                                "\"shape\":[%s]}",
+                                k > 0 ? "," : "", step.cls->name, quoted,
+                                td_dtype_name (step.dtype), dims);
+    }
+  snprintf (text + used, sizeof text - used, "]}");
+  send_with_fd (fd, text, -1);
+}
+
+void
+td__agent_inside (int fd, const char *tag, const char *arguments)
+{
+  const TdStaticTable *statics = td__engine.statics;
+  char *end, text[512], dims[200];
+  const unsigned long long k = strtoull (arguments, &end, 10), most = strtoull (end, NULL, 10);
+  TdInsideArray a;
+  size_t bytes;
+  void *to;
+  int memory;
+
+  if (statics == NULL || statics->n () == 0)
+    {
+      send_error (fd, tag, "the program does not stand at a fused group");
+      return;
+    }
+  if (end == arguments)
+    {
+      list_inside (fd, tag);
+      return;
+    }
+  if (!statics->run (k < UINT32_MAX ? (uint32_t)k : UINT32_MAX, &a, text, sizeof text))
+    {
+      send_error (fd, tag, text);
+      return;
+    }
+  bytes = most > 0 && most < a.bytes ? (size_t)most : a.bytes;
+  memory = memory_new (bytes, &to);
+  if (memory >= 0 && bytes > 0)
+    {
+      memcpy (to, a.data, bytes);
+      munmap (to, bytes);
+    }
+  write_dims (a.step.shape, dims, sizeof dims);
+  snprintf (text, sizeof text,
+            "%s {\"ok\":%s,\"op\":\"%s\",\"dtype\":\"%s\",\"shape\":[%s],\"bytes\":%zu,"
+            "\"total\":%zu}",
+            tag, memory >= 0 ? "true" : "false", a.step.cls->name, td_dtype_name (a.step.dtype),
+            dims, bytes, a.bytes);
+  send_with_fd (fd, text, memory);
+  if (memory >= 0)
+    close (memory);
+  free (a.data);
+}
+
+void
+td__agent_read (int fd, const char *tag, const char *arguments)
+{
+  char *end, text[512], dims[200];
+  uint64_t id = strtoull (arguments, &end, 10), most = strtoull (end, NULL, 10);
+  const TdNode *n = find_node (id);
+  const TdBuffer *b = array_of (n);
+  size_t bytes;
+  int memory;
+
+  if (b == NULL || !b->device->computes)
+    {
+      snprintf (text, sizeof text,
+                "%s {\"ok\":false,\"error\":\"array %" PRIu64 " is no longer there\"}", tag,
+                id);
+      send_with_fd (fd, text, -1);
+      return;
+    }
+  bytes = most > 0 && most < b->bytes ? (size_t)most : b->bytes;
+  memory = copy_out (n, b, bytes);
+  write_dims (&n->shape, dims, sizeof dims);
+  snprintf (text, sizeof text,
+            "%s {\"ok\":%s,\"id\":%" PRIu64 ",\"dtype\":\"%s\",\"shape\":[%s],\"bytes\":%zu,"
+            "\"total\":%zu,\"version\":%u}",
+            tag, memory >= 0 ? "true" : "false", id, td_dtype_name ((TdDtype)n->dtype), dims,
+            bytes, b->bytes, b->version);
+  send_with_fd (fd, text, memory);
+  if (memory >= 0)
+    close (memory);
+}

@@ -1,0 +1,85 @@
+/* The state of one run of a schedule's list, which the files that replay share.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "entry.h"
+
+typedef struct TdReplay
+{
+  TdInstance *i;
+  TdReadyList *list;
+  TdBackward *b; /**< NULL in forward */
+  TdVar **given; /**< backward, by value: gradients for outside that were made */
+  bool *added;   /**< by value: a kernel has accumulated into it */
+  TdMiss *miss;
+  struct
+  {
+    const TdStep *step;
+    TdVar *v;
+  } * effects; /**< to run at the end, if the run succeeds */
+  uint32_t n_effects;
+  bool observed;               /**< an event was reported for each operation */
+  struct TdCheck *check;       /**< of a verified call, or NULL */
+  struct TdTaken *taken;       /**< gradients are collected there and not propagated; or NULL */
+  uint32_t waiting, n_waiting; /**< capture.c: the first deferred step, and how many are */
+} TdReplay;
+
+/** Gradients that a backward has made but not propagated yet, in order. */
+typedef struct TdTaken
+{
+  struct
+  {
+    uint32_t external;
+    bool ours; /**< made by the schedule, not passed through */
+    TdVar *g;
+  } * items;
+  uint32_t n;
+} TdTaken;
+
+void td__taken_add (TdTaken *taken, uint32_t external, TdVar *g, bool ours);
+
+/** Run a traced backward; taken may be NULL. */
+TdStatus td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which, TdTaken *taken);
+
+/** Backward where no traced one fits: through an ordinary graph.  (expand.c) */
+TdStatus td__replay_expand (TdInstance *i, TdBackward *b);
+/** The instance of a call in the graph; NULL after td__fail: it has lost it. */
+TdInstance *td__replay_instance (const TdOp *call);
+/** Nothing that backward reads has been written since the call.  every: what the code's own
+ * graph would have kept, too.  *Errors*: TD_ERR_STATE. */
+TdStatus td__replay_unwritten (const TdInstance *i, bool every);
+
+/** Run one step.  Returns an error after td__fail. */
+TdStatus td__replay_one (TdReplay *p, TdReady *r);
+/** Run a group.  Its gradients for outside have been allocated. */
+TdStatus td__replay_group (const TdReplay *p, const TdReady *r);
+
+/* outputs.c */
+/** A node of the graph for a node of the schedule, without a function.  *Owner*: the caller. */
+TdNode *td__replay_node (const TdSchedule *s, uint32_t node);
+/** A variable for a node, over this buffer.  *Owner*: the innermost scope. */
+TdVar *td__replay_var (const TdSchedule *s, uint32_t node, TdBuffer *buffer,
+                       const TdSite *site);
+/** A copy of a value as it is now; NULL after td__fail. */
+TdVar *td__replay_snapshot (const TdReplay *p, uint32_t node, const TdSite *site);
+/** Allocate the gradients for outside that the step makes. */
+TdStatus td__replay_open (TdReplay *p, TdReady *r);
+/** Propagate a gradient to a variable outside. */
+TdStatus td__replay_propagate (TdReplay *p, const TdReady *r);
+
+/* observe.c */
+/** Run the list and report an event for every operation. */
+TdStatus td__replay_observed (TdReplay *p);
+/** Begin a call: under an observer, make the nodes that its events refer to. */
+void td__observe_forward (TdReplay *p, TdVar *const *in);
+void td__observe_backward (TdReplay *p);
+/** Use the node that events referred to for the variable of a result. */
+void td__observe_output (TdInstance *i, uint32_t node, TdNode *n);
+
+/* inside.c */
+/** The event of a group begins: from here on a debugger can look inside. */
+void td__inside_begin (const TdReplay *p, const TdReady *r);
+/** The group runs now. */
+void td__inside_runs (void);
+void td__inside_end (void);

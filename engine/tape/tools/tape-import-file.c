@@ -1,0 +1,183 @@
+/* Importing a snapshot: the files around it.
+ * SPDX-License-Identifier: MIT */
+#include "tape-import.h"
+
+#include "replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool
+td_tape_is_snapshot (const char *path)
+{
+  const int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  uint8_t head[2] = { 0 };
+  bool is;
+
+  if (fd < 0)
+    return false;
+  is = read (fd, head, sizeof head) == sizeof head && head[0] == 0x80 && head[1] >= 2
+       && head[1] <= 5;
+  close (fd);
+  return is;
+}
+
+static TapePickle *
+read_pickle (const char *path, char *error, size_t n)
+{
+  const int fd = open (path, O_RDONLY | O_CLOEXEC);
+  char what[256];
+  TapePickle *p;
+
+  if (fd < 0)
+    return snprintf (error, n, "%s: %s", path, strerror (errno)), NULL;
+  p = td__tape_pickle_read (fd, what, sizeof what);
+  close (fd);
+  if (p == NULL)
+    snprintf (error, n, "%s: %s", path, what);
+  return p;
+}
+
+static void
+put_info (TdTapeWriter *w, const char *path)
+{
+  const char *slash = strrchr (path, '/');
+
+  td_tape_writer_info (w, TD_TAPE_IMPORT_KEY, TD_TAPE_IMPORT_TORCH);
+  td_tape_writer_info (w, "program", slash != NULL ? slash + 1 : path);
+}
+
+static void
+put_notice (TdTapeWriter *w, const TdTapeImport *what)
+{
+  char text[160];
+
+  if (what->n_dropped == 0)
+    return;
+  snprintf (text, sizeof text,
+            "the trace is longer than can be shown: its first %" PRIu64 " entries are left out",
+            what->n_dropped);
+  td_tape_writer_notice (w, &(TdTapeNotice){ .kind = TD_TAPE_NOTICE_RECORDING,
+                                             .event = TD_TAPE_NONE,
+                                             .text = td_tape_writer_string (w, text) });
+}
+
+/* Texts go to the tape while the pickle is there; it is gone when the iteration is made. */
+static bool
+convert (TdTapeWriter *w, TapePickle **p, const char *path, TdTapeImport *what, char *error,
+         size_t n)
+{
+  TapeSnapshot s = { .w = w };
+  char text[256];
+  bool done;
+
+  put_info (w, path);
+  done = td__tape_snapshot_take (&s, *p, text, sizeof text);
+  td__tape_pickle_free (*p);
+  *p = NULL;
+  done = done && td__tape_snapshot_write (&s, what, text, sizeof text);
+  td__tape_snapshot_clear (&s);
+  if (!done)
+    snprintf (error, n, "%s: %s", path, text);
+  else
+    put_notice (w, what);
+  return done;
+}
+
+bool
+td_tape_import_snapshot (const char *snapshot, const char *tape, bool overwrite,
+                         TdTapeImport *what, char *error, size_t n)
+{
+  TdTapeImport found = { 0 };
+  TapePickle *p = read_pickle (snapshot, error, n);
+  TdTapeWriter *w;
+  TdReplace to = { 0 };
+  char text[256];
+  bool done;
+
+  if (p == NULL)
+    return false;
+  if (overwrite && (!td__replace_begin (&to, tape, 0600) || to.temp[0] == '\0'))
+    {
+      snprintf (error, n, "%s: %s", tape, to.file != NULL ? "it is no file" : strerror (errno));
+      if (to.file != NULL)
+        td__replace_end (&to, false);
+      return td__tape_pickle_free (p), false;
+    }
+  w = td_tape_writer_new (&(TdTapeWriterOptions){ .size = sizeof (TdTapeWriterOptions),
+                                                  .path = overwrite ? to.temp : tape,
+                                                  .overwrite = overwrite },
+                          text, sizeof text);
+  if (w == NULL)
+    {
+      td__tape_pickle_free (p);
+      snprintf (error, n, "%s: %s", tape, text);
+      return overwrite ? td__replace_end (&to, false) : false;
+    }
+  done = convert (w, &p, snapshot, &found, error, n);
+  td_tape_writer_flush (w);
+  if (done && td_tape_writer_error (w) != NULL)
+    done = snprintf (error, n, "%s: %s", tape, td_tape_writer_error (w)) < 0;
+  td_tape_writer_free (w);
+  if (overwrite && !td__replace_end (&to, done) && done)
+    done = snprintf (error, n, "%s: %s", tape, strerror (errno)) < 0;
+  else if (!overwrite && !done)
+    unlink (tape); /* made by this call */
+  if (done && what != NULL)
+    {
+      const uint32_t size = what->size;
+
+      memcpy (what, &found, size < sizeof found ? size : sizeof found);
+      what->size = size;
+    }
+  return done;
+}
+
+uint64_t
+td_tape_import_identity (const char *snapshot)
+{
+  char *real = realpath (snapshot, NULL);
+  struct stat s;
+  uint64_t h = 0;
+
+  if (real != NULL && stat (real, &s) == 0)
+    {
+      h = td_tape_hash (td_tape_hash_bytes (1, real, strlen (real)), s.st_ino);
+      h = td_tape_hash (td_tape_hash (h, (uint64_t)s.st_size), (uint64_t)s.st_mtim.tv_sec);
+      h = td_tape_hash (h, (uint64_t)s.st_mtim.tv_nsec);
+      h = td_tape_hash_bytes (h, TD_VERSION, strlen (TD_VERSION));
+    }
+  free (real);
+  return h;
+}
+
+/* Another process may do the same: whoever is done first has the name. */
+bool
+td_tape_import_into (const char *snapshot, const char *folder, char *tape, size_t n_tape,
+                     char *error, size_t n)
+{
+  const char *slash = strrchr (snapshot, '/');
+  char part[4200];
+  const int length
+      = snprintf (tape, n_tape, "%s/%s.tdtape", folder, slash != NULL ? slash + 1 : snapshot);
+
+  if (length < 0 || (size_t)length >= n_tape
+      || snprintf (part, sizeof part, "%s/%ld.part", folder, (long)getpid ())
+             >= (int)sizeof part)
+    return snprintf (error, n, "%s: the name is too long", snapshot), false;
+  if (access (tape, R_OK) == 0)
+    return true;
+  if (!td_tape_import_snapshot (snapshot, part, true, NULL, error, n))
+    return false;
+  if (rename (part, tape) == 0)
+    return true;
+  snprintf (error, n, "%s: %s", tape, strerror (errno));
+  unlink (part);
+  return false;
+}

@@ -1,0 +1,415 @@
+/* Memory of a tape as a snapshot of PyTorch's: the pickle that pytorch.org/memory_viz opens.
+ *
+ * A pickle of protocol 2, written from beginning to end, of dictionaries, lists, texts and
+ * integers only: a reader that runs no code can read it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "../read/tape-oom.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GAP ((uint64_t)2 << 20) /* larger ones lie between segments */
+
+typedef struct
+{
+  TdTapeReader *r;
+  FILE *out;
+  const TdTapeIteration *it;
+  uint32_t device;
+  uint32_t n_listed; /* items since the list's last mark */
+} Snapshot;
+
+/* ------------------------------------------------------------------------------ pickle */
+
+static void
+put_u32 (FILE *out, uint32_t x)
+{
+  for (int i = 0; i < 4; i++)
+    fputc ((int)(x >> 8 * i & 0xff), out);
+}
+
+static void
+put_text (FILE *out, const char *text)
+{
+  const size_t n = strlen (text);
+
+  fputc ('X', out);
+  put_u32 (out, (uint32_t)n);
+  fwrite (text, 1, n, out);
+}
+
+/* BININT has a sign and 4 bytes, LONG1 as many as it says. */
+static void
+put_int (FILE *out, uint64_t x)
+{
+  if (x <= INT32_MAX)
+    {
+      fputc ('J', out);
+      put_u32 (out, (uint32_t)x);
+      return;
+    }
+  int n = 4; /* bytes with the sign's bit */
+
+  while (n <= 8 && x >> (8 * n - 1) != 0)
+    n++;
+  fputc (0x8a, out);
+  fputc (n, out);
+  for (int i = 0; i < n; i++)
+    fputc (i < 8 ? (int)(x >> 8 * i & 0xff) : 0, out);
+}
+
+static void
+begin_dict (FILE *out)
+{
+  fputs ("}(", out);
+}
+
+static void
+begin_list (FILE *out)
+{
+  fputs ("](", out);
+}
+
+static void
+member_int (FILE *out, const char *key, uint64_t x)
+{
+  put_text (out, key);
+  put_int (out, x);
+}
+
+static void
+member_text (FILE *out, const char *key, const char *text)
+{
+  put_text (out, key);
+  put_text (out, text);
+}
+
+static void
+end_dict (FILE *out)
+{
+  fputc ('u', out);
+}
+
+static void
+end_list (FILE *out)
+{
+  fputc ('e', out);
+}
+
+/* Long lists come in parts, as Python writes them: the viewer's stack is not endless. */
+static void
+listed (Snapshot *s)
+{
+  if (++s->n_listed < 1000)
+    return;
+  s->n_listed = 0;
+  fputs ("e(", s->out);
+}
+
+/* ------------------------------------------------------------------------------ frames */
+
+/* What is not UTF-8 would end the reader. */
+static void
+valid_text (char *text)
+{
+  for (; *text != '\0'; text++)
+    if ((unsigned char)*text >= 0x80)
+      *text = '?';
+}
+
+static void
+put_frame (Snapshot *s, const char *file, uint64_t line, const char *name)
+{
+  char text[512];
+
+  begin_dict (s->out);
+  snprintf (text, sizeof text, "%s", file);
+  valid_text (text);
+  member_text (s->out, "filename", text);
+  member_int (s->out, "line", line);
+  snprintf (text, sizeof text, "%s", name);
+  valid_text (text);
+  member_text (s->out, "name", text);
+  end_dict (s->out);
+}
+
+/* The operation at its place, the link it is of, the category: as a stack has them. */
+static void
+put_frames (Snapshot *s, uint32_t event, uint32_t var, unsigned category)
+{
+  const TdTapeEvent *e = event < s->it->n_events ? &s->it->events[event] : NULL;
+  const uint32_t place = e != NULL && e->site != 0 ? e->site
+                         : var < s->it->n_vars     ? s->it->vars[var].site
+                                                   : 0;
+  const TdTapeSite *site = td_tape_reader_site (s->r, place);
+  char name[200] = "";
+
+  put_text (s->out, "frames");
+  begin_list (s->out);
+  if (e != NULL)
+    snprintf (name, sizeof name, "%s %.150s", td_tape_phase_name (e->phase),
+              td_tape_reader_op_name (s->r, e->opdef));
+  put_frame (s, site != NULL ? td_tape_reader_string (s->r, site->file) : "??",
+             site != NULL ? site->line : 0, name);
+  if (e != NULL && e->path != 0)
+    put_frame (s, "link", 0, td_tape_reader_path_text (s->r, e->path));
+  put_frame (s, "category", 0, td_tape_category_name (category));
+  end_list (s->out);
+}
+
+/* ------------------------------------------------------------------------------- trace */
+
+static void
+put_entry (Snapshot *s, const char *action, const char *where, uint64_t at, uint64_t bytes,
+           uint64_t ns)
+{
+  begin_dict (s->out);
+  member_text (s->out, "action", action);
+  member_int (s->out, where, at);
+  member_int (s->out, "size", bytes);
+  member_int (s->out, "stream", 0);
+  member_int (s->out, "time_us", ns / 1000);
+}
+
+static uint64_t
+time_of (const TdTapeIteration *it, uint32_t event)
+{
+  return it->start_ns + (event < it->n_events ? it->event_start_ns[event] : it->duration_ns);
+}
+
+/* Memory that ran out after so many records of the iteration. */
+static void
+put_ooms (Snapshot *s, uint32_t n_memory)
+{
+  for (uint32_t i = 0; i < td_tape_reader_n_ooms (s->r); i++)
+    {
+      const TdTapeOom *o = td_tape_reader_oom (s->r, i);
+      const uint64_t capacity = td__tape_oom_capacity (o),
+                     used = o->live_bytes + o->pending_bytes;
+
+      if (!(o->flags & TD_TAPE_OOM_ITERATION) || o->iteration != s->it->number
+          || o->n_memory != n_memory || o->device != s->device)
+        continue;
+      put_entry (s, "oom", "device_free", capacity > used ? capacity - used : 0, o->asked_bytes,
+                 o->time_ns);
+      put_frames (s, o->event, TD_TAPE_NONE, TD_TAPE_CATEGORY_OTHER);
+      end_dict (s->out);
+    }
+}
+
+static void
+put_change (Snapshot *s, const TdTapeMemory *m, const char *action)
+{
+  put_entry (s, action, "addr", m->address, m->bytes, time_of (s->it, m->event));
+  put_frames (s, m->event, m->var, m->category);
+  end_dict (s->out);
+  listed (s);
+}
+
+static void
+put_trace (Snapshot *s)
+{
+  s->n_listed = 0;
+  put_ooms (s, 0);
+  for (uint32_t i = 0; i < s->it->n_memory; i++)
+    {
+      const TdTapeMemory *m = &s->it->memory[i];
+
+      if (m->device == s->device && m->kind <= TD_TAPE_MEMORY_FREE)
+        {
+          const bool alloc = m->kind == TD_TAPE_MEMORY_ALLOC;
+
+          if (!alloc)
+            put_change (s, m, "free_requested");
+          put_change (s, m, alloc ? "alloc" : "free_completed");
+        }
+      put_ooms (s, i + 1);
+    }
+}
+
+/* ---------------------------------------------------------------------------- segments */
+
+static int
+by_address (const void *a, const void *b)
+{
+  const TapeLive *x = a, *y = b;
+
+  return (x->address > y->address) - (x->address < y->address);
+}
+
+static void
+put_block (Snapshot *s, uint64_t address, uint64_t bytes, const TapeLive *of)
+{
+  const TdTapeVar *v = of != NULL && of->var < s->it->n_vars ? &s->it->vars[of->var] : NULL;
+
+  begin_dict (s->out);
+  member_int (s->out, "address", address);
+  member_int (s->out, "size", bytes);
+  member_int (s->out, "requested_size", v != NULL && v->bytes <= bytes ? v->bytes : bytes);
+  member_text (s->out, "state", of != NULL ? "active_allocated" : "inactive");
+  if (of != NULL)
+    put_frames (s, v != NULL && v->producer >= 0 ? (uint32_t)v->producer : TD_TAPE_NONE,
+                of->var, of->category);
+  end_dict (s->out);
+  listed (s);
+}
+
+/* A range of addresses. */
+typedef struct
+{
+  uint64_t from, to;
+} Range;
+
+/* A segment, its blocks [first, end) and what lies between them. */
+static void
+put_segment (Snapshot *s, Range r, const TapeLive *live, uint32_t first, uint32_t end)
+{
+  uint64_t active = 0, at = r.from;
+
+  for (uint32_t i = first; i < end; i++)
+    active += live[i].bytes;
+  begin_dict (s->out);
+  member_int (s->out, "device", s->device);
+  member_int (s->out, "address", r.from);
+  member_int (s->out, "total_size", r.to - r.from);
+  member_int (s->out, "allocated_size", active);
+  member_int (s->out, "active_size", active);
+  member_int (s->out, "requested_size", active);
+  member_int (s->out, "stream", 0);
+  member_text (s->out, "segment_type", "large");
+  put_text (s->out, "segment_pool_id");
+  begin_list (s->out);
+  put_int (s->out, 0);
+  put_int (s->out, 0);
+  end_list (s->out);
+  put_text (s->out, "frames");
+  begin_list (s->out);
+  end_list (s->out);
+  put_text (s->out, "blocks");
+  begin_list (s->out);
+  s->n_listed = 0;
+  for (uint32_t i = first; i < end; i++)
+    {
+      if (live[i].address > at)
+        put_block (s, at, live[i].address - at, NULL);
+      put_block (s, live[i].address, live[i].bytes, &live[i]);
+      at = live[i].address + live[i].bytes;
+    }
+  if (r.to > at)
+    put_block (s, at, r.to - at, NULL);
+  end_list (s->out);
+  end_dict (s->out);
+}
+
+static int
+by_start (const void *a, const void *b)
+{
+  const Range *x = a, *y = b;
+
+  return (x->from > y->from) - (x->from < y->from);
+}
+
+/* Whatever was used at any time of the iteration, as ranges without large gaps: the viewer goes
+ * back in time, and wants a segment around each block.  Returns how many there are. */
+static uint32_t
+ranges_of (const Snapshot *s, Range *ranges)
+{
+  uint32_t n = 0, merged = 0;
+
+  for (uint32_t i = 0; i < s->it->n_blocks; i++)
+    if (s->it->blocks[i].device == s->device)
+      ranges[n++] = (Range){ s->it->blocks[i].address,
+                             s->it->blocks[i].address + s->it->blocks[i].bytes };
+  for (uint32_t i = 0; i < s->it->n_memory; i++)
+    if (s->it->memory[i].device == s->device && s->it->memory[i].kind <= TD_TAPE_MEMORY_FREE)
+      ranges[n++] = (Range){ s->it->memory[i].address,
+                             s->it->memory[i].address + s->it->memory[i].bytes };
+  if (n > 1)
+    qsort (ranges, n, sizeof *ranges, by_start);
+  for (uint32_t i = 0; i < n; i++)
+    if (merged > 0 && ranges[i].from < ranges[merged - 1].to + GAP)
+      {
+        if (ranges[i].to > ranges[merged - 1].to)
+          ranges[merged - 1].to = ranges[i].to;
+      }
+    else
+      ranges[merged++] = ranges[i];
+  return merged;
+}
+
+static bool
+put_segments (Snapshot *s, TapeLive *live, uint32_t n)
+{
+  Range *ranges = malloc ((s->it->n_blocks + (size_t)s->it->n_memory + 1) * sizeof *ranges);
+  uint32_t n_ranges, first = 0;
+
+  if (ranges == NULL)
+    return false;
+  n_ranges = ranges_of (s, ranges);
+  if (n > 1)
+    qsort (live, n, sizeof *live, by_address);
+  for (uint32_t i = 0; i < n_ranges; i++)
+    {
+      uint32_t end = first;
+
+      while (end < n && live[end].address < ranges[i].to)
+        end++;
+      put_segment (s, ranges[i], live, first, end);
+      first = end;
+    }
+  free (ranges);
+  return true;
+}
+
+/* The numbers of devices up to this one have a trace each, as they have with PyTorch. */
+bool
+td_tape_write_snapshot (TdTapeReader *r, uint64_t iteration, uint32_t device, FILE *out,
+                        char *error, size_t n)
+{
+  Snapshot s = { .r = r, .out = out, .device = device };
+  TapeLiveSet live;
+  bool whole;
+
+  s.it = td_tape_iteration_load (r, iteration, error, n);
+  if (s.it == NULL)
+    return false;
+  if (!td__tape_live_after (s.it, device, s.it->n_memory, &live))
+    {
+      snprintf (error, n, "no memory");
+      td_tape_iteration_free (s.it);
+      return false;
+    }
+  fputs ("\x80\x02", out);
+  begin_dict (out);
+  put_text (out, "segments");
+  begin_list (out);
+  whole = put_segments (&s, live.items, live.n);
+  end_list (out);
+  put_text (out, "device_traces");
+  begin_list (out);
+  for (uint32_t i = 0; i <= device; i++)
+    {
+      begin_list (out);
+      if (i == device)
+        put_trace (&s);
+      end_list (out);
+    }
+  end_list (out);
+  put_text (out, "allocator_settings");
+  begin_dict (out);
+  member_text (out, "PYTORCH_CUDA_ALLOC_CONF", "");
+  end_dict (out);
+  put_text (out, "external_annotations");
+  begin_list (out);
+  end_list (out);
+  end_dict (out);
+  fputc ('.', out);
+  free (live.items);
+  td_tape_iteration_free (s.it);
+  if (!whole)
+    snprintf (error, n, "no memory");
+  return whole;
+}

@@ -1,0 +1,206 @@
+/* A static schedule as a file: DOT, ONNX, standalone C or npz, by the name's ending.
+ *
+ * What is written is the forward pass as it was traced, with the parameters' present numbers.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "export.h"
+
+#include "compute/core/copies.h"
+
+#include "../links/object.h"
+#include "export-npz.h"
+#include "replace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+td__export_print (TdExport *e, const char *format, ...)
+{
+  va_list args, again;
+  int n;
+
+  va_start (args, format);
+  va_copy (again, args);
+  n = vsnprintf (NULL, 0, format, args);
+  va_end (args);
+  if (e->n + (size_t)n + 1 > e->capacity)
+    {
+      e->capacity = 2 * (e->n + (size_t)n + 1);
+      e->bytes = td__xrealloc (e->bytes, e->capacity);
+    }
+  vsnprintf (e->bytes + e->n, (size_t)n + 1, format, again);
+  va_end (again);
+  e->n += (size_t)n;
+}
+
+static const TdAttr *
+find_attr (const TdStep *step, const char *name)
+{
+  for (int i = 0; step->cls != NULL && i < step->cls->n_attrs; i++)
+    if (strcmp (step->cls->attrs[i].name, name) == 0)
+      return &step->cls->attrs[i];
+  return NULL;
+}
+
+double
+td__export_number (const TdStep *step, const char *name, double otherwise)
+{
+  const TdAttr *a = find_attr (step, name);
+  const char *at = a != NULL ? (const char *)step->attrs + a->offset : NULL;
+  double d;
+  bool b;
+  int i;
+
+  if (a == NULL)
+    return otherwise;
+  if (a->kind == TD_ATTR_DOUBLE)
+    {
+      memcpy (&d, at, sizeof d);
+      return d;
+    }
+  if (a->kind == TD_ATTR_BOOL)
+    {
+      memcpy (&b, at, sizeof b);
+      return b;
+    }
+  memcpy (&i, at, sizeof i);
+  return i;
+}
+
+int
+td__export_ints (const TdStep *step, const char *name, int64_t *to, int room)
+{
+  const TdAttr *a = find_attr (step, name);
+  int n = a != NULL ? a->count : 0;
+
+  if (a == NULL)
+    return 0;
+  if (a->n_offset > 0)
+    memcpy (&n, (const char *)step->attrs + a->n_offset, sizeof n);
+  for (int i = 0; i < n && i < room; i++)
+    {
+      int value;
+
+      memcpy (&value, (const char *)step->attrs + a->offset + (size_t)i * sizeof value,
+              sizeof value);
+      to[i] = value;
+    }
+  return n < room ? n : room;
+}
+
+static uint32_t
+external_of (const TdSchedule *s, uint32_t node)
+{
+  for (uint32_t i = 0; i < s->n_externals; i++)
+    if (s->externals[i].node == node)
+      return i;
+  return TD_ABSENT;
+}
+
+const char *
+td__export_name (const TdSchedule *s, uint32_t node, char *text, size_t size)
+{
+  uint32_t external = external_of (s, node);
+  const TdVar *v = external != TD_ABSENT ? s->externals[external].var : NULL;
+
+  if (external != TD_ABSENT && v == NULL)
+    snprintf (text, size, "input%u", external);
+  else if (v != NULL && v->node->path != NULL && v->name != NULL)
+    snprintf (text, size, "%s/%s", v->node->path->text, v->name);
+  else
+    snprintf (text, size, "%s%u", v != NULL ? "captured" : "v", node);
+  return text;
+}
+
+bool
+td__export_is_given (const TdSchedule *s, uint32_t node)
+{
+  uint32_t external = external_of (s, node);
+
+  return external != TD_ABSENT ? s->externals[external].var != NULL
+                               : td__node_value (s, node)->kind == TD_VALUE_CONSTANT;
+}
+
+void *
+td__export_numbers (const TdSchedule *s, uint32_t node, const TdSite *site)
+{
+  uint32_t external = external_of (s, node);
+  const TdBuffer *b = external != TD_ABSENT
+                          ? s->externals[external].var->buffer
+                          : s->constants[td__node_value (s, node)->index].buffer;
+  void *numbers = td__xcalloc (b->bytes + 1, 1);
+
+  if (!b->device->computes
+      || (external != TD_ABSENT
+              ? td__layout_download (s->externals[external].var->node, b, numbers, TD_COPY_READ,
+                                     site)
+              : td__copy_out (b->device, numbers, b->data, b->bytes, TD_COPY_READ, NULL, site))
+             != TD_OK)
+    {
+      td__fail (TD_ERR_DEVICE, "td_static_save", site, "device %s keeps no numbers to write",
+                b->device->name);
+      free (numbers);
+      return NULL;
+    }
+  return numbers;
+}
+
+/* The arrays that the schedule reads besides its arguments. */
+static TdStatus
+save_npz (const TdSchedule *s, const char *path, const TdSite *site)
+{
+  uint32_t n = s->n_externals - s->n_arguments;
+  char (*texts)[300] = td__xcalloc (n, sizeof *texts);
+  TdNamedArrays a
+      = { td__xcalloc (n, sizeof *a.vars), td__xcalloc (n, sizeof *a.names), (int)n };
+  TdStatus status;
+
+  for (uint32_t i = 0; i < n; i++)
+    {
+      a.vars[i] = s->externals[s->n_arguments + i].var;
+      a.names[i] = td__export_name (s, s->externals[s->n_arguments + i].node, texts[i],
+                                    sizeof texts[i]);
+    }
+  status = td__export_npz (path, &a, site);
+  free (texts);
+  free (a.vars);
+  free (a.names);
+  return status;
+}
+
+TdStatus
+td_static_save_at (TdStatic *chain, const char *path, const TdSite *site)
+{
+  const char *ending = path != NULL ? strrchr (path, '.') : NULL;
+  const TdEntry *entry = chain != NULL ? chain->entries : NULL;
+  TdExport to = { NULL, 0, 0 };
+  TdStatus status;
+
+  if (entry == NULL || ending == NULL)
+    return td__fail (entry == NULL ? TD_ERR_STATE : TD_ERR_ARG, "td_static_save", site,
+                     entry == NULL ? "a chain that was called, and so has a schedule, expected"
+                                   : "a name that ends in .dot, .onnx, .npz or .c expected");
+  if (strcmp (ending, ".npz") == 0)
+    return save_npz (entry->schedule, path, site);
+  if (strcmp (ending, ".dot") == 0)
+    status = td__export_dot (chain, entry->schedule, &to);
+  else if (strcmp (ending, ".onnx") == 0)
+    status = td__export_onnx (chain, entry->schedule, &to, site);
+  else if (strcmp (ending, ".c") == 0)
+    status = td__export_c (chain, entry->schedule, &to, site);
+  else
+    status = td__fail (TD_ERR_ARG, "td_static_save", site,
+                       "a name that ends in .dot, .onnx, .npz or .c expected, got %s", path);
+  if (status == TD_OK && !td__replace_file (path, to.bytes, to.n))
+    status = td__fail (TD_ERR_IO, "td_static_save", site, "%s: %s", path, strerror (errno));
+  free (to.bytes);
+  return status;
+}
+
+TdStatus (td_static_save) (TdStatic *chain, const char *path)
+{
+  return td_static_save_at (chain, path, NULL);
+}

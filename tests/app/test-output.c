@@ -1,0 +1,294 @@
+/* What the commands write: what they do when it cannot be written, what a terminal gets to see,
+ * who may read it, and names that look like options.
+ * SPDX-License-Identifier: MIT */
+#include "td-test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *
+tapedeck (void)
+{
+  return td_test_program ("app/tapedeck");
+}
+
+static const char *
+tape (void)
+{
+  return td_test_source ("tests/golden/tape-1.2.tdtape");
+}
+
+__attribute__ ((format (printf, 1, 2))) static TdTestChild
+shell (const char *format, ...)
+{
+  char command[16384];
+  va_list args;
+
+  va_start (args, format);
+  vsnprintf (command, sizeof command, format, args);
+  va_end (args);
+  return TD_TEST_RUN ("timeout", "-k", "1", "30", "/bin/sh", "-c", command);
+}
+
+static void
+put_text (const char *path, const char *text)
+{
+  FILE *f = fopen (path, "w");
+
+  assert_non_null (f);
+  assert_true (fputs (text, f) >= 0);
+  assert_int_equal (fclose (f), 0);
+}
+
+static void
+assert_text (const char *path, const char *expected)
+{
+  size_t n;
+  char *text = td_test_read_file (path, &n);
+
+  assert_int_equal (n, strlen (expected));
+  assert_memory_equal (text, expected, n);
+  free (text);
+}
+
+static void
+commands__say_that_their_output_is_lost (void **state)
+{
+  static const char *const commands[] = {
+    "--help",
+    "--version",
+    "info %s",
+    "info --json %s",
+    "cat %s",
+    "check %s",
+    "eval --list",
+#ifdef TD_WITH_VIZ
+    "show %s --view graph --format text",
+    "diff %s %1$s",
+    "leaks %s",
+    "show --help",
+#endif
+  };
+
+  (void)state;
+  for (unsigned i = 0; i < sizeof commands / sizeof *commands; i++)
+    {
+      char arguments[9000];
+      const char *at = commands[i], *hole;
+      TdTestChild child;
+
+      arguments[0] = '\0';
+      for (; (hole = strchr (at, '%')) != NULL; at = strchr (hole, 's') + 1)
+        sprintf (arguments + strlen (arguments), "%.*s%s", (int)(hole - at), at, tape ());
+      strcat (arguments, at);
+      child = shell ("exec %s %s > /dev/full", tapedeck (), arguments);
+      if (child.status != 2)
+        fail_msg ("tapedeck %s: status %d", commands[i], child.status);
+      assert_contains (child.err, "tapedeck: ");
+      assert_contains (child.err, "No space left on device");
+      td_test_child_clear (&child);
+    }
+}
+
+static void
+export__that_fails_leaves_what_was_there (void **state)
+{
+  const char *keep = td_test_tmp ("keep");
+  TdTestChild child;
+
+  (void)state;
+  put_text (keep, "mine");
+  child = TD_TEST_RUN (tapedeck (), "export", tape (), "--format", "torch-snapshot",
+                       "--iteration", "123456789", "-o", keep);
+  assert_int_equal (child.status, 2);
+  td_test_child_clear (&child);
+  assert_text (keep, "mine");
+  child = TD_TEST_RUN (tapedeck (), "run", "-o", td_test_tmp ("t.tdtape"),
+                       td_test_build ("tests/app/model-train"), "5");
+  assert_int_equal (child.status, 0);
+  td_test_child_clear (&child);
+  child = shell ("ulimit -f 1; exec %s export %s --format torch-snapshot -o %s", tapedeck (),
+                 td_test_tmp ("t.tdtape"), keep);
+  assert_int_equal (child.status, 2);
+  assert_contains (child.err, "File too large");
+  td_test_child_clear (&child);
+  assert_text (keep, "mine");
+}
+
+static void
+import__that_fails_leaves_what_was_there (void **state)
+{
+  const char *keep = td_test_tmp ("keep"), *bad = td_test_tmp ("bad.pickle");
+  TdTestChild child;
+
+  (void)state;
+  put_text (keep, "mine");
+  put_text (bad, "\x80\x04\x8c\x01"
+                 "a.");
+  child = TD_TEST_RUN (tapedeck (), "import", bad, "-f", "-o", keep);
+  assert_int_equal (child.status, 2);
+  td_test_child_clear (&child);
+  assert_text (keep, "mine");
+}
+
+static void
+check__leaves_no_damaged_copy_on_a_full_disk (void **state)
+{
+  const char *copy = td_test_tmp ("copy.tdtape");
+  TdTestChild child
+      = shell ("ulimit -f 4; exec %s check %s --repair %s", tapedeck (), tape (), copy);
+
+  (void)state;
+  assert_int_equal (child.status, 2);
+  assert_contains (child.err, "File too large");
+  td_test_child_clear (&child);
+  child = shell ("ls %s*", copy);
+  assert_string_equal (child.out, "");
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (tapedeck (), "check", tape (), "--repair", copy);
+  assert_int_equal (child.status, 0);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (tapedeck (), "check", copy);
+  assert_int_equal (child.status, 0);
+  td_test_child_clear (&child);
+}
+
+/* A model whose links, file and variables are named so that a terminal would change its title,
+ * its colours and what was printed before. */
+static void
+write_model (const char *path)
+{
+  static const char source[]
+      = "#include <tapedeck.h>\n"
+        "int main (int argc, char **argv)\n{\n"
+        "  td_init (&argc, &argv);\n"
+        "  TdLink *net = td_chain_new (\"net\\033]0;title\\007\");\n"
+        "  TdLink *l = td_linear_new (net, \"l1\\033[2J\\302\\233A\\r\", 3, 2);\n"
+        "  for (int i = 0; i < 4; i++)\n    TD_ITERATION (i)\n      {\n"
+        "        TdVar *x = td_randn (TD_F32, TD_SHAPE (5, 3));\n"
+        "        td_retain (td_sum (td_link (l, x)));\n"
+        "        td_cleargrads (net);\n"
+        "        td_backward (td_sum (td_link (l, x)), 0);\n      }\n"
+        "  return td_finish ();\n}\n";
+
+  td_test_write_file (path, source, sizeof source - 1);
+}
+
+static void
+assert_no_controls (const char *command, const char *text)
+{
+  for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++)
+    if ((*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f
+        || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))
+      fail_msg ("tapedeck %s prints the control character %02x", command, *c);
+}
+
+static void
+names_on_a_tape__command_no_terminal (void **state)
+{
+  static const char *const commands[] = {
+    "info",
+    "info --json",
+    "cat",
+    "cat --json",
+#ifdef TD_WITH_VIZ
+    "show --view graph",
+    "show --view graph --format json",
+    "show --view graph --format dot",
+    "show --view memory",
+    "show --view blocks",
+    "show --view gradients",
+    "show --view holders",
+    "show --view growth",
+    "show --view retained",
+    "show --view schedule",
+    "leaks",
+    "leaks --json",
+#endif
+  };
+  const char *source = td_test_tmp ("red\033[31m.c"), *recording = td_test_tmp ("run.tdtape");
+  TdTestChild child;
+  int n_named = 0;
+
+  (void)state;
+  write_model (source);
+  child = shell ("XDG_CACHE_HOME='%s' exec %s run -o %s '%s'", td_test_tmp ("cache"),
+                 tapedeck (), recording, source);
+  assert_int_equal (child.status, 0);
+  td_test_child_clear (&child);
+  for (unsigned i = 0; i < sizeof commands / sizeof *commands; i++)
+    {
+      child = shell ("exec %s %s %s", tapedeck (), commands[i], recording);
+      if (child.status > 1)
+        fail_msg ("tapedeck %s: %s", commands[i], child.err);
+      assert_no_controls (commands[i], child.out);
+      assert_no_controls (commands[i], child.err);
+      n_named += strstr (child.out, "[2J") != NULL || strstr (child.out, "[31m") != NULL;
+      td_test_child_clear (&child);
+    }
+  assert_true (n_named > 3); /* the names are shown */
+}
+
+/* To a compiler the first is options, the second a file of options. */
+static void
+run__takes_a_name_for_a_file_whatever_it_begins_with (void **state)
+{
+  static const char source[] = "int main (void)\n{\n  return 7;\n}\n";
+  static const char *const names[] = { "-DX.c", "@x.c", "--.c" };
+  char folder[4096];
+
+  (void)state;
+  for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+    {
+      const char *path = td_test_tmp (names[i]);
+
+      td_test_write_file (path, source, sizeof source - 1);
+      snprintf (folder, sizeof folder, "%.*s", (int)(strrchr (path, '/') - path), path);
+      TdTestChild child = shell ("cd '%s'; XDG_CACHE_HOME='%s' exec %s run -- %s", folder,
+                                 folder, tapedeck (), names[i]);
+      assert_int_equal (child.status, 7);
+      td_test_child_clear (&child);
+    }
+}
+
+static void
+tape__is_its_owners (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape"), *pipe = td_test_tmp ("pipe");
+  struct stat s;
+  TdTestChild child = shell ("umask 0; exec %s run -o %s %s 5", tapedeck (), tape,
+                             td_test_build ("tests/app/model-train"));
+
+  (void)state;
+  assert_int_equal (child.status, 0);
+  td_test_child_clear (&child);
+  assert_int_equal (stat (tape, &s), 0);
+  assert_int_equal (s.st_mode & 0777, 0600);
+  assert_int_equal (mkfifo (pipe, 0600), 0);
+  child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", pipe,
+                       td_test_build ("tests/app/model-train"), "5");
+  assert_int_equal (child.status, 2);
+  assert_contains (child.err, "it is no file");
+  td_test_child_clear (&child);
+  assert_int_equal (stat (pipe, &s), 0);
+  assert_true (S_ISFIFO (s.st_mode));
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (commands__say_that_their_output_is_lost),
+    td_test (export__that_fails_leaves_what_was_there),
+    td_test (import__that_fails_leaves_what_was_there),
+    td_test (names_on_a_tape__command_no_terminal),
+    td_test (run__takes_a_name_for_a_file_whatever_it_begins_with),
+    td_test (tape__is_its_owners),
+    td_test (check__leaves_no_damaged_copy_on_a_full_disk),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}

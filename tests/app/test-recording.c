@@ -1,0 +1,492 @@
+/* `tapedeck run`: one recording on one tape, and what is left of it when somebody deletes or
+ * cuts its files, the disk is full, or the supervisor is killed.  The model never notices.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "td-test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum
+{
+  ROUNDS = 20,
+  AT_ONCE = 4
+};
+
+static const char iterations[] = "200", rest_us[] = "3000"; /* 0.6 s */
+
+static const char *
+tapedeck (void)
+{
+  return td_test_program ("app/tapedeck");
+}
+
+static const char *
+model (void)
+{
+  return td_test_build ("tests/app/model-train");
+}
+
+/* Start a program without waiting for it; what it prints goes to `out`. */
+static pid_t
+start (const char *const *argv, const char *out)
+{
+  pid_t pid = fork ();
+
+  if (pid == 0)
+    {
+      (void)!freopen (out, "w", stdout);
+      dup2 (1, 2);
+      execv (argv[0], (char *const *)(uintptr_t)argv);
+      _exit (127);
+    }
+  assert_true (pid > 0);
+  return pid;
+}
+
+static pid_t
+start_run (const char *tape, const char *n, const char *out)
+{
+  const char *const argv[] = { tapedeck (), "run", "-o", tape, model (), n, rest_us, NULL };
+
+  return start (argv, out);
+}
+
+static int
+status_of (pid_t pid)
+{
+  int status;
+
+  assert_int_equal (waitpid (pid, &status, 0), pid);
+  return WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
+}
+
+static void
+nap_ms (long ms)
+{
+  struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+
+  nanosleep (&t, NULL);
+}
+
+static pid_t
+child_of (pid_t pid)
+{
+  char path[64], *text;
+  pid_t child = 0;
+
+  snprintf (path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
+  for (int i = 0; i < 2000 && child == 0; i++)
+    {
+      text = td_test_read_file (path, NULL);
+      child = (pid_t)strtol (text, NULL, 10);
+      free (text);
+      nap_ms (child == 0 ? 5 : 0);
+    }
+  assert_true (child > 0);
+  return child;
+}
+
+static long
+iterations_on (const char *tape)
+{
+  TdTestChild child = TD_TEST_RUN (tapedeck (), "info", "--json", tape);
+  const char *at = strstr (child.out, "\"iterations\":");
+  long n = at != NULL ? strtol (at + 13, NULL, 10) : -1;
+
+  td_test_child_clear (&child);
+  return n;
+}
+
+static void
+wait_for_iterations (const char *tape)
+{
+  for (int i = 0; i < 3000; i++)
+    {
+      if (access (tape, F_OK) == 0 && iterations_on (tape) > 0)
+        return;
+      nap_ms (10);
+    }
+  fail_msg ("no iteration within a minute");
+}
+
+static void
+assert_check (const char *tape, int status, const char *says)
+{
+  TdTestChild child = TD_TEST_RUN (tapedeck (), "check", tape);
+
+  assert_child_status (child, status);
+  assert_contains (child.out, says);
+  td_test_child_clear (&child);
+}
+
+static void
+assert_info (const char *tape, const char *says)
+{
+  TdTestChild child = TD_TEST_RUN (tapedeck (), "info", tape);
+
+  assert_child_status (child, 0);
+  assert_contains (child.out, says);
+  td_test_child_clear (&child);
+}
+
+/* What the model prints when nobody looks on. */
+static const char *
+plain_result (void)
+{
+  static char line[64];
+  TdTestChild child = TD_TEST_RUN (model (), iterations);
+
+  assert_child_status (child, 0);
+  snprintf (line, sizeof line, "%s", child.out);
+  td_test_child_clear (&child);
+  return line;
+}
+
+static void
+assert_file_says (const char *path, const char *says)
+{
+  char *text = td_test_read_file (path, NULL);
+
+  assert_contains (text, says);
+  free (text);
+}
+
+/* ------------------------------------------------------------------------ one at a time */
+
+static void
+runs__at_once_on_one_tape_have_one_winner_whose_tape_is_whole (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape"), *out[AT_ONCE];
+  const char *const argv[]
+      = { tapedeck (), "run", "-f", "-o", tape, model (), "40", "2000", NULL };
+
+  (void)state;
+  for (int k = 0; k < AT_ONCE; k++)
+    {
+      char name[16];
+
+      snprintf (name, sizeof name, "out%d", k);
+      out[k] = td_test_tmp (name);
+    }
+  for (int round = 0; round < ROUNDS; round++)
+    {
+      pid_t pid[AT_ONCE];
+      int n_won = 0;
+
+      if (round % 2 == 0)
+        unlink (tape); /* else each of them would write over the tape */
+      for (int k = 0; k < AT_ONCE; k++)
+        pid[k] = start (argv, out[k]);
+      for (int k = 0; k < AT_ONCE; k++)
+        {
+          int status = status_of (pid[k]);
+
+          n_won += status == 0;
+          if (status == 0)
+            continue;
+          assert_int_equal (status, 2);
+          assert_file_says (out[k], "t.tdtape: another run is recording to it");
+        }
+      assert_int_equal (n_won, 1);
+      assert_check (tape, 0, ": whole");
+      assert_int_equal (iterations_on (tape), 40);
+      assert_int_not_equal (access (td_test_tmp ("t.tdtape.ring"), F_OK), 0);
+    }
+}
+
+static void
+run__has_its_tape_alone_under_another_name_and_without_its_ring (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape"), *name = td_test_tmp ("u.tdtape");
+  pid_t pid = start_run (tape, iterations, td_test_tmp ("out"));
+  TdTestChild child;
+
+  (void)state;
+  wait_for_iterations (tape);
+  assert_int_equal (symlink (tape, name), 0);
+  child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", name, model (), "5");
+  assert_child_status (child, 2);
+  assert_contains (child.err, "u.tdtape: another run is recording to it");
+  td_test_child_clear (&child);
+  assert_int_equal (unlink (td_test_tmp ("t.tdtape.ring")), 0);
+  child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", tape, model (), "5");
+  assert_child_status (child, 2);
+  assert_contains (child.err, "t.tdtape: another run is recording to it");
+  td_test_child_clear (&child);
+  assert_int_equal (status_of (pid), 0);
+  assert_check (tape, 0, ": whole");
+  assert_int_equal (iterations_on (tape), 200);
+}
+
+/* The model of the dead run still lives and has the old ring mapped. */
+static void
+lock__of_a_killed_run_keeps_nobody_out_and_its_model_unharmed (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape"), *out = td_test_tmp ("out");
+  pid_t pid = start_run (tape, iterations, out), victim;
+  TdTestChild child;
+
+  (void)state;
+  wait_for_iterations (tape);
+  victim = child_of (pid);
+  kill (pid, SIGKILL);
+  assert_int_equal (status_of (pid), 128 + SIGKILL);
+  assert_int_equal (kill (victim, 0), 0);
+  child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", tape, model (), "30");
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  assert_check (tape, 0, ": whole");
+  assert_int_equal (iterations_on (tape), 30);
+  for (int i = 0; i < 2000 && kill (victim, 0) == 0; i++)
+    nap_ms (5);
+  assert_file_says (out, plain_result ());
+}
+
+static void
+run__that_is_refused_leaves_the_ring_of_a_dead_one (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape"), *ring = td_test_tmp ("t.tdtape.ring");
+  TdTestChild child;
+
+  (void)state;
+  td_test_write_file (tape, "a tape", 6);
+  td_test_write_file (ring, "what is left", 12);
+  child = TD_TEST_RUN (tapedeck (), "run", "-o", tape, model (), "5");
+  assert_child_status (child, 2);
+  assert_contains (child.err, "exists already");
+  td_test_child_clear (&child);
+  assert_file_says (ring, "what is left");
+  assert_file_says (tape, "a tape");
+}
+
+/* ------------------------------------------------------------------------ harm */
+
+typedef struct
+{
+  const char *file; /* "t.tdtape" or "t.tdtape.ring" */
+  long size;        /* cut to; -1: deleted */
+  const char *says;
+} Harm;
+
+static void
+do_harm (const Harm *h, const char *plain)
+{
+  const char *tape = td_test_tmp ("t.tdtape"), *out = td_test_tmp ("out");
+  pid_t pid;
+
+  unlink (tape);
+  pid = start_run (tape, iterations, out);
+  wait_for_iterations (tape);
+  if (h->size < 0)
+    assert_int_equal (unlink (td_test_tmp (h->file)), 0);
+  else
+    assert_int_equal (truncate (td_test_tmp (h->file), h->size), 0);
+  assert_int_equal (status_of (pid), 1);
+  assert_file_says (out, plain);
+  assert_file_says (out, h->says);
+  assert_file_says (out, "the program runs on unrecorded");
+  if (access (tape, F_OK) != 0)
+    return;
+  assert_check (tape, 0, ": whole");
+  assert_check (tape, 0, h->says);
+  assert_info (tape, h->says);
+  assert_info (tape, "status 0");
+}
+
+static void
+tape__that_is_cut_or_deleted_while_recorded_is_what_was_left_and_says_so (void **state)
+{
+  static const Harm harms[] = {
+    { "t.tdtape", -1, "the tape was deleted while it was recorded" },
+    { "t.tdtape", 0, "the tape was cut to 0 bytes while it was recorded" },
+    { "t.tdtape", 1500, "the tape was cut to 1500 bytes while it was recorded" },
+    { "t.tdtape", 70001, "the tape was cut to 70001 bytes while it was recorded" },
+    { "t.tdtape", 100000, "the tape was cut to 100000 bytes while it was recorded" },
+  };
+  const char *plain = plain_result ();
+
+  (void)state;
+  for (unsigned i = 0; i < sizeof harms / sizeof *harms; i++)
+    do_harm (&harms[i], plain);
+}
+
+static void
+ring__that_is_cut_kills_neither_the_model_nor_what_was_recorded (void **state)
+{
+  static const Harm harms[] = {
+    { "t.tdtape.ring", 0, "the ring was cut short" },
+    { "t.tdtape.ring", 2048, "the ring was cut short" },
+    { "t.tdtape.ring", 4096, "the ring was cut short" },
+    { "t.tdtape.ring", 8 << 20, "the ring was cut short" },
+  };
+  const char *plain = plain_result ();
+
+  (void)state;
+  for (unsigned i = 0; i < sizeof harms / sizeof *harms; i++)
+    {
+      do_harm (&harms[i], plain);
+      assert_true (iterations_on (td_test_tmp ("t.tdtape")) > 0);
+    }
+}
+
+static void
+disk__that_is_full_leaves_a_whole_tape_that_says_so (void **state)
+{
+  char command[2048];
+  const char *folder = td_test_tmp ("small"), *copy = td_test_tmp ("t.tdtape");
+  TdTestChild child;
+
+  (void)state;
+  assert_int_equal (mkdir (folder, 0700), 0);
+  /* 20 MB: the ring has its 16 MB, the tape what is left. */
+  snprintf (command, sizeof command,
+            "mount -t tmpfs -o size=20M none %s || exit 77; %s run -o %s/t --level values %s "
+            "4000; s=$?; cp %s/t %s; exit $s",
+            folder, tapedeck (), folder, model (), folder, copy);
+  child = TD_TEST_RUN ("unshare", "-rm", "/bin/sh", "-c", command);
+  if (strstr (child.out, "weights ") == NULL
+      && (child.status == 77 || strstr (child.err, "unshare") != NULL))
+    {
+      print_message ("no file system of its own can be mounted here\n");
+      td_test_child_clear (&child);
+      skip ();
+    }
+  assert_child_status (child, 1);
+  assert_contains (child.out, "weights ");
+  assert_contains (child.err, "No space left on device; the program runs on unrecorded");
+  td_test_child_clear (&child);
+  assert_check (copy, 0, ": whole");
+  assert_check (copy, 0, "No space left on device");
+  assert_info (copy, "No space left on device");
+  assert_info (copy, "exit             status 0");
+}
+
+static void
+supervisor__that_is_killed_leaves_the_model_and_a_tape_that_tells (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape"), *out = td_test_tmp ("out");
+  pid_t pid = start_run (tape, iterations, out), victim;
+
+  (void)state;
+  wait_for_iterations (tape);
+  assert_check (tape, 0, "it is being recorded");
+  victim = child_of (pid);
+  kill (pid, SIGKILL);
+  assert_int_equal (status_of (pid), 128 + SIGKILL);
+  for (int i = 0; i < 2000 && kill (victim, 0) == 0; i++)
+    nap_ms (5);
+  assert_file_says (out, plain_result ());
+  assert_check (tape, 0, "nobody wrote how the program ended; a ring beside it holds more");
+  assert_info (tape, "nobody saw it: the recorder is gone");
+}
+
+/* ------------------------------------------------------------------------ little memory */
+
+static void
+run__ends_with_little_address_space_and_loads_no_mathematics (void **state)
+{
+  char command[1024], path[64], *maps;
+  const char *tape = td_test_tmp ("t.tdtape");
+  pid_t pid;
+  TdTestChild child;
+
+  (void)state;
+#ifdef __SANITIZE_ADDRESS__
+  skip (); /* its shadow alone is larger */
+#endif
+  snprintf (command, sizeof command,
+            "OPENBLAS_NUM_THREADS=64; export OPENBLAS_NUM_THREADS; ulimit -v 2000000; exec "
+            "timeout -k 1 30 %s run -o %s %s 20",
+            tapedeck (), tape, model ());
+  child = TD_TEST_RUN ("/bin/sh", "-c", command);
+  assert_child_status (child, 0);
+  assert_contains (child.out, "weights ");
+  td_test_child_clear (&child);
+  assert_int_equal (iterations_on (tape), 20);
+
+  unlink (tape);
+  pid = start_run (tape, iterations, td_test_tmp ("out"));
+  child_of (pid);
+  snprintf (path, sizeof path, "/proc/%d/maps", pid);
+  maps = td_test_read_file (path, NULL);
+  assert_contains (maps, "libtdtape");
+  assert_not_contains (maps, "blas");
+  assert_not_contains (maps, "dnnl");
+  free (maps);
+  assert_int_equal (status_of (pid), 0);
+}
+
+/* ------------------------------------------------------------------------ order */
+
+/* The number of the event that says that the file was made; 0: none yet. */
+static int
+made (const char *events, ssize_t n, const char *name)
+{
+  const struct inotify_event *e;
+  int k = 1;
+
+  for (ssize_t at = 0; at < n; at += (ssize_t)(sizeof *e + e->len), k++)
+    {
+      e = (const struct inotify_event *)(const void *)(events + at);
+      if (e->len > 0 && strcmp (e->name, name) == 0)
+        return k;
+    }
+  return 0;
+}
+
+/* Who sees the tape can connect: the window does so at once. */
+static void
+socket__is_there_before_the_tape (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape"), *name = td_test_tmp ("control");
+  const char *const argv[] = { tapedeck (), "run",    "-o",       tape,    "--control",
+                               name,        model (), iterations, rest_us, NULL };
+  int watch = inotify_init1 (IN_CLOEXEC);
+  _Alignas(struct inotify_event) char events[4096];
+  char folder[512];
+  ssize_t n;
+  pid_t pid;
+
+  (void)state;
+  snprintf (folder, sizeof folder, "%s", tape);
+  *strrchr (folder, '/') = '\0';
+  assert_true (watch >= 0 && inotify_add_watch (watch, folder, IN_CREATE) >= 0);
+  pid = start (argv, td_test_tmp ("out"));
+  wait_for_iterations (tape);
+  kill (pid, SIGTERM);
+  status_of (pid);
+  n = read (watch, events, sizeof events);
+  close (watch);
+  assert_int_not_equal (made (events, n, "t.tdtape"), 0);
+  assert_int_not_equal (made (events, n, "control"), 0);
+  assert_true (made (events, n, "control") < made (events, n, "t.tdtape"));
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (runs__at_once_on_one_tape_have_one_winner_whose_tape_is_whole),
+    td_test (run__has_its_tape_alone_under_another_name_and_without_its_ring),
+    td_test (lock__of_a_killed_run_keeps_nobody_out_and_its_model_unharmed),
+    td_test (run__that_is_refused_leaves_the_ring_of_a_dead_one),
+    td_test (tape__that_is_cut_or_deleted_while_recorded_is_what_was_left_and_says_so),
+    td_test (ring__that_is_cut_kills_neither_the_model_nor_what_was_recorded),
+    td_test (disk__that_is_full_leaves_a_whole_tape_that_says_so),
+    td_test (supervisor__that_is_killed_leaves_the_model_and_a_tape_that_tells),
+    td_test (run__ends_with_little_address_space_and_loads_no_mathematics),
+    td_test (socket__is_there_before_the_tape),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* A searcher: random programs around one static function, each run define by run, static as it
+ * is by default, verified at every call, never verified, with other passes, under an observer,
+ * recorded at each level, and stopped, saved and gone on with.  Every status, result, gradient
+ * and weight must be the same, bit for bit.
+ *
+ * A program that fails is shrunk: what can be dropped while it still fails is dropped, and what
+ * is left is printed with its seed.  Arguments: how many programs, and the first seed.
+ * SPDX-License-Identifier: MIT */
+#include "search-run.h"
+
+#include "td-test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum
+{
+  PROGRAMS = 2000,
+  MOST_TOLD = 5
+};
+
+static const Mode modes[] = {
+  { "define by run", false, -1, .observed = false },
+  { "never verified", true, -1, .observed = false },
+  { "verified", true, 1, .observed = false },
+  { "verified, every third", true, 3, .observed = false },
+  { "by default", true, 0, .observed = false },
+  { "other passes", true, -1, .other_passes = true },
+  { "observed", true, -1, .observed = true },
+  { "recorded", true, 0, .recorded = true },
+  { "recorded, define by run", false, -1, .recorded = true },
+  { "stopped", true, 0, .stopped = true },
+  { "stopped, define by run", false, -1, .stopped = true },
+};
+
+enum
+{
+  N_MODES = sizeof modes / sizeof *modes
+};
+
+/* What came of one program, in a process of its own: what crashes or hangs fails, too. */
+typedef struct
+{
+  bool fails;
+  int mode; /* that came to an end, or did not */
+  Note where;
+  uint64_t n_replays, n_expected_errors, n_refused;
+} Outcome;
+
+static Outcome all; /* of all programs: their counts */
+static FILE *said;  /* stderr, which is the engine's own while programs run */
+
+/* A number in C that changes is no guard's matter, but that of who verifies every call. */
+static bool
+changes_hidden (const Program *p)
+{
+  bool reads = false, changes = false;
+
+  for (int i = 0; i < p->n; i++)
+    reads |= p->list[i].kind == HIDDEN_SCALE;
+  for (int i = 0; i < p->n_events; i++)
+    changes |= p->events[i].kind == HIDDEN_CHANGES;
+  return reads && changes;
+}
+
+/* A backward that was not traced yet needs what the function was given, also where the code's
+ * own graph keeps none of it: an error that names the write, and no wrong number.  The two go
+ * apart from there. */
+static bool
+refused_for_a_write (const Program *p, const Note *a, const Note *b)
+{
+  bool writes = false;
+
+  for (int k = WRITE_RESULT; k <= WRITE_PARAMETER; k++)
+    writes |= program_has (p, (EventKind)k, a->iteration);
+  if (!writes || a->hash != 1 || b->hash != 2 || strcmp (a->what, b->what) != 0)
+    return false;
+  return true;
+}
+
+/* Compare two ways, up to where they go apart as they may. */
+static void
+compare (const Run *a, const Run *b, Outcome *o)
+{
+  const int n = a->n_notes < b->n_notes ? a->n_notes : b->n_notes;
+  const bool hidden = changes_hidden (a->p);
+
+  for (int k = 0; k < n && !o->fails; k++)
+    {
+      const Note *x = &a->notes[k], *y = &b->notes[k];
+
+      if (refused_for_a_write (a->p, x, y))
+        {
+          o->n_refused++;
+          return;
+        }
+      if (hidden && strcmp (x->what, "differences") == 0)
+        continue;
+      o->fails = strcmp (x->what, y->what) != 0 || x->hash != y->hash
+                 || x->iteration != y->iteration;
+      o->where = *y;
+    }
+  if (o->fails || a->n_notes == b->n_notes)
+    return;
+  o->fails = true;
+  o->where = a->notes[n > 0 ? n - 1 : 0];
+}
+
+/* Recording costs ten times what the rest does: a quarter of the programs.  Half of them go on
+ * from a file statically. */
+static bool
+is_run (const Program *p, const Mode *m)
+{
+  if (changes_hidden (p) && m->is_static && m->verify != 1)
+    return false;
+  if (m->recorded && (p->seed % 4 != 0 || m->is_static != (p->seed / 4 % 2 == 0)))
+    return false;
+  return !m->stopped || m->is_static == (p->seed % 2 == 0);
+}
+
+static Outcome
+run_all (const Program *p, FILE *tells, int report)
+{
+  static Note rooms[2][MAX_NOTES];
+  Run dynamic = { .notes = rooms[0], .tells = tells };
+  Run other = { .notes = rooms[1], .tells = tells };
+  Outcome o = { .fails = false };
+
+  run_program (p, &modes[0], &dynamic);
+  for (int k = 0; k < dynamic.n_notes; k++)
+    o.n_expected_errors += dynamic.notes[k].hash == 2;
+  for (int m = 1; m < N_MODES && !o.fails; m++)
+    if (is_run (p, &modes[m]))
+      {
+        o.mode = m;
+        write (report, &o, sizeof o); /* in case that it does not come back */
+        run_program (p, &modes[m], &other);
+        o.n_replays += other.n_replays;
+        compare (&dynamic, &other, &o);
+      }
+  return o;
+}
+
+static Outcome
+outcome (const Program *p, FILE *tells)
+{
+  Outcome o = { .fails = true, .where = { "crashes", 0, 0 } }, next;
+  int ends[2], status = 0;
+  pid_t child;
+
+  if (pipe (ends) != 0 || (child = fork ()) < 0)
+    abort ();
+  if (child == 0)
+    {
+      alarm (120);
+      o = run_all (p, tells, ends[1]);
+      _exit (write (ends[1], &o, sizeof o) != sizeof o);
+    }
+  close (ends[1]);
+  while (read (ends[0], &next, sizeof next) == sizeof next)
+    o = next;
+  close (ends[0]);
+  waitpid (child, &status, 0);
+  if (status != 0)
+    {
+      o.fails = true;
+      snprintf (o.where.what, sizeof o.where.what, "crash %d", status);
+    }
+  return o;
+}
+
+/* Drop what is not needed, until nothing can be dropped. */
+static Outcome
+shrink (Program *p)
+{
+  Program smaller;
+  bool shrunk;
+
+  do
+    {
+      shrunk = false;
+      for (int k = 0; program_smaller (p, k, &smaller); k++)
+        if (memcmp (p, &smaller, sizeof smaller) != 0 && outcome (&smaller, NULL).fails)
+          {
+            *p = smaller;
+            shrunk = true;
+            k--;
+          }
+    }
+  while (shrunk);
+  return outcome (p, said);
+}
+
+static int
+search (unsigned first, unsigned n)
+{
+  int n_failed = 0;
+
+  for (unsigned seed = first; seed < first + n && n_failed < MOST_TOLD; seed++)
+    {
+      Program p = program_generate (seed);
+      Outcome o = outcome (&p, NULL);
+
+      all.n_replays += o.n_replays;
+      all.n_expected_errors += o.n_expected_errors;
+      all.n_refused += o.n_refused;
+      if (!o.fails)
+        continue;
+      n_failed++;
+      o = shrink (&p);
+      fprintf (said, "program %u, %s: %s in iteration %d is not that of define by run\n",
+               seed - first + 1, modes[o.mode].name, o.where.what, o.where.iteration);
+      program_print (said, &p);
+    }
+  printf ("%u programs from seed %u: %d failed; %llu replays, %llu errors that came in each, "
+          "%llu writes refused\n",
+          n, first, n_failed, (unsigned long long)all.n_replays,
+          (unsigned long long)all.n_expected_errors, (unsigned long long)all.n_refused);
+  return n_failed;
+}
+
+int
+main (int argc, char **argv)
+{
+  const unsigned n = argc > 1 ? (unsigned)strtoul (argv[1], NULL, 10) : PROGRAMS;
+  const unsigned first = argc > 2 ? (unsigned)strtoul (argv[2], NULL, 10) : 0;
+  int failed;
+
+  if (td_test_setup (NULL) != 0)
+    return 1;
+  run_files (td_test_tmp ("."));
+  said = fdopen (dup (STDERR_FILENO), "w");
+  if (said == NULL || freopen ("/dev/null", "w", stderr) == NULL)
+    return 1;
+  setvbuf (said, NULL, _IOLBF, BUFSIZ);
+  failed = search (first, n);
+  if (all.n_replays < n) /* it looked at nothing */
+    failed++;
+  td_test_teardown (NULL);
+  return failed > 0;
+}

@@ -1,0 +1,108 @@
+/* L01: ResNet-18 on pictures of 32 x 32; the program calls leaf links only.
+ * width=16 batch_size=8 iterations=4.  SPDX-License-Identifier: MIT */
+#include "life.h"
+
+enum
+{
+  BLOCKS = 8
+};
+
+typedef struct
+{
+  TdLink *conv1, *bn1, *conv2, *bn2, *down, *down_bn;
+} Block;
+
+typedef struct
+{
+  TdLink *root, *conv, *bn, *fc;
+  Block block[BLOCKS];
+} ResNet;
+
+static void
+resnet_make (ResNet *r, int64_t width)
+{
+  int64_t in = width;
+
+  r->root = td_chain_new ("resnet18");
+  r->conv
+      = td_convolution_2d_new (r->root, "conv", 3, width, 3, .pad = { 1, 1 }, .nobias = true);
+  r->bn = td_batch_normalization_new (r->root, "bn", width);
+  for (int i = 0; i < BLOCKS; i++)
+    {
+      Block *b = &r->block[i];
+      int64_t out = width << i / 2;
+      int stride = out != in ? 2 : 1;
+      char name[32];
+
+      snprintf (name, sizeof name, "res%d", i + 1);
+      TdLink *c = td_chain_new (r->root, name);
+      b->conv1 = td_convolution_2d_new (c, "conv1", in, out, 3, .stride = { stride, stride },
+                                        .pad = { 1, 1 }, .nobias = true);
+      b->bn1 = td_batch_normalization_new (c, "bn1", out);
+      b->conv2
+          = td_convolution_2d_new (c, "conv2", out, out, 3, .pad = { 1, 1 }, .nobias = true);
+      b->bn2 = td_batch_normalization_new (c, "bn2", out);
+      if (stride == 2)
+        {
+          b->down = td_convolution_2d_new (c, "down", in, out, 1, .stride = { 2, 2 },
+                                           .nobias = true);
+          b->down_bn = td_batch_normalization_new (c, "down_bn", out);
+        }
+      in = out;
+    }
+  r->fc = td_linear_new (r->root, "fc", in, 10);
+}
+
+static TdVar *
+block (Block *b, TdVar *x)
+{
+  TdVar *h = td_relu (td_link (b->bn1, td_link (b->conv1, x)));
+
+  h = td_link (b->bn2, td_link (b->conv2, h));
+  if (b->down != NULL)
+    x = td_link (b->down_bn, td_link (b->down, x));
+  return td_relu (td_add (h, x));
+}
+
+static void
+resnet_loss (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  static const int plane[] = { 2, 3 };
+  ResNet *r = self;
+  TdVar *h = td_relu (td_link (r->bn, td_link (r->conv, in[0])));
+
+  (void)n_in;
+  (void)n_out;
+  for (int i = 0; i < BLOCKS; i++)
+    h = block (&r->block[i], h);
+  h = td_mean_axes (h, plane, 2, false);
+  out[0] = td_softmax_cross_entropy (td_link (r->fc, h), in[1]);
+}
+
+int
+main (int argc, char **argv)
+{
+  ResNet r = { 0 };
+
+  life_begin (argc, argv);
+  int64_t batch = life_arg ("batch_size", 8), end = life_end (4);
+  resnet_make (&r, life_arg ("width", 16));
+  TdOpt *opt = td_momentum_sgd_new (r.root, .lr = 0.05, .momentum = 0.9);
+  td_opt_add_hook (opt, td_weight_decay_new (5e-4));
+  life_keep (r.root, opt);
+
+  for (int64_t i = life_first (); i < end && td_error () == NULL; i++)
+    TD_ITERATION (i)
+      {
+        TdVar *in[] = { life_array (TD_SHAPE (batch, 3, 32, 32), (uint32_t)i),
+                        life_ids (TD_SHAPE (batch), 10, (uint32_t)i) };
+        TdVar *loss;
+
+        life_call (resnet_loss, &r, in, 2, &loss, 1);
+        td_cleargrads (r.root);
+        td_backward (loss, 0);
+        td_opt_update (opt);
+        life_line (i, loss);
+      }
+  return life_finish ();
+}

@@ -1,0 +1,273 @@
+/* What the programs of real size share: arguments NAME=VALUE, numbers by hash, one way to call
+ * a function (as code, or through a static function), one line per iteration, and files to go
+ * on from.  Each program is an ordinary model that `tapedeck run` takes as it is.
+ *
+ *     iterations=N   how many (each program has a quick default)
+ *     static=1       call the loss through a static function     batch=0  without its pass
+ * `batch` hash=1         print hashes of gradients and weights of every iteration save=FOLDER
+ * write links and optimizers at the end       from=I load=FOLDER  go on there
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <tapedeck.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum
+{
+  LIFE_LINKS = 4
+};
+
+static int life_argc;
+static char **life_argv;
+static struct
+{
+  TdLink *link[LIFE_LINKS];
+  TdOpt *opt[LIFE_LINKS];
+  int n;
+  TdLink *lstm;
+} life_kept;
+
+__attribute__ ((unused)) static const char *
+life_text (const char *name)
+{
+  size_t n = strlen (name);
+
+  for (int i = 1; i < life_argc; i++)
+    if (strncmp (life_argv[i], name, n) == 0 && life_argv[i][n] == '=')
+      return life_argv[i] + n + 1;
+  return NULL;
+}
+
+__attribute__ ((unused)) static int64_t
+life_arg (const char *name, int64_t otherwise)
+{
+  const char *text = life_text (name);
+
+  return text != NULL ? strtoll (text, NULL, 10) : otherwise;
+}
+
+/* td_init, and weights that are the same in every run. */
+static void
+life_begin (int argc, char **argv)
+{
+  td_init (&argc, &argv);
+  life_argc = argc;
+  life_argv = argv;
+  td_set_seed ((uint64_t)life_arg ("seed", 7));
+}
+
+/* Uniform in [0, 1), by a hash of index and seed. */
+__attribute__ ((unused)) static float
+life_number (uint32_t seed, int64_t i)
+{
+  uint32_t z = (uint32_t)(i + 1) * 0x9E3779B1u + seed * 0x85EBCA77u;
+
+  z = (z ^ z >> 15) * 0x2C1B3C6Du;
+  z = (z ^ z >> 12) * 0x297A2D39u;
+  return (float)((z ^ z >> 15) >> 8) * 0x1p-24f;
+}
+
+/* An array of numbers in [-1, 1).  *Owner*: the innermost scope. */
+__attribute__ ((unused)) static TdVar *
+life_array (TdShape shape, uint32_t seed)
+{
+  int64_t n = 1;
+  float *numbers;
+  TdVar *v;
+
+  for (int i = 0; i < shape.ndim; i++)
+    n *= shape.dim[i];
+  numbers = malloc ((size_t)n * sizeof *numbers);
+  for (int64_t i = 0; numbers != NULL && i < n; i++)
+    numbers[i] = 2 * life_number (seed, i) - 1;
+  v = td_tensor (TD_F32, shape, numbers);
+  free (numbers);
+  return v;
+}
+
+/* Integers in [0, classes).  *Owner*: the innermost scope. */
+__attribute__ ((unused)) static TdVar *
+life_ids (TdShape shape, int64_t classes, uint32_t seed)
+{
+  int64_t n = 1;
+  int32_t *ids;
+  TdVar *v;
+
+  for (int i = 0; i < shape.ndim; i++)
+    n *= shape.dim[i];
+  ids = malloc ((size_t)n * sizeof *ids);
+  for (int64_t i = 0; ids != NULL && i < n; i++)
+    ids[i] = (int32_t)(life_number (seed, i) * (float)classes);
+  v = td_tensor (TD_I32, shape, ids);
+  free (ids);
+  return v;
+}
+
+/* fn as code, or through a static function of its own where the program was told static=1. */
+__attribute__ ((unused)) static void
+life_call (TdStaticFn fn, void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  static struct
+  {
+    TdStaticFn fn;
+    TdStatic *function;
+  } made[8];
+  int i = 0;
+
+  if (life_arg ("static", 0) == 0)
+    {
+      fn (self, in, n_in, out, n_out);
+      return;
+    }
+  while (made[i].fn != NULL && made[i].fn != fn)
+    i++;
+  if (made[i].fn == NULL)
+    {
+      made[i].fn = fn;
+      made[i].function = td_static_new (fn, self, .batch = life_arg ("batch", 1) != 0);
+    }
+  td_static_call (made[i].function, in, n_in, out, n_out);
+}
+
+/* Everything that the next iterations depend on. */
+static void
+life_serialize (void *object, TdSerializer *s)
+{
+  char name[16];
+
+  (void)object;
+  for (int i = 0; i < life_kept.n; i++)
+    {
+      snprintf (name, sizeof name, "link%d", i);
+      td_serialize_link (s, name, life_kept.link[i]);
+      snprintf (name, sizeof name, "opt%d", i);
+      if (life_kept.opt[i] != NULL)
+        td_serialize_opt (s, name, life_kept.opt[i]);
+    }
+  td_serialize_random (s);
+}
+
+static const char *
+life_file (const char *argument, const char *name)
+{
+  static char path[4200];
+  const char *folder = life_text (argument);
+
+  if (folder == NULL)
+    return NULL;
+  snprintf (path, sizeof path, "%.4000s/%s", folder, name);
+  return path;
+}
+
+/* The program keeps a link and the optimizer that trains it (NULL: nobody does). */
+static void
+life_keep (TdLink *link, TdOpt *opt)
+{
+  life_kept.link[life_kept.n] = link;
+  life_kept.opt[life_kept.n++] = opt;
+}
+
+/* The state of an LSTM that is carried over is kept too. */
+__attribute__ ((unused)) static void
+life_keep_state (TdLink *lstm)
+{
+  life_kept.lstm = lstm;
+}
+
+static TdVar *
+life_state (int i)
+{
+  return i == 0 ? td_lstm_c (life_kept.lstm) : td_lstm_h (life_kept.lstm);
+}
+
+/* The first iteration of this run, from the files of an earlier one where it was told so. */
+__attribute__ ((unused)) static int64_t
+life_first (void)
+{
+  const char *path = life_file ("load", "state.npz");
+  TdVar *state[2];
+
+  if (path != NULL)
+    td_load_object (path, life_serialize, NULL);
+  if (path != NULL && life_kept.lstm != NULL)
+    {
+      state[0] = td_load_npy (life_file ("load", "c.npy"));
+      state[1] = td_load_npy (life_file ("load", "h.npy"));
+      td_lstm_set_state (life_kept.lstm, state[0], state[1]);
+    }
+  return life_arg ("from", 0);
+}
+
+__attribute__ ((unused)) static int64_t
+life_end (int64_t otherwise)
+{
+  return life_arg ("iterations", otherwise);
+}
+
+typedef struct
+{
+  uint64_t gradients, weights;
+} LifeHash;
+
+static uint64_t
+life_mix (uint64_t h, const TdVar *v)
+{
+  TdShape shape = v != NULL ? td_shape (v) : TD_SCALAR;
+  size_t n = 1;
+  uint32_t *bits;
+
+  for (int i = 0; i < shape.ndim; i++)
+    n *= (size_t)shape.dim[i];
+  bits = v != NULL ? malloc (n * sizeof *bits) : NULL;
+  if (bits == NULL || td_read (v, bits, n * sizeof *bits) != TD_OK)
+    n = 0;
+  for (size_t i = 0; i < n; i++)
+    h = (h ^ bits[i]) * 1099511628211u;
+  free (bits);
+  return (h ^ n) * 1099511628211u;
+}
+
+static void
+life_hash_param (const char *path, TdVar *param, void *user)
+{
+  LifeHash *h = user;
+
+  (void)path;
+  h->gradients = life_mix (h->gradients, td_grad (param));
+  h->weights = life_mix (h->weights, param);
+}
+
+/* After the update of iteration i: report the loss, print what the run is compared by. */
+__attribute__ ((unused)) static void
+life_line (int64_t i, TdVar *loss)
+{
+  LifeHash h = { 14695981039346656037u, 14695981039346656037u };
+  double value = td_item (loss);
+
+  td_report ("loss", value);
+  if (life_arg ("hash", 0) == 0)
+    return;
+  for (int k = 0; k < life_kept.n; k++)
+    td_link_each_param (life_kept.link[k], life_hash_param, &h);
+  printf ("%" PRId64 " loss %a gradients %016" PRIx64 " weights %016" PRIx64 "\n", i, value,
+          h.gradients, h.weights);
+}
+
+/* Saves where the program was told to; its exit status. */
+static int
+life_finish (void)
+{
+  if (life_text ("save") != NULL)
+    td_save_object (life_file ("save", "state.npz"), life_serialize, NULL);
+  if (life_text ("save") != NULL && life_kept.lstm != NULL)
+    {
+      td_save_npy (life_file ("save", "c.npy"), life_state (0));
+      td_save_npy (life_file ("save", "h.npy"), life_state (1));
+    }
+  return td_finish ();
+}

@@ -1,0 +1,276 @@
+/* Random nets with a NaN planted in a known place, one net after the other: from seed FIRST on,
+ * N of them. Each trains for a few iterations and prints where its NaN comes from:
+ *
+ *     SEED ASK KIND ITERATION OP LINE ELEMENT CAUSE_OP CAUSE_LINE
+ *
+ * ASK is the iteration whose NaN is asked for; KIND is made or came; OP the operation, or the
+ * name of what came in (of an update that overflows: what made the infinity); -1 and - stand
+ * for nothing. In half of the nets there is a second NaN, older, which where () keeps from
+ * reaching anything.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <tapedeck.h>
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum
+{
+  ROWS = 3,
+  COLUMNS = 4,
+  SIZE = ROWS * COLUMNS,
+  MOST = 4,
+  N_ITERATIONS = 5,
+};
+
+typedef enum
+{
+  LOG,
+  SQRT,
+  QUOTIENT,
+  OVERFLOW,
+  BACKWARD,
+  UPDATE,
+  BATCH,
+  WEIGHT,
+  N_KINDS
+} Kind;
+
+static uint64_t random_state;
+
+static int
+pick (int n)
+{
+  random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+  return (int)((random_state >> 33) % (uint64_t)n);
+}
+
+typedef struct
+{
+  Kind kind;
+  int at, element; /* iteration and element of the planted NaN */
+  int layer;       /* that it is planted before */
+  int n_layers, activation[MOST], mix[MOST];
+  int hidden; /* element of the NaN that goes nowhere; -1: there is none */
+  TdLink *net, *link[MOST], *head;
+  TdOpt *opt;
+  int momentum, line, cause_line;
+} Case;
+
+/* `usual` everywhere, but `odd` at an element; -1: nowhere. */
+static TdVar *
+constant (double usual, double odd, int element)
+{
+  float numbers[SIZE];
+
+  for (int i = 0; i < SIZE; i++)
+    numbers[i] = (float)(i == element ? odd : usual);
+  return td_tensor (TD_F32, TD_SHAPE (ROWS, COLUMNS), numbers);
+}
+
+static TdVar *
+chosen (const Case *c)
+{
+  uint8_t bits[SIZE];
+
+  for (int i = 0; i < SIZE; i++)
+    bits[i] = (uint8_t)(i != c->element && i != c->hidden && (i * 7 + c->n_layers) % 3 == 0);
+  return td_tensor (TD_BOOL, TD_SHAPE (ROWS, COLUMNS), bits);
+}
+
+/* h plus something small, without changing where numbers are. */
+static TdVar *
+around (TdVar *h, TdVar *numbers)
+{
+  return td_add (td_mul_scalar (td_tanh (h), 0.1), numbers);
+}
+
+static TdVar *
+plant (Case *c, TdVar *h, int now)
+{
+  int at = now ? c->element : -1;
+  TdVar *zero = constant (1, 0, at), *positive = td_add_scalar (td_sigmoid (h), 1), *e;
+
+  switch (c->kind)
+    {
+    case LOG:
+      c->line = __LINE__ + 1;
+      return td_log (around (h, constant (2, -3, at)));
+    case SQRT:
+      c->line = __LINE__ + 1;
+      return td_sqrt (around (h, constant (2, -3, at)));
+    case QUOTIENT:
+      e = td_mul (positive, zero);
+      c->line = __LINE__ + 1;
+      return td_div (td_add (e, e), e);
+    case OVERFLOW:
+      c->cause_line = __LINE__ + 1;
+      e = td_exp (around (h, constant (1, 200, at)));
+      c->line = __LINE__ + 1;
+      return td_sub (td_add (e, constant (1, 1, -1)), e);
+    case BACKWARD:
+      c->line = __LINE__ + 1;
+      e = td_sqrt (td_mul (positive, zero));
+      return td_where (chosen (c), e, h);
+    default:
+      return h;
+    }
+}
+
+static TdVar *
+activation (int which, TdVar *h)
+{
+  switch (which)
+    {
+    case 0:
+      return td_tanh (h);
+    case 1:
+      return td_sigmoid (h);
+    case 2:
+      return td_softplus (h);
+    case 3:
+      return td_softmax (h);
+    default:
+      return td_square (h);
+    }
+}
+
+/* What a layer does besides: nothing, or moves its numbers about and back. */
+static TdVar *
+mixed (int which, TdVar *h, TdVar *before)
+{
+  switch (which)
+    {
+    case 0:
+      return td_add (h, before);
+    case 1:
+      return td_transpose (td_transpose (h, (int[]){ 1, 0 }), (int[]){ 1, 0 });
+    case 2:
+      return td_reshape (td_reshape (h, TD_SHAPE (SIZE)), TD_SHAPE (ROWS, COLUMNS));
+    case 3:
+      return td_sum_axes (
+          td_concat ((TdVar *[]){ td_expand_dims (h, 0), td_expand_dims (before, 0) }, 2, 0),
+          (int[]){ 0 }, 1, false);
+    default:
+      return h;
+    }
+}
+
+static TdVar *
+loss_of (Case *c, int now)
+{
+  double odd = c->kind == BATCH && now ? (double)NAN : 0.7;
+  TdVar *x = td_name (constant (0.5, odd, c->element), "batch"), *h = x;
+  TdVar *secret = c->hidden >= 0 ? td_log (constant (2, now ? -1 : 2, c->hidden)) : NULL;
+
+  for (int k = 0; k < c->n_layers; k++)
+    {
+      TdVar *before = h;
+
+      if (k == c->layer)
+        {
+          h = plant (c, h, now);
+          if (secret != NULL)
+            h = td_where (chosen (c), secret, h);
+        }
+      h = mixed (c->mix[k], activation (c->activation[k], td_link (c->link[k], h)), before);
+    }
+  return td_mean (td_link (c->head, h));
+}
+
+static void
+make (Case *c)
+{
+  *c = (Case){ .kind = (Kind)pick (N_KINDS),
+               .at = 1 + pick (2),
+               .element = pick (SIZE),
+               .n_layers = 2 + pick (MOST - 1),
+               .hidden = -1,
+               .net = td_chain_new ("net") };
+  c->layer = 1 + pick (c->n_layers - 1);
+  if (c->kind != BACKWARD && pick (2))
+    c->hidden = (c->element + 1 + pick (SIZE - 1)) % SIZE;
+  for (int k = 0; k < c->n_layers; k++)
+    {
+      char name[8];
+
+      snprintf (name, sizeof name, "l%d", k);
+      c->link[k] = td_linear_new (c->net, name, COLUMNS, COLUMNS);
+      c->activation[k] = pick (5);
+      c->mix[k] = pick (5);
+    }
+  c->head = td_linear_new (c->net, "head", COLUMNS, 2);
+  c->momentum = pick (2);
+  c->opt = c->momentum ? td_momentum_sgd_new (c->net, .lr = 0.01)
+                       : td_sgd_new (c->net, .lr = 0.01);
+}
+
+/* Writes a NaN into a weight, as a program that copies weights by hand may. */
+static void
+write_weight (Case *c)
+{
+  TdVar *w = td_link_param (c->link[0], "W");
+  float numbers[COLUMNS * COLUMNS];
+
+  td_read (w, numbers, sizeof numbers);
+  numbers[c->element] = NAN;
+  td_write (w, numbers, sizeof numbers);
+}
+
+static const char *
+op_of (const Case *c)
+{
+  static const char *const names[] = { "log", "sqrt", "div", "sub", "div", NULL, "batch", "W" };
+
+  return c->kind != UPDATE ? names[c->kind] : c->momentum ? "momentum_sgd" : "sgd";
+}
+
+static void
+run (int seed, int first_iteration)
+{
+  Case c;
+  int bad[N_ITERATIONS], ask;
+
+  random_state = (uint64_t)seed * 7919 + 17;
+  for (int i = 0; i < 8; i++)
+    pick (2);
+  make (&c);
+  for (int i = 0; i < N_ITERATIONS; i++)
+    TD_ITERATION (first_iteration + i)
+      {
+        if (c.kind == WEIGHT && i == c.at)
+          write_weight (&c);
+        TdVar *loss = loss_of (&c, i == c.at);
+
+        td_cleargrads (c.net);
+        td_backward (loss, 0);
+        if (c.kind == UPDATE && i == c.at)
+          td_opt_set_lr (c.opt, 1e300); /* no float */
+        td_opt_update (c.opt);
+        bad[i] = !isfinite (td_item (loss));
+      }
+  ask = c.at + pick (3);
+  if (!bad[ask] && c.kind != BACKWARD)
+    ask = c.kind == UPDATE ? c.at + 1 : c.at;
+  if (c.kind == BACKWARD)
+    ask = bad[c.at + 1] ? ask : c.at;
+  printf ("%d %d %s %d %s %d %d %s %d\n", seed, first_iteration + ask,
+          c.kind == BATCH || c.kind == WEIGHT ? "came" : "made", first_iteration + c.at,
+          op_of (&c), c.kind < UPDATE ? c.line : -1, c.kind != UPDATE ? c.element : -1,
+          c.kind == OVERFLOW ? "exp" : "-", c.kind == OVERFLOW ? c.cause_line : -1);
+  td_opt_free (c.opt);
+  td_link_free (c.net);
+}
+
+int
+main (int argc, char **argv)
+{
+  td_init (&argc, &argv);
+  int first = argc > 1 ? atoi (argv[1]) : 1, n = argc > 2 ? atoi (argv[2]) : 10;
+
+  for (int i = 0; i < n; i++)
+    run (first + i, i * N_ITERATIONS);
+  return td_finish ();
+}

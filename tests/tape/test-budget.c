@@ -1,0 +1,238 @@
+/* A tape with a budget: the newest iterations are there, the older ones thinned evenly, all are
+ * counted, for those who open it at the end and for those who look on.
+ * SPDX-License-Identifier: MIT */
+#include "rig.h"
+
+#include "record/raw.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUDGET (256u << 10)
+#define N_ITERATIONS 12000
+
+static void
+run (Rig *rig, TdTapeReader **follower, int poll_every)
+{
+  uint32_t key;
+
+  rig_start (rig, &(TdTapeWriterOptions){ .budget_bytes = BUDGET });
+  key = model_string (&rig->m, "loss");
+  for (int i = 0; i < N_ITERATIONS; i++)
+    {
+      TdRawReport *report;
+
+      model_begin (&rig->m);
+      report = model_record (&rig->m, TD_RAW_REPORT, 0, sizeof *report);
+      report->value = i;
+      report->key = key;
+      model_publish (&rig->m, report);
+      model_op (&rig->m, MODEL_LOSS, TD_TAPE_PHASE_FORWARD, 0, rig->m.parameter, 0);
+      if (i % 100 == 50)
+        model_op (&rig->m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig->m.parameter, 0);
+      model_end (&rig->m);
+      td_assembler_drain (rig->a, rig->ring);
+      if (poll_every == 0 || i % poll_every != 0)
+        continue;
+      td_tape_writer_flush (rig->w);
+      if (*follower == NULL)
+        *follower = td_tape_reader_open (rig->path, rig->error, sizeof rig->error);
+      assert_non_null (*follower);
+      td_tape_reader_poll (*follower);
+    }
+  rig_stop (rig, 0);
+}
+
+/* In order, each once. */
+static void
+check_order (TdTapeReader *r)
+{
+  TdTapeSummaries s = td_tape_reader_summaries (r);
+  uint64_t n;
+  const TdTapeReport *reports = td_tape_reader_reports (r, &n);
+
+  for (uint32_t i = 1; i < s.n; i++)
+    assert_true (s.rows[i].number > s.rows[i - 1].number);
+  for (uint64_t i = 1; i < n; i++)
+    assert_true (reports[i].iteration > reports[i - 1].iteration);
+  assert_int_equal (reports[n - 1].iteration, N_ITERATIONS - 1);
+  assert_int_equal (s.rows[s.n - 1].number, N_ITERATIONS - 1);
+}
+
+static void
+budget__keeps_the_newest_and_counts_all (void **state)
+{
+  Rig rig = { 0 };
+  TdTapeThinning t;
+  TdTapeSummaries s;
+  struct stat file;
+  const TdTapeIteration *it;
+
+  (void)state;
+  run (&rig, NULL, 0);
+  rig_read (&rig);
+  t = td_tape_reader_thinning (rig.r);
+  assert_int_equal (t.n_iterations, N_ITERATIONS);
+  assert_int_equal (t.n_operations, N_ITERATIONS + N_ITERATIONS / 100);
+  assert_int_equal (stat (rig.path, &file), 0);
+  assert_true (file.st_size <= BUDGET);
+  check_order (rig.r);
+  s = td_tape_reader_summaries (rig.r);
+  assert_true (t.stride > 1);
+  /* Evenly: nowhere is there a wider gap than between every n-th. */
+  assert_int_equal (s.rows[0].number, 0);
+  for (uint32_t i = 1; i < s.n; i++)
+    assert_true (s.rows[i].number - s.rows[i - 1].number <= t.stride);
+  /* The newest, without a gap. */
+  assert_true (t.n_whole > 30 && t.n_whole < t.n_iterations);
+  assert_true (N_ITERATIONS - t.first_whole > 30);
+  for (uint64_t number = t.first_whole; number < N_ITERATIONS; number++)
+    {
+      it = rig_load (&rig, number);
+      assert_int_equal (it->n_events, number % 100 == 50 ? 2 : 1);
+      td_tape_iteration_free (it);
+    }
+  rig_clear (&rig);
+}
+
+static void
+budget__counts_the_iterations_of_each_structure (void **state)
+{
+  Rig rig = { 0 };
+  uint64_t all = 0;
+
+  (void)state;
+  run (&rig, NULL, 0);
+  rig_read (&rig);
+  for (uint32_t i = 0; i < td_tape_reader_n_structures (rig.r); i++)
+    all += td_tape_reader_structure (rig.r, i)->n_iterations;
+  assert_int_equal (all, N_ITERATIONS);
+  rig_clear (&rig);
+}
+
+/* Curves cover the run from its first iteration to its last. */
+static void
+budget__thins_curves_evenly (void **state)
+{
+  Rig rig = { 0 };
+  uint64_t n, before = 0;
+  const TdTapeReport *reports;
+  TdTapeThinning t;
+
+  (void)state;
+  run (&rig, NULL, 0);
+  rig_read (&rig);
+  t = td_tape_reader_thinning (rig.r);
+  reports = td_tape_reader_reports (rig.r, &n);
+  assert_int_equal (reports[0].iteration, 0);
+  for (uint64_t i = 0; i < n; i++)
+    {
+      assert_true (reports[i].iteration - before <= t.stride);
+      before = reports[i].iteration;
+    }
+  assert_int_equal (before, N_ITERATIONS - 1);
+  rig_clear (&rig);
+}
+
+/* Who looks on sees each row once, though they are written again, and all that one sees who
+ * comes at the end. */
+static void
+budget__is_thinned_under_the_eyes_of_a_reader (void **state)
+{
+  static const int polls[] = { 1, 7, 600 };
+
+  (void)state;
+  for (unsigned k = 0; k < sizeof polls / sizeof *polls; k++)
+    {
+      Rig rig = { 0 };
+      TdTapeReader *follower = NULL;
+      TdTapeSummaries s;
+
+      run (&rig, &follower, polls[k]);
+      rig_read (&rig);
+      td_tape_reader_poll (follower);
+      check_order (follower);
+      s = td_tape_reader_summaries (rig.r);
+      for (uint32_t i = 0; i < s.n; i++)
+        assert_true (td_tape_reader_find (follower, s.rows[i].number) >= 0);
+      assert_int_equal (td_tape_reader_thinning (follower).n_iterations, N_ITERATIONS);
+      assert_int_equal (td_tape_reader_thinning (follower).first_whole,
+                        td_tape_reader_thinning (rig.r).first_whole);
+      td_tape_reader_free (follower);
+      rig_clear (&rig);
+      unlink (td_test_tmp ("t.tdtape"));
+    }
+}
+
+/* Texts that never repeat, findings in every iteration and notices cannot drive them out. */
+static void
+budget__is_not_used_up_by_texts_findings_and_notices (void **state)
+{
+  Rig rig = { .m = { .memory = true } };
+  char text[200];
+  TdTapeThinning t;
+  struct stat file;
+
+  (void)state;
+  rig_start (&rig, &(TdTapeWriterOptions){ .budget_bytes = BUDGET });
+  for (int i = 0; i < 3000; i++)
+    {
+      model_begin (&rig.m);
+      snprintf (text, sizeof text, "notice %d %0150d", i, i);
+      model_notice (&rig.m, TD_TAPE_NOTICE_ERROR, text);
+      for (int k = 0; k < i % 40; k++)
+        model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
+      model_end (&rig.m);
+      td_assembler_drain (rig.a, rig.ring);
+    }
+  rig_stop (&rig, 0);
+  rig_read (&rig);
+  t = td_tape_reader_thinning (rig.r);
+  assert_int_equal (t.n_iterations, 3000);
+  assert_true (t.first_whole < 2999);
+  assert_int_equal (stat (rig.path, &file), 0);
+  assert_true (file.st_size <= BUDGET);
+  rig_clear (&rig);
+}
+
+static void
+budget__says_on_the_tape_that_it_thinned (void **state)
+{
+  Rig rig = { 0 };
+  uint32_t told = 0;
+  TdTapeThinning t;
+  char text[200];
+
+  (void)state;
+  run (&rig, NULL, 0);
+  rig_read (&rig);
+  for (uint32_t i = 0; i < td_tape_reader_n_notices (rig.r); i++)
+    {
+      const TdTapeNotice *notice = td_tape_reader_notice (rig.r, i);
+
+      told += notice->kind == TD_TAPE_NOTICE_RECORDING
+              && strstr (td_tape_reader_string (rig.r, notice->text), "budget") != NULL;
+    }
+  assert_int_equal (told, 2);
+  t = td_tape_reader_thinning (rig.r);
+  td_tape_thinning_text (&t, text, sizeof text);
+  assert_non_null (strstr (text, "of 12000 are whole, the newest from"));
+  rig_clear (&rig);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (budget__keeps_the_newest_and_counts_all),
+    td_test (budget__counts_the_iterations_of_each_structure),
+    td_test (budget__thins_curves_evenly),
+    td_test (budget__is_thinned_under_the_eyes_of_a_reader),
+    td_test (budget__is_not_used_up_by_texts_findings_and_notices),
+    td_test (budget__says_on_the_tape_that_it_thinned),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}

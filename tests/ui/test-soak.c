@@ -1,0 +1,400 @@
+/* A user who does anything at any time: actions of the window and of the app, pages, keys, the
+ * pointer, sizes, dialogs opened and closed, while a program runs, stands, is killed or is let
+ * go. Nothing may be critical or a warning, and what a round leaves behind is nothing.
+ * TD_SOAK_SECONDS and TD_SOAK_SEED say how long and which; the seed of each round is printed,
+ * so that one can be done again. SPDX-License-Identifier: MIT */
+#include "ui-test.h"
+
+#include <execinfo.h>
+#include <gdk/x11/gdkx.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "settings/td-keys.h"
+
+#define SECONDS 25
+#define ROUND_US (6 * G_USEC_PER_SEC)
+#define TURNS 16 /* of the main loop between two actions, at most */
+/* What GTK keeps of fonts, icons and styles grows in the first rounds. */
+#define WARM_ROUNDS 10
+#define GROWN_BYTES (24 << 20)
+
+typedef struct
+{
+  GRand *random;
+  GOutputStream *pointer; /* to xdotool; NULL: there is none */
+  guint n_actions, n_keys, n_moves, n_sizes, n_dialogs, n_programs, n_rounds;
+} Soak;
+
+static gboolean verbose;
+static guint n_critical;
+/* GTK 4.8's own, of sizes between two frames, and of a popover whose window is on no monitor.
+ */
+static const char *const forgiven[]
+    = { "reported min width", "without a current allocation", "gdk_monitor_get_geometry" };
+
+/* A search goes on after a find: each is counted, with where it came from. */
+static GLogWriterOutput
+count_critical (GLogLevelFlags level, const GLogField *fields, gsize n, gpointer data)
+{
+  if (level & (G_LOG_LEVEL_CRITICAL | G_LOG_LEVEL_WARNING | G_LOG_LEVEL_ERROR))
+    {
+      void *frames[40];
+      g_autofree char *text = g_log_writer_format_fields (level, fields, n, FALSE);
+      for (guint i = 0; i < G_N_ELEMENTS (forgiven); i++)
+        if (strstr (text, forgiven[i]))
+          return G_LOG_WRITER_HANDLED;
+      fprintf (stderr, "%s\n", text);
+      backtrace_symbols_fd (frames, backtrace (frames, G_N_ELEMENTS (frames)), STDERR_FILENO);
+      n_critical++;
+      return G_LOG_WRITER_HANDLED;
+    }
+  return g_log_writer_default (level, fields, n, data);
+}
+
+static int
+below (Soak *soak, int n)
+{
+  return n > 0 ? g_rand_int_range (soak->random, 0, n) : 0;
+}
+
+static void
+note (const char *what, const char *detail)
+{
+  if (verbose)
+    g_printerr ("%s %s\n", what, detail ? detail : "");
+}
+
+/* ---- what a user does ---- */
+
+static const struct
+{
+  const char *action;
+  const char *parameters[14];
+} parameters[] = {
+  { "set-level", { "graph", "stats", "values", "much" } },
+  { "go-to", { "i=0&e=0", "i=3&e=7", "i=58", "i=1000000&e=9", "i=-4&e=-9", "tapedeck:?i=7" } },
+  { "expand-to", { "0", "1", "9", "-1", "x" } },
+  { "select", { "relu", "", "conv", "0123456789abcdef", "nothing of that name" } },
+  { "show-page",
+    { "debug", "memory", "gradients", "schedule", "curves", "compare", "filter", "source",
+      "log", "notes", "life", "timeline", "advice", "nowhere" } },
+  { "show-source", { "train.c:20", "train.c:0", "", "x" } },
+};
+
+static char *
+dup_parameter (Soak *soak, const char *action)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (parameters); i++)
+    {
+      int n = 0;
+      if (strcmp (action, parameters[i].action) != 0)
+        continue;
+      while (n < (int)G_N_ELEMENTS (parameters[i].parameters) && parameters[i].parameters[n])
+        n++;
+      return g_strdup (parameters[i].parameters[below (soak, n)]);
+    }
+  if (strcmp (action, "save-picture") == 0)
+    return g_strdup (td_test_tmp (below (soak, 2) ? "soak.svg" : "no-folder/soak.png"));
+  return g_strdup (td_test_tmp (below (soak, 2) ? "sample.tdtape" : "none.tdtape"));
+}
+
+/* Files are chosen by the desktop's dialog, which is not ours; the program ends with the test.
+ */
+static gboolean
+is_left_alone (const char *action)
+{
+  static const char *const names[]
+      = { "quit", "close", "open", "export", "save-copy", "compare-recording", "show-folder" };
+  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
+    if (strcmp (names[i], action) == 0)
+      return TRUE;
+  return FALSE;
+}
+
+static void
+do_action (Soak *soak, GActionGroup *group)
+{
+  g_auto (GStrv) names = g_action_group_list_actions (group);
+  const char *name = names[below (soak, (int)g_strv_length (names))];
+  const GVariantType *type = g_action_group_get_action_parameter_type (group, name);
+  if (is_left_alone (name) || !g_action_group_get_action_enabled (group, name)
+      || (type && !g_variant_type_equal (type, G_VARIANT_TYPE_STRING)))
+    return;
+  g_autofree char *parameter = type ? dup_parameter (soak, name) : NULL;
+  note (name, parameter);
+  g_action_group_activate_action (group, name,
+                                  parameter ? g_variant_new_string (parameter) : NULL);
+  soak->n_actions++;
+}
+
+G_GNUC_PRINTF (2, 3)
+static void
+tell_xdotool (Soak *soak, const char *format, ...)
+{
+  va_list list;
+  if (!soak->pointer)
+    return;
+  va_start (list, format);
+  g_autofree char *line = g_strdup_vprintf (format, list);
+  va_end (list);
+  note ("xdotool", line);
+  g_output_stream_write_all (soak->pointer, line, strlen (line), NULL, NULL, NULL);
+}
+
+static void
+move_pointer (Soak *soak)
+{
+  GtkWidget *window = GTK_WIDGET (ui_test_window ());
+  GdkSurface *surface = gtk_native_get_surface (GTK_NATIVE (window));
+  int x = below (soak, gtk_widget_get_width (window));
+  int y = below (soak, gtk_widget_get_height (window));
+  if (surface)
+    tell_xdotool (soak, "mousemove --window %lu %d %d\n",
+                  (gulong)gdk_x11_surface_get_xid (surface), x, y);
+  if (y > 50 && below (soak, 3) == 0) /* not on what closes the window */
+    tell_xdotool (soak, "click %d\n", 1 + below (soak, 7));
+  soak->n_moves++;
+}
+
+static void
+press_key (Soak *soak)
+{
+  static const char *const others[]
+      = { "Escape",    "Tab",  "Return", "Down", "Up", "Left", "Right",
+          "Page_Down", "Home", "End",    "a",    "7",  "space" };
+  guint n, keyval;
+  GdkModifierType modifiers;
+  const TdKey *row = &td_keys_table (&n)[below (soak, (int)n)];
+  g_auto (GStrv) words = g_strsplit (below (soak, 2) ? row->accels : row->single, " ", -1);
+  const char *word
+      = g_strv_length (words) ? words[below (soak, (int)g_strv_length (words))] : "";
+  const char *name = strrchr (row->action, '.');
+  if (!*word || below (soak, 3) == 0)
+    tell_xdotool (soak, "key %s\n", others[below (soak, G_N_ELEMENTS (others))]);
+  else if (name && !is_left_alone (name + 1)
+           && gtk_accelerator_parse (word, &keyval, &modifiers))
+    tell_xdotool (soak, "key %s%s%s%s\n", modifiers & GDK_CONTROL_MASK ? "ctrl+" : "",
+                  modifiers & GDK_ALT_MASK ? "alt+" : "",
+                  modifiers & GDK_SHIFT_MASK ? "shift+" : "", gdk_keyval_name (keyval));
+  soak->n_keys++;
+}
+
+static void
+change_size (Soak *soak)
+{
+  GtkWindow *window = GTK_WINDOW (ui_test_window ());
+  int kind = below (soak, 8);
+  if (kind == 0)
+    gtk_window_maximize (window);
+  else if (kind == 1)
+    gtk_window_unmaximize (window);
+  else if (kind == 2)
+    gtk_window_fullscreen (window);
+  else if (kind == 3)
+    gtk_window_unfullscreen (window);
+  else
+    gtk_window_set_default_size (window, 1024 + below (soak, 500), 600 + below (soak, 400));
+  note ("size", NULL);
+  soak->n_sizes++;
+}
+
+/* Every window but the test's own: dialogs, preferences, new windows. */
+static void
+close_others (Soak *soak)
+{
+  g_autoptr (GList) windows = gtk_window_list_toplevels ();
+  for (GList *l = windows; l; l = l->next)
+    if (l->data != ui_test_window () && gtk_widget_get_mapped (l->data))
+      {
+        note ("close", G_OBJECT_TYPE_NAME (l->data));
+        gtk_window_destroy (l->data);
+        soak->n_dialogs++;
+        return; /* it may have had others with it */
+      }
+}
+
+static void
+kill_models (void)
+{
+  g_autoptr (GDir) dir = g_dir_open (td_test_tmp (""), 0, NULL);
+  const char *name;
+  while (dir && (name = g_dir_read_name (dir)))
+    if (g_str_has_prefix (name, "pid-"))
+      {
+        g_autofree char *path = g_build_filename (td_test_tmp (""), name, NULL);
+        g_autofree char *text = NULL;
+        if (g_file_get_contents (path, &text, NULL, NULL) && atoi (text) > 1)
+          kill (atoi (text), SIGKILL);
+        unlink (path);
+      }
+}
+
+static void
+start_model (Soak *soak)
+{
+  static const char *const ends[] = { NULL, NULL, NULL, NULL, "exit3", "abort", "nan" };
+  g_autofree char *pid = g_strdup_printf ("pid-%u", soak->n_programs++);
+  const char *args[] = { td_test_tmp (pid), ends[below (soak, G_N_ELEMENTS (ends))], NULL };
+  g_autoptr (GFile) file = g_file_new_for_path (td_test_source ("tests/ui/models/train.c"));
+  g_auto (GStrv) environment = g_get_environ ();
+  kill_models ();
+  note ("start", args[1]);
+  td_window_set_launch (ui_test_window (), (const char *const *)environment, td_test_tmp (""));
+  td_window_run (ui_test_window (), file, args);
+}
+
+static void
+do_something (Soak *soak)
+{
+  int kind = below (soak, 100);
+  if (kind < 50)
+    do_action (soak, G_ACTION_GROUP (ui_test_window ()));
+  else if (kind < 53)
+    do_action (soak, G_ACTION_GROUP (ui_test_app ()));
+  else if (kind < 70)
+    move_pointer (soak);
+  else if (kind < 85)
+    press_key (soak);
+  else if (kind < 90)
+    change_size (soak);
+  else if (kind < 98)
+    close_others (soak);
+  else if (kind < 99)
+    start_model (soak);
+  else
+    {
+      note ("kill", NULL);
+      kill_models ();
+    }
+}
+
+/* ---- rounds ---- */
+
+/* Windows and recordings that were there and are not gone. */
+static guint n_windows, n_sessions;
+
+static void
+one_less (gpointer count, GObject *object)
+{
+  --*(guint *)count;
+}
+
+static void
+watch (gpointer object, guint *count)
+{
+  if (!object || g_object_get_data (object, "soak"))
+    return;
+  g_object_set_data (object, "soak", count);
+  g_object_weak_ref (object, one_less, count);
+  ++*count;
+}
+
+static gboolean
+wake (gpointer data)
+{
+  return G_SOURCE_CONTINUE;
+}
+
+static void
+run_loop (Soak *soak)
+{
+  for (int i = below (soak, TURNS); i > 0; i--)
+    g_main_context_iteration (NULL, below (soak, 4) == 0);
+}
+
+static gsize
+held_bytes (void)
+{
+  malloc_trim (0);
+  return mallinfo2 ().uordblks;
+}
+
+static void
+do_round (Soak *soak, guint32 seed)
+{
+  gint64 until = g_get_monotonic_time () + ROUND_US;
+  g_rand_set_seed (soak->random, seed);
+  ui_test_new_window ();
+  if (below (soak, 2))
+    start_model (soak);
+  else
+    ui_test_open_sample (NULL);
+  while (g_get_monotonic_time () < until)
+    {
+      run_loop (soak);
+      /* Alt+F4, or the answer to a question, has closed it */
+      if (g_list_find (gtk_application_get_windows (GTK_APPLICATION (ui_test_app ())),
+                       ui_test_window ())
+          == NULL)
+        {
+          ui_test_forget_window ();
+          return;
+        }
+      watch (ui_test_window (), &n_windows);
+      watch (ui_test_session (), &n_sessions);
+      do_something (soak);
+    }
+  tell_xdotool (soak, "key Escape\n");
+}
+
+static GSubprocess *
+start_xdotool (Soak *soak)
+{
+  GSubprocess *child
+      = g_subprocess_new (G_SUBPROCESS_FLAGS_STDIN_PIPE | G_SUBPROCESS_FLAGS_STDERR_SILENCE,
+                          NULL, "xdotool", "-", NULL);
+  soak->pointer = child ? g_subprocess_get_stdin_pipe (child) : NULL;
+  return child;
+}
+
+static void
+soak__nothing_is_critical_and_memory_is_flat (void **state)
+{
+  const char *seconds = g_getenv ("TD_SOAK_SECONDS"), *first = g_getenv ("TD_SOAK_SEED");
+  gint64 until
+      = g_get_monotonic_time () + (seconds ? atoi (seconds) : SECONDS) * G_USEC_PER_SEC;
+  guint32 seed = first ? (guint32)strtoul (first, NULL, 10) : 1;
+  Soak soak = { .random = g_rand_new () };
+  g_autoptr (GSubprocess) xdotool = start_xdotool (&soak);
+  guint timer = g_timeout_add (10, wake, NULL);
+  gsize warm = 0, held = 0;
+  verbose = g_getenv ("TD_SOAK_VERBOSE") != NULL;
+  for (; g_get_monotonic_time () < until; seed++)
+    {
+      print_message ("round %u: seed %u\n", ++soak.n_rounds, seed);
+      do_round (&soak, seed);
+      kill_models ();
+      ui_test_new_window ();
+      held = held_bytes ();
+      print_message ("  %u actions, %u keys, %u moves, %u sizes, %u dialogs, %u programs; "
+                     "%u windows, %u recordings left; %.1f MB\n",
+                     soak.n_actions, soak.n_keys, soak.n_moves, soak.n_sizes, soak.n_dialogs,
+                     soak.n_programs, n_windows, n_sessions, (double)held / 1e6);
+      if (soak.n_rounds == WARM_ROUNDS)
+        warm = held;
+    }
+  g_source_remove (timer);
+  if (warm)
+    assert_in_range (held, 0, warm + GROWN_BYTES);
+  assert_int_equal (n_critical, 0);
+  assert_true (soak.n_actions > 5);
+  if (xdotool)
+    g_subprocess_force_exit (xdotool);
+  g_rand_free (soak.random);
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = { ui_test (soak__nothing_is_critical_and_memory_is_flat) };
+  g_log_set_writer_func (count_critical, NULL, NULL);
+  ui_test_init (&argc, &argv);
+  if (!GDK_IS_X11_DISPLAY (gdk_display_get_default ()))
+    return 77;
+  td_test_program ("app/tapedeck");
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,104 @@
+/* The table of gradients, loaded around the playhead when it is looked at.
+ * SPDX-License-Identifier: MIT */
+#include "pages/td-gradients-page.h"
+
+#include "gradient/td-gradient.h"
+
+#define COLUMNS 40
+
+struct _TdGradientsPage
+{
+  TdPage parent;
+  TdGradientTable *table;
+};
+
+G_DEFINE_FINAL_TYPE (TdGradientsPage, td_gradients_page, TD_TYPE_PAGE)
+
+static TdGradientTable *
+get_table (TdPage *page)
+{
+  TdGradientsPage *self = TD_GRADIENTS_PAGE (page);
+  TdTapeReader *reader = td_page_get_reader (page);
+  TdIteration *iteration = td_page_get_iteration (page);
+  if (!reader)
+    return NULL;
+  if (!self->table)
+    self->table = td_gradient_table_new (reader);
+  td_gradient_table_load (self->table, reader,
+                          td_session_get_moment (td_page_get_session (page)).iteration,
+                          COLUMNS);
+  if (iteration && !td_iteration_is_complete (iteration))
+    td_gradient_table_add (self->table, iteration);
+  return self->table;
+}
+
+static TdScene *
+make_heatmap (TdPage *page, const TdPanelView *view)
+{
+  TdGradientTable *table = get_table (page);
+  return table ? td_gradient_scene (table, td_page_get_iteration (page), view) : NULL;
+}
+
+static TdScene *
+make_missing (TdPage *page, const TdPanelView *view)
+{
+  TdGradientTable *table = get_table (page);
+  return table ? td_gradient_scene_missing (table, view) : NULL;
+}
+
+/* A cell is a parameter in an iteration: it selects the one and goes to the other. */
+static TdPress
+press_heatmap (TdPage *page, const char *name, const TdSceneHit *hit, GtkWidget *view)
+{
+  if (!hit || hit->tag != TD_TAG_CELL || hit->row < 0)
+    return TD_PRESS_FOLLOW;
+  if (hit->key)
+    td_session_select (td_page_get_session (page), hit->key);
+  return TD_PRESS_AXIS;
+}
+
+static guint64
+key_of_cell (TdPage *page, const TdSceneHit *hit)
+{
+  TdGradientTable *table = TD_GRADIENTS_PAGE (page)->table;
+  gint64 row = hit->data + hit->row; /* the first on show, and which of those */
+  return hit->tag == TD_TAG_CELL && hit->row >= 0 && table
+                 && row < td_gradient_table_n_rows (table)
+             ? td_gradient_table_key (table, (guint)row)
+             : 0;
+}
+
+static const TdPicture pictures[] = {
+  { "heatmap", "Heatmap", "Gradient norms of parameters by iteration", make_heatmap,
+    press_heatmap },
+  { "missing", "Missing", "Parameters without a gradient", make_missing },
+};
+
+static void
+forget_session (TdPage *page)
+{
+  g_clear_pointer (&TD_GRADIENTS_PAGE (page)->table, td_gradient_table_free);
+}
+
+static void
+td_gradients_page_class_init (TdGradientsPageClass *klass)
+{
+  TdPageClass *class = TD_PAGE_CLASS (klass);
+  class->name = "gradients";
+  class->title = "Gradients";
+  class->pictures = pictures;
+  class->n_pictures = G_N_ELEMENTS (pictures);
+  class->forget_session = forget_session;
+  class->key_of = key_of_cell;
+}
+
+static void
+td_gradients_page_init (TdGradientsPage *self)
+{
+}
+
+TdPage *
+td_gradients_page_new (void)
+{
+  return g_object_new (TD_TYPE_GRADIENTS_PAGE, NULL);
+}

@@ -1,0 +1,279 @@
+/* GtkColumnView over a virtual list: a row object is made for what is on screen, from the
+ * summaries of the tape. A million iterations cost nothing.
+ * SPDX-License-Identifier: MIT */
+#include "pages/td-iterations-page.h"
+
+#include "scene/td-format.h"
+#include "widgets/td-index-list.h"
+
+struct _TdIterationsPage
+{
+  GtkWidget parent;
+  GtkWidget *scroller;
+  GtkColumnView *view;
+  TdIndexList *list;
+  GtkSingleSelection *selection;
+  TdSession *session;
+  gboolean syncing;
+  guint middle; /* an index and the number that it had: see iterations_changed */
+  gint64 middle_number;
+};
+
+G_DEFINE_FINAL_TYPE (TdIterationsPage, td_iterations_page, GTK_TYPE_WIDGET)
+
+static const TdTapeSummary *
+summary_of (TdIterationsPage *self, guint index)
+{
+  TdTapeReader *reader = td_session_get_reader (self->session);
+  if (!reader)
+    return NULL;
+  TdTapeSummaries summaries = td_tape_reader_summaries (reader);
+  return index < summaries.n ? &summaries.rows[index] : NULL;
+}
+
+static char *
+dup_number (TdIterationsPage *self, guint index)
+{
+  return g_strdup_printf ("%" G_GINT64_FORMAT,
+                          td_session_get_iteration_number (self->session, index));
+}
+
+static char *
+dup_peak (TdIterationsPage *self, guint index)
+{
+  char text[TD_FORMAT_SIZE];
+  const TdTapeSummary *summary = summary_of (self, index);
+  return g_strdup (summary ? td_format_bytes (text, summary->peak_bytes) : "");
+}
+
+static char *
+dup_time (TdIterationsPage *self, guint index)
+{
+  const TdTapeSummary *summary = summary_of (self, index);
+  return summary ? g_strdup_printf ("%.2f", (double)summary->duration_ns / 1e6)
+                 : g_strdup ("running");
+}
+
+static char *
+dup_chips (TdIterationsPage *self, guint index)
+{
+  static const struct
+  {
+    guint32 flag;
+    const char *words;
+  } chips[] = { { TD_TAPE_ITERATION_ERROR, "✕ error" },
+                { TD_TAPE_ITERATION_NAN, "✕ NaN" },
+                { TD_TAPE_ITERATION_INF, "▲ Inf" },
+                { TD_TAPE_ITERATION_GRAPH_CHANGED, "Δ graph" },
+                { TD_TAPE_ITERATION_NOT_STORED, "summary only" },
+                { TD_TAPE_ITERATION_PARTIAL, "cut off" } };
+  const TdTapeSummary *summary = summary_of (self, index);
+  GString *text = g_string_new (NULL);
+  for (guint i = 0; summary && i < G_N_ELEMENTS (chips); i++)
+    if (summary->flags & chips[i].flag)
+      g_string_append_printf (text, "%s%s", text->len ? "  " : "", chips[i].words);
+  return g_string_free (text, FALSE);
+}
+
+typedef struct
+{
+  const char *title;
+  char *(*text) (TdIterationsPage *self, guint index);
+  gboolean numeric, expand;
+} Column;
+
+static const Column columns[] = {
+  { "It.", dup_number, TRUE, FALSE },
+  { "Findings", dup_chips, FALSE, TRUE },
+  { "Peak", dup_peak, TRUE, FALSE },
+  { "ms", dup_time, TRUE, FALSE },
+};
+
+static void
+setup_cell (GtkListItemFactory *factory, GtkListItem *item, TdIterationsPage *self)
+{
+  const Column *column = g_object_get_data (G_OBJECT (factory), "column");
+  GtkWidget *label = gtk_label_new (NULL);
+  gtk_label_set_xalign (GTK_LABEL (label), column->numeric ? 1 : 0);
+  if (column->numeric)
+    gtk_widget_add_css_class (label, "numeric");
+  else
+    gtk_label_set_ellipsize (GTK_LABEL (label), PANGO_ELLIPSIZE_END);
+  gtk_list_item_set_child (item, label);
+}
+
+static void
+bind_cell (GtkListItemFactory *factory, GtkListItem *item, TdIterationsPage *self)
+{
+  const Column *column = g_object_get_data (G_OBJECT (factory), "column");
+  TdIndexRow *row = gtk_list_item_get_item (item);
+  if (!self->session || !row)
+    return;
+  g_autofree char *text = column->text (self, td_index_row_get (row));
+  gtk_label_set_text (GTK_LABEL (gtk_list_item_get_child (item)), text);
+}
+
+static void
+selected_changed (TdIterationsPage *self)
+{
+  guint position = gtk_single_selection_get_selected (self->selection);
+  if (self->syncing || !self->session || position == GTK_INVALID_LIST_POSITION)
+    return;
+  td_session_set_moment (self->session,
+                         td_session_get_iteration_number (self->session, position),
+                         td_session_get_moment (self->session).event);
+}
+
+static guint
+n_rows (TdIterationsPage *self)
+{
+  return g_list_model_get_n_items (G_LIST_MODEL (self->list));
+}
+
+/* Numbers grow with the index except after a restart of the count: guess, then look around. */
+static guint
+index_of (TdIterationsPage *self, gint64 number)
+{
+  guint n = n_rows (self);
+  gint64 first = n ? td_session_get_iteration_number (self->session, 0) : 0;
+  guint64 guess = number >= first ? (guint64)(number - first) : 0;
+  if (guess < n && td_session_get_iteration_number (self->session, (guint)guess) == number)
+    return (guint)guess;
+  for (guint i = n; i-- > 0;)
+    if (td_session_get_iteration_number (self->session, i) == number)
+      return i;
+  return GTK_INVALID_LIST_POSITION;
+}
+
+static void
+show_moment (TdIterationsPage *self)
+{
+  guint position = index_of (self, td_session_get_moment (self->session).iteration);
+  self->syncing = TRUE;
+  if (gtk_single_selection_get_selected (self->selection) != position)
+    {
+      gtk_single_selection_set_selected (self->selection, position);
+      if (position != GTK_INVALID_LIST_POSITION && gtk_widget_get_mapped (GTK_WIDGET (self)))
+        gtk_widget_activate_action (gtk_widget_get_last_child (GTK_WIDGET (self->view)),
+                                    "list.scroll-to-item", "u", position);
+    }
+  self->syncing = FALSE;
+}
+
+static gint64
+number_at (TdIterationsPage *self, guint i)
+{
+  return i < td_session_get_n_iterations (self->session)
+             ? td_session_get_iteration_number (self->session, i)
+             : -1;
+}
+
+static void
+iterations_changed (TdIterationsPage *self)
+{
+  guint old = n_rows (self), n = td_session_get_n_iterations (self->session);
+  guint middle = MIN (old, n) / 2;
+  gint64 number = n ? td_session_get_iteration_number (self->session, middle) : -1;
+  self->syncing = TRUE;
+  /* the last one may have been running and has its numbers now; when some were dropped out of a
+   * long list, all have moved */
+  guint from = MIN (old, n) ? MIN (old, n) - 1 : 0;
+  if (n < old || (old && number_at (self, self->middle) != self->middle_number))
+    from = 0;
+  self->middle = middle;
+  self->middle_number = number;
+  td_index_list_resize (self->list, n, from);
+  self->syncing = FALSE;
+  show_moment (self);
+}
+
+void
+td_iterations_page_set_session (TdIterationsPage *self, TdSession *session)
+{
+  if (self->session)
+    g_signal_handlers_disconnect_by_data (self->session, self);
+  g_set_object (&self->session, session);
+  self->middle = 0;
+  self->middle_number = -1;
+  self->syncing = TRUE;
+  td_index_list_reset (self->list, 0);
+  self->syncing = FALSE;
+  if (!session)
+    return;
+  g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (show_moment), self);
+  g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (iterations_changed),
+                            self);
+  iterations_changed (self);
+}
+
+guint
+td_iterations_page_get_n_rows (TdIterationsPage *self)
+{
+  return n_rows (self);
+}
+
+static void
+td_iterations_page_dispose (GObject *object)
+{
+  TdIterationsPage *self = TD_ITERATIONS_PAGE (object);
+  if (self->session)
+    td_iterations_page_set_session (self, NULL);
+  g_clear_pointer (&self->scroller, gtk_widget_unparent);
+  g_clear_object (&self->selection);
+  G_OBJECT_CLASS (td_iterations_page_parent_class)->dispose (object);
+}
+
+static void
+td_iterations_page_finalize (GObject *object)
+{
+  g_object_unref (TD_ITERATIONS_PAGE (object)->list);
+  G_OBJECT_CLASS (td_iterations_page_parent_class)->finalize (object);
+}
+
+static void
+td_iterations_page_class_init (TdIterationsPageClass *klass)
+{
+  G_OBJECT_CLASS (klass)->dispose = td_iterations_page_dispose;
+  G_OBJECT_CLASS (klass)->finalize = td_iterations_page_finalize;
+  gtk_widget_class_set_layout_manager_type (GTK_WIDGET_CLASS (klass), GTK_TYPE_BIN_LAYOUT);
+}
+
+static void
+td_iterations_page_init (TdIterationsPage *self)
+{
+  self->list = td_index_list_new ();
+  self->selection = gtk_single_selection_new (g_object_ref (G_LIST_MODEL (self->list)));
+  gtk_single_selection_set_autoselect (self->selection, FALSE);
+  gtk_single_selection_set_can_unselect (self->selection, TRUE);
+  g_signal_connect_swapped (self->selection, "notify::selected", G_CALLBACK (selected_changed),
+                            self);
+  self->view = GTK_COLUMN_VIEW (
+      gtk_column_view_new (g_object_ref (GTK_SELECTION_MODEL (self->selection))));
+  gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-dense");
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self->view), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  "Iterations of the recording", -1);
+  /* its rows take the focus through the list inside */
+  GtkWidget *list = gtk_widget_get_last_child (GTK_WIDGET (self->view));
+  gtk_accessible_update_property (GTK_ACCESSIBLE (list), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  "Iterations of the recording", -1);
+  for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
+    {
+      GtkListItemFactory *factory = gtk_signal_list_item_factory_new ();
+      g_object_set_data (G_OBJECT (factory), "column", (gpointer)&columns[i]);
+      g_signal_connect (factory, "setup", G_CALLBACK (setup_cell), self);
+      g_signal_connect (factory, "bind", G_CALLBACK (bind_cell), self);
+      GtkColumnViewColumn *column = gtk_column_view_column_new (columns[i].title, factory);
+      gtk_column_view_column_set_expand (column, columns[i].expand);
+      gtk_column_view_append_column (self->view, column);
+      g_object_unref (column);
+    }
+  self->scroller = gtk_scrolled_window_new ();
+  gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (self->scroller), GTK_WIDGET (self->view));
+  gtk_widget_set_parent (self->scroller, GTK_WIDGET (self));
+}
+
+GtkWidget *
+td_iterations_page_new (void)
+{
+  return g_object_new (TD_TYPE_ITERATIONS_PAGE, NULL);
+}

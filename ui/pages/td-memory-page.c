@@ -1,0 +1,202 @@
+/* What is in use, and the layout of the perspective (td-memory-page.ui), whose other parts are
+ * td-memory-growth.c and td-memory-oom.c. SPDX-License-Identifier: MIT */
+#include "pages/td-memory-page.h"
+
+#include "memory/td-memory.h"
+#include "pages/td-memory-growth.h"
+#include "pages/td-memory-oom.h"
+
+#define HISTORY_COLUMNS 400
+#define CARD_HEIGHT 140
+
+struct _TdMemoryPage
+{
+  TdPage parent;
+  TdMemoryProfile *profile, *previous;
+  gint64 previous_number;
+  TdMemoryHistory *history;
+  guint history_n; /* iterations there were when it was made */
+  TdMemoryGrowth *growth;
+  TdMemoryOom *oom;
+};
+
+G_DEFINE_FINAL_TYPE (TdMemoryPage, td_memory_page, TD_TYPE_PAGE)
+
+/* ---- what is computed ---- */
+
+static TdMemoryProfile *
+get_profile (TdMemoryPage *self)
+{
+  TdIteration *iteration = td_page_get_iteration (TD_PAGE (self));
+  if (!self->profile && iteration)
+    self->profile = td_memory_profile_new (iteration);
+  return self->profile;
+}
+
+/* The iteration before shows how it will go on where this one has not been yet. */
+static TdMemoryProfile *
+get_previous (TdMemoryPage *self)
+{
+  TdIteration *iteration = td_page_get_iteration (TD_PAGE (self));
+  gint64 wanted = td_iteration_get_number (iteration) - 1;
+  if (wanted < 0 || td_iteration_is_complete (iteration))
+    return NULL;
+  if (!self->previous && self->previous_number != wanted)
+    {
+      TdIteration *before
+          = td_session_load_iteration (td_page_get_session (TD_PAGE (self)), wanted, NULL);
+      if (before)
+        self->previous = td_memory_profile_new (before);
+      g_clear_pointer (&before, td_iteration_unref);
+      self->previous_number = wanted;
+    }
+  return self->previous;
+}
+
+static TdMemoryHistory *
+get_history (TdMemoryPage *self)
+{
+  TdTapeReader *reader = td_page_get_reader (TD_PAGE (self));
+  guint n = td_session_get_n_iterations (td_page_get_session (TD_PAGE (self)));
+  if (self->history && self->history_n == n)
+    return self->history;
+  g_clear_pointer (&self->history, td_memory_history_free);
+  if (reader)
+    self->history = td_memory_history_new (reader, HISTORY_COLUMNS);
+  self->history_n = n;
+  return self->history;
+}
+
+static void
+forget_moment (TdPage *page)
+{
+  TdMemoryPage *self = TD_MEMORY_PAGE (page);
+  g_clear_pointer (&self->profile, td_memory_profile_free);
+  g_clear_pointer (&self->previous, td_memory_profile_free);
+  self->previous_number = -1;
+}
+
+static void
+forget_session (TdPage *page)
+{
+  TdMemoryPage *self = TD_MEMORY_PAGE (page);
+  g_clear_pointer (&self->history, td_memory_history_free);
+  self->history_n = 0;
+}
+
+/* ---- pictures ---- */
+
+static TdScene *
+make_events (TdPage *page, const TdPanelView *view)
+{
+  TdMemoryPage *self = TD_MEMORY_PAGE (page);
+  return td_memory_scene_events (td_page_get_iteration (page), get_profile (self),
+                                 get_previous (self), 0, view);
+}
+
+static TdScene *
+make_iterations (TdPage *page, const TdPanelView *view)
+{
+  TdMemoryHistory *history = get_history (TD_MEMORY_PAGE (page));
+  return history ? td_memory_scene_iterations (history, view) : NULL;
+}
+
+static TdScene *
+make_blocks (TdPage *page, const TdPanelView *view)
+{
+  return td_memory_scene_blocks (td_page_get_iteration (page), view);
+}
+
+static const TdPicture pictures[] = {
+  { "events", "Events", "Memory by category over the events", make_events,
+    .axis = TD_AXIS_EVENTS },
+  { "iterations", "Iterations", "Memory by category over the iterations", make_iterations },
+  { "blocks", "Blocks", "Blocks of memory alive at the playhead", make_blocks },
+};
+
+/* ---- the perspective ---- */
+
+static void
+look (TdMemoryPage *self)
+{
+  td_memory_oom_look (self->oom);
+  td_memory_growth_look (self->growth);
+}
+
+/* Picture `name` of a page is the last of the card of that name. */
+static void
+fill_card (GtkBuilder *builder, TdPage *page, const char *name)
+{
+  GtkWidget *card = GTK_WIDGET (gtk_builder_get_object (builder, name));
+  GtkWidget *view = td_page_new_picture (page, name);
+  gtk_widget_set_vexpand (view, TRUE);
+  gtk_widget_set_size_request (view, -1, CARD_HEIGHT);
+  gtk_box_append (GTK_BOX (card), view);
+}
+
+GtkWidget *
+td_memory_page_new_perspective (TdMemoryPage *self)
+{
+  g_autoptr (GtkBuilder) builder
+      = gtk_builder_new_from_resource ("/io/github/tapedeck/Tapedeck/pages/td-memory-page.ui");
+  GtkWidget *perspective = GTK_WIDGET (gtk_builder_get_object (builder, "perspective"));
+  td_memory_growth_build (self->growth, builder);
+  td_memory_oom_build (self->oom, builder);
+  for (guint i = 0; i < G_N_ELEMENTS (pictures); i++)
+    fill_card (builder, TD_PAGE (self), pictures[i].name);
+  fill_card (builder, TD_PAGE (self->growth), "growth");
+  fill_card (builder, TD_PAGE (self->growth), "holders");
+  g_signal_connect_object (perspective, "map", G_CALLBACK (look), self,
+                           G_CONNECT_SWAPPED | G_CONNECT_AFTER);
+  g_object_force_floating (g_object_ref (G_OBJECT (perspective))); /* the builder goes */
+  return perspective;
+}
+
+/* ---- life ---- */
+
+/* Its parts follow the session that the page follows. */
+static void
+session_changed (TdPage *page)
+{
+  TdMemoryPage *self = TD_MEMORY_PAGE (page);
+  TdSession *session = td_page_get_session (page);
+  td_page_set_session (TD_PAGE (self->growth), session);
+  td_page_set_session (TD_PAGE (self->oom), session);
+}
+
+static void
+td_memory_page_finalize (GObject *object)
+{
+  TdMemoryPage *self = TD_MEMORY_PAGE (object);
+  g_object_unref (self->growth);
+  g_object_unref (self->oom);
+  G_OBJECT_CLASS (td_memory_page_parent_class)->finalize (object);
+}
+
+static void
+td_memory_page_class_init (TdMemoryPageClass *klass)
+{
+  TdPageClass *class = TD_PAGE_CLASS (klass);
+  G_OBJECT_CLASS (klass)->finalize = td_memory_page_finalize;
+  class->name = "memory";
+  class->title = "Memory";
+  class->pictures = pictures;
+  class->n_pictures = G_N_ELEMENTS (pictures);
+  class->forget_moment = forget_moment;
+  class->forget_session = forget_session;
+  class->session_changed = session_changed;
+}
+
+static void
+td_memory_page_init (TdMemoryPage *self)
+{
+  self->previous_number = -1;
+  self->growth = td_memory_growth_new ();
+  self->oom = td_memory_oom_new ();
+}
+
+TdPage *
+td_memory_page_new (void)
+{
+  return g_object_new (TD_TYPE_MEMORY_PAGE, NULL);
+}

@@ -1,0 +1,475 @@
+/* The tree of an iteration. Children of all groups are sorted out once; row objects are made
+ * for what a list shows.
+ * SPDX-License-Identifier: MIT */
+#include "pages/td-outline-model.h"
+
+#include <string.h>
+
+#include "scene/td-format.h"
+
+/* One child of a group: a group (>= 0) or an event (stored as -1 - event). */
+typedef gint32 Child;
+
+struct _TdOutlineModel
+{
+  GObject parent;
+  TdIteration *iteration;
+  TdVizGraph *graph; /* borrowed from the iteration */
+  const TdVizGroup *groups;
+  guint n_groups;
+  guint32 *first; /* of each group, into children; n_groups + 1 entries */
+  Child *children;
+};
+
+struct _TdOutlineRow
+{
+  GObject parent;
+  TdOutlineModel *model;
+  TdOutlineKind kind;
+  gint group; /* of a group */
+  gint event; /* of the others */
+  gint var;   /* of in and out */
+};
+
+/* The list of one row's children. */
+#define TD_TYPE_OUTLINE_LIST (td_outline_list_get_type ())
+G_DECLARE_FINAL_TYPE (TdOutlineList, td_outline_list, TD, OUTLINE_LIST, GObject)
+
+struct _TdOutlineList
+{
+  GObject parent;
+  TdOutlineModel *model;
+  gint group;
+  gint event; /* >= 0: in and out of this event */
+};
+
+static void outline_list_iface_init (GListModelInterface *iface);
+
+G_DEFINE_FINAL_TYPE (TdOutlineModel, td_outline_model, G_TYPE_OBJECT)
+G_DEFINE_FINAL_TYPE (TdOutlineRow, td_outline_row, G_TYPE_OBJECT)
+G_DEFINE_FINAL_TYPE_WITH_CODE (TdOutlineList, td_outline_list, G_TYPE_OBJECT,
+                               G_IMPLEMENT_INTERFACE (G_TYPE_LIST_MODEL,
+                                                      outline_list_iface_init))
+
+/* ---- model ---- */
+
+static gint
+first_event_of (TdOutlineModel *self, gint group)
+{
+  gint first = G_MAXINT;
+  for (int lane = 0; lane < TD_N_LANES; lane++)
+    {
+      guint n;
+      const gint32 *members = td_viz_graph_get_members (self->graph, (guint)group, lane, &n);
+      if (n)
+        first = MIN (first, members[0]);
+    }
+  return first;
+}
+
+static gint
+last_event_of (TdOutlineModel *self, gint group)
+{
+  gint last = -1;
+  for (int lane = 0; lane < TD_N_LANES; lane++)
+    {
+      guint n;
+      const gint32 *members = td_viz_graph_get_members (self->graph, (guint)group, lane, &n);
+      if (n)
+        last = MAX (last, members[n - 1]);
+    }
+  return last;
+}
+
+typedef struct
+{
+  gint32 group; /* it is a child of */
+  gint32 order; /* its first event */
+  Child child;
+} Entry;
+
+static int
+compare_entries (gconstpointer a, gconstpointer b)
+{
+  const Entry *x = a, *y = b;
+  if (x->group != y->group)
+    return x->group < y->group ? -1 : 1;
+  return (x->order > y->order) - (x->order < y->order);
+}
+
+static void
+sort_out_children (TdOutlineModel *self)
+{
+  guint n_events = td_iteration_get_n_events (self->iteration);
+  GArray *entries = g_array_sized_new (FALSE, FALSE, sizeof (Entry), n_events + self->n_groups);
+  for (guint g = 1; g < self->n_groups; g++)
+    {
+      Entry entry = { self->groups[g].parent, first_event_of (self, (gint)g), (Child)g };
+      g_array_append_val (entries, entry);
+    }
+  for (guint e = 0; e < n_events; e++)
+    {
+      Entry entry = { td_viz_graph_get_event_group (self->graph, e), (gint32)e, -1 - (Child)e };
+      g_array_append_val (entries, entry);
+    }
+  g_array_sort (entries, compare_entries);
+  self->first = g_new0 (guint32, self->n_groups + 1);
+  self->children = g_new (Child, entries->len + 1);
+  for (guint i = 0; i < entries->len; i++)
+    {
+      Entry *entry = &g_array_index (entries, Entry, i);
+      self->children[i] = entry->child;
+      self->first[MAX (entry->group, 0) + 1] = i + 1;
+    }
+  for (guint g = 1; g <= self->n_groups; g++)
+    self->first[g] = MAX (self->first[g], self->first[g - 1]);
+  g_array_unref (entries);
+}
+
+static void
+take_iteration (TdOutlineModel *self, TdIteration *iteration)
+{
+  td_iteration_ref (iteration);
+  g_clear_pointer (&self->iteration, td_iteration_unref);
+  self->iteration = iteration;
+  self->graph = td_iteration_get_graph (iteration);
+  self->groups = td_viz_graph_get_groups (self->graph, &self->n_groups);
+}
+
+TdOutlineModel *
+td_outline_model_new (TdIteration *iteration)
+{
+  TdOutlineModel *self = g_object_new (TD_TYPE_OUTLINE_MODEL, NULL);
+  take_iteration (self, iteration);
+  sort_out_children (self);
+  return self;
+}
+
+gboolean
+td_outline_model_update (TdOutlineModel *self, TdIteration *iteration)
+{
+  const TdTapeIteration *old = td_iteration_get_tape (self->iteration);
+  const TdTapeIteration *new = td_iteration_get_tape (iteration);
+  if (self->iteration == iteration)
+    return TRUE;
+  if (!old->fingerprint || old->fingerprint != new->fingerprint
+      || old->n_events != new->n_events)
+    return FALSE;
+  take_iteration (self, iteration);
+  return TRUE;
+}
+
+TdIteration *
+td_outline_model_get_iteration (TdOutlineModel *self)
+{
+  return self->iteration;
+}
+
+static GListModel *
+new_list (TdOutlineModel *self, gint group, gint event)
+{
+  TdOutlineList *list = g_object_new (TD_TYPE_OUTLINE_LIST, NULL);
+  list->model = g_object_ref (self);
+  list->group = group;
+  list->event = event;
+  return G_LIST_MODEL (list);
+}
+
+GListModel *
+td_outline_model_get_roots (TdOutlineModel *self)
+{
+  return new_list (self, 0, -1);
+}
+
+static void
+prepend_position (GArray *path, TdOutlineModel *self, gint group, Child child)
+{
+  for (guint32 i = self->first[group]; i < self->first[group + 1]; i++)
+    if (self->children[i] == child)
+      {
+        guint position = i - self->first[group];
+        g_array_prepend_val (path, position);
+      }
+}
+
+GArray *
+td_outline_model_find_group (TdOutlineModel *self, gint group)
+{
+  GArray *path = g_array_new (FALSE, FALSE, sizeof (guint));
+  for (gint g = group; g > 0 && (guint)g < self->n_groups; g = self->groups[g].parent)
+    prepend_position (path, self, self->groups[g].parent, g);
+  return path;
+}
+
+GArray *
+td_outline_model_find_event (TdOutlineModel *self, gint event)
+{
+  if (event < 0 || (guint)event >= td_iteration_get_n_events (self->iteration))
+    return g_array_new (FALSE, FALSE, sizeof (guint));
+  gint group = td_viz_graph_get_event_group (self->graph, (guint)event);
+  GArray *path = td_outline_model_find_group (self, group);
+  GArray *last = g_array_new (FALSE, FALSE, sizeof (guint));
+  prepend_position (last, self, MAX (group, 0), -1 - event);
+  g_array_append_vals (path, last->data, last->len);
+  g_array_unref (last);
+  return path;
+}
+
+static void
+td_outline_model_finalize (GObject *object)
+{
+  TdOutlineModel *self = TD_OUTLINE_MODEL (object);
+  g_clear_pointer (&self->iteration, td_iteration_unref);
+  g_free (self->first);
+  g_free (self->children);
+  G_OBJECT_CLASS (td_outline_model_parent_class)->finalize (object);
+}
+
+static void
+td_outline_model_class_init (TdOutlineModelClass *klass)
+{
+  G_OBJECT_CLASS (klass)->finalize = td_outline_model_finalize;
+}
+
+static void
+td_outline_model_init (TdOutlineModel *self)
+{
+}
+
+/* ---- rows ---- */
+
+static const TdTapeEvent *
+event_of (TdOutlineRow *row)
+{
+  const TdTapeIteration *tape = td_iteration_get_tape (row->model->iteration);
+  return row->event >= 0 && (guint32)row->event < tape->n_events ? &tape->events[row->event]
+                                                                 : NULL;
+}
+
+TdOutlineKind
+td_outline_row_get_kind (TdOutlineRow *row)
+{
+  return row->kind;
+}
+
+guint64
+td_outline_row_get_key (TdOutlineRow *row)
+{
+  const TdTapeEvent *event = event_of (row);
+  if (row->kind == TD_OUTLINE_GROUP)
+    return row->model->groups[row->group].key;
+  if (row->kind == TD_OUTLINE_EVENT)
+    return event ? event->key : 0;
+  return td_iteration_get_tape (row->model->iteration)->vars[row->var].key;
+}
+
+gint
+td_outline_row_get_event (TdOutlineRow *row)
+{
+  if (row->kind != TD_OUTLINE_GROUP)
+    return row->event;
+  gint first = first_event_of (row->model, row->group);
+  return first == G_MAXINT ? -1 : first;
+}
+
+gint
+td_outline_row_get_last_event (TdOutlineRow *row)
+{
+  return row->kind == TD_OUTLINE_GROUP ? last_event_of (row->model, row->group) : row->event;
+}
+
+static char *
+dup_var_name (TdOutlineRow *row)
+{
+  TdIteration *iteration = row->model->iteration;
+  const TdTapeVar *var = &td_iteration_get_tape (iteration)->vars[row->var];
+  g_autofree char *name
+      = g_utf8_make_valid (td_iteration_get_var_name (iteration, (guint)row->var), -1);
+  g_autofree char *shape = td_iteration_dup_shape (iteration, (guint)row->var, TRUE);
+  const char *from = "";
+  if (!*name && row->kind == TD_OUTLINE_IN && var->producer >= 0)
+    from = td_iteration_get_op_name (iteration, (guint)var->producer);
+  return g_strdup_printf ("%s %s%s%s %s", row->kind == TD_OUTLINE_IN ? "in" : "out", name,
+                          *from ? "from " : "", from, shape);
+}
+
+/* "convolution_2d_grad_W" beside its "convolution_2d" is "grad_W", as in the picture. */
+static char *
+dup_event_name (TdOutlineRow *row)
+{
+  TdIteration *iteration = row->model->iteration;
+  const char *name = td_iteration_get_op_name (iteration, (guint)row->event);
+  gint twin = td_iteration_get_forward (iteration, (guint)row->event);
+  const char *base = twin >= 0 && twin != row->event
+                         ? td_iteration_get_op_name (iteration, (guint)twin)
+                         : "";
+  gsize n = strlen (base);
+  if (n && strncmp (name, base, n) == 0 && g_str_has_prefix (name + n, "_grad_"))
+    name += n + 1;
+  return g_utf8_make_valid (name, -1);
+}
+
+char *
+td_outline_row_dup_name (TdOutlineRow *row)
+{
+  if (row->kind == TD_OUTLINE_GROUP)
+    return g_utf8_make_valid (row->model->groups[row->group].name, -1);
+  if (row->kind == TD_OUTLINE_EVENT)
+    return dup_event_name (row);
+  return dup_var_name (row);
+}
+
+/* What an operation keeps for backward: the sum of its retained inputs and outputs. */
+static guint64
+saved_bytes (TdOutlineRow *row)
+{
+  const TdTapeIteration *tape = td_iteration_get_tape (row->model->iteration);
+  const TdTapeEvent *event = event_of (row);
+  guint64 bytes = 0;
+  if (!event || event->phase != TD_TAPE_PHASE_FORWARD)
+    return 0;
+  for (guint i = 0; i < event->n_in; i++)
+    if (event->retained_in & (1u << MIN (i, 31)))
+      bytes += tape->vars[tape->ins[event->first_in + i]].bytes;
+  return bytes;
+}
+
+char *
+td_outline_row_dup_bytes (TdOutlineRow *row)
+{
+  guint64 bytes = 0;
+  if (row->kind == TD_OUTLINE_GROUP)
+    bytes = row->model->groups[row->group].saved_bytes;
+  else if (row->kind == TD_OUTLINE_EVENT)
+    bytes = saved_bytes (row);
+  else
+    bytes = td_iteration_get_tape (row->model->iteration)->vars[row->var].bytes;
+  char text[TD_FORMAT_SIZE];
+  return g_strdup (bytes ? td_format_bytes (text, bytes) : "");
+}
+
+/* The column says "ms": numbers that line up compare better than numbers with units. */
+static char *
+dup_ms (guint64 ns)
+{
+  return g_strdup_printf (ns < 10000000 ? "%.2f" : "%.1f", (double)ns / 1e6);
+}
+
+char *
+td_outline_row_dup_time (TdOutlineRow *row)
+{
+  const TdTapeIteration *tape = td_iteration_get_tape (row->model->iteration);
+  if (row->kind == TD_OUTLINE_GROUP)
+    return dup_ms (row->model->groups[row->group].time_ns);
+  if (row->kind == TD_OUTLINE_EVENT && event_of (row)
+      && (guint)row->event < td_iteration_get_n_run (row->model->iteration))
+    return dup_ms (tape->event_duration_ns[row->event]);
+  return g_strdup ("");
+}
+
+GListModel *
+td_outline_row_get_children (TdOutlineRow *row)
+{
+  if (row->kind == TD_OUTLINE_GROUP)
+    return new_list (row->model, row->group, -1);
+  if (row->kind == TD_OUTLINE_EVENT)
+    return new_list (row->model, -1, row->event);
+  return NULL;
+}
+
+static void
+td_outline_row_finalize (GObject *object)
+{
+  g_clear_object (&TD_OUTLINE_ROW (object)->model);
+  G_OBJECT_CLASS (td_outline_row_parent_class)->finalize (object);
+}
+
+static void
+td_outline_row_class_init (TdOutlineRowClass *klass)
+{
+  G_OBJECT_CLASS (klass)->finalize = td_outline_row_finalize;
+}
+
+static void
+td_outline_row_init (TdOutlineRow *row)
+{
+}
+
+/* ---- lists of children ---- */
+
+static const TdTapeEvent *
+list_event (TdOutlineList *list)
+{
+  const TdTapeIteration *tape = td_iteration_get_tape (list->model->iteration);
+  return (guint32)list->event < tape->n_events ? &tape->events[list->event] : NULL;
+}
+
+static GType
+outline_list_get_item_type (GListModel *model)
+{
+  return TD_TYPE_OUTLINE_ROW;
+}
+
+static guint
+outline_list_get_n_items (GListModel *model)
+{
+  TdOutlineList *list = TD_OUTLINE_LIST (model);
+  if (list->event >= 0)
+    {
+      const TdTapeEvent *event = list_event (list);
+      return event ? (guint)event->n_in + event->n_out : 0;
+    }
+  return list->model->first[list->group + 1] - list->model->first[list->group];
+}
+
+static gpointer
+outline_list_get_item (GListModel *model, guint position)
+{
+  TdOutlineList *list = TD_OUTLINE_LIST (model);
+  if (position >= outline_list_get_n_items (model))
+    return NULL;
+  TdOutlineRow *row = g_object_new (TD_TYPE_OUTLINE_ROW, NULL);
+  row->model = g_object_ref (list->model);
+  row->event = list->event;
+  if (list->event >= 0)
+    {
+      const TdTapeIteration *tape = td_iteration_get_tape (list->model->iteration);
+      const TdTapeEvent *event = list_event (list);
+      row->kind = position < event->n_in ? TD_OUTLINE_IN : TD_OUTLINE_OUT;
+      row->var = (gint)(position < event->n_in
+                            ? tape->ins[event->first_in + position]
+                            : tape->outs[event->first_out + position - event->n_in]);
+      return row;
+    }
+  Child child = list->model->children[list->model->first[list->group] + position];
+  row->kind = child >= 0 ? TD_OUTLINE_GROUP : TD_OUTLINE_EVENT;
+  row->group = child;
+  row->event = child >= 0 ? -1 : -1 - child;
+  return row;
+}
+
+static void
+outline_list_iface_init (GListModelInterface *iface)
+{
+  iface->get_item_type = outline_list_get_item_type;
+  iface->get_n_items = outline_list_get_n_items;
+  iface->get_item = outline_list_get_item;
+}
+
+static void
+td_outline_list_finalize (GObject *object)
+{
+  g_clear_object (&TD_OUTLINE_LIST (object)->model);
+  G_OBJECT_CLASS (td_outline_list_parent_class)->finalize (object);
+}
+
+static void
+td_outline_list_class_init (TdOutlineListClass *klass)
+{
+  G_OBJECT_CLASS (klass)->finalize = td_outline_list_finalize;
+}
+
+static void
+td_outline_list_init (TdOutlineList *list)
+{
+}

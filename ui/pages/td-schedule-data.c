@@ -1,0 +1,134 @@
+/* The models of the Schedule page, each computed at most once per change and only when a
+ * picture asks for it. SPDX-License-Identifier: MIT */
+#include "pages/td-schedule-data.h"
+
+void
+td__schedule_forget (TdScheduleData *data, gboolean all)
+{
+  g_clear_pointer (&data->schedule, td_schedule_free);
+  g_clear_pointer (&data->advice, g_free);
+  g_clear_pointer (&data->statics, td_statics_free);
+  g_clear_pointer (&data->gantt, td_gantt_free);
+  if (!all)
+    return;
+  g_clear_pointer (&data->staticness, td_staticness_free);
+  data->staticness_n = 0;
+  data->chain_id = data->schedule_id = data->cursor = 0;
+}
+
+TdSchedule *
+td__schedule_get_schedule (TdScheduleData *data)
+{
+  TdTapeReader *reader = td_page_get_reader (data->page);
+  TdIteration *iteration = td_page_get_iteration (data->page);
+  if (!data->schedule && iteration)
+    {
+      data->schedule = td_schedule_new (td_page_get_expected (data->page));
+      if (reader)
+        data->advice = td_schedule_advice (reader, td_iteration_get_number (iteration),
+                                           td_schedule_count_replayed (iteration));
+    }
+  return data->schedule;
+}
+
+TdStatics *
+td__schedule_get_statics (TdScheduleData *data, guint *chain)
+{
+  TdTapeReader *reader = td_page_get_reader (data->page);
+  TdIteration *iteration = td_page_get_iteration (data->page);
+
+  if (!data->statics && reader && iteration)
+    data->statics = td_statics_new (reader, iteration);
+  if (!data->statics)
+    return NULL;
+  *chain = td_statics_busiest (data->statics);
+  for (guint i = 0; i < data->statics->n_chains; i++)
+    if (data->statics->chains[i].chain->id == data->chain_id)
+      *chain = i;
+  if (data->schedule_id > 0)
+    td_statics_choose (data->statics, *chain, data->schedule_id);
+  return data->statics;
+}
+
+/* While a program runs the advice is made anew when a tenth has come to it: it reads structures
+ * of the whole tape. */
+TdStaticness *
+td__schedule_get_staticness (TdScheduleData *data)
+{
+  TdTapeReader *reader = td_page_get_reader (data->page);
+  guint n = td_session_get_n_iterations (td_page_get_session (data->page));
+  if (reader && (!data->staticness || n > data->staticness_n + data->staticness_n / 10))
+    {
+      g_clear_pointer (&data->staticness, td_staticness_free);
+      data->staticness = td_staticness_new (reader);
+      data->staticness_n = n;
+    }
+  return data->staticness;
+}
+
+TdGantt *
+td__schedule_get_gantt (TdScheduleData *data)
+{
+  TdIteration *iteration = td_page_get_iteration (data->page);
+  if (!data->gantt && iteration)
+    data->gantt = td_gantt_new (iteration);
+  return data->gantt;
+}
+
+/* ---- which chain is on show ---- */
+
+void
+td__schedule_choose (TdScheduleData *data, guint chain_id, guint schedule_id)
+{
+  data->chain_id = chain_id;
+  data->schedule_id = schedule_id;
+  data->cursor = 0;
+  g_clear_pointer (&data->statics, td_statics_free);
+  td_page_refresh (data->page);
+}
+
+gboolean
+td__schedule_step_chain (TdScheduleData *data, int direction)
+{
+  guint chain;
+  TdStatics *statics = td__schedule_get_statics (data, &chain);
+  if (!statics || statics->n_chains < 2)
+    return FALSE;
+  guint next = (chain + statics->n_chains + (direction < 0 ? -1u : 1u)) % statics->n_chains;
+  td__schedule_choose (data, statics->chains[next].chain->id, 0);
+  return TRUE;
+}
+
+gboolean
+td__schedule_step_schedule (TdScheduleData *data, int direction)
+{
+  guint chain, at = 0;
+  TdStatics *statics = td__schedule_get_statics (data, &chain);
+  if (!statics)
+    return FALSE;
+  g_autoptr (GArray) ids = td_statics_list_schedules (&statics->chains[chain]);
+  if (ids->len < 2)
+    return FALSE;
+  while (at < ids->len && g_array_index (ids, guint, at) != statics->chains[chain].schedule)
+    at++;
+  guint next = at >= ids->len ? 0 : (at + ids->len + (direction < 0 ? -1u : 1u)) % ids->len;
+  td__schedule_choose (data, statics->chains[chain].chain->id,
+                       g_array_index (ids, guint, next));
+  return TRUE;
+}
+
+void
+td__schedule_follow (TdScheduleData *data)
+{
+  guint n, chain;
+  TdIteration *iteration = td_page_get_iteration (data->page);
+  const guint64 *keys = td_session_get_selection (td_page_get_session (data->page), &n);
+  gint event = n && iteration ? td_iteration_find_event (iteration, keys[0]) : -1;
+  const TdReplayed *replayed
+      = event >= 0 ? td_iteration_get_replayed (iteration, (guint)event) : NULL;
+  TdStatics *statics = replayed ? td__schedule_get_statics (data, &chain) : NULL;
+  if (statics
+      && (statics->chains[chain].chain->id != replayed->chain
+          || statics->chains[chain].schedule != replayed->schedule))
+    td__schedule_choose (data, replayed->chain, replayed->schedule);
+}

@@ -1,0 +1,44 @@
+/* What the pictures of the Schedule page are made of, and what is chosen there. For the files
+ * of that page. SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "pages/td-page.h"
+#include "schedule/td-gantt.h"
+#include "schedule/td-schedule.h"
+#include "schedule/td-staticness.h"
+#include "schedule/td-statics.h"
+
+typedef struct
+{
+  TdPage *page; /* that it is the data of */
+  TdSchedule *schedule;
+  char *advice;
+  TdStatics *statics;
+  TdGantt *gantt;
+  TdStaticness *staticness;
+  guint staticness_n; /* iterations there were when it was made */
+
+  guint chain_id, schedule_id; /* chosen of static chains; 0: the busiest, its last */
+  gboolean picking;            /* the selection is being set from a row */
+  guint cursor;                /* row of the static schedule, plus 1; 0: none */
+} TdScheduleData;
+
+/** Drop what was computed of the iteration, or (`all`) of the recording. */
+void td__schedule_forget (TdScheduleData *data, gboolean all);
+
+/* Each is computed when it is first asked for; NULL: there is nothing to compute it of. Owner:
+ * the data. */
+TdSchedule *td__schedule_get_schedule (TdScheduleData *data);
+TdGantt *td__schedule_get_gantt (TdScheduleData *data);
+TdStaticness *td__schedule_get_staticness (TdScheduleData *data);
+/** Return the static chains with the chosen schedule, and which chain is on show. */
+TdStatics *td__schedule_get_statics (TdScheduleData *data, guint *chain);
+
+/** Show a chain and one of its schedules (0: its last). */
+void td__schedule_choose (TdScheduleData *data, guint chain_id, guint schedule_id);
+/** Show the chain and the schedule that the selected operation was replayed from, if it was. */
+void td__schedule_follow (TdScheduleData *data);
+/** Show the chain, or schedule of the chain on show, after (1) or before (-1) that one. FALSE:
+ * there is one at most. */
+gboolean td__schedule_step_chain (TdScheduleData *data, int direction);
+gboolean td__schedule_step_schedule (TdScheduleData *data, int direction);

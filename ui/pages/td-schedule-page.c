@@ -1,0 +1,192 @@
+/* The pictures of the page; its models are in td-schedule-data.c, its lists in
+ * td-schedule-rows.c, the bar above the static chains in td-schedule-static.c.
+ * SPDX-License-Identifier: MIT */
+#include "pages/td-schedule-page.h"
+
+#include <string.h>
+
+#include "pages/td-schedule-rows.h"
+#include "pages/td-schedule-static.h"
+#include "schedule/td-advice-scene.h"
+
+struct _TdSchedulePage
+{
+  TdPage parent;
+  TdScheduleData data;
+  GtkWidget *static_bar; /* weak; NULL: nobody shows that picture */
+};
+
+G_DEFINE_FINAL_TYPE (TdSchedulePage, td_schedule_page, TD_TYPE_PAGE)
+
+static TdScheduleData *
+data_of (TdPage *page)
+{
+  return &TD_SCHEDULE_PAGE (page)->data;
+}
+
+/* ---- pictures ---- */
+
+static TdScene *
+make_order (TdPage *page, const TdPanelView *view)
+{
+  TdScheduleData *data = data_of (page);
+  TdSchedule *schedule = td__schedule_get_schedule (data);
+  return schedule ? td_schedule_scene (schedule, data->advice, view) : NULL;
+}
+
+static TdScene *
+make_static (TdPage *page, const TdPanelView *view)
+{
+  guint chain;
+  TdStatics *statics = td__schedule_get_statics (data_of (page), &chain);
+
+  return statics ? td_statics_scene (statics, chain, view)
+                 : td_panel_message (view, "No static chain",
+                                     "td_static_new makes one; its schedule appears here.");
+}
+
+static TdScene *
+make_timeline (TdPage *page, const TdPanelView *view)
+{
+  return td_timeline_scene (td_page_get_iteration (page), view);
+}
+
+static TdScene *
+make_advice (TdPage *page, const TdPanelView *view)
+{
+  TdStaticness *staticness = td__schedule_get_staticness (data_of (page));
+  return staticness ? td_advice_scene (staticness, view) : NULL;
+}
+
+static TdScene *
+make_buffers (TdPage *page, const TdPanelView *view)
+{
+  return td_gantt_scene (td__schedule_get_gantt (data_of (page)), 0, view);
+}
+
+static TdPress
+press_row (TdPage *page, const char *name, const TdSceneHit *hit, GtkWidget *view)
+{
+  return td__schedule_pick (data_of (page), name, hit) ? TD_PRESS_TAKEN : TD_PRESS_FOLLOW;
+}
+
+static char *
+move_row (TdPage *page, const char *name, int delta, GtkWidget *view)
+{
+  return td__schedule_move (data_of (page), name, delta);
+}
+
+static const TdPicture pictures[] = {
+  { "order", "Order", "Operations in order of execution", make_order, press_row, move_row },
+  { "static", "Static", "The schedule of a static chain", make_static, press_row, move_row },
+  { "timeline", "Timeline", "Operations over time", make_timeline, press_row, move_row,
+    .axis = TD_AXIS_TIME },
+  { "advice", "Advice", "What could be a static schedule", make_advice, press_row, move_row },
+  { "buffers", "Buffers", "Buffers over the events, by address", make_buffers, press_row,
+    move_row, .axis = TD_AXIS_EVENTS },
+};
+
+static void
+place (TdPage *page, const char *name, TdPanelView *view)
+{
+  td__schedule_place (data_of (page), name, view);
+}
+
+static void
+update_bar (TdPage *page)
+{
+  TdSchedulePage *self = TD_SCHEDULE_PAGE (page);
+  if (self->static_bar)
+    td__static_bar_update (self->static_bar);
+}
+
+static GtkWidget *
+wrap (TdPage *page, const char *name, GtkWidget *view)
+{
+  TdSchedulePage *self = TD_SCHEDULE_PAGE (page);
+  if (strcmp (name, "static") != 0)
+    return view;
+  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  GtkWidget *bar = td__static_bar_new (&self->data);
+  g_set_weak_pointer (&self->static_bar, bar);
+  gtk_box_append (GTK_BOX (box), bar);
+  gtk_widget_set_vexpand (view, TRUE);
+  gtk_box_append (GTK_BOX (box), view);
+  g_signal_connect_object (box, "map", G_CALLBACK (update_bar), self,
+                           G_CONNECT_SWAPPED | G_CONNECT_AFTER);
+  return box;
+}
+
+gboolean
+td_schedule_page_step_static (TdSchedulePage *self, gboolean schedules, int direction)
+{
+  return schedules ? td__schedule_step_schedule (&self->data, direction)
+                   : td__schedule_step_chain (&self->data, direction);
+}
+
+/* ---- session ---- */
+
+static void
+forget_moment (TdPage *page)
+{
+  td__schedule_forget (data_of (page), FALSE);
+}
+
+static void
+forget_session (TdPage *page)
+{
+  td__schedule_forget (data_of (page), TRUE);
+}
+
+static void
+playhead_moved (TdPage *page)
+{
+  data_of (page)->cursor = 0;
+}
+
+static void
+selection_changed (TdPage *page)
+{
+  TdScheduleData *data = data_of (page);
+  if (data->picking)
+    return;
+  td__schedule_follow (data);
+  data->cursor = td_session_get_step (td_page_get_session (page)) + 1; /* no step: no row */
+}
+
+static void
+td_schedule_page_finalize (GObject *object)
+{
+  g_clear_weak_pointer (&TD_SCHEDULE_PAGE (object)->static_bar);
+  G_OBJECT_CLASS (td_schedule_page_parent_class)->finalize (object);
+}
+
+static void
+td_schedule_page_class_init (TdSchedulePageClass *klass)
+{
+  TdPageClass *class = TD_PAGE_CLASS (klass);
+  G_OBJECT_CLASS (klass)->finalize = td_schedule_page_finalize;
+  class->name = "schedule";
+  class->title = "Schedule";
+  class->pictures = pictures;
+  class->n_pictures = G_N_ELEMENTS (pictures);
+  class->forget_moment = forget_moment;
+  class->forget_session = forget_session;
+  class->moment_shown = update_bar;
+  class->playhead_moved = playhead_moved;
+  class->selection_changed = selection_changed;
+  class->place = place;
+  class->wrap = wrap;
+}
+
+static void
+td_schedule_page_init (TdSchedulePage *self)
+{
+  self->data.page = TD_PAGE (self);
+}
+
+TdPage *
+td_schedule_page_new (void)
+{
+  return g_object_new (TD_TYPE_SCHEDULE_PAGE, NULL);
+}

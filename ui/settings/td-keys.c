@@ -1,0 +1,212 @@
+/* The keyboard table and the three things made of it: accelerators, single keys, the shortcuts
+ * window. F-keys follow GNOME Builder, letters gdb's single-key mode, capitals go backwards.
+ * SPDX-License-Identifier: MIT */
+#include "settings/td-keys.h"
+
+#include <string.h>
+
+#define STEPPING "Stepping"
+#define MOVING "Moving in Time"
+#define GRAPH "Graph"
+#define WINDOW "Window"
+
+// clang-format off
+/* Every accelerator is given for its shifted keyval and its keypad twin too. */
+static const TdKey keys[] = {
+  { "win.play", "Continue", STEPPING, "F5", "c" },
+  { "win.play-pause", "Continue or pause", STEPPING, "F6", "space" },
+  { "win.continue-back", "Play backwards", STEPPING, "<Control>F5", "<Shift>c" },
+  { "win.step-over", "Step over layer", STEPPING, "F7", "n" },
+  { "win.reverse-step-over", "Step back over layer", STEPPING, "<Control>F7", "<Shift>n" },
+  { "win.step-into", "Step into", STEPPING, "F8", "s" },
+  { "win.reverse-step-into", "Step back into", STEPPING, "<Control>F8", "<Shift>s" },
+  { "win.step-out", "Step out", STEPPING, "<Shift>F8", "f" },
+  { "win.reverse-step-out", "Step back out", STEPPING, "<Control><Shift>F8", "<Shift>f" },
+  { "win.step-op", "Step one operation", STEPPING, "F12", "period i" },
+  { "win.reverse-step-op", "Step one operation back", STEPPING, "<Shift>F12", "comma <Shift>i" },
+  { "win.record", "Recording level up or down", STEPPING, "<Control>r", "" },
+  { "win.toggle-breakpoint", "Breakpoint on selection", STEPPING, "<Control>b", "b" },
+  { "win.next-iteration", "Next iteration", MOVING, "<Alt>Page_Down <Alt>KP_Page_Down", "bracketright" },
+  { "win.previous-iteration", "Previous iteration", MOVING, "<Alt>Page_Up <Alt>KP_Page_Up", "bracketleft" },
+  { "win.first-event", "First event", MOVING, "<Alt>Home <Alt>KP_Home", "Home" },
+  { "win.last-event", "Last event", MOVING, "<Alt>End <Alt>KP_End", "End" },
+  { "win.next-anomaly", "Next anomaly", MOVING, "F4", "a" },
+  { "win.previous-anomaly", "Previous anomaly", MOVING, "<Shift>F4", "<Shift>a" },
+  { "win.next-difference", "Next difference", MOVING, "F3", "d" },
+  { "win.previous-difference", "Previous difference", MOVING, "<Shift>F3", "<Shift>d" },
+  { "win.where-from", "Where from?", MOVING, "<Alt><Shift>Left <Alt><Shift>KP_Left", "less" },
+  { "win.where-used", "Where used?", MOVING, "<Alt><Shift>Right <Alt><Shift>KP_Right", "greater" },
+  { "win.back", "Back in history", MOVING, "<Alt>Left <Alt>KP_Left", "" },
+  { "win.forward", "Forward in history", MOVING, "<Alt>Right <Alt>KP_Right", "" },
+  { "win.follow", "Follow the program", MOVING, "<Control>l", "" },
+  { "win.expand", "Expand node", GRAPH, "", "plus KP_Add" },
+  { "win.collapse", "Collapse node", GRAPH, "", "minus KP_Subtract" },
+  { "win.expand-all", "Expand everything", GRAPH, "<Control>e", "" },
+  { "win.expand-to::1", "Expand to a depth, 1 to 9", GRAPH, "", "1 KP_1" },
+  { "win.expand-to::2", NULL, GRAPH, "", "2 KP_2" },
+  { "win.expand-to::3", NULL, GRAPH, "", "3 KP_3" },
+  { "win.expand-to::4", NULL, GRAPH, "", "4 KP_4" },
+  { "win.expand-to::5", NULL, GRAPH, "", "5 KP_5" },
+  { "win.expand-to::6", NULL, GRAPH, "", "6 KP_6" },
+  { "win.expand-to::7", NULL, GRAPH, "", "7 KP_7" },
+  { "win.expand-to::8", NULL, GRAPH, "", "8 KP_8" },
+  { "win.expand-to::9", NULL, GRAPH, "", "9 KP_9" },
+  { "win.twin", "Twin, forward or backward", GRAPH, "<Control>t", "t" },
+  { "win.holders", "Who keeps it", GRAPH, "<Control>h", "h" },
+  { "win.next-chain", "Next static chain", GRAPH, "<Control>k", "k" },
+  { "win.previous-chain", "Previous static chain", GRAPH, "<Control><Shift>k", "<Shift>k" },
+  { "win.next-schedule", "Next schedule of the chain", GRAPH, "", "e" },
+  { "win.previous-schedule", "Previous schedule of the chain", GRAPH, "", "<Shift>e" },
+  { "win.zoom-in", "Zoom in", GRAPH, "<Control>plus <Control>equal <Control>KP_Add", "" },
+  { "win.zoom-out", "Zoom out", GRAPH, "<Control>minus <Control>KP_Subtract", "" },
+  { "win.zoom-normal", "Zoom to 100 %", GRAPH, "<Control>0 <Control>KP_0", "" },
+  { "win.fit", "Fit the graph", GRAPH, "<Control>9 <Control>KP_9", "z" },
+  { "win.find", "Find", GRAPH, "<Control>f", "slash KP_Divide" },
+  { "win.filter", "Filter operations", GRAPH, "<Control><Shift>f", "" },
+  { "win.toggle-outline", "Outline", WINDOW, "F9", "" },
+  { "win.toggle-inspector", "Inspector", WINDOW, "<Control>F9", "" },
+  { "win.toggle-dock", "Dock", WINDOW, "<Control>j", "" },
+  { "win.show-page::debug", "Debug", WINDOW, "<Alt>1 <Alt>KP_1", "" },
+  { "win.show-page::memory", "Memory", WINDOW, "<Alt>2 <Alt>KP_2", "" },
+  { "win.show-page::compare", "Compare", WINDOW, "<Alt>3 <Alt>KP_3", "" },
+  { "win.compare", "Compare with…", WINDOW, "<Control>d", "" },
+  { "win.note", "Note at the playhead", WINDOW, "<Control>m", "m" },
+  { "win.watch", "Watch the selection", WINDOW, "<Control><Shift>w", "w" },
+  { "win.go-to-place", "Go to", WINDOW, "<Control>g", "g" },
+  { "win.save-copy", "Save a copy", WINDOW, "<Control><Shift>s", "" },
+  { "win.export", "Export", WINDOW, "<Control><Shift>e", "" },
+  { "win.close", "Close window", WINDOW, "<Control>w", "" },
+  { "win.cancel", NULL, WINDOW, "Escape", "" },
+  { "app.open", "Open", WINDOW, "<Control>o", "" },
+  { "app.record", "Record a program", WINDOW, "<Control>n", "" },
+  { "app.preferences", "Preferences", WINDOW, "<Control>comma", "" },
+  { "app.help", "Help", WINDOW, "F1", "" },
+  { "win.show-help-overlay", "Keyboard shortcuts", WINDOW, "<Control>question", "" },
+  { "app.quit", "Quit", WINDOW, "<Control>q", "" },
+};
+// clang-format on
+
+const TdKey *
+td_keys_table (guint *n_keys)
+{
+  *n_keys = G_N_ELEMENTS (keys);
+  return keys;
+}
+
+static char **
+split_keys (const char *text)
+{
+  return *text ? g_strsplit (text, " ", -1) : g_new0 (char *, 1);
+}
+
+void
+td_keys_bind_accels (GtkApplication *app)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (keys); i++)
+    {
+      g_auto (GStrv) accels = split_keys (keys[i].accels);
+      if (accels[0])
+        gtk_application_set_accels_for_action (app, keys[i].action,
+                                               (const char *const *)accels);
+    }
+}
+
+/* A single key typed with Shift arrives as the shifted keyval on every layout ("C", "<"), so a
+ * letter is bound as its capital and punctuation as itself, with and without the modifier. */
+static void
+add_single (GtkEventController *controller, const char *trigger, const char *action)
+{
+  guint keyval;
+  GdkModifierType modifiers;
+  if (!gtk_accelerator_parse (trigger, &keyval, &modifiers))
+    return;
+  GtkShortcutTrigger *made = gtk_keyval_trigger_new (keyval, modifiers);
+  if (!modifiers && !g_unichar_isalpha (gdk_keyval_to_unicode (keyval)))
+    made = gtk_alternative_trigger_new (made, gtk_keyval_trigger_new (keyval, GDK_SHIFT_MASK));
+  g_autofree char *name = NULL;
+  g_autoptr (GVariant) target = NULL;
+  g_action_parse_detailed_name (action, &name, &target, NULL);
+  GtkShortcut *shortcut = gtk_shortcut_new (made, gtk_named_action_new (name));
+  gtk_shortcut_set_arguments (shortcut, target);
+  gtk_shortcut_controller_add_shortcut (GTK_SHORTCUT_CONTROLLER (controller), shortcut);
+}
+
+GtkEventController *
+td_keys_new_single_controller (void)
+{
+  GtkEventController *controller = gtk_shortcut_controller_new ();
+  gtk_event_controller_set_propagation_phase (controller, GTK_PHASE_BUBBLE);
+  for (guint i = 0; i < G_N_ELEMENTS (keys); i++)
+    {
+      g_auto (GStrv) single = split_keys (keys[i].single);
+      for (char **key = single; *key; key++)
+        add_single (controller, *key, keys[i].action);
+    }
+  return controller;
+}
+
+char *
+td_keys_get_label (const char *action)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (keys); i++)
+    {
+      if (strcmp (keys[i].action, action) != 0)
+        continue;
+      g_auto (GStrv) accels = split_keys (*keys[i].accels ? keys[i].accels : keys[i].single);
+      guint keyval;
+      GdkModifierType modifiers;
+      if (accels[0] && gtk_accelerator_parse (accels[0], &keyval, &modifiers))
+        return gtk_accelerator_get_label (keyval, modifiers);
+    }
+  return NULL;
+}
+
+static void
+append_group (GString *xml, const char *group)
+{
+  g_string_append_printf (xml,
+                          "<child><object class='GtkShortcutsGroup'>"
+                          "<property name='title'>%s</property>",
+                          group);
+  for (guint i = 0; i < G_N_ELEMENTS (keys); i++)
+    {
+      if (!keys[i].title || strcmp (keys[i].group, group) != 0)
+        continue;
+      g_autofree char *all = g_strconcat (keys[i].accels, " ", keys[i].single, NULL);
+      g_auto (GStrv) words = g_strsplit (g_strstrip (all), " ", -1);
+      /* the window shows the first accelerator and the first single key, not the twins */
+      g_autofree char *single = g_strdup (keys[i].single);
+      if (strchr (single, ' '))
+        *strchr (single, ' ') = '\0';
+      g_autofree char *shown = g_strjoin (*keys[i].accels && *single ? " " : "",
+                                          *keys[i].accels ? words[0] : "", single, NULL);
+      g_autofree char *escaped
+          = g_markup_printf_escaped ("<child><object class='GtkShortcutsShortcut'>"
+                                     "<property name='title'>%s</property>"
+                                     "<property name='accelerator'>%s</property>"
+                                     "</object></child>",
+                                     keys[i].title, shown);
+      g_string_append (xml, escaped);
+    }
+  g_string_append (xml, "</object></child>");
+}
+
+GtkShortcutsWindow *
+td_keys_new_window (void)
+{
+  static const char *const groups[] = { STEPPING, MOVING, GRAPH, WINDOW };
+  GString *xml = g_string_new ("<interface><object class='GtkShortcutsWindow' id='window'>"
+                               "<property name='modal'>1</property>"
+                               "<child><object class='GtkShortcutsSection'>"
+                               "<property name='section-name'>shortcuts</property>"
+                               "<property name='max-height'>16</property>");
+  for (guint i = 0; i < G_N_ELEMENTS (groups); i++)
+    append_group (xml, groups[i]);
+  g_string_append (xml, "</object></child></object></interface>");
+  GtkBuilder *builder = gtk_builder_new_from_string (xml->str, (gssize)xml->len);
+  GtkShortcutsWindow *window
+      = g_object_ref (GTK_SHORTCUTS_WINDOW (gtk_builder_get_object (builder, "window")));
+  g_object_unref (builder);
+  g_string_free (xml, TRUE);
+  return window;
+}
