@@ -86,7 +86,7 @@ td__feed_static_run (TdAssembler *a, const TdRawHead *head)
     {
       run = find_run (a, &raw->run, head->flags == TD_RAW_RUN_ENDS);
       if (run != NULL && head->flags == TD_RAW_RUN_DISCARDED)
-        run->flags |= TD_TAPE_RUN_ASIDE;
+        run->flags |= TD_TAPE_RUN_DISCARDED;
       else if (run != NULL)
         {
           run->flags &= (uint8_t)~TD_TAPE_RUN_OPEN;

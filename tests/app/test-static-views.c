@@ -314,7 +314,7 @@ show__has_a_verified_call_once (void **state)
   assert_child_status (child, 0);
   td_test_child_clear (&child);
   child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "cat", tape, "--iterations", "3:3");
-  assert_contains (child.out, "run v shadow list 0 events 0 to 4 aside\n");
+  assert_contains (child.out, "run v verification list 0 events 0 to 4 discarded\n");
   assert_contains (child.out, "run v replayed list 0 events 4 to ");
   td_test_child_clear (&child);
   for (size_t i = 0; i < sizeof views / sizeof *views; i++)

@@ -101,10 +101,10 @@ make_runs (const char *path)
         model_plan (m, 3, 4096);
       if (i == 2)
         {
-          model_run (m, TD_RAW_RUN_BEGINS, TD_TAPE_RUN_SHADOW, 0, 0);
+          model_run (m, TD_RAW_RUN_BEGINS, TD_TAPE_RUN_VERIFICATION, 0, 0);
           model_op (m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, m->parameter, 0);
-          model_run (m, TD_RAW_RUN_ENDS, TD_TAPE_RUN_SHADOW, 0, 0);
-          model_run (m, TD_RAW_RUN_DISCARDED, TD_TAPE_RUN_SHADOW, 0, 0);
+          model_run (m, TD_RAW_RUN_ENDS, TD_TAPE_RUN_VERIFICATION, 0, 0);
+          model_run (m, TD_RAW_RUN_DISCARDED, TD_TAPE_RUN_VERIFICATION, 0, 0);
         }
       if (i == 1 || i == 2)
         {

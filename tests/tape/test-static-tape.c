@@ -261,14 +261,14 @@ static_tape__says_which_events_are_a_chains (void **state)
   start (&rig, 4096);
   model_begin (&rig.m);
   model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
-  for (unsigned kind = TD_TAPE_RUN_SHADOW; kind >= TD_TAPE_RUN_REPLAYED; kind--)
+  for (unsigned kind = TD_TAPE_RUN_VERIFICATION; kind >= TD_TAPE_RUN_REPLAYED; kind--)
     {
       model_run (&rig.m, TD_RAW_RUN_BEGINS, kind, kind == TD_TAPE_RUN_REPLAYED ? 7 : 0, 0);
       model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
       model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
       model_run (&rig.m, TD_RAW_RUN_ENDS, kind, 7, 0);
     }
-  model_run (&rig.m, TD_RAW_RUN_DISCARDED, TD_TAPE_RUN_SHADOW, 0, 0);
+  model_run (&rig.m, TD_RAW_RUN_DISCARDED, TD_TAPE_RUN_VERIFICATION, 0, 0);
   model_run (&rig.m, TD_RAW_RUN_ENDS, TD_TAPE_RUN_CODE, 0, 0); /* that never began */
   model_run (&rig.m, TD_RAW_RUN_BEGINS, TD_TAPE_RUN_REPLAYED, 7, 1);
   model_op (&rig.m, MODEL_RELU, TD_TAPE_PHASE_BACKWARD, 0, rig.m.parameter, 0);
@@ -278,8 +278,8 @@ static_tape__says_which_events_are_a_chains (void **state)
   rig_read (&rig);
   it = rig_load (&rig, 2);
   assert_int_equal (it->n_runs, 3);
-  assert_int_equal (it->runs[0].kind, TD_TAPE_RUN_SHADOW);
-  assert_int_equal (it->runs[0].flags, TD_TAPE_RUN_ASIDE);
+  assert_int_equal (it->runs[0].kind, TD_TAPE_RUN_VERIFICATION);
+  assert_int_equal (it->runs[0].flags, TD_TAPE_RUN_DISCARDED);
   assert_int_equal (it->runs[0].begin, 1);
   assert_int_equal (it->runs[0].end, 3);
   assert_int_equal (it->runs[1].kind, TD_TAPE_RUN_REPLAYED);

@@ -153,7 +153,7 @@ td_statics_overhead (const TdStatics *all, const TdStaticsChain *c, guint most)
 
       for (guint k = 0; it && it->event_duration_ns && k < it->n_runs; k++)
         if (it->runs[k].chain == c->chain->id && it->runs[k].list == 0
-            && !(it->runs[k].flags & (TD_TAPE_RUN_ASIDE | TD_TAPE_RUN_OPEN)))
+            && !(it->runs[k].flags & (TD_TAPE_RUN_DISCARDED | TD_TAPE_RUN_OPEN)))
           add_run (&costs, it, &it->runs[k]);
       td_tape_iteration_free (it);
     }

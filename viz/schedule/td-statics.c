@@ -84,7 +84,7 @@ td__statics_rows_of_events (const TdStaticsChain *c, const TdTapeIteration *it)
     row_of_event[e] = -1;
   for (guint i = 0; i < it->n_runs; i++)
     if (it->runs[i].kind == TD_TAPE_RUN_REPLAYED && it->runs[i].chain == c->chain->id
-        && it->runs[i].schedule == c->schedule && !(it->runs[i].flags & TD_TAPE_RUN_ASIDE))
+        && it->runs[i].schedule == c->schedule && !(it->runs[i].flags & TD_TAPE_RUN_DISCARDED))
       rows_of_run (c, it, &it->runs[i], row_of_event);
   if (it->n_runs > 0)
     return row_of_event;

@@ -56,7 +56,7 @@ map_events (Map *m)
   m->event = g_new (guint32, it->n_events + 1);
   m->event_gone = g_new0 (guint8, it->n_events + 1);
   for (guint i = 0; i < it->n_runs; i++)
-    if (it->runs[i].flags & TD_TAPE_RUN_ASIDE)
+    if (it->runs[i].flags & TD_TAPE_RUN_DISCARDED)
       memset (m->event_gone + it->runs[i].begin, 1, it->runs[i].end - it->runs[i].begin);
   for (guint i = 0; i <= it->n_events; i++)
     {
@@ -254,7 +254,7 @@ take_records (Without *w, const Map *m)
   TAKE (reports, n_reports, TdTapeReport, FALSE, MOVE_EVENT);
   TAKE (grads, n_grads, TdTapeGrad, FALSE, MOVE_EVENT, r.parameter = m->var[r.parameter],
         r.gradient = r.gradient != TD_TAPE_NONE ? m->var[r.gradient] : r.gradient);
-  TAKE (runs, n_runs, TdTapeRun, (r.flags & TD_TAPE_RUN_ASIDE) != 0,
+  TAKE (runs, n_runs, TdTapeRun, (r.flags & TD_TAPE_RUN_DISCARDED) != 0,
         r.begin = m->event[r.begin], r.end = m->event[r.end]);
   TAKE (traced, n_traced, TdTapeTraced, FALSE, MOVE_EVENT);
   TAKE (device_times, n_device_times, TdTapeDeviceTime, EVENT_GONE, MOVE_EVENT);
@@ -321,7 +321,7 @@ static gboolean
 has_discarded (const TdTapeIteration *it)
 {
   for (guint i = 0; i < it->n_runs; i++)
-    if (it->runs[i].flags & TD_TAPE_RUN_ASIDE)
+    if (it->runs[i].flags & TD_TAPE_RUN_DISCARDED)
       return TRUE;
   return FALSE;
 }

@@ -26,7 +26,7 @@ void td__tape_buffer_put (TapeBuffer *b, const void *bytes, size_t n);
 void td__tape_buffer_section (TapeBuffer *b, uint32_t kind, uint32_t stride, uint64_t count,
                               const void *elements);
 
-/** Count the events of an iteration that are not aside. */
+/** Count the events of an iteration that are not discarded. */
 uint32_t td__tape_count_events (const TdTapeIteration *it);
 
 /** A hash table from 64-bit hashes to numbers; several entries may share a hash. */

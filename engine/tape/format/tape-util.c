@@ -130,7 +130,7 @@ td__tape_count_events (const TdTapeIteration *it)
   uint32_t n = it->n_events;
 
   for (uint32_t i = 0; i < it->n_runs; i++)
-    if (it->runs[i].flags & TD_TAPE_RUN_ASIDE)
+    if (it->runs[i].flags & TD_TAPE_RUN_DISCARDED)
       n -= it->runs[i].end - it->runs[i].begin;
   return n <= it->n_events ? n : 0;
 }

@@ -26,7 +26,7 @@
  * operation and group of its list, in order, with TD_TAPE_EVENT_REPLAYED: so the k-th such
  * event of a run is the k-th step of the list that runs and is an operation or a group.  What a
  * run made that was thrown away, the code of a verified call that agreed or the schedule of one
- * that did not, is *aside*: readers leave it out unless they are asked for it.
+ * that did not, is *discarded*: readers leave it out unless they are asked for it.
  *
  * While the code is traced each step is said at once, in the section TRACED: a schedule can be
  * watched as it grows.
@@ -100,18 +100,18 @@ static_assert (sizeof (TdTapeStaticEvent) == 48, "TdTapeStaticEvent changed size
 
 typedef enum
 {
-  TD_TAPE_RUN_CODE,     /* the chain's code, as any code */
-  TD_TAPE_RUN_TRACED,   /* the code, and its schedule was written beside */
-  TD_TAPE_RUN_REPLAYED, /* the schedule */
-  TD_TAPE_RUN_SHADOW,   /* the code, to compare the schedule with */
+  TD_TAPE_RUN_CODE,         /* the chain's code, as any code */
+  TD_TAPE_RUN_TRACED,       /* the code, and its schedule was written beside */
+  TD_TAPE_RUN_REPLAYED,     /* the schedule */
+  TD_TAPE_RUN_VERIFICATION, /* the code, to compare the schedule with */
   TD_TAPE_N_RUN_KINDS
 } TdTapeRunKind;
 
 /** Flags of a run. */
 enum
 {
-  TD_TAPE_RUN_ASIDE = 1 << 0, /* what it made was thrown away */
-  TD_TAPE_RUN_OPEN = 1 << 1,  /* live only: not yet over */
+  TD_TAPE_RUN_DISCARDED = 1 << 0, /* what it made was thrown away */
+  TD_TAPE_RUN_OPEN = 1 << 1,      /* live only: not yet over */
 };
 
 /** RUNS: the events [begin, end) that one list of one chain made, in the order of beginning. */

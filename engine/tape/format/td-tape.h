@@ -259,7 +259,7 @@ static_assert (sizeof (TdTapeState) == 64, "TdTapeState changed size");
 typedef struct
 {
   uint64_t n_iterations; /* that ended */
-  uint64_t n_operations; /* their events that are not aside */
+  uint64_t n_operations; /* their events that are not discarded */
   uint64_t newest;       /* number of the last of them */
   uint64_t stride;       /* every how many-th has its summary for ever */
   uint64_t n_not_stored; /* that never were there but as a summary */
@@ -433,7 +433,7 @@ typedef struct
   uint64_t duration_ns;
   uint64_t peak_bytes;
   uint32_t label;    /* string, or a number: TD_TAPE_LABEL_NUMBER */
-  uint32_t n_events; /* that are not aside (td-tape-static.h) */
+  uint32_t n_events; /* that are not discarded (td-tape-static.h) */
   uint32_t flags;
   uint32_t memory; /* id of the memory profile */
 } TdTapeSummary;

@@ -123,7 +123,7 @@ NAME (td_tape_chain_state_name, TD_TAPE_N_CHAIN_STATES, "off", "tracing", "sched
       "invalid")
 NAME (td_tape_static_event_name, TD_TAPE_N_STATIC_EVENTS, "traced", "refused", "scheduled",
       "missed", "evicted", "verified", "differs", "proved", "captured")
-NAME (td_tape_run_kind_name, TD_TAPE_N_RUN_KINDS, "code", "traced", "replayed", "shadow")
+NAME (td_tape_run_kind_name, TD_TAPE_N_RUN_KINDS, "code", "traced", "replayed", "verification")
 NAME (td_tape_step_kind_name, TD_TAPE_N_STEP_KINDS, "operation", "fill", "copy", "effect",
       "host read", "link", "link end", "scope", "scope end", "gradient", "group")
 NAME (td_tape_fate_name, TD_TAPE_N_FATES, "runs", "pruned", "folded", "merged", "batched")

@@ -269,15 +269,15 @@ dump_runs (TapeDump *d, const TdTapeIteration *it)
         fprintf (d->out,
                  "{\"record\":\"static_run\",\"iteration\":%" PRIu64
                  ",\"chain\":%u,\"schedule\":%u,\"list\":%u,\"kind\":\"%s\",\"begin\":%u,"
-                 "\"end\":%u,\"ns\":%" PRIu64 ",\"aside\":%s}\n",
+                 "\"end\":%u,\"ns\":%" PRIu64 ",\"discarded\":%s}\n",
                  it->number, r->chain, r->schedule, r->list, kind, r->begin, r->end, r->ns,
-                 r->flags & TD_TAPE_RUN_ASIDE ? "true" : "false");
+                 r->flags & TD_TAPE_RUN_DISCARDED ? "true" : "false");
       else
         {
           fputs ("  run ", d->out);
           td__tape_put_line (d->out, chain_name (d->r, r->chain));
           fprintf (d->out, " %s list %u events %u to %u%s%s\n", kind, r->list, r->begin, r->end,
-                   r->flags & TD_TAPE_RUN_ASIDE ? " aside" : "",
+                   r->flags & TD_TAPE_RUN_DISCARDED ? " discarded" : "",
                    r->flags & TD_TAPE_RUN_OPEN ? " open" : "");
         }
     }

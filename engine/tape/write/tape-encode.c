@@ -193,7 +193,7 @@ static bool
 is_discarded (const TdTapeIteration *it, uint32_t event)
 {
   for (uint32_t i = 0; i < it->n_runs; i++)
-    if ((it->runs[i].flags & TD_TAPE_RUN_ASIDE) && event >= it->runs[i].begin
+    if ((it->runs[i].flags & TD_TAPE_RUN_DISCARDED) && event >= it->runs[i].begin
         && event < it->runs[i].end)
       return true;
   return false;

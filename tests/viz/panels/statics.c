@@ -405,8 +405,8 @@ iteration__shows_a_verified_call_as_if_it_had_run_once (void **state)
     { .chain = 1,
       .begin = 1,
       .end = 3,
-      .kind = TD_TAPE_RUN_SHADOW,
-      .flags = TD_TAPE_RUN_ASIDE },
+      .kind = TD_TAPE_RUN_VERIFICATION,
+      .flags = TD_TAPE_RUN_DISCARDED },
     { .chain = 1, .schedule = 1, .begin = 3, .end = 5, .kind = TD_TAPE_RUN_REPLAYED },
   };
   const TdTapeIteration tape = {
