@@ -14,7 +14,7 @@
 enum
 {
   ROOM = 1 << 14, /* parts */
-  KNOWN = 16      /* arrays; operations write one or two, a static chain's kernel some more */
+  KNOWN = 16 /* arrays; operations write one or two, a static function's kernel some more */
 };
 
 typedef struct

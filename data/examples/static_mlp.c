@@ -1,9 +1,9 @@
-/* A multilayer perceptron as a static chain, and what becomes of its side effects.
+/* A multilayer perceptron as a static function, and what becomes of its side effects.
  *
- * The chain's function runs once: it is traced, and its schedule runs from then on.  So what is
- * not an operation happens once too - a counter stays at 1, a line is printed once - unless it
- * is wrapped in td_static_code, which is part of the schedule.  `.verify = 0` is why it is
- * never run again: otherwise a static function compares itself with its code now and then.
+ * Its code runs once: it is traced, and its schedule runs from then on.  So what is not an
+ * operation happens once too - a counter stays at 1, a line is printed once - unless it is
+ * wrapped in td_static_code, which is part of the schedule.  `.verify = 0` is why the code
+ * never runs again: otherwise a static function compares itself with its code now and then.
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
@@ -40,7 +40,7 @@ mlp_forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
   (void)n_out;
   m->n_plain++;
   td_static_code (count, &m->n_wrapped);
-  printf ("a line of the chain's code\n");
+  printf ("a line of the function's code\n");
   out[0] = td_link (m->l2, h);
 }
 

@@ -1,8 +1,8 @@
-/* Static chains: a function whose graph is the same at every call is traced once and replayed
- * from then on.  Included by tapedeck.h.
+/* Static functions: code whose graph is the same at every call is traced once and replayed from
+ * then on.  Included by tapedeck.h.
  *
  * The first call runs the code as usual and is that call's result; a schedule is written
- * beside. Later calls check guards - everything the trace depended on that the engine can see:
+ * beside.  Later calls check guards - everything the trace depended on that the engine can see:
  * arguments, settings, links, parameters, registered host memory, numbers that were read - and
  * run the schedule.  When a guard does not hold, the code runs again and the reason is kept.
  * What no guard can see (C variables that were not registered) is what `verify` is for.
@@ -13,10 +13,10 @@
 
 TD_BEGIN_DECLS
 
-/** A static chain and its cache of schedules. */
+/** A static function and its cache of schedules. */
 typedef struct TdStatic TdStatic;
-/** The code of a chain: makes out[0 .. n_out - 1] from in, by operations and links.  Other code
- * in it runs only while it is traced, unless td_static_code wraps it. */
+/** The code of a static function: makes out[0 .. n_out - 1] from in, by operations and links.
+ * Anything else in it runs only while it is traced, unless td_static_code wraps it. */
 typedef void (*TdStaticFn) (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out);
 
 /** Options of td_static_new. */
@@ -26,7 +26,7 @@ typedef struct TdStaticOpt
   bool minimize_cache_size;      /**< keep one schedule; other arguments or modes replace it */
   bool force_test_define_by_run; /**< without train or enable_backprop, run the code always */
   int verbosity_level;           /**< 0 warnings, 1 new schedules, 2 every call; on stderr */
-  bool enable_double_backprop;   /**< gradients of gradients through the chain */
+  bool enable_double_backprop;   /**< gradients of gradients through the function */
   int verify; /**< every so many calls (1: all) the code runs first, then the schedule;
                  operations, values, state and random numbers are compared.  They agree: the
                  schedule's results are handed out.  Else the code's are, and the schedule is
@@ -38,7 +38,7 @@ typedef struct TdStaticOpt
                  these calls */
   bool prune, fold, cse, fuse, in_place, plan, cuda_graph; /**< passes */
   bool batch;         /**< one more, if fuse is on too: sums get other last bits by it */
-  bool strict;        /**< a chain inside a chain is an error, not inlined */
+  bool strict;        /**< a static function inside another is an error, not inlined */
   const char *name;   /**< NULL: "static" and a number */
   size_t self_bytes;  /**< guard that much of self; 0: none */
   size_t cache_bytes; /**< drop the oldest schedules beyond this; 0: no limit */
@@ -50,7 +50,7 @@ typedef struct TdStaticOpt
   .batch = true, .fuse = true, .in_place = true, .plan = true, .cuda_graph = true,             \
   .strict = false, .name = (const char *)0, .self_bytes = 0, .cache_bytes = 0, .begin_ = 0
 
-/** What a chain does at the moment. */
+/** What a static function does at the moment. */
 typedef enum
 {
   TD_STATIC_OFF,     /**< runs its code: config use_static_graph is 0, or it cannot be traced */
@@ -75,7 +75,7 @@ typedef struct TdStaticInfo
   uint64_t n_alone;          /**< steps launched by themselves, where there could be graphs */
 } TdStaticInfo;
 
-/** Make a static chain of fn.  *Owner*: the engine, until td_static_free. */
+/** Make a static function of fn.  *Owner*: the engine, until td_static_free. */
 TD_API TdStatic *td_static_new_at (TdStaticFn fn, void *self, TdStaticOpt options,
                                    const TdSite *site);
 TD_API TdStaticOpt td_static_options (void);
@@ -88,7 +88,7 @@ TD_API TdStatus td_static_call (TdStatic *s, TdVar *const *in, int n_in, TdVar *
 /** One input, one output. */
 TD_API TdVar *td_static_call1_at (TdStatic *s, TdVar *x, const TdSite *site);
 TD_API TdVar *td_static_call1 (TdStatic *s, TdVar *x);
-/** Run fn now and, inside a static chain, at every replay at this place. */
+/** Run fn now and, inside a static function, at every replay at this place. */
 TD_API void td_static_code (void (*fn) (void *user), void *user);
 /** The forward passes so far are over and no backward of them will come: their instances may be
  * taken by later calls, and a backward after that is an error. */
@@ -102,11 +102,11 @@ TD_API void td_static_watch (TdStatic *s, const char *name, const void *memory, 
 /** Forget all schedules. */
 TD_API void td_static_clear (TdStatic *s);
 TD_API void td_static_free (TdStatic *s);
-/** Mark a link: its calls go through a static chain of its own, with these options and the
- * link's path as name, until the chain is freed.  A second time: with other options, from the
- * start.  *Owner*: the link. */
+/** Mark a link: its calls go through a static function of its own, with these options and the
+ * link's path as name, until the function is freed.  A second call replaces it by one with the
+ * options that are given then.  *Owner*: the link. */
 TD_API TdStatic *td_link_set_static_at (TdLink *link, TdStaticOpt options, const TdSite *site);
-/** Borrow the chain of a marked link; NULL for others. */
+/** Borrow the static function of a marked link; NULL for others. */
 TD_API TdStatic *td_link_static (TdLink *link);
 /** Counters, states and sizes. */
 TD_API TdStaticInfo td_static_info (const TdStatic *s);

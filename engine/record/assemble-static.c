@@ -1,6 +1,5 @@
-/* Static chains out of the ring: schedules put together and numbered as the tape numbers, what
- * happened, and where chains stand.
- * SPDX-License-Identifier: MIT */
+/* Static functions out of the ring: schedules put together and numbered as the tape numbers,
+ * what happened, and where functions stand. SPDX-License-Identifier: MIT */
 #include "assembler-private.h"
 
 #include <stdio.h>
@@ -10,9 +9,9 @@
 #define MAX_SCHEDULE (256u << 20)
 
 void
-td__feed_chain (TdAssembler *a, const TdRawHead *head)
+td__feed_function (TdAssembler *a, const TdRawHead *head)
 {
-  TdTapeChain chain = ((const TdRawChain *)head)->chain;
+  TdTapeChain chain = ((const TdRawFunction *)head)->function;
 
   chain.name = td__alias (&a->strings, chain.name).id;
   chain.site = td__alias (&a->sites, chain.site).id;
@@ -60,7 +59,7 @@ td__feed_static (TdAssembler *a, const TdRawHead *head)
   s->schedule = schedule_id (a, s->schedule);
 }
 
-/* The newest run of the chain and kind; open: one that is not yet over. */
+/* The newest run of the function and kind; open: one that is not yet over. */
 static TdTapeRun *
 find_run (const TdAssembler *a, const TdTapeRun *like, bool open)
 {

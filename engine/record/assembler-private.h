@@ -201,7 +201,7 @@ struct TdAssembler
   TdList queue;         /* bytes */
   TdDeviceZero zeros[MAX_TAPE_DEVICES];
 
-  /* static chains */
+  /* static functions */
   TdIdMap schedules; /* by the engine's number: the tape's */
   TdList statics;    /* TdTapeStatic, of the open iteration */
   TdList runs;       /* TdTapeRun, of the open iteration; ns: ticks at the beginning if open */
@@ -266,7 +266,7 @@ void td__feed_info (TdAssembler *a, const TdRawHead *head);
 void td__feed_source (TdAssembler *a, const TdRawHead *head);
 void td__feed_parameter (TdAssembler *a, const TdRawHead *head);
 void td__feed_tensor (TdAssembler *a, const TdRawHead *head);
-void td__feed_chain (TdAssembler *a, const TdRawHead *head);
+void td__feed_function (TdAssembler *a, const TdRawHead *head);
 void td__feed_schedule (TdAssembler *a, const TdRawHead *head);
 void td__feed_static_event (TdAssembler *a, const TdRawHead *head);
 void td__feed_static (TdAssembler *a, const TdRawHead *head);

@@ -650,7 +650,7 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
   [TD_RAW_EXIT] = feed_exit,
   [TD_RAW_ALLOC] = feed_alloc,
   [TD_RAW_FREE] = feed_free,
-  [TD_RAW_STATIC_CHAIN] = td__feed_chain,
+  [TD_RAW_STATIC_FUNCTION] = td__feed_function,
   [TD_RAW_SCHEDULE] = td__feed_schedule,
   [TD_RAW_STATIC_EVENT] = td__feed_static_event,
   [TD_RAW_STATIC] = td__feed_static,
@@ -675,7 +675,7 @@ static bool
 skipped (TdAssembler *a, const TdRawHead *head)
 {
   if (!a->skip_to_begin || head->type < TD_RAW_ITERATION_BEGIN
-      || head->type == TD_RAW_STATIC_CHAIN || head->type == TD_RAW_SCHEDULE)
+      || head->type == TD_RAW_STATIC_FUNCTION || head->type == TD_RAW_SCHEDULE)
     return false;
   if (head->type == TD_RAW_ITERATION_BEGIN
       && ((const TdRawIterationBegin *)head)->number >= a->skip_through)

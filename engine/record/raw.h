@@ -58,7 +58,7 @@ typedef enum
   TD_RAW_EXIT,
   TD_RAW_ALLOC,
   TD_RAW_FREE,
-  TD_RAW_STATIC_CHAIN,
+  TD_RAW_STATIC_FUNCTION,
   TD_RAW_SCHEDULE,
   TD_RAW_STATIC_EVENT,
   TD_RAW_STATIC,
@@ -337,12 +337,12 @@ typedef struct
   uint64_t ticks;
 } TdRawExit;
 
-/** STATIC_CHAIN: its name and site are the engine's. */
+/** STATIC_FUNCTION: its name and site are the engine's. */
 typedef struct
 {
   TdRawHead head;
-  TdTapeChain chain;
-} TdRawChain;
+  TdTapeChain function;
+} TdRawFunction;
 
 /** SCHEDULE: a part of a schedule's bytes, which are a TdRawScheduleHead and what it counts,
  * each array padded to 8 bytes.  All numbers are the engine's. */
@@ -369,8 +369,8 @@ typedef struct
   TdTapeStaticEvent event;
 } TdRawStaticEvent;
 
-/** STATIC: a chain as it is, when its state changed and just before ITERATION_END: the last of
- * an iteration counts. */
+/** STATIC: a function as it is, when its state changed and just before ITERATION_END: the last
+ * of an iteration counts. */
 typedef struct
 {
   TdRawHead head;
@@ -381,7 +381,7 @@ enum
 {
   TD_RAW_RUN_BEGINS,
   TD_RAW_RUN_ENDS,
-  TD_RAW_RUN_DISCARDED /* the newest one of this chain and kind */
+  TD_RAW_RUN_DISCARDED /* the newest one of this function and kind */
 };
 
 /** STATIC_RUN: head.flags is one of those; events and time are the reader's to fill in. */

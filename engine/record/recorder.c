@@ -73,7 +73,7 @@ end_iteration (TdRecorder *r, bool finishing)
   if (!r->in_iteration)
     return;
   td__recorder_flush_memory (r);
-  td__recorder_chains (r);
+  td__recorder_functions (r);
   if (!finishing)
     td__holdings_mark (r->holdings, r, r->event);
   td__recorder_devices (r);
@@ -664,7 +664,7 @@ recorder_free (TdRecorder *r)
   free (r->attrs.slots);
   free (r->paths.slots);
   free (r->pending);
-  free (r->chains);
+  free (r->functions);
   td__event_ids_clear (&r->ids);
   td__holdings_free (r->holdings);
   free (r);

@@ -102,9 +102,9 @@ typedef struct TdRecorder
   TdAssembler *assembler; /* in this process: no supervisor */
   TdTapeWriter *writer;
   uint64_t n_events, n_bytes;
-  TdTapeStatic *chains; /* by the engine's number - 1; chain 0: not, or no more */
-  uint32_t n_chains;
-  uint64_t call_ticks; /* a static chain was called; 0: nothing of it was written yet */
+  TdTapeStatic *functions; /* by the engine's number - 1; .chain 0: not, or no more */
+  uint32_t n_functions;
+  uint64_t call_ticks; /* a static function was called; 0: nothing of it was written yet */
   TdHoldings *holdings;
   TdAsyncCount async[TD_ASYNC_ITERATIONS];  /* by iteration; the last that met there */
   uint16_t async_devices;                   /* bit for each device that was asked something */
@@ -204,7 +204,7 @@ void td__recorder_static_run (TdObserver *o, const TdStaticRun *run);
 void td__recorder_static_entry (TdObserver *o, const TdStaticEntry *entry);
 /** Open an iteration for work outside any, unless one is open. */
 void td__recorder_ensure_iteration (TdRecorder *r);
-/** Write where every static chain stands at the end of the iteration. */
-void td__recorder_chains (TdRecorder *r);
+/** Write where every static function stands at the end of the iteration. */
+void td__recorder_functions (TdRecorder *r);
 /** Write attributes as text into `text`. */
 void td__attrs_text (const TdOpClass *cls, const void *attrs, char *text, size_t size);

@@ -1,5 +1,5 @@
-/* Static chains on their way into the ring: schedules in parts, events, and once an iteration
- * where every chain stands.
+/* Static functions on their way into the ring: schedules in parts, events, and once an
+ * iteration where every function stands.
  *
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"
@@ -9,30 +9,30 @@
 #include <string.h>
 
 static TdTapeStatic *
-state_of (TdRecorder *r, uint32_t chain)
+state_of (TdRecorder *r, uint32_t function)
 {
-  if (chain == 0 || chain > 1u << 20)
+  if (function == 0 || function > 1u << 20)
     return NULL;
-  if (chain > r->n_chains)
+  if (function > r->n_functions)
     {
-      TdTapeStatic *more = td__xrealloc (r->chains, chain * sizeof *more);
+      TdTapeStatic *more = td__xrealloc (r->functions, function * sizeof *more);
 
-      memset (more + r->n_chains, 0, (chain - r->n_chains) * sizeof *more);
-      r->chains = more;
-      r->n_chains = chain;
+      memset (more + r->n_functions, 0, (function - r->n_functions) * sizeof *more);
+      r->functions = more;
+      r->n_functions = function;
     }
-  return &r->chains[chain - 1];
+  return &r->functions[function - 1];
 }
 
 static void
-put_chain (TdRecorder *r, const TdStaticEvent *report)
+put_function (TdRecorder *r, const TdStaticEvent *report)
 {
   uint32_t name = td__recorder_string (r, report->name),
            site = td__recorder_site (r, report->made);
-  TdRawChain *c = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *c));
+  TdRawFunction *c = td_ring_reserve (r->ring, TD_RAW_PADDED (sizeof *c));
 
-  c->head = (TdRawHead){ TD_RAW_PADDED (sizeof *c), TD_RAW_STATIC_CHAIN, 0 };
-  c->chain = (TdTapeChain){ .id = report->chain, .name = name, .site = site };
+  c->head = (TdRawHead){ TD_RAW_PADDED (sizeof *c), TD_RAW_STATIC_FUNCTION, 0 };
+  c->function = (TdTapeChain){ .id = report->function, .name = name, .site = site };
   td_ring_publish (r->ring, c->head.size);
 }
 
@@ -52,7 +52,7 @@ static const uint8_t on_tape[TD_N_STATIC_EVENTS] = {
 static void
 put_event (TdRecorder *r, const TdStaticEvent *report)
 {
-  TdTapeStaticEvent event = { .chain = report->chain,
+  TdTapeStaticEvent event = { .chain = report->function,
                               .schedule = report->schedule,
                               .what = on_tape[report->what] - 1u,
                               .guard = td__recorder_string (r, report->guard),
@@ -67,14 +67,13 @@ put_event (TdRecorder *r, const TdStaticEvent *report)
   td_ring_publish (r->ring, e->head.size);
 }
 
-/* The numbers of a chain.  A replay that no verification covered is unverified from there on.
- */
+/* Counts calls.  A replay that no verification covered is unverified from there on. */
 static void
 count (TdRecorder *r, TdTapeStatic *s, const TdStaticEvent *report)
 {
   uint64_t iteration = r->now->iteration + 1;
 
-  s->chain = report->chain;
+  s->chain = report->function;
   s->state = report->state;
   switch (report->what)
     {
@@ -134,10 +133,10 @@ td__recorder_static_event (TdObserver *o, const TdStaticEvent *report)
   TdRecorder *r = (TdRecorder *)(void *)o;
   TdTapeStatic *s, before;
 
-  if (!r->writes || (s = state_of (r, report->chain)) == NULL)
+  if (!r->writes || (s = state_of (r, report->function)) == NULL)
     return;
   if (report->what == TD_STATIC_EVENT_MADE)
-    put_chain (r, report);
+    put_function (r, report);
   before = *s;
   count (r, s, report);
   if (on_tape[report->what] != 0)
@@ -165,7 +164,7 @@ td__recorder_static_run (TdObserver *o, const TdStaticRun *run)
   raw->ticks
       = run->moment == TD_RUN_BEGINS && r->call_ticks != 0 ? r->call_ticks : td_ring_ticks ();
   raw->run = (TdTapeRun){
-    .chain = run->chain, .schedule = run->schedule, .list = run->list, .kind = run->kind
+    .chain = run->function, .schedule = run->schedule, .list = run->list, .kind = run->kind
   };
   r->call_ticks = 0;
   td_ring_publish (r->ring, raw->head.size);
@@ -175,9 +174,11 @@ void
 td__recorder_static_entry (TdObserver *o, const TdStaticEntry *e)
 {
   TdRecorder *r = (TdRecorder *)(void *)o;
-  TdTapeTraced entry = {
-    .chain = e->chain, .list = e->list, .number = e->number, .kind = e->kind, .phase = e->phase
-  };
+  TdTapeTraced entry = { .chain = e->function,
+                         .list = e->list,
+                         .number = e->number,
+                         .kind = e->kind,
+                         .phase = e->phase };
   TdRawStaticEntry *raw;
 
   if (!r->writes)
@@ -194,11 +195,11 @@ td__recorder_static_entry (TdObserver *o, const TdStaticEntry *e)
 }
 
 void
-td__recorder_chains (TdRecorder *r)
+td__recorder_functions (TdRecorder *r)
 {
-  for (uint32_t i = 0; i < r->n_chains; i++)
+  for (uint32_t i = 0; i < r->n_functions; i++)
     {
-      TdTapeStatic *s = &r->chains[i];
+      TdTapeStatic *s = &r->functions[i];
 
       if (s->chain == 0)
         continue;
@@ -240,7 +241,7 @@ put_head (TdRecorder *r, Blob *b, const TdScheduleInfo *d)
   for (uint32_t i = 0; i < d->n_nodes; i++)
     n_dims += (uint32_t)d->nodes[i].shape->ndim;
   *h = (TdRawScheduleHead){ .head = { .id = d->schedule,
-                                      .chain = d->chain,
+                                      .chain = d->function,
                                       .key = td__recorder_string (r, d->key),
                                       .n_backwards = d->n_backwards,
                                       .arena_bytes = d->arena_bytes,

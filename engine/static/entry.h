@@ -21,7 +21,7 @@ typedef struct TdEntry
   struct TdEntry *next;
   uint32_t refs; /**< of the cache and of each instance */
   TdStatic *owner;
-  uint32_t chain; /**< number of the static function, also after that is freed */
+  uint32_t function; /**< number of the static function, also after that is freed */
   TdSchedule *schedule;
   TdGuards *guards;
   TdTrace *trace; /**< a trace whose backward has not run yet, or NULL */

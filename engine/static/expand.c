@@ -104,7 +104,7 @@ trace_it (const Expansion *x)
     return;
   entry->trace
       = td__trace_of_backward (s, x->externals, first, first + s->forward.n_events, x->i->key);
-  entry->trace->chain = entry->chain;
+  entry->trace->function = entry->function;
   for (uint32_t k = 0; k < n_nodes; k++)
     if (x->vars[k] != NULL)
       td__trace_know (entry->trace, k, x->vars[k]);

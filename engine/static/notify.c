@@ -13,9 +13,9 @@
 static uint32_t n_schedules;
 
 static const uint8_t states[] = {
-  [TD_STATIC_OFF] = TD_CHAIN_OFF,
-  [TD_STATIC_TRACING] = TD_CHAIN_TRACING,
-  [TD_STATIC_STATIC] = TD_CHAIN_SCHEDULED,
+  [TD_STATIC_OFF] = TD_FUNCTION_OFF,
+  [TD_STATIC_TRACING] = TD_FUNCTION_TRACING,
+  [TD_STATIC_STATIC] = TD_FUNCTION_SCHEDULED,
 };
 
 void
@@ -31,9 +31,9 @@ td__static_notify (TdStatic *s, TdStaticEventKind what, const TdEntry *entry,
     td__static_notify (s, TD_STATIC_EVENT_MADE, NULL, NULL, NULL);
   s->reported = true;
   report = (TdStaticEvent){ .what = (uint8_t)what,
-                            .state = what == TD_STATIC_EVENT_DIFFERS ? TD_CHAIN_INVALID
+                            .state = what == TD_STATIC_EVENT_DIFFERS ? TD_FUNCTION_INVALID
                                                                      : states[s->info.state],
-                            .chain = s->number,
+                            .function = s->number,
                             .schedule = entry != NULL ? entry->number : 0,
                             .name = s->name,
                             .made = s->site,
@@ -48,16 +48,16 @@ td__static_notify (TdStatic *s, TdStaticEventKind what, const TdEntry *entry,
 }
 
 void
-td__static_notify_run (TdStaticRunMoment moment, TdStaticRunKind kind, uint32_t chain,
+td__static_notify_run (TdStaticRunMoment moment, TdStaticRunKind kind, uint32_t function,
                        uint32_t schedule, uint32_t list)
 {
   TdObserver *o = td__engine.observer;
 
-  if (TD_LIKELY (o == NULL) || o->static_run == NULL || chain == 0)
+  if (TD_LIKELY (o == NULL) || o->static_run == NULL || function == 0)
     return;
   o->static_run (o, &(TdStaticRun){ .moment = (uint8_t)moment,
                                     .kind = (uint8_t)kind,
-                                    .chain = chain,
+                                    .function = function,
                                     .schedule = schedule,
                                     .list = list });
 }
@@ -85,9 +85,9 @@ td__trace_notify (TdTrace *t)
   const TdSteps *list = td__trace_list (t);
   const TdStep *step = &list->steps[list->n - 1];
 
-  if (o == NULL || o->static_entry == NULL || t->chain == 0)
+  if (o == NULL || o->static_entry == NULL || t->function == 0)
     return;
-  o->static_entry (o, &(TdStaticEntry){ .chain = t->chain,
+  o->static_entry (o, &(TdStaticEntry){ .function = t->function,
                                         .list = t->state == TD_TRACE_BACKWARD
                                                     ? t->schedule->n_backwards + 1
                                                     : 0,
@@ -471,7 +471,7 @@ void
 td__static_notify_plan (TdStatic *s, TdEntry *entry)
 {
   TdObserver *o = td__engine.observer;
-  TdScheduleInfo d = { .chain = s->number };
+  TdScheduleInfo d = { .function = s->number };
 
   entry->number = entry->plan->number = ++n_schedules;
   if (o == NULL || o->schedule == NULL)

@@ -15,9 +15,9 @@ void td__static_notify_side_effects (TdStatic *s, const TdGuards *guards,
                                      uint64_t stdout_bytes);
 /** A call begins. */
 void td__static_notify_call (TdStatic *s);
-/** A list of a static function begins, ends, or was thrown away; chain 0: it is nobody's any
+/** A list of a static function begins, ends, or was thrown away; function 0: it is nobody's any
  * more. */
-void td__static_notify_run (TdStaticRunMoment moment, TdStaticRunKind kind, uint32_t chain,
+void td__static_notify_run (TdStaticRunMoment moment, TdStaticRunKind kind, uint32_t function,
                             uint32_t schedule, uint32_t list);
 /** Say what the passes did to a step of the plan, or why they did nothing.  (pass-remarks.c) */
 void td__plan_why (const TdPlan *p, uint32_t list, const TdStep *step, char why[TD_WHY_SIZE]);

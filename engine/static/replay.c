@@ -389,7 +389,7 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
   i->generation++;
   i->key = (TdRngKey){ e->rng_seed, e->rng_offset };
   i->first_id = e->next_id;
-  td__static_notify_run (TD_RUN_BEGINS, TD_RUN_REPLAYED, entry->chain, i->plan->number, 0);
+  td__static_notify_run (TD_RUN_BEGINS, TD_RUN_REPLAYED, entry->function, i->plan->number, 0);
   if (entry->reads_host)
     n_saved = save_state (s, in, &saved);
   status = bind_forward (i, in);
@@ -402,10 +402,10 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
     }
   td__scope_unwind (start);
   td__state_restore (saved, n_saved, status != TD_OK);
-  td__static_notify_run (TD_RUN_ENDS, TD_RUN_REPLAYED, entry->chain, i->plan->number, 0);
+  td__static_notify_run (TD_RUN_ENDS, TD_RUN_REPLAYED, entry->function, i->plan->number, 0);
   if (status != TD_OK)
     {
-      td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_REPLAYED, entry->chain, 0, 0);
+      td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_REPLAYED, entry->function, 0, 0);
       td__instance_drop (i);
       i->state = TD_INSTANCE_FREE;
       return miss->guard != NULL ? status : poisoned (out, s->n_outputs, status);
@@ -542,11 +542,11 @@ td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which, TdTaken *take
   i->backward_done = true;
   bind_backward (i, p.list, b);
   set_keys (p.list, i->key);
-  td__static_notify_run (TD_RUN_BEGINS, TD_RUN_REPLAYED, i->entry->chain, i->plan->number,
+  td__static_notify_run (TD_RUN_BEGINS, TD_RUN_REPLAYED, i->entry->function, i->plan->number,
                          which + 1);
   td__observe_backward (&p);
   status = run_replay (&p);
-  td__static_notify_run (TD_RUN_ENDS, TD_RUN_REPLAYED, i->entry->chain, i->plan->number,
+  td__static_notify_run (TD_RUN_ENDS, TD_RUN_REPLAYED, i->entry->function, i->plan->number,
                          which + 1);
   if (!p.observed)
     e->next_id += s->backwards[which].list.n_events;
@@ -582,7 +582,7 @@ static_backward (TdBackward *b)
   if (td__backward_is_double (b) && !i->entry->double_backprop)
     return td__fail (TD_ERR_STATE, i->entry->owner != NULL ? i->entry->owner->name : "static",
                      i->site,
-                     "double backprop through a static chain is off: make it with "
+                     "double backprop through a static function is off: make it with "
                      ".enable_double_backprop = true");
   which = find_backward (i, b);
   again = which == TD_ABSENT || i->backward_done || td__engine.hooks != NULL
@@ -620,7 +620,7 @@ const TdOpClass td__static_class = {
   .name = "static_schedule",
   .label = "StaticSchedule",
   .group = "static",
-  .formula = "the operations of a static chain",
+  .formula = "the operations of a static function",
   .n_in_min = 0,
   .n_in_max = -1,
   .n_out = -1,

@@ -1,4 +1,4 @@
-/* A schedule: what one call of a static chain does, as data.
+/* A schedule: what one call of a static function does, as data.
  *
  * A flat list of steps over numbered values.  A *value* is memory with a role; a *node* is a
  * variable's place in the graph, and shows one value in some shape (a reshape makes a new node

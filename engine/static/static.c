@@ -120,7 +120,8 @@ td__static_run_code (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n
   for (int k = 0; k < n_out; k++)
     if (out[k] == NULL)
       {
-        td__fail (TD_ERR_STATE, s->name, site, "output %d was not set by the chain's code", k);
+        td__fail (TD_ERR_STATE, s->name, site, "output %d was not set by the function's code",
+                  k);
         out[k] = td__poison ();
       }
   for (int k = 0; k < n_out; k++)
@@ -163,7 +164,7 @@ td__static_trace (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_ou
                       s->watches[k].bytes);
   t = td__trace_begin (in, n_in, guards);
   t->keeps = what == TD_TRACE_FOR_NUMBERS;
-  t->chain = what == TD_TRACE_FOR_ENTRY ? s->number : 0;
+  t->function = what == TD_TRACE_FOR_ENTRY ? s->number : 0;
   traced = s;
   *status = td__static_run_code (s, in, n_in, out, n_out, site, runs[what]);
   traced = NULL;
@@ -220,8 +221,8 @@ td__static_install (TdStatic *s, TdTrace *t)
     learn_arguments (s, t);
   entry->refs = 1;
   entry->owner = s;
-  entry->chain = s->number;
-  t->chain = s->number; /* of a verification's trace too, from here on */
+  entry->function = s->number;
+  t->function = s->number; /* of a verification's trace too, from here on */
   entry->schedule = t->schedule;
   entry->guards = t->guards;
   entry->iteration = td__engine.iteration;
@@ -472,14 +473,15 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
       if (s->options.strict || (traced != NULL && traced->options.strict))
         {
           td__fail (TD_ERR_STATE, s->name, site,
-                    "a static chain inside a static chain: mark "
+                    "a static function inside a static function: mark "
                     "the outer one only");
           for (int k = 0; k < n_out; k++)
             out[k] = td__poison ();
           return TD_ERR_STATE;
         }
       if (!s->reported_nested)
-        td__static_say (s, 0, "is called inside another static chain and becomes part of it");
+        td__static_say (s, 0,
+                        "is called inside another static function and becomes part of it");
       s->reported_nested = true;
       return td__static_run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
     }
@@ -603,7 +605,7 @@ td_static_new_at (TdStaticFn fn, void *self, TdStaticOpt options, const TdSite *
       || options.verbosity_level > 2)
     {
       td__fail (TD_ERR_ARG, "td_static_new", site,
-                fn == NULL ? "the code of the chain expected, got NULL"
+                fn == NULL ? "the code of the function expected, got NULL"
                            : "verify of -1 or more and verbosity_level of 0 to 2 expected");
       return NULL;
     }
@@ -632,7 +634,7 @@ td_static_watch_at (TdStatic *s, const char *name, const void *memory, size_t by
 
   if (s == NULL || memory == NULL || bytes == 0)
     {
-      td__fail (TD_ERR_ARG, "td_static_watch", site, "a chain and memory expected");
+      td__fail (TD_ERR_ARG, "td_static_watch", site, "a function and memory expected");
       return;
     }
   s->watches = td__xrealloc (s->watches, (s->n_watches + 1) * sizeof *s->watches);

@@ -1,10 +1,10 @@
-/* The tracer of backward: which operations the backward of the chain's operations ran, and
+/* The tracer of backward: which operations the backward of the function's operations ran, and
  * which gradients they gave to what lies outside.
  *
- * Ids of the chain's operations are contiguous and backward goes from new to old, so its part
- * is one stretch of the whole, and starts with the gradients of its outputs complete. Gradients
- * for the outside are PROPAGATE steps: how they are collected there depends on what is there at
- * replay.
+ * Ids of the function's operations are contiguous and backward goes from new to old, so its
+ * part is one stretch of the whole, and starts with the gradients of its outputs complete.
+ * Gradients for the outside are PROPAGATE steps: how they are collected there depends on what
+ * is there at replay.
  *
  * SPDX-License-Identifier: MIT */
 #include "notify.h"
@@ -93,14 +93,14 @@ begin (TdTrace *t, const TdOp *op, TdVar *const *gy)
   meet_gradients (t, op, gy);
   td__schedule_reach (s, &t->backward);
   t->reported = true;
-  td__static_notify_run (TD_RUN_BEGINS, TD_RUN_TRACED, t->chain, 0, s->n_backwards + 1);
+  td__static_notify_run (TD_RUN_BEGINS, TD_RUN_TRACED, t->function, 0, s->n_backwards + 1);
 }
 
 static void
 notify_end (TdTrace *t)
 {
   if (t->reported)
-    td__static_notify_run (TD_RUN_ENDS, TD_RUN_TRACED, t->chain, 0,
+    td__static_notify_run (TD_RUN_ENDS, TD_RUN_TRACED, t->function, 0,
                            t->schedule->n_backwards + 1);
   t->reported = false;
 }

@@ -118,7 +118,7 @@ td__trace_operand (TdTrace *t, TdVar *v)
   return node;
 }
 
-/* A foreign array that is about to be changed in place: from here on the chain has its own. */
+/* A foreign array is about to be changed in place: from here on the function has its own. */
 static uint32_t
 own_copy (TdTrace *t, uint32_t node, TdVar *v)
 {

@@ -1,4 +1,4 @@
-/* Tracing: the chain's code runs as it always does, and a schedule of it is written beside.
+/* Tracing: the function's code runs as it always does, and a schedule of it is written beside.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -33,17 +33,17 @@ typedef struct TdTrace
   TdTracer tracer; /**< first */
   struct TdTrace *next;
   TdTraceState state;
-  uint32_t chain; /**< the steps are reported to observers as its; 0: nobody asks */
-  bool reported;  /**< a run of its backward began */
-  bool in_effect; /**< td_static_code runs: a replay runs it again, with what it reads and
-                     reports */
-  bool enters;    /**< a link was entered: the scope that opens next is its own */
+  uint32_t function; /**< the steps are reported to observers as its; 0: nobody asks */
+  bool reported;     /**< a run of its backward began */
+  bool in_effect;    /**< td_static_code runs: a replay runs it again, with what it reads and
+                        reports */
+  bool enters;       /**< a link was entered: the scope that opens next is its own */
   TdSchedule *schedule;
   TdGuards *guards;     /**< what the code could see; NULL in a trace of backward alone */
   TdMap nodes;          /**< node id -> node */
   TdMap buffers;        /**< buffer id -> value */
   TdMap external;       /**< node id -> external */
-  uint64_t first, last; /**< ids of the chain's operations are first + 1 .. last */
+  uint64_t first, last; /**< ids of the function's operations are first + 1 .. last */
   TdDraw *draws;
   uint32_t n_draws;
   uint64_t seed;

@@ -146,7 +146,7 @@ backward_apart (Both *both, TdVar **ys, TdVar **gys, int n_y, TdTrace *trace, Td
 {
   TdEngine *e = &td__engine;
   struct TdTrace *traces = e->traces;
-  const uint32_t chain = both->i->entry->chain;
+  const uint32_t function = both->i->entry->function;
   TdVar **xs = td__xcalloc ((size_t)both->n_leaves + 1, sizeof *xs);
   TdStatus status;
 
@@ -156,10 +156,10 @@ backward_apart (Both *both, TdVar **ys, TdVar **gys, int n_y, TdTrace *trace, Td
   e->traces = NULL;
   if (trace != NULL)
     td__trace_wait (trace);
-  td__static_notify_run (TD_RUN_BEGINS, TD_RUN_VERIFICATION, chain, 0, list);
+  td__static_notify_run (TD_RUN_BEGINS, TD_RUN_VERIFICATION, function, 0, list);
   status = td__backward_run (ys, n_y, gys, xs, (int)both->n_leaves, gxs, 0, both->i->site);
-  td__static_notify_run (TD_RUN_ENDS, TD_RUN_VERIFICATION, chain, 0, list);
-  td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_VERIFICATION, chain, 0, list);
+  td__static_notify_run (TD_RUN_ENDS, TD_RUN_VERIFICATION, function, 0, list);
+  td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_VERIFICATION, function, 0, list);
   e->traces = traces;
   hide_outside (both, false);
   free (xs);
@@ -363,7 +363,8 @@ td__verify_backward (TdInstance *i, TdBackward *b, uint32_t which)
     hand_out (b, &taken, &status);
   else if (status == TD_OK)
     {
-      td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_REPLAYED, i->entry->chain, 0, which + 1);
+      td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_REPLAYED, i->entry->function, 0,
+                             which + 1);
       drop_schedule (i, &miss);
       status = td__backward_splice (b, both.ys, both.gys, both.n_y,
                                     both.code_graph->trace->first + 1);

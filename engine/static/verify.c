@@ -226,7 +226,7 @@ same_read (const TdSchedule *then, const TdStep *x, const TdStep *y, TdMiss *mis
   return false;
 }
 
-/* The chain's own scope is where it is called from, which may be several places. */
+/* The function's own scope is where it is called from, which may be several places. */
 static bool
 same_place (const TdStep *x, const TdStep *y)
 {
@@ -621,7 +621,7 @@ replay_beside (TdCheck *c, TdStatic *s, TdEntry *entry, TdVar *const *in, TdVar 
       td__state_restore (c->after, c->n_after, true);
       go_to (c->key_after);
       if (status == TD_OK)
-        td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_REPLAYED, entry->chain, 0, 0);
+        td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_REPLAYED, entry->function, 0, 0);
     }
   else
     td__state_restore (c->after, c->n_after, false);
@@ -721,7 +721,7 @@ td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar 
   td__state_restore (c.before, c.n_before, false);
   if (miss.guard == NULL)
     {
-      td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_VERIFICATION, entry->chain, 0, 0);
+      td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_VERIFICATION, entry->function, 0, 0);
       td__static_notify_side_effects (s, c.code_trace->guards, n_printed);
       if (replayed == TD_OK && entry->keeps_graph && how == TD_VERIFY_ALL)
         {

@@ -1,4 +1,4 @@
-/* Static chains from a program's source to what `show` says of them.
+/* Static functions from a program's source to what `show` says of them.
  *
  * SPDX-License-Identifier: MIT */
 #include "td-test.h"
@@ -28,10 +28,10 @@ SAME (VALUE_CONSTANT, VALUE_CONSTANT);
 SAME (VALUE_OUTPUT, VALUE_OUTPUT);
 SAME (VALUE_GY, VALUE_GY);
 SAME (VALUE_GRADIENT, VALUE_GRADIENT);
-SAME (CHAIN_OFF, CHAIN_OFF);
-SAME (CHAIN_TRACING, CHAIN_TRACING);
-SAME (CHAIN_SCHEDULED, CHAIN_SCHEDULED);
-SAME (CHAIN_INVALID, CHAIN_INVALID);
+SAME (FUNCTION_OFF, CHAIN_OFF);
+SAME (FUNCTION_TRACING, CHAIN_TRACING);
+SAME (FUNCTION_SCHEDULED, CHAIN_SCHEDULED);
+SAME (FUNCTION_INVALID, CHAIN_INVALID);
 
 static const char *
 example (void)
@@ -59,7 +59,7 @@ side_effects__run_once_unless_they_are_wrapped (void **state)
   assert_child_status (child, 0);
   assert_contains (child.out, "20 iterations: the plain counter is 1, the wrapped one 20\n");
   assert_contains (child.out, "1 calls ran the code, 19 the schedule\n");
-  assert_int_equal (count (child.out, "a line of the chain's code\n"), 1);
+  assert_int_equal (count (child.out, "a line of the function's code\n"), 1);
   td_test_child_clear (&child);
 }
 
@@ -72,7 +72,7 @@ run__static_off_runs_the_code_at_every_call (void **state)
   assert_child_status (child, 0);
   assert_contains (child.out, "20 iterations: the plain counter is 20, the wrapped one 20\n");
   assert_contains (child.out, "20 calls ran the code, 0 the schedule\n");
-  assert_int_equal (count (child.out, "a line of the chain's code\n"), 20);
+  assert_int_equal (count (child.out, "a line of the function's code\n"), 20);
   td_test_child_clear (&child);
 }
 
@@ -208,7 +208,7 @@ show__lists_the_schedule_and_what_is_not_part_of_it (void **state)
   td_test_child_clear (&child);
 }
 
-/* A program whose code, being traced, ends before its chain does. */
+/* A program whose code, being traced, ends before its function does. */
 static const char cut[]
     = "#include <tapedeck.h>\n"
       "#include <stdlib.h>\n"
@@ -252,7 +252,7 @@ show__lists_the_entries_of_a_trace_that_was_cut (void **state)
   assert_contains (child.out, "    2  forward    tanh ");
   assert_contains (child.out, "    3  forward    mul ");
   assert_contains (child.out, "cut.c:8\n");
-  assert_int_equal (count (child.out, "  forward  "), 4); /* and the chain's scope */
+  assert_int_equal (count (child.out, "  forward  "), 4); /* and the function's scope */
   td_test_child_clear (&child);
   child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", tape, "--view", "schedule",
                        "--format", "json");

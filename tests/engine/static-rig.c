@@ -1,4 +1,4 @@
-/* Static chains beside define-by-run: the two runs and what they noted.
+/* Static functions beside define-by-run: the two runs and what they noted.
  *
  * SPDX-License-Identifier: MIT */
 #include "static-rig.h"

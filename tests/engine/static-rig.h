@@ -1,12 +1,12 @@
-/* Static chains beside define-by-run: a scenario runs twice, once with config use_static_graph
- * off and once on, and every array that it notes must be the same, bit for bit.
+/* Static functions beside define-by-run: a scenario runs twice, once with config
+ * use_static_graph off and once on, and every array that it notes must be the same to the bit.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "fixture.h"
 
-/** A scenario: makes its links, chains and arrays anew, and notes what it computes. */
+/** A scenario: makes its links, functions and arrays anew, and notes what it computes. */
 typedef void (*Scenario) (void *user);
 /** Run it both ways and compare; after it a random number is compared too (the place in the
  * stream). */
@@ -57,5 +57,5 @@ void reading_forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n
 void classifier_forward (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out);
 TdVar *sum_of_squares (TdVar *y);
 
-/** The plan of a chain that has a schedule. */
+/** The plan of a function that has a schedule. */
 const struct TdPlan *plan_of (TdStatic *s);

@@ -1,5 +1,5 @@
-/* Static chains at their edges: every way to run a backward, results that are arguments, calls
- * that fail inside, and what is freed in another order.
+/* Static functions at their edges: every way to run a backward, results that are arguments,
+ * calls that fail inside, and what is freed in another order.
  *
  * SPDX-License-Identifier: MIT */
 #include "static-rig.h"
@@ -222,7 +222,7 @@ static__own_operations_integers_and_empty_arrays_are_replayed (void **state)
   run_both (kinds, NULL);
 }
 
-/* --- links as chains, and reports --- */
+/* --- links as functions, and reports --- */
 
 static void
 of_link (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
@@ -481,7 +481,7 @@ static__code_that_fails_leaves_no_schedule (void **state)
 /* --- life --- */
 
 static void
-static__chains_links_and_results_may_go_in_any_order (void **state)
+static__functions_links_and_results_may_go_in_any_order (void **state)
 {
   TdDevice *cpu = td_device_get ("cpu");
   TdMemInfo before = td_mem_info (cpu), after;
@@ -524,7 +524,7 @@ static__chains_links_and_results_may_go_in_any_order (void **state)
 }
 
 static void
-static__td_finish_frees_chains_with_results_that_wait (void **state)
+static__td_finish_frees_functions_with_results_that_wait (void **state)
 {
   static Net net;
   TdStatic *s;
@@ -549,8 +549,8 @@ main (void)
     engine_test (static__a_backward_that_runs_out_of_memory_loses_nothing),
     engine_test (static__truncated_backpropagation_through_time_is_the_same),
     engine_test (static__code_that_fails_leaves_no_schedule),
-    engine_test (static__chains_links_and_results_may_go_in_any_order),
-    engine_test (static__td_finish_frees_chains_with_results_that_wait),
+    engine_test (static__functions_links_and_results_may_go_in_any_order),
+    engine_test (static__td_finish_frees_functions_with_results_that_wait),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

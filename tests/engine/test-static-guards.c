@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* --- one chain that reads everything --- */
+/* --- one function that reads everything --- */
 
 typedef struct
 {
@@ -454,7 +454,7 @@ uses_what_was_made (void *self, TdVar *const *in, int n_in, TdVar **out, int n_o
 }
 
 static void
-odd_chains (void *user)
+odd_functions (void *user)
 {
   static const TdStaticFn codes[] = { writes, keeps, uses_what_was_made };
   static const char *const words[] = { "td_write", "td_retain", "made outside" };
@@ -486,7 +486,7 @@ static void
 guards__what_no_schedule_can_hold_runs_as_code (void **state)
 {
   (void)state;
-  run_both (odd_chains, NULL);
+  run_both (odd_functions, NULL);
 }
 
 /* --- td_forget --- */

@@ -139,9 +139,9 @@ through_link (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
   out[0] = td_tanh (td_link (self, in[0]));
 }
 
-/* One chain behind another, both traced in one iteration, and one backward through both. */
+/* One function behind another, both traced in one iteration, and one backward through both. */
 static void
-chain_behind_chain (void *user)
+function_behind_function (void *user)
 {
   TdLink *root = td_chain_new ("two"), *l1 = td_linear_new (root, "l1", 5, 4),
          *l2 = td_linear_new (root, "l2", 4, 3);
@@ -168,10 +168,10 @@ chain_behind_chain (void *user)
 }
 
 static void
-static__h03_two_chains_in_a_row_give_their_own_gradients (void **state)
+static__h03_two_functions_in_a_row_give_their_own_gradients (void **state)
 {
   (void)state;
-  run_both (chain_behind_chain, NULL);
+  run_both (function_behind_function, NULL);
 }
 
 static void
@@ -545,7 +545,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     engine_test (static__h01_h02_the_first_iteration_runs_once),
     engine_test (static__h03_calls_in_one_iteration_add_their_gradients),
-    engine_test (static__h03_two_chains_in_a_row_give_their_own_gradients),
+    engine_test (static__h03_two_functions_in_a_row_give_their_own_gradients),
     engine_test (static__h03_a_cell_called_over_time_gets_the_gradient_of_all_steps),
     engine_test (static__h04_gradients_add_up_over_backward_calls),
     engine_test (static__h05_training_and_evaluation_never_share_a_schedule),

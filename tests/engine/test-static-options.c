@@ -1,5 +1,5 @@
-/* What a chain is told: options and their defaults, the mark on a link, nesting, the end of a
- * forward pass, what is said on stderr, and what is refused.
+/* What a function is told: options and their defaults, the mark on a link, nesting, the end of
+ * a forward pass, what is said on stderr, and what is refused.
  *
  * SPDX-License-Identifier: MIT */
 #include "static-rig.h"
@@ -42,7 +42,7 @@ options__out_of_range_are_refused (void **state)
   assert_null (td_static_new (net_forward, &net, .verbosity_level = -1));
   said (TD_ERR_ARG);
   assert_null (td_static_new (NULL, &net));
-  assert_non_null (strstr (said (TD_ERR_ARG), "code of the chain"));
+  assert_non_null (strstr (said (TD_ERR_ARG), "code of the function"));
   td_static_code (NULL, NULL);
   said (TD_ERR_ARG);
   td_static_watch (NULL, "x", &net, 4);
@@ -226,7 +226,7 @@ nesting (void *user)
 }
 
 static void
-nesting__a_chain_in_a_chain_becomes_part_of_it (void **state)
+nesting__a_function_in_a_function_becomes_part_of_it (void **state)
 {
   (void)state;
   run_both (nesting, NULL);
@@ -464,7 +464,7 @@ main (void)
     engine_test (options__use_static_graph_off_makes_every_mark_a_no_op),
     engine_test (end_forward__lets_instances_go_and_backward_into_them_is_an_error),
     engine_test (end_forward__leaves_a_backward_that_comes_before_the_next_call_right),
-    engine_test (nesting__a_chain_in_a_chain_becomes_part_of_it),
+    engine_test (nesting__a_function_in_a_function_becomes_part_of_it),
     engine_test (nesting__is_an_error_in_strict_mode_that_names_both),
     engine_test (mark__makes_calls_of_a_link_static_until_it_is_freed),
     engine_test (verbosity__0_is_silent_1_tells_schedules_and_2_every_call),

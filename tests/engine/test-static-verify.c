@@ -426,7 +426,7 @@ square (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 }
 
 static void
-verify__the_environment_sets_the_mode_of_all_chains (void **state)
+verify__the_environment_sets_the_mode_of_all_functions (void **state)
 {
   static const struct
   {
@@ -463,7 +463,7 @@ main (void)
     engine_test (verify__says_since_when_nothing_was_verified),
     engine_test (verify__code_that_fails_now_ends_the_schedule),
     engine_test (verify__compares_backward_before_gradients_are_handed_out),
-    engine_test (verify__the_environment_sets_the_mode_of_all_chains),
+    engine_test (verify__the_environment_sets_the_mode_of_all_functions),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

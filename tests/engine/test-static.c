@@ -1,4 +1,4 @@
-/* Static chains: what is replayed is what the code would have computed, bit for bit.
+/* Static functions: what is replayed is what the code would have computed, bit for bit.
  *
  * SPDX-License-Identifier: MIT */
 #include "fixture.h"
@@ -113,7 +113,7 @@ static__training_equals_define_by_run_bit_for_bit (void **state)
 }
 
 static void
-static__a_chain_called_often_before_one_backward_accumulates (void **state)
+static__a_function_called_often_before_one_backward_accumulates (void **state)
 {
   Net a, b;
   TdLink *dynamic = net_new (&a, "dynamic"), *replayed = net_new (&b, "replayed");
@@ -188,7 +188,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     engine_test (static__training_equals_define_by_run_bit_for_bit),
-    engine_test (static__a_chain_called_often_before_one_backward_accumulates),
+    engine_test (static__a_function_called_often_before_one_backward_accumulates),
     engine_test (static__gradients_have_gradients_when_asked_for),
   };
 

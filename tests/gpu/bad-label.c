@@ -35,7 +35,7 @@ main (int argc, char **argv)
 {
   bool is_static;
   TdLink *root;
-  TdStatic *chain;
+  TdStatic *function;
   TdOpt *opt;
   int n_errors = 0;
 
@@ -46,7 +46,7 @@ main (int argc, char **argv)
   l1 = td_linear_new (root, "l1", 5, 8);
   l2 = td_linear_new (root, "l2", 8, 3);
   opt = td_sgd_new (root, .lr = 0.1);
-  chain = td_static_new (forward, NULL, .fuse = false, .verify = 0);
+  function = td_static_new (forward, NULL, .fuse = false, .verify = 0);
   for (int i = 0; i < 16; i++)
     {
       TD_ITERATION (i)
@@ -54,7 +54,7 @@ main (int argc, char **argv)
           TdVar *in[] = { td_ones (TD_F32, TD_SHAPE (4, 5)), labels (i == 10 || i == 13) }, *y;
 
           if (is_static)
-            td_static_call (chain, in, 2, &y, 1);
+            td_static_call (function, in, 2, &y, 1);
           else
             forward (NULL, in, 2, &y, 1);
           td_cleargrads (root);
@@ -64,7 +64,7 @@ main (int argc, char **argv)
       n_errors += td_error () != NULL;
       td_error_clear ();
     }
-  td_static_free (chain);
+  td_static_free (function);
   td_opt_free (opt);
   td_link_free (root);
   td_finish ();

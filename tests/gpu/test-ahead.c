@@ -160,7 +160,7 @@ static void
 train (Training *r, const char *device, int64_t width, bool ahead, bool fixed)
 {
   TdLink *net = td_chain_new ("net"), *layer;
-  TdStatic *chain = NULL;
+  TdStatic *function = NULL;
   TdIter *it;
   TdOpt *opt;
 
@@ -168,7 +168,7 @@ train (Training *r, const char *device, int64_t width, bool ahead, bool fixed)
   td_set_seed (11);
   layer = td_linear_new (net, "layer", width, CLASSES);
   if (fixed)
-    chain = td_static_new (run_layer, layer);
+    function = td_static_new (run_layer, layer);
   opt = td_momentum_sgd_new (net, .lr = 0.5 / (double)width);
   it = iterator (rows_of (width), ahead, true);
   TD_ITERATIONS (i, TD_ARRAY_LENGTH (r->losses))
@@ -177,7 +177,7 @@ train (Training *r, const char *device, int64_t width, bool ahead, bool fixed)
       TdVar *y = NULL, *loss;
 
       if (fixed)
-        td_static_call (chain, &b.x, 1, &y, 1);
+        td_static_call (function, &b.x, 1, &y, 1);
       else
         run_layer (layer, &b.x, 1, &y, 1);
       loss = td_softmax_cross_entropy (y, b.t);
@@ -192,8 +192,8 @@ train (Training *r, const char *device, int64_t width, bool ahead, bool fixed)
                              (size_t)(width * CLASSES) * sizeof (float)),
                     TD_OK);
   td_iter_free (it);
-  if (chain != NULL)
-    td_static_free (chain);
+  if (function != NULL)
+    td_static_free (function);
   td_opt_free (opt);
   td_link_free (net);
 }

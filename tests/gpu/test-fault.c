@@ -73,7 +73,7 @@ labels (bool bad)
 typedef struct
 {
   const char *level;
-  bool graphs; /* a static chain */
+  bool graphs; /* a static function */
   int asks;    /* iterations after the bad one until the host waits; -1: it reads the loss */
 } Training;
 

@@ -1,5 +1,6 @@
 /* Operations of a program's own on a GPU: on copies in host memory, each copy an event with its
- * place, with the CPU's bits forward and backward; what is written in place; chains with them.
+ * place, with the CPU's bits forward and backward; what is written in place; static functions
+ * with them.
  *
  * SPDX-License-Identifier: MIT */
 #include "td-test.h"
@@ -157,7 +158,7 @@ cubes (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 }
 
 static void
-host_op__keeps_a_chain_define_by_run_which_says_why (void **state)
+host_op__keeps_a_function_define_by_run_which_says_why (void **state)
 {
   TdStatic *s = td_static_new (cubes, NULL);
 
@@ -186,7 +187,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     row (host_op__trains_with_the_cpus_bits),
     row (host_op__copies_are_events_at_the_calls_place),
-    row (host_op__keeps_a_chain_define_by_run_which_says_why),
+    row (host_op__keeps_a_function_define_by_run_which_says_why),
   };
 
   return cmocka_run_group_tests_name ("operations of the host's", tests, NULL, NULL);

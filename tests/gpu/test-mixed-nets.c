@@ -191,13 +191,13 @@ check_copies (TdOpt *opt, TdLink *root, TdDtype dtype)
 }
 
 static void
-step (const Kind *kind, Net *net, TdOpt *opt, TdStatic *chain, int i, Run *run)
+step (const Kind *kind, Net *net, TdOpt *opt, TdStatic *function, int i, Run *run)
 {
   TdVar *x = input_of (kind), *t = labels_of (kind), *y = NULL, *loss, *scaled;
   long before;
 
-  if (chain != NULL)
-    td_static_call (chain, &x, 1, &y, 1);
+  if (function != NULL)
+    td_static_call (function, &x, 1, &y, 1);
   else
     kind->run (net, &x, 1, &y, 1);
   loss = td_softmax_cross_entropy (y, t);
@@ -229,7 +229,7 @@ train (const Kind *kind, const char *device, TdDtype dtype, bool is_static)
 {
   Run run = { 0 };
   Net net = { .dtype = dtype };
-  TdStatic *chain = NULL;
+  TdStatic *function = NULL;
   TdOpt *opt;
   const long graphs = driver->state->n_graph_launches;
 
@@ -246,17 +246,17 @@ train (const Kind *kind, const char *device, TdDtype dtype, bool is_static)
       td_opt_loss_scaling (opt, .interval = 10);
     }
   if (is_static)
-    chain = td_static_new (kind->run, &net);
+    function = td_static_new (kind->run, &net);
   TD_ITERATIONS (i, STEPS)
-    step (kind, &net, opt, chain, (int)i, &run);
+    step (kind, &net, opt, function, (int)i, &run);
   if (dtype != TD_F32)
     TD_SCOPE ("copies")
       check_copies (opt, net.root, dtype);
   run.scale = td_opt_loss_scale (opt);
   run.skipped = td_opt_skipped (opt);
   run.graphs = driver->state->n_graph_launches - graphs;
-  if (chain != NULL)
-    td_static_free (chain);
+  if (function != NULL)
+    td_static_free (function);
   td_opt_free (opt);
   td_link_free (net.root);
   assert_null (td_error ());

@@ -1,4 +1,4 @@
-/* A static chain whose operations run as one: its logarithm gets negative numbers from some
+/* A static function whose operations run as one: its logarithm gets negative numbers from some
  * iteration on.  Arguments: iterations, the first of those, microseconds to sleep in each.
  *
  * SPDX-License-Identifier: MIT */

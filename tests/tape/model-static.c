@@ -1,4 +1,4 @@
-/* A static chain for the model of the tape's tests: y = relu(relu(x W)) with a backward.
+/* A static function for the model of the tape's tests: y = relu(relu(x W)) with a backward.
  * SPDX-License-Identifier: MIT */
 #include "model-static.h"
 
@@ -68,12 +68,12 @@ model_schedule (void)
 }
 
 void
-model_chain (Model *m)
+model_function (Model *m)
 {
   uint32_t name = model_string (m, "block");
-  TdRawChain *c = model_record (m, TD_RAW_STATIC_CHAIN, 0, sizeof *c);
+  TdRawFunction *c = model_record (m, TD_RAW_STATIC_FUNCTION, 0, sizeof *c);
 
-  c->chain = (TdTapeChain){ .id = 1, .name = name, .site = 2 };
+  c->function = (TdTapeChain){ .id = 1, .name = name, .site = 2 };
   model_publish (m, c);
 }
 

@@ -43,7 +43,7 @@ make (const char *path)
   rig_clear (&rig);
 }
 
-/* What 1.1 added: a static chain that is traced, scheduled, missed, verified and differs. */
+/* What 1.1 added: a static function that is traced, scheduled, missed, verified and differs. */
 static void
 make_1_1 (const char *path)
 {
@@ -52,7 +52,7 @@ make_1_1 (const char *path)
 
   rig_start (&rig, &options);
   td_tape_writer_info (rig.w, "program", "model.c");
-  model_chain (&rig.m);
+  model_function (&rig.m);
   model_begin (&rig.m);
   model_static_event (&rig.m, TD_TAPE_STATIC_TRACED, 0, NULL);
   model_static_state (&rig.m, TD_TAPE_CHAIN_TRACING, 0, 0, 0);
@@ -93,7 +93,7 @@ make_runs (const char *path)
   Model *m = &rig.m;
 
   rig_start (&rig, &options);
-  model_chain (m);
+  model_function (m);
   for (unsigned i = 0; i < 4; i++)
     {
       model_begin (m);

@@ -1,5 +1,5 @@
-/* Static chains on the tape: schedules round trip and are checked, news and counts are there.
- * SPDX-License-Identifier: MIT */
+/* Static functions on the tape: schedules round trip and are checked, events and counts are
+ * there. SPDX-License-Identifier: MIT */
 #include "rig.h"
 
 #include "model-static.h"
@@ -13,7 +13,7 @@ static void
 start (Rig *rig, uint32_t part)
 {
   rig_start (rig, NULL);
-  model_chain (&rig->m);
+  model_function (&rig->m);
   model_begin (&rig->m);
   model_op (&rig->m, MODEL_RELU, TD_TAPE_PHASE_FORWARD, 0, rig->m.parameter, 0);
   model_static_event (&rig->m, TD_TAPE_STATIC_TRACED, 0, NULL);
@@ -128,7 +128,7 @@ static_tape__stores_an_equal_schedule_once (void **state)
 }
 
 static void
-static_tape__says_what_happened_and_where_chains_stand (void **state)
+static_tape__says_what_happened_and_where_functions_stand (void **state)
 {
   Rig rig = { 0 };
   const TdTapeStaticEvent *e;
@@ -177,7 +177,7 @@ static_tape__is_counted_in_the_tapes_facts (void **state)
   td_tape_info (rig_read (&rig), out, false);
   td_tape_info (rig.r, out, true);
   fclose (out);
-  assert_contains (text, "static chains    1, 1 schedules, 2 calls replayed, 1 by code\n");
+  assert_contains (text, "static functions 1, 1 schedules, 2 calls replayed, 1 by code\n");
   assert_contains (text,
                    "\"static\":{\"chains\":1,\"schedules\":1,\"replays\":2,\"dynamic\":1}");
   free (text);
@@ -205,7 +205,7 @@ static_tape__lists_a_growing_schedule_entry_by_entry (void **state)
   Rig rig = { 0 };
 
   rig_start (&rig, NULL);
-  model_chain (&rig.m);
+  model_function (&rig.m);
   model_begin (&rig.m);
   model_run (&rig.m, TD_RAW_RUN_BEGINS, TD_TAPE_RUN_TRACED, 0, 0);
   for (uint32_t i = 0; i < 5; i++)
@@ -229,7 +229,7 @@ static_tape__lists_a_growing_schedule_entry_by_entry (void **state)
 }
 
 static void
-static_tape__says_at_once_where_a_chain_stands (void **state)
+static_tape__says_at_once_where_a_function_stands (void **state)
 {
   Rig rig = { 0 };
   const TdTapeIteration *it;
@@ -253,7 +253,7 @@ static_tape__says_at_once_where_a_chain_stands (void **state)
 }
 
 static void
-static_tape__says_which_events_are_a_chains (void **state)
+static_tape__says_which_events_a_function_made (void **state)
 {
   Rig rig = { 0 };
   const TdTapeIteration *it;
@@ -461,7 +461,7 @@ static_tape__stays_within_its_budget (void **state)
   Rig rig = { 0 };
 
   rig_start (&rig, &options);
-  model_chain (&rig.m);
+  model_function (&rig.m);
   for (uint32_t i = 0; i < 5000; i++)
     {
       model_begin (&rig.m);
@@ -484,11 +484,11 @@ main (void)
     td_test (static_tape__puts_a_schedule_together_that_comes_in_parts),
     td_test (static_tape__knows_from_when_to_when_a_value_lives),
     td_test (static_tape__stores_an_equal_schedule_once),
-    td_test (static_tape__says_what_happened_and_where_chains_stand),
+    td_test (static_tape__says_what_happened_and_where_functions_stand),
     td_test (static_tape__is_counted_in_the_tapes_facts),
     td_test (static_tape__lists_a_growing_schedule_entry_by_entry),
-    td_test (static_tape__says_at_once_where_a_chain_stands),
-    td_test (static_tape__says_which_events_are_a_chains),
+    td_test (static_tape__says_at_once_where_a_function_stands),
+    td_test (static_tape__says_which_events_a_function_made),
     td_test (static_tape__refuses_schedules_that_are_not_well_formed),
     td_test (static_tape__never_reads_what_was_not_written),
     td_test (static_tape__shows_no_half_of_a_damaged_schedule),

@@ -212,7 +212,7 @@ typedef struct TdEngine
   bool recomputing; /**< td_forget runs its function again: statistics stay as they are */
   TdOp *dying;      /**< release worklist */
   bool releasing;
-  TdTracer *tracer;                    /**< NULL unless a static chain's code is running */
+  TdTracer *tracer;                    /**< NULL unless a static function's code is running */
   struct TdTrace *traces;              /**< forward traces that wait for their backward */
   const TdTraceTable *trace_table;     /**< set where traces is */
   const struct TdStaticTable *statics; /**< inside.h: what others ask; NULL: nothing */

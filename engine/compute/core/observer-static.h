@@ -28,29 +28,29 @@ typedef enum
   TD_N_STATIC_EVENTS
 } TdStaticEventKind;
 
-/** What a chain does at the moment. */
+/** What a function does at the moment. */
 typedef enum
 {
-  TD_CHAIN_OFF,
-  TD_CHAIN_TRACING,
-  TD_CHAIN_SCHEDULED,
-  TD_CHAIN_INVALID
-} TdChainState;
+  TD_FUNCTION_OFF,
+  TD_FUNCTION_TRACING,
+  TD_FUNCTION_SCHEDULED,
+  TD_FUNCTION_INVALID
+} TdFunctionState;
 
-/** Something happened to a static chain. */
+/** Something happened to a static function. */
 typedef struct TdStaticEvent
 {
   uint8_t what;       /**< TdStaticEventKind */
-  uint8_t state;      /**< TdChainState */
-  uint32_t chain;     /**< 1, 2 ... in the order of td_static_new */
+  uint8_t state;      /**< TdFunctionState */
+  uint32_t function;  /**< 1, 2 ... in the order of td_static_new */
   uint32_t schedule;  /**< 1, 2 ... in the order of planning; 0: none */
-  const char *name;   /**< of the chain */
+  const char *name;   /**< of the function */
   const TdSite *made; /**< of td_static_new */
   const char *guard, *text;
   const TdSite *site, *other_site;
 } TdStaticEvent;
 
-/** What a call of a chain does, with the numbers of the tape (TdTapeRunKind). */
+/** What a call of a function does, with the numbers of the tape (TdTapeRunKind). */
 typedef enum
 {
   TD_RUN_CODE,
@@ -67,18 +67,18 @@ typedef enum
   TD_RUN_DISCARDED /**< what the last one of that kind made was thrown away */
 } TdStaticRunMoment;
 
-/** One list of a chain begins or ends; between both, events are its. */
+/** One list of a function begins or ends; between both, events are its. */
 typedef struct TdStaticRun
 {
   uint8_t moment, kind;
-  uint32_t chain, schedule;
+  uint32_t function, schedule;
   uint32_t list; /**< 0: forward; k: the k-th backward */
 } TdStaticRun;
 
 /** A step was traced; of an operation, after its event. */
 typedef struct TdStaticEntry
 {
-  uint32_t chain, list;
+  uint32_t function, list;
   uint32_t number; /**< in its list, from 0 on */
   uint8_t kind, phase;
   const TdOpClass *cls;
@@ -137,7 +137,7 @@ typedef struct TdScheduleGuard
 /** A schedule as it was planned. */
 typedef struct TdScheduleInfo
 {
-  uint32_t chain, schedule;
+  uint32_t function, schedule;
   char key[240];
   size_t arena_bytes, lower_bound;
   uint32_t n_backwards, n_arguments, n_externals, n_outputs;

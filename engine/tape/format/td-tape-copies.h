@@ -41,7 +41,7 @@ typedef enum
   TD_TAPE_COPY_NEW,   /* a new array of the host's numbers */
   TD_TAPE_COPY_BATCH, /* examples of a data set */
   TD_TAPE_COPY_LOAD,  /* out of a file */
-  TD_TAPE_COPY_CHECK, /* a static chain looks at numbers, or puts them back */
+  TD_TAPE_COPY_CHECK, /* a static function looks at numbers, or puts them back */
   TD_TAPE_N_COPY_WHYS
 } TdTapeCopyWhy;
 

@@ -321,7 +321,7 @@ typedef struct
   const uint64_t *addresses; /* of memory[], applied by readers; NULL: as in the profile */
   uint32_t n_addresses, n_copies;
   const TdTapeAttrs *attr_changes; /* readers have applied them to `events` */
-  const TdTapeStatic *statics;     /* of each chain that there is */
+  const TdTapeStatic *statics;     /* of each static function that there is */
   uint32_t n_statics, n_runs;
   const TdTapeRun *runs;
   const TdTapeTraced *traced;

@@ -8,25 +8,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A program may have static chains: functions whose operations are traced at one call and
- * replayed at later ones.
+/* A program may have static functions: their operations are traced at one call and replayed at
+ * later ones.  The format's first name for such a function was "chain": the record
+ * STATIC_CHAIN, the fields and keys `chain` and the symbols with it keep that word.
  *
- * STATIC_CHAIN says once that there is such a chain.  SCHEDULE is one plan of it, complete and
- * never changed: a list of steps over nodes, a node being a variable's place in the graph that
- * shows one value, and a value being memory.  The steps come in lists: 0 is the forward, 1, 2
- * ... are the backwards that were traced, of which each call runs one.  A step stays in its
- * list when a pass took it out; its fate says which pass.  The members of a fused group follow
- * the group's step.  STATIC_EVENT says what happened to a chain: traced, scheduled, missed ...
+ * STATIC_CHAIN says once that there is such a function.  SCHEDULE is one plan of it, complete
+ * and never changed: a list of steps over nodes, a node being a variable's place in the graph
+ * that shows one value, and a value being memory.  The steps come in lists: 0 is the forward,
+ * 1, 2 ... are the backwards that were traced, of which each call runs one.  A step stays in
+ * its list when a pass took it out; its fate says which pass.  The members of a fused group
+ * follow the group's step.  STATIC_EVENT says what happened to a function: traced, scheduled,
+ * missed ...
  *
- * How often a chain ran its code and how often its schedule is said in each iteration, in the
- * section STATICS: so it is stored, thinned and shown as the rest of the iteration is.  Of an
- * iteration that runs it has those chains whose state changed in it, as they are now.
+ * How often a function ran its code and how often its schedule is said in each iteration, in
+ * the section STATICS: so it is stored, thinned and shown as the rest of the iteration is.  In
+ * an iteration that still runs, the section has the functions whose state changed in it, as
+ * they are now.
  *
- * Which events a chain made is said in the section RUNS.  A replay tells one event of each
+ * Which events a function made is said in the section RUNS.  A replay makes one event of each
  * operation and group of its list, in order, with TD_TAPE_EVENT_REPLAYED: so the k-th such
- * event of a run is the k-th step of the list that runs and is an operation or a group.  What a
- * run made that was thrown away, the code of a verified call that agreed or the schedule of one
- * that did not, is *discarded*: readers leave it out unless they are asked for it.
+ * event of a run is the k-th step of the list that runs and is an operation or a group.  A run
+ * whose results were thrown away is *discarded*: the code of a verified call that agreed, or
+ * the schedule of one that did not.  Readers leave it out unless they are asked for it.
  *
  * While the code is traced each step is said at once, in the section TRACED: a schedule can be
  * watched as it grows.
@@ -56,7 +59,7 @@ typedef enum
   TD_TAPE_N_CHAIN_STATES
 } TdTapeChainState;
 
-/** STATICS: of each chain that there is, in one iteration and since the program began. */
+/** STATICS: of each function that there is, in one iteration and since the program began. */
 typedef struct
 {
   uint32_t chain;
@@ -100,7 +103,7 @@ static_assert (sizeof (TdTapeStaticEvent) == 48, "TdTapeStaticEvent changed size
 
 typedef enum
 {
-  TD_TAPE_RUN_CODE,         /* the chain's code, as any code */
+  TD_TAPE_RUN_CODE,         /* the function's code, as any code */
   TD_TAPE_RUN_TRACED,       /* the code, and its schedule was written beside */
   TD_TAPE_RUN_REPLAYED,     /* the schedule */
   TD_TAPE_RUN_VERIFICATION, /* the code, to compare the schedule with */
@@ -114,7 +117,7 @@ enum
   TD_TAPE_RUN_OPEN = 1 << 1,      /* live only: not yet over */
 };
 
-/** RUNS: the events [begin, end) that one list of one chain made, in the order of beginning. */
+/** RUNS: the events [begin, end) that one list of one function made, in order of beginning. */
 typedef struct
 {
   uint32_t chain, schedule; /* schedule 0: none */

@@ -166,7 +166,7 @@ TD_API void td_tape_reader_forget_reports (TdTapeReader *r);
 TD_API uint32_t td_tape_reader_n_structures (const TdTapeReader *r);
 TD_API const TdTapeStructure *td_tape_reader_structure (const TdTapeReader *r, uint32_t i);
 
-/** Static chains by id - 1; NULL for a gap. */
+/** Static functions by id - 1; NULL for a gap. */
 TD_API uint32_t td_tape_reader_n_chains (const TdTapeReader *r);
 TD_API const TdTapeChain *td_tape_reader_chain (const TdTapeReader *r, uint32_t id);
 

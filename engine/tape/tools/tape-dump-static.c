@@ -1,4 +1,4 @@
-/* Static chains as text and as JSON lines, and in `info`.
+/* Static functions as text and as JSON lines, and in `info`.
  * SPDX-License-Identifier: MIT */
 #include "tape-dump.h"
 
@@ -6,15 +6,15 @@
 #include <stdlib.h>
 
 static const char *
-chain_name (const TdTapeReader *r, uint32_t id)
+function_name (const TdTapeReader *r, uint32_t id)
 {
-  const TdTapeChain *chain = td_tape_reader_chain (r, id);
+  const TdTapeChain *function = td_tape_reader_chain (r, id);
 
-  return chain != NULL ? td_tape_reader_string (r, chain->name) : "?";
+  return function != NULL ? td_tape_reader_string (r, function->name) : "?";
 }
 
 static void
-dump_chain (TapeDump *d, const TdTapeChain *c)
+dump_function (TapeDump *d, const TdTapeChain *c)
 {
   char site[512];
 
@@ -28,7 +28,7 @@ dump_chain (TapeDump *d, const TdTapeChain *c)
       fputs ("}\n", d->out);
       return;
     }
-  fprintf (d->out, "static chain %u ", c->id);
+  fprintf (d->out, "static function %u ", c->id);
   td__tape_put_line (d->out, td_tape_reader_string (d->r, c->name));
   fprintf (d->out, "%s%s\n", *site ? " " : "", site);
 }
@@ -187,7 +187,7 @@ dump_schedule (TapeDump *d, const TdTapeSchedule *s)
   else
     {
       fprintf (d->out, "schedule %u of ", h->id);
-      td__tape_put_line (d->out, chain_name (d->r, h->chain));
+      td__tape_put_line (d->out, function_name (d->r, h->chain));
       fprintf (d->out, " [");
       td__tape_put_line (d->out, td_tape_reader_string (d->r, h->key));
       fprintf (d->out, "] %u steps %u backwards arena %" PRIu64 " bytes bound %" PRIu64 "\n",
@@ -211,7 +211,7 @@ dump_static_event (TapeDump *d, const TdTapeStaticEvent *e)
   if (!d->json)
     {
       fprintf (d->out, "static iteration %" PRIu64 " ", e->iteration);
-      td__tape_put_line (d->out, chain_name (d->r, e->chain));
+      td__tape_put_line (d->out, function_name (d->r, e->chain));
       fprintf (d->out, " %s", td_tape_static_event_name (e->what));
       if (e->schedule)
         fprintf (d->out, " schedule %u", e->schedule);
@@ -244,7 +244,7 @@ td__tape_dump_statics (TapeDump *d)
 
   for (uint32_t id = 1; id <= td_tape_reader_n_chains (d->r); id++)
     if (td_tape_reader_chain (d->r, id) != NULL)
-      dump_chain (d, td_tape_reader_chain (d->r, id));
+      dump_function (d, td_tape_reader_chain (d->r, id));
   for (uint32_t id = 1; id <= td_tape_reader_n_schedules (d->r); id++)
     {
       const TdTapeSchedule *s = td_tape_schedule_load (d->r, id, error, sizeof error);
@@ -275,7 +275,7 @@ dump_runs (TapeDump *d, const TdTapeIteration *it)
       else
         {
           fputs ("  run ", d->out);
-          td__tape_put_line (d->out, chain_name (d->r, r->chain));
+          td__tape_put_line (d->out, function_name (d->r, r->chain));
           fprintf (d->out, " %s list %u events %u to %u%s%s\n", kind, r->list, r->begin, r->end,
                    r->flags & TD_TAPE_RUN_DISCARDED ? " discarded" : "",
                    r->flags & TD_TAPE_RUN_OPEN ? " open" : "");
@@ -309,7 +309,7 @@ dump_traced (TapeDump *d, const TdTapeIteration *it)
           continue;
         }
       fputs ("  traced ", d->out);
-      td__tape_put_line (d->out, chain_name (d->r, t->chain));
+      td__tape_put_line (d->out, function_name (d->r, t->chain));
       fprintf (d->out, " list %u entry %u %s%s%s event %u%s%s\n", t->list, t->number, kind,
                *op ? " " : "", op, t->event, *site ? " " : "", site);
     }
@@ -335,7 +335,7 @@ td__tape_dump_iteration_statics (TapeDump *d, const TdTapeIteration *it)
       else
         {
           fputs ("  static ", d->out);
-          td__tape_put_line (d->out, chain_name (d->r, s->chain));
+          td__tape_put_line (d->out, function_name (d->r, s->chain));
           fprintf (d->out, " %s: %u replayed, %u dynamic\n",
                    td_tape_chain_state_name (s->state), s->n_replays, s->n_dynamic);
         }
@@ -384,7 +384,7 @@ td__tape_info_statics (TdTapeReader *r, FILE *out, bool json)
              n, td_tape_reader_n_schedules (r), replays, dynamic);
   else
     fprintf (out,
-             "static chains    %u, %u schedules, %" PRIu64 " calls replayed, %" PRIu64
+             "static functions %u, %u schedules, %" PRIu64 " calls replayed, %" PRIu64
              " by code\n",
              n, td_tape_reader_n_schedules (r), replays, dynamic);
 }

@@ -24,9 +24,9 @@ void td__tape_put_dims (FILE *out, const int64_t *dims, unsigned n, bool json);
 void td__tape_dump_notices (TapeDump *d);
 void td__tape_dump_iteration_notices (TapeDump *d, const TdTapeIteration *it);
 void td__tape_info_recording (TdTapeReader *r, FILE *out, bool json);
-/** Chains, schedules and what happened to them. */
+/** Static functions, schedules and what happened to them. */
 void td__tape_dump_statics (TapeDump *d);
-/** The chains of one iteration. */
+/** The static functions of one iteration. */
 void td__tape_dump_iteration_statics (TapeDump *d, const TdTapeIteration *it);
 /** What outlived the iteration. */
 void td__tape_dump_held (TapeDump *d, const TdTapeIteration *it);
@@ -48,8 +48,8 @@ void td__tape_info_faults (TdTapeReader *r, FILE *out, bool json);
 /** Memory that ran out in an iteration; in `info`: the last time. */
 void td__tape_dump_ooms (TapeDump *d, uint64_t iteration);
 void td__tape_info_ooms (TdTapeReader *r, FILE *out, bool json);
-/** Say in `info` how many chains there are and how often they were replayed; nothing where
- * there is none. */
+/** Say in `info` how many static functions there are and how often they were replayed; nothing
+ * where there is none. */
 void td__tape_info_statics (TdTapeReader *r, FILE *out, bool json);
 /** Whether the tape was made of a memory snapshot; what `info` says of such a one. */
 bool td__tape_is_import (const TdTapeReader *r);

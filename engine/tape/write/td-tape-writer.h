@@ -114,7 +114,7 @@ TD_API void td_tape_writer_fault (TdTapeWriter *w, const TdTapeFault *fault);
 TD_API void td_tape_writer_oom (TdTapeWriter *w, const TdTapeOom *oom,
                                 const TdTapeOomHolder *holders, uint32_t n);
 
-/** Say that there is a static chain; `chain->id` is the program's number for it. */
+/** Say that there is a static function; `chain->id` is the program's number for it. */
 TD_API void td_tape_writer_chain (TdTapeWriter *w, const TdTapeChain *chain);
 
 /** Store a schedule unless the same is there; `head.id` is ignored.  first and last of its
@@ -123,7 +123,7 @@ TD_API void td_tape_writer_chain (TdTapeWriter *w, const TdTapeChain *chain);
 TD_API uint32_t td_tape_writer_schedule (TdTapeWriter *w, const TdTapeSchedule *schedule,
                                          char *error, size_t n);
 
-/** Say what happened to a chain. */
+/** Say what happened to a static function. */
 TD_API void td_tape_writer_static_event (TdTapeWriter *w, const TdTapeStaticEvent *event);
 
 /** Say how the program ended. */

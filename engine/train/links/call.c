@@ -56,15 +56,15 @@ forward_hooked (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_out
   return status;
 }
 
-/* A link that is a static chain: its call is the chain's, whose code is its call. */
+/* A link that is a static function: its call is the function's, whose code is its call. */
 static __attribute__ ((noinline)) void
-chain_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+static_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
   TdLink *link = self;
 
-  link->in_chain = true;
+  link->in_static = true;
   td_link_call_at (link, in, n_in, out, n_out, NULL);
-  link->in_chain = false;
+  link->in_static = false;
 }
 
 TdStatic *
@@ -72,19 +72,19 @@ td_link_set_static_at (TdLink *link, TdStaticOpt options, const TdSite *site)
 {
   if (!td__link_usable (link, "td_link_set_static", site))
     return NULL;
-  td_static_free (link->chain);
+  td_static_free (link->function);
   if (options.name == NULL)
     options.name = link->path->text;
-  link->chain = td_static_new_at (chain_code, link, options, site);
-  if (link->chain != NULL)
-    td__static_owned (link->chain, &link->chain);
-  return link->chain;
+  link->function = td_static_new_at (static_code, link, options, site);
+  if (link->function != NULL)
+    td__static_owned (link->function, &link->function);
+  return link->function;
 }
 
 TdStatic *
 td_link_static (TdLink *link)
 {
-  return td__link_usable (link, "td_link_static", NULL) ? link->chain : NULL;
+  return td__link_usable (link, "td_link_static", NULL) ? link->function : NULL;
 }
 
 TdStatus
@@ -100,8 +100,8 @@ td_link_call_at (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_ou
 
   if (!td__link_usable (link, "td_link", site) || td__check_thread ("td_link") != TD_OK)
     return fail_all (out, n_out, first_error ());
-  if (TD_UNLIKELY (link->chain != NULL) && !link->in_chain)
-    return td_static_call_at (link->chain, in, n_in, out, n_out, site);
+  if (TD_UNLIKELY (link->function != NULL) && !link->in_static)
+    return td_static_call_at (link->function, in, n_in, out, n_out, site);
   e->path = link->path;
   if (site != NULL)
     e->site = site;

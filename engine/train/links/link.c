@@ -248,7 +248,7 @@ link_destroy (TdLink *link)
 {
   if (td__link_gone != NULL)
     td__link_gone (link, link->id);
-  td_static_free (link->chain);
+  td_static_free (link->function);
   for (int i = link->n_children; i > 0; i--)
     link_destroy (link->children[i - 1]);
   for (int i = link->n_params; i > 0; i--)

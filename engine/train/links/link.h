@@ -44,8 +44,8 @@ struct TdLink
   void *self;
   uint64_t id;
   bool inert;
-  bool in_chain;   /**< its static chain runs its code */
-  TdStatic *chain; /**< td_link_set_static, or NULL */
+  bool in_static;     /**< its static function runs its code */
+  TdStatic *function; /**< td_link_set_static, or NULL */
 };
 
 extern const TdLinkClass td__sequential_class;

@@ -442,17 +442,17 @@ print_step (Out *o, const TdStep *step, const TdSite *site)
 }
 
 TdStatus
-td__export_c (const TdStatic *chain, const TdSchedule *s, TdExport *to, const TdSite *site)
+td__export_c (const TdStatic *function, const TdSchedule *s, TdExport *to, const TdSite *site)
 {
   Out o = { s, to };
   TdStatus status;
 
   P (&o,
-     "/* Static chain %s, written by tapedeck %s.\n *\n * run (const float *const *inputs, "
+     "/* Static function %s, written by tapedeck %s.\n *\n * run (const float *const *inputs, "
      "float *const *outputs): one call.  With -DMAIN: reads the\n * inputs as raw float from "
      "standard input, writes the outputs.  Link with -lm. */\n#include <math.h>\n#include "
      "<stdio.h>\n#include <string.h>\n\n%s\n",
-     chain->name, td_version (), helpers);
+     function->name, td_version (), helpers);
   status = print_arrays (&o, site);
   P (&o, "\nvoid run (const float *const *inputs, float *const *outputs);\n\nvoid\nrun (const "
          "float *const *inputs, float *const *outputs)\n{\n");

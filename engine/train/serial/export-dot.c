@@ -42,11 +42,11 @@ print_list (const TdSchedule *s, const TdSteps *list, const char *prefix, TdExpo
 }
 
 TdStatus
-td__export_dot (const TdStatic *chain, const TdSchedule *s, TdExport *to)
+td__export_dot (const TdStatic *function, const TdSchedule *s, TdExport *to)
 {
   char name[300], shape[160];
 
-  td__export_print (to, "digraph \"%s\" {\n  rankdir=TB;\n", chain->name);
+  td__export_print (to, "digraph \"%s\" {\n  rankdir=TB;\n", function->name);
   for (uint32_t n = 0; n < s->n_nodes; n++)
     td__export_print (to, "  n%u [shape=ellipse, label=\"%s\\n%s %s\"];\n", n,
                       td__export_name (s, n, name, sizeof name),

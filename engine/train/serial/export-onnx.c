@@ -287,14 +287,15 @@ opset (TdMessage *model, const char *domain, int version)
 }
 
 TdStatus
-td__export_onnx (const TdStatic *chain, const TdSchedule *s, TdExport *to, const TdSite *site)
+td__export_onnx (const TdStatic *function, const TdSchedule *s, TdExport *to,
+                 const TdSite *site)
 {
   TdOnnx o = { .s = s };
   TdMessage model = { NULL, 0, 0 };
   char doc[160];
   TdStatus status;
 
-  td__message_text (&o.graph, GRAPH_NAME, chain->name);
+  td__message_text (&o.graph, GRAPH_NAME, function->name);
   status = write_given (&o, site);
   for (uint32_t i = 0; i < s->forward.n && status == TD_OK; i++)
     td__onnx_step (&o, &s->forward.steps[i]);
@@ -307,8 +308,8 @@ td__export_onnx (const TdStatic *chain, const TdSchedule *s, TdExport *to, const
   td__message_int (&model, MODEL_IR_VERSION, IR_VERSION);
   td__message_text (&model, MODEL_PRODUCER, "tapedeck");
   td__message_text (&model, MODEL_PRODUCER_VERSION, td_version ());
-  snprintf (doc, sizeof doc, "static chain %s; operations that ONNX does not have: %u",
-            chain->name, o.n_foreign);
+  snprintf (doc, sizeof doc, "static function %s; operations that ONNX does not have: %u",
+            function->name, o.n_foreign);
   td__message_text (&model, MODEL_DOC, doc);
   td__message_nest (&model, MODEL_GRAPH, &o.graph);
   opset (&model, "", OPSET);

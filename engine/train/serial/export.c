@@ -172,25 +172,26 @@ save_npz (const TdSchedule *s, const char *path, const TdSite *site)
 }
 
 TdStatus
-td_static_save_at (TdStatic *chain, const char *path, const TdSite *site)
+td_static_save_at (TdStatic *function, const char *path, const TdSite *site)
 {
   const char *ending = path != NULL ? strrchr (path, '.') : NULL;
-  const TdEntry *entry = chain != NULL ? chain->entries : NULL;
+  const TdEntry *entry = function != NULL ? function->entries : NULL;
   TdExport to = { NULL, 0, 0 };
   TdStatus status;
 
   if (entry == NULL || ending == NULL)
     return td__fail (entry == NULL ? TD_ERR_STATE : TD_ERR_ARG, "td_static_save", site,
-                     entry == NULL ? "a chain that was called, and so has a schedule, expected"
-                                   : "a name that ends in .dot, .onnx, .npz or .c expected");
+                     entry == NULL
+                         ? "a function that was called, and so has a schedule, expected"
+                         : "a name that ends in .dot, .onnx, .npz or .c expected");
   if (strcmp (ending, ".npz") == 0)
     return save_npz (entry->schedule, path, site);
   if (strcmp (ending, ".dot") == 0)
-    status = td__export_dot (chain, entry->schedule, &to);
+    status = td__export_dot (function, entry->schedule, &to);
   else if (strcmp (ending, ".onnx") == 0)
-    status = td__export_onnx (chain, entry->schedule, &to, site);
+    status = td__export_onnx (function, entry->schedule, &to, site);
   else if (strcmp (ending, ".c") == 0)
-    status = td__export_c (chain, entry->schedule, &to, site);
+    status = td__export_c (function, entry->schedule, &to, site);
   else
     status = td__fail (TD_ERR_ARG, "td_static_save", site,
                        "a name that ends in .dot, .onnx, .npz or .c expected, got %s", path);
@@ -200,7 +201,7 @@ td_static_save_at (TdStatic *chain, const char *path, const TdSite *site)
   return status;
 }
 
-TdStatus (td_static_save) (TdStatic *chain, const char *path)
+TdStatus (td_static_save) (TdStatic *function, const char *path)
 {
-  return td_static_save_at (chain, path, NULL);
+  return td_static_save_at (function, path, NULL);
 }
