@@ -18,7 +18,7 @@ typedef struct
   bool overwrite, quiet;
   uint32_t level;
   uint64_t budget_bytes, values_bytes;
-  const char *statics; /* of static chains: TAPEDECK_STATIC */
+  const char *statics; /* of static functions: TAPEDECK_STATIC */
   const char *device, *mem_limit, *seed,
       *iterations;     /**< passed on in the environment, or NULL */
   char *breaks;        /**< one a line, or NULL */

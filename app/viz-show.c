@@ -47,12 +47,12 @@ static const char help[]
       "--iteration N   default: the last complete iteration\n"
       "--event N       where the playhead stands; default: everything has run\n"
       "--node KEY      the id of a node as --format json prints it\n"
-      "--aside         show the code of verified calls, too, beside their schedules\n"
+      "--discarded     show the code of verified calls, too, beside their schedules\n"
       "--fold DEPTH    open groups down to this depth; -1: all\n"
-      "--chain N|NAME  of the schedule: one static chain; default: all, or in pictures the "
-      "busiest\n"
+      "--function N|NAME  of the schedule: one static function; default: all, or in pictures "
+      "the busiest\n"
       "--by holder|site  what the view growth puts together; default: by holder\n"
-      "--schedule N    another schedule of that chain than the one replayed last\n"
+      "--schedule N    another schedule of that function than the one replayed last\n"
       "--theme light|dark|high-contrast|chainer   --scale K   --width W   --height H   "
       "pictures\n"
       "-o FILE         - is standard output\n"
@@ -228,33 +228,33 @@ gradients_draw (Show *s, GError **error)
 
 /* ---- schedule, timeline, tensor ---- */
 
-/* Static chains, where there are any, are the schedule; the timeline has events only. */
+/* Static functions, where there are any, are the schedule; the timeline has events only. */
 static gboolean
 is_schedule (const Show *s)
 {
   return strcmp (s->view, "schedule") == 0;
 }
 
-/* Finds the chain that is asked for: -1 where none is. FALSE: there is no such. */
+/* Finds the function that is asked for: -1 where none is. FALSE: there is no such. */
 static gboolean
-choose_chain (Show *s, TdStatics *statics, gint *chain, GError **error)
+choose_function (Show *s, TdStatics *statics, gint *function, GError **error)
 {
-  *chain = s->chain && statics ? td_statics_find_chain (statics, s->chain) : -1;
-  if (s->chain && *chain < 0)
+  *function = s->function && statics ? td_statics_find_function (statics, s->function) : -1;
+  if (s->function && *function < 0)
     {
       g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
-                   "iteration %" G_GINT64_FORMAT " has no static chain \"%s\" (it has %u)",
-                   s->iteration, s->chain, statics ? statics->n_chains : 0);
+                   "iteration %" G_GINT64_FORMAT " has no static function \"%s\" (it has %u)",
+                   s->iteration, s->function, statics ? statics->n_functions : 0);
       return FALSE;
     }
   if (s->schedule > 0
       && !(statics
-           && td_statics_choose (statics,
-                                 *chain < 0 ? td_statics_busiest (statics) : (guint)*chain,
-                                 (guint)s->schedule)))
+           && td_statics_choose (
+               statics, *function < 0 ? td_statics_busiest (statics) : (guint)*function,
+               (guint)s->schedule)))
     {
       g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
-                   "the chain had no schedule %d up to iteration %" G_GINT64_FORMAT,
+                   "the function had no schedule %d up to iteration %" G_GINT64_FORMAT,
                    s->schedule, s->iteration);
       return FALSE;
     }
@@ -265,12 +265,12 @@ static char *
 schedule_print (Show *s, GError **error)
 {
   g_autoptr (TdStatics) statics = is_schedule (s) ? td_statics_new (s->reader, s->it) : NULL;
-  gint chain;
+  gint function;
 
-  if (!choose_chain (s, statics, &chain, error))
+  if (!choose_function (s, statics, &function, error))
     return NULL;
   if (statics)
-    return td_statics_print (statics, chain, s->format);
+    return td_statics_print (statics, function, s->format);
   TdSchedule *schedule = td_schedule_new (s->it);
   g_autofree char *advice
       = td_schedule_advice (s->reader, s->iteration, td_schedule_count_replayed (s->it));
@@ -286,13 +286,13 @@ static TdScene *
 schedule_draw (Show *s, GError **error)
 {
   g_autoptr (TdStatics) statics = td_statics_new (s->reader, s->it);
-  gint chain;
+  gint function;
 
-  if (!choose_chain (s, statics, &chain, error))
+  if (!choose_function (s, statics, &function, error))
     return NULL;
   if (statics)
-    return td_statics_scene (statics, chain < 0 ? td_statics_busiest (statics) : (guint)chain,
-                             &s->panel);
+    return td_statics_scene (
+        statics, function < 0 ? td_statics_busiest (statics) : (guint)function, &s->panel);
   TdSchedule *schedule = td_schedule_new (s->it);
   g_autofree char *advice
       = td_schedule_advice (s->reader, s->iteration, td_schedule_count_replayed (s->it));
@@ -430,8 +430,8 @@ set_option (Show *s, const char *name, const char *value)
       s->node = value;
       return g_ascii_string_to_unsigned (value, 16, 0, G_MAXUINT64, &s->key, NULL);
     }
-  else if (strcmp (name, "--chain") == 0)
-    s->chain = value;
+  else if (strcmp (name, "--function") == 0 || strcmp (name, "--chain") == 0)
+    s->function = value;
   else if (strcmp (name, "--by") == 0)
     return td_holders_by_find (value, &s->by);
   else if (strcmp (name, "--schedule") == 0)
@@ -471,9 +471,10 @@ set_option (Show *s, const char *name, const char *value)
   return TRUE;
 }
 
+/* --chain, and --aside below, are the old names of --function and --discarded. */
 static const char options[]
     = "--view --format -o --theme --node --scale --iteration --event --fold --width --height "
-      "--chain --schedule --by";
+      "--function --chain --schedule --by";
 
 /* Returns 0 to go on, else the exit status plus one. */
 static int
@@ -485,8 +486,8 @@ parse (Show *s, int argc, char **argv)
         fputs (help, stdout);
         return 1;
       }
-    else if (strcmp (argv[i], "--aside") == 0)
-      s->aside = TRUE;
+    else if (strcmp (argv[i], "--discarded") == 0 || strcmp (argv[i], "--aside") == 0)
+      s->discarded = TRUE;
     else if (in_list (options, argv[i]))
       {
         if (i + 1 >= argc)
@@ -537,7 +538,7 @@ load (Show *s, const View *view, GError **error)
                    s->tape, s->view);
       return FALSE;
     }
-  td_session_set_shows_discarded (s->session, s->aside);
+  td_session_set_shows_discarded (s->session, s->discarded);
   s->reader = td_session_get_reader (s->session);
   if (s->iteration < 0)
     s->iteration = td_session_get_last_complete (s->session);

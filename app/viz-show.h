@@ -11,11 +11,11 @@
 
 typedef struct
 {
-  const char *tape, *view, *format, *out, *theme, *node, *chain;
+  const char *tape, *view, *format, *out, *theme, *node, *function;
   gint64 iteration;
   gint event, fold, width, height, schedule;
   double scale;
-  gboolean fold_given, aside;
+  gboolean fold_given, discarded;
   TdHoldersBy by;
   TdSession *session;
   TdTapeReader *reader;

@@ -327,7 +327,7 @@ show__has_a_verified_call_once (void **state)
       free (checked);
     }
   child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "show", tape, "--view", "graph",
-                       "--iteration", "3", "--aside");
+                       "--iteration", "3", "--discarded");
   assert_child_status (child, 0);
   assert_int_equal (count (child.out, ": relu\n"), 1);
   assert_contains (child.out, "verify");
@@ -477,7 +477,7 @@ show__says_what_a_verified_call_proved_to_have_run_once (void **state)
   assert_contains (text, "m->n_plain is possibly set once\n");
   assert_contains (text, "printf ran once, proved in iteration 5\n");
   assert_int_equal (
-      count (text, "  iteration 5      proved stdout: 27 bytes written by the code\n"), 1);
+      count (text, "  iteration 5      proved stdout: 30 bytes written by the code\n"), 1);
   assert_int_equal (count (text, "  proved "), 1); /* once, not at every verified call */
   free (before);
   free (text);

@@ -1,5 +1,5 @@
 /* Static schedules and the graph are one picture: a row selects its operation and an operation
- * its row, replayed operations say so, chains are chosen, a trace is seen to grow.
+ * its row, replayed operations say so, functions are chosen, a trace is seen to grow.
  * SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
@@ -10,7 +10,7 @@
 #include "widgets/td-scene-view.h"
 #include "window/td-window-private.h"
 
-#define REPLAYED 6 /* an iteration whose chains were replayed */
+#define REPLAYED 6 /* an iteration whose functions were replayed */
 /* of the encoder: after its scope and the link that is entered */
 #define LINEAR_STEP 2
 #define GROUP_STEP 4
@@ -166,9 +166,9 @@ static_page__row_and_node_are_one_selection (void **state)
   ui_test_save_picture ("static-linked.png");
 }
 
-/* The page turns to the chain of what is selected elsewhere. */
+/* The page turns to the function of what is selected elsewhere. */
 static void
-static_page__follows_the_selection_to_its_chain (void **state)
+static_page__follows_the_selection_to_its_function (void **state)
 {
   open_chains ("i=6&e=0");
   g_autofree char *first = dump_page ("static");
@@ -178,7 +178,7 @@ static_page__follows_the_selection_to_its_chain (void **state)
   g_autofree char *second = dump_page ("static");
   assert_contains (second, "static#2");
   assert_true (is_marked (second, "row", 4));
-  td_session_select (ui_test_session (), key_of_event (find_op ("sgd"))); /* in no chain */
+  td_session_select (ui_test_session (), key_of_event (find_op ("sgd"))); /* in no function */
   ui_test_settle ();
   g_autofree char *still = dump_page ("static");
   assert_contains (still, "static#2");
@@ -263,12 +263,12 @@ advice_page__row_and_layer_are_one_selection (void **state)
   assert_true (n == 1 && keys[0] != first);
 }
 
-/* ---- chains ---- */
+/* ---- functions ---- */
 
 static void
-static_page__chooses_chain_and_schedule (void **state)
+static_page__chooses_function_and_schedule (void **state)
 {
-  open_chains ("i=7&e=0"); /* five rows: the second chain replays its other schedule */
+  open_chains ("i=7&e=0"); /* five rows: the second function replays its other schedule */
   g_autofree char *small = dump_page ("static");
   assert_contains (small, "static#2");
   assert_contains (small, "f32 (5, 6)");
@@ -280,10 +280,10 @@ static_page__chooses_chain_and_schedule (void **state)
   ui_test_do ("previous-schedule", NULL);
   g_autofree char *again = dump_page ("static");
   assert_string_equal (again, small);
-  ui_test_do ("next-chain", NULL);
+  ui_test_do ("next-function", NULL);
   g_autofree char *other = dump_page ("static");
   assert_contains (other, "static#1");
-  ui_test_do ("previous-chain", NULL);
+  ui_test_do ("previous-function", NULL);
   g_autofree char *back = dump_page ("static");
   assert_string_equal (back, small);
 }
@@ -442,12 +442,12 @@ main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     ui_test (static_page__row_and_node_are_one_selection),
-    ui_test (static_page__follows_the_selection_to_its_chain),
+    ui_test (static_page__follows_the_selection_to_its_function),
     ui_test (static_page__is_walked_by_keyboard),
     ui_test (order_page__stands_at_what_is_selected),
     ui_test (buffers_page__bar_and_node_are_one_selection),
     ui_test (advice_page__row_and_layer_are_one_selection),
-    ui_test (static_page__chooses_chain_and_schedule),
+    ui_test (static_page__chooses_function_and_schedule),
     ui_test (static_page__says_what_its_calls_wait_for),
     ui_test (graph__marks_what_a_schedule_replayed),
     ui_test (graph__has_the_layers_of_the_code),

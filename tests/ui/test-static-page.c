@@ -1,4 +1,4 @@
-/* The Schedule panel's page of static chains: at each moment what the tape says of them.
+/* The Schedule panel's page of static functions: at each moment what the tape says of them.
  * SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
@@ -45,13 +45,13 @@ schedule_panel__shows_the_static_schedule_at_the_playhead (void **state)
 }
 
 static void
-schedule_panel__says_when_there_is_no_static_chain (void **state)
+schedule_panel__says_when_there_is_no_static_function (void **state)
 {
   g_autofree char *shown = NULL;
 
   ui_test_open_sample (NULL);
   shown = dump ();
-  assert_contains (shown, "No static chain");
+  assert_contains (shown, "No static function");
 }
 
 /* There is no program to ask in a recording that was opened. */
@@ -74,7 +74,7 @@ main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     ui_test (schedule_panel__shows_the_static_schedule_at_the_playhead),
-    ui_test (schedule_panel__says_when_there_is_no_static_chain),
+    ui_test (schedule_panel__says_when_there_is_no_static_function),
     ui_test (static_actions__are_for_programs_that_run),
   };
 

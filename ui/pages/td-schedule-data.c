@@ -13,7 +13,7 @@ td__schedule_forget (TdScheduleData *data, gboolean all)
     return;
   g_clear_pointer (&data->staticness, td_staticness_free);
   data->staticness_n = 0;
-  data->chain_id = data->schedule_id = data->cursor = 0;
+  data->function_id = data->schedule_id = data->cursor = 0;
 }
 
 TdSchedule *
@@ -32,7 +32,7 @@ td__schedule_get_schedule (TdScheduleData *data)
 }
 
 TdStatics *
-td__schedule_get_statics (TdScheduleData *data, guint *chain)
+td__schedule_get_statics (TdScheduleData *data, guint *function)
 {
   TdTapeReader *reader = td_page_get_reader (data->page);
   TdIteration *iteration = td_page_get_iteration (data->page);
@@ -41,12 +41,12 @@ td__schedule_get_statics (TdScheduleData *data, guint *chain)
     data->statics = td_statics_new (reader, iteration);
   if (!data->statics)
     return NULL;
-  *chain = td_statics_busiest (data->statics);
-  for (guint i = 0; i < data->statics->n_chains; i++)
-    if (data->statics->chains[i].chain->id == data->chain_id)
-      *chain = i;
+  *function = td_statics_busiest (data->statics);
+  for (guint i = 0; i < data->statics->n_functions; i++)
+    if (data->statics->functions[i].function->id == data->function_id)
+      *function = i;
   if (data->schedule_id > 0)
-    td_statics_choose (data->statics, *chain, data->schedule_id);
+    td_statics_choose (data->statics, *function, data->schedule_id);
   return data->statics;
 }
 
@@ -75,12 +75,12 @@ td__schedule_get_gantt (TdScheduleData *data)
   return data->gantt;
 }
 
-/* ---- which chain is on show ---- */
+/* ---- which function is on show ---- */
 
 void
-td__schedule_choose (TdScheduleData *data, guint chain_id, guint schedule_id)
+td__schedule_choose (TdScheduleData *data, guint function_id, guint schedule_id)
 {
-  data->chain_id = chain_id;
+  data->function_id = function_id;
   data->schedule_id = schedule_id;
   data->cursor = 0;
   g_clear_pointer (&data->statics, td_statics_free);
@@ -88,31 +88,33 @@ td__schedule_choose (TdScheduleData *data, guint chain_id, guint schedule_id)
 }
 
 gboolean
-td__schedule_step_chain (TdScheduleData *data, int direction)
+td__schedule_step_function (TdScheduleData *data, int direction)
 {
-  guint chain;
-  TdStatics *statics = td__schedule_get_statics (data, &chain);
-  if (!statics || statics->n_chains < 2)
+  guint function;
+  TdStatics *statics = td__schedule_get_statics (data, &function);
+  if (!statics || statics->n_functions < 2)
     return FALSE;
-  guint next = (chain + statics->n_chains + (direction < 0 ? -1u : 1u)) % statics->n_chains;
-  td__schedule_choose (data, statics->chains[next].chain->id, 0);
+  guint next
+      = (function + statics->n_functions + (direction < 0 ? -1u : 1u)) % statics->n_functions;
+  td__schedule_choose (data, statics->functions[next].function->id, 0);
   return TRUE;
 }
 
 gboolean
 td__schedule_step_schedule (TdScheduleData *data, int direction)
 {
-  guint chain, at = 0;
-  TdStatics *statics = td__schedule_get_statics (data, &chain);
+  guint function, at = 0;
+  TdStatics *statics = td__schedule_get_statics (data, &function);
   if (!statics)
     return FALSE;
-  g_autoptr (GArray) ids = td_statics_list_schedules (&statics->chains[chain]);
+  g_autoptr (GArray) ids = td_statics_list_schedules (&statics->functions[function]);
   if (ids->len < 2)
     return FALSE;
-  while (at < ids->len && g_array_index (ids, guint, at) != statics->chains[chain].schedule)
+  while (at < ids->len
+         && g_array_index (ids, guint, at) != statics->functions[function].schedule)
     at++;
   guint next = at >= ids->len ? 0 : (at + ids->len + (direction < 0 ? -1u : 1u)) % ids->len;
-  td__schedule_choose (data, statics->chains[chain].chain->id,
+  td__schedule_choose (data, statics->functions[function].function->id,
                        g_array_index (ids, guint, next));
   return TRUE;
 }
@@ -120,15 +122,15 @@ td__schedule_step_schedule (TdScheduleData *data, int direction)
 void
 td__schedule_follow (TdScheduleData *data)
 {
-  guint n, chain;
+  guint n, function;
   TdIteration *iteration = td_page_get_iteration (data->page);
   const guint64 *keys = td_session_get_selection (td_page_get_session (data->page), &n);
   gint event = n && iteration ? td_iteration_find_event (iteration, keys[0]) : -1;
   const TdReplayed *replayed
       = event >= 0 ? td_iteration_get_replayed (iteration, (guint)event) : NULL;
-  TdStatics *statics = replayed ? td__schedule_get_statics (data, &chain) : NULL;
+  TdStatics *statics = replayed ? td__schedule_get_statics (data, &function) : NULL;
   if (statics
-      && (statics->chains[chain].chain->id != replayed->chain
-          || statics->chains[chain].schedule != replayed->schedule))
-    td__schedule_choose (data, replayed->chain, replayed->schedule);
+      && (statics->functions[function].function->id != replayed->function
+          || statics->functions[function].schedule != replayed->schedule))
+    td__schedule_choose (data, replayed->function, replayed->schedule);
 }

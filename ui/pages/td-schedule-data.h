@@ -18,9 +18,9 @@ typedef struct
   TdStaticness *staticness;
   guint staticness_n; /* iterations there were when it was made */
 
-  guint chain_id, schedule_id; /* chosen of static chains; 0: the busiest, its last */
-  gboolean picking;            /* the selection is being set from a row */
-  guint cursor;                /* row of the static schedule, plus 1; 0: none */
+  guint function_id, schedule_id; /* chosen of static functions; 0: the busiest, its last */
+  gboolean picking;               /* the selection is being set from a row */
+  guint cursor;                   /* row of the static schedule, plus 1; 0: none */
 } TdScheduleData;
 
 /** Drop what was computed of the iteration, or (`all`) of the recording. */
@@ -31,14 +31,14 @@ void td__schedule_forget (TdScheduleData *data, gboolean all);
 TdSchedule *td__schedule_get_schedule (TdScheduleData *data);
 TdGantt *td__schedule_get_gantt (TdScheduleData *data);
 TdStaticness *td__schedule_get_staticness (TdScheduleData *data);
-/** Return the static chains with the chosen schedule, and which chain is on show. */
-TdStatics *td__schedule_get_statics (TdScheduleData *data, guint *chain);
+/** Return the static functions with the chosen schedule, and which function is on show. */
+TdStatics *td__schedule_get_statics (TdScheduleData *data, guint *function);
 
-/** Show a chain and one of its schedules (0: its last). */
-void td__schedule_choose (TdScheduleData *data, guint chain_id, guint schedule_id);
-/** Show the chain and the schedule that the selected operation was replayed from, if it was. */
+/** Show a function and one of its schedules (0: its last). */
+void td__schedule_choose (TdScheduleData *data, guint function_id, guint schedule_id);
+/** Show the function and schedule that the selected operation was replayed from, if it was. */
 void td__schedule_follow (TdScheduleData *data);
-/** Show the chain, or schedule of the chain on show, after (1) or before (-1) that one. FALSE:
- * there is one at most. */
-gboolean td__schedule_step_chain (TdScheduleData *data, int direction);
+/** Show the function, or schedule of the function on show, after (1) or before (-1) that one.
+ * FALSE: there is one at most. */
+gboolean td__schedule_step_function (TdScheduleData *data, int direction);
 gboolean td__schedule_step_schedule (TdScheduleData *data, int direction);

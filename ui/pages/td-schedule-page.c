@@ -1,5 +1,5 @@
 /* The pictures of the page; its models are in td-schedule-data.c, its lists in
- * td-schedule-rows.c, the bar above the static chains in td-schedule-static.c.
+ * td-schedule-rows.c, the bar above the static functions in td-schedule-static.c.
  * SPDX-License-Identifier: MIT */
 #include "pages/td-schedule-page.h"
 
@@ -37,11 +37,11 @@ make_order (TdPage *page, const TdPanelView *view)
 static TdScene *
 make_static (TdPage *page, const TdPanelView *view)
 {
-  guint chain;
-  TdStatics *statics = td__schedule_get_statics (data_of (page), &chain);
+  guint function;
+  TdStatics *statics = td__schedule_get_statics (data_of (page), &function);
 
-  return statics ? td_statics_scene (statics, chain, view)
-                 : td_panel_message (view, "No static chain",
+  return statics ? td_statics_scene (statics, function, view)
+                 : td_panel_message (view, "No static function",
                                      "td_static_new makes one; its schedule appears here.");
 }
 
@@ -78,7 +78,7 @@ move_row (TdPage *page, const char *name, int delta, GtkWidget *view)
 
 static const TdPicture pictures[] = {
   { "order", "Order", "Operations in order of execution", make_order, press_row, move_row },
-  { "static", "Static", "The schedule of a static chain", make_static, press_row, move_row },
+  { "static", "Static", "The schedule of a static function", make_static, press_row, move_row },
   { "timeline", "Timeline", "Operations over time", make_timeline, press_row, move_row,
     .axis = TD_AXIS_TIME },
   { "advice", "Advice", "What could be a static schedule", make_advice, press_row, move_row },
@@ -121,7 +121,7 @@ gboolean
 td_schedule_page_step_static (TdSchedulePage *self, gboolean schedules, int direction)
 {
   return schedules ? td__schedule_step_schedule (&self->data, direction)
-                   : td__schedule_step_chain (&self->data, direction);
+                   : td__schedule_step_function (&self->data, direction);
 }
 
 /* ---- session ---- */

@@ -1,4 +1,4 @@
-/* The Schedule page: operations in order, static chains, the timeline, what could be static,
+/* The Schedule page: operations in order, static functions, the timeline, what could be static,
  * buffers. SPDX-License-Identifier: MIT */
 #pragma once
 
@@ -10,6 +10,6 @@ G_DECLARE_FINAL_TYPE (TdSchedulePage, td_schedule_page, TD, SCHEDULE_PAGE, TdPag
 /** Create the page. Owner: the caller. */
 TdPage *td_schedule_page_new (void);
 
-/** Show the static chain, or (`schedules`) the schedule of the chain on show, after (1) or
- * before (-1) that one. FALSE: there is one at most. */
+/** Show the static function, or (`schedules`) the schedule of the function on show, after (1)
+ * or before (-1) that one. FALSE: there is one at most. */
 gboolean td_schedule_page_step_static (TdSchedulePage *self, gboolean schedules, int direction);

@@ -42,19 +42,19 @@ describe_order (TdScheduleData *data, guint i)
 
 /* ---- steps of a static schedule ---- */
 
-static const TdStaticsChain *
-shown_chain (TdScheduleData *data, TdStatics **statics)
+static const TdStaticsFunction *
+shown_function (TdScheduleData *data, TdStatics **statics)
 {
-  guint chain;
-  *statics = td__schedule_get_statics (data, &chain);
-  return *statics ? &(*statics)->chains[chain] : NULL;
+  guint function;
+  *statics = td__schedule_get_statics (data, &function);
+  return *statics ? &(*statics)->functions[function] : NULL;
 }
 
 static guint
 count_static (TdScheduleData *data)
 {
   TdStatics *statics;
-  const TdStaticsChain *c = shown_chain (data, &statics);
+  const TdStaticsFunction *c = shown_function (data, &statics);
   return c ? c->n_rows : 0;
 }
 
@@ -62,7 +62,7 @@ static gint
 current_static (TdScheduleData *data)
 {
   TdStatics *statics;
-  const TdStaticsChain *c = shown_chain (data, &statics);
+  const TdStaticsFunction *c = shown_function (data, &statics);
   gint event = td_session_get_moment (td_page_get_session (data->page)).event;
   guint n;
   const guint64 *keys = td_session_get_selection (td_page_get_session (data->page), &n);
@@ -81,7 +81,7 @@ static guint64
 key_of_static (TdScheduleData *data, guint i)
 {
   TdStatics *statics;
-  const TdStaticsChain *c = shown_chain (data, &statics);
+  const TdStaticsFunction *c = shown_function (data, &statics);
   return td_statics_row_key (statics, c, i,
                              td_session_get_moment (td_page_get_session (data->page)).event);
 }
@@ -91,7 +91,7 @@ static guint
 member_step (TdScheduleData *data, guint i)
 {
   TdStatics *statics;
-  const TdStaticsRow *row = &shown_chain (data, &statics)->rows[i];
+  const TdStaticsRow *row = &shown_function (data, &statics)->rows[i];
   return row->tape->kind != TD_TAPE_STEP_GROUP && row->tape->group != TD_TAPE_NO_GROUP
              ? row->step
              : TD_SESSION_NO_STEP;
@@ -101,14 +101,14 @@ static gboolean
 is_listed_static (TdScheduleData *data, guint i)
 {
   TdStatics *statics;
-  return td_statics_row_is_listed (&shown_chain (data, &statics)->rows[i]);
+  return td_statics_row_is_listed (&shown_function (data, &statics)->rows[i]);
 }
 
 static char *
 describe_static (TdScheduleData *data, guint i)
 {
   TdStatics *statics;
-  const TdStaticsRow *row = &shown_chain (data, &statics)->rows[i];
+  const TdStaticsRow *row = &shown_function (data, &statics)->rows[i];
   return g_strdup_printf ("step %u, %s, %s", row->step, row->op, row->site);
 }
 
@@ -156,26 +156,27 @@ describe_buffer (TdScheduleData *data, guint i)
                           td_format_bytes (bytes, bar->bytes), bar->from, bar->to);
 }
 
-/* ---- chains that could be static ---- */
+/* ---- functions that could be static ---- */
 
 static guint
 count_advice (TdScheduleData *data)
 {
   TdStaticness *s = td__schedule_get_staticness (data);
-  return s ? s->n_chains : 0;
+  return s ? s->n_functions : 0;
 }
 
-/* A link has its path; a scope its name only, which ends the path of the chain. */
+/* A link has its path; a scope its name only, which ends the path of the function. */
 static gboolean
-is_chain (const TdVizGroup *group, const TdStaticChain *chain)
+is_function (const TdVizGroup *group, const TdStaticFunction *function)
 {
   if (group->kind == TD_GROUP_ROOT)
-    return *chain->path == '\0';
-  if (group->kind != (chain->is_link ? TD_GROUP_LINK : TD_GROUP_SCOPE))
+    return *function->path == '\0';
+  if (group->kind != (function->is_link ? TD_GROUP_LINK : TD_GROUP_SCOPE))
     return FALSE;
-  const char *slash = strrchr (chain->path, '/');
-  return strcmp (group->path, chain->path) == 0
-         || (!chain->is_link && strcmp (group->path, slash ? slash + 1 : chain->path) == 0);
+  const char *slash = strrchr (function->path, '/');
+  return strcmp (group->path, function->path) == 0
+         || (!function->is_link
+             && strcmp (group->path, slash ? slash + 1 : function->path) == 0);
 }
 
 static gint
@@ -191,9 +192,9 @@ current_advice (TdScheduleData *data)
   if (group < 0 && event >= 0)
     group = td_viz_graph_get_event_group (graph, (guint)event);
   for (; s && group >= 0; group = groups[group].parent)
-    for (guint i = 0; i < s->n_chains; i++)
-      if (is_chain (&groups[group], &s->chains[i])
-          && (*s->chains[i].path || groups[group].key == keys[0]))
+    for (guint i = 0; i < s->n_functions; i++)
+      if (is_function (&groups[group], &s->functions[i])
+          && (*s->functions[i].path || groups[group].key == keys[0]))
         return (gint)i;
   return -1;
 }
@@ -206,7 +207,7 @@ key_of_advice (TdScheduleData *data, guint i)
   const TdVizGroup *groups = td_viz_graph_get_groups (
       td_iteration_get_graph (td_page_get_iteration (data->page)), &n_groups);
   for (guint g = 0; g < n_groups; g++)
-    if (is_chain (&groups[g], &s->chains[i]))
+    if (is_function (&groups[g], &s->functions[i]))
       return groups[g].key;
   return 0;
 }
@@ -221,7 +222,7 @@ static char *
 describe_advice (TdScheduleData *data, guint i)
 {
   TdStaticness *s = td__schedule_get_staticness (data);
-  return td_staticness_dup_chain (s, &s->chains[i]);
+  return td_staticness_dup_function (s, &s->functions[i]);
 }
 
 /* ---- all of them ---- */

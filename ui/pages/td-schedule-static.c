@@ -1,5 +1,5 @@
-/* The bar above the picture of static chains: which chain, which of its schedules, whether it
- * is verified, and what the running program can be asked to do.
+/* The bar above the picture of static functions: which function, which of its schedules,
+ * whether it is verified, and what the running program can be asked to do.
  * SPDX-License-Identifier: MIT */
 #include "pages/td-schedule-static.h"
 
@@ -9,7 +9,7 @@ typedef struct
 {
   TdPage *page;         /* weak */
   TdScheduleData *data; /* of the page */
-  GtkDropDown *chains, *schedules;
+  GtkDropDown *functions, *schedules;
   GtkLabel *state;
   GArray *ids;      /* of the schedules in the list */
   gboolean filling; /* the lists are being set from the moment */
@@ -27,26 +27,26 @@ bar_free (gpointer data)
 /* ---- choosing ---- */
 
 static void
-chain_chosen (GtkDropDown *list, GParamSpec *pspec, Bar *bar)
+function_chosen (GtkDropDown *list, GParamSpec *pspec, Bar *bar)
 {
-  guint chain, i = gtk_drop_down_get_selected (list);
+  guint function, i = gtk_drop_down_get_selected (list);
   TdStatics *statics
-      = bar->filling || !bar->page ? NULL : td__schedule_get_statics (bar->data, &chain);
-  if (statics && i < statics->n_chains && i != chain)
-    td__schedule_choose (bar->data, statics->chains[i].chain->id, 0);
+      = bar->filling || !bar->page ? NULL : td__schedule_get_statics (bar->data, &function);
+  if (statics && i < statics->n_functions && i != function)
+    td__schedule_choose (bar->data, statics->functions[i].function->id, 0);
 }
 
 static void
 schedule_chosen (GtkDropDown *list, GParamSpec *pspec, Bar *bar)
 {
-  guint chain, i = gtk_drop_down_get_selected (list);
+  guint function, i = gtk_drop_down_get_selected (list);
   TdStatics *statics
-      = bar->filling || !bar->page ? NULL : td__schedule_get_statics (bar->data, &chain);
+      = bar->filling || !bar->page ? NULL : td__schedule_get_statics (bar->data, &function);
   if (!statics || i >= bar->ids->len)
     return;
   guint id = g_array_index (bar->ids, guint, i);
-  if (id != statics->chains[chain].schedule)
-    td__schedule_choose (bar->data, statics->chains[chain].chain->id, id);
+  if (id != statics->functions[function].schedule)
+    td__schedule_choose (bar->data, statics->functions[function].function->id, id);
 }
 
 /* ---- what the moment has ---- */
@@ -68,7 +68,7 @@ fill_list (GtkDropDown *list, GPtrArray *texts, guint selected)
 }
 
 static char *
-state_text (const TdStaticsChain *c)
+state_text (const TdStaticsFunction *c)
 {
   if (c->state.unverified_since > 0)
     return g_strdup_printf ("⚠ Unverified since iteration %" G_GUINT64_FORMAT,
@@ -86,17 +86,17 @@ td__static_bar_update (GtkWidget *widget)
   Bar *bar = g_object_get_data (G_OBJECT (widget), "bar");
   if (!bar->page || !parent || !gtk_widget_get_mapped (parent))
     return;
-  guint chain = 0, at = GTK_INVALID_LIST_POSITION;
-  TdStatics *statics = td__schedule_get_statics (bar->data, &chain);
+  guint function = 0, at = GTK_INVALID_LIST_POSITION;
+  TdStatics *statics = td__schedule_get_statics (bar->data, &function);
   gtk_widget_set_visible (widget, statics != NULL);
   if (!statics)
     return;
-  const TdStaticsChain *c = &statics->chains[chain];
+  const TdStaticsFunction *c = &statics->functions[function];
   g_autoptr (GPtrArray) names = g_ptr_array_new_with_free_func (g_free);
   g_autoptr (GPtrArray) keys = g_ptr_array_new_with_free_func (g_free);
   g_autofree char *state = state_text (c);
-  for (guint i = 0; i < statics->n_chains; i++)
-    g_ptr_array_add (names, g_utf8_make_valid (statics->chains[i].name, -1));
+  for (guint i = 0; i < statics->n_functions; i++)
+    g_ptr_array_add (names, g_utf8_make_valid (statics->functions[i].name, -1));
   g_array_unref (bar->ids);
   bar->ids = td_statics_list_schedules (c);
   for (guint i = 0; i < bar->ids->len; i++)
@@ -108,7 +108,7 @@ td__static_bar_update (GtkWidget *widget)
         at = i;
     }
   bar->filling = TRUE;
-  fill_list (bar->chains, names, chain);
+  fill_list (bar->functions, names, function);
   fill_list (bar->schedules, keys, at);
   bar->filling = FALSE;
   gtk_label_set_text (bar->state, state);
@@ -182,8 +182,8 @@ td__static_bar_new (TdScheduleData *data)
   g_set_weak_pointer (&bar->page, data->page);
   bar->data = data;
   bar->ids = g_array_new (FALSE, FALSE, sizeof (guint));
-  bar->chains
-      = set_up_list (builder, "chains", "win.next-chain", G_CALLBACK (chain_chosen), bar);
+  bar->functions = set_up_list (builder, "functions", "win.next-function",
+                                G_CALLBACK (function_chosen), bar);
   bar->schedules = set_up_list (builder, "schedules", "win.next-schedule",
                                 G_CALLBACK (schedule_chosen), bar);
   bar->state = GTK_LABEL (gtk_builder_get_object (builder, "state"));

@@ -1,4 +1,4 @@
-/* The bar above the picture of static chains. SPDX-License-Identifier: MIT */
+/* The bar above the picture of static functions. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "pages/td-schedule-data.h"

@@ -45,8 +45,8 @@ GtkWidget *td_workspace_new_switcher (TdWorkspace *self);
  * the dock, or a page of the inspector. FALSE: there is none such. */
 gboolean td_workspace_show_page (TdWorkspace *self, const char *name);
 
-/** Show the static chain (or, with `schedules`, the schedule of that chain) after or before the
- * one on show. FALSE: there is one at most. */
+/** Show the static function (or, with `schedules`, the schedule of that function) after or
+ * before the one on show. FALSE: there is one at most. */
 gboolean td_workspace_step_static (TdWorkspace *self, gboolean schedules, int direction);
 
 void td_workspace_set_part_shown (TdWorkspace *self, TdWorkspacePart part, gboolean shown);

@@ -286,39 +286,39 @@ void
 td__run_verify_static (TdWindow *self, const char *parameter)
 {
   td__window_send (self, "static verify");
-  td__window_toast (self, "Static chains are verified at their next call.");
+  td__window_toast (self, "Static functions are verified at their next call.");
 }
 
 void
 td__run_dynamically (TdWindow *self, const char *parameter)
 {
   td__window_send (self, "static off");
-  td__window_toast (self, "Static chains run their code from their next call on.");
+  td__window_toast (self, "Static functions run their code from their next call on.");
 }
 
 void
 td__run_statically (TdWindow *self, const char *parameter)
 {
   td__window_send (self, "static as-is");
-  td__window_toast (self, "Static chains run as the program says.");
+  td__window_toast (self, "Static functions run as the program says.");
 }
 
 static void
 step_static (TdWindow *self, gboolean schedules, int direction)
 {
   if (!td_workspace_step_static (self->workspace, schedules, direction))
-    td__window_toast (self, schedules ? "There is no other schedule of this chain."
-                                      : "There is no other static chain.");
+    td__window_toast (self, schedules ? "There is no other schedule of this function."
+                                      : "There is no other static function.");
 }
 
 void
-td__run_next_chain (TdWindow *self, const char *parameter)
+td__run_next_function (TdWindow *self, const char *parameter)
 {
   step_static (self, FALSE, 1);
 }
 
 void
-td__run_previous_chain (TdWindow *self, const char *parameter)
+td__run_previous_function (TdWindow *self, const char *parameter)
 {
   step_static (self, FALSE, -1);
 }

@@ -96,7 +96,7 @@ measure_flexibility (const Measured *m)
 static char *
 measure_framework (const Measured *m)
 {
-  return g_strdup (m->totals->n_static > 0 ? "Tapedeck, with a static chain"
+  return g_strdup (m->totals->n_static > 0 ? "Tapedeck, with a static function"
                                            : "Tapedeck, define-by-run");
 }
 

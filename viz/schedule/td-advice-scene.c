@@ -53,18 +53,18 @@ add_sentence (TdSceneBuilder *b, const char *text, double y, double width)
 }
 
 static void
-add_chain (TdSceneBuilder *b, const TdStaticness *s, guint i, double y, double w,
-           const TdPanelView *view)
+add_function (TdSceneBuilder *b, const TdStaticness *s, guint i, double y, double w,
+              const TdPanelView *view)
 {
-  const TdStaticChain *chain = &s->chains[i];
-  guint verdict = MIN ((guint)chain->verdict, G_N_ELEMENTS (looks) - 1);
-  g_autofree char *text = td_staticness_dup_chain (s, chain);
+  const TdStaticFunction *function = &s->functions[i];
+  guint verdict = MIN ((guint)function->verdict, G_N_ELEMENTS (looks) - 1);
+  g_autofree char *text = td_staticness_dup_function (s, function);
   g_autofree char *valid = g_utf8_make_valid (text, -1);
   TdTextStyle glyph
       = { .role = looks[verdict].role, .size = TD_TEXT_LIST, .align = 0.5, .bold = TRUE };
   TdTextStyle words = { .role = TD_ROLE_TEXT,
                         .size = TD_TEXT_CAPTION,
-                        .bold = chain->maximal,
+                        .bold = function->maximal,
                         .max_width = w - MARGIN - 38 };
   TdStyle row = { .fill = view->cursor == i + 1 ? TD_ROLE_SELECTED_ROW : TD_ROLE_NONE };
 
@@ -79,7 +79,7 @@ TdScene *
 td_advice_scene (const TdStaticness *s, const TdPanelView *view)
 {
   double w = view->width > 0 ? view->width : 480;
-  double h = view->height > 0 ? view->height : 60 + ROW * (s->n_chains + 1), y = MARGIN;
+  double h = view->height > 0 ? view->height : 60 + ROW * (s->n_functions + 1), y = MARGIN;
   guint n_shown = 0;
 
   if (s->n_iterations == 0)
@@ -89,18 +89,18 @@ td_advice_scene (const TdStaticness *s, const TdPanelView *view)
   td_scene_set_background (b, TD_ROLE_VIEW);
   y = add_sentence (b, s->sentence, y, w - 2 * MARGIN) + 8;
   for (int maximal = 1; maximal >= 0; maximal--)
-    for (guint i = 0; i < s->n_chains; i++)
-      if (s->chains[i].maximal == maximal
-          && y + 1.5 * ROW < h + (n_shown + 1 == s->n_chains ? ROW : 0))
+    for (guint i = 0; i < s->n_functions; i++)
+      if (s->functions[i].maximal == maximal
+          && y + 1.5 * ROW < h + (n_shown + 1 == s->n_functions ? ROW : 0))
         {
-          add_chain (b, s, i, y, w, view);
+          add_function (b, s, i, y, w, view);
           y += ROW;
           n_shown++;
         }
-  if (n_shown < s->n_chains)
+  if (n_shown < s->n_functions)
     {
       TdTextStyle more = { .role = TD_ROLE_DIM, .size = TD_TEXT_CAPTION };
-      g_autofree char *text = g_strdup_printf ("… and %u more", s->n_chains - n_shown);
+      g_autofree char *text = g_strdup_printf ("… and %u more", s->n_functions - n_shown);
 
       td_scene_add_text (b, MARGIN + 22, y, text, &more);
     }

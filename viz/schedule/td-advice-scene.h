@@ -1,5 +1,5 @@
 /*
- * The staticness advice as a picture: the sentence, then one row for each chain.
+ * The staticness advice as a picture: the sentence, then one row for each function.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,8 +10,8 @@
 
 G_BEGIN_DECLS
 
-/** Draw what the advisor found, as many chains as there is room for; what may be one schedule
- * comes first. Owner: the caller. */
+/** Draw what the advisor found, as many functions as there is room for; what may be one
+ * schedule comes first. Owner: the caller. */
 TdScene *td_advice_scene (const TdStaticness *staticness, const TdPanelView *view);
 
 G_END_DECLS

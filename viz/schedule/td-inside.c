@@ -221,7 +221,8 @@ td_inside_new_next (TdTapeReader *reader, TdIteration *it)
   for (guint i = tape->n_runs; reader && i-- > 0 && !self;)
     {
       const TdTapeRun *run = &tape->runs[i];
-      TdReplayed next = { .chain = run->chain, .schedule = run->schedule, .list = run->list };
+      TdReplayed next
+          = { .function = run->chain, .schedule = run->schedule, .list = run->list };
 
       if (run->kind != TD_TAPE_RUN_REPLAYED || !(run->flags & TD_TAPE_RUN_OPEN))
         continue;

@@ -306,7 +306,7 @@ left_side (const Scan *s, guint from, guint i)
   return k;
 }
 
-/* Is it the chain's own memory under a local name: `Net *net = self;`? */
+/* Is it the function's own memory under a local name: `Net *net = self;`? */
 static gboolean
 is_self (const Scan *s, const Token *name)
 {
@@ -348,7 +348,7 @@ look_at_write (Scan *s, GHashTable *locals, guint first, guint last, const Token
     return; /* a declaration */
   if (result && base->length == result->length
       && strncmp (base->at, result->at, base->length) == 0)
-    return; /* what the chain returns */
+    return; /* what the function returns */
   g_autofree char *name = g_strndup (base->at, base->length);
   if (through || !g_hash_table_contains (locals, name))
     add_row (s, token (s, first), token (s, last - 1), is_self (s, base) ? "self" : name);
@@ -498,7 +498,7 @@ td_ran_once_new (TdTapeReader *reader, const TdTapeSchedule *schedule)
       const char *file, *function;
       char *place;
 
-      /* the scope of the chain has the site of its call, which is not its code */
+      /* the scope of the function has the site of its call, which is not its code */
       if (!site || step->kind == TD_TAPE_STEP_SCOPE_OPEN
           || step->kind == TD_TAPE_STEP_SCOPE_CLOSE)
         continue;
@@ -569,13 +569,13 @@ prove (TdRanOnce *found, const char *what, gint64 iteration)
 }
 
 void
-td_ran_once_prove (TdRanOnce *found, TdTapeReader *reader, guint chain, gint64 iteration)
+td_ran_once_prove (TdRanOnce *found, TdTapeReader *reader, guint function, gint64 iteration)
 {
   for (guint i = 0; i < td_tape_reader_n_static_events (reader); i++)
     {
       const TdTapeStaticEvent *e = td_tape_reader_static_event (reader, i);
 
-      if (e->chain == chain && e->what == TD_TAPE_STATIC_PROVED
+      if (e->chain == function && e->what == TD_TAPE_STATIC_PROVED
           && (gint64)e->iteration <= iteration)
         prove (found, td_tape_reader_string (reader, e->guard), (gint64)e->iteration);
     }

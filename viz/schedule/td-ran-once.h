@@ -1,6 +1,6 @@
 /*
- * What the code of a static chain does besides operations: it happens while the code is traced
- * and not at a replay. Found in the recorded source, by reading it, not by running it.
+ * What the code of a static function does besides operations: it happens while the code is
+ * traced and not at a replay. Found in the recorded source, by reading it, not by running it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -32,10 +32,11 @@ typedef struct
 TdRanOnce *td_ran_once_new (TdTapeReader *reader, const TdTapeSchedule *schedule);
 /** The same for one function of one text. Owner: the caller. */
 TdRanOnce *td_ran_once_new_text (const char *file, const char *text, const char *function);
-/** Take what verified calls of a chain were seen to do, up to an iteration: writes to the
+/** Take what verified calls of a function were seen to do, up to an iteration: writes to the
  * standard output prove calls that print, changed memory that the program registered (also the
- * chain's own, "self") proves writes to it. */
-void td_ran_once_prove (TdRanOnce *found, TdTapeReader *reader, guint chain, gint64 iteration);
+ * function's own, "self") proves writes to it. */
+void td_ran_once_prove (TdRanOnce *found, TdTapeReader *reader, guint function,
+                        gint64 iteration);
 void td_ran_once_free (TdRanOnce *found);
 
 /** "printf ran once", "m->n_plain is possibly set once"; with a proof "printf ran once, proved

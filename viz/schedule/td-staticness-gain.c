@@ -42,18 +42,18 @@ gap_before (const TdTapeIteration *t, guint event)
   return event > 0 && t->event_start_ns[event] > end ? t->event_start_ns[event] - end : 0;
 }
 
-/* The chains of each layer of an iteration, innermost first; looked up once. */
+/* The functions of each layer of an iteration, innermost first; looked up once. */
 static gint *
-chains_of_layers (const TdStaticScan *scan, const TdIteration *it)
+functions_of_layers (const TdStaticScan *scan, const TdIteration *it)
 {
   guint n;
-  gint *chains;
+  gint *functions;
 
   td_iteration_get_layers (it, &n);
-  chains = g_new (gint, n + 1);
+  functions = g_new (gint, n + 1);
   for (guint i = 0; i < n; i++)
-    chains[i] = td__static_chain_of (scan, it, (gint)i);
-  return chains;
+    functions[i] = td__static_function_of (scan, it, (gint)i);
+  return functions;
 }
 
 guint8 *
@@ -61,7 +61,7 @@ td__static_mark (const TdStaticScan *scan, const TdIteration *it)
 {
   guint n_events = td_iteration_get_n_events (it), n;
   const TdLayer *layers = td_iteration_get_layers (it, &n);
-  g_autofree gint *chains = chains_of_layers (scan, it);
+  g_autofree gint *functions = functions_of_layers (scan, it);
   guint8 *marks = g_malloc0 (n_events + 1);
 
   for (guint e = 0; e < n_events; e++)
@@ -70,24 +70,25 @@ td__static_mark (const TdStaticScan *scan, const TdIteration *it)
 
       if (td_iteration_get_forward (it, e) < 0)
         continue;
-      marks[e] = g_array_index (scan->chains, TdStaticChain, 0).maximal;
+      marks[e] = g_array_index (scan->functions, TdStaticFunction, 0).maximal;
       for (layer = td_iteration_get_layer (it, e); layer >= 0 && !marks[e];
            layer = layers[layer].parent)
-        marks[e] = chains[layer] >= 0
-                   && g_array_index (scan->chains, TdStaticChain, chains[layer]).maximal;
+        marks[e]
+            = functions[layer] >= 0
+              && g_array_index (scan->functions, TdStaticFunction, functions[layer]).maximal;
     }
   return marks;
 }
 
-/* Adds up the times of one iteration: op[chain], gap[chain]. A gap belongs to a chain if the
- * events on both sides belong to one call of it. */
+/* Adds up the times of one iteration: op[function], gap[function]. A gap belongs to a function
+ * if the events on both sides belong to one call of it. */
 static void
 add_times (const TdStaticScan *scan, const TdIteration *it, guint64 *op, guint64 *gap)
 {
   const TdTapeIteration *t = td_iteration_get_tape (it);
-  g_autofree gint *chains = chains_of_layers (scan, it);
-  g_autofree guint *last_in = g_new0 (guint, scan->chains->len + 1); /* event + 1 */
-  g_autofree gint *last_call = g_new0 (gint, scan->chains->len + 1); /* its layer */
+  g_autofree gint *functions = functions_of_layers (scan, it);
+  g_autofree guint *last_in = g_new0 (guint, scan->functions->len + 1); /* event + 1 */
+  g_autofree gint *last_call = g_new0 (gint, scan->functions->len + 1); /* its layer */
   const TdLayer *layers;
   guint n;
 
@@ -100,15 +101,16 @@ add_times (const TdStaticScan *scan, const TdIteration *it, guint64 *op, guint64
         continue;
       for (;; layer = layers[layer].parent)
         {
-          gint chain = layer < 0 ? 0 : chains[layer];
+          gint function = layer < 0 ? 0 : functions[layer];
 
-          if (chain >= 0 && last_in[chain] != e + 1) /* a link within itself counts once */
+          if (function >= 0
+              && last_in[function] != e + 1) /* a link within itself counts once */
             {
-              op[chain] += t->event_duration_ns[e];
-              if (e > 0 && last_in[chain] == e && last_call[chain] == layer)
-                gap[chain] += gap_before (t, e);
-              last_in[chain] = e + 1;
-              last_call[chain] = layer;
+              op[function] += t->event_duration_ns[e];
+              if (e > 0 && last_in[function] == e && last_call[function] == layer)
+                gap[function] += gap_before (t, e);
+              last_in[function] = e + 1;
+              last_call[function] = layer;
             }
           if (layer < 0)
             break;
@@ -119,9 +121,9 @@ add_times (const TdStaticScan *scan, const TdIteration *it, guint64 *op, guint64
 static void
 measure_times (TdStaticScan *scan)
 {
-  guint n = scan->newest->len, n_chains = scan->chains->len;
-  g_autofree guint64 *op = g_new0 (guint64, (gsize)n_chains * (n + 1) + 1),
-                     *gap = g_new0 (guint64, (gsize)n_chains * (n + 1) + 1);
+  guint n = scan->newest->len, n_functions = scan->functions->len;
+  g_autofree guint64 *op = g_new0 (guint64, (gsize)n_functions * (n + 1) + 1),
+                     *gap = g_new0 (guint64, (gsize)n_functions * (n + 1) + 1);
   guint64 whole[TD__STATIC_SAMPLE] = { 0 }, ops[TD__STATIC_SAMPLE] = { 0 },
           gaps[TD__STATIC_SAMPLE] = { 0 }, values[TD__STATIC_SAMPLE];
 
@@ -130,7 +132,7 @@ measure_times (TdStaticScan *scan)
       const TdIteration *it = g_ptr_array_index (scan->newest, i);
       const TdTapeIteration *t = td_iteration_get_tape (it);
 
-      add_times (scan, it, op + (gsize)i * n_chains, gap + (gsize)i * n_chains);
+      add_times (scan, it, op + (gsize)i * n_functions, gap + (gsize)i * n_functions);
       whole[i] = t->duration_ns;
       for (guint e = 0; t->event_duration_ns && t->event_start_ns && e < t->n_events; e++)
         {
@@ -138,23 +140,23 @@ measure_times (TdStaticScan *scan)
           gaps[i] += gap_before (t, e);
         }
     }
-  for (guint k = 0; k < n_chains; k++)
+  for (guint k = 0; k < n_functions; k++)
     {
-      TdStaticChain *chain = &g_array_index (scan->chains, TdStaticChain, k);
+      TdStaticFunction *function = &g_array_index (scan->functions, TdStaticFunction, k);
 
       for (guint i = 0; i < n; i++)
-        values[i] = op[(gsize)i * n_chains + k];
-      chain->op_ns = median (values, n);
+        values[i] = op[(gsize)i * n_functions + k];
+      function->op_ns = median (values, n);
       for (guint i = 0; i < n; i++)
-        values[i] = gap[(gsize)i * n_chains + k];
-      chain->gap_ns = median (values, n);
+        values[i] = gap[(gsize)i * n_functions + k];
+      function->gap_ns = median (values, n);
     }
   scan->s->gain.duration_ns = median (whole, n);
   scan->s->gain.op_ns = median (ops, n);
   scan->s->gain.gap_ns = median (gaps, n);
 }
 
-/* ---- what is in no static chain ---- */
+/* ---- what is in no static function ---- */
 
 static void
 measure_outside (TdStaticScan *scan, const TdIteration *it, const guint8 *inside)
@@ -168,11 +170,11 @@ measure_outside (TdStaticScan *scan, const TdIteration *it, const guint8 *inside
         gain->n_outside++;
         gain->outside_ns += t->event_duration_ns ? t->event_duration_ns[e] : 0;
       }
-  for (guint k = 0; k < scan->chains->len; k++)
+  for (guint k = 0; k < scan->functions->len; k++)
     {
-      const TdStaticChain *chain = &g_array_index (scan->chains, TdStaticChain, k);
+      const TdStaticFunction *function = &g_array_index (scan->functions, TdStaticFunction, k);
 
-      gain->static_gap_ns += chain->maximal ? chain->gap_ns : 0;
+      gain->static_gap_ns += function->maximal ? function->gap_ns : 0;
     }
 }
 
@@ -349,7 +351,7 @@ td__static_measure (TdStaticScan *scan)
   const TdIteration *newest;
   g_autofree guint8 *inside = NULL;
 
-  if (scan->newest->len == 0 || scan->chains->len == 0)
+  if (scan->newest->len == 0 || scan->functions->len == 0)
     return;
   newest = g_ptr_array_index (scan->newest, scan->newest->len - 1);
   inside = td__static_mark (scan, newest);
@@ -357,7 +359,7 @@ td__static_measure (TdStaticScan *scan)
   measure_outside (scan, newest, inside);
   measure_fusion (scan, newest, inside);
   gain->peak_bytes = gain->planned_bytes = td_iteration_get_tape (newest)->peak_bytes;
-  if (g_array_index (scan->chains, TdStaticChain, 0).maximal)
+  if (g_array_index (scan->functions, TdStaticFunction, 0).maximal)
     measure_memory (scan, newest);
   gain->with_recording = td_iteration_get_tape (newest)->n_stats > 0
                          || td_iteration_get_tape (newest)->n_tensors > 0;

@@ -16,93 +16,98 @@ td_static_verdict_name (TdStaticVerdict verdict)
 }
 
 static const char *
-name_of (const TdStaticChain *chain)
+name_of (const TdStaticFunction *function)
 {
-  return *chain->path ? chain->path : "the forward pass";
+  return *function->path ? function->path : "the forward pass";
 }
 
 /* "relu → sigmoid at model.c:12: took the else branch at ...". */
 static void
-append_change (GString *s, const TdStaticChain *chain)
+append_change (GString *s, const TdStaticFunction *function)
 {
-  if (chain->changed < 0)
+  if (function->changed < 0)
     return;
-  g_string_append_printf (s, ", changed in iteration %" G_GINT64_FORMAT, chain->changed);
-  if (*chain->op)
-    g_string_append_printf (s, ": %s", chain->op);
-  if (*chain->site_a && *chain->site_b && !g_str_equal (chain->site_a, chain->site_b))
-    g_string_append_printf (s, " (%s, then %s)", chain->site_a, chain->site_b);
-  else if (*chain->site_a || *chain->site_b)
-    g_string_append_printf (s, " at %s", *chain->site_b ? chain->site_b : chain->site_a);
-  if (*chain->why)
-    g_string_append_printf (s, "; it %s", chain->why);
+  g_string_append_printf (s, ", changed in iteration %" G_GINT64_FORMAT, function->changed);
+  if (*function->op)
+    g_string_append_printf (s, ": %s", function->op);
+  if (*function->site_a && *function->site_b
+      && !g_str_equal (function->site_a, function->site_b))
+    g_string_append_printf (s, " (%s, then %s)", function->site_a, function->site_b);
+  else if (*function->site_a || *function->site_b)
+    g_string_append_printf (s, " at %s",
+                            *function->site_b ? function->site_b : function->site_a);
+  if (*function->why)
+    g_string_append_printf (s, "; it %s", function->why);
 }
 
 char *
-td_staticness_dup_chain (const TdStaticness *self, const TdStaticChain *chain)
+td_staticness_dup_function (const TdStaticness *self, const TdStaticFunction *function)
 {
-  GString *s = g_string_new (name_of (chain));
+  GString *s = g_string_new (name_of (function));
 
-  switch (chain->verdict)
+  switch (function->verdict)
     {
     case TD_STATIC_ALWAYS:
-      g_string_append_printf (s, ": the same in all %" G_GUINT64_FORMAT " %s%s",
-                              chain->n_iterations,
-                              td_plural (chain->n_iterations, "iteration", "iterations"),
-                              chain->n_iterations < self->n_iterations ? " that have it" : "");
-      if (chain->n_sizes > 1)
-        g_string_append_printf (s, " (%u kinds of call, a schedule for each)", chain->n_sizes);
+      g_string_append_printf (
+          s, ": the same in all %" G_GUINT64_FORMAT " %s%s", function->n_iterations,
+          td_plural (function->n_iterations, "iteration", "iterations"),
+          function->n_iterations < self->n_iterations ? " that have it" : "");
+      if (function->n_sizes > 1)
+        g_string_append_printf (s, " (%u kinds of call, a schedule for each)",
+                                function->n_sizes);
       break;
     case TD_STATIC_SETTLED:
-      g_string_append_printf (s, ": the same since iteration %" G_GINT64_FORMAT, chain->since);
+      g_string_append_printf (s, ": the same since iteration %" G_GINT64_FORMAT,
+                              function->since);
       break;
     case TD_STATIC_SHAPES:
       g_string_append_printf (s,
                               ": one structure in %u sizes in %" G_GUINT64_FORMAT
                               " iterations, a schedule for each",
-                              chain->n_sizes, chain->n_iterations);
+                              function->n_sizes, function->n_iterations);
       break;
     case TD_STATIC_SEVERAL:
       g_string_append_printf (
           s, ": %u structures in %" G_GUINT64_FORMAT " iterations, a schedule for each",
-          chain->n_structures, chain->n_iterations);
+          function->n_structures, function->n_iterations);
       break;
     case TD_STATIC_ONCE:
       g_string_append (s, ": ran in one iteration only");
       break;
     case TD_STATIC_DYNAMIC:
       g_string_append_printf (s, ": dynamic, %u structures in %" G_GUINT64_FORMAT " iterations",
-                              chain->n_sizes, chain->n_iterations);
+                              function->n_sizes, function->n_iterations);
       break;
     default:
       break;
     }
-  append_change (s, chain);
-  if (chain->n_ops > 0) /* else the newest iteration that has it ran none of it */
-    g_string_append_printf (s, "; %u %s of %u %s", chain->n_calls,
-                            td_plural (chain->n_calls, "call", "calls"), chain->n_ops,
-                            td_plural (chain->n_ops, "operation", "operations"));
-  if (chain->n_reads > 0)
+  append_change (s, function);
+  if (function->n_ops > 0) /* else the newest iteration that has it ran none of it */
+    g_string_append_printf (s, "; %u %s of %u %s", function->n_calls,
+                            td_plural (function->n_calls, "call", "calls"), function->n_ops,
+                            td_plural (function->n_ops, "operation", "operations"));
+  if (function->n_reads > 0)
     g_string_append_printf (s, "; reads %u value%s (first at %s), which a schedule must guard",
-                            chain->n_reads, chain->n_reads == 1 ? "" : "s", chain->read_site);
-  if (chain->n_attributes > 0)
+                            function->n_reads, function->n_reads == 1 ? "" : "s",
+                            function->read_site);
+  if (function->n_attributes > 0)
     g_string_append_printf (s, "; attributes change (%s): each change is a new schedule",
-                            chain->attribute);
+                            function->attribute);
   return g_string_free (s, FALSE);
 }
 
 /* ---- the sentence ---- */
 
 static guint
-count_maximal (const TdStaticness *self, const TdStaticChain **one)
+count_maximal (const TdStaticness *self, const TdStaticFunction **one)
 {
   guint n = 0;
 
-  for (guint i = 0; i < self->n_chains; i++)
-    if (self->chains[i].maximal)
+  for (guint i = 0; i < self->n_functions; i++)
+    if (self->functions[i].maximal)
       {
         if (n++ == 0)
-          *one = &self->chains[i];
+          *one = &self->functions[i];
       }
   return n;
 }
@@ -123,8 +128,8 @@ append_gain (GString *s, const TdStaticGain *g)
     {
       g_string_append_printf (
           s,
-          " No gain: %.2g %% of an iteration (%s) lies between the operations of static "
-          "chains, and less than 1 %% of what is written or kept could be spared.",
+          " No gain: %.2g %% of an iteration (%s) lies between operations of static "
+          "functions, and less than 1 %% of what is written or kept could be spared.",
           share, td_format_ns (a, g->static_gap_ns));
       return;
     }
@@ -144,11 +149,11 @@ append_gain (GString *s, const TdStaticGain *g)
 char *
 td__static_sentence (const TdStaticness *self)
 {
-  const TdStaticChain *one = NULL;
+  const TdStaticFunction *one = NULL;
   guint n = count_maximal (self, &one);
   GString *s;
 
-  if (self->n_iterations == 0 || self->n_chains == 0)
+  if (self->n_iterations == 0 || self->n_functions == 0)
     return g_strdup ("No iteration has ended yet.");
   if (self->n_iterations == 1)
     return g_strdup ("One iteration so far: another one will show whether the graph repeats.");
@@ -156,18 +161,18 @@ td__static_sentence (const TdStaticness *self)
   if (n == 0)
     {
       g_string_append (s, "Nothing is static: ");
-      g_autofree char *whole = td_staticness_dup_chain (self, &self->chains[0]);
+      g_autofree char *whole = td_staticness_dup_function (self, &self->functions[0]);
       g_string_append_printf (s, "%s.", whole);
       return g_string_free (s, FALSE);
     }
   if (n == 1)
     {
-      g_autofree char *chain = td_staticness_dup_chain (self, one);
+      g_autofree char *function = td_staticness_dup_function (self, one);
 
-      g_string_append_printf (s, "Could be static: %s.", chain);
+      g_string_append_printf (s, "Could be static: %s.", function);
     }
   else
-    g_string_append_printf (s, "%u chains could be static.", n);
+    g_string_append_printf (s, "%u functions could be static.", n);
   append_gain (s, &self->gain);
   return g_string_free (s, FALSE);
 }
@@ -187,18 +192,18 @@ td_staticness_print (const TdStaticness *self, GString *out)
       self->n_iterations, self->n_structures, self->n_structures == 1 ? "" : "s",
       self->n_looked_at < self->n_structures ? " (not all were looked at)" : "", self->n_equal,
       self->equal_since);
-  for (guint i = 0; i < self->n_chains; i++)
+  for (guint i = 0; i < self->n_functions; i++)
     {
-      const TdStaticChain *chain = &self->chains[i];
+      const TdStaticFunction *function = &self->functions[i];
       g_autofree char *text = NULL;
 
-      /* what is within a static chain is static too */
-      if (!chain->maximal && td__static_can_be (chain))
+      /* what is within a static function is static too */
+      if (!function->maximal && td__static_can_be (function))
         continue;
-      text = td_staticness_dup_chain (self, chain);
-      g_string_append_printf (out, "  %s %s; %s in operations, %s between them\n",
-                              chain->maximal ? "*" : "-", text, td_format_ns (op, chain->op_ns),
-                              td_format_ns (gap, chain->gap_ns));
+      text = td_staticness_dup_function (self, function);
+      g_string_append_printf (
+          out, "  %s %s; %s in operations, %s between them\n", function->maximal ? "*" : "-",
+          text, td_format_ns (op, function->op_ns), td_format_ns (gap, function->gap_ns));
     }
   for (guint i = 0; i < self->n_late; i++)
     g_string_append_printf (
@@ -207,52 +212,52 @@ td_staticness_print (const TdStaticness *self, GString *out)
         self->late[i].iteration, *self->late[i].site ? ", at " : "", self->late[i].site);
   if (self->gain.n_outside > 0 && self->n_iterations > 1)
     g_string_append_printf (out,
-                            "  outside: %u forward operations are in no static chain, %s\n",
+                            "  outside: %u forward operations are in no static function, %s\n",
                             self->gain.n_outside, td_format_ns (op, self->gain.outside_ns));
 }
 
 /* ---- JSON ---- */
 
 static void
-print_chain (const TdStaticness *self, const TdStaticChain *chain, TdJson *j)
+print_function (const TdStaticness *self, const TdStaticFunction *function, TdJson *j)
 {
-  g_autofree char *text = td_staticness_dup_chain (self, chain);
+  g_autofree char *text = td_staticness_dup_function (self, function);
 
   td_json_begin_object (j);
-  td_json_member_string (j, "path", chain->path);
+  td_json_member_string (j, "path", function->path);
   td_json_member_string (j, "kind",
-                         chain->is_link ? "link"
-                         : *chain->path ? "scope"
-                                        : "forward");
-  td_json_member_string (j, "verdict", td_static_verdict_name (chain->verdict));
-  td_json_member_bool (j, "maximal", chain->maximal);
+                         function->is_link ? "link"
+                         : *function->path ? "scope"
+                                           : "forward");
+  td_json_member_string (j, "verdict", td_static_verdict_name (function->verdict));
+  td_json_member_bool (j, "maximal", function->maximal);
   td_json_member_string (j, "text", text);
-  td_json_member_int (j, "structures", chain->n_structures);
-  td_json_member_int (j, "sizes", chain->n_sizes);
-  td_json_member_int (j, "iterations", (gint64)chain->n_iterations);
-  td_json_member_int (j, "calls", chain->n_calls);
-  td_json_member_int (j, "ops", chain->n_ops);
-  td_json_member_string (j, "site", chain->site);
-  td_json_member_int (j, "since", chain->since);
+  td_json_member_int (j, "structures", function->n_structures);
+  td_json_member_int (j, "sizes", function->n_sizes);
+  td_json_member_int (j, "iterations", (gint64)function->n_iterations);
+  td_json_member_int (j, "calls", function->n_calls);
+  td_json_member_int (j, "ops", function->n_ops);
+  td_json_member_string (j, "site", function->site);
+  td_json_member_int (j, "since", function->since);
   td_json_key (j, "changed");
-  if (chain->changed < 0)
+  if (function->changed < 0)
     td_json_null (j);
   else
     {
       td_json_begin_object (j);
-      td_json_member_int (j, "iteration", chain->changed);
-      td_json_member_int (j, "before", chain->compared);
-      td_json_member_string (j, "op", chain->op);
-      td_json_member_string (j, "site_a", chain->site_a);
-      td_json_member_string (j, "site_b", chain->site_b);
-      td_json_member_string (j, "why", chain->why);
+      td_json_member_int (j, "iteration", function->changed);
+      td_json_member_int (j, "before", function->compared);
+      td_json_member_string (j, "op", function->op);
+      td_json_member_string (j, "site_a", function->site_a);
+      td_json_member_string (j, "site_b", function->site_b);
+      td_json_member_string (j, "why", function->why);
       td_json_end_object (j);
     }
-  td_json_member_int (j, "reads", chain->n_reads);
-  td_json_member_string (j, "read_site", chain->read_site);
-  td_json_member_int (j, "changing_attributes", chain->n_attributes);
-  td_json_member_int (j, "op_ns", (gint64)chain->op_ns);
-  td_json_member_int (j, "gap_ns", (gint64)chain->gap_ns);
+  td_json_member_int (j, "reads", function->n_reads);
+  td_json_member_string (j, "read_site", function->read_site);
+  td_json_member_int (j, "changing_attributes", function->n_attributes);
+  td_json_member_int (j, "op_ns", (gint64)function->op_ns);
+  td_json_member_int (j, "gap_ns", (gint64)function->gap_ns);
   td_json_end_object (j);
 }
 
@@ -297,8 +302,8 @@ td_staticness_print_json (const TdStaticness *self, TdJson *j)
   td_json_member_int (j, "equal_since", self->equal_since);
   td_json_key (j, "chains");
   td_json_begin_array (j);
-  for (guint i = 0; i < self->n_chains; i++)
-    print_chain (self, &self->chains[i], j);
+  for (guint i = 0; i < self->n_functions; i++)
+    print_function (self, &self->functions[i], j);
   td_json_end_array (j);
   td_json_key (j, "late");
   td_json_begin_array (j);

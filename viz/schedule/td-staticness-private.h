@@ -12,7 +12,7 @@ G_BEGIN_DECLS
 /* Iterations whose times are looked at. */
 #define TD__STATIC_SAMPLE 8
 
-/** The calls of one chain in one structure. */
+/** The calls of one function in one structure. */
 typedef struct
 {
   guint64 print[2]; /* without dimensions, with them */
@@ -26,7 +26,7 @@ typedef struct
   guint32 row; /* summary of an iteration that has it and is kept */
   guint64 number;
   TdIteration *iteration; /* NULL: not looked at, or it could not be loaded */
-  GHashTable *calls;      /* chain index + 1 -> TdStaticCalls *, owned */
+  GHashTable *calls;      /* function index + 1 -> TdStaticCalls *, owned */
 } TdStaticUnit;
 
 /** The advisor at work. */
@@ -37,27 +37,28 @@ typedef struct
   GArray *units;      /* TdStaticUnit, by their first iteration */
   GArray *rows;       /* guint32: summaries of whole iterations, in order */
   GArray *unit_of;    /* guint32: unit of each of them */
-  GArray *chains;     /* TdStaticChain */
-  GHashTable *by_key; /* chain key -> index + 1 */
-  GHashTable *seen;   /* structures of chains in the unit that is looked at */
+  GArray *functions;  /* TdStaticFunction */
+  GHashTable *by_key; /* function key -> index + 1 */
+  GHashTable *seen;   /* structures of functions in the unit that is looked at */
   GHashTable *known;  /* links and parameters seen so far */
   GArray *late;       /* TdStaticLate */
   guint64 n_events;   /* looked at so far */
-  GPtrArray *prints;  /* by chain: GHashTable of structures seen */
-  GPtrArray *sizes;   /* by chain: the same with dimensions */
+  GPtrArray *prints;  /* by function: GHashTable of structures seen */
+  GPtrArray *sizes;   /* by function: the same with dimensions */
   GPtrArray *newest;  /* TdIteration: the newest ones of the newest structure */
 } TdStaticScan;
 
 /** Load an iteration for this thread only: its texts stay in the reader. NULL: it is gone.
  * Owner: the caller. */
 TdIteration *td__static_load (TdTapeReader *reader, guint32 row);
-/** Return the chain of a layer of an iteration, -1 if it was never seen. */
-gint td__static_chain_of (const TdStaticScan *scan, const TdIteration *iteration, gint layer);
-/** Say whether a chain may be run from static schedules. */
-gboolean td__static_can_be (const TdStaticChain *chain);
+/** Return the function of a layer of an iteration, -1 if it was never seen. */
+gint td__static_function_of (const TdStaticScan *scan, const TdIteration *iteration,
+                             gint layer);
+/** Say whether a function may be run from static schedules. */
+gboolean td__static_can_be (const TdStaticFunction *function);
 
 /* td-staticness-gain.c */
-/** Mark the events that run within maximal chains, with their gradients. Owner: the caller. */
+/** Mark the events within maximal functions, with their gradients. Owner: the caller. */
 guint8 *td__static_mark (const TdStaticScan *scan, const TdIteration *iteration);
 void td__static_measure (TdStaticScan *scan);
 /* td-staticness-print.c */

@@ -1,6 +1,6 @@
 /*
- * Which chains were the same all the time: structures of the tape are read once each, calls of
- * chains get fingerprints, and what differs is explained by a comparison of two iterations.
+ * Which functions were the same all the time: structures of the tape are read once each, calls
+ * get fingerprints, and what differs is explained by a comparison of two iterations.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +17,7 @@
 #define MAX_SCHEDULES 4
 #define SETTLED 8
 /* A tape may hold anything. */
-#define MAX_CHAINS 5000
+#define MAX_FUNCTIONS 5000
 #define MAX_DEPTH 64
 
 /* ---- iterations of a reader that only this thread uses ---- */
@@ -135,7 +135,7 @@ collect_units (TdStaticScan *scan)
     }
 }
 
-/* ---- chains of one structure ---- */
+/* ---- functions of one structure ---- */
 
 /* "L:net/l1" for a link, its parent's key and the name for a scope. */
 static void
@@ -153,7 +153,7 @@ append_key (GString *key, const TdLayer *layers, gint layer, guint depth)
 }
 
 static gint
-find_chain (const TdStaticScan *scan, const TdLayer *layers, gint layer)
+find_function (const TdStaticScan *scan, const TdLayer *layers, gint layer)
 {
   g_autoptr (GString) key = g_string_new (NULL);
 
@@ -162,12 +162,12 @@ find_chain (const TdStaticScan *scan, const TdLayer *layers, gint layer)
 }
 
 gint
-td__static_chain_of (const TdStaticScan *scan, const TdIteration *iteration, gint layer)
+td__static_function_of (const TdStaticScan *scan, const TdIteration *iteration, gint layer)
 {
   guint n;
   const TdLayer *layers = td_iteration_get_layers (iteration, &n);
 
-  return find_chain (scan, layers, layer < (gint)n ? layer : -1);
+  return find_function (scan, layers, layer < (gint)n ? layer : -1);
 }
 
 static const char *
@@ -177,39 +177,42 @@ keep (TdStaticScan *scan, const char *text)
 }
 
 static gint
-add_chain (TdStaticScan *scan, const TdIteration *iteration, const TdLayer *layers, gint layer)
+add_function (TdStaticScan *scan, const TdIteration *iteration, const TdLayer *layers,
+              gint layer)
 {
-  TdStaticChain chain = { .path = "", .parent = -1, .changed = -1, .compared = -1 };
+  TdStaticFunction function = { .path = "", .parent = -1, .changed = -1, .compared = -1 };
   g_autoptr (GString) key = g_string_new (NULL);
 
   append_key (key, layers, layer, 0);
-  chain.op = chain.site = chain.site_a = chain.site_b = chain.why = "";
-  chain.read_site = chain.attribute = "";
+  function.op = function.site = function.site_a = function.site_b = function.why = "";
+  function.read_site = function.attribute = "";
   if (layer >= 0)
     {
       const TdLayer *self = &layers[layer];
       g_autofree char *site = td_iteration_dup_place (iteration, self->site);
 
-      chain.parent = MAX (find_chain (scan, layers, self->parent), 0);
-      chain.is_link = self->is_link;
-      chain.site = keep (scan, site);
+      function.parent = MAX (find_function (scan, layers, self->parent), 0);
+      function.is_link = self->is_link;
+      function.site = keep (scan, site);
       if (self->is_link)
-        chain.path = keep (scan, self->path);
+        function.path = keep (scan, self->path);
       else
         {
-          const char *parent = g_array_index (scan->chains, TdStaticChain, chain.parent).path;
+          const char *parent
+              = g_array_index (scan->functions, TdStaticFunction, function.parent).path;
           g_autofree char *path
               = g_strdup_printf ("%s%s%s", parent, *parent ? "/" : "", self->name);
-          chain.path = keep (scan, path);
+          function.path = keep (scan, path);
         }
     }
-  g_array_append_val (scan->chains, chain);
+  g_array_append_val (scan->functions, function);
   g_ptr_array_add (scan->prints,
                    g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL));
   g_ptr_array_add (scan->sizes,
                    g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL));
-  g_hash_table_insert (scan->by_key, g_strdup (key->str), GUINT_TO_POINTER (scan->chains->len));
-  return (gint)scan->chains->len - 1;
+  g_hash_table_insert (scan->by_key, g_strdup (key->str),
+                       GUINT_TO_POINTER (scan->functions->len));
+  return (gint)scan->functions->len - 1;
 }
 
 /* ---- fingerprints of calls ---- */
@@ -298,8 +301,8 @@ count_reads (TdStaticScan *scan, const TdIteration *it, guint first, guint end,
       }
 }
 
-/* Adds one call of a chain: its prints to the unit's, which do not depend on how often and in
- * which order the same calls are made. */
+/* Adds one call of a function: its prints to the unit's, which do not depend on how often and
+ * in which order the same calls are made. */
 static void
 add_call (TdStaticScan *scan, TdStaticUnit *unit, gint at, guint first, guint end)
 {
@@ -401,17 +404,17 @@ look_at_unit (TdStaticScan *scan, TdStaticUnit *unit)
   g_hash_table_remove_all (scan->seen);
   unit->calls = g_hash_table_new_full (NULL, NULL, NULL, g_free);
   layers = td_iteration_get_layers (unit->iteration, &n);
-  if (scan->chains->len == 0)
-    add_chain (scan, unit->iteration, layers, -1);
+  if (scan->functions->len == 0)
+    add_function (scan, unit->iteration, layers, -1);
   add_call (scan, unit, 0, 0, end_of_forward (td_iteration_get_tape (unit->iteration)));
   for (guint i = 0; i < n; i++)
     {
-      gint at = find_chain (scan, layers, (gint)i);
+      gint at = find_function (scan, layers, (gint)i);
 
-      if (at < 0 && scan->chains->len >= MAX_CHAINS)
+      if (at < 0 && scan->functions->len >= MAX_FUNCTIONS)
         continue;
       if (at < 0)
-        at = add_chain (scan, unit->iteration, layers, (gint)i);
+        at = add_function (scan, unit->iteration, layers, (gint)i);
       add_call (scan, unit, at, layers[i].first, layers[i].end);
     }
   find_late (scan, unit);
@@ -421,7 +424,7 @@ look_at_unit (TdStaticScan *scan, TdStaticUnit *unit)
 
 /* ---- verdicts ---- */
 
-/* The chain's calls in an iteration; NULL: it did not run, or is not known. */
+/* The function's calls in an iteration; NULL: it did not run, or is not known. */
 static const TdStaticCalls *
 calls_in (const TdStaticScan *scan, guint at, guint row)
 {
@@ -447,7 +450,7 @@ typedef struct
 
 /* Walks over all iterations: in how many it ran, where it changed, since when it stays. */
 static Course
-follow_chain (const TdStaticScan *scan, guint at, TdStaticChain *chain)
+follow_function (const TdStaticScan *scan, guint at, TdStaticFunction *function)
 {
   Course course = { 0, FALSE };
   const TdStaticCalls *first = NULL, *last = NULL;
@@ -464,25 +467,25 @@ follow_chain (const TdStaticScan *scan, guint at, TdStaticChain *chain)
       course.sizes_change |= now->print[1] != first->print[1];
       if (!last || now->print[0] != last->print[0])
         {
-          chain->since = number_of (scan, i);
+          function->since = number_of (scan, i);
           course.n_since = 0;
         }
-      if (now->print[0] != first->print[0] && chain->changed < 0)
+      if (now->print[0] != first->print[0] && function->changed < 0)
         {
-          chain->changed = chain->since;
-          chain->compared = before;
+          function->changed = function->since;
+          function->compared = before;
         }
       last = now;
       before = number_of (scan, i);
       course.n_since++;
-      chain->n_iterations++;
+      function->n_iterations++;
     }
   if (last) /* what the newest iteration does */
     {
-      chain->n_calls = last->n_calls;
-      chain->n_ops = last->n_ops;
-      chain->n_reads = last->n_reads;
-      chain->read_site = last->read_site;
+      function->n_calls = last->n_calls;
+      function->n_ops = last->n_ops;
+      function->n_reads = last->n_reads;
+      function->read_site = last->read_site;
     }
   return course;
 }
@@ -490,48 +493,49 @@ follow_chain (const TdStaticScan *scan, guint at, TdStaticChain *chain)
 static void
 judge (TdStaticScan *scan, guint at)
 {
-  TdStaticChain *chain = &g_array_index (scan->chains, TdStaticChain, at);
-  Course course = follow_chain (scan, at, chain);
+  TdStaticFunction *function = &g_array_index (scan->functions, TdStaticFunction, at);
+  Course course = follow_function (scan, at, function);
   gboolean few_sizes;
 
-  chain->n_structures = g_hash_table_size (g_ptr_array_index (scan->prints, at));
-  chain->n_sizes = g_hash_table_size (g_ptr_array_index (scan->sizes, at));
-  few_sizes = chain->n_sizes <= MAX_SCHEDULES
-              || (guint64)chain->n_sizes * SETTLED <= chain->n_iterations;
-  if (chain->n_iterations <= 1)
-    chain->verdict = TD_STATIC_ONCE;
-  else if (chain->changed < 0)
-    chain->verdict = !course.sizes_change ? TD_STATIC_ALWAYS
-                     : few_sizes          ? TD_STATIC_SHAPES
-                                          : TD_STATIC_DYNAMIC;
-  else if (course.n_since >= SETTLED && 2 * course.n_since >= chain->n_iterations && few_sizes)
-    chain->verdict = TD_STATIC_SETTLED;
-  else if (few_sizes && chain->n_structures <= MAX_SCHEDULES
-           && chain->n_structures * SETTLED <= chain->n_iterations)
-    chain->verdict = TD_STATIC_SEVERAL;
+  function->n_structures = g_hash_table_size (g_ptr_array_index (scan->prints, at));
+  function->n_sizes = g_hash_table_size (g_ptr_array_index (scan->sizes, at));
+  few_sizes = function->n_sizes <= MAX_SCHEDULES
+              || (guint64)function->n_sizes * SETTLED <= function->n_iterations;
+  if (function->n_iterations <= 1)
+    function->verdict = TD_STATIC_ONCE;
+  else if (function->changed < 0)
+    function->verdict = !course.sizes_change ? TD_STATIC_ALWAYS
+                        : few_sizes          ? TD_STATIC_SHAPES
+                                             : TD_STATIC_DYNAMIC;
+  else if (course.n_since >= SETTLED && 2 * course.n_since >= function->n_iterations
+           && few_sizes)
+    function->verdict = TD_STATIC_SETTLED;
+  else if (few_sizes && function->n_structures <= MAX_SCHEDULES
+           && function->n_structures * SETTLED <= function->n_iterations)
+    function->verdict = TD_STATIC_SEVERAL;
   else
-    chain->verdict = TD_STATIC_DYNAMIC;
+    function->verdict = TD_STATIC_DYNAMIC;
 }
 
 gboolean
-td__static_can_be (const TdStaticChain *chain)
+td__static_can_be (const TdStaticFunction *function)
 {
-  return chain->n_ops > 0 && chain->verdict != TD_STATIC_DYNAMIC
-         && chain->verdict != TD_STATIC_ONCE;
+  return function->n_ops > 0 && function->verdict != TD_STATIC_DYNAMIC
+         && function->verdict != TD_STATIC_ONCE;
 }
 
 static void
 find_maximal (TdStaticScan *scan)
 {
-  g_autofree gboolean *covered = g_new0 (gboolean, scan->chains->len + 1);
+  g_autofree gboolean *covered = g_new0 (gboolean, scan->functions->len + 1);
 
-  for (guint i = 0; i < scan->chains->len; i++)
+  for (guint i = 0; i < scan->functions->len; i++)
     {
-      TdStaticChain *chain = &g_array_index (scan->chains, TdStaticChain, i);
-      gboolean above = chain->parent >= 0 && covered[chain->parent];
+      TdStaticFunction *function = &g_array_index (scan->functions, TdStaticFunction, i);
+      gboolean above = function->parent >= 0 && covered[function->parent];
 
-      chain->maximal = !above && td__static_can_be (chain);
-      covered[i] = above || chain->maximal;
+      function->maximal = !above && td__static_can_be (function);
+      covered[i] = above || function->maximal;
     }
 }
 
@@ -548,7 +552,7 @@ load_number (const TdStaticScan *scan, gint64 number)
 }
 
 static gboolean
-is_in_chain (const TdStaticScan *scan, const TdIteration *it, gint event, gint at)
+is_in_function (const TdStaticScan *scan, const TdIteration *it, gint event, gint at)
 {
   guint n;
   const TdLayer *layers = td_iteration_get_layers (it, &n);
@@ -557,13 +561,13 @@ is_in_chain (const TdStaticScan *scan, const TdIteration *it, gint event, gint a
     return TRUE;
   for (gint layer = td_iteration_get_layer (it, (guint)event); layer >= 0 && layer < (gint)n;
        layer = layers[layer].parent)
-    if (find_chain (scan, layers, layer) == at)
+    if (find_function (scan, layers, layer) == at)
       return TRUE;
   return FALSE;
 }
 
 static gboolean
-is_of_chain (const TdStaticScan *scan, const TdDiff *d, const TdDiffPair *p, gint at)
+is_of_function (const TdStaticScan *scan, const TdDiff *d, const TdDiffPair *p, gint at)
 {
   if (p->kind == TD_DIFF_CHANGED && !(p->aspects & ~(guint)(TD_DIFF_NUMBERS | TD_DIFF_MODE)))
     return FALSE;
@@ -571,22 +575,22 @@ is_of_chain (const TdStaticScan *scan, const TdDiff *d, const TdDiffPair *p, gin
     if (p->event[s] >= 0
         && td_iteration_get_tape (d->side[s])->events[p->event[s]].phase
                == TD_TAPE_PHASE_FORWARD
-        && is_in_chain (scan, d->side[s], p->event[s], at))
+        && is_in_function (scan, d->side[s], p->event[s], at))
       return TRUE;
   return FALSE;
 }
 
-/* Says what differs first within a chain; the cause is known of the first difference of all. */
+/* Says what differs first in a function; the cause is known of the first difference of all. */
 static void
-explain_chain (TdStaticScan *scan, const TdDiff *d, gint at)
+explain_function (TdStaticScan *scan, const TdDiff *d, gint at)
 {
-  TdStaticChain *chain = &g_array_index (scan->chains, TdStaticChain, at);
+  TdStaticFunction *function = &g_array_index (scan->functions, TdStaticFunction, at);
 
   for (guint i = 0; i < d->n_items; i++)
     {
       const TdDiffPair *p = &d->pairs[d->items[i]];
 
-      if (!is_of_chain (scan, d, p, at))
+      if (!is_of_function (scan, d, p, at))
         continue;
       g_autofree char *title = td_diff_dup_title (d, p),
                       *site_a = td_diff_dup_site (d, p, TD_DIFF_A),
@@ -594,24 +598,24 @@ explain_chain (TdStaticScan *scan, const TdDiff *d, gint at)
       op = p->kind == TD_DIFF_CHANGED
                ? g_strdup (title)
                : g_strdup_printf ("%s %s", title, td_diff_kind_name (p->kind));
-      chain->op = keep (scan, op);
-      chain->site_a = keep (scan, site_a);
-      chain->site_b = keep (scan, site_b);
+      function->op = keep (scan, op);
+      function->site_a = keep (scan, site_a);
+      function->site_b = keep (scan, site_b);
       if (i == 0 && d->cause.kind != TD_DIFF_CAUSE_NONE)
-        chain->why = keep (scan, d->cause.text);
+        function->why = keep (scan, d->cause.text);
       return;
     }
 }
 
-/* Chains that changed in the same iteration share one comparison. */
+/* Functions that changed in the same iteration share one comparison. */
 static void
 explain (TdStaticScan *scan)
 {
-  g_autofree gboolean *done = g_new0 (gboolean, scan->chains->len + 1);
+  g_autofree gboolean *done = g_new0 (gboolean, scan->functions->len + 1);
 
-  for (guint i = 0; i < scan->chains->len; i++)
+  for (guint i = 0; i < scan->functions->len; i++)
     {
-      const TdStaticChain *one = &g_array_index (scan->chains, TdStaticChain, i);
+      const TdStaticFunction *one = &g_array_index (scan->functions, TdStaticFunction, i);
 
       if (done[i] || one->changed < 0 || one->compared < 0)
         continue;
@@ -620,14 +624,14 @@ explain (TdStaticScan *scan)
       if (!a || !b)
         continue;
       g_autoptr (TdDiff) d = td_diff_new (a, b, scan->reader, scan->reader);
-      for (guint k = i; k < scan->chains->len; k++)
+      for (guint k = i; k < scan->functions->len; k++)
         {
-          const TdStaticChain *other = &g_array_index (scan->chains, TdStaticChain, k);
+          const TdStaticFunction *other = &g_array_index (scan->functions, TdStaticFunction, k);
 
           if (other->changed != one->changed || other->compared != one->compared)
             continue;
           done[k] = TRUE;
-          explain_chain (scan, d, (gint)k);
+          explain_function (scan, d, (gint)k);
         }
     }
 }
@@ -661,12 +665,12 @@ find_attributes (TdStaticScan *scan)
                                   site, what);
           for (gint layer = td_iteration_get_layer (it, (guint)p->event[TD_DIFF_B]);;)
             {
-              gint at = layer >= 0 ? find_chain (scan, layers, layer) : 0;
-              TdStaticChain *chain
-                  = at >= 0 ? &g_array_index (scan->chains, TdStaticChain, at) : NULL;
+              gint at = layer >= 0 ? find_function (scan, layers, layer) : 0;
+              TdStaticFunction *function
+                  = at >= 0 ? &g_array_index (scan->functions, TdStaticFunction, at) : NULL;
 
-              if (chain && chain->n_attributes++ == 0)
-                chain->attribute = keep (scan, text);
+              if (function && function->n_attributes++ == 0)
+                function->attribute = keep (scan, text);
               if (layer < 0)
                 break;
               layer = layers[layer].parent;
@@ -731,7 +735,7 @@ td_staticness_new (TdTapeReader *reader)
           .units = g_array_new (FALSE, TRUE, sizeof (TdStaticUnit)),
           .rows = g_array_new (FALSE, FALSE, sizeof (guint32)),
           .unit_of = g_array_new (FALSE, FALSE, sizeof (guint32)),
-          .chains = g_array_new (FALSE, TRUE, sizeof (TdStaticChain)),
+          .functions = g_array_new (FALSE, TRUE, sizeof (TdStaticFunction)),
           .by_key = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL),
           .seen = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL),
           .known = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL),
@@ -748,14 +752,14 @@ td_staticness_new (TdTapeReader *reader)
   look_at_units (&scan);
   count_equal (&scan);
   load_newest (&scan);
-  for (guint i = 0; i < scan.chains->len; i++)
+  for (guint i = 0; i < scan.functions->len; i++)
     judge (&scan, i);
   find_maximal (&scan);
   explain (&scan);
   find_attributes (&scan);
   td__static_measure (&scan);
-  s->n_chains = scan.chains->len;
-  s->chains = (TdStaticChain *)(void *)g_array_free (scan.chains, FALSE);
+  s->n_functions = scan.functions->len;
+  s->functions = (TdStaticFunction *)(void *)g_array_free (scan.functions, FALSE);
   s->n_late = scan.late->len;
   s->late = (TdStaticLate *)(void *)g_array_free (scan.late, FALSE);
   s->sentence = td__static_sentence (s);
@@ -776,7 +780,7 @@ td_staticness_free (TdStaticness *s)
 {
   if (!s)
     return;
-  g_free (s->chains);
+  g_free (s->functions);
   g_free (s->late);
   g_free (s->sentence);
   g_string_chunk_free (s->texts);

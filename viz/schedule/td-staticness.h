@@ -1,5 +1,5 @@
 /*
- * The staticness advisor: which chains (links, scopes, the whole forward pass) of a dynamic
+ * The staticness advisor: which functions (links, scopes, the whole forward pass) of a dynamic
  * recording had the same structure all the time, which became dynamic and where, what was made
  * late, and what a static schedule would save, "nothing" included. Everything is read from the
  * tape's own structures and times; nothing is assumed about operations.
@@ -24,7 +24,7 @@ typedef enum
   TD_STATIC_DYNAMIC,
 } TdStaticVerdict;
 
-/** One chain, over all calls in all iterations. */
+/** One function, over all calls in all iterations. */
 typedef struct
 {
   const char
@@ -47,7 +47,7 @@ typedef struct
   guint n_attributes;               /* operations whose attributes change between iterations */
   const char *attribute;            /* the first: "dropout at model.c:12" */
   guint64 op_ns, gap_ns;            /* of an iteration: in its operations, and between them */
-} TdStaticChain;
+} TdStaticFunction;
 
 /** A link or parameter that was not there in the first iteration. */
 typedef struct
@@ -62,13 +62,13 @@ typedef struct
 typedef struct
 {
   guint64 duration_ns, op_ns, gap_ns; /* medians of the newest iterations */
-  guint64 static_gap_ns;              /* of the gaps those within static chains */
+  guint64 static_gap_ns;              /* of the gaps those within static functions */
   guint n_ops;                        /* of forward and backward */
   guint n_fusable, n_groups; /* elementwise operations that meet, and in how many groups */
   guint64 fused_bytes;       /* that would not be written and read again */
   guint64 peak_bytes;        /* as it was */
   guint64 planned_bytes;     /* the most that is needed at once: no plan can do with less */
-  guint n_outside;           /* forward operations in no chain that may be static */
+  guint n_outside;           /* forward operations in no function that may be static */
   guint64 outside_ns;
   gboolean with_recording; /* the gaps hold statistics and values being recorded */
   gboolean worth_it;
@@ -80,8 +80,8 @@ typedef struct
   guint n_structures, n_looked_at;
   guint64 n_equal; /* the newest iterations that are equal, sizes included */
   gint64 equal_since;
-  guint n_chains;
-  TdStaticChain *chains; /* parents before children */
+  guint n_functions;
+  TdStaticFunction *functions; /* parents before children */
   guint n_late;
   TdStaticLate *late;
   TdStaticGain gain;
@@ -96,8 +96,8 @@ TdStaticness *td_staticness_new (TdTapeReader *reader);
 void td_staticness_free (TdStaticness *self);
 /** Return the word of a verdict: "static", "settled", "sizes", "several", "once", "dynamic". */
 const char *td_static_verdict_name (TdStaticVerdict verdict);
-/** Say in one line how a chain behaved. Owner: the caller. */
-char *td_staticness_dup_chain (const TdStaticness *self, const TdStaticChain *chain);
+/** Say in one line how a function behaved. Owner: the caller. */
+char *td_staticness_dup_function (const TdStaticness *self, const TdStaticFunction *function);
 /** Append the report. */
 void td_staticness_print (const TdStaticness *self, GString *out);
 /** Append an object. */

@@ -1,5 +1,5 @@
 /*
- * Static chains as text, as a table and as JSON.
+ * Static functions as text, as a table and as JSON.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,7 +24,7 @@ lane_name (const TdTapeStep *t, char text[32])
 
 /* "tanh (#1)": members of a group are numbered. */
 static char *
-dup_call (const TdStatics *all, const TdStaticsChain *c, guint step)
+dup_call (const TdStatics *all, const TdStaticsFunction *c, guint step)
 {
   TdInsideMember m;
   char *call;
@@ -36,7 +36,8 @@ dup_call (const TdStatics *all, const TdStaticsChain *c, guint step)
 }
 
 static void
-print_row (GString *out, const TdStatics *all, const TdStaticsChain *c, const TdStaticsRow *r)
+print_row (GString *out, const TdStatics *all, const TdStaticsFunction *c,
+           const TdStaticsRow *r)
 {
   const TdTapeStep *t = r->tape;
   gboolean member = t->kind != TD_TAPE_STEP_GROUP && t->group != TD_TAPE_NO_GROUP;
@@ -63,7 +64,7 @@ print_row (GString *out, const TdStatics *all, const TdStaticsChain *c, const Td
 }
 
 static void
-print_counts (GString *out, const TdStatics *all, const TdStaticsChain *c)
+print_counts (GString *out, const TdStatics *all, const TdStaticsFunction *c)
 {
   const TdTapeScheduleHead *h = &c->tape->head;
   char a[TD_FORMAT_SIZE], b[TD_FORMAT_SIZE], m[TD_FORMAT_SIZE], p[TD_FORMAT_SIZE];
@@ -81,7 +82,7 @@ print_counts (GString *out, const TdStatics *all, const TdStaticsChain *c)
 }
 
 static void
-print_overhead (GString *out, const TdStatics *all, const TdStaticsChain *c)
+print_overhead (GString *out, const TdStatics *all, const TdStaticsFunction *c)
 {
   const TdStaticsOverhead overhead = td_statics_overhead (all, c, TD_STATICS_ITERATIONS_MOST);
   g_autofree char *text = td_statics_overhead_text (&overhead);
@@ -92,7 +93,7 @@ print_overhead (GString *out, const TdStatics *all, const TdStaticsChain *c)
 
 /* Steps that ran more than once, and how evenly. */
 static void
-print_times (GString *out, const TdStatics *all, const TdStaticsChain *c)
+print_times (GString *out, const TdStatics *all, const TdStaticsFunction *c)
 {
   char mean[TD_FORMAT_SIZE], sd[TD_FORMAT_SIZE], p99[TD_FORMAT_SIZE];
   guint n;
@@ -111,7 +112,7 @@ print_times (GString *out, const TdStatics *all, const TdStaticsChain *c)
 }
 
 static void
-print_gantt (GString *out, const TdStaticsChain *c)
+print_gantt (GString *out, const TdStaticsFunction *c)
 {
   char offset[TD_FORMAT_SIZE], bytes[TD_FORMAT_SIZE];
 
@@ -128,7 +129,7 @@ print_gantt (GString *out, const TdStaticsChain *c)
 }
 
 static void
-print_guards (GString *out, const TdStatics *all, const TdStaticsChain *c)
+print_guards (GString *out, const TdStatics *all, const TdStaticsFunction *c)
 {
   char site[512];
 
@@ -145,7 +146,7 @@ print_guards (GString *out, const TdStatics *all, const TdStaticsChain *c)
 }
 
 static void
-print_ran_once (GString *out, const TdStaticsChain *c)
+print_ran_once (GString *out, const TdStaticsFunction *c)
 {
   if (c->ran_once->n > 0)
     g_string_append (out, "\nnot part of the schedule\n");
@@ -159,7 +160,7 @@ print_ran_once (GString *out, const TdStaticsChain *c)
 }
 
 static void
-print_traced (GString *out, const TdStaticsChain *c)
+print_traced (GString *out, const TdStaticsFunction *c)
 {
   g_autofree char *headline = td_traced_headline (c->traced);
 
@@ -172,7 +173,7 @@ print_traced (GString *out, const TdStaticsChain *c)
 }
 
 static void
-print_events (GString *out, const TdStatics *all, const TdStaticsChain *c)
+print_events (GString *out, const TdStatics *all, const TdStaticsFunction *c)
 {
   if (c->n_events > 0)
     g_string_append (out, "\nevents\n");
@@ -186,7 +187,7 @@ print_events (GString *out, const TdStatics *all, const TdStaticsChain *c)
 }
 
 static void
-print_chain (GString *out, const TdStatics *all, const TdStaticsChain *c)
+print_function (GString *out, const TdStatics *all, const TdStaticsFunction *c)
 {
   g_autofree char *headline = td_statics_headline (c);
 
@@ -214,16 +215,17 @@ print_chain (GString *out, const TdStatics *all, const TdStaticsChain *c)
 /* ---- csv ---- */
 
 static void
-print_csv (const TdStatics *all, gint chain, GString *out)
+print_csv (const TdStatics *all, gint function, GString *out)
 {
   g_string_append (out, "chain,step,list,kind,op,link,site,fate,group,ns,bytes\n");
-  for (guint k = 0; k < all->n_chains; k++)
-    for (guint i = 0; (chain < 0 || (guint)chain == k) && i < all->chains[k].n_rows; i++)
+  for (guint k = 0; k < all->n_functions; k++)
+    for (guint i = 0; (function < 0 || (guint)function == k) && i < all->functions[k].n_rows;
+         i++)
       {
-        const TdStaticsRow *r = &all->chains[k].rows[i];
+        const TdStaticsRow *r = &all->functions[k].rows[i];
         const TdTapeStep *t = r->tape;
 
-        td_csv_append (out, all->chains[k].name);
+        td_csv_append (out, all->functions[k].name);
         g_string_append_printf (out, ",%u,%u,%s,", r->step, t->list,
                                 td_tape_step_kind_name (t->kind));
         td_csv_append (out, r->op);
@@ -240,7 +242,7 @@ print_csv (const TdStatics *all, gint chain, GString *out)
 
 /* What is inside a fused group is named by its schedule alone. */
 static void
-json_member (TdJson *j, const TdStatics *all, const TdStaticsChain *c, guint step)
+json_member (TdJson *j, const TdStatics *all, const TdStaticsFunction *c, guint step)
 {
   TdInsideMember m;
 
@@ -257,7 +259,7 @@ json_member (TdJson *j, const TdStatics *all, const TdStaticsChain *c, guint ste
 }
 
 static void
-json_steps (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
+json_steps (TdJson *j, const TdStatics *all, const TdStaticsFunction *c)
 {
   td_json_key (j, "steps");
   td_json_begin_array (j);
@@ -290,7 +292,7 @@ json_steps (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
 }
 
 static void
-json_times (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
+json_times (TdJson *j, const TdStatics *all, const TdStaticsFunction *c)
 {
   guint n;
   g_autofree TdStepTimes *times = td_statics_times (all, c, &n);
@@ -314,7 +316,7 @@ json_times (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
 }
 
 static void
-json_overhead (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
+json_overhead (TdJson *j, const TdStatics *all, const TdStaticsFunction *c)
 {
   const TdStaticsOverhead o = td_statics_overhead (all, c, TD_STATICS_ITERATIONS_MOST);
 
@@ -329,7 +331,7 @@ json_overhead (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
 }
 
 static void
-json_buffers (TdJson *j, const TdStaticsChain *c)
+json_buffers (TdJson *j, const TdStaticsFunction *c)
 {
   td_json_key (j, "buffers");
   td_json_begin_array (j);
@@ -349,7 +351,7 @@ json_buffers (TdJson *j, const TdStaticsChain *c)
 }
 
 static void
-json_schedule (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
+json_schedule (TdJson *j, const TdStatics *all, const TdStaticsFunction *c)
 {
   const TdTapeScheduleHead *h = &c->tape->head;
   char site[512];
@@ -396,7 +398,7 @@ json_schedule (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
 }
 
 static void
-json_traced (TdJson *j, const TdStaticsChain *c)
+json_traced (TdJson *j, const TdStaticsFunction *c)
 {
   td_json_member_bool (j, "tracing", c->traced->running && c->traced->n > 0);
   td_json_key (j, "traced");
@@ -419,7 +421,7 @@ json_traced (TdJson *j, const TdStaticsChain *c)
 }
 
 static void
-json_chain (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
+json_function (TdJson *j, const TdStatics *all, const TdStaticsFunction *c)
 {
   td_json_begin_object (j);
   td_json_member_string (j, "name", c->name);
@@ -452,13 +454,13 @@ json_chain (TdJson *j, const TdStatics *all, const TdStaticsChain *c)
 }
 
 char *
-td_statics_print (const TdStatics *all, gint chain, const char *format)
+td_statics_print (const TdStatics *all, gint function, const char *format)
 {
   GString *out = g_string_new (NULL);
   TdJson j;
 
   if (g_str_equal (format, "csv"))
-    print_csv (all, chain, out);
+    print_csv (all, function, out);
   else if (g_str_equal (format, "json"))
     {
       td_json_init (&j, out);
@@ -468,19 +470,19 @@ td_statics_print (const TdStatics *all, gint chain, const char *format)
       td_json_member_int (&j, "peak_bytes", (gint64)all->peak_bytes);
       td_json_key (&j, "chains");
       td_json_begin_array (&j);
-      for (guint i = 0; i < all->n_chains; i++)
-        if (chain < 0 || (guint)chain == i)
-          json_chain (&j, all, &all->chains[i]);
+      for (guint i = 0; i < all->n_functions; i++)
+        if (function < 0 || (guint)function == i)
+          json_function (&j, all, &all->functions[i]);
       td_json_end_array (&j);
       td_json_end_object (&j);
     }
   else
-    for (guint i = 0; i < all->n_chains; i++)
+    for (guint i = 0; i < all->n_functions; i++)
       {
-        if (chain >= 0 && (guint)chain != i)
+        if (function >= 0 && (guint)function != i)
           continue;
-        g_string_append (out, i > 0 && chain < 0 ? "\n" : "");
-        print_chain (out, all, &all->chains[i]);
+        g_string_append (out, i > 0 && function < 0 ? "\n" : "");
+        print_function (out, all, &all->functions[i]);
       }
   return g_string_free (out, FALSE);
 }

@@ -1,6 +1,6 @@
 /*
- * Which event of an iteration is which step of a schedule, and what a chain's calls wait for at
- * an event.
+ * Which event of an iteration is which step of a schedule, and what a function's calls wait for
+ * at an event.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,7 +16,7 @@ td__statics_is_member (const TdTapeStep *t)
 
 /* A group's event is called as its members are, joined. */
 static char *
-join_members (const TdStaticsChain *c, guint group)
+join_members (const TdStaticsFunction *c, guint group)
 {
   GString *name = g_string_new (NULL);
 
@@ -27,7 +27,7 @@ join_members (const TdStaticsChain *c, guint group)
 }
 
 static gboolean
-writes (const TdStaticsChain *c, guint step, guint value)
+writes (const TdStaticsFunction *c, guint step, guint value)
 {
   const TdTapeSchedule *s = c->tape;
   const TdTapeStep *t = &s->steps[step];
@@ -40,7 +40,7 @@ writes (const TdStaticsChain *c, guint step, guint value)
 
 /* Who made what a step hands out. */
 static gint
-maker_of (const TdStaticsChain *c, guint step)
+maker_of (const TdStaticsFunction *c, guint step)
 {
   const TdTapeSchedule *s = c->tape;
 
@@ -54,7 +54,7 @@ maker_of (const TdStaticsChain *c, guint step)
 }
 
 static gint
-leader_of (const TdStaticsChain *c, guint step)
+leader_of (const TdStaticsFunction *c, guint step)
 {
   const TdTapeStep *t = &c->tape->steps[step];
 
@@ -68,7 +68,7 @@ leader_of (const TdStaticsChain *c, guint step)
 }
 
 void
-td__statics_fill_leaders (TdStaticsChain *c)
+td__statics_fill_leaders (TdStaticsFunction *c)
 {
   for (guint i = 0; i < c->n_rows; i++)
     {
@@ -96,15 +96,15 @@ td__statics_fill_steps (TdStatics *all)
     for (guint e = it->runs[i].begin; e < it->runs[i].end && e < it->n_events; e++)
       if (it->runs[i].kind == TD_TAPE_RUN_REPLAYED)
         all->steps[e] = (TdPanelStep){ it->runs[i].schedule, TD_PANEL_NO_STEP };
-  for (guint i = all->n_chains; i-- > 0;)
-    for (guint e = 0; e < MIN (it->n_events, all->chains[i].n_row_events); e++)
-      if (all->chains[i].row_of_event[e] >= 0)
-        all->steps[e]
-            = (TdPanelStep){ all->chains[i].schedule, (guint)all->chains[i].row_of_event[e] };
+  for (guint i = all->n_functions; i-- > 0;)
+    for (guint e = 0; e < MIN (it->n_events, all->functions[i].n_row_events); e++)
+      if (all->functions[i].row_of_event[e] >= 0)
+        all->steps[e] = (TdPanelStep){ all->functions[i].schedule,
+                                       (guint)all->functions[i].row_of_event[e] };
 }
 
 gint
-td_statics_row_event (const TdStaticsChain *c, guint row, gint near)
+td_statics_row_event (const TdStaticsFunction *c, guint row, gint near)
 {
   gint found = -1, of_leader = -1;
 
@@ -124,7 +124,7 @@ td_statics_row_event (const TdStaticsChain *c, guint row, gint near)
 }
 
 guint64
-td_statics_row_key (const TdStatics *all, const TdStaticsChain *c, guint row, gint near)
+td_statics_row_key (const TdStatics *all, const TdStaticsFunction *c, guint row, gint near)
 {
   gint event = td_statics_row_event (c, row, near);
 
@@ -132,7 +132,7 @@ td_statics_row_key (const TdStatics *all, const TdStaticsChain *c, guint row, gi
 }
 
 guint8 *
-td_statics_mark_rows (const TdStaticsChain *c, const guint8 *events)
+td_statics_mark_rows (const TdStaticsFunction *c, const guint8 *events)
 {
   guint8 *marked = events && c->n_rows > 0 ? g_malloc0 (c->n_rows) : NULL;
   gboolean any = FALSE;
@@ -152,7 +152,7 @@ td_statics_mark_rows (const TdStaticsChain *c, const guint8 *events)
 
 /* The last step of a list that leaves an event. */
 static gint
-last_step (const TdStaticsChain *c, guint list)
+last_step (const TdStaticsFunction *c, guint list)
 {
   for (guint i = c->n_rows; i-- > 0;)
     if (c->rows[i].tape->list == list && c->rows[i].leader == (gint)i)
@@ -162,7 +162,7 @@ last_step (const TdStaticsChain *c, guint list)
 
 /* One event of the forward or of a backward: who waits for what after it. */
 static void
-count_step (const TdStaticsChain *c, gint row, gboolean begins, TdStaticsUse *use)
+count_step (const TdStaticsFunction *c, gint row, gboolean begins, TdStaticsUse *use)
 {
   guint list = c->rows[row].tape->list;
   gint leader = c->rows[row].leader >= 0 ? c->rows[row].leader : row;
@@ -190,7 +190,7 @@ count_step (const TdStaticsChain *c, gint row, gboolean begins, TdStaticsUse *us
 }
 
 TdStaticsUse
-td_statics_use (const TdStaticsChain *c, gint event)
+td_statics_use (const TdStaticsFunction *c, gint event)
 {
   TdStaticsUse use = { 0 };
   gint last[2] = { -1, -1 }; /* step of the forward and of the backward */

@@ -1,6 +1,6 @@
 /*
- * The picture of a static chain: where it stands, its steps, its buffers over them, its guards
- * and what happened to it.
+ * The picture of a static function: where it stands, its steps, its buffers over them, its
+ * guards and what happened to it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +17,7 @@ typedef struct
 {
   TdSceneBuilder *b;
   const TdStatics *all;
-  const TdStaticsChain *c;
+  const TdStaticsFunction *c;
   const TdPanelView *view;
   guint8 *marked; /* rows of what is selected; NULL: none */
   double w, h;
@@ -75,7 +75,7 @@ add_head (Picture *p)
           p->c->n_calls, td_plural (p->c->n_calls, "call", "calls"),
           td_format_bytes (planned, p->c->tape->head.arena_bytes),
           td_format_bytes (measured, p->all->measured_bytes),
-          p->all->n_chains > 1 ? " of all chains" : "", p->c->tape->head.n_pruned,
+          p->all->n_functions > 1 ? " of all functions" : "", p->c->tape->head.n_pruned,
           p->c->tape->head.n_folded, p->c->tape->head.n_merged, p->c->tape->head.n_fused,
           p->c->tape->head.n_in_place, overhead ? "; " : "", overhead ? overhead : "");
 
@@ -362,15 +362,16 @@ add_gantt (Picture *p, TdSceneRect box)
 }
 
 TdScene *
-td_statics_scene (const TdStatics *all, guint chain, const TdPanelView *view)
+td_statics_scene (const TdStatics *all, guint function, const TdPanelView *view)
 {
   Picture p = { .all = all, .view = view };
   double w = view->width > 0 ? view->width : 900, left;
   guint n = 0;
 
-  if (chain >= all->n_chains)
-    return td_panel_message (view, "No static chain", "There is no such chain on the tape.");
-  p.c = &all->chains[chain];
+  if (function >= all->n_functions)
+    return td_panel_message (view, "No static function",
+                             "There is no such function on the tape.");
+  p.c = &all->functions[function];
   for (guint i = 0; i < p.c->n_rows; i++)
     n += td_statics_row_is_listed (&p.c->rows[i]);
   if (!p.c->tape)

@@ -1,5 +1,5 @@
 /*
- * The static chains at a session's moment, collected once for all that show them.
+ * The static functions at a session's moment, collected once for all that show them.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,5 @@
 /*
- * The static chains at a session's moment.
+ * The static functions at a session's moment.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,8 +10,8 @@
 
 G_BEGIN_DECLS
 
-/** Return the chains at the moment; NULL: there are none. Owner: the session, until the moment
- * moves to another iteration or that one grows. */
+/** Return the functions at the moment; NULL: there are none. Owner: the session, until the
+ * moment moves to another iteration or that one grows. */
 TdStatics *td_session_get_statics (TdSession *session);
 
 G_END_DECLS

@@ -38,16 +38,16 @@ summary (GArray *samples)
 }
 
 static gboolean
-replays_it (const TdTapeIteration *it, const TdStaticsChain *c)
+replays_it (const TdTapeIteration *it, const TdStaticsFunction *c)
 {
   for (guint k = 0; k < it->n_statics; k++)
-    if (it->statics[k].chain == c->chain->id)
+    if (it->statics[k].chain == c->function->id)
       return it->statics[k].schedule == c->schedule && it->statics[k].n_replays > 0;
   return FALSE;
 }
 
 static void
-collect (const TdStaticsChain *c, const TdTapeIteration *it, GArray **samples)
+collect (const TdStaticsFunction *c, const TdTapeIteration *it, GArray **samples)
 {
   g_autofree gint *row = td__statics_rows_of_events (c, it);
 
@@ -57,7 +57,7 @@ collect (const TdStaticsChain *c, const TdTapeIteration *it, GArray **samples)
 }
 
 TdStepTimes *
-td_statics_times (const TdStatics *all, const TdStaticsChain *c, guint *n_iterations)
+td_statics_times (const TdStatics *all, const TdStaticsFunction *c, guint *n_iterations)
 {
   TdStepTimes *times = g_new0 (TdStepTimes, MAX (c->n_rows, 1));
   GArray **samples = g_new (GArray *, MAX (c->n_rows, 1));
@@ -94,7 +94,7 @@ td_statics_times (const TdStatics *all, const TdStaticsChain *c, guint *n_iterat
 
 /* Operations of the code's forward, whatever became of them: they are numbered. */
 static guint
-traced_operations (const TdStaticsChain *c)
+traced_operations (const TdStaticsFunction *c)
 {
   guint n = 0;
 
@@ -113,7 +113,7 @@ least (double *ns, guint *n, double now)
 
 typedef struct
 {
-  const TdStaticsChain *c;
+  const TdStaticsFunction *c;
   guint n_operations;
   TdStaticsOverhead found;
   double traced_ns;
@@ -141,7 +141,7 @@ add_run (Costs *costs, const TdTapeIteration *it, const TdTapeRun *run)
 }
 
 TdStaticsOverhead
-td_statics_overhead (const TdStatics *all, const TdStaticsChain *c, guint most)
+td_statics_overhead (const TdStatics *all, const TdStaticsFunction *c, guint most)
 {
   Costs costs = { .c = c, .n_operations = traced_operations (c) };
   char error[200];
@@ -152,7 +152,7 @@ td_statics_overhead (const TdStatics *all, const TdStaticsChain *c, guint most)
           = td_tape_iteration_load (all->reader, (guint64)i, error, sizeof error);
 
       for (guint k = 0; it && it->event_duration_ns && k < it->n_runs; k++)
-        if (it->runs[k].chain == c->chain->id && it->runs[k].list == 0
+        if (it->runs[k].chain == c->function->id && it->runs[k].list == 0
             && !(it->runs[k].flags & (TD_TAPE_RUN_DISCARDED | TD_TAPE_RUN_OPEN)))
           add_run (&costs, it, &it->runs[k]);
       td_tape_iteration_free (it);

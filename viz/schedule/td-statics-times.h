@@ -15,9 +15,9 @@ typedef struct
   double mean, sd, p99; /* nanoseconds */
 } TdStepTimes;
 
-/** Measure every step over the recorded iterations up to the moment that replayed the chain's
- * schedule, at most 256 of the newest. Owner: the caller, c->n_rows of them. */
-TdStepTimes *td_statics_times (const TdStatics *all, const TdStaticsChain *c,
+/** Measure every step over the recorded iterations up to the moment that replayed the
+ * function's schedule, at most 256 of the newest. Owner: the caller, c->n_rows of them. */
+TdStepTimes *td_statics_times (const TdStatics *all, const TdStaticsFunction *c,
                                guint *n_iterations);
 /** What a call's forward costs besides its operations: the time from the call to its end, less
  * that of the operations, for one operation of the code; the least over the calls. */
@@ -31,12 +31,12 @@ typedef struct
 #define TD_STATICS_ITERATIONS_MOST 256
 
 /** Measure it over the newest iterations up to the moment, at most so many. */
-TdStaticsOverhead td_statics_overhead (const TdStatics *all, const TdStaticsChain *c,
+TdStaticsOverhead td_statics_overhead (const TdStatics *all, const TdStaticsFunction *c,
                                        guint most);
 /** "besides itself an operation costs 12 ns replayed (least of 19 calls), 240 ns by code (least
  * of 3)"; NULL where nothing was measured. Owner: the caller. */
 char *td_statics_overhead_text (const TdStaticsOverhead *overhead);
 /** Which row each event of an iteration was, -1: none. Owner: the caller. */
-gint *td__statics_rows_of_events (const TdStaticsChain *c, const TdTapeIteration *it);
+gint *td__statics_rows_of_events (const TdStaticsFunction *c, const TdTapeIteration *it);
 
 G_END_DECLS

@@ -20,14 +20,14 @@ fill_row (TdTapeReader *reader, const TdTapeTraced *t, TdTracedRow *row)
 }
 
 TdTraced *
-td_traced_new (TdTapeReader *reader, const TdTapeIteration *iteration, guint chain)
+td_traced_new (TdTapeReader *reader, const TdTapeIteration *iteration, guint function)
 {
   TdTraced *traced = g_new0 (TdTraced, 1);
 
   traced->running = (iteration->flags & TD_TAPE_ITERATION_PARTIAL) != 0;
   traced->rows = g_new0 (TdTracedRow, MAX (iteration->n_traced, 1));
   for (guint i = 0; i < iteration->n_traced; i++)
-    if (iteration->traced[i].chain == chain)
+    if (iteration->traced[i].chain == function)
       fill_row (reader, &iteration->traced[i], &traced->rows[traced->n++]);
   return traced;
 }

@@ -27,9 +27,10 @@ typedef struct
   TdTracedRow *rows;
 } TdTraced;
 
-/** Collect what was traced of a chain in an iteration; n is 0 where nothing was. Owner: the
+/** Collect what was traced of a function in an iteration; n is 0 where nothing was. Owner: the
  * caller. */
-TdTraced *td_traced_new (TdTapeReader *reader, const TdTapeIteration *iteration, guint chain);
+TdTraced *td_traced_new (TdTapeReader *reader, const TdTapeIteration *iteration,
+                         guint function);
 void td_traced_free (TdTraced *traced);
 /** Count the rows that were there when the program stood before an event; -1: all. */
 guint td_traced_count_at (const TdTraced *traced, gint event);

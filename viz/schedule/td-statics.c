@@ -1,5 +1,5 @@
 /*
- * What the tape says of static chains, collected for one moment.
+ * What the tape says of static functions, collected for one moment.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,7 +20,7 @@ output_bytes (const TdTapeSchedule *s, const TdTapeStep *t)
 }
 
 static void
-fill_rows (const TdStatics *all, TdStaticsChain *c)
+fill_rows (const TdStatics *all, TdStaticsFunction *c)
 {
   const TdTapeSchedule *s = c->tape;
   char site[512];
@@ -52,7 +52,7 @@ fill_rows (const TdStatics *all, TdStaticsChain *c)
 
 /* The k-th replayed event of a run is the k-th call of its list. */
 static void
-rows_of_run (const TdStaticsChain *c, const TdTapeIteration *it, const TdTapeRun *run,
+rows_of_run (const TdStaticsFunction *c, const TdTapeIteration *it, const TdTapeRun *run,
              gint *row_of_event)
 {
   guint e = run->begin;
@@ -75,7 +75,7 @@ rows_of_run (const TdStaticsChain *c, const TdTapeIteration *it, const TdTapeRun
 /* Without runs, as older tapes are, events follow the steps in order: the next step of the same
  * operation and place is theirs. */
 gint *
-td__statics_rows_of_events (const TdStaticsChain *c, const TdTapeIteration *it)
+td__statics_rows_of_events (const TdStaticsFunction *c, const TdTapeIteration *it)
 {
   gint *row_of_event = g_new (gint, MAX (it->n_events, 1));
   guint at = 0;
@@ -83,7 +83,7 @@ td__statics_rows_of_events (const TdStaticsChain *c, const TdTapeIteration *it)
   for (guint e = 0; e < it->n_events; e++)
     row_of_event[e] = -1;
   for (guint i = 0; i < it->n_runs; i++)
-    if (it->runs[i].kind == TD_TAPE_RUN_REPLAYED && it->runs[i].chain == c->chain->id
+    if (it->runs[i].kind == TD_TAPE_RUN_REPLAYED && it->runs[i].chain == c->function->id
         && it->runs[i].schedule == c->schedule && !(it->runs[i].flags & TD_TAPE_RUN_DISCARDED))
       rows_of_run (c, it, &it->runs[i], row_of_event);
   if (it->n_runs > 0)
@@ -111,7 +111,7 @@ td__statics_rows_of_events (const TdStaticsChain *c, const TdTapeIteration *it)
 }
 
 static void
-fill_times (TdStaticsChain *c, const TdTapeIteration *it)
+fill_times (TdStaticsFunction *c, const TdTapeIteration *it)
 {
   c->n_row_events = it->n_events;
   c->row_of_event = td__statics_rows_of_events (c, it);
@@ -198,10 +198,10 @@ gantt_of (TdTapeReader *reader, const TdTapeSchedule *s)
                                s->head.arena_bytes, first_backward);
 }
 
-/* ---- chains ---- */
+/* ---- functions ---- */
 
 static void
-fill_events (TdStatics *all, TdStaticsChain *c)
+fill_events (TdStatics *all, TdStaticsFunction *c)
 {
   TdTapeReader *r = all->reader;
   guint n = td_tape_reader_n_static_events (r);
@@ -211,7 +211,7 @@ fill_events (TdStatics *all, TdStaticsChain *c)
     {
       const TdTapeStaticEvent *e = td_tape_reader_static_event (r, i);
 
-      if (e->chain == c->chain->id && (gint64)e->iteration <= all->iteration)
+      if (e->chain == c->function->id && (gint64)e->iteration <= all->iteration)
         {
           c->events[c->n_events++] = e;
           if (e->what == TD_TAPE_STATIC_SCHEDULED && c->state.schedule == 0)
@@ -220,12 +220,12 @@ fill_events (TdStatics *all, TdStaticsChain *c)
     }
 }
 
-/* Where the chain stands, if the iteration says it. */
+/* Where the function stands, if the iteration says it. */
 static void
-fill_state (TdStaticsChain *c, const TdTapeIteration *it)
+fill_state (TdStaticsFunction *c, const TdTapeIteration *it)
 {
   for (guint k = 0; it && !c->known && k < it->n_statics; k++)
-    if (it->statics[k].chain == c->chain->id)
+    if (it->statics[k].chain == c->function->id)
       {
         c->known = TRUE;
         c->state = it->statics[k];
@@ -235,7 +235,7 @@ fill_state (TdStaticsChain *c, const TdTapeIteration *it)
 
 /* Everything that depends on which schedule is shown. */
 static void
-load_schedule (const TdStatics *all, TdStaticsChain *c, const TdTapeIteration *it)
+load_schedule (const TdStatics *all, TdStaticsFunction *c, const TdTapeIteration *it)
 {
   char text[512];
 
@@ -249,11 +249,11 @@ load_schedule (const TdStatics *all, TdStaticsChain *c, const TdTapeIteration *i
   fill_times (c, it);
   c->gantt = gantt_of (all->reader, c->tape);
   c->ran_once = td_ran_once_new (all->reader, c->tape);
-  td_ran_once_prove (c->ran_once, all->reader, c->chain->id, all->iteration);
+  td_ran_once_prove (c->ran_once, all->reader, c->function->id, all->iteration);
 }
 
 static void
-clear_schedule (TdStaticsChain *c)
+clear_schedule (TdStaticsFunction *c)
 {
   for (guint k = 0; k < c->n_rows; k++)
     g_free (c->rows[k].site);
@@ -267,18 +267,18 @@ clear_schedule (TdStaticsChain *c)
 }
 
 static void
-fill_chain (TdStatics *all, TdStaticsChain *c, const TdTapeIteration *it,
-            const TdTapeIteration *before)
+fill_function (TdStatics *all, TdStaticsFunction *c, const TdTapeIteration *it,
+               const TdTapeIteration *before)
 {
   char text[512];
 
-  c->name = td_tape_reader_string (all->reader, c->chain->name);
+  c->name = td_tape_reader_string (all->reader, c->function->name);
   c->site
-      = g_strdup (td_tape_reader_site_text (all->reader, c->chain->site, text, sizeof text));
+      = g_strdup (td_tape_reader_site_text (all->reader, c->function->site, text, sizeof text));
   fill_state (c, it);
   fill_state (c, before);
   fill_events (all, c);
-  c->traced = td_traced_new (all->reader, it, c->chain->id);
+  c->traced = td_traced_new (all->reader, it, c->function->id);
   if (c->schedule > 0)
     load_schedule (all, c, it);
 }
@@ -319,19 +319,19 @@ td_statics_new (TdTapeReader *reader, TdIteration *iteration)
   all->iteration = (gint64)it->number;
   all->measured_bytes = measured (it);
   all->peak_bytes = it->peak_bytes;
-  all->chains = g_new0 (TdStaticsChain, n);
-  /* an iteration that runs says where those chains stand that changed: others as before */
+  all->functions = g_new0 (TdStaticsFunction, n);
+  /* an iteration that runs says where those functions stand that changed: others as before */
   if (it->number > 0 && (it->n_statics == 0 || (it->flags & TD_TAPE_ITERATION_PARTIAL)))
     before = td_tape_iteration_load (reader, it->number - 1, error, sizeof error);
   for (guint id = 1; id <= n; id++)
     {
-      const TdTapeChain *chain = td_tape_reader_chain (reader, id);
+      const TdTapeChain *function = td_tape_reader_chain (reader, id);
 
-      if (chain)
-        all->chains[all->n_chains++].chain = chain;
+      if (function)
+        all->functions[all->n_functions++].function = function;
     }
-  for (guint i = 0; i < all->n_chains; i++)
-    fill_chain (all, &all->chains[i], it, before);
+  for (guint i = 0; i < all->n_functions; i++)
+    fill_function (all, &all->functions[i], it, before);
   td_tape_iteration_free (before);
   td__statics_fill_steps (all);
   return all;
@@ -342,16 +342,16 @@ td_statics_free (TdStatics *statics)
 {
   if (!statics)
     return;
-  for (guint i = 0; i < statics->n_chains; i++)
+  for (guint i = 0; i < statics->n_functions; i++)
     {
-      TdStaticsChain *c = &statics->chains[i];
+      TdStaticsFunction *c = &statics->functions[i];
 
       clear_schedule (c);
       td_traced_free (c->traced);
       g_free (c->site);
       g_free (c->events);
     }
-  g_free (statics->chains);
+  g_free (statics->functions);
   g_free (statics->steps);
   td_iteration_unref (statics->it);
   g_free (statics);
@@ -360,7 +360,7 @@ td_statics_free (TdStatics *statics)
 /* ---- choosing ---- */
 
 GArray *
-td_statics_list_schedules (const TdStaticsChain *c)
+td_statics_list_schedules (const TdStaticsFunction *c)
 {
   GArray *ids = g_array_new (FALSE, FALSE, sizeof (guint));
 
@@ -378,9 +378,9 @@ td_statics_list_schedules (const TdStaticsChain *c)
 }
 
 gboolean
-td_statics_choose (TdStatics *all, guint chain, guint schedule)
+td_statics_choose (TdStatics *all, guint function, guint schedule)
 {
-  TdStaticsChain *c = chain < all->n_chains ? &all->chains[chain] : NULL;
+  TdStaticsFunction *c = function < all->n_functions ? &all->functions[function] : NULL;
   g_autoptr (GArray) ids = c ? td_statics_list_schedules (c) : NULL;
 
   for (guint i = 0; ids && i < ids->len; i++)
@@ -398,15 +398,15 @@ td_statics_choose (TdStatics *all, guint chain, guint schedule)
 }
 
 gint
-td_statics_find_chain (const TdStatics *all, const char *text)
+td_statics_find_function (const TdStatics *all, const char *text)
 {
   guint64 number = 0;
 
-  for (guint i = 0; i < all->n_chains; i++)
-    if (g_str_equal (all->chains[i].name, text))
+  for (guint i = 0; i < all->n_functions; i++)
+    if (g_str_equal (all->functions[i].name, text))
       return (gint)i;
-  return g_ascii_string_to_unsigned (text, 10, 1, MAX (all->n_chains, 1), &number, NULL)
-                 && number <= all->n_chains
+  return g_ascii_string_to_unsigned (text, 10, 1, MAX (all->n_functions, 1), &number, NULL)
+                 && number <= all->n_functions
              ? (gint)number - 1
              : -1;
 }
@@ -416,8 +416,8 @@ td_statics_busiest (const TdStatics *all)
 {
   guint best = 0;
 
-  for (guint i = 1; i < all->n_chains; i++)
-    if (all->chains[i].state.n_replays > all->chains[best].state.n_replays)
+  for (guint i = 1; i < all->n_functions; i++)
+    if (all->functions[i].state.n_replays > all->functions[best].state.n_replays)
       best = i;
   return best;
 }
@@ -435,7 +435,7 @@ td_statics_key_of (TdTapeReader *reader, guint schedule)
 }
 
 char *
-td_statics_headline (const TdStaticsChain *c)
+td_statics_headline (const TdStaticsFunction *c)
 {
   GString *out = g_string_new (NULL);
 

@@ -10,7 +10,7 @@
 const TdTapeIteration *
 td__iteration_without_discarded (const TdTapeIteration *it,
                                  void (**free_it) (const TdTapeIteration *));
-/** By event what was replayed, chain 0: nothing; NULL: nothing at all. Owner: the caller. */
+/** By event what was replayed, function 0: nothing; NULL: nothing at all. Owner: the caller. */
 TdReplayed *td__iteration_index_replayed (const TdTapeIteration *it);
 
 /** td_iteration_new () of all that the tape has, also what is set aside. */

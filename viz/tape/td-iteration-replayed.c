@@ -22,7 +22,7 @@ td__iteration_index_replayed (const TdTapeIteration *it)
       for (guint e = r->begin; e < r->end; e++)
         if (it->events[e].flags & TD_TAPE_EVENT_REPLAYED)
           all[e] = (TdReplayed){
-            .chain = r->chain, .schedule = r->schedule, .list = r->list, .call = call++
+            .function = r->chain, .schedule = r->schedule, .list = r->list, .call = call++
           };
     }
   return all;

@@ -506,7 +506,7 @@ td_iteration_get_tape (const TdIteration *self)
 const TdReplayed *
 td_iteration_get_replayed (const TdIteration *self, guint event)
 {
-  return self->replayed && event < self->tape->n_events && self->replayed[event].chain
+  return self->replayed && event < self->tape->n_events && self->replayed[event].function
              ? &self->replayed[event]
              : NULL;
 }

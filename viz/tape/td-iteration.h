@@ -43,9 +43,9 @@ typedef struct
 /** An event that a static schedule ran instead of the program's code. */
 typedef struct
 {
-  guint chain, schedule; /* ids on the tape, from 1 on; schedule 0: it is not on it */
-  guint list;            /* 0: forward; k: the k-th backward */
-  guint call;            /* which call of the list, operations and groups counted, from 0 on */
+  guint function, schedule; /* ids on the tape, from 1 on; schedule 0: it is not on it */
+  guint list;               /* 0: forward; k: the k-th backward */
+  guint call; /* which call of the list, operations and groups counted, from 0 on */
 } TdReplayed;
 
 GType td_iteration_get_type (void);

@@ -1,5 +1,5 @@
 /* One small network that runs its code at every call, or with the argument "static" as a static
- * chain. SPDX-License-Identifier: MIT */
+ * function. SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
 
 #include <string.h>
@@ -27,7 +27,7 @@ main (int argc, char **argv)
   m.conv = td_convolution_2d_new (m.net, "conv", 1, 6, 5);
   m.out = td_linear_new (m.net, "out", TD_INFER, 10);
   TdOpt *opt = td_sgd_new (m.net, .lr = 0.01);
-  TdStatic *chain
+  TdStatic *function
       = argc > 1 && strcmp (argv[1], "static") == 0 ? td_static_new (code, &m) : NULL;
 
   TD_ITERATIONS (i, 4)
@@ -35,8 +35,8 @@ main (int argc, char **argv)
       TdVar *in[] = { td_variable (td_randn (TD_F32, TD_SHAPE (16, 1, 28, 28)), NULL) };
       TdVar *out[1];
 
-      if (chain)
-        td_static_call (chain, in, 1, out, 1);
+      if (function)
+        td_static_call (function, in, 1, out, 1);
       else
         code (&m, in, 1, out, 1);
       TdVar *loss = td_mean (td_square (out[0]));

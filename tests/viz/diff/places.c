@@ -258,7 +258,7 @@ diff__of_an_edited_source_maps_its_lines (void **state)
   sides_clear (&s);
 }
 
-/* A chain run as code, and by its schedule while it is recorded: nothing differs but the mode.
+/* A function runs as code, and by its schedule while it is recorded: only the mode differs.
  */
 static void
 diff__of_code_and_its_schedule_is_none_element_by_element (void **state)

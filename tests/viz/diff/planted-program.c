@@ -126,29 +126,29 @@ static void
 run (uint64_t seed, int64_t first_iteration, const PlantedProgram *of)
 {
   Program p = { .of = *of };
-  TdStatic *chain = NULL;
+  TdStatic *function = NULL;
   TdOpt *opt;
 
   td_set_seed (seed);
   make_links (&p);
   opt = of->adam ? td_adam_new (p.root) : td_sgd_new (p.root, .lr = 0.01);
   if (of->is_static)
-    chain = td_static_new (forward, &p);
+    function = td_static_new (forward, &p);
   for (int k = 0; k < PLANTED_RUNS; k++)
     TD_ITERATION ((int64_t)seed *PLANTED_RUNS + k)
       {
         TdVar *x = td_randn (TD_F32, TD_SHAPE (PLANTED_BATCH, of->width)), *y;
 
-        if (chain != NULL)
-          td_static_call (chain, &x, 1, &y, 1);
+        if (function != NULL)
+          td_static_call (function, &x, 1, &y, 1);
         else
           forward (&p, &x, 1, &y, 1);
         td_cleargrads (p.root);
         td_backward (y, 0);
         td_opt_update (opt);
       }
-  if (chain != NULL)
-    td_static_free (chain);
+  if (function != NULL)
+    td_static_free (function);
   td_opt_free (opt);
   td_link_free (p.root);
 }

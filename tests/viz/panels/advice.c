@@ -1,5 +1,5 @@
 /*
- * The advice as a picture: the sentence, the chains, and what there is no room for.
+ * The advice as a picture: the sentence, the functions, and what there is no room for.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -44,15 +44,15 @@ advice__begins_with_its_sentence (void **state)
 }
 
 static void
-advice__has_a_row_for_each_chain (void **state)
+advice__has_a_row_for_each_function (void **state)
 {
   g_autoptr (TdStaticness) advice = advice_of (20);
   g_autofree char *dump = dump_of (advice, 1600, 0);
 
-  assert_true (advice->n_chains >= 3);
-  for (guint i = 0; i < advice->n_chains; i++)
+  assert_true (advice->n_functions >= 3);
+  for (guint i = 0; i < advice->n_functions; i++)
     {
-      g_autofree char *text = td_staticness_dup_chain (advice, &advice->chains[i]);
+      g_autofree char *text = td_staticness_dup_function (advice, &advice->functions[i]);
 
       assert_contains (dump, text);
     }
@@ -63,10 +63,10 @@ static void
 advice__counts_nothing_that_did_not_run (void **state)
 {
   g_autoptr (TdStaticness) advice = advice_of (20);
-  TdStaticChain chain = advice->chains[0];
-  g_autofree char *some = td_staticness_dup_chain (advice, &chain);
-  chain.n_ops = 0;
-  g_autofree char *none = td_staticness_dup_chain (advice, &chain);
+  TdStaticFunction function = advice->functions[0];
+  g_autofree char *some = td_staticness_dup_function (advice, &function);
+  function.n_ops = 0;
+  g_autofree char *none = td_staticness_dup_function (advice, &function);
 
   assert_contains (some, " operations");
   assert_null (strstr (none, " of 0 operations"));
@@ -86,7 +86,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (advice__begins_with_its_sentence),
-    td_test (advice__has_a_row_for_each_chain),
+    td_test (advice__has_a_row_for_each_function),
     td_test (advice__counts_nothing_that_did_not_run),
     td_test (advice__says_how_much_there_is_no_room_for),
   };

@@ -39,7 +39,7 @@ static const char source[]
       "}\n"
       "int main (void)\n"
       "{\n"
-      "  puts (\"not of the chain\");\n"
+      "  puts (\"not of the function\");\n"
       "}\n";
 
 static void
@@ -146,10 +146,10 @@ static void
 statics__lists_steps_with_groups_and_what_became_of_others (void **state)
 {
   Fixture f = at (1);
-  const TdStaticsChain *c = f.statics->chains;
+  const TdStaticsFunction *c = f.statics->functions;
   g_autofree char *headline = td_statics_headline (c);
 
-  assert_int_equal (f.statics->n_chains, 1);
+  assert_int_equal (f.statics->n_functions, 1);
   assert_string_equal (headline, "scheduled, 2 calls replayed, 1 by code, unverified since "
                                  "iteration 1");
   assert_int_equal (c->n_rows, 8);
@@ -166,7 +166,7 @@ static void
 statics__draws_the_arena_over_steps (void **state)
 {
   Fixture f = at (1);
-  const TdGantt *g = f.statics->chains[0].gantt;
+  const TdGantt *g = f.statics->functions[0].gantt;
 
   assert_int_equal (g->n_bars, 4);
   assert_int_equal (g->planned_bytes, 384);
@@ -188,15 +188,15 @@ statics__says_at_each_moment_what_had_happened_by_then (void **state)
 {
   Fixture f = at (0);
 
-  assert_int_equal (f.statics->chains[0].n_events, 1);
-  assert_null (f.statics->chains[0].tape);
-  assert_int_equal (f.statics->chains[0].state.state, TD_TAPE_CHAIN_TRACING);
+  assert_int_equal (f.statics->functions[0].n_events, 1);
+  assert_null (f.statics->functions[0].tape);
+  assert_int_equal (f.statics->functions[0].state.state, TD_TAPE_CHAIN_TRACING);
   fixture_clear (&f);
   f = at (2);
-  g_autofree char *text = td_statics_event_text (f.reader, f.statics->chains[0].events[5]);
+  g_autofree char *text = td_statics_event_text (f.reader, f.statics->functions[0].events[5]);
   assert_string_equal (text,
                        "differs: relu is sigmoid (schedule 1) at model.c:10 and model.c:20");
-  assert_int_equal (f.statics->chains[0].n_events, 7);
+  assert_int_equal (f.statics->functions[0].n_events, 7);
   fixture_clear (&f);
 }
 
@@ -320,9 +320,9 @@ iteration__knows_which_step_each_replayed_event_was (void **state)
       assert_int_equal (r != NULL, steps[e] >= 0);
       if (!r)
         continue;
-      assert_int_equal (r->chain, 1);
+      assert_int_equal (r->function, 1);
       assert_int_equal (r->schedule, 1);
-      assert_int_equal (td_replayed_step (r, f.statics->chains[0].tape), steps[e]);
+      assert_int_equal (td_replayed_step (r, f.statics->functions[0].tape), steps[e]);
     }
   assert_null (td_iteration_get_replayed (iteration, 7));
   fixture_clear (&f);
@@ -341,7 +341,7 @@ statics__rows_and_events_stand_for_each_other (void **state)
   Fixture f = at (1);
   g_autoptr (TdIteration) iteration = td_iteration_new (&no_names, NULL, NULL, &by_hand, NULL);
   g_autoptr (TdStatics) statics = td_statics_new (f.reader, iteration);
-  const TdStaticsChain *c = statics->chains;
+  const TdStaticsFunction *c = statics->functions;
 
   assert_int_equal (c->n_rows, G_N_ELEMENTS (key_of_row));
   for (guint i = 0; i < c->n_rows; i++)
@@ -361,9 +361,9 @@ statics__rows_and_events_stand_for_each_other (void **state)
   assert_int_equal (statics->steps[2].schedule, 1);
   assert_int_equal (statics->steps[2].step, 1);
   assert_int_equal (statics->steps[0].schedule, 0);
-  assert_int_equal (td_statics_find_chain (statics, "block"), 0);
-  assert_int_equal (td_statics_find_chain (statics, "1"), 0);
-  assert_int_equal (td_statics_find_chain (statics, "2"), -1);
+  assert_int_equal (td_statics_find_function (statics, "block"), 0);
+  assert_int_equal (td_statics_find_function (statics, "1"), 0);
+  assert_int_equal (td_statics_find_function (statics, "2"), -1);
   assert_true (td_statics_choose (statics, 0, 1));
   assert_false (td_statics_choose (statics, 0, 7));
   fixture_clear (&f);

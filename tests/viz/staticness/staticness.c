@@ -43,13 +43,13 @@ advise (const char *what)
   return s;
 }
 
-static const TdStaticChain *
-chain_of (const TdStaticness *s, const char *path)
+static const TdStaticFunction *
+function_of (const TdStaticness *s, const char *path)
 {
-  for (guint i = 0; i < s->n_chains; i++)
-    if (strcmp (s->chains[i].path, path) == 0)
-      return &s->chains[i];
-  fail_msg ("no chain %s", path);
+  for (guint i = 0; i < s->n_functions; i++)
+    if (strcmp (s->functions[i].path, path) == 0)
+      return &s->functions[i];
+  fail_msg ("no function %s", path);
   return NULL;
 }
 
@@ -69,10 +69,10 @@ site_of (const char *mark)
 }
 
 static void
-st04__equal_iterations_are_one_static_chain (void **state)
+st04__equal_iterations_are_one_static_function (void **state)
 {
   g_autoptr (TdStaticness) s = advise ("curves");
-  const TdStaticChain *whole = chain_of (s, "");
+  const TdStaticFunction *whole = function_of (s, "");
 
   assert_int_equal (s->n_iterations, 32);
   assert_int_equal (s->n_equal, 32);
@@ -131,7 +131,7 @@ static void
 st05_st08__what_became_dynamic_is_named_with_its_line (void **state)
 {
   g_autoptr (TdStaticness) s = advise ("anything");
-  const TdStaticChain *whole = chain_of (s, "");
+  const TdStaticFunction *whole = function_of (s, "");
   g_autofree char *site = site_of ("/* the choice */");
 
   assert_int_equal (whole->verdict, TD_STATIC_DYNAMIC);
@@ -148,11 +148,11 @@ st05_st08__what_became_dynamic_is_named_with_its_line (void **state)
 }
 
 static void
-sg16_sg17__largest_chains_within_a_dynamic_pass_are_found (void **state)
+sg16_sg17__largest_functions_within_a_dynamic_pass_are_found (void **state)
 {
   g_autoptr (TdStaticness) s = advise ("cells");
-  const TdStaticChain *whole = chain_of (s, ""), *cell = chain_of (s, "net/cell"),
-                      *scope = chain_of (s, "measured");
+  const TdStaticFunction *whole = function_of (s, ""), *cell = function_of (s, "net/cell"),
+                         *scope = function_of (s, "measured");
   g_autofree char *loop = site_of ("/* the loop */"), *read = site_of ("/* the read */");
 
   assert_int_equal (whole->verdict, TD_STATIC_DYNAMIC);
@@ -192,7 +192,7 @@ static void
 sizes__that_come_again_are_a_schedule_each (void **state)
 {
   g_autoptr (TdStaticness) s = advise ("batches");
-  const TdStaticChain *whole = chain_of (s, "");
+  const TdStaticFunction *whole = function_of (s, "");
 
   assert_int_equal (whole->verdict, TD_STATIC_SHAPES);
   assert_int_equal (whole->n_structures, 1);
@@ -204,7 +204,7 @@ static void
 attributes__that_change_are_said_to_make_new_schedules (void **state)
 {
   g_autoptr (TdStaticness) s = advise ("slopes");
-  const TdStaticChain *whole = chain_of (s, "");
+  const TdStaticFunction *whole = function_of (s, "");
 
   assert_int_equal (whole->n_attributes, 1);
   assert_contains (whole->attribute, "leaky_relu at chains.c:");
@@ -231,7 +231,7 @@ gain__is_what_a_recount_of_the_tape_gives (void **state)
   assert_int_equal (n, 35);
   assert_int_equal (s->n_iterations, 40);
   assert_int_equal (s->n_equal, 40);
-  assert_int_equal (chain_of (s, "")->gap_ns, 34 * 900);
+  assert_int_equal (function_of (s, "")->gap_ns, 34 * 900);
   assert_int_equal (s->gain.gap_ns, 44 * 900);
   assert_int_equal (s->gain.static_gap_ns, 34 * 900);
   assert_true (s->gain.with_recording);
@@ -241,7 +241,7 @@ gain__is_what_a_recount_of_the_tape_gives (void **state)
 }
 
 static void
-chain__that_changed_once_and_came_back_is_several (void **state)
+function__that_changed_once_and_came_back_is_several (void **state)
 {
   LenetOptions o = LENET_DEFAULT;
   const char *tape = td_test_tmp ("lenet.tdtape");
@@ -250,7 +250,7 @@ chain__that_changed_once_and_came_back_is_several (void **state)
   lenet_tape_write (tape, &o);
   TdTapeReader *r = open_tape (tape);
   g_autoptr (TdStaticness) s = td_staticness_new (r);
-  const TdStaticChain *whole = chain_of (s, ""), *lenet = chain_of (s, "lenet");
+  const TdStaticFunction *whole = function_of (s, ""), *lenet = function_of (s, "lenet");
   g_autoptr (GString) text = g_string_new (NULL);
   g_autoptr (GString) json = g_string_new (NULL);
   TdJson j;
@@ -303,16 +303,16 @@ int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    td_test (st04__equal_iterations_are_one_static_chain),
+    td_test (st04__equal_iterations_are_one_static_function),
     td_test (st06__equal_iterations_run_the_same_events_in_the_same_order),
     td_test (st11_st12__fusion_and_memory_are_counted_from_the_tape),
     td_test (st05_st08__what_became_dynamic_is_named_with_its_line),
-    td_test (sg16_sg17__largest_chains_within_a_dynamic_pass_are_found),
+    td_test (sg16_sg17__largest_functions_within_a_dynamic_pass_are_found),
     td_test (st09__links_and_parameters_that_come_late_are_named),
     td_test (sizes__that_come_again_are_a_schedule_each),
     td_test (attributes__that_change_are_said_to_make_new_schedules),
     td_test (gain__is_what_a_recount_of_the_tape_gives),
-    td_test (chain__that_changed_once_and_came_back_is_several),
+    td_test (function__that_changed_once_and_came_back_is_several),
     td_test (advice__waits_for_a_second_iteration),
   };
 
