@@ -205,11 +205,12 @@ td_staticness_print (const TdStaticness *self, GString *out)
           out, "  %s %s; %s in operations, %s between them\n", function->maximal ? "*" : "-",
           text, td_format_ns (op, function->op_ns), td_format_ns (gap, function->gap_ns));
     }
-  for (guint i = 0; i < self->n_late; i++)
+  for (guint i = 0; i < self->n_additions; i++)
     g_string_append_printf (
-        out, "  late: %s %s is first used in iteration %" G_GINT64_FORMAT "%s%s\n",
-        self->late[i].is_parameter ? "parameter" : "link", self->late[i].path,
-        self->late[i].iteration, *self->late[i].site ? ", at " : "", self->late[i].site);
+        out, "  added: %s %s is first used in iteration %" G_GINT64_FORMAT "%s%s\n",
+        self->additions[i].is_parameter ? "parameter" : "link", self->additions[i].path,
+        self->additions[i].iteration, *self->additions[i].site ? ", at " : "",
+        self->additions[i].site);
   if (self->gain.n_outside > 0 && self->n_iterations > 1)
     g_string_append_printf (out,
                             "  outside: %u forward operations are in no static function, %s\n",
@@ -307,13 +308,13 @@ td_staticness_print_json (const TdStaticness *self, TdJson *j)
   td_json_end_array (j);
   td_json_key (j, "late");
   td_json_begin_array (j);
-  for (guint i = 0; i < self->n_late; i++)
+  for (guint i = 0; i < self->n_additions; i++)
     {
       td_json_begin_object (j);
-      td_json_member_string (j, "kind", self->late[i].is_parameter ? "parameter" : "link");
-      td_json_member_string (j, "path", self->late[i].path);
-      td_json_member_int (j, "iteration", self->late[i].iteration);
-      td_json_member_string (j, "site", self->late[i].site);
+      td_json_member_string (j, "kind", self->additions[i].is_parameter ? "parameter" : "link");
+      td_json_member_string (j, "path", self->additions[i].path);
+      td_json_member_int (j, "iteration", self->additions[i].iteration);
+      td_json_member_string (j, "site", self->additions[i].site);
       td_json_end_object (j);
     }
   td_json_end_array (j);

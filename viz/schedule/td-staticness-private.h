@@ -41,7 +41,7 @@ typedef struct
   GHashTable *by_key; /* function key -> index + 1 */
   GHashTable *seen;   /* structures of functions in the unit that is looked at */
   GHashTable *known;  /* links and parameters seen so far */
-  GArray *late;       /* TdStaticLate */
+  GArray *additions;  /* TdStaticAddition */
   guint64 n_events;   /* looked at so far */
   GPtrArray *prints;  /* by function: GHashTable of structures seen */
   GPtrArray *sizes;   /* by function: the same with dimensions */

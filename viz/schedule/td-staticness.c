@@ -333,11 +333,11 @@ add_call (TdStaticScan *scan, TdStaticUnit *unit, gint at, guint first, guint en
     }
 }
 
-/* ---- what was made late ---- */
+/* ---- what was added later ---- */
 
 static void
-note_late (TdStaticScan *scan, const TdStaticUnit *unit, gboolean is_parameter,
-           const char *path, guint32 site)
+note_addition (TdStaticScan *scan, const TdStaticUnit *unit, gboolean is_parameter,
+               const char *path, guint32 site)
 {
   g_autofree char *key = g_strdup_printf ("%c%s", is_parameter ? 'P' : 'L', path);
 
@@ -346,18 +346,18 @@ note_late (TdStaticScan *scan, const TdStaticUnit *unit, gboolean is_parameter,
   if (scan->s->n_looked_at > 1)
     {
       g_autofree char *where = td_iteration_dup_place (unit->iteration, site);
-      TdStaticLate one = { .is_parameter = is_parameter,
-                           .path = keep (scan, path),
-                           .iteration = (gint64)unit->number,
-                           .site = keep (scan, where) };
+      TdStaticAddition one = { .is_parameter = is_parameter,
+                               .path = keep (scan, path),
+                               .iteration = (gint64)unit->number,
+                               .site = keep (scan, where) };
 
-      g_array_append_val (scan->late, one);
+      g_array_append_val (scan->additions, one);
     }
   g_hash_table_add (scan->known, g_steal_pointer (&key));
 }
 
 static void
-find_late (TdStaticScan *scan, const TdStaticUnit *unit)
+find_additions (TdStaticScan *scan, const TdStaticUnit *unit)
 {
   const TdIteration *it = unit->iteration;
   const TdTapeIteration *t = td_iteration_get_tape (it);
@@ -366,7 +366,7 @@ find_late (TdStaticScan *scan, const TdStaticUnit *unit)
 
   for (guint k = 0; k < n; k++)
     if (layers[k].is_link)
-      note_late (scan, unit, FALSE, layers[k].path, layers[k].site);
+      note_addition (scan, unit, FALSE, layers[k].path, layers[k].site);
   for (guint k = 0; k < t->n_vars; k++)
     if (t->vars[k].flags & TD_TAPE_VAR_PARAMETER)
       {
@@ -376,8 +376,8 @@ find_late (TdStaticScan *scan, const TdStaticUnit *unit)
         g_autofree char *path = g_strdup_printf ("%s%s%s", link, *link ? "/" : "",
                                                  td_iteration_get_var_name (it, k));
 
-        note_late (scan, unit, TRUE, path,
-                   n_readers > 0 ? t->events[readers[0]].site : t->vars[k].site);
+        note_addition (scan, unit, TRUE, path,
+                       n_readers > 0 ? t->events[readers[0]].site : t->vars[k].site);
       }
 }
 
@@ -417,7 +417,7 @@ look_at_unit (TdStaticScan *scan, TdStaticUnit *unit)
         at = add_function (scan, unit->iteration, layers, (gint)i);
       add_call (scan, unit, at, layers[i].first, layers[i].end);
     }
-  find_late (scan, unit);
+  find_additions (scan, unit);
   scan->n_events += td_iteration_get_n_events (unit->iteration);
   g_clear_pointer (&unit->iteration, td_iteration_unref); /* large ones may be many */
 }
@@ -739,7 +739,7 @@ td_staticness_new (TdTapeReader *reader)
           .by_key = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL),
           .seen = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL),
           .known = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL),
-          .late = g_array_new (FALSE, TRUE, sizeof (TdStaticLate)),
+          .additions = g_array_new (FALSE, TRUE, sizeof (TdStaticAddition)),
           .prints = g_ptr_array_new_with_free_func ((GDestroyNotify)g_hash_table_unref),
           .sizes = g_ptr_array_new_with_free_func ((GDestroyNotify)g_hash_table_unref),
           .newest = g_ptr_array_new_with_free_func ((GDestroyNotify)td_iteration_unref) };
@@ -760,8 +760,8 @@ td_staticness_new (TdTapeReader *reader)
   td__static_measure (&scan);
   s->n_functions = scan.functions->len;
   s->functions = (TdStaticFunction *)(void *)g_array_free (scan.functions, FALSE);
-  s->n_late = scan.late->len;
-  s->late = (TdStaticLate *)(void *)g_array_free (scan.late, FALSE);
+  s->n_additions = scan.additions->len;
+  s->additions = (TdStaticAddition *)(void *)g_array_free (scan.additions, FALSE);
   s->sentence = td__static_sentence (s);
   g_array_unref (scan.units);
   g_array_unref (scan.rows);
@@ -781,7 +781,7 @@ td_staticness_free (TdStaticness *s)
   if (!s)
     return;
   g_free (s->functions);
-  g_free (s->late);
+  g_free (s->additions);
   g_free (s->sentence);
   g_string_chunk_free (s->texts);
   g_free (s);

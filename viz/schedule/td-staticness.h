@@ -1,7 +1,8 @@
 /*
  * The staticness advisor: which functions (links, scopes, the whole forward pass) of a dynamic
- * recording had the same structure all the time, which became dynamic and where, what was made
- * late, and what a static schedule would save, "nothing" included. Everything is read from the
+ * recording had the same structure all the time, which became dynamic and where, what was added
+ * after the first iteration, and what a static schedule would save, "nothing" included.
+ * Everything is read from the
  * tape's own structures and times; nothing is assumed about operations.
  *
  * SPDX-License-Identifier: MIT
@@ -56,7 +57,7 @@ typedef struct
   const char *path;
   gint64 iteration;
   const char *site; /* of its first use */
-} TdStaticLate;
+} TdStaticAddition;
 
 /** What a schedule of the newest iteration could save. Units: ns, bytes; of one iteration. */
 typedef struct
@@ -82,8 +83,8 @@ typedef struct
   gint64 equal_since;
   guint n_functions;
   TdStaticFunction *functions; /* parents before children */
-  guint n_late;
-  TdStaticLate *late;
+  guint n_additions;
+  TdStaticAddition *additions;
   TdStaticGain gain;
   char *sentence; /* the advice in one line */
   /* private */

@@ -176,16 +176,16 @@ st09__links_and_parameters_that_come_late_are_named (void **state)
   static const char *const paths[] = { "net/late", "net/late/W", "net/late/b" };
   g_autofree char *site = site_of ("/* the late one */");
 
-  assert_int_equal (s->n_late, 3);
+  assert_int_equal (s->n_additions, 3);
   for (guint i = 0; i < 3; i++)
     {
-      assert_string_equal (s->late[i].path, paths[i]);
-      assert_int_equal (s->late[i].is_parameter, i > 0);
-      assert_int_equal (s->late[i].iteration, 5);
-      assert_string_equal (s->late[i].site, site);
+      assert_string_equal (s->additions[i].path, paths[i]);
+      assert_int_equal (s->additions[i].is_parameter, i > 0);
+      assert_int_equal (s->additions[i].iteration, 5);
+      assert_string_equal (s->additions[i].site, site);
     }
   g_autoptr (TdStaticness) none = advise ("curves");
-  assert_int_equal (none->n_late, 0);
+  assert_int_equal (none->n_additions, 0);
 }
 
 static void
