@@ -84,7 +84,7 @@ td_command_import (int argc, char **argv)
 /* ------------------------------------------------------------- snapshots given as tapes */
 
 static bool
-import_aside (const char *path, char *tape, size_t n)
+import_into_cache (const char *path, char *tape, size_t n)
 {
   char folder[3072], error[512];
 
@@ -108,7 +108,7 @@ td_import_arguments (int argc, char **argv)
       if (argv[i][0] == '-' || (i > 0 && strcmp (argv[i - 1], "-o") == 0)
           || stat (argv[i], &s) != 0 || !S_ISREG (s.st_mode) || !td_tape_is_snapshot (argv[i]))
         continue;
-      if (!import_aside (argv[i], tape, sizeof tape))
+      if (!import_into_cache (argv[i], tape, sizeof tape))
         return TD_EXIT_USAGE;
       argv[i] = strdup (tape); /* as long as the process */
       if (argv[i] == NULL)

@@ -12,43 +12,43 @@
 static void
 call_broadcast_to (TdEval *e)
 {
-  td_eval_give (e, td_broadcast_to (e->in[0], td_eval_shape (e, "shape")));
+  td_eval_output (e, td_broadcast_to (e->in[0], td_eval_shape (e, "shape")));
 }
 
 static void
 call_sum_to (TdEval *e)
 {
-  td_eval_give (e, td_sum_to (e->in[0], td_eval_shape (e, "shape")));
+  td_eval_output (e, td_sum_to (e->in[0], td_eval_shape (e, "shape")));
 }
 
 static void
 call_reshape (TdEval *e)
 {
-  td_eval_give (e, td_reshape (e->in[0], td_eval_shape (e, "shape")));
+  td_eval_output (e, td_reshape (e->in[0], td_eval_shape (e, "shape")));
 }
 
 static void
 call_cast (TdEval *e)
 {
-  td_eval_give (e, td_cast (e->in[0], td_eval_dtype (e, "typ")));
+  td_eval_output (e, td_cast (e->in[0], td_eval_dtype (e, "typ")));
 }
 
 static void
 call_concat (TdEval *e)
 {
-  td_eval_give (e, td_concat (e->in, e->n_in, (int)td_eval_int (e, "axis")));
+  td_eval_output (e, td_concat (e->in, e->n_in, (int)td_eval_int (e, "axis")));
 }
 
 static void
 call_stack (TdEval *e)
 {
-  td_eval_give (e, td_stack (e->in, e->n_in, (int)td_eval_int (e, "axis")));
+  td_eval_output (e, td_stack (e->in, e->n_in, (int)td_eval_int (e, "axis")));
 }
 
 static void
 call_expand_dims (TdEval *e)
 {
-  td_eval_give (e, td_expand_dims (e->in[0], (int)td_eval_int (e, "axis")));
+  td_eval_output (e, td_expand_dims (e->in[0], (int)td_eval_int (e, "axis")));
 }
 
 /* Several axes are dropped one by one, the last first. */
@@ -60,14 +60,14 @@ call_squeeze (TdEval *e)
   TdVar *y = e->in[0];
 
   if (n < 0)
-    return td_eval_give (e, td_squeeze (y));
+    return td_eval_output (e, td_squeeze (y));
   for (int i = 0; i < n; i++)
     axes[i] += axes[i] < 0 ? ndim : 0;
   for (int at = ndim; at >= -1; at--)
     for (int i = 0; i < n; i++)
       if (axes[i] == at || (at == ndim && axes[i] > at) || (at == -1 && axes[i] < at))
         y = td_squeeze_axis (y, axes[i]);
-  td_eval_give (e, y);
+  td_eval_output (e, y);
 }
 
 static void
@@ -76,11 +76,11 @@ call_transpose (TdEval *e)
   int axes[TD_MAX_DIMS], n;
 
   if (td_eval_none (e, "axes"))
-    return td_eval_give (e, td_transpose (e->in[0], NULL));
+    return td_eval_output (e, td_transpose (e->in[0], NULL));
   n = td_eval_ints (e, "axes", axes, TD_MAX_DIMS);
   if (n != td_ndim (e->in[0]))
     return td_eval_wrong (e, "axes", "one number for each axis of x expected");
-  td_eval_give (e, td_transpose (e->in[0], axes));
+  td_eval_output (e, td_transpose (e->in[0], axes));
 }
 
 /* One number is a number of equal pieces, several (or one with a comma or in brackets) are the
@@ -112,7 +112,7 @@ call_split_axis (TdEval *e)
 static void
 call_where (TdEval *e)
 {
-  td_eval_give (e, td_where (e->in[0], e->in[1], e->in[2]));
+  td_eval_output (e, td_where (e->in[0], e->in[1], e->in[2]));
 }
 
 /* --- get_item: "1:4:2, :, -1, ..., None" --- */
@@ -217,11 +217,11 @@ call_get_item (TdEval *e)
   if (e->n_in > 1 && td_eval_attr (e, "slices")->given)
     td_eval_wrong (e, "slices", "it or arrays of indices expected, not both");
   else if (e->n_in > 1)
-    td_eval_give (e, td_get_item_arrays (e->in[0], &e->in[1], e->n_in - 1, 0));
+    td_eval_output (e, td_get_item_arrays (e->in[0], &e->in[1], e->n_in - 1, 0));
   else if (n < 0 || !td_eval_attr (e, "slices")->given)
     td_eval_wrong (e, "slices", "slices such as 1:4:2,:,-1 expected");
   else
-    td_eval_give (e, td_get_item (e->in[0], slices, n));
+    td_eval_output (e, td_get_item (e->in[0], slices, n));
 }
 
 static void
@@ -234,7 +234,7 @@ call_scatter_add (TdEval *e)
   if (n < 0)
     td_eval_wrong (e, "slices", "slices such as 1:4:2,:,-1 expected");
   else
-    td_eval_give (e, td_scatter_add (e->in[0], slices, n, e->in[1]));
+    td_eval_output (e, td_scatter_add (e->in[0], slices, n, e->in[1]));
 }
 
 /* --- more arrays from one, and one from more --- */
@@ -249,13 +249,13 @@ call_broadcast (TdEval *e)
 static void
 call_hstack (TdEval *e)
 {
-  td_eval_give (e, td_hstack (e->in, e->n_in));
+  td_eval_output (e, td_hstack (e->in, e->n_in));
 }
 
 static void
 call_vstack (TdEval *e)
 {
-  td_eval_give (e, td_vstack (e->in, e->n_in));
+  td_eval_output (e, td_vstack (e->in, e->n_in));
 }
 
 static void
@@ -279,7 +279,7 @@ call_pad_sequence (TdEval *e)
 
   td_eval_tuple (e, "length", &length, 1);
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_pad_sequence (e->in, e->n_in, length, td_eval_float (e, "padding")));
+    td_eval_output (e, td_pad_sequence (e->in, e->n_in, length, td_eval_float (e, "padding")));
 }
 
 /* --- other orders and repetitions --- */
@@ -287,7 +287,7 @@ call_pad_sequence (TdEval *e)
 static void
 call_swapaxes (TdEval *e)
 {
-  td_eval_give (
+  td_eval_output (
       e, td_swapaxes (e->in[0], (int)td_eval_int (e, "axis1"), (int)td_eval_int (e, "axis2")));
 }
 
@@ -303,7 +303,7 @@ call_moveaxis (TdEval *e)
   if (n != m || n < 1)
     return td_eval_wrong (e, "destination", "as many axes as in source expected");
   if (n == 1)
-    return td_eval_give (e, td_moveaxis (e->in[0], from[0], to[0]));
+    return td_eval_output (e, td_moveaxis (e->in[0], from[0], to[0]));
   for (int d = 0; d < ndim; d++)
     order[d] = -1;
   for (int i = 0; i < n; i++)
@@ -325,13 +325,13 @@ call_moveaxis (TdEval *e)
       if (!moved && at < ndim)
         order[at] = d;
     }
-  td_eval_give (e, td_transpose (e->in[0], order));
+  td_eval_output (e, td_transpose (e->in[0], order));
 }
 
 static void
 call_flip (TdEval *e)
 {
-  td_eval_give (e, td_flip (e->in[0], (int)td_eval_int (e, "axis")));
+  td_eval_output (e, td_flip (e->in[0], (int)td_eval_int (e, "axis")));
 }
 
 static void
@@ -342,7 +342,7 @@ call_repeat (TdEval *e)
 
   td_eval_tuple (e, "axis", &axis, 1);
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_repeat (e->in[0], repeats, n, axis));
+    td_eval_output (e, td_repeat (e->in[0], repeats, n, axis));
 }
 
 static void
@@ -351,7 +351,7 @@ call_tile (TdEval *e)
   int reps[TD_MAX_DIMS], n = td_eval_ints (e, "reps", reps, TD_MAX_DIMS);
 
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_tile (e->in[0], reps, n));
+    td_eval_output (e, td_tile (e->in[0], reps, n));
 }
 
 /* One number for all sides, two for the sides of each axis, or two for each axis. */
@@ -368,7 +368,7 @@ call_pad (TdEval *e)
   for (int i = 0; i < 2 * ndim; i++)
     width[i] = got[n == 1 ? 0 : n == 2 ? i % 2 : i];
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_pad (e->in[0], width, mode, td_eval_float (e, "constant_values")));
+    td_eval_output (e, td_pad (e->in[0], width, mode, td_eval_float (e, "constant_values")));
 }
 
 static void
@@ -381,7 +381,7 @@ call_im2col (TdEval *e)
   td_eval_tuple (e, "pad", o.pad, 2);
   td_eval_tuple (e, "dilate", o.dilate, 2);
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_im2col_ (e->in[0], &o));
+    td_eval_output (e, td_im2col_ (e->in[0], &o));
 }
 
 static void
@@ -391,7 +391,7 @@ call_one_hot (TdEval *e)
 
   td_eval_tuple (e, "n", &n, 1);
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_one_hot (e->in[0], n, td_eval_dtype (e, "dtype")));
+    td_eval_output (e, td_one_hot (e->in[0], n, td_eval_dtype (e, "dtype")));
 }
 
 /* clang-format off */

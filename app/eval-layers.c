@@ -17,13 +17,13 @@ call_linear (TdEval *e)
   if (n < 1 || (n > 1 && n >= shape.ndim))
     return td_eval_wrong (e, "n_batch_axes", "from 1 to x.ndim - 1 expected");
   if (n == 1)
-    return td_eval_give (e, td_linear (e->in[0], e->in[1], b));
+    return td_eval_output (e, td_linear (e->in[0], e->in[1], b));
   for (int i = 0; i < shape.ndim; i++)
     flat.dim[i >= n] *= shape.dim[i];
   y = td_linear (td_reshape (e->in[0], flat), e->in[1], b);
   shape.ndim = n + 1;
   shape.dim[n] = td_ndim (y) == 2 ? td_shape (y).dim[1] : 0;
-  td_eval_give (e, td_reshape (y, shape));
+  td_eval_output (e, td_reshape (y, shape));
 }
 
 /* --- batch normalization over any axes: they become the first of two --- */
@@ -86,7 +86,7 @@ batch_normalization (TdEval *e)
     }
   y = e->n_in == 5 ? td_fixed_batch_normalization (in[0], in[1], in[2], in[3], in[4], o.eps)
                    : td_batch_normalization_ (in[0], in[1], in[2], &o);
-  td_eval_give (e, moved ? td_transpose (td_reshape (y, b.moved), b.back) : y);
+  td_eval_output (e, moved ? td_transpose (td_reshape (y, b.moved), b.back) : y);
 }
 
 /* --- */
@@ -98,7 +98,7 @@ call_embed_id (TdEval *e)
 
   td_eval_tuple (e, "ignore_label", &o.ignore_label, 1);
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_embed_id_ (e->in[0], e->in[1], &o));
+    td_eval_output (e, td_embed_id_ (e->in[0], e->in[1], &o));
 }
 
 /* clang-format off */

@@ -15,7 +15,7 @@ call_softmax_cross_entropy (TdEval *e)
                           .class_weight = td_eval_in (e, 2),
                           .reduce = td_eval_text (e, "reduce") };
 
-  td_eval_give (e, td_softmax_cross_entropy_ (e->in[0], e->in[1], &o));
+  td_eval_output (e, td_softmax_cross_entropy_ (e->in[0], e->in[1], &o));
 }
 
 static void
@@ -24,7 +24,7 @@ call_sigmoid_cross_entropy (TdEval *e)
   TdSigmoidCrossEntropyOpt o
       = { .normalize = td_eval_bool (e, "normalize"), .reduce = td_eval_text (e, "reduce") };
 
-  td_eval_give (e, td_sigmoid_cross_entropy_ (e->in[0], e->in[1], &o));
+  td_eval_output (e, td_sigmoid_cross_entropy_ (e->in[0], e->in[1], &o));
 }
 
 static void
@@ -32,7 +32,7 @@ call_huber_loss (TdEval *e)
 {
   TdHuberLossOpt o = { .reduce = td_eval_text (e, "reduce") };
 
-  td_eval_give (e, td_huber_loss_ (e->in[0], e->in[1], td_eval_float (e, "delta"), &o));
+  td_eval_output (e, td_huber_loss_ (e->in[0], e->in[1], td_eval_float (e, "delta"), &o));
 }
 
 static void
@@ -40,7 +40,7 @@ call_hinge (TdEval *e)
 {
   TdHingeOpt o = { .norm = td_eval_text (e, "norm"), .reduce = td_eval_text (e, "reduce") };
 
-  td_eval_give (e, td_hinge_ (e->in[0], e->in[1], &o));
+  td_eval_output (e, td_hinge_ (e->in[0], e->in[1], &o));
 }
 
 static void
@@ -48,7 +48,7 @@ call_bernoulli_nll (TdEval *e)
 {
   TdNllOpt o = { .reduce = td_eval_text (e, "reduce") };
 
-  td_eval_give (e, td_bernoulli_nll_ (e->in[0], e->in[1], &o));
+  td_eval_output (e, td_bernoulli_nll_ (e->in[0], e->in[1], &o));
 }
 
 static void
@@ -56,7 +56,7 @@ call_gaussian_nll (TdEval *e)
 {
   TdNllOpt o = { .reduce = td_eval_text (e, "reduce") };
 
-  td_eval_give (e, td_gaussian_nll_ (e->in[0], e->in[1], e->in[2], &o));
+  td_eval_output (e, td_gaussian_nll_ (e->in[0], e->in[1], e->in[2], &o));
 }
 
 static void
@@ -64,7 +64,7 @@ call_gaussian_kl_divergence (TdEval *e)
 {
   TdNllOpt o = { .reduce = td_eval_text (e, "reduce") };
 
-  td_eval_give (e, td_gaussian_kl_divergence_ (e->in[0], e->in[1], &o));
+  td_eval_output (e, td_gaussian_kl_divergence_ (e->in[0], e->in[1], &o));
 }
 
 /* Words to tell from are given, or drawn, each as likely as the others. */
@@ -91,7 +91,7 @@ call_negative_sampling (TdEval *e)
       td_walker_alias_free (alias);
       free (weights);
     }
-  td_eval_give (e, td_negative_sampling_ (e->in[0], e->in[1], e->in[2], samples, &o));
+  td_eval_output (e, td_negative_sampling_ (e->in[0], e->in[1], e->in[2], samples, &o));
 }
 
 /* --- scores --- */
@@ -130,9 +130,9 @@ score (TdEval *e, Score *function)
   if (!summary (e, &o, &support))
     return;
   y = function (e->in[0], e->in[1], &o);
-  td_eval_give (e, y);
+  td_eval_output (e, y);
   if (support != NULL)
-    td_eval_give (e, support);
+    td_eval_output (e, support);
 }
 
 static void
@@ -160,7 +160,7 @@ call_accuracy (TdEval *e)
 
   td_eval_tuple (e, "ignore_label", &o.ignore_label, 1);
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_accuracy_ (e->in[0], e->in[1], &o));
+    td_eval_output (e, td_accuracy_ (e->in[0], e->in[1], &o));
 }
 
 /* clang-format off */

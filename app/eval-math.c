@@ -15,40 +15,41 @@ call_add (TdEval *e)
 
   for (int i = 1; i < e->n_in; i++)
     y = td_add (y, e->in[i]);
-  td_eval_give (e, y);
+  td_eval_output (e, y);
 }
 
 static void
 call_sub_scalar (TdEval *e)
 {
-  td_eval_give (e, td_sub_scalar (e->in[0], td_eval_float (e, "value")));
+  td_eval_output (e, td_sub_scalar (e->in[0], td_eval_float (e, "value")));
 }
 
 static void
 call_clip (TdEval *e)
 {
-  td_eval_give (e, td_clip (e->in[0], td_eval_float (e, "x_min"), td_eval_float (e, "x_max")));
+  td_eval_output (e,
+                  td_clip (e->in[0], td_eval_float (e, "x_min"), td_eval_float (e, "x_max")));
 }
 
 static void
 call_identity (TdEval *e)
 {
   for (int i = 0; i < e->n_in; i++)
-    td_eval_give (e, e->in[i]);
+    td_eval_output (e, e->in[i]);
 }
 
 static void
 call_matmul (TdEval *e)
 {
-  td_eval_give (e, td_matmul (e->in[0], e->in[1], td_eval_bool (e, "transa"),
-                              td_eval_bool (e, "transb")));
+  td_eval_output (e, td_matmul (e->in[0], e->in[1], td_eval_bool (e, "transa"),
+                                td_eval_bool (e, "transb")));
 }
 
 static void
 call_batch_matmul (TdEval *e)
 {
-  td_eval_give (e, td_batch_matmul (e->in[0], e->in[1], td_eval_bool (e, "transa"),
-                                    td_eval_bool (e, "transb")));
+  td_eval_output (e, td_batch_matmul (e->in[0], e->in[1], td_eval_bool (e, "transa"),
+                                      td_eval_bool (e, "transb")));
 }
 
 /* --- reductions --- */
@@ -71,7 +72,7 @@ reduce (TdEval *e, Reduction *reduction)
 {
   int axes[TD_MAX_DIMS], n = reduced_axes (e, axes);
 
-  td_eval_give (e, reduction (e->in[0], axes, n, td_eval_bool (e, "keepdims")));
+  td_eval_output (e, reduction (e->in[0], axes, n, td_eval_bool (e, "keepdims")));
 }
 
 #define REDUCTION(name)                                                                        \
@@ -93,7 +94,7 @@ call_average (TdEval *e)
                      .weights = td_eval_in (e, 1),
                      .keepdims = td_eval_bool (e, "keepdims") };
 
-  td_eval_give (e, td_average_ (e->in[0], &o));
+  td_eval_output (e, td_average_ (e->in[0], &o));
 }
 
 static void
@@ -101,7 +102,7 @@ call_logsumexp (TdEval *e)
 {
   int axes[TD_MAX_DIMS], n = reduced_axes (e, axes);
 
-  td_eval_give (e, td_logsumexp_axes (e->in[0], axes, n, false));
+  td_eval_output (e, td_logsumexp_axes (e->in[0], axes, n, false));
 }
 
 /* Along an axis, or over everything. */
@@ -109,27 +110,27 @@ static void
 call_argmax (TdEval *e)
 {
   if (td_eval_none (e, "axis"))
-    td_eval_give (e, td_argmax (td_flatten (e->in[0]), 0));
+    td_eval_output (e, td_argmax (td_flatten (e->in[0]), 0));
   else
-    td_eval_give (e, td_argmax (e->in[0], (int)td_eval_int (e, "axis")));
+    td_eval_output (e, td_argmax (e->in[0], (int)td_eval_int (e, "axis")));
 }
 
 static void
 call_argmin (TdEval *e)
 {
   if (td_eval_none (e, "axis"))
-    td_eval_give (e, td_argmin (td_flatten (e->in[0]), 0));
+    td_eval_output (e, td_argmin (td_flatten (e->in[0]), 0));
   else
-    td_eval_give (e, td_argmin (e->in[0], (int)td_eval_int (e, "axis")));
+    td_eval_output (e, td_argmin (e->in[0], (int)td_eval_int (e, "axis")));
 }
 
 static void
 call_cumsum (TdEval *e)
 {
   if (td_eval_none (e, "axis"))
-    td_eval_give (e, td_cumsum (td_flatten (e->in[0]), 0));
+    td_eval_output (e, td_cumsum (td_flatten (e->in[0]), 0));
   else
-    td_eval_give (e, td_cumsum (e->in[0], (int)td_eval_int (e, "axis")));
+    td_eval_output (e, td_cumsum (e->in[0], (int)td_eval_int (e, "axis")));
 }
 
 static void
@@ -137,7 +138,7 @@ call_bias (TdEval *e)
 {
   TdAxisOpt o = { .axis = (int)td_eval_int (e, "axis") };
 
-  td_eval_give (e, td_bias_ (e->in[0], e->in[1], &o));
+  td_eval_output (e, td_bias_ (e->in[0], e->in[1], &o));
 }
 
 static void
@@ -145,19 +146,19 @@ call_scale (TdEval *e)
 {
   TdAxisOpt o = { .axis = (int)td_eval_int (e, "axis") };
 
-  td_eval_give (e, td_scale_ (e->in[0], e->in[1], &o));
+  td_eval_output (e, td_scale_ (e->in[0], e->in[1], &o));
 }
 
 static void
 call_linear_interpolate (TdEval *e)
 {
-  td_eval_give (e, td_linear_interpolate (e->in[0], e->in[1], e->in[2]));
+  td_eval_output (e, td_linear_interpolate (e->in[0], e->in[1], e->in[2]));
 }
 
 static void
 call_einsum (TdEval *e)
 {
-  td_eval_give (e, td_einsum (td_eval_text (e, "subscripts"), e->in, e->n_in));
+  td_eval_output (e, td_einsum (td_eval_text (e, "subscripts"), e->in, e->n_in));
 }
 
 /* How many axes, or those of a and then those of b. */
@@ -171,7 +172,7 @@ call_tensordot (TdEval *e)
     o = (TdTensordotOpt){ .axes = n / 2, .a_axes = axes, .b_axes = axes + n / 2 };
   if (n < 1 || (n > 1 && n % 2 != 0))
     return td_eval_wrong (e, "axes", "one number, or as many axes of a as of b expected");
-  td_eval_give (e, td_tensordot_ (e->in[0], e->in[1], &o));
+  td_eval_output (e, td_tensordot_ (e->in[0], e->in[1], &o));
 }
 
 /* --- activations --- */
@@ -181,7 +182,7 @@ call_softmax (TdEval *e)
 {
   TdSoftmaxOpt o = { .axis = (int)td_eval_int (e, "axis") };
 
-  td_eval_give (e, td_softmax_ (e->in[0], &o));
+  td_eval_output (e, td_softmax_ (e->in[0], &o));
 }
 
 static void
@@ -189,7 +190,7 @@ call_log_softmax (TdEval *e)
 {
   TdSoftmaxOpt o = { .axis = (int)td_eval_int (e, "axis") };
 
-  td_eval_give (e, td_log_softmax_ (e->in[0], &o));
+  td_eval_output (e, td_log_softmax_ (e->in[0], &o));
 }
 
 static void
@@ -197,7 +198,7 @@ call_selu (TdEval *e)
 {
   TdSeluOpt o = { .alpha = td_eval_float (e, "alpha"), .scale = td_eval_float (e, "scale") };
 
-  td_eval_give (e, td_selu_ (e->in[0], &o));
+  td_eval_output (e, td_selu_ (e->in[0], &o));
 }
 
 static void
@@ -208,7 +209,7 @@ call_maxout (TdEval *e)
 
   td_eval_tuple (e, "pool_size", &pool_size, 1);
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_maxout_ (e->in[0], pool_size, &o));
+    td_eval_output (e, td_maxout_ (e->in[0], pool_size, &o));
 }
 
 /* --- noise --- */
@@ -220,9 +221,9 @@ call_dropout (TdEval *e)
   TdDropoutOpt o = { .mask = mask };
 
   TD_USING (train, td_eval_bool (e, "train"))
-    td_eval_give (e, mask != NULL
-                         ? td_dropout_with_at (e->in[0], td_eval_float (e, "ratio"), o, NULL)
-                         : td_dropout (e->in[0], td_eval_float (e, "ratio")));
+    td_eval_output (e, mask != NULL
+                           ? td_dropout_with_at (e->in[0], td_eval_float (e, "ratio"), o, NULL)
+                           : td_dropout (e->in[0], td_eval_float (e, "ratio")));
 }
 
 static void
@@ -230,7 +231,7 @@ call_gaussian (TdEval *e)
 {
   TdGaussianOpt o = { .eps = td_eval_in (e, 2) };
 
-  td_eval_give (e, td_gaussian_ (e->in[0], e->in[1], &o));
+  td_eval_output (e, td_gaussian_ (e->in[0], e->in[1], &o));
 }
 
 static void
@@ -239,7 +240,7 @@ call_gumbel_softmax (TdEval *e)
   TdGumbelSoftmaxOpt o
       = { .tau = td_eval_float (e, "tau"), .axis = (int)td_eval_int (e, "axis") };
 
-  td_eval_give (e, td_gumbel_softmax_ (e->in[0], &o));
+  td_eval_output (e, td_gumbel_softmax_ (e->in[0], &o));
 }
 
 /* clang-format off */

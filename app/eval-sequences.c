@@ -15,7 +15,7 @@ call_layer_normalization (TdEval *e)
 {
   TdNormOpt o = { .eps = td_eval_float (e, "eps") };
 
-  td_eval_give (e, td_layer_normalization_ (e->in[0], e->in[1], e->in[2], &o));
+  td_eval_output (e, td_layer_normalization_ (e->in[0], e->in[1], e->in[2], &o));
 }
 
 static void
@@ -26,7 +26,7 @@ call_group_normalization (TdEval *e)
 
   td_eval_tuple (e, "groups", &groups, 1);
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_group_normalization_ (e->in[0], groups, e->in[1], e->in[2], &o));
+    td_eval_output (e, td_group_normalization_ (e->in[0], groups, e->in[1], e->in[2], &o));
 }
 
 static void
@@ -34,7 +34,7 @@ call_rms_normalization (TdEval *e)
 {
   TdNormOpt o = { .eps = td_eval_float (e, "eps") };
 
-  td_eval_give (e, td_rms_normalization_ (e->in[0], e->in[1], &o));
+  td_eval_output (e, td_rms_normalization_ (e->in[0], e->in[1], &o));
 }
 
 static void
@@ -42,7 +42,7 @@ call_normalize (TdEval *e)
 {
   int axes[TD_MAX_DIMS], n = td_eval_ints (e, "axis", axes, TD_MAX_DIMS);
 
-  td_eval_give (e, td_normalize (e->in[0], td_eval_float (e, "eps"), axes, n));
+  td_eval_output (e, td_normalize (e->in[0], td_eval_float (e, "eps"), axes, n));
 }
 
 static void
@@ -54,7 +54,7 @@ call_local_response_normalization (TdEval *e)
 
   td_eval_tuple (e, "n", &o.n, 1);
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_local_response_normalization_ (e->in[0], &o));
+    td_eval_output (e, td_local_response_normalization_ (e->in[0], &o));
 }
 
 /* --- attention --- */
@@ -67,7 +67,7 @@ call_scaled_dot_product_attention (TdEval *e)
                        .scale = td_eval_none (e, "scale") ? 0 : td_eval_float (e, "scale"),
                        .composed = td_eval_bool (e, "composed") };
 
-  td_eval_give (e, td_scaled_dot_product_attention_ (e->in[0], e->in[1], e->in[2], &o));
+  td_eval_output (e, td_scaled_dot_product_attention_ (e->in[0], e->in[1], e->in[2], &o));
 }
 
 /* --- recurrent cells --- */
@@ -77,8 +77,8 @@ call_lstm (TdEval *e)
 {
   TdVar *h, *c = td_lstm (e->in[0], e->in[1], &h);
 
-  td_eval_give (e, c);
-  td_eval_give (e, h);
+  td_eval_output (e, c);
+  td_eval_output (e, h);
 }
 
 /* --- nets of several layers over sequences of several lengths --- */
@@ -123,11 +123,11 @@ n_step_end (const NStep *n)
 {
   if (td_error () != NULL)
     return;
-  td_eval_give (n->e, n->hy);
+  td_eval_output (n->e, n->hy);
   if (n->cy != NULL)
-    td_eval_give (n->e, n->cy);
+    td_eval_output (n->e, n->cy);
   for (int t = 0; t < n->n_xs; t++)
-    td_eval_give (n->e, n->ys[t]);
+    td_eval_output (n->e, n->ys[t]);
 }
 
 static void

@@ -34,7 +34,7 @@ call_convolution_2d (TdEval *e)
 
   td_eval_tuple (e, "dilate", o.dilate, 2);
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_convolution_2d_ (e->in[0], e->in[1], td_eval_in (e, 2), &o));
+    td_eval_output (e, td_convolution_2d_ (e->in[0], e->in[1], td_eval_in (e, 2), &o));
 }
 
 static void
@@ -44,7 +44,7 @@ call_dilated_convolution_2d (TdEval *e)
 
   td_eval_tuple (e, "dilate", o.dilate, 2);
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_dilated_convolution_2d_ (e->in[0], e->in[1], td_eval_in (e, 2), &o));
+    td_eval_output (e, td_dilated_convolution_2d_ (e->in[0], e->in[1], td_eval_in (e, 2), &o));
 }
 
 static void
@@ -53,7 +53,8 @@ call_depthwise_convolution_2d (TdEval *e)
   TdConv2dOpt o = conv_2d (e, false, 1);
 
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_depthwise_convolution_2d_ (e->in[0], e->in[1], td_eval_in (e, 2), &o));
+    td_eval_output (e,
+                    td_depthwise_convolution_2d_ (e->in[0], e->in[1], td_eval_in (e, 2), &o));
 }
 
 typedef TdVar *ConvNd (TdVar *x, TdVar *W, TdVar *b, const TdConvNdOpt *options);
@@ -68,7 +69,7 @@ conv_nd (TdEval *e, ConvNd *function)
   td_eval_tuple (e, "pad", o.pad, n_axes (e));
   td_eval_tuple (e, "dilate", o.dilate, n_axes (e));
   if (e->wrong[0] == '\0')
-    td_eval_give (e, function (e->in[0], e->in[1], td_eval_in (e, 2), &o));
+    td_eval_output (e, function (e->in[0], e->in[1], td_eval_in (e, 2), &o));
 }
 
 static void
@@ -99,7 +100,7 @@ call_deconvolution_2d (TdEval *e)
   td_eval_tuple (e, "outsize", o.outsize, 2);
   td_eval_tuple (e, "dilate", o.dilate, 2);
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_deconvolution_2d_ (e->in[0], e->in[1], td_eval_in (e, 2), &o));
+    td_eval_output (e, td_deconvolution_2d_ (e->in[0], e->in[1], td_eval_in (e, 2), &o));
 }
 
 static void
@@ -112,7 +113,7 @@ call_deconvolution_nd (TdEval *e)
   td_eval_tuple (e, "outsize", o.outsize, n_axes (e));
   td_eval_tuple (e, "dilate", o.dilate, n_axes (e));
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_deconvolution_nd_ (e->in[0], e->in[1], td_eval_in (e, 2), &o));
+    td_eval_output (e, td_deconvolution_nd_ (e->in[0], e->in[1], td_eval_in (e, 2), &o));
 }
 
 /* --- poolings --- */
@@ -143,9 +144,9 @@ max_pooling (TdEval *e, PoolNd *function, int n)
   if (e->wrong[0] != '\0')
     return;
   y = function (e->in[0], &o);
-  td_eval_give (e, y);
+  td_eval_output (e, y);
   if (indices != NULL)
-    td_eval_give (e, indices);
+    td_eval_output (e, indices);
 }
 
 static void
@@ -180,7 +181,7 @@ call_max_pooling_2d (TdEval *e)
   if (td_eval_bool (e, "return_indices"))
     max_pooling (e, td_max_pooling_nd_, 2);
   else
-    td_eval_give (e, td_max_pooling_2d_ (e->in[0], &o));
+    td_eval_output (e, td_max_pooling_2d_ (e->in[0], &o));
 }
 
 static void
@@ -192,7 +193,7 @@ average_pooling (TdEval *e, PoolNd *function, int n)
   if (td_eval_none (e, "pad_value"))
     o.pad_value = TD_NONE;
   if (e->wrong[0] == '\0')
-    td_eval_give (e, function (e->in[0], &o));
+    td_eval_output (e, function (e->in[0], &o));
 }
 
 static void
@@ -222,7 +223,7 @@ call_average_pooling_2d (TdEval *e)
                     .pad = { nd.pad[0], nd.pad[1] } };
 
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_average_pooling_2d_ (e->in[0], &o));
+    td_eval_output (e, td_average_pooling_2d_ (e->in[0], &o));
 }
 
 static void
@@ -235,7 +236,7 @@ call_unpooling_2d (TdEval *e)
   td_eval_tuple (e, "pad", o.pad, 2);
   td_eval_tuple (e, "outsize", o.outsize, 2);
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_unpooling_2d_ (e->in[0], &o));
+    td_eval_output (e, td_unpooling_2d_ (e->in[0], &o));
 }
 
 static void
@@ -245,7 +246,7 @@ call_adaptive_average_pooling_2d (TdEval *e)
 
   td_eval_tuple (e, "output_size", size, 2);
   if (e->wrong[0] == '\0')
-    td_eval_give (e, td_adaptive_average_pooling_2d (e->in[0], size[0], size[1]));
+    td_eval_output (e, td_adaptive_average_pooling_2d (e->in[0], size[0], size[1]));
 }
 
 /* clang-format off */

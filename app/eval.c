@@ -179,7 +179,7 @@ td_eval_complete (TdEval *e, int n_in)
 /* --- the call ----------------------------------------------------------------------------- */
 
 void
-td_eval_give (TdEval *e, TdVar *y)
+td_eval_output (TdEval *e, TdVar *y)
 {
   if (e->n_out < TD_EVAL_MAX_ARRAYS)
     e->out[e->n_out++] = y;
@@ -262,9 +262,9 @@ td_eval_call (TdEval *e)
   if (f == NULL)
     call_class (e);
   else if (f->unary != NULL)
-    td_eval_give (e, f->unary (e->in[0]));
+    td_eval_output (e, f->unary (e->in[0]));
   else if (f->binary != NULL)
-    td_eval_give (e, f->binary (e->in[0], e->in[1]));
+    td_eval_output (e, f->binary (e->in[0], e->in[1]));
   else
     f->call (e);
   return e->wrong[0] == '\0' && td_error () == NULL;

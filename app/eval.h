@@ -104,7 +104,8 @@ void td_eval_tuple (TdEval *e, const char *name, int *numbers, int n);
 TdShape td_eval_shape (TdEval *e, const char *name);
 /** Operand i, or NULL if it was not given. */
 TdVar *td_eval_in (const TdEval *e, int i);
-void td_eval_give (TdEval *e, TdVar *y);
+/** Add an output of the call. */
+void td_eval_output (TdEval *e, TdVar *y);
 /** Say what is wrong with an attribute's value. */
 void td_eval_wrong (TdEval *e, const char *name, const char *what);
 
