@@ -157,9 +157,9 @@ selection_changed (TdWindow *self)
   td__window_update_actions (self);
 }
 
-/* A step and a clean end are no news; everything else that stopped the program is. */
+/* A step and a clean end need no message; whatever else stopped the program does. */
 static gboolean
-is_news (TdProgramState state, const char *reason)
+needs_message (TdProgramState state, const char *reason)
 {
   if (state == TD_PROGRAM_CRASHED)
     return TRUE;
@@ -180,7 +180,7 @@ go_to_head (TdWindow *self)
 
 /* What stopped it, and the error that it came to last. */
 static char *
-dup_news (TdWindow *self, const char *reason)
+dup_message (TdWindow *self, const char *reason)
 {
   const char *error = NULL;
   for (guint i = 0; i < td_session_get_n_notices (self->session); i++)
@@ -222,11 +222,11 @@ head_changed (TdWindow *self)
   const char *reason = td_session_get_reason (self->session);
   td__window_set_state (self, "state", state_names[state]);
   reason = reason ? reason : "";
-  if (is_news (state, reason))
+  if (needs_message (state, reason))
     {
-      g_autofree char *news = dup_news (self, reason);
+      g_autofree char *message = dup_message (self, reason);
       td__window_show_info (
-          self, state == TD_PROGRAM_CRASHED ? GTK_MESSAGE_ERROR : GTK_MESSAGE_INFO, news);
+          self, state == TD_PROGRAM_CRASHED ? GTK_MESSAGE_ERROR : GTK_MESSAGE_INFO, message);
     }
   else
     gtk_info_bar_set_revealed (GTK_INFO_BAR (self->info_bar), FALSE);

@@ -306,7 +306,7 @@ place_label (const Router *r, TdEdgeRoute *route)
 
   if (n < 2)
     return;
-  /* beside the last stretch, the one with the arrow */
+  /* beside the last segment, the one with the arrow */
   if (r->b->tb)
     route->label
         = (TdPoint){ p[n - 1].x + 7, p[n - 1].y + (p[n - 2].y < p[n - 1].y ? -11 : 11) };

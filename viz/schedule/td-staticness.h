@@ -2,8 +2,8 @@
  * The staticness advisor: which functions (links, scopes, the whole forward pass) of a dynamic
  * recording had the same structure all the time, which became dynamic and where, what was added
  * after the first iteration, and what a static schedule would save, "nothing" included.
- * Everything is read from the
- * tape's own structures and times; nothing is assumed about operations.
+ * Everything is read from the tape's own structures and times; nothing is assumed about
+ * operations.
  *
  * SPDX-License-Identifier: MIT
  */
