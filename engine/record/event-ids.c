@@ -12,7 +12,7 @@ td__event_ids_begin (TdEventIds *ids, uint64_t floor)
   ids->n = ids->now = 0;
 }
 
-/* The first stretch that begins behind an id. */
+/* The first run that begins behind an id. */
 static uint32_t
 after (const TdEventIds *ids, uint64_t id)
 {
@@ -38,7 +38,7 @@ td__event_ids_jump (TdEventIds *ids, uint64_t id, uint32_t event)
   if (ids->n == ids->capacity)
     {
       uint32_t capacity = ids->capacity > 0 ? 2 * ids->capacity : 64;
-      TdIdStretch *more = realloc (ids->at, capacity * sizeof *more);
+      TdIdRun *more = realloc (ids->at, capacity * sizeof *more);
 
       if (more == NULL)
         return; /* its backward events have no twin then */
@@ -46,7 +46,7 @@ td__event_ids_jump (TdEventIds *ids, uint64_t id, uint32_t event)
       ids->capacity = capacity;
     }
   memmove (ids->at + at + 1, ids->at + at, (ids->n - at) * sizeof *ids->at);
-  ids->at[at] = (TdIdStretch){ id, event, 1 };
+  ids->at[at] = (TdIdRun){ id, event, 1 };
   ids->n++;
   ids->now = at;
 }

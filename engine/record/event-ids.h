@@ -10,19 +10,19 @@ typedef struct
 {
   uint64_t first;
   uint32_t event, n;
-} TdIdStretch;
+} TdIdRun;
 
-/** The ids of one iteration, by stretches in ascending order. */
+/** The ids of one iteration, by runs in ascending order. */
 typedef struct
 {
   uint64_t floor; /* the first id of the iteration */
-  TdIdStretch *at;
+  TdIdRun *at;
   uint32_t n, capacity, now; /* now: the one that grew last */
 } TdEventIds;
 
 /** Forget all: an iteration begins, and this id is its first. */
 void td__event_ids_begin (TdEventIds *ids, uint64_t floor);
-/** A stretch begins: event `event` has id `id`, which does not go on from the last one. */
+/** A run begins: event `event` has id `id`, which does not go on from the last one. */
 void td__event_ids_jump (TdEventIds *ids, uint64_t id, uint32_t event);
 /** Find the event of an id.  An id that was left out belongs to the next one that was not: a
  * group has the id of its last member.  Returns -1 for ids of earlier iterations. */
@@ -33,7 +33,7 @@ void td__event_ids_clear (TdEventIds *ids);
 static inline void
 td__event_ids_note (TdEventIds *ids, uint64_t id, uint32_t event)
 {
-  TdIdStretch *s = ids->at + ids->now;
+  TdIdRun *s = ids->at + ids->now;
 
   if (ids->n > 0 && id == s->first + s->n && event == s->event + s->n)
     s->n++;

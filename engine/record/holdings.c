@@ -45,8 +45,8 @@ struct TdHoldings
   uint64_t first_iteration, very_first_id;
   uint32_t n_iterations;
   uint64_t credit, cost, visits;
-  uint64_t told_bytes, told_objects; /* at the last mark that was written */
-  uint32_t n_same;                   /* equal marks since then */
+  uint64_t marked_bytes, marked_objects; /* at the last mark that was written */
+  uint32_t n_same;                       /* equal marks since then */
   TdOp **work;
   size_t n_work, work_capacity;
   TdObjects *objects;
@@ -339,7 +339,7 @@ put (TdRecorder *r, const Group *g, unsigned flags)
 /* Whether to write a mark: if it differs from the last one, if it is the first that does not,
  * and at intervals. */
 static bool
-is_news (TdHoldings *h)
+is_due (TdHoldings *h)
 {
   uint64_t bytes = 0, objects = 0;
   bool same;
@@ -351,9 +351,9 @@ is_news (TdHoldings *h)
       bytes += h->groups[i].bytes;
       objects += h->groups[i].n_objects;
     }
-  same = bytes == h->told_bytes && objects == h->told_objects;
-  h->told_bytes = bytes;
-  h->told_objects = objects;
+  same = bytes == h->marked_bytes && objects == h->marked_objects;
+  h->marked_bytes = bytes;
+  h->marked_objects = objects;
   h->n_same = same ? h->n_same + 1 : 0;
   return h->n_same % SAME_MARKS <= 1;
 }
@@ -403,7 +403,7 @@ td__holdings_mark (TdHoldings *h, TdRecorder *r, uint64_t n_events)
   td__engine.mark += 4; /* a backward uses a few numbers after its own */
   walk_roots (h, true);
   walk_roots (h, false);
-  if (is_news (h))
+  if (is_due (h))
     {
       put_all (h, r);
       h->visits += td__objects_mark (h->objects, h, r, h->visits);

@@ -1,7 +1,7 @@
 /* z = f (x, y) with broadcasting, and z = c ? x : y.
  *
  * Equal shapes and single numbers take the first path; everything else is walked row by row,
- * where a row is the longest stretch in which each operand advances by one or stands still.
+ * where a row is the longest segment in which each operand advances by one or stands still.
  * SPDX-License-Identifier: MIT */
 #include "cpu.h"
 #include "elementwise.h"
@@ -21,9 +21,9 @@ typedef struct
   bool half;
 } BinaryWork;
 
-/* One stretch: sx and sy are 0 or 1. */
+/* One segment: sx and sy are 0 or 1. */
 static void
-stretch (const BinaryWork *w, int64_t x, int64_t sx, int64_t y, int64_t sy, int64_t z,
+segment (const BinaryWork *w, int64_t x, int64_t sx, int64_t y, int64_t sy, int64_t z,
          int64_t n)
 {
   TdBinaryLoop loop = w->loops[sx == 0 && n > 1   ? TD_WALK_SECOND
@@ -51,7 +51,7 @@ stretch (const BinaryWork *w, int64_t x, int64_t sx, int64_t y, int64_t sy, int6
 
 /* The same through float. */
 static void
-half_stretch (const BinaryWork *w, int64_t x, int64_t sx, int64_t y, int64_t sy, int64_t z,
+half_segment (const BinaryWork *w, int64_t x, int64_t sx, int64_t y, int64_t sy, int64_t z,
               int64_t n)
 {
   float a[BLOCK], b[BLOCK], c[BLOCK];
@@ -76,13 +76,13 @@ half_stretch (const BinaryWork *w, int64_t x, int64_t sx, int64_t y, int64_t sy,
 }
 
 static void
-any_stretch (const BinaryWork *w, int64_t x, int64_t sx, int64_t y, int64_t sy, int64_t z,
+any_segment (const BinaryWork *w, int64_t x, int64_t sx, int64_t y, int64_t sy, int64_t z,
              int64_t n)
 {
   if (w->half)
-    half_stretch (w, x, sx, y, sy, z, n);
+    half_segment (w, x, sx, y, sy, z, n);
   else
-    stretch (w, x, sx, y, sy, z, n);
+    segment (w, x, sx, y, sy, z, n);
 }
 
 /* Rows [begin, end) of the walk. */
@@ -97,7 +97,7 @@ row_piece (int64_t begin, int64_t end, int worker, void *context)
   for (int64_t row = begin; row < end; row++)
     {
       td__walk_row (&w->walk, row, offset);
-      any_stretch (w, offset[0], w->walk.stride[0][last], offset[1], w->walk.stride[1][last],
+      any_segment (w, offset[0], w->walk.stride[0][last], offset[1], w->walk.stride[1][last],
                    row * n, n);
     }
 }
@@ -109,7 +109,7 @@ flat_piece (int64_t begin, int64_t end, int worker, void *context)
   const BinaryWork *w = context;
   int64_t sx = w->walk.stride[0][0], sy = w->walk.stride[1][0];
 
-  any_stretch (w, begin * sx, sx, begin * sy, sy, begin, end - begin);
+  any_segment (w, begin * sx, sx, begin * sy, sy, begin, end - begin);
 }
 
 static TdStatus
@@ -177,7 +177,7 @@ td__cpu_binary (TdDevice *d, TdBinaryKind kind, const TdTensor *x, const TdTenso
       && same_shape (y->shape, z->shape))
     {
       if (z->size > 0)
-        any_stretch (&w, 0, 1, 0, 1, 0, z->size);
+        any_segment (&w, 0, 1, 0, 1, 0, z->size);
       return TD_OK;
     }
   return binary_walk (&w);

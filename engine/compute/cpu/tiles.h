@@ -1,5 +1,5 @@
 /* Programs of element-by-element kernels that run tile by tile: each kernel of the program over
- * one stretch of the arrays that fits the first-level cache, then all over the next.
+ * one segment of the arrays that fits the first-level cache, then all over the next.
  *
  * What kernel an operation is, is asked of the operation: it runs on a device that computes
  * nothing and notes what it is told to do.

@@ -83,7 +83,7 @@ TD_BINARY_INT (BINARY_I64, i64)
 /* Most of what a network's tanh sees may be small, and needs neither exponential nor division:
  * asked for every so many at once.  The bits are those of the loop of the formula. */
 static inline __attribute__ ((always_inline)) void
-tanh_stretch (const float *a, float *b, int64_t n)
+tanh_segment (const float *a, float *b, int64_t n)
 {
   const int32_t limit = (int32_t)td_bits_of_float (TD_TANH_LIMIT);
   int32_t any = 0;
@@ -108,7 +108,7 @@ tanh_f32 (const void *xs, void *ys, int64_t n, double p, double q)
 {
   enum
   {
-    STRETCH = 64
+    SEGMENT = 64
   };
   const float *a = xs;
   float *b = ys;
@@ -116,10 +116,10 @@ tanh_f32 (const void *xs, void *ys, int64_t n, double p, double q)
 
   (void)p;
   (void)q;
-  for (; i + STRETCH <= n; i += STRETCH)
-    tanh_stretch (a + i, b + i, STRETCH);
+  for (; i + SEGMENT <= n; i += SEGMENT)
+    tanh_segment (a + i, b + i, SEGMENT);
   if (i < n)
-    tanh_stretch (a + i, b + i, n - i);
+    tanh_segment (a + i, b + i, n - i);
 }
 
 #define SET_UNARY(S, D, kind) v->unary[TD_UNARY_##kind][D] = unary_##kind##_##S;
