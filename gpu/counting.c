@@ -52,10 +52,10 @@ static const struct
 
 static struct
 {
-  bool begun, failed; /* told of */
+  bool begun, failed; /* reported */
   int major, minor;   /* compute capability of the device that the kernels are for */
   int compiled;
-  double seconds, told;
+  double seconds, reported;
 } state;
 
 static bool
@@ -130,9 +130,9 @@ compile (const TdCuda *c, const TdCudaSource *source, TdCudaCode *code)
   done = td_cuda_nvrtc_compile (source, code);
   state.compiled += done;
   state.seconds += now () - start;
-  if (done && state.seconds - state.told >= REPORT_SECONDS)
+  if (done && state.seconds - state.reported >= REPORT_SECONDS)
     {
-      state.told = state.seconds;
+      state.reported = state.seconds;
       say (c, "%d such kernels compiled, in %.0f seconds", state.compiled, state.seconds);
     }
   return done;

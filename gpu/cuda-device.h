@@ -69,10 +69,10 @@ typedef struct TdCuda
   TdDeviceOps ops; /**< td_cuda_ops with the provider that works here */
   CUdevice handle;
   CUcontext context;
-  CUstream stream;        /**< all computing is on this one */
-  CUstream uploads;       /**< copies to memory that no work uses */
-  CUstream downloads;     /**< copies to the host */
-  TdCudaStages up, aside; /**< on stream, on uploads: made for the first of these */
+  CUstream stream;         /**< all computing is on this one */
+  CUstream uploads;        /**< copies to memory that no work uses */
+  CUstream downloads;      /**< copies to the host */
+  TdCudaStages up, up_new; /**< on stream, on uploads: made for the first of these */
   TdCudaStage down[2];
   size_t pinned_bytes; /**< of the host, by td_cuda_pin */
   CUevent computed;    /**< what a download waits for where there is no mark */

@@ -236,9 +236,9 @@ graph_step (TdDevice *d, uint32_t step)
       break;
 }
 
-/* A copy of why, that stays till the next capture ends. */
+/* A copy of why that stays till the next capture ends. */
 static const char *
-told (const char *why)
+kept (const char *why)
 {
   static char text[200];
 
@@ -258,7 +258,7 @@ finish (TdCuda *c, CUgraph *graph)
   *graph = NULL;
   if (td_cuda.cuStreamEndCapture (c->stream, graph) != CUDA_SUCCESS)
     td_cuda_refuses (c, "the driver cannot end the capture");
-  why = k->why[0] != '\0' ? told (k->why) : NULL;
+  why = k->why[0] != '\0' ? kept (k->why) : NULL;
   if (c->lost == TD_ERR_STATE)
     c->lost = TD_OK;
   c->capture = NULL;

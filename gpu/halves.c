@@ -29,7 +29,7 @@ end (TdDevice *d, TdInFloats *f, TdStatus status)
 {
   status = td_in_floats_end (f, d, td_cuda_slots (), status);
   if (f->memory != NULL)
-    td_cuda_host->memory_give (f->memory);
+    td_cuda_host->memory_release (f->memory);
   return status;
 }
 

@@ -126,7 +126,7 @@ TdStatus td_cuda_update_check (TdUpdateKind kind, TdTensor *const *arrays, int n
 TdStatus td_cuda_scale_look (TdCudaLauncher *l, const TdTensor *gradients, int n,
                              double *numbers);
 TdStatus td_cuda_scale_decide (TdCudaLauncher *l, int n, double growth, double *numbers,
-                               int64_t *told, int64_t run);
+                               int64_t *report, int64_t run);
 
 /** One array to look at, and how; max_samples and seed as the slot `stats` takes them. */
 typedef struct TdCudaStatsOf

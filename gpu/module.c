@@ -116,7 +116,7 @@ void
 td_cuda_scratch_end (TdCuda *c)
 {
   while (c->n_scratch > 0)
-    td_cuda_host->memory_give (c->scratch[--c->n_scratch]);
+    td_cuda_host->memory_release (c->scratch[--c->n_scratch]);
 }
 
 /* --- looking for devices --- */
@@ -244,7 +244,7 @@ device_end (TdDevice *d)
       c->stream = c->uploads = c->downloads = NULL;
       c->computed = c->ahead = c->before = NULL;
       memset (&c->up, 0, sizeof c->up);
-      memset (&c->aside, 0, sizeof c->aside);
+      memset (&c->up_new, 0, sizeof c->up_new);
       memset (c->down, 0, sizeof c->down);
       td_cuda_stats_close (c);
       td_cuda_timing_close (c);

@@ -24,7 +24,7 @@ look (TdDevice *d, const TdTensor *gradients, int n, TdTensor *numbers)
 }
 
 static TdStatus
-decide (TdDevice *d, int n, double growth, TdTensor *numbers, int64_t *told, int64_t run)
+decide (TdDevice *d, int n, double growth, TdTensor *numbers, int64_t *report, int64_t run)
 {
   TdCuda *c = td_cuda_enter_launch (d);
   TdStatus status;
@@ -33,7 +33,7 @@ decide (TdDevice *d, int n, double growth, TdTensor *numbers, int64_t *told, int
   if (c->lost != TD_OK)
     return c->lost;
   td_cuda_writes (c, numbers, 1);
-  status = td_cuda_scale_decide (&c->launcher, n, growth, numbers->data, told, run);
+  status = td_cuda_scale_decide (&c->launcher, n, growth, numbers->data, report, run);
   td_cuda_scratch_end (c);
   return status;
 }

@@ -18,7 +18,7 @@
 enum
 {
   PAIRS = 2048,  /* operations on their way */
-  MAX_LOOKS = 3, /* for kernels that CUPTI has not told of: there may be none */
+  MAX_LOOKS = 3, /* for kernels that CUPTI has not reported: there may be none */
   ZEROS = 64
 };
 
@@ -26,17 +26,17 @@ typedef struct
 {
   TdAsyncOf of;
   CUevent begin, end;
-  uint64_t zero; /* its number */
-  bool aside;    /* on a stream of copies, which may be ahead of the mark that it counts from */
-  uint64_t id;   /* what CUPTI knows it by; 0: it does not trace */
-  int looks;     /* after which nothing had come from CUPTI */
+  uint64_t zero;  /* its number */
+  bool on_copies; /* on a stream of copies, which may be ahead of the mark it counts from */
+  uint64_t id;    /* what CUPTI knows it by; 0: it does not trace */
+  int looks;      /* after which nothing had come from CUPTI */
 } Pair;
 
 typedef struct
 {
   CUevent event;
   uint64_t number; /* 1, 2 ...; 0: never used */
-  uint64_t told;   /* what the recorder said */
+  uint64_t zero;   /* the recorder's name for it */
   uint64_t traced; /* CUPTI's time then */
   double since_ns;
   bool compared;
@@ -79,7 +79,7 @@ take_event (struct TdCudaTiming *t)
 }
 
 static void
-give_event (struct TdCudaTiming *t, CUevent event)
+put_back_event (struct TdCudaTiming *t, CUevent event)
 {
   if (event != NULL)
     t->stock[t->n_stock++] = event;
@@ -94,11 +94,11 @@ td_cuda_timing_close (TdCuda *c)
     return;
   if (c->lost == TD_OK)
     {
-      give_event (t, t->begin);
+      put_back_event (t, t->begin);
       for (int i = 0; i < t->n; i++)
         {
-          give_event (t, t->pairs[(t->first + i) % PAIRS].begin);
-          give_event (t, t->pairs[(t->first + i) % PAIRS].end);
+          put_back_event (t, t->pairs[(t->first + i) % PAIRS].begin);
+          put_back_event (t, t->pairs[(t->first + i) % PAIRS].end);
         }
       for (int i = 0; i < t->n_stock; i++)
         td_cuda.cuEventDestroy (t->stock[i]);
@@ -111,7 +111,7 @@ td_cuda_timing_close (TdCuda *c)
 }
 
 bool
-td_cuda_time_zero (TdDevice *d, uint64_t told)
+td_cuda_time_zero (TdDevice *d, uint64_t zero)
 {
   TdCuda *c = td_cuda_enter (d);
   struct TdCudaTiming *t = c->timing;
@@ -131,7 +131,7 @@ td_cuda_time_zero (TdDevice *d, uint64_t told)
     return false;
   if (td_cuda.cuEventRecord (z->event, c->stream) != CUDA_SUCCESS)
     return false;
-  *z = (Zero){ .event = z->event, .number = ++t->n_zeros, .told = told, .since_ns = -1 };
+  *z = (Zero){ .event = z->event, .number = ++t->n_zeros, .zero = zero, .since_ns = -1 };
   z->traced = t->traces ? td_cupti_now () : 0;
   return true;
 }
@@ -145,7 +145,7 @@ begin_op (TdCuda *c, struct TdCudaTiming *t)
     return false;
   if (t->begin != NULL) /* of one that never ended */
     {
-      give_event (t, t->begin);
+      put_back_event (t, t->begin);
       if (t->traces)
         td_cupti_pop ();
     }
@@ -168,14 +168,14 @@ end_op (TdCuda *c, struct TdCudaTiming *t, const TdAsyncOf *of)
     return false;
   if (td_cuda.cuEventRecord (event, t->on) != CUDA_SUCCESS)
     {
-      give_event (t, event);
+      put_back_event (t, event);
       return false;
     }
   t->pairs[(t->first + t->n++) % PAIRS] = (Pair){ .of = *of,
                                                   .begin = t->begin,
                                                   .end = event,
                                                   .zero = t->n_zeros,
-                                                  .aside = t->on != c->stream,
+                                                  .on_copies = t->on != c->stream,
                                                   .id = t->traces ? t->n_ids : 0 };
   t->begin = NULL;
   zero_of (t, t->n_zeros)->n_pairs++;
@@ -280,18 +280,18 @@ answer (TdCuda *c, struct TdCudaTiming *t, const Pair *p, TdStatus status)
 {
   Zero *z = zero_of (t, p->zero);
   TdAsyncResult result
-      = { .of = p->of, .what = TD_ASYNC_TIME, .status = status, .stream = p->aside };
+      = { .of = p->of, .what = TD_ASYNC_TIME, .status = status, .stream = p->on_copies };
 
   z->n_pairs--;
   if (status != TD_OK)
     return result;
   compare (t, z);
-  result.zero = z->told;
+  result.zero = z->zero;
   result.since_ns = z->since_ns;
   if (take_traced (z, p, &result))
     return result;
   result.duration_ns = elapsed (p->begin, p->end);
-  if (!measure (z->event, p->begin, &result.start_ns) || (result.start_ns < 0 && !p->aside)
+  if (!measure (z->event, p->begin, &result.start_ns) || (result.start_ns < 0 && !p->on_copies)
       || result.duration_ns < 0)
     result.status = TD_ERR_DEVICE;
   return result;
@@ -329,7 +329,7 @@ td_cuda_timing_answers (TdCuda *c, TdAsyncHow how, TdAsyncResult *answers, int r
           CUresult result = reached (p->end, how);
 
           /* What it counts from is on another stream. */
-          if (result == CUDA_SUCCESS && p->aside)
+          if (result == CUDA_SUCCESS && p->on_copies)
             result = reached (zero_of (t, p->zero)->event, how);
           if (result == CUDA_ERROR_NOT_READY)
             break;
@@ -338,8 +338,8 @@ td_cuda_timing_answers (TdCuda *c, TdAsyncHow how, TdAsyncResult *answers, int r
             break;
         }
       answers[n++] = answer (c, t, p, status);
-      give_event (t, p->begin);
-      give_event (t, p->end);
+      put_back_event (t, p->begin);
+      put_back_event (t, p->end);
       t->first = (t->first + 1) % PAIRS;
       t->n--;
     }

@@ -89,7 +89,7 @@ td_cuda_stages_close (TdCuda *c)
   for (int i = 0; i < TD_CUDA_STAGES; i++)
     {
       stage_close (c, &c->up.stage[i]);
-      stage_close (c, &c->aside.stage[i]);
+      stage_close (c, &c->up_new.stage[i]);
     }
   stage_close (c, &c->down[0]);
   stage_close (c, &c->down[1]);
@@ -181,14 +181,14 @@ td_cuda_upload_new (TdDevice *d, void *dst, const void *host, size_t bytes)
   TdStatus status;
 
   if (bytes == 0 || c->capture != NULL
-      || (c->aside.stage[TD_CUDA_STAGES - 1].done == NULL && c->lost == TD_OK
-          && !stages_open (c, &c->aside, c->uploads)))
+      || (c->up_new.stage[TD_CUDA_STAGES - 1].done == NULL && c->lost == TD_OK
+          && !stages_open (c, &c->up_new, c->uploads)))
     return td_cuda_upload (d, dst, host, bytes);
   td_cuda_timing_on (c, c->uploads);
-  status = upload (c, &c->aside, dst, host, bytes);
+  status = upload (c, &c->up_new, dst, host, bytes);
   if (status == TD_OK)
     status = td_cuda_check (
-        c, td_cuda.cuStreamWaitEvent (c->stream, c->aside.stage[c->aside.at].done, 0),
+        c, td_cuda.cuStreamWaitEvent (c->stream, c->up_new.stage[c->up_new.at].done, 0),
         "cuStreamWaitEvent");
   if (status != TD_OK && c->lost == TD_OK) /* pieces that nothing waits for */
     td_cuda.cuStreamSynchronize (c->uploads);
@@ -241,11 +241,11 @@ ahead_upload (TdDevice *d, void *dst, const void *host, size_t bytes, bool stays
   if (c->ahead == NULL)
     status = td_cuda_check (c, td_cuda.cuEventCreate (&c->ahead, CU_EVENT_DISABLE_TIMING),
                             "cuEventCreate");
-  if (status == TD_OK && !stays && c->aside.stage[TD_CUDA_STAGES - 1].done == NULL
-      && !stages_open (c, &c->aside, c->uploads))
+  if (status == TD_OK && !stays && c->up_new.stage[TD_CUDA_STAGES - 1].done == NULL
+      && !stages_open (c, &c->up_new, c->uploads))
     status = TD_ERR_MEMORY;
   if (status == TD_OK && !stays)
-    status = upload (c, &c->aside, dst, host, bytes);
+    status = upload (c, &c->up_new, dst, host, bytes);
   else if (status == TD_OK)
     {
       td_cuda_host_copies_keep (c, dst, host, bytes);

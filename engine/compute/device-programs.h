@@ -57,9 +57,9 @@ typedef struct TdTileStep
 {
   TdTileCall call;
   uint32_t x, y, z, c;
-  uint32_t aside; /**< a slot for the addend if the step accumulates into z */
-  uint32_t draw;  /**< TD_TILE_MASK: which of the run's keys */
-  bool may_add;   /**< each run says whether it accumulates */
+  uint32_t addend; /**< a slot for the addend if the step accumulates into z */
+  uint32_t draw;   /**< TD_TILE_MASK: which of the run's keys */
+  bool may_add;    /**< each run says whether it accumulates */
 } TdTileStep;
 /** A program over arrays of `size` elements: elementwise steps, which all run on one tile
  * before the next.  A slot has the dtype of the value in it.  Operand k is broadcast: it

@@ -437,15 +437,15 @@ typedef struct TdDeviceAhead
   TdStatus (*settle) (TdDevice *d);
 } TdDeviceAhead;
 
-/** What a loss scale that the device finds by itself needs; the host is told, and waits not. */
+/** What a loss scale that the device finds by itself needs; the host does not wait for it. */
 typedef struct TdDeviceScaling
 {
   /** Set the flag of each gradient that is not finite. */
   TdStatus (*look) (TdDevice *d, const TdTensor *gradients, int n, TdTensor *numbers);
-  /** Decide by n flags, which are cleared, and make the next scale.  told: memory of
+  /** Decide by n flags, which are cleared, and make the next scale.  report: memory of
    * ahead->host_new for two numbers, the first flag that was set, or -1, and, after that, run.
    */
-  TdStatus (*decide) (TdDevice *d, int n, double growth, TdTensor *numbers, int64_t *told,
+  TdStatus (*decide) (TdDevice *d, int n, double growth, TdTensor *numbers, int64_t *report,
                       int64_t run);
 } TdDeviceScaling;
 
@@ -605,7 +605,7 @@ typedef struct TdModuleHost
   /** Take memory of d from its pool, for a module's own use.  *Errors*: NULL after fail. */
   void *(*memory_take) (TdDevice *d, size_t bytes, TdMemCategory category,
                         struct TdBlock **block);
-  void (*memory_give) (struct TdBlock *block);
+  void (*memory_release) (struct TdBlock *block);
   TdDevice *cpu;
 } TdModuleHost;
 

@@ -151,14 +151,14 @@ typedef struct
   TdObserver *observer;
   TdError error;
   bool has_error;
-} Aside;
+} Suspended;
 
 static void
-put_aside (Aside *a, TdDevice *d)
+suspend (Suspended *was, TdDevice *d)
 {
   TdEngine *e = &td__engine;
 
-  *a = (Aside){ e->observer, e->error, e->has_error };
+  *was = (Suspended){ e->observer, e->error, e->has_error };
   e->observer = NULL;
   e->capturing = true;
   for (int which = 0; which < TD_MEM_N_POOLS; which++)
@@ -166,13 +166,13 @@ put_aside (Aside *a, TdDevice *d)
 }
 
 static void
-put_back (const Aside *a, TdDevice *d)
+resume (const Suspended *was, TdDevice *d)
 {
   TdEngine *e = &td__engine;
 
-  e->observer = a->observer;
-  e->error = a->error;
-  e->has_error = a->has_error;
+  e->observer = was->observer;
+  e->error = was->error;
+  e->has_error = was->has_error;
   e->capturing = false;
   for (int which = 0; which < TD_MEM_N_POOLS; which++)
     td__pool_hold (d->pool, (TdMemPool)which, -1);
@@ -187,10 +187,10 @@ td__segment_record (TdReplay *p, TdCaptureSegment *st, bool all, uint32_t *bad)
   TdDevice *d = p->list->captures->device;
   const TdDeviceGraphs *graphs = d->ops->graphs;
   const char *why;
-  Aside aside;
+  Suspended was;
 
   *bad = TD_ABSENT;
-  put_aside (&aside, d);
+  suspend (&was, d);
   why = graphs->begin (d, all ? NULL : st->graph);
   for (uint32_t k = 0; k < st->n_steps && why == NULL && *bad == TD_ABSENT; k++)
     if (all || st->steps[k].changed)
@@ -216,6 +216,6 @@ td__segment_record (TdReplay *p, TdCaptureSegment *st, bool all, uint32_t *bad)
       if ((before == NULL) != (st->graph == NULL))
         td__pool_hold (d->pool, TD_MEM_POOL_GRAPH, st->graph != NULL ? 1 : -1);
     }
-  put_back (&aside, d);
+  resume (&was, d);
   return why;
 }

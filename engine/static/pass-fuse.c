@@ -394,7 +394,7 @@ lay_out (const Fuse *f, Layout *l, TdTileStep *steps, uint32_t *leaving, TdGroup
           place_read (f, l, operand (s, step, reads[k]));
       if (c->accumulate || c->z == c->x)
         place_read (f, l, operand (s, step, c->z));
-      steps[j] = (TdTileStep){ .call = *c, .aside = TD_ABSENT };
+      steps[j] = (TdTileStep){ .call = *c, .addend = TD_ABSENT };
       steps[j].x = l->place[s->nodes[operand (s, step, c->x)].value];
       steps[j].y = c->y >= 0 ? l->place[s->nodes[operand (s, step, c->y)].value] : steps[j].x;
       steps[j].c = c->c >= 0 ? l->place[s->nodes[operand (s, step, c->c)].value] : steps[j].x;
@@ -445,18 +445,18 @@ is_random (const Fuse *f, uint32_t j)
 
 /* Give members that accumulate a slot for their addend; they share one. */
 static bool
-lay_aside (const Fuse *f, Layout *l, TdTileStep *steps)
+place_addends (const Fuse *f, Layout *l, TdTileStep *steps)
 {
-  uint32_t aside = TD_ABSENT;
+  uint32_t addend = TD_ABSENT;
 
   for (uint32_t j = 0; j < f->n; j++)
     if (f->calls[j].accumulate || is_gradient (f, j))
       {
-        if (aside == TD_ABSENT && l->n_slots == TD_TILE_MAX_SLOTS)
+        if (addend == TD_ABSENT && l->n_slots == TD_TILE_MAX_SLOTS)
           return false;
-        if (aside == TD_ABSENT)
-          aside = SLOT | l->n_slots++;
-        steps[j].aside = aside;
+        if (addend == TD_ABSENT)
+          addend = SLOT | l->n_slots++;
+        steps[j].addend = addend;
       }
   return true;
 }
@@ -538,7 +538,7 @@ close_group (Fuse *f)
       memset (l.place, 0xFF, s->n_values * sizeof *l.place);
       memset (l.free_slot, true, sizeof l.free_slot);
       lay_out (f, &l, steps, leaving, &g);
-      if (lay_aside (f, &l, steps))
+      if (place_addends (f, &l, steps))
         {
           for (uint32_t j = 0; j < f->n; j++)
             {
@@ -549,8 +549,8 @@ close_group (Fuse *f)
               steps[j].may_add = is_gradient (f, j);
               if (is_random (f, j))
                 steps[j].draw = n_draws++;
-              if (steps[j].aside != TD_ABSENT)
-                steps[j].aside = final_place (&l, steps[j].aside);
+              if (steps[j].addend != TD_ABSENT)
+                steps[j].addend = final_place (&l, steps[j].addend);
             }
           write_group (f, &l, steps, leaving, g);
         }

@@ -662,7 +662,7 @@ td_static_free (TdStatic *s)
     return;
   *at = s->next;
   td__static_notify (s, TD_STATIC_EVENT_FREED, NULL, NULL, NULL);
-  s->number = 0; /* what follows is no news */
+  s->number = 0; /* what follows is not reported */
   if (s->owner != NULL)
     *s->owner = NULL;
   td_static_clear (s);

@@ -2,9 +2,9 @@
  * which gradients they gave to what lies outside.
  *
  * Ids of the function's operations are contiguous and backward goes from new to old, so its
- * part is one stretch of the whole, and starts with the gradients of its outputs complete.
- * Gradients for the outside are PROPAGATE steps: how they are collected there depends on what
- * is there at replay.
+ * part of a larger backward is contiguous too, and begins when the gradients of its outputs are
+ * complete.  Gradients for the outside are PROPAGATE steps: how they are collected there
+ * depends on what is there at replay.
  *
  * SPDX-License-Identifier: MIT */
 #include "notify.h"

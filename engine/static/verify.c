@@ -663,13 +663,13 @@ hold_results (TdVar **out, TdVar **held, int n_out, bool hold)
 static void
 notify_verified (TdStatic *s, const TdEntry *entry)
 {
-  TdMiss told = { NULL, "", NULL };
+  TdMiss note = { NULL, "", NULL };
 
   snprintf (
-      told.text, sizeof told.text,
+      note.text, sizeof note.text,
       "call %llu: the code ran again beside its schedule, and what it does in C shows twice",
       (unsigned long long)(entry->n_uses + 1));
-  td__static_notify (s, TD_STATIC_EVENT_VERIFIED, entry, &told, NULL);
+  td__static_notify (s, TD_STATIC_EVENT_VERIFIED, entry, &note, NULL);
 }
 
 /* The steps were the same, and yet the schedule cannot do what the code did. */

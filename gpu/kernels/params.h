@@ -274,7 +274,7 @@ typedef struct TdDecideParams
 {
   double *numbers, growth;
   int n;
-  int64_t *told, run;
+  int64_t *report, run;
 } TdDecideParams;
 
 /** Statistics of several arrays, blocks as above. */

@@ -44,12 +44,12 @@ td_cuda_scale_look (TdCudaLauncher *l, const TdTensor *gradients, int n, double 
 }
 
 TdStatus
-td_cuda_scale_decide (TdCudaLauncher *l, int n, double growth, double *numbers, int64_t *told,
+td_cuda_scale_decide (TdCudaLauncher *l, int n, double growth, double *numbers, int64_t *report,
                       int64_t run)
 {
   static TdCudaKernel decide = { .name = "td_scale_decide" };
   const TdDecideParams a
-      = { .numbers = numbers, .growth = growth, .n = n, .told = told, .run = run };
+      = { .numbers = numbers, .growth = growth, .n = n, .report = report, .run = run };
 
   return td__launch (l, &decide, 1, 1, &a);
 }

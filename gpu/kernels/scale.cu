@@ -51,12 +51,12 @@ TD_KERNEL (td_scale_look, TdFiniteParams)
     a.flags[k] = 1;
 }
 
-/* One block.  The host reads told[1] first: the run is written last. */
+/* One block.  The host reads report[1] first: the run is written last. */
 TD_KERNEL (td_scale_decide, TdDecideParams)
 {
   TD_SHARED (int64_t, firsts, TD_BLOCK / TD_WARP);
   double *flags = a.numbers + TD_SCALE_FLAGS;
-  volatile int64_t *told = a.told;
+  volatile int64_t *report = a.report;
   int64_t first = a.n;
 
   for (int k = (int)threadIdx.x; k < a.n; k += TD_BLOCK)
@@ -68,7 +68,7 @@ TD_KERNEL (td_scale_decide, TdDecideParams)
   if (threadIdx.x != 0)
     return;
   td_scale_next (a.numbers, first < a.n, a.growth);
-  told[0] = first < a.n ? first : -1;
+  report[0] = first < a.n ? first : -1;
   __threadfence_system ();
-  told[1] = a.run;
+  report[1] = a.run;
 }

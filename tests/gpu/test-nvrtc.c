@@ -58,7 +58,7 @@ step (Draft *d, TdTileFamily family, int kind, TdDtype dtype, uint32_t x, uint32
                      .x = x,
                      .y = y,
                      .z = z,
-                     .aside = UINT32_MAX };
+                     .addend = UINT32_MAX };
   return s;
 }
 

@@ -148,7 +148,7 @@ descriptor_take (TdPool *pool)
 }
 
 static inline void
-descriptor_give (TdPool *pool, TdBlock *b)
+descriptor_put (TdPool *pool, TdBlock *b)
 {
   b->free_next = pool->spare;
   pool->spare = b;
@@ -203,7 +203,7 @@ append (TdPool *pool, Segment *s, TdBlock *b)
     }
   remove_free (pool, last);
   last->bytes += b->bytes;
-  descriptor_give (pool, b);
+  descriptor_put (pool, b);
   insert_free (pool, last);
 }
 
@@ -227,7 +227,7 @@ grow (TdPool *pool, size_t bytes)
   if (address == NULL)
     {
       if (b != NULL)
-        descriptor_give (pool, b);
+        descriptor_put (pool, b);
       pool->root->tried.refused = size;
       return false;
     }
@@ -328,7 +328,7 @@ take_head (TdPool *pool, TdBlock *b, int fl, int sl, size_t bytes)
   replace_head (pool, b, fl, sl, rest);
 }
 
-static void give_pending (TdPool *pool, bool wait);
+static void release_pending (TdPool *pool, bool wait);
 static size_t trim_one (TdPool *pool);
 
 /* What the rest of the family does not use. */
@@ -356,7 +356,7 @@ settle_family (TdPool *pool)
       if (part == NULL || part->info.pending_bytes == 0 || part->holds > 0)
         continue;
       pool->root->tried.waited += part->info.pending_bytes;
-      give_pending (part, true);
+      release_pending (part, true);
       td__pool_settle (part, 0);
       any = true;
     }
@@ -385,7 +385,7 @@ find_more (TdPool *pool, size_t bytes, int *fl, int *sl)
 
   if (pool->n_pending > 0)
     {
-      give_pending (pool, false);
+      release_pending (pool, false);
       b = find_free (pool, bytes, fl, sl);
     }
   if (b != NULL)
@@ -454,13 +454,13 @@ td__pool_take_from (TdPool *pool, TdMemPool which, size_t bytes, TdMemCategory c
 
 /* What may come from another pool of the family. */
 static __attribute__ ((noinline)) TdBlock *
-take_aside (TdPool *pool, size_t bytes, TdMemCategory category)
+take_from_family (TdPool *pool, size_t bytes, TdMemCategory category)
 {
   if (category == TD_MEM_WORKSPACE)
     return td__pool_take_from (pool, TD_MEM_POOL_WORKSPACE, bytes, category);
   if (category == TD_MEM_STATIC)
     return td__pool_take_from (pool, TD_MEM_POOL_STATIC, bytes, category);
-  if (bytes >= TD_UPLOAD_ASIDE && pool->provider->fence_new != NULL)
+  if (bytes >= TD_UPLOAD_STREAM_BYTES && pool->provider->fence_new != NULL)
     return td__pool_take_idle (pool, bytes);
   return take (pool, pool, bytes, category);
 }
@@ -468,10 +468,10 @@ take_aside (TdPool *pool, size_t bytes, TdMemCategory category)
 TdBlock *
 td__pool_take (TdPool *pool, size_t bytes, TdMemCategory category)
 {
-  const unsigned aside = 1u << TD_MEM_WORKSPACE | 1u << TD_MEM_STATIC | 1u << TD_MEM_INPUT;
+  const unsigned others = 1u << TD_MEM_WORKSPACE | 1u << TD_MEM_STATIC | 1u << TD_MEM_INPUT;
 
-  if (__builtin_expect (aside >> category & 1, 0))
-    return take_aside (pool, bytes, category);
+  if (__builtin_expect (others >> category & 1, 0))
+    return take_from_family (pool, bytes, category);
   return take (pool, pool, bytes, category);
 }
 
@@ -510,18 +510,18 @@ put_back (TdPool *pool, TdBlock *b)
       list_of (next->bytes, &fl, &sl);
       join_next (b);
       replace_head (pool, next, fl, sl, b);
-      descriptor_give (pool, next);
+      descriptor_put (pool, next);
       return;
     }
   if (after)
     {
       remove_free (pool, next);
-      descriptor_give (pool, join_next (b));
+      descriptor_put (pool, join_next (b));
     }
   if (before)
     {
       remove_free (pool, prev);
-      descriptor_give (pool, join_next (prev));
+      descriptor_put (pool, join_next (prev));
       b = prev;
     }
   insert_free (pool, b);
@@ -569,7 +569,7 @@ td__pool_release_after (TdBlock *b, void *fence)
 
 /* Free what other streams are done with; wait: all of it. */
 static void
-give_pending (TdPool *pool, bool wait)
+release_pending (TdPool *pool, bool wait)
 {
   size_t kept = 0;
 
@@ -613,7 +613,7 @@ trim_end (TdPool *pool, Segment *s)
           TdBlock *prev = last->physical_prev;
 
           prev->physical_next = NULL;
-          descriptor_give (pool, last);
+          descriptor_put (pool, last);
           last = prev;
         }
     }
@@ -640,7 +640,7 @@ trim_one (TdPool *pool)
           continue;
         }
       remove_free (pool, b);
-      descriptor_give (pool, b);
+      descriptor_put (pool, b);
       *link = s->next;
       given += s->bytes;
       pool->provider->segment_free (pool->context, s->address, s->bytes);

@@ -19,7 +19,7 @@ typedef struct TdPool TdPool;
 extern const TdSegmentProvider td__provider_fake; /**< addresses without memory, for tests */
 
 /** Copies shorter than this are not worth another stream: synchronizing takes longer. */
-#define TD_UPLOAD_ASIDE ((size_t)1 << 20)
+#define TD_UPLOAD_STREAM_BYTES ((size_t)1 << 20)
 
 /** A block in use. */
 typedef struct TdBlock
@@ -46,7 +46,7 @@ typedef struct
 TdPool *td__pool_new (const TdSegmentProvider *provider, void *context);
 void td__pool_free (TdPool *pool);
 /** Take a block of at least `bytes` (0 counts as 1), aligned to 64.  Workspace, the arenas of
- * static schedules, and inputs of at least TD_UPLOAD_ASIDE bytes (where the provider has
+ * static schedules, and inputs of at least TD_UPLOAD_STREAM_BYTES bytes (where the provider has
  * fences: pool-idle.c) come from other pools of the family, which have segments of their own;
  * the limit and the accounts are the family's.  NULL: no memory, or limit. */
 TdBlock *td__pool_take (TdPool *pool, size_t bytes, TdMemCategory category);

@@ -1,4 +1,4 @@
-/* Copies between the host and devices: the device's slot, then who records is told.
+/* Copies between the host and devices: the device's slot, then a notice to who records.
  *
  * SPDX-License-Identifier: MIT */
 #include "copies.h"
@@ -16,7 +16,7 @@ now (TdDevice *d, TdCopyWhy why)
 }
 
 static TdStatus
-told (TdStatus status, const TdCopy *copy)
+notify (TdStatus status, const TdCopy *copy)
 {
   if (status == TD_OK && copy->why != TD_COPY_RECORDING)
     td__copy_notify (copy);
@@ -30,7 +30,7 @@ td__copy_in (TdDevice *d, void *dst, const void *host, size_t bytes, TdCopyWhy w
   const TdCopy copy
       = { d, bytes, node, site, now (d, why), TD_COPY_TO_DEVICE, (uint8_t)why, false };
 
-  return told (d->ops->upload (d, dst, host, bytes), &copy);
+  return notify (d->ops->upload (d, dst, host, bytes), &copy);
 }
 
 TdStatus
@@ -40,7 +40,7 @@ td__copy_out (TdDevice *d, void *host, const void *src, size_t bytes, TdCopyWhy 
   const TdCopy copy
       = { d, bytes, node, site, now (d, why), TD_COPY_TO_HOST, (uint8_t)why, false };
 
-  return told (d->ops->download (d, host, src, bytes), &copy);
+  return notify (d->ops->download (d, host, src, bytes), &copy);
 }
 
 TdStatus
@@ -49,9 +49,9 @@ td__copy_in_new (const TdBuffer *to, const void *host, TdCopyWhy why, const TdNo
 {
   TdDevice *d = to->device;
   const TdDeviceOps *ops = d->ops;
-  const bool aside = ops->upload_new != NULL && td__block_is_idle (to->block);
+  const bool idle = ops->upload_new != NULL && td__block_is_idle (to->block);
   const TdCopy copy
       = { d, to->bytes, node, site, now (d, why), TD_COPY_TO_DEVICE, (uint8_t)why, false };
 
-  return told ((aside ? ops->upload_new : ops->upload) (d, to->data, host, to->bytes), &copy);
+  return notify ((idle ? ops->upload_new : ops->upload) (d, to->data, host, to->bytes), &copy);
 }

@@ -65,7 +65,7 @@ static TdModuleHost host = { .abi = TD_DEVICE_ABI,
                              .notice = host_notice,
                              .config = td_config,
                              .memory_take = host_memory_take,
-                             .memory_give = td__pool_release };
+                             .memory_release = td__pool_release };
 
 /* Where the module is: the first place that has it, or what the environment says.  Returns
  * false if nowhere. */

@@ -294,15 +294,15 @@ data_grad_body (int64_t begin, int64_t end, int worker, void *context)
   Job *job = context;
   const TdConvSizes *s = job->s;
   const int64_t nr = job->tiles->nr;
-  const bool aside = td__conv_padded (s);
-  const int64_t stride = aside ? s->wp : s->w;
-  const int64_t plane = aside ? s->dp * s->hp * s->wp : s->image;
+  const bool pads = td__conv_padded (s);
+  const int64_t stride = pads ? s->wp : s->w;
+  const int64_t plane = pads ? s->dp * s->hp * s->wp : s->image;
   const size_t image_bytes = (size_t)(s->cg * plane) * sizeof (float);
   float *b = td__cpu_scratch (TD_SCRATCH_B, (size_t)(nr * s->og) * sizeof *b);
   float *col = td__cpu_scratch (TD_SCRATCH_C, (size_t)(nr * s->k) * sizeof *col);
-  float *padded = aside ? td__cpu_scratch (TD_SCRATCH_IMAGE, image_bytes) : NULL;
+  float *padded = pads ? td__cpu_scratch (TD_SCRATCH_IMAGE, image_bytes) : NULL;
 
-  if (b == NULL || col == NULL || (aside && padded == NULL))
+  if (b == NULL || col == NULL || (pads && padded == NULL))
     {
       __atomic_store_n (&job->failed, true, __ATOMIC_RELAXED);
       return;
@@ -312,7 +312,7 @@ data_grad_body (int64_t begin, int64_t end, int worker, void *context)
       const int64_t g = ig % s->groups;
       const float *gy = job->in + ig * s->og * s->pixels;
       float *gx = job->out + ig * s->cg * s->image;
-      float *to = aside ? padded : gx;
+      float *to = pads ? padded : gx;
 
       begin_image (to, s->cg, plane, job->bias != NULL ? job->bias + g * s->cg : NULL);
       for (int64_t p = 0; p < s->pixels; p += nr)
@@ -324,7 +324,7 @@ data_grad_body (int64_t begin, int64_t end, int worker, void *context)
                           nr, false);
           add_windows (s, col, p, n, nr, to, stride, plane);
         }
-      if (aside)
+      if (pads)
         crop (s, padded, gx);
       td__gemm_end_f32 (&job->end, ig * s->cg, s->cg, 0, s->image, gx);
     }

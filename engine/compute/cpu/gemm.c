@@ -118,7 +118,7 @@ columns_body (int64_t begin, int64_t end, int worker, void *context)
 {
   Job *job = context;
   const int64_t n_blocks = k_blocks (job->k), nr = job->tiles->nr;
-  const bool aside = job->add && n_blocks > 1;
+  const bool in_scratch = job->add && n_blocks > 1;
 
   for (int64_t t = begin; t < end; t++)
     {
@@ -129,9 +129,9 @@ columns_body (int64_t begin, int64_t end, int worker, void *context)
       const bool packs = job->packs_b && job->offered == NULL;
       float *b
           = td__cpu_scratch (TD_SCRATCH_B, packs ? (size_t)(width * kc_max) * sizeof *b : 1);
-      float *c = aside ? td__cpu_scratch (TD_SCRATCH_C, (size_t)(job->m * n) * sizeof *c)
-                       : job->c + j0;
-      const int64_t ldc = aside ? n : job->ldc;
+      float *c = in_scratch ? td__cpu_scratch (TD_SCRATCH_C, (size_t)(job->m * n) * sizeof *c)
+                            : job->c + j0;
+      const int64_t ldc = in_scratch ? n : job->ldc;
 
       if (b == NULL || c == NULL)
         {
@@ -146,9 +146,9 @@ columns_body (int64_t begin, int64_t end, int worker, void *context)
             pack_b (job, j0, n, k0, kc, b);
           multiply (job, 0, job->m, j0, n, k0, kc,
                     job->offered != NULL ? job->offered + j0 * job->k + k0 * width : b, c, ldc,
-                    q > 0 || (job->add && !aside));
+                    q > 0 || (job->add && !in_scratch));
         }
-      if (aside)
+      if (in_scratch)
         add_rows (job->c + j0, job->ldc, c, job->m, n);
       td__gemm_end_f32 (job->g, job->first_row, job->m, j0, n, job->c + j0);
     }
@@ -161,15 +161,16 @@ rows_body (int64_t begin, int64_t end, int worker, void *context)
   Job *job = context;
   const int64_t n_blocks = k_blocks (job->k), nr = job->tiles->nr;
   const int64_t width = (job->n + nr - 1) / nr * nr;
-  const bool aside = job->add && n_blocks > 1;
+  const bool in_scratch = job->add && n_blocks > 1;
 
   for (int64_t p = begin; p < end; p++)
     {
       const int64_t row = td__gemm_panel_row (job->m, job->n_panels, p);
       const int64_t rows = td__gemm_panel_row (job->m, job->n_panels, p + 1) - row;
-      float *c = aside ? td__cpu_scratch (TD_SCRATCH_C, (size_t)(rows * job->n) * sizeof *c)
-                       : job->c + row * job->ldc;
-      const int64_t ldc = aside ? job->n : job->ldc;
+      float *c = in_scratch
+                     ? td__cpu_scratch (TD_SCRATCH_C, (size_t)(rows * job->n) * sizeof *c)
+                     : job->c + row * job->ldc;
+      const int64_t ldc = in_scratch ? job->n : job->ldc;
 
       if (c == NULL)
         {
@@ -182,9 +183,9 @@ rows_body (int64_t begin, int64_t end, int worker, void *context)
 
           multiply (job, row, rows, 0, job->n, k0, kc,
                     (job->offered != NULL ? job->offered : job->packed_b) + k0 * width, c, ldc,
-                    q > 0 || (job->add && !aside));
+                    q > 0 || (job->add && !in_scratch));
         }
-      if (aside)
+      if (in_scratch)
         add_rows (job->c + row * job->ldc, job->ldc, c, rows, job->n);
       td__gemm_end_f32 (job->g, job->first_row + row, rows, 0, job->n, job->c + row * job->ldc);
     }

@@ -17,7 +17,7 @@ typedef struct
 {
   uint8_t family;
   TdDtype from, dtype; /* of x, and of z */
-  uint32_t x, y, z, c, aside;
+  uint32_t x, y, z, c, addend;
   int64_t sx, sy, sc; /* 0: the operand is one number */
   union
   {
@@ -97,7 +97,7 @@ kernel_of (const TdTiles *t, const TdTileStep *step)
                .y = step->y,
                .z = step->z,
                .c = step->c,
-               .aside = step->aside,
+               .addend = step->addend,
                .sx = !is_number (t, step->x),
                .sy = !is_number (t, step->y),
                .sc = !is_number (t, step->c),
@@ -305,7 +305,7 @@ run_wide (const Kernel *k, const Tile *w, bool add)
   char *y = second ? numbers (w, k->dtype, k->y, k->sy == 0 ? 1 : w->n, 1) : NULL;
   TdTensor out = { .data = w->at[k->z], .dtype = k->dtype };
 
-  z = half ? w->stage[2] : w->at[add ? k->aside : k->z];
+  z = half ? w->stage[2] : w->at[add ? k->addend : k->z];
   compute (k, w, x, y, z);
   if (add)
     {
@@ -323,7 +323,7 @@ run_kernels (const TdTiles *t, const Tile *w)
     {
       const Kernel *k = &t->kernels[i];
       const bool add = k->add != NULL && (!k->may_add || w->adds[k->z]);
-      char *z = w->at[add ? k->aside : k->z];
+      char *z = w->at[add ? k->addend : k->z];
 
       if (k->wide)
         {

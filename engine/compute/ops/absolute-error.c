@@ -68,7 +68,7 @@ mean_forward (TdOpCall *call)
 
 /* The gradient g in a, -g in b. */
 static void
-give_pair (TdBackward *b, TdVar *g)
+set_gradients (TdBackward *b, TdVar *g)
 {
   if (td_backward_needs (b, 0))
     b->gx[0] = g;
@@ -85,14 +85,14 @@ difference_of (TdBackward *b)
 static TdStatus
 absolute_backward (TdBackward *b)
 {
-  give_pair (b, td_mul (b->gy[0], td__sign (difference_of (b))));
+  set_gradients (b, td_mul (b->gy[0], td__sign (difference_of (b))));
   return TD_OK;
 }
 
 static TdStatus
 squared_backward (TdBackward *b)
 {
-  give_pair (b, td_mul (b->gy[0], td_mul_scalar (difference_of (b), 2)));
+  set_gradients (b, td_mul (b->gy[0], td_mul_scalar (difference_of (b), 2)));
   return TD_OK;
 }
 
@@ -101,7 +101,7 @@ mean_backward (TdBackward *b)
 {
   const double size = (double)td_shape_size (td_backward_in_shape (b, 0));
 
-  give_pair (b, td_mul (td_div_scalar (b->gy[0], size), td__sign (difference_of (b))));
+  set_gradients (b, td_mul (td_div_scalar (b->gy[0], size), td__sign (difference_of (b))));
   return TD_OK;
 }
 

@@ -28,7 +28,7 @@ typedef struct
 {
   TdShape image, padded, windows;
   TdStrides walk, inside; /* of the windows over `padded`, and of the image */
-  bool aside;             /* padded is not the image itself */
+  bool pads;              /* padded is not the image itself */
 } Geometry;
 
 static TdStatus
@@ -59,7 +59,7 @@ geometry (const TdOpCall *call, const TdShape *image, Geometry *g)
       g->padded.dim[2 + i] = size + 2 * a->pad[i] > reach ? size + 2 * a->pad[i] : reach;
       g->windows.dim[2 + i] = a->ksize[i];
       g->windows.dim[4 + i] = n;
-      g->aside = g->aside || g->padded.dim[2 + i] != size;
+      g->pads = g->pads || g->padded.dim[2 + i] != size;
     }
   td__row_major (&g->padded, stride);
   for (int i = 0; i < 2; i++)
@@ -81,7 +81,7 @@ padded_image (TdOpCall *call, Geometry *g, const TdTensor *image, TdTensor *padd
   size_t bytes;
 
   *padded = *image;
-  if (!g->aside)
+  if (!g->pads)
     return TD_OK;
   if (!td__shape_bytes (&g->padded, image->dtype, &bytes))
     return td_op_fail_operands (call, TD_ERR_SHAPE, "padding that fits memory expected");
@@ -119,7 +119,7 @@ forward (TdOpCall *call)
   y.shape = &g.windows;
   if (status == TD_OK)
     status = padded_image (call, &g, &call->in[0], &padded);
-  if (status == TD_OK && g.aside)
+  if (status == TD_OK && g.pads)
     status = ops->strided (call->device, TD_STRIDED_WRITE, &call->in[0], &g.inside, &padded);
   if (status == TD_OK)
     status = ops->strided (call->device, TD_STRIDED_READ, &padded, &g.walk, &y);
@@ -197,11 +197,11 @@ grad_forward (TdOpCall *call)
   gy.shape = &g.windows;
   if (status == TD_OK)
     status = padded_image (call, &g, gx, &padded);
-  if (status == TD_OK && !g.aside)
+  if (status == TD_OK && !g.pads)
     status = ops->zero (call->device, gx->data, (size_t)gx->size * td_dtype_bytes (gx->dtype));
   if (status == TD_OK)
     status = ops->strided (call->device, TD_STRIDED_ADD, &gy, &g.walk, &padded);
-  if (status == TD_OK && g.aside)
+  if (status == TD_OK && g.pads)
     status = ops->strided (call->device, TD_STRIDED_READ, &padded, &g.inside, gx);
   return status;
 }

@@ -106,7 +106,7 @@ td_tape_writer_continue (const char *path, char *error, size_t n)
   if (w->fd < 0 || !adopt_tape (w, r))
     {
       snprintf (error, n, "%s", w->fd < 0 ? strerror (errno) : "cannot go on with this tape");
-      w->failed = w->told_failure = true;
+      w->failed = w->reported_failure = true;
       td_tape_writer_free (w);
       w = NULL;
     }

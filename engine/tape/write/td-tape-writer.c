@@ -363,46 +363,48 @@ put_failure (TdTapeWriter *w)
 }
 
 static void
-tell (TdTapeWriter *w, bool *told, const char *text)
+report_once (TdTapeWriter *w, bool *reported, const char *text)
 {
   TdTapeNotice notice = { .iteration = w->tally.newest,
                           .event = TD_TAPE_NONE,
                           .kind = TD_TAPE_NOTICE_RECORDING,
                           .text = td_tape_writer_string (w, text) };
 
-  *told = true;
+  *reported = true;
   if (notice.text != 0)
     td_tape_writer_notice (w, &notice);
 }
 
 /* Once each: how far it went is in the tally. */
 static void
-tell_thinning (TdTapeWriter *w)
+report_thinning (TdTapeWriter *w)
 {
-  if (w->has_thinned && !w->told_thinning[0])
-    tell (w, &w->told_thinning[0],
-          "the tape has all that its budget allows: from here on older iterations become "
-          "summaries");
-  if (w->index_stride > 1 && !w->told_thinning[1])
-    tell (w, &w->told_thinning[1],
-          "the tape's budget is small for so many iterations: of the older ones not all keep "
-          "a summary, all are counted");
+  if (w->has_thinned && !w->reported_thinning[0])
+    report_once (
+        w, &w->reported_thinning[0],
+        "the tape has all that its budget allows: from here on older iterations become "
+        "summaries");
+  if (w->index_stride > 1 && !w->reported_thinning[1])
+    report_once (
+        w, &w->reported_thinning[1],
+        "the tape's budget is small for so many iterations: of the older ones not all keep "
+        "a summary, all are counted");
 }
 
 void
 td_tape_writer_flush (TdTapeWriter *w)
 {
   td__tape_put_index (w);
-  tell_thinning (w);
+  report_thinning (w);
   td__tape_flush_segments (w);
   if (w->scratch.room > SCRATCH_STAYS)
     {
       free (w->scratch.bytes);
       w->scratch = (TapeBuffer){ 0 };
     }
-  if (w->failed && !w->told_failure)
+  if (w->failed && !w->reported_failure)
     {
-      w->told_failure = true;
+      w->reported_failure = true;
       put_failure (w);
     }
 }

@@ -55,7 +55,7 @@ typedef struct
 struct TdTapeWriter
 {
   int fd;
-  bool failed, told_failure;
+  bool failed, reported_failure;
   char error[200];
   TdTapeHeader header;
   TdTapeState state;
@@ -76,10 +76,10 @@ struct TdTapeWriter
 
   uint64_t n_iterations;
   TdTapeTally tally;
-  uint64_t index_stride; /* of the summaries and reports that stay for ever */
-  bool has_thinned;      /* iterations have become summaries */
-  bool told_thinning[2]; /* of that, and of summaries that went */
-  TapeRows rows[2];      /* pending: for ever, and for a while */
+  uint64_t index_stride;     /* of the summaries and reports that stay for ever */
+  bool has_thinned;          /* iterations have become summaries */
+  bool reported_thinning[2]; /* of that, and of summaries that went */
+  TapeRows rows[2];          /* pending: for ever, and for a while */
 };
 
 /** Where a frame lies. */

@@ -38,7 +38,7 @@ settle (const TdAhead *a)
 
 /* Release the blocks of a batch that is not used; the first n_sent were copied for nothing. */
 static void
-give_blocks (TdAhead *a, int n_sent)
+release_blocks (TdAhead *a, int n_sent)
 {
   for (int k = 0; k < TD_MAX_FIELDS; k++)
     {
@@ -59,7 +59,7 @@ void
 td__ahead_drop (TdIter *it)
 {
   settle (&it->ahead); /* the copies must end before the memory is used again */
-  give_blocks (&it->ahead, TD_MAX_FIELDS);
+  release_blocks (&it->ahead, TD_MAX_FIELDS);
   it->ahead.batch = NULL;
 }
 
@@ -104,7 +104,7 @@ send (TdAhead *a, TdDevice *d)
   if (status == TD_OK)
     return;
   settle (a);
-  give_blocks (a, n);
+  release_blocks (a, n);
 }
 
 /* Give the loader threads pinned memory to write to. */
@@ -160,7 +160,7 @@ td__ahead_next (TdIter *it, const TdSite *site)
   if (a->device != NULL && (a->device != d || td__engine.tracer != NULL))
     {
       settle (a);
-      give_blocks (a, TD_MAX_FIELDS);
+      release_blocks (a, TD_MAX_FIELDS);
     }
   if (a->batch == NULL)
     a->batch = td__prefetch_take (it->prefetch);

@@ -37,7 +37,7 @@ struct TdOptAsync
 {
   TdDevice *device;
   TdVar *numbers;
-  int64_t *told; /* pinned: for each place, what the kernel `decide` writes */
+  int64_t *reports; /* pinned: for each place, what the kernel `decide` writes */
   Decision waiting[ROOM];
   int n; /* how many, the oldest first */
   int64_t runs;
@@ -90,7 +90,7 @@ forget_first (TdOptAsync *l)
 static const int64_t *
 place_of (const TdOptAsync *l, int64_t run)
 {
-  return l->told + 2 * (run % ROOM);
+  return l->reports + 2 * (run % ROOM);
 }
 
 /* Take the oldest decision that is missing. */
@@ -140,11 +140,11 @@ td__opt_settle (const TdOpt *const_opt, int keep)
 
   while (l != NULL && l->n > 0)
     {
-      const int64_t *told = place_of (l, l->waiting[0].run);
+      const int64_t *report = place_of (l, l->waiting[0].run);
 
-      if (__atomic_load_n (&told[1], __ATOMIC_ACQUIRE) == l->waiting[0].run)
+      if (__atomic_load_n (&report[1], __ATOMIC_ACQUIRE) == l->waiting[0].run)
         {
-          take (opt, l, told[0]);
+          take (opt, l, report[0]);
           waited = false;
         }
       else if (l->n <= keep)
@@ -172,7 +172,7 @@ td__opt_async_end (TdOpt *opt)
   td__opt_settle (opt, 0);
   if (l->fence != NULL)
     l->device->ops->provider->fence_wait (l->device->priv, l->fence);
-  l->device->ops->ahead->host_free (l->device, l->told);
+  l->device->ops->ahead->host_free (l->device, l->reports);
   td__var_unref (l->numbers, TD_HOLD_OPTIMIZER);
   free (l);
   opt->async = NULL;
@@ -194,21 +194,21 @@ begin (TdOpt *opt, TdDevice *d, const TdSite *site)
 
   l->device = d;
   l->n_slots = opt->n_slots;
-  l->told = d->ops->ahead->host_new (d, 2 * ROOM * sizeof *l->told);
-  l->numbers = l->told != NULL ? td__opt_state (TD_F64, &shape, d, site) : NULL;
+  l->reports = d->ops->ahead->host_new (d, 2 * ROOM * sizeof *l->reports);
+  l->numbers = l->reports != NULL ? td__opt_state (TD_F64, &shape, d, site) : NULL;
   if (l->numbers != NULL
       && td__copy_in (d, l->numbers->buffer->data, numbers, sizeof numbers, TD_COPY_NEW,
                       l->numbers->node, site)
              == TD_OK)
     {
-      memset (l->told, 0, 2 * ROOM * sizeof *l->told);
+      memset (l->reports, 0, 2 * ROOM * sizeof *l->reports);
       opt->async = l;
       return;
     }
   if (l->numbers != NULL)
     td__var_unref (l->numbers, TD_HOLD_OPTIMIZER);
-  if (l->told != NULL)
-    d->ops->ahead->host_free (d, l->told);
+  if (l->reports != NULL)
+    d->ops->ahead->host_free (d, l->reports);
   free (l);
 }
 
@@ -280,7 +280,7 @@ td__opt_async_decide (TdOpt *opt, const TdSite *site)
   status = d->ops->scaling->look (l->device, gradients, opt->n_slots, &numbers);
   if (status == TD_OK)
     status = d->ops->scaling->decide (l->device, opt->n_slots, opt->growth, &numbers,
-                                      l->told + 2 * (w->run % ROOM), w->run);
+                                      l->reports + 2 * (w->run % ROOM), w->run);
   l->n++;
   free (slots);
   free (gradients);

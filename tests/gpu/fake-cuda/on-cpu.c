@@ -467,7 +467,7 @@ typedef struct
   TdTensor gradients[GRADIENTS];
   int n;
   double *numbers, growth;
-  int64_t *told, run;
+  int64_t *report, run;
 } ScaleLaunch;
 
 static void
@@ -493,8 +493,8 @@ run_decide (FakeCommand *command)
     if (l->numbers[TD_SCALE_FLAGS + k] != 0)
       first = k;
   td_scale_next (l->numbers, first >= 0, l->growth);
-  l->told[0] = first;
-  l->told[1] = l->run;
+  l->report[0] = first;
+  l->report[1] = l->run;
 }
 
 static TdStatus
@@ -525,12 +525,13 @@ td_cuda_scale_look (TdCudaLauncher *l, const TdTensor *gradients, int n, double 
 }
 
 TdStatus
-td_cuda_scale_decide (TdCudaLauncher *l, int n, double growth, double *numbers, int64_t *told,
+td_cuda_scale_decide (TdCudaLauncher *l, int n, double growth, double *numbers, int64_t *report,
                       int64_t run)
 {
   return launch_scale (
       "td_scale_decide", run_decide,
-      &(ScaleLaunch){ .n = n, .numbers = numbers, .growth = growth, .told = told, .run = run });
+      &(ScaleLaunch){
+          .n = n, .numbers = numbers, .growth = growth, .report = report, .run = run });
 }
 
 const TdDeviceOps *
