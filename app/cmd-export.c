@@ -17,7 +17,8 @@ static const char help[]
       "FILE\n"
       "\n"
       "torch-snapshot: the memory of one iteration (default: the one in which memory ran out\n"
-      "last, else the last) as a pickle that pytorch.org/memory_viz opens.  Segments are told\n"
+      "last, else the last) as a pickle that pytorch.org/memory_viz opens.  Segments are "
+      "derived\n"
       "from the addresses of blocks; what the allocator keeps beside them is not on the tape.\n"
       "--device 0 (default) is the host, the others are numbered as on the tape.";
 

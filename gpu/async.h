@@ -49,7 +49,7 @@ void td_cuda_fused_stats_close (TdCuda *c);
 /** Whether somebody asks for what is launched now. */
 bool td_cuda_fused_stats_wanted (const TdCuda *c);
 /** Have the kernel that gathers statistics compiled, or found on disk, where that was not done
- * before.  False: it is not to be had here, which the first failure has told the user. */
+ * before.  False: it is not to be had here, which the user hears at the first failure. */
 bool td_cuda_counting_kernel (TdCuda *c, TdCudaKernel *kernel);
 /** Room for the parts of a launch that writes all of y; NULL: nobody asks, or not now. */
 TdCudaStats *td_cuda_fused_stats_take (TdCuda *c, const TdTensor *y, int64_t blocks);

@@ -193,7 +193,7 @@ CUresult td_cuda_graph_kernel (TdCuda *c, TdCudaKernel *kernel, const unsigned g
 bool td_cuda_graph_set (TdCuda *c, TdGraph *g, uint32_t k, const TdCudaKernel *kernel,
                         const unsigned grid[3], unsigned block, size_t shared_bytes,
                         void *params);
-/** Launch it, of which everybody was told what it writes. */
+/** Launch it, after what it writes was announced. */
 TdStatus td_cuda_graph_go (TdCuda *c, TdGraph *g);
 
 /* launches that come again (repeat.c) */

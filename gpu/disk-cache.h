@@ -25,7 +25,7 @@ uint64_t td_cuda_cache_hash (uint64_t hash, const void *bytes, size_t n);
 const char *td_cuda_cache_parse (const void *file, size_t bytes, const void *key,
                                  size_t key_bytes, const void **value, size_t *value_bytes);
 
-/** The value of a key; NULL: there is none.  A damaged file is told of in one line, and counts
+/** The value of a key; NULL: there is none.  A damaged file is reported in one line, and counts
  * as none.  *Owner*: the caller, free. */
 void *td_cuda_cache_read (const char *kind, const void *key, size_t key_bytes, size_t *bytes);
 /** Keep a value; where that does not work it is only not kept. */

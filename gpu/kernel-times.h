@@ -1,4 +1,4 @@
-/* When kernels really ran, as CUPTI tells; its own types are in cupti.c alone.
+/* When kernels really ran, as CUPTI reports it; its own types are in cupti.c alone.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

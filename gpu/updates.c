@@ -54,7 +54,7 @@ td_cuda_updates_send (TdCuda *c)
       if (k % s->n != 1 && s->arrays[k].size == 1)
         td_cuda_marks_wanted (c, s->arrays[k].data);
     }
-  if (c->lost == TD_OK) /* an error is told there; what comes next finds the device lost */
+  if (c->lost == TD_OK) /* an error is reported there; what comes next finds the device lost */
     td_cuda_update (&c->launcher, s->kind, &s->u, pointers, s->n, n_params);
   td_cuda_marks_made (c);
 }

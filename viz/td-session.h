@@ -165,7 +165,7 @@ gint64 td_session_get_last_complete (TdSession *self);
 /** Limit the iterations that are kept in memory. *Units*: bytes; 256 MB at first. */
 void td_session_set_cache_bytes (TdSession *self, gsize bytes);
 
-/** Have iterations that are loaded from here on show what the tape has set aside: the code of
+/** Have iterations that are loaded from here on show what was discarded: the code of
  * verified calls, beside the schedule that it was compared with. */
 void td_session_set_shows_discarded (TdSession *self, gboolean shows);
 /** Load an iteration now (from the cache of 256 MB if it is there). Owner: the caller. Errors:

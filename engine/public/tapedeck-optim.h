@@ -222,8 +222,8 @@ typedef struct
  * 2^(1 / interval) at the others; it stays within 1 and 65504.  Use td_opt_backward with it.
  * *Sync*: none on a device that decides by itself, unless hooks other than weight decay, lasso
  * and gradient clipping must know; then td_opt_loss_scale, td_opt_skipped,
- * td_opt_first_overflow and td_opt_count_of wait for what they tell, and a recording hears of
- * an update with the next one. */
+ * td_opt_first_overflow and td_opt_count_of wait for what they return, and a recording has
+ * an update's decision with the next update. */
 TD_API TdStatus td_opt_loss_scaling_ (TdOpt *opt, const TdLossScalingOpt *options);
 TD_API TdStatus td_opt_loss_scaling_at (TdOpt *opt, TdLossScalingOpt options,
                                         const TdSite *site);

@@ -255,7 +255,7 @@ clear_resolved (Resolved *r)
   td__list_clear (&r->copies);
 }
 
-/* What was set aside makes another structure, but no other graph. */
+/* What was discarded makes another structure, but no other graph. */
 static bool
 is_known_graph (const TdAssembler *a, const TdShape *s)
 {
@@ -589,7 +589,7 @@ feed_notice (TdAssembler *a, const TdRawHead *head)
     *own = notice;
   if (notice.kind == TD_TAPE_NOTICE_ERROR)
     a->flags |= TD_TAPE_ITERATION_ERROR;
-  /* Changes of the configuration come every iteration; they are not news. */
+  /* Changes of the configuration come every iteration; they need no notice. */
   if (notice.kind != TD_TAPE_NOTICE_CONFIG || own == NULL)
     td_tape_writer_notice (a->w, &notice);
 }

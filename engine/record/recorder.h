@@ -155,9 +155,9 @@ void td__recorder_update (TdRecorder *r, const TdEvent *event);
 /** The memory of a gradient; NULL where the node is a parameter or an optimizer's state. */
 const TdBuffer *td__recorder_gradient_of (const TdNode *node);
 /** Write the values of a gradient that an optimizer was given, or that one of its hooks changed
- * in place: what it is from here on.  Those that backward made have told as outputs. */
+ * in place: what it is from here on.  Those that backward made were written as outputs. */
 void td__recorder_gradient (TdRecorder *r, const TdNode *node);
-/** Tell the tape that the program stands before its next event, or goes on. */
+/** Write that the program stands before its next event, or goes on. */
 /** A key and its value about the run. */
 void td__recorder_info (TdRecorder *r, const char *key, const char *value);
 void td__recorder_stopped (TdRecorder *r, const char *reason, const TdSite *site);

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "count.cuh"
 
-/* One that is none of the labels, which a check tells of, is ignored.  Accuracy only compares.
+/* One that is none of the labels, which a check reports, is ignored.  Accuracy only compares.
  */
 TD_DEVICE int64_t
 label_at (const TdCrossEntropyParams &a, int64_t row)

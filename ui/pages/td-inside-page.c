@@ -50,7 +50,7 @@ static guint signals[N_SIGNALS];
 G_DEFINE_FINAL_TYPE (TdInsidePage, td_inside_page, GTK_TYPE_WIDGET)
 
 static const char stands_text[]
-    = "The program stands at it: computed aside, nothing of the run changes.";
+    = "The program stands at it: computed separately, nothing of the run changes.";
 
 /* ---- what is said ---- */
 

@@ -162,7 +162,7 @@ make_holders (TdPage *page, const TdPanelView *view)
   own.cursor = self->holders_cursor;
   return retained ? td_retained_scene (retained, &own)
                   : make_none (self, view, "Nobody is known to hold anything here",
-                               "Who keeps what is told at ends of iterations, now and then.");
+                               "Who keeps what is recorded at the ends of some iterations.");
 }
 
 /* ---- rows ---- */

@@ -33,7 +33,7 @@ typedef struct
   guint kind; /* TdTapeHolder */
   guint32 holder_site, held_site, held_opdef, name;
   guint32 site, opdef, category; /* by site: what made the arrays; else 0 */
-  gboolean others;               /* none of those: all that was not told one by one */
+  gboolean others;               /* none of those: all that was not listed one by one */
   guint64 *bytes;                /* by mark */
   guint *n_objects;              /* by mark */
   guint n_iterations; /* that made what it keeps at the last mark, counted up to 64 */

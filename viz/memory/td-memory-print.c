@@ -16,7 +16,7 @@ typedef struct
   guint64 *const *bytes;
   const guint64 *total;
   const gboolean *known;
-  const TdIteration *iteration; /* whose pools are told, too; or NULL */
+  const TdIteration *iteration; /* whose pools are printed too; or NULL */
 } Table;
 
 typedef struct

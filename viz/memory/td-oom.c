@@ -51,7 +51,7 @@ td_oom_headline (TdTapeReader *reader)
 
 /* ---- figures ---- */
 
-/* What is told where it is not 0. */
+/* What is shown where it is not 0. */
 typedef struct
 {
   const char *name, *before, *after;

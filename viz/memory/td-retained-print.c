@@ -10,7 +10,7 @@
 #include "td-retained.h"
 
 #define SITE_SIZE 320
-#define MAX_STEPS 6 /* of a way that is told whole */
+#define MAX_STEPS 6 /* of a way that is printed whole */
 #define SITES_SHOWN 4
 
 /* "train.c:52", "" where it is not known. */

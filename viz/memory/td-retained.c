@@ -316,7 +316,7 @@ most_first (gconstpointer a, gconstpointer b)
   return (x->top > y->top) - (x->top < y->top);
 }
 
-/* Rows that keep nothing are no news; then the others are sorted. */
+/* Leaves out rows that keep nothing; then sorts the others. */
 static void
 take_rows (TdRetained *self, GArray *rows, guint n_nodes)
 {

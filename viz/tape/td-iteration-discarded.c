@@ -281,7 +281,7 @@ static void
 take_memory (Without *w, const Map *m)
 {
   const TdTapeIteration *it = m->from;
-  g_autoptr (GHashTable) aside = g_hash_table_new (g_int64_hash, g_int64_equal);
+  g_autoptr (GHashTable) discarded = g_hash_table_new (g_int64_hash, g_int64_equal);
   TdTapeMemory *memory = room (w, it->n_memory, sizeof *memory);
   guint64 now = 0;
 
@@ -295,9 +295,9 @@ take_memory (Without *w, const Map *m)
       gboolean freed = r->kind == TD_TAPE_MEMORY_FREE, gone = is_discarded (m, r);
 
       if (r->kind == TD_TAPE_MEMORY_ALLOC && gone)
-        g_hash_table_add (aside, (gpointer)&r->buffer);
+        g_hash_table_add (discarded, (gpointer)&r->buffer);
       if (freed)
-        gone = g_hash_table_contains (aside, &r->buffer);
+        gone = g_hash_table_contains (discarded, &r->buffer);
       if (gone)
         continue;
       if (r->kind == TD_TAPE_MEMORY_ALLOC)

@@ -5,7 +5,7 @@
 
 #include "tape/td-iteration.h"
 
-/** The iteration without what its runs have set aside; the same where there is nothing. Owner:
+/** The iteration without what its runs have discarded; the same where there is nothing. Owner:
  * takes `it` if it is another, with a function of its own to free it. */
 const TdTapeIteration *
 td__iteration_without_discarded (const TdTapeIteration *it,
@@ -13,7 +13,7 @@ td__iteration_without_discarded (const TdTapeIteration *it,
 /** By event what was replayed, function 0: nothing; NULL: nothing at all. Owner: the caller. */
 TdReplayed *td__iteration_index_replayed (const TdTapeIteration *it);
 
-/** td_iteration_new () of all that the tape has, also what is set aside. */
+/** td_iteration_new () of all that the tape has, also what was discarded. */
 TdIteration *td__iteration_new_whole (const TdNamesClass *names, gpointer names_data,
                                       GDestroyNotify free_names_data,
                                       const TdTapeIteration *tape_iteration,

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tape/td-iteration-private.h"
 
-/* A replay tells one event of each operation and group of its list, in order. */
+/* A replay makes one event of each operation and group of its list, in order. */
 TdReplayed *
 td__iteration_index_replayed (const TdTapeIteration *it)
 {

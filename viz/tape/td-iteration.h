@@ -50,7 +50,7 @@ typedef struct
 
 GType td_iteration_get_type (void);
 
-/** Wrap a loaded iteration and index it. What the tape has set aside (the code of verified
+/** Wrap a loaded iteration and index it. What was discarded (the code of verified
  * calls, beside the schedule) is left out. Owner: takes the tape's iteration and `names_data`,
  * each freed with its function (which may be NULL). */
 TdIteration *td_iteration_new (const TdNamesClass *names, gpointer names_data,

@@ -13,7 +13,7 @@ typedef struct
   gint ref_count;
   TdTapeReader *reader;
   GMutex lock;    /* for whoever calls the reader, where several threads do */
-  gboolean whole; /* iterations show what the tape has set aside, too */
+  gboolean whole; /* iterations show what was discarded, too */
 } TdTapeHandle;
 
 /** Open a tape, keeping at most `max_summaries` summaries (td_tape_reader_open_bounded).

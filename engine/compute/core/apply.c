@@ -366,7 +366,7 @@ fill_event (TdEvent *event, const Run *r, TdNode **in_nodes, uint64_t id)
   };
 }
 
-/* The outputs of a failed event are told as memory alone: they end with it. */
+/* The outputs of a failed event are reported as memory alone: they end with it. */
 static __attribute__ ((noinline, cold)) void
 notify_buffers (TdObserver *o, const Run *r)
 {

@@ -202,7 +202,7 @@ typedef struct TdEngine
   uint32_t mark;
   TdError error;
   bool has_error, error_asked;
-  const TdAsyncFault *fault; /**< that the error which is being told is, or NULL */
+  const TdAsyncFault *fault; /**< of which an error is being reported, or NULL */
   TdSlab vars, nodes, ops, buffers;
   TdVar *quarantine_head, *quarantine_tail; /**< oldest first */
   size_t n_quarantined;
@@ -320,7 +320,7 @@ td__slab_release (TdSlab *slab, void *item)
 
 /* buffers (buffer.c) */
 TdBuffer *td__buffer_new (TdDevice *device, size_t bytes, TdMemCategory category);
-/** The same for the output of an operation, of which the observer's after_op tells. */
+/** The same for the output of an operation, which the observer's after_op reports. */
 TdBuffer *td__buffer_take (TdDevice *device, size_t bytes, TdMemCategory category);
 /** The same of a block that was taken before. *Owner*: the buffer takes the block. */
 TdBuffer *td__buffer_of (TdDevice *device, struct TdBlock *block, size_t bytes);

@@ -127,7 +127,7 @@ td__mem_chains_free (TdMemChains *c)
   free (c);
 }
 
-/* A link of n at its place from the root on, if it is told. */
+/* A link of n at its place from the root on, if it is one of those that are shown. */
 static void
 put (TdMemLink links[TD_MEM_LINKS], uint32_t n, uint32_t place, TdMemLink link)
 {

@@ -8,7 +8,7 @@
 
 enum
 {
-  TD_MEM_LINKS = 8 /* that are told of a chain; of a longer one those at both ends */
+  TD_MEM_LINKS = 8 /* that are shown of a chain; of a longer one those at both ends */
 };
 
 /** A link of the chain; one of them is set. */
@@ -19,10 +19,10 @@ typedef struct
 } TdMemLink;
 
 /** The shortest ways from live handles to all nodes.  *Owner*: the caller; NULL: no host memory
- * for it, and nothing is told. */
+ * for it, and no chain is known. */
 TdMemChains *td__mem_chains_new (void);
 void td__mem_chains_free (TdMemChains *chains);
-/** Tell the way to a group's largest array, the root first.  left_out: links that are not told,
- * in the middle.  Returns how many there are; 0: none is known. */
+/** Find the way to a group's largest array, the root first.  left_out: links in the middle that
+ * are not shown.  Returns how many there are; 0: none is known. */
 uint32_t td__mem_chain (const TdMemChains *chains, const TdMemHolder *holder,
                         TdMemLink links[TD_MEM_LINKS], uint32_t *left_out);

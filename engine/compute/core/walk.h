@@ -72,8 +72,8 @@ void td__walk_mark_new (Walk *w, TdVar *const *ys, int n_y, uint64_t first_id);
 
 /* backward-check.c */
 /** Look at what a class's backward returned, before anything of it is handed on: an error is
- * told, gradients have the shape and dtype of their inputs, and gx[n_in], which nobody asked
- * for, is still empty.  needs: as Step has it. */
+ * reported, gradients have the shape and dtype of their inputs, and gx[n_in], which nobody
+ * asked for, is still empty.  needs: as Step has it. */
 TdStatus td__backward_check (const TdOp *op, TdStatus status, TdVar *const *gx, uint32_t needs);
 /** Fail for an operation of the program's own that has no backward. */
 TdStatus td__backward_missing (const TdOp *op);

@@ -24,7 +24,7 @@ typedef struct
   const TdTensor *t;
 } Rows;
 
-/* One that is none of the labels has been told of, or will be, and is ignored. */
+/* One that is none of the labels is reported by the check of labels, and ignored here. */
 static int64_t
 label_of (const Rows *r, int64_t i)
 {

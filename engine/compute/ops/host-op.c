@@ -26,7 +26,7 @@ is_engines (const TdOpClass *cls)
 }
 
 /* The device of a call whose forward must not see its operands' memory; NULL: there is none, or
- * the call is wrong in another way, which is told there. */
+ * the call is wrong in another way, which is found there. */
 static TdDevice *
 far_device (const TdOpClass *cls, TdVar *const *in, int n_in)
 {

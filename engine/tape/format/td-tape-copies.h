@@ -10,7 +10,7 @@
  * and of a device, in the order in which the program issued them: those of to_device events,
  * arrays that the host fills, reads and writes of the program, batches, files.  `event` is the
  * event that was next, and with the reason OP the to_device event itself.  A batch that was
- * sent ahead is told of when it is asked for; one that never was has the flag UNUSED.  What was
+ * sent ahead is here when it is asked for; one that never was has the flag UNUSED.  What was
  * copied while no iteration was recorded belongs to the one that follows, and has the flag
  * BEFORE.
  *

@@ -23,7 +23,7 @@
 /** Flags of a group. */
 enum
 {
-  TD_TAPE_HELD_OTHERS = 1 << 0,  /* all groups that are not told one by one */
+  TD_TAPE_HELD_OTHERS = 1 << 0,  /* all groups that are not listed one by one */
   TD_TAPE_HELD_IN_GRAPH = 1 << 1 /* kept by the graph behind the handle, not by itself */
 };
 

@@ -14,7 +14,7 @@
  * iteration; handles that keep none of all that are left out.  Something is freed when nothing
  * refers to it any more, and a handle that is a root only when its holder gives it up: so what
  * a handle alone keeps, what several keep together, and the way of references from one to the
- * other can all be told from here.
+ * other can all be seen from here.
  *
  * The references of object i are references[objects[i].first_reference] and on, up to those of
  * the next object (the last: up to the end); each is the index of an object.  Roots come
@@ -38,9 +38,10 @@ typedef enum
 /** Flags of an object. */
 enum
 {
-  TD_TAPE_OBJECT_ROOT = 1 << 0,     /* of a handle: held by the program, a link, a scope ... */
-  TD_TAPE_OBJECT_CUT = 1 << 1,      /* it refers to more than what is told */
-  TD_TAPE_OBJECT_ELSEWHERE = 1 << 2 /* of an array: something that is not told has it as well */
+  TD_TAPE_OBJECT_ROOT = 1 << 0, /* of a handle: held by the program, a link, a scope ... */
+  TD_TAPE_OBJECT_CUT = 1 << 1,  /* it refers to more than what is listed */
+  TD_TAPE_OBJECT_ELSEWHERE
+  = 1 << 2 /* of an array: something that is not listed has it as well */
 };
 
 /** OBJECTS: one object. */

@@ -30,7 +30,7 @@ typedef struct
 {
   uint32_t holder_index; /* of the OOM's */
   uint8_t kind, holder;  /* TdTapeOomLinkKind, TdTapeHolder */
-  uint16_t left_out;     /* links before this one that are not told; 65535: and more */
+  uint16_t left_out;     /* links before this one that are left out; 65535: and more */
   uint32_t name, op;     /* strings */
   uint32_t site, path;   /* a handle: where it is held, else made */
 } TdTapeOomLink;

@@ -58,7 +58,7 @@ typedef struct
   uint32_t n_memory;                /* records of the iteration's memory before that */
   uint32_t device, device_name;     /* its number; string */
   uint32_t op, site, path;          /* string, site, path */
-  uint32_t n_groups;                /* of arrays, also those that are not told */
+  uint32_t n_groups;                /* of arrays, also those that are not listed */
   uint32_t n_holders, first_holder; /* filled by readers */
   uint8_t phase, dtype, ndim, flags;
   uint32_t reserved;

@@ -28,7 +28,7 @@ typedef enum
   TD_TAPE_POOL_STATIC,    /* planned blocks of static schedules */
   TD_TAPE_POOL_GRAPH,     /* what captured CUDA graphs refer to */
   TD_TAPE_POOL_CAPTURE,   /* recording itself */
-  TD_TAPE_POOL_UPLOAD,    /* what copies from the host fill aside from what is computed */
+  TD_TAPE_POOL_UPLOAD,    /* what copies from the host fill while others compute */
   TD_TAPE_POOL_PINNED,    /* of the host, for devices */
   TD_TAPE_POOL_PRIVATE,   /* of a snapshot: pools that a program or its CUDA graphs have for
                              themselves */

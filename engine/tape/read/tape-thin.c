@@ -142,7 +142,7 @@ td_tape_reader_look_up (TdTapeReader *r, uint64_t number, TdTapeSummary *row)
   else
     found = look_into_file (r, number, row);
   if (found
-      && td__tape_next_fault (r, number, 0) < r->faults.n) /* told of after it was written */
+      && td__tape_next_fault (r, number, 0) < r->faults.n) /* found after it was written */
     row->flags |= TD_TAPE_ITERATION_ERROR;
   return found;
 }

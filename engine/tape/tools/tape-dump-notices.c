@@ -55,7 +55,7 @@ td__tape_dump_notices (Dump *d)
 {
   const uint32_t n = td_tape_reader_n_notices (d->r);
 
-  if (n > 0) /* without memory for it they are told twice */
+  if (n > 0) /* without memory for it they are printed twice */
     d->notices = malloc (n * sizeof *d->notices);
   for (uint32_t i = 0; i < n; i++)
     {

@@ -8,10 +8,10 @@
 
 enum
 {
-  N_REMEDIES = 3 /* that are told */
+  N_REMEDIES = 3 /* that are printed */
 };
 
-/* Bytes by their names, in the order in which they are told; around them what is told. */
+/* Bytes by their names, in the order in which they are printed; around them their text. */
 typedef struct
 {
   const char *key, *before, *after;

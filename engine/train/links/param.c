@@ -117,7 +117,7 @@ td__param_leaf (TdParam *param, const TdShape *shape)
   return v != NULL ? td__var_ref (v, TD_HOLD_ENGINE) : NULL;
 }
 
-/* Make v the parameter's array, which nobody is told of yet. */
+/* Make v the parameter's array, which no observer knows yet. */
 static void
 become (TdParam *param, TdVar *v)
 {

@@ -22,7 +22,7 @@ typedef struct TdOptClass
   const char *states[TD_OPT_MAX_STATES]; /**< names in files */
   double first;                          /**< what states[0] starts with; the others with 0 */
   int (*n_states) (const TdUpdate *u);   /**< NULL: all that have a name */
-  /** What the update of step t (1, 2 ...) is told; initial_lr is that of the constructor. */
+  /** Set what the update of step t (1, 2 ...) uses; initial_lr is that of the constructor. */
   void (*prepare) (TdUpdate *u, int64_t t, double initial_lr);
   const char *lr_alias; /**< Chainer's name of lr, or NULL */
   bool uses_eps;
@@ -197,7 +197,7 @@ void td__opt_next_scale (TdOpt *opt, bool safe);
 void td__opt_overflowed (TdOpt *opt, TdOptSlot *slot);
 
 /* scaling-async.c */
-/** Let the device decide from here on, where it can and nobody wants to be told at once; else
+/** Let the device decide from here on, where it can and nobody must know at once; else
  * the host.  True: the device. */
 bool td__opt_async_begin (TdOpt *opt, const TdSite *site);
 void td__opt_async_end (TdOpt *opt);
@@ -218,7 +218,7 @@ td__opt_decided (const TdOpt *opt)
 {
   return opt->async != NULL ? td__opt_numbers (opt)->buffer->data : NULL;
 }
-/** Be told of decisions; wait till no more than `keep` are not known. *Sync* for keep 0. */
+/** Take what was decided; wait till at most `keep` decisions are missing.  *Sync*: keep 0. */
 void td__opt_settle (const TdOpt *opt, int keep);
 
 /** in[0] = in[1], converted. */
