@@ -30,7 +30,7 @@ typedef struct
   uint32_t *readers;  /* by value: index + 1 of the newest read since the last write */
   Edge *reads;        /* to: the step; next */
   uint32_t n_reads, reads_capacity;
-  uint32_t *gives; /* by external: index + 1 of the last step that used its gradient */
+  uint32_t *propagates; /* by external: index + 1 of the last step that used its gradient */
   uint32_t seen, marks;
   bool cycle; /* two steps that are to be merged depend on each other */
 } Order;
@@ -119,7 +119,7 @@ relate (Order *o, uint32_t i)
   if (step->kind == TD_STEP_EFFECT || step->kind == TD_STEP_HOST_READ)
     chain (o, &o->seen, i);
   if (step->external != TD_ABSENT && step->kind != TD_STEP_GROUP)
-    chain (o, &o->gives[step->external], i);
+    chain (o, &o->propagates[step->external], i);
   for (uint32_t k = 0; k < step->n_in; k++)
     touches (o, reads, s->nodes[td__step_in (s, step, k)].value, i);
   for (uint32_t k = 0; k < step->n_in; k++)
@@ -178,7 +178,7 @@ td__order_steps (const TdPlan *p, uint32_t list, const uint32_t *joined, const b
   o.n_before = td__plan_zeroed (steps->n, sizeof *o.n_before);
   o.writer = td__plan_zeroed (p->s->n_values, sizeof *o.writer);
   o.readers = td__plan_zeroed (p->s->n_values, sizeof *o.readers);
-  o.gives = td__plan_zeroed (p->s->n_externals, sizeof *o.gives);
+  o.propagates = td__plan_zeroed (p->s->n_externals, sizeof *o.propagates);
   for (uint32_t i = 0; i < steps->n; i++)
     if (!dead[i])
       relate (&o, i);
@@ -205,6 +205,6 @@ td__order_steps (const TdPlan *p, uint32_t list, const uint32_t *joined, const b
   free (o.n_before);
   free (o.writer);
   free (o.readers);
-  free (o.gives);
+  free (o.propagates);
   return n == n_wanted && !o.cycle ? n : TD_ABSENT;
 }

@@ -60,7 +60,7 @@ leader_of (const TdStaticsFunction *c, guint step)
 
   if (t->fate != TD_TAPE_FATE_RUNS)
     return -1;
-  if (t->kind == TD_TAPE_STEP_GIVE || t->kind == TD_TAPE_STEP_HOST_READ)
+  if (t->kind == TD_TAPE_STEP_PROPAGATE || t->kind == TD_TAPE_STEP_HOST_READ)
     return maker_of (c, step);
   if (t->kind != TD_TAPE_STEP_OP && t->kind != TD_TAPE_STEP_GROUP)
     return -1;

@@ -96,7 +96,7 @@ add_head (Picture *p)
 gboolean
 td_statics_row_is_listed (const TdStaticsRow *r)
 {
-  return r->tape->kind <= TD_TAPE_STEP_HOST_READ || r->tape->kind >= TD_TAPE_STEP_GIVE;
+  return r->tape->kind <= TD_TAPE_STEP_HOST_READ || r->tape->kind >= TD_TAPE_STEP_PROPAGATE;
 }
 
 static gboolean

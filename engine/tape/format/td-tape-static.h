@@ -168,7 +168,7 @@ typedef enum
   TD_TAPE_STEP_LINK_LEAVE,
   TD_TAPE_STEP_SCOPE_OPEN,
   TD_TAPE_STEP_SCOPE_CLOSE,
-  TD_TAPE_STEP_GIVE, /* hands a gradient to what lies outside */
+  TD_TAPE_STEP_PROPAGATE, /* hands a gradient to what lies outside */
   TD_TAPE_STEP_GROUP,
   TD_TAPE_N_STEP_KINDS
 } TdTapeStepKind;
