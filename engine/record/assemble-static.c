@@ -1,5 +1,5 @@
 /* Static functions out of the ring: schedules put together and numbered as the tape numbers,
- * what happened, and where functions stand. SPDX-License-Identifier: MIT */
+ * what happened, and where each function stands. SPDX-License-Identifier: MIT */
 #include "assembler-private.h"
 
 #include <stdio.h>

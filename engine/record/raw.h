@@ -369,8 +369,8 @@ typedef struct
   TdTapeStaticEvent event;
 } TdRawStaticEvent;
 
-/** STATIC: a function as it is, when its state changed and just before ITERATION_END: the last
- * of an iteration counts. */
+/** STATIC: a static function as it is, when its state changed and just before ITERATION_END:
+ * the last of an iteration counts. */
 typedef struct
 {
   TdRawHead head;

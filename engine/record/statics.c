@@ -1,5 +1,5 @@
 /* Static functions on their way into the ring: schedules in parts, events, and once an
- * iteration where every function stands.
+ * iteration where each of them stands.
  *
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"

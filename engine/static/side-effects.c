@@ -1,5 +1,5 @@
-/* What the code of a function does besides operations, as a verified call shows it: bytes on
- * the standard output, and bytes set in memory that the program registered.
+/* What the code of a static function does besides operations, as a verified call shows it:
+ * bytes on the standard output, and bytes set in memory that the program registered.
  *
  * SPDX-License-Identifier: MIT */
 #include "notify.h"

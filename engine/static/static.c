@@ -634,7 +634,7 @@ td_static_watch_at (TdStatic *s, const char *name, const void *memory, size_t by
 
   if (s == NULL || memory == NULL || bytes == 0)
     {
-      td__fail (TD_ERR_ARG, "td_static_watch", site, "a function and memory expected");
+      td__fail (TD_ERR_ARG, "td_static_watch", site, "a static function and memory expected");
       return;
     }
   s->watches = td__xrealloc (s->watches, (s->n_watches + 1) * sizeof *s->watches);

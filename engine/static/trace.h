@@ -1,4 +1,4 @@
-/* Tracing: the function's code runs as it always does, and a schedule of it is written beside.
+/* Tracing: a static function's code runs as it always does, and its schedule is written.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

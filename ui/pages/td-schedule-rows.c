@@ -156,7 +156,7 @@ describe_buffer (TdScheduleData *data, guint i)
                           td_format_bytes (bytes, bar->bytes), bar->from, bar->to);
 }
 
-/* ---- functions that could be static ---- */
+/* ---- what could be static ---- */
 
 static guint
 count_advice (TdScheduleData *data)

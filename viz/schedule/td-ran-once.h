@@ -32,9 +32,9 @@ typedef struct
 TdRanOnce *td_ran_once_new (TdTapeReader *reader, const TdTapeSchedule *schedule);
 /** The same for one function of one text. Owner: the caller. */
 TdRanOnce *td_ran_once_new_text (const char *file, const char *text, const char *function);
-/** Take what verified calls of a function were seen to do, up to an iteration: writes to the
- * standard output prove calls that print, changed memory that the program registered (also the
- * function's own, "self") proves writes to it. */
+/** Take what verified calls of a static function were seen to do, up to an iteration: writes to
+ * the standard output prove calls that print, changed memory that the program registered (also
+ * the function's own, "self") proves writes to it. */
 void td_ran_once_prove (TdRanOnce *found, TdTapeReader *reader, guint function,
                         gint64 iteration);
 void td_ran_once_free (TdRanOnce *found);

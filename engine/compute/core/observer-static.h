@@ -28,7 +28,7 @@ typedef enum
   TD_N_STATIC_EVENTS
 } TdStaticEventKind;
 
-/** What a function does at the moment. */
+/** What a static function does at the moment. */
 typedef enum
 {
   TD_FUNCTION_OFF,
@@ -50,7 +50,7 @@ typedef struct TdStaticEvent
   const TdSite *site, *other_site;
 } TdStaticEvent;
 
-/** What a call of a function does, with the numbers of the tape (TdTapeRunKind). */
+/** What a call of a static function does, with the numbers of the tape (TdTapeRunKind). */
 typedef enum
 {
   TD_RUN_CODE,
@@ -67,7 +67,7 @@ typedef enum
   TD_RUN_DISCARDED /**< what the last one of that kind made was thrown away */
 } TdStaticRunMoment;
 
-/** One list of a function begins or ends; between both, events are its. */
+/** One list of a static function begins or ends; between both, events are its. */
 typedef struct TdStaticRun
 {
   uint8_t moment, kind;

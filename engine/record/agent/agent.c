@@ -159,7 +159,7 @@ command_level (TdAgent *a, const char *tag, const char *text)
   return STAY;
 }
 
-/* It holds from the next call of a function on: the one that runs is let be. */
+/* It holds from the next call of a static function on: a call that runs is not changed. */
 static Outcome
 command_static (TdAgent *a, const char *tag, const char *text)
 {

@@ -182,7 +182,7 @@ td_static_save_at (TdStatic *function, const char *path, const TdSite *site)
   if (entry == NULL || ending == NULL)
     return td__fail (entry == NULL ? TD_ERR_STATE : TD_ERR_ARG, "td_static_save", site,
                      entry == NULL
-                         ? "a function that was called, and so has a schedule, expected"
+                         ? "a static function that was called, and so has a schedule, expected"
                          : "a name that ends in .dot, .onnx, .npz or .c expected");
   if (strcmp (ending, ".npz") == 0)
     return save_npz (entry->schedule, path, site);
