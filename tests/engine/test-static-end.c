@@ -238,13 +238,13 @@ typedef struct
   bool nan; /* some of x are */
   enum
   {
-    STACK,     /* relu after relu, with all that windows can be */
-    RESIDUAL,  /* what goes round a block is added before relu, from either side */
-    SUM_ASIDE, /* the sum is read by something else too */
-    SUM_ROW,   /* what is added is repeated */
-    DOUBLED,   /* it is the convolution itself */
-    VIEWED,    /* relu sees it in another shape */
-    TURNED     /* transposed convolutions */
+    STACK,      /* relu after relu, with all that windows can be */
+    RESIDUAL,   /* what goes round a block is added before relu, from either side */
+    SUM_SHARED, /* the sum is read by something else too */
+    SUM_ROW,    /* what is added is repeated */
+    DOUBLED,    /* it is the convolution itself */
+    VIEWED,     /* relu sees it in another shape */
+    TURNED      /* transposed convolutions */
   } net;
   int forward, backward; /* groups there should be */
   TdVar *x, *W[4], *b, *row;
@@ -301,7 +301,7 @@ convs_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
         {
           y = td_add (y, h);
           h = td_relu (y);
-          if (c->net == SUM_ASIDE)
+          if (c->net == SUM_SHARED)
             h = td_mul (h, td_tanh (y));
         }
       if (c->net == RESIDUAL)
@@ -361,7 +361,7 @@ train_both_ways (Convs c)
   /* Transposed convolutions are data gradients to a device. */
   assert_int_equal (found[0], c.net == TURNED && !grads ? 1 : c.forward);
   assert_int_equal (found[1], grads ? c.backward : 0);
-  assert_int_equal (largest, c.net == RESIDUAL || (c.net == SUM_ASIDE && grads) ? 3 : 2);
+  assert_int_equal (largest, c.net == RESIDUAL || (c.net == SUM_SHARED && grads) ? 3 : 2);
 }
 
 /* Backward: the data gradient goes into the gradient of the relu before, three times. */
@@ -381,7 +381,7 @@ end__what_goes_round_a_block_is_added_inside_its_convolution (void **state)
   (void)state;
   train_both_ways ((Convs){ .dtype = TD_F32, .net = RESIDUAL, .forward = 3, .backward = 2 });
   train_both_ways ((Convs){ .dtype = TD_F64, .net = RESIDUAL, .forward = 3, .backward = 2 });
-  train_both_ways ((Convs){ .dtype = TD_F32, .net = SUM_ASIDE, .forward = 1, .backward = 1 });
+  train_both_ways ((Convs){ .dtype = TD_F32, .net = SUM_SHARED, .forward = 1, .backward = 1 });
   train_both_ways ((Convs){ .dtype = TD_F32, .net = SUM_ROW, .forward = 1, .backward = 1 });
   train_both_ways ((Convs){ .dtype = TD_F32, .net = DOUBLED, .forward = 1, .backward = 1 });
 }

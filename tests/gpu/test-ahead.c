@@ -18,7 +18,7 @@ static const FakeCudaControl *driver;
 enum
 {
   ROWS = 900,
-  WIDE = 1024, /* so that a batch is copied aside: at least a megabyte */
+  WIDE = 1024, /* so that a batch is copied on its own stream: at least a megabyte */
   NARROW = 8,
   BATCH = 256,
   CLASSES = 4

@@ -253,7 +253,7 @@ copies__have_the_device_s_times_in_iterations_that_are_timed (void **state)
   const char *path = start_with ("times.tdtape", "all");
   char error[256] = "", *file = strdup (td_test_tmp ("times.npy"));
   const TdTapeIteration *it;
-  int n_ops = 0, n_aside = 0;
+  int n_ops = 0, n_on_copies = 0;
   TdTapeReader *r;
 
   (void)state;
@@ -281,10 +281,10 @@ copies__have_the_device_s_times_in_iterations_that_are_timed (void **state)
       assert_int_equal (c->device_stream, c->way == TD_TAPE_COPY_TO_HOST);
       assert_in_range (c->device_duration_ns, 1000, 3000);
       assert_true (c->device_stream != 0 || c->device_start_ns + 1 >= c->start_ns);
-      n_aside += c->device_stream;
+      n_on_copies += c->device_stream;
     }
   assert_int_equal (n_ops, 1);
-  assert_int_equal (n_aside, 4);
+  assert_int_equal (n_on_copies, 4);
   td_tape_iteration_free (it);
   td_tape_reader_free (r);
   free (file);

@@ -16,7 +16,7 @@
 
 enum
 {
-  LARGE = 1 << 18 /* elements: as many bytes as copies aside have at least */
+  LARGE = 1 << 18 /* elements: as many bytes as copies on their own stream have at least */
 };
 static float numbers[2 * LARGE];
 

@@ -249,16 +249,16 @@ td_layout_walk (const TdLayout *self, gint node, gint dx, gint dy)
     }
   if (found >= 0)
     return found;
-  /* within 45 degrees ahead; detours aside cost twice */
+  /* within 45 degrees ahead; detours to the side cost twice */
   for (guint i = 0; i < self->view->n_nodes; i++)
     {
       double ox = self->nodes[i].x + self->nodes[i].width / 2 - x;
       double oy = self->nodes[i].y + self->nodes[i].height / 2 - y;
-      double ahead = dx ? ox * dx : oy * dy, aside = fabs (dx ? oy : ox);
+      double ahead = dx ? ox * dx : oy * dy, sideways = fabs (dx ? oy : ox);
 
-      if ((gint)i == node || ahead <= 0 || aside > ahead || ahead + 2 * aside >= best)
+      if ((gint)i == node || ahead <= 0 || sideways > ahead || ahead + 2 * sideways >= best)
         continue;
-      best = ahead + 2 * aside;
+      best = ahead + 2 * sideways;
       found = (gint)i;
     }
   return found;

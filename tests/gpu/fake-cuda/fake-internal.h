@@ -104,8 +104,9 @@ void fake_command_use (FakeCommand *command, CUdeviceptr address, size_t bytes, 
 CUresult fake_enqueue (CUstream stream, FakeCommand *command);
 /** What was noted since the last launch becomes the command's. */
 void fake_command_take_uses (FakeCommand *command);
-/** Keep the uses that were noted for another launch than the next; and take them back. */
-void fake_uses_aside (bool aside);
+/** Save the uses that were noted for another launch than the next; and restore them. */
+void fake_uses_save (void);
+void fake_uses_restore (void);
 void fake_note_use (CUstream stream, CUdeviceptr address, size_t bytes, bool writes);
 /** Whether work that waits uses these bytes. */
 bool fake_is_in_use (CUdeviceptr address, size_t bytes);

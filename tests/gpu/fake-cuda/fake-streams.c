@@ -38,8 +38,8 @@ static struct
   Clock host;
   Access accesses[MAX_ACCESSES];
   int n_accesses, forget_at;
-  FakeUse uses[MAX_USES], aside[MAX_USES];
-  int n_uses, n_aside;
+  FakeUse uses[MAX_USES], saved[MAX_USES];
+  int n_uses, n_saved;
   struct FakeEvent *events[MAX_EVENTS];
   uint32_t dice;
   bool draining;
@@ -103,14 +103,18 @@ fake_note_use (CUstream stream, CUdeviceptr address, size_t bytes, bool writes)
 }
 
 void
-fake_uses_aside (bool aside)
+fake_uses_save (void)
 {
-  if (aside)
-    memcpy (now.aside, now.uses, (size_t)now.n_uses * sizeof *now.uses);
-  else
-    memcpy (now.uses, now.aside, (size_t)now.n_aside * sizeof *now.uses);
-  now.n_aside = aside ? now.n_uses : now.n_aside;
-  now.n_uses = aside ? 0 : now.n_aside;
+  memcpy (now.saved, now.uses, (size_t)now.n_uses * sizeof *now.uses);
+  now.n_saved = now.n_uses;
+  now.n_uses = 0;
+}
+
+void
+fake_uses_restore (void)
+{
+  memcpy (now.uses, now.saved, (size_t)now.n_saved * sizeof *now.uses);
+  now.n_uses = now.n_saved;
 }
 
 void

@@ -107,10 +107,10 @@ WRAP (TdStatus, td_cuda_stats, TdCudaLauncher *l, const TdCudaStatsOf *of, int n
 
   if (!c->in_own_room)
     return __real_td_cuda_stats (l, of, n);
-  fake_uses_aside (true);
+  fake_uses_save ();
   note_stats (c, of, n);
   status = __real_td_cuda_stats (l, of, n);
-  fake_uses_aside (false);
+  fake_uses_restore ();
   return status;
 }
 
