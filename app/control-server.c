@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: MIT */
 #include "control-server.h"
 
-#include "json.h"
+#include "json-line.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -24,6 +24,7 @@ enum
   MAX_CLIENTS = 16,
   MAX_WAITING = 64,
   LINE_BYTES = 4096,
+  MAX_TEXT = 1100, /* of a text in an answer, escaped */
   BUSY_MS = 200,
   STANDING_MS = 5000
 };
@@ -183,16 +184,35 @@ td_control_now (const TdControlRun *run, char *op, size_t op_size, char *where,
     }
 }
 
+/* A text as long as a line has room for, besides the others. */
+static void
+put_text (TdJsonWriter *json, const char *key, const char *text)
+{
+  td__json_key (json, key);
+  td__json_cut_string (json, text, MAX_TEXT);
+}
+
+static void
+answer_error (TdControlServer *s, int client, const char *error)
+{
+  TdJsonLine line;
+
+  send_line (s, client, td__json_line_error (&line, NULL, error), -1);
+}
+
 static void
 answer_busy (TdControlServer *s, int client)
 {
-  char op[128], where[512], quoted[600], json[1200];
+  char op[128], where[512], error[600];
+  TdJsonLine line;
+  TdJsonWriter *json = td__json_line_begin (&line, NULL);
 
   td_control_now (s->run, op, sizeof op, where, sizeof where);
-  td__json_quote (where, quoted, sizeof quoted);
-  snprintf (json, sizeof json, "{\"ok\":false,\"busy\":%s,\"error\":\"busy in %.500s\"}",
-            quoted, where);
-  send_line (s, client, json, -1);
+  snprintf (error, sizeof error, "busy in %.500s", where);
+  td__json_member_bool (json, "ok", false);
+  put_text (json, "busy", where);
+  put_text (json, "error", error);
+  send_line (s, client, td__json_line_end (&line), -1);
 }
 
 static const char *
@@ -206,43 +226,47 @@ state_name (const TdControlServer *s)
 static void
 answer_hello (TdControlServer *s, int client)
 {
-  char tape[1100], program[1100], json[LINE_BYTES];
+  TdJsonLine line;
+  TdJsonWriter *json = td__json_line_begin (&line, NULL);
 
-  td__json_quote (s->run->tape != NULL ? s->run->tape : "", tape, sizeof tape);
-  td__json_quote (s->run->program, program, sizeof program);
-  snprintf (
-      json, sizeof json,
-      "{\"ok\":true,\"version\":\"%s\",\"pid\":%d,\"tape\":%s,\"state\":\"%s\",\"program\":%s}",
-      TD_VERSION, s->run->model_pid, s->run->tape != NULL ? tape : "null", state_name (s),
-      program);
-  send_line (s, client, json, -1);
+  td__json_member_bool (json, "ok", true);
+  td__json_member_string (json, "version", TD_VERSION);
+  td__json_member_int (json, "pid", s->run->model_pid);
+  put_text (json, "tape", s->run->tape);
+  td__json_member_string (json, "state", state_name (s));
+  put_text (json, "program", s->run->program);
+  send_line (s, client, td__json_line_end (&line), -1);
 }
 
 static void
 answer_status (TdControlServer *s, int client)
 {
   const TdRingShared *shared = s->run->ring->shared;
-  char op[128], where[512], quoted_op[200], quoted[600], json[LINE_BYTES];
+  const TdTapeWriter *writer = s->run->writer;
+  char op[128], where[512];
+  TdJsonLine line;
+  TdJsonWriter *json = td__json_line_begin (&line, NULL);
 
   td_control_now (s->run, op, sizeof op, where, sizeof where);
-  td__json_quote (op, quoted_op, sizeof quoted_op);
-  td__json_quote (where, quoted, sizeof quoted);
-  snprintf (json, sizeof json,
-            "{\"ok\":true,\"state\":\"%s\",\"iteration\":%" PRIu64 ",\"event\":%" PRIu64
-            ",\"op\":%s,\"where\":%s,\"stalls\":%" PRIu64 ",\"stalled_ns\":%" PRIu64
-            ",\"lost\":%s,\"tape_bytes\":%" PRIu64 "}",
-            state_name (s), shared->now.iteration, shared->now.event, quoted_op, quoted,
-            (uint64_t)atomic_load (&shared->n_stalls),
-            (uint64_t)atomic_load (&shared->stalled_ns),
-            atomic_load (&shared->gave_up) ? "true" : "false",
-            s->run->writer != NULL ? td_tape_writer_bytes (s->run->writer) : 0);
-  send_line (s, client, json, -1);
+  td__json_member_bool (json, "ok", true);
+  td__json_member_string (json, "state", state_name (s));
+  td__json_member_uint (json, "iteration", shared->now.iteration);
+  td__json_member_uint (json, "event", shared->now.event);
+  put_text (json, "op", op);
+  put_text (json, "where", where);
+  td__json_member_uint (json, "stalls", atomic_load (&shared->n_stalls));
+  td__json_member_uint (json, "stalled_ns", atomic_load (&shared->stalled_ns));
+  td__json_member_bool (json, "lost", atomic_load (&shared->gave_up) != 0);
+  td__json_member_uint (json, "tape_bytes", writer != NULL ? td_tape_writer_bytes (writer) : 0);
+  send_line (s, client, td__json_line_end (&line), -1);
 }
 
 static void
 answer_stop (TdControlServer *s, int client)
 {
-  send_line (s, client, "{\"ok\":true}", -1);
+  TdJsonLine line;
+
+  send_line (s, client, td__json_line_ok (&line, NULL), -1);
   s->run->stop (s->run->user);
 }
 
@@ -286,10 +310,8 @@ forward_to_model (TdControlServer *s, int client, const char *line)
     w++;
   if (s->run->model_fd < 0 || w == MAX_WAITING)
     {
-      send_line (s, client,
-                 s->run->model_fd < 0 ? "{\"ok\":false,\"error\":\"the program has ended\"}"
-                                      : "{\"ok\":false,\"error\":\"too many commands wait\"}",
-                 -1);
+      answer_error (s, client,
+                    s->run->model_fd < 0 ? "the program has ended" : "too many commands wait");
       return;
     }
   if (++s->next_tag == 0)
@@ -345,7 +367,7 @@ take_lines (TdControlServer *s, int i)
     }
   if (c->fd >= 0 && c->n_waiting == 0 && c->used == sizeof c->line - 1)
     {
-      send_line (s, i, "{\"ok\":false,\"error\":\"the line is too long\"}", -1);
+      answer_error (s, i, "the line is too long");
       drop_client (s, i);
     }
 }
@@ -367,6 +389,16 @@ read_client (TdControlServer *s, int i)
   take_lines (s, i);
 }
 
+const char *
+td_control_notice (TdJsonLine *line, const char *text)
+{
+  TdJsonWriter *json = td__json_line_begin (line, NULL);
+
+  td__json_member_string (json, "event", "notice");
+  put_text (json, "text", text);
+  return td__json_line_end (line);
+}
+
 /* Is client `a` to go rather than `b`?  One that has never said a line, or but half of one,
  * before one that has; then the one that has been silent longest. */
 static bool
@@ -379,6 +411,7 @@ goes_before (const Client *a, const Client *b)
 static int
 find_place (TdControlServer *s)
 {
+  TdJsonLine line;
   int place = 0;
 
   for (int i = 0; i < MAX_CLIENTS; i++)
@@ -386,7 +419,7 @@ find_place (TdControlServer *s)
       return i;
     else if (goes_before (&s->clients[i], &s->clients[place]))
       place = i;
-  send_line (s, place, "{\"event\":\"notice\",\"text\":\"too many clients\"}", -1);
+  send_line (s, place, td_control_notice (&line, "too many clients"), -1);
   if (s->clients[place].fd >= 0)
     drop_client (s, place);
   return place;

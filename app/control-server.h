@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "json-line.h"
 #include "record/agent/agent.h"
 #include "record/assembler.h"
 
@@ -42,6 +43,8 @@ int td_control_server_poll_fds (TdControlServer *s, struct pollfd *fds);
 int td_control_server_serve (TdControlServer *s, const struct pollfd *fds, int n);
 /** Send an event line to every client. */
 void td_control_server_notify (TdControlServer *s, const char *json);
+/** Write an event line that says something; returned is the line. */
+const char *td_control_notice (TdJsonLine *line, const char *text);
 /** Say what the operation is that runs, or ran last: "mlp.c:12". */
 void td_control_now (const TdControlRun *run, char *op, size_t op_size, char *where,
                      size_t where_size);

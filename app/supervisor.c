@@ -8,7 +8,6 @@
 
 #include "command.h"
 #include "control-server.h"
-#include "json.h"
 #include "json-read.h"
 #include "paths.h"
 #include "recording.h"
@@ -252,16 +251,14 @@ static size_t
 drain (Supervisor *s)
 {
   const size_t n = td_recording_drain (&s->recording);
-  char quoted[600], json[800];
+  TdJsonLine line;
 
   if (s->recording.wrong[0] == '\0' || s->said_wrong)
     return n;
   s->said_wrong = true;
   fprintf (stderr, "tapedeck: %s: %s; the program runs on unrecorded\n", s->options->tape,
            s->recording.wrong);
-  td__json_quote (s->recording.wrong, quoted, sizeof quoted);
-  snprintf (json, sizeof json, "{\"event\":\"notice\",\"text\":%s}", quoted);
-  td_control_server_notify (s->server, json);
+  td_control_server_notify (s->server, td_control_notice (&line, s->recording.wrong));
   return n;
 }
 
@@ -319,15 +316,18 @@ loop (Supervisor *s)
 static void
 report_end (Supervisor *s)
 {
-  char json[160], op[128], where[512];
+  char op[128], where[512];
+  TdJsonLine line;
+  TdJsonWriter *json = td__json_line_begin (&line, NULL);
   int sig = WIFSIGNALED (s->status) ? WTERMSIG (s->status) : 0;
 
   while (drain (s) > 0)
     ;
   td_recording_end (&s->recording, s->status, s->killed_by_us);
-  snprintf (json, sizeof json, "{\"event\":\"exited\",\"status\":%d,\"signal\":%d}",
-            WIFEXITED (s->status) ? WEXITSTATUS (s->status) : -1, sig);
-  td_control_server_notify (s->server, json);
+  td__json_member_string (json, "event", "exited");
+  td__json_member_int (json, "status", WIFEXITED (s->status) ? WEXITSTATUS (s->status) : -1);
+  td__json_member_int (json, "signal", sig);
+  td_control_server_notify (s->server, td__json_line_end (&line));
   if (sig != 0 && !s->killed_by_us)
     {
       td_control_now (&s->run, op, sizeof op, where, sizeof where);

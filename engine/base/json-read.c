@@ -4,6 +4,7 @@
 
 #include "utf8.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,13 @@ void
 td__json_read (TdJsonReader *r, const char *text, size_t n)
 {
   *r = (TdJsonReader){ .at = text, .end = text + n };
+}
+
+void
+td__json_read_python (TdJsonReader *r, const char *text, size_t n)
+{
+  td__json_read (r, text, n);
+  r->takes_python = true;
 }
 
 static void
@@ -249,6 +257,31 @@ td__json_whole (const TdJsonReader *r, uint64_t *value)
   return true;
 }
 
+/* strtod wants the point of the user's language. */
+bool
+td__json_number (const TdJsonReader *r, double *value)
+{
+  char text[512], half[16];
+  const char *point = half + 1; /* 0.5 */
+  size_t n = 0, n_point;
+
+  if (r->token != TD_JSON_NUMBER || r->n > 500)
+    return false;
+  snprintf (half, sizeof half, "%.1f", 0.5);
+  n_point = strlen (point) - 1;
+  for (size_t i = 0; i < r->n; i++)
+    if (r->text[i] != '.')
+      text[n++] = r->text[i];
+    else
+      {
+        memcpy (text + n, point, n_point);
+        n += n_point;
+      }
+  text[n] = '\0';
+  *value = strtod (text, NULL);
+  return true;
+}
+
 /* ---- the grammar ---- */
 
 static TdJsonToken
@@ -312,6 +345,27 @@ take_word (TdJsonReader *r)
   return wrong (r);
 }
 
+/* What is no number in JSON, and one in Python. */
+static bool
+take_python (TdJsonReader *r)
+{
+  static const char *const words[] = { "NaN", "Infinity", "-Infinity" };
+
+  for (unsigned i = 0; r->takes_python && i < sizeof words / sizeof *words; i++)
+    {
+      const size_t n = strlen (words[i]);
+
+      if ((size_t)(r->end - r->at) >= n && memcmp (r->at, words[i], n) == 0)
+        {
+          r->text = r->at;
+          r->n = n;
+          r->at += n;
+          return true;
+        }
+    }
+  return false;
+}
+
 static TdJsonToken
 take_value (TdJsonReader *r)
 {
@@ -325,6 +379,8 @@ take_value (TdJsonReader *r)
     return open_one (r, TD_JSON_ARRAY);
   if (*r->at == '"')
     return take_text (r) ? (r->token = TD_JSON_STRING) : wrong (r);
+  if (take_python (r))
+    return r->token = TD_JSON_NUMBER;
   if (*r->at == '-' || (*r->at >= '0' && *r->at <= '9'))
     return take_number (r) ? (r->token = TD_JSON_NUMBER) : wrong (r);
   return take_word (r);

@@ -38,10 +38,14 @@ typedef struct
   uint64_t is_array;  /* one bit per depth */
   bool has_item;      /* the innermost object or array */
   bool is_key_before; /* a value has to come */
+  bool takes_python;
 } TdJsonReader;
 
 /** Begin to read `n` bytes.  *Owner*: the text is the caller's and has to stay. */
 void td__json_read (TdJsonReader *r, const char *text, size_t n);
+
+/** The same of what Python's json writes, for which NaN, Infinity and -Infinity are numbers. */
+void td__json_read_python (TdJsonReader *r, const char *text, size_t n);
 
 /** The next token: commas and colons are no tokens, they have to be right.  Nesting beyond
  * TD_JSON_MAX_DEPTH, texts that are no UTF-8 and the character 0 are wrong. */
@@ -62,6 +66,10 @@ char *td__json_text_dup (const TdJsonReader *r);
 
 /** The last number when it is whole, not below 0 and fits.  *Errors*: false. */
 bool td__json_whole (const TdJsonReader *r, uint64_t *value);
+
+/** The last number, rounded.  *Errors*: false, when the last token is none, or one of more than
+ * 500 characters. */
+bool td__json_number (const TdJsonReader *r, double *value);
 
 /** Copy the text of one member of an object.  *Errors*: false and "", when `json` is no object,
  * or has no such member that is a text. */

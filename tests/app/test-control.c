@@ -2,6 +2,7 @@
  * leaves.  The lines are those of engine/record/agent/PROTOCOL.md.
  *
  * SPDX-License-Identifier: MIT */
+#include "json-read.h"
 #include "td-test.h"
 
 #include <poll.h>
@@ -106,6 +107,12 @@ setup_fused (void **state)
 {
   return setup_model (state, "tests/app/model-fused",
                       (const char *[3]){ "20000", "200", "1000" });
+}
+
+static int
+setup_quoted (void **state)
+{
+  return setup_model (state, "tests/app/model-quoted", (const char *[3]){ NULL });
 }
 
 static int
@@ -495,6 +502,30 @@ clients__that_say_nothing_lock_nobody_out (void **state)
   close (other.fd);
 }
 
+/* A file may be called anything, and the line is still JSON. */
+static void
+busy__names_the_line_that_runs (void **state)
+{
+  static const char place[] = "a \"b\\c\".c:12";
+  struct timespec pause = { 0, 5000000 };
+  char text[100];
+
+  (void)state;
+  for (int i = 0; i < PATIENCE_MS / 5; i++)
+    {
+      assert_true (td__json_member (ask (&session, "status"), "where", text, sizeof text));
+      if (strcmp (text, place) == 0)
+        break;
+      nanosleep (&pause, NULL);
+    }
+  assert_string_equal (text, place);
+  ask (&session, "breaks");
+  assert_true (td__json_member (session.line, "busy", text, sizeof text));
+  assert_string_equal (text, place);
+  assert_true (td__json_member (session.line, "error", text, sizeof text));
+  assert_string_equal (text, "busy in a \"b\\c\".c:12");
+}
+
 int
 main (void)
 {
@@ -513,6 +544,7 @@ main (void)
     row (nonsense__is_answered_and_survived),
     row (answers__come_in_the_order_of_the_commands),
     row (clients__that_say_nothing_lock_nobody_out),
+    cmocka_unit_test_setup_teardown (busy__names_the_line_that_runs, setup_quoted, teardown),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

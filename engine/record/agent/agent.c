@@ -8,7 +8,7 @@
 #include "compute/core/async-index.h"
 #include "../recorder.h"
 #include "../stats.h"
-#include "json.h"
+#include "json-line.h"
 #include "read.h"
 
 #include <errno.h>
@@ -22,7 +22,12 @@
 
 enum
 {
-  MESSAGE_MAX = 4096
+  MESSAGE_MAX = 4096,
+  /* of texts in messages, escaped: all that is told of a stop fits a line */
+  MAX_BREAK = 600,
+  MAX_REASON = 1100,
+  MAX_WHERE = 500,
+  MAX_OP = 200
 };
 
 static void
@@ -33,22 +38,31 @@ send_text (TdAgent *a, const char *text)
 
 /* "#TAG {...}": an answer to the command that came with that tag. */
 static void
-answer (TdAgent *a, const char *tag, const char *json)
+answer_ok (TdAgent *a, const char *tag)
 {
-  char text[MESSAGE_MAX];
+  TdJsonLine line;
 
-  snprintf (text, sizeof text, "%.20s %.4000s", tag, json);
-  send_text (a, text);
+  send_text (a, td__json_line_ok (&line, tag));
+}
+
+/* The same with a number. */
+static void
+answer_number (TdAgent *a, const char *tag, const char *key, int number)
+{
+  TdJsonLine line;
+  TdJsonWriter *json = td__json_line_begin (&line, tag);
+
+  td__json_member_bool (json, "ok", true);
+  td__json_member_int (json, key, number);
+  send_text (a, td__json_line_end (&line));
 }
 
 static void
 answer_error (TdAgent *a, const char *tag, const char *error)
 {
-  char quoted[1024], json[1100];
+  TdJsonLine line;
 
-  td__json_quote (error, quoted, sizeof quoted);
-  snprintf (json, sizeof json, "{\"ok\":false,\"error\":%s}", quoted);
-  answer (a, tag, json);
+  send_text (a, td__json_line_error (&line, tag, error));
 }
 
 static void
@@ -132,16 +146,13 @@ typedef enum
 static Outcome
 command_break (TdAgent *a, const char *tag, const char *text)
 {
-  char error[256], json[64];
+  char error[256];
   int id = add_break (a, text, 0, error, sizeof error);
 
   if (id < 0)
     answer_error (a, tag, error);
   else
-    {
-      snprintf (json, sizeof json, "{\"ok\":true,\"id\":%d}", id);
-      answer (a, tag, json);
-    }
+    answer_number (a, tag, "id", id);
   return STAY;
 }
 
@@ -152,7 +163,7 @@ command_level (TdAgent *a, const char *tag, const char *text)
     if (strcmp (text, td_tape_level_name (level)) == 0)
       {
         a->recorder->level = level;
-        answer (a, tag, "{\"ok\":true}");
+        answer_ok (a, tag);
         return STAY;
       }
   answer_error (a, tag, "level: graph, stats or values expected");
@@ -163,18 +174,13 @@ command_level (TdAgent *a, const char *tag, const char *text)
 static Outcome
 command_static (TdAgent *a, const char *tag, const char *text)
 {
-  char json[64];
-
   if (strcmp (text, "verify") == 0)
-    {
-      snprintf (json, sizeof json, "{\"ok\":true,\"chains\":%d}",
-                td__engine.statics != NULL ? td__engine.statics->verify_next () : 0);
-      answer (a, tag, json);
-    }
+    answer_number (a, tag, "chains",
+                   td__engine.statics != NULL ? td__engine.statics->verify_next () : 0);
   else if (strcmp (text, "off") == 0 || strcmp (text, "as-is") == 0)
     {
       td_config_set (use_static_graph, text[0] == 'a');
-      answer (a, tag, "{\"ok\":true}");
+      answer_ok (a, tag);
     }
   else
     answer_error (a, tag, "static: as-is, off or verify expected");
@@ -199,7 +205,7 @@ static Outcome
 command_unbreak (TdAgent *a, const char *tag, const char *text)
 {
   if (remove_break (a, (int)strtol (text, NULL, 10)))
-    answer (a, tag, "{\"ok\":true}");
+    answer_ok (a, tag);
   else
     answer_error (a, tag, "unbreak: no such breakpoint");
   return STAY;
@@ -208,18 +214,23 @@ command_unbreak (TdAgent *a, const char *tag, const char *text)
 static Outcome
 command_breaks (TdAgent *a, const char *tag, const char *text)
 {
-  char json[MESSAGE_MAX - 64] = "{\"ok\":true,\"breaks\":[", quoted[600];
-  size_t used = strlen (json);
+  TdJsonLine line;
+  TdJsonWriter *json = td__json_line_begin (&line, tag);
 
   (void)text;
-  for (int i = 0; i < a->n_breaks && used < sizeof json - 700; i++)
+  td__json_member_bool (json, "ok", true);
+  td__json_key (json, "breaks");
+  td__json_begin_array (json);
+  for (int i = 0; i < a->n_breaks && td__json_line_room (&line) > MAX_BREAK + 100; i++)
     {
-      td__json_quote (td__break_text (a->breaks[i]), quoted, sizeof quoted);
-      used += (size_t)snprintf (json + used, sizeof json - used, "%s{\"id\":%d,\"text\":%s}",
-                                i > 0 ? "," : "", td__break_id (a->breaks[i]), quoted);
+      td__json_begin_object (json);
+      td__json_member_int (json, "id", td__break_id (a->breaks[i]));
+      td__json_key (json, "text");
+      td__json_cut_string (json, td__break_text (a->breaks[i]), MAX_BREAK);
+      td__json_end_object (json);
     }
-  snprintf (json + used, sizeof json - used, "]}");
-  answer (a, tag, json);
+  td__json_end_array (json);
+  send_text (a, td__json_line_end (&line));
   return STAY;
 }
 
@@ -244,7 +255,7 @@ run_command (TdAgent *a, const char *tag, const char *text)
         a->step_iteration = td__engine.iteration;
         a->step_phase = td__engine.phase;
         look_again (a);
-        answer (a, tag, "{\"ok\":true}");
+        answer_ok (a, tag);
         return strcmp (text, "pause") == 0 ? STAY : GO;
       }
   for (int i = 0; i < TD_ARRAY_LENGTH (commands); i++)
@@ -299,31 +310,40 @@ report_stopped (TdAgent *a, const char *reason, const char *op, const TdSite *si
                 int break_id)
 {
   const TdEventPlace *fault = a->fault;
-  char failed[100] = "";
-  char text[MESSAGE_MAX], quoted[1100], where[400], quoted_where[500], quoted_op[200];
+  TdJsonLine line;
+  TdJsonWriter *json = td__json_line_begin (&line, "!");
+  char where[400];
 
   snprintf (where, sizeof where, "%.300s:%d", site != NULL ? site->file : "?",
             site != NULL ? site->line : 0);
-  td__json_quote (reason, quoted, sizeof quoted);
-  td__json_quote (where, quoted_where, sizeof quoted_where);
-  td__json_quote (op, quoted_op, sizeof quoted_op);
+  td__json_member_string (json, "event", "stopped");
+  td__json_key (json, "reason");
+  td__json_cut_string (json, reason, MAX_REASON);
+  td__json_key (json, "where");
+  td__json_cut_string (json, where, MAX_WHERE);
+  td__json_key (json, "op");
+  td__json_cut_string (json, op, MAX_OP);
+  td__json_member_int (json, "iteration", td__engine.iteration);
+  td__json_member_uint (json, "at", a->recorder->event);
+  td__json_member_int (json, "break", break_id);
   if (fault != NULL)
-    snprintf (failed, sizeof failed, ",\"failed\":{\"iteration\":%lu,\"event\":%lu}",
-              (unsigned long)fault->iteration, (unsigned long)fault->event);
-  snprintf (text, sizeof text,
-            "! {\"event\":\"stopped\",\"reason\":%s,\"where\":%s,\"op\":%s,\"iteration\":%ld,"
-            "\"at\":%lu,\"break\":%d%s}",
-            quoted, quoted_where, quoted_op, (long)td__engine.iteration,
-            (unsigned long)a->recorder->event, break_id, failed);
+    {
+      td__json_key (json, "failed");
+      td__json_begin_object (json);
+      td__json_member_uint (json, "iteration", fault->iteration);
+      td__json_member_uint (json, "event", fault->event);
+      td__json_end_object (json);
+    }
   /* What was printed is seen while the program stands, and not lost if it ends here. */
   fflush (stdout);
-  send_text (a, text);
+  send_text (a, td__json_line_end (&line));
 }
 
 /* Stand here until somebody says go. */
 static void
 stop (TdAgent *a, const char *reason, const char *op, const TdSite *site, int break_id)
 {
+  TdJsonLine resumed;
   Outcome outcome = STAY;
   bool any;
 
@@ -339,7 +359,8 @@ stop (TdAgent *a, const char *reason, const char *op, const TdSite *site, int br
   if (outcome == GONE)
     lose (a);
   td__recorder_resumed (a->recorder);
-  send_text (a, "! {\"event\":\"resumed\"}");
+  td__json_member_string (td__json_line_begin (&resumed, "!"), "event", "resumed");
+  send_text (a, td__json_line_end (&resumed));
 }
 
 /* Is `path` the layer `layer`, or inside it?  NULL is the outermost layer: everything is

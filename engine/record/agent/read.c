@@ -5,7 +5,7 @@
 
 #include "compute/core/copies.h"
 #include "compute/core/inside.h"
-#include "json.h"
+#include "json-line.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +14,12 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum
+{
+  MAX_WHERE = 400, /* escaped */
+  MAX_STEP = 800
+};
 
 /* The node with this id, among all that live; free slots have id 0. */
 static const TdNode *
@@ -122,14 +128,13 @@ copy_out (const TdNode *node, const TdBuffer *b, size_t n)
 }
 
 static void
-write_dims (const TdShape *shape, char *text, size_t size)
+put_shape (TdJsonWriter *json, const TdShape *shape)
 {
-  size_t used = 0;
-
-  text[0] = '\0';
+  td__json_key (json, "shape");
+  td__json_begin_array (json);
   for (int d = 0; d < shape->ndim; d++)
-    used += (size_t)snprintf (text + used, size - used, "%s%" PRId64, d > 0 ? "," : "",
-                              shape->dim[d]);
+    td__json_int (json, shape->dim[d]);
+  td__json_end_array (json);
 }
 
 /* --- inside a fused group --- */
@@ -137,11 +142,9 @@ write_dims (const TdShape *shape, char *text, size_t size)
 static void
 send_error (int fd, const char *tag, const char *error)
 {
-  char quoted[512], text[600];
+  TdJsonLine line;
 
-  td__json_quote (error, quoted, sizeof quoted);
-  snprintf (text, sizeof text, "%s {\"ok\":false,\"error\":%s}", tag, quoted);
-  send_with_fd (fd, text, -1);
+  send_with_fd (fd, td__json_line_error (&line, tag, error), -1);
 }
 
 /* As many of the operations as a line holds, and how many there are. */
@@ -150,35 +153,41 @@ list_inside (int fd, const char *tag)
 {
   const TdStaticTable *statics = td__engine.statics;
   const uint32_t n = statics->n ();
-  char text[4000], where[300], quoted[400], dims[200];
-  size_t used;
+  TdJsonLine line;
+  TdJsonWriter *json = td__json_line_begin (&line, tag);
 
-  used = (size_t)snprintf (text, sizeof text, "%s {\"ok\":true,\"n\":%u,\"ran\":%s,\"steps\":[",
-                           tag, n, statics->ran () ? "true" : "false");
-  for (uint32_t k = 0; k < n && used < sizeof text - 800; k++)
+  td__json_member_bool (json, "ok", true);
+  td__json_member_uint (json, "n", n);
+  td__json_member_bool (json, "ran", statics->ran ());
+  td__json_key (json, "steps");
+  td__json_begin_array (json);
+  for (uint32_t k = 0; k < n && td__json_line_room (&line) > MAX_STEP; k++)
     {
       const TdInsideStep step = statics->step (k);
+      char where[300];
 
       snprintf (where, sizeof where, "%.280s:%d", step.site != NULL ? step.site->file : "?",
                 step.site != NULL ? step.site->line : 0);
-      td__json_quote (where, quoted, sizeof quoted);
-      write_dims (step.shape, dims, sizeof dims);
-      used += (size_t)snprintf (text + used, sizeof text - used,
-                                "%s{\"op\":\"%s\",\"where\":%s,\"dtype\":\"%s\","
-                                "\"shape\":[%s]}",
-                                k > 0 ? "," : "", step.cls->name, quoted,
-                                td_dtype_name (step.dtype), dims);
+      td__json_begin_object (json);
+      td__json_member_string (json, "op", step.cls->name);
+      td__json_key (json, "where");
+      td__json_cut_string (json, where, MAX_WHERE);
+      td__json_member_string (json, "dtype", td_dtype_name (step.dtype));
+      put_shape (json, step.shape);
+      td__json_end_object (json);
     }
-  snprintf (text + used, sizeof text - used, "]}");
-  send_with_fd (fd, text, -1);
+  td__json_end_array (json);
+  send_with_fd (fd, td__json_line_end (&line), -1);
 }
 
 void
 td__agent_inside (int fd, const char *tag, const char *arguments)
 {
   const TdStaticTable *statics = td__engine.statics;
-  char *end, text[512], dims[200];
+  char *end, text[512];
   const unsigned long long k = strtoull (arguments, &end, 10), most = strtoull (end, NULL, 10);
+  TdJsonLine line;
+  TdJsonWriter *json;
   TdInsideArray a;
   size_t bytes;
   void *to;
@@ -206,13 +215,14 @@ td__agent_inside (int fd, const char *tag, const char *arguments)
       memcpy (to, a.data, bytes);
       munmap (to, bytes);
     }
-  write_dims (a.step.shape, dims, sizeof dims);
-  snprintf (text, sizeof text,
-            "%s {\"ok\":%s,\"op\":\"%s\",\"dtype\":\"%s\",\"shape\":[%s],\"bytes\":%zu,"
-            "\"total\":%zu}",
-            tag, memory >= 0 ? "true" : "false", a.step.cls->name, td_dtype_name (a.step.dtype),
-            dims, bytes, a.bytes);
-  send_with_fd (fd, text, memory);
+  json = td__json_line_begin (&line, tag);
+  td__json_member_bool (json, "ok", memory >= 0);
+  td__json_member_string (json, "op", a.step.cls->name);
+  td__json_member_string (json, "dtype", td_dtype_name (a.step.dtype));
+  put_shape (json, a.step.shape);
+  td__json_member_uint (json, "bytes", bytes);
+  td__json_member_uint (json, "total", a.bytes);
+  send_with_fd (fd, td__json_line_end (&line), memory);
   if (memory >= 0)
     close (memory);
   free (a.data);
@@ -221,30 +231,34 @@ td__agent_inside (int fd, const char *tag, const char *arguments)
 void
 td__agent_read (int fd, const char *tag, const char *arguments)
 {
-  char *end, text[512], dims[200];
+  char *end;
   uint64_t id = strtoull (arguments, &end, 10), most = strtoull (end, NULL, 10);
   const TdNode *n = find_node (id);
   const TdBuffer *b = array_of (n);
+  TdJsonLine line;
+  TdJsonWriter *json;
   size_t bytes;
   int memory;
 
   if (b == NULL || !b->device->computes)
     {
-      snprintf (text, sizeof text,
-                "%s {\"ok\":false,\"error\":\"array %" PRIu64 " is no longer there\"}", tag,
-                id);
-      send_with_fd (fd, text, -1);
+      char error[80];
+
+      snprintf (error, sizeof error, "array %" PRIu64 " is no longer there", id);
+      send_error (fd, tag, error);
       return;
     }
   bytes = most > 0 && most < b->bytes ? (size_t)most : b->bytes;
   memory = copy_out (n, b, bytes);
-  write_dims (&n->shape, dims, sizeof dims);
-  snprintf (text, sizeof text,
-            "%s {\"ok\":%s,\"id\":%" PRIu64 ",\"dtype\":\"%s\",\"shape\":[%s],\"bytes\":%zu,"
-            "\"total\":%zu,\"version\":%u}",
-            tag, memory >= 0 ? "true" : "false", id, td_dtype_name ((TdDtype)n->dtype), dims,
-            bytes, b->bytes, b->version);
-  send_with_fd (fd, text, memory);
+  json = td__json_line_begin (&line, tag);
+  td__json_member_bool (json, "ok", memory >= 0);
+  td__json_member_uint (json, "id", id);
+  td__json_member_string (json, "dtype", td_dtype_name ((TdDtype)n->dtype));
+  put_shape (json, &n->shape);
+  td__json_member_uint (json, "bytes", bytes);
+  td__json_member_uint (json, "total", b->bytes);
+  td__json_member_uint (json, "version", b->version);
+  send_with_fd (fd, td__json_line_end (&line), memory);
   if (memory >= 0)
     close (memory);
 }
