@@ -139,6 +139,47 @@ log_report__writes_chainers_json (void **state)
   free (text);
 }
 
+static const char odd_key[] = "a\tb\"\xc3\xa9\x01";
+
+static TdStatus
+report_odd_things (void *self, TdTrainer *t)
+{
+  (void)self;
+  (void)t;
+  td_report (odd_key, 0.1);
+  td_report ("nan", (double)NAN);
+  td_report ("inf", -(double)INFINITY);
+  return TD_OK;
+}
+
+static void
+log_report__reads_back_whatever_it_has_written (void **state)
+{
+  TdExtension *logs[2];
+  Setting s[2];
+
+  (void)state;
+  for (int i = 0; i < 2; i++)
+    {
+      s[i] = setting (0, 2);
+      logs[i] = td_ext_log_report (.trigger = td_interval_trigger_new (1, "iteration"));
+      td_trainer_extend (s[i].trainer, td_ext_function_new (report_odd_things, NULL),
+                         .name = "odd", .priority = TD_PRIORITY_WRITER);
+      td_trainer_extend (s[i].trainer, logs[i]);
+    }
+  assert_int_equal (td_trainer_run (s[0].trainer), TD_OK);
+  assert_int_equal (td_save_npz (td_test_tmp ("t"), s[0].trainer), TD_OK);
+  assert_int_equal (td_load_npz (td_test_tmp ("t"), s[1].trainer), TD_OK);
+  assert_int_equal (td_log_report_n_lines (logs[1]), 2);
+  for (int line = 0; line < 2; line++)
+    {
+      assert_true (td_log_report_value (logs[1], line, odd_key) == 0.1);
+      assert_true (isnan (td_log_report_value (logs[1], line, "nan")));
+      assert_true (isinf (td_log_report_value (logs[1], line, "inf")));
+      assert_true (td_log_report_value (logs[1], line, "iteration") == line + 1);
+    }
+}
+
 static void
 log_report__takes_all_keys_and_names_files (void **state)
 {
@@ -529,6 +570,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     train_test (log_report__writes_chainers_json),
+    train_test (log_report__reads_back_whatever_it_has_written),
     train_test (log_report__takes_all_keys_and_names_files),
     train_test (print_report__is_a_table_of_the_log),
     train_test (print_report__says_which_log_it_misses),

@@ -5,6 +5,7 @@
 
 #include "text.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /** One line: y over x.  What is not finite interrupts it. */

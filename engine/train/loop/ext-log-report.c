@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #include "log-report.h"
 #include "host-memory.h"
+#include "json.h"
+#include "json-read.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,25 +29,34 @@ is_whole (const char *key)
   return strcmp (key, "epoch") == 0 || strcmp (key, "iteration") == 0;
 }
 
-static void
-add_json (TdText *text, const LogReport *log)
+/* As Chainer writes it: Python reads it, too. */
+static TdJsonText
+to_json (const LogReport *log)
 {
-  td__text_add (text, "[");
+  TdJsonText text = { 0 };
+  TdJsonWriter json;
+
+  td__json_write (&json, td__json_put_text, &text, TD_JSON_PYTHON);
+  td__json_begin_array (&json);
   for (int i = 0; i < log->n_lines; i++)
     {
       const TdObservation *line = &log->lines[i];
 
-      td__text_add (text, "%s\n    {", i > 0 ? "," : "");
+      td__json_begin_object (&json);
       for (int k = 0; k < line->n_entries; k++)
         {
-          td__text_add (text, "%s\n        ", k > 0 ? "," : "");
-          td__text_add_json (text, line->entries[k].key);
-          td__text_add (text, ": ");
-          td__text_add_number (text, line->entries[k].last, is_whole (line->entries[k].key));
+          const char *key = line->entries[k].key;
+          const double value = line->entries[k].last;
+
+          if (is_whole (key) && isfinite (value))
+            td__json_member_int (&json, key, (int64_t)value);
+          else
+            td__json_member_double (&json, key, value);
         }
-      td__text_add (text, "\n    }");
+      td__json_end_object (&json);
     }
-  td__text_add (text, "%s]", log->n_lines > 0 ? "\n" : "");
+  td__json_end_array (&json);
+  return text;
 }
 
 static TdObservation *
@@ -70,8 +81,8 @@ static TdStatus
 write_line (LogReport *log, TdTrainer *t)
 {
   TdObservation *line = new_line (log);
-  TdText text = { NULL, 0, 0 };
-  TdStatus status = TD_OK;
+  TdStatus status;
+  TdJsonText text;
   char name[1024];
 
   for (int i = 0; i < log->summary.n_entries; i++)
@@ -84,7 +95,7 @@ write_line (LogReport *log, TdTrainer *t)
     log->o.postprocess (log->o.self, line);
   if (log->filename == NULL)
     return TD_OK;
-  add_json (&text, log);
+  text = to_json (log);
   td__file_name (log->filename, t->updater, name, sizeof name);
   status = td__trainer_write (t, name, text.text, text.n, "LogReport");
   free (text.text);
@@ -110,86 +121,38 @@ log_call (void *self, TdTrainer *t)
 
 /* --- reading it back --- */
 
-static const char *
-skip_space (const char *at)
-{
-  return at + strspn (at, " \t\r\n");
-}
-
-/* A text in quotes without escapes but \" and \\, which are all that keys have. */
-static const char *
-read_key (const char *at, char *key, size_t size)
-{
-  size_t n = 0;
-
-  if (*at++ != '"')
-    return NULL;
-  for (; *at != '"' && *at != '\0' && n + 1 < size; at++)
-    {
-      if (*at == '\\')
-        at++;
-      if (*at == '\0')
-        return NULL;
-      key[n++] = *at;
-    }
-  key[n] = '\0';
-  return *at == '"' && n > 0 ? at + 1 : NULL;
-}
-
-static const char *
-read_number (const char *at, double *value)
-{
-  char *end;
-
-  *value = strtod (at, &end); /* NaN and Infinity too */
-  return end != at ? end : NULL;
-}
-
-/* One object of numbers. */
-static const char *
-read_line (const char *at, TdObservation *line)
+/* One object of numbers, of which the begin has come. */
+static bool
+read_line (TdJsonReader *r, TdObservation *line)
 {
   char key[600];
   double value;
 
-  if (*at != '{')
-    return NULL;
-  at = skip_space (at + 1);
-  while (*at != '}')
+  while (td__json_next (r) == TD_JSON_KEY)
     {
-      at = read_key (at, key, sizeof key);
-      if (at == NULL || *(at = skip_space (at)) != ':'
-          || (at = read_number (skip_space (at + 1), &value)) == NULL)
-        return NULL;
+      const size_t n = td__json_text (r, key, sizeof key);
+
+      td__json_next (r);
+      if (n == 0 || n >= sizeof key || !td__json_number (r, &value))
+        return false;
       td_observation_add (line, key, value, 1);
-      at = skip_space (at);
-      if (*at == ',')
-        at = skip_space (at + 1);
-      else if (*at != '}')
-        return NULL;
     }
-  return at + 1;
+  return r->token == TD_JSON_OBJECT_END;
 }
 
 /* Lines of a JSON text; what cannot be read ends them. */
 static bool
-read_json (LogReport *log, const char *at)
+read_json (LogReport *log, const char *text)
 {
-  at = skip_space (at);
-  if (*at != '[')
+  TdJsonReader r;
+
+  td__json_read_python (&r, text, strlen (text));
+  if (td__json_next (&r) != TD_JSON_ARRAY)
     return false;
-  for (at = skip_space (at + 1); *at != ']';)
-    {
-      at = read_line (at, new_line (log));
-      if (at == NULL)
-        return false;
-      at = skip_space (at);
-      if (*at == ',')
-        at = skip_space (at + 1);
-      else if (*at != ']')
-        return false;
-    }
-  return true;
+  while (td__json_next (&r) == TD_JSON_OBJECT)
+    if (!read_line (&r, new_line (log)))
+      return false;
+  return r.token == TD_JSON_ARRAY_END && td__json_next (&r) == TD_JSON_END;
 }
 
 static void
@@ -210,7 +173,7 @@ static void
 log_serialize (void *self, TdSerializer *s)
 {
   LogReport *log = self;
-  TdText text = { NULL, 0, 0 };
+  TdJsonText text;
 
   td_serializer_enter (s, "_trigger");
   td__trigger_serialize (log->trigger, s);
@@ -222,7 +185,7 @@ log_serialize (void *self, TdSerializer *s)
       td_serializer_finally (s, lines_loaded, log);
       return;
     }
-  add_json (&text, log);
+  text = to_json (log);
   td_serialize_text (s, "_log", &text.text);
   free (text.text);
 }

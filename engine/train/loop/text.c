@@ -1,12 +1,10 @@
-/* Text that grows, and numbers as Python writes them.
+/* Text that grows, for the files that extensions write.
  *
  * SPDX-License-Identifier: MIT */
 #include "text.h"
 
-#include "json.h"
 #include "../links/object.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,18 +32,6 @@ td__text_add (TdText *t, const char *format, ...)
   t->n += (size_t)n;
 }
 
-static void
-put_bytes (void *to, const char *text, size_t n)
-{
-  td__text_add (to, "%.*s", (int)n, text);
-}
-
-void
-td__text_add_json (TdText *t, const char *text)
-{
-  td__json_put_string (put_bytes, t, text, strlen (text));
-}
-
 void
 td__text_add_xml (TdText *t, const char *text)
 {
@@ -54,30 +40,4 @@ td__text_add_xml (TdText *t, const char *text)
       td__text_add (t, "&#%d;", *text);
     else if ((unsigned char)*text >= 0x20)
       td__text_add (t, "%c", *text);
-}
-
-void
-td__text_add_number (TdText *t, double value, bool is_whole)
-{
-  char digits[40];
-
-  if (isnan (value))
-    td__text_add (t, "NaN");
-  else if (isinf (value))
-    td__text_add (t, "%sInfinity", value < 0 ? "-" : "");
-  else if (is_whole)
-    td__text_add (t, "%lld", (long long)value);
-  else
-    {
-      int precision = 0, exponent;
-
-      do
-        snprintf (digits, sizeof digits, "%.*e", precision, value);
-      while (strtod (digits, NULL) != value && ++precision < 17);
-      exponent = (int)strtol (strchr (digits, 'e') + 1, NULL, 10);
-      if (exponent < -4 || exponent >= 16)
-        td__text_add (t, "%s", digits);
-      else
-        td__text_add (t, "%.*f", precision > exponent ? precision - exponent : 1, value);
-    }
 }

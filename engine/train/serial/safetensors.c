@@ -26,89 +26,52 @@ static const char *const dtype_names[] = {
 
 /* --- writing --- */
 
-typedef struct
-{
-  char *text;
-  size_t n, room;
-} Text;
-
 static void
-append_bytes (void *to, const char *text, size_t n)
-{
-  Text *t = to;
-
-  if (t->n + n + 1 > t->room)
-    {
-      t->room = 2 * t->room + n + 256;
-      t->text = td__xrealloc (t->text, t->room);
-    }
-  memcpy (t->text + t->n, text, n);
-  t->n += n;
-  t->text[t->n] = '\0';
-}
-
-static void
-append (Text *t, const char *text)
-{
-  append_bytes (t, text, strlen (text));
-}
-
-static void
-append_string (Text *t, const char *s)
-{
-  td__json_put_string (append_bytes, t, s, strlen (s));
-}
-
-static void
-append_tensor (Text *t, const TdMember *e, uint64_t *offset)
+put_tensor (TdJsonWriter *json, const TdMember *e, uint64_t *offset)
 {
   const TdRecord *v = &e->value;
-  char piece[64];
 
-  append (t, t->n > 1 ? "," : "");
-  append_string (t, e->key);
-  snprintf (piece, sizeof piece, ":{\"dtype\":\"%s\",\"shape\":[", dtype_names[v->dtype]);
-  append (t, piece);
+  td__json_key (json, e->key);
+  td__json_begin_object (json);
+  td__json_member_string (json, "dtype", dtype_names[v->dtype]);
+  td__json_key (json, "shape");
+  td__json_begin_array (json);
   for (int i = 0; i < v->shape.ndim; i++)
-    {
-      snprintf (piece, sizeof piece, "%s%lld", i > 0 ? "," : "", (long long)v->shape.dim[i]);
-      append (t, piece);
-    }
-  snprintf (piece, sizeof piece, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)*offset,
-            (unsigned long long)*offset + v->bytes);
-  append (t, piece);
+    td__json_int (json, v->shape.dim[i]);
+  td__json_end_array (json);
+  td__json_key (json, "data_offsets");
+  td__json_begin_array (json);
+  td__json_uint (json, *offset);
   *offset += v->bytes;
+  td__json_uint (json, *offset);
+  td__json_end_array (json);
+  td__json_end_object (json);
 }
 
 static void
-append_metadata (Text *t, const TdArchive *archive)
+append (TdJsonText *t, const char *text)
 {
-  Text none = { NULL, 0, 0 };
-  const char *comma = "";
+  td__json_put_text (t, text, strlen (text));
+}
 
-  append (t, "\"__metadata__\":{");
+static void
+put_metadata (TdJsonWriter *json, const TdArchive *archive)
+{
+  TdJsonText none = { 0 };
+
+  td__json_key (json, "__metadata__");
+  td__json_begin_object (json);
   for (int i = 0; i < archive->n; i++)
     if (archive->entries[i].value.kind == TD_RECORD_TEXT)
-      {
-        append (t, comma);
-        append_string (t, archive->entries[i].key);
-        append (t, ":");
-        append_string (t, archive->entries[i].value.data);
-        comma = ",";
-      }
+      td__json_member_string (json, archive->entries[i].key, archive->entries[i].value.data);
     else if (archive->entries[i].value.kind == TD_RECORD_NONE)
       {
         append (&none, none.n > 0 ? "\n" : "");
         append (&none, archive->entries[i].key);
       }
   if (none.n > 0)
-    {
-      append (t, comma);
-      append_string (t, none_key);
-      append (t, ":");
-      append_string (t, none.text);
-    }
-  append (t, "}");
+    td__json_member_string (json, none_key, none.text);
+  td__json_end_object (json);
   free (none.text);
 }
 
@@ -122,18 +85,20 @@ bool
 td__safetensors_write (const TdArchive *archive, FILE *file, char *why, size_t size)
 {
   unsigned char length[8];
-  Text head = { NULL, 0, 0 };
+  TdJsonText head = { 0 };
+  TdJsonWriter json;
   uint64_t offset = 0;
   bool ok, plain = true;
 
   for (int i = 0; i < archive->n; i++)
     plain = plain && archive->entries[i].value.kind == TD_RECORD_ARRAY;
-  append (&head, "{");
+  td__json_write (&json, td__json_put_text, &head, TD_JSON_TIGHT);
+  td__json_begin_object (&json);
   if (!plain)
-    append_metadata (&head, archive);
+    put_metadata (&json, archive);
   FOR_EACH_ALIGNED (e, archive)
-  append_tensor (&head, e, &offset);
-  append (&head, "}");
+  put_tensor (&json, e, &offset);
+  td__json_end_object (&json);
   while (head.n % 8 != 0)
     append (&head, " ");
   for (int i = 0; i < 8; i++)
