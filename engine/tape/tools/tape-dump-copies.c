@@ -6,28 +6,33 @@
 #include <stdio.h>
 
 static void
-put_json (FILE *out, uint64_t iteration, const TdTapeCopy *c, const char *site)
+put_json (TapeDump *d, uint64_t iteration, const TdTapeCopy *c, const char *site)
 {
-  fprintf (out,
-           "{\"record\":\"copy\",\"iteration\":%" PRIu64
-           ",\"event\":%u,\"way\":\"%s\",\"why\":\"%s\",\"device\":%u,\"bytes\":%" PRIu64,
-           iteration, c->event, td_tape_copy_way_name (c->way), td_tape_copy_why_name (c->why),
-           c->device, c->bytes);
+  TdJsonWriter *json = td__tape_begin_record_of (d, "copy", iteration);
+
+  td__json_member_uint (json, "event", c->event);
+  td__json_member_string (json, "way", td_tape_copy_way_name (c->way));
+  td__json_member_string (json, "why", td_tape_copy_why_name (c->why));
+  td__json_member_uint (json, "device", c->device);
+  td__json_member_uint (json, "bytes", c->bytes);
   if (c->var != TD_TAPE_NONE)
-    fprintf (out, ",\"var\":%u", c->var);
+    td__json_member_uint (json, "var", c->var);
   if (c->flags & TD_TAPE_COPY_TIMED)
-    fprintf (out, ",\"start_ns\":%" PRIu64 ",\"ns\":%" PRIu64, c->start_ns, c->duration_ns);
+    {
+      td__json_member_uint (json, "start_ns", c->start_ns);
+      td__json_member_uint (json, "ns", c->duration_ns);
+    }
   if (c->device_kind != TD_TAPE_DEVICE_TIME_NONE)
-    fprintf (out,
-             ",\"device_time\":\"%s\",\"device_start_ns\":%" PRIu64 ",\"device_ns\":%" PRIu64
-             ",\"device_stream\":%u",
-             td__tape_device_time_name (c->device_kind), c->device_start_ns,
-             c->device_duration_ns, c->device_stream);
-  fprintf (out, ",\"before\":%s,\"unused\":%s,\"site\":",
-           c->flags & TD_TAPE_COPY_BEFORE ? "true" : "false",
-           c->flags & TD_TAPE_COPY_UNUSED ? "true" : "false");
-  td__tape_put_string (out, site);
-  fputs ("}\n", out);
+    {
+      td__json_member_string (json, "device_time", td__tape_device_time_name (c->device_kind));
+      td__json_member_uint (json, "device_start_ns", c->device_start_ns);
+      td__json_member_uint (json, "device_ns", c->device_duration_ns);
+      td__json_member_uint (json, "device_stream", c->device_stream);
+    }
+  td__json_member_bool (json, "before", c->flags & TD_TAPE_COPY_BEFORE);
+  td__json_member_bool (json, "unused", c->flags & TD_TAPE_COPY_UNUSED);
+  td__json_member_string (json, "site", site);
+  td__tape_end_record (d);
 }
 
 static void
@@ -62,7 +67,7 @@ td__tape_dump_copies (TapeDump *d, const TdTapeIteration *it)
     {
       td_tape_reader_site_text (d->r, it->copies[i].site, site, sizeof site);
       if (d->json)
-        put_json (d->out, it->number, &it->copies[i], site);
+        put_json (d, it->number, &it->copies[i], site);
       else
         put_text (d->out, &it->copies[i], site);
     }

@@ -20,15 +20,15 @@ dump_device (TapeDump *d, uint64_t iteration, const TdTapeDevice *device)
 
   if (d->json)
     {
-      fprintf (d->out,
-               "{\"record\":\"device\",\"iteration\":%" PRIu64 ",\"device\":%u,\"name\":",
-               iteration, device->device);
-      td__tape_put_string (d->out, name);
-      fprintf (d->out,
-               ",\"total_bytes\":%" PRIu64 ",\"outside_bytes\":%" PRIu64
-               ",\"reserved_bytes\":%" PRIu64 ",\"live_bytes\":%" PRIu64 "}\n",
-               device->total_bytes, device->outside_bytes, device->reserved_bytes,
-               device->live_bytes);
+      TdJsonWriter *json = td__tape_begin_record_of (d, "device", iteration);
+
+      td__json_member_uint (json, "device", device->device);
+      td__json_member_string (json, "name", name);
+      td__json_member_uint (json, "total_bytes", device->total_bytes);
+      td__json_member_uint (json, "outside_bytes", device->outside_bytes);
+      td__json_member_uint (json, "reserved_bytes", device->reserved_bytes);
+      td__json_member_uint (json, "live_bytes", device->live_bytes);
+      td__tape_end_record (d);
       return;
     }
   fputs ("  device ", d->out);
@@ -37,6 +37,20 @@ dump_device (TapeDump *d, uint64_t iteration, const TdTapeDevice *device)
       d->out,
       ": %" PRIu64 " bytes live, %" PRIu64 " reserved, %" PRIu64 " outside, of %" PRIu64 "\n",
       device->live_bytes, device->reserved_bytes, device->outside_bytes, device->total_bytes);
+}
+
+static void
+device_time_json (TapeDump *d, uint64_t iteration, const TdTapeDeviceTime *t)
+{
+  TdJsonWriter *json = td__tape_begin_record_of (d, "device_time", iteration);
+
+  td__json_member_uint (json, "event", t->event);
+  td__json_member_uint (json, "device", t->device);
+  td__json_member_uint (json, "stream", t->stream);
+  td__json_member_string (json, "kind", td__tape_device_time_name (t->kind));
+  td__json_member_uint (json, "start_ns", t->start_ns);
+  td__json_member_uint (json, "ns", t->duration_ns);
+  td__tape_end_record (d);
 }
 
 void
@@ -49,13 +63,7 @@ td__tape_dump_devices (TapeDump *d, const TdTapeIteration *it)
       const TdTapeDeviceTime *t = &it->device_times[i];
 
       if (d->json)
-        fprintf (
-            d->out,
-            "{\"record\":\"device_time\",\"iteration\":%" PRIu64
-            ",\"event\":%u,\"device\":%u,\"stream\":%u,\"kind\":\"%s\",\"start_ns\":%" PRIu64
-            ",\"ns\":%" PRIu64 "}\n",
-            it->number, t->event, t->device, t->stream, td__tape_device_time_name (t->kind),
-            t->start_ns, t->duration_ns);
+        device_time_json (d, it->number, t);
       else
         fprintf (d->out, "  on device %u: event %u at %" PRIu64 " ns for %" PRIu64 " ns (%s)\n",
                  t->device, t->event, t->start_ns, t->duration_ns,

@@ -6,27 +6,27 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* Its members. */
 static void
-put_json (const TdTapeReader *r, FILE *out, const TdTapeFault *f, const TdTapeIteration *it)
+put_json (const TdTapeReader *r, TdJsonWriter *json, const TdTapeFault *f,
+          const TdTapeIteration *it)
 {
-  char text[256], site[512];
+  const char *operand = td_tape_reader_string (r, f->operand);
+  char text[256];
 
-  fprintf (out, "\"iteration\":%" PRIu64, f->iteration);
+  td__json_member_uint (json, "iteration", f->iteration);
   if (f->event != TD_TAPE_NONE)
-    fprintf (out, ",\"event\":%" PRIu32, f->event);
-  fputs (",\"op\":", out);
-  td__tape_put_string (out, td_tape_reader_string (r, f->op));
-  fputs (",\"operand\":", out);
-  td__tape_put_string (out, td_tape_reader_string (r, f->operand));
-  fprintf (out,
-           ",\"value\":%" PRId64 ",\"limit\":%" PRId64 ",\"element\":%" PRId64
-           ",\"found_iteration\":%" PRIu64 ",\"found_event\":%" PRIu32 ",\"text\":",
-           f->value, f->limit, f->element, f->found_iteration, f->found_event);
-  td_tape_fault_text (f, td_tape_reader_string (r, f->operand), it, text, sizeof text);
-  td__tape_put_string (out, text);
-  fputs (",\"site\":", out);
-  td__tape_put_string (out, td_tape_reader_site_text (r, f->site, site, sizeof site));
-  fputc ('}', out);
+    td__json_member_uint (json, "event", f->event);
+  td__json_member_string (json, "op", td_tape_reader_string (r, f->op));
+  td__json_member_string (json, "operand", operand);
+  td__json_member_int (json, "value", f->value);
+  td__json_member_int (json, "limit", f->limit);
+  td__json_member_int (json, "element", f->element);
+  td__json_member_uint (json, "found_iteration", f->found_iteration);
+  td__json_member_uint (json, "found_event", f->found_event);
+  td_tape_fault_text (f, operand, it, text, sizeof text);
+  td__json_member_string (json, "text", text);
+  td__tape_json_site (json, r, "site", f->site);
 }
 
 static void
@@ -51,15 +51,19 @@ td__tape_dump_faults (TapeDump *d, const TdTapeIteration *it)
 {
   for (uint32_t i = 0; i < it->n_faults; i++)
     {
-      fputs (d->json ? "{\"record\":\"fault\"," : "  fault ", d->out);
-      (d->json ? put_json : put_text) (d->r, d->out, &it->faults[i], it);
       if (d->json)
-        fputc ('\n', d->out);
+        {
+          put_json (d->r, td__tape_begin_record (d, "fault"), &it->faults[i], it);
+          td__tape_end_record (d);
+          continue;
+        }
+      fputs ("  fault ", d->out);
+      put_text (d->r, d->out, &it->faults[i], it);
     }
 }
 
 void
-td__tape_info_faults (TdTapeReader *r, FILE *out, bool json)
+td__tape_info_faults (TdTapeReader *r, FILE *out, TdJsonWriter *json)
 {
   enum
   {
@@ -70,7 +74,11 @@ td__tape_info_faults (TdTapeReader *r, FILE *out, bool json)
   if (n == 0)
     return;
   if (json)
-    fprintf (out, ",\"n_faults\":%" PRIu32 ",\"faults\":[", n);
+    {
+      td__json_member_uint (json, "n_faults", n);
+      td__json_key (json, "faults");
+      td__json_begin_array (json);
+    }
   for (uint32_t i = 0; i < n && i < SHOWN; i++)
     {
       const TdTapeFault *f = td_tape_reader_fault (r, i);
@@ -78,14 +86,20 @@ td__tape_info_faults (TdTapeReader *r, FILE *out, bool json)
       const TdTapeIteration *it = td_tape_iteration_load (r, f->iteration, error, sizeof error);
 
       if (json)
-        fputs (i == 0 ? "{" : ",{", out);
+        {
+          td__json_begin_object (json);
+          put_json (r, json, f, it);
+          td__json_end_object (json);
+        }
       else
-        fputs (i == 0 ? "errors           " : "                 ", out);
-      (json ? put_json : put_text) (r, out, f, it);
+        {
+          fputs (i == 0 ? "errors           " : "                 ", out);
+          put_text (r, out, f, it);
+        }
       td_tape_iteration_free (it);
     }
   if (json)
-    fputc (']', out);
+    td__json_end_array (json);
   else if (n > SHOWN)
     fprintf (out, "                 and %" PRIu32 " more\n", n - SHOWN);
 }

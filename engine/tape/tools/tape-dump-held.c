@@ -13,24 +13,23 @@ site (const TapeDump *d, uint32_t id, char out[256])
 static void
 dump_json (TapeDump *d, const TdTapeIteration *it, const TdTapeHeld *h)
 {
-  char made[256], at[256], of[256];
+  TdJsonWriter *json = td__tape_begin_record_of (d, "held", it->number);
+  char text[256];
 
-  fprintf (d->out,
-           "{\"record\":\"held\",\"iteration\":%" PRIu64 ",\"bytes\":%" PRIu64
-           ",\"objects\":%u,\"iterations\":%u,\"oldest\":%" PRIu64
-           ",\"category\":\"%s\",\"holder\":\"%s\",\"in_graph\":%s,\"others\":%s,\"site\":",
-           it->number, h->bytes, h->n_objects, h->n_iterations, h->oldest,
-           td_tape_category_name (h->category), td_tape_holder_name (h->holder),
-           h->flags & TD_TAPE_HELD_IN_GRAPH ? "true" : "false",
-           h->flags & TD_TAPE_HELD_OTHERS ? "true" : "false");
-  td__tape_put_string (d->out, site (d, h->site, made));
-  fputs (",\"holder_site\":", d->out);
-  td__tape_put_string (d->out, site (d, h->holder_site, at));
-  fputs (",\"held_site\":", d->out);
-  td__tape_put_string (d->out, site (d, h->held_site, of));
-  fputs (",\"op\":", d->out);
-  td__tape_put_string (d->out, h->opdef != 0 ? td_tape_reader_op_name (d->r, h->opdef) : "");
-  fputs ("}\n", d->out);
+  td__json_member_uint (json, "bytes", h->bytes);
+  td__json_member_uint (json, "objects", h->n_objects);
+  td__json_member_uint (json, "iterations", h->n_iterations);
+  td__json_member_uint (json, "oldest", h->oldest);
+  td__json_member_string (json, "category", td_tape_category_name (h->category));
+  td__json_member_string (json, "holder", td_tape_holder_name (h->holder));
+  td__json_member_bool (json, "in_graph", h->flags & TD_TAPE_HELD_IN_GRAPH);
+  td__json_member_bool (json, "others", h->flags & TD_TAPE_HELD_OTHERS);
+  td__json_member_string (json, "site", site (d, h->site, text));
+  td__json_member_string (json, "holder_site", site (d, h->holder_site, text));
+  td__json_member_string (json, "held_site", site (d, h->held_site, text));
+  td__json_member_string (json, "op",
+                          h->opdef != 0 ? td_tape_reader_op_name (d->r, h->opdef) : "");
+  td__tape_end_record (d);
 }
 
 void
@@ -75,13 +74,21 @@ td__tape_dump_objects (TapeDump *d, const TdTapeIteration *it)
     }
   if (it->n_objects == 0)
     return;
+  if (d->json)
+    {
+      TdJsonWriter *json = td__tape_begin_record_of (d, "objects", it->number);
+
+      td__json_member_uint (json, "handles", n[TD_TAPE_OBJECT_HANDLE]);
+      td__json_member_uint (json, "operations", n[TD_TAPE_OBJECT_OPERATION]);
+      td__json_member_uint (json, "arrays", n[TD_TAPE_OBJECT_ARRAY]);
+      td__json_member_uint (json, "references", it->n_references);
+      td__json_member_bool (json, "cut", cut);
+      td__tape_end_record (d);
+      return;
+    }
   fprintf (d->out,
-           d->json ? "{\"record\":\"objects\",\"iteration\":%" PRIu64
-                     ",\"handles\":%u,\"operations\":%u,\"arrays\":%u,\"references\":%u,"
-                     "\"cut\":%s}\n"
-                   : "  objects of iteration %" PRIu64
-                     ": %u handles, %u operations, %u arrays, %u references%s\n",
+           "  objects of iteration %" PRIu64
+           ": %u handles, %u operations, %u arrays, %u references%s\n",
            it->number, n[TD_TAPE_OBJECT_HANDLE], n[TD_TAPE_OBJECT_OPERATION],
-           n[TD_TAPE_OBJECT_ARRAY], it->n_references,
-           d->json ? (cut ? "true" : "false") : (cut ? ", not all" : ""));
+           n[TD_TAPE_OBJECT_ARRAY], it->n_references, cut ? ", not all" : "");
 }

@@ -31,6 +31,6 @@ td__tape_info_import (TdTapeReader *r, FILE *out)
            s.n > 0 ? s.rows[0].n_events : 0, s.n > 0 ? s.rows[0].duration_ns / 1000000000 : 0,
            s.n > 0 ? s.rows[0].duration_ns / 1000000 % 1000 : 0);
   fprintf (out, "peak             %" PRIu64 " bytes\n", s.n > 0 ? s.rows[0].peak_bytes : 0);
-  td__tape_info_devices (r, out, false);
-  td__tape_info_ooms (r, out, false);
+  td__tape_info_devices (r, out, NULL);
+  td__tape_info_ooms (r, out, NULL);
 }

@@ -17,13 +17,14 @@ dump_notice (Dump *d, const TdTapeNotice *n)
   td_tape_reader_site_text (d->r, n->site, site, sizeof site);
   if (d->json)
     {
-      fprintf (d->out, "{\"record\":\"notice\",\"kind\":\"%s\",\"iteration\":%" PRIu64, kind,
-               n->iteration);
-      fprintf (d->out, ",\"status\":%d,\"text\":", n->status);
-      td__tape_put_string (d->out, td_tape_reader_string (d->r, n->text));
-      fputs (",\"site\":", d->out);
-      td__tape_put_string (d->out, site);
-      fputs ("}\n", d->out);
+      TdJsonWriter *json = td__tape_begin_record (d, "notice");
+
+      td__json_member_string (json, "kind", kind);
+      td__json_member_uint (json, "iteration", n->iteration);
+      td__json_member_int (json, "status", n->status);
+      td__json_member_string (json, "text", td_tape_reader_string (d->r, n->text));
+      td__json_member_string (json, "site", site);
+      td__tape_end_record (d);
       return;
     }
   fprintf (d->out, "notice %s iteration %" PRIu64 " %s%s", kind, n->iteration, site,
@@ -86,7 +87,7 @@ td__tape_dump_iteration_notices (Dump *d, const TdTapeIteration *it)
 
 /* What the recording says about itself: that it stopped before the program, and why. */
 void
-td__tape_info_recording (TdTapeReader *r, FILE *out, bool json)
+td__tape_info_recording (TdTapeReader *r, FILE *out, TdJsonWriter *json)
 {
   bool any = false;
 
@@ -96,14 +97,21 @@ td__tape_info_recording (TdTapeReader *r, FILE *out, bool json)
 
       if (n->kind != TD_TAPE_NOTICE_RECORDING)
         continue;
+      if (json && !any)
+        {
+          td__json_key (json, "recording");
+          td__json_begin_array (json);
+        }
       if (json)
-        fputs (any ? "," : ",\"recording\":[", out);
+        td__json_string (json, td_tape_reader_string (r, n->text));
       else
-        fprintf (out, "%-17s", any ? "" : "recording");
-      (json ? td__tape_put_string : td__tape_put_line) (out,
-                                                        td_tape_reader_string (r, n->text));
-      fputs (json ? "" : "\n", out);
+        {
+          fprintf (out, "%-17s", any ? "" : "recording");
+          td__tape_put_line (out, td_tape_reader_string (r, n->text));
+          fputc ('\n', out);
+        }
       any = true;
     }
-  fputs (json && any ? "]" : "", out);
+  if (json && any)
+    td__json_end_array (json);
 }

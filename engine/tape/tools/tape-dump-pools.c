@@ -5,15 +5,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* Its members. */
 static void
-put_json (FILE *out, const TdTapePool *p)
+put_json (TdJsonWriter *json, const TdTapePool *p)
 {
-  fprintf (out,
-           "\"pool\":\"%s\",\"reserved_bytes\":%" PRIu64 ",\"live_bytes\":%" PRIu64
-           ",\"pending_bytes\":%" PRIu64 ",\"split_bytes\":%" PRIu64
-           ",\"largest_free_bytes\":%" PRIu64 "}",
-           td_tape_pool_name (p->kind), p->reserved_bytes, p->live_bytes, p->pending_bytes,
-           p->split_bytes, p->largest_free_bytes);
+  td__json_member_string (json, "pool", td_tape_pool_name (p->kind));
+  td__json_member_uint (json, "reserved_bytes", p->reserved_bytes);
+  td__json_member_uint (json, "live_bytes", p->live_bytes);
+  td__json_member_uint (json, "pending_bytes", p->pending_bytes);
+  td__json_member_uint (json, "split_bytes", p->split_bytes);
+  td__json_member_uint (json, "largest_free_bytes", p->largest_free_bytes);
 }
 
 static void
@@ -32,10 +33,11 @@ td__tape_dump_pools (TapeDump *d, const TdTapeIteration *it)
   for (uint32_t i = 0; i < it->n_pools; i++)
     if (d->json)
       {
-        fprintf (d->out, "{\"record\":\"pool\",\"iteration\":%" PRIu64 ",\"device\":%u,",
-                 it->number, it->pools[i].device);
-        put_json (d->out, &it->pools[i]);
-        fputc ('\n', d->out);
+        TdJsonWriter *json = td__tape_begin_record_of (d, "pool", it->number);
+
+        td__json_member_uint (json, "device", it->pools[i].device);
+        put_json (json, &it->pools[i]);
+        td__tape_end_record (d);
       }
     else
       {
@@ -61,25 +63,41 @@ newest (TdTapeReader *r)
   return it;
 }
 
+/* The pools of one device, as a list. */
 static void
-info_device (const TdTapeReader *r, FILE *out, const TdTapeIteration *it,
-             const TdTapeDevice *device, bool json, bool first)
+pools_json (TdJsonWriter *json, const TdTapeIteration *it, uint32_t device)
 {
-  const char *name = td_tape_reader_string (r, device->name);
-  bool any = false;
+  td__json_begin_array (json);
+  for (uint32_t i = 0; i < it->n_pools; i++)
+    if (it->pools[i].device == device)
+      {
+        td__json_begin_object (json);
+        put_json (json, &it->pools[i]);
+        td__json_end_object (json);
+      }
+  td__json_end_array (json);
+}
 
-  if (json)
-    {
-      fputs (first ? "{\"name\":" : ",{\"name\":", out);
-      td__tape_put_string (out, name);
-      fprintf (out,
-               ",\"iteration\":%" PRIu64 ",\"total_bytes\":%" PRIu64
-               ",\"outside_bytes\":%" PRIu64 ",\"reserved_bytes\":%" PRIu64
-               ",\"live_bytes\":%" PRIu64 ",\"pools\":[",
-               it->number, device->total_bytes, device->outside_bytes, device->reserved_bytes,
-               device->live_bytes);
-    }
-  else if (device->total_bytes == 0) /* nobody said how much it has */
+static void
+device_json (TdJsonWriter *json, const TdTapeIteration *it, const TdTapeDevice *device,
+             const char *name)
+{
+  td__json_begin_object (json);
+  td__json_member_string (json, "name", name);
+  td__json_member_uint (json, "iteration", it->number);
+  td__json_member_uint (json, "total_bytes", device->total_bytes);
+  td__json_member_uint (json, "outside_bytes", device->outside_bytes);
+  td__json_member_uint (json, "reserved_bytes", device->reserved_bytes);
+  td__json_member_uint (json, "live_bytes", device->live_bytes);
+  td__json_key (json, "pools");
+  pools_json (json, it, device->device);
+  td__json_end_object (json);
+}
+
+static void
+device_text (FILE *out, const TdTapeIteration *it, const TdTapeDevice *device, const char *name)
+{
+  if (device->total_bytes == 0) /* nobody said how much it has */
     fprintf (out, "memory           %s: %" PRIu64 " bytes live, %" PRIu64 " reserved\n", name,
              device->live_bytes, device->reserved_bytes);
   else
@@ -91,17 +109,14 @@ info_device (const TdTapeReader *r, FILE *out, const TdTapeIteration *it,
   for (uint32_t i = 0; i < it->n_pools; i++)
     if (it->pools[i].device == device->device)
       {
-        fputs (!json ? "                 " : any ? ",{" : "{", out);
-        (json ? put_json : put_text) (out, &it->pools[i]);
-        any = true;
+        fputs ("                 ", out);
+        put_text (out, &it->pools[i]);
       }
-  if (json)
-    fputs ("]}", out);
 }
 
 /* The host has pools and is none of the devices. */
 static void
-info_host (FILE *out, const TdTapeIteration *it, bool json)
+info_host (FILE *out, TdJsonWriter *json, const TdTapeIteration *it)
 {
   bool any = false;
 
@@ -109,31 +124,43 @@ info_host (FILE *out, const TdTapeIteration *it, bool json)
     {
       if (it->pools[i].device != 0)
         continue;
-      if (json)
-        fputs (any ? ",{" : ",\"host_pools\":[{", out);
-      else
-        fputs (any ? "                 " : "memory           host: ", out);
-      (json ? put_json : put_text) (out, &it->pools[i]);
+      if (!json)
+        {
+          fputs (any ? "                 " : "memory           host: ", out);
+          put_text (out, &it->pools[i]);
+        }
       any = true;
     }
-  if (json && any)
-    fputc (']', out);
+  if (!json || !any)
+    return;
+  td__json_key (json, "host_pools");
+  pools_json (json, it, 0);
 }
 
 void
-td__tape_info_devices (TdTapeReader *r, FILE *out, bool json)
+td__tape_info_devices (TdTapeReader *r, FILE *out, TdJsonWriter *json)
 {
   const TdTapeIteration *it = newest (r);
-
   const bool any = it != NULL && it->n_devices > 0;
 
   if (it != NULL)
-    info_host (out, it, json);
+    info_host (out, json, it);
   if (json && any)
-    fputs (",\"devices\":[", out);
+    {
+      td__json_key (json, "devices");
+      td__json_begin_array (json);
+    }
   for (uint32_t i = 0; any && i < it->n_devices; i++)
-    info_device (r, out, it, &it->devices[i], json, i == 0);
+    {
+      const TdTapeDevice *device = &it->devices[i];
+      const char *name = td_tape_reader_string (r, device->name);
+
+      if (json)
+        device_json (json, it, device, name);
+      else
+        device_text (out, it, device, name);
+    }
   if (json && any)
-    fputc (']', out);
+    td__json_end_array (json);
   td_tape_iteration_free (it);
 }

@@ -37,7 +37,7 @@ last_of (TdTapeReader *r, const char *key, double *value)
 }
 
 static void
-put_firsts (TdTapeReader *r, FILE *out, bool json)
+put_firsts (TdTapeReader *r, FILE *out, TdJsonWriter *json)
 {
   uint64_t n;
   const TdTapeReport *all = td_tape_reader_reports (r, &n);
@@ -52,9 +52,8 @@ put_firsts (TdTapeReader *r, FILE *out, bool json)
       key += strlen (first_in);
       if (json)
         {
-          fputs (any ? "," : "", out);
-          td__tape_put_string (out, key);
-          fprintf (out, ":%.0f", all[i].value);
+          td__json_key (json, key);
+          td__json_double (json, all[i].value);
         }
       else
         fprintf (out, "%s%s %.0f", any ? ", " : ", begun in ", key, all[i].value);
@@ -63,17 +62,28 @@ put_firsts (TdTapeReader *r, FILE *out, bool json)
 }
 
 void
-td__tape_info_scaling (TdTapeReader *r, FILE *out, bool json)
+td__tape_info_scaling (TdTapeReader *r, FILE *out, TdJsonWriter *json)
 {
   double scale, skipped = 0;
 
   if (!last_of (r, "loss_scale", &scale))
     return;
   last_of (r, "overflows", &skipped);
-  fprintf (out,
-           json ? ",\"loss_scaling\":{\"scale\":%.9g,\"skipped\":%.0f,\"begun_in\":{"
-                : "loss scale       %.9g, %.0f updates skipped",
-           scale, skipped);
+  if (!json)
+    {
+      fprintf (out, "loss scale       %.9g, %.0f updates skipped", scale, skipped);
+      put_firsts (r, out, NULL);
+      fputc ('\n', out);
+      return;
+    }
+  td__json_key (json, "loss_scaling");
+  td__json_begin_object (json);
+  td__json_key (json, "scale");
+  td__json_rounded (json, scale, 9);
+  td__json_member_double (json, "skipped", skipped);
+  td__json_key (json, "begun_in");
+  td__json_begin_object (json);
   put_firsts (r, out, json);
-  fputs (json ? "}}" : "\n", out);
+  td__json_end_object (json);
+  td__json_end_object (json);
 }

@@ -21,11 +21,12 @@ dump_function (TapeDump *d, const TdTapeChain *c)
   td_tape_reader_site_text (d->r, c->site, site, sizeof site);
   if (d->json)
     {
-      fprintf (d->out, "{\"record\":\"static_chain\",\"id\":%u,\"name\":", c->id);
-      td__tape_put_string (d->out, td_tape_reader_string (d->r, c->name));
-      fputs (",\"site\":", d->out);
-      td__tape_put_string (d->out, site);
-      fputs ("}\n", d->out);
+      TdJsonWriter *json = td__tape_begin_record (d, "static_chain");
+
+      td__json_member_uint (json, "id", c->id);
+      td__json_member_string (json, "name", td_tape_reader_string (d->r, c->name));
+      td__json_member_string (json, "site", site);
+      td__tape_end_record (d);
       return;
     }
   fprintf (d->out, "static function %u ", c->id);
@@ -36,23 +37,64 @@ dump_function (TapeDump *d, const TdTapeChain *c)
 /* ------------------------------------------------------------------------- schedules */
 
 static void
-put_nodes (TapeDump *d, const TdTapeSchedule *s, uint32_t first, uint32_t n)
+put_nodes (const TapeDump *d, const TdTapeSchedule *s, uint32_t first, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++)
     {
       uint32_t node = s->operands[first + i];
       const TdTapeNode *o = &s->nodes[node];
 
-      if (d->json)
-        fprintf (d->out,
-                 "%s{\"node\":%u,\"value\":%u,\"dtype\":\"%s\",\"shape\":", i ? "," : "", node,
-                 o->value, td_tape_dtype_name (o->dtype));
-      else
-        fprintf (d->out, "%sn%u:%u", i ? " " : "", node, o->value);
-      td__tape_put_dims (d->out, s->dims + o->first_dim, o->ndim, d->json);
-      if (d->json)
-        fputc ('}', d->out);
+      fprintf (d->out, "%sn%u:%u", i ? " " : "", node, o->value);
+      td__tape_put_dims (d->out, s->dims + o->first_dim, o->ndim);
     }
+}
+
+static void
+json_nodes (TdJsonWriter *json, const char *key, const TdTapeSchedule *s, uint32_t first,
+            uint32_t n)
+{
+  td__json_key (json, key);
+  td__json_begin_array (json);
+  for (uint32_t i = 0; i < n; i++)
+    {
+      const uint32_t node = s->operands[first + i];
+      const TdTapeNode *o = &s->nodes[node];
+
+      td__json_begin_object (json);
+      td__json_member_uint (json, "node", node);
+      td__json_member_uint (json, "value", o->value);
+      td__json_member_string (json, "dtype", td_tape_dtype_name (o->dtype));
+      td__tape_json_shape (json, s->dims + o->first_dim, o->ndim);
+      td__json_end_object (json);
+    }
+  td__json_end_array (json);
+}
+
+static void
+json_step (TapeDump *d, const TdTapeSchedule *s, uint32_t i, const char *op)
+{
+  const TdTapeStep *t = &s->steps[i];
+  TdJsonWriter *json = td__tape_begin_record (d, "step");
+
+  td__json_member_uint (json, "schedule", s->head.id);
+  td__json_member_uint (json, "step", i);
+  td__json_member_uint (json, "list", t->list);
+  td__json_member_string (json, "kind", td_tape_step_kind_name (t->kind));
+  td__json_member_string (json, "fate", td_tape_fate_name (t->fate));
+  td__json_member_string (json, "op", op);
+  td__json_member_string (json, "link", td_tape_reader_path_text (d->r, t->path));
+  td__tape_json_site (json, d->r, "site", t->site);
+  td__json_member_uint (json, "event", t->event);
+  td__json_key (json, "group");
+  if (t->group == TD_TAPE_NO_GROUP)
+    td__json_null (json);
+  else
+    td__json_uint (json, t->group);
+  json_nodes (json, "in", s, t->first_in, t->n_in);
+  json_nodes (json, "out", s, t->first_out, t->n_out);
+  if (t->why)
+    td__json_member_string (json, "why", td_tape_reader_string (d->r, t->why));
+  td__tape_end_record (d);
 }
 
 static void
@@ -62,56 +104,32 @@ dump_step (TapeDump *d, const TdTapeSchedule *s, uint32_t i)
   const char *op = t->opdef ? td_tape_reader_op_name (d->r, t->opdef) : "";
   char site[512];
 
-  td_tape_reader_site_text (d->r, t->site, site, sizeof site);
-  if (!d->json)
+  if (d->json)
     {
-      fprintf (d->out, "  %u list %u %s", i, t->list, td_tape_step_kind_name (t->kind));
-      if (*op)
-        fprintf (d->out, " %s", op);
-      if (t->fate != TD_TAPE_FATE_RUNS)
-        fprintf (d->out, " %s", td_tape_fate_name (t->fate));
-      if (t->kind == TD_TAPE_STEP_GROUP)
-        fprintf (d->out, " of %u", t->group);
-      else if (t->group != TD_TAPE_NO_GROUP)
-        fprintf (d->out, " in %u", t->group);
-      fprintf (d->out, "%s%s : ", *site ? " " : "", site);
-      put_nodes (d, s, t->first_in, t->n_in);
-      fputs (" -> ", d->out);
-      put_nodes (d, s, t->first_out, t->n_out);
-      if (t->why)
-        {
-          fputs ("  (", d->out);
-          td__tape_put_line (d->out, td_tape_reader_string (d->r, t->why));
-          fputc (')', d->out);
-        }
-      fputc ('\n', d->out);
+      json_step (d, s, i, op);
       return;
     }
-  fprintf (d->out, "{\"record\":\"step\",\"schedule\":%u,\"step\":%u,\"list\":%u", s->head.id,
-           i, t->list);
-  fprintf (d->out, ",\"kind\":\"%s\",\"fate\":\"%s\",\"op\":", td_tape_step_kind_name (t->kind),
-           td_tape_fate_name (t->fate));
-  td__tape_put_string (d->out, op);
-  fputs (",\"link\":", d->out);
-  td__tape_put_string (d->out, td_tape_reader_path_text (d->r, t->path));
-  fputs (",\"site\":", d->out);
-  td__tape_put_string (d->out, site);
-  fprintf (d->out, ",\"event\":%u,\"group\":", t->event);
-  if (t->group == TD_TAPE_NO_GROUP)
-    fputs ("null", d->out);
-  else
-    fprintf (d->out, "%u", t->group);
-  fputs (",\"in\":[", d->out);
+  td_tape_reader_site_text (d->r, t->site, site, sizeof site);
+  fprintf (d->out, "  %u list %u %s", i, t->list, td_tape_step_kind_name (t->kind));
+  if (*op)
+    fprintf (d->out, " %s", op);
+  if (t->fate != TD_TAPE_FATE_RUNS)
+    fprintf (d->out, " %s", td_tape_fate_name (t->fate));
+  if (t->kind == TD_TAPE_STEP_GROUP)
+    fprintf (d->out, " of %u", t->group);
+  else if (t->group != TD_TAPE_NO_GROUP)
+    fprintf (d->out, " in %u", t->group);
+  fprintf (d->out, "%s%s : ", *site ? " " : "", site);
   put_nodes (d, s, t->first_in, t->n_in);
-  fputs ("],\"out\":[", d->out);
+  fputs (" -> ", d->out);
   put_nodes (d, s, t->first_out, t->n_out);
-  fputc (']', d->out);
   if (t->why)
     {
-      fputs (",\"why\":", d->out);
-      td__tape_put_string (d->out, td_tape_reader_string (d->r, t->why));
+      fputs ("  (", d->out);
+      td__tape_put_line (d->out, td_tape_reader_string (d->r, t->why));
+      fputc (')', d->out);
     }
-  fputs ("}\n", d->out);
+  fputc ('\n', d->out);
 }
 
 static void
@@ -122,15 +140,20 @@ dump_value (TapeDump *d, const TdTapeSchedule *s, uint32_t i)
 
   if (d->json)
     {
-      fprintf (d->out,
-               "{\"record\":\"value\",\"schedule\":%u,\"value\":%u,\"kind\":\"%s\",\"bytes\":"
-               "%" PRIu64 ",\"offset\":",
-               s->head.id, i, td_tape_value_kind_name (v->kind), v->bytes);
+      TdJsonWriter *json = td__tape_begin_record (d, "value");
+
+      td__json_member_uint (json, "schedule", s->head.id);
+      td__json_member_uint (json, "value", i);
+      td__json_member_string (json, "kind", td_tape_value_kind_name (v->kind));
+      td__json_member_uint (json, "bytes", v->bytes);
+      td__json_key (json, "offset");
       if (placed)
-        fprintf (d->out, "%" PRIu64, v->offset);
+        td__json_uint (json, v->offset);
       else
-        fputs ("null", d->out);
-      fprintf (d->out, ",\"first\":%d,\"last\":%d}\n", (int)v->first, (int)v->last);
+        td__json_null (json);
+      td__json_member_int (json, "first", (int)v->first);
+      td__json_member_int (json, "last", (int)v->last);
+      td__tape_end_record (d);
       return;
     }
   fprintf (d->out, "  value %u %s %" PRIu64 " bytes", i, td_tape_value_kind_name (v->kind),
@@ -150,13 +173,13 @@ dump_guard (TapeDump *d, const TdTapeSchedule *s, const TdTapeGuard *g)
   td_tape_reader_site_text (d->r, g->site, site, sizeof site);
   if (d->json)
     {
-      fprintf (d->out, "{\"record\":\"guard\",\"schedule\":%u,\"guard\":", s->head.id);
-      td__tape_put_string (d->out, td_tape_reader_string (d->r, g->guard));
-      fputs (",\"text\":", d->out);
-      td__tape_put_string (d->out, td_tape_reader_string (d->r, g->text));
-      fputs (",\"site\":", d->out);
-      td__tape_put_string (d->out, site);
-      fputs ("}\n", d->out);
+      TdJsonWriter *json = td__tape_begin_record (d, "guard");
+
+      td__json_member_uint (json, "schedule", s->head.id);
+      td__json_member_string (json, "guard", td_tape_reader_string (d->r, g->guard));
+      td__json_member_string (json, "text", td_tape_reader_string (d->r, g->text));
+      td__json_member_string (json, "site", site);
+      td__tape_end_record (d);
       return;
     }
   fputs ("  guard ", d->out);
@@ -173,16 +196,21 @@ dump_schedule (TapeDump *d, const TdTapeSchedule *s)
 
   if (d->json)
     {
-      fprintf (d->out, "{\"record\":\"schedule\",\"id\":%u,\"chain\":%u,\"key\":", h->id,
-               h->chain);
-      td__tape_put_string (d->out, td_tape_reader_string (d->r, h->key));
-      fprintf (d->out,
-               ",\"steps\":%u,\"backwards\":%u,\"arena_bytes\":%" PRIu64
-               ",\"lower_bound\":%" PRIu64,
-               s->n_steps, h->n_backwards, h->arena_bytes, h->lower_bound);
-      fprintf (d->out,
-               ",\"pruned\":%u,\"folded\":%u,\"merged\":%u,\"fused\":%u,\"in_place\":%u}\n",
-               h->n_pruned, h->n_folded, h->n_merged, h->n_fused, h->n_in_place);
+      TdJsonWriter *json = td__tape_begin_record (d, "schedule");
+
+      td__json_member_uint (json, "id", h->id);
+      td__json_member_uint (json, "chain", h->chain);
+      td__json_member_string (json, "key", td_tape_reader_string (d->r, h->key));
+      td__json_member_uint (json, "steps", s->n_steps);
+      td__json_member_uint (json, "backwards", h->n_backwards);
+      td__json_member_uint (json, "arena_bytes", h->arena_bytes);
+      td__json_member_uint (json, "lower_bound", h->lower_bound);
+      td__json_member_uint (json, "pruned", h->n_pruned);
+      td__json_member_uint (json, "folded", h->n_folded);
+      td__json_member_uint (json, "merged", h->n_merged);
+      td__json_member_uint (json, "fused", h->n_fused);
+      td__json_member_uint (json, "in_place", h->n_in_place);
+      td__tape_end_record (d);
     }
   else
     {
@@ -202,39 +230,43 @@ dump_schedule (TapeDump *d, const TdTapeSchedule *s)
 }
 
 static void
+json_static_event (TapeDump *d, const TdTapeStaticEvent *e)
+{
+  TdJsonWriter *json = td__tape_begin_record_of (d, "static_event", e->iteration);
+
+  td__json_member_uint (json, "chain", e->chain);
+  td__json_member_string (json, "what", td_tape_static_event_name (e->what));
+  td__json_member_uint (json, "schedule", e->schedule);
+  td__json_member_string (json, "guard", td_tape_reader_string (d->r, e->guard));
+  td__json_member_string (json, "text", td_tape_reader_string (d->r, e->text));
+  td__tape_json_site (json, d->r, "site", e->site);
+  td__tape_json_site (json, d->r, "other_site", e->other_site);
+  td__tape_end_record (d);
+}
+
+static void
 dump_static_event (TapeDump *d, const TdTapeStaticEvent *e)
 {
   char site[512], other[512];
 
-  td_tape_reader_site_text (d->r, e->site, site, sizeof site);
-  td_tape_reader_site_text (d->r, e->other_site, other, sizeof other);
-  if (!d->json)
+  if (d->json)
     {
-      fprintf (d->out, "static iteration %" PRIu64 " ", e->iteration);
-      td__tape_put_line (d->out, function_name (d->r, e->chain));
-      fprintf (d->out, " %s", td_tape_static_event_name (e->what));
-      if (e->schedule)
-        fprintf (d->out, " schedule %u", e->schedule);
-      if (e->text)
-        {
-          fputs (": ", d->out);
-          td__tape_put_line (d->out, td_tape_reader_string (d->r, e->text));
-        }
-      fprintf (d->out, "%s%s%s%s\n", *site ? " " : "", site, *other ? " and " : "", other);
+      json_static_event (d, e);
       return;
     }
-  fprintf (d->out,
-           "{\"record\":\"static_event\",\"iteration\":%" PRIu64
-           ",\"chain\":%u,\"what\":\"%s\",\"schedule\":%u,\"guard\":",
-           e->iteration, e->chain, td_tape_static_event_name (e->what), e->schedule);
-  td__tape_put_string (d->out, td_tape_reader_string (d->r, e->guard));
-  fputs (",\"text\":", d->out);
-  td__tape_put_string (d->out, td_tape_reader_string (d->r, e->text));
-  fputs (",\"site\":", d->out);
-  td__tape_put_string (d->out, site);
-  fputs (",\"other_site\":", d->out);
-  td__tape_put_string (d->out, other);
-  fputs ("}\n", d->out);
+  td_tape_reader_site_text (d->r, e->site, site, sizeof site);
+  td_tape_reader_site_text (d->r, e->other_site, other, sizeof other);
+  fprintf (d->out, "static iteration %" PRIu64 " ", e->iteration);
+  td__tape_put_line (d->out, function_name (d->r, e->chain));
+  fprintf (d->out, " %s", td_tape_static_event_name (e->what));
+  if (e->schedule)
+    fprintf (d->out, " schedule %u", e->schedule);
+  if (e->text)
+    {
+      fputs (": ", d->out);
+      td__tape_put_line (d->out, td_tape_reader_string (d->r, e->text));
+    }
+  fprintf (d->out, "%s%s%s%s\n", *site ? " " : "", site, *other ? " and " : "", other);
 }
 
 void
@@ -266,12 +298,19 @@ dump_runs (TapeDump *d, const TdTapeIteration *it)
       const char *kind = td_tape_run_kind_name (r->kind);
 
       if (d->json)
-        fprintf (d->out,
-                 "{\"record\":\"static_run\",\"iteration\":%" PRIu64
-                 ",\"chain\":%u,\"schedule\":%u,\"list\":%u,\"kind\":\"%s\",\"begin\":%u,"
-                 "\"end\":%u,\"ns\":%" PRIu64 ",\"discarded\":%s}\n",
-                 it->number, r->chain, r->schedule, r->list, kind, r->begin, r->end, r->ns,
-                 r->flags & TD_TAPE_RUN_DISCARDED ? "true" : "false");
+        {
+          TdJsonWriter *json = td__tape_begin_record_of (d, "static_run", it->number);
+
+          td__json_member_uint (json, "chain", r->chain);
+          td__json_member_uint (json, "schedule", r->schedule);
+          td__json_member_uint (json, "list", r->list);
+          td__json_member_string (json, "kind", kind);
+          td__json_member_uint (json, "begin", r->begin);
+          td__json_member_uint (json, "end", r->end);
+          td__json_member_uint (json, "ns", r->ns);
+          td__json_member_bool (json, "discarded", r->flags & TD_TAPE_RUN_DISCARDED);
+          td__tape_end_record (d);
+        }
       else
         {
           fputs ("  run ", d->out);
@@ -297,15 +336,16 @@ dump_traced (TapeDump *d, const TdTapeIteration *it)
       td_tape_reader_site_text (d->r, t->site, site, sizeof site);
       if (d->json)
         {
-          fprintf (d->out,
-                   "{\"record\":\"traced\",\"iteration\":%" PRIu64
-                   ",\"chain\":%u,\"list\":%u,\"number\":%u,\"kind\":\"%s\",\"event\":%u,"
-                   "\"op\":",
-                   it->number, t->chain, t->list, t->number, kind, t->event);
-          td__tape_put_string (d->out, op);
-          fputs (",\"site\":", d->out);
-          td__tape_put_string (d->out, site);
-          fputs ("}\n", d->out);
+          TdJsonWriter *json = td__tape_begin_record_of (d, "traced", it->number);
+
+          td__json_member_uint (json, "chain", t->chain);
+          td__json_member_uint (json, "list", t->list);
+          td__json_member_uint (json, "number", t->number);
+          td__json_member_string (json, "kind", kind);
+          td__json_member_uint (json, "event", t->event);
+          td__json_member_string (json, "op", op);
+          td__json_member_string (json, "site", site);
+          td__tape_end_record (d);
           continue;
         }
       fputs ("  traced ", d->out);
@@ -326,12 +366,18 @@ td__tape_dump_iteration_statics (TapeDump *d, const TdTapeIteration *it)
       const TdTapeStatic *s = &it->statics[i];
 
       if (d->json)
-        fprintf (d->out,
-                 "{\"record\":\"static\",\"iteration\":%" PRIu64
-                 ",\"chain\":%u,\"schedule\":%u,\"state\":\"%s\",\"replays\":%u,\"dynamic\":%u,"
-                 "\"all_replays\":%" PRIu64 ",\"all_dynamic\":%" PRIu64 "}\n",
-                 it->number, s->chain, s->schedule, td_tape_chain_state_name (s->state),
-                 s->n_replays, s->n_dynamic, s->all_replays, s->all_dynamic);
+        {
+          TdJsonWriter *json = td__tape_begin_record_of (d, "static", it->number);
+
+          td__json_member_uint (json, "chain", s->chain);
+          td__json_member_uint (json, "schedule", s->schedule);
+          td__json_member_string (json, "state", td_tape_chain_state_name (s->state));
+          td__json_member_uint (json, "replays", s->n_replays);
+          td__json_member_uint (json, "dynamic", s->n_dynamic);
+          td__json_member_uint (json, "all_replays", s->all_replays);
+          td__json_member_uint (json, "all_dynamic", s->all_dynamic);
+          td__tape_end_record (d);
+        }
       else
         {
           fputs ("  static ", d->out);
@@ -369,7 +415,7 @@ count_calls (TdTapeReader *r, uint64_t *replays, uint64_t *dynamic)
 }
 
 void
-td__tape_info_statics (TdTapeReader *r, FILE *out, bool json)
+td__tape_info_statics (TdTapeReader *r, FILE *out, TdJsonWriter *json)
 {
   uint32_t n = td_tape_reader_n_chains (r);
   uint64_t replays = 0, dynamic = 0;
@@ -378,10 +424,15 @@ td__tape_info_statics (TdTapeReader *r, FILE *out, bool json)
     return;
   count_calls (r, &replays, &dynamic);
   if (json)
-    fprintf (out,
-             ",\"static\":{\"chains\":%u,\"schedules\":%u,\"replays\":%" PRIu64
-             ",\"dynamic\":%" PRIu64 "}",
-             n, td_tape_reader_n_schedules (r), replays, dynamic);
+    {
+      td__json_key (json, "static");
+      td__json_begin_object (json);
+      td__json_member_uint (json, "chains", n);
+      td__json_member_uint (json, "schedules", td_tape_reader_n_schedules (r));
+      td__json_member_uint (json, "replays", replays);
+      td__json_member_uint (json, "dynamic", dynamic);
+      td__json_end_object (json);
+    }
   else
     fprintf (out,
              "static functions %u, %u schedules, %" PRIu64 " calls replayed, %" PRIu64

@@ -1,7 +1,8 @@
-/* How texts and lists are printed, for the files that dump a tape.
+/* How texts and lists are printed, for the files that dump a tape or tell its facts.
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "json.h"
 #include "td-tape-reader.h"
 
 /** What a dump needs to know. */
@@ -9,21 +10,36 @@ typedef struct
 {
   TdTapeReader *r;
   FILE *out;
-  bool json;
+  TdJsonWriter *json;           /* to out; NULL: as text */
   const TdTapeNotice **notices; /* of the whole run, in an order of their own */
 } TapeDump;
 
-/** A text in quotes, as JSON has it. */
-void td__tape_put_string (FILE *out, const char *text);
 /** A text as the program gave it, but on one line. */
 void td__tape_put_line (FILE *out, const char *text);
-/** "(3, 4)", or "[3,4]". */
-void td__tape_put_dims (FILE *out, const int64_t *dims, unsigned n, bool json);
+/** "(3, 4)", and the same as a member "shape". */
+void td__tape_put_dims (FILE *out, const int64_t *dims, unsigned n);
+void td__tape_json_shape (TdJsonWriter *json, const int64_t *dims, unsigned n);
+/** A member with as many digits as the tape's numbers are worth. */
+void td__tape_json_number (TdJsonWriter *json, const char *key, double value);
+/** Members that tell of a parameter; the member "exit", how it ended, or null. */
+void td__tape_json_parameter (TdJsonWriter *json, const TdTapeReader *r,
+                              const TdTapeParameter *p);
+void td__tape_json_exit (TdJsonWriter *json, TdTapeReader *r);
+/** The object of one record, with its name, and the iteration that it is of; end it by
+ * td__tape_end_record. */
+TdJsonWriter *td__tape_begin_record (TapeDump *d, const char *record);
+TdJsonWriter *td__tape_begin_record_of (TapeDump *d, const char *record, uint64_t iteration);
+void td__tape_end_record (TapeDump *d);
+/** A member that names a place in the program; 0: "". */
+void td__tape_json_site (TdJsonWriter *json, const TdTapeReader *r, const char *key,
+                         uint32_t site);
 
 /** Notices of the whole run, and those of one iteration that are not among them. */
 void td__tape_dump_notices (TapeDump *d);
 void td__tape_dump_iteration_notices (TapeDump *d, const TdTapeIteration *it);
-void td__tape_info_recording (TdTapeReader *r, FILE *out, bool json);
+/** What `info` says of the recording itself; here as in the others: members for `json`, text to
+ * `out` where that is NULL. */
+void td__tape_info_recording (TdTapeReader *r, FILE *out, TdJsonWriter *json);
 /** Static functions, schedules and what happened to them. */
 void td__tape_dump_statics (TapeDump *d);
 /** The static functions of one iteration. */
@@ -41,18 +57,18 @@ void td__tape_dump_copies (TapeDump *d, const TdTapeIteration *it);
 void td__tape_dump_pools (TapeDump *d, const TdTapeIteration *it);
 /** Say in `info` how full devices and their pools were at the end; nothing where there is no
  * device but the host. */
-void td__tape_info_devices (TdTapeReader *r, FILE *out, bool json);
+void td__tape_info_devices (TdTapeReader *r, FILE *out, TdJsonWriter *json);
 /** What was found later of the events of an iteration; in `info`: of all. */
 void td__tape_dump_faults (TapeDump *d, const TdTapeIteration *it);
-void td__tape_info_faults (TdTapeReader *r, FILE *out, bool json);
+void td__tape_info_faults (TdTapeReader *r, FILE *out, TdJsonWriter *json);
 /** Memory that ran out in an iteration; in `info`: the last time. */
 void td__tape_dump_ooms (TapeDump *d, uint64_t iteration);
-void td__tape_info_ooms (TdTapeReader *r, FILE *out, bool json);
-/** Say in `info` how many static functions there are and how often they were replayed; nothing
- * where there is none. */
-void td__tape_info_statics (TdTapeReader *r, FILE *out, bool json);
+void td__tape_info_ooms (TdTapeReader *r, FILE *out, TdJsonWriter *json);
+/** Say in `info` how many static functions there are and how often they were replayed; nothing where
+ * there is none. */
+void td__tape_info_statics (TdTapeReader *r, FILE *out, TdJsonWriter *json);
 /** Whether the tape was made of a memory snapshot; what `info` says of such a one. */
 bool td__tape_is_import (const TdTapeReader *r);
 void td__tape_info_import (TdTapeReader *r, FILE *out);
 /** Say in `info` what became of a dynamic loss scale; nothing where there is none. */
-void td__tape_info_scaling (TdTapeReader *r, FILE *out, bool json);
+void td__tape_info_scaling (TdTapeReader *r, FILE *out, TdJsonWriter *json);

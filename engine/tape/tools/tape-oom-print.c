@@ -57,7 +57,7 @@ put_shape (FILE *out, const int64_t *dims, unsigned ndim, unsigned dtype)
   if (ndim > TD_TAPE_MAX_NDIM)
     return;
   fputc (' ', out);
-  td__tape_put_dims (out, dims, ndim, false);
+  td__tape_put_dims (out, dims, ndim);
   fprintf (out, " %s", td_tape_dtype_name (dtype));
 }
 
@@ -201,31 +201,16 @@ text_report (TdTapeReader *r, FILE *out, uint32_t i)
 /* --- JSON --- */
 
 static void
-json_string (FILE *out, const char *key, const char *text)
-{
-  fprintf (out, ",\"%s\":", key);
-  td__tape_put_string (out, text);
-}
-
-static void
-json_site (const TdTapeReader *r, FILE *out, const char *key, uint32_t site)
-{
-  char text[512];
-
-  json_string (out, key, td_tape_reader_site_text (r, site, text, sizeof text));
-}
-
-static void
-json_shape (FILE *out, const int64_t *dims, unsigned ndim, unsigned dtype)
+json_shape (TdJsonWriter *json, const int64_t *dims, unsigned ndim, unsigned dtype)
 {
   if (ndim > TD_TAPE_MAX_NDIM)
     {
-      fputs (",\"shape\":null,\"dtype\":null", out);
+      td__json_member_null (json, "shape");
+      td__json_member_null (json, "dtype");
       return;
     }
-  fputs (",\"shape\":", out);
-  td__tape_put_dims (out, dims, ndim, true);
-  json_string (out, "dtype", td_tape_dtype_name (dtype));
+  td__tape_json_shape (json, dims, ndim);
+  td__json_member_string (json, "dtype", td_tape_dtype_name (dtype));
 }
 
 static const char *const link_names[TD_TAPE_N_OOM_LINKS]
@@ -233,128 +218,154 @@ static const char *const link_names[TD_TAPE_N_OOM_LINKS]
 
 /* The chain, the root first. */
 static void
-json_way (const TdTapeReader *r, FILE *out, uint32_t i, uint32_t k)
+json_way (const TdTapeReader *r, TdJsonWriter *json, uint32_t i, uint32_t k)
 {
   uint32_t n;
   const TdTapeOomLink *links = td_tape_reader_oom_links (r, i, k, &n);
 
-  fputs (",\"chain\":[", out);
+  td__json_key (json, "chain");
+  td__json_begin_array (json);
   for (uint32_t j = 0; j < n; j++)
     {
       const TdTapeOomLink *l = &links[j];
 
-      fprintf (out, "%s{\"kind\":\"%s\"", j ? "," : "", link_names[l->kind]);
-      json_string (out, "name", td_tape_reader_string (r, l->name));
-      json_string (out, "link", td_tape_reader_path_text (r, l->path));
-      json_string (out, "op", td_tape_reader_string (r, l->op));
-      json_string (out, "holder",
-                   l->kind == TD_TAPE_OOM_LINK_OPERATION ? ""
-                                                         : td_tape_holder_name (l->holder));
-      json_site (r, out, "site", l->site);
-      fprintf (out, ",\"left_out\":%u}", l->left_out);
+      td__json_begin_object (json);
+      td__json_member_string (json, "kind", link_names[l->kind]);
+      td__json_member_string (json, "name", td_tape_reader_string (r, l->name));
+      td__json_member_string (json, "link", td_tape_reader_path_text (r, l->path));
+      td__json_member_string (json, "op", td_tape_reader_string (r, l->op));
+      td__json_member_string (
+          json, "holder",
+          l->kind == TD_TAPE_OOM_LINK_OPERATION ? "" : td_tape_holder_name (l->holder));
+      td__tape_json_site (json, r, "site", l->site);
+      td__json_member_uint (json, "left_out", l->left_out);
+      td__json_end_object (json);
     }
-  fputc (']', out);
+  td__json_end_array (json);
 }
 
 static void
-json_holder (const TdTapeReader *r, FILE *out, uint32_t i, uint32_t k)
+json_holder (const TdTapeReader *r, TdJsonWriter *json, uint32_t i, uint32_t k)
 {
   const TdTapeOomHolder *h = &td_tape_reader_oom_holders (r, i)[k];
 
-  fprintf (out, "{\"bytes\":%" PRIu64 ",\"arrays\":%" PRIu32, h->bytes, h->n);
-  json_string (out, "category", td_tape_category_name (h->category));
-  json_string (out, "name", td_tape_reader_string (r, h->name));
-  json_string (out, "link", td_tape_reader_path_text (r, h->path));
-  json_string (out, "op", td_tape_reader_string (r, h->op));
-  json_shape (out, h->dims, h->ndim, h->dtype);
-  json_site (r, out, "site", h->site);
+  td__json_begin_object (json);
+  td__json_member_uint (json, "bytes", h->bytes);
+  td__json_member_uint (json, "arrays", h->n);
+  td__json_member_string (json, "category", td_tape_category_name (h->category));
+  td__json_member_string (json, "name", td_tape_reader_string (r, h->name));
+  td__json_member_string (json, "link", td_tape_reader_path_text (r, h->path));
+  td__json_member_string (json, "op", td_tape_reader_string (r, h->op));
+  json_shape (json, h->dims, h->ndim, h->dtype);
+  td__tape_json_site (json, r, "site", h->site);
   if (td_tape_reader_oom (r, i)->flags & TD_TAPE_OOM_IMPORTED)
-    fputs (",\"holder\":null", out);
+    td__json_member_null (json, "holder");
   else
-    json_string (out, "holder",
-                 h->flags & TD_TAPE_OOM_HOLDER_GRAPH ? "graph"
-                                                     : td_tape_holder_name (h->holder));
-  json_site (r, out, "holder_site", h->holder_site);
+    td__json_member_string (
+        json, "holder",
+        h->flags & TD_TAPE_OOM_HOLDER_GRAPH ? "graph" : td_tape_holder_name (h->holder));
+  td__tape_json_site (json, r, "holder_site", h->holder_site);
   if (h->flags & TD_TAPE_OOM_HOLDER_BEFORE)
-    fputs (",\"iteration\":null", out);
+    td__json_member_null (json, "iteration");
   else
-    fprintf (out, ",\"iteration\":%" PRIu64, h->oldest);
-  json_way (r, out, i, k);
-  fprintf (out, ",\"saved\":%s}", h->flags & TD_TAPE_OOM_HOLDER_SAVED ? "true" : "false");
+    td__json_member_uint (json, "iteration", h->oldest);
+  json_way (r, json, i, k);
+  td__json_member_bool (json, "saved", h->flags & TD_TAPE_OOM_HOLDER_SAVED);
+  td__json_end_object (json);
 }
 
 static void
-json_remedy (FILE *out, const TdTapeRemedy *m)
+json_remedy (TdJsonWriter *json, const TdTapeRemedy *m)
 {
-  fprintf (out, "{\"kind\":\"%s\",\"saved_bytes\":%" PRIu64 ",\"enough\":%s,\"estimate\":true",
-           remedy_names[m->kind], m->saved_bytes, m->enough ? "true" : "false");
+  td__json_begin_object (json);
+  td__json_member_string (json, "kind", remedy_names[m->kind]);
+  td__json_member_uint (json, "saved_bytes", m->saved_bytes);
+  td__json_member_bool (json, "enough", m->enough);
+  td__json_member_bool (json, "estimate", true);
   if (m->kind == TD_TAPE_REMEDY_BATCH)
-    fprintf (out, ",\"batch\":%" PRIu64 ",\"before\":%" PRIu64 ",\"whole\":%s", m->batch,
-             m->before, m->whole ? "true" : "false");
+    {
+      td__json_member_uint (json, "batch", m->batch);
+      td__json_member_uint (json, "before", m->before);
+      td__json_member_bool (json, "whole", m->whole);
+    }
   if (m->kind == TD_TAPE_REMEDY_RECOMPUTE)
-    fprintf (out, ",\"cost_ns\":%" PRIu64, m->cost_ns);
-  json_string (out, "text", m->text);
-  fputc ('}', out);
+    td__json_member_uint (json, "cost_ns", m->cost_ns);
+  td__json_member_string (json, "text", m->text);
+  td__json_end_object (json);
 }
 
 static void
-json_tried (FILE *out, const TdTapeOom *oom)
+json_tried (TdJsonWriter *json, const TdTapeOom *oom)
 {
   if (oom->flags & TD_TAPE_OOM_IMPORTED)
     {
-      fputs (",\"missing_bytes\":null,\"tried\":null", out);
+      td__json_member_null (json, "missing_bytes");
+      td__json_member_null (json, "tried");
       return;
     }
-  fprintf (out, ",\"missing_bytes\":%" PRIu64 ",\"tried\":{\"limited\":%s",
-           td__tape_oom_missing (oom), oom->flags & TD_TAPE_OOM_LIMITED ? "true" : "false");
+  td__json_member_uint (json, "missing_bytes", td__tape_oom_missing (oom));
+  td__json_key (json, "tried");
+  td__json_begin_object (json);
+  td__json_member_bool (json, "limited", oom->flags & TD_TAPE_OOM_LIMITED);
   for (size_t k = 0; k < N (tries); k++)
-    fprintf (out, ",\"%s\":%" PRIu64, tries[k].key, amount (oom, tries[k].at));
-  fputc ('}', out);
+    td__json_member_uint (json, tries[k].key, amount (oom, tries[k].at));
+  td__json_end_object (json);
+}
+
+/* Where it happened, and for what. */
+static void
+json_place (const TdTapeReader *r, TdJsonWriter *json, const TdTapeOom *oom)
+{
+  if (oom->flags & TD_TAPE_OOM_ITERATION)
+    {
+      td__json_member_uint (json, "iteration", oom->iteration);
+      td__json_member_uint (json, "event", oom->event);
+    }
+  else
+    {
+      td__json_member_null (json, "iteration");
+      td__json_member_null (json, "event");
+    }
+  td__json_member_string (json, "device", td_tape_reader_string (r, oom->device_name));
+  td__json_member_string (json, "phase",
+                          oom->flags & TD_TAPE_OOM_IMPORTED ? NULL
+                                                            : td_tape_phase_name (oom->phase));
+  td__json_member_string (json, "op", td_tape_reader_string (r, oom->op));
+  td__json_member_string (json, "link", td_tape_reader_path_text (r, oom->path));
+  td__tape_json_site (json, r, "site", oom->site);
+  json_shape (json, oom->dims, oom->ndim, oom->dtype);
 }
 
 static void
-json_report (TdTapeReader *r, FILE *out, uint32_t i)
+json_report (TdTapeReader *r, TdJsonWriter *json, uint32_t i)
 {
   const TdTapeOom *oom = td_tape_reader_oom (r, i);
-  const bool known = oom->flags & TD_TAPE_OOM_ITERATION,
-             imported = oom->flags & TD_TAPE_OOM_IMPORTED;
   TdTapeRemedy remedies[N_REMEDIES];
   const uint32_t n = td_tape_oom_remedies (r, i, remedies, N_REMEDIES);
 
-  if (known)
-    fprintf (out, "{\"iteration\":%" PRIu64 ",\"event\":%" PRIu32, oom->iteration, oom->event);
-  else
-    fputs ("{\"iteration\":null,\"event\":null", out);
-  json_string (out, "device", td_tape_reader_string (r, oom->device_name));
-  if (imported)
-    fputs (",\"phase\":null", out);
-  else
-    json_string (out, "phase", td_tape_phase_name (oom->phase));
-  json_string (out, "op", td_tape_reader_string (r, oom->op));
-  json_string (out, "link", td_tape_reader_path_text (r, oom->path));
-  json_site (r, out, "site", oom->site);
-  json_shape (out, oom->dims, oom->ndim, oom->dtype);
+  td__json_begin_object (json);
+  json_place (r, json, oom);
   for (size_t k = 0; k < N (amounts); k++)
-    fprintf (out, ",\"%s\":%" PRIu64, amounts[k].key, amount (oom, amounts[k].at));
-  json_tried (out, oom);
-  fputs (",\"categories\":{", out);
+    td__json_member_uint (json, amounts[k].key, amount (oom, amounts[k].at));
+  json_tried (json, oom);
+  td__json_key (json, "categories");
+  td__json_begin_object (json);
   for (unsigned k = 0; k < TD_TAPE_N_CATEGORIES; k++)
-    fprintf (out, "%s\"%s\":%" PRIu64, k ? "," : "", td_tape_category_name (k),
-             oom->category_bytes[k]);
-  fprintf (out, "},\"groups\":%" PRIu32 ",\"other_bytes\":%" PRIu64 ",\"holders\":[",
-           oom->n_groups, oom->unnamed_bytes);
+    td__json_member_uint (json, td_tape_category_name (k), oom->category_bytes[k]);
+  td__json_end_object (json);
+  td__json_member_uint (json, "groups", oom->n_groups);
+  td__json_member_uint (json, "other_bytes", oom->unnamed_bytes);
+  td__json_key (json, "holders");
+  td__json_begin_array (json);
   for (uint32_t k = 0; k < oom->n_holders; k++)
-    {
-      fputs (k ? "," : "", out);
-      json_holder (r, out, i, k);
-    }
-  fputs ("],\"remedies\":[", out);
+    json_holder (r, json, i, k);
+  td__json_end_array (json);
+  td__json_key (json, "remedies");
+  td__json_begin_array (json);
   for (uint32_t k = 0; k < n; k++)
-    {
-      fputs (k ? "," : "", out);
-      json_remedy (out, &remedies[k]);
-    }
-  fputs ("]}", out);
+    json_remedy (json, &remedies[k]);
+  td__json_end_array (json);
+  td__json_end_object (json);
 }
 
 void
@@ -362,19 +373,31 @@ td_tape_oom_print (TdTapeReader *r, FILE *out, bool json)
 {
   const uint32_t n = td_tape_reader_n_ooms (r);
 
-  if (!json && n == 0)
-    fputs ("memory did not run out\n", out);
-  fputs (json ? "{\"out_of_memory\":[" : "", out);
-  for (uint32_t i = 0; i < n; i++)
+  TdJsonWriter writer;
+
+  if (!json)
     {
-      fputs (i == 0 ? "" : json ? "," : "\n", out);
-      (json ? json_report : text_report) (r, out, i);
+      fputs (n == 0 ? "memory did not run out\n" : "", out);
+      for (uint32_t i = 0; i < n; i++)
+        {
+          fputs (i == 0 ? "" : "\n", out);
+          text_report (r, out, i);
+        }
+      return;
     }
-  fputs (json ? "]}\n" : "", out);
+  td__json_write (&writer, td__json_put_file, out, TD_JSON_TIGHT);
+  td__json_begin_object (&writer);
+  td__json_key (&writer, "out_of_memory");
+  td__json_begin_array (&writer);
+  for (uint32_t i = 0; i < n; i++)
+    json_report (r, &writer, i);
+  td__json_end_array (&writer);
+  td__json_end_object (&writer);
+  fputc ('\n', out);
 }
 
 void
-td__tape_info_ooms (TdTapeReader *r, FILE *out, bool json)
+td__tape_info_ooms (TdTapeReader *r, FILE *out, TdJsonWriter *json)
 {
   const uint32_t n = td_tape_reader_n_ooms (r);
   char text[700];
@@ -384,8 +407,8 @@ td__tape_info_ooms (TdTapeReader *r, FILE *out, bool json)
   td_tape_oom_sentence (r, n - 1, text, sizeof text);
   if (json)
     {
-      fprintf (out, ",\"n_out_of_memory\":%" PRIu32 ",\"last_out_of_memory\":", n);
-      td__tape_put_string (out, text);
+      td__json_member_uint (json, "n_out_of_memory", n);
+      td__json_member_string (json, "last_out_of_memory", text);
       return;
     }
   fputs ("out of memory    ", out);
@@ -409,9 +432,9 @@ td__tape_dump_ooms (TapeDump *d, uint64_t iteration)
         continue;
       if (d->json)
         {
-          fputs ("{\"record\":\"out of memory\",\"report\":", d->out);
-          json_report (d->r, d->out, i);
-          fputs ("}\n", d->out);
+          td__json_key (td__tape_begin_record (d, "out of memory"), "report");
+          json_report (d->r, d->json, i);
+          td__tape_end_record (d);
           continue;
         }
       td_tape_oom_sentence (d->r, i, text, sizeof text);
