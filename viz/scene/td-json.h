@@ -1,5 +1,6 @@
 /*
- * Writing JSON: small, escaping everything, numbers as the command line promises them.
+ * Writing JSON to a GString, as the command line promises it: the writer of engine/base does
+ * it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,15 +8,15 @@
 
 #include <glib.h>
 
+#include "json.h"
+
 G_BEGIN_DECLS
 
 /* Where a value is written next; commas and indentation take care of themselves. */
 typedef struct
 {
   GString *out;
-  int depth;
-  guint64 has_item, has_lines, is_array; /* one bit per depth */
-  gboolean after_key;
+  TdJsonWriter writer;
 } TdJson;
 
 void td_json_init (TdJson *json, GString *out);
