@@ -469,22 +469,38 @@ write_head (Writer *w)
          w->text);
 }
 
-static void
+/* The steps alone, which say how many numbers there are; NULL: there is no memory. */
+static char *
+steps_text (Writer *w)
+{
+  char *steps = NULL;
+  size_t n = 0;
+  FILE *whole = w->text;
+
+  w->text = open_memstream (&steps, &n);
+  if (w->text != NULL)
+    {
+      for (uint32_t i = 0; i < w->p->n_steps; i++)
+        write_step (w, &w->p->steps[i]);
+      if (fclose (w->text) != 0)
+        {
+          free (steps);
+          steps = NULL;
+        }
+    }
+  w->text = whole;
+  return steps;
+}
+
+static bool
 write_text (Writer *w)
 {
   const TdProgram *p = w->p;
-  char *steps = NULL;
-  size_t n_steps = 0;
+  char *steps = steps_text (w);
   FILE *whole = w->text;
 
-  /* Steps first: they say how many numbers there are. */
-  w->text = open_memstream (&steps, &n_steps);
-  if (w->text == NULL)
-    abort ();
-  for (uint32_t i = 0; i < p->n_steps; i++)
-    write_step (w, &p->steps[i]);
-  fclose (w->text);
-  w->text = whole;
+  if (steps == NULL)
+    return false;
   write_head (w);
   write_loads (w);
   for (int k = 0; k < w->out->n_numbers && k < TD_FUSED_NUMBERS; k++)
@@ -511,22 +527,24 @@ write_text (Writer *w)
                k);
   fputs ("}\n\n", whole);
   free (steps);
+  return true;
 }
 
 /* For places that many kernels have, one number that stands for the text. */
-static void
+static bool
 name_and_finish (TdFused *f)
 {
   const size_t room = strlen (f->text) + 64;
   char *whole = malloc (room);
 
   if (whole == NULL)
-    abort ();
+    return false;
   snprintf (f->name, sizeof f->name, "td_fused_%016" PRIx64,
             td_cuda_cache_hash (TD_CACHE_HASH, f->text, strlen (f->text)));
   snprintf (whole, room, "%sTD_FUSED_KERNEL (%s)\n", f->text, f->name + strlen ("td_"));
   free (f->text);
   f->text = whole;
+  return true;
 }
 
 char *
@@ -559,14 +577,13 @@ td_cuda_fused_write (const TdProgram *p, TdFused *f)
     return false;
   w.places = calloc (p->n_operands + p->n_slots + 1, sizeof *w.places);
   if (w.places == NULL)
-    abort ();
+    return false;
   good = look_through (&w);
   w.text = good ? open_memstream (&f->text, &n) : NULL;
   if (w.text != NULL)
     {
-      write_text (&w);
-      fclose (w.text);
-      name_and_finish (f);
+      good = write_text (&w);
+      good = fclose (w.text) == 0 && good && name_and_finish (f);
     }
   for (uint32_t k = 0; k < p->n_operands && good; k++)
     {
@@ -575,7 +592,7 @@ td_cuda_fused_write (const TdProgram *p, TdFused *f)
       f->writes |= (uint32_t)w.places[k].written << k;
     }
   free (w.places);
-  if (w.text != NULL && f->n_numbers <= TD_FUSED_NUMBERS && f->n_rows <= TD_FUSED_ROWS)
+  if (good && w.text != NULL && f->n_numbers <= TD_FUSED_NUMBERS && f->n_rows <= TD_FUSED_ROWS)
     return true;
   td_cuda_fused_clear (f);
   return false;

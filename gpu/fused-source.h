@@ -22,7 +22,7 @@ typedef struct TdFused
 } TdFused;
 
 /** Write the text.  Returns false where there is none: too many operands or parameters, an
- * array of two dtypes, a formula that is not in scalar-ops.h.  *Owner*: the caller,
+ * array of two dtypes, a formula that is not in scalar-ops.h, no memory.  *Owner*: the caller,
  * td_cuda_fused_clear. */
 bool td_cuda_fused_write (const TdProgram *program, TdFused *fused);
 void td_cuda_fused_clear (TdFused *fused);

@@ -46,16 +46,7 @@ typedef struct TdCudaCapture
   char why[200]; /* it can be no graph, or none of this shape; "": it can */
 } TdCudaCapture;
 
-static void *
-room_for (void *items, uint32_t n, size_t bytes)
-{
-  if ((n & (n - 1)) != 0) /* grown at powers of two */
-    return items;
-  items = realloc (items, (n > 0 ? 2 * (size_t)n : 1) * bytes);
-  if (items == NULL)
-    abort ();
-  return items;
-}
+static const char no_memory[] = "there is no host memory for the graph";
 
 bool
 td_cuda_refuses (TdCuda *c, const char *why)
@@ -147,6 +138,7 @@ td_cuda_graph_kernel (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3], u
   TdGraph *g = k->g;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   CUresult result;
+  Launch *launches;
 
   note_foreign (c);
   if (k->changes)
@@ -167,8 +159,14 @@ td_cuda_graph_kernel (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3], u
   if (result != CUDA_SUCCESS)
     return result;
   k->last = last_node (c);
-  g->launches = room_for (g->launches, g->n_launches, sizeof *g->launches);
-  g->launches[g->n_launches++] = (Launch){ k->last, k->step };
+  launches = td_cuda_room_for (g->launches, g->n_launches, sizeof *g->launches);
+  if (launches == NULL)
+    td_cuda_refuses (c, no_memory);
+  else
+    {
+      g->launches = launches;
+      g->launches[g->n_launches++] = (Launch){ k->last, k->step };
+    }
   return CUDA_SUCCESS;
 }
 
@@ -192,16 +190,21 @@ graph_begin (TdDevice *d, TdGraph *change)
 {
   TdCuda *c = td_cuda_enter (d);
   TdCudaCapture *k;
+  TdGraph *g = change;
 
   if (c->lost != TD_OK)
     return "the device is lost";
-  k = calloc (1, sizeof *k);
-  if (k == NULL)
-    abort ();
-  k->changes = change != NULL;
-  k->g = change != NULL ? change : calloc (1, sizeof *k->g);
-  if (k->g == NULL)
-    abort ();
+  k = td_cuda_room_for (NULL, 0, sizeof *k);
+  if (g == NULL && (g = td_cuda_room_for (NULL, 0, sizeof *g)) != NULL)
+    *g = (TdGraph){ 0 };
+  if (k == NULL || g == NULL)
+    {
+      free (k);
+      if (change == NULL)
+        free (g);
+      return no_memory;
+    }
+  *k = (TdCudaCapture){ .g = g, .changes = change != NULL };
   if ((c->before == NULL
        && td_cuda.cuEventCreate (&c->before, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
       || td_cuda.cuEventRecord (c->before, c->stream) != CUDA_SUCCESS
@@ -228,7 +231,14 @@ graph_step (TdDevice *d, uint32_t step)
   k->step = step;
   for (; !k->changes && g->n_steps <= step; g->n_steps++)
     {
-      g->foreign = room_for (g->foreign, g->n_steps, sizeof *g->foreign);
+      bool *foreign = td_cuda_room_for (g->foreign, g->n_steps, sizeof *g->foreign);
+
+      if (foreign == NULL)
+        {
+          td_cuda_refuses (c, no_memory);
+          break;
+        }
+      g->foreign = foreign;
       g->foreign[g->n_steps] = false;
     }
   for (k->next = 0; k->changes && k->next < g->n_launches; k->next++)

@@ -6,6 +6,7 @@
 #include "async.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum
 {
@@ -123,6 +124,14 @@ count (TdCudaLauncher *l, TdCudaKernel *kernel, const TdTensor *y, int64_t block
   return td_cuda_fused_stats_wanted (c) && td_cuda_counting_kernel (c, kernel)
              ? td_cuda_fused_stats_take (c, y, blocks)
              : NULL;
+}
+
+void *
+td_cuda_room_for (void *items, uint32_t n, size_t bytes)
+{
+  if ((n & (n - 1)) != 0)
+    return items;
+  return realloc (items, (n > 0 ? 2 * (size_t)n : 1) * bytes);
 }
 
 void

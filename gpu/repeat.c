@@ -43,8 +43,7 @@ typedef struct
 typedef struct
 {
   Launch *launches;
-  uint32_t n; /* launches, in the last run */
-  uint32_t room;
+  uint32_t n;     /* launches, in the last run */
   TdGraph *graph; /* of all n launches; NULL: not built */
   bool differs;   /* this run launches something other than the last run did */
 } Segment;
@@ -129,16 +128,15 @@ same_node (const Launch *l, const TdCudaKernel *kernel, const unsigned grid[3], 
          && l->shared_bytes == shared_bytes;
 }
 
+/* NULL: there is no memory. */
 static Launch *
 segment_add (Segment *s)
 {
-  if (s->n == s->room)
-    {
-      s->room = s->room > 0 ? 2 * s->room : 16;
-      s->launches = realloc (s->launches, s->room * sizeof *s->launches);
-      if (s->launches == NULL)
-        abort ();
-    }
+  Launch *launches = td_cuda_room_for (s->launches, s->n, sizeof *launches);
+
+  if (launches == NULL)
+    return NULL;
+  s->launches = launches;
   s->launches[s->n] = (Launch){ 0 };
   return &s->launches[s->n++];
 }
@@ -157,24 +155,29 @@ params_bytes (TdCudaKernel *kernel)
   return kernel->params_bytes;
 }
 
-/* Make a recorded launch one of this kernel and grid; its parameters follow. */
-static void
+/* Make a recorded launch one of this kernel and grid; its parameters follow.  False: there is
+ * no memory, and it is what it was. */
+static bool
 launch_set (Launch *l, TdCudaKernel *kernel, const unsigned grid[3], unsigned block,
             size_t shared_bytes)
 {
   if (l->kernel != kernel)
     {
+      void *params = td_cuda_room_for (NULL, 0, kernel->params_bytes);
+
+      if (params == NULL)
+        return false;
       free (l->params);
-      l->params = calloc (1, kernel->params_bytes);
-      if (l->params == NULL)
-        abort ();
+      l->params = params;
     }
   l->kernel = kernel;
   memcpy (l->grid, grid, sizeof l->grid);
   l->block = block;
   l->shared_bytes = shared_bytes;
+  return true;
 }
 
+/* No more of the sequence is kept: launch what was held back, and this. */
 static TdStatus
 launch_unrecorded (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3], unsigned block,
                    size_t shared_bytes, const void *params)
@@ -184,7 +187,10 @@ launch_unrecorded (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3], unsi
                      .block = block,
                      .shared_bytes = shared_bytes,
                      .params = (void *)(uintptr_t)params };
+  TdRepeat *r = c->repeat;
 
+  td_cuda_repeat_interrupt (c);
+  r->off = true;
   launch_now (c, &l);
   return c->lost;
 }
@@ -199,18 +205,15 @@ td_cuda_repeat_launch (TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3], 
   const bool same = l != NULL && same_node (l, kernel, grid, block, shared_bytes);
 
   if (r->off || r->at == MAX_SEGMENTS || r->next == MAX_LAUNCHES || params_bytes (kernel) == 0)
-    {
-      td_cuda_repeat_interrupt (c);
-      r->off = true;
-      return launch_unrecorded (c, kernel, grid, block, shared_bytes, params);
-    }
+    return launch_unrecorded (c, kernel, grid, block, shared_bytes, params);
   if (s->graph != NULL && !same)
     mismatch (c, r, s);
   if (!same)
     {
       l = l != NULL ? l : segment_add (s);
-      launch_set (l, kernel, grid, block, shared_bytes);
       s->differs = true;
+      if (l == NULL || !launch_set (l, kernel, grid, block, shared_bytes))
+        return launch_unrecorded (c, kernel, grid, block, shared_bytes, params);
     }
   if (s->graph == NULL)
     memcpy (l->params, params, kernel->params_bytes);

@@ -346,6 +346,21 @@ graphs__that_the_driver_refuses_are_done_without (void **state)
     }
 }
 
+static void
+graphs__that_there_is_no_host_memory_for_are_done_without (void **state)
+{
+  (void)state;
+  for (int n = 1; n <= 12; n++)
+    {
+      Training t = { plain_forward, false, false, 6 };
+
+      driver->fail_call ("td_cuda_room_for", n, 2 /* CUDA_ERROR_OUT_OF_MEMORY */);
+      run_both (train, &t);
+      assert_null (td_error ());
+    }
+  driver->fail_call ("td_cuda_room_for", 0, 0);
+}
+
 /* --- who looks --- */
 
 typedef struct
@@ -590,6 +605,7 @@ main (void)
     row (graphs__wait_for_nothing),
     row (graphs__leave_out_what_the_host_checks),
     row (graphs__that_the_driver_refuses_are_done_without),
+    row (graphs__that_there_is_no_host_memory_for_are_done_without),
     row (graphs__are_told_of_and_what_is_launched_alone_too),
     row (graphs__are_taken_apart_while_somebody_looks_at_each_operation),
     row (tape__says_what_ran_in_a_graph_and_has_numbers_of_each_at_level_stats),

@@ -310,6 +310,43 @@ fused__programs_of_one_form_share_a_text (void **state)
   td_cuda_fused_clear (&c);
 }
 
+/* The n-th next call for memory fails; 0: none. */
+static int missing;
+
+static bool
+is_missing (void)
+{
+  return missing > 0 && --missing == 0;
+}
+
+#define WRAP(type, name, parameters, arguments)                                                \
+  type __real_##name parameters;                                                               \
+  type __wrap_##name parameters;                                                               \
+  type __wrap_##name parameters                                                                \
+  {                                                                                            \
+    return is_missing () ? NULL : __real_##name arguments;                                     \
+  }
+WRAP (void *, malloc, (size_t bytes), (bytes))
+WRAP (void *, calloc, (size_t n, size_t bytes), (n, bytes))
+WRAP (FILE *, open_memstream, (char **text, size_t *n), (text, n))
+
+static void
+fused__without_memory_is_no_kernel (void **state)
+{
+  TdFused f;
+  Draft d;
+  int n = 1;
+
+  draft (&d, 2, 0);
+  step (&d, TD_TILE_UNARY, TD_UNARY_RELU, TD_F32, 0, 0, 1);
+  for (missing = n; !td_cuda_fused_write (&d.p, &f); missing = ++n)
+    assert_true (f.text == NULL && n < 10);
+  missing = 0;
+  assert_int_equal (n, 5); /* places, text, its steps, the whole */
+  assert_non_null (strstr (f.text, f.name + strlen ("td_")));
+  td_cuda_fused_clear (&f);
+}
+
 static void
 fused__refuses_what_is_no_kernel (void **state)
 {
@@ -657,6 +694,7 @@ main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test (fused__programs_of_one_form_share_a_text),
+    cmocka_unit_test (fused__without_memory_is_no_kernel),
     cmocka_unit_test (fused__refuses_what_is_no_kernel),
     cmocka_unit_test (fused__counts_what_floats_it_writes),
     cmocka_unit_test (cache__ignores_damaged_files),

@@ -503,6 +503,29 @@ recordings__change_no_weight (void **state)
     }
 }
 
+/* Wherever it is missing. */
+static void
+updates__without_host_memory_are_launched_one_by_one (void **state)
+{
+  const Program p = { .make = make_adam, .hooks = clipping };
+  Result alone, together;
+  int n = 0;
+
+  (void)state;
+  train (&p, false, STEPS, &alone);
+  do
+    {
+      driver->fail_call ("td_cuda_room_for", ++n, CUDA_ERROR_OUT_OF_MEMORY);
+      train (&p, true, STEPS, &together);
+      assert_memory_equal (alone.params, together.params, sizeof alone.params);
+      assert_memory_equal (alone.numbers, together.numbers, sizeof alone.numbers);
+    }
+  while (together.graphs[STEPS - 1] == 0 && n < 1000);
+  driver->fail_call ("td_cuda_room_for", 0, 0);
+  expect_one_launch (&together, BUILT + 1, STEPS);
+  assert_true (n > 3 * alone.launches[STEPS - 1]); /* two rooms for each, and its node */
+}
+
 int
 main (void)
 {
@@ -521,6 +544,7 @@ main (void)
     row (updates__take_no_more_memory_from_step_to_step),
     row (fault__of_a_launch_together_is_told),
     row (updates__are_launched_where_the_driver_makes_no_graph),
+    row (updates__without_host_memory_are_launched_one_by_one),
     row (recordings__change_no_weight),
   };
 

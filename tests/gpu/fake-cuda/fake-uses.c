@@ -114,6 +114,15 @@ WRAP (TdStatus, td_cuda_stats, TdCudaLauncher *l, const TdCudaStatsOf *of, int n
   return status;
 }
 
+/* --- host memory, which is there unless a test says that it is not --- */
+
+WRAP (void *, td_cuda_room_for, void *items, uint32_t n, size_t bytes)
+{
+  return fake_enter ("td_cuda_room_for") == CUDA_ERROR_OUT_OF_MEMORY
+             ? NULL
+             : __real_td_cuda_room_for (items, n, bytes);
+}
+
 /* --- launches that are held back --- */
 
 WRAP (TdStatus, td_cuda_repeat_launch, TdCuda *c, TdCudaKernel *kernel, const unsigned grid[3],
