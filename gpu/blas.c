@@ -352,7 +352,7 @@ try_relu (TdCuda *c, Plan *p, const Call *call)
   status = run (c, p, call, NAN, 0);
   if (status == TD_OK)
     status = td_cuda_download (&c->device, first, call->out->data,
-                               td_cuda_dtype_bytes[call->out->dtype]);
+                               td__bytes_of (call->out->dtype));
   if (status != TD_OK)
     return status;
   p->tried = true;

@@ -153,7 +153,6 @@ void td_cuda_writes (TdCuda *c, const TdTensor *tensors, int n);
 /** Room for one more item behind n, of what is kept of launches; it grows at powers of two.
  * *Owner*: free.  *Errors*: NULL, and the items are as they were. */
 void *td_cuda_room_for (void *items, uint32_t n, size_t bytes);
-extern const unsigned char td_cuda_dtype_bytes[8];
 
 /* channels-last convolutions where no library has them (layout.c) */
 TdStatus td_cuda_conv_reordered (TdCuda *c, TdConvKind kind, const TdConv *attrs,

@@ -337,7 +337,7 @@ equal_bytes (TdCuda *c, size_t bytes, unsigned char with)
 static TdStatus
 try_relu (TdCuda *c, TdDnnPlan *p, Given given, size_t bias_bytes, const TdTensor *out)
 {
-  const size_t bytes = td_cuda_dtype_bytes[out->dtype];
+  const size_t bytes = td__bytes_of (out->dtype);
   unsigned char first[8];
   TdStatus status;
 
@@ -360,14 +360,11 @@ try_relu (TdCuda *c, TdDnnPlan *p, Given given, size_t bias_bytes, const TdTenso
 bool
 td_cudnn_is_nan (const void *bytes, TdDtype dtype)
 {
+  const size_t n = td__bytes_of (dtype);
   uint64_t bits = 0;
-  static const uint64_t infinity[] = {
-    [TD_F32] = 0x7f800000, [TD_F64] = 0x7ff0000000000000, [TD_F16] = 0x7c00, [TD_BF16] = 0x7f80
-  };
-  const size_t n = dtype == TD_F64 ? 8 : dtype == TD_F32 ? 4 : 2;
 
   memcpy (&bits, bytes, n);
-  return (bits & ~(1ull << (8 * n - 1))) > infinity[dtype];
+  return (bits & ~(1ull << (8 * n - 1))) > td__infinity_bits (dtype);
 }
 
 /* A NaN among what relu_grad looks at has to come out of it, which cuDNN does not promise. */
@@ -402,7 +399,7 @@ td_cudnn_conv (TdCuda *c, TdConvKind kind, const TdConv *attrs, const TdTensor *
     give (&given, 'a', attrs->end.added->data);
   if (key.bias)
     give (&given, 'b', n_in > 2 ? in[2].data : NULL);
-  bias_bytes = (size_t)key.y[1] * td_cuda_dtype_bytes[out->dtype];
+  bias_bytes = (size_t)key.y[1] * td__bytes_of (out->dtype);
   if (key.relu && !p->tried)
     *status = try_relu (c, p, given, bias_bytes, out);
   if (*status != TD_OK)

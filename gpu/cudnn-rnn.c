@@ -226,7 +226,7 @@ find_places (TdCudnn *own, Net *n)
 {
   const TdDnnRnnKey *key = &n->key;
   const int k = cells[key->cell].n_parts, all = n_places (key);
-  const size_t bytes = td_cuda_dtype_bytes[key->dtype];
+  const size_t bytes = td__bytes_of (key->dtype);
   char *const base = (char *)(uintptr_t)(1 << 20); /* only the distance from it matters */
   cudnnTensorDescriptor_t matrix = NULL, bias = NULL;
   const char *why = NULL;
@@ -418,7 +418,7 @@ slot_sizes (TdDevice *d, const TdRnn *rnn, TdRnnSizes *sizes)
 
   if (n == NULL)
     return why;
-  sizes->n_weights = (int64_t)(n->weight_bytes / td_cuda_dtype_bytes[rnn->dtype]);
+  sizes->n_weights = (int64_t)(n->weight_bytes / td__bytes_of (rnn->dtype));
   sizes->reserve_bytes = n->reserve_bytes;
   return NULL;
 }

@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: MIT */
 #include "fused-source.h"
 
+#include "kernels.h"
 #include "scalar-ops.h"
 
 #include <inttypes.h>
@@ -34,12 +35,10 @@ static const char *const whole_unary_names[TD_UNARY_N] = { TD_UNARY_INT (NAME, i
 static const struct
 {
   const char *type, *suffix;
-  uint8_t bytes;
-} types[TD_BOOL + 1]
-    = { [TD_F32] = { "float", "f32", 4 },   [TD_F64] = { "double", "f64", 8 },
-        [TD_F16] = { "td_f16", "f16", 2 },  [TD_BF16] = { "td_bf16", "bf16", 2 },
-        [TD_I32] = { "int32_t", "i32", 4 }, [TD_I64] = { "int64_t", "i64", 8 },
-        [TD_U8] = { "uint8_t", "u8", 1 },   [TD_BOOL] = { "uint8_t", "bool", 1 } };
+} types[TD_N_DTYPES] = { [TD_F32] = { "float", "f32" },   [TD_F64] = { "double", "f64" },
+                         [TD_F16] = { "td_f16", "f16" },  [TD_BF16] = { "td_bf16", "bf16" },
+                         [TD_I32] = { "int32_t", "i32" }, [TD_I64] = { "int64_t", "i64" },
+                         [TD_U8] = { "uint8_t", "u8" },   [TD_BOOL] = { "uint8_t", "bool" } };
 
 enum
 {
@@ -438,12 +437,16 @@ write_variables (Writer *w)
 static int
 pack_of (const Writer *w)
 {
-  int bytes = w->out->n_draws > 0 ? 4 : 2;
+  size_t widest = w->out->n_draws > 0 ? 4 : 2;
 
   for (uint32_t k = 0; k < w->p->n_operands; k++)
-    if (w->places[k].touched && w->p->period[k] == 0 && types[w->places[k].dtype].bytes > bytes)
-      bytes = types[w->places[k].dtype].bytes;
-  return 16 / bytes;
+    {
+      const size_t bytes = td__bytes_of (w->places[k].dtype);
+
+      if (w->places[k].touched && w->p->period[k] == 0 && bytes > widest)
+        widest = bytes;
+    }
+  return (int)(16 / widest);
 }
 
 static void

@@ -62,7 +62,7 @@ td_cuda_fused_stats_close (TdCuda *c)
 static size_t
 bytes_of (const TdTensor *x)
 {
-  return (size_t)x->size * td_cuda_dtype_bytes[x->dtype];
+  return (size_t)x->size * td__bytes_of (x->dtype);
 }
 
 bool

@@ -68,7 +68,7 @@ static char *
 find (const TdCuda *c, const TdTensor *index)
 {
   CUdeviceptr address = (CUdeviceptr)index->data;
-  size_t bytes = (size_t)index->size * td_cuda_dtype_bytes[index->dtype];
+  size_t bytes = (size_t)index->size * td__bytes_of (index->dtype);
 
   for (int i = 0; i < TD_CUDA_HOST_COPIES; i++)
     {

@@ -12,6 +12,16 @@
 #include "device.h"
 #include "kernels/common.h"
 
+/** Bytes of an element: the engine's, of which the module sees no more than headers. */
+static inline size_t
+td__bytes_of (TdDtype dtype)
+{
+  /* f32, f64, f16, bf16, i32, i64, u8, bool */
+  static const uint8_t bytes[TD_N_DTYPES] = { 4, 8, 2, 2, 4, 8, 1, 1 };
+
+  return bytes[dtype];
+}
+
 /** One kernel: its name in the images, and whatever the launcher found for it. */
 typedef struct TdCudaKernel
 {

@@ -142,10 +142,6 @@ td_cuda_launcher_init (TdCuda *c)
   c->launcher.workspace = workspace;
 }
 
-const unsigned char td_cuda_dtype_bytes[8]
-    = { [TD_F16] = 2, [TD_BF16] = 2, [TD_F32] = 4, [TD_F64] = 8,
-        [TD_I32] = 4, [TD_I64] = 8,  [TD_U8] = 1,  [TD_BOOL] = 1 };
-
 void
 td_cuda_reads (TdCuda *c, const TdTensor *tensors, int n)
 {
@@ -158,8 +154,8 @@ td_cuda_writes (TdCuda *c, const TdTensor *tensors, int n)
   td_cuda_updates_send (c);
   for (int i = 0; tensors != NULL && i < n; i++)
     {
-      td_cuda_host_copies_written (
-          c, tensors[i].data, (size_t)tensors[i].size * td_cuda_dtype_bytes[tensors[i].dtype]);
+      td_cuda_host_copies_written (c, tensors[i].data,
+                                   (size_t)tensors[i].size * td__bytes_of (tensors[i].dtype));
       if (tensors[i].size == 1)
         td_cuda_marks_wanted (c, tensors[i].data);
     }

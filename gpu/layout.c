@@ -34,7 +34,7 @@ plain_of (TdCuda *c, const TdTensor *t, bool is_read, TdTensor *plain)
   plain->layout = TD_ROW_MAJOR;
   if (fits_both (t))
     return TD_OK;
-  plain->data = td_cuda_scratch (c, (size_t)t->size * td_cuda_dtype_bytes[t->dtype]);
+  plain->data = td_cuda_scratch (c, (size_t)t->size * td__bytes_of (t->dtype));
   if (plain->data == NULL)
     return TD_ERR_MEMORY;
   return is_read ? reorder (c, t, TD_CHANNELS_LAST, plain) : TD_OK;

@@ -185,7 +185,7 @@ td_cuda_stats_written (TdCuda *c, const void *address, size_t bytes)
       const char *data = s->waiting[i].data;
 
       if (s->waiting[i].parts == NULL
-          && from < data + (size_t)s->waiting[i].size * td_cuda_dtype_bytes[s->waiting[i].dtype]
+          && from < data + (size_t)s->waiting[i].size * td__bytes_of (s->waiting[i].dtype)
           && data < from + bytes)
         {
           td_cuda_stats_send (c);

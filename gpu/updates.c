@@ -151,8 +151,8 @@ td_cuda_updates_add (TdDevice *d, TdUpdateKind kind, const TdUpdate *u, TdTensor
   /* Who is to see these as they were, is sent now. */
   for (int k = 0; k < n; k++)
     if (k != 1)
-      td_cuda_host_copies_written (
-          c, arrays[k]->data, (size_t)arrays[k]->size * td_cuda_dtype_bytes[arrays[k]->dtype]);
+      td_cuda_host_copies_written (c, arrays[k]->data,
+                                   (size_t)arrays[k]->size * td__bytes_of (arrays[k]->dtype));
   if (s->n_params > 0 && !joins (s, kind, u, arrays, n))
     td_cuda_updates_send (c);
   if (s->n_params == 0)

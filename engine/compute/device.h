@@ -125,6 +125,11 @@ typedef enum
   TD_REDUCE_N
 } TdReduceKind;
 
+enum
+{
+  TD_N_DTYPES = TD_BOOL + 1
+};
+
 /** How td_strided walks the larger side: y's shape, and the element offset and stride per axis
  * of x. */
 typedef struct TdStrides
@@ -144,6 +149,17 @@ td__layout_fits_both (const TdShape *shape)
   for (int i = 2; i < shape->ndim; i++)
     rest *= shape->dim[i];
   return shape->dim[0] == 0 || shape->dim[1] <= 1 || rest <= 1;
+}
+
+/** The bits of infinity in a floating type, 0 for others.  All of these, the exponent, are set
+ * in infinities and NaN, and in nothing else. */
+static inline uint64_t
+td__infinity_bits (TdDtype dtype)
+{
+  /* f32, f64, f16, bf16 */
+  static const uint64_t bits[TD_N_DTYPES] = { 0x7F800000, 0x7FFull << 52, 0x7C00, 0x7F80 };
+
+  return bits[dtype];
 }
 
 /** The sizes in the order in which an array of that layout lies in memory. */

@@ -5,8 +5,6 @@
 
 #include "params.h"
 
-#define TD_N_DTYPES (TD_BOOL + 1)
-
 /** A row of a table by dtype: kernels named `prefix`_f32 and so on. */
 #define TD_FLOATS(prefix)                                                                      \
   [TD_F32] = { .name = prefix "_f32" }, [TD_F64] = { .name = prefix "_f64" }
@@ -14,16 +12,6 @@
   [TD_F16] = { .name = prefix "_f16" }, [TD_BF16] = { .name = prefix "_bf16" }
 #define TD_INTEGERS(prefix)                                                                    \
   [TD_I32] = { .name = prefix "_i32" }, [TD_I64] = { .name = prefix "_i64" }
-
-static inline size_t
-td__bytes_of (TdDtype dtype)
-{
-  static const uint8_t bytes[TD_N_DTYPES]
-      = { [TD_F32] = 4, [TD_F64] = 8, [TD_F16] = 2, [TD_BF16] = 2,
-          [TD_I32] = 4, [TD_I64] = 8, [TD_U8] = 1,  [TD_BOOL] = 1 };
-
-  return bytes[dtype];
-}
 
 static inline bool
 td__aligned (const void *p, size_t bytes)

@@ -8,11 +8,6 @@
 static_assert (sizeof (TdFiniteParams) <= 4096,
                "drivers before 12.1 take no more of a kernel's parameters");
 
-/* All bits of the exponent are set in infinities and NaN, and in nothing else. */
-static const uint64_t exponents[TD_N_DTYPES] = {
-  [TD_F16] = 0x7C00, [TD_BF16] = 0x7F80, [TD_F32] = 0x7F800000, [TD_F64] = 0x7FFull << 52
-};
-
 TdStatus
 td_cuda_scale_look (TdCudaLauncher *l, const TdTensor *gradients, int n, double *numbers)
 {
@@ -29,12 +24,12 @@ td_cuda_scale_look (TdCudaLauncher *l, const TdTensor *gradients, int n, double 
         {
           const TdTensor *g = &gradients[first + k];
 
-          if (exponents[g->dtype] == 0)
+          if (td__infinity_bits (g->dtype) == 0)
             return TD_ERR_DTYPE;
           a.first_block[k] = (uint32_t)blocks;
           a.of[k].data = g->data;
           a.of[k].size = g->size;
-          a.of[k].mask = exponents[g->dtype];
+          a.of[k].mask = td__infinity_bits (g->dtype);
           a.of[k].bytes = (int)td__bytes_of (g->dtype);
           blocks += (g->size + TD_STATS_CHUNK - 1) / TD_STATS_CHUNK;
         }

@@ -9,7 +9,6 @@
 
 TdCudaApi td_cuda;
 const TdModuleHost *td_cuda_host;
-const unsigned char td_cuda_dtype_bytes[8];
 
 TdCuda *
 td_cuda_enter (TdDevice *d)

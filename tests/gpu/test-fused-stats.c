@@ -19,7 +19,6 @@ enum
 /* --- the module around it --- */
 
 TdCudaApi td_cuda;
-const unsigned char td_cuda_dtype_bytes[8] = { [TD_F32] = 4, [TD_F16] = 2 };
 
 static TdCuda device;
 static bool can_open, is_open;

@@ -4,7 +4,9 @@
 #include <tapedeck.h>
 
 #include "compute/core/core.h"
+#include "dtype.h"
 #include "far-test.h"
+#include "kernels.h"
 #include "fake-remote.h"
 #include "td-test.h"
 
@@ -52,6 +54,15 @@ backends__name_the_gpu_and_what_it_is_reached_through (void **state)
                    "cpu, null, cuda:0 (Fake H200, 4.3 GB, driver for CUDA 13");
   assert_backends (FAKE_CUDA_MODULE, "", "cuBLASLt 13.1.0, no cuDNN)");
   assert_backends (FAKE_CUDA_MODULE, "devices=2", ", cuda:1 (Fake H200");
+}
+
+/* The module has a table of its own, as it sees no more of the engine than headers. */
+static void
+bytes_of__are_the_engines (void **state)
+{
+  assert_int_equal (TD_N_DTYPES, TD__N_DTYPES);
+  for (int i = 0; i < TD_N_DTYPES; i++)
+    assert_int_equal (td__bytes_of ((TdDtype)i), td__dtype_sizes[i]);
 }
 
 static void
@@ -533,6 +544,7 @@ main (int argc, char **argv)
 #define row(f) cmocka_unit_test_setup_teardown (f, setup, far_test_teardown_engine)
   const struct CMUnitTest tests[] = {
     row (backends__name_the_gpu_and_what_it_is_reached_through),
+    row (bytes_of__are_the_engines),
     row (backends__say_why_there_is_no_gpu),
     row (backends__refuse_a_module_of_another_build),
     row (device__of_no_such_number_is_an_error),

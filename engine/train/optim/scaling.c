@@ -82,14 +82,11 @@ enum
   PLACE = 8 /* bytes for one number of any type */
 };
 
-/* All bits of the exponent are set in infinities and NaN, and in nothing else. */
 static bool
 is_finite (const void *number, TdDtype dtype)
 {
-  static const uint64_t exponents[] = {
-    [TD_F16] = 0x7C00, [TD_BF16] = 0x7F80, [TD_F32] = 0x7F800000, [TD_F64] = 0x7FFull << 52
-  };
-  uint64_t bits, exponent = exponents[dtype];
+  const uint64_t exponent = td__infinity_bits (dtype);
+  uint64_t bits;
 
   memcpy (&bits, number, sizeof bits);
   return (bits & exponent) != exponent;

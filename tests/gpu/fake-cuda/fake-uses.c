@@ -26,7 +26,7 @@ static void
 note_tensor (const TdTensor *t, bool writes)
 {
   if (t->data != NULL && t->size > 0)
-    fake_note_use (NULL, (CUdeviceptr)t->data, (size_t)t->size * td_cuda_dtype_bytes[t->dtype],
+    fake_note_use (NULL, (CUdeviceptr)t->data, (size_t)t->size * td__bytes_of (t->dtype),
                    writes);
 }
 
@@ -87,7 +87,7 @@ note_stats (const TdCuda *c, const TdCudaStatsOf *of, int n)
   for (int i = 0; i < n; i++)
     {
       const size_t parts = (size_t)of[i].n_parts * sizeof *of[i].parts;
-      const size_t numbers = (size_t)of[i].size * td_cuda_dtype_bytes[of[i].dtype];
+      const size_t numbers = (size_t)of[i].size * td__bytes_of (of[i].dtype);
 
       if (of[i].parts != NULL)
         fake_note_use (NULL, (CUdeviceptr)of[i].parts, parts, false);
