@@ -10,7 +10,6 @@
 
 enum
 {
-  TD_CUDA_MAX_DEVICES = 8,
   TD_CUDA_STAGES = 4,
   TD_CUDA_HOST_COPIES = 16,
   TD_CUDA_SCRATCH = 8,
@@ -120,7 +119,7 @@ void td_cuda_unpin (TdCuda *c, void *host, size_t bytes);
 size_t td_cuda_pinned_bytes (TdDevice *d);
 
 /** Those that are open, by number. */
-extern TdCuda *td_cuda_devices[TD_CUDA_MAX_DEVICES];
+extern TdCuda *td_cuda_devices[TD_MAX_DEVICES];
 
 /** The vtable; its provider is only a proposal. */
 const TdDeviceOps *td_cuda_slots (void);

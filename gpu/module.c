@@ -20,7 +20,7 @@ enum
 };
 
 const TdModuleHost *td_cuda_host;
-TdCuda *td_cuda_devices[TD_CUDA_MAX_DEVICES];
+TdCuda *td_cuda_devices[TD_MAX_DEVICES];
 static CUcontext current;
 static int n_devices, driver_version;
 
@@ -151,8 +151,14 @@ module_open (const TdModuleHost *host)
   if (td_cuda.cuDeviceGetCount (&n_devices) != CUDA_SUCCESS || n_devices == 0)
     return "the driver finds no device";
   td_cupti_start ();
-  if (n_devices > TD_CUDA_MAX_DEVICES)
-    n_devices = TD_CUDA_MAX_DEVICES;
+  if (n_devices > TD_MAX_DEVICES)
+    {
+      snprintf (text, sizeof text,
+                "the driver finds %d devices; those from cuda:%d on are not used", n_devices,
+                TD_MAX_DEVICES);
+      host->notice (text);
+      n_devices = TD_MAX_DEVICES;
+    }
   return NULL;
 }
 

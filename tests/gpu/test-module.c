@@ -56,6 +56,28 @@ backends__name_the_gpu_and_what_it_is_reached_through (void **state)
   assert_backends (FAKE_CUDA_MODULE, "devices=2", ", cuda:1 (Fake H200");
 }
 
+/* As many as the engine has room for; of more it is said that they are not used. */
+static void
+backends__leave_no_gpu_out_without_a_word (void **state)
+{
+  TdTestChild child;
+  char last[40], too_many[40];
+
+  snprintf (last, sizeof last, ", cuda:%d (Fake H200", TD_MAX_DEVICES - 1);
+  snprintf (too_many, sizeof too_many, "devices=%d", TD_MAX_DEVICES);
+  assert_backends (FAKE_CUDA_MODULE, too_many, last);
+  snprintf (too_many, sizeof too_many, "devices=%d", TD_MAX_DEVICES + 1);
+  setenv ("FAKE_CUDA", too_many, 1);
+  child = TD_TEST_RUN (self, "--backends");
+  unsetenv ("FAKE_CUDA");
+  assert_int_equal (child.status, 0);
+  assert_contains (child.err,
+                   "the driver finds 17 devices; those from cuda:16 on are not used");
+  assert_contains (child.out, last);
+  assert_null (strstr (child.out, "cuda:16"));
+  td_test_child_clear (&child);
+}
+
 /* The module has a table of its own, as it sees no more of the engine than headers. */
 static void
 bytes_of__are_the_engines (void **state)
@@ -544,6 +566,7 @@ main (int argc, char **argv)
 #define row(f) cmocka_unit_test_setup_teardown (f, setup, far_test_teardown_engine)
   const struct CMUnitTest tests[] = {
     row (backends__name_the_gpu_and_what_it_is_reached_through),
+    row (backends__leave_no_gpu_out_without_a_word),
     row (bytes_of__are_the_engines),
     row (backends__say_why_there_is_no_gpu),
     row (backends__refuse_a_module_of_another_build),

@@ -205,7 +205,7 @@ td__cuda_close (TdDevice *d)
 const char *
 td_device_backends (void)
 {
-  static char text[1024];
+  static char text[TD_MAX_DEVICES * 512];
   size_t used = (size_t)snprintf (text, sizeof text, "cpu, null");
   const TdModule *m;
 
