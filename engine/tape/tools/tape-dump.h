@@ -64,8 +64,8 @@ void td__tape_info_faults (TdTapeReader *r, FILE *out, TdJsonWriter *json);
 /** Memory that ran out in an iteration; in `info`: the last time. */
 void td__tape_dump_ooms (TapeDump *d, uint64_t iteration);
 void td__tape_info_ooms (TdTapeReader *r, FILE *out, TdJsonWriter *json);
-/** Say in `info` how many static functions there are and how often they were replayed; nothing where
- * there is none. */
+/** Say in `info` how many static functions there are and how often they were replayed; nothing
+ * where there is none. */
 void td__tape_info_statics (TdTapeReader *r, FILE *out, TdJsonWriter *json);
 /** Whether the tape was made of a memory snapshot; what `info` says of such a one. */
 bool td__tape_is_import (const TdTapeReader *r);
