@@ -38,14 +38,20 @@ static bool
 take_tape (TdRecording *r)
 {
   const TdSupervisorOptions *o = r->options;
+  bool may = true;
+  char error[256];
   struct stat st;
 
   if (stat (o->tape, &st) != 0)
     return true;
+  if (o->overwrite && S_ISREG (st.st_mode)) /* before the lock: who closes a file unlocks it */
+    may = td_tape_may_replace (o->tape, error, sizeof error);
   if (S_ISREG (st.st_mode))
     r->tape_fd = open (o->tape, O_RDWR | O_CLOEXEC);
-  if (r->tape_fd >= 0 && !td_ring_lock_tape (r->tape_fd))
-    return complain (o->tape, TD_RING_TAKEN);
+  if (r->tape_fd >= 0 && !td_tape_lock (r->tape_fd))
+    return complain (o->tape, TD_TAPE_TAKEN);
+  if (!may)
+    return complain (o->tape, error);
   return o->overwrite || complain (o->tape, "exists already; -f overwrites it");
 }
 
@@ -131,8 +137,8 @@ td_recording_open_tape (TdRecording *r)
     return complain (o->tape, error);
   if (r->tape_fd < 0)
     r->tape_fd = open (o->tape, O_RDWR | O_CLOEXEC);
-  if (r->tape_fd < 0 || !td_ring_lock_tape (r->tape_fd))
-    return complain (o->tape, r->tape_fd < 0 ? strerror (errno) : TD_RING_TAKEN);
+  if (r->tape_fd < 0)
+    return complain (o->tape, strerror (errno));
   keep_beginning (r);
   r->assembler = td_assembler_new (r->writer, r->ring->shared);
   return r->assembler != NULL;

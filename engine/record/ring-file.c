@@ -6,6 +6,8 @@
  * a dead run has left is nobody's.  SPDX-License-Identifier: MIT */
 #include "ring.h"
 
+#include "td-tape-writer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,15 +19,6 @@
 #include <unistd.h>
 
 /* ---------------------------------------------------------------------------- one run */
-
-/* File systems without locks say something else than these two: there a run is let in. */
-static bool
-is_refused (int fd)
-{
-  struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-
-  return fcntl (fd, F_SETLK, &whole) != 0 && (errno == EAGAIN || errno == EACCES);
-}
 
 /* The run before may have removed the file between our open and our lock. */
 static bool
@@ -46,9 +39,9 @@ td_ring_lock (const char *path, char *error, size_t n)
 
       if (fd < 0)
         snprintf (error, n, "cannot make the ring: %s", strerror (errno));
-      else if (is_refused (fd))
+      else if (!td_tape_lock (fd))
         {
-          snprintf (error, n, TD_RING_TAKEN);
+          snprintf (error, n, TD_TAPE_TAKEN);
           close (fd);
           fd = -1;
         }
@@ -59,12 +52,6 @@ td_ring_lock (const char *path, char *error, size_t n)
         }
       return fd;
     }
-}
-
-bool
-td_ring_lock_tape (int fd)
-{
-  return !is_refused (fd);
 }
 
 bool
@@ -99,7 +86,7 @@ replace_left_over (const char *path, int old)
 
   snprintf (beside, sizeof beside, "%s.%ld", path, (long)getpid ());
   fd = open (beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd >= 0 && (is_refused (fd) || rename (beside, path) != 0))
+  if (fd >= 0 && (!td_tape_lock (fd) || rename (beside, path) != 0))
     {
       close (fd);
       unlink (beside);

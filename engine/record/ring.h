@@ -14,7 +14,6 @@
 #define TD_RING_BYTES (16u << 20)
 #define TD_RING_DATA 4096    /* offset of the records in the file */
 #define TD_RING_NO_MORE (-1) /* a consumer that will take nothing more */
-#define TD_RING_TAKEN "another run is recording to it"
 
 /** Largest record: a quarter of the ring, at most 1 MiB. */
 #define TD_RING_MAX_RECORD(ring)                                                               \
@@ -115,12 +114,9 @@ TdRing *td_ring_new_fd (int fd, const TdRingOptions *options, char *error, size_
 TdRing *td_ring_new_nameless (const TdRingOptions *options, char *error, size_t n);
 
 /** Open the file at `path`, made where there is none, and lock it for this process, until it
- * ends or closes the file.  *Errors*: -1, one line in `error`: TD_RING_TAKEN while another
+ * ends or closes the file.  *Errors*: -1, one line in `error`: TD_TAPE_TAKEN while another
  * process has it. */
 int td_ring_lock (const char *path, char *error, size_t n);
-
-/** Lock the tape as well, which may be reached by several names.  False: another has it. */
-bool td_ring_lock_tape (int fd);
 
 /** Is there a process that has locked this file? */
 bool td_ring_is_locked (const char *path);

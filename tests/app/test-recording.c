@@ -228,6 +228,47 @@ run__has_its_tape_alone_under_another_name_and_without_its_ring (void **state)
   assert_int_equal (iterations_on (tape), 200);
 }
 
+/* Two names of a tape that is not there yet: each of the runs has a ring of its own, and only
+ * the tape's lock tells one of the other. */
+static void
+runs__at_once_by_two_names_of_a_tape_have_one_winner_whose_tape_is_whole (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape"),
+             *name[] = { td_test_tmp ("l1.tdtape"), td_test_tmp ("l2.tdtape") },
+             *out[] = { td_test_tmp ("out0"), td_test_tmp ("out1") };
+
+  (void)state;
+  for (int k = 0; k < 2; k++)
+    assert_int_equal (symlink ("t.tdtape", name[k]), 0);
+  for (int round = 0; round < ROUNDS / 2; round++)
+    {
+      pid_t pid[2];
+      int n_won = 0;
+
+      unlink (tape);
+      for (int k = 0; k < 2; k++)
+        {
+          const char *const argv[]
+              = { tapedeck (), "run", "-f", "-o", name[k], model (), "100", rest_us, NULL };
+
+          pid[k] = start (argv, out[k]);
+        }
+      for (int k = 0; k < 2; k++)
+        {
+          int status = status_of (pid[k]);
+
+          n_won += status == 0;
+          if (status == 0)
+            continue;
+          assert_int_equal (status, 2);
+          assert_file_says (out[k], ".tdtape: another run is recording to it");
+        }
+      assert_int_equal (n_won, 1);
+      assert_check (tape, 0, ": whole");
+      assert_int_equal (iterations_on (tape), 100);
+    }
+}
+
 /* The model of the dead run still lives and has the old ring mapped. */
 static void
 lock__of_a_killed_run_keeps_nobody_out_and_its_model_unharmed (void **state)
@@ -478,6 +519,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (runs__at_once_on_one_tape_have_one_winner_whose_tape_is_whole),
     td_test (run__has_its_tape_alone_under_another_name_and_without_its_ring),
+    td_test (runs__at_once_by_two_names_of_a_tape_have_one_winner_whose_tape_is_whole),
     td_test (lock__of_a_killed_run_keeps_nobody_out_and_its_model_unharmed),
     td_test (run__that_is_refused_leaves_the_ring_of_a_dead_one),
     td_test (tape__that_is_cut_or_deleted_while_recorded_is_what_was_left_and_says_so),

@@ -5,13 +5,10 @@
 
 #include "td-tape-oom-way.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -105,26 +102,6 @@ fill_header (TdTapeWriter *w, const TdTapeWriterOptions *options)
   h->values_bytes = options->values_bytes ? options->values_bytes : DEFAULT_VALUES_BYTES;
 }
 
-/* What a recording shows is its owner's: others read it when they are let. */
-static int
-open_tape (const TdTapeWriterOptions *options, char *error, size_t n)
-{
-  const int flags = O_RDWR | O_CREAT | O_CLOEXEC | (options->overwrite ? O_TRUNC : O_EXCL);
-  struct stat s;
-  int fd;
-
-  if (options->overwrite && stat (options->path, &s) == 0 && !S_ISREG (s.st_mode))
-    {
-      snprintf (error, n, "it is no file that could be written over");
-      return -1;
-    }
-  fd = open (options->path, flags, 0600);
-  if (fd < 0)
-    snprintf (error, n, errno == EEXIST ? "exists; will not write over it" : "%s",
-              strerror (errno));
-  return fd;
-}
-
 TdTapeWriter *
 td_tape_writer_new (const TdTapeWriterOptions *options, char *error, size_t n)
 {
@@ -137,7 +114,7 @@ td_tape_writer_new (const TdTapeWriterOptions *options, char *error, size_t n)
       snprintf (error, n, "no memory");
       return NULL;
     }
-  w->fd = open_tape (&known, error, n);
+  w->fd = td__tape_open (known.path, known.overwrite, error, n);
   if (w->fd < 0)
     {
       free (w);

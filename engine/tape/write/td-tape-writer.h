@@ -15,7 +15,7 @@ typedef struct
   uint32_t size; /* sizeof (TdTapeWriterOptions) */
   uint32_t level;
   const char *path;
-  bool overwrite;         /* else an existing file is refused */
+  bool overwrite;         /* else an existing file is refused; what is no tape always is */
   uint64_t budget_bytes;  /* 0: unlimited */
   uint64_t values_bytes;  /* budget of tensors; 0: 256 MiB */
   uint32_t rank, n_ranks; /* n_ranks 0: 1 */
@@ -25,15 +25,28 @@ typedef struct
   double ns_per_tick;
 } TdTapeWriterOptions;
 
-/** Create the file and write its head.
+/** Why a file is not written to. */
+#define TD_TAPE_TAKEN "another run is recording to it"
+#define TD_TAPE_NO_TAPE "it is no tape, and is not written over"
+
+/** Create the file, lock it and write its head.  The lock goes when this process ends or closes
+ * any descriptor of the file.
  * Owner: the caller; end with td_tape_writer_free.
- * Errors: NULL, with one line in `error` (`n` bytes). */
+ * Errors: NULL, with one line in `error` (`n` bytes); a file that another recorder writes, or
+ * that is no tape, is as it was. */
 TD_API TdTapeWriter *td_tape_writer_new (const TdTapeWriterOptions *options, char *error,
                                          size_t n);
 
 /** Go on with a tape that exists: everything new comes behind what is there.  Needs a whole
  * tape (see td_tape_repair). Errors: NULL, with one line in `error`. */
 TD_API TdTapeWriter *td_tape_writer_continue (const char *path, char *error, size_t n);
+
+/** Lock a tape as its writer does.  False while another process has the lock. */
+TD_API bool td_tape_lock (int fd);
+
+/** May a tape be written in the place of this file?  An older tape may go, and what is empty or
+ * not there.  Errors: false, with one line in `error`. */
+TD_API bool td_tape_may_replace (const char *path, char *error, size_t n);
 
 /** Write what is pending, close the file, free the writer.  NULL is allowed. */
 TD_API void td_tape_writer_free (TdTapeWriter *w);

@@ -89,6 +89,10 @@ typedef struct
   uint32_t seq;
 } TapePlace;
 
+/** Open a tape that is to be written, which is empty then.  Errors: -1, one line in `error`;
+ * nothing of a file that is another recorder's, or no tape, has been touched. */
+int td__tape_open (const char *path, bool overwrite, char *error, size_t n);
+
 /** Add a frame of two parts to a segment of `kind`.  False when it has no room in the budget,
  * or writing has failed. */
 bool td__tape_append (TdTapeWriter *w, unsigned kind, unsigned type, const void *a, size_t n_a,
