@@ -151,6 +151,30 @@ print_elements (const TdVar *v)
   free (host);
 }
 
+static const char *
+path_of (const Request *r, const char *name, int i, char *path, size_t size)
+{
+  snprintf (path, size, "%s/%s%d.npy", r->folder, name, i);
+  return path;
+}
+
+/* Is DIR/NAMEi.npy one of the arrays that were read?  Says so. */
+static bool
+is_input (const Request *r, const char *name, int i)
+{
+  char path[4200];
+  bool is = false;
+
+  path_of (r, name, i, path, sizeof path);
+  for (int k = 0; k < r->n_in && !is; k++)
+    is = td_same_file (r->in[k], path);
+  for (int k = 0; k < r->n_gy && !is; k++)
+    is = td_same_file (r->gy[k], path);
+  if (is)
+    fprintf (stderr, "tapedeck: %s: it is what is read, and is not written over\n", path);
+  return is;
+}
+
 /* Write an array to DIR/NAMEi.npy, or print it. */
 static void
 put (const Request *r, const char *name, int i, const TdVar *v)
@@ -167,8 +191,7 @@ put (const Request *r, const char *name, int i, const TdVar *v)
       print_elements (v);
       return;
     }
-  snprintf (path, sizeof path, "%s/%s%d.npy", r->folder, name, i);
-  td_save_npy (path, v);
+  td_save_npy (path_of (r, name, i, path, sizeof path), v);
 }
 
 /* --- gradients ---------------------------------------------------------------------------- */
@@ -298,6 +321,12 @@ evaluate (const Request *r, TdEval *e)
       fprintf (stderr, "tapedeck: %s: %s\n", r->folder, strerror (errno));
       return TD_EXIT_USAGE;
     }
+  for (int k = 0; k < e->n_out && r->folder != NULL; k++)
+    if (is_input (r, "out", k))
+      return TD_EXIT_USAGE;
+  for (int i = 0; i < e->n_in && r->folder != NULL; i++)
+    if (gin[i] != NULL && is_input (r, "gin", i))
+      return TD_EXIT_USAGE;
   for (int k = 0; k < e->n_out && td_error () == NULL; k++)
     put (r, "out", k, e->out[k]);
   for (int i = 0; i < e->n_in && td_error () == NULL; i++)

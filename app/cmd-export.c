@@ -20,7 +20,8 @@ static const char help[]
       "last, else the last) as a pickle that pytorch.org/memory_viz opens.  Segments are "
       "derived\n"
       "from the addresses of blocks; what the allocator keeps beside them is not on the tape.\n"
-      "--device 0 (default) is the host, the others are numbered as on the tape.";
+      "--device 0 (default) is the host, the others are numbered as on the tape.\n"
+      "-o - is standard output.";
 
 typedef struct
 {
@@ -101,6 +102,12 @@ write_file (TdTapeReader *r, const Options *o, uint64_t iteration, uint64_t devi
   bool written;
   TdReplace out;
 
+  if (strcmp (o->out, "-") == 0) /* what it does not take is said at the end */
+    {
+      written = td_tape_write_snapshot (r, iteration, (uint32_t)device, stdout, error,
+                                        sizeof error);
+      return written ? TD_EXIT_OK : trouble (o->tape, error);
+    }
   if (!td__replace_begin (&out, o->out, 0666))
     return trouble (o->out, strerror (errno));
   written

@@ -39,7 +39,9 @@ parse (int argc, char **argv, const char **snapshot, const char **tape, bool *fo
       *snapshot = argv[i];
   if (*snapshot == NULL)
     return td_usage_error (argv[0], "a snapshot expected");
-  return *tape != NULL ? TD_EXIT_OK : td_usage_error (argv[0], "-o TAPE expected");
+  if (*tape == NULL)
+    return td_usage_error (argv[0], "-o TAPE expected");
+  return td_refuse_standard_output (argv[0], "-o", *tape);
 }
 
 /* What was odd in it is said, not hidden. */

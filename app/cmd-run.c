@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "command.h"
 #include "compile.h"
+#include "program.h"
 #include "supervisor.h"
 
 #include "record/agent/agent.h"
@@ -274,6 +275,7 @@ run_model (Run *r, char **argv)
   static char plain[4096]; /* to a compiler -x.c is an option and @x.c a file of them */
   const char *model = argv[r->first];
   size_t n = strlen (model);
+  int failed = 0;
 
   if (strchr ("-@", model[0]) != NULL && n > 2 && n + 3 < sizeof plain
       && strcmp (model + n - 2, ".c") == 0)
@@ -281,6 +283,11 @@ run_model (Run *r, char **argv)
       snprintf (plain, sizeof plain, "./%s", model);
       model = plain;
       n += 2;
+    }
+  if (r->s.tape != NULL && td_same_file (model, r->s.tape))
+    {
+      fprintf (stderr, "tapedeck: %s: it is what is run, and is not written over\n", r->s.tape);
+      return TD_EXIT_USAGE;
     }
   r->s.name = model;
   r->s.argv = argv + r->first;
@@ -293,12 +300,13 @@ run_model (Run *r, char **argv)
     }
   else
     {
-      if (access (model, F_OK) != 0 && strchr (model, '/') != NULL)
-        {
-          fprintf (stderr, "tapedeck: %s: %s\n", model, strerror (errno));
-          return TD_EXIT_NOT_FOUND;
-        }
       snprintf (program, sizeof program, "%s", model);
+      failed = td_program_trouble (program);
+    }
+  if (failed != 0)
+    {
+      fprintf (stderr, "tapedeck: %s: %s\n", model, strerror (failed));
+      return failed == ENOENT ? TD_EXIT_NOT_FOUND : TD_EXIT_NOT_EXECUTABLE;
     }
   r->s.program = program;
   return td_supervise (&r->s);
@@ -323,6 +331,8 @@ td_command_run (int argc, char **argv)
   if (i >= argc)
     return td_usage_error ("run", "a model expected: a .c file or a program");
   r.first = i;
+  if (r.s.tape != NULL && td_refuse_standard_output ("run", "--tape", r.s.tape) != TD_EXIT_OK)
+    return TD_EXIT_USAGE;
   if (r.window && r.last_option != NULL)
     return td_usage_error (
         "run", "%s does not go with --window: the app records in its own way", r.last_option);

@@ -78,7 +78,7 @@ parse (int argc, char **argv, const char *options, Arguments *a)
     }
   if (a->tape == NULL && !a->help)
     return td_usage_error (argv[0], "a tape expected");
-  return TD_EXIT_OK;
+  return a->out == NULL ? TD_EXIT_OK : td_refuse_standard_output (argv[0], "--repair", a->out);
 }
 
 static TdTapeReader *

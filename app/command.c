@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool
@@ -63,6 +64,67 @@ td_usage_error (const char *command, const char *format, ...)
   else
     fputs ("\ntapedeck --help says more\n", stderr);
   return TD_EXIT_USAGE;
+}
+
+bool
+td_same_file (const char *a, const char *b)
+{
+  struct stat one, other;
+
+  return stat (a, &one) == 0 && stat (b, &other) == 0 && one.st_ino == other.st_ino
+         && one.st_dev == other.st_dev;
+}
+
+static bool
+names_output (const char *option)
+{
+  return strcmp (option, "-o") == 0 || strcmp (option, "--repair") == 0;
+}
+
+/* Of TAPE:ITERATION, what diff takes, the tape. */
+static bool
+reads (const char *argument, const char *out)
+{
+  char path[4096];
+  const char *colon = strrchr (argument, ':');
+
+  if (colon == NULL || access (argument, F_OK) == 0
+      || (size_t)(colon - argument) >= sizeof path)
+    return td_same_file (argument, out);
+  memcpy (path, argument, (size_t)(colon - argument));
+  path[colon - argument] = '\0';
+  return td_same_file (path, out);
+}
+
+/* A device, a pipe or a terminal may be both. */
+int
+td_refuse_own_input (int argc, char **argv)
+{
+  struct stat st;
+
+  for (int o = 2; o < argc; o++)
+    {
+      if (!names_output (argv[o - 1]) || strcmp (argv[o], "-") == 0 || stat (argv[o], &st) != 0
+          || !S_ISREG (st.st_mode))
+        continue;
+      for (int i = 1; i < argc; i++)
+        if (i != o && !names_output (argv[i - 1]) && reads (argv[i], argv[o]))
+          {
+            fprintf (stderr, "tapedeck: %s: it is what is read, and is not written over\n",
+                     argv[o]);
+            return TD_EXIT_USAGE;
+          }
+    }
+  return TD_EXIT_OK;
+}
+
+int
+td_refuse_standard_output (const char *command, const char *option, const char *out)
+{
+  if (strcmp (out, "-") != 0)
+    return TD_EXIT_OK;
+  return td_usage_error (command, "%s -: a tape goes to a file (./- is one of that name)",
+                         option);
 }
 
 /* What a caller may have left undone: with SIGCHLD ignored no child's status is ever known, and

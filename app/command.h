@@ -30,6 +30,16 @@ int td_command_check (int argc, char **argv);
  * cache; returns the exit code of the first that cannot be read. */
 int td_import_arguments (int argc, char **argv);
 
+/** Do both names lead to one file that is there? */
+bool td_same_file (const char *a, const char *b);
+
+/** Refuse arguments, argv[0] the command's name, that name a file both for reading and for
+ * writing (-o, --repair); returns TD_EXIT_OK or the exit code. */
+int td_refuse_own_input (int argc, char **argv);
+
+/** What is written to `out` is a tape, which goes to no terminal or pipe: refuse "-". */
+int td_refuse_standard_output (const char *command, const char *option, const char *out);
+
 /** Print "tapedeck: ..." and, where there is one, a line of advice; returns TD_EXIT_USAGE. */
 int td_usage_error (const char *command, const char *format, ...)
     __attribute__ ((format (printf, 2, 3)));

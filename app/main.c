@@ -128,9 +128,13 @@ run (int argc, char **argv)
   for (int i = 0; i < N_COMMANDS; i++)
     if (strcmp (word, commands[i].name) == 0)
       {
-        const int status
-            = commands[i].takes_tapes ? td_import_arguments (argc - 2, argv + 2) : TD_EXIT_OK;
+        /* what run's model is given is not ours */
+        int status = commands[i].run != td_command_run
+                         ? td_refuse_own_input (argc - 1, argv + 1)
+                         : TD_EXIT_OK;
 
+        if (status == TD_EXIT_OK && commands[i].takes_tapes)
+          status = td_import_arguments (argc - 2, argv + 2);
         return status == TD_EXIT_OK ? commands[i].run (argc - 1, argv + 1) : status;
       }
   if (word[0] == '-' && word[1] != '\0' && strcmp (word, "--") != 0)

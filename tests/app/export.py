@@ -138,10 +138,16 @@ with tempfile.TemporaryDirectory() as folder:
     with open(out, 'rb') as file:
         assert b'e(}(' in file.read()
 
-    # A device that is not there has an empty trace of its own, at its number.
-    run('export', tape, '--format', 'torch-snapshot', '--device', '2', '-o', out)
-    snapshot = read(out)
-    assert snapshot['device_traces'] == [[], [], []] and snapshot['segments'] == []
+    # A device that is not there is an error, which replaces nothing; - is standard output.
+    with open(out, 'rb') as file:
+        before = file.read()
+    text = run('export', long, '--format', 'torch-snapshot', '--device', '2', '-o', out, status=2).stderr
+    assert 'has no device 2' in text, text
+    with open(out, 'rb') as file:
+        assert file.read() == before
+    printed = subprocess.run([os.path.abspath(sys.argv[1]), 'export', long, '--format', 'torch-snapshot', '-o', '-'],
+                             cwd=folder, stdout=subprocess.PIPE, check=True).stdout
+    assert printed == before and not os.path.exists(os.path.join(folder, '-'))
 
     for args in (['export', tape], ['export', tape, '--format', 'x', '-o', out],
                  ['export', tape, '--format', 'torch-snapshot'],

@@ -277,6 +277,179 @@ tape__is_its_owners (void **state)
   assert_true (S_ISFIFO (s.st_mode));
 }
 
+/* ------------------------------------------------------------------------ what is kept */
+
+/* A recording to lose.  Returns its bytes. */
+static char *
+record (const char *path, size_t *n)
+{
+  TdTestChild child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", path,
+                                   td_test_build ("tests/app/model-train"), "5");
+
+  assert_int_equal (child.status, 0);
+  td_test_child_clear (&child);
+  return td_test_read_file (path, n);
+}
+
+static void
+assert_bytes (const char *path, const char *bytes, size_t n)
+{
+  size_t n_now;
+  char *now = td_test_read_file (path, &n_now);
+
+  assert_int_equal (n_now, n);
+  assert_memory_equal (now, bytes, n);
+  free (now);
+}
+
+static void
+run__that_cannot_start_keeps_the_old_recording (void **state)
+{
+  static const struct
+  {
+    const char *program, *text;
+    int mode, status;
+    const char *says;
+  } cases[] = {
+    { "no-such-program-anywhere", NULL, 0, 127, "No such file or directory" },
+    { "./nothing-here", NULL, 0, 127, "No such file or directory" },
+    { "./plain", "no program", 0600, 126, "Permission denied" },
+    { "./script", "#!/no/such/interpreter\n", 0700, 127, "No such file or directory" },
+    { ".", NULL, 0, 126, "Permission denied" },
+  };
+  const char *keep = td_test_tmp ("keep.tdtape");
+  char folder[4096];
+  size_t n;
+  char *bytes = record (keep, &n);
+
+  (void)state;
+  snprintf (folder, sizeof folder, "%.*s", (int)(strrchr (keep, '/') - keep), keep);
+  for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+    {
+      TdTestChild child;
+
+      if (cases[i].text != NULL)
+        {
+          put_text (td_test_tmp (cases[i].program + 2), cases[i].text);
+          assert_int_equal (chmod (td_test_tmp (cases[i].program + 2), (mode_t)cases[i].mode),
+                            0);
+        }
+      child = shell ("cd '%s'; exec %s run -f -o keep.tdtape %s", folder, tapedeck (),
+                     cases[i].program);
+      assert_int_equal (child.status, cases[i].status);
+      assert_contains (child.err, cases[i].says);
+      td_test_child_clear (&child);
+      assert_bytes (keep, bytes, n);
+    }
+  free (bytes);
+}
+
+static void
+force__writes_over_no_file_but_a_tape (void **state)
+{
+  const char *text = td_test_tmp ("thesis.txt"), *model = td_test_tmp ("m.c"),
+             *empty = td_test_tmp ("empty"), *train = td_test_build ("tests/app/model-train");
+  TdTestChild child;
+
+  (void)state;
+  put_text (text, "mine");
+  put_text (model, "int main (void)\n{\n  return 0;\n}\n");
+  put_text (empty, "");
+  child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", text, train, "5");
+  assert_int_equal (child.status, 2);
+  assert_contains (child.err, "it is no tape, and is not written over");
+  td_test_child_clear (&child);
+  assert_text (text, "mine");
+  child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", model, model);
+  assert_int_equal (child.status, 2);
+  assert_contains (child.err, "m.c: it is what is run, and is not written over");
+  td_test_child_clear (&child);
+  assert_text (model, "int main (void)\n{\n  return 0;\n}\n");
+  child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", empty, train, "5");
+  assert_int_equal (child.status, 0);
+  td_test_child_clear (&child);
+}
+
+/* By whatever name: the second is a link. */
+static void
+commands__never_write_over_what_they_read (void **state)
+{
+  static const char *const commands[] = {
+    "export t.tdtape --format torch-snapshot -o %s",
+    "check t.tdtape --repair %s",
+    "import t.tdtape -f -o %s",
+#ifdef TD_WITH_VIZ
+    "show t.tdtape --view graph -o %s",
+    "diff t.tdtape t.tdtape -o %s",
+    "diff t.tdtape:0 t.tdtape:1 -o %s",
+#endif
+  };
+  const char *keep = td_test_tmp ("t.tdtape");
+  char folder[4096], command[256];
+  size_t n;
+  char *bytes = record (keep, &n);
+
+  (void)state;
+  assert_int_equal (symlink ("t.tdtape", td_test_tmp ("link")), 0);
+  snprintf (folder, sizeof folder, "%.*s", (int)(strrchr (keep, '/') - keep), keep);
+  for (unsigned i = 0; i < 2 * sizeof commands / sizeof *commands; i++)
+    {
+      TdTestChild child;
+
+      snprintf (command, sizeof command, "%.*s%s",
+                (int)(strchr (commands[i / 2], '%') - commands[i / 2]), commands[i / 2],
+                i % 2 ? "link" : "t.tdtape");
+      child = shell ("cd '%s'; exec %s %s", folder, tapedeck (), command);
+      if (child.status != 2 || strstr (child.err, "it is what is read") == NULL)
+        fail_msg ("tapedeck %s: status %d, %s", command, child.status, child.err);
+      td_test_child_clear (&child);
+      assert_bytes (keep, bytes, n);
+    }
+  free (bytes);
+}
+
+static void
+eval__never_writes_over_an_array_that_it_reads (void **state)
+{
+  const char *in = td_test_tmp ("out0.npy");
+  char folder[4096];
+  TdTestChild child;
+  char *bytes;
+  size_t n;
+
+  (void)state;
+  snprintf (folder, sizeof folder, "%.*s", (int)(strrchr (in, '/') - in), in);
+  /* 3 numbers of '<f4' */
+  td_test_write_file (
+      in,
+      "\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"
+      "                                                          \n"
+      "\0\0\x80?\0\0\0@\0\0@@",
+      128 + 12);
+  bytes = td_test_read_file (in, &n);
+  child = TD_TEST_RUN (tapedeck (), "eval", "neg", "--in", in, "-o", folder);
+  assert_int_equal (child.status, 2);
+  assert_contains (child.err, "out0.npy: it is what is read, and is not written over");
+  td_test_child_clear (&child);
+  assert_bytes (in, bytes, n);
+  free (bytes);
+}
+
+static void
+tapes__go_to_files_only (void **state)
+{
+  const char *train = td_test_build ("tests/app/model-train");
+  TdTestChild child = shell ("cd %.*s; exec %s run -o - %s 5",
+                             (int)(strrchr (td_test_tmp ("x"), '/') - td_test_tmp ("x")),
+                             td_test_tmp ("x"), tapedeck (), train);
+
+  (void)state;
+  assert_int_equal (child.status, 2);
+  assert_contains (child.err, "a tape goes to a file");
+  td_test_child_clear (&child);
+  assert_int_not_equal (access (td_test_tmp ("-"), F_OK), 0);
+}
+
 int
 main (void)
 {
@@ -288,6 +461,11 @@ main (void)
     td_test (run__takes_a_name_for_a_file_whatever_it_begins_with),
     td_test (tape__is_its_owners),
     td_test (check__leaves_no_damaged_copy_on_a_full_disk),
+    td_test (run__that_cannot_start_keeps_the_old_recording),
+    td_test (force__writes_over_no_file_but_a_tape),
+    td_test (commands__never_write_over_what_they_read),
+    td_test (eval__never_writes_over_an_array_that_it_reads),
+    td_test (tapes__go_to_files_only),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

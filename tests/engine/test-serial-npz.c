@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "train/serial/none-pickle.h"
 #include "train/serial/npy-header.h"
@@ -303,6 +306,32 @@ dy18__a_changed_model_keeps_the_parameters_that_fit (void **state)
   assert_true (w[0] == 0);
 }
 
+/* Nobody can ask a pipe how much has gone through it. */
+static void
+npz__goes_through_a_pipe (void **state)
+{
+  const char *pipe = td_test_tmp ("pipe"), *copy = td_test_tmp ("copy.npz");
+  TdLink *model = td_chain_new ("model");
+  TdVar *W = td_link_add_param (model, "W", TD_SHAPE (2), .initializer = td_init_constant (3));
+  int status;
+  pid_t pid;
+
+  (void)state;
+  assert_int_equal (mkfifo (pipe, 0600), 0);
+  pid = fork ();
+  if (pid == 0)
+    {
+      execlp ("cp", "cp", "--copy-contents", pipe, copy, (char *)NULL);
+      _exit (127);
+    }
+  assert_int_equal (td_save_npz (pipe, model), TD_OK);
+  assert_int_equal (waitpid (pid, &status, 0), pid);
+  assert_int_equal (status, 0);
+  td_write (W, (const float[]){ 1, 2 }, 8);
+  assert_int_equal (td_load_npz (copy, model), TD_OK);
+  assert_true (td_mean_of (W) == 3);
+}
+
 /* A member that claims 4 GB, or an array that does, is refused by its sizes alone. */
 static void
 npz__refuses_a_bomb_by_its_sizes (void **state)
@@ -391,6 +420,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     engine_test (serializer__brings_back_every_kind_of_field),
+    engine_test (npz__goes_through_a_pipe),
     engine_test (serializer__writes_what_numpy_reads),
     engine_test (serializer__reads_what_numpy_writes),
     engine_test (serializer__leaves_everything_when_one_field_fails),

@@ -233,7 +233,8 @@ TD_API bool td_tape_check (const char *path, TdTapeCheck *check);
 TD_API bool td_tape_repair (const char *path, const char *out, char *error, size_t n);
 
 /** Write the memory of one device in one iteration as a snapshot of PyTorch's: a pickle of
- * protocol 2.  False with one line in `error`; what `out` says of errors is the caller's. */
+ * protocol 2.  False with one line in `error` and nothing written, for a device that the
+ * iteration does not know too; what `out` says of errors is the caller's. */
 TD_API bool td_tape_write_snapshot (TdTapeReader *r, uint64_t iteration, uint32_t device,
                                     FILE *out, char *error, size_t n);
 

@@ -103,6 +103,11 @@ td_tape_import_snapshot (const char *snapshot, const char *tape, bool overwrite,
 
   if (p == NULL)
     return false;
+  if (overwrite && !td_tape_may_replace (tape, text, sizeof text))
+    {
+      snprintf (error, n, "%s: %s", tape, text);
+      return td__tape_pickle_free (p), false;
+    }
   if (overwrite && (!td__replace_begin (&to, tape, 0600) || to.temp[0] == '\0'))
     {
       snprintf (error, n, "%s: %s", tape, to.file != NULL ? "it is no file" : strerror (errno));

@@ -364,6 +364,21 @@ put_segments (Snapshot *s, TapeLive *live, uint32_t n)
   return true;
 }
 
+/* The host is always there; of the others some recorders tell only by what lies on them. */
+static bool
+has_device (const TdTapeIteration *it, uint32_t device)
+{
+  bool has = device == 0;
+
+  for (uint32_t i = 0; i < it->n_devices && !has; i++)
+    has = it->devices[i].device == device;
+  for (uint32_t i = 0; i < it->n_blocks && !has; i++)
+    has = it->blocks[i].device == device;
+  for (uint32_t i = 0; i < it->n_memory && !has; i++)
+    has = it->memory[i].device == device;
+  return has;
+}
+
 /* The numbers of devices up to this one have a trace each, as they have with PyTorch. */
 bool
 td_tape_write_snapshot (TdTapeReader *r, uint64_t iteration, uint32_t device, FILE *out,
@@ -376,6 +391,12 @@ td_tape_write_snapshot (TdTapeReader *r, uint64_t iteration, uint32_t device, FI
   s.it = td_tape_iteration_load (r, iteration, error, n);
   if (s.it == NULL)
     return false;
+  if (!has_device (s.it, device))
+    {
+      snprintf (error, n, "iteration %" PRIu64 " has no device %u", iteration, device);
+      td_tape_iteration_free (s.it);
+      return false;
+    }
   if (!td__tape_live_after (s.it, device, s.it->n_memory, &live))
     {
       snprintf (error, n, "no memory");

@@ -345,16 +345,15 @@ td__zip_add (TdZipWriter *w, const char *name, const void *data, size_t bytes, b
 {
   TdZipMember m = { .bytes = bytes, .crc = crc_of (data, bytes) };
   unsigned char head[LOCAL_BYTES];
-  long at = ftell (w->file);
   void *packed;
   bool ok;
 
   *why = "more than an npz file without zip64 can hold";
-  if (bytes > 0xfffffff0u || at < 0 || (uint64_t)at + bytes > 0xfffffff0u
-      || strlen (name) > 0xffff || w->n_members >= MEMBERS_MOST - 2)
+  if (bytes > 0xfffffff0u || w->bytes + bytes > 0xfffffff0u || strlen (name) > 0xffff
+      || w->n_members >= MEMBERS_MOST - 2)
     return false;
   m.name = td__xstrdup (name);
-  m.header_offset = (uint64_t)at;
+  m.header_offset = w->bytes;
   packed = pack (data, bytes, compress, &m);
   put (head, 0x04034b50, 4);
   put_common (head + 4, &m);
@@ -363,6 +362,7 @@ td__zip_add (TdZipWriter *w, const char *name, const void *data, size_t bytes, b
        && (m.packed_bytes == 0
            || fwrite (packed != NULL ? packed : data, m.packed_bytes, 1, w->file) == 1);
   free (packed);
+  w->bytes += sizeof head + strlen (name) + m.packed_bytes;
   w->members = td__xrealloc (w->members, (size_t)(w->n_members + 1) * sizeof *w->members);
   w->members[w->n_members++] = m;
   return ok;
@@ -371,7 +371,7 @@ td__zip_add (TdZipWriter *w, const char *name, const void *data, size_t bytes, b
 bool
 td__zip_finish (TdZipWriter *w, const char **why)
 {
-  long start = ftell (w->file), stop;
+  const uint64_t start = w->bytes;
   unsigned char end[END_BYTES] = { 0 };
 
   *why = "cannot be written";
@@ -386,15 +386,17 @@ td__zip_finish (TdZipWriter *w, const char **why)
       put (head + 42, m->header_offset, 4);
       if (fwrite (head, sizeof head, 1, w->file) != 1 || fputs (m->name, w->file) < 0)
         return false;
+      w->bytes += sizeof head + strlen (m->name);
     }
-  stop = ftell (w->file);
-  if (start < 0 || stop < 0 || stop > 0xfffffff0L)
+  *why = "more than an npz file without zip64 can hold";
+  if (w->bytes > 0xfffffff0u)
     return false;
+  *why = "cannot be written";
   put (end, 0x06054b50, 4);
   put (end + 8, (uint64_t)w->n_members, 2);
   put (end + 10, (uint64_t)w->n_members, 2);
-  put (end + 12, (uint64_t)(stop - start), 4);
-  put (end + 16, (uint64_t)start, 4);
+  put (end + 12, w->bytes - start, 4);
+  put (end + 16, start, 4);
   return fwrite (end, sizeof end, 1, w->file) == 1;
 }
 

@@ -35,6 +35,7 @@ void *td__zip_read (const TdZip *zip, const TdZipMember *member, const char **wh
 typedef struct
 {
   FILE *file;
+  uint64_t bytes; /**< written so far: a pipe cannot be asked */
   TdZipMember *members;
   int n_members;
 } TdZipWriter;
