@@ -170,7 +170,8 @@ stop (TdRecording *r, const char *why)
   td_tape_writer_flush (r->writer);
 }
 
-/* Has somebody cut or deleted what we write?  Writing on behind the end would leave a hole. */
+/* Has somebody cut, replaced or deleted what we write?  Writing on behind the end would leave a
+ * hole. */
 static void
 look_at_files (TdRecording *r)
 {
@@ -189,6 +190,11 @@ look_at_files (TdRecording *r)
           snprintf (text, sizeof text, "the tape was cut to %lld bytes while it was recorded",
                     (long long)st.st_size);
           stop (r, text);
+        }
+      else if (r->writer != NULL && td_tape_writer_lost (r->writer))
+        {
+          r->cut_at = st.st_size; /* where it was cut nobody knows: it has grown again */
+          stop (r, td_tape_writer_error (r->writer));
         }
       r->largest = st.st_size;
     }
@@ -209,6 +215,8 @@ td_recording_drain (TdRecording *r)
     return 0;
   n = td_assembler_drain (r->assembler, r->ring);
   error = td_tape_writer_error (r->writer);
+  if (error != NULL)
+    look_at_files (r); /* it may have been found out in there */
   if (error != NULL && r->wrong[0] == '\0')
     snprintf (r->wrong, sizeof r->wrong, "%s", error);
   if (fstat (r->tape_fd, &st) == 0 && st.st_size > r->largest)
@@ -229,6 +237,7 @@ td_recording_end (TdRecording *r, int status, bool killed_by_us)
     stop (r, "the program waited too long for the recorder");
   td_assembler_end (r->assembler, r->ring, status, killed_by_us);
   td_tape_writer_flush (r->writer);
+  look_at_files (r);
 }
 
 static bool
@@ -261,6 +270,28 @@ put_end (TdTapeWriter *w, const TdRecording *r)
   td_tape_writer_end (w, &end);
 }
 
+/* Whose is the file that we were writing?  One that was cut, and may have grown again, begins
+ * as ours, or with zeros, as far as it goes; what somebody has put there is left alone.
+ * `begins`: its first segment is there, too. */
+static bool
+is_ours (const TdRecording *r, bool *begins)
+{
+  static const char zeros[sizeof (TdTapeHeader)];
+  char head[sizeof zeros];
+  uint32_t magic;
+  bool ours;
+  const ssize_t n
+      = r->n_beginning >= sizeof head ? pread (r->tape_fd, head, sizeof head, 0) : -1;
+
+  if (n < 0)
+    return false;
+  ours = memcmp (head, r->beginning, (size_t)n) == 0;
+  *begins = ours
+            && pread (r->tape_fd, &magic, sizeof magic, TD_TAPE_TAIL_OFFSET) == sizeof magic
+            && magic == TD_TAPE_SEGMENT_MAGIC;
+  return ours || memcmp (head, zeros, (size_t)n) == 0;
+}
+
 /* A tape that was cut: what lies before the cut, as a whole tape that says what happened.  In
  * the same file, which readers have open. */
 static void
@@ -271,11 +302,13 @@ mend (TdRecording *r)
   TdTapeWriter *w;
   TdTapeSummaries s = { 0 };
   uint64_t last = 0;
-  bool ended;
+  bool ended, begins;
 
+  if (!is_ours (r, &begins))
+    return;
   snprintf (beside, sizeof beside, "%s.%ld", r->options->tape, (long)getpid ());
   if (ftruncate (r->tape_fd, r->cut_at) != 0
-      || (r->cut_at < (off_t)r->n_beginning
+      || ((!begins || r->cut_at < (off_t)r->n_beginning)
           && pwrite (r->tape_fd, r->beginning, r->n_beginning, 0) != (ssize_t)r->n_beginning)
       || !td_tape_repair (r->options->tape, beside, error, sizeof error))
     return;

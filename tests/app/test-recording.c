@@ -312,11 +312,25 @@ run__that_is_refused_leaves_the_ring_of_a_dead_one (void **state)
 
 /* ------------------------------------------------------------------------ harm */
 
+/* Between two looks of the supervisor, which stands still. */
+static void
+cut_and_regrow (pid_t supervisor, const char *path, off_t size)
+{
+  struct stat st;
+
+  kill (supervisor, SIGSTOP);
+  assert_int_equal (stat (path, &st), 0);
+  assert_int_equal (truncate (path, size), 0);
+  assert_int_equal (truncate (path, st.st_size + (1 << 20)), 0);
+  kill (supervisor, SIGCONT);
+}
+
 typedef struct
 {
   const char *file; /* "t.tdtape" or "t.tdtape.ring" */
   long size;        /* cut to; -1: deleted */
   const char *says;
+  bool grows; /* again, at once */
 } Harm;
 
 static void
@@ -330,6 +344,8 @@ do_harm (const Harm *h, const char *plain)
   wait_for_iterations (tape);
   if (h->size < 0)
     assert_int_equal (unlink (td_test_tmp (h->file)), 0);
+  else if (h->grows)
+    cut_and_regrow (pid, td_test_tmp (h->file), h->size);
   else
     assert_int_equal (truncate (td_test_tmp (h->file), h->size), 0);
   assert_int_equal (status_of (pid), 1);
@@ -359,6 +375,64 @@ tape__that_is_cut_or_deleted_while_recorded_is_what_was_left_and_says_so (void *
   (void)state;
   for (unsigned i = 0; i < sizeof harms / sizeof *harms; i++)
     do_harm (&harms[i], plain);
+}
+
+static void
+tape__that_is_cut_and_grows_again_at_once_is_what_was_left_and_says_so (void **state)
+{
+  static const long sizes[] = { 0, 600, 1500, 5000, 70001, 100000 };
+  const char *plain = plain_result ();
+
+  (void)state;
+  for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    {
+      const Harm harm = { "t.tdtape", sizes[i],
+                          "somebody else wrote to the tape while it was recorded", true };
+
+      do_harm (&harm, plain);
+    }
+}
+
+/* As cp does: the same file with another's bytes.  They are not ours to change, whether the
+ * supervisor saw the file empty in between or not. */
+static void
+tape__that_is_replaced_in_place_is_left_alone (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape"), *other = td_test_tmp ("other.tdtape"),
+             *out = td_test_tmp ("out"), *plain = plain_result ();
+  TdTestChild child
+      = TD_TEST_RUN (tapedeck (), "run", "-o", other, "--level", "values", model (), "300");
+  size_t n, n_now;
+  char *bytes, *now;
+
+  (void)state;
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  bytes = td_test_read_file (other, &n);
+  for (int is_seen = 0; is_seen < 2; is_seen++)
+    {
+      pid_t pid;
+
+      unlink (tape);
+      pid = start_run (tape, iterations, out);
+      wait_for_iterations (tape);
+      if (!is_seen)
+        kill (pid, SIGSTOP);
+      assert_int_equal (truncate (tape, 0), 0);
+      if (is_seen)
+        nap_ms (100);
+      td_test_write_file (tape, bytes, n);
+      kill (pid, SIGCONT);
+      assert_int_equal (status_of (pid), 1);
+      assert_file_says (out, plain);
+      assert_file_says (out, is_seen ? "the tape was cut to 0 bytes while it was recorded"
+                                     : "somebody else wrote to the tape while it was recorded");
+      now = td_test_read_file (tape, &n_now);
+      assert_int_equal (n_now, n);
+      assert_memory_equal (now, bytes, n);
+      free (now);
+    }
+  free (bytes);
 }
 
 static void
@@ -523,6 +597,8 @@ main (void)
     td_test (lock__of_a_killed_run_keeps_nobody_out_and_its_model_unharmed),
     td_test (run__that_is_refused_leaves_the_ring_of_a_dead_one),
     td_test (tape__that_is_cut_or_deleted_while_recorded_is_what_was_left_and_says_so),
+    td_test (tape__that_is_cut_and_grows_again_at_once_is_what_was_left_and_says_so),
+    td_test (tape__that_is_replaced_in_place_is_left_alone),
     td_test (ring__that_is_cut_kills_neither_the_model_nor_what_was_recorded),
     td_test (disk__that_is_full_leaves_a_whole_tape_that_says_so),
     td_test (supervisor__that_is_killed_leaves_the_model_and_a_tape_that_tells),

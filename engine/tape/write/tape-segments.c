@@ -33,6 +33,8 @@ write_at (TdTapeWriter *w, uint64_t offset, const void *bytes, size_t n)
 {
   const char *p = bytes;
 
+  if (w->lost)
+    return false;
   while (n > 0)
     {
       ssize_t done = pwrite (w->fd, p, n, (off_t)offset);
@@ -45,6 +47,7 @@ write_at (TdTapeWriter *w, uint64_t offset, const void *bytes, size_t n)
                          done == 0 ? ENOSPC : errno);
           return false;
         }
+      td__tape_wrote (w, offset, p, (size_t)done);
       p += done;
       offset += (uint64_t)done;
       n -= (size_t)done;
@@ -336,7 +339,7 @@ flush_growing (TdTapeWriter *w, TapeGrowing *g)
 {
   TapeSlot *slot;
 
-  if (g->offset == 0 || !g->dirty || w->failed)
+  if (g->offset == 0 || !g->dirty || w->failed || !td__tape_is_ours (w) || w->failed)
     return;
   if (write_at (w, g->offset + HEAD_BYTES + g->head.used - g->pending.n, g->pending.bytes,
                 g->pending.n))
@@ -519,7 +522,8 @@ write_state (TdTapeWriter *w)
   w->tally.crc = td__tape_crc (0, &w->tally, offsetof (TdTapeTally, crc));
   both.state = w->state;
   both.tally = w->tally;
-  write_at (w, TD_TAPE_STATE_OFFSET, &both, sizeof both);
+  if (write_at (w, TD_TAPE_STATE_OFFSET, &both, sizeof both))
+    w->written = w->state;
 }
 
 void
@@ -534,7 +538,7 @@ td__tape_flush_segments (TdTapeWriter *w)
     flush_growing (w, &w->growing[order[i]]);
   flush_growing (w, &w->live[0]);
   flush_growing (w, &w->live[1]);
-  if (!w->failed)
+  if (!w->failed && td__tape_is_ours (w) && !w->failed)
     write_state (w);
 }
 

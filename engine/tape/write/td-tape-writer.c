@@ -390,5 +390,7 @@ void
 td_tape_writer_end (TdTapeWriter *w, const TdTapeEnd *end)
 {
   td_tape_writer_flush (w);
+  if (!w->failed)
+    td__tape_look_at_all (w);
   td__tape_append_tail (w, TD_TAPE_FRAME_END, end, sizeof *end, NULL, 0);
 }

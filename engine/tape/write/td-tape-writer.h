@@ -58,6 +58,11 @@ TD_API void td_tape_writer_flush (TdTapeWriter *w);
  * failed write every call is accepted and does nothing. */
 TD_API const char *td_tape_writer_error (const TdTapeWriter *w);
 
+/** Has somebody else written to the file, or cut it?  What is there now is not what was
+ * written, and the writer leaves it alone.  Looks at the file; so does every
+ * td_tape_writer_flush. */
+TD_API bool td_tape_writer_lost (TdTapeWriter *w);
+
 /** Bytes of the file so far. */
 TD_API uint64_t td_tape_writer_bytes (const TdTapeWriter *w);
 

@@ -52,10 +52,23 @@ typedef struct
   uint32_t n_summaries, n_reports, summary_room, report_room;
 } TapeRows;
 
+/** The last of what was written to the file that is not 0: it is gone when the file is cut and
+ * has grown again. */
+typedef struct
+{
+  uint64_t offset;
+  uint32_t n;
+  uint8_t bytes[16];
+} TapeLast;
+
 struct TdTapeWriter
 {
   int fd;
   bool failed, reported_failure;
+  bool lost;           /* it is another's file now: nothing is written to it */
+  TdTapeState written; /* the last state that is in the file */
+  uint64_t end;        /* the file has been so long */
+  TapeLast last;
   char error[200];
   TdTapeHeader header;
   TdTapeState state;
@@ -92,6 +105,15 @@ typedef struct
 /** Open a tape that is to be written, which is empty then.  Errors: -1, one line in `error`;
  * nothing of a file that is another recorder's, or no tape, has been touched. */
 int td__tape_open (const char *path, bool overwrite, char *error, size_t n);
+
+/** Take note of `n` bytes that have been written at `offset`. */
+void td__tape_wrote (TdTapeWriter *w, uint64_t offset, const void *bytes, size_t n);
+
+/** Is the file as the writer left it?  False: writing has failed, with the reason. */
+bool td__tape_is_ours (TdTapeWriter *w);
+
+/** The same of every segment, once, when nothing is pending: takes a while. */
+void td__tape_look_at_all (TdTapeWriter *w);
 
 /** Add a frame of two parts to a segment of `kind`.  False when it has no room in the budget,
  * or writing has failed. */
