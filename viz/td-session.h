@@ -118,7 +118,6 @@ gboolean td_session_is_selected (TdSession *self, guint64 key);
 /** Select one key only; 0 clears. */
 void td_session_select (TdSession *self, guint64 key);
 void td_session_select_many (TdSession *self, const guint64 *keys, guint n);
-void td_session_toggle_selected (TdSession *self, guint64 key);
 /** Return which step of its schedule is meant where one key is selected, a replayed
  * operation's: a member of a fused group; TD_SESSION_NO_STEP: the operation itself. */
 #define TD_SESSION_NO_STEP G_MAXUINT

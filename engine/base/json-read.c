@@ -170,16 +170,6 @@ is_text (const TdJsonReader *r)
   return r->token == TD_JSON_KEY || r->token == TD_JSON_STRING;
 }
 
-char *
-td__json_text_dup (const TdJsonReader *r)
-{
-  char *text = is_text (r) ? malloc (r->n + 1) : NULL; /* no escape grows */
-
-  if (text != NULL)
-    td__json_text (r, text, r->n + 1);
-  return text;
-}
-
 bool
 td__json_is (const TdJsonReader *r, const char *text)
 {

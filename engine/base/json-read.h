@@ -60,10 +60,6 @@ bool td__json_is (const TdJsonReader *r, const char *text);
 /** Copy the last key or string, cut to what fits; its whole length. */
 size_t td__json_text (const TdJsonReader *r, char *out, size_t size);
 
-/** The last key or string.  *Owner*: the caller, by free.  *Errors*: NULL without memory, or
- * when the last token is neither. */
-char *td__json_text_dup (const TdJsonReader *r);
-
 /** The last number when it is whole, not below 0 and fits.  *Errors*: false. */
 bool td__json_whole (const TdJsonReader *r, uint64_t *value);
 

@@ -34,7 +34,9 @@ ex10__a_picture_that_was_exported_opens_in_the_window (void **state)
   ui_test_save_picture ("picture-page");
 
   /* At its own size it scrolls where it is larger than the window. */
-  td_picture_page_set_actual_size (picture (), TRUE);
+  GtkWidget *actual = ui_test_find_button (GTK_WIDGET (picture ()), "_Actual Size");
+  assert_non_null (actual);
+  gtk_toggle_button_set_active (GTK_TOGGLE_BUTTON (actual), TRUE);
   ui_test_settle ();
   assert_string_equal (ui_test_page (), "picture");
   /* The window is still one that a recording can be opened in. */

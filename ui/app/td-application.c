@@ -302,12 +302,6 @@ td_application_startup (GApplication *app)
   g_unix_signal_add (SIGHUP, interrupted, app);
 }
 
-GSettings *
-td_application_get_settings (TdApplication *self)
-{
-  return self->settings;
-}
-
 static void
 td_application_class_init (TdApplicationClass *klass)
 {

@@ -16,6 +16,3 @@ TdApplication *td_application_new (void);
 /** Set what GTK reads from the environment at its start: the renderer where there is no GPU,
  * and nothing else. Call before any GTK function. */
 void td_application_prepare_environment (void);
-
-/** Return the settings, NULL when their schema is not installed. Owner: the application. */
-GSettings *td_application_get_settings (TdApplication *self);

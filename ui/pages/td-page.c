@@ -50,12 +50,6 @@ td_page_get_expected (TdPage *self)
   return get (self)->expected;
 }
 
-gboolean
-td_page_is_at_selection (TdPage *self)
-{
-  return get (self)->at_selection;
-}
-
 const char *
 td_page_get_name (TdPage *self)
 {
@@ -66,13 +60,6 @@ const char *
 td_page_get_title (TdPage *self)
 {
   return TD_PAGE_GET_CLASS (self)->title;
-}
-
-void
-td_page_set_text (GtkLabel *label, const char *text)
-{
-  g_autofree char *valid = g_utf8_make_valid (text, -1);
-  gtk_label_set_text (label, valid);
 }
 
 void

@@ -73,8 +73,6 @@ TdTapeReader *td_page_get_reader (TdPage *self);
  * the page. */
 TdIteration *td_page_get_iteration (TdPage *self);
 TdIteration *td_page_get_expected (TdPage *self);
-/** Say whether lists stand at the selection: it changed after the playhead did. */
-gboolean td_page_is_at_selection (TdPage *self);
 
 /** Have every picture of the page drawn anew. */
 void td_page_invalidate (TdPage *self);
@@ -92,6 +90,3 @@ gboolean td_page_show_picture (TdPage *self, const char *name);
 
 const char *td_page_get_name (TdPage *self);
 const char *td_page_get_title (TdPage *self);
-
-/** Put `text` on a label, with invalid UTF-8 made visible. */
-void td_page_set_text (GtkLabel *label, const char *text);

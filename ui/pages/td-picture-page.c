@@ -107,12 +107,6 @@ td_picture_page_get_size (TdPicturePage *self, int *width, int *height)
   *height = p ? gdk_paintable_get_intrinsic_height (p) : 0;
 }
 
-void
-td_picture_page_set_actual_size (TdPicturePage *self, gboolean actual)
-{
-  gtk_toggle_button_set_active (GTK_TOGGLE_BUTTON (self->actual), actual);
-}
-
 static void
 actual_toggled (GtkToggleButton *button, TdPicturePage *self)
 {

@@ -22,6 +22,3 @@ const char *td_picture_page_get_name (TdPicturePage *self);
 
 /** Return width and height of the picture in its own pixels, 0 before the first. */
 void td_picture_page_get_size (TdPicturePage *self, int *width, int *height);
-
-/** Show the picture at its own size, or fitted to the window. */
-void td_picture_page_set_actual_size (TdPicturePage *self, gboolean actual);

@@ -188,12 +188,6 @@ td_compare_table_set_compare (TdCompareTable *self, const TdCompare *compare)
   self->syncing = FALSE;
 }
 
-guint
-td_compare_table_get_n (TdCompareTable *self)
-{
-  return g_list_model_get_n_items (G_LIST_MODEL (self->list));
-}
-
 /* ---- building ---- */
 
 static void

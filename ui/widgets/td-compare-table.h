@@ -18,5 +18,3 @@ void td_compare_table_set_compare (TdCompareTable *self, const TdCompare *compar
 
 /** Select a row; -1: none. Emits nothing. */
 void td_compare_table_select (TdCompareTable *self, gint row);
-/** Count the rows. */
-guint td_compare_table_get_n (TdCompareTable *self);

@@ -467,24 +467,12 @@ td_graph_view_set_lanes (TdGraphView *self, TdViewLanes lanes)
   rebuild_layout (self, 0);
 }
 
-TdOrientation
-td_graph_view_get_orientation (TdGraphView *self)
-{
-  return self->orientation;
-}
-
 void
 td_graph_view_set_heat (TdGraphView *self, TdHeatBy heat)
 {
   self->heat = heat;
   rebuild_layout (self, 0);
   invalidate_scene (self);
-}
-
-TdHeatBy
-td_graph_view_get_heat (TdGraphView *self)
-{
-  return self->heat;
 }
 
 gboolean

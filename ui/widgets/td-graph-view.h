@@ -20,9 +20,7 @@ GtkWidget *td_graph_view_new (void);
 void td_graph_view_set_session (TdGraphView *self, TdSession *session);
 
 void td_graph_view_set_orientation (TdGraphView *self, TdOrientation orientation);
-TdOrientation td_graph_view_get_orientation (TdGraphView *self);
 void td_graph_view_set_heat (TdGraphView *self, TdHeatBy heat);
-TdHeatBy td_graph_view_get_heat (TdGraphView *self);
 
 /** Zoom by `factor` about the middle; 0 goes to 100 %. */
 void td_graph_view_zoom (TdGraphView *self, double factor);

@@ -207,19 +207,3 @@ td_kinds_free (TdKinds *kinds)
   g_free (kinds->rows);
   g_free (kinds);
 }
-
-char *
-td_kinds_print (const TdKinds *kinds)
-{
-  GString *out = g_string_new ("Aspect\tDynamic graphs\tStatic graphs\tA\tB\n");
-
-  for (guint i = 0; i < kinds->n_rows; i++)
-    {
-      const TdKindsRow *row = &kinds->rows[i];
-
-      g_string_append_printf (out, "%s\t%s\t%s\t%s\t%s\n", row->aspect, row->of_dynamic,
-                              row->of_static, row->measured[TD_SIDE_A],
-                              row->measured[TD_SIDE_B]);
-    }
-  return g_string_free (out, FALSE);
-}

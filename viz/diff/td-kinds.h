@@ -29,10 +29,6 @@ TdKinds *td_kinds_new (const TdCompare *compare, TdTapeReader *reader_a,
                        TdTapeReader *reader_b);
 void td_kinds_free (TdKinds *kinds);
 
-/** Write the table: a heading and one line for each aspect, columns between tabs. Owner: the
- * caller. */
-char *td_kinds_print (const TdKinds *kinds);
-
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdKinds, td_kinds_free)
 
 G_END_DECLS

@@ -36,39 +36,11 @@ td_fold_set_expanded (TdFold *self, guint64 group_key, gboolean expanded)
     g_hash_table_add (self->expanded, g_memdup2 (&key, sizeof key));
 }
 
-TdFold *
-td_fold_copy (const TdFold *self)
-{
-  TdFold *copy = fold_new ();
-  GHashTableIter iter;
-  gpointer key;
-
-  g_hash_table_iter_init (&iter, self->expanded);
-  while (g_hash_table_iter_next (&iter, &key, NULL))
-    g_hash_table_add (copy->expanded, g_memdup2 (key, sizeof (gint64)));
-  return copy;
-}
-
 void
 td_fold_free (TdFold *self)
 {
   g_hash_table_unref (self->expanded);
   g_free (self);
-}
-
-gboolean
-td_fold_equal (const TdFold *a, const TdFold *b)
-{
-  GHashTableIter iter;
-  gpointer key;
-
-  if (g_hash_table_size (a->expanded) != g_hash_table_size (b->expanded))
-    return FALSE;
-  g_hash_table_iter_init (&iter, a->expanded);
-  while (g_hash_table_iter_next (&iter, &key, NULL))
-    if (!g_hash_table_contains (b->expanded, key))
-      return FALSE;
-  return TRUE;
 }
 
 TdFold *

@@ -1,94 +1,9 @@
-/* Questions to the graph: a way from here to there, what depends on what, where a text occurs.
+/* Questions to the graph: where a text occurs, which events keys stand for.
  *
  * SPDX-License-Identifier: MIT */
 #include "graph/td-graph-private.h"
 
 #include <string.h>
-
-GArray *
-td_viz_graph_find_path (TdVizGraph *self, guint from, guint to)
-{
-  const TdTapeIteration *tape = td_iteration_get_tape (self->iteration);
-  GArray *path = g_array_new (FALSE, FALSE, sizeof (gint32));
-  gint32 *before, *queue;
-  guint head = 0, tail = 0;
-
-  if (from >= tape->n_events || to >= tape->n_events)
-    return path;
-  before = g_new (gint32, tape->n_events); /* -2: not reached */
-  queue = g_new (gint32, tape->n_events);
-  for (guint e = 0; e < tape->n_events; e++)
-    before[e] = -2;
-  before[from] = -1;
-  queue[tail++] = (gint32)from;
-  while (head < tail && before[to] == -2)
-    {
-      gint32 e = queue[head++];
-
-      for (guint o = 0; o < tape->events[e].n_out; o++)
-        {
-          guint n;
-          const gint32 *readers = td_iteration_get_consumers (
-              self->iteration, tape->outs[tape->events[e].first_out + o], &n);
-
-          for (guint i = 0; i < n; i++)
-            if (readers[i] > e && before[readers[i]] == -2)
-              {
-                before[readers[i]] = e;
-                queue[tail++] = readers[i];
-              }
-        }
-    }
-  if (before[to] != -2)
-    for (gint32 e = (gint32)to; e >= 0; e = before[e])
-      g_array_prepend_val (path, e);
-  g_free (before);
-  g_free (queue);
-  return path;
-}
-
-/* Events ran in an order of their dependencies, so one pass in that order (or against it) is
- * enough. */
-GArray *
-td_viz_graph_find_related (TdVizGraph *self, guint event, gboolean ancestors)
-{
-  const TdTapeIteration *tape = td_iteration_get_tape (self->iteration);
-  GArray *related = g_array_new (FALSE, FALSE, sizeof (gint32));
-  guint8 *marked;
-
-  if (event >= tape->n_events)
-    return related;
-  marked = g_new0 (guint8, tape->n_events);
-  marked[event] = 1;
-  for (guint i = 0; i < tape->n_events; i++)
-    {
-      guint e = ancestors ? tape->n_events - 1 - i : i;
-
-      if (ancestors && !marked[e])
-        continue;
-      for (guint k = 0; k < tape->events[e].n_in; k++)
-        {
-          gint32 producer = tape->vars[tape->ins[tape->events[e].first_in + k]].producer;
-
-          if (producer < 0 || (guint)producer >= e)
-            continue;
-          if (ancestors)
-            marked[producer] = 1;
-          else if (marked[producer])
-            marked[e] = 1;
-        }
-    }
-  marked[event] = 0;
-  for (guint e = 0; e < tape->n_events; e++)
-    if (marked[e])
-      {
-        gint32 found = (gint32)e;
-
-        g_array_append_val (related, found);
-      }
-  g_free (marked);
-  return related;
-}
 
 static gboolean
 has_text (const char *text, const char *wanted)

@@ -77,13 +77,11 @@ TdFold *td_fold_new_near (TdVizGraph *graph, guint max_visible, gint event);
 /** Expand every group down to this depth; 0 only the root's children are seen, -1 everything.
  */
 TdFold *td_fold_new_depth (TdVizGraph *graph, gint depth);
-TdFold *td_fold_copy (const TdFold *self);
 void td_fold_free (TdFold *self);
 gboolean td_fold_is_expanded (const TdFold *self, guint64 group_key);
 void td_fold_set_expanded (TdFold *self, guint64 group_key, gboolean expanded);
 /** Expand whatever hides this event. Return TRUE if that changed anything. */
 gboolean td_fold_reveal (TdFold *self, TdVizGraph *graph, guint event);
-gboolean td_fold_equal (const TdFold *a, const TdFold *b);
 
 /* ---- what is visible ---- */
 
@@ -184,13 +182,8 @@ char *td_viz_view_to_text (const TdVizView *self);
 
 /* ---- questions ---- */
 
-/** Find the shortest way along data edges from one event to another, both included, in order;
- * empty if there is none. Owner: the caller, g_array_unref(); of gint32 events. */
-GArray *td_viz_graph_find_path (TdVizGraph *self, guint from, guint to);
-/** Find all events that `event` depends on (`ancestors`) or that depend on it, in order. */
-GArray *td_viz_graph_find_related (TdVizGraph *self, guint event, gboolean ancestors);
 /** Find events whose operation, layer, name or site contains the text, without regard to case.
- */
+ * Owner: the caller, g_array_unref(); of gint32 events. */
 GArray *td_viz_graph_find_text (TdVizGraph *self, const char *text);
 
 /** Mark the events that these keys stand for: of an event itself, of a variable what made it,

@@ -131,9 +131,6 @@ void td__layout_make_columns (const TdLayering *layering, guint lane, const guin
                               double *across);
 /** Move what `old`, another iteration's picture, has as well to where it is there. */
 void td__layout_keep (TdLayout *self, const TdLayout *old);
-/** Index a finished layout for hits. */
-void td__layout_index (TdLayout *layout);
-void td__layout_index_free (struct TdLayoutIndex *index);
 
 /** Run every step. Owner: the caller. */
 TdLayout *td__layout_run (TdVizView *view, const TdLayoutOptions *options, TdLayout *previous,

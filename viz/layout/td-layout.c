@@ -15,7 +15,6 @@ td__layout_run (TdVizView *view, const TdLayoutOptions *options, TdLayout *previ
   self->ref_count = 1;
   self->view = td_viz_view_ref (view);
   self->orientation = b.orientation;
-  self->header_height = TD_GROUP_HEADER;
   self->nodes = g_new0 (TdRect, view->n_nodes + 1);
   self->groups = g_malloc0 (sizeof *self->groups * (view->n_groups + 1));
   self->edges = g_new0 (TdEdgeRoute, view->n_edges + 1);
@@ -27,7 +26,6 @@ td__layout_run (TdVizView *view, const TdLayoutOptions *options, TdLayout *previ
   td__layout_build_clear (&b);
   if (previous)
     td__layout_keep (self, previous);
-  td__layout_index (self);
   return self;
 }
 
@@ -49,7 +47,6 @@ td_layout_unref (TdLayout *self)
 {
   if (!g_atomic_int_dec_and_test (&self->ref_count))
     return;
-  td__layout_index_free (self->index);
   td_viz_view_unref (self->view);
   g_free (self->nodes);
   g_free (self->groups);

@@ -55,10 +55,8 @@ typedef struct
   TdEdgeRoute *edges; /* one per edge of the view */
   TdPoint *points;
   guint n_points;
-  double header_height; /* of an open group's box, and of a lane */
   /*< private >*/
   gint ref_count;
-  struct TdLayoutIndex *index;
 } TdLayout;
 
 /** Lay out now, in linear time, without any other process. `previous` (may be NULL) is the
@@ -81,27 +79,6 @@ TdLayout *td_layout_new_graphviz_finish (GAsyncResult *result, GError **error);
 TdLayout *td_layout_ref (TdLayout *self);
 void td_layout_unref (TdLayout *self);
 
-typedef enum
-{
-  TD_HIT_NOTHING,
-  TD_HIT_NODE,
-  TD_HIT_HEADER, /* of an open group; `index` is the view's group */
-  TD_HIT_GROUP,  /* inside an open group, on nothing else */
-  TD_HIT_EDGE,   /* on the bytes of a saved edge */
-} TdHitKind;
-
-typedef struct
-{
-  TdHitKind kind;
-  gint index;
-  TdLane lane;
-} TdHit;
-
-/** Find what is at (x, y); small things take hits from 24 points around their middle. */
-TdHit td_layout_hit (const TdLayout *self, double x, double y);
-/** List the nodes that touch a rectangle, for culling. Owner: the caller, g_array_unref(); of
- * gint32. */
-GArray *td_layout_get_nodes_in (const TdLayout *self, const TdRect *rect);
 /** Say how far the thing with this key (node or open group) moved from one layout to the other,
  * so that a view can scroll by it and keep it still on screen. Return FALSE if it is not in
  * both. */

@@ -156,20 +156,8 @@ growing_first (gconstpointer a, gconstpointer b, gpointer last)
   return (x->bytes[at] < y->bytes[at]) - (x->bytes[at] > y->bytes[at]);
 }
 
-TdHolders *
-td_holders_new (TdTapeReader *reader, gint64 last)
-{
-  return td_holders_new_by (reader, last, TD_HOLDERS_BY_HOLDER);
-}
-
 static const char *const by_names[]
     = { [TD_HOLDERS_BY_HOLDER] = "holder", [TD_HOLDERS_BY_SITE] = "site" };
-
-const char *
-td_holders_by_name (TdHoldersBy by)
-{
-  return by_names[by];
-}
 
 gboolean
 td_holders_by_find (const char *name, TdHoldersBy *by)

@@ -52,16 +52,14 @@ typedef struct
 } TdHolders;
 
 /**
- * Read the marks up to iteration `last` (-1: all): the newest 300, and 300 before them, spread
- * evenly.  A holder grows when what it keeps is of 8 or more iterations, at the last mark has
- * bytes, and became more from mark to mark in 7 of the last 8 steps (in all, where there are
- * fewer than 8; at least 3).  Owner: the caller. *Errors*: NULL when the tape has no marks.
+ * Read the marks up to iteration `last` (-1: all), by holder or by site: the newest 300, and
+ * 300 before them, spread evenly.  A holder grows when what it keeps is of 8 or more
+ * iterations, at the last mark has bytes, and became more from mark to mark in 7 of the last 8
+ * steps (in all, where there are fewer than 8; at least 3).  Owner: the caller. *Errors*: NULL
+ * when the tape has no marks.
  */
-TdHolders *td_holders_new (TdTapeReader *reader, gint64 last);
-/** The same by holder or by site. */
 TdHolders *td_holders_new_by (TdTapeReader *reader, gint64 last, TdHoldersBy by);
-/** Return "holder" or "site"; find the one of a name. FALSE: there is none such. */
-const char *td_holders_by_name (TdHoldersBy by);
+/** Find the one that is named "holder" or "site". FALSE: there is none such. */
 gboolean td_holders_by_find (const char *name, TdHoldersBy *by);
 void td_holders_free (TdHolders *holders);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdHolders, td_holders_free)

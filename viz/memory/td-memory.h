@@ -74,11 +74,9 @@ TdScene *td_memory_scene_events (const TdIteration *iteration, const TdMemoryPro
 /** Draw peaks by category over iterations. */
 TdScene *td_memory_scene_iterations (const TdMemoryHistory *history, const TdPanelView *view);
 
-/** The table twins: one line per event or iteration. format: "text", "csv" or "json". Owner:
- * the caller. */
+/** The table twin: one line per event. format: "text", "csv" or "json". Owner: the caller. */
 char *td_memory_events_print (const TdIteration *iteration, const TdMemoryProfile *profile,
                               const char *format);
-char *td_memory_history_print (const TdMemoryHistory *history, const char *format);
 
 /* A block that is alive at an event, for the Blocks page. */
 typedef struct

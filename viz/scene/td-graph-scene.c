@@ -21,14 +21,6 @@ static const struct
   [TD_LANE_UPDATE] = { "Update", " update", TD_ROLE_LANE_UPDATE, TD_PRIM_ROUND, 2 },
 };
 
-static const char *const heat_names[TD_N_HEATS] = { "off", "bytes", "time", "norm" };
-
-const char *
-td_heat_by_name (TdHeatBy heat)
-{
-  return heat_names[heat];
-}
-
 gboolean
 td__graph_has_run (const TdGraphPainter *g, gint event)
 {

@@ -38,7 +38,4 @@ TdScene *td_graph_minimap_new (const TdLayout *layout, const TdPanelView *view,
 /** Turn a point of the minimap into one of the layout. */
 TdScenePoint td_graph_minimap_point (const TdLayout *layout, double x, double y);
 
-/** Name of a heat choice for menus and the command line: "off", "bytes", "time", "norm". */
-const char *td_heat_by_name (TdHeatBy heat);
-
 G_END_DECLS

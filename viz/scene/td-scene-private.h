@@ -42,7 +42,6 @@ struct _TdScene
   GArray *points; /* TdScenePoint */
   GArray *heats;  /* TdSceneHeat */
   GString *pool;  /* NUL-terminated strings */
-  guint n_nodes;
   /* uniform grid over the scene, made above TD_GRID_MIN items: cell c holds
    * grid_items[grid_start[c]..grid_start[c+1]) */
   int grid_cols, grid_rows;

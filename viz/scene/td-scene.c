@@ -120,8 +120,6 @@ add (TdSceneBuilder *b, TdPrimKind kind, TdSceneRect box, const TdStyle *style)
       p.stroke_alpha = (float)style->stroke_alpha;
       p.stroke_width = (float)style->stroke_width;
     }
-  if (p.flags & TD_PRIM_NODE)
-    b->scene->n_nodes++;
   g_array_append_val (b->scene->prims, p);
   return &g_array_index (b->scene->prims, TdPrim, b->scene->prims->len - 1);
 }
@@ -381,12 +379,6 @@ guint
 td_scene_n_items (const TdScene *scene)
 {
   return scene->prims->len;
-}
-
-guint
-td_scene_n_nodes (const TdScene *scene)
-{
-  return scene->n_nodes;
 }
 
 const TdSceneAxes *

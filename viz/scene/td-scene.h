@@ -218,7 +218,6 @@ void td_scene_unref (TdScene *scene);
 double td_scene_width (const TdScene *scene);
 double td_scene_height (const TdScene *scene);
 guint td_scene_n_items (const TdScene *scene);
-guint td_scene_n_nodes (const TdScene *scene);
 /** Return the axes, or NULL when the scene has no plot. */
 const TdSceneAxes *td_scene_axes (const TdScene *scene);
 /** Turn x into a value of the x axis, clamped to its ends. */

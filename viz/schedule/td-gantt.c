@@ -258,29 +258,3 @@ td_gantt_free (TdGantt *g)
   g_free (g->bars);
   g_free (g);
 }
-
-char *
-td_gantt_print (const TdGantt *g, const char *format)
-{
-  gboolean csv = strcmp (format, "csv") == 0;
-  GString *out = g_string_new (csv ? "from,to,offset,bytes,category,name\n"
-                                   : "  from     to       offset        bytes  category      "
-                                     "name\n");
-
-  for (guint i = 0; i < g->n_bars; i++)
-    {
-      const TdGanttBar *bar = &g->bars[i];
-
-      g_string_append_printf (
-          out,
-          csv ? "%u,%u,%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ",%s,"
-              : "%6u %6u %12" G_GUINT64_FORMAT " %12" G_GUINT64_FORMAT "  %-13s ",
-          bar->from, bar->to, bar->offset, bar->bytes, td_tape_category_name (bar->category));
-      if (csv)
-        td_csv_append (out, bar->name);
-      else
-        g_string_append (out, bar->name);
-      g_string_append_c (out, '\n');
-    }
-  return g_string_free (out, FALSE);
-}

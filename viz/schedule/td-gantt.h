@@ -47,9 +47,6 @@ void td_gantt_free (TdGantt *gantt);
  * axis, so that two can be looked at side by side. */
 TdScene *td_gantt_scene (const TdGantt *gantt, guint64 extent, const TdPanelView *view);
 
-/** format: "text" or "csv". Owner: the caller. */
-char *td_gantt_print (const TdGantt *gantt, const char *format);
-
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdGantt, td_gantt_free)
 
 G_END_DECLS

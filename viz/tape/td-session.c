@@ -391,21 +391,6 @@ td_session_select_step (TdSession *self, guint64 key, guint step)
   td__session_emit (self, TD_SIGNAL_SELECTION);
 }
 
-void
-td_session_toggle_selected (TdSession *self, guint64 key)
-{
-  gint at = find_selected (self, key);
-
-  if (!key)
-    return;
-  self->step = TD_SESSION_NO_STEP;
-  if (at >= 0)
-    g_array_remove_index (self->selection, (guint)at);
-  else
-    g_array_append_val (self->selection, key);
-  td__session_emit (self, TD_SIGNAL_SELECTION);
-}
-
 guint64
 td_session_get_hover (TdSession *self)
 {

@@ -379,9 +379,10 @@ fold__reveals_an_event_and_folds_back (void **state)
 {
   g_autoptr (TdIteration) it = td_synthetic_lstm (0, 35, FALSE, TRUE);
   TdVizGraph *graph = td_iteration_get_graph (it);
-  TdFold *fold = td_fold_new_depth (graph, 0), *before = td_fold_copy (fold);
+  TdFold *fold = td_fold_new_depth (graph, 0), *before = td_fold_new_depth (graph, 0);
   TdVizView *view;
-  guint event = 100;
+  const TdVizGroup *groups;
+  guint event = 100, n;
 
   view = td_viz_view_new (graph, fold, TD_VIEW_ALL);
   assert_int_equal (view->nodes[td_viz_view_find_event (view, event)].kind, TD_VIZ_GROUP);
@@ -393,13 +394,14 @@ fold__reveals_an_event_and_folds_back (void **state)
   td_viz_view_unref (view);
   for (gint g = td_viz_graph_get_event_group (graph, event); g > 0;)
     {
-      guint n;
-      const TdVizGroup *groups = td_viz_graph_get_groups (graph, &n);
-
+      groups = td_viz_graph_get_groups (graph, &n);
       td_fold_set_expanded (fold, groups[g].key, FALSE);
       g = groups[g].parent;
     }
-  assert_true (td_fold_equal (fold, before));
+  groups = td_viz_graph_get_groups (graph, &n);
+  for (guint g = 0; g < n; g++)
+    assert_int_equal (td_fold_is_expanded (fold, groups[g].key),
+                      td_fold_is_expanded (before, groups[g].key));
   td_fold_free (fold);
   td_fold_free (before);
   (void)state;
@@ -500,26 +502,6 @@ view__says_all_of_lenet_as_text (void **state)
 }
 
 static void
-graph__finds_paths_in_order_and_says_when_there_is_none (void **state)
-{
-  g_autoptr (TdIteration) it = td_synthetic_lenet (0);
-  TdVizGraph *graph = td_iteration_get_graph (it);
-  GArray *path = td_viz_graph_find_path (graph, 3, 12);
-
-  assert_int_equal (path->len, 10); /* conv2, relu, pool, reshape ... the loss: a chain */
-  for (guint i = 0; i < path->len; i++)
-    assert_int_equal (g_array_index (path, gint32, i), 3 + i);
-  g_array_unref (path);
-  path = td_viz_graph_find_path (graph, 12, 3);
-  assert_int_equal (path->len, 0);
-  g_array_unref (path);
-  path = td_viz_graph_find_related (graph, 5, TRUE);
-  assert_int_equal (path->len, 5); /* all before max_pooling_2d of block2 */
-  g_array_unref (path);
-  (void)state;
-}
-
-static void
 graph__finds_text_in_names_layers_and_sites (void **state)
 {
   g_autoptr (TdIteration) it = td_synthetic_lenet (0);
@@ -562,7 +544,6 @@ main (void)
     td_test (view__draws_saved_edges_with_their_bytes_in_the_row),
     td_test (view__counts_what_has_run),
     td_test (view__says_all_of_lenet_as_text),
-    td_test (graph__finds_paths_in_order_and_says_when_there_is_none),
     td_test (graph__finds_text_in_names_layers_and_sites),
   };
 

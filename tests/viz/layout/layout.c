@@ -302,38 +302,6 @@ layout__says_where_everything_of_lenet_is (void **state)
 }
 
 static void
-layout__is_hit_where_nodes_and_boxes_are (void **state)
-{
-  g_autoptr (TdIteration) it = td_synthetic_lenet (0);
-  TdLayout *l = lay_out (it, -1, TD_ORIENTATION_TB);
-  TdHit hit;
-  GArray *seen;
-
-  for (guint i = 0; i < l->view->n_nodes; i++)
-    {
-      const TdRect *r = &l->nodes[i];
-
-      hit = td_layout_hit (l, r->x + r->width / 2, r->y + r->height / 2);
-      assert_int_equal (hit.kind, TD_HIT_NODE);
-      assert_int_equal (hit.index, i);
-      seen = td_layout_get_nodes_in (l, r);
-      assert_int_equal (seen->len, 1);
-      assert_int_equal (g_array_index (seen, gint32, 0), i);
-      g_array_unref (seen);
-    }
-  hit = td_layout_hit (l, l->groups[2][0].x + 20, l->groups[2][0].y + 10);
-  assert_int_equal (hit.kind, TD_HIT_HEADER);
-  assert_int_equal (hit.index, 2);
-  hit = td_layout_hit (l, -50, -50);
-  assert_int_equal (hit.kind, TD_HIT_NOTHING);
-  seen = td_layout_get_nodes_in (l, &l->bounds);
-  assert_int_equal (seen->len, l->view->n_nodes);
-  g_array_unref (seen);
-  (void)state;
-  td_layout_unref (l);
-}
-
-static void
 layout__is_walked_by_arrows (void **state)
 {
   g_autoptr (TdIteration) it = td_synthetic_lenet (0);
@@ -544,7 +512,6 @@ main (void)
     td_test (layout__is_the_same_for_the_next_equal_iteration),
     td_test (layout__keeps_equal_keys_where_they_were_in_the_next_iteration),
     td_test (layout__says_where_everything_of_lenet_is),
-    td_test (layout__is_hit_where_nodes_and_boxes_are),
     td_test (layout__is_walked_by_arrows),
     td_test (layering__uncrosses_what_can_be_uncrossed),
     td_test (layering__gives_long_edges_of_one_source_one_way),
