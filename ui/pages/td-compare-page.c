@@ -78,33 +78,54 @@ find_variable (TdComparePage *self, TdSide side, guint var)
   return 0;
 }
 
+/* What an operation, variable or layer (0: nothing) of one side is on the other, and its row; 0
+ * and -1: there is none. */
+static guint64
+find_counterpart (TdComparePage *self, TdSide side, guint64 key, gint *row)
+{
+  const TdCompare *c = self->compare;
+  gint event = key ? td_iteration_find_event (c->of[side], key) : -1;
+  gint var = key && event < 0 ? td_iteration_find_var (c->of[side], key) : -1;
+  *row = event >= 0 ? td_compare_find_row (c, side, event) : -1;
+  if (*row >= 0)
+    return key_of (c->of[1 - side], c->rows[*row].event[1 - side]);
+  if (var >= 0)
+    {
+      *row = td_compare_find_row (c, side,
+                                  td_iteration_get_tape (c->of[side])->vars[var].producer);
+      return find_variable (self, side, (guint)var);
+    }
+  return key ? td_graph_view_get_peer_key (td_compare_side_get_view (self->sides[side]), key)
+             : 0;
+}
+
 /* What is selected on one side becomes selected on the other. */
 static void
 follow_selection (TdComparePage *self, TdSide side)
 {
   TdSession *from = session_of (self, side), *to = session_of (self, 1 - side);
   guint n;
+  gint row;
   const guint64 *keys = td_session_get_selection (from, &n);
   if (self->syncing || !self->compare || !to)
     return;
-  gint event = n ? td_iteration_find_event (self->compare->of[side], keys[0]) : -1;
-  gint var = n && event < 0 ? td_iteration_find_var (self->compare->of[side], keys[0]) : -1;
-  gint row = event >= 0 ? td_compare_find_row (self->compare, side, event) : -1;
-  guint64 key = 0;
-  if (row >= 0)
-    key = key_of (self->compare->of[1 - side], self->compare->rows[row].event[1 - side]);
-  else if (var >= 0)
-    {
-      key = find_variable (self, side, (guint)var);
-      row = td_compare_find_row (
-          self->compare, side,
-          td_iteration_get_tape (self->compare->of[side])->vars[var].producer);
-    }
-  else if (n)
-    key = td_graph_view_get_peer_key (td_compare_side_get_view (self->sides[side]), keys[0]);
+  guint64 key = find_counterpart (self, side, n ? keys[0] : 0, &row);
   self->syncing = TRUE;
   td_session_select (to, key);
   show_row (self, row);
+  self->syncing = FALSE;
+}
+
+/* What is hovered on one side is so on the other. */
+static void
+follow_hover (TdComparePage *self, TdSide side)
+{
+  TdSession *from = session_of (self, side), *to = session_of (self, 1 - side);
+  gint row;
+  if (self->syncing || !self->compare || !to)
+    return;
+  self->syncing = TRUE;
+  td_session_set_hover (to, find_counterpart (self, side, td_session_get_hover (from), &row));
   self->syncing = FALSE;
 }
 
@@ -118,6 +139,18 @@ static void
 theirs_selected (TdComparePage *self)
 {
   follow_selection (self, 1 - self->mine);
+}
+
+static void
+mine_hovered (TdComparePage *self)
+{
+  follow_hover (self, self->mine);
+}
+
+static void
+theirs_hovered (TdComparePage *self)
+{
+  follow_hover (self, 1 - self->mine);
 }
 
 static void
@@ -198,6 +231,7 @@ static void
 show_marks (TdComparePage *self)
 {
   TdCompare *c = self->compare;
+  TdSession *const sessions[] = { session_of (self, TD_SIDE_A), session_of (self, TD_SIDE_B) };
   for (int side = 0; side < TD_N_SIDES; side++)
     {
       TdGraphView *view = td_compare_side_get_view (self->sides[side]);
@@ -205,7 +239,7 @@ show_marks (TdComparePage *self)
       td_graph_view_set_marks (view, marks ? marks[side] : NULL,
                                c ? td_iteration_get_n_events (c->of[side]) : 0);
     }
-  td_compare_list_set_compare (self->list, c, self->numbers);
+  td_compare_list_set_compare (self->list, c, sessions, self->numbers);
 }
 
 static void
@@ -222,7 +256,7 @@ forget_compare (TdComparePage *self)
 {
   TdCompare *old = g_steal_pointer (&self->compare); /* shown until all have let it go */
   td__compare_page_cancel (self);
-  td_compare_table_set_compare (self->table, NULL);
+  td_compare_table_set_compare (self->table, NULL, NULL);
   td_compare_buffers_set_compare (self->buffers, NULL, NULL);
   show_marks (self);
   forget_shown (self);
@@ -308,6 +342,7 @@ show_other (TdComparePage *self, TdIteration *iteration)
   self->shown = td_session_new_for_iterations (one, 1);
   g_signal_connect_swapped (self->shown, "selection-changed", G_CALLBACK (theirs_selected),
                             self);
+  g_signal_connect_swapped (self->shown, "hover-changed", G_CALLBACK (theirs_hovered), self);
   g_signal_connect_swapped (self->shown, "moment-changed", G_CALLBACK (theirs_moved), self);
   td_graph_view_set_session (view_of (self, 1 - self->mine), self->shown);
 }
@@ -348,7 +383,7 @@ td__compare_page_take (TdComparePage *self, TdCompare *compare)
 {
   TdSession *const sessions[] = { session_of (self, TD_SIDE_A), session_of (self, TD_SIDE_B) };
   self->compare = compare;
-  td_compare_table_set_compare (self->table, compare);
+  td_compare_table_set_compare (self->table, compare, sessions);
   for (int side = 0; side < TD_N_SIDES; side++)
     td_graph_view_set_lanes (view_of (self, (TdSide)side), find_lanes (compare));
   show_marks (self);
@@ -436,6 +471,7 @@ td_compare_page_set_session (TdComparePage *self, TdSession *session)
   g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (update), self);
   g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (update), self);
   g_signal_connect_swapped (session, "selection-changed", G_CALLBACK (mine_selected), self);
+  g_signal_connect_swapped (session, "hover-changed", G_CALLBACK (mine_hovered), self);
   update (self);
 }
 

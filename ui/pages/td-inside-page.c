@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "widgets/td-hover-row.h"
 #include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
 
@@ -276,6 +277,15 @@ find_here (TdSession *session, TdIteration *now, TdIteration *expected, TdIterat
   return inside;
 }
 
+/* List and value are of one operation, the group. */
+static void
+set_hover (TdInsidePage *self)
+{
+  GtkWidget *views[] = { GTK_WIDGET (self->list), GTK_WIDGET (self->value) };
+  for (guint i = 0; i < G_N_ELEMENTS (views); i++)
+    td_hover_row_set (views[i], self->session, self->inside ? self->inside->key : 0, views[i]);
+}
+
 static void
 set_inside (TdInsidePage *self, TdInside *inside, TdIteration *iteration)
 {
@@ -286,6 +296,7 @@ set_inside (TdInsidePage *self, TdInside *inside, TdIteration *iteration)
   self->iteration = inside ? td_iteration_ref (iteration) : NULL;
   self->stands = FALSE;
   self->asked = 0;
+  set_hover (self);
   if (!inside)
     return;
   self->chosen = MIN (self->chosen, inside->n - 1);
@@ -549,6 +560,8 @@ td_inside_page_init (TdInsidePage *self)
   gtk_widget_set_name (GTK_WIDGET (self->value), "inside-value");
   gtk_widget_set_size_request (GTK_WIDGET (self->value), -1, VALUE_HEIGHT);
   gtk_widget_set_vexpand (GTK_WIDGET (self->value), TRUE);
+  gtk_widget_add_css_class (GTK_WIDGET (self->list), "td-subject");
+  gtk_widget_add_css_class (GTK_WIDGET (self->value), "td-subject");
   gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->value));
   g_signal_connect (self->list, "pressed", G_CALLBACK (pressed), self);
   g_signal_connect (self->list, "moved", G_CALLBACK (moved), self);

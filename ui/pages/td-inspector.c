@@ -7,6 +7,7 @@
 
 #include "graph/td-graph.h"
 #include "pages/td-inspector-facts.h"
+#include "widgets/td-hover-row.h"
 #include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
 
@@ -89,6 +90,21 @@ find_subject (TdInspector *self)
   self->gradient_var = find_gradient (self->iteration, self->var);
 }
 
+/* The value is that of the operation, or of the variable that no operation made; the gradient
+ * is its variable's. */
+static void
+set_hover (TdInspector *self)
+{
+  const TdTapeIteration *tape
+      = self->iteration ? td_iteration_get_tape (self->iteration) : NULL;
+  guint64 event_key = tape && self->event >= 0 ? tape->events[self->event].key : 0;
+  guint64 var_key = tape && self->var >= 0 ? tape->vars[self->var].key : 0;
+  td_hover_row_set (GTK_WIDGET (self->value), self->session, event_key ? event_key : var_key,
+                    GTK_WIDGET (self->value));
+  td_hover_row_set (GTK_WIDGET (self->gradient), self->session,
+                    self->gradient_var >= 0 ? var_key : 0, GTK_WIDGET (self->gradient));
+}
+
 static void
 show_head (TdInspector *self)
 {
@@ -139,6 +155,7 @@ show_subject (TdInspector *self)
   self->iteration = td_session_get_current (self->session);
   find_subject (self);
   show_head (self);
+  set_hover (self);
   td_scene_view_invalidate (self->value);
   td_scene_view_invalidate (self->gradient);
   TdFactsSubject subject = { self->session, self->iteration, self->event, self->var };
@@ -255,6 +272,8 @@ td_inspector_set_session (TdInspector *self, TdSession *session)
   g_clear_pointer (&self->value_tensor, td_tensor_free);
   g_clear_pointer (&self->gradient_tensor, td_tensor_free);
   g_set_object (&self->session, session);
+  self->event = self->var = self->gradient_var = -1;
+  set_hover (self);
   td_inside_page_show (self->inside, NULL);
   if (!session)
     return;
@@ -331,6 +350,10 @@ add_pages (TdInspector *self)
   self->value = TD_SCENE_VIEW (td_scene_view_new ("Value of the tensor", make_value, self));
   self->gradient
       = TD_SCENE_VIEW (td_scene_view_new ("Gradient of the tensor", make_gradient, self));
+  gtk_widget_set_name (GTK_WIDGET (self->value), "value");
+  gtk_widget_set_name (GTK_WIDGET (self->gradient), "gradient");
+  gtk_widget_add_css_class (GTK_WIDGET (self->value), "td-subject");
+  gtk_widget_add_css_class (GTK_WIDGET (self->gradient), "td-subject");
   gtk_stack_add_titled (self->pages, GTK_WIDGET (self->value), "value", "Value");
   gtk_stack_add_titled (self->pages, GTK_WIDGET (self->gradient), "gradient", "Gradient");
   self->inside = TD_INSIDE_PAGE (td_inside_page_new ());

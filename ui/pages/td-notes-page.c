@@ -3,6 +3,7 @@
 #include "pages/td-notes-page.h"
 
 #include "tape/td-watch-history.h"
+#include "widgets/td-hover-row.h"
 #include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
 
@@ -170,6 +171,28 @@ add_row (TdNotesPage *self, const char *title, const char *text, Target target)
   g_object_set_data_full (G_OBJECT (parent), "text", g_strdup (label), g_free);
 }
 
+/* A note stands for its event while its iteration is on show. */
+static guint64
+key_of (const Target *target, TdIteration *now)
+{
+  gboolean here = now && target->iteration == td_iteration_get_number (now);
+  if (target->key || !here || target->event < 0
+      || (guint)target->event >= td_iteration_get_n_events (now))
+    return target->key;
+  return td_iteration_get_tape (now)->events[target->event].key;
+}
+
+static void
+set_hover (TdNotesPage *self)
+{
+  g_autoptr (TdIteration) now = td_session_get_current (self->session);
+  GtkListBoxRow *row;
+  for (int i = 0; (row = gtk_list_box_get_row_at_index (self->list, i)); i++)
+    td_hover_row_set (GTK_WIDGET (row), self->session,
+                      key_of (g_object_get_data (G_OBJECT (row), "target"), now),
+                      GTK_WIDGET (row));
+}
+
 static void
 fill_notes (TdNotesPage *self)
 {
@@ -214,13 +237,16 @@ fill (TdNotesPage *self)
     fill_watches (self);
   else
     fill_notes (self);
+  set_hover (self);
 }
 
 static void
 moment_changed (TdNotesPage *self)
 {
-  if (self->watches) /* notes stay what they are */
+  if (self->watches)
     fill (self);
+  else if (!self->dirty) /* notes stay what they are */
+    set_hover (self);
 }
 
 static void

@@ -19,12 +19,13 @@ struct _TdSourcePage
   GtkLabel *path;
   GtkSourceView *view;
   GtkSourceBuffer *buffer;
-  GtkTextTag *current;
+  GtkTextTag *current, *hovered;
   TdSession *session;
   char *file;
   guint line;
   gboolean stays; /* the line was asked for: what comes to the recording does not change it */
   guint ticks;    /* still to come that bring the line into view */
+  guint pointed;  /* the line that the pointer is on; 0: none */
 };
 
 G_DEFINE_FINAL_TYPE (TdSourcePage, td_source_page, GTK_TYPE_WIDGET)
@@ -38,6 +39,8 @@ apply_style (TdSourcePage *self)
       gtk_source_style_scheme_manager_get_default (), dark ? "Adwaita-dark" : "Adwaita");
   gtk_source_buffer_set_style_scheme (self->buffer, scheme);
   g_object_set (self->current, "paragraph-background",
+                dark ? "rgba(120,174,237,0.22)" : "rgba(28,113,216,0.14)", NULL);
+  g_object_set (self->hovered, "background",
                 dark ? "rgba(120,174,237,0.22)" : "rgba(28,113,216,0.14)", NULL);
 }
 
@@ -115,6 +118,106 @@ mark_line (TdSourcePage *self, guint line)
   self->ticks = SCROLL_TICKS;
 }
 
+/* ---- hovering ---- */
+
+/* Line `line` of the file on show is that of this event. */
+static gboolean
+is_at (TdSourcePage *self, TdIteration *iteration, guint event, guint line)
+{
+  guint32 at = 0;
+  const char *file = td_iteration_get_site (
+      iteration, td_iteration_get_tape (iteration)->events[event].site, &at);
+  return at == line && file && self->file && same_file (file, self->file);
+}
+
+/* The operation that a line stands for: the playhead's if it is of the line, else the first of
+ * it; 0: none. */
+static guint64
+key_of_line (TdSourcePage *self, guint line)
+{
+  g_autoptr (TdIteration) iteration = td_session_get_current (self->session);
+  guint n = iteration ? td_iteration_get_n_events (iteration) : 0;
+  gint event = td_session_get_moment (self->session).event;
+  if (event < 0 || (guint)event >= n || !is_at (self, iteration, (guint)event, line))
+    event = -1;
+  for (guint e = 0; e < n && event < 0; e++)
+    if (is_at (self, iteration, e, line))
+      event = (gint)e;
+  return event >= 0 ? td_iteration_get_tape (iteration)->events[event].key : 0;
+}
+
+/* The line of what is hovered, here or elsewhere; 0: it has none in the file on show. */
+static guint
+find_hovered (TdSourcePage *self)
+{
+  guint64 key = self->session ? td_session_get_hover (self->session) : 0;
+  g_autoptr (TdIteration) iteration = key ? td_session_get_current (self->session) : NULL;
+  gint event = iteration ? td_iteration_find (iteration, key) : -1;
+  guint32 line = 0;
+  if (event < 0)
+    return 0;
+  td_iteration_get_site (iteration, td_iteration_get_tape (iteration)->events[event].site,
+                         &line);
+  return is_at (self, iteration, (guint)event, line) ? line : 0;
+}
+
+static void
+show_hover (TdSourcePage *self)
+{
+  GtkTextBuffer *buffer = GTK_TEXT_BUFFER (self->buffer);
+  GtkTextIter start, end;
+  guint line = find_hovered (self);
+  gtk_text_buffer_get_bounds (buffer, &start, &end);
+  gtk_text_buffer_remove_tag (buffer, self->hovered, &start, &end);
+  if (!line || !gtk_text_buffer_get_iter_at_line (buffer, &start, (int)line - 1))
+    return;
+  end = start;
+  gtk_text_iter_forward_to_line_end (&end);
+  gtk_text_buffer_apply_tag (buffer, self->hovered, &start, &end);
+}
+
+static void
+point_at (TdSourcePage *self, guint line)
+{
+  if (self->pointed == line || !self->session)
+    return;
+  self->pointed = line;
+  td_session_set_hover (self->session, line ? key_of_line (self, line) : 0);
+}
+
+static void
+motion (GtkEventControllerMotion *controller, double x, double y, TdSourcePage *self)
+{
+  GtkTextView *view = GTK_TEXT_VIEW (self->view);
+  GtkTextIter at;
+  int bx, by, top, height;
+  gtk_text_view_window_to_buffer_coords (view, GTK_TEXT_WINDOW_WIDGET, (int)x, (int)y, &bx,
+                                         &by);
+  gtk_text_view_get_line_at_y (view, &at, by, NULL);
+  gtk_text_view_get_line_yrange (view, &at, &top, &height);
+  gboolean below = by >= top + height; /* the last line */
+  point_at (self, below ? 0 : (guint)gtk_text_iter_get_line (&at) + 1);
+}
+
+static void
+left (GtkEventControllerMotion *controller, TdSourcePage *self)
+{
+  point_at (self, 0);
+}
+
+guint
+td_source_page_get_hovered (TdSourcePage *self)
+{
+  GtkTextIter at;
+  gtk_text_buffer_get_start_iter (GTK_TEXT_BUFFER (self->buffer), &at);
+  if (!gtk_text_iter_starts_tag (&at, self->hovered)
+      && !gtk_text_iter_forward_to_tag_toggle (&at, self->hovered))
+    return 0;
+  return (guint)gtk_text_iter_get_line (&at) + 1;
+}
+
+/* ---- what is on show ---- */
+
 static void
 show_missing (TdSourcePage *self, const char *text)
 {
@@ -135,6 +238,7 @@ show_line (TdSourcePage *self, const char *file, guint line)
   gtk_label_set_text (self->path, valid);
   gtk_stack_set_visible_child_name (self->stack, "source");
   mark_line (self, line);
+  show_hover (self);
 }
 
 static void
@@ -194,7 +298,7 @@ td_source_page_set_session (TdSourcePage *self, TdSession *session)
   if (self->session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   g_clear_pointer (&self->file, g_free);
-  self->line = 0;
+  self->line = self->pointed = 0;
   self->stays = FALSE;
   g_set_object (&self->session, session);
   if (!session)
@@ -202,6 +306,7 @@ td_source_page_set_session (TdSourcePage *self, TdSession *session)
   g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (moment_changed), self);
   g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (iterations_changed),
                             self);
+  g_signal_connect_swapped (session, "hover-changed", G_CALLBACK (show_hover), self);
   show_moment (self);
 }
 
@@ -244,6 +349,7 @@ build_view (TdSourcePage *self)
   self->buffer = gtk_source_buffer_new (NULL);
   gtk_source_buffer_set_language (self->buffer, c);
   self->current = gtk_text_buffer_create_tag (GTK_TEXT_BUFFER (self->buffer), NULL, NULL);
+  self->hovered = gtk_text_buffer_create_tag (GTK_TEXT_BUFFER (self->buffer), NULL, NULL);
   self->view = GTK_SOURCE_VIEW (gtk_source_view_new_with_buffer (self->buffer));
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->view), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   "Source of the model", -1);
@@ -253,6 +359,11 @@ build_view (TdSourcePage *self)
   gtk_source_view_set_show_line_numbers (self->view, TRUE);
   gtk_source_view_set_show_line_marks (self->view, TRUE);
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-log");
+  GtkEventController *pointer = gtk_event_controller_motion_new ();
+  g_signal_connect (pointer, "enter", G_CALLBACK (motion), self);
+  g_signal_connect (pointer, "motion", G_CALLBACK (motion), self);
+  g_signal_connect (pointer, "leave", G_CALLBACK (left), self);
+  gtk_widget_add_controller (GTK_WIDGET (self->view), pointer);
   GtkSourceMarkAttributes *mark = gtk_source_mark_attributes_new ();
   gtk_source_mark_attributes_set_icon_name (mark, "go-next-symbolic");
   gtk_source_view_set_mark_attributes (self->view, "playhead", mark, 0);

@@ -19,5 +19,7 @@ gboolean td_source_page_show_line (TdSourcePage *self, const char *file, guint l
 
 /** Return the marked line, from 1; 0 if there is none. */
 guint td_source_page_get_line (TdSourcePage *self);
+/** Return the line that is marked because something of it is hovered; 0: none. */
+guint td_source_page_get_hovered (TdSourcePage *self);
 /** Return the path of the file on show, "" if there is none. */
 const char *td_source_page_get_file (TdSourcePage *self);

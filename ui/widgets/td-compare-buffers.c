@@ -61,6 +61,22 @@ pressed (TdSceneView *view, TdSceneHit *hit, double x, double y, Half *half)
     g_signal_emit (half->buffers, signals[PRESSED_KEY], 0, (int)half->side, hit->key);
 }
 
+static void
+hovered (TdSceneView *view, TdSceneHit *hit, double x, double y, Half *half)
+{
+  TdSession *session = half->buffers->sessions[half->side];
+  if (session)
+    td_session_set_hover (session, hit ? hit->key : 0);
+}
+
+static void
+show_hover (Half *half)
+{
+  TdCompareBuffers *self = half->buffers;
+  td_scene_view_set_hover (TD_SCENE_VIEW (self->views[half->side]),
+                           td_session_get_hover (self->sessions[half->side]), -1);
+}
+
 void
 td_compare_buffers_invalidate (TdCompareBuffers *self)
 {
@@ -75,7 +91,12 @@ td_compare_buffers_set_compare (TdCompareBuffers *self, const TdCompare *compare
   self->compare = compare;
   for (int side = 0; side < TD_N_SIDES; side++)
     {
+      if (self->sessions[side])
+        g_signal_handlers_disconnect_by_data (self->sessions[side], &self->halves[side]);
       self->sessions[side] = compare ? sessions[side] : NULL;
+      if (self->sessions[side])
+        g_signal_connect_swapped (self->sessions[side], "hover-changed",
+                                  G_CALLBACK (show_hover), &self->halves[side]);
       g_clear_pointer (&self->gantts[side], td_gantt_free);
     }
   td_compare_buffers_invalidate (self);
@@ -119,6 +140,8 @@ td_compare_buffers_init (TdCompareBuffers *self)
       self->halves[side] = (Half){ self, (TdSide)side };
       self->views[side] = td_scene_view_new (names[side], make_scene, &self->halves[side]);
       g_signal_connect (self->views[side], "pressed", G_CALLBACK (pressed),
+                        &self->halves[side]);
+      g_signal_connect (self->views[side], "hovered", G_CALLBACK (hovered),
                         &self->halves[side]);
       gtk_box_append (GTK_BOX (self->box), self->views[side]);
     }

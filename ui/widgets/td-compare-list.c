@@ -2,6 +2,7 @@
  * is a phase, all else a row of the comparison. SPDX-License-Identifier: MIT */
 #include "widgets/td-compare-list.h"
 
+#include "widgets/td-hover-row.h"
 #include "widgets/td-index-list.h"
 
 typedef struct
@@ -19,8 +20,9 @@ struct _TdCompareList
   GtkListView *view;
   TdIndexList *list;
   GtkSingleSelection *selection;
-  const TdCompare *compare; /* borrowed */
-  GArray *entries;          /* Entry */
+  const TdCompare *compare; /* borrowed, as the sessions */
+  TdSession *sessions[TD_N_SIDES];
+  GArray *entries; /* Entry */
   guint n;
   gboolean syncing;
 };
@@ -52,6 +54,16 @@ td_compare_set_mark_class (GtkWidget *label, TdMark mark)
     gtk_widget_remove_css_class (label, mark_classes[k]);
   gtk_widget_add_css_class (label, "td-mark");
   gtk_widget_add_css_class (label, mark_classes[mark]);
+}
+
+void
+td_compare_set_hover (GtkWidget *widget, const TdCompare *compare, TdSession *const *sessions,
+                      guint row)
+{
+  const gint *event = compare->rows[row].event;
+  TdSide side = event[TD_SIDE_A] >= 0 ? TD_SIDE_A : TD_SIDE_B;
+  td_hover_row_set (widget, sessions[side],
+                    td_iteration_get_tape (compare->of[side])->events[event[side]].key, widget);
 }
 
 /* ---- rows ---- */
@@ -159,6 +171,15 @@ bind_row (GtkListItemFactory *factory, GtkListItem *item, TdCompareList *self)
     bind_heading (self, row, (guint)entry->phase);
   else
     bind_difference (self, row, entry->row);
+  if (!heading)
+    td_compare_set_hover (gtk_widget_get_parent (row), self->compare, self->sessions,
+                          entry->row);
+}
+
+static void
+unbind_row (GtkListItemFactory *factory, GtkListItem *item, TdCompareList *self)
+{
+  td_hover_row_set (gtk_widget_get_parent (gtk_list_item_get_child (item)), NULL, 0, NULL);
 }
 
 /* ---- selecting ---- */
@@ -268,9 +289,12 @@ fill (TdCompareList *self, gboolean numbers)
 }
 
 void
-td_compare_list_set_compare (TdCompareList *self, const TdCompare *compare, gboolean numbers)
+td_compare_list_set_compare (TdCompareList *self, const TdCompare *compare,
+                             TdSession *const *sessions, gboolean numbers)
 {
   self->compare = compare;
+  for (int side = 0; side < TD_N_SIDES; side++)
+    self->sessions[side] = compare ? sessions[side] : NULL;
   fill (self, numbers);
   self->syncing = TRUE;
   td_index_list_reset (self->list, self->entries->len);
@@ -374,6 +398,7 @@ td_compare_list_init (TdCompareList *self)
   GtkListItemFactory *factory = gtk_signal_list_item_factory_new ();
   g_signal_connect (factory, "setup", G_CALLBACK (setup_row), self);
   g_signal_connect (factory, "bind", G_CALLBACK (bind_row), self);
+  g_signal_connect (factory, "unbind", G_CALLBACK (unbind_row), self);
   self->view = GTK_LIST_VIEW (
       gtk_list_view_new (g_object_ref (GTK_SELECTION_MODEL (self->selection)), factory));
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-differences");

@@ -6,6 +6,7 @@
 #include <gtk/gtk.h>
 
 #include "diff/td-compare.h"
+#include "td-session.h"
 
 #define TD_TYPE_COMPARE_LIST (td_compare_list_get_type ())
 G_DECLARE_FINAL_TYPE (TdCompareList, td_compare_list, TD, COMPARE_LIST, GtkWidget)
@@ -13,10 +14,11 @@ G_DECLARE_FINAL_TYPE (TdCompareList, td_compare_list, TD, COMPARE_LIST, GtkWidge
 /** Create an empty list. Owner: floating. */
 GtkWidget *td_compare_list_new (void);
 
-/** Show the differences of a comparison (NULL: none), which must live until the next call;
- * those of numbers only are shown too if `numbers`. */
+/** Show the differences of a comparison (NULL: none), whose sides are looked at in these
+ * sessions; both must live until the next call. Those of numbers only are shown too if
+ * `numbers`. */
 void td_compare_list_set_compare (TdCompareList *self, const TdCompare *compare,
-                                  gboolean numbers);
+                                  TdSession *const *sessions, gboolean numbers);
 
 /** Count the differences on show. */
 guint td_compare_list_get_n (TdCompareList *self);
@@ -29,6 +31,11 @@ gboolean td_compare_list_step (TdCompareList *self, int direction);
 /** Select the difference that is this row of the comparison, if it is one; -1: none. Emits
  * nothing. */
 void td_compare_list_select (TdCompareList *self, gint row);
+
+/** Let a widget stand for a row of the comparison, on the side that has it (both: the first),
+ * as td_hover_row_set does. */
+void td_compare_set_hover (GtkWidget *widget, const TdCompare *compare,
+                           TdSession *const *sessions, guint row);
 
 /** Give a label the colour of a mark. */
 void td_compare_set_mark_class (GtkWidget *label, TdMark mark);

@@ -3,6 +3,7 @@
 #include "widgets/td-compare-table.h"
 
 #include "widgets/td-compare-list.h"
+#include "widgets/td-hover-row.h"
 #include "widgets/td-index-list.h"
 
 struct _TdCompareTable
@@ -12,7 +13,8 @@ struct _TdCompareTable
   GtkColumnView *view;
   TdIndexList *list;
   GtkSingleSelection *selection;
-  const TdCompare *compare; /* borrowed */
+  const TdCompare *compare; /* borrowed, as the sessions */
+  TdSession *sessions[TD_N_SIDES];
   gboolean syncing;
 };
 
@@ -151,6 +153,13 @@ bind_cell (GtkListItemFactory *factory, GtkListItem *item, TdCompareTable *self)
   gtk_label_set_text (GTK_LABEL (label), text);
   if (column->text == dup_mark)
     td_compare_set_mark_class (label, self->compare->rows[i].mark);
+  td_compare_set_hover (gtk_widget_get_parent (label), self->compare, self->sessions, i);
+}
+
+static void
+unbind_cell (GtkListItemFactory *factory, GtkListItem *item, TdCompareTable *self)
+{
+  td_hover_row_set (gtk_widget_get_parent (gtk_list_item_get_child (item)), NULL, 0, NULL);
 }
 
 /* ---- selecting ---- */
@@ -179,9 +188,12 @@ td_compare_table_select (TdCompareTable *self, gint row)
 }
 
 void
-td_compare_table_set_compare (TdCompareTable *self, const TdCompare *compare)
+td_compare_table_set_compare (TdCompareTable *self, const TdCompare *compare,
+                              TdSession *const *sessions)
 {
   self->compare = compare;
+  for (int side = 0; side < TD_N_SIDES; side++)
+    self->sessions[side] = compare ? sessions[side] : NULL;
   self->syncing = TRUE;
   td_index_list_reset (self->list, compare ? compare->n_rows : 0);
   gtk_single_selection_set_selected (self->selection, GTK_INVALID_LIST_POSITION);
@@ -218,6 +230,7 @@ add_column (TdCompareTable *self, const Column *row)
   g_object_set_data (G_OBJECT (factory), "column", (gpointer)row);
   g_signal_connect (factory, "setup", G_CALLBACK (setup_cell), self);
   g_signal_connect (factory, "bind", G_CALLBACK (bind_cell), self);
+  g_signal_connect (factory, "unbind", G_CALLBACK (unbind_cell), self);
   GtkColumnViewColumn *column = gtk_column_view_column_new (row->title, factory);
   gtk_column_view_column_set_expand (column, row->expand);
   gtk_column_view_append_column (self->view, column);

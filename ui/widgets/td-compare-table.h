@@ -6,6 +6,7 @@
 #include <gtk/gtk.h>
 
 #include "diff/td-compare.h"
+#include "td-session.h"
 
 #define TD_TYPE_COMPARE_TABLE (td_compare_table_get_type ())
 G_DECLARE_FINAL_TYPE (TdCompareTable, td_compare_table, TD, COMPARE_TABLE, GtkWidget)
@@ -13,8 +14,10 @@ G_DECLARE_FINAL_TYPE (TdCompareTable, td_compare_table, TD, COMPARE_TABLE, GtkWi
 /** Create an empty table. Owner: floating. */
 GtkWidget *td_compare_table_new (void);
 
-/** Show a comparison (NULL: none), which must live until the next call. */
-void td_compare_table_set_compare (TdCompareTable *self, const TdCompare *compare);
+/** Show a comparison (NULL: none), whose sides are looked at in these sessions; both must live
+ * until the next call. */
+void td_compare_table_set_compare (TdCompareTable *self, const TdCompare *compare,
+                                   TdSession *const *sessions);
 
 /** Select a row; -1: none. Emits nothing. */
 void td_compare_table_select (TdCompareTable *self, gint row);

@@ -82,6 +82,8 @@ td_hover_row_set (GtkWidget *widget, TdSession *session, guint64 key, GtkWidget 
   HoverRow *row = g_object_get_data (G_OBJECT (widget), "hover-row");
   if (!row)
     row = new_row (widget);
+  if (row->key == key && row->session == session && row->lit == lit)
+    return; /* the pointer may be on it */
   forget (row);
   row->key = key;
   if (!session || key == 0)
