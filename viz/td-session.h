@@ -164,6 +164,11 @@ gint64 td_session_get_last_complete (TdSession *self);
 /** Limit the iterations that are kept in memory. *Units*: bytes; 256 MB at first. */
 void td_session_set_cache_bytes (TdSession *self, gsize bytes);
 
+/** Have `prepare` called by the worker on every iteration that it loads from here on (NULL:
+ * nothing is), to make what will be asked for next. */
+typedef void (*TdPrepareFunc) (TdIteration *iteration);
+void td_session_set_prepare (TdSession *self, TdPrepareFunc prepare);
+
 /** Have iterations that are loaded from here on show what was discarded: the code of
  * verified calls, beside the schedule that it was compared with. */
 void td_session_set_shows_discarded (TdSession *self, gboolean shows);

@@ -61,7 +61,7 @@ static void
 write_text (TdJsonWriter *w, const TdJsonReader *r,
             void (*write) (TdJsonWriter *, const char *))
 {
-  char *text = td__json_text_dup (r);
+  char *text = copy_text (r);
 
   if (text == NULL)
     abort ();
@@ -121,7 +121,7 @@ same_number (const TdJsonReader *a, const TdJsonReader *b)
 static bool
 same_text (const TdJsonReader *a, const TdJsonReader *b)
 {
-  char *text = td__json_text_dup (a);
+  char *text = copy_text (a);
   const bool same = text != NULL && td__json_is (b, text);
 
   free (text);

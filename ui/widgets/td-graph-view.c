@@ -412,6 +412,13 @@ show_selection (TdGraphView *self)
 
 static void show_hover (TdGraphView *self);
 
+/* In the session's worker: the window does not wait for it. */
+static void
+prepare (TdIteration *iteration)
+{
+  td_iteration_get_graph (iteration);
+}
+
 void
 td_graph_view_set_session (TdGraphView *self, TdSession *session)
 {
@@ -435,6 +442,7 @@ td_graph_view_set_session (TdGraphView *self, TdSession *session)
     }
   if (!session)
     return;
+  td_session_set_prepare (session, prepare);
   g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (show_moment), self);
   g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (show_moment), self);
   g_signal_connect_swapped (session, "head-changed", G_CALLBACK (invalidate_scene), self);

@@ -21,10 +21,6 @@ struct TdVizGraph
   GStringChunk *strings;
 };
 
-/** Build the graph of an iteration; only the iteration itself calls this. */
-TdVizGraph *td__graph_new (TdIteration *iteration);
-void td__graph_free (TdVizGraph *self);
-
 /** Make the tree of groups from the calls and loops of the forward pass: fills groups (kind,
  * key, parent, depth, name, path, n_repeats) and event_group of forward events. */
 void td__graph_build_groups (TdVizGraph *self);

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "tape/td-iteration-private.h"
+
 #define MAX_DETAIL 28 /* characters that fit the second line of a node */
 
 TdVizGraph *
@@ -351,8 +353,8 @@ describe_group (TdVizGraph *self, guint group)
 
 /* ---- life ---- */
 
-TdVizGraph *
-td__graph_new (TdIteration *iteration)
+static gpointer
+graph_new (TdIteration *iteration)
 {
   TdVizGraph *self = g_new0 (TdVizGraph, 1);
 
@@ -378,9 +380,11 @@ td__graph_new (TdIteration *iteration)
   return self;
 }
 
-void
-td__graph_free (TdVizGraph *self)
+static void
+graph_free (gpointer data)
 {
+  TdVizGraph *self = data;
+
   for (guint i = 0; i < self->groups->len * TD_N_LANES; i++)
     if (self->members[i])
       g_array_free (self->members[i], TRUE);
@@ -393,4 +397,10 @@ td__graph_free (TdVizGraph *self)
   g_free (self->event_group);
   g_string_chunk_free (self->strings);
   g_free (self);
+}
+
+TdVizGraph *
+td_iteration_get_graph (TdIteration *iteration)
+{
+  return td__iteration_keep (iteration, graph_new, graph_free);
 }

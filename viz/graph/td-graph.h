@@ -10,6 +10,8 @@
 
 G_BEGIN_DECLS
 
+typedef struct TdVizGraph TdVizGraph;
+
 typedef enum
 {
   TD_LANE_FORWARD,
@@ -47,8 +49,9 @@ typedef struct
   guint64 lane_time_ns[TD_N_LANES];
 } TdVizGroup;
 
-/** Take and drop a reference to the iteration that owns the graph (td_iteration_get_graph()).
- */
+/** Return the graph of an iteration, built at the first call (any thread). Owner: borrowed. */
+TdVizGraph *td_iteration_get_graph (TdIteration *iteration);
+/** Take and drop a reference to the iteration that owns the graph. */
 TdVizGraph *td_viz_graph_ref (TdVizGraph *self);
 void td_viz_graph_unref (TdVizGraph *self);
 

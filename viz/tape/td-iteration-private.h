@@ -23,3 +23,8 @@ TdIteration *td__iteration_new_whole (const TdNamesClass *names, gpointer names_
  * alive. Of its events the first `n_run` have run. Owner: as td_iteration_new (). */
 TdIteration *td__iteration_new_like (const TdIteration *like, const TdTapeIteration *tape,
                                      void (*free_tape) (const TdTapeIteration *), guint n_run);
+
+/** Return what is kept with the iteration and freed with it: `make` makes it at the first call
+ * (any thread). There is one such thing, the graph. Owner: borrowed. */
+gpointer td__iteration_keep (TdIteration *self, gpointer (*make) (TdIteration *self),
+                             GDestroyNotify free_kept);

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "graph/td-graph-private.h"
 #include "td-tape-reader.h"
 
 typedef struct
@@ -39,8 +38,9 @@ struct TdIteration
   TdLayer *layers;
   guint n_layers;
   GStringChunk *strings; /* of layers that had to be inferred */
-  GMutex graph_lock;
-  TdVizGraph *graph;
+  GMutex kept_lock;
+  gpointer kept; /* what was made of it and goes with it; NULL: nothing yet */
+  GDestroyNotify free_kept;
 };
 
 G_DEFINE_BOXED_TYPE (TdIteration, td_iteration, td_iteration_ref, td_iteration_unref)
@@ -425,7 +425,7 @@ td__iteration_new_whole (const TdNamesClass *names, gpointer names_data,
   self->n_run = tape_iteration->n_events;
   self->free_tape = free_tape_iteration;
   self->strings = g_string_chunk_new (256);
-  g_mutex_init (&self->graph_lock);
+  g_mutex_init (&self->kept_lock);
   index_keys (self);
   index_consumers (self);
   index_twins (self);
@@ -463,8 +463,8 @@ td_iteration_unref (TdIteration *self)
 {
   if (!g_atomic_int_dec_and_test (&self->ref_count))
     return;
-  if (self->graph)
-    td__graph_free (self->graph);
+  if (self->kept)
+    self->free_kept (self->kept);
   g_free (self->event_keys);
   g_free (self->var_keys);
   g_free (self->consumers.first);
@@ -477,7 +477,7 @@ td_iteration_unref (TdIteration *self)
   g_free (self->replayed);
   g_free (self->layers);
   g_string_chunk_free (self->strings);
-  g_mutex_clear (&self->graph_lock);
+  g_mutex_clear (&self->kept_lock);
   if (self->free_tape)
     self->free_tape (self->tape);
   if (self->free_names_data)
@@ -485,14 +485,18 @@ td_iteration_unref (TdIteration *self)
   g_free (self);
 }
 
-TdVizGraph *
-td_iteration_get_graph (TdIteration *self)
+gpointer
+td__iteration_keep (TdIteration *self, gpointer (*make) (TdIteration *self),
+                    GDestroyNotify free_kept)
 {
-  g_mutex_lock (&self->graph_lock);
-  if (!self->graph)
-    self->graph = td__graph_new (self);
-  g_mutex_unlock (&self->graph_lock);
-  return self->graph;
+  g_mutex_lock (&self->kept_lock);
+  if (!self->kept)
+    {
+      self->kept = make (self);
+      self->free_kept = free_kept;
+    }
+  g_mutex_unlock (&self->kept_lock);
+  return self->kept;
 }
 
 /* ---- questions ---- */

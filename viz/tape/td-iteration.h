@@ -15,7 +15,6 @@ G_BEGIN_DECLS
 #define TD_TYPE_ITERATION (td_iteration_get_type ())
 
 typedef struct TdIteration TdIteration;
-typedef struct TdVizGraph TdVizGraph;
 
 /** One layer call or user scope: a node of the tree of calls. Events [first, end) ran inside
  * it, in the forward phase. */
@@ -124,10 +123,6 @@ char *td_iteration_dup_fault (const TdIteration *self, guint event);
 const TdReplayed *td_iteration_get_replayed (const TdIteration *self, guint event);
 /** Find the step of the schedule that it was; -1: the schedule has none such. */
 gint td_replayed_step (const TdReplayed *replayed, const TdTapeSchedule *schedule);
-
-/** Return the graph of this iteration, built at the first call (any thread). Owner: borrowed.
- */
-TdVizGraph *td_iteration_get_graph (TdIteration *self);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdIteration, td_iteration_unref)
 

@@ -244,12 +244,14 @@ work (gpointer data, gpointer user_data)
   Result *result;
   GSource *source;
   TdRequest request = { .number = -1 };
+  TdPrepareFunc prepare;
   char what[256];
 
   (void)data;
   g_mutex_lock (&self->lock);
   if (self->n_requests > 0)
     request = self->requests[--self->n_requests];
+  prepare = self->prepare;
   g_mutex_unlock (&self->lock);
   if (request.number < 0)
     return;
@@ -259,8 +261,8 @@ work (gpointer data, gpointer user_data)
   g_mutex_lock (&self->worker_tape->lock);
   result->iteration = load (self->worker_tape, &request, what, sizeof what);
   g_mutex_unlock (&self->worker_tape->lock);
-  if (result->iteration)
-    td_iteration_get_graph (result->iteration); /* the next thing that anybody asks for */
+  if (result->iteration && prepare)
+    prepare (result->iteration);
   /* not g_main_context_invoke (): that would run it here whenever the main loop does not */
   source = g_idle_source_new ();
   g_source_set_priority (source, G_PRIORITY_DEFAULT);
@@ -275,6 +277,14 @@ td__session_start_worker (TdSession *self)
   self->worker_tape = td__tape_handle_open (self->path, 1, NULL);
   if (self->worker_tape)
     self->pool = g_thread_pool_new (work, self, 1, FALSE, NULL);
+}
+
+void
+td_session_set_prepare (TdSession *self, TdPrepareFunc prepare)
+{
+  g_mutex_lock (&self->lock);
+  self->prepare = prepare;
+  g_mutex_unlock (&self->lock);
 }
 
 void

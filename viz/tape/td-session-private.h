@@ -38,6 +38,7 @@ struct _TdSession
   GMutex lock; /* of what follows */
   TdRequest requests[TD_MAX_REQUESTS];
   guint n_requests;
+  TdPrepareFunc prepare;     /* NULL: nothing is */
   TdTapeHandle *worker_tape; /* its lock is for the reader */
   GThreadPool *pool;
 
