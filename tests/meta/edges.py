@@ -34,18 +34,17 @@ def symbols(build, folders, root):
     """By source: what it defines for others, and what it needs from others."""
     defines, needs = collections.defaultdict(set), collections.defaultdict(set)
     for folder in folders:
-        for entry in sorted(os.listdir(folder)):
-            name = source_of(build, folder, entry, root) if entry.endswith(".o") else None
-            if name is None:
-                continue
-            path = os.path.join(folder, entry)
-            for line in subprocess.run(["nm", path], capture_output=True, check=True,
-                                       text=True).stdout.splitlines():
-                kind, symbol = line.split()[-2:]
-                if kind in DEFINED:
-                    defines[name].add(symbol)
-                elif kind == "U":
-                    needs[name].add(symbol)
+        names = {entry: source_of(build, folder, entry, root)
+                 for entry in sorted(os.listdir(folder)) if entry.endswith(".o")}
+        objects = [entry for entry, name in names.items() if name is not None]
+        for line in subprocess.run(["nm", "-A", *objects], capture_output=True, check=True, text=True,
+                                   cwd=folder).stdout.splitlines() if objects else []:
+            entry, rest = line.split(":", 1)
+            kind, symbol = rest.split()[-2:]
+            if kind in DEFINED:
+                defines[names[entry]].add(symbol)
+            elif kind == "U":
+                needs[names[entry]].add(symbol)
     return defines, needs
 
 
@@ -179,25 +178,32 @@ PLANTED = [
 ]
 
 
+def plant(root, cc, files):
+    """Write and compile files of one target below root. Returns where their objects are."""
+    target = next(iter(files)).split("/")[0]
+    objects = root / "build" / target / "target.p"
+    objects.mkdir(parents=True)
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+        if name.endswith(".c"):
+            to = objects / (name[len(target) + 1:].replace("/", "_") + ".o")
+            subprocess.run(cc + ["-c", path, "-o", to], check=True)
+    return str(objects)
+
+
 def self_test(cc):
     report = Report()
     for claim, files, problem in PLANTED:
         with tempfile.TemporaryDirectory() as at:
             root = pathlib.Path(at)
-            objects = root / "build/engine/libtapedeck.so.p"
-            objects.mkdir(parents=True)
-            for name, text in files.items():
-                path = root / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text + "\n")
-                if name.endswith(".c"):
-                    to = objects / (name[len("engine/"):].replace("/", "_") + ".o")
-                    subprocess.run(cc + ["-c", path, "-o", to], check=True)
+            objects = plant(root, cc, files)
             # What is left of a file that is gone counts no more.
-            to = objects / "compute_core_gone.c.o"
+            to = os.path.join(objects, "compute_core_gone.c.o")
             subprocess.run(cc + ["-x", "c", "-c", "-", "-o", to], check=True,
                            input=b"void td__high (void); void td__gone (void) { td__high (); }")
-            found = dict(check(str(root / "build"), [str(objects)], root)[0])
+            found = dict(check(str(root / "build"), [objects], root)[0])
         others = [text for name, rest in found.items() if name != claim for text in rest
                   if "gone" in text]
         report.claim(f"{claim}: {problem.strip()}",

@@ -10,6 +10,7 @@ typedef struct
 {
   TdIteration *of[TD_N_SIDES];
   char *paths[TD_N_SIDES];
+  TdCompareTakeFunc take;
 } Job;
 
 static void
@@ -50,12 +51,13 @@ compare_in_thread (GTask *task, gpointer page, gpointer data, GCancellable *canc
 static void
 compared (GObject *source, GAsyncResult *result, gpointer data)
 {
-  TdComparePage *self = TD_COMPARE_PAGE (source);
+  TdComparePage *self = data;
+  Job *job = g_task_get_task_data (G_TASK (result));
   g_autoptr (TdCompare) compare = g_task_propagate_pointer (G_TASK (result), NULL);
   if (!compare || g_task_get_cancellable (G_TASK (result)) != self->job)
     return; /* something else is looked at meanwhile */
   g_clear_object (&self->job);
-  td__compare_page_take (self, g_steal_pointer (&compare));
+  job->take (self, g_steal_pointer (&compare));
 }
 
 void
@@ -67,7 +69,7 @@ td__compare_page_cancel (TdComparePage *self)
 }
 
 void
-td__compare_page_run (TdComparePage *self, TdIteration *const *of)
+td__compare_page_run (TdComparePage *self, TdIteration *const *of, TdCompareTakeFunc take)
 {
   TdSession *sources[TD_N_SIDES];
   td__compare_page_cancel (self);
@@ -75,19 +77,20 @@ td__compare_page_run (TdComparePage *self, TdIteration *const *of)
   sources[1 - self->mine] = td__compare_page_source (self);
   if (is_small (of))
     {
-      td__compare_page_take (self, td_compare_new (of[TD_SIDE_A], of[TD_SIDE_B],
-                                                   td_session_get_reader (sources[TD_SIDE_A]),
-                                                   td_session_get_reader (sources[TD_SIDE_B])));
+      take (self, td_compare_new (of[TD_SIDE_A], of[TD_SIDE_B],
+                                  td_session_get_reader (sources[TD_SIDE_A]),
+                                  td_session_get_reader (sources[TD_SIDE_B])));
       return;
     }
   Job *job = g_new0 (Job, 1);
+  job->take = take;
   for (int side = 0; side < TD_N_SIDES; side++)
     {
       job->of[side] = td_iteration_ref (of[side]);
       job->paths[side] = g_strdup (td_session_get_path (sources[side]));
     }
   self->job = g_cancellable_new ();
-  g_autoptr (GTask) task = g_task_new (self, self->job, compared, NULL);
+  g_autoptr (GTask) task = g_task_new (self, self->job, compared, self);
   g_task_set_task_data (task, job, job_free);
   g_task_run_in_thread (task, compare_in_thread);
 }

@@ -53,12 +53,20 @@ struct _TdComparePage
   gboolean syncing; /* one side follows the other */
 };
 
-/** Compare what is on show, now or in a thread; td__compare_page_take has the result. */
-void td__compare_page_run (TdComparePage *self, TdIteration *const *of);
+/** Compare what is on show, now or in a thread; `take` has the result, which it owns. */
+typedef void (*TdCompareTakeFunc) (TdComparePage *self, TdCompare *compare);
+void td__compare_page_run (TdComparePage *self, TdIteration *const *of, TdCompareTakeFunc take);
 void td__compare_page_cancel (TdComparePage *self);
-/** Show a comparison of what is on show. Owner: takes it. */
-void td__compare_page_take (TdComparePage *self, TdCompare *compare);
 
+/** Return the session of a side. Owner: the page. */
+TdSession *td__compare_page_session_of (TdComparePage *self, TdSide side);
+/** From now on what happens in the window's session, or in the other one, happens in both. */
+void td__compare_page_follow_mine (TdComparePage *self);
+void td__compare_page_follow_theirs (TdComparePage *self);
+/** Take the other playhead to the counterpart of the window's. */
+void td__compare_page_follow_playhead (TdComparePage *self);
+/** Select on the other side what is selected in the window. */
+void td__compare_page_show_selected (TdComparePage *self);
 /** Select a row on both sides and show it. */
 void td__compare_page_show_row (TdComparePage *self, guint row);
 /** Build the bar of td_compare_page_find. Owner: floating. */

@@ -209,8 +209,8 @@ query_tooltip (GtkWidget *widget, int x, int y, gboolean keyboard, GtkTooltip *t
   return TRUE;
 }
 
-void
-td__graph_view_add_controllers (TdGraphView *self)
+static void
+add_controllers (TdGraphView *self)
 {
   GtkWidget *widget = GTK_WIDGET (self);
   GtkGesture *click = gtk_gesture_click_new ();
@@ -233,4 +233,12 @@ td__graph_view_add_controllers (TdGraphView *self)
   g_signal_connect (key, "key-pressed", G_CALLBACK (key_pressed), self);
   gtk_widget_add_controller (widget, key);
   g_signal_connect (self, "query-tooltip", G_CALLBACK (query_tooltip), NULL);
+}
+
+GtkWidget *
+td_graph_view_new (void)
+{
+  TdGraphView *self = g_object_new (TD_TYPE_GRAPH_VIEW, NULL);
+  add_controllers (self);
+  return GTK_WIDGET (self);
 }

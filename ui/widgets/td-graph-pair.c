@@ -36,8 +36,9 @@ td_graph_view_set_marks (TdGraphView *self, const guint8 *marks, guint n)
 
 /* ---- place ---- */
 
-void
-td__graph_view_lead (TdGraphView *self)
+/* Show what the one that was touched shows. */
+static void
+lead (TdGraphView *self)
 {
   TdGraphView *peer = self->peer;
   if (!peer || self->following)
@@ -51,6 +52,14 @@ td__graph_view_lead (TdGraphView *self)
   peer->following = TRUE;
   td__graph_view_moved (peer);
   peer->following = FALSE;
+}
+
+void
+td__graph_view_moved (TdGraphView *self)
+{
+  gtk_widget_queue_draw (GTK_WIDGET (self));
+  lead (self);
+  g_signal_emit_by_name (self, "view-changed");
 }
 
 void

@@ -45,7 +45,7 @@ struct _TdGraphView
   guint n_marks;
 };
 
-/** Draw again and tell listeners that the view moved. */
+/** Draw again, with the peer, and tell listeners that the view moved. */
 void td__graph_view_moved (TdGraphView *self);
 
 /** Find where the node is that shows the playhead. FALSE: nowhere. */
@@ -66,14 +66,13 @@ void td__graph_view_point (TdGraphView *self, double x, double y);
 /** Zoom about a pixel of the widget. */
 void td__graph_view_zoom_at (TdGraphView *self, double factor, double x, double y);
 
+/** Draw scene and minimap as they are in sight now. It is kept, so that a highlight which
+ * follows the pointer does not draw the graph again. */
+void td__graph_view_paint (TdGraphView *self, TdScene *scene);
+void td__graph_view_forget_painted (TdGraphView *self);
+
 /** Return where the minimap is, in pixels. FALSE: everything is in sight, there is none. */
 gboolean td__graph_view_minimap_box (TdGraphView *self, TdSceneRect *box);
-
-/** Say what a scene is made for: moment, selection, marks. */
-TdPanelView td__graph_view_panel (TdGraphView *self);
-
-/** Show what the peer shows, if there is one. */
-void td__graph_view_lead (TdGraphView *self);
 
 /** Make room in the viewport for the peer's content too, and fit at the same scale. */
 void td__graph_view_share_content (TdGraphView *self);
@@ -81,6 +80,3 @@ void td__graph_view_share_content (TdGraphView *self);
 /** Return the fold state that fits the peer's, for a graph of its own default `fold`. Owner:
  * takes `fold`; the caller. */
 TdFold *td__graph_view_match_fold (TdGraphView *self, TdFold *fold);
-
-/** Take pointer, wheel, keys and tooltips. */
-void td__graph_view_add_controllers (TdGraphView *self);

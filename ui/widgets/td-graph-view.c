@@ -5,16 +5,11 @@
 
 #include <string.h>
 
-#include "schedule/td-statics-session.h"
-#include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
 
 #define LAYOUT_BUDGET_MS 2000
 #define STILL_MS 1000
 #define SHOW_MARGIN 24.0
-#define MINIMAP_WIDTH 122.0
-#define MINIMAP_HEIGHT 66.0
-#define MINIMAP_INSET 12.0
 #define READABLE_SCALE 0.8
 #define READABLE_SCALE_OF_PAIR 0.6 /* two canvases in one window */
 
@@ -35,45 +30,6 @@ invalidate_scene (TdGraphView *self)
   g_clear_pointer (&self->painted, gsk_render_node_unref); /* colours may have changed */
   self->scene_valid = FALSE;
   gtk_widget_queue_draw (GTK_WIDGET (self));
-}
-
-TdPanelView
-td__graph_view_panel (TdGraphView *self)
-{
-  TdPanelView view = td_panel_view_new (self->session, 0, 0);
-  /* everything on show is still to come */
-  view.nothing_ran = self->iteration && td_iteration_get_n_run (self->iteration) == 0;
-  view.whole = self->whole;
-  view.marks = self->marks;
-  view.n_marks = self->n_marks;
-  TdStatics *statics = td_session_get_statics (self->session);
-  if (statics)
-    {
-      view.steps = statics->steps;
-      view.n_steps = td_iteration_get_n_events (statics->it);
-    }
-  return view;
-}
-
-TdScene *
-td_graph_view_get_scene (TdGraphView *self)
-{
-  if (self->scene_valid)
-    return self->scene;
-  g_clear_pointer (&self->scene, td_scene_unref);
-  self->scene_valid = TRUE;
-  if (self->session && self->layout)
-    {
-      TdPanelView view = td__graph_view_panel (self);
-      self->scene = td_graph_scene_new (self->layout, &view, self->heat);
-    }
-  else if (self->session && self->iteration) /* a memory snapshot: nothing is laid out */
-    {
-      TdPanelView view = { .width = 520, .height = 120, .event = -1 };
-      self->scene = td_panel_message (&view, "No operations in a memory snapshot",
-                                      "Over Time and Blocks show what it has.");
-    }
-  return self->scene;
 }
 
 TdLayout *
@@ -115,14 +71,6 @@ update_description (TdGraphView *self)
 }
 
 /* ---- viewport ---- */
-
-void
-td__graph_view_moved (TdGraphView *self)
-{
-  gtk_widget_queue_draw (GTK_WIDGET (self));
-  td__graph_view_lead (self);
-  g_signal_emit (self, signals[VIEW_CHANGED], 0);
-}
 
 /* Listeners change labels, which must not happen while the view is being drawn. */
 static gboolean
@@ -549,63 +497,6 @@ td_graph_view_find_layer (TdGraphView *self, guint64 key)
   return group > 0 ? groups[group].key : 0;
 }
 
-/* ---- drawing ---- */
-
-gboolean
-td__graph_view_minimap_box (TdGraphView *self, TdSceneRect *box)
-{
-  TdViewport *v = &self->viewport;
-  gboolean all_seen = v->content_width * v->scale <= v->width + 1
-                      && v->content_height * v->scale <= v->height + 1;
-  *box = (TdSceneRect){ v->width - MINIMAP_WIDTH - MINIMAP_INSET,
-                        v->height - MINIMAP_HEIGHT - MINIMAP_INSET, MINIMAP_WIDTH,
-                        MINIMAP_HEIGHT };
-  return self->layout && !all_seen && v->width > 3 * MINIMAP_WIDTH;
-}
-
-static void
-draw_minimap (TdGraphView *self, cairo_t *cr)
-{
-  TdSceneRect box;
-  if (!td__graph_view_minimap_box (self, &box))
-    return;
-  TdPanelView view = td__graph_view_panel (self);
-  TdSceneRect visible = td_viewport_visible (&self->viewport);
-  TdScene *scene = td_graph_minimap_new (self->layout, &view, &visible);
-  cairo_save (cr);
-  cairo_translate (cr, box.x, box.y);
-  td_scene_paint (scene, cr, NULL, 1.0, td_scene_view_get_theme ());
-  cairo_restore (cr);
-  td_scene_unref (scene);
-}
-
-static void
-forget_painted (TdGraphView *self)
-{
-  g_clear_pointer (&self->painted, gsk_render_node_unref);
-  g_clear_pointer (&self->painted_scene, td_scene_unref);
-}
-
-/* Kept, so that a highlight which follows the pointer does not draw the graph again. */
-static void
-paint (TdGraphView *self, TdScene *scene)
-{
-  TdViewport *v = &self->viewport;
-  TdSceneRect visible = td_viewport_visible (v);
-  GtkSnapshot *once = gtk_snapshot_new ();
-  graphene_rect_t bounds = GRAPHENE_RECT_INIT (0, 0, (float)v->width, (float)v->height);
-  cairo_t *cr = gtk_snapshot_append_cairo (once, &bounds);
-  forget_painted (self);
-  cairo_save (cr);
-  td_scene_paint (scene, cr, &visible, v->scale, td_scene_view_get_theme ());
-  cairo_restore (cr);
-  draw_minimap (self, cr);
-  cairo_destroy (cr);
-  self->painted = gtk_snapshot_free_to_node (once);
-  self->painted_scene = td_scene_ref (scene);
-  self->painted_at = *v;
-}
-
 /* ---- what the pointer is on, here or elsewhere ---- */
 
 /* The key itself, or that of the layer which hides it. */
@@ -665,7 +556,7 @@ td_graph_view_snapshot (GtkWidget *widget, GtkSnapshot *snapshot)
   TdSceneRect visible = td_viewport_visible (v);
   if (!self->painted || self->painted_scene != scene
       || memcmp (&self->painted_at, v, sizeof *v) != 0)
-    paint (self, scene);
+    td__graph_view_paint (self, scene);
   if (self->painted)
     gtk_snapshot_append_node (snapshot, self->painted);
   if (self->hover)
@@ -701,7 +592,7 @@ td_graph_view_dispose (GObject *object)
   TdGraphView *self = TD_GRAPH_VIEW (object);
   td_graph_view_set_session (self, NULL);
   g_clear_pointer (&self->scene, td_scene_unref);
-  forget_painted (self);
+  td__graph_view_forget_painted (self);
   td_graph_view_set_marks (self, NULL, 0);
   if (self->peer)
     self->peer->peer = NULL;
@@ -734,16 +625,9 @@ td_graph_view_init (TdGraphView *self)
   gtk_widget_set_vexpand (widget, TRUE);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   "Computation graph", -1);
-  td__graph_view_add_controllers (self);
   AdwStyleManager *style = adw_style_manager_get_default ();
   g_signal_connect_object (style, "notify::dark", G_CALLBACK (invalidate_scene), self,
                            G_CONNECT_SWAPPED);
   g_signal_connect_object (style, "notify::high-contrast", G_CALLBACK (invalidate_scene), self,
                            G_CONNECT_SWAPPED);
-}
-
-GtkWidget *
-td_graph_view_new (void)
-{
-  return g_object_new (TD_TYPE_GRAPH_VIEW, NULL);
 }

@@ -377,46 +377,7 @@ static const struct { const char *name, *value; } states[] = {
 };
 // clang-format on
 
-/* ---- enabling ---- */
-
-static guint
-find_conditions (TdWindow *self)
-{
-  if (!self->session)
-    return TD_NEEDS_NO_RECORDING;
-  guint met = TD_NEEDS_RECORDING;
-  TdProgramState state = td_session_get_state (self->session);
-  gboolean live = self->control && td_control_client_is_open (self->control)
-                  && (state == TD_PROGRAM_RUNNING || state == TD_PROGRAM_PAUSED);
-  TdIteration *iteration = td_session_get_current (self->session);
-  gboolean events = iteration && td_iteration_get_n_events (iteration) > 0;
-  g_clear_pointer (&iteration, td_iteration_unref);
-  gboolean running = (live && state == TD_PROGRAM_RUNNING) || self->playing;
-  met |= events ? TD_NEEDS_EVENTS : 0;
-  /* a program that stands before its first operation has iterations before it */
-  met |= events || live || td_session_get_n_iterations (self->session) > 1 ? TD_NEEDS_STEPPABLE
-                                                                           : 0;
-  met |= selected_key (self) ? TD_NEEDS_SELECTION : 0;
-  met |= live ? TD_NEEDS_LIVE : 0;
-  met |= running ? TD_NEEDS_RUNNING : 0;
-  met |= !running && (events || live) ? TD_NEEDS_PLAYABLE : 0;
-  met |= td_session_can_go_back (self->session) ? TD_NEEDS_PAST : 0;
-  met |= td_session_can_go_forward (self->session) ? TD_NEEDS_FUTURE : 0;
-  return met;
-}
-
-void
-td__window_update_actions (TdWindow *self)
-{
-  guint met = find_conditions (self);
-  for (guint i = 0; i < G_N_ELEMENTS (actions); i++)
-    {
-      GAction *action = g_action_map_lookup_action (G_ACTION_MAP (self), actions[i].name);
-      g_simple_action_set_enabled (G_SIMPLE_ACTION (action),
-                                   (actions[i].needs & ~met) == 0 && actions[i].run);
-    }
-  gtk_widget_set_visible (self->live_mark, (met & TD_NEEDS_LIVE) != 0);
-}
+/* ---- the table becomes actions ---- */
 
 static void
 activated (GSimpleAction *action, GVariant *parameter, gpointer data)
@@ -438,15 +399,10 @@ ignore_activation (GSimpleAction *action, GVariant *parameter, gpointer data)
 }
 
 void
-td__window_set_state (TdWindow *self, const char *name, const char *value)
-{
-  GAction *action = g_action_map_lookup_action (G_ACTION_MAP (self), name);
-  g_simple_action_set_state (G_SIMPLE_ACTION (action), g_variant_new_string (value));
-}
-
-void
 td__window_add_actions (TdWindow *self)
 {
+  self->actions = actions;
+  self->n_actions = G_N_ELEMENTS (actions);
   for (guint i = 0; i < G_N_ELEMENTS (actions); i++)
     {
       g_autoptr (GSimpleAction) action = g_simple_action_new (

@@ -9,48 +9,6 @@
 #include "pages/td-workspace.h"
 #include "td-session.h"
 
-struct _TdWindow
-{
-  AdwApplicationWindow parent;
-
-  AdwToastOverlay *toasts;
-  GtkStack *pages; /* start, record, picture, message, workspace */
-  GtkWidget *header;
-  AdwWindowTitle *title;
-  GtkWidget *info_bar;
-  GtkLabel *info_label;
-  AdwStatusPage *message;
-  GtkWidget *message_copy, *message_stop;
-  char *message_details;
-  GtkWidget *start_page;
-  GtkWidget *record_page, *picture_page; /* once they were asked for */
-  TdWorkspace *workspace;
-  GtkWidget *open_button, *work_start, *work_end, *find_button, *perspectives, *live_mark;
-  GtkProgressBar *progress;
-
-  TdSession *session;
-  gint64 started;             /* when the program was; 0: nobody waits for it */
-  int waited;                 /* seconds that the page says */
-  gint64 next_poll, last_cpu; /* microseconds; see poll_session */
-  TdProgramState last_state;  /* that the window has reacted to */
-  guint poll;                 /* the timer that reads what the tape gained */
-
-  TdNotebook *notebook;     /* of the recording; NULL: none can be kept */
-  TdRunner *runner;         /* the supervisor this window started, if any */
-  TdControlClient *control; /* the connection to it, if any */
-  guint connecting;         /* the source that tries to connect again, 0: none */
-  guint n_connects;
-  guint playing;         /* timer that plays a recording */
-  GPtrArray *own_breaks; /* texts of the breakpoints this window has set */
-  char *stop;            /* the breakpoint that the program was started with; NULL: none */
-  gint64 once;           /* the breakpoint of a run to the cursor; 0: none */
-  int play_direction;    /* 1 or -1 */
-  gboolean level_low;    /* `record` lowered the level */
-  gboolean may_close;    /* the user has said what becomes of the program */
-  char **launch_env;
-  char *launch_dir;
-};
-
 /** Conditions under which an action has something to act on. */
 typedef enum
 {
@@ -76,11 +34,59 @@ typedef struct
   gboolean takes_string;
 } TdWindowAction;
 
+struct _TdWindow
+{
+  AdwApplicationWindow parent;
+
+  AdwToastOverlay *toasts;
+  GtkStack *pages; /* start, record, picture, message, workspace */
+  GtkWidget *header;
+  AdwWindowTitle *title;
+  GtkWidget *info_bar;
+  GtkLabel *info_label;
+  AdwStatusPage *message;
+  GtkWidget *message_copy, *message_stop;
+  char *message_details;
+  GtkWidget *start_page;
+  GtkWidget *record_page, *picture_page; /* once they were asked for */
+  TdWorkspace *workspace;
+  GtkWidget *open_button, *work_start, *work_end, *find_button, *perspectives, *live_mark;
+  GtkProgressBar *progress;
+
+  const TdWindowAction *actions; /* the table, once it is filled */
+  guint n_actions;
+
+  TdSession *session;
+  gint64 started;             /* when the program was; 0: nobody waits for it */
+  int waited;                 /* seconds that the page says */
+  gint64 next_poll, last_cpu; /* microseconds; see poll_session */
+  TdProgramState last_state;  /* that the window has reacted to */
+  guint poll;                 /* the timer that reads what the tape gained */
+
+  TdNotebook *notebook;     /* of the recording; NULL: none can be kept */
+  TdRunner *runner;         /* the supervisor this window started, if any */
+  TdControlClient *control; /* the connection to it, if any */
+  guint connecting;         /* the source that tries to connect again, 0: none */
+  guint n_connects;
+  guint playing;         /* timer that plays a recording */
+  GPtrArray *own_breaks; /* texts of the breakpoints this window has set */
+  char *stop;            /* the breakpoint that the program was started with; NULL: none */
+  gint64 once;           /* the breakpoint of a run to the cursor; 0: none */
+  int play_direction;    /* 1 or -1 */
+  gboolean level_low;    /* `record` lowered the level */
+  gboolean may_close;    /* the user has said what becomes of the program */
+  char **launch_env;
+  char *launch_dir;
+};
+
 /** Add every action of the table and the three read-only states to the window. */
 void td__window_add_actions (TdWindow *self);
 
 /** Enable what has something to act on now, disable the rest. */
 void td__window_update_actions (TdWindow *self);
+
+/** Return what a state of the program is called in the title and in "state". */
+const char *td__window_state_name (TdProgramState state);
 
 /** Set the read-only state `name` (state, moment, selected). */
 void td__window_set_state (TdWindow *self, const char *name, const char *value);
@@ -119,8 +125,8 @@ void td__window_let_go (TdWindow *self);
 /** Start a program and show what comes of it. */
 void td__window_start (TdWindow *self, const TdRunOptions *options);
 
-/** Say on the page how long the program has been waited for, and what it said last. */
-void td__window_update_waiting (TdWindow *self);
+/** Read what the tape gained, ten times a second. */
+void td__window_look_on (TdWindow *self);
 
 /** Connect to the socket at `address`. */
 void td__window_connect (TdWindow *self, const char *address);

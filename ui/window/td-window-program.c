@@ -1,9 +1,10 @@
-/* Programs of the window: starting a model under supervision, connecting to its socket, and
- * what is said when it ends. SPDX-License-Identifier: MIT */
+/* Programs of the window: starting a model under supervision, connecting to its socket, looking
+ * on while it runs, and what is said when it ends. SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "pages/td-picture-page.h"
 #include "pages/td-record-page.h"
@@ -222,8 +223,9 @@ last_lines (const char *text)
   return at;
 }
 
-void
-td__window_update_waiting (TdWindow *self)
+/* Say on the page how long the program has been waited for, and what it said last. */
+static void
+update_waiting (TdWindow *self)
 {
   int seconds = (int)((g_get_monotonic_time () - self->started) / G_USEC_PER_SEC);
   if (!self->started || !self->runner || seconds == self->waited)
@@ -379,8 +381,42 @@ td_window_attach (TdWindow *self, GFile *tape, const char *address)
   td__window_open_attached (self, tape);
 }
 
-gboolean
-td_window_is_empty (TdWindow *self)
+/* ---- looking on ---- */
+
+/* A live view shows the newest whole iteration at most ten times a second. */
+#define POLL_INTERVAL_MS 100
+
+/* While a program runs, looking on takes at most this share of one core: a slow machine sees
+ * fewer iterations, not a slower training. */
+#define LIVE_SHARE 10
+#define MAX_PAUSE_US (G_USEC_PER_SEC / 2)
+
+static gint64
+cpu_time (void)
 {
-  return !self->session && !self->runner && !self->control;
+  struct timespec t;
+  clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (gint64)t.tv_sec * G_USEC_PER_SEC + t.tv_nsec / 1000;
+}
+
+static gboolean
+poll_session (gpointer data)
+{
+  TdWindow *self = data;
+  gint64 now = g_get_monotonic_time ();
+  update_waiting (self);
+  if (!self->session
+      || (now < self->next_poll && td_session_get_state (self->session) == TD_PROGRAM_RUNNING))
+    return G_SOURCE_CONTINUE;
+  gint64 cpu = cpu_time ();
+  self->next_poll = now + MIN ((cpu - self->last_cpu) * LIVE_SHARE, MAX_PAUSE_US);
+  self->last_cpu = cpu;
+  td_session_poll (self->session);
+  return G_SOURCE_CONTINUE;
+}
+
+void
+td__window_look_on (TdWindow *self)
+{
+  self->poll = g_timeout_add (POLL_INTERVAL_MS, poll_session, self);
 }
