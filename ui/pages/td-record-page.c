@@ -1,4 +1,4 @@
-/* Rows made from a table. What stands in them is judged by `tapedeck run` itself, so that page
+/* Rows named by a table. What stands in them is judged by `tapedeck run` itself, so that page
  * and command line never disagree; only what the shell would judge is judged here.
  * SPDX-License-Identifier: MIT */
 #include "pages/td-record-page.h"
@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "settings/td-settings.h"
-
-#define CONTENT_WIDTH 760
 
 struct _TdRecordPage
 {
@@ -38,19 +36,17 @@ G_DEFINE_FINAL_TYPE (TdRecordPage, td_record_page, ADW_TYPE_BIN)
 static const struct
 {
   const char *key; /* in the settings */
-  const char *title;
-  const char *choose; /* title of a file chooser, NULL: no button */
+  const char *id;  /* in the template */
+  gboolean is_path;
 } rows[TD_N_RECORD_FIELDS] = {
-  [TD_RECORD_PROGRAM] = { "record-program", "Model (.c) or program", "Choose a Model" },
-  [TD_RECORD_ARGUMENTS] = { "record-arguments", "Arguments", NULL },
-  [TD_RECORD_DIRECTORY]
-  = { "record-directory", "Working folder (empty: a new one for each run)",
-      "Choose the Working Folder" },
-  [TD_RECORD_ENVIRONMENT] = { "record-environment", "Environment (NAME=VALUE …)", NULL },
-  [TD_RECORD_BUDGET] = { "tape-budget", "Tape budget in bytes (0: no limit)", NULL },
-  [TD_RECORD_STOP] = { "record-stop", "Stop when (empty: never)", NULL },
-  [TD_RECORD_ITERATIONS] = { "record-iterations", "Iterations (empty: all)", NULL },
-  [TD_RECORD_SEED] = { "record-seed", "Seed (empty: the program’s own)", NULL },
+  [TD_RECORD_PROGRAM] = { "record-program", "program", TRUE },
+  [TD_RECORD_ARGUMENTS] = { "record-arguments", "arguments" },
+  [TD_RECORD_DIRECTORY] = { "record-directory", "directory", TRUE },
+  [TD_RECORD_ENVIRONMENT] = { "record-environment", "environment" },
+  [TD_RECORD_BUDGET] = { "tape-budget", "budget" },
+  [TD_RECORD_STOP] = { "record-stop", "stop" },
+  [TD_RECORD_ITERATIONS] = { "record-iterations", "iterations" },
+  [TD_RECORD_SEED] = { "record-seed", "seed" },
 };
 
 /* `name` is what `tapedeck run` calls it. */
@@ -136,7 +132,7 @@ read_fields (TdRecordPage *self, GError **error)
   for (int i = 0; i < TD_N_RECORD_FIELDS; i++)
     {
       g_free (self->texts[i]);
-      self->texts[i] = rows[i].choose ? dup_path (self, i) : dup_text (self, i);
+      self->texts[i] = rows[i].is_path ? dup_path (self, i) : dup_text (self, i);
     }
   g_clear_pointer (&self->args, g_strfreev);
   g_free (self->values_budget);
@@ -285,7 +281,7 @@ choose_file (GtkButton *button, GtkEditable *field)
       = TD_RECORD_PAGE (gtk_widget_get_ancestor (GTK_WIDGET (button), TD_TYPE_RECORD_PAGE));
   gboolean folder = field == self->fields[TD_RECORD_DIRECTORY];
   GtkFileChooserNative *dialog = gtk_file_chooser_native_new (
-      rows[folder ? TD_RECORD_DIRECTORY : TD_RECORD_PROGRAM].choose,
+      gtk_widget_get_tooltip_text (GTK_WIDGET (button)),
       GTK_WINDOW (gtk_widget_get_root (GTK_WIDGET (button))),
       folder ? GTK_FILE_CHOOSER_ACTION_SELECT_FOLDER : GTK_FILE_CHOOSER_ACTION_OPEN, "_Choose",
       "_Cancel");
@@ -307,136 +303,13 @@ copy_command (GtkButton *button, TdRecordPage *self)
 
 /* ---- building ---- */
 
-static GtkWidget *
-new_field (TdRecordPage *self, TdRecordField field)
+static void
+set_choices (AdwComboRow *row, const Choice *choices, guint n)
 {
-  GtkWidget *row = adw_entry_row_new ();
-  adw_preferences_row_set_title (ADW_PREFERENCES_ROW (row), rows[field].title);
-  if (rows[field].choose)
-    {
-      GtkWidget *button = gtk_button_new_from_icon_name ("document-open-symbolic");
-      gtk_widget_add_css_class (button, "flat");
-      gtk_widget_set_valign (button, GTK_ALIGN_CENTER);
-      gtk_widget_set_tooltip_text (button, rows[field].choose);
-      gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                      rows[field].choose, -1);
-      g_signal_connect_object (button, "clicked", G_CALLBACK (choose_file), row, 0);
-      adw_entry_row_add_suffix (ADW_ENTRY_ROW (row), button);
-    }
-  GtkEditable *text = gtk_editable_get_delegate (GTK_EDITABLE (row));
-  gtk_accessible_update_property (GTK_ACCESSIBLE (text), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  rows[field].title, -1);
-  g_signal_connect_swapped (row, "entry-activated", G_CALLBACK (td_record_page_start), self);
-  g_signal_connect_swapped (row, "changed", G_CALLBACK (changed), self);
-  self->fields[field] = GTK_EDITABLE (row);
-  return row;
-}
-
-static AdwComboRow *
-new_choice (TdRecordPage *self, const char *title, const Choice *choices, guint n)
-{
-  GtkWidget *row = adw_combo_row_new ();
   g_autoptr (GtkStringList) list = gtk_string_list_new (NULL);
   for (guint i = 0; i < n; i++)
     gtk_string_list_append (list, choices[i].title);
-  adw_preferences_row_set_title (ADW_PREFERENCES_ROW (row), title);
-  adw_combo_row_set_model (ADW_COMBO_ROW (row), G_LIST_MODEL (list));
-  g_signal_connect_swapped (row, "notify::selected", G_CALLBACK (changed), self);
-  return ADW_COMBO_ROW (row);
-}
-
-static GtkWidget *
-new_group (const char *title, const char *description)
-{
-  GtkWidget *group = adw_preferences_group_new ();
-  adw_preferences_group_set_title (ADW_PREFERENCES_GROUP (group), title);
-  adw_preferences_group_set_description (ADW_PREFERENCES_GROUP (group), description);
-  return group;
-}
-
-static GtkWidget *
-new_program_group (TdRecordPage *self)
-{
-  GtkWidget *group = new_group ("Program", NULL);
-  for (TdRecordField i = TD_RECORD_PROGRAM; i <= TD_RECORD_ENVIRONMENT; i++)
-    adw_preferences_group_add (ADW_PREFERENCES_GROUP (group), new_field (self, i));
-  self->device = new_choice (self, "Device", devices, G_N_ELEMENTS (devices));
-  adw_preferences_group_add (ADW_PREFERENCES_GROUP (group), GTK_WIDGET (self->device));
-  return group;
-}
-
-static GtkWidget *
-new_recording_group (TdRecordPage *self)
-{
-  GtkWidget *group = new_group ("Recording", NULL);
-  self->level = new_choice (self, "Detail", levels, G_N_ELEMENTS (levels));
-  adw_preferences_group_add (ADW_PREFERENCES_GROUP (group), GTK_WIDGET (self->level));
-  adw_preferences_group_add (ADW_PREFERENCES_GROUP (group), new_field (self, TD_RECORD_BUDGET));
-  return group;
-}
-
-static GtkWidget *
-new_stop_group (TdRecordPage *self)
-{
-  GtkWidget *group = new_group (
-      "Stopping", "error, nan, inf, op == NAME, link == PATH, line == FILE:N, iteration == N, "
-                  "bytes &gt; N, norm &gt; X, norm(grad) &gt; X, joined by &amp;&amp; and ||");
-  for (TdRecordField i = TD_RECORD_STOP; i <= TD_RECORD_SEED; i++)
-    adw_preferences_group_add (ADW_PREFERENCES_GROUP (group), new_field (self, i));
-  return group;
-}
-
-static GtkWidget *
-new_command_group (TdRecordPage *self)
-{
-  GtkWidget *group = new_group ("The Same in a Terminal", NULL);
-  GtkWidget *copy = gtk_button_new_with_label ("Copy");
-  gtk_widget_add_css_class (copy, "flat");
-  gtk_widget_set_tooltip_text (copy, "Copy the command line");
-  g_signal_connect (copy, "clicked", G_CALLBACK (copy_command), self);
-  adw_preferences_group_set_header_suffix (ADW_PREFERENCES_GROUP (group), copy);
-  self->command = GTK_LABEL (gtk_label_new (NULL));
-  gtk_label_set_xalign (self->command, 0);
-  gtk_label_set_wrap (self->command, TRUE);
-  gtk_label_set_wrap_mode (self->command, PANGO_WRAP_WORD_CHAR);
-  gtk_label_set_selectable (self->command, TRUE);
-  gtk_widget_add_css_class (GTK_WIDGET (self->command), "card");
-  gtk_widget_add_css_class (GTK_WIDGET (self->command), "td-card");
-  gtk_widget_add_css_class (GTK_WIDGET (self->command), "td-log");
-  adw_preferences_group_add (ADW_PREFERENCES_GROUP (group), GTK_WIDGET (self->command));
-  return group;
-}
-
-static GtkWidget *
-new_bar (TdRecordPage *self)
-{
-  GtkWidget *bar = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
-  gtk_widget_add_css_class (bar, "td-record-bar");
-  self->error = GTK_LABEL (
-      g_object_new (GTK_TYPE_LABEL, "accessible-role", GTK_ACCESSIBLE_ROLE_ALERT, NULL));
-  gtk_label_set_xalign (self->error, 0);
-  gtk_widget_set_hexpand (GTK_WIDGET (self->error), TRUE);
-  gtk_label_set_ellipsize (self->error, PANGO_ELLIPSIZE_MIDDLE);
-  g_object_bind_property (self->error, "label", self->error, "tooltip-text", G_BINDING_DEFAULT);
-  gtk_widget_add_css_class (GTK_WIDGET (self->error), "error");
-  GtkWidget *cancel = gtk_button_new_with_mnemonic ("_Cancel");
-  gtk_actionable_set_action_name (GTK_ACTIONABLE (cancel), "win.cancel");
-  self->start = gtk_button_new_with_mnemonic ("_Start Recording");
-  gtk_widget_add_css_class (self->start, "suggested-action");
-  g_signal_connect_swapped (self->start, "clicked", G_CALLBACK (td_record_page_start), self);
-  gtk_box_append (GTK_BOX (bar), GTK_WIDGET (self->error));
-  gtk_box_append (GTK_BOX (bar), cancel);
-  gtk_box_append (GTK_BOX (bar), self->start);
-  return bar;
-}
-
-static GtkWidget *
-new_clamp (GtkWidget *child)
-{
-  GtkWidget *clamp = adw_clamp_new ();
-  adw_clamp_set_maximum_size (ADW_CLAMP (clamp), CONTENT_WIDTH);
-  adw_clamp_set_child (ADW_CLAMP (clamp), child);
-  return clamp;
+  adw_combo_row_set_model (row, G_LIST_MODEL (list));
 }
 
 /* As it was left. */
@@ -487,30 +360,46 @@ td_record_page_finalize (GObject *object)
 static void
 td_record_page_class_init (TdRecordPageClass *klass)
 {
+  GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
   G_OBJECT_CLASS (klass)->finalize = td_record_page_finalize;
-  GTK_WIDGET_CLASS (klass)->grab_focus = td_record_page_grab_focus;
+  widget_class->grab_focus = td_record_page_grab_focus;
+  gtk_widget_class_set_template_from_resource (
+      widget_class, "/io/github/tapedeck/Tapedeck/pages/td-record-page.ui");
+  for (guint i = 0; i < TD_N_RECORD_FIELDS; i++)
+    gtk_widget_class_bind_template_child_full (widget_class, rows[i].id, FALSE,
+                                               G_STRUCT_OFFSET (TdRecordPage, fields)
+                                                   + (gssize)(i * sizeof (GtkEditable *)));
+  gtk_widget_class_bind_template_child (widget_class, TdRecordPage, level);
+  gtk_widget_class_bind_template_child (widget_class, TdRecordPage, device);
+  gtk_widget_class_bind_template_child (widget_class, TdRecordPage, command);
+  gtk_widget_class_bind_template_child (widget_class, TdRecordPage, error);
+  gtk_widget_class_bind_template_child (widget_class, TdRecordPage, start);
+  gtk_widget_class_bind_template_callback (widget_class, td_record_page_start);
+  gtk_widget_class_bind_template_callback (widget_class, changed);
+  gtk_widget_class_bind_template_callback (widget_class, choose_file);
+  gtk_widget_class_bind_template_callback (widget_class, copy_command);
   signals[START] = g_signal_new ("start", TD_TYPE_RECORD_PAGE, G_SIGNAL_RUN_LAST, 0, NULL, NULL,
                                  NULL, G_TYPE_NONE, 0);
+}
+
+/* Who does not see a row hears its title at its text. */
+static void
+name_text (GtkEditable *row)
+{
+  gtk_accessible_update_property (
+      GTK_ACCESSIBLE (gtk_editable_get_delegate (row)), GTK_ACCESSIBLE_PROPERTY_LABEL,
+      adw_preferences_row_get_title (ADW_PREFERENCES_ROW (row)), -1);
 }
 
 static void
 td_record_page_init (TdRecordPage *self)
 {
-  GtkWidget *groups = gtk_box_new (GTK_ORIENTATION_VERTICAL, 24);
-  gtk_widget_add_css_class (groups, "td-page");
-  gtk_box_append (GTK_BOX (groups), new_program_group (self));
-  gtk_box_append (GTK_BOX (groups), new_recording_group (self));
-  gtk_box_append (GTK_BOX (groups), new_stop_group (self));
-  gtk_box_append (GTK_BOX (groups), new_command_group (self));
-  GtkWidget *scroller = gtk_scrolled_window_new ();
-  gtk_scrolled_window_set_policy (GTK_SCROLLED_WINDOW (scroller), GTK_POLICY_NEVER,
-                                  GTK_POLICY_AUTOMATIC);
-  gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), new_clamp (groups));
-  gtk_widget_set_vexpand (scroller, TRUE);
-  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
-  gtk_box_append (GTK_BOX (box), scroller);
-  gtk_box_append (GTK_BOX (box), new_clamp (new_bar (self)));
-  adw_bin_set_child (ADW_BIN (self), box);
+  gtk_widget_init_template (GTK_WIDGET (self));
+  for (guint i = 0; i < TD_N_RECORD_FIELDS; i++)
+    name_text (self->fields[i]);
+  set_choices (self->device, devices, G_N_ELEMENTS (devices));
+  set_choices (self->level, levels, G_N_ELEMENTS (levels));
+  g_object_bind_property (self->error, "label", self->error, "tooltip-text", G_BINDING_DEFAULT);
   fill (self);
   changed (self);
 }

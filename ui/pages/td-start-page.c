@@ -9,12 +9,12 @@
 #include "settings/td-settings.h"
 
 #define MAX_RECENT 12
-#define CONTENT_WIDTH 920
 
 struct _TdStartPage
 {
   AdwBin parent;
-  GtkWidget *recent_box;
+  GtkWidget *lessons_box, *recent_box;
+  GtkFlowBox *lessons;
   GtkListBox *recent;
   GtkLabel *runs; /* what they take */
 };
@@ -81,12 +81,11 @@ lesson_clicked (GtkButton *button, TdStartPage *self)
 }
 
 static GtkWidget *
-new_label (const char *text, const char *style, double xalign)
+new_label (const char *text, const char *style)
 {
   GtkWidget *label = gtk_label_new (text);
-  gtk_label_set_xalign (GTK_LABEL (label), (float)xalign);
-  if (style)
-    gtk_widget_add_css_class (label, style);
+  gtk_label_set_xalign (GTK_LABEL (label), 0);
+  gtk_widget_add_css_class (label, style);
   return label;
 }
 
@@ -97,8 +96,8 @@ new_lesson (TdStartPage *self, guint i, char *path)
   gtk_box_append (GTK_BOX (row), td_lesson_picture_new (lessons[i].picture));
   GtkWidget *words = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
   gtk_widget_set_valign (words, GTK_ALIGN_CENTER);
-  gtk_box_append (GTK_BOX (words), new_label (lessons[i].title, "heading", 0));
-  GtkWidget *text = new_label (lessons[i].text, "caption", 0);
+  gtk_box_append (GTK_BOX (words), new_label (lessons[i].title, "heading"));
+  GtkWidget *text = new_label (lessons[i].text, "caption");
   gtk_widget_add_css_class (text, "dim-label");
   gtk_label_set_wrap (GTK_LABEL (text), TRUE);
   gtk_label_set_max_width_chars (GTK_LABEL (text), 22);
@@ -121,69 +120,19 @@ new_lesson (TdStartPage *self, guint i, char *path)
   return button;
 }
 
-static GtkWidget *
-new_lessons (TdStartPage *self)
+static void
+add_lessons (TdStartPage *self)
 {
-  GtkWidget *flow = gtk_flow_box_new ();
-  gtk_flow_box_set_selection_mode (GTK_FLOW_BOX (flow), GTK_SELECTION_NONE);
-  gtk_flow_box_set_max_children_per_line (GTK_FLOW_BOX (flow), 3);
-  gtk_flow_box_set_min_children_per_line (GTK_FLOW_BOX (flow), 3);
-  gtk_flow_box_set_row_spacing (GTK_FLOW_BOX (flow), 12);
-  gtk_flow_box_set_column_spacing (GTK_FLOW_BOX (flow), 12);
-  gtk_flow_box_set_homogeneous (GTK_FLOW_BOX (flow), TRUE);
-  int n = 0;
   for (guint i = 0; i < G_N_ELEMENTS (lessons); i++)
     {
       char *path = td_start_page_find_example (lessons[i].file);
       if (!path)
         continue;
-      gtk_flow_box_append (GTK_FLOW_BOX (flow), new_lesson (self, i, path));
-      gtk_widget_set_focusable (gtk_widget_get_last_child (flow), FALSE);
-      n++;
+      gtk_flow_box_append (self->lessons, new_lesson (self, i, path));
+      gtk_widget_set_focusable (gtk_widget_get_last_child (GTK_WIDGET (self->lessons)), FALSE);
     }
-  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 12);
-  GtkWidget *title = new_label ("Learn", "heading", 0);
-  gtk_box_append (GTK_BOX (box), title);
-  gtk_box_append (GTK_BOX (box), flow);
-  gtk_widget_set_visible (box, n > 0);
-  return box;
-}
-
-static GtkWidget *
-new_pill (const char *icon, const char *label, const char *action, gboolean suggested)
-{
-  GtkWidget *content = adw_button_content_new ();
-  adw_button_content_set_icon_name (ADW_BUTTON_CONTENT (content), icon);
-  adw_button_content_set_label (ADW_BUTTON_CONTENT (content), label);
-  GtkWidget *button = gtk_button_new ();
-  gtk_button_set_child (GTK_BUTTON (button), content);
-  gtk_widget_add_css_class (button, "pill");
-  if (suggested)
-    gtk_widget_add_css_class (button, "suggested-action");
-  gtk_actionable_set_action_name (GTK_ACTIONABLE (button), action);
-  return button;
-}
-
-static GtkWidget *
-new_hero (void)
-{
-  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 6);
-  gtk_box_append (GTK_BOX (box),
-                  new_label ("Record a Training, Then Step Through It", "title-1", 0.5));
-  GtkWidget *text = new_label (
-      "Every iteration’s graph, memory and gradients, forward and backward", "dim-label", 0.5);
-  gtk_box_append (GTK_BOX (box), text);
-  GtkWidget *buttons = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
-  gtk_widget_set_halign (buttons, GTK_ALIGN_CENTER);
-  gtk_widget_set_margin_top (buttons, 12);
-  gtk_box_append (GTK_BOX (buttons),
-                  new_pill ("media-record-symbolic", "Record a Program…", "app.record", TRUE));
-  gtk_box_append (GTK_BOX (buttons),
-                  new_pill ("document-open-symbolic", "Open Recording…", "app.open", FALSE));
-  gtk_box_append (GTK_BOX (buttons),
-                  new_pill ("find-location-symbolic", "Attach…", "win.attach", FALSE));
-  gtk_box_append (GTK_BOX (box), buttons);
-  return box;
+  gtk_widget_set_visible (self->lessons_box,
+                          gtk_flow_box_get_child_at_index (self->lessons, 0) != NULL);
 }
 
 static int
@@ -251,6 +200,15 @@ recent_activated (GtkListBox *list, GtkListBoxRow *row, TdStartPage *self)
 static void
 td_start_page_class_init (TdStartPageClass *klass)
 {
+  GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
+  gtk_widget_class_set_template_from_resource (
+      widget_class, "/io/github/tapedeck/Tapedeck/pages/td-start-page.ui");
+  gtk_widget_class_bind_template_child (widget_class, TdStartPage, lessons_box);
+  gtk_widget_class_bind_template_child (widget_class, TdStartPage, lessons);
+  gtk_widget_class_bind_template_child (widget_class, TdStartPage, recent_box);
+  gtk_widget_class_bind_template_child (widget_class, TdStartPage, recent);
+  gtk_widget_class_bind_template_child (widget_class, TdStartPage, runs);
+  gtk_widget_class_bind_template_callback (widget_class, recent_activated);
   signals[OPEN] = g_signal_new ("open", TD_TYPE_START_PAGE, G_SIGNAL_RUN_LAST, 0, NULL, NULL,
                                 NULL, G_TYPE_NONE, 1, G_TYPE_FILE);
 }
@@ -258,37 +216,8 @@ td_start_page_class_init (TdStartPageClass *klass)
 static void
 td_start_page_init (TdStartPage *self)
 {
-  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 24);
-  gtk_widget_set_margin_top (box, 36);
-  gtk_widget_set_margin_bottom (box, 36);
-  gtk_widget_set_margin_start (box, 18);
-  gtk_widget_set_margin_end (box, 18);
-  gtk_box_append (GTK_BOX (box), new_hero ());
-  gtk_box_append (GTK_BOX (box), new_lessons (self));
-
-  self->recent_box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 12);
-  gtk_box_append (GTK_BOX (self->recent_box), new_label ("Recent", "heading", 0));
-  self->recent = GTK_LIST_BOX (gtk_list_box_new ());
-  gtk_list_box_set_selection_mode (self->recent, GTK_SELECTION_NONE);
-  gtk_widget_add_css_class (GTK_WIDGET (self->recent), "boxed-list");
-  g_signal_connect (self->recent, "row-activated", G_CALLBACK (recent_activated), self);
-  gtk_box_append (GTK_BOX (self->recent_box), GTK_WIDGET (self->recent));
-  gtk_box_append (GTK_BOX (box), self->recent_box);
-  self->runs = GTK_LABEL (new_label (NULL, "caption", 0));
-  gtk_widget_add_css_class (GTK_WIDGET (self->runs), "dim-label");
-  gtk_widget_set_tooltip_text (GTK_WIDGET (self->runs),
-                               "The oldest are cleared away when a run starts; how much they "
-                               "may take together is in the preferences");
-  gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->runs));
-
-  GtkWidget *clamp = adw_clamp_new ();
-  adw_clamp_set_maximum_size (ADW_CLAMP (clamp), CONTENT_WIDTH);
-  adw_clamp_set_child (ADW_CLAMP (clamp), box);
-  GtkWidget *scroller = gtk_scrolled_window_new ();
-  gtk_scrolled_window_set_policy (GTK_SCROLLED_WINDOW (scroller), GTK_POLICY_NEVER,
-                                  GTK_POLICY_AUTOMATIC);
-  gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), clamp);
-  adw_bin_set_child (ADW_BIN (self), scroller);
+  gtk_widget_init_template (GTK_WIDGET (self));
+  add_lessons (self);
   g_signal_connect_object (gtk_recent_manager_get_default (), "changed",
                            G_CALLBACK (td_start_page_refresh), self, G_CONNECT_SWAPPED);
   td_start_page_refresh (self);
