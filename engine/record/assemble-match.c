@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SHAPE_BYTES (64u << 20)
+#define MAX_SHAPE_BYTES TD_SHAPE_LARGEST
 #define MAX_METAS (1u << 20)
 
 typedef struct

@@ -130,12 +130,59 @@ remove_block (TdAssembler *a, const TdTapeMemory *m)
     *slot = at;
 }
 
+/* Buffers that come and go within very many records, a byte for each: they never are among the
+ * blocks, which would take more memory than the records.  NULL: there are not so many. */
+enum
+{
+  BORN = 1,
+  GONE = 2,
+  BORN_TWICE = 4
+};
+
+static uint8_t *
+fate_of (const TdAssembler *a, const TdTapeMemory *m, uint8_t *fates)
+{
+  const uint64_t at = m->buffer - a->begin.first_buffer;
+
+  return fates != NULL && m->buffer >= a->begin.first_buffer && at < a->memory.n ? fates + at
+                                                                                 : NULL;
+}
+
+static uint8_t *
+find_fates (const TdAssembler *a)
+{
+  uint8_t *fates = a->memory.n >= MANY_RECORDS ? calloc (a->memory.n, 1) : NULL;
+  const TdTapeMemory *m = a->memory.items;
+
+  for (uint32_t i = 0; fates != NULL && i < a->memory.n; i++)
+    {
+      uint8_t *fate = fate_of (a, &m[i], fates);
+
+      if (fate == NULL)
+        continue;
+      if (m[i].kind == TD_TAPE_MEMORY_ALLOC)
+        *fate |= *fate & BORN ? BORN_TWICE : BORN;
+      else if (m[i].kind == TD_TAPE_MEMORY_FREE && (*fate & BORN))
+        *fate |= GONE;
+    }
+  return fates;
+}
+
+static bool
+comes_and_goes (const TdAssembler *a, const TdTapeMemory *m, uint8_t *fates)
+{
+  const uint8_t *fate = fate_of (a, m, fates);
+
+  return fate != NULL && *fate == (BORN | GONE);
+}
+
 /* Apply the records to totals and hash; with `commit` also to the blocks. */
 static void
 run (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, uint64_t *end_hash, bool commit)
 {
   const TdTapeMemory *m = a->memory.items;
   uint64_t bytes[TD_TAPE_N_CATEGORIES], total = a->live_total, hash = a->live_hash;
+  uint8_t *fates = commit ? find_fates (a) : NULL;
 
   memcpy (bytes, a->live_bytes, sizeof bytes);
   it->peak_bytes = total;
@@ -149,7 +196,7 @@ run (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, uint64_t *end_ha
           bytes[category] += m[i].bytes;
           hash += block_hash (m[i].address, m[i].bytes, category);
           it->peak_bytes = total > it->peak_bytes ? total : it->peak_bytes;
-          if (commit)
+          if (commit && !comes_and_goes (a, &m[i], fates))
             add_block (a, shape, &m[i]);
         }
       else if (m[i].kind == TD_TAPE_MEMORY_FREE)
@@ -160,10 +207,11 @@ run (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, uint64_t *end_ha
           total -= known ? m[i].bytes : 0;
           bytes[category] -= known ? m[i].bytes : 0;
           hash -= block_hash (m[i].address, m[i].bytes, category);
-          if (commit)
+          if (commit && !comes_and_goes (a, &m[i], fates))
             remove_block (a, &m[i]);
         }
     }
+  free (fates);
   it->end_bytes = total;
   *end_hash = hash;
   if (!commit)

@@ -9,6 +9,7 @@
 #define LINK_SALT 0x6c696e6bu
 #define LEAF_SALT 0x6c656166u
 #define SCOPE_SALT 0x73636f70u
+#define GIVE_BACK_AT (4u << 20)
 
 /* The build in progress. */
 typedef struct
@@ -433,6 +434,16 @@ by_id (const void *x, const void *y)
   return a->id < b->id ? -1 : a->id > b->id;
 }
 
+/* As they mostly are; qsort takes memory of its own. */
+static bool
+in_order (const TdVarAt *at, uint32_t n)
+{
+  for (uint32_t i = 1; i < n; i++)
+    if (at[i - 1].id > at[i].id)
+      return false;
+  return true;
+}
+
 static void
 index_vars (Build *b)
 {
@@ -446,7 +457,7 @@ index_vars (Build *b)
         if (at != NULL)
           *at = (TdVarAt){ .id = vars[i].id, .var = i };
       }
-  if (b->shape->at.n > 1)
+  if (!in_order (b->shape->at.items, b->shape->at.n))
     qsort (b->shape->at.items, b->shape->at.n, sizeof (TdVarAt), by_id);
 }
 
@@ -476,21 +487,30 @@ fill_iteration (Build *b)
                              .n_grads = s->grads.n,
                              .runs = b->a->runs.items,
                              .n_runs = b->a->runs.n };
+  s->n_events = s->events.n;
   td_tape_writer_fingerprint (b->a->w, &s->it, &s->it.fingerprint, &s->it.fingerprint_dims);
   s->it.runs = NULL; /* of this iteration only */
   s->it.n_runs = 0;
 }
 
 TdShape *
-td__shape_build (TdAssembler *a)
+td__shape_build (TdAssembler *a, bool consume)
 {
   Build b = { .a = a, .shape = calloc (1, sizeof *b.shape) };
-  const char *at = a->raw.items, *end = at + a->raw.n;
+  const char *begin = a->raw.items, *at = begin, *end = at + a->raw.n;
+  size_t given = 0;
 
   if (b.shape == NULL)
     return NULL;
-  for (; at < end && !b.failed; at += ((const TdRawHead *)at)->size)
-    build_record (&b, (const TdRawHead *)at);
+  while (at < end && !b.failed)
+    {
+      const size_t size = ((const TdRawHead *)at)->size;
+
+      build_record (&b, (const TdRawHead *)at);
+      at += size;
+      if (consume && (size_t)(at - begin) - given > GIVE_BACK_AT)
+        td__list_give_back (&a->raw, given = (size_t)(at - begin));
+    }
   while (b.stack.n > 0)
     close_span (&b);
   index_vars (&b);

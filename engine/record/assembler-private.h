@@ -6,6 +6,9 @@
 #include "assembler.h"
 
 #define MAX_SHAPES 16
+/** Bytes of raw records up to which an iteration is kept to compare others with, and shown
+ * while it runs: of a larger one there is no memory for a second form. */
+#define TD_SHAPE_LARGEST (64u << 20)
 #define MAX_PROFILES 8
 #define MAX_RECENT 64
 
@@ -19,6 +22,8 @@ typedef struct
 void *td__list_add (TdList *list, size_t size);
 void *td__list_add_n (TdList *list, size_t size, uint32_t n);
 void td__list_clear (TdList *list);
+/** Give the memory of the first `bytes` back; they are not to be read again. */
+void td__list_give_back (TdList *list, size_t bytes);
 
 /** A map from 64-bit ids to 32-bit values. */
 typedef struct
@@ -70,6 +75,7 @@ typedef struct
 {
   char *raw;
   uint32_t n_raw, n_records;
+  uint32_t n_events; /* also of one whose events were dropped */
   uint64_t first_id;
   uint64_t used;      /* when last */
   TdTapeIteration it; /* structure part only, arrays owned */
@@ -236,8 +242,9 @@ void td__leaf_meta (TdAssembler *a, const TdRawLeaf *leaf, uint64_t key, TdMeta 
 /** Is the record whole and are its counts possible? */
 bool td__raw_valid (const TdRawHead *head, size_t available);
 
-/** Make a shape of the open iteration's records; it does not own `raw`. */
-TdShape *td__shape_build (TdAssembler *a);
+/** Make a shape of the open iteration's records; it does not own `raw`.  With `consume` the
+ * memory of the records is given back on the way: they are not to be read again. */
+TdShape *td__shape_build (TdAssembler *a, bool consume);
 void td__shape_free (TdShape *shape);
 /** Give the shape a copy of the raw records, so that it can be matched, and remember it. */
 void td__shape_keep (TdAssembler *a, TdShape *shape);

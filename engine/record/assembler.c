@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #define LIVE_AFTER_NS 100000000u
-#define LARGE_RAW (64u << 20)
+#define LARGE_RAW TD_SHAPE_LARGEST
 
 typedef void (*Feed) (TdAssembler *a, const TdRawHead *head);
 
@@ -127,11 +127,15 @@ typedef struct
 } Resolved;
 
 static void
-resolve_times (TdAssembler *a, TdTapeIteration *it, Resolved *r)
+resolve_times (TdAssembler *a, TdTapeIteration *it, Resolved *r, bool commit)
 {
-  uint64_t *start = td__list_add_n (&r->start, sizeof *start, it->n_events + 1);
-  uint64_t *duration = td__list_add_n (&r->duration, sizeof *duration, it->n_events + 1);
   const uint64_t *from = a->start.items, *length = a->duration.items;
+  uint64_t *start, *duration;
+
+  /* The last time that the ticks are asked for, their place is that of the result. */
+  start = commit ? a->start.items : td__list_add_n (&r->start, sizeof *start, it->n_events + 1);
+  duration = commit ? a->duration.items
+                    : td__list_add_n (&r->duration, sizeof *duration, it->n_events + 1);
 
   if (start == NULL || duration == NULL)
     {
@@ -168,21 +172,33 @@ resolve_reads (TdAssembler *a, const TdShape *s, TdTapeIteration *it, Resolved *
 }
 
 static void
-resolve_values (TdAssembler *a, const TdShape *s, TdTapeIteration *it, Resolved *r)
+resolve_stats (TdAssembler *a, const TdShape *s, TdTapeIteration *it, Resolved *r, bool commit)
 {
-  const TdPendingStats *stats = a->stats.items;
+  /* The last time they move up in their own place, where there may be hundreds of megabytes. */
+  TdList *list = commit ? &a->stats : &r->stats;
+  const uint32_t n = a->stats.n;
+  uint32_t kept = 0;
+
+  if (!commit && td__list_add_n (list, sizeof (TdTapeStats), n) == NULL)
+    return;
+  for (uint32_t i = 0; i < n; i++)
+    {
+      TdPendingStats one = ((const TdPendingStats *)a->stats.items)[i];
+
+      one.stats.var = td__shape_var (a, s, one.variable);
+      if (one.stats.var == TD_TAPE_NONE)
+        continue;
+      memcpy ((char *)list->items + kept++ * sizeof one.stats, &one.stats, sizeof one.stats);
+    }
+  it->stats = list->items;
+  it->n_stats = kept;
+}
+
+static void
+resolve_tensors (TdAssembler *a, const TdShape *s, TdTapeIteration *it, Resolved *r)
+{
   const TdPendingTensor *tensors = a->tensors.items;
 
-  for (uint32_t i = 0; i < a->stats.n; i++)
-    {
-      uint32_t var = td__shape_var (a, s, stats[i].variable);
-      TdTapeStats *one = var != TD_TAPE_NONE ? td__list_add (&r->stats, sizeof *one) : NULL;
-
-      if (one == NULL)
-        continue;
-      *one = stats[i].stats;
-      one->var = var;
-    }
   for (uint32_t i = 0; i < a->tensors.n; i++)
     {
       uint32_t var = td__shape_var (a, s, tensors[i].variable);
@@ -194,8 +210,6 @@ resolve_values (TdAssembler *a, const TdShape *s, TdTapeIteration *it, Resolved 
       *one = tensors[i].ref;
       one->var = var;
     }
-  it->stats = r->stats.items;
-  it->n_stats = r->stats.n;
   it->tensors = r->tensors.items;
   it->n_tensors = r->tensors.n;
 }
@@ -205,6 +219,7 @@ resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
          bool commit)
 {
   *it = s->it;
+  it->n_events = s->n_events;
   it->flags = a->flags;
   it->number = a->begin.number;
   it->label = a->begin.label & TD_TAPE_LABEL_NUMBER
@@ -233,10 +248,11 @@ resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
   it->stop = a->stop;
   it->attr_changes = a->attr_changes.items;
   it->n_attr_changes = a->attr_changes.n;
-  resolve_times (a, it, r);
+  resolve_times (a, it, r, commit);
   resolve_reads (a, s, it, r);
   td__resolve_copies (a, s, it, &r->copies);
-  resolve_values (a, s, it, r);
+  resolve_stats (a, s, it, r, commit);
+  resolve_tensors (a, s, it, r);
   td__resolve_devices (a, it, &r->device_times, &r->copies, commit);
 }
 
@@ -276,13 +292,14 @@ find_shape (TdAssembler *a, bool *repeat)
   if (s != NULL)
     return s;
   a->attr_changes.n = 0;
-  s = td__shape_build (a);
+  s = td__shape_build (a, a->raw.n > LARGE_RAW);
   if (s == NULL)
     return NULL;
   s->it.structure = td_tape_writer_structure (a->w, &s->it, &is_new);
   if (is_new && !is_known_graph (a, s))
     a->flags |= TD_TAPE_ITERATION_NEW_GRAPH;
   td__shape_keep (a, s);
+  td__shape_slim (s);
   return s;
 }
 
@@ -310,12 +327,19 @@ td__finish_iteration (TdAssembler *a, uint64_t end_ticks)
       recent = &a->recent[a->next_recent++ % MAX_RECENT];
       *recent = (TdRecent){ .first_id = a->begin.first_id, .end_id = UINT64_MAX, .shape = s };
       a->next_recent %= MAX_RECENT;
-      td__shape_slim (s);
     }
   clear_resolved (&r);
   a->state.n_iterations++;
   a->state.n_repeats += repeat;
   clear_iteration (a);
+}
+
+/* A picture of the open iteration takes as much memory as its end, while its records are still
+ * needed: of a very large one there is none, except where the program stands. */
+static bool
+may_be_shown (const TdAssembler *a)
+{
+  return a->raw.n <= LARGE_RAW || a->stop.stopped || a->shown_stopped;
 }
 
 void
@@ -326,7 +350,7 @@ td_assembler_show_live (TdAssembler *a)
   uint64_t before = clock_now (), cost;
   TdShape *s;
 
-  if (!a->state.in_iteration || (s = td__shape_build (a)) == NULL)
+  if (!a->state.in_iteration || (s = td__shape_build (a, false)) == NULL)
     return;
   a->attr_changes.n = 0;
   resolve (a, s, td__assembler_ns (a, td_ring_ticks ()), &it, &r, false);
@@ -727,13 +751,16 @@ td_assembler_drain (TdAssembler *a, TdRing *ring)
       keep = a->state.in_iteration ? a->fed - a->iteration_at : 0;
       if (keep > ring->capacity / 2)
         {
-          td_assembler_show_live (a);
+          /* Each costs what the iteration is long: the next is worth it when that has doubled.
+           */
+          if (a->state.n_events >= 2 * a->shown_events && may_be_shown (a))
+            td_assembler_show_live (a);
           keep = 0;
         }
       td_tape_writer_flush (a->w);
       td_ring_release (ring, keep);
     }
-  if (a->state.in_iteration
+  if (a->state.in_iteration && may_be_shown (a)
       && (a->stop.stopped != a->shown_stopped
           || (a->state.n_events != a->shown_events
               && (a->stop.stopped || clock_now () > a->next_live_ns))))
