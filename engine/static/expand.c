@@ -100,7 +100,7 @@ trace_it (const Expansion *x)
   const uint32_t n_nodes = s->n_nodes;
 
   if (entry->trace != NULL || s->n_backwards >= TD_MAX_BACKWARDS || td__engine.hooks != NULL
-      || td__backward_is_double (x->b))
+      || td__backward_is_double (x->b) || td__backward_retains (x->b))
     return;
   entry->trace
       = td__trace_of_backward (s, x->externals, first, first + s->forward.n_events, x->i->key);
@@ -162,8 +162,8 @@ td__replay_expand (TdInstance *i, TdBackward *b)
   return expand_call (i, td__backward_op (b), b);
 }
 
-static bool
-has_several_results (const TdOp *call)
+bool
+td__replay_has_several_results (const TdOp *call)
 {
   int n = 0;
 
@@ -180,7 +180,7 @@ td__static_expand (TdOp *call)
   const size_t start = e->n_scope_vars;
   TdInstance *i;
 
-  if (call->cls != &td__static_class || !has_several_results (call))
+  if (call->cls != &td__static_class || !td__replay_has_several_results (call))
     return;
   e->tracer = NULL;
   call->refs++;

@@ -585,8 +585,11 @@ static_backward (TdBackward *b)
                      "double backprop through a static function is off: make it with "
                      ".enable_double_backprop = true");
   which = find_backward (i, b);
+  /* The call is given only what comes to a result from outside; a gradient that is kept has
+   * what comes from other results as well. */
   again = which == TD_ABSENT || i->backward_done || td__engine.hooks != NULL
-          || td__backward_is_double (b);
+          || td__backward_is_double (b)
+          || (td__backward_retains (b) && td__replay_has_several_results (td__backward_op (b)));
   status = td__replay_unwritten (i, again);
   if (status != TD_OK)
     return status;

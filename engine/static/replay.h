@@ -44,6 +44,8 @@ TdStatus td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which, TdTa
 
 /** Backward where no traced one fits: through an ordinary graph.  (expand.c) */
 TdStatus td__replay_expand (TdInstance *i, TdBackward *b);
+/** Say whether more than one result of a call is in the graph: one may be made of another. */
+bool td__replay_has_several_results (const TdOp *call);
 /** The instance of a call in the graph; NULL after td__fail: it has lost it. */
 TdInstance *td__replay_instance (const TdOp *call);
 /** Nothing that backward reads has been written since the call.  every: what the code's own

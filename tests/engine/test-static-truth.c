@@ -576,6 +576,59 @@ truth__a_function_that_is_never_replayed_is_seldom_traced (void **state)
   td_static_free (s);
 }
 
+/* --- gradients that are kept --- */
+
+static void
+result_of_a_result (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  const int *order = self;
+  TdVar *h = td_tanh (in[0]);
+
+  (void)n_in;
+  (void)n_out;
+  out[*order] = h;
+  out[1 - *order] = td_mul (h, h);
+}
+
+static void
+keep_gradients (int order, bool is_static, float kept[4][2][3])
+{
+  TdStatic *s = td_static_new (result_of_a_result, &order);
+
+  td_config_set (use_static_graph, is_static);
+  TD_ITERATIONS (i, 4)
+    {
+      float numbers[3] = { 0.1f * (float)(i + 1), 0.2f, -0.3f };
+      TdVar *x = td_variable (td_tensor (TD_F32, TD_SHAPE (3), numbers), "x"), *out[2];
+
+      assert_int_equal (td_static_call (s, &x, 1, out, 2), TD_OK);
+      assert_int_equal (
+          td_backward (td_sum (td_add (td_mul_scalar (out[0], 3), td_mul_scalar (out[1], 5))),
+                       TD_RETAIN_GRADS),
+          TD_OK);
+      for (int k = 0; k < 2; k++)
+        assert_int_equal (td_read (td_grad (out[k]), kept[i][k], sizeof kept[i][k]), TD_OK);
+    }
+  if (is_static)
+    assert_int_equal (td_static_info (s).n_replays, 3);
+  td_static_free (s);
+  td_config_set (use_static_graph, true);
+}
+
+static void
+truth__kept_gradients_of_results_have_all_that_comes (void **state)
+{
+  (void)state;
+  for (int order = 0; order < 2; order++)
+    {
+      float code[4][2][3], replayed[4][2][3];
+
+      keep_gradients (order, false, code);
+      keep_gradients (order, true, replayed);
+      assert_memory_equal (code, replayed, sizeof code);
+    }
+}
+
 int
 main (void)
 {
@@ -592,6 +645,7 @@ main (void)
     engine_test (truth__a_failing_operation_fails_in_every_call),
     engine_test (truth__random_arrays_are_no_zeros_in_exported_c),
     engine_test (truth__a_function_that_is_never_replayed_is_seldom_traced),
+    engine_test (truth__kept_gradients_of_results_have_all_that_comes),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

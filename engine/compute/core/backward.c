@@ -259,6 +259,12 @@ td__backward_is_double (const TdBackward *b)
   return (((const Step *)b->priv)->walk->flags & TD_DOUBLE_BACKPROP) != 0;
 }
 
+bool
+td__backward_retains (const TdBackward *b)
+{
+  return (((const Step *)b->priv)->walk->flags & TD_RETAIN_GRADS) != 0;
+}
+
 TdVar *
 td__backward_target (TdBackward *b, int i)
 {
