@@ -150,7 +150,7 @@ def evaluate(program, name, attrs, inputs):
         for i, array in enumerate(inputs):
             np.save(f"{folder}/{i}.npy", array)
             command += ["--in", f"{folder}/{i}.npy"]
-        child = subprocess.run(command, capture_output=True, text=True, timeout=50)
+        child = subprocess.run(command, capture_output=True, text=True, timeout=120)
         return (np.load(folder + "/out/out0.npy") if child.returncode == 0 else None), child.stderr
 
 

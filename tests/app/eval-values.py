@@ -46,7 +46,7 @@ def run(program, case, folder):
     made = os.path.join(folder, "made")
     command += ["-o", made] + (["--check"] if case.check else [])
     child = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                           timeout=50)
+                           timeout=120)
     if child.returncode != 0:
         return f"status {child.returncode}: {child.stderr.strip()}"
     outs = [np.load(os.path.join(made, f"out{k}.npy")) for k in range(len(os.listdir(made)))]

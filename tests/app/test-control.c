@@ -12,15 +12,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-enum
-{
-  PATIENCE_MS = 10000
-};
 
 /* A run with one client. */
 typedef struct
@@ -50,63 +43,58 @@ start (const char *const *argv, const char *out)
   return pid;
 }
 
-static void
-connect_client (Session *s, const char *path)
+enum
 {
-  struct sockaddr_un address = { .sun_family = AF_UNIX };
-  struct timespec pause = { 0, 5000000 };
+  MAX_WORDS = 6
+};
 
-  assert_true (strlen (path) < sizeof address.sun_path);
-  strcpy (address.sun_path, path);
-  s->fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  for (int i = 0; i < PATIENCE_MS / 5; i++)
-    {
-      if (connect (s->fd, (const struct sockaddr *)&address, sizeof address) == 0)
-        return;
-      nanosleep (&pause, NULL);
-    }
-  fail_msg ("nobody listens at %s", path);
-}
-
+/* Start `tapedeck run` with these words after its own, and be its client. */
 static int
-setup_model (void **state, const char *model, const char *const numbers[3])
+setup_run (const char *const words[MAX_WORDS])
 {
   Session *s = &session;
-  const char *socket_path;
+  const char *argv[6 + MAX_WORDS + 1], *socket_path;
 
-  td_test_setup (state);
   memset (s, 0, sizeof *s);
   s->memory = -1;
   s->tape = td_test_tmp ("t.tdtape");
   socket_path = td_test_tmp ("control");
   snprintf (s->out, sizeof s->out, "%s", td_test_tmp ("out"));
-  const char *const argv[] = { td_test_program ("app/tapedeck"),
-                               "run",
-                               "-o",
-                               s->tape,
-                               "--control",
-                               socket_path,
-                               td_test_build (model),
-                               numbers[0],
-                               numbers[1],
-                               numbers[2],
-                               NULL };
+  memcpy (argv,
+          (const char *[6]){ td_test_program ("app/tapedeck"), "run", "-o", s->tape,
+                             "--control", socket_path },
+          6 * sizeof *argv);
+  memcpy (argv + 6, words, MAX_WORDS * sizeof *argv);
+  argv[6 + MAX_WORDS] = NULL;
   s->pid = start (argv, s->out);
-  connect_client (s, socket_path);
+  s->fd = td_test_connect (socket_path);
   return 0;
 }
 
+/* It trains on until it is ended: no test has to be there in time. */
 static int
 setup (void **state)
 {
-  return setup_model (state, "tests/app/model-train", (const char *[3]){ "2000", "1000" });
+  td_test_setup (state);
+  return setup_run ((const char *[MAX_WORDS]){ td_test_build ("tests/app/model-train"),
+                                               "1000000000", "1000" });
 }
 
 static int
 setup_fused (void **state)
 {
-  return setup_model (state, "tests/app/model-fused",
-                      (const char *[3]){ "20000", "200", "1000" });
+  td_test_setup (state);
+  return setup_run ((const char *[MAX_WORDS]){ td_test_build ("tests/app/model-fused"),
+                                               "1000000000", "200", "1000" });
+}
+
+/* One that ends, and before that waits for its client. */
+static int
+setup_stopped (void **state)
+{
+  td_test_setup (state);
+  return setup_run ((const char *[MAX_WORDS]){
+      "--stop", "iteration == 20", td_test_build ("tests/app/model-train"), "2000" });
 }
 
 static int
@@ -160,7 +148,7 @@ next_line (Session *s)
           memmove (s->buffer, end + 1, s->used);
           return s->line;
         }
-      assert_int_equal (poll (&p, 1, PATIENCE_MS), 1);
+      assert_int_equal (poll (&p, 1, td_test_patience_ms ()), 1);
       n = recvmsg (s->fd, &message, MSG_CMSG_CLOEXEC);
       assert_true (n > 0);
       s->used += (size_t)n;
@@ -268,12 +256,11 @@ breakpoint__stops_and_can_be_taken_back (void **state)
   long id;
 
   (void)state;
+  move (&session, "pause"); /* who stands answers at once */
   answer = ask (&session, "break op == tanh && iteration >= 20");
   assert_contains (answer, "\"ok\":true");
   id = number (answer, "id");
-  do
-    at = next_line (&session);
-  while (strstr (at, "\"event\":\"stopped\"") == NULL);
+  at = move (&session, "continue");
   assert_contains (at, "\"op\":\"tanh\"");
   assert_true (number (at, "iteration") >= 20);
   assert_int_equal (number (at, "break"), id);
@@ -309,14 +296,32 @@ read__gives_metadata_and_bytes_of_a_live_array (void **state)
   assert_contains (ask (&session, "read 999999999"), "no longer there");
 }
 
+/* What the tape has of the iterations `range`, and whether that is the second operation. */
+typedef struct
+{
+  char range[64];
+  TdTestChild child;
+} Cat;
+
+static bool
+shows_add (void *data)
+{
+  Cat *cat = data;
+
+  td_test_child_clear (&cat->child);
+  cat->child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "cat", session.tape,
+                            "--iterations", cat->range);
+  assert_child_status (cat->child, 0);
+  return strstr (cat->child.out, "1 forward add") != NULL;
+}
+
 /* The tape shows the iteration in which the program stands, as far as it got. */
 static void
 stopped_program__is_on_the_tape_up_to_its_last_event (void **state)
 {
-  char range[64];
   const char *at;
   long iteration, n;
-  TdTestChild child;
+  Cat cat = { 0 };
 
   (void)state;
   move (&session, "pause");
@@ -326,21 +331,17 @@ stopped_program__is_on_the_tape_up_to_its_last_event (void **state)
   iteration = number (at, "iteration");
   n = number (at, "at");
   assert_int_equal (n, 2);
-  snprintf (range, sizeof range, "%ld:%ld", iteration, iteration);
-  for (int i = 0;; i++)
-    {
-      child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "cat", session.tape,
-                           "--iterations", range);
-      assert_child_status (child, 0);
-      if (strstr (child.out, "1 forward add") != NULL || i == 3000)
-        break;
-      td_test_child_clear (&child);
-      nanosleep (&(struct timespec){ 0, 20000000 }, NULL);
-    }
-  assert_contains (child.out, "0 forward mul");
-  assert_contains (child.out, "1 forward add");
-  assert_not_contains (child.out, "2 forward tanh");
-  td_test_child_clear (&child);
+  snprintf (cat.range, sizeof cat.range, "%ld:%ld", iteration, iteration);
+  td_test_wait ("the second operation on the tape", shows_add, &cat);
+  assert_contains (cat.child.out, "0 forward mul");
+  assert_not_contains (cat.child.out, "2 forward tanh");
+  td_test_child_clear (&cat.child);
+}
+
+static bool
+is_stopped (void *data)
+{
+  return strstr (ask (data, "status"), "\"state\":\"stopped\"") != NULL;
 }
 
 static void
@@ -352,12 +353,13 @@ client__that_leaves_changes_nothing_and_weights_stay_equal (void **state)
   char *out;
 
   (void)state;
-  move (s, "pause");
+  td_test_wait ("the stop", is_stopped, s);
   for (int i = 0; i < 30; i++)
     {
       move (s, "step-op");
       ask (s, "read 1");
     }
+  assert_contains (ask (s, "unbreak 1"), "\"ok\":true");
   ask (s, "continue");
   close (s->fd);
   s->fd = -1;
@@ -391,6 +393,7 @@ nonsense__is_answered_and_survived (void **state)
   char command[400];
 
   (void)state;
+  move (&session, "pause"); /* who stands answers at once */
   memset (command, 'x', sizeof command - 1);
   command[sizeof command - 1] = '\0';
   assert_contains (ask (&session, command), "no such command");
@@ -445,10 +448,9 @@ inside__shows_where_in_a_fused_group_nan_came_from (void **state)
   const float *values;
 
   (void)state;
+  move (&session, "pause");
   assert_contains (ask (&session, "break nan"), "\"ok\":true");
-  do
-    answer = next_line (&session);
-  while (strstr (answer, "\"event\":\"stopped\"") == NULL);
+  answer = move (&session, "continue");
   assert_contains (answer, "made NaN");
   assert_contains (answer, "first in log at ");
   answer = ask (&session, "inside");
@@ -489,12 +491,12 @@ clients__that_say_nothing_lock_nobody_out (void **state)
   assert_contains (ask (&session, "hello"), "\"ok\":true");
   for (int i = 0; i < N_SILENT; i++)
     {
-      connect_client (&silent[i], socket_path);
+      silent[i].fd = td_test_connect (socket_path);
       if (i % 2 != 0)
         assert_int_equal (write (silent[i].fd, "hel", 3), 3);
     }
   memset (&other, 0, sizeof other);
-  connect_client (&other, socket_path);
+  other.fd = td_test_connect (socket_path);
   assert_contains (ask (&other, "hello"), "\"ok\":true");
   assert_contains (ask (&session, "hello"), "\"ok\":true");
   for (int i = 0; i < N_SILENT; i++)
@@ -539,7 +541,8 @@ main (void)
     cmocka_unit_test_setup_teardown (inside__shows_where_in_a_fused_group_nan_came_from,
                                      setup_fused, teardown),
     row (stopped_program__is_on_the_tape_up_to_its_last_event),
-    row (client__that_leaves_changes_nothing_and_weights_stay_equal),
+    cmocka_unit_test_setup_teardown (client__that_leaves_changes_nothing_and_weights_stay_equal,
+                                     setup_stopped, teardown),
     row (stop__ends_the_model_even_while_it_stands),
     row (nonsense__is_answered_and_survived),
     row (answers__come_in_the_order_of_the_commands),

@@ -21,18 +21,6 @@ tape (void)
   return td_test_source ("tests/golden/tape-1.2.tdtape");
 }
 
-__attribute__ ((format (printf, 1, 2))) static TdTestChild
-shell (const char *format, ...)
-{
-  char command[16384];
-  va_list args;
-
-  va_start (args, format);
-  vsnprintf (command, sizeof command, format, args);
-  va_end (args);
-  return TD_TEST_RUN ("timeout", "-k", "1", "30", "/bin/sh", "-c", command);
-}
-
 static void
 put_text (const char *path, const char *text)
 {
@@ -84,7 +72,7 @@ commands__say_that_their_output_is_lost (void **state)
       for (; (hole = strchr (at, '%')) != NULL; at = strchr (hole, 's') + 1)
         sprintf (arguments + strlen (arguments), "%.*s%s", (int)(hole - at), at, tape ());
       strcat (arguments, at);
-      child = shell ("exec %s %s > /dev/full", tapedeck (), arguments);
+      child = td_test_shell ("exec %s %s > /dev/full", tapedeck (), arguments);
       if (child.status != 2)
         fail_msg ("tapedeck %s: status %d", commands[i], child.status);
       assert_contains (child.err, "tapedeck: ");
@@ -110,8 +98,8 @@ export__that_fails_leaves_what_was_there (void **state)
                        td_test_build ("tests/app/model-train"), "5");
   assert_int_equal (child.status, 0);
   td_test_child_clear (&child);
-  child = shell ("ulimit -f 1; exec %s export %s --format torch-snapshot -o %s", tapedeck (),
-                 td_test_tmp ("t.tdtape"), keep);
+  child = td_test_shell ("ulimit -f 1; exec %s export %s --format torch-snapshot -o %s",
+                         tapedeck (), td_test_tmp ("t.tdtape"), keep);
   assert_int_equal (child.status, 2);
   assert_contains (child.err, "File too large");
   td_test_child_clear (&child);
@@ -139,13 +127,13 @@ check__leaves_no_damaged_copy_on_a_full_disk (void **state)
 {
   const char *copy = td_test_tmp ("copy.tdtape");
   TdTestChild child
-      = shell ("ulimit -f 4; exec %s check %s --repair %s", tapedeck (), tape (), copy);
+      = td_test_shell ("ulimit -f 4; exec %s check %s --repair %s", tapedeck (), tape (), copy);
 
   (void)state;
   assert_int_equal (child.status, 2);
   assert_contains (child.err, "File too large");
   td_test_child_clear (&child);
-  child = shell ("ls %s*", copy);
+  child = td_test_shell ("ls %s*", copy);
   assert_string_equal (child.out, "");
   td_test_child_clear (&child);
   child = TD_TEST_RUN (tapedeck (), "check", tape (), "--repair", copy);
@@ -215,13 +203,13 @@ names_on_a_tape__command_no_terminal (void **state)
 
   (void)state;
   write_model (source);
-  child = shell ("XDG_CACHE_HOME='%s' exec %s run -o %s '%s'", td_test_tmp ("cache"),
-                 tapedeck (), recording, source);
+  child = td_test_shell ("XDG_CACHE_HOME='%s' exec %s run -o %s '%s'", td_test_tmp ("cache"),
+                         tapedeck (), recording, source);
   assert_int_equal (child.status, 0);
   td_test_child_clear (&child);
   for (unsigned i = 0; i < sizeof commands / sizeof *commands; i++)
     {
-      child = shell ("exec %s %s %s", tapedeck (), commands[i], recording);
+      child = td_test_shell ("exec %s %s %s", tapedeck (), commands[i], recording);
       if (child.status > 1)
         fail_msg ("tapedeck %s: %s", commands[i], child.err);
       assert_no_controls (commands[i], child.out);
@@ -247,8 +235,8 @@ run__takes_a_name_for_a_file_whatever_it_begins_with (void **state)
 
       td_test_write_file (path, source, sizeof source - 1);
       snprintf (folder, sizeof folder, "%.*s", (int)(strrchr (path, '/') - path), path);
-      TdTestChild child = shell ("cd '%s'; XDG_CACHE_HOME='%s' exec %s run -- %s", folder,
-                                 folder, tapedeck (), names[i]);
+      TdTestChild child = td_test_shell ("cd '%s'; XDG_CACHE_HOME='%s' exec %s run -- %s",
+                                         folder, folder, tapedeck (), names[i]);
       assert_int_equal (child.status, 7);
       td_test_child_clear (&child);
     }
@@ -259,8 +247,8 @@ tape__is_its_owners (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape"), *pipe = td_test_tmp ("pipe");
   struct stat s;
-  TdTestChild child = shell ("umask 0; exec %s run -o %s %s 5", tapedeck (), tape,
-                             td_test_build ("tests/app/model-train"));
+  TdTestChild child = td_test_shell ("umask 0; exec %s run -o %s %s 5", tapedeck (), tape,
+                                     td_test_build ("tests/app/model-train"));
 
   (void)state;
   assert_int_equal (child.status, 0);

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum
@@ -22,7 +22,7 @@ enum
   AT_ONCE = 4
 };
 
-static const char iterations[] = "200", rest_us[] = "3000"; /* 0.6 s */
+static const char iterations[] = "200";
 
 static const char *
 tapedeck (void)
@@ -53,11 +53,26 @@ start (const char *const *argv, const char *out)
   return pid;
 }
 
-static pid_t
-start_run (const char *tape, const char *n, const char *out)
+/* What a recorded model waits for in the middle of its iterations. */
+static const char *
+gate (void)
 {
-  const char *const argv[] = { tapedeck (), "run", "-o", tape, model (), n, rest_us, NULL };
+  return td_test_tmp ("gate");
+}
 
+static void
+open_gate (void)
+{
+  td_test_write_file (gate (), "", 0);
+}
+
+static pid_t
+start_run (const char *tape, const char *out)
+{
+  const char *const argv[]
+      = { tapedeck (), "run", "-o", tape, model (), iterations, "0", gate (), NULL };
+
+  unlink (gate ());
   return start (argv, out);
 }
 
@@ -70,30 +85,31 @@ status_of (pid_t pid)
   return WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
 }
 
-static void
-nap_ms (long ms)
+typedef struct
 {
-  struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+  pid_t parent, child;
+} Family;
 
-  nanosleep (&t, NULL);
+static bool
+has_child (void *data)
+{
+  Family *f = data;
+  char path[64], *text;
+
+  snprintf (path, sizeof path, "/proc/%d/task/%d/children", f->parent, f->parent);
+  text = td_test_read_file (path, NULL);
+  f->child = (pid_t)strtol (text, NULL, 10);
+  free (text);
+  return f->child > 0;
 }
 
 static pid_t
 child_of (pid_t pid)
 {
-  char path[64], *text;
-  pid_t child = 0;
+  Family f = { .parent = pid };
 
-  snprintf (path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
-  for (int i = 0; i < 2000 && child == 0; i++)
-    {
-      text = td_test_read_file (path, NULL);
-      child = (pid_t)strtol (text, NULL, 10);
-      free (text);
-      nap_ms (child == 0 ? 5 : 0);
-    }
-  assert_true (child > 0);
-  return child;
+  td_test_wait ("a child", has_child, &f);
+  return f.child;
 }
 
 static long
@@ -107,16 +123,17 @@ iterations_on (const char *tape)
   return n;
 }
 
-static void
-wait_for_iterations (const char *tape)
+static bool
+has_half (void *tape)
 {
-  for (int i = 0; i < 3000; i++)
-    {
-      if (access (tape, F_OK) == 0 && iterations_on (tape) > 0)
-        return;
-      nap_ms (10);
-    }
-  fail_msg ("no iteration within a minute");
+  return access (tape, F_OK) == 0 && iterations_on (tape) >= atoi (iterations) / 2;
+}
+
+/* Until all is on the tape that comes before the model waits. */
+static void
+wait_for_half (const char *tape)
+{
+  td_test_wait ("half of the iterations", has_half, (void *)(uintptr_t)tape);
 }
 
 static void
@@ -163,12 +180,36 @@ assert_file_says (const char *path, const char *says)
 
 /* ------------------------------------------------------------------------ one at a time */
 
+typedef struct
+{
+  pid_t pid;
+  int status; /* -1: it runs */
+} Run;
+
+/* All but one have ended; that one waits at the gate, with the tape. */
+static bool
+one_is_left (void *data)
+{
+  Run *run = data;
+  int n = 0;
+
+  for (int k = 0; k < AT_ONCE; k++)
+    {
+      int status;
+
+      if (run[k].status < 0 && waitpid (run[k].pid, &status, WNOHANG) == run[k].pid)
+        run[k].status = WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
+      n += run[k].status < 0;
+    }
+  return n <= 1;
+}
+
 static void
 runs__at_once_on_one_tape_have_one_winner_whose_tape_is_whole (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape"), *out[AT_ONCE];
   const char *const argv[]
-      = { tapedeck (), "run", "-f", "-o", tape, model (), "40", "2000", NULL };
+      = { tapedeck (), "run", "-f", "-o", tape, model (), "40", "0", gate (), NULL };
 
   (void)state;
   for (int k = 0; k < AT_ONCE; k++)
@@ -180,23 +221,27 @@ runs__at_once_on_one_tape_have_one_winner_whose_tape_is_whole (void **state)
     }
   for (int round = 0; round < ROUNDS; round++)
     {
-      pid_t pid[AT_ONCE];
+      Run run[AT_ONCE];
       int n_won = 0;
 
       if (round % 2 == 0)
         unlink (tape); /* else each of them would write over the tape */
+      unlink (gate ());
       for (int k = 0; k < AT_ONCE; k++)
-        pid[k] = start (argv, out[k]);
+        run[k] = (Run){ start (argv, out[k]), -1 };
+      td_test_wait ("the end of all runs but one", one_is_left, run);
+      open_gate ();
       for (int k = 0; k < AT_ONCE; k++)
-        {
-          int status = status_of (pid[k]);
-
-          n_won += status == 0;
-          if (status == 0)
-            continue;
-          assert_int_equal (status, 2);
-          assert_file_says (out[k], "t.tdtape: another run is recording to it");
-        }
+        if (run[k].status < 0)
+          {
+            assert_int_equal (status_of (run[k].pid), 0);
+            n_won++;
+          }
+        else
+          {
+            assert_int_equal (run[k].status, 2);
+            assert_file_says (out[k], "t.tdtape: another run is recording to it");
+          }
       assert_int_equal (n_won, 1);
       assert_check (tape, 0, ": whole");
       assert_int_equal (iterations_on (tape), 40);
@@ -208,11 +253,11 @@ static void
 run__has_its_tape_alone_under_another_name_and_without_its_ring (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape"), *name = td_test_tmp ("u.tdtape");
-  pid_t pid = start_run (tape, iterations, td_test_tmp ("out"));
+  pid_t pid = start_run (tape, td_test_tmp ("out"));
   TdTestChild child;
 
   (void)state;
-  wait_for_iterations (tape);
+  wait_for_half (tape);
   assert_int_equal (symlink (tape, name), 0);
   child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", name, model (), "5");
   assert_child_status (child, 2);
@@ -223,6 +268,7 @@ run__has_its_tape_alone_under_another_name_and_without_its_ring (void **state)
   assert_child_status (child, 2);
   assert_contains (child.err, "t.tdtape: another run is recording to it");
   td_test_child_clear (&child);
+  open_gate ();
   assert_int_equal (status_of (pid), 0);
   assert_check (tape, 0, ": whole");
   assert_int_equal (iterations_on (tape), 200);
@@ -274,11 +320,11 @@ static void
 lock__of_a_killed_run_keeps_nobody_out_and_its_model_unharmed (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape"), *out = td_test_tmp ("out");
-  pid_t pid = start_run (tape, iterations, out), victim;
+  pid_t pid = start_run (tape, out), victim;
   TdTestChild child;
 
   (void)state;
-  wait_for_iterations (tape);
+  wait_for_half (tape);
   victim = child_of (pid);
   kill (pid, SIGKILL);
   assert_int_equal (status_of (pid), 128 + SIGKILL);
@@ -288,8 +334,8 @@ lock__of_a_killed_run_keeps_nobody_out_and_its_model_unharmed (void **state)
   td_test_child_clear (&child);
   assert_check (tape, 0, ": whole");
   assert_int_equal (iterations_on (tape), 30);
-  for (int i = 0; i < 2000 && kill (victim, 0) == 0; i++)
-    nap_ms (5);
+  open_gate ();
+  assert_int_equal (status_of (victim), 0);
   assert_file_says (out, plain_result ());
 }
 
@@ -340,14 +386,15 @@ do_harm (const Harm *h, const char *plain)
   pid_t pid;
 
   unlink (tape);
-  pid = start_run (tape, iterations, out);
-  wait_for_iterations (tape);
+  pid = start_run (tape, out);
+  wait_for_half (tape);
   if (h->size < 0)
     assert_int_equal (unlink (td_test_tmp (h->file)), 0);
   else if (h->grows)
     cut_and_regrow (pid, td_test_tmp (h->file), h->size);
   else
     assert_int_equal (truncate (td_test_tmp (h->file), h->size), 0);
+  open_gate ();
   assert_int_equal (status_of (pid), 1);
   assert_file_says (out, plain);
   assert_file_says (out, h->says);
@@ -490,16 +537,16 @@ static void
 supervisor__that_is_killed_leaves_the_model_and_a_tape_that_tells (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape"), *out = td_test_tmp ("out");
-  pid_t pid = start_run (tape, iterations, out), victim;
+  pid_t pid = start_run (tape, out), victim;
 
   (void)state;
-  wait_for_iterations (tape);
+  wait_for_half (tape);
   assert_check (tape, 0, "it is being recorded");
   victim = child_of (pid);
   kill (pid, SIGKILL);
   assert_int_equal (status_of (pid), 128 + SIGKILL);
-  for (int i = 0; i < 2000 && kill (victim, 0) == 0; i++)
-    nap_ms (5);
+  open_gate ();
+  assert_int_equal (status_of (victim), 0);
   assert_file_says (out, plain_result ());
   assert_check (tape, 0, "nobody wrote how the program ended; a ring beside it holds more");
   assert_info (tape, "nobody saw it: the recorder is gone");
@@ -510,7 +557,7 @@ supervisor__that_is_killed_leaves_the_model_and_a_tape_that_tells (void **state)
 static void
 run__ends_with_little_address_space_and_loads_no_mathematics (void **state)
 {
-  char command[1024], path[64], *maps;
+  char path[64], *maps;
   const char *tape = td_test_tmp ("t.tdtape");
   pid_t pid;
   TdTestChild child;
@@ -519,18 +566,17 @@ run__ends_with_little_address_space_and_loads_no_mathematics (void **state)
 #ifdef __SANITIZE_ADDRESS__
   skip (); /* its shadow alone is larger */
 #endif
-  snprintf (command, sizeof command,
-            "OPENBLAS_NUM_THREADS=64; export OPENBLAS_NUM_THREADS; ulimit -v 2000000; exec "
-            "timeout -k 1 30 %s run -o %s %s 20",
-            tapedeck (), tape, model ());
-  child = TD_TEST_RUN ("/bin/sh", "-c", command);
+  child = td_test_shell (
+      "OPENBLAS_NUM_THREADS=64; export OPENBLAS_NUM_THREADS; ulimit -v 2000000; exec "
+      "%s run -o %s %s 20",
+      tapedeck (), tape, model ());
   assert_child_status (child, 0);
   assert_contains (child.out, "weights ");
   td_test_child_clear (&child);
   assert_int_equal (iterations_on (tape), 20);
 
   unlink (tape);
-  pid = start_run (tape, iterations, td_test_tmp ("out"));
+  pid = start_run (tape, td_test_tmp ("out"));
   child_of (pid);
   snprintf (path, sizeof path, "/proc/%d/maps", pid);
   maps = td_test_read_file (path, NULL);
@@ -538,6 +584,7 @@ run__ends_with_little_address_space_and_loads_no_mathematics (void **state)
   assert_not_contains (maps, "blas");
   assert_not_contains (maps, "dnnl");
   free (maps);
+  open_gate ();
   assert_int_equal (status_of (pid), 0);
 }
 
@@ -564,8 +611,8 @@ static void
 socket__is_there_before_the_tape (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape"), *name = td_test_tmp ("control");
-  const char *const argv[] = { tapedeck (), "run",    "-o",       tape,    "--control",
-                               name,        model (), iterations, rest_us, NULL };
+  const char *const argv[] = { tapedeck (), "run",      "-o", tape,    "--control", name,
+                               model (),    iterations, "0",  gate (), NULL };
   int watch = inotify_init1 (IN_CLOEXEC);
   _Alignas(struct inotify_event) char events[4096];
   char folder[512];
@@ -577,7 +624,7 @@ socket__is_there_before_the_tape (void **state)
   *strrchr (folder, '/') = '\0';
   assert_true (watch >= 0 && inotify_add_watch (watch, folder, IN_CREATE) >= 0);
   pid = start (argv, td_test_tmp ("out"));
-  wait_for_iterations (tape);
+  wait_for_half (tape);
   kill (pid, SIGTERM);
   status_of (pid);
   n = read (watch, events, sizeof events);
@@ -606,5 +653,6 @@ main (void)
     td_test (socket__is_there_before_the_tape),
   };
 
+  prctl (PR_SET_CHILD_SUBREAPER, 1); /* models of killed runs become our children */
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

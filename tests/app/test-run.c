@@ -332,25 +332,26 @@ file_size (const char *path)
   return n;
 }
 
-/* Wait until the tape holds iterations; fails after a minute. */
+static bool
+has_iterations (void *tape)
+{
+  TdTestChild child;
+  const char *at;
+  long n;
+
+  if (file_size (tape) <= 4096)
+    return false;
+  child = TD_TEST_RUN (tapedeck (), "info", "--json", tape);
+  at = strstr (child.out, "\"iterations\":");
+  n = at != NULL ? strtol (at + 13, NULL, 10) : 0;
+  td_test_child_clear (&child);
+  return n > 0;
+}
+
 static void
 wait_for_iterations (const char *tape)
 {
-  for (int i = 0; i < 6000; i++)
-    {
-      if (file_size (tape) > 4096)
-        {
-          TdTestChild child = TD_TEST_RUN (tapedeck (), "info", "--json", tape);
-          const char *at = strstr (child.out, "\"iterations\":");
-          long n = at != NULL ? strtol (at + 13, NULL, 10) : 0;
-
-          td_test_child_clear (&child);
-          if (n > 0)
-            return;
-        }
-      nap (10000);
-    }
-  fail_msg ("no iteration within a minute");
+  td_test_wait ("iterations on the tape", has_iterations, (void *)(uintptr_t)tape);
 }
 
 static void
@@ -469,24 +470,11 @@ commands__refuse_what_is_no_tape_with_one_line (void **state)
     }
 }
 
-/* Run a line of shell; patience with what may hang is 20 s. */
-__attribute__ ((format (printf, 1, 2))) static TdTestChild
-shell (const char *format, ...)
-{
-  char command[4096];
-  va_list args;
-
-  va_start (args, format);
-  vsnprintf (command, sizeof command, format, args);
-  va_end (args);
-  return TD_TEST_RUN ("timeout", "-k", "1", "20", "/bin/sh", "-c", command);
-}
-
 static void
 run__ends_though_its_caller_ignores_the_end_of_children (void **state)
 {
-  TdTestChild child
-      = shell ("exec env --ignore-signal=CHLD %s run %s 5", tapedeck (), model ("train"));
+  TdTestChild child = td_test_shell ("exec env --ignore-signal=CHLD %s run %s 5", tapedeck (),
+                                     model ("train"));
 
   (void)state;
   assert_child_status (child, 0);
@@ -497,8 +485,8 @@ static void
 run__keeps_its_messages_out_of_the_tape_when_stderr_is_closed (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape");
-  TdTestChild child
-      = shell ("exec %s run -o %s %s exit3 <&- >&- 2>&-", tapedeck (), tape, model ("trouble"));
+  TdTestChild child = td_test_shell ("exec %s run -o %s %s exit3 <&- >&- 2>&-", tapedeck (),
+                                     tape, model ("trouble"));
 
   (void)state;
   assert_child_status (child, 3);
@@ -511,15 +499,15 @@ run__keeps_its_messages_out_of_the_tape_when_stderr_is_closed (void **state)
 static void
 run__needs_neither_a_runtime_folder_nor_a_control_socket (void **state)
 {
-  TdTestChild child
-      = shell ("XDG_RUNTIME_DIR=/proc/nowhere exec %s run %s 5", tapedeck (), model ("train"));
+  TdTestChild child = td_test_shell ("XDG_RUNTIME_DIR=/proc/nowhere exec %s run %s 5",
+                                     tapedeck (), model ("train"));
 
   (void)state;
   assert_child_status (child, 0);
   assert_string_equal (child.err, "");
   td_test_child_clear (&child);
-  child = shell ("exec %s run --control /proc/nowhere/x --break 'op == exp' %s spin",
-                 tapedeck (), model ("trouble"));
+  child = td_test_shell ("exec %s run --control /proc/nowhere/x --break 'op == exp' %s spin",
+                         tapedeck (), model ("trouble"));
   assert_child_status (child, 3);
   assert_contains (child.err, "without control");
   assert_contains (child.err, "tapedeck: stopped at ");
@@ -542,8 +530,8 @@ static void
 run__records_one_program_of_a_script_and_says_so (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape");
-  TdTestChild child = shell ("exec %s run -o %s /bin/sh -c '%s 5; %s 7; exit 4'", tapedeck (),
-                             tape, model ("train"), model ("train"));
+  TdTestChild child = td_test_shell ("exec %s run -o %s /bin/sh -c '%s 5; %s 7; exit 4'",
+                                     tapedeck (), tape, model ("train"), model ("train"));
 
   (void)state;
   assert_child_status (child, 4);
@@ -616,12 +604,14 @@ run__compiles_again_when_an_included_file_is_another (void **state)
   for (int i = 0; i < 3; i++)
     {
       write_model (a, words[i]);
-      child = shell ("cd \"%s\"; XDG_CACHE_HOME=\"%s\" exec %s run model.c", a, a, tapedeck ());
+      child = td_test_shell ("cd \"%s\"; XDG_CACHE_HOME=\"%s\" exec %s run model.c", a, a,
+                             tapedeck ());
       assert_child_status (child, 0);
       assert_contains (child.out, words[i]);
       td_test_child_clear (&child);
     }
-  child = shell ("cd \"%s\"; XDG_CACHE_HOME=\"%s\" exec %s run model.c", b, a, tapedeck ());
+  child = td_test_shell ("cd \"%s\"; XDG_CACHE_HOME=\"%s\" exec %s run model.c", b, a,
+                         tapedeck ());
   assert_child_status (child, 0);
   assert_contains (child.out, "other");
   td_test_child_clear (&child);
@@ -640,8 +630,8 @@ run__outlives_a_compiler_that_warns_at_length (void **state)
   n += (size_t)sprintf (text + n, "  return 6;\n}\n");
   td_test_write_file (source, text, n);
   free (text);
-  TdTestChild child
-      = shell ("XDG_CACHE_HOME=%s exec %s run %s", td_test_tmp ("cache"), tapedeck (), source);
+  TdTestChild child = td_test_shell ("XDG_CACHE_HOME=%s exec %s run %s", td_test_tmp ("cache"),
+                                     tapedeck (), source);
   assert_child_status (child, 6);
   assert_true (child.err_bytes > 60000);
   td_test_child_clear (&child);

@@ -5,6 +5,8 @@
 #include "record/agent/agent.h"
 #include "record/ring.h"
 
+#include "td-test.h"
+
 #include <tapedeck.h>
 
 #include <poll.h>
@@ -20,8 +22,7 @@
 enum
 {
   N_COMMANDS = 20000,
-  ANSWER_MAX = 8192,
-  PATIENCE_MS = 20000
+  ANSWER_MAX = 8192
 };
 
 static const char *const good[] = {
@@ -150,7 +151,9 @@ take (int fd, char *text, size_t size)
     .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
   };
   struct pollfd wait = { .fd = fd, .events = POLLIN };
-  ssize_t n = poll (&wait, 1, PATIENCE_MS) == 1 ? recvmsg (fd, &message, MSG_CMSG_CLOEXEC) : -1;
+  ssize_t n = poll (&wait, 1, td_test_patience_ms ()) == 1
+                  ? recvmsg (fd, &message, MSG_CMSG_CLOEXEC)
+                  : -1;
 
   if (n <= 0)
     return -1;

@@ -58,7 +58,7 @@ def call(program, known, seed):
 
 
 def trouble(command, folder):
-    child = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=50,
+    child = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120,
                            errors="replace", stdin=subprocess.DEVNULL)
     if child.returncode in (1, 2):
         fine = child.stderr.startswith("tapedeck: ") and child.stderr.count("\n") == 1

@@ -11,15 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-enum
-{
-  PATIENCE_MS = 20000
-};
 
 static TdTestChild
 run (const char *condition, const char *how)
@@ -103,8 +96,6 @@ typedef struct
 static void
 open_client (Client *c, const char *how)
 {
-  struct sockaddr_un address = { .sun_family = AF_UNIX };
-  struct timespec pause = { 0, 5000000 };
   const char *path = td_test_tmp ("control");
   const char *const argv[] = { td_test_program ("app/tapedeck"),
                                "run",
@@ -125,8 +116,6 @@ open_client (Client *c, const char *how)
 
   memset (c, 0, sizeof *c);
   unlink (path);
-  assert_true (strlen (path) < sizeof address.sun_path);
-  strcpy (address.sun_path, path);
   c->pid = fork ();
   if (c->pid == 0)
     {
@@ -135,14 +124,7 @@ open_client (Client *c, const char *how)
       execv (argv[0], (char *const *)(uintptr_t)argv);
       _exit (127);
     }
-  c->fd = socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  for (int i = 0; i < PATIENCE_MS / 5; i++)
-    {
-      if (connect (c->fd, (const struct sockaddr *)&address, sizeof address) == 0)
-        return;
-      nanosleep (&pause, NULL);
-    }
-  fail_msg ("nobody listens at %s", path);
+  c->fd = td_test_connect (path);
 }
 
 static void
@@ -174,7 +156,7 @@ await (Client *c, const char *word)
             return c->line;
           continue;
         }
-      assert_int_equal (poll (&p, 1, PATIENCE_MS), 1);
+      assert_int_equal (poll (&p, 1, td_test_patience_ms ()), 1);
       n = read (c->fd, c->buffer + c->used, sizeof c->buffer - c->used);
       if (n <= 0)
         return "";

@@ -1,5 +1,6 @@
 /* A small training of element-wise operations: prints a hash of its weights at the end.
- * Arguments: the number of iterations (100), microseconds to rest in each (0).
+ * Arguments: the number of iterations (100), microseconds to rest in each (0), a file that it
+ * waits for in the middle (none).
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck.h>
@@ -34,6 +35,14 @@ descend (TdVar *w)
   td_write (w, value, sizeof value);
 }
 
+/* Ten minutes at most: whoever should have made it may be gone. */
+static void
+wait_for (const char *path)
+{
+  for (int i = 0; i < 600000 && access (path, F_OK) != 0; i++)
+    usleep (1000);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -58,6 +67,8 @@ main (int argc, char **argv)
       td_report ("loss", td_item (loss));
       if (rest > 0)
         usleep ((useconds_t)rest);
+      if (argc > 3 && i == n / 2)
+        wait_for (argv[3]);
     }
   td_read (w, weights, sizeof weights / 2);
   td_read (b, weights + N, sizeof weights / 2);

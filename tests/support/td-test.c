@@ -10,9 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef struct Name Name;
@@ -205,6 +209,62 @@ make_parents (const char *path)
   free (copy);
 }
 
+int
+td_test_patience_ms (void)
+{
+  const char *given = getenv ("TD_TEST_PATIENCE_MS");
+
+  return given != NULL ? atoi (given) : 120000;
+}
+
+static int64_t
+now_ms (void)
+{
+  struct timespec t;
+
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void
+td_test_wait (const char *what, bool (*met) (void *data), void *data)
+{
+  const int64_t end = now_ms () + td_test_patience_ms ();
+
+  while (!met (data))
+    {
+      if (now_ms () > end)
+        fail_msg ("waited in vain for %s", what);
+      nanosleep (&(struct timespec){ 0, 5000000 }, NULL);
+    }
+}
+
+typedef struct
+{
+  struct sockaddr_un address;
+  int fd;
+} Caller;
+
+static bool
+somebody_listens (void *data)
+{
+  Caller *c = data;
+
+  return connect (c->fd, (const struct sockaddr *)&c->address, sizeof c->address) == 0;
+}
+
+int
+td_test_connect (const char *path)
+{
+  Caller c = { { .sun_family = AF_UNIX }, socket (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+
+  assert_true (c.fd >= 0);
+  assert_true (strlen (path) < sizeof c.address.sun_path);
+  strcpy (c.address.sun_path, path);
+  td_test_wait (path, somebody_listens, &c);
+  return c.fd;
+}
+
 /* The line number of the first difference, and where that line begins. */
 static size_t
 first_difference (const char *a, size_t a_bytes, const char *b, size_t b_bytes, size_t *start)
@@ -270,15 +330,14 @@ td_test_golden (const char *name, const char *text)
   td_test_golden_bytes (name, text, strlen (text));
 }
 
-/* Child output goes to files and not to pipes: no child ever waits for us to read. */
+/* Child output goes to files and not to pipes: no child ever waits for us to read. They lie in
+ * no folder, so that a fixture without one can run a child as well. */
 static int
 scratch_fd (void)
 {
-  char path[] = "/tmp/tapedeck-child-XXXXXX";
-  int fd = mkostemp (path, O_CLOEXEC);
+  int fd = memfd_create ("child", MFD_CLOEXEC);
 
   assert_true (fd >= 0);
-  unlink (path);
   return fd;
 }
 
@@ -334,6 +393,21 @@ td_test_run (const char *const *argv, const char *input, const char *const *env)
   child.out = slurp_fd (out, &child.out_bytes);
   child.err = slurp_fd (err, &child.err_bytes);
   return child;
+}
+
+TdTestChild
+td_test_shell (const char *format, ...)
+{
+  char command[16384], seconds[16];
+  va_list args;
+  int n;
+
+  va_start (args, format);
+  n = vsnprintf (command, sizeof command, format, args);
+  va_end (args);
+  assert_in_range (n, 0, sizeof command - 1);
+  snprintf (seconds, sizeof seconds, "%d", td_test_patience_ms () / 1000);
+  return TD_TEST_RUN ("timeout", "-k", "1", seconds, "/bin/sh", "-c", command);
 }
 
 void

@@ -73,6 +73,22 @@ void td_test_golden_bytes (const char *name, const void *data, size_t bytes);
  * Owner: the caller, td_test_child_clear (). */
 TdTestChild td_test_run (const char *const *argv, const char *input, const char *const *env);
 
+/** Run a line of shell; one that hangs is ended when the patience is over, with status 124. */
+TdTestChild td_test_shell (const char *format, ...) __attribute__ ((format (printf, 1, 2)));
+
+/** How long to wait for what has to come, in ms: more than any busy machine takes, because only
+ * a test that fails spends it. What is meant to elapse never waits for it. TD_TEST_PATIENCE_MS
+ * in the environment is another. */
+int td_test_patience_ms (void);
+
+/** Ask met (data) every 5 ms until it holds; fails the test with `what` when the patience is
+ * over. */
+void td_test_wait (const char *what, bool (*met) (void *data), void *data);
+
+/** Connect to the socket at `path`, once somebody listens there; fails the test when nobody
+ * does. Owner: the caller, close (). */
+int td_test_connect (const char *path);
+
 /** Free what a child said. */
 void td_test_child_clear (TdTestChild *child);
 

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void
@@ -131,6 +134,96 @@ shared__missing_data_skips_by_name (void **state)
   td_test_child_clear (&child);
 }
 
+static bool
+is_met_the_third_time (void *n)
+{
+  return ++*(int *)n == 3;
+}
+
+static bool
+is_never_met (void *unused)
+{
+  (void)unused;
+  return false;
+}
+
+static void
+wait__ends_when_what_is_awaited_comes (void **state)
+{
+  int n = 0;
+
+  (void)state;
+  td_test_wait ("the third time", is_met_the_third_time, &n);
+  assert_int_equal (n, 3);
+}
+
+static void
+wait_for_nothing (void **state)
+{
+  (void)state;
+  td_test_wait ("nothing", is_never_met, NULL);
+}
+
+static const char *const no_patience[] = { "TD_TEST_PATIENCE_MS=20", NULL };
+
+static void
+wait__in_vain_fails_and_says_for_what (void **state)
+{
+  const char *const argv[] = { "/proc/self/exe", "wait", NULL };
+  TdTestChild child = td_test_run (argv, NULL, no_patience);
+
+  (void)state;
+  assert_int_not_equal (child.status, 0);
+  assert_contains (child.err, "waited in vain for nothing");
+  td_test_child_clear (&child);
+}
+
+static void
+shell__runs_a_line_and_ends_what_hangs (void **state)
+{
+  TdTestChild child = td_test_shell ("echo %s; exit %d", "out", 3);
+
+  (void)state;
+  assert_child_status (child, 3);
+  assert_string_equal (child.out, "out\n");
+  td_test_child_clear (&child);
+  setenv ("TD_TEST_PATIENCE_MS", "1000", 1);
+  child = td_test_shell ("exec sleep %d", 1000);
+  unsetenv ("TD_TEST_PATIENCE_MS");
+  assert_child_status (child, 124);
+  td_test_child_clear (&child);
+}
+
+static void
+connect__waits_for_who_listens_late (void **state)
+{
+  struct sockaddr_un address = { .sun_family = AF_UNIX };
+  const char *path = td_test_tmp ("socket");
+  int fd, seen, status;
+  char byte = 0;
+  pid_t pid;
+
+  (void)state;
+  assert_true (strlen (path) < sizeof address.sun_path);
+  strcpy (address.sun_path, path);
+  pid = fork ();
+  if (pid == 0)
+    {
+      fd = socket (AF_UNIX, SOCK_STREAM, 0);
+      usleep (20000); /* the first attempts are in vain */
+      if (bind (fd, (const struct sockaddr *)&address, sizeof address) != 0
+          || listen (fd, 1) != 0 || (seen = accept (fd, NULL, NULL)) < 0)
+        _exit (1);
+      _exit (write (seen, "x", 1) == 1 ? 0 : 1);
+    }
+  fd = td_test_connect (path);
+  assert_int_equal (read (fd, &byte, 1), 1);
+  assert_int_equal (byte, 'x');
+  close (fd);
+  assert_int_equal (waitpid (pid, &status, 0), pid);
+  assert_int_equal (status, 0);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -144,13 +237,20 @@ main (int argc, char **argv)
     td_test (golden__equal_text_passes),
     td_test (golden__other_text_fails_with_its_line),
     td_test (shared__missing_data_skips_by_name),
+    td_test (wait__ends_when_what_is_awaited_comes),
+    td_test (wait__in_vain_fails_and_says_for_what),
+    td_test (shell__runs_a_line_and_ends_what_hangs),
+    td_test (connect__waits_for_who_listens_late),
   };
   const struct CMUnitTest golden[] = { td_test (golden_of_other_text) };
   const struct CMUnitTest shared[] = { td_test (missing_shared_file) };
+  const struct CMUnitTest wait[] = { td_test (wait_for_nothing) };
 
   if (argc > 1 && strcmp (argv[1], "golden") == 0)
     return cmocka_run_group_tests (golden, NULL, NULL);
   if (argc > 1 && strcmp (argv[1], "shared") == 0)
     return cmocka_run_group_tests (shared, NULL, NULL);
+  if (argc > 1 && strcmp (argv[1], "wait") == 0)
+    return cmocka_run_group_tests (wait, NULL, NULL);
   return cmocka_run_group_tests (tests, NULL, NULL);
 }

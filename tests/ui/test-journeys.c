@@ -14,7 +14,6 @@
 
 #define NAME "io.github.tapedeck.Tapedeck"
 #define WINDOW "/io/github/tapedeck/Tapedeck/window/1"
-#define DEADLINE_US (40 * G_USEC_PER_SEC)
 
 static GDBusConnection *bus;
 static GSubprocess *app;
@@ -28,7 +27,7 @@ describe (const char *action, gboolean *enabled, char **state)
 {
   g_autoptr (GVariant) reply = g_dbus_connection_call_sync (
       bus, NAME, WINDOW, "org.gtk.Actions", "Describe", g_variant_new ("(s)", action), NULL,
-      G_DBUS_CALL_FLAGS_NO_AUTO_START, 5000, NULL, NULL);
+      G_DBUS_CALL_FLAGS_NO_AUTO_START, td_test_patience_ms (), NULL, NULL);
   g_autoptr (GVariantIter) states = NULL;
   g_autoptr (GVariant) value = NULL;
   if (!reply)
@@ -68,7 +67,7 @@ typedef gboolean (*Condition) (const char *argument);
 static void
 wait_until (const char *what, Condition met, const char *argument)
 {
-  gint64 until = g_get_monotonic_time () + DEADLINE_US;
+  gint64 until = g_get_monotonic_time () + td_test_patience_ms () * (gint64)1000;
   guint timer = g_timeout_add (100, wake, NULL);
   while (!met (argument))
     {
@@ -145,10 +144,10 @@ act (const char *action, const char *parameter)
   g_variant_builder_init (&parameters, G_VARIANT_TYPE ("av"));
   if (parameter)
     g_variant_builder_add (&parameters, "v", g_variant_new_string (parameter));
-  g_autoptr (GVariant) reply
-      = g_dbus_connection_call_sync (bus, NAME, WINDOW, "org.gtk.Actions", "Activate",
-                                     g_variant_new ("(sava{sv})", action, &parameters, NULL),
-                                     NULL, G_DBUS_CALL_FLAGS_NO_AUTO_START, 5000, NULL, &error);
+  g_autoptr (GVariant) reply = g_dbus_connection_call_sync (
+      bus, NAME, WINDOW, "org.gtk.Actions", "Activate",
+      g_variant_new ("(sava{sv})", action, &parameters, NULL), NULL,
+      G_DBUS_CALL_FLAGS_NO_AUTO_START, td_test_patience_ms (), NULL, &error);
   if (!reply)
     fail_msg ("%s: %s", action, error->message);
 }

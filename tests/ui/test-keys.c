@@ -8,8 +8,6 @@
 
 #include "settings/td-keys.h"
 
-#define PATIENCE_US (10 * G_USEC_PER_SEC)
-
 static GString *reached; /* the actions that keys led to, one a line */
 
 static void
@@ -154,7 +152,7 @@ press (const char *key)
   release_num_lock ();
   g_string_truncate (reached, 0);
   run ((const char *const[]){ "xdotool", "key", key, NULL });
-  gint64 until = g_get_monotonic_time () + PATIENCE_US;
+  gint64 until = g_get_monotonic_time () + td_test_patience_ms () * (gint64)1000;
   guint timer = g_timeout_add (100, wake, NULL);
   while (!reached->len && g_get_monotonic_time () < until)
     g_main_context_iteration (NULL, TRUE);

@@ -8,8 +8,6 @@
 #include "settings/td-settings.h"
 #include "window/td-window-private.h"
 
-#define DEADLINE_US (40 * G_USEC_PER_SEC)
-
 static TdApplication *app;
 static TdWindow *window;
 
@@ -94,7 +92,7 @@ wake (gpointer data)
 void
 ui_test_wait (const char *what, gboolean (*met) (gpointer data), gpointer data)
 {
-  gint64 until = g_get_monotonic_time () + DEADLINE_US;
+  gint64 until = g_get_monotonic_time () + td_test_patience_ms () * (gint64)1000;
   guint timer = g_timeout_add (100, wake, NULL); /* so that the deadline is noticed */
   while (!met (data))
     {
@@ -141,7 +139,7 @@ drawn (GtkWidget *widget, GdkFrameClock *clock, gpointer data)
 void
 ui_test_settle (void)
 {
-  gint64 until = g_get_monotonic_time () + DEADLINE_US;
+  gint64 until = g_get_monotonic_time () + td_test_patience_ms () * (gint64)1000;
   for (int frame = 0; frame < 2; frame++)
     {
       gboolean done = FALSE;

@@ -46,7 +46,8 @@ gboolean ui_test_has_info (gpointer text);
 void ui_test_new_window (void);
 /** The window was destroyed: what is asked of it next is asked of a fresh one. */
 void ui_test_forget_window (void);
-/** Run the main loop until `met (data)`; fails the test with `what` after 40 s. */
+/** Run the main loop until `met (data)`; fails the test with `what` when the patience
+ * is over. */
 void ui_test_wait (const char *what, gboolean (*met) (gpointer data), gpointer data);
 
 /** Return the start page. */

@@ -487,12 +487,11 @@ helper__is_killed_by_cancel (void **state)
   TdVizView *view = view_with (it, -1);
   GCancellable *cancellable = g_cancellable_new ();
   gboolean cancelled = FALSE;
-  gint64 start = g_get_monotonic_time ();
 
-  write_helper ("#!/bin/sh\nexec sleep 100\n");
-  td_layout_new_graphviz_async (view, NULL, NULL, 60000, cancellable, on_done, &cancelled);
+  write_helper ("#!/bin/sh\nexec sleep 1000\n");
+  td_layout_new_graphviz_async (view, NULL, NULL, 600000, cancellable, on_done, &cancelled);
   g_timeout_add (20, cancel, cancellable);
-  while (!cancelled && g_get_monotonic_time () - start < 30 * G_USEC_PER_SEC)
+  while (!cancelled) /* meson's time-out ends a test that hangs */
     g_main_context_iteration (NULL, TRUE);
   assert_true (cancelled);
   g_object_unref (cancellable);
