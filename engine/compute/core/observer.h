@@ -136,4 +136,5 @@ struct TdObserver
    * graph together with others.  NULL: yes. */
   bool (*each) (TdObserver *o);
   void (*finish) (TdObserver *o, int status);
+  bool tells_ranges; /**< it is that of ranges.c, of which one is enough */
 };

@@ -153,7 +153,8 @@ static const TdObserver vtable = { .before_op = before_op,
                                    .schedule = on_schedule,
                                    .static_run = on_static_run,
                                    .static_entry = on_static_entry,
-                                   .finish = on_finish };
+                                   .finish = on_finish,
+                                   .tells_ranges = true };
 
 void
 td__ranges_start (TdDevice *d)
@@ -161,7 +162,7 @@ td__ranges_start (TdDevice *d)
   TdObserver *inner = td__engine.observer;
   Ranges *r;
 
-  if (d->ops->range == NULL || (inner != NULL && inner->before_op == before_op))
+  if (d->ops->range == NULL || (inner != NULL && inner->tells_ranges))
     return;
   r = calloc (1, sizeof *r);
   if (r == NULL)

@@ -43,7 +43,9 @@ typedef struct
   const char *name;
   enum
   {
-    BARE,   /* no comparison */
+    ERROR,       /* up to BARE: no comparison */
+    EXACT_ERROR, /* an error, before anything else runs */
+    BARE,
     NAME,   /* == and != with a word */
     NUMBER, /* any comparison with a number */
     BYTES   /* a number with K, M, G, T */
@@ -101,13 +103,6 @@ holds_error (const Term *t, const TdBreakMoment *m)
 {
   (void)t;
   return m->error != NULL;
-}
-
-/* A function of its own tells the two apart. */
-static bool
-holds_exact_error (const Term *t, const TdBreakMoment *m)
-{
-  return holds_error (t, m);
 }
 
 static bool
@@ -191,8 +186,8 @@ holds_norm_grad (const Term *t, const TdBreakMoment *m)
 }
 
 static const Subject subjects[] = {
-  { "exact error", BARE, false, holds_exact_error },
-  { "error", BARE, false, holds_error },
+  { "exact error", EXACT_ERROR, false, holds_error },
+  { "error", ERROR, false, holds_error },
   { "nan", BARE, true, holds_nan },
   { "inf", BARE, true, holds_inf },
   { "op", NAME, false, holds_op },
@@ -293,7 +288,7 @@ parse_term (const char *s, Term *t, char *error, size_t size)
           s);
       return NULL;
     }
-  if (t->subject->kind == BARE)
+  if (t->subject->kind <= BARE)
     return at;
   at = skip_space (at);
   for (int i = 0; i < TD_ARRAY_LENGTH (comparisons) && !compared; i++)
@@ -387,7 +382,7 @@ bool
 td__break_exactly (const TdBreak *b)
 {
   for (int i = 0; i < b->n; i++)
-    if (b->terms[i].subject->holds == holds_exact_error)
+    if (b->terms[i].subject->kind == EXACT_ERROR)
       return true;
   return false;
 }
@@ -396,7 +391,7 @@ bool
 td__break_on_error (const TdBreak *b)
 {
   for (int i = 0; i < b->n; i++)
-    if (b->terms[i].subject->holds == holds_error)
+    if (b->terms[i].subject->kind == ERROR)
       return true;
   return td__break_exactly (b);
 }
@@ -405,8 +400,7 @@ bool
 td__break_errors_only (const TdBreak *b)
 {
   for (int i = 0; i < b->n; i++)
-    if (b->terms[i].subject->holds != holds_error
-        && b->terms[i].subject->holds != holds_exact_error)
+    if (b->terms[i].subject->kind != ERROR && b->terms[i].subject->kind != EXACT_ERROR)
       return false;
   return true;
 }

@@ -265,11 +265,21 @@ n_step_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **ou
     .size = sizeof (TdLinkClass), .name = text, .self_bytes = sizeof (NStep),                  \
     .forward = n_step_forward                                                                  \
   }
-static const TdLinkClass lstm_class
-    = N_STEP_CLASS ("NStepLSTM"),
-    bilstm_class = N_STEP_CLASS ("NStepBiLSTM"), gru_class = N_STEP_CLASS ("NStepGRU"),
-    bigru_class = N_STEP_CLASS ("NStepBiGRU"), tanh_class = N_STEP_CLASS ("NStepRNNTanh"),
-    relu_class = N_STEP_CLASS ("NStepRNNReLU");
+/* Of each kind, in one direction and in both. */
+static const TdLinkClass classes[TD_ARRAY_LENGTH (kinds)][2]
+    = { [LSTM] = { N_STEP_CLASS ("NStepLSTM"), N_STEP_CLASS ("NStepBiLSTM") },
+        [GRU] = { N_STEP_CLASS ("NStepGRU"), N_STEP_CLASS ("NStepBiGRU") },
+        [RNN_TANH] = { N_STEP_CLASS ("NStepRNNTanh") },
+        [RNN_RELU] = { N_STEP_CLASS ("NStepRNNReLU") } };
+
+static bool
+is_n_step (const TdLinkClass *cls)
+{
+  for (int i = 0; i < TD_ARRAY_LENGTH (classes); i++)
+    if (cls == &classes[i][0] || cls == &classes[i][1])
+      return true;
+  return false;
+}
 
 TdStatus
 td_n_step_call_at (TdLink *link, TdVar *hx, TdVar *cx, TdVar *const *xs, int n, TdVar **hy,
@@ -282,7 +292,7 @@ td_n_step_call_at (TdLink *link, TdVar *hx, TdVar *cx, TdVar *const *xs, int n, 
 
   if (!td__link_usable (link, "td_n_step_call", site))
     return td__engine.error.status;
-  if (link->cls->forward != n_step_forward || n < 1)
+  if (!is_n_step (link->cls) || n < 1)
     return td__fail (TD_ERR_ARG, "td_n_step_call", site,
                      "an n-step link and one or more sequences expected, got a %s and %d",
                      link->cls->name, n);
@@ -357,9 +367,9 @@ add_cell (TdLink *link, const NStep *s, int cell, const TdNStepOpt *o, const TdS
 }
 
 static TdLink *
-n_step_new (const TdLinkClass *cls, TdLink *parent, const char *name, NStep s,
-            const TdNStepOpt *o, const TdSite *site)
+n_step_new (TdLink *parent, const char *name, NStep s, const TdNStepOpt *o, const TdSite *site)
 {
+  const TdLinkClass *cls = &classes[s.kind][s.n_directions - 1];
   TdLink *link;
 
   if (s.n_layers < 1 || s.n_layers > 10000 || s.in_size < 1 || s.out_size < 1
@@ -382,12 +392,12 @@ n_step_new (const TdLinkClass *cls, TdLink *parent, const char *name, NStep s,
   return link;
 }
 
-#define CONSTRUCTORS(fn, cls, kind, directions)                                                \
+#define CONSTRUCTORS(fn, kind, directions)                                                     \
   TdLink *td_n_step_##fn##_new_at (TdLink *parent, const char *name, int n_layers,             \
                                    int64_t in_size, int64_t out_size, double dropout,          \
                                    TdNStepOpt options, const TdSite *site)                     \
   {                                                                                            \
-    return n_step_new (&cls, parent, name,                                                     \
+    return n_step_new (parent, name,                                                           \
                        (NStep){ kind, n_layers, directions, in_size, out_size, dropout },      \
                        &options, site);                                                        \
   }                                                                                            \
@@ -401,9 +411,9 @@ n_step_new (const TdLinkClass *cls, TdLink *parent, const char *name, NStep s,
                                     options != NULL ? *options : defaults, NULL);              \
   }
 
-CONSTRUCTORS (lstm, lstm_class, LSTM, 1)
-CONSTRUCTORS (bilstm, bilstm_class, LSTM, 2)
-CONSTRUCTORS (gru, gru_class, GRU, 1)
-CONSTRUCTORS (bigru, bigru_class, GRU, 2)
-CONSTRUCTORS (rnn_tanh, tanh_class, RNN_TANH, 1)
-CONSTRUCTORS (rnn_relu, relu_class, RNN_RELU, 1)
+CONSTRUCTORS (lstm, LSTM, 1)
+CONSTRUCTORS (bilstm, LSTM, 2)
+CONSTRUCTORS (gru, GRU, 1)
+CONSTRUCTORS (bigru, GRU, 2)
+CONSTRUCTORS (rnn_tanh, RNN_TANH, 1)
+CONSTRUCTORS (rnn_relu, RNN_RELU, 1)

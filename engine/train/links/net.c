@@ -90,6 +90,12 @@ td__net_softmax (TdVar *x)
   return td_softmax_ (x, NULL);
 }
 
+static bool
+is_net (const TdLinkClass *cls)
+{
+  return cls == &td__vgg16_class || cls == &td__resnet50_class || cls == &td__googlenet_class;
+}
+
 TdStatus
 td_net_set_layer (TdLink *net, const char *layer)
 {
@@ -97,7 +103,7 @@ td_net_set_layer (TdLink *net, const char *layer)
 
   if (!td__link_usable (net, "td_net_set_layer", NULL))
     return td__engine.error.status;
-  if (net->cls->forward != td__net_forward && net->cls != &td__googlenet_class)
+  if (!is_net (net->cls))
     return td__fail (TD_ERR_ARG, "td_net_set_layer", NULL, "%s is a %s, not a net of layers",
                      net->path->text, net->cls->name);
   last = find_layer (((TdNet *)net->self)->steps, layer);

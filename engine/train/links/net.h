@@ -21,7 +21,7 @@ typedef struct TdNet
   int last;               /**< the step whose result the call gives */
 } TdNet;
 
-extern const TdLinkClass td__googlenet_class;
+extern const TdLinkClass td__vgg16_class, td__resnet50_class, td__googlenet_class;
 
 /** The forward of nets with one output. */
 TdStatus td__net_forward (TdLink *link, void *self, TdVar *const *in, int n_in, TdVar **out,

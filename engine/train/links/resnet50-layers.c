@@ -123,16 +123,16 @@ static const TdNetStep steps[] = { { NULL, "conv1", NULL, NULL },
                                    { "prob", NULL, NULL, td__net_softmax },
                                    { NULL, NULL, NULL, NULL } };
 
-static const TdLinkClass resnet50_class = { .size = sizeof (TdLinkClass),
-                                            .name = "ResNet50Layers",
-                                            .self_bytes = sizeof (TdNet),
-                                            .forward = td__net_forward };
+const TdLinkClass td__resnet50_class = { .size = sizeof (TdLinkClass),
+                                         .name = "ResNet50Layers",
+                                         .self_bytes = sizeof (TdNet),
+                                         .forward = td__net_forward };
 
 TdLink *
 td_resnet50_layers_new_at (TdLink *parent, const char *name, TdNetOpt options,
                            const TdSite *site)
 {
-  TdLink *link = td__net_make (&resnet50_class, steps, parent, name, options.layer, site);
+  TdLink *link = td__net_make (&td__resnet50_class, steps, parent, name, options.layer, site);
   TdBatchNormLinkOpt bn = { TD_BATCH_NORM_LINK_DEFAULTS };
 
   if (link->inert)

@@ -59,15 +59,15 @@ static const struct
                      { "conv4_3", 512, 512 }, { "conv5_1", 512, 512 }, { "conv5_2", 512, 512 },
                      { "conv5_3", 512, 512 } };
 
-static const TdLinkClass vgg16_class = { .size = sizeof (TdLinkClass),
-                                         .name = "VGG16Layers",
-                                         .self_bytes = sizeof (TdNet),
-                                         .forward = td__net_forward };
+const TdLinkClass td__vgg16_class = { .size = sizeof (TdLinkClass),
+                                      .name = "VGG16Layers",
+                                      .self_bytes = sizeof (TdNet),
+                                      .forward = td__net_forward };
 
 TdLink *
 td_vgg16_layers_new_at (TdLink *parent, const char *name, TdNetOpt options, const TdSite *site)
 {
-  TdLink *link = td__net_make (&vgg16_class, steps, parent, name, options.layer, site);
+  TdLink *link = td__net_make (&td__vgg16_class, steps, parent, name, options.layer, site);
   TdInit init = td_init_normal (0.01);
   bool ok = !link->inert;
 

@@ -216,7 +216,7 @@ TdTrigger *
 td_early_stopping_trigger_new_ (TdEarlyStoppingOpt o)
 {
   bool is_max = o.mode != NULL && strcmp (o.mode, "max") == 0;
-  bool is_auto = o.mode != NULL && strcmp (o.mode, "auto") == 0;
+  bool is_auto = o.mode != NULL && strcmp (o.mode, "auto") == 0, rises;
   TdTrigger *t, *interval, *max;
   Value *v;
 
@@ -245,7 +245,8 @@ td_early_stopping_trigger_new_ (TdEarlyStoppingOpt o)
   v->max = max;
   v->patience = o.patience;
   v->verbose = o.verbose;
-  v->better = is_max || (is_auto && strstr (o.monitor, "accuracy") != NULL) ? greater : less;
-  v->best = v->better == greater ? -(double)INFINITY : (double)INFINITY;
+  rises = is_max || (is_auto && strstr (o.monitor, "accuracy") != NULL);
+  v->better = rises ? greater : less;
+  v->best = rises ? -(double)INFINITY : (double)INFINITY;
   return t;
 }
