@@ -23,6 +23,7 @@ bool
 td_cache_folder (const char *kind, uint64_t hash, char *out, unsigned long size)
 {
   const char *cache = getenv ("XDG_CACHE_HOME"), *home = getenv ("HOME"), *why;
+  size_t n;
 
   if (cache != NULL && cache[0] == '/')
     snprintf (out, size, "%s/tapedeck/%s/%016" PRIx64, cache, kind, hash);
@@ -32,7 +33,8 @@ td_cache_folder (const char *kind, uint64_t hash, char *out, unsigned long size)
     {
       if (!td__temporary_folder (out, size, &why))
         return complain (out, why);
-      snprintf (out, size, "/tmp/tapedeck-%ld/%s/%016" PRIx64, (long)getuid (), kind, hash);
+      n = strlen (out);
+      snprintf (out + n, size - n, "/%s/%016" PRIx64, kind, hash);
     }
   return td__make_folders (out) || complain (out, strerror (errno));
 }

@@ -13,7 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* "/tapedeck/", a process number and ".sock" follow; an address holds 108 bytes. */
+/* "/tapedeck-", the numbers of a user and a process and "/.sock" follow; an address holds 108
+ * bytes. */
 enum
 {
   MAX_RUNTIME_BYTES = 70
@@ -49,7 +50,11 @@ is_own_folder (const char *path)
 bool
 td__temporary_folder (char *out, size_t size, const char **why)
 {
-  snprintf (out, size, "/tmp/tapedeck-%ld", (long)getuid ());
+  const char *tmp = getenv ("TAPEDECK_TMPDIR");
+
+  if (tmp == NULL || tmp[0] != '/' || strlen (tmp) >= MAX_RUNTIME_BYTES)
+    tmp = "/tmp";
+  snprintf (out, size, "%s/tapedeck-%ld", tmp, (long)getuid ());
   if (!td__make_folders (out))
     *why = strerror (errno);
   else if (!is_own_folder (out))

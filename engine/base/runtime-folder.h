@@ -9,8 +9,8 @@
  * path ends at the folder that cannot be made. */
 bool td__make_folders (char *path);
 
-/** Make the user's private folder for temporary files and write it to out.  *Errors*: false,
- * and `why` says why the folder in out cannot be had. */
+/** Make the user's private folder for temporary files, in $TAPEDECK_TMPDIR, else in /tmp, and
+ * write it to out.  *Errors*: false, and `why` says why the folder in out cannot be had. */
 bool td__temporary_folder (char *out, size_t size, const char **why);
 
 /** Make the folder of control sockets, 0700 and ours, and write it to out: below

@@ -36,11 +36,12 @@ static void
 runtime_folder__is_a_private_one_where_the_given_one_cannot_be_used (void **state)
 {
   const char *ours = td_test_tmp ("ours"), *other = td_test_tmp ("other");
-  const char *file = td_test_tmp ("file");
-  char private_folder[64], below[4200], too_long[100];
+  const char *file = td_test_tmp ("file"), *tmp = td_test_tmp ("tmp");
+  char private_folder[4200], below[4200], too_long[100];
 
   (void)state;
-  snprintf (private_folder, sizeof private_folder, "/tmp/tapedeck-%ld", (long)getuid ());
+  setenv ("TAPEDECK_TMPDIR", tmp, 1);
+  snprintf (private_folder, sizeof private_folder, "%s/tapedeck-%ld", tmp, (long)getuid ());
   snprintf (below, sizeof below, "%s/tapedeck", ours);
   assert_int_equal (mkdir (ours, 0700), 0);
   if (strlen (ours) < 70)
@@ -57,7 +58,24 @@ runtime_folder__is_a_private_one_where_the_given_one_cannot_be_used (void **stat
   memcpy (too_long, "/tmp/", 5);
   too_long[sizeof too_long - 1] = '\0';
   assert_folder (too_long, private_folder);
-  unsetenv ("XDG_RUNTIME_DIR");
+}
+
+/* What lies there may be a trap: it is said, and not used. */
+static void
+temporary_folder__of_somebody_else_is_refused (void **state)
+{
+  const char *tmp = td_test_tmp ("tmp");
+  char private_folder[4200], folder[4096];
+  const char *why = NULL;
+
+  (void)state;
+  setenv ("TAPEDECK_TMPDIR", tmp, 1);
+  snprintf (private_folder, sizeof private_folder, "%s/tapedeck-%ld", tmp, (long)getuid ());
+  assert_int_equal (mkdir (tmp, 0700), 0);
+  assert_int_equal (symlink (td_test_tmp (""), private_folder), 0);
+  assert_false (td__temporary_folder (folder, sizeof folder, &why));
+  assert_string_equal (folder, private_folder);
+  assert_string_equal (why, "belongs to another user");
 }
 
 static int
@@ -129,6 +147,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (runtime_folder__is_a_private_one_where_the_given_one_cannot_be_used),
+    td_test (temporary_folder__of_somebody_else_is_refused),
     td_test (runtime_clear__removes_what_dead_runs_left_and_nothing_else),
   };
 

@@ -57,7 +57,8 @@ int
 main (int argc, char **argv)
 {
   int layers = argc > 1 ? atoi (argv[1]) : 25, iterations = argc > 2 ? atoi (argv[2]) : 20000;
-  char error[200], path[] = "/tmp/td-drain-XXXXXX";
+  const char *tmp = getenv ("TMPDIR");
+  char error[200], path[4096];
   TdRingOptions ring_options = { .capacity = 16u << 20 };
   TdRing *ring = td_ring_new (NULL, &ring_options, error, sizeof error);
   TdTapeWriterOptions options = { .size = sizeof options, .path = path, .overwrite = true };
@@ -66,8 +67,10 @@ main (int argc, char **argv)
   TdAssembler *a;
   double spent = 0;
   uint64_t records = 0, ops = 0;
-  int fd = mkstemp (path);
+  int fd;
 
+  snprintf (path, sizeof path, "%s/td-drain-XXXXXX", tmp != NULL ? tmp : "/tmp");
+  fd = mkstemp (path);
   if (ring == NULL || fd < 0
       || (w = td_tape_writer_new (&options, error, sizeof error)) == NULL)
     {

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* One convolution: sizes of x and W, and windows the same along every axis. */
@@ -312,13 +313,14 @@ cudnn__plans_rivals_for_autotune (void **state)
 static void
 cudnn__keeps_plans_on_disk (void **state)
 {
-  char folder[] = "/tmp/td-test-cudnn-XXXXXX", path[400] = "";
+  const char *folder = td_test_tmp ("plans");
+  char path[400] = "";
   TdCudnnPlanned first, second;
   struct dirent *entry;
   TdCudnnConv key;
   DIR *d;
 
-  assert_non_null (mkdtemp (folder));
+  assert_int_equal (mkdir (folder, 0700), 0);
   setenv ("TAPEDECK_CUDA_CACHE", folder, 1);
   make_key (&key, &cases[3], TD_CONV_FORWARD, TD_F32, false);
   assert_true (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &first));
@@ -337,8 +339,6 @@ cudnn__keeps_plans_on_disk (void **state)
   key.stride[0] = 2; /* of other sizes: not that plan, and none at all */
   assert_false (td_cudnn_conv_plan_deviceless (&key, td_h200, 1, &second));
   setenv ("TAPEDECK_CUDA_CACHE", "off", 1);
-  unlink (path);
-  rmdir (folder);
 }
 
 static void
@@ -368,7 +368,7 @@ main (void)
     cmocka_unit_test (is_nan__knows_every_type),
     cmocka_unit_test (cudnn__refuses_sizes_that_do_not_fit),
     cmocka_unit_test (cudnn__plans_rivals_for_autotune),
-    cmocka_unit_test (cudnn__keeps_plans_on_disk),
+    td_test (cudnn__keeps_plans_on_disk),
     cmocka_unit_test (key__is_of_no_more_axes_than_cudnn_has),
   };
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -534,17 +535,17 @@ nvrtc__says_what_is_wrong (void **state)
 
 /* --- the disk cache --- */
 
-static char folder[64];
+static const char *folder;
 
 static void
 cache_open (void)
 {
-  strcpy (folder, "/tmp/td-test-nvrtc-XXXXXX");
-  assert_non_null (mkdtemp (folder));
+  folder = td_test_tmp ("cache");
+  assert_int_equal (mkdir (folder, 0700), 0);
   setenv ("TAPEDECK_CUDA_CACHE", folder, 1);
 }
 
-/* The one file there; all are removed if `path` is NULL. */
+/* How many files are there, and one of them. */
 static int
 files (char *path, size_t room)
 {
@@ -556,13 +557,7 @@ files (char *path, size_t room)
   while ((entry = readdir (d)) != NULL)
     if (entry->d_name[0] != '.')
       {
-        char name[400];
-
-        snprintf (name, sizeof name, "%s/%s", folder, entry->d_name);
-        if (path == NULL)
-          unlink (name);
-        else
-          snprintf (path, room, "%s", name);
+        snprintf (path, room, "%s/%s", folder, entry->d_name);
         n++;
       }
   closedir (d);
@@ -572,8 +567,6 @@ files (char *path, size_t room)
 static void
 cache_close (void)
 {
-  files (NULL, 0);
-  rmdir (folder);
   setenv ("TAPEDECK_CUDA_CACHE", "off", 1);
 }
 
@@ -697,7 +690,7 @@ main (int argc, char **argv)
     cmocka_unit_test (fused__without_memory_is_no_kernel),
     cmocka_unit_test (fused__refuses_what_is_no_kernel),
     cmocka_unit_test (fused__counts_what_floats_it_writes),
-    cmocka_unit_test (cache__ignores_damaged_files),
+    td_test (cache__ignores_damaged_files),
     cmocka_unit_test (counting__has_a_text_for_every_name),
   };
   const struct CMUnitTest compiled[] = {
@@ -709,8 +702,8 @@ main (int argc, char **argv)
     cmocka_unit_test (nvrtc__compiles_the_widest_program_without_spills),
     cmocka_unit_test (nvrtc__compiles_kernels_that_count_without_spills),
     cmocka_unit_test (nvrtc__says_what_is_wrong),
-    cmocka_unit_test (cache__gives_back_a_kernel_that_counts),
-    cmocka_unit_test (cache__gives_back_what_was_compiled),
+    td_test (cache__gives_back_a_kernel_that_counts),
+    td_test (cache__gives_back_what_was_compiled),
   };
 
   setenv ("TAPEDECK_CUDA_CACHE", "off", 1);

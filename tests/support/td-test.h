@@ -28,7 +28,8 @@ typedef struct
   size_t err_bytes;
 } TdTestChild;
 
-/** Make the test's folder; a fixture with its own setup calls this first. */
+/** Make the test's folder, where the sockets of its programs lie as well; a fixture with its
+ * own setup calls this first. */
 int td_test_setup (void **state);
 
 /** Remove the test's folder and everything in it. */

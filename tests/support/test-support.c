@@ -74,6 +74,9 @@ folder__is_writable_and_belongs_to_one_test (void **state)
   assert_memory_equal (text, "x\0y", 4);
   free (text);
   snprintf (first_folder, sizeof first_folder, "%s", path);
+  *strrchr (first_folder, '/') = '\0';
+  assert_string_equal (getenv ("XDG_RUNTIME_DIR"), first_folder);
+  assert_string_equal (getenv ("TAPEDECK_TMPDIR"), first_folder);
 }
 
 static void
@@ -82,7 +85,7 @@ folder__is_gone_after_its_test (void **state)
   (void)state;
   assert_true (first_folder[0] != '\0');
   assert_int_not_equal (access (first_folder, F_OK), 0);
-  assert_string_not_equal (first_folder, td_test_tmp ("a"));
+  assert_string_not_equal (first_folder, getenv ("XDG_RUNTIME_DIR"));
 }
 
 static void

@@ -29,7 +29,7 @@ _Static_assert(TD_EMU_XOR == 1, "fake_xor knows its number");
 
 struct _nvrtcProgram
 {
-  char folder[64];
+  char folder[256];
   char picked[100]; /* kernel; or "" */
   char *log, *code;
   size_t log_bytes, code_bytes;
@@ -93,8 +93,7 @@ nvrtcCreateProgram (nvrtcProgram *program, const char *text, const char *name, i
                     const char *const *headers, const char *const *names)
 {
   nvrtcProgram p = calloc (1, sizeof *p);
-
-  const char *picks = strstr (text, PICKS);
+  const char *picks = strstr (text, PICKS), *tmp = getenv ("TMPDIR");
 
   if (p == NULL)
     return NVRTC_ERROR_OUT_OF_MEMORY;
@@ -105,7 +104,7 @@ nvrtcCreateProgram (nvrtcProgram *program, const char *text, const char *name, i
       snprintf (p->picked, sizeof p->picked, "td_count_%.*s", (int)strcspn (picks, " "), picks);
       return NVRTC_SUCCESS;
     }
-  strcpy (p->folder, "/tmp/td-fake-nvrtc-XXXXXX");
+  snprintf (p->folder, sizeof p->folder, "%s/td-fake-nvrtc-XXXXXX", tmp != NULL ? tmp : "/tmp");
   if (mkdtemp (p->folder) == NULL)
     abort ();
   for (int i = 0; i < n_headers; i++)
@@ -162,7 +161,7 @@ nvrtcCompileProgram (nvrtcProgram p, int n_options, const char *const *options)
       return NVRTC_SUCCESS;
     }
   snprintf (command, sizeof command,
-            "cd %s && " FAKE_CXX " -std=gnu++17 -O1 -ffp-contract=off -fPIC -shared -I. -o "
+            "cd '%s' && " FAKE_CXX " -std=gnu++17 -O1 -ffp-contract=off -fPIC -shared -I. -o "
             "kernel.so kernel.cpp >log 2>&1",
             p->folder);
   status = system (command);
@@ -204,9 +203,9 @@ EXPORT nvrtcResult
 nvrtcDestroyProgram (nvrtcProgram *program)
 {
   nvrtcProgram p = *program;
-  char command[200];
+  char command[300];
 
-  snprintf (command, sizeof command, "rm -r %s", p->folder);
+  snprintf (command, sizeof command, "rm -r '%s'", p->folder);
   if (p->folder[0] != '\0' && system (command) != 0)
     fprintf (stderr, "%s stays\n", p->folder);
   free (p->log);
