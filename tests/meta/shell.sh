@@ -5,7 +5,7 @@ set -u
 cd "$1" || exit 1
 
 n=0 failed=0
-for script in dev .ci/run $(find tests -name '*.sh') tests/support/with-display; do
+for script in dev .ci/run $(find tests -name '*.sh') tests/support/with-display tests/support/under-load; do
   n=$((n + 1))
   word=ok
   log=$(dash -n "$script" 2>&1) || word='not ok' failed=1
