@@ -372,16 +372,25 @@ static void
 writer__never_writes_over_a_file_unless_told (void **state)
 {
   TdTapeWriterOptions options = { .size = sizeof options, .path = td_test_tmp ("x.tdtape") };
-  char error[200];
+  char error[200], *text;
   TdTapeWriter *w;
 
   td_test_write_file (options.path, "precious", 8);
   assert_null (td_tape_writer_new (&options, error, sizeof error));
   assert_string_equal (error, "exists; will not write over it");
   options.overwrite = true;
-  w = td_tape_writer_new (&options, error, sizeof error);
-  assert_non_null (w);
-  td_tape_writer_free (w);
+  assert_null (td_tape_writer_new (&options, error, sizeof error));
+  assert_string_equal (error, "it is no tape, and is not written over");
+  text = td_test_read_file (options.path, NULL);
+  assert_string_equal (text, "precious");
+  free (text);
+  td_test_write_file (options.path, "", 0);
+  for (int i = 0; i < 2; i++) /* an empty file, then a tape */
+    {
+      w = td_tape_writer_new (&options, error, sizeof error);
+      assert_non_null (w);
+      td_tape_writer_free (w);
+    }
   options.path = "/nowhere/x.tdtape";
   assert_null (td_tape_writer_new (&options, error, sizeof error));
   assert_contains (error, "No such file");

@@ -137,9 +137,12 @@ has (const TdTapeWriter *w, uint64_t offset, const void *bytes, size_t n)
 static bool
 is_as_written (const TdTapeWriter *w)
 {
-  return has (w, 0, &w->header, sizeof w->header)
+  uint8_t head[TD_TAPE_STATE_OFFSET + sizeof w->written];
+
+  return pread (w->fd, head, sizeof head, 0) == (ssize_t)sizeof head
+         && memcmp (head, &w->header, sizeof w->header) == 0
          && (w->written.n_changes == 0
-             || has (w, TD_TAPE_STATE_OFFSET, &w->written, sizeof w->written))
+             || memcmp (head + TD_TAPE_STATE_OFFSET, &w->written, sizeof w->written) == 0)
          && has (w, w->last.offset, w->last.bytes, w->last.n);
 }
 

@@ -339,7 +339,7 @@ flush_growing (TdTapeWriter *w, TapeGrowing *g)
 {
   TapeSlot *slot;
 
-  if (g->offset == 0 || !g->dirty || w->failed || !td__tape_is_ours (w) || w->failed)
+  if (g->offset == 0 || !g->dirty || w->failed)
     return;
   if (write_at (w, g->offset + HEAD_BYTES + g->head.used - g->pending.n, g->pending.bytes,
                 g->pending.n))
@@ -433,7 +433,8 @@ td__tape_append (TdTapeWriter *w, unsigned kind, unsigned type, const void *a, s
       const uint64_t before = g->offset;
       const TapeSlot *slot;
 
-      flush_growing (w, g);
+      if (td__tape_is_ours (w))
+        flush_growing (w, g);
       if (g->offset != 0 && w->failed)
         return false;
       g->offset = 0;
@@ -450,7 +451,7 @@ td__tape_append (TdTapeWriter *w, unsigned kind, unsigned type, const void *a, s
   g->head.last_iteration = iteration;
   if (!put_frame (w, g, type, a, n_a, b, n_b, place))
     return false;
-  if (g->pending.n >= FLUSH_AT)
+  if (g->pending.n >= FLUSH_AT && td__tape_is_ours (w))
     flush_growing (w, g);
   return !w->failed;
 }
@@ -534,11 +535,13 @@ td__tape_flush_segments (TdTapeWriter *w)
       = { TD_TAPE_SEGMENT_DEFS,   TD_TAPE_SEGMENT_VALUES, TD_TAPE_SEGMENT_KEPT,
           TD_TAPE_SEGMENT_RECENT, TD_TAPE_SEGMENT_INDEX,  TD_TAPE_SEGMENT_RECENT_INDEX };
 
+  if (!td__tape_is_ours (w))
+    return;
   for (size_t i = 0; i < sizeof order; i++)
     flush_growing (w, &w->growing[order[i]]);
   flush_growing (w, &w->live[0]);
   flush_growing (w, &w->live[1]);
-  if (!w->failed && td__tape_is_ours (w) && !w->failed)
+  if (!w->failed)
     write_state (w);
 }
 
