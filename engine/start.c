@@ -193,8 +193,7 @@ td_finish (void)
   for (int i = 0; i < TD_ARRAY_LENGTH (parts); i++)
     if (parts[i].finish != NULL)
       parts[i].finish ();
-  td__engine_end (status);
-  return status;
+  return td__engine_end (status);
 }
 
 /* An iteration that opens with an error that the program never asked about would train on

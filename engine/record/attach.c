@@ -21,6 +21,7 @@
 #include <gnu/libc-version.h>
 #endif
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,8 +104,19 @@ start (TdRecorder *r, const char *times)
   once = true;
 }
 
-/* Recording without a supervisor: the same ring in private memory, drained at iteration ends.
- */
+void
+td__recorder_say_trouble (TdRecorder *r)
+{
+  const char *error = td_tape_writer_error (r->writer);
+
+  if (error == NULL || td__engine.recording_failed)
+    return;
+  fprintf (stderr, "tapedeck: %s: %s; the program runs on unrecorded\n",
+           r->tape != NULL ? r->tape : "the tape", error);
+  td__engine.recording_failed = true;
+}
+
+/* Recording without a supervisor: the same ring in private memory, drained when it is full. */
 static void
 drain_self (TdRing *ring, void *user)
 {
@@ -112,6 +124,17 @@ drain_self (TdRing *ring, void *user)
 
   (void)ring;
   td_assembler_drain (r->assembler, r->ring);
+  td__recorder_say_trouble (r);
+}
+
+/* A tape beyond the limit of file sizes is a full disk, and no reason to end the program. */
+static void
+survive_file_limit (void)
+{
+  struct sigaction now;
+
+  if (sigaction (SIGXFSZ, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+    signal (SIGXFSZ, SIG_IGN);
 }
 
 static void
@@ -130,6 +153,7 @@ start_alone (const char *path, uint32_t level, const char *times)
       options.ticks = ring->shared->ticks;
       options.ns_per_tick = ring->shared->ns_per_tick;
       options.budget_bytes = (uint64_t)2 << 30;
+      survive_file_limit ();
       writer = td_tape_writer_new (&options, error, sizeof error);
     }
   if (writer == NULL)
@@ -141,6 +165,7 @@ start_alone (const char *path, uint32_t level, const char *times)
   td_ring_produce (ring);
   r = td__recorder_new (ring, level, true);
   r->writer = writer;
+  r->tape = strdup (path);
   r->assembler = td_assembler_new (writer, ring->shared);
   ring->full = drain_self;
   ring->user = r;

@@ -658,6 +658,7 @@ recorder_free (TdRecorder *r)
   td_assembler_free (r->assembler);
   td_tape_writer_free (r->writer);
   td_ring_free (r->ring);
+  free (r->tape);
   free (r->strings.slots);
   free (r->classes.slots);
   free (r->sites.slots);
@@ -691,6 +692,7 @@ on_finish (TdObserver *o, int status)
         {
           td_assembler_drain (r->assembler, r->ring);
           td_assembler_end (r->assembler, r->ring, status << 8, false);
+          td__recorder_say_trouble (r);
         }
       else
         td_ring_drain_wait (r->ring);

@@ -101,6 +101,7 @@ typedef struct TdRecorder
   size_t n_live;          /* of those, allocations of buffers that live */
   TdAssembler *assembler; /* in this process: no supervisor */
   TdTapeWriter *writer;
+  char *tape; /* what the writer writes */
   uint64_t n_events, n_bytes;
   TdTapeStatic *functions; /* by the engine's number - 1; .chain 0: not, or no more */
   uint32_t n_functions;
@@ -120,6 +121,9 @@ typedef struct TdRecorder
 
 /** The recorder of this process, or NULL. */
 extern TdRecorder *td__recorder;
+
+/** Without a supervisor: say once why the writer writes no more. */
+void td__recorder_say_trouble (TdRecorder *r);
 
 /** Start recording into a ring.  *Owner*: takes the ring. */
 TdRecorder *td__recorder_new (TdRing *ring, uint32_t level, bool writes);

@@ -552,6 +552,94 @@ supervisor__that_is_killed_leaves_the_model_and_a_tape_that_tells (void **state)
   assert_info (tape, "nobody saw it: the recorder is gone");
 }
 
+/* ------------------------------------------------------------------------ no supervisor */
+
+/* The model records itself. */
+static pid_t
+start_alone (const char *tape, const char *out)
+{
+  char variable[4200];
+  const char *const argv[] = {
+    "/usr/bin/env", variable, "TAPEDECK_LEVEL=values", model (), iterations, rest_us, NULL
+  };
+  struct stat st = { .st_size = 0 };
+  pid_t pid;
+
+  snprintf (variable, sizeof variable, "TAPEDECK_TAPE=%s", tape);
+  unlink (tape);
+  pid = start (argv, out);
+  for (int i = 0; i < 3000 && (stat (tape, &st) != 0 || st.st_size < 4096); i++)
+    nap_ms (10);
+  assert_true (st.st_size >= 4096);
+  return pid;
+}
+
+static void
+program__that_records_itself_says_that_its_tape_was_harmed (void **state)
+{
+  static const Harm harms[] = {
+    { "t.tdtape", -1, "the tape was deleted while it was recorded" },
+    { "t.tdtape", 0, "the tape was cut to 0 bytes while it was recorded" },
+    { "t.tdtape", 1500, "the tape was cut to 1500 bytes while it was recorded" },
+    { "t.tdtape", 0, "somebody else wrote to the tape while it was recorded", true },
+  };
+  const char *tape = td_test_tmp ("t.tdtape"), *out = td_test_tmp ("out"),
+             *plain = plain_result ();
+
+  (void)state;
+  for (unsigned i = 0; i < sizeof harms / sizeof *harms; i++)
+    {
+      pid_t pid = start_alone (tape, out);
+
+      if (harms[i].size < 0)
+        unlink (tape);
+      else if (harms[i].grows)
+        cut_and_regrow (pid, tape, harms[i].size);
+      else
+        assert_int_equal (truncate (tape, harms[i].size), 0);
+      assert_int_equal (status_of (pid), 1);
+      assert_file_says (out, plain);
+      assert_file_says (out, harms[i].says);
+    }
+}
+
+static void
+program__that_records_itself_has_its_tape_alone (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape"), *out = td_test_tmp ("out");
+  pid_t pid = start_alone (tape, out);
+  TdTestChild child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", tape, model (), "5");
+
+  (void)state;
+  assert_child_status (child, 2);
+  assert_contains (child.err, "t.tdtape: another run is recording to it");
+  td_test_child_clear (&child);
+  assert_int_equal (status_of (pid), 0);
+  assert_check (tape, 0, ": whole");
+  assert_int_equal (iterations_on (tape), 200);
+}
+
+static void
+program__that_records_itself_lives_on_beyond_the_limit_of_file_sizes (void **state)
+{
+  const char *tape = td_test_tmp ("t.tdtape");
+  char command[9000];
+  TdTestChild child;
+
+  (void)state;
+  snprintf (command, sizeof command,
+            "ulimit -f 64; TAPEDECK_TAPE='%s' TAPEDECK_LEVEL=values exec %s %s", tape, model (),
+            iterations);
+  child = TD_TEST_RUN ("/bin/sh", "-c", command);
+  assert_child_status (child, 1);
+  assert_string_equal (child.out, plain_result ());
+  assert_contains (child.err,
+                   "t.tdtape: recording stopped, cannot write the tape: File too large");
+  td_test_child_clear (&child);
+  assert_check (tape, 0, ": whole");
+  assert_info (tape, "File too large");
+}
+
 /* ------------------------------------------------------------------------ little memory */
 
 static void
@@ -649,6 +737,9 @@ main (void)
     td_test (ring__that_is_cut_kills_neither_the_model_nor_what_was_recorded),
     td_test (disk__that_is_full_leaves_a_whole_tape_that_says_so),
     td_test (supervisor__that_is_killed_leaves_the_model_and_a_tape_that_tells),
+    td_test (program__that_records_itself_says_that_its_tape_was_harmed),
+    td_test (program__that_records_itself_has_its_tape_alone),
+    td_test (program__that_records_itself_lives_on_beyond_the_limit_of_file_sizes),
     td_test (run__ends_with_little_address_space_and_loads_no_mathematics),
     td_test (socket__is_there_before_the_tape),
   };

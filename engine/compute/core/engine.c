@@ -232,13 +232,15 @@ td__engine_close (void)
   return status;
 }
 
-void
+int
 td__engine_end (int status)
 {
   TdEngine *e = &td__engine;
 
   if (e->observer != NULL)
     e->observer->finish (e->observer, status);
+  if (e->recording_failed)
+    status = 1;
   e->observer = NULL;
   td__index_end ();
   td__devices_finish ();
@@ -250,4 +252,5 @@ td__engine_end (int status)
   td__links_changed (NULL, NULL);
   names_finish ();
   memset (e, 0, sizeof *e);
+  return status;
 }
