@@ -676,6 +676,32 @@ run__ends_with_little_address_space_and_loads_no_mathematics (void **state)
   assert_int_equal (status_of (pid), 0);
 }
 
+/* Too little for the buffers of OpenBLAS' own threads; enough for a small model. */
+static void
+model__ends_where_openblas_has_no_address_space_for_its_threads (void **state)
+{
+  static const int kilobytes[] = { 130000, 150000, 180000 };
+  const char *plain = plain_result ();
+
+  (void)state;
+#ifdef __SANITIZE_ADDRESS__
+  skip (); /* its shadow alone is larger */
+#endif
+  for (unsigned i = 0; i < sizeof kilobytes / sizeof *kilobytes; i++)
+    {
+      char command[9000];
+      TdTestChild child;
+
+      snprintf (command, sizeof command,
+                "unset OPENBLAS_NUM_THREADS; ulimit -v %d; exec timeout -k 1 30 %s %s",
+                kilobytes[i], model (), iterations);
+      child = TD_TEST_RUN ("/bin/sh", "-c", command);
+      assert_child_status (child, 0);
+      assert_string_equal (child.out, plain);
+      td_test_child_clear (&child);
+    }
+}
+
 /* ------------------------------------------------------------------------ order */
 
 /* The number of the event that says that the file was made; 0: none yet. */
@@ -741,6 +767,7 @@ main (void)
     td_test (program__that_records_itself_has_its_tape_alone),
     td_test (program__that_records_itself_lives_on_beyond_the_limit_of_file_sizes),
     td_test (run__ends_with_little_address_space_and_loads_no_mathematics),
+    td_test (model__ends_where_openblas_has_no_address_space_for_its_threads),
     td_test (socket__is_there_before_the_tape),
   };
 

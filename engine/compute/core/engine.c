@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 TdEngine td__engine;
@@ -119,6 +120,7 @@ td__links_last (const TdSite **site)
 /* Another thread than the engine's has called it. */
 static atomic_bool strangers;
 static pid_t started_in;
+static void note_status (int status, void *unused);
 
 static void
 start (void)
@@ -138,6 +140,8 @@ start (void)
   e->thread = pthread_self ();
   e->thread_mark = &td__thread_mark;
   e->started = true;
+  if (started_in == 0)
+    on_exit (note_status, NULL);
   started_in = getpid ();
   e->device = td__devices_start ();
 }
@@ -182,6 +186,33 @@ at_exit (int status, void *unused)
     return;
   fflush (NULL);
   _exit (1);
+}
+
+static bool has_ended;
+static int ended_with;
+
+static void
+note_status (int status, void *unused)
+{
+  (void)unused;
+  has_ended = true;
+  ended_with = status;
+}
+
+/* OpenBLAS starts threads of its own when it is loaded, which we never use.  One that finds no
+ * address space for its buffer tries for ever, and OpenBLAS waits for it when it is unloaded: a
+ * program under `ulimit -v` would never end.  So nothing is unloaded there.  The program's own
+ * handlers and destructors have run; at_exit, which is older than they are, has not. */
+static __attribute__ ((destructor)) void
+leave_threads_behind (void)
+{
+  struct rlimit space;
+
+  if (!has_ended || getrlimit (RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY)
+    return;
+  at_exit (ended_with, NULL);
+  fflush (NULL);
+  _exit (ended_with);
 }
 
 static __attribute__ ((constructor)) void
