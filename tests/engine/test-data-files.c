@@ -87,6 +87,25 @@ csv__takes_other_delimiters_and_a_label_in_front (void **state)
 }
 
 static void
+csv__takes_every_number_that_float32_can_hold (void **state)
+{
+  TdDataset *d = td_csv_open (file_of ("a.csv", "a,b\n"
+                                                "16777216,-0016777218\n"
+                                                "0.1,16777217.0\n"
+                                                "1e-40,-0\n"
+                                                "3.4028235e38,-inf\n"
+                                                "0e-400,9007199254740992\n"));
+
+  (void)state;
+  assert_null (td_error ());
+  assert_example (d, 0, "1.67772e+07 -1.67772e+07 ");
+  assert_example (d, 1, "0.1 1.67772e+07 ");
+  assert_example (d, 2, "9.99995e-41 -0 ");
+  assert_example (d, 3, "3.40282e+38 -inf ");
+  assert_example (d, 4, "0 9.0072e+15 ");
+}
+
+static void
 csv__makes_batches (void **state)
 {
   TdDataset *d = td_csv_open (file_of ("a.csv", "1,2,0\n3,4,1\n5,6,2\n"), .label_column = -1);
@@ -120,6 +139,18 @@ csv__names_line_and_column_of_what_is_wrong (void **state)
     { "1\n", "there is no label in column -1 beside others: it has 1 columns", -1 },
     { "", "bad.csv: there is no line of numbers in it", TD_CSV_NO_LABEL },
     { "a,b\n", "there is no line of numbers in it", TD_CSV_NO_LABEL },
+    { "1.O,2\n3,4\n", "line 1, column 0: \"1.O\" is not a number, beside numbers",
+      TD_CSV_NO_LABEL },
+    { "1,2,x\n3,4,5\n", "line 1, column 2: \"x\" is not a number", TD_CSV_NO_LABEL },
+    { "1,2\n3,1e39\n", "line 2, column 1: \"1e39\" is more than float32 can hold",
+      TD_CSV_NO_LABEL },
+    { "1,-1e400\n", "line 1, column 1: \"-1e400\" is more than float32", TD_CSV_NO_LABEL },
+    { "1,1e-60\n", "column 1: \"1e-60\" is too small for float32: it would become 0",
+      TD_CSV_NO_LABEL },
+    { "1e-400,1\n", "column 0: \"1e-400\" is too small for float32", TD_CSV_NO_LABEL },
+    { "16777217,1\n", "\"16777217\" is a whole number that float32 would round",
+      TD_CSV_NO_LABEL },
+    { "1,-9007199254740993\n", "is a whole number that float32 would round", TD_CSV_NO_LABEL },
     { "1,2\n1,\"2\n", "column 1: \"\"2\" is not a number", TD_CSV_NO_LABEL },
   };
 
@@ -235,6 +266,7 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_file_test (csv__reads_numbers_and_labels),
     td_file_test (csv__takes_other_delimiters_and_a_label_in_front),
+    td_file_test (csv__takes_every_number_that_float32_can_hold),
     td_file_test (csv__makes_batches),
     td_file_test (csv__names_line_and_column_of_what_is_wrong),
     td_file_test (npz__gives_rows_with_labels),

@@ -6,6 +6,7 @@
 
 #include "source.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,6 +125,7 @@ next_field (const Csv *csv, char **at)
   return field;
 }
 
+/* errno is ERANGE when it is too large or too small for a double. */
 static bool
 number_of (const char *field, double *value)
 {
@@ -131,6 +133,7 @@ number_of (const char *field, double *value)
 
   if (*field == '\0')
     return false;
+  errno = 0;
   *value = strtod (field, &end);
   return *end == '\0';
 }
@@ -169,6 +172,47 @@ grow (Csv *csv)
   return (x != NULL && t != NULL) || fail_csv (csv, -1, "no memory for its rows");
 }
 
+/* Is it a whole number, of digits only, and another one as a float? */
+static bool
+is_rounded (const char *field, float value)
+{
+  char exact[64];
+  const char *digits = field + strspn (field, "+-"), *ours = exact;
+
+  if (*digits == '\0' || digits[strspn (digits, "0123456789")] != '\0')
+    return false;
+  snprintf (exact, sizeof exact, "%.0f", (double)fabsf (value));
+  while (*digits == '0' && digits[1] != '\0')
+    digits++;
+  return strcmp (digits, ours) != 0;
+}
+
+/* A number as the data set holds it.  That a fraction is rounded is no loss: see
+ * td__npy_misfit, whose rule this is. */
+static bool
+take_number (Csv *csv, int column, const char *field, float *to)
+{
+  const char *why = NULL;
+  char text[200];
+  double value;
+
+  if (!number_of (field, &value))
+    why = "is not a number";
+  else if (isinf ((float)value) && strpbrk (field, "0123456789") != NULL)
+    why = "is more than float32 can hold";
+  else if ((float)value == 0 && (value != 0 || errno == ERANGE))
+    why = "is too small for float32: it would become 0";
+  else if (is_rounded (field, (float)value))
+    why = "is a whole number that float32 would round";
+  if (why == NULL)
+    {
+      *to = (float)value;
+      return true;
+    }
+  snprintf (text, sizeof text, "\"%.80s\" %s", field, why);
+  return fail_csv (csv, column, text);
+}
+
 static bool
 take_row (Csv *csv, char *line)
 {
@@ -179,8 +223,6 @@ take_row (Csv *csv, char *line)
     return false;
   for (; (field = next_field (csv, &line)) != NULL; column++)
     {
-      double value;
-
       if (column >= csv->n_columns)
         continue; /* counted only */
       if (column == csv->label)
@@ -189,12 +231,8 @@ take_row (Csv *csv, char *line)
             return false;
           continue;
         }
-      if (!number_of (field, &value))
-        {
-          snprintf (text, sizeof text, "\"%.80s\" is not a number", field);
-          return fail_csv (csv, column, text);
-        }
-      csv->x[csv->n * n_x + k++] = (float)value;
+      if (!take_number (csv, column, field, &csv->x[csv->n * n_x + k++]))
+        return false;
     }
   if (column != csv->n_columns)
     {
@@ -211,15 +249,26 @@ static bool
 first_line (Csv *csv, char *line, bool *names)
 {
   char *copy = td__xstrdup (line), *at = copy, *field, text[200];
+  int n_numbers = 0, first_name = -1;
   double value;
 
-  *names = false;
   while ((field = next_field (csv, &at)) != NULL && csv->n_columns < COLUMNS_MOST)
     {
-      *names = *names || !number_of (field, &value);
+      if (number_of (field, &value))
+        n_numbers++;
+      else if (first_name < 0)
+        {
+          first_name = csv->n_columns;
+          snprintf (text, sizeof text,
+                    "\"%.80s\" is not a number, beside numbers: skip_lines passes names over",
+                    field);
+        }
       csv->n_columns++;
     }
   free (copy);
+  *names = first_name >= 0;
+  if (*names && n_numbers > 0)
+    return fail_csv (csv, first_name, text);
   csv->label = -1;
   if (csv->options.label_column == TD_CSV_NO_LABEL)
     return true;
