@@ -348,9 +348,9 @@ is_float (TdDtype dtype)
   return dtype == TD_F32 || dtype == TD_F64 || dtype == TD_F16 || dtype == TD_BF16;
 }
 
-/* An integer of 64 bits as a float: is it the same number? */
-static bool
-float_holds (int64_t value, TdDtype to)
+/* A number as a float, and back. */
+static double
+as_float (double value, TdDtype to)
 {
   union
   {
@@ -358,12 +358,20 @@ float_holds (int64_t value, TdDtype to)
     float f32;
     uint16_t half;
   } room;
+
+  set_element (&room, to, 0, value);
+  return td__host_element (&room, to, 0);
+}
+
+/* An integer of 64 bits as a float: is it the same number? */
+static bool
+float_holds (int64_t value, TdDtype to)
+{
   double back;
 
   if (fabs ((double)value) <= floats[to].exact)
     return true;
-  set_element (&room, to, 0, (double)value);
-  back = td__host_element (&room, to, 0);
+  back = as_float ((double)value, to);
   return back >= -0x1p63 && back < 0x1p63 && (int64_t)back == value;
 }
 
@@ -380,7 +388,8 @@ td__npy_misfit (TdDtype from, const void *elements, int64_t n, TdDtype to, int64
       if (!to_float) /* NaN is in no range */
         fits = value >= integers[to].low && value < integers[to].high && value == floor (value);
       else if (from_float)
-        fits = !isfinite (value) || fabs (value) <= floats[to].largest;
+        fits = !isfinite (value) || value == 0
+               || (fabs (value) <= floats[to].largest && as_float (value, to) != 0);
       else
         fits = float_holds (from == TD_I64 ? ((const int64_t *)elements)[i] : (int64_t)value,
                             to);

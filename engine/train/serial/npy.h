@@ -22,7 +22,7 @@ void *td__npy_format (TdDtype dtype, const TdShape *shape, const void *elements,
 /** Element by element, row-major, as doubles or exactly: dst of dtype and npy's shape. */
 /** Find the first of n elements of one dtype that another cannot hold: a fraction or a number
  * out of range as an integer, an integer that a float would round, a finite number that would
- * become infinite.  Rounding between floats is no loss.  False: all fit. */
+ * become infinite, or 0 and was not.  Rounding between floats is no loss.  False: all fit. */
 bool td__npy_misfit (TdDtype from, const void *elements, int64_t n, TdDtype to, int64_t *at);
 void td__npy_convert (const TdNpy *npy, const void *elements, TdDtype dtype, void *dst);
 
