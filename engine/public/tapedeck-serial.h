@@ -29,7 +29,8 @@ typedef struct
   const char *path; /**< where the object is in the file: "updater/model:main/" */
   bool strict;      /**< a key that is missing is an error; false: it is skipped */
   bool partial;     /**< take what fits: skip keys that are missing or of another shape */
-  const char *ignore_names; /**< keys to leave out, separated by commas: "l3/W,l3/b" */
+  const char *ignore_names; /**< keys to leave out, separated by commas: "l3/W,l3/b"; one
+                              that nothing has is an error */
   int end_;
 } TdLoadOpt;
 #define TD_LOAD_DEFAULTS .path = NULL, .strict = true, .partial = false, .ignore_names = NULL

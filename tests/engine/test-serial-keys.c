@@ -170,6 +170,84 @@ opt_file__of_600_parameters_is_saved_and_loaded (void **state)
   assert_int_equal (td_load_npz (td_test_tmp ("again.npz"), opt), TD_OK);
 }
 
+static void
+count_one (const char *path, TdLink *link, void *user)
+{
+  (void)path, (void)link;
+  ++*(int *)user;
+}
+
+static void
+count_param (const char *path, TdVar *param, void *user)
+{
+  int *n = user;
+
+  (void)path;
+  n[0]++;
+  n[1] += td_grad (param) != NULL;
+}
+
+/* Paths of 7,000 bytes: nothing below any depth is passed over, whatever walks the tree. */
+static void
+tree__of_200_nested_links_is_walked_to_its_end (void **state)
+{
+  enum
+  {
+    DEPTH = 200
+  };
+  static const char *const endings[] = { "npz", "safetensors" };
+  TdLink *root = td_chain_new ("deep"), *chain = root, *last = NULL;
+  TdVar *h = td_ones (TD_F32, TD_SHAPE (1, 2));
+  TdOpt *opt;
+  int n = 0, params[2] = { 0, 0 };
+
+  (void)state;
+  for (int i = 0; i < DEPTH; i++)
+    {
+      chain = td_chain_new (chain, "a_name_of_thirty_five_bytes_in_all_");
+      last = td_linear_new (chain, "l", 2, 2, .initialW = td_init_constant (0.5));
+      h = td_link (last, h);
+    }
+  td_link_each (root, count_one, &n);
+  assert_int_equal (n, 1 + 2 * DEPTH);
+  opt = td_momentum_sgd_new (root, .lr = 0.1);
+  td_backward (td_sum (h), 0);
+  td_link_each_param_any (root, count_param, params);
+  assert_int_equal (params[0], 2 * DEPTH);
+  assert_int_equal (params[1], 2 * DEPTH);
+  assert_int_equal (td_opt_update (opt), TD_OK);
+  for (int i = 0; i < 2; i++)
+    {
+      char name[40];
+      float w[4] = { 1, 2, 3, 4 }, saved[4], loaded[4];
+      TdVar *W = td_link_param (last, "W");
+      TdOpt *again = td_momentum_sgd_new (root, .lr = 0.1);
+
+      snprintf (name, sizeof name, "deep.%s", endings[i]);
+      td_read (W, saved, sizeof saved);
+      assert_int_equal (i == 0 ? td_save_npz (td_test_tmp (name), root)
+                               : td_save_safetensors (td_test_tmp (name), root),
+                        TD_OK);
+      td_write (W, w, sizeof w);
+      assert_int_equal (i == 0 ? td_load_npz (td_test_tmp (name), root)
+                               : td_load_safetensors (td_test_tmp (name), root),
+                        TD_OK);
+      td_read (W, loaded, sizeof loaded);
+      assert_memory_equal (loaded, saved, sizeof saved);
+      snprintf (name, sizeof name, "opt.%s", endings[i]);
+      assert_int_equal (i == 0 ? td_save_npz (td_test_tmp (name), opt)
+                               : td_save_safetensors (td_test_tmp (name), opt),
+                        TD_OK);
+      assert_int_equal (i == 0 ? td_load_npz (td_test_tmp (name), again)
+                               : td_load_safetensors (td_test_tmp (name), again),
+                        TD_OK);
+    }
+  td_cleargrads (root);
+  memset (params, 0, sizeof params);
+  td_link_each_param_any (root, count_param, params);
+  assert_int_equal (params[1], 0);
+}
+
 /* Files of before: what has been trained 3 times goes on as if nobody had stopped it. */
 static void
 old_files__are_read (void **state)
@@ -287,6 +365,13 @@ loading__refuses_numbers_that_the_type_cannot_hold (void **state)
     { TD_I32, 16777216, TD_F32, true },
     { TD_I64, 0x1p53 + 2, TD_F64, true },
     { TD_I32, 257, TD_BF16, false },
+    { TD_F64, 1e-60, TD_F32, false }, /* would be 0 */
+    { TD_F64, -1e-46, TD_F32, false },
+    { TD_F64, 1e-45, TD_F32, true }, /* the smallest that is not */
+    { TD_F32, 1e-10, TD_F16, false },
+    { TD_F32, 1e-7, TD_F16, true },
+    { TD_F64, 1e-50, TD_BF16, false },
+    { TD_F64, 0, TD_F32, true },
   };
   const char *path = td_test_tmp ("numbers.npz");
 
@@ -317,21 +402,26 @@ static void
 load__that_finds_nothing_says_so (void **state)
 {
   const char *path = td_test_tmp ("other.npz"), *heard = td_test_tmp ("heard");
-  TdLink *other = td_chain_new ("other"), *net = td_chain_new ("net");
+  TdLink *other = td_chain_new ("other"), *net = td_chain_new ("net"),
+         *wide = td_chain_new ("wide");
   int kept = dup (2), file = open (heard, O_CREAT | O_WRONLY | O_TRUNC, 0600);
   char *text;
 
   (void)state;
   td_linear_new (other, "elsewhere", 2, 2);
   td_linear_new (net, "l1", 2, 2);
+  td_linear_new (wide, "l1", 3, 4);
   assert_int_equal (td_save_npz (path, other), TD_OK);
+  assert_int_equal (td_save_npz (td_test_tmp ("wide.npz"), wide), TD_OK);
   dup2 (file, 2);
   assert_int_equal (td_load_npz (path, net, .strict = false), TD_OK);
+  assert_int_equal (td_load_npz (td_test_tmp ("wide.npz"), net, .partial = true), TD_OK);
   dup2 (kept, 2);
   close (kept);
   close (file);
   text = td_test_read_file (heard, NULL);
   assert_contains (text, "other.npz: none of its arrays has a key that was looked for");
+  assert_contains (text, "wide.npz: none of its arrays has the shape of what has its key");
   free (text);
 }
 
@@ -440,6 +530,7 @@ main (void)
     train_test (opt_file__of_nested_links_has_chainers_keys),
     train_test (trainer_file__of_nested_links_has_chainers_keys),
     train_test (opt_file__of_600_parameters_is_saved_and_loaded),
+    train_test (tree__of_200_nested_links_is_walked_to_its_end),
     train_test (old_files__are_read),
     train_test (loading__refuses_numbers_that_the_type_cannot_hold),
     train_test (load__that_finds_nothing_says_so),

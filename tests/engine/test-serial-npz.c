@@ -177,6 +177,15 @@ serializer__leaves_everything_when_one_field_fails (void **state)
       td__load_object (path, TD_FILE_NPZ, serialize_thing, &loaded, &ignore, "test", NULL),
       TD_OK);
   assert_true (loaded.rate == 2 && loaded.child == 0);
+  ignore.ignore_names = "rate , child:one/m,child:one/n";
+  loaded.count = 1;
+  assert_int_equal (
+      td__load_object (path, TD_FILE_NPZ, serialize_thing, &loaded, &ignore, "test", NULL),
+      TD_ERR_ARG);
+  assert_contains (td_error ()->message,
+                   "thing.npz: ignore_names: nothing here has the key \"child:one/m\"");
+  td_error_clear ();
+  assert_int_equal (loaded.count, 1);
   clear_thing (&saved);
   clear_thing (&loaded);
 }

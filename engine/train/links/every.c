@@ -10,18 +10,17 @@
 #include <string.h>
 
 static void
-each_at (TdLink *link, char *path, size_t used, size_t size,
-         void (*visit) (const char *, TdLink *, void *), void *user)
+each_at (TdLink *link, TdKey *path, size_t used, void (*visit) (const char *, TdLink *, void *),
+         void *user)
 {
-  visit (path, link, user);
+  visit (path->text, link, user);
   for (int i = 0; i < link->n_children; i++)
     {
-      int n = snprintf (path + used, size - used, "%s%s", used > 0 ? "/" : "",
-                        link->children[i]->name);
+      const size_t slash = used > 0 ? td__key_put (path, used, "/", '\0') : 0;
 
-      if (n > 0 && (size_t)n < size - used)
-        each_at (link->children[i], path, used + (size_t)n, size, visit, user);
-      path[used] = '\0';
+      each_at (link->children[i], path,
+               td__key_put (path, slash, link->children[i]->name, '\0'), visit, user);
+      path->text[used] = '\0';
     }
 }
 
@@ -29,10 +28,13 @@ void
 td_link_each (TdLink *link, void (*visit) (const char *path, TdLink *link, void *user),
               void *user)
 {
-  char path[4096] = "";
+  TdKey path = { NULL, 0 };
 
-  if (td__link_usable (link, "td_link_each", NULL))
-    each_at (link, path, 0, sizeof path, visit, user);
+  if (!td__link_usable (link, "td_link_each", NULL))
+    return;
+  td__key_put (&path, 0, "", '\0');
+  each_at (link, &path, 0, visit, user);
+  free (path.text);
 }
 
 typedef struct

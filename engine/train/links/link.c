@@ -451,48 +451,44 @@ td_link_self (TdLink *link)
   return link != NULL ? link->self : NULL;
 }
 
-/* As snprintf's "%s" with one character more, or none ('\0'): but this is done for every
- * parameter in every iteration.  Returns the length that it needs. */
-static size_t
-put_name (char *to, size_t size, const char *name, char more)
+/* Done for every parameter in every iteration: no printf. */
+size_t
+td__key_put (TdKey *key, size_t used, const char *name, char more)
 {
-  const size_t length = strlen (name), n = length + (more != '\0');
+  const size_t length = strlen (name), n = used + length + (more != '\0');
 
-  if (n >= size)
-    snprintf (to, size, "%s", name);
-  else
+  if (n >= key->room)
     {
-      memcpy (to, name, length);
-      to[length] = more;
-      to[n] = '\0';
+      key->room = 2 * n + 256;
+      key->text = td__xrealloc (key->text, key->room);
     }
+  memcpy (key->text + used, name, length);
+  key->text[used + length] = more;
+  key->text[n] = '\0';
   return n;
 }
 
 static void
-visit_at (TdLink *link, char *key, size_t used, size_t size,
+visit_at (TdLink *link, TdKey *key, size_t used,
           void (*visit) (TdLink *, TdParam *, const char *, void *), void *user)
 {
   for (int i = 0; i < link->n_params; i++)
     {
-      put_name (key + used, size - used, link->params[i]->name, '\0');
-      visit (link, link->params[i], key, user);
+      td__key_put (key, used, link->params[i]->name, '\0');
+      visit (link, link->params[i], key->text, user);
     }
   for (int i = 0; i < link->n_children; i++)
-    {
-      const size_t n = put_name (key + used, size - used, link->children[i]->name, '/');
-
-      if (n < size - used)
-        visit_at (link->children[i], key, used + n, size, visit, user);
-    }
+    visit_at (link->children[i], key, td__key_put (key, used, link->children[i]->name, '/'),
+              visit, user);
 }
 
 void
 td__link_visit (TdLink *link, void (*visit) (TdLink *, TdParam *, const char *, void *),
                 void *user)
 {
-  char key[4096];
+  TdKey key = { NULL, 0 };
 
   if (link != NULL && !link->inert)
-    visit_at (link, key, 0, sizeof key, visit, user);
+    visit_at (link, &key, 0, visit, user);
+  free (key.text);
 }

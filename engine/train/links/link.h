@@ -50,6 +50,17 @@ struct TdLink
 
 extern const TdLinkClass td__sequential_class;
 
+/** What is put together from names on the way down a tree; begins as zeros. */
+typedef struct
+{
+  char *text; /**< *Owner*: who walks, free () */
+  size_t room;
+} TdKey;
+
+/** Put a name, and one character more unless it is 0, behind the first `used` bytes.  Returns
+ * how many are used then.  key->text may have moved. */
+size_t td__key_put (TdKey *key, size_t used, const char *name, char more);
+
 /* path.c */
 const TdPath *td__path_intern (const char *text, const char *link_class);
 

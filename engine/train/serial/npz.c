@@ -11,10 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum
+/* The member of a key.  *Owner*: the caller, free (). */
+static char *
+member_name (const char *key)
 {
-  NAME_MOST = 4200
-};
+  const size_t n = strlen (key);
+  char *name = td__xrealloc (NULL, n + sizeof ".npy");
+
+  memcpy (name, key, n);
+  memcpy (name + n, ".npy", sizeof ".npy");
+  return name;
+}
 
 /* --- writing --- */
 
@@ -23,7 +30,7 @@ add_entry (TdZipWriter *zip, const TdMember *e, bool compress, char *why, size_t
 {
   const TdRecord *v = &e->value;
   const char *reason = "its text is not UTF-8";
-  char name[NAME_MOST];
+  char *name = member_name (e->key);
   size_t bytes = 0;
   void *npy = NULL;
   bool ok = true;
@@ -32,7 +39,6 @@ add_entry (TdZipWriter *zip, const TdMember *e, bool compress, char *why, size_t
     npy = td__npy_format (v->dtype, &v->shape, v->data, &bytes);
   else if (v->kind == TD_RECORD_TEXT)
     ok = (npy = td__npy_format_text (v->data, &bytes)) != NULL;
-  snprintf (name, sizeof name, "%s.npy", e->key);
   if (ok)
     ok = td__zip_add (zip, name, v->kind == TD_RECORD_NONE ? td__none_npy : npy,
                       v->kind == TD_RECORD_NONE ? td__none_npy_bytes : bytes, compress,
@@ -40,6 +46,7 @@ add_entry (TdZipWriter *zip, const TdMember *e, bool compress, char *why, size_t
   if (!ok)
     snprintf (why, size, "%.200s: %s", e->key, reason);
   free (npy);
+  free (name);
   return ok;
 }
 
@@ -72,10 +79,11 @@ typedef struct
 static const TdZipMember *
 find (const TdArchiveSource *source, const char *key)
 {
-  char name[NAME_MOST];
+  char *name = member_name (key);
+  const TdZipMember *m = td__zip_find (((const NpzSource *)source)->zip, name);
 
-  snprintf (name, sizeof name, "%s.npy", key);
-  return td__zip_find (((const NpzSource *)source)->zip, name);
+  free (name);
+  return m;
 }
 
 static bool

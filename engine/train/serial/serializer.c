@@ -16,11 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum
-{
-  KEY_MOST = 4096
-};
-
 /* A change that waits until everything else is known to fit. */
 typedef struct
 {
@@ -48,12 +43,16 @@ struct TdSerializer
   int n_finally;
   TdStatus status;
   size_t prefix_bytes; /* of key */
-  size_t deep;         /* levels too long to be in the prefix */
-  int n_levels;
-  uint16_t levels[KEY_MOST / 2]; /* prefix_bytes before each td_serializer_enter */
-  bool old_levels;               /* td__serializer_old_levels */
-  size_t n_found;                /* keys that were in the file */
-  char key[KEY_MOST];            /* prefix, then the name of the field at work */
+  int n_levels, level_room;
+  size_t *levels;  /* prefix_bytes before each td_serializer_enter */
+  bool old_levels; /* td__serializer_old_levels */
+  size_t n_found;  /* keys that were in the file */
+  size_t n_taken;  /* ... and whose values fitted, or are None */
+  char *key;       /* prefix, then the name of the field at work; NULL: empty */
+  size_t key_room;
+  bool *ignored; /* names of the rule's ignore_names that were met */
+  int n_ignored;
+  char *in_file; /* the same behind the rule's prefix */
 };
 
 bool
@@ -81,7 +80,7 @@ td__serializer_fail (TdSerializer *s, TdStatus status, const char *key, const ch
     return;
   if (key != NULL)
     s->status = td__fail (status, s->call, s->site, "%.400s: %.*s%.200s: %.400s", s->file,
-                          (int)s->prefix_bytes, s->key, key, why);
+                          (int)s->prefix_bytes, s->key != NULL ? s->key : "", key, why);
   else
     s->status = td__fail (status, s->call, s->site, "%.400s: %.400s", s->file, why);
 }
@@ -92,23 +91,34 @@ td_serializer_refuse (TdSerializer *s, const char *key, const char *why)
   td__serializer_fail (s, TD_ERR_IO, key, why);
 }
 
+/* Put text behind the prefix.  Returns the whole key. */
+static const char *
+put_behind (TdSerializer *s, const char *text)
+{
+  const size_t n = strlen (text), need = s->prefix_bytes + n + 2; /* and a slash */
+
+  if (need > s->key_room)
+    {
+      s->key_room = 2 * need;
+      s->key = td__xrealloc (s->key, s->key_room);
+    }
+  memcpy (s->key + s->prefix_bytes, text, n + 1);
+  return s->key;
+}
+
 void
 td_serializer_enter (TdSerializer *s, const char *name)
 {
-  size_t n;
-
   while (*name == '/')
     name++;
-  n = strlen (name);
-  if (s->deep > 0 || s->prefix_bytes + n + 2 > KEY_MOST / 2)
+  if (s->n_levels == s->level_room)
     {
-      td__serializer_fail (s, TD_ERR_ARG, name, "its key is too long");
-      s->deep++;
-      return;
+      s->level_room = 2 * s->level_room + 8;
+      s->levels = td__xrealloc (s->levels, (size_t)s->level_room * sizeof *s->levels);
     }
-  s->levels[s->n_levels++] = (uint16_t)s->prefix_bytes;
-  memcpy (s->key + s->prefix_bytes, name, n);
-  s->prefix_bytes += n;
+  s->levels[s->n_levels++] = s->prefix_bytes;
+  put_behind (s, name);
+  s->prefix_bytes += strlen (name);
   s->key[s->prefix_bytes++] = '/';
   s->key[s->prefix_bytes] = '\0';
 }
@@ -116,13 +126,9 @@ td_serializer_enter (TdSerializer *s, const char *name)
 void
 td_serializer_leave (TdSerializer *s)
 {
-  if (s->deep > 0)
-    {
-      s->deep--;
-      return;
-    }
-  if (s->n_levels > 0)
-    s->n_levels--;
+  if (s->n_levels == 0)
+    return;
+  s->n_levels--;
   if (!s->old_levels)
     s->prefix_bytes = s->levels[s->n_levels];
   else
@@ -138,85 +144,105 @@ td_serializer_leave (TdSerializer *s)
 void
 td__serializer_old_levels (TdSerializer *s, const char *left)
 {
-  size_t n = strlen (left);
-
-  if (s->prefix_bytes + n + 1 > KEY_MOST)
-    return;
-  memcpy (s->key + s->prefix_bytes, left, n + 1);
-  s->prefix_bytes += n;
+  put_behind (s, left);
+  s->prefix_bytes += strlen (left);
   s->old_levels = true;
 }
 
-/* The whole key of a field, NULL (after an error) when it is too long. */
+/* The next name of a list separated by commas; NULL behind the last. */
 static const char *
-whole_key (TdSerializer *s, const char *key)
+next_name (const char **list, size_t *n)
 {
-  size_t n = strlen (key);
+  const char *name;
 
-  if (s->prefix_bytes + n + 1 > KEY_MOST)
-    {
-      td__serializer_fail (s, TD_ERR_ARG, key, "its key is too long");
-      return NULL;
-    }
-  memcpy (s->key + s->prefix_bytes, key, n + 1);
-  return s->key;
+  if (*list == NULL)
+    return NULL;
+  *list += strspn (*list, ", ");
+  name = *list;
+  *n = strcspn (name, ",");
+  *list += *n;
+  while (*n > 0 && name[*n - 1] == ' ')
+    --*n;
+  return *n > 0 ? name : NULL;
 }
 
-/* Say whether key is in a list separated by commas. */
+/* Is this key to be left out?  Takes note of the name that says so. */
 static bool
-listed (const char *list, const char *key)
+is_ignored (TdSerializer *s, const char *key)
 {
-  size_t n = strlen (key);
+  const char *list = s->rule != NULL ? s->rule->ignore_names : NULL, *name;
+  size_t n;
 
-  while (list != NULL && *list != '\0')
+  for (int i = 0; (name = next_name (&list, &n)) != NULL; i++)
     {
-      size_t k;
-
-      list += strspn (list, ", ");
-      k = strcspn (list, ",");
-      if (k == n && strncmp (list, key, n) == 0)
-        return true;
-      list += k;
+      if (strlen (key) != n || strncmp (name, key, n) != 0)
+        continue;
+      if (i >= s->n_ignored)
+        {
+          s->ignored = td__xrealloc (s->ignored, (size_t)i + 1);
+          memset (s->ignored + s->n_ignored, 0, (size_t)(i + 1 - s->n_ignored));
+          s->n_ignored = i + 1;
+        }
+      s->ignored[i] = true;
+      return true;
     }
   return false;
 }
 
+/* A name that nothing has would be a slip of the pen that loads what was to be left out. */
+static void
+check_ignored (TdSerializer *s)
+{
+  const char *list = s->rule != NULL ? s->rule->ignore_names : NULL, *name;
+  char why[300];
+  size_t n;
+
+  for (int i = 0; (name = next_name (&list, &n)) != NULL; i++)
+    {
+      if (i < s->n_ignored && s->ignored[i])
+        continue;
+      snprintf (why, sizeof why, "ignore_names: nothing here has the key \"%.*s\"",
+                n < 200 ? (int)n : 200, name);
+      td__serializer_fail (s, TD_ERR_ARG, NULL, why);
+      return;
+    }
+}
+
 /* The key in the file: behind the rule's prefix. */
 static const char *
-file_key (TdSerializer *s, const char *key, char *room)
+file_key (TdSerializer *s, const char *key)
 {
   const char *prefix = s->rule != NULL ? s->rule->prefix : NULL;
-  const char *whole = whole_key (s, key);
+  const char *whole = put_behind (s, key);
+  size_t n;
 
-  if (whole == NULL || prefix == NULL || *prefix == '\0')
+  if (prefix == NULL || *prefix == '\0')
     return whole;
   prefix += *prefix == '/';
-  snprintf (room, KEY_MOST, "%.1000s%s%.3000s", prefix,
-            prefix[strlen (prefix) - 1] == '/' ? "" : "/", whole);
-  return room;
+  n = strlen (prefix) + strlen (whole) + 2;
+  s->in_file = td__xrealloc (s->in_file, n);
+  snprintf (s->in_file, n, "%s%s%s", prefix, prefix[strlen (prefix) - 1] == '/' ? "" : "/",
+            whole);
+  return s->in_file;
 }
 
 bool
 td_serializer_has (TdSerializer *s, const char *key)
 {
-  char room[KEY_MOST];
-  const char *at;
-
-  if (s->source == NULL || s->status != TD_OK)
-    return false;
-  at = file_key (s, key, room);
-  return at != NULL && s->source->has (s->source, at);
+  return s->source != NULL && s->status == TD_OK
+         && s->source->has (s->source, file_key (s, key));
 }
 
 bool
 td__serializer_read (TdSerializer *s, const char *key, TdRecord *value)
 {
-  char room[KEY_MOST];
   const char *at, *why = "it cannot be read";
 
   memset (value, 0, sizeof *value);
-  if (s->source == NULL || s->status != TD_OK || (at = file_key (s, key, room)) == NULL
-      || (s->rule != NULL && listed (s->rule->ignore_names, s->key)))
+  if (s->source == NULL || s->status != TD_OK)
+    return false;
+  at = file_key (s, key);
+  if (is_ignored (s, s->key))
     return false;
   if (!s->source->has (s->source, at))
     {
@@ -225,6 +251,7 @@ td__serializer_read (TdSerializer *s, const char *key, TdRecord *value)
       return false;
     }
   s->n_found++;
+  s->n_taken++;
   if (s->source->read (s->source, at, value, &why))
     return true;
   td__serializer_fail (s, TD_ERR_IO, key, why);
@@ -234,11 +261,11 @@ td__serializer_read (TdSerializer *s, const char *key, TdRecord *value)
 void
 td__serializer_write (TdSerializer *s, const char *key, const TdRecord *value)
 {
-  const char *whole, *why;
+  const char *why;
 
-  if (s->archive == NULL || s->status != TD_OK || (whole = whole_key (s, key)) == NULL)
+  if (s->archive == NULL || s->status != TD_OK)
     return;
-  if (!td__archive_add (s->archive, whole, value, &why))
+  if (!td__archive_add (s->archive, put_behind (s, key), value, &why))
     td__serializer_fail (s, TD_ERR_MEMORY, key, why);
 }
 
@@ -490,6 +517,7 @@ fail_shape (TdSerializer *s, const char *key, const TdShape *expected, const TdS
 
   snprintf (why, sizeof why, "shape %s expected, the file has %s",
             td_shape_text (expected, a, sizeof a), td_shape_text (got, b, sizeof b));
+  s->n_taken--;
   if (s->rule == NULL || !s->rule->partial)
     td__serializer_fail (s, TD_ERR_SHAPE, key, why);
 }
@@ -553,6 +581,18 @@ td_serialize_var (TdSerializer *s, const char *key, TdVar *v)
 
 /* --- whole objects --- */
 
+static void
+serializer_free (TdSerializer *s)
+{
+  free (s->staged);
+  free (s->finally);
+  free (s->levels);
+  free (s->key);
+  free (s->in_file);
+  free (s->ignored);
+  free (s);
+}
+
 TdArchive *
 td__archive_new (TdSerializeFn serialize, void *object, const char *call, const TdSite *site)
 {
@@ -569,7 +609,7 @@ td__archive_new (TdSerializeFn serialize, void *object, const char *call, const 
       td__archive_free (archive);
       archive = NULL;
     }
-  free (s);
+  serializer_free (s);
   return archive;
 }
 
@@ -602,6 +642,17 @@ put_in_place (TdSerializer *s)
     s->finally[i].apply (s->finally[i].object);
 }
 
+/* A lenient load that found nothing is no error, and yet not what was asked for. */
+static void
+say_nothing_loaded (const TdSerializer *s)
+{
+  if (s->n_taken > 0 || s->status != TD_OK || s->rule == NULL || !s->rule->lenient)
+    return;
+  fprintf (stderr, "tapedeck: %s: %s: none of its arrays has %s: nothing was loaded\n", s->call,
+           s->file,
+           s->n_found == 0 ? "a key that was looked for" : "the shape of what has its key");
+}
+
 TdStatus
 td__load_source (const TdArchiveSource *source, const char *path, TdSerializeFn serialize,
                  void *object, const TdLoadRule *rule, const char *call, const TdSite *site)
@@ -615,18 +666,13 @@ td__load_source (const TdArchiveSource *source, const char *path, TdSerializeFn 
   s->call = call;
   s->site = site;
   serialize (object, s);
-  if (s->n_found == 0 && s->status == TD_OK && rule != NULL && rule->lenient)
-    fprintf (stderr,
-             "tapedeck: %s: %s: none of its arrays has a key that was looked for: nothing was "
-             "loaded\n",
-             call, path);
+  check_ignored (s);
+  say_nothing_loaded (s);
   put_in_place (s);
   for (int i = 0; i < s->n_staged; i++)
     s->staged[i].drop (s->staged[i].staged);
-  free (s->staged);
-  free (s->finally);
   status = s->status;
-  free (s);
+  serializer_free (s);
   return status;
 }
 

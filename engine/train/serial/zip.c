@@ -348,9 +348,11 @@ td__zip_add (TdZipWriter *w, const char *name, const void *data, size_t bytes, b
   void *packed;
   bool ok;
 
+  *why = "its name is too long for an npz file";
+  if (strlen (name) > 0xffff)
+    return false;
   *why = "more than an npz file without zip64 can hold";
-  if (bytes > 0xfffffff0u || w->bytes + bytes > 0xfffffff0u || strlen (name) > 0xffff
-      || w->n_members >= MEMBERS_MOST - 2)
+  if (bytes > 0xfffffff0u || w->bytes + bytes > 0xfffffff0u || w->n_members >= MEMBERS_MOST - 2)
     return false;
   m.name = td__xstrdup (name);
   m.header_offset = w->bytes;
