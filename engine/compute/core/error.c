@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "core.h"
+#include "utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,8 +57,24 @@ append_place (char *text, size_t size, const TdSite *site)
     snprintf (text + used, size - used, " (%.120s)", path->text);
 }
 
-/* Line ends become spaces: a message is one line, with line ends and control characters made
- * visible. */
+/* A message is one line, and what it quotes, names of files and links, commands no terminal:
+ * control characters become spaces.  Bytes that are no UTF-8 and that an older terminal obeys
+ * become question marks. */
+static void
+make_plain (char *text)
+{
+  size_t n = strlen (text), length;
+
+  for (size_t i = 0; i<n; i += length> 0 ? length : 1)
+    {
+      length = td__utf8_length (text + i, n - i);
+      if (length > 0 && td__utf8_is_control (text + i, length))
+        memset (text + i, ' ', length);
+      else if (length == 0 && ((unsigned char)text[i] & 0xe0) == 0x80)
+        text[i] = '?';
+    }
+}
+
 static TdStatus
 record_error (TdStatus status, const char *op, const TdSite *site, const char *text)
 {
@@ -68,10 +85,9 @@ record_error (TdStatus status, const char *op, const TdSite *site, const char *t
 
   if (used > sizeof error.message - 301)
     used = sizeof error.message - 301;
-  for (size_t i = 0; i < used; i++)
-    if ((unsigned char)error.message[i] < ' ')
-      error.message[i] = ' ';
+  error.message[used] = '\0';
   append_place (error.message, sizeof error.message, error.site);
+  make_plain (error.message);
   td_error_break (&error);
   if (!e->has_error)
     {

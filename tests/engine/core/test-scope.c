@@ -307,6 +307,23 @@ null_argument__is_an_error_with_one_line (void **state)
   assert_int_equal (td_error ()->status, TD_ERR_ARG);
 }
 
+/* A file may be called so that its name moves a terminal's cursor: in UTF-8, and in the eight
+ * bits of old. */
+static void
+message__commands_no_terminal (void **state)
+{
+  static const TdSite site = { "a\033[2J\n\302\233\x9b\177é✓.c", "main", 7 };
+  const char *message;
+
+  (void)state;
+  assert_true (td_poisoned (td_load_npy_at ("dir/\302\205\x8d/x.npy", &site)));
+  message = td_error ()->message;
+  assert_non_null (strstr (message, "(a [2J   ? é✓.c:7)"));
+  for (const unsigned char *c = (const unsigned char *)message; *c != '\0'; c++)
+    assert_true (*c >= ' ' && *c != 0x7f && !(c[0] == 0xc2 && c[1] < 0xa0));
+  td_error_clear ();
+}
+
 static void
 config__using_restores_the_old_value (void **state)
 {
@@ -399,6 +416,7 @@ main (void)
     row (error__keeps_the_first_and_names_operands_and_shapes),
     row (error__healthy_operations_go_on_and_backward_refuses),
     row (null_argument__is_an_error_with_one_line),
+    row (message__commands_no_terminal),
     row (config__using_restores_the_old_value),
     row (thread__other_than_the_owner_is_refused),
     row (sizes__that_overflow_are_refused_before_memory_is_taken),
