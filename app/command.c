@@ -75,8 +75,8 @@ td_same_file (const char *a, const char *b)
          && one.st_dev == other.st_dev;
 }
 
-static bool
-names_output (const char *option)
+bool
+td_names_output (const char *option)
 {
   return strcmp (option, "-o") == 0 || strcmp (option, "--repair") == 0;
 }
@@ -104,11 +104,11 @@ td_refuse_own_input (int argc, char **argv)
 
   for (int o = 2; o < argc; o++)
     {
-      if (!names_output (argv[o - 1]) || strcmp (argv[o], "-") == 0 || stat (argv[o], &st) != 0
-          || !S_ISREG (st.st_mode))
+      if (!td_names_output (argv[o - 1]) || strcmp (argv[o], "-") == 0
+          || stat (argv[o], &st) != 0 || !S_ISREG (st.st_mode))
         continue;
       for (int i = 1; i < argc; i++)
-        if (i != o && !names_output (argv[i - 1]) && reads (argv[i], argv[o]))
+        if (i != o && !td_names_output (argv[i - 1]) && reads (argv[i], argv[o]))
           {
             fprintf (stderr, "tapedeck: %s: it is what is read, and is not written over\n",
                      argv[o]);

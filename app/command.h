@@ -33,6 +33,9 @@ int td_import_arguments (int argc, char **argv);
 /** Do both names lead to one file that is there? */
 bool td_same_file (const char *a, const char *b);
 
+/** Is what follows this option the name of an output: -o, --repair? */
+bool td_names_output (const char *option);
+
 /** Refuse arguments, argv[0] the command's name, that name a file both for reading and for
  * writing (-o, --repair); returns TD_EXIT_OK or the exit code. */
 int td_refuse_own_input (int argc, char **argv);

@@ -116,6 +116,35 @@ command_app (int argc, char **argv)
   return status;
 }
 
+/* Behind -- there are names of files only, as every command sees when they do not begin with a
+ * dash.  Returns how many arguments are left, or -1. */
+static int
+take_end_of_options (int argc, char **argv)
+{
+  int end = 2;
+
+  while (end < argc && (strcmp (argv[end], "--") != 0 || td_names_output (argv[end - 1])))
+    end++;
+  if (end >= argc)
+    return argc;
+  memmove (&argv[end], &argv[end + 1], (size_t)(argc - end) * sizeof *argv); /* and the NULL */
+  argc--;
+  for (int i = end; i < argc; i++)
+    {
+      const size_t n = strlen (argv[i]) + sizeof "./";
+      char *name;
+
+      if (argv[i][0] != '-' || argv[i][1] == '\0')
+        continue;
+      name = malloc (n); /* as long as the process */
+      if (name == NULL)
+        return -1;
+      snprintf (name, n, "./%s", argv[i]);
+      argv[i] = name;
+    }
+  return argc;
+}
+
 static int
 run (int argc, char **argv)
 {
@@ -128,11 +157,13 @@ run (int argc, char **argv)
   for (int i = 0; i < N_COMMANDS; i++)
     if (strcmp (word, commands[i].name) == 0)
       {
-        /* what run's model is given is not ours */
-        int status = commands[i].run != td_command_run
-                         ? td_refuse_own_input (argc - 1, argv + 1)
-                         : TD_EXIT_OK;
+        int status = TD_EXIT_OK;
 
+        if (commands[i].run != td_command_run) /* what its model is given is not ours */
+          {
+            argc = take_end_of_options (argc, argv);
+            status = argc > 0 ? td_refuse_own_input (argc - 1, argv + 1) : TD_EXIT_USAGE;
+          }
         if (status == TD_EXIT_OK && commands[i].takes_tapes)
           status = td_import_arguments (argc - 2, argv + 2);
         return status == TD_EXIT_OK ? commands[i].run (argc - 1, argv + 1) : status;

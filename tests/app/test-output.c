@@ -267,6 +267,12 @@ tape__is_its_owners (void **state)
 
 /* ------------------------------------------------------------------------ what is kept */
 
+static void
+folder_of (const char *path, char *folder, size_t size)
+{
+  snprintf (folder, size, "%.*s", (int)(strrchr (path, '/') - path), path);
+}
+
 /* A recording to lose.  Returns its bytes. */
 static char *
 record (const char *path, size_t *n)
@@ -311,7 +317,7 @@ run__that_cannot_start_keeps_the_old_recording (void **state)
   char *bytes = record (keep, &n);
 
   (void)state;
-  snprintf (folder, sizeof folder, "%.*s", (int)(strrchr (keep, '/') - keep), keep);
+  folder_of (keep, folder, sizeof folder);
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
     {
       TdTestChild child;
@@ -379,7 +385,7 @@ commands__never_write_over_what_they_read (void **state)
 
   (void)state;
   assert_int_equal (symlink ("t.tdtape", td_test_tmp ("link")), 0);
-  snprintf (folder, sizeof folder, "%.*s", (int)(strrchr (keep, '/') - keep), keep);
+  folder_of (keep, folder, sizeof folder);
   for (unsigned i = 0; i < 2 * sizeof commands / sizeof *commands; i++)
     {
       TdTestChild child;
@@ -406,7 +412,7 @@ eval__never_writes_over_an_array_that_it_reads (void **state)
   size_t n;
 
   (void)state;
-  snprintf (folder, sizeof folder, "%.*s", (int)(strrchr (in, '/') - in), in);
+  folder_of (in, folder, sizeof folder);
   /* 3 numbers of '<f4' */
   td_test_write_file (
       in,
@@ -424,14 +430,50 @@ eval__never_writes_over_an_array_that_it_reads (void **state)
 }
 
 static void
-tapes__go_to_files_only (void **state)
+commands__take_names_behind_two_dashes (void **state)
 {
-  const char *train = td_test_build ("tests/app/model-train");
-  TdTestChild child = shell ("cd %.*s; exec %s run -o - %s 5",
-                             (int)(strrchr (td_test_tmp ("x"), '/') - td_test_tmp ("x")),
-                             td_test_tmp ("x"), tapedeck (), train);
+  static const char *const commands[] = {
+    "info -- -t.tdtape",
+    "info --json -- -t.tdtape",
+    "cat -- -t.tdtape",
+    "check -- -t.tdtape",
+    "export --format torch-snapshot -o out -- -t.tdtape",
+#ifdef TD_WITH_VIZ
+    "show --view graph -- -t.tdtape",
+    "diff -- -t.tdtape:1 -t.tdtape:1",
+    "leaks -- -t.tdtape",
+#endif
+  };
+  size_t n;
+  char folder[4096], *bytes = record (td_test_tmp ("-t.tdtape"), &n);
+  TdTestChild child;
 
   (void)state;
+  folder_of (td_test_tmp ("x"), folder, sizeof folder);
+  for (unsigned i = 0; i < sizeof commands / sizeof *commands; i++)
+    {
+      child = shell ("cd '%s'; exec %s %s", folder, tapedeck (), commands[i]);
+      if (child.status > 1 || child.err[0] != '\0')
+        fail_msg ("tapedeck %s: status %d, %s", commands[i], child.status, child.err);
+      td_test_child_clear (&child);
+    }
+  child = shell ("cd '%s'; exec %s info -- -t.tdtape --json", folder, tapedeck ());
+  assert_int_equal (child.status, 2);
+  assert_contains (child.err, "--json: one tape expected");
+  td_test_child_clear (&child);
+  free (bytes);
+}
+
+static void
+tapes__go_to_files_only (void **state)
+{
+  char folder[4096];
+  TdTestChild child;
+
+  (void)state;
+  folder_of (td_test_tmp ("x"), folder, sizeof folder);
+  child = shell ("cd '%s'; exec %s run -o - %s 5", folder, tapedeck (),
+                 td_test_build ("tests/app/model-train"));
   assert_int_equal (child.status, 2);
   assert_contains (child.err, "a tape goes to a file");
   td_test_child_clear (&child);
@@ -453,6 +495,7 @@ main (void)
     td_test (force__writes_over_no_file_but_a_tape),
     td_test (commands__never_write_over_what_they_read),
     td_test (eval__never_writes_over_an_array_that_it_reads),
+    td_test (commands__take_names_behind_two_dashes),
     td_test (tapes__go_to_files_only),
   };
 
