@@ -60,6 +60,7 @@ td__guards_free (TdGuards *g)
       free (g->watches[i].seen);
       free (g->watches[i].after);
       free (g->watches[i].by_effect);
+      free (g->watches[i].by_code);
     }
   free (g->watches);
   free (g->arguments);
@@ -80,6 +81,26 @@ td__guards_watch (TdGuards *g, const char *name, const TdSite *site, void *memor
   w->seen = td__xmalloc (bytes);
   w->after = td__xmalloc (bytes);
   memcpy (w->seen, memory, bytes);
+  memcpy (w->after, memory, bytes);
+}
+
+void
+td__guards_note_changes (TdGuards *g, bool by_effect)
+{
+  for (uint32_t i = 0; i < g->n_watches; i++)
+    {
+      TdWatch *w = &g->watches[i];
+      uint8_t **by = by_effect ? &w->by_effect : &w->by_code;
+      const uint8_t *now = w->memory;
+
+      if (memcmp (now, w->after, w->bytes) == 0)
+        continue;
+      if (*by == NULL)
+        *by = td__xcalloc (w->bytes + 1, 1);
+      for (size_t k = 0; k < w->bytes; k++)
+        (*by)[k] |= (uint8_t)(now[k] != w->after[k]);
+      memcpy (w->after, now, w->bytes);
+    }
 }
 
 static const TdBuffer *
@@ -93,11 +114,11 @@ td__guards_settle (TdGuards *g)
 {
   g->links_generation = td__links_generation;
   g->writes_state = td__engine.state_generation != g->state_generation;
+  td__guards_note_changes (g, false);
   for (uint32_t i = 0; i < g->n_watches; i++)
     {
       TdWatch *w = &g->watches[i];
 
-      memcpy (w->after, w->memory, w->bytes);
       for (size_t k = w->bytes; k-- > 0;)
         if (w->after[k] != w->seen[k])
           {
@@ -211,9 +232,8 @@ held_missed (const TdArgumentGuard *a, const TdVar *v, int i, TdMiss *miss)
 }
 
 static __attribute__ ((noinline, cold)) bool
-watch_missed (const TdWatch *w, size_t at, TdMiss *miss)
+watch_missed (const TdWatch *w, const uint8_t *now, size_t at, TdMiss *miss)
 {
-  const uint8_t *now = w->memory;
   size_t word = at & ~(size_t)3;
   float a = 0, b = 0;
   int32_t i = 0, j = 0;
@@ -227,10 +247,22 @@ watch_missed (const TdWatch *w, size_t at, TdMiss *miss)
     }
   SAY (miss, "memory of %s changed at byte %zu: %d, %d before (as float %.9g, %.9g)%s", w->name,
        word, j, i, (double)b, (double)a,
-       w->after[at] != w->seen[at]
+       w->by_code != NULL && w->by_code[at]
            ? ", by the code itself: td_static_code does that in a replay"
            : "");
   return missed (miss, "host memory", w->site);
+}
+
+/* A replay does not set what the code set, so that the next call would find the old bytes and
+ * their guard would hold: with or without a change, such a trace is of one call only. */
+static __attribute__ ((noinline, cold)) bool
+written_missed (const TdWatch *w, TdMiss *miss)
+{
+  size_t k = 0;
+
+  while (!w->by_code[k])
+    k++;
+  return watch_missed (w, w->after, k, miss);
 }
 
 static bool
@@ -241,11 +273,13 @@ watches_hold (const TdGuards *g, TdMiss *miss)
       const TdWatch *w = &g->watches[i];
       const uint8_t *now = w->memory;
 
-      if (memcmp (now, w->seen, w->bytes) == 0)
+      if (w->by_code == NULL && memcmp (now, w->seen, w->bytes) == 0)
         continue;
       for (size_t k = 0; k < w->bytes; k++)
         if (now[k] != w->seen[k] && (w->by_effect == NULL || !w->by_effect[k]))
-          return watch_missed (w, k, miss);
+          return watch_missed (w, now, k, miss);
+      if (w->by_code != NULL)
+        return written_missed (w, miss);
     }
   return true;
 }

@@ -14,9 +14,10 @@ typedef struct TdWatch
   void *memory;
   size_t bytes;
   uint8_t *seen;  /**< its bytes when the trace began: so they must be when a replay begins */
-  uint8_t *after; /**< and ended */
+  uint8_t *after; /**< and ended; meanwhile, when the last td_static_code in it ended */
   size_t n_changed, first_changed;
   uint8_t *by_effect; /**< by byte: td_static_code set it; NULL: none did */
+  uint8_t *by_code;   /**< likewise: the code set it outside of that */
 } TdWatch;
 
 /** How an argument was. */
@@ -49,6 +50,9 @@ TdGuards *td__guards_new (TdVar *const *in, int n_in);
 void td__guards_free (TdGuards *g);
 void td__guards_watch (TdGuards *g, const char *name, const TdSite *site, void *memory,
                        size_t bytes);
+/** An effect begins (by_effect false) or ends: what was changed since the last time was changed
+ * by the code itself, or by the effect. */
+void td__guards_note_changes (TdGuards *g, bool by_effect);
 /** The trace is over: what was changed by the code itself is known. */
 void td__guards_settle (TdGuards *g);
 

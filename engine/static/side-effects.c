@@ -76,32 +76,12 @@ void
 td__trace_effect (TdTracer *tracer, void (*fn) (void *user), void *user)
 {
   TdGuards *g = tracer != NULL ? ((TdTrace *)(void *)tracer)->guards : NULL;
-  const uint32_t n = g != NULL ? g->n_watches : 0;
-  char **before;
 
-  if (n == 0)
-    {
-      run_effect (tracer, fn, user);
-      return;
-    }
-  before = td__xcalloc (n, sizeof *before);
-  for (uint32_t k = 0; k < n; k++)
-    {
-      before[k] = td__xmalloc (g->watches[k].bytes + 1);
-      memcpy (before[k], g->watches[k].memory, g->watches[k].bytes);
-    }
+  if (g != NULL)
+    td__guards_note_changes (g, false);
   run_effect (tracer, fn, user);
-  for (uint32_t k = 0; k < n; k++)
-    {
-      TdWatch *w = &g->watches[k];
-
-      if (w->by_effect == NULL)
-        w->by_effect = td__xcalloc (w->bytes + 1, 1);
-      for (size_t b = 0; b < w->bytes; b++)
-        w->by_effect[b] |= (uint8_t)(before[k][b] != ((const char *)w->memory)[b]);
-      free (before[k]);
-    }
-  free (before);
+  if (g != NULL)
+    td__guards_note_changes (g, true);
 }
 
 static size_t
@@ -110,8 +90,7 @@ set_by_code (const TdWatch *w)
   size_t n = 0;
 
   for (size_t b = 0; b < w->bytes; b++)
-    n += ((const char *)w->after)[b] != ((const char *)w->seen)[b]
-         && (w->by_effect == NULL || !w->by_effect[b]);
+    n += w->by_code != NULL && w->by_code[b];
   return n;
 }
 

@@ -135,6 +135,20 @@ effect (Run *r, TdVar *a)
   return a;
 }
 
+/* In turn, or up to where it stays. */
+static TdVar *
+self_scale (Run *r, TdVar *a, unsigned which)
+{
+  int64_t *own = &r->watched.own;
+  TdVar *y = td_mul_scalar (a, 0.5 + (double)*own / 8);
+
+  if (which % 3 == 0)
+    *own += *own < 2;
+  else
+    *own = (*own + 1) % (1 + which % 3);
+  return y;
+}
+
 static TdVar *
 recurrent (const Run *r, TdVar *a, TdVar *b, unsigned n)
 {
@@ -230,6 +244,8 @@ statement (Run *r, const Statement *s, TdVar *a, TdVar *b)
       return effect (r, a);
     case REPORT:
       return report (a);
+    case SELF_SCALE:
+      return self_scale (r, a, s->which);
     case N_KINDS:
     default:
       return a;
@@ -374,7 +390,7 @@ code_prepare (Run *r)
     r->captured
         = td_retain (td_variable (fresh_array (1, COLUMNS, r->p->seed + 9), "captured"));
   r->hidden = 0.75;
-  r->watched = (Watched){ 0, 0 };
+  r->watched = (Watched){ 0, 0, 0 };
   r->outer = td_static_new_at (code_body, r, options_of (r), TD_HERE);
   td_static_watch (r->outer, "watched", &r->watched, sizeof r->watched);
   r->inner = td_static_new_at (inner_body, r, options_of (r), TD_HERE);

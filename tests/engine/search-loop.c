@@ -106,7 +106,8 @@ loop_boundary (Run *r)
 static void
 set_up (Run *r)
 {
-  r->watched = (Watched){ has (r, FLAG), has (r, FAIL_BACKWARD) };
+  r->watched.fails = has (r, FLAG);
+  r->watched.fails_backward = has (r, FAIL_BACKWARD);
   r->hidden = has (r, HIDDEN_CHANGES) ? -0.5 : 0.75;
   if (has (r, WEIGHTS_BY_HAND))
     fill_array (td_link_param (r->layers[1], "W"), 5);

@@ -32,6 +32,7 @@ draw_kind (void)
     case READ:
     case FORGET:
     case HIDDEN_SCALE:
+    case SELF_SCALE:
       return draw (5) != 0 ? LAYER : kind;
     case STATEFUL:
       return draw (16) != 0 ? ADD : kind;

@@ -49,6 +49,7 @@ enum
   X (OWN)       /* an operation of the program's, whose backward can fail */                   \
   X (EFFECT)    /* td_static_code */                                                           \
   X (REPORT)                                                                                   \
+  X (SELF_SCALE)   /* a watched number that the code changes itself */                         \
   X (HIDDEN_SCALE) /* a number in C that no guard sees */
 
 /** What happens in one iteration besides. */

@@ -113,6 +113,7 @@ serialize (void *object, TdSerializer *s)
   Run *r = object;
 
   td_serialize_int (s, "effects", &r->n_effects);
+  td_serialize_int (s, "own", &r->watched.own);
   if (r->p->file != FILE_PARTS)
     {
       td_serialize_link (s, "net", r->root);
@@ -200,6 +201,7 @@ serialize_count (void *self, TdSerializer *s)
 
   td_serialize_int (s, "count", &c->count);
   td_serialize_int (s, "effects", &c->r->n_effects);
+  td_serialize_int (s, "own", &c->r->watched.own);
 }
 
 static TdExtension *

@@ -33,6 +33,7 @@ typedef struct
 typedef struct
 {
   int32_t fails, fails_backward;
+  int64_t own; /* the code reads and sets it */
 } Watched;
 
 typedef struct

@@ -336,6 +336,71 @@ truth__memory_is_guarded_as_it_was_when_the_code_began (void **state)
     run_both (changes_itself, &(bool){ scratch });
 }
 
+/* What it leaves comes again, so that the bytes of an earlier trace are found again. */
+static void
+leaves_in_turn (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Self *mine = self;
+
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_mul_scalar (in[0], (double)mine->n);
+  mine->n = 1 - mine->n;
+}
+
+static void
+drop_scratch (void *user)
+{
+  ((Self *)user)->scratch = 0;
+}
+
+/* What it sets is gone when the call ends, but an effect has read it. */
+static void
+leaves_nothing (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Self *mine = self;
+
+  (void)n_in;
+  (void)n_out;
+  mine->scratch = 7;
+  td_static_code (drop_scratch, mine);
+  out[0] = td_tanh (in[0]);
+}
+
+static void
+changes_in_turn (void *user)
+{
+  const TdStaticFn fn = *(const TdStaticFn *)user;
+  Self mine = { 1, 0, 1 };
+  TdStatic *s
+      = td_static_new (fn, &mine, .self_bytes = sizeof mine, .minimize_cache_size = false);
+
+  td__engine.static_verify = 0;
+  for (unsigned i = 0; i < 100; i++)
+    TD_SCOPE ("call")
+      {
+        note (td_static_call1 (s, some (TD_SHAPE (3), i)));
+        note_number (mine.n);
+      }
+  if (is_static_run ())
+    {
+      assert_int_equal (td_static_info (s).n_replays, 0);
+      expect_miss (s, "host memory: memory of self changed at byte ",
+                   "by the code itself: td_static_code does that in a replay", NULL);
+    }
+  td_static_free (s);
+}
+
+static void
+truth__code_that_changes_its_memory_is_never_replayed (void **state)
+{
+  const TdStaticFn fns[] = { leaves_in_turn, leaves_nothing };
+
+  (void)state;
+  for (size_t k = 0; k < sizeof fns / sizeof *fns; k++)
+    run_both (changes_in_turn, (void *)(uintptr_t)&fns[k]);
+}
+
 /* --- what no guard sees --- */
 
 static double secret;
@@ -637,6 +702,7 @@ main (void)
     engine_test (truth__writing_what_backward_reads_is_an_error),
     engine_test (truth__a_parameter_may_be_passed_and_used),
     engine_test (truth__memory_is_guarded_as_it_was_when_the_code_began),
+    engine_test (truth__code_that_changes_its_memory_is_never_replayed),
     engine_test (truth__a_factor_that_changes_is_right_from_the_second_call_on),
     engine_test (truth__it_verifies_itself_with_doubling_gaps),
     engine_test (truth__after_a_difference_the_code_runs_until_it_stays_the_same),
