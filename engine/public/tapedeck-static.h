@@ -31,8 +31,9 @@ typedef struct TdStaticOpt
                  operations, values, state and random numbers are compared.  They agree: the
                  schedule's results are handed out.  Else the code's are, and the schedule is
                  dropped.  0: never: the code runs once.  -1, the default: by itself, at calls
-                 2, 3, 5, 9, 17, 33 ... of each schedule; call 2 in full, the others by their
-                 operations and what the code brings.  At the first difference the code's
+                 2, 3, 5, 9, 17, 33 ... of each schedule; call 2 in full if its arrays, which
+                 are kept twice, take less than 64 MB, the others by their operations and what
+                 the code brings.  At the first difference the code's
                  results are handed out, and it runs at each call until it has been the same
                  again for a while.  Side effects of the code's own, in C, show again in each of
                  these calls */
@@ -88,14 +89,18 @@ TD_API TdStatus td_static_call (TdStatic *s, TdVar *const *in, int n_in, TdVar *
 /** One input, one output. */
 TD_API TdVar *td_static_call1_at (TdStatic *s, TdVar *x, const TdSite *site);
 TD_API TdVar *td_static_call1 (TdStatic *s, TdVar *x);
-/** Run fn now and, inside a static function, at every replay at this place. */
+/** Run fn now and, inside a static function, at every replay at this place.  Guarded memory that
+ * it sets is as it should be in a replay, and no reason to run the code again: if the code
+ * itself reads it, only a verified call sees that its value is another (TdStaticOpt.verify;
+ * with verify = 0 none does, and the value of the trace stays). */
 TD_API void td_static_code (void (*fn) (void *user), void *user);
 /** The forward passes so far are over and no backward of them will come: their instances may be
  * taken by later calls, and a backward after that is an error. */
 TD_API void td_static_end_forward (TdStatic *s);
 /** Verify the next call that would replay: see TdStaticOpt.verify. */
 TD_API void td_static_verify_next (TdStatic *s);
-/** Guard host memory that the code reads: when its bytes change, the code is run again. */
+/** Guard host memory that the code reads: when its bytes change, the code is run again.  Code
+ * that changes them itself is run at every call: td_static_code does that in a replay. */
 TD_API void td_static_watch_at (TdStatic *s, const char *name, const void *memory, size_t bytes,
                                 const TdSite *site);
 TD_API void td_static_watch (TdStatic *s, const char *name, const void *memory, size_t bytes);
@@ -116,10 +121,23 @@ TD_API const char *td_static_last_miss (const TdStatic *s);
 /** Borrow one line on which step is in no CUDA graph and why, the last one found, or "". */
 TD_API const char *td_static_last_alone (const TdStatic *s);
 
+/** Options of td_static_save. */
+typedef struct TdStaticSaveOpt
+{
+  bool custom_domains; /**< .onnx: an operation that ONNX does not have becomes a node of the
+                          domain org.tapedeck, which other programs do not know; false: it is an
+                          error */
+  int end_;
+} TdStaticSaveOpt;
+#define TD_STATIC_SAVE_DEFAULTS .custom_domains = false
+TD_API TdStaticSaveOpt td_static_save_options (void);
 /** Write the newest schedule's forward, with the present numbers of its parameters: a graph
  * (.dot), a model for other programs (.onnx, opset 17), a C program without dependencies (.c),
- * or the parameters alone (.npz).  *Errors*: TD_ERR_IO; TD_ERR_STATE before the first call. */
-TD_API TdStatus td_static_save_at (TdStatic *s, const char *path, const TdSite *site);
+ * or the parameters alone (.npz).  *Errors*: TD_ERR_IO; TD_ERR_STATE before the first call;
+ * TD_ERR_ARG naming the operations that the format does not have, with their lines, and no
+ * file is written. */
+TD_API TdStatus td_static_save_at (TdStatic *s, const char *path, TdStaticSaveOpt options,
+                                   const TdSite *site);
 TD_API TdStatus td_static_save (TdStatic *s, const char *path);
 
 #if !defined(TD_NO_SITES)
@@ -130,7 +148,8 @@ TD_API TdStatus td_static_save (TdStatic *s, const char *path);
 #define td__link_set_static_x(link, ...) td_link_set_static_at (link, TD_OPTIONS_ (TdStaticOpt, TD_STATIC_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_static_call(...) td_static_call_at (__VA_ARGS__, TD_HERE)
 #define td_static_call1(...) td_static_call1_at (__VA_ARGS__, TD_HERE)
-#define td_static_save(...) td_static_save_at (__VA_ARGS__, TD_HERE)
+#define td_static_save(s, ...) td__static_save_x (s, __VA_ARGS__, .end_ = 0)
+#define td__static_save_x(s, path, ...) td_static_save_at (s, path, TD_OPTIONS_ (TdStaticSaveOpt, TD_STATIC_SAVE_DEFAULTS, __VA_ARGS__), TD_HERE)
 #define td_static_watch(...) td_static_watch_at (__VA_ARGS__, TD_HERE)
 /* clang-format on */
 #endif

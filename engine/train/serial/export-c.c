@@ -437,8 +437,7 @@ print_step (Out *o, const TdStep *step, const TdSite *site)
     if (writers[i](o, step))
       return TD_OK;
   return td__fail (TD_ERR_ARG, "td_static_save", site,
-                   "%s has no form in a C program: export as .onnx, or without the loss",
-                   step->cls->name);
+                   "%s has no form in a C program: export without it", step->cls->name);
 }
 
 TdStatus

@@ -287,8 +287,8 @@ opset (TdMessage *model, const char *domain, int version)
 }
 
 TdStatus
-td__export_onnx (const TdStatic *function, const TdSchedule *s, TdExport *to,
-                 const TdSite *site)
+td__export_onnx (const TdStatic *function, const TdSchedule *s, bool custom_domains,
+                 TdExport *to, const TdSite *site)
 {
   TdOnnx o = { .s = s };
   TdMessage model = { NULL, 0, 0 };
@@ -299,6 +299,10 @@ td__export_onnx (const TdStatic *function, const TdSchedule *s, TdExport *to,
   status = write_given (&o, site);
   for (uint32_t i = 0; i < s->forward.n && status == TD_OK; i++)
     td__onnx_step (&o, &s->forward.steps[i]);
+  if (status == TD_OK && o.n_foreign > 0 && !custom_domains)
+    status = td__fail (TD_ERR_ARG, "td_static_save", site,
+                       "ONNX does not have %s: leave them out, or ask for custom_domains",
+                       o.foreign);
   if (status != TD_OK)
     {
       td__message_free (&o.graph);

@@ -172,7 +172,8 @@ save_npz (const TdSchedule *s, const char *path, const TdSite *site)
 }
 
 TdStatus
-td_static_save_at (TdStatic *function, const char *path, const TdSite *site)
+td_static_save_at (TdStatic *function, const char *path, TdStaticSaveOpt options,
+                   const TdSite *site)
 {
   const char *ending = path != NULL ? strrchr (path, '.') : NULL;
   const TdEntry *entry = function != NULL ? function->entries : NULL;
@@ -189,7 +190,7 @@ td_static_save_at (TdStatic *function, const char *path, const TdSite *site)
   if (strcmp (ending, ".dot") == 0)
     status = td__export_dot (function, entry->schedule, &to);
   else if (strcmp (ending, ".onnx") == 0)
-    status = td__export_onnx (function, entry->schedule, &to, site);
+    status = td__export_onnx (function, entry->schedule, options.custom_domains, &to, site);
   else if (strcmp (ending, ".c") == 0)
     status = td__export_c (function, entry->schedule, &to, site);
   else
@@ -201,7 +202,13 @@ td_static_save_at (TdStatic *function, const char *path, const TdSite *site)
   return status;
 }
 
+TdStaticSaveOpt
+td_static_save_options (void)
+{
+  return (TdStaticSaveOpt){ TD_STATIC_SAVE_DEFAULTS };
+}
+
 TdStatus (td_static_save) (TdStatic *function, const char *path)
 {
-  return td_static_save_at (function, path, NULL);
+  return td_static_save_at (chain, path, td_static_save_options (), NULL);
 }

@@ -27,7 +27,7 @@ void td__export_print (TdExport *e, const char *format, ...)
     __attribute__ ((format (printf, 2, 3)));
 
 TdStatus td__export_dot (const TdStatic *function, const TdSchedule *s, TdExport *to);
-TdStatus td__export_onnx (const TdStatic *function, const TdSchedule *s, TdExport *to,
-                          const TdSite *site);
+TdStatus td__export_onnx (const TdStatic *function, const TdSchedule *s, bool custom_domains,
+                          TdExport *to, const TdSite *site);
 TdStatus td__export_c (const TdStatic *function, const TdSchedule *s, TdExport *to,
                        const TdSite *site);
