@@ -194,9 +194,30 @@ host_copy (const TdVar *v)
   return host;
 }
 
+/* In floats, rounded after each sum, as gradients are collected. */
+static void
+add_halves (void *sum, const void *more, TdDtype dtype, int64_t n)
+{
+  TdDevice *cpu = td_device_get ("cpu");
+  float *wide = td__xmalloc ((size_t)n * sizeof *wide + 1);
+  TdShape shape = TD_SHAPE (n);
+  const TdTensor from = { .data = wide, .shape = &shape, .size = n, .dtype = TD_F32 };
+  TdTensor to = { .data = sum, .shape = &shape, .size = n, .dtype = dtype };
+
+  for (int64_t k = 0; k < n; k++)
+    wide[k] = (float)(td__host_element (sum, dtype, k) + td__host_element (more, dtype, k));
+  cpu->ops->cast (cpu, &from, &to);
+  free (wide);
+}
+
 static void
 add (void *sum, const void *more, TdDtype dtype, int64_t n)
 {
+  if (dtype == TD_F16 || dtype == TD_BF16)
+    {
+      add_halves (sum, more, dtype, n);
+      return;
+    }
   for (int64_t k = 0; k < n; k++)
     if (dtype == TD_F64)
       ((double *)sum)[k] += ((const double *)more)[k];
@@ -205,22 +226,23 @@ add (void *sum, const void *more, TdDtype dtype, int64_t n)
 }
 
 /* What the schedule gives to an external: its gradients added up, in order, as they would be
- * collected.  NULL: nothing.  one: there is no more than one. */
+ * collected.  NULL: nothing.  n: how many there are. */
 static void *
 schedule_gives (const TdTaken *taken, const Both *both, const Leaf *l, const TdVar **first,
-                bool *one)
+                uint32_t *n)
 {
   const TdOp *op = td__backward_op (both->b);
   void *sum = NULL, *more;
 
   *first = NULL;
-  *one = true;
+  *n = 0;
   for (uint32_t k = 0; k < taken->n; k++)
     {
       const TdVar *g = taken->items[k].g;
 
       if (op->in[taken->items[k].external] != l->node)
         continue;
+      ++*n;
       if (sum == NULL)
         {
           sum = host_copy (g);
@@ -230,7 +252,6 @@ schedule_gives (const TdTaken *taken, const Both *both, const Leaf *l, const TdV
       more = host_copy (g);
       add (sum, more, (TdDtype)g->node->dtype, td__size (&g->node->shape));
       free (more);
-      *one = false;
     }
   return sum;
 }
@@ -264,18 +285,20 @@ same_gradient (const Both *both, const TdTaken *taken, const Leaf *l, TdMiss *mi
   const TdSchedule *s = both->i->entry->schedule;
   const TdNodeInfo *n = &s->nodes[s->externals[l->external].node];
   const TdVar *first;
-  bool one, same = true;
-  void *sum = schedule_gives (taken, both, l, &first, &one);
-  uint32_t units = units_allowed (both->i->plan);
+  uint32_t n_given, units = units_allowed (both->i->plan);
+  void *sum = schedule_gives (taken, both, l, &first, &n_given);
+  bool same = true;
 
   if ((sum == NULL) != (l->gx == NULL))
     same = one_gives (miss, n->name, sum == NULL);
   else if (sum != NULL && !td_shape_equal (&first->node->shape, &l->gx->node->shape))
     same = td__check_says (miss, n->name, "it has a gradient of another shape");
-  else if (sum != NULL && (one || l->gx->node->dtype == TD_F32 || l->gx->node->dtype == TD_F64))
+  else if (sum != NULL)
     {
       void *code = host_copy (l->gx);
 
+      if (n->dtype == TD_F16 || n->dtype == TD_BF16) /* a product may add before it rounds */
+        units += 4 * n_given;
       same = td__check_gradient (miss, sum, code, l->gx->node, n->name, units);
       free (code);
     }

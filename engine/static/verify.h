@@ -17,17 +17,24 @@ typedef struct TdCheck
   TdInstance *instance; /**< that ran the schedule */
 } TdCheck;
 
+/* verify-steps.c */
+/** What a step is: the name of its operation, "a new array" ... */
+const char *td__check_kind (const TdStep *step);
+/** "mlp.c:31", or "?".  *Owner*: text. */
+const char *td__check_place (const TdSite *site, char *text, size_t size);
 /** Compare two traces of one code, step by step; says false and what differs, with both lines.
  */
 bool td__check_traces (const TdSchedule *then, const TdSchedule *now, TdMiss *miss);
-/** A step of the schedule ran: are its results those of the code?  Never fails the call. */
-void td__check_step (TdCheck *c, const TdInstance *i, const TdStep *step);
-/** The schedule ran: compare its results, state and random numbers. */
-void td__check_end (TdCheck *c, const TdInstance *i);
 /** Compare two lists of one backward: operations, lines and attributes; says false and the
  * first that is another.  What depends on who holds a gradient (copies, sums in place) is left
  * out. */
 bool td__check_lists (const TdSteps *then, const TdSteps *now, TdMiss *miss);
+
+/* verify.c */
+/** A step of the schedule ran: are its results those of the code?  Never fails the call. */
+void td__check_step (TdCheck *c, const TdInstance *i, const TdStep *step);
+/** The schedule ran: compare its results, state and random numbers. */
+void td__check_end (TdCheck *c, const TdInstance *i);
 /** Say false, and of which variable what. */
 bool td__check_says (TdMiss *miss, const char *name, const char *format, ...)
     __attribute__ ((format (printf, 3, 4)));

@@ -303,7 +303,8 @@ through_infer (TdOpCall *call)
 static TdStatus
 through_forward (TdOpCall *call)
 {
-  memcpy (call->out[0].data, call->in[0].data, (size_t)call->in[0].size * sizeof (float));
+  memcpy (call->out[0].data, call->in[0].data,
+          (size_t)call->in[0].size * td_dtype_bytes (call->in[0].dtype));
   return TD_OK;
 }
 
@@ -413,6 +414,136 @@ verify__compares_backward_before_gradients_are_handed_out (void **state)
     run_both (caught_in_backward, &k);
 }
 
+/* W twice, so that its gradient is a sum. */
+static void
+halves_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  TdVar *h = td_tanh (td_matmul (in[0], self, false, false));
+
+  (void)n_in;
+  (void)n_out;
+  td_apply (&through_class, NULL, &h, 1, &out[0], 1);
+  out[0] = td_matmul (td_mul (out[0], h), self, false, false);
+}
+
+static void
+caught_in_halves (void *user)
+{
+  const TdDtype dtype = *(const TdDtype *)user;
+  TdVar *W = td_retain (td_variable (td_cast (some (TD_SHAPE (4, 4), 3), dtype), "W"));
+  TdStatic *s = td_static_new (halves_code, W, .fuse = false, .batch = false, .verify = 1);
+
+  secret_backward.factor = 2;
+  secret_backward.negates = secret_backward.gives_none = false;
+  for (unsigned i = 0; i < 6; i++)
+    TD_SCOPE ("call")
+      {
+        TdVar *x = td_cast (some (TD_SHAPE (3, 4), i), dtype), *y;
+
+        if (i == 3)
+          secret_backward.factor = 3;
+        y = td_static_call1 (s, x);
+        td_cleargrad (W);
+        assert_int_equal (td_backward (sum_of_squares (y), 0), TD_OK);
+        note (td_cast (td_grad (W), TD_F32));
+        if (is_static_run ())
+          assert_int_equal (td_static_info (s).n_differences, i >= 3);
+      }
+  td_static_free (s);
+  td_release (W);
+}
+
+static void
+verify__compares_sums_of_gradients_in_halves (void **state)
+{
+  (void)state;
+  skip_off_cpu ();
+  /* To four units of the halves: a product may add before it rounds. */
+  run_near (caught_in_halves, &(TdDtype){ TD_F16 }, 4 << 13);
+  run_near (caught_in_halves, &(TdDtype){ TD_BF16 }, 4 << 16);
+}
+
+/* --- what is said --- */
+
+static int turn;
+
+static void
+other_ratio (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)self;
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_dropout (in[0], 0.25 * turn);
+}
+
+static void
+other_full (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)self;
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_add (in[0], td_full (TD_F32, TD_SHAPE (3, 3), turn));
+}
+
+static void
+other_axes (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  const int axes[] = { turn - 1, 2 - turn };
+
+  (void)self;
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_transpose (in[0], axes);
+}
+
+static void
+other_read (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)self;
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_mul (in[0], td_item (in[1]) > 1.5 ? other : one);
+}
+
+/* clang-format off */
+static const struct
+{
+  TdStaticFn fn;
+  const char *words;
+} told[] = {
+  { other_ratio, "verify: ratio is 0.5 now, 0.25 before: dropout at test-static-verify.c:" },
+  { other_full,  "verify: other numbers (2, 0 now, 1, 0 before): a new array at test-static-verify.c:" },
+  { other_axes,  "verify: axes is (1, 0) now, (0, 1) before: transpose at test-static-verify.c:" },
+  { other_read,  "host read: the code reads numbers that are others now: the first is 2, 1 before" },
+};
+/* clang-format on */
+
+static void
+verify__says_what_is_another_with_both_numbers (void **state)
+{
+  (void)state;
+  one = td_retain (some (TD_SHAPE (3, 3), 8));
+  other = td_retain (some (TD_SHAPE (3, 3), 9));
+  for (size_t k = 0; k < sizeof told / sizeof *told; k++)
+    {
+      TdStatic *s = td_static_new (told[k].fn, NULL, .verify = 1);
+
+      for (turn = 1; turn <= 2; turn++)
+        TD_SCOPE ("call")
+          {
+            TdVar *in[] = { some (TD_SHAPE (3, 3), 1), td_full (TD_F32, TD_SCALAR, turn) };
+            TdVar *y;
+
+            assert_int_equal (td_static_call (s, in, 2, &y, 1), TD_OK);
+          }
+      if (strstr (td_static_last_miss (s), told[k].words) == NULL)
+        fail_msg ("\"%s\" expected: %s", told[k].words, td_static_last_miss (s));
+      td_static_free (s);
+    }
+  td_release (one);
+  td_release (other);
+}
+
 /* --- from outside --- */
 
 static void
@@ -463,6 +594,8 @@ main (void)
     engine_test (verify__says_since_when_nothing_was_verified),
     engine_test (verify__code_that_fails_now_ends_the_schedule),
     engine_test (verify__compares_backward_before_gradients_are_handed_out),
+    engine_test (verify__compares_sums_of_gradients_in_halves),
+    engine_test (verify__says_what_is_another_with_both_numbers),
     engine_test (verify__the_environment_sets_the_mode_of_all_functions),
   };
 

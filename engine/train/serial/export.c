@@ -210,5 +210,5 @@ td_static_save_options (void)
 
 TdStatus (td_static_save) (TdStatic *function, const char *path)
 {
-  return td_static_save_at (chain, path, td_static_save_options (), NULL);
+  return td_static_save_at (function, path, td_static_save_options (), NULL);
 }
