@@ -186,6 +186,7 @@ td__keys_alternate (TdStatic *s, const TdEntry *left, const TdEntry *next)
     if (s->keys[k] == now)
       {
         s->keeps_several = true;
+        s->hopeless = (TdHopeless){ .reported = s->hopeless.reported };
         td__static_say (s, 0,
                         "is called with other shapes or modes in turn, and keeps up to %d "
                         "schedules from now on: .minimize_cache_size = false says so from the "

@@ -348,6 +348,29 @@ talk (int level)
       td_static_call1 (s, some (TD_SHAPE (i < 4 ? 3 : 5), 1));
 }
 
+/* Five shapes in turn: each is traced, then it is seen that they come again, and those that
+ * left are traced once more. */
+static void
+take_turns (int level)
+{
+  TdStatic *s = td_static_new (square, NULL, .verbosity_level = level, .name = "turns");
+
+  for (int i = 0; i < 80; i++)
+    TD_SCOPE ("call")
+      td_static_call1 (s, some (TD_SHAPE (2 + i % 5), 1));
+  assert_true (td_static_info (s).n_replays >= 70);
+}
+
+static void
+options__shapes_in_turn_are_not_called_hopeless (void **state)
+{
+  const char *text = heard (take_turns, 0);
+
+  (void)state;
+  assert_non_null (strstr (text, "turns: is called with other shapes or modes in turn"));
+  assert_null (strstr (text, "never replayed"));
+}
+
 typedef struct
 {
   int n_plain, n_wrapped;
@@ -467,6 +490,7 @@ main (void)
     engine_test (nesting__a_function_in_a_function_becomes_part_of_it),
     engine_test (nesting__is_an_error_in_strict_mode_that_names_both),
     engine_test (mark__makes_calls_of_a_link_static_until_it_is_freed),
+    engine_test (options__shapes_in_turn_are_not_called_hopeless),
     engine_test (verbosity__0_is_silent_1_tells_schedules_and_2_every_call),
     engine_test (verbosity__1_names_memory_that_the_code_changes_itself),
     engine_test (threads__only_the_engine_s_own_may_call),
