@@ -495,6 +495,30 @@ td__inside_first_nan (void)
   return td__inside_n () > 0 && walk (&w, has_nan, &k) ? k : UINT32_MAX;
 }
 
+typedef struct
+{
+  TdInsideVisit visit;
+  void *user;
+} Shown;
+
+static bool
+show (const TdTensor *result, uint32_t k, void *user)
+{
+  const Shown *shown = user;
+  const TdInsideStep step = td__inside_step (k);
+
+  return shown->visit (&step, result, shown->user);
+}
+
+static bool
+look_at_each (TdInsideVisit visit, void *user)
+{
+  Walk w = { .why = "" };
+  Shown shown = { visit, user };
+
+  return td__inside_n () > 0 && walk (&w, show, &shown);
+}
+
 void
 td__static_attach (void)
 {
@@ -504,6 +528,7 @@ td__static_attach (void)
                                        .ran = td__inside_ran,
                                        .run = td__inside_run,
                                        .first_nan = td__inside_first_nan,
+                                       .each = look_at_each,
                                        .expand = td__static_expand };
 
   td__engine.statics = &table;

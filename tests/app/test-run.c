@@ -192,13 +192,18 @@ run__breaks_at_an_operation_that_runs_fused (void **state)
     { "op == exp && iteration == 2", "before exp in " },
     { "op == tanh_grad && iteration == 3", "before tanh_grad in " },
     { "op == mul && phase == backward && iteration == 3", "before mul" },
+    { "op == tanh && norm > 0 && iteration == 3", "tanh in " },
+    { "op == exp && norm > 0 && iteration == 2", "exp in " },
+    { "op == tanh_grad && norm(grad) > 0 && iteration == 3", "tanh_grad in " },
+    { "op == log && nan", "log in " },
   };
 
   (void)state;
   for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
     {
       TdTestChild child = TD_TEST_RUN (tapedeck (), "run", "--static", "as-is", "--break",
-                                       cases[i][0], model ("fused"), "8", "100");
+                                       cases[i][0], model ("fused"), "8",
+                                       strstr (cases[i][0], "nan") != NULL ? "5" : "100");
 
       assert_child_status (child, 3);
       assert_contains (child.err, "fused.c:");

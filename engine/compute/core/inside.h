@@ -25,6 +25,10 @@ typedef struct TdInsideArray
   TdInsideStep step;
 } TdInsideArray;
 
+/** Called with the result of each operation, which is in host memory and gone afterwards; true
+ * to stop. */
+typedef bool (*TdInsideVisit) (const TdInsideStep *step, const TdTensor *result, void *user);
+
 /** What static functions tell a debugger, and do for the graph.  TdEngine.statics, or NULL:
  * there are none. */
 typedef struct TdStaticTable
@@ -40,6 +44,9 @@ typedef struct TdStaticTable
   bool (*run) (uint32_t k, TdInsideArray *array, char *why, size_t size);
   /** The first operation whose result has a NaN; UINT32_MAX: none, or they cannot be run. */
   uint32_t (*first_nan) (void);
+  /** Run its operations one after the other and look at each result, as far as they can be run.
+   * Says whether it was stopped. */
+  bool (*each) (TdInsideVisit visit, void *user);
   /** For what changes the graph: of a call that has several results, make the graph of its
    * code. Nothing for other operations. */
   void (*expand) (TdOp *call);

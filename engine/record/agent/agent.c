@@ -535,6 +535,100 @@ describe_nan (const TdEvent *e, unsigned long n, char *what, size_t size)
     snprintf (what, size, "%s made NaN (%lu of its numbers)", e->cls->name, n);
 }
 
+/* What a value breakpoint says: "log made NaN (4 of its numbers)". */
+static void
+describe_values (const TdBreakMoment *m, const char *who, char *what, size_t size)
+{
+  if (m->n_nan > 0)
+    snprintf (what, size, "%.150s made NaN (%lu of its numbers)", who, (unsigned long)m->n_nan);
+  else if (m->n_inf > 0)
+    snprintf (what, size, "%.150s made Inf (%lu of its numbers)", who, (unsigned long)m->n_inf);
+  else
+    snprintf (what, size, "%.150s made a norm of %g", who, m->norm);
+}
+
+/* The members of a fused group, whose values the group does not write. */
+typedef struct
+{
+  TdAgent *a;
+  const TdEvent *group;
+  const TdBreak *holds; /* the first that does */
+  TdInsideStep step;    /* on this member */
+  char what[300];
+} Members;
+
+static bool
+member_breaks (const TdInsideStep *step, const TdTensor *result, void *user)
+{
+  Members *members = user;
+  const TdAgent *a = members->a;
+  TdEvent member = *members->group;
+  TdBreakMoment m;
+  TdTapeStats s;
+  char who[150];
+
+  if (result->dtype > TD_BF16)
+    return false;
+  member.cls = step->cls;
+  member.site = step->site;
+  member.path = step->path;
+  td_stats_compute (result->data, (uint8_t)result->dtype, (uint64_t)result->size, 0, &s);
+  m = moment_of (&member);
+  m.after = true;
+  m.n_nan = s.n_nan;
+  m.n_inf = s.n_pos_inf + s.n_neg_inf;
+  m.norm = s.l2;
+  for (int i = 0; i < a->n_breaks; i++)
+    if (td__break_needs_values (a->breaks[i]) && td__break_holds (a->breaks[i], &m))
+      {
+        members->holds = a->breaks[i];
+        members->step = *step;
+        snprintf (who, sizeof who, "%.60s in %.80s", step->cls->name,
+                  members->group->cls->name);
+        describe_values (&m, who, members->what, sizeof members->what);
+        return true;
+      }
+  return false;
+}
+
+/* Running the members takes as long as the group and more: only where what else a breakpoint
+ * asks, iteration and operation and line, holds for one of them. */
+static bool
+may_break_inside (const TdAgent *a, const TdEvent *group)
+{
+  const TdStaticTable *statics = td__engine.statics;
+
+  for (uint32_t k = 0; statics != NULL && k < statics->n (); k++)
+    {
+      const TdInsideStep step = statics->step (k);
+      TdEvent member = *group;
+      TdBreakMoment m;
+
+      member.cls = step.cls;
+      member.site = step.site;
+      member.path = step.path;
+      m = moment_of (&member);
+      for (int i = 0; i < a->n_breaks; i++)
+        if (td__break_needs_values (a->breaks[i]) && td__break_may_hold (a->breaks[i], &m))
+          return true;
+    }
+  return false;
+}
+
+static void
+breaks_inside (TdAgent *a, const TdEvent *group)
+{
+  Members members = { .a = a, .group = group };
+  TdEvent member = *group;
+
+  if (!may_break_inside (a, group) || !td__engine.statics->each (member_breaks, &members))
+    return;
+  member.cls = members.step.cls;
+  member.site = members.step.site;
+  member.path = members.step.path;
+  stop_at_break (a, members.holds, &member, members.what);
+}
+
 static void
 agent_after (TdAgent *a, const TdEvent *e)
 {
@@ -551,14 +645,12 @@ agent_after (TdAgent *a, const TdEvent *e)
         continue;
       if (m.n_nan > 0)
         describe_nan (e, (unsigned long)m.n_nan, what, sizeof what);
-      else if (m.n_inf > 0)
-        snprintf (what, sizeof what, "%s made Inf (%lu of its numbers)", e->cls->name,
-                  (unsigned long)m.n_inf);
       else
-        snprintf (what, sizeof what, "%s made a norm of %g", e->cls->name, m.norm);
+        describe_values (&m, e->cls->name, what, sizeof what);
       stop_at_break (a, a->breaks[i], e, what);
       return;
     }
+  breaks_inside (a, e);
 }
 
 static void

@@ -93,6 +93,8 @@ typedef struct
 TdBreak *td__break_parse (const char *text, char *error, size_t size);
 void td__break_free (TdBreak *b);
 bool td__break_holds (const TdBreak *b, const TdBreakMoment *moment);
+/** Whether it could hold, if values are what they may be. */
+bool td__break_may_hold (const TdBreak *b, const TdBreakMoment *moment);
 /** Whether it needs the values of every output, or can be asked before the event. */
 bool td__break_needs_values (const TdBreak *b);
 /** Does it ask whether a call failed, and so that the program is to stop right there? */

@@ -351,8 +351,8 @@ td__break_free (TdBreak *b)
   free (b);
 }
 
-bool
-td__break_holds (const TdBreak *b, const TdBreakMoment *m)
+static bool
+holds (const TdBreak *b, const TdBreakMoment *m, bool any_values)
 {
   bool all = true;
 
@@ -364,9 +364,23 @@ td__break_holds (const TdBreak *b, const TdBreakMoment *m)
             return true;
           all = true;
         }
-      all = all && b->terms[i].subject->holds (&b->terms[i], m);
+      all = all
+            && ((any_values && b->terms[i].subject->values)
+                || b->terms[i].subject->holds (&b->terms[i], m));
     }
   return all;
+}
+
+bool
+td__break_holds (const TdBreak *b, const TdBreakMoment *m)
+{
+  return holds (b, m, false);
+}
+
+bool
+td__break_may_hold (const TdBreak *b, const TdBreakMoment *m)
+{
+  return holds (b, m, true);
 }
 
 bool
