@@ -222,6 +222,8 @@ td__iteration_open (int64_t label, const TdSite *site)
 bool
 td__iteration_step (TdScope **scope, int64_t i, int64_t n, const TdSite *site)
 {
+  if (scope == NULL)
+    return false;
   if (*scope != NULL)
     td_scope_close (*scope);
   *scope = NULL;

@@ -59,6 +59,8 @@ td__static_evict (TdStatic *s, TdEntry *e)
 void
 td_static_clear (TdStatic *s)
 {
+  if (td__stranger ("td_static_clear"))
+    return;
   while (s != NULL && s->entries != NULL)
     td__static_evict (s, s->entries);
 }

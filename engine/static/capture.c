@@ -569,5 +569,5 @@ td__captures_replay (TdReplay *p)
 const char *
 td_static_last_alone (const TdStatic *s)
 {
-  return s != NULL ? s->alone_text : "";
+  return td__stranger ("td_static_last_alone") || s == NULL ? "" : s->alone_text;
 }

@@ -173,6 +173,8 @@ bool td__verify_graph (TdInstance *i, TdBackward *b, TdVar **ys, TdVar **gys, in
                        TdStatus *status);
 
 struct TdCheck;
+/** False for NULL, freed ones and other threads, after td__fail. */
+bool td__static_usable (const TdStatic *s, const char *call, const TdSite *site);
 /** Run the schedule.  out are poisoned on error. */
 TdStatus td__replay_forward (TdEntry *entry, TdInstance *instance, TdVar *const *in,
                              TdVar **out, const TdSite *site, TdMiss *miss,

@@ -384,7 +384,7 @@ observed_other (TdReplay *p, const TdStep *step, TdReady *r, bool captures)
   if (status != TD_OK)
     return status;
   if (r->opens && td__replay_open (p, r) != TD_OK)
-    return td__engine.error.status;
+    return td__error_status ();
   return waits ? TD_OK : td__replay_one (p, r);
 }
 

@@ -137,7 +137,7 @@ td__replay_propagate (TdReplay *p, const TdReady *r)
   if (g == NULL)
     g = td__replay_snapshot (p, node, r->step->site);
   if (g == NULL)
-    return td__engine.error.status;
+    return td__error_status ();
   if (TD_UNLIKELY (p->taken != NULL))
     {
       td__taken_add (p->taken, r->step->external, g, ours);

@@ -51,7 +51,7 @@ effect (TdReplay *p, const TdReady *r)
     {
       v = td__replay_snapshot (p, td__step_in (p->i->plan->s, r->step, 0), r->step->site);
       if (v == NULL)
-        return td__engine.error.status;
+        return td__error_status ();
     }
   p->effects = td__xrealloc (p->effects, (p->n_effects + 1) * sizeof *p->effects);
   p->effects[p->n_effects].step = r->step;

@@ -402,9 +402,24 @@ find_entry (TdStatic *s, TdVar *const *in, int n_in, int n_out, const TdSite *si
   return NULL;
 }
 
-static bool
-usable (TdStatic *s, TdVar *const *in, int n_in, const TdSite *site)
+bool
+td__static_usable (const TdStatic *s, const char *call, const TdSite *site)
 {
+  if (TD_UNLIKELY (td__stranger (call)))
+    return false;
+  if (TD_LIKELY (s != NULL && s->fn != NULL))
+    return true;
+  td__fail (s == NULL ? TD_ERR_ARG : TD_ERR_STATE, call, site, "the static function %s",
+            s == NULL ? "is NULL" : "was freed");
+  return false;
+}
+
+static bool
+usable (const TdStatic *s, TdVar *const *in, int n_in, const TdSite *site)
+{
+  if (!td__static_usable (s, "td_static_call", site)
+      || !td__list_there (in, n_in, s->name, site))
+    return false;
   for (int k = 0; k < n_in; k++)
     if (in[k] == NULL)
       {
@@ -460,11 +475,11 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
   TdVerify how;
 
   site = site != NULL ? site : e->site;
-  if (s == NULL || td__check_thread ("td_static_call") != TD_OK || !usable (s, in, n_in, site))
+  if (!usable (s, in, n_in, site) || !td__list_there (out, n_out, "td_static_call", site))
     {
-      for (int k = 0; k < n_out; k++)
+      for (int k = 0; out != NULL && k < n_out; k++)
         out[k] = td__poison ();
-      return e->has_error ? e->error.status : TD_ERR_STATE;
+      return td__error_status ();
     }
   s->info.n_calls++;
   td__static_notify_call (s);
@@ -563,6 +578,8 @@ td_static_code (void (*fn) (void *user), void *user)
   TdTracer *t = td__engine.tracer;
   Code *c;
 
+  if (td__stranger ("td_static_code"))
+    return;
   if (fn == NULL)
     {
       td__fail (TD_ERR_ARG, "td_static_code", NULL, "a function to run expected, got none");
@@ -579,6 +596,8 @@ td_static_code (void (*fn) (void *user), void *user)
 void
 td_static_end_forward (TdStatic *s)
 {
+  if (td__stranger ("td_static_end_forward"))
+    return;
   for (TdEntry *e = s != NULL ? s->entries : NULL; e != NULL; e = e->next)
     for (TdInstance *i = e->instances; i != NULL; i = i->next)
       if (i->state == TD_INSTANCE_AWAITING)
@@ -599,7 +618,7 @@ td_static_new_at (TdStaticFn fn, void *self, TdStaticOpt options, const TdSite *
   TdStatic *s;
   char name[32];
 
-  if (!td__ensure_started ())
+  if (!td__ensure_started () || td__stranger ("td_static_new"))
     return NULL;
   if (fn == NULL || options.verify < TD_STATIC_BY_ITSELF || options.verbosity_level < 0
       || options.verbosity_level > 2)
@@ -632,9 +651,11 @@ td_static_watch_at (TdStatic *s, const char *name, const void *memory, size_t by
 {
   TdWatch *w;
 
-  if (s == NULL || memory == NULL || bytes == 0)
+  if (!td__static_usable (s, "td_static_watch", site))
+    return;
+  if (memory == NULL || bytes == 0)
     {
-      td__fail (TD_ERR_ARG, "td_static_watch", site, "a static function and memory expected");
+      td__fail (TD_ERR_ARG, "td_static_watch", site, "memory expected");
       return;
     }
   s->watches = td__xrealloc (s->watches, (s->n_watches + 1) * sizeof *s->watches);
@@ -656,6 +677,8 @@ td_static_free (TdStatic *s)
 {
   TdStatic **at = &all;
 
+  if (td__stranger ("td_static_free"))
+    return;
   while (*at != NULL && *at != s)
     at = &(*at)->next;
   if (s == NULL || *at == NULL)
@@ -668,7 +691,8 @@ td_static_free (TdStatic *s)
   td_static_clear (s);
   free (s->watches);
   free (s->proved);
-  free (s);
+  *s = (TdStatic){ .name = "freed" };
+  td__shell_keep (s);
 }
 
 void
@@ -701,7 +725,7 @@ td_static_info (const TdStatic *s)
 {
   TdStaticInfo info = { 0 };
 
-  if (s == NULL)
+  if (td__stranger ("td_static_info") || s == NULL)
     return info;
   info = s->info;
   info.n_schedules = s->n_entries;
@@ -720,5 +744,5 @@ td_static_info (const TdStatic *s)
 const char *
 td_static_last_miss (const TdStatic *s)
 {
-  return s != NULL ? s->miss_text : "";
+  return td__stranger ("td_static_last_miss") || s == NULL ? "" : s->miss_text;
 }

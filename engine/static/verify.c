@@ -181,7 +181,7 @@ td__check_end (TdCheck *c, const TdInstance *i)
 void
 td_static_verify_next (TdStatic *s)
 {
-  if (s != NULL)
+  if (!td__stranger ("td_static_verify_next") && s != NULL)
     s->verify_next = true;
 }
 

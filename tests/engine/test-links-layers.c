@@ -43,7 +43,7 @@ bias__adds_along_its_axis (void **state)
   for (int i = 0; i < 24; i++)
     assert_true (u[i] == v[i] + b[i % 12]);
   td_link (l, wide (TD_SHAPE (2, 4), 1));
-  assert_contains (said (TD_ERR_SHAPE), "x (2, 4) f64, y (3) f64 (l, ");
+  assert_contains (said (TD_ERR_SHAPE), "x (2, 4) f64, y = b (3) f64 (l, ");
   td_link (free_b, x);
   assert_contains (said (TD_ERR_ARG), "two inputs and one output expected, got 1 and 1");
   td_bias_new (NULL, "l", .axis = -1);

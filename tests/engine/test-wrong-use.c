@@ -1,195 +1,17 @@
-/* What is called wrong: operations of a program's own whose backward is wrong, handles and
- * links that are gone, nothing where something is expected, other threads, an end without
- * td_finish. Each case is a child process: an error, said on one line, and never a signal.
+/* What is called wrong: handles and links that are gone, nothing where something is expected,
+ * other threads, an end without td_finish, numbers that are none.  Each case is a child
+ * process: an error, said on one line, and never a signal.
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck-op.h>
 
-#include "td-test.h"
+#include "wrong-child.h"
 
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* What a child said, and its exit status; -signal if one ended it. */
-typedef struct
-{
-  char said[4000];
-  int status;
-} Child;
-
-static Child
-child_of (int (*body) (int which), int which)
-{
-  static const int deadly[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
-  Child c = { "", 0 };
-  int ends[2], status;
-  size_t n = 0;
-  ssize_t got;
-  pid_t pid;
-
-  assert_int_equal (pipe (ends), 0);
-  fflush (NULL);
-  pid = fork ();
-  assert_true (pid >= 0);
-  if (pid == 0)
-    {
-      dup2 (ends[1], 2);
-      close (ends[0]);
-      close (ends[1]);
-      for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
-        signal (deadly[i], SIG_DFL); /* CMocka's would go on with the next test */
-      exit (body (which));
-    }
-  close (ends[1]);
-  while (n < sizeof c.said - 1 && (got = read (ends[0], c.said + n, sizeof c.said - 1 - n)) > 0)
-    n += (size_t)got;
-  close (ends[0]);
-  assert_int_equal (waitpid (pid, &status, 0), pid);
-  c.status = WIFEXITED (status) ? WEXITSTATUS (status) : -WTERMSIG (status);
-  return c;
-}
-
-static int
-count_of (const char *text, const char *word)
-{
-  int n = 0;
-
-  for (const char *at = text; (at = strstr (at, word)) != NULL; at++)
-    n++;
-  return n;
-}
-
-/* --- backward of a program's own operation --- */
-
-static TdStatus
-twice_infer (TdOpCall *call)
-{
-  return td_op_out (call, 0, call->in[0].dtype, call->in[0].shape);
-}
-
-static TdStatus
-twice_forward (TdOpCall *call)
-{
-  for (int64_t i = 0; i < call->in[0].size; i++)
-    ((float *)call->out[0].data)[i] = 2 * ((const float *)call->in[0].data)[i];
-  return TD_OK;
-}
-
-static TdStatus
-wrong_shape (TdBackward *b)
-{
-  b->gx[0] = td_sum (b->gy[0]);
-  return TD_OK;
-}
-
-static TdStatus
-wrong_dtype (TdBackward *b)
-{
-  b->gx[0] = td_cast (b->gy[0], TD_F64);
-  return TD_OK;
-}
-
-static TdStatus
-wrong_count (TdBackward *b)
-{
-  b->gx[0] = b->gx[1] = b->gy[0];
-  return TD_OK;
-}
-
-static TdStatus
-only_an_error (TdBackward *b)
-{
-  (void)b;
-  return TD_ERR_NUMERIC;
-}
-
-static const struct
-{
-  TdStatus (*backward) (TdBackward *b);
-  TdStatus status;
-  const char *said;
-} wrong[] = {
-  { wrong_shape, TD_ERR_SHAPE, "backward gives v a gradient () f32, (2, 3) f32 expected" },
-  { wrong_dtype, TD_ERR_DTYPE, "backward gives v a gradient (2, 3) f64, (2, 3) f32 expected" },
-  { wrong_count, TD_ERR_ARG, "backward gives more than 1 gradient, one for each input" },
-  { only_an_error, TD_ERR_NUMERIC, "backward returned an error: numeric" },
-  { NULL, TD_ERR_STATE, "its class has no backward, and a gradient arrived" },
-};
-
-static int
-run_wrong_backward (int which)
-{
-  static const char *const names[] = { "v" };
-  const TdOpClass cls = { .name = "twice",
-                          .n_in_min = 1,
-                          .n_in_max = 1,
-                          .n_out = 1,
-                          .flags = TD_OP_HOST,
-                          .in_names = names,
-                          .infer = twice_infer,
-                          .forward = twice_forward,
-                          .backward = wrong[which].backward };
-  TdVar *x, *y;
-  TdStatus status;
-
-  td_init (NULL, NULL);
-  x = td_variable (td_ones (TD_F32, TD_SHAPE (2, 3)), "x");
-  td_apply (&cls, NULL, &x, 1, &y, 1);
-  status = td_backward (td_sum (td_square (y)), 0);
-  if (status != wrong[which].status || td_grad (x) != NULL)
-    fprintf (stderr, "status %d, gradient %p\n", (int)status, (void *)td_grad (x));
-  return td_finish ();
-}
-
-static void
-backward__refuses_what_an_operation_of_ones_own_returns_wrong (void **state)
-{
-  (void)state;
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-    {
-      const Child c = child_of (run_wrong_backward, (int)i);
-
-      assert_int_equal (c.status, 1);
-      assert_contains (c.said, "twice: ");
-      assert_contains (c.said, wrong[i].said);
-      assert_contains (c.said, "test-wrong-use.c:");
-      assert_int_equal (count_of (c.said, "\n"), 1);
-    }
-}
-
-/* --- the same root twice --- */
-
-static int
-run_root_twice (int which)
-{
-  TdVar *x, *y[2];
-
-  (void)which;
-  td_init (NULL, NULL);
-  x = td_variable (td_ones (TD_F32, TD_SHAPE (3)), "x");
-  y[0] = y[1] = td_sum (x);
-  if (td_backward_all (y, 2, NULL, 0) != TD_ERR_ARG || td_grad (x) != NULL)
-    fprintf (stderr, "not refused\n");
-  return td_finish ();
-}
-
-static void
-backward_all__refuses_a_root_given_twice (void **state)
-{
-  const Child c = child_of (run_root_twice, 0);
-
-  (void)state;
-  assert_int_equal (c.status, 1);
-  assert_contains (c.said,
-                   "td_backward_all: each root once expected, roots 0 and 1 are the same");
-  assert_int_equal (count_of (c.said, "\n"), 1);
-}
 
 /* --- nothing, freed, finished: every function of a table with every wrong argument --- */
 
@@ -269,14 +91,13 @@ OF_LINK (parent_of, td_linear_new_ (w->link, "l", 2, 3, NULL))
 OF_LINK (adopt, td_link_adopt (w->link, "l", w->link))
 
 /* clang-format off */
-#define VAR(name) { "td_" #name, var_##name, false }
-#define LINK(name) { "a link's " #name, link_##name, true }
+#define VAR(name) { "td_" #name, var_##name }
+#define LINK(name) { "a link's " #name, link_##name }
 /* clang-format on */
 static const struct
 {
   const char *name;
   void (*call) (const Wrong *w);
-  bool of_link;
 } calls[] = {
   VAR (read),
   VAR (write),
@@ -369,11 +190,11 @@ wrong_arguments__never_end_the_program (void **state)
   (void)state;
   for (int i = 0; i < WAYS * (int)(sizeof calls / sizeof *calls); i++)
     {
-      const Child c = child_of (run_wrong, i);
+      const TdChild c = td_child_of (run_wrong, i);
 
       if (c.status < 0)
         fail_msg ("%s, way %d: signal %d", calls[i / WAYS].name, i % WAYS, -c.status);
-      if (count_of (c.said, "\n") > 1)
+      if (td_count_of (c.said, "\n") > 1)
         fail_msg ("%s, way %d: %s", calls[i / WAYS].name, i % WAYS, c.said);
     }
 }
@@ -424,15 +245,161 @@ wrong_arguments__are_said_on_a_line (void **state)
   (void)state;
   for (size_t i = 0; i < sizeof said / sizeof *said; i++)
     {
-      const Child c = child_of (run_said, (int)i);
+      const TdChild c = td_child_of (run_said, (int)i);
 
       assert_int_equal (c.status, 1);
       assert_contains (c.said, said[i]);
-      assert_int_equal (count_of (c.said, "\n"), 1);
+      assert_int_equal (td_count_of (c.said, "\n"), 1);
+    }
+}
+
+/* --- other handles that were freed --- */
+
+static void
+relu_of (void *self, TdVar *const *in, int n_in, TdVar **results, int n_out)
+{
+  (void)self, (void)n_in, (void)n_out;
+  results[0] = td_relu (in[0]);
+}
+
+static const char *const freed[] = { "td_opt_set_lr: the optimizer was freed",
+                                     "td_opt_update: the optimizer was freed",
+                                     "td_static_call: the static function was freed",
+                                     "td_iter_next: the iterator was freed",
+                                     "td_serial_iterator_new: the dataset was freed",
+                                     "td_hook_add: the hook was freed",
+                                     "td_iter_next: the iterator was freed",
+                                     "td_static_call: the static function was freed",
+                                     "td_opt_update: the optimizer was freed",
+                                     "" };
+
+static int
+run_freed (int which)
+{
+  static const TdHookClass hook_class = { .size = sizeof (TdHookClass), .name = "none" };
+  TdLink *l;
+  TdOpt *o;
+  TdDataset *d;
+  TdIter *it;
+  TdStatic *s;
+  TdHook *h;
+  TdVar *x, *y;
+
+  td_init (NULL, NULL);
+  l = td_linear_new (NULL, "l", 3, 2);
+  o = td_adam_new (l);
+  d = td_tuple_dataset_new (td_zeros (TD_F32, TD_SHAPE (4, 3)), NULL);
+  it = td_serial_iterator_new (d, .batch_size = 2);
+  s = td_static_new (relu_of, NULL);
+  h = td_hook_new (&hook_class);
+  x = td_ones (TD_F32, TD_SHAPE (2, 3));
+  if (which >= 6 && which < 9)
+    td_finish (); /* which frees them all */
+  switch (which)
+    {
+    case 0:
+      td_opt_free (o);
+      td_opt_set_lr (o, 1);
+      break;
+    case 1:
+      td_opt_free (o);
+      td_opt_update (o);
+      break;
+    case 2:
+      td_static_free (s);
+      td_static_call (s, &x, 1, &y, 1);
+      break;
+    case 3:
+      td_iter_free (it);
+      td_iter_next (it);
+      break;
+    case 4:
+      td_dataset_free (d); /* the iterator still reads it */
+      td_iter_next (it);
+      td_serial_iterator_new (d, .batch_size = 2);
+      break;
+    case 5:
+      td_hook_free (h);
+      td_hook_add (h);
+      break;
+    case 6:
+      td_iter_next (it);
+      break;
+    case 7:
+      x = td_ones (TD_F32, TD_SHAPE (2));
+      td_static_call (s, &x, 1, &y, 1);
+      break;
+    case 8:
+      td_opt_update (o);
+      break;
+    default: /* twice is no harm */
+      for (int i = 0; i < 2; i++)
+        {
+          td_dataset_free (d);
+          td_iter_next (it);
+        }
+      for (int i = 0; i < 2; i++)
+        {
+          td_iter_free (it);
+          td_opt_free (o);
+          td_static_free (s);
+          td_hook_free (h);
+          td_link_free (l);
+        }
+      break;
+    }
+  return td_finish ();
+}
+
+static void
+freed_handles__are_recognised (void **state)
+{
+  const int n = (int)(sizeof freed / sizeof *freed);
+
+  (void)state;
+  for (int i = 0; i < n; i++)
+    {
+      const TdChild c = td_child_of (run_freed, i);
+
+      assert_int_equal (c.status, i < n - 1);
+      assert_contains (c.said, freed[i]);
+      assert_int_equal (td_count_of (c.said, "\n"), i < n - 1);
     }
 }
 
 /* --- another thread --- */
+
+static void *
+clear_errors (void *unused)
+{
+  (void)unused;
+  td_error_clear ();
+  return NULL;
+}
+
+static int
+run_clear (int which)
+{
+  pthread_t thread;
+
+  (void)which;
+  td_init (NULL, NULL);
+  td_add (td_ones (TD_F32, TD_SHAPE (2)), td_ones (TD_F32, TD_SHAPE (3)));
+  pthread_create (&thread, NULL, clear_errors, NULL);
+  pthread_join (thread, NULL);
+  return td_finish ();
+}
+
+static void
+other_threads__do_not_clear_the_error (void **state)
+{
+  const TdChild c = td_child_of (run_clear, 0);
+
+  (void)state;
+  assert_int_equal (c.status, 1);
+  assert_contains (c.said, "td_error_clear: called from a thread");
+  assert_contains (c.said, "tapedeck: add: ");
+}
 
 static Wrong shared;
 
@@ -471,13 +438,10 @@ other_threads__are_refused_and_said_once (void **state)
   (void)state;
   for (int i = 0; i < (int)(sizeof calls / sizeof *calls); i++)
     {
-      Child c;
+      const TdChild c = td_child_of (run_stranger, i);
 
-      if (calls[i].of_link)
-        continue;
-      c = child_of (run_stranger, i);
-      if (c.status != 1 || count_of (c.said, "\n") != 1
-          || count_of (c.said, "called from a thread that did not call td_init") != 1)
+      if (c.status != 1 || td_count_of (c.said, "\n") != 1
+          || td_count_of (c.said, "called from a thread that did not call td_init") != 1)
         fail_msg ("%s: status %d, said %s", calls[i].name, c.status, c.said);
     }
 }
@@ -496,16 +460,16 @@ run_to_its_end (int which)
 static void
 end__without_finish_says_the_error (void **state)
 {
-  Child c = child_of (run_to_its_end, 0);
+  TdChild c = td_child_of (run_to_its_end, 0);
 
   (void)state;
   assert_int_equal (c.status, 0);
   assert_string_equal (c.said, "");
-  c = child_of (run_to_its_end, 1);
+  c = td_child_of (run_to_its_end, 1);
   assert_int_equal (c.status, 1);
   assert_contains (c.said, "tapedeck: add: ");
-  assert_int_equal (count_of (c.said, "\n"), 1);
-  c = child_of (run_to_its_end, 2); /* a status of the program's own stays */
+  assert_int_equal (td_count_of (c.said, "\n"), 1);
+  c = td_child_of (run_to_its_end, 2); /* a status of the program's own stays */
   assert_int_equal (c.status, 3);
   assert_contains (c.said, "tapedeck: add: ");
 }
@@ -529,14 +493,14 @@ run_debug (int which)
 static void
 debug__names_the_backward_that_a_gradient_is_of (void **state)
 {
-  Child c = child_of (run_debug, 0);
+  TdChild c = td_child_of (run_debug, 0);
 
   (void)state;
   assert_int_equal (c.status, 1);
   assert_contains (c.said, "2 +inf");
   assert_contains (c.said, "backward of log at ");
   assert_contains (c.said, "test-wrong-use.c:");
-  c = child_of (run_debug, 1);
+  c = td_child_of (run_debug, 1);
   assert_int_equal (c.status, 1);
   assert_contains (c.said, "td_backward: the gradient of a root has 2 NaN");
 }
@@ -545,11 +509,11 @@ int
 main (void)
 {
   const struct CMUnitTest tests[] = {
-    td_test (backward__refuses_what_an_operation_of_ones_own_returns_wrong),
-    td_test (backward_all__refuses_a_root_given_twice),
     td_test (wrong_arguments__never_end_the_program),
     td_test (wrong_arguments__are_said_on_a_line),
+    td_test (freed_handles__are_recognised),
     td_test (other_threads__are_refused_and_said_once),
+    td_test (other_threads__do_not_clear_the_error),
     td_test (end__without_finish_says_the_error),
     td_test (debug__names_the_backward_that_a_gradient_is_of),
   };

@@ -15,7 +15,8 @@
 
 enum
 {
-  INLINE_OPERANDS = 8
+  INLINE_OPERANDS = 8,
+  UNSET = 1 << 7 /* the dtype of an output that infer has not set: no dtype has this bit */
 };
 
 typedef TdRun Run;
@@ -35,15 +36,29 @@ category_of (const Run *r)
              : category_of_phase[td__engine.phase];
 }
 
+static __attribute__ ((noinline, cold)) TdStatus
+refuse_out (const TdOpCall *call, int i)
+{
+  if (call == NULL)
+    return td__fail (TD_ERR_ARG, "td_op_out", NULL, "a call expected, got NULL");
+  return td_op_fail (call, TD_ERR_ARG,
+                     "td_op_out of output %d, with a shape, expected one of %d", i,
+                     call->n_out);
+}
+
 TdStatus
 td_op_out (TdOpCall *call, int i, TdDtype dtype, const TdShape *shape)
 {
-  TdShape *out = call->out[i].shape;
+  TdShape *out;
   int64_t n = 1;
-  bool fits = (unsigned)shape->ndim <= TD_MAX_DIMS;
+  bool fits;
   char text[200];
   size_t bytes;
 
+  if (TD_UNLIKELY (call == NULL || (unsigned)i >= (unsigned)call->n_out || shape == NULL))
+    return refuse_out (call, i);
+  out = call->out[i].shape;
+  fits = (unsigned)shape->ndim <= TD_MAX_DIMS;
   call->out[i].dtype = dtype;
   if (call->n_in > 0 && shape == call->in[0].shape
       && dtype == call->in[0].dtype) /* there is an array of that size */
@@ -76,6 +91,8 @@ td_op_workspace (TdOpCall *call, size_t bytes)
 {
   Run *r = (Run *)(void *)call; /* call is the first member */
 
+  if (!td__list_there (call, 1, "td_op_workspace", NULL))
+    return NULL;
   if (r->workspace != NULL)
     td__pool_release (r->workspace);
   r->workspace
@@ -561,13 +578,28 @@ run_hooked (Run *r, TdVar **out)
   return status;
 }
 
+/* Has infer said what all outputs are? */
+static inline bool
+outputs_set (const Run *r)
+{
+  unsigned dtypes = 0;
+
+  for (int i = 0; i < r->call.n_out; i++)
+    dtypes |= (unsigned)r->call.out[i].dtype;
+  return dtypes < UNSET;
+}
+
 static TdStatus
 run (Run *r, TdVar **out)
 {
   TdStatus status = r->call.cls->infer (&r->call);
 
-  if (TD_UNLIKELY (status != TD_OK))
+  if (TD_UNLIKELY (status != TD_OK || !outputs_set (r)))
     {
+      if (status == TD_OK)
+        status = td__fail (TD_ERR_STATE, r->call.cls->name, r->site,
+                           "infer says nothing of an output: td_op_out for each of %d expected",
+                           r->call.n_out);
       notify_failed (r);
       for (int i = 0; i < r->call.n_out; i++)
         td__node_unref (r->nodes[i]);
@@ -600,6 +632,7 @@ apply_to (Run *r, TdVar **out)
       r->nodes[i] = td__node_new ();
       r->buffers[i] = NULL;
       tout[i].shape = &r->nodes[i]->shape;
+      tout[i].dtype = (TdDtype)UNSET;
       tout[i].layout = TD_ROW_MAJOR;
     }
   r->call.out = tout;
@@ -627,6 +660,19 @@ enter_layout (Run *r, TdTensor *tin, TdVar **room)
   return status;
 }
 
+/* Of a call that no plain one is: by its thread, or without a list. */
+static __attribute__ ((noinline, cold)) TdStatus
+may_begin (const TdOpClass *cls, TdVar *const *in, int n_in, TdVar **out, int n_out,
+           const TdSite *site)
+{
+  if (td__check_thread (cls->name) != TD_OK)
+    return TD_ERR_STATE;
+  return td__list_there (in, n_in, cls->name, site)
+                 && td__list_there (out, n_out, cls->name, site)
+             ? TD_OK
+             : td__error_status ();
+}
+
 TdStatus
 td__apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in, TdVar **out,
               int n_out, const TdSite *site)
@@ -637,9 +683,9 @@ td__apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_i
   TdStatus status;
   Run r;
 
-  if (TD_UNLIKELY (!td__on_engine_thread ()))
+  if (TD_UNLIKELY (!td__on_engine_thread () | (in == NULL) | (out == NULL)))
     {
-      status = td__check_thread (cls->name);
+      status = may_begin (cls, in, n_in, out, n_out, site);
       if (status != TD_OK)
         goto poisoned;
     }
@@ -682,7 +728,7 @@ td__apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_i
   if (TD_LIKELY (status == TD_OK))
     return TD_OK;
 poisoned:
-  for (int i = 0; i < n_out; i++)
+  for (int i = 0; i < n_out && out != NULL; i++)
     out[i] = td__poison ();
   return status;
 }

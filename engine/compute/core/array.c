@@ -215,6 +215,8 @@ void
 td_set_seed (uint64_t seed)
 {
   td__ensure_started ();
+  if (td__stranger ("td_set_seed"))
+    return;
   td__engine.rng_seed = seed;
   td__engine.rng_offset = 0;
   if (td__engine.tracer != NULL)

@@ -36,6 +36,21 @@ refuse_gradient (const TdOp *op, int i, const TdVar *g)
                    td_dtype_name (n->dtype));
 }
 
+/* Poison is the result of an error that has been told, unless the program has cleared it. */
+TdStatus
+td__backward_dead (const TdOp *op, int i, const TdVar *g)
+{
+  const TdSite *made = g->state == TD_VAR_DEAD ? g->site : NULL;
+  char name[24];
+
+  if (g->state == TD_VAR_POISON && td__engine.has_error)
+    return td__engine.error.status;
+  return td__fail (TD_ERR_STATE, op->cls->name, op->site,
+                   "backward gives %s a gradient that is no more, of %s:%d: td_retain it",
+                   operand_name (op, i, name, sizeof name), made != NULL ? made->file : "?",
+                   made != NULL ? made->line : 0);
+}
+
 TdStatus
 td__backward_missing (const TdOp *op)
 {
@@ -47,12 +62,16 @@ td__backward_missing (const TdOp *op)
 TdStatus
 td__backward_check (const TdOp *op, TdStatus status, TdVar *const *gx, uint32_t needs)
 {
+  uintptr_t extra = 0;
+
   if (TD_UNLIKELY (status != TD_OK))
     return td__engine.has_error
                ? status
                : td__fail (status, op->cls->name, op->site, "backward returned an error: %s",
                            td_status_name (status));
-  if (TD_UNLIKELY (gx[op->n_in] != NULL))
+  for (int i = 0; i < TD_BACKWARD_GUARDS; i++)
+    extra |= (uintptr_t)gx[op->n_in + i];
+  if (TD_UNLIKELY (extra != 0))
     return td__fail (TD_ERR_ARG, op->cls->name, op->site,
                      "backward gives more than %d gradient%s, one for each input expected",
                      op->n_in, op->n_in == 1 ? "" : "s");

@@ -116,11 +116,46 @@ typedef struct
   uint32_t needs; /* bit i: input i needs a gradient; not cached for inputs above 31 */
 } Step;
 
+static const TdShape no_shape;
+
+/* What is asked for is not there: NULL, or none of n. */
+static __attribute__ ((noinline, cold)) bool
+refuse_place (const TdBackward *b, int i, const char *what, int n)
+{
+  Step *s = b != NULL ? b->priv : NULL;
+
+  if (s == NULL)
+    td__fail (TD_ERR_ARG, "td_backward", NULL, "a step of backward expected, got NULL");
+  else
+    s->status = td__fail (TD_ERR_ARG, s->op->cls->name, s->op->site,
+                          "backward asks for %s %d of %d", what, i, n);
+  return false;
+}
+
+static inline bool
+has_input (const TdBackward *b, int i)
+{
+  if (TD_LIKELY (b != NULL && b->priv != NULL && (unsigned)i < (unsigned)b->n_in))
+    return true;
+  return refuse_place (b, i, "input", b != NULL ? b->n_in : 0);
+}
+
+static inline bool
+has_output (const TdBackward *b, int i)
+{
+  if (TD_LIKELY (b != NULL && b->priv != NULL && (unsigned)i < (unsigned)b->n_out))
+    return true;
+  return refuse_place (b, i, "output", b != NULL ? b->n_out : 0);
+}
+
 bool
 td_backward_needs (const TdBackward *b, int i)
 {
-  const Step *s = b->priv;
+  const Step *s;
 
+  if (TD_UNLIKELY (!has_input (b, i)))
+    return false;
+  s = b->priv;
   if (TD_LIKELY (i < 32))
     return s->needs >> i & 1;
   return i < b->n_in && wanted (s->walk, s->op->in[i]);
@@ -166,9 +201,13 @@ stale (Step *s, const char *what, int i, const TdBuffer *b)
 TdVar *
 td_backward_input (TdBackward *b, int i)
 {
-  Step *s = b->priv;
-  TdNode *n = s->op->in[i];
+  Step *s;
+  TdNode *n;
 
+  if (TD_UNLIKELY (!has_input (b, i)))
+    return td__poison ();
+  s = b->priv;
+  n = s->op->in[i];
   if (n->retained == NULL)
     {
       s->status = td__fail (TD_ERR_STATE, b->cls->name, s->op->site,
@@ -183,9 +222,13 @@ td_backward_input (TdBackward *b, int i)
 TdVar *
 td_backward_output (TdBackward *b, int i)
 {
-  Step *s = b->priv;
-  TdNode *n = s->op->out[i];
+  Step *s;
+  TdNode *n;
 
+  if (TD_UNLIKELY (!has_output (b, i)))
+    return td__poison ();
+  s = b->priv;
+  n = s->op->out[i];
   if (n == NULL || n->retained == NULL)
     {
       s->status = td__fail (TD_ERR_STATE, b->cls->name, s->op->site,
@@ -200,25 +243,28 @@ td_backward_output (TdBackward *b, int i)
 const TdShape *
 td_backward_in_shape (const TdBackward *b, int i)
 {
-  return &((const Step *)b->priv)->op->in[i]->shape;
+  return TD_LIKELY (has_input (b, i)) ? &((const Step *)b->priv)->op->in[i]->shape : &no_shape;
 }
 
 TdDtype
 td_backward_in_dtype (const TdBackward *b, int i)
 {
-  return (TdDtype)((const Step *)b->priv)->op->in[i]->dtype;
+  return TD_LIKELY (has_input (b, i)) ? (TdDtype)((const Step *)b->priv)->op->in[i]->dtype
+                                      : TD_F32;
 }
 
 const TdShape *
 td_backward_out_shape (const TdBackward *b, int i)
 {
-  return &((const Step *)b->priv)->op->out[i]->shape;
+  return TD_LIKELY (has_output (b, i)) ? &((const Step *)b->priv)->op->out[i]->shape
+                                       : &no_shape;
 }
 
 TdDtype
 td_backward_out_dtype (const TdBackward *b, int i)
 {
-  return (TdDtype)((const Step *)b->priv)->op->out[i]->dtype;
+  return TD_LIKELY (has_output (b, i)) ? (TdDtype)((const Step *)b->priv)->op->out[i]->dtype
+                                       : TD_F32;
 }
 
 TdLayout
@@ -230,9 +276,13 @@ td__backward_in_layout (const TdBackward *b, int i)
 void
 td_backward_into (TdBackward *b, int i)
 {
-  Step *s = b->priv;
-  TdNode *n = s->op->in[i];
+  Step *s;
+  TdNode *n;
 
+  if (TD_UNLIKELY (!has_input (b, i)))
+    return;
+  s = b->priv;
+  n = s->op->in[i];
   td__engine.into = NULL;
   if (TD_UNLIKELY (td__engine.tracer != NULL))
     td__engine.tracer->into (td__engine.tracer, n);
@@ -369,7 +419,8 @@ retain_gradients (TdOp *op, TdVar *const *gy)
 
 enum
 {
-  INLINE_OPERANDS = 8
+  INLINE_OPERANDS = 8,
+  GUARDS = TD_BACKWARD_GUARDS
 };
 
 /* A graph is larger than the L1 cache: prefetch what a later step reads first. */
@@ -432,11 +483,11 @@ static TdStatus
 step (Walk *w, TdOp *op)
 {
   TdEngine *e = &td__engine;
-  TdVar *gy_room[INLINE_OPERANDS], *gx_room[INLINE_OPERANDS + 1];
+  TdVar *gy_room[INLINE_OPERANDS], *gx_room[INLINE_OPERANDS + GUARDS];
   TdVar **gy
       = op->n_out > INLINE_OPERANDS ? td__xcalloc ((size_t)op->n_out, sizeof *gy) : gy_room;
-  TdVar **gx
-      = op->n_in > INLINE_OPERANDS ? td__xcalloc ((size_t)op->n_in + 1, sizeof *gx) : gx_room;
+  TdVar **gx = op->n_in > INLINE_OPERANDS ? td__xcalloc ((size_t)op->n_in + GUARDS, sizeof *gx)
+                                          : gx_room;
   size_t start = e->n_scope_vars;
   Step s = { w, op, TD_OK, 0, 0 };
   TdBackward b = { op->cls, op->attrs, op->n_in, op->n_out, gy, gx, &s };
@@ -452,7 +503,8 @@ step (Walk *w, TdOp *op)
         s.needs |= 1u << i;
       prefetch_op (op->in[i]->creator); /* most likely the next step */
     }
-  gx[op->n_in] = NULL; /* filled by a backward that counts wrong */
+  for (int i = 0; i < GUARDS; i++) /* filled by a backward that counts wrong */
+    gx[op->n_in + i] = NULL;
   if (TD_UNLIKELY (w->flags & WALK_HOOKED) && w->links != NULL && needed)
     w->hooks->backward_reach (w->links, op, w->touched.items, w->touched.n);
   if (take_gradients (op, gy) && needed)
@@ -486,7 +538,7 @@ step (Walk *w, TdOp *op)
           if (TD_UNLIKELY (traced) && !td__dead (gx[i]))
             e->trace_table->gradient (op, i, gx[i], into);
           if (td__dead (gx[i]))
-            s.status = e->has_error ? e->error.status : TD_ERR_STATE;
+            s.status = td__backward_dead (op, i, gx[i]);
           else if (!into)
             s.status = collect (w, op->in[i], gx[i]); /* else a kernel added to it already */
           if (TD_UNLIKELY (traced))
@@ -703,8 +755,11 @@ check_distinct (TdVar *const *ys, int n, const char *call)
 TdStatus
 td_backward_all (TdVar *const *ys, int n_y, TdVar *const *gys, unsigned flags)
 {
-  const TdStatus status = check_distinct (ys, n_y, "td_backward_all");
+  TdStatus status;
 
+  if (td__stranger ("td_backward_all"))
+    return TD_ERR_STATE;
+  status = check_distinct (ys, n_y, "td_backward_all");
   if (status != TD_OK)
     return status;
   return td__backward_run (ys, n_y, gys, NULL, 0, NULL, flags, td__engine.site);

@@ -41,8 +41,10 @@ td__config_name (size_t offset)
 const TdConfig *
 td_config (void)
 {
+  static const TdConfig none;
+
   td__ensure_started ();
-  return &td__engine.config;
+  return td__stranger ("td_config") ? &none : &td__engine.config;
 }
 
 static int *
@@ -68,7 +70,8 @@ td__config_push (size_t offset, int value)
 {
   TdConfigSave save = { offset, 0, 1 };
 
-  if (!td__ensure_started () || offset > sizeof (TdConfig) - sizeof (int))
+  if (!td__ensure_started () || td__stranger ("td_config_set")
+      || offset > sizeof (TdConfig) - sizeof (int))
     return (TdConfigSave){ 0, 0, 0 };
   save.old_value = *field_at (offset);
   set (offset, value);
@@ -80,7 +83,9 @@ td__config_push (size_t offset, int value)
 void
 td__config_pop (TdConfigSave *save)
 {
-  if (save->armed == 1)
+  if (save == NULL)
+    return;
+  if (save->armed == 1 && !td__stranger ("TD_USING"))
     set (save->offset, save->old_value);
   save->armed = 0;
 }

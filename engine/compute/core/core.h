@@ -242,6 +242,16 @@ td__on_engine_thread (void)
   return td__engine.thread_mark == &td__thread_mark;
 }
 TdStatus td__check_thread (const char *call);
+/** Say once that another thread has called, and remember it for the exit status. */
+void td__say_stranger (const char *what);
+/** Another thread than the engine's calls: say so, once, and refuse.  Where nothing has begun
+ * there is no such thread. */
+static inline bool
+td__stranger (const char *call)
+{
+  return TD_UNLIKELY (!td__on_engine_thread ()) && td__engine.started
+         && td__check_thread (call) != TD_OK;
+}
 /** Start it, with its defaults, unless it runs: programs may leave td_init out. */
 bool td__ensure_started (void);
 /** td_finish begins: every scope is closed, an error that nobody asked about is printed.
@@ -274,12 +284,22 @@ extern const TdDeviceOps td__cpu_ops; /**< engine/compute/cpu/device.c */
 /** What BLAS there is and how it was built. */
 const char *td__cpu_blas_version (void); /* engine/compute/cpu/gemm-blas.c */
 
-/* errors (error.c): record the first one; returns status */
+/* errors (error.c): record the first one; returns status.  One of another thread is said there
+ * and then: the engine's state is not that thread's. */
 TdStatus (td__fail) (TdStatus status, const char *op, const TdSite *site, const char *format,
                      ...) __attribute__ ((format (printf, 4, 5)));
 TdStatus td__fail_call (const TdOpCall *call, TdStatus status, bool operands,
                         const char *format, va_list args)
     __attribute__ ((format (printf, 4, 0)));
+/** Of the error that is kept; TD_ERR_STATE where none is: another thread's. */
+static inline TdStatus
+td__error_status (void)
+{
+  return td__engine.has_error && td__on_engine_thread () ? td__engine.error.status
+                                                         : TD_ERR_STATE;
+}
+/** Is there a list of n?  False after td__fail. */
+bool td__list_there (const void *list, int64_t n, const char *call, const TdSite *site);
 TdVar *td__poison (void);
 /** td_poisoned without a call. */
 static inline bool
@@ -292,6 +312,11 @@ TdStatus (td__fail_memory) (TdDevice *device, size_t bytes, const char *op, cons
 /* The same of an array of that shape. */
 TdStatus (td__fail_memory_of) (TdDevice *device, const TdShape *shape, TdDtype dtype,
                                const char *op, const TdSite *site);
+
+/* shells (shell.c) */
+/** What was freed stays as a shell, so that one that is used all the same is recognised, also
+ * after td_finish.  *Owner*: the list, which gives the oldest beyond many back. */
+void td__shell_keep (void *shell);
 
 /* slabs (slab.c) */
 void td__slab_init (TdSlab *slab, size_t item_bytes);

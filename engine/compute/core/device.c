@@ -110,6 +110,10 @@ TdDevice *
 td_device_get (const char *name)
 {
   td__ensure_started ();
+  if (td__stranger ("td_device_get"))
+    return NULL;
+  if (name == NULL)
+    name = "(null)";
   for (int i = 0; i < n_devices; i++)
     if (strcmp (devices[i]->name, name) == 0)
       return devices[i];
@@ -129,6 +133,8 @@ TdStatus
 td_device_use (TdDevice *device)
 {
   td__ensure_started ();
+  if (td__stranger ("td_device_use"))
+    return TD_ERR_STATE;
   if (device == NULL)
     return td__fail (TD_ERR_DEVICE, "td_device_use", NULL, "a device is expected, got NULL");
   td__engine.device = device;
@@ -138,7 +144,8 @@ td_device_use (TdDevice *device)
 void
 td_device_synchronize (TdDevice *device)
 {
-  if (device != NULL && device->ops->synchronize != NULL)
+  if (!td__stranger ("td_device_synchronize") && device != NULL
+      && device->ops->synchronize != NULL)
     {
       device->ops->synchronize (device);
       td__index_raise ();
@@ -148,13 +155,17 @@ td_device_synchronize (TdDevice *device)
 size_t
 td_pool_trim (TdDevice *device)
 {
-  return device == NULL ? 0 : td__pool_trim (device->pool);
+  if (td__stranger ("td_pool_trim") || device == NULL || device->pool == NULL)
+    return 0;
+  return td__pool_trim (device->pool);
 }
 
 void
 td_set_mem_limit (size_t bytes)
 {
   td__ensure_started ();
+  if (td__stranger ("td_set_mem_limit"))
+    return;
   mem_limit = bytes;
   for (int i = 0; i < n_devices; i++)
     td__pool_set_limit (devices[i]->pool, bytes);
@@ -177,6 +188,8 @@ td_mem_info (TdDevice *device)
   size_t free_bytes;
 
   td__ensure_started ();
+  if (td__stranger ("td_mem_info"))
+    return info;
   device = device != NULL ? device : e->device;
   td__mem_info (device, &info);
   if (device->ops->provider->query != NULL

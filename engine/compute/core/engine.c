@@ -165,9 +165,15 @@ td__check_thread (const char *call)
   if (TD_LIKELY (e->thread == pthread_self ()))
     return TD_OK;
   /* Not td__fail: the error belongs to the other thread and its state. */
-  if (!atomic_exchange (&strangers, true))
-    fprintf (stderr, "tapedeck: %s: called from a thread that did not call td_init\n", call);
+  td__say_stranger (call);
   return TD_ERR_STATE;
+}
+
+void
+td__say_stranger (const char *what)
+{
+  if (!atomic_exchange (&strangers, true))
+    fprintf (stderr, "tapedeck: %s: called from a thread that did not call td_init\n", what);
 }
 
 /* A program that ends without td_finish: what is wrong is said all the same, and its exit

@@ -31,6 +31,8 @@ td_error_break (const TdError *error)
 const TdError *
 td_error (void)
 {
+  if (td__stranger ("td_error"))
+    return NULL;
   td__engine.error_asked = true;
   return td__engine.has_error ? &td__engine.error : NULL;
 }
@@ -38,6 +40,8 @@ td_error (void)
 void
 td_error_clear (void)
 {
+  if (td__stranger ("td_error_clear"))
+    return;
   td__engine.has_error = false;
 }
 
@@ -86,6 +90,12 @@ record_error (TdStatus status, const char *op, const TdSite *site, const char *t
   if (used > sizeof error.message - 301)
     used = sizeof error.message - 301;
   error.message[used] = '\0';
+  if (TD_UNLIKELY (e->started && !td__on_engine_thread ()))
+    {
+      make_plain (error.message);
+      td__say_stranger (error.message);
+      return status;
+    }
   append_place (error.message, sizeof error.message, error.site);
   make_plain (error.message);
   td_error_break (&error);
@@ -114,6 +124,15 @@ TdStatus (td__fail) (TdStatus status, const char *op, const TdSite *site, const 
   return record_error (status, op, site, text);
 }
 
+bool
+td__list_there (const void *list, int64_t n, const char *call, const TdSite *site)
+{
+  if (TD_LIKELY (n <= 0 || list != NULL))
+    return true;
+  td__fail (TD_ERR_ARG, call, site, "a list of %lld expected, got NULL", (long long)n);
+  return false;
+}
+
 static void
 append_operands (const TdOpCall *call, char *text, size_t size)
 {
@@ -139,6 +158,8 @@ td__fail_call (const TdOpCall *call, TdStatus status, bool operands, const char 
 {
   char text[768];
 
+  if (call == NULL)
+    return record_error (status, "td_op_fail", NULL, "a call expected, got NULL");
   vsnprintf (text, sizeof text, format, args);
   if (operands)
     append_operands (call, text, sizeof text);
@@ -178,5 +199,5 @@ td__poison (void)
 bool
 td_poisoned (const TdVar *v)
 {
-  return v == NULL || v->state != TD_VAR_LIVE;
+  return td__stranger ("td_poisoned") || v == NULL || v->state != TD_VAR_LIVE;
 }

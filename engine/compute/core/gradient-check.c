@@ -207,6 +207,17 @@ eps_fits (const Check *c, double eps)
   return false;
 }
 
+/* A function, and the lists that it is called with, are there? */
+static bool
+complete (const Check *c)
+{
+  if (td__stranger (c->call) || !td__list_there (c->in, c->n_in, c->call, c->site))
+    return false;
+  if (c->fn == NULL)
+    td__fail (TD_ERR_ARG, c->call, c->site, "a function expected, got NULL");
+  return c->fn != NULL;
+}
+
 TdStatus
 td_numerical_grad (TdCheckFn fn, void *user, TdVar *const *in, int n_in, TdVar *const *gys,
                    int n_out, double eps, TdVar **gxs)
@@ -214,6 +225,8 @@ td_numerical_grad (TdCheckFn fn, void *user, TdVar *const *in, int n_in, TdVar *
   Check c = { fn, user, in, gys, n_in, n_out, "td_numerical_grad", td__engine.site, 0 };
   void *host[MAX_OPERANDS];
 
+  if (!complete (&c) || !td__list_there (gxs, n_in, c.call, c.site))
+    return td__error_status ();
   for (int i = 0; i < n_in; i++)
     gxs[i] = NULL;
   if (!eps_fits (&c, eps))
@@ -370,6 +383,8 @@ check (Check *c, const TdCheckOpt *o)
   TdVar *gxs[MAX_OPERANDS];
   TdStatus status;
 
+  if (!complete (c))
+    return td__error_status ();
   if (!eps_fits (c, o->eps))
     return TD_ERR_ARG;
   if (!copy_inputs (c, host))
@@ -404,7 +419,9 @@ TdStatus
 td_check_backward_ (TdCheckFn fn, void *user, TdVar *const *in, int n_in, TdVar *const *gys,
                     int n_out, const TdCheckOpt *options)
 {
-  return td_check_backward_at (fn, user, in, n_in, gys, n_out, *options, td__engine.site);
+  return td_check_backward_at (fn, user, in, n_in, gys, n_out,
+                               options != NULL ? *options : td_check_options (),
+                               td__engine.site);
 }
 
 /* --- second order: the gradients as a function of x and gy --- */
@@ -452,6 +469,11 @@ td_check_double_backward_at (TdCheckFn fn, void *user, TdVar *const *in, int n_i
   Check c = { gradient_of, &g, all, NULL, n_in, 0, "td_check_double_backward", site, 0 };
   TdStatus status = TD_OK;
 
+  if (!complete (&(Check){ fn, user, in, gys, n_in, n_out, c.call, site, 0 }))
+    return td__error_status ();
+  for (int i = 0; i < n_in; i++)
+    if (!td__var_usable (in[i], c.call, site))
+      return td__error_status ();
   if (n_in > MAX_OPERANDS || n_out > MAX_OPERANDS)
     return td__fail (TD_ERR_ARG, c.call, site, "at most %d inputs and outputs expected",
                      MAX_OPERANDS);
@@ -481,7 +503,8 @@ TdStatus
 td_check_double_backward_ (TdCheckFn fn, void *user, TdVar *const *in, int n_in,
                            TdVar *const *gys, int n_out, const TdCheckOpt *options)
 {
-  return td_check_double_backward_at (fn, user, in, n_in, gys, n_out, *options,
+  return td_check_double_backward_at (fn, user, in, n_in, gys, n_out,
+                                      options != NULL ? *options : td_check_options (),
                                       td__engine.site);
 }
 

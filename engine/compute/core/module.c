@@ -210,6 +210,8 @@ td_device_backends (void)
   const TdModule *m;
 
   td__ensure_started ();
+  if (td__stranger ("td_device_backends"))
+    return "";
   m = cuda_module ();
   for (int i = 0; m != NULL && i < m->n_devices () && used < sizeof text; i++)
     used += (size_t)snprintf (text + used, sizeof text - used, ", cuda:%d (%s)", i,

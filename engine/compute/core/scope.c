@@ -116,11 +116,14 @@ void
 td_scope_close (TdScope *scope)
 {
   TdEngine *e = &td__engine;
-  TdScope *s = e->scope;
+  TdScope *s;
 
+  if (scope == NULL || td__stranger ("td_scope_close"))
+    return;
+  s = e->scope;
   while (s != NULL && s != scope)
     s = s->outer;
-  if (scope == NULL || scope == &e->root_scope || s != scope)
+  if (scope == &e->root_scope || s != scope)
     return; /* not open: td_finish was first, or it never opened */
   do
     {
@@ -147,6 +150,8 @@ td_scope_close (TdScope *scope)
 void
 td__scope_cleanup (TdScope **scope)
 {
+  if (scope == NULL)
+    return;
   if (*scope != NULL && td__engine.started)
     td_scope_close (*scope);
   *scope = NULL;

@@ -31,6 +31,8 @@ td_shape_size (const TdShape *shape)
 {
   int64_t n = 1;
 
+  if (shape == NULL)
+    return 0;
   for (int i = 0; i < shape->ndim; i++)
     n *= shape->dim[i];
   return n;
@@ -39,6 +41,8 @@ td_shape_size (const TdShape *shape)
 bool
 td_shape_equal (const TdShape *a, const TdShape *b)
 {
+  if (a == NULL || b == NULL)
+    return a == b;
   if (a->ndim != b->ndim)
     return false;
   for (int i = 0; i < a->ndim; i++)
@@ -52,6 +56,13 @@ td_shape_text (const TdShape *shape, char *text, size_t size)
 {
   size_t used = 0;
 
+  if (text == NULL || size == 0)
+    return "";
+  if (shape == NULL)
+    {
+      snprintf (text, size, "no shape");
+      return text;
+    }
   for (int i = 0; i <= shape->ndim && used < size; i++)
     {
       int n = i == shape->ndim ? snprintf (text + used, size - used, i == 0 ? "()" : ")")

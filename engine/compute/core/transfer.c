@@ -135,8 +135,13 @@ td_to_device_at (TdVar *v, TdDevice *device, const TdSite *site)
 
   if (v != NULL && v->state == TD_VAR_POISON)
     return v;
-  if (device == NULL || !td__var_usable (v, "td_to_device", site))
+  if (!td__var_usable (v, "td_to_device", site))
     return td__poison ();
+  if (device == NULL)
+    {
+      td__fail (TD_ERR_ARG, "td_to_device", site, "the device is NULL");
+      return td__poison ();
+    }
   if (v->node->device == device)
     return v;
   copy = td__var_leaf ((TdDtype)v->node->dtype, &v->node->shape, device,

@@ -71,12 +71,18 @@ void td__walk_mark_paths (Walk *w, TdVar *const *ys, int n_y, TdVar *const *xs, 
 void td__walk_mark_new (Walk *w, TdVar *const *ys, int n_y, uint64_t first_id);
 
 /* backward-check.c */
+enum
+{
+  TD_BACKWARD_GUARDS = 4 /**< places behind the gradients, which nobody asked for */
+};
 /** Look at what a class's backward returned, before anything of it is handed on: an error is
- * reported, gradients have the shape and dtype of their inputs, and gx[n_in], which nobody
- * asked for, is still empty.  needs: as Step has it. */
+ * reported, gradients have the shape and dtype of their inputs, and the guards behind gx[n_in] are
+ * still empty.  needs: as Step has it. */
 TdStatus td__backward_check (const TdOp *op, TdStatus status, TdVar *const *gx, uint32_t needs);
 /** Fail for an operation of the program's own that has no backward. */
 TdStatus td__backward_missing (const TdOp *op);
+/** The gradient of input i is a dead handle.  Returns the status of the (first) error. */
+TdStatus td__backward_dead (const TdOp *op, int i, const TdVar *g);
 /** Config debug: a gradient that no operation made, such as a constant or one that was set, is
  * finite as well.  what: whose gradient it is. */
 TdStatus td__debug_gradient (const TdVar *g, const char *op, const TdSite *site,

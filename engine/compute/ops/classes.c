@@ -15,7 +15,7 @@ const TdOpClass *const td__op_classes[] = {
 const TdOpClass *
 td_op_class_find (const char *name)
 {
-  for (int i = 0; td__op_classes[i] != NULL; i++)
+  for (int i = 0; td__op_classes[i] != NULL && name != NULL; i++)
     if (strcmp (td__op_classes[i]->name, name) == 0)
       return td__op_classes[i];
   return NULL;

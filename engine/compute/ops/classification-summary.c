@@ -121,12 +121,16 @@ TdStatus
 td_classification_summary_at (TdVar *y, TdVar *t, TdVar **out, TdSummaryOpt o,
                               const TdSite *site)
 {
-  const Attrs attrs
-      = { o.label_num > 0 ? o.label_num : labels_in (y, t, site), o.beta, o.ignore_label };
   TdVar *in[] = { y, t }, *results[4];
-  const TdStatus status
-      = td__apply_at (&td__classification_summary_class, &attrs, in, 2, results, 4, site);
+  TdStatus status;
+  Attrs attrs;
 
+  if (out == NULL)
+    return td__fail (TD_ERR_ARG, "classification_summary", site,
+                     "a list of 4 expected, got NULL");
+  attrs = (Attrs){ o.label_num > 0 ? o.label_num : labels_in (y, t, site), o.beta,
+                   o.ignore_label };
+  status = td__apply_at (&td__classification_summary_class, &attrs, in, 2, results, 4, site);
   for (int k = 0; k < 4; k++)
     out[k] = results[k];
   if (o.support != NULL)

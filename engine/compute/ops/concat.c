@@ -130,9 +130,11 @@ td_concat (TdVar *const *xs, int n, int axis)
 TdVar *
 td_stack_at (TdVar *const *xs, int n, int axis, const TdSite *site)
 {
-  TdVar **expanded = calloc (n > 0 ? (size_t)n : 1, sizeof (TdVar *));
-  TdVar *y;
+  TdVar **expanded, *y;
 
+  if (!td__list_there (xs, n, "stack", site))
+    return td__poison ();
+  expanded = calloc (n > 0 ? (size_t)n : 1, sizeof (TdVar *));
   if (expanded == NULL)
     {
       td__fail (TD_ERR_MEMORY, "stack", site, "no host memory for %d inputs", n);

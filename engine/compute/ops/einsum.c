@@ -350,6 +350,9 @@ td_einsum_at (const char *subscripts, TdVar *const *operands, int n, const TdSit
                 n);
       return td__poison ();
     }
+  if (!td__list_there (operands, n, "einsum", site)
+      || !td__list_there (subscripts, 1, "einsum", site))
+    return td__poison ();
   for (int i = 0; i < N_LABELS; i++)
     e.size[i] = -1;
   for (int k = 0; k < n; k++)

@@ -194,7 +194,7 @@ const TdOpClass td__forget_class = {
 static TdStatus
 poison_all (TdVar **ys, int m, TdStatus status)
 {
-  for (int i = 0; i < m; i++)
+  for (int i = 0; i < m && ys != NULL; i++)
     ys[i] = td__poison ();
   return status;
 }
@@ -216,6 +216,8 @@ td_forget_at (TdForgetFn fn, void *user, TdVar *const *xs, int n, TdVar **ys, in
         td__fail (TD_ERR_ARG, "forget", site,
                   "a function, 1 to %d inputs and an output expected, got %d and %d",
                   MAX_INPUTS, n, m));
+  if (!td__list_there (xs, n, "forget", site) || !td__list_there (ys, m, "forget", site))
+    return poison_all (ys, m, td__error_status ());
   for (int i = 0; i < n; i++)
     if (!td__var_usable (xs[i], "forget", site))
       return poison_all (ys, m, e->has_error ? e->error.status : TD_ERR_STATE);

@@ -421,7 +421,8 @@ td_get_item_arrays_at (TdVar *x, TdVar *const *indices, int n, int axis, const T
   TdVar *in[1 + MAX_ARRAYS] = { x };
   Attrs attrs;
 
-  if (!counts (n, "get_item_arrays", site))
+  if (!counts (n, "get_item_arrays", site)
+      || !td__list_there (indices, n, "get_item_arrays", site))
     return td__poison ();
   memset (&attrs, 0, sizeof attrs);
   attrs.axis = axis;
@@ -442,7 +443,8 @@ td_scatter_add_arrays_at (TdVar *a, TdVar *const *indices, int n, int axis, TdVa
   TdVar *in[2 + MAX_ARRAYS] = { a, b };
   Attrs attrs;
 
-  if (!counts (n, "scatter_add_arrays", site))
+  if (!counts (n, "scatter_add_arrays", site)
+      || !td__list_there (indices, n, "scatter_add_arrays", site))
     return td__poison ();
   memset (&attrs, 0, sizeof attrs);
   attrs.axis = axis;

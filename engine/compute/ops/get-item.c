@@ -301,6 +301,8 @@ slices_of (GetItemAttrs *attrs, const TdSlice *slices, int n, const char *op,
       td__fail (TD_ERR_ARG, op, site, "0 to %d slices expected, got %d", MAX_SLICES, n);
       return false;
     }
+  if (!td__list_there (slices, n, op, site))
+    return false;
   attrs->n = PER_SLICE * n;
   for (int k = 0; k < n; k++)
     {

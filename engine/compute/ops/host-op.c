@@ -145,17 +145,40 @@ run_on_host (TdRun *r, TdVar **out)
   return status;
 }
 
+/* What the program wrote has all that a call needs?  Without a backward it may be. */
+static bool
+class_ok (const TdOpClass *cls, const TdSite *site)
+{
+  const char *name = cls != NULL && cls->name != NULL ? cls->name : "td_apply";
+  const char *lacks = cls == NULL                                          ? "it is NULL"
+                      : cls->name == NULL                                  ? "it has no name"
+                      : cls->infer == NULL                                 ? "it has no infer"
+                      : cls->forward == NULL && !(cls->flags & TD_OP_VIEW) ? "it has no forward"
+                                                                           : NULL;
+
+  if (lacks != NULL)
+    td__fail (TD_ERR_ARG, name, site, "the class of an operation cannot be called: %s", lacks);
+  return lacks == NULL;
+}
+
 TdStatus
 td_apply_at (const TdOpClass *cls, const void *attrs, TdVar *const *in, int n_in, TdVar **out,
              int n_out, const TdSite *site)
 {
-  TdDevice *d = far_device (cls, in, n_in);
+  TdDevice *d;
   TdRun r;
   TdStatus status;
 
+  if (TD_UNLIKELY (!class_ok (cls, site)))
+    {
+      for (int i = 0; i < n_out && out != NULL; i++)
+        out[i] = td__poison ();
+      return td__error_status ();
+    }
+  d = in != NULL ? far_device (cls, in, n_in) : NULL;
   if (TD_UNLIKELY (cls->backward == NULL) && !is_engines (cls))
     td__engine.no_backward = cls;
-  if (TD_LIKELY (d == NULL) || pthread_self () != td__engine.thread)
+  if (TD_LIKELY (d == NULL) || out == NULL || pthread_self () != td__engine.thread)
     return td__apply_at (cls, attrs, in, n_in, out, n_out, site);
   r = (TdRun){ .call
                = { .cls = cls, .attrs = attrs, .device = d, .n_in = n_in, .n_out = n_out },

@@ -138,7 +138,7 @@ td_linear_axes_at (TdVar *x, TdVar *W, TdVar *b, int n_batch_axes, const TdSite 
   TdVar *operands[] = { x, W, b };
   TdShape shape, rows = { 2, { 1, 1 } };
 
-  if (td_poisoned (x) || n_batch_axes == 1)
+  if (td__dead (x) || n_batch_axes == 1)
     return td_linear_at (x, W, b, site);
   shape = td_shape (x);
   if (n_batch_axes < 1 || n_batch_axes >= shape.ndim)

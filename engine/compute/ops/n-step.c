@@ -231,6 +231,8 @@ td__n_step_name (const Run *r)
 static bool
 usable (const Run *r, TdVar *const *vs, int n)
 {
+  if (!td__list_there (vs, n, td__n_step_name (r), r->site))
+    return false;
   for (int i = 0; i < n; i++)
     if (!td__var_usable (vs[i], td__n_step_name (r), r->site))
       return false;

@@ -59,11 +59,14 @@ sum_of (const double *weights, int64_t n)
 TdWalkerAlias *
 td_walker_alias_new (const double *weights, int64_t n)
 {
-  const double sum = n > 0 && n <= INT32_MAX ? sum_of (weights, n) : 0;
+  double sum;
   TdWalkerAlias *w;
   double *share;
   int64_t *places;
 
+  if (!td__list_there (weights, n, "walker_alias", NULL))
+    return NULL;
+  sum = n > 0 && n <= INT32_MAX ? sum_of (weights, n) : 0;
   if (!(sum > 0) || isinf (sum))
     {
       td__fail (TD_ERR_ARG, "walker_alias", NULL,
@@ -100,7 +103,7 @@ td_walker_alias_new (const double *weights, int64_t n)
 void
 td_walker_alias_free (TdWalkerAlias *w)
 {
-  if (w == NULL)
+  if (td__stranger ("td_walker_alias_free") || w == NULL)
     return;
   free (w->threshold);
   free (w->other);

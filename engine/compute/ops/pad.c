@@ -172,7 +172,8 @@ td_pad_at (TdVar *x, const int *pad_width, TdPadMode mode, double value, const T
 {
   Attrs attrs;
 
-  if (!td__var_usable (x, "pad", site))
+  if (!td__var_usable (x, "pad", site)
+      || !td__list_there (pad_width, 2 * td_ndim (x), "pad", site))
     return td__poison ();
   if (mode != TD_PAD_CONSTANT)
     return pad_edges (x, pad_width, mode, site);

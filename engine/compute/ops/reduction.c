@@ -82,6 +82,8 @@ td__reduce (const TdOpClass *cls, TdVar *x, const int *axes, int n_axes, bool ke
 {
   TdReduceAttrs attrs;
 
+  if (!td__list_there (axes, n_axes, cls->name, site))
+    return td__poison ();
   memset (&attrs, 0, sizeof attrs);
   attrs.n_axes = n_axes;
   attrs.keepdims = keepdims;

@@ -353,6 +353,8 @@ td_tile_at (TdVar *x, const int *reps, int n_reps, const TdSite *site)
       td__fail (TD_ERR_ARG, "tile", site, "0 to %d reps expected, got %d", TD_MAX_DIMS, n_reps);
       return td__poison ();
     }
+  if (!td__list_there (reps, n_reps, "tile", site))
+    return td__poison ();
   attrs.n = n_reps;
   for (int i = 0; i < n_reps; i++)
     attrs.reps[i] = reps[i];

@@ -140,6 +140,8 @@ td_split_axis_at (TdVar *x, int sections, int axis, TdVar **out, const TdSite *s
 
   if (sections < 1)
     return td__fail (TD_ERR_ARG, "split_axis", site, "sections > 0 expected, got %d", sections);
+  if (!td__list_there (out, sections, "split_axis", site))
+    return td__error_status ();
   return td__apply_at (&td__split_axis_class, &attrs, &x, 1, out, sections, site);
 }
 
@@ -244,6 +246,9 @@ td_split_axis_indices_at (TdVar *x, const int64_t *indices, int n, int axis, TdV
 
   if (n < 0)
     return td__fail (TD_ERR_ARG, "split_axis_indices", site, "n >= 0 expected, got %d", n);
+  if (!td__list_there (indices, n, "split_axis_indices", site)
+      || !td__list_there (out, n + 1, "split_axis_indices", site))
+    return td__error_status ();
   while (status == TD_OK && n > MAX_INDICES)
     {
       TdVar *both[2];
@@ -286,6 +291,8 @@ td_separate_at (TdVar *x, int axis, TdVar **out, const TdSite *site)
                      "-x.ndim <= axis < x.ndim and an axis that is not empty expected, got %d",
                      axis);
   n = (int)shape.dim[at];
+  if (!td__list_there (out, n, "separate", site))
+    return td__error_status ();
   status = td_split_axis_at (x, n, axis, out, site);
   for (int i = at + 1; i < shape.ndim; i++)
     shape.dim[i - 1] = shape.dim[i];

@@ -322,6 +322,8 @@ td_csv_open_at (const char *path, TdCsvOpt options, const TdSite *site)
   TdDataset *d = td__dataset_inert ();
 
   td__ensure_started ();
+  if (td__stranger ("td_csv_open"))
+    return d;
   if (path == NULL)
     td__fail (TD_ERR_ARG, "td_csv_open", site, "the path is NULL");
   else if (read_text (&csv) && read_rows (&csv))

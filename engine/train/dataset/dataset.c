@@ -17,11 +17,14 @@ td__dataset_inert (void)
 
 bool (td__dataset_usable) (const TdDataset *dataset, const char *call, const TdSite *site)
 {
-  if (dataset != NULL && !dataset->inert)
+  if (td__stranger (call))
+    return false;
+  if (dataset != NULL && !dataset->inert && !dataset->object.freed)
     return true;
   td__fail (TD_ERR_STATE, call, site, "%s",
-            dataset == NULL ? "the dataset is NULL"
-                            : "the dataset is inert: it could not be opened before");
+            dataset == NULL         ? "the dataset is NULL"
+            : dataset->object.freed ? "the dataset was freed"
+                                    : "the dataset is inert: it could not be opened before");
   return false;
 }
 
@@ -43,7 +46,8 @@ td__dataset_unref (TdDataset *dataset)
   free (dataset->bytes);
   free (dataset->floats);
   free (dataset->labels);
-  free (dataset);
+  *dataset = (TdDataset){ .inert = true, .object.freed = true };
+  td__shell_keep (dataset);
 }
 
 TdDataset *
@@ -71,6 +75,8 @@ td__dataset_of (const TdDatasetClass *cls, void *self, int64_t n)
 bool
 td__datasets_usable (TdDataset *const *datasets, int n, const char *call)
 {
+  if (!td__list_there (datasets, n, call, NULL))
+    return false;
   for (int i = 0; i < n; i++)
     {
       if (!td__dataset_usable (datasets[i], call, NULL))
@@ -87,9 +93,11 @@ td__datasets_usable (TdDataset *const *datasets, int n, const char *call)
 void
 td_dataset_free (TdDataset *dataset)
 {
-  if (dataset == NULL || dataset->inert || !td__engine.started)
+  if (td__stranger ("td_dataset_free") || dataset == NULL || dataset->inert
+      || dataset->object.freed || !td__engine.started)
     return;
   td__object_remove (&dataset->object);
+  dataset->object.freed = true; /* for the program: iterators may still read it */
   td__dataset_unref (dataset);
 }
 
@@ -118,7 +126,7 @@ TdStatus
 td_dataset_slice (TdDataset *dataset, int64_t start, int64_t stop)
 {
   if (!td__dataset_usable (dataset, "td_dataset_slice", NULL))
-    return td__engine.error.status;
+    return td__error_status ();
   if (start < 0 || stop < start || stop > dataset->n)
     return td__fail (TD_ERR_ARG, "td_dataset_slice", NULL,
                      "rows %lld to %lld are not among %lld", (long long)start, (long long)stop,

@@ -64,7 +64,7 @@ td_example_set (TdExample *e, int k, TdDtype dtype, TdShape shape, const void *d
 uint64_t
 td_random_next (uint64_t *state)
 {
-  return td__random_next (state);
+  return state != NULL ? td__random_next (state) : 0;
 }
 
 /* A row and its label. */
@@ -110,10 +110,16 @@ td_dataset_get (const TdDataset *d, int64_t i, TdExample *e)
 {
   char why[TD_WHY_BYTES] = "";
 
-  if (!td__datasets_usable ((TdDataset *const[]){ (TdDataset *)(uintptr_t)d }, 1,
-                            "td_dataset_get"))
-    return td__engine.error.status;
+  /* Any thread: what a loader's thread may not have is refused by what it returns. */
+  if (!td__on_engine_thread () && (d == NULL || d->inert || d->is_text || e == NULL))
+    return TD_ERR_STATE;
+  if (td__on_engine_thread ()
+      && (!td__datasets_usable ((TdDataset *const[]){ (TdDataset *)(uintptr_t)d }, 1,
+                                "td_dataset_get")
+          || !td__list_there (e, 1, "td_dataset_get", NULL)))
+    return td__error_status ();
   if (td__dataset_example (d, i, e, why))
     return TD_OK;
-  return td__fail (TD_ERR_ARG, "td_dataset_get", NULL, "%s", why);
+  return td__on_engine_thread () ? td__fail (TD_ERR_ARG, "td_dataset_get", NULL, "%s", why)
+                                 : TD_ERR_ARG;
 }

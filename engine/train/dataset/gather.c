@@ -310,6 +310,8 @@ td__host_batch_send (const TdHostBatch *h, TdBlock *const *blocks, const char *c
 TdVar *
 td_batch_get (const TdBatch *b, const char *name)
 {
+  if (!td__list_there (b, 1, "td_batch_get", NULL))
+    return td__poison ();
   for (int k = 0; k < b->n_fields && name != NULL; k++)
     if (b->name[k] != NULL && strcmp (b->name[k], name) == 0)
       return b->field[k];
@@ -334,6 +336,8 @@ td_concat_examples (const TdExample *examples, int64_t n, const double *padding,
                 TD_MAX_FIELDS, n_padding);
       return td__batch_poison ();
     }
+  if (!td__list_there (examples, n, "td_concat_examples", NULL))
+    return td__batch_poison ();
   for (int k = 0; k < n_padding; k++)
     rule.padding[k] = padding[k];
   td__gather_examples (examples, n, &rule, &host);

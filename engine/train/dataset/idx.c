@@ -219,6 +219,8 @@ open_pair (const char *images_path, const char *labels_path, int n_classes, cons
 TdDataset *
 td_idx_open_at (const char *images_path, const char *labels_path, const TdSite *site)
 {
+  if (td__stranger ("td_idx_open"))
+    return td__dataset_inert ();
   return open_pair (images_path, labels_path, 256, site);
 }
 
@@ -251,6 +253,8 @@ td_mnist_open_at (const char *folder, int part, const TdSite *site)
   char images[4096], labels[4096];
   bool train = part == TD_TRAIN;
 
+  if (td__stranger ("td_mnist_open"))
+    return td__dataset_inert ();
   if (part != TD_TRAIN && part != TD_TEST)
     {
       td__fail (TD_ERR_ARG, "td_mnist_open", site, "part %d is neither TD_TRAIN nor TD_TEST",

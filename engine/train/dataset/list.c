@@ -40,6 +40,8 @@ static const TdDatasetClass list_class = { list_get, list_free };
 TdDataset *
 td_list_dataset_new (void)
 {
+  if (td__stranger ("td_list_dataset_new"))
+    return td__dataset_inert ();
   return td__dataset_of (&list_class, td__xcalloc (1, sizeof (List)), 0);
 }
 
@@ -51,7 +53,7 @@ td_list_dataset_add (TdDataset *d, const TdField *fields, int n)
   List *list;
 
   if (!td__dataset_usable (d, "td_list_dataset_add", NULL))
-    return td__engine.error.status;
+    return td__error_status ();
   if (d->cls != &list_class || d->n != ((List *)d->self)->n)
     return td__fail (TD_ERR_ARG, "td_list_dataset_add", NULL,
                      "a whole dataset of td_list_dataset_new expected");

@@ -83,6 +83,8 @@ td_npz_open_at (const char *path, const char *x_key, const char *t_key, const Td
   bool ok;
 
   td__ensure_started ();
+  if (td__stranger ("td_npz_open"))
+    return td__dataset_inert ();
   if (path == NULL || (x_key == NULL && t_key != NULL))
     {
       td__fail (TD_ERR_ARG, "td_npz_open", site, "%s",

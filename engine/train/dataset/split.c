@@ -29,6 +29,16 @@ random_order (const TdDataset *d, uint64_t seed)
   return order;
 }
 
+/* Both places are there and hold a dataset, and d can be read?  False after td__fail. */
+static bool
+begin_split (TdDataset *const *d, TdDataset **first, TdDataset **second, const char *call)
+{
+  if (!td__list_there (first, 1, call, NULL) || !td__list_there (second, 1, call, NULL))
+    return false;
+  *first = *second = td__dataset_inert ();
+  return td__datasets_usable (d, 1, call);
+}
+
 static TdStatus
 split_in_two (TdDataset *d, int64_t at, const int64_t *order, TdDataset **first,
               TdDataset **second, const char *call)
@@ -45,9 +55,8 @@ split_in_two (TdDataset *d, int64_t at, const int64_t *order, TdDataset **first,
 TdStatus
 td_split_dataset (TdDataset *d, int64_t at, TdDataset **first, TdDataset **second)
 {
-  *first = *second = td__dataset_inert ();
-  if (!td__datasets_usable (&d, 1, "td_split_dataset"))
-    return td__engine.error.status;
+  if (!begin_split (&d, first, second, "td_split_dataset"))
+    return td__error_status ();
   return split_in_two (d, at, NULL, first, second, "td_split_dataset");
 }
 
@@ -58,9 +67,8 @@ td_split_dataset_random (TdDataset *d, int64_t at, uint64_t seed, TdDataset **fi
   int64_t *order;
   TdStatus status;
 
-  *first = *second = td__dataset_inert ();
-  if (!td__datasets_usable (&d, 1, "td_split_dataset_random"))
-    return td__engine.error.status;
+  if (!begin_split (&d, first, second, "td_split_dataset_random"))
+    return td__error_status ();
   order = random_order (d, seed);
   status = split_in_two (d, at, order, first, second, "td_split_dataset_random");
   free (order);
@@ -73,10 +81,12 @@ split_in_n (TdDataset *d, int n, bool random, uint64_t seed, TdDataset **parts,
 {
   int64_t *order = NULL, size;
 
+  if (!td__list_there (parts, n, call, NULL))
+    return td__error_status ();
   for (int i = 0; i < n; i++)
     parts[i] = td__dataset_inert ();
   if (!td__datasets_usable (&d, 1, call))
-    return td__engine.error.status;
+    return td__error_status ();
   if (n < 1 || n > d->n)
     return td__fail (TD_ERR_ARG, call, NULL, "%d parts out of %lld examples", n,
                      (long long)d->n);
@@ -109,10 +119,12 @@ cross_validation (TdDataset *d, int n, bool random, uint64_t seed, TdDataset **t
 {
   int64_t *order, *turned;
 
+  if (!td__list_there (train, n, call, NULL) || !td__list_there (test, n, call, NULL))
+    return td__error_status ();
   for (int i = 0; i < n; i++)
     train[i] = test[i] = td__dataset_inert ();
   if (!td__datasets_usable (&d, 1, call))
-    return td__engine.error.status;
+    return td__error_status ();
   if (n < 2 || n > d->n)
     return td__fail (TD_ERR_ARG, call, NULL, "%d folds out of %lld examples", n,
                      (long long)d->n);

@@ -38,12 +38,15 @@ TdDataset *
 td_text_open_at (const char *path, const TdSite *site)
 {
   const char *why = "the path is NULL";
-  TdSource *source = path != NULL ? td__source_open (path, &why) : NULL;
+  TdSource *source;
   uint8_t *bytes = NULL;
   uint64_t most;
   int64_t n = -1;
 
   td__ensure_started ();
+  if (td__stranger ("td_text_open"))
+    return td__dataset_inert ();
+  source = path != NULL ? td__source_open (path, &why) : NULL;
   if (source != NULL && td__source_is_gzip (source))
     why = "gzip: unpack it first";
   else if (source != NULL)
@@ -75,6 +78,8 @@ TdDataset *
 td_text_from (const char *text)
 {
   td__ensure_started ();
+  if (td__stranger ("td_text_from"))
+    return td__dataset_inert ();
   if (text != NULL && strlen (text) >= 2)
     return number_bytes ((uint8_t *)td__xstrdup (text), strlen (text));
   td__fail (TD_ERR_ARG, "td_text_from", NULL, "a text of two or more characters expected");
@@ -84,11 +89,13 @@ td_text_from (const char *text)
 int
 td_text_vocabulary (const TdDataset *text)
 {
-  return text != NULL ? text->n_ids : 0;
+  return td__stranger ("td_text_vocabulary") || text == NULL ? 0 : text->n_ids;
 }
 
 int
 td_text_byte (const TdDataset *text, int id)
 {
-  return text != NULL && id >= 0 && id < text->n_ids ? text->byte_of_id[id] : -1;
+  return !td__stranger ("td_text_byte") && text != NULL && id >= 0 && id < text->n_ids
+             ? text->byte_of_id[id]
+             : -1;
 }

@@ -26,10 +26,14 @@ td__hook_inert (void)
 static bool
 usable (const TdHook *hook, const char *call)
 {
+  if (td__stranger (call))
+    return false;
   if (hook != NULL && hook->cls != &inert_class && !hook->dead)
     return true;
   td__fail (TD_ERR_STATE, call, td__engine.site, "%s",
-            hook == NULL ? "the hook is NULL" : "the hook is inert: its making failed");
+            hook == NULL ? "the hook is NULL"
+            : hook->dead ? "the hook was freed"
+                         : "the hook is inert: its making failed");
   return false;
 }
 
@@ -65,13 +69,13 @@ td_hook_new (const TdHookClass *cls)
 void *
 td_hook_self (TdHook *hook)
 {
-  return hook != NULL ? hook->self : NULL;
+  return td__stranger ("td_hook_self") || hook == NULL ? NULL : hook->self;
 }
 
 const char *
 td_hook_name (const TdHook *hook)
 {
-  return hook != NULL ? hook->name : "";
+  return td__stranger ("td_hook_name") || hook == NULL ? "" : hook->name;
 }
 
 /* Forget the entries that were taken away while hooks ran. */
@@ -135,7 +139,7 @@ add (TdHookEntry place, TdLink *link, const char *call)
   TdHooks *h = &td__hooks;
 
   if (!usable (place.hook, call))
-    return td__engine.error.status;
+    return td__error_status ();
   for (int i = 0; i < h->n; i++)
     if (h->entries[i].hook != NULL && same_place (&h->entries[i], &place)
         && strcmp (h->entries[i].hook->name, place.hook->name) == 0)
@@ -174,7 +178,7 @@ TdStatus
 td_hook_add_to_creator (TdHook *hook, TdVar *y)
 {
   if (!td__var_usable (y, "td_hook_add_to_creator", td__engine.site))
-    return td__engine.error.status;
+    return td__error_status ();
   if (y->node->creator == NULL)
     return td__fail (TD_ERR_ARG, "td_hook_add_to_creator", td__engine.site,
                      "a variable that an operation made expected, with its graph");
@@ -186,7 +190,7 @@ TdStatus
 td_link_add_hook (TdLink *link, TdHook *hook)
 {
   if (!td__link_usable (link, "td_link_add_hook", td__engine.site))
-    return td__engine.error.status;
+    return td__error_status ();
   return add ((TdHookEntry){ .hook = hook, .link_id = link->id }, link, "td_link_add_hook");
 }
 
@@ -215,7 +219,7 @@ td_link_remove_hook (TdLink *link, TdHook *hook)
 {
   if (!td__link_usable (link, "td_link_remove_hook", td__engine.site)
       || !usable (hook, "td_link_remove_hook"))
-    return td__engine.error.status;
+    return td__error_status ();
   if (remove_entries (hook, link->id) == 0)
     return td__fail (TD_ERR_ARG, "td_link_remove_hook", td__engine.site, "%s has no hook %s",
                      link->path->text, hook->name);
@@ -226,7 +230,7 @@ TdStatus
 td_hook_remove (TdHook *hook)
 {
   if (!usable (hook, "td_hook_remove"))
-    return td__engine.error.status;
+    return td__error_status ();
   if (remove_entries (hook, 0) == 0)
     return td__fail (TD_ERR_ARG, "td_hook_remove", td__engine.site,
                      "the hook %s is registered nowhere", hook->name);
@@ -239,13 +243,15 @@ destroy (TdHook *hook)
   if (hook->cls->free != NULL)
     hook->cls->free (hook->self);
   free (hook->self);
-  free (hook);
+  *hook = (TdHook){ .cls = &inert_class, .name = "freed", .dead = true };
+  td__shell_keep (hook);
 }
 
 void
 td_hook_free (TdHook *hook)
 {
-  if (hook == NULL || hook->cls == &inert_class || hook->dead || !td__engine.started)
+  if (td__stranger ("td_hook_free") || hook == NULL || hook->cls == &inert_class || hook->dead
+      || !td__engine.started)
     return;
   hook->busy++; /* `deleted` may not free it again */
   remove_entries (hook, 0);
@@ -323,7 +329,7 @@ td__hook_push (TdHook *hook)
 void
 td__hook_pop (TdHook **hook)
 {
-  if (*hook == NULL || !td__engine.started)
+  if (td__stranger ("TD_WITH_HOOK") || hook == NULL || *hook == NULL || !td__engine.started)
     return;
   for (int i = 0; i < td__hooks.n; i++)
     {

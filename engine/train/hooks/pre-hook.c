@@ -35,6 +35,8 @@ td_link_register_forward_pre_hook (TdLink *link,
   TdHook *hook;
   char name[48];
 
+  if (td__stranger ("td_link_register_forward_pre_hook"))
+    return td__hook_inert ();
   if (function == NULL)
     {
       td__fail (TD_ERR_ARG, "td_link_register_forward_pre_hook", td__engine.site,

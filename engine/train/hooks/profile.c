@@ -200,7 +200,7 @@ td_link_memory_hook_new (void)
 static Profile *
 profile_of (const TdHook *hook, const char *call)
 {
-  if (hook != NULL && hook->cls->free == profile_free)
+  if (!td__stranger (call) && hook != NULL && hook->cls->free == profile_free)
     return hook->self;
   td__fail (TD_ERR_ARG, call, td__engine.site, "%s is no hook that measures",
             hook != NULL ? hook->name : "NULL");

@@ -8,7 +8,7 @@
 static TdStatus
 fail_all (TdVar **out, int n_out, TdStatus status)
 {
-  for (int i = 0; i < n_out; i++)
+  for (int i = 0; i < n_out && out != NULL; i++)
     out[i] = td__poison ();
   return status != TD_OK ? status : TD_ERR_STATE;
 }
@@ -16,13 +16,15 @@ fail_all (TdVar **out, int n_out, TdStatus status)
 static TdStatus
 first_error (void)
 {
-  return td__engine.has_error ? td__engine.error.status : TD_ERR_STATE;
+  return td__error_status ();
 }
 
 /* Inputs may be poison: the link's operations pass it on.  Dead handles and NULL may not. */
 static bool
 inputs_usable (const TdLink *link, TdVar *const *in, int n_in, const TdSite *site)
 {
+  if (!td__list_there (in, n_in, link->cls->name, site))
+    return false;
   for (int i = 0; i < n_in; i++)
     if (in[i] == NULL || (in[i]->state != TD_VAR_LIVE && in[i]->state != TD_VAR_POISON))
       return td__var_usable (in[i], link->cls->name, site);
@@ -98,7 +100,7 @@ td_link_call_at (TdLink *link, TdVar *const *in, int n_in, TdVar **out, int n_ou
   TdScope *scope;
   TdStatus status;
 
-  if (!td__link_usable (link, "td_link", site) || td__check_thread ("td_link") != TD_OK)
+  if (!td__link_usable (link, "td_link", site) || !td__list_there (out, n_out, "td_link", site))
     return fail_all (out, n_out, first_error ());
   if (TD_UNLIKELY (link->function != NULL) && !link->in_static)
     return td_static_call_at (link->function, in, n_in, out, n_out, site);

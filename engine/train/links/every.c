@@ -30,7 +30,8 @@ td_link_each (TdLink *link, void (*visit) (const char *path, TdLink *link, void 
 {
   TdKey path = { NULL, 0 };
 
-  if (!td__link_usable (link, "td_link_each", NULL))
+  if (!td__link_usable (link, "td_link_each", NULL)
+      || !td__function_there (visit != NULL, "td_link_each"))
     return;
   td__key_put (&path, 0, "", '\0');
   each_at (link, &path, 0, visit, user);
@@ -59,7 +60,8 @@ td_link_each_param_any (TdLink *link,
 {
   Any any = { visit, user };
 
-  if (td__link_usable (link, "td_link_each_param_any", NULL))
+  if (td__link_usable (link, "td_link_each_param_any", NULL)
+      && td__function_there (visit != NULL, "td_link_each_param_any"))
     td__link_visit (link, any_one, &any);
 }
 
@@ -102,6 +104,8 @@ td_link_update_enabled (const TdLink *link)
 {
   bool any = false;
 
+  if (td__stranger ("td_link_update_enabled"))
+    return false;
   for (int i = 0; link != NULL && i < link->n_params && !any; i++)
     any = link->params[i]->kind == TD_PARAM_TRAINED && !link->params[i]->fixed;
   for (int i = 0; link != NULL && i < link->n_children && !any; i++)
@@ -169,7 +173,7 @@ pair (TdLink *to, TdLink *from, const char *call)
   Pairs pairs = { .from = from, .call = call };
 
   if (!td__link_usable (to, call, NULL) || !td__link_usable (from, call, NULL))
-    pairs.status = td__engine.error.status;
+    pairs.status = td__error_status ();
   else
     td__link_visit (to, pair_one, &pairs);
   return pairs;
@@ -199,10 +203,10 @@ copy_one (TdParam *to, const TdParam *from)
   if (from->var == NULL || from->var == to->var)
     return TD_OK;
   if (to->var == NULL && td__param_start (to, &from->var->node->shape) != TD_OK)
-    return td__engine.error.status;
+    return td__error_status ();
   v = converted (from->var, to->var->node);
   if (td_poisoned (v))
-    return td__engine.error.status;
+    return td__error_status ();
   if (v->node->device->computes)
     v->node->device->ops->copy (v->node->device, to->var->buffer->data, v->buffer->data,
                                 v->buffer->bytes);
@@ -240,7 +244,7 @@ td_link_add_grads (TdLink *to, TdLink *from)
           continue;
         g = converted (source->grad, target->node);
         g = target->grad != NULL ? td_add (target->grad, g) : td_copy (g);
-        pairs.status = td_poisoned (g) ? td__engine.error.status : td_set_grad (target, g);
+        pairs.status = td_poisoned (g) ? td__error_status () : td_set_grad (target, g);
       }
   td_scope_close (scope);
   pairs_free (&pairs);

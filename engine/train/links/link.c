@@ -45,6 +45,8 @@ td__link_inert (void)
 
 bool (td__link_usable) (const TdLink *link, const char *call, const TdSite *site)
 {
+  if (TD_UNLIKELY (td__stranger (call)))
+    return false;
   if (link != NULL && !link->inert)
     return true;
   td__fail (TD_ERR_STATE, call, site, "%s",
@@ -54,25 +56,15 @@ bool (td__link_usable) (const TdLink *link, const char *call, const TdSite *site
   return false;
 }
 
-/* Freed links stay as what they are, so that one that is used all the same is recognised; the
- * oldest beyond many are given back. */
-enum
-{
-  MAX_FREED = 1 << 14
-};
-static TdLink *freed[MAX_FREED];
-static unsigned n_freed;
-
+/* Freed links stay as what they are, so that one that is used all the same is recognised. */
 static void
 keep_freed (TdLink *link)
 {
   static char name[] = "freed";
-  TdLink **place = &freed[n_freed++ % MAX_FREED];
 
   *link = (TdLink){ .cls = &freed_class, .name = name, .inert = true };
   link->path = td__path_intern (name, freed_class.name);
-  free (*place);
-  *place = link;
+  td__shell_keep (link);
 }
 
 static bool
@@ -304,7 +296,7 @@ td_link_free (TdLink *link)
 {
   const TdPath *path;
 
-  if (link == NULL || link->inert || !td__engine.started)
+  if (td__stranger ("td_link_free") || link == NULL || link->inert || !td__engine.started)
     return;
   if (link->parent == NULL)
     leave_roots (link);
@@ -415,13 +407,13 @@ td_link_param (TdLink *link, const char *name)
 int
 td_link_n_children (const TdLink *link)
 {
-  return link != NULL ? link->n_children : 0;
+  return td__stranger ("td_link_n_children") || link == NULL ? 0 : link->n_children;
 }
 
 TdLink *
 td_link_child_at (TdLink *link, int i)
 {
-  if (link != NULL && i >= 0 && i < link->n_children)
+  if (!td__stranger ("td_link_child_at") && link != NULL && i >= 0 && i < link->n_children)
     return link->children[i];
   td__fail (TD_ERR_ARG, "td_link_child_at", NULL, "there is no child %d", i);
   return td__link_inert ();
@@ -430,25 +422,25 @@ td_link_child_at (TdLink *link, int i)
 const char *
 td_link_path (const TdLink *link)
 {
-  return link != NULL ? link->path->text : "";
+  return td__stranger ("td_link_path") || link == NULL ? "" : link->path->text;
 }
 
 const char *
 td_link_name (const TdLink *link)
 {
-  return link != NULL ? link->name : "";
+  return td__stranger ("td_link_name") || link == NULL ? "" : link->name;
 }
 
 const char *
 td_link_class_name (const TdLink *link)
 {
-  return link != NULL ? link->cls->name : "";
+  return td__stranger ("td_link_class_name") || link == NULL ? "" : link->cls->name;
 }
 
 void *
 td_link_self (TdLink *link)
 {
-  return link != NULL ? link->self : NULL;
+  return td__stranger ("td_link_self") || link == NULL ? NULL : link->self;
 }
 
 /* Done for every parameter in every iteration: no printf. */

@@ -101,6 +101,14 @@ bool (td__link_usable) (const TdLink *link, const char *call, const TdSite *site
 #ifdef __clang_analyzer__
 #define td__link_usable(link, ...) TD_USABLE (td__link_usable, link, __VA_ARGS__)
 #endif
+/** False after td__fail. */
+static inline bool
+td__function_there (bool there, const char *call)
+{
+  if (!there)
+    td__fail (TD_ERR_ARG, call, NULL, "a function expected, got NULL");
+  return there;
+}
 bool td__link_name_free (const TdLink *link, const char *name, const char *call,
                          const TdSite *site);
 /** The link of this id, if it lives; searches all roots. */

@@ -140,7 +140,7 @@ start_bias (TdParam *b, int64_t size, TdInit bias, TdInit forget, const TdSite *
       TdTensor from, to;
 
       if (v == NULL)
-        return td__engine.error.status;
+        return td__error_status ();
       td__var_ref (v, TD_HOLD_ENGINE);
       status = td__init_fill (inits[g], v, &shape, site);
       from = (TdTensor){ v->buffer->data, &v->node->shape, size, b->dtype };
@@ -211,11 +211,11 @@ td_lstm_set_state (TdLink *link, TdVar *c, TdVar *h)
   char text[160];
 
   if (!is_lstm (link, "td_lstm_set_state"))
-    return td__engine.error.status;
+    return td__error_status ();
   for (int i = 0; i < 2; i++)
     {
       if (!td__var_usable (state[i], "td_lstm_set_state", NULL))
-        return td__engine.error.status;
+        return td__error_status ();
       if (state[i]->node->shape.ndim != 2
           || state[i]->node->shape.dim[1] != ((Lstm *)link->self)->size
           || state[i]->node->shape.dim[0] != state[0]->node->shape.dim[0])

@@ -291,13 +291,13 @@ td_n_step_call_at (TdLink *link, TdVar *hx, TdVar *cx, TdVar *const *xs, int n, 
   int states;
 
   if (!td__link_usable (link, "td_n_step_call", site))
-    return td__engine.error.status;
+    return td__error_status ();
   if (!is_n_step (link->cls) || n < 1)
     return td__fail (TD_ERR_ARG, "td_n_step_call", site,
                      "an n-step link and one or more sequences expected, got a %s and %d",
                      link->cls->name, n);
   if (!td__var_usable (xs[0], "td_n_step_call", site))
-    return td__engine.error.status;
+    return td__error_status ();
   states = kinds[s->kind].cell ? 2 : 1;
   in = td__xcalloc ((size_t)(n + states) * 2, sizeof *in);
   out = in + n + states;

@@ -102,7 +102,7 @@ td_net_set_layer (TdLink *net, const char *layer)
   int last;
 
   if (!td__link_usable (net, "td_net_set_layer", NULL))
-    return td__engine.error.status;
+    return td__error_status ();
   if (!is_net (net->cls))
     return td__fail (TD_ERR_ARG, "td_net_set_layer", NULL, "%s is a %s, not a net of layers",
                      net->path->text, net->cls->name);

@@ -5,6 +5,7 @@
 
 #include "host-memory.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** One entry of the list of live objects; the first member of each of them. */
@@ -12,6 +13,7 @@ typedef struct TdObject
 {
   struct TdObject *next, *prev;
   void (*free) (void *object);
+  bool freed; /**< a shell: td__shell_keep */
 } TdObject;
 
 /** Have `free` called with the object at td_finish, unless it is removed before. */

@@ -143,7 +143,7 @@ td__param_start (TdParam *param, const TdShape *shape)
   TdStatus status;
 
   if (v == NULL)
-    return td__engine.error.status;
+    return td__error_status ();
   become (param, v);
   td__var_unref (v, TD_HOLD_ENGINE);
   status = td__init_fill (param->init, v,
@@ -272,7 +272,7 @@ td_link_set_attr (TdLink *link, const char *name, TdVar *value)
 {
   if (!td__link_usable (link, "td_link_set_attr", NULL)
       || (value != NULL && !td__var_usable (value, "td_link_set_attr", NULL)))
-    return td__engine.error.status;
+    return td__error_status ();
   return td__param_keep (link, name, TD_PARAM_ATTR, value, NULL) != NULL
              ? TD_OK
              : td__engine.error.status;
@@ -281,7 +281,8 @@ td_link_set_attr (TdLink *link, const char *name, TdVar *value)
 TdVar *
 td_link_attr (TdLink *link, const char *name)
 {
-  TdParam *p = link != NULL ? td__param_find (link, name) : NULL;
+  TdParam *p
+      = !td__stranger ("td_link_attr") && link != NULL ? td__param_find (link, name) : NULL;
 
   return p != NULL && p->kind == TD_PARAM_ATTR ? p->var : NULL;
 }
@@ -310,7 +311,8 @@ td_link_each_param (TdLink *link, void (*visit) (const char *path, TdVar *param,
 {
   Each each = { visit, user };
 
-  if (td__link_usable (link, "td_link_each_param", NULL))
+  if (td__link_usable (link, "td_link_each_param", NULL)
+      && td__function_there (visit != NULL, "td_link_each_param"))
     td__link_visit (link, each_one, &each);
 }
 
@@ -327,6 +329,8 @@ td_link_count_params (const TdLink *link)
   int64_t n = 0;
   Each each = { count_one, &n };
 
+  if (td__stranger ("td_link_count_params"))
+    return 0;
   td__link_visit ((TdLink *)(uintptr_t)link, each_one, &each);
   return n;
 }
@@ -403,7 +407,7 @@ td_link_to_device_at (TdLink *link, TdDevice *device, const TdSite *site)
   const TdSite *outer_site = e->site;
 
   if (!td__link_usable (link, "td_link_to_device", site))
-    return e->error.status;
+    return td__error_status ();
   if (device == NULL)
     return td__fail (TD_ERR_ARG, "td_link_to_device", site, "the device is NULL");
   if (site != NULL)

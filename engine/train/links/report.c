@@ -155,6 +155,8 @@ td_report_for (TdLink *link, const char *key, double value)
 void
 td_observation_clear (TdObservation *o)
 {
+  if (td__stranger ("td_observation_clear"))
+    return;
   if (o == NULL)
     o = &program;
   for (int i = 0; i < o->n_entries; i++)
@@ -174,6 +176,14 @@ td__observation_drop_graphs (TdObservation *o)
     keep_variable (&o->entries[i], NULL);
 }
 
+void
+td__observation_bury (TdObservation *o)
+{
+  td_observation_clear (o);
+  *o = (TdObservation){ .object.freed = true };
+  td__shell_keep (o);
+}
+
 static void
 observation_free (void *object)
 {
@@ -181,16 +191,18 @@ observation_free (void *object)
 
   if (current == o)
     current = NULL;
-  td_observation_clear (o);
-  free (o);
+  td__observation_bury (o);
 }
 
 TdObservation *
 td_observation_new (void)
 {
-  TdObservation *o = td__xcalloc (1, sizeof *o);
+  TdObservation *o;
 
   td__ensure_started ();
+  if (td__stranger ("td_observation_new"))
+    return NULL;
+  o = td__xcalloc (1, sizeof *o);
   td__object_add (&o->object, observation_free);
   return o;
 }
@@ -198,7 +210,7 @@ td_observation_new (void)
 void
 td_observation_free (TdObservation *o)
 {
-  if (o == NULL || !td__engine.started)
+  if (td__stranger ("td_observation_free") || o == NULL || !td__engine.started)
     return;
   td__object_remove (&o->object);
   observation_free (o);
@@ -207,7 +219,8 @@ td_observation_free (TdObservation *o)
 TdSummary
 td_observation_get (const TdObservation *o, const char *key)
 {
-  const TdReportEntry *e = key != NULL ? find_entry (o != NULL ? o : &program, key) : NULL;
+  const bool asks = !td__stranger ("td_observation_get") && key != NULL;
+  const TdReportEntry *e = asks ? find_entry (o != NULL ? o : &program, key) : NULL;
   double nan = (double)NAN;
 
   if (e == NULL)
@@ -224,6 +237,8 @@ void
 td_observation_add (TdObservation *o, const char *key, double value, double weight)
 {
   td__ensure_started ();
+  if (td__stranger ("td_observation_add"))
+    return;
   if (key == NULL || *key == '\0' || !(weight >= 0))
     td__fail (TD_ERR_ARG, "td_observation_add", NULL, "%s",
               weight >= 0 ? "a value needs a key" : "a weight of 0 or more expected");
@@ -234,6 +249,10 @@ td_observation_add (TdObservation *o, const char *key, double value, double weig
 void
 td_observation_add_last (TdObservation *o, const TdObservation *from)
 {
+  if (td__stranger ("td_observation_add_last"))
+    return;
+  o = o != NULL ? o : &program;
+  from = from != NULL ? from : &program;
   for (int i = 0; i < from->n_entries; i++)
     add_value (o, from->entries[i].key, from->entries[i].last, 1);
 }
@@ -241,12 +260,16 @@ td_observation_add_last (TdObservation *o, const TdObservation *from)
 int
 td_observation_n_keys (const TdObservation *o)
 {
+  if (td__stranger ("td_observation_n_keys"))
+    return 0;
   return o != NULL ? o->n_entries : program.n_entries;
 }
 
 const char *
 td_observation_key (const TdObservation *o, int i)
 {
+  if (td__stranger ("td_observation_key"))
+    return NULL;
   o = o != NULL ? o : &program;
   return i >= 0 && i < o->n_entries ? o->entries[i].key : NULL;
 }
@@ -254,7 +277,8 @@ td_observation_key (const TdObservation *o, int i)
 TdVar *
 td_observation_variable (const TdObservation *o, const char *key)
 {
-  TdReportEntry *e = key != NULL ? find_entry (o != NULL ? o : &program, key) : NULL;
+  const bool asks = !td__stranger ("td_observation_variable") && key != NULL;
+  const TdReportEntry *e = asks ? find_entry (o != NULL ? o : &program, key) : NULL;
 
   return e != NULL ? e->variable : NULL;
 }
@@ -264,6 +288,8 @@ td__report_push (TdObservation *observation)
 {
   TdReportSave save = { current, 1 };
 
+  if (td__stranger ("TD_REPORT_SCOPE"))
+    return (TdReportSave){ NULL, 0 };
   if (td__engine.tracer != NULL)
     td__engine.tracer->refuse (td__engine.tracer, "TD_REPORT_SCOPE", NULL);
   current = observation;
@@ -273,7 +299,7 @@ td__report_push (TdObservation *observation)
 void
 td__report_pop (TdReportSave *save)
 {
-  if (save->armed)
+  if (save != NULL && save->armed && !td__stranger ("TD_REPORT_SCOPE"))
     current = save->outer;
 }
 

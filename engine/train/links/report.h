@@ -23,6 +23,8 @@ struct TdObservation
   bool is_recorded; /**< what is reported to it goes to the recorder too */
 };
 
+/** Clear it, and leave a shell. */
+void td__observation_bury (TdObservation *observation);
 /** Keep the numbers only. */
 void td__observation_drop_graphs (TdObservation *observation);
 /** Forget every report and observation that is left. */

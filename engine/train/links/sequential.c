@@ -195,11 +195,11 @@ td_sequential_insert (TdLink *link, int i, TdVar *(*function) (TdVar *x))
   int at;
 
   if (s == NULL)
-    return td__engine.error.status;
+    return td__error_status ();
   forget_freed (link, s);
   at = place_of (link, s, i, s->n_steps + 1, "td_sequential_insert");
   if (at < 0 || td_sequential_append (link, function)->inert)
-    return td__engine.error.status;
+    return td__error_status ();
   move_last (s, at);
   return TD_OK;
 }

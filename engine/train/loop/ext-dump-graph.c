@@ -52,7 +52,7 @@ dump_call (void *self, TdTrainer *t)
                      "no variable was reported under \"%s\" by td_report_variable",
                      d->root_name);
   if (!td__trainer_path (t, d->filename, path, sizeof path, "DumpGraph"))
-    return td__engine.error.status;
+    return td__error_status ();
   return td_save_dot (v, path, &d->dot);
 }
 

@@ -243,13 +243,16 @@ td__is_log_report (const TdExtension *x)
 int
 td_log_report_n_lines (TdExtension *x)
 {
-  return td__is_log_report (x) ? ((LogReport *)x->self)->n_lines : 0;
+  return !td__stranger ("td_log_report_n_lines") && td__is_log_report (x)
+             ? ((LogReport *)x->self)->n_lines
+             : 0;
 }
 
 double
 td_log_report_value (TdExtension *x, int line, const char *key)
 {
-  const LogReport *log = td__is_log_report (x) ? x->self : NULL;
+  const bool asks = !td__stranger ("td_log_report_value");
+  const LogReport *log = asks && td__is_log_report (x) ? x->self : NULL;
 
   if (log == NULL || line < 0 || line >= log->n_lines)
     return (double)NAN;

@@ -30,7 +30,7 @@ observe_call (void *self, TdTrainer *t)
     {
       opt = td_updater_optimizer (t->updater, o->optimizer);
       if (opt == NULL)
-        return td__engine.error.status;
+        return td__error_status ();
       value = td_opt_lr (opt);
     }
   td_report (o->key, value);

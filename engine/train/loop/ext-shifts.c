@@ -151,7 +151,7 @@ shift_call (void *self, TdTrainer *t)
   TdOpt *opt = opt_of (s, t);
 
   if (opt == NULL)
-    return td__engine.error.status;
+    return td__error_status ();
   s->t++;
   set_value (s, opt, limited (s, s->kind->at (s, (double)s->t)));
   return td__engine.has_error ? td__engine.error.status : TD_OK;

@@ -209,7 +209,7 @@ take (Snapshot *s, TdTrainer *t)
     return td__fail (TD_ERR_STATE, "snapshot", NULL, "its link was freed");
   td__file_name (s->pattern, t->updater, name, sizeof name);
   if (!td__trainer_path (t, name, s->job.path, sizeof s->job.path, "snapshot"))
-    return td__engine.error.status;
+    return td__error_status ();
   memcpy (s->job.folder, s->job.path, sizeof s->job.folder);
   slash = strrchr (s->job.folder, '/');
   *slash = '\0';

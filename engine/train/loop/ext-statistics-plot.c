@@ -221,7 +221,7 @@ plot_call (void *self, TdTrainer *t)
       thin_out (p);
     }
   if (td__engine.has_error)
-    return td__engine.error.status;
+    return td__error_status ();
   return td_trigger_call (p->trigger, t) && p->n_tracks > 0 ? draw (p, t) : TD_OK;
 }
 

@@ -22,7 +22,8 @@ extension_free (void *object)
   if (x->cls->free != NULL)
     x->cls->free (x->self);
   free (x->self);
-  free (x);
+  *x = (TdExtension){ .inert = true, .object.freed = true };
+  td__shell_keep (x);
 }
 
 TdExtension *
@@ -48,13 +49,14 @@ td_extension_new (const TdExtensionClass *cls)
 void *
 td_extension_self (TdExtension *x)
 {
-  return x != NULL ? x->self : NULL;
+  return td__stranger ("td_extension_self") || x == NULL ? NULL : x->self;
 }
 
 void
 td_extension_free (TdExtension *x)
 {
-  if (x == NULL || x->inert || x->owned || !td__engine.started)
+  if (td__stranger ("td_extension_free") || x == NULL || x->inert || x->owned
+      || !td__engine.started)
     return;
   td__object_remove (&x->object);
   extension_free (x);

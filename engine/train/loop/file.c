@@ -85,7 +85,7 @@ td__trainer_write (const TdTrainer *t, const char *name, const char *text, size_
   char path[4096];
 
   if (!td__trainer_path (t, name, path, sizeof path, call))
-    return td__engine.error.status;
+    return td__error_status ();
   if (td__replace_file (path, text, bytes))
     return TD_OK;
   return td__fail (TD_ERR_IO, call, NULL, "%.400s: %s", path,

@@ -24,11 +24,16 @@ inert_iter (void)
 }
 
 static bool
-iter_usable (const TdIter *it, const char *call)
+iter_usable (const TdIter *it, const char *call, const TdSite *site)
 {
+  if (td__stranger (call))
+    return false;
   if (it != NULL && !it->inert)
     return true;
-  td__fail (TD_ERR_STATE, call, NULL, "the iterator is inert");
+  td__fail (TD_ERR_STATE, call, site, "%s",
+            it == NULL         ? "the iterator is NULL"
+            : it->object.freed ? "the iterator was freed"
+                               : "the iterator is inert: its constructor failed before");
   return false;
 }
 
@@ -42,13 +47,14 @@ iter_free (void *object)
   td__dataset_unref (it->dataset);
   td__host_batch_clear (&it->host);
   free (it->at.order);
-  free (it);
+  *it = (TdIter){ .inert = true, .at = { .epoch = INT64_MAX }, .object.freed = true };
+  td__shell_keep (it);
 }
 
 void
 td_iter_free (TdIter *it)
 {
-  if (it == NULL || it->inert || !td__engine.started)
+  if (td__stranger ("td_iter_free") || it == NULL || it->inert || !td__engine.started)
     return;
   td__object_remove (&it->object);
   iter_free (it);
@@ -57,7 +63,7 @@ td_iter_free (TdIter *it)
 void
 td_iter_reset (TdIter *it)
 {
-  if (it == NULL || it->inert)
+  if (!iter_usable (it, "td_iter_reset", NULL))
     return;
   td__cursor_begin (it, &it->at);
   td__ahead_restart (it);
@@ -187,8 +193,8 @@ td_text_iterator_new (TdDataset *text, int64_t batch_size)
 TdStatus
 td_iter_set_padding (TdIter *it, const double *padding, int n_padding)
 {
-  if (!iter_usable (it, "td_iter_set_padding"))
-    return td__engine.error.status;
+  if (!iter_usable (it, "td_iter_set_padding", NULL))
+    return td__error_status ();
   if (n_padding < 0 || n_padding > TD_MAX_FIELDS || (n_padding > 0 && padding == NULL))
     return td__fail (TD_ERR_ARG, "td_iter_set_padding", NULL,
                      "0 to %d paddings expected, got %d", TD_MAX_FIELDS, n_padding);
@@ -202,8 +208,8 @@ td_iter_set_padding (TdIter *it, const double *padding, int n_padding)
 TdStatus
 td_iter_set_converter (TdIter *it, TdConverter converter, void *user)
 {
-  if (!iter_usable (it, "td_iter_set_converter"))
-    return td__engine.error.status;
+  if (!iter_usable (it, "td_iter_set_converter", NULL))
+    return td__error_status ();
   if (it->is_text || it->prefetch != NULL)
     return td__fail (TD_ERR_ARG, "td_iter_set_converter", NULL,
                      "an iterator of td_serial_iterator_new expected");
@@ -300,12 +306,7 @@ row_batch (TdIter *it, const TdSite *site)
 TdBatch
 td_iter_next_at (TdIter *it, const TdSite *site)
 {
-  if (it == NULL || it->inert)
-    {
-      td__fail (TD_ERR_STATE, "td_iter_next", site, "the iterator is inert");
-      return td__batch_poison ();
-    }
-  if (td__check_thread ("td_iter_next") != TD_OK)
+  if (!iter_usable (it, "td_iter_next", site))
     return td__batch_poison ();
   if (td__cursor_ended (it, &it->at))
     {
@@ -324,29 +325,33 @@ TdBatch (td_iter_next) (TdIter *it)
 int64_t
 td_iter_epoch (const TdIter *it)
 {
-  return it != NULL ? it->at.epoch : INT64_MAX;
+  return td__stranger ("td_iter_epoch") || it == NULL ? INT64_MAX : it->at.epoch;
 }
 
 double
 td_iter_epoch_detail (const TdIter *it)
 {
-  return it != NULL && !it->inert ? td__cursor_epoch_detail (it, &it->at) : 0;
+  return !td__stranger ("td_iter_epoch_detail") && it != NULL && !it->inert
+             ? td__cursor_epoch_detail (it, &it->at)
+             : 0;
 }
 
 double
 td_iter_previous_epoch_detail (const TdIter *it)
 {
-  return it != NULL && !it->inert ? it->at.previous_epoch_detail : -1;
+  return !td__stranger ("td_iter_previous_epoch_detail") && it != NULL && !it->inert
+             ? it->at.previous_epoch_detail
+             : -1;
 }
 
 int64_t
 td_iter_count (const TdIter *it)
 {
-  return it != NULL ? it->at.count : 0;
+  return td__stranger ("td_iter_count") || it == NULL ? 0 : it->at.count;
 }
 
 bool
 td_iter_is_new_epoch (const TdIter *it)
 {
-  return it != NULL && it->at.is_new_epoch;
+  return !td__stranger ("td_iter_is_new_epoch") && it != NULL && it->at.is_new_epoch;
 }

@@ -21,6 +21,8 @@ format_of (const char *path)
 TdStatus
 td_save_object_at (const char *path, TdSerializeFn serialize, void *object, const TdSite *site)
 {
+  if (td__stranger ("td_save_object"))
+    return TD_ERR_STATE;
   if (serialize == NULL)
     return td__fail (TD_ERR_ARG, "td_save_object", site, "the function is NULL");
   return td__save_object (path, format_of (path), true, serialize, object, "td_save_object",
@@ -35,6 +37,8 @@ TdStatus (td_save_object) (const char *path, TdSerializeFn serialize, void *obje
 TdStatus
 td_load_object_at (const char *path, TdSerializeFn serialize, void *object, const TdSite *site)
 {
+  if (td__stranger ("td_load_object"))
+    return TD_ERR_STATE;
   if (serialize == NULL)
     return td__fail (TD_ERR_ARG, "td_load_object", site, "the function is NULL");
   return td__load_object (path, format_of (path), serialize, object, NULL, "td_load_object",
@@ -49,6 +53,8 @@ TdStatus (td_load_object) (const char *path, TdSerializeFn serialize, void *obje
 void
 td_serialize_link (TdSerializer *s, const char *name, TdLink *link)
 {
+  if (!td__serializer_there (s, "td_serialize_link"))
+    return;
   if (!td__link_usable (link, "td_serialize_link", td__serializer_site (s)))
     {
       td__serializer_fail (s, TD_ERR_ARG, name, "the link cannot be used");
@@ -62,6 +68,8 @@ td_serialize_link (TdSerializer *s, const char *name, TdLink *link)
 void
 td_serialize_opt (TdSerializer *s, const char *name, TdOpt *opt)
 {
+  if (!td__serializer_there (s, "td_serialize_opt"))
+    return;
   if (!td__opt_usable (opt, "td_serialize_opt", td__serializer_site (s)))
     {
       td__serializer_fail (s, TD_ERR_ARG, name, "the optimizer cannot be used");
@@ -75,9 +83,11 @@ td_serialize_opt (TdSerializer *s, const char *name, TdOpt *opt)
 void
 td_serialize_iter (TdSerializer *s, const char *name, TdIter *iter)
 {
-  if (iter == NULL)
+  if (!td__serializer_there (s, "td_serialize_iter"))
+    return;
+  if (iter == NULL || iter->inert)
     {
-      td__serializer_fail (s, TD_ERR_ARG, name, "the iterator is NULL");
+      td__serializer_fail (s, TD_ERR_ARG, name, "the iterator cannot be used");
       return;
     }
   td_serializer_enter (s, name);
@@ -88,6 +98,8 @@ td_serialize_iter (TdSerializer *s, const char *name, TdIter *iter)
 void
 td_serialize_random (TdSerializer *s)
 {
+  if (!td__serializer_there (s, "td_serialize_random"))
+    return;
   td_serialize_int (s, "tapedeck_rng_seed", (int64_t *)&td__engine.rng_seed);
   td_serialize_int (s, "tapedeck_rng_offset", (int64_t *)&td__engine.rng_offset);
 }

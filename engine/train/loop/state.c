@@ -248,7 +248,7 @@ save (const char *path, TdFileFormat format, TdTrainer *t, const TdSaveOpt *opti
       const char *call, const TdSite *site)
 {
   if (!td__trainer_usable (t, call))
-    return td__engine.error.status;
+    return td__error_status ();
   return td__save_object (path, format, options->compression, td__trainer_serialize, t, call,
                           site);
 }
@@ -260,7 +260,7 @@ load (const char *path, TdFileFormat format, TdTrainer *t, const TdLoadOpt *opti
   TdLoadRule rule = { options->path, options->ignore_names, !options->strict };
 
   if (!td__trainer_usable (t, call))
-    return td__engine.error.status;
+    return td__error_status ();
   return td__load_object (path, format, td__trainer_serialize, t, &rule, call, site);
 }
 

@@ -34,9 +34,14 @@ inert_trainer (void)
 
 bool (td__trainer_usable) (const TdTrainer *t, const char *call)
 {
+  if (td__stranger (call))
+    return false;
   if (t != NULL && !t->inert)
     return true;
-  td__fail (TD_ERR_STATE, call, NULL, "the trainer is %s", t == NULL ? "NULL" : "inert");
+  td__fail (TD_ERR_STATE, call, NULL, "the trainer %s",
+            t == NULL         ? "is NULL"
+            : t->object.freed ? "was freed"
+                              : "is inert");
   return false;
 }
 
@@ -53,16 +58,16 @@ trainer_free (void *object)
     }
   free (t->extended);
   td__trigger_drop (t->stop);
-  td_observation_clear (t->observation);
-  free (t->observation);
+  td__observation_bury (t->observation);
   free (t->out);
-  free (t);
+  *t = (TdTrainer){ .inert = true, .object.freed = true };
+  td__shell_keep (t);
 }
 
 void
 td_trainer_free (TdTrainer *t)
 {
-  if (t == NULL || t->inert || !td__engine.started)
+  if (td__stranger ("td_trainer_free") || t == NULL || t->inert || !td__engine.started)
     return;
   td__object_remove (&t->object);
   trainer_free (t);
@@ -78,9 +83,10 @@ td_trainer_new_ (TdUpdater *updater, TdTrigger *stop, TdTrainerOpt o)
   if (updater == NULL || updater->inert || o.out == NULL || *o.out == '\0')
     {
       td__fail (TD_ERR_STATE, "td_trainer_new", NULL, "%s",
-                updater == NULL  ? "the updater is NULL"
-                : updater->inert ? "the updater is inert: its constructor failed before"
-                                 : "a folder for its files expected");
+                updater == NULL         ? "the updater is NULL"
+                : updater->object.freed ? "the updater was freed"
+                : updater->inert        ? "the updater is inert: its constructor failed before"
+                                        : "a folder for its files expected");
       return inert_trainer ();
     }
   stop = td__trigger_take (stop, "td_trainer_new");
@@ -127,12 +133,13 @@ td_trainer_extend_ (TdTrainer *t, TdExtension *x, TdExtendOpt o)
   const char *name;
 
   if (!td__trainer_usable (t, "td_trainer_extend"))
-    return td__engine.error.status;
+    return td__error_status ();
   if (x == NULL || x->inert || x->owned)
     return td__fail (TD_ERR_STATE, "td_trainer_extend", NULL, "%s",
-                     x == NULL  ? "the extension is NULL"
-                     : x->inert ? "the extension is inert: its constructor failed before"
-                                : "the extension belongs to a trainer already");
+                     x == NULL         ? "the extension is NULL"
+                     : x->object.freed ? "the extension was freed"
+                     : x->inert        ? "the extension is inert: its constructor failed before"
+                                       : "the extension belongs to a trainer already");
   name = o.name != NULL ? o.name : x->cls->name;
   if (strcmp (name, "training") == 0 || *name == '\0' || strchr (name, '/') != NULL)
     return td__fail (TD_ERR_ARG, "td_trainer_extend", NULL,
@@ -141,7 +148,7 @@ td_trainer_extend_ (TdTrainer *t, TdExtension *x, TdExtendOpt o)
       = td__trigger_or (o.trigger, x->cls->period > 0 ? x->cls->period : 1,
                         x->cls->period > 0 ? x->cls->unit : "iteration", "td_trainer_extend");
   if (trigger == NULL)
-    return td__engine.error.status;
+    return td__error_status ();
   td__object_remove (&x->object);
   x->owned = true;
   t->extended = td__xrealloc (t->extended, (size_t)(t->n_extended + 1) * sizeof *t->extended);
@@ -160,7 +167,7 @@ td_trainer_extension (TdTrainer *t, const char *name)
 {
   TdExtended *at;
 
-  if (name == NULL || !td__trainer_usable (t, "td_trainer_extension"))
+  if (!td__trainer_usable (t, "td_trainer_extension") || name == NULL)
     return NULL;
   at = find_extended (t, name);
   return at != NULL ? at->extension : NULL;
@@ -345,13 +352,13 @@ td_trainer_observation (TdTrainer *t)
 const char *
 td_trainer_out (const TdTrainer *t)
 {
-  return t != NULL && !t->inert ? t->out : "";
+  return !td__stranger ("td_trainer_out") && t != NULL && !t->inert ? t->out : "";
 }
 
 double
 td_trainer_elapsed_time (const TdTrainer *t)
 {
-  if (t == NULL || t->inert)
+  if (td__stranger ("td_trainer_elapsed_time") || t == NULL || t->inert)
     return 0;
   return t->elapsed_before + (t->started >= 0 ? td__train_clock () - t->started : 0);
 }

@@ -27,7 +27,8 @@ trigger_free (void *object)
   if (t->cls->free != NULL)
     t->cls->free (t->self);
   free (t->self);
-  free (t);
+  *t = (TdTrigger){ .inert = true, .object.freed = true };
+  td__shell_keep (t);
 }
 
 TdTrigger *
@@ -52,13 +53,14 @@ td_trigger_new (const TdTriggerClass *cls)
 void *
 td_trigger_self (TdTrigger *t)
 {
-  return t != NULL ? t->self : NULL;
+  return td__stranger ("td_trigger_self") || t == NULL ? NULL : t->self;
 }
 
 void
 td_trigger_free (TdTrigger *t)
 {
-  if (t == NULL || t->inert || t->owned || !td__engine.started)
+  if (td__stranger ("td_trigger_free") || t == NULL || t->inert || t->owned
+      || !td__engine.started)
     return;
   td__object_remove (&t->object);
   trigger_free (t);
@@ -77,9 +79,10 @@ td__trigger_take (TdTrigger *t, const char *call)
   if (t == NULL || t->inert || t->owned)
     {
       td__fail (TD_ERR_STATE, call, NULL, "%s",
-                t == NULL  ? "the trigger is NULL"
-                : t->inert ? "the trigger is inert: its constructor failed before"
-                           : "the trigger belongs to another owner already");
+                t == NULL         ? "the trigger is NULL"
+                : t->object.freed ? "the trigger was freed"
+                : t->inert        ? "the trigger is inert: its constructor failed before"
+                                  : "the trigger belongs to another owner already");
       return NULL;
     }
   td__object_remove (&t->object);
@@ -96,7 +99,7 @@ td__trigger_or (TdTrigger *t, double period, const char *unit, const char *call)
 bool
 td_trigger_call (TdTrigger *t, TdTrainer *trainer)
 {
-  return t != NULL && !t->inert && td__trainer_usable (trainer, "td_trigger_call")
+  return td__trainer_usable (trainer, "td_trigger_call") && t != NULL && !t->inert
          && t->cls->call (t->self, trainer);
 }
 
@@ -302,7 +305,7 @@ td_once_trigger_new (bool call_on_resume)
 bool
 td_trigger_finished (const TdTrigger *t)
 {
-  if (t == NULL || t->inert)
+  if (td__stranger ("td_trigger_finished") || t == NULL || t->inert)
     return true;
   if (t->cls == &once_class)
     return !((const Once *)t->self)->first && !((const Once *)t->self)->resumed;

@@ -22,9 +22,14 @@ inert_updater (void)
 static bool
 usable (const TdUpdater *u, const char *call)
 {
+  if (td__stranger (call))
+    return false;
   if (u != NULL && !u->inert)
     return true;
-  td__fail (TD_ERR_STATE, call, NULL, "the updater is %s", u == NULL ? "NULL" : "inert");
+  td__fail (TD_ERR_STATE, call, NULL, "the updater %s",
+            u == NULL         ? "is NULL"
+            : u->object.freed ? "was freed"
+                              : "is inert");
   return false;
 }
 
@@ -39,13 +44,14 @@ updater_free (void *object)
     free (u->opts[i].name);
   free (u->iters);
   free (u->opts);
-  free (u);
+  *u = (TdUpdater){ .inert = true, .object.freed = true };
+  td__shell_keep (u);
 }
 
 void
 td_updater_free (TdUpdater *u)
 {
-  if (u == NULL || u->inert || !td__engine.started)
+  if (td__stranger ("td_updater_free") || u == NULL || u->inert || !td__engine.started)
     return;
   td__object_remove (&u->object);
   updater_free (u);
@@ -103,7 +109,7 @@ TdStatus
 td_updater_add_iterator (TdUpdater *u, const char *name, TdIter *iter)
 {
   if (!usable (u, "td_updater_add_iterator"))
-    return td__engine.error.status;
+    return td__error_status ();
   if (name == NULL || find_iter (u, name) != NULL || iter == NULL || iter->inert)
     return td__fail (TD_ERR_ARG, "td_updater_add_iterator", NULL,
                      "an iterator under a name of its own expected, got \"%s\"",
@@ -117,7 +123,7 @@ TdStatus
 td_updater_add_optimizer (TdUpdater *u, const char *name, TdOpt *opt)
 {
   if (!usable (u, "td_updater_add_optimizer"))
-    return td__engine.error.status;
+    return td__error_status ();
   if (name == NULL || find_opt (u, name) != NULL || opt == NULL || opt->inert)
     return td__fail (TD_ERR_ARG, "td_updater_add_optimizer", NULL,
                      "an optimizer under a name of its own expected, got \"%s\"",
@@ -212,9 +218,8 @@ td_updater_update_at (TdUpdater *u, const TdSite *site)
   TdScope *scope;
   TdStatus status;
 
-  if (!usable (u, "td_updater_update") || td__check_thread ("td_updater_update") != TD_OK
-      || e->has_error)
-    return e->has_error ? e->error.status : TD_ERR_STATE;
+  if (!usable (u, "td_updater_update") || e->has_error)
+    return td__error_status ();
   if (site != NULL)
     e->site = site;
   scope = td_scope_open_at ("update", e->site);
@@ -240,13 +245,14 @@ TdStatus (td_updater_update) (TdUpdater *u)
 static const TdIter *
 main_iter (const TdUpdater *u)
 {
-  return u != NULL && u->n_iters > 0 ? u->iters[0].iter : NULL;
+  return !td__stranger ("td_updater_epoch") && u != NULL && u->n_iters > 0 ? u->iters[0].iter
+                                                                           : NULL;
 }
 
 int64_t
 td_updater_iteration (const TdUpdater *u)
 {
-  return u != NULL ? u->iteration : 0;
+  return td__stranger ("td_updater_iteration") || u == NULL ? 0 : u->iteration;
 }
 
 int64_t

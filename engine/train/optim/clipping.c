@@ -144,7 +144,7 @@ clipping_call (TdOptHook *hook, const TdOptHookCall *c)
     return TD_OK;
   rate = td__opt_room (TD_F64, &scalar, c->slots[0].g->node->device, TD_MEM_OPTIMIZER, c->site);
   if (rate == NULL)
-    return td__engine.error.status;
+    return td__error_status ();
   memset (&attrs, 0, sizeof attrs); /* its bytes are hashed */
   attrs.threshold = hook->value[0];
   attrs.decided = numbers != NULL;

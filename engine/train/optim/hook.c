@@ -13,7 +13,8 @@ hook_free (void *object)
   TdOptHook *hook = object;
 
   free (hook->name);
-  free (hook);
+  *hook = (TdOptHook){ .inert = true, .object.freed = true };
+  td__shell_keep (hook);
 }
 
 TdOptHook *
@@ -23,6 +24,8 @@ td__opt_hook_make (const char *name, TdStatus (*call) (TdOptHook *, const TdOptH
   static TdOptHook inert = { .inert = true };
   TdOptHook *hook;
 
+  if (td__stranger (name))
+    return &inert;
   if (!ok)
     {
       td__fail (TD_ERR_ARG, name, NULL, "%g makes no sense here", a);
@@ -168,14 +171,18 @@ td_opt_add_hook_at (TdOpt *opt, TdOptHook *hook, TdOptHookOpt options, const TdS
   TdOptHook **list;
 
   if (!td__opt_usable (opt, "td_opt_add_hook", site))
-    return td__engine.error.status;
+    return td__error_status ();
   if (hook == NULL || hook->inert)
-    return fail_add ("hook", "it is inert: its constructor failed before", site);
+    return fail_add ("hook",
+                     hook != NULL && hook->object.freed
+                         ? "it was freed"
+                         : "it is inert: its constructor failed before",
+                     site);
   if (hook->owner != NULL)
     return fail_add (hook->name, "the hook belongs to an optimizer already", site);
   list = list_for (opt, hook, options.param, site);
   if (list == NULL)
-    return td__engine.error.status;
+    return td__error_status ();
   if (options.name != NULL)
     {
       free (hook->name);
@@ -216,7 +223,7 @@ td_opt_remove_hook (TdOpt *opt, const char *name)
   bool found;
 
   if (!td__opt_usable (opt, "td_opt_remove_hook", NULL))
-    return td__engine.error.status;
+    return td__error_status ();
   found = name != NULL && take_out (&opt->hooks, name);
   for (int i = 0; i < opt->n_rules && name != NULL && !found; i++)
     found = take_out (&opt->rules[i].hooks, name);

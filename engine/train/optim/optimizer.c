@@ -22,11 +22,14 @@ inert_opt (void)
 
 bool (td__opt_usable) (const TdOpt *opt, const char *call, const TdSite *site)
 {
+  if (td__stranger (call))
+    return false;
   if (opt != NULL && !opt->inert)
     return true;
   td__fail (TD_ERR_STATE, call, site, "%s",
-            opt == NULL ? "the optimizer is NULL"
-                        : "the optimizer is inert: its constructor failed before");
+            opt == NULL         ? "the optimizer is NULL"
+            : opt->object.freed ? "the optimizer was freed"
+                                : "the optimizer is inert: its constructor failed before");
   return false;
 }
 
@@ -45,13 +48,14 @@ opt_free (void *object)
     td__opt_loaded_clear (&opt->loaded[i]);
   free (opt->rules);
   free (opt->loaded);
-  free (opt);
+  *opt = (TdOpt){ .inert = true, .object.freed = true };
+  td__shell_keep (opt);
 }
 
 void
 td_opt_free (TdOpt *opt)
 {
-  if (opt == NULL || opt->inert || !td__engine.started)
+  if (td__stranger ("td_opt_free") || opt == NULL || opt->inert || !td__engine.started)
     return;
   td__object_remove (&opt->object);
   opt_free (opt);
@@ -248,11 +252,12 @@ td_opt_update_at (TdOpt *opt, const TdSite *site)
   TdScope *scope;
   TdStatus status;
 
+  if (td__stranger ("td_opt_update"))
+    return TD_ERR_STATE;
   if (e->has_error) /* healthy weights stay healthy */
     return e->error.status;
-  if (!td__opt_usable (opt, "td_opt_update", site)
-      || td__check_thread ("td_opt_update") != TD_OK)
-    return e->has_error ? e->error.status : TD_ERR_STATE;
+  if (!td__opt_usable (opt, "td_opt_update", site))
+    return td__error_status ();
   if (site != NULL)
     e->site = site;
   scope = td_scope_open_at (NULL, e->site);
@@ -271,13 +276,13 @@ TdStatus (td_opt_update) (TdOpt *opt)
 int64_t
 td_opt_count (const TdOpt *opt)
 {
-  return opt != NULL ? opt->t : 0;
+  return td__stranger ("td_opt_count") || opt == NULL ? 0 : opt->t;
 }
 
 int64_t
 td_opt_epoch (const TdOpt *opt)
 {
-  return opt != NULL ? opt->epoch : 0;
+  return td__stranger ("td_opt_epoch") || opt == NULL ? 0 : opt->epoch;
 }
 
 void

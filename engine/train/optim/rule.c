@@ -140,7 +140,7 @@ td_opt_set_hyper (TdOpt *opt, const char *key, const char *name, double value)
   Own own;
 
   if (!td__opt_usable (opt, "td_opt_set_hyper", NULL))
-    return td__engine.error.status;
+    return td__error_status ();
   own = (Own){ hyper_index (opt->cls, name), value };
   if (own.index < 0)
     return td__fail (TD_ERR_ARG, "td_opt_set_hyper", NULL, "%s has no hyperparameter %.100s",
@@ -155,7 +155,7 @@ td_opt_set_hyper (TdOpt *opt, const char *key, const char *name, double value)
   if (key == NULL)
     set (&opt->u, &opt->cls->op->attrs[own.index], value);
   else if (!td__opt_each_param (opt, key, "td_opt_set_hyper", set_own, &own))
-    return td__engine.error.status;
+    return td__error_status ();
   return TD_OK;
 }
 
@@ -201,7 +201,7 @@ td_opt_set_enabled (TdOpt *opt, const char *key, bool enabled)
   if (!td__opt_usable (opt, "td_opt_set_enabled", NULL)
       || !td__opt_each_param (opt, key != NULL ? key : "", "td_opt_set_enabled", set_enabled,
                               &enabled))
-    return td__engine.error.status;
+    return td__error_status ();
   return TD_OK;
 }
 
@@ -263,5 +263,5 @@ td_opt_set_lr (TdOpt *opt, double lr)
 double
 td_opt_lr (const TdOpt *opt)
 {
-  return opt != NULL ? opt->u.lr : 0;
+  return td__stranger ("td_opt_lr") || opt == NULL ? 0 : opt->u.lr;
 }

@@ -271,7 +271,7 @@ TdStatus
 td_opt_loss_scaling_at (TdOpt *opt, TdLossScalingOpt o, const TdSite *site)
 {
   if (!td__opt_usable (opt, "td_opt_loss_scaling", site))
-    return td__engine.error.status;
+    return td__error_status ();
   if (o.interval < 1 || !(o.scale >= 0) || !isfinite (o.scale))
     return td__fail (TD_ERR_ARG, "td_opt_loss_scaling", site,
                      "an interval of 1 or more and a scale above 0 expected, got %lld and %g",
@@ -295,6 +295,8 @@ td_opt_loss_scaling_ (TdOpt *opt, const TdLossScalingOpt *options)
 double
 td_opt_loss_scale (const TdOpt *opt)
 {
+  if (td__stranger ("td_opt_loss_scale"))
+    return 1;
   td__opt_settle (opt, 0);
   return opt != NULL && !opt->inert ? opt->scale : 1;
 }
@@ -302,6 +304,8 @@ td_opt_loss_scale (const TdOpt *opt)
 int64_t
 td_opt_skipped (const TdOpt *opt)
 {
+  if (td__stranger ("td_opt_skipped"))
+    return 0;
   td__opt_settle (opt, 0);
   return opt != NULL ? opt->n_skipped : 0;
 }
@@ -309,6 +313,8 @@ td_opt_skipped (const TdOpt *opt)
 const char *
 td_opt_first_overflow (const TdOpt *opt)
 {
+  if (td__stranger ("td_opt_first_overflow"))
+    return NULL;
   td__opt_settle (opt, 0);
   for (int i = 0; opt != NULL && i < opt->n_slots; i++)
     if (opt->slots[i].param_id == opt->overflow_id)

@@ -237,7 +237,7 @@ TdStatus
 td_opt_save_npz_at (const char *path, TdOpt *opt, TdSaveOpt options, const TdSite *site)
 {
   if (!td__opt_usable (opt, "td_save_npz", site))
-    return td__engine.error.status;
+    return td__error_status ();
   return td__save_object (path, TD_FILE_NPZ, options.compression, td__opt_serialize, opt,
                           "td_save_npz", site);
 }
@@ -246,7 +246,7 @@ TdStatus
 td_opt_save_safetensors_at (const char *path, TdOpt *opt, TdSaveOpt options, const TdSite *site)
 {
   if (!td__opt_usable (opt, "td_save_safetensors", site))
-    return td__engine.error.status;
+    return td__error_status ();
   return td__save_object (path, TD_FILE_SAFETENSORS, options.compression, td__opt_serialize,
                           opt, "td_save_safetensors", site);
 }
@@ -259,7 +259,7 @@ load (const char *path, TdFileFormat format, TdOpt *opt, const TdLoadOpt *option
                       !options->strict || options->partial, options->partial };
 
   if (!td__opt_usable (opt, call, site))
-    return td__engine.error.status;
+    return td__error_status ();
   return td__load_object (path, format, td__opt_serialize, opt, &rule, call, site);
 }
 

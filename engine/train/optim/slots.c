@@ -283,18 +283,18 @@ td__opt_start_states (TdOpt *opt, TdOptSlot *slot, const TdSite *site)
           slot->states[i] = td__opt_state ((TdDtype)p->dtype, &p->shape, p->device, site);
           if (slot->states[i] == NULL || td__var_move (old, p->device) != TD_OK
               || copy (slot->states[i], old, slot->path, site) != TD_OK)
-            return td__engine.error.status;
+            return td__error_status ();
           give_up (&old);
         }
       if (slot->states[i] != NULL && td__var_move (slot->states[i], p->device) != TD_OK)
-        return td__engine.error.status;
+        return td__error_status ();
       if (slot->states[i] != NULL)
         continue;
       slot->states[i] = td__opt_state ((TdDtype)p->dtype, &p->shape, p->device, site);
       if (slot->states[i] == NULL
           || (i == 0 && opt->cls->first != 0
               && fill (slot->states[i], opt->cls->first) != TD_OK))
-        return td__engine.error.status;
+        return td__error_status ();
     }
   return TD_OK;
 }
@@ -337,16 +337,16 @@ begin_copy (TdOptSlot *slot, const TdSite *site)
     {
       slot->master = td__opt_state (TD_F32, &n->shape, n->device, site);
       if (slot->master == NULL)
-        return td__engine.error.status;
+        return td__error_status ();
       status = copy (slot->master, p, slot->path, site);
     }
   else if (td__var_move (slot->master, n->device) != TD_OK)
-    return td__engine.error.status;
+    return td__error_status ();
   else if (n->device->computes && slot->master_version != p->buffer->version)
     status = follow_param (slot, site);
   slot->g = td__opt_room (TD_F32, &n->shape, n->device, TD_MEM_GRADIENT, site);
   if (slot->g == NULL)
-    return td__engine.error.status;
+    return td__error_status ();
   slot->at = td__var_ref (slot->master, TD_HOLD_OPTIMIZER);
   return status == TD_OK ? copy (slot->g, p->grad, slot->path, site) : status;
 }
@@ -362,7 +362,7 @@ zero_missing_gradient (TdVar *p, const TdSite *site)
     return TD_OK;
   g = td__var_leaf ((TdDtype)p->node->dtype, &p->node->shape, d, TD_MEM_GRADIENT, site);
   if (g == NULL)
-    return td__engine.error.status;
+    return td__error_status ();
   td__var_ref (g, TD_HOLD_ENGINE);
   if (d->computes)
     d->ops->zero (d, g->buffer->data, g->buffer->bytes);

@@ -389,7 +389,7 @@ print_arrays (Out *o, const TdSite *site)
         {
           numbers = td__export_numbers (s, n, site);
           if (numbers == NULL)
-            return td__engine.error.status;
+            return td__error_status ();
           P (o, " = { /* %s */", td__export_name (s, n, name, sizeof name));
           for (long long i = 0; i < count (o, n); i++)
             P (o, "%s%a", i % 8 == 0 ? "\n  " : " ", (double)numbers[i]), P (o, "f,");

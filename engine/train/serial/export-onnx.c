@@ -240,7 +240,7 @@ write_given (TdOnnx *o, const TdSite *site)
         void *numbers = td__export_numbers (s, n, site);
 
         if (numbers == NULL)
-          return td__engine.error.status;
+          return td__error_status ();
         initializer (o, td__export_name (s, n, name, sizeof name), (TdDtype)s->nodes[n].dtype,
                      &s->nodes[n].shape, numbers);
         free (numbers);

@@ -91,7 +91,7 @@ save_link (const char *path, TdLink *link, TdFileFormat format, TdSaveOpt option
            const char *call, const TdSite *site)
 {
   if (!td__link_usable (link, call, site))
-    return td__engine.error.status;
+    return td__error_status ();
   return td__save_object (path, format, options.compression, td__link_serialize, link, call,
                           site);
 }
@@ -110,7 +110,7 @@ load_link (const char *path, TdLink *link, TdFileFormat format, TdLoadOpt option
   TdLoadRule rule = rule_of (&options);
 
   if (!td__link_usable (link, call, site))
-    return td__engine.error.status;
+    return td__error_status ();
   return td__load_object (path, format, td__link_serialize, link, &rule, call, site);
 }
 

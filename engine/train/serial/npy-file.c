@@ -65,9 +65,12 @@ td_load_npy_at (const char *path, const TdSite *site)
   const char *why = "the path is NULL";
   size_t bytes, need;
   TdVar *v = td__poison ();
-  void *data = path != NULL ? read_all (path, &bytes, &why) : NULL, *elements;
+  void *data, *elements;
   TdNpy npy;
 
+  if (td__stranger ("td_load_npy"))
+    return v;
+  data = path != NULL ? read_all (path, &bytes, &why) : NULL;
   if (data == NULL || !td__npy_parse (data, bytes, &npy, &why))
     {
       td__fail (TD_ERR_IO, "td_load_npy", site, "%.400s: %s", path != NULL ? path : "", why);

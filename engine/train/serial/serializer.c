@@ -56,8 +56,20 @@ struct TdSerializer
 };
 
 bool
+td__serializer_there (const TdSerializer *s, const char *call)
+{
+  if (td__stranger (call))
+    return false;
+  if (s == NULL)
+    td__fail (TD_ERR_ARG, call, NULL, "a serializer expected, got NULL");
+  return s != NULL;
+}
+
+bool
 td_serializer_loading (const TdSerializer *s)
 {
+  if (!td__serializer_there (s, "td_serializer_loading"))
+    return false;
   return s->source != NULL;
 }
 
@@ -88,6 +100,8 @@ td__serializer_fail (TdSerializer *s, TdStatus status, const char *key, const ch
 void
 td_serializer_refuse (TdSerializer *s, const char *key, const char *why)
 {
+  if (!td__serializer_there (s, "td_serializer_refuse"))
+    return;
   td__serializer_fail (s, TD_ERR_IO, key, why);
 }
 
@@ -109,6 +123,8 @@ put_behind (TdSerializer *s, const char *text)
 void
 td_serializer_enter (TdSerializer *s, const char *name)
 {
+  if (!td__serializer_there (s, "td_serializer_enter"))
+    return;
   while (*name == '/')
     name++;
   if (s->n_levels == s->level_room)
@@ -126,7 +142,7 @@ td_serializer_enter (TdSerializer *s, const char *name)
 void
 td_serializer_leave (TdSerializer *s)
 {
-  if (s->n_levels == 0)
+  if (!td__serializer_there (s, "td_serializer_leave") || s->n_levels == 0)
     return;
   s->n_levels--;
   if (!s->old_levels)
@@ -229,6 +245,8 @@ file_key (TdSerializer *s, const char *key)
 bool
 td_serializer_has (TdSerializer *s, const char *key)
 {
+  if (!td__serializer_there (s, "td_serializer_has"))
+    return false;
   return s->source != NULL && s->status == TD_OK
          && s->source->has (s->source, file_key (s, key));
 }
@@ -280,6 +298,8 @@ td__serializer_stage (TdSerializer *s, TdStatus (*apply) (void *staged),
 void
 td_serializer_finally (TdSerializer *s, void (*apply) (void *object), void *object)
 {
+  if (!td__serializer_there (s, "td_serializer_finally"))
+    return;
   if (s->source == NULL)
     return;
   s->finally = td__xrealloc (s->finally, (size_t)(s->n_finally + 1) * sizeof *s->finally);
@@ -406,18 +426,24 @@ serialize_scalar (TdSerializer *s, const char *key, TdDtype dtype, void *place)
 void
 td_serialize_int (TdSerializer *s, const char *key, int64_t *value)
 {
+  if (!td__serializer_there (s, "td_serialize_int"))
+    return;
   serialize_scalar (s, key, TD_I64, value);
 }
 
 void
 td_serialize_double (TdSerializer *s, const char *key, double *value)
 {
+  if (!td__serializer_there (s, "td_serialize_double"))
+    return;
   serialize_scalar (s, key, TD_F64, value);
 }
 
 void
 td_serialize_bool (TdSerializer *s, const char *key, bool *value)
 {
+  if (!td__serializer_there (s, "td_serialize_bool"))
+    return;
   _Static_assert(sizeof (bool) == 1, "a bool is one byte of the file");
 
   serialize_scalar (s, key, TD_BOOL, value);
@@ -427,8 +453,11 @@ bool
 td_serializer_look_int (TdSerializer *s, const char *key, int64_t *value)
 {
   TdRecord read = { .data = NULL };
-  bool ok = td_serializer_has (s, key) && read_scalar (s, key, TD_I64, &read);
+  bool ok;
 
+  if (!td__serializer_there (s, "td_serializer_look_int"))
+    return false;
+  ok = td_serializer_has (s, key) && read_scalar (s, key, TD_I64, &read);
   if (ok)
     memcpy (value, read.data, sizeof *value);
   free (read.data);
@@ -438,8 +467,11 @@ td_serializer_look_int (TdSerializer *s, const char *key, int64_t *value)
 void
 td_serialize_text (TdSerializer *s, const char *key, char **text)
 {
-  TdRecord value = { .kind = *text != NULL ? TD_RECORD_TEXT : TD_RECORD_NONE, .data = *text };
+  TdRecord value;
 
+  if (!td__serializer_there (s, "td_serialize_text"))
+    return;
+  value = (TdRecord){ .kind = *text != NULL ? TD_RECORD_TEXT : TD_RECORD_NONE, .data = *text };
   if (s->source == NULL)
     {
       value.bytes = *text != NULL ? strlen (*text) + 1 : 0;
@@ -461,11 +493,14 @@ void
 td_serialize_array (TdSerializer *s, const char *key, TdDtype dtype, TdShape *shape,
                     void **data)
 {
-  TdRecord value = { .kind = *data != NULL ? TD_RECORD_ARRAY : TD_RECORD_NONE,
-                     .dtype = dtype,
-                     .shape = *shape,
-                     .data = *data };
+  TdRecord value;
 
+  if (!td__serializer_there (s, "td_serialize_array"))
+    return;
+  value = (TdRecord){ .kind = *data != NULL ? TD_RECORD_ARRAY : TD_RECORD_NONE,
+                      .dtype = dtype,
+                      .shape = *shape,
+                      .data = *data };
   if (s->source == NULL)
     {
       value.bytes = *data != NULL ? (size_t)td_shape_size (shape) * td_dtype_bytes (dtype) : 0;
@@ -565,6 +600,8 @@ td_serialize_var (TdSerializer *s, const char *key, TdVar *v)
   VarField *f;
   TdRecord value;
 
+  if (!td__serializer_there (s, "td_serialize_var"))
+    return;
   if (s->status != TD_OK)
     return;
   if (!td__var_usable (v, s->call, s->site))

@@ -85,6 +85,8 @@ const TdSite *td__serializer_site (const TdSerializer *s);
 /** Fail in the name of the file and key. */
 void td__serializer_fail (TdSerializer *s, TdStatus status, const char *key, const char *why);
 bool td__serializer_failed (const TdSerializer *s);
+/** False after td__fail: NULL. */
+bool td__serializer_there (const TdSerializer *s, const char *call);
 
 /** Objects of the engine as TdSerializeFn. */
 void td__link_serialize (void *link, TdSerializer *s);
