@@ -233,6 +233,59 @@ check_backward__says_that_a_point_lies_at_a_kink (void **state)
 }
 
 static void
+absolute_value (void *user, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)user, (void)n_in, (void)n_out;
+  out[0] = td_absolute (in[0]);
+}
+
+/* The difference over both sides of |x| at 0 is 0, and so says backward. */
+static void
+check_backward__finds_a_kink_where_both_sides_agree (void **state)
+{
+  const TdDtype dtypes[] = { TD_F32, TD_F64 };
+  TdCheckOpt o = td_check_options ();
+
+  (void)state;
+  for (int i = 0; i < 2; i++)
+    TD_SCOPE ("kink")
+      {
+        TdVar *x = td_zeros (dtypes[i], TD_SHAPE (2));
+
+        assert_int_equal (td_check_backward_at (absolute_value, NULL, &x, 1, NULL, 1, o, NULL),
+                          TD_ERR_NUMERIC);
+        assert_contains (td_error ()->message, "input 0 at (0) lies at a kink: slope -");
+        td_error_clear ();
+        x = td_full (dtypes[i], TD_SHAPE (2), 0.5);
+        assert_int_equal (td_check_backward_at (absolute_value, NULL, &x, 1, NULL, 1, o, NULL),
+                          TD_OK);
+      }
+}
+
+static void
+check_backward__says_that_eps_is_lost_beside_an_element (void **state)
+{
+  TdCheckOpt o = td_check_options ();
+  TdVar *gx;
+
+  (void)state;
+  o.eps = 1e-30;
+  TD_SCOPE ("lost")
+    {
+      TdVar *x = td_ones (TD_F64, TD_SHAPE (2));
+
+      assert_int_equal (td_check_backward_at (absolute_value, NULL, &x, 1, NULL, 1, o, NULL),
+                        TD_ERR_ARG);
+      assert_contains (td_error ()->message, "eps = 1e-30 is too small beside an element 1 of");
+      td_error_clear ();
+      assert_int_equal (td_numerical_grad (absolute_value, NULL, &x, 1, NULL, 1, o.eps, &gx),
+                        TD_ERR_ARG);
+      assert_contains (td_error ()->message, "eps = 1e-30 is too small beside an element 1 of");
+      td_error_clear ();
+    }
+}
+
+static void
 check_backward__refuses_an_eps_that_is_no_step (void **state)
 {
   TdVar *x = td_ones (TD_F64, TD_SHAPE (2)), *gx;
@@ -268,6 +321,8 @@ main (int argc, char **argv)
     td_test (check_backward__refuses_a_function_without_output),
     td_test (check_backward__refuses_half_precision),
     td_test (check_backward__says_that_a_point_lies_at_a_kink),
+    td_test (check_backward__finds_a_kink_where_both_sides_agree),
+    td_test (check_backward__says_that_eps_is_lost_beside_an_element),
     td_test (check_backward__refuses_an_eps_that_is_no_step),
   };
 

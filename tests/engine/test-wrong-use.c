@@ -1,6 +1,6 @@
 /* What is called wrong: handles and links that are gone, nothing where something is expected,
- * other threads, an end without td_finish, numbers that are none.  Each case is a child
- * process: an error, said on one line, and never a signal.
+ * other threads, an end without td_finish, numbers that are none.  Each case is a child process:
+ * an error, said on one line, and never a signal.
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck-op.h>
@@ -505,6 +505,42 @@ debug__names_the_backward_that_a_gradient_is_of (void **state)
   assert_contains (c.said, "td_backward: the gradient of a root has 2 NaN");
 }
 
+/* --- debug mode, updates --- */
+
+static int
+run_update (int debug)
+{
+  TdLink *l;
+  TdOpt *o;
+  TdVar *W;
+  float w[6];
+
+  td_init (NULL, NULL);
+  td_config_set (debug, debug);
+  l = td_linear_new (NULL, "l", 3, 2);
+  o = td_sgd_new (l);
+  W = td_link_param (l, "W");
+  td_set_grad (W, td_full (TD_F32, TD_SHAPE (2, 3), NAN));
+  td_opt_update (o);
+  td_error ();
+  if (debug && (td_read (W, w, sizeof w) != TD_OK || isnan (w[0])))
+    fprintf (stderr, "it was updated\n");
+  return td_finish ();
+}
+
+static void
+debug__refuses_an_update_by_what_is_not_finite (void **state)
+{
+  TdChild c = td_child_of (run_update, 1);
+
+  (void)state;
+  assert_int_equal (c.status, 1);
+  assert_contains (c.said, "td_opt_update: the gradient of W has 6 NaN, 0 +inf");
+  assert_int_equal (td_count_of (c.said, "\n"), 1);
+  c = td_child_of (run_update, 0);
+  assert_int_equal (c.status, 0);
+}
+
 int
 main (void)
 {
@@ -516,6 +552,7 @@ main (void)
     td_test (other_threads__do_not_clear_the_error),
     td_test (end__without_finish_says_the_error),
     td_test (debug__names_the_backward_that_a_gradient_is_of),
+    td_test (debug__refuses_an_update_by_what_is_not_finite),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

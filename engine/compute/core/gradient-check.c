@@ -147,18 +147,45 @@ value_at (const Check *c, void *const *host, int i, int64_t at, double value)
   return sum;
 }
 
-static double
-difference (const Check *c, void *const *host, int i, int64_t at, double eps)
+/* What a function does beside one element of an input. */
+typedef struct
 {
-  TdDtype dtype = td_dtype (c->in[i]);
-  double x = td__host_element (host[i], dtype, at), up = x + eps, down = x - eps;
+  double slope;       /* over both sides */
+  double left, right; /* to each */
+  double noise;       /* of a slope, by rounding alone */
+} Sides;
+
+/* Move element `at` of input i by eps to each side; `here` is the sum where it stands.  False
+ * after td__fail: eps is lost beside the element. */
+static bool
+look_beside (const Check *c, void *const *host, int i, int64_t at, double eps, double here,
+             Sides *sides)
+{
+  const TdDtype dtype = td_dtype (c->in[i]);
+  const double x = td__host_element (host[i], dtype, at);
+  double up = x + eps, down = x - eps, of_up, of_down;
 
   if (dtype == TD_F32) /* divide by the step that was really taken */
     {
       up = (double)(float)up;
       down = (double)(float)down;
     }
-  return (value_at (c, host, i, at, up) - value_at (c, host, i, at, down)) / (up - down);
+  if (up == x || down == x)
+    {
+      td__fail (TD_ERR_ARG, c->call, c->site,
+                "eps = %g is too small beside an element %g of input %d, which is %s: the sum "
+                "of both is %g again",
+                eps, x, i, td_dtype_name (dtype), x);
+      return false;
+    }
+  of_up = value_at (c, host, i, at, up);
+  of_down = value_at (c, host, i, at, down);
+  *sides = (Sides){ .slope = (of_up - of_down) / (up - down),
+                    .left = (here - of_down) / (x - down),
+                    .right = (of_up - here) / (up - x),
+                    .noise = (dtype == TD_F32 ? 6e-8 : 1.2e-16)
+                             * (fabs (here) + fabs (of_up) + fabs (of_down)) / (up - x) };
+  return true;
 }
 
 /* Host copies of all inputs; false after an error. */
@@ -236,9 +263,11 @@ td_numerical_grad (TdCheckFn fn, void *user, TdVar *const *in, int n_in, TdVar *
       {
         int64_t n = td_size (in[i]);
         double *g = is_float (in[i]) ? calloc ((size_t)n + 1, sizeof *g) : NULL;
+        Sides sides;
 
         for (int64_t at = 0; g != NULL && at < n && status_now () == TD_OK; at++)
-          g[at] = difference (&c, host, i, at, eps);
+          if (look_beside (&c, host, i, at, eps, 0, &sides))
+            g[at] = sides.slope;
         if (g != NULL)
           gxs[i] = td_to_device (td_tensor (TD_F64, td_shape (in[i]), g), td_device (in[i]));
         free (g);
@@ -308,23 +337,32 @@ place_text (const TdShape *shape, int64_t at, char *text, size_t size)
   td_shape_text (&place, text, size);
 }
 
-/* The slopes to both sides of an element. */
-static void
-slopes (const Check *c, void *const *host, int i, int64_t at, double eps, double *left,
-        double *right)
+/* At a kink the slopes to both sides differ however near one looks; where a smooth function
+ * only bends, their difference becomes smaller with the step. */
+static bool
+kink_at (const Check *c, void *const *host, int i, int64_t at, const TdCheckOpt *o, double here,
+         const Sides *sides)
 {
-  const TdDtype dtype = td_dtype (c->in[i]);
-  const double x = td__host_element (host[i], dtype, at);
-  double up = x + eps, down = x - eps;
-  const double here = value_at (c, host, i, at, x);
+  const double gap = sides->right - sides->left;
+  Sides nearer;
 
-  if (dtype == TD_F32)
-    {
-      up = (double)(float)up;
-      down = (double)(float)down;
-    }
-  *left = (here - value_at (c, host, i, at, down)) / (x - down);
-  *right = (value_at (c, host, i, at, up) - here) / (up - x);
+  if (!(fabs (gap) > 10 * (o->atol + o->rtol * fabs (sides->slope)))
+      || fabs (gap) < 0.1 * (fabs (sides->left) + fabs (sides->right)))
+    return false;
+  for (double eps = o->eps / 2; eps > o->eps / 5; eps /= 2)
+    if (!look_beside (c, host, i, at, eps, here, &nearer) || fabs (gap) < 64 * nearer.noise
+        || fabs (nearer.right - nearer.left - gap) > 0.1 * fabs (gap))
+      return false;
+  return true;
+}
+
+static TdStatus
+fail_kink (const Check *c, int i, const char *place, const Sides *sides, double said)
+{
+  return td__fail (TD_ERR_NUMERIC, c->call, c->site,
+                   "input %d at %s lies at a kink: slope %.9g to its left, %.9g to its "
+                   "right, backward says %.9g: choose another point, or a smaller eps",
+                   i, place, sides->left, sides->right, said);
 }
 
 /* Compare one input's gradient with differences, at `max_elements` places at most. */
@@ -333,7 +371,8 @@ compare (const Check *c, void *const *host, int i, const TdVar *gx, const TdChec
 {
   int64_t n = td_size (c->in[i]), step = 1, worst_at = -1;
   void *g = gx != NULL ? host_copy (gx) : NULL;
-  double worst = 0, said = 0, found = 0, left, right;
+  double worst = 0, said = 0, here;
+  Sides found = { 0 }, sides;
   TdShape shape = td_shape (c->in[i]);
   char place[160];
 
@@ -345,35 +384,46 @@ compare (const Check *c, void *const *host, int i, const TdVar *gx, const TdChec
     }
   if (o->max_elements > 0 && n > o->max_elements)
     step = (n + o->max_elements - 1) / o->max_elements;
+  here = n > 0 ? value_at (c, host, i, 0, td__host_element (host[i], td_dtype (c->in[i]), 0))
+               : 0;
   for (int64_t at = 0; at < n && status_now () == TD_OK; at += step)
     {
       double a = g != NULL ? td__host_element (g, td_dtype (gx), at) : 0;
-      double b = difference (c, host, i, at, o->eps);
-      double excess = fabs (a - b) - (o->atol + o->rtol * fabs (b));
+      double excess;
 
+      if (!look_beside (c, host, i, at, o->eps, here, &sides))
+        break;
+      excess = fabs (a - sides.slope) - (o->atol + o->rtol * fabs (sides.slope));
       if (!(excess <= 0) && (worst_at < 0 || !(excess <= worst)))
         {
           worst = excess;
           worst_at = at;
           said = a;
-          found = b;
+          found = sides;
+        }
+      else if (excess <= 0 && kink_at (c, host, i, at, o, here, &sides))
+        {
+          place_text (&shape, at, place, sizeof place);
+          fail_kink (c, i, place, &sides, a);
         }
     }
   free (g);
   if (worst_at < 0 || status_now () != TD_OK)
     return status_now ();
   place_text (&shape, worst_at, place, sizeof place);
-  slopes (c, host, i, worst_at, o->eps, &left, &right);
-  /* What backward says lies between two different slopes: both are right. */
-  if (fabs (left - right) > 10 * (o->atol + o->rtol * fabs (found))
-      && said >= fmin (left, right) - o->atol && said <= fmax (left, right) + o->atol)
+  if (!isfinite (found.slope))
     return td__fail (TD_ERR_NUMERIC, c->call, c->site,
-                     "input %d at %s lies at a kink: slope %.9g to its left, %.9g to its "
-                     "right, backward says %.9g: choose another point, or a smaller eps",
-                     i, place, left, right, said);
+                     "the function is not finite beside input %d at %s, where backward says "
+                     "%.9g: choose another point, or another eps",
+                     i, place, said);
+  /* What backward says lies between two different slopes: both are right. */
+  if (fabs (found.left - found.right) > 10 * (o->atol + o->rtol * fabs (found.slope))
+      && said >= fmin (found.left, found.right) - o->atol
+      && said <= fmax (found.left, found.right) + o->atol)
+    return fail_kink (c, i, place, &found, said);
   return td__fail (TD_ERR_NUMERIC, c->call, c->site,
                    "gradient of input %d at %s: backward says %.9g, differences say %.9g", i,
-                   place, said, found);
+                   place, said, found.slope);
 }
 
 static TdStatus

@@ -8,7 +8,10 @@
 #include "optimizer.h"
 #include "host-memory.h"
 
+#include "compute/core/walk.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +141,16 @@ check_eps (const TdOpt *opt, const TdOptSlot *slot, const TdUpdate *u, const TdS
                    slot->key);
 }
 
+/* Config debug: what a parameter is updated by is finite, wherever it comes from. */
+static TdStatus
+debug_gradient (const TdOptSlot *slot, const TdSite *site)
+{
+  char what[300];
+
+  snprintf (what, sizeof what, "the gradient of %.250s", slot->key);
+  return slot->g != NULL ? td__debug_gradient (slot->g, "td_opt_update", site, what) : TD_OK;
+}
+
 static TdStatus
 update_slot (TdOpt *opt, TdOptSlot *slot, const TdSite *site)
 {
@@ -167,6 +180,8 @@ update_slot (TdOpt *opt, TdOptSlot *slot, const TdSite *site)
     opt->cls->prepare (&u, slot->t, opt->initial_lr);
   td__engine.path = slot->path;
   in[1] = slot->g; /* a hook may have put another in its place */
+  if (TD_UNLIKELY (td__engine.config.debug) && rule != NULL && status == TD_OK)
+    status = debug_gradient (slot, site);
   if (status == TD_OK)
     status = td__apply_update (opt->cls->op, &u, in, n, site);
   slot->updated = status == TD_OK;
@@ -203,6 +218,8 @@ update_slots (TdOpt *opt, bool safe, const TdSite *site)
   if (!safe)
     return TD_OK;
   status = td__opt_run_hooks (opt->hooks, false, &call);
+  for (int i = 0; i < opt->n_slots && status == TD_OK && td__engine.config.debug; i++)
+    status = debug_gradient (&opt->slots[i], site);
   for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
     status = update_slot (opt, &opt->slots[i], site);
   /* Only now, so that updates follow each other. */
