@@ -541,6 +541,31 @@ debug__refuses_an_update_by_what_is_not_finite (void **state)
   assert_int_equal (c.status, 0);
 }
 
+/* --- names --- */
+
+static int
+run_names (int which)
+{
+  TdVar *a, *b;
+
+  (void)which;
+  td_init (NULL, NULL);
+  a = td_name (td_ones (TD_F32, TD_SHAPE (2)), "left");
+  b = td_ones (TD_F32, TD_SHAPE (3));
+  td_add (a, b);
+  return td_finish ();
+}
+
+static void
+messages__have_the_names_of_the_program (void **state)
+{
+  const TdChild c = td_child_of (run_names, 0);
+
+  (void)state;
+  assert_int_equal (c.status, 1);
+  assert_contains (c.said, ": a = left (2) f32, b (3) f32");
+}
+
 int
 main (void)
 {
@@ -553,6 +578,7 @@ main (void)
     td_test (end__without_finish_says_the_error),
     td_test (debug__names_the_backward_that_a_gradient_is_of),
     td_test (debug__refuses_an_update_by_what_is_not_finite),
+    td_test (messages__have_the_names_of_the_program),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

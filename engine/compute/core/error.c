@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "core.h"
+#include "operand-text.h"
 #include "utf8.h"
 
 #include <stdio.h>
@@ -133,19 +134,48 @@ td__list_there (const void *list, int64_t n, const char *call, const TdSite *sit
   return false;
 }
 
+/* What the program calls the array whose shape this is (td_name), or NULL.  A kernel's tensor
+ * knows no more of its variable, and not every shape is a node's. */
+static const char *
+name_of (const TdShape *shape)
+{
+  const TdSlab *slab = &td__engine.nodes;
+  const uintptr_t at = (uintptr_t)shape - offsetof (TdNode, shape);
+
+  for (size_t c = 0; c < slab->n_chunks; c++)
+    {
+      const uintptr_t from = (uintptr_t)slab->chunks[c];
+
+      if (at >= from && at < from + TD_SLAB_ITEMS * slab->item_bytes
+          && (at - from) % slab->item_bytes == 0)
+        return ((const TdNode *)at)->name;
+    }
+  return NULL;
+}
+
+void
+td__operand_text (const char *operand, const char *name, char *text, size_t size)
+{
+  if (name == NULL || strcmp (name, operand) == 0)
+    snprintf (text, size, "%s", operand);
+  else
+    snprintf (text, size, "%s = %.60s", operand, name);
+}
+
 static void
 append_operands (const TdOpCall *call, char *text, size_t size)
 {
   for (int i = 0; i < call->n_in && i < 6; i++)
     {
       size_t used = strlen (text);
-      char shape[160], number[16];
+      char shape[160], number[16], text_of[100];
       const char *name = number;
 
       snprintf (number, sizeof number, "input %d", i);
       if (call->cls->in_names != NULL && call->cls->n_in_max >= 0 && i < call->cls->n_in_max)
         name = call->cls->in_names[i];
-      snprintf (text + used, size - used, "%s%s %s %s", i == 0 ? ": " : ", ", name,
+      td__operand_text (name, name_of (call->in[i].shape), text_of, sizeof text_of);
+      snprintf (text + used, size - used, "%s%s %s %s", i == 0 ? ": " : ", ", text_of,
                 td_shape_text (call->in[i].shape, shape, sizeof shape),
                 td_dtype_name (call->in[i].dtype));
     }

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "compose.h"
+#include "../core/operand-text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,9 +23,10 @@ td__compose_fail (TdStatus status, const char *op, const TdSite *site, const cha
       {
         const TdShape shape = td_shape (operands[i]);
         const size_t used = strlen (text);
-        char shape_text[160];
+        char shape_text[160], name[100];
 
-        snprintf (text + used, sizeof text - used, "%s%s %s %s", before, names[i],
+        td__operand_text (names[i], operands[i]->name, name, sizeof name);
+        snprintf (text + used, sizeof text - used, "%s%s %s %s", before, name,
                   td_shape_text (&shape, shape_text, sizeof shape_text),
                   td_dtype_name (td_dtype (operands[i])));
         before = ", ";
