@@ -1,6 +1,7 @@
 /*
  * Text of scenes through Pango. Layouts are cached by thread, because scenes are rebuilt at
- * every step while their labels stay the same; text is set as text, never as markup.
+ * every step while most labels stay the same: those of the last scenes are kept, and no more,
+ * for a program that runs never ends having new numbers. Text is set as text, never as markup.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,7 +9,8 @@
 
 #include "td-paint-text.h"
 
-#define CACHE_MAX 6000
+/* A scene that is painted finds all that it had, however much that was. */
+#define CACHE_YOUNG 600
 
 static const double pixels[TD_N_TEXT_SIZES] = {
   [TD_TEXT_BODY] = 14.7, [TD_TEXT_LIST] = 13.3, [TD_TEXT_CAPTION] = 12, [TD_TEXT_NODE] = 12.5,
@@ -18,7 +20,7 @@ static const double pixels[TD_N_TEXT_SIZES] = {
 typedef struct
 {
   PangoContext *context;
-  GHashTable *layouts; /* key string -> PangoLayout */
+  GHashTable *young, *old; /* key string -> PangoLayout; used since the turn, and before it */
   const char *font;
 } TextState;
 
@@ -27,9 +29,16 @@ text_state_free (gpointer data)
 {
   TextState *t = data;
 
-  g_hash_table_unref (t->layouts);
+  g_hash_table_unref (t->young);
+  g_hash_table_unref (t->old);
   g_object_unref (t->context);
   g_free (t);
+}
+
+static GHashTable *
+new_table (void)
+{
+  return g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
 }
 
 static GPrivate text_state_key = G_PRIVATE_INIT (text_state_free);
@@ -58,7 +67,8 @@ text_state (void)
     {
       t = g_new0 (TextState, 1);
       t->context = new_context ();
-      t->layouts = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_object_unref);
+      t->young = new_table ();
+      t->old = new_table ();
       t->font = td_theme_get ("light")->font;
       g_private_set (&text_state_key, t);
     }
@@ -105,17 +115,20 @@ cached_layout (TextState *t, const char *text, TdTextSize size, gboolean bold, g
 {
   char head[48];
   g_autofree char *key = NULL;
-  PangoLayout *layout;
+  gpointer kept_key, layout;
 
   g_snprintf (head, sizeof head, "%d%d%d %d ", size, bold, middle, (int)(max_width * 4));
   key = g_strconcat (head, text, NULL);
-  layout = g_hash_table_lookup (t->layouts, key);
+  layout = g_hash_table_lookup (t->young, key);
   if (layout)
     return layout;
-  if (g_hash_table_size (t->layouts) >= CACHE_MAX)
-    g_hash_table_remove_all (t->layouts);
+  if (g_hash_table_steal_extended (t->old, key, &kept_key, &layout))
+    {
+      g_hash_table_insert (t->young, kept_key, layout);
+      return layout;
+    }
   layout = layout_new (t->context, t->font, text, size, bold, middle, max_width);
-  g_hash_table_insert (t->layouts, g_steal_pointer (&key), layout);
+  g_hash_table_insert (t->young, g_steal_pointer (&key), layout);
   return layout;
 }
 
@@ -127,8 +140,15 @@ td__paint_text_begin (cairo_t *cr, const TdTheme *theme)
   pango_cairo_update_context (cr, t->context);
   if (t->font != theme->font)
     {
-      g_hash_table_remove_all (t->layouts);
+      g_hash_table_remove_all (t->young);
+      g_hash_table_remove_all (t->old);
       t->font = theme->font;
+    }
+  if (g_hash_table_size (t->young) >= CACHE_YOUNG)
+    {
+      g_hash_table_unref (t->old);
+      t->old = g_steal_pointer (&t->young);
+      t->young = new_table ();
     }
 }
 
@@ -209,6 +229,7 @@ td_text_width (const char *text, TdTextSize size, gboolean bold)
   PangoLayout *layout
       = layout_new (context, td_theme_get ("light")->font, text, size, bold, FALSE, 0);
   pango_layout_get_size (layout, &w, &h);
+  g_object_unref (layout);
   return (double)w / PANGO_SCALE;
 }
 

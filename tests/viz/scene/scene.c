@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include <glib.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,6 +269,29 @@ label__with_markup_and_newlines_is_only_text (void **state)
     }
 }
 
+/* Pieces of 2 KB and more: a text that is measured, or was painted some scenes ago. */
+static void
+text__that_is_gone_is_not_kept (void **state)
+{
+  const TdTextStyle style = { .role = TD_ROLE_TEXT, .size = TD_TEXT_BODY };
+  const TdSceneRect all = { 0, 0, 100, 100 };
+  gsize before = 0;
+
+  for (int i = 0; i < 6000; i++)
+    {
+      g_autofree char *text = g_strdup_printf ("%d", 100000 + i);
+      TdSceneBuilder *b = td_scene_builder_new (100, 100);
+
+      if (i == 2000)
+        before = mallinfo2 ().uordblks;
+      assert_true (td_text_width (text, TD_TEXT_BODY, FALSE) > 10);
+      td_scene_add_text (b, 10, 10, text, &style);
+      g_autoptr (TdScene) scene = td_scene_builder_end (b);
+      cairo_surface_destroy (paint (scene, &all, 1, 10, 10, "light"));
+    }
+  assert_in_range (mallinfo2 ().uordblks, 0, before + (1 << 20));
+}
+
 static void
 json__escapes_and_writes_no_bare_nan (void **state)
 {
@@ -374,6 +398,7 @@ main (void)
     td_test (theme__text_keeps_its_contrast),
     td_test (colormap__of_magnitudes_grows_lighter_all_the_way),
     td_test (label__with_markup_and_newlines_is_only_text),
+    td_test (text__that_is_gone_is_not_kept),
     td_test (json__escapes_and_writes_no_bare_nan),
     td_test (format__says_bytes_times_and_values_in_three_digits),
     td_test (csv__quotes_what_a_spreadsheet_would_misread),
