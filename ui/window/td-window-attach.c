@@ -11,6 +11,8 @@ hello_answered (TdControlClient *control, JsonObject *answer, gpointer data)
   g_autoptr (TdWindow) self = data;
   const char *tape
       = answer ? json_object_get_string_member_with_default (answer, "tape", NULL) : NULL;
+  if (!self->workspace) /* it was closed meanwhile */
+    return;
   if (!tape)
     {
       td_window_show_message (self, "dialog-error-symbolic", "Cannot Attach",

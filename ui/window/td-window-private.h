@@ -130,6 +130,8 @@ void td__window_look_on (TdWindow *self);
 
 /** Connect to the socket at `address`. */
 void td__window_connect (TdWindow *self, const char *address);
+/** Close that connection; what was asked and not answered is answered with nothing. */
+void td__window_disconnect (TdWindow *self);
 
 /** Open the tape of the program that the window is connected to. */
 void td__window_open_attached (TdWindow *self, GFile *tape);

@@ -57,6 +57,17 @@ td__window_connect (TdWindow *self, const char *address)
   td__window_update_actions (self);
 }
 
+/* Who waits for an answer holds the window: each of them gets one. */
+void
+td__window_disconnect (TdWindow *self)
+{
+  g_autoptr (TdControlClient) control = g_steal_pointer (&self->control);
+  if (!control)
+    return;
+  g_signal_handlers_disconnect_by_data (control, self);
+  td_control_client_close (control);
+}
+
 static void
 run_output (TdRunner *runner, const char *line, gboolean is_stderr, TdWindow *self)
 {
@@ -140,7 +151,7 @@ run_ended (TdRunner *runner, int status, TdWindow *self)
     }
   if (!self->session || td_session_get_n_iterations (self->session) == 0)
     show_early_end (self, status);
-  g_clear_object (&self->control);
+  td__window_disconnect (self);
   g_clear_object (&self->runner);
   td__window_update_actions (self);
 }
@@ -185,10 +196,26 @@ clear_old_runs (TdWindow *self)
   td__window_toast (self, text);
 }
 
+/* A window has one program: what it ran before is told to end, and is heard of no more. */
+static void
+let_go (TdWindow *self)
+{
+  g_clear_handle_id (&self->connecting, g_source_remove);
+  td__window_disconnect (self);
+  if (self->runner)
+    {
+      g_signal_handlers_disconnect_by_data (self->runner, self);
+      td_runner_stop (self->runner);
+    }
+  g_clear_object (&self->runner);
+  g_clear_pointer (&self->stop, g_free);
+}
+
 void
 td__window_start (TdWindow *self, const TdRunOptions *options)
 {
   g_autoptr (GError) error = NULL;
+  let_go (self);
   clear_old_runs (self);
   self->runner = td_runner_new (options, &error);
   if (!self->runner)

@@ -206,11 +206,12 @@ td_window_dispose (GObject *object)
   TdWindow *self = TD_WINDOW (object);
   GtkShortcutsWindow *help
       = gtk_application_window_get_help_overlay (GTK_APPLICATION_WINDOW (self));
-  if (help) /* GTK leaves it on its list; busy with a key it ends later, and looks for us then
-             */
+  if (help) /* GTK leaves it on its list; busy with a key it would end after us, and look for us */
     {
-      g_object_set_data_full (G_OBJECT (help), "of", g_object_ref (self), g_object_unref);
+      g_object_ref (help);
       gtk_window_destroy (GTK_WINDOW (help));
+      g_object_run_dispose (G_OBJECT (help));
+      g_object_unref (help);
     }
   g_clear_handle_id (&self->poll, g_source_remove);
   g_clear_handle_id (&self->playing, g_source_remove);
@@ -224,7 +225,8 @@ td_window_dispose (GObject *object)
     }
   g_clear_object (&self->notebook);
   g_clear_object (&self->session);
-  g_clear_object (&self->control);
+  self->workspace = NULL;
+  td__window_disconnect (self);
   if (self->runner) /* it lives on until the program has ended */
     td_runner_stop (self->runner);
   g_clear_object (&self->runner);
@@ -233,7 +235,6 @@ td_window_dispose (GObject *object)
   g_clear_pointer (&self->launch_dir, g_free);
   g_clear_pointer (&self->stop, g_free);
   g_clear_pointer (&self->message_details, g_free);
-  self->workspace = NULL;
   G_OBJECT_CLASS (td_window_parent_class)->dispose (object);
 }
 
