@@ -206,7 +206,8 @@ td_window_dispose (GObject *object)
   TdWindow *self = TD_WINDOW (object);
   GtkShortcutsWindow *help
       = gtk_application_window_get_help_overlay (GTK_APPLICATION_WINDOW (self));
-  if (help) /* GTK leaves it on its list; busy with a key it would end after us, and look for us */
+  if (help) /* GTK leaves it on its list; busy with a key it would outlive us, and look for us
+             */
     {
       g_object_ref (help);
       gtk_window_destroy (GTK_WINDOW (help));
