@@ -48,8 +48,8 @@ typedef struct
 #define TD_CSV_DEFAULTS .delimiter = ',', .label_column = TD_CSV_NO_LABEL, .skip_lines = 0
 /** A line of numbers for each row, plain or .gz: x (n, columns) float32, t (n) int32.  A first
  * line without a number has names, and is passed over.
- * *Errors*: TD_ERR_IO naming file, line and column; for a number, too, that float32 cannot hold:
- * beyond its range, so small that it would become 0, a whole one that it would round. */
+ * *Errors*: TD_ERR_IO naming file, line and column; for a number, too, that float32 cannot
+ * hold: beyond its range, so small that it would become 0, a whole one that it would round. */
 TD_API TdDataset *td_csv_open_ (const char *path, const TdCsvOpt *options);
 TD_API TdDataset *td_csv_open_at (const char *path, TdCsvOpt options, const TdSite *site);
 /* --- examples ----------------------------------------------------------------------------- */

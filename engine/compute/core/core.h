@@ -202,7 +202,7 @@ typedef struct TdEngine
   uint32_t mark;
   TdError error;
   bool has_error, error_asked;
-  bool recording_failed; /**< which was said then; the program's status is not 0 */
+  bool recording_failed;     /**< which was said then; the program's status is not 0 */
   const TdAsyncFault *fault; /**< of which an error is being reported, or NULL */
   TdSlab vars, nodes, ops, buffers;
   TdVar *quarantine_head, *quarantine_tail; /**< oldest first */
@@ -257,8 +257,8 @@ bool td__ensure_started (void);
 /** td_finish begins: every scope is closed, an error that nobody asked about is printed.
  * Returns the exit status so far. */
 int td__engine_close (void);
-/** The end, when every part has freed what it had.  Returns the exit status, which is not 0 when
- * the recording is not whole, too. */
+/** The end, when every part has freed what it had.  Returns the exit status, which is not 0
+ * when the recording is not whole, too. */
 int td__engine_end (int status);
 
 /* devices (device.c) */
