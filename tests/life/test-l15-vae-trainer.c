@@ -6,24 +6,47 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* before: what comes before the program, to NULL. */
 static char *
-weights_after (const char *epochs, const char *folder, const char *tape)
+weights_of (const char *const *before, const char *epochs, const char *folder, bool is_static)
 {
-  const char *program = td_test_build ("tests/life/l15-vae-trainer");
-  const char *tapedeck = td_test_program ("app/tapedeck");
+  const char *argv[20];
   char out[4200];
   TdTestChild child;
   char *said;
+  int n = 0;
 
+  for (; *before != NULL; before++)
+    argv[n++] = *before;
   snprintf (out, sizeof out, "out=%s", folder);
-  child = tape == NULL ? TD_TEST_RUN (program, epochs, out)
-                       : TD_TEST_RUN (tapedeck, "run", "--quiet", "-f", "--level", "stats",
-                                      "-o", tape, program, epochs, out);
+  argv[n++] = td_test_build ("tests/life/l15-vae-trainer");
+  argv[n++] = epochs;
+  argv[n++] = out;
+  if (is_static)
+    {
+      argv[n++] = "static=1";
+      argv[n++] = "batch=0";
+    }
+  argv[n] = NULL;
+  child = td_test_run (argv, NULL, NULL);
   assert_child_status (child, 0);
   said = strdup (child.out);
   assert_contains (said, "weights ");
   td_test_child_clear (&child);
   return said;
+}
+
+#define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+static char *
+weights_after (const char *epochs, const char *folder, const char *tape)
+{
+  const char *tapedeck = td_test_program ("app/tapedeck");
+
+  return weights_of (
+      tape == NULL ? (const char *const[]){ NULL }
+                   : WORDS (tapedeck, "run", "--quiet", "-f", "--level", "stats", "-o", tape),
+      epochs, folder, false);
 }
 
 static void
@@ -54,12 +77,51 @@ trainer__has_the_same_weights_recorded (void **state)
   free (recorded);
 }
 
+static void
+trainer__has_the_same_weights_through_static_functions (void **state)
+{
+  static const char *const modes[] = { "off", "auto", "as-is", "verify=1" };
+  const char *tapedeck = td_test_program ("app/tapedeck"), *tape = td_test_tmp ("s.tdtape");
+  char *plain = weights_after ("epochs=3", td_test_tmp ("code"), NULL), *other, name[32];
+
+  (void)state;
+  for (int i = 0; i < 4; i++)
+    {
+      snprintf (name, sizeof name, "static-%s", modes[i]);
+      other = weights_of (WORDS (tapedeck, "run", "--quiet", "--static", modes[i]), "epochs=3",
+                          td_test_tmp (name), true);
+      assert_string_equal (other, plain);
+      free (other);
+    }
+  other = weights_of (WORDS (tapedeck, "run", "--quiet", "-f", "--level", "stats", "-o", tape),
+                      "epochs=3", td_test_tmp ("static-recorded"), true);
+  assert_string_equal (other, plain);
+  free (other);
+  free (plain);
+}
+
+static void
+leaks__finds_none (void **state)
+{
+  const char *tapedeck = td_test_program ("app/tapedeck"), *tape = td_test_tmp ("l.tdtape");
+  TdTestChild child;
+
+  (void)state;
+  (void)td_test_program ("app/tapedeck-viz");
+  free (weights_after ("epochs=3", td_test_tmp ("leaks"), tape));
+  child = TD_TEST_RUN (tapedeck, "leaks", tape);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (trainer__goes_on_from_a_snapshot_bit_for_bit),
     td_test (trainer__has_the_same_weights_recorded),
+    td_test (trainer__has_the_same_weights_through_static_functions),
+    td_test (leaks__finds_none),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

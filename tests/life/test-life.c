@@ -23,10 +23,31 @@ static const char *program;
 static const char *const *sizes; /* to NULL */
 static int n_sizes;
 
+/* Of row 5 of the table of programs: what is no static function, or one that never comes again.
+ */
+static const char *const no_sense[][2] = {
+  { "l04-char-lstm", "its LSTM keeps its state from call to call" },
+  { "l05-seq2seq", "sentences of other lengths in each iteration: no graph comes twice" },
+  { "l06-tree-lstm", "another tree in each iteration: no graph comes twice" },
+  { "l07-dcgan",
+    "spectral normalisation is a hook, and with hooks static functions run their code" },
+  { "l11-experts",
+    "the host reads which expert takes which row: other numbers in each iteration" },
+};
+
+static const char *
+why_not_static (void)
+{
+  for (size_t k = 0; k < sizeof no_sense / sizeof *no_sense; k++)
+    if (strstr (program, no_sense[k][0]) != NULL)
+      return no_sense[k][1];
+  return NULL;
+}
+
 /* What a run of the program printed: argv0.. are what comes before it, words what comes after
- * its sizes, each list to NULL. */
+ * its sizes, each list to NULL.  said: what it said on stderr, or NULL. */
 static char *
-lines_of (const char *const *before, const char *const *words)
+lines_and_said (const char *const *before, const char *const *words, char **said)
 {
   const char *argv[3 * MOST_WORDS];
   int n = 0;
@@ -47,12 +68,31 @@ lines_of (const char *const *before, const char *const *words)
   out = strdup (child.out);
   assert_non_null (out);
   assert_true (strlen (out) > 0);
+  if (said != NULL)
+    *said = strdup (child.err);
   td_test_child_clear (&child);
   return out;
 }
 
+static char *
+lines_of (const char *const *before, const char *const *words)
+{
+  return lines_and_said (before, words, NULL);
+}
+
 #define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define NONE ((const char *const[]){ NULL })
+
+/* Of the program as code, not recorded: one run for all tests. */
+static const char *
+plain_lines (void)
+{
+  static char *plain;
+
+  if (plain == NULL)
+    plain = lines_of (NONE, NONE);
+  return plain;
+}
 
 static const char *
 tapedeck (void)
@@ -70,7 +110,7 @@ check_equal (const char *expected, char *lines)
 static void
 recording__changes_no_bit (void **state)
 {
-  char *plain = lines_of (NONE, NONE);
+  const char *plain = plain_lines ();
 
   (void)state;
   for (int i = 0; i < 3; i++)
@@ -78,29 +118,83 @@ recording__changes_no_bit (void **state)
                                          (const char *[]){ "graph", "stats", "values" }[i],
                                          "-o", td_test_tmp ("t.tdtape")),
                                   NONE));
-  free (plain);
 }
 
 static void
 static_functions__give_the_codes_bits (void **state)
 {
-  char *plain = lines_of (NONE, NONE);
+  const char *plain = plain_lines ();
 
   (void)state;
-  check_equal (plain, lines_of (NONE, WORDS ("static=1", "batch=0")));
   for (int i = 0; i < 4; i++)
     check_equal (plain,
                  lines_of (WORDS (tapedeck (), "run", "--quiet", "--static",
                                   (const char *[]){ "off", "auto", "as-is", "verify=1" }[i]),
                            WORDS ("static=1", "batch=0")));
-  free (plain);
+}
+
+/* In a program for which static functions make sense there is one, and it is replayed. */
+static void
+static_functions__are_replayed_where_that_has_sense (void **state)
+{
+  const char *why = why_not_static ();
+  char *said = NULL;
+  const char *at;
+
+  (void)state;
+  check_equal (plain_lines (), lines_and_said (NONE, WORDS ("static=1", "batch=0"), &said));
+  assert_non_null (said);
+  at = strstr (said, " replays\n");
+  assert_non_null (at);
+  while (at > said && at[-1] >= '0' && at[-1] <= '9')
+    at--;
+  printf ("%s x static: %s%s%lu replays\n", strrchr (program, '/') + 1,
+          why != NULL ? "no sense: " : "", why != NULL ? why : "", strtoul (at, NULL, 10));
+  if (why == NULL)
+    assert_true (strtoul (at, NULL, 10) > 0);
+  free (said);
+}
+
+static void
+recorded_static_functions__give_the_codes_bits (void **state)
+{
+  (void)state;
+  check_equal (plain_lines (), lines_of (WORDS (tapedeck (), "run", "--quiet", "-f", "--level",
+                                                "values", "-o", td_test_tmp ("t.tdtape")),
+                                         WORDS ("static=1", "batch=0")));
+}
+
+/* The same iteration of two recordings is the same, and one with other numbers is another. */
+static void
+diff__is_empty_for_equal_iterations_only (void **state)
+{
+  const char *names[] = { "a.tdtape", "b.tdtape" };
+  char at[3][4200];
+  TdTestChild child;
+
+  (void)state;
+  (void)td_test_program ("app/tapedeck-viz");
+  for (int i = 0; i < 2; i++)
+    free (lines_of (WORDS (tapedeck (), "run", "--quiet", "-f", "--level", "stats", "-o",
+                           td_test_tmp (names[i])),
+                    NONE));
+  snprintf (at[0], sizeof at[0], "%s:2", td_test_tmp (names[0]));
+  snprintf (at[1], sizeof at[1], "%s:2", td_test_tmp (names[1]));
+  snprintf (at[2], sizeof at[2], "%s:3", td_test_tmp (names[1]));
+  child = TD_TEST_RUN (tapedeck (), "diff", at[0], at[1]);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (tapedeck (), "diff", at[0], at[2]);
+  assert_child_status (child, 1);
+  td_test_child_clear (&child);
 }
 
 /* With joined products the losses have other last bits, and no more. */
 static void
 static_functions__with_joined_products_stay_within_1e_6 (void **state)
 {
-  char *plain = lines_of (NONE, NONE), *joined = lines_of (NONE, WORDS ("static=1"));
+  const char *plain = plain_lines ();
+  char *joined = lines_of (NONE, WORDS ("static=1"));
   const char *a = plain, *b = joined;
   int n = 0;
 
@@ -116,14 +210,14 @@ static_functions__with_joined_products_stay_within_1e_6 (void **state)
       n++;
     }
   assert_true (n > 0);
-  free (plain);
   free (joined);
 }
 
 static void
 saved_and_loaded__goes_on_bit_for_bit (void **state)
 {
-  char *plain = lines_of (NONE, NONE), save[4200], load[4200], from[32], end[32];
+  const char *plain = plain_lines ();
+  char save[4200], load[4200], from[32], end[32];
   const char *folder = td_test_tmp ("saved"), *rest = plain;
   int n = 0, half;
 
@@ -151,7 +245,6 @@ saved_and_loaded__goes_on_bit_for_bit (void **state)
   sizes = all;
   n_sizes = n_all;
   check_equal (rest, lines_of (NONE, WORDS (load, from)));
-  free (plain);
 }
 
 static void
@@ -178,6 +271,9 @@ main (int argc, char **argv)
   const struct CMUnitTest tests[] = {
     td_test (recording__changes_no_bit),
     td_test (static_functions__give_the_codes_bits),
+    td_test (static_functions__are_replayed_where_that_has_sense),
+    td_test (recorded_static_functions__give_the_codes_bits),
+    td_test (diff__is_empty_for_equal_iterations_only),
     td_test (static_functions__with_joined_products_stay_within_1e_6),
     td_test (saved_and_loaded__goes_on_bit_for_bit),
     td_test (leaks__finds_none),

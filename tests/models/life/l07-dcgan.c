@@ -48,23 +48,47 @@ critic_new (int64_t w)
   return c;
 }
 
+static void
+paint_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Generator *g = self;
+  int64_t n = td_shape (in[0]).dim[0];
+  TdVar *h = td_reshape (td_link (g->first, in[0]), TD_SHAPE (n, 2 * g->width, 4, 4));
+
+  (void)n_in;
+  (void)n_out;
+  h = td_relu (td_link (g->bn0, h));
+  h = td_relu (td_link (g->bn1, td_link (g->up1, h)));
+  out[0] = td_tanh (td_link (g->up2, h));
+}
+
+static void
+judge_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Critic *c = self;
+  TdVar *h = td_leaky_relu (td_link (c->down1, in[0]));
+
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_link (c->verdict, td_leaky_relu (td_link (c->down2, h)));
+}
+
 static TdVar *
 paint (Generator *g, TdVar *z)
 {
-  int64_t n = td_shape (z).dim[0];
-  TdVar *h = td_reshape (td_link (g->first, z), TD_SHAPE (n, 2 * g->width, 4, 4));
+  TdVar *y;
 
-  h = td_relu (td_link (g->bn0, h));
-  h = td_relu (td_link (g->bn1, td_link (g->up1, h)));
-  return td_tanh (td_link (g->up2, h));
+  life_call (paint_code, g, &z, 1, &y, 1);
+  return y;
 }
 
 static TdVar *
 judge (Critic *c, TdVar *x)
 {
-  TdVar *h = td_leaky_relu (td_link (c->down1, x));
+  TdVar *y;
 
-  return td_link (c->verdict, td_leaky_relu (td_link (c->down2, h)));
+  life_call (judge_code, c, &x, 1, &y, 1);
+  return y;
 }
 
 int

@@ -8,12 +8,24 @@ typedef struct
   TdLink *root, *l1, *l2, *out;
 } Critic;
 
+static void
+judge_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Critic *c = self;
+  TdVar *h = td_tanh (td_link (c->l1, in[0]));
+
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_link (c->out, td_tanh (td_link (c->l2, h)));
+}
+
 static TdVar *
 judge (Critic *c, TdVar *x)
 {
-  TdVar *h = td_tanh (td_link (c->l1, x));
+  TdVar *y;
 
-  return td_link (c->out, td_tanh (td_link (c->l2, h)));
+  life_call (judge_code, c, &x, 1, &y, 1);
+  return y;
 }
 
 /* How far the gradient of the verdict in its input is from length 1. */
@@ -41,10 +53,22 @@ wgan_loss (Critic *c, int64_t i, int64_t n, int64_t width)
   return td_add (apart, td_mul_scalar (penalty (c, between), 10));
 }
 
+static void
+net_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)self;
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_linear (td_tanh (td_linear (in[3], in[0], in[1])), in[2], NULL);
+}
+
 static TdVar *
 net (TdVar *W1, TdVar *b1, TdVar *W2, TdVar *x)
 {
-  return td_linear (td_tanh (td_linear (x, W1, b1)), W2, NULL);
+  TdVar *in[] = { W1, b1, W2, x }, *y;
+
+  life_call (net_code, NULL, in, 4, &y, 1);
+  return y;
 }
 
 /* The loss of a second sample after one step of gradient descent on the first. */
@@ -73,6 +97,7 @@ main (int argc, char **argv)
   Critic c = { 0 };
 
   life_begin (argc, argv);
+  life_doubles = true;
   int64_t width = life_arg ("width", 16), n = life_arg ("batch_size", 6), end = life_end (4);
   int64_t what = life_arg ("what", 0);
   c.root = td_chain_new ("critic");

@@ -17,17 +17,27 @@ typedef struct
   TdLink *root, *see, *mean, *ln_var, *imagine, *paint;
 } Vae;
 
+static void
+loss_code (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Vae *v = self;
+  TdVar *h = td_dropout (td_tanh (td_link (v->see, in[0])), 0.1);
+  TdVar *mean = td_link (v->mean, h), *ln_var = td_link (v->ln_var, h);
+  TdVar *y = td_link (v->paint, td_tanh (td_link (v->imagine, td_gaussian (mean, ln_var))));
+  TdVar *loss = td_add (td_bernoulli_nll (in[0], y), td_gaussian_kl_divergence (mean, ln_var));
+
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_div_scalar (loss, (double)td_shape (in[0]).dim[0]);
+  td_report_variable ("loss", out[0]);
+}
+
 static TdVar *
 vae_loss (void *self, const TdBatch *b)
 {
-  Vae *v = self;
-  TdVar *h = td_dropout (td_tanh (td_link (v->see, b->x)), 0.1);
-  TdVar *mean = td_link (v->mean, h), *ln_var = td_link (v->ln_var, h);
-  TdVar *y = td_link (v->paint, td_tanh (td_link (v->imagine, td_gaussian (mean, ln_var))));
-  TdVar *loss = td_add (td_bernoulli_nll (b->x, y), td_gaussian_kl_divergence (mean, ln_var));
+  TdVar *x = b->x, *loss;
 
-  loss = td_div_scalar (loss, (double)b->n);
-  td_report_variable ("loss", loss);
+  life_call (loss_code, self, &x, 1, &loss, 1);
   return loss;
 }
 

@@ -3,9 +3,12 @@
  * on from.  Each program is an ordinary model that `tapedeck run` takes as it is.
  *
  *     iterations=N   how many (each program has a quick default)
- *     static=1       call the loss through a static function     batch=0  without its pass
- * `batch` hash=1         print hashes of gradients and weights of every iteration save=FOLDER
- * write links and optimizers at the end       from=I load=FOLDER  go on there
+ *     static=1       call what is the same in each iteration through static functions, and say
+ *                    at the end on stderr how often they were replayed
+ *     batch=0        without their pass `batch`
+ *     hash=1         print hashes of gradients and weights of every iteration
+ *     save=FOLDER    write links and optimizers at the end
+ *     from=I load=FOLDER  go on there
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -22,8 +25,14 @@ enum
   LIFE_LINKS = 4
 };
 
+static bool life_doubles; /* gradients of gradients go through static functions */
 static int life_argc;
 static char **life_argv;
+static struct
+{
+  TdStaticFn fn;
+  TdStatic *function;
+} life_made[8];
 static struct
 {
   TdLink *link[LIFE_LINKS];
@@ -112,11 +121,6 @@ life_ids (TdShape shape, int64_t classes, uint32_t seed)
 __attribute__ ((unused)) static void
 life_call (TdStaticFn fn, void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
-  static struct
-  {
-    TdStaticFn fn;
-    TdStatic *function;
-  } made[8];
   int i = 0;
 
   if (life_arg ("static", 0) == 0)
@@ -124,14 +128,15 @@ life_call (TdStaticFn fn, void *self, TdVar *const *in, int n_in, TdVar **out, i
       fn (self, in, n_in, out, n_out);
       return;
     }
-  while (made[i].fn != NULL && made[i].fn != fn)
+  while (life_made[i].fn != NULL && life_made[i].fn != fn)
     i++;
-  if (made[i].fn == NULL)
+  if (life_made[i].fn == NULL)
     {
-      made[i].fn = fn;
-      made[i].function = td_static_new (fn, self, .batch = life_arg ("batch", 1) != 0);
+      life_made[i].fn = fn;
+      life_made[i].function = td_static_new (fn, self, .batch = life_arg ("batch", 1) != 0,
+                                             .enable_double_backprop = life_doubles);
     }
-  td_static_call (made[i].function, in, n_in, out, n_out);
+  td_static_call (life_made[i].function, in, n_in, out, n_out);
 }
 
 /* Everything that the next iterations depend on. */
@@ -262,6 +267,12 @@ life_line (int64_t i, TdVar *loss)
 static int
 life_finish (void)
 {
+  uint64_t n_replays = 0;
+
+  for (int i = 0; life_made[i].fn != NULL; i++)
+    n_replays += td_static_info (life_made[i].function).n_replays;
+  if (life_arg ("static", 0) != 0)
+    fprintf (stderr, "%" PRIu64 " replays\n", n_replays);
   if (life_text ("save") != NULL)
     td_save_object (life_file ("save", "state.npz"), life_serialize, NULL);
   if (life_text ("save") != NULL && life_kept.lstm != NULL)
