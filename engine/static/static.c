@@ -197,15 +197,17 @@ td__static_untrace (TdTrace *t)
 }
 
 /* What the code reaches by another way than as argument is that variable in one trace, and the
- * argument in another: two that are the same step by step show that it does not. */
+ * argument in another: two that are the same step by step show that it does not.  The earlier
+ * one may have a backward already, with nodes and variables of its own behind those. */
 static void
 learn_arguments (const TdStatic *s, TdTrace *t)
 {
   TdMiss other = { NULL, "", NULL };
 
   for (const TdEntry *e = s->entries; e != NULL; e = e->next)
-    if (e->schedule->n_externals == t->schedule->n_externals
-        && e->schedule->n_nodes == t->schedule->n_nodes
+    if (e->schedule->n_externals >= t->schedule->n_externals
+        && e->schedule->n_nodes >= t->schedule->n_nodes
+        && e->schedule->n_outputs == t->schedule->n_outputs
         && e->guards->n_arguments == t->guards->n_arguments
         && td__check_traces (e->schedule, t->schedule, &other))
       td__guards_learn (t->guards, e->guards);

@@ -281,6 +281,52 @@ truth__a_parameter_may_be_passed_and_used (void **state)
     }
 }
 
+static void
+one_layer (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_tanh (td_link (self, in[0]));
+}
+
+/* Batches that the program keeps, in turn. */
+static void
+kept_batches (void *user)
+{
+  TdLink *l = td_linear_new (NULL, "l", 4, 4);
+  TdStatic *s = td_static_new (one_layer, l, .batch = false);
+  TdVar *x[3];
+
+  (void)user;
+  fill_params (l, 5);
+  for (unsigned k = 0; k < 3; k++)
+    TD_SCOPE ("batch")
+      x[k] = td_retain (some (TD_SHAPE (3, 4), k));
+  for (unsigned i = 0; i < 12; i++)
+    TD_ITERATION (i)
+      {
+        TdVar *y = td_static_call1 (s, x[i % 3]);
+
+        note (y);
+        td_cleargrads (l);
+        td_backward (sum_of_squares (y), 0);
+        note_link (l);
+      }
+  if (is_static_run ())
+    assert_int_equal (td_static_info (s).n_replays, 10);
+  td_static_free (s);
+  for (unsigned k = 0; k < 3; k++)
+    td_release (x[k]);
+  td_link_free (l);
+}
+
+static void
+truth__arguments_that_the_program_keeps_are_replayed (void **state)
+{
+  (void)state;
+  run_both (kept_batches, NULL);
+}
+
 /* --- memory that the code changes itself --- */
 
 typedef struct
@@ -701,6 +747,7 @@ main (void)
     engine_test (truth__parts_without_backprop_get_no_gradient),
     engine_test (truth__writing_what_backward_reads_is_an_error),
     engine_test (truth__a_parameter_may_be_passed_and_used),
+    engine_test (truth__arguments_that_the_program_keeps_are_replayed),
     engine_test (truth__memory_is_guarded_as_it_was_when_the_code_began),
     engine_test (truth__code_that_changes_its_memory_is_never_replayed),
     engine_test (truth__a_factor_that_changes_is_right_from_the_second_call_on),
