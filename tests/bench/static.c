@@ -304,6 +304,75 @@ run_call (void)
   td_static_free (s);
 }
 
+/* --- what it costs that a function verifies itself --- */
+
+enum
+{
+  VERIFIED_CALLS = 300, /* that are run: it verifies itself at 2, 3, 5, 9, 17 ... 257 */
+  N_VERIFIED = 14,      /* and in so many of 10,000 */
+  ALL_CALLS = 10000,
+  NEW_FUNCTIONS = 15
+};
+
+/* The second call of a new function, which makes the plan and its memory too. */
+static double
+second_call (Pair *p, int verify)
+{
+  double times[NEW_FUNCTIONS];
+
+  for (int i = 0; i < NEW_FUNCTIONS; i++)
+    {
+      p->s = td_static_new (model_code, p, .verify = verify);
+      model_update (p, 1, 0);
+      times[i] = now ();
+      model_update (p, 1, POOL); /* the same batch */
+      times[i] = now () - times[i];
+      td_static_free (p->s);
+    }
+  return median (times, NEW_FUNCTIONS);
+}
+
+/* The share of it in 10,000 iterations, in percent: what the verified ones take beyond the
+ * median of the others. */
+static void
+run_verify (const char *name)
+{
+  static Pair p;
+  double *extra = samples[1], step, full, iteration;
+  int n_extra = 0;
+
+  memset (&p, 0, sizeof p);
+  for (int i = 0; i < n_peer_models; i++)
+    if (strcmp (peer_models[i].name, name) == 0)
+      {
+        p.loss = peer_models[i].loss;
+        peer_models[i].make (&p.m[1]);
+      }
+  p.s = td_static_new (model_code, &p);
+  n_samples = 0;
+  for (int i = 0; i < VERIFIED_CALLS; i++)
+    {
+      const uint64_t n = td_static_info (p.s).n_verified;
+      double start = now ();
+
+      model_update (&p, 1, i);
+      start = now () - start;
+      if (td_static_info (p.s).n_verified != n)
+        extra[n_extra++] = start;
+      else if (i > 0) /* which was traced */
+        samples[0][n_samples++] = start;
+    }
+  iteration = median (samples[0], n_samples);
+  step = n_extra > 1 ? median (extra + 1, n_extra - 1) - iteration : 0;
+  td_static_free (p.s);
+  full = second_call (&p, -1) - second_call (&p, 0);
+  printf ("{\"workload\": \"static.verify_%s\", \"threads\": %d, \"value\": %.4g, \"unit\": "
+          "\"%% of %d calls\", \"goal\": 0.1, \"iteration_us\": %.6g, \"full_us\": %.6g, "
+          "\"steps_us\": %.6g, \"verified\": %d}\n",
+          name, threads, 100 * (full + (N_VERIFIED - 1) * step) / (ALL_CALLS * iteration),
+          ALL_CALLS, iteration * 1e6, full * 1e6, step * 1e6, n_extra);
+}
+
 static const struct
 {
   const char *name;
@@ -351,6 +420,14 @@ main (int argc, char **argv)
   setenv ("TAPEDECK_THREADS", text, 1); /* read at the first parallel region */
   if (asked ("call", names, n))
     run_call ();
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0] && td_error () == NULL; i++)
+    {
+      char verify[40];
+
+      snprintf (verify, sizeof verify, "verify_%s", rows[i].name);
+      if (rows[i].size == 0 && asked (verify, names, n))
+        run_verify (rows[i].name);
+    }
   for (size_t i = 0; i < sizeof rows / sizeof rows[0] && td_error () == NULL; i++)
     if (!asked (rows[i].name, names, n))
       continue;
