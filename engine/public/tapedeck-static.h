@@ -89,8 +89,8 @@ TD_API TdStatus td_static_call (TdStatic *s, TdVar *const *in, int n_in, TdVar *
 /** One input, one output. */
 TD_API TdVar *td_static_call1_at (TdStatic *s, TdVar *x, const TdSite *site);
 TD_API TdVar *td_static_call1 (TdStatic *s, TdVar *x);
-/** Run fn now and, inside a static function, at every replay at this place.  Guarded memory that
- * it sets is as it should be in a replay, and no reason to run the code again: if the code
+/** Run fn now and, inside a static function, at every replay at this place.  Guarded memory
+ * that it sets is as it should be in a replay, and no reason to run the code again: if the code
  * itself reads it, only a verified call sees that its value is another (TdStaticOpt.verify;
  * with verify = 0 none does, and the value of the trace stays). */
 TD_API void td_static_code (void (*fn) (void *user), void *user);

@@ -273,7 +273,8 @@ adds (const TdFusedParams &a, int operand)
 }
 
 /* Each text has two kernels, one of which is compiled: with TD_FUSED_COUNTING before it that
- * which counts what it writes to TD_FUSED_WITH_STATS (X), a list of X (place, operand, type). */
+ * which counts what it writes to TD_FUSED_WITH_STATS (X), a list of X (place, operand, type).
+ */
 #if defined(TD_FUSED_COUNTING)
 #include "fused-count.cuh"
 #define TD_FUSED_SEE(operand, v) seen.c##operand.see (v)

@@ -1,6 +1,6 @@
 /* What is called wrong: handles and links that are gone, nothing where something is expected,
- * other threads, an end without td_finish, numbers that are none.  Each case is a child process:
- * an error, said on one line, and never a signal.
+ * other threads, an end without td_finish, numbers that are none.  Each case is a child
+ * process: an error, said on one line, and never a signal.
  *
  * SPDX-License-Identifier: MIT */
 #include <tapedeck-op.h>

@@ -76,8 +76,8 @@ enum
   TD_BACKWARD_GUARDS = 4 /**< places behind the gradients, which nobody asked for */
 };
 /** Look at what a class's backward returned, before anything of it is handed on: an error is
- * reported, gradients have the shape and dtype of their inputs, and the guards behind gx[n_in] are
- * still empty.  needs: as Step has it. */
+ * reported, gradients have the shape and dtype of their inputs, and the guards behind gx[n_in]
+ * are still empty.  needs: as Step has it. */
 TdStatus td__backward_check (const TdOp *op, TdStatus status, TdVar *const *gx, uint32_t needs);
 /** Fail for an operation of the program's own that has no backward. */
 TdStatus td__backward_missing (const TdOp *op);
