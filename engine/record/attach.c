@@ -104,18 +104,6 @@ start (TdRecorder *r, const char *times)
   once = true;
 }
 
-void
-td__recorder_say_trouble (TdRecorder *r)
-{
-  const char *error = td_tape_writer_error (r->writer);
-
-  if (error == NULL || td__engine.recording_failed)
-    return;
-  fprintf (stderr, "tapedeck: %s: %s; the program runs on unrecorded\n",
-           r->tape != NULL ? r->tape : "the tape", error);
-  td__engine.recording_failed = true;
-}
-
 /* Recording without a supervisor: the same ring in private memory, drained when it is full. */
 static void
 drain_self (TdRing *ring, void *user)
