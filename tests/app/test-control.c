@@ -100,7 +100,8 @@ setup_stopped (void **state)
 static int
 setup_quoted (void **state)
 {
-  return setup_model (state, "tests/app/model-quoted", (const char *[3]){ NULL });
+  td_test_setup (state);
+  return setup_run ((const char *[MAX_WORDS]){ td_test_build ("tests/app/model-quoted") });
 }
 
 static int
@@ -504,26 +505,29 @@ clients__that_say_nothing_lock_nobody_out (void **state)
   close (other.fd);
 }
 
+static const char quoted_place[] = "a \"b\\c\".c:12";
+
+static bool
+runs_there (void *unused)
+{
+  char text[100];
+
+  (void)unused;
+  assert_true (td__json_member (ask (&session, "status"), "where", text, sizeof text));
+  return strcmp (text, quoted_place) == 0;
+}
+
 /* A file may be called anything, and the line is still JSON. */
 static void
 busy__names_the_line_that_runs (void **state)
 {
-  static const char place[] = "a \"b\\c\".c:12";
-  struct timespec pause = { 0, 5000000 };
   char text[100];
 
   (void)state;
-  for (int i = 0; i < PATIENCE_MS / 5; i++)
-    {
-      assert_true (td__json_member (ask (&session, "status"), "where", text, sizeof text));
-      if (strcmp (text, place) == 0)
-        break;
-      nanosleep (&pause, NULL);
-    }
-  assert_string_equal (text, place);
+  td_test_wait ("the line", runs_there, NULL);
   ask (&session, "breaks");
   assert_true (td__json_member (session.line, "busy", text, sizeof text));
-  assert_string_equal (text, place);
+  assert_string_equal (text, quoted_place);
   assert_true (td__json_member (session.line, "error", text, sizeof text));
   assert_string_equal (text, "busy in a \"b\\c\".c:12");
 }

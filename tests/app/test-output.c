@@ -328,8 +328,8 @@ run__that_cannot_start_keeps_the_old_recording (void **state)
           assert_int_equal (chmod (td_test_tmp (cases[i].program + 2), (mode_t)cases[i].mode),
                             0);
         }
-      child = shell ("cd '%s'; exec %s run -f -o keep.tdtape %s", folder, tapedeck (),
-                     cases[i].program);
+      child = td_test_shell ("cd '%s'; exec %s run -f -o keep.tdtape %s", folder, tapedeck (),
+                             cases[i].program);
       assert_int_equal (child.status, cases[i].status);
       assert_contains (child.err, cases[i].says);
       td_test_child_clear (&child);
@@ -393,7 +393,7 @@ commands__never_write_over_what_they_read (void **state)
       snprintf (command, sizeof command, "%.*s%s",
                 (int)(strchr (commands[i / 2], '%') - commands[i / 2]), commands[i / 2],
                 i % 2 ? "link" : "t.tdtape");
-      child = shell ("cd '%s'; exec %s %s", folder, tapedeck (), command);
+      child = td_test_shell ("cd '%s'; exec %s %s", folder, tapedeck (), command);
       if (child.status != 2 || strstr (child.err, "it is what is read") == NULL)
         fail_msg ("tapedeck %s: status %d, %s", command, child.status, child.err);
       td_test_child_clear (&child);
@@ -452,12 +452,12 @@ commands__take_names_behind_two_dashes (void **state)
   folder_of (td_test_tmp ("x"), folder, sizeof folder);
   for (unsigned i = 0; i < sizeof commands / sizeof *commands; i++)
     {
-      child = shell ("cd '%s'; exec %s %s", folder, tapedeck (), commands[i]);
+      child = td_test_shell ("cd '%s'; exec %s %s", folder, tapedeck (), commands[i]);
       if (child.status > 1 || child.err[0] != '\0')
         fail_msg ("tapedeck %s: status %d, %s", commands[i], child.status, child.err);
       td_test_child_clear (&child);
     }
-  child = shell ("cd '%s'; exec %s info -- -t.tdtape --json", folder, tapedeck ());
+  child = td_test_shell ("cd '%s'; exec %s info -- -t.tdtape --json", folder, tapedeck ());
   assert_int_equal (child.status, 2);
   assert_contains (child.err, "--json: one tape expected");
   td_test_child_clear (&child);
@@ -472,8 +472,8 @@ tapes__go_to_files_only (void **state)
 
   (void)state;
   folder_of (td_test_tmp ("x"), folder, sizeof folder);
-  child = shell ("cd '%s'; exec %s run -o - %s 5", folder, tapedeck (),
-                 td_test_build ("tests/app/model-train"));
+  child = td_test_shell ("cd '%s'; exec %s run -o - %s 5", folder, tapedeck (),
+                         td_test_build ("tests/app/model-train"));
   assert_int_equal (child.status, 2);
   assert_contains (child.err, "a tape goes to a file");
   td_test_child_clear (&child);

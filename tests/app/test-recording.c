@@ -295,7 +295,7 @@ runs__at_once_by_two_names_of_a_tape_have_one_winner_whose_tape_is_whole (void *
       for (int k = 0; k < 2; k++)
         {
           const char *const argv[]
-              = { tapedeck (), "run", "-f", "-o", name[k], model (), "100", rest_us, NULL };
+              = { tapedeck (), "run", "-f", "-o", name[k], model (), "100", "3000", NULL };
 
           pid[k] = start (argv, out[k]);
         }
@@ -440,6 +440,16 @@ tape__that_is_cut_and_grows_again_at_once_is_what_was_left_and_says_so (void **s
     }
 }
 
+static bool
+says_cut (void *out)
+{
+  char *text = td_test_read_file (out, NULL);
+  const bool says = strstr (text, "the tape was cut to 0 bytes") != NULL;
+
+  free (text);
+  return says;
+}
+
 /* As cp does: the same file with another's bytes.  They are not ours to change, whether the
  * supervisor saw the file empty in between or not. */
 static void
@@ -461,14 +471,15 @@ tape__that_is_replaced_in_place_is_left_alone (void **state)
       pid_t pid;
 
       unlink (tape);
-      pid = start_run (tape, iterations, out);
-      wait_for_iterations (tape);
+      pid = start_run (tape, out);
+      wait_for_half (tape);
       if (!is_seen)
         kill (pid, SIGSTOP);
       assert_int_equal (truncate (tape, 0), 0);
       if (is_seen)
-        nap_ms (100);
+        td_test_wait ("the supervisor's look", says_cut, (void *)(uintptr_t)out);
       td_test_write_file (tape, bytes, n);
+      open_gate ();
       kill (pid, SIGCONT);
       assert_int_equal (status_of (pid), 1);
       assert_file_says (out, plain);
@@ -554,23 +565,28 @@ supervisor__that_is_killed_leaves_the_model_and_a_tape_that_tells (void **state)
 
 /* ------------------------------------------------------------------------ no supervisor */
 
+static bool
+has_begun (void *tape)
+{
+  struct stat st;
+
+  return stat (tape, &st) == 0 && st.st_size >= 4096;
+}
+
 /* The model records itself. */
 static pid_t
 start_alone (const char *tape, const char *out)
 {
   char variable[4200];
   const char *const argv[] = {
-    "/usr/bin/env", variable, "TAPEDECK_LEVEL=values", model (), iterations, rest_us, NULL
+    "/usr/bin/env", variable, "TAPEDECK_LEVEL=values", model (), iterations, "3000", NULL
   };
-  struct stat st = { .st_size = 0 };
   pid_t pid;
 
   snprintf (variable, sizeof variable, "TAPEDECK_TAPE=%s", tape);
   unlink (tape);
   pid = start (argv, out);
-  for (int i = 0; i < 3000 && (stat (tape, &st) != 0 || st.st_size < 4096); i++)
-    nap_ms (10);
-  assert_true (st.st_size >= 4096);
+  td_test_wait ("the tape's beginning", has_begun, (void *)(uintptr_t)tape);
   return pid;
 }
 
