@@ -119,6 +119,77 @@ bounded__reader_finds_every_iteration_in_the_file (void **state)
   rig_clear (&rig);
 }
 
+/* Those beside an iteration, the nearest first and of two as near the earlier one. */
+static void
+check_like (TdTapeReader *r, uint64_t number)
+{
+  TdTapeSummary rows[8];
+  uint32_t structure = td_tape_reader_structure (r, 0)->id, n = 0;
+
+  assert_int_equal (td_tape_reader_find_like (r, number, structure, rows, 8), 8);
+  for (uint64_t away = 1; n < 8; away++)
+    {
+      if (number >= away)
+        assert_int_equal (rows[n++].number, number - away);
+      if (n < 8 && number + away < N_ITERATIONS)
+        assert_int_equal (rows[n++].number, number + away);
+    }
+  assert_int_equal (td_tape_reader_find_like (r, number, structure + 1, rows, 8), 0);
+  assert_int_equal (td_tape_reader_find_like (r, number, 0, rows, 8), 0);
+}
+
+static void
+bounded__reader_finds_the_nearest_of_a_structure (void **state)
+{
+  static const uint64_t numbers[] = { 0, 3, N_ITERATIONS / 2, N_ITERATIONS - 2 };
+  Rig rig = { .m = { .memory = true } };
+  TdTapeReader *readers[]
+      = { follow (&rig, MAX_KEPT, 100), open_bounded (&rig, 1), open_bounded (&rig, 0) };
+
+  for (unsigned k = 0; k < 3; k++)
+    {
+      for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        check_like (readers[k], numbers[i]);
+      td_tape_reader_free (readers[k]);
+    }
+  rig_clear (&rig);
+}
+
+/* A tape with room for few: what was thinned is not among them, and the first are kept. */
+static void
+like__iterations_are_whole (void **state)
+{
+  const TdTapeWriterOptions o = { .size = sizeof o,
+                                  .level = TD_TAPE_LEVEL_GRAPH,
+                                  .path = td_test_tmp ("t.tdtape"),
+                                  .overwrite = true,
+                                  .budget_bytes = 1 << 20 };
+  Rig rig = { .m = { .memory = true } };
+  TdTapeSummary rows[8];
+  uint64_t farthest = 0;
+
+  rig_start (&rig, &o);
+  rig_iterations (&rig, N_ITERATIONS);
+  rig_stop (&rig, 0);
+  TdTapeReader *r = open_bounded (&rig, 1);
+  assert_true (td_tape_reader_thinning (r).first_whole > 100);
+  assert_int_equal (
+      td_tape_reader_find_like (r, 50, td_tape_reader_structure (r, 0)->id, rows, 8), 8);
+  for (int i = 0; i < 8; i++)
+    {
+      const TdTapeIteration *it
+          = td_tape_iteration_load_row (r, &rows[i], rig.error, sizeof rig.error);
+      uint64_t away = rows[i].number > 50 ? rows[i].number - 50 : 50 - rows[i].number;
+
+      assert_non_null (it);
+      assert_true (away >= farthest && away > 30);
+      farthest = away;
+      td_tape_iteration_free (it);
+    }
+  td_tape_reader_free (r);
+  rig_clear (&rig);
+}
+
 /* Iterations that a bounded reader has dropped, when it hears of their errors. */
 static void
 bounded__reader_knows_of_late_errors_of_what_it_has_dropped (void **state)
@@ -189,6 +260,8 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (bounded__reader_keeps_the_newest_and_an_even_sample),
     td_test (bounded__reader_finds_every_iteration_in_the_file),
+    td_test (bounded__reader_finds_the_nearest_of_a_structure),
+    td_test (like__iterations_are_whole),
     td_test (bounded__reader_knows_of_late_errors_of_what_it_has_dropped),
     td_test (bounded__reader_counts_structures_as_the_others_do),
     td_test (bounded__reader_takes_memory_for_what_it_keeps_only),

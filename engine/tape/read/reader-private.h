@@ -83,6 +83,9 @@ char *td__tape_read_frame (int fd, uint64_t offset, uint64_t limit, unsigned typ
 bool td__tape_frame_is_current (const TdTapeReader *r, uint64_t offset,
                                 const TdTapeFrame *frame);
 
+/** Did it when its segment was last seen?  Reads nothing. */
+bool td__tape_may_be_whole (const TdTapeReader *r, const TdTapeSummary *row);
+
 /** Copy `n` bytes of a record into a struct of `size` bytes, the rest zeros. */
 void td__tape_take (void *into, size_t size, const void *bytes, size_t n);
 

@@ -83,27 +83,24 @@ td_tape_reader_forget_reports (TdTapeReader *r)
 
 /* ---- in the file ---- */
 
+typedef void (*SeeFunc) (const TdTapeReader *r, const TdTapeSummary *row, void *data);
+
 static void
-look_into (const char *bytes, size_t n, uint64_t number, TdTapeSummary *row, bool *found)
+look_into (const TdTapeReader *r, const char *bytes, size_t n, SeeFunc see, void *data)
 {
   TdTapeSummary one;
 
   for (; n >= sizeof one; n -= sizeof one, bytes += sizeof one)
     {
       memcpy (&one, bytes, sizeof one);
-      if (one.number == number && (!*found || one.seq > row->seq))
-        {
-          *row = one;
-          *found = true;
-        }
+      see (r, &one, data);
     }
 }
 
-static bool
-look_into_file (TdTapeReader *r, uint64_t number, TdTapeSummary *row)
+/* Shows every summary that the file has; some of them twice. */
+static void
+look_into_file (const TdTapeReader *r, SeeFunc see, void *data)
 {
-  bool found = false;
-
   for (uint32_t i = 0; i < r->n_seen; i++)
     {
       const TapeSeen *s = &r->seen[i];
@@ -118,12 +115,31 @@ look_into_file (TdTapeReader *r, uint64_t number, TdTapeSummary *row)
                     != NULL)
         {
           if (frame.type == TD_TAPE_FRAME_SUMMARY)
-            look_into (bytes, frame.len - sizeof frame, number, row, &found);
+            look_into (r, bytes, frame.len - sizeof frame, see, data);
           free (bytes);
           done += TAPE_ALIGN (frame.len);
         }
     }
-  return found;
+}
+
+typedef struct
+{
+  uint64_t number;
+  TdTapeSummary *row;
+  bool found;
+} Wanted;
+
+static void
+see_wanted (const TdTapeReader *r, const TdTapeSummary *row, void *data)
+{
+  Wanted *wanted = data;
+
+  (void)r;
+  if (row->number == wanted->number && (!wanted->found || row->seq > wanted->row->seq))
+    {
+      *wanted->row = *row;
+      wanted->found = true;
+    }
 }
 
 bool
@@ -140,9 +156,75 @@ td_tape_reader_look_up (TdTapeReader *r, uint64_t number, TdTapeSummary *row)
                && number > rows[r->summaries.n - 1].number))
     return false;
   else
-    found = look_into_file (r, number, row);
+    {
+      Wanted wanted = { number, row, false };
+
+      look_into_file (r, see_wanted, &wanted);
+      found = wanted.found;
+    }
   if (found
       && td__tape_next_fault (r, number, 0) < r->faults.n) /* found after it was written */
     row->flags |= TD_TAPE_ITERATION_ERROR;
   return found;
+}
+
+/* ---- those that are alike ---- */
+
+typedef struct
+{
+  uint64_t number;
+  uint32_t structure;
+  TdTapeSummary *rows; /* the nearest first */
+  uint32_t n, max;
+} Like;
+
+static uint64_t
+distance (const Like *like, const TdTapeSummary *row)
+{
+  return row->number > like->number ? row->number - like->number : like->number - row->number;
+}
+
+static void
+see_like (const TdTapeReader *r, const TdTapeSummary *row, void *data)
+{
+  const uint32_t no
+      = TD_TAPE_ITERATION_PARTIAL | TD_TAPE_ITERATION_LOST | TD_TAPE_ITERATION_NOT_STORED;
+  Like *like = data;
+  uint32_t at = like->n;
+
+  if (row->structure != like->structure || row->number == like->number || (row->flags & no) != 0
+      || (at == like->max && distance (like, row) > distance (like, &like->rows[at - 1]))
+      || !td__tape_may_be_whole (r, row))
+    return;
+  for (uint32_t i = 0; i < like->n; i++)
+    if (like->rows[i].number == row->number)
+      {
+        if (row->seq > like->rows[i].seq)
+          like->rows[i] = *row;
+        return;
+      }
+  while (at > 0 && distance (like, row) < distance (like, &like->rows[at - 1]))
+    at--;
+  if (at == like->max)
+    return;
+  like->n += like->n < like->max;
+  memmove (like->rows + at + 1, like->rows + at, (like->n - at - 1) * sizeof *row);
+  like->rows[at] = *row;
+}
+
+uint32_t
+td_tape_reader_find_like (TdTapeReader *r, uint64_t number, uint32_t structure,
+                          TdTapeSummary *rows, uint32_t max)
+{
+  const TdTapeSummary *kept = r->summaries.items;
+  Like like = { number, structure, rows, 0, max };
+
+  if (structure == 0 || max == 0)
+    return 0;
+  if (r->thinned)
+    look_into_file (r, see_like, &like);
+  else
+    for (uint32_t i = 0; i < r->summaries.n; i++)
+      see_like (r, &kept[i], &like);
+  return like.n;
 }

@@ -99,11 +99,11 @@ read_head (int fd, uint64_t offset, uint64_t file_bytes, TapeSeen *seen)
   return false;
 }
 
-bool
-td__tape_frame_is_current (const TdTapeReader *r, uint64_t offset, const TdTapeFrame *frame)
+/* The last segment that begins at `offset` or before, as far as one was seen. */
+static uint32_t
+segment_of (const TdTapeReader *r, uint64_t offset)
 {
   uint32_t low = 0, high = r->n_seen;
-  TapeSeen now;
 
   while (low + 1 < high)
     {
@@ -114,6 +114,27 @@ td__tape_frame_is_current (const TdTapeReader *r, uint64_t offset, const TdTapeF
       else
         high = middle;
     }
+  return low;
+}
+
+bool
+td__tape_may_be_whole (const TdTapeReader *r, const TdTapeSummary *row)
+{
+  uint32_t at = segment_of (r, row->offset);
+
+  if (at >= r->n_seen)
+    return false;
+  const TdTapeSegment *s = &r->seen[at].head;
+  return (s->kind == TD_TAPE_SEGMENT_KEPT || s->kind == TD_TAPE_SEGMENT_RECENT)
+         && (int32_t)(row->seq - s->first_seq) >= 0;
+}
+
+bool
+td__tape_frame_is_current (const TdTapeReader *r, uint64_t offset, const TdTapeFrame *frame)
+{
+  uint32_t low = segment_of (r, offset);
+  TapeSeen now;
+
   /* The segment may have grown or been recycled since it was seen: its head says. */
   if (low >= r->n_seen || !read_head (r->fd, r->seen[low].offset, UINT64_MAX, &now))
     return false;

@@ -154,6 +154,12 @@ TD_API int64_t td_tape_reader_find (const TdTapeReader *r, uint64_t number);
  * it has none. */
 TD_API bool td_tape_reader_look_up (TdTapeReader *r, uint64_t number, TdTapeSummary *row);
 
+/** Find the iterations with this structure that ended and are still whole, those nearest to
+ * `number` first and not that itself; at most `max`, also those that the reader does not keep.
+ * On a growing tape some may be thinned by now. Returns how many. */
+TD_API uint32_t td_tape_reader_find_like (TdTapeReader *r, uint64_t number, uint32_t structure,
+                                          TdTapeSummary *rows, uint32_t max);
+
 /** False for an iteration that was thinned: it has its summary only. */
 TD_API bool td_tape_reader_stored (TdTapeReader *r, uint32_t index);
 
