@@ -240,34 +240,40 @@ td_compare_format_bytes (char out[TD_FORMAT_SIZE], guint64 a, guint64 b)
   return format_change (out, a, b, td_format_bytes);
 }
 
+/* With its share, unless that says nothing, and what the numbers are. */
 static void
-append_cost (GString *text, const char *what, guint64 a, guint64 b,
+append_cost (GString *text, guint64 a, guint64 b, gboolean with_share, const char *what,
              const char *(*format) (char out[TD_FORMAT_SIZE], guint64 n))
 {
   char from[TD_FORMAT_SIZE], to[TD_FORMAT_SIZE];
-  double share = a > 0 ? 100 * ((double)b - (double)a) / (double)a : 0;
+  double share = with_share && a > 0 ? 100 * ((double)b - (double)a) / (double)a : 0;
+  const char *sign = share < 0 ? "−" : "+", *between = *what ? ", " : "";
 
   format (from, a);
   format (to, b);
-  g_string_append_printf (text, "%s%s", what, from);
+  g_string_append (text, from);
   if (strcmp (from, to) != 0)
     g_string_append_printf (text, " → %s", to);
   if (ABS (share) >= 0.5)
-    g_string_append_printf (text, " (%s%.0f %%)", share < 0 ? "−" : "+", ABS (share));
+    g_string_append_printf (text, " (%s%.0f %%%s%s)", sign, ABS (share), between, what);
+  else if (*what)
+    g_string_append_printf (text, " (%s)", what);
 }
 
 char *
 td_compare_cost (const TdCompare *self)
 {
   const TdDiffTotals *a = &self->diff->totals[TD_SIDE_A], *b = &self->diff->totals[TD_SIDE_B];
+  g_autofree char *times = td_diff_dup_times (self->diff);
   GString *text = g_string_new (NULL);
 
   if (a->n_events == b->n_events)
     g_string_append_printf (text, "%u operations in ", a->n_events);
   else
     g_string_append_printf (text, "%u → %u operations in ", a->n_events, b->n_events);
-  append_cost (text, "", a->op_ns, b->op_ns, td_format_ns);
-  append_cost (text, ", peak ", a->peak_bytes, b->peak_bytes, td_format_bytes);
+  append_cost (text, a->op_ns, b->op_ns, td_diff_has_medians (self->diff), times, td_format_ns);
+  g_string_append (text, ", peak ");
+  append_cost (text, a->peak_bytes, b->peak_bytes, TRUE, "", td_format_bytes);
   return g_string_free (text, FALSE);
 }
 

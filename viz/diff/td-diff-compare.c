@@ -282,7 +282,7 @@ add_costs (Walk *w, TdDiffPair *pair, guint side, guint event)
 {
   const TdTapeIteration *t = w->c->t[side];
 
-  pair->ns[side] += t->event_duration_ns ? t->event_duration_ns[event] : 0;
+  pair->ns[side] += w->c->event_ns[side][event];
   pair->bytes[side] += output_bytes (t, event);
   w->c->d->pair_of[side][event] = (gint32)w->pairs->len;
 }
@@ -455,13 +455,11 @@ add_totals (const TdComparison *c, guint side)
   TdDiffTotals *totals = &c->d->totals[side];
 
   totals->n_events = t->n_events;
-  totals->ns = t->duration_ns;
   totals->peak_bytes = t->peak_bytes;
   for (guint e = 0; e < t->n_events; e++)
     {
       totals->n_phase[MIN (t->events[e].phase, TD_TAPE_N_PHASES - 1)]++;
       totals->n_static += (t->events[e].flags & TD_TAPE_EVENT_REPLAYED) != 0;
-      totals->op_ns += t->event_duration_ns ? t->event_duration_ns[e] : 0;
       totals->bytes += output_bytes (t, e);
     }
 }

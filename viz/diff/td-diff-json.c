@@ -157,6 +157,8 @@ print_totals (const TdDiff *d, TdJson *j)
       td_json_member_int (j, "peak_bytes", (gint64)t->peak_bytes);
       td_json_end_object (j);
     }
+  td_json_member_int (j, "n_a", d->totals[0].n_times);
+  td_json_member_int (j, "n_b", d->totals[1].n_times);
   td_json_end_object (j);
 }
 

@@ -24,11 +24,12 @@ typedef struct
   TdDiff *d;
   const TdTapeIteration *t[2];
   TdTapeReader *reader[2];
-  GPtrArray *maps;  /* TdLineMap */
-  GArray *groups;   /* TdFusedGroup */
-  GArray *fused;    /* guint32: events of the groups */
-  gint32 *group[2]; /* by event: index of its group, -1 */
-  guint8 *moved[2]; /* by event: matched out of order */
+  GPtrArray *maps;      /* TdLineMap */
+  GArray *groups;       /* TdFusedGroup */
+  GArray *fused;        /* guint32: events of the groups */
+  gint32 *group[2];     /* by event: index of its group, -1 */
+  guint64 *event_ns[2]; /* by event: what it takes */
+  guint8 *moved[2];     /* by event: matched out of order */
 } TdComparison;
 
 /** Events of one side that are one event of the other. */
@@ -73,6 +74,10 @@ void td__diff_match_backward (TdComparison *c, const guint64 *const loose[2]);
 /* td-diff-compare.c */
 /** Make pairs in order, find in what each differs and what follows from what. */
 void td__diff_compare (TdComparison *c);
+
+/* td-diff-times.c */
+/** Find how long events take, and both sides in all: fills event_ns and those totals. */
+void td__diff_times (TdComparison *c);
 
 /* td-diff-numbers.c */
 /** Compare the numbers of all pairs' outputs. */

@@ -464,6 +464,8 @@ td_diff_sentence (const TdDiff *d)
 static void
 append_totals (GString *s, const TdDiff *d)
 {
+  g_autofree char *times = td_diff_dup_times (d);
+
   for (guint side = 0; side < 2; side++)
     {
       const TdDiffTotals *t = &d->totals[side];
@@ -481,6 +483,7 @@ append_totals (GString *s, const TdDiff *d)
                               td_format_bytes (bytes, t->bytes),
                               td_format_bytes (peak, t->peak_bytes));
     }
+  g_string_append_printf (s, "times: %s\n", times);
 }
 
 static void

@@ -39,6 +39,7 @@ td_diff_new (TdIteration *a, TdIteration *b, TdTapeReader *reader_a, TdTapeReade
   begin_side (&c, TD_DIFF_B, b);
   td__diff_programs (&c);
   td__diff_match (&c);
+  td__diff_times (&c);
   td__diff_compare (&c);
   d->fused = (guint32 *)(void *)g_array_free (c.fused, FALSE);
   td__diff_find_cause (&c);
@@ -46,6 +47,7 @@ td_diff_new (TdIteration *a, TdIteration *b, TdTapeReader *reader_a, TdTapeReade
     {
       g_free (c.group[s]);
       g_free (c.moved[s]);
+      g_free (c.event_ns[s]);
     }
   g_array_unref (c.groups);
   g_ptr_array_unref (c.maps);

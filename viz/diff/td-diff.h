@@ -60,7 +60,7 @@ typedef struct
   gint cause;    /* the pair that this one follows from; -1: none. With one it is no item */
   gint event[2]; /* of a fused group the last; -1: no counterpart */
   guint first_fused[2], n_events[2]; /* td_diff_get_events() */
-  guint64 ns[2], bytes[2];           /* times and bytes of the outputs, of all its events */
+  guint64 ns[2], bytes[2];           /* times (medians) and bytes of outputs, of its events */
   guint first_numbers, n_numbers;    /* td_diff_get_numbers() */
 } TdDiffPair;
 
@@ -84,6 +84,7 @@ typedef struct
 {
   guint n_events, n_phase[TD_TAPE_N_PHASES];
   guint n_static;     /* of them, run by a static schedule */
+  guint n_times;      /* like iterations that all times are medians of; 1: its own times */
   guint64 ns;         /* the iteration's duration */
   guint64 op_ns;      /* sum over events */
   guint64 bytes;      /* of all outputs */
@@ -137,8 +138,9 @@ typedef struct
 GType td_diff_get_type (void);
 
 /** Compare two iterations. The readers (each NULL: unknown) say what the programs were, hold
- * tensors and may be one; they are not kept. Owner: the caller; keeps references on both
- * iterations. Sync: reads tensors when both tapes have them: for a worker with readers of its
+ * tensors and like iterations, and may be one; they are not kept. Owner: the caller; keeps
+ * references on both iterations. Sync: reads tensors when both tapes have them, and up to 14
+ * like iterations of each side (a second at most for both): for a worker with readers of its
  * own, or the thread of the readers. */
 TdDiff *td_diff_new (TdIteration *a, TdIteration *b, TdTapeReader *reader_a,
                      TdTapeReader *reader_b);
@@ -149,6 +151,11 @@ void td_diff_unref (TdDiff *diff);
 gboolean td_diff_is_same (const TdDiff *diff);
 /** Say whether the structure is the same; numbers may differ. */
 gboolean td_diff_is_same_structure (const TdDiff *diff);
+/** Say whether the times of both sides are medians, so that a share of them means something. */
+gboolean td_diff_has_medians (const TdDiff *diff);
+/** Say what the times are: "median of 15", "median of 15 and of 1", "1 iteration each". Owner:
+ * the caller. */
+char *td_diff_dup_times (const TdDiff *diff);
 /** Return the pair of an event, -1 beyond the end. */
 gint td_diff_get_pair (const TdDiff *diff, guint side, guint event);
 /** Return the index of a pair among the items, or of its cause if it follows from one; -1. */

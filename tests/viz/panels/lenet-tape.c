@@ -132,6 +132,13 @@ op (Lenet *l, const char *name, guint phase, const char *path, guint32 span, gin
   g_array_append_val (l->outs, out);
   if (l->options->failed_event == (gint)event)
     e.flags |= TD_TAPE_EVENT_FAILED;
+  if (l->options->cold_at == (gint)l->number)
+    ns *= 20;
+  if (l->options->static_from <= (gint)l->number)
+    {
+      e.flags |= TD_TAPE_EVENT_REPLAYED;
+      ns /= 2;
+    }
   g_array_append_val (l->events, e);
   g_array_append_val (l->start, l->clock_ns);
   g_array_append_val (l->duration, ns);
