@@ -18,6 +18,7 @@ static const char help[]
       "Compares two iterations: operations, layers, shapes, and numbers where both tapes have\n"
       "statistics, element by element where both have the arrays. The first line says what\n"
       "differs and which branch or loop of the recorded source made it so.\n"
+      "Times are medians over iterations like the compared ones, up to 15 on each side.\n"
       "Without ITERATION: the last complete one.\n"
       "\n"
       "Exit status: 0 the same, 1 different, 2 trouble.\n";

@@ -208,11 +208,27 @@ times__without_a_tape_are_the_iteration_s_own (void **state)
   fixture_clear (&f);
 }
 
+/* In a thread of the window: with readers that keep one summary. */
+static void
+times__in_any_thread_are_the_same (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  Fixture f = compare_of (&o, 2, 25);
+  const char *path = td_test_tmp ("times.tdtape");
+  TdCompare *own = f.compare;
+
+  f.compare = td_compare_new_of_files (own->of[TD_SIDE_A], path, own->of[TD_SIDE_B], path);
+  assert_medians (&f, TD_SIDE_A, 0, 15);
+  assert_medians (&f, TD_SIDE_B, 18, 15);
+  td_compare_free (own);
+  fixture_clear (&f);
+}
+
 /* ---- large iterations ---- */
 
 typedef struct
 {
-  guint n_ops, n_times;
+  guint n_ops, n_iterations, n_times;
   TdIteration *iteration;
   TdTapeReader *reader;
   double least;
@@ -233,8 +249,8 @@ large_write (Large *l, const char *path)
   g_autoptr (TdIteration) made = td_synthetic_finish (s);
   g_autofree guint64 *ns = g_new (guint64, l->n_ops);
   TdTapeWriter *w = td_tape_writer_new (&o, error, sizeof error);
-  TdTapeEnd end = { .iteration = 19 };
-  for (guint number = 0; number < 20; number++)
+  TdTapeEnd end = { .iteration = l->n_iterations - 1 };
+  for (guint number = 0; number < l->n_iterations; number++)
     {
       TdTapeIteration it = *td_iteration_get_tape (made);
 
@@ -282,17 +298,18 @@ large_look (Large *l)
   l->least = G_MAXDOUBLE;
   large_write (l, path);
   l->reader = td_tape_reader_open (path, error, sizeof error);
-  l->iteration = lenet_tape_load (l->reader, 10);
+  l->iteration = lenet_tape_load (l->reader, l->n_iterations / 2);
   td_test_wait ("medians within a second", takes_a_second_at_most, l);
   td_iteration_unref (l->iteration);
   td_tape_reader_free (l->reader);
 }
 
-/* Room for all of them would be 120 MB. */
+/* Room for fifteen of them would be 120 MB. */
 static void
 times__of_large_iterations_are_of_fewer (void **state)
 {
-  Large small = { .n_ops = 1000 }, large = { .n_ops = 1000000 };
+  Large small = { .n_ops = 1000, .n_iterations = 20 },
+        large = { .n_ops = 1000000, .n_iterations = 8 };
 
   large_look (&small);
   assert_int_equal (small.n_times, MAX_LIKE);
@@ -310,6 +327,7 @@ main (void)
     td_test (times__of_a_lone_iteration_have_no_percentage),
     td_test (times__of_code_and_of_schedules_are_not_mixed),
     td_test (times__without_a_tape_are_the_iteration_s_own),
+    td_test (times__in_any_thread_are_the_same),
     td_test (times__of_large_iterations_are_of_fewer),
   };
 
