@@ -255,6 +255,18 @@ void td__shape_slim (TdShape *shape);
 /** Variable of engine id `id`, TD_TAPE_NONE if the iteration has none. */
 uint32_t td__shape_var (const TdAssembler *a, const TdShape *shape, uint64_t id);
 
+/** What differs each time, resolved to variables; the arrays are the iteration's own. */
+typedef struct
+{
+  TdList start, duration, reads, stats, tensors, runs, records, blocks, device_times, copies;
+} TdResolved;
+
+/** Fill `it` with what the open iteration has, ids resolved to variables of the shape; with
+ * `commit`, the last time, in the assembler's own memory where that is large. */
+void td__resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
+                  TdResolved *r, bool commit);
+void td__resolved_clear (TdResolved *r);
+
 /** Fill memory, blocks and totals of `it`; with `commit` the blocks alive move on and the
  * profile is stored.  `blocks` and the records live in lists that the next call reuses. */
 void td__memory_finish (TdAssembler *a, const TdShape *shape, TdTapeIteration *it,

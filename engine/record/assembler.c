@@ -120,157 +120,6 @@ clear_iteration (TdAssembler *a)
   a->next_live_ns = 0;
 }
 
-/* What differs each time, resolved to variables; the arrays are the iteration's own. */
-typedef struct
-{
-  TdList start, duration, reads, stats, tensors, runs, records, blocks, device_times, copies;
-} Resolved;
-
-static void
-resolve_times (TdAssembler *a, TdTapeIteration *it, Resolved *r, bool commit)
-{
-  const uint64_t *from = a->start.items, *length = a->duration.items;
-  uint64_t *start, *duration;
-
-  /* The last time that the ticks are asked for, their place is that of the result. */
-  start = commit ? a->start.items : td__list_add_n (&r->start, sizeof *start, it->n_events + 1);
-  duration = commit ? a->duration.items
-                    : td__list_add_n (&r->duration, sizeof *duration, it->n_events + 1);
-
-  if (start == NULL || duration == NULL)
-    {
-      it->n_events = 0;
-      return;
-    }
-  for (uint32_t i = 0; i < it->n_events; i++)
-    {
-      start[i] = from[i] > a->begin.ticks
-                     ? (uint64_t)((double)(from[i] - a->begin.ticks) * a->ns_per_tick)
-                     : 0;
-      duration[i] = (uint64_t)((double)length[i] * a->ns_per_tick);
-    }
-  it->event_start_ns = start;
-  it->event_duration_ns = duration;
-}
-
-static void
-resolve_reads (TdAssembler *a, const TdShape *s, TdTapeIteration *it, Resolved *r)
-{
-  const TdPendingRead *reads = a->reads.items;
-
-  for (uint32_t i = 0; i < a->reads.n; i++)
-    {
-      TdTapeHostRead *read = td__list_add (&r->reads, sizeof *read);
-
-      if (read == NULL)
-        return;
-      *read = reads[i].read;
-      read->var = td__shape_var (a, s, reads[i].variable);
-    }
-  it->host_reads = r->reads.items;
-  it->n_host_reads = r->reads.n;
-}
-
-static void
-resolve_stats (TdAssembler *a, const TdShape *s, TdTapeIteration *it, Resolved *r, bool commit)
-{
-  /* The last time they move up in their own place, where there may be hundreds of megabytes. */
-  TdList *list = commit ? &a->stats : &r->stats;
-  const uint32_t n = a->stats.n;
-  uint32_t kept = 0;
-
-  if (!commit && td__list_add_n (list, sizeof (TdTapeStats), n) == NULL)
-    return;
-  for (uint32_t i = 0; i < n; i++)
-    {
-      TdPendingStats one = ((const TdPendingStats *)a->stats.items)[i];
-
-      one.stats.var = td__shape_var (a, s, one.variable);
-      if (one.stats.var == TD_TAPE_NONE)
-        continue;
-      memcpy ((char *)list->items + kept++ * sizeof one.stats, &one.stats, sizeof one.stats);
-    }
-  it->stats = list->items;
-  it->n_stats = kept;
-}
-
-static void
-resolve_tensors (TdAssembler *a, const TdShape *s, TdTapeIteration *it, Resolved *r)
-{
-  const TdPendingTensor *tensors = a->tensors.items;
-
-  for (uint32_t i = 0; i < a->tensors.n; i++)
-    {
-      uint32_t var = td__shape_var (a, s, tensors[i].variable);
-      TdTapeTensorRef *one
-          = var != TD_TAPE_NONE ? td__list_add (&r->tensors, sizeof *one) : NULL;
-
-      if (one == NULL)
-        continue;
-      *one = tensors[i].ref;
-      one->var = var;
-    }
-  it->tensors = r->tensors.items;
-  it->n_tensors = r->tensors.n;
-}
-
-static void
-resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it, Resolved *r,
-         bool commit)
-{
-  *it = s->it;
-  it->n_events = s->n_events;
-  it->flags = a->flags;
-  it->number = a->begin.number;
-  it->label = a->begin.label & TD_TAPE_LABEL_NUMBER
-                  ? a->begin.label
-                  : td__alias (&a->strings, a->begin.label).id;
-  it->first_id = a->begin.first_id;
-  it->first_buffer = a->begin.first_buffer;
-  it->start_ns = td__assembler_ns (a, a->begin.ticks);
-  it->duration_ns = end_ns > it->start_ns ? end_ns - it->start_ns : 0;
-  it->externals = s->externals.items;
-  it->n_externals = s->externals.n;
-  it->notices = a->notices.items;
-  it->n_notices = a->notices.n;
-  it->statics = a->statics.items;
-  it->n_statics = a->statics.n;
-  td__static_runs (a, end_ns, &r->runs);
-  it->runs = r->runs.items;
-  it->n_runs = r->runs.n;
-  it->traced = a->traced.items;
-  it->n_traced = a->traced.n;
-  it->held = a->held.items;
-  it->n_held = a->held.n;
-  if (it->n_held > 0)
-    it->flags |= TD_TAPE_ITERATION_HELD;
-  td__resolve_objects (a, it);
-  it->stop = a->stop;
-  it->attr_changes = a->attr_changes.items;
-  it->n_attr_changes = a->attr_changes.n;
-  resolve_times (a, it, r, commit);
-  resolve_reads (a, s, it, r);
-  td__resolve_copies (a, s, it, &r->copies);
-  resolve_stats (a, s, it, r, commit);
-  resolve_tensors (a, s, it, r);
-  td__resolve_devices (a, it, &r->device_times, &r->copies, commit);
-}
-
-static void
-clear_resolved (Resolved *r)
-{
-  td__list_clear (&r->start);
-  td__list_clear (&r->duration);
-  td__list_clear (&r->reads);
-  td__list_clear (&r->stats);
-  td__list_clear (&r->tensors);
-  td__list_clear (&r->runs);
-  td__list_clear (&r->records);
-  td__list_clear (&r->blocks);
-  td__list_clear (&r->device_times);
-  td__list_clear (&r->copies);
-}
-
 /* What was discarded makes another structure, but no other graph. */
 static bool
 is_known_graph (const TdAssembler *a, const TdShape *s)
@@ -307,7 +156,7 @@ void
 td__finish_iteration (TdAssembler *a, uint64_t end_ticks)
 {
   TdTapeIteration it;
-  Resolved r = { 0 };
+  TdResolved r = { 0 };
   bool repeat;
   TdShape *s;
   TdRecent *recent;
@@ -321,14 +170,14 @@ td__finish_iteration (TdAssembler *a, uint64_t end_ticks)
       if (a->state.n_iterations > 0 && s->it.fingerprint_dims != a->last_structure)
         a->flags |= TD_TAPE_ITERATION_GRAPH_CHANGED;
       a->last_structure = s->it.fingerprint_dims;
-      resolve (a, s, td__assembler_ns (a, end_ticks), &it, &r, true);
+      td__resolve (a, s, td__assembler_ns (a, end_ticks), &it, &r, true);
       td__memory_finish (a, s, &it, &r.records, &r.blocks, true);
       td_tape_writer_iteration (a->w, &it);
       recent = &a->recent[a->next_recent++ % MAX_RECENT];
       *recent = (TdRecent){ .first_id = a->begin.first_id, .end_id = UINT64_MAX, .shape = s };
       a->next_recent %= MAX_RECENT;
     }
-  clear_resolved (&r);
+  td__resolved_clear (&r);
   a->state.n_iterations++;
   a->state.n_repeats += repeat;
   clear_iteration (a);
@@ -346,18 +195,18 @@ void
 td_assembler_show_live (TdAssembler *a)
 {
   TdTapeIteration it;
-  Resolved r = { 0 };
+  TdResolved r = { 0 };
   uint64_t before = clock_now (), cost;
   TdShape *s;
 
   if (!a->state.in_iteration || (s = td__shape_build (a, false)) == NULL)
     return;
   a->attr_changes.n = 0;
-  resolve (a, s, td__assembler_ns (a, td_ring_ticks ()), &it, &r, false);
+  td__resolve (a, s, td__assembler_ns (a, td_ring_ticks ()), &it, &r, false);
   td__memory_finish (a, s, &it, &r.records, &r.blocks, false);
   td_tape_writer_live (a->w, &it);
   td__memory_absolute (a);
-  clear_resolved (&r);
+  td__resolved_clear (&r);
   td__shape_free (s);
   a->shown_events = a->state.n_events;
   a->shown_stopped = a->stop.stopped;
