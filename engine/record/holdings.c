@@ -43,6 +43,7 @@ struct TdHoldings
   uint32_t n;
   uint64_t *first_ids; /* of nodes: the first of each iteration */
   uint64_t first_iteration, very_first_id;
+  uint64_t second_id; /* the first of the second iteration; UINT64_MAX: not there yet */
   uint32_t n_iterations;
   uint64_t credit, cost, visits;
   uint64_t marked_bytes, marked_objects; /* at the last mark that was written */
@@ -94,7 +95,10 @@ td__holdings_begin (TdHoldings *h, uint64_t iteration, uint64_t first_id)
     {
       h->first_iteration = iteration;
       h->very_first_id = first_id;
+      h->second_id = UINT64_MAX;
     }
+  else if (h->second_id == UINT64_MAX)
+    h->second_id = first_id;
   if (h->n_iterations == MAX_ITERATIONS) /* the older half is forgotten: "or before" */
     {
       h->n_iterations /= 2;
@@ -120,6 +124,15 @@ td__holdings_iteration_of (const TdHoldings *h, uint64_t id, uint64_t *iteration
     }
   *iteration = h->first_iteration + (lo > 0 ? lo - 1 : 0);
   return id >= h->very_first_id;
+}
+
+bool
+td__holdings_is_told (const TdHoldings *h, const TdBuffer *b, uint64_t id, uint64_t *iteration)
+{
+  if (b == NULL || !td__holdings_iteration_of (h, id, iteration))
+    return false;
+  return (b->category != TD_MEM_PARAMETER && b->category != TD_MEM_OPTIMIZER)
+         || id >= h->second_id;
 }
 
 /* ------------------------------------------------------------------------ accounts */
@@ -185,8 +198,7 @@ count (TdHoldings *h, Key key, const TdNode *n, const TdBuffer *b, const TdSite 
   uint64_t iteration = 0;
   Group *g;
 
-  if (b == NULL || b->category == TD_MEM_PARAMETER || b->category == TD_MEM_OPTIMIZER
-      || !td__holdings_iteration_of (h, n->id, &iteration) || !meet (h, b))
+  if (!td__holdings_is_told (h, b, n->id, &iteration) || !meet (h, b))
     return;
   key.cls = n->creator != NULL ? n->creator->cls : NULL;
   key.site = n->creator != NULL && n->creator->site != NULL ? n->creator->site : site;
@@ -235,7 +247,7 @@ walk (TdHoldings *h, const TdVar *v, TdHold hold)
 
   memset (&key, 0, sizeof key); /* keys are compared with their padding */
   key.holder = on_tape[hold];
-  key.holder_site = hold == TD_HOLD_USER ? v->retained_site : NULL;
+  key.holder_site = td__holdings_holder_site (v);
   key.held_site = v->site;
   key.held_cls = made_by != NULL ? made_by->cls : NULL;
   key.name = v->name;
@@ -275,6 +287,14 @@ uint8_t
 td__holdings_holder (const TdVar *v)
 {
   return on_tape[hold_of (v)];
+}
+
+const TdSite *
+td__holdings_holder_site (const TdVar *v)
+{
+  const TdHold hold = hold_of (v);
+
+  return hold == TD_HOLD_USER || hold == TD_HOLD_OPTIMIZER ? v->retained_site : NULL;
 }
 
 static void

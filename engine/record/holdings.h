@@ -14,8 +14,15 @@ void td__holdings_mark (TdHoldings *h, TdRecorder *r, uint64_t n_events);
 
 /** The iteration that made node `id`; false: none, it was there before the first. */
 bool td__holdings_iteration_of (const TdHoldings *h, uint64_t id, uint64_t *iteration);
+/** Whether the array that node `id` has is one to tell about, if it is still there, and the
+ * iteration that made it.  What was there before the first iteration is not, and neither are
+ * parameters and what an optimizer remembers of them, if the first iteration made them. */
+bool td__holdings_is_told (const TdHoldings *h, const TdBuffer *b, uint64_t id,
+                           uint64_t *iteration);
 /** Who holds a live handle: the program before those that hold it by way of others. */
 uint8_t td__holdings_holder (const TdVar *v);
+/** Where the program took hold of it, or made the optimizer that has it; NULL: not known. */
+const TdSite *td__holdings_holder_site (const TdVar *v);
 
 /* The graph behind the groups (objects.c). */
 typedef struct TdObjects TdObjects;

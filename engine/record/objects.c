@@ -157,8 +157,7 @@ is_told (const TdHoldings *h, const TdBuffer *b, uint64_t id)
 {
   uint64_t iteration;
 
-  return b != NULL && b->category != TD_MEM_PARAMETER && b->category != TD_MEM_OPTIMIZER
-         && td__holdings_iteration_of (h, id, &iteration);
+  return td__holdings_is_told (h, b, id, &iteration);
 }
 
 static void
@@ -237,7 +236,7 @@ find_handle (TdObjects *o, const TdHoldings *h, const TdVar *v)
   f->o.holder = td__holdings_holder (v);
   f->site = v->site;
   f->cls = v->node->creator != NULL ? v->node->creator->cls : NULL;
-  f->holder_site = v->holds[TD_HOLD_USER] > 0 ? v->retained_site : NULL;
+  f->holder_site = td__holdings_holder_site (v);
   f->name = v->name != NULL ? v->name : v->node->name;
   if (v->refs > v->holds[TD_HOLD_GRADIENT])
     f->o.flags |= TD_TAPE_OBJECT_ROOT;

@@ -122,10 +122,45 @@ leaks__names_the_link_whose_state_is_never_cut_off (void **state)
   td_test_child_clear (&child);
 }
 
+/* A linear link of 1 to 64: 64 weights and 64 biases of each iteration but the first, from
+ * which on those of a sound program stay. */
+static void
+leaks__names_the_line_that_makes_links_again_and_again (void **state)
+{
+  TdTestChild child = leaks ("links", true);
+  char site[64], want[96];
+
+  assert_child_status (child, 1);
+  snprintf (want, sizeof want, "%s\"", line_of ("td_linear_new (NULL, \"aside\"", site));
+  assert_contains (child.out, "\"holder\": \"link attribute\"");
+  assert_contains (child.out, want);
+  assert_contains (child.out, "\"category\": \"parameter\"");
+  assert_contains (child.out, "td_link_free");
+  assert_true (number_after (child.out, "\"bytes_per_iteration\":") == 64 * 4);
+  td_test_child_clear (&child);
+}
+
+/* Adam's two states of each parameter are named by where the optimizer was made. */
+static void
+leaks__names_the_line_that_makes_optimizers_again_and_again (void **state)
+{
+  TdTestChild child = leaks ("optimizers", true);
+  char site[64], want[96];
+
+  assert_child_status (child, 1);
+  snprintf (want, sizeof want, "%s\"", line_of ("td_adam_new (net", site));
+  assert_contains (child.out, "\"holder\": \"optimizer\"");
+  assert_contains (child.out, want);
+  assert_contains (child.out, "\"category\": \"optimizer\"");
+  assert_contains (child.out, "td_opt_free");
+  assert_true (number_after (child.out, "\"bytes_per_iteration\":") >= 2 * 64 * 64 * 4);
+  td_test_child_clear (&child);
+}
+
 static void
 leaks__finds_nothing_in_programs_that_let_go (void **state)
 {
-  static const char *const ways[] = { "little", "cut-state" };
+  static const char *const ways[] = { "little", "cut-state", "one-link", "one-optimizer" };
 
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
     {
@@ -359,6 +394,8 @@ main (void)
     td_test (leaks__says_what_to_do_about_losses_in_a_list),
     td_test (leaks__counts_outputs_that_have_no_graph),
     td_test (leaks__names_the_link_whose_state_is_never_cut_off),
+    td_test (leaks__names_the_line_that_makes_links_again_and_again),
+    td_test (leaks__names_the_line_that_makes_optimizers_again_and_again),
     td_test (leaks__finds_nothing_in_programs_that_let_go),
     td_test (leaks__waits_for_eight_iterations),
     td_test (holders__lists_what_is_there_and_who_keeps_it),

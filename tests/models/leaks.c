@@ -14,6 +14,7 @@ enum
 };
 
 static TdVar *kept[N];
+static TdLink *net;
 
 /* The sum of all losses, with the graph of each: total += loss. */
 static void
@@ -43,6 +44,54 @@ keep_outputs (TdVar *loss, TdVar *y, int i)
     }
 }
 
+/* A link in every iteration. */
+static void
+keep_links (TdVar *loss, TdVar *y, int i)
+{
+  TdLink *aside = td_linear_new (NULL, "aside", 1, WIDTH);
+
+  td_link (aside, y);
+}
+
+/* The same, each given up; and from some iteration on one more. */
+static void
+keep_one_link (TdVar *loss, TdVar *y, int i)
+{
+  static TdLink *late;
+  TdLink *aside = td_linear_new (NULL, "aside", 1, WIDTH);
+
+  td_link (aside, y);
+  td_link_free (aside);
+  if (i == 5)
+    late = td_linear_new (NULL, "late", -1, WIDTH);
+  if (i > 6)
+    td_link (late, y);
+}
+
+/* An optimizer in every iteration, with a state of its own. */
+static void
+keep_optimizers (TdVar *loss, TdVar *y, int i)
+{
+  TdOpt *again = td_adam_new (net, .lr = 1e-4);
+
+  td_opt_update (again);
+}
+
+/* The same, each given up; and from some iteration on a second one. */
+static void
+keep_one_optimizer (TdVar *loss, TdVar *y, int i)
+{
+  static TdOpt *second;
+  TdOpt *again = td_adam_new (net, .lr = 1e-4);
+
+  td_opt_update (again);
+  td_opt_free (again);
+  if (i == 5)
+    second = td_adam_new (net, .lr = 1e-4);
+  if (i > 6)
+    td_opt_update (second);
+}
+
 /* What a sound program does: the number of the loss, and the newest output. */
 static void
 keep_little (TdVar *loss, TdVar *y, int i)
@@ -60,8 +109,16 @@ static const struct
 {
   const char *name;
   void (*keep) (TdVar *loss, TdVar *y, int i);
-} ways[] = { { "total", keep_total },   { "losses", keep_losses }, { "outputs", keep_outputs },
-             { "little", keep_little }, { "state", NULL },         { "cut-state", NULL } };
+} ways[] = { { "total", keep_total },
+             { "losses", keep_losses },
+             { "outputs", keep_outputs },
+             { "links", keep_links },
+             { "one-link", keep_one_link },
+             { "optimizers", keep_optimizers },
+             { "one-optimizer", keep_one_optimizer },
+             { "little", keep_little },
+             { "state", NULL },
+             { "cut-state", NULL } };
 
 /* What giving up all that is kept frees. */
 static void
@@ -81,13 +138,15 @@ int
 main (int argc, char **argv)
 {
   td_init (&argc, &argv);
-  TdLink *net = td_chain_new ("net"), *first = td_linear_new (net, "first", WIDTH, WIDTH);
+  net = td_chain_new ("net");
+  TdLink *first = td_linear_new (net, "first", WIDTH, WIDTH);
   TdLink *cell = td_lstm_new (net, "cell", WIDTH, WIDTH);
   TdLink *last = td_linear_new (net, "last", WIDTH, 1);
   TdOpt *opt = td_sgd_new (net, .lr = 1e-4);
   int way = 0, n = argc > 2 ? atoi (argv[2]) : N;
 
-  while (argc > 1 && way < 5 && strcmp (ways[way].name, argv[1]) != 0)
+  while (argc > 1 && way < (int)(sizeof ways / sizeof *ways) - 1
+         && strcmp (ways[way].name, argv[1]) != 0)
     way++;
   TD_ITERATIONS (i, n)
     {

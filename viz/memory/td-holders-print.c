@@ -48,7 +48,9 @@ td_holder_advice (guint kind, gboolean in_graph)
     case TD_TAPE_HOLDER_LINK:
       return in_graph
                  ? "Cut the state off where a sequence ends (td_unchain_backward), or reset it"
-                 : "Let the link keep less";
+                 : "Let the link keep less, or make it once and give it up (td_link_free)";
+    case TD_TAPE_HOLDER_OPTIMIZER:
+      return "Make the optimizer once, or give it up (td_opt_free)";
     case TD_TAPE_HOLDER_SCOPE:
       return "Make it inside TD_ITERATION or a scope of its own";
     case TD_TAPE_HOLDER_GRADIENT:

@@ -95,6 +95,7 @@ td__opt_make (const TdOptClass *cls, TdLink *target, const TdUpdate *u, const Td
     return inert_opt ();
   opt = td__xcalloc (1, sizeof *opt);
   opt->cls = cls;
+  opt->site = site;
   opt->u = *u;
   opt->initial_lr = u->lr;
   opt->target = target;

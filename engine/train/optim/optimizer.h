@@ -101,6 +101,7 @@ struct TdOpt
 {
   TdObject object;
   const TdOptClass *cls;
+  const TdSite *site; /**< where the program made it */
   TdUpdate u;
   double initial_lr;
   uint64_t target_id;

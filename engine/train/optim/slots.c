@@ -267,6 +267,17 @@ fill (TdVar *v, double value)
   return d->computes ? d->ops->fill (d, &t, value) : TD_OK;
 }
 
+/* A state of the optimizer, which is found by the line that made that. */
+static TdVar *
+state_for (const TdOpt *opt, const TdNode *p, TdDtype dtype, const TdSite *site)
+{
+  TdVar *v = td__opt_state (dtype, &p->shape, p->device, site);
+
+  if (v != NULL)
+    v->retained_site = opt->site;
+  return v;
+}
+
 TdStatus
 td__opt_start_states (TdOpt *opt, TdOptSlot *slot, const TdSite *site)
 {
@@ -280,7 +291,7 @@ td__opt_start_states (TdOpt *opt, TdOptSlot *slot, const TdSite *site)
         {
           TdVar *old = slot->states[i];
 
-          slot->states[i] = td__opt_state ((TdDtype)p->dtype, &p->shape, p->device, site);
+          slot->states[i] = state_for (opt, p, (TdDtype)p->dtype, site);
           if (slot->states[i] == NULL || td__var_move (old, p->device) != TD_OK
               || copy (slot->states[i], old, slot->path, site) != TD_OK)
             return td__error_status ();
@@ -290,7 +301,7 @@ td__opt_start_states (TdOpt *opt, TdOptSlot *slot, const TdSite *site)
         return td__error_status ();
       if (slot->states[i] != NULL)
         continue;
-      slot->states[i] = td__opt_state ((TdDtype)p->dtype, &p->shape, p->device, site);
+      slot->states[i] = state_for (opt, p, (TdDtype)p->dtype, site);
       if (slot->states[i] == NULL
           || (i == 0 && opt->cls->first != 0
               && fill (slot->states[i], opt->cls->first) != TD_OK))
