@@ -17,7 +17,7 @@ enum
 {
   MAX_GROUPS = 512,       /* further groups are counted as one */
   MAX_ITERATIONS = 65536, /* so many are remembered by their first id */
-  SAME_MARKS = 64         /* of so many equal marks two are written */
+  SAME_MARKS = 64         /* of so many equal marks a few are written */
 };
 
 /** What makes two objects of one group. */
@@ -36,6 +36,13 @@ typedef struct
   uint64_t iterations; /* bit i: an iteration whose number modulo 64 is i */
 } Group;
 
+/** A variable with a holder, and its place among these. */
+typedef struct
+{
+  const TdVar *var;
+  int rank;
+} Root;
+
 struct TdHoldings
 {
   Group groups[MAX_GROUPS + 1]; /* the last one: all others */
@@ -50,6 +57,8 @@ struct TdHoldings
   uint32_t n_same;                       /* equal marks since then */
   TdOp **work;
   size_t n_work, work_capacity;
+  Root *roots;
+  size_t n_roots, root_capacity;
   TdObjects *objects;
   const TdBuffer **met; /* a set of buffers: 2^k slots */
   size_t n_met, met_capacity;
@@ -82,6 +91,7 @@ td__holdings_free (TdHoldings *h)
   td__objects_free (h->objects);
   free (h->first_ids);
   free (h->work);
+  free (h->roots);
   free (h->met);
   free (h);
 }
@@ -271,16 +281,23 @@ walk (TdHoldings *h, const TdVar *v, TdHold hold)
 }
 
 /* Direct holds of the program first, then indirect ones. */
-static const TdHold order[] = { TD_HOLD_USER,     TD_HOLD_LINK,      TD_HOLD_ENGINE,
+static const TdHold order[] = { TD_HOLD_LINK,     TD_HOLD_USER,      TD_HOLD_ENGINE,
                                 TD_HOLD_GRADIENT, TD_HOLD_OPTIMIZER, TD_HOLD_SCOPE };
+
+static int
+rank_of (const TdVar *v)
+{
+  int rank = v->holds[TD_HOLD_USER] > 0 ? 1 : 0; /* a handle that a link has as well */
+
+  while (rank + 1 < TD_ARRAY_LENGTH (order) && v->holds[order[rank]] == 0)
+    rank++;
+  return rank;
+}
 
 static TdHold
 hold_of (const TdVar *v)
 {
-  for (int i = 0; i < TD_ARRAY_LENGTH (order); i++)
-    if (v->holds[order[i]] > 0)
-      return order[i];
-  return TD_HOLD_SCOPE;
+  return order[rank_of (v)];
 }
 
 uint8_t
@@ -297,25 +314,39 @@ td__holdings_holder_site (const TdVar *v)
   return hold == TD_HOLD_USER || hold == TD_HOLD_OPTIMIZER ? v->retained_site : NULL;
 }
 
+/* Links before handles, and what is older first: so a graph that several keep is on the account
+ * of the same one at every look, wherever their variables happen to lie. */
+static int
+by_rank (const void *a, const void *b)
+{
+  const Root *x = a, *y = b;
+
+  if (x->rank != y->rank)
+    return x->rank - y->rank;
+  return (x->var->node->id > y->var->node->id) - (x->var->node->id < y->var->node->id);
+}
+
 static void
-walk_roots (TdHoldings *h, bool of_program)
+walk_roots (TdHoldings *h)
 {
   const TdSlab *slab = &td__engine.vars;
 
+  h->n_roots = 0;
   for (size_t c = 0; c < slab->n_chunks; c++)
     for (size_t i = 0; i < TD_SLAB_ITEMS; i++)
       {
         const TdVar *v = (TdVar *)(void *)((char *)slab->chunks[c] + i * slab->item_bytes);
-        TdHold hold;
 
         if (v->state != TD_VAR_LIVE)
           continue;
-        h->visits += of_program;
-        hold = hold_of (v);
-        if ((hold == TD_HOLD_USER || hold == TD_HOLD_LINK || hold == TD_HOLD_ENGINE)
-            == of_program)
-          walk (h, v, hold);
+        h->roots = room (h->roots, h->n_roots, &h->root_capacity, sizeof *h->roots);
+        h->roots[h->n_roots++] = (Root){ v, rank_of (v) };
       }
+  if (h->n_roots > 1)
+    qsort (h->roots, h->n_roots, sizeof *h->roots, by_rank);
+  h->visits += h->n_roots;
+  for (size_t i = 0; i < h->n_roots; i++)
+    walk (h, h->roots[i].var, order[h->roots[i].rank]);
 }
 
 /* ------------------------------------------------------------------------- the mark */
@@ -356,12 +387,13 @@ put (TdRecorder *r, const Group *g, unsigned flags)
   td_ring_publish (r->ring, raw->head.size);
 }
 
-/* Whether to write a mark: if it differs from the last one, if it is the first that does not,
- * and at intervals. */
+/* Whether to write a mark: if it differs from the last one, and of those that do not the 1st,
+ * 2nd, 4th, 8th and so on: that nothing changes any more is seen soon. */
 static bool
 is_due (TdHoldings *h)
 {
   uint64_t bytes = 0, objects = 0;
+  uint32_t at;
   bool same;
 
   bytes += h->groups[MAX_GROUPS].bytes;
@@ -375,7 +407,8 @@ is_due (TdHoldings *h)
   h->marked_bytes = bytes;
   h->marked_objects = objects;
   h->n_same = same ? h->n_same + 1 : 0;
-  return h->n_same % SAME_MARKS <= 1;
+  at = h->n_same % SAME_MARKS;
+  return (at & (at - 1)) == 0; /* 0, or a power of 2 */
 }
 
 static void
@@ -421,8 +454,7 @@ td__holdings_mark (TdHoldings *h, TdRecorder *r, uint64_t n_events)
   if (h->met != NULL)
     memset (h->met, 0, h->met_capacity * sizeof *h->met);
   td__engine.mark += 4; /* a backward uses a few numbers after its own */
-  walk_roots (h, true);
-  walk_roots (h, false);
+  walk_roots (h);
   if (is_due (h))
     {
       put_all (h, r);

@@ -13,6 +13,7 @@
 #define OLD_ENOUGH 8  /* iterations whose arrays are still there */
 #define STEPS 8
 #define FEWEST_STEPS 3
+#define QUARTERS 4
 
 static void
 add_mark (GArray *marks, const TdTapeIteration *it)
@@ -130,17 +131,65 @@ add_rows (GArray *holders, const TdHoldersMark *mark, guint at, guint n_marks, T
     }
 }
 
-static void
-judge (TdHolder *h, const TdHoldersMark *marks, guint n_marks)
+static guint
+find_birth (const TdHolder *h)
 {
-  guint steps = MIN (STEPS, n_marks - 1), first = n_marks - 1 - steps, up = 0;
-  guint64 now = h->bytes[n_marks - 1];
+  guint at = 0;
+
+  while (h->n_objects[at] == 0)
+    at++;
+  return at;
+}
+
+/* More in nearly every one of the last steps since the first array, and more than there has
+ * been before it became fewer: a list that is given up now and then grows no further than the
+ * last time. */
+static gboolean
+grows_in_steps (const TdHolder *h, guint n_marks)
+{
+  guint birth = find_birth (h), steps = MIN (STEPS, n_marks - MAX (birth, 1));
+  guint first = n_marks - 1 - steps, up = 0, peak = 0;
 
   for (guint i = first; i + 1 < n_marks; i++)
     up += h->n_objects[i + 1] > h->n_objects[i];
-  h->grows = h->n_iterations >= OLD_ENOUGH && now > 0 && steps >= FEWEST_STEPS
-             && up + (steps == STEPS) >= steps;
-  if (steps > 0 && now > h->bytes[first])
+  for (guint i = 0; i < first; i++)
+    if (h->n_objects[i + 1] < h->n_objects[i])
+      peak = MAX (peak, h->n_objects[i]);
+  return steps >= FEWEST_STEPS && up + (steps == STEPS) >= steps
+         && h->n_objects[n_marks - 1] > peak;
+}
+
+/* From the first array on, in every quarter of the iterations both the fewest and the most are
+ * more than in the quarter before: growth now and then, or under what comes and goes. */
+static gboolean
+grows_in_the_long_run (const TdHolder *h, const TdHoldersMark *marks, guint n_marks)
+{
+  guint least[QUARTERS], most[QUARTERS] = { 0 }, birth = find_birth (h);
+  gint64 length = marks[n_marks - 1].iteration - marks[birth].iteration + 1;
+  for (guint q = 0; q < QUARTERS; q++)
+    least[q] = G_MAXUINT;
+  for (guint i = birth; i < n_marks; i++)
+    {
+      guint q = (guint)((marks[i].iteration - marks[birth].iteration) * QUARTERS / length);
+
+      least[q] = MIN (least[q], h->n_objects[i]);
+      most[q] = MAX (most[q], h->n_objects[i]);
+    }
+  for (guint q = 0; q + 1 < QUARTERS; q++)
+    if (least[q + 1] == G_MAXUINT || least[q + 1] <= least[q] || most[q + 1] <= most[q])
+      return FALSE;
+  return 2 * least[QUARTERS - 1] > most[0];
+}
+
+static void
+judge (TdHolder *h, const TdHoldersMark *marks, guint n_marks)
+{
+  guint first = n_marks - 1 - MIN (STEPS, n_marks - 1);
+  guint64 now = h->bytes[n_marks - 1];
+
+  h->grows = h->n_iterations >= OLD_ENOUGH && now > 0
+             && (grows_in_steps (h, n_marks) || grows_in_the_long_run (h, marks, n_marks));
+  if (now > h->bytes[first])
     h->bytes_per_iteration = (double)(now - h->bytes[first])
                              / (double)(marks[n_marks - 1].iteration - marks[first].iteration);
 }

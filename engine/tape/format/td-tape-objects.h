@@ -10,8 +10,8 @@
  *
  * A handle refers to its array, to the operation that made it, and to its gradient.  An
  * operation refers to the operations that made its inputs, and to the arrays that it saved for
- * backward.  Arrays are those that HELD counts: no parameters, nothing from before the first
- * iteration; handles that keep none of all that are left out.  Something is freed when nothing
+ * backward.  Arrays are those that HELD counts: no parameters of the first iteration, nothing
+ * from before it; handles that keep none of all that are left out.  Something is freed when nothing
  * refers to it any more, and a handle that is a root only when its holder gives it up: so what
  * a handle alone keeps, what several keep together, and the way of references from one to the
  * other can all be seen from here.
