@@ -71,6 +71,14 @@ dump_heat (const TdSceneHeat *h, GString *s)
         }
       g_string_append_c (s, '|');
     }
+  if (!h->numbers)
+    return;
+  g_string_append (s, "\n    columns");
+  for (int c = 0; c < h->heat.cols; c++)
+    if (h->numbers[c] < 0)
+      g_string_append (s, " -");
+    else
+      g_string_append_printf (s, " %" G_GINT64_FORMAT, h->numbers[c]);
 }
 
 static void

@@ -29,6 +29,8 @@ typedef struct
   TdHeat heat;
   float *values;
   guint8 *cells;
+  gint64 *numbers;
+  guint32 *tooltips; /* offsets in the pool */
 } TdSceneHeat;
 
 struct _TdScene

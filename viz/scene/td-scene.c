@@ -205,13 +205,22 @@ td_scene_add_heat (TdSceneBuilder *b, TdSceneRect box, const TdHeat *heat)
 {
   gsize n = (gsize)MAX (heat->rows, 0) * (gsize)MAX (heat->cols, 0);
   TdSceneHeat h = { .heat = *heat };
+  guint32 length;
 
   if (n == 0)
     return;
   h.values = g_memdup2 (heat->values, n * sizeof (float));
   h.cells = heat->cells ? g_memdup2 (heat->cells, n) : NULL;
+  h.numbers
+      = heat->numbers ? g_memdup2 (heat->numbers, (gsize)heat->cols * sizeof (gint64)) : NULL;
   h.heat.values = h.values;
   h.heat.cells = h.cells;
+  h.heat.numbers = h.numbers;
+  h.heat.tooltips = NULL;
+  if (heat->tooltips)
+    h.tooltips = g_new (guint32, heat->cols);
+  for (int c = 0; heat->tooltips && c < heat->cols; c++)
+    h.tooltips[c] = pool_add (b->scene, heat->tooltips[c], &length);
   TdPrim *p = add (b, TD_PRIM_HEAT, box, NULL);
   p->first = b->scene->heats->len;
   g_array_append_val (b->scene->heats, h);
@@ -353,6 +362,8 @@ td_scene_unref (TdScene *scene)
     {
       g_free (g_array_index (scene->heats, TdSceneHeat, i).values);
       g_free (g_array_index (scene->heats, TdSceneHeat, i).cells);
+      g_free (g_array_index (scene->heats, TdSceneHeat, i).numbers);
+      g_free (g_array_index (scene->heats, TdSceneHeat, i).tooltips);
     }
   g_array_unref (scene->prims);
   g_array_unref (scene->points);
@@ -435,14 +446,20 @@ fill_hit (const TdScene *scene, const TdPrim *p, double x, double y, TdSceneHit 
                        .tag = p->tag,
                        .row = -1,
                        .col = -1,
+                       .number = -1,
                        .box = p->box,
                        .tooltip = p->tooltip ? scene->pool->str + p->tooltip : NULL };
   if (p->kind == TD_PRIM_HEAT)
     {
-      const TdHeat *h = &g_array_index (scene->heats, TdSceneHeat, p->first).heat;
+      const TdSceneHeat *heat = &g_array_index (scene->heats, TdSceneHeat, p->first);
+      const TdHeat *h = &heat->heat;
 
       hit->row = CLAMP ((int)((y - p->box.y) / p->box.height * h->rows), 0, h->rows - 1);
       hit->col = CLAMP ((int)((x - p->box.x) / p->box.width * h->cols), 0, h->cols - 1);
+      if (heat->numbers)
+        hit->number = heat->numbers[hit->col];
+      if (heat->tooltips)
+        hit->tooltip = scene->pool->str + heat->tooltips[hit->col];
     }
 }
 

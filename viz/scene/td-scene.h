@@ -154,6 +154,9 @@ typedef struct
   TdColormap map;
   double lo, hi; /* ends of the scale */
   double gap;    /* free space at the right and lower end of each cell, in units */
+  /* by column, copied; NULL: they stand for nothing */
+  const gint64 *numbers;       /* what it stands for, -1: nothing is there */
+  const char *const *tooltips; /* what it says, instead of the mark's */
 } TdHeat;
 
 typedef struct
@@ -162,6 +165,7 @@ typedef struct
   gint64 data;
   TdSceneTag tag;
   int row, col;        /* of a heat map, else -1 */
+  gint64 number;       /* what its column stands for, -1: nothing */
   const char *tooltip; /* owned by the scene; may be NULL */
   TdSceneRect box;
 } TdSceneHit;
