@@ -20,9 +20,6 @@
 #include "viz-commands.h"
 #include "viz-show.h"
 
-/* Gradients as a table: this many iterations up to the one that is asked for. */
-#define GRADIENT_COLUMNS 60
-
 typedef struct
 {
   const char *name;
@@ -52,6 +49,8 @@ static const char help[]
       "--function N|NAME  of the schedule: one static function; default: all, or in pictures "
       "the busiest\n"
       "--by holder|site  what the view growth puts together; default: by holder\n"
+      "--newest N      of gradients: only the newest N iterations up to that; default: the "
+      "whole run\n"
       "--schedule N    another schedule of that function than the one replayed last\n"
       "--theme light|dark|high-contrast|chainer   --scale K   --width W   --height H   "
       "pictures\n"
@@ -198,19 +197,22 @@ retained_draw (Show *s, GError **error)
 }
 
 static TdGradientTable *
-gradients (Show *s)
+gradients (Show *s, TdGradientRange *range)
 {
   TdGradientTable *table = td_gradient_table_new (s->reader);
 
-  td_gradient_table_load (table, s->reader, s->iteration, GRADIENT_COLUMNS);
+  *range = s->newest > 0 ? td_gradient_range_newest (s->reader, s->iteration, (guint)s->newest)
+                         : td_gradient_range_run (s->reader, s->iteration);
+  td_gradient_table_load (table, s->reader, range, s->iteration);
   return table;
 }
 
 static char *
 gradients_print (Show *s, GError **error)
 {
-  TdGradientTable *table = gradients (s);
-  char *text = td_gradient_print (table, s->iteration, GRADIENT_COLUMNS, s->format);
+  TdGradientRange range;
+  TdGradientTable *table = gradients (s, &range);
+  char *text = td_gradient_print (table, &range, s->iteration, s->format);
 
   td_gradient_table_free (table);
   return text;
@@ -219,8 +221,9 @@ gradients_print (Show *s, GError **error)
 static TdScene *
 gradients_draw (Show *s, GError **error)
 {
-  TdGradientTable *table = gradients (s);
-  TdScene *scene = td_gradient_scene (table, s->it, &s->panel);
+  TdGradientRange range;
+  TdGradientTable *table = gradients (s, &range);
+  TdScene *scene = td_gradient_scene (table, s->it, &range, &s->panel);
 
   td_gradient_table_free (table);
   return scene;
@@ -447,6 +450,12 @@ set_option (Show *s, const char *name, const char *value)
       s->scale = g_ascii_strtod (value, &end);
       return *end == '\0' && s->scale >= 0.05 && s->scale <= 8;
     }
+  else if (strcmp (name, "--newest") == 0)
+    {
+      gboolean ok = parse_int (value, 1, 10000, &n);
+      s->newest = (gint)n;
+      return ok;
+    }
   else if (strcmp (name, "--iteration") == 0)
     return parse_int (value, 0, G_MAXINT64, &s->iteration);
   else if (strcmp (name, "--event") == 0)
@@ -474,7 +483,7 @@ set_option (Show *s, const char *name, const char *value)
 /* --chain, and --aside below, are the old names of --function and --discarded. */
 static const char options[]
     = "--view --format -o --theme --node --scale --iteration --event --fold --width --height "
-      "--function --chain --schedule --by";
+      "--function --chain --schedule --by --newest";
 
 /* Returns 0 to go on, else the exit status plus one. */
 static int

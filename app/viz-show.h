@@ -13,7 +13,7 @@ typedef struct
 {
   const char *tape, *view, *format, *out, *theme, *node, *function;
   gint64 iteration;
-  gint event, fold, width, height, schedule;
+  gint event, fold, width, height, schedule, newest;
   double scale;
   gboolean fold_given, discarded;
   TdHoldersBy by;

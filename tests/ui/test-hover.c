@@ -190,6 +190,50 @@ hover__of_a_gradient_marks_its_parameter (void **state)
   assert_int_equal (td_session_get_hover (ui_test_session ()), 0);
 }
 
+/* Columns stand for several iterations: what a click goes to is what the column shows, and what
+ * the pointer is told. */
+static void
+click__on_a_column_of_gradients_goes_to_the_iteration_that_it_shows (void **state)
+{
+  static const SampleOptions many = { .n_iterations = 300, .nan_at = 77 };
+  ui_test_resize (1600, 1000);
+  ui_test_open_sample (&many);
+  ui_test_do ("show-page", "gradients");
+  TdSceneView *map = ui_test_panel_scene_view ("gradients", "heatmap");
+  td_session_set_moment (ui_test_session (), 5, 3);
+  ui_test_settle ();
+  TdScene *scene = td_scene_view_get_scene (map);
+  TdSceneRect box = td_scene_axes (scene)->box;
+  gboolean went_to_nan = FALSE;
+  TdSceneHit hit;
+  assert_true (td_scene_axes (scene)->x0 == 0 && td_scene_axes (scene)->x1 >= 300);
+  for (double x = box.x + 1; x < box.x + box.width; x += 3)
+    {
+      scene = td_scene_view_get_scene (map);
+      assert_true (td_scene_hit (scene, x, box.y + 3, 0, &hit));
+      assert_int_equal (hit.tag, TD_TAG_CELL);
+      g_autofree char *said = g_strdup_printf ("iteration %" G_GINT64_FORMAT ",", hit.number);
+      assert_true (g_str_has_prefix (hit.tooltip, said));
+      gint64 under = (gint64)td_scene_axis_value (scene, x);
+      assert_true (ABS (under - hit.number) < 16); /* in the same column */
+      gint64 number = hit.number;
+      g_signal_emit_by_name (map, "pressed", &hit, x, box.y + 3);
+      assert_moment (number, 3);
+      went_to_nan |= number == 77;
+    }
+  assert_true (went_to_nan);
+  /* the zoom is of the newest up to the playhead, a column each */
+  td_session_set_moment (ui_test_session (), 200, 3);
+  TdSceneView *zoom = ui_test_panel_scene_view ("gradients", "newest");
+  ui_test_settle ();
+  scene = td_scene_view_get_scene (zoom);
+  assert_true (td_scene_axes (scene)->x1 == 201);
+  box = td_scene_axes (scene)->box;
+  assert_true (td_scene_hit (scene, box.x + box.width - 2, box.y + 3, 0, &hit));
+  assert_int_equal (hit.number, 200);
+  ui_test_save_picture ("gradients-newest.png");
+}
+
 /* A cell of the outline: the first one whose hovering sets this key. */
 static GtkWidget *
 find_cell (GtkWidget *widget, guint64 key)
@@ -622,6 +666,7 @@ main (int argc, char **argv)
     ui_test (hover__of_a_node_marks_the_rows),
     ui_test (hover__of_the_strip_marks_its_event),
     ui_test (hover__of_a_gradient_marks_its_parameter),
+    ui_test (click__on_a_column_of_gradients_goes_to_the_iteration_that_it_shows),
     ui_test (hover__of_an_outline_row_marks_the_graph_in_dark_too),
     ui_test (hover__goes_from_every_view_and_to_it),
     ui_test (hover__of_a_curve_is_of_nothing),

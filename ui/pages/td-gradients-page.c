@@ -4,7 +4,8 @@
 
 #include "gradient/td-gradient.h"
 
-#define COLUMNS 40
+/* The zoom: so many iterations up to the playhead. */
+#define NEWEST 40
 
 struct _TdGradientsPage
 {
@@ -14,39 +15,56 @@ struct _TdGradientsPage
 
 G_DEFINE_FINAL_TYPE (TdGradientsPage, td_gradients_page, TD_TYPE_PAGE)
 
+/* The table with what columns of a range show; `newest`: 0 for the whole run. */
 static TdGradientTable *
-get_table (TdPage *page)
+get_table (TdPage *page, guint newest, TdGradientRange *range)
 {
   TdGradientsPage *self = TD_GRADIENTS_PAGE (page);
   TdTapeReader *reader = td_page_get_reader (page);
   TdIteration *iteration = td_page_get_iteration (page);
   if (!reader)
     return NULL;
+  gint64 at = td_session_get_moment (td_page_get_session (page)).iteration;
   if (!self->table)
     self->table = td_gradient_table_new (reader);
-  td_gradient_table_load (self->table, reader,
-                          td_session_get_moment (td_page_get_session (page)).iteration,
-                          COLUMNS);
+  *range = newest > 0 ? td_gradient_range_newest (reader, at, newest)
+                      : td_gradient_range_run (reader, at);
+  td_gradient_table_load (self->table, reader, range, at);
   if (iteration && !td_iteration_is_complete (iteration))
     td_gradient_table_add (self->table, iteration);
   return self->table;
 }
 
 static TdScene *
+make_map (TdPage *page, guint newest, const TdPanelView *view)
+{
+  TdGradientRange range;
+  TdGradientTable *table = get_table (page, newest, &range);
+  return table ? td_gradient_scene (table, td_page_get_iteration (page), &range, view) : NULL;
+}
+
+static TdScene *
 make_heatmap (TdPage *page, const TdPanelView *view)
 {
-  TdGradientTable *table = get_table (page);
-  return table ? td_gradient_scene (table, td_page_get_iteration (page), view) : NULL;
+  return make_map (page, 0, view);
+}
+
+static TdScene *
+make_newest (TdPage *page, const TdPanelView *view)
+{
+  return make_map (page, NEWEST, view);
 }
 
 static TdScene *
 make_missing (TdPage *page, const TdPanelView *view)
 {
-  TdGradientTable *table = get_table (page);
+  TdGradientRange range;
+  TdGradientTable *table = get_table (page, 1, &range);
   return table ? td_gradient_scene_missing (table, view) : NULL;
 }
 
-/* A cell is a parameter in an iteration: it selects the one and goes to the other. */
+/* A cell is a parameter in the iteration that its column shows: it selects the one and goes to
+ * the other. */
 static TdPress
 press_heatmap (TdPage *page, const char *name, const TdSceneHit *hit, GtkWidget *view)
 {
@@ -71,6 +89,8 @@ key_of_cell (TdPage *page, const TdSceneHit *hit)
 static const TdPicture pictures[] = {
   { "heatmap", "Heatmap", "Gradient norms of parameters by iteration", make_heatmap,
     press_heatmap },
+  { "newest", "Newest", "Gradient norms of the newest iterations up to the playhead",
+    make_newest, press_heatmap },
   { "missing", "Missing", "Parameters without a gradient", make_missing },
 };
 

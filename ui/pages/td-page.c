@@ -101,15 +101,23 @@ make_picture (gpointer data, double width, double height)
   return picture->picture->make (self, &view);
 }
 
-/* In a plot without a mark under the pointer, the place along the x axis is meant. */
+/* In a plot without a mark under the pointer, the place along the x axis is meant; in a heat
+ * map whose columns are iterations, the one that the column shows. */
 static void
-follow_axis (TdPage *self, TdSceneView *view, const TdPicture *picture, double x)
+follow_axis (TdPage *self, TdSceneView *view, const TdPicture *picture, const TdSceneHit *hit,
+             double x)
 {
   TdSession *session = get (self)->session;
   TdScene *scene = td_scene_view_get_scene (view);
   if (!scene || !td_scene_axes (scene))
     return;
   TdMoment moment = td_session_get_moment (session);
+  if (hit && hit->tag == TD_TAG_CELL && hit->row >= 0)
+    {
+      if (hit->number >= 0)
+        td_session_set_moment (session, hit->number, moment.event);
+      return;
+    }
   gint64 value = (gint64)llround (td_scene_axis_value (scene, x));
   if (picture->axis == TD_AXIS_EVENTS)
     td_session_set_moment (session, moment.iteration, (gint)value);
@@ -133,14 +141,14 @@ pressed (TdSceneView *view, TdSceneHit *hit, double x, double y, PictureData *da
   if (press == TD_PRESS_FOLLOW && anything)
     td_panel_view_follow (session, hit);
   else
-    follow_axis (data->page, view, picture, x);
+    follow_axis (data->page, view, picture, hit, x);
 }
 
 static void
 dragged (TdSceneView *view, TdSceneHit *hit, double x, double y, PictureData *data)
 {
   if (get (data->page)->session)
-    follow_axis (data->page, view, data->picture, x);
+    follow_axis (data->page, view, data->picture, hit, x);
 }
 
 /* ---- hovering ---- */

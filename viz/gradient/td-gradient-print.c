@@ -55,13 +55,13 @@ typedef struct
 } Clipping;
 
 static Clipping
-count_clipping (const TdGradientTable *t, GArray *columns, gint64 last)
+count_clipping (const TdGradientTable *t, GArray *columns)
 {
   Clipping k = { 0 };
 
   for (guint c = 0; c < columns->len; c++)
     k.n_hooked += td_gradient_table_clip (t, g_array_index (columns, gint64, c)).n_hooked > 0;
-  k.n_known = td_gradient_table_count_clipped (t, last, columns->len, &k.n_clipped);
+  k.n_known = td__gradient_count_clipped (t, columns, &k.n_clipped);
   return k;
 }
 
@@ -78,10 +78,10 @@ clip_norm (const TdGradientTable *t, gint64 iteration, gboolean after, double *n
 }
 
 static void
-print_clipping_json (const TdGradientTable *t, GArray *columns, gint64 last, TdJson *j)
+print_clipping_json (const TdGradientTable *t, GArray *columns, TdJson *j)
 {
   static const char *const names[] = { "l2_before", "l2_after" };
-  Clipping k = count_clipping (t, columns, last);
+  Clipping k = count_clipping (t, columns);
 
   td_json_key (j, "clipping");
   if (k.n_hooked == 0)
@@ -124,11 +124,10 @@ print_clipping_json (const TdGradientTable *t, GArray *columns, gint64 last, TdJ
 }
 
 static void
-print_clipping (const TdGradientTable *t, GArray *columns, gint64 last, gboolean csv,
-                GString *out)
+print_clipping (const TdGradientTable *t, GArray *columns, gboolean csv, GString *out)
 {
   static const char *const names[] = { "(norm before clipping)", "(norm after clipping)" };
-  Clipping k = count_clipping (t, columns, last);
+  Clipping k = count_clipping (t, columns);
 
   for (int after = 0; after < 2 && k.n_hooked > 0; after++)
     {
@@ -155,11 +154,69 @@ print_clipping (const TdGradientTable *t, GArray *columns, gint64 last, gboolean
                             k.n_hooked - k.n_known, k.n_hooked - k.n_known == 1 ? "" : "s");
 }
 
+/* ---- why nothing, and what the columns are ---- */
+
+/* In one line; NULL: there is something. Owner: the caller. */
+static char *
+why_nothing (const TdGradientTable *t, GArray *columns)
+{
+  const char *title, *text;
+
+  return td__gradient_why_nothing (t, columns, &title, &text)
+             ? g_strdup_printf ("%s. %s", title, text)
+             : NULL;
+}
+
+/* As a row without numbers: the file stays a table. */
+static void
+print_why_csv (const char *why, guint n_columns, GString *out)
+{
+  g_autofree char *field = g_strdup_printf ("(%s)", why);
+
+  td_csv_append (out, field);
+  for (guint c = 0; c < n_columns; c++)
+    g_string_append_c (out, ',');
+  g_string_append_c (out, '\n');
+}
+
+static void
+print_axis_json (const TdGradientAxis *axis, GArray *columns, TdJson *j)
+{
+  td_json_key (j, "axis");
+  td_json_begin_object (j);
+  td_json_member_int (j, "first", axis->first);
+  td_json_member_int (j, "last", axis->last);
+  td_json_member_int (j, "iterations_per_column", axis->width);
+  td_json_member_int (j, "n_columns", axis->n);
+  td_json_member_int (j, "n_empty", axis->n - columns->len);
+  td_json_end_object (j);
+}
+
+static void
+print_axis (const TdGradientAxis *axis, GArray *columns, GString *out)
+{
+  guint n_empty = axis->n - columns->len;
+
+  if (axis->width > 1)
+    g_string_append_printf (out,
+                            "each column is one of %" G_GINT64_FORMAT
+                            " iterations: the first with a NaN or an infinity, else the "
+                            "newest\n",
+                            axis->width);
+  if (n_empty > 0 && columns->len > 0)
+    g_string_append_printf (out,
+                            "%u of %u columns left out: none of their iterations is "
+                            "stored whole\n",
+                            n_empty, axis->n);
+}
+
 /* ---- the table ---- */
 
 static void
-print_json (const TdGradientTable *t, GArray *columns, gint64 last, GString *out)
+print_json (const TdGradientTable *t, const TdGradientAxis *axis, GArray *columns, gint64 at,
+            GString *out)
 {
+  g_autofree char *why = why_nothing (t, columns);
   TdJson j;
 
   td_json_init (&j, out);
@@ -169,6 +226,8 @@ print_json (const TdGradientTable *t, GArray *columns, gint64 last, GString *out
   for (guint c = 0; c < columns->len; c++)
     td_json_int (&j, g_array_index (columns, gint64, c));
   td_json_end_array (&j);
+  print_axis_json (axis, columns, &j);
+  td_json_member_string (&j, "reason", why);
   td_json_key (&j, "parameters");
   td_json_begin_array (&j);
   for (guint r = 0; r < t->rows->len; r++)
@@ -191,17 +250,20 @@ print_json (const TdGradientTable *t, GArray *columns, gint64 last, GString *out
             td_json_double (&j, cell_value (cell, norm));
         }
       td_json_end_array (&j);
-      td_json_member_string (&j, "missing", td_gradient_table_missing (t, r, last));
+      td_json_member_string (&j, "missing", td_gradient_table_missing (t, r, at));
       td_json_end_object (&j);
     }
   td_json_end_array (&j);
-  print_clipping_json (t, columns, last, &j);
+  print_clipping_json (t, columns, &j);
   td_json_end_object (&j);
 }
 
 static void
-print_table (const TdGradientTable *t, GArray *columns, gint64 last, gboolean csv, GString *out)
+print_table (const TdGradientTable *t, const TdGradientAxis *axis, GArray *columns, gint64 at,
+             gboolean csv, GString *out)
 {
+  g_autofree char *why_none = why_nothing (t, columns);
+
   g_string_append_printf (out, csv ? "parameter" : "%-24s", "parameter");
   for (guint c = 0; c < columns->len; c++)
     g_string_append_printf (out, csv ? ",%" G_GINT64_FORMAT : "  %9" G_GINT64_FORMAT,
@@ -221,24 +283,31 @@ print_table (const TdGradientTable *t, GArray *columns, gint64 last, gboolean cs
 
           print_number (out, cell, norm, csv);
         }
-      const char *why = csv ? NULL : td_gradient_table_missing (t, r, last);
+      const char *why = csv ? NULL : td_gradient_table_missing (t, r, at);
       if (why)
         g_string_append_printf (out, "  missing: %s", why);
       g_string_append_c (out, '\n');
     }
-  print_clipping (t, columns, last, csv, out);
+  print_clipping (t, columns, csv, out);
+  if (why_none && csv)
+    print_why_csv (why_none, columns->len, out);
+  else if (why_none)
+    g_string_append_printf (out, "%s\n", why_none);
+  if (!csv)
+    print_axis (axis, columns, out);
 }
 
 char *
-td_gradient_print (const TdGradientTable *table, gint64 last, guint n_columns,
+td_gradient_print (const TdGradientTable *table, const TdGradientRange *range, gint64 at,
                    const char *format)
 {
-  g_autoptr (GArray) columns = td__gradient_columns (table, last, n_columns);
+  g_autoptr (TdGradientAxis) axis = td__gradient_axis_of (table, range, range->n);
+  g_autoptr (GArray) columns = td__gradient_axis_list (axis);
   GString *out = g_string_new (NULL);
 
   if (g_str_equal (format, "json"))
-    print_json (table, columns, last, out);
+    print_json (table, axis, columns, at, out);
   else
-    print_table (table, columns, last, g_str_equal (format, "csv"), out);
+    print_table (table, axis, columns, at, g_str_equal (format, "csv"), out);
   return g_string_free (out, FALSE);
 }

@@ -23,6 +23,8 @@ typedef struct
   guint8 *cell;     /* TdCell */
   guint8 *missing;  /* TdMissing */
   gboolean updated; /* an optimizer took gradients: what is missing is known */
+  gboolean partial; /* it had not ended when it was added */
+  guint32 flags;    /* TD_TAPE_ITERATION_... */
   TdGradientClip clip;
 } TdGradientColumn;
 
@@ -39,6 +41,7 @@ struct _TdGradientTable
   GArray *order; /* guint: rows in forward order, what the outside calls row 0, 1 ... */
   GHashTable *row_of_path;
   GHashTable *columns; /* gint64 -> TdGradientColumn */
+  GHashTable *gone;    /* gint64 -> the frame that was found thinned */
 };
 
 /** Where an iteration's texts are: its own tables, or a reader. */
@@ -58,8 +61,38 @@ gboolean td__gradient_updated (const TdGradientTable *table, gint64 iteration);
 /** Return the row of a path, as it is stored, making it if it is new. */
 guint td__gradient_row (TdGradientTable *table, const char *path, guint64 key);
 
-/** Return the iterations, oldest first, of the last `n` columns up to `last`. Owner: the
- * caller. */
-GArray *td__gradient_columns (const TdGradientTable *table, gint64 last, guint n);
+/* Columns side by side: column c is of `width` iterations from first + c * width on. */
+typedef struct
+{
+  gint64 first, last; /* `last` is in the last column, not always at its end */
+  gint64 width;
+  guint n;
+  gint64 *shown; /* by column; -1: nothing is stored of its iterations */
+} TdGradientAxis;
+
+/** Lay columns over a range, at most `max` and what the range says, that show nothing yet.
+ * Owner: the caller. */
+TdGradientAxis *td__gradient_axis_new (const TdGradientRange *range, guint max);
+void td__gradient_axis_free (TdGradientAxis *axis);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdGradientAxis, td__gradient_axis_free)
+/** Return the column of an iteration; -1: it is outside. */
+gint td__gradient_axis_find (const TdGradientAxis *axis, gint64 iteration);
+/** Fill in what the columns show of a tape. */
+void td__gradient_axis_choose (TdGradientAxis *axis, TdGradientTable *table,
+                               TdTapeReader *reader);
+/** Lay columns that show what is in the table. Owner: the caller. */
+TdGradientAxis *td__gradient_axis_of (const TdGradientTable *table,
+                                      const TdGradientRange *range, guint max);
+/** Return the iterations that are shown, in their order. Owner: the caller. */
+GArray *td__gradient_axis_list (const TdGradientAxis *axis);
+
+/** Count, of the iterations in `columns`, those that clipped; returns how many it is known of.
+ */
+guint td__gradient_count_clipped (const TdGradientTable *table, const GArray *columns,
+                                  guint *n_clipped);
+/** Say why there is nothing to see in these columns, as a title and a sentence; FALSE: there
+ * is. */
+gboolean td__gradient_why_nothing (const TdGradientTable *table, const GArray *columns,
+                                   const char **title, const char **text);
 
 G_END_DECLS

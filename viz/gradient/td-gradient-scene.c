@@ -12,14 +12,6 @@
 #define VALUE_WIDTH 58.0
 
 static gint
-by_number (gconstpointer a, gconstpointer b)
-{
-  gint64 x = *(const gint64 *)a, y = *(const gint64 *)b;
-
-  return (x > y) - (x < y);
-}
-
-static gint
 by_value (gconstpointer a, gconstpointer b)
 {
   double x = *(const double *)a, y = *(const double *)b;
@@ -27,29 +19,13 @@ by_value (gconstpointer a, gconstpointer b)
   return (x > y) - (x < y);
 }
 
-GArray *
-td__gradient_columns (const TdGradientTable *table, gint64 last, guint n)
-{
-  GArray *all = g_array_new (FALSE, FALSE, sizeof (gint64));
-  GHashTableIter iter;
-  gpointer key;
-
-  g_hash_table_iter_init (&iter, table->columns);
-  while (g_hash_table_iter_next (&iter, &key, NULL))
-    if (*(gint64 *)key <= last)
-      g_array_append_val (all, *(gint64 *)key);
-  g_array_sort (all, by_number);
-  if (all->len > n)
-    g_array_remove_range (all, 0, all->len - n);
-  return all;
-}
-
 typedef struct
 {
   TdSceneBuilder *b;
   const TdGradientTable *table;
   const TdPanelView *view;
-  GArray *columns;         /* gint64 */
+  const TdGradientAxis *axis;
+  GArray *columns;         /* gint64: what the columns of the axis show */
   guint first_row, n_rows; /* rows shown */
   TdSceneRect map;
   double lo, hi; /* log10 */
@@ -87,32 +63,60 @@ find_limits (Map *m)
     m->hi = m->lo + 1e-9;
 }
 
+/* What a column says: of which iterations it is, and which one it shows. */
+static char *
+column_tooltip (const Map *m, guint column)
+{
+  const TdGradientAxis *a = m->axis;
+  gint64 from = a->first + column * a->width, to = MIN (from + a->width - 1, a->last),
+         shown = a->shown[column];
+  GString *text = g_string_new (NULL);
+
+  if (shown >= 0)
+    g_string_append_printf (text, "iteration %" G_GINT64_FORMAT, shown);
+  if (shown >= 0 && from < to)
+    g_string_append_printf (text, ", of %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT, from, to);
+  if (shown < 0 && from < to)
+    g_string_append_printf (
+        text, "iterations %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT ": none is stored whole",
+        from, to);
+  else if (shown < 0)
+    g_string_append_printf (text, "iteration %" G_GINT64_FORMAT ": not stored whole", from);
+  return g_string_free (text, FALSE);
+}
+
 static void
 add_cells (Map *m)
 {
-  guint n = m->n_rows * m->columns->len;
+  guint cols = m->axis->n, n = m->n_rows * cols;
   g_autofree float *values = g_new0 (float, MAX (n, 1));
   g_autofree guint8 *cells = g_malloc0 (MAX (n, 1));
+  g_autoptr (GPtrArray) tooltips = g_ptr_array_new_with_free_func (g_free);
 
+  for (guint c = 0; c < cols; c++)
+    g_ptr_array_add (tooltips, column_tooltip (m, c));
   for (guint r = 0; r < m->n_rows; r++)
-    for (guint c = 0; c < m->columns->len; c++)
+    for (guint c = 0; c < cols; c++)
       {
-        guint i = r * m->columns->len + c;
-        double norm;
+        guint i = r * cols + c;
+        double norm = 0;
 
-        cells[i] = td_gradient_table_norm (m->table, m->first_row + r,
-                                           g_array_index (m->columns, gint64, c), &norm);
+        cells[i] = m->axis->shown[c] < 0 ? TD_CELL_EMPTY
+                                         : td_gradient_table_norm (m->table, m->first_row + r,
+                                                                   m->axis->shown[c], &norm);
         /* an all-zero gradient is the lowest colour, not a hole */
         values[i] = (float)(norm > 0 ? log10 (norm) : m->lo);
       }
   TdHeat heat = { .rows = (int)m->n_rows,
-                  .cols = (int)m->columns->len,
+                  .cols = (int)cols,
                   .values = values,
                   .cells = cells,
                   .map = TD_COLORMAP_CIVIDIS,
                   .lo = m->lo,
                   .hi = m->hi,
-                  .gap = 1 };
+                  .gap = 1,
+                  .numbers = m->axis->shown,
+                  .tooltips = (const char *const *)tooltips->pdata };
   td_scene_mark (m->b, TD_TAG_CELL, 0, m->first_row, NULL);
   td_scene_add_heat (m->b, m->map, &heat);
   td_scene_unmark (m->b);
@@ -166,37 +170,80 @@ add_rows (Map *m, gint selected)
     }
 }
 
+/* ---- the axis ---- */
+
+static double
+x_of (const Map *m, gint64 number)
+{
+  double n = (double)m->axis->n * (double)m->axis->width;
+
+  return m->map.x + ((double)(number - m->axis->first) + 0.5) / n * m->map.width;
+}
+
+/* Labels that are there, by their places. */
+typedef struct
+{
+  GArray *x;
+  double apart;
+} Labels;
+
+/* Writes an iteration's number at its place, unless another one is near. */
+static void
+add_number (Map *m, Labels *labels, gint64 number)
+{
+  gboolean here = number == m->view->iteration;
+  TdTextStyle text = { .role = here ? TD_ROLE_ACCENT : TD_ROLE_DIM,
+                       .size = TD_TEXT_AXIS,
+                       .align = 0.5,
+                       .bold = here };
+  double x = x_of (m, number);
+  char label[24];
+
+  for (guint i = 0; i < labels->x->len; i++)
+    if (fabs (g_array_index (labels->x, double, i) - x) < labels->apart)
+      return;
+  g_array_append_val (labels->x, x);
+  g_snprintf (label, sizeof label, "%" G_GINT64_FORMAT, number);
+  td_scene_add_text (m->b, x, m->map.y + m->map.height + 11, label, &text);
+}
+
+/* The playhead's column is framed; the triangle is over the iteration's own place in it. */
+static void
+add_playhead (Map *m)
+{
+  gint column = td__gradient_axis_find (m->axis, m->view->iteration);
+  double cell = m->map.width / m->axis->n;
+  TdStyle triangle = { .fill = TD_ROLE_ACCENT };
+  TdStyle frame = { .stroke = TD_ROLE_ACCENT, .stroke_alpha = 0.6 };
+
+  if (column < 0)
+    return;
+  td_scene_add_shape (
+      m->b, TD_PRIM_RECT,
+      (TdSceneRect){ m->map.x + column * cell - 1, m->map.y - 1, cell + 1, m->map.height + 1 },
+      0, &frame);
+  td_scene_add_shape (m->b, TD_PRIM_PLAYHEAD,
+                      (TdSceneRect){ x_of (m, m->view->iteration) - 4.5, m->map.y - 8, 9, 6 },
+                      0, &triangle);
+}
+
 static void
 add_iterations (Map *m)
 {
-  guint n = m->columns->len, every = MAX (1, (guint)ceil (n * 46.0 / m->map.width));
-  double w = m->map.width / MAX (n, 1);
+  const TdGradientAxis *a = m->axis;
+  g_autoptr (GArray) places = g_array_new (FALSE, FALSE, sizeof (double));
+  char longest[24];
+  int digits = g_snprintf (longest, sizeof longest, "%" G_GINT64_FORMAT, a->last);
+  Labels labels = { places, MAX (34, 7 * digits + 10) };
+  gint64 step = (gint64)MAX (
+      1, td_format_step ((double)(a->n * a->width), (int)(m->map.width / labels.apart)));
 
-  for (guint c = 0; c < n; c++)
-    {
-      gint64 number = g_array_index (m->columns, gint64, c);
-      gboolean here = number == m->view->iteration;
-      TdTextStyle text = { .role = here ? TD_ROLE_ACCENT : TD_ROLE_DIM,
-                           .size = TD_TEXT_AXIS,
-                           .align = 0.5,
-                           .bold = here };
-      char label[24];
-
-      /* the last one is always named; others at even distances from it */
-      if ((n - 1 - c) % every != 0)
-        continue;
-      g_snprintf (label, sizeof label, "%" G_GINT64_FORMAT, number);
-      td_scene_add_text (m->b, m->map.x + (c + 0.5) * w, m->map.y + m->map.height + 11, label,
-                         &text);
-      if (here)
-        {
-          TdStyle triangle = { .fill = TD_ROLE_ACCENT };
-          td_scene_add_shape (
-              m->b, TD_PRIM_PLAYHEAD,
-              (TdSceneRect){ m->map.x + (c + 0.5) * w - 4.5, m->map.y - 8, 9, 6 }, 0,
-              &triangle);
-        }
-    }
+  if (td__gradient_axis_find (a, m->view->iteration) >= 0)
+    add_number (m, &labels, m->view->iteration);
+  add_number (m, &labels, a->first);
+  add_number (m, &labels, a->last);
+  for (gint64 n = (a->first / step + 1) * step; n < a->last; n += step)
+    add_number (m, &labels, n);
 }
 
 static void
@@ -217,65 +264,87 @@ add_scale (Map *m, double right)
   td_scene_add_text (m->b, right - 150, 10, "‖g‖₂", &text);
 }
 
-/* "clipped 3 of 12 · ‖g‖₂ 15.2 → 5.00": how often, and what it did in this iteration. */
+/* "clipped in 3 of 12 · ‖g‖₂ 15.2 → 5.00": how often, and what it did in this iteration. */
 static void
-add_clipping (Map *m, double right)
+append_clipping (const Map *m, const TdGradientClip *clip, GString *text)
+{
+  guint n_clipped, n_known = td__gradient_count_clipped (m->table, m->columns, &n_clipped);
+  char before[TD_FORMAT_SIZE], after[TD_FORMAT_SIZE];
+
+  if (n_known == 0)
+    return;
+  g_string_append_printf (text, "clipped in %u of %u", n_clipped, n_known);
+  if (clip->n_hooked > 0 && clip->known && clip->before == TD_CELL_VALUE
+      && clip->after == TD_CELL_VALUE)
+    g_string_append_printf (text, " · ‖g‖₂ %s → %s", td_format_value (before, clip->l2_before),
+                            td_format_value (after, clip->l2_after));
+}
+
+/* "a column: 16 iterations · 3 of 40 empty" */
+static void
+append_columns (const Map *m, GString *text)
+{
+  guint n_empty = m->axis->n - m->columns->len;
+
+  if (m->axis->width > 1)
+    g_string_append_printf (text, "%s1 of %" G_GINT64_FORMAT " iterations a column",
+                            text->len > 0 ? " · " : "", m->axis->width);
+  if (n_empty > 0)
+    g_string_append_printf (text, "%s%u of %u empty: not stored", text->len > 0 ? " · " : "",
+                            n_empty, m->axis->n);
+}
+
+static void
+add_caption (Map *m, double right)
 {
   TdGradientClip clip = td_gradient_table_clip (m->table, m->view->iteration);
   TdTextStyle style = { .role = clip.clipped ? TD_ROLE_WARNING : TD_ROLE_DIM,
                         .size = TD_TEXT_AXIS,
-                        .max_width = MAX (20, right - 180) };
-  guint n_clipped, n_known = td_gradient_table_count_clipped (m->table, m->view->iteration,
-                                                              m->columns->len, &n_clipped);
-  char before[TD_FORMAT_SIZE], after[TD_FORMAT_SIZE], text[160];
+                        .max_width = MAX (20, right - 200) };
+  g_autoptr (GString) text = g_string_new (NULL);
 
-  if (n_known == 0)
-    return;
-  if (clip.n_hooked > 0 && clip.known && clip.before == TD_CELL_VALUE
-      && clip.after == TD_CELL_VALUE)
-    g_snprintf (text, sizeof text, "clipped in %u of %u · ‖g‖₂ %s → %s", n_clipped, n_known,
-                td_format_value (before, clip.l2_before),
-                td_format_value (after, clip.l2_after));
-  else
-    g_snprintf (text, sizeof text, "clipped in %u of %u", n_clipped, n_known);
-  td_scene_add_text (m->b, 8, 10, text, &style);
+  append_clipping (m, &clip, text);
+  append_columns (m, text);
+  if (text->len > 0)
+    td_scene_add_text (m->b, 8, 10, text->str, &style);
 }
 
-static const char no_update[] = "Gradients are known by where an optimizer takes them.";
-
-static gboolean
-any_updated (const TdGradientTable *table, const GArray *columns)
+/* The selected parameter's cell in the playhead's column. */
+static void
+add_selected (Map *m, gint selected)
 {
-  for (guint c = 0; c < columns->len; c++)
-    if (td__gradient_updated (table, g_array_index (columns, gint64, c)))
-      return TRUE;
-  return FALSE;
+  TdStyle frame = { .stroke = TD_ROLE_ACCENT, .stroke_width = 2 };
+  gint column = td__gradient_axis_find (m->axis, m->view->iteration);
+  double cell = m->map.width / m->axis->n, row = m->map.height / m->n_rows;
+
+  if (column < 0 || selected < 0 || (guint)selected < m->first_row
+      || (guint)selected >= m->first_row + m->n_rows)
+    return;
+  td_scene_add_shape (m->b, TD_PRIM_ROUND,
+                      (TdSceneRect){ m->map.x + column * cell - 1,
+                                     m->map.y + ((guint)selected - m->first_row) * row - 1,
+                                     cell + 1, row + 1 },
+                      3, &frame);
 }
 
 TdScene *
 td_gradient_scene (const TdGradientTable *table, const TdIteration *current,
-                   const TdPanelView *view)
+                   const TdGradientRange *range, const TdPanelView *view)
 {
   double w = view->width > 0 ? view->width : 480,
          h = view->height > 0 ? view->height : MAX (190, 48 + 14.0 * table->rows->len);
   double room = MAX (40, w - NAME_WIDTH - VALUE_WIDTH - 6);
-  Map m = { .table = table,
-            .view = view,
-            .columns = td__gradient_columns (table, view->iteration, (guint)(room / 7)) };
-  g_autoptr (GArray) columns = m.columns;
+  g_autoptr (TdGradientAxis) axis = td__gradient_axis_of (table, range, (guint)(room / 7));
+  g_autoptr (GArray) columns = td__gradient_axis_list (axis);
+  Map m = { .table = table, .view = view, .axis = axis, .columns = columns };
+  const char *title, *text;
   gint selected = -1;
 
   if (current && (td_iteration_get_tape (current)->flags & TD_TAPE_ITERATION_SNAPSHOT))
     return td_panel_message (view, "No gradients in a memory snapshot",
                              "Of a block it knows the size and who allocated it.");
-  if (table->rows->len == 0)
-    return td_panel_message (view, "No parameters",
-                             "The program has not announced any parameter yet.");
-  if (columns->len == 0)
-    return td_panel_message (view, "No gradients recorded",
-                             "Record with --level stats to see norms by iteration.");
-  if (!any_updated (table, columns))
-    return td_panel_message (view, "No optimizer update in these iterations", no_update);
+  if (td__gradient_why_nothing (table, columns, &title, &text))
+    return td_panel_message (view, title, text);
   for (guint r = 0; r < table->rows->len; r++)
     if (td_panel_is_selected (view, td_gradient_table_key (table, r)))
       selected = (gint)r;
@@ -285,29 +354,19 @@ td_gradient_scene (const TdGradientTable *table, const TdIteration *current,
     m.first_row = MIN ((guint)selected - m.n_rows / 2, table->rows->len - m.n_rows);
   m.b = td_scene_builder_new (w, h);
   td_scene_set_background (m.b, TD_ROLE_VIEW);
-  double row = MIN ((h - 46) / m.n_rows, 20);
-  double cell = MIN (room / columns->len, 18);
-  m.map = (TdSceneRect){ NAME_WIDTH, 26, cell * columns->len, row * m.n_rows };
+  m.map = (TdSceneRect){ NAME_WIDTH, 26, MIN (room / axis->n, 18) * axis->n,
+                         MIN ((h - 46) / m.n_rows, 20) * m.n_rows };
   find_limits (&m);
-  add_cells (&m);
   add_rows (&m, selected);
+  add_cells (&m); /* over the rows' texts, whose boxes for the pointer are rather wide */
   add_iterations (&m);
+  add_playhead (&m);
   add_scale (&m, w);
-  add_clipping (&m, w);
-  if (selected >= 0 && (guint)selected >= m.first_row
-      && (guint)selected < m.first_row + m.n_rows)
-    {
-      TdStyle frame = { .stroke = TD_ROLE_ACCENT, .stroke_width = 2 };
-
-      td_scene_add_shape (m.b, TD_PRIM_ROUND,
-                          (TdSceneRect){ m.map.x + m.map.width - cell - 1,
-                                         m.map.y + ((guint)selected - m.first_row) * row - 1,
-                                         cell + 1, row + 1 },
-                          3, &frame);
-    }
+  add_caption (&m, w);
+  add_selected (&m, selected);
   TdSceneAxes axes = { .box = m.map,
-                       .x0 = (double)g_array_index (columns, gint64, 0),
-                       .x1 = (double)g_array_index (columns, gint64, columns->len - 1) + 1,
+                       .x0 = (double)axis->first,
+                       .x1 = (double)(axis->first + axis->n * axis->width),
                        .y1 = m.n_rows };
   td_scene_set_axes (m.b, &axes);
   return td_scene_builder_end (m.b);
@@ -345,7 +404,8 @@ td_gradient_scene_missing (const TdGradientTable *table, const TdPanelView *view
       y += 22;
     }
   if (!b && !td__gradient_updated (table, view->iteration))
-    return td_panel_message (view, "No optimizer update in this iteration", no_update);
+    return td_panel_message (view, "No optimizer update in this iteration",
+                             "Gradients are known by where an optimizer takes them.");
   if (!b)
     return td_panel_message (view, "Nothing is missing",
                              "Every parameter got a gradient in this iteration.");

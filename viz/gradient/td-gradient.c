@@ -52,6 +52,7 @@ td_gradient_table_new (TdTapeReader *reader)
   t->order = g_array_new (FALSE, FALSE, sizeof (guint));
   t->row_of_path = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
   t->columns = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, column_free);
+  t->gone = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
   for (guint i = 0; reader && i < td_tape_reader_n_parameters (reader); i++)
     {
       const TdTapeParameter *p = td_tape_reader_parameter (reader, i);
@@ -73,6 +74,7 @@ td_gradient_table_free (TdGradientTable *t)
   g_array_unref (t->order);
   g_hash_table_unref (t->row_of_path);
   g_hash_table_unref (t->columns);
+  g_hash_table_unref (t->gone);
   g_free (t);
 }
 
@@ -174,7 +176,8 @@ row_of (TdGradientTable *table, const TdTapeIteration *t, const TdTapeGrad *g,
 }
 
 static void
-add (TdGradientTable *table, const TdTapeIteration *t, const TdGradientNames *names)
+add (TdGradientTable *table, const TdTapeIteration *t, guint32 flags, gboolean partial,
+     const TdGradientNames *names)
 {
   TdGradientColumn *c = g_new0 (TdGradientColumn, 1);
   gint64 *number = g_new (gint64, 1);
@@ -184,6 +187,8 @@ add (TdGradientTable *table, const TdTapeIteration *t, const TdGradientNames *na
     row_of (table, t, &t->grads[i], names);
   c->n = table->rows->len;
   c->updated = t->n_grads > 0;
+  c->partial = partial;
+  c->flags = flags;
   c->norm = g_new0 (double, MAX (c->n, 1));
   c->cell = g_malloc (MAX (c->n, 1));
   c->missing = g_malloc0 (MAX (c->n, 1));
@@ -233,59 +238,84 @@ void
 td_gradient_table_add (TdGradientTable *table, const TdIteration *iteration)
 {
   TdGradientNames names = { iteration_string, iteration_op, iteration };
+  const TdTapeIteration *t = td_iteration_get_tape (iteration);
 
-  add (table, td_iteration_get_tape (iteration), &names);
+  add (table, t, t->flags, !td_iteration_is_complete (iteration), &names);
 }
 
-gboolean
-td_gradient_table_has (const TdGradientTable *table, gint64 iteration)
-{
-  return g_hash_table_contains (table->columns, &iteration);
-}
-
-/* Of the columns, those that `last` asks for stay; others come again when they are looked at.
- */
+/* What was thinned since it was read cannot be gone to any more. */
 static void
-forget_columns (TdGradientTable *table, gint64 last, guint n)
+forget_thinned (TdGradientTable *table, TdTapeReader *reader, gint64 at)
 {
-  g_autoptr (GArray) shown = NULL;
+  TdTapeSummaries s = td_tape_reader_summaries (reader);
+  gint64 newest = s.n > 0 ? (gint64)s.rows[s.n - 1].number : -1;
   GHashTableIter iter;
   gpointer key;
 
-  if (g_hash_table_size (table->columns) < MAX (4 * n, MAX_COLUMNS))
-    return;
-  shown = td__gradient_columns (table, last, n);
-  if (shown->len == 0)
+  g_hash_table_iter_init (&iter, table->columns);
+  while (g_hash_table_iter_next (&iter, &key, NULL))
+    {
+      gint64 number = *(gint64 *)key;
+      gint64 row = td_tape_reader_find (reader, (guint64)number);
+
+      /* the one that runs has no summary yet */
+      if (number != at && number <= newest
+          && (row < 0 || !td_tape_reader_stored (reader, (guint32)row)))
+        g_hash_table_iter_remove (&iter);
+    }
+}
+
+/* Of the columns, those that are shown stay; others come again when they are looked at. */
+static void
+forget_columns (TdGradientTable *table, const TdGradientAxis *axis, gint64 at)
+{
+  GHashTableIter iter;
+  gpointer key;
+
+  if (g_hash_table_size (table->columns) < MAX (4 * axis->n, MAX_COLUMNS))
     return;
   g_hash_table_iter_init (&iter, table->columns);
   while (g_hash_table_iter_next (&iter, &key, NULL))
-    if (*(gint64 *)key < g_array_index (shown, gint64, 0) || *(gint64 *)key > last)
-      g_hash_table_iter_remove (&iter);
+    {
+      gint64 number = *(gint64 *)key;
+      gint c = td__gradient_axis_find (axis, number);
+
+      if (number != at && (c < 0 || axis->shown[c] != number))
+        g_hash_table_iter_remove (&iter);
+    }
+}
+
+/* Reads an iteration that ended, unless the table has it as it ended. */
+static void
+load_one (TdGradientTable *table, TdTapeReader *reader, gint64 number)
+{
+  const TdGradientColumn *c = g_hash_table_lookup (table->columns, &number);
+  TdGradientNames names = { reader_string, reader_op, reader };
+  TdTapeSummary row;
+  char error[160];
+
+  if ((c && !c->partial) || number < 0
+      || !td_tape_reader_look_up (reader, (guint64)number, &row))
+    return;
+  const TdTapeIteration *t = td_tape_iteration_load_row (reader, &row, error, sizeof error);
+  if (!t)
+    return;
+  add (table, t, row.flags, FALSE, &names);
+  td_tape_iteration_free (t);
 }
 
 void
-td_gradient_table_load (TdGradientTable *table, TdTapeReader *reader, gint64 last, guint n)
+td_gradient_table_load (TdGradientTable *table, TdTapeReader *reader,
+                        const TdGradientRange *range, gint64 at)
 {
-  TdTapeSummaries s = td_tape_reader_summaries (reader);
-  gint64 at = td_tape_reader_find (reader, (guint64)last);
-  TdGradientNames names = { reader_string, reader_op, reader };
+  g_autoptr (TdGradientAxis) axis = td__gradient_axis_new (range, range->n);
 
-  forget_columns (table, last, n);
-  /* the running iteration has no summary yet: its columns end with the newest that has */
-  for (gint64 i = at >= 0 ? at : (gint64)s.n - 1; i >= 0 && n > 0; i--, n--)
-    {
-      gint64 number = (gint64)s.rows[i].number;
-      char error[160];
-
-      if (td_gradient_table_has (table, number) || !td_tape_reader_stored (reader, (guint32)i))
-        continue;
-      const TdTapeIteration *t
-          = td_tape_iteration_load (reader, s.rows[i].number, error, sizeof error);
-      if (!t)
-        continue;
-      add (table, t, &names);
-      td_tape_iteration_free (t);
-    }
+  forget_thinned (table, reader, at);
+  td__gradient_axis_choose (axis, table, reader);
+  forget_columns (table, axis, at);
+  for (guint c = 0; c < axis->n; c++)
+    load_one (table, reader, axis->shown[c]);
+  load_one (table, reader, at);
 }
 
 guint
@@ -356,10 +386,9 @@ td_gradient_table_clip (const TdGradientTable *table, gint64 iteration)
 }
 
 guint
-td_gradient_table_count_clipped (const TdGradientTable *table, gint64 last, guint n,
-                                 guint *n_clipped)
+td__gradient_count_clipped (const TdGradientTable *table, const GArray *columns,
+                            guint *n_clipped)
 {
-  g_autoptr (GArray) columns = td__gradient_columns (table, last, n);
   guint n_known = 0;
 
   *n_clipped = 0;
@@ -371,4 +400,31 @@ td_gradient_table_count_clipped (const TdGradientTable *table, gint64 last, guin
       *n_clipped += clip.n_hooked > 0 && clip.known && clip.clipped;
     }
   return n_known;
+}
+
+gboolean
+td__gradient_why_nothing (const TdGradientTable *table, const GArray *columns,
+                          const char **title, const char **text)
+{
+  gboolean updated = FALSE;
+
+  *title = *text = NULL;
+  for (guint c = 0; c < columns->len; c++)
+    updated |= td__gradient_updated (table, g_array_index (columns, gint64, c));
+  if (table->rows->len == 0)
+    {
+      *title = "No parameters";
+      *text = "The program has not announced any parameter yet.";
+    }
+  else if (columns->len == 0)
+    {
+      *title = "No gradients recorded";
+      *text = "Record with --level stats to see norms by iteration.";
+    }
+  else if (!updated)
+    {
+      *title = "No optimizer update in these iterations";
+      *text = "Gradients are known by where an optimizer takes them.";
+    }
+  return *title != NULL;
 }

@@ -27,10 +27,29 @@ TdGradientTable *td_gradient_table_new (TdTapeReader *reader);
 void td_gradient_table_free (TdGradientTable *table);
 /** Put an iteration's gradients in; replaces what was there for its number. */
 void td_gradient_table_add (TdGradientTable *table, const TdIteration *iteration);
-gboolean td_gradient_table_has (const TdGradientTable *table, gint64 iteration);
-/** Load and add up to `n` stored iterations ending with `last` that are not in it yet. */
-void td_gradient_table_load (TdGradientTable *table, TdTapeReader *reader, gint64 last,
-                             guint n);
+
+/* The iterations that the columns are of, by their numbers. When there are more than `n`, a
+ * column stands for several: 2, 4, 8 ... in a row, of which it shows one. */
+typedef struct
+{
+  gint64 first, last;
+  guint n; /* columns at most */
+} TdGradientRange;
+
+/* As many columns as are worth loading an iteration each. */
+#define TD_GRADIENT_COLUMNS 64
+
+/** Return the whole run, from the first iteration to the last that ran or, if that is later,
+ * `at`. */
+TdGradientRange td_gradient_range_run (TdTapeReader *reader, gint64 at);
+/** Return the newest `n` iterations up to `at`, a column each. */
+TdGradientRange td_gradient_range_newest (TdTapeReader *reader, gint64 at, guint n);
+
+/** Load the iterations that columns of this range show, and `at`, unless they are in it; forget
+ * what was thinned since. A column shows, of what is stored of its iterations, the first with a
+ * NaN, else the first with an infinity, else the newest. */
+void td_gradient_table_load (TdGradientTable *table, TdTapeReader *reader,
+                             const TdGradientRange *range, gint64 at);
 
 guint td_gradient_table_n_rows (const TdGradientTable *table);
 const char *td_gradient_table_path (const TdGradientTable *table, guint row);
@@ -46,19 +65,17 @@ const char *td_gradient_table_missing (const TdGradientTable *table, guint row,
 /** Return what clipping did in an iteration; n_hooked is 0 when it did nothing, or when the
  * iteration is not in the table. */
 TdGradientClip td_gradient_table_clip (const TdGradientTable *table, gint64 iteration);
-/** Count, among the last `n` columns up to `last`, the iterations that clipped; returns how
- * many it is known of. */
-guint td_gradient_table_count_clipped (const TdGradientTable *table, gint64 last, guint n,
-                                       guint *n_clipped);
 
-/** Draw the heat map of log10 norms, up to the view's iteration in the last column, with the
- * value column. */
+/** Draw the heat map of log10 norms over iterations, linear in their numbers, with the column
+ * of the view's iteration marked and its values beside. A hit's number is the iteration that
+ * the column shows. */
 TdScene *td_gradient_scene (const TdGradientTable *table, const TdIteration *current,
-                            const TdPanelView *view);
+                            const TdGradientRange *range, const TdPanelView *view);
 /** Draw the list of parameters without a gradient. */
 TdScene *td_gradient_scene_missing (const TdGradientTable *table, const TdPanelView *view);
-/** format: "text", "csv" or "json". Owner: the caller. */
-char *td_gradient_print (const TdGradientTable *table, gint64 last, guint n_columns,
+/** Print the iterations that columns of this range show, and what is missing at `at`. format:
+ * "text", "csv" or "json". Owner: the caller. */
+char *td_gradient_print (const TdGradientTable *table, const TdGradientRange *range, gint64 at,
                          const char *format);
 
 G_END_DECLS

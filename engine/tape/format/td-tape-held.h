@@ -8,10 +8,10 @@
 /* The section HELD of an iteration says what is still there at its end, after its own scope has
  * closed, and was made in it or in an earlier one: arrays of variables and those that
  * operations keep for backward; not parameters and optimizers' state of the first iteration,
- * nothing from before it.  Arrays are put together to groups: made at the same place by the same
- * operation, in the same category, and kept by handles that were made and are held at the same
- * places.  An array that several handles keep alive is on the account of one of them, a handle
- * of the program where there is one.
+ * nothing from before it.  Arrays are put together to groups: made at the same place by the
+ * same operation, in the same category, and kept by handles that were made and are held at the
+ * same places.  An array that several handles keep alive is on the account of one of them, a
+ * handle of the program where there is one.
  *
  * The largest groups come first, at most TD_TAPE_MAX_HELD.  Last, flagged OTHERS, stands the
  * sum of all other groups, also where there are none.  An iteration with the section has the

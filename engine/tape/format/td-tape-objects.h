@@ -11,10 +11,10 @@
  * A handle refers to its array, to the operation that made it, and to its gradient.  An
  * operation refers to the operations that made its inputs, and to the arrays that it saved for
  * backward.  Arrays are those that HELD counts: no parameters of the first iteration, nothing
- * from before it; handles that keep none of all that are left out.  Something is freed when nothing
- * refers to it any more, and a handle that is a root only when its holder gives it up: so what
- * a handle alone keeps, what several keep together, and the way of references from one to the
- * other can all be seen from here.
+ * from before it; handles that keep none of all that are left out.  Something is freed when
+ * nothing refers to it any more, and a handle that is a root only when its holder gives it up:
+ * so what a handle alone keeps, what several keep together, and the way of references from one
+ * to the other can all be seen from here.
  *
  * The references of object i are references[objects[i].first_reference] and on, up to those of
  * the next object (the last: up to the end); each is the index of an object.  Roots come

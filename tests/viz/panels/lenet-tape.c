@@ -83,7 +83,7 @@ add_memory (Lenet *l, guint kind, guint32 var, guint event)
 }
 
 static void
-add_stats (Lenet *l, guint32 var, guint event, double l2, gboolean nan)
+add_stats (Lenet *l, guint32 var, guint event, double l2, gboolean nan, gboolean inf)
 {
   const TdTapeVar *v = &g_array_index (l->vars, TdTapeVar, var);
   guint64 n = v->bytes / 4;
@@ -92,6 +92,7 @@ add_stats (Lenet *l, guint32 var, guint event, double l2, gboolean nan)
                     .n = n,
                     .n_sampled = MIN (n, 65536),
                     .n_nan = nan,
+                    .n_pos_inf = inf,
                     .l2 = l2,
                     .min = -3 * l2 / sqrt ((double)n),
                     .max = 3.1 * l2 / sqrt ((double)n),
@@ -262,6 +263,7 @@ grad_of (Lenet *l, Vars *v, int i, const char *name, guint32 twin, guint order, 
   guint32 in[2] = { gy, x };
   double norm = 0.02 * (1 + i % 4) * (1 + 0.4 * sin (l->number * 0.7 + i)) * (i == 5 ? 0.1 : 1);
   gboolean nan = l->options->nan_at == (gint)l->number && i == 8;
+  gboolean inf = l->options->inf_at == (gint)l->number && i == 8;
 
   if (l->options->cut_at == (gint)l->number && i == 1)
     {
@@ -271,7 +273,7 @@ grad_of (Lenet *l, Vars *v, int i, const char *name, guint32 twin, guint order, 
   v->g[i] = op (l, name, 1, parameters[i].link, TD_TAPE_NONE, (gint)twin, order, us, 52, in,
                 i % 2 ? 1 : 2, NULL, parameters[i].ndim, parameters[i].dims,
                 TD_TAPE_CATEGORY_GRADIENT);
-  add_stats (l, v->g[i], l->events->len - 1, norm, nan);
+  add_stats (l, v->g[i], l->events->len - 1, norm, nan, inf);
 }
 
 static guint32
@@ -426,7 +428,8 @@ write_iteration (Lenet *l)
     externals[i] = (guint64)i + 1;
   forward (l, &v);
   backward (l, &v);
-  update (l, &v);
+  if (!l->options->no_update)
+    update (l, &v);
   if (l->options->values)
     store_values (l, v.g[2]);
 
@@ -444,7 +447,8 @@ write_iteration (Lenet *l)
   it.start_ns = (guint64)l->number * 4000000;
   it.duration_ns = l->clock_ns;
   it.flags = TD_TAPE_ITERATION_STATS
-             | (l->options->nan_at == (gint)l->number ? TD_TAPE_ITERATION_NAN : 0);
+             | (l->options->nan_at == (gint)l->number ? TD_TAPE_ITERATION_NAN : 0)
+             | (l->options->inf_at == (gint)l->number ? TD_TAPE_ITERATION_INF : 0);
   it.n_externals = PARAMETERS + 2;
   it.externals = externals;
   it.n_events = l->events->len;
@@ -477,8 +481,11 @@ write_iteration (Lenet *l)
 void
 lenet_tape_write (const char *path, const LenetOptions *options)
 {
-  TdTapeWriterOptions o
-      = { .size = sizeof o, .level = TD_TAPE_LEVEL_STATS, .path = path, .overwrite = true };
+  TdTapeWriterOptions o = { .size = sizeof o,
+                            .level = TD_TAPE_LEVEL_STATS,
+                            .path = path,
+                            .overwrite = true,
+                            .budget_bytes = options->budget_bytes };
   char error[160];
   Lenet l = { .w = td_tape_writer_new (&o, error, sizeof error),
               .options = options,

@@ -53,10 +53,11 @@ main (int argc, char **argv)
   save (td_memory_scene_iterations (h, &v), dir, "memory-iterations");
   save (td_memory_scene_blocks (it, &v), dir, "memory-blocks");
   TdGradientTable *g = td_gradient_table_new (r);
-  td_gradient_table_load (g, r, 39, 60);
+  TdGradientRange range = td_gradient_range_run (r, 39);
+  td_gradient_table_load (g, r, &range, 39);
   v.selected = &key;
   v.n_selected = 1;
-  save (td_gradient_scene (g, it, &v), dir, "gradients");
+  save (td_gradient_scene (g, it, &range, &v), dir, "gradients");
   TdSchedule *s = td_schedule_new (it);
   g_autofree char *advice = td_schedule_advice (r, 39, 0);
   save (td_schedule_scene (s, advice, &v), dir, "schedule");

@@ -148,7 +148,9 @@ gradient__tells_nan_missing_and_zero_apart (void **state)
   TdGradientTable *g = td_gradient_table_new (f.reader);
   double norm;
 
-  td_gradient_table_load (g, f.reader, 39, 100);
+  TdGradientRange run = td_gradient_range_run (f.reader, 39);
+  TdGradientRange zoom = td_gradient_range_newest (f.reader, 22, 3);
+  td_gradient_table_load (g, f.reader, &run, 39);
   assert_int_equal (td_gradient_table_n_rows (g), 10);
   assert_string_equal (td_gradient_table_path (g, 8), "lenet/head/fc3/W");
   assert_int_equal (td_gradient_table_norm (g, 8, 33, &norm), TD_CELL_NAN);
@@ -160,9 +162,9 @@ gradient__tells_nan_missing_and_zero_apart (void **state)
   assert_null (td_gradient_table_missing (g, 1, 20));
   assert_null (td_gradient_table_missing (g, 0, 21));
   assert_int_equal (td_gradient_table_norm (g, 1, 1000, &norm), TD_CELL_MISSING);
-  g_autofree char *json = td_gradient_print (g, 39, 10, "json");
+  g_autofree char *json = td_gradient_print (g, &run, 39, "json");
   assert_contains (json, "\"nan\"");
-  g_autofree char *csv = td_gradient_print (g, 22, 3, "csv");
+  g_autofree char *csv = td_gradient_print (g, &zoom, 22, "csv");
   assert_contains (csv, "parameter,20,21,22\n");
   assert_contains (csv, ",,"); /* a missing cell is empty, not zero */
   td_gradient_table_free (g);
@@ -180,8 +182,9 @@ gradient__heat_map_marks_cells_in_its_dump (void **state)
   TdPanelView v = { .width = 480, .height = 190, .iteration = 39, .event = -1, .head = -1 };
   TdSceneHit hit;
 
-  td_gradient_table_load (g, f.reader, 39, 100);
-  g_autoptr (TdScene) scene = td_gradient_scene (g, f.it, &v);
+  TdGradientRange run = td_gradient_range_run (f.reader, 39);
+  td_gradient_table_load (g, f.reader, &run, 39);
+  g_autoptr (TdScene) scene = td_gradient_scene (g, f.it, &run, &v);
   g_autofree char *dump = td_scene_dump (scene);
   td_test_golden ("viz/gradients.scene", dump);
   assert_int_equal ((int)td_scene_axis_value (scene, td_scene_axes (scene)->box.x + 1), 0);
@@ -189,6 +192,7 @@ gradient__heat_map_marks_cells_in_its_dump (void **state)
                              td_scene_axes (scene)->box.y + 1, 0, &hit));
   assert_int_equal (hit.tag, TD_TAG_CELL);
   assert_int_equal (hit.row, 0);
+  assert_int_equal (hit.number, 0);
   td_gradient_table_free (g);
   close_lenet (&f);
 }
@@ -241,7 +245,8 @@ gradients__of_a_program_without_an_optimizer_are_not_said_to_be_there (void **st
   /* the same iteration, but for the update */
   ((TdTapeIteration *)td_iteration_get_tape (f.it))->n_grads = 0;
   td_gradient_table_add (g, f.it);
-  g_autoptr (TdScene) map = td_gradient_scene (g, f.it, &v);
+  TdGradientRange run = td_gradient_range_run (f.reader, 39);
+  g_autoptr (TdScene) map = td_gradient_scene (g, f.it, &run, &v);
   g_autoptr (TdScene) missing = td_gradient_scene_missing (g, &v);
   g_autofree char *map_text = td_scene_dump (map), *missing_text = td_scene_dump (missing);
   assert_non_null (strstr (map_text, "No optimizer update in these iterations"));
@@ -649,7 +654,8 @@ panel__every_picture_paints_in_every_theme_and_width (void **state)
   TdCurves *c = td_curves_new ();
   TdTensor *t = grad_tensor (&f);
 
-  td_gradient_table_load (g, f.reader, 11, 20);
+  TdGradientRange run = td_gradient_range_run (f.reader, 11);
+  td_gradient_table_load (g, f.reader, &run, 11);
   td_curves_update (c, f.reader);
   for (int width = 90; width <= 480; width += 390)
     {
@@ -658,7 +664,7 @@ panel__every_picture_paints_in_every_theme_and_width (void **state)
       TdScene *scenes[] = { td_memory_scene_events (f.it, p, p, 9000000, &v),
                             td_memory_scene_iterations (h, &v),
                             td_memory_scene_blocks (f.it, &v),
-                            td_gradient_scene (g, f.it, &v),
+                            td_gradient_scene (g, f.it, &run, &v),
                             td_gradient_scene_missing (g, &v),
                             td_schedule_scene (s, "advice", &v),
                             td_timeline_scene (f.it, &v),

@@ -335,6 +335,29 @@ show__timeline_as_csv_has_the_copies_of_the_host (void **state)
   td_test_child_clear (&c);
 }
 
+static void
+show__gradients_are_of_the_whole_run_or_of_the_newest (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  o.n_iterations = 300;
+  o.values = FALSE;
+  const char *tape = lenet (&o);
+  TdTestChild c = TD_TEST_RUN (viz (), "show", tape, "--view", "gradients", "--format", "csv",
+                               "--iteration", "100");
+  assert_child_status (c, 0);
+  assert_true (g_str_has_prefix (c.out, "parameter,7,15,23,"));
+  assert_contains (c.out, ",287,295,299\n");
+  td_test_child_clear (&c);
+  c = TD_TEST_RUN (viz (), "show", tape, "--view", "gradients", "--format", "csv",
+                   "--iteration", "100", "--newest", "3");
+  assert_child_status (c, 0);
+  assert_true (g_str_has_prefix (c.out, "parameter,98,99,100\n"));
+  td_test_child_clear (&c);
+  c = TD_TEST_RUN (viz (), "show", tape, "--view", "gradients", "--newest", "0");
+  assert_child_status (c, 2);
+  td_test_child_clear (&c);
+}
+
 int
 main (void)
 {
@@ -345,6 +368,7 @@ main (void)
     td_test (show__tensor_of_a_node_as_numbers_picture_and_npy),
     td_test (show__refuses_in_one_line_with_status_2),
     td_test (diff__exit_status_says_same_or_different),
+    td_test (show__gradients_are_of_the_whole_run_or_of_the_newest),
     td_test (show__timeline_as_csv_has_the_copies_of_the_host),
     td_test (show__hostile_operation_name_is_escaped_everywhere),
   };

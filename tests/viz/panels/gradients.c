@@ -1,0 +1,264 @@
+/*
+ * The columns of the gradients: linear in iterations over the whole run, each with one stored
+ * iteration of it or empty.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <glib.h>
+#include <string.h>
+
+#include "gradient/td-gradient.h"
+#include "lenet-tape.h"
+#include "td-test.h"
+
+static TdTapeReader *
+open_tape (const LenetOptions *options)
+{
+  const char *path = td_test_tmp ("lenet.tdtape");
+  char error[160];
+
+  lenet_tape_write (path, options);
+  TdTapeReader *reader = td_tape_reader_open (path, error, sizeof error);
+  assert_non_null (reader);
+  return reader;
+}
+
+static TdScene *
+draw (TdGradientTable *g, TdTapeReader *reader, const TdGradientRange *range, gint64 at)
+{
+  TdPanelView v = { .width = 480, .height = 190, .iteration = at, .event = -1, .head = -1 };
+
+  td_gradient_table_load (g, reader, range, at);
+  return td_gradient_scene (g, NULL, range, &v);
+}
+
+/* What is under the pointer in the middle of a column. */
+static TdSceneHit
+hit_column (const TdScene *scene, guint column, guint n)
+{
+  const TdSceneAxes *axes = td_scene_axes (scene);
+  TdSceneHit hit;
+
+  assert_true (td_scene_hit (scene, axes->box.x + axes->box.width * (column + 0.5) / n,
+                             axes->box.y + 5, 0, &hit));
+  assert_int_equal (hit.tag, TD_TAG_CELL);
+  assert_int_equal (hit.col, column);
+  return hit;
+}
+
+/* ---- the axis ---- */
+
+static void
+axis__is_linear_in_iterations_over_the_whole_run (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  o.n_iterations = 1000;
+  o.values = FALSE;
+  TdTapeReader *reader = open_tape (&o);
+  TdGradientTable *g = td_gradient_table_new (reader);
+  TdGradientRange run = td_gradient_range_run (reader, 500);
+  g_autoptr (TdScene) scene = draw (g, reader, &run, 500);
+  const TdSceneAxes *axes = td_scene_axes (scene);
+
+  assert_int_equal (run.first, 0);
+  assert_int_equal (run.last, 999);
+  /* 330 units have room for 47 columns: 32 of 32 iterations */
+  assert_true (axes->x0 == 0 && axes->x1 == 1024);
+  for (guint c = 0; c < 32; c++)
+    {
+      TdSceneHit hit = hit_column (scene, c, 32);
+      gint64 under
+          = (gint64)td_scene_axis_value (scene, axes->box.x + axes->box.width * (c + 0.5) / 32);
+
+      assert_int_equal (under / 32, c);
+      /* no findings: the newest of the column, of the last the newest that ran */
+      assert_int_equal (hit.number, MIN (32 * c + 31, 999));
+    }
+  assert_string_equal (hit_column (scene, 3, 32).tooltip, "iteration 127, of 96 to 127");
+  assert_string_equal (hit_column (scene, 31, 32).tooltip, "iteration 999, of 992 to 999");
+  td_gradient_table_free (g);
+  td_tape_reader_free (reader);
+}
+
+static void
+column__shows_a_nan_before_an_infinity_before_the_newest (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  o.n_iterations = 1000;
+  o.values = FALSE;
+  o.nan_at = 333;
+  o.inf_at = 321; /* in the same column */
+  TdTapeReader *reader = open_tape (&o);
+  TdGradientTable *g = td_gradient_table_new (reader);
+  TdGradientRange run = td_gradient_range_run (reader, 999);
+  g_autoptr (TdScene) scene = draw (g, reader, &run, 999);
+  double norm;
+
+  assert_int_equal (hit_column (scene, 10, 32).number, 333);
+  assert_int_equal (td_gradient_table_norm (g, 8, 333, &norm), TD_CELL_NAN);
+  g_autofree char *dump = td_scene_dump (scene);
+  td_test_golden ("viz/gradients-run.scene", dump);
+  td_gradient_table_free (g);
+  td_tape_reader_free (reader);
+
+  o.nan_at = -1;
+  reader = open_tape (&o);
+  g = td_gradient_table_new (reader);
+  g_autoptr (TdScene) infinite = draw (g, reader, &run, 999);
+  assert_int_equal (hit_column (infinite, 10, 32).number, 321);
+  assert_int_equal (hit_column (infinite, 9, 32).number, 319);
+  td_gradient_table_free (g);
+  td_tape_reader_free (reader);
+}
+
+/* Looking at other iterations first changes nothing of what a column shows. */
+static void
+column__shows_the_same_whatever_was_looked_at_before (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  o.n_iterations = 300;
+  o.values = FALSE;
+  TdTapeReader *reader = open_tape (&o);
+  TdGradientTable *g = td_gradient_table_new (reader), *fresh = td_gradient_table_new (reader);
+  TdGradientRange run = td_gradient_range_run (reader, 299);
+
+  for (gint64 at = 0; at < 300; at += 7)
+    {
+      TdGradientRange zoom = td_gradient_range_newest (reader, at, 10);
+      td_scene_unref (draw (g, reader, &zoom, at));
+    }
+  g_autoptr (TdScene) a = draw (g, reader, &run, 299), b = draw (fresh, reader, &run, 299);
+  g_autofree char *text_a = td_scene_dump (a), *text_b = td_scene_dump (b);
+  assert_string_equal (text_a, text_b);
+  td_gradient_table_free (fresh);
+  td_gradient_table_free (g);
+  td_tape_reader_free (reader);
+}
+
+static void
+column__without_a_stored_iteration_stays_empty (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  o.n_iterations = 2000;
+  o.values = FALSE;
+  o.budget_bytes = 1500000;
+  TdTapeReader *reader = open_tape (&o);
+  TdTapeSummaries s = td_tape_reader_summaries (reader);
+  TdGradientTable *g = td_gradient_table_new (reader);
+  TdGradientRange run = td_gradient_range_run (reader, 1999);
+  g_autoptr (TdScene) scene = draw (g, reader, &run, 1999);
+  g_autofree char *dump = td_scene_dump (scene);
+  const char *first_row = strchr (dump, '|') + 1;
+  guint n_empty = 0;
+
+  assert_int_equal (run.first, 0);
+  assert_int_equal (run.last, 1999);
+  for (guint c = 0; c < 32; c++) /* of 64 iterations */
+    {
+      TdSceneHit hit = hit_column (scene, c, 32);
+      gint64 newest = -1;
+
+      for (guint32 i = 0; i < s.n; i++)
+        if (s.rows[i].number / 64 == c && td_tape_reader_stored (reader, i))
+          newest = (gint64)s.rows[i].number;
+      assert_int_equal (hit.number, newest);
+      assert_int_equal (first_row[c] == ' ', newest < 0);
+      n_empty += newest < 0;
+      if (newest < 0)
+        assert_non_null (strstr (hit.tooltip, "none is stored whole"));
+    }
+  assert_true (n_empty > 0 && n_empty < 31);
+  g_autofree char *said = g_strdup_printf ("%u of 32 empty: not stored", n_empty);
+  assert_contains (dump, said);
+  td_gradient_table_free (g);
+  td_tape_reader_free (reader);
+}
+
+static void
+newest__are_a_column_each_up_to_the_playhead (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  o.n_iterations = 300;
+  o.values = FALSE;
+  TdTapeReader *reader = open_tape (&o);
+  TdGradientTable *g = td_gradient_table_new (reader);
+  TdGradientRange zoom = td_gradient_range_newest (reader, 250, 10);
+  g_autoptr (TdScene) scene = draw (g, reader, &zoom, 250);
+
+  for (guint c = 0; c < 10; c++)
+    assert_int_equal (hit_column (scene, c, 10).number, 241 + c);
+  assert_string_equal (hit_column (scene, 9, 10).tooltip, "iteration 250");
+  TdGradientRange more = td_gradient_range_newest (reader, 5, 10);
+  assert_int_equal (more.first, 0);
+  assert_int_equal (more.last, 5);
+  td_gradient_table_free (g);
+  td_tape_reader_free (reader);
+}
+
+/* ---- text ---- */
+
+static void
+print__says_which_iterations_the_columns_are_of (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  o.n_iterations = 300;
+  o.values = FALSE;
+  TdTapeReader *reader = open_tape (&o);
+  TdGradientTable *g = td_gradient_table_new (reader);
+  TdGradientRange run = td_gradient_range_run (reader, 299);
+
+  td_gradient_table_load (g, reader, &run, 299);
+  g_autofree char *csv = td_gradient_print (g, &run, 299, "csv");
+  g_autofree char *json = td_gradient_print (g, &run, 299, "json");
+  g_autofree char *text = td_gradient_print (g, &run, 299, "text");
+  /* 300 in at most 64 columns: 8 each */
+  assert_true (g_str_has_prefix (csv, "parameter,7,15,23,"));
+  assert_contains (csv, ",295,299\n");
+  assert_contains (json, "\"iterations_per_column\": 8");
+  assert_contains (json, "\"n_columns\": 38");
+  assert_contains (json, "\"reason\": null");
+  assert_contains (text, "each column is one of 8 iterations");
+  td_gradient_table_free (g);
+  td_tape_reader_free (reader);
+}
+
+static void
+print__of_a_program_without_an_optimizer_says_why (void **state)
+{
+  static const char why[] = "No optimizer update in these iterations. Gradients are known by "
+                            "where an optimizer takes them.";
+  LenetOptions o = LENET_DEFAULT;
+  o.n_iterations = 5;
+  o.no_update = TRUE;
+  TdTapeReader *reader = open_tape (&o);
+  TdGradientTable *g = td_gradient_table_new (reader);
+  TdGradientRange run = td_gradient_range_run (reader, 4);
+
+  td_gradient_table_load (g, reader, &run, 4);
+  g_autofree char *csv = td_gradient_print (g, &run, 4, "csv");
+  g_autofree char *json = td_gradient_print (g, &run, 4, "json");
+  g_autofree char *text = td_gradient_print (g, &run, 4, "text");
+  g_autofree char *field = g_strdup_printf ("(%s),,,,,\n", why);
+  g_autofree char *member = g_strdup_printf ("\"reason\": \"%s\"", why);
+  g_autofree char *line = g_strdup_printf ("\n%s\n", why);
+  assert_contains (csv, field);
+  assert_contains (json, member);
+  assert_contains (text, line);
+  td_gradient_table_free (g);
+  td_tape_reader_free (reader);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (axis__is_linear_in_iterations_over_the_whole_run),
+    td_test (column__shows_a_nan_before_an_infinity_before_the_newest),
+    td_test (column__shows_the_same_whatever_was_looked_at_before),
+    td_test (column__without_a_stored_iteration_stays_empty),
+    td_test (newest__are_a_column_each_up_to_the_playhead),
+    td_test (print__says_which_iterations_the_columns_are_of),
+    td_test (print__of_a_program_without_an_optimizer_says_why),
+  };
+  return cmocka_run_group_tests_name ("gradients", tests, NULL, NULL);
+}
