@@ -174,6 +174,30 @@ column__without_a_stored_iteration_stays_empty (void **state)
   td_tape_reader_free (reader);
 }
 
+/* Of one that runs the gradients are not there yet; they are when it has ended. */
+static void
+column__that_was_read_while_it_ran_is_read_again (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  TdTapeReader *reader = open_tape (&o);
+  TdGradientTable *g = td_gradient_table_new (reader);
+  TdGradientRange run = td_gradient_range_run (reader, 39);
+  TdIteration *it = lenet_tape_load (reader, 39);
+  TdTapeIteration *t = (TdTapeIteration *)td_iteration_get_tape (it);
+  double norm;
+
+  t->n_grads = 0;
+  t->flags |= TD_TAPE_ITERATION_PARTIAL;
+  assert_false (td_iteration_is_complete (it));
+  td_gradient_table_add (g, it);
+  assert_int_equal (td_gradient_table_norm (g, 0, 39, &norm), TD_CELL_MISSING);
+  td_gradient_table_load (g, reader, &run, 39);
+  assert_int_equal (td_gradient_table_norm (g, 0, 39, &norm), TD_CELL_VALUE);
+  td_iteration_unref (it);
+  td_gradient_table_free (g);
+  td_tape_reader_free (reader);
+}
+
 static void
 newest__are_a_column_each_up_to_the_playhead (void **state)
 {
@@ -256,6 +280,7 @@ main (void)
     td_test (column__shows_a_nan_before_an_infinity_before_the_newest),
     td_test (column__shows_the_same_whatever_was_looked_at_before),
     td_test (column__without_a_stored_iteration_stays_empty),
+    td_test (column__that_was_read_while_it_ran_is_read_again),
     td_test (newest__are_a_column_each_up_to_the_playhead),
     td_test (print__says_which_iterations_the_columns_are_of),
     td_test (print__of_a_program_without_an_optimizer_says_why),
