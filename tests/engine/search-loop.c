@@ -206,8 +206,9 @@ backward (Run *r, TdVar *loss, TdVar *x)
 
   if (status == TD_OK)
     status = note_status (r, "backward", td_opt_backward (r->opt, loss, flags));
+  /* By the optimizer again: what a plain one adds to scaled gradients means nothing. */
   if (status == TD_OK && has (r, BACKWARD_TWICE))
-    status = note_status (r, "backward again", td_backward (loss, flags));
+    status = note_status (r, "backward again", td_opt_backward (r->opt, loss, flags));
   return status;
 }
 
