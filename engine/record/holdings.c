@@ -36,11 +36,19 @@ typedef struct
   uint64_t iterations; /* bit i: an iteration whose number modulo 64 is i */
 } Group;
 
+/** What the handles of one place kept at the last look. */
+typedef struct
+{
+  const TdSite *site;
+  uint64_t bytes;
+} Kept;
+
 /** A variable with a holder, and its place among these. */
 typedef struct
 {
   const TdVar *var;
   int rank;
+  uint64_t kept; /* at the last look, by handles of its place */
 } Root;
 
 struct TdHoldings
@@ -57,6 +65,8 @@ struct TdHoldings
   uint32_t n_same;                       /* equal marks since then */
   TdOp **work;
   size_t n_work, work_capacity;
+  Kept kept[MAX_GROUPS]; /* by site */
+  size_t n_kept;
   Root *roots;
   size_t n_roots, root_capacity;
   TdObjects *objects;
@@ -314,8 +324,47 @@ td__holdings_holder_site (const TdVar *v)
   return hold == TD_HOLD_USER || hold == TD_HOLD_OPTIMIZER ? v->retained_site : NULL;
 }
 
-/* Links before handles, and what is older first: so a graph that several keep is on the account
- * of the same one at every look, wherever their variables happen to lie. */
+static int
+by_site (const void *a, const void *b)
+{
+  const uintptr_t x = (uintptr_t)((const Kept *)a)->site,
+                  y = (uintptr_t)((const Kept *)b)->site;
+
+  return (x > y) - (x < y);
+}
+
+/* Remember how much the handles of each place keep. */
+static void
+remember (TdHoldings *h)
+{
+  size_t n = 0;
+
+  for (uint32_t i = 0; i < h->n; i++)
+    h->kept[i] = (Kept){ h->groups[i].key.holder_site, h->groups[i].bytes };
+  if (h->n > 1)
+    qsort (h->kept, h->n, sizeof *h->kept, by_site);
+  for (uint32_t i = 0; i < h->n; i++)
+    if (n > 0 && h->kept[n - 1].site == h->kept[i].site)
+      h->kept[n - 1].bytes += h->kept[i].bytes;
+    else
+      h->kept[n++] = h->kept[i];
+  h->n_kept = n;
+}
+
+static uint64_t
+kept_before (const TdHoldings *h, const TdVar *v)
+{
+  const Kept key = { td__holdings_holder_site (v), 0 };
+  const Kept *found = key.site != NULL && h->n_kept > 0
+                          ? bsearch (&key, h->kept, h->n_kept, sizeof key, by_site)
+                          : NULL;
+
+  return found != NULL ? found->bytes : 0;
+}
+
+/* Links before handles; of these, those of the place that kept most at the last look, then what
+ * is older: so a graph that several keep is on the account of the same one at every look, and
+ * of a leak rather than of something beside it. */
 static int
 by_rank (const void *a, const void *b)
 {
@@ -323,6 +372,8 @@ by_rank (const void *a, const void *b)
 
   if (x->rank != y->rank)
     return x->rank - y->rank;
+  if (x->kept != y->kept)
+    return x->kept < y->kept ? 1 : -1;
   return (x->var->node->id > y->var->node->id) - (x->var->node->id < y->var->node->id);
 }
 
@@ -340,7 +391,7 @@ walk_roots (TdHoldings *h)
         if (v->state != TD_VAR_LIVE)
           continue;
         h->roots = room (h->roots, h->n_roots, &h->root_capacity, sizeof *h->roots);
-        h->roots[h->n_roots++] = (Root){ v, rank_of (v) };
+        h->roots[h->n_roots++] = (Root){ v, rank_of (v), kept_before (h, v) };
       }
   if (h->n_roots > 1)
     qsort (h->roots, h->n_roots, sizeof *h->roots, by_rank);
@@ -455,6 +506,7 @@ td__holdings_mark (TdHoldings *h, TdRecorder *r, uint64_t n_events)
     memset (h->met, 0, h->met_capacity * sizeof *h->met);
   td__engine.mark += 4; /* a backward uses a few numbers after its own */
   walk_roots (h);
+  remember (h);
   if (is_due (h))
     {
       put_all (h, r);

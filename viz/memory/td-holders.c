@@ -141,9 +141,9 @@ find_birth (const TdHolder *h)
   return at;
 }
 
-/* More in nearly every one of the last steps since the first array, and more than there has
- * been before it became fewer: a list that is given up now and then grows no further than the
- * last time. */
+/* More in nearly every one of the last steps since the first array, and far more than there
+ * has ever been before it became fewer, as looks miss when there was most: a list that is given
+ * up now and then grows no further than the last time. */
 static gboolean
 grows_in_steps (const TdHolder *h, guint n_marks)
 {
@@ -152,11 +152,11 @@ grows_in_steps (const TdHolder *h, guint n_marks)
 
   for (guint i = first; i + 1 < n_marks; i++)
     up += h->n_objects[i + 1] > h->n_objects[i];
-  for (guint i = 0; i < first; i++)
+  for (guint i = 0; i + 1 < n_marks; i++)
     if (h->n_objects[i + 1] < h->n_objects[i])
       peak = MAX (peak, h->n_objects[i]);
   return steps >= FEWEST_STEPS && up + (steps == STEPS) >= steps
-         && h->n_objects[n_marks - 1] > peak;
+         && h->n_objects[n_marks - 1] > 2 * peak;
 }
 
 /* From the first array on, in every quarter of the iterations both the fewest and the most are
