@@ -153,6 +153,7 @@ put_notice (TdTapeWriter *w, const char *text, uint64_t iteration)
   TdTapeNotice notice = { .iteration = iteration,
                           .event = TD_TAPE_NONE,
                           .kind = TD_TAPE_NOTICE_RECORDING,
+                          .status = TD_TAPE_NOTICE_LOST,
                           .text = td_tape_writer_string (w, text) };
 
   td_tape_writer_notice (w, &notice);

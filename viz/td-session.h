@@ -143,6 +143,7 @@ void td_session_set_attached (TdSession *self, gboolean attached);
 typedef struct
 {
   gboolean is_error;
+  gboolean is_loss; /* the tape holds less than the program did */
   gint64 iteration;
   gint event;       /* that it is about, of the iteration as it is on the tape; -1: none */
   const char *text; /* one line */

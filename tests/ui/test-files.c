@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pages/td-picture-page.h"
+#include "td-tape-writer.h"
 #include "window/td-window-private.h"
 
 static TdPicturePage *
@@ -74,6 +75,35 @@ pictures__that_are_none_are_refused_in_one_line (void **state)
 
 /* A snapshot of PyTorch's memory opens like a recording, where what it has is: on the page
  * Memory. The graph says that there is none. */
+/* A tape can be whole as a file and still hold less than the program did. */
+static void
+recordings__that_are_not_whole_say_so_when_they_open (void **state)
+{
+  static const char why[] = "the tape was cut to 1500 bytes while it was recorded";
+  const SampleOptions options = { .n_iterations = SAMPLE_ITERATIONS, .nan_at = -1 };
+  const char *path = td_test_tmp ("cut.tdtape");
+  char error[200], says[200];
+  TdTapeNotice notice = { .iteration = 2,
+                          .event = TD_TAPE_NONE,
+                          .kind = TD_TAPE_NOTICE_RECORDING,
+                          .status = TD_TAPE_NOTICE_LOST };
+  TdTapeWriter *w;
+
+  (void)state;
+  ui_test_open_sample (NULL);
+  assert_false (ui_test_has_info ((gpointer) "not whole"));
+  ui_test_new_window ();
+  sample_tape_write (path, &options);
+  w = td_tape_writer_continue (path, error, sizeof error);
+  assert_non_null (w);
+  notice.text = td_tape_writer_string (w, why);
+  td_tape_writer_notice (w, &notice);
+  td_tape_writer_free (w);
+  ui_test_open (path);
+  g_snprintf (says, sizeof says, "This recording is not whole: %s", why);
+  ui_test_wait ("a line about what is missing", ui_test_has_info, says);
+}
+
 static void
 snapshots__open_on_the_memory_page (void **state)
 {
@@ -164,6 +194,7 @@ main (int argc, char **argv)
   const struct CMUnitTest tests[] = {
     ui_test (ex10__a_picture_that_was_exported_opens_in_the_window),
     ui_test (pictures__that_are_none_are_refused_in_one_line),
+    ui_test (recordings__that_are_not_whole_say_so_when_they_open),
     ui_test (snapshots__open_on_the_memory_page),
     ui_test (dy17__a_model_with_another_number_of_layers_runs_again_in_the_same_app),
   };

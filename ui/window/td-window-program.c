@@ -57,17 +57,6 @@ td__window_connect (TdWindow *self, const char *address)
   td__window_update_actions (self);
 }
 
-/* Who waits for an answer holds the window: each of them gets one. */
-void
-td__window_disconnect (TdWindow *self)
-{
-  g_autoptr (TdControlClient) control = g_steal_pointer (&self->control);
-  if (!control)
-    return;
-  g_signal_handlers_disconnect_by_data (control, self);
-  td_control_client_close (control);
-}
-
 static void
 run_output (TdRunner *runner, const char *line, gboolean is_stderr, TdWindow *self)
 {

@@ -50,11 +50,21 @@ go_to_head (TdWindow *self)
     td_session_set_moment (self->session, head.iteration, head.event);
 }
 
-/* What stopped it, and the error that it came to last. */
+/* Why the tape holds less than the program did; NULL: it holds all. */
+static const char *
+find_loss (TdWindow *self)
+{
+  for (guint i = td_session_get_n_notices (self->session); i-- > 0;)
+    if (td_session_get_notice (self->session, i)->is_loss)
+      return td_session_get_notice (self->session, i)->text;
+  return NULL;
+}
+
+/* What stopped it, and the error that it came to last, or what was lost. */
 static char *
 dup_message (TdWindow *self, const char *reason)
 {
-  const char *error = NULL;
+  const char *error = find_loss (self);
   for (guint i = 0; i < td_session_get_n_notices (self->session); i++)
     if (td_session_get_notice (self->session, i)->is_error)
       error = td_session_get_notice (self->session, i)->text;
@@ -99,6 +109,13 @@ head_changed (TdWindow *self)
       g_autofree char *message = dup_message (self, reason);
       td__window_show_info (
           self, state == TD_PROGRAM_CRASHED ? GTK_MESSAGE_ERROR : GTK_MESSAGE_INFO, message);
+    }
+  else if (find_loss (self))
+    {
+      g_autofree char *text
+          = g_strdup_printf ("This recording is not whole: %s", find_loss (self));
+      g_autofree char *valid = g_utf8_make_valid (text, -1);
+      td__window_show_info (self, GTK_MESSAGE_WARNING, valid);
     }
   else
     gtk_info_bar_set_revealed (GTK_INFO_BAR (self->info_bar), FALSE);

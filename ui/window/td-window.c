@@ -200,6 +200,17 @@ td__window_update_title (TdWindow *self)
 
 /* ---- life ---- */
 
+/* Who waits for an answer holds the window: each of them gets one. */
+void
+td__window_disconnect (TdWindow *self)
+{
+  g_autoptr (TdControlClient) control = g_steal_pointer (&self->control);
+  if (!control)
+    return;
+  g_signal_handlers_disconnect_by_data (control, self);
+  td_control_client_close (control);
+}
+
 static void
 td_window_dispose (GObject *object)
 {

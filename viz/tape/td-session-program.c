@@ -223,7 +223,10 @@ read_notices (TdSession *self)
       const TdTapeNotice *on_tape
           = td_tape_reader_notice (self->tape->reader, self->n_seen_notices);
       TdNotice notice
-          = { on_tape->kind == TD_TAPE_NOTICE_ERROR, (gint64)on_tape->iteration,
+          = { on_tape->kind == TD_TAPE_NOTICE_ERROR,
+              on_tape->kind == TD_TAPE_NOTICE_RECORDING
+                  && on_tape->status == TD_TAPE_NOTICE_LOST,
+              (gint64)on_tape->iteration,
               on_tape->event == TD_TAPE_NONE ? -1 : (gint)MIN (on_tape->event, G_MAXINT),
               td_tape_reader_string (self->tape->reader, on_tape->text) };
 

@@ -469,7 +469,7 @@ typedef struct
   uint64_t time_ns;
   uint32_t event;
   uint32_t kind;
-  int32_t status;          /* TdStatus for errors */
+  int32_t status;          /* TdStatus for errors; of RECORDING: TD_TAPE_NOTICE_LOST or 0 */
   uint32_t text, op, site; /* strings, site id */
 } TdTapeNotice;
 static_assert (sizeof (TdTapeNotice) == 40, "TdTapeNotice changed size");
@@ -481,6 +481,9 @@ typedef enum
   TD_TAPE_NOTICE_CONFIG,    /* a configuration value changed: "enable_backprop=0" */
   TD_TAPE_NOTICE_RECORDING, /* about the recording itself: stopped, records lost */
 } TdTapeNoticeKind;
+
+/** Status of a notice about the recording: the tape holds less than the program did. */
+#define TD_TAPE_NOTICE_LOST (-1)
 
 /** END: how the program ended, written by whoever watched it. */
 typedef struct

@@ -333,6 +333,7 @@ put_failure (TdTapeWriter *w)
   TdTapeNotice notice = { .iteration = w->n_iterations,
                           .event = TD_TAPE_NONE,
                           .kind = TD_TAPE_NOTICE_RECORDING,
+                          .status = TD_TAPE_NOTICE_LOST,
                           .text = text.id };
 
   td__tape_append_tail (w, TD_TAPE_FRAME_STRING, &text, sizeof text, w->error, text.length);
