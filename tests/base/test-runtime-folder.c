@@ -41,6 +41,7 @@ runtime_folder__is_a_private_one_where_the_given_one_cannot_be_used (void **stat
 
   (void)state;
   setenv ("TAPEDECK_TMPDIR", tmp, 1);
+  assert_non_null (tmp);
   snprintf (private_folder, sizeof private_folder, "%s/tapedeck-%ld", tmp, (long)getuid ());
   snprintf (below, sizeof below, "%s/tapedeck", ours);
   assert_int_equal (mkdir (ours, 0700), 0);
@@ -64,11 +65,11 @@ runtime_folder__is_a_private_one_where_the_given_one_cannot_be_used (void **stat
 static void
 temporary_folder__of_somebody_else_is_refused (void **state)
 {
-  const char *tmp = td_test_tmp ("tmp");
-  char private_folder[4200], folder[4096];
+  char tmp[4096], private_folder[4200], folder[4096];
   const char *why = NULL;
 
   (void)state;
+  snprintf (tmp, sizeof tmp, "%s", td_test_tmp ("tmp"));
   setenv ("TAPEDECK_TMPDIR", tmp, 1);
   snprintf (private_folder, sizeof private_folder, "%s/tapedeck-%ld", tmp, (long)getuid ());
   assert_int_equal (mkdir (tmp, 0700), 0);
