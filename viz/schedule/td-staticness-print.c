@@ -187,11 +187,12 @@ td_staticness_print (const TdStaticness *self, GString *out)
   g_string_append_printf (out, "staticness: %s\n", self->sentence);
   g_string_append_printf (
       out,
-      "  %" G_GUINT64_FORMAT " iterations, %u graph%s%s; the newest %" G_GUINT64_FORMAT
-      " are equal, since iteration %" G_GINT64_FORMAT "\n",
-      self->n_iterations, self->n_structures, self->n_structures == 1 ? "" : "s",
+      "  %" G_GUINT64_FORMAT " %s, %u %s%s; the newest %" G_GUINT64_FORMAT
+      " %s equal, since iteration %" G_GINT64_FORMAT "\n",
+      self->n_ran, td_plural (self->n_ran, "iteration", "iterations"), self->n_structures,
+      td_plural (self->n_structures, "graph", "graphs"),
       self->n_looked_at < self->n_structures ? " (not all were looked at)" : "", self->n_equal,
-      self->equal_since);
+      td_plural (self->n_equal, "is", "are"), self->equal_since);
   for (guint i = 0; i < self->n_functions; i++)
     {
       const TdStaticFunction *function = &self->functions[i];
@@ -212,9 +213,10 @@ td_staticness_print (const TdStaticness *self, GString *out)
         self->additions[i].iteration, *self->additions[i].site ? ", at " : "",
         self->additions[i].site);
   if (self->gain.n_outside > 0 && self->n_iterations > 1)
-    g_string_append_printf (out,
-                            "  outside: %u forward operations are in no static function, %s\n",
-                            self->gain.n_outside, td_format_ns (op, self->gain.outside_ns));
+    g_string_append_printf (out, "  outside: %u forward %s in no static function, %s\n",
+                            self->gain.n_outside,
+                            td_plural (self->gain.n_outside, "operation is", "operations are"),
+                            td_format_ns (op, self->gain.outside_ns));
 }
 
 /* ---- JSON ---- */
@@ -296,7 +298,7 @@ td_staticness_print_json (const TdStaticness *self, TdJson *j)
 {
   td_json_begin_object (j);
   td_json_member_string (j, "sentence", self->sentence);
-  td_json_member_int (j, "iterations", (gint64)self->n_iterations);
+  td_json_member_int (j, "iterations", (gint64)self->n_ran);
   td_json_member_int (j, "graphs", self->n_structures);
   td_json_member_int (j, "looked_at", self->n_looked_at);
   td_json_member_int (j, "equal", (gint64)self->n_equal);

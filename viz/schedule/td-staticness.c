@@ -719,10 +719,12 @@ count_equal (TdStaticScan *scan)
   for (guint i = n; i-- > 0
                     && g_array_index (scan->unit_of, guint32, i)
                            == g_array_index (scan->unit_of, guint32, n - 1);)
-    {
-      scan->s->n_equal++;
-      scan->s->equal_since = number_of (scan, i);
-    }
+    scan->s->equal_since = number_of (scan, i);
+  if (n == 0)
+    return;
+  /* By numbers: iterations are thinned while a run goes on, and their count would fall. */
+  scan->s->n_equal = (guint64)(number_of (scan, n - 1) - scan->s->equal_since) + 1;
+  scan->s->n_ran = (guint64)(number_of (scan, n - 1) - number_of (scan, 0)) + 1;
 }
 
 TdStaticness *

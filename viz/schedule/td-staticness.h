@@ -78,8 +78,9 @@ typedef struct
 typedef struct
 {
   guint64 n_iterations; /* whole ones on the tape */
+  guint64 n_ran;        /* from the first of them to the newest, whatever was thinned */
   guint n_structures, n_looked_at;
-  guint64 n_equal; /* the newest iterations that are equal, sizes included */
+  guint64 n_equal; /* the newest that are equal, sizes included; of those that ran */
   gint64 equal_since;
   guint n_functions;
   TdStaticFunction *functions; /* parents before children */

@@ -435,7 +435,8 @@ td__tape_info_statics (TdTapeReader *r, FILE *out, TdJsonWriter *json)
     }
   else
     fprintf (out,
-             "static functions %u, %u schedules, %" PRIu64 " calls replayed, %" PRIu64
+             "static functions %u, %u schedule%s, %" PRIu64 " call%s replayed, %" PRIu64
              " by code\n",
-             n, td_tape_reader_n_schedules (r), replays, dynamic);
+             n, td_tape_reader_n_schedules (r), td_tape_reader_n_schedules (r) == 1 ? "" : "s",
+             replays, replays == 1 ? "" : "s", dynamic);
 }

@@ -278,6 +278,31 @@ function__that_changed_once_and_came_back_is_several (void **state)
   td_tape_reader_free (r);
 }
 
+/* What a budget thins has run all the same: the counts do not fall while a run goes on. */
+static void
+equal__counts_what_ran_and_not_what_is_stored (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  const char *tape = td_test_tmp ("thin.tdtape");
+
+  (void)state;
+  o.n_iterations = 30000;
+  o.budget_bytes = 1 << 20;
+  lenet_tape_write (tape, &o);
+
+  TdTapeReader *r = open_tape (tape);
+  g_autoptr (TdStaticness) s = td_staticness_new (r);
+  GString *text = g_string_new (NULL);
+
+  assert_true (s->n_iterations < 30000);
+  assert_int_equal (s->n_ran, 30000);
+  assert_int_equal (s->n_equal, 30000 - s->equal_since);
+  td_staticness_print (s, text);
+  assert_non_null (strstr (text->str, "  30000 iterations, "));
+  g_string_free (text, TRUE);
+  td_tape_reader_free (r);
+}
+
 static void
 advice__waits_for_a_second_iteration (void **state)
 {
@@ -313,6 +338,7 @@ main (void)
     td_test (attributes__that_change_are_said_to_make_new_schedules),
     td_test (gain__is_what_a_recount_of_the_tape_gives),
     td_test (function__that_changed_once_and_came_back_is_several),
+    td_test (equal__counts_what_ran_and_not_what_is_stored),
     td_test (advice__waits_for_a_second_iteration),
   };
 
