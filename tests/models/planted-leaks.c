@@ -108,7 +108,7 @@ make (Program *p)
   p->net = td_chain_new ("net");
   for (int k = 0; k < p->n_layers; k++)
     {
-      char name[8];
+      char name[16];
 
       snprintf (name, sizeof name, "l%d", k);
       /* of unknown width until it is called */
