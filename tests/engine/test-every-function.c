@@ -20,7 +20,8 @@
 
 enum
 {
-  LIST = 2 /* how many a list has */
+  LIST = 2, /* how many a list has */
+  ROOM = 64 /* what several lists in one may have, and what a function fills */
 };
 
 /* --- handles --- */
@@ -67,8 +68,8 @@ make_handles (void)
   v->number = LIST;
   v->shape = TD_SHAPE (2, 2);
 #define TWICE(name)                                                                            \
-  static void *name##_list[LIST];                                                              \
-  for (int i = 0; i < LIST; i++)                                                               \
+  static void *name##_list[ROOM];                                                              \
+  for (int i = 0; i < ROOM; i++)                                                               \
     name##_list[i] = v->name;                                                                  \
   v->name##s = name##_list;
   TD_EVERY_HANDLE (TWICE)
@@ -195,6 +196,13 @@ test_start (void)
   make_handles ();
 }
 
+static void
+test_end (void)
+{
+  td_finish ();
+  td_walker_alias_free (live.alias); /* a plain table: the one that no session ends */
+}
+
 /* --- another thread --- */
 
 /* The base name of a function: without _at and _. */
@@ -289,7 +297,7 @@ other_threads__are_refused_by_every_function (void **state)
         print_error ("%s: status %d, said %s\n", td_every_function[i].name, c.status, c.said);
       n_wrong += !refused;
     }
-  td_finish ();
+  test_end ();
   assert_int_equal (n_wrong, 0);
 }
 
@@ -331,7 +339,7 @@ nothing__never_ends_the_program (void **state)
   v.number = LIST;
   v.text = "l";
   never_end_the_program (&v, "NULL and 2", true);
-  td_finish ();
+  test_end ();
 }
 
 static void
@@ -350,7 +358,7 @@ no_list__is_an_error (void **state)
   v.text = NULL;
   v.shape = (TdShape){ .ndim = 0 };
   never_end_the_program (&v, "no list of 0", false);
-  td_finish ();
+  test_end ();
 }
 
 static void
@@ -360,7 +368,7 @@ what_was_freed__never_ends_the_program (void **state)
   test_start ();
   free_handles ();
   never_end_the_program (&live, "freed", false);
-  td_finish ();
+  test_end ();
 }
 
 static void
@@ -370,6 +378,7 @@ what_has_finished__never_ends_the_program (void **state)
   test_start ();
   td_finish ();
   never_end_the_program (&live, "after td_finish", false);
+  td_walker_alias_free (live.alias);
 }
 
 int

@@ -71,7 +71,7 @@ td__config_push (size_t offset, int value)
   TdConfigSave save = { offset, 0, 1 };
 
   if (!td__ensure_started () || td__stranger ("td_config_set")
-      || offset > sizeof (TdConfig) - sizeof (int))
+      || offset > sizeof (TdConfig) - sizeof (int) || offset % sizeof (int) != 0)
     return (TdConfigSave){ 0, 0, 0 };
   save.old_value = *field_at (offset);
   set (offset, value);

@@ -278,6 +278,7 @@ takes_a_second_at_most (void *data)
   double start = seconds (), spent;
   g_autoptr (TdDiff) alone = td_diff_new (l->iteration, l->iteration, NULL, NULL);
 
+  assert_non_null (alone);
   spent = seconds () - start;
   start = seconds ();
   g_autoptr (TdDiff) d = td_diff_new (l->iteration, l->iteration, l->reader, l->reader);
