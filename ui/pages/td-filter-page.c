@@ -18,6 +18,7 @@ struct _TdFilterPage
   GtkSingleSelection *selection;
   TdSession *session;
   TdIteration *iteration; /* that `found` is of */
+  char *text;             /* that the filter was made of, right or wrong */
   TdFilter *filter;
   GArray *found; /* gint32 events; NULL: nothing yet */
   gboolean syncing, dirty;
@@ -158,8 +159,13 @@ moment_changed (TdFilterPage *self)
 static void
 text_changed (TdFilterPage *self)
 {
+  const char *text = gtk_editable_get_text (GTK_EDITABLE (self->entry));
   g_autoptr (GError) error = NULL;
-  TdFilter *filter = td_filter_new (gtk_editable_get_text (GTK_EDITABLE (self->entry)), &error);
+  if (g_strcmp0 (text, self->text) == 0) /* the entry says it once more when no key came */
+    return;
+  g_free (self->text);
+  self->text = g_strdup (text);
+  TdFilter *filter = td_filter_new (text, &error);
   if (!filter)
     {
       gtk_label_set_text (self->message, error->message);
@@ -323,6 +329,7 @@ td_filter_page_dispose (GObject *object)
   TdFilterPage *self = TD_FILTER_PAGE (object);
   if (self->box)
     td_filter_page_set_session (self, NULL);
+  g_clear_pointer (&self->text, g_free);
   g_clear_pointer (&self->found, g_array_unref);
   g_clear_pointer (&self->iteration, td_iteration_unref);
   g_clear_pointer (&self->filter, td_filter_free);
