@@ -417,7 +417,7 @@ eval__never_writes_over_an_array_that_it_reads (void **state)
   td_test_write_file (
       in,
       "\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"
-      "                                                          \n"
+      "                                                            \n"
       "\0\0\x80?\0\0\0@\0\0@@",
       128 + 12);
   bytes = td_test_read_file (in, &n);
