@@ -180,7 +180,7 @@ TD_API const TdShape *td_backward_out_shape (const TdBackward *b, int i);
 TD_API TdDtype td_backward_out_dtype (const TdBackward *b, int i);
 /** The next operation call computes gx[i]: let it add into the gradient that is there
  * already, where that is allowed (its class ACCUMULATES, no double backprop, nobody else
- * holds it). */
+ * holds it).  Its result is gx[i] as it is: whatever else is done to it is an error. */
 TD_API void td_backward_into (TdBackward *b, int i);
 
 /** The engine's own operations: how many there are, and each of them; NULL beyond the last. */

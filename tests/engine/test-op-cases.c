@@ -237,6 +237,70 @@ second_gradient (void **state)
     }
 }
 
+/* A loss in which no two elements weigh the same, from the same random numbers each time. */
+static void
+case_backward (const OpCase *c, TdVar **x)
+{
+  TdVar *y[3] = { NULL }, *loss = NULL;
+
+  td_set_seed (1);
+  c->call (x, y);
+  for (int k = 0; k < c->n_out; k++)
+    if (y[k] != NULL && td_size (y[k]) > 0 && td_dtype (y[k]) == TD_F64)
+      {
+        TdVar *weights = td_reshape (td_arange (TD_F64, 1, (double)td_size (y[k]) + 1, 1),
+                                     td_shape (y[k]));
+        TdVar *part = td_sum (td_mul (y[k], td_mul_scalar (weights, 0.25)));
+
+        loss = loss == NULL ? part : td_add (loss, part);
+      }
+  expect_ok (loss != NULL ? td_backward (loss, 0) : TD_OK);
+}
+
+/* A second backward adds as much again to every gradient, also where kernels add in place. */
+static void
+added_gradient (void **state)
+{
+  const OpCase *c = *state;
+  double *first = calloc (MAX_ELEMENTS, sizeof *first);
+  double *sum = calloc (MAX_ELEMENTS, sizeof *sum);
+
+  TD_SCOPE ("case")
+    {
+      TdVar *x[6];
+      TdVar *ones[6] = { NULL };
+
+      for (int k = 0; k < c->n_in; k++)
+        {
+          x[k] = op_input (c, k, TD_F64, NULL);
+          if (td_dtype (x[k]) == TD_F64)
+            x[k] = td_variable (x[k], NULL);
+        }
+      TD_SCOPE ("first")
+        case_backward (c, x);
+      for (int k = 0; k < c->n_in; k++)
+        if (td_grad (x[k]) != NULL)
+          ones[k] = td_mul_scalar (td_grad (x[k]), 1);
+      TD_SCOPE ("second")
+        case_backward (c, x);
+      for (int k = 0; k < c->n_in; k++)
+        {
+          const int64_t n = ones[k] != NULL ? td_size (ones[k]) : 0;
+
+          if (n == 0)
+            continue;
+          expect_ok (td_read (ones[k], first, (size_t)n * sizeof *first));
+          expect_ok (td_read (td_grad (x[k]), sum, (size_t)n * sizeof *sum));
+          for (int64_t i = 0; i < n; i++)
+            if (!(fabs (sum[i] - 2 * first[i]) <= 1e-10 * (1 + fabs (first[i]))))
+              fail_msg ("input %d, element %lld: %.17g once, %.17g after two", k, (long long)i,
+                        first[i], sum[i]);
+        }
+    }
+  free (first);
+  free (sum);
+}
+
 /* Shapes without numbers: the null device agrees, and keeps no memory. */
 static void
 null_device (void **state)
@@ -362,7 +426,10 @@ add_cases (const OpCase *rows, int n)
       add_test (values_in_double, c, c->op, c->variant, "agrees_with_the_reference");
       add_test (values_in_float, c, c->op, c->variant, "agrees_in_float");
       if (!(c->flags & OP_NO_GRAD))
-        add_test (first_gradient, c, c->op, c->variant, "has_the_gradient_of_differences");
+        {
+          add_test (first_gradient, c, c->op, c->variant, "has_the_gradient_of_differences");
+          add_test (added_gradient, c, c->op, c->variant, "adds_to_gradients_that_are_there");
+        }
       if (!(c->flags & (OP_NO_GRAD | OP_NO_SECOND)))
         add_test (second_gradient, c, c->op, c->variant, "has_the_second_gradient");
       add_test (null_device, c, c->op, c->variant, "keeps_its_shape_on_the_null_device");

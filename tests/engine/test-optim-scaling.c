@@ -182,6 +182,86 @@ scaling__leaves_gradients_of_a_plain_backward (void **state)
   assert_int_equal (td_finish (), 0);
 }
 
+/* What W's first element loses by an update of lr 1. */
+static double
+updated_by (TdOpt *opt)
+{
+  double before[RIG_N], after[RIG_N];
+
+  rig_get (rig_W, before);
+  assert_int_equal (td_opt_update (opt), TD_OK);
+  rig_get (rig_W, after);
+  return before[0] - after[0];
+}
+
+/* A gradient that is there, of a plain backward or from before an update, counts as it is. */
+static void
+scaling__adds_to_gradients_that_are_not_scaled (void **state)
+{
+  const TdDtype dtypes[] = { TD_F32, TD_F16 };
+
+  (void)state;
+  for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+    {
+      TdOpt *opt;
+
+      rig_start (dtypes[d]);
+      opt = td_sgd_new (rig_chain, .lr = 1);
+      td_opt_loss_scaling (opt, .scale = 64);
+      TD_SCOPE ("plain, then scaled")
+        {
+          td_cleargrads (rig_chain);
+          td_backward (loss_of (2), 0);
+          assert_int_equal (td_opt_backward (opt, loss_of (1), 0), TD_OK);
+          assert_true (updated_by (opt) == 3);
+        }
+      TD_SCOPE ("kept, and added to")
+        {
+          assert_int_equal (td_opt_backward (opt, loss_of (4), 0), TD_OK);
+          assert_true (updated_by (opt) == 7);
+        }
+      TD_SCOPE ("zeros")
+        {
+          td_set_grad (rig_W, td_zeros (dtypes[d], td_shape (rig_W)));
+          assert_int_equal (td_opt_backward (opt, loss_of (5), 0), TD_OK);
+          assert_true (updated_by (opt) == 5);
+        }
+      assert_int_equal (td_finish (), 0);
+    }
+}
+
+/* Whether the sum was made in place or not, it would be neither scaled nor plain. */
+static void
+scaling__a_plain_backward_on_top_is_an_error (void **state)
+{
+  (void)state;
+  for (int held = 0; held < 2; held++)
+    {
+      TdOpt *opt;
+
+      rig_start (TD_F32);
+      opt = td_sgd_new (rig_chain, .lr = 1);
+      td_opt_loss_scaling (opt, .scale = 64);
+      TD_SCOPE ("mixed")
+        {
+          TdVar *g = NULL;
+
+          assert_int_equal (td_opt_backward (opt, loss_of (2), 0), TD_OK);
+          if (held)
+            g = td_retain (td_grad (rig_W)); /* which keeps its numbers: nothing in place */
+          assert_int_equal (td_backward (loss_of (1), 0), TD_ERR_STATE);
+          assert_contains (td_error ()->message, "the gradient of W is times a loss scale");
+          td_error_clear ();
+          td_cleargrads (rig_chain);
+          assert_int_equal (td_backward (loss_of (1), 0), TD_OK);
+          assert_true (updated_by (opt) == 1);
+          if (held)
+            td_release (g);
+        }
+      assert_int_equal (td_finish (), 0);
+    }
+}
+
 static void
 scaling__refuses_what_makes_no_scale (void **state)
 {
@@ -427,6 +507,8 @@ main (void)
     td_test (scaling__reaches_what_is_computed_again_h24),
     td_test (scaling__by_a_power_of_two_changes_no_bit),
     td_test (scaling__leaves_gradients_of_a_plain_backward),
+    td_test (scaling__adds_to_gradients_that_are_not_scaled),
+    td_test (scaling__a_plain_backward_on_top_is_an_error),
     td_test (scaling__refuses_what_makes_no_scale),
     td_test (dynamic_scale__follows_the_gradients),
     td_test (fp32_update__keeps_what_half_precision_would_lose),

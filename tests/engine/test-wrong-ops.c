@@ -83,6 +83,15 @@ only_an_error (TdBackward *b)
   return TD_ERR_NUMERIC;
 }
 
+/* The product goes into the gradient that is there, and what is given is another. */
+static TdStatus
+added_and_negated (TdBackward *b)
+{
+  td_backward_into (b, 0);
+  b->gx[0] = td_neg (td_mul (b->gy[0], b->gy[0]));
+  return TD_OK;
+}
+
 static const struct
 {
   TdStatus (*backward) (TdBackward *b);
@@ -97,6 +106,8 @@ static const struct
   { far_input, TD_ERR_ARG, "backward asks for input 5 of 1" },
   { far_shape, TD_ERR_ARG, "backward asks for input -1 of 1" },
   { only_an_error, TD_ERR_NUMERIC, "backward returned an error: numeric" },
+  { added_and_negated, TD_ERR_STATE,
+    "backward adds to the gradient of v that is there, and then gives another" },
   { NULL, TD_ERR_STATE, "its class has no backward, and a gradient arrived" },
 };
 
@@ -121,7 +132,7 @@ run_wrong_backward (int which)
     old = td_ones (TD_F32, TD_SHAPE (2, 3));
   x = td_variable (td_ones (TD_F32, TD_SHAPE (2, 3)), "x");
   td_apply (&cls, NULL, &x, 1, &y, 1);
-  status = td_backward (td_sum (td_square (y)), 0);
+  status = td_backward (td_sum (td_add (td_square (y), td_mul (x, x))), 0);
   if (status != wrong[which].status || td_grad (x) != NULL)
     fprintf (stderr, "status %d, gradient %p\n", (int)status, (void *)td_grad (x));
   return td_finish ();

@@ -532,6 +532,7 @@ run_inferred (Run *r, TdVar **out)
       td__buffer_written (r->buffers[0], r->site);
       td__buffer_unref (r->buffers[0]);
       td__node_unref (r->nodes[0]);
+      r->into->flags |= TD_VAR_ADDED_TO;
       out[0] = td__scope_add (r->into);
       return TD_OK;
     }

@@ -83,6 +83,27 @@ td__backward_check (const TdOp *op, TdStatus status, TdVar *const *gx, uint32_t 
 }
 
 TdStatus
+td__backward_check_into (const TdOp *op, TdVar *const *gx, uint32_t into)
+{
+  char name[24];
+
+  for (int i = 0; i < op->n_in && i < 32; i++)
+    {
+      TdVar *sum = into >> i & 1 ? op->in[i]->acc : NULL;
+      const bool added = sum != NULL && (sum->flags & TD_VAR_ADDED_TO);
+
+      if (added)
+        sum->flags &= (uint8_t)~TD_VAR_ADDED_TO;
+      if (TD_UNLIKELY (added && gx[i] != sum))
+        return td__fail (TD_ERR_STATE, op->cls->name, op->site,
+                         "backward adds to the gradient of %s that is there, and then gives "
+                         "another: td_backward_into is for the last operation",
+                         operand_name (op, i, name, sizeof name));
+    }
+  return TD_OK;
+}
+
+TdStatus
 td__debug_gradient (const TdVar *g, const char *op, const TdSite *site, const char *what)
 {
   TdDevice *d = g->node->device;

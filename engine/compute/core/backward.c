@@ -32,6 +32,18 @@ start_collecting (Walk *w, TdNode *n, TdVar *g)
   list_add (&w->touched, td__node_ref (n));
 }
 
+/* A leaf's gradient of an earlier backward is gone on with. */
+static inline void
+go_on_collecting (Walk *w, TdNode *n)
+{
+  if (n->acc != NULL || n->creator != NULL || w->targets || n->var == NULL
+      || n->var->grad == NULL)
+    return;
+  if (TD_UNLIKELY (n->var->grad->flags & TD_VAR_SCALED) && !td__engine.loss_is_scaled)
+    w->mixed = n;
+  start_collecting (w, n, n->var->grad);
+}
+
 /* Bring a gradient into the layout of the array that it is the gradient of. */
 static inline TdVar *
 laid_out_for (const TdNode *n, TdVar *g)
@@ -84,9 +96,7 @@ collect (Walk *w, TdNode *n, TdVar *g)
       if (td__dead (g))
         return e->error.status;
     }
-  if (n->acc == NULL && n->creator == NULL && !w->targets && n->var != NULL
-      && n->var->grad != NULL)
-    start_collecting (w, n, n->var->grad);
+  go_on_collecting (w, n);
   if (n->acc == NULL)
     {
       start_collecting (w, n, g);
@@ -288,9 +298,7 @@ td_backward_into (TdBackward *b, int i)
     td__engine.tracer->into (td__engine.tracer, n);
   if (s->walk->flags & (TD_DOUBLE_BACKPROP | WALK_HOOKED))
     return; /* hooks see the contribution of this operation alone */
-  if (n->acc == NULL && n->creator == NULL && !s->walk->targets && n->var != NULL
-      && n->var->grad != NULL)
-    start_collecting (s->walk, n, n->var->grad);
+  go_on_collecting (s->walk, n);
   if (n->acc == NULL || i >= 32 || !in_place_allowed (s->walk, n->acc, n))
     return;
   td__engine.into = n->acc;
@@ -323,9 +331,7 @@ td__backward_target (TdBackward *b, int i)
 
   if (s->walk->flags & WALK_HOOKED)
     return NULL;
-  if (n->acc == NULL && n->creator == NULL && !s->walk->targets && n->var != NULL
-      && n->var->grad != NULL)
-    start_collecting (s->walk, n, n->var->grad);
+  go_on_collecting (s->walk, n);
   if (n->acc == NULL || !in_place_allowed (s->walk, n->acc, n))
     return NULL;
   return n->acc;
@@ -524,6 +530,8 @@ step (Walk *w, TdOp *op)
       e->into = NULL;
       if (s.status == TD_OK)
         s.status = td__backward_check (op, status, gx, s.needs);
+      if (s.into != 0 && s.status == TD_OK)
+        s.status = td__backward_check_into (op, gx, s.into);
       if (TD_UNLIKELY (e->config.debug) && s.status == TD_OK)
         s.status = td__backward_debug (op, gx);
       if (TD_UNLIKELY (w->flags & WALK_HOOKED))
@@ -623,9 +631,23 @@ settle_leaves (Walk *w)
       if (n->acc == NULL || n->creator != NULL || n->var == NULL || n->var->grad == n->acc)
         continue;
       td_set_grad (n->var, n->acc);
+      if (TD_UNLIKELY (e->loss_is_scaled) && n->var->grad != NULL)
+        n->var->grad->flags |= TD_VAR_SCALED;
       if (e->observer != NULL)
         e->observer->gradient (e->observer, n, n->acc->node);
     }
+}
+
+/* The sum would be neither: an update that divides it is wrong in one part, one that does not
+ * in the other. */
+static TdStatus
+refuse_mixed (const Walk *w)
+{
+  return td__fail (TD_ERR_STATE, "td_backward", w->site,
+                   "the gradient of %s is times a loss scale: add to it by td_opt_backward, or "
+                   "clear it before",
+                   w->mixed->var != NULL && w->mixed->var->name != NULL ? w->mixed->var->name
+                                                                        : "a variable");
 }
 
 static void
@@ -706,6 +728,8 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
       status = step (&w, op);
       td__op_unref (op);
     }
+  if (TD_UNLIKELY (w.mixed != NULL) && status == TD_OK)
+    status = refuse_mixed (&w);
   if (TD_UNLIKELY (w.links != NULL))
     w.hooks->backward_end (w.links, status);
   if (status == TD_OK && xs == NULL)

@@ -91,7 +91,9 @@ enum
   TD_VAR_NAMED = 2,
   TD_VAR_PERSISTENT = 4, /**< a link's parameter or state */
   TD_VAR_FIXED = 8,      /**< a parameter whose update is switched off */
-  TD_VAR_FINISHED = 16   /**< its engine has ended: free */
+  TD_VAR_FINISHED = 16,  /**< its engine has ended: free */
+  TD_VAR_SCALED = 32,    /**< a gradient of a loss that td_opt_backward multiplied */
+  TD_VAR_ADDED_TO = 64   /**< a gradient: an operation of this backward step added to it */
 };
 
 /** A value's place in the graph; outlives the handle while an operation needs it. */
@@ -202,6 +204,7 @@ typedef struct TdEngine
   uint32_t mark;
   TdError error;
   bool has_error, error_asked;
+  bool loss_is_scaled;       /**< the backward that runs is td_opt_backward's */
   bool recording_failed;     /**< which was said then; the program's status is not 0 */
   const TdAsyncFault *fault; /**< of which an error is being reported, or NULL */
   TdSlab vars, nodes, ops, buffers;

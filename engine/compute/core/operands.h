@@ -41,7 +41,8 @@ TdVar *td__number_like (const TdVar *v, double value);
 /** Zeros of v's shape and dtype, on v's device. *Owner*: the scope. */
 TdVar *td__zeros_like (const TdVar *v);
 
-/** Bring gradient g to the shape of input i, by summing over what was repeated. */
+/** Bring gradient g to the shape of input i, by summing over what was repeated.  The result is
+ * gx[i] itself: it may have been added to what is there (td_backward_into). */
 TdVar *td__grad_to_input (TdBackward *b, int i, TdVar *g);
 
 /** Row-major strides in elements. */

@@ -28,6 +28,7 @@ typedef struct
   const TdSite *site;
   const TdHookTable *hooks; /* where flags has WALK_HOOKED: as they were when it began */
   TdLinkWalk *links;        /* hooked link calls on the way, or NULL */
+  const TdNode *mixed;      /* a leaf whose gradient is times a loss scale, and this is not */
 } Walk;
 
 static inline bool
@@ -79,6 +80,9 @@ enum
  * reported, gradients have the shape and dtype of their inputs, and the guards behind gx[n_in]
  * are still empty.  needs: as Step has it. */
 TdStatus td__backward_check (const TdOp *op, TdStatus status, TdVar *const *gx, uint32_t needs);
+/** What an operation added to a gradient that was there, backward gives as that gradient.
+ * into: as Step has it. */
+TdStatus td__backward_check_into (const TdOp *op, TdVar *const *gx, uint32_t into);
 /** Fail for an operation of the program's own that has no backward. */
 TdStatus td__backward_missing (const TdOp *op);
 /** The gradient of input i is a dead handle.  Returns the status of the (first) error. */

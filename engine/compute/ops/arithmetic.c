@@ -14,13 +14,24 @@ ARITHMETIC_FORWARD (sub, TD_BINARY_SUB)
 ARITHMETIC_FORWARD (mul, TD_BINARY_MUL)
 ARITHMETIC_FORWARD (div, TD_BINARY_DIV)
 
+/* The sum over broadcast axes first, which is smaller; never into the gradient that is there,
+ * as it is not b's yet. */
+static TdVar *
+negated_to_input (const TdBackward *b, int i, TdVar *g)
+{
+  const TdShape *shape = td_backward_in_shape (b, i);
+  const TdShape now = td_shape (g);
+
+  return td_neg (td__same_shape (&now, shape) ? g : td_sum_to (g, *shape));
+}
+
 static TdStatus
 sub_backward (TdBackward *b)
 {
   if (td_backward_needs (b, 0))
     b->gx[0] = td__grad_to_input (b, 0, b->gy[0]);
   if (td_backward_needs (b, 1))
-    b->gx[1] = td_neg (td__grad_to_input (b, 1, b->gy[0]));
+    b->gx[1] = negated_to_input (b, 1, b->gy[0]);
   return TD_OK;
 }
 

@@ -39,8 +39,6 @@ typedef struct TdOptSlot
   TdVar *master;           /**< float32 copy of a half precision parameter, or NULL */
   uint32_t master_version; /**< of the parameter when both were equal last */
   int64_t t;
-  uint64_t scaled_id, before_id; /**< buffers of gradients: what td_opt_backward has scaled */
-  uint32_t before_version;
   uint32_t tried;      /**< updates that it was part of, of those not known to be done */
   bool overflowed;     /**< this gradient is not finite */
   int64_t n_overflows; /**< updates of which it was the first that was not */

@@ -213,8 +213,7 @@ check_all (TdOpt *opt, bool *finite, const TdSite *site)
 static bool
 is_scaled (const TdOptSlot *slot)
 {
-  return slot->scaled_id != 0 && slot->param->grad != NULL
-         && slot->param->grad->buffer->id == slot->scaled_id;
+  return slot->param->grad != NULL && (slot->param->grad->flags & TD_VAR_SCALED) != 0;
 }
 
 TdStatus
@@ -237,8 +236,9 @@ td__opt_unscale (TdOpt *opt, bool *safe, const TdSite *site)
           td__engine.path = slot->path;
           status = async ? td__opt_async_unscale (opt, slot, site)
                          : td__apply_update (&unscale_class, &attrs, &slot->g, 1, site);
+          if (slot->g == slot->param->grad) /* else only a copy was divided */
+            slot->g->flags &= (uint8_t)~TD_VAR_SCALED;
         }
-      slot->scaled_id = 0;
     }
   opt->pending_scale = 1;
   return status;
@@ -343,22 +343,42 @@ scaled_seed (TdOpt *opt, TdVar *loss, const TdSite *site)
   return td__poison ();
 }
 
-/* Mark the gradients that a backward has made or added to. */
-static void
-note_gradients (TdOpt *opt, bool before)
+/* What is there already, of a plain backward or kept over an update, is brought to the scale of
+ * what is added to it. */
+static TdStatus
+scale_waiting (TdOpt *opt, const TdSite *site)
 {
-  for (int i = 0; i < opt->n_slots; i++)
-    {
-      TdOptSlot *slot = &opt->slots[i];
-      const TdVar *g = slot->param->grad;
-      uint64_t id = g != NULL ? g->buffer->id : 0;
-      uint32_t version = g != NULL ? g->buffer->version : 0;
+  TdEngine *e = &td__engine;
+  TdStatus status = TD_OK;
 
-      if (!before && id != 0 && (id != slot->before_id || version != slot->before_version))
-        slot->scaled_id = id;
-      slot->before_id = id;
-      slot->before_version = version;
+  for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
+    {
+      TdVar *param = opt->slots[i].param, *g = param->grad;
+
+      if (g == NULL || is_scaled (&opt->slots[i]))
+        continue;
+      g = opt->async != NULL ? td_mul (g, td__opt_async_seed (opt, g, site))
+                             : td_mul_scalar (g, opt->scale);
+      status = td_poisoned (g) ? e->error.status : td_set_grad (param, g);
+      if (status == TD_OK)
+        param->grad->flags |= TD_VAR_SCALED;
     }
+  return status;
+}
+
+static TdStatus
+scaled_backward (TdOpt *opt, TdVar *loss, unsigned flags, const TdSite *site)
+{
+  TdEngine *e = &td__engine;
+  TdVar *seed = scaled_seed (opt, loss, site);
+  TdStatus status;
+
+  if (td_poisoned (seed))
+    return e->error.status;
+  e->loss_is_scaled = true;
+  status = td__backward_run (&loss, 1, &seed, NULL, 0, NULL, flags, site);
+  e->loss_is_scaled = false;
+  return status;
 }
 
 TdStatus
@@ -366,7 +386,6 @@ td_opt_backward_at (TdOpt *opt, TdVar *loss, unsigned flags, const TdSite *site)
 {
   TdEngine *e = &td__engine;
   TdScope *scope;
-  TdVar *seed;
   TdStatus status;
 
   if (!td__opt_usable (opt, "td_opt_backward", site)
@@ -383,13 +402,12 @@ td_opt_backward_at (TdOpt *opt, TdVar *loss, unsigned flags, const TdSite *site)
   status = td__opt_look_again (opt, site);
   if (status != TD_OK)
     return status;
-  note_gradients (opt, true);
   scope = td_scope_open_at (NULL, site);
-  seed = scaled_seed (opt, loss, site);
-  status = td_poisoned (seed) ? e->error.status
-                              : td__backward_run (&loss, 1, &seed, NULL, 0, NULL, flags, site);
+  TD_NO_BACKPROP
+    status = scale_waiting (opt, site);
+  if (status == TD_OK)
+    status = scaled_backward (opt, loss, flags, site);
   td_scope_close (scope);
-  note_gradients (opt, false);
   opt->pending_scale = opt->async != NULL ? TD_OPT_SCALE_OF_DEVICE : opt->scale;
   return status;
 }

@@ -101,7 +101,6 @@ static void
 take_over (TdOptSlot *slot, TdOptSlot *old)
 {
   slot->t = old->t;
-  slot->scaled_id = old->scaled_id;
   slot->n_overflows = old->n_overflows;
   slot->master = old->master;
   slot->master_version = old->master_version;
