@@ -194,6 +194,7 @@ typedef struct TdSavedState
   TdBuffer *buffer;
   void *bytes;
   uint32_t version;
+  uint8_t dtype;
 } TdSavedState;
 /** Copy the externals that steps write; returns how many. */
 uint32_t td__state_save (const TdSchedule *s, TdVar *const *externals, TdSavedState **saved);

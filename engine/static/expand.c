@@ -184,9 +184,11 @@ td__static_expand (TdOp *call)
     return;
   e->tracer = NULL;
   call->refs++;
-  i = td__replay_instance (call);
-  if (i != NULL && td__replay_unwritten (i, true) == TD_OK)
+  i = td__replay_instance_or_null (call);
+  if (i != NULL && td__replay_is_unwritten (i))
     expand_call (i, call, NULL);
+  else if (i != NULL)
+    i->cut = true; /* an error, if a backward should come */
   td__scope_unwind (start);
   td__op_unref (call);
   e->tracer = tracer;

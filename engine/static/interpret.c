@@ -40,7 +40,8 @@ td__state_save (const TdSchedule *s, TdVar *const *externals, TdSavedState **to)
       {
         TdBuffer *b = externals[k]->buffer;
 
-        saved[n] = (TdSavedState){ b, room (b->bytes), b->version };
+        saved[n] = (TdSavedState){ b, room (b->bytes), b->version,
+                                   s->nodes[s->externals[k].node].dtype };
         if (b->device->computes)
           td__copy_out (b->device, saved[n].bytes, b->data, b->bytes, TD_COPY_CHECK, NULL,
                         b->writer);

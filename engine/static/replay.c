@@ -386,6 +386,7 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
   i->site = site;
   i->state = TD_INSTANCE_IN_FORWARD;
   i->backward_done = false;
+  i->cut = false;
   i->generation++;
   i->key = (TdRngKey){ e->rng_seed, e->rng_offset };
   i->first_id = e->next_id;
@@ -482,25 +483,46 @@ overwritten (const TdInstance *i, const char *what, uint32_t k, const TdBuffer *
                    b->writer != NULL ? b->writer->line : 0);
 }
 
-TdStatus
-td__replay_unwritten (const TdInstance *i, bool every)
+/* An input that a backward reads and that was written since: its number, or TD_ABSENT. */
+static uint32_t
+written_input (const TdInstance *i, bool every)
 {
   const TdSchedule *s = i->plan->s;
-  const uint8_t *reads_out = i->entry->reads_out;
 
   for (uint32_t k = 0; k < s->n_externals; k++)
-    {
-      const TdBuffer *b = i->externals[k];
+    if (i->externals[k]->version != i->versions[k]
+        && !td__node_value (s, s->externals[k].node)->is_state && (every || i->entry->reads[k]))
+      return k;
+  return TD_ABSENT;
+}
 
-      if (b->version == i->versions[k] || td__node_value (s, s->externals[k].node)->is_state
-          || !(every || i->entry->reads[k]))
-        continue;
-      return overwritten (i, "input", k, b);
-    }
-  for (uint32_t k = 0; k < s->n_outputs; k++)
+static uint32_t
+written_output (const TdInstance *i, bool every)
+{
+  const uint8_t *reads_out = i->entry->reads_out;
+
+  for (uint32_t k = 0; k < i->plan->s->n_outputs; k++)
     if (i->outputs[k] != NULL && i->outputs[k]->version != i->out_versions[k]
         && reads_out[k] > (every ? TD_READ_BY_NONE : TD_READ_BY_CODE))
-      return overwritten (i, "output", k, i->outputs[k]);
+      return k;
+  return TD_ABSENT;
+}
+
+bool
+td__replay_is_unwritten (const TdInstance *i)
+{
+  return written_input (i, true) == TD_ABSENT && written_output (i, true) == TD_ABSENT;
+}
+
+static TdStatus
+unwritten (const TdInstance *i, bool every)
+{
+  const uint32_t input = written_input (i, every), output = written_output (i, every);
+
+  if (input != TD_ABSENT)
+    return overwritten (i, "input", input, i->externals[input]);
+  if (output != TD_ABSENT)
+    return overwritten (i, "output", output, i->outputs[output]);
   return TD_OK;
 }
 
@@ -554,13 +576,21 @@ td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which, TdTaken *take
 }
 
 TdInstance *
-td__replay_instance (const TdOp *call)
+td__replay_instance_or_null (const TdOp *call)
 {
   const StaticAttrs *a = call->attrs;
-  TdInstance *i = a->instance;
 
-  if (i->generation == a->generation)
-    return i;
+  return a->instance->generation == a->generation ? a->instance : NULL;
+}
+
+static TdInstance *
+instance_of (const TdOp *call)
+{
+  const TdInstance *i = ((const StaticAttrs *)call->attrs)->instance;
+  TdInstance *still = td__replay_instance_or_null (call);
+
+  if (still != NULL)
+    return still;
   td__fail (TD_ERR_STATE, i->entry->owner != NULL ? i->entry->owner->name : "static",
             call->site,
             "the memory of this call was taken by the one at %s:%d: run backward before, or "
@@ -572,7 +602,7 @@ td__replay_instance (const TdOp *call)
 static TdStatus
 static_backward (TdBackward *b)
 {
-  TdInstance *i = td__replay_instance (td__backward_op (b));
+  TdInstance *i = instance_of (td__backward_op (b));
   uint32_t which;
   bool again;
   TdStatus status;
@@ -587,10 +617,10 @@ static_backward (TdBackward *b)
   which = find_backward (i, b);
   /* The call is given only what comes to a result from outside; a gradient that is kept has
    * what comes from other results as well. */
-  again = which == TD_ABSENT || i->backward_done || td__engine.hooks != NULL
+  again = which == TD_ABSENT || i->backward_done || i->cut || td__engine.hooks != NULL
           || td__backward_is_double (b)
           || (td__backward_retains (b) && td__replay_has_several_results (td__backward_op (b)));
-  status = td__replay_unwritten (i, again);
+  status = unwritten (i, again);
   if (status != TD_OK)
     return status;
   if (again)

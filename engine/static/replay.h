@@ -46,11 +46,10 @@ TdStatus td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which, TdTa
 TdStatus td__replay_expand (TdInstance *i, TdBackward *b);
 /** Say whether more than one result of a call is in the graph: one may be made of another. */
 bool td__replay_has_several_results (const TdOp *call);
-/** The instance of a call in the graph; NULL after td__fail: it has lost it. */
-TdInstance *td__replay_instance (const TdOp *call);
-/** Nothing that backward reads has been written since the call.  every: what the code's own
- * graph would have kept, too.  *Errors*: TD_ERR_STATE. */
-TdStatus td__replay_unwritten (const TdInstance *i, bool every);
+/** The instance of a call in the graph; NULL: it has lost it. */
+TdInstance *td__replay_instance_or_null (const TdOp *call);
+/** Nothing that the code's own graph would have kept has been written since the call. */
+bool td__replay_is_unwritten (const TdInstance *i);
 
 /** Run one step.  Returns an error after td__fail. */
 TdStatus td__replay_one (TdReplay *p, TdReady *r);

@@ -523,6 +523,58 @@ static__functions_links_and_results_may_go_in_any_order (void **state)
   assert_int_equal (after.live_bytes, before.live_bytes);
 }
 
+/* Two results, of which one is made of the other. */
+static void
+two_steps (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)n_in;
+  (void)n_out;
+  out[1] = td_tanh (td_link (self, in[0]));
+  out[0] = td_exp (td_link (self, out[1]));
+}
+
+typedef struct
+{
+  bool backward;
+} CutPlan;
+
+/* A weight is written, then a result cut off: its graph cannot be made again. */
+static void
+cut_after_a_write (void *user)
+{
+  const CutPlan *plan = user;
+  static const float zeros[16] = { 0 };
+  TdLink *l = td_linear_new (NULL, "l", 4, 4);
+  TdStatic *s = td_static_new (two_steps, l, .batch = false);
+
+  fill_params (l, 5);
+  for (unsigned i = 0; i < 5; i++)
+    TD_SCOPE ("iteration")
+      {
+        TdVar *x = td_variable (some (TD_SHAPE (4, 4), i), "x"), *y[2];
+
+        assert_int_equal (td_static_call (s, &x, 1, y, 2), TD_OK);
+        assert_int_equal (td_write (td_link_param (l, "W"), zeros, sizeof zeros), TD_OK);
+        td_unchain (y[1]);
+        assert_null (td_error ());
+        if (plan->backward)
+          note_number (td_backward (td_sum (y[0]), 0));
+        td_error_clear ();
+        note (y[0]);
+        note (td_grad (x));
+      }
+  td_static_free (s);
+  td_link_free (l);
+}
+
+static void
+static__cutting_a_result_after_a_write_is_an_error_only_in_backward (void **state)
+{
+  (void)state;
+  for (int backward = 0; backward < 2; backward++)
+    run_both (cut_after_a_write, &(CutPlan){ backward });
+}
+
 static void
 static__td_finish_frees_functions_with_results_that_wait (void **state)
 {
@@ -550,6 +602,7 @@ main (void)
     engine_test (static__truncated_backpropagation_through_time_is_the_same),
     engine_test (static__code_that_fails_leaves_no_schedule),
     engine_test (static__functions_links_and_results_may_go_in_any_order),
+    engine_test (static__cutting_a_result_after_a_write_is_an_error_only_in_backward),
     engine_test (static__td_finish_frees_functions_with_results_that_wait),
   };
 
