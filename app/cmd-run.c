@@ -7,7 +7,7 @@
 #include "supervisor.h"
 
 #include "record/agent/agent.h"
-#include "td-tape.h"
+#include "td-tape-writer.h"
 
 #include <errno.h>
 #ifdef __GLIBC__
@@ -24,6 +24,9 @@ static const char help[]
       "  -o, --tape FILE        record to FILE (refuses to overwrite; -f forces)\n"
       "      --level LEVEL      graph (default), stats or values\n"
       "      --tape-budget N    bytes of the tape, 0: unlimited (default 2G)\n"
+      "      --tape-rate N      bytes a second by which the tape may grow beyond its first\n"
+      "                         256M, older iterations becoming summaries (default 1M);\n"
+      "                         0: whatever the budget allows\n"
       "      --values-budget N  bytes of recorded values (default 256M)\n"
       "      --device NAME      cpu, cuda:N or null\n"
       "      --mem-limit N      refuse allocations beyond N bytes\n"
@@ -45,7 +48,7 @@ static const char help[]
 typedef struct
 {
   TdSupervisorOptions s;
-  bool window, help;
+  bool window, help, has_rate;
   char breaks[4096];
   int first;               /* index of MODEL */
   const char *last_option; /* that has a value, for the window, which takes none */
@@ -92,6 +95,13 @@ static bool
 set_budget (Run *r, const char *v)
 {
   return parse_bytes (v, &r->s.budget_bytes);
+}
+
+static bool
+set_rate (Run *r, const char *v)
+{
+  r->has_rate = true;
+  return parse_bytes (v, &r->s.rate_bytes);
 }
 
 static bool
@@ -192,6 +202,7 @@ static const struct
   { "--tape", "-o", set_tape, "a file" },
   { "--level", NULL, set_level, "graph, stats or values" },
   { "--tape-budget", NULL, set_budget, "a number of bytes" },
+  { "--tape-rate", NULL, set_rate, "a number of bytes" },
   { "--values-budget", NULL, set_values_budget, "a number of bytes" },
   { "--device", NULL, set_device, "cpu, cuda:N or null" },
   { "--mem-limit", NULL, set_mem_limit, "a number of bytes" },
@@ -329,7 +340,9 @@ give_back_large_arrays (void)
 int
 td_command_run (int argc, char **argv)
 {
-  Run r = { .s = { .budget_bytes = (uint64_t)2 << 30, .n_ranks = 1 } };
+  Run r = {
+    .s = { .budget_bytes = (uint64_t)2 << 30, .rate_bytes = TD_TAPE_RATE_BYTES, .n_ranks = 1 }
+  };
   int i = 1;
 
   give_back_large_arrays ();
@@ -346,6 +359,8 @@ td_command_run (int argc, char **argv)
   if (i >= argc)
     return td_usage_error ("run", "a model expected: a .c file or a program");
   r.first = i;
+  if (r.s.budget_bytes == 0 && !r.has_rate) /* no limit is none */
+    r.s.rate_bytes = 0;
   if (r.s.tape != NULL && td_refuse_standard_output ("run", "--tape", r.s.tape) != TD_EXIT_OK)
     return TD_EXIT_USAGE;
   if (r.window && r.last_option != NULL)

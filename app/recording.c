@@ -123,6 +123,7 @@ td_recording_open_tape (TdRecording *r)
                                   .path = o->tape,
                                   .overwrite = o->overwrite,
                                   .budget_bytes = o->budget_bytes,
+                                  .rate_bytes = o->rate_bytes,
                                   .values_bytes = o->values_bytes,
                                   .rank = o->rank,
                                   .n_ranks = o->n_ranks,

@@ -17,7 +17,7 @@ typedef struct
   const char *tape;    /**< NULL: nothing is recorded */
   bool overwrite, quiet;
   uint32_t level;
-  uint64_t budget_bytes, values_bytes;
+  uint64_t budget_bytes, values_bytes, rate_bytes;
   const char *statics; /* of static functions: TAPEDECK_STATIC */
   const char *device, *mem_limit, *seed,
       *iterations;     /**< passed on in the environment, or NULL */

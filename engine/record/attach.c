@@ -141,6 +141,7 @@ start_alone (const char *path, uint32_t level, const char *times)
       options.ticks = ring->shared->ticks;
       options.ns_per_tick = ring->shared->ns_per_tick;
       options.budget_bytes = (uint64_t)2 << 30;
+      options.rate_bytes = TD_TAPE_RATE_BYTES;
       survive_file_limit ();
       writer = td_tape_writer_new (&options, error, sizeof error);
     }

@@ -225,6 +225,7 @@ run__refuses_wrong_usage_with_one_line_and_advice (void **state)
     { "--mem-limit", "12Q", "a number of bytes expected" },
     { "--mem-limit", "12 ", "a number of bytes expected" },
     { "--tape-budget", "inf", "a number of bytes expected" },
+    { "--tape-rate", "fast", "a number of bytes expected" },
   };
 
   (void)state;

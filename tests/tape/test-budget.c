@@ -14,11 +14,11 @@
 #define N_ITERATIONS 12000
 
 static void
-run (Rig *rig, TdTapeReader **follower, int poll_every)
+run_with (Rig *rig, const TdTapeWriterOptions *options, TdTapeReader **follower, int poll_every)
 {
   uint32_t key;
 
-  rig_start (rig, &(TdTapeWriterOptions){ .budget_bytes = BUDGET });
+  rig_start (rig, options);
   key = model_string (&rig->m, "loss");
   for (int i = 0; i < N_ITERATIONS; i++)
     {
@@ -43,6 +43,12 @@ run (Rig *rig, TdTapeReader **follower, int poll_every)
       td_tape_reader_poll (*follower);
     }
   rig_stop (rig, 0);
+}
+
+static void
+run (Rig *rig, TdTapeReader **follower, int poll_every)
+{
+  run_with (rig, &(TdTapeWriterOptions){ .budget_bytes = BUDGET }, follower, poll_every);
 }
 
 /* In order, each once. */
@@ -197,28 +203,111 @@ budget__is_not_used_up_by_texts_findings_and_notices (void **state)
   rig_clear (&rig);
 }
 
+/* As many notices of the recording have this text. */
+static uint32_t
+told_of (const Rig *rig, const char *text)
+{
+  uint32_t told = 0;
+
+  for (uint32_t i = 0; i < td_tape_reader_n_notices (rig->r); i++)
+    {
+      const TdTapeNotice *notice = td_tape_reader_notice (rig->r, i);
+
+      told += notice->kind == TD_TAPE_NOTICE_RECORDING
+              && strstr (td_tape_reader_string (rig->r, notice->text), text) != NULL;
+    }
+  return told;
+}
+
 static void
 budget__says_on_the_tape_that_it_thinned (void **state)
 {
   Rig rig = { 0 };
-  uint32_t told = 0;
   TdTapeThinning t;
   char text[200];
 
   (void)state;
   run (&rig, NULL, 0);
   rig_read (&rig);
-  for (uint32_t i = 0; i < td_tape_reader_n_notices (rig.r); i++)
-    {
-      const TdTapeNotice *notice = td_tape_reader_notice (rig.r, i);
-
-      told += notice->kind == TD_TAPE_NOTICE_RECORDING
-              && strstr (td_tape_reader_string (rig.r, notice->text), "budget") != NULL;
-    }
-  assert_int_equal (told, 2);
+  assert_int_equal (told_of (&rig, "budget"), 2);
   t = td_tape_reader_thinning (rig.r);
   td_tape_thinning_text (&t, text, sizeof text);
   assert_non_null (strstr (text, "of 12000 are whole, the newest from"));
+  rig_clear (&rig);
+}
+
+/* With all of its budget still before it, but faster than the rate: as with a small budget. */
+static void
+rate__of_a_fast_run_thins_before_the_budget_is_used_up (void **state)
+{
+  const TdTapeWriterOptions slow
+      = { .budget_bytes = 1u << 30, .start_bytes = BUDGET, .rate_bytes = 1 };
+  Rig rig = { 0 };
+  TdTapeThinning t;
+  struct stat file;
+
+  (void)state;
+  run_with (&rig, &slow, NULL, 0);
+  rig_read (&rig);
+  t = td_tape_reader_thinning (rig.r);
+  assert_int_equal (t.n_iterations, N_ITERATIONS);
+  assert_int_equal (stat (rig.path, &file), 0);
+  assert_true (file.st_size <= BUDGET);
+  check_order (rig.r);
+  assert_true (t.n_whole > 30 && t.n_whole < t.n_iterations);
+  for (uint64_t number = t.first_whole; number < N_ITERATIONS; number++)
+    td_tape_iteration_free (rig_load (&rig, number));
+  assert_int_equal (told_of (&rig, "faster than anybody looks"), 1);
+  rig_clear (&rig);
+}
+
+/* What the rate allows by then is kept, beyond what it started with. */
+static void
+rate__that_is_not_exceeded_thins_nothing (void **state)
+{
+  const TdTapeWriterOptions fast
+      = { .budget_bytes = 1u << 30, .start_bytes = BUDGET, .rate_bytes = (uint64_t)1 << 50 };
+  Rig rig = { 0 };
+  TdTapeThinning t;
+  struct stat file;
+
+  (void)state;
+  run_with (&rig, &fast, NULL, 0);
+  rig_read (&rig);
+  t = td_tape_reader_thinning (rig.r);
+  assert_int_equal (t.n_whole, N_ITERATIONS);
+  assert_int_equal (stat (rig.path, &file), 0);
+  assert_true (file.st_size > BUDGET);
+  assert_int_equal (told_of (&rig, ""), 0);
+  rig_clear (&rig);
+}
+
+/* One large iteration is no excess: it is stored whole whatever the rate. */
+static void
+rate__leaves_room_for_a_large_iteration (void **state)
+{
+  const TdTapeWriterOptions slow
+      = { .budget_bytes = 1u << 30, .start_bytes = BUDGET, .rate_bytes = 1 };
+  Rig rig = { 0 };
+  const TdTapeIteration *it;
+
+  (void)state;
+  rig_start (&rig, &slow);
+  model_begin (&rig.m);
+  for (int k = 0; k < 100000; k++)
+    {
+      model_op (&rig.m, k % 3 ? MODEL_RELU : MODEL_LOSS, TD_TAPE_PHASE_FORWARD, 0,
+                rig.m.parameter, 0);
+      if (k % 100 == 0)
+        td_assembler_drain (rig.a, rig.ring);
+    }
+  model_end (&rig.m);
+  td_assembler_drain (rig.a, rig.ring);
+  rig_stop (&rig, 0);
+  rig_read (&rig);
+  it = rig_load (&rig, 0);
+  assert_int_equal (it->n_events, 100000);
+  td_tape_iteration_free (it);
   rig_clear (&rig);
 }
 
@@ -232,6 +321,9 @@ main (void)
     td_test (budget__is_thinned_under_the_eyes_of_a_reader),
     td_test (budget__is_not_used_up_by_texts_findings_and_notices),
     td_test (budget__says_on_the_tape_that_it_thinned),
+    td_test (rate__of_a_fast_run_thins_before_the_budget_is_used_up),
+    td_test (rate__that_is_not_exceeded_thins_nothing),
+    td_test (rate__leaves_room_for_a_large_iteration),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -99,7 +99,8 @@ TD_TAPE_BEGIN_C
  * always the same of the whole run.  Those of kept iterations stay, and those of iterations
  * that are still whole move to RECENT_INDEX, where all new ones go that are none of every n-th.
  * A frame that says again what was said before has the flag TD_TAPE_FRAME_AGAIN: who follows a
- * growing tape knows it.  How many iterations there were is in the tally.
+ * growing tape knows it.  How many iterations there were is in the tally.  A writer that is given
+ * a rate takes as B, at any time, only what that rate allows by then.
  *
  * STRUCTURE, MEMORY, ITERATION and LIVE payloads are a head followed by sections:
  * TdTapeSection {u32 kind; u32 stride; u64 count}, then count * stride bytes, padded to 8.

@@ -241,6 +241,8 @@ td_tape_writer_iteration (TdTapeWriter *w, const TdTapeIteration *it)
 
   if (w->failed)
     return;
+  w->now_ns
+      = it->start_ns + it->duration_ns > w->now_ns ? it->start_ns + it->duration_ns : w->now_ns;
   flags |= it->n_stats ? TD_TAPE_ITERATION_STATS : 0;
   flags |= it->n_tensors ? TD_TAPE_ITERATION_VALUES : 0;
   w->scratch.n = 0;

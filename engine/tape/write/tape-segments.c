@@ -63,9 +63,26 @@ write_head (TdTapeWriter *w, uint64_t offset, TdTapeSegment *head)
 }
 
 uint64_t
+td__tape_allowance (const TdTapeWriter *w)
+{
+  const uint64_t budget = w->header.budget_bytes, most = (uint64_t)1 << 60;
+  const double grown = (double)w->now_ns / 1e9 * (double)w->rate_bytes;
+  uint64_t now;
+
+  if (w->rate_bytes == 0)
+    return budget;
+  now = w->start_bytes + (grown < (double)most ? (uint64_t)grown : most);
+  if (now < 16 * w->largest_frame) /* an iteration of a large program is no excess */
+    now = 16 * w->largest_frame;
+  return budget != 0 && budget < now ? budget : now;
+}
+
+uint64_t
 td__tape_share (const TdTapeWriter *w, unsigned quarters)
 {
-  return w->header.budget_bytes ? w->header.budget_bytes / 4 * quarters : UINT64_MAX;
+  const uint64_t bytes = td__tape_allowance (w);
+
+  return bytes != 0 ? bytes / 4 * quarters : UINT64_MAX;
 }
 
 static TapeSlot *
@@ -213,7 +230,7 @@ td__tape_first_whole (const TdTapeWriter *w)
 static bool
 may_grow (const TdTapeWriter *w, unsigned kind, uint64_t capacity)
 {
-  const uint64_t budget = w->header.budget_bytes,
+  const uint64_t budget = td__tape_allowance (w),
                  values = w->kind_bytes[TD_TAPE_SEGMENT_VALUES];
 
   if (kind == TD_TAPE_SEGMENT_VALUES)
@@ -226,14 +243,13 @@ may_grow (const TdTapeWriter *w, unsigned kind, uint64_t capacity)
 static bool
 own_share_full (const TdTapeWriter *w, unsigned kind, uint64_t capacity)
 {
-  uint64_t bytes = w->kind_bytes[kind] + capacity;
+  const uint64_t bytes = w->kind_bytes[kind] + capacity, budget = td__tape_allowance (w);
   int64_t old;
 
   if (kind == TD_TAPE_SEGMENT_VALUES)
     return !may_grow (w, kind, capacity);
-  if (kind != TD_TAPE_SEGMENT_RECENT_INDEX || w->header.budget_bytes == 0
-      || (bytes <= w->header.budget_bytes / 8
-          && bytes <= w->kind_bytes[TD_TAPE_SEGMENT_RECENT]))
+  if (kind != TD_TAPE_SEGMENT_RECENT_INDEX || budget == 0
+      || (bytes <= budget / 8 && bytes <= w->kind_bytes[TD_TAPE_SEGMENT_RECENT]))
     return false;
   /* Without its row an iteration that is whole cannot be found. */
   old = oldest (w, kind);
@@ -304,7 +320,7 @@ free_row (TdTapeWriter *w, unsigned kind, uint64_t capacity)
 static TapeSlot *
 find_space (TdTapeWriter *w, unsigned kind, uint64_t capacity)
 {
-  uint64_t limit
+  const uint64_t limit
       = kind == TD_TAPE_SEGMENT_VALUES ? w->header.values_bytes / 2 : td__tape_share (w, 2);
 
   if (capacity > limit)
@@ -360,11 +376,14 @@ flush_growing (TdTapeWriter *w, TapeGrowing *g)
 static bool
 begin_segment (TdTapeWriter *w, TapeGrowing *g, unsigned kind, uint64_t need)
 {
-  uint64_t capacity = usual_capacity[kind];
+  uint64_t capacity = usual_capacity[kind], allowance;
   TapeSlot *slot;
 
-  if (w->header.budget_bytes != 0 && capacity > w->header.budget_bytes / 32)
-    capacity = w->header.budget_bytes / 32 / PAGE * PAGE;
+  if (kind != TD_TAPE_SEGMENT_VALUES && need > w->largest_frame)
+    w->largest_frame = need;
+  allowance = td__tape_allowance (w);
+  if (allowance != 0 && capacity > allowance / 32)
+    capacity = allowance / 32 / PAGE * PAGE;
   if (kind == TD_TAPE_SEGMENT_VALUES && capacity > w->header.values_bytes / 16)
     capacity = w->header.values_bytes / 16 / PAGE * PAGE;
   if (capacity < need + HEAD_BYTES)

@@ -121,6 +121,8 @@ td_tape_writer_new (const TdTapeWriterOptions *options, char *error, size_t n)
       return NULL;
     }
   fill_header (w, &known);
+  w->rate_bytes = known.rate_bytes;
+  w->start_bytes = known.start_bytes != 0 ? known.start_bytes : TD_TAPE_START_BYTES;
   if (!td__tape_segments_start (w))
     {
       snprintf (error, n, "%s", w->error);
@@ -360,8 +362,11 @@ report_thinning (TdTapeWriter *w)
   if (w->has_thinned && !w->reported_thinning[0])
     report_once (
         w, &w->reported_thinning[0],
-        "the tape has all that its budget allows: from here on older iterations become "
-        "summaries");
+        td__tape_allowance (w) == w->header.budget_bytes
+            ? "the tape has all that its budget allows: from here on older iterations become "
+              "summaries"
+            : "the program is faster than anybody looks: from here on older iterations become "
+              "summaries before the tape's budget is used up");
   if (w->index_stride > 1 && !w->reported_thinning[1])
     report_once (
         w, &w->reported_thinning[1],

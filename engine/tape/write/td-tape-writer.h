@@ -23,7 +23,16 @@ typedef struct
   uint64_t mono_ns;       /* the tape's time 0; 0: now */
   uint64_t ticks;
   double ns_per_tick;
+  uint64_t rate_bytes;  /* a second, by which start_bytes of the budget grow; 0: all of it from
+                         * the start */
+  uint64_t start_bytes; /* 0: TD_TAPE_START_BYTES */
 } TdTapeWriterOptions;
+
+/** A tape that may grow by so much a second holds 1,000 events of a structure seen before in
+ * each of 100 iterations: more than a person looks at.  Only what is faster is thinned before
+ * the budget is used up. */
+#define TD_TAPE_RATE_BYTES ((uint64_t)1 << 20)
+#define TD_TAPE_START_BYTES ((uint64_t)256 << 20)
 
 /** Why a file is not written to. */
 #define TD_TAPE_TAKEN "another run is recording to it"

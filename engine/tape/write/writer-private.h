@@ -82,6 +82,10 @@ struct TdTapeWriter
   unsigned next_live;
   uint64_t kind_bytes[TD_TAPE_N_SEGMENTS];
   uint64_t min_capacity;
+  uint64_t rate_bytes;    /* by which the allowance grows each second; 0: it is the budget */
+  uint64_t start_bytes;   /* what it is at first */
+  uint64_t now_ns;        /* the end of the newest iteration */
+  uint64_t largest_frame; /* so far, tensors apart */
 
   TapeTable tables[N_TABLES];
   uint64_t *opdef_hash, *path_hash; /* by id; for fingerprints */
@@ -147,7 +151,11 @@ void td__tape_free_segment (TdTapeWriter *w, uint64_t offset);
 /** No iteration before this number is whole, but kept ones; UINT64_MAX: none is. */
 uint64_t td__tape_first_whole (const TdTapeWriter *w);
 
-/** Bytes that permanent kinds may take; UINT64_MAX without a budget. */
+/** Bytes of the budget that the tape may have by now, tensors apart; 0: any number.  Only
+ * grows. */
+uint64_t td__tape_allowance (const TdTapeWriter *w);
+
+/** Bytes of that which permanent kinds may take; UINT64_MAX without a limit. */
 uint64_t td__tape_share (const TdTapeWriter *w, unsigned quarters);
 
 /** Remember the first error; nothing more is written but the tail. */
