@@ -275,6 +275,12 @@ has_recorded (gpointer iterations)
   return session && td_session_get_head (session).iteration >= GPOINTER_TO_INT (iterations);
 }
 
+static gboolean
+is_gone (gpointer folder)
+{
+  return !g_file_test (folder, G_FILE_TEST_EXISTS);
+}
+
 /* A fast loop: without a budget 40 bytes an iteration, 2.1 GB in 100 s. */
 static void
 runs__one_from_the_window_stays_below_its_share (void **state)
@@ -291,6 +297,11 @@ runs__one_from_the_window_stays_below_its_share (void **state)
   GStatBuf info; /* without the ring, which goes with the program */
   assert_int_equal (g_stat (td_runner_get_tape (ui_test_window ()->runner), &info), 0);
   assert_in_range (info.st_size, 1, budget);
+  /* Another window's run has ended meanwhile: together they are too many bytes. */
+  g_autofree char *much = g_malloc0 (budget);
+  g_autofree char *other = make_run ("other", 4, much, budget);
+  ui_test_wait ("the other run to go", is_gone, other);
+  assert_true (td_runner_is_running (ui_test_window ()->runner));
   td_runner_stop (ui_test_window ()->runner);
   ui_test_wait ("the end of the program", has_ended, NULL);
   assert_int_equal (td_runs_measure (&bytes), 1);

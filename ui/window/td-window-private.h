@@ -67,6 +67,7 @@ struct _TdWindow
   TdRunner *runner;         /* the supervisor this window started, if any */
   TdControlClient *control; /* the connection to it, if any */
   guint connecting;         /* the source that tries to connect again, 0: none */
+  guint clearing;           /* that which keeps all runs to their budget, 0: none */
   guint n_connects;
   guint playing;         /* timer that plays a recording */
   GPtrArray *own_breaks; /* texts of the breakpoints this window has set */

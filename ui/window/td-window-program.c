@@ -15,6 +15,7 @@
 #define WAITING_LINES 4
 /* A machine that is very busy may be late with the socket; 10 s are patience enough. */
 #define CONNECT_AGAIN_MS 200
+#define KEEP_TO_BUDGET_MS 2000
 #define MAX_CONNECTS 50
 
 static void
@@ -162,15 +163,13 @@ list_open_tapes (void)
   return paths;
 }
 
+/* Clear the oldest runs until the rest takes `room` bytes at most and, unless `keep` is 0, is
+ * no more than so many. */
 static void
-clear_old_runs (TdWindow *self)
+clear_old_runs (TdWindow *self, guint keep, guint64 room)
 {
-  GSettings *settings = td_settings_get ();
-  guint keep = settings ? g_settings_get_uint (settings, "runs-kept") : 0;
-  guint64 budget = settings ? g_settings_get_uint64 (settings, "runs-budget") : 0;
-  guint64 room = budget ? budget - MIN (td_settings_get_run_bytes (), budget / 2) : 0;
+  guint64 budget = g_settings_get_uint64 (td_settings_get (), "runs-budget"), bytes;
   g_autoptr (GPtrArray) open = list_open_tapes ();
-  guint64 bytes;
   guint n = td_runs_clear (keep, room, (const char *const *)open->pdata, &bytes);
   if (!n)
     return;
@@ -185,11 +184,38 @@ clear_old_runs (TdWindow *self)
   td__window_toast (self, text);
 }
 
+/* Before a run there is to be room for all that it may take. */
+static void
+make_room_for_run (TdWindow *self)
+{
+  GSettings *settings = td_settings_get ();
+  guint64 budget = settings ? g_settings_get_uint64 (settings, "runs-budget") : 0;
+  if (settings)
+    clear_old_runs (self, g_settings_get_uint (settings, "runs-kept"),
+                    budget ? budget - MIN (td_settings_get_run_bytes (), budget / 2) : 0);
+}
+
+/* While it runs, together with those of other windows. */
+static gboolean
+keep_to_budget (gpointer data)
+{
+  TdWindow *self = data;
+  GSettings *settings = td_settings_get ();
+  guint64 budget = settings ? g_settings_get_uint64 (settings, "runs-budget") : 0;
+  if (budget)
+    clear_old_runs (self, 0, budget);
+  if (self->runner)
+    return G_SOURCE_CONTINUE;
+  self->clearing = 0;
+  return G_SOURCE_REMOVE;
+}
+
 /* A window has one program: what it ran before is told to end, and is heard of no more. */
 static void
 let_go (TdWindow *self)
 {
   g_clear_handle_id (&self->connecting, g_source_remove);
+  g_clear_handle_id (&self->clearing, g_source_remove);
   td__window_disconnect (self);
   if (self->runner)
     {
@@ -205,7 +231,7 @@ td__window_start (TdWindow *self, const TdRunOptions *options)
 {
   g_autoptr (GError) error = NULL;
   let_go (self);
-  clear_old_runs (self);
+  make_room_for_run (self);
   self->runner = td_runner_new (options, &error);
   if (!self->runner)
     {
@@ -213,6 +239,7 @@ td__window_start (TdWindow *self, const TdRunOptions *options)
                               error->message, error->message);
       return;
     }
+  self->clearing = g_timeout_add (KEEP_TO_BUDGET_MS, keep_to_budget, self);
   self->stop = g_strdup (options->stop);
   g_signal_connect_object (self->runner, "output", G_CALLBACK (run_output), self, 0);
   g_signal_connect_object (self->runner, "tape", G_CALLBACK (run_has_tape), self, 0);
