@@ -25,8 +25,8 @@ typedef enum
   TD_GROUP_ROOT,
   TD_GROUP_LINK,
   TD_GROUP_SCOPE,
-  TD_GROUP_LOOP, /* ×n; its children are steps, or the repeated layers or operations themselves
-                  */
+  TD_GROUP_LOOP, /* ×n; its children are steps, or the repeated layers or operations
+                    themselves; turns that differ from the others are among the n, and named */
   TD_GROUP_STEP,
   TD_GROUP_SECTION, /* of more operations than a picture has room for, in a row */
 } TdGroupKind;
@@ -39,7 +39,8 @@ typedef struct
   guint64 key;        /* hash of (scope path, instance, repeat range): for fold states */
   gint32 parent;      /* -1 for the root, which is group 0 */
   gint32 depth;       /* 0 for the root */
-  const char *name;   /* "block2", "lstm ×35" */
+  const char *name;   /* "block2", "lstm ×35", "h0…h11 ×12, first differs" */
+  guint32 odd_length; /* of what its end says about turns that differ */
   const char *detail; /* second line: "conv, relu, max_pool" or "6 ops" */
   const char *path;   /* "lenet/block2" */
   guint32 n_repeats;  /* of a loop, else 0 */

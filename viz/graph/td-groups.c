@@ -1,31 +1,19 @@
-/* The tree of groups. Calls of links and scopes are given by the tape; loops are not, because
- * C's `for` leaves no trace: a loop is a maximal periodic run of equal (site, operation)
- * sequences among the things that one call does.
+/* The tree of groups. Calls of links and scopes are given by the tape; loops are found among
+ * the things that one call does.
  *
  * SPDX-License-Identifier: MIT */
 #include "graph/td-graph-private.h"
 
 #include <string.h>
 
-#include "graph/td-layers-implied.h"
+#include "graph/td-loops.h"
 
 #include "tape/td-mix.h"
 
-#define MIN_REPEATS 3
-#define MAX_PERIOD 256
 #define MAX_NODES 44         /* at the top, in the lanes forward and backward */
 #define N_SECTIONS 16        /* that more are cut into */
 #define MIN_SECTION 8        /* nodes in one */
 #define MAX_SECTION_DEPTH 12 /* 16^12 operations: never reached */
-
-/* One thing that a call does: an operation, or another call. */
-typedef struct
-{
-  gint32 layer; /* -1: an operation */
-  gint32 event; /* the operation, or the first one inside */
-  guint32 n_ops;
-  guint64 token; /* equal for equal code: site and operation of all that is in it */
-} Item;
 
 typedef struct
 {
@@ -35,7 +23,7 @@ typedef struct
   guint n_layers;
   const gint32 *event_layer;
   guint32 *first_item; /* per container (layer + 1; 0 is the top): into items */
-  Item *items;
+  TdLoopItem *items;
   guint32 *item_of_layer;  /* where a layer stands in its container */
   GHashTable *occurrences; /* hash -> how often so far */
 } Builder;
@@ -51,7 +39,7 @@ count_ops (const guint32 *n_forward, const TdLayer *layer)
 /* Visit calls and operations in order of time. */
 static void
 visit_items (Builder *b, const guint32 *n_forward,
-             void (*visit) (Builder *, gint, const Item *))
+             void (*visit) (Builder *, gint, const TdLoopItem *))
 {
   guint next_layer = 0;
 
@@ -60,7 +48,7 @@ visit_items (Builder *b, const guint32 *n_forward,
       for (; next_layer < b->n_layers && b->layers[next_layer].first <= e; next_layer++)
         {
           const TdLayer *layer = &b->layers[next_layer];
-          Item item
+          TdLoopItem item
               = { (gint32)next_layer, (gint32)layer->first, count_ops (n_forward, layer), 0 };
 
           if (item.n_ops > 0)
@@ -68,7 +56,7 @@ visit_items (Builder *b, const guint32 *n_forward,
         }
       if (e < b->tape->n_events && b->tape->events[e].phase == TD_TAPE_PHASE_FORWARD)
         {
-          Item item = { -1, (gint32)e, 1, 0 };
+          TdLoopItem item = { -1, (gint32)e, 1, 0 };
 
           item.token = td__mix (b->tape->events[e].site, b->tape->events[e].opdef);
           visit (b, b->event_layer[e] + 1, &item);
@@ -77,14 +65,14 @@ visit_items (Builder *b, const guint32 *n_forward,
 }
 
 static void
-count_item (Builder *b, gint container, const Item *item)
+count_item (Builder *b, gint container, const TdLoopItem *item)
 {
   (void)item;
   b->first_item[container + 2]++;
 }
 
 static void
-place_item (Builder *b, gint container, const Item *item)
+place_item (Builder *b, gint container, const TdLoopItem *item)
 {
   guint32 at = b->first_item[container + 1]++;
 
@@ -106,7 +94,7 @@ collect_items (Builder *b)
   visit_items (b, n_forward, count_item);
   for (guint i = 1; i < n + 2; i++)
     b->first_item[i] += b->first_item[i - 1];
-  b->items = g_new0 (Item, b->first_item[n + 1] + 1);
+  b->items = g_new0 (TdLoopItem, b->first_item[n + 1] + 1);
   b->item_of_layer = g_new0 (guint32, n);
   visit_items (b, n_forward, place_item);
   g_free (n_forward);
@@ -157,7 +145,7 @@ add_group (Builder *b, gint parent, TdGroupKind kind, guint64 identity, const ch
   return (gint)graph->groups->len - 1;
 }
 
-static void emit_items (Builder *b, gint group, const Item *items, guint n);
+static void emit_items (Builder *b, gint group, const TdLoopItem *items, guint n);
 
 static void
 emit_flat (Builder *b, gint group, const TdLayer *layer)
@@ -169,10 +157,10 @@ emit_flat (Builder *b, gint group, const TdLayer *layer)
 
 /* `name`: what to call it instead of its own name; NULL: that. */
 static void
-emit_item (Builder *b, gint group, const Item *item, const char *name)
+emit_item (Builder *b, gint group, const TdLoopItem *item, const char *name)
 {
   const TdLayer *layer;
-  const Item *inside;
+  const TdLoopItem *inside;
   guint n_inside;
   gint own;
 
@@ -203,18 +191,21 @@ emit_item (Builder *b, gint group, const Item *item, const char *name)
 }
 
 static const char *
-item_name (const Builder *b, const Item *item)
+item_name (const Builder *b, const TdLoopItem *item)
 {
   return item->layer >= 0 ? b->layers[item->layer].name
                           : td_iteration_get_op_name (b->graph->iteration, (guint)item->event);
 }
 
-/* What a step is called after: its call, its calls from first to last, or its one operation. */
+/* What a turn is called after: its call, its calls from first to last, or its one operation. */
 static gboolean
-find_named (const Item *step, guint period, const Item **first, const Item **last)
+find_named (const TdLoopItem *items, const TdLoopTurn *turn, const TdLoopItem **first,
+            const TdLoopItem **last)
 {
-  *first = *last = period == 1 ? step : NULL;
-  for (guint i = 0; period > 1 && i < period; i++)
+  const TdLoopItem *step = items + turn->first;
+
+  *first = *last = turn->n == 1 ? step : NULL;
+  for (guint i = 0; turn->n > 1 && i < turn->n; i++)
     if (step[i].layer >= 0)
       {
         *first = *first ? *first : &step[i];
@@ -229,121 +220,114 @@ name_range (const char *first, const char *last)
   return strcmp (first, last) == 0 ? g_strdup (first) : g_strdup_printf ("%s…%s", first, last);
 }
 
-/* "lstm ×35" where all are calls of lstm, "l1…l12 ×12" where names differ, "loop ×35" where
- * nothing in a step has a name. */
+/* "h3", "up2…join2"; with its number where the turn beside it is called the same. */
 static char *
-name_loop (const Builder *b, const Item *items, guint period, guint repeats)
+name_turn (const Builder *b, const TdLoopItem *items, const TdLoops *loops, const TdLoop *loop,
+           guint t)
 {
-  const Item *first, *last, *ignored;
-  char *range, *name;
-
-  if (!find_named (items, period, &first, &ignored))
-    return g_strdup_printf ("loop ×%u", repeats);
-  find_named (items + (gsize)period * (repeats - 1), period, &ignored, &last);
-  range = name_range (item_name (b, first), item_name (b, last));
-  name = g_strdup_printf ("%s ×%u", range, repeats);
-  g_free (range);
-  return name;
-}
-
-/* "h3", "up2…join2"; with its number where the next step is called the same. */
-static char *
-name_step (const Builder *b, const Item *items, guint period, guint repeats, guint r)
-{
-  const Item *step = items + (gsize)r * period, *first, *last;
-  const Item *other = items + (gsize)(r + 1 < repeats ? r + 1 : r - 1) * period;
+  const TdLoopItem *first, *last, *other, *ignored;
   char *name, *numbered;
 
-  if (!find_named (step, period, &first, &last))
-    return g_strdup_printf ("step %u", r);
+  if (!find_named (items, td__loop_turn (loops, loop, t), &first, &last))
+    return g_strdup_printf ("step %u", t);
   name = name_range (item_name (b, first), item_name (b, last));
-  if (strcmp (item_name (b, first), item_name (b, other + (first - step))) != 0)
+  if (find_named (items, td__loop_turn (loops, loop, t + 1 < loop->n_turns ? t + 1 : t - 1),
+                  &other, &ignored)
+      && strcmp (item_name (b, first), item_name (b, other)) != 0)
     return name;
-  numbered = g_strdup_printf ("%s %u", name, r);
+  numbered = g_strdup_printf ("%s %u", name, t);
   g_free (name);
   return numbered;
 }
 
-static void
-emit_loop (Builder *b, gint parent, const Item *items, guint period, guint repeats)
+/* ", first differs": what the number of turns alone would hide. Owner: the caller. */
+static char *
+name_odd_turns (const Builder *b, const TdLoopItem *items, const TdLoops *loops,
+                const TdLoop *loop)
 {
-  char *name = name_loop (b, items, period, repeats);
-  const char *path = td__graph_group (b->graph, parent)->path;
-  guint64 identity = period;
-  gint loop;
+  gboolean first = td__loop_turn (loops, loop, 0)->differs;
+  gboolean last = td__loop_turn (loops, loop, loop->n_turns - 1)->differs;
+  char *name, *text;
+  guint t = 0;
 
-  for (guint i = 0; i < period; i++)
-    identity = td__mix (identity, items[i].token);
-  loop = add_group (b, parent, TD_GROUP_LOOP, identity, name, path, repeats);
+  if (loop->n_differ == 0)
+    return g_strdup ("");
+  if (loop->n_differ == (guint)first + (guint)last)
+    return g_strdup (first && last ? ", first and last differ"
+                     : first       ? ", first differs"
+                                   : ", last differs");
+  if (loop->n_differ > 1)
+    return g_strdup_printf (", %u differ", loop->n_differ);
+  while (!td__loop_turn (loops, loop, t)->differs)
+    t++;
+  name = name_turn (b, items, loops, loop, t);
+  text = g_strdup_printf (", %s differs", name);
   g_free (name);
-  for (guint r = 0; r < repeats; r++)
-    {
-      const Item *step = items + (gsize)r * period;
-      char *step_name = name_step (b, items, period, repeats, r);
+  return text;
+}
 
-      if (period == 1)
-        emit_item (b, loop, step, step_name);
+/* "lstm ×35" where all are calls of lstm, "l1…l12 ×12" where names differ, "loop ×35" where
+ * nothing in a turn has a name. `odd`: what is said of turns that differ. */
+static char *
+name_loop (const Builder *b, const TdLoopItem *items, const TdLoops *loops, const TdLoop *loop,
+           const char *odd)
+{
+  const TdLoopItem *first = NULL, *last = NULL, *one, *other;
+  char *range, *name;
+
+  for (guint t = 0; t < loop->n_turns; t++)
+    {
+      const TdLoopTurn *turn = td__loop_turn (loops, loop, t);
+
+      /* an odd turn of one operation is not what the others are called after */
+      if (turn->differs && td__loop_turn (loops, loop, loop->equal)->n > 1 && turn->n == 1
+          && items[turn->first].layer < 0)
+        continue;
+      if (find_named (items, turn, &one, &other))
+        {
+          first = first ? first : one;
+          last = other;
+        }
+    }
+  range = first ? name_range (item_name (b, first), item_name (b, last)) : g_strdup ("loop");
+  name = g_strdup_printf ("%s ×%u%s", range, loop->n_turns, odd);
+  g_free (range);
+  return name;
+}
+
+static void
+emit_loop (Builder *b, gint parent, const TdLoopItem *items, const TdLoops *loops,
+           const TdLoop *loop)
+{
+  const TdLoopTurn *equal = td__loop_turn (loops, loop, loop->equal);
+  char *odd = name_odd_turns (b, items, loops, loop);
+  char *name = name_loop (b, items, loops, loop, odd);
+  const char *path = td__graph_group (b->graph, parent)->path;
+  guint64 identity = equal->n;
+  gint group;
+
+  for (guint i = 0; i < equal->n; i++)
+    identity = td__mix (identity, items[equal->first + i].token);
+  group = add_group (b, parent, TD_GROUP_LOOP, identity, name, path, loop->n_turns);
+  g_array_index (b->graph->groups, TdVizGroup, group).odd_length = (guint32)strlen (odd);
+  g_free (name);
+  g_free (odd);
+  for (guint t = 0; t < loop->n_turns; t++)
+    {
+      const TdLoopTurn *turn = td__loop_turn (loops, loop, t);
+      char *turn_name = name_turn (b, items, loops, loop, t);
+
+      if (equal->n == 1 && turn->n == 1)
+        emit_item (b, group, &items[turn->first], turn_name);
       else
         {
-          gint group = add_group (b, loop, TD_GROUP_STEP, r, step_name, path, 0);
+          gint step = add_group (b, group, TD_GROUP_STEP, t, turn_name, path, 0);
 
-          for (guint i = 0; i < period; i++)
-            emit_item (b, group, &step[i], NULL);
+          for (guint i = 0; i < turn->n; i++)
+            emit_item (b, step, &items[turn->first + i], NULL);
         }
-      g_free (step_name);
+      g_free (turn_name);
     }
-}
-
-/* Are two calls of one step members of one series, as "res2" and "res3"? Then a step is no
- * unit that anybody thinks of. */
-static gboolean
-cuts_series (const Builder *b, const Item *step, guint period)
-{
-  const char *stem = NULL;
-  gsize length = 0;
-
-  for (guint i = 0; i < period; i++)
-    {
-      const char *name = step[i].layer >= 0 ? item_name (b, &step[i]) : "";
-      gsize n = strlen (name);
-
-      while (n > 0 && g_ascii_isdigit (name[n - 1]))
-        n--;
-      if (n == 0 || !name[n])
-        continue;
-      if (stem && n == length && strncmp (stem, name, n) == 0)
-        return TRUE;
-      stem = name;
-      length = n;
-    }
-  return FALSE;
-}
-
-/* The period with which the run from items[0] covers most; 0: none repeats often enough. */
-static guint
-find_period (const Builder *b, const Item *items, guint n, guint *repeats)
-{
-  guint best = 0, covered = 0;
-
-  for (guint p = 1; p <= MAX_PERIOD && p * MIN_REPEATS <= n; p++)
-    {
-      guint length = p;
-
-      if (items[p].token != items[0].token || items[2 * p].token != items[0].token)
-        continue;
-      while (length < n && items[length].token == items[length - p].token)
-        length++;
-      length -= length % p;
-      if (length / p >= MIN_REPEATS && length > covered && !cuts_series (b, items, p))
-        {
-          best = p;
-          covered = length;
-          *repeats = length / p;
-          if (p == 1)
-            break;
-        }
-    }
-  return best;
 }
 
 /* ---- sections ---- */
@@ -351,12 +335,13 @@ find_period (const Builder *b, const Item *items, guint n, guint *repeats)
 /* One item, or a loop of several. */
 typedef struct
 {
-  guint first, period, repeats;
-  guint n_nodes; /* forward and backward, folded */
+  guint first, n;
+  const TdLoop *loop; /* NULL: an item */
+  guint n_nodes;      /* forward and backward, folded */
 } Unit;
 
 static guint
-count_nodes (const Builder *b, const Item *item, guint n_items)
+count_nodes (const Builder *b, const TdLoopItem *item, guint n_items)
 {
   guint n_twins = 0;
 
@@ -367,52 +352,51 @@ count_nodes (const Builder *b, const Item *item, guint n_items)
 }
 
 static void
-emit_unit (Builder *b, gint group, const Item *items, const Unit *unit)
+emit_unit (Builder *b, gint group, const TdLoopItem *items, const TdLoops *loops,
+           const Unit *unit)
 {
-  if (unit->repeats)
-    emit_loop (b, group, items + unit->first, unit->period, unit->repeats);
+  if (unit->loop)
+    emit_loop (b, group, items, loops, unit->loop);
   else
     emit_item (b, group, &items[unit->first], NULL);
 }
 
-static void emit_units (Builder *b, gint group, const Item *items, const Unit *units, guint n,
-                        guint n_nodes);
+static void emit_units (Builder *b, gint group, const TdLoopItem *items, const TdLoops *loops,
+                        const Unit *units, guint n, guint n_nodes);
 
 static void
-emit_section (Builder *b, gint group, const Item *items, const Unit *units, guint n,
-              guint n_nodes)
+emit_section (Builder *b, gint group, const TdLoopItem *items, const TdLoops *loops,
+              const Unit *units, guint n, guint n_nodes)
 {
-  const Unit *end = &units[n - 1];
-  guint last = end->first + MAX (end->period * end->repeats, 1) - 1;
+  const TdLoopItem *last = &items[units[n - 1].first + units[n - 1].n - 1];
   guint first_event = (guint)items[units->first].event;
-  guint last_event = items[last].layer >= 0 ? b->layers[items[last].layer].end - 1
-                                            : (guint)items[last].event;
+  guint last_event = last->layer >= 0 ? b->layers[last->layer].end - 1 : (guint)last->event;
   char *name;
   gint section;
 
   if (n == 1)
     {
-      emit_unit (b, group, items, units);
+      emit_unit (b, group, items, loops, units);
       return;
     }
   name = g_strdup_printf ("ops %u…%u", first_event, last_event);
   section = add_group (b, group, TD_GROUP_SECTION, units->first, name,
                        td__graph_group (b->graph, group)->path, 0);
   g_free (name);
-  emit_units (b, section, items, units, n, n_nodes);
+  emit_units (b, section, items, loops, units, n, n_nodes);
 }
 
 /* More than a picture has room for is cut into sections of equal size, and these again. */
 static void
-emit_units (Builder *b, gint group, const Item *items, const Unit *units, guint n,
-            guint n_nodes)
+emit_units (Builder *b, gint group, const TdLoopItem *items, const TdLoops *loops,
+            const Unit *units, guint n, guint n_nodes)
 {
   guint size = MAX (n_nodes / N_SECTIONS + 1, MIN_SECTION);
 
   if (n_nodes <= MAX_NODES || td__graph_group (b->graph, group)->depth + 2 > MAX_SECTION_DEPTH)
     {
       for (guint i = 0; i < n; i++)
-        emit_unit (b, group, items, &units[i]);
+        emit_unit (b, group, items, loops, &units[i]);
       return;
     }
   for (guint i = 0; i < n;)
@@ -422,32 +406,38 @@ emit_units (Builder *b, gint group, const Item *items, const Unit *units, guint 
       do
         inside += units[i++].n_nodes;
       while (i < n && inside + units[i].n_nodes <= size);
-      emit_section (b, group, items, units + first, i - first, inside);
+      emit_section (b, group, items, loops, units + first, i - first, inside);
     }
 }
 
 static void
-emit_items (Builder *b, gint group, const Item *items, guint n)
+emit_items (Builder *b, gint group, const TdLoopItem *items, guint n)
 {
   /* A trace of allocations repeats itself without a loop behind it. */
   gboolean may_nest = td__graph_group (b->graph, group)->depth + 2 < TD_MAX_GROUP_DEPTH
                       && !(b->tape->flags & TD_TAPE_ITERATION_SNAPSHOT);
-
   GArray *units = g_array_new (FALSE, FALSE, sizeof (Unit));
-  guint n_nodes = 0;
+  guint n_nodes = 0, next = 0;
+  TdLoops loops;
 
+  td__loops_find (&loops, b->graph->iteration, b->layers, items, may_nest ? n : 0);
   for (guint i = 0; i < n;)
     {
-      Unit unit = { .first = i };
+      Unit unit = { .first = i, .n = 1 };
 
-      unit.period = may_nest ? find_period (b, items + i, n - i, &unit.repeats) : 0;
-      unit.n_nodes = count_nodes (b, &items[i], MAX (unit.period * unit.repeats, 1));
+      if (next < loops.loops->len && g_array_index (loops.loops, TdLoop, next).first == i)
+        {
+          unit.loop = &g_array_index (loops.loops, TdLoop, next++);
+          unit.n = unit.loop->n;
+        }
+      unit.n_nodes = count_nodes (b, &items[i], unit.n);
       n_nodes += unit.n_nodes;
-      i += MAX (unit.period * unit.repeats, 1);
+      i += unit.n;
       g_array_append_val (units, unit);
     }
-  emit_units (b, group, items, (const Unit *)(gpointer)units->data, units->len,
+  emit_units (b, group, items, &loops, (const Unit *)(gpointer)units->data, units->len,
               group == 0 && may_nest ? n_nodes : 0);
+  td__loops_clear (&loops);
   g_array_free (units, TRUE);
 }
 
@@ -456,19 +446,19 @@ emit_items (Builder *b, gint group, const Item *items, guint n)
 static GArray *
 unwrap_top (Builder *b)
 {
-  GArray *top = g_array_new (FALSE, FALSE, sizeof (Item));
+  GArray *top = g_array_new (FALSE, FALSE, sizeof (TdLoopItem));
   guint total = 0;
 
   g_array_append_vals (top, b->items + b->first_item[0], b->first_item[1] - b->first_item[0]);
   for (guint i = 0; i < top->len; i++)
-    total += g_array_index (top, Item, i).n_ops;
+    total += g_array_index (top, TdLoopItem, i).n_ops;
   for (gint only = 0; only >= 0;)
     {
       only = -1;
       for (guint i = 0; i < top->len; i++)
-        if (g_array_index (top, Item, i).layer >= 0)
+        if (g_array_index (top, TdLoopItem, i).layer >= 0)
           {
-            if (only >= 0 || g_array_index (top, Item, i).n_ops * 2 < total)
+            if (only >= 0 || g_array_index (top, TdLoopItem, i).n_ops * 2 < total)
               {
                 only = -2;
                 break;
@@ -477,7 +467,7 @@ unwrap_top (Builder *b)
           }
       if (only >= 0)
         {
-          gint32 layer = g_array_index (top, Item, only).layer;
+          gint32 layer = g_array_index (top, TdLoopItem, only).layer;
 
           g_array_remove_index (top, (guint)only);
           g_array_insert_vals (top, (guint)only, b->items + b->first_item[layer + 1],
@@ -506,7 +496,7 @@ td__graph_build_groups (TdVizGraph *self)
   collect_items (&b);
   add_group (&b, -1, TD_GROUP_ROOT, 0, root, "", 0);
   top = unwrap_top (&b);
-  emit_items (&b, 0, (const Item *)(gpointer)top->data, top->len);
+  emit_items (&b, 0, (const TdLoopItem *)(gpointer)top->data, top->len);
   g_array_free (top, TRUE);
   g_hash_table_unref (b.occurrences);
   g_free (b.first_item);

@@ -65,6 +65,7 @@ add_group_node (TdViewBuilder *b, gint group_index, TdLane lane, guint event)
   guint n;
   const gint32 *members = td_viz_graph_get_members (b->graph, (guint)group_index, lane, &n);
   TdVizNode node = { .kind = TD_VIZ_GROUP, .lane = lane, .var = -1, .user = -1, .twin = -1 };
+  gsize length;
 
   node.key = td__mix (group->key, lane + 1);
   node.select_key = group->key;
@@ -72,7 +73,9 @@ add_group_node (TdViewBuilder *b, gint group_index, TdLane lane, guint event)
   node.last_event = members[n - 1];
   node.group = group_index;
   node.parent = b->open_index[group->parent];
-  node.label = keep_and_free (b, g_strconcat (group->name, suffix[lane], NULL));
+  length = strlen (group->name) - (lane == TD_LANE_FORWARD ? 0 : group->odd_length);
+  node.label
+      = keep_and_free (b, g_strdup_printf ("%.*s%s", (int)length, group->name, suffix[lane]));
   node.detail = lane == TD_LANE_FORWARD
                     ? group->detail
                     : keep_and_free (b, g_strdup_printf (n == 1 ? "%u op" : "%u ops", n));

@@ -90,19 +90,82 @@ graph__finds_loops_that_c_hides (void **state)
 }
 
 static void
-graph__shows_an_odd_step_as_a_box_of_its_own (void **state)
+graph__counts_an_odd_step_and_says_so (void **state)
 {
-  g_autoptr (TdIteration) it = td_synthetic_lstm (0, 36, TRUE, FALSE);
+  g_autoptr (TdIteration) it = td_synthetic_lstm (0, 36, TRUE, TRUE);
   TdVizView *view = view_at_depth (it, 0);
   guint boxes = 0;
 
-  assert_non_null (find_group (it, "lstm ×35"));
-  assert_true (find_label (view, "lstm ×35", TD_LANE_FORWARD) >= 0);
-  assert_true (find_label (view, "lstm", TD_LANE_FORWARD) >= 0);
+  assert_int_equal (find_group (it, "lstm ×36, last differs")->n_repeats, 36);
+  assert_true (find_label (view, "lstm ×36, last differs", TD_LANE_FORWARD) >= 0);
+  /* beside it is no need to say it again */
+  assert_true (find_label (view, "lstm ×36′", TD_LANE_BACKWARD) >= 0);
   for (guint i = 0; i < view->n_nodes; i++)
     boxes += view->nodes[i].kind == TD_VIZ_GROUP && view->nodes[i].lane == TD_LANE_FORWARD;
-  assert_int_equal (boxes, 2);
+  assert_int_equal (boxes, 1);
   td_viz_view_unref (view);
+  (void)state;
+}
+
+static void
+graph__names_the_layer_that_differs (void **state)
+{
+  TdSynthetic *s = td_synthetic_new (0);
+  const gint64 *shape = TD_SHAPE (4, 4);
+  guint h = td_synthetic_input (s, "x", shape);
+
+  td_synthetic_enter_link (s, "gpt", 5);
+  for (guint b = 0; b < 12; b++)
+    {
+      char path[32];
+
+      g_snprintf (path, sizeof path, "gpt/h%u", b);
+      td_synthetic_enter_link (s, path, 7);
+      h = TD_OP (s, "linear", 20, shape, h);
+      h = TD_OP (s, "relu", 21, shape, h);
+      if (b != 5)
+        h = TD_OP (s, "dropout", 22, shape, h);
+      td_synthetic_leave (s);
+    }
+  td_synthetic_leave (s);
+  {
+    g_autoptr (TdIteration) it = td_synthetic_finish (s);
+    const TdVizGroup *loop = find_group (it, "h0…h11 ×12, h5 differs");
+
+    assert_int_equal (loop->n_repeats, 12);
+    assert_int_equal (loop->n_ops[TD_LANE_FORWARD], 35);
+    assert_int_equal (find_group (it, "h5")->n_ops[TD_LANE_FORWARD], 2);
+    assert_string_equal (find_group (it, "h11")->path, "gpt/h11");
+  }
+  (void)state;
+}
+
+/* The first loss has no sum of losses to be added to, the first state is an input. */
+static void
+graph__counts_a_first_turn_that_has_nothing_to_read (void **state)
+{
+  TdSynthetic *s = td_synthetic_new (0);
+  const gint64 *shape = TD_SHAPE (4, 4);
+  guint h = 0, sum = 0;
+
+  for (guint t = 0; t < 20; t++)
+    {
+      guint x = td_synthetic_input (s, "x", shape), loss;
+
+      x = TD_OP (s, "linear", 12, shape, x);
+      if (t > 0)
+        x = TD_OP (s, "add", 13, shape, x, h);
+      h = TD_OP (s, "tanh", 14, shape, x);
+      loss = TD_OP (s, "mean", 15, TD_SHAPE (1), h);
+      sum = t > 0 ? TD_OP (s, "add", 16, TD_SHAPE (1), sum, loss) : loss;
+    }
+  {
+    g_autoptr (TdIteration) it = td_synthetic_finish (s);
+    const TdVizGroup *loop = find_group (it, "loop ×20, first differs");
+
+    assert_int_equal (loop->n_ops[TD_LANE_FORWARD], 20 * 5 - 2);
+    assert_int_equal (find_group (it, "step 0")->n_ops[TD_LANE_FORWARD], 3);
+  }
   (void)state;
 }
 
@@ -527,7 +590,9 @@ main (void)
     td_test (graph__groups_by_link_and_leaves_the_wrappers_out),
     td_test (graph__counts_saved_bytes_once_for_each_variable),
     td_test (graph__finds_loops_that_c_hides),
-    td_test (graph__shows_an_odd_step_as_a_box_of_its_own),
+    td_test (graph__counts_an_odd_step_and_says_so),
+    td_test (graph__names_the_layer_that_differs),
+    td_test (graph__counts_a_first_turn_that_has_nothing_to_read),
     td_test (graph__finds_loops_of_plain_operations),
     td_test (graph__makes_boxes_of_paths_where_only_leaves_are_called),
     td_test (graph__stacks_like_blocks_and_members_keep_their_names),
