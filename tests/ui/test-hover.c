@@ -192,6 +192,50 @@ hover__of_a_gradient_marks_its_parameter (void **state)
 
 /* Columns stand for several iterations: what a click goes to is what the column shows, and what
  * the pointer is told. */
+/* Goes to all places of an axis, to the left and to the right of the middle of each. */
+static void
+assert_goes_where_it_was_pressed (TdSceneView *view, gboolean of_events, const char *signal)
+{
+  ui_test_settle ();
+  TdScene *scene = td_scene_view_get_scene (view);
+  assert_non_null (scene);
+  assert_non_null (td_scene_axes (scene));
+  const TdSceneAxes axes = *td_scene_axes (scene);
+  double each = axes.box.width / (axes.x1 - axes.x0);
+  for (gint64 k = (gint64)axes.x0; k < (gint64)axes.x1; k += 7)
+    for (double part = 0.2; part < 1; part += 0.3)
+      {
+        double x = axes.box.x + each * ((double)(k - (gint64)axes.x0) + part);
+        g_signal_emit_by_name (view, signal, NULL, x, axes.box.y + 1);
+        TdMoment moment = td_session_get_moment (ui_test_session ());
+        assert_int_equal (of_events ? moment.event : moment.iteration, k);
+      }
+}
+
+static void
+press__goes_to_the_place_that_it_is_in (void **state)
+{
+  ui_test_resize (1600, 1000);
+  ui_test_open_sample (NULL);
+  td_session_set_moment (ui_test_session (), 7, 3);
+  ui_test_settle ();
+  for (int i = 0; i < 2; i++)
+    {
+      const char *signal = i ? "dragged" : "pressed";
+      ui_test_do ("show-page", "debug");
+      assert_goes_where_it_was_pressed (TD_SCENE_VIEW (ui_test_named ("iterations-strip")),
+                                        FALSE, signal);
+      assert_goes_where_it_was_pressed (strip (), TRUE, signal);
+      assert_goes_where_it_was_pressed (ui_test_panel_scene_view ("memory", "iterations"),
+                                        FALSE, signal);
+      assert_goes_where_it_was_pressed (ui_test_panel_scene_view ("memory", "events"), TRUE,
+                                        signal);
+      ui_test_do ("show-page", "curves");
+      assert_goes_where_it_was_pressed (ui_test_panel_scene_view ("curves", "curves"), FALSE,
+                                        signal);
+    }
+}
+
 static void
 click__on_a_column_of_gradients_goes_to_the_iteration_that_it_shows (void **state)
 {
@@ -666,6 +710,7 @@ main (int argc, char **argv)
     ui_test (hover__of_a_node_marks_the_rows),
     ui_test (hover__of_the_strip_marks_its_event),
     ui_test (hover__of_a_gradient_marks_its_parameter),
+    ui_test (press__goes_to_the_place_that_it_is_in),
     ui_test (click__on_a_column_of_gradients_goes_to_the_iteration_that_it_shows),
     ui_test (hover__of_an_outline_row_marks_the_graph_in_dark_too),
     ui_test (hover__goes_from_every_view_and_to_it),

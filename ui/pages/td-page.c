@@ -2,7 +2,6 @@
  * signals. SPDX-License-Identifier: MIT */
 #include "pages/td-page.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "widgets/td-panel-view.h"
@@ -118,11 +117,11 @@ follow_axis (TdPage *self, TdSceneView *view, const TdPicture *picture, const Td
         td_session_set_moment (session, hit->number, moment.event);
       return;
     }
-  gint64 value = (gint64)llround (td_scene_axis_value (scene, x));
+  gint64 place = td_scene_axis_place (scene, x);
   if (picture->axis == TD_AXIS_EVENTS)
-    td_session_set_moment (session, moment.iteration, (gint)value);
+    td_session_set_moment (session, moment.iteration, (gint)place);
   else if (picture->axis == TD_AXIS_ITERATIONS)
-    td_session_set_moment (session, value, moment.event);
+    td_session_set_moment (session, place, moment.event);
 }
 
 static void
@@ -174,7 +173,7 @@ hovered_key (TdPage *self, const TdPicture *picture, TdSceneView *view, const Td
   if (key == 0 && hit && hit->tag == TD_TAG_EVENT)
     key = key_of_event (self, hit->data);
   if (key == 0 && picture->axis == TD_AXIS_EVENTS && scene && td_scene_axes (scene) && x >= 0)
-    key = key_of_event (self, (gint64)td_scene_axis_value (scene, x));
+    key = key_of_event (self, td_scene_axis_place (scene, x));
   return key;
 }
 

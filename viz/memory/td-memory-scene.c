@@ -426,6 +426,33 @@ td_memory_scene_events (const TdIteration *iteration, const TdMemoryProfile *pro
   return td_scene_builder_end (b);
 }
 
+/* Which column an iteration is in. */
+static guint
+column_of (const TdMemoryHistory *h, gint64 iteration)
+{
+  double span = (double)(h->last - h->first) + 1;
+  guint at = 0;
+
+  if (h->last >= h->first)
+    return (guint)CLAMP (floor ((double)(iteration - h->first) * h->n / span), 0, h->n - 1.0);
+  for (guint i = 0; i < h->n; i++)
+    if (h->iteration[i] <= iteration)
+      at = i;
+  return at;
+}
+
+/* The middle of its place. */
+static double
+x_of_iteration (const Stack *s, const TdMemoryHistory *h, gint64 iteration)
+{
+  double span = (double)(h->last - h->first) + 1;
+
+  if (h->last < h->first)
+    return x_of (s, column_of (h, iteration) + 0.5);
+  iteration = CLAMP (iteration, h->first, h->last);
+  return s->plot.x + s->plot.width * ((double)(iteration - h->first) + 0.5) / span;
+}
+
 /* One device's memory over the iterations, or everything. */
 static void
 draw_iterations (Stack *s, const TdMemoryHistory *h, const guint64 *total, guint64 outside,
@@ -434,18 +461,14 @@ draw_iterations (Stack *s, const TdMemoryHistory *h, const guint64 *total, guint
   g_autofree double *base = g_new0 (double, MAX (h->n, 1));
   TdStyle line = { .stroke = TD_ROLE_DIM, .stroke_width = 1.2 };
   TdTextStyle text = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS, .align = 0.5 };
-  guint at = h->n - 1;
+  guint at = column_of (h, s->view->iteration);
 
   s->n = h->n;
   for (guint i = 0; i < h->n; i++)
-    {
-      s->y_max = MAX (s->y_max, (double)total[i]);
-      if (h->iteration[i] <= s->view->iteration)
-        at = i;
-    }
+    s->y_max = MAX (s->y_max, (double)total[i]);
   s->y_max = MAX (s->y_max, 1) * (outside > 0 ? 1.04 + 16 / s->plot.height : 1.04);
-  if (axes)
-    set_axes (s, (double)h->iteration[0], (double)h->iteration[h->n - 1] + 1);
+  if (axes && h->last >= h->first)
+    set_axes (s, (double)h->first, (double)h->last + 1);
   add_y_axis (s);
   for (int i = 0; i < TD_TAPE_N_CATEGORIES; i++)
     add_area (s, td_category_order[i], total, h->known, h->n, base);
@@ -454,17 +477,19 @@ draw_iterations (Stack *s, const TdMemoryHistory *h, const guint64 *total, guint
   add_legend (s, at, total[at], 0);
   for (int i = 0; i <= 4; i++)
     {
-      guint k = (guint)((guint64)i * (h->n - 1) / 4);
+      gint64 number = h->last >= h->first ? h->first + (h->last - h->first) * i / 4
+                                          : h->iteration[(guint64)(guint)i * (h->n - 1) / 4];
       char label[24];
 
       if (i > 0 && (h->n < 5 || s->plot.width < 160) && i != 4)
         continue;
-      g_snprintf (label, sizeof label, "%" G_GINT64_FORMAT, h->iteration[k]);
-      if (k > 0 || i == 0)
-        td_scene_add_text (s->b, x_of (s, k + 0.5), s->plot.y + s->plot.height + 11, label,
-                           &text);
+      g_snprintf (label, sizeof label, "%" G_GINT64_FORMAT, number);
+      if (h->n > 1 || i == 0)
+        td_scene_add_text (s->b, x_of_iteration (s, h, number), s->plot.y + s->plot.height + 11,
+                           label, &text);
     }
-  td_panel_add_playhead (s->b, x_of (s, at + 0.5), s->plot.y - 12, s->plot.y + s->plot.height);
+  td_panel_add_playhead (s->b, x_of_iteration (s, h, s->view->iteration), s->plot.y - 12,
+                         s->plot.y + s->plot.height);
 }
 
 TdScene *

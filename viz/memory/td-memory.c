@@ -246,6 +246,8 @@ td_memory_history_new (TdTapeReader *reader, guint max_columns)
   g_autoptr (GHashTable) splits = g_hash_table_new_full (NULL, NULL, NULL, g_free);
 
   h->n = MIN (s.n, MAX (max_columns, 1));
+  h->first = h->n > 0 ? (gint64)s.rows[0].number : 0;
+  h->last = h->n > 0 ? (gint64)s.rows[s.n - 1].number : -1;
   h->iteration = g_new0 (gint64, MAX (h->n, 1));
   h->peak = g_new0 (guint64, MAX (h->n, 1));
   h->known = g_new0 (gboolean, MAX (h->n, 1));

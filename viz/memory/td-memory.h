@@ -45,7 +45,9 @@ void td_memory_profile_free (TdMemoryProfile *profile);
 typedef struct
 {
   guint n;
-  gint64 *iteration;
+  gint64 first, last; /* iterations; columns are equally wide between them. last < first: the
+                         count began anew, columns are equally many */
+  gint64 *iteration;  /* that a column shows */
   guint64 *peak;
   guint64 *bytes[TD_TAPE_N_CATEGORIES]; /* at the peak */
   gboolean *known;                      /* categories known: profile kept and loaded */

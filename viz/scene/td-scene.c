@@ -409,6 +409,15 @@ td_scene_axis_value (const TdScene *scene, double x)
   return a->x0 + CLAMP (t, 0.0, 1.0) * (a->x1 - a->x0);
 }
 
+gint64
+td_scene_axis_place (const TdScene *scene, double x)
+{
+  const TdSceneAxes *a = &scene->axes;
+  double last = MAX (a->x0, ceil (a->x1) - 1);
+
+  return (gint64)CLAMP (floor (td_scene_axis_value (scene, x)), a->x0, last);
+}
+
 static double
 segment_distance (TdScenePoint a, TdScenePoint b, double x, double y)
 {

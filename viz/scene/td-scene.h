@@ -226,6 +226,9 @@ guint td_scene_n_items (const TdScene *scene);
 const TdSceneAxes *td_scene_axes (const TdScene *scene);
 /** Turn x into a value of the x axis, clamped to its ends. */
 double td_scene_axis_value (const TdScene *scene, double x);
+/** Return the iteration, event or index whose place x is in: each has the axis from itself up
+ * to the next one. */
+gint64 td_scene_axis_place (const TdScene *scene, double x);
 
 /**
  * Find the topmost meaningful primitive at (x, y), or, within `slack` units around, the nearest

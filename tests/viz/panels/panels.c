@@ -171,6 +171,36 @@ gradient__tells_nan_missing_and_zero_apart (void **state)
   close_lenet (&f);
 }
 
+/* Fewer columns than iterations, and more: the playhead is in the place that a press takes for
+ * its iteration. */
+static void
+memory__playhead_is_in_the_place_of_its_iteration (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  Fixture f = open_lenet (&o, 39);
+
+  for (guint columns = 7; columns < 100; columns += 50)
+    {
+      TdMemoryHistory *h = td_memory_history_new (f.reader, columns);
+
+      for (gint64 i = 0; i < 40; i++)
+        {
+          TdPanelView v = { .width = 480, .height = 190, .iteration = i, .head = -1 };
+          g_autoptr (TdScene) scene = td_memory_scene_iterations (h, &v);
+          const TdSceneAxes *axes = td_scene_axes (scene);
+          double x = axes->box.x + axes->box.width * ((double)i + 0.5) / 40;
+          TdSceneHit hit;
+
+          assert_true (axes->x0 == 0 && axes->x1 == 40);
+          assert_int_equal (td_scene_axis_place (scene, x), i);
+          assert_true (td_scene_hit (scene, x, axes->box.y - 8, 0.5, &hit));
+          assert_int_equal (hit.tag, TD_TAG_PLAYHEAD);
+        }
+      td_memory_history_free (h);
+    }
+  close_lenet (&f);
+}
+
 static void
 gradient__heat_map_marks_cells_in_its_dump (void **state)
 {
@@ -716,6 +746,7 @@ main (void)
     td_test (memory__history_splits_every_peak_into_categories),
     td_test (memory__blocks_alive_sum_to_the_profile),
     td_test (gradient__tells_nan_missing_and_zero_apart),
+    td_test (memory__playhead_is_in_the_place_of_its_iteration),
     td_test (gradient__heat_map_marks_cells_in_its_dump),
     td_test (schedule__totals_equal_the_sum_of_the_rows),
     td_test (gradients__of_a_program_without_an_optimizer_are_not_said_to_be_there),

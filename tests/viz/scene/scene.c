@@ -385,6 +385,22 @@ axes__turn_x_into_values_and_stay_inside (void **state)
   assert_true (td_scene_axis_value (scene, 1000) == 44);
 }
 
+static void
+axes__have_a_place_for_each_number_up_to_the_next (void **state)
+{
+  TdSceneBuilder *b = td_scene_builder_new (300, 100);
+  TdSceneAxes axes = { .box = { 50, 0, 200, 100 }, .x0 = 10, .x1 = 30 };
+
+  td_scene_set_axes (b, &axes);
+  g_autoptr (TdScene) scene = td_scene_builder_end (b);
+  for (int i = 0; i < 20; i++)
+    for (double part = 0.1; part < 1; part += 0.2)
+      assert_int_equal (td_scene_axis_place (scene, 50 + 10 * (i + part)), 10 + i);
+  assert_int_equal (td_scene_axis_place (scene, 0), 10);
+  assert_int_equal (td_scene_axis_place (scene, 250), 29); /* there is no 30 */
+  assert_int_equal (td_scene_axis_place (scene, 300), 29);
+}
+
 int
 main (void)
 {
@@ -404,6 +420,7 @@ main (void)
     td_test (csv__quotes_what_a_spreadsheet_would_misread),
     td_test (export__writes_png_svg_and_pdf_with_text_as_text),
     td_test (axes__turn_x_into_values_and_stay_inside),
+    td_test (axes__have_a_place_for_each_number_up_to_the_next),
   };
 
   return cmocka_run_group_tests_name ("scene", tests, NULL, NULL);
