@@ -711,10 +711,40 @@ outline__column_titles_have_contrast (void **state)
     fail_msg ("contrast %.2f", contrast);
 }
 
+/* Of a program recorded at level values only some iterations have them. */
+static void
+status__says_values_only_where_there_are_some (void **state)
+{
+  guint n_with = 0, n_without = 0;
+  ui_test_open_sample (&(SampleOptions){ .n_iterations = SAMPLE_ITERATIONS,
+                                         .end = SAMPLE_KILLED,
+                                         .live_events = 20,
+                                         .nan_at = -1 });
+  TdSession *session = ui_test_session ();
+  for (gint i = 0; i <= SAMPLE_ITERATIONS; i += i < SAMPLE_ITERATIONS - 12 ? 7 : 1)
+    {
+      td_session_set_moment (session, i, 3);
+      ui_test_settle ();
+      assert_moment (i, 3);
+      g_autoptr (TdIteration) iteration = td_session_get_current (session);
+      const TdTapeIteration *tape = td_iteration_get_tape (iteration);
+      const char *status = gtk_label_get_text (GTK_LABEL (ui_test_named ("deck-status")));
+      g_autofree char *level = g_strndup (status, strcspn (status, " "));
+      assert_int_equal (tape->number, i);
+      assert_string_equal (level, tape->n_tensors > 0 ? "values"
+                                  : tape->n_stats > 0 ? "stats"
+                                                      : "graph");
+      n_with += tape->n_tensors > 0;
+      n_without += tape->n_tensors == 0;
+    }
+  assert_true (n_with > 3 && n_without > 3);
+}
+
 int
 main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
+    ui_test (status__says_values_only_where_there_are_some),
     ui_test (window__has_every_action_of_the_design),
     ui_test (window__disables_what_has_nothing_to_act_on),
     ui_test (window__states_are_read_only),

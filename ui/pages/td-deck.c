@@ -392,6 +392,7 @@ new_transport (TdDeck *self)
   gtk_box_append (GTK_BOX (row), where);
 
   self->status = new_label ("", "caption");
+  gtk_widget_set_name (GTK_WIDGET (self->status), "deck-status");
   gtk_widget_add_css_class (GTK_WIDGET (self->status), "dim-label");
   gtk_widget_set_hexpand (GTK_WIDGET (self->status), TRUE);
   gtk_label_set_xalign (self->status, 1);
