@@ -10,6 +10,7 @@
 
 #define NAME_WIDTH 86.0
 #define VALUE_WIDTH 58.0
+#define MIN_ROW 5.0 /* its colour can still be told from the next one's */
 
 static gint
 by_value (gconstpointer a, gconstpointer b)
@@ -133,6 +134,29 @@ short_path (const char *path)
   return at ? at : path;
 }
 
+/* Where rows are lower than a line of text, every so many have a name, and the selected one. */
+static gboolean
+is_named (const Map *m, guint r, gint selected)
+{
+  double h = m->map.height / MAX (m->n_rows, 1);
+  guint every = (guint)ceil (td_text_pixels (TD_TEXT_CAPTION) * 1.15 / h);
+  gint from_selected = (gint)(m->first_row + r) - selected;
+
+  if (selected >= 0 && ABS (from_selected) < (gint)every)
+    return from_selected == 0;
+  return r % every == 0;
+}
+
+/* In place of a name: the row is there, and hovering says which it is. */
+static void
+add_tick (Map *m, double y)
+{
+  const TdScenePoint line[] = { { NAME_WIDTH - 6, y }, { NAME_WIDTH - 1, y } };
+  TdStyle style = { .stroke = TD_ROLE_FAINT };
+
+  td_scene_add_line (m->b, line, 2, &style);
+}
+
 static void
 add_rows (Map *m, gint selected)
 {
@@ -163,9 +187,14 @@ add_rows (Map *m, gint selected)
                         cell == TD_CELL_MISSING ? TD_HONEST_MISSING : TD_HONEST_EXACT);
       td_scene_mark (m->b, TD_TAG_PARAMETER, td_gradient_table_key (m->table, row), row,
                      td_gradient_table_path (m->table, row));
-      td_scene_add_text (m->b, NAME_WIDTH - 8, y,
-                         short_path (td_gradient_table_path (m->table, row)), &name);
-      td_scene_add_text (m->b, m->map.x + m->map.width + VALUE_WIDTH - 8, y, text, &value);
+      if (is_named (m, r, selected))
+        {
+          td_scene_add_text (m->b, NAME_WIDTH - 8, y,
+                             short_path (td_gradient_table_path (m->table, row)), &name);
+          td_scene_add_text (m->b, m->map.x + m->map.width + VALUE_WIDTH - 8, y, text, &value);
+        }
+      else
+        add_tick (m, y);
       td_scene_unmark (m->b);
     }
 }
@@ -273,11 +302,20 @@ append_clipping (const Map *m, const TdGradientClip *clip, GString *text)
 
   if (n_known == 0)
     return;
-  g_string_append_printf (text, "clipped in %u of %u", n_clipped, n_known);
+  g_string_append_printf (text, "%sclipped in %u of %u", text->len > 0 ? " · " : "", n_clipped,
+                          n_known);
   if (clip->n_hooked > 0 && clip->known && clip->before == TD_CELL_VALUE
       && clip->after == TD_CELL_VALUE)
     g_string_append_printf (text, " · ‖g‖₂ %s → %s", td_format_value (before, clip->l2_before),
                             td_format_value (after, clip->l2_after));
+}
+
+/* "36 of 149 parameters": those around the selected one. */
+static void
+append_rows (const Map *m, GString *text)
+{
+  if (m->n_rows < m->table->rows->len)
+    g_string_append_printf (text, "%u of %u parameters", m->n_rows, m->table->rows->len);
 }
 
 /* "a column: 16 iterations · 3 of 40 empty" */
@@ -303,6 +341,7 @@ add_caption (Map *m, double right)
                         .max_width = MAX (20, right - 200) };
   g_autoptr (GString) text = g_string_new (NULL);
 
+  append_rows (m, text);
   append_clipping (m, &clip, text);
   append_columns (m, text);
   if (text->len > 0)
@@ -348,8 +387,8 @@ td_gradient_scene (const TdGradientTable *table, const TdIteration *current,
   for (guint r = 0; r < table->rows->len; r++)
     if (td_panel_is_selected (view, td_gradient_table_key (table, r)))
       selected = (gint)r;
-  /* as many rows as stay readable, around the selected one */
-  m.n_rows = MIN (table->rows->len, (guint)MAX (1, (h - 46) / 11));
+  /* as many rows as can be told apart, around the selected one */
+  m.n_rows = MIN (table->rows->len, (guint)MAX (1, (h - 46) / MIN_ROW));
   if (selected >= 0 && (guint)selected >= m.n_rows)
     m.first_row = MIN ((guint)selected - m.n_rows / 2, table->rows->len - m.n_rows);
   m.b = td_scene_builder_new (w, h);

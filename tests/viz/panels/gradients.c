@@ -272,6 +272,89 @@ print__of_a_program_without_an_optimizer_says_why (void **state)
   td_tape_reader_free (reader);
 }
 
+/* ---- rows ---- */
+
+/* The heights at which names of rows are, from above. */
+static guint
+list_names (const char *dump, double *y, guint max, guint *n_ticks)
+{
+  g_auto (GStrv) lines = g_strsplit (dump, "\n", -1);
+  guint n = 0;
+
+  *n_ticks = 0;
+  for (guint i = 0; lines[i]; i++)
+    {
+      double x = 0, middle = 0;
+
+      if (!strstr (lines[i], "[parameter "))
+        continue;
+      if (sscanf (lines[i], "text %lf %lf", &x, &middle) == 2)
+        {
+          if (x < 86 && n < max)
+            y[n++] = middle;
+        }
+      else
+        ++*n_ticks;
+    }
+  return n;
+}
+
+static void
+assert_rows (const TdGradientTable *g, const TdGradientRange *run, double height, gint selected,
+             guint *n_left_out)
+{
+  TdPanelView v = { .width = 480, .height = height, .iteration = 39, .event = -1, .head = -1 };
+  guint64 key = selected >= 0 ? td_gradient_table_key (g, (guint)selected) : 0;
+  guint n, n_ticks, n_rows;
+  double y[64];
+
+  v.selected = &key;
+  v.n_selected = selected >= 0;
+  g_autoptr (TdScene) scene = td_gradient_scene (g, NULL, run, &v);
+  g_autofree char *dump = td_scene_dump (scene);
+
+  n = list_names (dump, y, G_N_ELEMENTS (y), &n_ticks);
+  n_rows = (guint)td_scene_axes (scene)->y1;
+  assert_true (n >= 1);
+  for (guint i = 1; i < n; i++)
+    assert_true (y[i] - y[i - 1] >= 1.15 * td_text_pixels (TD_TEXT_CAPTION) - 0.1);
+  assert_int_equal (n + n_ticks, n_rows);
+  /* nothing is left out without a word, and what is selected has its name */
+  *n_left_out = td_gradient_table_n_rows (g) - n_rows;
+  if (*n_left_out > 0)
+    {
+      g_autofree char *said
+          = g_strdup_printf ("%u of %u parameters", n_rows, td_gradient_table_n_rows (g));
+
+      assert_contains (dump, said);
+    }
+  if (selected >= 0)
+    assert_contains (dump, "12px align=1.0 max=72.0 bold");
+}
+
+static void
+rows__have_names_that_never_touch (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  TdTapeReader *reader = open_tape (&o);
+  TdGradientTable *g = td_gradient_table_new (reader);
+  TdGradientRange run = td_gradient_range_run (reader, 39);
+  guint n_with_less = 0;
+
+  td_gradient_table_load (g, reader, &run, 39);
+  for (double height = 60; height < 300; height += 3)
+    for (gint selected = -1; selected < (gint)td_gradient_table_n_rows (g); selected++)
+      {
+        guint n_left_out;
+
+        assert_rows (g, &run, height, selected, &n_left_out);
+        n_with_less += n_left_out > 0;
+      }
+  assert_true (n_with_less > 10);
+  td_gradient_table_free (g);
+  td_tape_reader_free (reader);
+}
+
 int
 main (void)
 {
@@ -284,6 +367,7 @@ main (void)
     td_test (newest__are_a_column_each_up_to_the_playhead),
     td_test (print__says_which_iterations_the_columns_are_of),
     td_test (print__of_a_program_without_an_optimizer_says_why),
+    td_test (rows__have_names_that_never_touch),
   };
   return cmocka_run_group_tests_name ("gradients", tests, NULL, NULL);
 }
