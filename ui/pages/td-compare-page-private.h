@@ -22,8 +22,10 @@ typedef enum
 
 struct _TdComparePage
 {
-  GtkWidget parent;
+  AdwBin parent;
   GtkStack *stack; /* pictures, empty */
+  GtkBox *body;    /* head, find bar, pictures and what is below them */
+  GtkWidget *head;
   GtkLabel *sentence, *cost;
   GtkSpinner *spinner;
   GtkWidget *picker, *empty_picker;
@@ -35,7 +37,7 @@ struct _TdComparePage
   TdCompareTable *table;
   TdCompareBuffers *buffers;
   TdKindsView *kinds;
-  GtkPaned *paned;
+  GtkBox *pair; /* the sides */
   TdCompareSide *sides[TD_N_SIDES];
 
   TdSession *session; /* the window's */

@@ -1,12 +1,9 @@
-/* The compare page. One picture is of the window's session, the other of a session of one
- * iteration, made whenever another one is chosen; td-compare-sync.c keeps them together.
- * SPDX-License-Identifier: MIT */
+/* The compare page (td-compare-page.ui). One picture is of the window's session, the other of a
+ * session of one iteration, made whenever another one is chosen; td-compare-sync.c keeps them
+ * together. SPDX-License-Identifier: MIT */
 #include "pages/td-compare-page-private.h"
 
 #include <adwaita.h>
-
-#define LIST_WIDTH 300
-#define LOWER_HEIGHT 210
 
 enum
 {
@@ -15,7 +12,7 @@ enum
 };
 static guint signals[N_SIGNALS];
 
-G_DEFINE_FINAL_TYPE (TdComparePage, td_compare_page, GTK_TYPE_WIDGET)
+G_DEFINE_FINAL_TYPE (TdComparePage, td_compare_page, ADW_TYPE_BIN)
 
 /* ---- choosing ---- */
 
@@ -382,152 +379,17 @@ td_compare_page_has_other_recording (TdComparePage *self)
 
 /* ---- building ---- */
 
-static GtkWidget *
-new_picker (const char *icon, const char *label, gboolean pill)
+static void
+add_sides (TdComparePage *self)
 {
-  static const struct
-  {
-    const char *label, *action;
-  } items[] = {
-    { "_Previous Iteration", "win.compare-with::previous" },
-    { "Nearest _Other Structure", "win.compare-with::structure" },
-    { "_Iteration…", "win.compare-iteration" },
-    { "Another _Recording…", "win.compare-recording" },
-  };
-  g_autoptr (GMenu) menu = g_menu_new ();
-  for (guint i = 0; i < G_N_ELEMENTS (items); i++)
-    g_menu_append (menu, items[i].label, items[i].action);
-  GtkWidget *button = gtk_menu_button_new ();
-  if (icon)
-    gtk_menu_button_set_icon_name (GTK_MENU_BUTTON (button), icon);
-  else
-    gtk_menu_button_set_label (GTK_MENU_BUTTON (button), label);
-  gtk_menu_button_set_menu_model (GTK_MENU_BUTTON (button), G_MENU_MODEL (menu));
-  gtk_widget_add_css_class (button, pill ? "pill" : "td-small");
-  gtk_widget_set_valign (button, GTK_ALIGN_CENTER);
-  gtk_widget_set_tooltip_text (button, "What to compare with (Ctrl+D)");
-  gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, label,
-                                  -1);
-  return button;
-}
-
-static GtkLabel *
-add_line (GtkWidget *box, const char *style)
-{
-  GtkWidget *label = gtk_label_new (NULL);
-  gtk_label_set_xalign (GTK_LABEL (label), 0);
-  gtk_label_set_ellipsize (GTK_LABEL (label), PANGO_ELLIPSIZE_END);
-  gtk_widget_add_css_class (label, style);
-  gtk_box_append (GTK_BOX (box), label);
-  return GTK_LABEL (label);
-}
-
-static GtkWidget *
-new_head (TdComparePage *self)
-{
-  GtkWidget *head = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
-  gtk_widget_add_css_class (head, "td-compare-head");
-  GtkWidget *words = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
-  gtk_widget_set_hexpand (words, TRUE);
-  gtk_widget_set_valign (words, GTK_ALIGN_CENTER);
-  self->sentence = add_line (words, "heading");
-  self->cost = add_line (words, "dim-label");
-  gtk_widget_add_css_class (GTK_WIDGET (self->cost), "numeric");
-  gtk_box_append (GTK_BOX (head), words);
-  self->spinner = GTK_SPINNER (gtk_spinner_new ());
-  gtk_widget_set_visible (GTK_WIDGET (self->spinner), FALSE);
-  gtk_accessible_update_property (GTK_ACCESSIBLE (self->spinner), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Comparing", -1);
-  gtk_box_append (GTK_BOX (head), GTK_WIDGET (self->spinner));
-  self->picker = new_picker (NULL, "Compare With", FALSE);
-  gtk_widget_remove_css_class (self->picker, "td-small");
-  gtk_box_append (GTK_BOX (head), self->picker);
-  return head;
-}
-
-static GtkWidget *
-new_pictures (TdComparePage *self)
-{
-  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
-  self->list = TD_COMPARE_LIST (td_compare_list_new ());
-  gtk_widget_set_size_request (GTK_WIDGET (self->list), LIST_WIDTH, -1);
-  g_signal_connect (self->list, "chosen", G_CALLBACK (row_chosen), self);
-  gtk_box_append (GTK_BOX (row), GTK_WIDGET (self->list));
-  gtk_box_append (GTK_BOX (row), gtk_separator_new (GTK_ORIENTATION_VERTICAL));
-  GtkWidget *pair = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 1);
-  gtk_box_set_homogeneous (GTK_BOX (pair), TRUE);
-  gtk_widget_set_hexpand (pair, TRUE);
   static const char *const letters[TD_N_SIDES] = { "A", "B" };
   for (int side = 0; side < TD_N_SIDES; side++)
     {
       self->sides[side] = TD_COMPARE_SIDE (td_compare_side_new (letters[side]));
-      gtk_box_append (GTK_BOX (pair), GTK_WIDGET (self->sides[side]));
+      gtk_box_append (self->pair, GTK_WIDGET (self->sides[side]));
     }
   td_graph_view_pair (td_compare_side_get_view (self->sides[TD_SIDE_A]),
                       td_compare_side_get_view (self->sides[TD_SIDE_B]));
-  gtk_box_append (GTK_BOX (row), pair);
-  return row;
-}
-
-static GtkWidget *
-new_lower (TdComparePage *self)
-{
-  self->table = TD_COMPARE_TABLE (td_compare_table_new ());
-  g_signal_connect (self->table, "chosen", G_CALLBACK (row_chosen), self);
-  self->kinds = TD_KINDS_VIEW (td_kinds_view_new ());
-  self->views = GTK_STACK (gtk_stack_new ());
-  gtk_stack_add_titled (self->views, GTK_WIDGET (self->table), "operations", "Operations");
-  self->buffers = TD_COMPARE_BUFFERS (td_compare_buffers_new ());
-  g_signal_connect (self->buffers, "pressed-key", G_CALLBACK (buffer_pressed), self);
-  gtk_stack_add_titled (self->views, GTK_WIDGET (self->buffers), "compare-buffers", "Buffers");
-  gtk_stack_add_titled (self->views, GTK_WIDGET (self->kinds), "dynamic-static",
-                        "Dynamic and Static");
-  gtk_widget_set_vexpand (GTK_WIDGET (self->views), TRUE);
-  GtkWidget *switcher = gtk_stack_switcher_new ();
-  gtk_stack_switcher_set_stack (GTK_STACK_SWITCHER (switcher), self->views);
-  gtk_widget_add_css_class (switcher, "td-small");
-  gtk_widget_set_halign (switcher, GTK_ALIGN_START);
-  GtkWidget *head = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
-  gtk_widget_add_css_class (head, "td-side-head");
-  gtk_box_append (GTK_BOX (head), switcher);
-  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
-  gtk_widget_add_css_class (box, "td-panel");
-  gtk_widget_set_size_request (box, -1, LOWER_HEIGHT);
-  gtk_box_append (GTK_BOX (box), head);
-  gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->views));
-  return box;
-}
-
-static GtkWidget *
-new_body (TdComparePage *self)
-{
-  self->paned = GTK_PANED (gtk_paned_new (GTK_ORIENTATION_VERTICAL));
-  gtk_accessible_update_property (GTK_ACCESSIBLE (self->paned), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Between the graphs and the lists", -1);
-  gtk_paned_set_start_child (self->paned, new_pictures (self));
-  self->lower = new_lower (self);
-  gtk_paned_set_end_child (self->paned, self->lower);
-  gtk_paned_set_resize_end_child (self->paned, FALSE);
-  gtk_paned_set_shrink_start_child (self->paned, FALSE);
-  gtk_paned_set_shrink_end_child (self->paned, FALSE);
-  gtk_widget_set_vexpand (GTK_WIDGET (self->paned), TRUE);
-  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
-  gtk_box_append (GTK_BOX (box), new_head (self));
-  gtk_box_append (GTK_BOX (box), td__compare_page_new_find (self));
-  gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->paned));
-  return box;
-}
-
-static GtkWidget *
-new_empty (TdComparePage *self)
-{
-  self->empty = ADW_STATUS_PAGE (adw_status_page_new ());
-  adw_status_page_set_icon_name (self->empty, "view-dual-symbolic");
-  adw_status_page_set_title (self->empty, "Nothing to Compare With");
-  self->empty_picker = new_picker (NULL, "Compare With", TRUE);
-  gtk_widget_set_halign (self->empty_picker, GTK_ALIGN_CENTER);
-  adw_status_page_set_child (self->empty, self->empty_picker);
-  return GTK_WIDGET (self->empty);
 }
 
 static void
@@ -545,18 +407,39 @@ td_compare_page_dispose (GObject *object)
   if (self->stack)
     td_compare_page_set_session (self, NULL);
   g_clear_pointer (&self->reason, g_free);
-  if (self->stack)
-    gtk_widget_unparent (GTK_WIDGET (self->stack));
-  self->stack = NULL;
   G_OBJECT_CLASS (td_compare_page_parent_class)->dispose (object);
 }
 
 static void
 td_compare_page_class_init (TdComparePageClass *klass)
 {
+  GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
   G_OBJECT_CLASS (klass)->dispose = td_compare_page_dispose;
-  GTK_WIDGET_CLASS (klass)->map = td_compare_page_map;
-  gtk_widget_class_set_layout_manager_type (GTK_WIDGET_CLASS (klass), GTK_TYPE_BIN_LAYOUT);
+  widget_class->map = td_compare_page_map;
+  g_type_ensure (TD_TYPE_COMPARE_LIST);
+  g_type_ensure (TD_TYPE_COMPARE_TABLE);
+  g_type_ensure (TD_TYPE_COMPARE_BUFFERS);
+  g_type_ensure (TD_TYPE_KINDS_VIEW);
+  gtk_widget_class_set_template_from_resource (
+      widget_class, "/io/github/tapedeck/Tapedeck/pages/td-compare-page.ui");
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, stack);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, body);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, head);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, sentence);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, cost);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, spinner);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, picker);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, empty_picker);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, empty);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, list);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, pair);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, lower);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, views);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, table);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, buffers);
+  gtk_widget_class_bind_template_child (widget_class, TdComparePage, kinds);
+  gtk_widget_class_bind_template_callback (widget_class, row_chosen);
+  gtk_widget_class_bind_template_callback (widget_class, buffer_pressed);
   signals[ANNOUNCE] = g_signal_new ("announce", TD_TYPE_COMPARE_PAGE, G_SIGNAL_RUN_LAST, 0,
                                     NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_STRING);
 }
@@ -564,10 +447,9 @@ td_compare_page_class_init (TdComparePageClass *klass)
 static void
 td_compare_page_init (TdComparePage *self)
 {
-  self->stack = GTK_STACK (gtk_stack_new ());
-  gtk_stack_add_named (self->stack, new_body (self), "pictures");
-  gtk_stack_add_named (self->stack, new_empty (self), "empty");
-  gtk_widget_set_parent (GTK_WIDGET (self->stack), GTK_WIDGET (self));
+  gtk_widget_init_template (GTK_WIDGET (self));
+  add_sides (self);
+  gtk_box_insert_child_after (self->body, td__compare_page_new_find (self), self->head);
   show_steps (self);
 }
 

@@ -5,14 +5,14 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include <gtk/gtk.h>
+#include <adwaita.h>
 
 #include "diff/td-compare.h"
 #include "td-session.h"
 #include "widgets/td-compare-side.h"
 
 #define TD_TYPE_COMPARE_PAGE (td_compare_page_get_type ())
-G_DECLARE_FINAL_TYPE (TdComparePage, td_compare_page, TD, COMPARE_PAGE, GtkWidget)
+G_DECLARE_FINAL_TYPE (TdComparePage, td_compare_page, TD, COMPARE_PAGE, AdwBin)
 
 /** Create the page. It compares only while it is on show. Owner: floating. */
 GtkWidget *td_compare_page_new (void);

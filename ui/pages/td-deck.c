@@ -1,104 +1,30 @@
-/* Transport and scrubber. The buttons come from a table; the scrubber's strips are scenes
- * wrapped in one widget with the role and the value text of a slider.
+/* Transport and scrubber (td-deck.ui). The scrubber's strips are scenes wrapped in one widget
+ * with the role and the value text of a slider.
  *
  * SPDX-License-Identifier: MIT */
 #include "pages/td-deck.h"
 
 #include "settings/td-keys.h"
 
-#define LABEL_WIDTH 84
-
 struct _TdDeck
 {
   GtkWidget parent;
   GtkWidget *box;
-  GtkWidget *play, *play_icon, *play_label;
+  GtkWidget *transport, *play, *play_icon, *play_label;
   GtkWidget *scrubber;
+  GtkBox *iterations_row, *events_row;
   GtkSpinButton *iteration, *event;
   GtkLabel *n_iterations, *n_events, *status, *events_of, *spoken;
-  GtkWidget *follow, *run_to;
+  GtkWidget *follow;
+  AdwButtonContent *run_to_content;
   GtkWidget *step_back, *step, *unit; /* the buttons, and the choice of what they move by */
   GtkLabel *unit_label;
+  GtkBox *unit_list;
   TdSession *session;
   gboolean syncing;
 };
 
 G_DEFINE_FINAL_TYPE (TdDeck, td_deck, GTK_TYPE_WIDGET)
-
-typedef struct
-{
-  const char *icon, *action, *words;
-} Item;
-
-static const Item back_items[] = {
-  { "media-skip-backward-symbolic", "win.first-event", "First event" },
-  { "media-seek-backward-symbolic", "win.previous-iteration", "Previous iteration" },
-  { "td-step-back-symbolic", "win.reverse-step-op", "Step one operation back" },
-  { NULL, NULL, NULL },
-};
-static const Item forward_items[] = {
-  { "td-step-symbolic", "win.step-op", "Step one operation" },
-  { "media-seek-forward-symbolic", "win.next-iteration", "Next iteration" },
-  { "media-skip-forward-symbolic", "win.last-event", "Last event" },
-  { NULL, NULL, NULL },
-};
-static const Item step_items[] = {
-  { "td-step-over-symbolic", "win.step-over", "Step over layer" },
-  { "td-step-into-symbolic", "win.step-into", "Step into" },
-  { "td-step-out-symbolic", "win.step-out", "Step out" },
-  { NULL, NULL, NULL },
-};
-
-static void
-set_words (GtkWidget *widget, const char *action, const char *words)
-{
-  g_autofree char *key = td_keys_get_label (action);
-  g_autofree char *tip = key ? g_strdup_printf ("%s (%s)", words, key) : g_strdup (words);
-  gtk_widget_set_tooltip_text (widget, tip);
-  gtk_accessible_update_property (GTK_ACCESSIBLE (widget), GTK_ACCESSIBLE_PROPERTY_LABEL, words,
-                                  -1);
-}
-
-static GtkWidget *
-new_group (const Item *items)
-{
-  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
-  gtk_widget_add_css_class (box, "linked");
-  for (; items->icon; items++)
-    {
-      GtkWidget *button = gtk_button_new_from_icon_name (items->icon);
-      gtk_actionable_set_action_name (GTK_ACTIONABLE (button), items->action);
-      set_words (button, items->action, items->words);
-      gtk_box_append (GTK_BOX (box), button);
-    }
-  return box;
-}
-
-static GtkWidget *
-new_run_to (void)
-{
-  static const struct
-  {
-    const char *label, *action;
-  } items[] = { { "_Selection", "win.run-to-cursor" },
-                { "_Loss", "win.run-to-loss" },
-                { "Start of _Backward", "win.run-to-backward" },
-                { "_Update", "win.run-to-update" },
-                { "Next _Anomaly", "win.next-anomaly" } };
-  GMenu *menu = g_menu_new ();
-  for (guint i = 0; i < G_N_ELEMENTS (items); i++)
-    g_menu_append (menu, items[i].label, items[i].action);
-  GtkWidget *button = gtk_menu_button_new ();
-  GtkWidget *content = adw_button_content_new ();
-  adw_button_content_set_icon_name (ADW_BUTTON_CONTENT (content), "td-run-to-symbolic");
-  adw_button_content_set_label (ADW_BUTTON_CONTENT (content), "Run To");
-  gtk_menu_button_set_child (GTK_MENU_BUTTON (button), content);
-  gtk_menu_button_set_menu_model (GTK_MENU_BUTTON (button), G_MENU_MODEL (menu));
-  gtk_menu_button_set_direction (GTK_MENU_BUTTON (button), GTK_ARROW_UP);
-  gtk_widget_set_tooltip_text (button, "Run to a place in the iteration");
-  g_object_unref (menu);
-  return button;
-}
 
 /* The unit that the two step buttons beside Continue move by. */
 static const struct
@@ -117,54 +43,23 @@ choose_unit (GtkButton *button, TdDeck *self)
   g_autofree char *forward = g_strdup_printf ("Step one %s", units[i].words);
   gtk_actionable_set_action_name (GTK_ACTIONABLE (self->step_back), units[i].back);
   gtk_actionable_set_action_name (GTK_ACTIONABLE (self->step), units[i].forward);
-  set_words (self->step_back, units[i].back, back);
-  set_words (self->step, units[i].forward, forward);
+  td_keys_set_words (self->step_back, units[i].back, back);
+  td_keys_set_words (self->step, units[i].forward, forward);
   gtk_label_set_text (self->unit_label, units[i].title);
   gtk_menu_button_popdown (GTK_MENU_BUTTON (self->unit));
 }
 
-static GtkWidget *
-new_unit (TdDeck *self)
+static void
+add_units (TdDeck *self)
 {
-  GtkWidget *content = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
-  GtkWidget *title = gtk_label_new ("Step");
-  gtk_widget_add_css_class (title, "dim-label");
-  self->unit_label = GTK_LABEL (gtk_label_new (units[0].title));
-  gtk_box_append (GTK_BOX (content), title);
-  gtk_box_append (GTK_BOX (content), GTK_WIDGET (self->unit_label));
-  gtk_box_append (GTK_BOX (content), gtk_image_new_from_icon_name ("pan-down-symbolic"));
-  self->unit = gtk_menu_button_new ();
-  gtk_menu_button_set_child (GTK_MENU_BUTTON (self->unit), content);
-  gtk_menu_button_set_direction (GTK_MENU_BUTTON (self->unit), GTK_ARROW_UP);
-  gtk_widget_set_tooltip_text (self->unit, "What the step buttons move by");
-  GtkWidget *list = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
   for (guint i = 0; i < G_N_ELEMENTS (units); i++)
     {
       GtkWidget *button = gtk_button_new_with_label (units[i].title);
       gtk_widget_add_css_class (button, "flat");
       g_object_set_data (G_OBJECT (button), "unit", GUINT_TO_POINTER (i));
       g_signal_connect (button, "clicked", G_CALLBACK (choose_unit), self);
-      gtk_box_append (GTK_BOX (list), button);
+      gtk_box_append (self->unit_list, button);
     }
-  GtkWidget *popover = gtk_popover_new ();
-  gtk_popover_set_child (GTK_POPOVER (popover), list);
-  gtk_menu_button_set_popover (GTK_MENU_BUTTON (self->unit), popover);
-  return self->unit;
-}
-
-static GtkWidget *
-new_play (TdDeck *self)
-{
-  self->play = gtk_button_new ();
-  GtkWidget *content = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
-  self->play_icon = gtk_image_new_from_icon_name ("media-playback-start-symbolic");
-  self->play_label = gtk_label_new ("Continue");
-  gtk_box_append (GTK_BOX (content), self->play_icon);
-  gtk_box_append (GTK_BOX (content), self->play_label);
-  gtk_button_set_child (GTK_BUTTON (self->play), content);
-  gtk_widget_add_css_class (self->play, "suggested-action");
-  gtk_actionable_set_action_name (GTK_ACTIONABLE (self->play), "win.play");
-  return self->play;
 }
 
 /* ---- where the playhead is ---- */
@@ -183,33 +78,14 @@ number_changed (GtkSpinButton *spin, TdDeck *self)
                            gtk_spin_button_get_value_as_int (spin));
 }
 
-static GtkSpinButton *
-new_number (TdDeck *self, const char *words)
+/* The arrow keys and the wheel do the same as its buttons. */
+static void
+hide_buttons (GtkSpinButton *spin)
 {
-  GtkWidget *spin = gtk_spin_button_new_with_range (0, 1, 1);
-  gtk_widget_add_css_class (spin, "numeric");
-  gtk_widget_add_css_class (spin, "td-number");
-  gtk_editable_set_width_chars (GTK_EDITABLE (spin), 5);
-  gtk_editable_set_alignment (GTK_EDITABLE (spin), 1);
-  gtk_accessible_update_property (GTK_ACCESSIBLE (spin), GTK_ACCESSIBLE_PROPERTY_LABEL, words,
-                                  -1);
-  for (GtkWidget *child = gtk_widget_get_first_child (spin); child;
+  for (GtkWidget *child = gtk_widget_get_first_child (GTK_WIDGET (spin)); child;
        child = gtk_widget_get_next_sibling (child))
-    if (GTK_IS_BUTTON (child)) /* the arrow keys and the wheel do the same */
+    if (GTK_IS_BUTTON (child))
       gtk_widget_set_visible (child, FALSE);
-  g_signal_connect (spin, "value-changed", G_CALLBACK (number_changed), self);
-  return GTK_SPIN_BUTTON (spin);
-}
-
-static GtkLabel *
-new_label (const char *text, const char *style)
-{
-  GtkWidget *label = gtk_label_new (text);
-  gtk_label_set_xalign (GTK_LABEL (label), 0);
-  gtk_widget_add_css_class (label, "numeric");
-  if (style)
-    gtk_widget_add_css_class (label, style);
-  return GTK_LABEL (label);
 }
 
 char *
@@ -272,7 +148,8 @@ show_state (TdDeck *self, TdIteration *iteration)
   gtk_label_set_text (GTK_LABEL (self->play_label), running                      ? "Pause"
                                                     : state == TD_PROGRAM_PAUSED ? "Continue"
                                                                                  : "Play");
-  set_words (self->play, running ? "win.play-pause" : action, running ? "Pause" : "Continue");
+  td_keys_set_words (self->play, running ? "win.play-pause" : action,
+                     running ? "Pause" : "Continue");
   g_autofree char *thinning = dup_thinning (self);
   g_autofree char *text
       = iteration ? g_strdup_printf ("%s · %s%s", level_of (iteration), states[state], thinning)
@@ -328,8 +205,7 @@ show_moment (TdDeck *self)
 void
 td_deck_set_narrow (TdDeck *self, gboolean narrow)
 {
-  GtkWidget *content = gtk_menu_button_get_child (GTK_MENU_BUTTON (self->run_to));
-  adw_button_content_set_label (ADW_BUTTON_CONTENT (content), narrow ? "" : "Run To");
+  adw_button_content_set_label (self->run_to_content, narrow ? "" : "Run To");
   gtk_widget_set_visible (self->play_label, !narrow);
   gtk_widget_set_visible (self->unit, !narrow);
   gtk_widget_set_visible (GTK_WIDGET (self->n_iterations), !narrow);
@@ -358,79 +234,6 @@ td_deck_set_session (TdDeck *self, TdSession *session)
 
 /* ---- building ---- */
 
-static GtkWidget *
-new_transport (TdDeck *self)
-{
-  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
-  GtkWidget *run = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
-  GtkWidget *back = new_group (back_items), *forward = new_group (forward_items);
-  self->step_back = gtk_widget_get_last_child (back);
-  self->step = gtk_widget_get_first_child (forward);
-  gtk_box_append (GTK_BOX (run), back);
-  gtk_box_append (GTK_BOX (run), new_play (self));
-  gtk_box_append (GTK_BOX (run), forward);
-  gtk_box_append (GTK_BOX (row), run);
-  gtk_box_append (GTK_BOX (row), new_group (step_items));
-  gtk_box_append (GTK_BOX (row), new_unit (self));
-  self->run_to = new_run_to ();
-  gtk_box_append (GTK_BOX (row), self->run_to);
-
-  GtkWidget *where = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
-  gtk_widget_set_margin_start (where, 12);
-  self->iteration = new_number (self, "Iteration");
-  self->event = new_number (self, "Event");
-  self->n_iterations = new_label ("of 0", "dim-label");
-  self->n_events = new_label ("of 0", "dim-label");
-  gtk_box_append (GTK_BOX (where), GTK_WIDGET (new_label ("Iteration", "dim-label")));
-  gtk_box_append (GTK_BOX (where), GTK_WIDGET (self->iteration));
-  gtk_box_append (GTK_BOX (where), GTK_WIDGET (self->n_iterations));
-  GtkWidget *event_label = GTK_WIDGET (new_label ("Event", "dim-label"));
-  gtk_widget_set_margin_start (event_label, 6);
-  gtk_box_append (GTK_BOX (where), event_label);
-  gtk_box_append (GTK_BOX (where), GTK_WIDGET (self->event));
-  gtk_box_append (GTK_BOX (where), GTK_WIDGET (self->n_events));
-  gtk_box_append (GTK_BOX (row), where);
-
-  self->status = new_label ("", "caption");
-  gtk_widget_set_name (GTK_WIDGET (self->status), "deck-status");
-  gtk_widget_add_css_class (GTK_WIDGET (self->status), "dim-label");
-  gtk_widget_set_hexpand (GTK_WIDGET (self->status), TRUE);
-  gtk_label_set_xalign (self->status, 1);
-  gtk_label_set_ellipsize (self->status, PANGO_ELLIPSIZE_END);
-  gtk_box_append (GTK_BOX (row), GTK_WIDGET (self->status));
-  self->follow = gtk_button_new ();
-  GtkWidget *content = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
-  GtkWidget *dot = gtk_image_new_from_icon_name ("media-record-symbolic");
-  gtk_widget_add_css_class (dot, "td-live");
-  gtk_box_append (GTK_BOX (content), dot);
-  gtk_box_append (GTK_BOX (content), gtk_label_new ("Follow"));
-  gtk_button_set_child (GTK_BUTTON (self->follow), content);
-  gtk_actionable_set_action_name (GTK_ACTIONABLE (self->follow), "win.follow");
-  gtk_widget_add_css_class (self->follow, "td-small");
-  gtk_widget_set_valign (self->follow, GTK_ALIGN_CENTER);
-  set_words (self->follow, "win.follow", "Follow the program");
-  gtk_box_append (GTK_BOX (row), self->follow);
-  return row;
-}
-
-static GtkWidget *
-new_strip_row (GtkWidget *strip, int height, const char *title, GtkLabel *second,
-               gboolean vertical)
-{
-  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
-  GtkWidget *words = gtk_box_new (
-      vertical ? GTK_ORIENTATION_VERTICAL : GTK_ORIENTATION_HORIZONTAL, vertical ? 0 : 6);
-  gtk_widget_set_size_request (words, LABEL_WIDTH, -1);
-  gtk_widget_set_valign (words, GTK_ALIGN_CENTER);
-  gtk_box_append (GTK_BOX (words), GTK_WIDGET (new_label (title, "caption")));
-  gtk_widget_add_css_class (GTK_WIDGET (second), "dim-label");
-  gtk_box_append (GTK_BOX (words), GTK_WIDGET (second));
-  gtk_box_append (GTK_BOX (row), words);
-  gtk_widget_set_size_request (strip, -1, height);
-  gtk_box_append (GTK_BOX (row), strip);
-  return row;
-}
-
 static void
 td_deck_dispose (GObject *object)
 {
@@ -452,38 +255,50 @@ td_deck_class_init (TdDeckClass *klass)
   G_OBJECT_CLASS (klass)->dispose = td_deck_dispose;
   gtk_widget_class_set_layout_manager_type (widget_class, GTK_TYPE_BIN_LAYOUT);
   gtk_widget_class_set_accessible_role (widget_class, GTK_ACCESSIBLE_ROLE_TOOLBAR);
+  gtk_widget_class_set_template_from_resource (widget_class,
+                                               "/io/github/tapedeck/Tapedeck/pages/td-deck.ui");
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, box);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, transport);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, play);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, play_icon);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, play_label);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, scrubber);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, iterations_row);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, events_row);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, iteration);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, event);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, n_iterations);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, n_events);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, status);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, events_of);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, spoken);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, follow);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, run_to_content);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, step_back);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, step);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, unit);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, unit_label);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, unit_list);
+  gtk_widget_class_bind_template_callback (widget_class, number_changed);
 }
 
 static void
 td_deck_init (TdDeck *self)
 {
-  self->box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 6);
-  gtk_widget_add_css_class (self->box, "td-deck");
-  gtk_widget_set_parent (self->box, GTK_WIDGET (self));
+  gtk_widget_init_template (GTK_WIDGET (self));
+  td_keys_name_buttons (self->transport);
+  add_units (self);
+  hide_buttons (self->iteration);
+  hide_buttons (self->event);
 }
 
 GtkWidget *
 td_deck_new (GtkWidget *iterations, GtkWidget *events)
 {
   TdDeck *self = g_object_new (TD_TYPE_DECK, NULL);
-  gtk_box_append (GTK_BOX (self->box), new_transport (self));
-  self->scrubber
-      = g_object_new (GTK_TYPE_BOX, "orientation", GTK_ORIENTATION_VERTICAL, "spacing", 6,
-                      "accessible-role", GTK_ACCESSIBLE_ROLE_SLIDER, NULL);
-  gtk_accessible_update_property (GTK_ACCESSIBLE (self->scrubber),
-                                  GTK_ACCESSIBLE_PROPERTY_LABEL, "Scrubber", -1);
-  self->events_of = new_label ("", "caption");
-  gtk_box_append (GTK_BOX (self->scrubber),
-                  new_strip_row (iterations, 38, "Iterations",
-                                 new_label ("loss, memory", "caption"), TRUE));
-  gtk_box_append (GTK_BOX (self->scrubber),
-                  new_strip_row (events, 24, "Events", self->events_of, FALSE));
-  gtk_box_append (GTK_BOX (self->box), self->scrubber);
-  self->spoken = GTK_LABEL (
-      g_object_new (GTK_TYPE_LABEL, "accessible-role", GTK_ACCESSIBLE_ROLE_STATUS, NULL));
-  gtk_label_set_ellipsize (self->spoken, PANGO_ELLIPSIZE_END);
-  gtk_widget_set_can_target (GTK_WIDGET (self->spoken), FALSE);
-  gtk_widget_add_css_class (GTK_WIDGET (self->spoken), "td-spoken");
-  gtk_widget_set_parent (GTK_WIDGET (self->spoken), GTK_WIDGET (self));
+  gtk_widget_set_size_request (iterations, -1, 38);
+  gtk_widget_set_size_request (events, -1, 24);
+  gtk_box_append (self->iterations_row, iterations);
+  gtk_box_append (self->events_row, events);
   return GTK_WIDGET (self);
 }

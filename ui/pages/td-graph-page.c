@@ -1,4 +1,4 @@
-/* Toolbar and search of the canvas.
+/* Toolbar (td-graph-page.ui) and search of the canvas.
  * SPDX-License-Identifier: MIT */
 #include "pages/td-graph-page.h"
 
@@ -7,18 +7,20 @@
 
 struct _TdGraphPage
 {
-  GtkWidget parent;
-  GtkWidget *box;
+  AdwBin parent;
+  GtkBox *box;
+  GtkWidget *toolbar;
   TdGraphView *view;
-  GtkLabel *crumbs, *zoom;
+  GtkLabel *crumbs, *zoom, *heat_label;
   TdFindBar *find;
-  GtkWidget *heat_label, *heat_button;
+  GtkMenuButton *heat_button;
+  GtkBox *heats;
   GtkToggleButton *top_bottom, *left_right;
   GtkWidget *chips, *replay_chip;
   TdSession *session;
 };
 
-G_DEFINE_FINAL_TYPE (TdGraphPage, td_graph_page, GTK_TYPE_WIDGET)
+G_DEFINE_FINAL_TYPE (TdGraphPage, td_graph_page, ADW_TYPE_BIN)
 
 TdGraphView *
 td_graph_page_get_view (TdGraphPage *self)
@@ -168,34 +170,6 @@ new_search (TdGraphPage *self)
 
 /* ---- toolbar ---- */
 
-/* Chips must not make the graph wider than the window leaves it. */
-static GtkWidget *
-new_chip (const char *mark, const char *words)
-{
-  g_autofree char *text = g_strdup_printf ("%s %s", mark, words);
-  GtkWidget *chip = gtk_label_new (text);
-  gtk_label_set_ellipsize (GTK_LABEL (chip), PANGO_ELLIPSIZE_END);
-  gtk_widget_set_tooltip_text (chip, words);
-  gtk_widget_add_css_class (chip, "td-chip");
-  gtk_widget_set_valign (chip, GTK_ALIGN_CENTER);
-  return chip;
-}
-
-static GtkWidget *
-small_button (const char *icon, const char *action, const char *words)
-{
-  GtkWidget *button = gtk_button_new_from_icon_name (icon);
-  gtk_actionable_set_action_name (GTK_ACTIONABLE (button), action);
-  gtk_widget_add_css_class (button, "td-small");
-  g_autofree char *key = td_keys_get_label (action);
-  g_autofree char *tip = key ? g_strdup_printf ("%s (%s)", words, key) : g_strdup (words);
-  gtk_widget_set_tooltip_text (button, tip);
-  gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, words,
-                                  -1);
-  gtk_widget_set_valign (button, GTK_ALIGN_CENTER);
-  return button;
-}
-
 static void
 orientation_toggled (TdGraphPage *self)
 {
@@ -210,32 +184,6 @@ td_graph_page_set_orientation (TdGraphPage *self, TdOrientation orientation)
       orientation == TD_ORIENTATION_TB ? self->top_bottom : self->left_right, TRUE);
 }
 
-static GtkToggleButton *
-orientation_button (const char *label, const char *tip)
-{
-  GtkWidget *button = gtk_toggle_button_new_with_label (label);
-  gtk_widget_add_css_class (button, "td-small");
-  gtk_widget_set_tooltip_text (button, tip);
-  return GTK_TOGGLE_BUTTON (button);
-}
-
-static GtkWidget *
-new_orientation (TdGraphPage *self)
-{
-  GtkWidget *box = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
-  gtk_widget_add_css_class (box, "linked");
-  gtk_widget_set_valign (box, GTK_ALIGN_CENTER);
-  self->top_bottom = orientation_button ("TB", "From top to bottom");
-  self->left_right = orientation_button ("LR", "From left to right");
-  gtk_toggle_button_set_group (self->left_right, self->top_bottom);
-  gtk_toggle_button_set_active (self->top_bottom, TRUE);
-  g_signal_connect_swapped (self->top_bottom, "toggled", G_CALLBACK (orientation_toggled),
-                            self);
-  gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->top_bottom));
-  gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->left_right));
-  return box;
-}
-
 static const char *const heat_titles[TD_N_HEATS] = { "Off", "Bytes", "Time", "Norm" };
 
 static void
@@ -243,76 +191,22 @@ choose_heat (GtkButton *button, TdGraphPage *self)
 {
   int heat = GPOINTER_TO_INT (g_object_get_data (G_OBJECT (button), "heat"));
   td_graph_view_set_heat (self->view, heat);
-  gtk_label_set_text (GTK_LABEL (self->heat_label), heat_titles[heat]);
-  gtk_menu_button_popdown (GTK_MENU_BUTTON (self->heat_button));
+  gtk_label_set_text (self->heat_label, heat_titles[heat]);
+  gtk_menu_button_popdown (self->heat_button);
 }
 
-static GtkWidget *
-new_heat (TdGraphPage *self)
+static void
+add_heats (TdGraphPage *self)
 {
-  GtkWidget *content = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
-  GtkWidget *title = gtk_label_new ("Heat");
-  gtk_widget_add_css_class (title, "dim-label");
-  self->heat_label = gtk_label_new (heat_titles[TD_HEAT_OFF]);
-  gtk_widget_add_css_class (self->heat_label, "heading");
-  gtk_box_append (GTK_BOX (content), title);
-  gtk_box_append (GTK_BOX (content), self->heat_label);
-  gtk_box_append (GTK_BOX (content), gtk_image_new_from_icon_name ("pan-down-symbolic"));
-  self->heat_button = gtk_menu_button_new ();
-  gtk_menu_button_set_child (GTK_MENU_BUTTON (self->heat_button), content);
-  gtk_widget_add_css_class (self->heat_button, "td-small");
-  gtk_widget_set_valign (self->heat_button, GTK_ALIGN_CENTER);
-  gtk_widget_set_tooltip_text (self->heat_button, "Colour nodes by a number");
-  GtkWidget *list = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
+  gtk_label_set_text (self->heat_label, heat_titles[TD_HEAT_OFF]);
   for (int i = 0; i < TD_N_HEATS; i++)
     {
       GtkWidget *button = gtk_button_new_with_label (heat_titles[i]);
       gtk_widget_add_css_class (button, "flat");
       g_object_set_data (G_OBJECT (button), "heat", GINT_TO_POINTER (i));
       g_signal_connect (button, "clicked", G_CALLBACK (choose_heat), self);
-      gtk_box_append (GTK_BOX (list), button);
+      gtk_box_append (self->heats, button);
     }
-  GtkWidget *popover = gtk_popover_new ();
-  gtk_popover_set_child (GTK_POPOVER (popover), list);
-  gtk_menu_button_set_popover (GTK_MENU_BUTTON (self->heat_button), popover);
-  return self->heat_button;
-}
-
-static GtkWidget *
-new_toolbar (TdGraphPage *self)
-{
-  GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
-  gtk_widget_add_css_class (row, "td-graph-bar");
-  self->crumbs = GTK_LABEL (gtk_label_new (NULL));
-  gtk_label_set_ellipsize (self->crumbs, PANGO_ELLIPSIZE_MIDDLE);
-  gtk_label_set_xalign (self->crumbs, 0);
-  gtk_label_set_max_width_chars (self->crumbs, 40);
-  gtk_widget_set_margin_end (GTK_WIDGET (self->crumbs), 6);
-  gtk_box_append (GTK_BOX (row), GTK_WIDGET (self->crumbs));
-  self->chips = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
-  gtk_box_append (GTK_BOX (self->chips), new_chip ("••••", "saved for backward"));
-  gtk_box_append (GTK_BOX (self->chips), new_chip ("┄┄", "not run yet"));
-  self->replay_chip = new_chip ("≡", "replayed");
-  gtk_widget_set_tooltip_text (self->replay_chip, "replayed from a schedule");
-  gtk_widget_set_visible (self->replay_chip, FALSE);
-  gtk_box_append (GTK_BOX (self->chips), self->replay_chip);
-  gtk_box_append (GTK_BOX (row), self->chips);
-  GtkWidget *space = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
-  gtk_widget_set_hexpand (space, TRUE);
-  gtk_box_append (GTK_BOX (row), space);
-  gtk_box_append (GTK_BOX (row), new_orientation (self));
-  gtk_box_append (GTK_BOX (row), new_heat (self));
-  gtk_box_append (GTK_BOX (row),
-                  small_button ("zoom-out-symbolic", "win.zoom-out", "Zoom out"));
-  self->zoom = GTK_LABEL (gtk_label_new ("100 %"));
-  gtk_label_set_width_chars (self->zoom, 6);
-  gtk_widget_add_css_class (GTK_WIDGET (self->zoom), "numeric");
-  gtk_widget_add_css_class (GTK_WIDGET (self->zoom), "caption-heading");
-  gtk_box_append (GTK_BOX (row), GTK_WIDGET (self->zoom));
-  gtk_box_append (GTK_BOX (row), small_button ("zoom-in-symbolic", "win.zoom-in", "Zoom in"));
-  gtk_box_append (GTK_BOX (row),
-                  small_button ("zoom-fit-best-symbolic", "win.fit", "Fit the graph"));
-  return row;
 }
 
 static void
@@ -324,28 +218,40 @@ td_graph_page_dispose (GObject *object)
       g_signal_handlers_disconnect_by_data (self->view, self);
       td_graph_page_set_session (self, NULL);
     }
-  g_clear_pointer (&self->box, gtk_widget_unparent);
   G_OBJECT_CLASS (td_graph_page_parent_class)->dispose (object);
 }
 
 static void
 td_graph_page_class_init (TdGraphPageClass *klass)
 {
+  GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
   G_OBJECT_CLASS (klass)->dispose = td_graph_page_dispose;
-  gtk_widget_class_set_layout_manager_type (GTK_WIDGET_CLASS (klass), GTK_TYPE_BIN_LAYOUT);
+  gtk_widget_class_set_template_from_resource (
+      widget_class, "/io/github/tapedeck/Tapedeck/pages/td-graph-page.ui");
+  gtk_widget_class_bind_template_child (widget_class, TdGraphPage, box);
+  gtk_widget_class_bind_template_child (widget_class, TdGraphPage, toolbar);
+  gtk_widget_class_bind_template_child (widget_class, TdGraphPage, crumbs);
+  gtk_widget_class_bind_template_child (widget_class, TdGraphPage, zoom);
+  gtk_widget_class_bind_template_child (widget_class, TdGraphPage, heat_label);
+  gtk_widget_class_bind_template_child (widget_class, TdGraphPage, heat_button);
+  gtk_widget_class_bind_template_child (widget_class, TdGraphPage, heats);
+  gtk_widget_class_bind_template_child (widget_class, TdGraphPage, top_bottom);
+  gtk_widget_class_bind_template_child (widget_class, TdGraphPage, left_right);
+  gtk_widget_class_bind_template_child (widget_class, TdGraphPage, chips);
+  gtk_widget_class_bind_template_child (widget_class, TdGraphPage, replay_chip);
+  gtk_widget_class_bind_template_callback (widget_class, orientation_toggled);
 }
 
 static void
 td_graph_page_init (TdGraphPage *self)
 {
-  self->box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
-  gtk_widget_add_css_class (self->box, "td-canvas");
+  gtk_widget_init_template (GTK_WIDGET (self));
+  td_keys_name_buttons (self->toolbar);
+  add_heats (self);
   self->view = TD_GRAPH_VIEW (td_graph_view_new ());
-  gtk_box_append (GTK_BOX (self->box), new_toolbar (self));
-  gtk_box_append (GTK_BOX (self->box), new_search (self));
-  gtk_box_append (GTK_BOX (self->box), GTK_WIDGET (self->view));
   g_signal_connect_swapped (self->view, "view-changed", G_CALLBACK (show_zoom), self);
-  gtk_widget_set_parent (self->box, GTK_WIDGET (self));
+  gtk_box_append (self->box, new_search (self));
+  gtk_box_append (self->box, GTK_WIDGET (self->view));
 }
 
 GtkWidget *

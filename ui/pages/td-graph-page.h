@@ -2,13 +2,13 @@
  * heat, zoom; and the search bar. SPDX-License-Identifier: MIT */
 #pragma once
 
-#include <gtk/gtk.h>
+#include <adwaita.h>
 
 #include "td-session.h"
 #include "widgets/td-graph-view.h"
 
 #define TD_TYPE_GRAPH_PAGE (td_graph_page_get_type ())
-G_DECLARE_FINAL_TYPE (TdGraphPage, td_graph_page, TD, GRAPH_PAGE, GtkWidget)
+G_DECLARE_FINAL_TYPE (TdGraphPage, td_graph_page, TD, GRAPH_PAGE, AdwBin)
 
 /** Create the pane. Owner: floating. */
 GtkWidget *td_graph_page_new (void);

@@ -161,6 +161,33 @@ td_keys_get_label (const char *action)
   return NULL;
 }
 
+void
+td_keys_set_words (GtkWidget *button, const char *action, const char *words)
+{
+  g_autofree char *key = td_keys_get_label (action);
+  g_autofree char *tip = key ? g_strdup_printf ("%s (%s)", words, key) : g_strdup (words);
+  gtk_widget_set_tooltip_text (button, tip);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, words,
+                                  -1);
+}
+
+void
+td_keys_name_buttons (GtkWidget *box)
+{
+  for (GtkWidget *child = gtk_widget_get_first_child (box); child;
+       child = gtk_widget_get_next_sibling (child))
+    {
+      const char *action = GTK_IS_BUTTON (child)
+                               ? gtk_actionable_get_action_name (GTK_ACTIONABLE (child))
+                               : NULL;
+      g_autofree char *words = g_strdup (gtk_widget_get_tooltip_text (child));
+      if (action && words)
+        td_keys_set_words (child, action, words);
+      else if (GTK_IS_BOX (child))
+        td_keys_name_buttons (child);
+    }
+}
+
 static void
 append_group (GString *xml, const char *group)
 {

@@ -27,5 +27,12 @@ GtkEventController *td_keys_new_single_controller (void);
 /** Return the first accelerator of `action` as the user reads it, or NULL. Owner: caller. */
 char *td_keys_get_label (const char *action);
 
+/** Name `button` for what it does: a tip with the accelerator of `action`, and its label for
+ * who does not see it. */
+void td_keys_set_words (GtkWidget *button, const char *action, const char *words);
+
+/** The same for each button with an action in `box`, whose words are its tip. */
+void td_keys_name_buttons (GtkWidget *box);
+
 /** Build the shortcuts window from the table. Owner: caller. */
 GtkShortcutsWindow *td_keys_new_window (void);

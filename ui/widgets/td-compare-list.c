@@ -1,5 +1,6 @@
-/* A GtkListView over headings and differences. Numbers of rows stand for themselves: a heading
- * is a phase, all else a row of the comparison. SPDX-License-Identifier: MIT */
+/* A GtkListView (td-compare-list.ui) over headings and differences. Numbers of rows stand for
+ * themselves: a heading is a phase, all else a row of the comparison. SPDX-License-Identifier:
+ * MIT */
 #include "widgets/td-compare-list.h"
 
 #include "widgets/td-hover-row.h"
@@ -13,8 +14,7 @@ typedef struct
 
 struct _TdCompareList
 {
-  GtkWidget parent;
-  GtkWidget *box;
+  AdwBin parent;
   GtkLabel *title, *position;
   GtkWidget *numbers_button;
   GtkListView *view;
@@ -34,7 +34,7 @@ enum
 };
 static guint signals[N_SIGNALS];
 
-G_DEFINE_FINAL_TYPE (TdCompareList, td_compare_list, GTK_TYPE_WIDGET)
+G_DEFINE_FINAL_TYPE (TdCompareList, td_compare_list, ADW_TYPE_BIN)
 
 static const char *const phase_titles[TD_TAPE_N_PHASES]
     = { [TD_TAPE_PHASE_FORWARD] = "Forward",
@@ -317,52 +317,12 @@ td_compare_list_set_compare (TdCompareList *self, const TdCompare *compare,
 
 /* ---- building ---- */
 
-static GtkWidget *
-new_button (const char *icon, const char *action, const char *words)
-{
-  GtkWidget *button
-      = icon ? gtk_button_new_from_icon_name (icon) : gtk_button_new_with_label ("");
-  gtk_actionable_set_action_name (GTK_ACTIONABLE (button), action);
-  gtk_widget_add_css_class (button, "td-small");
-  gtk_widget_set_tooltip_text (button, words);
-  gtk_widget_set_valign (button, GTK_ALIGN_CENTER);
-  gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, words,
-                                  -1);
-  return button;
-}
-
-static GtkWidget *
-new_head (TdCompareList *self)
-{
-  GtkWidget *head = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 6);
-  gtk_widget_add_css_class (head, "td-side-head");
-  self->title = GTK_LABEL (add_label (head, 0, "td-panel-title"));
-  self->position = GTK_LABEL (add_label (head, 0, "caption"));
-  gtk_widget_add_css_class (GTK_WIDGET (self->position), "dim-label");
-  gtk_widget_add_css_class (GTK_WIDGET (self->position), "numeric");
-  gtk_widget_set_hexpand (GTK_WIDGET (self->position), TRUE);
-  self->numbers_button
-      = new_button (NULL, "win.toggle-numbers", "Also list what differs only in numbers");
-  gtk_box_append (GTK_BOX (head), self->numbers_button);
-  gtk_box_append (GTK_BOX (head), new_button ("edit-copy-symbolic", "win.copy-differences",
-                                              "Copy the differences as text (Ctrl+C)"));
-  GtkWidget *steps = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 0);
-  gtk_widget_add_css_class (steps, "linked");
-  gtk_box_append (GTK_BOX (steps), new_button ("go-up-symbolic", "win.previous-difference",
-                                               "Previous difference (Shift+F3)"));
-  gtk_box_append (GTK_BOX (steps), new_button ("go-down-symbolic", "win.next-difference",
-                                               "Next difference (F3)"));
-  gtk_box_append (GTK_BOX (head), steps);
-  return head;
-}
-
 static void
 td_compare_list_dispose (GObject *object)
 {
   TdCompareList *self = TD_COMPARE_LIST (object);
   if (self->selection)
     g_signal_handlers_disconnect_by_data (self->selection, self);
-  g_clear_pointer (&self->box, gtk_widget_unparent);
   g_clear_object (&self->selection);
   g_clear_object (&self->list);
   G_OBJECT_CLASS (td_compare_list_parent_class)->dispose (object);
@@ -378,9 +338,18 @@ td_compare_list_finalize (GObject *object)
 static void
 td_compare_list_class_init (TdCompareListClass *klass)
 {
+  GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
   G_OBJECT_CLASS (klass)->dispose = td_compare_list_dispose;
   G_OBJECT_CLASS (klass)->finalize = td_compare_list_finalize;
-  gtk_widget_class_set_layout_manager_type (GTK_WIDGET_CLASS (klass), GTK_TYPE_BIN_LAYOUT);
+  gtk_widget_class_set_template_from_resource (
+      widget_class, "/io/github/tapedeck/Tapedeck/widgets/td-compare-list.ui");
+  gtk_widget_class_bind_template_child (widget_class, TdCompareList, title);
+  gtk_widget_class_bind_template_child (widget_class, TdCompareList, position);
+  gtk_widget_class_bind_template_child (widget_class, TdCompareList, numbers_button);
+  gtk_widget_class_bind_template_child (widget_class, TdCompareList, view);
+  gtk_widget_class_bind_template_callback (widget_class, setup_row);
+  gtk_widget_class_bind_template_callback (widget_class, bind_row);
+  gtk_widget_class_bind_template_callback (widget_class, unbind_row);
   signals[CHOSEN] = g_signal_new ("chosen", TD_TYPE_COMPARE_LIST, G_SIGNAL_RUN_LAST, 0, NULL,
                                   NULL, NULL, G_TYPE_NONE, 1, G_TYPE_UINT);
 }
@@ -395,31 +364,8 @@ td_compare_list_init (TdCompareList *self)
   gtk_single_selection_set_can_unselect (self->selection, TRUE);
   g_signal_connect_swapped (self->selection, "notify::selected", G_CALLBACK (selected_changed),
                             self);
-  GtkListItemFactory *factory = gtk_signal_list_item_factory_new ();
-  g_signal_connect (factory, "setup", G_CALLBACK (setup_row), self);
-  g_signal_connect (factory, "bind", G_CALLBACK (bind_row), self);
-  g_signal_connect (factory, "unbind", G_CALLBACK (unbind_row), self);
-  self->view = GTK_LIST_VIEW (
-      gtk_list_view_new (g_object_ref (GTK_SELECTION_MODEL (self->selection)), factory));
-  gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-differences");
-  gtk_accessible_update_property (GTK_ACCESSIBLE (self->view), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Differences", -1);
-  GtkEventController *keys = gtk_shortcut_controller_new ();
-  gtk_shortcut_controller_add_shortcut (
-      GTK_SHORTCUT_CONTROLLER (keys),
-      gtk_shortcut_new (gtk_keyval_trigger_new (GDK_KEY_c, GDK_CONTROL_MASK),
-                        gtk_named_action_new ("win.copy-differences")));
-  gtk_widget_add_controller (GTK_WIDGET (self->view), keys);
-  GtkWidget *scroller = gtk_scrolled_window_new ();
-  gtk_scrolled_window_set_policy (GTK_SCROLLED_WINDOW (scroller), GTK_POLICY_NEVER,
-                                  GTK_POLICY_AUTOMATIC);
-  gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), GTK_WIDGET (self->view));
-  gtk_widget_set_vexpand (scroller, TRUE);
-  self->box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
-  gtk_widget_add_css_class (self->box, "td-side");
-  gtk_box_append (GTK_BOX (self->box), new_head (self));
-  gtk_box_append (GTK_BOX (self->box), scroller);
-  gtk_widget_set_parent (self->box, GTK_WIDGET (self));
+  gtk_widget_init_template (GTK_WIDGET (self));
+  gtk_list_view_set_model (self->view, GTK_SELECTION_MODEL (self->selection));
 }
 
 GtkWidget *

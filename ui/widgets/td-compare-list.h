@@ -3,13 +3,13 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include <gtk/gtk.h>
+#include <adwaita.h>
 
 #include "diff/td-compare.h"
 #include "td-session.h"
 
 #define TD_TYPE_COMPARE_LIST (td_compare_list_get_type ())
-G_DECLARE_FINAL_TYPE (TdCompareList, td_compare_list, TD, COMPARE_LIST, GtkWidget)
+G_DECLARE_FINAL_TYPE (TdCompareList, td_compare_list, TD, COMPARE_LIST, AdwBin)
 
 /** Create an empty list. Owner: floating. */
 GtkWidget *td_compare_list_new (void);

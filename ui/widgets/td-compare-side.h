@@ -2,11 +2,13 @@
  * for. SPDX-License-Identifier: MIT */
 #pragma once
 
+#include <adwaita.h>
+
 #include "diff/td-compare.h"
 #include "widgets/td-graph-view.h"
 
 #define TD_TYPE_COMPARE_SIDE (td_compare_side_get_type ())
-G_DECLARE_FINAL_TYPE (TdCompareSide, td_compare_side, TD, COMPARE_SIDE, GtkWidget)
+G_DECLARE_FINAL_TYPE (TdCompareSide, td_compare_side, TD, COMPARE_SIDE, AdwBin)
 
 /** Create a side called `letter`. Owner: floating. */
 GtkWidget *td_compare_side_new (const char *letter);

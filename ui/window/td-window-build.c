@@ -17,11 +17,7 @@ icon_button (const char *icon, const char *action, const char *words)
 {
   GtkWidget *button = gtk_button_new_from_icon_name (icon);
   gtk_actionable_set_action_name (GTK_ACTIONABLE (button), action);
-  g_autofree char *key = td_keys_get_label (action);
-  g_autofree char *tip = key ? g_strdup_printf ("%s (%s)", words, key) : g_strdup (words);
-  gtk_widget_set_tooltip_text (button, tip);
-  gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, words,
-                                  -1);
+  td_keys_set_words (button, action, words);
   return button;
 }
 
