@@ -116,165 +116,10 @@ collect (Walk *w, TdNode *n, TdVar *g)
   return TD_OK;
 }
 
-/* The walk's state behind TdBackward.priv. */
-typedef struct
-{
-  Walk *walk;
-  TdOp *op;
-  TdStatus status;
-  uint32_t into;  /* bit i: a kernel may accumulate into the gradient of input i */
-  uint32_t needs; /* bit i: input i needs a gradient; not cached for inputs above 31 */
-} Step;
-
-static const TdShape no_shape;
-
-/* What is asked for is not there: NULL, or none of n. */
-static __attribute__ ((noinline, cold)) bool
-refuse_place (const TdBackward *b, int i, const char *what, int n)
-{
-  Step *s = b != NULL ? b->priv : NULL;
-
-  if (s == NULL)
-    td__fail (TD_ERR_ARG, "td_backward", NULL, "a step of backward expected, got NULL");
-  else
-    s->status = td__fail (TD_ERR_ARG, s->op->cls->name, s->op->site,
-                          "backward asks for %s %d of %d", what, i, n);
-  return false;
-}
-
-static inline bool
-has_input (const TdBackward *b, int i)
-{
-  if (TD_LIKELY (b != NULL && b->priv != NULL && (unsigned)i < (unsigned)b->n_in))
-    return true;
-  return refuse_place (b, i, "input", b != NULL ? b->n_in : 0);
-}
-
-static inline bool
-has_output (const TdBackward *b, int i)
-{
-  if (TD_LIKELY (b != NULL && b->priv != NULL && (unsigned)i < (unsigned)b->n_out))
-    return true;
-  return refuse_place (b, i, "output", b != NULL ? b->n_out : 0);
-}
-
-bool
-td_backward_needs (const TdBackward *b, int i)
-{
-  const Step *s;
-
-  if (TD_UNLIKELY (!has_input (b, i)))
-    return false;
-  s = b->priv;
-  if (TD_LIKELY (i < 32))
-    return s->needs >> i & 1;
-  return i < b->n_in && wanted (s->walk, s->op->in[i]);
-}
-
 bool
 td__backward_has_targets (const TdBackward *b)
 {
   return ((const Step *)b->priv)->walk->targets;
-}
-
-/* A variable for a retained array: the one that exists if it still has that memory, else a new
- * one. */
-static TdVar *
-revive (TdNode *n, const TdSite *site)
-{
-  TdVar *v = n->var;
-
-  if (v != NULL && v->buffer == n->retained)
-    return v;
-  if (v != NULL)
-    return td__poison (); /* cannot be: a handle keeps its buffer for life */
-  v = td__var_new (td__node_revive (n), td__buffer_ref (n->retained), site);
-  v->name = n->name;
-  return td__scope_add (v);
-}
-
-static TdVar *
-stale (Step *s, const char *what, int i, const TdBuffer *b)
-{
-  TdEngine *e = &td__engine;
-  const TdSite *made = s->op->site, *wrote = b->writer;
-
-  s->status = td__fail (TD_ERR_STATE, s->op->cls->name, made,
-                        "%s %d was kept for backward at %s:%d and overwritten at %s:%d", what,
-                        i, made != NULL ? made->file : "?", made != NULL ? made->line : 0,
-                        wrote != NULL ? wrote->file : "?", wrote != NULL ? wrote->line : 0);
-  if (e->config.stale_retained == TD_STALE_WARN)
-    s->status = TD_OK;
-  return td__poison ();
-}
-
-TdVar *
-td_backward_input (TdBackward *b, int i)
-{
-  Step *s;
-  TdNode *n;
-
-  if (TD_UNLIKELY (!has_input (b, i)))
-    return td__poison ();
-  s = b->priv;
-  n = s->op->in[i];
-  if (n->retained == NULL)
-    {
-      s->status = td__fail (TD_ERR_STATE, b->cls->name, s->op->site,
-                            "backward asks for input %d, which the class does not retain", i);
-      return td__poison ();
-    }
-  if (TD_UNLIKELY (n->retained->version != s->op->in_versions[i]))
-    return stale (s, "input", i, n->retained);
-  return revive (n, s->op->site);
-}
-
-TdVar *
-td_backward_output (TdBackward *b, int i)
-{
-  Step *s;
-  TdNode *n;
-
-  if (TD_UNLIKELY (!has_output (b, i)))
-    return td__poison ();
-  s = b->priv;
-  n = s->op->out[i];
-  if (n == NULL || n->retained == NULL)
-    {
-      s->status = td__fail (TD_ERR_STATE, b->cls->name, s->op->site,
-                            "backward asks for output %d, which is not there", i);
-      return td__poison ();
-    }
-  if (TD_UNLIKELY (n->retained->version != n->retained_version))
-    return stale (s, "output", i, n->retained);
-  return revive (n, s->op->site);
-}
-
-const TdShape *
-td_backward_in_shape (const TdBackward *b, int i)
-{
-  return TD_LIKELY (has_input (b, i)) ? &((const Step *)b->priv)->op->in[i]->shape : &no_shape;
-}
-
-TdDtype
-td_backward_in_dtype (const TdBackward *b, int i)
-{
-  return TD_LIKELY (has_input (b, i)) ? (TdDtype)((const Step *)b->priv)->op->in[i]->dtype
-                                      : TD_F32;
-}
-
-const TdShape *
-td_backward_out_shape (const TdBackward *b, int i)
-{
-  return TD_LIKELY (has_output (b, i)) ? &((const Step *)b->priv)->op->out[i]->shape
-                                       : &no_shape;
-}
-
-TdDtype
-td_backward_out_dtype (const TdBackward *b, int i)
-{
-  return TD_LIKELY (has_output (b, i)) ? (TdDtype)((const Step *)b->priv)->op->out[i]->dtype
-                                       : TD_F32;
 }
 
 TdLayout
@@ -290,7 +135,10 @@ td_backward_into (TdBackward *b, int i)
   TdNode *n;
 
   if (TD_UNLIKELY (!has_input (b, i)))
-    return;
+    {
+      td__backward_not_there (b, i, false);
+      return;
+    }
   s = b->priv;
   n = s->op->in[i];
   td__engine.into = NULL;
@@ -390,9 +238,8 @@ take_gradients (TdOp *op, TdVar **gy)
       gy[i] = n != NULL ? n->acc : NULL;
       if (gy[i] == NULL)
         continue;
-      n->acc = NULL; /* its reference is ours now */
-      td__scope_add (gy[i]);
-      td__var_unref (gy[i], TD_HOLD_ENGINE);
+      n->acc = NULL; /* its reference is the scope's now */
+      td__scope_take (gy[i]);
       any = true;
     }
   return any;
@@ -446,7 +293,7 @@ hook_input (const TdOp *op, int i)
   if (!(i < 32 && (op->retained_in >> i & 1)) || n->retained == NULL
       || n->retained->version != op->in_versions[i])
     return NULL;
-  return revive (n, op->site);
+  return td__revive (n, op->site);
 }
 
 static __attribute__ ((noinline, cold)) void
@@ -476,6 +323,29 @@ notify_hooks (const Step *s, TdMoment moment, TdVar *const *gy, TdVar *const *gx
   if (gx != NULL && s->walk->links != NULL)
     s->walk->hooks->backward_made (s->walk->links, op, shown);
   free (in);
+}
+
+/* Whether td__backward_check, which knows what to say, has nothing to look at: no error, the
+ * guards are empty, and gradients have the shape and dtype of their inputs. */
+static inline bool
+is_as_expected (const Step *s, TdStatus status, TdVar *const *gx)
+{
+  const TdOp *op = s->op;
+  uintptr_t extra = 0;
+  bool fits = status == TD_OK && op->n_in <= 32;
+
+  for (int i = 0; i < GUARDS; i++)
+    extra |= (uintptr_t)gx[op->n_in + i];
+  for (uint32_t left = s->needs; left != 0 && fits; left &= left - 1)
+    {
+      const int i = __builtin_ctz (left);
+      const TdNode *n = op->in[i];
+
+      fits = gx[i] == NULL
+             || (gx[i]->state == TD_VAR_LIVE && gx[i]->node->dtype == n->dtype
+                 && td__same_shape (&gx[i]->node->shape, &n->shape));
+    }
+  return fits && extra == 0;
 }
 
 static bool
@@ -528,7 +398,7 @@ step (Walk *w, TdOp *op)
       TdStatus status = TD_LIKELY (op->cls->backward != NULL) ? op->cls->backward (&b)
                                                               : td__backward_missing (op);
       e->into = NULL;
-      if (s.status == TD_OK)
+      if (TD_UNLIKELY (!is_as_expected (&s, status, gx)) && s.status == TD_OK)
         s.status = td__backward_check (op, status, gx, s.needs);
       if (s.into != 0 && s.status == TD_OK)
         s.status = td__backward_check_into (op, gx, s.into);
@@ -538,7 +408,7 @@ step (Walk *w, TdOp *op)
         notify_hooks (&s, TD_MOMENT_BACKWARD_POST, gy, gx);
       for (int i = 0; i < op->n_in && s.status == TD_OK; i++)
         {
-          if (gx[i] == NULL || !td_backward_needs (&b, i))
+          if (gx[i] == NULL || !needs_gradient (&s, i))
             continue;
           bool into = i < 32 && (s.into >> i & 1) && gx[i] == op->in[i]->acc;
           if (TD_UNLIKELY (traced) && !into && !td__dead (gx[i]))

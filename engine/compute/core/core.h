@@ -476,9 +476,9 @@ void td__scope_grow (void);
 /** Open an iteration. *Owner*: td_scope_close closes it; NULL after a call from the wrong
  * thread. */
 TdScope *td__iteration_begin (int64_t label, const TdSite *site);
-/** Give the innermost scope one reference.  Returns v. */
-static inline TdVar *
-td__scope_add (TdVar *v)
+/** Enter v, of which the innermost scope has a reference. */
+static inline void
+td__scope_enter (TdVar *v)
 {
   TdEngine *e = &td__engine;
 
@@ -486,9 +486,23 @@ td__scope_add (TdVar *v)
     td__scope_grow ();
   v->scope_index = (int64_t)e->n_scope_vars;
   e->scope_vars[e->n_scope_vars++] = v;
+}
+/** Give the innermost scope one reference.  Returns v. */
+static inline TdVar *
+td__scope_add (TdVar *v)
+{
+  td__scope_enter (v);
   v->holds[TD_HOLD_SCOPE]++;
   v->refs++;
   return v;
+}
+/** Give the innermost scope the reference that the engine has. */
+static inline void
+td__scope_take (TdVar *v)
+{
+  td__scope_enter (v);
+  v->holds[TD_HOLD_ENGINE]--;
+  v->holds[TD_HOLD_SCOPE]++;
 }
 void td__scope_hand_out (TdVar *v);
 /** Give up what the innermost scope got since it had `start` entries. */

@@ -71,6 +71,42 @@ void td__walk_mark_paths (Walk *w, TdVar *const *ys, int n_y, TdVar *const *xs, 
 /** The same for a graph that was made since, of operations from first_id on. */
 void td__walk_mark_new (Walk *w, TdVar *const *ys, int n_y, uint64_t first_id);
 
+/** The walk's state behind TdBackward.priv: one operation's turn. */
+typedef struct
+{
+  Walk *walk;
+  TdOp *op;
+  TdStatus status;
+  uint32_t into;  /**< bit i: a kernel may accumulate into the gradient of input i */
+  uint32_t needs; /**< bit i: input i needs a gradient; not cached for inputs above 31 */
+} Step;
+
+static inline bool
+has_input (const TdBackward *b, int i)
+{
+  return TD_LIKELY (b != NULL && b->priv != NULL && (unsigned)i < (unsigned)b->n_in);
+}
+
+static inline bool
+has_output (const TdBackward *b, int i)
+{
+  return TD_LIKELY (b != NULL && b->priv != NULL && (unsigned)i < (unsigned)b->n_out);
+}
+
+static inline bool
+needs_gradient (const Step *s, int i)
+{
+  return TD_LIKELY (i < 32) ? s->needs >> i & 1 : wanted (s->walk, s->op->in[i]);
+}
+
+/* backward-step.c */
+/** Report that backward asks for an input or output that is not there: NULL, or none of them.
+ */
+void td__backward_not_there (const TdBackward *b, int i, bool output);
+/** Return the variable of a retained array: the one that exists if it still has that memory,
+ * else a new one. */
+TdVar *td__revive (TdNode *n, const TdSite *site);
+
 /* backward-check.c */
 enum
 {
