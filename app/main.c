@@ -2,6 +2,7 @@
  * engine's mathematics, GTK, Graphviz or Cairo: what needs those is executed.
  *
  * SPDX-License-Identifier: MIT */
+#include "address.h"
 #include "command.h"
 
 #include "replace.h"
@@ -171,7 +172,14 @@ run (int argc, char **argv)
   if (word[0] == '-' && word[1] != '\0' && strcmp (word, "--") != 0)
     return td_usage_error (NULL, "%s: no such option", word);
   for (int i = 1; i < argc; i++)
-    if (strcmp (argv[i], "--") != 0 && access (argv[i], F_OK) != 0)
+    {
+      char *path = td_address_to_path (argv[i]);
+
+      argv[i] = path != NULL ? path : argv[i]; /* as long as the process */
+    }
+  for (int i = 1; i < argc; i++)
+    if (strcmp (argv[i], "--") != 0 && !td_address_is_link (argv[i])
+        && access (argv[i], F_OK) != 0)
       {
         if (strpbrk (argv[i], "./") == NULL)
           return td_usage_error (NULL, "%s: no such command or file", argv[i]);

@@ -480,10 +480,35 @@ tapes__go_to_files_only (void **state)
   assert_int_not_equal (access (td_test_tmp ("-"), F_OK), 0);
 }
 
+/* Desktops pass addresses; the app is not reached without a display. */
+static void
+app__takes_addresses_of_files (void **state)
+{
+  static const struct
+  {
+    const char *address, *said;
+  } rows[]
+      = { { "file:///none%20of%C3%A4.tdtape", "tapedeck: /none of\xc3\xa4.tdtape: No such" },
+          { "file://localhost/none.tdtape", "tapedeck: /none.tdtape: No such" },
+          { "file:///none%2.tdtape", "tapedeck: /none%2.tdtape: No such" },
+          { "file://elsewhere/x.tdtape", "tapedeck: file://elsewhere/x.tdtape: No such" } };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    {
+      TdTestChild child = TD_TEST_RUN (tapedeck (), rows[i].address);
+
+      assert_child_status (child, 2);
+      assert_contains (child.err, rows[i].said);
+      td_test_child_clear (&child);
+    }
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
+    td_test (app__takes_addresses_of_files),
     td_test (commands__say_that_their_output_is_lost),
     td_test (export__that_fails_leaves_what_was_there),
     td_test (import__that_fails_leaves_what_was_there),

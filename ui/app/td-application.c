@@ -78,6 +78,23 @@ take_window (TdApplication *self)
   return window;
 }
 
+/* A link goes to the window that has its recording, so none is taken for it before. */
+static void
+open_one (TdApplication *self, GFile *file)
+{
+  g_autofree char *uri = g_file_get_uri (file);
+  TdWindow *window = get_window (self);
+  if (!td_link_is (uri))
+    td_window_open (take_window (self), file);
+  else if (!window)
+    td_window_open_link (take_window (self), uri);
+  else
+    {
+      gtk_window_present (GTK_WINDOW (window));
+      td_window_open_link (window, uri);
+    }
+}
+
 static void
 td_application_activate (GApplication *app)
 {
@@ -90,7 +107,7 @@ static void
 td_application_open (GApplication *app, GFile **files, int n_files, const char *hint)
 {
   for (int i = 0; i < n_files; i++)
-    td_window_open (take_window (TD_APPLICATION (app)), files[i]);
+    open_one (TD_APPLICATION (app), files[i]);
 }
 
 static int
@@ -119,6 +136,11 @@ td_application_command_line (GApplication *app, GApplicationCommandLine *line)
   for (char **path = files; *path; path++)
     {
       g_autoptr (GFile) file = g_application_command_line_create_file_for_arg (line, *path);
+      if (td_link_is (*path))
+        {
+          open_one (self, file);
+          continue;
+        }
       TdWindow *window = take_window (self);
       td_window_set_launch (window, g_application_command_line_get_environ (line),
                             g_application_command_line_get_cwd (line));

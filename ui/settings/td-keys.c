@@ -73,6 +73,7 @@ static const TdKey keys[] = {
   { "win.note", "Note at the playhead", WINDOW, "<Control>m", "m" },
   { "win.watch", "Watch the selection", WINDOW, "<Control><Shift>w", "w" },
   { "win.go-to-place", "Go to", WINDOW, "<Control>g", "g" },
+  { "win.copy-link", "Copy a link to this moment", WINDOW, "<Control><Shift>l", "" },
   { "win.save-copy", "Save a copy", WINDOW, "<Control><Shift>s", "" },
   { "win.export", "Export", WINDOW, "<Control><Shift>e", "" },
   { "win.close", "Close window", WINDOW, "<Control>w", "" },

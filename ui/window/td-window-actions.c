@@ -333,6 +333,7 @@ static const TdWindowAction actions[] = {
   { "twin", td__run_twin, TD_NEEDS_EVENTS },
   { "go-to", td__run_go_to, TD_NEEDS_RECORDING, TRUE },
   { "go-to-place", td__run_go_to_place, TD_NEEDS_EVENTS },
+  { "copy-link", td__run_copy_link, TD_NEEDS_EVENTS },
   { "save-copy", td__run_save_copy, TD_NEEDS_RECORDING },
   { "attach", td__run_attach, TD_NEEDS_NOTHING },
   { "detach", td__run_detach, TD_NEEDS_LIVE },

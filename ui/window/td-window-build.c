@@ -35,6 +35,7 @@ new_menu (void)
     { 1, "_Find…", "win.find" },
     { 1, "Fi_lter Operations…", "win.filter" },
     { 1, "_Go To…", "win.go-to-place" },
+    { 1, "Cop_y Link to This Moment", "win.copy-link" },
     { 1, "_Save a Copy…", "win.save-copy" },
     { 1, "_Export Picture…", "win.export" },
     { 1, "_Note at the Playhead…", "win.note" },

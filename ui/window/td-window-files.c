@@ -128,6 +128,8 @@ td__window_go_to_text (TdWindow *self, const char *text)
                              td_session_get_moment (self->session).event);
       return td_session_get_moment (self->session).iteration == number;
     }
+  if (td_link_is (words))
+    return td_window_open_link (self, words);
   if (strchr (words, '='))
     {
       td__run_go_to (self, words);
@@ -150,9 +152,9 @@ place_chosen (AdwMessageDialog *dialog, const char *response, TdWindow *self)
 void
 td__run_go_to_place (TdWindow *self, const char *parameter)
 {
-  GtkWidget *dialog = adw_message_dialog_new (
-      GTK_WINDOW (self), "Go To",
-      "The number of an iteration, an operation, a layer, or a place such as model.c:42");
+  GtkWidget *dialog = adw_message_dialog_new (GTK_WINDOW (self), "Go To",
+                                              "The number of an iteration, an operation, a "
+                                              "layer, a place such as model.c:42, or a link");
   GtkWidget *entry = gtk_entry_new ();
   gtk_entry_set_activates_default (GTK_ENTRY (entry), TRUE);
   gtk_accessible_update_property (GTK_ACCESSIBLE (entry), GTK_ACCESSIBLE_PROPERTY_LABEL,
