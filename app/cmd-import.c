@@ -5,6 +5,7 @@
 #include "command.h"
 
 #include "paths.h"
+#include "plural.h"
 #include "td-tape-import.h"
 
 #include <inttypes.h>
@@ -48,15 +49,18 @@ parse (int argc, char **argv, const char **snapshot, const char **tape, bool *fo
 static void
 say (const char *tape, const TdTapeImport *found)
 {
-  printf ("%s: %" PRIu64 " entries of a trace (%" PRIu64 " events), %" PRIu64
-          " blocks at its end, %" PRIu64 " from before it, %u device%s\n",
-          tape, found->n_entries, found->n_events, found->n_blocks, found->n_start,
-          found->n_devices, found->n_devices == 1 ? "" : "s");
+  printf ("%s: %" PRIu64 " %s of a trace (%" PRIu64 " %s), %" PRIu64 " %s at its end, %" PRIu64
+          " from before it, %u %s\n",
+          tape, found->n_entries, td_plural (found->n_entries, "entry", "entries"),
+          found->n_events, td_plural (found->n_events, "event", "events"), found->n_blocks,
+          td_plural (found->n_blocks, "block", "blocks"), found->n_start, found->n_devices,
+          td_plural (found->n_devices, "device", "devices"));
   if (found->n_dropped > 0)
-    printf ("%" PRIu64 " older entries are left out\n", found->n_dropped);
+    printf ("%" PRIu64 " older %s left out\n", found->n_dropped,
+            td_plural (found->n_dropped, "entry is", "entries are"));
   if (found->n_unmatched > 0)
-    printf ("%" PRIu64 " entries or blocks do not agree with the rest of the trace\n",
-            found->n_unmatched);
+    printf ("%" PRIu64 " %s not agree with the rest of the trace\n", found->n_unmatched,
+            td_plural (found->n_unmatched, "entry or block does", "entries or blocks do"));
 }
 
 int

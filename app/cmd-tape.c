@@ -5,6 +5,7 @@
 
 #include "record/assembler.h"
 #include "record/ring.h"
+#include "plural.h"
 #include "td-tape-reader.h"
 #include "utf8.h"
 
@@ -214,8 +215,8 @@ td_command_check (int argc, char **argv)
   snprintf (ring, sizeof ring, "%s.ring", a.tape);
   recorded = td_ring_is_locked (ring);
   if (check.whole)
-    printf ("%s: whole, %" PRIu64 " records, %" PRIu64 " bytes%s%s%s%s\n", a.tape,
-            check.n_frames, check.n_bytes,
+    printf ("%s: whole, %" PRIu64 " %s, %" PRIu64 " bytes%s%s%s%s\n", a.tape, check.n_frames,
+            td_plural (check.n_frames, "record", "records"), check.n_bytes,
             check.thinned[0] != '\0' ? "; of its iterations " : "", check.thinned,
             check.ended ? ""
             : recorded  ? "; it is being recorded"

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "notify.h"
 #include "host-memory.h"
+#include "plural.h"
 #include "static.h"
 #include "verify.h"
 
@@ -262,9 +263,12 @@ td__static_install (TdStatic *s, TdTrace *t)
     if (entry->schedule->forward.steps[k].kind == TD_STEP_HOST_READ)
       td__static_say (s, 1, "its code reads numbers at %s, which become a guard",
                       site_text (entry->schedule->forward.steps[k].site, place, sizeof place));
-  td__static_say (s, 1, "traced %u operations on %u variables from outside; %u values",
-                  entry->schedule->forward.n_events, entry->schedule->n_externals,
-                  entry->schedule->n_values);
+  td__static_say (
+      s, 1, "traced %u %s on %u %s from outside; %u %s", entry->schedule->forward.n_events,
+      td_plural (entry->schedule->forward.n_events, "operation", "operations"),
+      entry->schedule->n_externals,
+      td_plural (entry->schedule->n_externals, "variable", "variables"),
+      entry->schedule->n_values, td_plural (entry->schedule->n_values, "value", "values"));
 }
 
 /* Run the code and write a schedule beside. */
@@ -337,8 +341,9 @@ ready (TdStatic *s, TdEntry *entry)
   s->info.n_in_place = entry->plan->n_in_place;
   s->info.n_backward_steps
       = entry->schedule->n_backwards > 0 ? entry->schedule->backwards[0].list.n_events : 0;
-  td__static_say (s, 1, "scheduled %u forward and %u backward operations in %zu bytes",
+  td__static_say (s, 1, "scheduled %u forward and %u backward %s in %zu bytes",
                   entry->schedule->forward.n_events, s->info.n_backward_steps,
+                  td_plural (s->info.n_backward_steps, "operation", "operations"),
                   entry->plan->arena_bytes);
   td__static_notify_plan (s, entry);
   return true;
@@ -463,7 +468,8 @@ replay (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out, in
   entry->n_replays++;
   s->info.n_replays++;
   s->info.state = TD_STATIC_STATIC;
-  td__static_say (s, 2, "replayed %u operations", entry->schedule->forward.n_events);
+  td__static_say (s, 2, "replayed %u %s", entry->schedule->forward.n_events,
+                  td_plural (entry->schedule->forward.n_events, "operation", "operations"));
   td__static_notify (s, TD_STATIC_EVENT_REPLAYED, entry, NULL, NULL);
   return TD_OK;
 }

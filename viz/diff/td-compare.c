@@ -268,9 +268,11 @@ td_compare_cost (const TdCompare *self)
   GString *text = g_string_new (NULL);
 
   if (a->n_events == b->n_events)
-    g_string_append_printf (text, "%u operations in ", a->n_events);
+    g_string_append_printf (text, "%u %s in ", a->n_events,
+                            td_plural (a->n_events, "operation", "operations"));
   else
-    g_string_append_printf (text, "%u → %u operations in ", a->n_events, b->n_events);
+    g_string_append_printf (text, "%u → %u %s in ", a->n_events, b->n_events,
+                            td_plural (b->n_events, "operation", "operations"));
   append_cost (text, a->op_ns, b->op_ns, td_diff_has_medians (self->diff), times, td_format_ns);
   g_string_append (text, ", peak ");
   append_cost (text, a->peak_bytes, b->peak_bytes, TRUE, "", td_format_bytes);

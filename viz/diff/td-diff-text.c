@@ -404,9 +404,10 @@ numbers_sentence (const TdDiff *d)
   const TdDiffPair *p = &d->pairs[d->items[0]];
   g_autofree char *site = td_diff_dup_site (d, p, TD_DIFF_A), *what = td_diff_dup_what (d, p);
 
-  return g_strdup_printf ("The same %u operations; %u with other numbers, first %s%s%s: %s.",
-                          d->totals[0].n_events, d->n_items, op_of (d, p, 0),
-                          *site ? " at " : "", site, what);
+  return g_strdup_printf ("The same %u %s; %u with other numbers, first %s%s%s: %s.",
+                          d->totals[0].n_events,
+                          td_plural (d->totals[0].n_events, "operation", "operations"),
+                          d->n_items, op_of (d, p, 0), *site ? " at " : "", site, what);
 }
 
 /* Where nothing else does: "relu added at model.c:12". */
@@ -440,7 +441,8 @@ td_diff_sentence (const TdDiff *d)
   GString *s;
 
   if (d->n_items == 0)
-    return g_strdup_printf ("The same %u operations%s%s.", d->totals[0].n_events,
+    return g_strdup_printf ("The same %u %s%s%s.", d->totals[0].n_events,
+                            td_plural (d->totals[0].n_events, "operation", "operations"),
                             d->has_numbers ? " with the same numbers" : "",
                             d->has_values ? ", element by element" : "");
   if (!p)
@@ -473,9 +475,10 @@ append_totals (GString *s, const TdDiff *d)
           peak[TD_FORMAT_SIZE];
 
       g_string_append_printf (
-          s, "%s: iteration %" G_GINT64_FORMAT ", %u operations (%u forward, %u backward)",
+          s, "%s: iteration %" G_GINT64_FORMAT ", %u %s (%u forward, %u backward)",
           side == TD_DIFF_A ? "A" : "B", td_iteration_get_number (d->side[side]), t->n_events,
-          t->n_phase[TD_TAPE_PHASE_FORWARD], t->n_phase[TD_TAPE_PHASE_BACKWARD]);
+          td_plural (t->n_events, "operation", "operations"), t->n_phase[TD_TAPE_PHASE_FORWARD],
+          t->n_phase[TD_TAPE_PHASE_BACKWARD]);
       if (t->n_static > 0)
         g_string_append_printf (s, ", %u of them static", t->n_static);
       g_string_append_printf (s, ", %s in operations of %s, %s written, peak %s\n",

@@ -77,8 +77,9 @@ static char *
 measure_definition (const Measured *m)
 {
   if (m->totals->n_static > 0)
-    return g_strdup_printf ("%u of %u operations came from a schedule", m->totals->n_static,
-                            m->totals->n_events);
+    return g_strdup_printf ("%u of %u %s came from a schedule", m->totals->n_static,
+                            m->totals->n_events,
+                            td_plural (m->totals->n_events, "operation", "operations"));
   return g_strdup_printf ("%u operation%s, made while iteration %" G_GINT64_FORMAT " ran",
                           m->totals->n_events, plural (m->totals->n_events),
                           td_iteration_get_number (m->iteration));

@@ -243,11 +243,12 @@ holders_text (const TdHolders *self, const TdHoldersMark *mark)
   GString *out = g_string_new (NULL);
   char bytes[TD_FORMAT_SIZE], at[SITE_SIZE], made[SITE_SIZE];
 
-  g_string_append_printf (out,
-                          "after iteration %" G_GINT64_FORMAT ": %" G_GUINT64_FORMAT
-                          " arrays outlived the iteration that made them, %s\n",
-                          mark->iteration, mark->n_objects,
-                          td_format_bytes (bytes, mark->bytes));
+  g_string_append_printf (
+      out, "after iteration %" G_GINT64_FORMAT ": %" G_GUINT64_FORMAT " %s, %s\n",
+      mark->iteration, mark->n_objects,
+      td_plural (mark->n_objects, "array outlived the iteration that made it",
+                 "arrays outlived the iteration that made them"),
+      td_format_bytes (bytes, mark->bytes));
   for (guint i = 0; i < mark->n_rows; i++)
     {
       const TdTapeHeld *row = &mark->rows[i];
@@ -255,9 +256,11 @@ holders_text (const TdHolders *self, const TdHoldersMark *mark)
 
       if (!is_shown (row))
         continue;
-      g_string_append_printf (out, "%9s  %5u of %2u iterations  %-12s",
+      g_string_append_printf (out, "%9s  %5u of %2u %-10s  %-12s",
                               td_format_bytes (bytes, row->bytes), row->n_objects,
-                              row->n_iterations, td_tape_category_name (row->category));
+                              row->n_iterations,
+                              td_plural (row->n_iterations, "iteration", "iterations"),
+                              td_tape_category_name (row->category));
       where = site_text (self, row->site, made);
       g_string_append_printf (out, " %s%s%s", op ? op : "", where ? " at " : "",
                               where ? where : "");

@@ -137,12 +137,6 @@ td_format_count (char out[TD_FORMAT_SIZE], gint64 value)
   return out;
 }
 
-const char *
-td_plural (guint64 n, const char *one, const char *many)
-{
-  return n == 1 ? one : many;
-}
-
 double
 td_format_step (double span, int n)
 {

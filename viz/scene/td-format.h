@@ -7,6 +7,8 @@
 
 #include <glib.h>
 
+#include "plural.h"
+
 G_BEGIN_DECLS
 
 /* What a number is: plain, "≈" before it, "—" instead of it, "↻" before it. */
@@ -35,8 +37,6 @@ const char *td_format_value (char out[TD_FORMAT_SIZE], double value);
 const char *td_format_honest (char out[TD_FORMAT_SIZE], double value, TdHonesty honesty);
 /** Write an integer with thin spaces between thousands ("61 706"). Returns `out`. */
 const char *td_format_count (char out[TD_FORMAT_SIZE], gint64 value);
-/** Return the noun that goes with a number: `one` with 1, `many` with any other. */
-const char *td_plural (guint64 n, const char *one, const char *many);
 
 /** Return a round step (1, 2 or 5 times a power of ten) that cuts `span` into at most `n`
  * parts. */

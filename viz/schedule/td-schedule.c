@@ -90,15 +90,15 @@ could_be (guint64 equal, guint n, guint n_replayed)
 {
   if (n_replayed == 0)
     return g_strdup_printf ("%" G_GUINT64_FORMAT
-                            " equal iterations: %u operations could be one static schedule.",
-                            equal, n);
+                            " equal iterations: %u %s could be one static schedule.",
+                            equal, n, td_plural (n, "operation", "operations"));
   if (n_replayed >= n)
     return g_strdup_printf ("%" G_GUINT64_FORMAT
-                            " equal iterations: all %u operations ran from static schedules.",
-                            equal, n);
+                            " equal iterations: all %u %s ran from static schedules.",
+                            equal, n, td_plural (n, "operation", "operations"));
   return g_strdup_printf ("%" G_GUINT64_FORMAT
-                          " equal iterations: %u of %u operations ran from static schedules.",
-                          equal, n_replayed, n);
+                          " equal iterations: %u of %u %s ran from static schedules.",
+                          equal, n_replayed, n, td_plural (n, "operation", "operations"));
 }
 
 char *
@@ -122,9 +122,10 @@ td_schedule_advice (TdTapeReader *reader, gint64 iteration, guint n_replayed)
     return could_be (equal, s.rows[at].n_events, n_replayed);
   if (at == 0)
     return g_strdup ("One iteration so far: another one will show whether the graph repeats.");
-  return g_strdup_printf ("Iteration %" G_GUINT64_FORMAT
-                          " differs from the one before: %u operations against %u.",
-                          s.rows[at].number, s.rows[at].n_events, s.rows[at - 1].n_events);
+  return g_strdup_printf (
+      "Iteration %" G_GUINT64_FORMAT " differs from the one before: %u %s against %u.",
+      s.rows[at].number, s.rows[at].n_events,
+      td_plural (s.rows[at].n_events, "operation", "operations"), s.rows[at - 1].n_events);
 }
 
 static void

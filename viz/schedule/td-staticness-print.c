@@ -137,8 +137,9 @@ append_gain (GString *s, const TdStaticGain *g)
       s, " At most to gain: %s (%.2g %%) between operations of %s an iteration",
       td_format_ns (a, g->static_gap_ns), share, td_format_ns (b, g->duration_ns));
   if (g->n_groups > 0)
-    g_string_append_printf (s, "; %u elementwise operations in %u fused one%s, %s not written",
-                            g->n_fusable, g->n_groups, g->n_groups == 1 ? "" : "s",
+    g_string_append_printf (s, "; %u elementwise %s in %u fused %s, %s not written",
+                            g->n_fusable, td_plural (g->n_fusable, "operation", "operations"),
+                            g->n_groups, td_plural (g->n_groups, "one", "ones"),
                             td_format_bytes (c, g->fused_bytes));
   if (g->planned_bytes < g->peak_bytes)
     g_string_append_printf (s, "; peak %s → %s", td_format_bytes (a, g->peak_bytes),

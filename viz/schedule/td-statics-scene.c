@@ -198,7 +198,8 @@ add_steps (Picture *p, TdSceneRect box)
                             &selected);
       if (k + 1 == room && first + room < n)
         {
-          g_autofree char *rest = g_strdup_printf ("and %u more steps", n - first - k);
+          g_autofree char *rest = g_strdup_printf ("and %u more %s", n - first - k,
+                                                   td_plural (n - first - k, "step", "steps"));
 
           text_at (p, 54, y, rest, TD_ROLE_DIM, box.width - 60, 0);
         }

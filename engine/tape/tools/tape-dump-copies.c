@@ -1,6 +1,7 @@
 /* Copies between the host and devices in a dump of a tape.
  * SPDX-License-Identifier: MIT */
 #include "tape-dump.h"
+#include "plural.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,10 +39,10 @@ put_json (TapeDump *d, uint64_t iteration, const TdTapeCopy *c, const char *site
 static void
 put_text (FILE *out, const TdTapeCopy *c, const char *site)
 {
-  fprintf (out, "  copy %s %u %s device %u, %s: %" PRIu64 " bytes",
+  fprintf (out, "  copy %s %u %s device %u, %s: %" PRIu64 " %s",
            c->why == TD_TAPE_COPY_OP ? "of" : "before", c->event,
            c->way == TD_TAPE_COPY_TO_DEVICE ? "to" : "from", c->device,
-           td_tape_copy_why_name (c->why), c->bytes);
+           td_tape_copy_why_name (c->why), c->bytes, td_plural (c->bytes, "byte", "bytes"));
   if (c->var != TD_TAPE_NONE)
     fprintf (out, " v%u", c->var);
   if (*site != '\0')

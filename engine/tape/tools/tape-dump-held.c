@@ -1,6 +1,7 @@
 /* What outlived its iteration, in dumps.
  * SPDX-License-Identifier: MIT */
 #include "tape-dump.h"
+#include "plural.h"
 
 #include <inttypes.h>
 
@@ -48,8 +49,10 @@ td__tape_dump_held (TapeDump *d, const TdTapeIteration *it)
           dump_json (d, it, h);
           continue;
         }
-      fprintf (d->out, "  held %" PRIu64 " bytes in %u arrays of %u iterations", h->bytes,
-               h->n_objects, h->n_iterations);
+      fprintf (d->out, "  held %" PRIu64 " %s in %u %s of %u %s", h->bytes,
+               td_plural (h->bytes, "byte", "bytes"), h->n_objects,
+               td_plural (h->n_objects, "array", "arrays"), h->n_iterations,
+               td_plural (h->n_iterations, "iteration", "iterations"));
       if (!(h->flags & TD_TAPE_HELD_OTHERS))
         fprintf (d->out, ", %s made at %s, by %s%s at %s", td_tape_category_name (h->category),
                  site (d, h->site, made),
@@ -86,9 +89,12 @@ td__tape_dump_objects (TapeDump *d, const TdTapeIteration *it)
       td__tape_end_record (d);
       return;
     }
-  fprintf (d->out,
-           "  objects of iteration %" PRIu64
-           ": %u handles, %u operations, %u arrays, %u references%s\n",
-           it->number, n[TD_TAPE_OBJECT_HANDLE], n[TD_TAPE_OBJECT_OPERATION],
-           n[TD_TAPE_OBJECT_ARRAY], it->n_references, cut ? ", not all" : "");
+  fprintf (d->out, "  objects of iteration %" PRIu64 ": %u %s, %u %s, %u %s, %u %s%s\n",
+           it->number, n[TD_TAPE_OBJECT_HANDLE],
+           td_plural (n[TD_TAPE_OBJECT_HANDLE], "handle", "handles"),
+           n[TD_TAPE_OBJECT_OPERATION],
+           td_plural (n[TD_TAPE_OBJECT_OPERATION], "operation", "operations"),
+           n[TD_TAPE_OBJECT_ARRAY], td_plural (n[TD_TAPE_OBJECT_ARRAY], "array", "arrays"),
+           it->n_references, td_plural (it->n_references, "reference", "references"),
+           cut ? ", not all" : "");
 }

@@ -1,6 +1,7 @@
 /* What `info` says of a tape that was made of a memory snapshot.
  * SPDX-License-Identifier: MIT */
 #include "tape-dump.h"
+#include "plural.h"
 #include "td-tape-import.h"
 
 #include <inttypes.h>
@@ -27,8 +28,10 @@ td__tape_info_import (TdTapeReader *r, FILE *out)
       td__tape_put_line (out, allocator);
       fputc ('\n', out);
     }
-  fprintf (out, "trace            %u events, %" PRIu64 ".%03" PRIu64 " s\n",
-           s.n > 0 ? s.rows[0].n_events : 0, s.n > 0 ? s.rows[0].duration_ns / 1000000000 : 0,
+  fprintf (out, "trace            %u %s, %" PRIu64 ".%03" PRIu64 " s\n",
+           s.n > 0 ? s.rows[0].n_events : 0,
+           td_plural (s.n > 0 ? s.rows[0].n_events : 0, "event", "events"),
+           s.n > 0 ? s.rows[0].duration_ns / 1000000000 : 0,
            s.n > 0 ? s.rows[0].duration_ns / 1000000 % 1000 : 0);
   fprintf (out, "peak             %" PRIu64 " bytes\n", s.n > 0 ? s.rows[0].peak_bytes : 0);
   td__tape_info_devices (r, out, NULL);

@@ -1,6 +1,7 @@
 /* Static functions as text and as JSON lines, and in `info`.
  * SPDX-License-Identifier: MIT */
 #include "tape-dump.h"
+#include "plural.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -156,8 +157,8 @@ dump_value (TapeDump *d, const TdTapeSchedule *s, uint32_t i)
       td__tape_end_record (d);
       return;
     }
-  fprintf (d->out, "  value %u %s %" PRIu64 " bytes", i, td_tape_value_kind_name (v->kind),
-           v->bytes);
+  fprintf (d->out, "  value %u %s %" PRIu64 " %s", i, td_tape_value_kind_name (v->kind),
+           v->bytes, td_plural (v->bytes, "byte", "bytes"));
   if (placed)
     fprintf (d->out, " at %" PRIu64, v->offset);
   if (v->first != TD_TAPE_NO_GROUP)
@@ -218,8 +219,10 @@ dump_schedule (TapeDump *d, const TdTapeSchedule *s)
       td__tape_put_line (d->out, function_name (d->r, h->chain));
       fprintf (d->out, " [");
       td__tape_put_line (d->out, td_tape_reader_string (d->r, h->key));
-      fprintf (d->out, "] %u steps %u backwards arena %" PRIu64 " bytes bound %" PRIu64 "\n",
-               s->n_steps, h->n_backwards, h->arena_bytes, h->lower_bound);
+      fprintf (d->out, "] %u %s %u %s arena %" PRIu64 " %s bound %" PRIu64 "\n", s->n_steps,
+               td_plural (s->n_steps, "step", "steps"), h->n_backwards,
+               td_plural (h->n_backwards, "backward", "backwards"), h->arena_bytes,
+               td_plural (h->arena_bytes, "byte", "bytes"), h->lower_bound);
     }
   for (uint32_t i = 0; i < s->n_steps; i++)
     dump_step (d, s, i);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "../read/reader-private.h"
 #include "tape-dump.h"
+#include "plural.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -135,7 +136,7 @@ dump_source (Dump *d, TdTapeSource s)
     {
       fputs ("source ", d->out);
       td__json_put_string (td__json_put_file, d->out, s.path, strlen (s.path));
-      fprintf (d->out, " %zu bytes\n", s.bytes);
+      fprintf (d->out, " %zu %s\n", s.bytes, td_plural (s.bytes, "byte", "bytes"));
       return;
     }
   json = td__tape_begin_record (d, "source");
@@ -307,8 +308,9 @@ dump_memory (Dump *d, const TdTapeIteration *it, const TdTapeMemory *m)
 
   if (!d->json)
     {
-      fprintf (d->out, "  %s before %u %s %" PRIu64 " bytes\n", kind, m->event,
-               td_tape_category_name (m->category), m->bytes);
+      fprintf (d->out, "  %s before %u %s %" PRIu64 " %s\n", kind, m->event,
+               td_tape_category_name (m->category), m->bytes,
+               td_plural (m->bytes, "byte", "bytes"));
       return;
     }
   json = td__tape_begin_record_of (d, "memory", it->number);
