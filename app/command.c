@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "command.h"
 
+#include "replace.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -129,8 +131,8 @@ td_refuse_standard_output (const char *command, const char *option, const char *
 
 /* What a caller may have left undone: with SIGCHLD ignored no child's status is ever known, and
  * a file opened as descriptor 1 would get the model's output. */
-void
-td_repair_inheritance (void)
+static void
+repair_inheritance (void)
 {
   int fd;
 
@@ -140,4 +142,17 @@ td_repair_inheritance (void)
     ;
   if (fd > 2)
     close (fd);
+}
+
+int
+td_command_main (int argc, char **argv, int (*run) (int argc, char **argv))
+{
+  int status;
+
+  repair_inheritance ();
+  status = run (argc, argv);
+  if (td__stdout_end ())
+    return status;
+  fprintf (stderr, "tapedeck: standard output: %s\n", strerror (errno));
+  return TD_EXIT_USAGE;
 }

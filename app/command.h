@@ -54,5 +54,7 @@ int td_exec_helper (const char *name, char *const argv[]);
 /** Write the folder of this executable (without a slash at its end) to `out`. */
 bool td_own_folder (char *out, unsigned long size);
 
-/** Make up for what a caller may have left undone: closed descriptors, ignored signals. */
-void td_repair_inheritance (void);
+/** Be a program's main: `run` begins with what a caller may have left undone (closed
+ * descriptors, ignored signals) made up for, and standard output that could not be written is
+ * an error. */
+int td_command_main (int argc, char **argv, int (*run) (int argc, char **argv));

@@ -4,10 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #include "command.h"
 
-#include "replace.h"
 #include "tapedeck.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,12 +23,5 @@ run (int argc, char **argv)
 int
 main (int argc, char **argv)
 {
-  int status;
-
-  td_repair_inheritance ();
-  status = run (argc, argv);
-  if (td__stdout_end ())
-    return status;
-  fprintf (stderr, "tapedeck: standard output: %s\n", strerror (errno));
-  return TD_EXIT_USAGE;
+  return td_command_main (argc, argv, run);
 }

@@ -5,7 +5,6 @@
 #include "address.h"
 #include "command.h"
 
-#include "replace.h"
 #include "td-tape.h"
 
 #include <errno.h>
@@ -193,12 +192,5 @@ run (int argc, char **argv)
 int
 main (int argc, char **argv)
 {
-  int status;
-
-  td_repair_inheritance ();
-  status = run (argc, argv);
-  if (td__stdout_end ())
-    return status;
-  fprintf (stderr, "tapedeck: standard output: %s\n", strerror (errno));
-  return TD_EXIT_USAGE;
+  return td_command_main (argc, argv, run);
 }

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "schedule/td-schedule.h"
+
 TdSession *
 td__compare_page_source (TdComparePage *self)
 {
@@ -69,16 +71,6 @@ td__compare_page_choose (TdComparePage *self, const char *what, GError **error)
 
 /* ---- finding it ---- */
 
-/* Graphs are equal when their dimensions are too; a decaying step size is no other graph. */
-static guint64
-fingerprint_of (TdTapeReader *reader, guint32 structure)
-{
-  for (guint i = 0; i < td_tape_reader_n_structures (reader); i++)
-    if (td_tape_reader_structure (reader, i)->id == structure)
-      return td_tape_reader_structure (reader, i)->fingerprint_dims;
-  return structure;
-}
-
 /* The nearest iteration of another graph, earlier ones first; -1: all are alike. */
 static gint64
 find_structure (TdSession *session, TdIteration *a)
@@ -93,7 +85,7 @@ find_structure (TdSession *session, TdIteration *a)
     {
       gboolean other
           = s.rows[i].structure != tape->structure
-            && fingerprint_of (reader, s.rows[i].structure) != tape->fingerprint_dims;
+            && td_schedule_graph_of (reader, s.rows[i].structure) != tape->fingerprint_dims;
       if (!other || (s.rows[i].flags & TD_TAPE_ITERATION_NOT_STORED))
         continue;
       if (s.rows[i].number < tape->number)

@@ -90,7 +90,7 @@ static const Column columns[] = {
 static void
 setup_cell (GtkListItemFactory *factory, GtkListItem *item, TdFilterPage *self)
 {
-  const Column *column = g_object_get_data (G_OBJECT (factory), "column");
+  const Column *column = td_index_table_column (factory);
   GtkWidget *label = gtk_label_new (NULL);
   gtk_label_set_xalign (GTK_LABEL (label), column->numeric ? 1 : 0);
   if (column->numeric)
@@ -103,7 +103,7 @@ setup_cell (GtkListItemFactory *factory, GtkListItem *item, TdFilterPage *self)
 static void
 bind_cell (GtkListItemFactory *factory, GtkListItem *item, TdFilterPage *self)
 {
-  const Column *column = g_object_get_data (G_OBJECT (factory), "column");
+  const Column *column = td_index_table_column (factory);
   TdIndexRow *row = gtk_list_item_get_item (item);
   if (!self->found || !row || td_index_row_get (row) >= self->found->len)
     return;
@@ -274,41 +274,18 @@ new_entry (TdFilterPage *self)
   return row;
 }
 
-static void
-add_column (TdFilterPage *self, const Column *row)
-{
-  GtkListItemFactory *factory = gtk_signal_list_item_factory_new ();
-  g_object_set_data (G_OBJECT (factory), "column", (gpointer)row);
-  g_signal_connect (factory, "setup", G_CALLBACK (setup_cell), self);
-  g_signal_connect (factory, "bind", G_CALLBACK (bind_cell), self);
-  g_signal_connect (factory, "unbind", G_CALLBACK (unbind_cell), self);
-  GtkColumnViewColumn *column = gtk_column_view_column_new (row->title, factory);
-  gtk_column_view_column_set_expand (column, row->expand);
-  gtk_column_view_append_column (self->view, column);
-  g_object_unref (column);
-}
-
 static GtkWidget *
 new_table (TdFilterPage *self)
 {
-  static const char name[] = "Operations that match";
   self->list = td_index_list_new ();
-  self->selection = gtk_single_selection_new (g_object_ref (G_LIST_MODEL (self->list)));
-  gtk_single_selection_set_autoselect (self->selection, FALSE);
-  gtk_single_selection_set_can_unselect (self->selection, TRUE);
-  g_signal_connect_swapped (self->selection, "notify::selected", G_CALLBACK (selected_changed),
-                            self);
-  self->view = GTK_COLUMN_VIEW (
-      gtk_column_view_new (g_object_ref (GTK_SELECTION_MODEL (self->selection))));
-  gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-dense");
+  self->selection
+      = td_index_list_new_selection (self->list, G_CALLBACK (selected_changed), self);
+  self->view = td_index_table_new (self->selection, "Operations that match");
   g_signal_connect (self->view, "activate", G_CALLBACK (row_activated), self);
-  gtk_accessible_update_property (GTK_ACCESSIBLE (self->view), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  name, -1);
-  gtk_accessible_update_property (
-      GTK_ACCESSIBLE (gtk_widget_get_last_child (GTK_WIDGET (self->view))),
-      GTK_ACCESSIBLE_PROPERTY_LABEL, name, -1);
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
-    add_column (self, &columns[i]);
+    td_index_table_add (self->view, columns[i].title, columns[i].expand, &columns[i],
+                        G_CALLBACK (setup_cell), G_CALLBACK (bind_cell),
+                        G_CALLBACK (unbind_cell), self);
   GtkWidget *scroller = gtk_scrolled_window_new ();
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (scroller), GTK_WIDGET (self->view));
   gtk_widget_set_vexpand (scroller, TRUE);

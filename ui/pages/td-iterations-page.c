@@ -92,7 +92,7 @@ static const Column columns[] = {
 static void
 setup_cell (GtkListItemFactory *factory, GtkListItem *item, TdIterationsPage *self)
 {
-  const Column *column = g_object_get_data (G_OBJECT (factory), "column");
+  const Column *column = td_index_table_column (factory);
   GtkWidget *label = gtk_label_new (NULL);
   gtk_label_set_xalign (GTK_LABEL (label), column->numeric ? 1 : 0);
   if (column->numeric)
@@ -105,7 +105,7 @@ setup_cell (GtkListItemFactory *factory, GtkListItem *item, TdIterationsPage *se
 static void
 bind_cell (GtkListItemFactory *factory, GtkListItem *item, TdIterationsPage *self)
 {
-  const Column *column = g_object_get_data (G_OBJECT (factory), "column");
+  const Column *column = td_index_table_column (factory);
   TdIndexRow *row = gtk_list_item_get_item (item);
   if (!self->session || !row)
     return;
@@ -242,31 +242,12 @@ static void
 td_iterations_page_init (TdIterationsPage *self)
 {
   self->list = td_index_list_new ();
-  self->selection = gtk_single_selection_new (g_object_ref (G_LIST_MODEL (self->list)));
-  gtk_single_selection_set_autoselect (self->selection, FALSE);
-  gtk_single_selection_set_can_unselect (self->selection, TRUE);
-  g_signal_connect_swapped (self->selection, "notify::selected", G_CALLBACK (selected_changed),
-                            self);
-  self->view = GTK_COLUMN_VIEW (
-      gtk_column_view_new (g_object_ref (GTK_SELECTION_MODEL (self->selection))));
-  gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-dense");
-  gtk_accessible_update_property (GTK_ACCESSIBLE (self->view), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Iterations of the recording", -1);
-  /* its rows take the focus through the list inside */
-  GtkWidget *list = gtk_widget_get_last_child (GTK_WIDGET (self->view));
-  gtk_accessible_update_property (GTK_ACCESSIBLE (list), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  "Iterations of the recording", -1);
+  self->selection
+      = td_index_list_new_selection (self->list, G_CALLBACK (selected_changed), self);
+  self->view = td_index_table_new (self->selection, "Iterations of the recording");
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
-    {
-      GtkListItemFactory *factory = gtk_signal_list_item_factory_new ();
-      g_object_set_data (G_OBJECT (factory), "column", (gpointer)&columns[i]);
-      g_signal_connect (factory, "setup", G_CALLBACK (setup_cell), self);
-      g_signal_connect (factory, "bind", G_CALLBACK (bind_cell), self);
-      GtkColumnViewColumn *column = gtk_column_view_column_new (columns[i].title, factory);
-      gtk_column_view_column_set_expand (column, columns[i].expand);
-      gtk_column_view_append_column (self->view, column);
-      g_object_unref (column);
-    }
+    td_index_table_add (self->view, columns[i].title, columns[i].expand, &columns[i],
+                        G_CALLBACK (setup_cell), G_CALLBACK (bind_cell), NULL, self);
   self->scroller = gtk_scrolled_window_new ();
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (self->scroller), GTK_WIDGET (self->view));
   gtk_widget_set_parent (self->scroller, GTK_WIDGET (self));

@@ -359,11 +359,8 @@ td_compare_list_init (TdCompareList *self)
 {
   self->entries = g_array_new (FALSE, FALSE, sizeof (Entry));
   self->list = td_index_list_new ();
-  self->selection = gtk_single_selection_new (g_object_ref (G_LIST_MODEL (self->list)));
-  gtk_single_selection_set_autoselect (self->selection, FALSE);
-  gtk_single_selection_set_can_unselect (self->selection, TRUE);
-  g_signal_connect_swapped (self->selection, "notify::selected", G_CALLBACK (selected_changed),
-                            self);
+  self->selection
+      = td_index_list_new_selection (self->list, G_CALLBACK (selected_changed), self);
   gtk_widget_init_template (GTK_WIDGET (self));
   gtk_list_view_set_model (self->view, GTK_SELECTION_MODEL (self->selection));
 }

@@ -128,7 +128,7 @@ static const Column columns[] = {
 static void
 setup_cell (GtkListItemFactory *factory, GtkListItem *item, TdCompareTable *self)
 {
-  const Column *column = g_object_get_data (G_OBJECT (factory), "column");
+  const Column *column = td_index_table_column (factory);
   GtkWidget *label = gtk_label_new (NULL);
   gtk_label_set_xalign (GTK_LABEL (label), column->numeric ? 1 : 0);
   if (column->numeric)
@@ -143,7 +143,7 @@ setup_cell (GtkListItemFactory *factory, GtkListItem *item, TdCompareTable *self
 static void
 bind_cell (GtkListItemFactory *factory, GtkListItem *item, TdCompareTable *self)
 {
-  const Column *column = g_object_get_data (G_OBJECT (factory), "column");
+  const Column *column = td_index_table_column (factory);
   TdIndexRow *row = gtk_list_item_get_item (item);
   if (!self->compare || !row || td_index_row_get (row) >= self->compare->n_rows)
     return;
@@ -224,40 +224,17 @@ td_compare_table_class_init (TdCompareTableClass *klass)
 }
 
 static void
-add_column (TdCompareTable *self, const Column *row)
-{
-  GtkListItemFactory *factory = gtk_signal_list_item_factory_new ();
-  g_object_set_data (G_OBJECT (factory), "column", (gpointer)row);
-  g_signal_connect (factory, "setup", G_CALLBACK (setup_cell), self);
-  g_signal_connect (factory, "bind", G_CALLBACK (bind_cell), self);
-  g_signal_connect (factory, "unbind", G_CALLBACK (unbind_cell), self);
-  GtkColumnViewColumn *column = gtk_column_view_column_new (row->title, factory);
-  gtk_column_view_column_set_expand (column, row->expand);
-  gtk_column_view_append_column (self->view, column);
-  g_object_unref (column);
-}
-
-static void
 td_compare_table_init (TdCompareTable *self)
 {
-  static const char name[] = "Operations of both sides";
   self->list = td_index_list_new ();
-  self->selection = gtk_single_selection_new (g_object_ref (G_LIST_MODEL (self->list)));
-  gtk_single_selection_set_autoselect (self->selection, FALSE);
-  gtk_single_selection_set_can_unselect (self->selection, TRUE);
-  g_signal_connect_swapped (self->selection, "notify::selected", G_CALLBACK (selected_changed),
-                            self);
-  self->view = GTK_COLUMN_VIEW (
-      gtk_column_view_new (g_object_ref (GTK_SELECTION_MODEL (self->selection))));
-  gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-dense");
+  self->selection
+      = td_index_list_new_selection (self->list, G_CALLBACK (selected_changed), self);
+  self->view = td_index_table_new (self->selection, "Operations of both sides");
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-compare-table");
-  gtk_accessible_update_property (GTK_ACCESSIBLE (self->view), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  name, -1);
-  gtk_accessible_update_property (
-      GTK_ACCESSIBLE (gtk_widget_get_last_child (GTK_WIDGET (self->view))),
-      GTK_ACCESSIBLE_PROPERTY_LABEL, name, -1);
   for (guint i = 0; i < G_N_ELEMENTS (columns); i++)
-    add_column (self, &columns[i]);
+    td_index_table_add (self->view, columns[i].title, columns[i].expand, &columns[i],
+                        G_CALLBACK (setup_cell), G_CALLBACK (bind_cell),
+                        G_CALLBACK (unbind_cell), self);
   self->scroller = gtk_scrolled_window_new ();
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (self->scroller), GTK_WIDGET (self->view));
   gtk_widget_set_parent (self->scroller, GTK_WIDGET (self));

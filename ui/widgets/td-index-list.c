@@ -95,3 +95,49 @@ td_index_row_get (TdIndexRow *row)
 {
   return row->index;
 }
+
+GtkSingleSelection *
+td_index_list_new_selection (TdIndexList *self, GCallback changed, gpointer data)
+{
+  GtkSingleSelection *selection = gtk_single_selection_new (g_object_ref (G_LIST_MODEL (self)));
+  gtk_single_selection_set_autoselect (selection, FALSE);
+  gtk_single_selection_set_can_unselect (selection, TRUE);
+  g_signal_connect_swapped (selection, "notify::selected", changed, data);
+  return selection;
+}
+
+GtkColumnView *
+td_index_table_new (GtkSingleSelection *selection, const char *name)
+{
+  GtkWidget *table = gtk_column_view_new (g_object_ref (GTK_SELECTION_MODEL (selection)));
+  gtk_widget_add_css_class (table, "td-dense");
+  gtk_accessible_update_property (GTK_ACCESSIBLE (table), GTK_ACCESSIBLE_PROPERTY_LABEL, name,
+                                  -1);
+  /* its rows take the focus through the list inside */
+  gtk_accessible_update_property (GTK_ACCESSIBLE (gtk_widget_get_last_child (table)),
+                                  GTK_ACCESSIBLE_PROPERTY_LABEL, name, -1);
+  return GTK_COLUMN_VIEW (table);
+}
+
+void
+td_index_table_add (GtkColumnView *table, const char *title, gboolean expand,
+                    gconstpointer column, GCallback setup, GCallback bind, GCallback unbind,
+                    gpointer data)
+{
+  GtkListItemFactory *factory = gtk_signal_list_item_factory_new ();
+  g_object_set_data (G_OBJECT (factory), "column", (gpointer)column);
+  g_signal_connect (factory, "setup", setup, data);
+  g_signal_connect (factory, "bind", bind, data);
+  if (unbind)
+    g_signal_connect (factory, "unbind", unbind, data);
+  GtkColumnViewColumn *made = gtk_column_view_column_new (title, factory);
+  gtk_column_view_column_set_expand (made, expand);
+  gtk_column_view_append_column (table, made);
+  g_object_unref (made);
+}
+
+gconstpointer
+td_index_table_column (GtkListItemFactory *factory)
+{
+  return g_object_get_data (G_OBJECT (factory), "column");
+}

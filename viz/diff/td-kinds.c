@@ -30,15 +30,6 @@ count_graphs (TdTapeReader *reader)
   return g_hash_table_size (seen);
 }
 
-static guint64
-fingerprint_of (TdTapeReader *reader, guint32 structure)
-{
-  for (guint i = 0; i < td_tape_reader_n_structures (reader); i++)
-    if (td_tape_reader_structure (reader, i)->id == structure)
-      return td_tape_reader_structure (reader, i)->fingerprint_dims;
-  return structure;
-}
-
 static Measured
 measure (const TdCompare *compare, TdSide side, TdTapeReader *reader)
 {
@@ -55,8 +46,8 @@ measure (const TdCompare *compare, TdSide side, TdTapeReader *reader)
   m.n_iterations = s.n;
   for (guint i = 1; i < s.n; i++)
     if (s.rows[i].structure != s.rows[i - 1].structure
-        && fingerprint_of (reader, s.rows[i].structure)
-               != fingerprint_of (reader, s.rows[i - 1].structure))
+        && td_schedule_graph_of (reader, s.rows[i].structure)
+               != td_schedule_graph_of (reader, s.rows[i - 1].structure))
       {
         if (m.changed < 0)
           m.changed = (gint64)s.rows[i].number;

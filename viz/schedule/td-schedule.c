@@ -56,10 +56,8 @@ td_schedule_free (TdSchedule *schedule)
   g_free (schedule);
 }
 
-/* Iterations are equal when their graphs are, dimensions included; what only numbers differ in
- * (a decaying step size, say) is stored as another structure but is the same graph. */
-static guint64
-fingerprint_of (TdTapeReader *reader, guint32 structure)
+guint64
+td_schedule_graph_of (TdTapeReader *reader, guint32 structure)
 {
   for (guint i = 0; i < td_tape_reader_n_structures (reader); i++)
     if (td_tape_reader_structure (reader, i)->id == structure)
@@ -71,7 +69,8 @@ static gboolean
 same_graph (TdTapeReader *reader, const TdTapeSummary *a, const TdTapeSummary *b)
 {
   return a->structure == b->structure
-         || fingerprint_of (reader, a->structure) == fingerprint_of (reader, b->structure);
+         || td_schedule_graph_of (reader, a->structure)
+                == td_schedule_graph_of (reader, b->structure);
 }
 
 guint

@@ -45,6 +45,10 @@ void td_schedule_free (TdSchedule *schedule);
 
 /** How many operations of an iteration ran from a static schedule. */
 guint td_schedule_count_replayed (const TdIteration *iteration);
+/** Return what tells the graph of a structure from others, dimensions included. What only
+ * numbers differ in (a decaying step size, say) is stored as another structure but is the same
+ * graph. */
+guint64 td_schedule_graph_of (TdTapeReader *reader, guint32 structure);
 /** Say how static the program has been up to an iteration ("119 equal iterations: ..."), of
  * whose operations n_replayed ran from a schedule already. Owner: the caller. */
 char *td_schedule_advice (TdTapeReader *reader, gint64 iteration, guint n_replayed);

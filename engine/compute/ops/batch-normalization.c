@@ -125,29 +125,6 @@ grad_forward (TdOpCall *call)
                                         call->out, 3);
 }
 
-/* A vector (c) as (1, c, 1, ...), to broadcast against x. */
-static TdVar *
-expand (TdVar *v, const TdShape *x)
-{
-  TdShape shape = { .ndim = x->ndim };
-
-  for (int i = 0; i < x->ndim; i++)
-    shape.dim[i] = i == 1 ? x->dim[1] : 1;
-  return td_reshape (v, shape);
-}
-
-/* Sum over all axes but that of channels. */
-static TdVar *
-channel_sum (TdVar *v)
-{
-  int axes[TD_MAX_DIMS], n = 0;
-
-  for (int i = 0; i < td_ndim (v); i++)
-    if (i != 1)
-      axes[n++] = i;
-  return td_sum_axes (v, axes, n, false);
-}
-
 /* The gradient of the gradient.  With h = (x - mean) s, m elements a channel, A = sum (gy h)
  * and B = sum (gy):  gx = gamma s (gy - (h A + B) / m), ggamma = A, gbeta = B.  v, vg, vb are
  * the gradients of these.  Mean and s are computed anew, as functions of x, so that higher
@@ -165,33 +142,38 @@ grad_backward (TdBackward *b)
   TdVar *v = b->gy[0] != NULL ? td__in_dtype (b->gy[0], dtype) : td_zeros_like (x);
   TdVar *vg = b->gy[1] != NULL ? td__in_dtype (b->gy[1], dtype) : td_zeros_like (gamma);
   TdVar *vb = b->gy[2] != NULL ? td__in_dtype (b->gy[2], dtype) : td_zeros_like (gamma);
-  TdVar *mean = td_div_scalar (channel_sum (x), m);
-  TdVar *centred = td_sub (x, expand (mean, &shape));
-  TdVar *var = td_div_scalar (channel_sum (td_square (centred)), m);
-  TdVar *s = td_pow_scalar (td_add_scalar (var, a->eps), -0.5), *S = expand (s, &shape);
+  TdVar *mean = td_div_scalar (td__channel_sum (x), m);
+  TdVar *centred = td_sub (x, td__per_channel (mean, &shape));
+  TdVar *var = td_div_scalar (td__channel_sum (td_square (centred)), m);
+  TdVar *s = td_pow_scalar (td_add_scalar (var, a->eps), -0.5),
+        *S = td__per_channel (s, &shape);
   TdVar *h = td_mul (centred, S);
-  TdVar *A = channel_sum (td_mul (gy, h)), *B = channel_sum (gy);
-  TdVar *inner = td_sub (
-      gy, td_div_scalar (td_add (td_mul (h, expand (A, &shape)), expand (B, &shape)), m));
-  TdVar *scale = td_mul (gamma, s), *v_sum = channel_sum (v),
-        *vh_sum = channel_sum (td_mul (v, h));
-  TdVar *r = channel_sum (td_mul (v, inner)); /* sum (v gx) / (gamma s) */
+  TdVar *A = td__channel_sum (td_mul (gy, h)), *B = td__channel_sum (gy);
+  TdVar *inner = td_sub (gy, td_div_scalar (td_add (td_mul (h, td__per_channel (A, &shape)),
+                                                    td__per_channel (B, &shape)),
+                                            m));
+  TdVar *scale = td_mul (gamma, s), *v_sum = td__channel_sum (v),
+        *vh_sum = td__channel_sum (td_mul (v, h));
+  TdVar *r = td__channel_sum (td_mul (v, inner)); /* sum (v gx) / (gamma s) */
   TdVar *tA = td_sub (vg, td_div_scalar (td_mul (scale, vh_sum), m)); /* of A */
   TdVar *tB = td_sub (vb, td_div_scalar (td_mul (scale, v_sum), m));  /* of B */
 
   if (td_backward_needs (b, 1))
     b->gx[1] = td_mul (s, r);
   if (td_backward_needs (b, 2))
-    b->gx[2] = td_add (td_add (td_mul (expand (tA, &shape), h), expand (tB, &shape)),
-                       td_mul (expand (scale, &shape), v));
+    b->gx[2] = td_add (
+        td_add (td_mul (td__per_channel (tA, &shape), h), td__per_channel (tB, &shape)),
+        td_mul (td__per_channel (scale, &shape), v));
   if (td_backward_needs (b, 0))
     {
       /* of h, then through h = (x - mean) s; s also stands before the bracket in gx */
-      TdVar *th = td_sub (td_mul (expand (tA, &shape), gy),
-                          td_mul (expand (td_div_scalar (td_mul (scale, A), m), &shape), v));
-      TdVar *of_std = td_add (td_mul (scale, r), channel_sum (td_mul (th, h)));
-      TdVar *through = td_div_scalar (
-          td_add (expand (channel_sum (th), &shape), td_mul (h, expand (of_std, &shape))), m);
+      TdVar *th
+          = td_sub (td_mul (td__per_channel (tA, &shape), gy),
+                    td_mul (td__per_channel (td_div_scalar (td_mul (scale, A), m), &shape), v));
+      TdVar *of_std = td_add (td_mul (scale, r), td__channel_sum (td_mul (th, h)));
+      TdVar *through = td_div_scalar (td_add (td__per_channel (td__channel_sum (th), &shape),
+                                              td_mul (h, td__per_channel (of_std, &shape))),
+                                      m);
 
       b->gx[0] = td_mul (S, td_sub (th, through));
     }

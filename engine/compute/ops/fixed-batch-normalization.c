@@ -35,27 +35,6 @@ forward (TdOpCall *call)
                                         call->out, 1);
 }
 
-static TdVar *
-expand (TdVar *v, const TdShape *x)
-{
-  TdShape shape = { .ndim = x->ndim };
-
-  for (int i = 0; i < x->ndim; i++)
-    shape.dim[i] = i == 1 ? x->dim[1] : 1;
-  return td_reshape (v, shape);
-}
-
-static TdVar *
-channel_sum (TdVar *v)
-{
-  int axes[TD_MAX_DIMS], n = 0;
-
-  for (int i = 0; i < td_ndim (v); i++)
-    if (i != 1)
-      axes[n++] = i;
-  return td_sum_axes (v, axes, n, false);
-}
-
 /* y = gamma (x - mean) s + beta with s = (var + eps)^-1/2, all five free. */
 static TdStatus
 backward (TdBackward *b)
@@ -71,14 +50,14 @@ backward (TdBackward *b)
   TdVar *s = td_pow_scalar (v, -0.5), *scale = td_mul (gamma, s);
 
   if (td_backward_needs (b, 0))
-    b->gx[0] = td_mul (gy, expand (scale, shape));
+    b->gx[0] = td_mul (gy, td__per_channel (scale, shape));
   if (td_backward_needs (b, 2))
-    b->gx[2] = channel_sum (gy);
+    b->gx[2] = td__channel_sum (gy);
   if (td_backward_needs (b, 3))
-    b->gx[3] = td_neg (td_mul (scale, channel_sum (gy)));
+    b->gx[3] = td_neg (td_mul (scale, td__channel_sum (gy)));
   if (td_backward_needs (b, 1) || td_backward_needs (b, 4))
     {
-      TdVar *moment = channel_sum (td_mul (gy, td_sub (x, expand (mean, shape))));
+      TdVar *moment = td__channel_sum (td_mul (gy, td_sub (x, td__per_channel (mean, shape))));
 
       if (td_backward_needs (b, 1))
         b->gx[1] = td_mul (moment, s);

@@ -63,6 +63,27 @@ td__in_dtype (TdVar *v, TdDtype dtype)
   return td_dtype (v) == dtype ? v : td_cast (v, dtype);
 }
 
+TdVar *
+td__per_channel (TdVar *v, const TdShape *x)
+{
+  TdShape shape = { .ndim = x->ndim };
+
+  for (int i = 0; i < x->ndim; i++)
+    shape.dim[i] = i == 1 ? x->dim[1] : 1;
+  return td_reshape (v, shape);
+}
+
+TdVar *
+td__channel_sum (TdVar *v)
+{
+  int axes[TD_MAX_DIMS], n = 0;
+
+  for (int i = 0; i < td_ndim (v); i++)
+    if (i != 1)
+      axes[n++] = i;
+  return td_sum_axes (v, axes, n, false);
+}
+
 TdStatus
 td__check_integers (const TdOpCall *call, int i)
 {

@@ -17,6 +17,10 @@ TdStatus td__check_mixed (const TdOpCall *call, uint32_t mask, uint32_t like);
 TdDtype td__moments_dtype (TdDtype dtype);
 /** v itself where it is of this dtype, else cast. *Owner*: the scope. */
 TdVar *td__in_dtype (TdVar *v, TdDtype dtype);
+/** A vector (c) as (1, c, 1, ...), to broadcast against an image x. *Owner*: the scope. */
+TdVar *td__per_channel (TdVar *v, const TdShape *x);
+/** Sum over all axes but that of channels. *Owner*: the scope. */
+TdVar *td__channel_sum (TdVar *v);
 /** Input i holds i32, i64 or u8. */
 TdStatus td__check_integers (const TdOpCall *call, int i);
 TdStatus td__check_ndim (const TdOpCall *call, int i, int ndim);
