@@ -147,9 +147,3 @@ td_compare_buffers_init (TdCompareBuffers *self)
     }
   gtk_widget_set_parent (self->box, GTK_WIDGET (self));
 }
-
-GtkWidget *
-td_compare_buffers_new (void)
-{
-  return g_object_new (TD_TYPE_COMPARE_BUFFERS, NULL);
-}

@@ -11,9 +11,6 @@
 #define TD_TYPE_COMPARE_BUFFERS (td_compare_buffers_get_type ())
 G_DECLARE_FINAL_TYPE (TdCompareBuffers, td_compare_buffers, TD, COMPARE_BUFFERS, GtkWidget)
 
-/** Create it empty. Owner: floating. */
-GtkWidget *td_compare_buffers_new (void);
-
 /** Show a comparison (NULL: nothing), whose sides are looked at in these sessions; both must
  * live until the next call. */
 void td_compare_buffers_set_compare (TdCompareBuffers *self, const TdCompare *compare,

@@ -1,6 +1,6 @@
 /* A GtkListView (td-compare-list.ui) over headings and differences. Numbers of rows stand for
- * themselves: a heading is a phase, all else a row of the comparison. SPDX-License-Identifier:
- * MIT */
+ * themselves: a heading is a phase, all else a row of the comparison.
+ * SPDX-License-Identifier: MIT */
 #include "widgets/td-compare-list.h"
 
 #include "widgets/td-hover-row.h"
@@ -363,10 +363,4 @@ td_compare_list_init (TdCompareList *self)
       = td_index_list_new_selection (self->list, G_CALLBACK (selected_changed), self);
   gtk_widget_init_template (GTK_WIDGET (self));
   gtk_list_view_set_model (self->view, GTK_SELECTION_MODEL (self->selection));
-}
-
-GtkWidget *
-td_compare_list_new (void)
-{
-  return g_object_new (TD_TYPE_COMPARE_LIST, NULL);
 }

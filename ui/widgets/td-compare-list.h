@@ -11,9 +11,6 @@
 #define TD_TYPE_COMPARE_LIST (td_compare_list_get_type ())
 G_DECLARE_FINAL_TYPE (TdCompareList, td_compare_list, TD, COMPARE_LIST, AdwBin)
 
-/** Create an empty list. Owner: floating. */
-GtkWidget *td_compare_list_new (void);
-
 /** Show the differences of a comparison (NULL: none), whose sides are looked at in these
  * sessions; both must live until the next call. Those of numbers only are shown too if
  * `numbers`. */

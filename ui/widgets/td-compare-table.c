@@ -239,9 +239,3 @@ td_compare_table_init (TdCompareTable *self)
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (self->scroller), GTK_WIDGET (self->view));
   gtk_widget_set_parent (self->scroller, GTK_WIDGET (self));
 }
-
-GtkWidget *
-td_compare_table_new (void)
-{
-  return g_object_new (TD_TYPE_COMPARE_TABLE, NULL);
-}

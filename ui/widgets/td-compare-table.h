@@ -11,9 +11,6 @@
 #define TD_TYPE_COMPARE_TABLE (td_compare_table_get_type ())
 G_DECLARE_FINAL_TYPE (TdCompareTable, td_compare_table, TD, COMPARE_TABLE, GtkWidget)
 
-/** Create an empty table. Owner: floating. */
-GtkWidget *td_compare_table_new (void);
-
 /** Show a comparison (NULL: none), whose sides are looked at in these sessions; both must live
  * until the next call. */
 void td_compare_table_set_compare (TdCompareTable *self, const TdCompare *compare,

@@ -93,9 +93,3 @@ td_kinds_view_init (TdKindsView *self)
                                   -1);
   gtk_widget_set_parent (self->scroller, GTK_WIDGET (self));
 }
-
-GtkWidget *
-td_kinds_view_new (void)
-{
-  return g_object_new (TD_TYPE_KINDS_VIEW, NULL);
-}

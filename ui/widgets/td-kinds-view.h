@@ -9,9 +9,6 @@
 #define TD_TYPE_KINDS_VIEW (td_kinds_view_get_type ())
 G_DECLARE_FINAL_TYPE (TdKindsView, td_kinds_view, TD, KINDS_VIEW, GtkWidget)
 
-/** Create an empty table. Owner: floating. */
-GtkWidget *td_kinds_view_new (void);
-
 /** Show a table; the titles name the two recordings. NULL: nothing. */
 void td_kinds_view_show (TdKindsView *self, const TdKinds *kinds, const char *title_a,
                          const char *title_b);
