@@ -95,4 +95,8 @@ guint td__gradient_count_clipped (const TdGradientTable *table, const GArray *co
 gboolean td__gradient_why_nothing (const TdGradientTable *table, const GArray *columns,
                                    const char **title, const char **text);
 
+/** "conv1/W" says enough beside a row where no other is called so; else as many more parts as
+ * tell all such rows apart: "h0/ln1/gamma". Pointers into the paths. Owner: the caller. */
+GPtrArray *td__gradient_name_rows (const TdGradientTable *table);
+
 G_END_DECLS

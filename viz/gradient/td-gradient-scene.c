@@ -8,7 +8,9 @@
 
 #include "td-gradient-private.h"
 
-#define NAME_WIDTH 86.0
+/* What the names beside rows take. */
+#define LEAST_NAMES 86.0
+#define MOST_NAMES 150.0
 #define VALUE_WIDTH 58.0
 #define MIN_ROW 5.0 /* its colour can still be told from the next one's */
 
@@ -28,6 +30,8 @@ typedef struct
   const TdGradientAxis *axis;
   GArray *columns;         /* gint64: what the columns of the axis show */
   guint first_row, n_rows; /* rows shown */
+  GPtrArray *names;        /* of all rows */
+  double names_width;
   TdSceneRect map;
   double lo, hi; /* log10 */
 } Map;
@@ -123,15 +127,14 @@ add_cells (Map *m)
   td_scene_unmark (m->b);
 }
 
-/* The last two parts of a path: "conv1/W" says enough beside a row. */
-static const char *
-short_path (const char *path)
+static double
+width_of_names (const GPtrArray *names)
 {
-  const char *last = strrchr (path, '/'), *at = last;
+  double width = 0;
 
-  while (at && at > path && at[-1] != '/')
-    at--;
-  return at ? at : path;
+  for (guint r = 0; r < names->len; r++)
+    width = MAX (width, td_text_width (names->pdata[r], TD_TEXT_CAPTION, TRUE));
+  return CLAMP (ceil (width) + 16, LEAST_NAMES, MOST_NAMES);
 }
 
 /* Where rows are lower than a line of text, every so many have a name, and the selected one. */
@@ -151,7 +154,7 @@ is_named (const Map *m, guint r, gint selected)
 static void
 add_tick (Map *m, double y)
 {
-  const TdScenePoint line[] = { { NAME_WIDTH - 6, y }, { NAME_WIDTH - 1, y } };
+  const TdScenePoint line[] = { { m->names_width - 6, y }, { m->names_width - 1, y } };
   TdStyle style = { .stroke = TD_ROLE_FAINT };
 
   td_scene_add_line (m->b, line, 2, &style);
@@ -172,7 +175,7 @@ add_rows (Map *m, gint selected)
                            .align = 1,
                            .bold = bold,
                            .middle = TRUE,
-                           .max_width = NAME_WIDTH - 14 };
+                           .max_width = m->names_width - 14 };
       TdTextStyle value
           = { .role = TD_ROLE_TEXT, .size = TD_TEXT_CAPTION, .align = 1, .bold = bold };
       TdCell cell = td_gradient_table_norm (m->table, row, m->view->iteration, &norm);
@@ -189,8 +192,7 @@ add_rows (Map *m, gint selected)
                      td_gradient_table_path (m->table, row));
       if (is_named (m, r, selected))
         {
-          td_scene_add_text (m->b, NAME_WIDTH - 8, y,
-                             short_path (td_gradient_table_path (m->table, row)), &name);
+          td_scene_add_text (m->b, m->names_width - 8, y, m->names->pdata[row], &name);
           td_scene_add_text (m->b, m->map.x + m->map.width + VALUE_WIDTH - 8, y, text, &value);
         }
       else
@@ -372,10 +374,17 @@ td_gradient_scene (const TdGradientTable *table, const TdIteration *current,
 {
   double w = view->width > 0 ? view->width : 480,
          h = view->height > 0 ? view->height : MAX (190, 48 + 14.0 * table->rows->len);
-  double room = MAX (40, w - NAME_WIDTH - VALUE_WIDTH - 6);
+  g_autoptr (GPtrArray) names = td__gradient_name_rows (table);
+  const double names_width = width_of_names (names);
+  double room = MAX (40, w - names_width - VALUE_WIDTH - 6);
   g_autoptr (TdGradientAxis) axis = td__gradient_axis_of (table, range, (guint)(room / 7));
   g_autoptr (GArray) columns = td__gradient_axis_list (axis);
-  Map m = { .table = table, .view = view, .axis = axis, .columns = columns };
+  Map m = { .table = table,
+            .view = view,
+            .axis = axis,
+            .columns = columns,
+            .names = names,
+            .names_width = names_width };
   const char *title, *text;
   gint selected = -1;
 
@@ -393,7 +402,7 @@ td_gradient_scene (const TdGradientTable *table, const TdIteration *current,
     m.first_row = MIN ((guint)selected - m.n_rows / 2, table->rows->len - m.n_rows);
   m.b = td_scene_builder_new (w, h);
   td_scene_set_background (m.b, TD_ROLE_VIEW);
-  m.map = (TdSceneRect){ NAME_WIDTH, 26, MIN (room / axis->n, 18) * axis->n,
+  m.map = (TdSceneRect){ names_width, 26, MIN (room / axis->n, 18) * axis->n,
                          MIN ((h - 46) / m.n_rows, 20) * m.n_rows };
   find_limits (&m);
   add_rows (&m, selected);

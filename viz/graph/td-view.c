@@ -73,12 +73,16 @@ add_group_node (TdViewBuilder *b, gint group_index, TdLane lane, guint event)
   node.last_event = members[n - 1];
   node.group = group_index;
   node.parent = b->open_index[group->parent];
-  length = strlen (group->name) - (lane == TD_LANE_FORWARD ? 0 : group->odd_length);
+  length = strlen (group->name) - group->odd_length;
   node.label
       = keep_and_free (b, g_strdup_printf ("%.*s%s", (int)length, group->name, suffix[lane]));
-  node.detail = lane == TD_LANE_FORWARD
-                    ? group->detail
-                    : keep_and_free (b, g_strdup_printf (n == 1 ? "%u op" : "%u ops", n));
+  /* That a turn differs is said below the name, which may be cut. */
+  if (lane != TD_LANE_FORWARD)
+    node.detail = keep_and_free (b, g_strdup_printf (n == 1 ? "%u op" : "%u ops", n));
+  else if (group->odd_length)
+    node.detail = keep_and_free (b, g_strconcat (group->detail, group->name + length, NULL));
+  else
+    node.detail = group->detail;
   node.bytes = lane == TD_LANE_FORWARD ? group->saved_bytes : 0;
   node.time_ns = group->lane_time_ns[lane];
   for (guint i = 0; i < n; i++)

@@ -7,8 +7,9 @@
 #include <glib.h>
 #include <string.h>
 
-#include "gradient/td-gradient.h"
+#include "gradient/td-gradient-private.h"
 #include "lenet-tape.h"
+#include "td-tape-writer.h"
 #include "td-test.h"
 
 static TdTapeReader *
@@ -355,6 +356,39 @@ rows__have_names_that_never_touch (void **state)
   td_tape_reader_free (reader);
 }
 
+/* Blocks of one kind have the same names at their ends. */
+static void
+rows__have_names_that_tell_them_apart (void **state)
+{
+  static const char *const paths[][2] = { { "net/wte/W", "wte/W" },
+                                          { "net/h0/ln/gamma", "h0/ln/gamma" },
+                                          { "net/h1/ln/gamma", "h1/ln/gamma" },
+                                          { "net/a/h0/up/W", "a/h0/up/W" },
+                                          { "net/b/h0/up/W", "b/h0/up/W" },
+                                          { "net/b/h1/up/W", "h1/up/W" },
+                                          { "up/W", "up/W" },
+                                          { "W", "W" } };
+  const char *path = td_test_tmp ("names.tdtape");
+  char error[160];
+  TdTapeWriter *w = td_tape_writer_new (
+      &(TdTapeWriterOptions){ .size = sizeof (TdTapeWriterOptions), .path = path }, error,
+      sizeof error);
+
+  assert_non_null (w);
+  for (guint i = 0; i < G_N_ELEMENTS (paths); i++)
+    td_tape_writer_parameter (
+        w, &(TdTapeParameter){ .key = i + 1, .path = td_tape_writer_string (w, paths[i][0]) });
+  td_tape_writer_free (w);
+  TdTapeReader *reader = td_tape_reader_open (path, error, sizeof error);
+  TdGradientTable *g = td_gradient_table_new (reader);
+  g_autoptr (GPtrArray) names = td__gradient_name_rows (g);
+  assert_int_equal (names->len, G_N_ELEMENTS (paths));
+  for (guint i = 0; i < names->len; i++)
+    assert_string_equal (names->pdata[i], paths[i][1]);
+  td_gradient_table_free (g);
+  td_tape_reader_free (reader);
+}
+
 int
 main (void)
 {
@@ -368,6 +402,7 @@ main (void)
     td_test (print__says_which_iterations_the_columns_are_of),
     td_test (print__of_a_program_without_an_optimizer_says_why),
     td_test (rows__have_names_that_never_touch),
+    td_test (rows__have_names_that_tell_them_apart),
   };
   return cmocka_run_group_tests_name ("gradients", tests, NULL, NULL);
 }
