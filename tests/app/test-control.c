@@ -272,6 +272,51 @@ breakpoint__stops_and_can_be_taken_back (void **state)
   assert_contains (ask (&session, "break op > 3"), "\"ok\":false");
 }
 
+/* The next iteration, by a breakpoint on what every iteration has. */
+static void
+breakpoint__counts_and_can_be_switched_off_and_changed (void **state)
+{
+  const char *at;
+  char command[64];
+  long id, iteration;
+
+  (void)state;
+  move (&session, "pause");
+  id = number (ask (&session, "break op == tanh"), "id");
+  move (&session, "continue");
+  at = move (&session, "continue");
+  iteration = number (at, "iteration");
+  assert_contains (ask (&session, "breaks"), "\"enabled\":true,\"hits\":2");
+  snprintf (command, sizeof command, "rebreak %ld op == ", id);
+  assert_contains (ask (&session, command), "\"ok\":false"); /* and the old one stays */
+  assert_contains (ask (&session, "breaks"), "\"text\":\"op == tanh\"");
+  snprintf (command, sizeof command, "rebreak %ld iteration == %ld", id, iteration + 5);
+  assert_contains (ask (&session, command), "\"ok\":true");
+  assert_contains (ask (&session, "breaks"), "\"hits\":0");
+  at = move (&session, "continue");
+  assert_int_equal (number (at, "iteration"), iteration + 5);
+  assert_int_equal (number (at, "break"), id);
+  /* Off, it stops nothing: the other is reached first, much later. */
+  snprintf (command, sizeof command, "rebreak %ld op == tanh", id);
+  ask (&session, command);
+  snprintf (command, sizeof command, "rebreak %ld off", id);
+  assert_contains (ask (&session, command), "\"ok\":true");
+  assert_contains (ask (&session, "breaks"), "\"enabled\":false");
+  snprintf (command, sizeof command, "break iteration == %ld", iteration + 50);
+  ask (&session, command);
+  at = move (&session, "continue");
+  assert_int_equal (number (at, "iteration"), iteration + 50);
+  snprintf (command, sizeof command, "unbreak %ld", number (at, "break"));
+  ask (&session, command);
+  snprintf (command, sizeof command, "rebreak %ld on", id);
+  ask (&session, command);
+  at = move (&session, "continue");
+  assert_contains (at, "\"op\":\"tanh\"");
+  snprintf (command, sizeof command, "unbreak %ld", id);
+  ask (&session, command);
+  assert_contains (ask (&session, "rebreak 99 off"), "no such breakpoint");
+}
+
 /* Ids are the engine's: w was the first array made. */
 static void
 read__gives_metadata_and_bytes_of_a_live_array (void **state)
@@ -541,6 +586,7 @@ main (void)
     row (step_op__stands_before_each_event_in_turn),
     row (run_to__backward_stops_at_the_phases_first_event),
     row (breakpoint__stops_and_can_be_taken_back),
+    row (breakpoint__counts_and_can_be_switched_off_and_changed),
     row (read__gives_metadata_and_bytes_of_a_live_array),
     cmocka_unit_test_setup_teardown (inside__shows_where_in_a_fused_group_nan_came_from,
                                      setup_fused, teardown),

@@ -39,6 +39,7 @@ struct _TdWorkspace
   TdSourcePage *source;
   TdLogPage *log;
   TdNotesPage *notes, *watches;
+  TdBreaksPage *breaks;
   TdFilterPage *filter;
   TdDeck *deck;
   GtkEventController *single_keys; /* owned by the widget */
@@ -137,6 +138,8 @@ fill_dock (TdWorkspace *self)
   self->notes = TD_NOTES_PAGE (td_notes_page_new (FALSE));
   self->watches = TD_NOTES_PAGE (td_notes_page_new (TRUE));
   self->filter = TD_FILTER_PAGE (td_filter_page_new ());
+  self->breaks = TD_BREAKS_PAGE (td_breaks_page_new ());
+  td_dock_add_view (self->dock, "breakpoints", "Breakpoints", NULL, GTK_WIDGET (self->breaks));
   td_dock_add_view (self->dock, "filter", "Filter", NULL, GTK_WIDGET (self->filter));
   td_dock_add_view (self->dock, "notes", "Notes", NULL, GTK_WIDGET (self->notes));
   td_dock_add_view (self->dock, "watches", "Watches", NULL, GTK_WIDGET (self->watches));
@@ -198,6 +201,12 @@ TdNotesPage *
 td_workspace_get_notes (TdWorkspace *self, gboolean watches)
 {
   return watches ? self->watches : self->notes;
+}
+
+TdBreaksPage *
+td_workspace_get_breaks (TdWorkspace *self)
+{
+  return self->breaks;
 }
 
 gboolean

@@ -4,6 +4,7 @@
 
 #include <adwaita.h>
 
+#include "pages/td-breaks-page.h"
 #include "pages/td-compare-page.h"
 #include "td-session.h"
 #include "widgets/td-dock.h"
@@ -37,6 +38,8 @@ void td_workspace_set_session (TdWorkspace *self, TdSession *session);
 void td_workspace_set_notebook (TdWorkspace *self, TdSession *session, TdNotebook *notebook);
 /** Return the view of notes, or of watches. */
 TdNotesPage *td_workspace_get_notes (TdWorkspace *self, gboolean watches);
+/** Return the view of breakpoints. */
+TdBreaksPage *td_workspace_get_breaks (TdWorkspace *self);
 
 /** Build the switcher of perspectives for the header bar. Owner: floating. */
 GtkWidget *td_workspace_new_switcher (TdWorkspace *self);

@@ -26,6 +26,7 @@ static const TdKey keys[] = {
   { "win.reverse-step-op", "Step one operation back", STEPPING, "<Shift>F12", "comma <Shift>i" },
   { "win.record", "Recording level up or down", STEPPING, "<Control>r", "" },
   { "win.toggle-breakpoint", "Breakpoint on selection", STEPPING, "<Control>b", "b" },
+  { "win.break-when", "Break when…", STEPPING, "<Control><Shift>b", "" },
   { "win.next-iteration", "Next iteration", MOVING, "<Alt>Page_Down <Alt>KP_Page_Down", "bracketright" },
   { "win.previous-iteration", "Previous iteration", MOVING, "<Alt>Page_Up <Alt>KP_Page_Up", "bracketleft" },
   { "win.first-event", "First event", MOVING, "<Alt>Home <Alt>KP_Home", "Home" },

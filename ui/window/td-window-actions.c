@@ -319,6 +319,7 @@ static const TdWindowAction actions[] = {
   { "run-to-update", td__run_to_update, TD_NEEDS_STEPPABLE },
   { "follow", td__run_follow, TD_NEEDS_LIVE },
   { "toggle-breakpoint", td__run_toggle_breakpoint, TD_NEEDS_LIVE | TD_NEEDS_EVENTS },
+  { "break-when", td__run_break_when, TD_NEEDS_LIVE },
   { "record", td__run_record, TD_NEEDS_LIVE },
   { "set-level", td__run_set_level, TD_NEEDS_LIVE, TRUE },
   { "verify-static", td__run_verify_static, TD_NEEDS_LIVE },

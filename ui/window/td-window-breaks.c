@@ -106,6 +106,7 @@ toggle_answered (TdControlClient *control, JsonObject *answer, gpointer data)
   else
     td__window_break (self, asked->text);
   td__window_toast (self, words);
+  td__window_list_breaks (self);
   asked_free (asked);
 }
 

@@ -35,6 +35,7 @@ new_menu (void)
     { 1, "_Find…", "win.find" },
     { 1, "Fi_lter Operations…", "win.filter" },
     { 1, "_Go To…", "win.go-to-place" },
+    { 1, "_Break When…", "win.break-when" },
     { 1, "Cop_y Link to This Moment", "win.copy-link" },
     { 1, "_Save a Copy…", "win.save-copy" },
     { 1, "_Export Picture…", "win.export" },
@@ -219,6 +220,7 @@ static void
 build (TdWindow *self)
 {
   self->workspace = TD_WORKSPACE (td_workspace_new ());
+  td__window_connect_breaks (self);
   g_signal_connect (td_workspace_get_inspector (self->workspace), "read",
                     G_CALLBACK (td__window_read_live), self);
   g_signal_connect (td_inspector_get_inside (td_workspace_get_inspector (self->workspace)),

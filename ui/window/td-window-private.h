@@ -178,6 +178,7 @@ void td__run_where_from (TdWindow *self, const char *parameter);
 void td__run_where_used (TdWindow *self, const char *parameter);
 void td__run_twin (TdWindow *self, const char *parameter);
 void td__run_go_to (TdWindow *self, const char *parameter);
+void td__run_break_when (TdWindow *self, const char *parameter);
 void td__run_copy_link (TdWindow *self, const char *parameter);
 void td__run_go_to_place (TdWindow *self, const char *parameter);
 void td__run_save_copy (TdWindow *self, const char *parameter);
@@ -227,6 +228,11 @@ void td__window_save_copy (TdWindow *self, const char *path);
 
 /** Go to what somebody typed: an iteration's number, a link, words. FALSE: there is no such. */
 gboolean td__window_go_to_text (TdWindow *self, const char *text);
+
+/** Show the program's breakpoints on their page, if that is on show. */
+void td__window_list_breaks (TdWindow *self);
+/** Let that page ask the program. */
+void td__window_connect_breaks (TdWindow *self);
 
 /** The link to the moment on show and what is selected there. Owner: the caller. */
 char *td__window_dup_link (TdWindow *self);

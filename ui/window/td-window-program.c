@@ -23,6 +23,7 @@ control_closed (TdControlClient *control, TdWindow *self)
 {
   if (self->session && !self->runner)
     td_session_set_attached (self->session, FALSE);
+  td__window_list_breaks (self);
   td__window_update_actions (self);
 }
 
@@ -32,7 +33,10 @@ control_event (TdControlClient *control, JsonObject *event, TdWindow *self)
 {
   const char *what = json_object_get_string_member_with_default (event, "event", "");
   if (strcmp (what, "stopped") == 0)
-    td__window_end_run_to (self);
+    {
+      td__window_end_run_to (self);
+      td__window_list_breaks (self);
+    }
   else if (strcmp (what, "notice") == 0) /* recording has stopped: the tape may not say so */
     td__window_toast (self,
                       json_object_get_string_member_with_default (event, "text", "A notice"));
@@ -55,6 +59,7 @@ td__window_connect (TdWindow *self, const char *address)
       if (self->session)
         td_session_set_attached (self->session, TRUE);
     }
+  td__window_list_breaks (self);
   td__window_update_actions (self);
 }
 

@@ -209,6 +209,7 @@ td__window_disconnect (TdWindow *self)
     return;
   g_signal_handlers_disconnect_by_data (control, self);
   td_control_client_close (control);
+  td__window_list_breaks (self);
 }
 
 static void

@@ -21,8 +21,8 @@ void td_window_open (TdWindow *self, GFile *file);
 
 /** Say whether this is a link to a moment of a recording (tapedeck:...). */
 gboolean td_link_is (const char *text);
-/** Go to the moment that a link names, in the window that shows its recording, else in this one.
- * FALSE: it is no link, or the recording is not found, which is said. */
+/** Go to the moment that a link names, in the window that shows its recording, else in this
+ * one. FALSE: it is no link, or the recording is not found, which is said. */
 gboolean td_window_open_link (TdWindow *self, const char *link);
 
 /** Run a model or a program with arguments (NULL: none), whatever its name ends in. */

@@ -70,18 +70,19 @@ look_again (TdAgent *a)
 {
   a->alert = a->step != TD_STEP_NONE || a->stop_next;
   a->needs_stats = false;
-  for (int i = 0; i < a->n_breaks; i++)
-    {
-      a->needs_stats = a->needs_stats || td__break_needs_values (a->breaks[i]);
-      a->alert = a->alert || !td__break_errors_only (a->breaks[i]);
-    }
-  td__engine.inside_wanted = a->needs_stats;
   td__index_now = td__index_wait = false;
   for (int i = 0; i < a->n_breaks; i++)
     {
-      td__index_now = td__index_now || td__break_exactly (a->breaks[i]);
-      td__index_wait = td__index_wait || td__break_on_error (a->breaks[i]);
+      const TdBreak *b = a->breaks[i];
+
+      if (!td__break_enabled (b))
+        continue;
+      a->needs_stats = a->needs_stats || td__break_needs_values (b);
+      a->alert = a->alert || !td__break_errors_only (b);
+      td__index_now = td__index_now || td__break_exactly (b);
+      td__index_wait = td__index_wait || td__break_on_error (b);
     }
+  td__engine.inside_wanted = a->needs_stats;
 }
 
 static int
@@ -102,19 +103,26 @@ add_break (TdAgent *a, const char *text, int id, char *error, size_t size)
   return td__break_id (b);
 }
 
-static bool
-remove_break (TdAgent *a, int id)
+static int
+find_break (const TdAgent *a, int id)
 {
   for (int i = 0; i < a->n_breaks; i++)
     if (td__break_id (a->breaks[i]) == id)
-      {
-        td__break_free (a->breaks[i]);
-        memmove (&a->breaks[i], &a->breaks[i + 1],
-                 (size_t)(--a->n_breaks - i) * sizeof (TdBreak *));
-        look_again (a);
-        return true;
-      }
-  return false;
+      return i;
+  return -1;
+}
+
+static bool
+remove_break (TdAgent *a, int id)
+{
+  const int i = find_break (a, id);
+
+  if (i < 0)
+    return false;
+  td__break_free (a->breaks[i]);
+  memmove (&a->breaks[i], &a->breaks[i + 1], (size_t)(--a->n_breaks - i) * sizeof (TdBreak *));
+  look_again (a);
+  return true;
 }
 
 /* Commands that only set how far the program runs. */
@@ -211,6 +219,37 @@ command_unbreak (TdAgent *a, const char *tag, const char *text)
   return STAY;
 }
 
+/* ID on, ID off, or ID EXPR: what it asks from now on. */
+static Outcome
+command_rebreak (TdAgent *a, const char *tag, const char *text)
+{
+  char *rest, error[256];
+  const int i = find_break (a, (int)strtol (text, &rest, 10));
+  TdBreak *b;
+
+  while (*rest == ' ')
+    rest++;
+  if (i < 0)
+    answer_error (a, tag, "rebreak: no such breakpoint");
+  else if (strcmp (rest, "on") == 0 || strcmp (rest, "off") == 0)
+    {
+      td__break_enable (a->breaks[i], rest[1] == 'n');
+      look_again (a);
+      answer_ok (a, tag);
+    }
+  else if ((b = td__break_parse (rest, error, sizeof error)) == NULL)
+    answer_error (a, tag, error); /* the old one stays */
+  else
+    {
+      td__break_take_over (b, a->breaks[i]);
+      td__break_free (a->breaks[i]);
+      a->breaks[i] = b;
+      look_again (a);
+      answer_ok (a, tag);
+    }
+  return STAY;
+}
+
 static Outcome
 command_breaks (TdAgent *a, const char *tag, const char *text)
 {
@@ -227,6 +266,8 @@ command_breaks (TdAgent *a, const char *tag, const char *text)
       td__json_member_int (json, "id", td__break_id (a->breaks[i]));
       td__json_key (json, "text");
       td__json_cut_string (json, td__break_text (a->breaks[i]), MAX_BREAK);
+      td__json_member_bool (json, "enabled", td__break_enabled (a->breaks[i]));
+      td__json_member_int (json, "hits", (int64_t)td__break_hits (a->breaks[i]));
       td__json_end_object (json);
     }
   td__json_end_array (json);
@@ -239,9 +280,10 @@ static const struct
   const char *word;
   Outcome (*run) (TdAgent *a, const char *tag, const char *rest);
 } commands[] = {
-  { "break ", command_break },  { "unbreak ", command_unbreak }, { "breaks", command_breaks },
-  { "level ", command_level },  { "read ", command_read },       { "static ", command_static },
-  { "inside", command_inside },
+  { "break ", command_break },   { "unbreak ", command_unbreak },
+  { "breaks", command_breaks },  { "rebreak ", command_rebreak },
+  { "level ", command_level },   { "read ", command_read },
+  { "static ", command_static }, { "inside", command_inside },
 };
 
 static Outcome
@@ -412,8 +454,9 @@ moment_of (const TdEvent *e)
 }
 
 static void
-stop_at_break (TdAgent *a, const TdBreak *b, const TdEvent *e, const char *what)
+stop_at_break (TdAgent *a, TdBreak *b, const TdEvent *e, const char *what)
 {
+  td__break_hit (b);
   snprintf (a->reason, sizeof a->reason, "%s (breakpoint %d: %s)", what, td__break_id (b),
             td__break_text (b));
   stop (a, a->reason, e != NULL ? e->cls->name : "", e != NULL ? e->site : td__engine.site,
@@ -552,8 +595,8 @@ typedef struct
 {
   TdAgent *a;
   const TdEvent *group;
-  const TdBreak *holds; /* the first that does */
-  TdInsideStep step;    /* on this member */
+  TdBreak *holds;    /* the first that does */
+  TdInsideStep step; /* on this member */
   char what[300];
 } Members;
 
@@ -689,6 +732,7 @@ agent_error (TdAgent *a, const TdError *error, const TdAsyncFault *fault)
         if (fault != NULL)
           reason = async_reason (a, error, fault);
         a->fault = fault != NULL ? &fault->at : NULL;
+        td__break_hit (a->breaks[i]);
         stop (a, reason, error->op, error->site, td__break_id (a->breaks[i]));
         a->fault = NULL;
         return;

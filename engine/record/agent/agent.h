@@ -105,3 +105,11 @@ bool td__break_errors_only (const TdBreak *b);
 const char *td__break_text (const TdBreak *b);
 int td__break_id (const TdBreak *b);
 void td__break_set_id (TdBreak *b, int id);
+/** One that is not enabled holds nowhere, and costs nothing. */
+bool td__break_enabled (const TdBreak *b);
+void td__break_enable (TdBreak *b, bool enabled);
+/** How often the program has stopped there. */
+uint64_t td__break_hits (const TdBreak *b);
+void td__break_hit (TdBreak *b);
+/** b goes to old's place: its number, and whether it is enabled; it is counted anew. */
+void td__break_take_over (TdBreak *b, const TdBreak *old);

@@ -66,6 +66,8 @@ struct Term
 struct TdBreak
 {
   int id, n;
+  bool disabled;
+  uint64_t n_hits; /* how often the program stopped there */
   char text[MAX_TEXT];
   Term terms[MAX_TERMS];
 };
@@ -356,6 +358,8 @@ holds (const TdBreak *b, const TdBreakMoment *m, bool any_values)
 {
   bool all = true;
 
+  if (b->disabled)
+    return false;
   for (int i = 0; i < b->n; i++)
     {
       if (b->terms[i].starts_alternative)
@@ -435,4 +439,35 @@ void
 td__break_set_id (TdBreak *b, int id)
 {
   b->id = id;
+}
+
+bool
+td__break_enabled (const TdBreak *b)
+{
+  return !b->disabled;
+}
+
+void
+td__break_enable (TdBreak *b, bool enabled)
+{
+  b->disabled = !enabled;
+}
+
+uint64_t
+td__break_hits (const TdBreak *b)
+{
+  return b->n_hits;
+}
+
+void
+td__break_hit (TdBreak *b)
+{
+  b->n_hits++;
+}
+
+void
+td__break_take_over (TdBreak *b, const TdBreak *old)
+{
+  b->id = old->id;
+  b->disabled = old->disabled;
 }

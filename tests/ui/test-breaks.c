@@ -1,0 +1,160 @@
+/* The page of breakpoints with a program that runs: what it lists, and what is done on it with
+ * the keyboard and the pointer. SPDX-License-Identifier: MIT */
+#include "ui-test.h"
+
+#include <string.h>
+
+#include "window/td-window-private.h"
+
+static TdBreaksPage *
+page (void)
+{
+  return td_workspace_get_breaks (ui_test_workspace ());
+}
+
+static gboolean
+is_state (gpointer wanted)
+{
+  g_autofree char *state = ui_test_state ("state");
+  return ui_test_session () && g_str_equal (state, wanted);
+}
+
+static gboolean
+can_pause (gpointer unused)
+{
+  return g_action_group_get_action_enabled (G_ACTION_GROUP (ui_test_window ()), "pause");
+}
+
+static void
+pause_model (void)
+{
+  g_autoptr (GFile) file = g_file_new_for_path (td_test_source ("tests/ui/models/train.c"));
+  const char *args[] = { td_test_tmp ("pid"), NULL };
+  td_test_program ("app/tapedeck");
+  td_window_run (ui_test_window (), file, args);
+  ui_test_wait ("a program that can be paused", can_pause, NULL);
+  ui_test_do ("pause", NULL);
+  ui_test_wait ("a paused program", is_state, (gpointer) "paused");
+}
+
+typedef struct
+{
+  guint row;
+  const char *text; /* NULL: there is no such row */
+} Wanted;
+
+static gboolean
+has_row (gpointer data)
+{
+  const Wanted *wanted = data;
+  g_autofree char *row = td_breaks_page_dup_row (page (), wanted->row);
+  return wanted->text ? row && g_str_equal (row, wanted->text) : !row;
+}
+
+static void
+wait_row (guint row, const char *text)
+{
+  Wanted wanted = { row, text };
+  ui_test_wait (text ? text : "no such row", has_row, &wanted);
+}
+
+/* A descendant of this type, the n-th. */
+static GtkWidget *
+find (GtkWidget *widget, GType type, guint *n)
+{
+  if (g_type_is_a (G_OBJECT_TYPE (widget), type) && (*n)-- == 0)
+    return widget;
+  for (GtkWidget *child = gtk_widget_get_first_child (widget); child;
+       child = gtk_widget_get_next_sibling (child))
+    {
+      GtkWidget *found = find (child, type, n);
+      if (found)
+        return found;
+    }
+  return NULL;
+}
+
+static GtkWidget *
+part (GType type, guint n)
+{
+  GtkWidget *found = find (GTK_WIDGET (page ()), type, &n);
+  assert_non_null (found);
+  return found;
+}
+
+/* The button that takes row n away, behind those that entries have themselves. */
+static GtkWidget *
+remove_button (guint n)
+{
+  guint left = n;
+  for (guint i = 0;; i++)
+    {
+      GtkWidget *button = part (GTK_TYPE_BUTTON, i);
+      if (g_strcmp0 (gtk_widget_get_tooltip_text (button), "Remove the breakpoint") == 0
+          && left-- == 0)
+        return button;
+    }
+}
+
+static void
+enter (guint entry, const char *text)
+{
+  GtkWidget *widget = part (GTK_TYPE_ENTRY, entry);
+  gtk_widget_grab_focus (widget);
+  gtk_editable_set_text (GTK_EDITABLE (widget), text);
+  g_signal_emit_by_name (widget, "activate");
+}
+
+static void
+breaks__are_set_counted_changed_switched_and_removed (void **state)
+{
+  pause_model ();
+  ui_test_do ("break-when", NULL);
+  ui_test_settle ();
+  wait_row (0, "on, error, stopped 0 times"); /* of the preferences */
+  enter (0, "op == ");
+  ui_test_settle ();
+  enter (0, "op == relu");
+  wait_row (1, "on, op == relu, stopped 0 times");
+  assert_string_equal (gtk_editable_get_text (GTK_EDITABLE (part (GTK_TYPE_ENTRY, 0))), "");
+  ui_test_do ("play", NULL);
+  wait_row (1, "on, op == relu, stopped once");
+  ui_test_wait ("a paused program", is_state, (gpointer) "paused");
+  ui_test_do ("play", NULL);
+  wait_row (1, "on, op == relu, stopped 2 times");
+  ui_test_wait ("a paused program", is_state, (gpointer) "paused");
+  ui_test_save_picture ("breakpoints.png");
+  enter (2, "op == relu && iteration == ");
+  enter (2, "op == relu && phase == forward");
+  wait_row (1, "on, op == relu && phase == forward, stopped 0 times");
+  gtk_switch_set_active (GTK_SWITCH (part (GTK_TYPE_SWITCH, 1)), FALSE);
+  wait_row (1, "off, op == relu && phase == forward, stopped 0 times");
+  g_signal_emit_by_name (remove_button (1), "clicked");
+  wait_row (1, NULL);
+  wait_row (0, "on, error, stopped 0 times");
+  td_runner_stop (ui_test_window ()->runner);
+  wait_row (0, NULL);
+}
+
+static void
+breaks__of_a_recording_are_none (void **state)
+{
+  ui_test_open_sample (NULL);
+  ui_test_do ("show-page", "breakpoints");
+  ui_test_settle ();
+  wait_row (0, NULL);
+  assert_false (
+      g_action_group_get_action_enabled (G_ACTION_GROUP (ui_test_window ()), "break-when"));
+  assert_false (gtk_widget_is_sensitive (part (GTK_TYPE_ENTRY, 0)));
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+    ui_test (breaks__are_set_counted_changed_switched_and_removed),
+    ui_test (breaks__of_a_recording_are_none),
+  };
+  ui_test_init (&argc, &argv);
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
