@@ -149,6 +149,7 @@ td_backward_into (TdBackward *b, int i)
   go_on_collecting (s->walk, n);
   if (n->acc == NULL || i >= 32 || !in_place_allowed (s->walk, n->acc, n))
     return;
+  n->acc->flags &= (uint8_t)~TD_VAR_ADDED_TO; /* of a step that failed */
   td__engine.into = n->acc;
   s->into |= 1u << i;
 }
