@@ -100,7 +100,7 @@ trace_it (const Expansion *x)
   const uint32_t n_nodes = s->n_nodes;
 
   if (entry->trace != NULL || s->n_backwards >= TD_MAX_BACKWARDS || td__engine.hooks != NULL
-      || td__backward_is_double (x->b) || td__backward_retains (x->b))
+      || td__backward_is_double (x->b) || td__backward_wants_results (x->b))
     return;
   entry->trace
       = td__trace_of_backward (s, x->externals, first, first + s->forward.n_events, x->i->key);

@@ -619,7 +619,8 @@ static_backward (TdBackward *b)
    * what comes from other results as well. */
   again = which == TD_ABSENT || i->backward_done || i->cut || td__engine.hooks != NULL
           || td__backward_is_double (b)
-          || (td__backward_retains (b) && td__replay_has_several_results (td__backward_op (b)));
+          || (td__backward_wants_results (b)
+              && td__replay_has_several_results (td__backward_op (b)));
   status = unwritten (i, again);
   if (status != TD_OK)
     return status;

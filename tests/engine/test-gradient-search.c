@@ -401,6 +401,29 @@ check_backward (const Graph *g, const Point *at, const Point *gradient)
     }
 }
 
+/* Asked for at once, a variable on the way and what lies behind it get what each gets alone. */
+static void
+check_together (TdVar *loss, TdVar *between, const double *want, const Point *gradient)
+{
+  TdVar *xs[N_LEAVES + 1], *gxs[N_LEAVES + 1];
+  double got[ROOM];
+
+  memcpy (xs, leaves, sizeof leaves);
+  xs[N_LEAVES] = between;
+  expect_ok (td_grad_of (&loss, 1, xs, N_LEAVES + 1, NULL, 0, gxs), "td_grad_of, together");
+  if (wrong != NULL)
+    return;
+  read_gradient (gxs[N_LEAVES], td_size (between), got);
+  for (int k = 0; k < td_size (between) && wrong == NULL; k++)
+    expect_near (got[k], want[k], 1e-11, "td_grad_of on the way, together");
+  for (int l = 0; l < N_LEAVES && wrong == NULL; l++)
+    {
+      read_gradient (gxs[l], size_of (l), got);
+      for (int k = 0; k < size_of (l); k++)
+        expect_near (got[k], gradient->numbers[l][k], 1e-11, "td_grad_of, together");
+    }
+}
+
 /* A variable on the way keeps all that comes to it, and nobody's gradient is another for it. */
 static void
 check_retained (const Graph *g, const Point *at, const Point *gradient)
@@ -416,6 +439,7 @@ check_retained (const Graph *g, const Point *at, const Point *gradient)
         gx = NULL;
       td_error_clear (); /* it leads nowhere */
       read_gradient (gx, td_size (between), want);
+      check_together (loss, between, want, gradient);
       expect_ok (td_backward (loss, TD_RETAIN_GRADS), "backward, retaining");
       read_gradient (td_grad (between), td_size (between), got);
       for (int k = 0; k < td_size (between) && wrong == NULL; k++)

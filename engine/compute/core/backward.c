@@ -167,9 +167,16 @@ td__backward_is_double (const TdBackward *b)
 }
 
 bool
-td__backward_retains (const TdBackward *b)
+td__backward_wants_results (const TdBackward *b)
 {
-  return (((const Step *)b->priv)->walk->flags & TD_RETAIN_GRADS) != 0;
+  const Step *s = b->priv;
+
+  if (s->walk->flags & TD_RETAIN_GRADS)
+    return true;
+  for (int i = 0; s->walk->targets && i < s->op->n_out; i++)
+    if (s->op->out[i] != NULL && s->op->out[i]->mark == s->walk->mark)
+      return true;
+  return false;
 }
 
 TdVar *
@@ -224,6 +231,17 @@ td__backward_splice (TdBackward *b, TdVar *const *ys, TdVar *const *gys, int n_y
     if (gys[i] != NULL)
       queue (s->walk, ys[i]->node->creator);
   return status;
+}
+
+/* Of a variable that td_grad_of was asked for, what arrived there is wanted at the end, too;
+ * unless op put operations in its own place, to which it is still to come. */
+static void
+keep_targets (const Walk *w, TdOp *op, TdVar *const *gy)
+{
+  for (int i = 0; i < op->n_out; i++)
+    if (gy[i] != NULL && op->out[i] != NULL && op->out[i]->mark == w->mark
+        && op->out[i]->acc == NULL)
+      op->out[i]->acc = td__var_ref (gy[i], TD_HOLD_ENGINE);
 }
 
 /* Take the gradients that arrived at op's outputs.  False if there were none. */
@@ -399,6 +417,8 @@ step (Walk *w, TdOp *op)
       TdStatus status = TD_LIKELY (op->cls->backward != NULL) ? op->cls->backward (&b)
                                                               : td__backward_missing (op);
       e->into = NULL;
+      if (w->targets)
+        keep_targets (w, op, gy);
       if (TD_UNLIKELY (!is_as_expected (&s, status, gx)) && s.status == TD_OK)
         s.status = td__backward_check (op, status, gx, s.needs);
       if (s.into != 0 && s.status == TD_OK)

@@ -579,8 +579,9 @@ bool td__backward_has_targets (const TdBackward *b);
 /** The operation whose backward runs. */
 TdOp *td__backward_op (const TdBackward *b);
 bool td__backward_is_double (const TdBackward *b);
-/** Say whether the variables on the way keep their gradients (TD_RETAIN_GRADS). */
-bool td__backward_retains (const TdBackward *b);
+/** Say whether results of the operation keep their gradients: TD_RETAIN_GRADS, or td_grad_of was
+ * asked for one. */
+bool td__backward_wants_results (const TdBackward *b);
 /** A gradient's memory that a kernel may add to for input i, or NULL: as td_backward_into. */
 TdVar *td__backward_target (TdBackward *b, int i);
 /** In which layout input i is, and its gradient will be. */
