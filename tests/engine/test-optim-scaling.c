@@ -262,6 +262,91 @@ scaling__a_plain_backward_on_top_is_an_error (void **state)
     }
 }
 
+/* A half precision parameter updated through its float32 copy: the gradient that stays is as
+ * one without a scale. */
+static void
+scaling__of_a_copy_leaves_the_gradient_unscaled (void **state)
+{
+  TdOpt *opt;
+
+  (void)state;
+  rig_start (TD_F16);
+  opt = td_sgd_new (rig_chain, .lr = 1);
+  td_opt_use_fp32_update (opt, true);
+  td_opt_loss_scaling (opt, .interval = 1); /* which is another each time */
+  TD_SCOPE ("kept over updates")
+    for (int i = 1; i <= 4; i++)
+      {
+        assert_int_equal (td_opt_backward (opt, loss_of (3), 0), TD_OK);
+        assert_true (updated_by (opt) == 3 * i);
+      }
+  TD_SCOPE ("updated twice")
+    assert_true (updated_by (opt) == 12);
+  TD_SCOPE ("a plain one on top")
+    {
+      assert_int_equal (td_backward (loss_of (1), 0), TD_OK);
+      assert_true (updated_by (opt) == 13);
+    }
+  assert_int_equal (td_finish (), 0);
+}
+
+/* One parameter, two optimizers: who has not scaled it cannot divide it. */
+static void
+scaling__of_another_optimizer_is_an_error (void **state)
+{
+  TdOpt *one, *two;
+
+  (void)state;
+  rig_start (TD_F32);
+  one = td_sgd_new (rig_chain, .lr = 1);
+  two = td_sgd_new (rig_chain, .lr = 1);
+  td_opt_loss_scaling (one, .scale = 128);
+  for (int scaled = 0; scaled < 2; scaled++)
+    TD_SCOPE ("both")
+      {
+        if (scaled)
+          td_opt_loss_scaling (two, .scale = 64);
+        td_cleargrads (rig_chain);
+        assert_int_equal (td_opt_backward (one, loss_of (3), 0), TD_OK);
+        assert_int_equal (td_opt_update (two), TD_ERR_STATE);
+        assert_contains (td_error ()->message, "is times the loss scale of another optimizer");
+        td_error_clear ();
+        assert_int_equal (td_opt_backward (two, loss_of (3), 0), TD_ERR_STATE);
+        td_error_clear ();
+        assert_true (updated_by (one) == 3);
+        assert_int_equal (td_opt_backward (two, loss_of (2), 0), TD_OK); /* which kept 3 */
+        assert_true (updated_by (two) == 5);
+      }
+  assert_int_equal (td_finish (), 0);
+}
+
+/* A replica's gradients keep what they are times. */
+static void
+scaling__goes_with_gradients_that_are_added_to_another_link (void **state)
+{
+  TdOpt *opt;
+
+  (void)state;
+  rig_start (TD_F32);
+  opt = td_sgd_new (rig_chain, .lr = 1);
+  td_opt_loss_scaling (opt, .scale = 128);
+  TD_SCOPE ("replica")
+    {
+      TdLink *replica = td_link_copy_as (rig_chain, TD_COPY_COPY);
+      TdVar *W = td_link_param (replica, "W");
+
+      assert_int_equal (td_opt_backward (opt, loss_of (2), 0), TD_OK);
+      assert_int_equal (td_opt_backward (opt, td_sum (td_mul_scalar (W, 3)), 0), TD_OK);
+      assert_int_equal (td_link_add_grads (rig_chain, replica), TD_OK);
+      assert_true (updated_by (opt) == 5);
+      assert_int_equal (td_link_add_grads (rig_chain, replica), TD_ERR_STATE);
+      assert_contains (td_error ()->message, "one of two gradients of W is times a loss scale");
+      td_error_clear ();
+      td_link_free (replica);
+    }
+  assert_int_equal (td_finish (), 0);
+}
+
 static void
 scaling__refuses_what_makes_no_scale (void **state)
 {
@@ -509,6 +594,9 @@ main (void)
     td_test (scaling__leaves_gradients_of_a_plain_backward),
     td_test (scaling__adds_to_gradients_that_are_not_scaled),
     td_test (scaling__a_plain_backward_on_top_is_an_error),
+    td_test (scaling__of_a_copy_leaves_the_gradient_unscaled),
+    td_test (scaling__of_another_optimizer_is_an_error),
+    td_test (scaling__goes_with_gradients_that_are_added_to_another_link),
     td_test (scaling__refuses_what_makes_no_scale),
     td_test (dynamic_scale__follows_the_gradients),
     td_test (fp32_update__keeps_what_half_precision_would_lose),

@@ -240,11 +240,23 @@ td_link_add_grads (TdLink *to, TdLink *from)
         const TdVar *source = pairs.source[i]->var;
         TdVar *target = pairs.to[i]->var, *g;
 
+        uint8_t scaled;
+
         if (source == NULL || source->grad == NULL || target == NULL)
           continue;
+        scaled = source->grad->flags & TD_VAR_SCALED;
+        if (target->grad != NULL && (target->grad->flags & TD_VAR_SCALED) != scaled)
+          {
+            pairs.status = td__fail (TD_ERR_STATE, "td_link_add_grads", td__engine.site,
+                                     "one of two gradients of %s is times a loss scale",
+                                     target->name != NULL ? target->name : "a parameter");
+            continue;
+          }
         g = converted (source->grad, target->node);
         g = target->grad != NULL ? td_add (target->grad, g) : td_copy (g);
         pairs.status = td_poisoned (g) ? td__error_status () : td_set_grad (target, g);
+        if (pairs.status == TD_OK)
+          target->grad->flags |= scaled;
       }
   td_scope_close (scope);
   pairs_free (&pairs);

@@ -216,30 +216,59 @@ is_scaled (const TdOptSlot *slot)
   return slot->param->grad != NULL && (slot->param->grad->flags & TD_VAR_SCALED) != 0;
 }
 
+/* A gradient that is scaled, though no td_opt_backward of this optimizer waits for its update,
+ * is times the scale of another, which this one cannot divide by. */
+static TdStatus
+refuse_foreign (const TdOpt *opt, const char *call, const TdSite *site)
+{
+  for (int i = 0; opt->pending_scale == 1 && i < opt->n_slots; i++)
+    if (is_scaled (&opt->slots[i]))
+      return td__fail (TD_ERR_STATE, call, site,
+                       "the gradient of %s is times the loss scale of another optimizer: that "
+                       "one updates it, or clear it before",
+                       opt->slots[i].key);
+  return TD_OK;
+}
+
+/* Divide what the update works on, and of a half precision parameter the gradient itself, too:
+ * a later backward may add to it. */
+static TdStatus
+unscale_slot (TdOpt *opt, TdOptSlot *slot, bool async, const TdSite *site)
+{
+  Attrs attrs = { opt->pending_scale };
+  TdVar *const g = slot->g;
+  TdStatus status;
+
+  td__engine.path = slot->path;
+  status = async ? td__opt_async_unscale (opt, slot, site)
+                 : td__apply_update (&unscale_class, &attrs, &slot->g, 1, site);
+  if (status == TD_OK && g != slot->param->grad)
+    {
+      slot->g = slot->param->grad;
+      status = async ? td__opt_async_unscale (opt, slot, site)
+                     : td__apply_update (&unscale_class, &attrs, &slot->g, 1, site);
+      slot->g = g;
+    }
+  slot->param->grad->flags &= (uint8_t)~TD_VAR_SCALED;
+  return status;
+}
+
 TdStatus
 td__opt_unscale (TdOpt *opt, bool *safe, const TdSite *site)
 {
-  const bool async = td__opt_async_begin (opt, site);
-  Attrs attrs = { opt->pending_scale };
-  TdStatus status = TD_OK;
+  TdStatus status = refuse_foreign (opt, "td_opt_update", site);
+  bool async;
 
+  if (status != TD_OK)
+    return status;
+  async = td__opt_async_begin (opt, site);
   if (async)
     status = td__opt_async_decide (opt, site);
   else if (opt->dynamic)
     status = check_all (opt, safe, site);
   for (int i = 0; i < opt->n_slots && status == TD_OK; i++)
-    {
-      TdOptSlot *slot = &opt->slots[i];
-
-      if (opt->pending_scale != 1 && is_scaled (slot))
-        {
-          td__engine.path = slot->path;
-          status = async ? td__opt_async_unscale (opt, slot, site)
-                         : td__apply_update (&unscale_class, &attrs, &slot->g, 1, site);
-          if (slot->g == slot->param->grad) /* else only a copy was divided */
-            slot->g->flags &= (uint8_t)~TD_VAR_SCALED;
-        }
-    }
+    if (opt->pending_scale != 1 && is_scaled (&opt->slots[i]))
+      status = unscale_slot (opt, &opt->slots[i], async, site);
   opt->pending_scale = 1;
   return status;
 }
@@ -343,6 +372,15 @@ scaled_seed (TdOpt *opt, TdVar *loss, const TdSite *site)
   return td__poison ();
 }
 
+static bool
+has_scaled (const TdOpt *opt)
+{
+  for (int i = 0; i < opt->n_slots; i++)
+    if (is_scaled (&opt->slots[i]))
+      return true;
+  return false;
+}
+
 /* What is there already, of a plain backward or kept over an update, is brought to the scale of
  * what is added to it. */
 static TdStatus
@@ -391,14 +429,18 @@ td_opt_backward_at (TdOpt *opt, TdVar *loss, unsigned flags, const TdSite *site)
   if (!td__opt_usable (opt, "td_opt_backward", site)
       || !td__var_usable (loss, "td_opt_backward", site))
     return e->has_error ? e->error.status : TD_ERR_STATE;
+  status = refuse_foreign (opt, "td_opt_backward", site);
+  if (status != TD_OK)
+    return status;
   if (opt->dynamic && td__opt_look_again (opt, site) == TD_OK)
     td__opt_async_begin (opt, site);
-  if (opt->async == NULL && opt->scale == 1)
-    return td_backward_at (loss, flags, site);
-  if (opt->async == NULL && opt->pending_scale != 1 && opt->pending_scale != opt->scale)
+  if (opt->async == NULL && opt->pending_scale != 1 && opt->pending_scale != opt->scale
+      && has_scaled (opt))
     return td__fail (TD_ERR_STATE, "td_opt_backward", site,
                      "the scale was changed from %g to %g while gradients were waiting",
                      opt->pending_scale, opt->scale);
+  if (opt->async == NULL && opt->scale == 1)
+    return td_backward_at (loss, flags, site);
   status = td__opt_look_again (opt, site);
   if (status != TD_OK)
     return status;
