@@ -142,6 +142,54 @@ budget__thins_curves_evenly (void **state)
   rig_clear (&rig);
 }
 
+/* A program that reports each hundredth iteration, and another thing once: none of them falls
+ * on the iterations that keep a summary. */
+static void
+budget__keeps_curves_that_are_reported_now_and_then (void **state)
+{
+  Rig rig = { 0 };
+  uint64_t n, n_rare = 0, before = 0;
+  const TdTapeReport *reports;
+  uint32_t loss, once;
+  TdTapeThinning t;
+
+  (void)state;
+  rig_start (&rig, &(TdTapeWriterOptions){ .budget_bytes = BUDGET });
+  loss = model_string (&rig.m, "loss");
+  once = model_string (&rig.m, "once");
+  for (int i = 0; i < 3 * N_ITERATIONS; i++)
+    {
+      model_begin (&rig.m);
+      if (i % 100 == 99 || i == 5013)
+        {
+          TdRawReport *report = model_record (&rig.m, TD_RAW_REPORT, 0, sizeof *report);
+
+          report->value = i;
+          report->key = i == 5013 ? once : loss;
+          model_publish (&rig.m, report);
+        }
+      model_op (&rig.m, MODEL_LOSS, TD_TAPE_PHASE_FORWARD, 0, rig.m.parameter, 0);
+      model_end (&rig.m);
+      td_assembler_drain (rig.a, rig.ring);
+    }
+  rig_stop (&rig, 0);
+  rig_read (&rig);
+  t = td_tape_reader_thinning (rig.r);
+  assert_true (t.stride > 4);
+  reports = td_tape_reader_reports (rig.r, &n);
+  for (uint64_t i = 0; i < n; i++)
+    if (strcmp (td_tape_reader_string (rig.r, reports[i].key), "once") == 0)
+      n_rare++;
+    else
+      {
+        assert_true (reports[i].iteration - before <= (t.stride > 100 ? 2 * t.stride : 100));
+        before = reports[i].iteration;
+      }
+  assert_int_equal (n_rare, 1);
+  assert_int_equal (before, 3 * N_ITERATIONS - 1);
+  rig_clear (&rig);
+}
+
 /* Who looks on sees each row once, though they are written again, and all that one sees who
  * comes at the end. */
 static void
@@ -318,6 +366,7 @@ main (void)
     td_test (budget__keeps_the_newest_and_counts_all),
     td_test (budget__counts_the_iterations_of_each_structure),
     td_test (budget__thins_curves_evenly),
+    td_test (budget__keeps_curves_that_are_reported_now_and_then),
     td_test (budget__is_thinned_under_the_eyes_of_a_reader),
     td_test (budget__is_not_used_up_by_texts_findings_and_notices),
     td_test (budget__says_on_the_tape_that_it_thinned),

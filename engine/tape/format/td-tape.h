@@ -95,8 +95,9 @@ TD_TAPE_BEGIN_C
  * RECENT_INDEX takes an eighth of B, or what the rows of all whole iterations need.  So the
  * newest iterations are always there, and the newest one is whole unless it finds no room in
  * one piece (NOT_STORED).  When INDEX has used its quarter it is written again with every
- * second of its summaries and reports, then with every fourth and so on (TdTapeTally.stride),
- * always the same of the whole run.  Those of kept iterations stay, and those of iterations
+ * second of its summaries, then with every fourth and so on (TdTapeTally.stride), always the same
+ * of the whole run; of the reports of each key with the first in every two iterations, then in
+ * every four and so on.  Those of kept iterations stay, and those of iterations
  * that are still whole move to RECENT_INDEX, where all new ones go that are none of every n-th.
  * A frame that says again what was said before has the flag TD_TAPE_FRAME_AGAIN: who follows a
  * growing tape knows it.  How many iterations there were is in the tally.  A writer that is given

@@ -22,6 +22,35 @@ stays (const TdTapeWriter *w, uint64_t number)
   return w->index_stride <= 1 || number % w->index_stride == 0;
 }
 
+/* Of the reports of one key, the first in every so many iterations: a program that reports each
+ * hundredth iteration keeps its curve, at whichever of them that is. */
+static bool
+report_stays (TdTapeWriter *w, const TdTapeReport *row)
+{
+  const uint64_t bucket = w->index_stride > 1 ? row->iteration / w->index_stride : 0;
+  TapeCurve *curve = NULL;
+
+  if (w->index_stride <= 1 || row->iteration < TAPE_KEPT_FIRST)
+    return true;
+  for (uint32_t k = 0; k < w->n_curves && curve == NULL; k++)
+    if (w->curves[k].key == row->key)
+      curve = &w->curves[k];
+  if (curve != NULL && curve->bucket == bucket)
+    return false;
+  if (curve == NULL)
+    {
+      TapeCurve *more = realloc (w->curves, (w->n_curves + 1) * sizeof *more);
+
+      if (more == NULL)
+        return stays (w, row->iteration);
+      w->curves = more;
+      curve = &w->curves[w->n_curves++];
+      curve->key = row->key;
+    }
+  curve->bucket = bucket;
+  return true;
+}
+
 /* Write the rows of one kind of segment.  What finds no room among those that stay may still
  * find it among the newest. */
 static bool
@@ -104,7 +133,7 @@ clear_rows (TapeRows *rows)
 /* Sift the rows of one frame.  What does not stay, but is of an iteration that is whole still,
  * goes with the newest. */
 static bool
-sift (const TdTapeWriter *w, const TdTapeFrame *frame, const char *bytes, uint64_t whole,
+sift (TdTapeWriter *w, const TdTapeFrame *frame, const char *bytes, uint64_t whole,
       TapeRows rows[2])
 {
   const size_t n = frame->len - sizeof *frame;
@@ -127,7 +156,7 @@ sift (const TdTapeWriter *w, const TdTapeFrame *frame, const char *bytes, uint64
         TdTapeReport row;
 
         memcpy (&row, bytes + at, sizeof row);
-        if (stays (w, row.iteration) || row.iteration < TAPE_KEPT_FIRST)
+        if (report_stays (w, &row))
           done = add_report (&rows[FOR_EVER], &row);
         else if (row.iteration >= whole)
           done = add_report (&rows[FOR_A_WHILE], &row);
@@ -177,6 +206,7 @@ thin (TdTapeWriter *w)
   uint32_t n = done ? td__tape_index_slots (w, offsets, w->n_slots) : 0;
 
   w->index_stride = w->index_stride ? w->index_stride * 2 : 2;
+  w->n_curves = 0; /* all are seen again, from the first */
   w->tally.stride = w->index_stride;
   for (uint32_t i = 0; done && i < n; i++)
     done = write_again (w, offsets[i], whole);
@@ -211,8 +241,7 @@ td__tape_put_summary (TdTapeWriter *w, const TdTapeSummary *row, bool keep)
 void
 td_tape_writer_report (TdTapeWriter *w, const TdTapeReport *report)
 {
-  const bool for_ever = stays (w, report->iteration) || report->iteration < TAPE_KEPT_FIRST;
-  TapeRows *rows = &w->rows[for_ever ? FOR_EVER : FOR_A_WHILE];
+  TapeRows *rows = &w->rows[report_stays (w, report) ? FOR_EVER : FOR_A_WHILE];
 
   if (add_report (rows, report) && rows->n_reports == MAX_PENDING)
     td__tape_put_index (w);
@@ -223,4 +252,5 @@ td__tape_index_free (TdTapeWriter *w)
 {
   clear_rows (&w->rows[FOR_EVER]);
   clear_rows (&w->rows[FOR_A_WHILE]);
+  free (w->curves);
 }

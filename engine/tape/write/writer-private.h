@@ -52,6 +52,13 @@ typedef struct
   uint32_t n_summaries, n_reports, summary_room, report_room;
 } TapeRows;
 
+/** The newest of a key's reports that stay: in which of every index_stride iterations. */
+typedef struct
+{
+  uint64_t bucket;
+  uint32_t key;
+} TapeCurve;
+
 /** The last of what was written to the file that is not 0: it is gone when the file is cut and
  * has grown again. */
 typedef struct
@@ -93,7 +100,10 @@ struct TdTapeWriter
 
   uint64_t n_iterations;
   TdTapeTally tally;
-  uint64_t index_stride;     /* of the summaries and reports that stay for ever */
+  uint64_t index_stride; /* of the summaries that stay for ever; one report of each key in
+                          * so many iterations */
+  TapeCurve *curves;
+  uint32_t n_curves;
   bool has_thinned;          /* iterations have become summaries */
   bool reported_thinning[2]; /* of that, and of summaries that went */
   TapeRows rows[2];          /* pending: for ever, and for a while */
