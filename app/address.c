@@ -43,7 +43,10 @@ td_address_to_path (const char *text)
       if (low < 0)
         *to++ = *from;
       else if (high == 0 && low == 0) /* no file has it in its name */
-        break;
+        {
+          free (path);
+          return NULL;
+        }
       else
         {
           *to++ = (char)(high << 4 | low);

@@ -490,6 +490,7 @@ app__takes_addresses_of_files (void **state)
   } rows[]
       = { { "file:///none%20of%C3%A4.tdtape", "tapedeck: /none of\xc3\xa4.tdtape: No such" },
           { "file://localhost/none.tdtape", "tapedeck: /none.tdtape: No such" },
+          { "file:///none%00.tdtape", "tapedeck: file:///none%00.tdtape: No such" },
           { "file:///none%2.tdtape", "tapedeck: /none%2.tdtape: No such" },
           { "file://elsewhere/x.tdtape", "tapedeck: file://elsewhere/x.tdtape: No such" } };
 

@@ -49,7 +49,16 @@ link__to_what_is_not_here_says_so_and_loses_nothing (void **state)
           (gpointer)(i < 3 ? "A link is tapedeck:" : "recording that is not open")));
       assert_moment (7, 2);
     }
+  g_autofree char *link = td__window_dup_link (ui_test_window ());
+  g_autofree char *far = g_strdup_printf ("%.*s?i=99999&e=0", 9 + 32, link);
+  assert_false (td_window_open_link (ui_test_window (), far));
+  assert_true (ui_test_has_info ((gpointer) "has no iteration 99999"));
+  g_autofree char *long_one = g_strnfill (100000, 'A');
+  memcpy (long_one, "tapedeck:", 9);
+  assert_false (td_window_open_link (ui_test_window (), long_one));
   ui_test_new_window ();
+  assert_false (td_window_open_link (ui_test_window (), long_one));
+  ui_test_settle ();
   assert_false (td_window_open_link (ui_test_window (), links[3]));
   ui_test_save_picture ("link-not-here.png");
 }

@@ -151,6 +151,23 @@ say_not_found (TdWindow *self, const char *link)
     td_window_show_message (self, "dialog-warning-symbolic", title, text, link);
 }
 
+/* The moment may not be there: it was thinned, or the program has not come to it. */
+static gboolean
+go_to (TdWindow *self, const char *link)
+{
+  const char *wanted = strstr (link, "i=");
+  gint64 iteration = wanted ? g_ascii_strtoll (wanted + 2, NULL, 10) : -1;
+  td__run_go_to (self, link);
+  gint64 now = td_session_get_moment (self->session).iteration;
+  if (!wanted || now == iteration)
+    return TRUE;
+  g_autofree char *text = g_strdup_printf ("The recording has no iteration %" G_GINT64_FORMAT
+                                           " to show; this is %" G_GINT64_FORMAT,
+                                           iteration, now);
+  td__window_show_info (self, GTK_MESSAGE_WARNING, text);
+  return FALSE;
+}
+
 gboolean
 td_window_open_link (TdWindow *self, const char *link)
 {
@@ -158,11 +175,12 @@ td_window_open_link (TdWindow *self, const char *link)
   if (!td_link_is (link) || !read_uuid (link, uuid))
     {
       g_autofree char *text = g_strdup_printf (
-          "A link is tapedeck:, the recording's 32 digits, and ?i=ITERATION&e=EVENT: %s", link);
+          "A link is tapedeck:, the recording's 32 digits, and ?i=ITERATION&e=EVENT: %.100s%s",
+          link, strlen (link) > 100 ? "…" : "");
       if (self->session)
         td__window_show_info (self, GTK_MESSAGE_WARNING, text);
       else
-        td_window_show_message (self, "dialog-error-symbolic", "Not a Link", text, link);
+        td_window_show_message (self, "dialog-error-symbolic", "Not a Link", text, text);
       return FALSE;
     }
   TdWindow *window = find_window (self, uuid);
@@ -180,8 +198,6 @@ td_window_open_link (TdWindow *self, const char *link)
       g_autoptr (GFile) file = g_file_new_for_path (path);
       td__window_remember (file);
     }
-  if (strchr (link, '?'))
-    td__run_go_to (window, link);
   gtk_window_present (GTK_WINDOW (window));
-  return TRUE;
+  return !strchr (link, '?') || go_to (window, link);
 }
