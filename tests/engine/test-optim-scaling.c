@@ -262,10 +262,9 @@ scaling__a_plain_backward_on_top_is_an_error (void **state)
     }
 }
 
-/* A half precision parameter updated through its float32 copy: the gradient that stays is as
- * one without a scale. */
+/* A half precision parameter updated through its float32 copy: only the copy was divided. */
 static void
-scaling__of_a_copy_leaves_the_gradient_unscaled (void **state)
+scaling__of_a_copy_is_over_with_its_update (void **state)
 {
   TdOpt *opt;
 
@@ -273,19 +272,19 @@ scaling__of_a_copy_leaves_the_gradient_unscaled (void **state)
   rig_start (TD_F16);
   opt = td_sgd_new (rig_chain, .lr = 1);
   td_opt_use_fp32_update (opt, true);
-  td_opt_loss_scaling (opt, .interval = 1); /* which is another each time */
-  TD_SCOPE ("kept over updates")
-    for (int i = 1; i <= 4; i++)
-      {
-        assert_int_equal (td_opt_backward (opt, loss_of (3), 0), TD_OK);
-        assert_true (updated_by (opt) == 3 * i);
-      }
-  TD_SCOPE ("updated twice")
-    assert_true (updated_by (opt) == 12);
-  TD_SCOPE ("a plain one on top")
+  td_opt_loss_scaling (opt, .scale = 64);
+  TD_SCOPE ("kept")
     {
-      assert_int_equal (td_backward (loss_of (1), 0), TD_OK);
-      assert_true (updated_by (opt) == 13);
+      assert_int_equal (td_opt_backward (opt, loss_of (3), 0), TD_OK);
+      assert_true (updated_by (opt) == 3);
+      assert_int_equal (td_opt_backward (opt, loss_of (3), 0), TD_ERR_STATE);
+      assert_contains (td_error ()->message, "of an update that is over: clear it before");
+      td_error_clear ();
+      assert_int_equal (td_opt_update (opt), TD_ERR_STATE);
+      td_error_clear ();
+      td_cleargrads (rig_chain);
+      assert_int_equal (td_opt_backward (opt, loss_of (2), 0), TD_OK);
+      assert_true (updated_by (opt) == 2);
     }
   assert_int_equal (td_finish (), 0);
 }
@@ -594,7 +593,7 @@ main (void)
     td_test (scaling__leaves_gradients_of_a_plain_backward),
     td_test (scaling__adds_to_gradients_that_are_not_scaled),
     td_test (scaling__a_plain_backward_on_top_is_an_error),
-    td_test (scaling__of_a_copy_leaves_the_gradient_unscaled),
+    td_test (scaling__of_a_copy_is_over_with_its_update),
     td_test (scaling__of_another_optimizer_is_an_error),
     td_test (scaling__goes_with_gradients_that_are_added_to_another_link),
     td_test (scaling__refuses_what_makes_no_scale),

@@ -224,33 +224,24 @@ refuse_foreign (const TdOpt *opt, const char *call, const TdSite *site)
   for (int i = 0; opt->pending_scale == 1 && i < opt->n_slots; i++)
     if (is_scaled (&opt->slots[i]))
       return td__fail (TD_ERR_STATE, call, site,
-                       "the gradient of %s is times the loss scale of another optimizer: that "
-                       "one updates it, or clear it before",
+                       "the gradient of %s is times the loss scale of another optimizer, or of "
+                       "an update that is over: clear it before",
                        opt->slots[i].key);
   return TD_OK;
 }
 
-/* Divide what the update works on, and of a half precision parameter the gradient itself, too:
- * a later backward may add to it. */
+/* Of a half precision parameter with a float32 copy only the copy is divided: the gradient
+ * stays as it is, and refuse_foreign keeps it from being added to. */
 static TdStatus
 unscale_slot (TdOpt *opt, TdOptSlot *slot, bool async, const TdSite *site)
 {
   Attrs attrs = { opt->pending_scale };
-  TdVar *const g = slot->g;
-  TdStatus status;
 
   td__engine.path = slot->path;
-  status = async ? td__opt_async_unscale (opt, slot, site)
-                 : td__apply_update (&unscale_class, &attrs, &slot->g, 1, site);
-  if (status == TD_OK && g != slot->param->grad)
-    {
-      slot->g = slot->param->grad;
-      status = async ? td__opt_async_unscale (opt, slot, site)
-                     : td__apply_update (&unscale_class, &attrs, &slot->g, 1, site);
-      slot->g = g;
-    }
-  slot->param->grad->flags &= (uint8_t)~TD_VAR_SCALED;
-  return status;
+  if (slot->g == slot->param->grad)
+    slot->g->flags &= (uint8_t)~TD_VAR_SCALED;
+  return async ? td__opt_async_unscale (opt, slot, site)
+               : td__apply_update (&unscale_class, &attrs, &slot->g, 1, site);
 }
 
 TdStatus
