@@ -242,6 +242,7 @@ static const unsigned found[] = {
   7000346,  /* a subtrahend's gradient that was added to, then negated */
   30034938, /* NaNs of another sign, by the order of a sum */
   30041732, /* the same, in a gradient of a captured variable */
+  52022921, /* a sum of gradients that hooks saw where it was not made in place */
   30051331, /* td_unchain after a write, and no backward */
 };
 

@@ -554,6 +554,17 @@ td__function_call (const TdOpClass *cls, const void *attrs, const TdSite *site,
                            .site = site };
 }
 
+/* Updates are no functions, nor is what the engine adds up: whether it does so in place is its
+ * own matter.  With double backprop the sum is a part of the graph. */
+static bool
+is_function (const Run *r)
+{
+  const TdEngine *e = &td__engine;
+
+  return r->call.n_out > 0 && e->phase != TD_PHASE_UPDATE
+         && (e->phase != TD_PHASE_ACCUMULATE || e->config.enable_backprop);
+}
+
 /* The same between the hooks' pre and post. */
 static __attribute__ ((noinline, cold)) TdStatus
 run_hooked (Run *r, TdVar **out)
@@ -608,9 +619,7 @@ run (Run *r, TdVar **out)
     }
   if (TD_UNLIKELY (r->call.layout != TD_ROW_MAJOR))
     td__layout_outputs (r);
-  /* Updates and accumulations in place are no functions. */
-  if (TD_UNLIKELY (td__engine.hooks != NULL) && r->call.n_out > 0
-      && td__engine.phase != TD_PHASE_UPDATE)
+  if (TD_UNLIKELY (td__engine.hooks != NULL) && is_function (r))
     return run_hooked (r, out);
   return run_inferred (r, out);
 }
