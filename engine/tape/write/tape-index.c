@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define MAX_PENDING 512
+#define MAX_CURVES                                                                             \
+  1024 /* of a program that makes up keys as it goes, the rest is thinned by number */
 
 enum
 {
@@ -39,7 +41,9 @@ report_stays (TdTapeWriter *w, const TdTapeReport *row)
     return false;
   if (curve == NULL)
     {
-      TapeCurve *more = realloc (w->curves, (w->n_curves + 1) * sizeof *more);
+      TapeCurve *more = w->n_curves < MAX_CURVES
+                            ? realloc (w->curves, (w->n_curves + 1) * sizeof *more)
+                            : NULL;
 
       if (more == NULL)
         return stays (w, row->iteration);

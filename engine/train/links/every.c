@@ -239,7 +239,6 @@ td_link_add_grads (TdLink *to, TdLink *from)
       {
         const TdVar *source = pairs.source[i]->var;
         TdVar *target = pairs.to[i]->var, *g;
-
         uint8_t scaled;
 
         if (source == NULL || source->grad == NULL || target == NULL)

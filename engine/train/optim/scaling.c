@@ -217,7 +217,7 @@ is_scaled (const TdOptSlot *slot)
 }
 
 /* A gradient that is scaled, though no td_opt_backward of this optimizer waits for its update,
- * is times the scale of another, which this one cannot divide by. */
+ * is times the scale of another, or of an update that is over: by which, nobody knows. */
 static TdStatus
 refuse_foreign (const TdOpt *opt, const char *call, const TdSite *site)
 {
