@@ -3,43 +3,12 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "model.h"
+
 #include "record/assembler.h"
 #include "record/ring.h"
 
-#include <tapedeck.h>
-
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-/* A program in a process of its own. */
-static void
-made_model (int ring_fd)
-{
-  char text[16];
-  int argc = 0;
-
-  snprintf (text, sizeof text, "%d", ring_fd);
-  setenv ("TAPEDECK_RING", text, 1);
-  setenv ("TAPEDECK_LEVEL", "values", 1);
-  if (td_init (&argc, NULL) != TD_OK)
-    _exit (3);
-  TdVar *w = td_retain (td_variable (td_randn (TD_F32, TD_SHAPE (3, 2)), "w"));
-  TD_ITERATIONS (i, 4)
-    {
-      TD_SCOPE_HERE ("layer");
-      TdVar *x = td_name (td_randn (TD_F32, TD_SHAPE (4, 3)), "x");
-      TdVar *h = td_tanh (td_matmul (x, w, false, false));
-      TdVar *loss = td_sum (i == 2 ? td_log (h) : h);
-
-      td_cleargrad (w);
-      td_backward (loss, 0);
-      td_report ("loss", td_item (loss));
-    }
-  td_release (w);
-  _exit (td_finish () == TD_OK ? 0 : 3);
-}
 
 static void
 made_trouble (const char *path, const char *what)
@@ -77,7 +46,10 @@ make_tape (const char *path)
   a = td_assembler_new (w, ring->shared);
   pid = fork ();
   if (pid == 0)
-    made_model (dup (ring->fd));
+    {
+      td_release (fuzz_model (dup (ring->fd), 4, 2));
+      _exit (td_finish () == TD_OK ? 0 : 3);
+    }
   while (waitpid (pid, &status, WNOHANG) == 0)
     if (td_assembler_drain (a, ring) == 0)
       usleep (1000);

@@ -8,8 +8,6 @@
 #include "record/ring.h"
 #include "td-tape-reader.h"
 
-#include <tapedeck.h>
-
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,31 +44,7 @@ LLVMFuzzerTestOneInput (const uint8_t *data, size_t n)
 
 #ifndef TD_LIBFUZZER
 
-/* A program in a process of its own, recorded into a ring that nobody empties. */
-static void
-run_model (int ring_fd)
-{
-  char text[16];
-  int argc = 0;
-
-  snprintf (text, sizeof text, "%d", ring_fd);
-  setenv ("TAPEDECK_RING", text, 1);
-  setenv ("TAPEDECK_LEVEL", "values", 1);
-  if (td_init (&argc, NULL) != TD_OK)
-    _exit (3);
-  TdVar *w = td_retain (td_variable (td_randn (TD_F32, TD_SHAPE (3, 2)), "w"));
-  TD_ITERATIONS (i, 6)
-    {
-      TD_SCOPE_HERE ("layer");
-      TdVar *x = td_name (td_randn (TD_F32, TD_SHAPE (4, 3)), "x");
-      TdVar *loss = td_sum (td_tanh (td_matmul (x, w, false, false)));
-
-      td_cleargrad (w);
-      td_backward (loss, 0);
-      td_report ("loss", td_item (loss));
-    }
-  kill (getpid (), SIGKILL); /* td_finish would wait for somebody to take it all */
-}
+#include "model.h"
 
 /* The tape as its supervisor had begun it, and a ring that holds the rest. */
 static void
@@ -95,7 +69,10 @@ make_good (void)
   td_tape_writer_free (w);
   pid = fork ();
   if (pid == 0)
-    run_model (dup (ring->fd));
+    {
+      fuzz_model (dup (ring->fd), 6, -1);
+      kill (getpid (), SIGKILL); /* td_finish would wait for somebody to take it all */
+    }
   waitpid (pid, NULL, 0);
   td_ring_free (ring);
 }

@@ -31,7 +31,6 @@ struct _TdBreaksPage
   GtkListBox *list;
   GtkEntry *entry;
   GtkLabel *empty, *error;
-  gboolean live;
 };
 
 G_DEFINE_FINAL_TYPE (TdBreaksPage, td_breaks_page, GTK_TYPE_WIDGET)
@@ -217,7 +216,6 @@ void
 td_breaks_page_set_rows (TdBreaksPage *self, const TdBreakRow *rows, guint n, gboolean live)
 {
   GtkListBoxRow *row;
-  self->live = live;
   gtk_widget_set_sensitive (GTK_WIDGET (self->entry), live);
   gtk_label_set_text (self->empty,
                       live ? "No breakpoints. Ctrl+B sets one on the selected operation, the "
@@ -239,9 +237,7 @@ td_breaks_page_set_error (TdBreaksPage *self, const char *error)
 {
   gtk_label_set_text (self->error, error ? error : "");
   gtk_widget_set_visible (GTK_WIDGET (self->error), error != NULL);
-  if (!error && !is_being_written (self->entry))
-    return;
-  if (!error)
+  if (!error && is_being_written (self->entry))
     gtk_editable_set_text (GTK_EDITABLE (self->entry), "");
 }
 
