@@ -2,6 +2,7 @@
  * td-session-program.c, iterations in td-session-load.c, verbs in td-session-verbs.c.
  *
  * SPDX-License-Identifier: MIT */
+#include "tape/td-navigate.h"
 #include "tape/td-session-private.h"
 
 #include "schedule/td-curve.h"
@@ -96,25 +97,26 @@ td_session_init (TdSession *self)
   self->expected_from = -1;
 }
 
-/* A finished recording opens at its last whole iteration, one that crashed where it did. */
+/* A finished recording opens on the loss of its last whole iteration, the place that both ways
+ * lead from: what made it, and what backward makes of it. One that crashed opens where it did. */
 static void
 place_at_start (TdSession *self)
 {
   gint64 last = td_session_get_last_complete (self);
+  g_autoptr (TdIteration) iteration = NULL;
 
   if (self->state == TD_PROGRAM_RUNNING || self->state == TD_PROGRAM_PAUSED)
     self->follow = TRUE;
   self->moment = self->head;
-  if (self->state == TD_PROGRAM_ENDED && last >= 0 && last != self->head.iteration)
+  if (self->state == TD_PROGRAM_ENDED && last >= 0)
+    iteration = td_session_load_iteration (self, last, NULL);
+  if (iteration)
     {
-      TdIteration *iteration = td_session_load_iteration (self, last, NULL);
+      gint loss = td_navigate_loss (iteration);
+      gint end = (gint)td_iteration_get_n_events (iteration) - 1;
 
-      if (iteration)
-        {
-          self->moment.iteration = last;
-          self->moment.event = (gint)td_iteration_get_n_events (iteration) - 1;
-          td_iteration_unref (iteration);
-        }
+      self->moment.iteration = last;
+      self->moment.event = loss >= 0 ? loss : end;
     }
   g_array_append_val (self->history, self->moment);
 }
