@@ -347,6 +347,15 @@ td_compare_page_set_low (TdComparePage *self, gboolean low)
   gtk_widget_set_visible (self->lower, !low);
 }
 
+void
+td_compare_page_set_narrow (TdComparePage *self, gboolean narrow)
+{
+  if (narrow)
+    gtk_widget_add_css_class (GTK_WIDGET (self->list), "td-narrow");
+  else
+    gtk_widget_remove_css_class (GTK_WIDGET (self->list), "td-narrow");
+}
+
 TdCompareSide *
 td_compare_page_get_side (TdComparePage *self, TdSide side)
 {

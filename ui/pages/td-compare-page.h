@@ -61,6 +61,8 @@ guint td_compare_page_search (TdComparePage *self, const char *text);
 
 /** Leave out what a low window has no room for. */
 void td_compare_page_set_low (TdComparePage *self, gboolean low);
+/** The same for a narrow one: the list of differences takes less. */
+void td_compare_page_set_narrow (TdComparePage *self, gboolean narrow);
 
 TdCompareSide *td_compare_page_get_side (TdComparePage *self, TdSide side);
 /** Return the side of the iteration at the playhead. */

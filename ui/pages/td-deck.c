@@ -296,8 +296,8 @@ GtkWidget *
 td_deck_new (GtkWidget *iterations, GtkWidget *events)
 {
   TdDeck *self = g_object_new (TD_TYPE_DECK, NULL);
-  gtk_widget_set_size_request (iterations, -1, 38);
-  gtk_widget_set_size_request (events, -1, 24);
+  gtk_widget_add_css_class (iterations, "td-iterations-strip");
+  gtk_widget_add_css_class (events, "td-events-strip");
   gtk_box_append (self->iterations_row, iterations);
   gtk_box_append (self->events_row, events);
   return GTK_WIDGET (self);

@@ -7,7 +7,6 @@
 #include "pages/td-memory-oom.h"
 
 #define HISTORY_COLUMNS 400
-#define CARD_HEIGHT 140
 
 struct _TdMemoryPage
 {
@@ -18,6 +17,7 @@ struct _TdMemoryPage
   guint history_n; /* iterations there were when it was made */
   TdMemoryGrowth *growth;
   TdMemoryOom *oom;
+  GtkBox *pairs[2]; /* cards beside each other; the perspective owns them */
 };
 
 G_DEFINE_FINAL_TYPE (TdMemoryPage, td_memory_page, TD_TYPE_PAGE)
@@ -130,8 +130,20 @@ fill_card (GtkBuilder *builder, TdPage *page, const char *name)
   GtkWidget *card = GTK_WIDGET (gtk_builder_get_object (builder, name));
   GtkWidget *view = td_page_new_picture (page, name);
   gtk_widget_set_vexpand (view, TRUE);
-  gtk_widget_set_size_request (view, -1, CARD_HEIGHT);
+  gtk_widget_add_css_class (view, "td-card-picture");
   gtk_box_append (GTK_BOX (card), view);
+}
+
+void
+td_memory_page_set_slim (TdMemoryPage *self, gboolean slim)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (self->pairs); i++)
+    {
+      gtk_orientable_set_orientation (GTK_ORIENTABLE (self->pairs[i]),
+                                      slim ? GTK_ORIENTATION_VERTICAL
+                                           : GTK_ORIENTATION_HORIZONTAL);
+      gtk_box_set_homogeneous (self->pairs[i], !slim);
+    }
 }
 
 GtkWidget *
@@ -140,6 +152,8 @@ td_memory_page_new_perspective (TdMemoryPage *self)
   g_autoptr (GtkBuilder) builder
       = gtk_builder_new_from_resource ("/io/github/tapedeck/Tapedeck/pages/td-memory-page.ui");
   GtkWidget *perspective = GTK_WIDGET (gtk_builder_get_object (builder, "perspective"));
+  self->pairs[0] = GTK_BOX (gtk_builder_get_object (builder, "upper-pair"));
+  self->pairs[1] = GTK_BOX (gtk_builder_get_object (builder, "lower-pair"));
   td_memory_growth_build (self->growth, builder);
   td_memory_oom_build (self->oom, builder);
   for (guint i = 0; i < G_N_ELEMENTS (pictures); i++)

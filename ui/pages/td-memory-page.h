@@ -12,3 +12,5 @@ TdPage *td_memory_page_new (void);
 
 /** Build the perspective. Owner: floating. */
 GtkWidget *td_memory_page_new_perspective (TdMemoryPage *self);
+/** Put its cards below each other: there is no room for two. After the above. */
+void td_memory_page_set_slim (TdMemoryPage *self, gboolean slim);

@@ -8,19 +8,27 @@
 #include "settings/td-keys.h"
 #include "pages/td-deck.h"
 #include "widgets/td-dock.h"
+#include "widgets/td-text-scale.h"
 #include "pages/td-curves-page.h"
 #include "pages/td-gradients-page.h"
 #include "pages/td-memory-page.h"
 #include "pages/td-schedule-page.h"
 #include "pages/td-strips.h"
 
-#define OUTLINE_WIDTH 268
-#define INSPECTOR_WIDTH 360
-#define DOCK_HEIGHT 226
+/* For text of the usual size; sizes of the parts are in points, in style.css. */
 #define NARROW_WIDTH 1200
-#define FOLDED_WIDTH 1000
-#define FOLDED_HEIGHT 520
+#define SLIM_WIDTH 800
 #define LOW_HEIGHT 560 /* of the page: a window of 700 less its header bar and the deck */
+/* The least that a window may have. */
+#define FOLDED_WIDTH 860
+#define FOLDED_HEIGHT 500
+
+enum
+{
+  NARROW = 1,
+  LOW = 2,
+  SLIM = 4
+};
 
 struct _TdWorkspace
 {
@@ -43,7 +51,7 @@ struct _TdWorkspace
   TdFilterPage *filter;
   TdDeck *deck;
   GtkEventController *single_keys; /* owned by the widget */
-  int form;                        /* narrow and low as bits; -1 before the first size */
+  int form;                        /* NARROW... as bits; -1 before the first size */
   gboolean wanted[TD_N_PARTS];     /* where there is room for it */
   GSettings *settings;             /* NULL: nothing is kept */
 };
@@ -92,7 +100,7 @@ new_left (TdWorkspace *self)
   gtk_box_append (GTK_BOX (head), find);
   GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
   gtk_widget_add_css_class (box, "td-side");
-  gtk_widget_set_size_request (box, OUTLINE_WIDTH, -1);
+  gtk_widget_add_css_class (box, "td-outline");
   gtk_box_append (GTK_BOX (box), head);
   gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->sides));
   gtk_widget_set_vexpand (GTK_WIDGET (self->sides), TRUE);
@@ -152,13 +160,13 @@ new_debug (TdWorkspace *self)
   self->graph = TD_GRAPH_PAGE (td_graph_page_new ());
   gtk_widget_set_size_request (GTK_WIDGET (self->graph), 360, -1);
   self->inspector = TD_INSPECTOR (td_inspector_new ());
-  gtk_widget_set_size_request (GTK_WIDGET (self->inspector), INSPECTOR_WIDTH, -1);
   gtk_widget_add_css_class (GTK_WIDGET (self->inspector), "td-side");
+  gtk_widget_add_css_class (GTK_WIDGET (self->inspector), "td-inspector-side");
   self->right = new_flap (GTK_WIDGET (self->graph), GTK_WIDGET (self->inspector), GTK_PACK_END);
   self->left = new_flap (GTK_WIDGET (self->right), new_left (self), GTK_PACK_START);
   gtk_widget_set_vexpand (GTK_WIDGET (self->left), TRUE);
   fill_dock (self);
-  gtk_widget_set_size_request (GTK_WIDGET (self->dock), -1, DOCK_HEIGHT);
+  gtk_widget_add_css_class (GTK_WIDGET (self->dock), "td-dock");
   self->body = GTK_PANED (gtk_paned_new (GTK_ORIENTATION_VERTICAL));
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->body), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   "Between the graph and the panels", -1);
@@ -266,11 +274,22 @@ reveal (TdWorkspace *self, TdWorkspacePart part, gboolean shown)
 
 static const char *const part_keys[] = { "show-outline", "show-inspector", "show-dock" };
 
-/* A narrow window hides its sides by itself: what is done there is not kept. */
+/* Whether the window is too small to show the part without being asked. */
+static gboolean
+is_folded (TdWorkspace *self, int part)
+{
+  return self->form > 0 && (self->form & (part == TD_PART_DOCK ? LOW : NARROW));
+}
+
+/* A small window hides parts by itself, and shows one of those at a time, for two would leave
+ * nothing of the graph. What is done there is not kept. */
 void
 td_workspace_set_part_shown (TdWorkspace *self, TdWorkspacePart part, gboolean shown)
 {
-  gboolean folded = self->form > 0 && (self->form & (part == TD_PART_DOCK ? 2 : 1));
+  gboolean folded = is_folded (self, (int)part);
+  for (int other = 0; folded && shown && other < TD_N_PARTS; other++)
+    if (other != (int)part && is_folded (self, other))
+      reveal (self, (TdWorkspacePart)other, FALSE);
   reveal (self, part, shown);
   if (folded)
     return;
@@ -437,7 +456,7 @@ static gboolean
 apply_form (gpointer data)
 {
   TdWorkspace *self = data;
-  gboolean narrow = self->form & 1, low = self->form & 2;
+  gboolean narrow = (self->form & NARROW) != 0, low = (self->form & LOW) != 0;
   AdwFlapFoldPolicy policy = narrow ? ADW_FLAP_FOLD_POLICY_ALWAYS : ADW_FLAP_FOLD_POLICY_NEVER;
   if (!self->box)
     return G_SOURCE_REMOVE;
@@ -449,7 +468,10 @@ apply_form (gpointer data)
   reveal (self, TD_PART_DOCK, !low && self->wanted[TD_PART_DOCK]);
   td_deck_set_narrow (self->deck, narrow);
   td_graph_page_set_narrow (self->graph, narrow);
+  gtk_paned_set_shrink_start_child (self->body, low); /* a panel that is asked for fits */
   td_compare_page_set_low (self->compare, low);
+  td_compare_page_set_narrow (self->compare, narrow);
+  td_memory_page_set_slim (TD_MEMORY_PAGE (self->memory), (self->form & SLIM) != 0);
   return G_SOURCE_REMOVE;
 }
 
@@ -457,7 +479,10 @@ static void
 td_workspace_size_allocate (GtkWidget *widget, int width, int height, int baseline)
 {
   TdWorkspace *self = TD_WORKSPACE (widget);
-  int form = (width < NARROW_WIDTH ? 1 : 0) | (height < LOW_HEIGHT ? 2 : 0);
+  double scale = td_text_scale_get (widget);
+  int form = (width < NARROW_WIDTH * scale ? NARROW : 0)
+             | (width < SLIM_WIDTH * scale ? SLIM : 0)
+             | (height < LOW_HEIGHT * scale ? LOW : 0);
   if (form != self->form)
     {
       gboolean first = self->form < 0;

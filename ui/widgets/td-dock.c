@@ -6,7 +6,6 @@
 
 #define N_PLACES 3
 #define MAX_VIEWS 16
-#define HEAD_HEIGHT 36
 
 typedef struct
 {
@@ -28,6 +27,7 @@ struct _TdDock
   Place places[N_PLACES];
   View views[MAX_VIEWS];
   guint n_views, n_places;
+  GtkWidget *right; /* the second and the third place */
 };
 
 enum
@@ -169,10 +169,9 @@ build_place (TdDock *self, int i)
   place->box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
   gtk_widget_add_css_class (place->box, "td-panel");
   gtk_widget_set_hexpand (place->box, TRUE);
-  gtk_widget_set_size_request (place->box, 240, -1);
   gtk_widget_set_overflow (place->box, GTK_OVERFLOW_HIDDEN);
   place->head = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
-  gtk_widget_set_size_request (place->head, -1, HEAD_HEIGHT);
+  gtk_widget_add_css_class (place->head, "td-panel-head");
   gtk_widget_set_margin_start (place->head, 6);
   gtk_widget_set_margin_end (place->head, 12);
   gtk_box_append (GTK_BOX (place->box), place->head);
@@ -217,6 +216,7 @@ td_dock_set_n_places (TdDock *self, guint n)
   self->n_places = CLAMP (n, 1, N_PLACES);
   for (guint i = 0; i < N_PLACES; i++)
     gtk_widget_set_visible (self->places[i].box, i < self->n_places);
+  gtk_widget_set_visible (self->right, self->n_places > 1); /* or it keeps its room */
 }
 
 static void
@@ -255,7 +255,7 @@ td_dock_init (TdDock *self)
   self->n_places = N_PLACES;
   for (int i = 0; i < N_PLACES; i++)
     build_place (self, i);
-  GtkWidget *right = gtk_paned_new (GTK_ORIENTATION_HORIZONTAL);
+  GtkWidget *right = self->right = gtk_paned_new (GTK_ORIENTATION_HORIZONTAL);
   gtk_accessible_update_property (GTK_ACCESSIBLE (right), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                   "Between the second and the third panel", -1);
   gtk_paned_set_start_child (GTK_PANED (right), self->places[1].box);

@@ -67,7 +67,8 @@ td_graph_view_get_playhead (TdGraphView *self, TdSceneRect *box)
   TdViewport *v = &self->viewport;
   if (!td__graph_view_find_playhead (self, box))
     return FALSE;
-  *box = (TdSceneRect){ (box->x - v->x) * v->scale, (box->y - v->y) * v->scale,
-                        box->width * v->scale, box->height * v->scale };
+  double scale = v->scale * self->text_scale;
+  *box = (TdSceneRect){ (box->x - v->x) * scale, (box->y - v->y) * scale, box->width * scale,
+                        box->height * scale };
   return TRUE;
 }

@@ -10,6 +10,14 @@
 #define HIT_SLACK 6.0
 #define KEY_PAN 60.0
 
+/* From pixels of the widget to those of the viewport, which grow with the user's text. */
+static void
+to_viewport (TdGraphView *self, double *x, double *y)
+{
+  *x /= self->text_scale;
+  *y /= self->text_scale;
+}
+
 void
 td_graph_view_click (TdGraphView *self, double x, double y, gboolean toggle)
 {
@@ -39,6 +47,7 @@ pressed (GtkGestureClick *gesture, int n_press, double x, double y, TdGraphView 
 {
   gtk_widget_grab_focus (GTK_WIDGET (self));
   TdSceneRect box;
+  to_viewport (self, &x, &y);
   gboolean on_map = td__graph_view_minimap_box (self, &box) && x >= box.x
                     && x < box.x + box.width && y >= box.y && y < box.y + box.height;
   if (!on_map)
@@ -49,6 +58,7 @@ static void
 drag_begin (GtkGestureDrag *gesture, double x, double y, TdGraphView *self)
 {
   TdSceneRect box;
+  to_viewport (self, &x, &y);
   self->pan_x = self->pan_y = 0;
   self->on_minimap = td__graph_view_minimap_box (self, &box) && x >= box.x
                      && x < box.x + box.width && y >= box.y && y < box.y + box.height;
@@ -74,6 +84,8 @@ drag_update (GtkGestureDrag *gesture, double dx, double dy, TdGraphView *self)
 {
   double x, y;
   gtk_gesture_drag_get_start_point (gesture, &x, &y);
+  to_viewport (self, &x, &y);
+  to_viewport (self, &dx, &dy);
   if (self->on_minimap)
     {
       pan_to_minimap (self, x + dx, y + dy);
@@ -100,6 +112,7 @@ scrolled (GtkEventControllerScroll *controller, double dx, double dy, TdGraphVie
       gtk_native_get_surface_transform (native, &nx, &ny);
       gtk_widget_translate_coordinates (GTK_WIDGET (native), GTK_WIDGET (self), sx - nx,
                                         sy - ny, &x, &y);
+      to_viewport (self, &x, &y);
     }
   td__graph_view_zoom_at (self, pow (1.15, -dy), x, y);
   return TRUE;
@@ -109,6 +122,7 @@ static void
 moved (GtkEventControllerMotion *controller, double x, double y, TdGraphView *self)
 {
   self->last_motion = g_get_monotonic_time ();
+  to_viewport (self, &x, &y);
   td__graph_view_point (self, x, y);
 }
 
@@ -195,13 +209,14 @@ key_pressed (GtkEventControllerKey *controller, guint keyval, guint keycode,
 }
 
 static gboolean
-query_tooltip (GtkWidget *widget, int x, int y, gboolean keyboard, GtkTooltip *tooltip,
+query_tooltip (GtkWidget *widget, int at_x, int at_y, gboolean keyboard, GtkTooltip *tooltip,
                gpointer data)
 {
   TdGraphView *self = TD_GRAPH_VIEW (widget);
   TdScene *scene = td_graph_view_get_scene (self);
   TdSceneHit hit;
-  double cx, cy;
+  double x = at_x, y = at_y, cx, cy;
+  to_viewport (self, &x, &y);
   td_viewport_to_content (&self->viewport, x, y, &cx, &cy);
   if (keyboard || !scene || !td_scene_hit (scene, cx, cy, 0, &hit) || !hit.tooltip)
     return FALSE;

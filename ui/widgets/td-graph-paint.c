@@ -85,14 +85,31 @@ td__graph_view_forget_painted (TdGraphView *self)
   g_clear_pointer (&self->painted_scene, td_scene_unref);
 }
 
+cairo_t *
+td__graph_view_begin_paint (TdGraphView *self, GtkSnapshot *snapshot)
+{
+  graphene_rect_t bounds;
+
+  td__graph_view_get_bounds (self, &bounds);
+  cairo_t *cr = gtk_snapshot_append_cairo (snapshot, &bounds);
+  cairo_scale (cr, self->text_scale, self->text_scale);
+  return cr;
+}
+
+void
+td__graph_view_get_bounds (TdGraphView *self, graphene_rect_t *bounds)
+{
+  graphene_rect_init (bounds, 0, 0, (float)gtk_widget_get_width (GTK_WIDGET (self)),
+                      (float)gtk_widget_get_height (GTK_WIDGET (self)));
+}
+
 void
 td__graph_view_paint (TdGraphView *self, TdScene *scene)
 {
   TdViewport *v = &self->viewport;
   TdSceneRect visible = td_viewport_visible (v);
   GtkSnapshot *once = gtk_snapshot_new ();
-  graphene_rect_t bounds = GRAPHENE_RECT_INIT (0, 0, (float)v->width, (float)v->height);
-  cairo_t *cr = gtk_snapshot_append_cairo (once, &bounds);
+  cairo_t *cr = td__graph_view_begin_paint (self, once);
   td__graph_view_forget_painted (self);
   cairo_save (cr);
   td_scene_paint (scene, cr, &visible, v->scale, td_scene_view_get_theme ());

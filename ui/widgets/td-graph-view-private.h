@@ -17,7 +17,8 @@ struct _TdGraphView
   TdLayout *layout, *better; /* `better` waits for the pointer to be still */
   TdScene *scene;
   gboolean scene_valid;
-  TdViewport viewport;
+  TdViewport viewport; /* its pixels are the widget's divided by text_scale */
+  double text_scale;
   GskRenderNode *painted; /* scene and minimap as they were drawn last; NULL: not yet */
   TdScene *painted_scene; /* that it is of, and what was in sight */
   TdViewport painted_at;
@@ -66,12 +67,17 @@ void td__graph_view_point (TdGraphView *self, double x, double y);
 /** Zoom about a pixel of the widget. */
 void td__graph_view_zoom_at (TdGraphView *self, double factor, double x, double y);
 
+/** Return the widget's own rectangle. */
+void td__graph_view_get_bounds (TdGraphView *self, graphene_rect_t *bounds);
+/** Begin to draw in pixels of the viewport. Owner: the caller. */
+cairo_t *td__graph_view_begin_paint (TdGraphView *self, GtkSnapshot *snapshot);
+
 /** Draw scene and minimap as they are in sight now. It is kept, so that a highlight which
  * follows the pointer does not draw the graph again. */
 void td__graph_view_paint (TdGraphView *self, TdScene *scene);
 void td__graph_view_forget_painted (TdGraphView *self);
 
-/** Return where the minimap is, in pixels. FALSE: everything is in sight, there is none. */
+/** Return where the minimap is, in pixels of the viewport. FALSE: everything is in sight, there is none. */
 gboolean td__graph_view_minimap_box (TdGraphView *self, TdSceneRect *box);
 
 /** Make room in the viewport for the peer's content too, and fit at the same scale. */

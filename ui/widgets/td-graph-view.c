@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "widgets/td-scene-view.h"
+#include "widgets/td-text-scale.h"
 
 #define LAYOUT_BUDGET_MS 2000
 #define STILL_MS 1000
@@ -84,8 +85,8 @@ static void
 update_viewport (TdGraphView *self)
 {
   double scale = self->viewport.scale;
-  self->viewport.width = gtk_widget_get_width (GTK_WIDGET (self));
-  self->viewport.height = gtk_widget_get_height (GTK_WIDGET (self));
+  self->viewport.width = gtk_widget_get_width (GTK_WIDGET (self)) / self->text_scale;
+  self->viewport.height = gtk_widget_get_height (GTK_WIDGET (self)) / self->text_scale;
   TdScene *scene = td_graph_view_get_scene (self);
   self->viewport.content_width = scene ? td_scene_width (scene) : 0;
   self->viewport.content_height = scene ? td_scene_height (scene) : 0;
@@ -244,8 +245,8 @@ static TdFold *
 make_fold (TdGraphView *self)
 {
   static const guint visible[] = { 60, 48, 40, 32, 26, 20, 16, 12 };
-  double width = MAX (gtk_widget_get_width (GTK_WIDGET (self)), 640);
-  double height = MAX (gtk_widget_get_height (GTK_WIDGET (self)), 400);
+  double width = MAX (gtk_widget_get_width (GTK_WIDGET (self)) / self->text_scale, 640);
+  double height = MAX (gtk_widget_get_height (GTK_WIDGET (self)) / self->text_scale, 400);
   TdLayoutOptions options = { .orientation = self->orientation };
   gint event = self->peer ? -1 : td_session_get_moment (self->session).event;
   TdFold *fold = NULL;
@@ -552,7 +553,8 @@ td_graph_view_snapshot (GtkWidget *widget, GtkSnapshot *snapshot)
   TdViewport *v = &self->viewport;
   if (!scene || v->width < 2)
     return;
-  graphene_rect_t bounds = GRAPHENE_RECT_INIT (0, 0, (float)v->width, (float)v->height);
+  graphene_rect_t bounds;
+  td__graph_view_get_bounds (self, &bounds);
   TdSceneRect visible = td_viewport_visible (v);
   if (!self->painted || self->painted_scene != scene
       || memcmp (&self->painted_at, v, sizeof *v) != 0)
@@ -561,7 +563,7 @@ td_graph_view_snapshot (GtkWidget *widget, GtkSnapshot *snapshot)
     gtk_snapshot_append_node (snapshot, self->painted);
   if (self->hover)
     {
-      cairo_t *cr = gtk_snapshot_append_cairo (snapshot, &bounds);
+      cairo_t *cr = td__graph_view_begin_paint (self, snapshot);
       td_scene_paint_key (scene, cr, &visible, v->scale, td_scene_view_get_theme (),
                           self->hover);
       cairo_destroy (cr);
@@ -613,10 +615,21 @@ td_graph_view_class_init (TdGraphViewClass *klass)
 }
 
 static void
+text_scale_changed (TdGraphView *self)
+{
+  self->text_scale = td_text_scale_get (GTK_WIDGET (self));
+  update_viewport (self);
+  td__graph_view_forget_painted (self);
+  gtk_widget_queue_draw (GTK_WIDGET (self));
+}
+
+static void
 td_graph_view_init (TdGraphView *self)
 {
   GtkWidget *widget = GTK_WIDGET (self);
   self->viewport.scale = 1;
+  self->text_scale = td_text_scale_get (widget);
+  td_text_scale_watch (self, G_CALLBACK (text_scale_changed));
   self->fitted = TRUE;
   gtk_widget_set_focusable (widget, TRUE);
   gtk_widget_set_has_tooltip (widget, TRUE);

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "widgets/td-scene-view.h"
 
+#include "widgets/td-text-scale.h"
+
 #define HIT_SLACK 12.0
 
 struct _TdSceneView
@@ -11,7 +13,8 @@ struct _TdSceneView
   gpointer data;
   TdScene *scene;
   gboolean valid;
-  int width, height;
+  int width, height;      /* of the scene: of the widget, in the unit of its text */
+  double scale;           /* pixels of the widget for one of the scene */
   GskRenderNode *painted; /* the scene, drawn once; NULL: not yet */
   guint64 hover;          /* key that is ringed over it; 0: none */
   gint hover_event;       /* on an axis of events; -1: none */
@@ -41,8 +44,8 @@ td_scene_view_get_theme (void)
 TdScene *
 td_scene_view_get_scene (TdSceneView *self)
 {
-  int width = gtk_widget_get_width (GTK_WIDGET (self));
-  int height = gtk_widget_get_height (GTK_WIDGET (self));
+  int width = (int)(gtk_widget_get_width (GTK_WIDGET (self)) / self->scale);
+  int height = (int)(gtk_widget_get_height (GTK_WIDGET (self)) / self->scale);
   if (self->valid && width == self->width && height == self->height)
     return self->scene;
   g_clear_pointer (&self->scene, td_scene_unref);
@@ -62,12 +65,23 @@ td_scene_view_invalidate (TdSceneView *self)
   gtk_widget_queue_draw (GTK_WIDGET (self));
 }
 
+/* A node of Cairo's as large as the widget; what is drawn is in the scene's unit. */
+static cairo_t *
+begin_paint (TdSceneView *self, GtkSnapshot *snapshot)
+{
+  GtkWidget *widget = GTK_WIDGET (self);
+  graphene_rect_t bounds = GRAPHENE_RECT_INIT (0, 0, (float)gtk_widget_get_width (widget),
+                                               (float)gtk_widget_get_height (widget));
+  cairo_t *cr = gtk_snapshot_append_cairo (snapshot, &bounds);
+  cairo_scale (cr, self->scale, self->scale);
+  return cr;
+}
+
 static GskRenderNode *
 paint_scene (TdSceneView *self, TdScene *scene)
 {
   GtkSnapshot *once = gtk_snapshot_new ();
-  graphene_rect_t bounds = GRAPHENE_RECT_INIT (0, 0, (float)self->width, (float)self->height);
-  cairo_t *cr = gtk_snapshot_append_cairo (once, &bounds);
+  cairo_t *cr = begin_paint (self, once);
   td_scene_paint (scene, cr, NULL, 1.0, td_scene_view_get_theme ());
   cairo_destroy (cr);
   return gtk_snapshot_free_to_node (once);
@@ -95,12 +109,11 @@ static void
 paint_hover (TdSceneView *self, TdScene *scene, GtkSnapshot *snapshot)
 {
   const TdTheme *theme = td_scene_view_get_theme ();
-  graphene_rect_t bounds = GRAPHENE_RECT_INIT (0, 0, (float)self->width, (float)self->height);
   TdSceneRect band;
   gboolean has_band = find_band (self, scene, &band);
   if (!has_band && self->hover == 0)
     return;
-  cairo_t *cr = gtk_snapshot_append_cairo (snapshot, &bounds);
+  cairo_t *cr = begin_paint (self, snapshot);
   td_scene_paint_key (scene, cr, NULL, 1.0, theme, self->hover);
   if (has_band)
     {
@@ -152,11 +165,14 @@ td_scene_view_snapshot (GtkWidget *widget, GtkSnapshot *snapshot)
   paint_hover (self, scene, snapshot);
 }
 
+/* The signals have places of the scene. */
 static void
 emit_at (TdSceneView *self, guint signal, double x, double y)
 {
   TdScene *scene = td_scene_view_get_scene (self);
   TdSceneHit hit;
+  x /= self->scale;
+  y /= self->scale;
   gboolean found = scene && td_scene_hit (scene, x, y, HIT_SLACK, &hit);
   g_signal_emit (self, signals[signal], 0, found ? &hit : NULL, x, y);
 }
@@ -218,7 +234,9 @@ query_tooltip (GtkWidget *widget, int x, int y, gboolean keyboard, GtkTooltip *t
 {
   TdScene *scene = td_scene_view_get_scene (TD_SCENE_VIEW (widget));
   TdSceneHit hit;
-  if (keyboard || !scene || !td_scene_hit (scene, x, y, HIT_SLACK, &hit) || !hit.tooltip)
+  double scale = TD_SCENE_VIEW (widget)->scale;
+  if (keyboard || !scene || !td_scene_hit (scene, x / scale, y / scale, HIT_SLACK, &hit)
+      || !hit.tooltip)
     return FALSE;
   gtk_tooltip_set_text (tooltip, hit.tooltip);
   return TRUE;
@@ -227,6 +245,7 @@ query_tooltip (GtkWidget *widget, int x, int y, gboolean keyboard, GtkTooltip *t
 static void
 style_changed (TdSceneView *self)
 {
+  self->scale = td_text_scale_get (GTK_WIDGET (self));
   td_scene_view_invalidate (self);
 }
 
@@ -263,6 +282,8 @@ static void
 td_scene_view_init (TdSceneView *self)
 {
   self->hover_event = -1;
+  self->scale = td_text_scale_get (GTK_WIDGET (self));
+  td_text_scale_watch (self, G_CALLBACK (style_changed));
   gtk_widget_set_focusable (GTK_WIDGET (self), TRUE);
   gtk_widget_set_has_tooltip (GTK_WIDGET (self), TRUE);
   gtk_widget_set_overflow (GTK_WIDGET (self), GTK_OVERFLOW_HIDDEN);

@@ -10,7 +10,8 @@
 #define TD_TYPE_SCENE_VIEW (td_scene_view_get_type ())
 G_DECLARE_FINAL_TYPE (TdSceneView, td_scene_view, TD, SCENE_VIEW, GtkWidget)
 
-/** Make the scene for a size in CSS pixels; NULL shows nothing. Owner of the result: the view.
+/** Make the scene for a size in CSS pixels, fewer of them where the user wants larger text (the
+ * picture is then enlarged, and places are still the scene's); NULL shows nothing. Owner of the result: the view.
  */
 typedef TdScene *(*TdSceneMaker) (gpointer data, double width, double height);
 

@@ -7,7 +7,7 @@
 #include "settings/td-keys.h"
 #include "settings/td-settings.h"
 
-#define MIN_WIDTH 1024
+#define MIN_WIDTH 900
 #define MIN_HEIGHT 600
 
 /* ---- header ---- */

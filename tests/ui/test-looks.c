@@ -1,0 +1,231 @@
+/* Every page of the window on a program of real size, in five looks: light, dark, text twice as
+ * large, 900 x 600, and (where the environment asks for it, for it cannot be changed later)
+ * high contrast. Each is a picture among the artifacts; what a program can say of one is
+ * tested: nothing lies outside of the window, and no page is empty.
+ *
+ *     test-looks PROGRAM [NAME=VALUE ...]
+ *
+ * SPDX-License-Identifier: MIT */
+#include "ui-test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define USUAL_DPI 96
+#define LEAST_COLOURS 6
+
+typedef struct
+{
+  const char *name;
+  int width, height, dpi;
+  gboolean dark;
+} Look;
+
+static const Look looks[] = {
+  { "light", 1440, 900, USUAL_DPI, FALSE },
+  { "dark", 1440, 900, USUAL_DPI, TRUE },
+  { "text-200", 1440, 900, 2 * USUAL_DPI, FALSE },
+  { "small", 900, 600, USUAL_DPI, FALSE },
+};
+static const Look contrast = { "contrast", 1440, 900, USUAL_DPI, FALSE };
+
+/* A page of the window, and which of its pictures; NULL: it has one. */
+static const struct
+{
+  const char *page, *picture;
+} pages[] = {
+  { "debug", NULL },          { "outline", NULL },        { "iterations", NULL },
+  { "value", NULL },          { "gradient", NULL },       { "memory", NULL },
+  { "gradients", "heatmap" }, { "gradients", "newest" },  { "gradients", "missing" },
+  { "schedule", "order" },    { "schedule", "timeline" }, { "schedule", "advice" },
+  { "schedule", "buffers" },  { "source", NULL },         { "log", NULL },
+  { "breakpoints", NULL },    { "filter", NULL },         { "notes", NULL },
+  { "watches", NULL },        { "curves", NULL },         { "compare", NULL },
+};
+
+static char **arguments; /* program, its arguments */
+static char *tape;       /* recorded once */
+
+static gboolean
+in_contrast (void)
+{
+  return g_getenv ("ADW_DEBUG_HIGH_CONTRAST") != NULL;
+}
+
+static void
+record_program (void)
+{
+  if (tape)
+    return;
+  g_autofree char *program = g_build_filename ("tests/life", arguments[0], NULL);
+  /* two of these run beside each other */
+  g_autofree char *file
+      = g_strdup_printf ("looks-%s-%d.tdtape", arguments[0], in_contrast () ? 1 : 0);
+  g_autofree char *folder = g_strdup (td_test_build ("tests/ui/pictures"));
+  g_autoptr (GPtrArray) argv = g_ptr_array_new ();
+  static const char *const options[]
+      = { "run", "--quiet", "-f", "--level", "values", "--values-budget", "16M", "-o" };
+
+  g_mkdir_with_parents (folder, 0755);
+  tape = g_build_filename (folder, file, NULL);
+  g_ptr_array_add (argv, (gpointer)td_test_program ("app/tapedeck"));
+  for (guint i = 0; i < G_N_ELEMENTS (options); i++)
+    g_ptr_array_add (argv, (gpointer)options[i]);
+  g_ptr_array_add (argv, tape);
+  g_ptr_array_add (argv, (gpointer)td_test_build (program));
+  for (char **a = arguments + 1; *a; a++)
+    g_ptr_array_add (argv, *a);
+  g_ptr_array_add (argv, NULL);
+  TdTestChild child = td_test_run ((const char *const *)argv->pdata, NULL, NULL);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+}
+
+/* What scrolls may hold more than is seen. */
+static gboolean
+is_scrolled (GtkWidget *widget)
+{
+  return gtk_widget_get_ancestor (widget, GTK_TYPE_SCROLLED_WINDOW)
+         || gtk_widget_get_ancestor (widget, GTK_TYPE_VIEWPORT)
+         || gtk_widget_get_ancestor (widget, GTK_TYPE_REVEALER);
+}
+
+/* A label whose text is not all in the window: what it says; NULL: there is none. */
+static const char *
+find_outside (GtkWidget *widget, GtkWidget *top)
+{
+  graphene_rect_t at;
+  if (!gtk_widget_get_mapped (widget))
+    return NULL;
+  if (GTK_IS_LABEL (widget) && !is_scrolled (widget)
+      && gtk_widget_compute_bounds (widget, top, &at)
+      && (at.origin.x < -1 || at.origin.y < -1
+          || at.origin.x + at.size.width > (float)gtk_widget_get_width (top) + 1
+          || at.origin.y + at.size.height > (float)gtk_widget_get_height (top) + 1))
+    return gtk_label_get_text (GTK_LABEL (widget));
+  for (GtkWidget *child = gtk_widget_get_first_child (widget); child;
+       child = gtk_widget_get_next_sibling (child))
+    {
+      const char *found = find_outside (child, top);
+      if (found)
+        return found;
+    }
+  return NULL;
+}
+
+/* The innermost widget that cannot be as narrow as the window is to be, and the first in it. */
+static char *
+dup_wide (GtkWidget *widget, int width)
+{
+  GtkWidget *first = gtk_widget_get_first_child (widget);
+  for (GtkWidget *child = gtk_widget_get_first_child (widget); child;
+       child = gtk_widget_get_next_sibling (child))
+    {
+      int minimum = 0;
+      if (gtk_widget_get_visible (child))
+        gtk_widget_measure (child, GTK_ORIENTATION_HORIZONTAL, -1, &minimum, NULL, NULL, NULL);
+      if (minimum > width)
+        return dup_wide (child, width);
+    }
+  return g_strdup_printf ("%s of %s", gtk_widget_get_name (widget),
+                          first ? gtk_widget_get_name (first) : "nothing");
+}
+
+static void
+set_dpi (int dpi)
+{
+  g_object_set (gtk_settings_get_default (), "gtk-xft-dpi", dpi * 1024, NULL);
+  ui_test_settle ();
+}
+
+/* What is wrong with the picture is added to `faults`, so that every picture is there to see.
+ */
+static void
+judge (const Look *look, const char *page, const char *picture, GString *faults)
+{
+  GtkWidget *top = GTK_WIDGET (ui_test_window ());
+  g_autofree char *name = g_strdup_printf ("%s-%s-%s%s%s.png", arguments[0], look->name, page,
+                                           picture ? "-" : "", picture ? picture : "");
+  ui_test_save_picture (name);
+  const char *outside = find_outside (top, top);
+  if (outside)
+    g_string_append_printf (faults, "\n%s: outside of the window: %s", name, outside);
+  if (gtk_widget_get_width (top) > look->width || gtk_widget_get_height (top) > look->height)
+    {
+      g_autofree char *wide = dup_wide (top, look->width);
+      g_string_append_printf (faults, "\n%s: needs %d x %d, the widest is a %s", name,
+                              gtk_widget_get_width (top), gtk_widget_get_height (top), wide);
+    }
+  if (!ui_test_has_many_colours (LEAST_COLOURS))
+    g_string_append_printf (faults, "\n%s: nothing to see", name);
+}
+
+static void
+look_at_page (const Look *look, const char *page, const char *picture, GString *faults)
+{
+  ui_test_do ("show-page", "debug");
+  ui_test_do ("show-page", page);
+  if (picture)
+    ui_test_panel_page (page, picture);
+  if (strcmp (page, "compare") == 0)
+    ui_test_do ("compare", NULL);
+  ui_test_settle ();
+  judge (look, page, picture, faults);
+}
+
+static void
+look_at_pages (const Look *look)
+{
+  g_autoptr (GString) faults = g_string_new (NULL);
+
+  record_program ();
+  set_dpi (look->dpi);
+  ui_test_set_dark (look->dark);
+  ui_test_resize (look->width, look->height);
+  judge (look, "start", NULL, faults);
+  ui_test_open (tape);
+  ui_test_wait_for_layout ();
+  for (guint i = 0; i < G_N_ELEMENTS (pages); i++)
+    look_at_page (look, pages[i].page, pages[i].picture, faults);
+  ui_test_set_dark (FALSE);
+  set_dpi (USUAL_DPI);
+  if (faults->len)
+    fail_msg ("%s", faults->str);
+}
+
+#define LOOK(name, look)                                                                       \
+  static void looks__every_page_fits_##name (void **state)                                     \
+  {                                                                                            \
+    look_at_pages (look);                                                                      \
+    (void)state;                                                                               \
+  }
+
+LOOK (in_light, &looks[0])
+LOOK (in_dark, &looks[1])
+LOOK (with_text_twice_as_large, &looks[2])
+LOOK (in_a_small_window, &looks[3])
+LOOK (in_high_contrast, &contrast)
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+    ui_test (looks__every_page_fits_in_light),
+    ui_test (looks__every_page_fits_in_dark),
+    ui_test (looks__every_page_fits_with_text_twice_as_large),
+    ui_test (looks__every_page_fits_in_a_small_window),
+  };
+  const struct CMUnitTest contrast_tests[]
+      = { ui_test (looks__every_page_fits_in_high_contrast) };
+
+  ui_test_init (&argc, &argv);
+  if (argc < 2)
+    {
+      fprintf (stderr, "usage: test-looks PROGRAM [NAME=VALUE ...]\n");
+      return 2;
+    }
+  arguments = argv + 1;
+  if (in_contrast ())
+    return cmocka_run_group_tests (contrast_tests, NULL, NULL);
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
