@@ -437,6 +437,38 @@ static_page__grows_by_one_entry_a_step (void **state)
   ui_test_save_picture ("tracing.png");
 }
 
+/* ---- code beside schedule ---- */
+
+static void
+check_compared (gint64 a, gint64 b)
+{
+  const TdCompare *compare
+      = td_compare_page_get (td_workspace_get_compare (ui_test_workspace ()));
+  assert_non_null (compare);
+  assert_int_equal (td_iteration_get_number (compare->of[0]), a);
+  assert_int_equal (td_iteration_get_number (compare->of[1]), b);
+}
+
+/* Of batches of 16 the first is traced, of batches of 5 (iterations 3 and 7) as well. */
+static void
+compare__puts_code_beside_its_schedule (void **state)
+{
+  open_chains ("i=0&e=0");
+  ui_test_do ("compare-with", "schedule");
+  check_compared (0, 1);
+  ui_test_save_picture ("compare-schedule.png");
+  ui_test_do ("go-to", "i=2&e=0");
+  ui_test_do ("compare-with", "code");
+  check_compared (0, 2);
+  ui_test_do ("go-to", "i=0&e=0");
+  assert_string_equal (
+      td_compare_page_get_reason (td_workspace_get_compare (ui_test_workspace ())),
+      "Iteration 0 ran by code itself.");
+  ui_test_do ("go-to", "i=3&e=0");
+  ui_test_do ("compare-with", "schedule");
+  check_compared (3, 7);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -452,6 +484,7 @@ main (int argc, char **argv)
     ui_test (graph__marks_what_a_schedule_replayed),
     ui_test (graph__has_the_layers_of_the_code),
     ui_test (static_page__grows_by_one_entry_a_step),
+    ui_test (compare__puts_code_beside_its_schedule),
   };
 
   ui_test_init (&argc, &argv);

@@ -45,6 +45,8 @@ td__compare_page_choose (TdComparePage *self, const char *what, GError **error)
     gboolean of_this; /* recording */
   } names[] = { { "previous", TD_CHOICE_PREVIOUS, TRUE },
                 { "structure", TD_CHOICE_STRUCTURE, TRUE },
+                { "schedule", TD_CHOICE_SCHEDULE, TRUE },
+                { "code", TD_CHOICE_CODE, TRUE },
                 { "same", TD_CHOICE_SAME, FALSE } };
   for (guint i = 0; i < G_N_ELEMENTS (names); i++)
     if (strcmp (what, names[i].name) == 0)
@@ -95,6 +97,71 @@ find_structure (TdSession *session, TdIteration *a)
   return later;
 }
 
+/* Its place in the list; where it would be, if it is not in it. */
+static gint64
+find_place (TdSession *session, gint64 number)
+{
+  guint i = 0;
+  while (i < td_session_get_n_iterations (session)
+         && td_session_get_iteration_number (session, i) < number)
+    i++;
+  return i;
+}
+
+/* What is looked for: an iteration of which more (less) was replayed. */
+typedef struct
+{
+  guint n_replayed;
+  gboolean more;
+  TdIteration *alike; /* of the shapes of this one; NULL: of whichever */
+} Wanted;
+
+/* Its number; -1: it is not what is wanted. It has to be loaded to know. */
+static gint64
+take_wanted (TdSession *session, gint64 place, const Wanted *wanted)
+{
+  if (place < 0 || place >= td_session_get_n_iterations (session))
+    return -1;
+  gint64 number = td_session_get_iteration_number (session, (guint)place);
+  g_autoptr (TdIteration) there = td_session_load_iteration (session, number, NULL);
+  if (!there || (wanted->alike && !td_schedule_same_shapes (there, wanted->alike)))
+    return -1;
+  guint n = td_schedule_count_replayed (there);
+  return (wanted->more ? n > wanted->n_replayed : n < wanted->n_replayed) ? number : -1;
+}
+
+/* The nearest one of those around; else of the first ones, whose code was traced. */
+static gint64
+find_wanted (TdSession *session, gint64 here, const Wanted *wanted)
+{
+  enum
+  {
+    AROUND = 64,
+    FIRST = 8
+  };
+  gint64 found = -1;
+  for (gint64 d = 1; d <= AROUND && found < 0; d++)
+    {
+      found = take_wanted (session, here - d, wanted);
+      if (found < 0)
+        found = take_wanted (session, here + d, wanted);
+    }
+  for (gint64 i = 0; i < FIRST && found < 0; i++)
+    found = take_wanted (session, i, wanted);
+  return found;
+}
+
+/* The schedule of this code or the code of this schedule: better of the same shapes. */
+static gint64
+find_replayed (TdSession *session, TdIteration *a, gboolean more)
+{
+  Wanted wanted = { td_schedule_count_replayed (a), more, a };
+  gint64 here = find_place (session, td_iteration_get_number (a));
+  gint64 found = find_wanted (session, here, &wanted);
+  wanted.alike = NULL;
+  return found >= 0 ? found : find_wanted (session, here, &wanted);
+}
+
 static gint64
 find_next (TdSession *session, gint64 number)
 {
@@ -128,6 +195,17 @@ find_number (TdComparePage *self, TdIteration *a, GError **error)
     case TD_CHOICE_STRUCTURE:
       found = find_structure (source, a);
       why = "has the graph that all iterations of this recording have.";
+      break;
+    case TD_CHOICE_SCHEDULE:
+      found = find_replayed (source, a, TRUE);
+      why = td_schedule_count_replayed (a) > 0
+                ? "ran from schedules already, and no iteration near it ran more from them."
+                : "has no counterpart near it that ran from a static schedule.";
+      break;
+    case TD_CHOICE_CODE:
+      found = find_replayed (source, a, FALSE);
+      why = td_schedule_count_replayed (a) > 0 ? "has no counterpart near it that ran by code."
+                                               : "ran by code itself.";
       break;
     case TD_CHOICE_SAME:
       found = is_listed (source, here) ? here : td_session_get_last_complete (source);

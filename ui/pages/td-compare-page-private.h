@@ -16,6 +16,8 @@ typedef enum
 {
   TD_CHOICE_PREVIOUS,
   TD_CHOICE_STRUCTURE,
+  TD_CHOICE_SCHEDULE, /* the static functions that ran as code here were replayed there */
+  TD_CHOICE_CODE,     /* and the other way round */
   TD_CHOICE_SAME,
   TD_CHOICE_NUMBER
 } TdCompareChoice;

@@ -255,6 +255,8 @@ td_compare_page_compare_with (TdComparePage *self, const char *what, GError **er
   /* between iterations of one run numbers move always */
   self->numbers = self->other != NULL;
   update (self);
+  if (self->choice == TD_CHOICE_SCHEDULE || self->choice == TD_CHOICE_CODE)
+    td_compare_page_show_view (self, "dynamic-static");
   return TRUE;
 }
 

@@ -279,6 +279,32 @@ place_new (Keep *k)
       include (&k->self->bounds, &k->self->lanes[lane], 0);
 }
 
+/* What became one node of several takes, towards where they stood, the room of those that are
+ * gone; where there is none it counts as new. Its edges end elsewhere: they are drawn anew. */
+static void
+place_resized (Keep *k)
+{
+  const TdVizView *view = k->self->view, *old = k->old->view;
+  double edge;
+
+  for (guint i = 0; i < view->n_nodes; i++)
+    {
+      TdRect *r = &k->self->nodes[i];
+      gint m = k->match[i];
+
+      if (m < 0 || view->nodes[i].n_fused == old->nodes[m].n_fused)
+        continue;
+      const TdRect was = *r;
+      *r = (TdRect){ was.x, was.y + was.height - k->fresh[i].height, was.width,
+                     k->fresh[i].height };
+      if (find_obstacle (k, i, r, 1, &edge))
+        r->y = was.y;
+      if (find_obstacle (k, i, r, 1, &edge))
+        k->placed[i] = 0;
+      k->match[i] = -1;
+    }
+}
+
 /* ---- edges ---- */
 
 static void
@@ -427,6 +453,7 @@ td__layout_keep (TdLayout *self, const TdLayout *old)
       for (guint lane = 0; lane < TD_N_LANES; lane++)
         self->lanes[lane] = old->lanes[lane];
       self->bounds = old->bounds;
+      place_resized (&k);
       place_new (&k);
       for (guint lane = 0; lane < TD_N_LANES; lane++)
         self->groups[0][lane] = self->lanes[lane];

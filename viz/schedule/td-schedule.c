@@ -84,6 +84,38 @@ td_schedule_count_replayed (const TdIteration *iteration)
   return n;
 }
 
+static GBytes *
+shape_of (const TdTapeIteration *t, guint32 var)
+{
+  return g_bytes_new_static (t->dims + t->vars[var].first_dim,
+                             t->vars[var].ndim * sizeof *t->dims);
+}
+
+gboolean
+td_schedule_same_shapes (const TdIteration *a, const TdIteration *b)
+{
+  const TdTapeIteration *few = td_iteration_get_tape (a), *many = td_iteration_get_tape (b);
+  g_autoptr (GHashTable) shapes = g_hash_table_new_full (g_bytes_hash, g_bytes_equal,
+                                                         (GDestroyNotify)g_bytes_unref, NULL);
+  gboolean same = TRUE;
+
+  if (few->n_vars > many->n_vars)
+    {
+      const TdTapeIteration *other = few;
+      few = many;
+      many = other;
+    }
+  for (guint32 v = 0; v < many->n_vars; v++)
+    g_hash_table_add (shapes, shape_of (many, v));
+  for (guint32 v = 0; v < few->n_vars && same; v++)
+    {
+      g_autoptr (GBytes) shape = shape_of (few, v);
+
+      same = g_hash_table_contains (shapes, shape);
+    }
+  return same;
+}
+
 static char *
 could_be (guint64 equal, guint n, guint n_replayed)
 {

@@ -45,6 +45,9 @@ void td_schedule_free (TdSchedule *schedule);
 
 /** How many operations of an iteration ran from a static schedule. */
 guint td_schedule_count_replayed (const TdIteration *iteration);
+/** Whether the one could be the schedule of the other: the shapes of the one with fewer
+ * variables all occur in the other, which has those between fused operations besides. */
+gboolean td_schedule_same_shapes (const TdIteration *a, const TdIteration *b);
 /** Return what tells the graph of a structure from others, dimensions included. What only
  * numbers differ in (a decaying step size, say) is stored as another structure but is the same
  * graph. */

@@ -288,6 +288,62 @@ layout__keeps_equal_keys_where_they_were_in_the_next_iteration (void **state)
   (void)state;
 }
 
+/* Three elementwise operations, or, of `code`, what a schedule has in their place: one with the
+ * key of the last. */
+static TdIteration *
+fusible (guint64 number, TdIteration *code)
+{
+  gboolean fused = code != NULL;
+  TdSynthetic *s = td_synthetic_new (number);
+  guint h = td_synthetic_input (s, "x", TD_SHAPE (4, 4));
+
+  h = TD_OP (s, "linear", 10, TD_SHAPE (4, 4), h,
+             td_synthetic_parameter (s, "net/l/W", TD_SHAPE (4, 4)));
+  for (guint i = 0; i < 2 && !fused; i++)
+    h = TD_OP (s, i ? "exp" : "tanh", 20 + i, TD_SHAPE (4, 4), h);
+  h = TD_OP (s, fused ? "tanh+exp+relu" : "relu", 22, TD_SHAPE (4, 4), h);
+  h = TD_OP (s, "sigmoid", 30, TD_SHAPE (4, 4), h);
+  TdIteration *iteration = td_synthetic_finish (s);
+  TdTapeEvent *made = (TdTapeEvent *)td_iteration_get_tape (iteration)->events;
+  if (fused)
+    {
+      made[1].flags |= TD_TAPE_EVENT_REPLAYED;
+      made[1].key = td_iteration_get_tape (code)->events[3].key;
+    }
+  return iteration;
+}
+
+static void
+layout__gives_what_was_fused_the_room_of_what_it_was_made_of (void **state)
+{
+  g_autoptr (TdIteration) code = fusible (1, NULL);
+  g_autoptr (TdIteration) schedule = fusible (2, code);
+  TdLayout *a = lay_out (code, -1, TD_ORIENTATION_TB), *own, *kept;
+  TdVizView *view = view_with (schedule, -1);
+  gint node = td_viz_view_find_event (view, 1), relu = td_viz_view_find_event (a->view, 3);
+
+  own = td_layout_new_quick (view, NULL, NULL);
+  kept = td_layout_new_quick (view, NULL, a);
+  check_sane (kept);
+  assert_int_equal (view->nodes[node].n_fused, 3);
+  assert_true (own->nodes[node].height > a->nodes[relu].height);
+  assert_true (kept->nodes[node].height == own->nodes[node].height);
+  assert_true (kept->nodes[node].y + kept->nodes[node].height
+               == a->nodes[relu].y + a->nodes[relu].height);
+  td_layout_unref (kept);
+  /* and back: its last operation is as low again */
+  td_layout_unref (a);
+  TdVizView *back = view_with (code, -1);
+  a = td_layout_new_quick (back, NULL, own);
+  check_sane (a);
+  assert_true (a->nodes[relu].height < own->nodes[node].height);
+  td_viz_view_unref (back);
+  td_layout_unref (a);
+  td_layout_unref (own);
+  td_viz_view_unref (view);
+  (void)state;
+}
+
 static void
 layout__says_where_everything_of_lenet_is (void **state)
 {
@@ -510,6 +566,7 @@ main (void)
     td_test (layout__is_the_same_after_expand_and_collapse),
     td_test (layout__is_the_same_for_the_next_equal_iteration),
     td_test (layout__keeps_equal_keys_where_they_were_in_the_next_iteration),
+    td_test (layout__gives_what_was_fused_the_room_of_what_it_was_made_of),
     td_test (layout__says_where_everything_of_lenet_is),
     td_test (layout__is_walked_by_arrows),
     td_test (layering__uncrosses_what_can_be_uncrossed),
