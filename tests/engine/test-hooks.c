@@ -377,6 +377,35 @@ hk01__a_link_hook_hears_its_link_forward_and_backward (void **state)
 }
 
 static void
+call_net (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  (void)n_in, (void)n_out;
+  out[0] = td_link (self, in[0]);
+}
+
+/* Static functions run as code while there are hooks, and again as schedule after those. */
+static void
+hook__that_saw_a_link_is_gone_when_it_is_freed (void **state)
+{
+  TdLink *net = two_layers ();
+  TdStatic *s = td_static_new (call_net, net);
+  TdHook *hook = td_hook_new (&link_diary_class);
+  TdVar *x = td_variable (td_zeros (TD_F32, TD_SHAPE (1, 3)), "x");
+
+  (void)state;
+  td_link_add_hook (td_link_child (net, "l2"), hook);
+  for (int i = 0; i < 4; i++)
+    TD_SCOPE ("call")
+      {
+        assert_int_equal (td_backward (td_sum (td_static_call1 (s, x)), 0), TD_OK);
+        if (i == 1)
+          td_hook_free (hook);
+      }
+  assert_int_equal (td_static_info (s).n_replays, 1);
+  td_static_free (s);
+}
+
+static void
 hk01__a_global_link_hook_hears_all_links_nested (void **state)
 {
   TdLink *net = two_layers ();
@@ -577,6 +606,7 @@ main (void)
     engine_test (hooks__may_free_themselves_while_they_run),
     engine_test (hooks__hear_how_a_call_failed),
     engine_test (hk01__a_link_hook_hears_its_link_forward_and_backward),
+    engine_test (hook__that_saw_a_link_is_gone_when_it_is_freed),
     engine_test (hk01__a_global_link_hook_hears_all_links_nested),
     engine_test (link_backward__sees_what_the_call_adds_to_its_inputs),
     engine_test (link_backward__goes_with_double_backprop_and_grad_of),

@@ -37,9 +37,12 @@ usable (const TdHook *hook, const char *call)
   return false;
 }
 
+/* Calls are remembered for hooks that see their backward: without hooks, for nobody. */
 void
 td__hooks_refresh (void)
 {
+  if (td__hooks.n == 0 && td__hooks.walks == 0)
+    td__hooks_records_clear ();
   td__engine.hooks = td__hooks.suspended == 0 && (td__hooks.n > 0 || td__hooks.n_records > 0)
                          ? &td__hook_table
                          : NULL;

@@ -242,4 +242,5 @@ td__hooks_backward_end (TdLinkWalk *walk, TdStatus status)
   td__hooks.walks--;
   free (walk->active);
   free (walk);
+  td__hooks_refresh ();
 }
