@@ -72,7 +72,7 @@ typedef struct TdInstance
   uint32_t refs; /**< from the entry's list and the operation in the graph */
   uint8_t state;
   bool backward_done; /**< backward has run: saved values are overwritten */
-  bool cut; /**< td_unchain cut a result off whose graph cannot be made any more */
+  bool cut;           /**< td_unchain cut a result off whose graph cannot be made any more */
   uint64_t generation;
   TdBuffer *arena; /**< NULL while no call uses it */
   char **address;  /**< by value */

@@ -90,7 +90,7 @@ open_gradient (TdReplay *p, TdReady *r, uint32_t k)
   if (external != TD_ABSENT)
     {
       hand_out_read (p, external, r->place);
-      g = p->taken == NULL ? td__backward_target (p->b, (int)external) : NULL;
+      g = td__backward_target (p->b, (int)external);
       r->run.call.accumulate = p->added[value] = g != NULL;
     }
   if (g != NULL)
@@ -138,11 +138,6 @@ td__replay_propagate (TdReplay *p, const TdReady *r)
     g = td__replay_snapshot (p, node, r->step->site);
   if (g == NULL)
     return td__error_status ();
-  if (TD_UNLIKELY (p->taken != NULL))
-    {
-      td__taken_add (p->taken, r->step->external, g, ours);
-      return TD_OK;
-    }
   status = td__backward_propagate (p->b, (int)r->step->external, g, p->added[value]);
   if (ours && (r->last == r->place || g != p->given[value]))
     td__scope_hand_out (g);

@@ -546,16 +546,12 @@ bind_backward (TdInstance *i, TdReadyList *list, const TdBackward *b)
 }
 
 TdStatus
-td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which, TdTaken *taken)
+td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which)
 {
   TdEngine *e = &td__engine;
   const TdSchedule *s = i->plan->s;
-  TdReplay p = { .i = i,
-                 .list = &i->backwards[which],
-                 .b = b,
-                 .given = i->given,
-                 .added = i->added,
-                 .taken = taken };
+  TdReplay p
+      = { .i = i, .list = &i->backwards[which], .b = b, .given = i->given, .added = i->added };
   TdStatus status;
 
   memset (i->given, 0, s->n_values * sizeof *i->given);
@@ -628,7 +624,7 @@ static_backward (TdBackward *b)
     return td__replay_expand (i, b);
   if (TD_UNLIKELY (i->code_graph != NULL))
     return td__verify_backward (i, b, which);
-  return td__replay_backward (i, b, which, NULL);
+  return td__replay_backward (i, b, which);
 }
 
 static void

@@ -21,26 +21,11 @@ typedef struct TdReplay
   uint32_t n_effects;
   bool observed;               /**< an event was reported for each operation */
   struct TdCheck *check;       /**< of a verified call, or NULL */
-  struct TdTaken *taken;       /**< gradients are collected there and not propagated; or NULL */
   uint32_t waiting, n_waiting; /**< capture.c: the first deferred step, and how many are */
 } TdReplay;
 
-/** Gradients that a backward has made but not propagated yet, in order. */
-typedef struct TdTaken
-{
-  struct
-  {
-    uint32_t external;
-    bool ours; /**< made by the schedule, not passed through */
-    TdVar *g;
-  } * items;
-  uint32_t n;
-} TdTaken;
-
-void td__taken_add (TdTaken *taken, uint32_t external, TdVar *g, bool ours);
-
-/** Run a traced backward; taken may be NULL. */
-TdStatus td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which, TdTaken *taken);
+/** Run a traced backward. */
+TdStatus td__replay_backward (TdInstance *i, TdBackward *b, uint32_t which);
 
 /** Backward where no traced one fits: through an ordinary graph.  (expand.c) */
 TdStatus td__replay_expand (TdInstance *i, TdBackward *b);

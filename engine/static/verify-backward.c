@@ -1,6 +1,9 @@
 /* The backward of a verified call: that of the code's own graph runs first, among itself, then
- * the schedule's; what both would give to the variables outside is compared before either is
- * handed out.
+ * the schedule's.  Each goes on from the gradients that were collected outside before, the
+ * code's from copies of them: where a product adds to what is there before it rounds, the same
+ * numbers in another order are another sum.  So what is compared are the sums, and those of the
+ * schedule are there already when they are the same; otherwise what was there before is put
+ * back.
  *
  * SPDX-License-Identifier: MIT */
 #include "verify.h"
@@ -53,14 +56,19 @@ td__code_graph_free (TdCodeGraph *code_graph)
 /* --- the code's backward --- */
 
 /* An external while another walk goes through the graph above it: to that it is a leaf without
- * a gradient. */
+ * a gradient, or with a copy of what was collected before. */
 typedef struct
 {
   TdNode *node;
-  TdVar *acc, *gx; /* gx: what the code gives it; NULL: nothing */
+  TdVar *acc, *gx; /* gx: what the code gives it, with what was there; NULL: nothing */
   TdOp *creator;
   uint32_t mark;
   uint32_t external;
+  /* what was collected before, or NULL */
+  TdVar *before, *copy;
+  void *bytes; /* of before */
+  uint32_t version, copy_version;
+  bool held; /* before: by us as well */
 } Leaf;
 
 typedef struct
@@ -123,7 +131,7 @@ hide_outside (Both *both, bool hide)
           l->creator = l->node->creator;
           l->mark = l->node->mark;
         }
-      l->node->acc = hide ? NULL : l->acc;
+      l->node->acc = hide ? l->copy : l->acc;
       l->node->creator = hide ? NULL : l->creator;
       l->node->mark = l->mark;
     }
@@ -161,6 +169,9 @@ backward_apart (Both *both, TdVar **ys, TdVar **gys, int n_y, TdTrace *trace, Td
   td__static_notify_run (TD_RUN_ENDS, TD_RUN_VERIFICATION, function, 0, list);
   td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_VERIFICATION, function, 0, list);
   e->traces = traces;
+  for (uint32_t k = 0; k < both->n_leaves; k++) /* the walk gives up what it has begun itself */
+    if (both->leaves[k].copy != NULL)
+      td__var_unref (both->leaves[k].node->acc, TD_HOLD_ENGINE);
   hide_outside (both, false);
   free (xs);
   return status;
@@ -181,7 +192,7 @@ code_backward (Both *both, uint32_t list)
   return status;
 }
 
-/* --- comparison --- */
+/* --- what was collected before --- */
 
 static void *
 host_copy (const TdVar *v)
@@ -194,67 +205,117 @@ host_copy (const TdVar *v)
   return host;
 }
 
-/* In floats, rounded after each sum, as gradients are collected. */
-static void
-add_halves (void *sum, const void *more, TdDtype dtype, int64_t n)
+/* Whether anybody refers to what leaf l has collected but the leaves that have: nobody may add
+ * to it in place then. */
+static bool
+is_shared (const Both *both, const Leaf *l)
 {
-  TdDevice *cpu = td_device_get ("cpu");
-  float *wide = td__xmalloc ((size_t)n * sizeof *wide + 1);
-  TdShape shape = TD_SHAPE (n);
-  const TdTensor from = { .data = wide, .shape = &shape, .size = n, .dtype = TD_F32 };
-  TdTensor to = { .data = sum, .shape = &shape, .size = n, .dtype = dtype };
+  const TdVar *g = l->before;
+  uint32_t n = 0, n_own = 0;
 
-  for (int64_t k = 0; k < n; k++)
-    wide[k] = (float)(td__host_element (sum, dtype, k) + td__host_element (more, dtype, k));
-  cpu->ops->cast (cpu, &from, &to);
-  free (wide);
-}
-
-static void
-add (void *sum, const void *more, TdDtype dtype, int64_t n)
-{
-  if (dtype == TD_F16 || dtype == TD_BF16)
+  for (uint32_t k = 0; k < both->n_leaves; k++)
     {
-      add_halves (sum, more, dtype, n);
-      return;
+      const TdNode *node = both->leaves[k].node;
+
+      n += both->leaves[k].before == g;
+      n_own += both->leaves[k].before == g && node->var != NULL && node->var->grad == g;
     }
-  for (int64_t k = 0; k < n; k++)
-    if (dtype == TD_F64)
-      ((double *)sum)[k] += ((const double *)more)[k];
-    else if (dtype == TD_F32)
-      ((float *)sum)[k] += ((const float *)more)[k];
+  return g->refs != n + n_own || n_own > 1 || g->buffer->refs > 1 || g->node->creator != NULL;
 }
 
-/* What the schedule gives to an external: its gradients added up, in order, as they would be
- * collected.  NULL: nothing.  n: how many there are. */
-static void *
-schedule_gives (const TdTaken *taken, const Both *both, const Leaf *l, const TdVar **first,
-                uint32_t *n)
+/* The copy may be added to in place where the gradient itself may. */
+static TdVar *
+copy_of (Both *both, Leaf *l)
 {
-  const TdOp *op = td__backward_op (both->b);
-  void *sum = NULL, *more;
+  const TdNode *n = l->before->node;
+  TdVar *copy;
 
-  *first = NULL;
-  *n = 0;
-  for (uint32_t k = 0; k < taken->n; k++)
+  for (const Leaf *same = both->leaves; same < l; same++)
+    if (same->before == l->before)
+      return same->copy;
+  copy = td__var_leaf ((TdDtype)n->dtype, &n->shape, n->device, TD_MEM_GRADIENT, both->i->site);
+  if (copy == NULL)
+    return NULL;
+  copy->node->layout = n->layout;
+  if (n->device->computes)
+    n->device->ops->copy (n->device, copy->buffer->data, l->before->buffer->data,
+                          l->before->buffer->bytes);
+  if (is_shared (both, l))
+    td__scope_add (copy);
+  return copy;
+}
+
+static TdStatus
+no_copy (Both *both)
+{
+  for (uint32_t k = 0; k < both->n_leaves; k++)
+    if (both->leaves[k].copy != NULL)
+      td__var_unref (both->leaves[k].copy, TD_HOLD_ENGINE);
+  return td__error_status ();
+}
+
+static TdStatus
+copy_collected (Both *both)
+{
+  for (uint32_t k = 0; k < both->n_leaves; k++)
+    both->leaves[k].before = td__backward_collected (both->b, (int)both->leaves[k].external);
+  for (uint32_t k = 0; k < both->n_leaves; k++)
     {
-      const TdVar *g = taken->items[k].g;
+      Leaf *l = &both->leaves[k];
 
-      if (op->in[taken->items[k].external] != l->node)
+      if (l->before == NULL)
         continue;
-      ++*n;
-      if (sum == NULL)
-        {
-          sum = host_copy (g);
-          *first = g;
-          continue;
-        }
-      more = host_copy (g);
-      add (sum, more, (TdDtype)g->node->dtype, td__size (&g->node->shape));
-      free (more);
+      l->copy = copy_of (both, l);
+      if (l->copy == NULL)
+        return no_copy (both);
+      td__var_ref (l->copy, TD_HOLD_ENGINE);
+      l->bytes = host_copy (l->before);
+      l->version = l->before->buffer->version;
+      l->copy_version = l->copy->buffer->version;
     }
-  return sum;
+  for (uint32_t k = 0; k < both->n_leaves; k++)
+    if (both->leaves[k].before != NULL && is_shared (both, &both->leaves[k]))
+      both->leaves[k].held = true;
+  for (uint32_t k = 0; k < both->n_leaves; k++)
+    if (both->leaves[k].held)
+      td__var_ref (both->leaves[k].before, TD_HOLD_ENGINE);
+  return TD_OK;
 }
+
+/* The schedule's backward is undone. */
+static void
+put_back (const Both *both)
+{
+  for (uint32_t k = 0; k < both->n_leaves; k++)
+    {
+      const Leaf *l = &both->leaves[k];
+      TdVar *sum = l->node->acc;
+
+      if (sum != l->before)
+        {
+          l->node->acc = l->before != NULL ? td__var_ref (l->before, TD_HOLD_ENGINE) : NULL;
+          td__var_unref (sum, TD_HOLD_ENGINE);
+        }
+      if (l->before != NULL && l->before->buffer->version != l->version
+          && l->before->node->device->computes)
+        td__copy_in (l->before->node->device, l->before->buffer->data, l->bytes,
+                     l->before->buffer->bytes, TD_COPY_CHECK, l->before->node, NULL);
+    }
+}
+
+static void
+forget_collected (Both *both)
+{
+  for (uint32_t k = 0; k < both->n_leaves; k++)
+    {
+      if (both->leaves[k].held)
+        td__var_unref (both->leaves[k].before, TD_HOLD_ENGINE);
+      free (both->leaves[k].bytes);
+    }
+  free (both->leaves);
+}
+
+/* --- comparison --- */
 
 static const TdSite *
 giver (const TdSteps *list, uint32_t external)
@@ -280,36 +341,37 @@ one_gives (TdMiss *miss, const char *name, bool code)
 }
 
 static bool
-same_gradient (const Both *both, const TdTaken *taken, const Leaf *l, TdMiss *miss)
+same_gradient (const Both *both, const Leaf *l, TdMiss *miss)
 {
   const TdSchedule *s = both->i->entry->schedule;
   const TdNodeInfo *n = &s->nodes[s->externals[l->external].node];
-  const TdVar *first;
-  uint32_t n_given, units = units_allowed (both->i->plan);
-  void *sum = schedule_gives (taken, both, l, &first, &n_given);
-  bool same = true;
+  const TdVar *sum = l->node->acc;
+  const bool by_schedule
+      = sum != l->before || (sum != NULL && sum->buffer->version != l->version);
+  const bool by_code
+      = l->gx != l->copy || (l->gx != NULL && l->gx->buffer->version != l->copy_version);
+  void *schedule, *code;
+  bool same;
 
-  if ((sum == NULL) != (l->gx == NULL))
-    same = one_gives (miss, n->name, sum == NULL);
-  else if (sum != NULL && !td_shape_equal (&first->node->shape, &l->gx->node->shape))
-    same = td__check_says (miss, n->name, "it has a gradient of another shape");
-  else if (sum != NULL)
-    {
-      void *code = host_copy (l->gx);
-
-      if (n->dtype == TD_F16 || n->dtype == TD_BF16) /* a product may add before it rounds */
-        units += 4 * n_given;
-      same = td__check_gradient (miss, sum, code, l->gx->node, n->name, units);
-      free (code);
-    }
-  free (sum);
+  if (by_code != by_schedule)
+    return one_gives (miss, n->name, by_code);
+  if (!by_code)
+    return true;
+  if (!td_shape_equal (&sum->node->shape, &l->gx->node->shape))
+    return td__check_says (miss, n->name, "it has a gradient of another shape");
+  schedule = host_copy (sum);
+  code = host_copy (l->gx);
+  same = td__check_gradient (miss, schedule, code, l->gx->node, n->name,
+                             units_allowed (both->i->plan));
+  free (schedule);
+  free (code);
   return same;
 }
 
 /* Say whether both give the same; if not, the lines: of the first step that is another, else of
  * who gives what differs. */
 static bool
-agree (const Both *both, const TdTaken *taken, uint32_t which, TdMiss *miss)
+agree (const Both *both, uint32_t which, TdMiss *miss)
 {
   const TdSchedule *then = both->i->entry->schedule, *now = both->code_graph->trace->schedule;
   const TdSteps *x = &then->backwards[which].list,
@@ -320,7 +382,7 @@ agree (const Both *both, const TdTaken *taken, uint32_t which, TdMiss *miss)
     {
       const Leaf *l = &both->leaves[k];
 
-      if (same_gradient (both, taken, l, miss))
+      if (same_gradient (both, l, miss))
         continue;
       miss->other = giver (x, l->external);
       miss->site = y != NULL ? giver (y, l->external) : miss->other;
@@ -332,26 +394,6 @@ agree (const Both *both, const TdTaken *taken, uint32_t which, TdMiss *miss)
 }
 
 /* --- one backward --- */
-
-void
-td__taken_add (TdTaken *taken, uint32_t external, TdVar *g, bool ours)
-{
-  taken->items = td__xrealloc (taken->items, (taken->n + 1) * sizeof *taken->items);
-  taken->items[taken->n].external = external;
-  taken->items[taken->n].ours = ours;
-  taken->items[taken->n++].g = g;
-}
-
-static void
-hand_out (TdBackward *b, const TdTaken *taken, TdStatus *status)
-{
-  for (uint32_t k = 0; k < taken->n && *status == TD_OK; k++)
-    *status
-        = td__backward_propagate (b, (int)taken->items[k].external, taken->items[k].g, false);
-  for (uint32_t k = 0; k < taken->n; k++)
-    if (taken->items[k].ours) /* who holds it alone may be added to */
-      td__scope_hand_out (taken->items[k].g);
-}
 
 static void
 drop_schedule (TdInstance *i, const TdMiss *miss)
@@ -372,29 +414,28 @@ TdStatus
 td__verify_backward (TdInstance *i, TdBackward *b, uint32_t which)
 {
   Both both = { .i = i, .b = b, .code_graph = i->code_graph };
-  TdTaken taken = { NULL, 0 };
   TdMiss miss = { NULL, "", NULL };
   TdStatus status;
 
   i->code_graph = NULL;
   collect_roots (&both);
   collect_leaves (&both);
-  status = code_backward (&both, which + 1);
+  status = copy_collected (&both);
   if (status == TD_OK)
-    status = td__replay_backward (i, b, which, &taken);
-  if (status == TD_OK && agree (&both, &taken, which, &miss))
-    hand_out (b, &taken, &status);
-  else if (status == TD_OK)
+    status = code_backward (&both, which + 1);
+  if (status == TD_OK)
+    status = td__replay_backward (i, b, which);
+  if (status == TD_OK && !agree (&both, which, &miss))
     {
       td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_REPLAYED, i->entry->function, 0,
                              which + 1);
+      put_back (&both);
       drop_schedule (i, &miss);
       status = td__backward_splice (b, both.ys, both.gys, both.n_y,
                                     both.code_graph->trace->first + 1);
     }
   td__code_graph_free (both.code_graph);
-  free (both.leaves);
-  free (taken.items);
+  forget_collected (&both);
   return status;
 }
 
@@ -454,7 +495,7 @@ td__verify_graph (TdInstance *i, TdBackward *b, TdVar **ys, TdVar **gys, int n_y
                                      both.code_graph->trace->first + 1);
     }
   td__code_graph_free (both.code_graph);
-  free (both.leaves);
+  forget_collected (&both);
   free (gxs);
   return same && *status == TD_OK;
 }

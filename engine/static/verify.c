@@ -108,8 +108,6 @@ td__check_gradient (TdMiss *miss, const void *replayed, const void *code, const 
   const TdNodeInfo info = { .dtype = n->dtype, .shape = n->shape };
   int64_t at;
 
-  if (n->dtype == TD_F16 || n->dtype == TD_BF16) /* sums are rounded where they end */
-    units += 4;
   if (!n->device->computes || near (replayed, code, &info, units, &at))
     return true;
   return td__check_says (miss, name,

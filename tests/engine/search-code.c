@@ -165,6 +165,21 @@ constant (TdVar *a)
   return td_add (a, td_tensor (TD_F32, TD_SHAPE (COLUMNS), numbers));
 }
 
+/* Of which other dtype, and how its parameters are used: each in a sum over rows or in a
+ * product, or both. */
+static TdVar *
+other_dtype (const Run *r, TdVar *a, unsigned which)
+{
+  const unsigned k = which % 3;
+  TdVar *h = td_cast (td_tanh (a), td_dtype (r->square[k]));
+
+  if (which / 3 % 3 != 0)
+    h = td_matmul (h, r->square[k], false, which / 9 % 2 == 0);
+  if (which / 3 % 3 != 1)
+    h = which / 9 % 3 == 0 ? td_mul (h, r->row[k]) : td_add (h, r->row[k]);
+  return td_cast (h, TD_F32);
+}
+
 /* --- the code --- */
 
 static TdVar *
@@ -246,6 +261,8 @@ statement (Run *r, const Statement *s, TdVar *a, TdVar *b)
       return report (a);
     case SELF_SCALE:
       return self_scale (r, a, s->which);
+    case OTHER_DTYPE:
+      return other_dtype (r, a, s->which);
     case N_KINDS:
     default:
       return a;
@@ -347,6 +364,39 @@ opt_hook (unsigned kind)
     }
 }
 
+static TdVar *
+filled_param (TdLink *link, const char *name, TdShape shape, TdDtype dtype, unsigned seed)
+{
+  TdVar *v = td_link_add_param (link, name, shape, .dtype = (int)dtype), *numbers;
+  const size_t bytes = (size_t)td_size (v) * td_dtype_bytes (dtype);
+  double room[COLUMNS * COLUMNS];
+
+  TD_SCOPE ("numbers")
+    {
+      numbers = td_zeros (TD_F32, shape);
+      fill_array (numbers, seed);
+      td_read (td_cast (numbers, dtype), room, bytes);
+    }
+  td_write (v, room, bytes);
+  return v;
+}
+
+static void
+make_other_dtypes (Run *r)
+{
+  static const TdDtype dtypes[] = { TD_F16, TD_BF16, TD_F64 };
+  static const char *const names[][2] = { { "Wh", "bh" }, { "Wb", "bb" }, { "Wd", "bd" } };
+  const unsigned seed = r->p->seed;
+
+  for (unsigned k = 0; k < 3; k++)
+    {
+      r->square[k] = filled_param (r->root, names[k][0], TD_SHAPE (COLUMNS, COLUMNS), dtypes[k],
+                                   seed + k);
+      r->row[k]
+          = filled_param (r->root, names[k][1], TD_SHAPE (COLUMNS), dtypes[k], seed + 3 + k);
+    }
+}
+
 static void
 make_links (Run *r)
 {
@@ -369,6 +419,8 @@ make_links (Run *r)
       fill_array (td_link_param (r->layers[k], "b"), seed + 2 + k);
     }
   td_link_disable_update (r->layers[1]);
+  if (r->p->other_dtypes)
+    make_other_dtypes (r);
 }
 
 static void

@@ -24,7 +24,7 @@ draw (unsigned below)
 static Kind
 draw_kind (void)
 {
-  const Kind kind = (Kind)draw (N_KINDS);
+  const Kind kind = (Kind)draw (OTHER_DTYPE); /* those after it have a draw of their own */
 
   switch ((int)kind)
     {
@@ -71,6 +71,18 @@ program_generate (unsigned seed)
   return p;
 }
 
+Program
+program_generate_dtypes (unsigned seed)
+{
+  Program p = program_generate (seed);
+
+  p.other_dtypes = draw (3) == 0;
+  for (int i = 0; i < p.n && p.other_dtypes; i++)
+    if (draw (2) == 0)
+      p.list[i].kind = OTHER_DTYPE;
+  return p;
+}
+
 bool
 program_has (const Program *p, EventKind kind, int iteration)
 {
@@ -85,12 +97,13 @@ program_print (FILE *to, const Program *p)
 {
   fprintf (to,
            "seed %u: results %u %u, optimizer %u, second %u, hook %u, passes off %u, level %u, "
-           "stop at %d, file %d%s%s%s%s%s\n",
+           "stop at %d, file %d%s%s%s%s%s%s\n",
            p->seed, p->results[0], p->results[1], p->optimizer, p->second, p->opt_hook,
            p->passes, p->level, p->stop_at, (int)p->file,
            p->frozen_arguments ? ", frozen arguments" : "",
            p->double_backprop ? ", double backprop" : "", p->trainer ? ", trainer" : "",
-           p->snapshot ? ", snapshot" : "", p->loss_scaling ? ", loss scaling" : "");
+           p->snapshot ? ", snapshot" : "", p->loss_scaling ? ", loss scaling" : "",
+           p->other_dtypes ? ", other dtypes" : "");
   for (int i = 0; i < p->n; i++)
     fprintf (to, "  %-12s a %u, b %u, which %u%s\n", kind_names[p->list[i].kind], p->list[i].a,
              p->list[i].b, p->list[i].which, p->list[i].no_backprop ? ", no backprop" : "");

@@ -50,7 +50,8 @@ enum
   X (EFFECT)    /* td_static_code */                                                           \
   X (REPORT)                                                                                   \
   X (SELF_SCALE)   /* a watched number that the code changes itself */                         \
-  X (HIDDEN_SCALE) /* a number in C that no guard sees */
+  X (HIDDEN_SCALE) /* a number in C that no guard sees */                                      \
+  X (OTHER_DTYPE)  /* parameters of halves or doubles, which other statements use as well */
 
 /** What happens in one iteration besides. */
 #define EVENTS(X)                                                                              \
@@ -139,11 +140,14 @@ typedef struct
   unsigned passes; /* bits: those that are off in one of the modes */
   unsigned level;  /* of the recording */
   bool frozen_arguments, double_backprop, trainer, snapshot, loss_scaling;
-  int stop_at; /* the iteration before which it is saved, ended and gone on with */
+  bool other_dtypes; /* there are parameters for OTHER_DTYPE */
+  int stop_at;       /* the iteration before which it is saved, ended and gone on with */
   FileKind file;
 } Program;
 
 Program program_generate (unsigned seed);
+/** The same, where in a third of the programs many statements are OTHER_DTYPE. */
+Program program_generate_dtypes (unsigned seed);
 void program_print (FILE *to, const Program *p);
 bool program_has (const Program *p, EventKind kind, int iteration);
 /** The k-th program that is smaller than p by one thing; false: there are no more. */

@@ -29,18 +29,17 @@ run_file (const char *name, char *path, size_t size)
 
 /* Of numbers: every NaN is the same, whose sign and payload are nobody's promise. */
 static uint64_t
-hash_of (const void *bytes, size_t n)
+hash_of (const void *bytes, TdDtype dtype, int64_t n)
 {
   uint64_t h = 1469598103934665603u;
 
-  for (size_t k = 0; k + sizeof (float) <= n; k += sizeof (float))
+  for (int64_t k = 0; k < n; k++)
     {
-      uint32_t bits;
-      float x;
+      const double x = td__host_element (bytes, dtype, k);
+      uint64_t bits;
 
-      memcpy (&x, (const char *)bytes + k, sizeof x);
-      memcpy (&bits, &x, sizeof bits);
-      h = (h ^ (isnan (x) ? 0x7fc00000u : bits)) * 1099511628211u;
+      memcpy (&bits, &x, sizeof x);
+      h = (h ^ (isnan (x) ? 0x7fc00000u : bits ^ bits >> 32)) * 1099511628211u;
     }
   return h;
 }
@@ -66,7 +65,7 @@ note_var (Run *r, const char *what, TdVar *v)
   if (v == NULL)
     note_hash (r, what, 0);
   else if (td_read (v, copy, bytes) == TD_OK)
-    note_hash (r, what, hash_of (copy, bytes));
+    note_hash (r, what, hash_of (copy, td_dtype (v), td_size (v)));
   free (copy);
 }
 

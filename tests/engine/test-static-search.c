@@ -277,7 +277,7 @@ search (unsigned first, unsigned n)
 
       for (unsigned k = 0; k < n_next; k++)
         {
-          programs[k] = program_generate (first + done + k);
+          programs[k] = program_generate_dtypes (first + done + k);
           of[k] = (Outcome){ .fails = true, .where = { "crashes", 0, 0 } };
         }
       n_run = outcomes (programs, n_next, NULL, of);

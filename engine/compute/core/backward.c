@@ -193,6 +193,15 @@ td__backward_target (TdBackward *b, int i)
   return n->acc;
 }
 
+TdVar *
+td__backward_collected (TdBackward *b, int i)
+{
+  Step *s = b->priv;
+
+  go_on_collecting (s->walk, s->op->in[i]);
+  return s->op->in[i]->acc;
+}
+
 bool
 td__backward_adds (const TdBackward *b, int i)
 {

@@ -579,11 +579,13 @@ bool td__backward_has_targets (const TdBackward *b);
 /** The operation whose backward runs. */
 TdOp *td__backward_op (const TdBackward *b);
 bool td__backward_is_double (const TdBackward *b);
-/** Say whether results of the operation keep their gradients: TD_RETAIN_GRADS, or td_grad_of was
- * asked for one. */
+/** Say whether results of the operation keep their gradients: TD_RETAIN_GRADS, or td_grad_of
+ * was asked for one. */
 bool td__backward_wants_results (const TdBackward *b);
 /** A gradient's memory that a kernel may add to for input i, or NULL: as td_backward_into. */
 TdVar *td__backward_target (TdBackward *b, int i);
+/** Borrow the gradient of input i that one given now would be added to, or NULL. */
+TdVar *td__backward_collected (TdBackward *b, int i);
 /** In which layout input i is, and its gradient will be. */
 TdLayout td__backward_in_layout (const TdBackward *b, int i);
 /** Hand on a gradient of input i now; accumulated: a kernel has added it to the target. */
