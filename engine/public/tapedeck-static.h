@@ -28,15 +28,18 @@ typedef struct TdStaticOpt
   int verbosity_level;           /**< 0 warnings, 1 new schedules, 2 every call; on stderr */
   bool enable_double_backprop;   /**< gradients of gradients through the function */
   int verify; /**< every so many calls (1: all) the code runs first, then the schedule;
-                 operations, values, state and random numbers are compared.  They agree: the
-                 schedule's results are handed out.  Else the code's are, and the schedule is
-                 dropped.  0: never: the code runs once.  -1, the default: by itself, at calls
+                 operations, values, state and random numbers are compared, and when backward
+                 runs its gradients.  They agree: the schedule's results are handed out.  Else
+                 the code's are, the schedule is dropped, and a line on stderr says what is
+                 another.  0: never: the code runs once.  -1, the default: by itself, at calls
                  2, 3, 5, 9, 17, 33 ... of each schedule; call 2 in full if its arrays, which
                  are kept twice, take less than 64 MB, the others by their operations and what
-                 the code brings.  At the first difference the code's
-                 results are handed out, and it runs at each call until it has been the same
-                 again for a while.  Side effects of the code's own, in C, show again in each of
-                 these calls */
+                 the code brings.  Where an operation of the program's own has a backward, which
+                 may read C variables as well, each of these calls is followed into backward:
+                 its gradients are compared, beyond 64 MB its operations and what it brings.  At
+                 the first difference the code's results are handed out, and it runs at each
+                 call until it has been the same again for a while.  Side effects of the code's
+                 own, in C, show again in each of these calls */
   bool prune, fold, cse, fuse, in_place, plan, cuda_graph; /**< passes */
   bool batch;         /**< one more, if fuse is on too: sums get other last bits by it */
   bool strict;        /**< a static function inside another is an error, not inlined */

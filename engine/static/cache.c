@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "notify.h"
+#include "static.h"
 
 #include <stdlib.h>
 
@@ -63,6 +64,8 @@ td_static_clear (TdStatic *s)
     return;
   while (s != NULL && s->entries != NULL)
     td__static_evict (s, s->entries);
+  if (s != NULL)
+    td__look_no_more (s, true);
 }
 
 size_t

@@ -28,7 +28,8 @@ typedef struct TdEntry
   TdPlan *plan;   /**< NULL until the first replay, and when a new backward was traced */
   TdInstance *instances;
   uint32_t n_instances;
-  bool keeps_graph; /**< it was traced with enable_backprop */
+  bool keeps_graph;  /**< it was traced with enable_backprop */
+  bool own_backward; /**< of an operation of the program's own, which may read what it likes */
   bool double_backprop;
   bool reads_host;    /**< the code reads numbers, and may branch on them */
   uint32_t *op_out;   /**< by output: its place among the graph operation's, or TD_ABSENT */
@@ -91,7 +92,7 @@ struct TdStatic
   uint32_t n_entries;
   TdStaticInfo info;
   TdMiss miss; /**< the last one */
-  char miss_text[600], alone_text[400];
+  char miss_text[800], alone_text[400];
   TdWatch *watches; /**< memory that the program registered; only name, site, memory, bytes */
   uint32_t n_watches, n_refusals;
   bool reported_nested;
@@ -99,6 +100,7 @@ struct TdStatic
   uint64_t n_unverified; /**< replays since the last trace or verification */
   TdStatic **owner;      /**< who points to it, or NULL */
   TdDoubt doubt;
+  TdTrace *looked_at; /**< of code that ran in place of a schedule: they wait for backward */
   TdHopeless hopeless;
   uint64_t keys[TD_KEYS]; /**< of the schedules that left a cache of one: trust.c */
   uint32_t n_keys;
@@ -117,8 +119,11 @@ typedef enum
 typedef enum
 {
   TD_VERIFY_NOT,
-  TD_VERIFY_STEPS, /**< the code's steps and what it brings are those of the schedule */
-  TD_VERIFY_ALL    /**< and all numbers, and those of backward */
+  TD_VERIFY_STEPS,    /**< the code's steps and what it brings are those of the schedule */
+  TD_VERIFY_BACKWARD, /**< and the numbers of backward */
+  TD_VERIFY_CODE, /**< the code runs in place of the schedule, its backward too: the steps of
+                       both, without a second graph beside the schedule's memory */
+  TD_VERIFY_ALL   /**< all numbers, also those of backward */
 } TdVerify;
 
 /* static.c, for verify.c */
@@ -159,6 +164,15 @@ void td__doubt_begin (TdStatic *s);
 /** A call in doubt: the code, whose results are handed out. */
 TdStatus td__doubt_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out,
                          int n_out, const TdSite *site);
+/** A verified call by TD_VERIFY_CODE. */
+TdStatus td__look_at_code (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out,
+                           int n_out, const TdSite *site);
+/** Free the traces whose backward will not come any more, or all. */
+void td__look_no_more (TdStatic *s, bool all);
+/** Code and schedule differ: keep, count and report it, and say it where every call, or every
+ * so many, are verified. */
+void td__verify_differs (TdStatic *s, const TdEntry *entry, const TdMiss *miss,
+                         const TdSite *site);
 /** No schedule fits: say whether a trace is worth the time. */
 bool td__hopeless_traces (TdStatic *s);
 /** A schedule leaves a cache of one for another: say whether it came before, so that both are

@@ -64,7 +64,7 @@ void td__guards_learn (TdGuards *now, const TdGuards *earlier);
 typedef struct TdMiss
 {
   const char *guard; /**< "argument", "config" ... */
-  char text[240];    /**< "argument 0 has shape (32, 784), (64, 784) before" */
+  char text[480];    /**< "argument 0 has shape (32, 784), (64, 784) before" */
   const TdSite *site;
   const TdSite *other; /**< verify: of the schedule's step */
 } TdMiss;

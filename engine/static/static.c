@@ -5,6 +5,9 @@
 #include "host-memory.h"
 #include "plural.h"
 #include "static.h"
+
+#include "compute/ops/ops.h"
+
 #include "verify.h"
 
 #include <stdio.h>
@@ -214,6 +217,19 @@ learn_arguments (const TdStatic *s, TdTrace *t)
       td__guards_learn (t->guards, e->guards);
 }
 
+/* The engine's backwards read what they are given; a program's own may read C variables. */
+static bool
+has_own_backward (const TdStep *step)
+{
+  bool engine = false;
+
+  if (step->kind != TD_STEP_OP || !step->graph)
+    return false;
+  for (int k = 0; td__op_classes[k] != NULL && !engine; k++)
+    engine = td__op_classes[k] == step->cls;
+  return !engine || (step->cls->flags & TD_OP_CAPTURES) != 0;
+}
+
 void
 td__static_install (TdStatic *s, TdTrace *t)
 {
@@ -226,6 +242,7 @@ td__static_install (TdStatic *s, TdTrace *t)
   entry->owner = s;
   entry->function = s->number;
   t->function = s->number; /* of a verification's trace too, from here on */
+  td__trace_keep_no_more (t);
   entry->schedule = t->schedule;
   entry->guards = t->guards;
   entry->iteration = td__engine.iteration;
@@ -235,7 +252,10 @@ td__static_install (TdStatic *s, TdTrace *t)
   entry->double_backprop = s->options.enable_double_backprop;
   entry_index (entry);
   for (uint32_t k = 0; k < t->schedule->forward.n; k++)
-    entry->reads_host |= t->schedule->forward.steps[k].kind == TD_STEP_HOST_READ;
+    {
+      entry->reads_host |= t->schedule->forward.steps[k].kind == TD_STEP_HOST_READ;
+      entry->own_backward |= has_own_backward (&t->schedule->forward.steps[k]);
+    }
   t->guards = NULL;
   if (entry->keeps_graph)
     {
@@ -523,6 +543,8 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
       return trace_call (s, in, n_in, out, n_out, site);
     }
   entry->last_use = s->info.n_calls;
+  if (TD_UNLIKELY (s->looked_at != NULL))
+    td__look_no_more (s, false);
   if (TD_UNLIKELY (s->doubt.on))
     return td__doubt_call (s, entry, in, n_in, out, n_out, site);
   if (!ready (s, entry))
@@ -531,6 +553,8 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
       return td__static_run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
     }
   how = td__verify_due (s, entry);
+  if (TD_UNLIKELY (how == TD_VERIFY_CODE))
+    return td__look_at_code (s, entry, in, n_in, out, n_out, site);
   if (TD_UNLIKELY (how != TD_VERIFY_NOT))
     return td__verify_call (s, entry, in, n_in, out, n_out, site, how);
   return replay (s, entry, in, n_in, out, n_out, site);

@@ -282,9 +282,20 @@ finish (TdTrace *t, TdStatus status)
 static void
 backward_end (TdStatus status)
 {
-  for (TdTrace *t = td__engine.traces; t != NULL; t = t->next)
+  TdTrace *t;
+
+  for (t = td__engine.traces; t != NULL; t = t->next)
     if (t->state == TD_TRACE_BACKWARD)
       finish (t, status);
+  t = td__engine.traces;
+  while (t != NULL)
+    if (t->state == TD_TRACE_DONE && t->traced_backward != NULL)
+      {
+        t->traced_backward (t);
+        t = td__engine.traces;
+      }
+    else
+      t = t->next;
 }
 
 void

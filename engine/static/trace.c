@@ -660,6 +660,15 @@ td__trace_know_output (TdTrace *t, uint32_t k, TdVar *v)
 }
 
 void
+td__trace_keep_no_more (TdTrace *t)
+{
+  for (uint32_t k = 0; k < t->n_kept; k++)
+    td__buffer_unref (t->kept[k]);
+  t->n_kept = 0;
+  t->keeps = false;
+}
+
+void
 td__trace_free (TdTrace *t)
 {
   TdTrace **at = &td__engine.traces;
@@ -678,8 +687,7 @@ td__trace_free (TdTrace *t)
   td__map_free (&t->external);
   td__steps_free (&t->backward.list);
   free (t->backward.wanted);
-  for (uint32_t k = 0; k < t->n_kept; k++)
-    td__buffer_unref (t->kept[k]);
+  td__trace_keep_no_more (t);
   free (t->kept);
   free (t->given);
   free (t->draws);

@@ -68,6 +68,11 @@ typedef struct TdTrace
   bool keeps;
   TdBuffer **kept;
   uint32_t n_kept;
+  /* of code that ran in place of a schedule, whose backward is compared when it has run */
+  void (*traced_backward) (struct TdTrace *t); /**< called then, and may free t; or NULL */
+  struct TdStatic *looked_at_by;
+  struct TdTrace *next_looked_at;
+  struct TdEntry *compared_with; /**< a reference */
 } TdTrace;
 
 /** Begin: what in makes from here on is traced. */
@@ -78,6 +83,8 @@ void td__trace_finish (TdTrace *t, TdVar *const *out, int n_out);
 void td__trace_effect (TdTracer *t, void (*fn) (void *user), void *user);
 /** Wait for backward of the operations that were made.  Takes no ownership. */
 void td__trace_wait (TdTrace *t);
+/** Give up the arrays of a verification: sums of gradients are made in place from then on. */
+void td__trace_keep_no_more (TdTrace *t);
 /** Of its graph nothing lives any more, so that no backward can come. */
 bool td__trace_is_over (const TdTrace *t);
 /** Stop waiting and free it, but not its schedule. */

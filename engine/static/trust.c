@@ -40,7 +40,23 @@ td__verify_due (TdStatic *s, TdEntry *entry)
   if (TD_LIKELY (call != entry->verify_at) || !td__verify_by_itself (s))
     return TD_VERIFY_NOT;
   entry->verify_at = 2 * call - 1;
-  return call == 2 && entry->plan->arena_bytes < MOST_KEPT ? TD_VERIFY_ALL : TD_VERIFY_STEPS;
+  if (entry->plan->arena_bytes < MOST_KEPT && call == 2)
+    return TD_VERIFY_ALL;
+  if (!entry->own_backward || !entry->keeps_graph)
+    return TD_VERIFY_STEPS;
+  return entry->plan->arena_bytes < MOST_KEPT ? TD_VERIFY_BACKWARD : TD_VERIFY_CODE;
+}
+
+void
+td__verify_differs (TdStatic *s, const TdEntry *entry, const TdMiss *miss, const TdSite *site)
+{
+  const uint64_t n = ++s->info.n_differences;
+
+  td__static_remember (s, miss, site);
+  td__static_notify (s, TD_STATIC_EVENT_DIFFERS, entry, &s->miss, miss->other);
+  if (!td__verify_by_itself (s) && (n & (n - 1)) == 0) /* by itself: as its doubt begins */
+    td__static_say (s, 0, "its code is not what it was: %s. The call is the code's%s",
+                    s->miss_text, n > 1 ? ", as in earlier differences" : "");
 }
 
 /* --- doubt --- */
@@ -66,58 +82,147 @@ td__doubt_begin (TdStatic *s)
                     s->miss_text);
 }
 
-/* The code was traced and is the same as before, or not. */
 static void
-settle (TdStatic *s, TdEntry *entry, TdTrace *t, const TdMiss *miss, const TdSite *site)
+equal_again (TdStatic *s, TdEntry *entry)
 {
   TdDoubt *d = &s->doubt;
 
-  s->info.n_verified++;
-  if (miss->guard == NULL)
+  d->gap = 1;
+  d->wait = 0;
+  if (++d->n_equal < d->needed)
+    return;
+  d->on = false;
+  entry->n_uses = 0;
+  entry->verify_at = 2;
+  td__static_say (s, 1, "its code has been the same %u times: its schedule runs again",
+                  d->needed);
+}
+
+/* Code and schedule differ, which another follows: in doubt, it is looked at less often. */
+static void
+not_equal (TdStatic *s, TdEntry *entry, const TdMiss *miss, const TdSite *site)
+{
+  TdDoubt *d = &s->doubt;
+
+  td__verify_differs (s, entry, miss, site);
+  td__static_evict (s, entry);
+  if (!d->on)
     {
-      td__static_untrace (t);
-      d->gap = 1;
-      d->wait = 0;
-      if (++d->n_equal < d->needed)
-        return;
-      d->on = false;
-      entry->n_uses = 0;
-      entry->verify_at = 2;
-      td__static_say (s, 1, "its code has been the same %u times: its schedule runs again",
-                      d->needed);
+      td__doubt_begin (s);
       return;
     }
-  td__static_remember (s, miss, site);
-  s->info.n_differences++;
-  td__static_notify (s, TD_STATIC_EVENT_DIFFERS, entry, &s->miss, miss->other);
   d->n_equal = 0;
   d->wait = d->gap - 1;
   d->gap = 2 * d->gap < LONGEST_GAP ? 2 * d->gap : LONGEST_GAP;
-  td__static_evict (s, entry);
-  td__static_install (s, t);
+}
+
+/* --- code in place of a schedule --- */
+
+static void
+look_away (TdTrace *t)
+{
+  TdTrace **at = &t->looked_at_by->looked_at;
+
+  while (*at != t)
+    at = &(*at)->next_looked_at;
+  *at = t->next_looked_at;
+  td__entry_unref (t->compared_with);
+  td__static_untrace (t);
+}
+
+void
+td__look_no_more (TdStatic *s, bool all)
+{
+  for (TdTrace *t = s->looked_at, *next; t != NULL; t = next)
+    {
+      next = t->next_looked_at;
+      if (all || td__trace_is_over (t))
+        look_away (t);
+    }
+}
+
+static bool
+same_call (const TdBackwardTrace *x, const TdBackwardTrace *y, uint32_t n_externals)
+{
+  bool same = x->gy_given == y->gy_given && x->gy_alias == y->gy_alias;
+
+  for (uint32_t k = 0; k < n_externals && same; k++)
+    same = (x->wanted[k / 64] >> k % 64 & 1) == (y->wanted[k / 64] >> k % 64 & 1);
+  return same;
+}
+
+/* The backward of code that ran in place of a schedule is over. */
+static void
+backward_is_traced (TdTrace *t)
+{
+  TdEntry *entry = t->compared_with;
+  const TdSchedule *then = entry->schedule, *now = t->schedule;
+  const uint32_t n
+      = then->n_externals < now->n_externals ? then->n_externals : now->n_externals;
+  TdMiss miss = { NULL, "", NULL };
+
+  for (uint32_t k = 0; k < then->n_backwards && entry->owner != NULL; k++)
+    if (same_call (&then->backwards[k], &now->backwards[0], n))
+      {
+        if (!td__check_lists (then, &then->backwards[k].list, now, &now->backwards[0].list,
+                              &miss))
+          not_equal (entry->owner, entry, &miss, NULL);
+        break;
+      }
+  look_away (t);
+}
+
+static void
+wait_for_backward (TdStatic *s, TdEntry *entry, TdTrace *t)
+{
+  td__guards_free (t->guards);
+  t->guards = NULL;
+  t->traced_backward = backward_is_traced;
+  t->compared_with = td__entry_ref (entry);
+  t->looked_at_by = s;
+  t->next_looked_at = s->looked_at;
+  s->looked_at = t;
+  td__trace_wait (t);
+}
+
+TdStatus
+td__look_at_code (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out,
+                  int n_out, const TdSite *site)
+{
+  TdMiss miss = { NULL, "", NULL };
+  TdStatus status;
+  TdTrace *t = td__static_trace (s, in, n_in, out, n_out, site, TD_TRACE_FOR_DOUBT, &status);
+
+  if (t == NULL)
+    return status;
+  s->info.n_verified++;
+  s->info.unverified_since = td__engine.iteration;
+  s->info.state = TD_STATIC_OFF;
+  s->n_unverified = 0;
+  if (!td__check_traces (entry->schedule, t->schedule, &miss))
+    {
+      not_equal (s, entry, &miss, site);
+      td__static_install (s, t);
+      return status;
+    }
+  if (entry->own_backward && entry->keeps_graph)
+    wait_for_backward (s, entry, t);
+  else
+    td__static_untrace (t);
+  if (s->doubt.on)
+    equal_again (s, entry);
+  return status;
 }
 
 TdStatus
 td__doubt_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out, int n_out,
                 const TdSite *site)
 {
-  TdMiss miss = { NULL, "", NULL };
-  TdStatus status;
-  TdTrace *t;
-
-  if (s->doubt.wait > 0)
-    {
-      s->doubt.wait--;
-      s->info.state = TD_STATIC_OFF;
-      return td__static_run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
-    }
-  t = td__static_trace (s, in, n_in, out, n_out, site, TD_TRACE_FOR_DOUBT, &status);
-  if (t == NULL)
-    return status;
-  td__check_traces (entry->schedule, t->schedule, &miss);
-  settle (s, entry, t, &miss, site);
+  if (s->doubt.wait == 0)
+    return td__look_at_code (s, entry, in, n_in, out, n_out, site);
+  s->doubt.wait--;
   s->info.state = TD_STATIC_OFF;
-  return status;
+  return td__static_run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
 }
 
 /* --- traces that no replay follows --- */

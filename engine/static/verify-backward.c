@@ -31,10 +31,7 @@ td__code_graph_new (TdTrace *trace, TdVar **outs, uint32_t n_outs)
   TdCodeGraph *code_graph = td__xcalloc (1, sizeof *code_graph);
 
   *code_graph = (TdCodeGraph){ trace, outs, n_outs };
-  for (uint32_t k = 0; k < trace->n_kept; k++)
-    td__buffer_unref (trace->kept[k]);
-  trace->n_kept = 0;
-  trace->keeps = false;
+  td__trace_keep_no_more (trace);
   td__guards_free (trace->guards);
   trace->guards = NULL;
   return code_graph;
@@ -326,7 +323,8 @@ giver (const TdSteps *list, uint32_t external)
   return NULL;
 }
 
-/* Fusion and batching may round otherwise, and what is rounded goes on through the graph. */
+/* Fusion and batching may round otherwise, and what is rounded goes on through the graph.  It
+ * is much of a gradient of halves: only where the steps are the same. */
 static uint32_t
 units_allowed (const TdPlan *plan)
 {
@@ -341,7 +339,7 @@ one_gives (TdMiss *miss, const char *name, bool code)
 }
 
 static bool
-same_gradient (const Both *both, const Leaf *l, TdMiss *miss)
+same_gradient (const Both *both, const Leaf *l, uint32_t units, TdMiss *miss)
 {
   const TdSchedule *s = both->i->entry->schedule;
   const TdNodeInfo *n = &s->nodes[s->externals[l->external].node];
@@ -361,15 +359,14 @@ same_gradient (const Both *both, const Leaf *l, TdMiss *miss)
     return td__check_says (miss, n->name, "it has a gradient of another shape");
   schedule = host_copy (sum);
   code = host_copy (l->gx);
-  same = td__check_gradient (miss, schedule, code, l->gx->node, n->name,
-                             units_allowed (both->i->plan));
+  same = td__check_gradient (miss, schedule, code, l->gx->node, n->name, units);
   free (schedule);
   free (code);
   return same;
 }
 
-/* Say whether both give the same; if not, the lines: of the first step that is another, else of
- * who gives what differs. */
+/* Say whether both give the same; if not, which gradient is another, and the lines: of the
+ * first step that is another, else of who gives what differs. */
 static bool
 agree (const Both *both, uint32_t which, TdMiss *miss)
 {
@@ -377,17 +374,23 @@ agree (const Both *both, uint32_t which, TdMiss *miss)
   const TdSteps *x = &then->backwards[which].list,
                 *y = now->n_backwards > 0 ? &now->backwards[0].list : NULL;
   TdMiss steps = { NULL, "", NULL };
+  const bool same_steps = y != NULL && td__check_lists (then, x, now, y, &steps);
 
   for (uint32_t k = 0; k < both->n_leaves; k++)
     {
       const Leaf *l = &both->leaves[k];
 
-      if (same_gradient (both, l, miss))
+      if (same_gradient (both, l, same_steps ? units_allowed (both->i->plan) : 0, miss))
         continue;
       miss->other = giver (x, l->external);
       miss->site = y != NULL ? giver (y, l->external) : miss->other;
-      if (y != NULL && !td__check_lists (x, y, &steps))
-        *miss = steps;
+      if (y != NULL && !same_steps)
+        {
+          const size_t n = strlen (steps.text);
+
+          snprintf (steps.text + n, sizeof steps.text - n, "; %s", miss->text);
+          *miss = steps;
+        }
       return false;
     }
   return true;
@@ -403,9 +406,7 @@ drop_schedule (TdInstance *i, const TdMiss *miss)
 
   if (s == NULL)
     return;
-  td__static_remember (s, miss, i->site);
-  s->info.n_differences++;
-  td__static_notify (s, TD_STATIC_EVENT_DIFFERS, entry, &s->miss, miss->other);
+  td__verify_differs (s, entry, miss, i->site);
   td__static_evict (s, entry);
   td__doubt_begin (s);
 }

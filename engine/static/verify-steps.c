@@ -212,28 +212,26 @@ same_array_maker (const TdStep *x, const TdStep *y)
 
 /* A new array knows no line where it was made; then that of the first step that reads it. */
 static TdStep
-with_line (const TdSchedule *s, const TdStep *fill)
+with_line (const TdSchedule *s, const TdSteps *list, const TdStep *fill)
 {
   const uint32_t node = td__step_out (s, fill, 0);
   TdStep step = *fill;
 
-  for (uint32_t i = 0; i < s->forward.n && step.site == NULL; i++)
-    for (uint32_t k = 0; k < s->forward.steps[i].n_in; k++)
-      if (td__step_in (s, &s->forward.steps[i], k) == node)
-        step.site = s->forward.steps[i].site;
+  for (uint32_t i = 0; i < list->n && step.site == NULL; i++)
+    for (uint32_t k = 0; k < list->steps[i].n_in; k++)
+      if (td__step_in (s, &list->steps[i], k) == node)
+        step.site = list->steps[i].site;
   return step;
 }
 
 static bool
-other_fill (TdMiss *miss, const TdSchedule *then, const TdSchedule *now, const TdStep *x,
-            const TdStep *y)
+other_fill (TdMiss *miss, const TdStep *x, const TdStep *y)
 {
-  const TdStep before = with_line (then, x), after = with_line (now, y);
   char text[120];
 
   snprintf (text, sizeof text, "other numbers (%.9g, %.9g now, %.9g, %.9g before)", y->how.a,
             y->how.b, x->how.a, x->how.b);
-  return differs (miss, text, &before, &after);
+  return differs (miss, text, x, y);
 }
 
 static bool
@@ -286,7 +284,12 @@ same_step (const TdSchedule *then, const TdSchedule *now, const TdStep *x, const
   if (x->kind == TD_STEP_HOST_READ)
     return same_read (then, x, y, miss);
   if (x->kind == TD_STEP_FILL && !same_array_maker (x, y))
-    return other_fill (miss, then, now, x, y);
+    {
+      const TdStep before = with_line (then, &then->forward, x),
+                   after = with_line (now, &now->forward, y);
+
+      return other_fill (miss, &before, &after);
+    }
   if (x->kind == TD_STEP_EFFECT && !same_effect (&x->effect, &y->effect))
     return differs (miss, "another effect", x, y);
   if (x->random != y->random || (x->random && x->random_at != y->random_at)
@@ -361,32 +364,37 @@ first_other (const TdSchedule *s, uint32_t constant, const char *then, const cha
 
 /* Numbers that the code brought. */
 static bool
+same_constant (const TdSchedule *then, uint32_t a, const TdSchedule *now, uint32_t b,
+               TdMiss *miss)
+{
+  const TdBuffer *x = then->constants[a].buffer, *y = now->constants[b].buffer;
+  TdDevice *d = then->device;
+  char *before = td__xmalloc (x->bytes + 1), *after = td__xmalloc (y->bytes + 1);
+  bool same = x->bytes == y->bytes;
+  char text[120];
+
+  if (same && d->computes)
+    same = td__copy_out (d, before, x->data, x->bytes, TD_COPY_CHECK, NULL, NULL) == TD_OK
+           && td__copy_out (d, after, y->data, y->bytes, TD_COPY_CHECK, NULL, NULL) == TD_OK
+           && memcmp (before, after, x->bytes) == 0;
+  if (!same)
+    {
+      miss->guard = "verify";
+      miss->site = now->constants[b].site;
+      SAY (miss, "the code brings other numbers in array %u%s", b,
+           x->bytes == y->bytes ? first_other (then, a, before, after, text, sizeof text) : "");
+    }
+  free (before);
+  free (after);
+  return same;
+}
+
+static bool
 same_constants (const TdSchedule *then, const TdSchedule *now, TdMiss *miss)
 {
   for (uint32_t k = 0; k < then->n_constants && k < now->n_constants; k++)
-    {
-      const TdBuffer *x = then->constants[k].buffer, *y = now->constants[k].buffer;
-      TdDevice *d = then->device;
-      char *a = td__xmalloc (x->bytes + 1), *b = td__xmalloc (y->bytes + 1);
-      bool same = x->bytes == y->bytes;
-      char text[120];
-
-      if (same && d->computes)
-        same = td__copy_out (d, a, x->data, x->bytes, TD_COPY_CHECK, NULL, NULL) == TD_OK
-               && td__copy_out (d, b, y->data, y->bytes, TD_COPY_CHECK, NULL, NULL) == TD_OK
-               && memcmp (a, b, x->bytes) == 0;
-      if (!same)
-        {
-          miss->guard = "verify";
-          miss->site = now->constants[k].site;
-          SAY (miss, "the code brings other numbers in array %u%s", k,
-               x->bytes == y->bytes ? first_other (then, k, a, b, text, sizeof text) : "");
-        }
-      free (a);
-      free (b);
-      if (!same)
-        return false;
-    }
+    if (!same_constant (then, k, now, k, miss))
+      return false;
   return true;
 }
 
@@ -438,14 +446,35 @@ next_that_counts (const TdSteps *list, uint32_t *k)
   return *k < list->n ? &list->steps[(*k)++] : NULL;
 }
 
+/* What the operations of a backward read that the code brought. */
+static bool
+same_brought (const TdSchedule *then, const TdStep *x, const TdSchedule *now, const TdStep *y,
+              TdMiss *miss)
+{
+  for (uint32_t k = 0; k < x->n_in && k < y->n_in; k++)
+    {
+      const TdValue *a = td__node_value (then, td__step_in (then, x, k)),
+                    *b = td__node_value (now, td__step_in (now, y, k));
+
+      if (a->kind == TD_VALUE_CONSTANT && b->kind == TD_VALUE_CONSTANT
+          && !same_constant (then, a->index, now, b->index, miss))
+        {
+          miss->site = miss->site != NULL ? miss->site : y->site;
+          return false;
+        }
+    }
+  return true;
+}
+
 bool
-td__check_lists (const TdSteps *then, const TdSteps *now, TdMiss *miss)
+td__check_lists (const TdSchedule *then, const TdSteps *list_then, const TdSchedule *now,
+                 const TdSteps *list_now, TdMiss *miss)
 {
   uint32_t a = 0, b = 0;
 
   for (;;)
     {
-      const TdStep *x = next_that_counts (then, &a), *y = next_that_counts (now, &b);
+      const TdStep *x = next_that_counts (list_then, &a), *y = next_that_counts (list_now, &b);
       const char *attribute;
 
       if (x == NULL && y == NULL)
@@ -458,5 +487,14 @@ td__check_lists (const TdSteps *then, const TdSteps *now, TdMiss *miss)
         return differs (miss, "another line", x, y);
       if ((attribute = other_attribute (x, y)) != NULL)
         return differs (miss, attribute, x, y);
+      if (x->kind == TD_STEP_FILL && !same_array_maker (x, y))
+        {
+          const TdStep before = with_line (then, list_then, x),
+                       after = with_line (now, list_now, y);
+
+          return other_fill (miss, &before, &after);
+        }
+      if (!same_brought (then, x, now, y, miss))
+        return false;
     }
 }

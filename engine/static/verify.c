@@ -347,7 +347,7 @@ td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar 
     {
       td__static_notify_run (TD_RUN_DISCARDED, TD_RUN_VERIFICATION, entry->function, 0, 0);
       td__static_notify_side_effects (s, c.code_trace->guards, n_printed);
-      if (replayed == TD_OK && entry->keeps_graph && how == TD_VERIFY_ALL)
+      if (replayed == TD_OK && entry->keeps_graph && how != TD_VERIFY_STEPS)
         {
           c.instance->code_graph = td__code_graph_new (c.code_trace, held, (uint32_t)n_out);
           held = NULL;
@@ -376,14 +376,11 @@ td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar 
         hold_results (out, held, n_out, false);
       else
         status = undone (s, out, n_out, site);
-      td__static_remember (s, &miss, site);
       if (strcmp (miss.guard, "verify") == 0)
-        {
-          s->info.n_differences++;
-          td__static_notify (s, TD_STATIC_EVENT_DIFFERS, entry, &s->miss, miss.other);
-        }
+        td__verify_differs (s, entry, &miss, site);
       else
         {
+          td__static_remember (s, &miss, site);
           s->info.n_misses++;
           td__static_notify (s, TD_STATIC_EVENT_MISSED, entry, &s->miss, NULL);
         }

@@ -25,10 +25,11 @@ const char *td__check_place (const TdSite *site, char *text, size_t size);
 /** Compare two traces of one code, step by step; says false and what differs, with both lines.
  */
 bool td__check_traces (const TdSchedule *then, const TdSchedule *now, TdMiss *miss);
-/** Compare two lists of one backward: operations, lines and attributes; says false and the
- * first that is another.  What depends on who holds a gradient (copies, sums in place) is left
- * out. */
-bool td__check_lists (const TdSteps *then, const TdSteps *now, TdMiss *miss);
+/** Compare two lists of one backward: operations, lines, attributes and what the code brings;
+ * says false and the first that is another.  What depends on who holds a gradient (copies, sums
+ * in place) is left out. */
+bool td__check_lists (const TdSchedule *then, const TdSteps *list_then, const TdSchedule *now,
+                      const TdSteps *list_now, TdMiss *miss);
 
 /* verify.c */
 /** A step of the schedule ran: are its results those of the code?  Never fails the call. */

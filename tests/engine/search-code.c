@@ -56,6 +56,39 @@ static const TdOpClass ramp_class = { .name = "ramp",
                                       .forward = ramp_forward,
                                       .backward = ramp_backward };
 
+/* The same, but that its backward is given no slope. */
+static const double *hidden_slope;
+
+static TdStatus
+hidden_backward (TdBackward *b)
+{
+  b->gx[0] = td_mul_scalar (b->gy[0], *hidden_slope);
+  return TD_OK;
+}
+
+static const TdOpClass hidden_class = { .name = "hidden",
+                                        .group = "test",
+                                        .formula = "slope x + 1",
+                                        .n_in_min = 1,
+                                        .n_in_max = 1,
+                                        .n_out = 1,
+                                        .flags = TD_OP_HOST,
+                                        .attrs_size = sizeof (Ramp),
+                                        .infer = ramp_infer,
+                                        .forward = ramp_forward,
+                                        .backward = hidden_backward };
+
+static TdVar *
+own_hidden (const Run *r, TdVar *a)
+{
+  Ramp ramp = { 0.75f, 0 };
+  TdVar *y = NULL;
+
+  hidden_slope = &r->hidden;
+  td_apply (&hidden_class, &ramp, &a, 1, &y, 1);
+  return y;
+}
+
 static TdVar *
 own (const Run *r, TdVar *a, unsigned which)
 {
@@ -255,6 +288,8 @@ statement (Run *r, const Statement *s, TdVar *a, TdVar *b)
       return forget (r, a);
     case OWN:
       return own (r, a, s->which);
+    case OWN_HIDDEN:
+      return own_hidden (r, a);
     case EFFECT:
       return effect (r, a);
     case REPORT:

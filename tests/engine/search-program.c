@@ -72,7 +72,7 @@ program_generate (unsigned seed)
 }
 
 Program
-program_generate_dtypes (unsigned seed)
+program_generate_more (unsigned seed)
 {
   Program p = program_generate (seed);
 
@@ -80,6 +80,12 @@ program_generate_dtypes (unsigned seed)
   for (int i = 0; i < p.n && p.other_dtypes; i++)
     if (draw (2) == 0)
       p.list[i].kind = OTHER_DTYPE;
+  if (draw (8) == 0)
+    {
+      p.list[draw ((unsigned)p.n)].kind = OWN_HIDDEN;
+      p.events[0] = (Event){ HIDDEN_CHANGES, (int)draw (ITERATIONS) };
+      p.n_events += p.n_events == 0;
+    }
   return p;
 }
 

@@ -51,7 +51,8 @@ enum
   X (REPORT)                                                                                   \
   X (SELF_SCALE)   /* a watched number that the code changes itself */                         \
   X (HIDDEN_SCALE) /* a number in C that no guard sees */                                      \
-  X (OTHER_DTYPE)  /* parameters of halves or doubles, which other statements use as well */
+  X (OTHER_DTYPE)  /* parameters of halves or doubles, which other statements use as well */   \
+  X (OWN_HIDDEN)   /* an operation of the program's, whose backward reads that number */
 
 /** What happens in one iteration besides. */
 #define EVENTS(X)                                                                              \
@@ -146,8 +147,9 @@ typedef struct
 } Program;
 
 Program program_generate (unsigned seed);
-/** The same, where in a third of the programs many statements are OTHER_DTYPE. */
-Program program_generate_dtypes (unsigned seed);
+/** The same, where in a third of the programs many statements are OTHER_DTYPE, and in some one
+ * is OWN_HIDDEN. */
+Program program_generate_more (unsigned seed);
 void program_print (FILE *to, const Program *p);
 bool program_has (const Program *p, EventKind kind, int iteration);
 /** The k-th program that is smaller than p by one thing; false: there are no more. */

@@ -72,7 +72,7 @@ changes_hidden (const Program *p)
   bool reads = false, changes = false;
 
   for (int i = 0; i < p->n; i++)
-    reads |= p->list[i].kind == HIDDEN_SCALE;
+    reads |= p->list[i].kind == HIDDEN_SCALE || p->list[i].kind == OWN_HIDDEN;
   for (int i = 0; i < p->n_events; i++)
     changes |= p->events[i].kind == HIDDEN_CHANGES;
   return reads && changes;
@@ -277,7 +277,7 @@ search (unsigned first, unsigned n)
 
       for (unsigned k = 0; k < n_next; k++)
         {
-          programs[k] = program_generate_dtypes (first + done + k);
+          programs[k] = program_generate_more (first + done + k);
           of[k] = (Outcome){ .fails = true, .where = { "crashes", 0, 0 } };
         }
       n_run = outcomes (programs, n_next, NULL, of);
