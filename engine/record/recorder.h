@@ -75,6 +75,17 @@ enum
   TD_EARLY_COPIES = 256
 };
 
+/* A gradient that an event of backward made, by its memory. */
+typedef struct
+{
+  uint64_t buffer, variable;
+} TdGradientAt;
+
+enum
+{
+  TD_GRADIENTS_KNOWN = 1024
+};
+
 typedef struct TdRecorder
 {
   TdObserver observer; /* first: the engine sees only this */
@@ -115,8 +126,9 @@ typedef struct TdRecorder
   uint64_t devices_asked;           /* ticks, when the driver was last; 0: never */
   TdRawCopy early[TD_EARLY_COPIES]; /* while no iteration was recorded */
   int n_early;
-  uint32_t n_copies; /* of the iteration, in the ring */
-  uint32_t n_ooms;   /* on the tape */
+  uint32_t n_copies;                          /* of the iteration, in the ring */
+  uint32_t n_ooms;                            /* on the tape */
+  TdGradientAt gradients[TD_GRADIENTS_KNOWN]; /* by hash; the last that met there */
 } TdRecorder;
 
 /** The recorder of this process, or NULL. */

@@ -102,6 +102,32 @@ td__recorder_values (TdRecorder *r, const TdNode *n, const TdBuffer *b)
     write_tensor (r, n, b);
 }
 
+static TdGradientAt *
+gradient_at (TdRecorder *r, const TdBuffer *b)
+{
+  return &r->gradients[b->id % TD_GRADIENTS_KNOWN];
+}
+
+/* What a replay reads that no variable has has memory all the same: constants, and sums in its
+ * own memory. The rest of that is counted when it is written: before, it has what was there
+ * last. */
+static const TdBuffer *
+buffer_of (TdRecorder *r, const TdEvent *e, const TdNode *n)
+{
+  const TdBuffer *b = n->retained;
+
+  if (n->var != NULL)
+    return n->var->buffer;
+  if (!(e->flags & TD_EVENT_REPLAYED) || b == NULL)
+    return NULL;
+  if (b->category != TD_MEM_STATIC)
+    return b;
+  if (gradient_at (r, b)->buffer != b->id)
+    return NULL;
+  gradient_at (r, b)->variable = n->id; /* what is added from here on, too */
+  return b;
+}
+
 void
 td__recorder_inputs (TdRecorder *r, const TdEvent *e)
 {
@@ -114,8 +140,26 @@ td__recorder_inputs (TdRecorder *r, const TdEvent *e)
       if (n->is_counted)
         continue;
       n->is_counted = true;
-      if (!is_gradient && n->var != NULL && n->device->ops->stats_async == NULL)
-        td__recorder_values (r, n, n->var->buffer);
+      if (!is_gradient && n->device->ops->stats_async == NULL)
+        td__recorder_values (r, n, buffer_of (r, e, n));
+    }
+}
+
+/* A replay that adds to a gradient does not say to which: it is the one that has this memory.
+ */
+static void
+replayed_sum (TdRecorder *r, const TdEvent *e)
+{
+  const TdBuffer *b = e->out_buffers[0];
+  TdGradientAt *at = gradient_at (r, b);
+  TdNode sum = *e->out[0];
+
+  if (at->buffer != b->id)
+    *at = (TdGradientAt){ b->id, sum.id };
+  else if (b->device->ops->stats_async == NULL)
+    {
+      sum.id = at->variable;
+      td__recorder_values (r, &sum, b);
     }
 }
 
@@ -124,6 +168,13 @@ td__recorder_accumulated (TdRecorder *r, const TdEvent *e)
 {
   const TdNode *n = (e->cls->writes & 1) != 0 && e->n_in > 0 ? e->in[0] : e->into;
 
+  for (int k = 0; k < e->n_out && !(e->flags & TD_EVENT_ACCUMULATE); k++)
+    if (e->out_buffers[k] != NULL)
+      *gradient_at (r, e->out_buffers[k])
+          = (TdGradientAt){ e->out_buffers[k]->id, e->out[k]->id };
+  if (n == NULL && e->n_out > 0 && e->out_buffers[0] != NULL
+      && (e->flags & TD_EVENT_ACCUMULATE))
+    replayed_sum (r, e);
   if (n != NULL && n->var != NULL && n->device->ops->stats_async == NULL)
     td__recorder_values (r, n, n->var->buffer);
 }

@@ -1,5 +1,6 @@
 /* Random nets with a NaN planted in a known place, one net after the other: from seed FIRST on,
- * N of them. Each trains for a few iterations and prints where its NaN comes from:
+ * N of them; with a third argument, some layers of each are a static function. Each trains for
+ * a few iterations and prints where its NaN comes from:
  *
  *     SEED ASK KIND ITERATION OP LINE ELEMENT CAUSE_OP CAUSE_LINE
  *
@@ -57,7 +58,15 @@ typedef struct
   TdLink *net, *link[MOST], *head;
   TdOpt *opt;
   int momentum, line, cause_line;
+  TdStatic *function; /* of layers [from, to); NULL: all of it is plain code */
+  int from, to;
 } Case;
+
+/* What differs from one iteration to the next, and so cannot be in a static function. */
+typedef struct
+{
+  TdVar *odd, *secret;
+} Given;
 
 /* `usual` everywhere, but `odd` at an element; -1: nowhere. */
 static TdVar *
@@ -88,31 +97,30 @@ around (TdVar *h, TdVar *numbers)
 }
 
 static TdVar *
-plant (Case *c, TdVar *h, int now)
+plant (Case *c, TdVar *h, TdVar *odd)
 {
-  int at = now ? c->element : -1;
-  TdVar *zero = constant (1, 0, at), *positive = td_add_scalar (td_sigmoid (h), 1), *e;
+  TdVar *positive = td_add_scalar (td_sigmoid (h), 1), *e;
 
   switch (c->kind)
     {
     case LOG:
       c->line = __LINE__ + 1;
-      return td_log (around (h, constant (2, -3, at)));
+      return td_log (around (h, odd));
     case SQRT:
       c->line = __LINE__ + 1;
-      return td_sqrt (around (h, constant (2, -3, at)));
+      return td_sqrt (around (h, odd));
     case QUOTIENT:
-      e = td_mul (positive, zero);
+      e = td_mul (positive, odd);
       c->line = __LINE__ + 1;
       return td_div (td_add (e, e), e);
     case OVERFLOW:
       c->cause_line = __LINE__ + 1;
-      e = td_exp (around (h, constant (1, 200, at)));
+      e = td_exp (around (h, odd));
       c->line = __LINE__ + 1;
       return td_sub (td_add (e, constant (1, 1, -1)), e);
     case BACKWARD:
       c->line = __LINE__ + 1;
-      e = td_sqrt (td_mul (positive, zero));
+      e = td_sqrt (td_mul (positive, odd));
       return td_where (chosen (c), e, h);
     default:
       return h;
@@ -159,29 +167,55 @@ mixed (int which, TdVar *h, TdVar *before)
 }
 
 static TdVar *
-loss_of (Case *c, int now)
+layers (Case *c, TdVar *h, const Given *given, int from, int to)
 {
-  double odd = c->kind == BATCH && now ? (double)NAN : 0.7;
-  TdVar *x = td_name (constant (0.5, odd, c->element), "batch"), *h = x;
-  TdVar *secret = c->hidden >= 0 ? td_log (constant (2, now ? -1 : 2, c->hidden)) : NULL;
-
-  for (int k = 0; k < c->n_layers; k++)
+  for (int k = from; k < to; k++)
     {
       TdVar *before = h;
 
       if (k == c->layer)
         {
-          h = plant (c, h, now);
-          if (secret != NULL)
-            h = td_where (chosen (c), secret, h);
+          h = plant (c, h, given->odd);
+          if (c->hidden >= 0)
+            h = td_where (chosen (c), td_log (given->secret), h);
         }
       h = mixed (c->mix[k], activation (c->activation[k], td_link (c->link[k], h)), before);
     }
-  return td_mean (td_link (c->head, h));
+  return h;
 }
 
 static void
-make (Case *c)
+body (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  Case *c = self;
+
+  (void)n_in;
+  (void)n_out;
+  out[0] = layers (c, in[0], &(Given){ in[1], in[2] }, c->from, c->to);
+}
+
+static TdVar *
+loss_of (Case *c, int now)
+{
+  static const double numbers[N_KINDS][2] = {
+    [LOG] = { 2, -3 },       [SQRT] = { 2, -3 },    [QUOTIENT] = { 1, 0 },
+    [OVERFLOW] = { 1, 200 }, [BACKWARD] = { 1, 0 },
+  };
+  const double *n = numbers[c->kind];
+  double odd = c->kind == BATCH && now ? (double)NAN : 0.7;
+  TdVar *x = td_name (constant (0.5, odd, c->element), "batch"), *h;
+  Given given
+      = { constant (n[0], n[1], now ? c->element : -1), constant (2, now ? -1 : 2, c->hidden) };
+
+  if (c->function == NULL)
+    return td_mean (td_link (c->head, layers (c, x, &given, 0, c->n_layers)));
+  h = layers (c, x, &given, 0, c->from);
+  td_static_call (c->function, (TdVar *[]){ h, given.odd, given.secret }, 3, &h, 1);
+  return td_mean (td_link (c->head, layers (c, h, &given, c->to, c->n_layers)));
+}
+
+static void
+make (Case *c, bool has_function)
 {
   *c = (Case){ .kind = (Kind)pick (N_KINDS),
                .at = 1 + pick (2),
@@ -205,6 +239,12 @@ make (Case *c)
   c->momentum = pick (2);
   c->opt = c->momentum ? td_momentum_sgd_new (c->net, .lr = 0.01)
                        : td_sgd_new (c->net, .lr = 0.01);
+  if (!has_function)
+    return;
+  c->at += pick (2); /* replayed from 1 on, beside its code in 1, 2 and 4 */
+  c->from = pick (c->n_layers);
+  c->to = c->from + 1 + pick (c->n_layers - c->from);
+  c->function = td_static_new (body, c, .name = "middle");
 }
 
 /* Writes a NaN into a weight, as a program that copies weights by hand may. */
@@ -228,7 +268,7 @@ op_of (const Case *c)
 }
 
 static void
-run (int seed, int first_iteration)
+run (int seed, int first_iteration, bool has_function)
 {
   Case c;
   int bad[N_ITERATIONS], ask;
@@ -236,7 +276,7 @@ run (int seed, int first_iteration)
   random_state = (uint64_t)seed * 7919 + 17;
   for (int i = 0; i < 8; i++)
     pick (2);
-  make (&c);
+  make (&c, has_function);
   for (int i = 0; i < N_ITERATIONS; i++)
     TD_ITERATION (first_iteration + i)
       {
@@ -251,7 +291,7 @@ run (int seed, int first_iteration)
         td_opt_update (c.opt);
         bad[i] = !isfinite (td_item (loss));
       }
-  ask = c.at + pick (3);
+  ask = c.at + pick (N_ITERATIONS - c.at < 3 ? N_ITERATIONS - c.at : 3);
   if (!bad[ask] && c.kind != BACKWARD)
     ask = c.kind == UPDATE ? c.at + 1 : c.at;
   if (c.kind == BACKWARD)
@@ -260,6 +300,7 @@ run (int seed, int first_iteration)
           c.kind == BATCH || c.kind == WEIGHT ? "came" : "made", first_iteration + c.at,
           op_of (&c), c.kind < UPDATE ? c.line : -1, c.kind != UPDATE ? c.element : -1,
           c.kind == OVERFLOW ? "exp" : "-", c.kind == OVERFLOW ? c.cause_line : -1);
+  td_static_free (c.function);
   td_opt_free (c.opt);
   td_link_free (c.net);
 }
@@ -271,6 +312,6 @@ main (int argc, char **argv)
   int first = argc > 1 ? atoi (argv[1]) : 1, n = argc > 2 ? atoi (argv[2]) : 10;
 
   for (int i = 0; i < n; i++)
-    run (first + i, i * N_ITERATIONS);
+    run (first + i, i * N_ITERATIONS, argc > 3);
   return td_finish ();
 }

@@ -238,6 +238,33 @@ take_spans (Without *w, const Map *m)
 #define MOVE_EVENT r.event = event_at (m, r.event)
 #define MOVE_VAR r.var = r.var < it->n_vars ? m->var[r.var] : r.var
 
+/* What the discarded code has read first is counted with it, and is what the replay reads. */
+static gboolean
+is_read_only (const Map *m, guint32 var, guint32 event)
+{
+  const TdTapeIteration *it = m->from;
+  const TdTapeEvent *e = &it->events[event];
+
+  for (guint k = 0; k < e->n_out; k++)
+    if (it->outs[e->first_out + k] == var)
+      return FALSE;
+  return e->phase == TD_TAPE_PHASE_FORWARD
+         && (it->vars[var].producer < 0 || !m->event_gone[it->vars[var].producer]);
+}
+
+/* The last event that stays and is not after this one. */
+static guint32
+last_event_at (const Map *m, guint32 event)
+{
+  if (event >= m->from->n_events || !m->event_gone[event])
+    return event_at (m, event);
+  return m->event[event] > 0 ? m->event[event] - 1 : TD_TAPE_NONE;
+}
+
+#define NUMBERS_GONE                                                                           \
+  (VAR_GONE || (EVENT_GONE && !(r.var < it->n_vars && is_read_only (m, r.var, r.event))))
+#define MOVE_LAST_EVENT r.event = last_event_at (m, r.event)
+
 static void
 take_records (Without *w, const Map *m)
 {
@@ -246,8 +273,8 @@ take_records (Without *w, const Map *m)
   TAKE (host_reads, n_host_reads, TdTapeHostRead, VAR_GONE, MOVE_EVENT, MOVE_VAR);
   TAKE (copies, n_copies, TdTapeCopy, VAR_GONE || (r.why == TD_TAPE_COPY_OP && EVENT_GONE),
         MOVE_EVENT, MOVE_VAR);
-  TAKE (stats, n_stats, TdTapeStats, EVENT_GONE || VAR_GONE, MOVE_EVENT, MOVE_VAR);
-  TAKE (tensors, n_tensors, TdTapeTensorRef, EVENT_GONE || VAR_GONE, MOVE_EVENT, MOVE_VAR);
+  TAKE (stats, n_stats, TdTapeStats, NUMBERS_GONE, MOVE_LAST_EVENT, MOVE_VAR);
+  TAKE (tensors, n_tensors, TdTapeTensorRef, NUMBERS_GONE, MOVE_LAST_EVENT, MOVE_VAR);
   TAKE (faults, n_faults, TdTapeFault, EVENT_GONE, MOVE_EVENT,
         r.found_event = event_at (m, r.found_event));
   TAKE (notices, n_notices, TdTapeNotice, FALSE, MOVE_EVENT);

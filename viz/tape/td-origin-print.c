@@ -84,20 +84,31 @@ append_place (GString *out, const TdOrigin *o)
 }
 
 static char *
-dup_note (const TdOrigin *o, const char *missing)
+dup_note (const TdOrigin *o, TdSession *session, const TdIteration *it, const char *missing)
 {
+  g_autofree char *inside = (o->kind == TD_ORIGIN_MADE || o->kind == TD_ORIGIN_LOST)
+                                    && o->at.event >= 0
+                                    && td__origin_is_group (it, (guint)o->at.event)
+                                ? td__origin_dup_inside (session, it, (guint)o->at.event)
+                                : NULL;
+
+  if (inside && o->kind == TD_ORIGIN_LOST)
+    return g_strdup_printf ("%s; %s", missing, inside);
+  if (inside)
+    return o->candidates->len > 1 ? g_strdup_printf ("%u places come into question, of which "
+                                                     "this is the first; %s",
+                                                     o->candidates->len, inside)
+                                  : g_steal_pointer (&inside);
   if (o->kind == TD_ORIGIN_LOST)
     return g_strdup (missing);
   if (o->kind == TD_ORIGIN_UNKNOWN)
     return g_strdup ("its numbers are not recorded: record with --level stats or values");
   if ((o->kind == TD_ORIGIN_MADE || o->kind == TD_ORIGIN_CAME) && !o->sure)
-    return o->candidates->len > 1
-               ? g_strdup_printf (
-                   "%u places come into question, of which this is the first: elements are not "
-                   "known all the way%s",
-                   o->candidates->len,
-                   o->has_element ? "" : "; record with --level values to tell them apart")
-               : g_strdup ("what fused operations did inside is not recorded");
+    return g_strdup_printf (
+        "%u places come into question, of which this is the first: elements are not known all "
+        "the way%s",
+        o->candidates->len,
+        o->has_element ? "" : "; record with --level values to tell them apart");
   return NULL;
 }
 
@@ -131,7 +142,8 @@ append_sentence (GString *out, const TdOrigin *o)
 }
 
 void
-td__origin_describe (TdOrigin *o, const TdIteration *it, const char *missing)
+td__origin_describe (TdOrigin *o, TdSession *session, const TdIteration *it,
+                     const char *missing)
 {
   const TdTapeIteration *t = td_iteration_get_tape (it);
   GString *out = g_string_new (NULL);
@@ -148,7 +160,7 @@ td__origin_describe (TdOrigin *o, const TdIteration *it, const char *missing)
       o->name = is_var ? td__origin_dup_var_name (it, o->at.var) : g_strdup ("it");
       o->place = is_var ? td_iteration_dup_place (it, t->vars[o->at.var].site) : g_strdup ("");
     }
-  o->note = dup_note (o, missing);
+  o->note = dup_note (o, session, it, missing);
   append_sentence (out, o);
   if (o->cause)
     g_string_append_printf (out, ". It was made of an infinity: %s", o->cause->sentence);

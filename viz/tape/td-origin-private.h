@@ -26,18 +26,40 @@ typedef enum
 
 /** Find what `var` is just before `event` (n_events: at the end). */
 TdVersion td__origin_version (const TdIteration *it, guint var, gint event);
+/** Return the variable that an operation made, where an event reads another one for it, else
+ * `var`: a replay may report a view before what it shows is made, when its own numbers are
+ * those of an earlier call, and hands gradients on as variables that nothing made. */
+guint td__origin_behind (const TdIteration *it, guint var, gint event);
+/** Say whether an input of a replayed event is only ever filled with one number. */
+gboolean td__origin_is_filled (TdSession *session, const TdIteration *it, guint event, guint k);
 TdState td__origin_state (const TdTapeStats *stats, TdBad bad);
 /** Read which elements are bad, one byte each; NULL: they are not recorded, all of them.
  * Owner: the caller. */
-guint8 *td__origin_bad_elements (TdSession *session, const TdIteration *it, guint var,
+guint8 *td__origin_bad_elements (TdSession *session, const TdIteration *it,
                                  const TdTapeStats *stats, TdBad bad, guint64 *n);
 /** Read one element; FALSE: it is not recorded. */
-gboolean td__origin_element (TdSession *session, const TdIteration *it, guint var,
+gboolean td__origin_element (TdSession *session, const TdIteration *it,
                              const TdTapeStats *stats, guint64 i, double *value);
+/** How what is bad in an input of a fused operation comes to one of its outputs. */
+typedef struct
+{
+  gboolean is_read;    /* the output is computed from it, as far as is known */
+  gboolean passes;     /* what is bad in it always makes something bad there */
+  gboolean by_element; /* element i is computed from element i, broadcast */
+} TdOriginWay;
+
+/** Say whether an event is operations of a static function that ran as one. */
+gboolean td__origin_is_group (const TdIteration *it, guint event);
+TdOriginWay td__origin_group_way (TdSession *session, const TdIteration *it, guint event,
+                                  guint out_var, guint k, TdBad bad);
+/** Say which operations those are, and that their own results are not recorded. Owner: the
+ * caller. */
+char *td__origin_dup_inside (TdSession *session, const TdIteration *it, guint event);
 /** Name an event, or a variable, as the user does. Owner: the caller. */
 char *td__origin_dup_event_name (const TdIteration *it, guint event);
 char *td__origin_dup_var_name (const TdIteration *it, guint var);
 /** Put name, place, note and sentence into an origin that is found; `it` is its iteration. */
-void td__origin_describe (TdOrigin *origin, const TdIteration *it, const char *missing);
+void td__origin_describe (TdOrigin *origin, TdSession *session, const TdIteration *it,
+                          const char *missing);
 
 G_END_DECLS

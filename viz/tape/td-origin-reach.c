@@ -367,3 +367,14 @@ td__origin_reach (const TdIteration *it, guint event, guint out_var, guint k, co
       return TD_REACH_UNKNOWN;
     }
 }
+
+TdReach
+td__origin_reach_elements (const TdIteration *it, guint event, guint out_var, guint k,
+                           const guint8 *out, const guint8 *in_bad, guint8 *in, guint8 *covered)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (it);
+  guint in_var = t->ins[t->events[event].first_in + k];
+  Marks m = { shape_of (t, out_var), shape_of (t, in_var), out, in_bad, in, covered };
+
+  return by_element (&m);
+}

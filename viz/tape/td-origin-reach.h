@@ -20,6 +20,12 @@ typedef enum
 TdReach td__origin_reach (const TdIteration *it, guint event, guint out_var, guint k,
                           const guint8 *out, const guint8 *in_bad, guint8 *in, guint8 *covered);
 
+/** The same where element i is computed from element i, broadcast, whatever the operation is
+ * called. */
+TdReach td__origin_reach_elements (const TdIteration *it, guint event, guint out_var, guint k,
+                                   const guint8 *out, const guint8 *in_bad, guint8 *in,
+                                   guint8 *covered);
+
 /** Say whether a bad element of an input always makes a bad one of the output. */
 gboolean td__origin_passes_on (const char *op, gboolean is_inf);
 /** Say whether element i of the output is computed from element i of the inputs, broadcast. */

@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "gradient/td-tensor.h"
 #include "tape/td-origin-private.h"
@@ -39,12 +41,90 @@ event_of (const TdTapeStats *stats)
   return stats->event == TD_TAPE_NONE ? -1 : (gint)stats->event;
 }
 
+/* The same numbers, counted twice: what a replay hands out is, when it is read. */
+static gboolean
+is_again (const TdTapeStats *a, const TdTapeStats *b)
+{
+  return b && memcmp (&a->n, &b->n, sizeof *a - offsetof (TdTapeStats, n)) == 0;
+}
+
+/* Within a replay several variables may be one array, with its id: its numbers are theirs. */
+static gboolean
+is_same (const TdTapeIteration *t, guint a, guint b)
+{
+  guint64 id = td_tape_var_id (t, a);
+
+  return a == b || (id != 0 && td_tape_var_id (t, b) == id);
+}
+
+/* The last of its events before this one that made it; -1: none. */
+static gint
+find_producer (const TdTapeIteration *t, guint var, gint event)
+{
+  gint best = -1;
+
+  for (guint k = 0; k < t->n_vars; k++)
+    if (t->vars[k].producer > best && t->vars[k].producer < event && is_same (t, k, var))
+      best = t->vars[k].producer;
+  return best;
+}
+
+/* What a replay hands on as a gradient is a variable of its own that no event has made: the one
+ * with the same numbers to the last bit is what it was. */
+static guint
+handed_on (const TdTapeIteration *t, guint var, gint event)
+{
+  const TdTapeStats *own = NULL;
+
+  if (find_producer (t, var, event) >= 0 || t->vars[var].name != 0
+      || t->vars[var].flags & TD_TAPE_VAR_PARAMETER)
+    return var;
+  for (guint s = 0; s < t->n_stats; s++)
+    if (is_same (t, t->stats[s].var, var) && event_of (&t->stats[s]) < event)
+      own = &t->stats[s];
+  for (guint s = t->n_stats; own && s-- > 0;)
+    {
+      const TdTapeStats *other = &t->stats[s];
+      gint made = find_producer (t, other->var, event_of (own) + 1);
+
+      if (!is_same (t, other->var, var) && event_of (other) <= event_of (own)
+          && is_again (other, own) && made >= 0
+          && t->events[made].flags & TD_TAPE_EVENT_REPLAYED
+          && t->events[made].phase == TD_TAPE_PHASE_BACKWARD)
+        return other->var;
+    }
+  return var;
+}
+
+guint
+td__origin_behind (const TdIteration *it, guint var, gint event)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (it);
+  gint first = -1;
+
+  var = handed_on (t, var, event);
+  for (guint shown = var; event >= 0;)
+    {
+      gint at = t->vars[shown].producer;
+      const TdTapeEvent *e = at >= 0 ? &t->events[at] : NULL;
+
+      if (e && e->flags & TD_TAPE_EVENT_REPLAYED && e->flags & TD_TAPE_EVENT_SHARED
+          && e->n_in > 0)
+        {
+          first = first < 0 ? at : MIN (first, at);
+          shown = t->ins[e->first_in];
+        }
+      else
+        return first >= 0 && find_producer (t, shown, event) > first ? shown : var;
+    }
+  return var;
+}
+
 TdVersion
 td__origin_version (const TdIteration *it, guint var, gint event)
 {
   const TdTapeIteration *t = td_iteration_get_tape (it);
-  gint producer = t->vars[var].producer;
-  TdVersion v = { producer < event ? MAX (producer, -1) : -1, NULL, FALSE, FALSE };
+  TdVersion v = { find_producer (t, var, event), NULL, FALSE, FALSE };
   guint n, n_here = 0;
   const gint32 *readers = td_iteration_get_consumers (it, var, &n);
 
@@ -52,18 +132,18 @@ td__origin_version (const TdIteration *it, guint var, gint event)
     if (writes (t, (guint)readers[i], var))
       v.writer = MAX (v.writer, readers[i]);
   for (guint s = 0; s < t->n_stats; s++)
-    if (t->stats[s].var == var && event_of (&t->stats[s]) < event
+    if (is_same (t, t->stats[s].var, var) && event_of (&t->stats[s]) < event
         && added_to (t, event_of (&t->stats[s]), var))
       {
         v.writer = MAX (v.writer, event_of (&t->stats[s]));
         v.added = v.writer == event_of (&t->stats[s]);
       }
   for (guint s = 0; s < t->n_stats; s++)
-    if (t->stats[s].var == var && event_of (&t->stats[s]) < event
+    if (is_same (t, t->stats[s].var, var) && event_of (&t->stats[s]) < event
         && event_of (&t->stats[s]) >= v.writer)
       {
+        n_here += event_of (&t->stats[s]) == v.writer && !is_again (&t->stats[s], v.stats);
         v.stats = &t->stats[s];
-        n_here += event_of (v.stats) == v.writer;
       }
   /* Inputs are counted when they are read first, and again once the program wrote to them: such
    * numbers come after those of the last writer. */
@@ -82,7 +162,7 @@ td__origin_state (const TdTapeStats *s, TdBad bad)
 }
 
 static TdTensor *
-read_tensor (TdSession *session, const TdIteration *it, guint var, const TdTapeStats *stats)
+read_tensor (TdSession *session, const TdIteration *it, const TdTapeStats *stats)
 {
   const TdTapeIteration *t = td_iteration_get_tape (it);
   gboolean is_there = FALSE;
@@ -90,10 +170,10 @@ read_tensor (TdSession *session, const TdIteration *it, guint var, const TdTapeS
 
   /* elements are written beside their statistics: those of another moment say nothing */
   for (guint i = 0; i < t->n_tensors && !is_there; i++)
-    is_there = t->tensors[i].var == var && t->tensors[i].event == stats->event;
+    is_there = t->tensors[i].var == stats->var && t->tensors[i].event == stats->event;
   if (!is_there)
     return NULL;
-  tensor = td_tensor_new (td_session_get_reader (session), it, var,
+  tensor = td_tensor_new (td_session_get_reader (session), it, stats->var,
                           stats->event == TD_TAPE_NONE ? 0 : (gint)stats->event);
   if (!tensor->values || tensor->n_values != tensor->n_total)
     g_clear_pointer (&tensor, td_tensor_free);
@@ -101,10 +181,10 @@ read_tensor (TdSession *session, const TdIteration *it, guint var, const TdTapeS
 }
 
 guint8 *
-td__origin_bad_elements (TdSession *session, const TdIteration *it, guint var,
-                         const TdTapeStats *stats, TdBad bad, guint64 *n)
+td__origin_bad_elements (TdSession *session, const TdIteration *it, const TdTapeStats *stats,
+                         TdBad bad, guint64 *n)
 {
-  TdTensor *tensor = read_tensor (session, it, var, stats);
+  TdTensor *tensor = read_tensor (session, it, stats);
   guint8 *mask = NULL;
   gboolean any = FALSE;
 
@@ -125,10 +205,10 @@ td__origin_bad_elements (TdSession *session, const TdIteration *it, guint var,
 }
 
 gboolean
-td__origin_element (TdSession *session, const TdIteration *it, guint var,
-                    const TdTapeStats *stats, guint64 i, double *value)
+td__origin_element (TdSession *session, const TdIteration *it, const TdTapeStats *stats,
+                    guint64 i, double *value)
 {
-  TdTensor *tensor = stats ? read_tensor (session, it, var, stats) : NULL;
+  TdTensor *tensor = stats ? read_tensor (session, it, stats) : NULL;
   gboolean is_there = tensor && i < tensor->n_total;
 
   if (is_there)

@@ -42,11 +42,10 @@ typedef struct
   TdSession *session;
   TdBad bad;
   TdIteration *it;
-  GPtrArray *items;    /* Item, all that there were */
-  GArray *waiting;     /* guint: items of this iteration */
-  GArray *older;       /* guint: items that are from before it */
-  GArray *roots;       /* Root */
-  gboolean has_groups; /* fused operations were passed, which may have made more of it */
+  GPtrArray *items; /* Item, all that there were */
+  GArray *waiting;  /* guint: items of this iteration */
+  GArray *older;    /* guint: items that are from before it */
+  GArray *roots;    /* Root */
 } Search;
 
 static void
@@ -186,7 +185,7 @@ go_on (Search *s, guint index)
   else
     {
       if (v.stats && !mask)
-        mask = td__origin_bad_elements (s->session, s->it, (guint)var, v.stats, s->bad, &n);
+        mask = td__origin_bad_elements (s->session, s->it, v.stats, s->bad, &n);
       want (s, (guint)var, v, g_steal_pointer (&mask), n, item->exact, (gint)index);
     }
   g_free (mask);
@@ -240,6 +239,7 @@ typedef struct
   guint item, event;
   guint8 *covered; /* elements of the item that come from a bad element of an input */
   gboolean passed, unknown;
+  gboolean is_group, maybe; /* maybe: it may have made what it seems to pass on */
   GString *missing;
 } Step;
 
@@ -262,22 +262,31 @@ follow (Search *s, Step *step, guint var, gint k)
 {
   Item *item = item_at (s, step->item);
   const char *op = td_iteration_get_op_name (s->it, step->event);
-  TdVersion v = td__origin_version (s->it, var, (gint)step->event);
+  guint shown = td__origin_behind (s->it, var, (gint)step->event);
+  TdVersion v = td__origin_version (s->it, shown, (gint)step->event);
   TdState state = td__origin_state (v.stats, s->bad);
   const TdTapeEvent *e = &td_iteration_get_tape (s->it)->events[step->event];
   gboolean is_state = e->phase == TD_TAPE_PHASE_UPDATE && e->n_out == 0;
   gboolean exact = item->exact;
+  TdOriginWay way = { TRUE, k < 0 || td__origin_passes_on (op, s->bad == TD_BAD_INF), FALSE };
   guint64 n = 0;
 
+  if (step->is_group && k >= 0)
+    way = td__origin_group_way (s->session, s->it, step->event, item->var, (guint)k, s->bad);
+  if (!way.is_read)
+    return;
   if (state == TD_STATE_UNKNOWN && v.writer < 0)
     state = state_before (s, var);
+  if (state == TD_STATE_UNKNOWN && k >= 0
+      && td__origin_is_filled (s->session, s->it, step->event, (guint)k))
+    return;
   /* the state of a rule would have spoilt its parameter before */
   if (state == TD_STATE_UNKNOWN && !(is_state && k > 1))
     note_missing (s, step, var);
   if (state != TD_STATE_BAD)
     return;
   guint8 *bad
-      = v.stats ? td__origin_bad_elements (s->session, s->it, var, v.stats, s->bad, &n) : NULL;
+      = v.stats ? td__origin_bad_elements (s->session, s->it, v.stats, s->bad, &n) : NULL;
 
   if (item->mask && bad && k < 0 && n == item->n)
     {
@@ -293,8 +302,13 @@ follow (Search *s, Step *step, guint var, gint k)
   else if (item->mask && bad && k >= 0)
     {
       guint8 *in = g_malloc0 (n + 1);
-      TdReach reach = td__origin_reach (s->it, step->event, item->var, (guint)k, item->mask,
-                                        bad, in, step->covered);
+      TdReach reach = !step->is_group
+                          ? td__origin_reach (s->it, step->event, item->var, (guint)k,
+                                              item->mask, bad, in, step->covered)
+                      : way.by_element
+                          ? td__origin_reach_elements (s->it, step->event, item->var, (guint)k,
+                                                       item->mask, bad, in, step->covered)
+                          : TD_REACH_UNKNOWN;
       gboolean is_reached = reach == TD_REACH_UNKNOWN || memchr (in, 1, n) != NULL;
 
       if (reach == TD_REACH_KNOWN)
@@ -305,7 +319,7 @@ follow (Search *s, Step *step, guint var, gint k)
       else
         {
           g_free (in);
-          exact = FALSE;
+          exact = exact && step->is_group;
           memset (step->covered, 1, item->n);
         }
       if (!is_reached)
@@ -313,16 +327,17 @@ follow (Search *s, Step *step, guint var, gint k)
           g_free (bad);
           return;
         }
+      exact = exact && (!step->is_group || way.passes);
     }
   else
     {
-      exact = exact && td__origin_passes_on (op, s->bad == TD_BAD_INF);
       if (item->mask)
         memset (step->covered, 1, item->n);
-      s->has_groups = s->has_groups || strchr (op, '+') != NULL;
+      exact = exact && way.passes;
     }
   step->passed = TRUE;
-  want (s, var, v, bad, n, exact, (gint)step->item);
+  step->maybe = step->maybe || (step->is_group && !way.passes);
+  want (s, shown, v, bad, n, exact, (gint)step->item);
 }
 
 /* The choice of where () is known where its condition is. */
@@ -344,7 +359,7 @@ is_chosen (Search *s, guint event, guint k, const Item *item)
     return TRUE;
   for (; at < item->n; at++)
     if (item->mask[at]
-        && (!td__origin_element (s->session, s->it, var, v.stats, at, &condition)
+        && (!td__origin_element (s->session, s->it, v.stats, at, &condition)
             || (condition != 0) == (k == 1)))
       return TRUE;
   return FALSE;
@@ -356,7 +371,9 @@ look_at (Search *s, guint index)
   const TdTapeIteration *t = td_iteration_get_tape (s->it);
   Item *item = item_at (s, index);
   const TdTapeEvent *e = &t->events[item->v.writer];
-  Step step = { index, (guint)item->v.writer, NULL, FALSE, FALSE, NULL };
+  Step step = { .item = index,
+                .event = (guint)item->v.writer,
+                .is_group = td__origin_is_group (s->it, (guint)item->v.writer) };
   gboolean is_left = FALSE;
 
   step.covered = g_malloc0 (item->n + 1);
@@ -374,6 +391,8 @@ look_at (Search *s, guint index)
     add_root (s, step.unknown ? TD_ORIGIN_LOST : TD_ORIGIN_MADE, index, item->mask,
               step.missing ? g_strdup_printf ("%s of it is not recorded", step.missing->str)
                            : NULL);
+  else if (step.maybe)
+    add_root (s, TD_ORIGIN_MADE, index, NULL, NULL);
   if (step.missing)
     g_string_free (step.missing, TRUE);
   g_free (step.covered);
@@ -563,7 +582,7 @@ fill_inputs (TdOrigin *o, Search *s, TdIteration *it, const Item *item, guint64 
           || td__origin_reach (it, (guint)o->at.event, item->var, k, out, all, in, covered)
                  == TD_REACH_UNKNOWN
           || !(found = memchr (in, 1, n))
-          || !td__origin_element (s->session, it, var, v.stats, (guint64)(found - in),
+          || !td__origin_element (s->session, it, v.stats, (guint64)(found - in),
                                   &o->inputs[o->n_inputs]))
         break;
       o->n_inputs++;
@@ -592,8 +611,9 @@ answer (Search *s)
 
   o->kind = root->kind;
   o->at = step_of (s->session, item);
-  o->sure
-      = root->kind != TD_ORIGIN_LOST && (item->exact || (s->roots->len == 1 && !s->has_groups));
+  o->sure = root->kind != TD_ORIGIN_LOST && (item->exact || s->roots->len == 1)
+            && !(it && root->kind == TD_ORIGIN_MADE && o->at.event >= 0
+                 && td__origin_is_group (it, (guint)o->at.event));
   for (gint i = (gint)root->item; i >= 0; i = item_at (s, (guint)i)->next)
     {
       TdOriginStep step = step_of (s->session, item_at (s, (guint)i));
@@ -609,7 +629,7 @@ answer (Search *s)
   gboolean has_element = root->has_element;
   g_autofree guint8 *mask
       = !has_element && it && item->v.stats
-            ? td__origin_bad_elements (s->session, it, item->var, item->v.stats, s->bad, &n)
+            ? td__origin_bad_elements (s->session, it, item->v.stats, s->bad, &n)
             : NULL;
   if (mask)
     {
@@ -623,7 +643,7 @@ answer (Search *s)
   if (it && o->kind == TD_ORIGIN_MADE && s->bad == TD_BAD_NAN)
     o->cause = find_cause (o, s, it, item, has_element ? element : G_MAXUINT64);
   if (it)
-    td__origin_describe (o, it, root->missing);
+    td__origin_describe (o, s->session, it, root->missing);
   return o;
 }
 
@@ -703,7 +723,7 @@ td_origin_new (TdSession *session, TdIteration *it, guint64 key, gint event)
 
   if (var >= 0 && td__origin_state (v.stats, s->bad) == TD_STATE_BAD)
     {
-      guint8 *mask = td__origin_bad_elements (session, it, (guint)var, v.stats, s->bad, &n);
+      guint8 *mask = td__origin_bad_elements (session, it, v.stats, s->bad, &n);
 
       s->it = it;
       want (s, (guint)var, v, mask, n, TRUE, -1);
@@ -716,7 +736,7 @@ td_origin_new (TdSession *session, TdIteration *it, guint64 key, gint event)
       o->kind = v.stats ? TD_ORIGIN_CLEAN : TD_ORIGIN_UNKNOWN;
       o->at = (TdOriginStep){ td_iteration_get_number (it), v.given ? -1 : v.writer,
                               var >= 0 ? (guint)var : 0, key, NULL };
-      td__origin_describe (o, it, NULL);
+      td__origin_describe (o, session, it, NULL);
     }
   search_free (s);
   return o;

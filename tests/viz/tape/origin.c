@@ -17,11 +17,13 @@ typedef struct
 
 /* What the model printed. Owner: the caller. */
 static GArray *
-record (const char *level, const char *first, const char *n, const char *tape)
+record (const char *level, const char *statics, const char *first, const char *n,
+        const char *tape)
 {
-  TdTestChild c = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--quiet", "-f",
-                               "--level", level, "--values-budget", "0", "-o", tape,
-                               td_test_source ("tests/models/planted.c"), first, n);
+  TdTestChild c = TD_TEST_RUN (
+      td_test_program ("app/tapedeck"), "run", "--quiet", "-f", "--level", level,
+      "--values-budget", "0", "-o", tape, "--static", statics ? statics : "auto",
+      td_test_source ("tests/models/planted.c"), first, n, statics ? "static" : NULL);
   GArray *all = g_array_new (FALSE, TRUE, sizeof (Planted));
   Planted p;
 
@@ -54,6 +56,20 @@ is_it (TdSession *session, const TdOriginStep *at, const char *op, gint64 iterat
          && (line < 0 || strcmp (site, wanted) == 0);
 }
 
+/* Is it a fused operation of which the planted one is a member, and is that said, with what
+ * would tell? */
+static gboolean
+is_inside (TdSession *session, const TdOrigin *o, const char *op, gint64 iteration, int line)
+{
+  g_autofree char *member = g_strdup_printf ("%s at planted.c:%d", op, line);
+
+  return o->at.iteration == iteration && o->kind != TD_ORIGIN_CAME && !o->sure
+         && strstr (o->at.name, "+") && strstr (o->at.name, op)
+         && strstr (o->sentence, "inside static function middle at planted.c:")
+         && (strstr (o->sentence, member) || !strstr (o->sentence, "in one of"))
+         && strstr (o->sentence, "--static off");
+}
+
 static gboolean
 is_among (TdSession *session, const TdOrigin *o, const Planted *p)
 {
@@ -74,12 +90,15 @@ is_right (TdSession *session, const TdOrigin *o, const Planted *p, gboolean has_
   /* an update that overflows makes infinities, and they the NaN */
   while (p->cause_line < 0 && o->cause && o->kind == TD_ORIGIN_MADE && p->line < 0)
     o = o->cause;
+  if (p->line >= 0 && is_inside (session, o, p->op, p->iteration, p->line))
+    return TRUE;
   if (o->kind != (p->kind[0] == 'm' ? TD_ORIGIN_MADE : TD_ORIGIN_CAME)
       || !is_it (session, &o->at, p->op, p->iteration, p->line))
     return !has_values && !o->sure && is_among (session, o, p);
   if (p->cause_line >= 0
       && !(o->cause && o->cause->kind == TD_ORIGIN_MADE
-           && is_it (session, &o->cause->at, p->cause_op, p->iteration, p->cause_line)))
+           && (is_it (session, &o->cause->at, p->cause_op, p->iteration, p->cause_line)
+               || is_inside (session, o->cause, p->cause_op, p->iteration, p->cause_line))))
     return FALSE;
   if (!has_values || p->element < 0)
     return TRUE;
@@ -89,10 +108,10 @@ is_right (TdSession *session, const TdOrigin *o, const Planted *p, gboolean has_
 }
 
 static void
-ask_all (const char *level, const char *first, const char *n)
+ask_all (const char *level, const char *statics, const char *first, const char *n)
 {
   const char *tape = td_test_tmp ("planted.tdtape");
-  g_autoptr (GArray) all = record (level, first, n, tape);
+  g_autoptr (GArray) all = record (level, statics, first, n, tape);
   g_autoptr (TdSession) session = td_session_open (tape, NULL);
   gboolean has_values = strcmp (level, "values") == 0;
   guint n_right = 0, n_sure = 0;
@@ -121,14 +140,33 @@ ask_all (const char *level, const char *first, const char *n)
 static void
 origin__of_planted_nans_is_found_with_its_element (void **state)
 {
-  ask_all ("values", "1", "300");
+  ask_all ("values", NULL, "1", "300");
 }
 
 /* Without elements the place is named, or is among those that come into question. */
 static void
 origin__of_planted_nans_is_found_by_statistics (void **state)
 {
-  ask_all ("stats", "1001", "200");
+  ask_all ("stats", NULL, "1001", "200");
+}
+
+/* The same where some layers are a static function: before it, inside it, after it. */
+static void
+origin__is_followed_through_replays_to_its_element (void **state)
+{
+  ask_all ("values", "as-is", "1", "300");
+}
+
+static void
+origin__is_followed_through_verified_replays (void **state)
+{
+  ask_all ("values", "auto", "2001", "200");
+}
+
+static void
+origin__is_followed_through_replays_by_statistics (void **state)
+{
+  ask_all ("stats", "as-is", "3001", "200");
 }
 
 /* The verb of the window goes there, selects the way and says it; asked again at the origin it
@@ -137,7 +175,7 @@ static void
 where_from__of_a_nan_goes_to_what_made_it (void **state)
 {
   const char *tape = td_test_tmp ("one.tdtape");
-  g_autoptr (GArray) all = record ("values", "1", "1", tape);
+  g_autoptr (GArray) all = record ("values", NULL, "1", "1", tape);
   const Planted *p = &g_array_index (all, Planted, 0);
   g_autoptr (TdSession) session = td_session_open (tape, NULL);
   g_autoptr (TdIteration) it = td_session_load_iteration (session, p->ask, NULL);
@@ -170,7 +208,7 @@ origin__of_what_is_clean_or_not_recorded_is_none (void **state)
   for (guint i = 0; i < G_N_ELEMENTS (rows); i++)
     {
       const char *tape = td_test_tmp ("clean.tdtape");
-      g_autoptr (GArray) all = record (rows[i].level, "1", "1", tape);
+      g_autoptr (GArray) all = record (rows[i].level, NULL, "1", "1", tape);
       assert_non_null (all);
       g_autoptr (TdSession) session = td_session_open (tape, NULL);
       g_autoptr (TdIteration) it = td_session_load_iteration (session, 0, NULL);
@@ -189,6 +227,9 @@ main (void)
   const struct CMUnitTest tests[] = {
     td_test (origin__of_planted_nans_is_found_with_its_element),
     td_test (origin__of_planted_nans_is_found_by_statistics),
+    td_test (origin__is_followed_through_replays_to_its_element),
+    td_test (origin__is_followed_through_verified_replays),
+    td_test (origin__is_followed_through_replays_by_statistics),
     td_test (where_from__of_a_nan_goes_to_what_made_it),
     td_test (origin__of_what_is_clean_or_not_recorded_is_none),
   };
