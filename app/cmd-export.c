@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "command.h"
 
+#include "number.h"
 #include "replace.h"
 #include "td-tape-reader.h"
 
@@ -27,16 +28,6 @@ typedef struct
 {
   const char *tape, *format, *out, *iteration, *device;
 } Options;
-
-static bool
-number (const char *text, uint64_t *value)
-{
-  char *end;
-
-  errno = 0;
-  *value = strtoull (text, &end, 10);
-  return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
-}
 
 static int
 parse (int argc, char **argv, Options *o)
@@ -132,9 +123,10 @@ td_command_export (int argc, char **argv)
   status = parse (argc, argv, &o);
   if (status != TD_EXIT_OK)
     return status;
-  if (o.device != NULL && (!number (o.device, &device) || device > UINT8_MAX))
+  if (o.device != NULL
+      && (!td_parse_number (o.device, strlen (o.device), &device) || device > UINT8_MAX))
     return td_usage_error (argv[0], "--device %s: the number of a device expected", o.device);
-  if (o.iteration != NULL && !number (o.iteration, &iteration))
+  if (o.iteration != NULL && !td_parse_number (o.iteration, strlen (o.iteration), &iteration))
     return td_usage_error (argv[0], "--iteration %s: a number expected", o.iteration);
   r = td_tape_reader_open (o.tape, error, sizeof error);
   if (r == NULL)

@@ -27,9 +27,9 @@ static const char help[]
       "      --tape-rate N      bytes a second by which the tape may grow beyond its first\n"
       "                         256M, older iterations becoming summaries (default 1M);\n"
       "                         0: whatever the budget allows\n"
-      "      --values-budget N  bytes of recorded values (default 256M)\n"
+      "      --values-budget N  bytes of recorded values, 0: unlimited (default 256M)\n"
       "      --device NAME      cpu, cuda:N or null\n"
-      "      --mem-limit N      refuse allocations beyond N bytes\n"
+      "      --mem-limit N      refuse allocations beyond N bytes, 0: none\n"
       "      --seed N           seed of random numbers\n"
       "      --static MODE      static functions: auto (verified at calls 2, 3, 5,\n"
       "                         9 ...), as-is (never), off (run as code), verify or\n"
@@ -43,6 +43,8 @@ static const char help[]
       "      --quiet            silence tapedeck's own progress\n\n"
       "N may end in K, M, G or T.  The model's own exit status is passed through, 128+N for "
       "signal N.";
+
+#define NO_LIMIT ((uint64_t)1 << 50)
 
 /* What was parsed. */
 typedef struct
@@ -62,7 +64,8 @@ parse_bytes (const char *text, uint64_t *out)
   double value = strtod (text, &end);
   const char *unit = (*end & ~32) != 0 ? strchr (units, *end & ~32) : NULL;
 
-  if (end == text || !(value >= 0) || (*end != '\0' && (unit == NULL || end[1] != '\0')))
+  if (text + strspn (text, "0123456789.") != end || end == text || !(value >= 0)
+      || (*end != '\0' && (unit == NULL || end[1] != '\0')))
     return false;
   if (unit != NULL)
     value *= (double)((uint64_t)1 << (10 * (unit - units + 1)));
@@ -107,7 +110,11 @@ set_rate (Run *r, const char *v)
 static bool
 set_values_budget (Run *r, const char *v)
 {
-  return parse_bytes (v, &r->s.values_bytes);
+  const bool good = parse_bytes (v, &r->s.values_bytes);
+
+  if (good && r->s.values_bytes == 0) /* a writer takes 0 for its default */
+    r->s.values_bytes = NO_LIMIT;
+  return good;
 }
 
 static bool

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "command.h"
+#include "number.h"
 
 #include "record/assembler.h"
 #include "record/ring.h"
@@ -23,28 +24,20 @@ typedef struct
   uint64_t first, last;
 } Arguments;
 
+/* A:B, A:, :B, or one number. */
 static bool
 parse_range (const char *text, uint64_t *first, uint64_t *last)
 {
-  char *end;
-  const char *colon = strchr (text, ':');
+  const size_t n = strcspn (text, ":");
 
   *first = 0;
   *last = UINT64_MAX;
-  if (text != colon && *text != '\0')
-    {
-      *first = strtoull (text, &end, 10);
-      if (end == text || (*end != '\0' && *end != ':'))
-        return false;
-      if (colon == NULL)
-        *last = *first;
-    }
-  if (colon != NULL && colon[1] != '\0')
-    {
-      *last = strtoull (colon + 1, &end, 10);
-      if (*end != '\0' || end == colon + 1)
-        return false;
-    }
+  if (*text == '\0' || (n > 0 && !td_parse_number (text, n, first)))
+    return false;
+  if (text[n] == '\0')
+    *last = *first;
+  else if (text[n + 1] != '\0' && !td_parse_number (text + n + 1, strlen (text + n + 1), last))
+    return false;
   return *first <= *last;
 }
 

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,8 +50,9 @@ split_iteration (const char *spec, gint64 *iteration)
   *iteration = -1;
   if (!colon || !g_ascii_isdigit (colon[1]) || g_file_test (spec, G_FILE_TEST_EXISTS))
     return g_strdup (spec);
+  errno = 0;
   gint64 n = g_ascii_strtoll (colon + 1, &end, 10);
-  if (*end)
+  if (*end || errno != 0)
     return g_strdup (spec);
   *iteration = n;
   return g_strndup (spec, (gsize)(colon - spec));

@@ -45,7 +45,7 @@ static const char help[]
       "--event N       where the playhead stands; default: everything has run\n"
       "--node KEY      the id of a node as --format json prints it\n"
       "--discarded     show the code of verified calls, too, beside their schedules\n"
-      "--fold DEPTH    open groups down to this depth; -1: all\n"
+      "--fold DEPTH    open groups down to this depth; all: all of them\n"
       "--function N|NAME  of the schedule: one static function; default: all, or in pictures "
       "the busiest\n"
       "--by holder|site  what the view growth puts together; default: by holder\n"
@@ -405,90 +405,167 @@ find_view (const char *name)
 
 /* ---- options ---- */
 
+/* Digits and nothing else: no sign, no space, no other way to write a number. */
 static gboolean
 parse_int (const char *text, gint64 min, gint64 max, gint64 *out)
 {
-  return g_ascii_string_to_signed (text, 10, min, max, out, NULL);
+  return g_ascii_isdigit (*text) && g_ascii_string_to_signed (text, 10, min, max, out, NULL);
 }
 
-/* Takes the value of one option. Returns FALSE when it does not parse. */
 static gboolean
-set_option (Show *s, const char *name, const char *value)
+parse_small (const char *text, gint min, gint max, gint *out)
 {
   gint64 n = 0;
 
-  if (strcmp (name, "--view") == 0)
-    s->view = value;
-  else if (strcmp (name, "--format") == 0)
-    s->format = value;
-  else if (strcmp (name, "-o") == 0)
-    s->out = value;
-  else if (strcmp (name, "--theme") == 0)
-    {
-      s->theme = value;
-      return strcmp (td_theme_get (value)->name, value) == 0;
-    }
-  else if (strcmp (name, "--node") == 0)
-    {
-      s->node = value;
-      return g_ascii_string_to_unsigned (value, 16, 0, G_MAXUINT64, &s->key, NULL);
-    }
-  else if (strcmp (name, "--function") == 0 || strcmp (name, "--chain") == 0)
-    s->function = value;
-  else if (strcmp (name, "--by") == 0)
-    return td_holders_by_find (value, &s->by);
-  else if (strcmp (name, "--schedule") == 0)
-    {
-      gboolean ok = parse_int (value, 1, G_MAXINT32, &n);
-      s->schedule = (gint)n;
-      return ok;
-    }
-  else if (strcmp (name, "--scale") == 0)
-    {
-      char *end;
-
-      s->scale = g_ascii_strtod (value, &end);
-      return *end == '\0' && s->scale >= 0.05 && s->scale <= 8;
-    }
-  else if (strcmp (name, "--newest") == 0)
-    {
-      gboolean ok = parse_int (value, 1, 10000, &n);
-      s->newest = (gint)n;
-      return ok;
-    }
-  else if (strcmp (name, "--iteration") == 0)
-    return parse_int (value, 0, G_MAXINT64, &s->iteration);
-  else if (strcmp (name, "--event") == 0)
-    {
-      gboolean ok = parse_int (value, 0, G_MAXINT32, &n);
-      s->event = (gint)n;
-      return ok;
-    }
-  else if (strcmp (name, "--fold") == 0)
-    {
-      gboolean ok = parse_int (value, -1, 1000, &n);
-      s->fold = (gint)n;
-      s->fold_given = TRUE;
-      return ok;
-    }
-  else
-    {
-      gboolean ok = parse_int (value, 1, 20000, &n);
-      *(strcmp (name, "--width") == 0 ? &s->width : &s->height) = (gint)n;
-      return ok;
-    }
+  if (!parse_int (text, min, max, &n))
+    return FALSE;
+  *out = (gint)n;
   return TRUE;
 }
 
+static gboolean
+set_view (Show *s, const char *value)
+{
+  s->view = value;
+  return TRUE;
+}
+
+static gboolean
+set_format (Show *s, const char *value)
+{
+  s->format = value;
+  return TRUE;
+}
+
+static gboolean
+set_out (Show *s, const char *value)
+{
+  s->out = value;
+  return *value != '\0';
+}
+
+static gboolean
+set_theme (Show *s, const char *value)
+{
+  s->theme = value;
+  return strcmp (td_theme_get (value)->name, value) == 0;
+}
+
+static gboolean
+set_node (Show *s, const char *value)
+{
+  s->node = value;
+  return g_ascii_isxdigit (*value)
+         && g_ascii_string_to_unsigned (value, 16, 0, G_MAXUINT64, &s->key, NULL);
+}
+
+static gboolean
+set_function (Show *s, const char *value)
+{
+  s->function = value;
+  return TRUE;
+}
+
+static gboolean
+set_by (Show *s, const char *value)
+{
+  return td_holders_by_find (value, &s->by);
+}
+
+static gboolean
+set_scale (Show *s, const char *value)
+{
+  char *end;
+
+  s->scale = g_ascii_strtod (value, &end);
+  return *end == '\0' && value + strspn (value, "0123456789.") == end && s->scale >= 0.05
+         && s->scale <= 8;
+}
+
+static gboolean
+set_iteration (Show *s, const char *value)
+{
+  return parse_int (value, 0, G_MAXINT64, &s->iteration);
+}
+
+static gboolean
+set_event (Show *s, const char *value)
+{
+  return parse_small (value, 0, G_MAXINT32, &s->event);
+}
+
+static gboolean
+set_fold (Show *s, const char *value)
+{
+  s->fold_given = TRUE;
+  s->fold = -1;
+  return strcmp (value, "all") == 0 || parse_small (value, 0, 1000, &s->fold);
+}
+
+static gboolean
+set_schedule (Show *s, const char *value)
+{
+  return parse_small (value, 1, G_MAXINT32, &s->schedule);
+}
+
+static gboolean
+set_newest (Show *s, const char *value)
+{
+  return parse_small (value, 1, 10000, &s->newest);
+}
+
+static gboolean
+set_width (Show *s, const char *value)
+{
+  return parse_small (value, 1, 20000, &s->width);
+}
+
+static gboolean
+set_height (Show *s, const char *value)
+{
+  return parse_small (value, 1, 20000, &s->height);
+}
+
 /* --chain, and --aside below, are the old names of --function and --discarded. */
-static const char options[]
-    = "--view --format -o --theme --node --scale --iteration --event --fold --width --height "
-      "--function --chain --schedule --by --newest";
+static const struct
+{
+  const char *name;
+  gboolean (*set) (Show *s, const char *value); /* FALSE: it is not what is expected */
+  const char *expected;
+} options[] = {
+  { "--view", set_view, "a view" },
+  { "--format", set_format, "a format" },
+  { "-o", set_out, "a file" },
+  { "--theme", set_theme, "light, dark, high-contrast or chainer" },
+  { "--node", set_node, "the id of a node" },
+  { "--scale", set_scale, "a number from 0.05 to 8" },
+  { "--iteration", set_iteration, "the number of an iteration" },
+  { "--event", set_event, "the number of an event" },
+  { "--fold", set_fold, "a depth from 0 to 1000, or all," },
+  { "--width", set_width, "a number from 1 to 20000" },
+  { "--height", set_height, "a number from 1 to 20000" },
+  { "--function", set_function, "a static function" },
+  { "--chain", set_function, "a static function" },
+  { "--schedule", set_schedule, "a number from 1 on" },
+  { "--by", set_by, "holder or site" },
+  { "--newest", set_newest, "a number from 1 to 10000" },
+};
+
+static gint
+find_option (const char *name)
+{
+  for (gsize i = 0; i < G_N_ELEMENTS (options); i++)
+    if (strcmp (options[i].name, name) == 0)
+      return (gint)i;
+  return -1;
+}
 
 /* Returns 0 to go on, else the exit status plus one. */
 static int
 parse (Show *s, int argc, char **argv)
 {
+  gint k;
+
   for (int i = 1; i < argc; i++)
     if (strcmp (argv[i], "--help") == 0)
       {
@@ -497,17 +574,16 @@ parse (Show *s, int argc, char **argv)
       }
     else if (strcmp (argv[i], "--discarded") == 0 || strcmp (argv[i], "--aside") == 0)
       s->discarded = TRUE;
-    else if (in_list (options, argv[i]))
+    else if ((k = find_option (argv[i])) >= 0)
       {
         if (i + 1 >= argc)
           return 1
                  + td__viz_trouble ("show: %s needs a value; try tapedeck show --help",
                                     argv[i]);
-        if (!set_option (s, argv[i], argv[i + 1]))
+        if (!options[k].set (s, argv[++i]))
           return 1
-                 + td__viz_trouble ("show: bad value \"%s\" of %s; try tapedeck show --help",
-                                    argv[i + 1], argv[i]);
-        i++;
+                 + td__viz_trouble ("show: %s %s: %s expected; try tapedeck show --help",
+                                    options[k].name, argv[i], options[k].expected);
       }
     else if (argv[i][0] == '-' && argv[i][1])
       return 1 + td__viz_trouble ("show: unknown option %s; try tapedeck show --help", argv[i]);
@@ -559,6 +635,8 @@ load (Show *s, const View *view, GError **error)
         g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: no iteration on it", s->tape);
       else
         s->it = td_session_load_iteration (s->session, s->iteration, error);
+      if (!s->it && s->iteration >= 0)
+        g_prefix_error (error, "%s: ", s->tape);
       if (!s->it)
         return FALSE;
       if (s->event >= (gint)td_iteration_get_n_events (s->it))

@@ -272,7 +272,7 @@ budget__says_on_the_tape_that_it_thinned (void **state)
 {
   Rig rig = { 0 };
   TdTapeThinning t;
-  char text[200];
+  char text[200], wanted[100];
 
   (void)state;
   run (&rig, NULL, 0);
@@ -281,6 +281,40 @@ budget__says_on_the_tape_that_it_thinned (void **state)
   t = td_tape_reader_thinning (rig.r);
   td_tape_thinning_text (&t, text, sizeof text);
   assert_non_null (strstr (text, "of 12000 are whole, the newest from"));
+  snprintf (wanted, sizeof wanted,
+            "; of the other %d, %d have a summary, of the older ones one in",
+            (int)(t.n_iterations - t.n_whole), (int)(t.n_summaries - t.n_whole));
+  assert_non_null (strstr (text, wanted));
+  rig_clear (&rig);
+}
+
+/* That an iteration ran is said of each that did, and why there is no more of it. */
+static void
+budget__says_of_what_it_thinned_that_it_ran (void **state)
+{
+  Rig rig = { 0 };
+  char error[200], ran[64];
+  int n_gone = 0, n_summary = 0;
+
+  (void)state;
+  run (&rig, NULL, 0);
+  rig_read (&rig);
+  for (uint64_t number = 0; number < N_ITERATIONS; number++)
+    {
+      const TdTapeIteration *it = td_tape_iteration_load (rig.r, number, error, sizeof error);
+
+      snprintf (ran, sizeof ran, "iteration %d ran, and was thinned", (int)number);
+      if (it == NULL)
+        {
+          assert_ptr_equal (strstr (error, ran), error);
+          n_gone += strstr (error, "nothing of it was kept") != NULL;
+          n_summary += strstr (error, "to its summary") != NULL;
+        }
+      td_tape_iteration_free (it);
+    }
+  assert_true (n_gone > 0 && n_summary > 0);
+  assert_null (td_tape_iteration_load (rig.r, N_ITERATIONS, error, sizeof error));
+  assert_string_equal (error, "no iteration 12000: those of the tape are 0 to 11999");
   rig_clear (&rig);
 }
 
@@ -370,6 +404,7 @@ main (void)
     td_test (budget__is_thinned_under_the_eyes_of_a_reader),
     td_test (budget__is_not_used_up_by_texts_findings_and_notices),
     td_test (budget__says_on_the_tape_that_it_thinned),
+    td_test (budget__says_of_what_it_thinned_that_it_ran),
     td_test (rate__of_a_fast_run_thins_before_the_budget_is_used_up),
     td_test (rate__that_is_not_exceeded_thins_nothing),
     td_test (rate__leaves_room_for_a_large_iteration),

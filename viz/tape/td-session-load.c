@@ -88,7 +88,7 @@ request_for (TdSession *self, gint64 number)
 TdIteration *
 td_session_load_iteration (TdSession *self, gint64 number, GError **error)
 {
-  char what[256] = "it is not on the tape";
+  char what[256] = "";
   gboolean stale = FALSE;
   TdIteration *iteration;
 
@@ -109,8 +109,9 @@ td_session_load_iteration (TdSession *self, gint64 number, GError **error)
     }
   if (!iteration)
     {
-      g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                   "iteration %" G_GINT64_FORMAT ": %s", number, what);
+      if (!*what)
+        g_snprintf (what, sizeof what, "no iteration %" G_GINT64_FORMAT, number);
+      g_set_error (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "%s", what);
       return NULL;
     }
   td__iteration_cache_put (self->cache, iteration);

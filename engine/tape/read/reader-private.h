@@ -62,6 +62,7 @@ struct TdTapeReader
   uint32_t max_summaries; /* that are kept; 0: all */
   uint64_t stride;        /* of those that are kept among the old */
   bool thinned;           /* some are not kept */
+  uint64_t first_number;  /* of all of them, when some are not kept */
   bool has_end;
   TdTapeEnd end;
   uint32_t live_seq;

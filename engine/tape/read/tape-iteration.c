@@ -619,7 +619,7 @@ load_frame (TdTapeReader *r, const TdTapeSummary *s, char *error, size_t n)
 {
   TdTapeFrame frame;
   const TdTapeIteration *it;
-  char *bytes;
+  char *bytes, what[80];
 
   if (s->offset > r->file_bytes || (s->flags & TD_TAPE_ITERATION_NOT_STORED))
     bytes = NULL;
@@ -628,14 +628,44 @@ load_frame (TdTapeReader *r, const TdTapeSummary *s, char *error, size_t n)
                                  TD_TAPE_FRAME_ITERATION, &frame);
   if (bytes == NULL || frame.seq != s->seq || !td__tape_frame_is_current (r, s->offset, &frame))
     {
-      snprintf (error, n, "iteration %llu was thinned: only its summary was kept",
-                (unsigned long long)s->number);
+      snprintf (
+          error, n,
+          s->flags & TD_TAPE_ITERATION_NOT_STORED
+              ? "iteration %llu ran, and only its summary was kept: the tape's budget has "
+                "no room for all of it"
+              : "iteration %llu ran, and was thinned to its summary: the tape's budget, or "
+                "its rate, had no room for more",
+          (unsigned long long)s->number);
       free (bytes);
       return NULL;
     }
-  it = td__tape_iteration_from (r, bytes, frame.len - sizeof frame, error, n);
+  it = td__tape_iteration_from (r, bytes, frame.len - sizeof frame, what, sizeof what);
+  if (it == NULL)
+    snprintf (error, n, "iteration %llu: %s", (unsigned long long)s->number, what);
   free (bytes);
   return it;
+}
+
+/* Say why there is not even a summary: it ran and was thinned, or it never was. */
+static void
+say_missing (TdTapeReader *r, uint64_t number, char *error, size_t n)
+{
+  const TdTapeSummary *rows = r->summaries.items;
+  const TdTapeThinning t = td_tape_reader_thinning (r);
+  const uint32_t n_rows = r->summaries.n;
+  const uint64_t last = n_rows > 0 ? rows[n_rows - 1].number : 0,
+                 first = r->thinned || n_rows == 0 ? r->first_number : rows[0].number;
+
+  if (n_rows == 0)
+    snprintf (error, n, "no iteration %llu: the tape has none", (unsigned long long)number);
+  else if (number > first && number < last)
+    snprintf (error, n,
+              "iteration %llu ran, and was thinned: nothing of it was kept, of the older ones "
+              "one in %llu has a summary",
+              (unsigned long long)number, (unsigned long long)t.stride);
+  else
+    snprintf (error, n, "no iteration %llu: those of the tape are %llu to %llu",
+              (unsigned long long)number, (unsigned long long)first, (unsigned long long)last);
 }
 
 const TdTapeIteration *
@@ -650,7 +680,7 @@ td_tape_iteration_load (TdTapeReader *r, uint64_t number, char *error, size_t n)
   if (live != NULL && live->number == number)
     return live;
   td_tape_iteration_free (live);
-  snprintf (error, n, "no iteration %llu", (unsigned long long)number);
+  say_missing (r, number, error, n);
   return NULL;
 }
 

@@ -224,8 +224,9 @@ td_tape_thinning_text (const TdTapeThinning *t, char *out, size_t n)
                       (unsigned long long)t->first_whole);
   if (t->n_summaries < t->n_iterations && used > 0 && (size_t)used < n)
     snprintf (out + used, n - (size_t)used,
-              "; %llu have a summary, of the older ones one in %llu",
-              (unsigned long long)t->n_summaries, (unsigned long long)t->stride);
+              "; of the other %llu, %llu have a summary, of the older ones one in %llu",
+              (unsigned long long)(t->n_iterations - t->n_whole),
+              (unsigned long long)(t->n_summaries - t->n_whole), (unsigned long long)t->stride);
   else if (used > 0 && (size_t)used < n)
     snprintf (out + used, n - (size_t)used, "; all have a summary");
 }

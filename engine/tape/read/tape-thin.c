@@ -38,6 +38,8 @@ td__tape_thin (TdTapeReader *r)
 
   if (r->max_summaries == 0 || r->summaries.n <= r->max_summaries)
     return;
+  if (!r->thinned)
+    r->first_number = ((const TdTapeSummary *)r->summaries.items)[0].number;
   r->thinned = true;
   if (newest == 0)
     {

@@ -75,7 +75,7 @@ static void
 check_iterations (TdTapeReader *r, TdTapeCheck *check)
 {
   TdTapeSummaries s = td_tape_reader_summaries (r);
-  char what[128];
+  char what[sizeof check->what];
 
   for (uint32_t i = 0; i < s.n; i++)
     {
@@ -85,13 +85,7 @@ check_iterations (TdTapeReader *r, TdTapeCheck *check)
         continue;
       it = td_tape_iteration_load (r, s.rows[i].number, what, sizeof what);
       if (it == NULL)
-        {
-          char text[sizeof check->what];
-
-          snprintf (text, sizeof text, "iteration %llu: %s",
-                    (unsigned long long)s.rows[i].number, what);
-          found (check, s.rows[i].offset, text);
-        }
+        found (check, s.rows[i].offset, what);
       td_tape_iteration_free (it);
     }
 }
