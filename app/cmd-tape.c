@@ -213,7 +213,7 @@ td_command_check (int argc, char **argv)
             check.thinned[0] != '\0' ? "; of its iterations " : "", check.thinned,
             check.ended ? ""
             : recorded  ? "; it is being recorded"
-                        : "; nobody wrote how the program ended",
+                        : "; the recording was cut: nobody wrote how the program ended",
             !recorded && access (ring, F_OK) == 0 ? "; a ring beside it holds more (--repair)"
                                                   : "");
   else

@@ -607,6 +607,9 @@ td_assembler_drain (TdAssembler *a, TdRing *ring)
           keep = 0;
         }
       td_tape_writer_flush (a->w);
+      if (a->state.n_iterations > 0)
+        atomic_store (&ring->shared->n_taped,
+                      a->state.iteration + (a->state.in_iteration ? 0 : 1));
       td_ring_release (ring, keep);
     }
   if (a->state.in_iteration && may_be_shown (a)

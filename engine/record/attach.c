@@ -193,6 +193,8 @@ td__record_attach (void)
               = td__recorder_new (ring, level_of (level), record == NULL || *record != '0');
 
           td_ring_guard (ring);
+          if (r->writes)
+            ring->lost = td__recorder_say_lost;
           if (control_fd >= 0)
             r->agent = td__agent_new (r, control_fd, breaks);
           start (r, times);

@@ -476,6 +476,8 @@ on_iteration (TdObserver *o, bool begin, int64_t number, int64_t label, const Td
         td_assembler_drain (r->assembler, r->ring);
       return;
     }
+  if (r->assembler == NULL)
+    td_ring_look (r->ring);
   if (r->writes)
     begin_iteration (r, number, label_of (r, label), site, false);
   if (r->agent != NULL)

@@ -137,6 +137,9 @@ extern TdRecorder *td__recorder;
 /** Without a supervisor: say once why the writer writes no more. */
 void td__recorder_say_trouble (TdRecorder *r);
 
+/** Say that nobody drains the ring any more, and what the tape has. */
+void td__recorder_say_lost (TdRing *ring);
+
 /** Start recording into a ring.  *Owner*: takes the ring. */
 TdRecorder *td__recorder_new (TdRing *ring, uint32_t level, bool writes);
 

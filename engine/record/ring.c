@@ -19,6 +19,7 @@
 #define MIN_CAPACITY (64u << 10)
 #define MAX_CAPACITY (1ull << 30)
 #define NOBODY_CAME_NS 10000000000ull /* patience with a consumer that was never there */
+#define LOOK_EVERY_NS 1e9
 
 static uint64_t
 now_ns (void)
@@ -274,8 +275,31 @@ futex_wait_ms (_Atomic uint32_t *word, uint32_t seen, long ms)
 }
 
 static void
+tell_lost (TdRing *ring)
+{
+  if (!ring->told && ring->lost != NULL && atomic_load (&ring->shared->consumer_pid) > 0)
+    ring->lost (ring);
+  ring->told = true;
+}
+
+void
+td_ring_look (TdRing *ring)
+{
+  const uint64_t ticks = td_ring_ticks ();
+  const int32_t pid = atomic_load (&ring->shared->consumer_pid);
+
+  if (ring->told || pid <= 0
+      || (double)(ticks - ring->looked) * ring->shared->ns_per_tick < LOOK_EVERY_NS)
+    return;
+  ring->looked = ticks;
+  if (!td_ring_alive (pid))
+    tell_lost (ring);
+}
+
+static void
 give_up (TdRing *ring)
 {
+  tell_lost (ring);
   ring->dead = true;
   ring->limit = 0;
   atomic_store (&ring->shared->gave_up, 1);

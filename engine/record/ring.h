@@ -50,7 +50,8 @@ typedef struct
   _Atomic int32_t consumer_pid; /* 0: nobody yet, records wait in the ring; the producer gives
                                    up when it is full and a consumer that was there has died */
   _Atomic uint32_t wake; /* futex, one up with each advance of tail while the producer waits */
-  uint64_t pad2[6];
+  _Atomic uint64_t n_taped; /* the first iteration that is not whole on the tape */
+  uint64_t pad2[5];
 
   /* written once by whoever makes it */
   char magic[8];
@@ -85,9 +86,12 @@ struct TdRing
   uint64_t capacity;
   size_t mapped;
   int fd;
-  bool dead; /* recording has ended: reserve returns a scratch area */
-  bool cut;  /* the file is shorter than it was: what is mapped behind its end is gone */
+  bool dead;       /* recording has ended: reserve returns a scratch area */
+  bool told;       /* of a consumer that has died */
+  uint64_t looked; /* for it, ticks */
+  bool cut;        /* the file is shorter than it was: what is mapped behind its end is gone */
   void (*full) (TdRing *ring, void *user); /* in-process: drain now, instead of waiting */
+  void (*lost) (TdRing *ring);             /* producer: the consumer that was there has died */
   void *user;
   char *scratch;
 };
@@ -222,6 +226,10 @@ void td_ring_take (TdRing *ring, size_t n);
 
 /** Consumer: what was taken so far may be overwritten, but for the last `keep` bytes of it. */
 void td_ring_release (TdRing *ring, uint64_t keep);
+
+/** Producer: has the consumer died? Looks once a second at most, and calls `lost` at the first
+ * time that it has. What is written goes on into the ring until that is full. */
+void td_ring_look (TdRing *ring);
 
 /** Producer: wait until the consumer has taken everything, or is gone. */
 void td_ring_drain_wait (TdRing *ring);

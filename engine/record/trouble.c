@@ -1,9 +1,15 @@
-/* What a program that records itself says when the recording comes to an end before it.
+/* What a program says when its recording comes to an end before it.
  *
  * SPDX-License-Identifier: MIT */
 #include "recorder.h"
 
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 void
 td__recorder_say_trouble (TdRecorder *r)
@@ -15,4 +21,41 @@ td__recorder_say_trouble (TdRecorder *r)
   fprintf (stderr, "tapedeck: %s: %s; the program runs on unrecorded\n",
            r->tape != NULL ? r->tape : "the tape", error);
   td__engine.recording_failed = true;
+}
+
+/* Whoever read our standard error may have died with the supervisor, and that is no reason to
+ * end the program by SIGPIPE. */
+static void
+say (const char *text)
+{
+  static const struct timespec now;
+  sigset_t pipe, old, pending;
+  ssize_t written;
+
+  sigpending (&pending);
+  sigemptyset (&pipe);
+  sigaddset (&pipe, SIGPIPE);
+  pthread_sigmask (SIG_BLOCK, &pipe, &old);
+  written = write (2, text, strlen (text));
+  if (written < 0 && !sigismember (&pending, SIGPIPE))
+    sigtimedwait (&pipe, NULL, &now);
+  pthread_sigmask (SIG_SETMASK, &old, NULL);
+}
+
+void
+td__recorder_say_lost (TdRing *ring)
+{
+  const TdRingShared *shared = ring->shared;
+  const uint64_t n = atomic_load (&shared->n_taped);
+  char text[3 * sizeof shared->tape + 256], ends[64] = "has no whole iteration";
+
+  if (shared->tape[0] == '\0')
+    return;
+  if (n > 0)
+    snprintf (ends, sizeof ends, "ends with iteration %" PRIu64, n - 1);
+  snprintf (text, sizeof text,
+            "tapedeck: the recorder is gone and recording has stopped: %s %s; what follows, up "
+            "to %" PRIu64 " MiB, is in %s.ring (tapedeck check %s --repair OUT)\n",
+            shared->tape, ends, shared->capacity >> 20, shared->tape, shared->tape);
+  say (text);
 }

@@ -1,7 +1,9 @@
 /* `tapedeck run`: one recording on one tape, and what is left of it when somebody deletes or
- * cuts its files, the disk is full, or the supervisor is killed.  The model never notices.
+ * cuts its files or the disk is full.  The model never notices.
  *
  * SPDX-License-Identifier: MIT */
+#include "recorded-run.h"
+
 #include "td-test.h"
 
 #include <errno.h>
@@ -21,162 +23,6 @@ enum
   ROUNDS = 20,
   AT_ONCE = 4
 };
-
-static const char iterations[] = "200";
-
-static const char *
-tapedeck (void)
-{
-  return td_test_program ("app/tapedeck");
-}
-
-static const char *
-model (void)
-{
-  return td_test_build ("tests/app/model-train");
-}
-
-/* Start a program without waiting for it; what it prints goes to `out`. */
-static pid_t
-start (const char *const *argv, const char *out)
-{
-  pid_t pid = fork ();
-
-  if (pid == 0)
-    {
-      (void)!freopen (out, "w", stdout);
-      dup2 (1, 2);
-      execv (argv[0], (char *const *)(uintptr_t)argv);
-      _exit (127);
-    }
-  assert_true (pid > 0);
-  return pid;
-}
-
-/* What a recorded model waits for in the middle of its iterations. */
-static const char *
-gate (void)
-{
-  return td_test_tmp ("gate");
-}
-
-static void
-open_gate (void)
-{
-  td_test_write_file (gate (), "", 0);
-}
-
-static pid_t
-start_run (const char *tape, const char *out)
-{
-  const char *const argv[]
-      = { tapedeck (), "run", "-o", tape, model (), iterations, "0", gate (), NULL };
-
-  unlink (gate ());
-  return start (argv, out);
-}
-
-static int
-status_of (pid_t pid)
-{
-  int status;
-
-  assert_int_equal (waitpid (pid, &status, 0), pid);
-  return WIFEXITED (status) ? WEXITSTATUS (status) : 128 + WTERMSIG (status);
-}
-
-typedef struct
-{
-  pid_t parent, child;
-} Family;
-
-static bool
-has_child (void *data)
-{
-  Family *f = data;
-  char path[64], *text;
-
-  snprintf (path, sizeof path, "/proc/%d/task/%d/children", f->parent, f->parent);
-  text = td_test_read_file (path, NULL);
-  f->child = (pid_t)strtol (text, NULL, 10);
-  free (text);
-  return f->child > 0;
-}
-
-static pid_t
-child_of (pid_t pid)
-{
-  Family f = { .parent = pid };
-
-  td_test_wait ("a child", has_child, &f);
-  return f.child;
-}
-
-static long
-iterations_on (const char *tape)
-{
-  TdTestChild child = TD_TEST_RUN (tapedeck (), "info", "--json", tape);
-  const char *at = strstr (child.out, "\"iterations\":");
-  long n = at != NULL ? strtol (at + 13, NULL, 10) : -1;
-
-  td_test_child_clear (&child);
-  return n;
-}
-
-static bool
-has_half (void *tape)
-{
-  return access (tape, F_OK) == 0 && iterations_on (tape) >= atoi (iterations) / 2;
-}
-
-/* Until all is on the tape that comes before the model waits. */
-static void
-wait_for_half (const char *tape)
-{
-  td_test_wait ("half of the iterations", has_half, (void *)(uintptr_t)tape);
-}
-
-static void
-assert_check (const char *tape, int status, const char *says)
-{
-  TdTestChild child = TD_TEST_RUN (tapedeck (), "check", tape);
-
-  assert_child_status (child, status);
-  assert_contains (child.out, says);
-  td_test_child_clear (&child);
-}
-
-static void
-assert_info (const char *tape, const char *says)
-{
-  TdTestChild child = TD_TEST_RUN (tapedeck (), "info", tape);
-
-  assert_child_status (child, 0);
-  assert_contains (child.out, says);
-  td_test_child_clear (&child);
-}
-
-/* What the model prints when nobody looks on. */
-static const char *
-plain_result (void)
-{
-  static char line[64];
-  TdTestChild child = TD_TEST_RUN (model (), iterations);
-
-  assert_child_status (child, 0);
-  snprintf (line, sizeof line, "%s", child.out);
-  td_test_child_clear (&child);
-  return line;
-}
-
-static void
-assert_file_says (const char *path, const char *says)
-{
-  char *text = td_test_read_file (path, NULL);
-
-  assert_contains (text, says);
-  free (text);
-}
 
 /* ------------------------------------------------------------------------ one at a time */
 
@@ -208,8 +54,8 @@ static void
 runs__at_once_on_one_tape_have_one_winner_whose_tape_is_whole (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape"), *out[AT_ONCE];
-  const char *const argv[]
-      = { tapedeck (), "run", "-f", "-o", tape, model (), "40", "0", gate (), NULL };
+  const char *const argv[] = { run_tapedeck (), "run", "-f", "-o",        tape,
+                               run_model (),    "40",  "0",  run_gate (), NULL };
 
   (void)state;
   for (int k = 0; k < AT_ONCE; k++)
@@ -226,25 +72,25 @@ runs__at_once_on_one_tape_have_one_winner_whose_tape_is_whole (void **state)
 
       if (round % 2 == 0)
         unlink (tape); /* else each of them would write over the tape */
-      unlink (gate ());
+      unlink (run_gate ());
       for (int k = 0; k < AT_ONCE; k++)
-        run[k] = (Run){ start (argv, out[k]), -1 };
+        run[k] = (Run){ run_start (argv, out[k]), -1 };
       td_test_wait ("the end of all runs but one", one_is_left, run);
-      open_gate ();
+      run_open_gate ();
       for (int k = 0; k < AT_ONCE; k++)
         if (run[k].status < 0)
           {
-            assert_int_equal (status_of (run[k].pid), 0);
+            assert_int_equal (run_status (run[k].pid), 0);
             n_won++;
           }
         else
           {
             assert_int_equal (run[k].status, 2);
-            assert_file_says (out[k], "t.tdtape: another run is recording to it");
+            run_assert_file_says (out[k], "t.tdtape: another run is recording to it");
           }
       assert_int_equal (n_won, 1);
-      assert_check (tape, 0, ": whole");
-      assert_int_equal (iterations_on (tape), 40);
+      run_assert_check (tape, 0, ": whole");
+      assert_int_equal (run_iterations (tape), 40);
       assert_int_not_equal (access (td_test_tmp ("t.tdtape.ring"), F_OK), 0);
     }
 }
@@ -253,25 +99,25 @@ static void
 run__has_its_tape_alone_under_another_name_and_without_its_ring (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape"), *name = td_test_tmp ("u.tdtape");
-  pid_t pid = start_run (tape, td_test_tmp ("out"));
+  pid_t pid = run_gated (tape, td_test_tmp ("out"));
   TdTestChild child;
 
   (void)state;
-  wait_for_half (tape);
+  run_wait_for_half (tape);
   assert_int_equal (symlink (tape, name), 0);
-  child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", name, model (), "5");
+  child = TD_TEST_RUN (run_tapedeck (), "run", "-f", "-o", name, run_model (), "5");
   assert_child_status (child, 2);
   assert_contains (child.err, "u.tdtape: another run is recording to it");
   td_test_child_clear (&child);
   assert_int_equal (unlink (td_test_tmp ("t.tdtape.ring")), 0);
-  child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", tape, model (), "5");
+  child = TD_TEST_RUN (run_tapedeck (), "run", "-f", "-o", tape, run_model (), "5");
   assert_child_status (child, 2);
   assert_contains (child.err, "t.tdtape: another run is recording to it");
   td_test_child_clear (&child);
-  open_gate ();
-  assert_int_equal (status_of (pid), 0);
-  assert_check (tape, 0, ": whole");
-  assert_int_equal (iterations_on (tape), 200);
+  run_open_gate ();
+  assert_int_equal (run_status (pid), 0);
+  run_assert_check (tape, 0, ": whole");
+  assert_int_equal (run_iterations (tape), 200);
 }
 
 /* Two names of a tape that is not there yet: each of the runs has a ring of its own, and only
@@ -294,24 +140,24 @@ runs__at_once_by_two_names_of_a_tape_have_one_winner_whose_tape_is_whole (void *
       unlink (tape);
       for (int k = 0; k < 2; k++)
         {
-          const char *const argv[]
-              = { tapedeck (), "run", "-f", "-o", name[k], model (), "100", "3000", NULL };
+          const char *const argv[] = { run_tapedeck (), "run", "-f",   "-o", name[k],
+                                       run_model (),    "100", "3000", NULL };
 
-          pid[k] = start (argv, out[k]);
+          pid[k] = run_start (argv, out[k]);
         }
       for (int k = 0; k < 2; k++)
         {
-          int status = status_of (pid[k]);
+          int status = run_status (pid[k]);
 
           n_won += status == 0;
           if (status == 0)
             continue;
           assert_int_equal (status, 2);
-          assert_file_says (out[k], ".tdtape: another run is recording to it");
+          run_assert_file_says (out[k], ".tdtape: another run is recording to it");
         }
       assert_int_equal (n_won, 1);
-      assert_check (tape, 0, ": whole");
-      assert_int_equal (iterations_on (tape), 100);
+      run_assert_check (tape, 0, ": whole");
+      assert_int_equal (run_iterations (tape), 100);
     }
 }
 
@@ -320,23 +166,23 @@ static void
 lock__of_a_killed_run_keeps_nobody_out_and_its_model_unharmed (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape"), *out = td_test_tmp ("out");
-  pid_t pid = start_run (tape, out), victim;
+  pid_t pid = run_gated (tape, out), victim;
   TdTestChild child;
 
   (void)state;
-  wait_for_half (tape);
-  victim = child_of (pid);
+  run_wait_for_half (tape);
+  victim = run_child (pid);
   kill (pid, SIGKILL);
-  assert_int_equal (status_of (pid), 128 + SIGKILL);
+  assert_int_equal (run_status (pid), 128 + SIGKILL);
   assert_int_equal (kill (victim, 0), 0);
-  child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", tape, model (), "30");
+  child = TD_TEST_RUN (run_tapedeck (), "run", "-f", "-o", tape, run_model (), "30");
   assert_child_status (child, 0);
   td_test_child_clear (&child);
-  assert_check (tape, 0, ": whole");
-  assert_int_equal (iterations_on (tape), 30);
-  open_gate ();
-  assert_int_equal (status_of (victim), 0);
-  assert_file_says (out, plain_result ());
+  run_assert_check (tape, 0, ": whole");
+  assert_int_equal (run_iterations (tape), 30);
+  run_open_gate ();
+  assert_int_equal (run_status (victim), 0);
+  run_assert_file_says (out, run_plain_result ());
 }
 
 static void
@@ -348,12 +194,12 @@ run__that_is_refused_leaves_the_ring_of_a_dead_one (void **state)
   (void)state;
   td_test_write_file (tape, "a tape", 6);
   td_test_write_file (ring, "what is left", 12);
-  child = TD_TEST_RUN (tapedeck (), "run", "-o", tape, model (), "5");
+  child = TD_TEST_RUN (run_tapedeck (), "run", "-o", tape, run_model (), "5");
   assert_child_status (child, 2);
   assert_contains (child.err, "exists already");
   td_test_child_clear (&child);
-  assert_file_says (ring, "what is left");
-  assert_file_says (tape, "a tape");
+  run_assert_file_says (ring, "what is left");
+  run_assert_file_says (tape, "a tape");
 }
 
 /* ------------------------------------------------------------------------ harm */
@@ -386,25 +232,25 @@ do_harm (const Harm *h, const char *plain)
   pid_t pid;
 
   unlink (tape);
-  pid = start_run (tape, out);
-  wait_for_half (tape);
+  pid = run_gated (tape, out);
+  run_wait_for_half (tape);
   if (h->size < 0)
     assert_int_equal (unlink (td_test_tmp (h->file)), 0);
   else if (h->grows)
     cut_and_regrow (pid, td_test_tmp (h->file), h->size);
   else
     assert_int_equal (truncate (td_test_tmp (h->file), h->size), 0);
-  open_gate ();
-  assert_int_equal (status_of (pid), 1);
-  assert_file_says (out, plain);
-  assert_file_says (out, h->says);
-  assert_file_says (out, "the program runs on unrecorded");
+  run_open_gate ();
+  assert_int_equal (run_status (pid), 1);
+  run_assert_file_says (out, plain);
+  run_assert_file_says (out, h->says);
+  run_assert_file_says (out, "the program runs on unrecorded");
   if (access (tape, F_OK) != 0)
     return;
-  assert_check (tape, 0, ": whole");
-  assert_check (tape, 0, h->says);
-  assert_info (tape, h->says);
-  assert_info (tape, "status 0");
+  run_assert_check (tape, 0, ": whole");
+  run_assert_check (tape, 0, h->says);
+  run_assert_info (tape, h->says);
+  run_assert_info (tape, "status 0");
 }
 
 static void
@@ -417,7 +263,7 @@ tape__that_is_cut_or_deleted_while_recorded_is_what_was_left_and_says_so (void *
     { "t.tdtape", 70001, "the tape was cut to 70001 bytes while it was recorded" },
     { "t.tdtape", 100000, "the tape was cut to 100000 bytes while it was recorded" },
   };
-  const char *plain = plain_result ();
+  const char *plain = run_plain_result ();
 
   (void)state;
   for (unsigned i = 0; i < sizeof harms / sizeof *harms; i++)
@@ -428,7 +274,7 @@ static void
 tape__that_is_cut_and_grows_again_at_once_is_what_was_left_and_says_so (void **state)
 {
   static const long sizes[] = { 0, 600, 1500, 5000, 70001, 100000 };
-  const char *plain = plain_result ();
+  const char *plain = run_plain_result ();
 
   (void)state;
   for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -456,9 +302,9 @@ static void
 tape__that_is_replaced_in_place_is_left_alone (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape"), *other = td_test_tmp ("other.tdtape"),
-             *out = td_test_tmp ("out"), *plain = plain_result ();
-  TdTestChild child
-      = TD_TEST_RUN (tapedeck (), "run", "-o", other, "--level", "values", model (), "300");
+             *out = td_test_tmp ("out"), *plain = run_plain_result ();
+  TdTestChild child = TD_TEST_RUN (run_tapedeck (), "run", "-o", other, "--level", "values",
+                                   run_model (), "300");
   size_t n, n_now;
   char *bytes, *now;
 
@@ -471,19 +317,20 @@ tape__that_is_replaced_in_place_is_left_alone (void **state)
       pid_t pid;
 
       unlink (tape);
-      pid = start_run (tape, out);
-      wait_for_half (tape);
+      pid = run_gated (tape, out);
+      run_wait_for_half (tape);
       if (!is_seen)
         kill (pid, SIGSTOP);
       assert_int_equal (truncate (tape, 0), 0);
       if (is_seen)
         td_test_wait ("the supervisor's look", says_cut, (void *)(uintptr_t)out);
       td_test_write_file (tape, bytes, n);
-      open_gate ();
+      run_open_gate ();
       kill (pid, SIGCONT);
-      assert_int_equal (status_of (pid), 1);
-      assert_file_says (out, plain);
-      assert_file_says (out, is_seen ? "the tape was cut to 0 bytes while it was recorded"
+      assert_int_equal (run_status (pid), 1);
+      run_assert_file_says (out, plain);
+      run_assert_file_says (out, is_seen
+                                     ? "the tape was cut to 0 bytes while it was recorded"
                                      : "somebody else wrote to the tape while it was recorded");
       now = td_test_read_file (tape, &n_now);
       assert_int_equal (n_now, n);
@@ -502,13 +349,13 @@ ring__that_is_cut_kills_neither_the_model_nor_what_was_recorded (void **state)
     { "t.tdtape.ring", 4096, "the ring was cut short" },
     { "t.tdtape.ring", 8 << 20, "the ring was cut short" },
   };
-  const char *plain = plain_result ();
+  const char *plain = run_plain_result ();
 
   (void)state;
   for (unsigned i = 0; i < sizeof harms / sizeof *harms; i++)
     {
       do_harm (&harms[i], plain);
-      assert_true (iterations_on (td_test_tmp ("t.tdtape")) > 0);
+      assert_true (run_iterations (td_test_tmp ("t.tdtape")) > 0);
     }
 }
 
@@ -525,7 +372,7 @@ disk__that_is_full_leaves_a_whole_tape_that_says_so (void **state)
   snprintf (command, sizeof command,
             "mount -t tmpfs -o size=20M none %s || exit 77; %s run -o %s/t --level values %s "
             "4000; s=$?; cp %s/t %s; exit $s",
-            folder, tapedeck (), folder, model (), folder, copy);
+            folder, run_tapedeck (), folder, run_model (), folder, copy);
   child = TD_TEST_RUN ("unshare", "-rm", "/bin/sh", "-c", command);
   if (strstr (child.out, "weights ") == NULL
       && (child.status == 77 || strstr (child.err, "unshare") != NULL))
@@ -538,29 +385,10 @@ disk__that_is_full_leaves_a_whole_tape_that_says_so (void **state)
   assert_contains (child.out, "weights ");
   assert_contains (child.err, "No space left on device; the program runs on unrecorded");
   td_test_child_clear (&child);
-  assert_check (copy, 0, ": whole");
-  assert_check (copy, 0, "No space left on device");
-  assert_info (copy, "No space left on device");
-  assert_info (copy, "exit             status 0");
-}
-
-static void
-supervisor__that_is_killed_leaves_the_model_and_a_tape_that_tells (void **state)
-{
-  const char *tape = td_test_tmp ("t.tdtape"), *out = td_test_tmp ("out");
-  pid_t pid = start_run (tape, out), victim;
-
-  (void)state;
-  wait_for_half (tape);
-  assert_check (tape, 0, "it is being recorded");
-  victim = child_of (pid);
-  kill (pid, SIGKILL);
-  assert_int_equal (status_of (pid), 128 + SIGKILL);
-  open_gate ();
-  assert_int_equal (status_of (victim), 0);
-  assert_file_says (out, plain_result ());
-  assert_check (tape, 0, "nobody wrote how the program ended; a ring beside it holds more");
-  assert_info (tape, "nobody saw it: the recorder is gone");
+  run_assert_check (copy, 0, ": whole");
+  run_assert_check (copy, 0, "No space left on device");
+  run_assert_info (copy, "No space left on device");
+  run_assert_info (copy, "exit             status 0");
 }
 
 /* ------------------------------------------------------------------------ no supervisor */
@@ -578,14 +406,14 @@ static pid_t
 start_alone (const char *tape, const char *out)
 {
   char variable[4200];
-  const char *const argv[] = {
-    "/usr/bin/env", variable, "TAPEDECK_LEVEL=values", model (), iterations, "3000", NULL
-  };
+  const char *const argv[]
+      = { "/usr/bin/env", variable, "TAPEDECK_LEVEL=values", run_model (), RUN_ITERATIONS,
+          "3000",         NULL };
   pid_t pid;
 
   snprintf (variable, sizeof variable, "TAPEDECK_TAPE=%s", tape);
   unlink (tape);
-  pid = start (argv, out);
+  pid = run_start (argv, out);
   td_test_wait ("the tape's beginning", has_begun, (void *)(uintptr_t)tape);
   return pid;
 }
@@ -600,7 +428,7 @@ program__that_records_itself_says_that_its_tape_was_harmed (void **state)
     { "t.tdtape", 0, "somebody else wrote to the tape while it was recorded", true },
   };
   const char *tape = td_test_tmp ("t.tdtape"), *out = td_test_tmp ("out"),
-             *plain = plain_result ();
+             *plain = run_plain_result ();
 
   (void)state;
   for (unsigned i = 0; i < sizeof harms / sizeof *harms; i++)
@@ -613,9 +441,9 @@ program__that_records_itself_says_that_its_tape_was_harmed (void **state)
         cut_and_regrow (pid, tape, harms[i].size);
       else
         assert_int_equal (truncate (tape, harms[i].size), 0);
-      assert_int_equal (status_of (pid), 1);
-      assert_file_says (out, plain);
-      assert_file_says (out, harms[i].says);
+      assert_int_equal (run_status (pid), 1);
+      run_assert_file_says (out, plain);
+      run_assert_file_says (out, harms[i].says);
     }
 }
 
@@ -624,15 +452,15 @@ program__that_records_itself_has_its_tape_alone (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape"), *out = td_test_tmp ("out");
   pid_t pid = start_alone (tape, out);
-  TdTestChild child = TD_TEST_RUN (tapedeck (), "run", "-f", "-o", tape, model (), "5");
+  TdTestChild child = TD_TEST_RUN (run_tapedeck (), "run", "-f", "-o", tape, run_model (), "5");
 
   (void)state;
   assert_child_status (child, 2);
   assert_contains (child.err, "t.tdtape: another run is recording to it");
   td_test_child_clear (&child);
-  assert_int_equal (status_of (pid), 0);
-  assert_check (tape, 0, ": whole");
-  assert_int_equal (iterations_on (tape), 200);
+  assert_int_equal (run_status (pid), 0);
+  run_assert_check (tape, 0, ": whole");
+  assert_int_equal (run_iterations (tape), 200);
 }
 
 static void
@@ -644,16 +472,16 @@ program__that_records_itself_lives_on_beyond_the_limit_of_file_sizes (void **sta
 
   (void)state;
   snprintf (command, sizeof command,
-            "ulimit -f 64; TAPEDECK_TAPE='%s' TAPEDECK_LEVEL=values exec %s %s", tape, model (),
-            iterations);
+            "ulimit -f 64; TAPEDECK_TAPE='%s' TAPEDECK_LEVEL=values exec %s %s", tape,
+            run_model (), RUN_ITERATIONS);
   child = TD_TEST_RUN ("/bin/sh", "-c", command);
   assert_child_status (child, 1);
-  assert_string_equal (child.out, plain_result ());
+  assert_string_equal (child.out, run_plain_result ());
   assert_contains (child.err,
                    "t.tdtape: recording stopped, cannot write the tape: File too large");
   td_test_child_clear (&child);
-  assert_check (tape, 0, ": whole");
-  assert_info (tape, "File too large");
+  run_assert_check (tape, 0, ": whole");
+  run_assert_info (tape, "File too large");
 }
 
 /* ------------------------------------------------------------------------ little memory */
@@ -673,23 +501,23 @@ run__ends_with_little_address_space_and_loads_no_mathematics (void **state)
   child = td_test_shell (
       "OPENBLAS_NUM_THREADS=64; export OPENBLAS_NUM_THREADS; ulimit -v 2000000; exec "
       "%s run -o %s %s 20",
-      tapedeck (), tape, model ());
+      run_tapedeck (), tape, run_model ());
   assert_child_status (child, 0);
   assert_contains (child.out, "weights ");
   td_test_child_clear (&child);
-  assert_int_equal (iterations_on (tape), 20);
+  assert_int_equal (run_iterations (tape), 20);
 
   unlink (tape);
-  pid = start_run (tape, td_test_tmp ("out"));
-  child_of (pid);
+  pid = run_gated (tape, td_test_tmp ("out"));
+  run_child (pid);
   snprintf (path, sizeof path, "/proc/%d/maps", pid);
   maps = td_test_read_file (path, NULL);
   assert_contains (maps, "libtdtape");
   assert_not_contains (maps, "blas");
   assert_not_contains (maps, "dnnl");
   free (maps);
-  open_gate ();
-  assert_int_equal (status_of (pid), 0);
+  run_open_gate ();
+  assert_int_equal (run_status (pid), 0);
 }
 
 /* Too little for the buffers of OpenBLAS' own threads; enough for a small model. */
@@ -697,7 +525,7 @@ static void
 model__ends_where_openblas_has_no_address_space_for_its_threads (void **state)
 {
   static const int kilobytes[] = { 130000, 150000, 180000 };
-  const char *plain = plain_result ();
+  const char *plain = run_plain_result ();
 
   (void)state;
 #ifdef __SANITIZE_ADDRESS__
@@ -710,7 +538,7 @@ model__ends_where_openblas_has_no_address_space_for_its_threads (void **state)
 
       snprintf (command, sizeof command,
                 "unset OPENBLAS_NUM_THREADS; ulimit -v %d; exec timeout -k 1 30 %s %s",
-                kilobytes[i], model (), iterations);
+                kilobytes[i], run_model (), RUN_ITERATIONS);
       child = TD_TEST_RUN ("/bin/sh", "-c", command);
       assert_child_status (child, 0);
       assert_string_equal (child.out, plain);
@@ -741,8 +569,9 @@ static void
 socket__is_there_before_the_tape (void **state)
 {
   const char *tape = td_test_tmp ("t.tdtape"), *name = td_test_tmp ("control");
-  const char *const argv[] = { tapedeck (), "run",      "-o", tape,    "--control", name,
-                               model (),    iterations, "0",  gate (), NULL };
+  const char *const argv[]
+      = { run_tapedeck (), "run",          "-o", tape,        "--control", name,
+          run_model (),    RUN_ITERATIONS, "0",  run_gate (), NULL };
   int watch = inotify_init1 (IN_CLOEXEC);
   _Alignas(struct inotify_event) char events[4096];
   char folder[512];
@@ -753,10 +582,10 @@ socket__is_there_before_the_tape (void **state)
   snprintf (folder, sizeof folder, "%s", tape);
   *strrchr (folder, '/') = '\0';
   assert_true (watch >= 0 && inotify_add_watch (watch, folder, IN_CREATE) >= 0);
-  pid = start (argv, td_test_tmp ("out"));
-  wait_for_half (tape);
+  pid = run_start (argv, td_test_tmp ("out"));
+  run_wait_for_half (tape);
   kill (pid, SIGTERM);
-  status_of (pid);
+  run_status (pid);
   n = read (watch, events, sizeof events);
   close (watch);
   assert_int_not_equal (made (events, n, "t.tdtape"), 0);
@@ -778,7 +607,6 @@ main (void)
     td_test (tape__that_is_replaced_in_place_is_left_alone),
     td_test (ring__that_is_cut_kills_neither_the_model_nor_what_was_recorded),
     td_test (disk__that_is_full_leaves_a_whole_tape_that_says_so),
-    td_test (supervisor__that_is_killed_leaves_the_model_and_a_tape_that_tells),
     td_test (program__that_records_itself_says_that_its_tape_was_harmed),
     td_test (program__that_records_itself_has_its_tape_alone),
     td_test (program__that_records_itself_lives_on_beyond_the_limit_of_file_sizes),

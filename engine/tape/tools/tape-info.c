@@ -286,8 +286,9 @@ info_text (TdTapeReader *r, FILE *out)
   if (r->header.n_ranks > 1)
     fprintf (out, "rank             %u of %u\n", r->header.rank, r->header.n_ranks);
   if (end == NULL)
-    fputs (is_gone (r) ? "exit             nobody saw it: the recorder is gone\n"
-                       : "exit             not yet\n",
+    fputs (is_gone (r)
+               ? "exit             nobody saw it: the recorder is gone, the recording was cut\n"
+               : "exit             not yet\n",
            out);
   else if (end->signal)
     fprintf (out, "exit             signal %d\n", end->signal);
