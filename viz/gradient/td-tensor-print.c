@@ -170,6 +170,19 @@ print_text (const TdTensor *t, const TdTensorNumbers *n, GString *out)
                             n->n, n->zero, n->nan, n->plus_inf, n->minus_inf);
 }
 
+/* Digits that give the same value back, with a point whatever the language is. */
+static void
+append_value (const TdTensor *t, double value, GString *out)
+{
+  static const char *const formats[TD_TAPE_N_DTYPES]
+      = { [TD_TAPE_F64] = "%.17g", [TD_TAPE_I32] = "%.17g", [TD_TAPE_I64] = "%.17g" };
+  const char *format = t->dtype < TD_TAPE_N_DTYPES ? formats[t->dtype] : NULL;
+  char number[G_ASCII_DTOSTR_BUF_SIZE];
+
+  g_string_append (out,
+                   g_ascii_formatd (number, sizeof number, format ? format : "%.9g", value));
+}
+
 static void
 print_csv (const TdTensor *t, GString *out)
 {
@@ -182,7 +195,7 @@ print_csv (const TdTensor *t, GString *out)
         guint64 i = (guint64)(m.origin + r * m.row_stride + c * m.col_stride);
 
         if (i < t->n_values)
-          g_string_append_printf (out, "%.9g", t->values[i]);
+          append_value (t, t->values[i], out);
         g_string_append_c (out, c + 1 < m.cols ? ',' : '\n');
       }
 }

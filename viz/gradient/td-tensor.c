@@ -150,6 +150,7 @@ td_tensor_new (TdTapeReader *reader, const TdIteration *iteration, guint var, gi
   for (guint k = 0; k < t->ndim; k++)
     t->dims[k] = it->dims[v->first_dim + k];
   t->n_total = count (t->ndim, t->dims);
+  t->slice = td_slice_whole (t->ndim, t->dims);
   describe (t, iteration, v, var);
   /* the newest that is not later than the moment */
   for (guint i = 0; i < it->n_stats; i++)
@@ -188,6 +189,7 @@ td_tensor_new_live (const char *title, guint dtype, guint ndim, const gint64 *di
                               dims[k]);
     }
   t->n_total = count (t->ndim, t->dims);
+  t->slice = td_slice_whole (t->ndim, t->dims);
   t->subtitle
       = g_strdup_printf ("%s) %s · %s", shape->str, td_tape_dtype_name (dtype),
                          td_format_bytes (text, t->n_total * td_tape_dtype_bytes (dtype)));

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "gradient/td-slice.h"
 #include "scene/td-panel.h"
 
 G_BEGIN_DECLS
@@ -22,6 +23,7 @@ typedef struct
   GBytes *raw;               /* as recorded, NULL when it was not */
   double *values;            /* as doubles, row-major, NULL when not recorded */
   guint64 n_values, n_total; /* fewer than there are when the tensor is larger than was read */
+  TdSlice slice;             /* which elements of the variable these are */
 } TdTensor;
 
 /** Collect what the tape knows of variable `var` after `event` (-1: at the end). Owner: the
@@ -31,6 +33,9 @@ TdTensor *td_tensor_new (TdTapeReader *reader, const TdIteration *iteration, gui
 /** Wrap values read from the live program; `data` is copied. Owner: the caller. */
 TdTensor *td_tensor_new_live (const char *title, guint dtype, guint ndim, const gint64 *dims,
                               const void *data, gsize bytes);
+/** Make a tensor of the elements of a slice. Owner: the caller. Errors: NULL and one line; it
+ * needs elements in an order in which they are not recorded. */
+TdTensor *td_tensor_take (const TdTensor *tensor, const TdSlice *slice, GError **error);
 void td_tensor_free (TdTensor *tensor);
 /** Return the variable that shows a key: the variable itself, or an event's first output; -1:
  * none. */
