@@ -1,5 +1,5 @@
-/* Six pages over one subject: an event and a variable. Value and Gradient are scenes, Inside is
- * there for fused groups, the others are lists of facts filled by td-inspector-facts.c.
+/* Six pages over one subject: an event and a variable. Value and Gradient are tensors, Inside
+ * is there for fused groups, the others are lists of facts filled by td-inspector-facts.c.
  * SPDX-License-Identifier: MIT */
 #include "pages/td-inspector.h"
 
@@ -8,8 +8,6 @@
 #include "graph/td-graph.h"
 #include "pages/td-inspector-facts.h"
 #include "widgets/td-hover-row.h"
-#include "widgets/td-panel-view.h"
-#include "widgets/td-scene-view.h"
 
 struct _TdInspector
 {
@@ -17,14 +15,13 @@ struct _TdInspector
   GtkWidget *box;
   GtkLabel *title, *subtitle, *chip;
   GtkStack *pages;
-  TdSceneView *value, *gradient;
+  TdTensorPanel *value, *gradient;
   TdInsidePage *inside;
   gboolean wants_inside; /* that page was on show when a group was left */
   TdFacts *facts[TD_N_FACT_PAGES];
   TdSession *session;
   TdIteration *iteration;
   gint event, var, gradient_var; /* -1: none */
-  TdTensor *value_tensor, *gradient_tensor;
 };
 
 enum
@@ -99,10 +96,10 @@ set_hover (TdInspector *self)
       = self->iteration ? td_iteration_get_tape (self->iteration) : NULL;
   guint64 event_key = tape && self->event >= 0 ? tape->events[self->event].key : 0;
   guint64 var_key = tape && self->var >= 0 ? tape->vars[self->var].key : 0;
-  td_hover_row_set (GTK_WIDGET (self->value), self->session, event_key ? event_key : var_key,
-                    GTK_WIDGET (self->value));
-  td_hover_row_set (GTK_WIDGET (self->gradient), self->session,
-                    self->gradient_var >= 0 ? var_key : 0, GTK_WIDGET (self->gradient));
+  GtkWidget *value = td_tensor_panel_get_picture (self->value);
+  GtkWidget *gradient = td_tensor_panel_get_picture (self->gradient);
+  td_hover_row_set (value, self->session, event_key ? event_key : var_key, value);
+  td_hover_row_set (gradient, self->session, self->gradient_var >= 0 ? var_key : 0, gradient);
 }
 
 static void
@@ -128,6 +125,19 @@ show_head (TdInspector *self)
 
 static void ask_for_live (TdInspector *self);
 
+/* What the playhead has not come to yet is shown as it will be. */
+static void
+show_tensors (TdInspector *self)
+{
+  TdMoment moment = { .event = -1 };
+  if (self->session)
+    moment = td_session_get_moment (self->session);
+  gint event = self->event > moment.event ? -1 : moment.event;
+  td_tensor_panel_set_subject (self->value, self->session, self->iteration, self->var, event);
+  td_tensor_panel_set_subject (self->gradient, self->session, self->iteration,
+                               self->gradient_var, event);
+}
+
 /* Its page is there for groups only, and comes back with the next one. A member that is meant
  * from elsewhere is shown. */
 static void
@@ -150,14 +160,11 @@ static void
 show_subject (TdInspector *self)
 {
   g_clear_pointer (&self->iteration, td_iteration_unref);
-  g_clear_pointer (&self->value_tensor, td_tensor_free);
-  g_clear_pointer (&self->gradient_tensor, td_tensor_free);
   self->iteration = td_session_get_current (self->session);
   find_subject (self);
   show_head (self);
   set_hover (self);
-  td_scene_view_invalidate (self->value);
-  td_scene_view_invalidate (self->gradient);
+  show_tensors (self);
   TdFactsSubject subject = { self->session, self->iteration, self->event, self->var };
   for (int i = 0; i < TD_N_FACT_PAGES; i++)
     td_facts_show (self->facts[i], &subject);
@@ -167,26 +174,17 @@ show_subject (TdInspector *self)
 
 /* ---- tensors ---- */
 
-static TdTensor *
-load_tensor (TdInspector *self, gint var)
-{
-  TdTapeReader *reader = self->session ? td_session_get_reader (self->session) : NULL;
-  TdMoment moment = td_session_get_moment (self->session);
-  if (!self->iteration || var < 0)
-    return NULL;
-  gint event = self->event > moment.event ? -1 : moment.event;
-  TdTensor *tensor = td_tensor_new (reader, self->iteration, (guint)var, event);
-  if (tensor)
-    *tensor->title = '\0'; /* the inspector's own heading says it */
-  return tensor;
-}
-
 const TdTensor *
 td_inspector_get_tensor (TdInspector *self)
 {
-  if (!self->value_tensor && self->session)
-    self->value_tensor = load_tensor (self, self->var);
-  return self->value_tensor;
+  return td_tensor_panel_get_tensor (self->value);
+}
+
+TdTensorPanel *
+td_inspector_get_panel (TdInspector *self)
+{
+  GtkWidget *shown = gtk_stack_get_visible_child (self->pages);
+  return shown == GTK_WIDGET (self->gradient) ? self->gradient : self->value;
 }
 
 static guint64
@@ -205,15 +203,7 @@ td_inspector_take_live (TdInspector *self, guint64 id, TdTensor *tensor)
       td_tensor_free (tensor);
       return;
     }
-  if (self->value_tensor)
-    {
-      tensor->has_stats = self->value_tensor->has_stats;
-      tensor->stats = self->value_tensor->stats;
-    }
-  *tensor->title = '\0';
-  g_clear_pointer (&self->value_tensor, td_tensor_free);
-  self->value_tensor = tensor;
-  td_scene_view_invalidate (self->value);
+  td_tensor_panel_take_live (self->value, tensor);
 }
 
 /* Only the variables of the iteration that the program is in can still be there. */
@@ -229,36 +219,6 @@ ask_for_live (TdInspector *self)
     g_signal_emit (self, signals[READ], 0, engine_id (self));
 }
 
-static TdScene *
-make_value (gpointer data, double width, double height)
-{
-  TdInspector *self = data;
-  if (!self->session)
-    return NULL;
-  TdPanelView view = td_panel_view_new (self->session, width, height);
-  const TdTensor *tensor = td_inspector_get_tensor (self);
-  TdTensorSlice slice = TD_TENSOR_SLICE_DEFAULT;
-  if (!tensor)
-    return td_panel_message (&view, "No Value", "Select an operation or a variable");
-  return td_tensor_scene (tensor, &slice, &view);
-}
-
-static TdScene *
-make_gradient (gpointer data, double width, double height)
-{
-  TdInspector *self = data;
-  if (!self->session)
-    return NULL;
-  TdPanelView view = td_panel_view_new (self->session, width, height);
-  TdTensorSlice slice = TD_TENSOR_SLICE_DEFAULT;
-  if (!self->gradient_tensor)
-    self->gradient_tensor = load_tensor (self, self->gradient_var);
-  if (!self->gradient_tensor)
-    return td_panel_message (&view, "No Gradient Here",
-                             "A parameter has one after the backward pass");
-  return td_tensor_scene (self->gradient_tensor, &slice, &view);
-}
-
 /* ---- session and pages ---- */
 
 void
@@ -269,10 +229,9 @@ td_inspector_set_session (TdInspector *self, TdSession *session)
   if (self->session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   g_clear_pointer (&self->iteration, td_iteration_unref);
-  g_clear_pointer (&self->value_tensor, td_tensor_free);
-  g_clear_pointer (&self->gradient_tensor, td_tensor_free);
   g_set_object (&self->session, session);
   self->event = self->var = self->gradient_var = -1;
+  show_tensors (self);
   set_hover (self);
   td_inside_page_show (self->inside, NULL);
   if (!session)
@@ -347,13 +306,17 @@ new_head (TdInspector *self)
 static void
 add_pages (TdInspector *self)
 {
-  self->value = TD_SCENE_VIEW (td_scene_view_new ("Value of the tensor", make_value, self));
+  self->value = TD_TENSOR_PANEL (td_tensor_panel_new ("Value of the tensor", "No Value",
+                                                      "Select an operation or a variable"));
   self->gradient
-      = TD_SCENE_VIEW (td_scene_view_new ("Gradient of the tensor", make_gradient, self));
-  gtk_widget_set_name (GTK_WIDGET (self->value), "value");
-  gtk_widget_set_name (GTK_WIDGET (self->gradient), "gradient");
-  gtk_widget_add_css_class (GTK_WIDGET (self->value), "td-subject");
-  gtk_widget_add_css_class (GTK_WIDGET (self->gradient), "td-subject");
+      = TD_TENSOR_PANEL (td_tensor_panel_new ("Gradient of the tensor", "No Gradient Here",
+                                              "A parameter has one after the backward pass"));
+  GtkWidget *value = td_tensor_panel_get_picture (self->value);
+  GtkWidget *gradient = td_tensor_panel_get_picture (self->gradient);
+  gtk_widget_set_name (value, "value");
+  gtk_widget_set_name (gradient, "gradient");
+  gtk_widget_add_css_class (value, "td-subject");
+  gtk_widget_add_css_class (gradient, "td-subject");
   gtk_stack_add_titled (self->pages, GTK_WIDGET (self->value), "value", "Value");
   gtk_stack_add_titled (self->pages, GTK_WIDGET (self->gradient), "gradient", "Gradient");
   self->inside = TD_INSIDE_PAGE (td_inside_page_new ());

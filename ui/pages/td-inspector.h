@@ -7,6 +7,7 @@
 #include "td-session.h"
 #include "gradient/td-tensor.h"
 #include "pages/td-inside-page.h"
+#include "pages/td-tensor-panel.h"
 
 #define TD_TYPE_INSPECTOR (td_inspector_get_type ())
 G_DECLARE_FINAL_TYPE (TdInspector, td_inspector, TD, INSPECTOR, GtkWidget)
@@ -33,6 +34,10 @@ const char *td_inspector_get_title (TdInspector *self);
 
 /** Return the tensor on the Value page, NULL if there is none. Owner: the inspector. */
 const TdTensor *td_inspector_get_tensor (TdInspector *self);
+
+/** Return the panel of the page on show, the value's where that is none. Owner: the inspector.
+ */
+TdTensorPanel *td_inspector_get_panel (TdInspector *self);
 
 /** Return the fact called `name` of the page on show ("Operation", "Layer"), NULL if it is not
  *  there. */

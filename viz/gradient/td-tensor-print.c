@@ -87,9 +87,7 @@ td__tensor_matrix (const TdTensor *t, const TdTensorSlice *slice)
     }
   /* all of it: the first axis downwards, the rest in a row; (1, 1, 28, 28) is a 28 x 28 image
    */
-  guint first = 0;
-  while (first + 2 < t->ndim && t->dims[first] == 1)
-    first++;
+  guint first = td__tensor_row_axis (t);
   if (t->ndim - first >= 2)
     {
       m.rows = t->dims[first];

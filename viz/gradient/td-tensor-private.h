@@ -30,4 +30,11 @@ typedef struct
 
 TdTensorMatrix td__tensor_matrix (const TdTensor *tensor, const TdTensorSlice *slice);
 
+/** List which axes of the variable the tensor still has. Returns how many. */
+guint td__tensor_axes (const TdTensor *tensor, guint axes[TD_TAPE_MAX_NDIM]);
+/** Return which axis of the tensor goes downwards where it is a matrix. */
+guint td__tensor_row_axis (const TdTensor *tensor);
+/** Make a tensor with nothing in it. Owner: the caller. */
+TdTensor *td__tensor_new_empty (void);
+
 G_END_DECLS

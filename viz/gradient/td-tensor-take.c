@@ -7,7 +7,7 @@
 #include <gio/gio.h>
 #include <string.h>
 
-#include "td-tensor.h"
+#include "td-tensor-private.h"
 
 static gboolean
 steps_back (const TdSlice *slice)
@@ -69,7 +69,7 @@ td_tensor_take (const TdTensor *t, const TdSlice *slice, GError **error)
                    t->n_values, t->n_total);
       return NULL;
     }
-  part = g_new0 (TdTensor, 1);
+  part = td__tensor_new_empty ();
   part->title = g_strdup (t->title);
   part->subtitle = g_strdup (t->subtitle);
   part->dtype = t->dtype;

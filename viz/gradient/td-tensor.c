@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "td-tensor.h"
+#include "td-tensor-private.h"
 
 /* No more is read for a picture than this; the rest is said to be cut. */
 #define MAX_BYTES ((guint64)256 << 20)
@@ -58,6 +58,15 @@ element (const guint8 *data, guint dtype, guint64 i)
     default:
       return data[i];
     }
+}
+
+TdTensor *
+td__tensor_new_empty (void)
+{
+  TdTensor *t = g_new0 (TdTensor, 1);
+
+  g_atomic_ref_count_init (&t->refs);
+  return t;
 }
 
 static void
@@ -139,7 +148,7 @@ TdTensor *
 td_tensor_new (TdTapeReader *reader, const TdIteration *iteration, guint var, gint event)
 {
   const TdTapeIteration *it = td_iteration_get_tape (iteration);
-  TdTensor *t = g_new0 (TdTensor, 1);
+  TdTensor *t = td__tensor_new_empty ();
   const TdTapeVar *v;
   const TdTapeTensorRef *best = NULL;
 
@@ -175,7 +184,7 @@ TdTensor *
 td_tensor_new_live (const char *title, guint dtype, guint ndim, const gint64 *dims,
                     const void *data, gsize bytes)
 {
-  TdTensor *t = g_new0 (TdTensor, 1);
+  TdTensor *t = td__tensor_new_empty ();
   GString *shape = g_string_new ("(");
   char text[TD_FORMAT_SIZE];
 
@@ -199,10 +208,17 @@ td_tensor_new_live (const char *title, guint dtype, guint ndim, const gint64 *di
   return t;
 }
 
+TdTensor *
+td_tensor_ref (TdTensor *t)
+{
+  g_atomic_ref_count_inc (&t->refs);
+  return t;
+}
+
 void
 td_tensor_free (TdTensor *t)
 {
-  if (!t)
+  if (!t || !g_atomic_ref_count_dec (&t->refs))
     return;
   g_free (t->title);
   g_free (t->subtitle);

@@ -11,9 +11,11 @@
 
 G_BEGIN_DECLS
 
-/* Whatever is known of one variable at one moment; any part may be missing. */
+/* Whatever is known of one variable at one moment; any part may be missing. Whoever shares it
+ * with a worker has a reference; it is not changed then. */
 typedef struct
 {
+  gatomicrefcount refs;
   char *title;    /* "conv2/W.grad" */
   char *subtitle; /* "convolution_2d · (16, 6, 5, 5) f32 · 9.60 kB" */
   guint dtype, ndim;
@@ -33,13 +35,30 @@ TdTensor *td_tensor_new (TdTapeReader *reader, const TdIteration *iteration, gui
 /** Wrap values read from the live program; `data` is copied. Owner: the caller. */
 TdTensor *td_tensor_new_live (const char *title, guint dtype, guint ndim, const gint64 *dims,
                               const void *data, gsize bytes);
+TdTensor *td_tensor_ref (TdTensor *tensor);
 /** Make a tensor of the elements of a slice. Owner: the caller. Errors: NULL and one line; it
  * needs elements in an order in which they are not recorded. */
 TdTensor *td_tensor_take (const TdTensor *tensor, const TdSlice *slice, GError **error);
+/** Drop a reference; the last one frees. */
 void td_tensor_free (TdTensor *tensor);
 /** Return the variable that shows a key: the variable itself, or an event's first output; -1:
  * none. */
 gint td_tensor_find_var (const TdIteration *iteration, guint64 key);
+
+/** Tell the size of the tensor as a table: its first axis downwards, the others in a row. */
+void td_tensor_get_table (const TdTensor *tensor, gint64 *rows, gint64 *cols);
+/** Return which element a cell of the table is. */
+guint64 td_tensor_get_element (const TdTensor *tensor, gint64 row, gint64 col);
+/** Write the indices that a row, a column stands for: "3", "0, 4". Owner: the caller. */
+char *td_tensor_dup_row_label (const TdTensor *tensor, gint64 row);
+char *td_tensor_dup_column_label (const TdTensor *tensor, gint64 col);
+/** Write an element in four digits, "—" where it is not there. Owner: the caller. */
+char *td_tensor_dup_cell (const TdTensor *tensor, guint64 element);
+/** Write where in the variable an element is and what it is, in all its digits. Owner: the
+ * caller. */
+char *td_tensor_dup_read_out (const TdTensor *tensor, guint64 element);
+/** Say in a sentence which values are not there; NULL: all are. Owner: the caller. */
+char *td_tensor_dup_extent (const TdTensor *tensor);
 
 /* Rows and columns of the picture: which axes they are, and where the others are fixed. */
 typedef struct

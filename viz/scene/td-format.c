@@ -76,10 +76,20 @@ real_minus (char out[TD_FORMAT_SIZE], const char *number)
   out[n] = '\0';
 }
 
+/* 1.2e-04 becomes 1.2e-4: the leading zero only costs width. */
+static void
+drop_zero (char *number)
+{
+  char *e = strchr (number, 'e');
+
+  if (e && (e[1] == '-' || e[1] == '+') && e[2] == '0')
+    memmove (e + 2, e + 3, strlen (e + 3) + 1);
+}
+
 const char *
 td_format_value (char out[TD_FORMAT_SIZE], double value)
 {
-  char number[G_ASCII_DTOSTR_BUF_SIZE], *e;
+  char number[G_ASCII_DTOSTR_BUF_SIZE];
 
   if (isnan (value))
     return strcpy (out, "NaN");
@@ -91,10 +101,23 @@ td_format_value (char out[TD_FORMAT_SIZE], double value)
     g_ascii_formatd (number, sizeof number, "%.1e", value);
   else
     g_ascii_formatd (number, sizeof number, "%.3g", value);
-  /* 1.2e-04 -> 1.2e-4: the leading zero only costs width */
-  e = strchr (number, 'e');
-  if (e && (e[1] == '-' || e[1] == '+') && e[2] == '0')
-    memmove (e + 2, e + 3, strlen (e + 3) + 1);
+  drop_zero (number);
+  real_minus (out, number);
+  return out;
+}
+
+const char *
+td_format_digits (char out[TD_FORMAT_SIZE], double value, int digits)
+{
+  char number[G_ASCII_DTOSTR_BUF_SIZE], format[16];
+
+  if (!isfinite (value))
+    return td_format_value (out, value);
+  gboolean small = fabs (value) < 1e-3 && value != 0;
+  digits = CLAMP (digits, 1, 17);
+  g_snprintf (format, sizeof format, small ? "%%.%de" : "%%.%dg", small ? digits - 1 : digits);
+  g_ascii_formatd (number, sizeof number, format, value);
+  drop_zero (number);
   real_minus (out, number);
   return out;
 }

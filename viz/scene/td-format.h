@@ -33,6 +33,8 @@ const char *td_format_ns (char out[TD_FORMAT_SIZE], guint64 ns);
 /** Write a value with three digits and a real minus sign; NaN and infinities by name. Returns
  * `out`. */
 const char *td_format_value (char out[TD_FORMAT_SIZE], double value);
+/** The same with up to this many digits. */
+const char *td_format_digits (char out[TD_FORMAT_SIZE], double value, int digits);
 /** Write a value with its honesty mark. Returns `out`. */
 const char *td_format_honest (char out[TD_FORMAT_SIZE], double value, TdHonesty honesty);
 /** Write an integer with thin spaces between thousands ("61 706"). Returns `out`. */
