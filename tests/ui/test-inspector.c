@@ -106,6 +106,120 @@ slice__of_what_has_no_values_says_so (void **state)
   ui_test_save_picture ("inspector-missing.png");
 }
 
+static char *
+read_file (const char *name, gsize *n)
+{
+  char *text;
+  const char *path = td_test_tmp (name);
+  if (!g_file_test (path, G_FILE_TEST_EXISTS) || !g_file_get_contents (path, &text, n, NULL))
+    return NULL;
+  return text;
+}
+
+static gboolean
+file_is_there (gpointer path)
+{
+  return g_file_test (path, G_FILE_TEST_EXISTS);
+}
+
+/* All of the slice, of which the table has a few rows in sight. */
+static void
+values__are_saved_as_the_slice_that_is_shown (void **state)
+{
+  open_gradient ();
+  td_tensor_panel_show_view (panel (), "table");
+  set_slice ("[:, 1, ::-1, 2]");
+  g_autofree char *npy_path = g_strdup (td_test_tmp ("values.npy"));
+  g_autofree char *csv_path = g_strdup (td_test_tmp ("values.csv"));
+  ui_test_do ("save-values", npy_path);
+  ui_test_wait ("values.npy", file_is_there, npy_path);
+  ui_test_do ("save-values", csv_path);
+  ui_test_wait ("values.csv", file_is_there, csv_path);
+  const TdTensor *all = td_inspector_get_tensor (inspector ());
+  gsize n;
+  g_autofree char *npy = read_file ("values.npy", &n);
+  g_autofree char *csv = read_file ("values.csv", &n);
+  assert_memory_equal (npy, "\x93NUMPY\x01\x00", 8);
+  assert_contains (npy + 10, "'descr': '<f4', 'fortran_order': False, 'shape': (16, 5,), }");
+  gsize header = 10 + (guint8)npy[8] + 256 * (gsize)(guint8)npy[9];
+  g_auto (GStrv) lines = g_strsplit (csv, "\n", -1);
+  assert_int_equal (g_strv_length (lines), 17); /* the last one is empty */
+  for (int o = 0; o < 16; o++)
+    {
+      g_auto (GStrv) words = g_strsplit (lines[o], ",", -1);
+      assert_int_equal (g_strv_length (words), 5);
+      for (int y = 0; y < 5; y++)
+        {
+          double expected = all->values[((o * 6 + 1) * 5 + (4 - y)) * 5 + 2];
+          float value;
+          memcpy (&value, npy + header + 4 * (o * 5 + y), 4);
+          assert_true ((double)value == expected);
+          assert_true ((float)g_ascii_strtod (words[y], NULL) == (float)expected);
+        }
+    }
+}
+
+static void
+text_read (GObject *clipboard, GAsyncResult *result, gpointer data)
+{
+  *(char **)data = gdk_clipboard_read_text_finish (GDK_CLIPBOARD (clipboard), result, NULL);
+}
+
+static gboolean
+has_text (gpointer data)
+{
+  return *(char **)data != NULL;
+}
+
+static void
+values__are_copied_as_text (void **state)
+{
+  char *text = NULL;
+  open_gradient ();
+  set_slice ("[3, 2, 1]");
+  const TdTensor *shown = td_tensor_panel_get_shown (panel ());
+  ui_test_do ("copy-values", NULL);
+  gdk_clipboard_read_text_async (gtk_widget_get_clipboard (GTK_WIDGET (ui_test_window ())),
+                                 NULL, text_read, &text);
+  ui_test_wait ("the clipboard", has_text, &text);
+  g_auto (GStrv) words = g_strsplit (text, ",", -1);
+  assert_int_equal (g_strv_length (words), 5);
+  for (int i = 0; i < 5; i++)
+    assert_true ((float)g_ascii_strtod (words[i], NULL) == (float)shown->values[i]);
+  g_free (text);
+}
+
+/* Nothing is written over or begun where a file cannot be what was asked for. */
+static void
+values__that_cannot_be_saved_say_why (void **state)
+{
+  open_gradient ();
+  g_autofree char *path = g_strdup (td_test_tmp ("values.txt"));
+  ui_test_do ("save-values", path);
+  g_autofree char *said = g_strconcat (path, ": values are saved as .npy or .csv", NULL);
+  ui_test_wait ("the reason", ui_test_has_info, said);
+  assert_false (g_file_test (path, G_FILE_TEST_EXISTS));
+  ui_test_do ("go-to", "i=5&e=3"); /* nothing is recorded there */
+  g_autofree char *none = g_strdup (td_test_tmp ("none.csv"));
+  ui_test_do ("save-values", none);
+  ui_test_do ("copy-values", NULL);
+  ui_test_settle ();
+  assert_false (g_file_test (none, G_FILE_TEST_EXISTS));
+}
+
+static void
+slice__has_a_key (void **state)
+{
+  open_gradient ();
+  ui_test_do ("show-page", "op");
+  ui_test_do ("slice", NULL);
+  GtkWidget *focus = gtk_window_get_focus (GTK_WINDOW (ui_test_window ()));
+  assert_non_null (focus);
+  GtkWidget *entry = gtk_widget_get_ancestor (focus, GTK_TYPE_ENTRY);
+  assert_string_equal (gtk_widget_get_name (entry), "slice");
+  assert_true (gtk_widget_get_mapped (entry));
+}
+
 int
 main (int argc, char **argv)
 {
@@ -113,6 +227,10 @@ main (int argc, char **argv)
     ui_test (slice__is_applied_to_picture_table_and_numbers),
     ui_test (slice__mistakes_are_said_and_all_is_shown),
     ui_test (slice__of_what_has_no_values_says_so),
+    ui_test (slice__has_a_key),
+    ui_test (values__are_saved_as_the_slice_that_is_shown),
+    ui_test (values__are_copied_as_text),
+    ui_test (values__that_cannot_be_saved_say_why),
   };
   ui_test_init (&argc, &argv);
   return cmocka_run_group_tests (tests, NULL, NULL);

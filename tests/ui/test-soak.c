@@ -99,6 +99,8 @@ dup_parameter (Soak *soak, const char *action)
         n++;
       return g_strdup (parameters[i].parameters[below (soak, n)]);
     }
+  if (strcmp (action, "save-values") == 0)
+    return g_strdup (td_test_tmp (below (soak, 2) ? "soak.npy" : "soak.csv"));
   if (strcmp (action, "save-picture") == 0)
     return g_strdup (td_test_tmp (below (soak, 2) ? "soak.svg" : "no-folder/soak.png"));
   return g_strdup (td_test_tmp (below (soak, 2) ? "sample.tdtape" : "none.tdtape"));
@@ -109,8 +111,10 @@ dup_parameter (Soak *soak, const char *action)
 static gboolean
 is_left_alone (const char *action)
 {
-  static const char *const names[]
-      = { "quit", "close", "open", "export", "save-copy", "compare-recording", "show-folder" };
+  static const char *const names[] = {
+    "quit",       "close", "open", "export", "export-values", "save-copy", "compare-recording",
+    "show-folder"
+  };
   for (guint i = 0; i < G_N_ELEMENTS (names); i++)
     if (strcmp (names[i], action) == 0)
       return TRUE;

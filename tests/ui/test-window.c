@@ -50,6 +50,9 @@ static const char *const verbs[] = {
   "find",
   "compare",
   "export",
+  "slice",
+  "copy-values",
+  "export-values",
   "back",
   "forward",
   "toggle-outline",
@@ -60,7 +63,8 @@ static const char *const verbs[] = {
   "close",
 };
 static const char *const with_parameter[]
-    = { "go-to", "select", "show-page", "show-source", "set-level", "save-picture" };
+    = { "go-to",     "select",       "show-page",  "show-source",
+        "set-level", "save-picture", "save-values" };
 static const char *const app_actions[]
     = { "open", "record", "new-window", "preferences", "help", "about", "quit" };
 

@@ -187,6 +187,12 @@ td_inspector_get_panel (TdInspector *self)
   return shown == GTK_WIDGET (self->gradient) ? self->gradient : self->value;
 }
 
+const char *
+td_inspector_get_panel_name (TdInspector *self)
+{
+  return td_inspector_get_panel (self) == self->gradient ? "gradient" : "value";
+}
+
 static guint64
 engine_id (TdInspector *self)
 {

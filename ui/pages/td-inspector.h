@@ -38,6 +38,8 @@ const TdTensor *td_inspector_get_tensor (TdInspector *self);
 /** Return the panel of the page on show, the value's where that is none. Owner: the inspector.
  */
 TdTensorPanel *td_inspector_get_panel (TdInspector *self);
+/** Return the name of its page. */
+const char *td_inspector_get_panel_name (TdInspector *self);
 
 /** Return the fact called `name` of the page on show ("Operation", "Layer"), NULL if it is not
  *  there. */

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "settings/td-keys.h"
 #include "widgets/td-number-grid.h"
 #include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
@@ -15,7 +16,7 @@
 struct _TdTensorPanel
 {
   GtkWidget parent;
-  GtkWidget *box, *map_scroller, *table_scroller;
+  GtkWidget *box, *buttons, *map_scroller, *table_scroller;
   GtkEntry *slice;
   GtkDropDown *view;
   GtkLabel *said, *read_out;
@@ -300,6 +301,7 @@ td_tensor_panel_class_init (TdTensorPanelClass *klass)
       widget_class, "/io/github/tapedeck/Tapedeck/pages/td-tensor-panel.ui");
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, box);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, slice);
+  gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, buttons);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, view);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, said);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, stack);
@@ -315,6 +317,7 @@ static void
 td_tensor_panel_init (TdTensorPanel *self)
 {
   gtk_widget_init_template (GTK_WIDGET (self));
+  td_keys_name_buttons (self->buttons);
   self->var = self->event = -1;
 }
 
