@@ -35,6 +35,11 @@ TdTensor *td_tensor_new (TdTapeReader *reader, const TdIteration *iteration, gui
 /** Wrap values read from the live program; `data` is copied. Owner: the caller. */
 TdTensor *td_tensor_new_live (const char *title, guint dtype, guint ndim, const gint64 *dims,
                               const void *data, gsize bytes);
+/** Make the tensor a - b, of as many elements as both have. Owner: the caller. Errors: NULL and
+ * one line where shapes differ or one has no values. */
+TdTensor *td_tensor_subtract (const TdTensor *a, const TdTensor *b, GError **error);
+/** Find the element of largest magnitude, or the first NaN. FALSE: there is none. */
+gboolean td_tensor_find_largest (const TdTensor *tensor, guint64 *element);
 TdTensor *td_tensor_ref (TdTensor *tensor);
 /** Make a tensor of the elements of a slice. Owner: the caller. Errors: NULL and one line; it
  * needs elements in an order in which they are not recorded. */
