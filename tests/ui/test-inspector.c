@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "widgets/td-number-grid.h"
@@ -220,6 +221,133 @@ slice__has_a_key (void **state)
   assert_true (gtk_widget_get_mapped (entry));
 }
 
+/* Values of the sample are kept in all iterations; iteration 57 is not the one before. */
+static void
+difference__is_to_the_iteration_that_was_chosen (void **state)
+{
+  open_gradient ();
+  set_slice ("[:, 0]");
+  g_autofree double *now
+      = g_memdup2 (td_tensor_panel_get_shown (panel ())->values, 16 * 5 * 5 * sizeof (double));
+  ui_test_do ("go-to", "i=57&e=28");
+  g_autofree double *then
+      = g_memdup2 (td_tensor_panel_get_shown (panel ())->values, 16 * 5 * 5 * sizeof (double));
+  ui_test_do ("go-to", "i=59&e=28");
+  td_tensor_panel_set_other (panel (), 57);
+  ui_test_settle ();
+  const TdTensor *shown = td_tensor_panel_get_shown (panel ());
+  guint largest = 0;
+  assert_int_equal (shown->n_values, 16 * 5 * 5);
+  for (guint i = 0; i < 16 * 5 * 5; i++)
+    {
+      assert_true (shown->values[i] == now[i] - then[i]);
+      if (ABS (shown->values[i]) > ABS (shown->values[largest]))
+        largest = i;
+    }
+  g_autofree char *place
+      = g_strdup_printf ("[%u, 0, %u, %u]", largest / 25, largest / 5 % 5, largest % 5);
+  const char *said = td_tensor_panel_get_said (panel ());
+  assert_true (g_str_has_prefix (said, "Less iteration 57: at most "));
+  assert_contains (said, place);
+  ui_test_save_picture ("inspector-difference.png");
+  td_tensor_panel_set_other (panel (), 59);
+  ui_test_settle ();
+  assert_string_equal (td_tensor_panel_get_said (panel ()), "Equal to iteration 59.");
+  td_tensor_panel_set_other (panel (), -1);
+  ui_test_settle ();
+  assert_memory_equal (td_tensor_panel_get_shown (panel ())->values, now,
+                       16 * 5 * 5 * sizeof (double));
+  /* turned on by hand it begins with the nearest earlier iteration that has values */
+  GtkWidget *check = ui_test_find_named (GTK_WIDGET (panel ()), "difference");
+  gtk_check_button_set_active (GTK_CHECK_BUTTON (check), TRUE);
+  ui_test_settle ();
+  assert_true (
+      g_str_has_prefix (td_tensor_panel_get_said (panel ()), "Less iteration 58: at most "));
+}
+
+static void
+difference__to_what_has_no_values_says_so (void **state)
+{
+  open_gradient ();
+  td_tensor_panel_set_other (panel (), 5);
+  ui_test_do ("go-to", "i=59&e=3");
+  assert_string_equal (td_tensor_panel_get_said (panel ()),
+                       "No difference to iteration 5: no values are recorded here. The values "
+                       "themselves are shown.\nValues not recorded at this moment.");
+}
+
+static gboolean
+reads_something (gpointer text)
+{
+  return td_tensor_panel_get_read_out (panel ())[0] != '\0';
+}
+
+/* The middle of every cell of the map reads out the element that is there. */
+static void
+map__reads_out_what_is_under_the_pointer (void **state)
+{
+  open_gradient ();
+  set_slice ("[2:5, 1, :, 3]");
+  TdSceneView *picture = TD_SCENE_VIEW (td_tensor_panel_get_picture (panel ()));
+  const TdTensor *all = td_inspector_get_tensor (inspector ());
+  TdScene *scene = td_scene_view_get_scene (picture);
+  TdSceneHit hit;
+  guint n_seen = 0;
+  for (double y = 2; y < td_scene_height (scene); y += 3)
+    for (double x = 2; x < td_scene_width (scene); x += 3)
+      {
+        if (!td_scene_hit (scene, x, y, 0, &hit) || hit.tag != TD_TAG_CELL)
+          continue;
+        g_signal_emit_by_name (picture, "hovered", &hit, x, y);
+        assert_true (reads_something (NULL));
+        int o, h;
+        double value;
+        const char *said = td_tensor_panel_get_read_out (panel ());
+        assert_int_equal (sscanf (said, "[%d, 1, %d, 3]  ", &o, &h), 2);
+        assert_int_equal (o, 2 + hit.row);
+        assert_int_equal (h, hit.col);
+        const char *number = strstr (said, "]  ") + 3;
+        gboolean minus = g_str_has_prefix (number, "−");
+        value = g_ascii_strtod (minus ? number + strlen ("−") : number, NULL);
+        double expected = all->values[((o * 6 + 1) * 5 + h) * 5 + 3];
+        assert_true ((float)(minus ? -value : value) == (float)expected
+                     || ABS (expected) < 1e-3);
+        n_seen++;
+      }
+  assert_in_range (n_seen, 100, 100000);
+}
+
+static void
+images__are_tiles_of_the_last_two_axes (void **state)
+{
+  open_gradient ();
+  assert_true (td_tensor_panel_show_view (panel (), "images"));
+  ui_test_settle ();
+  TdSceneView *picture = TD_SCENE_VIEW (td_tensor_panel_get_picture (panel ()));
+  TdScene *scene = td_scene_view_get_scene (picture);
+  g_autoptr (GHashTable) tiles = g_hash_table_new (NULL, NULL);
+  TdSceneHit hit;
+  for (double y = 1; y < td_scene_height (scene); y += 2)
+    for (double x = 1; x < td_scene_width (scene); x += 2)
+      if (td_scene_hit (scene, x, y, 0, &hit) && hit.tag == TD_TAG_CELL)
+        {
+          guint64 element;
+          TdTensorView how = TD_TENSOR_VIEW_DEFAULT;
+          how.tiles = TRUE;
+          assert_int_equal (
+              td_tensor_find_hit (td_tensor_panel_get_shown (panel ()), &how, &hit, &element),
+              1);
+          assert_int_equal (element, hit.data * 25 + hit.row * 5 + hit.col);
+          g_hash_table_add (tiles, GINT_TO_POINTER ((int)hit.data + 1));
+        }
+  ui_test_save_picture ("inspector-images.png");
+  assert_int_equal (g_hash_table_size (tiles), 16 * 6); /* every filter of every channel */
+  ui_test_save_picture ("inspector-images.png");
+  ui_test_set_dark (TRUE);
+  ui_test_save_picture ("inspector-images-dark.png");
+  ui_test_set_dark (FALSE);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -228,6 +356,10 @@ main (int argc, char **argv)
     ui_test (slice__mistakes_are_said_and_all_is_shown),
     ui_test (slice__of_what_has_no_values_says_so),
     ui_test (slice__has_a_key),
+    ui_test (difference__is_to_the_iteration_that_was_chosen),
+    ui_test (difference__to_what_has_no_values_says_so),
+    ui_test (map__reads_out_what_is_under_the_pointer),
+    ui_test (images__are_tiles_of_the_last_two_axes),
     ui_test (values__are_saved_as_the_slice_that_is_shown),
     ui_test (values__are_copied_as_text),
     ui_test (values__that_cannot_be_saved_say_why),

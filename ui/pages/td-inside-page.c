@@ -399,7 +399,8 @@ static TdScene *
 make_value (gpointer data, double width, double height)
 {
   TdInsidePage *self = data;
-  TdTensorSlice slice = TD_TENSOR_SLICE_DEFAULT;
+  TdTensorView how = TD_TENSOR_VIEW_DEFAULT;
+  how.floats = FALSE; /* there is no room for it */
   if (!self->inside || !self->session)
     return NULL;
   TdPanelView view = td_panel_view_new (self->session, width, height);
@@ -407,7 +408,7 @@ make_value (gpointer data, double width, double height)
     return td_panel_message (&view, self->stands ? "Reading" : "Not Recorded",
                              self->stands ? "The program computes it"
                                           : "Run it to look inside");
-  return td_tensor_scene (self->tensor, &slice, &view);
+  return td_tensor_scene (self->tensor, &how, &view);
 }
 
 /* The selection follows, so that the schedule's list shows the same member. */

@@ -10,15 +10,14 @@
 #include "widgets/td-panel-view.h"
 #include "widgets/td-scene-view.h"
 
-/* Below this the picture scrolls. */
-#define LEAST_HEIGHT 230
-
 struct _TdTensorPanel
 {
   GtkWidget parent;
   GtkWidget *box, *buttons, *map_scroller, *table_scroller;
   GtkEntry *slice;
   GtkDropDown *view;
+  GtkCheckButton *subtracts;
+  GtkSpinButton *other;
   GtkLabel *said, *read_out;
   GtkStack *stack;
   TdSceneView *picture;
@@ -33,7 +32,19 @@ struct _TdTensorPanel
 
 G_DEFINE_FINAL_TYPE (TdTensorPanel, td_tensor_panel, GTK_TYPE_WIDGET)
 
-static const char *const view_names[] = { "map", "table" };
+static const struct
+{
+  const char *name, *page;
+} views[] = { { "map", "map" }, { "table", "table" }, { "images", "map" } };
+
+static TdTensorView
+view_of (TdTensorPanel *self)
+{
+  TdTensorView how = TD_TENSOR_VIEW_DEFAULT;
+  how.tiles = g_str_equal (views[gtk_drop_down_get_selected (self->view)].name, "images");
+  how.floats = !gtk_check_button_get_active (self->subtracts);
+  return how;
+}
 
 /* ---- tensors ---- */
 
@@ -69,6 +80,67 @@ say (TdTensorPanel *self, const char *text, gboolean mistake)
       mistake ? GTK_ACCESSIBLE_INVALID_TRUE : GTK_ACCESSIBLE_INVALID_FALSE, -1);
 }
 
+/* The same variable at the same moment of another iteration. */
+static TdTensor *
+load_other (TdTensorPanel *self, gint64 number, GError **error)
+{
+  const TdTapeIteration *tape = td_iteration_get_tape (self->iteration);
+  g_autoptr (TdIteration) other = td_session_load_iteration (self->session, number, error);
+  if (!other)
+    return NULL;
+  gint var = td_iteration_find_var (other, tape->vars[self->var].key);
+  gint event = self->event >= 0 && (guint32)self->event < tape->n_events
+                   ? td_iteration_find_event (other, tape->events[self->event].key)
+                   : -1;
+  if (var < 0)
+    {
+      g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "it is not there");
+      return NULL;
+    }
+  return td_tensor_new (td_session_get_reader (self->session), other, (guint)var, event);
+}
+
+/* What is said of it: how much it is at most, and where. */
+static char *
+dup_largest (const TdTensor *difference, gint64 number)
+{
+  guint64 element;
+  if (!td_tensor_find_largest (difference, &element))
+    return NULL;
+  if (difference->values[element] == 0)
+    return g_strdup_printf ("Equal to iteration %" G_GINT64_FORMAT ".", number);
+  g_autofree char *value = td_tensor_dup_cell (difference, element);
+  g_autofree char *place = td_tensor_dup_read_out (difference, element);
+  *strstr (place, "  ") = '\0';
+  return g_strdup_printf ("Less iteration %" G_GINT64_FORMAT ": at most %s, at %s.", number,
+                          value, place);
+}
+
+/* Where there is no difference the values themselves are shown, and it says why. */
+static TdTensor *
+subtract (TdTensorPanel *self, TdTensor *part, const TdSlice *slice, char **said)
+{
+  gint64 number = (gint64)gtk_spin_button_get_value (self->other);
+  g_autoptr (GError) error = NULL;
+  TdTensor *other = load_other (self, number, &error), *there = NULL, *difference = NULL;
+  if (other && other->ndim != slice->ndim)
+    g_set_error_literal (&error, G_IO_ERROR, G_IO_ERROR_FAILED, "its shape is another there");
+  else if (other)
+    there = td_tensor_take (other, slice, &error);
+  if (there)
+    difference = td_tensor_subtract (part, there, &error);
+  td_tensor_free (other);
+  td_tensor_free (there);
+  *said = difference ? dup_largest (difference, number)
+                     : g_strdup_printf ("No difference to iteration %" G_GINT64_FORMAT
+                                        ": %s. The values themselves are shown.",
+                                        number, error->message);
+  if (!difference)
+    return part;
+  td_tensor_free (part);
+  return difference;
+}
+
 /* A slice that does not fit is said to be none, and all of the tensor is shown: it may have
  * been typed for another one. */
 static TdTensor *
@@ -76,18 +148,31 @@ take_slice (TdTensorPanel *self, TdTensor *tensor)
 {
   const char *text = gtk_editable_get_text (GTK_EDITABLE (self->slice));
   g_autoptr (GError) error = NULL;
+  g_autofree char *difference = NULL;
+  g_autofree char *mistake = NULL;
   TdSlice slice;
   TdTensor *part = NULL;
   if (td_slice_parse (text, tensor->ndim, tensor->dims, &slice, NULL, &error))
     part = td_tensor_take (tensor, &slice, &error);
   if (!part)
     {
-      g_autofree char *said = g_strdup_printf ("%s. All of it is shown.", error->message);
-      say (self, said, TRUE);
-      return td_tensor_ref (tensor);
+      mistake = g_strdup_printf ("%s. All of it is shown.", error->message);
+      slice = td_slice_whole (tensor->ndim, tensor->dims);
+      part = td_tensor_ref (tensor);
     }
+  if (gtk_check_button_get_active (self->subtracts) && part->n_total > 0)
+    part = subtract (self, part, &slice, &difference);
   g_autofree char *extent = td_tensor_dup_extent (part);
-  say (self, extent, FALSE);
+  const char *lines[4] = { NULL };
+  guint n = 0;
+  for (guint i = 0; i < 3; i++)
+    {
+      const char *line = i == 0 ? mistake : i == 1 ? difference : extent;
+      if (line)
+        lines[n++] = line;
+    }
+  g_autofree char *said = g_strjoinv ("\n", (char **)lines);
+  say (self, said, mistake != NULL);
   return part;
 }
 
@@ -117,10 +202,24 @@ make_picture (gpointer data, double width, double height)
     return NULL;
   TdPanelView view = td_panel_view_new (self->session, width, height);
   TdTensor *shown = td_tensor_panel_get_shown (self);
-  TdTensorSlice whole = TD_TENSOR_SLICE_DEFAULT;
+  TdTensorView how = view_of (self);
   if (!shown)
     return td_panel_message (&view, self->none, self->why);
-  return td_tensor_scene (shown, &whole, &view);
+  return td_tensor_scene (shown, &how, &view);
+}
+
+/* As high as its room, or higher where that is low: then it scrolls. */
+static void
+fit_picture (TdTensorPanel *self)
+{
+  int width = gtk_widget_get_width (self->map_scroller);
+  int height = gtk_widget_get_height (self->map_scroller);
+  if (!self->shown || width <= 1 || height <= 1)
+    return;
+  TdPanelView view = td_panel_view_new (self->session, width, height);
+  TdTensorView how = view_of (self);
+  gtk_widget_set_size_request (GTK_WIDGET (self->picture), -1,
+                               (int)td_tensor_scene_height (self->shown, &how, &view));
 }
 
 static gboolean
@@ -140,6 +239,21 @@ read_out (TdTensorPanel *self)
   gtk_label_set_text (self->read_out, text);
 }
 
+/* What is under the pointer: of elements that share a cell the one that it shows. */
+static void
+hovered (TdSceneView *picture, const TdSceneHit *hit, double x, double y, TdTensorPanel *self)
+{
+  guint64 element, n = 0;
+  TdTensorView how = view_of (self);
+  if (hit && self->shown)
+    n = td_tensor_find_hit (self->shown, &how, hit, &element);
+  g_autofree char *place = n > 0 ? td_tensor_dup_read_out (self->shown, element) : NULL;
+  g_autofree char *text = n > 1
+                              ? g_strdup_printf ("%s  largest of %" G_GUINT64_FORMAT, place, n)
+                              : g_strdup (place ? place : "");
+  gtk_label_set_text (self->read_out, text);
+}
+
 static gboolean
 refresh (GtkWidget *widget, GdkFrameClock *clock, gpointer unused)
 {
@@ -149,6 +263,7 @@ refresh (GtkWidget *widget, GdkFrameClock *clock, gpointer unused)
   if (!shown)
     say (self, NULL, FALSE);
   gtk_widget_set_sensitive (GTK_WIDGET (self->slice), shown != NULL);
+  fit_picture (self);
   td_number_grid_set_tensor (self->grid, shows_table (self) ? shown : NULL);
   read_out (self);
   return G_SOURCE_REMOVE;
@@ -163,6 +278,16 @@ queue_refresh (TdTensorPanel *self)
     self->refresh = gtk_widget_add_tick_callback (GTK_WIDGET (self), refresh, NULL, NULL);
 }
 
+static void
+update_range (TdTensorPanel *self)
+{
+  guint n = td_session_get_n_iterations (self->session);
+  if (n > 0)
+    gtk_spin_button_set_range (self->other,
+                               (double)td_session_get_iteration_number (self->session, 0),
+                               (double)td_session_get_iteration_number (self->session, n - 1));
+}
+
 void
 td_tensor_panel_set_subject (TdTensorPanel *self, TdSession *session, TdIteration *iteration,
                              gint var, gint event)
@@ -174,6 +299,8 @@ td_tensor_panel_set_subject (TdTensorPanel *self, TdSession *session, TdIteratio
   self->iteration = iteration ? td_iteration_ref (iteration) : NULL;
   self->var = var;
   self->event = event;
+  if (session && gtk_check_button_get_active (self->subtracts))
+    update_range (self);
   queue_refresh (self);
 }
 
@@ -215,10 +342,57 @@ slice_cleared (TdTensorPanel *self)
 static void
 view_chosen (TdTensorPanel *self)
 {
-  gtk_stack_set_visible_child_name (
-      self->stack,
-      view_names[MIN (gtk_drop_down_get_selected (self->view), G_N_ELEMENTS (view_names) - 1)]);
+  gtk_stack_set_visible_child_name (self->stack,
+                                    views[gtk_drop_down_get_selected (self->view)].page);
   queue_refresh (self);
+}
+
+static void
+other_changed (TdTensorPanel *self)
+{
+  forget_shown (self);
+  queue_refresh (self);
+}
+
+/* The nearest earlier iteration that has values, else the one before. */
+static gint64
+find_earlier (TdTensorPanel *self)
+{
+  TdTapeReader *reader = td_session_get_reader (self->session);
+  gint64 now = td_session_get_moment (self->session).iteration, before = -1;
+  for (guint i = td_session_get_n_iterations (self->session); i-- > 0;)
+    {
+      gint64 number = td_session_get_iteration_number (self->session, i);
+      TdTapeSummary row;
+      if (number >= now)
+        continue;
+      before = MAX (before, number);
+      if (reader && td_tape_reader_look_up (reader, (guint64)number, &row)
+          && (row.flags & TD_TAPE_ITERATION_VALUES))
+        return number;
+    }
+  return before >= 0 ? before : now;
+}
+
+static void
+difference_toggled (TdTensorPanel *self)
+{
+  gboolean any = gtk_check_button_get_active (self->subtracts) && self->session;
+  gtk_widget_set_sensitive (GTK_WIDGET (self->other), any);
+  if (any)
+    {
+      update_range (self);
+      gtk_spin_button_set_value (self->other, (double)find_earlier (self));
+    }
+  other_changed (self);
+}
+
+void
+td_tensor_panel_set_other (TdTensorPanel *self, gint64 iteration)
+{
+  gtk_check_button_set_active (self->subtracts, iteration >= 0);
+  if (iteration >= 0)
+    gtk_spin_button_set_value (self->other, (double)iteration);
 }
 
 void
@@ -231,8 +405,8 @@ td_tensor_panel_set_slice (TdTensorPanel *self, const char *text)
 gboolean
 td_tensor_panel_show_view (TdTensorPanel *self, const char *name)
 {
-  for (guint i = 0; i < G_N_ELEMENTS (view_names); i++)
-    if (strcmp (view_names[i], name) == 0)
+  for (guint i = 0; i < G_N_ELEMENTS (views); i++)
+    if (strcmp (views[i].name, name) == 0)
       {
         gtk_drop_down_set_selected (self->view, i);
         return TRUE;
@@ -274,6 +448,7 @@ td_tensor_panel_dispose (GObject *object)
     {
       forget_shown (self);
       g_signal_handlers_disconnect_by_data (self->grid, self);
+      g_signal_handlers_disconnect_by_data (self->picture, self);
     }
   g_clear_pointer (&self->tensor, td_tensor_free);
   g_clear_pointer (&self->iteration, td_iteration_unref);
@@ -303,6 +478,8 @@ td_tensor_panel_class_init (TdTensorPanelClass *klass)
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, slice);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, buttons);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, view);
+  gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, subtracts);
+  gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, other);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, said);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, stack);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, map_scroller);
@@ -311,6 +488,8 @@ td_tensor_panel_class_init (TdTensorPanelClass *klass)
   gtk_widget_class_bind_template_callback (widget_class, slice_entered);
   gtk_widget_class_bind_template_callback (widget_class, slice_cleared);
   gtk_widget_class_bind_template_callback (widget_class, view_chosen);
+  gtk_widget_class_bind_template_callback (widget_class, difference_toggled);
+  gtk_widget_class_bind_template_callback (widget_class, other_changed);
 }
 
 static void
@@ -329,7 +508,7 @@ td_tensor_panel_new (const char *label, const char *none, const char *why)
   self->none = g_strdup (none);
   self->why = g_strdup (why);
   self->picture = TD_SCENE_VIEW (td_scene_view_new (label, make_picture, self));
-  gtk_widget_set_size_request (GTK_WIDGET (self->picture), -1, LEAST_HEIGHT);
+  g_signal_connect (self->picture, "hovered", G_CALLBACK (hovered), self);
   self->grid = TD_NUMBER_GRID (td_number_grid_new (numbers));
   g_signal_connect_swapped (self->grid, "cell-changed", G_CALLBACK (read_out), self);
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (self->map_scroller),

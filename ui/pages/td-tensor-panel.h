@@ -24,18 +24,21 @@ void td_tensor_panel_take_live (TdTensorPanel *self, TdTensor *tensor);
 
 /** Return all of the tensor; NULL: there is none. Owner: the panel. */
 TdTensor *td_tensor_panel_get_tensor (TdTensorPanel *self);
-/** Return what is on show of it: a slice. Owner: the panel. */
+/** Return what is on show of it: a slice, or what that is more than in another iteration.
+ * Owner: the panel. */
 TdTensor *td_tensor_panel_get_shown (TdTensorPanel *self);
 /** Return the picture of it. Owner: the panel. */
 GtkWidget *td_tensor_panel_get_picture (TdTensorPanel *self);
 
 /** Take the words in its entry as the slice, as Enter there does. */
 void td_tensor_panel_set_slice (TdTensorPanel *self, const char *text);
-/** Return what is said about the slice or about values that are not there, "": nothing. */
+/** Show the difference to another iteration; -1: the values themselves. */
+void td_tensor_panel_set_other (TdTensorPanel *self, gint64 iteration);
+/** Return what is said about the slice, the difference or values that are not there, "": nothing. */
 const char *td_tensor_panel_get_said (TdTensorPanel *self);
 /** Return the place and value that are read out. */
 const char *td_tensor_panel_get_read_out (TdTensorPanel *self);
-/** Show one of "map", "table". FALSE: there is none such. */
+/** Show one of "map", "table", "images". FALSE: there is none such. */
 gboolean td_tensor_panel_show_view (TdTensorPanel *self, const char *name);
 /** Give the entry of the slice the focus. */
 void td_tensor_panel_focus_slice (TdTensorPanel *self);

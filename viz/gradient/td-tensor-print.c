@@ -65,11 +65,11 @@ td__tensor_numbers (const TdTensor *t)
 }
 
 TdTensorMatrix
-td__tensor_matrix (const TdTensor *t, const TdTensorSlice *slice)
+td__tensor_matrix (const TdTensor *t, const TdTensorView *how)
 {
   gint64 stride[TD_TAPE_MAX_NDIM + 1];
   TdTensorMatrix m = { 1, 1, 0, 0, 1 };
-  gint r = slice->row_axis, c = slice->col_axis;
+  gint r = how->row_axis, c = how->col_axis;
 
   stride[t->ndim] = 1;
   for (gint k = (gint)t->ndim - 1; k >= 0; k--)
@@ -78,7 +78,7 @@ td__tensor_matrix (const TdTensor *t, const TdTensorSlice *slice)
     {
       for (guint k = 0; k < t->ndim; k++)
         if ((gint)k != r && (gint)k != c)
-          m.origin += CLAMP (slice->index[k], 0, MAX (t->dims[k] - 1, 0)) * stride[k + 1];
+          m.origin += CLAMP (how->index[k], 0, MAX (t->dims[k] - 1, 0)) * stride[k + 1];
       m.rows = t->dims[r];
       m.cols = t->dims[c];
       m.row_stride = stride[r + 1];
@@ -184,7 +184,7 @@ append_value (const TdTensor *t, double value, GString *out)
 static void
 print_csv (const TdTensor *t, GString *out)
 {
-  TdTensorSlice all = TD_TENSOR_SLICE_DEFAULT;
+  TdTensorView all = TD_TENSOR_VIEW_DEFAULT;
   TdTensorMatrix m = td__tensor_matrix (t, &all);
 
   for (gint64 r = 0; r < m.rows; r++)

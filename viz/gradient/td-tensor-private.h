@@ -28,7 +28,14 @@ typedef struct
   gint64 origin, row_stride, col_stride; /* in elements */
 } TdTensorMatrix;
 
-TdTensorMatrix td__tensor_matrix (const TdTensor *tensor, const TdTensorSlice *slice);
+TdTensorMatrix td__tensor_matrix (const TdTensor *tensor, const TdTensorView *how);
+
+/** Say how high a map of this width is, of at most `most` (0: as it likes). */
+double td__tensor_map_height (const TdTensor *tensor, const TdTensorView *how, double width,
+                              double most);
+/** Draw the map; its scale ends at `limit` and its negative. Returns where the cells are. */
+TdSceneRect td__tensor_add_map (TdSceneBuilder *b, const TdTensor *tensor,
+                                const TdTensorView *how, TdSceneRect box, double limit);
 
 /** List which axes of the variable the tensor still has. Returns how many. */
 guint td__tensor_axes (const TdTensor *tensor, guint axes[TD_TAPE_MAX_NDIM]);

@@ -1,24 +1,30 @@
 /*
- * The picture of a tensor: heat map of a slice with its scale, histogram, numbers.
+ * The picture of a tensor: its map with the scale, histogram, numbers, and what narrow floats
+ * would lose.
  *
  * SPDX-License-Identifier: MIT
  */
 #include <math.h>
 #include <string.h>
 
+#include "gradient/td-float-format.h"
 #include "td-tensor-private.h"
 
 #define EDGE 14.0
 #define SCALE_WIDTH 50.0
 #define N_BINS 61
 #define MAX_LIMIT_SAMPLE 20000
+/* Heights of what stands below the map. */
+#define HISTOGRAM 80.0
+#define NUMBERS 70.0
+#define FLOAT_ROW 17.0
+#define FLOATS (4 * FLOAT_ROW + 6)
 
 typedef struct
 {
   TdSceneBuilder *b;
   const TdTensor *tensor;
-  const TdTensorSlice *slice;
-  TdTensorMatrix m;
+  const TdTensorView *how;
   double w, limit; /* the scale goes from -limit to limit */
 } Picture;
 
@@ -52,75 +58,6 @@ find_limit (const TdTensor *t, double percentile)
   if (limit <= 0) /* nearly all zero: then the largest */
     limit = g_array_index (magnitudes, double, magnitudes->len - 1);
   return limit > 0 ? limit : 1;
-}
-
-static double
-scaled (const Picture *p, double v)
-{
-  if (!p->slice->log || !isfinite (v) || v == 0)
-    return v;
-  /* symmetric log over four decades below the limit */
-  double t = 1 + log10 (fabs (v) / p->limit) / 4;
-  return copysign (CLAMP (t, 0, 1) * p->limit, v);
-}
-
-/* Several elements share a cell: it shows the one of largest magnitude, and NaN before all. */
-static void
-pool_cell (const Picture *p, gint64 r0, gint64 r1, gint64 c0, gint64 c1, float *value,
-           guint8 *cell)
-{
-  double best = 0;
-  gboolean any = FALSE;
-
-  for (gint64 r = r0; r < r1; r++)
-    for (gint64 c = c0; c < c1; c++)
-      {
-        guint64 i = (guint64)(p->m.origin + r * p->m.row_stride + c * p->m.col_stride);
-        double v;
-
-        if (i >= p->tensor->n_values)
-          continue;
-        v = p->tensor->values[i];
-        if (isnan (v))
-          {
-            *cell = TD_CELL_NAN;
-            return;
-          }
-        if (!any || fabs (v) > fabs (best))
-          best = v;
-        any = TRUE;
-      }
-  *cell = !any            ? TD_CELL_MISSING
-          : !isinf (best) ? TD_CELL_VALUE
-          : best > 0      ? TD_CELL_PLUS_INF
-                          : TD_CELL_MINUS_INF;
-  *value = any && isfinite (best) ? (float)scaled (p, best) : 0;
-}
-
-static void
-add_map (Picture *p, TdSceneRect box)
-{
-  gint64 rows = MIN (p->m.rows, (gint64)box.height), cols = MIN (p->m.cols, (gint64)box.width);
-  gsize n = (gsize)MAX (rows, 0) * (gsize)MAX (cols, 0);
-  g_autofree float *values = g_new0 (float, MAX (n, 1));
-  g_autofree guint8 *cells = g_malloc0 (MAX (n, 1));
-  TdStyle frame = { .stroke = TD_ROLE_HAIRLINE };
-
-  for (gint64 r = 0; r < rows; r++)
-    for (gint64 c = 0; c < cols; c++)
-      pool_cell (p, r * p->m.rows / rows, (r + 1) * p->m.rows / rows, c * p->m.cols / cols,
-                 (c + 1) * p->m.cols / cols, &values[r * cols + c], &cells[r * cols + c]);
-  TdHeat heat = { .rows = (int)rows,
-                  .cols = (int)cols,
-                  .values = values,
-                  .cells = cells,
-                  .map = TD_COLORMAP_DIVERGING,
-                  .lo = -p->limit,
-                  .hi = p->limit };
-  td_scene_mark (p->b, TD_TAG_CELL, 0, 0, NULL);
-  td_scene_add_heat (p->b, box, &heat);
-  td_scene_unmark (p->b);
-  td_scene_add_shape (p->b, TD_PRIM_RECT, box, 0, &frame);
 }
 
 static void
@@ -277,12 +214,93 @@ add_numbers (Picture *p, double y)
   add_number (p, 2, y + 38, "n", td_format_count (number, (gint64)p->tensor->n_total), FALSE);
 }
 
-TdScene *
-td_tensor_scene (const TdTensor *tensor, const TdTensorSlice *slice, const TdPanelView *view)
+static void
+add_floats (Picture *p, double y)
 {
-  TdTensorSlice whole = TD_TENSOR_SLICE_DEFAULT;
+  static const char *const rows[] = { "overflow", "to zero", "subnormal" };
+  TdTextStyle left = { .role = TD_ROLE_DIM, .size = TD_TEXT_CAPTION };
+  TdTextStyle title = { .role = TD_ROLE_DIM, .size = TD_TEXT_CAPTION, .align = 1 };
+  TdTextStyle right = { .role = TD_ROLE_TEXT, .size = TD_TEXT_CAPTION, .align = 1 };
+  double side = (p->w - 2 * EDGE) * 0.28, each = (p->w - 2 * EDGE - side) / TD_N_FLOATS;
+
+  td_scene_add_text (p->b, EDGE, y, "Share in", &left);
+  for (int i = 0; i < 3; i++)
+    td_scene_add_text (p->b, EDGE, y + (i + 1) * FLOAT_ROW, rows[i], &left);
+  for (int f = 0; f < TD_N_FLOATS; f++)
+    {
+      TdFloatLoss loss = td_float_loss (f, p->tensor);
+      const TdFloatShare shares[] = { loss.over, loss.zero, loss.subnormal };
+      double x = EDGE + side + (f + 1) * each;
+
+      td_scene_add_text (p->b, x, y, td_float_name (f), &title);
+      for (int i = 0; i < 3; i++)
+        {
+          char text[TD_FORMAT_SIZE];
+
+          td_format_share (text, shares[i].share, shares[i].honesty);
+          right.role = i < 2 && shares[i].share > 0 ? TD_ROLE_WARNING : TD_ROLE_TEXT;
+          right.bold = i < 2 && shares[i].share > 0;
+          td_scene_add_text (p->b, x, y + (i + 1) * FLOAT_ROW, text, &right);
+        }
+    }
+}
+
+/* ---- where all that is ---- */
+
+typedef struct
+{
+  gboolean has_map, has_histogram, has_floats, is_missing;
+  double head, map; /* heights; 0: not there */
+} Layout;
+
+static gboolean
+is_float (const TdTensor *t)
+{
+  return t->dtype <= TD_TAPE_BF16;
+}
+
+static Layout
+lay_out (const TdTensor *t, const TdTensorView *how, const TdPanelView *view, double width)
+{
+  gboolean many = t->values && t->n_values > 1;
+  Layout l = { .has_map = many,
+               .has_histogram = many || t->has_stats,
+               .has_floats = how->floats && is_float (t) && (t->values || t->has_stats),
+               .is_missing = !t->values && !t->has_stats,
+               .head = *t->title ? 44 : 0 }; /* else the reader's own heading says it */
+
+  if (l.has_map)
+    {
+      double rest = l.head + 14 + (l.has_histogram ? HISTOGRAM : 0) + NUMBERS
+                    + (l.has_floats ? FLOATS : 0);
+      double most = view->height > 0 ? MAX (view->height - rest, 1) : 0;
+      l.map = td__tensor_map_height (t, how, width - 2 * EDGE - SCALE_WIDTH, most);
+    }
+  return l;
+}
+
+static double
+height_of (const Layout *l)
+{
+  return l->head + (l->has_map ? l->map + 14 : 0) + (l->has_histogram ? HISTOGRAM : 0)
+         + (l->is_missing ? 30 : 0) + NUMBERS + (l->has_floats ? FLOATS : 0);
+}
+
+static const TdTensorView usual = TD_TENSOR_VIEW_DEFAULT;
+
+double
+td_tensor_scene_height (const TdTensor *tensor, const TdTensorView *how,
+                        const TdPanelView *view)
+{
+  Layout l = lay_out (tensor, how ? how : &usual, view, view->width > 0 ? view->width : 360);
+  return height_of (&l);
+}
+
+TdScene *
+td_tensor_scene (const TdTensor *tensor, const TdTensorView *how, const TdPanelView *view)
+{
   Picture p = { .tensor = tensor,
-                .slice = slice ? slice : &whole,
+                .how = how ? how : &usual,
                 .w = view->width > 0 ? view->width : 360 };
   TdTextStyle title = { .role = TD_ROLE_TEXT,
                         .size = TD_TEXT_BODY,
@@ -291,45 +309,36 @@ td_tensor_scene (const TdTensor *tensor, const TdTensorSlice *slice, const TdPan
                         .max_width = p.w - 2 * EDGE };
   TdTextStyle dim
       = { .role = TD_ROLE_DIM, .size = TD_TEXT_CAPTION, .max_width = p.w - 2 * EDGE };
-  gboolean has_head = *tensor->title != '\0'; /* else the reader's own heading says it */
-  double y = has_head ? 44 : 0;
+  Layout l = lay_out (tensor, p.how, view, p.w);
+  double y = l.head;
 
   p.b = td_scene_builder_new (p.w, 0);
   td_scene_set_background (p.b, TD_ROLE_VIEW);
-  if (has_head)
+  if (l.head > 0)
     {
       td_scene_add_text (p.b, EDGE, 16, tensor->title, &title);
       td_scene_add_text (p.b, EDGE, 35, tensor->subtitle, &dim);
     }
-  if (tensor->values && tensor->n_values > 1)
+  if (l.has_map)
     {
-      p.m = td__tensor_matrix (tensor, p.slice);
-      p.limit = find_limit (tensor, p.slice->percentile);
-      /* square cells while there is room, but neither a thread nor a tower */
-      double width = p.w - 2 * EDGE - SCALE_WIDTH;
-      double height = width * (double)p.m.rows / (double)MAX (p.m.cols, 1);
-      height = MAX (height, MIN ((double)p.m.rows * 6, 92));
-      height = CLAMP (height, 28, p.m.rows * 2 > p.m.cols ? width : 92);
-      TdSceneRect box = { EDGE, y + 8, width, height };
-
-      if (p.m.rows > 0 && p.m.cols > 0)
-        {
-          add_map (&p, box);
-          add_scale (&p, box);
-        }
-      y = box.y + box.height + 14;
+      p.limit = find_limit (tensor, p.how->percentile);
+      TdSceneRect box = { EDGE, y + 8, p.w - 2 * EDGE - SCALE_WIDTH, l.map };
+      add_scale (&p, td__tensor_add_map (p.b, tensor, p.how, box, p.limit));
+      y += l.map + 14;
     }
-  if ((tensor->values && tensor->n_values > 1) || tensor->has_stats)
+  if (l.has_histogram)
     {
       add_histogram (&p, (TdSceneRect){ EDGE, y + 8, p.w - 2 * EDGE, 48 });
-      y += 8 + 48 + 24;
+      y += HISTOGRAM;
     }
-  if (!tensor->values && !tensor->has_stats)
+  if (l.is_missing)
     {
       td_scene_add_text (p.b, EDGE, y + 14, "Values not recorded at this moment.", &dim);
       y += 30;
     }
   add_numbers (&p, y + 12);
-  td_scene_set_size (p.b, p.w, y + 70);
+  if (l.has_floats)
+    add_floats (&p, y + NUMBERS);
+  td_scene_set_size (p.b, p.w, height_of (&l));
   return td_scene_builder_end (p.b);
 }

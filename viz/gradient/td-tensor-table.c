@@ -12,7 +12,7 @@
 void
 td_tensor_get_table (const TdTensor *t, gint64 *rows, gint64 *cols)
 {
-  TdTensorSlice all = TD_TENSOR_SLICE_DEFAULT;
+  TdTensorView all = TD_TENSOR_VIEW_DEFAULT;
   TdTensorMatrix m = td__tensor_matrix (t, &all);
 
   *rows = m.cols > 0 ? m.rows : 0;
@@ -22,7 +22,7 @@ td_tensor_get_table (const TdTensor *t, gint64 *rows, gint64 *cols)
 guint64
 td_tensor_get_element (const TdTensor *t, gint64 row, gint64 col)
 {
-  TdTensorSlice all = TD_TENSOR_SLICE_DEFAULT;
+  TdTensorView all = TD_TENSOR_VIEW_DEFAULT;
   TdTensorMatrix m = td__tensor_matrix (t, &all);
 
   return (guint64)(m.origin + row * m.row_stride + col * m.col_stride);

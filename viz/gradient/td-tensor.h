@@ -70,17 +70,29 @@ typedef struct
 {
   gint row_axis, col_axis; /* -1: as many leading, trailing axes as make a matrix */
   gint64 index[TD_TAPE_MAX_NDIM];
-  gboolean log;
-  double percentile; /* limits leave out this share at either end; 0: full */
-} TdTensorSlice;
+  gboolean log, tiles; /* tiles: an image for each pair of the last two axes */
+  gboolean floats;     /* say what narrow floats would lose */
+  double percentile;   /* limits leave out this share at either end; 0: full */
+} TdTensorView;
 
-#define TD_TENSOR_SLICE_DEFAULT                                                                \
+#define TD_TENSOR_VIEW_DEFAULT                                                                 \
   {                                                                                            \
-    .row_axis = -1, .col_axis = -1, .percentile = 0.01                                         \
+    .row_axis = -1, .col_axis = -1, .floats = TRUE, .percentile = 0.01                         \
   }
 
-TdScene *td_tensor_scene (const TdTensor *tensor, const TdTensorSlice *slice,
+/** Draw a tensor; NULL: as by default. The map gives way to a low view, down to a size at which
+ * it can be read: the scene can be higher than that. */
+TdScene *td_tensor_scene (const TdTensor *tensor, const TdTensorView *how,
                           const TdPanelView *view);
+/** Say how high that scene is. */
+double td_tensor_scene_height (const TdTensor *tensor, const TdTensorView *how,
+                               const TdPanelView *view);
+/** Say whether its last two axes are images. */
+gboolean td_tensor_has_images (const TdTensor *tensor);
+/** Find the element that the hit cell of the scene shows. Returns how many share the cell, of
+ * which it is the largest; 0: none is there. */
+guint64 td_tensor_find_hit (const TdTensor *tensor, const TdTensorView *how,
+                            const TdSceneHit *hit, guint64 *element);
 /** format: "text", "json" or "csv" (one row of the matrix a line). Owner: the caller. */
 char *td_tensor_print (const TdTensor *tensor, const char *format);
 /** Return the bytes of an .npy file with the values in their own dtype; NULL when they are not

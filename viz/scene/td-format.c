@@ -122,15 +122,31 @@ td_format_digits (char out[TD_FORMAT_SIZE], double value, int digits)
   return out;
 }
 
+static const char *const marks[] = { "", "≈", "—", "↻" };
+
 const char *
 td_format_honest (char out[TD_FORMAT_SIZE], double value, TdHonesty honesty)
 {
-  static const char *const marks[] = { "", "≈", "—", "↻" };
   char number[TD_FORMAT_SIZE];
 
   if (honesty == TD_HONEST_MISSING)
     return strcpy (out, marks[honesty]);
   g_snprintf (out, TD_FORMAT_SIZE, "%s%s", marks[honesty], td_format_value (number, value));
+  return out;
+}
+
+const char *
+td_format_share (char out[TD_FORMAT_SIZE], double share, TdHonesty honesty)
+{
+  char number[TD_FORMAT_SIZE];
+
+  if (honesty == TD_HONEST_MISSING)
+    return strcpy (out, marks[honesty]);
+  if (share > 0 && share < 1e-4)
+    strcpy (number, "<0.01");
+  else
+    td_format_digits (number, round (share * 1e4) / 100, 3);
+  g_snprintf (out, TD_FORMAT_SIZE, "%s%s %%", marks[honesty], number);
   return out;
 }
 

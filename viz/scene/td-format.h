@@ -37,6 +37,9 @@ const char *td_format_value (char out[TD_FORMAT_SIZE], double value);
 const char *td_format_digits (char out[TD_FORMAT_SIZE], double value, int digits);
 /** Write a value with its honesty mark. Returns `out`. */
 const char *td_format_honest (char out[TD_FORMAT_SIZE], double value, TdHonesty honesty);
+/** Write a share of 0 to 1 with its mark, in percent: "0.3 %", "<0.01 %" where it is some.
+ * Returns `out`. */
+const char *td_format_share (char out[TD_FORMAT_SIZE], double share, TdHonesty honesty);
 /** Write an integer with thin spaces between thousands ("61 706"). Returns `out`. */
 const char *td_format_count (char out[TD_FORMAT_SIZE], gint64 value);
 
