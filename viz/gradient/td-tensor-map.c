@@ -175,7 +175,8 @@ add_axis_names (TdSceneBuilder *b, const TdTensor *t, TdSceneRect box)
 /* ---- tiles ---- */
 
 /* Images in rows and columns: of three axes they are wrapped like words; of four and more the
- * last but two is the columns, or the rows where that leaves larger images. */
+ * last but two is the columns, or the rows where that leaves larger images, or a
+ * lower picture. */
 typedef struct
 {
   gint64 h, w, n;        /* of an image; how many there are */
@@ -222,7 +223,9 @@ lay_out_tiles (const TdTensor *t, double width, double height)
       turned.n_cols = tiles.n_rows;
       turned.n_rows = tiles.n_cols;
       turned.turned = TRUE;
-      if (find_scale (&turned, width, height) > find_scale (&tiles, width, height))
+      double here = find_scale (&tiles, width, height);
+      double there = find_scale (&turned, width, height);
+      if (there > here || (there == here && turned.n_rows < tiles.n_rows))
         tiles = turned;
     }
   double scale = find_scale (&tiles, width, height);
