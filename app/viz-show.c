@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gradient/td-gradient.h"
+#include "gradient/td-gradient-rules.h"
 #include "gradient/td-tensor.h"
 #include "memory/td-growth.h"
 #include "memory/td-retained.h"
@@ -38,6 +38,7 @@ static const char help[]
       "VIEW      graph backward curves memory blocks holders growth retained gradients "
       "schedule\n"
       "          timeline tensor origin (where a NaN or an infinity comes from)\n"
+      "          findings (parameters that do not learn, by rules)\n"
       "FORMAT    text json png svg pdf, and where it makes sense dot, csv, npy; default: by "
       "the\n"
       "          end of FILE, else text\n"
@@ -51,6 +52,9 @@ static const char help[]
       "--by holder|site  what the view growth puts together; default: by holder\n"
       "--newest N      of gradients: only the newest N iterations up to that; default: the "
       "whole run\n"
+      "--rules TEXT    of findings: \"vanishing 1e-4, exploding 100, dead 5, missing on\"; "
+      "each "
+      "may be off\n"
       "--schedule N    another schedule of that function than the one replayed last\n"
       "--theme light|dark|high-contrast|chainer   --scale K   --width W   --height H   "
       "pictures\n"
@@ -229,6 +233,44 @@ gradients_draw (Show *s, GError **error)
   return scene;
 }
 
+static gboolean
+read_rules (Show *s, TdGradientRules *rules, GError **error)
+{
+  gboolean ok = td_gradient_rules_parse (s->rules ? s->rules : "", rules, error);
+
+  if (!ok)
+    g_prefix_error (error, "--rules: ");
+  return ok;
+}
+
+static char *
+findings_print (Show *s, GError **error)
+{
+  TdGradientRules rules;
+  TdGradientRange range;
+
+  if (!read_rules (s, &rules, error))
+    return NULL;
+  TdGradientTable *table = gradients (s, &range);
+  char *text = td_gradient_print_findings (table, &range, &rules, s->format);
+  td_gradient_table_free (table);
+  return text;
+}
+
+static TdScene *
+findings_draw (Show *s, GError **error)
+{
+  TdGradientRules rules;
+  TdGradientRange range;
+
+  if (!read_rules (s, &rules, error))
+    return NULL;
+  TdGradientTable *table = gradients (s, &range);
+  TdScene *scene = td_gradient_scene_findings (table, &range, &rules, &s->panel);
+  td_gradient_table_free (table);
+  return scene;
+}
+
 /* ---- schedule, timeline, tensor ---- */
 
 /* Static functions, where there are any, are the schedule; the timeline has events only. */
@@ -378,6 +420,7 @@ static const View views[] = {
   { "growth", "text json csv", FALSE, holders_print, holders_draw },
   { "retained", "text json csv", TRUE, retained_print, retained_draw },
   { "gradients", "text json csv", TRUE, gradients_print, gradients_draw },
+  { "findings", "text json csv", TRUE, findings_print, findings_draw },
   { "schedule", "text json csv", TRUE, schedule_print, schedule_draw },
   { "timeline", "text json csv", TRUE, schedule_print, timeline_draw },
   { "tensor", "text json csv npy", TRUE, tensor_print, tensor_draw },
@@ -515,6 +558,13 @@ set_newest (Show *s, const char *value)
 }
 
 static gboolean
+set_rules (Show *s, const char *value)
+{
+  s->rules = value;
+  return TRUE;
+}
+
+static gboolean
 set_width (Show *s, const char *value)
 {
   return parse_small (value, 1, 20000, &s->width);
@@ -549,6 +599,7 @@ static const struct
   { "--schedule", set_schedule, "a number from 1 on" },
   { "--by", set_by, "holder or site" },
   { "--newest", set_newest, "a number from 1 to 10000" },
+  { "--rules", set_rules, "rules" },
 };
 
 static gint

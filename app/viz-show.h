@@ -11,7 +11,7 @@
 
 typedef struct
 {
-  const char *tape, *view, *format, *out, *theme, *node, *function;
+  const char *tape, *view, *format, *out, *theme, *node, *function, *rules;
   gint64 iteration;
   gint event, fold, width, height, schedule, newest;
   double scale;

@@ -165,7 +165,8 @@ td__feed_parameter (TdAssembler *a, const TdRawHead *head)
   const TdRawParameter *raw = (const TdRawParameter *)head;
   TdTapeParameter p = { .path = td__alias (&a->strings, raw->path).id,
                         .dtype = raw->dtype,
-                        .ndim = raw->ndim };
+                        .ndim = raw->ndim,
+                        .flags = raw->flags & TD_TAPE_PARAMETER_PERSISTENT };
   TdMeta meta;
 
   if (raw->ndim > TD_TAPE_MAX_NDIM)

@@ -135,7 +135,7 @@ typedef struct
   uint64_t variable;
   uint32_t path;
   uint8_t dtype, ndim;
-  uint16_t reserved;
+  uint16_t flags; /* TD_TAPE_PARAMETER_... */
   int64_t dims[TD_TAPE_MAX_NDIM];
 } TdRawParameter;
 

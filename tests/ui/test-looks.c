@@ -36,7 +36,8 @@ static const struct
 } pages[] = {
   { "debug", NULL },          { "outline", NULL },        { "iterations", NULL },
   { "value", NULL },          { "gradient", NULL },       { "memory", NULL },
-  { "gradients", "heatmap" }, { "gradients", "newest" },  { "gradients", "missing" },
+  { "gradients", "heatmap" }, { "gradients", "newest" },  { "gradients", "findings" },
+  { "gradients", "missing" },
   { "schedule", "order" },    { "schedule", "timeline" }, { "schedule", "advice" },
   { "schedule", "buffers" },  { "source", NULL },         { "log", NULL },
   { "breakpoints", NULL },    { "filter", NULL },         { "notes", NULL },

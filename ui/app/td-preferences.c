@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "app/td-preferences.h"
 
+#include "gradient/td-gradient-rules.h"
 #include "live/td-runs.h"
 
 void
@@ -64,6 +65,34 @@ bind_runs_budget (GtkBuilder *builder, GSettings *settings)
                                 G_SETTINGS_BIND_DEFAULT, bytes_to_gb, gb_to_bytes, NULL, NULL);
 }
 
+/* What cannot be read is not kept: the row says why, until it can be. */
+static void
+rules_applied (AdwEntryRow *row, GSettings *settings)
+{
+  const char *text = gtk_editable_get_text (GTK_EDITABLE (row));
+  g_autoptr (GError) error = NULL;
+  TdGradientRules rules;
+  gboolean ok = td_gradient_rules_parse (text, &rules, &error);
+  adw_preferences_row_set_title (ADW_PREFERENCES_ROW (row),
+                                 ok ? "Rules for gradients" : error->message);
+  if (ok)
+    {
+      gtk_widget_remove_css_class (GTK_WIDGET (row), "error");
+      g_settings_set_string (settings, "gradient-rules", text);
+    }
+  else
+    gtk_widget_add_css_class (GTK_WIDGET (row), "error");
+}
+
+static void
+bind_rules (GtkBuilder *builder, GSettings *settings)
+{
+  GObject *row = gtk_builder_get_object (builder, "gradient-rules");
+  g_autofree char *text = g_settings_get_string (settings, "gradient-rules");
+  gtk_editable_set_text (GTK_EDITABLE (row), text);
+  g_signal_connect (row, "apply", G_CALLBACK (rules_applied), settings);
+}
+
 static void
 bind_settings (GtkBuilder *builder, GSettings *settings)
 {
@@ -77,6 +106,7 @@ bind_settings (GtkBuilder *builder, GSettings *settings)
   g_settings_bind (settings, "runs-kept", gtk_builder_get_object (builder, "runs-kept"),
                    "value", G_SETTINGS_BIND_DEFAULT);
   bind_runs_budget (builder, settings);
+  bind_rules (builder, settings);
 }
 
 GtkWidget *

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-gradients-page.h"
 
-#include "gradient/td-gradient.h"
+#include "gradient/td-gradient-rules.h"
+#include "settings/td-settings.h"
 
 /* The zoom: so many iterations up to the playhead. */
 #define NEWEST 40
@@ -63,6 +64,28 @@ make_missing (TdPage *page, const TdPanelView *view)
   return table ? td_gradient_scene_missing (table, view) : NULL;
 }
 
+/* What the preferences say; what cannot be read there (another program may write it) is as if
+ * nothing did. */
+static void
+get_rules (TdGradientRules *rules)
+{
+  GSettings *settings = td_settings_get ();
+  g_autofree char *text
+      = settings ? g_settings_get_string (settings, "gradient-rules") : g_strdup ("");
+  if (!td_gradient_rules_parse (text, rules, NULL))
+    td_gradient_rules_parse ("", rules, NULL);
+}
+
+static TdScene *
+make_findings (TdPage *page, const TdPanelView *view)
+{
+  TdGradientRange range;
+  TdGradientRules rules;
+  TdGradientTable *table = get_table (page, 0, &range);
+  get_rules (&rules);
+  return table ? td_gradient_scene_findings (table, &range, &rules, view) : NULL;
+}
+
 /* A cell is a parameter in the iteration that its column shows: it selects the one and goes to
  * the other. */
 static TdPress
@@ -91,6 +114,7 @@ static const TdPicture pictures[] = {
     press_heatmap },
   { "newest", "Newest", "Gradient norms of the newest iterations up to the playhead",
     make_newest, press_heatmap },
+  { "findings", "Findings", "Parameters that do not learn, by the rules", make_findings },
   { "missing", "Missing", "Parameters without a gradient", make_missing },
 };
 
@@ -115,6 +139,9 @@ td_gradients_page_class_init (TdGradientsPageClass *klass)
 static void
 td_gradients_page_init (TdGradientsPage *self)
 {
+  if (td_settings_get ())
+    g_signal_connect_object (td_settings_get (), "changed::gradient-rules",
+                             G_CALLBACK (td_page_invalidate), self, G_CONNECT_SWAPPED);
 }
 
 TdPage *

@@ -160,9 +160,14 @@ new_debug (TdWorkspace *self)
   self->graph = TD_GRAPH_PAGE (td_graph_page_new ());
   gtk_widget_set_size_request (GTK_WIDGET (self->graph), 360, -1);
   self->inspector = TD_INSPECTOR (td_inspector_new ());
-  gtk_widget_add_css_class (GTK_WIDGET (self->inspector), "td-side");
-  gtk_widget_add_css_class (GTK_WIDGET (self->inspector), "td-inspector-side");
-  self->right = new_flap (GTK_WIDGET (self->graph), GTK_WIDGET (self->inspector), GTK_PACK_END);
+  /* beside a panel in a low window it has less room than it needs */
+  GtkWidget *side = gtk_scrolled_window_new ();
+  gtk_scrolled_window_set_policy (GTK_SCROLLED_WINDOW (side), GTK_POLICY_NEVER,
+                                  GTK_POLICY_AUTOMATIC);
+  gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (side), GTK_WIDGET (self->inspector));
+  gtk_widget_add_css_class (side, "td-side");
+  gtk_widget_add_css_class (side, "td-inspector-side");
+  self->right = new_flap (GTK_WIDGET (self->graph), side, GTK_PACK_END);
   self->left = new_flap (GTK_WIDGET (self->right), new_left (self), GTK_PACK_START);
   gtk_widget_set_vexpand (GTK_WIDGET (self->left), TRUE);
   fill_dock (self);

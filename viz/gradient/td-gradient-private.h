@@ -20,11 +20,12 @@ typedef struct
 {
   guint n;
   double *norm;
-  guint8 *cell;     /* TdCell */
-  guint8 *missing;  /* TdMissing */
-  gboolean updated; /* an optimizer took gradients: what is missing is known */
-  gboolean partial; /* it had not ended when it was added */
-  guint32 flags;    /* TD_TAPE_ITERATION_... */
+  guint8 *cell;        /* TdCell */
+  guint64 *n_elements; /* of what `norm` is of */
+  guint8 *missing;     /* TdMissing */
+  gboolean updated;    /* an optimizer took gradients: what is missing is known */
+  gboolean partial;    /* it had not ended when it was added */
+  guint32 flags;       /* TD_TAPE_ITERATION_... */
   TdGradientClip clip;
 } TdGradientColumn;
 
@@ -58,6 +59,9 @@ TdGradientClip td__gradient_clip (const TdTapeIteration *t, const TdGradientName
 /** Say whether an optimizer took gradients in an iteration of the table. */
 gboolean td__gradient_updated (const TdGradientTable *table, gint64 iteration);
 
+/** Return of how many elements a norm is; 0: it is not known. */
+guint64 td__gradient_n_elements (const TdGradientTable *table, guint row, gint64 iteration);
+
 /** Return the row of a path, as it is stored, making it if it is new. */
 guint td__gradient_row (TdGradientTable *table, const char *path, guint64 key);
 
@@ -90,6 +94,8 @@ GArray *td__gradient_axis_list (const TdGradientAxis *axis);
  */
 guint td__gradient_count_clipped (const TdGradientTable *table, const GArray *columns,
                                   guint *n_clipped);
+/** Say whether the norm of one gradient is known in these columns. */
+gboolean td__gradient_knows_norms (const TdGradientTable *table, const GArray *columns);
 /** Say why there is nothing to see in these columns, as a title and a sentence; FALSE: there
  * is. */
 gboolean td__gradient_why_nothing (const TdGradientTable *table, const GArray *columns,

@@ -20,6 +20,7 @@ column_free (gpointer data)
   g_free (c->norm);
   g_free (c->cell);
   g_free (c->missing);
+  g_free (c->n_elements);
   g_free (c);
 }
 
@@ -57,7 +58,8 @@ td_gradient_table_new (TdTapeReader *reader)
     {
       const TdTapeParameter *p = td_tape_reader_parameter (reader, i);
 
-      td__gradient_row (t, td_tape_reader_string (reader, p->path), p->key);
+      if (!(p->flags & TD_TAPE_PARAMETER_PERSISTENT)) /* nothing is to reach those */
+        td__gradient_row (t, td_tape_reader_string (reader, p->path), p->key);
     }
   sort_rows (t);
   return t;
@@ -126,6 +128,7 @@ fill_cell (TdGradientColumn *c, guint row, const TdTapeStats *stats)
   if (!stats)
     return;
   c->norm[row] = stats->l2;
+  c->n_elements[row] = stats->n;
   if (stats->n_nan > 0)
     c->cell[row] = TD_CELL_NAN;
   else if (stats->n_pos_inf + stats->n_neg_inf > 0)
@@ -192,6 +195,7 @@ add (TdGradientTable *table, const TdTapeIteration *t, guint32 flags, gboolean p
   c->norm = g_new0 (double, MAX (c->n, 1));
   c->cell = g_malloc (MAX (c->n, 1));
   c->missing = g_malloc0 (MAX (c->n, 1));
+  c->n_elements = g_new0 (guint64, MAX (c->n, 1));
   memset (c->cell, TD_CELL_MISSING, c->n);
   fill_missing (table, c, t);
   for (guint i = 0; i < t->n_grads; i++)
@@ -369,6 +373,15 @@ td_gradient_table_missing (const TdGradientTable *table, guint row, gint64 itera
   return c && row < c->n ? reasons[c->missing[row]] : NULL;
 }
 
+guint64
+td__gradient_n_elements (const TdGradientTable *table, guint row, gint64 iteration)
+{
+  const TdGradientColumn *c = g_hash_table_lookup (table->columns, &iteration);
+
+  row = g_array_index (table->order, guint, row);
+  return c && row < c->n ? c->n_elements[row] : 0;
+}
+
 gboolean
 td__gradient_updated (const TdGradientTable *table, gint64 iteration)
 {
@@ -400,6 +413,19 @@ td__gradient_count_clipped (const TdGradientTable *table, const GArray *columns,
       *n_clipped += clip.n_hooked > 0 && clip.known && clip.clipped;
     }
   return n_known;
+}
+
+gboolean
+td__gradient_knows_norms (const TdGradientTable *table, const GArray *columns)
+{
+  double norm;
+
+  for (guint c = 0; c < columns->len; c++)
+    for (guint row = 0; row < table->rows->len; row++)
+      if (td_gradient_table_norm (table, row, g_array_index (columns, gint64, c), &norm)
+          != TD_CELL_MISSING)
+        return TRUE;
+  return FALSE;
 }
 
 gboolean

@@ -409,13 +409,18 @@ typedef struct
 } TdTapeSourceRecord;
 static_assert (sizeof (TdTapeSourceRecord) == 16, "TdTapeSourceRecord changed size");
 
+enum
+{
+  TD_TAPE_PARAMETER_PERSISTENT = 1 << 0 /* saved with the model, but not learnt: a mean */
+};
+
 /** PARAMETER: one parameter of the model; said again when it changes (lazy sizes). */
 typedef struct
 {
   uint64_t key;  /* of its variable */
   uint32_t path; /* string: link path and name */
   uint8_t dtype, ndim;
-  uint16_t reserved;
+  uint16_t flags; /* TD_TAPE_PARAMETER_...; 0 on tapes before there were any */
   int64_t dims[TD_TAPE_MAX_NDIM];
 } TdTapeParameter;
 static_assert (sizeof (TdTapeParameter) == 80, "TdTapeParameter changed size");
