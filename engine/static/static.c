@@ -5,9 +5,6 @@
 #include "host-memory.h"
 #include "plural.h"
 #include "static.h"
-
-#include "compute/ops/ops.h"
-
 #include "verify.h"
 
 #include <stdio.h>
@@ -225,8 +222,8 @@ has_own_backward (const TdStep *step)
 
   if (step->kind != TD_STEP_OP || !step->graph)
     return false;
-  for (int k = 0; td__op_classes[k] != NULL && !engine; k++)
-    engine = td__op_classes[k] == step->cls;
+  for (int k = 0; k < td_op_class_count () && !engine; k++)
+    engine = td_op_class_at (k) == step->cls;
   return !engine || (step->cls->flags & TD_OP_CAPTURES) != 0;
 }
 
