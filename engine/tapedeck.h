@@ -247,6 +247,9 @@ TD_API TdStatus td_grad_of (TdVar *const *ys, int n_y, TdVar *const *xs, int n_x
                             TdVar *const *gys, unsigned flags, TdVar **gxs);
 /** Borrow v's gradient, or NULL. */
 TD_API TdVar *td_grad (const TdVar *v);
+/** Put a gradient in place, or take it away (NULL).  *Errors*: TD_ERR_STATE where the one that
+ * is there is times a loss scale (td_opt_backward), or g is computed from one: nobody knows
+ * whether to divide it.  A hook of the optimizer sees gradients divided. */
 TD_API TdStatus td_set_grad (TdVar *v, TdVar *g);
 TD_API void td_cleargrad (TdVar *v);
 /** Drop the gradients of all parameters below a link. */

@@ -230,7 +230,10 @@ TD_API TdStatus td_opt_loss_scaling_at (TdOpt *opt, TdLossScalingOpt options,
 /** The scale that the next td_opt_backward multiplies by. */
 TD_API double td_opt_loss_scale (const TdOpt *opt);
 /** td_backward of the loss times the scale; the update divides the gradients of the target that
- * came this way, before any hook sees them.  A gradient that the loss has is scaled too. */
+ * came this way, before any hook sees them.  A gradient that the loss has is scaled too.
+ * *Errors*: TD_ERR_ARG for a scale that is 0 or infinite in the dtype of the loss, or in that
+ * in which a gradient is divided; TD_ERR_STATE where gradients wait that are times another
+ * scale, and for a loss that is computed from such a gradient. */
 TD_API TdStatus td_opt_backward (TdOpt *opt, TdVar *loss, unsigned flags);
 TD_API TdStatus td_opt_backward_at (TdOpt *opt, TdVar *loss, unsigned flags,
                                     const TdSite *site);

@@ -281,6 +281,24 @@ note_writes (const TdInstance *i, TdVar *const *in)
                         i->writes[k].site);
 }
 
+/* As what an operation computes of a gradient that is times a loss scale. */
+static __attribute__ ((noinline, cold)) void
+mark_scaled (const TdSchedule *s, TdVar *const *in, TdVar **out)
+{
+  uint16_t by = TD_SCALED_BY_NONE;
+
+  for (uint32_t k = 0; k < s->n_externals; k++)
+    {
+      const TdVar *v = k < s->n_arguments ? in[k] : s->externals[k].var;
+
+      if (v->scaled_by != TD_SCALED_BY_NONE)
+        by = by == TD_SCALED_BY_NONE ? v->scaled_by : td__scaled_by_both (by, v->scaled_by);
+    }
+  for (uint32_t k = 0; k < s->n_outputs && by != TD_SCALED_BY_NONE; k++)
+    if (s->outputs[k].external == TD_ABSENT)
+      out[k]->scaled_by = by;
+}
+
 /* Make the variables of the results.  A result that is an external, or the same as another, is
  * that variable. */
 static void
@@ -415,6 +433,8 @@ td__replay_forward (TdEntry *entry, TdInstance *i, TdVar *const *in, TdVar **out
   e->next_id = i->first_id + s->forward.n_events;
   note_writes (i, in);
   make_outputs (i, in, out);
+  if (TD_UNLIKELY (e->has_scaled))
+    mark_scaled (s, in, out);
   if (entry->keeps_graph)
     keep_graph (i, in, out);
   else

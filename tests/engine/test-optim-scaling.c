@@ -245,13 +245,17 @@ scaling__a_plain_backward_on_top_is_an_error (void **state)
       TD_SCOPE ("mixed")
         {
           TdVar *g = NULL;
+          double before[RIG_N], after[RIG_N];
 
           assert_int_equal (td_opt_backward (opt, loss_of (2), 0), TD_OK);
           if (held)
             g = td_retain (td_grad (rig_W)); /* which keeps its numbers: nothing in place */
+          rig_get (td_grad (rig_W), before);
           assert_int_equal (td_backward (loss_of (1), 0), TD_ERR_STATE);
           assert_contains (td_error ()->message, "the gradient of W is times a loss scale");
           td_error_clear ();
+          rig_get (td_grad (rig_W), after);
+          assert_memory_equal (before, after, sizeof before); /* nothing was added yet */
           td_cleargrads (rig_chain);
           assert_int_equal (td_backward (loss_of (1), 0), TD_OK);
           assert_true (updated_by (opt) == 1);
@@ -260,6 +264,47 @@ scaling__a_plain_backward_on_top_is_an_error (void **state)
         }
       assert_int_equal (td_finish (), 0);
     }
+}
+
+/* A gradient put by hand in the place of one that is times a scale, or computed from one. */
+static void
+scaling__of_a_gradient_set_by_hand_is_an_error (void **state)
+{
+  TdOpt *opt;
+
+  (void)state;
+  rig_start (TD_F32);
+  opt = td_sgd_new (rig_chain, .lr = 1);
+  td_opt_loss_scaling (opt, .scale = 64);
+  TD_SCOPE ("by hand")
+    {
+      TdVar *g, *half;
+
+      assert_int_equal (td_opt_backward (opt, loss_of (2), 0), TD_OK);
+      g = td_grad (rig_W);
+      half = td_mul_scalar (g, 0.5);
+      assert_int_equal (td_set_grad (rig_W, half), TD_ERR_STATE);
+      assert_contains (td_error ()->message, "the gradient for W is computed from one that is");
+      assert_contains (td_error ()->message, "in a hook of the optimizer");
+      td_error_clear ();
+      assert_int_equal (td_set_grad (rig_W, td_zeros_like (rig_W)), TD_ERR_STATE);
+      assert_contains (td_error ()->message, "or clear it before");
+      td_error_clear ();
+      assert_int_equal (td_backward (td_sum (half), 0), TD_ERR_STATE);
+      assert_contains (td_error ()->message, "the root is computed from a gradient");
+      td_error_clear ();
+      assert_int_equal (td_set_grad (rig_W, g), TD_OK); /* the same */
+      assert_true (updated_by (opt) == 2);
+      assert_int_equal (td_set_grad (rig_W, td_ones (TD_F32, td_shape (rig_W))), TD_OK);
+      assert_true (updated_by (opt) == 1);
+      assert_int_equal (td_opt_backward (opt, loss_of (2), 0), TD_OK);
+      td_cleargrads (rig_chain);
+      assert_int_equal (td_set_grad (rig_W, half), TD_ERR_STATE);
+      td_error_clear ();
+      assert_int_equal (td_set_grad (rig_W, td_ones (TD_F32, td_shape (rig_W))), TD_OK);
+      assert_true (updated_by (opt) == 1);
+    }
+  assert_int_equal (td_finish (), 0);
 }
 
 /* A half precision parameter updated through its float32 copy: only the copy was divided. */
@@ -364,6 +409,16 @@ scaling__refuses_what_makes_no_scale (void **state)
     {
       assert_int_equal (td_opt_backward (opt, td_mul_scalar (rig_W, 1), 0), TD_ERR_ARG);
       assert_contains (td_error ()->message, "a root of one element expected");
+      td_error_clear ();
+      assert_int_equal (td_opt_loss_scaling (opt, .scale = 1e300), TD_OK);
+      assert_int_equal (td_opt_backward (opt, loss_of (1), 0), TD_ERR_ARG);
+      assert_contains (td_error ()->message,
+                       "a loss scale of 1e+300 is no finite number above 0 in f32");
+      td_error_clear ();
+      td_opt_loss_scaling (opt, .scale = 1e-300);
+      assert_int_equal (td_opt_backward (opt, td_cast (loss_of (1), TD_F64), 0), TD_ERR_ARG);
+      assert_contains (td_error ()->message, "in f32, in which the gradient of W is divided");
+      assert_null (td_grad (rig_W));
     }
   td_error_clear ();
   assert_int_equal (td_finish (), 0);
@@ -593,6 +648,7 @@ main (void)
     td_test (scaling__leaves_gradients_of_a_plain_backward),
     td_test (scaling__adds_to_gradients_that_are_not_scaled),
     td_test (scaling__a_plain_backward_on_top_is_an_error),
+    td_test (scaling__of_a_gradient_set_by_hand_is_an_error),
     td_test (scaling__of_a_copy_is_over_with_its_update),
     td_test (scaling__of_another_optimizer_is_an_error),
     td_test (scaling__goes_with_gradients_that_are_added_to_another_link),

@@ -538,6 +538,8 @@ run_inferred (Run *r, TdVar **out)
     }
   for (int i = 0; i < n_out; i++)
     out[i] = td__scope_add (td__var_new (r->nodes[i], r->buffers[i], r->site));
+  if (TD_UNLIKELY (e->has_scaled) && e->phase == TD_PHASE_FORWARD)
+    td__mark_scaled (r->in, r->call.n_in, out, n_out);
   return TD_OK;
 }
 

@@ -39,8 +39,11 @@ go_on_collecting (Walk *w, TdNode *n)
   if (n->acc != NULL || n->creator != NULL || w->targets || n->var == NULL
       || n->var->grad == NULL)
     return;
-  if (TD_UNLIKELY (n->var->grad->flags & TD_VAR_SCALED) && !td__engine.loss_is_scaled)
-    w->mixed = n;
+  if (TD_UNLIKELY (w->careful) && n->var->grad->scaled_by != TD_SCALED_BY_NONE)
+    {
+      w->mixed = n;
+      return;
+    }
   start_collecting (w, n, n->var->grad);
 }
 
@@ -63,7 +66,11 @@ in_place_allowed (const Walk *w, const TdVar *g, const TdNode *n)
   if ((w->flags & TD_DOUBLE_BACKPROP) || g->node->creator != NULL || own == 0)
     return false;
   if (n->var != NULL && n->var->grad == g)
-    own++; /* the leaf's own gradient from an earlier backward */
+    {
+      if (TD_UNLIKELY (w->careful))
+        return false;
+      own++; /* the leaf's own gradient from an earlier backward */
+    }
   own += g->holds[TD_HOLD_SCOPE];
   return g->refs == own && g->buffer->refs == 1 && g->holds[TD_HOLD_SCOPE] == 0;
 }
@@ -197,8 +204,10 @@ TdVar *
 td__backward_collected (TdBackward *b, int i)
 {
   Step *s = b->priv;
+  const TdNode *mixed = s->walk->mixed;
 
   go_on_collecting (s->walk, s->op->in[i]);
+  s->walk->mixed = mixed; /* nothing is added to it yet */
   return s->op->in[i]->acc;
 }
 
@@ -295,7 +304,10 @@ retain_gradients (TdOp *op, TdVar *const *gy)
 {
   for (int i = 0; i < op->n_out; i++)
     if (gy[i] != NULL && op->out[i] != NULL && op->out[i]->var != NULL)
-      td_set_grad (op->out[i]->var, gy[i]);
+      {
+        td__put_grad (op->out[i]->var, gy[i]);
+        gy[i]->scaled_by = td__engine.loss_scaled_by;
+      }
 }
 
 enum
@@ -514,8 +526,19 @@ seed (Walk *w, TdVar *y, TdVar *given)
   else
     return collect (w, y->node, g);
   if (!w->targets && y->node->creator != NULL)
-    td_set_grad (y, NULL); /* as Chainer: taken off the root, kept with retain_grads */
+    td__put_grad (y, NULL); /* as Chainer: taken off the root, kept with retain_grads */
   return TD_OK;
+}
+
+/* Of gradients that were there, and went on. */
+static void
+mark_scaled (const TdNode *n)
+{
+  const TdVar *before = n->var->grad;
+  const uint16_t by = td__engine.loss_scaled_by;
+
+  n->acc->scaled_by = before != NULL ? td__scaled_by_both (before->scaled_by, by) : by;
+  td__engine.has_scaled = true;
 }
 
 /* Attach the gradients to the variables of the leaves. */
@@ -528,11 +551,13 @@ settle_leaves (Walk *w)
     {
       TdNode *n = w->touched.items[i];
 
-      if (n->acc == NULL || n->creator != NULL || n->var == NULL || n->var->grad == n->acc)
+      if (n->acc == NULL || n->creator != NULL || n->var == NULL)
         continue;
-      td_set_grad (n->var, n->acc);
-      if (TD_UNLIKELY (e->loss_is_scaled) && n->var->grad != NULL)
-        n->var->grad->flags |= TD_VAR_SCALED;
+      if (TD_UNLIKELY (e->loss_scaled_by != TD_SCALED_BY_NONE))
+        mark_scaled (n);
+      if (n->var->grad == n->acc)
+        continue;
+      td__put_grad (n->var, n->acc);
       if (e->observer != NULL)
         e->observer->gradient (e->observer, n, n->acc->node);
     }
@@ -572,6 +597,24 @@ clean_up (Walk *w)
   free (w->touched.items);
 }
 
+/* What is computed from a gradient that is times a loss scale has no gradient that an update
+ * would divide rightly. */
+TdStatus
+td__backward_check_scaled (const TdVar *y, const TdVar *gy, const char *call,
+                           const TdSite *site)
+{
+  const bool root = y->scaled_by != TD_SCALED_BY_NONE;
+
+  if (!root && (gy == NULL || gy->scaled_by == TD_SCALED_BY_NONE))
+    return TD_OK;
+  return td__fail (
+      TD_ERR_STATE, call, site,
+      "%s%s%s is computed from a gradient that is times a loss scale: do that in a "
+      "hook of the optimizer, which sees it divided",
+      root ? "the root" : "the gradient of the root", y->name != NULL ? " " : "",
+      y->name != NULL ? y->name : "");
+}
+
 static TdStatus
 check_roots (TdVar *const *vars, int n, const TdSite *site)
 {
@@ -599,10 +642,19 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
   if (status != TD_OK || (status = check_roots (ys, n_y, site)) != TD_OK
       || (status = check_roots (xs, n_x, site)) != TD_OK)
     return status;
+  for (int i = 0; TD_UNLIKELY (e->has_scaled) && i < n_y && status == TD_OK; i++)
+    status = td__backward_check_scaled (ys[i],
+                                        gys != NULL && gys[i] != NULL ? gys[i]
+                                        : xs == NULL                  ? ys[i]->grad
+                                                                      : NULL,
+                                        "td_backward", site);
+  if (status != TD_OK)
+    return status;
   if (TD_UNLIKELY (e->tracer != NULL))
     e->tracer->refuse (e->tracer, "td_backward", site);
   if (e->has_error) /* training must not go on with poisoned variables */
     return e->error.status;
+  w.careful = e->has_scaled && e->loss_scaled_by == TD_SCALED_BY_NONE;
   e->mark += 4;
   w.mark = e->mark;
   if (xs != NULL)
@@ -621,7 +673,7 @@ td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs
     status = seed (&w, ys[i], gys != NULL ? gys[i] : NULL);
   for (int i = 0; i < n_y && status == TD_OK; i++)
     queue (&w, ys[i]->node->creator);
-  while (w.heap.n > 0 && status == TD_OK)
+  while (w.heap.n > 0 && status == TD_OK && w.mixed == NULL)
     {
       TdOp *op = td__walk_pop (&w);
 

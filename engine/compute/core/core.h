@@ -74,6 +74,7 @@ struct TdVar
   TdVar *next; /**< free and quarantine lists; first, so that a free slot keeps its state */
   uint8_t state;
   uint8_t flags;
+  uint16_t scaled_by;        /**< a TdScaledBy */
   uint32_t holds[TD_HOLD_N]; /**< by kind; refs is their sum */
   uint32_t refs;
   uint32_t died_iteration;
@@ -92,9 +93,15 @@ enum
   TD_VAR_PERSISTENT = 4, /**< a link's parameter or state */
   TD_VAR_FIXED = 8,      /**< a parameter whose update is switched off */
   TD_VAR_FINISHED = 16,  /**< its engine has ended: free */
-  TD_VAR_SCALED = 32,    /**< a gradient of a loss that td_opt_backward multiplied */
   TD_VAR_ADDED_TO = 64   /**< a gradient: an operation of this backward step added to it */
 };
+/** By which loss scale numbers are too large: that of the optimizer with this number, by whose
+ * td_opt_backward they came, or that they were computed from. */
+typedef enum
+{
+  TD_SCALED_BY_NONE = 0,
+  TD_SCALED_BY_SEVERAL = 0xffff /**< or a sum with others that are not */
+} TdScaledBy;
 
 /** A value's place in the graph; outlives the handle while an operation needs it. */
 struct TdNode
@@ -204,7 +211,8 @@ typedef struct TdEngine
   uint32_t mark;
   TdError error;
   bool has_error, error_asked;
-  bool loss_is_scaled;       /**< the backward that runs is td_opt_backward's */
+  uint16_t loss_scaled_by;   /**< a TdScaledBy, of the backward that runs */
+  bool has_scaled;           /**< some variable was scaled_by once */
   bool recording_failed;     /**< which was said then; the program's status is not 0 */
   const TdAsyncFault *fault; /**< of which an error is being reported, or NULL */
   TdSlab vars, nodes, ops, buffers;
@@ -386,6 +394,7 @@ td__var_new (TdNode *node, TdBuffer *buffer, const TdSite *site)
     v->holds[i] = 0;
   v->state = TD_VAR_LIVE;
   v->flags = 0;
+  v->scaled_by = TD_SCALED_BY_NONE;
   v->refs = 0;
   v->node = node;
   v->buffer = buffer;
@@ -407,6 +416,16 @@ TdVar *td__var_of (TdDtype dtype, const TdShape *shape, TdBuffer *buffer, const 
 TdVar *td__tensor_of_block (TdDtype dtype, const TdShape *shape, TdDevice *device,
                             struct TdBlock *block, const TdSite *site);
 TdVar *td__var_ref (TdVar *v, TdHold hold);
+/** Put a gradient in place, whatever it is scaled by: td_set_grad is the program's. */
+TdStatus td__put_grad (TdVar *v, TdVar *g);
+/** What a program computes from a gradient that is times a loss scale is that, too. */
+void td__mark_scaled (TdVar *const *in, int n_in, TdVar *const *out, int n_out);
+/** The mark of what two are added up to, or computed from. */
+static inline uint16_t
+td__scaled_by_both (uint16_t a, uint16_t b)
+{
+  return a == b ? a : TD_SCALED_BY_SEVERAL;
+}
 void td__var_unref (TdVar *v, TdHold hold);
 bool (td__var_usable) (const TdVar *v, const char *call,
                        const TdSite *site); /**< live and not poison; fails else */
@@ -574,6 +593,9 @@ TdStatus td__debug_check (const TdRun *r);
 /* backward (backward.c) */
 TdStatus td__backward_run (TdVar *const *ys, int n_y, TdVar *const *gys, TdVar *const *xs,
                            int n_x, TdVar **gxs, unsigned flags, const TdSite *site);
+/** Fail for a root, or its gradient, that was computed from one that is times a loss scale. */
+TdStatus td__backward_check_scaled (const TdVar *y, const TdVar *gy, const char *call,
+                                    const TdSite *site);
 /** Say whether the run that calls b is td_grad_of, which touches no variable's own gradient. */
 bool td__backward_has_targets (const TdBackward *b);
 /** The operation whose backward runs. */

@@ -150,6 +150,7 @@ td_to_device_at (TdVar *v, TdDevice *device, const TdSite *site)
     return td__poison ();
   td__scope_add (copy);
   copy->node->requires_grad = v->node->requires_grad && v->node->creator == NULL;
+  copy->scaled_by = v->scaled_by;
   return td__transfer (v, copy->buffer, copy, site) == TD_OK ? copy : td__poison ();
 }
 

@@ -303,8 +303,47 @@ td_grad (const TdVar *v)
   return td__var_usable (v, "td_grad", NULL) ? v->grad : NULL;
 }
 
+void
+td__mark_scaled (TdVar *const *in, int n_in, TdVar *const *out, int n_out)
+{
+  uint16_t by = TD_SCALED_BY_NONE;
+
+  for (int i = 0; i < n_in; i++)
+    if (in[i]->scaled_by != TD_SCALED_BY_NONE)
+      by = by == TD_SCALED_BY_NONE ? in[i]->scaled_by
+                                   : td__scaled_by_both (by, in[i]->scaled_by);
+  for (int i = 0; i < n_out; i++)
+    out[i]->scaled_by = by;
+}
+
+/* Whether it was to be divided at the update, nobody knows: as it is computed from the one that
+ * is there, it may be, and as it is the program's own, it may not. */
+static TdStatus
+refuse_scaled (const TdVar *v, bool given)
+{
+  return td__fail (
+      TD_ERR_STATE, "td_set_grad", NULL,
+      given ? "the gradient for %s is computed from one that is times a loss scale: "
+              "do that in a hook of the optimizer, which sees it divided"
+            : "the gradient of %s is times a loss scale, and another would not be: "
+              "change it in a hook of the optimizer, which sees it divided, or clear "
+              "it before",
+      v->name != NULL ? v->name : "a variable");
+}
+
 TdStatus
 td_set_grad (TdVar *v, TdVar *g)
+{
+  if (TD_UNLIKELY (td__engine.has_scaled) && td__var_usable (v, "td_set_grad", NULL)
+      && g != NULL && td__var_usable (g, "td_set_grad", NULL) && g != v->grad
+      && (g->scaled_by != TD_SCALED_BY_NONE
+          || (v->grad != NULL && v->grad->scaled_by != TD_SCALED_BY_NONE)))
+    return refuse_scaled (v, g->scaled_by != TD_SCALED_BY_NONE);
+  return td__put_grad (v, g);
+}
+
+TdStatus
+td__put_grad (TdVar *v, TdVar *g)
 {
   char a[160], b[160];
 

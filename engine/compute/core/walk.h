@@ -28,7 +28,8 @@ typedef struct
   const TdSite *site;
   const TdHookTable *hooks; /* where flags has WALK_HOOKED: as they were when it began */
   TdLinkWalk *links;        /* hooked link calls on the way, or NULL */
-  const TdNode *mixed;      /* a leaf whose gradient is times a loss scale, and this is not */
+  bool careful;        /* gradients that are there are not added to, as an error may come */
+  const TdNode *mixed; /* a leaf whose gradient is times a loss scale, and this is not */
 } Walk;
 
 static inline bool

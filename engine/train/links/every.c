@@ -228,34 +228,45 @@ td_link_copy_params (TdLink *to, TdLink *from)
   return pairs.status;
 }
 
+/* Two that are not times the same loss scale: before any sum is made. */
+static TdStatus
+check_scales (const Pairs *pairs)
+{
+  for (int i = 0; i < pairs->n; i++)
+    {
+      const TdVar *source = pairs->source[i]->var, *target = pairs->to[i]->var;
+
+      if (source != NULL && source->grad != NULL && target != NULL && target->grad != NULL
+          && target->grad->scaled_by != source->grad->scaled_by)
+        return td__fail (TD_ERR_STATE, "td_link_add_grads", td__engine.site,
+                         "one of two gradients of %s is times a loss scale, which the other is "
+                         "not",
+                         target->name != NULL ? target->name : "a parameter");
+    }
+  return TD_OK;
+}
+
 TdStatus
 td_link_add_grads (TdLink *to, TdLink *from)
 {
   Pairs pairs = pair (to, from, "td_link_add_grads");
   TdScope *scope = td_scope_open_at ("td_link_add_grads", td__engine.site);
 
+  if (pairs.status == TD_OK)
+    pairs.status = check_scales (&pairs);
   TD_NO_BACKPROP
     for (int i = 0; i < pairs.n && pairs.status == TD_OK; i++)
       {
         const TdVar *source = pairs.source[i]->var;
         TdVar *target = pairs.to[i]->var, *g;
-        uint8_t scaled;
 
         if (source == NULL || source->grad == NULL || target == NULL)
           continue;
-        scaled = source->grad->flags & TD_VAR_SCALED;
-        if (target->grad != NULL && (target->grad->flags & TD_VAR_SCALED) != scaled)
-          {
-            pairs.status = td__fail (TD_ERR_STATE, "td_link_add_grads", td__engine.site,
-                                     "one of two gradients of %s is times a loss scale",
-                                     target->name != NULL ? target->name : "a parameter");
-            continue;
-          }
         g = converted (source->grad, target->node);
         g = target->grad != NULL ? td_add (target->grad, g) : td_copy (g);
-        pairs.status = td_poisoned (g) ? td__error_status () : td_set_grad (target, g);
+        pairs.status = td_poisoned (g) ? td__error_status () : td__put_grad (target, g);
         if (pairs.status == TD_OK)
-          target->grad->flags |= scaled;
+          target->grad->scaled_by = source->grad->scaled_by;
       }
   td_scope_close (scope);
   pairs_free (&pairs);

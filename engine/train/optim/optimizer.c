@@ -85,6 +85,8 @@ hyper_ok (const TdOptClass *cls, const TdUpdate *u, const TdSite *site)
   return true;
 }
 
+static unsigned n_made;
+
 TdOpt *
 td__opt_make (const TdOptClass *cls, TdLink *target, const TdUpdate *u, const TdSite *site)
 {
@@ -95,6 +97,7 @@ td__opt_make (const TdOptClass *cls, TdLink *target, const TdUpdate *u, const Td
     return inert_opt ();
   opt = td__xcalloc (1, sizeof *opt);
   opt->cls = cls;
+  opt->number = (uint16_t)(1 + n_made++ % (TD_SCALED_BY_SEVERAL - 1));
   opt->site = site;
   opt->u = *u;
   opt->initial_lr = u->lr;

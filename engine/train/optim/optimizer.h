@@ -100,6 +100,7 @@ struct TdOpt
   TdObject object;
   const TdOptClass *cls;
   const TdSite *site; /**< where the program made it */
+  uint16_t number;    /**< TdScaledBy of its gradients */
   TdUpdate u;
   double initial_lr;
   uint64_t target_id;

@@ -213,16 +213,17 @@ check_all (TdOpt *opt, bool *finite, const TdSite *site)
 static bool
 is_scaled (const TdOptSlot *slot)
 {
-  return slot->param->grad != NULL && (slot->param->grad->flags & TD_VAR_SCALED) != 0;
+  return slot->param->grad != NULL && slot->param->grad->scaled_by != TD_SCALED_BY_NONE;
 }
 
 /* A gradient that is scaled, though no td_opt_backward of this optimizer waits for its update,
- * is times the scale of another, or of an update that is over: by which, nobody knows. */
+ * or by another, is times a scale that nobody knows any more. */
 static TdStatus
 refuse_foreign (const TdOpt *opt, const char *call, const TdSite *site)
 {
-  for (int i = 0; opt->pending_scale == 1 && i < opt->n_slots; i++)
-    if (is_scaled (&opt->slots[i]))
+  for (int i = 0; i < opt->n_slots; i++)
+    if (is_scaled (&opt->slots[i])
+        && (opt->pending_scale == 1 || opt->slots[i].param->grad->scaled_by != opt->number))
       return td__fail (TD_ERR_STATE, call, site,
                        "the gradient of %s is times the loss scale of another optimizer, or of "
                        "an update that is over: clear it before",
@@ -238,8 +239,7 @@ unscale_slot (TdOpt *opt, TdOptSlot *slot, bool async, const TdSite *site)
   Attrs attrs = { opt->pending_scale };
 
   td__engine.path = slot->path;
-  if (slot->g == slot->param->grad)
-    slot->g->flags &= (uint8_t)~TD_VAR_SCALED;
+  slot->g->scaled_by = TD_SCALED_BY_NONE;
   return async ? td__opt_async_unscale (opt, slot, site)
                : td__apply_update (&unscale_class, &attrs, &slot->g, 1, site);
 }
@@ -388,11 +388,47 @@ scale_waiting (TdOpt *opt, const TdSite *site)
         continue;
       g = opt->async != NULL ? td_mul (g, td__opt_async_seed (opt, g, site))
                              : td_mul_scalar (g, opt->scale);
-      status = td_poisoned (g) ? e->error.status : td_set_grad (param, g);
+      status = td_poisoned (g) ? e->error.status : td__put_grad (param, g);
       if (status == TD_OK)
-        param->grad->flags |= TD_VAR_SCALED;
+        param->grad->scaled_by = opt->number;
     }
   return status;
+}
+
+/* A scale that is none in the arithmetic of a dtype would make every gradient 0, infinite or
+ * NaN; halves are divided as floats. */
+static bool
+scale_fits (double scale, TdDtype dtype)
+{
+  static const double most[] = { [TD_F64] = 0x1.fffffffffffffp1023,
+                                 [TD_F32] = 0x1.fffffep127,
+                                 [TD_F16] = 65504,
+                                 [TD_BF16] = 0x1.fep127 };
+  static const double least[]
+      = { [TD_F64] = 0x1p-1074, [TD_F32] = 0x1p-149, [TD_F16] = 0x1p-24, [TD_BF16] = 0x1p-133 };
+
+  return scale >= least[dtype] && scale <= most[dtype];
+}
+
+static TdStatus
+check_scale (const TdOpt *opt, const TdVar *loss, const TdSite *site)
+{
+  const TdDtype dtype = (TdDtype)loss->node->dtype;
+
+  if (opt->dynamic || dtype > TD_BF16)
+    return TD_OK;
+  if (!scale_fits (opt->scale, dtype))
+    return td__fail (TD_ERR_ARG, "td_opt_backward", site,
+                     "a loss scale of %g is no finite number above 0 in %s, the loss's dtype",
+                     opt->scale, td_dtype_name (dtype));
+  for (int i = 0; i < opt->n_slots; i++)
+    if (!scale_fits (opt->scale, opt->slots[i].param->node->dtype == TD_F64 ? TD_F64 : TD_F32))
+      return td__fail (TD_ERR_ARG, "td_opt_backward", site,
+                       "a loss scale of %g is no finite number above 0 in %s, in which the "
+                       "gradient of %s is divided",
+                       opt->scale, opt->slots[i].param->node->dtype == TD_F64 ? "f64" : "f32",
+                       opt->slots[i].key);
+  return TD_OK;
 }
 
 static TdStatus
@@ -404,9 +440,10 @@ scaled_backward (TdOpt *opt, TdVar *loss, unsigned flags, const TdSite *site)
 
   if (td_poisoned (seed))
     return e->error.status;
-  e->loss_is_scaled = true;
+  e->has_scaled = true;
+  e->loss_scaled_by = opt->number;
   status = td__backward_run (&loss, 1, &seed, NULL, 0, NULL, flags, site);
-  e->loss_is_scaled = false;
+  e->loss_scaled_by = TD_SCALED_BY_NONE;
   return status;
 }
 
@@ -420,7 +457,9 @@ td_opt_backward_at (TdOpt *opt, TdVar *loss, unsigned flags, const TdSite *site)
   if (!td__opt_usable (opt, "td_opt_backward", site)
       || !td__var_usable (loss, "td_opt_backward", site))
     return e->has_error ? e->error.status : TD_ERR_STATE;
-  status = refuse_foreign (opt, "td_opt_backward", site);
+  status = td__backward_check_scaled (loss, loss->grad, "td_opt_backward", site);
+  if (status == TD_OK)
+    status = refuse_foreign (opt, "td_opt_backward", site);
   if (status != TD_OK)
     return status;
   if (opt->dynamic && td__opt_look_again (opt, site) == TD_OK)
@@ -433,6 +472,8 @@ td_opt_backward_at (TdOpt *opt, TdVar *loss, unsigned flags, const TdSite *site)
   if (opt->async == NULL && opt->scale == 1)
     return td_backward_at (loss, flags, site);
   status = td__opt_look_again (opt, site);
+  if (status == TD_OK)
+    status = check_scale (opt, loss, site);
   if (status != TD_OK)
     return status;
   scope = td_scope_open_at (NULL, site);

@@ -376,7 +376,7 @@ zero_missing_gradient (TdVar *p, const TdSite *site)
   td__var_ref (g, TD_HOLD_ENGINE);
   if (d->computes)
     d->ops->zero (d, g->buffer->data, g->buffer->bytes);
-  td_set_grad (p, g);
+  td__put_grad (p, g);
   td__var_unref (g, TD_HOLD_ENGINE);
   return TD_OK;
 }
