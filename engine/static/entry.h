@@ -151,6 +151,8 @@ TdStatus td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_i
 /** Run the code in a scope of its own. */
 TdStatus td__static_run_code (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out,
                               const TdSite *site, TdStaticRunKind kind);
+/** A call's results are those of the code. */
+void td__static_count_code (TdStatic *s);
 /** On stderr, from this verbosity_level on. */
 void td__static_say (const TdStatic *s, int level, const char *format, ...)
     __attribute__ ((format (printf, 3, 4)));

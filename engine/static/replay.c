@@ -493,14 +493,52 @@ find_backward (const TdInstance *i, const TdBackward *b)
   return TD_ABSENT;
 }
 
-static TdStatus
-overwritten (const TdInstance *i, const char *what, uint32_t k, const TdBuffer *b)
+/* The operation whose graph keeps a value, as its operand number *at: the newest, to which
+ * backward comes first. */
+static const TdStep *
+keeper (const TdSchedule *s, uint32_t value, bool *output, uint32_t *at)
 {
-  return td__fail (TD_ERR_STATE, "static schedule", i->site,
-                   "%s %u was kept for backward at %s:%d and overwritten at %s:%d", what, k,
-                   i->site != NULL ? i->site->file : "?", i->site != NULL ? i->site->line : 0,
-                   b->writer != NULL ? b->writer->file : "?",
-                   b->writer != NULL ? b->writer->line : 0);
+  for (uint32_t i = s->forward.n; i-- > 0;)
+    {
+      const TdStep *step = &s->forward.steps[i];
+
+      if (step->kind != TD_STEP_OP || !step->graph)
+        continue;
+      for (*output = true, *at = 0; *at < step->n_out && *at < 32; ++*at)
+        if (td__bit (step->cls->retain_out, (int)*at)
+            && s->nodes[td__step_out (s, step, *at)].value == value)
+          return step;
+      for (*output = false, *at = 0; *at < step->n_in && *at < 32; ++*at)
+        if (td__bit (step->cls->retain_in, (int)*at)
+            && s->nodes[td__step_in (s, step, *at)].value == value)
+          return step;
+    }
+  return NULL;
+}
+
+/* As the code's own operation would say it, where there is one. */
+static TdStatus
+overwritten (const TdInstance *i, bool output, uint32_t k, const TdBuffer *b)
+{
+  const TdSchedule *s = i->entry->schedule;
+  const uint32_t node = output ? s->outputs[k].node : s->externals[k].node;
+  const TdPath *path = td__engine.path;
+  bool made;
+  uint32_t at;
+  const TdStep *step = keeper (s, s->nodes[node].value, &made, &at);
+  const TdSite *kept = step != NULL ? step->site : i->site;
+  TdStatus status;
+
+  if (step != NULL)
+    td__engine.path = step->path;
+  status = td__fail (TD_ERR_STATE, step != NULL ? step->cls->name : "static schedule", kept,
+                     "%s %u was kept for backward at %s:%d and overwritten at %s:%d",
+                     (step != NULL ? made : output) ? "output" : "input", step != NULL ? at : k,
+                     kept != NULL ? kept->file : "?", kept != NULL ? kept->line : 0,
+                     b->writer != NULL ? b->writer->file : "?",
+                     b->writer != NULL ? b->writer->line : 0);
+  td__engine.path = path;
+  return status;
 }
 
 /* An input that a backward reads and that was written since: its number, or TD_ABSENT. */
@@ -540,9 +578,9 @@ unwritten (const TdInstance *i, bool every)
   const uint32_t input = written_input (i, every), output = written_output (i, every);
 
   if (input != TD_ABSENT)
-    return overwritten (i, "input", input, i->externals[input]);
+    return overwritten (i, false, input, i->externals[input]);
   if (output != TD_ABSENT)
-    return overwritten (i, "output", output, i->outputs[output]);
+    return overwritten (i, true, output, i->outputs[output]);
   return TD_OK;
 }
 

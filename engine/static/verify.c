@@ -376,6 +376,7 @@ td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar 
         hold_results (out, held, n_out, false);
       else
         status = undone (s, out, n_out, site);
+      td__static_count_code (s);
       if (strcmp (miss.guard, "verify") == 0)
         td__verify_differs (s, entry, &miss, site);
       else

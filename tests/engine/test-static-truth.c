@@ -8,6 +8,7 @@
 #include "compute/core/core.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* --- parts without backprop --- */
@@ -175,6 +176,8 @@ keeping (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
   out[1] = td_add (y, in[0]);
 }
 
+static char messages[2][1024]; /* of the code, of a replay */
+
 static void
 written (void *user)
 {
@@ -202,6 +205,8 @@ written (void *user)
         if (status == TD_OK)
           note (td_grad (x));
         assert_int_equal (status, *what == 1 ? TD_OK : TD_ERR_STATE);
+        if (status != TD_OK)
+          snprintf (messages[is_static_run ()], sizeof messages[0], "%s", td_error ()->message);
         td_error_clear ();
       }
   td_static_free (s);
@@ -216,6 +221,7 @@ truth__writing_what_backward_reads_is_an_error (void **state)
     {
       run_doing ("written", what);
       run_both (written, &what);
+      assert_string_equal (messages[1], messages[0]); /* which operation, and both lines */
     }
 }
 
@@ -531,6 +537,7 @@ truth__it_verifies_itself_with_doubling_gaps (void **state)
   assert_int_equal (n_code, 8);
   assert_int_equal (td_static_info (s).n_verified, 7);
   assert_int_equal (td_static_info (s).n_replays, 69);
+  assert_int_equal (td_static_info (s).n_dynamic, 1); /* each call counts once */
   n_code = 0;
   for (int call = 1; call <= 40; call++)
     td_static_call1 (never, some (TD_SHAPE (3), 1));
@@ -562,6 +569,7 @@ truth__after_a_difference_the_code_runs_until_it_stays_the_same (void **state)
       }
   assert_int_equal (td_static_info (s).n_differences, 1);
   assert_int_equal (td_static_info (s).n_replays, 6);
+  assert_int_equal (td_static_info (s).n_dynamic, 6);
   td_static_free (s);
 }
 
