@@ -37,6 +37,8 @@ near (const void *a, const void *b, const TdNodeInfo *n, uint32_t n_fused, int64
       = { [TD_F64] = 0x1p-52, [TD_F32] = 0x1p-23, [TD_F16] = 0x1p-10, [TD_BF16] = 0x1p-7 };
   double largest = 0;
 
+  if (memcmp (a, b, (size_t)size * bytes) == 0)
+    return true;
   for (*at = 0; *at < size; ++*at)
     if (memcmp ((const char *)a + (size_t)*at * bytes, (const char *)b + (size_t)*at * bytes,
                 bytes)
