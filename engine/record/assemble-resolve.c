@@ -54,24 +54,26 @@ static void
 resolve_stats (TdAssembler *a, const TdShape *s, TdTapeIteration *it, TdResolved *r,
                bool commit)
 {
-  /* The last time they move up in their own place, where there may be hundreds of megabytes. */
-  TdList *list = commit ? &a->stats : &r->stats;
-  const uint32_t n = a->stats.n;
-  uint32_t kept = 0;
+  const char *of = a->stats_of.items;
+  const uint32_t n = a->stats_of.n;
+  /* The last time the variables are written over their ids. */
+  char *vars
+      = commit ? a->stats_of.items : td__list_add_n (&r->stats_vars, sizeof (uint32_t), n + 1);
 
-  if (!commit && td__list_add_n (list, sizeof (TdTapeStats), n) == NULL)
+  if (vars == NULL)
     return;
   for (uint32_t i = 0; i < n; i++)
     {
-      TdPendingStats one = ((const TdPendingStats *)a->stats.items)[i];
+      uint64_t id;
+      uint32_t var;
 
-      one.stats.var = td__shape_var (a, s, one.variable);
-      if (one.stats.var == TD_TAPE_NONE)
-        continue;
-      memcpy ((char *)list->items + kept++ * sizeof one.stats, &one.stats, sizeof one.stats);
+      memcpy (&id, of + i * sizeof id, sizeof id);
+      var = td__shape_var (a, s, id);
+      memcpy (vars + i * sizeof var, &var, sizeof var);
     }
-  it->stats = list->items;
-  it->n_stats = kept;
+  it->stats_store = a->stats;
+  it->stats_vars = (const uint32_t *)(const void *)vars;
+  it->n_stats = n;
 }
 
 static void
@@ -142,7 +144,7 @@ td__resolved_clear (TdResolved *r)
   td__list_clear (&r->start);
   td__list_clear (&r->duration);
   td__list_clear (&r->reads);
-  td__list_clear (&r->stats);
+  td__list_clear (&r->stats_vars);
   td__list_clear (&r->tensors);
   td__list_clear (&r->runs);
   td__list_clear (&r->records);

@@ -122,12 +122,6 @@ typedef struct
 typedef struct
 {
   uint64_t variable;
-  TdTapeStats stats;
-} TdPendingStats;
-
-typedef struct
-{
-  uint64_t variable;
   TdTapeTensorRef ref;
 } TdPendingTensor;
 
@@ -165,7 +159,9 @@ struct TdAssembler
   TdList start, duration; /* uint64_t ticks by event */
   TdList memory;          /* TdTapeMemory, ids absolute, unless ... */
   bool memory_is_relative;
-  TdList reads, stats, tensors, notices;
+  TdList reads, tensors, notices;
+  TdTapeStatsStore *stats;
+  TdList stats_of;              /* uint64_t: the variable of each */
   TdList devices, device_times; /* TdTapeDevice, TdRawDeviceTime */
   TdList pools;                 /* TdTapePool */
   TdList copies;                /* TdRawCopy */
@@ -258,7 +254,8 @@ uint32_t td__shape_var (const TdAssembler *a, const TdShape *shape, uint64_t id)
 /** What differs each time, resolved to variables; the arrays are the iteration's own. */
 typedef struct
 {
-  TdList start, duration, reads, stats, tensors, runs, records, blocks, device_times, copies;
+  TdList start, duration, reads, stats_vars, tensors, runs, records, blocks, device_times,
+      copies;
 } TdResolved;
 
 /** Fill `it` with what the open iteration has, ids resolved to variables of the shape; with

@@ -45,6 +45,12 @@ td_assembler_new (TdTapeWriter *w, const TdRingShared *clock)
 
   if (a == NULL)
     return NULL;
+  a->stats = td_tape_stats_store_new ();
+  if (a->stats == NULL)
+    {
+      free (a);
+      return NULL;
+    }
   a->w = w;
   a->ticks0 = clock->ticks;
   a->mono0 = clock->mono_ns;
@@ -62,13 +68,14 @@ td_assembler_free (TdAssembler *a)
 
   TdList *lists[]
       = { &a->strings, &a->opdefs,       &a->sites,     &a->paths,   &a->raw,
-          &a->start,   &a->duration,     &a->memory,    &a->reads,   &a->stats,
+          &a->start,   &a->duration,     &a->memory,    &a->reads,   &a->stats_of,
           &a->tensors, &a->notices,      &a->metas,     &a->blocks,  &a->free_blocks,
           &a->bound,   &a->attr_changes, &a->addresses, &a->devices, &a->device_times,
           &a->queue,   &a->pools,        &a->copies };
 
   for (uint32_t i = 0; i < a->texts.n; i++)
     free (((char **)a->texts.items)[i]);
+  td_tape_stats_store_free (a->stats);
   td__list_clear (&a->texts);
   td__list_clear (&a->op_names);
   td__list_clear (&a->places);
@@ -110,7 +117,8 @@ clear_iteration (TdAssembler *a)
     td__list_clear (&a->raw);
   if (a->memory.room > LARGE_RAW / sizeof (TdTapeMemory))
     td__list_clear (&a->memory);
-  a->reads.n = a->stats.n = a->tensors.n = a->notices.n = a->statics.n = 0;
+  td_tape_stats_store_clear (a->stats);
+  a->reads.n = a->stats_of.n = a->tensors.n = a->notices.n = a->statics.n = 0;
   a->runs.n = a->traced.n = 0;
   a->held.n = a->objects.n = a->references.n = 0;
   a->devices.n = a->device_times.n = a->pools.n = a->copies.n = 0;
@@ -413,12 +421,18 @@ feed_report (TdAssembler *a, const TdRawHead *head)
 void
 td__add_stats (TdAssembler *a, uint64_t variable, uint32_t event, const TdTapeStats *stats)
 {
-  TdPendingStats *to = a->state.in_iteration ? td__list_add (&a->stats, sizeof *to) : NULL;
+  TdTapeStats one = *stats;
+  uint64_t *of = a->state.in_iteration ? td__list_add (&a->stats_of, sizeof *of) : NULL;
 
-  if (to == NULL)
+  if (of == NULL)
     return;
-  *to = (TdPendingStats){ .variable = variable, .stats = *stats };
-  to->stats.event = event;
+  *of = variable;
+  one.event = event;
+  if (!td_tape_stats_store_add (a->stats, &one))
+    {
+      a->stats_of.n--;
+      return;
+    }
   a->flags |= stats->n_nan ? TD_TAPE_ITERATION_NAN : 0;
   a->flags |= stats->n_pos_inf || stats->n_neg_inf ? TD_TAPE_ITERATION_INF : 0;
 }

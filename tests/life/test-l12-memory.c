@@ -37,7 +37,7 @@ peak_of (pid_t pid)
 /* The peak only grows, and the end of a recording takes less than its iterations: the last look
  * that finds the process is near enough to the whole. */
 static void
-supervisor__of_a_million_operations_takes_300_mb (void **state)
+record (const char *level)
 {
   const char *tape = td_test_tmp ("many.tdtape");
   const char *program = strdup (td_test_build ("tests/life/l12-many-operations"));
@@ -45,6 +45,8 @@ supervisor__of_a_million_operations_takes_300_mb (void **state)
                                "run",
                                "--quiet",
                                "-f",
+                               "--level",
+                               level,
                                "-o",
                                tape,
                                program,
@@ -57,7 +59,6 @@ supervisor__of_a_million_operations_takes_300_mb (void **state)
   int status = -1;
   pid_t pid = fork ();
 
-  (void)state;
   if (pid == 0)
     {
       (void)!freopen ("/dev/null", "w", stdout);
@@ -74,11 +75,25 @@ supervisor__of_a_million_operations_takes_300_mb (void **state)
     }
   assert_int_equal (status, 0);
   assert_int_equal (stat (tape, &st), 0);
-  printf ("%ld kB of memory, %.1f bytes of tape an operation\n", peak,
+  printf ("%s: %ld kB of memory, %.1f bytes of tape an operation\n", level, peak,
           (double)st.st_size / OPERATIONS);
   assert_in_range (peak, 50000, MOST_KB);
   assert_in_range (st.st_size, OPERATIONS, (int64_t)OPERATIONS * MOST_BYTES);
   free ((char *)(uintptr_t)program);
+}
+
+static void
+supervisor__of_a_million_operations_takes_300_mb (void **state)
+{
+  (void)state;
+  record ("graph");
+}
+
+static void
+supervisor__of_a_million_statistics_takes_300_mb (void **state)
+{
+  (void)state;
+  record ("stats");
 }
 
 int
@@ -86,6 +101,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (supervisor__of_a_million_operations_takes_300_mb),
+    td_test (supervisor__of_a_million_statistics_takes_300_mb),
   };
 
   return cmocka_run_group_tests_name ("l12-memory", tests, NULL, NULL);

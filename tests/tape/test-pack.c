@@ -191,6 +191,79 @@ golden__tape_of_1_3_with_packed_sections_reads_as_it_always_did (void **state)
   td_tape_reader_free (r);
 }
 
+/* Row i of the statistics of an iteration, of those below. */
+static TdTapeStats
+stats_of (uint32_t i)
+{
+  TdTapeStats s = {
+    .event = TD_TAPE_NONE, .n = 7 + i, .n_zero = i % 3, .mean = i * 0.5, .min = -1.0 * i
+  };
+
+  s.bins[i % TD_TAPE_STATS_BINS] = i;
+  return s;
+}
+
+/* Kept packed until their variables are known: as many as a block, one more, many; each third
+ * is left out. */
+static void
+stats_store__puts_on_the_tape_what_it_took (void **state)
+{
+  static const uint32_t sizes[]
+      = { 0, 1, 100, TAPE_PACK_BLOCK, TAPE_PACK_BLOCK + 1, 3 * TAPE_PACK_BLOCK + 5 };
+  enum
+  {
+    MOST = 3 * TAPE_PACK_BLOCK + 5
+  };
+  TdTapeStatsStore *store = td_tape_stats_store_new ();
+  TdTapeVar *vars = calloc (MOST, sizeof *vars);
+  uint32_t *names = calloc (MOST, sizeof *names);
+  Rig rig = { 0 };
+
+  (void)state;
+  for (uint32_t i = 0; i < MOST; i++)
+    vars[i].producer = -1;
+  rig_start (&rig, NULL);
+  for (uint32_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+    {
+      TdTapeIteration it = { .size = sizeof it, .number = k, .vars = vars, .n_vars = MOST };
+      const TdTapeIteration *back;
+      uint32_t n = 0;
+
+      td_tape_stats_store_clear (store);
+      for (uint32_t i = 0; i < sizes[k]; i++)
+        {
+          const TdTapeStats s = stats_of (i);
+
+          assert_true (td_tape_stats_store_add (store, &s));
+          names[i] = i % 3 == 2 ? TD_TAPE_NONE : MOST - 1 - i;
+        }
+      it.structure = td_tape_writer_structure (rig.w, &it, NULL);
+      it.memory_profile = td_tape_writer_memory (rig.w, &it);
+      it.stats_store = store;
+      it.stats_vars = names;
+      it.n_stats = sizes[k];
+      td_tape_writer_iteration (rig.w, &it);
+      td_tape_writer_flush (rig.w);
+      rig_read (&rig);
+      back = rig_load (&rig, k);
+      for (uint32_t i = 0; i < sizes[k]; i++)
+        {
+          TdTapeStats s = stats_of (i);
+
+          if (names[i] == TD_TAPE_NONE)
+            continue;
+          s.var = names[i];
+          assert_memory_equal (&back->stats[n++], &s, sizeof s);
+        }
+      assert_int_equal (back->n_stats, n);
+      td_tape_iteration_free (back);
+    }
+  td_tape_stats_store_free (store);
+  free (vars);
+  free (names);
+  rig_clear (&rig);
+}
+
 int
 main (void)
 {
@@ -198,6 +271,7 @@ main (void)
     td_test (pack__gives_back_what_it_took),
     td_test (unpack__takes_nothing_that_is_cut_or_changed_beyond_its_bounds),
     td_test (pack__never_packs_to_less_than_a_reader_expects),
+    td_test (stats_store__puts_on_the_tape_what_it_took),
     td_test (iteration_of_many_operations__takes_few_bytes_for_each),
     td_test (golden__tape_of_1_3_with_packed_sections_reads_as_it_always_did),
   };

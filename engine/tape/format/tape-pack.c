@@ -129,8 +129,20 @@ pack_column (const uint32_t *words, uint32_t n, char *at)
   return at;
 }
 
-static bool
-pack_block (TapeBuffer *b, uint32_t stride, const char *elements, uint32_t n)
+size_t
+td__tape_pack_begin (TapeBuffer *b)
+{
+  const size_t place = b->n;
+  const TdTapeSection section = { .kind = TD_TAPE_SECTION_PACKED, .stride = 4 };
+  const TapePackedHead head = { .count = 0 };
+
+  td__tape_buffer_put (b, &section, sizeof section);
+  td__tape_buffer_put (b, &head, sizeof head);
+  return place;
+}
+
+bool
+td__tape_pack_block (TapeBuffer *b, uint32_t stride, const void *elements, uint32_t n)
 {
   uint32_t words[TAPE_PACK_BLOCK];
 
@@ -149,23 +161,14 @@ pack_block (TapeBuffer *b, uint32_t stride, const char *elements, uint32_t n)
 }
 
 void
-td__tape_pack (TapeBuffer *b, uint32_t kind, uint32_t stride, uint64_t count,
-               const void *elements)
+td__tape_pack_end (TapeBuffer *b, size_t place, uint32_t kind, uint32_t stride, uint64_t count)
 {
   TdTapeSection section = { .kind = TD_TAPE_SECTION_PACKED, .stride = 4 };
   const TapePackedHead head = { .kind = kind, .stride = stride, .count = count };
-  const size_t place = b->n;
-  const char *from = elements;
-  uint64_t least, bytes;
-  bool done = true;
+  uint64_t bytes, least;
   char *zeros;
 
-  td__tape_buffer_put (b, &section, sizeof section);
-  td__tape_buffer_put (b, &head, sizeof head);
-  for (uint64_t i = 0; done && i < count; i += TAPE_PACK_BLOCK)
-    done = pack_block (b, stride, from + i * stride,
-                       (uint32_t)(count - i < TAPE_PACK_BLOCK ? count - i : TAPE_PACK_BLOCK));
-  if (!done)
+  if (b->failed)
     return;
   bytes = b->n - place - sizeof section;
   least = sizeof head + count * stride / TAPE_PACK_MOST + 1;
@@ -176,6 +179,23 @@ td__tape_pack (TapeBuffer *b, uint32_t kind, uint32_t stride, uint64_t count,
   memset (zeros, 0, (size_t)(least - bytes));
   section.count = least / 4;
   memcpy (b->bytes + place, &section, sizeof section);
+  memcpy (b->bytes + place + sizeof section, &head, sizeof head);
+}
+
+void
+td__tape_pack (TapeBuffer *b, uint32_t kind, uint32_t stride, uint64_t count,
+               const void *elements)
+{
+  const size_t place = td__tape_pack_begin (b);
+  const char *from = elements;
+  bool done = true;
+
+  for (uint64_t i = 0; done && i < count; i += TAPE_PACK_BLOCK)
+    done = td__tape_pack_block (
+        b, stride, from + i * stride,
+        (uint32_t)(count - i < TAPE_PACK_BLOCK ? count - i : TAPE_PACK_BLOCK));
+  if (done)
+    td__tape_pack_end (b, place, kind, stride, count);
 }
 
 /* ------------------------------------------------------------------------ and back */

@@ -37,6 +37,12 @@ static_assert (sizeof (TapePackedHead) == 16, "TapePackedHead changed size");
 void td__tape_pack (TapeBuffer *b, uint32_t kind, uint32_t stride, uint64_t count,
                     const void *elements);
 
+/** The same in parts: begin, blocks of TAPE_PACK_BLOCK elements, the last one of fewer, end. */
+size_t td__tape_pack_begin (TapeBuffer *b);
+bool td__tape_pack_block (TapeBuffer *b, uint32_t stride, const void *elements, uint32_t n);
+void td__tape_pack_end (TapeBuffer *b, size_t place, uint32_t kind, uint32_t stride,
+                        uint64_t count);
+
 /** Unpack `count` elements of `stride` bytes from `n` bytes; false when they are not well
  * formed. */
 bool td__tape_unpack (const char *bytes, uint64_t n, uint32_t stride, uint64_t count,

@@ -336,6 +336,10 @@ typedef struct
   const TdTapePool *pools;
   const TdTapeCopy *copies;
   const TdTapeFault *faults; /* filled by readers, from FAULT frames */
+  /* writers, instead of stats: n_stats of them, and the variable of each, TD_TAPE_NONE: it is
+   * left out */
+  const struct TdTapeStatsStore *stats_store;
+  const uint32_t *stats_vars;
 } TdTapeIteration;
 
 /** Engine id of variable `var`. */

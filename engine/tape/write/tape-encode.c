@@ -103,7 +103,10 @@ td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_
   put_times (b, it, head.time_shift);
   PUT (b, EXTERNALS, it->externals, it->n_externals);
   PUT (b, HOST_READS, it->host_reads, it->n_host_reads);
-  PUT (b, STATS, it->stats, it->n_stats);
+  if (it->stats_store != NULL)
+    td__tape_put_stats_store (b, it->stats_store, it->stats_vars);
+  else
+    PUT (b, STATS, it->stats, it->n_stats);
   PUT (b, TENSORS, it->tensors, it->n_tensors);
   PUT (b, NOTICES, it->notices, it->n_notices);
   if (it->memory_profile != 0 && it->n_addresses > 0)

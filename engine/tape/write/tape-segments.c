@@ -10,6 +10,7 @@
 
 #define HEAD_BYTES ((uint64_t)sizeof (TdTapeSegment))
 #define FLUSH_AT (256u << 10)
+#define LARGE_FRAME (4u << 20)
 #define PAGE 4096u
 
 static const uint32_t usual_capacity[TD_TAPE_N_SEGMENTS] = {
@@ -407,6 +408,27 @@ begin_segment (TdTapeWriter *w, TapeGrowing *g, unsigned kind, uint64_t need)
   return write_head (w, g->offset, &g->head);
 }
 
+/* A large frame goes to the file at once: its bytes are there twice already, once in the
+ * caller's hands. */
+static bool
+write_frame (TdTapeWriter *w, TapeGrowing *g, TdTapeFrame *frame, const void *a, size_t n_a,
+             const void *b, size_t n_b)
+{
+  static const char zeros[8];
+  uint64_t at;
+
+  flush_growing (w, g);
+  at = g->offset + HEAD_BYTES + g->head.used;
+  frame->crc = td__tape_crc (0, frame, sizeof *frame);
+  frame->crc = td__tape_crc (frame->crc, a, n_a);
+  frame->crc = td__tape_crc (frame->crc, b, n_b);
+  return !w->failed && write_at (w, at, frame, sizeof *frame)
+         && write_at (w, at + sizeof *frame, a, n_a)
+         && write_at (w, at + sizeof *frame + n_a, b, n_b)
+         && write_at (w, at + frame->len, zeros,
+                      (size_t)(TAPE_ALIGN (frame->len) - frame->len));
+}
+
 /* Frame the two parts into the pending bytes of `g`. */
 static bool
 put_frame (TdTapeWriter *w, TapeGrowing *g, unsigned type, const void *a, size_t n_a,
@@ -415,22 +437,32 @@ put_frame (TdTapeWriter *w, TapeGrowing *g, unsigned type, const void *a, size_t
   TdTapeFrame frame = { .len = (uint32_t)(sizeof frame + n_a + n_b),
                         .type = (uint16_t)type,
                         .flags = (uint16_t)(type >> 16) };
-  uint64_t padded = TAPE_ALIGN (frame.len);
-  char *at = td__tape_buffer_add (&g->pending, (size_t)padded);
+  const uint64_t padded = TAPE_ALIGN (frame.len);
+  char *at;
 
-  if (at == NULL)
+  if (padded >= LARGE_FRAME && td__tape_is_ours (w))
     {
-      td__tape_fail (w, "recording stopped", ENOMEM);
-      return false;
+      frame.seq = ++w->seq;
+      if (!write_frame (w, g, &frame, a, n_a, b, n_b))
+        return false;
     }
-  frame.seq = ++w->seq;
-  memset (at + padded - 8, 0, 8);
-  memcpy (at, &frame, sizeof frame);
-  memcpy (at + sizeof frame, a, n_a);
-  if (n_b > 0)
-    memcpy (at + sizeof frame + n_a, b, n_b);
-  frame.crc = td__tape_crc (0, at, frame.len);
-  memcpy (at + offsetof (TdTapeFrame, crc), &frame.crc, sizeof frame.crc);
+  else
+    {
+      at = td__tape_buffer_add (&g->pending, (size_t)padded);
+      if (at == NULL)
+        {
+          td__tape_fail (w, "recording stopped", ENOMEM);
+          return false;
+        }
+      frame.seq = ++w->seq;
+      memset (at + padded - 8, 0, 8);
+      memcpy (at, &frame, sizeof frame);
+      memcpy (at + sizeof frame, a, n_a);
+      if (n_b > 0)
+        memcpy (at + sizeof frame + n_a, b, n_b);
+      frame.crc = td__tape_crc (0, at, frame.len);
+      memcpy (at + offsetof (TdTapeFrame, crc), &frame.crc, sizeof frame.crc);
+    }
   if (place != NULL)
     *place = (TapePlace){ .offset = g->offset + HEAD_BYTES + g->head.used, .seq = frame.seq };
   g->head.used += padded;

@@ -117,6 +117,16 @@ TD_API uint32_t td_tape_writer_structure (TdTapeWriter *w, const TdTapeIteration
  * first ids.  Returns its id. */
 TD_API uint32_t td_tape_writer_memory (TdTapeWriter *w, const TdTapeIteration *it);
 
+/** Statistics on their way to the tape, packed as they will be there: an iteration has
+ * millions.  Of each all but its variable counts. */
+typedef struct TdTapeStatsStore TdTapeStatsStore;
+TD_API TdTapeStatsStore *td_tape_stats_store_new (void);
+TD_API void td_tape_stats_store_free (TdTapeStatsStore *store);
+/** Returns false when there is no memory. */
+TD_API bool td_tape_stats_store_add (TdTapeStatsStore *store, const TdTapeStats *stats);
+/** Forget them, and give memory back where it is much. */
+TD_API void td_tape_stats_store_clear (TdTapeStatsStore *store);
+
 /** Write one iteration and its summary.  structure and memory_profile of `it` name what
  * the two functions above returned; only the parts that differ each time are read from it. */
 TD_API void td_tape_writer_iteration (TdTapeWriter *w, const TdTapeIteration *it);

@@ -176,6 +176,9 @@ void td__tape_segments_free (TdTapeWriter *w);
 
 /** Encode the sections of structure, memory profile and the rest of an iteration. */
 void td__tape_put_structure (TapeBuffer *b, const TdTapeIteration *it);
+/** The section of statistics that were kept packed; `vars` has the variable of each. */
+void td__tape_put_stats_store (TapeBuffer *b, const TdTapeStatsStore *store,
+                               const uint32_t *vars);
 void td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_flags);
 
 /** Store `scratch`, whose first 4 bytes are the id to be filled in, unless it is known. Returns
