@@ -28,6 +28,8 @@ static const char help[]
       "                         256M, older iterations becoming summaries (default 1M);\n"
       "                         0: whatever the budget allows\n"
       "      --values-budget N  bytes of recorded values, 0: unlimited (default 256M)\n"
+      "      --runs-budget N    bytes of this recording and of those in folders beside its\n"
+      "                         own together, 0: unlimited (default)\n"
       "      --device NAME      cpu, cuda:N or null\n"
       "      --mem-limit N      refuse allocations beyond N bytes, 0: none\n"
       "      --seed N           seed of random numbers\n"
@@ -115,6 +117,12 @@ set_values_budget (Run *r, const char *v)
   if (good && r->s.values_bytes == 0) /* a writer takes 0 for its default */
     r->s.values_bytes = NO_LIMIT;
   return good;
+}
+
+static bool
+set_runs_budget (Run *r, const char *v)
+{
+  return parse_bytes (v, &r->s.runs_bytes);
 }
 
 static bool
@@ -211,6 +219,7 @@ static const struct
   { "--tape-budget", NULL, set_budget, "a number of bytes" },
   { "--tape-rate", NULL, set_rate, "a number of bytes" },
   { "--values-budget", NULL, set_values_budget, "a number of bytes" },
+  { "--runs-budget", NULL, set_runs_budget, "a number of bytes" },
   { "--device", NULL, set_device, "cpu, cuda:N or null" },
   { "--mem-limit", NULL, set_mem_limit, "a number of bytes" },
   { "--seed", NULL, set_seed, "a number" },

@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: MIT */
 #include "recording.h"
 
+#include "runs-budget.h"
+
 #include "td-tape-reader.h"
 
 #include <errno.h>
@@ -15,12 +17,14 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum
 {
   UNRECORDED_RING = 65536,
-  MAX_BEGINNING = 1 << 20
+  MAX_BEGINNING = 1 << 20,
+  LOOK_EVERY_NS = 250000000
 };
 
 static bool
@@ -204,6 +208,25 @@ look_at_files (TdRecording *r)
     stop (r, "the ring was cut short: recording has stopped");
 }
 
+/* Several recordings may have one budget: how much of it this one has changes as they grow. */
+static void
+look_at_budget (TdRecording *r)
+{
+  const TdSupervisorOptions *o = r->options;
+  struct timespec t;
+  uint64_t now;
+
+  if (o->runs_bytes == 0 || r->writer == NULL)
+    return;
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+  if (r->looked_ns != 0 && now - r->looked_ns < LOOK_EVERY_NS)
+    return;
+  r->looked_ns = now;
+  td_tape_writer_limit (r->writer, td_runs_budget_share (o->tape, o->runs_bytes, r->ring,
+                                                         td_tape_writer_bytes (r->writer)));
+}
+
 size_t
 td_recording_drain (TdRecording *r)
 {
@@ -212,6 +235,7 @@ td_recording_drain (TdRecording *r)
   const char *error;
 
   look_at_files (r);
+  look_at_budget (r);
   if (r->assembler == NULL || r->cut_at >= 0 || td_ring_is_cut (r->ring)
       || (r->wrong[0] != '\0' && td_tape_writer_error (r->writer) == NULL))
     return 0;

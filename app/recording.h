@@ -24,8 +24,9 @@ typedef struct
   off_t cut_at;           /* and somebody has cut it here, -1: nobody */
   char *beginning;        /* its first bytes, without which the rest cannot be read */
   size_t n_beginning;
-  int status;      /* how the program ended, as from waitpid */
-  char wrong[256]; /**< why the recording is not whole, "" while it is */
+  uint64_t looked_ns; /* for what other runs leave of a budget */
+  int status;         /* how the program ended, as from waitpid */
+  char wrong[256];    /**< why the recording is not whole, "" while it is */
 } TdRecording;
 
 /** Take the lock and make the ring.  *Errors*: false, said on stderr; nothing has been touched

@@ -51,7 +51,8 @@ typedef struct
                                    up when it is full and a consumer that was there has died */
   _Atomic uint32_t wake; /* futex, one up with each advance of tail while the producer waits */
   _Atomic uint64_t n_taped; /* the first iteration that is not whole on the tape */
-  uint64_t pad2[5];
+  _Atomic uint64_t limit;   /* bytes that the tape may grow to, of a budget of several runs */
+  uint64_t pad2[4];
 
   /* written once by whoever makes it */
   char magic[8];

@@ -31,6 +31,7 @@ static const Row rows[] = {
     { "1e3", "5KB", "1.2.3", "K", "2000T" } },
   { "run", "", "--tape-rate", { "0", "1", "1.5M", "64k" }, { "1e3", "5KB", "1.2.3", "K" } },
   { "run", "", "--values-budget", { "0", "1", "1.5M", "64k" }, { "1e3", "5KB", "1.2.3", "K" } },
+  { "run", "", "--runs-budget", { "0", "1", "1.5M", "64k" }, { "1e3", "5KB", "1.2.3", "K" } },
   { "run", "", "--mem-limit", { "0", "1G" }, { "1e3", "5KB", "1.2.3", "K" } },
   { "run", "", "--seed", { "0", "7" }, { "1.5" } },
   { "run", "", "--iterations", { "1", "7" }, { "0", "1.5" } },
@@ -159,7 +160,7 @@ budgets__of_0_are_no_limit (void **state)
 static void
 budgets__of_0_are_in_the_manual (void **state)
 {
-  static const char *const names[] = { "tape", "values" };
+  static const char *const names[] = { "tape", "values", "runs" };
   TdTestChild c = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--help");
   char *manual = td_test_read_file (td_test_source ("data/tapedeck.1"), NULL);
   char name[64];

@@ -63,8 +63,9 @@ write_head (TdTapeWriter *w, uint64_t offset, TdTapeSegment *head)
   return write_at (w, offset, head, sizeof *head);
 }
 
-uint64_t
-td__tape_allowance (const TdTapeWriter *w)
+/* What budget and rate allow, of all but the values. */
+static uint64_t
+own_allowance (const TdTapeWriter *w)
 {
   const uint64_t budget = w->header.budget_bytes, most = (uint64_t)1 << 60;
   const double grown = (double)w->now_ns / 1e9 * (double)w->rate_bytes;
@@ -76,6 +77,21 @@ td__tape_allowance (const TdTapeWriter *w)
   if (now < 16 * w->largest_frame) /* an iteration of a large program is no excess */
     now = 16 * w->largest_frame;
   return budget != 0 && budget < now ? budget : now;
+}
+
+uint64_t
+td__tape_allowance (const TdTapeWriter *w)
+{
+  const uint64_t values = w->kind_bytes[TD_TAPE_SEGMENT_VALUES], own = own_allowance (w);
+  const uint64_t most = w->limit_bytes > values ? w->limit_bytes - values : 1;
+
+  return w->limit_bytes != 0 && (own == 0 || own > most) ? most : own;
+}
+
+bool
+td__tape_is_limited (const TdTapeWriter *w)
+{
+  return td__tape_allowance (w) != own_allowance (w);
 }
 
 uint64_t
@@ -234,6 +250,8 @@ may_grow (const TdTapeWriter *w, unsigned kind, uint64_t capacity)
   const uint64_t budget = td__tape_allowance (w),
                  values = w->kind_bytes[TD_TAPE_SEGMENT_VALUES];
 
+  if (w->limit_bytes != 0 && w->state.end + capacity > w->limit_bytes)
+    return false;
   if (kind == TD_TAPE_SEGMENT_VALUES)
     return values + capacity <= w->header.values_bytes
            && (budget == 0 || w->state.end + capacity <= budget + w->header.values_bytes);

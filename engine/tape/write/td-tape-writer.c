@@ -355,6 +355,12 @@ report_once (TdTapeWriter *w, bool *reported, const char *text)
     td_tape_writer_notice (w, &notice);
 }
 
+void
+td_tape_writer_limit (TdTapeWriter *w, uint64_t bytes)
+{
+  w->limit_bytes = bytes;
+}
+
 /* Once each: how far it went is in the tally. */
 static void
 report_thinning (TdTapeWriter *w)
@@ -362,7 +368,10 @@ report_thinning (TdTapeWriter *w)
   if (w->has_thinned && !w->reported_thinning[0])
     report_once (
         w, &w->reported_thinning[0],
-        td__tape_allowance (w) == w->header.budget_bytes
+        td__tape_is_limited (w)
+            ? "all runs have together what their budget allows: from here on older iterations "
+              "become summaries"
+        : td__tape_allowance (w) == w->header.budget_bytes
             ? "the tape has all that its budget allows: from here on older iterations become "
               "summaries"
             : "the program is faster than anybody looks: from here on older iterations become "

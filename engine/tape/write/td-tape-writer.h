@@ -63,6 +63,10 @@ TD_API void td_tape_writer_free (TdTapeWriter *w);
 /** Make everything written so far visible to readers. */
 TD_API void td_tape_writer_flush (TdTapeWriter *w);
 
+/** From now on the file does not grow beyond `bytes`, whatever its budget allows: what is older
+ * makes room.  What it has already it keeps. */
+TD_API void td_tape_writer_limit (TdTapeWriter *w, uint64_t bytes);
+
 /** The line that says why writing stopped ("disk full" ...), or NULL while it goes on.  After a
  * failed write every call is accepted and does nothing. */
 TD_API const char *td_tape_writer_error (const TdTapeWriter *w);

@@ -91,6 +91,7 @@ struct TdTapeWriter
   uint64_t min_capacity;
   uint64_t rate_bytes;    /* by which the allowance grows each second; 0: it is the budget */
   uint64_t start_bytes;   /* what it is at first */
+  uint64_t limit_bytes;   /* beyond which the file does not grow; 0: there is none */
   uint64_t now_ns;        /* the end of the newest iteration */
   uint64_t largest_frame; /* so far, tensors apart */
 
@@ -164,6 +165,8 @@ uint64_t td__tape_first_whole (const TdTapeWriter *w);
 /** Bytes of the budget that the tape may have by now, tensors apart; 0: any number.  Only
  * grows. */
 uint64_t td__tape_allowance (const TdTapeWriter *w);
+/** Is that less than its budget and rate allow? */
+bool td__tape_is_limited (const TdTapeWriter *w);
 
 /** Bytes of that which permanent kinds may take; UINT64_MAX without a limit. */
 uint64_t td__tape_share (const TdTapeWriter *w, unsigned quarters);
