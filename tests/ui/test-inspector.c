@@ -49,6 +49,7 @@ slice__is_applied_to_picture_table_and_numbers (void **state)
     for (int y = 0; y < 3; y++)
       assert_true (shown->values[c * 3 + y]
                    == all->values[((3 * 6 + c) * 5 + (1 + y)) * 5 + 4]);
+  assert_string_equal (td_tensor_panel_get_mistake (panel ()), "");
   assert_string_equal (td_tensor_panel_get_said (panel ()), "");
   /* the picture counts what is in the slice */
   TdSceneView *picture = TD_SCENE_VIEW (td_tensor_panel_get_picture (panel ()));
@@ -76,12 +77,13 @@ slice__mistakes_are_said_and_all_is_shown (void **state)
 {
   open_gradient ();
   set_slice ("[0, 6]");
-  assert_string_equal (td_tensor_panel_get_said (panel ()),
+  assert_string_equal (td_tensor_panel_get_mistake (panel ()),
                        "slice, character 5: index 6 is outside of axis 1, which has 6 elements."
                        " All of it is shown.");
   assert_int_equal (td_tensor_panel_get_shown (panel ())->n_total, 2400);
   ui_test_save_picture ("inspector-mistake.png");
   set_slice ("[0:0]");
+  assert_string_equal (td_tensor_panel_get_mistake (panel ()), "");
   assert_string_equal (td_tensor_panel_get_said (panel ()), "Nothing is in this slice.");
   assert_true (td_tensor_panel_show_view (panel (), "table"));
   ui_test_settle ();
@@ -348,6 +350,29 @@ images__are_tiles_of_the_last_two_axes (void **state)
   ui_test_set_dark (FALSE);
 }
 
+/* The strip of iterations has a line below those with values, one for each run of them. */
+static void
+values__of_which_iterations_are_recorded_is_on_the_strip (void **state)
+{
+  ui_test_open_sample (NULL);
+  TdTapeSummaries s = td_tape_reader_summaries (td_session_get_reader (ui_test_session ()));
+  guint n_runs = 0, n_with = 0, n_lines = 0;
+  for (guint i = 0; i < s.n; i++)
+    {
+      gboolean has = (s.rows[i].flags & TD_TAPE_ITERATION_VALUES) != 0;
+      n_with += has;
+      n_runs += has && (i == 0 || !(s.rows[i - 1].flags & TD_TAPE_ITERATION_VALUES));
+    }
+  assert_in_range (n_with, 1, s.n - 1);
+  ui_test_settle ();
+  TdSceneView *strip = TD_SCENE_VIEW (ui_test_named ("iterations-strip"));
+  g_autofree char *dump = td_scene_dump (td_scene_view_get_scene (strip));
+  g_auto (GStrv) lines = g_strsplit (dump, "\n", -1);
+  for (guint i = 0; lines[i]; i++)
+    n_lines += g_str_has_prefix (lines[i], "rect ") && strstr (lines[i], "saved") != NULL;
+  assert_int_equal (n_lines, n_runs);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -362,6 +387,7 @@ main (int argc, char **argv)
     ui_test (images__are_tiles_of_the_last_two_axes),
     ui_test (values__are_saved_as_the_slice_that_is_shown),
     ui_test (values__are_copied_as_text),
+    ui_test (values__of_which_iterations_are_recorded_is_on_the_strip),
     ui_test (values__that_cannot_be_saved_say_why),
   };
   ui_test_init (&argc, &argv);

@@ -18,7 +18,7 @@ struct _TdTensorPanel
   GtkDropDown *view;
   GtkCheckButton *subtracts;
   GtkSpinButton *other;
-  GtkLabel *said, *read_out;
+  GtkLabel *mistake, *said, *read_out;
   GtkStack *stack;
   TdSceneView *picture;
   TdNumberGrid *grid;
@@ -61,20 +61,22 @@ td_tensor_panel_get_tensor (TdTensorPanel *self)
 }
 
 static void
-say (TdTensorPanel *self, const char *text, gboolean mistake)
+set_line (GtkLabel *label, const char *text)
 {
-  gtk_label_set_text (self->said, text ? text : "");
-  gtk_widget_set_visible (GTK_WIDGET (self->said), text && *text);
+  gtk_label_set_text (label, text ? text : "");
+  gtk_widget_set_visible (GTK_WIDGET (label), text && *text);
+}
+
+/* NULL: nothing is to be said. */
+static void
+say (TdTensorPanel *self, const char *mistake, const char *text)
+{
+  set_line (self->mistake, mistake);
+  set_line (self->said, text);
   if (mistake)
-    {
-      gtk_widget_add_css_class (GTK_WIDGET (self->slice), "error");
-      gtk_widget_add_css_class (GTK_WIDGET (self->said), "error");
-    }
+    gtk_widget_add_css_class (GTK_WIDGET (self->slice), "error");
   else
-    {
-      gtk_widget_remove_css_class (GTK_WIDGET (self->slice), "error");
-      gtk_widget_remove_css_class (GTK_WIDGET (self->said), "error");
-    }
+    gtk_widget_remove_css_class (GTK_WIDGET (self->slice), "error");
   gtk_accessible_update_state (
       GTK_ACCESSIBLE (self->slice), GTK_ACCESSIBLE_STATE_INVALID,
       mistake ? GTK_ACCESSIBLE_INVALID_TRUE : GTK_ACCESSIBLE_INVALID_FALSE, -1);
@@ -163,16 +165,9 @@ take_slice (TdTensorPanel *self, TdTensor *tensor)
   if (gtk_check_button_get_active (self->subtracts) && part->n_total > 0)
     part = subtract (self, part, &slice, &difference);
   g_autofree char *extent = td_tensor_dup_extent (part);
-  const char *lines[4] = { NULL };
-  guint n = 0;
-  for (guint i = 0; i < 3; i++)
-    {
-      const char *line = i == 0 ? mistake : i == 1 ? difference : extent;
-      if (line)
-        lines[n++] = line;
-    }
-  g_autofree char *said = g_strjoinv ("\n", (char **)lines);
-  say (self, said, mistake != NULL);
+  g_autofree char *both
+      = difference && extent ? g_strconcat (difference, "\n", extent, NULL) : NULL;
+  say (self, mistake, both ? both : difference ? difference : extent);
   return part;
 }
 
@@ -261,7 +256,7 @@ refresh (GtkWidget *widget, GdkFrameClock *clock, gpointer unused)
   TdTensor *shown = td_tensor_panel_get_shown (self);
   self->refresh = 0;
   if (!shown)
-    say (self, NULL, FALSE);
+    say (self, NULL, NULL);
   gtk_widget_set_sensitive (GTK_WIDGET (self->slice), shown != NULL);
   fit_picture (self);
   td_number_grid_set_tensor (self->grid, shows_table (self) ? shown : NULL);
@@ -421,6 +416,12 @@ td_tensor_panel_focus_slice (TdTensorPanel *self)
 }
 
 const char *
+td_tensor_panel_get_mistake (TdTensorPanel *self)
+{
+  return gtk_label_get_text (self->mistake);
+}
+
+const char *
 td_tensor_panel_get_said (TdTensorPanel *self)
 {
   return gtk_label_get_text (self->said);
@@ -480,6 +481,7 @@ td_tensor_panel_class_init (TdTensorPanelClass *klass)
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, view);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, subtracts);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, other);
+  gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, mistake);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, said);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, stack);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, map_scroller);

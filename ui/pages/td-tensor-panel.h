@@ -34,7 +34,10 @@ GtkWidget *td_tensor_panel_get_picture (TdTensorPanel *self);
 void td_tensor_panel_set_slice (TdTensorPanel *self, const char *text);
 /** Show the difference to another iteration; -1: the values themselves. */
 void td_tensor_panel_set_other (TdTensorPanel *self, gint64 iteration);
-/** Return what is said about the slice, the difference or values that are not there, "": nothing. */
+/** Return what is wrong with the slice, "": nothing. */
+const char *td_tensor_panel_get_mistake (TdTensorPanel *self);
+/** Return what is said about the difference and about values that are not there, "": nothing.
+ */
 const char *td_tensor_panel_get_said (TdTensorPanel *self);
 /** Return the place and value that are read out. */
 const char *td_tensor_panel_get_read_out (TdTensorPanel *self);

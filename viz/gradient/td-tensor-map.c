@@ -9,6 +9,7 @@
 #include "td-tensor-private.h"
 
 #define TILE_GAP 2.0
+#define WORTH_WRAPPING 1.6 /* times as large: then the grid is given up */
 #define LEAST_TILE 8.0
 #define MOST_TILE_SCALE 24.0 /* units a value */
 #define SIDE 30.0            /* room for the places of rows */
@@ -174,9 +175,9 @@ add_axis_names (TdSceneBuilder *b, const TdTensor *t, TdSceneRect box)
 
 /* ---- tiles ---- */
 
-/* Images in rows and columns: of three axes they are wrapped like words; of four and more the
- * last but two is the columns, or the rows where that leaves larger images, or a
- * lower picture. */
+/* Images in rows and columns: of three axes they are wrapped like words, and where a grid would
+ * be nearly one line; else the last axis but two is the columns, or the rows where that leaves
+ * larger images or a lower picture. */
 typedef struct
 {
   gint64 h, w, n;        /* of an image; how many there are */
@@ -216,7 +217,7 @@ lay_out_tiles (const TdTensor *t, double width, double height)
 
   if (t->ndim >= 4)
     {
-      Tiles turned = tiles;
+      Tiles turned = tiles, tiles_in_turn = tiles;
 
       tiles.n_cols = MAX (t->dims[t->ndim - 3], 1);
       tiles.n_rows = tiles.n / tiles.n_cols;
@@ -225,7 +226,10 @@ lay_out_tiles (const TdTensor *t, double width, double height)
       turned.turned = TRUE;
       double here = find_scale (&tiles, width, height);
       double there = find_scale (&turned, width, height);
-      if (there > here || (there == here && turned.n_rows < tiles.n_rows))
+      double wrapped = find_scale (&tiles_in_turn, width, height);
+      if (wrapped > WORTH_WRAPPING * MAX (here, there))
+        tiles = tiles_in_turn;
+      else if (there > here || (there == here && turned.n_rows < tiles.n_rows))
         tiles = turned;
     }
   double scale = find_scale (&tiles, width, height);

@@ -95,6 +95,41 @@ add_memory_and_ticks (TdSceneBuilder *b, const TdTapeSummaries *s, const TdScene
     }
 }
 
+static void
+add_values_line (TdSceneBuilder *b, const TdSceneRect *box, double begin, double end)
+{
+  TdStyle line = { .fill = TD_ROLE_SAVED };
+
+  td_scene_add_shape (b, TD_PRIM_RECT,
+                      (TdSceneRect){ begin, box->y + box->height + 1, MAX (end - begin, 1), 2 },
+                      0, &line);
+}
+
+/* A line below the iterations whose values are recorded: the others have none to look at. */
+static void
+add_values (TdSceneBuilder *b, const TdTapeSummaries *s, const TdSceneRect *box, gint64 from,
+            gint64 to)
+{
+  double begin = -1, end = -1;
+
+  for (guint i = lower_bound (s, from); i < s->n && (gint64)s->rows[i].number <= to; i++)
+    {
+      double x = strip_x (box, from, to, (double)s->rows[i].number);
+
+      if (!(s->rows[i].flags & TD_TAPE_ITERATION_VALUES))
+        continue;
+      if (begin >= 0 && x > end + 0.5) /* a gap that can be seen */
+        {
+          add_values_line (b, box, begin, end);
+          begin = -1;
+        }
+      begin = begin < 0 ? x : begin;
+      end = strip_x (box, from, to, (double)s->rows[i].number + 1);
+    }
+  if (begin >= 0)
+    add_values_line (b, box, begin, end);
+}
+
 /* A pole and a cloth; of several in one place all are there, one is seen. */
 static void
 add_flags (TdSceneBuilder *b, const TdSceneRect *box, gint64 from, gint64 to,
@@ -140,7 +175,10 @@ td_deck_scene_iterations (const TdCurves *curves, TdTapeReader *reader, gint64 f
       to = MAX (view->iteration, s.n > 0 ? (gint64)s.rows[s.n - 1].number : 0);
     }
   if (s.n > 0)
-    add_memory_and_ticks (b, &s, &box, from, to);
+    {
+      add_memory_and_ticks (b, &s, &box, from, to);
+      add_values (b, &s, &box, from, to);
+    }
   if (main_curve >= 0)
     {
       guint first, end;
