@@ -129,9 +129,9 @@ static void
 names__everything_that_takes_the_focus_has_one (void **state)
 {
   static const char *const pages[]
-      = { "outline", "value", "iterations", "gradient",  "outline",
-          "op",      "life",  "links",      "gradients", "schedule",
-          "curves",  "log",   "source",     "memory",    "debug" };
+      = { "outline", "value",  "iterations", "gradient", "outline", "op",
+          "life",    "links",  "gradients",  "schedule", "curves",  "evaluate",
+          "log",     "source", "memory",     "debug" };
   guint wrong = 0;
   assert_in_range (check_page ("start", &wrong), 6, 100);
   g_action_group_activate_action (G_ACTION_GROUP (ui_test_app ()), "record", NULL);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scene/td-format.h"
 #include "widgets/td-number-grid.h"
 
 static TdInspector *
@@ -373,6 +374,81 @@ values__of_which_iterations_are_recorded_is_on_the_strip (void **state)
   assert_int_equal (n_lines, n_runs);
 }
 
+/* ---- evaluating ---- */
+
+static const char *
+evaluate (const char *text)
+{
+  TdEvaluatePage *page = td_workspace_get_evaluate (ui_test_workspace ());
+  td_evaluate_page_enter (page, text);
+  return td_evaluate_page_get_answer (page);
+}
+
+static void
+evaluate__answers_at_the_playhead (void **state)
+{
+  open_gradient ();
+  ui_test_do ("evaluate", NULL);
+  GtkWidget *focus = gtk_window_get_focus (GTK_WINDOW (ui_test_window ()));
+  assert_ptr_equal (gtk_widget_get_ancestor (focus, GTK_TYPE_ENTRY),
+                    ui_test_named ("expression"));
+  const TdTensor *all = td_inspector_get_tensor (inspector ());
+  double sum = 0;
+  for (guint i = 0; i < 25; i++)
+    sum += all->values[25 + i];
+  char expected[TD_FORMAT_SIZE];
+  td_format_digits (expected, sum, 12);
+  assert_string_equal (evaluate ("sum (conv2/W.grad[0, 1])"), expected);
+  assert_string_equal (evaluate ("#28[0, 1] - conv2/W.grad[0, 1]"),
+                       "shape [5, 5], 0 to 0: 0, 0, 0, 0, 0, 0, …");
+  assert_string_equal (evaluate ("conv2/W.grad ["), "character 14: the bracket is not closed");
+  ui_test_settle ();
+  ui_test_save_picture ("evaluate.png");
+  ui_test_do ("go-to", "i=5&e=28"); /* no values there */
+  assert_string_equal (evaluate ("sum (conv2/W.grad)"),
+                       "character 6: values of conv2/W.grad are not recorded at this moment");
+}
+
+/* As keys do it: the controller of the line is asked. */
+static void
+press (guint keyval)
+{
+  GtkWidget *line = ui_test_named ("expression");
+  g_autoptr (GListModel) all = gtk_widget_observe_controllers (line);
+  for (guint i = 0; i < g_list_model_get_n_items (all); i++)
+    {
+      g_autoptr (GtkEventController) c = g_list_model_get_item (all, i);
+      gboolean taken = FALSE;
+      if (GTK_IS_EVENT_CONTROLLER_KEY (c)
+          && gtk_event_controller_get_propagation_phase (c) == GTK_PHASE_CAPTURE)
+        g_signal_emit_by_name (c, "key-pressed", keyval, 0, 0, &taken);
+    }
+}
+
+static void
+evaluate__history_is_gone_through_by_up_and_down (void **state)
+{
+  open_gradient ();
+  ui_test_do ("evaluate", NULL);
+  GtkEditable *line = GTK_EDITABLE (ui_test_named ("expression"));
+  assert_string_equal (evaluate ("1 + 1"), "2");
+  assert_string_equal (gtk_editable_get_text (line), "");
+  assert_string_equal (evaluate ("2 + 2"), "4");
+  assert_string_equal (evaluate ("2 + 2"), "4"); /* twice: once in the history */
+  gtk_editable_set_text (line, "begun");
+  press (GDK_KEY_Up);
+  assert_string_equal (gtk_editable_get_text (line), "2 + 2");
+  press (GDK_KEY_Up);
+  assert_string_equal (gtk_editable_get_text (line), "1 + 1");
+  press (GDK_KEY_Up);
+  assert_string_equal (gtk_editable_get_text (line), "1 + 1");
+  press (GDK_KEY_Down);
+  press (GDK_KEY_Down);
+  assert_string_equal (gtk_editable_get_text (line), "begun");
+  evaluate ("1 +"); /* a mistake stays to be mended */
+  assert_string_equal (gtk_editable_get_text (line), "1 +");
+}
+
 int
 main (int argc, char **argv)
 {
@@ -386,6 +462,8 @@ main (int argc, char **argv)
     ui_test (map__reads_out_what_is_under_the_pointer),
     ui_test (images__are_tiles_of_the_last_two_axes),
     ui_test (values__are_saved_as_the_slice_that_is_shown),
+    ui_test (evaluate__answers_at_the_playhead),
+    ui_test (evaluate__history_is_gone_through_by_up_and_down),
     ui_test (values__are_copied_as_text),
     ui_test (values__of_which_iterations_are_recorded_is_on_the_strip),
     ui_test (values__that_cannot_be_saved_say_why),

@@ -75,7 +75,7 @@ note (const char *what, const char *detail)
 static const struct
 {
   const char *action;
-  const char *parameters[14];
+  const char *parameters[15];
 } parameters[] = {
   { "set-level", { "graph", "stats", "values", "much" } },
   { "go-to", { "i=0&e=0", "i=3&e=7", "i=58", "i=1000000&e=9", "i=-4&e=-9", "tapedeck:?i=7" } },
@@ -83,7 +83,7 @@ static const struct
   { "select", { "relu", "", "conv", "0123456789abcdef", "nothing of that name" } },
   { "show-page",
     { "debug", "memory", "gradients", "schedule", "curves", "compare", "filter", "source",
-      "log", "notes", "life", "timeline", "advice", "nowhere" } },
+      "log", "notes", "evaluate", "life", "timeline", "advice", "nowhere" } },
   { "show-source", { "train.c:20", "train.c:0", "", "x" } },
 };
 

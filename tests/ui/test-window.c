@@ -51,6 +51,7 @@ static const char *const verbs[] = {
   "compare",
   "export",
   "slice",
+  "evaluate",
   "copy-values",
   "export-values",
   "back",

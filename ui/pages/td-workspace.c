@@ -49,6 +49,7 @@ struct _TdWorkspace
   TdNotesPage *notes, *watches;
   TdBreaksPage *breaks;
   TdFilterPage *filter;
+  TdEvaluatePage *evaluate;
   TdDeck *deck;
   GtkEventController *single_keys; /* owned by the widget */
   int form;                        /* NARROW... as bits; -1 before the first size */
@@ -149,6 +150,8 @@ fill_dock (TdWorkspace *self)
   self->breaks = TD_BREAKS_PAGE (td_breaks_page_new ());
   td_dock_add_view (self->dock, "breakpoints", "Breakpoints", NULL, GTK_WIDGET (self->breaks));
   td_dock_add_view (self->dock, "filter", "Filter", NULL, GTK_WIDGET (self->filter));
+  self->evaluate = TD_EVALUATE_PAGE (td_evaluate_page_new ());
+  td_dock_add_view (self->dock, "evaluate", "Evaluate", NULL, GTK_WIDGET (self->evaluate));
   td_dock_add_view (self->dock, "notes", "Notes", NULL, GTK_WIDGET (self->notes));
   td_dock_add_view (self->dock, "watches", "Watches", NULL, GTK_WIDGET (self->watches));
   add_page (self, self->curves);
@@ -200,6 +203,7 @@ td_workspace_set_session (TdWorkspace *self, TdSession *session)
   td_deck_set_session (self->deck, session);
   td_compare_page_set_session (self->compare, session);
   td_filter_page_set_session (self->filter, session);
+  td_evaluate_page_set_session (self->evaluate, session);
 }
 
 void
@@ -404,6 +408,12 @@ TdFilterPage *
 td_workspace_get_filter (TdWorkspace *self)
 {
   return self->filter;
+}
+
+TdEvaluatePage *
+td_workspace_get_evaluate (TdWorkspace *self)
+{
+  return self->evaluate;
 }
 
 TdComparePage *

@@ -8,6 +8,7 @@
 #include "pages/td-compare-page.h"
 #include "td-session.h"
 #include "widgets/td-dock.h"
+#include "pages/td-evaluate-page.h"
 #include "pages/td-filter-page.h"
 #include "pages/td-graph-page.h"
 #include "pages/td-inspector.h"
@@ -58,6 +59,7 @@ gboolean td_workspace_is_part_shown (TdWorkspace *self, TdWorkspacePart part);
 /** Return the name of the perspective on show: debug, memory, compare. */
 const char *td_workspace_get_perspective (TdWorkspace *self);
 TdFilterPage *td_workspace_get_filter (TdWorkspace *self);
+TdEvaluatePage *td_workspace_get_evaluate (TdWorkspace *self);
 TdComparePage *td_workspace_get_compare (TdWorkspace *self);
 TdDock *td_workspace_get_dock (TdWorkspace *self);
 

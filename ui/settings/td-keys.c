@@ -74,6 +74,7 @@ static const TdKey keys[] = {
   { "win.note", "Note at the playhead", WINDOW, "<Control>m", "m" },
   { "win.watch", "Watch the selection", WINDOW, "<Control><Shift>w", "w" },
   { "win.slice", "Slice of the tensor", WINDOW, "<Control>i", "" },
+  { "win.evaluate", "Evaluate an expression", WINDOW, "<Control><Shift>x", "" },
   { "win.copy-values", "Copy the values on show", WINDOW, "<Control><Shift>c", "" },
   { "win.export-values", "Save the values on show", WINDOW, "<Control><Shift>v", "" },
   { "win.go-to-place", "Go to", WINDOW, "<Control>g", "g" },

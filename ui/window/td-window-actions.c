@@ -359,6 +359,7 @@ static const TdWindowAction actions[] = {
   { "toggle-numbers", td__run_toggle_numbers, TD_NEEDS_EVENTS },
   { "copy-differences", td__run_copy_differences, TD_NEEDS_EVENTS },
   { "slice", td__run_slice, TD_NEEDS_EVENTS },
+  { "evaluate", td__run_evaluate, TD_NEEDS_EVENTS },
   { "copy-values", td__run_copy_values, TD_NEEDS_EVENTS },
   { "export-values", td__run_export_values, TD_NEEDS_EVENTS },
   { "save-values", td__run_save_values, TD_NEEDS_EVENTS, TRUE },

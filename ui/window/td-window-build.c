@@ -39,6 +39,7 @@ new_menu (void)
     { 1, "Cop_y Link to This Moment", "win.copy-link" },
     { 1, "_Save a Copy…", "win.save-copy" },
     { 1, "_Export Picture…", "win.export" },
+    { 1, "Evaluate E_xpression", "win.evaluate" },
     { 1, "Save _Values…", "win.export-values" },
     { 1, "_Note at the Playhead…", "win.note" },
     { 1, "_Watch the Selection", "win.watch" },

@@ -199,6 +199,7 @@ void td__run_watch (TdWindow *self, const char *parameter);
 void td__run_lesson_compare (TdWindow *self, const char *parameter);
 void td__run_copy_differences (TdWindow *self, const char *parameter);
 void td__run_slice (TdWindow *self, const char *parameter);
+void td__run_evaluate (TdWindow *self, const char *parameter);
 void td__run_copy_values (TdWindow *self, const char *parameter);
 void td__run_save_values (TdWindow *self, const char *path);
 void td__run_export_values (TdWindow *self, const char *parameter);

@@ -1,5 +1,5 @@
-/* Values out of the inspector: all of the slice on show, to the clipboard or into a file.
- * SPDX-License-Identifier: MIT */
+/* Values: to the entry of the slice and the line that evaluates, and out of the inspector, all
+ * of the slice on show, to the clipboard or into a file. SPDX-License-Identifier: MIT */
 #include "window/td-window-private.h"
 
 #include <string.h>
@@ -28,6 +28,13 @@ td__run_slice (TdWindow *self, const char *parameter)
   TdTensorPanel *panel = td_inspector_get_panel (inspector);
   td_workspace_show_page (self->workspace, td_inspector_get_panel_name (inspector));
   td_tensor_panel_focus_slice (panel);
+}
+
+void
+td__run_evaluate (TdWindow *self, const char *parameter)
+{
+  td_workspace_show_page (self->workspace, "evaluate");
+  td_evaluate_page_focus (td_workspace_get_evaluate (self->workspace));
 }
 
 void
