@@ -253,8 +253,10 @@ static gboolean
 refresh (GtkWidget *widget, GdkFrameClock *clock, gpointer unused)
 {
   TdTensorPanel *self = TD_TENSOR_PANEL (widget);
-  TdTensor *shown = td_tensor_panel_get_shown (self);
   self->refresh = 0;
+  if (!gtk_widget_get_mapped (widget)) /* nobody looks: map () comes here again */
+    return G_SOURCE_REMOVE;
+  TdTensor *shown = td_tensor_panel_get_shown (self);
   if (!shown)
     say (self, NULL, NULL);
   gtk_widget_set_sensitive (GTK_WIDGET (self->slice), shown != NULL);
@@ -442,6 +444,13 @@ td_tensor_panel_get_picture (TdTensorPanel *self)
 /* ---- building ---- */
 
 static void
+td_tensor_panel_map (GtkWidget *widget)
+{
+  GTK_WIDGET_CLASS (td_tensor_panel_parent_class)->map (widget);
+  queue_refresh (TD_TENSOR_PANEL (widget));
+}
+
+static void
 td_tensor_panel_dispose (GObject *object)
 {
   TdTensorPanel *self = TD_TENSOR_PANEL (object);
@@ -472,6 +481,7 @@ td_tensor_panel_class_init (TdTensorPanelClass *klass)
   GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
   G_OBJECT_CLASS (klass)->dispose = td_tensor_panel_dispose;
   G_OBJECT_CLASS (klass)->finalize = td_tensor_panel_finalize;
+  widget_class->map = td_tensor_panel_map;
   gtk_widget_class_set_layout_manager_type (widget_class, GTK_TYPE_BIN_LAYOUT);
   gtk_widget_class_set_template_from_resource (
       widget_class, "/io/github/tapedeck/Tapedeck/pages/td-tensor-panel.ui");

@@ -29,16 +29,18 @@ flat_of (const TdTensor *t, const gint64 *index)
 }
 
 /* Elements of a part that steps forwards come in the order of the tensor, so that of a tensor
- * that is recorded up to some element the part is, too. */
+ * that is recorded up to some element the part is, too. No more of them are there than of the
+ * tensor, however large that says it is. */
 static void
 take_values (const TdTensor *t, TdTensor *part)
 {
   gsize size = td_tape_dtype_bytes (t->dtype);
   const guint8 *from = t->raw ? g_bytes_get_data (t->raw, NULL) : NULL;
-  guint8 *to = from ? g_malloc (MAX (part->n_total * size, 1)) : NULL;
+  guint64 most = MAX (MIN (part->n_total, t->n_values), 1);
+  guint8 *to = from ? g_malloc (most * size) : NULL;
   gint64 index[TD_TAPE_MAX_NDIM];
 
-  part->values = g_new (double, MAX (part->n_total, 1));
+  part->values = g_new (double, most);
   for (guint64 i = 0; i < part->n_total; i++)
     {
       td_slice_locate (&part->slice, i, index);
@@ -56,11 +58,12 @@ take_values (const TdTensor *t, TdTensor *part)
 }
 
 TdTensor *
-td_tensor_take (const TdTensor *t, const TdSlice *slice, GError **error)
+td_tensor_take (TdTensor *t, const TdSlice *slice, GError **error)
 {
   TdTensor *part;
-  gboolean whole = td_slice_is_whole (slice, t->dims);
 
+  if (td_slice_is_whole (slice, t->dims))
+    return td_tensor_ref (t);
   if (t->values && t->n_values < t->n_total && steps_back (slice))
     {
       g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
@@ -74,16 +77,13 @@ td_tensor_take (const TdTensor *t, const TdSlice *slice, GError **error)
   part->subtitle = g_strdup (t->subtitle);
   part->dtype = t->dtype;
   part->slice = *slice;
-  part->n_total = 1;
+  part->n_total = t->n_total > 0; /* 0 where there are too many to count, too */
   for (guint k = 0; k < slice->ndim; k++)
     {
       part->n_total *= (guint64)slice->axes[k].n;
       if (!slice->axes[k].dropped)
         part->dims[part->ndim++] = slice->axes[k].n;
     }
-  part->has_stats = whole && t->has_stats; /* the recorder's are of all of it */
-  if (part->has_stats)
-    part->stats = t->stats;
   if (t->values)
     take_values (t, part);
   return part;

@@ -41,9 +41,10 @@ TdTensor *td_tensor_subtract (const TdTensor *a, const TdTensor *b, GError **err
 /** Find the element of largest magnitude, or the first NaN. FALSE: there is none. */
 gboolean td_tensor_find_largest (const TdTensor *tensor, guint64 *element);
 TdTensor *td_tensor_ref (TdTensor *tensor);
-/** Make a tensor of the elements of a slice. Owner: the caller. Errors: NULL and one line; it
- * needs elements in an order in which they are not recorded. */
-TdTensor *td_tensor_take (const TdTensor *tensor, const TdSlice *slice, GError **error);
+/** Make a tensor of the elements of a slice; of all of them it is the tensor itself. The
+ * recorder's numbers are of all of it, and no part has them. Owner: the caller. Errors: NULL
+ * and one line; it needs elements in an order in which they are not recorded. */
+TdTensor *td_tensor_take (TdTensor *tensor, const TdSlice *slice, GError **error);
 /** Drop a reference; the last one frees. */
 void td_tensor_free (TdTensor *tensor);
 /** Return the variable that shows a key: the variable itself, or an event's first output; -1:

@@ -190,6 +190,30 @@ slice__of_a_part_says_what_is_missing (void **state)
   td_tensor_free (x);
 }
 
+/* A tape may say what it likes: a tensor of 2^62 elements of which three are there, and one of
+ * more than can be counted. */
+static void
+slice__of_what_says_it_is_huge_takes_what_is_there (void **state)
+{
+  static const gint64 huge[] = { (gint64)1 << 31, (gint64)1 << 31 };
+  static const gint64 more[] = { (gint64)1 << 40, (gint64)1 << 40 };
+  TdTensor *x = counted (2, huge, 3), *y = counted (2, more, 3);
+  TdSlice slice;
+
+  assert_true (td_slice_parse ("[:, 1:]", 2, huge, &slice, NULL, NULL));
+  TdTensor *part = td_tensor_take (x, &slice, NULL);
+  assert_int_equal (part->n_values, 2);
+  assert_true (part->values[0] == 1 && part->values[1] == 2);
+  td_tensor_free (part);
+  td_tensor_free (x);
+  assert_true (td_slice_parse ("[5, :7]", 2, more, &slice, NULL, NULL));
+  part = td_tensor_take (y, &slice, NULL);
+  assert_int_equal (part->n_total, 0);
+  assert_int_equal (part->n_values, 0);
+  td_tensor_free (part);
+  td_tensor_free (y);
+}
+
 static void
 slice__npy_and_csv_hold_the_part (void **state)
 {
@@ -222,6 +246,7 @@ main (void)
     td_test (slice__ranges_are_those_of_python),
     td_test (slice__mistakes_are_one_line_with_their_place),
     td_test (slice__of_a_part_says_what_is_missing),
+    td_test (slice__of_what_says_it_is_huge_takes_what_is_there),
     td_test (slice__npy_and_csv_hold_the_part),
   };
   return cmocka_run_group_tests_name ("slice", tests, NULL, NULL);
