@@ -321,6 +321,27 @@ map__reads_out_what_is_under_the_pointer (void **state)
 }
 
 static void
+map__click_leads_to_the_number (void **state)
+{
+  open_gradient ();
+  set_slice ("[2:5, 1, :, 3]");
+  TdSceneView *picture = TD_SCENE_VIEW (td_tensor_panel_get_picture (panel ()));
+  TdScene *scene = td_scene_view_get_scene (picture);
+  TdSceneHit hit = { .tag = TD_TAG_NONE };
+  for (double y = 2; y < td_scene_height (scene) && hit.tag != TD_TAG_CELL; y += 3)
+    for (double x = 2; x < td_scene_width (scene); x += 3)
+      if (td_scene_hit (scene, x, y, 0, &hit) && hit.tag == TD_TAG_CELL && hit.col == 2)
+        break;
+  assert_int_equal (hit.tag, TD_TAG_CELL);
+  g_autofree char *expected = g_strdup_printf ("[%d, 1, %d, 3]  ", 2 + hit.row, hit.col);
+  g_signal_emit_by_name (picture, "pressed", &hit, 0.0, 0.0);
+  ui_test_settle ();
+  GtkWidget *grid = ui_test_find_named (GTK_WIDGET (panel ()), "numbers");
+  assert_true (gtk_widget_get_mapped (grid));
+  assert_true (g_str_has_prefix (td_tensor_panel_get_read_out (panel ()), expected));
+}
+
+static void
 images__are_tiles_of_the_last_two_axes (void **state)
 {
   open_gradient ();
@@ -460,6 +481,7 @@ main (int argc, char **argv)
     ui_test (difference__is_to_the_iteration_that_was_chosen),
     ui_test (difference__to_what_has_no_values_says_so),
     ui_test (map__reads_out_what_is_under_the_pointer),
+    ui_test (map__click_leads_to_the_number),
     ui_test (images__are_tiles_of_the_last_two_axes),
     ui_test (values__are_saved_as_the_slice_that_is_shown),
     ui_test (evaluate__answers_at_the_playhead),

@@ -27,7 +27,8 @@ struct _TdTensorPanel
   TdIteration *iteration; /* NULL: nothing */
   gint var, event;        /* -1: none; after the last one */
   TdTensor *tensor, *shown;
-  guint refresh; /* tick that shows what changed; 0: nothing did */
+  guint64 wanted; /* 1 + the element that the table is to frame; 0: none */
+  guint refresh;  /* tick that shows what changed; 0: nothing did */
 };
 
 G_DEFINE_FINAL_TYPE (TdTensorPanel, td_tensor_panel, GTK_TYPE_WIDGET)
@@ -249,6 +250,19 @@ hovered (TdSceneView *picture, const TdSceneHit *hit, double x, double y, TdTens
   gtk_label_set_text (self->read_out, text);
 }
 
+static void
+go_to_wanted (TdTensorPanel *self)
+{
+  gint64 rows, cols;
+  guint64 element = self->wanted - 1;
+  if (self->wanted == 0 || !self->shown || !shows_table (self))
+    return;
+  self->wanted = 0;
+  td_tensor_get_table (self->shown, &rows, &cols);
+  if (cols > 0 && element < self->shown->n_total)
+    td_number_grid_go_to (self->grid, (gint64)element / cols, (gint64)element % cols);
+}
+
 static gboolean
 refresh (GtkWidget *widget, GdkFrameClock *clock, gpointer unused)
 {
@@ -262,8 +276,21 @@ refresh (GtkWidget *widget, GdkFrameClock *clock, gpointer unused)
   gtk_widget_set_sensitive (GTK_WIDGET (self->slice), shown != NULL);
   fit_picture (self);
   td_number_grid_set_tensor (self->grid, shows_table (self) ? shown : NULL);
+  go_to_wanted (self);
   read_out (self);
   return G_SOURCE_REMOVE;
+}
+
+/* A click on the map leads to the number in the table. */
+static void
+pressed (TdSceneView *picture, const TdSceneHit *hit, double x, double y, TdTensorPanel *self)
+{
+  guint64 element;
+  TdTensorView how = view_of (self);
+  if (!hit || !self->shown || td_tensor_find_hit (self->shown, &how, hit, &element) == 0)
+    return;
+  self->wanted = element + 1;
+  td_tensor_panel_show_view (self, "table");
 }
 
 /* Once before the next frame, however much changes until then. */
@@ -521,6 +548,7 @@ td_tensor_panel_new (const char *label, const char *none, const char *why)
   self->why = g_strdup (why);
   self->picture = TD_SCENE_VIEW (td_scene_view_new (label, make_picture, self));
   g_signal_connect (self->picture, "hovered", G_CALLBACK (hovered), self);
+  g_signal_connect (self->picture, "pressed", G_CALLBACK (pressed), self);
   self->grid = TD_NUMBER_GRID (td_number_grid_new (numbers));
   g_signal_connect_swapped (self->grid, "cell-changed", G_CALLBACK (read_out), self);
   gtk_scrolled_window_set_child (GTK_SCROLLED_WINDOW (self->map_scroller),
