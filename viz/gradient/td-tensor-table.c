@@ -117,7 +117,7 @@ td_tensor_dup_extent (const TdTensor *t)
   if (t->n_total == 0)
     return g_strdup ("Nothing is in this slice.");
   if (!t->values)
-    return g_strdup ("Values not recorded at this moment.");
+    return t->has_stats ? g_strdup ("Values not recorded at this moment.") : NULL;
   if (t->n_values == t->n_total)
     return NULL;
   return g_strdup_printf ("Only the first %s of %s values are there.",

@@ -63,7 +63,8 @@ char *td_tensor_dup_cell (const TdTensor *tensor, guint64 element);
 /** Write where in the variable an element is and what it is, in all its digits. Owner: the
  * caller. */
 char *td_tensor_dup_read_out (const TdTensor *tensor, guint64 element);
-/** Say in a sentence which values are not there; NULL: all are. Owner: the caller. */
+/** Say in a sentence which values are not there; NULL: all are, or nothing is known, which the
+ * picture says itself. Owner: the caller. */
 char *td_tensor_dup_extent (const TdTensor *tensor);
 
 /* Rows and columns of the picture: which axes they are, and where the others are fixed. */
