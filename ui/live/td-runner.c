@@ -4,6 +4,7 @@
 
 #include "live/td-control-client.h"
 #include "live/td-runs.h"
+#include "settings/td-settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -256,12 +257,16 @@ static GPtrArray *
 new_argv (const TdRunOptions *o, const char *tapedeck, const char *tape, const char *stop)
 {
   GPtrArray *argv = g_ptr_array_new_with_free_func (g_free);
+  /* of all runs together; those of other windows keep to it as well */
+  g_autofree char *runs_budget
+      = td_settings_get () ? td_settings_dup_bytes ("runs-budget") : NULL;
   g_ptr_array_add (argv, g_strdup (tapedeck));
   g_ptr_array_add (argv, g_strdup ("run"));
   add_option (argv, "-o", tape);
   add_option (argv, "--level", o->level);
   add_option (argv, "--tape-budget", o->tape_budget);
   add_option (argv, "--values-budget", o->values_budget);
+  add_option (argv, "--runs-budget", runs_budget);
   add_option (argv, "--device", o->device);
   add_option (argv, "--seed", o->seed);
   add_option (argv, "--iterations", o->iterations);
