@@ -1,7 +1,7 @@
-/* The pictures of the README: the window on a real recording of data/examples/lenet.c with the
- * built-in digits. TD_UPDATE_SCREENSHOTS=1 writes them to data/screenshots; else they are only
- * taken, and stay beside the other pictures of the tests.
- * SPDX-License-Identifier: MIT */
+/* The pictures of the README: the window on real recordings, of a GPT of twelve layers
+ * (tests/models/life) and of data/examples with the built-in digits. TD_UPDATE_SCREENSHOTS=1
+ * writes them to data/screenshots; else they are only taken, and stay beside the other pictures
+ * of the tests. SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
 #include <stdlib.h>
@@ -11,25 +11,25 @@
 
 #define ITERATIONS 119
 #define SHOWN 118
+#define GPT_ITERATIONS 30
 
 static char *tape; /* recorded once for all tests */
 
-static void
-record_lenet (void)
+static char *
+record (const char *source, const char *name, int n_iterations)
 {
   static const char *const env[] = { "TAPEDECK_DATA=", NULL };
-  if (tape)
-    return;
   const char *program = td_test_program ("app/tapedeck");
   g_autofree char *folder = g_strdup (td_test_build ("tests/ui/pictures"));
   g_mkdir_with_parents (folder, 0755);
-  tape = g_build_filename (folder, "lenet.tdtape", NULL);
-  g_autofree char *count = g_strdup_printf ("%d", ITERATIONS);
+  char *path = g_build_filename (folder, name, NULL);
+  g_autofree char *count = g_strdup_printf ("%d", n_iterations);
+  g_autofree char *argument = g_strdup_printf ("iterations=%d", n_iterations);
   const char *const argv[] = { program,
                                "run",
                                "-f",
                                "-o",
-                               tape,
+                               path,
                                "--level",
                                "values",
                                "--iterations",
@@ -37,11 +37,20 @@ record_lenet (void)
                                "--values-budget",
                                "32M",
                                "--quiet",
-                               td_test_source ("data/examples/lenet.c"),
+                               td_test_source (source),
+                               argument,
                                NULL };
   TdTestChild child = td_test_run (argv, NULL, env);
   assert_child_status (child, 0);
   td_test_child_clear (&child);
+  return path;
+}
+
+static void
+record_lenet (void)
+{
+  if (!tape)
+    tape = record ("data/examples/lenet.c", "lenet.tdtape", ITERATIONS);
 }
 
 static guint64
@@ -58,9 +67,9 @@ find_group (const char *name)
   return key;
 }
 
-/* The event of the backward pass that makes the gradient of conv2/W. */
+/* The event of the backward pass that makes the gradient of a parameter. */
 static gint
-find_conv2_gradient (void)
+find_gradient (const char *name)
 {
   TdIteration *iteration = td_session_get_current (ui_test_session ());
   const TdTapeIteration *it = td_iteration_get_tape (iteration);
@@ -69,7 +78,7 @@ find_conv2_gradient (void)
     {
       const char *path = td_iteration_get_string (iteration, it->grads[i].path);
       guint32 gradient = it->grads[i].gradient;
-      if (g_str_has_suffix (path, "conv2/W") && gradient != TD_TAPE_NONE)
+      if (g_str_has_suffix (path, name) && gradient != TD_TAPE_NONE)
         found = it->vars[gradient].producer;
     }
   td_iteration_unref (iteration);
@@ -90,6 +99,26 @@ save (const char *name)
   ui_test_save_picture (name);
 }
 
+/* Twelve layers as one box, in the middle of backward: the gradient of an attention's weights.
+ */
+static void
+screenshot__debug_shows_a_gpt (void **state)
+{
+  g_autofree char *gpt = record ("tests/models/life/l03-gpt.c", "gpt.tdtape", GPT_ITERATIONS);
+  ui_test_resize (1440, 900);
+  ui_test_open (gpt);
+  g_autofree char *there
+      = g_strdup_printf ("i=%d&e=%d", GPT_ITERATIONS - 1, find_gradient ("h6/qkv/W"));
+  ui_test_do ("go-to", there);
+  ui_test_wait_for_layout ();
+  assert_non_null (td_inspector_get_tensor (td_workspace_get_inspector (ui_test_workspace ())));
+  assert_true (ui_test_has_many_colours (60));
+  save ("gpt.png");
+  ui_test_set_dark (TRUE);
+  save ("gpt-dark.png");
+  ui_test_set_dark (FALSE);
+}
+
 static void
 screenshot__debug_shows_a_real_training (void **state)
 {
@@ -98,7 +127,7 @@ screenshot__debug_shows_a_real_training (void **state)
   ui_test_open (tape);
   g_autofree char *start = g_strdup_printf ("i=%d&e=0", SHOWN);
   ui_test_do ("go-to", start);
-  g_autofree char *there = g_strdup_printf ("i=%d&e=%d", SHOWN, find_conv2_gradient ());
+  g_autofree char *there = g_strdup_printf ("i=%d&e=%d", SHOWN, find_gradient ("conv2/W"));
   ui_test_do ("go-to", there);
   TdGraphView *view = td_graph_page_get_view (td_workspace_get_graph (ui_test_workspace ()));
   td_graph_view_set_expanded (view, find_group ("block2"), TRUE);
@@ -108,9 +137,9 @@ screenshot__debug_shows_a_real_training (void **state)
   assert_non_null (tensor);
   assert_int_equal (tensor->n_total, 16 * 6 * 5 * 5);
   assert_true (ui_test_has_many_colours (60));
-  save ("debug.png");
+  ui_test_save_picture ("debug.png");
   ui_test_set_dark (TRUE);
-  save ("debug-dark.png");
+  ui_test_save_picture ("debug-dark.png");
   ui_test_set_dark (FALSE);
 }
 
@@ -183,6 +212,7 @@ main (int argc, char **argv)
 {
   const struct CMUnitTest tests[] = {
     ui_test (screenshot__start_offers_the_lessons),
+    ui_test (screenshot__debug_shows_a_gpt),
     ui_test (screenshot__debug_shows_a_real_training),
     ui_test (screenshot__memory_shows_a_real_training),
     ui_test (screenshot__growth_names_who_keeps_memory),
