@@ -42,6 +42,7 @@ record__starts_what_the_page_says (void **state)
   td_record_page_set_text (page, TD_RECORD_DIRECTORY, td_test_tmp (""));
   td_record_page_set_text (page, TD_RECORD_STOP, "iteration == 5");
   td_record_page_set_text (page, TD_RECORD_BUDGET, "3M");
+  td_record_page_set_text (page, TD_RECORD_RATE, "2M");
   td_record_page_set_text (page, TD_RECORD_SEED, "7");
   td_record_page_choose (page, 0, -1);
   td_record_page_start (page);
@@ -58,6 +59,8 @@ record__starts_what_the_page_says (void **state)
   assert_string_equal (td_record_page_get_text (page, TD_RECORD_ARGUMENTS), arguments);
   assert_string_equal (td_record_page_get_text (page, TD_RECORD_STOP), "iteration == 5");
   assert_string_equal (td_record_page_get_text (page, TD_RECORD_BUDGET), "3M");
+  assert_string_equal (td_record_page_get_text (page, TD_RECORD_RATE), "2M");
+  assert_contains (td_record_page_get_command (page), "--tape-rate 2M");
   assert_string_equal (td_record_page_get_text (page, TD_RECORD_SEED), "7");
   assert_contains (td_record_page_get_command (page), "--level graph");
 }
@@ -78,6 +81,7 @@ record__bad_input_is_one_clear_line (void **state)
     { TD_RECORD_DIRECTORY, "/nowhere", "The working folder /nowhere does not exist." },
     { TD_RECORD_ENVIRONMENT, "A=1 B", "Environment: B: NAME=VALUE expected" },
     { TD_RECORD_BUDGET, "much", "--tape-budget much: a number of bytes expected" },
+    { TD_RECORD_RATE, "fast", "--tape-rate fast: a number of bytes expected" },
     { TD_RECORD_STOP, "norm(grad) >", "norm(grad) wants a comparison with a number" },
     { TD_RECORD_ITERATIONS, "0", "--iterations 0: a number above 0 expected" },
     { TD_RECORD_SEED, "x", "--seed x: a number expected" },
@@ -109,10 +113,10 @@ record__says_the_same_for_a_terminal (void **state)
   td_record_page_set_text (page, TD_RECORD_ARGUMENTS, "--epochs 3 'a b'");
   td_record_page_set_text (page, TD_RECORD_STOP, "nan || norm(grad) > 5");
   td_record_page_choose (page, 1, 2);
-  assert_string_equal (
-      td_record_page_get_command (page),
-      "tapedeck run -o 'my net.tdtape' --level stats --tape-budget 512M --device null --break "
-      "'nan || norm(grad) > 5' '/tmp/my net.c' --epochs 3 'a b'");
+  assert_string_equal (td_record_page_get_command (page),
+                       "tapedeck run -o 'my net.tdtape' --level stats --tape-budget 512M "
+                       "--tape-rate 1M --device null --break "
+                       "'nan || norm(grad) > 5' '/tmp/my net.c' --epochs 3 'a b'");
 }
 
 /* Every field and button is reached with Tab, and Escape leaves. */

@@ -257,16 +257,13 @@ static GPtrArray *
 new_argv (const TdRunOptions *o, const char *tapedeck, const char *tape, const char *stop)
 {
   GPtrArray *argv = g_ptr_array_new_with_free_func (g_free);
-  /* of all runs together; those of other windows keep to it as well */
-  g_autofree char *runs_budget
-      = td_settings_get () ? td_settings_dup_bytes ("runs-budget") : NULL;
   g_ptr_array_add (argv, g_strdup (tapedeck));
   g_ptr_array_add (argv, g_strdup ("run"));
   add_option (argv, "-o", tape);
   add_option (argv, "--level", o->level);
   add_option (argv, "--tape-budget", o->tape_budget);
+  add_option (argv, "--tape-rate", o->tape_rate);
   add_option (argv, "--values-budget", o->values_budget);
-  add_option (argv, "--runs-budget", runs_budget);
   add_option (argv, "--device", o->device);
   add_option (argv, "--seed", o->seed);
   add_option (argv, "--iterations", o->iterations);
@@ -374,6 +371,10 @@ td_runner_new (const TdRunOptions *options, GError **error)
   g_subprocess_launcher_set_cwd (launcher, elsewhere ? options->directory : run_dir);
   g_subprocess_launcher_set_child_setup (launcher, leave_session, NULL, NULL);
   g_autoptr (GPtrArray) argv = new_argv (options, tapedeck, self->tape, "--stop");
+  /* of all runs together, which those of other windows keep to as well */
+  g_autofree char *runs_budget
+      = td_settings_get () ? td_settings_dup_bytes ("runs-budget") : NULL;
+  add_option (argv, "--runs-budget", runs_budget);
   g_ptr_array_add (argv, g_strdup ("--quiet"));
   add_program (argv, options);
   g_ptr_array_add (argv, NULL);

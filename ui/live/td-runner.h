@@ -15,7 +15,7 @@ typedef struct
   const char *program; /* a .c file or an executable */
   const char *const *args;
   const char *level; /* graph, stats or values */
-  const char *tape_budget, *values_budget;
+  const char *tape_budget, *tape_rate, *values_budget;
   const char *device, *stop, *seed, *iterations;
   const char *const *environment; /* NULL: the app's own */
   const char *directory;          /* NULL: a fresh folder for this run */

@@ -38,12 +38,14 @@ static const struct
   const char *key; /* in the settings */
   const char *id;  /* in the template */
   gboolean is_path;
+  const char *bytes; /* it is a number of them: the usual one, where there are no settings */
 } rows[TD_N_RECORD_FIELDS] = {
   [TD_RECORD_PROGRAM] = { "record-program", "program", TRUE },
   [TD_RECORD_ARGUMENTS] = { "record-arguments", "arguments" },
   [TD_RECORD_DIRECTORY] = { "record-directory", "directory", TRUE },
   [TD_RECORD_ENVIRONMENT] = { "record-environment", "environment" },
-  [TD_RECORD_BUDGET] = { "tape-budget", "budget" },
+  [TD_RECORD_BUDGET] = { "tape-budget", "budget", .bytes = "512M" },
+  [TD_RECORD_RATE] = { "tape-rate", "rate", .bytes = "1M" },
   [TD_RECORD_STOP] = { "record-stop", "stop" },
   [TD_RECORD_ITERATIONS] = { "record-iterations", "iterations" },
   [TD_RECORD_SEED] = { "record-seed", "seed" },
@@ -147,6 +149,7 @@ read_fields (TdRecordPage *self, GError **error)
     .args = (const char *const *)self->args,
     .level = levels[level].name,
     .tape_budget = self->texts[TD_RECORD_BUDGET],
+    .tape_rate = self->texts[TD_RECORD_RATE],
     .values_budget = level == 2 ? self->values_budget : NULL,
     .device = device ? devices[device].name : NULL,
     .stop = self->texts[TD_RECORD_STOP],
@@ -233,9 +236,10 @@ remember (TdRecordPage *self)
   if (!settings)
     return;
   for (int i = 0; i < TD_N_RECORD_FIELDS; i++)
-    if (i != TD_RECORD_BUDGET)
+    if (rows[i].bytes)
+      td_settings_set_bytes (rows[i].key, self->texts[i]);
+    else
       g_settings_set_string (settings, rows[i].key, self->texts[i]);
-  td_settings_set_bytes ("tape-budget", self->texts[TD_RECORD_BUDGET]);
   g_settings_set_enum (settings, "level", (int)adw_combo_row_get_selected (self->level));
   g_settings_set_string (settings, "record-device",
                          devices[adw_combo_row_get_selected (self->device)].name);
@@ -318,13 +322,14 @@ fill (TdRecordPage *self)
 {
   GSettings *settings = td_settings_get ();
   gtk_editable_set_text (self->fields[TD_RECORD_STOP], "error");
-  gtk_editable_set_text (self->fields[TD_RECORD_BUDGET], "512M");
+  for (int i = 0; i < TD_N_RECORD_FIELDS; i++)
+    if (rows[i].bytes)
+      gtk_editable_set_text (self->fields[i], rows[i].bytes);
   adw_combo_row_set_selected (self->level, 1);
   for (int i = 0; settings && i < TD_N_RECORD_FIELDS; i++)
     {
-      g_autofree char *text = i == TD_RECORD_BUDGET
-                                  ? td_settings_dup_bytes (rows[i].key)
-                                  : g_settings_get_string (settings, rows[i].key);
+      g_autofree char *text = rows[i].bytes ? td_settings_dup_bytes (rows[i].key)
+                                            : g_settings_get_string (settings, rows[i].key);
       gtk_editable_set_text (self->fields[i], text);
     }
   g_autofree char *device
