@@ -4,7 +4,6 @@
 
 #include "live/td-control-client.h"
 #include "live/td-runs.h"
-#include "settings/td-settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -371,10 +370,7 @@ td_runner_new (const TdRunOptions *options, GError **error)
   g_subprocess_launcher_set_cwd (launcher, elsewhere ? options->directory : run_dir);
   g_subprocess_launcher_set_child_setup (launcher, leave_session, NULL, NULL);
   g_autoptr (GPtrArray) argv = new_argv (options, tapedeck, self->tape, "--stop");
-  /* of all runs together, which those of other windows keep to as well */
-  g_autofree char *runs_budget
-      = td_settings_get () ? td_settings_dup_bytes ("runs-budget") : NULL;
-  add_option (argv, "--runs-budget", runs_budget);
+  add_option (argv, "--runs-budget", options->runs_budget);
   g_ptr_array_add (argv, g_strdup ("--quiet"));
   add_program (argv, options);
   g_ptr_array_add (argv, NULL);

@@ -237,7 +237,11 @@ td__window_start (TdWindow *self, const TdRunOptions *options)
   g_autoptr (GError) error = NULL;
   let_go (self);
   make_room_for_run (self);
-  self->runner = td_runner_new (options, &error);
+  g_autofree char *runs_budget
+      = td_settings_get () ? td_settings_dup_bytes ("runs-budget") : NULL;
+  TdRunOptions of_window = *options;
+  of_window.runs_budget = runs_budget;
+  self->runner = td_runner_new (&of_window, &error);
   if (!self->runner)
     {
       td_window_show_message (self, "dialog-error-symbolic", "The Program Cannot Be Started",

@@ -94,9 +94,21 @@ td_growth_headline (const TdHolders *self, const TdRetained *retained)
   g_autofree guint *order = td_growth_order (self);
   const TdHolder *h = self->n_holders > 0 ? &self->holders[order[0]] : NULL;
   const TdHoldersMark *mark = &self->marks[self->n_marks - 1];
+  const TdHolder *young = td_holders_find_young (self);
   char bytes[TD_FORMAT_SIZE];
   gint row;
 
+  if (young)
+    {
+      g_autofree char *title = td_growth_dup_title (self, retained, young);
+
+      return g_strdup_printf ("Too early to say that memory grows: after iteration "
+                              "%" G_GINT64_FORMAT " %s keeps %s of %u iterations, more at "
+                              "every look so far.",
+                              mark->iteration, title,
+                              td_format_bytes (bytes, young->bytes[self->n_marks - 1]),
+                              young->n_iterations);
+    }
   if (!h || !h->grows)
     return g_strdup_printf ("Nothing grows. After iteration %" G_GINT64_FORMAT
                             ", %s of earlier work are still there.",

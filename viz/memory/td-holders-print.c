@@ -367,6 +367,22 @@ growth_csv (const TdHolders *self, GString *out)
 }
 
 static void
+print_nothing (const TdHolders *self, GString *out)
+{
+  const TdHolder *young = td_holders_find_young (self);
+
+  if (young)
+    {
+      g_autofree char *sentence = td_holders_sentence (self, young);
+
+      g_string_append_printf (out, "too early to say that something grows; so far %s\n",
+                              sentence);
+    }
+  else
+    g_string_append (out, "nothing grows\n");
+}
+
+static void
 growth_text (const TdHolders *self, GString *out)
 {
   char bytes[TD_FORMAT_SIZE];
@@ -378,7 +394,7 @@ growth_text (const TdHolders *self, GString *out)
       g_string_append_printf (out, "%u: %s\n", i + 1, sentence);
     }
   if (td_holders_n_growing (self) == 0)
-    g_string_append (out, "nothing grows\n");
+    print_nothing (self, out);
   g_string_append_printf (out, "%9s  %9s  %9s\n", "iteration", "bytes", "arrays");
   for (guint m = 0; m < self->n_marks; m++)
     g_string_append_printf (
@@ -425,7 +441,7 @@ leaks_text (const TdHolders *self, const TdRetained *retained, GString *out)
       g_string_append_printf (out, "%s\n", sentence);
     }
   if (n == 0)
-    g_string_append (out, "nothing grows\n");
+    print_nothing (self, out);
 }
 
 char *

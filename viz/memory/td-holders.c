@@ -181,6 +181,19 @@ grows_in_the_long_run (const TdHolder *h, const TdHoldersMark *marks, guint n_ma
   return 2 * least[QUARTERS - 1] > most[0];
 }
 
+/* More at every look since the first array, of which there are too few to judge by. */
+static gboolean
+may_grow (const TdHolder *h, guint n_marks)
+{
+  guint birth = find_birth (h);
+
+  for (guint i = birth; i + 1 < n_marks; i++)
+    if (h->n_objects[i + 1] <= h->n_objects[i])
+      return FALSE;
+  return h->n_iterations >= 2 && birth + 1 < n_marks
+         && (h->n_iterations < OLD_ENOUGH || n_marks - 1 - birth < FEWEST_STEPS);
+}
+
 static void
 judge (TdHolder *h, const TdHoldersMark *marks, guint n_marks)
 {
@@ -189,6 +202,7 @@ judge (TdHolder *h, const TdHoldersMark *marks, guint n_marks)
 
   h->grows = h->n_iterations >= OLD_ENOUGH && now > 0
              && (grows_in_steps (h, n_marks) || grows_in_the_long_run (h, marks, n_marks));
+  h->may_grow = !h->grows && now > 0 && may_grow (h, n_marks);
   if (now > h->bytes[first])
     h->bytes_per_iteration = (double)(now - h->bytes[first])
                              / (double)(marks[n_marks - 1].iteration - marks[first].iteration);
@@ -260,6 +274,15 @@ td_holders_free (TdHolders *self)
   g_free (self->marks);
   g_free (self->holders);
   g_free (self);
+}
+
+const TdHolder *
+td_holders_find_young (const TdHolders *self)
+{
+  for (guint i = 0; i < self->n_holders && !self->holders[0].grows; i++)
+    if (self->holders[i].may_grow)
+      return &self->holders[i];
+  return NULL;
 }
 
 guint

@@ -39,6 +39,7 @@ typedef struct
   guint n_iterations; /* that made what it keeps at the last mark, counted up to 64 */
   TdTapeHeld largest; /* group at the last mark */
   gboolean grows;
+  gboolean may_grow; /* so far more at every look, and too few of them to say so */
   double bytes_per_iteration;
 } TdHolder;
 
@@ -65,6 +66,8 @@ void td_holders_free (TdHolders *holders);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (TdHolders, td_holders_free)
 
 guint td_holders_n_growing (const TdHolders *holders);
+/** Return the largest of those that may grow, where none does for sure; NULL: there is none. */
+const TdHolder *td_holders_find_young (const TdHolders *holders);
 /** Say what to do about what such a holder keeps, itself or through a graph. */
 const char *td_holder_advice (guint kind, gboolean in_graph);
 /** Say in a sentence what grows, who keeps it, and what to do. Owner: the caller. */

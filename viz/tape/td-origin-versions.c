@@ -85,11 +85,13 @@ handed_on (const TdTapeIteration *t, guint var, gint event)
   for (guint s = t->n_stats; own && s-- > 0;)
     {
       const TdTapeStats *other = &t->stats[s];
-      gint made = find_producer (t, other->var, event_of (own) + 1);
 
-      if (!is_same (t, other->var, var) && event_of (other) <= event_of (own)
-          && is_again (other, own) && made >= 0
-          && t->events[made].flags & TD_TAPE_EVENT_REPLAYED
+      /* few are equal to the bit; to find what made one takes a look at every variable */
+      if (event_of (other) > event_of (own) || !is_again (other, own)
+          || is_same (t, other->var, var))
+        continue;
+      gint made = find_producer (t, other->var, event_of (own) + 1);
+      if (made >= 0 && t->events[made].flags & TD_TAPE_EVENT_REPLAYED
           && t->events[made].phase == TD_TAPE_PHASE_BACKWARD)
         return other->var;
     }

@@ -1,5 +1,5 @@
 /* L01: ResNet-18 on pictures of 32 x 32; the program calls leaf links only.
- * width=16 batch_size=8 iterations=4.  SPDX-License-Identifier: MIT */
+ * width=16 batch_size=8 fault=NAME iterations=4.  SPDX-License-Identifier: MIT */
 #include "life.h"
 
 enum
@@ -16,6 +16,7 @@ typedef struct
 {
   TdLink *root, *conv, *bn, *fc;
   Block block[BLOCKS];
+  int64_t iteration;
 } ResNet;
 
 static void
@@ -53,12 +54,22 @@ resnet_make (ResNet *r, int64_t width)
   r->fc = td_linear_new (r->root, "fc", in, 10);
 }
 
+/* The block res5 is the one with a mistake. */
 static TdVar *
-block (Block *b, TdVar *x)
+block (ResNet *r, int i, TdVar *x)
 {
-  TdVar *h = td_relu (td_link (b->bn1, td_link (b->conv1, x)));
+  Block *b = &r->block[i];
+  TdVar *h = td_link (b->bn1, td_link (b->conv1, x));
 
+  if (i == 4 && life_fault ("nan") && r->iteration == 3)
+    h = td_sqrt (h);
+  if (i == 4 && life_fault ("branch") && r->iteration % 2 == 1)
+    h = td_sigmoid (h);
+  else
+    h = td_relu (h);
   h = td_link (b->bn2, td_link (b->conv2, h));
+  if (i == 4 && life_fault ("vanishing"))
+    h = td_mul_scalar (h, 1e-9);
   if (b->down != NULL)
     x = td_link (b->down_bn, td_link (b->down, x));
   return td_relu (td_add (h, x));
@@ -74,7 +85,7 @@ resnet_loss (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
   (void)n_in;
   (void)n_out;
   for (int i = 0; i < BLOCKS; i++)
-    h = block (&r->block[i], h);
+    h = block (r, i, h);
   h = td_mean_axes (h, plane, 2, false);
   out[0] = td_softmax_cross_entropy (td_link (r->fc, h), in[1]);
 }
@@ -83,6 +94,7 @@ int
 main (int argc, char **argv)
 {
   ResNet r = { 0 };
+  TdVar *total = NULL;
 
   life_begin (argc, argv);
   int64_t batch = life_arg ("batch_size", 8), end = life_end (4);
@@ -98,11 +110,22 @@ main (int argc, char **argv)
                         life_ids (TD_SHAPE (batch), 10, (uint32_t)i) };
         TdVar *loss;
 
+        r.iteration = i;
         life_call (resnet_loss, &r, in, 2, &loss, 1);
         td_cleargrads (r.root);
         td_backward (loss, 0);
         td_opt_update (opt);
+        if (life_fault ("growth")) /* the sum of all losses, with the graph of each */
+          {
+            TdVar *before = total;
+
+            total = td_retain (before != NULL ? td_add (before, loss) : loss);
+            if (before != NULL)
+              td_release (before);
+          }
         life_line (i, loss);
       }
+  if (total != NULL)
+    td_release (total);
   return life_finish ();
 }

@@ -1,5 +1,6 @@
 /* L03: a GPT, pre-norm, causal attention.  layers=12 width=48 heads=4 steps=32 batch_size=2
- * tied=0 iterations=3 (for speed: layers=6 width=384 heads=6).  SPDX-License-Identifier: MIT */
+ * tied=0 fault=NAME iterations=3 (for speed: layers=6 width=384 heads=6).
+ * SPDX-License-Identifier: MIT */
 #include "life.h"
 
 enum
@@ -18,7 +19,7 @@ typedef struct
   TdLink *root, *wte, *wpe, *ln_f, *head; /* head NULL: the embedding's weights, tied */
   Layer layer[MOST_LAYERS];
   int n_layers;
-  int64_t width, heads, steps, batch;
+  int64_t width, heads, steps, batch, iteration;
 } Gpt;
 
 static void
@@ -64,6 +65,23 @@ attend (Gpt *g, Layer *l, TdVar *x)
   return td_link (l->proj, x);
 }
 
+/* What a layer adds in its second half; layer 6 is the one with a mistake. */
+static TdVar *
+expand (Gpt *g, int i, TdVar *x)
+{
+  Layer *l = &g->layer[i];
+  TdVar *h = td_link (l->up, td_link (l->ln2, x));
+
+  if (i == 6 && life_fault ("branch") && g->iteration % 2 == 1)
+    h = td_relu (h);
+  else
+    h = td_gelu (h);
+  if (i == 6 && life_fault ("nan") && g->iteration == 3)
+    h = td_sqrt (h);
+  h = td_link (l->down, h);
+  return i == 6 && life_fault ("vanishing") ? td_mul_scalar (h, 1e-9) : h;
+}
+
 static void
 gpt_loss (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
 {
@@ -78,7 +96,7 @@ gpt_loss (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
       Layer *l = &g->layer[i];
 
       h = td_add (h, attend (g, l, td_link (l->ln1, h)));
-      h = td_add (h, td_link (l->down, td_gelu (td_link (l->up, td_link (l->ln2, h)))));
+      h = td_add (h, expand (g, i, h));
     }
   h = td_link (g->ln_f, h);
   h = g->head != NULL ? td_link (g->head, h)
@@ -90,6 +108,7 @@ int
 main (int argc, char **argv)
 {
   Gpt g = { 0 };
+  TdVar *total = NULL;
 
   life_begin (argc, argv);
   g.n_layers = (int)life_arg ("layers", 12);
@@ -111,11 +130,22 @@ main (int argc, char **argv)
                         life_ids (TD_SHAPE (g.batch * g.steps), WORDS, (uint32_t)i + 1000) };
         TdVar *loss;
 
+        g.iteration = i;
         life_call (gpt_loss, &g, in, 3, &loss, 1);
         td_cleargrads (g.root);
         td_backward (loss, 0);
         td_opt_update (opt);
+        if (life_fault ("growth")) /* the sum of all losses, with the graph of each */
+          {
+            TdVar *before = total;
+
+            total = td_retain (before != NULL ? td_add (before, loss) : loss);
+            if (before != NULL)
+              td_release (before);
+          }
         life_line (i, loss);
       }
+  if (total != NULL)
+    td_release (total);
   return life_finish ();
 }

@@ -9,6 +9,7 @@
  *     hash=1         print hashes of gradients and weights of every iteration
  *     save=FOLDER    write links and optimizers at the end
  *     from=I load=FOLDER  go on there
+ *     fault=NAME     (some programs) a mistake to be found: vanishing, growth, nan, branch
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -58,6 +59,15 @@ life_arg (const char *name, int64_t otherwise)
   const char *text = life_text (name);
 
   return text != NULL ? strtoll (text, NULL, 10) : otherwise;
+}
+
+/* Whether this mistake is to be made. */
+__attribute__ ((unused)) static bool
+life_fault (const char *name)
+{
+  const char *text = life_text ("fault");
+
+  return text != NULL && strcmp (text, name) == 0;
 }
 
 /* td_init, and weights that are the same in every run. */
