@@ -234,28 +234,10 @@ save_picture (TdWindow *self, const char *path)
 }
 
 static void
-export_response (GtkNativeDialog *dialog, int response, TdWindow *self)
-{
-  if (response == GTK_RESPONSE_ACCEPT)
-    {
-      g_autoptr (GFile) file = gtk_file_chooser_get_file (GTK_FILE_CHOOSER (dialog));
-      g_autofree char *path = file ? g_file_get_path (file) : NULL;
-      if (path)
-        save_picture (self, path);
-    }
-  g_object_unref (dialog);
-}
-
-static void
 run_export (TdWindow *self, const char *parameter)
 {
-  GtkFileChooserNative *dialog
-      = gtk_file_chooser_native_new ("Export the Graph (.png, .svg or .pdf)", GTK_WINDOW (self),
-                                     GTK_FILE_CHOOSER_ACTION_SAVE, "_Save", "_Cancel");
-  gtk_file_chooser_set_current_name (GTK_FILE_CHOOSER (dialog), "graph.svg");
-  gtk_native_dialog_set_modal (GTK_NATIVE_DIALOG (dialog), TRUE);
-  g_signal_connect_object (dialog, "response", G_CALLBACK (export_response), self, 0);
-  gtk_native_dialog_show (GTK_NATIVE_DIALOG (dialog));
+  td__window_ask_where (self, "Export the Graph (.png, .svg or .pdf)", "graph.svg",
+                        save_picture);
 }
 
 static void

@@ -83,31 +83,11 @@ td__window_save_copy (TdWindow *self, const char *path)
   g_object_unref (task);
 }
 
-static void
-copy_chosen (GtkNativeDialog *dialog, int response, TdWindow *self)
-{
-  if (response == GTK_RESPONSE_ACCEPT && self->session)
-    {
-      g_autoptr (GFile) file = gtk_file_chooser_get_file (GTK_FILE_CHOOSER (dialog));
-      g_autofree char *path = file ? g_file_get_path (file) : NULL;
-      if (path)
-        td__window_save_copy (self, path);
-    }
-  g_object_unref (dialog);
-}
-
 void
 td__run_save_copy (TdWindow *self, const char *parameter)
 {
   g_autofree char *name = g_strconcat (td_session_get_name (self->session), ".tdtape", NULL);
-  g_autofree char *valid = g_utf8_make_valid (name, -1);
-  GtkFileChooserNative *dialog
-      = gtk_file_chooser_native_new ("Save a Copy of the Recording", GTK_WINDOW (self),
-                                     GTK_FILE_CHOOSER_ACTION_SAVE, "_Save", "_Cancel");
-  gtk_file_chooser_set_current_name (GTK_FILE_CHOOSER (dialog), valid);
-  gtk_native_dialog_set_modal (GTK_NATIVE_DIALOG (dialog), TRUE);
-  g_signal_connect_object (dialog, "response", G_CALLBACK (copy_chosen), self, 0);
-  gtk_native_dialog_show (GTK_NATIVE_DIALOG (dialog));
+  td__window_ask_where (self, "Save a Copy of the Recording", name, td__window_save_copy);
 }
 
 /* ---- going there ---- */

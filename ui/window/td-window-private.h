@@ -231,6 +231,11 @@ gboolean td__window_open_tape (TdWindow *self, const char *path);
 /** Copy the recording to `path` in a thread; a line says how that went. */
 void td__window_save_copy (TdWindow *self, const char *path);
 
+typedef void (*TdWindowSave) (TdWindow *self, const char *path);
+/** Ask for a file, `name` by default, and save there, if there is a recording then. */
+void td__window_ask_where (TdWindow *self, const char *title, const char *name,
+                           TdWindowSave save);
+
 /** Go to what somebody typed: an iteration's number, a link, words. FALSE: there is no such. */
 gboolean td__window_go_to_text (TdWindow *self, const char *text);
 

@@ -148,19 +148,6 @@ td__run_save_values (TdWindow *self, const char *path)
   g_object_unref (task);
 }
 
-static void
-values_chosen (GtkNativeDialog *dialog, int response, TdWindow *self)
-{
-  if (response == GTK_RESPONSE_ACCEPT && self->session)
-    {
-      g_autoptr (GFile) file = gtk_file_chooser_get_file (GTK_FILE_CHOOSER (dialog));
-      g_autofree char *path = file ? g_file_get_path (file) : NULL;
-      if (path)
-        td__run_save_values (self, path);
-    }
-  g_object_unref (dialog);
-}
-
 void
 td__run_export_values (TdWindow *self, const char *parameter)
 {
@@ -170,11 +157,5 @@ td__run_export_values (TdWindow *self, const char *parameter)
       = g_strdup (td_inspector_get_title (td_workspace_get_inspector (self->workspace)));
   g_strdelimit (name, "/", '.');
   g_autofree char *file = g_strconcat (name, ".npy", NULL);
-  GtkFileChooserNative *dialog
-      = gtk_file_chooser_native_new ("Save Values (.npy or .csv)", GTK_WINDOW (self),
-                                     GTK_FILE_CHOOSER_ACTION_SAVE, "_Save", "_Cancel");
-  gtk_file_chooser_set_current_name (GTK_FILE_CHOOSER (dialog), file);
-  gtk_native_dialog_set_modal (GTK_NATIVE_DIALOG (dialog), TRUE);
-  g_signal_connect_object (dialog, "response", G_CALLBACK (values_chosen), self, 0);
-  gtk_native_dialog_show (GTK_NATIVE_DIALOG (dialog));
+  td__window_ask_where (self, "Save Values (.npy or .csv)", file, td__run_save_values);
 }
