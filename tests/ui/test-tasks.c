@@ -78,6 +78,7 @@ task__a_layer_that_does_not_learn (void **state)
   g_autofree char *text = td_scene_dump (scene);
   assert_non_null (strstr (text, "Vanishing"));
   assert_non_null (strstr (text, layer));
+  assert_non_null (strstr (text, "/W")); /* which weight decay hides behind its own term */
   /* the first line below the heading */
   TdSceneHit hit;
   assert_true (td_scene_hit (scene, 30, 40, 4, &hit));

@@ -13,14 +13,17 @@ typedef enum
 {
   TD_MISSING_NO,
   TD_MISSING_NOT_USED,
-  TD_MISSING_CUT
+  TD_MISSING_CUT,
+  TD_MISSING_FILLED
 } TdMissing;
 
 typedef struct
 {
   guint n;
   double *norm;
-  guint8 *cell;        /* TdCell */
+  guint8 *cell; /* TdCell */
+  double *born;
+  guint8 *born_cell;   /* the same of the gradient before the update began with it */
   guint64 *n_elements; /* of what `norm` is of */
   guint8 *missing;     /* TdMissing */
   gboolean updated;    /* an optimizer took gradients: what is missing is known */
@@ -59,6 +62,10 @@ TdGradientClip td__gradient_clip (const TdTapeIteration *t, const TdGradientName
 /** Say whether an optimizer took gradients in an iteration of the table. */
 gboolean td__gradient_updated (const TdGradientTable *table, gint64 iteration);
 
+/** The same as td_gradient_table_norm, of the gradient as backward left it: what hooks of the
+ * optimizer did to it afterwards (clipping, decay, noise) hides what it was. */
+TdCell td__gradient_born (const TdGradientTable *table, guint row, gint64 iteration,
+                          double *norm);
 /** Return of how many elements a norm is; 0: it is not known. */
 guint64 td__gradient_n_elements (const TdGradientTable *table, guint row, gint64 iteration);
 

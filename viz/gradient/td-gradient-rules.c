@@ -110,7 +110,7 @@ static gboolean
 get_size (const Search *s, guint row, guint column, double *size)
 {
   guint64 n = td__gradient_n_elements (s->table, row, iteration_of (s, column));
-  TdCell cell = td_gradient_table_norm (s->table, row, iteration_of (s, column), size);
+  TdCell cell = td__gradient_born (s->table, row, iteration_of (s, column), size);
 
   *size /= sqrt ((double)MAX (n, 1));
   return cell == TD_CELL_VALUE;
@@ -203,7 +203,7 @@ explodes (const Search *s, double limit, TdGradientFinding *f)
   for (guint c = 0; c < s->columns->len; c++)
     {
       double norm, median;
-      TdCell cell = td_gradient_table_norm (s->table, f->row, iteration_of (s, c), &norm);
+      TdCell cell = td__gradient_born (s->table, f->row, iteration_of (s, c), &norm);
 
       if (cell == TD_CELL_MISSING || cell == TD_CELL_EMPTY)
         continue;

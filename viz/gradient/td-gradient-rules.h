@@ -1,6 +1,9 @@
 /*
  * Rules for gradients: which parameters do not learn, or learn too wildly, and what says so.
  *
+ * They look at gradients as backward left them, before hooks of an optimizer: clipping would
+ * hide what explodes, and decay what is dead.
+ *
  * Rules are one line of text that a user can edit, "vanishing 1e-4, exploding 100, dead 5,
  * missing on", each a name with its limit or "off"; what is not named keeps its usual limit.
  *

@@ -21,6 +21,8 @@ column_free (gpointer data)
   g_free (c->cell);
   g_free (c->missing);
   g_free (c->n_elements);
+  g_free (c->born);
+  g_free (c->born_cell);
   g_free (c);
 }
 
@@ -106,6 +108,18 @@ stats_of (const TdTapeIteration *t, guint32 var)
   return NULL;
 }
 
+/* What backward left: the last before an operation of the update, a hook's, wrote there too. */
+static const TdTapeStats *
+born_of (const TdTapeIteration *t, guint32 var)
+{
+  for (guint i = t->n_stats; i-- > 0;)
+    if (t->stats[i].var == var
+        && (t->stats[i].event >= t->n_events
+            || t->events[t->stats[i].event].phase != TD_TAPE_PHASE_UPDATE))
+      return &t->stats[i];
+  return NULL;
+}
+
 /* Finds for each variable the first operation of the forward pass that read it, and as which
  * argument, as one number that sorts; G_MAXUINT if none did. Owner: the caller. */
 static guint *
@@ -121,20 +135,29 @@ first_readers (const TdTapeIteration *t)
   return first;
 }
 
-static void
-fill_cell (TdGradientColumn *c, guint row, const TdTapeStats *stats)
+static TdCell
+cell_of (const TdTapeStats *stats)
 {
-  c->cell[row] = TD_CELL_MISSING;
   if (!stats)
-    return;
-  c->norm[row] = stats->l2;
-  c->n_elements[row] = stats->n;
+    return TD_CELL_MISSING;
   if (stats->n_nan > 0)
-    c->cell[row] = TD_CELL_NAN;
-  else if (stats->n_pos_inf + stats->n_neg_inf > 0)
-    c->cell[row] = stats->n_pos_inf >= stats->n_neg_inf ? TD_CELL_PLUS_INF : TD_CELL_MINUS_INF;
-  else
-    c->cell[row] = TD_CELL_VALUE;
+    return TD_CELL_NAN;
+  if (stats->n_pos_inf + stats->n_neg_inf > 0)
+    return stats->n_pos_inf >= stats->n_neg_inf ? TD_CELL_PLUS_INF : TD_CELL_MINUS_INF;
+  return TD_CELL_VALUE;
+}
+
+/* An update fills in zeros where no gradient is. */
+static void
+fill_cell (TdGradientColumn *c, guint row, const TdTapeStats *stats, const TdTapeStats *born)
+{
+  c->cell[row] = cell_of (stats);
+  c->born_cell[row] = cell_of (born);
+  c->born[row] = born ? born->l2 : 0;
+  c->norm[row] = stats ? stats->l2 : 0;
+  c->n_elements[row] = stats ? stats->n : 0;
+  c->missing[row]
+      = stats && !born && stats->n_zero == stats->n ? TD_MISSING_FILLED : TD_MISSING_NO;
 }
 
 /* Guess for each row why it has no gradient; rows that got one are corrected afterwards. */
@@ -196,6 +219,9 @@ add (TdGradientTable *table, const TdTapeIteration *t, guint32 flags, gboolean p
   c->cell = g_malloc (MAX (c->n, 1));
   c->missing = g_malloc0 (MAX (c->n, 1));
   c->n_elements = g_new0 (guint64, MAX (c->n, 1));
+  c->born = g_new0 (double, MAX (c->n, 1));
+  c->born_cell = g_malloc (MAX (c->n, 1));
+  memset (c->born_cell, TD_CELL_MISSING, c->n);
   memset (c->cell, TD_CELL_MISSING, c->n);
   fill_missing (table, c, t);
   for (guint i = 0; i < t->n_grads; i++)
@@ -206,8 +232,7 @@ add (TdGradientTable *table, const TdTapeIteration *t, guint32 flags, gboolean p
 
       if (row < 0 || g->gradient >= t->n_vars)
         continue;
-      c->missing[row] = TD_MISSING_NO;
-      fill_cell (c, row, stats_of (t, g->gradient));
+      fill_cell (c, row, stats_of (t, g->gradient), born_of (t, g->gradient));
     }
   c->clip = td__gradient_clip (t, names);
   g_hash_table_replace (table->columns, number, c);
@@ -365,12 +390,26 @@ td_gradient_table_missing (const TdGradientTable *table, guint row, gint64 itera
   static const char *const reasons[] = {
     [TD_MISSING_NO] = NULL,
     [TD_MISSING_NOT_USED] = "not used in the forward pass of this iteration",
+    [TD_MISSING_FILLED] = "no gradient reached it: the update filled in zeros",
     [TD_MISSING_CUT] = "used, but no gradient reached it: the path from the loss is cut",
   };
   const TdGradientColumn *c = g_hash_table_lookup (table->columns, &iteration);
 
   row = g_array_index (table->order, guint, row);
   return c && row < c->n ? reasons[c->missing[row]] : NULL;
+}
+
+TdCell
+td__gradient_born (const TdGradientTable *table, guint row, gint64 iteration, double *norm)
+{
+  const TdGradientColumn *c = g_hash_table_lookup (table->columns, &iteration);
+
+  *norm = NAN;
+  row = g_array_index (table->order, guint, row);
+  if (!c || row >= c->n)
+    return TD_CELL_MISSING;
+  *norm = c->born[row];
+  return c->born_cell[row];
 }
 
 guint64
