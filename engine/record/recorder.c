@@ -592,7 +592,7 @@ on_config (TdObserver *o, const char *field, int value)
 }
 
 static void
-on_param (TdObserver *o, const TdPath *path, const TdVar *param)
+on_param (TdObserver *o, const TdPath *path, const TdVar *param, bool learnt)
 {
   TdRecorder *r = self (o);
   const TdNode *n = param->node;
@@ -605,7 +605,7 @@ on_param (TdObserver *o, const TdPath *path, const TdVar *param)
   p->path = id;
   p->dtype = n->dtype;
   p->ndim = (uint8_t)n->shape.ndim;
-  p->flags = param->flags & TD_VAR_PERSISTENT ? TD_TAPE_PARAMETER_PERSISTENT : 0;
+  p->flags = learnt ? 0 : TD_TAPE_PARAMETER_PERSISTENT;
   for (int d = 0; d < TD_TAPE_MAX_NDIM; d++)
     p->dims[d] = d < n->shape.ndim ? n->shape.dim[d] : 0;
   PUBLISH (r, p);

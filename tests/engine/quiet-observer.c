@@ -16,7 +16,7 @@ static void no_node (TdObserver *o, struct TdNode *n, const TdSite *s) { (void)o
 static void no_name (TdObserver *o, struct TdNode *n, const char *name) { (void)o; (void)n; (void)name; }
 static void no_error (TdObserver *o, const TdError *e) { (void)o; (void)e; }
 static void no_config (TdObserver *o, const char *f, int v) { (void)o; (void)f; (void)v; }
-static void no_param (TdObserver *o, const TdPath *p, const TdVar *v) { (void)o; (void)p; (void)v; }
+static void no_param (TdObserver *o, const TdPath *p, const TdVar *v, bool l) { (void)l; (void)o; (void)p; (void)v; }
 static void no_finish (TdObserver *o, int s) { (void)o; (void)s; }
 /* clang-format on */
 

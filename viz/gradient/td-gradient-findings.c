@@ -16,6 +16,7 @@ static const char *const headings[TD_N_RULES] = {
   [TD_RULE_EXPLODING] = "Exploding",
   [TD_RULE_DEAD] = "Dead",
   [TD_RULE_MISSING] = "Missing",
+  [TD_RULE_NOT_UPDATED] = "Not updated",
 };
 
 static guint

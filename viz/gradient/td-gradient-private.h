@@ -12,9 +12,9 @@ G_BEGIN_DECLS
 typedef enum
 {
   TD_MISSING_NO,
-  TD_MISSING_NOT_USED,
-  TD_MISSING_CUT,
-  TD_MISSING_FILLED
+  TD_MISSING_UNUSED, /* an optimizer updated it, with zeros that it filled in */
+  TD_MISSING_CUT,    /* the same of one that the forward pass used */
+  TD_MISSING_UNHELD  /* optimizers updated others */
 } TdMissing;
 
 typedef struct
@@ -24,6 +24,7 @@ typedef struct
   guint8 *cell; /* TdCell */
   double *born;
   guint8 *born_cell;   /* the same of the gradient before the update began with it */
+  guint8 *rounding;    /* gboolean: `born` is 0 but for what rounding leaves of a sum */
   guint64 *n_elements; /* of what `norm` is of */
   guint8 *missing;     /* TdMissing */
   gboolean updated;    /* an optimizer took gradients: what is missing is known */
@@ -56,6 +57,13 @@ typedef struct
   gconstpointer data;
 } TdGradientNames;
 
+/** Add what an iteration says. `flags`: of its summary; `partial`: it had not ended. */
+void td__gradient_add_column (TdGradientTable *table, const TdTapeIteration *t, guint32 flags,
+                              gboolean partial, const TdGradientNames *names);
+void td__gradient_column_free (gpointer column);
+/** Put rows in the order in which forward passes read them. */
+void td__gradient_sort_rows (TdGradientTable *table);
+
 /** Read from the tape what the clipping hooks of the optimizers did in an iteration. */
 TdGradientClip td__gradient_clip (const TdTapeIteration *t, const TdGradientNames *names);
 
@@ -66,6 +74,10 @@ gboolean td__gradient_updated (const TdGradientTable *table, gint64 iteration);
  * optimizer did to it afterwards (clipping, decay, noise) hides what it was. */
 TdCell td__gradient_born (const TdGradientTable *table, guint row, gint64 iteration,
                           double *norm);
+/** Say whether that was 0 but for rounding. */
+gboolean td__gradient_is_rounding (const TdGradientTable *table, guint row, gint64 iteration);
+/** Say whether a gradient is missing, and why. */
+TdMissing td__gradient_missing (const TdGradientTable *table, guint row, gint64 iteration);
 /** Return of how many elements a norm is; 0: it is not known. */
 guint64 td__gradient_n_elements (const TdGradientTable *table, guint row, gint64 iteration);
 

@@ -22,6 +22,7 @@ static const struct
   [TD_RULE_EXPLODING] = { "exploding", 100, 1, 1e300 },
   [TD_RULE_DEAD] = { "dead", 5, 1, 1e6 },
   [TD_RULE_MISSING] = { "missing", 1, 1, 1 },
+  [TD_RULE_NOT_UPDATED] = { "not-updated", 1, 1, 1 },
 };
 
 const char *
@@ -47,9 +48,12 @@ parse_limit (const char *word, TdGradientRule rule, double *limit, GError **erro
       && *limit <= rules_known[rule].most && (rule != TD_RULE_DEAD || *limit == floor (*limit)))
     return TRUE;
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
-               "\"%s\" is no limit for %s: it takes %s from %g to %g, on or off", word,
-               rules_known[rule].name, rule == TD_RULE_DEAD ? "a whole number" : "a number",
-               rules_known[rule].least, rules_known[rule].most);
+               rules_known[rule].least == rules_known[rule].most
+                   ? "\"%s\" is no limit for %s: it is on or off"
+                   : "\"%s\" is no limit for %s: it takes %s from %g to %g, on or off",
+               word, rules_known[rule].name,
+               rule == TD_RULE_DEAD ? "a whole number" : "a number", rules_known[rule].least,
+               rules_known[rule].most);
   return FALSE;
 }
 
@@ -63,7 +67,8 @@ parse_rule (const char *text, TdGradientRules *rules, GError **error)
       return parse_limit (words[1] ? g_strstrip (words[1]) : "", (TdGradientRule)rule,
                           &rules->limit[rule], error);
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
-               "There is no rule \"%s\": they are vanishing, exploding, dead and missing",
+               "There is no rule \"%s\": they are vanishing, exploding, dead, missing and "
+               "not-updated",
                words[0]);
   return FALSE;
 }
@@ -230,22 +235,44 @@ is_dead (const Search *s, double limit, TdGradientFinding *f)
       f->n_known++;
       f->n += size == 0;
       f->iteration = iteration_of (s, c);
+      f->is_rounding |= td__gradient_is_rounding (s->table, f->row, f->iteration);
     }
   return f->n_known >= (guint)limit && f->n == f->n_known;
 }
 
+/* Counts the iterations with an update in which `missing` says why, of those in which one of
+ * the others of `of` does: bits by TdMissing. */
 static gboolean
-is_missing (const Search *s, double limit, TdGradientFinding *f)
+is_always (const Search *s, guint missing, guint of, TdGradientFinding *f)
 {
   for (guint c = 0; c < s->columns->len; c++)
     {
-      if (!td__gradient_updated (s->table, iteration_of (s, c)))
+      gint64 iteration = iteration_of (s, c);
+      guint why = 1u << td__gradient_missing (s->table, f->row, iteration);
+
+      if (!td__gradient_updated (s->table, iteration) || !(why & of))
         continue;
-      f->iteration = iteration_of (s, c);
       f->n_known++;
-      f->n += td_gradient_table_missing (s->table, f->row, f->iteration) != NULL;
+      f->n += (why & missing) != 0;
+      if (why & missing)
+        f->iteration = iteration;
     }
   return f->n_known > 0 && f->n == f->n_known;
+}
+
+/* Iterations in which another optimizer had its turn say nothing of this. */
+static gboolean
+is_missing (const Search *s, double limit, TdGradientFinding *f)
+{
+  const guint missing = 1u << TD_MISSING_UNUSED | 1u << TD_MISSING_CUT;
+
+  return is_always (s, missing, missing | 1u << TD_MISSING_NO, f);
+}
+
+static gboolean
+is_not_updated (const Search *s, double limit, TdGradientFinding *f)
+{
+  return is_always (s, 1u << TD_MISSING_UNHELD, ~0u, f);
 }
 
 static gint
@@ -273,6 +300,7 @@ td_gradient_find (const TdGradientTable *table, const TdGradientRange *range,
     [TD_RULE_EXPLODING] = explodes,
     [TD_RULE_DEAD] = is_dead,
     [TD_RULE_MISSING] = is_missing,
+    [TD_RULE_NOT_UPDATED] = is_not_updated,
   };
   g_autoptr (TdGradientAxis) axis = td__gradient_axis_of (table, range, range->n);
   g_autoptr (GArray) columns = td__gradient_axis_list (axis);
@@ -300,33 +328,36 @@ char *
 td_gradient_finding_text (const TdGradientTable *table, const TdGradientFinding *f)
 {
   char value[TD_FORMAT_SIZE], ratio[TD_FORMAT_SIZE];
+  const char *iterations = td_plural (f->n_known, "iteration", "iterations");
 
   td_format_value (value, f->value);
   td_format_value (ratio, f->measure > 0 ? f->value / f->measure : 0);
   switch (f->rule)
     {
     case TD_RULE_VANISHING:
-      return g_strdup_printf (
-          "%s an element at iteration %" G_GINT64_FORMAT ", %s of %s; so in %u of %u %s", value,
-          f->iteration, ratio, td_gradient_table_path (table, (guint)f->other), f->n,
-          f->n_known, td_plural (f->n_known, "iteration", "iterations"));
+      return g_strdup_printf ("in %u of %u %s; least at %" G_GINT64_FORMAT
+                              ": %s of %s (%s an element)",
+                              f->n, f->n_known, iterations, f->iteration, ratio,
+                              td_gradient_table_path (table, (guint)f->other), value);
     case TD_RULE_EXPLODING:
       if (f->is_infinite)
-        return g_strdup_printf ("not finite from iteration %" G_GINT64_FORMAT
-                                " on; so in %u of %u",
-                                f->iteration, f->n, f->n_known);
-      return g_strdup_printf ("norm %s at iteration %" G_GINT64_FORMAT
-                              ", %s times its median before; so in %u of %u",
-                              value, f->iteration, ratio, f->n, f->n_known);
+        return g_strdup_printf ("in %u of %u %s; not finite from %" G_GINT64_FORMAT " on", f->n,
+                                f->n_known, iterations, f->iteration);
+      return g_strdup_printf ("in %u of %u %s; at %" G_GINT64_FORMAT
+                              ": %s times its median before (norm %s)",
+                              f->n, f->n_known, iterations, f->iteration, ratio, value);
     case TD_RULE_DEAD:
-      return g_strdup_printf ("0 in each of the last %u iterations, from %" G_GINT64_FORMAT
-                              " on",
-                              f->n, f->iteration);
+      return g_strdup_printf ("0%s in the last %u %s, from %" G_GINT64_FORMAT " on%s",
+                              f->is_rounding ? " but for rounding" : "", f->n,
+                              td_plural (f->n, "iteration", "iterations"), f->iteration,
+                              f->is_rounding ? ": what it adds is taken out again, as by a "
+                                               "normalization or a softmax"
+                                             : "");
     case TD_RULE_MISSING:
+    case TD_RULE_NOT_UPDATED:
     case TD_N_RULES:
     default:
-      return g_strdup_printf ("none in %u %s: %s", f->n,
-                              td_plural (f->n, "iteration", "iterations"),
+      return g_strdup_printf ("in %u %s: %s", f->n, iterations,
                               td_gradient_table_missing (table, f->row, f->iteration));
     }
 }

@@ -5,15 +5,17 @@
  * hide what explodes, and decay what is dead.
  *
  * Rules are one line of text that a user can edit, "vanishing 1e-4, exploding 100, dead 5,
- * missing on", each a name with its limit or "off"; what is not named keeps its usual limit.
+ * missing on, not-updated on", each a name with its limit or "off"; what is not named keeps its
+ * usual limit.
  *
  *   vanishing X   gradient an element (L2 norm divided by the square root of the number of
  *                 elements) below X times the largest of the same iteration that does not
  *                 explode, in more than half of the iterations that it is known of
  *   exploding X   norm above X times the median of the parameter's norms in the iterations
  *                 before (three at least), or a NaN or an infinity in it
- *   dead N        the gradient was 0 in each of the last N iterations that it is known of
- *   missing on    no optimizer got a gradient of it in any iteration that had an update
+ *   dead N        the gradient was 0, but for what rounding leaves of a sum, in each of the
+ * last N iterations that it is known of missing on    an optimizer updates it, and no gradient
+ * ever reached it not-updated on  optimizers update others, and never this one
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,6 +31,7 @@ typedef enum
   TD_RULE_EXPLODING,
   TD_RULE_DEAD,
   TD_RULE_MISSING,
+  TD_RULE_NOT_UPDATED,
   TD_N_RULES
 } TdGradientRule;
 
@@ -47,6 +50,7 @@ typedef struct
   double value, measure; /* there: of the parameter, and what it is held against */
   gint other;            /* the row that `measure` is of; -1: its own */
   gboolean is_infinite;  /* NaN or infinite there */
+  gboolean is_rounding;  /* 0 but for rounding there */
 } TdGradientFinding;
 
 /** Return "vanishing", ... */

@@ -4,27 +4,11 @@
  * SPDX-License-Identifier: MIT
  */
 #include <math.h>
-#include <string.h>
 
 #include "td-gradient-private.h"
 
 /* A program that runs for ever brings more columns than are ever looked at. */
 #define MAX_COLUMNS 512
-
-/* What is known of one iteration, one entry per row. */
-static void
-column_free (gpointer data)
-{
-  TdGradientColumn *c = data;
-
-  g_free (c->norm);
-  g_free (c->cell);
-  g_free (c->missing);
-  g_free (c->n_elements);
-  g_free (c->born);
-  g_free (c->born_cell);
-  g_free (c);
-}
 
 static gint
 by_first_event (gconstpointer a, gconstpointer b, gpointer data)
@@ -37,8 +21,8 @@ by_first_event (gconstpointer a, gconstpointer b, gpointer data)
   return x != y ? (x > y) - (x < y) : (i > k) - (i < k);
 }
 
-static void
-sort_rows (TdGradientTable *t)
+void
+td__gradient_sort_rows (TdGradientTable *t)
 {
   g_array_set_size (t->order, t->rows->len);
   for (guint i = 0; i < t->rows->len; i++)
@@ -54,7 +38,8 @@ td_gradient_table_new (TdTapeReader *reader)
   t->rows = g_array_new (FALSE, TRUE, sizeof (TdGradientRow));
   t->order = g_array_new (FALSE, FALSE, sizeof (guint));
   t->row_of_path = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
-  t->columns = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, column_free);
+  t->columns
+      = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, td__gradient_column_free);
   t->gone = g_hash_table_new_full (g_int64_hash, g_int64_equal, g_free, NULL);
   for (guint i = 0; reader && i < td_tape_reader_n_parameters (reader); i++)
     {
@@ -63,7 +48,7 @@ td_gradient_table_new (TdTapeReader *reader)
       if (!(p->flags & TD_TAPE_PARAMETER_PERSISTENT)) /* nothing is to reach those */
         td__gradient_row (t, td_tape_reader_string (reader, p->path), p->key);
     }
-  sort_rows (t);
+  td__gradient_sort_rows (t);
   return t;
 }
 
@@ -98,147 +83,6 @@ td__gradient_row (TdGradientTable *t, const char *path, guint64 key)
   return t->rows->len - 1;
 }
 
-static const TdTapeStats *
-stats_of (const TdTapeIteration *t, guint32 var)
-{
-  /* the last word on a variable that was written more than once (accumulated) */
-  for (guint i = t->n_stats; i-- > 0;)
-    if (t->stats[i].var == var)
-      return &t->stats[i];
-  return NULL;
-}
-
-/* What backward left: the last before an operation of the update, a hook's, wrote there too. */
-static const TdTapeStats *
-born_of (const TdTapeIteration *t, guint32 var)
-{
-  for (guint i = t->n_stats; i-- > 0;)
-    if (t->stats[i].var == var
-        && (t->stats[i].event >= t->n_events
-            || t->events[t->stats[i].event].phase != TD_TAPE_PHASE_UPDATE))
-      return &t->stats[i];
-  return NULL;
-}
-
-/* Finds for each variable the first operation of the forward pass that read it, and as which
- * argument, as one number that sorts; G_MAXUINT if none did. Owner: the caller. */
-static guint *
-first_readers (const TdTapeIteration *t)
-{
-  guint *first = g_new (guint, MAX (t->n_vars, 1));
-
-  memset (first, 0xff, MAX (t->n_vars, 1) * sizeof *first);
-  for (guint e = t->n_events; e-- > 0;)
-    if (t->events[e].phase == TD_TAPE_PHASE_FORWARD)
-      for (guint k = 0; k < t->events[e].n_in; k++)
-        first[t->ins[t->events[e].first_in + k]] = e * 256 + MIN (k, 255u);
-  return first;
-}
-
-static TdCell
-cell_of (const TdTapeStats *stats)
-{
-  if (!stats)
-    return TD_CELL_MISSING;
-  if (stats->n_nan > 0)
-    return TD_CELL_NAN;
-  if (stats->n_pos_inf + stats->n_neg_inf > 0)
-    return stats->n_pos_inf >= stats->n_neg_inf ? TD_CELL_PLUS_INF : TD_CELL_MINUS_INF;
-  return TD_CELL_VALUE;
-}
-
-/* An update fills in zeros where no gradient is. */
-static void
-fill_cell (TdGradientColumn *c, guint row, const TdTapeStats *stats, const TdTapeStats *born)
-{
-  c->cell[row] = cell_of (stats);
-  c->born_cell[row] = cell_of (born);
-  c->born[row] = born ? born->l2 : 0;
-  c->norm[row] = stats ? stats->l2 : 0;
-  c->n_elements[row] = stats ? stats->n : 0;
-  c->missing[row]
-      = stats && !born && stats->n_zero == stats->n ? TD_MISSING_FILLED : TD_MISSING_NO;
-}
-
-/* Guess for each row why it has no gradient; rows that got one are corrected afterwards. */
-static void
-fill_missing (TdGradientTable *table, TdGradientColumn *c, const TdTapeIteration *t)
-{
-  g_autofree guint *first = first_readers (t);
-  g_autoptr (GHashTable) row_of_key = g_hash_table_new (g_int64_hash, g_int64_equal);
-
-  /* without an update nobody looked for gradients yet: nothing is missing, only not there */
-  if (t->n_grads > 0)
-    memset (c->missing, TD_MISSING_NOT_USED, c->n);
-  for (guint i = 0; i < c->n; i++)
-    g_hash_table_insert (row_of_key, &g_array_index (table->rows, TdGradientRow, i).key,
-                         GUINT_TO_POINTER (i + 1));
-  for (guint v = 0; v < t->n_vars; v++)
-    {
-      guint row = GPOINTER_TO_UINT (g_hash_table_lookup (row_of_key, &t->vars[v].key));
-
-      if (row == 0 || first[v] == G_MAXUINT)
-        continue;
-      TdGradientRow *r = &g_array_index (table->rows, TdGradientRow, row - 1);
-      r->first_event = MIN (r->first_event, first[v]);
-      if (t->n_grads > 0)
-        c->missing[row - 1] = TD_MISSING_CUT;
-    }
-}
-
-/* Returns the row of an optimizer's entry, -1 when it names no parameter. The key of a
- * parameter whose size came late is that of its variable, not the one that was announced. */
-static gint
-row_of (TdGradientTable *table, const TdTapeIteration *t, const TdTapeGrad *g,
-        const TdGradientNames *names)
-{
-  const char *path = g->path != 0 ? names->string (names->data, g->path) : "?";
-
-  if (g->parameter >= t->n_vars || g_str_equal (path, "?"))
-    return -1;
-  guint row = td__gradient_row (table, path, t->vars[g->parameter].key);
-  g_array_index (table->rows, TdGradientRow, row).key = t->vars[g->parameter].key;
-  return (gint)row;
-}
-
-static void
-add (TdGradientTable *table, const TdTapeIteration *t, guint32 flags, gboolean partial,
-     const TdGradientNames *names)
-{
-  TdGradientColumn *c = g_new0 (TdGradientColumn, 1);
-  gint64 *number = g_new (gint64, 1);
-
-  *number = (gint64)t->number;
-  for (guint i = 0; i < t->n_grads; i++)
-    row_of (table, t, &t->grads[i], names);
-  c->n = table->rows->len;
-  c->updated = t->n_grads > 0;
-  c->partial = partial;
-  c->flags = flags;
-  c->norm = g_new0 (double, MAX (c->n, 1));
-  c->cell = g_malloc (MAX (c->n, 1));
-  c->missing = g_malloc0 (MAX (c->n, 1));
-  c->n_elements = g_new0 (guint64, MAX (c->n, 1));
-  c->born = g_new0 (double, MAX (c->n, 1));
-  c->born_cell = g_malloc (MAX (c->n, 1));
-  memset (c->born_cell, TD_CELL_MISSING, c->n);
-  memset (c->cell, TD_CELL_MISSING, c->n);
-  fill_missing (table, c, t);
-  for (guint i = 0; i < t->n_grads; i++)
-    {
-      const TdTapeGrad *g = &t->grads[i];
-
-      gint row = row_of (table, t, g, names);
-
-      if (row < 0 || g->gradient >= t->n_vars)
-        continue;
-      fill_cell (c, row, stats_of (t, g->gradient), born_of (t, g->gradient));
-    }
-  c->clip = td__gradient_clip (t, names);
-  g_hash_table_replace (table->columns, number, c);
-  sort_rows (table);
-}
-
 static const char *
 iteration_string (gconstpointer data, guint32 id)
 {
@@ -269,7 +113,7 @@ td_gradient_table_add (TdGradientTable *table, const TdIteration *iteration)
   TdGradientNames names = { iteration_string, iteration_op, iteration };
   const TdTapeIteration *t = td_iteration_get_tape (iteration);
 
-  add (table, t, t->flags, !td_iteration_is_complete (iteration), &names);
+  td__gradient_add_column (table, t, t->flags, !td_iteration_is_complete (iteration), &names);
 }
 
 /* What was thinned since it was read cannot be gone to any more. */
@@ -329,7 +173,7 @@ load_one (TdGradientTable *table, TdTapeReader *reader, gint64 number)
   const TdTapeIteration *t = td_tape_iteration_load_row (reader, &row, error, sizeof error);
   if (!t)
     return;
-  add (table, t, row.flags, FALSE, &names);
+  td__gradient_add_column (table, t, row.flags, FALSE, &names);
   td_tape_iteration_free (t);
 }
 
@@ -384,19 +228,26 @@ td_gradient_table_norm (const TdGradientTable *table, guint row, gint64 iteratio
   return c->cell[row];
 }
 
+TdMissing
+td__gradient_missing (const TdGradientTable *table, guint row, gint64 iteration)
+{
+  const TdGradientColumn *c = g_hash_table_lookup (table->columns, &iteration);
+
+  row = g_array_index (table->order, guint, row);
+  return c && row < c->n ? (TdMissing)c->missing[row] : TD_MISSING_NO;
+}
+
 const char *
 td_gradient_table_missing (const TdGradientTable *table, guint row, gint64 iteration)
 {
   static const char *const reasons[] = {
     [TD_MISSING_NO] = NULL,
-    [TD_MISSING_NOT_USED] = "not used in the forward pass of this iteration",
-    [TD_MISSING_FILLED] = "no gradient reached it: the update filled in zeros",
+    [TD_MISSING_UNUSED] = "not used in the forward pass, so no gradient reached it",
     [TD_MISSING_CUT] = "used, but no gradient reached it: the path from the loss is cut",
+    [TD_MISSING_UNHELD] = "no optimizer updated it",
   };
-  const TdGradientColumn *c = g_hash_table_lookup (table->columns, &iteration);
 
-  row = g_array_index (table->order, guint, row);
-  return c && row < c->n ? reasons[c->missing[row]] : NULL;
+  return reasons[td__gradient_missing (table, row, iteration)];
 }
 
 TdCell
@@ -410,6 +261,15 @@ td__gradient_born (const TdGradientTable *table, guint row, gint64 iteration, do
     return TD_CELL_MISSING;
   *norm = c->born[row];
   return c->born_cell[row];
+}
+
+gboolean
+td__gradient_is_rounding (const TdGradientTable *table, guint row, gint64 iteration)
+{
+  const TdGradientColumn *c = g_hash_table_lookup (table->columns, &iteration);
+
+  row = g_array_index (table->order, guint, row);
+  return c && row < c->n && c->rounding[row];
 }
 
 guint64

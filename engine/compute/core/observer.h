@@ -125,7 +125,7 @@ struct TdObserver
   /** Optional: a message of a device, one line. */
   void (*notice) (TdObserver *o, const char *text);
   void (*config) (TdObserver *o, const char *field, int value);
-  void (*param) (TdObserver *o, const TdPath *path, const TdVar *param);
+  void (*param) (TdObserver *o, const TdPath *path, const TdVar *param, bool learnt);
   /** Optional: events of a static function, and a schedule before its first replay. */
   void (*static_event) (TdObserver *o, const TdStaticEvent *event);
   void (*schedule) (TdObserver *o, const TdScheduleInfo *schedule);

@@ -98,6 +98,7 @@ add_statistic (TdLink *link, const char *name, const TdShape *shape, double valu
   p->kind = TD_PARAM_PERSISTENT;
   if (p->var != NULL)
     p->var->node->requires_grad = false;
+  td__param_announce (p); /* again: as what it is */
   return true;
 }
 

@@ -26,7 +26,7 @@ td__param_announce (const TdParam *param)
   TdObserver *o = td__engine.observer;
 
   if (o != NULL && param->var != NULL && param->kind != TD_PARAM_ATTR)
-    o->param (o, param->path, param->var);
+    o->param (o, param->path, param->var, param->kind == TD_PARAM_TRAINED);
 }
 
 void

@@ -49,15 +49,20 @@ add_column (TdGradientTable *table, const Plan *plan, GRand *random, guint itera
   c->n_elements = g_new0 (guint64, c->n);
   c->born = g_new0 (double, c->n);
   c->born_cell = g_new0 (guint8, c->n);
+  c->rounding = g_new0 (guint8, c->n);
   for (guint row = 0; row < c->n; row++)
     {
-      gboolean missing = plan->rule == TD_RULE_MISSING && row == plan->row;
+      TdMissing missing = row != plan->row                    ? TD_MISSING_NO
+                          : plan->rule == TD_RULE_MISSING     ? TD_MISSING_CUT
+                          : plan->rule == TD_RULE_NOT_UPDATED ? TD_MISSING_UNHELD
+                                                              : TD_MISSING_NO;
 
       c->born[row] = norm_of (plan, random, row, iteration);
       c->norm[row] = 1; /* as if hooks had made all alike */
       c->n_elements[row] = ELEMENTS;
-      c->cell[row] = c->born_cell[row] = missing ? TD_CELL_MISSING : TD_CELL_VALUE;
-      c->missing[row] = missing ? TD_MISSING_CUT : TD_MISSING_NO;
+      c->cell[row] = c->born_cell[row]
+          = missing != TD_MISSING_NO ? TD_CELL_MISSING : TD_CELL_VALUE;
+      c->missing[row] = missing;
     }
   g_hash_table_replace (table->columns, g_memdup2 (&number, sizeof number), c);
 }
@@ -127,11 +132,12 @@ static void
 rules__say_what_they_found (void **state)
 {
   static const char *const texts[TD_N_RULES] = {
-    [TD_RULE_VANISHING] = " of net/l5/W; so in 20 of 20 iterations",
-    [TD_RULE_EXPLODING] = " at iteration 9, ",
-    [TD_RULE_DEAD] = "0 in each of the last 5 iterations, from 15 on",
+    [TD_RULE_VANISHING] = "in 20 of 20 iterations; least at ",
+    [TD_RULE_EXPLODING] = " iterations; at 9: ",
+    [TD_RULE_DEAD] = "0 in the last 5 iterations, from 15 on",
     [TD_RULE_MISSING]
-    = "none in 20 iterations: used, but no gradient reached it: the path from the loss is cut",
+    = "in 20 iterations: used, but no gradient reached it: the path from the loss is cut",
+    [TD_RULE_NOT_UPDATED] = "in 20 iterations: no optimizer updated it",
   };
 
   for (gint rule = 0; rule < TD_N_RULES; rule++)
@@ -187,6 +193,7 @@ rules__that_cannot_be_read_say_what_is_wrong (void **state)
     { "vanishing", "\"\" is no limit for vanishing" },
     { "vanishing 2", "from 1e-300 to 1, on or off" },
     { "vanishing nan", "\"nan\" is no limit" },
+    { "missing 3", "\"3\" is no limit for missing: it is on or off" },
     { "dead 2.5", "a whole number from 1 to 1e+06" },
     { "dead -1", "\"-1\" is no limit for dead" },
     { "exploding 1e999", "\"1e999\" is no limit" },

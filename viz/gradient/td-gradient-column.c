@@ -1,0 +1,286 @@
+/*
+ * What one iteration says of the gradients: one entry per parameter.
+ *
+ * An optimizer enters every parameter that it updates, and fills in zeros where no gradient is.
+ * Who reads those zeros sees a parameter that is dead, or with noise or decay added one that is
+ * alive; so what is missing is found by who wrote the gradient, not by its numbers.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+#include <string.h>
+
+#include "td-gradient-private.h"
+
+/* The iteration while a column is made of it; all by variable. */
+typedef struct
+{
+  TdGradientTable *table;
+  TdGradientColumn *c;
+  const TdTapeIteration *t;
+  const TdGradientNames *names;
+  guint *first_reader; /* see first_readers */
+  gint *writer;        /* the last event that wrote it, before the update; -1: none */
+  const TdTapeStats **last, **born; /* the last word, and that before the update */
+  gboolean has_backward;
+} Source;
+
+static gboolean
+is_update (const TdTapeIteration *t, guint32 event)
+{
+  return event < t->n_events && t->events[event].phase == TD_TAPE_PHASE_UPDATE;
+}
+
+/* Finds for each variable the first operation of the forward pass that read it, and as which
+ * argument, as one number that sorts; G_MAXUINT if none did. Owner: the caller. */
+static guint *
+first_readers (const TdTapeIteration *t)
+{
+  guint *first = g_new (guint, MAX (t->n_vars, 1));
+
+  memset (first, 0xff, MAX (t->n_vars, 1) * sizeof *first);
+  for (guint e = t->n_events; e-- > 0;)
+    if (t->events[e].phase == TD_TAPE_PHASE_FORWARD)
+      for (guint k = 0; k < t->events[e].n_in; k++)
+        first[t->ins[t->events[e].first_in + k]] = e * 256 + MIN (k, 255u);
+  return first;
+}
+
+static void
+find_writers (Source *s)
+{
+  const TdTapeIteration *t = s->t;
+
+  s->writer = g_new (gint, MAX (t->n_vars, 1));
+  memset (s->writer, 0xff, MAX (t->n_vars, 1) * sizeof *s->writer);
+  for (guint e = 0; e < t->n_events; e++)
+    {
+      s->has_backward |= t->events[e].phase == TD_TAPE_PHASE_BACKWARD;
+      for (guint k = 0; k < t->events[e].n_out && !is_update (t, e); k++)
+        s->writer[t->outs[t->events[e].first_out + k]] = (gint)e;
+    }
+}
+
+/* The last word on a variable that was written more than once, and the last before an operation
+ * of the update, a hook's, wrote there too. */
+static void
+find_stats (Source *s)
+{
+  const TdTapeIteration *t = s->t;
+
+  s->last = g_new0 (const TdTapeStats *, MAX (t->n_vars, 1));
+  s->born = g_new0 (const TdTapeStats *, MAX (t->n_vars, 1));
+  for (guint i = 0; i < t->n_stats; i++)
+    if (t->stats[i].var < t->n_vars)
+      {
+        s->last[t->stats[i].var] = &t->stats[i];
+        if (!is_update (t, t->stats[i].event))
+          s->born[t->stats[i].var] = &t->stats[i];
+      }
+}
+
+static void
+source_begin (Source *s)
+{
+  s->first_reader = first_readers (s->t);
+  find_writers (s);
+  find_stats (s);
+}
+
+static void
+source_end (Source *s)
+{
+  g_free (s->first_reader);
+  g_free (s->writer);
+  g_free (s->last);
+  g_free (s->born);
+}
+
+static TdCell
+cell_of (const TdTapeStats *stats)
+{
+  if (!stats)
+    return TD_CELL_MISSING;
+  if (stats->n_nan > 0)
+    return TD_CELL_NAN;
+  if (stats->n_pos_inf + stats->n_neg_inf > 0)
+    return stats->n_pos_inf >= stats->n_neg_inf ? TD_CELL_PLUS_INF : TD_CELL_MINUS_INF;
+  return TD_CELL_VALUE;
+}
+
+/* ---- what is missing ---- */
+
+/* Whether nothing but the update itself made this gradient: its zeros, which lie there since an
+ * update before where the program does not clear gradients, and may have grown by what hooks
+ * add. Of what was there before, and of the copy of a gradient with which an optimizer updates
+ * its float32 copy of smaller numbers, numbers tell it too. */
+static gboolean
+is_filled (const Source *s, const TdTapeGrad *g)
+{
+  const TdTapeVar *v = &s->t->vars[g->gradient];
+  const TdTapeStats *stats = s->born[g->gradient] ? s->born[g->gradient] : s->last[g->gradient];
+  gboolean copied = s->t->vars[g->parameter].category == TD_TAPE_CATEGORY_OPTIMIZER,
+           zero = stats && stats->n_zero == stats->n
+                  && (copied || (v->flags & TD_TAPE_VAR_EXTERNAL));
+
+  if (s->writer[g->gradient] >= 0 || v->producer >= 0 || !s->has_backward)
+    return FALSE;
+  return zero
+         || (!copied && v->site != 0 && g->event < s->t->n_events
+             && v->site == s->t->events[g->event].site);
+}
+
+/* Nothing is said of an iteration without an update: nobody looked for gradients yet. What no
+ * optimizer enters is of none, or of one that had no turn in this iteration. */
+static void
+begin_missing (Source *s)
+{
+  g_autoptr (GHashTable) row_of_key = g_hash_table_new (g_int64_hash, g_int64_equal);
+
+  memset (s->c->missing, s->t->n_grads > 0 ? TD_MISSING_UNHELD : TD_MISSING_NO, s->c->n);
+  for (guint i = 0; i < s->c->n; i++)
+    g_hash_table_insert (row_of_key, &g_array_index (s->table->rows, TdGradientRow, i).key,
+                         GUINT_TO_POINTER (i + 1));
+  for (guint v = 0; v < s->t->n_vars; v++)
+    {
+      guint row = GPOINTER_TO_UINT (g_hash_table_lookup (row_of_key, &s->t->vars[v].key));
+
+      if (row == 0 || s->first_reader[v] == G_MAXUINT)
+        continue;
+      TdGradientRow *r = &g_array_index (s->table->rows, TdGradientRow, row - 1);
+      r->first_event = MIN (r->first_event, s->first_reader[v]);
+    }
+}
+
+static TdMissing
+why_missing (const Source *s, const TdTapeGrad *g)
+{
+  if (g->gradient < s->t->n_vars && !is_filled (s, g))
+    return TD_MISSING_NO;
+  return s->first_reader[g->parameter] == G_MAXUINT ? TD_MISSING_UNUSED : TD_MISSING_CUT;
+}
+
+/* ---- what is there ---- */
+
+static gboolean
+is_sum (const char *op)
+{
+  return g_str_equal (op, "sum") || g_str_equal (op, "sum_to");
+}
+
+/* Whether a gradient is the rest that rounding leaves of a sum that is 0: of a bias before a
+ * normalization, or of a key's before softmax. A sum of numbers without such a reason is about
+ * as long as they are together. */
+static gboolean
+is_rounding (const Source *s, guint32 gradient, double l2)
+{
+  static const double steps[] = { [TD_TAPE_F32] = 1.2e-7,
+                                  [TD_TAPE_F64] = 2.3e-16,
+                                  [TD_TAPE_F16] = 9.8e-4,
+                                  [TD_TAPE_BF16] = 7.9e-3 };
+  const TdTapeVar *v = &s->t->vars[gradient];
+  gint writer = s->writer[gradient];
+
+  if (writer < 0 || v->dtype >= G_N_ELEMENTS (steps) || s->t->events[writer].n_in != 1
+      || !is_sum (s->names->op (s->names->data, &s->t->events[writer])))
+    return FALSE;
+  const TdTapeStats *summed = s->last[s->t->ins[s->t->events[writer].first_in]];
+  return summed && summed->l2 > 0 && l2 > 0 && l2 < 16 * steps[v->dtype] * summed->l2;
+}
+
+static void
+fill_row (Source *s, guint row, const TdTapeGrad *g)
+{
+  TdGradientColumn *c = s->c;
+  const TdTapeStats *last, *born;
+
+  c->missing[row] = why_missing (s, g);
+  if (g->gradient >= s->t->n_vars)
+    return;
+  last = s->last[g->gradient];
+  born = c->missing[row] == TD_MISSING_NO ? s->born[g->gradient] : NULL;
+  c->cell[row] = cell_of (last);
+  c->norm[row] = last ? last->l2 : 0;
+  c->n_elements[row] = last ? last->n : 0;
+  c->born_cell[row] = cell_of (born);
+  c->born[row] = born && !is_rounding (s, g->gradient, born->l2) ? born->l2 : 0;
+  c->rounding[row] = born && born->l2 > 0 && c->born[row] == 0;
+}
+
+/* ---- the column ---- */
+
+/* Returns the row of an optimizer's entry, -1 when it names no parameter. The key of a
+ * parameter whose size came late is that of its variable, not the one that was announced. */
+static gint
+row_of (const Source *s, const TdTapeGrad *g)
+{
+  const char *path = g->path != 0 ? s->names->string (s->names->data, g->path) : "?";
+
+  if (g->parameter >= s->t->n_vars || g_str_equal (path, "?"))
+    return -1;
+  guint row = td__gradient_row (s->table, path, s->t->vars[g->parameter].key);
+  g_array_index (s->table->rows, TdGradientRow, row).key = s->t->vars[g->parameter].key;
+  return (gint)row;
+}
+
+static TdGradientColumn *
+column_new (guint n)
+{
+  TdGradientColumn *c = g_new0 (TdGradientColumn, 1);
+
+  c->n = n;
+  c->norm = g_new0 (double, MAX (n, 1));
+  c->cell = g_malloc (MAX (n, 1));
+  c->missing = g_malloc0 (MAX (n, 1));
+  c->n_elements = g_new0 (guint64, MAX (n, 1));
+  c->born = g_new0 (double, MAX (n, 1));
+  c->born_cell = g_malloc (MAX (n, 1));
+  c->rounding = g_malloc0 (MAX (n, 1));
+  memset (c->born_cell, TD_CELL_MISSING, n);
+  memset (c->cell, TD_CELL_MISSING, n);
+  return c;
+}
+
+void
+td__gradient_column_free (gpointer data)
+{
+  TdGradientColumn *c = data;
+
+  g_free (c->norm);
+  g_free (c->cell);
+  g_free (c->missing);
+  g_free (c->n_elements);
+  g_free (c->born);
+  g_free (c->born_cell);
+  g_free (c->rounding);
+  g_free (c);
+}
+
+void
+td__gradient_add_column (TdGradientTable *table, const TdTapeIteration *t, guint32 flags,
+                         gboolean partial, const TdGradientNames *names)
+{
+  Source s = { .table = table, .t = t, .names = names };
+  gint64 *number = g_new (gint64, 1);
+
+  *number = (gint64)t->number;
+  for (guint i = 0; i < t->n_grads; i++)
+    row_of (&s, &t->grads[i]);
+  s.c = column_new (table->rows->len);
+  s.c->updated = t->n_grads > 0;
+  s.c->partial = partial;
+  s.c->flags = flags;
+  source_begin (&s);
+  begin_missing (&s);
+  for (guint i = 0; i < t->n_grads; i++)
+    {
+      gint row = row_of (&s, &t->grads[i]);
+
+      if (row >= 0)
+        fill_row (&s, (guint)row, &t->grads[i]);
+    }
+  source_end (&s);
+  s.c->clip = td__gradient_clip (t, names);
+  g_hash_table_replace (table->columns, number, s.c);
+  td__gradient_sort_rows (table);
+}
