@@ -147,9 +147,11 @@ origin (Show *s, GError **error)
                  "iteration %" G_GINT64_FORMAT " has no node %s", s->iteration, s->node);
   else if (key == 0)
     g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
-                 "no NaN and no infinity is recorded in iteration %" G_GINT64_FORMAT
-                 " (level stats or values would record them)",
-                 s->iteration);
+                 "no NaN and no infinity is recorded in iteration %" G_GINT64_FORMAT "%s",
+                 s->iteration,
+                 td_iteration_get_tape (s->it)->n_stats > 0
+                     ? ""
+                     : " (level stats or values would record them)");
   else
     return td_origin_new (s->session, s->it, key, s->event);
   return NULL;

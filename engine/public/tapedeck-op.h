@@ -78,8 +78,9 @@ enum
   TD_OP_IMAGES = 512,    /**< and wants them to be so where the device does */
   TD_OP_ENDS = 1024,     /**< a product or convolution: forward does what call->end says */
   TD_OP_WORKSPACE = 2048, /**< outputs are what a library works in: their memory's category */
-  TD_OP_DEVICE
-  = 4096 /**< a user's own forward that computes where call->device has its memory */
+  TD_OP_DEVICE = 4096,    /**< a user's own forward that computes where call->device has its
+                               memory */
+  TD_OP_FILLS = 8192      /**< what it writes in place it does not read */
 };
 
 /** Kinds of attribute, for printing, parsing (tapedeck eval) and the tape. */

@@ -140,7 +140,9 @@ td__recorder_inputs (TdRecorder *r, const TdEvent *e)
       if (n->is_counted)
         continue;
       n->is_counted = true;
-      if (!is_gradient && n->device->ops->stats_async == NULL)
+      /* what is only written has numbers that nobody made */
+      const bool is_filled = (e->cls->flags & TD_OP_FILLS) && td__bit (e->cls->writes, i);
+      if (!is_gradient && !is_filled && n->device->ops->stats_async == NULL)
         td__recorder_values (r, n, buffer_of (r, e, n));
     }
 }

@@ -32,6 +32,7 @@ typedef enum
   SQRT,
   QUOTIENT,
   OVERFLOW,
+  MASK,
   BACKWARD,
   UPDATE,
   BATCH,
@@ -79,6 +80,17 @@ constant (double usual, double odd, int element)
   return td_tensor (TD_F32, TD_SHAPE (ROWS, COLUMNS), numbers);
 }
 
+/* The same for the row of an element. */
+static TdVar *
+constant_row (double usual, double odd, int element)
+{
+  float numbers[SIZE];
+
+  for (int i = 0; i < SIZE; i++)
+    numbers[i] = (float)(element >= 0 && i / COLUMNS == element / COLUMNS ? odd : usual);
+  return td_tensor (TD_F32, TD_SHAPE (ROWS, COLUMNS), numbers);
+}
+
 static TdVar *
 chosen (const Case *c)
 {
@@ -118,6 +130,12 @@ plant (Case *c, TdVar *h, TdVar *odd)
       e = td_exp (around (h, odd));
       c->line = __LINE__ + 1;
       return td_sub (td_add (e, constant (1, 1, -1)), e);
+    case MASK: /* all of a row is masked */
+      c->cause_line = __LINE__ + 1;
+      e = td_log (odd);
+      e = td_add (e, h);
+      c->line = __LINE__ + 1;
+      return td_softmax (e);
     case BACKWARD:
       c->line = __LINE__ + 1;
       e = td_sqrt (td_mul (positive, odd));
@@ -198,14 +216,15 @@ static TdVar *
 loss_of (Case *c, int now)
 {
   static const double numbers[N_KINDS][2] = {
-    [LOG] = { 2, -3 },       [SQRT] = { 2, -3 },    [QUOTIENT] = { 1, 0 },
-    [OVERFLOW] = { 1, 200 }, [BACKWARD] = { 1, 0 },
+    [LOG] = { 2, -3 },       [SQRT] = { 2, -3 }, [QUOTIENT] = { 1, 0 },
+    [OVERFLOW] = { 1, 200 }, [MASK] = { 1, 0 },  [BACKWARD] = { 1, 0 },
   };
   const double *n = numbers[c->kind];
   double odd = c->kind == BATCH && now ? (double)NAN : 0.7;
   TdVar *x = td_name (constant (0.5, odd, c->element), "batch"), *h;
   Given given
-      = { constant (n[0], n[1], now ? c->element : -1), constant (2, now ? -1 : 2, c->hidden) };
+      = { (c->kind == MASK ? constant_row : constant) (n[0], n[1], now ? c->element : -1),
+          constant (2, now ? -1 : 2, c->hidden) };
 
   if (c->function == NULL)
     return td_mean (td_link (c->head, layers (c, x, &given, 0, c->n_layers)));
@@ -224,7 +243,9 @@ make (Case *c, bool has_function)
                .hidden = -1,
                .net = td_chain_new ("net") };
   c->layer = 1 + pick (c->n_layers - 1);
-  if (c->kind != BACKWARD && pick (2))
+  if (c->kind == MASK)
+    c->element -= c->element % COLUMNS; /* the first of those that are bad */
+  else if (c->kind != BACKWARD && pick (2))
     c->hidden = (c->element + 1 + pick (SIZE - 1)) % SIZE;
   for (int k = 0; k < c->n_layers; k++)
     {
@@ -239,6 +260,8 @@ make (Case *c, bool has_function)
   c->momentum = pick (2);
   c->opt = c->momentum ? td_momentum_sgd_new (c->net, .lr = 0.01)
                        : td_sgd_new (c->net, .lr = 0.01);
+  if (pick (2)) /* spreads what is bad over all gradients */
+    td_opt_add_hook (c->opt, td_gradient_clipping_new (1e6));
   if (!has_function)
     return;
   c->at += pick (2); /* replayed from 1 on, beside its code in 1, 2 and 4 */
@@ -262,7 +285,8 @@ write_weight (Case *c)
 static const char *
 op_of (const Case *c)
 {
-  static const char *const names[] = { "log", "sqrt", "div", "sub", "div", NULL, "batch", "W" };
+  static const char *const names[]
+      = { "log", "sqrt", "div", "sub", "softmax", "div", NULL, "batch", "W" };
 
   return c->kind != UPDATE ? names[c->kind] : c->momentum ? "momentum_sgd" : "sgd";
 }
@@ -299,7 +323,10 @@ run (int seed, int first_iteration, bool has_function)
   printf ("%d %d %s %d %s %d %d %s %d\n", seed, first_iteration + ask,
           c.kind == BATCH || c.kind == WEIGHT ? "came" : "made", first_iteration + c.at,
           op_of (&c), c.kind < UPDATE ? c.line : -1, c.kind != UPDATE ? c.element : -1,
-          c.kind == OVERFLOW ? "exp" : "-", c.kind == OVERFLOW ? c.cause_line : -1);
+          c.kind == OVERFLOW ? "exp"
+          : c.kind == MASK   ? "log"
+                             : "-",
+          c.kind == OVERFLOW || c.kind == MASK ? c.cause_line : -1);
   td_static_free (c.function);
   td_opt_free (c.opt);
   td_link_free (c.net);

@@ -22,7 +22,8 @@ td__origin_dup_var_name (const TdIteration *it, guint var)
   const char *path = td_iteration_get_path_name (it, t->vars[var].path);
 
   for (guint i = 0; i < t->n_grads; i++)
-    if (t->grads[i].gradient == var)
+    if (t->grads[i].gradient == var
+        && strcmp (td_iteration_get_string (it, t->grads[i].path), "?") != 0)
       return g_strdup_printf ("the gradient of %s",
                               td_iteration_get_string (it, t->grads[i].path));
   if (*path && *name)
@@ -45,7 +46,7 @@ td__origin_dup_event_name (const TdIteration *it, guint event)
   const char *path = td_iteration_get_link_path (it, event);
   gint forward = td_iteration_get_forward (it, event);
 
-  if (e->phase == TD_TAPE_PHASE_UPDATE && e->n_in > 0)
+  if (e->phase == TD_TAPE_PHASE_UPDATE && e->n_in > 0 && !td__origin_fills (it, event, 0))
     {
       g_autofree char *what = td__origin_dup_var_name (it, t->ins[e->first_in]);
 

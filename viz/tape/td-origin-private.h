@@ -30,6 +30,8 @@ TdVersion td__origin_version (const TdIteration *it, guint var, gint event);
  * `var`: a replay may report a view before what it shows is made, when its own numbers are
  * those of an earlier call, and hands gradients on as variables that nothing made. */
 guint td__origin_behind (const TdIteration *it, guint var, gint event);
+/** Say whether an event writes an input in place and does not read it. */
+gboolean td__origin_fills (const TdIteration *it, guint event, guint k);
 /** Say whether an input of a replayed event is only ever filled with one number. */
 gboolean td__origin_is_filled (TdSession *session, const TdIteration *it, guint event, guint k);
 TdState td__origin_state (const TdTapeStats *stats, TdBad bad);

@@ -13,6 +13,7 @@ typedef enum
   BY_SUM,     /* over `axis`, or to a smaller shape */
   BY_LINEAR,  /* x W' + b */
   BY_PRODUCT, /* of two matrices */
+  BY_AXIS,    /* of those along `axis`, or from it on */
   BY_ALL,     /* of many, in some way */
 } Way;
 
@@ -110,12 +111,12 @@ static const struct
   { "concat", BY_ALL, PASSES },
   { "hstack", BY_ALL, PASSES },
   { "vstack", BY_ALL, PASSES },
-  { "softmax", BY_ALL, PASSES_NAN },
-  { "log_softmax", BY_ALL, PASSES_NAN },
-  { "logsumexp", BY_ALL, PASSES_NAN },
+  { "softmax", BY_AXIS, PASSES_NAN },
+  { "log_softmax", BY_AXIS, PASSES_NAN },
+  { "logsumexp", BY_SUM, PASSES_NAN },
   { "mean_squared_error", BY_ALL, PASSES_NAN },
   { "batch_normalization", BY_ALL, PASSES_NAN },
-  { "layer_normalization", BY_ALL, PASSES_NAN },
+  { "layer_normalization", BY_AXIS, PASSES_NAN },
 };
 
 static gint
@@ -293,6 +294,29 @@ by_sum (Marks *m, const char *op, const char *attrs)
   return TD_REACH_KNOWN;
 }
 
+/* Rows of a softmax or of a normalization: an element comes from all that lie along the axis
+ * with it, and from its own of what scales them. */
+static TdReach
+by_axis (Marks *m, guint k, const char *attrs)
+{
+  const char *at = strstr (attrs, "axis=");
+  gint64 axis = at ? g_ascii_strtoll (at + 5, NULL, 10) : -1;
+  guint64 inner = 1, n;
+
+  if (k > 0)
+    return by_element (m);
+  axis += axis < 0 ? (gint64)m->i.ndim : 0;
+  if (m->o.n != m->i.n || axis < 0 || axis >= (gint64)m->i.ndim)
+    return TD_REACH_UNKNOWN;
+  for (guint d = (guint)axis + 1; d < m->i.ndim; d++)
+    inner *= (guint64)m->i.dim[d];
+  n = (guint64)m->i.dim[axis];
+  for (guint64 o = 0; o < m->o.n; o++)
+    for (guint64 j = 0; m->out[o] && j < n; j++)
+      mark (m, o, o - (o / inner % n) * inner + j * inner);
+  return TD_REACH_KNOWN;
+}
+
 /* One operand of a product: lines of the output (rows of it, or columns) are computed from the
  * same lines of the operand, whose elements are `step` apart. */
 static TdReach
@@ -359,6 +383,8 @@ td__origin_reach (const TdIteration *it, guint event, guint out_var, guint k, co
       return by_place (&m);
     case BY_SUM:
       return by_sum (&m, op, attrs);
+    case BY_AXIS:
+      return by_axis (&m, k, attrs);
     case BY_LINEAR:
     case BY_PRODUCT:
       return by_product (&m, table[row].way, k, attrs);

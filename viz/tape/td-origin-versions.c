@@ -9,18 +9,39 @@
 #include "gradient/td-tensor.h"
 #include "tape/td-origin-private.h"
 
-/* An update writes its first input in place, and the state behind the gradient; an accumulation
- * its first input. */
+/* In place, without a look at what is there. */
 static gboolean
-writes (const TdTapeIteration *t, guint event, guint var)
+fills (const TdIteration *it, guint event)
 {
+  static const char *const ops[] = { "gradient_norm", "copy_converted" };
+  const char *op = td_iteration_get_op_name (it, event);
+
+  for (guint i = 0; i < G_N_ELEMENTS (ops); i++)
+    if (strcmp (op, ops[i]) == 0)
+      return TRUE;
+  return FALSE;
+}
+
+gboolean
+td__origin_fills (const TdIteration *it, guint event, guint k)
+{
+  return k == 0 && td_iteration_get_tape (it)->events[event].n_out == 0 && fills (it, event);
+}
+
+/* An update writes its first input in place, and the state behind the gradient; an accumulation
+ * its first input, as does what fills it. */
+static gboolean
+writes (const TdIteration *it, guint event, guint var)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (it);
   const TdTapeEvent *e = &t->events[event];
+  gboolean has_state = e->phase == TD_TAPE_PHASE_UPDATE && !fills (it, event);
 
   for (guint k = 0; k < e->n_out; k++)
     if (t->outs[e->first_out + k] == var)
       return TRUE;
   for (guint k = 0; e->n_out == 0 && k < e->n_in; k++)
-    if (t->ins[e->first_in + k] == var && (e->phase == TD_TAPE_PHASE_UPDATE ? k != 1 : k == 0))
+    if (t->ins[e->first_in + k] == var && (has_state ? k != 1 : k == 0))
       return TRUE;
   return FALSE;
 }
@@ -131,7 +152,7 @@ td__origin_version (const TdIteration *it, guint var, gint event)
   const gint32 *readers = td_iteration_get_consumers (it, var, &n);
 
   for (guint i = 0; i < n && readers[i] < event; i++)
-    if (writes (t, (guint)readers[i], var))
+    if (writes (it, (guint)readers[i], var))
       v.writer = MAX (v.writer, readers[i]);
   for (guint s = 0; s < t->n_stats; s++)
     if (is_same (t, t->stats[s].var, var) && event_of (&t->stats[s]) < event

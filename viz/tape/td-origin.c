@@ -241,6 +241,7 @@ typedef struct
   gboolean passed, unknown;
   gboolean is_group, maybe; /* maybe: it may have made what it seems to pass on */
   GString *missing;
+  guint n_missing;
 } Step;
 
 /* Notes an input that is not recorded. */
@@ -250,6 +251,7 @@ note_missing (Search *s, Step *step, guint var)
   const char *name = td_iteration_get_var_name (s->it, var);
 
   step->unknown = TRUE;
+  step->n_missing++;
   if (!step->missing)
     step->missing = g_string_new (NULL);
   g_string_append_printf (step->missing, "%s%s", step->missing->len ? " and " : "",
@@ -365,6 +367,23 @@ is_chosen (Search *s, guint event, guint k, const Item *item)
   return FALSE;
 }
 
+/* "W and b of it are not recorded: iteration 56 is not on the tape"; NULL: all are. */
+static char *
+dup_missing (Search *s, const Step *step)
+{
+  gint64 before = td_iteration_get_number (s->it) - 1;
+  g_autoptr (TdIteration) it
+      = before >= 0 ? td_session_load_iteration (s->session, before, NULL) : NULL;
+  g_autofree char *thinned
+      = before >= 0 && !it
+            ? g_strdup_printf (": iteration %" G_GINT64_FORMAT " is not on the tape", before)
+            : g_strdup ("");
+
+  return step->missing ? g_strdup_printf ("%s of it %s not recorded%s", step->missing->str,
+                                          step->n_missing > 1 ? "are" : "is", thinned)
+                       : NULL;
+}
+
 static void
 look_at (Search *s, guint index)
 {
@@ -378,7 +397,7 @@ look_at (Search *s, guint index)
 
   step.covered = g_malloc0 (item->n + 1);
   for (guint k = 0; k < e->n_in; k++)
-    if (is_chosen (s, step.event, k, item))
+    if (is_chosen (s, step.event, k, item) && !td__origin_fills (s->it, step.event, k))
       follow (s, &step, t->ins[e->first_in + k], (gint)k);
   if (item->v.added)
     follow (s, &step, item->var, -1);
@@ -389,8 +408,7 @@ look_at (Search *s, guint index)
     }
   if (item->mask ? is_left : !step.passed)
     add_root (s, step.unknown ? TD_ORIGIN_LOST : TD_ORIGIN_MADE, index, item->mask,
-              step.missing ? g_strdup_printf ("%s of it is not recorded", step.missing->str)
-                           : NULL);
+              dup_missing (s, &step));
   else if (step.maybe)
     add_root (s, TD_ORIGIN_MADE, index, NULL, NULL);
   if (step.missing)

@@ -98,7 +98,8 @@ td_session_init (TdSession *self)
 }
 
 /* A finished recording opens on the loss of its last whole iteration, the place that both ways
- * lead from: what made it, and what backward makes of it. One that crashed opens where it did. */
+ * lead from: what made it, and what backward makes of it. One that crashed opens where it did.
+ */
 static void
 place_at_start (TdSession *self)
 {

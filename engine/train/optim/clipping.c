@@ -113,7 +113,7 @@ static const TdOpClass norm_class
         .formula = "rate = min (1, threshold / sqrt (sum of all g g))",
         .n_in_min = 1,
         .n_in_max = -1,
-        .flags = TD_OP_STATEFUL | TD_OP_NO_GRAD,
+        .flags = TD_OP_STATEFUL | TD_OP_NO_GRAD | TD_OP_FILLS,
         .writes = 1,
         .attrs_size = sizeof (Attrs),
         .attrs = clip_attrs,
