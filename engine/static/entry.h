@@ -97,6 +97,8 @@ struct TdStatic
   uint32_t n_watches, n_refusals;
   bool reported_nested;
   bool verify_next;      /**< td_static_verify_next */
+  int64_t equal_at;      /**< iteration in which schedule and code were last found equal */
+  int64_t equal_before;  /**< and that before it: backward is compared later */
   uint64_t n_unverified; /**< replays since the last trace or verification */
   TdStatic **owner;      /**< who points to it, or NULL */
   TdDoubt doubt;
@@ -163,6 +165,8 @@ TdVerify td__verify_due (TdStatic *s, TdEntry *entry);
 bool td__verify_by_itself (const TdStatic *s);
 /** Code and schedule differ, as the last miss says. */
 void td__doubt_begin (TdStatic *s);
+/** Note that schedule and code are known to be equal in this iteration. */
+void td__static_is_equal (TdStatic *s);
 /** A call in doubt: the code, whose results are handed out. */
 TdStatus td__doubt_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar **out,
                          int n_out, const TdSite *site);

@@ -310,7 +310,10 @@ trace_call (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_out, con
     }
   t = td__static_trace (s, in, n_in, out, n_out, site, TD_TRACE_FOR_ENTRY, &status);
   if (t != NULL)
-    td__static_install (s, t);
+    {
+      td__static_install (s, t);
+      td__static_is_equal (s);
+    }
   return status;
 }
 

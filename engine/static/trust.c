@@ -62,9 +62,34 @@ td__verify_differs (TdStatic *s, const TdEntry *entry, const TdMiss *miss, const
 /* --- doubt --- */
 
 void
+td__static_is_equal (TdStatic *s)
+{
+  if (s->equal_at != td__engine.iteration)
+    s->equal_before = s->equal_at;
+  s->equal_at = td__engine.iteration;
+}
+
+/* What was replayed since then had what the code no longer has, or it changed just now. */
+static const char *
+since_when (const TdStatic *s, char *text, size_t size)
+{
+  const int64_t now = td__engine.iteration,
+                at = s->equal_at < now ? s->equal_at : s->equal_before;
+
+  if (now <= at + 1)
+    return "";
+  snprintf (
+      text, size,
+      ". It was last found equal in iteration %lld: replays since then may have been wrong",
+      (long long)at);
+  return text;
+}
+
+void
 td__doubt_begin (TdStatic *s)
 {
   TdDoubt *d = &s->doubt;
+  char text[128];
 
   if (!td__verify_by_itself (s))
     return;
@@ -78,8 +103,8 @@ td__doubt_begin (TdStatic *s)
   if (d->needed == NEEDED)
     td__static_say (s, 0,
                     "its code is not what it was: %s. It runs as code until it has been the "
-                    "same for a while; td_static_watch guards memory that it reads",
-                    s->miss_text);
+                    "same for a while; td_static_watch guards memory that it reads%s",
+                    s->miss_text, since_when (s, text, sizeof text));
 }
 
 static void
@@ -209,6 +234,7 @@ td__look_at_code (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar
     wait_for_backward (s, entry, t);
   else
     td__static_untrace (t);
+  td__static_is_equal (s);
   if (s->doubt.on)
     equal_again (s, entry);
   return status;

@@ -368,8 +368,9 @@ td__verify_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar 
           s->info.state = TD_STATIC_STATIC;
           s->hopeless.n = 0;
           entry->n_replays++;
-          notify_verified (s, entry);
+          td__static_is_equal (s);
           td__static_notify (s, TD_STATIC_EVENT_REPLAYED, entry, NULL, NULL);
+          notify_verified (s, entry);
         }
     }
   else

@@ -226,6 +226,7 @@ backward__costs_no_further_calls (void **state)
 typedef struct
 {
   int verify, at;
+  int from; /* the call that has the other factor first; 0: `at` */
 } Talk;
 
 static void
@@ -237,9 +238,9 @@ talk (const Talk *t)
   td__engine.static_verify = 0;
   hidden.factor = 2;
   for (int i = 1; i <= t->at; i++)
-    TD_SCOPE ("call")
+    TD_ITERATION (i)
       {
-        hidden.factor = i < t->at ? 2 : 3;
+        hidden.factor = i < (t->from > 0 ? t->from : t->at) ? 2 : 3;
         call (s, W, i, false);
       }
   td_static_free (s);
@@ -295,6 +296,25 @@ backward__says_function_gradient_line_and_both_numbers (void **state)
     }
 }
 
+/* Found at call 9, equal at call 5, whichever between them it was. */
+static void
+backward__says_since_when_replays_may_have_been_wrong (void **state)
+{
+  (void)state;
+  skip_off_cpu ();
+  hidden.way = AS_ATTRIBUTE;
+  for (int from = 6; from < 9; from++)
+    {
+      const char *text = heard (&(Talk){ -1, 9, from });
+      char words[120];
+
+      snprintf (words, sizeof words, "last found equal in iteration %d: replays since then may",
+                (int)td__engine.iteration - 4);
+      assert_non_null (strstr (text, words));
+    }
+  assert_null (strstr (heard (&(Talk){ -1, 2, 2 }), "last found equal"));
+}
+
 int
 main (void)
 {
@@ -304,6 +324,7 @@ main (void)
     engine_test (backward__of_large_arrays_is_looked_at),
     engine_test (backward__costs_no_further_calls),
     engine_test (backward__says_function_gradient_line_and_both_numbers),
+    engine_test (backward__says_since_when_replays_may_have_been_wrong),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);

@@ -177,9 +177,10 @@ static_tape__is_counted_in_the_tapes_facts (void **state)
   td_tape_info (rig_read (&rig), out, false);
   td_tape_info (rig.r, out, true);
   fclose (out);
-  assert_contains (text, "static functions 1, 1 schedule, 2 calls replayed, 1 by code\n");
-  assert_contains (text,
-                   "\"static\":{\"chains\":1,\"schedules\":1,\"replays\":2,\"dynamic\":1}");
+  assert_contains (text, "static functions 1, 1 schedule, 2 calls replayed, 1 by code, "
+                         "unverified since iteration 1\n");
+  assert_contains (text, "\"static\":{\"chains\":1,\"schedules\":1,\"replays\":2,\"dynamic\":1,"
+                         "\"unverified_since\":1}");
   free (text);
   rig_clear (&rig);
 }

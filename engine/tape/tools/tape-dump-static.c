@@ -393,11 +393,18 @@ td__tape_dump_iteration_statics (TapeDump *d, const TdTapeIteration *it)
 
 /* ------------------------------------------------------------------------------ info */
 
-/* Calls replayed and run by code, as the newest iteration that is stored says. */
-static void
-count_calls (TdTapeReader *r, uint64_t *replays, uint64_t *dynamic)
+typedef struct
+{
+  uint64_t replays, dynamic;
+  uint64_t unverified_since; /* the earliest of all functions, plus 1; 0: there is none */
+} Calls;
+
+/* What the newest iteration that is stored says. */
+static Calls
+count_calls (TdTapeReader *r)
 {
   TdTapeSummaries all = td_tape_reader_summaries (r);
+  Calls calls = { 0 };
   char error[128];
 
   for (uint32_t i = all.n, looked = 0; i-- > 0 && looked < 64; looked++)
@@ -408,38 +415,57 @@ count_calls (TdTapeReader *r, uint64_t *replays, uint64_t *dynamic)
 
       for (uint32_t k = 0; any && k < it->n_statics; k++)
         {
-          *replays += it->statics[k].all_replays;
-          *dynamic += it->statics[k].all_dynamic;
+          const uint64_t since = it->statics[k].unverified_since;
+
+          calls.replays += it->statics[k].all_replays;
+          calls.dynamic += it->statics[k].all_dynamic;
+          if (since > 0 && (calls.unverified_since == 0 || since < calls.unverified_since))
+            calls.unverified_since = since;
         }
       td_tape_iteration_free (it);
       if (any)
-        return;
+        break;
     }
+  return calls;
+}
+
+static void
+json_calls (TdJsonWriter *json, const TdTapeReader *r, const Calls *calls)
+{
+  td__json_key (json, "static");
+  td__json_begin_object (json);
+  td__json_member_uint (json, "chains", td_tape_reader_n_chains (r));
+  td__json_member_uint (json, "schedules", td_tape_reader_n_schedules (r));
+  td__json_member_uint (json, "replays", calls->replays);
+  td__json_member_uint (json, "dynamic", calls->dynamic);
+  td__json_key (json, "unverified_since");
+  if (calls->unverified_since > 0)
+    td__json_uint (json, calls->unverified_since - 1);
+  else
+    td__json_null (json);
+  td__json_end_object (json);
 }
 
 void
 td__tape_info_statics (TdTapeReader *r, FILE *out, TdJsonWriter *json)
 {
-  uint32_t n = td_tape_reader_n_chains (r);
-  uint64_t replays = 0, dynamic = 0;
+  const uint32_t n = td_tape_reader_n_chains (r), n_schedules = td_tape_reader_n_schedules (r);
+  Calls calls;
 
   if (n == 0)
     return;
-  count_calls (r, &replays, &dynamic);
+  calls = count_calls (r);
   if (json)
     {
-      td__json_key (json, "static");
-      td__json_begin_object (json);
-      td__json_member_uint (json, "chains", n);
-      td__json_member_uint (json, "schedules", td_tape_reader_n_schedules (r));
-      td__json_member_uint (json, "replays", replays);
-      td__json_member_uint (json, "dynamic", dynamic);
-      td__json_end_object (json);
+      json_calls (json, r, &calls);
+      return;
     }
-  else
-    fprintf (out,
-             "static functions %u, %u schedule%s, %" PRIu64 " call%s replayed, %" PRIu64
-             " by code\n",
-             n, td_tape_reader_n_schedules (r), td_tape_reader_n_schedules (r) == 1 ? "" : "s",
-             replays, replays == 1 ? "" : "s", dynamic);
+  fprintf (out,
+           "static functions %u, %u schedule%s, %" PRIu64 " call%s replayed, %" PRIu64
+           " by code",
+           n, n_schedules, n_schedules == 1 ? "" : "s", calls.replays,
+           calls.replays == 1 ? "" : "s", calls.dynamic);
+  if (calls.unverified_since > 0)
+    fprintf (out, ", unverified since iteration %" PRIu64, calls.unverified_since - 1);
+  fputc ('\n', out);
 }
