@@ -214,7 +214,7 @@ look_at_budget (TdRecording *r)
 {
   const TdSupervisorOptions *o = r->options;
   struct timespec t;
-  uint64_t now;
+  uint64_t now, share;
 
   if (o->runs_bytes == 0 || r->writer == NULL)
     return;
@@ -222,9 +222,14 @@ look_at_budget (TdRecording *r)
   now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
   if (r->looked_ns != 0 && now - r->looked_ns < LOOK_EVERY_NS)
     return;
+  share = td_runs_budget_share (o->tape, o->runs_bytes, r->ring,
+                                td_tape_writer_bytes (r->writer));
+  if (r->looked_ns == 0 && share <= TD_RUNS_BUDGET_LEAST && !o->quiet)
+    fprintf (stderr,
+             "tapedeck: the budget of all recordings is taken: this one keeps summaries and "
+             "hardly an iteration\n");
   r->looked_ns = now;
-  td_tape_writer_limit (r->writer, td_runs_budget_share (o->tape, o->runs_bytes, r->ring,
-                                                         td_tape_writer_bytes (r->writer)));
+  td_tape_writer_limit (r->writer, share);
 }
 
 size_t

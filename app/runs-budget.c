@@ -17,11 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum
-{
-  LEAST = 256 << 10 /* of a tape */
-};
-
 typedef struct
 {
   uint64_t others;  /* what they have, or may have */
@@ -110,7 +105,7 @@ td_runs_budget_share (const char *tape, uint64_t budget, TdRing *ring, uint64_t 
 {
   char path[PATH_MAX], *name, *own;
   const uint64_t left = budget / 8 < ring->mapped ? budget / 8 : ring->mapped;
-  uint64_t share = bytes > LEAST ? bytes : LEAST, taken;
+  uint64_t share = bytes > TD_RUNS_BUDGET_LEAST ? bytes : TD_RUNS_BUDGET_LEAST, taken;
   Count c = { 0 };
   int runs;
 

@@ -7,6 +7,9 @@
 
 #include "record/ring.h"
 
+/** What a tape may have in any case: hardly an iteration. */
+#define TD_RUNS_BUDGET_LEAST (256 << 10)
+
 /** Say how large the tape may become that has `bytes` now, so that all recordings beside it, in
  * folders beside its folder and under its name, with their rings and logs, take at most
  * `budget` together.  Those that run agree by their rings: `ring` is ours.  Never less than

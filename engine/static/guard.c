@@ -170,8 +170,8 @@ argument_missed (const TdArgumentGuard *a, const TdVar *v, int i, TdMiss *miss)
   else if (a->device != n->device)
     SAY (miss, "argument %d is on %s, %s before", i, n->device->name, a->device->name);
   else if (a->requires_grad != n->requires_grad)
-    SAY (miss, "argument %d %s a gradient, %s before", i,
-         n->requires_grad ? "wants" : "wants no", a->requires_grad ? "it did" : "it did not");
+    SAY (miss, "argument %d wants %s gradient, %s before", i, n->requires_grad ? "a" : "no",
+         a->requires_grad ? "it did" : "it did not");
   else
     SAY (miss, "argument %d shares its memory with other arguments than before", i);
   return missed (miss, "argument", v->site);
@@ -308,7 +308,7 @@ kind_missed (const TdSchedule *s, const TdNodeInfo *then, const TdVar *v, TdMiss
     SAY (miss, "%s has shape %s, %s before", name, td_shape_text (&now->shape, a, sizeof a),
          td_shape_text (&then->shape, b, sizeof b));
   else if (now->requires_grad != then->requires_grad)
-    SAY (miss, "%s %s a gradient, %s before", name, now->requires_grad ? "wants" : "wants no",
+    SAY (miss, "%s wants %s gradient, %s before", name, now->requires_grad ? "a" : "no",
          then->requires_grad ? "it did" : "it did not");
   else
     SAY (miss, "%s is the result of an operation now, it was not before", name);

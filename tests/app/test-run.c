@@ -103,6 +103,22 @@ run__tells_the_first_error_of_a_model_that_does_not_compile (void **state)
   td_test_child_clear (&child);
 }
 
+/* It would be taken for an address, and only there the program would fail. */
+static void
+run__refuses_an_option_that_is_given_without_its_name (void **state)
+{
+  const char *source = td_test_tmp ("unnamed.c");
+  static const char text[] = "#include <tapedeck.h>\nint main (void)\n{\n"
+                             "  td_max_pooling_2d (td_ones (TD_F32, TD_SHAPE (4)), 2);\n}\n";
+
+  (void)state;
+  td_test_write_file (source, text, sizeof text - 1);
+  TdTestChild child = TD_TEST_RUN (tapedeck (), "run", source);
+  assert_child_status (child, 2);
+  assert_contains (child.err, "unnamed.c:4:");
+  td_test_child_clear (&child);
+}
+
 static void
 run__says_so_when_there_is_no_compiler (void **state)
 {
@@ -759,6 +775,7 @@ main (void)
     td_test (run__passes_the_models_status_and_output_through),
     td_test (run__puts_on_the_tape_how_the_model_ended),
     td_test (run__tells_the_first_error_of_a_model_that_does_not_compile),
+    td_test (run__refuses_an_option_that_is_given_without_its_name),
     td_test (run__says_so_when_there_is_no_compiler),
     td_test (run__never_overwrites_a_tape_unasked),
     td_test (run__stops_at_breakpoints_and_says_where_and_why),

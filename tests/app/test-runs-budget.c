@@ -136,12 +136,28 @@ runs__at_once_keep_to_their_budget_with_values (void **state)
   assert_tapes ();
 }
 
+static void
+run__with_hardly_a_budget_says_so (void **state)
+{
+  const char *tape = td_test_tmp ("alone/run.tdtape");
+  TdTestChild c;
+
+  (void)state;
+  assert_int_equal (mkdir (td_test_tmp ("alone"), 0700), 0);
+  c = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--runs-budget", "1M", "-o", tape,
+                   td_test_build ("tests/app/model-train"), "20");
+  assert_child_status (c, 0);
+  assert_contains (c.err, "the budget of all recordings is taken: this one keeps summaries");
+  td_test_child_clear (&c);
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (runs__at_once_keep_to_their_budget),
     td_test (runs__at_once_keep_to_their_budget_with_values),
+    td_test (run__with_hardly_a_budget_says_so),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
