@@ -461,6 +461,55 @@ place_addends (const Fuse *f, Layout *l, TdTileStep *steps)
   return true;
 }
 
+/* Whether the step is a view of what a member writes. */
+static bool
+shows_member (const Fuse *f, const TdStep *step)
+{
+  const TdSchedule *s = f->p->s;
+
+  if (step->kind != TD_STEP_OP || td__step_computes (step) || step->n_in == 0)
+    return false;
+  for (uint32_t j = 0; j + 1 < f->n; j++)
+    {
+      const TdStep *member = &td__plan_list (f->p, f->list)->steps[f->members[j]];
+
+      if (s->nodes[operand (s, member, f->calls[j].z)].value
+          == s->nodes[td__step_in (s, step, 0)].value)
+        return true;
+    }
+  return false;
+}
+
+/* Members run where the last of them stands: views of what the others write come behind it, so
+ * that nothing is told of before it is there. */
+static void
+put_views_behind (Fuse *f)
+{
+  const uint32_t first = f->members[0], last = f->members[f->n - 1];
+  TdSteps *list = td__plan_list (f->p, f->list);
+  TdStep *views = td__plan_zeroed (last - first, sizeof *views);
+  uint32_t n_views = 0, to = first;
+  bool *behind = td__plan_zeroed (last - first + 1, sizeof *behind);
+
+  for (uint32_t i = first; i < last; i++)
+    behind[i - first] = shows_member (f, &list->steps[i]);
+  for (uint32_t i = first; i <= last; i++)
+    if (behind[i - first])
+      views[n_views++] = list->steps[i];
+    else
+      {
+        list->steps[to] = list->steps[i];
+        f->gone[to++] = f->gone[i];
+      }
+  for (uint32_t k = 0; k < n_views; k++)
+    {
+      list->steps[to] = views[k];
+      f->gone[to++] = false;
+    }
+  free (views);
+  free (behind);
+}
+
 static void
 write_group (Fuse *f, Layout *l, const TdTileStep *steps, const uint32_t *leaving, TdGroup g)
 {
@@ -519,6 +568,7 @@ write_group (Fuse *f, Layout *l, const TdTileStep *steps, const uint32_t *leavin
   p->groups[p->n_groups++] = g;
   p->n_fused += f->n;
   free (period);
+  put_views_behind (f);
 }
 
 static void

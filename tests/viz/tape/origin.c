@@ -38,6 +38,10 @@ record (const char *level, const char *statics, const char *first, const char *n
     }
   td_test_child_clear (&c);
   assert_int_equal (all->len, atoi (n));
+  c = TD_TEST_RUN (td_test_program ("app/tapedeck"), "check", tape);
+  assert_child_status (c, 0);
+  assert_contains (c.out, "whole"); /* every schedule of it can be shown */
+  td_test_child_clear (&c);
   return all;
 }
 
