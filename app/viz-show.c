@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gradient/td-gradient-rules.h"
+#include "gradient/td-evaluate-name.h"
 #include "gradient/td-tensor.h"
 #include "memory/td-growth.h"
 #include "memory/td-retained.h"
@@ -39,18 +39,22 @@ static const char help[]
       "schedule\n"
       "          timeline tensor origin (where a NaN or an infinity comes from)\n"
       "          findings (parameters that do not learn, by rules)\n"
+      "          ridge (how a parameter and its gradient are spread, by iteration)\n"
       "FORMAT    text json png svg pdf, and where it makes sense dot, csv, npy; default: by "
       "the\n"
       "          end of FILE, else text\n"
       "--iteration N   default: the last complete iteration\n"
       "--event N       where the playhead stands; default: everything has run\n"
-      "--node KEY      the id of a node as --format json prints it\n"
+      "--node KEY      a parameter (net/l1/W, W), its gradient (W.grad), an event (#12), or "
+      "the\n"
+      "                id of a node as --format json prints it\n"
       "--discarded     show the code of verified calls, too, beside their schedules\n"
       "--fold DEPTH    open groups down to this depth; all: all of them\n"
       "--function N|NAME  of the schedule: one static function; default: all, or in pictures "
       "the busiest\n"
       "--by holder|site  what the view growth puts together; default: by holder\n"
-      "--newest N      of gradients: only the newest N iterations up to that; default: the "
+      "--newest N      of gradients and ridge: only the newest N iterations up to that; "
+      "default: the "
       "whole run\n"
       "--rules TEXT    of findings: \"vanishing 1e-4, exploding 100, dead 5, missing on, "
       "not-updated on\";\n"
@@ -198,77 +202,6 @@ retained_draw (Show *s, GError **error)
   g_autoptr (TdRetained) r = retained (s, error);
 
   return r ? td_retained_scene (r, &s->panel) : NULL;
-}
-
-static TdGradientTable *
-gradients (Show *s, TdGradientRange *range)
-{
-  TdGradientTable *table = td_gradient_table_new (s->reader);
-
-  *range = s->newest > 0 ? td_gradient_range_newest (s->reader, s->iteration, (guint)s->newest)
-                         : td_gradient_range_run (s->reader, s->iteration);
-  td_gradient_table_load (table, s->reader, range, s->iteration);
-  return table;
-}
-
-static char *
-gradients_print (Show *s, GError **error)
-{
-  TdGradientRange range;
-  TdGradientTable *table = gradients (s, &range);
-  char *text = td_gradient_print (table, &range, s->iteration, s->format);
-
-  td_gradient_table_free (table);
-  return text;
-}
-
-static TdScene *
-gradients_draw (Show *s, GError **error)
-{
-  TdGradientRange range;
-  TdGradientTable *table = gradients (s, &range);
-  TdScene *scene = td_gradient_scene (table, s->it, &range, &s->panel);
-
-  td_gradient_table_free (table);
-  return scene;
-}
-
-static gboolean
-read_rules (Show *s, TdGradientRules *rules, GError **error)
-{
-  gboolean ok = td_gradient_rules_parse (s->rules ? s->rules : "", rules, error);
-
-  if (!ok)
-    g_prefix_error (error, "--rules: ");
-  return ok;
-}
-
-static char *
-findings_print (Show *s, GError **error)
-{
-  TdGradientRules rules;
-  TdGradientRange range;
-
-  if (!read_rules (s, &rules, error))
-    return NULL;
-  TdGradientTable *table = gradients (s, &range);
-  char *text = td_gradient_print_findings (table, &range, &rules, s->format);
-  td_gradient_table_free (table);
-  return text;
-}
-
-static TdScene *
-findings_draw (Show *s, GError **error)
-{
-  TdGradientRules rules;
-  TdGradientRange range;
-
-  if (!read_rules (s, &rules, error))
-    return NULL;
-  TdGradientTable *table = gradients (s, &range);
-  TdScene *scene = td_gradient_scene_findings (table, &range, &rules, &s->panel);
-  td_gradient_table_free (table);
-  return scene;
 }
 
 /* ---- schedule, timeline, tensor ---- */
@@ -419,8 +352,9 @@ static const View views[] = {
   { "holders", "text json csv", TRUE, holders_print, holders_draw },
   { "growth", "text json csv", FALSE, holders_print, holders_draw },
   { "retained", "text json csv", TRUE, retained_print, retained_draw },
-  { "gradients", "text json csv", TRUE, gradients_print, gradients_draw },
-  { "findings", "text json csv", TRUE, findings_print, findings_draw },
+  { "gradients", "text json csv", TRUE, td__show_gradients_print, td__show_gradients_draw },
+  { "findings", "text json csv", TRUE, td__show_findings_print, td__show_findings_draw },
+  { "ridge", "text json csv", TRUE, td__show_ridge_print, td__show_ridge_draw },
   { "schedule", "text json csv", TRUE, schedule_print, schedule_draw },
   { "timeline", "text json csv", TRUE, schedule_print, timeline_draw },
   { "tensor", "text json csv npy", TRUE, tensor_print, tensor_draw },
@@ -498,8 +432,7 @@ static gboolean
 set_node (Show *s, const char *value)
 {
   s->node = value;
-  return g_ascii_isxdigit (*value)
-         && g_ascii_string_to_unsigned (value, 16, 0, G_MAXUINT64, &s->key, NULL);
+  return *value != 0;
 }
 
 static gboolean
@@ -660,6 +593,28 @@ choose_format (Show *s, const View *view)
     s->format = dot + 1;
 }
 
+/* A node by its id or by a name: a name may look like a number, but ids have 16 digits. */
+static gboolean
+find_node (Show *s, GError **error)
+{
+  gboolean is_id = g_ascii_isxdigit (*s->node)
+                   && g_ascii_string_to_unsigned (s->node, 16, 0, G_MAXUINT64, &s->key, NULL);
+  g_autoptr (GError) local = NULL;
+  gint var;
+
+  if (is_id && strlen (s->node) == 16)
+    return TRUE;
+  var = td__evaluate_find (s->it, s->node, (gint)td_iteration_get_n_events (s->it), &local);
+  if (var >= 0)
+    s->key = td_iteration_get_tape (s->it)->vars[var].key;
+  if (var >= 0 || is_id)
+    return TRUE;
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
+               "iteration %" G_GINT64_FORMAT " has no node %s: %s", s->iteration, s->node,
+               local->message);
+  return FALSE;
+}
+
 static gboolean
 load (Show *s, const View *view, GError **error)
 {
@@ -697,6 +652,8 @@ load (Show *s, const View *view, GError **error)
                        s->iteration, s->event);
           return FALSE;
         }
+      if (s->node && !find_node (s, error))
+        return FALSE;
     }
   s->panel = (TdPanelView){ .width = s->width,
                             .height = s->height,

@@ -24,6 +24,14 @@ typedef struct
   TdPanelView panel;
 } Show;
 
+/** The views of gradients. Owner: the caller. */
+char *td__show_gradients_print (Show *s, GError **error);
+TdScene *td__show_gradients_draw (Show *s, GError **error);
+char *td__show_findings_print (Show *s, GError **error);
+TdScene *td__show_findings_draw (Show *s, GError **error);
+char *td__show_ridge_print (Show *s, GError **error);
+TdScene *td__show_ridge_draw (Show *s, GError **error);
+
 /** The views graph and backward, and origin, which is drawn in the graph. Owner: the caller. */
 char *td__show_graph_print (Show *s, GError **error);
 TdScene *td__show_graph_draw (Show *s, GError **error);

@@ -70,11 +70,57 @@ findings__are_what_was_planted_whatever_hooks_do (void **state)
   (void)state;
 }
 
+/* Eight weights: two of 0, two of 0.3, three of 5 and a NaN; their gradient is 2 throughout,
+ * and nothing moves. Shares are of all elements. */
+static void
+ridge__has_the_shares_of_elements_by_their_size (void **state)
+{
+  static const char text[]
+      = "#include <tapedeck.h>\n#include <math.h>\nint main (int argc, char **argv)\n{\n"
+        "  td_init (&argc, &argv);\n"
+        "  TdLink *net = td_chain_new (\"net\");\n"
+        "  TdVar *W = td_link_add_param (net, \"W\", TD_SHAPE (8));\n"
+        "  float w[8] = { 0, 0, 0.3f, -0.3f, 5, -5, 5, NAN };\n"
+        "  td_write (W, w, sizeof w);\n"
+        "  TdOpt *opt = td_sgd_new (net, .lr = 0);\n"
+        "  TD_ITERATIONS (i, 2)\n"
+        "    {\n"
+        "      td_cleargrads (net);\n"
+        "      td_backward (td_sum (td_mul_scalar (W, 2)), 0);\n"
+        "      td_opt_update (opt);\n"
+        "    }\n"
+        "  return td_finish ();\n}\n";
+  const char *source = td_test_tmp ("ridge.c"), *tape = td_test_tmp ("r.tdtape");
+  const char *program = td_test_program ("app/tapedeck");
+  TdTestChild child;
+
+  (void)state;
+  td_test_write_file (source, text, sizeof text - 1);
+  child = TD_TEST_RUN (program, "run", "-f", "--level", "stats", "-o", tape, source);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (program, "show", tape, "--view", "ridge", "--node", "net/W", "--format",
+                       "csv");
+  assert_child_status (child, 0);
+  assert_count (child.out, "net/W,gradient,", 2, 0);
+  assert_count (child.out, "net/W,weight,", 2, 0);
+  assert_contains (child.out, "net/W,weight,1,0.2500,0.1250,");
+  assert_contains (child.out, "net/W,gradient,0,0.0000,0.0000,");
+  assert_count (child.out, ",0.2500,0.0000,0.0000,0.0000,0.3750,", 2, 0); /* 2^-2, 2^2 */
+  assert_count (child.out, ",1.0000,", 2, 0);                             /* 2^1 */
+  td_test_child_clear (&child);
+  child = TD_TEST_RUN (program, "show", tape, "--view", "ridge", "--node", "net/V");
+  assert_child_status (child, 2);
+  assert_contains (child.err, "net/V");
+  td_test_child_clear (&child);
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (findings__are_what_was_planted_whatever_hooks_do),
+    td_test (ridge__has_the_shares_of_elements_by_their_size),
   };
 
   return cmocka_run_group_tests_name ("findings", tests, NULL, NULL);

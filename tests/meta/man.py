@@ -26,10 +26,10 @@ def man_commands():
             for name, body in zip(sections[1::2], sections[2::2])}
 
 
-def completion(word):
-    """What bash offers after `tapedeck WORD --`."""
-    words = f"(tapedeck {word} --)" if word else "(tapedeck --)"
-    cword = 2 if word else 1
+def completion(word, before="", typed="--"):
+    """What bash offers after `tapedeck WORD BEFORE TYPED`."""
+    words = f"(tapedeck {word} {before} \"{typed}\")" if word else f"(tapedeck \"{typed}\")"
+    cword = (3 if before else 2) if word else 1
     script = (f". data/completion/tapedeck; COMP_WORDS={words}; COMP_CWORD={cword}; "
               "_tapedeck; printf '%s\\n' \"${COMPREPLY[@]}\"")
     child = subprocess.run(["bash", "-c", script], capture_output=True, text=True,
@@ -63,6 +63,13 @@ def main():
         offered = {word for word in completion(command) if word.startswith("--")} - {"--help"}
         report.claim(f"man page and completion list the same options of {command}",
                      differences(options, offered))
+    views = set(re.findall(r'^  \{ "([a-z]+)", "[a-z ]*", (?:TRUE|FALSE),',
+                           read("app/viz-show.c"), re.M))
+    report.claim("completion offers the views that there are",
+                 differences(views, completion("show", "--view", "")))
+    page = read("data/tapedeck.1").split("Draw or print one view:")[1].split("The view\n")[0]
+    report.claim("the man page lists the views that there are",
+                 differences(views, set(re.findall(r"^\.BR? ([a-z]+)", page, re.M))))
     report.end()
 
 

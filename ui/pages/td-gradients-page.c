@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-gradients-page.h"
 
+#include "gradient/td-gradient-ridge.h"
 #include "gradient/td-gradient-rules.h"
 #include "settings/td-settings.h"
 
@@ -86,6 +87,14 @@ make_findings (TdPage *page, const TdPanelView *view)
   return table ? td_gradient_scene_findings (table, &range, &rules, view) : NULL;
 }
 
+static TdScene *
+make_ridge (TdPage *page, const TdPanelView *view)
+{
+  TdGradientRange range;
+  TdGradientTable *table = get_table (page, 0, &range);
+  return table ? td_gradient_scene_ridge (table, &range, view) : NULL;
+}
+
 /* A cell is a parameter in the iteration that its column shows: it selects the one and goes to
  * the other. */
 static TdPress
@@ -115,6 +124,8 @@ static const TdPicture pictures[] = {
   { "newest", "Newest", "Gradient norms of the newest iterations up to the playhead",
     make_newest, press_heatmap },
   { "findings", "Findings", "Parameters that do not learn, by the rules", make_findings },
+  { "ridge", "Ridge", "How the selected parameter and its gradient are spread, by iteration",
+    make_ridge },
   { "missing", "Missing", "Parameters without a gradient", make_missing },
 };
 

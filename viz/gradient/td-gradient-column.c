@@ -188,6 +188,32 @@ is_rounding (const Source *s, guint32 gradient, double l2)
   return summed && summed->l2 > 0 && l2 > 0 && l2 < 16 * steps[v->dtype] * summed->l2;
 }
 
+/* In 65535 parts, one at least of what is there at all. */
+static guint16
+parts_of (guint64 n, guint64 all)
+{
+  double share = (double)n / (double)MAX (all, 1);
+
+  return n > 0 ? (guint16)CLAMP (round (share * 65535), 1, 65535) : 0;
+}
+
+static void
+fill_spread (Source *s, guint row, guint of, const TdTapeStats *stats)
+{
+  TdSpread *spread;
+
+  if (!stats || stats->n == 0)
+    return;
+  if (!s->c->spread)
+    s->c->spread = g_new0 (TdSpread, s->c->n * TD_N_SPREADS);
+  spread = &s->c->spread[row * TD_N_SPREADS + of];
+  spread->is_known = TRUE;
+  spread->zero = parts_of (stats->n_zero, stats->n);
+  spread->bad = parts_of (stats->n_nan + stats->n_pos_inf + stats->n_neg_inf, stats->n);
+  for (guint k = 0; k < TD_TAPE_STATS_BINS; k++)
+    spread->bin[k] = parts_of (stats->bins[k], stats->n_sampled);
+}
+
 static void
 fill_row (Source *s, guint row, const TdTapeGrad *g)
 {
@@ -195,6 +221,7 @@ fill_row (Source *s, guint row, const TdTapeGrad *g)
   const TdTapeStats *last, *born;
 
   c->missing[row] = why_missing (s, g);
+  fill_spread (s, row, TD_SPREAD_WEIGHT, s->last[g->parameter]);
   if (g->gradient >= s->t->n_vars)
     return;
   last = s->last[g->gradient];
@@ -204,6 +231,7 @@ fill_row (Source *s, guint row, const TdTapeGrad *g)
   c->n_elements[row] = last ? last->n : 0;
   c->born_cell[row] = cell_of (born);
   c->born[row] = born && !is_rounding (s, g->gradient, born->l2) ? born->l2 : 0;
+  fill_spread (s, row, TD_SPREAD_GRADIENT, born);
   c->rounding[row] = born && born->l2 > 0 && c->born[row] == 0;
 }
 
@@ -253,6 +281,7 @@ td__gradient_column_free (gpointer data)
   g_free (c->born);
   g_free (c->born_cell);
   g_free (c->rounding);
+  g_free (c->spread);
   g_free (c);
 }
 

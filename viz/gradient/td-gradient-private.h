@@ -17,6 +17,22 @@ typedef enum
   TD_MISSING_UNHELD  /* optimizers updated others */
 } TdMissing;
 
+/** How the sizes of an array's elements are spread: shares of all of them, 65535 is all. */
+typedef struct
+{
+  guint16 bin[TD_TAPE_STATS_BINS]; /* bin k: 2^(k-24) <= |x| < 2^(k-23), the ends beyond, too */
+  guint16 zero, bad;               /* NaN and infinite */
+  gboolean is_known;
+} TdSpread;
+
+/** What a spread is of. */
+enum
+{
+  TD_SPREAD_GRADIENT, /* as backward left it */
+  TD_SPREAD_WEIGHT,   /* after the update */
+  TD_N_SPREADS
+};
+
 typedef struct
 {
   guint n;
@@ -27,6 +43,7 @@ typedef struct
   guint8 *rounding;    /* gboolean: `born` is 0 but for what rounding leaves of a sum */
   guint64 *n_elements; /* of what `norm` is of */
   guint8 *missing;     /* TdMissing */
+  TdSpread *spread;    /* by row, TD_N_SPREADS of each; NULL: none is known */
   gboolean updated;    /* an optimizer took gradients: what is missing is known */
   gboolean partial;    /* it had not ended when it was added */
   guint32 flags;       /* TD_TAPE_ITERATION_... */
@@ -78,6 +95,9 @@ TdCell td__gradient_born (const TdGradientTable *table, guint row, gint64 iterat
 gboolean td__gradient_is_rounding (const TdGradientTable *table, guint row, gint64 iteration);
 /** Say whether a gradient is missing, and why. */
 TdMissing td__gradient_missing (const TdGradientTable *table, guint row, gint64 iteration);
+/** Return how the elements of a parameter are spread; NULL: it is not known. */
+const TdSpread *td__gradient_spread (const TdGradientTable *table, guint row, gint64 iteration,
+                                     guint of);
 /** Return of how many elements a norm is; 0: it is not known. */
 guint64 td__gradient_n_elements (const TdGradientTable *table, guint row, gint64 iteration);
 

@@ -272,6 +272,19 @@ td__gradient_is_rounding (const TdGradientTable *table, guint row, gint64 iterat
   return c && row < c->n && c->rounding[row];
 }
 
+const TdSpread *
+td__gradient_spread (const TdGradientTable *table, guint row, gint64 iteration, guint of)
+{
+  const TdGradientColumn *c = g_hash_table_lookup (table->columns, &iteration);
+  const TdSpread *spread;
+
+  row = g_array_index (table->order, guint, row);
+  if (!c || row >= c->n || !c->spread)
+    return NULL;
+  spread = &c->spread[row * TD_N_SPREADS + of];
+  return spread->is_known ? spread : NULL;
+}
+
 guint64
 td__gradient_n_elements (const TdGradientTable *table, guint row, gint64 iteration)
 {

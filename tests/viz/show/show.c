@@ -118,8 +118,8 @@ show__every_view_in_every_format (void **state)
 {
   LenetOptions o = LENET_DEFAULT;
   const char *tape = lenet (&o);
-  static const char *const views[] = { "graph",  "backward",  "curves",   "memory",
-                                       "blocks", "gradients", "schedule", "timeline" };
+  static const char *const views[] = { "graph",     "backward", "curves",   "memory",  "blocks",
+                                       "gradients", "ridge",    "schedule", "timeline" };
   static const char *const formats[] = { "text", "json", "svg", "png", "pdf", "csv" };
   static const char *const begins[] = { "", "{", "<?xml", "\x89PNG", "%PDF", "" };
 
