@@ -14,6 +14,7 @@
 #include "memory/td-retained.h"
 #include "memory/td-memory.h"
 #include "schedule/td-curve.h"
+#include "schedule/td-explain.h"
 #include "schedule/td-schedule.h"
 #include "schedule/td-statics.h"
 #include "td-session.h"
@@ -37,6 +38,7 @@ static const char help[]
       "\n"
       "VIEW      graph backward curves memory blocks holders growth retained gradients "
       "schedule\n"
+      "          explain (why static functions were not replayed, and what helps)\n"
       "          timeline tensor origin (where a NaN or an infinity comes from)\n"
       "          findings (parameters that do not learn, by rules)\n"
       "          ridge (how a parameter and its gradient are spread, by iteration)\n"
@@ -50,7 +52,8 @@ static const char help[]
       "                id of a node as --format json prints it\n"
       "--discarded     show the code of verified calls, too, beside their schedules\n"
       "--fold DEPTH    open groups down to this depth; all: all of them\n"
-      "--function N|NAME  of the schedule: one static function; default: all, or in pictures "
+      "--function N|NAME  of schedule and explain: one static function; default: all, or in "
+      "pictures "
       "the busiest\n"
       "--by holder|site  what the view growth puts together; default: by holder\n"
       "--newest N      of gradients and ridge: only the newest N iterations up to that; "
@@ -280,6 +283,39 @@ schedule_draw (Show *s, GError **error)
   return scene;
 }
 
+static TdExplain *
+explain (Show *s, TdStatics **statics, gint *function, GError **error)
+{
+  *statics = td_statics_new (s->reader, s->it);
+  if (!*statics)
+    trouble (error, "no static function on this tape: nothing for the view explain");
+  if (!*statics || !choose_function (s, *statics, function, error))
+    return NULL;
+  return td_explain_new (*statics, NULL);
+}
+
+static char *
+explain_print (Show *s, GError **error)
+{
+  g_autoptr (TdStatics) statics = NULL;
+  gint function = -1;
+  g_autoptr (TdExplain) e = explain (s, &statics, &function, error);
+
+  return e ? td_explain_print (e, function, s->format) : NULL;
+}
+
+static TdScene *
+explain_draw (Show *s, GError **error)
+{
+  g_autoptr (TdStatics) statics = NULL;
+  gint function = -1;
+  g_autoptr (TdExplain) e = explain (s, &statics, &function, error);
+
+  return e ? td_explain_scene (e, function < 0 ? td_statics_busiest (statics) : (guint)function,
+                               &s->panel)
+           : NULL;
+}
+
 static TdScene *
 timeline_draw (Show *s, GError **error)
 {
@@ -356,6 +392,7 @@ static const View views[] = {
   { "findings", "text json csv", TRUE, td__show_findings_print, td__show_findings_draw },
   { "ridge", "text json csv", TRUE, td__show_ridge_print, td__show_ridge_draw },
   { "schedule", "text json csv", TRUE, schedule_print, schedule_draw },
+  { "explain", "text json csv", TRUE, explain_print, explain_draw },
   { "timeline", "text json csv", TRUE, schedule_print, timeline_draw },
   { "tensor", "text json csv npy", TRUE, tensor_print, tensor_draw },
   { "origin", "text json", TRUE, td__show_origin_print, td__show_origin_draw },

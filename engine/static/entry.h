@@ -86,6 +86,7 @@ struct TdStatic
   const TdSite *site;
   const char **proved; /**< side effects that were reported: each once */
   uint32_t n_proved;
+  const char *aside; /**< why the last call asked for no schedule; NULL: it did */
   uint32_t number; /**< 1, 2 ... in the order of td_static_new */
   bool reported;   /**< the observer knows of it */
   TdEntry *entries;
@@ -181,6 +182,8 @@ void td__verify_differs (TdStatic *s, const TdEntry *entry, const TdMiss *miss,
                          const TdSite *site);
 /** No schedule fits: say whether a trace is worth the time. */
 bool td__hopeless_traces (TdStatic *s);
+/** A call asks for no schedule, by config, hooks or option: say why.  (trust.c) */
+void td__static_set_aside (TdStatic *s, const TdSite *site);
 /** A schedule leaves a cache of one for another: say whether it came before, so that both are
  * to be kept. */
 bool td__keys_alternate (TdStatic *s, const TdEntry *left, const TdEntry *next);

@@ -540,9 +540,10 @@ td_static_call_at (TdStatic *s, TdVar *const *in, int n_in, TdVar **out, int n_o
       || (s->options.force_test_define_by_run
           && (!e->config.train || !e->config.enable_backprop)))
     {
-      s->info.state = TD_STATIC_OFF;
+      td__static_set_aside (s, site);
       return td__static_run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
     }
+  s->aside = NULL;
   entry = find_entry (s, in, n_in, n_out, site);
   if (entry == NULL)
     {

@@ -251,6 +251,28 @@ td__doubt_call (TdStatic *s, TdEntry *entry, TdVar *const *in, int n_in, TdVar *
   return td__static_run_code (s, in, n_in, out, n_out, site, TD_RUN_CODE);
 }
 
+/* --- calls that ask for no schedule --- */
+
+/* It is said once for as long as it is so. */
+void
+td__static_set_aside (TdStatic *s, const TdSite *site)
+{
+  const char *why
+      = !td__engine.config.use_static_graph ? "config.use_static_graph is 0"
+        : td__engine.hooks != NULL
+            ? "hooks are set, which see every operation of the code"
+            : "force_test_define_by_run: without train or enable_backprop the code runs";
+  TdMiss miss = { "set aside", "", site };
+
+  s->info.state = TD_STATIC_OFF;
+  if (s->aside != why)
+    {
+      snprintf (miss.text, sizeof miss.text, "%s", why);
+      td__static_notify (s, TD_STATIC_EVENT_ASIDE, NULL, &miss, NULL);
+    }
+  s->aside = why;
+}
+
 /* --- traces that no replay follows --- */
 
 bool

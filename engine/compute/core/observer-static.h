@@ -25,6 +25,7 @@ typedef enum
   TD_STATIC_EVENT_DIFFERS,  /**< they do not: text, site and other_site */
   TD_STATIC_EVENT_PROVED, /**< seen in a verified call: the code does what no replay does: guard
                      names the memory, or "stdout"; text says how much */
+  TD_STATIC_EVENT_ASIDE, /**< from this call on no schedule is asked for: text says why */
   TD_N_STATIC_EVENTS
 } TdStaticEventKind;
 

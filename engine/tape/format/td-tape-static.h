@@ -85,6 +85,8 @@ typedef enum
   TD_TAPE_STATIC_PROVED,   /* in a verified call the code did what no replay does: guard is the
                               name of memory that the program registered, or "stdout" */
   TD_TAPE_STATIC_CAPTURED, /* steps became CUDA graphs: text says which did not, and why */
+  TD_TAPE_STATIC_ASIDE,    /* from this call on no schedule is asked for: text says why; older
+                              tapes have none */
   TD_TAPE_N_STATIC_EVENTS
 } TdTapeStaticWhat;
 

@@ -122,7 +122,7 @@ td_tape_reader_static_event (const TdTapeReader *r, uint32_t i)
 NAME (td_tape_chain_state_name, TD_TAPE_N_CHAIN_STATES, "off", "tracing", "scheduled",
       "invalid")
 NAME (td_tape_static_event_name, TD_TAPE_N_STATIC_EVENTS, "traced", "refused", "scheduled",
-      "missed", "evicted", "verified", "differs", "proved", "captured")
+      "missed", "evicted", "verified", "differs", "proved", "captured", "set aside")
 NAME (td_tape_run_kind_name, TD_TAPE_N_RUN_KINDS, "code", "traced", "replayed", "verification")
 NAME (td_tape_step_kind_name, TD_TAPE_N_STEP_KINDS, "operation", "fill", "copy", "effect",
       "host read", "link", "link end", "scope", "scope end", "gradient", "group")
