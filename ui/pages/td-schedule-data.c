@@ -2,16 +2,25 @@
  * picture asks for it. SPDX-License-Identifier: MIT */
 #include "pages/td-schedule-data.h"
 
+static void
+forget_statics (TdScheduleData *data)
+{
+  g_clear_pointer (&data->explain, td_explain_free);
+  g_clear_pointer (&data->statics, td_statics_free);
+  data->explain_cursor = 0;
+}
+
 void
 td__schedule_forget (TdScheduleData *data, gboolean all)
 {
   g_clear_pointer (&data->schedule, td_schedule_free);
   g_clear_pointer (&data->advice, g_free);
-  g_clear_pointer (&data->statics, td_statics_free);
+  forget_statics (data);
   g_clear_pointer (&data->gantt, td_gantt_free);
   if (!all)
     return;
   g_clear_pointer (&data->staticness, td_staticness_free);
+  g_clear_pointer (&data->explain_runs, td_explain_runs_free);
   data->staticness_n = 0;
   data->function_id = data->schedule_id = data->cursor = 0;
 }
@@ -50,6 +59,20 @@ td__schedule_get_statics (TdScheduleData *data, guint *function)
   return data->statics;
 }
 
+TdExplain *
+td__schedule_get_explain (TdScheduleData *data, guint *function)
+{
+  TdStatics *statics = td__schedule_get_statics (data, function);
+
+  if (statics && !data->explain)
+    {
+      if (!data->explain_runs)
+        data->explain_runs = td_explain_runs_new (statics->reader);
+      data->explain = td_explain_new (statics, data->explain_runs);
+    }
+  return data->explain;
+}
+
 /* While a program runs the advice is made anew when a tenth has come to it: it reads structures
  * of the whole tape. */
 TdStaticness *
@@ -83,7 +106,7 @@ td__schedule_choose (TdScheduleData *data, guint function_id, guint schedule_id)
   data->function_id = function_id;
   data->schedule_id = schedule_id;
   data->cursor = 0;
-  g_clear_pointer (&data->statics, td_statics_free);
+  forget_statics (data);
   td_page_refresh (data->page);
 }
 

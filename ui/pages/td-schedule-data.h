@@ -3,6 +3,7 @@
 #pragma once
 
 #include "pages/td-page.h"
+#include "schedule/td-explain.h"
 #include "schedule/td-gantt.h"
 #include "schedule/td-schedule.h"
 #include "schedule/td-staticness.h"
@@ -14,6 +15,8 @@ typedef struct
   TdSchedule *schedule;
   char *advice;
   TdStatics *statics;
+  TdExplain *explain; /* of `statics` */
+  TdExplainRuns *explain_runs;
   TdGantt *gantt;
   TdStaticness *staticness;
   guint staticness_n; /* iterations there were when it was made */
@@ -21,6 +24,7 @@ typedef struct
   guint function_id, schedule_id; /* chosen of static functions; 0: the busiest, its last */
   gboolean picking;               /* the selection is being set from a row */
   guint cursor;                   /* row of the static schedule, plus 1; 0: none */
+  guint explain_cursor;           /* the same of the rows that explain */
 } TdScheduleData;
 
 /** Drop what was computed of the iteration, or (`all`) of the recording. */
@@ -33,6 +37,9 @@ TdGantt *td__schedule_get_gantt (TdScheduleData *data);
 TdStaticness *td__schedule_get_staticness (TdScheduleData *data);
 /** Return the static functions with the chosen schedule, and which function is on show. */
 TdStatics *td__schedule_get_statics (TdScheduleData *data, guint *function);
+
+/** Return what explains them, and which function is on show. */
+TdExplain *td__schedule_get_explain (TdScheduleData *data, guint *function);
 
 /** Show a function and one of its schedules (0: its last). */
 void td__schedule_choose (TdScheduleData *data, guint function_id, guint schedule_id);

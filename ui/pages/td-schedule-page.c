@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "pages/td-schedule-explain.h"
 #include "pages/td-schedule-rows.h"
 #include "pages/td-schedule-static.h"
 #include "schedule/td-advice-scene.h"
@@ -13,7 +14,8 @@ struct _TdSchedulePage
 {
   TdPage parent;
   TdScheduleData data;
-  GtkWidget *static_bar; /* weak; NULL: nobody shows that picture */
+  GtkWidget *bars[2]; /* of static functions and of what explains them; weak; NULL: nobody
+                         shows that picture */
 };
 
 G_DEFINE_FINAL_TYPE (TdSchedulePage, td_schedule_page, TD_TYPE_PAGE)
@@ -43,6 +45,25 @@ make_static (TdPage *page, const TdPanelView *view)
   return statics ? td_statics_scene (statics, function, view)
                  : td_panel_message (view, "No static function",
                                      "td_static_new makes one; its schedule appears here.");
+}
+
+static TdScene *
+make_explain (TdPage *page, const TdPanelView *view)
+{
+  TdPanelView with_cursor = *view;
+  return td__explain_make (data_of (page), &with_cursor);
+}
+
+static TdPress
+press_explain (TdPage *page, const char *name, const TdSceneHit *hit, GtkWidget *view)
+{
+  return td__explain_press (data_of (page), hit, view) ? TD_PRESS_TAKEN : TD_PRESS_FOLLOW;
+}
+
+static char *
+move_explain (TdPage *page, const char *name, int delta, GtkWidget *view)
+{
+  return td__explain_move (data_of (page), delta, view);
 }
 
 static TdScene *
@@ -79,6 +100,8 @@ move_row (TdPage *page, const char *name, int delta, GtkWidget *view)
 static const TdPicture pictures[] = {
   { "order", "Order", "Operations in order of execution", make_order, press_row, move_row },
   { "static", "Static", "The schedule of a static function", make_static, press_row, move_row },
+  { "explain", "Explain", "Why static functions ran their code, by reason", make_explain,
+    press_explain, move_explain },
   { "timeline", "Timeline", "Operations over time", make_timeline, press_row, move_row,
     .axis = TD_AXIS_TIME },
   { "advice", "Advice", "What could be a static schedule", make_advice, press_row, move_row },
@@ -93,26 +116,28 @@ place (TdPage *page, const char *name, TdPanelView *view)
 }
 
 static void
-update_bar (TdPage *page)
+update_bars (TdPage *page)
 {
   TdSchedulePage *self = TD_SCHEDULE_PAGE (page);
-  if (self->static_bar)
-    td__static_bar_update (self->static_bar);
+  for (guint i = 0; i < G_N_ELEMENTS (self->bars); i++)
+    if (self->bars[i])
+      td__static_bar_update (self->bars[i]);
 }
 
 static GtkWidget *
 wrap (TdPage *page, const char *name, GtkWidget *view)
 {
   TdSchedulePage *self = TD_SCHEDULE_PAGE (page);
-  if (strcmp (name, "static") != 0)
+  gboolean is_static = strcmp (name, "static") == 0;
+  if (!is_static && strcmp (name, "explain") != 0)
     return view;
   GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
   GtkWidget *bar = td__static_bar_new (&self->data);
-  g_set_weak_pointer (&self->static_bar, bar);
+  g_set_weak_pointer (&self->bars[is_static ? 0 : 1], bar);
   gtk_box_append (GTK_BOX (box), bar);
   gtk_widget_set_vexpand (view, TRUE);
   gtk_box_append (GTK_BOX (box), view);
-  g_signal_connect_object (box, "map", G_CALLBACK (update_bar), self,
+  g_signal_connect_object (box, "map", G_CALLBACK (update_bars), self,
                            G_CONNECT_SWAPPED | G_CONNECT_AFTER);
   return box;
 }
@@ -157,7 +182,8 @@ selection_changed (TdPage *page)
 static void
 td_schedule_page_finalize (GObject *object)
 {
-  g_clear_weak_pointer (&TD_SCHEDULE_PAGE (object)->static_bar);
+  for (guint i = 0; i < G_N_ELEMENTS (TD_SCHEDULE_PAGE (object)->bars); i++)
+    g_clear_weak_pointer (&TD_SCHEDULE_PAGE (object)->bars[i]);
   G_OBJECT_CLASS (td_schedule_page_parent_class)->finalize (object);
 }
 
@@ -172,7 +198,7 @@ td_schedule_page_class_init (TdSchedulePageClass *klass)
   class->n_pictures = G_N_ELEMENTS (pictures);
   class->forget_moment = forget_moment;
   class->forget_session = forget_session;
-  class->moment_shown = update_bar;
+  class->moment_shown = update_bars;
   class->playhead_moved = playhead_moved;
   class->selection_changed = selection_changed;
   class->place = place;

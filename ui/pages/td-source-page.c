@@ -6,6 +6,9 @@
 #include <gtksourceview/gtksource.h>
 #include <string.h>
 
+#include "schedule/td-statics-session.h"
+#include "widgets/td-source-marks.h"
+
 enum
 {
   SCROLL_TICKS = 6
@@ -25,7 +28,10 @@ struct _TdSourcePage
   guint line;
   gboolean stays; /* the line was asked for: what comes to the recording does not change it */
   guint ticks;    /* still to come that bring the line into view */
-  guint pointed;  /* the line that the pointer is on; 0: none */
+  GtkSourceGutterRenderer *marks; /* of static functions */
+  gint64 marked_iteration;        /* that they are of; -1: none is */
+  guint marked_events;
+  guint pointed; /* the line that the pointer is on; 0: none */
 };
 
 G_DEFINE_FINAL_TYPE (TdSourcePage, td_source_page, GTK_TYPE_WIDGET)
@@ -33,6 +39,7 @@ G_DEFINE_FINAL_TYPE (TdSourcePage, td_source_page, GTK_TYPE_WIDGET)
 static void
 apply_style (TdSourcePage *self)
 {
+  gtk_widget_queue_draw (GTK_WIDGET (self->marks));
   AdwStyleManager *style = adw_style_manager_get_default ();
   gboolean dark = adw_style_manager_get_dark (style);
   GtkSourceStyleScheme *scheme = gtk_source_style_scheme_manager_get_scheme (
@@ -216,6 +223,38 @@ td_source_page_get_hovered (TdSourcePage *self)
   return (guint)gtk_text_iter_get_line (&at) + 1;
 }
 
+/* ---- marks of static functions ---- */
+
+/* They are those of the moment: guards of the schedules that there were, and how often they
+ * failed. Hidden, nothing is looked up. */
+static void
+show_marks (TdSourcePage *self, gboolean other_file)
+{
+  if (!self->session || !gtk_widget_get_mapped (GTK_WIDGET (self)))
+    return;
+  TdStatics *statics = td_session_get_statics (self->session);
+  gint64 iteration = statics ? statics->iteration : -1;
+  guint n_events = statics ? td_iteration_get_n_events (statics->it) : 0;
+  if (iteration == self->marked_iteration && n_events == self->marked_events && !other_file)
+    return;
+  g_autoptr (GArray) rows = statics ? td_explain_list_lines (statics) : NULL;
+  self->marked_iteration = iteration;
+  self->marked_events = n_events;
+  td_source_marks_set (self->marks, rows, self->file);
+}
+
+static void
+mapped (TdSourcePage *self)
+{
+  show_marks (self, TRUE);
+}
+
+const char *
+td_source_page_get_mark (TdSourcePage *self, guint line)
+{
+  return td_source_marks_get (self->marks, line);
+}
+
 /* ---- what is on show ---- */
 
 static void
@@ -230,6 +269,7 @@ static void
 show_line (TdSourcePage *self, const char *file, guint line)
 {
   g_autofree char *copy = g_strdup (file);
+  gboolean other = g_strcmp0 (self->file, file) != 0;
   g_free (self->file);
   self->file = g_steal_pointer (&copy);
   self->line = line;
@@ -239,6 +279,7 @@ show_line (TdSourcePage *self, const char *file, guint line)
   gtk_stack_set_visible_child_name (self->stack, "source");
   mark_line (self, line);
   show_hover (self);
+  show_marks (self, other);
 }
 
 static void
@@ -300,6 +341,9 @@ td_source_page_set_session (TdSourcePage *self, TdSession *session)
   g_clear_pointer (&self->file, g_free);
   self->line = self->pointed = 0;
   self->stays = FALSE;
+  self->marked_iteration = -1;
+  if (self->marks)
+    td_source_marks_set (self->marks, NULL, NULL);
   g_set_object (&self->session, session);
   if (!session)
     return;
@@ -358,6 +402,8 @@ build_view (TdSourcePage *self)
   gtk_text_view_set_monospace (GTK_TEXT_VIEW (self->view), TRUE);
   gtk_source_view_set_show_line_numbers (self->view, TRUE);
   gtk_source_view_set_show_line_marks (self->view, TRUE);
+  self->marks = td_source_marks_new (self->view);
+  g_signal_connect (self, "map", G_CALLBACK (mapped), NULL);
   gtk_widget_add_css_class (GTK_WIDGET (self->view), "td-log");
   GtkEventController *pointer = gtk_event_controller_motion_new ();
   g_signal_connect (pointer, "enter", G_CALLBACK (motion), self);

@@ -22,4 +22,7 @@ guint td_source_page_get_line (TdSourcePage *self);
 /** Return the line that is marked because something of it is hovered; 0: none. */
 guint td_source_page_get_hovered (TdSourcePage *self);
 /** Return the path of the file on show, "" if there is none. */
+/** Return what the gutter says of static functions at a line of the file on show, from 1 on;
+ * NULL: nothing. Owner: the page. */
+const char *td_source_page_get_mark (TdSourcePage *self, guint line);
 const char *td_source_page_get_file (TdSourcePage *self);

@@ -272,6 +272,14 @@ td_workspace_step_static (TdWorkspace *self, gboolean schedules, int direction)
   return stepped;
 }
 
+void
+td_workspace_explain (TdWorkspace *self)
+{
+  gtk_stack_set_visible_child_name (self->perspectives, "debug");
+  td_workspace_show_page (self, td_page_get_name (self->schedule));
+  td_page_show_picture (self->schedule, "explain");
+}
+
 static void
 reveal (TdWorkspace *self, TdWorkspacePart part, gboolean shown)
 {

@@ -49,6 +49,9 @@ GtkWidget *td_workspace_new_switcher (TdWorkspace *self);
  * the dock, or a page of the inspector. FALSE: there is none such. */
 gboolean td_workspace_show_page (TdWorkspace *self, const char *name);
 
+/** Show what explains why static functions ran their code. */
+void td_workspace_explain (TdWorkspace *self);
+
 /** Show the static function (or, with `schedules`, the schedule of that function) after or
  * before the one on show. FALSE: there is one at most. */
 gboolean td_workspace_step_static (TdWorkspace *self, gboolean schedules, int direction);

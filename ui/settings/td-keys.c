@@ -58,6 +58,7 @@ static const TdKey keys[] = {
   { "win.previous-function", "Previous static function", GRAPH, "<Control><Shift>k", "<Shift>k" },
   { "win.next-schedule", "Next schedule of the function", GRAPH, "", "e" },
   { "win.previous-schedule", "Previous schedule of the function", GRAPH, "", "<Shift>e" },
+  { "win.explain", "Why static functions ran their code", GRAPH, "<Control>y", "y" },
   { "win.zoom-in", "Zoom in", GRAPH, "<Control>plus <Control>equal <Control>KP_Add", "" },
   { "win.zoom-out", "Zoom out", GRAPH, "<Control>minus <Control>KP_Subtract", "" },
   { "win.zoom-normal", "Zoom to 100 %", GRAPH, "<Control>0 <Control>KP_0", "" },

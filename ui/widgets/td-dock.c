@@ -98,14 +98,25 @@ td_dock_is_shown (TdDock *self, const char *name)
   return v >= 0 && self->views[v].place >= 0 && self->views[v].place < (int)self->n_places;
 }
 
+/* Somebody works in that place. */
+static gboolean
+has_focus (TdDock *self, int place)
+{
+  GtkRoot *root = gtk_widget_get_root (GTK_WIDGET (self));
+  GtkWidget *focus = root ? gtk_root_get_focus (root) : NULL;
+  return focus && gtk_widget_is_ancestor (focus, self->places[place].box);
+}
+
 gboolean
 td_dock_show_view (TdDock *self, const char *name)
 {
   int v = find_view (self, name);
   if (v < 0)
     return FALSE;
-  if (!td_dock_is_shown (self, name))
-    put (self, (int)self->n_places - 1, v);
+  if (td_dock_is_shown (self, name))
+    return TRUE;
+  int last = (int)self->n_places - 1;
+  put (self, last > 0 && has_focus (self, last) ? last - 1 : last, v);
   return TRUE;
 }
 

@@ -16,8 +16,8 @@ GtkWidget *td_dock_new (void);
 void td_dock_add_view (TdDock *self, const char *name, const char *title, GtkWidget *controls,
                        GtkWidget *content);
 
-/** Bring a view to the front: where it is, else in the last place. FALSE: there is none such.
- */
+/** Bring a view to the front: where it is, else in the last place that nobody works in.
+ * FALSE: there is none such. */
 gboolean td_dock_show_view (TdDock *self, const char *name);
 
 /** Say whether the view has a place now. */

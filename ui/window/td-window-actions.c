@@ -186,6 +186,12 @@ run_show_page (TdWindow *self, const char *parameter)
 }
 
 static void
+run_explain (TdWindow *self, const char *parameter)
+{
+  td_workspace_explain (self->workspace);
+}
+
+static void
 toggle_part (TdWindow *self, TdWorkspacePart part)
 {
   td_workspace_set_part_shown (self->workspace, part,
@@ -354,6 +360,7 @@ static const TdWindowAction actions[] = {
   { "forward", run_forward, TD_NEEDS_FUTURE },
   { "show-page", run_show_page, TD_NEEDS_RECORDING, TRUE },
   { "show-source", run_show_source, TD_NEEDS_RECORDING, TRUE },
+  { "explain", run_explain, TD_NEEDS_EVENTS },
   { "toggle-outline", run_toggle_outline, TD_NEEDS_RECORDING },
   { "toggle-inspector", run_toggle_inspector, TD_NEEDS_RECORDING },
   { "toggle-dock", run_toggle_dock, TD_NEEDS_RECORDING },

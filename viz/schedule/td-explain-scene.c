@@ -208,6 +208,55 @@ add_row (Picture *p, const Shown *s, double y)
   text_at (p, x, first + LINE - 2, advice, TD_ROLE_DIM, right - x, 0);
 }
 
+/* The row of the cursor is in the middle, as far as the ends of the list allow; rows are whole.
+ */
+static double
+find_top (const GArray *shown, guint cursor, double room, double total)
+{
+  double top = 0;
+
+  for (guint i = 0; cursor > 0 && i < shown->len; i++)
+    {
+      const Shown *s = &g_array_index (shown, Shown, i);
+
+      if (s->row + 1 == (gint)cursor)
+        top = CLAMP (s->y + s->height / 2 - room / 2, 0, MAX (0, total - room));
+    }
+  for (guint i = 0; i < shown->len; i++)
+    if (g_array_index (shown, Shown, i).y >= top)
+      return g_array_index (shown, Shown, i).y;
+  return top;
+}
+
+/* What there is room for below `top`; of what is cut off it is said how much that is. */
+static void
+add_rows (Picture *p, const GArray *shown, double top, double total)
+{
+  double end = top + p->h - HEAD - 4, bottom = total > end ? end - LINE : end;
+  guint n_left = 0;
+
+  for (guint i = 0; i < shown->len; i++)
+    {
+      const Shown *s = &g_array_index (shown, Shown, i);
+      gboolean is_head = s->row < 0 && i + 1 < shown->len;
+      double needs = s->height + (is_head ? g_array_index (shown, Shown, i + 1).height : 0);
+
+      if (s->y < top - 1)
+        continue;
+      if (n_left > 0 || s->y + needs > bottom + 1)
+        n_left += s->row >= 0;
+      else if (s->row < 0)
+        add_head (p, s, HEAD + s->y - top);
+      else
+        add_row (p, s, HEAD + s->y - top);
+    }
+  if (n_left == 0)
+    return;
+  g_autofree char *text
+      = g_strdup_printf ("and %u more %s", n_left, td_plural (n_left, "row", "rows"));
+  text_at (p, MARGIN + 18, p->h - 4 - LINE / 2, text, TD_ROLE_DIM, 0, 0);
+}
+
 TdScene *
 td_explain_scene (const TdExplain *e, guint function, const TdPanelView *view)
 {
@@ -232,26 +281,7 @@ td_explain_scene (const TdExplain *e, guint function, const TdPanelView *view)
   double after = MARGIN + td_text_width (valid, TD_TEXT_LIST, TRUE) + 12;
   td_scene_add_text (p.b, MARGIN, HEAD / 2, valid, &name);
   text_at (&p, after, HEAD / 2, headline, TD_ROLE_TEXT, p.w - after - MARGIN, 0);
-  /* the row of the cursor is in the middle, as far as the ends of the list allow */
-  for (guint i = 0; i < shown->len; i++)
-    {
-      const Shown *s = &g_array_index (shown, Shown, i);
-      double room = p.h - HEAD - 4;
-
-      if (s->row + 1 == (gint)at && at > 0)
-        top = CLAMP (s->y + s->height / 2 - room / 2, 0, MAX (0, total - room));
-    }
-  for (guint i = 0; i < shown->len; i++)
-    {
-      const Shown *s = &g_array_index (shown, Shown, i);
-      double y = HEAD + s->y - top;
-
-      if (y < HEAD - 1 || y + s->height > p.h + 1)
-        continue;
-      if (s->row < 0)
-        add_head (&p, s, y);
-      else
-        add_row (&p, s, y);
-    }
+  top = find_top (shown, at, p.h - HEAD - 4, total);
+  add_rows (&p, shown, top, total);
   return td_scene_builder_end (p.b);
 }

@@ -314,16 +314,36 @@ td_explain_new (const TdStatics *statics, TdExplainRuns *runs)
   return e;
 }
 
+static void
+row_clear (gpointer data)
+{
+  TdExplainRow *row = data;
+
+  g_free (row->text);
+  g_free (row->file);
+}
+
+GArray *
+td_explain_list_lines (const TdStatics *statics)
+{
+  GArray *rows = g_array_new (FALSE, TRUE, sizeof (TdExplainRow));
+
+  for (guint i = 0; i < statics->n_functions; i++)
+    {
+      add_once (rows, statics, i);
+      add_guards (rows, statics, i);
+    }
+  g_array_set_clear_func (rows, row_clear);
+  return rows;
+}
+
 void
 td_explain_free (TdExplain *e)
 {
   if (!e)
     return;
   for (guint i = 0; i < e->n_rows; i++)
-    {
-      g_free (e->rows[i].text);
-      g_free (e->rows[i].file);
-    }
+    row_clear (&e->rows[i]);
   g_free (e->rows);
   g_free (e->calls);
   g_free (e);

@@ -72,6 +72,10 @@ void td_explain_runs_free (TdExplainRuns *runs);
 TdExplain *td_explain_new (const TdStatics *statics, TdExplainRuns *runs);
 void td_explain_free (TdExplain *explain);
 
+/** List what the source says at its lines: rows of the sections ONCE and GUARD of all
+ * functions. *Owner*: the caller, g_array_unref(); of TdExplainRow. */
+GArray *td_explain_list_lines (const TdStatics *statics);
+
 /** "why its code ran", "guards by line" ... */
 const char *td_explain_section_title (TdExplainSection section);
 /** Say what a row is, with its line, in one sentence: for lists that are read out. *Owner*: the
