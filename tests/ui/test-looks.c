@@ -34,29 +34,14 @@ static const struct
 {
   const char *page, *picture;
 } pages[] = {
-  { "debug", NULL },
-  { "outline", NULL },
-  { "iterations", NULL },
-  { "value", NULL },
-  { "gradient", NULL },
-  { "memory", NULL },
-  { "gradients", "heatmap" },
-  { "gradients", "newest" },
-  { "gradients", "findings" },
-  { "gradients", "ridge" },
-  { "gradients", "missing" },
-  { "schedule", "order" },
-  { "schedule", "timeline" },
-  { "schedule", "advice" },
-  { "schedule", "buffers" },
-  { "source", NULL },
-  { "log", NULL },
-  { "breakpoints", NULL },
-  { "filter", NULL },
-  { "notes", NULL },
-  { "watches", NULL },
-  { "curves", NULL },
-  { "compare", NULL },
+  { "debug", NULL },          { "outline", NULL },        { "iterations", NULL },
+  { "value", NULL },          { "gradient", NULL },       { "memory", NULL },
+  { "gradients", "heatmap" }, { "gradients", "newest" },  { "gradients", "findings" },
+  { "gradients", "ridge" },   { "gradients", "missing" }, { "schedule", "order" },
+  { "schedule", "timeline" }, { "schedule", "advice" },   { "schedule", "buffers" },
+  { "schedule", "explain" },  { "source", NULL },         { "log", NULL },
+  { "breakpoints", NULL },    { "filter", NULL },         { "notes", NULL },
+  { "watches", NULL },        { "curves", NULL },         { "compare", NULL },
 };
 
 static char **arguments; /* program, its arguments */
