@@ -47,23 +47,30 @@ td_explain_runs_free (TdExplainRuns *runs)
   g_free (runs);
 }
 
+/* Runs begin in order: those that are not over when one begins are a stack. */
+static void
+leave_runs (GArray *open, const TdTapeIteration *it, const TdTapeRun *run)
+{
+  while (open->len > 0
+         && it->runs[g_array_index (open, guint, open->len - 1)].end <= run->begin)
+    g_array_set_size (open, open->len - 1);
+}
+
 /* Another function's code was running: it was called by that. */
 static gboolean
-is_nested (const TdTapeIteration *it, guint k)
+is_nested (const GArray *open, const TdTapeIteration *it, const TdTapeRun *run)
 {
-  for (guint i = 0; i < k; i++)
-    if (it->runs[i].chain != it->runs[k].chain && it->runs[i].list == 0
-        && it->runs[i].kind != TD_TAPE_RUN_REPLAYED && it->runs[i].begin <= it->runs[k].begin
-        && it->runs[i].end >= it->runs[k].end && it->runs[i].end > it->runs[i].begin
-        && it->runs[i].ns >= it->runs[k].ns)
-      return TRUE;
-  return FALSE;
+  const TdTapeRun *outer
+      = open->len > 0 ? &it->runs[g_array_index (open, guint, open->len - 1)] : NULL;
+
+  return outer && outer->chain != run->chain && outer->end >= run->end && outer->ns >= run->ns;
 }
 
 static GArray *
 read_runs (const TdTapeIteration *it)
 {
   GArray *runs = g_array_new (FALSE, TRUE, sizeof (TdExplainRun));
+  g_autoptr (GArray) open = g_array_new (FALSE, FALSE, sizeof (guint));
 
   for (guint k = 0; it && k < it->n_runs; k++)
     {
@@ -72,12 +79,15 @@ read_runs (const TdTapeIteration *it)
                            .schedule = run->schedule,
                            .kind = run->kind,
                            .discarded = (run->flags & TD_TAPE_RUN_DISCARDED) != 0,
-                           .nested = is_nested (it, k),
                            .ns = run->ns,
                            .start_ns = it->start_ns + it->duration_ns };
 
       if (run->list != 0 || (run->flags & TD_TAPE_RUN_OPEN))
         continue;
+      leave_runs (open, it, run);
+      one.nested = is_nested (open, it, run);
+      if (run->kind != TD_TAPE_RUN_REPLAYED)
+        g_array_append_val (open, k);
       if (it->event_start_ns && run->begin < it->n_events)
         one.start_ns = it->start_ns + it->event_start_ns[run->begin];
       g_array_append_val (runs, one);
@@ -145,7 +155,7 @@ add_call (Walk *w, gint64 iteration, guint8 kind)
 static void
 blame (Walk *w, TdExplainCall *call, const TdTapeStaticEvent *e)
 {
-  call->guard = td_tape_reader_string (w->reader, e->guard);
+  call->guard = td__explain_guard_of (w->reader, e);
   call->text = td_tape_reader_string (w->reader, e->text);
   call->site = e->site;
 }
@@ -347,6 +357,31 @@ is_read (const TdStatics *all, gint64 iteration, gboolean has_events, guint *n_w
   return has_events && ++*n_with_events <= MOST_WITH_EVENTS;
 }
 
+static void
+walk_iteration (Walk *w, const TdStatics *all, TdExplainRuns *runs, gint64 i,
+                guint *n_with_events)
+{
+  gboolean has_events;
+  const GArray *of;
+
+  w->by_events = TRUE; /* iterations before, which are not listed */
+  go_to (w, i - 1, G_MAXUINT64);
+  has_events = w->next < w->c->n_events && (gint64)w->c->events[w->next]->iteration <= i;
+  of = is_read (all, i, has_events, n_with_events) ? td__explain_runs_get (runs, i) : NULL;
+  w->by_events = !of || of->len == 0;
+  w->last = w->by_events ? w->last : -1;
+  for (guint k = 0; of && k < of->len; k++)
+    {
+      const TdExplainRun *run = &g_array_index (of, TdExplainRun, k);
+
+      if (run->chain != w->c->function->id)
+        continue;
+      go_to (w, i, run->start_ns);
+      add_run (w, i, run);
+    }
+  go_to (w, i, G_MAXUINT64);
+}
+
 void
 td__explain_history_fill (TdExplainHistory *h, const TdStatics *all, guint function,
                           TdExplainRuns *runs)
@@ -356,34 +391,18 @@ td__explain_history_fill (TdExplainHistory *h, const TdStatics *all, guint funct
              .c = &all->functions[function],
              .last = -1,
              .traced = -1 };
+  const TdTapeSummaries rows = td_tape_reader_summaries (all->reader);
   guint n_with_events = 0;
+  gint64 last = -1;
 
   h->calls = g_array_new (FALSE, TRUE, sizeof (TdExplainCall));
   h->replays = g_hash_table_new_full (NULL, NULL, NULL, runs_unref);
   h->all_replays = g_array_new (FALSE, FALSE, sizeof (guint64));
-  for (gint64 i = 0; i <= all->iteration; i++)
-    {
-      gboolean has_events
-          = w.next < w.c->n_events && (gint64)w.c->events[w.next]->iteration <= i;
-      const GArray *of = is_read (all, i, has_events, &n_with_events)
-                             ? td__explain_runs_get (runs, i)
-                             : NULL;
-
-      if (!has_events && (!of || of->len == 0))
-        continue;
-      w.by_events = !of || of->len == 0;
-      w.last = w.by_events ? w.last : -1;
-      for (guint k = 0; of && k < of->len; k++)
-        {
-          const TdExplainRun *run = &g_array_index (of, TdExplainRun, k);
-
-          if (run->chain != w.c->function->id)
-            continue;
-          go_to (&w, i, run->start_ns);
-          add_run (&w, i, run);
-        }
-      go_to (&w, i, G_MAXUINT64);
-    }
+  for (guint k = 0; k < rows.n; k++)
+    if ((gint64)rows.rows[k].number > last && (gint64)rows.rows[k].number <= all->iteration)
+      walk_iteration (&w, all, runs, last = (gint64)rows.rows[k].number, &n_with_events);
+  if (all->iteration > last) /* the one that runs */
+    walk_iteration (&w, all, runs, all->iteration, &n_with_events);
 }
 
 void

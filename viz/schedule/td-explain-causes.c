@@ -96,10 +96,24 @@ static const TdExplainCause causes[] = {
 const TdExplainCause *
 td__explain_cause (const char *guard, const char *text)
 {
-  static const TdExplainCause unknown = { "", "", NULL, "" };
+  static const TdExplainCause unknown
+      = { "", "", NULL, "Keep what is named as it was when the code was traced." };
 
   for (gsize i = 0; i < G_N_ELEMENTS (causes); i++)
     if (strcmp (causes[i].guard, guard) == 0 && strstr (text, causes[i].needle))
       return &causes[i];
   return &unknown;
+}
+
+const char *
+td__explain_guard_of (TdTapeReader *reader, const TdTapeStaticEvent *e)
+{
+  const char *guard = td_tape_reader_string (reader, e->guard);
+
+  if (*guard)
+    return guard;
+  return e->what == TD_TAPE_STATIC_REFUSED   ? "trace"
+         : e->what == TD_TAPE_STATIC_DIFFERS ? "verify"
+         : e->what == TD_TAPE_STATIC_ASIDE   ? TD_EXPLAIN_ASIDE
+                                             : "guard";
 }

@@ -21,6 +21,9 @@ typedef struct
 /** Look up a guard that failed; never NULL. */
 const TdExplainCause *td__explain_cause (const char *guard, const char *text);
 
+/** Return the word of the guard that an event is about, or what stands for it. */
+const char *td__explain_guard_of (TdTapeReader *reader, const TdTapeStaticEvent *event);
+
 /* Reasons that no guard gives; their words stand in `guard`. */
 #define TD_EXPLAIN_FIRST "first call"
 #define TD_EXPLAIN_WAITS "backward"

@@ -146,7 +146,7 @@ static void
 add_event_row (GArray *rows, guint since, const TdStatics *all, guint function,
                const TdTapeStaticEvent *e, TdExplainSection section)
 {
-  const char *guard = td_tape_reader_string (all->reader, e->guard);
+  const char *guard = td__explain_guard_of (all->reader, e);
   TdExplainRow *row = find_row (rows, since, all, section, function, guard,
                                 td_tape_reader_string (all->reader, e->text), e->site);
 
@@ -281,7 +281,7 @@ add_guards (GArray *rows, const TdStatics *all, guint function)
         row->n_misses++;
         if (!row->text) /* the guards of this schedule do not name the line */
           {
-            row->guard = row->title = td_tape_reader_string (all->reader, c->events[i]->guard);
+            row->guard = row->title = td__explain_guard_of (all->reader, c->events[i]);
             row->text = g_strdup (td_tape_reader_string (all->reader, c->events[i]->text));
           }
       }

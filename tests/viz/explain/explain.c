@@ -365,7 +365,12 @@ explain__counts_by_events_on_tapes_without_runs (void **state)
   assert_int_equal (n, 1);
   assert_contains (text, "ran the code");
   for (guint i = 0; i < w.explain->n_rows; i++)
-    assert_int_equal (w.explain->rows[i].n_timed, 0);
+    {
+      assert_int_equal (w.explain->rows[i].n_timed, 0);
+      assert_true (*w.explain->rows[i].title != '\0');
+      if (w.explain->rows[i].section <= TD_EXPLAIN_DIFFERENCE)
+        assert_true (*w.explain->rows[i].advice != '\0');
+    }
   world_clear (&w);
 }
 
