@@ -28,6 +28,8 @@ static const char help[]
       "                         256M, older iterations becoming summaries (default 1M);\n"
       "                         0: whatever the budget allows\n"
       "      --values-budget N  bytes of recorded values, 0: unlimited (default 256M)\n"
+      "      --keyframes N      every N-th iteration, the first of them, can be recomputed:\n"
+      "                         all that its operations are given is recorded; 0: none\n"
       "      --runs-budget N    bytes of this recording and of those in folders beside its\n"
       "                         own together, 0: unlimited (default)\n"
       "      --device NAME      cpu, cuda:N or null\n"
@@ -166,6 +168,13 @@ set_static (Run *r, const char *v)
 }
 
 static bool
+set_keyframes (Run *r, const char *v)
+{
+  r->s.keyframes = v;
+  return is_number (v);
+}
+
+static bool
 set_iterations (Run *r, const char *v)
 {
   r->s.iterations = v;
@@ -219,6 +228,7 @@ static const struct
   { "--tape-budget", NULL, set_budget, "a number of bytes" },
   { "--tape-rate", NULL, set_rate, "a number of bytes" },
   { "--values-budget", NULL, set_values_budget, "a number of bytes" },
+  { "--keyframes", NULL, set_keyframes, "a number" },
   { "--runs-budget", NULL, set_runs_budget, "a number of bytes" },
   { "--device", NULL, set_device, "cpu, cuda:N or null" },
   { "--mem-limit", NULL, set_mem_limit, "a number of bytes" },

@@ -21,7 +21,8 @@ enum
 int td_command_run (int argc, char **argv);
 int td_command_info (int argc, char **argv);
 int td_command_cat (int argc, char **argv);
-int td_command_eval (int argc, char **argv); /* in tapedeck-eval */
+int td_command_eval (int argc, char **argv);      /* in tapedeck-eval */
+int td_command_recompute (int argc, char **argv); /* the same */
 int td_command_export (int argc, char **argv);
 int td_command_import (int argc, char **argv);
 int td_command_check (int argc, char **argv);

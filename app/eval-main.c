@@ -1,5 +1,6 @@
 /* tapedeck-eval: what of `tapedeck` needs the engine itself, with OpenBLAS and oneDNN behind
- * it: calls of operations, and the list of devices.  `tapedeck` starts it.
+ * it: calls of operations, recorded ones that are run again, and the list of devices.
+ * `tapedeck` starts it.
  *
  * SPDX-License-Identifier: MIT */
 #include "command.h"
@@ -14,9 +15,12 @@ run (int argc, char **argv)
 {
   if (argc > 1 && strcmp (argv[1], "eval") == 0)
     return td_command_eval (argc - 1, argv + 1);
+  if (argc > 1 && strcmp (argv[1], "recompute") == 0)
+    return td_command_recompute (argc - 1, argv + 1);
   if (argc == 2 && strcmp (argv[1], "backends") == 0)
     return printf ("backends: %s\n", td_device_backends ()), TD_EXIT_OK;
-  fputs ("usage: tapedeck-eval eval ... | backends; try tapedeck eval --help\n", stderr);
+  fputs ("usage: tapedeck-eval eval ... | recompute ... | backends; try tapedeck eval --help\n",
+         stderr);
   return TD_EXIT_USAGE;
 }
 

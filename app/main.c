@@ -34,6 +34,8 @@ static const struct
   { "leaks", "TAPE [--json]", "what grows and who holds it", command_viz, true },
   { "eval", "OP [--in A.npy]... [OPTIONS]", "one operation on arrays, and its gradients",
     command_eval },
+  { "recompute", "TAPE --iteration N -o OUT", "an iteration again, with all its values",
+    command_eval, true },
   { "cat", "TAPE [--iterations A:B] [--json]", "the tape's records as text or JSON lines",
     td_command_cat, true },
   { "export", "TAPE --format FORMAT -o FILE", "memory for other programs to read",
@@ -54,7 +56,7 @@ print_help (void)
   puts ("Usage: tapedeck [FILE...]           open models (.c), programs and tapes in the app\n"
         "       tapedeck COMMAND ...\n");
   for (int i = 0; i < N_COMMANDS; i++)
-    printf ("  %-6s %-34s %s\n", commands[i].name, commands[i].arguments, commands[i].summary);
+    printf ("  %-9s %-34s %s\n", commands[i].name, commands[i].arguments, commands[i].summary);
   puts ("\n  --help, --version                          this text; the version\n\n"
         "tapedeck COMMAND --help describes one command; the man page is tapedeck(1).");
 }

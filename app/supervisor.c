@@ -136,6 +136,7 @@ set_environment (const Supervisor *s, int control_fd)
   put ("TAPEDECK_SEED", o->seed);
   put ("TAPEDECK_ITERATIONS", o->iterations);
   put ("TAPEDECK_STATIC", o->statics);
+  put ("TAPEDECK_KEYFRAMES", o->keyframes);
 }
 
 /* A script without its first line is the shell's, as for any shell. */

@@ -18,8 +18,9 @@ typedef struct
   bool overwrite, quiet;
   uint32_t level;
   uint64_t budget_bytes, values_bytes, rate_bytes;
-  uint64_t runs_bytes; /* of this recording and those beside it; 0: any number */
-  const char *statics; /* of static functions: TAPEDECK_STATIC */
+  uint64_t runs_bytes;   /* of this recording and those beside it; 0: any number */
+  const char *keyframes; /**< every how many iterations; NULL: none */
+  const char *statics;   /* of static functions: TAPEDECK_STATIC */
   const char *device, *mem_limit, *seed,
       *iterations;     /**< passed on in the environment, or NULL */
   char *breaks;        /**< one a line, or NULL */

@@ -7,6 +7,7 @@
 #include "static/static.h"
 #include "train/hooks/hooks.h"
 #include "train/links/link.h"
+#include "train/optim/updates.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,6 +144,7 @@ static const struct
   void (*finish) (void); /* td_finish */
 } parts[] = {
   { td__static_attach, td__statics_finish },
+  { td__updates_attach, NULL },
   { NULL, td__links_finish },
   { NULL, td__hooks_finish },
   { td__record_attach, NULL }, /* it ends as the engine's observer */

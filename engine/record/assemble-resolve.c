@@ -133,6 +133,7 @@ td__resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration 
   resolve_times (a, it, r, commit);
   resolve_reads (a, s, it, r);
   td__resolve_copies (a, s, it, &r->copies);
+  td__resolve_calls (a, s, it, &r->calls);
   resolve_stats (a, s, it, r, commit);
   resolve_tensors (a, s, it, r);
   td__resolve_devices (a, it, &r->device_times, &r->copies, commit);
@@ -151,4 +152,5 @@ td__resolved_clear (TdResolved *r)
   td__list_clear (&r->blocks);
   td__list_clear (&r->device_times);
   td__list_clear (&r->copies);
+  td__list_clear (&r->calls);
 }

@@ -194,7 +194,9 @@ put_tensor (TdAssembler *a)
   if (tensor == NULL)
     return;
   *tensor = (TdPendingTensor){ .variable = raw->variable };
-  if (!td_tape_writer_tensor (a->w, &record, a->tensor_bytes, &tensor->ref))
+  if (td_tape_writer_tensor (a->w, &record, a->tensor_bytes, &tensor->ref))
+    tensor->ref.flags = raw->head.flags & TD_RAW_BEFORE ? TD_TAPE_TENSOR_BEFORE : 0;
+  else
     a->tensors.n--;
 }
 

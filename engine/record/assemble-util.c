@@ -203,6 +203,7 @@ static const uint16_t least[TD_RAW_N_TYPES] = {
   [TD_RAW_FAULT] = sizeof (TdRawFault),
   [TD_RAW_COPY] = sizeof (TdRawCopy),
   [TD_RAW_OOM] = sizeof (TdRawOom),
+  [TD_RAW_CALL] = sizeof (TdRawCall),
 };
 
 static bool
@@ -268,6 +269,8 @@ td__raw_valid (const TdRawHead *head, size_t available)
                          ((const TdRawReferences *)head)->n * (uint64_t)sizeof (uint32_t));
     case TD_RAW_OOM:
       return oom_valid ((const TdRawOom *)head);
+    case TD_RAW_CALL:
+      return tail_valid (head, sizeof (TdRawCall), ((const TdRawCall *)head)->length);
     case TD_RAW_TENSOR:
       return ((const TdRawTensor *)head)->ndim <= TD_TAPE_MAX_NDIM
              && tail_valid (head, sizeof (TdRawTensor), ((const TdRawTensor *)head)->length);

@@ -125,6 +125,12 @@ typedef struct
   TdTapeTensorRef ref;
 } TdPendingTensor;
 
+typedef struct
+{
+  uint64_t into;
+  TdTapeCall call;
+} TdPendingCall;
+
 /** When the clock of a device was 0, as far as is known, in ns of the tape. */
 typedef struct
 {
@@ -165,6 +171,7 @@ struct TdAssembler
   TdList devices, device_times; /* TdTapeDevice, TdRawDeviceTime */
   TdList pools;                 /* TdTapePool */
   TdList copies;                /* TdRawCopy */
+  TdList calls, call_words;     /* TdPendingCall, uint64_t */
   TdTapeStop stop;
   uint64_t last_structure;
   uint64_t fed, iteration_at; /* bytes fed, and where the open iteration begins */
@@ -255,7 +262,7 @@ uint32_t td__shape_var (const TdAssembler *a, const TdShape *shape, uint64_t id)
 typedef struct
 {
   TdList start, duration, reads, stats_vars, tensors, runs, records, blocks, device_times,
-      copies;
+      copies, calls;
 } TdResolved;
 
 /** Fill `it` with what the open iteration has, ids resolved to variables of the shape; with
@@ -306,6 +313,10 @@ void td__feed_copy (TdAssembler *a, const TdRawHead *head);
 /** Give the iteration its copies; `copies` is its own list. */
 void td__resolve_copies (const TdAssembler *a, const TdShape *s, TdTapeIteration *it,
                          TdList *copies);
+void td__feed_call (TdAssembler *a, const TdRawHead *head);
+/** Give the iteration what its events were given; `calls` is its own list. */
+void td__resolve_calls (const TdAssembler *a, const TdShape *s, TdTapeIteration *it,
+                        TdList *calls);
 
 /** End the open iteration. */
 void td__finish_iteration (TdAssembler *a, uint64_t end_ticks);

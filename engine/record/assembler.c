@@ -71,7 +71,7 @@ td_assembler_free (TdAssembler *a)
           &a->start,   &a->duration,     &a->memory,    &a->reads,   &a->stats_of,
           &a->tensors, &a->notices,      &a->metas,     &a->blocks,  &a->free_blocks,
           &a->bound,   &a->attr_changes, &a->addresses, &a->devices, &a->device_times,
-          &a->queue,   &a->pools,        &a->copies };
+          &a->queue,   &a->pools,        &a->copies,    &a->calls,   &a->call_words };
 
   for (uint32_t i = 0; i < a->texts.n; i++)
     free (((char **)a->texts.items)[i]);
@@ -122,6 +122,7 @@ clear_iteration (TdAssembler *a)
   a->runs.n = a->traced.n = 0;
   a->held.n = a->objects.n = a->references.n = 0;
   a->devices.n = a->device_times.n = a->pools.n = a->copies.n = 0;
+  a->calls.n = a->call_words.n = 0;
   a->stop = (TdTapeStop){ 0 };
   a->shown_events = 0;
   a->shown_stopped = false;
@@ -237,7 +238,8 @@ feed_begin (TdAssembler *a, const TdRawHead *head)
   if (last->shape != NULL && last->end_id == UINT64_MAX)
     last->end_id = raw->first_id;
   a->begin = *raw;
-  a->flags = raw->head.flags & TD_RAW_OUTSIDE ? TD_TAPE_ITERATION_OUTSIDE : 0;
+  a->flags = (raw->head.flags & TD_RAW_OUTSIDE ? TD_TAPE_ITERATION_OUTSIDE : 0u)
+             | (raw->head.flags & TD_RAW_KEYFRAME ? TD_TAPE_ITERATION_KEYFRAME : 0u);
   a->state.in_iteration = true;
   a->state.iteration = raw->number;
   a->iteration_at = a->fed;
@@ -554,6 +556,7 @@ static const Feed feeds[TD_RAW_N_TYPES] = {
   [TD_RAW_FAULT] = td__feed_fault,
   [TD_RAW_COPY] = td__feed_copy,
   [TD_RAW_OOM] = td__feed_oom,
+  [TD_RAW_CALL] = td__feed_call,
 };
 
 /* Recovery: definitions count always, the rest only from the first whole iteration on that the

@@ -6,6 +6,7 @@
  * TAPEDECK_BREAK=EXPR    breakpoints that are there from the start, one a line
  * TAPEDECK_TAPE=FILE     record to FILE in this process, without a supervisor
  * TAPEDECK_LEVEL=graph|stats|values
+ * TAPEDECK_KEYFRAMES=N    every N-th iteration says all that its operations were given
  * TAPEDECK_DEVICE_TIMES=auto|all|off|N  in which iterations operations are timed on their GPU
  *
  * All are unset, and descriptors closed on exec, so that a child of the model is not taken for
@@ -90,13 +91,14 @@ write_versions (TdRecorder *r)
 }
 
 static void
-start (TdRecorder *r, const char *times)
+start (TdRecorder *r, const char *times, const char *keyframes)
 {
   static bool once;
 
   td__recorder = r;
   td__engine.observer = &r->observer;
   td__recorder_times_setting (r, times);
+  td__keyframes_setting (r, keyframes);
   if (r->writes)
     write_versions (r);
   if (!once)
@@ -126,7 +128,7 @@ survive_file_limit (void)
 }
 
 static void
-start_alone (const char *path, uint32_t level, const char *times)
+start_alone (const char *path, uint32_t level, const char *times, const char *keyframes)
 {
   char error[256];
   TdRingOptions ring_options = { .level = level, .n_ranks = 1, .tape = path };
@@ -158,7 +160,7 @@ start_alone (const char *path, uint32_t level, const char *times)
   r->assembler = td_assembler_new (writer, ring->shared);
   ring->full = drain_self;
   ring->user = r;
-  start (r, times);
+  start (r, times, keyframes);
 }
 
 void
@@ -166,7 +168,7 @@ td__record_attach (void)
 {
   char *tape = take ("TAPEDECK_TAPE"), *level = take ("TAPEDECK_LEVEL"),
        *record = take ("TAPEDECK_RECORD"), *breaks = take ("TAPEDECK_BREAK"),
-       *times = take ("TAPEDECK_DEVICE_TIMES");
+       *times = take ("TAPEDECK_DEVICE_TIMES"), *keyframes = take ("TAPEDECK_KEYFRAMES");
   int ring_fd = take_fd ("TAPEDECK_RING"), control_fd = take_fd ("TAPEDECK_CONTROL");
   char error[256];
   TdRing *ring;
@@ -197,15 +199,16 @@ td__record_attach (void)
             ring->lost = td__recorder_say_lost;
           if (control_fd >= 0)
             r->agent = td__agent_new (r, control_fd, breaks);
-          start (r, times);
+          start (r, times, keyframes);
         }
     }
   else if (tape != NULL)
-    start_alone (tape, level_of (level), times);
+    start_alone (tape, level_of (level), times, keyframes);
 out:
   free (tape);
   free (level);
   free (record);
   free (breaks);
   free (times);
+  free (keyframes);
 }

@@ -75,6 +75,7 @@ typedef enum
   TD_RAW_FAULT,
   TD_RAW_COPY,
   TD_RAW_OOM,
+  TD_RAW_CALL,
   TD_RAW_N_TYPES
 } TdRawType;
 
@@ -141,10 +142,11 @@ typedef struct
 
 enum
 {
-  TD_RAW_OUTSIDE = 1 << 0
+  TD_RAW_OUTSIDE = 1 << 0,
+  TD_RAW_KEYFRAME = 1 << 1
 };
 
-/** ITERATION_BEGIN: flags TD_RAW_OUTSIDE. */
+/** ITERATION_BEGIN: flags TD_RAW_OUTSIDE, TD_RAW_KEYFRAME. */
 typedef struct
 {
   TdRawHead head;
@@ -290,7 +292,12 @@ typedef struct
   TdTapeStats stats;
 } TdRawStats;
 
-/** TENSOR: a part of a variable's elements; `length` bytes follow. */
+enum
+{
+  TD_RAW_BEFORE = 1 << 0 /* TD_TAPE_TENSOR_BEFORE */
+};
+
+/** TENSOR: a part of a variable's elements; `length` bytes follow.  Flags TD_RAW_BEFORE. */
 typedef struct
 {
   TdRawHead head;
@@ -499,6 +506,17 @@ typedef struct
   TdTapeCopy copy;
 } TdRawCopy;
 _Static_assert(sizeof (TdRawCopy) == 96, "TdRawCopy changed size");
+
+/** CALL: what the OP that follows was given, in a keyframe; then `length` bytes of attributes.
+ */
+typedef struct
+{
+  TdRawHead head;
+  uint64_t into; /* variable that it adds to; 0: none */
+  uint32_t length, reserved;
+  char bytes[];
+} TdRawCall;
+_Static_assert(sizeof (TdRawCall) == 24, "TdRawCall changed size");
 
 /** Bytes of a record of `n` bytes, padded. */
 #define TD_RAW_PADDED(n) (((uint32_t)(n) + 7u) & ~7u)

@@ -34,9 +34,10 @@ begin_iteration (TdRecorder *r, int64_t number, uint32_t label, const TdSite *si
                  bool outside)
 {
   uint32_t site_id = td__recorder_site (r, site);
+  const bool is_keyframe = td__keyframe_begin (r, outside);
   RECORD (r, TdRawIterationBegin, b, TD_RAW_ITERATION_BEGIN);
 
-  b->head.flags = outside ? TD_RAW_OUTSIDE : 0;
+  b->head.flags = (outside ? TD_RAW_OUTSIDE : 0) | (is_keyframe ? TD_RAW_KEYFRAME : 0);
   b->number = (uint64_t)number;
   b->first_id = td__engine.next_node_id + 1;
   b->first_buffer = td__engine.next_buffer_id + 1;
@@ -212,6 +213,8 @@ before_op (TdObserver *o, const TdEvent *e)
           }
       if (wants_values (r, e))
         td__recorder_inputs (r, e);
+      if (TD_UNLIKELY (r->keyframes.on))
+        td__keyframe_before (r, e);
       const TdKnownPlace *place = r->place = place_of (r, e);
       now->opdef = place->opdef_id;
       now->site = place->site_id;
@@ -374,6 +377,8 @@ after_op (TdObserver *o, const TdEvent *e)
       if (TD_UNLIKELY (e->phase == TD_PHASE_UPDATE) && e->n_in > 0)
         td__recorder_update (r, e);
       td__event_ids_note (&r->ids, e->id, (uint32_t)r->event);
+      if (TD_UNLIKELY (r->keyframes.on))
+        td__keyframe_after (r, e);
       write_op (r, e, end);
       r->written = r->event + 1;
       if (wants_values (r, e))
@@ -670,6 +675,7 @@ recorder_free (TdRecorder *r)
   free (r->functions);
   td__event_ids_clear (&r->ids);
   td__holdings_free (r->holdings);
+  free (r->keyframes.known);
   free (r);
 }
 
@@ -786,7 +792,7 @@ td__recorder_new (TdRing *ring, uint32_t level, bool writes)
   r->observer = vtable;
   r->ring = ring;
   r->now = &ring->shared->now;
-  r->level = level;
+  r->level = r->keyframes.level = level;
   r->writes = writes;
   r->values_max_bytes = 1 << 20;
   r->holdings = td__holdings_new ();

@@ -86,6 +86,24 @@ enum
   TD_GRADIENTS_KNOWN = 1024
 };
 
+/** A variable whose numbers the tape has, or that are made of what it has. */
+typedef struct
+{
+  uint64_t variable; /* 0: none */
+  uint32_t version;  /* of its buffer, with those numbers */
+} TdKnown;
+
+/** Keyframes: every so many iterations all that operations are given is written. */
+typedef struct
+{
+  uint64_t every; /* iterations of the program; 0: never */
+  uint64_t n;     /* iterations so far */
+  bool on;        /* in this one */
+  uint32_t level; /* of the iterations between */
+  TdKnown *known; /* by hash */
+  size_t n_known, room;
+} TdKeyframes;
+
 typedef struct TdRecorder
 {
   TdObserver observer; /* first: the engine sees only this */
@@ -129,6 +147,7 @@ typedef struct TdRecorder
   uint32_t n_copies;                          /* of the iteration, in the ring */
   uint32_t n_ooms;                            /* on the tape */
   TdGradientAt gradients[TD_GRADIENTS_KNOWN]; /* by hash; the last that met there */
+  TdKeyframes keyframes;
 } TdRecorder;
 
 /** The recorder of this process, or NULL. */
@@ -160,6 +179,12 @@ void td__recorder_buffer_new (TdObserver *o, const TdBuffer *b);
 void td__recorder_buffer_free (TdObserver *o, const TdBuffer *b);
 /** Write STATS, and at level values TENSOR, of an output. */
 void td__recorder_values (TdRecorder *r, const TdNode *node, const TdBuffer *buffer);
+/** The statistics of an array of the host, whose variable has engine id `id`. */
+void td__recorder_stats_of (const TdNode *node, const TdBuffer *buffer, uint64_t id,
+                            TdTapeStats *to);
+/** Write TENSOR, whatever its size. */
+void td__recorder_tensor (TdRecorder *r, const TdNode *node, const TdBuffer *buffer,
+                          uint16_t flags);
 /** The same of the inputs that no event has written, a batch or the weights that a run begins
  * with, when they are read first, and again once the program has written to them: else nobody
  * could tell a number that came in from one that was made. */
@@ -225,5 +250,12 @@ void td__recorder_static_entry (TdObserver *o, const TdStaticEntry *entry);
 void td__recorder_ensure_iteration (TdRecorder *r);
 /** Write where every static function stands at the end of the iteration. */
 void td__recorder_functions (TdRecorder *r);
+/** Every how many iterations is a keyframe, as text; NULL: none. */
+void td__keyframes_setting (TdRecorder *r, const char *text);
+/** An iteration begins; `outside`: of no TD_ITERATION.  Says whether it is a keyframe. */
+bool td__keyframe_begin (TdRecorder *r, bool outside);
+/** In a keyframe, before and after an event: write what it is given. */
+void td__keyframe_before (TdRecorder *r, const TdEvent *event);
+void td__keyframe_after (TdRecorder *r, const TdEvent *event);
 /** Write attributes as text into `text`. */
 void td__attrs_text (const TdOpClass *cls, const void *attrs, char *text, size_t size);

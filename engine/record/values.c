@@ -29,13 +29,26 @@ td__recorder_fill_stats (TdTapeStats *to, const TdStats *d)
   memcpy (to->bins, d->exponent, sizeof to->bins);
 }
 
+void
+td__recorder_stats_of (const TdNode *n, const TdBuffer *b, uint64_t id, TdTapeStats *to)
+{
+  TdShape shape = n->shape;
+  const uint64_t size = (uint64_t)td_shape_size (&shape),
+                 sample = size > TD_STATS_SAMPLE ? TD_STATS_SAMPLED : TD_STATS_SAMPLE;
+  TdTensor x = { b->data, &shape, (int64_t)size, (TdDtype)n->dtype };
+  TdStats d;
+
+  memset (to, 0, sizeof *to);
+  if (b->device->ops->stats (b->device, &x, sample, id, &d) == TD_OK)
+    td__recorder_fill_stats (to, &d);
+}
+
 static void
 write_stats (TdRecorder *r, const TdNode *n, const TdBuffer *b, uint64_t size)
 {
   TdRawStats *s;
   TdShape shape = n->shape;
   TdTensor x = { b->data, &shape, (int64_t)size, (TdDtype)n->dtype };
-  TdStats d;
   uint64_t sample = size > TD_STATS_SAMPLE ? TD_STATS_SAMPLED : TD_STATS_SAMPLE;
 
   if (td__recorder_stats_async (r, n, &x, sample))
@@ -43,14 +56,12 @@ write_stats (TdRecorder *r, const TdNode *n, const TdBuffer *b, uint64_t size)
   s = td_ring_reserve (r->ring, sizeof *s);
   s->head = (TdRawHead){ sizeof *s, TD_RAW_STATS, 0 };
   s->variable = n->id;
-  memset (&s->stats, 0, sizeof s->stats);
-  if (b->device->ops->stats (b->device, &x, sample, n->id, &d) == TD_OK)
-    td__recorder_fill_stats (&s->stats, &d);
+  td__recorder_stats_of (n, b, n->id, &s->stats);
   td_ring_publish (r->ring, sizeof *s);
 }
 
-static void
-write_tensor (TdRecorder *r, const TdNode *n, const TdBuffer *b)
+void
+td__recorder_tensor (TdRecorder *r, const TdNode *n, const TdBuffer *b, uint16_t flags)
 {
   uint32_t most = TD_RING_MAX_RECORD (r->ring) - (uint32_t)sizeof (TdRawTensor);
   char *logical = NULL; /* of an array whose memory is in another order */
@@ -71,7 +82,7 @@ write_tensor (TdRecorder *r, const TdNode *n, const TdBuffer *b)
       uint32_t bytes = TD_RAW_PADDED (sizeof (TdRawTensor) + length);
       TdRawTensor *t = td_ring_reserve (r->ring, bytes);
 
-      t->head = (TdRawHead){ bytes, TD_RAW_TENSOR, 0 };
+      t->head = (TdRawHead){ bytes, TD_RAW_TENSOR, flags };
       t->variable = n->id;
       t->total = b->bytes;
       t->offset = offset;
@@ -99,7 +110,7 @@ td__recorder_values (TdRecorder *r, const TdNode *n, const TdBuffer *b)
     return;
   write_stats (r, n, b, (uint64_t)td_shape_size (&n->shape));
   if (r->level >= TD_TAPE_LEVEL_VALUES && b->bytes <= r->values_max_bytes)
-    write_tensor (r, n, b);
+    td__recorder_tensor (r, n, b, 0);
 }
 
 static TdGradientAt *

@@ -225,6 +225,7 @@ typedef struct TdEngine
   TdOp *dying;      /**< release worklist */
   bool releasing;
   TdTracer *tracer;                    /**< NULL unless a static function's code is running */
+  const TdOpClass *const *updates;     /**< the classes of optimizers, ended by NULL */
   struct TdTrace *traces;              /**< forward traces that wait for their backward */
   const TdTraceTable *trace_table;     /**< set where traces is */
   const struct TdStaticTable *statics; /**< inside.h: what others ask; NULL: nothing */

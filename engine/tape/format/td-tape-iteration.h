@@ -52,6 +52,8 @@ typedef enum
   TD_TAPE_SECTION_POOLS,
   TD_TAPE_SECTION_COPIES,
   TD_TAPE_SECTION_PACKED, /* a long one of another kind: tape-pack.h */
+  TD_TAPE_SECTION_CALLS,
+  TD_TAPE_SECTION_CALL_WORDS,
   TD_TAPE_N_SECTIONS
 } TdTapeSectionKind;
 
@@ -83,8 +85,8 @@ static_assert (sizeof (TdTapeTotals) == 96, "TdTapeTotals changed size");
 
 /** ITERATION and LIVE: then TIMES, EXTERNALS, HOST_READS, STATS, TENSORS, NOTICES, STOP, ATTRS,
  * STATICS, RUNS, TRACED, HELD, DEVICES, DEVICE_TIMES, OBJECTS, REFERENCES, POOLS, COPIES,
- * ADDRESSES (one for each memory record; BLOCKS is then the iteration's) as far as there are
- * any, and the sections of structure and memory where the id is 0. */
+ * CALLS, CALL_WORDS, ADDRESSES (one for each memory record; BLOCKS is then the iteration's) as
+ * far as there are any, and the sections of structure and memory where the id is 0. */
 typedef struct
 {
   uint64_t number;
@@ -258,7 +260,7 @@ typedef struct
   uint32_t seq;
   uint32_t var;
   uint32_t event;
-  uint32_t reserved;
+  uint32_t flags; /* TD_TAPE_TENSOR_... */
 } TdTapeTensorRef;
 static_assert (sizeof (TdTapeTensorRef) == 32, "TdTapeTensorRef changed size");
 
@@ -340,6 +342,9 @@ typedef struct
    * left out */
   const struct TdTapeStatsStore *stats_store;
   const uint32_t *stats_vars;
+  const TdTapeCall *calls; /* of a keyframe */
+  const uint64_t *call_words;
+  uint32_t n_calls, n_call_words;
 } TdTapeIteration;
 
 /** Engine id of variable `var`. */

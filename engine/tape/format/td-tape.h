@@ -28,6 +28,7 @@ TD_TAPE_BEGIN_C
 #include "td-tape-device.h"
 #include "td-tape-fault.h"
 #include "td-tape-held.h"
+#include "td-tape-keyframe.h"
 #include "td-tape-objects.h"
 #include "td-tape-oom.h"
 #include "td-tape-static.h"
@@ -95,13 +96,13 @@ TD_TAPE_BEGIN_C
  * RECENT_INDEX takes an eighth of B, or what the rows of all whole iterations need.  So the
  * newest iterations are always there, and the newest one is whole unless it finds no room in
  * one piece (NOT_STORED).  When INDEX has used its quarter it is written again with every
- * second of its summaries, then with every fourth and so on (TdTapeTally.stride), always the same
- * of the whole run; of the reports of each key with the first in every two iterations, then in
- * every four and so on.  Those of kept iterations stay, and those of iterations
- * that are still whole move to RECENT_INDEX, where all new ones go that are none of every n-th.
- * A frame that says again what was said before has the flag TD_TAPE_FRAME_AGAIN: who follows a
- * growing tape knows it.  How many iterations there were is in the tally.  A writer that is given
- * a rate takes as B, at any time, only what that rate allows by then.
+ * second of its summaries, then with every fourth and so on (TdTapeTally.stride), always the
+ * same of the whole run; of the reports of each key with the first in every two iterations,
+ * then in every four and so on.  Those of kept iterations stay, and those of iterations that
+ * are still whole move to RECENT_INDEX, where all new ones go that are none of every n-th. A
+ * frame that says again what was said before has the flag TD_TAPE_FRAME_AGAIN: who follows a
+ * growing tape knows it.  How many iterations there were is in the tally.  A writer that is
+ * given a rate takes as B, at any time, only what that rate allows by then.
  *
  * STRUCTURE, MEMORY, ITERATION and LIVE payloads are a head followed by sections:
  * TdTapeSection {u32 kind; u32 stride; u64 count}, then count * stride bytes, padded to 8.
@@ -113,7 +114,8 @@ TD_TAPE_BEGIN_C
  * STATICS, RUNS and TRACED of iterations (td-tape-static.h).  Version 1.2 adds the section HELD
  * of iterations and the holder OPTIMIZER (td-tape-held.h), OBJECTS and REFERENCES
  * (td-tape-objects.h), devices, POOLS and COPIES (td-tape-device.h and so on), FAULT, OOM.
- * Version 1.3 adds the tally, the flag AGAIN, and packed sections (tape-pack.h). */
+ * Version 1.3 adds the tally, the flag AGAIN, packed sections (tape-pack.h), CALLS and
+ * CALL_WORDS of iterations (td-tape-keyframe.h). */
 
 #define TD_TAPE_MAGIC "TDTAPE\r\n"
 #define TD_TAPE_MAJOR 1
@@ -218,6 +220,8 @@ enum
   TD_TAPE_ITERATION_HELD = 1 << 12,       /* says what outlived it */
   TD_TAPE_ITERATION_OBJECTS = 1 << 13,    /* says what refers to what, of that */
   TD_TAPE_ITERATION_SNAPSHOT = 1 << 14,   /* not of a program's operations: td-tape-import.h */
+  TD_TAPE_ITERATION_KEYFRAME = 1 << 15,   /* can be run again: td-tape-keyframe.h */
+  TD_TAPE_ITERATION_RECOMPUTED = 1 << 16, /* was run again: its values are of then */
 };
 
 /* ------------------------------------------------------------------ bytes of the file */

@@ -22,7 +22,7 @@ typedef struct
 {
   TdTapeIteration it; /* first: it is what callers hold */
   TapePart *structure, *memory;
-  void *arrays[24];
+  void *arrays[26];
   unsigned n_arrays;
 } Loaded;
 
@@ -203,6 +203,22 @@ structure_ok (const TdTapeIteration *it)
 }
 
 static bool
+calls_ok (const TdTapeIteration *it)
+{
+  for (uint32_t i = 0; i < it->n_calls; i++)
+    {
+      const TdTapeCall *c = &it->calls[i];
+
+      if (c->event >= it->n_events || (i > 0 && c->event <= it->calls[i - 1].event)
+          || !index_ok (c->into, it->n_vars)
+          || !range_ok (c->first_word, c->n_bytes / 8 + (c->n_bytes % 8 != 0),
+                        it->n_call_words))
+        return false;
+    }
+  return true;
+}
+
+static bool
 instance_ok (const TdTapeIteration *it)
 {
   for (uint32_t i = 0; i < it->n_host_reads; i++)
@@ -231,7 +247,7 @@ instance_ok (const TdTapeIteration *it)
     if (it->device_times[i].event >= it->n_events
         || (i > 0 && it->device_times[i].event < it->device_times[i - 1].event))
       return false;
-  return true;
+  return calls_ok (it);
 }
 
 /* --------------------------------------------------------------------------- parts */
@@ -591,6 +607,8 @@ fill (TdTapeReader *r, Loaded *l, const TdTapeIterationHead *head, const TapeSec
   drop_broken_objects (&l->it);
   COPY (l, pools, n_pools, POOLS);
   COPY (l, copies, n_copies, COPIES);
+  COPY (l, calls, n_calls, CALLS);
+  COPY (l, call_words, n_call_words, CALL_WORDS);
   apply_changes (r, l);
   take_stop (l, sections);
   take_reports (r, l);

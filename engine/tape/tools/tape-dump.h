@@ -53,6 +53,8 @@ void td__tape_dump_devices (TapeDump *d, const TdTapeIteration *it);
 const char *td__tape_device_time_name (unsigned kind);
 /** What the host copied to devices and from them. */
 void td__tape_dump_copies (TapeDump *d, const TdTapeIteration *it);
+/** What the events of a keyframe were given. */
+void td__tape_dump_keyframe (TapeDump *d, const TdTapeIteration *it);
 /** The pools of devices at the end of an iteration. */
 void td__tape_dump_pools (TapeDump *d, const TdTapeIteration *it);
 /** Say in `info` how full devices and their pools were at the end; nothing where there is no

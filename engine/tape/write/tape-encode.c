@@ -125,6 +125,8 @@ td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_
   PUT (b, REFERENCES, it->references, it->n_references);
   PUT (b, POOLS, it->pools, it->n_pools);
   PUT (b, COPIES, it->copies, it->n_copies);
+  PUT (b, CALLS, it->calls, it->n_calls);
+  PUT (b, CALL_WORDS, it->call_words, it->n_call_words);
   if (it->stop.stopped)
     PUT (b, STOP, &it->stop, 1);
   if (it->structure == 0)

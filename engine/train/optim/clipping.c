@@ -106,7 +106,7 @@ clip_forward (TdOpCall *call)
 }
 
 static const char *const clip_names[] = { "grad", "rate" };
-static const TdOpClass norm_class
+const TdOpClass td__gradient_norm_class
     = { .name = "gradient_norm",
         .label = "GradientNorm",
         .group = "optimizer",
@@ -120,17 +120,17 @@ static const TdOpClass norm_class
         .n_attrs = 1,
         .infer = norm_infer,
         .forward = norm_forward };
-static const TdOpClass clip_class = { .name = "gradient_clipping",
-                                      .label = "GradientClipping",
-                                      .group = "optimizer",
-                                      .formula = "g *= rate",
-                                      .n_in_min = 2,
-                                      .n_in_max = 2,
-                                      .flags = TD_OP_STATEFUL | TD_OP_NO_GRAD,
-                                      .writes = 1,
-                                      .in_names = clip_names,
-                                      .infer = clip_infer,
-                                      .forward = clip_forward };
+const TdOpClass td__gradient_clipping_class = { .name = "gradient_clipping",
+                                                .label = "GradientClipping",
+                                                .group = "optimizer",
+                                                .formula = "g *= rate",
+                                                .n_in_min = 2,
+                                                .n_in_max = 2,
+                                                .flags = TD_OP_STATEFUL | TD_OP_NO_GRAD,
+                                                .writes = 1,
+                                                .in_names = clip_names,
+                                                .infer = clip_infer,
+                                                .forward = clip_forward };
 
 static TdStatus
 clipping_call (TdOptHook *hook, const TdOptHookCall *c)
@@ -154,13 +154,14 @@ clipping_call (TdOptHook *hook, const TdOptHookCall *c)
   for (int i = 0; i < c->n; i++)
     in[i + 1] = c->slots[i].g;
   td__engine.path = c->opt->target->path;
-  status = td__apply_update (&norm_class, &attrs, in, c->n + 1 + attrs.decided, c->site);
+  status = td__apply_update (&td__gradient_norm_class, &attrs, in, c->n + 1 + attrs.decided,
+                             c->site);
   for (int i = 0; i < c->n && status == TD_OK; i++)
     {
       TdVar *pair[] = { c->slots[i].g, rate };
 
       td__engine.path = c->slots[i].path;
-      status = td__apply_update (&clip_class, NULL, pair, 2, c->site);
+      status = td__apply_update (&td__gradient_clipping_class, NULL, pair, 2, c->site);
     }
   free (in);
   td__var_unref (rate, TD_HOLD_OPTIMIZER);

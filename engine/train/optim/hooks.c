@@ -64,19 +64,18 @@ lasso_forward (TdOpCall *call)
   return td__opt_run (call, TD_UPDATE_LASSO);
 }
 
-static const TdOpClass weight_decay_class
+const TdOpClass td__weight_decay_class
     = HOOK_OP ("weight_decay", "WeightDecay", "g += rate p", 2, names, TdUpdate, rate_attrs,
                td__opt_infer, weight_decay_forward);
-static const TdOpClass lasso_class
-    = HOOK_OP ("lasso", "Lasso", "g += rate sign (p)", 2, names, TdUpdate, rate_attrs,
-               td__opt_infer, lasso_forward);
+const TdOpClass td__lasso_class = HOOK_OP ("lasso", "Lasso", "g += rate sign (p)", 2, names,
+                                           TdUpdate, rate_attrs, td__opt_infer, lasso_forward);
 
 static TdStatus
 weight_decay_call (TdOptHook *hook, const TdOptHookCall *c)
 {
   TdUpdate u = { .rate = hook->value[0], .decided = td__opt_decided (c->opt) };
 
-  return apply_each (&weight_decay_class, &u, c);
+  return apply_each (&td__weight_decay_class, &u, c);
 }
 
 static TdStatus
@@ -84,7 +83,7 @@ lasso_call (TdOptHook *hook, const TdOptHookCall *c)
 {
   TdUpdate u = { .rate = hook->value[0], .decided = td__opt_decided (c->opt) };
 
-  return apply_each (&lasso_class, &u, c);
+  return apply_each (&td__lasso_class, &u, c);
 }
 
 TdOptHook *
@@ -171,20 +170,21 @@ noise_forward (TdOpCall *call)
   return status == TD_OK ? d->ops->binary (d, TD_BINARY_ADD, &g, &half, &g, false) : status;
 }
 
-static const TdOpClass noise_class = { .name = "gradient_noise",
-                                       .label = "GradientNoise",
-                                       .group = "optimizer",
-                                       .formula = "g += sigma z, z normal",
-                                       .n_in_min = 1,
-                                       .n_in_max = 1,
-                                       .flags = TD_OP_STATEFUL | TD_OP_NO_GRAD | TD_OP_RANDOM,
-                                       .writes = 1,
-                                       .in_names = names,
-                                       .attrs_size = sizeof (Noise),
-                                       .attrs = noise_attrs,
-                                       .n_attrs = 3,
-                                       .infer = td__opt_infer,
-                                       .forward = noise_forward };
+const TdOpClass td__gradient_noise_class
+    = { .name = "gradient_noise",
+        .label = "GradientNoise",
+        .group = "optimizer",
+        .formula = "g += sigma z, z normal",
+        .n_in_min = 1,
+        .n_in_max = 1,
+        .flags = TD_OP_STATEFUL | TD_OP_NO_GRAD | TD_OP_RANDOM,
+        .writes = 1,
+        .in_names = names,
+        .attrs_size = sizeof (Noise),
+        .attrs = noise_attrs,
+        .n_attrs = 3,
+        .infer = td__opt_infer,
+        .forward = noise_forward };
 
 /* sigma^2 = eta / (1 + t)^0.55, t counting the updates of the parameter. */
 static TdStatus
@@ -199,7 +199,7 @@ noise_call (TdOptHook *hook, const TdOptHookCall *c)
                       sqrt (hook->value[0] / pow (1 + (double)slot->t, 0.55)) };
 
       td__engine.path = slot->path;
-      status = td__apply_update (&noise_class, &noise, &slot->g, 1, c->site);
+      status = td__apply_update (&td__gradient_noise_class, &noise, &slot->g, 1, c->site);
     }
   return status;
 }

@@ -35,20 +35,20 @@ unscale_forward (TdOpCall *call)
 }
 
 static const char *const names[] = { "grad" };
-static const TdOpClass unscale_class = { .name = "unscale",
-                                         .label = "Unscale",
-                                         .group = "optimizer",
-                                         .formula = "g /= scale",
-                                         .n_in_min = 1,
-                                         .n_in_max = 1,
-                                         .flags = TD_OP_STATEFUL | TD_OP_NO_GRAD,
-                                         .writes = 1,
-                                         .in_names = names,
-                                         .attrs_size = sizeof (Attrs),
-                                         .attrs = attrs_table,
-                                         .n_attrs = 1,
-                                         .infer = td__opt_infer,
-                                         .forward = unscale_forward };
+const TdOpClass td__unscale_class = { .name = "unscale",
+                                      .label = "Unscale",
+                                      .group = "optimizer",
+                                      .formula = "g /= scale",
+                                      .n_in_min = 1,
+                                      .n_in_max = 1,
+                                      .flags = TD_OP_STATEFUL | TD_OP_NO_GRAD,
+                                      .writes = 1,
+                                      .in_names = names,
+                                      .attrs_size = sizeof (Attrs),
+                                      .attrs = attrs_table,
+                                      .n_attrs = 1,
+                                      .infer = td__opt_infer,
+                                      .forward = unscale_forward };
 
 /* Whether the dynamic scale was too large is read back: a wait for the device, where it cannot
  * decide by itself (scaling-async.c). */
@@ -241,7 +241,7 @@ unscale_slot (TdOpt *opt, TdOptSlot *slot, bool async, const TdSite *site)
   td__engine.path = slot->path;
   slot->g->scaled_by = TD_SCALED_BY_NONE;
   return async ? td__opt_async_unscale (opt, slot, site)
-               : td__apply_update (&unscale_class, &attrs, &slot->g, 1, site);
+               : td__apply_update (&td__unscale_class, &attrs, &slot->g, 1, site);
 }
 
 TdStatus
