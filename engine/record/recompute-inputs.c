@@ -45,7 +45,8 @@ class_of (const char *name)
   const TdOpClass *cls = strcmp (name, td__add_into_class.name) == 0 ? &td__add_into_class
                                                                      : td_op_class_find (name);
 
-  for (int i = 0; cls == NULL && td__engine.updates[i] != NULL; i++)
+  for (int i = 0; cls == NULL && td__engine.updates != NULL && td__engine.updates[i] != NULL;
+       i++)
     if (strcmp (td__engine.updates[i]->name, name) == 0)
       cls = td__engine.updates[i];
   return cls;

@@ -116,7 +116,7 @@ hard_clipping_forward (TdOpCall *call)
                                    &call->in[0], &g);
 }
 
-static const TdOpClass hard_clipping_class = HOOK_OP (
+const TdOpClass td__gradient_hard_clipping_class = HOOK_OP (
     "gradient_hard_clipping", "GradientHardClipping", "g = min (max (g, lower), upper)", 1,
     names, Bounds, bounds_attrs, td__opt_infer, hard_clipping_forward);
 
@@ -125,7 +125,7 @@ hard_clipping_call (TdOptHook *hook, const TdOptHookCall *c)
 {
   Bounds bounds = { hook->value[0], hook->value[1] };
 
-  return apply_each (&hard_clipping_class, &bounds, c);
+  return apply_each (&td__gradient_hard_clipping_class, &bounds, c);
 }
 
 TdOptHook *
@@ -291,7 +291,7 @@ lars_forward (TdOpCall *call)
   return status == TD_OK ? d->ops->binary (d, TD_BINARY_MUL, &g, &fitting, &g, false) : status;
 }
 
-static const TdOpClass lars_class = HOOK_OP (
+const TdOpClass td__gradient_lars_class = HOOK_OP (
     "gradient_lars", "GradientLARS",
     "g = (g + weight_decay p) |p| / (eps + |g| + weight_decay |p|) if |p| > threshold", 2,
     names, Lars, lars_attrs, td__opt_infer, lars_forward);
@@ -301,7 +301,7 @@ lars_call (TdOptHook *hook, const TdOptHookCall *c)
 {
   Lars lars = { hook->value[0], hook->value[1], hook->value[2] };
 
-  return apply_each (&lars_class, &lars, c);
+  return apply_each (&td__gradient_lars_class, &lars, c);
 }
 
 TdOptHook *

@@ -15,10 +15,11 @@ td__updates_attach (void)
           &td__nesterov_ag_class, &td__ada_grad_class,       &td__ada_delta_class,
           &td__rmsprop_class,     &td__rmsprop_graves_class, &td__smorms3_class,
           &td__adam_class };
-  static const TdOpClass *const others[]
-      = { &td__opt_copy_class,       &td__weight_decay_class,  &td__lasso_class,
-          &td__gradient_noise_class, &td__gradient_norm_class, &td__gradient_clipping_class,
-          &td__unscale_class };
+  static const TdOpClass *const others[] = {
+    &td__opt_copy_class,       &td__weight_decay_class,           &td__lasso_class,
+    &td__gradient_noise_class, &td__gradient_norm_class,          &td__gradient_clipping_class,
+    &td__unscale_class,        &td__gradient_hard_clipping_class, &td__gradient_lars_class
+  };
   static const TdOpClass *all[TD_ARRAY_LENGTH (rules) + TD_ARRAY_LENGTH (others) + 1];
   int n = 0;
 
