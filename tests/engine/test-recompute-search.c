@@ -16,7 +16,7 @@
 
 enum
 {
-  PROGRAMS = 300
+  PROGRAMS = 150
 };
 
 static const Mode mode = { "recorded, define by run", false, -1, .recorded = true };
