@@ -147,7 +147,7 @@ forget_recorder (void)
 int
 td_command_recompute (int argc, char **argv)
 {
-  const struct sigaction action = { .sa_handler = on_signal };
+  const struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
   Request r = { 0 };
   TdRecomputeResult result;
   TdRecomputeOutcome outcome;
