@@ -66,6 +66,13 @@ const char *td_session_get_name (TdSession *self);
 /** Return the reader. Owner: borrowed; read it on the main thread only. */
 TdTapeReader *td_session_get_reader (TdSession *self);
 
+/** Keep the values of an iteration that was run again (`tapedeck recompute`). The file may go
+ * after that. Errors: FALSE and `error`. */
+gboolean td_session_take_recomputed (TdSession *self, const char *path, GError **error);
+/** Return an iteration that was run again, with the reader of its values; NULL: it was not.
+ * Owner: borrowed, both. */
+TdIteration *td_session_get_recomputed (TdSession *self, gint64 number, TdTapeReader **reader);
+
 /** Say whether the recording is a memory snapshot of another program: it has blocks of memory
  * and a trace, no operations, and does not know who keeps what. */
 gboolean td_session_is_snapshot (TdSession *self);

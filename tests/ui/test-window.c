@@ -54,6 +54,8 @@ static const char *const verbs[] = {
   "evaluate",
   "copy-values",
   "export-values",
+  "recompute",
+  "cancel-recompute",
   "back",
   "forward",
   "toggle-outline",

@@ -212,6 +212,13 @@ td_inspector_take_live (TdInspector *self, guint64 id, TdTensor *tensor)
   td_tensor_panel_take_live (self->value, tensor);
 }
 
+void
+td_inspector_set_recomputing (TdInspector *self, double part)
+{
+  td_tensor_panel_set_recomputing (self->value, part);
+  td_tensor_panel_set_recomputing (self->gradient, part);
+}
+
 /* Only the variables of the iteration that the program is in can still be there. */
 static void
 ask_for_live (TdInspector *self)

@@ -26,6 +26,9 @@ gboolean td_inspector_show_page (TdInspector *self, const char *name);
  * the one looked at. Owner: takes `tensor`. */
 void td_inspector_take_live (TdInspector *self, guint64 id, TdTensor *tensor);
 
+/** Show how far recomputing is (td_tensor_panel_set_recomputing). */
+void td_inspector_set_recomputing (TdInspector *self, double part);
+
 /** Return the page about the inside of a fused group. Owner: the inspector. */
 TdInsidePage *td_inspector_get_inside (TdInspector *self);
 

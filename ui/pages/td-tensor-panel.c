@@ -19,6 +19,8 @@ struct _TdTensorPanel
   GtkCheckButton *subtracts;
   GtkSpinButton *other;
   GtkLabel *mistake, *said, *read_out;
+  GtkWidget *again, *again_start, *again_cancel;
+  GtkProgressBar *again_bar;
   GtkStack *stack;
   TdSceneView *picture;
   TdNumberGrid *grid;
@@ -27,8 +29,10 @@ struct _TdTensorPanel
   TdIteration *iteration; /* NULL: nothing */
   gint var, event;        /* -1: none; after the last one */
   TdTensor *tensor, *shown;
-  guint64 wanted; /* 1 + the element that the table is to frame; 0: none */
-  guint refresh;  /* tick that shows what changed; 0: nothing did */
+  gboolean recomputed;  /* the values of `tensor` are */
+  gboolean recomputing; /* they are on their way */
+  guint64 wanted;       /* 1 + the element that the table is to frame; 0: none */
+  guint refresh;        /* tick that shows what changed; 0: nothing did */
 };
 
 G_DEFINE_FINAL_TYPE (TdTensorPanel, td_tensor_panel, GTK_TYPE_WIDGET)
@@ -49,6 +53,30 @@ view_of (TdTensorPanel *self)
 
 /* ---- tensors ---- */
 
+/* Where the recording has no values, and the iteration was run again. Events and variables have
+ * the same keys in both. */
+static void
+take_recomputed (TdTensorPanel *self)
+{
+  const TdTapeIteration *tape = td_iteration_get_tape (self->iteration);
+  TdTapeReader *reader;
+  TdIteration *again = td_session_get_recomputed (
+      self->session, td_iteration_get_number (self->iteration), &reader);
+  gint var = again ? td_iteration_find_var (again, tape->vars[self->var].key) : -1;
+  gint event = again && self->event >= 0 && (guint32)self->event < tape->n_events
+                   ? td_iteration_find_event (again, tape->events[self->event].key)
+                   : -1;
+  TdTensor *tensor = var >= 0 ? td_tensor_new (reader, again, (guint)var, event) : NULL;
+  if (!tensor || !tensor->values)
+    {
+      g_clear_pointer (&tensor, td_tensor_free);
+      return;
+    }
+  td_tensor_free (self->tensor);
+  self->tensor = tensor;
+  self->recomputed = TRUE;
+}
+
 TdTensor *
 td_tensor_panel_get_tensor (TdTensorPanel *self)
 {
@@ -56,6 +84,8 @@ td_tensor_panel_get_tensor (TdTensorPanel *self)
   if (self->tensor || !self->iteration || self->var < 0)
     return self->tensor;
   self->tensor = td_tensor_new (reader, self->iteration, (guint)self->var, self->event);
+  if (self->tensor && !self->tensor->values && self->session)
+    take_recomputed (self);
   if (self->tensor)
     *self->tensor->title = '\0'; /* the inspector's own heading says it */
   return self->tensor;
@@ -168,7 +198,11 @@ take_slice (TdTensorPanel *self, TdTensor *tensor)
   g_autofree char *extent = td_tensor_dup_extent (part);
   g_autofree char *both
       = difference && extent ? g_strconcat (difference, "\n", extent, NULL) : NULL;
-  say (self, mistake, both ? both : difference ? difference : extent);
+  const char *more = both ? both : difference ? difference : extent;
+  g_autofree char *again = self->recomputed ? g_strconcat ("↻ Recomputed, not recorded.",
+                                                           more ? "\n" : NULL, more, NULL)
+                                            : NULL;
+  say (self, mistake, again ? again : more);
   return part;
 }
 
@@ -263,6 +297,18 @@ go_to_wanted (TdTensorPanel *self)
     td_number_grid_go_to (self->grid, (gint64)element / cols, (gint64)element % cols);
 }
 
+/* The way there from values that are not recorded. */
+static void
+show_way (TdTensorPanel *self)
+{
+  gboolean missing = self->shown && !self->tensor->values && self->tensor->n_total > 0
+                     && td_iteration_is_complete (self->iteration);
+  gtk_widget_set_visible (self->again, missing || self->recomputing);
+  gtk_widget_set_visible (self->again_start, !self->recomputing);
+  gtk_widget_set_visible (GTK_WIDGET (self->again_bar), self->recomputing);
+  gtk_widget_set_visible (self->again_cancel, self->recomputing);
+}
+
 static gboolean
 refresh (GtkWidget *widget, GdkFrameClock *clock, gpointer unused)
 {
@@ -274,6 +320,7 @@ refresh (GtkWidget *widget, GdkFrameClock *clock, gpointer unused)
   if (!shown)
     say (self, NULL, NULL);
   gtk_widget_set_sensitive (GTK_WIDGET (self->slice), shown != NULL);
+  show_way (self);
   fit_picture (self);
   td_number_grid_set_tensor (self->grid, shows_table (self) ? shown : NULL);
   go_to_wanted (self);
@@ -318,6 +365,7 @@ td_tensor_panel_set_subject (TdTensorPanel *self, TdSession *session, TdIteratio
 {
   forget_shown (self);
   g_clear_pointer (&self->tensor, td_tensor_free);
+  self->recomputed = FALSE;
   g_clear_pointer (&self->iteration, td_iteration_unref);
   g_set_object (&self->session, session);
   self->iteration = iteration ? td_iteration_ref (iteration) : NULL;
@@ -340,6 +388,22 @@ td_tensor_panel_take_live (TdTensorPanel *self, TdTensor *tensor)
   forget_shown (self);
   g_clear_pointer (&self->tensor, td_tensor_free);
   self->tensor = tensor;
+  self->recomputed = FALSE;
+  queue_refresh (self);
+}
+
+void
+td_tensor_panel_set_recomputing (TdTensorPanel *self, double part)
+{
+  gboolean were = self->recomputing;
+  self->recomputing = part >= 0;
+  if (part >= 0)
+    gtk_progress_bar_set_fraction (self->again_bar, part);
+  if (were == self->recomputing)
+    return;
+  forget_shown (self); /* there may be values now */
+  g_clear_pointer (&self->tensor, td_tensor_free);
+  self->recomputed = FALSE;
   queue_refresh (self);
 }
 
@@ -520,6 +584,10 @@ td_tensor_panel_class_init (TdTensorPanelClass *klass)
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, other);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, mistake);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, said);
+  gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, again);
+  gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, again_start);
+  gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, again_bar);
+  gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, again_cancel);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, stack);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, map_scroller);
   gtk_widget_class_bind_template_child (widget_class, TdTensorPanel, table_scroller);

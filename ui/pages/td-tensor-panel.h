@@ -22,6 +22,10 @@ void td_tensor_panel_set_subject (TdTensorPanel *self, TdSession *session,
 /** Show values that were read from the running program instead. Owner: takes `tensor`. */
 void td_tensor_panel_take_live (TdTensorPanel *self, TdTensor *tensor);
 
+/** Show how far recomputing is, 0 to 1, below values that are not recorded; below 0: it is not
+ * under way, and what it brought is shown. */
+void td_tensor_panel_set_recomputing (TdTensorPanel *self, double part);
+
 /** Return all of the tensor; NULL: there is none. Owner: the panel. */
 TdTensor *td_tensor_panel_get_tensor (TdTensorPanel *self);
 /** Return what is on show of it: a slice, or what that is more than in another iteration.

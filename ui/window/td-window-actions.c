@@ -351,6 +351,8 @@ static const TdWindowAction actions[] = {
   { "copy-values", td__run_copy_values, TD_NEEDS_EVENTS },
   { "export-values", td__run_export_values, TD_NEEDS_EVENTS },
   { "save-values", td__run_save_values, TD_NEEDS_EVENTS, TRUE },
+  { "recompute", td__run_recompute, TD_NEEDS_EVENTS },
+  { "cancel-recompute", td__run_cancel_recompute, TD_NEEDS_EVENTS },
   { "note", td__run_note, TD_NEEDS_EVENTS },
   { "watch", td__run_watch, TD_NEEDS_EVENTS | TD_NEEDS_SELECTION },
   { "lesson-compare", td__run_lesson_compare, TD_NEEDS_NO_RECORDING },

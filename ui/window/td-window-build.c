@@ -41,6 +41,7 @@ new_menu (void)
     { 1, "_Export Picture…", "win.export" },
     { 1, "Evaluate E_xpression", "win.evaluate" },
     { 1, "Save _Values…", "win.export-values" },
+    { 1, "Recomp_ute This Iteration", "win.recompute" },
     { 1, "_Note at the Playhead…", "win.note" },
     { 1, "_Watch the Selection", "win.watch" },
     { 1, "Co_mpare With…", "win.compare" },

@@ -5,6 +5,7 @@
 #include "window/td-window.h"
 
 #include "live/td-control-client.h"
+#include "live/td-recompute.h"
 #include "live/td-runner.h"
 #include "pages/td-workspace.h"
 #include "td-session.h"
@@ -65,6 +66,7 @@ struct _TdWindow
 
   TdNotebook *notebook;     /* of the recording; NULL: none can be kept */
   TdRunner *runner;         /* the supervisor this window started, if any */
+  TdRecompute *recompute;   /* an iteration that is run again, if any */
   TdControlClient *control; /* the connection to it, if any */
   guint connecting;         /* the source that tries to connect again, 0: none */
   guint clearing;           /* that which keeps all runs to their budget, 0: none */
@@ -201,6 +203,10 @@ void td__run_copy_differences (TdWindow *self, const char *parameter);
 void td__run_slice (TdWindow *self, const char *parameter);
 void td__run_evaluate (TdWindow *self, const char *parameter);
 void td__run_copy_values (TdWindow *self, const char *parameter);
+void td__run_recompute (TdWindow *self, const char *parameter);
+void td__run_cancel_recompute (TdWindow *self, const char *parameter);
+/** Whatever comes of it is no longer for this window. */
+void td__window_forget_recompute (TdWindow *self);
 void td__run_save_values (TdWindow *self, const char *path);
 void td__run_export_values (TdWindow *self, const char *parameter);
 

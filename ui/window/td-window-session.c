@@ -146,6 +146,7 @@ set_session (TdWindow *self, TdSession *session)
 {
   if (self->session)
     g_signal_handlers_disconnect_by_data (self->session, self);
+  td__window_forget_recompute (self);
   g_set_object (&self->session, session);
   td_workspace_set_session (self->workspace, session);
   if (!session)

@@ -30,8 +30,9 @@ struct _TdSession
 {
   GObject parent_instance;
   char *path, *name;
-  TdTapeHandle *tape; /* of the main thread */
-  GPtrArray *by_hand; /* TdIteration; instead of a tape */
+  TdTapeHandle *tape;    /* of the main thread */
+  GPtrArray *by_hand;    /* TdIteration; instead of a tape */
+  GPtrArray *recomputed; /* td-session-recomputed.c; NULL: none */
   TdIterationCache *cache;
 
   /* the worker: has a reader of its own */

@@ -40,6 +40,7 @@ td_session_finalize (GObject *object)
 
   g_clear_pointer (&self->cache, td__iteration_cache_free);
   g_clear_pointer (&self->by_hand, g_ptr_array_unref);
+  g_clear_pointer (&self->recomputed, g_ptr_array_unref);
   g_clear_pointer (&self->tape, td__tape_handle_unref);
   g_clear_pointer (&self->worker_tape, td__tape_handle_unref);
   g_clear_pointer (&self->expected, td_iteration_unref);
