@@ -55,7 +55,8 @@ td_assembler_new (TdTapeWriter *w, const TdRingShared *clock)
   a->ticks0 = clock->ticks;
   a->mono0 = clock->mono_ns;
   a->ns_per_tick = clock->ns_per_tick;
-  a->next_calibration_ns = 20000000;
+  /* A clock that counts nanoseconds needs none. */
+  a->next_calibration_ns = a->ns_per_tick == 1.0 ? UINT64_MAX : 20000000;
   a->values_bytes = clock->values_bytes ? clock->values_bytes : 256u << 20;
   return a;
 }

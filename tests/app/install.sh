@@ -36,6 +36,8 @@ everything_is_there ()
   set -- "$(option includedir)/tapedeck.h" "$(option includedir)/tapedeck-op.h" \
     "$(option libdir)/libtapedeck.so" "$(option libdir)/libtdtape.so" \
     "$(option libdir)/pkgconfig/tapedeck.pc" "$(option libdir)/pkgconfig/tapedeck-tape.pc" \
+    "$(option libdir)/libtdproducer.so" "$(option libdir)/pkgconfig/tapedeck-producer.pc" \
+    "$(option includedir)/td-producer.h" share/tapedeck/examples/producer.c \
     "$(option mandir)/man1/tapedeck.1" share/bash-completion/completions/tapedeck \
     share/tapedeck/examples/mlp.c share/tapedeck/examples/lenet.c bin/tapedeck \
     "$(option libexecdir)/tapedeck/tapedeck-eval"
@@ -63,7 +65,7 @@ everything_is_there ()
 nothing_else_is_there ()
 {
   strange=$(cd "$root$prefix" && find . -type f | grep -v -e '^\./bin/tapedeck$' \
-    -e '^\./include/\(tapedeck\|td-tape\)[a-z-]*\.h$' -e '/libtapedeck\.so' -e '/libtdtape\.so' \
+    -e '^\./include/\(tapedeck\|td-tape\|td-producer\)[a-z-]*\.h$' -e '/libtapedeck\.so' -e '/libtdtape\.so' -e '/libtdproducer\.so' \
     -e '/tapedeck-cuda\.so$' \
     -e '/pkgconfig/tapedeck' -e '/libexec/tapedeck/tapedeck-' -e '^\./share/')
   [ -z "$strange" ] || { echo "$strange"; return 1; }

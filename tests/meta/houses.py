@@ -34,11 +34,12 @@ DEVICE = ["engine/compute/device.h", "engine/compute/device-graphs.h", "engine/c
 BASE = [GROUND + "/"]  # everybody may: it knows nobody
 TAPE = ["engine/tape/"]
 COMPUTE = ["engine/compute/core/"]
+PRODUCER = ["engine/record/produce/td-producer.h"]
 
 # What may be included.  A row is the longest folder that a file lies in; its own folder is always
 # allowed.  Of a house that it may need, a row names no more than it includes.
 INCLUDES = {
-    "data/examples": PUBLIC,
+    "data/examples": PUBLIC + PRODUCER,
     "engine": PUBLIC + ["engine/"],  # start.c
     "engine/public": PUBLIC,
     "engine/base": BASE,
@@ -53,6 +54,8 @@ INCLUDES = {
     # One observer: control hangs on the recorder's, by this header alone.
     "engine/record": PUBLIC + TAPE + COMPUTE + ["engine/record/agent/agent.h"],
     "engine/record/agent": PUBLIC + TAPE + COMPUTE + ["engine/record/"],
+    # The assembler from outside, for programs that have no engine.
+    "engine/record/produce": TAPE + ["engine/record/"],
     "gpu": DEVICE,
     "viz": TAPE,
     # The window, highest first: app; window; pages; widgets; and what all of them may ask.
