@@ -4,6 +4,7 @@
 #include "command.h"
 #include "compile.h"
 #include "program.h"
+#include "python.h"
 #include "supervisor.h"
 
 #include "record/agent/agent.h"
@@ -45,6 +46,8 @@ static const char help[]
       "                         norm(grad) > X, && and ||\n"
       "      --window           open the app on it\n"
       "      --quiet            silence tapedeck's own progress\n\n"
+      "A MODEL that ends in .py is a PyTorch script, which python3 (or TAPEDECK_PYTHON) runs\n"
+      "and records: with -o, -f, --level graph or stats, --tape-budget and --quiet.\n\n"
       "N may end in K, M, G or T.  The model's own exit status is passed through, 128+N for "
       "signal N.";
 
@@ -55,6 +58,7 @@ typedef struct
 {
   TdSupervisorOptions s;
   bool window, help, has_rate;
+  const char *supervised; /* the last option that only a supervised program can have */
   char breaks[4096];
   int first;               /* index of MODEL */
   const char *last_option; /* that has a value, for the window, which takes none */
@@ -285,6 +289,9 @@ parse_option (Run *r, int argc, char **argv, int i)
           return 0;
         }
       r->last_option = options[k].name;
+      if (options[k].set != set_tape && options[k].set != set_level
+          && options[k].set != set_budget)
+        r->supervised = options[k].name;
       return i + (joined ? 1 : 2);
     }
   td_usage_error ("run", "%s: no such option", arg);
@@ -352,6 +359,28 @@ run_model (Run *r, char **argv)
   return td_supervise (&r->s);
 }
 
+/* A script has no supervisor: it writes its tape itself. */
+static int
+run_python (const Run *r, char **argv)
+{
+  const TdPythonRun run = { .tape = r->s.tape,
+                            .level = r->s.level,
+                            .budget_bytes = r->s.budget_bytes,
+                            .overwrite = r->s.overwrite,
+                            .argv = argv + r->first };
+
+  if (r->supervised != NULL)
+    return td_usage_error ("run", "%s does not go with a Python script", r->supervised);
+  if (r->s.level == TD_TAPE_LEVEL_VALUES)
+    return td_usage_error ("run", "a Python script is recorded at level graph or stats");
+  if (r->s.tape != NULL && td_same_file (run.argv[0], r->s.tape))
+    {
+      fprintf (stderr, "tapedeck: %s: it is what is run, and is not written over\n", r->s.tape);
+      return TD_EXIT_USAGE;
+    }
+  return td_run_python (&run);
+}
+
 /* What very long iterations need comes in arrays that grow to tens of megabytes and then go.
  * Left to itself glibc soon takes those from its heap, where they leave holes: 40 MB of 330 for
  * a million operations. */
@@ -392,5 +421,7 @@ td_command_run (int argc, char **argv)
   if (r.window && r.last_option != NULL)
     return td_usage_error (
         "run", "%s does not go with --window: the app records in its own way", r.last_option);
-  return r.window ? open_window (&r, argc, argv) : run_model (&r, argv);
+  if (r.window)
+    return open_window (&r, argc, argv);
+  return td_is_python (argv[i]) ? run_python (&r, argv) : run_model (&r, argv);
 }

@@ -13,7 +13,9 @@ end_iteration (TdProducer *p, uint64_t time_ns)
   TdRawIterationEnd *end;
 
   td__producer_flush_memory (p);
-  td__producer_mark (p);
+  /* Work outside goes up to the program's end, where everything is given up. */
+  if (!p->outside)
+    td__producer_mark (p);
   end = td__producer_record (p, TD_RAW_ITERATION_END, 0, sizeof *end);
   if (end == NULL)
     return TD_PRODUCER_MEMORY;

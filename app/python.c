@@ -1,0 +1,93 @@
+/* Running a PyTorch script: finding the package and the library that it calls, and becoming
+ * Python.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "python.h"
+#include "command.h"
+
+#include "td-tape-writer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool
+td_is_python (const char *name)
+{
+  const size_t n = strlen (name);
+
+  return n > 3 && strcmp (name + n - 3, ".py") == 0;
+}
+
+/* The package before all others that Python knows, and the library, in a build tree or below
+ * the prefix. */
+static bool
+set_environment (void)
+{
+  const char *before = getenv ("PYTHONPATH");
+  char folder[4096], package[4400], probe[4500], path[16384];
+
+  if (!td_own_folder (folder, sizeof folder))
+    return false;
+  snprintf (probe, sizeof probe, "%s/../engine/libtdproducer.so.0", folder);
+  if (access (probe, R_OK) == 0) /* a build tree, which knows its source tree */
+    snprintf (package, sizeof package, "%s/data/python", TD_SOURCE_ROOT);
+  else
+    {
+      snprintf (probe, sizeof probe, "%s/" TD_LIB_FROM_BIN "/libtdproducer.so.0", folder);
+      snprintf (package, sizeof package, "%s/" TD_DATA_FROM_BIN "/tapedeck/python", folder);
+    }
+  snprintf (path, sizeof path, "%s/tapedeck/__main__.py", package);
+  if (access (path, R_OK) != 0 || access (probe, R_OK) != 0)
+    {
+      fprintf (stderr, "tapedeck: %s: the package for PyTorch is not installed\n", package);
+      return false;
+    }
+  snprintf (path, sizeof path, "%s%s%s", package, before != NULL && *before != '\0' ? ":" : "",
+            before != NULL ? before : "");
+  return setenv ("PYTHONPATH", path, 1) == 0 && setenv ("TAPEDECK_PRODUCER", probe, 1) == 0;
+}
+
+int
+td_run_python (const TdPythonRun *run)
+{
+  const char *python = getenv ("TAPEDECK_PYTHON");
+  const char *head[12] = { python != NULL && *python != '\0' ? python : "python3", "-m",
+                           "tapedeck", "--level", td_tape_level_name (run->level) };
+  char budget[32], **args;
+  size_t n = 5, n_own = 0;
+
+  if (access (run->argv[0], R_OK) != 0)
+    {
+      fprintf (stderr, "tapedeck: %s: %s\n", run->argv[0], strerror (errno));
+      return TD_EXIT_NOT_FOUND;
+    }
+  if (!set_environment ())
+    return TD_EXIT_NOT_FOUND;
+  if (run->overwrite)
+    head[n++] = "-f";
+  if (run->tape != NULL)
+    {
+      head[n++] = "-o";
+      head[n++] = run->tape;
+    }
+  snprintf (budget, sizeof budget, "%" PRIu64, run->budget_bytes);
+  head[n++] = "--tape-budget";
+  head[n++] = budget;
+  while (run->argv[n_own] != NULL)
+    n_own++;
+  args = calloc (n + n_own + 2, sizeof *args);
+  if (args == NULL)
+    return TD_EXIT_USAGE;
+  for (size_t i = 0; i < n; i++)
+    args[i] = (char *)(uintptr_t)head[i];
+  args[n] = (char *)(uintptr_t) "--"; /* a script's name may look like an option */
+  memcpy (args + n + 1, run->argv, n_own * sizeof *args);
+  execvp (args[0], args);
+  fprintf (stderr, "tapedeck: %s: %s\n", args[0], strerror (errno));
+  free (args);
+  return errno == ENOENT ? TD_EXIT_NOT_FOUND : TD_EXIT_NOT_EXECUTABLE;
+}

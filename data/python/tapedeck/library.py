@@ -1,0 +1,80 @@
+"""libtdproducer by ctypes: finding it, its calls, and its numbers.
+
+SPDX-License-Identifier: MIT
+"""
+import ctypes
+import glob
+import os
+
+# Of td-producer.h.
+BEGIN, END, ALLOC, RELEASE, VARIABLE, FORGET, OPERATION, GRADIENT, MEASURED, REPORT, NOTICE = range(1, 12)
+FORWARD, BACKWARD, ACCUMULATE, UPDATE = range(4)
+(OTHER, PARAMETER, GRADIENTS, ACTIVATION, OPTIMIZER, INPUT, BUFFER) = range(7)
+REQUIRES_GRAD, IS_PARAMETER = 1 << 0, 1 << 3
+FAILED = 1 << 1
+LEVELS = {"graph": 0, "stats": 1}
+NO_DTYPE = 8  # one that the tape has no name for
+OK, FULL = 0, -4
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint32), ("level", ctypes.c_uint32), ("path", ctypes.c_char_p),
+                ("producer", ctypes.c_char_p), ("version", ctypes.c_char_p),
+                ("program", ctypes.c_char_p), ("budget_bytes", ctypes.c_uint64),
+                ("overwrite", ctypes.c_uint32), ("rank", ctypes.c_uint32),
+                ("n_ranks", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
+
+
+CALLS = {
+    "new": (ctypes.c_void_p, [ctypes.POINTER(Options), ctypes.c_char_p, ctypes.c_size_t]),
+    "free": (None, [ctypes.c_void_p]),
+    "error": (ctypes.c_char_p, [ctypes.c_void_p]),
+    "text": (ctypes.c_uint32, [ctypes.c_void_p, ctypes.c_char_p]),
+    "place": (ctypes.c_uint32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint32, ctypes.c_char_p]),
+    "layer": (ctypes.c_uint32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]),
+    "kind": (ctypes.c_uint32, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p]),
+    "info": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]),
+    "source": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]),
+    "end": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int]),
+    "words": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]),
+    "measure_ahead": (ctypes.c_int64, [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p,
+                                       ctypes.c_uint64]),
+}
+
+
+class Unusable(Exception):
+    """The library is not there, or a tape cannot be made: one line."""
+
+
+def candidates():
+    """Where the library may lie: named by the environment; below the prefix that the package is
+    installed under; where the loader looks."""
+    named = os.environ.get("TAPEDECK_PRODUCER")
+    if named:
+        yield named
+        return
+    prefix = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), *[".."] * 4))
+    for pattern in ("lib/libtdproducer.so.0", "lib/*/libtdproducer.so.0", "lib64/libtdproducer.so.0"):
+        yield from sorted(glob.glob(os.path.join(prefix, pattern)))
+    yield "libtdproducer.so.0"
+
+
+def load():
+    """The library with its calls declared, as an object with a function for each of CALLS."""
+    why = "it was not found"
+    for path in candidates():
+        # What it needs lies beside it, wherever the loader would look for that.
+        beside = os.path.join(os.path.dirname(path), "libtdtape.so.0")
+        try:
+            if os.path.exists(beside):
+                ctypes.CDLL(beside, mode=ctypes.RTLD_GLOBAL)
+            library = ctypes.CDLL(path)
+        except OSError as error:
+            why = str(error)
+            continue
+        for name, (result, arguments) in CALLS.items():
+            function = getattr(library, "td_producer_" + name)
+            function.restype, function.argtypes = result, arguments
+            setattr(library, name, function)
+        return library
+    raise Unusable("libtdproducer cannot be loaded (%s); TAPEDECK_PRODUCER names its file" % why)

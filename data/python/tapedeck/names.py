@@ -1,0 +1,113 @@
+"""Names of what a program runs: operators and their arguments, places in its source, layers.
+
+SPDX-License-Identifier: MIT
+"""
+import os
+import sys
+
+import torch
+
+HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+LIBRARY = (HERE, TORCH, "<frozen", "<string>", os.path.dirname(os.__file__) + os.sep)
+
+
+class Operator:
+    """What is known of an operator: its number, and which of its arguments it writes to."""
+
+    __slots__ = ("number", "name", "plain", "arguments", "writes", "kept", "filled", "texts")
+
+    def __init__(self, function, number_of):
+        schema = function._schema
+        self.name = str(function).split(".")[1] if "." in str(function) else str(function)
+        self.plain = self.name.replace("_", "").lower()
+        self.arguments = [argument.name for argument in schema.arguments]
+        self.writes = frozenset(i for i, argument in enumerate(schema.arguments)
+                                if argument.alias_info is not None and argument.alias_info.is_write)
+        self.kept = str(function).split(".")[0] != "profiler"
+        # What is merely taken has no numbers yet.
+        self.filled = not self.plain.startswith(("empty", "newempty", "resize"))
+        self.texts = {}
+        self.number = number_of(self.name, str(function).split(".")[0], ", ".join(
+            name for name, argument in zip(self.arguments, schema.arguments)
+            if not str(argument.type).startswith(("Tensor", "Optional[Tensor]", "List[Tensor]"))))
+
+
+def short(value):
+    """A value of an attribute: without blanks, which part attributes."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(short(v) for v in value[:16]) + (",..." if len(value) > 16 else "")
+    text = str(value)
+    text = text[6:] if text.startswith("torch.") else text
+    return "".join(text.split())[:80] or "''"
+
+
+def attributes(operator, rest):
+    """'stride=2,2 padding=1,1' of [(place or name, value)]."""
+    parts = []
+    for at, value in rest:
+        name = at if isinstance(at, str) else (
+            operator.arguments[at] if at < len(operator.arguments) else "argument")
+        parts.append("%s=%s" % (name, short(value)))
+    return " ".join(parts)
+
+
+def is_twin(node, plain):
+    """Whether a node of autograd is by its name the backward of an operator: what the numbers say
+    is taken only where the names agree."""
+    name = node.rsplit("::", 1)[-1].split("Backward")[0].replace("_", "").lower()
+    return bool(name) and (plain.startswith(name) or name.startswith(plain))
+
+
+class Places:
+    """Places in the program's source: of the innermost frame that is the program's own."""
+
+    def __init__(self, number_of, source):
+        self.number_of = number_of
+        self.source = source
+        self.codes = {}  # code -> whether it is the program's
+        self.places = {}  # (code, instruction) -> number
+        self.files = set()
+
+    def is_own(self, code):
+        name = code.co_filename
+        own = not name.startswith(LIBRARY) and (
+            os.sep + "site-packages" + os.sep not in name
+            and os.sep + "dist-packages" + os.sep not in name)
+        self.codes[code] = own
+        return own
+
+    def here(self, frame):
+        """The place that a frame is at, or that of who called it; 0: all of them are of libraries."""
+        codes = self.codes
+        while frame is not None:
+            code = frame.f_code
+            own = codes.get(code)
+            if own is None:
+                own = self.is_own(code)
+            if own:
+                place = self.places.get((code, frame.f_lasti))
+                return place if place is not None else self.new(frame, code)
+            frame = frame.f_back
+        return 0
+
+    def new(self, frame, code):
+        name = code.co_filename
+        if name not in self.files:
+            self.files.add(name)
+            try:
+                with open(name, "rb") as file:
+                    self.source(name, file.read())
+            except OSError:
+                pass  # typed in, or gone: the place alone is known
+        place = self.number_of(name, frame.f_lineno or 0, code.co_name)
+        self.places[(code, frame.f_lasti)] = place
+        return place
+
+
+def host():
+    return os.uname().nodename
+
+
+def command():
+    return " ".join(sys.argv)

@@ -1,0 +1,203 @@
+"""Where the recorder learns what operators do not say: calls of modules, backward, steps of
+optimizers, forks, exits.  Everything is put back when recording ends.
+
+SPDX-License-Identifier: MIT
+"""
+import functools
+import os
+import sys
+
+import torch
+
+from . import library as L
+
+
+class OptimizerCodes(dict):
+    """Whether code is that of PyTorch's optimizers, asked of a code."""
+
+    FOLDER = os.path.dirname(os.path.abspath(torch.optim.__file__)) + os.sep
+    known = None
+
+    def __contains__(self, code):
+        is_theirs = self.get(code)
+        if is_theirs is None:
+            is_theirs = self[code] = code.co_filename.startswith(self.FOLDER)
+        return is_theirs
+
+    @classmethod
+    def of(cls, optimizer):
+        """For PyTorch's own ones; those of the program run lines of its own."""
+        if not type(optimizer).__module__.startswith("torch."):
+            return ()
+        cls.known = cls.known if cls.known is not None else cls()
+        return cls.known
+
+
+class Patches:
+    def __init__(self, recorder):
+        self.recorder = recorder
+        self.undo = []
+        self.steps = {}
+
+    def put(self, owner, name, value):
+        before = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name)
+        setattr(owner, name, value)
+        self.undo.append((owner, name, before))
+
+    def install(self):
+        self.modules()
+        self.backward(torch.autograd, "backward")
+        self.backward(torch.autograd, "grad")
+        self.optimizers()
+        self.exits()
+        self.subclasses()
+
+    def remove(self):
+        while self.undo:
+            owner, name, before = self.undo.pop()
+            if before is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+
+    def modules(self):
+        recorder = self.recorder
+        call = torch.nn.Module.__dict__["__call__"]
+
+        def recorded_call(module, *args, **kwargs):
+            if not recorder.on:
+                return call(module, *args, **kwargs)
+            depth = len(recorder.stack)
+            try:
+                recorder.enter(module)
+            except Exception as error:
+                recorder.mistakes += 1
+                recorder.first_mistake = recorder.first_mistake or repr(error)
+            try:
+                return call(module, *args, **kwargs)
+            finally:
+                while len(recorder.stack) > depth:
+                    recorder.leave()
+
+        self.put(torch.nn.Module, "__call__", recorded_call)
+
+    def backward(self, owner, name):
+        recorder = self.recorder
+        run = getattr(owner, name)
+        codes = self.engine_codes()
+
+        @functools.wraps(run)
+        def recorded(*args, **kwargs):
+            if not recorder.on:
+                return run(*args, **kwargs)
+            before = recorder.phase, recorder.phase_place, recorder.phase_codes
+            recorder.phase, recorder.phase_codes = L.BACKWARD, codes
+            recorder.phase_place = recorder.places.here(sys._getframe(1))
+            try:
+                return run(*args, **kwargs)
+            finally:
+                recorder.phase, recorder.phase_place, recorder.phase_codes = before
+
+        self.put(owner, name, recorded)
+
+    @staticmethod
+    def engine_codes():
+        """Functions of PyTorch that call its engine: what runs right below them is no line of Python."""
+        import torch.autograd.graph
+        callers = (torch.autograd.backward, torch.autograd.grad,
+                   getattr(torch.autograd.graph, "_engine_run_backward", None))
+        return frozenset(getattr(c, "__wrapped__", c).__code__ for c in callers if c is not None)
+
+    # ---- optimizers
+
+    def optimizers(self):
+        patches = self
+        base = torch.optim.Optimizer
+        make = base.__init__
+
+        @functools.wraps(make)
+        def recorded_init(optimizer, *args, **kwargs):
+            make(optimizer, *args, **kwargs)
+            patches.step(type(optimizer))
+
+        self.put(base, "__init__", recorded_init)
+        classes = [base]
+        while classes:
+            cls = classes.pop()
+            classes += cls.__subclasses__()
+            if cls is not base:
+                self.step(cls)
+
+    def step(self, cls):
+        """Wrap the step of a class, where it defines one."""
+        for owner in cls.__mro__:
+            if "step" in owner.__dict__:
+                break
+        else:
+            return
+        step = owner.__dict__["step"]
+        # PyTorch wraps it once more when the first optimizer of the class is made.
+        if owner is torch.optim.Optimizer or getattr(step, "_tapedeck", None) is self:
+            return
+        recorder = self.recorder
+
+        @functools.wraps(step)
+        def recorded_step(optimizer, *args, **kwargs):
+            if not recorder.on or recorder.phase == L.UPDATE:
+                return step(optimizer, *args, **kwargs)
+            before = recorder.phase, recorder.phase_place, recorder.phase_codes
+            recorder.phase, recorder.phase_codes = L.UPDATE, OptimizerCodes.of(optimizer)
+            recorder.phase_place = recorder.places.here(sys._getframe(1))
+            try:
+                return step(optimizer, *args, **kwargs)
+            finally:
+                recorder.phase, recorder.phase_place, recorder.phase_codes = before
+                try:
+                    recorder.states(optimizer)
+                    recorder.step_ends()
+                except Exception as error:
+                    recorder.mistakes += 1
+                    recorder.first_mistake = recorder.first_mistake or repr(error)
+
+        recorded_step._tapedeck = self
+        self.put(owner, "step", recorded_step)
+
+    # ---- what a mode breaks
+
+    def subclasses(self):
+        """PyTorch 1.13 cannot make a tensor a subclass under any mode: there none is on meanwhile."""
+        off = getattr(torch._C, "_DisableTorchDispatch", None)
+        if not torch.__version__.startswith("1."):
+            return
+        turn = torch.Tensor.as_subclass
+
+        @functools.wraps(turn)
+        def as_subclass(tensor, cls):
+            guard = off()
+            try:
+                return turn(tensor, cls)
+            finally:
+                del guard
+
+        self.put(torch.Tensor, "as_subclass", as_subclass)
+
+    # ---- the process
+
+    def exits(self):
+        recorder = self.recorder
+        leave = os._exit
+
+        def recorded_exit(status):
+            try:
+                recorder.close(status if isinstance(status, int) else 1)
+            finally:
+                leave(status)
+
+        self.put(os, "_exit", recorded_exit)
+        os.register_at_fork(after_in_child=lambda: forget(recorder))
+
+
+def forget(recorder):
+    """In a forked child: the tape is the parent's."""
+    recorder.on = False
+    recorder.p = None

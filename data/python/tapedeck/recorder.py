@@ -1,0 +1,598 @@
+"""The recorder: a mode under which PyTorch runs its operators, and what is made of them.
+
+Each operator that runs, forward, backward or in an optimizer, passes the mode.  What is said of it
+is collected in a list of numbers and handed to the library once an iteration.  Nothing here keeps a
+tensor alive or changes one, and no mistake of the recorder reaches the program.
+
+SPDX-License-Identifier: MIT
+"""
+import array
+import os
+import struct
+import sys
+import time
+import weakref
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from . import library as L
+from . import names
+
+DETACH = torch.ops.aten.detach.default
+MANY_WORDS = 1 << 20
+DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3, torch.int32: 4,
+          torch.int64: 5, torch.uint8: 6, torch.bool: 7}
+CATEGORIES = (L.ACTIVATION, L.GRADIENTS, L.GRADIENTS, L.OPTIMIZER)  # by phase
+now = time.perf_counter_ns if sys.platform != "linux" else time.monotonic_ns
+current_node = getattr(torch._C, "_current_autograd_node", None)
+sequence = getattr(torch._C._autograd, "_get_sequence_nr", None)
+expired = torch.UntypedStorage._expired
+free_weak_ref = torch.UntypedStorage._free_weak_ref
+storage_of = getattr(torch.Tensor, "untyped_storage", None) or torch.Tensor._storage
+
+
+class Ref(weakref.ref):
+    """Of a tensor: with what is to be forgotten when it goes."""
+
+    __slots__ = ("key", "cdata")
+
+
+class Storage:
+    __slots__ = ("number", "places")
+
+    def __init__(self, number):
+        self.number = number
+        self.places = {}  # (offset, shape, strides) -> variable
+
+
+class Mode(TorchDispatchMode):
+    def __init__(self, recorder):
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        r = self.recorder
+        # That PyTorch copies a handle is shown as a detach with a type: no operator has run.
+        if not r.on or (types and func is DETACH):
+            return func(*args, **kwargs) if kwargs else func(*args)
+        start = now()
+        try:
+            out = func(*args, **kwargs) if kwargs else func(*args)
+        except Exception:
+            r.guarded(func, args, kwargs, (), start, now(), L.FAILED)
+            raise
+        r.guarded(func, args, kwargs, out, start, now(), 0)
+        return out
+
+
+class Recorder:
+    def __init__(self, path, level="graph", overwrite=False, program=None, budget=0):
+        if level not in L.LEVELS:
+            raise L.Unusable("there is no level '%s': it is graph or stats" % level)
+        self.lib = L.load()
+        options = L.Options(size=0, level=L.LEVELS[level], path=os.fsencode(path), producer=b"PyTorch",
+                            version=str(torch.__version__).encode(), overwrite=bool(overwrite),
+                            program=os.fsencode(program or sys.argv[0] or "python"),
+                            budget_bytes=budget)
+        options.size = L.ctypes.sizeof(options)
+        why = L.ctypes.create_string_buffer(300)
+        self.p = self.lib.new(L.ctypes.byref(options), why, len(why))
+        if not self.p:
+            raise L.Unusable(why.value.decode(errors="replace"))
+        self.pid = os.getpid()
+        self.stats = level == "stats"
+        self.on = False
+        self.words = []
+        self.refused = 0  # records, by the library
+        self.mistakes = 0  # of this recorder
+        self.first_mistake = ""
+        self.operators = {}
+        self.places = names.Places(self.place, self.source)
+        self.by_id = {}  # of tensors that are alive: id -> variable
+        self.refs = {}
+        self.storages = {}  # by the address of the storage, which a weak reference keeps from reuse
+        self.hints = []  # storages that one of whose tensors has gone
+        self.doubts = set()
+        self.parameters = {}  # variable -> (flags, category, name, layer, whole name)
+        self.update_layers = {}  # variable -> layer
+        self.known_states = {}  # id of an optimizer -> of how many parameters it had a state
+        self.layers = {}  # id of a module -> number, and a weak reference
+        self.paths = {0: ""}
+        self.roots = {}
+        self.stack = []
+        self.layer = 0
+        self.phase = L.FORWARD
+        self.forget = self.gone  # bound once
+        self.phase_place = 0  # the line that called backward, or the step
+        self.phase_codes = ()
+        self.next_variable = self.next_storage = 1
+        self.open = self.forwarded = False
+        self.begin_at = -1
+        self.first = 1  # variable of the open iteration
+        self.event = 0
+        self.owners = {}  # number of a node -> (event, layer, plain name)
+        self.last_sequence = sequence() if sequence else 0
+        self.slots = {}
+        self.node_names = {}
+        self.by_hand = False
+        for key, value in (("argv", names.command()), ("cwd", os.getcwd()), ("host", names.host()),
+                           ("device", "cpu"), ("version.python", sys.version.split()[0])):
+            self.lib.info(self.p, key.encode(), os.fsencode(value))
+
+    # -------------------------------------------------------------------------- said once
+
+    def place(self, file, line, function):
+        return self.lib.place(self.p, os.fsencode(file), line, function.encode())
+
+    def source(self, file, text):
+        self.lib.source(self.p, os.fsencode(file), text, len(text))
+
+    def text(self, text):
+        return self.lib.text(self.p, text.encode(errors="replace")) if text else 0
+
+    def operator(self, func):
+        known = names.Operator(func, lambda name, group, arguments: self.lib.kind(
+            self.p, name.encode(), group.encode(), arguments.encode()))
+        self.operators[func] = known
+        return known
+
+    # ------------------------------------------------------------------------- operators
+
+    def guarded(self, func, args, kwargs, out, start, end, flags):
+        try:
+            self.operation(func, args, kwargs, out, start, end, flags)
+        except Exception as error:  # the program goes on
+            self.mistakes += 1
+            if self.mistakes == 1:
+                self.first_mistake = "%s: %s: %s" % (func, type(error).__name__, error)
+
+    def operation(self, func, args, kwargs, out, start, end, flags):
+        known = self.operators.get(func) or self.operator(func)
+        if not known.kept:
+            return
+        if self.hints:
+            self.sweep()
+        if not self.open:
+            self.begin(start)
+        w = self.words
+        phase = self.phase
+        layer = self.layer
+        frame = sys._getframe(3)
+        # the engine and PyTorch's optimizers run no line of the program's own
+        place = self.phase_place if frame.f_code in self.phase_codes else self.places.here(frame)
+        twin = 0
+
+        # what it read, and what else it was given
+        ins = []
+        rest = None
+        written = None
+        by_id = self.by_id
+        for i, value in enumerate(args):
+            if isinstance(value, torch.Tensor):
+                variable = by_id.get(id(value))
+                ins.append(variable if variable is not None else self.meet(value))
+                if i in known.writes:
+                    written = written or []
+                    written.append(value)
+            elif isinstance(value, (list, tuple)) and value and any(
+                    isinstance(v, torch.Tensor) for v in value):
+                for v in value:
+                    if isinstance(v, torch.Tensor):
+                        ins.append(by_id.get(id(v)) or self.meet(v))
+                        if i in known.writes:
+                            written = written or []
+                            written.append(v)
+            elif value is not None:
+                rest = rest or []
+                rest.append((i, value))
+        if kwargs:
+            for name, value in kwargs.items():
+                if isinstance(value, torch.Tensor):
+                    ins.append(by_id.get(id(value)) or self.meet(value))
+                    if name in known.arguments and known.arguments.index(name) in known.writes:
+                        written = written or []
+                        written.append(value)
+                elif value is not None and value is not False:
+                    rest = rest or []
+                    rest.append((name, value))
+
+        # which forward operator this is the backward of, where PyTorch says it
+        if phase == L.BACKWARD:
+            if current_node is not None:
+                twin, layer = self.twin(layer)
+        elif sequence is not None:
+            number = sequence()
+            if number > self.last_sequence:
+                self.last_sequence = number
+                self.owners[number - 1] = (self.event + 1, layer, known.plain, False)
+
+        # what it made, and where it wrote
+        outs = []
+        made = out if isinstance(out, (list, tuple)) else (out,)
+        for tensor in made:
+            if isinstance(tensor, torch.Tensor):
+                outs.append((tensor, self.make(tensor, phase, written)))
+            elif isinstance(tensor, (list, tuple)):
+                for t in tensor:
+                    if isinstance(t, torch.Tensor):
+                        outs.append((t, self.make(t, phase, written)))
+        if written:
+            for tensor in written:
+                if not any(t is tensor for t, _ in outs):
+                    outs.append((tensor, self.make(tensor, phase, written)))
+            if phase == L.UPDATE:
+                self.updates(written)
+        if phase == L.UPDATE:
+            layer = self.layer_of_update(ins, outs)
+
+        text = 0
+        if rest:
+            key = repr(rest)
+            text = known.texts.get(key)
+            if text is None:
+                text = self.text(names.attributes(known, rest))
+                if len(known.texts) < 4096:
+                    known.texts[key] = text
+        w += (L.OPERATION, 13 + len(ins) + len(outs), known.number, phase, place, layer, flags, 0, text,
+              twin, start, end, len(ins))
+        w += ins
+        for _, variable in outs:
+            w.append(variable)
+        self.event += 1
+        if self.stats and known.filled:
+            for tensor, variable in outs:
+                self.measure(tensor, variable, ins, written)
+        if len(w) > MANY_WORDS:
+            self.flush()
+
+    def twin(self, layer):
+        node = current_node()
+        if node is None:
+            return 0, layer
+        number = node._sequence_nr()
+        owner = self.owners.get(number)
+        if owner is None:
+            return 0, layer
+        event, layer_then, plain, checked = owner
+        if not checked:
+            key = (node.name(), plain)
+            same = self.node_names.get(key)
+            if same is None:
+                same = self.node_names[key] = names.is_twin(*key)
+            if not same:
+                del self.owners[number]
+                return 0, layer
+            self.owners[number] = (event, layer_then, plain, True)
+        return event, layer_then
+
+    def layer_of_update(self, ins, outs):
+        """The layer of what an optimizer works on: of a parameter, or of what was made of one."""
+        of = self.update_layers
+        for variable in ins:
+            layer = of.get(variable)
+            if layer is not None:
+                for _, made in outs:
+                    of[made] = layer
+                return layer
+        return 0
+
+    def states(self, optimizer):
+        """The state that an optimizer has of a parameter belongs to that one's layer."""
+        if self.known_states.get(id(optimizer)) == len(optimizer.state):
+            return
+        self.known_states[id(optimizer)] = len(optimizer.state)
+        for parameter, state in optimizer.state.items():
+            layer = self.update_layers.get(self.by_id.get(id(parameter)))
+            for tensor in state.values() if layer and isinstance(state, dict) else ():
+                if isinstance(tensor, torch.Tensor):
+                    self.update_layers.setdefault(self.var(tensor), layer)
+
+    def updates(self, written):
+        """The operation that follows writes to parameters: with which gradients."""
+        for tensor in written:
+            variable = self.by_id.get(id(tensor))
+            if variable in self.parameters:
+                gradient = tensor.grad
+                self.words += (L.GRADIENT, 4, variable,
+                               self.var(gradient) if gradient is not None else 0)
+
+    # ------------------------------------------------------------------------ variables
+
+    def var(self, tensor):
+        variable = self.by_id.get(id(tensor))
+        return variable if variable is not None else self.meet(tensor)
+
+    def meet(self, tensor):
+        """The variable of a tensor whose handle is new: known by where it lies, or made outside."""
+        category = L.OPTIMIZER if self.phase == L.UPDATE else L.INPUT
+        storage, cdata = self.storage(tensor, category)
+        if storage is not None:
+            key = (tensor.storage_offset(), tensor.shape, tensor.stride())
+            variable = storage.places.get(key)
+            if variable is not None:
+                self.watch(tensor, variable, cdata)
+                return variable
+        return self.declare(tensor, storage, cdata, category, 0, 0, 0, 0)
+
+    def make(self, tensor, phase, written):
+        """The variable of an output; what is written in place and was there before stays one."""
+        variable = self.by_id.get(id(tensor))
+        if variable is None and written:
+            variable = self.var(tensor) if any(tensor is t for t in written) else None
+        own = self.parameters.get(variable)
+        if variable is not None and written and any(tensor is t for t in written):
+            if variable < self.first:
+                self.slots.pop(variable, None)
+                return variable
+        storage, cdata = self.storage(tensor, CATEGORIES[phase])
+        if own is not None and written:
+            del self.parameters[variable]
+            return self.declare(tensor, storage, cdata, own[1], own[0], *own[2:])
+        return self.declare(tensor, storage, cdata, CATEGORIES[phase], 0, 0, 0, 0)
+
+    def storage(self, tensor, category):
+        try:
+            store = storage_of(tensor)
+            cdata = store._cdata
+        except Exception:  # sparse, fake, wrapped: it has none
+            return None, 0
+        storage = self.storages.get(cdata)
+        if storage is None:
+            if store.nbytes() == 0 and not tensor.numel():
+                return None, 0
+            storage = self.allocate(store, cdata, category)
+        return storage, cdata
+
+    def allocate(self, store, cdata, category):
+        number = self.next_storage
+        self.next_storage = number + 1
+        store._weak_ref()
+        storage = self.storages[cdata] = Storage(number)
+        device = store.device
+        self.words += (L.ALLOC, 7, number, store.data_ptr() if device.type != "meta" else 0,
+                       store.nbytes(), category, 0 if device.type == "cpu" else (device.index or 0) + 1)
+        return storage
+
+    def declare(self, tensor, storage, cdata, category, flags, name, layer, whole):
+        variable = self.next_variable
+        self.next_variable = variable + 1
+        shape = tensor.shape
+        ndim = len(shape)
+        offset = 0
+        number = 0
+        strides = ()
+        if storage is not None:
+            number = storage.number
+            offset = tensor.storage_offset()
+            steps = tensor.stride()
+            storage.places[(offset, shape, steps)] = variable
+            if ndim <= 8 and not tensor.is_contiguous():
+                strides = steps
+        if ndim > 8:
+            first = 1
+            for n in shape[:ndim - 7]:
+                first *= n
+            shape = (first,) + tuple(shape[ndim - 7:])
+            ndim = 8
+        self.words += (L.VARIABLE, 15 + ndim + len(strides), variable, number, offset, 0,
+                       DTYPES.get(tensor.dtype, L.NO_DTYPE), category, flags, 0, name, layer, 0, whole,
+                       ndim)
+        self.words += shape
+        self.words += strides
+        if flags & L.IS_PARAMETER:
+            self.parameters[variable] = (flags, category, name, layer, whole)
+            self.update_layers[variable] = layer
+        self.watch(tensor, variable, cdata)
+        return variable
+
+    def watch(self, tensor, variable, cdata):
+        key = id(tensor)
+        self.by_id[key] = variable
+        if key not in self.refs:
+            ref = self.refs[key] = Ref(tensor, self.forget)
+            ref.key = key
+            ref.cdata = cdata
+
+    def gone(self, ref):
+        self.by_id.pop(ref.key, None)
+        self.refs.pop(ref.key, None)
+        self.hints.append(ref.cdata)
+
+    def sweep(self):
+        """Storages whose last handle has gone are free; others have more, elsewhere."""
+        hints, self.hints = self.hints, []
+        for cdata in hints:
+            self.look_at(cdata)
+
+    def look_at(self, cdata):
+        storage = self.storages.get(cdata)
+        if storage is None:
+            return
+        if expired(cdata):
+            self.words += (L.RELEASE, 3, storage.number)
+            for variable in storage.places.values():
+                self.parameters.pop(variable, None)
+                self.slots.pop(variable, None)
+                self.update_layers.pop(variable, None)
+            del self.storages[cdata]
+            self.doubts.discard(cdata)
+            free_weak_ref(cdata)
+        else:
+            self.doubts.add(cdata)
+
+    def measure(self, tensor, variable, ins, written):
+        dtype = DTYPES.get(tensor.dtype)
+        n = tensor.numel()
+        if dtype is None or n == 0 or tensor.device.type == "meta":
+            return
+        if not written:
+            # a view of all of an input has the input's numbers
+            for of in ins:
+                slot = self.slots.get(of)
+                if slot is not None and slot[1] == n and slot[2] == tensor.data_ptr():
+                    self.slots[variable] = slot
+                    self.words += (L.MEASURED, 4, variable, slot[0])
+                    return
+        if tensor.layout is not torch.strided or 0 in tensor.stride() and n > 1:
+            return
+        dense = tensor if tensor.is_contiguous() else tensor.contiguous()
+        if dense.device.type != "cpu":
+            dense = dense.cpu()
+        slot = self.lib.measure_ahead(self.p, dtype, dense.data_ptr(), n)
+        if slot >= 0:
+            self.slots[variable] = (slot, n, tensor.data_ptr())
+            self.words += (L.MEASURED, 4, variable, slot)
+
+    # -------------------------------------------------------------------------- modules
+
+    def enter(self, module):
+        known = self.layers.get(id(module))
+        if known is None or known[1]() is not module:
+            known = self.new_module(module)
+        self.stack.append((self.layer, self.phase))
+        self.layer = known[0]
+        self.phase = L.FORWARD
+        self.forwarded = True
+
+    def leave(self):
+        self.layer, self.phase = self.stack.pop()
+
+    def new_module(self, module):
+        if self.stack:  # made while another one runs
+            path = "%s/%s" % (self.paths[self.layer], type(module).__name__)
+        else:
+            path = self.root_name(module)
+        self.register(module, path)
+        return self.layers[id(module)]
+
+    def root_name(self, module):
+        name = type(module).__name__
+        n = self.roots[name] = self.roots.get(name, 0) + 1
+        return name if n == 1 else "%s%d" % (name, n)
+
+    def register(self, module, path):
+        """Give a module, and all that is in it, their paths, and its parameters their names."""
+        if self.open and not self.forwarded:
+            self.finish(outside=True)  # what ran before the first layer is no iteration
+        for name, child in module.named_modules():
+            if id(child) in self.layers and self.layers[id(child)][1]() is child:
+                continue
+            whole = path + ("/" + name.replace(".", "/") if name else "")
+            layer = self.lib.layer(self.p, whole.encode(errors="replace"),
+                                   type(child).__name__.encode())
+            self.paths[layer] = whole
+            self.layers[id(child)] = (layer, weakref.ref(child))
+            for own, tensor in child.named_parameters(recurse=False):
+                self.own(tensor, own, layer, whole, L.PARAMETER,
+                         L.IS_PARAMETER | (L.REQUIRES_GRAD if tensor.requires_grad else 0))
+            for own, tensor in child.named_buffers(recurse=False):
+                self.own(tensor, own, layer, whole, L.BUFFER, 0)
+
+    def own(self, tensor, name, layer, path, category, flags):
+        if type(tensor).__name__.startswith("Uninitialized"):
+            return
+        if self.by_id.get(id(tensor)) in self.parameters:
+            return  # shared: its first name counts
+        try:
+            cdata = storage_of(tensor)._cdata
+        except Exception:
+            cdata = 0
+        before = self.storages.get(cdata)
+        if before is not None and not any(v in self.parameters for v in before.places.values()):
+            # what was recorded as it was made is known better now
+            self.words += (L.RELEASE, 3, before.number)
+            for variable in before.places.values():
+                for key in [k for k, v in self.by_id.items() if v == variable]:
+                    self.by_id.pop(key)
+            del self.storages[cdata]
+            free_weak_ref(cdata)
+        storage, cdata = self.storage(tensor, category)
+        self.declare(tensor, storage, cdata, category, flags, self.text(name), layer,
+                     self.text("%s/%s" % (path, name)) if flags else 0)
+
+    # ------------------------------------------------------------------------ iterations
+
+    def begin(self, start):
+        self.begin_at = len(self.words)
+        self.words += (L.BEGIN, 5, start, 0, 0)
+        self.open = True
+        self.forwarded = bool(self.stack)
+        self.first = self.next_variable
+        self.event = 0
+        self.owners.clear()
+
+    def finish(self, outside=False):
+        """The iteration ends; all of it goes to the library."""
+        if not self.open:
+            return
+        self.sweep()
+        for cdata in list(self.doubts):
+            if expired(cdata):
+                self.look_at(cdata)
+        if outside and self.begin_at >= 0:
+            self.words[self.begin_at + 4] = 1
+        self.words += (L.END, 3, now())
+        self.open = False
+        self.flush()
+
+    def flush(self):
+        row = array.array("q", self.words)
+        self.words.clear()
+        self.slots.clear()
+        self.begin_at = -1
+        status = self.lib.words(self.p, row.buffer_info()[0], len(row))
+        if status == L.OK:
+            return
+        self.refused += 1
+        why = self.lib.error(self.p).decode(errors="replace")
+        self.first_mistake = self.first_mistake or why
+        if status == L.FULL:
+            self.on = False
+            self.say("recording has stopped: " + why)
+
+    def report(self, key, value):
+        on, self.on = self.on, False
+        try:
+            value = float(value.detach() if isinstance(value, torch.Tensor) else value)
+        finally:
+            self.on = on
+        self.words += (L.REPORT, 4, self.text(str(key)), struct.unpack("q", struct.pack("d", value))[0])
+
+    def step_ends(self):
+        if not self.by_hand:
+            self.finish()
+
+    # ------------------------------------------------------------------------------- end
+
+    def say(self, line):
+        try:
+            sys.stderr.write("tapedeck: %s\n" % line)
+        except Exception:
+            pass
+
+    def close(self, status=0):
+        """The tape ends.  In a forked child there is nothing to end."""
+        self.on = False
+        p, self.p = self.p, None
+        if not p or os.getpid() != self.pid:
+            return
+        self.p = p
+        try:
+            self.finish(outside=not self.by_hand)
+            if self.words:
+                self.flush()
+        except Exception as error:
+            self.mistakes += 1
+            self.first_mistake = self.first_mistake or str(error)
+        self.p = None
+        if self.mistakes or self.refused:
+            self.say("%d things that the program did are not on the tape; the first: %s"
+                     % (self.mistakes + self.refused, self.first_mistake))
+        for cdata in list(self.storages):
+            free_weak_ref(cdata)
+        self.storages.clear()
+        self.refs.clear()
+        self.by_id.clear()
+        self.lib.end(p, status & 255)
+        self.lib.free(p)

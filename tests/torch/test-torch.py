@@ -1,0 +1,355 @@
+#!/usr/bin/env python3
+"""PyTorch recorded: test-torch.py TAPEDECK PRODUCER-LIBRARY PACKAGE-FOLDER.
+
+Runs with the Python that TD_TEST_TORCH names, else with the first of the usual ones that has
+PyTorch; without one it is skipped.  Prints TAP lines.
+
+SPDX-License-Identifier: MIT
+"""
+import collections
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAMS = ("resnet", "gpt", "lstm")
+VIEWS = ("graph", "backward", "curves", "memory", "blocks", "holders", "growth", "gradients", "schedule",
+         "timeline")
+tapedeck, producer, package = sys.argv[1:4]
+claims = []
+
+
+def find_python():
+    for python in filter(None, (os.environ.get("TD_TEST_TORCH"), sys.executable, "/usr/bin/python3")):
+        if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
+            return python
+    print("1..0 # SKIP no Python has PyTorch (python3-torch)")
+    sys.exit(77)
+
+
+python = find_python()
+environment = dict(os.environ, PYTHONPATH=package, TAPEDECK_PRODUCER=producer, PYTHONWARNINGS="ignore",
+                   OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+
+
+def run(*args, status=0, cwd=None):
+    result = subprocess.run(args, capture_output=True, text=True, env=environment, cwd=cwd or HERE)
+    if status is not None:
+        assert result.returncode == status, (args, result.returncode, result.stderr[-2000:])
+    return result
+
+
+def trained(program, mode, *args):
+    out = run(python, program + ".py", "--mode", mode, *args).stdout
+    return json.loads(out.splitlines()[-1])
+
+
+def records(tape):
+    for line in run(tapedeck, "cat", "--json", tape).stdout.splitlines():
+        yield json.loads(line)
+
+
+def claim(text, check, *args):
+    try:
+        problem = check(*args)
+    except AssertionError as error:
+        problem = str(error)
+    claims.append(problem is None)
+    print("%s %d - %s" % ("ok" if problem is None else "not ok", len(claims), text))
+    if problem is not None:
+        print("#   " + str(problem)[:1500].replace("\n", "\n#   "))
+
+
+# ------------------------------------------------------------------------------ what is there
+
+def same_weights(program, folder):
+    plain = trained(program, "plain")
+    for level in ("graph", "stats"):
+        tape = os.path.join(folder, program + "-" + level + ".tdtape")
+        recorded = trained(program, "record", "--tape", tape, "--level", level)
+        assert recorded == plain, "the numbers differ at level " + level
+        run(tapedeck, "check", tape)
+
+
+def operators(program, folder):
+    """The tape has the operators that the profiler counts, those apart that run within another.  The
+    profiler looks under an empty mode, under which PyTorch chooses the same ones: it adds gradients
+    with add instead of add_, for one.  A mode is also shown a detach where only a handle is copied:
+    those are counted without one."""
+    tape = os.path.join(folder, program + "-profiled.tdtape")
+    tape = collections.Counter(r["op"] for r in records(tape) if r["record"] == "event")
+    ours = {"aten::" + name for name in tape}
+    plain, rows = (trained(program, mode)["operators"] for mode in ("profile", "profile-mode"))
+    outer = collections.Counter(name for name, above in rows if not any(a in ours for a in above))
+    outer["aten::detach"] = sum(name == "aten::detach" for name, _ in plain)
+    # The profiler's clock counts microseconds: what runs within another may seem to stand beside it.
+    inside = {name for name, above in rows if any(a in ours and a != name for a in above)}
+    equal = 0
+    for name, n in tape.items():
+        seen = outer["aten::" + name]
+        assert n == seen or (n < seen and name != "detach" and "aten::" + name in inside), \
+            "%s: %d times on the tape, the profiler has %d" % (name, n, seen)
+        equal += n == seen
+    assert equal >= len(tape) * 3 // 4, "only %d of %d have equal numbers" % (equal, len(tape))
+    # and nothing that computes is missing: what is not on the tape only calls what is
+    missing = {name for name, above in rows if name.startswith("aten::") and name not in ours
+               and not any(a in ours for a in above)}
+    parents = {a for name, above in rows if name in ours for a in above}
+    missing -= {"aten::resolve_conj", "aten::resolve_neg", "aten::detach_"}  # handles, no numbers
+    missing -= {"aten::empty", "aten::zeros"}  # of the profiler's own marks
+    assert missing <= parents, "never on the tape: %s" % sorted(missing - parents)
+
+
+def gradients(program, folder):
+    tape = os.path.join(folder, program + "-stats.tdtape")
+    expected = trained(program, "plain")["gradients"]
+    shown = json.loads(run(tapedeck, "show", tape, "--view", "gradients", "--format", "json").stdout)
+    found = {row["path"].split("/", 1)[1].replace("/", "."): row["l2"] for row in shown["parameters"]}
+    assert set(found) == set(expected[0]), "parameters: %s" % (set(found) ^ set(expected[0]))
+    for i, row in enumerate(expected):
+        for name, value in row.items():
+            assert math.isclose(found[name][i], value, rel_tol=1e-12, abs_tol=1e-300), \
+                "%s in iteration %d: %r, PyTorch has %r" % (name, i, found[name][i], value)
+
+
+def views(program, folder):
+    tape = os.path.join(folder, program + "-stats.tdtape")
+    for view in VIEWS:
+        out = run(tapedeck, "show", tape, "--view", view, "--iteration", "2").stdout
+        assert out.strip(), view + " is empty"
+    info = json.loads(run(tapedeck, "info", "--json", tape).stdout)
+    assert info["iterations"] >= 4 and info["exit"]["status"] == 0
+
+
+def repeats(program, folder):
+    """An iteration like the one before has its structure and its keys: nothing is stored twice."""
+    tape = os.path.join(folder, program + "-long.tdtape")
+    trained(program, "record", "--tape", tape, "-n", "30")
+    ids = [r["structure"] for r in records(tape) if r["record"] == "iteration"]
+    assert len(set(ids[4:30])) == 1, "structures: %s" % ids
+
+
+def twins(program, folder):
+    """A backward event has the forward one of its name, or none."""
+    tape = os.path.join(folder, program + "-graph.tdtape")
+    events = collections.defaultdict(list)
+    for r in records(tape):
+        if r["record"] == "event":
+            events[r["iteration"]].append(r)
+    n = wrong = 0
+    for e in events[2]:
+        if e["twin"] >= 0:
+            n += 1
+            forward = events[2][e["twin"]]
+            wrong += forward["phase"] != "forward" or (
+                e["op"].endswith("_backward") and not e["op"].startswith(forward["op"].rstrip("_").replace("_forward", ""))
+                and "threshold" not in e["op"])
+    assert wrong == 0, "%d of %d are of another operator" % (wrong, n)
+    version = run(python, "-c", "import torch; print(torch.__version__)").stdout.split(".")
+    assert n > 20 or int(version[0]) < 2, "only %d twins" % n
+
+
+def leaks(program, folder):
+    clean, kept = (os.path.join(folder, program + name) for name in ("-clean.tdtape", "-kept.tdtape"))
+    run(python, "-m", "tapedeck", "-f", "-o", clean, program + ".py", "-n", "25")
+    run(tapedeck, "leaks", clean)
+    run(python, "-m", "tapedeck", "-f", "-o", kept, program + ".py", "-n", "25", "--keep")
+    said = run(tapedeck, "leaks", kept, status=1).stdout
+    line = next(i for i, text in enumerate(open(os.path.join(HERE, program + ".py")), 1)
+                if "F.cross_entropy" in text)
+    assert "%s.py:%d" % (program, line) in said, said
+
+
+# ------------------------------------------------------------------------- what goes wrong
+
+def script(folder, text, *args, status=0):
+    path = os.path.join(folder, "script.py")
+    with open(path, "w") as file:
+        file.write("import torch, sys, os, tapedeck\nnet = torch.nn.Linear(2, 3)\n"
+                   "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+                   "def step():\n    net(torch.ones(1, 2)).sum().backward()\n    opt.step()\n"
+                   "step()\n" + text)
+    tape = os.path.join(folder, "script.tdtape")
+    result = run(python, "-m", "tapedeck", "-f", "-o", tape, path, *args, status=status, cwd=folder)
+    info = json.loads(run(tapedeck, "info", "--json", tape).stdout)
+    run(tapedeck, "check", tape)
+    return result, info
+
+
+def failing(folder):
+    result, info = script(folder, "raise ValueError('no more')\n", status=1)
+    assert result.stderr.rstrip().endswith("ValueError: no more"), result.stderr
+    assert "runpy" not in result.stderr and info["exit"]["status"] == 1, result.stderr
+    result, info = script(folder, "sys.exit(7)\n", status=7)
+    assert info["exit"]["status"] == 7
+    result, info = script(folder, "sys.exit('a sentence')\n", status=1)
+    assert "a sentence" in result.stderr
+
+
+def leaving(folder):
+    _, info = script(folder, "step()\nos._exit(5)\n", status=5)
+    assert info["iterations"] >= 2 and info["exit"]["status"] == 5
+
+
+def killed(folder):
+    _, info = script(folder, "step()\nos.kill(os.getpid(), 9)\n", status=-signal.SIGKILL)
+    assert info["iterations"] >= 2
+
+
+def forking(folder):
+    _, info = script(folder, "pid = os.fork()\nif pid == 0:\n    step()\n    os._exit(3)\n"
+                             "assert os.waitpid(pid, 0)[1] == 3 << 8\nstep()\n")
+    _, again = script(folder, "step()\n")
+    assert info["iterations"] == again["iterations"] and info["exit"]["status"] == 0, (info, again)
+
+
+def operator_that_raises(folder):
+    _, info = script(folder, "try:\n    torch.ones(2, 3) @ torch.ones(2, 3)\nexcept RuntimeError:\n"
+                             "    pass\nelse:\n    sys.exit(1)\nstep()\n")
+    assert info["iterations"] >= 2
+
+
+def strange_tensors(folder):
+    result, _ = script(folder, """
+a = torch.ones(3, dtype=torch.complex64); b = (a * 2).abs()
+c = torch.eye(3).to_sparse(); d = torch.sparse.mm(c, torch.ones(3, 2))
+e = torch.ones((1,) * 10) + 1
+f = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8).dequantize()
+class Sub(torch.Tensor): pass
+g = torch.ones(2).as_subclass(Sub) + 1
+h = torch.empty(0) + torch.empty(0)
+i = torch.zeros(4, device='meta') * 2
+j = torch.ones(2, dtype=torch.int8) + torch.ones(2, dtype=torch.int16)
+with torch.inference_mode(): k = net(torch.ones(1, 2))
+with torch.no_grad(): l = net(torch.ones(1, 2))
+n, m = torch.max(torch.rand(3, 3), 0)
+step()
+""")
+    assert "not on the tape" not in result.stderr, result.stderr
+
+
+def failing_layers(folder):
+    result, _ = script(folder, """
+class Bad(torch.nn.Module):
+    def forward(self, x): raise KeyError('bad')
+class Outer(torch.nn.Module):
+    def __init__(self):
+        super().__init__(); self.bad, self.good = Bad(), torch.nn.Linear(2, 2)
+    def forward(self, x):
+        try: self.bad(x)
+        except KeyError: pass
+        return self.good(x)
+net.register_forward_hook(lambda *a: None)
+Outer()(torch.ones(1, 2)).sum().backward()
+step()
+""")
+    assert "not on the tape" not in result.stderr, result.stderr
+
+
+def optimizers(folder):
+    """Two of them, one with a closure; and iterations by hand."""
+    _, info = script(folder, """
+other = torch.optim.LBFGS(net.parameters(), max_iter=3)
+def closure():
+    other.zero_grad(); y = net(torch.ones(1, 2)).pow(2).sum(); y.backward(); return y
+other.step(closure)
+""")
+    assert info["iterations"] >= 2
+    _, info = script(folder, "tapedeck.iteration()\nfor i in range(3):\n    step(); step()\n"
+                             "    tapedeck.iteration()\n")
+    by_hand = info["iterations"]
+    _, info = script(folder, "for i in range(3):\n    step(); step()\n")
+    assert info["iterations"] == by_hand + 3, (info["iterations"], by_hand)
+
+
+def reports(folder):
+    _, _ = script(folder, "for i in range(3):\n    step(); tapedeck.report('loss', torch.tensor(0.5 * i))\n")
+    rows = [r for r in records(os.path.join(folder, "script.tdtape")) if r["record"] == "report"]
+    assert [r["value"] for r in rows] == [0, 0.5, 1], rows
+
+
+def refusals(folder):
+    tape = os.path.join(folder, "script.tdtape")
+    assert "no script" in run(python, "-m", "tapedeck", "nowhere.py", status=2, cwd=folder).stderr
+    with open(os.path.join(folder, "plain.txt"), "w") as file:
+        file.write("no tape\n")
+    path = os.path.join(folder, "script.py")
+    said = run(python, "-m", "tapedeck", "-f", "-o", "plain.txt", path, status=2, cwd=folder).stderr
+    assert "no tape" in said, said
+    assert run(python, "-m", "tapedeck", "-o", tape, path, status=2, cwd=folder).stderr.startswith("tapedeck: ")
+    fake = os.path.join(folder, "old")
+    os.makedirs(os.path.join(fake, "torch"))
+    for text, word in (("__version__ = '1.8.1'\n", "too old"), ("raise ImportError('gone')\n", "not there")):
+        with open(os.path.join(fake, "torch", "__init__.py"), "w") as file:
+            file.write(text)
+        result = subprocess.run([python, "-m", "tapedeck", "-f", "-o", tape, path], text=True,
+                                capture_output=True, env=dict(environment, PYTHONPATH=package + ":" + fake))
+        assert result.returncode == 2 and word in result.stderr, result.stderr
+    result = subprocess.run([python, "-m", "tapedeck", "-f", "-o", tape, path], text=True,
+                            capture_output=True, env=dict(environment, TAPEDECK_PRODUCER="/nowhere.so"))
+    assert result.returncode == 2 and "libtdproducer" in result.stderr, result.stderr
+
+
+def front_door(folder):
+    """`tapedeck run` finds package and library by itself."""
+    bare = {k: v for k, v in environment.items() if k not in ("PYTHONPATH", "TAPEDECK_PRODUCER")}
+    bare["TAPEDECK_PYTHON"] = python
+    path, tape = os.path.join(folder, "-run.py"), os.path.join(folder, "run.tdtape")
+    with open(path, "w") as file:
+        file.write("import sys, torch\nnet = torch.nn.Linear(2, 3)\nopt = torch.optim.SGD(net.parameters(), lr=.1)\n"
+                   "for i in range(3):\n    net(torch.ones(1, 2)).sum().backward(); opt.step()\n"
+                   "sys.exit(int(sys.argv[1]))\n")
+
+    def front(*args):
+        return subprocess.run([tapedeck, "run", *args], capture_output=True, text=True, env=bare, cwd=folder)
+
+    result = front("-o", tape, "--level", "stats", "--", "-run.py", "9")
+    assert result.returncode == 9, result.stderr
+    info = json.loads(run(tapedeck, "info", "--json", tape).stdout)
+    assert info["iterations"] >= 3 and info["exit"]["status"] == 9
+    assert front("-o", tape, "--", "-run.py", "0").returncode == 2  # there already
+    assert front("-f", "-o", tape, "--", "-run.py", "0").returncode == 0
+    for wrong in (("--device", "cpu"), ("--level", "values"), ("--break", "nan")):
+        result = front(*wrong, "--", "-run.py", "0")
+        assert result.returncode == 2 and "Python script" in result.stderr, result.stderr
+    assert front("nowhere.py").returncode == 127
+    assert front("-f", "-o", "-run.py", "--", "-run.py", "0").returncode == 2
+
+
+def main():
+    folder = tempfile.mkdtemp(prefix="td-torch-")
+    try:
+        for program in PROGRAMS:
+            claim(program + ": the same weights and gradients with and without recording", same_weights,
+                  program, folder)
+            trained(program, "record", "--tape", os.path.join(folder, program + "-profiled.tdtape"))
+            claim(program + ": operators are those of PyTorch's profiler", operators, program, folder)
+            claim(program + ": gradients on the tape are PyTorch's", gradients, program, folder)
+            claim(program + ": every view shows it", views, program, folder)
+            claim(program + ": iterations repeat", repeats, program, folder)
+            claim(program + ": twins are of the same operator", twins, program, folder)
+            claim(program + ": a kept loss is named, nothing where none is kept", leaks, program, folder)
+        for text, check in (("a script that fails keeps its status", failing),
+                            ("os._exit closes the tape", leaving),
+                            ("what had ended is there after SIGKILL", killed),
+                            ("a forked child records nothing", forking),
+                            ("an operator may raise", operator_that_raises),
+                            ("tensors of all kinds pass", strange_tensors),
+                            ("a layer may fail, a hook stand", failing_layers),
+                            ("several optimizers, closures, iterations by hand", optimizers),
+                            ("reports are curves", reports),
+                            ("tapedeck run records a script", front_door),
+                            ("what cannot be recorded is said in a line", refusals)):
+            claim(text, check, folder)
+    finally:
+        shutil.rmtree(folder)
+    print("1..%d" % len(claims))
+    sys.exit(0 if all(claims) else 1)
+
+
+main()
