@@ -122,6 +122,7 @@ def views(program, folder):
     for view in VIEWS:
         out = run(tapedeck, "show", tape, "--view", view, "--iteration", "2").stdout
         assert out.strip(), view + " is empty"
+    assert "static" not in run(tapedeck, "show", tape, "--view", "timeline", "--iteration", "3").stdout
     info = json.loads(run(tapedeck, "info", "--json", tape).stdout)
     assert info["iterations"] >= 4 and info["exit"]["status"] == 0
 
@@ -162,7 +163,8 @@ def leaks(program, folder):
     said = run(tapedeck, "leaks", kept, status=1).stdout
     line = next(i for i, text in enumerate(open(os.path.join(HERE, program + ".py")), 1)
                 if "F.cross_entropy" in text)
-    assert "%s.py:%d" % (program, line) in said, said
+    assert "%s.py:%d" % (program, line) in said and "detach ()" in said, said
+    assert "td_" not in said, said
 
 
 # ------------------------------------------------------------------------- what goes wrong

@@ -14,6 +14,16 @@
 
 /* ---- whose update an event is ---- */
 
+/* The path of something in a layer, borrowed. */
+static const char *
+in_layer (const TdVizGraph *graph, guint32 path)
+{
+  g_autofree char *text
+      = g_strconcat (td_iteration_get_path_name (graph->iteration, path), "/", NULL);
+
+  return g_string_chunk_insert_const (graph->strings, text);
+}
+
 /* Path of the parameter of each update, borrowed; NULL: of several, or nobody knows. */
 static const char **
 find_paths (const TdVizGraph *graph)
@@ -42,6 +52,9 @@ find_paths (const TdVizGraph *graph)
         of_event[e] = NULL;
       else if (!of_event[e] && event->n_in > 0 && event->n_in <= 2)
         of_event[e] = of_var[tape->ins[event->first_in]];
+      /* one of several steps of an update: its recorder says of which layer */
+      if (event->phase == TD_TAPE_PHASE_UPDATE && !of_event[e] && event->path != 0)
+        of_event[e] = in_layer (graph, event->path);
     }
   g_free (of_var);
   return of_event;

@@ -64,11 +64,25 @@ td_holder_advice (guint kind, gboolean in_graph)
     }
 }
 
+/* For a tape that another program than ours wrote: in its words, where they are known. */
 static const char *
-advice (const TdHolder *h)
+foreign_advice (const char *producer)
 {
+  return g_str_equal (producer, "PyTorch")
+             ? "Keep the number (item ()) or what is cut off the graph (detach ()), or give it "
+               "up (del)"
+             : "Give up what is no longer needed";
+}
+
+static const char *
+advice (const TdHolders *self, const TdHolder *h)
+{
+  const char *producer = td_tape_reader_info (self->reader, "producer");
+
   if (h->others)
     return "They are too small one by one to be named";
+  if (*producer != '\0')
+    return foreign_advice (producer);
   return td_holder_advice (h->largest.holder, (h->largest.flags & TD_TAPE_HELD_IN_GRAPH) != 0);
 }
 
@@ -134,7 +148,7 @@ td_holders_sentence (const TdHolders *self, const TdHolder *h)
     append_site (out, self, h);
   else
     append_holder (out, self, h);
-  g_string_append_printf (out, ". %s.", advice (h));
+  g_string_append_printf (out, ". %s.", advice (self, h));
   return g_string_free (out, FALSE);
 }
 

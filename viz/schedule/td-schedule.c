@@ -117,8 +117,12 @@ td_schedule_same_shapes (const TdIteration *a, const TdIteration *b)
 }
 
 static char *
-could_be (guint64 equal, guint n, guint n_replayed)
+could_be (guint64 equal, guint n, guint n_replayed, gboolean foreign)
 {
+  /* what another program recorded has no static functions */
+  if (foreign)
+    return g_strdup_printf ("%" G_GUINT64_FORMAT " equal iterations of %u %s.", equal, n,
+                            td_plural (n, "operation", "operations"));
   if (n_replayed == 0)
     return g_strdup_printf ("%" G_GUINT64_FORMAT
                             " equal iterations: %u %s could be one static schedule.",
@@ -150,7 +154,8 @@ td_schedule_advice (TdTapeReader *reader, gint64 iteration, guint n_replayed)
   /* by their numbers: of a long run not every iteration has a row, and the rows get fewer */
   guint64 equal = s.rows[at].number - s.rows[first].number + 1;
   if (equal >= 2)
-    return could_be (equal, s.rows[at].n_events, n_replayed);
+    return could_be (equal, s.rows[at].n_events, n_replayed,
+                     *td_tape_reader_info (reader, "producer") != '\0');
   if (at == 0)
     return g_strdup ("One iteration so far: another one will show whether the graph repeats.");
   return g_strdup_printf (
