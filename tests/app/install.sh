@@ -106,6 +106,14 @@ tape_program_builds ()
   cc -o "$root/tape" "$root/tape.c" $(flags --cflags --libs tapedeck-tape)
 }
 
+producer_builds ()
+{
+  # shellcheck disable=SC2046
+  LD_LIBRARY_PATH=$root$libdir cc -o "$root/producer" "$root$prefix/share/tapedeck/examples/producer.c" \
+    $(flags --cflags --libs tapedeck-producer) \
+    && LD_LIBRARY_PATH=$root$libdir "$root/producer" "$root/line.tdtape"
+}
+
 claim "meson install succeeds" env DESTDIR="$root" meson install -C "$build" --no-rebuild --quiet
 claim "what belongs to the product is installed" everything_is_there
 claim "nothing else is installed" nothing_else_is_there
@@ -114,5 +122,6 @@ claim "tapedeck starts from there" program_starts
 claim "the README's model builds by pkg-config alone" model_builds
 claim "the README's model trains" model_trains
 claim "a program that reads tapes builds by pkg-config alone" tape_program_builds
+claim "a program that records itself builds by pkg-config alone" producer_builds
 echo "1..$n"
 [ "$failed" -eq 0 ]

@@ -235,6 +235,22 @@ step()
     assert "not on the tape" not in result.stderr, result.stderr
 
 
+def threads(folder):
+    """Layers that run on another thread are not taken for layers of this one."""
+    result, info = script(folder, """
+import threading
+go = threading.Event()
+def other():
+    while not go.is_set(): torch.nn.ReLU()(torch.ones(2))
+thread = threading.Thread(target=other); thread.start()
+for i in range(20): step()
+go.set(); thread.join()
+""")
+    assert "not on the tape" not in result.stderr and info["iterations"] >= 20, (result.stderr, info)
+    tape = os.path.join(folder, "script.tdtape")
+    assert {r["link"] for r in records(tape) if r["record"] == "event"} <= {"", "Linear"}
+
+
 def failing_layers(folder):
     result, _ = script(folder, """
 class Bad(torch.nn.Module):
@@ -273,6 +289,23 @@ def reports(folder):
     _, _ = script(folder, "for i in range(3):\n    step(); tapedeck.report('loss', torch.tensor(0.5 * i))\n")
     rows = [r for r in records(os.path.join(folder, "script.tdtape")) if r["record"] == "report"]
     assert [r["value"] for r in rows] == [0, 0.5, 1], rows
+
+
+def piles(folder):
+    """What the recorder remembers does not grow: views of weights, gradients, states come and go."""
+    result, _ = script(folder, """
+opt = torch.optim.Adam(net.parameters())
+def remembered():
+    r = tapedeck._current.recorder
+    return (len(r.by_id) + len(r.refs) + len(r.storages) + len(r.update_layers) + len(r.owners)
+            + sum(len(s.variables) for s in r.storages.values()))
+counts = []
+for i in range(300):
+    opt.zero_grad(); step()
+    counts.append(remembered())
+assert max(counts[200:]) <= max(counts[50:150]) + 20, (counts[50], counts[-1])
+""")
+    assert "not on the tape" not in result.stderr, result.stderr
 
 
 def refusals(folder):
@@ -343,8 +376,10 @@ def main():
                             ("an operator may raise", operator_that_raises),
                             ("tensors of all kinds pass", strange_tensors),
                             ("a layer may fail, a hook stand", failing_layers),
+                            ("another thread is left alone", threads),
                             ("several optimizers, closures, iterations by hand", optimizers),
                             ("reports are curves", reports),
+                            ("what the recorder remembers does not grow", piles),
                             ("tapedeck run records a script", front_door),
                             ("what cannot be recorded is said in a line", refusals)):
             claim(text, check, folder)

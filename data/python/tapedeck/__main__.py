@@ -80,6 +80,9 @@ def main():
     except Unusable as why:
         sys.stderr.write("tapedeck: %s\n" % why)
         return 2
+    except Exception as error:  # a PyTorch that is not as those before it
+        sys.stderr.write("tapedeck: this PyTorch cannot be recorded: %s\n" % error)
+        return 2
     return run(given.script, session)
 
 

@@ -6,6 +6,7 @@ SPDX-License-Identifier: MIT
 import functools
 import os
 import sys
+from threading import get_ident
 
 import torch
 
@@ -65,14 +66,13 @@ class Patches:
         call = torch.nn.Module.__dict__["__call__"]
 
         def recorded_call(module, *args, **kwargs):
-            if not recorder.on:
+            if not recorder.on or get_ident() != recorder.thread:
                 return call(module, *args, **kwargs)
             depth = len(recorder.stack)
             try:
                 recorder.enter(module)
             except Exception as error:
-                recorder.mistakes += 1
-                recorder.first_mistake = recorder.first_mistake or repr(error)
+                recorder.mistake("a layer", error)
             try:
                 return call(module, *args, **kwargs)
             finally:
@@ -88,7 +88,7 @@ class Patches:
 
         @functools.wraps(run)
         def recorded(*args, **kwargs):
-            if not recorder.on:
+            if not recorder.on or get_ident() != recorder.thread:
                 return run(*args, **kwargs)
             before = recorder.phase, recorder.phase_place, recorder.phase_codes
             recorder.phase, recorder.phase_codes = L.BACKWARD, codes
@@ -143,7 +143,7 @@ class Patches:
 
         @functools.wraps(step)
         def recorded_step(optimizer, *args, **kwargs):
-            if not recorder.on or recorder.phase == L.UPDATE:
+            if not recorder.on or recorder.phase == L.UPDATE or get_ident() != recorder.thread:
                 return step(optimizer, *args, **kwargs)
             before = recorder.phase, recorder.phase_place, recorder.phase_codes
             recorder.phase, recorder.phase_codes = L.UPDATE, OptimizerCodes.of(optimizer)
@@ -156,8 +156,7 @@ class Patches:
                     recorder.states(optimizer)
                     recorder.step_ends()
                 except Exception as error:
-                    recorder.mistakes += 1
-                    recorder.first_mistake = recorder.first_mistake or repr(error)
+                    recorder.mistake("a step", error)
 
         recorded_step._tapedeck = self
         self.put(owner, "step", recorded_step)

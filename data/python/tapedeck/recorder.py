@@ -12,6 +12,7 @@ import struct
 import sys
 import time
 import weakref
+from threading import get_ident
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -21,6 +22,7 @@ from . import names
 
 DETACH = torch.ops.aten.detach.default
 MANY_WORDS = 1 << 20
+MANY_OLD = 32  # variables of one storage that are kept a while longer
 DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3, torch.int32: 4,
           torch.int64: 5, torch.uint8: 6, torch.bool: 7}
 CATEGORIES = (L.ACTIVATION, L.GRADIENTS, L.GRADIENTS, L.OPTIMIZER)  # by phase
@@ -39,11 +41,12 @@ class Ref(weakref.ref):
 
 
 class Storage:
-    __slots__ = ("number", "places")
+    __slots__ = ("number", "places", "variables")
 
     def __init__(self, number):
         self.number = number
-        self.places = {}  # (offset, shape, strides) -> variable
+        self.places = {}  # (offset, shape, strides) -> the newest variable there
+        self.variables = []  # all that the library has not been told to forget
 
 
 class Mode(TorchDispatchMode):
@@ -60,9 +63,16 @@ class Mode(TorchDispatchMode):
         try:
             out = func(*args, **kwargs) if kwargs else func(*args)
         except Exception:
-            r.guarded(func, args, kwargs, (), start, now(), L.FAILED)
+            end = now()
+            try:
+                r.operation(func, args, kwargs, (), start, end, L.FAILED)
+            except Exception as error:
+                r.mistake(func, error)
             raise
-        r.guarded(func, args, kwargs, out, start, now(), 0)
+        try:
+            r.operation(func, args, kwargs, out, start, now(), 0)
+        except Exception as error:  # the program goes on
+            r.mistake(func, error)
         return out
 
 
@@ -81,6 +91,7 @@ class Recorder:
         if not self.p:
             raise L.Unusable(why.value.decode(errors="replace"))
         self.pid = os.getpid()
+        self.thread = get_ident()
         self.stats = level == "stats"
         self.on = False
         self.words = []
@@ -96,6 +107,7 @@ class Recorder:
         self.doubts = set()
         self.parameters = {}  # variable -> (flags, category, name, layer, whole name)
         self.update_layers = {}  # variable -> layer
+        self.bare = []  # variables without a storage
         self.known_states = {}  # id of an optimizer -> of how many parameters it had a state
         self.layers = {}  # id of a module -> number, and a weak reference
         self.paths = {0: ""}
@@ -139,13 +151,10 @@ class Recorder:
 
     # ------------------------------------------------------------------------- operators
 
-    def guarded(self, func, args, kwargs, out, start, end, flags):
-        try:
-            self.operation(func, args, kwargs, out, start, end, flags)
-        except Exception as error:  # the program goes on
-            self.mistakes += 1
-            if self.mistakes == 1:
-                self.first_mistake = "%s: %s: %s" % (func, type(error).__name__, error)
+    def mistake(self, what, error):
+        self.mistakes += 1
+        if self.mistakes == 1:
+            self.first_mistake = "%s: %s: %s" % (what, type(error).__name__, error)
 
     def operation(self, func, args, kwargs, out, start, end, flags):
         known = self.operators.get(func) or self.operator(func)
@@ -158,7 +167,7 @@ class Recorder:
         w = self.words
         phase = self.phase
         layer = self.layer
-        frame = sys._getframe(3)
+        frame = sys._getframe(2)
         # the engine and PyTorch's optimizers run no line of the program's own
         place = self.phase_place if frame.f_code in self.phase_codes else self.places.here(frame)
         twin = 0
@@ -184,8 +193,9 @@ class Recorder:
                             written = written or []
                             written.append(v)
             elif value is not None:
-                rest = rest or []
-                rest.append((i, value))
+                if rest is None:
+                    rest = []
+                rest.append((i, tuple(value) if isinstance(value, list) else value))
         if kwargs:
             for name, value in kwargs.items():
                 if isinstance(value, torch.Tensor):
@@ -228,8 +238,12 @@ class Recorder:
 
         text = 0
         if rest:
-            key = repr(rest)
-            text = known.texts.get(key)
+            try:
+                key = tuple(rest)
+                text = known.texts.get(key)
+            except TypeError:  # of what has no hash
+                key = repr(rest)
+                text = known.texts.get(key)
             if text is None:
                 text = self.text(names.attributes(known, rest))
                 if len(known.texts) < 4096:
@@ -318,7 +332,10 @@ class Recorder:
     def make(self, tensor, phase, written):
         """The variable of an output; what is written in place and was there before stays one."""
         variable = self.by_id.get(id(tensor))
-        if variable is None and written:
+        if variable is None and not written:
+            storage, cdata = self.storage(tensor, CATEGORIES[phase])
+            return self.declare(tensor, storage, cdata, CATEGORIES[phase], 0, 0, 0, 0)
+        if variable is None:
             variable = self.var(tensor) if any(tensor is t for t in written) else None
         own = self.parameters.get(variable)
         if variable is not None and written and any(tensor is t for t in written):
@@ -367,8 +384,11 @@ class Recorder:
             offset = tensor.storage_offset()
             steps = tensor.stride()
             storage.places[(offset, shape, steps)] = variable
-            if ndim <= 8 and not tensor.is_contiguous():
+            storage.variables.append(variable)
+            if ndim > 1 and ndim <= 8 and not tensor.is_contiguous():
                 strides = steps
+        else:
+            self.bare.append(variable)
         if ndim > 8:
             first = 1
             for n in shape[:ndim - 7]:
@@ -380,10 +400,15 @@ class Recorder:
                        ndim)
         self.words += shape
         self.words += strides
-        if flags & L.IS_PARAMETER:
+        if flags:
             self.parameters[variable] = (flags, category, name, layer, whole)
             self.update_layers[variable] = layer
-        self.watch(tensor, variable, cdata)
+        key = id(tensor)
+        self.by_id[key] = variable
+        if key not in self.refs:
+            ref = self.refs[key] = Ref(tensor, self.forget)
+            ref.key = key
+            ref.cdata = cdata
         return variable
 
     def watch(self, tensor, variable, cdata):
@@ -402,8 +427,13 @@ class Recorder:
     def sweep(self):
         """Storages whose last handle has gone are free; others have more, elsewhere."""
         hints, self.hints = self.hints, []
+        storages = self.storages
         for cdata in hints:
-            self.look_at(cdata)
+            if cdata in storages:
+                if expired(cdata):
+                    self.look_at(cdata)
+                else:
+                    self.doubts.add(cdata)
 
     def look_at(self, cdata):
         storage = self.storages.get(cdata)
@@ -411,7 +441,7 @@ class Recorder:
             return
         if expired(cdata):
             self.words += (L.RELEASE, 3, storage.number)
-            for variable in storage.places.values():
+            for variable in storage.variables:
                 self.parameters.pop(variable, None)
                 self.slots.pop(variable, None)
                 self.update_layers.pop(variable, None)
@@ -502,9 +532,9 @@ class Recorder:
         if before is not None and not any(v in self.parameters for v in before.places.values()):
             # what was recorded as it was made is known better now
             self.words += (L.RELEASE, 3, before.number)
-            for variable in before.places.values():
-                for key in [k for k, v in self.by_id.items() if v == variable]:
-                    self.by_id.pop(key)
+            gone = set(before.variables)
+            for key in [k for k, v in self.by_id.items() if v in gone]:
+                self.by_id.pop(key)
             del self.storages[cdata]
             free_weak_ref(cdata)
         storage, cdata = self.storage(tensor, category)
@@ -530,11 +560,28 @@ class Recorder:
         for cdata in list(self.doubts):
             if expired(cdata):
                 self.look_at(cdata)
+        self.forget_old()
         if outside and self.begin_at >= 0:
             self.words[self.begin_at + 4] = 1
         self.words += (L.END, 3, now())
         self.open = False
         self.flush()
+
+    def forget_old(self):
+        """Variables that nothing can name any more, as a view of a weight in each iteration is."""
+        live = None
+        for storage in list(self.storages.values()) + [None]:
+            variables = storage.variables if storage is not None else self.bare
+            if len(variables) < (2 * len(storage.places) if storage is not None else 0) + MANY_OLD:
+                continue
+            live = live or set(self.by_id.values())
+            kept = live.union(storage.places.values()) if storage is not None else live
+            for variable in variables:
+                if variable not in kept:
+                    self.words += (L.FORGET, 3, variable)
+                    self.update_layers.pop(variable, None)
+                    self.parameters.pop(variable, None)
+            variables[:] = [v for v in variables if v in kept]
 
     def flush(self):
         row = array.array("q", self.words)
