@@ -94,6 +94,16 @@ td_recompute_cancel (TdRecompute *self)
     g_subprocess_send_signal (self->process, SIGTERM);
 }
 
+void
+td_recompute_drop (TdRecompute *self, gpointer listener)
+{
+  if (!self)
+    return;
+  g_signal_handlers_disconnect_by_data (self, listener);
+  td_recompute_cancel (self);
+  g_object_unref (self);
+}
+
 const char *
 td_recompute_get_result (TdRecompute *self)
 {

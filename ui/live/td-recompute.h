@@ -15,6 +15,9 @@ TdRecompute *td_recompute_new (const char *tape, gint64 iteration, GError **erro
 /** Ask it to end: SIGTERM. */
 void td_recompute_cancel (TdRecompute *self);
 
+/** End it, and tell `listener` nothing more. Owner: takes `self`; NULL is allowed. */
+void td_recompute_drop (TdRecompute *self, gpointer listener);
+
 /** Return the tape that it writes, which is there when it has ended well, or with differences.
  * Owner: the object. */
 const char *td_recompute_get_result (TdRecompute *self);

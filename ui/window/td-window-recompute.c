@@ -38,11 +38,8 @@ td__window_forget_recompute (TdWindow *self)
 {
   if (!self->recompute)
     return;
-  g_signal_handlers_disconnect_by_data (self->recompute, self);
-  td_recompute_cancel (self->recompute);
-  g_clear_object (&self->recompute);
-  if (self->workspace)
-    show_progress (self, -1);
+  td_recompute_drop (g_steal_pointer (&self->recompute), self);
+  show_progress (self, -1);
 }
 
 void

@@ -230,7 +230,7 @@ td_window_dispose (GObject *object)
   g_clear_handle_id (&self->playing, g_source_remove);
   g_clear_handle_id (&self->connecting, g_source_remove);
   g_clear_handle_id (&self->clearing, g_source_remove);
-  td__window_forget_recompute (self);
+  td_recompute_drop (g_steal_pointer (&self->recompute), self);
   if (self->session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   if (self->workspace)
