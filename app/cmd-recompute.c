@@ -57,7 +57,7 @@ parse_number (const char *text, uint64_t *number)
   char *end;
 
   *number = strtoull (text, &end, 10);
-  return text[0] >= '0' && text[0] <= '9' && *end == '\0';
+  return text[0] >= '0' && text[0] <= '9' && *end == '\0' && strlen (text) < 20;
 }
 
 static int
@@ -77,8 +77,11 @@ parse (int argc, char **argv, Request *r)
         r->quiet = true;
       else if (strcmp (arg, "-o") == 0 && value != NULL)
         r->options.out = argv[++i];
-      else if (strcmp (arg, "--iteration") == 0 && value != NULL
-               && parse_number (value, &r->options.iteration))
+      else if (strcmp (arg, "--iteration") == 0
+               && (value == NULL || !parse_number (value, &r->options.iteration)))
+        return td_usage_error (argv[0], "--iteration %s: a number expected",
+                               value != NULL ? value : "");
+      else if (strcmp (arg, "--iteration") == 0)
         r->has_iteration = ++i > 0;
       else if (arg[0] == '-' && arg[1] != '\0')
         return td_usage_error (argv[0], "%s: no such option, or its value is missing", arg);

@@ -34,6 +34,8 @@ static const Row rows[] = {
   { "run", "", "--runs-budget", { "0", "1", "1.5M", "64k" }, { "1e3", "5KB", "1.2.3", "K" } },
   { "run", "", "--mem-limit", { "0", "1G" }, { "1e3", "5KB", "1.2.3", "K" } },
   { "run", "", "--seed", { "0", "7" }, { "1.5" } },
+  { "run", "", "--keyframes", { "0", "7" }, { "1.5" } },
+  { "recompute", "-o none.tdtape", "--iteration", { NULL }, { "1.5", "1K" } },
   { "run", "", "--iterations", { "1", "7" }, { "0", "1.5" } },
   { "run", "", "--static", { "verify=1" }, { "verify=0", "verify=-1", "verify=x", "verify=" } },
   { "cat",
