@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = ("resnet", "gpt", "lstm")
 VIEWS = ("graph", "backward", "curves", "memory", "blocks", "holders", "growth", "gradients", "schedule",
          "timeline")
-tapedeck, producer, package = sys.argv[1:4]
+tapedeck, producer, package = map(os.path.abspath, sys.argv[1:4])
 claims = []
 
 
