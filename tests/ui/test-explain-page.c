@@ -228,6 +228,37 @@ explain_page__a_remark_selects_its_operation (void **state)
   assert_string_equal (td_iteration_get_op_name (it, (guint)event), "linear+relu");
 }
 
+/* Guards that fail, in a window that is small, and with text twice as large. */
+static void
+explain_page__shows_what_failed_in_a_small_window_and_with_large_text (void **state)
+{
+  const char *tape = td_test_tmp ("guards.tdtape");
+  g_autofree char *run_tape = g_strdup_printf ("TAPEDECK_TAPE=%s", tape);
+  const char *const argv[]
+      = { "env", run_tape, td_test_program ("tests/viz/explain/planted-guards"), "7", NULL };
+  TdTestChild child = td_test_run (argv, NULL, NULL);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  ui_test_resize (900, 600);
+  ui_test_open (tape);
+  ui_test_do ("explain", NULL);
+  ui_test_settle ();
+  go_to_row ("shape of an argument");
+  assert_true (is_shown ("shape of an argument"));
+  assert_true (is_shown ("minimize_cache_size"));
+  ui_test_save_picture ("explain-small.png");
+  ui_test_resize (1600, 1000);
+  ui_test_settle ();
+  ui_test_save_picture ("explain-guards.png");
+  g_object_set (gtk_settings_get_default (), "gtk-xft-dpi", 192 * 1024, NULL);
+  ui_test_settle ();
+  ui_test_do ("explain", NULL); /* large text folds the dock */
+  ui_test_settle ();
+  ui_test_save_picture ("explain-text-200.png");
+  g_object_set (gtk_settings_get_default (), "gtk-xft-dpi", 96 * 1024, NULL);
+  ui_test_settle ();
+}
+
 static void
 explain_page__says_when_there_is_no_static_function (void **state)
 {
@@ -247,6 +278,7 @@ main (int argc, char **argv)
     ui_test (explain_page__passes_open_one_after_the_other),
     ui_test (explain_page__a_row_opens_its_line_beside_it_and_lines_have_marks),
     ui_test (explain_page__a_remark_selects_its_operation),
+    ui_test (explain_page__shows_what_failed_in_a_small_window_and_with_large_text),
     ui_test (explain_page__says_when_there_is_no_static_function),
   };
 

@@ -201,10 +201,9 @@ add_row (Picture *p, const Shown *s, double y)
   add_numbers (p, row, right, first);
   if (!has_advice (row))
     return;
-  g_autofree char *advice
-      = row->section == TD_EXPLAIN_REASON && row->text && *row->text
-            ? g_strdup_printf ("%s: %s → %s", row->guard, row->text, row->advice)
-            : g_strdup_printf ("→ %s", row->advice);
+  g_autofree char *advice = row->section == TD_EXPLAIN_REASON && row->text && *row->text
+                                ? g_strdup_printf ("%s → %s", row->text, row->advice)
+                                : g_strdup_printf ("→ %s", row->advice);
   text_at (p, x, first + LINE - 2, advice, TD_ROLE_DIM, right - x, 0);
 }
 
