@@ -86,7 +86,7 @@ go_to_row (const char *text)
   press_key (-100000);
   for (guint i = 0; i < explain->n_rows; i++)
     {
-      g_autofree char *says = td_explain_row_text (explain, &explain->rows[i]);
+      g_autofree char *says = td_explain_row_text (&explain->rows[i]);
       if (!td_explain_row_is_listed (&explain->rows[i], 0, 0))
         continue;
       if (strstr (says, text))

@@ -61,7 +61,7 @@ static char *
 open_row (TdScheduleData *data, const TdExplain *explain, const TdExplainRow *row,
           GtkWidget *view)
 {
-  char *words = td_explain_row_text (explain, row);
+  char *words = td_explain_row_text (row);
 
   if (row->line > 0)
     show_line (view, row);
@@ -82,7 +82,7 @@ td__explain_move (TdScheduleData *data, int delta, GtkWidget *view)
     return NULL;
   if (delta == 0)
     return at >= 0 ? open_row (data, explain, &explain->rows[at], view) : NULL;
-  guint pass = at >= 0 ? td_explain_row_pass (&explain->rows[at]) : 0;
+  guint pass = at >= 0 ? explain->rows[at].pass : 0;
   for (gint i = at + step; delta != 0 && i >= 0 && i < (gint)explain->n_rows; i += step)
     if (td_explain_row_is_listed (&explain->rows[i], function, pass))
       {
@@ -92,5 +92,5 @@ td__explain_move (TdScheduleData *data, int delta, GtkWidget *view)
   if (found < 0)
     return NULL;
   pick (data, explain, (guint)found);
-  return td_explain_row_text (explain, &explain->rows[found]);
+  return td_explain_row_text (&explain->rows[found]);
 }

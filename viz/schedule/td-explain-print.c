@@ -57,7 +57,7 @@ td_explain_headline (const TdExplain *e, guint function)
 }
 
 char *
-td_explain_row_text (const TdExplain *e, const TdExplainRow *row)
+td_explain_row_text (const TdExplainRow *row)
 {
   g_autofree char *place = dup_place (row);
   GString *out = g_string_new (row->title);

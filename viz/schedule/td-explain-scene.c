@@ -165,7 +165,7 @@ add_row (Picture *p, const Shown *s, double y)
   gboolean marked = key && td_panel_is_selected (p->view, key);
   TdStyle ground = { .fill = here ? TD_ROLE_SELECTED_ROW : TD_ROLE_NONE,
                      .stroke = marked ? TD_ROLE_ACCENT : TD_ROLE_NONE };
-  g_autofree char *tip = td_explain_row_text (p->e, row);
+  g_autofree char *tip = td_explain_row_text (row);
   g_autofree char *valid = g_utf8_make_valid (tip, -1);
   g_autofree char *place = dup_place (row);
   g_autofree char *title = row->text && *row->text && row->section != TD_EXPLAIN_REASON

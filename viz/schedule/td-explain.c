@@ -349,12 +349,6 @@ td_explain_free (TdExplain *e)
   g_free (e);
 }
 
-guint
-td_explain_row_pass (const TdExplainRow *row)
-{
-  return row->pass;
-}
-
 gboolean
 td_explain_row_is_listed (const TdExplainRow *row, guint function, guint pass)
 {

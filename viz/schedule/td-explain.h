@@ -80,13 +80,11 @@ GArray *td_explain_list_lines (const TdStatics *statics);
 const char *td_explain_section_title (TdExplainSection section);
 /** Say what a row is, with its line, in one sentence: for lists that are read out. *Owner*: the
  * caller. */
-char *td_explain_row_text (const TdExplain *explain, const TdExplainRow *row);
+char *td_explain_row_text (const TdExplainRow *row);
 /** "4 of 20 calls ran the code, which cost 1.2 ms more than replays". *Owner*: the caller. */
 char *td_explain_headline (const TdExplain *explain, guint function);
 /** Say whether a row is in the list of a function while that pass is open (0: none is). */
 gboolean td_explain_row_is_listed (const TdExplainRow *row, guint function, guint pass);
-/** Return the pass that a row belongs to; 0: none. */
-guint td_explain_row_pass (const TdExplainRow *row);
 /** Find the event of the moment's iteration that stands at the row's line; -1: there is none.
  */
 gint td_explain_row_event (const TdExplain *explain, const TdExplainRow *row);

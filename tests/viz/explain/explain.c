@@ -35,7 +35,8 @@ look_at (const char *tape, gint64 iteration, TdExplainRuns *runs)
   if (iteration < 0)
     iteration = td_session_get_last_complete (w.session);
   w.iteration = td_session_load_iteration (w.session, iteration, &error);
-  assert_non_null (w.iteration);
+  if (!w.iteration)
+    fail_msg ("%s: iteration %d: %s", tape, (int)iteration, error->message);
   w.statics = td_statics_new (td_session_get_reader (w.session), w.iteration);
   assert_non_null (w.statics);
   w.explain = td_explain_new (w.statics, runs);
@@ -321,12 +322,54 @@ explain__steps_through_passes_that_add_up (void **state)
     }
 }
 
+/* Programs of real size: what makes their functions run code is known. */
+static const struct
+{
+  const char *program, *title;
+  guint n; /* calls, of the first function */
+} known[] = {
+  { "l03-gpt", "first call: it is traced", 1 },
+  { "l07-dcgan", "hooks are set", 12 },
+  { "l09-dqn", "first call: it is traced", 1 },
+  { "l11-experts", "numbers that the code reads", 5 },
+  { "l14-double-backward", "the trace waits for its backward", 2 },
+  { "l15-vae-trainer", "shape of an argument", 2 },
+  { "l15-vae-trainer", "training or test", 2 },
+};
+
+static void
+explain__is_complete_on_programs_of_real_size (void **state)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (known); i++)
+    {
+      g_autofree char *source = g_strdup_printf ("tests/models/life/%s.c", known[i].program);
+      g_autofree char *out = g_strdup_printf ("out=%s", td_test_tmp ("result"));
+      const char *tape = td_test_tmp ("life.tdtape");
+      TdTestChild child = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--quiet", "-f",
+                                       "-o", tape, td_test_source (source), "static=1",
+                                       "iterations=6", "snapshots=0", out);
+      const TdExplainRow *row;
+
+      assert_child_status (child, 0);
+      td_test_child_clear (&child);
+      World w = look_at (tape, -1, NULL);
+      assert_complete (w.explain);
+      for (guint f = 0; f < w.statics->n_functions; f++)
+        if (w.statics->functions[f].tape)
+          assert_passes (&w, f);
+      row = find_row (w.explain, TD_EXPLAIN_REASON, known[i].title);
+      assert_non_null (row);
+      assert_int_equal (row->n, known[i].n);
+      world_clear (&w);
+    }
+}
+
 /* Kept or read anew, what is said of a moment is the same; of an earlier one less is said. */
 static void
 explain__says_the_same_with_runs_that_were_read_before (void **state)
 {
   const char *tape = td_test_tmp ("guards.tdtape");
-  g_autofree char *out = record (tape, 4);
+  g_free (record (tape, 4));
   World w = look_at (tape, -1, NULL);
   g_autoptr (TdExplainRuns) runs = td_explain_runs_new (td_session_get_reader (w.session));
   guint n_before = 0;
@@ -436,6 +479,7 @@ static const struct CMUnitTest tests[] = {
   td_test (explain__names_what_ran_once_and_what_a_replay_runs_too),
   td_test (explain__counts_what_verification_costs),
   td_test (explain__steps_through_passes_that_add_up),
+  td_test (explain__is_complete_on_programs_of_real_size),
   td_test (explain__says_the_same_with_runs_that_were_read_before),
   td_test (explain__counts_by_events_on_tapes_without_runs),
   td_test (explain__draws_its_rows_and_opens_the_pass_of_the_cursor),
