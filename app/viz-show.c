@@ -647,8 +647,9 @@ find_node (Show *s, GError **error)
   if (var >= 0 || is_id)
     return TRUE;
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
-               "iteration %" G_GINT64_FORMAT " has no node %s: %s", s->iteration, s->node,
-               local->message);
+               "--node %s: iteration %" G_GINT64_FORMAT
+               " has no such node, %s; a path, its .grad, #12 or an id expected",
+               s->node, s->iteration, local->message);
   return FALSE;
 }
 
