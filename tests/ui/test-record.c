@@ -44,6 +44,7 @@ record__starts_what_the_page_says (void **state)
   td_record_page_set_text (page, TD_RECORD_BUDGET, "3M");
   td_record_page_set_text (page, TD_RECORD_RATE, "2M");
   td_record_page_set_text (page, TD_RECORD_SEED, "7");
+  td_record_page_set_text (page, TD_RECORD_KEYFRAMES, "3");
   td_record_page_choose (page, 0, -1);
   td_record_page_start (page);
   assert_string_equal (td_record_page_get_error (page), "");
@@ -62,6 +63,8 @@ record__starts_what_the_page_says (void **state)
   assert_string_equal (td_record_page_get_text (page, TD_RECORD_RATE), "2M");
   assert_contains (td_record_page_get_command (page), "--tape-rate 2M");
   assert_string_equal (td_record_page_get_text (page, TD_RECORD_SEED), "7");
+  assert_string_equal (td_record_page_get_text (page, TD_RECORD_KEYFRAMES), "3");
+  assert_contains (td_record_page_get_command (page), "--keyframes 3");
   assert_contains (td_record_page_get_command (page), "--level graph");
 }
 
@@ -85,6 +88,7 @@ record__bad_input_is_one_clear_line (void **state)
     { TD_RECORD_STOP, "norm(grad) >", "norm(grad) wants a comparison with a number" },
     { TD_RECORD_ITERATIONS, "0", "--iterations 0: a number above 0 expected" },
     { TD_RECORD_SEED, "x", "--seed x: a number expected" },
+    { TD_RECORD_KEYFRAMES, "x", "--keyframes x: a number expected" },
   };
   for (guint i = 0; i < G_N_ELEMENTS (bad); i++)
     {

@@ -36,11 +36,12 @@ static void
 reset_settings (void)
 {
   static const char *const keys[]
-      = { "perspective",    "show-outline",     "show-inspector",    "show-dock",
-          "dock-panels",    "window-width",     "window-height",     "window-maximized",
-          "level",          "runs-kept",        "tape-budget",       "runs-budget",
-          "record-program", "record-arguments", "record-directory",  "record-environment",
-          "record-device",  "record-stop",      "record-iterations", "record-seed" };
+      = { "perspective",     "show-outline",     "show-inspector",    "show-dock",
+          "dock-panels",     "window-width",     "window-height",     "window-maximized",
+          "level",           "runs-kept",        "tape-budget",       "runs-budget",
+          "record-program",  "record-arguments", "record-directory",  "record-environment",
+          "record-device",   "record-stop",      "record-iterations", "record-seed",
+          "record-keyframes" };
   for (guint i = 0; td_settings_get () && i < G_N_ELEMENTS (keys); i++)
     g_settings_reset (td_settings_get (), keys[i]);
 }

@@ -266,6 +266,7 @@ new_argv (const TdRunOptions *o, const char *tapedeck, const char *tape, const c
   add_option (argv, "--device", o->device);
   add_option (argv, "--seed", o->seed);
   add_option (argv, "--iterations", o->iterations);
+  add_option (argv, "--keyframes", o->keyframes);
   add_option (argv, stop, o->stop);
   return argv;
 }

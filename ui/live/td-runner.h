@@ -17,7 +17,7 @@ typedef struct
   const char *level; /* graph, stats or values */
   const char *tape_budget, *tape_rate, *values_budget;
   const char *runs_budget; /* of the window's runs together: not for a terminal */
-  const char *device, *stop, *seed, *iterations;
+  const char *device, *stop, *seed, *iterations, *keyframes;
   const char *const *environment; /* NULL: the app's own */
   const char *directory;          /* NULL: a fresh folder for this run */
 } TdRunOptions;

@@ -49,6 +49,7 @@ static const struct
   [TD_RECORD_STOP] = { "record-stop", "stop" },
   [TD_RECORD_ITERATIONS] = { "record-iterations", "iterations" },
   [TD_RECORD_SEED] = { "record-seed", "seed" },
+  [TD_RECORD_KEYFRAMES] = { "record-keyframes", "keyframes" },
 };
 
 /* `name` is what `tapedeck run` calls it. */
@@ -155,6 +156,7 @@ read_fields (TdRecordPage *self, GError **error)
     .stop = self->texts[TD_RECORD_STOP],
     .seed = self->texts[TD_RECORD_SEED],
     .iterations = self->texts[TD_RECORD_ITERATIONS],
+    .keyframes = self->texts[TD_RECORD_KEYFRAMES],
     .environment = (const char *const *)self->all_environment,
     .directory = self->texts[TD_RECORD_DIRECTORY],
   };

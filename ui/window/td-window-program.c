@@ -303,6 +303,8 @@ run_model (TdWindow *self, const char *path, const char *const *args)
   gboolean stop = !settings || g_settings_get_boolean (settings, "break-on-error");
   g_autofree char *tape_budget
       = settings ? g_strdup_printf ("%" G_GUINT64_FORMAT, td_settings_get_run_bytes ()) : NULL;
+  g_autofree char *keyframes
+      = settings ? g_settings_get_string (settings, "record-keyframes") : NULL;
   g_autofree char *tape_rate = settings ? td_settings_dup_bytes ("tape-rate") : NULL;
   g_autofree char *values_budget = settings ? td_settings_dup_bytes ("values-budget") : NULL;
   const TdRunOptions options = { .program = path,
@@ -310,6 +312,7 @@ run_model (TdWindow *self, const char *path, const char *const *args)
                                  .level = levels[level],
                                  .tape_budget = tape_budget,
                                  .tape_rate = tape_rate,
+                                 .keyframes = keyframes,
                                  .values_budget = values_budget,
                                  .stop = stop ? "error" : NULL,
                                  .environment = (const char *const *)self->launch_env,
