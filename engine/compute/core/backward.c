@@ -570,7 +570,7 @@ refuse_mixed (const Walk *w)
 {
   return td__fail (TD_ERR_STATE, "td_backward", w->site,
                    "the gradient of %s is times a loss scale: add to it by td_opt_backward, or "
-                   "clear it before",
+                   "clear it before (td_cleargrads)",
                    w->mixed->var != NULL && w->mixed->var->name != NULL ? w->mixed->var->name
                                                                         : "a variable");
 }

@@ -240,7 +240,7 @@ check_scales (const Pairs *pairs)
           && target->grad->scaled_by != source->grad->scaled_by)
         return td__fail (TD_ERR_STATE, "td_link_add_grads", td__engine.site,
                          "one of two gradients of %s is times a loss scale, which the other is "
-                         "not",
+                         "not: make both by td_opt_backward, or clear one (td_cleargrads)",
                          target->name != NULL ? target->name : "a parameter");
     }
   return TD_OK;

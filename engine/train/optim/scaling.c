@@ -226,7 +226,7 @@ refuse_foreign (const TdOpt *opt, const char *call, const TdSite *site)
         && (opt->pending_scale == 1 || opt->slots[i].param->grad->scaled_by != opt->number))
       return td__fail (TD_ERR_STATE, call, site,
                        "the gradient of %s is times the loss scale of another optimizer, or of "
-                       "an update that is over: clear it before",
+                       "an update that is over: clear it before (td_cleargrads)",
                        opt->slots[i].key);
   return TD_OK;
 }
