@@ -666,6 +666,7 @@ recorder_free (TdRecorder *r)
   td_tape_writer_free (r->writer);
   td_ring_free (r->ring);
   free (r->tape);
+  free (r->masters.items);
   free (r->strings.slots);
   free (r->classes.slots);
   free (r->sites.slots);

@@ -86,6 +86,18 @@ enum
   TD_GRADIENTS_KNOWN = 1024
 };
 
+/** The float32 copy that an optimizer keeps of a parameter, and what it was updated by. */
+typedef struct
+{
+  uint64_t copy, gradient; /* variables */
+} TdMaster;
+
+typedef struct
+{
+  TdMaster *items;
+  uint32_t n, next; /* next: where the following one is looked for first */
+} TdMasters;
+
 /** A variable whose numbers the tape has, or that are made of what it has. */
 typedef struct
 {
@@ -147,6 +159,7 @@ typedef struct TdRecorder
   uint32_t n_copies;                          /* of the iteration, in the ring */
   uint32_t n_ooms;                            /* on the tape */
   TdGradientAt gradients[TD_GRADIENTS_KNOWN]; /* by hash; the last that met there */
+  TdMasters masters;
   TdKeyframes keyframes;
 } TdRecorder;
 

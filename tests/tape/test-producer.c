@@ -622,6 +622,7 @@ producer__example_finds_its_line (void **state)
   child = TD_TEST_RUN (td_test_program ("tests/tape/producer-example"), tape);
   assert_int_equal (child.status, 0);
   assert_string_equal (child.out, "a = 2.99946\n");
+  td_test_child_clear (&child);
   r = td_tape_reader_open (tape, error, sizeof error);
   assert_non_null (r);
   assert_int_equal (td_tape_reader_summaries (r).n, 20);

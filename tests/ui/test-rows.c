@@ -359,7 +359,7 @@ static Answer
 has_findings (void)
 {
   g_autofree char *text = dump_panel ("gradients", "findings");
-  return strstr (text, "Every parameter learns") || strstr (text, " parameters")
+  return strstr (text, "Nothing found") || strstr (text, " parameters")
                  || count_events (TD_TAPE_PHASE_UPDATE) == 0
              ? YES
              : NO;

@@ -22,6 +22,8 @@ typedef struct
   guint *first_reader; /* see first_readers */
   gint *writer;        /* the last event that wrote it, before the update; -1: none */
   const TdTapeStats **last, **born; /* the last word, and that before the update */
+  gint *copied;                     /* the variable whose copy it is, before hooks; -1: none */
+  double *scale;                    /* that the update took off, 1 where it did not */
   gboolean has_backward;
 } Source;
 
@@ -79,12 +81,38 @@ find_stats (Source *s)
       }
 }
 
+/* What an update does to gradients before its hooks: a copy in float32, and the loss scale
+ * taken off. */
+static void
+find_made_ready (Source *s)
+{
+  const TdTapeIteration *t = s->t;
+
+  s->copied = g_new (gint, MAX (t->n_vars, 1));
+  memset (s->copied, 0xff, MAX (t->n_vars, 1) * sizeof *s->copied);
+  s->scale = g_new (double, MAX (t->n_vars, 1));
+  for (guint v = 0; v < t->n_vars; v++)
+    s->scale[v] = 1;
+  for (guint e = 0; e < t->n_events; e++)
+    {
+      const TdTapeEvent *event = &t->events[e];
+      const char *op = is_update (t, e) ? s->names->op (s->names->data, event) : "", *scale;
+
+      if (g_str_equal (op, "copy_converted") && event->n_in == 2)
+        s->copied[t->ins[event->first_in]] = (gint)t->ins[event->first_in + 1];
+      if (g_str_equal (op, "unscale") && event->n_in > 0
+          && (scale = strstr (s->names->string (s->names->data, event->attrs), "scale=")))
+        s->scale[t->ins[event->first_in]] = g_ascii_strtod (scale + 6, NULL);
+    }
+}
+
 static void
 source_begin (Source *s)
 {
   s->first_reader = first_readers (s->t);
   find_writers (s);
   find_stats (s);
+  find_made_ready (s);
 }
 
 static void
@@ -94,6 +122,8 @@ source_end (Source *s)
   g_free (s->writer);
   g_free (s->last);
   g_free (s->born);
+  g_free (s->copied);
+  g_free (s->scale);
 }
 
 static TdCell
@@ -110,24 +140,44 @@ cell_of (const TdTapeStats *stats)
 
 /* ---- what is missing ---- */
 
+/* What backward made of which an update took a copy; mostly the gradient itself. */
+static guint32
+made_by_backward (const Source *s, guint32 gradient)
+{
+  return s->copied[gradient] >= 0 ? (guint32)s->copied[gradient] : gradient;
+}
+
+/* Whether a kernel of backward added to the gradient of this parameter in place: the tape does
+ * not say to which array, but whose operation it is of. */
+static gboolean
+is_added_to (const Source *s, guint32 parameter)
+{
+  const TdTapeIteration *t = s->t;
+
+  for (guint e = 0; e < t->n_events; e++)
+    if (t->events[e].flags & TD_TAPE_EVENT_ACCUMULATED && t->events[e].twin >= 0)
+      for (guint k = 0; k < t->events[t->events[e].twin].n_in; k++)
+        if (t->ins[t->events[t->events[e].twin].first_in + k] == parameter)
+          return TRUE;
+  return FALSE;
+}
+
 /* Whether nothing but the update itself made this gradient: its zeros, which lie there since an
  * update before where the program does not clear gradients, and may have grown by what hooks
- * add. Of what was there before, and of the copy of a gradient with which an optimizer updates
- * its float32 copy of smaller numbers, numbers tell it too. */
+ * add. Of what was there before, numbers tell it too. */
 static gboolean
 is_filled (const Source *s, const TdTapeGrad *g)
 {
-  const TdTapeVar *v = &s->t->vars[g->gradient];
-  const TdTapeStats *stats = s->born[g->gradient] ? s->born[g->gradient] : s->last[g->gradient];
-  gboolean copied = s->t->vars[g->parameter].category == TD_TAPE_CATEGORY_OPTIMIZER,
-           zero = stats && stats->n_zero == stats->n
-                  && (copied || (v->flags & TD_TAPE_VAR_EXTERNAL));
+  guint32 gradient = made_by_backward (s, g->gradient);
+  const TdTapeVar *v = &s->t->vars[gradient];
+  const TdTapeStats *stats = s->born[gradient] ? s->born[gradient] : s->last[gradient];
+  gboolean zero = stats && stats->n_zero == stats->n && (v->flags & TD_TAPE_VAR_EXTERNAL) != 0,
+           by_update = v->site != 0 && g->event < s->t->n_events
+                       && v->site == s->t->events[g->event].site;
 
-  if (s->writer[g->gradient] >= 0 || v->producer >= 0 || !s->has_backward)
+  if (s->writer[gradient] >= 0 || v->producer >= 0 || !s->has_backward)
     return FALSE;
-  return zero
-         || (!copied && v->site != 0 && g->event < s->t->n_events
-             && v->site == s->t->events[g->event].site);
+  return (zero || by_update) && !is_added_to (s, g->parameter);
 }
 
 /* Nothing is said of an iteration without an update: nobody looked for gradients yet. What no
@@ -219,18 +269,21 @@ fill_row (Source *s, guint row, const TdTapeGrad *g)
 {
   TdGradientColumn *c = s->c;
   const TdTapeStats *last, *born;
+  guint32 made;
 
   c->missing[row] = why_missing (s, g);
   fill_spread (s, row, TD_SPREAD_WEIGHT, s->last[g->parameter]);
   if (g->gradient >= s->t->n_vars)
     return;
+  made = made_by_backward (s, g->gradient);
   last = s->last[g->gradient];
-  born = c->missing[row] == TD_MISSING_NO ? s->born[g->gradient] : NULL;
+  born = c->missing[row] == TD_MISSING_NO ? s->born[made] : NULL;
   c->cell[row] = cell_of (last);
   c->norm[row] = last ? last->l2 : 0;
   c->n_elements[row] = last ? last->n : 0;
   c->born_cell[row] = cell_of (born);
-  c->born[row] = born && !is_rounding (s, g->gradient, born->l2) ? born->l2 : 0;
+  c->born[row]
+      = born && !is_rounding (s, made, born->l2) ? born->l2 / s->scale[g->gradient] : 0;
   fill_spread (s, row, TD_SPREAD_GRADIENT, born);
   c->rounding[row] = born && born->l2 > 0 && c->born[row] == 0;
 }
@@ -285,6 +338,16 @@ td__gradient_column_free (gpointer data)
   g_free (c);
 }
 
+/* An optimizer with loss scaling says its scale after each update, done or skipped. */
+static gboolean
+is_skipped (const TdTapeIteration *t, const TdGradientNames *names)
+{
+  for (guint i = 0; i < t->n_reports && t->n_grads == 0; i++)
+    if (g_str_equal (names->string (names->data, t->reports[i].key), "loss_scale"))
+      return TRUE;
+  return FALSE;
+}
+
 void
 td__gradient_add_column (TdGradientTable *table, const TdTapeIteration *t, guint32 flags,
                          gboolean partial, const TdGradientNames *names)
@@ -297,6 +360,7 @@ td__gradient_add_column (TdGradientTable *table, const TdTapeIteration *t, guint
     row_of (&s, &t->grads[i]);
   s.c = column_new (table->rows->len);
   s.c->updated = t->n_grads > 0;
+  s.c->skipped = is_skipped (t, names);
   s.c->partial = partial;
   s.c->flags = flags;
   source_begin (&s);

@@ -65,6 +65,18 @@ add_heading (List *l, TdGradientRule rule)
 }
 
 static void
+add_error (List *l, const char *text)
+{
+  TdTextStyle style = { .role = TD_ROLE_ERROR,
+                        .size = TD_TEXT_CAPTION,
+                        .bold = TRUE,
+                        .max_width = l->width - 2 * MARGIN };
+
+  td_scene_add_text (l->b, MARGIN, l->y, text, &style);
+  l->y += ROW;
+}
+
+static void
 add_finding (List *l, const TdGradientFinding *f)
 {
   g_autofree char *text = td_gradient_finding_text (l->table, f);
@@ -138,16 +150,22 @@ td_gradient_scene_findings (const TdGradientTable *table, const TdGradientRange 
   List l = { table, found, names, view, NULL, w, 18 };
   const char *title, *text;
 
+  g_autofree char *skipped = td__gradient_dup_skipped (table, columns);
+  if (skipped && found->len == 0)
+    return td_panel_message (view, "Updates are skipped", skipped);
   if (td__gradient_why_nothing (table, columns, &title, &text))
     return td_panel_message (view, title, text);
   if (!td__gradient_knows_norms (table, columns) && found->len == 0)
     return td_panel_message (view, "No gradient norms are recorded",
                              "Record with --level stats to know what vanishes or explodes.");
   if (found->len == 0)
-    return td_panel_message (view, "Every parameter learns",
-                             "No rule speaks against one. Rules are in the preferences.");
+    return td_panel_message (view, "Nothing found",
+                             "No rule speaks against a parameter. Rules are in the "
+                             "preferences.");
   l.b = td_scene_builder_new (w, h);
   td_scene_set_background (l.b, TD_ROLE_VIEW);
+  if (skipped)
+    add_error (&l, skipped);
   add_all (&l, h);
   return td_scene_builder_end (l.b);
 }
@@ -189,7 +207,8 @@ print_csv (const TdGradientTable *table, const GArray *found, GString *out)
 }
 
 static void
-print_json (const TdGradientTable *table, const GArray *found, const char *why, GString *out)
+print_json (const TdGradientTable *table, const GArray *found, const char *why,
+            const char *skipped, GString *out)
 {
   TdJson j;
 
@@ -197,6 +216,7 @@ print_json (const TdGradientTable *table, const GArray *found, const char *why, 
   td_json_begin_object (&j);
   td_json_member_int (&j, "n_parameters", td_gradient_table_n_rows (table));
   td_json_member_string (&j, "reason", why);
+  td_json_member_string (&j, "skipped", skipped);
   td_json_key (&j, "findings");
   td_json_begin_array (&j);
   for (guint i = 0; i < found->len; i++)
@@ -230,21 +250,24 @@ td_gradient_print_findings (const TdGradientTable *table, const TdGradientRange 
   g_autoptr (GArray) columns = td__gradient_axis_list (axis);
   GString *out = g_string_new (NULL);
   const char *title, *text, *why = NULL;
+  g_autofree char *skipped = td__gradient_dup_skipped (table, columns);
 
   if (td__gradient_why_nothing (table, columns, &title, &text))
     why = title;
   else if (!td__gradient_knows_norms (table, columns))
     why = "No gradient norms are recorded: record with --level stats";
   if (g_str_equal (format, "json"))
-    print_json (table, found, why, out);
+    print_json (table, found, why, skipped, out);
   else if (g_str_equal (format, "csv"))
     print_csv (table, found, out);
   else
     {
+      if (skipped)
+        g_string_append_printf (out, "%s\n", skipped);
       print_text (table, found, out);
-      if (why || found->len == 0)
+      if (why || (found->len == 0 && !skipped))
         g_string_append_printf (
-            out, "%s\n", why ? why : "Every parameter learns: no rule speaks against one");
+            out, "%s\n", why ? why : "Nothing found: no rule speaks against a parameter");
     }
   return g_string_free (out, FALSE);
 }

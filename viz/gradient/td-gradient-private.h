@@ -45,6 +45,7 @@ typedef struct
   guint8 *missing;     /* TdMissing */
   TdSpread *spread;    /* by row, TD_N_SPREADS of each; NULL: none is known */
   gboolean updated;    /* an optimizer took gradients: what is missing is known */
+  gboolean skipped;    /* an optimizer left its update out: gradients overflowed */
   gboolean partial;    /* it had not ended when it was added */
   guint32 flags;       /* TD_TAPE_ITERATION_... */
   TdGradientClip clip;
@@ -133,6 +134,10 @@ GArray *td__gradient_axis_list (const TdGradientAxis *axis);
  */
 guint td__gradient_count_clipped (const TdGradientTable *table, const GArray *columns,
                                   guint *n_clipped);
+/** Say in words that updates were skipped, where that is more than a dynamic loss scale costs:
+ * in more than half of these iterations, or in the last three. NULL: it is not. Owner: the
+ * caller. */
+char *td__gradient_dup_skipped (const TdGradientTable *table, const GArray *columns);
 /** Say whether the norm of one gradient is known in these columns. */
 gboolean td__gradient_knows_norms (const TdGradientTable *table, const GArray *columns);
 /** Say why there is nothing to see in these columns, as a title and a sentence; FALSE: there

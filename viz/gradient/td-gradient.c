@@ -340,6 +340,36 @@ td__gradient_knows_norms (const TdGradientTable *table, const GArray *columns)
   return FALSE;
 }
 
+char *
+td__gradient_dup_skipped (const TdGradientTable *table, const GArray *columns)
+{
+  guint n_skipped = 0, n = 0, n_last = 0;
+  gint64 since = -1;
+
+  for (guint i = 0; i < columns->len; i++)
+    {
+      gint64 number = g_array_index (columns, gint64, i);
+      const TdGradientColumn *c = g_hash_table_lookup (table->columns, &number);
+
+      if (!c || !(c->skipped || c->updated))
+        continue;
+      n++;
+      n_skipped += c->skipped;
+      n_last = c->skipped ? n_last + 1 : 0;
+      since = n_last == 1 ? number : since;
+    }
+  if (n_last >= 3)
+    return g_strdup_printf ("Updates are skipped since iteration %" G_GINT64_FORMAT
+                            ": gradients are not finite under the loss scale",
+                            since);
+  if (2 * n_skipped > n)
+    return g_strdup_printf (
+        "%u of %u updates were skipped: gradients were not finite under the "
+        "loss scale",
+        n_skipped, n);
+  return NULL;
+}
+
 gboolean
 td__gradient_why_nothing (const TdGradientTable *table, const GArray *columns,
                           const char **title, const char **text)
