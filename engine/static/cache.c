@@ -105,7 +105,8 @@ td__cache_drop_dead (TdStatic *s)
     {
       next = e->next;
       if (e->guards->links_generation != td__links_generation
-          || e->guards->state_generation != td__engine.state_generation)
+          || (e->guards->reads_state
+              && e->guards->state_generation != td__engine.state_generation))
         td__static_evict (s, e);
     }
 }

@@ -23,6 +23,7 @@ td__guards_new (TdVar *const *in, int n_in)
   g->config = e->config;
   g->recomputing = e->recomputing;
   g->state_generation = e->state_generation;
+  g->state_reads = e->state_reads;
   g->arguments = td__xcalloc ((size_t)n_in + 1, sizeof *g->arguments);
   g->n_arguments = (uint32_t)n_in;
   for (int i = 0; i < n_in; i++)
@@ -113,7 +114,7 @@ void
 td__guards_settle (TdGuards *g)
 {
   g->links_generation = td__links_generation;
-  g->writes_state = td__engine.state_generation != g->state_generation;
+  g->reads_state = td__engine.state_reads != g->state_reads;
   td__guards_note_changes (g, false);
   for (uint32_t i = 0; i < g->n_watches; i++)
     {
@@ -387,7 +388,7 @@ td__guards_hold (const TdGuards *g, const TdSchedule *s, TdVar *const *in, int n
            td__links_last (&site));
       return missed (miss, "links", site);
     }
-  if (TD_UNLIKELY (g->state_generation != e->state_generation))
+  if (TD_UNLIKELY (g->reads_state && g->state_generation != e->state_generation))
     {
       SAY (miss, "the recurrent state of a link was set or dropped");
       return missed (miss, "link state", NULL);

@@ -43,7 +43,8 @@ typedef struct TdGuards
   TdWatch *watches;
   uint32_t n_watches;
   uint64_t links_generation, state_generation;
-  bool writes_state; /**< the code set a link's recurrent state */
+  uint64_t state_reads; /**< at the begin */
+  bool reads_state;     /**< the code asked for a link's recurrent state */
 } TdGuards;
 
 TdGuards *td__guards_new (TdVar *const *in, int n_in);

@@ -409,6 +409,61 @@ guards__a_link_with_state_runs_its_code_and_says_so (void **state)
   run_both (recurrent, NULL);
 }
 
+/* One function reads h of the LSTM, the other only the layer behind it. */
+typedef struct
+{
+  TdLink *root, *lstm, *head;
+  bool reads;
+} Beside;
+
+static void
+beside (void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
+{
+  const Beside *b = self;
+
+  (void)n_in;
+  (void)n_out;
+  out[0] = td_link (b->head, b->reads ? td_add (in[0], td_lstm_h (b->lstm)) : in[0]);
+}
+
+static void
+behind_a_recurrent_link (void *user)
+{
+  Beside b = { .root = td_chain_new ("net"), .reads = *(const bool *)user };
+  TdStatic *s = td_static_new (beside, &b, .fuse = false);
+
+  b.lstm = td_lstm_new (b.root, "lstm", 3, 4);
+  b.head = td_linear_new (b.root, "head", 4, 2);
+  fill_params (b.root, 9);
+  for (unsigned i = 0; i < 6; i++)
+    TD_SCOPE ("call")
+      {
+        td_lstm_reset_state (b.lstm);
+        TdVar *h = td_link (b.lstm, some (TD_SHAPE (2, 3), i));
+        TdVar *loss = sum_of_squares (td_static_call1 (s, h));
+
+        td_cleargrads (b.root);
+        td_backward (loss, 0);
+        note (loss);
+        note_link (b.root);
+      }
+  if (b.reads)
+    expect_miss (s, "link state", NULL);
+  expect_calls (s, b.reads ? 6 : 1, b.reads ? 0 : 5);
+  td_static_free (s);
+  td_link_free (b.root);
+}
+
+static void
+guards__hold_the_state_of_links_where_the_code_reads_one (void **state)
+{
+  bool reads[] = { false, true };
+
+  (void)state;
+  for (int i = 0; i < 2; i++)
+    run_both (behind_a_recurrent_link, &reads[i]);
+}
+
 /* --- what a schedule cannot hold --- */
 
 typedef struct
@@ -663,6 +718,7 @@ main (void)
     engine_test (guards__hold_every_setting_but_use_static_graph),
     engine_test (guards__hold_the_device_and_refuse_two),
     engine_test (guards__a_link_with_state_runs_its_code_and_says_so),
+    engine_test (guards__hold_the_state_of_links_where_the_code_reads_one),
     engine_test (guards__what_no_schedule_can_hold_runs_as_code),
     engine_test (guards__td_forget_around_and_inside_gives_the_same),
     engine_test (guards__know_a_variable_from_its_memory_and_from_the_way_it_came),

@@ -234,6 +234,7 @@ typedef struct TdEngine
                          in the host's memory */
   int static_verify;  /**< every so many calls of each; 0: as the functions say; -1: never */
   uint64_t state_generation; /**< bumped when a link's recurrent state is set or dropped */
+  uint64_t state_reads;      /**< and when somebody asked for one */
 } TdEngine;
 
 extern TdEngine td__engine;

@@ -284,6 +284,7 @@ td_link_attr (TdLink *link, const char *name)
   TdParam *p
       = !td__stranger ("td_link_attr") && link != NULL ? td__param_find (link, name) : NULL;
 
+  td__engine.state_reads++;
   return p != NULL && p->kind == TD_PARAM_ATTR ? p->var : NULL;
 }
 
