@@ -80,14 +80,28 @@ td__show_findings_draw (Show *s, GError **error)
 
 /* ---- ridge ---- */
 
-/* The parameter that --node names, else the first; -1: it is none. */
+/* The parameter whose gradient this is, or itself. */
+static guint64
+key_of_parameter (const Show *s)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (s->it);
+
+  for (guint i = 0; i < t->n_grads; i++)
+    if (t->grads[i].gradient < t->n_vars && t->vars[t->grads[i].gradient].key == s->key)
+      return t->vars[t->grads[i].parameter].key;
+  return s->key;
+}
+
+/* The parameter that --node names, or its gradient, else the first; -1: it is none. */
 static gint
 ridge_row (Show *s, const TdGradientTable *table, GError **error)
 {
+  guint64 key = key_of_parameter (s);
+
   if (!s->node && td_gradient_table_n_rows (table) > 0)
     return 0;
   for (guint row = 0; s->node && row < td_gradient_table_n_rows (table); row++)
-    if (td_gradient_table_key (table, row) == s->key)
+    if (td_gradient_table_key (table, row) == key)
       return (gint)row;
   g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED,
                s->node ? "%s is no parameter" : "%sno parameter is on the tape",
@@ -112,9 +126,13 @@ td__show_ridge_draw (Show *s, GError **error)
 {
   TdGradientRange range;
   TdGradientTable *table = gradients (s, &range);
-  TdScene *scene = ridge_row (s, table, error) >= 0
-                       ? td_gradient_scene_ridge (table, &range, &s->panel)
-                       : NULL;
+  gint row = ridge_row (s, table, error);
+  guint64 key = row >= 0 ? td_gradient_table_key (table, (guint)row) : 0;
+  TdPanelView panel = s->panel;
+
+  panel.selected = &key;
+  panel.n_selected = 1;
+  TdScene *scene = row >= 0 ? td_gradient_scene_ridge (table, &range, &panel) : NULL;
 
   td_gradient_table_free (table);
   return scene;

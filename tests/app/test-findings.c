@@ -117,6 +117,10 @@ ridge__has_the_shares_of_elements_by_their_size (void **state)
   assert_count (child.out, ",0.2500,0.0000,0.0000,0.0000,0.3750,", 2, 0); /* 2^-2, 2^2 */
   assert_count (child.out, ",1.0000,", 2, 0);                             /* 2^1 */
   td_test_child_clear (&child);
+  child = TD_TEST_RUN (program, "show", tape, "--view", "ridge", "--node", "W.grad");
+  assert_child_status (child, 0);
+  assert_contains (child.out, "net/W: sizes of its elements");
+  td_test_child_clear (&child);
   child = TD_TEST_RUN (program, "show", tape, "--view", "ridge", "--node", "net/V");
   assert_child_status (child, 2);
   assert_contains (child.err, "net/V");

@@ -58,6 +58,7 @@ main (int argc, char **argv)
   TdVar *key = td_link_add_param (net, "key", TD_SHAPE (8));
   td_linear_new (net, "unused", 8, 8);
   td_link_add_persistent (net, "mean", td_zeros (dtype, TD_SHAPE (8)));
+  td_link_copy (used, TD_COPY_SHARE); /* which learns with it */
   TdOpt *opt = make (net, kind), *second = make (other, (kind + 1) % 3);
   if (how & HALVES)
     {

@@ -288,9 +288,10 @@ append_bars (GString *out, const TdSpread *s)
 static void
 print_text (const TdGradientTable *table, const GArray *columns, guint row, GString *out)
 {
-  g_string_append_printf (out, "%s: sizes of its elements, from 2^%d to 2^%d\n",
-                          td_gradient_table_path (table, row), TD_TAPE_STATS_MIN_EXPONENT,
-                          TD_TAPE_STATS_MIN_EXPONENT + TD_TAPE_STATS_BINS);
+  g_string_append_printf (
+      out, "%s: sizes of its elements, from 2^%d to 2^%d, the ends with what lies beyond\n",
+      td_gradient_table_path (table, row), TD_TAPE_STATS_MIN_EXPONENT,
+      TD_TAPE_STATS_MIN_EXPONENT + TD_TAPE_STATS_BINS);
   for (guint of = 0; of < TD_N_SPREADS; of++)
     for (guint c = 0; c < columns->len; c++)
       {

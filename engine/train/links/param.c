@@ -26,7 +26,9 @@ td__param_announce (const TdParam *param)
   TdObserver *o = td__engine.observer;
 
   if (o != NULL && param->var != NULL && param->kind != TD_PARAM_ATTR)
-    o->param (o, param->path, param->var, param->kind == TD_PARAM_TRAINED);
+    /* what shares its array with another link's is learnt there */
+    o->param (o, param->path, param->var,
+              param->kind == TD_PARAM_TRAINED && param->var->buffer->refs == 1);
 }
 
 void
