@@ -620,16 +620,11 @@ static void
 on_backward (TdObserver *o, bool begin, const TdSite *site)
 {
   self (o)->chained = 0;
-  (void)begin;
-  (void)site;
 }
 
 static void
 on_gradient (TdObserver *o, TdNode *leaf, TdNode *gradient)
 {
-  (void)o;
-  (void)leaf;
-  (void)gradient;
 }
 
 static void

@@ -301,6 +301,8 @@ td_opt_loss_scaling_at (TdOpt *opt, TdLossScalingOpt o, const TdSite *site)
   opt->scale = opt->dynamic ? 1 : o.scale;
   opt->growth = pow (2, 1 / (double)o.interval);
   opt->seen_overflow = false;
+  /* from here on, not from the first scaled backward: a run that is resumed adds like another */
+  td__engine.has_scaled = true;
   return TD_OK;
 }
 
