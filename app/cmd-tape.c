@@ -217,7 +217,9 @@ td_command_check (int argc, char **argv)
             !recorded && access (ring, F_OK) == 0 ? "; a ring beside it holds more (--repair)"
                                                   : "");
   else
-    printf ("%s: damaged at offset %" PRIu64 ": %s\n", a.tape, check.first_bad, check.what);
+    printf ("%s: damaged at offset %" PRIu64 ": %s; %" PRIu64 " of its %" PRIu64
+            " iterations can be loaded\n",
+            a.tape, check.first_bad, check.what, check.n_loadable, check.n_iterations);
   print_recording (a.tape);
   if (a.out == NULL)
     return check.whole ? TD_EXIT_OK : TD_EXIT_FINDING;

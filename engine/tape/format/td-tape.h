@@ -269,7 +269,8 @@ typedef struct
   uint64_t newest;       /* number of the last of them */
   uint64_t stride;       /* every how many-th has its summary for ever */
   uint64_t n_not_stored; /* that never were there but as a summary */
-  uint64_t reserved[2];  /* 0 */
+  uint64_t n_lost;       /* lost to damage with their summaries: of a tape that was repaired */
+  uint64_t repaired;     /* 1: so it was; 2: and n_iterations is what was left */
   uint64_t structures[TD_TAPE_TALLY_STRUCTURES]; /* iterations of structure [id - 1] */
   uint32_t reserved2;
   uint32_t crc; /* CRC-32C of the bytes before it */
@@ -289,6 +290,9 @@ typedef enum
   TD_TAPE_SEGMENT_RECENT_INDEX,
   TD_TAPE_N_SEGMENTS
 } TdTapeSegmentKind;
+
+/** Flag of a FREE segment: here was something that damage has taken (see td_tape_repair). */
+#define TD_TAPE_SEGMENT_GAP 1u
 
 /** The head of a segment. */
 typedef struct

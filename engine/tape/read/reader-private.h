@@ -44,6 +44,12 @@ struct TdTapeReader
   bool has_tally;
   TapeSeen *seen;
   uint32_t n_seen;
+  uint64_t bad;       /* offset of the first head of a segment that is none; 0: none */
+  bool has_state;     /* its check sum is right */
+  const char *damage; /* what is wrong at `damaged_at`; NULL: nothing that was met */
+  uint64_t damaged_at;
+  uint32_t n_salvaged; /* summaries that were made of the iterations themselves */
+  bool said_again;     /* the tape has rows that are said again */
 
   TapeArray strings; /* TdTapeText by id - 1 */
   TapeArray opdefs, sites, paths;
@@ -142,6 +148,47 @@ void td__tape_read_tally (TdTapeReader *r);
 void td__tape_thin (TdTapeReader *r);
 
 /** Read the heads of all segments of a file; NULL: no memory.  `*bad`: offset of the first head
- * that is not one, 0 if all are. */
-TapeSeen *td__tape_walk (int fd, uint64_t start, uint64_t file_bytes, uint32_t *n,
+ * that is not one, 0 if all are.  `beyond`: look for the next behind that. */
+TapeSeen *td__tape_walk (int fd, uint64_t start, uint64_t file_bytes, bool beyond, uint32_t *n,
                          uint64_t *bad);
+
+/** Is the check sum of a frame right whose bytes are at hand? */
+bool td__tape_frame_valid (const char *at, const TdTapeFrame *frame);
+
+/** The same of a tensor; true where `n` are not all of its bytes. */
+bool td__tape_tensor_valid (const TdTapeFrame *frame, const TdTapeTensorRecord *record,
+                            const void *data, uint64_t n);
+
+/** Find the next valid frame that is later than the frame `after`: where it begins; `n`: none.
+ * So that a made-up file takes no time, no more than `*patience` bytes are summed. */
+uint64_t td__tape_find_frame (const char *bytes, uint64_t n, uint32_t after,
+                              uint64_t *patience);
+
+/** A way through the valid frames of a segment, also those behind damaged ones. */
+typedef struct
+{
+  int fd;
+  const TapeSeen *seen;
+  uint64_t at; /* where it is, from the first frame on */
+  uint32_t last;
+  uint64_t patience;
+} TapeScan;
+
+/** The next frame's payload, to be freed; NULL: there is none.  `*skipped`: bytes before it
+ * that are damaged. */
+char *td__tape_scan_next (TapeScan *scan, TdTapeFrame *frame, uint64_t *skipped);
+
+/** Is the tape damaged, as far as its reader must know?  Then read what it can in spite of
+ * that. */
+void td__tape_look_for_damage (TdTapeReader *r);
+/** Make summaries of iterations that are there and that the index does not have. */
+void td__tape_salvage (TdTapeReader *r);
+/** Enter summaries that no index has. */
+void td__tape_add_rows (TdTapeReader *r, const TdTapeSummary *rows, uint32_t n);
+
+/** Of an iteration that cannot be loaded: is it lost by damage?  Else it was thinned. */
+bool td__tape_is_lost (const TdTapeReader *r, const TdTapeSummary *row);
+/** Say which. */
+void td__tape_say_gone (const TdTapeReader *r, const TdTapeSummary *row, char *error, size_t n);
+/** Say that damage is why there is no summary of an iteration; false: it is not. */
+bool td__tape_say_damage (TdTapeReader *r, uint64_t number, char *error, size_t n);

@@ -646,14 +646,7 @@ load_frame (TdTapeReader *r, const TdTapeSummary *s, char *error, size_t n)
                                  TD_TAPE_FRAME_ITERATION, &frame);
   if (bytes == NULL || frame.seq != s->seq || !td__tape_frame_is_current (r, s->offset, &frame))
     {
-      snprintf (
-          error, n,
-          s->flags & TD_TAPE_ITERATION_NOT_STORED
-              ? "iteration %llu ran, and only its summary was kept: the tape's budget has "
-                "no room for all of it"
-              : "iteration %llu ran, and was thinned to its summary: the tape's budget, or "
-                "its rate, had no room for more",
-          (unsigned long long)s->number);
+      td__tape_say_gone (r, s, error, n);
       free (bytes);
       return NULL;
     }
@@ -674,6 +667,8 @@ say_missing (TdTapeReader *r, uint64_t number, char *error, size_t n)
   const uint64_t last = n_rows > 0 ? rows[n_rows - 1].number : 0,
                  first = r->thinned || n_rows == 0 ? r->first_number : rows[0].number;
 
+  if (td__tape_say_damage (r, number, error, n))
+    return;
   if (n_rows == 0)
     snprintf (error, n, "no iteration %llu: the tape has none", (unsigned long long)number);
   else if (number > first && number < last)
@@ -792,8 +787,9 @@ td_tape_tensor_read (TdTapeReader *r, const TdTapeTensorRef *ref, TdTapeTensorRe
   bytes = record->bytes - offset < max_bytes ? record->bytes - offset : max_bytes;
   if (!td__tape_pread (r->fd, data, (size_t)bytes, start + offset))
     return -1;
-  /* Was it recycled while it was read? */
-  if (!td__tape_pread (r->fd, &frame, sizeof frame, ref->offset) || frame.seq != ref->seq)
+  /* Was it recycled while it was read, or is it damaged? */
+  if (!td__tape_pread (r->fd, &frame, sizeof frame, ref->offset) || frame.seq != ref->seq
+      || (offset == 0 && !td__tape_tensor_valid (&frame, record, data, bytes)))
     return -1;
   return (int64_t)bytes;
 }

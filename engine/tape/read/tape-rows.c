@@ -98,7 +98,7 @@ is_thinned (const TdTapeReader *r)
   for (uint32_t i = 0; i < r->n_seen; i++)
     if (r->seen[i].head.kind == TD_TAPE_SEGMENT_RECENT_INDEX)
       return true;
-  return r->has_tally && r->tally.stride > 1;
+  return r->said_again || (r->has_tally && r->tally.stride > 1);
 }
 
 /* A recorder that says reports of an iteration in an order of its own is not put right: only
@@ -142,6 +142,25 @@ td__tape_read_index (TdTapeReader *r)
   if (r->reports.n > reports && curve[r->reports.n - 1].iteration >= r->reported_through)
     r->reported_through = curve[r->reports.n - 1].iteration + 1;
   return any;
+}
+
+void
+td__tape_add_rows (TdTapeReader *r, const TdTapeSummary *rows, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++)
+    td__tape_take_frame (r,
+                         &(TdTapeFrame){ .type = TD_TAPE_FRAME_SUMMARY,
+                                         .len = sizeof (TdTapeFrame) + sizeof *rows },
+                         (const char *)&rows[i], (TapeSpot){ 0 });
+  count_structures (r);
+  tally_structures (r);
+  if (r->summaries_sorted && r->summaries.n > 0)
+    put_in_order (&r->summaries, sizeof *rows, by_number);
+  r->n_counted = r->summaries.n;
+  rows = r->summaries.items;
+  if (r->summaries.n > 0 && rows[r->summaries.n - 1].number >= r->known_through)
+    r->known_through = rows[r->summaries.n - 1].number + 1;
+  td__tape_thin (r);
 }
 
 void
@@ -190,6 +209,8 @@ td_tape_reader_thinning (TdTapeReader *r)
                        .n_summaries = r->summaries.n,
                        .stride = 1,
                        .first_whole = UINT64_MAX };
+  /* Of a damaged tape each is looked for. */
+  const bool damaged = r->damage != NULL || r->tally.repaired != 0;
 
   if (r->has_tally)
     {
@@ -199,17 +220,27 @@ td_tape_reader_thinning (TdTapeReader *r)
         t.n_iterations = r->tally.n_iterations;
     }
   for (uint32_t i = 0; i < r->summaries.n; i++)
-    t.n_whole += lies_there (r, &rows[i]);
+    if (damaged ? td_tape_reader_stored (r, i) : lies_there (r, &rows[i]))
+      t.n_whole++;
+    else if (damaged)
+      t.n_lost += td__tape_is_lost (r, &rows[i]);
+  t.n_lost += r->tally.n_lost;
+  if (r->damage != NULL && t.stride <= 1 && !r->thinned
+      && t.n_iterations > t.n_summaries + r->tally.n_lost)
+    t.n_lost += t.n_iterations - t.n_summaries - r->tally.n_lost;
   for (uint32_t i = r->summaries.n;
-       i-- > 0 && lies_there (r, &rows[i])
+       i-- > 0 && (damaged ? td_tape_reader_stored (r, i) : lies_there (r, &rows[i]))
        && (t.first_whole == UINT64_MAX || rows[i].number + 1 == t.first_whole);)
     t.first_whole = rows[i].number;
+  if (damaged && r->summaries.n > 0 && rows[r->summaries.n - 1].number < r->tally.newest)
+    t.first_whole = UINT64_MAX; /* the newest is lost */
   return t;
 }
 
 void
 td_tape_thinning_text (const TdTapeThinning *t, char *out, size_t n)
 {
+  uint64_t others;
   int used;
 
   if (t->n_whole >= t->n_iterations)
@@ -222,11 +253,20 @@ td_tape_thinning_text (const TdTapeThinning *t, char *out, size_t n)
   if (t->first_whole != UINT64_MAX && used > 0 && (size_t)used < n)
     used += snprintf (out + used, n - (size_t)used, ", the newest from %llu on",
                       (unsigned long long)t->first_whole);
+  if (t->n_lost > 0 && used > 0 && (size_t)used < n)
+    used += snprintf (out + used, n - (size_t)used, "; %llu %s lost to damage",
+                      (unsigned long long)t->n_lost, t->n_lost == 1 ? "is" : "are");
+  if (t->n_whole + t->n_lost >= t->n_iterations)
+    return;
+  others = t->n_iterations - t->n_whole - t->n_lost;
   if (t->n_summaries < t->n_iterations && used > 0 && (size_t)used < n)
     snprintf (out + used, n - (size_t)used,
               "; of the other %llu, %llu have a summary, of the older ones one in %llu",
-              (unsigned long long)(t->n_iterations - t->n_whole),
-              (unsigned long long)(t->n_summaries - t->n_whole), (unsigned long long)t->stride);
+              (unsigned long long)others,
+              (unsigned long long)(t->n_summaries - t->n_whole < others
+                                       ? t->n_summaries - t->n_whole
+                                       : others),
+              (unsigned long long)t->stride);
   else if (used > 0 && (size_t)used < n)
     snprintf (out + used, n - (size_t)used, "; all have a summary");
 }

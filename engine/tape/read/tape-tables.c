@@ -190,6 +190,7 @@ take_summaries (TdTapeReader *r, const char *bytes, size_t n, bool again)
 {
   TdTapeSummary row;
 
+  r->said_again = r->said_again || again;
   for (; n >= sizeof row; n -= sizeof row, bytes += sizeof row)
     {
       memcpy (&row, bytes, sizeof row);

@@ -38,9 +38,8 @@ td__tape_take (void *into, size_t size, const void *bytes, size_t n)
   memcpy (into, bytes, n < size ? n : size);
 }
 
-/* The check sum of a frame whose bytes are at hand. */
-static bool
-frame_valid (const char *at, const TdTapeFrame *frame)
+bool
+td__tape_frame_valid (const char *at, const TdTapeFrame *frame)
 {
   TdTapeFrame bare = *frame;
 
@@ -62,7 +61,7 @@ td__tape_read_frame (int fd, uint64_t offset, uint64_t limit, unsigned type, TdT
   bytes = malloc (frame->len);
   if (bytes == NULL)
     return NULL;
-  if (!td__tape_pread (fd, bytes, frame->len, offset) || !frame_valid (bytes, frame))
+  if (!td__tape_pread (fd, bytes, frame->len, offset) || !td__tape_frame_valid (bytes, frame))
     {
       free (bytes);
       return NULL;
@@ -145,8 +144,19 @@ td__tape_frame_is_current (const TdTapeReader *r, uint64_t offset, const TdTapeF
          && frame->len <= now.head.used - (offset - now.offset - sizeof (TdTapeSegment));
 }
 
+/* A segment whose head is damaged hides those behind it. */
+static uint64_t
+next_head (int fd, uint64_t from, uint64_t file_bytes, TapeSeen *seen)
+{
+  for (uint64_t offset = (from / 1024 + 1) * 1024; offset < file_bytes; offset += 1024)
+    if (read_head (fd, offset, file_bytes, seen))
+      return offset;
+  return 0;
+}
+
 TapeSeen *
-td__tape_walk (int fd, uint64_t start, uint64_t file_bytes, uint32_t *n, uint64_t *bad)
+td__tape_walk (int fd, uint64_t start, uint64_t file_bytes, bool beyond, uint32_t *n,
+               uint64_t *bad)
 {
   uint32_t room = 64;
   TapeSeen *seen = malloc (room * sizeof *seen);
@@ -159,8 +169,10 @@ td__tape_walk (int fd, uint64_t start, uint64_t file_bytes, uint32_t *n, uint64_
 
       if (!read_head (fd, offset, file_bytes, &one))
         {
-          *bad = offset;
-          break;
+          *bad = *bad != 0 ? *bad : offset;
+          offset = beyond ? next_head (fd, offset, file_bytes, &one) : 0;
+          if (offset == 0)
+            break;
         }
       if (*n == room)
         {
@@ -185,6 +197,7 @@ read_segment (TdTapeReader *r, TapeSeen *seen)
   const bool index = seen->head.kind != TD_TAPE_SEGMENT_DEFS;
   uint64_t n = seen->room - seen->read, at = 0;
   uint64_t start = seen->offset + sizeof (TdTapeSegment) + seen->read;
+  uint64_t patience = 16 * n;
   TapeSeen now;
   char *bytes;
 
@@ -205,8 +218,16 @@ read_segment (TdTapeReader *r, TapeSeen *seen)
         if (frame.len < sizeof frame || frame.len > n - at
             || (int32_t)(frame.seq - seen->head.first_seq) < 0
             || (seen->last_seq != 0 && (int32_t)(frame.seq - seen->last_seq) <= 0)
-            || !frame_valid (bytes + at, &frame))
-          break;
+            || !td__tape_frame_valid (bytes + at, &frame))
+          {
+            if (r->damage == NULL || n - at <= 8)
+              break;
+            at += 8
+                  + td__tape_find_frame (
+                      bytes + at + 8, n - at - 8,
+                      seen->last_seq ? seen->last_seq : seen->head.first_seq - 1, &patience);
+            continue;
+          }
         if (index && frame.type != TD_TAPE_FRAME_SUMMARY && frame.type != TD_TAPE_FRAME_REPORT)
           frame.type = 0; /* there is no such record: skipped */
         spot = (TapeSpot){ .offset = start + at, .len = frame.len, .seq = frame.seq };
@@ -276,7 +297,8 @@ walk_again (TdTapeReader *r)
 {
   uint32_t n;
   uint64_t bad;
-  TapeSeen *seen = td__tape_walk (r->fd, r->header.header_bytes, r->file_bytes, &n, &bad);
+  TapeSeen *seen = td__tape_walk (r->fd, r->header.header_bytes, r->file_bytes,
+                                  r->damage != NULL, &n, &bad);
 
   if (seen == NULL)
     return;
@@ -284,6 +306,7 @@ walk_again (TdTapeReader *r)
   free (r->seen);
   r->seen = seen;
   r->n_seen = n;
+  r->bad = bad;
 }
 
 /* Read again the heads of the segments that grow: all else is as it was. */
@@ -337,6 +360,7 @@ td_tape_reader_poll (TdTapeReader *r)
   any = known && state.n_segments == r->state.n_segments && r->n_seen > 0;
   r->file_bytes = (uint64_t)st.st_size;
   r->state = known ? state : (TdTapeState){ 0 };
+  r->has_state = known;
   if (any)
     refresh_growing (r);
   else
@@ -414,6 +438,7 @@ td_tape_reader_open_bounded (const char *path, uint32_t max_summaries, char *err
   r->max_summaries = max_summaries;
   r->stride = 1;
   td_tape_reader_poll (r);
+  td__tape_look_for_damage (r);
   return r;
 }
 

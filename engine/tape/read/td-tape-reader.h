@@ -140,12 +140,17 @@ typedef struct
   uint64_t n_whole;      /* of those the whole iteration */
   uint64_t first_whole;  /* from this number on, up to the newest; UINT64_MAX: not even that */
   uint64_t stride;       /* of the old ones, every how many-th has its summary */
+  uint64_t n_lost;       /* to damage, as far as that can be told */
 } TdTapeThinning;
 
 /** Count what was thinned; of a bounded reader's summaries it says what the reader keeps. */
 TD_API TdTapeThinning td_tape_reader_thinning (TdTapeReader *r);
 /** Say it in one line without an end; "" when all are whole. */
 TD_API void td_tape_thinning_text (const TdTapeThinning *t, char *out, size_t n);
+
+/** Is the tape damaged, in its segments, definitions or index?  Says where and what, and what
+ * to do; the records of iterations are looked at when they are loaded. */
+TD_API bool td_tape_reader_damage (const TdTapeReader *r, char *text, size_t n);
 
 /** Index in the summaries of iteration `number`, -1 if there is none. */
 TD_API int64_t td_tape_reader_find (const TdTapeReader *r, uint64_t number);
@@ -212,7 +217,8 @@ TD_API const TdTapeIteration *td_tape_reader_live (TdTapeReader *r);
 TD_API bool td_tape_reader_head (TdTapeReader *r, uint64_t *number, uint32_t *n_events);
 
 /** Read a tensor of an iteration: its record to `record`, up to `max_bytes` bytes from `offset`
- * on to `data`. Returns the bytes read; -1 when it is no longer there. */
+ * on to `data`. Returns the bytes read; -1 when it is no longer there, or when all was read and
+ * is damaged. */
 TD_API int64_t td_tape_tensor_read (TdTapeReader *r, const TdTapeTensorRef *ref,
                                     TdTapeTensorRecord *record, void *data, uint64_t offset,
                                     uint64_t max_bytes);
@@ -225,8 +231,10 @@ typedef struct
   uint64_t first_bad; /* offset; only when not whole */
   uint64_t n_frames;
   uint64_t n_bytes;
-  char what[160];    /* one line: what is wrong there */
-  char thinned[200]; /* what is left of its iterations (td_tape_thinning_text) */
+  uint64_t n_iterations; /* that ended, of which */
+  uint64_t n_loadable;   /* can be loaded */
+  char what[160];        /* one line: what is wrong there */
+  char thinned[200];     /* what is left of its iterations (td_tape_thinning_text) */
 } TdTapeCheck;
 
 /** Read and verify every frame of a file, and that iterations can be loaded.  False: it cannot

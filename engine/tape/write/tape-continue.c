@@ -80,7 +80,8 @@ adopt_tape (TdTapeWriter *w, const TdTapeReader *r)
   w->n_iterations = w->tally.n_iterations;
   w->index_stride = w->tally.stride;
   for (uint32_t i = 0; i < r->n_seen; i++)
-    if (!td__tape_adopt_segment (w, r->seen[i].offset, &r->seen[i].head))
+    if ((i > 0 && r->seen[i].offset != r->seen[i - 1].offset + r->seen[i - 1].head.capacity)
+        || !td__tape_adopt_segment (w, r->seen[i].offset, &r->seen[i].head))
       return false;
   adopt_names (w, r);
   adopt_classes (w, r);

@@ -414,6 +414,7 @@ begin_segment (TdTapeWriter *w, TapeGrowing *g, unsigned kind, uint64_t need)
     return false;
   w->kind_bytes[kind] += slot->head.capacity;
   slot->head.kind = (uint16_t)kind;
+  slot->head.flags = 0;
   slot->head.used = 0;
   slot->head.generation++;
   slot->head.first_seq = w->seq + 1;
