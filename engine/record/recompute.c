@@ -347,6 +347,21 @@ run (TdRecompute *c)
   return td__recompute_close (c, whole) || !whole ? outcome : TD_RECOMPUTE_FAILED;
 }
 
+/* Damage looks like a wrong sum: it is named first. */
+static void
+name_damage (const TdRecompute *c)
+{
+  TdTapeCheck check;
+  char what[sizeof c->result->text];
+
+  if (!td_tape_check (c->options->tape, &check) || check.whole)
+    return;
+  memcpy (what, c->result->text, sizeof what);
+  snprintf (c->result->text, sizeof c->result->text,
+            "the tape is damaged at offset %" PRIu64 ": %.160s; see tapedeck check.  %.500s",
+            check.first_bad, check.what, what);
+}
+
 TdRecomputeOutcome
 td_recompute (const TdRecomputeOptions *options, TdRecomputeResult *result)
 {
@@ -369,6 +384,8 @@ td_recompute (const TdRecomputeOptions *options, TdRecomputeResult *result)
     }
   else
     outcome = run (&c);
+  if (c.it != NULL && (outcome == TD_RECOMPUTE_DIFFERS || outcome == TD_RECOMPUTE_REFUSED))
+    name_damage (&c);
   free (c.classes);
   free (c.calls);
   free (c.last_use);

@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #include "td-test.h"
 
+#include "td-tape-reader.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +217,69 @@ damage__is_found (void **state)
   assert_true (n_refused > 0);
 }
 
+/* Flip a bit of a tape. */
+static void
+damage (const char *tape, uint64_t offset)
+{
+  size_t n;
+  char *bytes = td_test_read_file (tape, &n);
+
+  assert_true (offset < n);
+  bytes[offset] ^= 4;
+  td_test_write_file (tape, bytes, n);
+  free (bytes);
+}
+
+/* An element of what it reads: an arithmetic that differs is not to blame for that. */
+static void
+a_damaged_input__is_called_damage_and_where (void **state)
+{
+  const char *tape = small ("--keyframes 2");
+  char line[4096], at[80];
+  TdTapeReader *r = td_tape_reader_open (tape, line, sizeof line);
+  const TdTapeIteration *it = td_tape_iteration_load (r, 0, line, sizeof line);
+  uint64_t offset;
+
+  (void)state;
+  assert_non_null (it);
+  assert_true (it->n_tensors > 0);
+  offset = it->tensors[0].offset;
+  td_tape_iteration_free (it);
+  td_tape_reader_free (r);
+  damage (tape, offset + sizeof (TdTapeFrame) + sizeof (TdTapeTensorRecord) + 2);
+  snprintf (at, sizeof at, "the tape is damaged at offset %llu: ", (unsigned long long)offset);
+  check_refused (FORMAT ("%s --iteration 0 -o %s", tape, out ()), 1, at);
+}
+
+static void
+a_damaged_record__is_called_damage_and_where (void **state)
+{
+  const char *tape = small ("--keyframes 2");
+  char line[4096], at[120];
+  TdTapeReader *r = td_tape_reader_open (tape, line, sizeof line);
+  const uint64_t offset = td_tape_reader_summaries (r).rows[2].offset;
+
+  (void)state;
+  td_tape_reader_free (r);
+  damage (tape, offset + 60);
+  snprintf (at, sizeof at, "iteration 2 ran, and is lost: its record at offset %llu is damaged",
+            (unsigned long long)offset);
+  check_refused (FORMAT ("%s --iteration 2 -o %s", tape, out ()), 1, at);
+}
+
+/* Cut before its first iteration. */
+static void
+a_cut_tape__is_called_one (void **state)
+{
+  const char *tape = small ("--keyframes 2");
+  char line[4096];
+
+  (void)state;
+  assert_int_equal (truncate (tape, 6000), 0);
+  check_refused (FORMAT ("%s --iteration 2 -o %s", tape, out ()), 1,
+                 "the tape is damaged at offset 6000: the file ends too early");
+}
+
 int
 main (void)
 {
@@ -228,6 +293,9 @@ main (void)
     td_test (cancelling__leaves_nothing),
     td_test (being_killed__leaves_no_tape_of_that_name),
     td_test (damage__is_found),
+    td_test (a_damaged_input__is_called_damage_and_where),
+    td_test (a_damaged_record__is_called_damage_and_where),
+    td_test (a_cut_tape__is_called_one),
   };
 
   return cmocka_run_group_tests (tests, NULL, NULL);
