@@ -132,7 +132,8 @@ td_command_export (int argc, char **argv)
   if (r == NULL)
     return trouble (o.tape, error);
   if (o.iteration == NULL && !default_iteration (r, &iteration))
-    status = trouble (o.tape, "no iteration on it");
+    status = trouble (
+        o.tape, td_tape_reader_damage (r, error, sizeof error) ? error : "no iteration on it");
   else
     status = write_file (r, &o, iteration, device);
   td_tape_reader_free (r);

@@ -653,6 +653,16 @@ find_node (Show *s, GError **error)
   return FALSE;
 }
 
+static void
+say_empty (const Show *s, GError **error)
+{
+  char damage[160];
+
+  g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: %s", s->tape,
+               td_tape_reader_damage (s->reader, damage, sizeof damage) ? damage
+                                                                        : "no iteration on it");
+}
+
 static gboolean
 load (Show *s, const View *view, GError **error)
 {
@@ -676,7 +686,7 @@ load (Show *s, const View *view, GError **error)
   if (view->needs_iteration)
     {
       if (s->iteration < 0)
-        g_set_error (error, G_IO_ERROR, G_IO_ERROR_FAILED, "%s: no iteration on it", s->tape);
+        say_empty (s, error);
       else
         s->it = td_session_load_iteration (s->session, s->iteration, error);
       if (!s->it && s->iteration >= 0)
