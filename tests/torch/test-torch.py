@@ -285,6 +285,31 @@ other.step(closure)
     assert info["iterations"] == by_hand + 3, (info["iterations"], by_hand)
 
 
+def several_modules(folder):
+    """Modules beside one another: each has its updates from the first step on, whether it was made while
+    recorded, and so has its name before, or earlier, and is met within an iteration."""
+    made = "a = torch.nn.Linear(4, 4); b = torch.nn.Linear(4, 2)\n" \
+           "o = torch.optim.SGD(list(a.parameters()) + list(b.parameters()), lr=.1)\n"
+    train = "for i in range(3):\n    o.zero_grad()\n" \
+            "    b(torch.relu(a(torch.randn(2, 4)))).sum().backward()\n    o.step()\n"
+    names = {kind + part for kind in ("Linear/", "Linear2/") for part in ("weight", "bias")}
+    path, tape = os.path.join(folder, "modules.py"), os.path.join(folder, "modules.tdtape")
+    for within in (True, False):
+        with open(path, "w") as file:
+            file.write("import torch, tapedeck\n" + (made + train if within else
+                       made + "with tapedeck.record('modules.tdtape', overwrite=True):\n    "
+                       + train.replace("\n", "\n    ") + "\n"))
+        said = run(python, *(("-m", "tapedeck", "-f", "-o", tape) if within else ()), path, cwd=folder).stderr
+        assert "not on the tape" not in said, said
+        run(tapedeck, "check", tape)
+        rows = list(records(tape))
+        steps = collections.Counter(r["iteration"] for r in rows
+                                    if r["record"] == "event" and r["phase"] == "update" and r["op"] == "add_")
+        assert sorted(steps.values()) == [4, 4, 4], steps
+        shown = json.loads(run(tapedeck, "show", tape, "--view", "gradients", "--format", "json").stdout)
+        assert {row["path"] for row in shown["parameters"]} == names, shown
+
+
 def reports(folder):
     _, _ = script(folder, "for i in range(3):\n    step(); tapedeck.report('loss', torch.tensor(0.5 * i))\n")
     rows = [r for r in records(os.path.join(folder, "script.tdtape")) if r["record"] == "report"]
@@ -378,6 +403,7 @@ def main():
                             ("a layer may fail, a hook stand", failing_layers),
                             ("another thread is left alone", threads),
                             ("several optimizers, closures, iterations by hand", optimizers),
+                            ("several modules have their updates from the first step on", several_modules),
                             ("reports are curves", reports),
                             ("what the recorder remembers does not grow", piles),
                             ("tapedeck run records a script", front_door),

@@ -79,7 +79,16 @@ class Patches:
                 while len(recorder.stack) > depth:
                     recorder.leave()
 
+        make = torch.nn.Module.__dict__["__init__"]
+
+        @functools.wraps(make)
+        def recorded_init(module, *args, **kwargs):
+            make(module, *args, **kwargs)
+            if recorder.on and get_ident() == recorder.thread:
+                recorder.was_made(module)
+
         self.put(torch.nn.Module, "__call__", recorded_call)
+        self.put(torch.nn.Module, "__init__", recorded_init)
 
     def backward(self, owner, name):
         recorder = self.recorder

@@ -22,6 +22,7 @@ from . import names
 
 DETACH = torch.ops.aten.detach.default
 MANY_WORDS = 1 << 20
+MANY_MADE = 4096
 MANY_OLD = 32  # variables of one storage that are kept a while longer
 DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3, torch.int32: 4,
           torch.int64: 5, torch.uint8: 6, torch.bool: 7}
@@ -112,6 +113,8 @@ class Recorder:
         self.layers = {}  # id of a module -> number, and a weak reference
         self.paths = {0: ""}
         self.roots = {}
+        self.made = []  # weak references of modules that have no name yet
+        self.most_made = MANY_MADE
         self.stack = []
         self.layer = 0
         self.phase = L.FORWARD
@@ -218,6 +221,8 @@ class Recorder:
                 self.owners[number - 1] = (self.event + 1, layer, known.plain, False)
 
         # what it made, and where it wrote
+        if written and phase == L.UPDATE:
+            self.updates(written)  # of the variable that was there: what is made now comes after it
         outs = []
         made = out if isinstance(out, (list, tuple)) else (out,)
         for tensor in made:
@@ -231,8 +236,6 @@ class Recorder:
             for tensor in written:
                 if not any(t is tensor for t, _ in outs):
                     outs.append((tensor, self.make(tensor, phase, written)))
-            if phase == L.UPDATE:
-                self.updates(written)
         if phase == L.UPDATE:
             layer = self.layer_of_update(ins, outs)
 
@@ -490,11 +493,30 @@ class Recorder:
 
     def new_module(self, module):
         if self.stack:  # made while another one runs
-            path = "%s/%s" % (self.paths[self.layer], type(module).__name__)
+            self.register(module, "%s/%s" % (self.paths[self.layer], type(module).__name__))
         else:
-            path = self.root_name(module)
-        self.register(module, path)
+            self.register_made()
+            known = self.layers.get(id(module))
+            if known is None or known[1]() is not module:
+                self.register(module, self.root_name(module))
         return self.layers[id(module)]
+
+    def was_made(self, module):
+        self.made.append(weakref.ref(module))
+        if len(self.made) >= self.most_made:
+            self.made = [ref for ref in self.made if ref() is not None]
+            self.most_made = max(MANY_MADE, 2 * len(self.made))
+
+    def register_made(self):
+        """Name all that were made and are not within another: what runs later in an iteration has its
+        parameters from before it, and what never runs is there."""
+        modules = [module for module in (ref() for ref in self.made) if module is not None]
+        self.made = []
+        inner = {id(child) for module in modules for child in module.modules() if child is not module}
+        for module in modules:
+            known = self.layers.get(id(module))
+            if id(module) not in inner and (known is None or known[1]() is not module):
+                self.register(module, self.root_name(module))
 
     def root_name(self, module):
         name = type(module).__name__
