@@ -20,6 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = ("resnet", "gpt", "lstm")
 VIEWS = ("graph", "backward", "curves", "memory", "blocks", "holders", "growth", "gradients", "schedule",
          "timeline")
+PARTIAL, OUTSIDE = 1 << 5, 1 << 6  # of td-tape.h
 tapedeck, producer, package = map(os.path.abspath, sys.argv[1:4])
 claims = []
 
@@ -310,6 +311,37 @@ def several_modules(folder):
         assert {row["path"] for row in shown["parameters"]} == names, shown
 
 
+def numbers(folder):
+    """The first step is iteration 0 and no other work has a number among them: what is wrong in a step is
+    wrong in the iteration of that number."""
+    path, tape = os.path.join(folder, "steps.py"), os.path.join(folder, "steps.tdtape")
+    text = ("import torch, tapedeck\ntorch.manual_seed(0)\n"
+            "net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 1))\n"
+            "data = torch.randn(12, 3, 4)\nopt = torch.optim.SGD(net.parameters(), lr=1e-3)\n"
+            "for i in range(12):\n    opt.zero_grad(); loss = net(data[i]).pow(2).sum()\n"
+            "    if i == 7: loss = loss * 1e6\n"
+            "    tapedeck.report('i', i); loss.backward()\n"
+            "    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0); opt.step()\n")
+
+    def recorded(more, status=0):
+        with open(path, "w") as file:
+            file.write(text + more)
+        run(python, "-m", "tapedeck", "-f", "-o", tape, "--level", "stats", path, cwd=folder, status=status)
+        run(tapedeck, "check", tape)
+        rows = list(records(tape))
+        assert [(r["iteration"], r["value"]) for r in rows if r["record"] == "report"] == \
+            [(i, i) for i in range(12)], [r for r in rows if r["record"] == "report"]
+        return [(r["number"], r["flags"]) for r in rows if r["record"] == "iteration"]
+
+    seen = recorded("")
+    assert [n for n, _ in seen] == list(range(12)), seen
+    after = recorded("net(data[0])\n")
+    assert [n for n, _ in after] == list(range(13)), after
+    assert after[12][1] & OUTSIDE and not any(flags & OUTSIDE for _, flags in after[:12]), after
+    broken = recorded("net(data[0]); raise ValueError\n", status=1)
+    assert broken[12][1] & PARTIAL and not broken[12][1] & OUTSIDE, broken
+
+
 def reports(folder):
     _, _ = script(folder, "for i in range(3):\n    step(); tapedeck.report('loss', torch.tensor(0.5 * i))\n")
     rows = [r for r in records(os.path.join(folder, "script.tdtape")) if r["record"] == "report"]
@@ -404,6 +436,7 @@ def main():
                             ("another thread is left alone", threads),
                             ("several optimizers, closures, iterations by hand", optimizers),
                             ("several modules have their updates from the first step on", several_modules),
+                            ("steps and iterations have the same numbers", numbers),
                             ("reports are curves", reports),
                             ("what the recorder remembers does not grow", piles),
                             ("tapedeck run records a script", front_door),

@@ -122,7 +122,8 @@ class Recorder:
         self.phase_place = 0  # the line that called backward, or the step
         self.phase_codes = ()
         self.next_variable = self.next_storage = 1
-        self.open = self.forwarded = False
+        self.open = self.forwarded = self.stepped = False
+        self.begun = False  # a layer has been called, or a step taken: before that there are no iterations
         self.begin_at = -1
         self.first = 1  # variable of the open iteration
         self.event = 0
@@ -261,7 +262,10 @@ class Recorder:
             for tensor, variable in outs:
                 self.measure(tensor, variable, ins, written)
         if len(w) > MANY_WORDS:
-            self.flush()
+            if self.begun:
+                self.flush()
+            else:
+                self.drop_before()
 
     def twin(self, layer):
         node = current_node()
@@ -486,7 +490,7 @@ class Recorder:
         self.stack.append((self.layer, self.phase))
         self.layer = known[0]
         self.phase = L.FORWARD
-        self.forwarded = True
+        self.begun = self.forwarded = True
 
     def leave(self):
         self.layer, self.phase = self.stack.pop()
@@ -525,8 +529,8 @@ class Recorder:
 
     def register(self, module, path):
         """Give a module, and all that is in it, their paths, and its parameters their names."""
-        if self.open and not self.forwarded:
-            self.finish(outside=True)  # what ran before the first layer is no iteration
+        if self.open and not self.begun:
+            self.drop_before()
         for name, child in module.named_modules():
             if id(child) in self.layers and self.layers[id(child)][1]() is child:
                 continue
@@ -570,9 +574,43 @@ class Recorder:
         self.words += (L.BEGIN, 5, start, 0, 0)
         self.open = True
         self.forwarded = bool(self.stack)
+        self.stepped = False
         self.first = self.next_variable
         self.event = 0
         self.owners.clear()
+
+    def drop_before(self):
+        """Work before the first iteration would be one, of which all others had their numbers: of it
+        remains what is alive, with where it was made."""
+        self.open = False
+        self.sweep()
+        rows, words, at = [], self.words, 0
+        while at < len(words):
+            rows.append(words[at:at + words[at + 1]])
+            at += words[at + 1]
+        taken = {row[2] for row in rows if row[0] == L.ALLOC}
+        gone = taken.intersection(row[2] for row in rows if row[0] == L.RELEASE)
+        places, dead = {}, set()
+        for row in rows:
+            if row[0] == L.OPERATION:
+                for variable in row[13 + row[12]:]:
+                    places.setdefault(variable, row[4])
+            elif row[0] == L.VARIABLE and row[3] in gone:
+                dead.add(row[2])
+        words.clear()
+        for row in rows:
+            what, first = row[0], row[2]
+            if what == L.VARIABLE and first not in dead:
+                row[12] = row[12] or places.get(first, 0)
+            elif what == L.FORGET and first in dead or what == L.VARIABLE:
+                continue
+            elif what in (L.ALLOC, L.RELEASE):
+                if first in gone:
+                    continue
+            elif what not in (L.REPORT, L.FORGET):
+                continue
+            words += row
+        self.flush()
 
     def finish(self, outside=False):
         """The iteration ends; all of it goes to the library."""
@@ -629,6 +667,7 @@ class Recorder:
         self.words += (L.REPORT, 4, self.text(str(key)), struct.unpack("q", struct.pack("d", value))[0])
 
     def step_ends(self):
+        self.begun = self.stepped = True
         if not self.by_hand:
             self.finish()
 
@@ -648,7 +687,9 @@ class Recorder:
             return
         self.p = p
         try:
-            self.finish(outside=not self.by_hand)
+            # What a failure cut off is the iteration that it was; what is left else is work outside.
+            if status == 0 or not self.forwarded:
+                self.finish(outside=not self.stepped)
             if self.words:
                 self.flush()
         except Exception as error:

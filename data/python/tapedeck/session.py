@@ -41,6 +41,7 @@ class Session:
         self.mode.__enter__()
         if self.model is not None:
             r.register(self.model, r.root_name(self.model))
+            r.begun = True  # what runs next belongs to the training
         r.on = True
         return self
 
