@@ -34,7 +34,9 @@ commands__name_the_damage_of_a_cut_tape (void **state)
                           "iterations can be loaded");
   td_test_child_clear (&c);
   c = TD_TEST_RUN (program, "info", tape);
-  assert_contains (c.out, "0 of 14 are whole; 14 are lost to damage");
+  assert_contains (c.out, "\nlost             0 of 14 are whole; 14 are lost to damage\n");
+  assert_contains (c.out, "\ndamage           " DAMAGE "\n");
+  assert_not_contains (c.out, "thinned");
   td_test_child_clear (&c);
   c = TD_TEST_RUN (program, "export", tape, "--format", "torch-snapshot", "-o", out);
   assert_child_status (c, 2);

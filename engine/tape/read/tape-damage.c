@@ -62,8 +62,9 @@ void
 td__tape_look_for_damage (TdTapeReader *r)
 {
   Damage d = find_damage (r), before;
+  bool stays = false;
 
-  for (int try = 0; d.what != NULL && try < 4; try++)
+  for (int try = 0; d.what != NULL && !stays && try < 4; try++)
     {
       const uint64_t n_changes = r->state.n_changes, bytes = r->file_bytes;
 
@@ -71,11 +72,10 @@ td__tape_look_for_damage (TdTapeReader *r)
       r->state = (TdTapeState){ 0 }; /* look at all again */
       td_tape_reader_poll (r);
       d = find_damage (r);
-      if (d.what == before.what && d.at == before.at && r->state.n_changes == n_changes
-          && r->file_bytes == bytes)
-        break; /* nobody writes to it */
+      stays = d.what == before.what && d.at == before.at && r->state.n_changes == n_changes
+              && r->file_bytes == bytes; /* nobody writes to it */
     }
-  if (d.what == NULL)
+  if (d.what == NULL || !stays)
     return;
   r->damage = d.what;
   r->damaged_at = d.at;

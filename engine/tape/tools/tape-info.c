@@ -165,6 +165,8 @@ json_thinned (TdJsonWriter *json, const TdTapeThinning *t)
   td__json_member_uint (json, "whole", t->n_whole);
   td__json_member_uint (json, "summaries", t->n_summaries);
   td__json_member_uint (json, "summary_of_every", t->stride);
+  if (t->n_lost > 0)
+    td__json_member_uint (json, "lost", t->n_lost);
   td__json_key (json, "whole_from");
   if (t->first_whole != UINT64_MAX)
     td__json_uint (json, t->first_whole);
@@ -211,7 +213,7 @@ info_json (TdTapeReader *r, FILE *out)
 {
   const bool import = td__tape_is_import (r);
   const TdTapeThinning t = td_tape_reader_thinning (r);
-  char format[32];
+  char format[32], damage[160];
   TdJsonWriter json;
 
   td__json_write (&json, td__json_put_file, out, TD_JSON_TIGHT);
@@ -219,6 +221,8 @@ info_json (TdTapeReader *r, FILE *out)
   td__json_member_uint (&json, "iterations", t.n_iterations);
   if (t.n_whole < t.n_iterations)
     json_thinned (&json, &t);
+  if (td_tape_reader_damage (r, damage, sizeof damage))
+    td__json_member_string (&json, "damage", damage);
   td__json_member_uint (&json, "distinct_graphs", distinct_graphs (r));
   td__json_member_uint (&json, "ops_total", import ? 0 : ops_total (r));
   if (import)
@@ -274,7 +278,11 @@ info_text (TdTapeReader *r, FILE *out)
   fprintf (out, "iterations       %" PRIu64 "\n", t.n_iterations);
   td_tape_thinning_text (&t, thinned, sizeof thinned);
   if (thinned[0] != '\0')
-    fprintf (out, "thinned          %s\n", thinned);
+    fprintf (out, "%s%s\n",
+             t.n_lost < t.n_iterations - t.n_whole ? "thinned          " : "lost             ",
+             thinned);
+  if (td_tape_reader_damage (r, thinned, sizeof thinned))
+    fprintf (out, "damage           %s\n", thinned);
   fprintf (out, "distinct graphs  %u\n", distinct_graphs (r));
   fprintf (out, "operations       %" PRIu64 "\n", ops_total (r));
   fprintf (out, "parameters       %u\n", td_tape_reader_n_parameters (r));
