@@ -338,6 +338,11 @@ def numbers(folder):
     after = recorded("net(data[0])\n")
     assert [n for n, _ in after] == list(range(13)), after
     assert after[12][1] & OUTSIDE and not any(flags & OUTSIDE for _, flags in after[:12]), after
+    shown = json.loads(run(tapedeck, "show", tape, "--view", "findings", "--format", "json").stdout)
+    found = {(f["path"].split("/", 1)[1], f["iteration"]) for f in shown["findings"] if f["rule"] == "exploding"}
+    assert found == {(layer + "/" + part, 7) for layer in "01" for part in ("weight", "bias")}, shown
+    clips = [r for r in records(tape) if r["record"] == "event" and r["op"] in ("mul_", "_foreach_mul_")]
+    assert len({r["iteration"] for r in clips}) == 12 and {r["phase"] for r in clips} == {"update"}, clips[:3]
     broken = recorded("net(data[0]); raise ValueError\n", status=1)
     assert broken[12][1] & PARTIAL and not broken[12][1] & OUTSIDE, broken
 

@@ -15,7 +15,8 @@ LIBRARY = (HERE, TORCH, "<frozen", "<string>", os.path.dirname(os.__file__) + os
 class Operator:
     """What is known of an operator: its number, and which of its arguments it writes to."""
 
-    __slots__ = ("number", "name", "plain", "arguments", "writes", "kept", "filled", "texts")
+    __slots__ = ("number", "name", "plain", "arguments", "writes", "kept", "filled", "clears",
+                 "texts")
 
     def __init__(self, function, number_of):
         schema = function._schema
@@ -27,6 +28,7 @@ class Operator:
         self.kept = str(function).split(".")[0] != "profiler"
         # What is merely taken has no numbers yet.
         self.filled = not self.plain.startswith(("empty", "newempty", "resize"))
+        self.clears = "zero" in self.plain or self.plain.startswith("fill")
         self.texts = {}
         self.number = number_of(self.name, str(function).split(".")[0], ", ".join(
             name for name, argument in zip(self.arguments, schema.arguments)

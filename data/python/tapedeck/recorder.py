@@ -127,6 +127,8 @@ class Recorder:
         self.begin_at = -1
         self.first = 1  # variable of the open iteration
         self.event = 0
+        self.gradients = set()  # variables that backward made in this iteration
+        self.as_left = {}  # variable of a gradient that was written to -> what backward had left
         self.owners = {}  # number of a node -> (event, layer, plain name)
         self.last_sequence = sequence() if sequence else 0
         self.slots = {}
@@ -222,9 +224,14 @@ class Recorder:
                 self.owners[number - 1] = (self.event + 1, layer, known.plain, False)
 
         # what it made, and where it wrote
+        changed = ()
         if written and phase == L.UPDATE:
             self.updates(written)  # of the variable that was there: what is made now comes after it
+        elif written and phase == L.FORWARD and self.gradients and not known.clears:
+            changed = self.gradients_of(written)
         outs = []
+        if changed:
+            phase = L.BACKWARD  # what is made are gradients
         made = out if isinstance(out, (list, tuple)) else (out,)
         for tensor in made:
             if isinstance(tensor, torch.Tensor):
@@ -239,6 +246,12 @@ class Recorder:
                     outs.append((tensor, self.make(tensor, phase, written)))
         if phase == L.UPDATE:
             layer = self.layer_of_update(ins, outs)
+        elif phase == L.BACKWARD:
+            self.gradients.update([variable for _, variable in outs])
+        if changed:
+            phase = L.UPDATE
+            for tensor, before in changed:
+                self.as_left[self.var(tensor)] = self.as_left.get(before, before)
 
         text = 0
         if rest:
@@ -309,14 +322,26 @@ class Recorder:
                 if isinstance(tensor, torch.Tensor):
                     self.update_layers.setdefault(self.var(tensor), layer)
 
+    def gradients_of(self, written):
+        """What backward has made in this iteration and the program changes now, as clipping does:
+        [(tensor, variable)]."""
+        found = []
+        for tensor in written:
+            variable = self.var(tensor)
+            storage, _ = self.storage(tensor, L.GRADIENTS)
+            # by another handle too: 1.13 clips what detach returns
+            if variable in self.gradients or storage and any(v in self.gradients for v in storage.variables):
+                found.append((tensor, variable))
+        return found
+
     def updates(self, written):
         """The operation that follows writes to parameters: with which gradients."""
         for tensor in written:
             variable = self.by_id.get(id(tensor))
             if variable in self.parameters:
-                gradient = tensor.grad
-                self.words += (L.GRADIENT, 4, variable,
-                               self.var(gradient) if gradient is not None else 0)
+                gradient = self.var(tensor.grad) if tensor.grad is not None else 0
+                # as backward left it: what has clipped it since is an update's step
+                self.words += (L.GRADIENT, 4, variable, self.as_left.get(gradient, gradient))
 
     # ------------------------------------------------------------------------ variables
 
@@ -578,6 +603,8 @@ class Recorder:
         self.first = self.next_variable
         self.event = 0
         self.owners.clear()
+        self.gradients.clear()
+        self.as_left.clear()
 
     def drop_before(self):
         """Work before the first iteration would be one, of which all others had their numbers: of it
