@@ -188,6 +188,8 @@ void td__tape_add_rows (TdTapeReader *r, const TdTapeSummary *rows, uint32_t n);
 
 /** Of an iteration that cannot be loaded: is it lost by damage?  Else it was thinned. */
 bool td__tape_is_lost (const TdTapeReader *r, const TdTapeSummary *row);
+/** Was it when the tape was last seen?  Reads nothing. */
+bool td__tape_was_lost (const TdTapeReader *r, const TdTapeSummary *row);
 /** Say which. */
 void td__tape_say_gone (const TdTapeReader *r, const TdTapeSummary *row, char *error, size_t n);
 /** Say that damage is why there is no summary of an iteration; false: it is not. */

@@ -258,18 +258,34 @@ static bool
 is_lost (const TapeSeen *seen, uint32_t n, const TdTapeSummary *row)
 {
   const TapeSeen *s = NULL;
+  uint32_t low = 0, high = n;
 
   if (row->flags & TD_TAPE_ITERATION_NOT_STORED)
     return false;
-  for (uint32_t i = 0; i < n && s == NULL; i++)
-    if (row->offset >= seen[i].offset && row->offset - seen[i].offset < seen[i].head.capacity)
-      s = &seen[i];
+  while (low + 1 < high)
+    {
+      const uint32_t middle = low + (high - low) / 2;
+
+      if (seen[middle].offset <= row->offset)
+        low = middle;
+      else
+        high = middle;
+    }
+  if (low < n && row->offset >= seen[low].offset
+      && row->offset - seen[low].offset < seen[low].head.capacity)
+    s = &seen[low];
   if (s == NULL)
     return true;
   if (s->head.kind == TD_TAPE_SEGMENT_FREE)
     return (s->head.flags & TD_TAPE_SEGMENT_GAP) != 0;
   return (s->head.kind == TD_TAPE_SEGMENT_KEPT || s->head.kind == TD_TAPE_SEGMENT_RECENT)
          && (int32_t)(row->seq - s->head.first_seq) >= 0;
+}
+
+bool
+td__tape_was_lost (const TdTapeReader *r, const TdTapeSummary *row)
+{
+  return is_lost (r->seen, r->n_seen, row);
 }
 
 bool

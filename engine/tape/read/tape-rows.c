@@ -223,7 +223,7 @@ td_tape_reader_thinning (TdTapeReader *r)
     if (damaged ? td_tape_reader_stored (r, i) : lies_there (r, &rows[i]))
       t.n_whole++;
     else if (damaged)
-      t.n_lost += td__tape_is_lost (r, &rows[i]);
+      t.n_lost += td__tape_was_lost (r, &rows[i]);
   t.n_lost += r->tally.n_lost;
   if (r->damage != NULL && t.stride <= 1 && !r->thinned
       && t.n_iterations > t.n_summaries + r->tally.n_lost)
