@@ -78,6 +78,32 @@ findings__are_what_was_planted_whatever_hooks_do (void **state)
   (void)state;
 }
 
+/* With parameters of 32 bits, and of 16, whose updates are begun with copies before they are
+ * skipped: nobody is told that all learn, or that nothing updates them. */
+static void
+findings__say_that_updates_are_skipped (void **state)
+{
+  static const char *const ways[] = { "10", "11" }; /* DIVERGES, SCALED, and HALVES */
+  const char *tape = td_test_tmp ("t.tdtape");
+
+  (void)state;
+  for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++)
+    {
+      const char *program = td_test_program ("app/tapedeck");
+      TdTestChild child
+          = TD_TEST_RUN (program, "run", "-f", "--level", "stats", "-o", tape,
+                         td_test_program ("tests/app/model-findings"), "0", "0", "1", ways[i]);
+
+      td_test_child_clear (&child);
+      child = TD_TEST_RUN (program, "show", tape, "--view", "findings");
+      assert_child_status (child, 0);
+      assert_contains (child.out, "Updates are skipped since iteration ");
+      assert_not_contains (child.out, "Nothing found");
+      assert_not_contains (child.out, "net/used/W              in 9 of 9");
+      td_test_child_clear (&child);
+    }
+}
+
 /* Eight weights: two of 0, two of 0.3, three of 5 and a NaN; their gradient is 2 throughout,
  * and nothing moves. Shares are of all elements. */
 static void
@@ -132,6 +158,7 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (findings__are_what_was_planted_whatever_hooks_do),
+    td_test (findings__say_that_updates_are_skipped),
     td_test (ridge__has_the_shares_of_elements_by_their_size),
   };
 

@@ -40,6 +40,7 @@ enum
   HALVES = 1,      /* parameters of 16 bits, updated by float32 copies */
   SCALED = 2,      /* the loss, dynamically; `other` has no turn then */
   ACCUMULATED = 4, /* of three iterations one clears, and one updates */
+  DIVERGES = 8,    /* after its first update nothing is finite */
 };
 
 int
@@ -65,6 +66,8 @@ main (int argc, char **argv)
       td_opt_use_fp32_update (opt, true);
       td_opt_use_fp32_update (second, true);
     }
+  if (how & DIVERGES)
+    td_opt_set_lr (opt, 1e30);
   if (how & SCALED)
     td_opt_loss_scaling (opt, .interval = 2);
   for (int i = 0; i < 5; i++)

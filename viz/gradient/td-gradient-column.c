@@ -187,7 +187,7 @@ begin_missing (Source *s)
 {
   g_autoptr (GHashTable) row_of_key = g_hash_table_new (g_int64_hash, g_int64_equal);
 
-  memset (s->c->missing, s->t->n_grads > 0 ? TD_MISSING_UNHELD : TD_MISSING_NO, s->c->n);
+  memset (s->c->missing, s->c->updated ? TD_MISSING_UNHELD : TD_MISSING_NO, s->c->n);
   for (guint i = 0; i < s->c->n; i++)
     g_hash_table_insert (row_of_key, &g_array_index (s->table->rows, TdGradientRow, i).key,
                          GUINT_TO_POINTER (i + 1));
@@ -340,9 +340,9 @@ td__gradient_column_free (gpointer data)
 
 /* An optimizer with loss scaling says its scale after each update, done or skipped. */
 static gboolean
-is_skipped (const TdTapeIteration *t, const TdGradientNames *names)
+says_scale (const TdTapeIteration *t, const TdGradientNames *names)
 {
-  for (guint i = 0; i < t->n_reports && t->n_grads == 0; i++)
+  for (guint i = 0; i < t->n_reports; i++)
     if (g_str_equal (names->string (names->data, t->reports[i].key), "loss_scale"))
       return TRUE;
   return FALSE;
@@ -355,12 +355,16 @@ td__gradient_add_column (TdGradientTable *table, const TdTapeIteration *t, guint
   Source s = { .table = table, .t = t, .names = names };
   gint64 *number = g_new (gint64, 1);
 
+  gboolean updated = FALSE;
+
   *number = (gint64)t->number;
+  /* what an update copies or takes the scale off is entered too, also where it is skipped then
+   */
   for (guint i = 0; i < t->n_grads; i++)
-    row_of (&s, &t->grads[i]);
+    updated |= row_of (&s, &t->grads[i]) >= 0;
   s.c = column_new (table->rows->len);
-  s.c->updated = t->n_grads > 0;
-  s.c->skipped = is_skipped (t, names);
+  s.c->updated = updated;
+  s.c->skipped = !updated && says_scale (t, names);
   s.c->partial = partial;
   s.c->flags = flags;
   source_begin (&s);
