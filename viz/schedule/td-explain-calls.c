@@ -382,6 +382,26 @@ walk_iteration (Walk *w, const TdStatics *all, TdExplainRuns *runs, gint64 i,
   go_to (w, i, G_MAXUINT64);
 }
 
+static int
+by_size (gconstpointer a, gconstpointer b)
+{
+  guint64 x = *(const guint64 *)a, y = *(const guint64 *)b;
+  return (x > y) - (x < y);
+}
+
+/* For their medians. */
+static void
+sort_replays (TdExplainHistory *h)
+{
+  GHashTableIter iter;
+  gpointer of;
+
+  g_array_sort (h->all_replays, by_size);
+  g_hash_table_iter_init (&iter, h->replays);
+  while (g_hash_table_iter_next (&iter, NULL, &of))
+    g_array_sort (of, by_size);
+}
+
 void
 td__explain_history_fill (TdExplainHistory *h, const TdStatics *all, guint function,
                           TdExplainRuns *runs)
@@ -403,6 +423,7 @@ td__explain_history_fill (TdExplainHistory *h, const TdStatics *all, guint funct
       walk_iteration (&w, all, runs, last = (gint64)rows.rows[k].number, &n_with_events);
   if (all->iteration > last) /* the one that runs */
     walk_iteration (&w, all, runs, all->iteration, &n_with_events);
+  sort_replays (h);
 }
 
 void
@@ -413,22 +434,15 @@ td__explain_history_clear (TdExplainHistory *h)
   g_hash_table_unref (h->replays);
 }
 
-static int
-by_size (gconstpointer a, gconstpointer b)
-{
-  guint64 x = *(const guint64 *)a, y = *(const guint64 *)b;
-  return (x > y) - (x < y);
-}
-
 double
-td__explain_replay_ns (TdExplainHistory *h, guint schedule)
+td__explain_replay_ns (const TdExplainHistory *h, guint schedule)
 {
-  GArray *of = schedule ? g_hash_table_lookup (h->replays, GUINT_TO_POINTER (schedule)) : NULL;
+  const GArray *of
+      = schedule ? g_hash_table_lookup (h->replays, GUINT_TO_POINTER (schedule)) : NULL;
 
   of = of ? of : h->all_replays;
   if (of->len == 0)
     return 0;
-  g_array_sort (of, by_size);
   return ((double)g_array_index (of, guint64, (of->len - 1) / 2)
           + (double)g_array_index (of, guint64, of->len / 2))
          / 2;

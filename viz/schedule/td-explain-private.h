@@ -70,7 +70,7 @@ void td__explain_history_fill (TdExplainHistory *history, const TdStatics *stati
 void td__explain_history_clear (TdExplainHistory *history);
 /** Return the median of a replay's nanoseconds, of that schedule where it was replayed, else of
  * all; 0: there was no replay. */
-double td__explain_replay_ns (TdExplainHistory *history, guint schedule);
+double td__explain_replay_ns (const TdExplainHistory *history, guint schedule);
 
 /** Add a row, and the line of a site to it; `text` is taken. */
 TdExplainRow *td__explain_add (GArray *rows, const TdStatics *statics, TdExplainSection section,

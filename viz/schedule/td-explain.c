@@ -68,7 +68,7 @@ note_iteration (TdExplainRow *row, gint64 iteration)
 
 /* What a verified call costs more is the run of its code; of others it is compared. */
 static void
-add_cost (TdExplainRow *row, const TdExplainCall *call, TdExplainHistory *history)
+add_cost (TdExplainRow *row, const TdExplainCall *call, const TdExplainHistory *history)
 {
   double replay = td__explain_replay_ns (history, call->schedule);
 
