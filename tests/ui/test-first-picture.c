@@ -41,20 +41,8 @@ cpu_seconds (void)
 static double
 open_program (void)
 {
-  g_autofree char *program = g_build_filename ("tests/life", arguments[0], NULL);
-  g_autoptr (GPtrArray) argv = g_ptr_array_new ();
   const char *tape = td_test_tmp ("life.tdtape");
-  g_ptr_array_add (argv, (gpointer)td_test_program ("app/tapedeck"));
-  for (const char *const *a = (const char *const[]){ "run", "--quiet", "-f", "-o", tape, NULL };
-       *a; a++)
-    g_ptr_array_add (argv, (gpointer)*a);
-  g_ptr_array_add (argv, (gpointer)td_test_build (program));
-  for (char **a = arguments + 1; *a; a++)
-    g_ptr_array_add (argv, *a);
-  g_ptr_array_add (argv, NULL);
-  TdTestChild child = td_test_run ((const char *const *)argv->pdata, NULL, NULL);
-  assert_child_status (child, 0);
-  td_test_child_clear (&child);
+  ui_test_record_life (tape, arguments, NULL);
   ui_test_resize (1440, 900);
   double begin = cpu_seconds ();
   ui_test_open (tape);

@@ -58,28 +58,15 @@ record_program (void)
 {
   if (tape)
     return;
-  g_autofree char *program = g_build_filename ("tests/life", arguments[0], NULL);
   /* two of these run beside each other */
   g_autofree char *file
       = g_strdup_printf ("looks-%s-%d.tdtape", arguments[0], in_contrast () ? 1 : 0);
   g_autofree char *folder = g_strdup (td_test_build ("tests/ui/pictures"));
-  g_autoptr (GPtrArray) argv = g_ptr_array_new ();
-  static const char *const options[]
-      = { "run", "--quiet", "-f", "--level", "values", "--values-budget", "16M", "-o" };
+  static const char *const options[] = { "--level", "values", "--values-budget", "16M", NULL };
 
   g_mkdir_with_parents (folder, 0755);
   tape = g_build_filename (folder, file, NULL);
-  g_ptr_array_add (argv, (gpointer)td_test_program ("app/tapedeck"));
-  for (guint i = 0; i < G_N_ELEMENTS (options); i++)
-    g_ptr_array_add (argv, (gpointer)options[i]);
-  g_ptr_array_add (argv, tape);
-  g_ptr_array_add (argv, (gpointer)td_test_build (program));
-  for (char **a = arguments + 1; *a; a++)
-    g_ptr_array_add (argv, *a);
-  g_ptr_array_add (argv, NULL);
-  TdTestChild child = td_test_run ((const char *const *)argv->pdata, NULL, NULL);
-  assert_child_status (child, 0);
-  td_test_child_clear (&child);
+  ui_test_record_life (tape, arguments, options);
 }
 
 /* What scrolls may hold more than is seen. */

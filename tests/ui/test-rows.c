@@ -466,25 +466,6 @@ static const struct
 };
 
 static void
-record_program (const char *tape)
-{
-  g_autofree char *program = g_build_filename ("tests/life", arguments[0], NULL);
-  g_autoptr (GPtrArray) argv = g_ptr_array_new ();
-  g_ptr_array_add (argv, (gpointer)td_test_program ("app/tapedeck"));
-  for (const char *const *a
-       = (const char *const[]){ "run", "--quiet", "-f", "--level", "values", "-o", tape, NULL };
-       *a; a++)
-    g_ptr_array_add (argv, (gpointer)*a);
-  g_ptr_array_add (argv, (gpointer)td_test_build (program));
-  for (char **a = arguments + 1; *a; a++)
-    g_ptr_array_add (argv, *a);
-  g_ptr_array_add (argv, NULL);
-  TdTestChild child = td_test_run ((const char *const *)argv->pdata, NULL, NULL);
-  assert_child_status (child, 0);
-  td_test_child_clear (&child);
-}
-
-static void
 rows__that_need_only_a_recording_work (void **state)
 {
   static const char *const words[] = { "NO", "yes", "-" };
@@ -492,7 +473,7 @@ rows__that_need_only_a_recording_work (void **state)
   guint n_no = 0, n_yes = 0;
 
   (void)state;
-  record_program (tape);
+  ui_test_record_life (tape, arguments, (const char *const[]){ "--level", "values", NULL });
   ui_test_resize (1440, 900);
   ui_test_open (tape);
   ui_test_wait_for_layout ();

@@ -19,14 +19,10 @@ static gint64 begun;
 static void
 open_with (const char *argument, const char *level, const char *iterations)
 {
-  g_autofree char *path = g_build_filename ("tests/life", program, NULL);
   g_autofree char *count = g_strdup_printf ("iterations=%s", iterations);
   const char *tape = td_test_tmp ("task.tdtape");
-  TdTestChild child
-      = TD_TEST_RUN (td_test_program ("app/tapedeck"), "run", "--quiet", "-f", "--level", level,
-                     "-o", tape, td_test_build (path), count, argument);
-  assert_child_status (child, 0);
-  td_test_child_clear (&child);
+  char *const arguments[] = { (char *)program, count, (char *)argument, NULL };
+  ui_test_record_life (tape, arguments, (const char *const[]){ "--level", level, NULL });
   ui_test_resize (1440, 900);
   begun = g_get_monotonic_time ();
   ui_test_open (tape);

@@ -165,6 +165,26 @@ ui_test_open (const char *path)
 }
 
 void
+ui_test_record_life (const char *tape, char *const *arguments, const char *const *options)
+{
+  g_autofree char *program = g_build_filename ("tests/life", arguments[0], NULL);
+  const char *const run[]
+      = { td_test_program ("app/tapedeck"), "run", "--quiet", "-f", "-o", tape, NULL };
+  g_autoptr (GPtrArray) argv = g_ptr_array_new ();
+  for (guint i = 0; run[i]; i++)
+    g_ptr_array_add (argv, (gpointer)run[i]);
+  for (guint i = 0; options && options[i]; i++)
+    g_ptr_array_add (argv, (gpointer)options[i]);
+  g_ptr_array_add (argv, (gpointer)td_test_build (program));
+  for (guint i = 1; arguments[i]; i++)
+    g_ptr_array_add (argv, arguments[i]);
+  g_ptr_array_add (argv, NULL);
+  TdTestChild child = td_test_run ((const char *const *)argv->pdata, NULL, NULL);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+}
+
+void
 ui_test_open_sample (const SampleOptions *options)
 {
   const SampleOptions usual = { .n_iterations = SAMPLE_ITERATIONS, .nan_at = -1 };
