@@ -29,6 +29,9 @@ typedef struct
   uint32_t n, room;
 } TapeArray;
 
+/** The element at `index`, zero if it is new, and so are those before it; NULL: no memory. */
+void *td__tape_array_at (TapeArray *a, uint32_t index, size_t size);
+
 /** What several iterations share: a parsed structure or memory profile. */
 typedef struct TapePart TapePart;
 

@@ -171,36 +171,14 @@ td__tape_scan_next (TapeScan *scan, TdTapeFrame *frame, uint64_t *skipped)
 
 /* ---- iterations that the index does not have any more ---- */
 
-typedef struct
-{
-  TdTapeSummary *rows;
-  uint32_t n, room;
-} Rows;
-
-static bool
-add_row (Rows *rows, const TdTapeSummary *row)
-{
-  if (rows->n == rows->room)
-    {
-      const uint32_t room = rows->room ? rows->room * 2 : 64;
-      TdTapeSummary *more = realloc (rows->rows, room * sizeof *more);
-
-      if (more == NULL)
-        return false;
-      rows->rows = more;
-      rows->room = room;
-    }
-  rows->rows[rows->n++] = *row;
-  return true;
-}
-
 static void
 salvage_frame (TdTapeReader *r, const TdTapeFrame *frame, const char *bytes, uint64_t offset,
-               Rows *rows)
+               TapeArray *rows)
 {
   const size_t n = frame->len - sizeof *frame;
   TdTapeIterationHead head;
   const TdTapeIteration *it;
+  TdTapeSummary *row;
   char error[80];
 
   td__tape_take (&head, sizeof head, bytes, n);
@@ -208,24 +186,26 @@ salvage_frame (TdTapeReader *r, const TdTapeFrame *frame, const char *bytes, uin
       || td_tape_reader_find (r, head.number) >= 0
       || (it = td__tape_iteration_from (r, bytes, n, error, sizeof error)) == NULL)
     return;
-  add_row (rows, &(TdTapeSummary){ .number = it->number,
-                                   .offset = offset,
-                                   .seq = frame->seq,
-                                   .structure = it->structure,
-                                   .start_ns = it->start_ns,
-                                   .duration_ns = it->duration_ns,
-                                   .peak_bytes = it->peak_bytes,
-                                   .label = it->label,
-                                   .n_events = td__tape_count_events (it),
-                                   .flags = it->flags,
-                                   .memory = it->memory_profile });
+  row = td__tape_array_at (rows, rows->n, sizeof *row);
+  if (row != NULL)
+    *row = (TdTapeSummary){ .number = it->number,
+                            .offset = offset,
+                            .seq = frame->seq,
+                            .structure = it->structure,
+                            .start_ns = it->start_ns,
+                            .duration_ns = it->duration_ns,
+                            .peak_bytes = it->peak_bytes,
+                            .label = it->label,
+                            .n_events = td__tape_count_events (it),
+                            .flags = it->flags,
+                            .memory = it->memory_profile };
   td_tape_iteration_free (it);
 }
 
 void
 td__tape_salvage (TdTapeReader *r)
 {
-  Rows rows = { 0 };
+  TapeArray rows = { 0 };
 
   for (uint32_t i = 0; i < r->n_seen; i++)
     {
@@ -246,9 +226,9 @@ td__tape_salvage (TdTapeReader *r)
           free (bytes);
         }
     }
-  td__tape_add_rows (r, rows.rows, rows.n);
+  td__tape_add_rows (r, rows.items, rows.n);
   r->n_salvaged = rows.n;
-  free (rows.rows);
+  free (rows.items);
 }
 
 /* ---- lost, or thinned ---- */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *
-array_at (TapeArray *a, uint32_t index, size_t size)
+void *
+td__tape_array_at (TapeArray *a, uint32_t index, size_t size)
 {
   if (index >= a->room)
     {
@@ -47,7 +47,7 @@ id_plausible (const TdTapeReader *r, uint32_t id)
 static char *
 keep_text (TdTapeReader *r, const char *bytes, size_t n)
 {
-  char **slot = array_at (&r->texts, r->texts.n, sizeof *slot);
+  char **slot = td__tape_array_at (&r->texts, r->texts.n, sizeof *slot);
   char *text = malloc (n + 1);
 
   if (slot == NULL || text == NULL)
@@ -70,7 +70,7 @@ take_string (TdTapeReader *r, const char *bytes, size_t n)
   td__tape_take (&record, sizeof record, bytes, n);
   if (!id_plausible (r, record.id) || n < sizeof record || record.length > n - sizeof record)
     return;
-  text = array_at (&r->strings, record.id - 1, sizeof *text);
+  text = td__tape_array_at (&r->strings, record.id - 1, sizeof *text);
   if (text != NULL && text->text == NULL)
     {
       text->text = keep_text (r, bytes + sizeof record, record.length);
@@ -85,7 +85,7 @@ take_by_id (TdTapeReader *r, TapeArray *a, const char *bytes, size_t n, size_t s
   void *slot;
 
   td__tape_take (&id, sizeof id, bytes, n);
-  slot = id_plausible (r, id) ? array_at (a, id - 1, size) : NULL;
+  slot = id_plausible (r, id) ? td__tape_array_at (a, id - 1, size) : NULL;
   if (slot != NULL)
     td__tape_take (slot, size, bytes, n);
 }
@@ -93,7 +93,7 @@ take_by_id (TdTapeReader *r, TapeArray *a, const char *bytes, size_t n, size_t s
 static void
 take_next (TapeArray *a, const char *bytes, size_t n, size_t size)
 {
-  void *slot = array_at (a, a->n, size);
+  void *slot = td__tape_array_at (a, a->n, size);
 
   if (slot != NULL)
     td__tape_take (slot, size, bytes, n);
@@ -108,7 +108,7 @@ take_source (TdTapeReader *r, const char *bytes, size_t n)
   td__tape_take (&record, sizeof record, bytes, n);
   if (n < sizeof record || record.bytes > n - sizeof record)
     return;
-  source = array_at (&r->sources, r->sources.n, sizeof *source);
+  source = td__tape_array_at (&r->sources, r->sources.n, sizeof *source);
   if (source == NULL)
     return;
   source->path = td_tape_reader_string (r, record.path);
@@ -146,8 +146,8 @@ take_structure (TdTapeReader *r, const char *bytes, size_t n, TapeSpot spot)
   td__tape_take (&head, sizeof head, bytes, n);
   if (!id_plausible (r, head.id))
     return;
-  structure = array_at (&r->structures, head.id - 1, sizeof *structure);
-  where = array_at (&r->structure_spots, head.id - 1, sizeof *where);
+  structure = td__tape_array_at (&r->structures, head.id - 1, sizeof *structure);
+  where = td__tape_array_at (&r->structure_spots, head.id - 1, sizeof *where);
   if (structure == NULL || where == NULL)
     return;
   *where = spot;
@@ -165,8 +165,9 @@ take_memory (TdTapeReader *r, const char *bytes, size_t n, TapeSpot spot)
   TapeSpot *where;
 
   td__tape_take (&head, sizeof head, bytes, n);
-  where = id_plausible (r, head.id) ? array_at (&r->memory_spots, head.id - 1, sizeof *where)
-                                    : NULL;
+  where = id_plausible (r, head.id)
+              ? td__tape_array_at (&r->memory_spots, head.id - 1, sizeof *where)
+              : NULL;
   if (where != NULL)
     *where = spot;
 }
@@ -178,8 +179,9 @@ take_schedule (TdTapeReader *r, const char *bytes, size_t n, TapeSpot spot)
   TapeSpot *where;
 
   td__tape_take (&head, sizeof head, bytes, n);
-  where = id_plausible (r, head.id) ? array_at (&r->schedule_spots, head.id - 1, sizeof *where)
-                                    : NULL;
+  where = id_plausible (r, head.id)
+              ? td__tape_array_at (&r->schedule_spots, head.id - 1, sizeof *where)
+              : NULL;
   if (where != NULL)
     *where = spot;
 }
@@ -244,7 +246,7 @@ take_oom (TdTapeReader *r, const char *bytes, size_t n)
   oom.first_holder = r->oom_holders.n;
   for (uint32_t i = 0; i < head.n_holders; i++, bytes += head.holder_bytes)
     {
-      TdTapeOomHolder *h = array_at (&r->oom_holders, r->oom_holders.n, sizeof *h);
+      TdTapeOomHolder *h = td__tape_array_at (&r->oom_holders, r->oom_holders.n, sizeof *h);
 
       if (h == NULL)
         break;
