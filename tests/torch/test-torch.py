@@ -347,6 +347,35 @@ def numbers(folder):
     assert broken[12][1] & PARTIAL and not broken[12][1] & OUTSIDE, broken
 
 
+def without_gradient(folder):
+    """What an optimizer holds and no gradient reaches is missing, with the reason; what none holds is not
+    updated."""
+    path, tape = os.path.join(folder, "missing.py"), os.path.join(folder, "missing.tdtape")
+    with open(path, "w") as file:
+        file.write(
+            "import torch\ntorch.manual_seed(0)\n"
+            "class N(torch.nn.Module):\n"
+            "    def __init__(self):\n        super().__init__()\n"
+            "        self.used, self.unused = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)\n"
+            "        self.cut, self.frozen = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)\n"
+            "    def forward(self, x):\n"
+            "        return self.frozen(self.used(x)) + self.cut(x).detach()\n"
+            "net = N()\n"
+            "held = [p for n, p in net.named_parameters() if not n.startswith('frozen')]\n"
+            "opt = torch.optim.Adam(held)\n"
+            "for i in range(4):\n"
+            "    opt.zero_grad(); net(torch.randn(3, 4)).pow(2).sum().backward(); opt.step()\n")
+    run(python, "-m", "tapedeck", "-f", "-o", tape, "--level", "stats", path, cwd=folder)
+    run(tapedeck, "check", tape)
+    shown = json.loads(run(tapedeck, "show", tape, "--view", "findings", "--format", "json").stdout)
+    found = {(f["rule"], f["path"], "not used" in f["text"]) for f in shown["findings"]
+             if f["rule"] in ("missing", "not-updated")}
+    assert found == {(rule, "N/%s/%s" % (layer, part), unused)
+                     for rule, layer, unused in (("missing", "unused", True), ("missing", "cut", False),
+                                                 ("not-updated", "frozen", False))
+                     for part in ("weight", "bias")}, shown
+
+
 def reports(folder):
     _, _ = script(folder, "for i in range(3):\n    step(); tapedeck.report('loss', torch.tensor(0.5 * i))\n")
     rows = [r for r in records(os.path.join(folder, "script.tdtape")) if r["record"] == "report"]
@@ -442,6 +471,7 @@ def main():
                             ("several optimizers, closures, iterations by hand", optimizers),
                             ("several modules have their updates from the first step on", several_modules),
                             ("steps and iterations have the same numbers", numbers),
+                            ("parameters without a gradient are missing", without_gradient),
                             ("reports are curves", reports),
                             ("what the recorder remembers does not grow", piles),
                             ("tapedeck run records a script", front_door),

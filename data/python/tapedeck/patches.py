@@ -163,6 +163,7 @@ class Patches:
                 recorder.phase, recorder.phase_place, recorder.phase_codes = before
                 try:
                     recorder.states(optimizer)
+                    recorder.without_gradient(optimizer)
                     recorder.step_ends()
                 except Exception as error:
                     recorder.mistake("a step", error)

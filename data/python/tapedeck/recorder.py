@@ -42,10 +42,11 @@ class Ref(weakref.ref):
 
 
 class Storage:
-    __slots__ = ("number", "places", "variables")
+    __slots__ = ("number", "bytes", "places", "variables")
 
-    def __init__(self, number):
+    def __init__(self, number, size):
         self.number = number
+        self.bytes = size
         self.places = {}  # (offset, shape, strides) -> the newest variable there
         self.variables = []  # all that the library has not been told to forget
 
@@ -343,6 +344,14 @@ class Recorder:
                 # as backward left it: what has clipped it since is an update's step
                 self.words += (L.GRADIENT, 4, variable, self.as_left.get(gradient, gradient))
 
+    def without_gradient(self, optimizer):
+        """What an optimizer holds and had no gradient for is entered too, without one."""
+        for group in optimizer.param_groups if self.open else ():
+            for tensor in group["params"]:
+                variable = self.by_id.get(id(tensor))
+                if tensor.requires_grad and tensor.grad is None and variable in self.parameters:
+                    self.words += (L.GRADIENT, 4, variable, 0)
+
     # ------------------------------------------------------------------------ variables
 
     def var(self, tensor):
@@ -387,17 +396,29 @@ class Recorder:
         except Exception:  # sparse, fake, wrapped: it has none
             return None, 0
         storage = self.storages.get(cdata)
+        if storage is not None and store.nbytes() > storage.bytes:
+            self.give_up(cdata, storage)  # resize_ has made it larger
+            storage = None
         if storage is None:
             if store.nbytes() == 0 and not tensor.numel():
                 return None, 0
             storage = self.allocate(store, cdata, category)
         return storage, cdata
 
+    def give_up(self, cdata, storage):
+        """The storage, and the variables on it, will be met anew."""
+        self.words += (L.RELEASE, 3, storage.number)
+        gone = set(storage.variables)
+        for key in [k for k, v in self.by_id.items() if v in gone]:
+            self.by_id.pop(key)
+        del self.storages[cdata]
+        free_weak_ref(cdata)
+
     def allocate(self, store, cdata, category):
         number = self.next_storage
         self.next_storage = number + 1
         store._weak_ref()
-        storage = self.storages[cdata] = Storage(number)
+        storage = self.storages[cdata] = Storage(number, store.nbytes())
         device = store.device
         self.words += (L.ALLOC, 7, number, store.data_ptr() if device.type != "meta" else 0,
                        store.nbytes(), category, 0 if device.type == "cpu" else (device.index or 0) + 1)
@@ -581,13 +602,7 @@ class Recorder:
             cdata = 0
         before = self.storages.get(cdata)
         if before is not None and not any(v in self.parameters for v in before.places.values()):
-            # what was recorded as it was made is known better now
-            self.words += (L.RELEASE, 3, before.number)
-            gone = set(before.variables)
-            for key in [k for k, v in self.by_id.items() if v in gone]:
-                self.by_id.pop(key)
-            del self.storages[cdata]
-            free_weak_ref(cdata)
+            self.give_up(cdata, before)  # what was recorded as it was made is known better now
         storage, cdata = self.storage(tensor, category)
         self.declare(tensor, storage, cdata, category, flags, self.text(name), layer,
                      self.text("%s/%s" % (path, name)) if flags else 0)
