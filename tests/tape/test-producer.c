@@ -213,7 +213,7 @@ producer__recognises_iterations_that_repeat (void **state)
 static void
 producer__says_views_and_their_layout (void **state)
 {
-  static const int64_t turned[] = { 3, 2 }, strides[] = { 1, 3 };
+  static const int64_t part[] = { 2, 2 }, strides[] = { 1, 3 };
   const TdTapeIteration *it;
   TdProducerVariable v = variable (NEXT, RESULT);
   Fixture f;
@@ -221,17 +221,16 @@ producer__says_views_and_their_layout (void **state)
 
   (void)state;
   open_tape (&f);
-  v.dims = turned;
+  v.dims = part; /* of (2, 3), turned: without the first column */
   v.strides = strides;
-  v.offset = 2;
+  v.offset = 1;
   must (&f, td_producer_variable (f.p, &v));
   must (&f, apply (&f, TD_TAPE_PHASE_FORWARD, RESULT, NEXT, 0));
   must (&f, td_producer_end_iteration (f.p, 0));
   r = close_tape (&f);
   it = load (r, 0);
   assert_true (it->events[1].flags & TD_TAPE_EVENT_SHARED);
-  assert_string_equal (td_tape_reader_string (r, it->events[1].attrs),
-                       "offset=2 strides=1,3");
+  assert_string_equal (td_tape_reader_string (r, it->events[1].attrs), "offset=1 strides=1,3");
   td_tape_iteration_free (it);
   td_tape_reader_free (r);
 }
@@ -382,6 +381,9 @@ WRONG_VARIABLE (variable_of_no_flag, v.flags = 1u << 31)
 WRONG_VARIABLE (variable_in_no_layer, v.layer = 1000)
 WRONG_VARIABLE (variable_without_a_text, v.name = UINT32_MAX)
 WRONG_VARIABLE (variable_on_no_device, v.device = 256)
+WRONG_VARIABLE (variable_behind_its_storage, v.offset = 1000000)
+WRONG_VARIABLE (variable_one_element_too_long, v.offset = 1)
+WRONG_VARIABLE (variable_going_backwards, v.strides = below)
 WRONG_OPERATION (operation_without_size, op.size = 4)
 WRONG_OPERATION (operation_of_no_kind, op.kind = 0)
 WRONG_OPERATION (operation_of_an_unknown_kind, op.kind = 4000000000u)
@@ -455,6 +457,9 @@ static const struct
   ROW (variable_in_no_layer),
   ROW (variable_without_a_text),
   ROW (variable_on_no_device),
+  ROW (variable_behind_its_storage),
+  ROW (variable_one_element_too_long),
+  ROW (variable_going_backwards),
   ROW (operation_without_size),
   ROW (operation_of_no_kind),
   ROW (operation_of_an_unknown_kind),
@@ -526,6 +531,30 @@ producer__refuses_what_makes_no_sense (void **state)
       td_tape_iteration_free (it);
       td_tape_reader_free (r);
     }
+}
+
+/* One that took the file away would leave the first without its tape. */
+static void
+producer__is_the_only_one_that_writes_to_its_tape (void **state)
+{
+  TdProducerOptions o = { .size = sizeof o, .producer = "other", .overwrite = 1 };
+  char error[200];
+  TdProducer *other;
+  TdTapeReader *r;
+  Fixture f;
+
+  (void)state;
+  open_tape (&f);
+  o.path = f.path;
+  assert_null (td_producer_new (&o, error, sizeof error));
+  assert_non_null (strstr (error, "another producer of this process"));
+  must (&f, td_producer_end_iteration (f.p, 0));
+  r = close_tape (&f);
+  assert_int_equal (td_tape_reader_summaries (r).n, 1);
+  td_tape_reader_free (r);
+  other = td_producer_new (&o, error, sizeof error); /* it is free again */
+  assert_non_null (other);
+  td_producer_free (other);
 }
 
 static void
@@ -639,6 +668,7 @@ main (void)
     td_test (producer__says_what_outlives_its_iteration),
     td_test (producer__takes_a_row_of_words),
     td_test (producer__refuses_what_makes_no_sense),
+    td_test (producer__is_the_only_one_that_writes_to_its_tape),
     td_test (producer__answers_without_a_tape),
     td_test (producer__says_nothing_after_the_end),
     td_test (producer__honours_the_size_of_structs),

@@ -41,6 +41,29 @@ wrong_in_variable (const TdProducer *p, const TdProducerVariable *v)
   return NULL;
 }
 
+/* Whether its elements leave the storage; of a dtype without a size nobody knows. */
+static bool
+leaves_storage (const TdProducerVariable *v, const ProducerStorage *s)
+{
+  const size_t size = td_tape_dtype_bytes (v->dtype);
+  uint64_t step = 1, last = v->offset, way;
+
+  if (size == 0)
+    return false;
+  for (uint32_t d = v->ndim; d-- > 0; step *= (uint64_t)v->dims[d])
+    {
+      const int64_t stride = v->strides != NULL ? v->strides[d] : (int64_t)step;
+
+      if (v->dims[d] == 0)
+        return false; /* it has none */
+      if (stride < 0
+          || __builtin_mul_overflow ((uint64_t)v->dims[d] - 1, (uint64_t)stride, &way)
+          || __builtin_add_overflow (last, way, &last))
+        return true;
+    }
+  return last >= s->bytes / size;
+}
+
 /* "offset=3 strides=1,4", where the elements do not lie in order from the first on. */
 static uint32_t
 layout_text (TdProducer *p, const TdProducerVariable *v)
@@ -145,6 +168,11 @@ td_producer_variable (TdProducer *p, const TdProducerVariable *given)
   if (in.storage != 0 && s == NULL)
     return td__producer_refuse (p, TD_PRODUCER_WRONG, "variable: there is no storage %llu",
                                 (unsigned long long)in.storage);
+  if (s != NULL && leaves_storage (&in, s))
+    return td__producer_refuse (p, TD_PRODUCER_WRONG,
+                                "variable %llu: its elements leave storage %llu, of %llu bytes",
+                                (unsigned long long)in.id, (unsigned long long)in.storage,
+                                (unsigned long long)s->bytes);
   v = new_var (p, in.id);
   if (v == NULL)
     return td__producer_refuse (p, TD_PRODUCER_MEMORY, "variable: too many are alive");

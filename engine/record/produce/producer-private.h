@@ -5,6 +5,8 @@
 #include "td-producer.h"
 #include "../assembler-private.h"
 
+#include <sys/types.h>
+
 /** The most of anything that is numbered: what wants more is a mistake. */
 #define PRODUCER_MOST (1u << 26)
 #define PRODUCER_TEXT 60000u /* bytes of a text; a longer one is cut */
@@ -50,6 +52,10 @@ struct TdProducer
   TdAssembler *a;
   TdRingShared clock; /* counts nanoseconds */
   char error[300];
+
+  TdProducer *next; /* of this process */
+  dev_t device;     /* its file */
+  ino_t inode;
 
   TdIdMap texts, places, layers, kinds; /* by hash */
   uint32_t n_texts, n_places, n_layers, n_kinds;

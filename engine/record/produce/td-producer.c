@@ -2,10 +2,12 @@
  * kinds of operations, sources.  SPDX-License-Identifier: MIT */
 #include "producer-private.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define SOURCE_PART 60000u
 
@@ -94,6 +96,53 @@ td__producer_take (void *to, size_t ours, const void *from, uint32_t least)
   return NULL;
 }
 
+/* A lock on a file holds off other processes only: those of this one are known. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static TdProducer *producers;
+
+static bool
+is_being_written (const char *path)
+{
+  struct stat st;
+  bool is = false;
+
+  if (stat (path, &st) != 0)
+    return false;
+  pthread_mutex_lock (&lock);
+  for (const TdProducer *p = producers; p != NULL && !is; p = p->next)
+    is = p->device == st.st_dev && p->inode == st.st_ino;
+  pthread_mutex_unlock (&lock);
+  return is;
+}
+
+static void
+enter (TdProducer *p, const char *path)
+{
+  struct stat st;
+
+  if (stat (path, &st) != 0)
+    return;
+  p->device = st.st_dev;
+  p->inode = st.st_ino;
+  pthread_mutex_lock (&lock);
+  p->next = producers;
+  producers = p;
+  pthread_mutex_unlock (&lock);
+}
+
+static void
+leave (TdProducer *p)
+{
+  pthread_mutex_lock (&lock);
+  for (TdProducer **at = &producers; *at != NULL; at = &(*at)->next)
+    if (*at == p)
+      {
+        *at = p->next;
+        break;
+      }
+  pthread_mutex_unlock (&lock);
+}
+
 static TdProducer *
 give_up (TdProducer *p, const char *why, char *error, size_t n)
 {
@@ -131,6 +180,8 @@ td_producer_new (const TdProducerOptions *options, char *error, size_t n)
     wrong = "there is no such level";
   if (wrong == NULL && o.rank >= (o.n_ranks != 0 ? o.n_ranks : 1))
     wrong = "the rank is not below the number of ranks";
+  if (wrong == NULL && is_being_written (o.path))
+    wrong = "another producer of this process is writing to this tape";
   p = wrong == NULL ? calloc (1, sizeof *p) : NULL;
   if (p == NULL)
     return give_up (NULL, wrong != NULL ? wrong : "no memory", error, n);
@@ -149,6 +200,7 @@ td_producer_new (const TdProducerOptions *options, char *error, size_t n)
   p->a = td_assembler_new (p->w, &p->clock);
   if (p->a == NULL)
     return give_up (p, "no memory", error, n);
+  enter (p, o.path);
   say_versions (p, &o);
   td_tape_writer_flush (p->w);
   return p;
@@ -175,6 +227,7 @@ td_producer_free (TdProducer *p)
           td__producer_feed (p, end);
         }
     }
+  leave (p);
   td_assembler_free (p->a);
   td_tape_writer_free (p->w);
   for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
