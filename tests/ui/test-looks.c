@@ -1,7 +1,8 @@
-/* Every page of the window on a program of real size, in five looks: light, dark, text twice as
- * large, 900 x 600, and (where the environment asks for it, for it cannot be changed later)
- * high contrast. Each is a picture among the artifacts; what a program can say of one is
- * tested: nothing lies outside of the window, and no page is empty.
+/* Every page of the window on a program of real size, in six looks: light, dark, text twice as
+ * large, 900 x 600, the narrowest with three panels, and (where the environment asks for it,
+ * for it cannot be changed later) high contrast. Each is a picture among the artifacts; what a
+ * program can say of one is tested: nothing lies outside of the window, no panel is cut by its
+ * neighbour, and no page is empty.
  *
  *     test-looks PROGRAM [NAME=VALUE ...]
  *
@@ -13,6 +14,7 @@
 
 #define USUAL_DPI 96
 #define LEAST_COLOURS 6
+#define LEAST_OF_THREE 1200 /* the narrowest window that shows three panels */
 
 typedef struct
 {
@@ -22,10 +24,9 @@ typedef struct
 } Look;
 
 static const Look looks[] = {
-  { "light", 1440, 900, USUAL_DPI, FALSE },
-  { "dark", 1440, 900, USUAL_DPI, TRUE },
-  { "text-200", 1440, 900, 2 * USUAL_DPI, FALSE },
-  { "small", 900, 600, USUAL_DPI, FALSE },
+  { "light", 1440, 900, USUAL_DPI, FALSE },           { "dark", 1440, 900, USUAL_DPI, TRUE },
+  { "text-200", 1440, 900, 2 * USUAL_DPI, FALSE },    { "small", 900, 600, USUAL_DPI, FALSE },
+  { "tight", LEAST_OF_THREE, 900, USUAL_DPI, FALSE },
 };
 static const Look contrast = { "contrast", 1440, 900, USUAL_DPI, FALSE };
 
@@ -101,6 +102,44 @@ find_outside (GtkWidget *widget, GtkWidget *top)
   return NULL;
 }
 
+/* Where a child of a pane that lies may be; both places are all of it while one is hidden. A
+ * pane that stands gives its lower half the room in a low window, on purpose. */
+static gboolean
+is_within_place (GtkWidget *widget, GtkPaned *pane, const graphene_rect_t *at)
+{
+  GtkWidget *start = gtk_paned_get_start_child (pane), *end = gtk_paned_get_end_child (pane);
+  gboolean shared
+      = start && end && gtk_widget_get_visible (start) && gtk_widget_get_visible (end);
+  float place = (float)gtk_paned_get_position (pane),
+        whole = (float)gtk_widget_get_width (GTK_WIDGET (pane));
+  float from = shared && widget == end ? place : 0,
+        to = shared && widget == start ? place : whole;
+  return at->origin.x >= from - 1 && at->origin.x + at->size.width <= to + 1;
+}
+
+/* A child of a pane that is wider than its place: its name; NULL: there is none. */
+static const char *
+find_cut (GtkWidget *widget)
+{
+  GtkWidget *parent = gtk_widget_get_parent (widget);
+  graphene_rect_t at;
+  if (!gtk_widget_get_mapped (widget))
+    return NULL;
+  if (GTK_IS_PANED (parent)
+      && gtk_orientable_get_orientation (GTK_ORIENTABLE (parent)) == GTK_ORIENTATION_HORIZONTAL
+      && gtk_widget_compute_bounds (widget, parent, &at)
+      && !is_within_place (widget, GTK_PANED (parent), &at))
+    return gtk_widget_get_name (widget);
+  for (GtkWidget *child = gtk_widget_get_first_child (widget); child;
+       child = gtk_widget_get_next_sibling (child))
+    {
+      const char *found = find_cut (child);
+      if (found)
+        return found;
+    }
+  return NULL;
+}
+
 /* The innermost widget that cannot be as narrow as the window is to be, and the first in it. */
 static char *
 dup_wide (GtkWidget *widget, int width)
@@ -138,6 +177,9 @@ judge (const Look *look, const char *page, const char *picture, GString *faults)
   const char *outside = find_outside (top, top);
   if (outside)
     g_string_append_printf (faults, "\n%s: outside of the window: %s", name, outside);
+  const char *cut = find_cut (top);
+  if (cut)
+    g_string_append_printf (faults, "\n%s: cut by its pane: %s", name, cut);
   if (gtk_widget_get_width (top) > look->width || gtk_widget_get_height (top) > look->height)
     {
       g_autofree char *wide = dup_wide (top, look->width);
@@ -192,6 +234,7 @@ LOOK (in_light, &looks[0])
 LOOK (in_dark, &looks[1])
 LOOK (with_text_twice_as_large, &looks[2])
 LOOK (in_a_small_window, &looks[3])
+LOOK (where_three_panels_just_have_room, &looks[4])
 LOOK (in_high_contrast, &contrast)
 
 int
@@ -202,6 +245,7 @@ main (int argc, char **argv)
     ui_test (looks__every_page_fits_in_dark),
     ui_test (looks__every_page_fits_with_text_twice_as_large),
     ui_test (looks__every_page_fits_in_a_small_window),
+    ui_test (looks__every_page_fits_where_three_panels_just_have_room),
   };
   const struct CMUnitTest contrast_tests[]
       = { ui_test (looks__every_page_fits_in_high_contrast) };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "widgets/td-panel-view.h"
+#include "widgets/td-stack-switcher.h"
 
 typedef struct
 {
@@ -271,12 +272,7 @@ td_page_new_panel (TdPage *self, GtkWidget **controls)
   g_set_weak_pointer (&get (self)->stack, stack);
   *controls = NULL;
   if (class->n_pictures > 1)
-    {
-      *controls = gtk_stack_switcher_new ();
-      gtk_stack_switcher_set_stack (GTK_STACK_SWITCHER (*controls), GTK_STACK (stack));
-      gtk_widget_add_css_class (*controls, "td-small");
-      gtk_widget_set_halign (*controls, GTK_ALIGN_START);
-    }
+    *controls = td_stack_switcher_new (GTK_STACK (stack));
   return stack;
 }
 

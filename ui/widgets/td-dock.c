@@ -279,6 +279,10 @@ td_dock_init (TdDock *self)
   gtk_paned_set_position (GTK_PANED (all), 480);
   gtk_paned_set_position (GTK_PANED (right), 480);
   gtk_paned_set_resize_start_child (GTK_PANED (all), TRUE);
+  gtk_paned_set_shrink_start_child (GTK_PANED (all), FALSE); /* or views are cut */
+  gtk_paned_set_shrink_end_child (GTK_PANED (all), FALSE);
+  gtk_paned_set_shrink_start_child (GTK_PANED (right), FALSE);
+  gtk_paned_set_shrink_end_child (GTK_PANED (right), FALSE);
   gtk_widget_set_parent (all, GTK_WIDGET (self));
 }
 
