@@ -267,7 +267,13 @@ bool
 td__recompute_prepare (TdRecompute *c)
 {
   const TdTapeIteration *it = c->it;
+  const char *producer = td_tape_reader_info (c->r, "producer");
 
+  if (*producer) /* its operations are not ours to run */
+    return td__recompute_refuse (c,
+                                 "this tape was recorded by %s, and only that program "
+                                 "can compute it again",
+                                 producer);
   if (!(it->flags & TD_TAPE_ITERATION_KEYFRAME))
     {
       say_keyframes (c);

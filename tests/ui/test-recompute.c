@@ -93,6 +93,27 @@ recompute__says_why_it_cannot (void **state)
   assert_false (shows ("Cancel"));
 }
 
+/* Only the program that has the operations can run them again. */
+static void
+recompute__is_not_offered_for_what_another_program_recorded (void **state)
+{
+  static char why[]
+      = "cannot be recomputed: this tape was recorded by line, and only that program can "
+        "compute it again";
+  g_autofree char *tape = g_strdup (td_test_tmp ("line.tdtape"));
+  TdTestChild child = TD_TEST_RUN (td_test_build ("tests/tape/producer-example"), tape);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  ui_test_open (tape);
+  ui_test_do ("go-to", "i=2&e=1");
+  ui_test_do ("show-page", "value");
+  ui_test_settle ();
+  assert_false (has_values (NULL));
+  assert_false (shows ("Recompute This Iteration"));
+  ui_test_do ("recompute", NULL);
+  ui_test_wait ("the reason", ui_test_has_info, why);
+}
+
 static gboolean
 is_over (gpointer unused)
 {
@@ -138,6 +159,7 @@ main (int argc, char **argv)
   const struct CMUnitTest tests[] = {
     ui_test (recompute__shows_values_that_are_not_recorded),
     ui_test (recompute__says_why_it_cannot),
+    ui_test (recompute__is_not_offered_for_what_another_program_recorded),
     ui_test (recompute__ends_when_it_is_cancelled),
     ui_test (recompute__is_forgotten_with_its_recording),
   };

@@ -297,12 +297,15 @@ go_to_wanted (TdTensorPanel *self)
     td_number_grid_go_to (self->grid, (gint64)element / cols, (gint64)element % cols);
 }
 
-/* The way there from values that are not recorded. */
+/* The way there from values that are not recorded; only the engine's own operations can be run
+ * again. */
 static void
 show_way (TdTensorPanel *self)
 {
-  gboolean missing = self->shown && !self->tensor->values && self->tensor->n_total > 0
-                     && td_iteration_is_complete (self->iteration);
+  gboolean missing
+      = self->shown && !self->tensor->values && self->tensor->n_total > 0
+        && td_iteration_is_complete (self->iteration)
+        && !*td_tape_reader_info (td_session_get_reader (self->session), "producer");
   gtk_widget_set_visible (self->again, missing || self->recomputing);
   gtk_widget_set_visible (self->again_start, !self->recomputing);
   gtk_widget_set_visible (GTK_WIDGET (self->again_bar), self->recomputing);
