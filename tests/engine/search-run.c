@@ -113,6 +113,7 @@ serialize (void *object, TdSerializer *s)
 
   td_serialize_int (s, "effects", &r->n_effects);
   td_serialize_int (s, "own", &r->watched.own);
+  td_serialize_var (s, "captured", r->captured); /* a program may write what it gave back */
   if (r->p->file != FILE_PARTS)
     {
       td_serialize_link (s, "net", r->root);

@@ -244,6 +244,7 @@ static const unsigned found[] = {
   30041732, /* the same, in a gradient of a captured variable */
   52022921, /* a sum of gradients that hooks saw where it was not made in place */
   30051331, /* td_unchain after a write, and no backward */
+  54012297, /* a variable of the program's own, written and not saved: the searcher's mistake */
 };
 
 static int
