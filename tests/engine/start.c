@@ -101,30 +101,10 @@ group_stop (void **state)
   return td_finish ();
 }
 
-const char *
-python_with (const char *module)
-{
-  static const char *const pythons[] = { "python3", "/usr/bin/python3" };
-  char import[100];
-
-  snprintf (import, sizeof import, "import %s", module);
-  for (int i = 0; i < 2; i++)
-    {
-      TdTestChild child = TD_TEST_RUN (pythons[i], "-c", import);
-      int status = child.status;
-
-      td_test_child_clear (&child);
-      if (status == 0)
-        return pythons[i];
-    }
-  skip ();
-  return NULL;
-}
-
 void
 assert_python_says (const char *script, const char *path, const char *text)
 {
-  TdTestChild child = TD_TEST_RUN (python_with ("numpy"), "-c", script, path);
+  TdTestChild child = TD_TEST_RUN (td_test_python ("numpy"), "-c", script, path);
 
   assert_child_status (child, 0);
   assert_string_equal (child.out, text);

@@ -26,8 +26,6 @@ int group_start (void **state);
 int group_stop (void **state);
 /** Take the pending error, which must have this status and be one line.  *Owner*: static. */
 const char *said (TdStatus status);
-/** A Python that can import this module; without one the test is left out. */
-const char *python_with (const char *module);
 /** Fail unless a script for Python with NumPy, given this path, prints this text. */
 void assert_python_says (const char *script, const char *path, const char *text);
 /** A file that NumPy wrote, in tests/golden/npz.  Owner: the test. */

@@ -71,7 +71,7 @@ safetensors__brings_back_what_was_saved (void **state)
 static void
 safetensors__is_read_by_python (void **state)
 {
-  const char *path = td_test_tmp ("m.safetensors"), *program = python_with ("safetensors");
+  const char *path = td_test_tmp ("m.safetensors"), *program = td_test_python ("safetensors");
   TdTestChild child;
 
   (void)state;
@@ -115,7 +115,7 @@ static void
 safetensors__reads_what_python_wrote (void **state)
 {
   const char *path = td_test_tmp ("m.safetensors");
-  TdTestChild child = TD_TEST_RUN (python_with ("safetensors"), "-c", PYTHON_WRITES, path);
+  TdTestChild child = TD_TEST_RUN (td_test_python ("safetensors"), "-c", PYTHON_WRITES, path);
 
   (void)state;
   assert_child_status (child, 0);

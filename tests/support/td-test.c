@@ -399,6 +399,31 @@ td_test_run (const char *const *argv, const char *input, const char *const *env)
   return child;
 }
 
+const char *
+td_test_python (const char *module)
+{
+  const char *pythons[] = { getenv ("TD_TEST_PYTHON"), "python3", "/usr/bin/python3" };
+  char import[100];
+
+  snprintf (import, sizeof import, "import %s", module);
+  for (size_t i = 0; i < sizeof pythons / sizeof *pythons; i++)
+    {
+      const char *const argv[] = { pythons[i], "-c", import, NULL };
+      TdTestChild child;
+      int status;
+
+      if (pythons[i] == NULL)
+        continue;
+      child = td_test_run (argv, NULL, NULL);
+      status = child.status;
+      td_test_child_clear (&child);
+      if (status == 0)
+        return pythons[i];
+    }
+  skip ();
+  return NULL;
+}
+
 TdTestChild
 td_test_shell (const char *format, ...)
 {

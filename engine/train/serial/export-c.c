@@ -15,6 +15,7 @@ typedef struct
 {
   const TdSchedule *s;
   TdExport *to;
+  TdExportLacks lacks;
 } Out;
 
 #define P(o, ...) td__export_print ((o)->to, __VA_ARGS__)
@@ -366,6 +367,24 @@ is_used (const TdSchedule *s, uint32_t node)
   return used;
 }
 
+/* The first array that is not of float: its name and type, or "". */
+static const char *
+other_type (const Out *o, char *text, size_t size)
+{
+  const TdSchedule *s = o->s;
+  char name[300];
+
+  text[0] = '\0';
+  for (uint32_t n = 0; n < s->n_nodes; n++)
+    if (s->nodes[n].dtype != TD_F32 && is_used (s, n))
+      {
+        snprintf (text, size, "%s is %s", td__export_name (s, n, name, sizeof name),
+                  td_dtype_name ((TdDtype)s->nodes[n].dtype));
+        break;
+      }
+  return text;
+}
+
 static TdStatus
 print_arrays (Out *o, const TdSite *site)
 {
@@ -376,13 +395,8 @@ print_arrays (Out *o, const TdSite *site)
     {
       float *numbers;
 
-      if (s->nodes[n].dtype != TD_F32 && !is_used (s, n))
-        continue;
       if (s->nodes[n].dtype != TD_F32)
-        return td__fail (TD_ERR_DTYPE, "td_static_save", site,
-                         "a C program of float arrays can be written, %s is %s",
-                         td__export_name (s, n, name, sizeof name),
-                         td_dtype_name ((TdDtype)s->nodes[n].dtype));
+        continue; /* no step uses it */
       P (o, "static %sfloat v%u[%lld]", td__export_is_given (s, n) ? "const " : "", n,
          count (o, n) > 0 ? count (o, n) : 1);
       if (td__export_is_given (s, n))
@@ -401,8 +415,8 @@ print_arrays (Out *o, const TdSite *site)
   return TD_OK;
 }
 
-static TdStatus
-print_step (Out *o, const TdStep *step, const TdSite *site)
+static void
+print_step (Out *o, const TdStep *step)
 {
   static bool (*const writers[]) (Out *, const TdStep *)
       = { view, unary, binary, linear, matmul, convolution, pooling, normalization, softmax };
@@ -413,7 +427,7 @@ print_step (Out *o, const TdStep *step, const TdSite *site)
 
       P (o, "  for (long i = 0; i < %lld; i++)\n    v%u[i] = %af;\n", count (o, y), y,
          step->how.a);
-      return TD_OK;
+      return;
     }
   if (step->kind == TD_STEP_FILL && step->how.origin == TD_ARRAY_ARANGE)
     {
@@ -421,66 +435,99 @@ print_step (Out *o, const TdStep *step, const TdSite *site)
 
       P (o, "  for (long i = 0; i < %lld; i++)\n    v%u[i] = (float)(%a + %a * (double)i);\n",
          count (o, y), y, step->how.a, step->how.b);
-      return TD_OK;
+      return;
     }
   if (step->kind == TD_STEP_FILL || step->kind == TD_STEP_COPY)
-    return td__fail (TD_ERR_ARG, "td_static_save", site, "%s at %s:%d cannot be in a C program",
+    td__export_lack (&o->lacks, step,
                      step->kind == TD_STEP_COPY ? "an array that is changed in place"
-                                                : "an array of random numbers",
-                     step->site != NULL ? step->site->file : "?",
-                     step->site != NULL ? step->site->line : 0);
+                                                : "an array of random numbers");
   if (step->kind != TD_STEP_OP)
-    return TD_OK;
+    return;
   if (step->site != NULL)
     P (o, "  /* %s, %s:%d */\n", step->cls->name, step->site->file, step->site->line);
   for (size_t i = 0; i < sizeof writers / sizeof *writers; i++)
     if (writers[i](o, step))
-      return TD_OK;
-  return td__fail (TD_ERR_ARG, "td_static_save", site,
-                   "%s has no form in a C program: export without it", step->cls->name);
+      return;
+  td__export_lack (&o->lacks, step, NULL);
+}
+
+/* The body of run (): TD_ERR_ARG with the list of what a C program does not have. */
+static TdStatus
+print_steps (Out *o, const TdSite *site)
+{
+  const TdSchedule *s = o->s;
+  char type[400];
+
+  for (uint32_t i = 0; i < s->forward.n; i++)
+    print_step (o, &s->forward.steps[i]);
+  other_type (o, type, sizeof type);
+  if (o->lacks.n == 0 && type[0] == '\0')
+    return TD_OK;
+  if (o->lacks.n == 0)
+    return td__fail (TD_ERR_DTYPE, "td_static_save", site,
+                     "a C program of float arrays can be written, %s", type);
+  return td__fail (TD_ERR_ARG, "td_static_save", site, "a C program does not have %s%s%s",
+                   o->lacks.text, type[0] != '\0' ? "; its arrays are f32, " : "", type);
+}
+
+/* A program around run () for a pipe. */
+static void
+print_main (Out *o)
+{
+  const TdSchedule *s = o->s;
+
+  P (o, "#ifdef MAIN\nint\nmain (void)\n{\n");
+  for (uint32_t i = 0; i < s->n_arguments; i++)
+    P (o, "  static float in%u[%lld];\n", i, count (o, s->externals[i].node));
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    P (o, "  static float out%u[%lld];\n", k, count (o, s->outputs[k].node));
+  P (o, "  const float *const inputs[] = { ");
+  for (uint32_t i = 0; i < s->n_arguments; i++)
+    P (o, "in%u, ", i);
+  P (o, "0 };\n  float *const outputs[] = { ");
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    P (o, "out%u, ", k);
+  P (o, "0 };\n\n");
+  for (uint32_t i = 0; i < s->n_arguments; i++)
+    P (o, "  if (fread (in%u, sizeof in%u, 1, stdin) != 1)\n    return 1;\n", i, i);
+  P (o, "  run (inputs, outputs);\n");
+  for (uint32_t k = 0; k < s->n_outputs; k++)
+    P (o, "  if (fwrite (out%u, sizeof out%u, 1, stdout) != 1)\n    return 1;\n", k, k);
+  P (o, "  return 0;\n}\n#endif\n");
 }
 
 TdStatus
 td__export_c (const TdStatic *function, const TdSchedule *s, TdExport *to, const TdSite *site)
 {
-  Out o = { s, to };
-  TdStatus status;
+  TdExport body = { NULL, 0, 0 };
+  Out o = { .s = s, .to = &body };
+  TdStatus status = print_steps (&o, site); /* before millions of weights are */
 
-  P (&o,
-     "/* Static function %s, written by tapedeck %s.\n *\n * run (const float *const *inputs, "
-     "float *const *outputs): one call.  With -DMAIN: reads the\n * inputs as raw float from "
-     "standard input, writes the outputs.  Link with -lm. */\n#include <math.h>\n#include "
-     "<stdio.h>\n#include <string.h>\n\n%s\n",
-     function->name, td_version (), helpers);
-  status = print_arrays (&o, site);
-  P (&o, "\nvoid run (const float *const *inputs, float *const *outputs);\n\nvoid\nrun (const "
-         "float *const *inputs, float *const *outputs)\n{\n");
-  for (uint32_t i = 0; i < s->n_arguments; i++)
-    P (&o, "  memcpy (v%u, inputs[%u], sizeof v%u);\n", s->externals[i].node, i,
-       s->externals[i].node);
-  for (uint32_t i = 0; i < s->forward.n && status == TD_OK; i++)
-    status = print_step (&o, &s->forward.steps[i], site);
-  for (uint32_t k = 0; k < s->n_outputs; k++)
-    P (&o, "  memcpy (outputs[%u], v%u, sizeof v%u);\n", k, s->outputs[k].node,
-       s->outputs[k].node);
-  P (&o, "  (void)linear, (void)matmul, (void)convolution, (void)pooling, (void)softmax, "
-         "(void)normalize;\n}\n\n#ifdef MAIN\nint\nmain (void)\n{\n");
-  for (uint32_t i = 0; i < s->n_arguments; i++)
-    P (&o, "  static float in%u[%lld];\n", i, count (&o, s->externals[i].node));
-  for (uint32_t k = 0; k < s->n_outputs; k++)
-    P (&o, "  static float out%u[%lld];\n", k, count (&o, s->outputs[k].node));
-  P (&o, "  const float *const inputs[] = { ");
-  for (uint32_t i = 0; i < s->n_arguments; i++)
-    P (&o, "in%u, ", i);
-  P (&o, "0 };\n  float *const outputs[] = { ");
-  for (uint32_t k = 0; k < s->n_outputs; k++)
-    P (&o, "out%u, ", k);
-  P (&o, "0 };\n\n");
-  for (uint32_t i = 0; i < s->n_arguments; i++)
-    P (&o, "  if (fread (in%u, sizeof in%u, 1, stdin) != 1)\n    return 1;\n", i, i);
-  P (&o, "  run (inputs, outputs);\n");
-  for (uint32_t k = 0; k < s->n_outputs; k++)
-    P (&o, "  if (fwrite (out%u, sizeof out%u, 1, stdout) != 1)\n    return 1;\n", k, k);
-  P (&o, "  return 0;\n}\n#endif\n");
+  o.to = to;
+  if (status == TD_OK)
+    {
+      P (&o,
+         "/* Static function %s, written by tapedeck %s.\n *\n * run (const float *const "
+         "*inputs, "
+         "float *const *outputs): one call.  With -DMAIN: reads the\n * inputs as raw float "
+         "from "
+         "standard input, writes the outputs.  Link with -lm. */\n#include <math.h>\n#include "
+         "<stdio.h>\n#include <string.h>\n\n%s\n",
+         function->name, td_version (), helpers);
+      status = print_arrays (&o, site);
+      P (&o, "\nvoid run (const float *const *inputs, float *const *outputs);\n\nvoid\n"
+             "run (const float *const *inputs, float *const *outputs)\n{\n");
+      for (uint32_t i = 0; i < s->n_arguments; i++)
+        P (&o, "  memcpy (v%u, inputs[%u], sizeof v%u);\n", s->externals[i].node, i,
+           s->externals[i].node);
+      P (&o, "%s", body.bytes != NULL ? body.bytes : "");
+      for (uint32_t k = 0; k < s->n_outputs; k++)
+        P (&o, "  memcpy (outputs[%u], v%u, sizeof v%u);\n", k, s->outputs[k].node,
+           s->outputs[k].node);
+      P (&o, "  (void)linear, (void)matmul, (void)convolution, (void)pooling, (void)softmax, "
+             "(void)normalize;\n}\n\n");
+      print_main (&o);
+    }
+  free (body.bytes);
   return status;
 }

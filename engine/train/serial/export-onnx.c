@@ -299,10 +299,10 @@ td__export_onnx (const TdStatic *function, const TdSchedule *s, bool custom_doma
   status = write_given (&o, site);
   for (uint32_t i = 0; i < s->forward.n && status == TD_OK; i++)
     td__onnx_step (&o, &s->forward.steps[i]);
-  if (status == TD_OK && o.n_foreign > 0 && !custom_domains)
+  if (status == TD_OK && o.lacks.n > 0 && !custom_domains)
     status = td__fail (TD_ERR_ARG, "td_static_save", site,
                        "ONNX does not have %s: leave them out, or ask for custom_domains",
-                       o.foreign);
+                       o.lacks.text);
   if (status != TD_OK)
     {
       td__message_free (&o.graph);
@@ -313,11 +313,11 @@ td__export_onnx (const TdStatic *function, const TdSchedule *s, bool custom_doma
   td__message_text (&model, MODEL_PRODUCER, "tapedeck");
   td__message_text (&model, MODEL_PRODUCER_VERSION, td_version ());
   snprintf (doc, sizeof doc, "static function %s; operations that ONNX does not have: %u",
-            function->name, o.n_foreign);
+            function->name, o.lacks.n);
   td__message_text (&model, MODEL_DOC, doc);
   td__message_nest (&model, MODEL_GRAPH, &o.graph);
   opset (&model, "", OPSET);
-  if (o.n_foreign > 0)
+  if (o.lacks.n > 0)
     opset (&model, "org.tapedeck", 1);
   to->bytes = (char *)model.bytes;
   to->n = model.n;

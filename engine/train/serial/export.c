@@ -124,6 +124,34 @@ td__export_is_given (const TdSchedule *s, uint32_t node)
                                : td__node_value (s, node)->kind == TD_VALUE_CONSTANT;
 }
 
+void
+td__export_lack (TdExportLacks *lacks, const TdStep *step, const char *name)
+{
+  const TdSite *site = step->site;
+  const char *slash = site != NULL ? strrchr (site->file, '/') : NULL;
+  const size_t n = strlen (lacks->text);
+  char text[160];
+  size_t length;
+  const char *found;
+
+  snprintf (text, sizeof text, "%s at %s:%d", name != NULL ? name : step->cls->name,
+            slash != NULL  ? slash + 1
+            : site != NULL ? site->file
+                           : "?",
+            site != NULL ? site->line : 0);
+  length = strlen (text);
+  lacks->n++;
+  /* A block that comes twelve times is said once; ":1" is not in the list because of ":12". */
+  for (found = strstr (lacks->text, text); found != NULL; found = strstr (found + 1, text))
+    if ((found == lacks->text || found[-1] == ' ')
+        && (found[length] == ',' || found[length] == '\0'))
+      return;
+  if (n + length + sizeof ", , ..." <= sizeof lacks->text)
+    sprintf (lacks->text + n, "%s%s", n > 0 ? ", " : "", text);
+  else if (n < 3 || strcmp (lacks->text + n - 3, "...") != 0)
+    strcpy (lacks->text + n, ", ...");
+}
+
 void *
 td__export_numbers (const TdSchedule *s, uint32_t node, const TdSite *site)
 {
@@ -171,6 +199,13 @@ save_npz (const TdSchedule *s, const char *path, const TdSite *site)
   return status;
 }
 
+/* Why a function that was called has no schedule, or "". */
+static const char *
+why_none (const TdStatic *function)
+{
+  return function->aside != NULL ? function->aside : function->miss_text;
+}
+
 TdStatus
 td_static_save_at (TdStatic *function, const char *path, TdStaticSaveOpt options,
                    const TdSite *site)
@@ -180,6 +215,9 @@ td_static_save_at (TdStatic *function, const char *path, TdStaticSaveOpt options
   TdExport to = { NULL, 0, 0 };
   TdStatus status;
 
+  if (entry == NULL && function != NULL && why_none (function)[0] != '\0')
+    return td__fail (TD_ERR_STATE, "td_static_save", site, "%s has no schedule to write: %s",
+                     function->name, why_none (function));
   if (entry == NULL || ending == NULL)
     return td__fail (entry == NULL ? TD_ERR_STATE : TD_ERR_ARG, "td_static_save", site,
                      entry == NULL

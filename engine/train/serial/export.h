@@ -26,6 +26,15 @@ typedef struct TdExport
 void td__export_print (TdExport *e, const char *format, ...)
     __attribute__ ((format (printf, 2, 3)));
 
+/** The operations of a schedule that a format does not have. */
+typedef struct TdExportLacks
+{
+  uint32_t n;     /**< how many */
+  char text[300]; /**< each name and line once, as many as fit: "huber_loss at loss.c:12, ..." */
+} TdExportLacks;
+/** One more: name, or NULL for that of the operation itself. */
+void td__export_lack (TdExportLacks *lacks, const TdStep *step, const char *name);
+
 TdStatus td__export_dot (const TdStatic *function, const TdSchedule *s, TdExport *to);
 TdStatus td__export_onnx (const TdStatic *function, const TdSchedule *s, bool custom_domains,
                           TdExport *to, const TdSite *site);

@@ -526,31 +526,13 @@ embed (TdOnnx *o, const TdStep *step, const char *type)
 }
 
 static void
-note_foreign (TdOnnx *o, const TdStep *step)
-{
-  const char *slash = step->site != NULL ? strrchr (step->site->file, '/') : NULL;
-  const size_t n = strlen (o->foreign);
-  char text[120];
-
-  snprintf (text, sizeof text, "%s%s at %s:%d", o->n_foreign++ > 0 ? ", " : "", step->cls->name,
-            slash != NULL        ? slash + 1
-            : step->site != NULL ? step->site->file
-                                 : "?",
-            step->site != NULL ? step->site->line : 0);
-  if (n + strlen (text) + sizeof ", ..." <= sizeof o->foreign)
-    strcpy (o->foreign + n, text);
-  else if (n < 3 || strcmp (o->foreign + n - 3, "...") != 0)
-    strcpy (o->foreign + n, ", ...");
-}
-
-static void
 foreign (TdOnnx *o, const TdStep *step, const char *type)
 {
   TdOnnxNode n = td__onnx_node (o, step->cls->name, "org.tapedeck");
   int64_t values[64];
 
   (void)type;
-  note_foreign (o, step);
+  td__export_lack (&o->lacks, step, NULL);
   for (uint32_t i = 0; i < step->n_in; i++)
     td__onnx_in_node (&n, in (o, step, i));
   for (uint32_t k = 0; k < step->n_out; k++)

@@ -12,8 +12,7 @@ typedef struct TdOnnx
   const TdSchedule *s;
   TdMessage graph;
   uint32_t n_made;    /**< names that were made up */
-  uint32_t n_foreign; /**< operations that ONNX does not have */
-  char foreign[200];  /**< the first of them: "huber_loss at loss.c:12, ..." */
+  TdExportLacks lacks;
 } TdOnnx;
 
 /** One node that is being written. */

@@ -9,6 +9,7 @@
  *     hash=1         print hashes of gradients and weights of every iteration
  *     save=FOLDER    write links and optimizers at the end
  *     from=I load=FOLDER  go on there
+ *     export=FOLDER  write what is called there as ONNX and C, with its inputs and its results
  *     fault=NAME     (some programs) a mistake to be found: vanishing, growth, nan, branch
  *
  * SPDX-License-Identifier: MIT */
@@ -127,6 +128,50 @@ life_ids (TdShape shape, int64_t classes, uint32_t seed)
   return v;
 }
 
+/* What a static function took or gave: PATH.in0.npy, PATH.in1.npy, ... */
+__attribute__ ((unused)) static void
+life_export_arrays (const char *path, const char *what, TdVar *const *v, int n)
+{
+  char name[4300];
+
+  for (int i = 0; i < n; i++)
+    {
+      snprintf (name, sizeof name, "%s.%s%d.npy", path, what, i);
+      td_save_npy (name, v[i]);
+    }
+}
+
+/* One function, as it is used for inference or as it is trained, in every format: its inputs
+ * and results as files, and a line for each format: "OK", or why it could not be. */
+__attribute__ ((unused)) static void
+life_export (int i, bool train, TdVar *const *in, int n_in, int n_out)
+{
+  static const char *const endings[] = { "onnx", "c" };
+  TdVar *out[8];
+  char path[4200];
+
+  TD_USING (train, train)
+    TD_NO_BACKPROP
+      TD_SCOPE ("export")
+        {
+          td_static_call (life_made[i].function, in, n_in, out, n_out);
+          snprintf (path, sizeof path, "%.4000s/%d-%s", life_text ("export"), i,
+                    train ? "train" : "eval");
+          printf ("function %s\n", path);
+          for (size_t k = 0; k < sizeof endings / sizeof *endings; k++)
+            {
+              char name[4300];
+
+              snprintf (name, sizeof name, "%s.%s", path, endings[k]);
+              td_static_save (life_made[i].function, name);
+              printf ("%s %s\n", endings[k], td_error () != NULL ? td_error ()->message : "OK");
+              td_error_clear ();
+            }
+          life_export_arrays (path, "in", in, n_in);
+          life_export_arrays (path, "out", out, n_out);
+        }
+}
+
 /* fn as code, or through a static function of its own where the program was told static=1. */
 __attribute__ ((unused)) static void
 life_call (TdStaticFn fn, void *self, TdVar *const *in, int n_in, TdVar **out, int n_out)
@@ -145,6 +190,9 @@ life_call (TdStaticFn fn, void *self, TdVar *const *in, int n_in, TdVar **out, i
       life_made[i].fn = fn;
       life_made[i].function = td_static_new (fn, self, .batch = life_arg ("batch", 1) != 0,
                                              .enable_double_backprop = life_doubles);
+      if (life_text ("export") != NULL)
+        for (int train = 0; train < 2; train++)
+          life_export (i, train != 0, in, n_in, n_out);
     }
   td_static_call (life_made[i].function, in, n_in, out, n_out);
 }

@@ -1,0 +1,262 @@
+/* What a program of real size calls through static functions is written as ONNX and as C, as it
+ * is trained and as it is used: either the file gives the same numbers elsewhere, or the format
+ * is refused with the list of what stands in the way.
+ *
+ *     test-going-out PROGRAM NAME=VALUE...
+ *
+ * ONNX runs in onnxruntime where a Python has it; C is compiled with warnings as errors.
+ * SPDX-License-Identifier: MIT */
+#include "td-test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum
+{
+  MOST_WORDS = 16,
+  MOST_ARRAYS = 8,
+  MOST_PATH = 600
+};
+
+static const char *program;
+static const char *const *sizes; /* to NULL */
+
+/* Nothing of these goes out, and why. */
+static const char *const nothing_static[][2] = {
+  { "l04-char-lstm", "its LSTM keeps its state from call to call" },
+  { "l05-seq2seq", "sentences of other lengths in each iteration" },
+  { "l06-tree-lstm", "another tree in each iteration" },
+};
+
+static const char *
+why_nothing (void)
+{
+  for (size_t k = 0; k < sizeof nothing_static / sizeof *nothing_static; k++)
+    if (strstr (program, nothing_static[k][0]) != NULL)
+      return nothing_static[k][1];
+  return NULL;
+}
+
+/* What the program printed: "function PATH", then a line for each format. */
+static char *
+exported (const char *folder)
+{
+  const char *argv[MOST_WORDS + 5] = { program };
+  char export[MOST_PATH],
+      out_folder[MOST_PATH]; /* of a trainer, which is one of the programs */
+  int n = 1;
+  TdTestChild child = TD_TEST_RUN ("mkdir", "-p", folder);
+  char *out;
+
+  td_test_child_clear (&child);
+  snprintf (export, sizeof export, "export=%s", folder);
+  snprintf (out_folder, sizeof out_folder, "out=%s", folder);
+  for (int i = 0; sizes[i] != NULL; i++)
+    argv[n++] = sizes[i];
+  argv[n++] = "static=1";
+  argv[n++] = export;
+  argv[n++] = out_folder;
+  child = td_test_run (argv, NULL, NULL);
+  assert_child_status (child, 0);
+  out = strdup (child.out);
+  td_test_child_clear (&child);
+  return out;
+}
+
+/* Each line "FORMAT said" goes to look with the path of its function; returns how many. */
+static int
+each (char *lines, const char *format, void (*look) (const char *path, const char *said))
+{
+  const size_t n = strlen (format);
+  char path[MOST_PATH] = "";
+  int n_functions = 0;
+
+  for (char *line = strtok (lines, "\n"); line != NULL; line = strtok (NULL, "\n"))
+    if (strncmp (line, "function ", 9) == 0)
+      snprintf (path, sizeof path, "%s", line + 9);
+    else if (strncmp (line, format, n) == 0 && line[n] == ' ')
+      {
+        n_functions++;
+        print_message ("%s %s: %s\n", strrchr (path, '/') + 1, format, line + n + 1);
+        look (path, line + n + 1);
+      }
+  return n_functions;
+}
+
+static bool
+is_there (const char *path, const char *format)
+{
+  char name[MOST_PATH + 8];
+  FILE *f;
+
+  snprintf (name, sizeof name, "%s.%s", path, format);
+  f = fopen (name, "rb");
+  if (f != NULL)
+    fclose (f);
+  return f != NULL;
+}
+
+/* A refusal names operations with their lines, or says why there is no schedule, and leaves no
+ * file. */
+static void
+check_refusal (const char *path, const char *format, const char *said)
+{
+  const char *line = strstr (said, " at l"); /* "gelu at l03-gpt.c:78" */
+
+  if (strstr (said, " has no schedule to write: ") == NULL
+      && (strstr (said, " does not have ") == NULL || line == NULL
+          || strstr (line, ".c:") == NULL))
+    fail_msg ("no list of what stands in the way: %s", said);
+  if (is_there (path, format))
+    fail_msg ("%s.%s was written although it was refused", path, format);
+}
+
+/* --- ONNX --- */
+
+static const char *python;
+
+static void
+look_at_onnx (const char *path, const char *said)
+{
+  static const char script[]
+      = "import sys, glob, numpy, onnxruntime\n"
+        "path = sys.argv[1]\n"
+        "s = onnxruntime.InferenceSession (path + '.onnx', "
+        "providers=['CPUExecutionProvider'])\n"
+        "load = lambda what, k: numpy.load ('%s.%s%d.npy' % (path, what, k))\n"
+        "x = {i.name: load ('in', k) for k, i in enumerate (s.get_inputs ())}\n"
+        "y = s.run (None, x)\n"
+        "assert len (y) == len (glob.glob (path + '.out*.npy')), len (y)\n"
+        "for k, got in enumerate (y):\n"
+        "    want = load ('out', k)\n"
+        "    assert got.shape == want.shape and got.dtype == want.dtype, (got.shape, "
+        "got.dtype)\n"
+        "    apart = numpy.abs (got - want) - 1e-5 * (1 + numpy.abs (want))\n"
+        "    assert apart.size and apart.max () <= 0, (k, got, want)\n";
+  TdTestChild child;
+
+  if (strcmp (said, "OK") != 0)
+    {
+      check_refusal (path, "onnx", said);
+      return;
+    }
+  child = TD_TEST_RUN (python, "-c", script, path);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+}
+
+static void
+onnx__gives_the_same_numbers_or_a_list (void **state)
+{
+  char *lines;
+
+  (void)state;
+  python = td_test_python ("onnxruntime");
+  lines = exported (td_test_tmp ("onnx"));
+  if (why_nothing () == NULL)
+    assert_true (each (lines, "onnx", look_at_onnx) >= 2);
+  free (lines);
+}
+
+/* --- C --- */
+
+/* The numbers of PATH.WHAT0.npy, PATH.WHAT1.npy, ..., one after the other.  *Owner*: free. */
+static char *
+numbers_of (const char *path, const char *what, size_t *bytes)
+{
+  char *all = NULL;
+
+  *bytes = 0;
+  for (int i = 0; i < MOST_ARRAYS; i++)
+    {
+      char name[MOST_PATH + 16], *file;
+      size_t n, head;
+
+      snprintf (name, sizeof name, "%s%d", what, i);
+      if (!is_there (path, strcat (name, ".npy")))
+        break;
+      snprintf (name, sizeof name, "%s.%s%d.npy", path, what, i);
+      file = td_test_read_file (name, &n);
+      assert_true (n > 10 && file[6] == 1); /* NumPy's format 1.0: a length of 16 bits */
+      head = 10 + (size_t)(unsigned char)file[8] + 256 * (size_t)(unsigned char)file[9];
+      assert_true (head <= n);
+      all = realloc (all, *bytes + n);
+      assert_non_null (all);
+      memcpy (all + *bytes, file + head, n - head);
+      *bytes += n - head;
+      free (file);
+    }
+  return all;
+}
+
+static void
+look_at_c (const char *path, const char *said)
+{
+  size_t n_in, n_out, n_got;
+  char *in, *name = malloc (MOST_PATH + 8);
+  float *want, *got;
+  TdTestChild child;
+
+  if (strcmp (said, "OK") != 0)
+    {
+      check_refusal (path, "c", said);
+      free (name);
+      return;
+    }
+  in = numbers_of (path, "in", &n_in);
+  want = (float *)numbers_of (path, "out", &n_out);
+  snprintf (name, MOST_PATH + 8, "%s.raw", path);
+  td_test_write_file (name, in, n_in);
+  child = td_test_shell (
+      "cc -DMAIN -std=c99 -Wall -Wextra -Werror -O1 -o '%s.program' '%s.c' -lm "
+      "&& '%s.program' < '%s.raw' > '%s.got'",
+      path, path, path, path, path);
+  assert_child_status (child, 0);
+  td_test_child_clear (&child);
+  snprintf (name, MOST_PATH + 8, "%s.got", path);
+  got = (float *)td_test_read_file (name, &n_got);
+  assert_int_equal (n_got, n_out);
+  assert_true (n_out > 0);
+  for (size_t i = 0; i < n_out / sizeof *got; i++)
+    if (!(fabsf (got[i] - want[i]) <= 1e-5F * (1 + fabsf (want[i]))))
+      fail_msg ("number %zu of %s: %g, expected %g", i, path, (double)got[i], (double)want[i]);
+  free (got), free (want), free (in), free (name);
+}
+
+static void
+c__gives_the_same_numbers_or_a_list (void **state)
+{
+  char *lines = exported (td_test_tmp ("c"));
+
+  (void)state;
+  if (why_nothing () == NULL)
+    assert_true (each (lines, "c", look_at_c) >= 2);
+  else
+    {
+      print_message ("nothing static: %s\n", why_nothing ());
+      assert_null (strstr (lines, "function "));
+    }
+  free (lines);
+}
+
+int
+main (int argc, char **argv)
+{
+  static char path[512];
+  const struct CMUnitTest tests[] = {
+    td_test (onnx__gives_the_same_numbers_or_a_list),
+    td_test (c__gives_the_same_numbers_or_a_list),
+  };
+
+  if (argc < 2 || argc > MOST_WORDS)
+    {
+      fprintf (stderr, "usage: test-going-out PROGRAM NAME=VALUE...\n");
+      return 2;
+    }
+  snprintf (path, sizeof path, "tests/life/%s", argv[1]);
+  program = strdup (td_test_build (path));
+  sizes = (const char *const *)argv + 2;
+  return cmocka_run_group_tests_name (argv[1], tests, NULL, NULL);
+}
