@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SHAPE_BYTES TD_SHAPE_LARGEST
 #define MAX_METAS (1u << 20)
 
 typedef struct
@@ -233,9 +232,11 @@ remember_vars (TdAssembler *a, const TdShape *s)
 {
   for (uint32_t i = 0; i < s->it.n_vars; i++)
     {
-      const TdTapeVar *v = &s->it.vars[i];
+      const TdTapeVar *v = td__shape_var_at (s, i);
       TdMeta meta;
 
+      if (v == NULL)
+        return;
       if (v->flags & TD_TAPE_VAR_EXTERNAL)
         {
           const uint64_t id = ((const uint64_t *)s->externals.items)[v->id];
@@ -249,17 +250,7 @@ remember_vars (TdAssembler *a, const TdShape *s)
         continue;
       if (v->producer < 0 && v->path == 0 && v->category == TD_TAPE_CATEGORY_INPUT)
         continue;
-      meta = (TdMeta){ .key = v->key,
-                       .name = v->name,
-                       .path = v->path,
-                       .site = v->site,
-                       .dtype = v->dtype,
-                       .ndim = v->ndim,
-                       .category = v->category,
-                       .flags = v->flags,
-                       .device = v->device };
-      if (v->ndim > 0)
-        memcpy (meta.dims, s->it.dims + v->first_dim, v->ndim * sizeof *meta.dims);
+      meta = td__shape_meta (s, v);
       td__meta_set (a, s->first_id + v->id, &meta);
     }
 }
@@ -276,14 +267,14 @@ td__shape_keep (TdAssembler *a, TdShape *s)
     if (a->shapes[oldest] != NULL
         && (a->shapes[i] == NULL || a->shapes[i]->used < a->shapes[oldest]->used))
       oldest = i;
-  if (total + a->raw.n > MAX_SHAPE_BYTES)
+  if (a->large != NULL || total + a->raw.n > TD_SHAPE_LARGEST)
     for (unsigned i = 0; i < MAX_SHAPES; i++)
       forget_shape (a, i);
   if (a->shapes[oldest] != NULL)
     forget_shape (a, oldest);
   remember_vars (a, s);
   /* A very large one is built each time that it comes: two of it would take too much memory. */
-  s->raw = a->raw.n <= MAX_SHAPE_BYTES ? malloc (a->raw.n + 1u) : NULL;
+  s->raw = a->large == NULL ? malloc (a->raw.n + 1u) : NULL;
   if (s->raw != NULL && a->raw.n > 0)
     memcpy (s->raw, a->raw.items, a->raw.n);
   s->n_raw = s->raw ? a->raw.n : 0;
@@ -300,37 +291,15 @@ find_recent (TdAssembler *a, uint64_t id, TdMeta *meta)
     {
       const TdRecent *r = &a->recent[(a->next_recent + MAX_RECENT - 1 - i) % MAX_RECENT];
       const TdTapeVar *v;
-      const TdVarAt *at;
-      uint32_t lo = 0, hi;
+      uint32_t var;
 
       if (r->shape == NULL || id < r->first_id || id >= r->end_id)
         continue;
-      at = r->shape->at.items;
-      hi = r->shape->at.n;
-      while (lo < hi)
-        {
-          uint32_t mid = (lo + hi) / 2;
-
-          if (at[mid].id < id - r->first_id)
-            lo = mid + 1;
-          else
-            hi = mid;
-        }
-      if (lo == r->shape->at.n || at[lo].id != id - r->first_id)
-        return false;
-      v = &r->shape->it.vars[at[lo].var];
-      *meta = (TdMeta){ .key = v->key,
-                        .name = v->name,
-                        .path = v->path,
-                        .site = v->site,
-                        .dtype = v->dtype,
-                        .ndim = v->ndim,
-                        .category = v->category,
-                        .flags = v->flags,
-                        .device = v->device };
-      if (v->ndim > 0)
-        memcpy (meta->dims, r->shape->it.dims + v->first_dim, v->ndim * sizeof *meta->dims);
-      return true;
+      var = td__shape_own_var (r->shape, id - r->first_id);
+      v = var != TD_TAPE_NONE ? td__shape_var_at (r->shape, var) : NULL;
+      if (v != NULL)
+        *meta = td__shape_meta (r->shape, v);
+      return v != NULL;
     }
   return false;
 }

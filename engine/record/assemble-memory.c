@@ -28,17 +28,30 @@ relate (const TdAssembler *a, TdTapeMemory *to, const TdTapeMemory *from, uint32
     }
 }
 
+static void
+make_absolute (const TdAssembler *a, TdTapeMemory *m)
+{
+  m->buffer = m->buffer == TD_TAPE_NO_ID ? 0 : m->buffer + a->begin.first_buffer;
+  m->variable = m->variable == TD_TAPE_NO_ID ? 0 : m->variable + a->begin.first_id;
+}
+
 void
 td__memory_absolute (TdAssembler *a)
 {
   TdTapeMemory *m = a->memory.items;
 
   for (uint32_t i = 0; a->memory_is_relative && i < a->memory.n; i++)
-    {
-      m[i].buffer = m[i].buffer == TD_TAPE_NO_ID ? 0 : m[i].buffer + a->begin.first_buffer;
-      m[i].variable = m[i].variable == TD_TAPE_NO_ID ? 0 : m[i].variable + a->begin.first_id;
-    }
+    make_absolute (a, &m[i]);
   a->memory_is_relative = false;
+}
+
+TdTapeMemory
+td__memory_relative (const TdAssembler *a, const TdTapeMemory *m)
+{
+  TdTapeMemory relative;
+
+  relate (a, &relative, m, 1);
+  return relative;
 }
 
 /* The records with ids relative to the iteration: a copy, or where they are very many they
@@ -49,6 +62,8 @@ make_relative (TdAssembler *a, TdList *records)
   TdTapeMemory *to;
 
   records->n = 0;
+  if (a->large != NULL)
+    return true;
   if (a->memory.n >= MANY_RECORDS)
     {
       if (!a->memory_is_relative)
@@ -62,22 +77,57 @@ make_relative (TdAssembler *a, TdList *records)
   return to != NULL;
 }
 
-/* Two hashes of what is in the records, and two of that without addresses. */
-static void
-hash_records (const TdList *records, uint64_t hash[2], uint64_t moved[2])
+const TdMemoryHash td__memory_no_hash = { .hash = { 5, 6 }, .moved = { 5, 6 } };
+
+void
+td__memory_hash (TdMemoryHash *h, const TdTapeMemory *m)
 {
-  const TdTapeMemory *m = records->items;
+  const char *rest = (const char *)m + sizeof m->address;
 
-  moved[0] = hash[0] = 5;
-  moved[1] = hash[1] = 6;
-  for (uint32_t i = 0; i < records->n; i++)
-    for (unsigned k = 0; k < 2; k++)
-      {
-        const char *rest = (const char *)&m[i] + sizeof m->address;
+  for (unsigned k = 0; k < 2; k++)
+    {
+      h->moved[k] = td_tape_hash_bytes (h->moved[k], rest, sizeof *m - sizeof m->address);
+      h->hash[k] = td_tape_hash (h->hash[k], m->address);
+    }
+}
 
-        moved[k] = td_tape_hash_bytes (moved[k], rest, sizeof *m - sizeof m->address);
-        hash[k] = td_tape_hash (hash[k], m[i].address);
-      }
+static TdMemoryHash
+hash_of (const TdTapeMemory *m, uint32_t n)
+{
+  TdMemoryHash h = td__memory_no_hash;
+
+  for (uint32_t i = 0; i < n; i++)
+    td__memory_hash (&h, &m[i]);
+  return h;
+}
+
+/* What the open iteration has recorded, ids relative. */
+typedef struct
+{
+  const TdTapeMemory *records; /* NULL: they are packed */
+  uint32_t n;
+} Pending;
+
+static Pending
+pending_of (const TdAssembler *a, const TdList *copy)
+{
+  if (a->large != NULL)
+    return (Pending){ .n = td_tape_rows_count (a->large->memory) };
+  if (a->memory_is_relative)
+    copy = &a->memory;
+  return (Pending){ .records = copy->items, .n = copy->n };
+}
+
+static TdMemoryHash
+hash_now (const TdAssembler *a, const Pending *now)
+{
+  return a->large != NULL ? a->large->memory_hash : hash_of (now->records, now->n);
+}
+
+static TdMemoryHash
+hash_then (const TdProfile *p)
+{
+  return p->records != NULL ? hash_of (p->records, p->n) : p->hash;
 }
 
 static uint64_t
@@ -87,7 +137,11 @@ key_of (TdAssembler *a, const TdShape *shape, uint64_t variable)
   TdMeta meta;
 
   if (var != TD_TAPE_NONE)
-    return shape->it.vars[var].key;
+    {
+      const TdTapeVar *v = td__shape_var_at (shape, var);
+
+      return v != NULL ? v->key : 0;
+    }
   return variable && td__meta_find (a, variable, &meta) ? meta.key : 0;
 }
 
@@ -139,79 +193,118 @@ enum
   BORN_TWICE = 4
 };
 
-static uint8_t *
-fate_of (const TdAssembler *a, const TdTapeMemory *m, uint8_t *fates)
+typedef struct
 {
-  const uint64_t at = m->buffer - a->begin.first_buffer;
+  uint8_t *of; /* by relative buffer */
+  uint32_t n;
+} Fates;
 
-  return fates != NULL && m->buffer >= a->begin.first_buffer && at < a->memory.n ? fates + at
-                                                                                 : NULL;
+void
+td__memory_fate (uint8_t *fate, const TdTapeMemory *m)
+{
+  if (m->kind == TD_TAPE_MEMORY_ALLOC)
+    *fate |= *fate & BORN ? BORN_TWICE : BORN;
+  else if (m->kind == TD_TAPE_MEMORY_FREE && (*fate & BORN))
+    *fate |= GONE;
 }
 
 static uint8_t *
+fate_of (const TdAssembler *a, const TdTapeMemory *m, const Fates *fates)
+{
+  const uint64_t at = m->buffer - a->begin.first_buffer;
+
+  return m->buffer >= a->begin.first_buffer && at < fates->n ? fates->of + at : NULL;
+}
+
+/* Of an iteration that is very large they were noted while it went on. */
+static Fates
 find_fates (const TdAssembler *a)
 {
-  uint8_t *fates = a->memory.n >= MANY_RECORDS ? calloc (a->memory.n, 1) : NULL;
   const TdTapeMemory *m = a->memory.items;
+  Fates fates = { 0 };
 
-  for (uint32_t i = 0; fates != NULL && i < a->memory.n; i++)
+  if (a->large != NULL)
+    return (Fates){ .of = a->large->fates.items, .n = a->large->fates.n };
+  if (a->memory.n >= MANY_RECORDS)
+    fates.of = calloc (a->memory.n, 1);
+  fates.n = fates.of != NULL ? a->memory.n : 0;
+  for (uint32_t i = 0; fates.n > 0 && i < a->memory.n; i++)
     {
-      uint8_t *fate = fate_of (a, &m[i], fates);
+      uint8_t *fate = fate_of (a, &m[i], &fates);
 
-      if (fate == NULL)
-        continue;
-      if (m[i].kind == TD_TAPE_MEMORY_ALLOC)
-        *fate |= *fate & BORN ? BORN_TWICE : BORN;
-      else if (m[i].kind == TD_TAPE_MEMORY_FREE && (*fate & BORN))
-        *fate |= GONE;
+      if (fate != NULL)
+        td__memory_fate (fate, &m[i]);
     }
   return fates;
 }
 
 static bool
-comes_and_goes (const TdAssembler *a, const TdTapeMemory *m, uint8_t *fates)
+comes_and_goes (const TdAssembler *a, const TdTapeMemory *m, const Fates *fates)
 {
   const uint8_t *fate = fate_of (a, m, fates);
 
   return fate != NULL && *fate == (BORN | GONE);
 }
 
+/* Record `i` with the engine's ids; `room` is for one that is packed.  NULL: there is no memory
+ * to unpack it. */
+static const TdTapeMemory *
+record_at (const TdAssembler *a, uint32_t i, TdTapeMemory *room)
+{
+  const TdTapeMemory *m;
+
+  if (a->large == NULL)
+    return (const TdTapeMemory *)a->memory.items + i;
+  m = td_tape_rows_at (a->large->memory, i);
+  if (m == NULL)
+    return NULL;
+  *room = *m;
+  make_absolute (a, room);
+  return room;
+}
+
 /* Apply the records to totals and hash; with `commit` also to the blocks. */
 static void
 run (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, uint64_t *end_hash, bool commit)
 {
-  const TdTapeMemory *m = a->memory.items;
+  const uint32_t n = a->large == NULL ? a->memory.n : td_tape_rows_count (a->large->memory);
   uint64_t bytes[TD_TAPE_N_CATEGORIES], total = a->live_total, hash = a->live_hash;
-  uint8_t *fates = commit ? find_fates (a) : NULL;
+  const Fates fates = commit ? find_fates (a) : (Fates){ 0 };
 
   memcpy (bytes, a->live_bytes, sizeof bytes);
   it->peak_bytes = total;
-  for (uint32_t i = 0; i < a->memory.n; i++)
+  for (uint32_t i = 0; i < n; i++)
     {
-      unsigned category = m[i].category < TD_TAPE_N_CATEGORIES ? m[i].category : 0;
+      TdTapeMemory room;
+      const TdTapeMemory *m = record_at (a, i, &room);
+      unsigned category;
 
-      if (m[i].kind == TD_TAPE_MEMORY_ALLOC)
+      if (m == NULL)
+        continue;
+      category = m->category < TD_TAPE_N_CATEGORIES ? m->category : 0;
+      if (m->kind == TD_TAPE_MEMORY_ALLOC)
         {
-          total += m[i].bytes;
-          bytes[category] += m[i].bytes;
-          hash += block_hash (m[i].address, m[i].bytes, category);
+          total += m->bytes;
+          bytes[category] += m->bytes;
+          hash += block_hash (m->address, m->bytes, category);
           it->peak_bytes = total > it->peak_bytes ? total : it->peak_bytes;
-          if (commit && !comes_and_goes (a, &m[i], fates))
-            add_block (a, shape, &m[i]);
+          if (commit && !comes_and_goes (a, m, &fates))
+            add_block (a, shape, m);
         }
-      else if (m[i].kind == TD_TAPE_MEMORY_FREE)
+      else if (m->kind == TD_TAPE_MEMORY_FREE)
         {
           /* totals do not include what was allocated before recording began */
-          bool known = bytes[category] >= m[i].bytes && total >= m[i].bytes;
+          bool known = bytes[category] >= m->bytes && total >= m->bytes;
 
-          total -= known ? m[i].bytes : 0;
-          bytes[category] -= known ? m[i].bytes : 0;
-          hash -= block_hash (m[i].address, m[i].bytes, category);
-          if (commit && !comes_and_goes (a, &m[i], fates))
-            remove_block (a, &m[i]);
+          total -= known ? m->bytes : 0;
+          bytes[category] -= known ? m->bytes : 0;
+          hash -= block_hash (m->address, m->bytes, category);
+          if (commit && !comes_and_goes (a, m, &fates))
+            remove_block (a, m);
         }
     }
-  free (fates);
+  if (a->large == NULL)
+    free (fates.of);
   it->end_bytes = total;
   *end_hash = hash;
   if (!commit)
@@ -255,7 +348,7 @@ list_blocks (TdAssembler *a, TdList *blocks)
 }
 
 static void
-remember (TdAssembler *a, const TdTapeIteration *it, const TdList *records, uint64_t start_hash,
+remember (TdAssembler *a, const TdTapeIteration *it, const Pending *now, uint64_t start_hash,
           uint64_t end_hash)
 {
   TdProfile *p = &a->profiles[0];
@@ -265,68 +358,72 @@ remember (TdAssembler *a, const TdTapeIteration *it, const TdList *records, uint
       p = &a->profiles[i];
   free (p->records);
   *p = (TdProfile){ .id = it->memory_profile,
-                    .n = records->n,
+                    .n = now->n,
                     .start_hash = start_hash,
                     .end_hash = end_hash,
                     .used = ++a->use_clock,
                     .peak_bytes = it->peak_bytes,
                     .end_bytes = it->end_bytes };
   memcpy (p->start_bytes, it->start_bytes, sizeof p->start_bytes);
-  if (records->n >= MANY_RECORDS)
+  if (now->records == NULL || now->n >= MANY_RECORDS)
     {
-      hash_records (records, p->hash, p->moved);
+      p->hash = hash_now (a, now);
       return;
     }
-  p->records = malloc (records->n * sizeof *p->records + 1);
+  p->records = malloc (now->n * sizeof *p->records + 1);
   if (p->records == NULL)
     p->used = 0;
-  else if (records->n > 0)
-    memcpy (p->records, records->items, records->n * sizeof *p->records);
+  else if (now->n > 0)
+    memcpy (p->records, now->records, now->n * sizeof *p->records);
 }
 
+/* By their hashes where one of them is not there as it was. */
 static bool
-same_records (const TdProfile *p, const TdList *records)
+same_records (const TdAssembler *a, const TdProfile *p, const Pending *now)
 {
-  uint64_t hash[2], moved[2];
+  TdMemoryHash x, y;
 
-  if (p->records != NULL || p->n == 0)
-    return p->n == 0 || memcmp (p->records, records->items, p->n * sizeof *p->records) == 0;
-  hash_records (records, hash, moved);
-  return memcmp (p->hash, hash, sizeof hash) == 0
-         && memcmp (p->moved, moved, sizeof moved) == 0;
+  if (p->n == 0)
+    return true;
+  if (p->records != NULL && now->records != NULL)
+    return memcmp (p->records, now->records, p->n * sizeof *p->records) == 0;
+  x = hash_then (p);
+  y = hash_now (a, now);
+  return memcmp (&x, &y, sizeof x) == 0;
 }
 
 /* The same but for addresses. */
 static bool
-same_but_moved (const TdProfile *p, const TdList *records)
+same_but_moved (const TdAssembler *a, const TdProfile *p, const Pending *now)
 {
-  const TdTapeMemory *now = records->items;
-  uint64_t hash[2], moved[2];
+  const TdTapeMemory *m = now->records;
+  TdMemoryHash x, y;
   uint32_t k = 0;
 
-  if (p->records == NULL)
+  if (p->records == NULL || now->records == NULL)
     {
-      hash_records (records, hash, moved);
-      return memcmp (p->moved, moved, sizeof moved) == 0;
+      x = hash_then (p);
+      y = hash_now (a, now);
+      return memcmp (x.moved, y.moved, sizeof x.moved) == 0;
     }
   while (k < p->n
-         && memcmp ((const char *)&now[k] + sizeof now->address,
-                    (const char *)&p->records[k] + sizeof now->address,
-                    sizeof now[k] - sizeof now->address)
+         && memcmp ((const char *)&m[k] + sizeof m->address,
+                    (const char *)&p->records[k] + sizeof m->address,
+                    sizeof *m - sizeof m->address)
                 == 0)
     k++;
   return k == p->n;
 }
 
 static TdProfile *
-find_profile (TdAssembler *a, const TdList *records)
+find_profile (TdAssembler *a, const Pending *now)
 {
   for (unsigned i = 0; i < MAX_PROFILES; i++)
     {
       TdProfile *p = &a->profiles[i];
 
-      if (p->used && p->id && p->n == records->n && p->start_hash == a->live_hash
-          && same_records (p, records))
+      if (p->used && p->id && p->n == now->n && p->start_hash == a->live_hash
+          && same_records (a, p, now))
         return p;
     }
   return NULL;
@@ -334,15 +431,15 @@ find_profile (TdAssembler *a, const TdList *records)
 
 /* Find a profile that differs only in addresses, as state that is carried along moves. */
 static TdProfile *
-find_moved_profile (TdAssembler *a, const TdList *records)
+find_moved_profile (TdAssembler *a, const Pending *now)
 {
   for (unsigned i = 0; i < MAX_PROFILES; i++)
     {
       TdProfile *p = &a->profiles[i];
 
-      if (p->used && p->id && p->n == records->n && p->n != 0
+      if (p->used && p->id && p->n == now->n && p->n != 0
           && memcmp (p->start_bytes, a->live_bytes, sizeof p->start_bytes) == 0
-          && same_but_moved (p, records))
+          && same_but_moved (a, p, now))
         return p;
     }
   return NULL;
@@ -365,23 +462,29 @@ run_pending (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, uint64_t
 /* Use the profile for the iteration, with addresses and blocks of its own. */
 static bool
 use_moved_profile (TdAssembler *a, const TdShape *shape, TdTapeIteration *it,
-                   const TdList *records, TdList *blocks)
+                   const Pending *now, TdList *blocks)
 {
-  TdProfile *p = find_moved_profile (a, records);
-  const TdTapeMemory *now = records->items;
+  TdProfile *p = find_moved_profile (a, now);
   uint64_t *addresses, end_hash;
 
   a->addresses.n = 0;
-  addresses = p ? td__list_add_n (&a->addresses, sizeof *addresses, records->n) : NULL;
+  addresses = p ? td__list_add_n (&a->addresses, sizeof *addresses, now->n) : NULL;
   if (addresses == NULL)
     return false;
-  for (uint32_t i = 0; i < records->n; i++)
-    addresses[i] = now[i].address;
+  for (uint32_t i = 0; i < now->n; i++)
+    {
+      const TdTapeMemory *m
+          = now->records != NULL ? now->records + i : td_tape_rows_at (a->large->memory, i);
+
+      if (m == NULL)
+        return false;
+      addresses[i] = m->address;
+    }
   list_blocks (a, blocks);
   run_pending (a, shape, it, &end_hash, true);
   it->memory_profile = p->id;
   it->addresses = addresses;
-  it->n_addresses = records->n;
+  it->n_addresses = now->n;
   it->blocks = blocks->items;
   it->n_blocks = blocks->n;
   p->used = ++a->use_clock;
@@ -393,14 +496,14 @@ td__memory_finish (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, Td
                    TdList *blocks, bool commit)
 {
   uint64_t start_hash = a->live_hash, end_hash;
-  const TdList *records;
+  Pending now;
   TdProfile *p;
 
   if (!make_relative (a, copy))
     copy->n = 0;
-  records = a->memory_is_relative ? &a->memory : copy;
+  now = pending_of (a, copy);
   memcpy (it->start_bytes, a->live_bytes, sizeof it->start_bytes);
-  p = commit ? find_profile (a, records) : NULL;
+  p = commit ? find_profile (a, &now) : NULL;
   if (p != NULL)
     {
       it->memory_profile = p->id;
@@ -411,19 +514,19 @@ td__memory_finish (TdAssembler *a, const TdShape *shape, TdTapeIteration *it, Td
         run_pending (a, shape, it, &end_hash, true);
       return;
     }
-  if (commit && use_moved_profile (a, shape, it, records, blocks))
+  if (commit && use_moved_profile (a, shape, it, &now, blocks))
     return;
   list_blocks (a, blocks);
   run_pending (a, shape, it, &end_hash, commit);
-  it->memory = records->items;
-  it->n_memory = records->n;
+  it->memory = now.records;
+  it->n_memory = now.n;
   it->blocks = blocks->items;
   it->n_blocks = blocks->n;
   if (!commit)
     return;
   a->n_profiles_made++;
   it->memory_profile = td_tape_writer_memory (a->w, it);
-  remember (a, it, records, start_hash, end_hash);
+  remember (a, it, &now, start_hash, end_hash);
 }
 
 void

@@ -24,7 +24,7 @@ td__feed_oom (TdAssembler *a, const TdRawHead *head)
       oom.flags |= TD_TAPE_OOM_ITERATION;
       oom.iteration = a->begin.number;
       oom.event = a->state.n_events;
-      oom.n_memory = a->memory.n;
+      oom.n_memory = a->large == NULL ? a->memory.n : td_tape_rows_count (a->large->memory);
     }
   oom.time_ns = td__assembler_ns (a, raw->ticks);
   oom.device_name = td__alias (&a->strings, oom.device_name).id;

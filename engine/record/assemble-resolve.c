@@ -11,6 +11,8 @@ resolve_times (TdAssembler *a, TdTapeIteration *it, TdResolved *r, bool commit)
   const uint64_t *from = a->start.items, *length = a->duration.items;
   uint64_t *start, *duration;
 
+  if (it->packed != NULL)
+    return;
   /* The last time that the ticks are asked for, their place is that of the result. */
   start = commit ? a->start.items : td__list_add_n (&r->start, sizeof *start, it->n_events + 1);
   duration = commit ? a->duration.items
@@ -71,7 +73,7 @@ resolve_stats (TdAssembler *a, const TdShape *s, TdTapeIteration *it, TdResolved
       var = td__shape_var (a, s, id);
       memcpy (vars + i * sizeof var, &var, sizeof var);
     }
-  it->stats_store = a->stats;
+  it->stats_rows = a->stats;
   it->stats_vars = (const uint32_t *)(const void *)vars;
   it->n_stats = n;
 }
@@ -97,9 +99,11 @@ resolve_tensors (TdAssembler *a, const TdShape *s, TdTapeIteration *it, TdResolv
 }
 
 void
-td__resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
-             TdResolved *r, bool commit)
+td__resolve (TdAssembler *a, TdShape *s, uint64_t end_ns, TdTapeIteration *it, TdResolved *r,
+             bool commit)
 {
+  if (a->large != NULL)
+    td__large_resolve (a, s);
   *it = s->it;
   it->n_events = s->n_events;
   it->flags = a->flags;

@@ -1,7 +1,7 @@
 /* From the raw records of an iteration to its structure: events, variables, spans, keys.  Done
  * once for each distinct iteration; repeats are recognised in assemble-match.c.
  * SPDX-License-Identifier: MIT */
-#include "assembler-private.h"
+#include "assemble-build.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,29 +9,29 @@
 #define LINK_SALT 0x6c696e6bu
 #define LEAF_SALT 0x6c656166u
 #define SCOPE_SALT 0x73636f70u
-#define GIVE_BACK_AT (4u << 20)
 
-/* The build in progress. */
-typedef struct
+static bool
+put (TdList *plain, TdTapeRows *packed, size_t size, const void *row)
 {
-  TdAssembler *a;
-  TdShape *shape;
-  TdIdMap var_of; /* engine id -> variable */
-  TdList own;     /* uint32_t: the same plus 1, by id, of the iteration's own */
-  TdIdMap counts; /* how often a place was met */
-  TdList stack;   /* uint32_t: open spans */
-  bool failed;
-} Build;
+  void *to;
+
+  if (packed != NULL)
+    return td_tape_rows_add (packed, row);
+  to = td__list_add (plain, size);
+  if (to != NULL)
+    memcpy (to, row, size);
+  return to != NULL;
+}
 
 static uint32_t
-innermost (const Build *b)
+innermost (const TdBuild *b)
 {
   return b->stack.n ? ((const uint32_t *)b->stack.items)[b->stack.n - 1] : TD_TAPE_NONE;
 }
 
 /* Key of the innermost open scope; links are in the path already. */
 static uint64_t
-scope_key (const Build *b)
+scope_key (const TdBuild *b)
 {
   const TdTapeSpan *spans = b->shape->spans.items;
 
@@ -46,23 +46,18 @@ scope_key (const Build *b)
 }
 
 static void
-put_dims (Build *b, TdTapeVar *v, const int64_t *dims, unsigned n)
+put_dims (TdBuild *b, TdTapeVar *v, const int64_t *dims, unsigned n)
 {
-  int64_t *to;
+  TdShape *s = b->shape;
 
-  v->first_dim = b->shape->dims.n;
+  v->first_dim = td__build_count (&s->dims, ROWS (s, dims));
   v->ndim = (uint8_t)n;
-  if (n > 0)
-    {
-      to = td__list_add_n (&b->shape->dims, sizeof *to, n);
-      if (to != NULL)
-        memcpy (to, dims, n * sizeof *to);
-      else
-        {
-          b->failed = true;
-          v->ndim = 0;
-        }
-    }
+  for (unsigned i = 0; i < n; i++)
+    if (!put (&s->dims, ROWS (s, dims), sizeof *dims, &dims[i]))
+      {
+        b->failed = true;
+        v->ndim = 0;
+      }
   v->bytes = td_tape_dtype_bytes (v->dtype);
   for (unsigned i = 0; i < v->ndim; i++)
     if (dims[i] < 0 || __builtin_mul_overflow (v->bytes, (uint64_t)dims[i], &v->bytes))
@@ -71,60 +66,65 @@ put_dims (Build *b, TdTapeVar *v, const int64_t *dims, unsigned n)
 
 /* Ids of the iteration's own are nearly without gaps: a table of them is smaller than a map. */
 static bool
-in_table (const Build *b, uint64_t id)
+in_table (const TdBuild *b, uint64_t id)
 {
   return id >= b->a->begin.first_id
          && id - b->a->begin.first_id < 8ull * b->a->n_records + 1024;
 }
 
 static uint32_t
-known_var (const Build *b, uint64_t id)
+known_var (const TdBuild *b, uint64_t id)
 {
+  const TdList *own = &b->shape->own;
   const uint64_t at = id - b->a->begin.first_id;
+  const uint32_t var = at < own->n ? ((const uint32_t *)own->items)[at] : 0;
 
-  if (!in_table (b, id))
-    return td__id_map_get (&b->var_of, id);
-  return at < b->own.n ? ((const uint32_t *)b->own.items)[at] - 1 : TD_TAPE_NONE;
+  return var != 0 ? var - 1 : td__id_map_get (&b->var_of, id);
 }
 
 static bool
-note_var (Build *b, uint64_t id, uint32_t index)
+note_var (TdBuild *b, uint64_t id, uint32_t index)
 {
+  TdList *own = &b->shape->own;
   const uint64_t at = id - b->a->begin.first_id;
 
   if (!in_table (b, id))
-    return td__id_map_set (&b->var_of, id, index);
-  if (at >= b->own.n)
     {
-      const uint32_t more = (uint32_t)(at + 1 - b->own.n);
-      uint32_t *slots = td__list_add_n (&b->own, sizeof *slots, more);
+      b->scattered = b->scattered || id >= b->a->begin.first_id;
+      return td__id_map_set (&b->var_of, id, index);
+    }
+  if (at >= own->n)
+    {
+      const uint32_t more = (uint32_t)(at + 1 - own->n);
+      uint32_t *slots = td__list_add_n (own, sizeof *slots, more);
 
       if (slots == NULL)
         return false;
       memset (slots, 0, more * sizeof *slots);
     }
-  ((uint32_t *)b->own.items)[at] = index + 1;
+  b->scattered = b->scattered || ((uint32_t *)own->items)[at] != 0;
+  ((uint32_t *)own->items)[at] = index + 1;
   return true;
 }
 
 static uint32_t
-add_var (Build *b, uint64_t id, const TdTapeVar *var)
+add_var (TdBuild *b, uint64_t id, const TdTapeVar *var, const int64_t *dims)
 {
-  uint32_t index = b->shape->vars.n;
-  TdTapeVar *v = td__list_add (&b->shape->vars, sizeof *v);
+  TdShape *s = b->shape;
+  const uint32_t index = td__build_count (&s->vars, ROWS (s, vars));
 
-  if (v == NULL || !note_var (b, id, index))
+  if (!put (&s->vars, ROWS (s, vars), sizeof *var, var) || !note_var (b, id, index)
+      || (s->packed != NULL && !td__build_note_type (b, var, dims)))
     {
       b->failed = true;
       return 0;
     }
-  *v = *var;
   return index;
 }
 
 /* A variable from before the iteration gets a slot among the externals. */
 static uint32_t
-add_external (Build *b, uint64_t id)
+add_external (TdBuild *b, uint64_t id)
 {
   TdShape *s = b->shape;
   TdTapeVar v = { .producer = -1, .id = s->externals.n };
@@ -148,13 +148,13 @@ add_external (Build *b, uint64_t id)
   v.device = meta->device;
   v.flags = (uint8_t)((meta->flags & ~TD_TAPE_VAR_RETAINED) | TD_TAPE_VAR_EXTERNAL);
   put_dims (b, &v, meta->dims, meta->ndim);
-  *var = add_var (b, id, &v);
+  *var = add_var (b, id, &v, meta->dims);
   return *var;
 }
 
 /* The variable with this id; 0 means none, as for an optional input. */
 static uint32_t
-var_of (Build *b, uint64_t id)
+var_of (TdBuild *b, uint64_t id)
 {
   uint32_t var = known_var (b, id);
 
@@ -163,9 +163,10 @@ var_of (Build *b, uint64_t id)
       /* An id of this iteration that was never announced: a leaf without a name. */
       TdTapeVar v = { .producer = -1, .id = (uint32_t)(id - b->a->begin.first_id) };
 
-      var = id < b->a->begin.first_id ? add_external (b, id) : add_var (b, id, &v);
+      var = id < b->a->begin.first_id ? add_external (b, id) : add_var (b, id, &v, NULL);
     }
-  if (id < b->a->begin.first_id)
+  /* They are for the match, and of a very large one there is none. */
+  if (id < b->a->begin.first_id && b->shape->packed == NULL)
     {
       const TdTapeVar *v = (const TdTapeVar *)b->shape->vars.items + var;
       uint32_t *ref = td__list_add (&b->shape->external_refs, sizeof *ref);
@@ -207,7 +208,7 @@ td__leaf_meta (TdAssembler *a, const TdRawLeaf *leaf, uint64_t key, TdMeta *meta
 }
 
 static void
-build_leaf (Build *b, const TdRawLeaf *leaf)
+build_leaf (TdBuild *b, const TdRawLeaf *leaf)
 {
   TdMeta meta;
   TdTapeVar v = { .producer = -1, .id = (uint32_t)(leaf->var.variable - b->a->begin.first_id) };
@@ -223,26 +224,52 @@ build_leaf (Build *b, const TdRawLeaf *leaf)
   v.flags = (uint8_t)(meta.flags & ~TD_TAPE_VAR_EXTERNAL);
   put_dims (b, &v, meta.dims, meta.ndim);
   if (leaf->var.variable >= b->a->begin.first_id)
-    add_var (b, leaf->var.variable, &v);
+    add_var (b, leaf->var.variable, &v, meta.dims);
+}
+
+/* How many backward events with this hash its twin has already.  Most have one of each kind: of
+ * a very large iteration a bit is kept of those. */
+static uint32_t
+count_twins (TdBuild *b, const TdRawOp *op, uint32_t twin, uint64_t h)
+{
+  uint8_t *of, bit;
+
+  if (b->shape->packed == NULL)
+    return td__id_map_count (&b->counts, h);
+  if (op->order >= 4
+      || (op->phase != TD_TAPE_PHASE_BACKWARD && op->phase != TD_TAPE_PHASE_ACCUMULATE))
+    return td__id_map_count (&b->counts, h);
+  of = (uint8_t *)b->twins.items + twin;
+  bit = (uint8_t)(1u << (op->order + (op->phase == TD_TAPE_PHASE_ACCUMULATE ? 4 : 0)));
+  if (*of & bit)
+    return td__id_map_count (&b->counts, h) + 1;
+  *of |= bit;
+  return 0;
 }
 
 static uint64_t
-event_key (Build *b, const TdRawOp *op, const TdTapeEvent *e)
+key_at (const TdBuild *b, int32_t event)
+{
+  return b->shape->packed != NULL ? ((const uint64_t *)b->keys.items)[event]
+                                  : ((const TdTapeEvent *)b->shape->events.items)[event].key;
+}
+
+static uint64_t
+event_key (TdBuild *b, const TdRawOp *op, const TdTapeEvent *e)
 {
   uint64_t h, place;
 
   if (e->twin >= 0)
     {
-      h = td_tape_twin_key (((const TdTapeEvent *)b->shape->events.items)[e->twin].key,
-                            op->phase, op->order);
-      place = td__id_map_count (&b->counts, h);
+      h = td_tape_twin_key (key_at (b, e->twin), op->phase, e->order);
+      place = count_twins (b, op, (uint32_t)e->twin, h);
       return place ? td_tape_hash (h, place) : h; /* a second backward through the same graph */
     }
   h = td_tape_event_key (scope_key (b), td__alias (&b->a->paths, op->path).hash,
                          td__alias (&b->a->sites, op->site).hash, 0, op->phase);
-  if (op->order & TD_RAW_ORDER_APART) /* not one more of its line's operations */
+  if (e->order & TD_RAW_ORDER_APART) /* not one more of its line's operations */
     {
-      h = td_tape_hash (h, op->order);
+      h = td_tape_hash (h, e->order);
       return td_tape_hash (h, td__id_map_count (&b->counts, h));
     }
   return td_tape_event_key (scope_key (b), td__alias (&b->a->paths, op->path).hash,
@@ -251,7 +278,7 @@ event_key (Build *b, const TdRawOp *op, const TdTapeEvent *e)
 }
 
 static const TdRawOutput *
-build_output (Build *b, const TdRawOutput *out, const TdTapeEvent *e, uint32_t index,
+build_output (TdBuild *b, const TdRawOutput *out, const TdTapeEvent *e, uint32_t index,
               uint32_t k)
 {
   TdTapeVar v = { .key = td_tape_output_key (e->key, k),
@@ -264,70 +291,94 @@ build_output (Build *b, const TdRawOutput *out, const TdTapeEvent *e, uint32_t i
                   .category = out->category,
                   .device = (uint8_t)out->device,
                   .flags = (uint8_t)(out->flags & ~TD_TAPE_VAR_EXTERNAL) };
-  uint32_t *ref = td__list_add (&b->shape->outs, sizeof *ref);
+  TdShape *s = b->shape;
+  uint32_t var;
 
   put_dims (b, &v, out->dims, out->ndim);
-  if (ref == NULL)
-    b->failed = true;
-  else if (out->variable >= b->a->begin.first_id)
-    *ref = add_var (b, out->variable, &v);
+  if (out->variable >= b->a->begin.first_id)
+    var = add_var (b, out->variable, &v, out->dims);
   else
-    *ref = var_of (b, out->variable); /* written in place: an update of a parameter */
+    var = var_of (b, out->variable); /* written in place: an update of a parameter */
+  if (!put (&s->outs, ROWS (s, outs), sizeof var, &var))
+    b->failed = true;
   return (const TdRawOutput *)(out->dims + out->ndim);
 }
 
+/* The inputs of an event; bits follow those that are there. */
 static void
-build_op (Build *b, const TdRawOp *op)
+build_inputs (TdBuild *b, const TdRawOp *op, TdTapeEvent *e)
 {
   TdShape *s = b->shape;
-  uint32_t index = s->events.n;
-  TdTapeEvent *e = td__list_add (&s->events, sizeof *e), copy;
-  const TdRawOutput *out = (const TdRawOutput *)(op->ids + op->n_in);
 
-  if (e == NULL)
+  for (unsigned i = 0; i < op->n_in; i++)
+    {
+      const unsigned bit = i < 31 ? i : 31;
+      uint32_t var;
+
+      if (op->ids[i] == 0)
+        continue;
+      var = var_of (b, op->ids[i]);
+      if (!put (&s->ins, ROWS (s, ins), sizeof var, &var))
+        b->failed = true;
+      if (op->retained_in >> bit & 1)
+        e->retained_in |= 1u << (e->n_in < 31 ? e->n_in : 31);
+      e->n_in++;
+    }
+}
+
+static bool
+add_event (TdBuild *b, const TdTapeEvent *e)
+{
+  TdShape *s = b->shape;
+  uint64_t *key;
+  uint8_t *twins;
+
+  if (s->packed != NULL)
+    {
+      key = td__list_add (&b->keys, sizeof *key);
+      twins = td__list_add (&b->twins, sizeof *twins);
+      if (key == NULL || twins == NULL)
+        return false;
+      *key = e->key;
+      *twins = 0;
+    }
+  return put (&s->events, ROWS (s, events), sizeof *e, e);
+}
+
+static void
+build_op (TdBuild *b, const TdRawOp *op)
+{
+  TdShape *s = b->shape;
+  const uint32_t index = td__build_count (&s->events, ROWS (s, events));
+  const TdRawOutput *out = (const TdRawOutput *)(op->ids + op->n_in);
+  TdTapeEvent e
+      = { .opdef = td__alias (&b->a->opdefs, op->opdef).id,
+          .site = td__alias (&b->a->sites, op->site).id,
+          .path = td__alias (&b->a->paths, op->path).id,
+          .attrs = td__alias (&b->a->strings, op->attrs).id,
+          .twin
+          = op->twin_back && op->twin_back <= index ? (int32_t)(index - op->twin_back) : -1,
+          .span = innermost (b),
+          .first_in = td__build_count (&s->ins, ROWS (s, ins)),
+          .first_out = td__build_count (&s->outs, ROWS (s, outs)),
+          .n_out = op->n_out,
+          .order = op->twin_back ? op->order : op->order & TD_RAW_ORDER_APART,
+          .phase = op->phase,
+          .flags = op->head.flags };
+
+  e.key = event_key (b, op, &e);
+  build_inputs (b, op, &e);
+  if (!add_event (b, &e))
     {
       b->failed = true;
       return;
     }
-  copy = (TdTapeEvent){ .opdef = td__alias (&b->a->opdefs, op->opdef).id,
-                        .site = td__alias (&b->a->sites, op->site).id,
-                        .path = td__alias (&b->a->paths, op->path).id,
-                        .attrs = td__alias (&b->a->strings, op->attrs).id,
-                        .twin = op->twin_back && op->twin_back <= index
-                                    ? (int32_t)(index - op->twin_back)
-                                    : -1,
-                        .span = innermost (b),
-                        .first_in = s->ins.n,
-                        .first_out = s->outs.n,
-                        .n_out = op->n_out,
-                        .order = op->order,
-                        .phase = op->phase,
-                        .flags = op->head.flags };
-  copy.key = event_key (b, op, &copy);
-  for (unsigned i = 0; i < op->n_in; i++)
-    {
-      uint32_t *in;
-      unsigned bit = i < 31 ? i : 31;
-
-      if (op->ids[i] == 0)
-        continue;
-      in = td__list_add (&s->ins, sizeof *in);
-      if (in == NULL)
-        b->failed = true;
-      else
-        *in = var_of (b, op->ids[i]);
-      /* Bits follow the inputs that are there. */
-      if (op->retained_in >> bit & 1)
-        copy.retained_in |= 1u << (copy.n_in < 31 ? copy.n_in : 31);
-      copy.n_in++;
-    }
-  ((TdTapeEvent *)s->events.items)[index] = copy;
   for (uint32_t k = 0; k < op->n_out; k++)
-    out = build_output (b, out, &copy, index, k);
+    out = build_output (b, out, &e, index, k);
 }
 
 static void
-open_span (Build *b, const TdRawSpan *raw)
+open_span (TdBuild *b, const TdRawSpan *raw)
 {
   bool link = raw->head.type == TD_RAW_LINK_ENTER;
   uint32_t index = b->shape->spans.n, *top;
@@ -336,8 +387,8 @@ open_span (Build *b, const TdRawSpan *raw)
                              .path = td__alias (&b->a->paths, raw->path).id,
                              .site = td__alias (&b->a->sites, raw->site).id,
                              .parent = innermost (b),
-                             .begin = b->shape->events.n,
-                             .end = b->shape->events.n,
+                             .begin = td__build_n_events (b),
+                             .end = td__build_n_events (b),
                              .depth = b->stack.n };
   uint64_t h = td_tape_hash (link ? LINK_SALT : SCOPE_SALT, scope_key (b));
 
@@ -357,15 +408,15 @@ open_span (Build *b, const TdRawSpan *raw)
 }
 
 static void
-close_span (Build *b)
+close_span (TdBuild *b)
 {
   if (b->stack.n > 0)
-    ((TdTapeSpan *)b->shape->spans.items)[innermost (b)].end = b->shape->events.n;
+    ((TdTapeSpan *)b->shape->spans.items)[innermost (b)].end = td__build_n_events (b);
   b->stack.n -= b->stack.n > 0;
 }
 
 static void
-build_grad (Build *b, const TdRawGrad *raw)
+build_grad (TdBuild *b, const TdRawGrad *raw)
 {
   TdTapeGrad *grad = td__list_add (&b->shape->grads, sizeof *grad);
 
@@ -374,7 +425,7 @@ build_grad (Build *b, const TdRawGrad *raw)
       b->failed = true;
       return;
     }
-  grad->event = b->shape->events.n; /* the update that follows; checked at the end */
+  grad->event = td__build_n_events (b); /* the update that follows; checked at the end */
   grad->path = td__alias (&b->a->strings, raw->path).id;
   grad->parameter = var_of (b, raw->parameter);
   grad = (TdTapeGrad *)b->shape->grads.items + (b->shape->grads.n - 1);
@@ -382,24 +433,26 @@ build_grad (Build *b, const TdRawGrad *raw)
 }
 
 static void
-build_name (Build *b, const TdRawName *raw)
+build_name (TdBuild *b, const TdRawName *raw)
 {
-  uint32_t var = var_of (b, raw->variable);
-  TdTapeVar *v = (TdTapeVar *)b->shape->vars.items + var;
+  TdBuildChange change = { .var = var_of (b, raw->variable), .flags = TD_TAPE_VAR_UNCHAINED };
 
   if (b->failed)
     return;
-  if (raw->head.type == TD_RAW_UNCHAIN)
-    v->flags |= TD_TAPE_VAR_UNCHAINED;
-  else
+  if (raw->head.type != TD_RAW_UNCHAIN)
     {
-      v->name = td__alias (&b->a->strings, raw->name).id;
-      v->flags |= (uint8_t)(raw->flags & ~(unsigned)TD_TAPE_VAR_EXTERNAL);
+      change.named = true;
+      change.name = td__alias (&b->a->strings, raw->name).id;
+      change.flags = (uint8_t)(raw->flags & ~(unsigned)TD_TAPE_VAR_EXTERNAL);
     }
+  if (b->shape->packed != NULL)
+    td__build_change (b, &change);
+  else
+    td__build_apply (&change, (TdTapeVar *)b->shape->vars.items + change.var);
 }
 
-static void
-build_record (Build *b, const TdRawHead *head)
+void
+td__build_take (TdBuild *b, const TdRawHead *head)
 {
   switch (head->type)
     {
@@ -426,153 +479,77 @@ build_record (Build *b, const TdRawHead *head)
     }
 }
 
-static int
-by_id (const void *x, const void *y)
-{
-  const TdVarAt *a = x, *b = y;
-
-  return a->id < b->id ? -1 : a->id > b->id;
-}
-
-/* As they mostly are; qsort takes memory of its own. */
-static bool
-in_order (const TdVarAt *at, uint32_t n)
-{
-  for (uint32_t i = 1; i < n; i++)
-    if (at[i - 1].id > at[i].id)
-      return false;
-  return true;
-}
-
-static void
-index_vars (Build *b)
-{
-  const TdTapeVar *vars = b->shape->vars.items;
-
-  for (uint32_t i = 0; i < b->shape->vars.n; i++)
-    if (!(vars[i].flags & TD_TAPE_VAR_EXTERNAL))
-      {
-        TdVarAt *at = td__list_add (&b->shape->at, sizeof *at);
-
-        if (at != NULL)
-          *at = (TdVarAt){ .id = vars[i].id, .var = i };
-      }
-  if (!in_order (b->shape->at.items, b->shape->at.n))
-    qsort (b->shape->at.items, b->shape->at.n, sizeof (TdVarAt), by_id);
-}
-
-static void
-fill_iteration (Build *b)
+void
+td__build_fill (TdBuild *b)
 {
   TdShape *s = b->shape;
   TdTapeGrad *grads = s->grads.items;
 
-  for (uint32_t i = 0; i < s->grads.n; i++)
-    if (grads[i].event >= s->events.n)
+  s->n_events = td__build_n_events (b);
+  for (uint32_t i = b->n_grads_so_far; i < s->grads.n; i++)
+    if (grads[i].event >= s->n_events)
       grads[i].event = TD_TAPE_NONE;
   s->it = (TdTapeIteration){ .size = sizeof s->it,
                              .events = s->events.items,
-                             .n_events = s->events.n,
+                             .n_events = s->n_events,
                              .ins = s->ins.items,
-                             .n_ins = s->ins.n,
+                             .n_ins = td__build_count (&s->ins, ROWS (s, ins)),
                              .outs = s->outs.items,
-                             .n_outs = s->outs.n,
+                             .n_outs = td__build_count (&s->outs, ROWS (s, outs)),
                              .vars = s->vars.items,
-                             .n_vars = s->vars.n,
+                             .n_vars = td__build_count (&s->vars, ROWS (s, vars)),
                              .dims = s->dims.items,
-                             .n_dims = s->dims.n,
+                             .n_dims = td__build_count (&s->dims, ROWS (s, dims)),
                              .spans = s->spans.items,
                              .n_spans = s->spans.n,
                              .grads = s->grads.items,
                              .n_grads = s->grads.n,
                              .runs = b->a->runs.items,
-                             .n_runs = b->a->runs.n };
-  s->n_events = s->events.n;
+                             .n_runs = b->a->runs.n,
+                             .packed = s->packed };
+  if (s->packed != NULL)
+    {
+      s->packed->types = s->types.items;
+      s->packed->type_words = s->type_words.items;
+    }
   td_tape_writer_fingerprint (b->a->w, &s->it, &s->it.fingerprint, &s->it.fingerprint_dims);
   s->it.runs = NULL; /* of this iteration only */
   s->it.n_runs = 0;
 }
 
-TdShape *
-td__shape_build (TdAssembler *a, bool consume)
+void
+td__build_clear (TdBuild *b)
 {
-  Build b = { .a = a, .shape = calloc (1, sizeof *b.shape) };
-  const char *begin = a->raw.items, *at = begin, *end = at + a->raw.n;
-  size_t given = 0;
+  td__id_map_clear (&b->var_of);
+  td__id_map_clear (&b->counts);
+  td__list_clear (&b->stack);
+  td__list_clear (&b->keys);
+  td__list_clear (&b->twins);
+  td__list_clear (&b->changes);
+  td__id_map_clear (&b->type_at);
+}
+
+TdShape *
+td__shape_build (TdAssembler *a)
+{
+  TdBuild b = { .a = a, .shape = calloc (1, sizeof *b.shape) };
+  const char *at = a->raw.items, *end = at + a->raw.n;
 
   if (b.shape == NULL)
     return NULL;
-  while (at < end && !b.failed)
-    {
-      const size_t size = ((const TdRawHead *)at)->size;
-
-      build_record (&b, (const TdRawHead *)at);
-      at += size;
-      if (consume && (size_t)(at - begin) - given > GIVE_BACK_AT)
-        td__list_give_back (&a->raw, given = (size_t)(at - begin));
-    }
+  b.shape->first_id = a->begin.first_id;
+  for (; at < end && !b.failed; at += ((const TdRawHead *)at)->size)
+    td__build_take (&b, (const TdRawHead *)at);
   while (b.stack.n > 0)
     close_span (&b);
-  index_vars (&b);
-  td__id_map_clear (&b.var_of);
-  td__list_clear (&b.own);
-  td__id_map_clear (&b.counts);
-  td__list_clear (&b.stack);
+  td__shape_index (b.shape);
+  td__list_clear (&b.shape->own);
+  td__build_clear (&b);
   if (b.failed)
     {
       td__shape_free (b.shape);
       return NULL;
     }
-  b.shape->first_id = a->begin.first_id;
-  fill_iteration (&b);
+  td__build_fill (&b);
   return b.shape;
-}
-
-void
-td__shape_free (TdShape *s)
-{
-  if (s == NULL)
-    return;
-
-  TdList *lists[] = { &s->events,        &s->ins,       &s->outs,          &s->vars,
-                      &s->dims,          &s->spans,     &s->grads,         &s->at,
-                      &s->external_refs, &s->externals, &s->external_meta, &s->external_var };
-
-  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-    td__list_clear (lists[i]);
-  free (s->raw);
-  free (s);
-}
-
-void
-td__shape_slim (TdShape *s)
-{
-  TdList *lists[] = { &s->events, &s->ins, &s->outs, &s->spans, &s->grads };
-
-  if (s->raw != NULL || s->it.structure == 0)
-    return;
-  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-    td__list_clear (lists[i]);
-  s->it.n_events = s->it.n_ins = s->it.n_outs = s->it.n_spans = s->it.n_grads = 0;
-}
-
-uint32_t
-td__shape_var (const TdAssembler *a, const TdShape *s, uint64_t id)
-{
-  TdVarAt wanted = { .id = (uint32_t)(id - a->begin.first_id) }, *found;
-  const uint64_t *externals = s->externals.items;
-
-  if (id == 0)
-    return TD_TAPE_NONE;
-  if (id >= a->begin.first_id)
-    {
-      found = s->at.n && id - a->begin.first_id < UINT32_MAX
-                  ? bsearch (&wanted, s->at.items, s->at.n, sizeof wanted, by_id)
-                  : NULL;
-      return found ? found->var : TD_TAPE_NONE;
-    }
-  for (uint32_t i = 0; i < s->externals.n; i++)
-    if (externals[i] == id)
-      return ((const uint32_t *)s->external_var.items)[i];
-  return TD_TAPE_NONE;
 }

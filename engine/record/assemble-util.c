@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 void *
 td__list_add_n (TdList *list, size_t size, uint32_t n)
@@ -45,16 +43,6 @@ td__list_clear (TdList *list)
 {
   free (list->items);
   *list = (TdList){ 0 };
-}
-
-void
-td__list_give_back (TdList *list, size_t bytes)
-{
-  const uintptr_t page = (uintptr_t)sysconf (_SC_PAGESIZE), at = (uintptr_t)list->items;
-  const uintptr_t from = (at + page - 1) / page * page, to = (at + bytes) / page * page;
-
-  if (to > from)
-    madvise ((void *)from, to - from, MADV_DONTNEED);
 }
 
 static uint32_t

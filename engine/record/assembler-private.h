@@ -6,8 +6,10 @@
 #include "assembler.h"
 
 #define MAX_SHAPES 16
-/** Bytes of raw records up to which an iteration is kept to compare others with, and shown
- * while it runs: of a larger one there is no memory for a second form. */
+/** Bytes of raw records up to which an iteration is kept as it came, to compare others with,
+ * and shown while it runs: a larger one is built while it goes on, and packed
+ * (assemble-large.c).
+ */
 #define TD_SHAPE_LARGEST (64u << 20)
 #define MAX_PROFILES 8
 #define MAX_RECENT 64
@@ -22,8 +24,6 @@ typedef struct
 void *td__list_add (TdList *list, size_t size);
 void *td__list_add_n (TdList *list, size_t size, uint32_t n);
 void td__list_clear (TdList *list);
-/** Give the memory of the first `bytes` back; they are not to be read again. */
-void td__list_give_back (TdList *list, size_t bytes);
 
 /** A map from 64-bit ids to 32-bit values. */
 typedef struct
@@ -80,20 +80,30 @@ typedef struct
   uint64_t used;      /* when last */
   TdTapeIteration it; /* structure part only, arrays owned */
   TdList events, ins, outs, vars, dims, spans, grads;
-  TdList at;            /* TdVarAt, sorted by id */
+  TdTapePacked *packed; /* of a very large one, instead of the first five */
+  TdList types;         /* uint32_t, of each of its variables, into ... */
+  TdList type_words;    /* int64_t: of each type dtype << 8 | ndim, then dimensions */
+  TdList at;            /* TdVarAt, sorted by id; of a very large one, where it can be, ... */
+  TdList own;           /* ... uint32_t by relative id: the variable, plus 1 */
   TdList external_refs; /* uint32_t: slot of each reference to an external variable, in order */
   TdList externals;     /* uint64_t: ids in the iteration matched last */
   TdList external_meta; /* TdMeta */
   TdList external_var;  /* uint32_t: index of its variable */
 } TdShape;
 
+/** Of all memory records of an iteration, with addresses and without. */
+typedef struct
+{
+  uint64_t hash[2], moved[2];
+} TdMemoryHash;
+
 /** Memory records seen before. */
 typedef struct
 {
   uint32_t id;
   uint32_t n;
-  TdTapeMemory *records;      /* NULL where there are very many: then their hashes */
-  uint64_t hash[2], moved[2]; /* with addresses, and without */
+  TdTapeMemory *records; /* NULL where there are very many: then their hash */
+  TdMemoryHash hash;
   uint64_t start_hash, end_hash;
   uint64_t used;
   uint64_t start_bytes[TD_TAPE_N_CATEGORIES];
@@ -143,6 +153,18 @@ enum
   MAX_TAPE_DEVICES = 256
 };
 
+typedef struct TdBuild TdBuild;
+
+/** An open iteration that has become so large that nothing is kept as it came. */
+typedef struct
+{
+  TdBuild *build;
+  TdTapeRows *times;  /* TdTapeTicks */
+  TdTapeRows *memory; /* TdTapeMemory, ids relative */
+  TdMemoryHash memory_hash;
+  TdList fates; /* uint8_t by relative buffer */
+} TdLarge;
+
 struct TdAssembler
 {
   TdTapeWriter *w;
@@ -165,8 +187,10 @@ struct TdAssembler
   TdList start, duration; /* uint64_t ticks by event */
   TdList memory;          /* TdTapeMemory, ids absolute, unless ... */
   bool memory_is_relative;
+  TdLarge *large;   /* instead of raw, start, duration and memory; NULL: it is not so large */
+  uint32_t largest; /* TD_SHAPE_LARGEST */
   TdList reads, tensors, notices;
-  TdTapeStatsStore *stats;
+  TdTapeRows *stats;            /* TdTapeStats */
   TdList stats_of;              /* uint64_t: the variable of each */
   TdList devices, device_times; /* TdTapeDevice, TdRawDeviceTime */
   TdList pools;                 /* TdTapePool */
@@ -245,9 +269,19 @@ void td__leaf_meta (TdAssembler *a, const TdRawLeaf *leaf, uint64_t key, TdMeta 
 /** Is the record whole and are its counts possible? */
 bool td__raw_valid (const TdRawHead *head, size_t available);
 
-/** Make a shape of the open iteration's records; it does not own `raw`.  With `consume` the
- * memory of the records is given back on the way: they are not to be read again. */
-TdShape *td__shape_build (TdAssembler *a, bool consume);
+/** Make a shape of the open iteration's records; it does not own `raw`. */
+TdShape *td__shape_build (TdAssembler *a);
+/** The same one record after the other, for a very large one. */
+TdBuild *td__build_new (TdAssembler *a);
+void td__build_free (TdBuild *b);
+/** Returns false when there was no memory, now or before. */
+bool td__build_record (TdBuild *b, const TdRawHead *head);
+/** The shape as far as it has come, still the build's; after `td__build_go_on` more can come.
+ * NULL: there was no memory. */
+TdShape *td__build_look (TdBuild *b);
+void td__build_go_on (TdBuild *b);
+/** The shape, and the build's end. */
+TdShape *td__build_end (TdBuild *b);
 void td__shape_free (TdShape *shape);
 /** Give the shape a copy of the raw records, so that it can be matched, and remember it. */
 void td__shape_keep (TdAssembler *a, TdShape *shape);
@@ -255,6 +289,12 @@ void td__shape_keep (TdAssembler *a, TdShape *shape);
 TdShape *td__shape_match (TdAssembler *a);
 /** Drop of a large shape what only its own iteration needed. */
 void td__shape_slim (TdShape *shape);
+/** Variable `var` of the shape, valid until the next call; NULL: there is no memory for it. */
+const TdTapeVar *td__shape_var_at (const TdShape *shape, uint32_t var);
+/** What is to be known of that variable in later iterations. */
+TdMeta td__shape_meta (const TdShape *shape, const TdTapeVar *v);
+/** Variable of the iteration's own with this id, relative to it; TD_TAPE_NONE: none. */
+uint32_t td__shape_own_var (const TdShape *shape, uint64_t id);
 /** Variable of engine id `id`, TD_TAPE_NONE if the iteration has none. */
 uint32_t td__shape_var (const TdAssembler *a, const TdShape *shape, uint64_t id);
 
@@ -267,7 +307,7 @@ typedef struct
 
 /** Fill `it` with what the open iteration has, ids resolved to variables of the shape; with
  * `commit`, the last time, in the assembler's own memory where that is large. */
-void td__resolve (TdAssembler *a, const TdShape *s, uint64_t end_ns, TdTapeIteration *it,
+void td__resolve (TdAssembler *a, TdShape *s, uint64_t end_ns, TdTapeIteration *it,
                   TdResolved *r, bool commit);
 void td__resolved_clear (TdResolved *r);
 
@@ -277,6 +317,13 @@ void td__memory_finish (TdAssembler *a, const TdShape *shape, TdTapeIteration *i
                         TdList *records, TdList *blocks, bool commit);
 /** Give the pending memory records the engine's ids again. */
 void td__memory_absolute (TdAssembler *a);
+/** Mix a record, its ids relative, into the hash of all; begin with td__memory_no_hash. */
+void td__memory_hash (TdMemoryHash *hash, const TdTapeMemory *m);
+extern const TdMemoryHash td__memory_no_hash;
+/** Note that the record makes or frees a buffer: `fate` is what was noted of that before. */
+void td__memory_fate (uint8_t *fate, const TdTapeMemory *m);
+/** The record, its ids relative to the iteration. */
+TdTapeMemory td__memory_relative (const TdAssembler *a, const TdTapeMemory *m);
 /** Let the pending memory records change what is alive, and nothing else. */
 void td__memory_replay (TdAssembler *a, const TdShape *shape, TdTapeIteration *it);
 
@@ -317,6 +364,13 @@ void td__feed_call (TdAssembler *a, const TdRawHead *head);
 /** Give the iteration what its events were given; `calls` is its own list. */
 void td__resolve_calls (const TdAssembler *a, const TdShape *s, TdTapeIteration *it,
                         TdList *calls);
+
+/** Go over to what a very large iteration is kept in; false when there is no memory for it. */
+bool td__large_begin (TdAssembler *a);
+void td__large_free (TdAssembler *a);
+bool td__large_add_memory (TdAssembler *a, const TdTapeMemory *m);
+/** Let the iteration have what of a very large one is not in its shape. */
+void td__large_resolve (const TdAssembler *a, TdShape *s);
 
 /** End the open iteration. */
 void td__finish_iteration (TdAssembler *a, uint64_t end_ticks);

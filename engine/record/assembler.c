@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 
 #define LIVE_AFTER_NS 100000000u
-#define LARGE_RAW TD_SHAPE_LARGEST
 
 typedef void (*Feed) (TdAssembler *a, const TdRawHead *head);
 
@@ -45,13 +44,14 @@ td_assembler_new (TdTapeWriter *w, const TdRingShared *clock)
 
   if (a == NULL)
     return NULL;
-  a->stats = td_tape_stats_store_new ();
+  a->stats = td_tape_rows_new (sizeof (TdTapeStats));
   if (a->stats == NULL)
     {
       free (a);
       return NULL;
     }
   a->w = w;
+  a->largest = TD_SHAPE_LARGEST;
   a->ticks0 = clock->ticks;
   a->mono0 = clock->mono_ns;
   a->ns_per_tick = clock->ns_per_tick;
@@ -76,7 +76,8 @@ td_assembler_free (TdAssembler *a)
 
   for (uint32_t i = 0; i < a->texts.n; i++)
     free (((char **)a->texts.items)[i]);
-  td_tape_stats_store_free (a->stats);
+  td_tape_rows_free (a->stats);
+  td__large_free (a);
   td__list_clear (&a->texts);
   td__list_clear (&a->op_names);
   td__list_clear (&a->places);
@@ -114,11 +115,10 @@ clear_iteration (TdAssembler *a)
   a->raw.n = a->start.n = a->duration.n = a->memory.n = 0;
   a->memory_is_relative = false;
   /* What one very large iteration took is not kept for those after it. */
-  if (a->raw.room > LARGE_RAW)
-    td__list_clear (&a->raw);
-  if (a->memory.room > LARGE_RAW / sizeof (TdTapeMemory))
+  td__large_free (a);
+  if (a->memory.room > TD_SHAPE_LARGEST / sizeof (TdTapeMemory))
     td__list_clear (&a->memory);
-  td_tape_stats_store_clear (a->stats);
+  td_tape_rows_clear (a->stats);
   a->reads.n = a->stats_of.n = a->tensors.n = a->notices.n = a->statics.n = 0;
   a->runs.n = a->traced.n = 0;
   a->held.n = a->objects.n = a->references.n = 0;
@@ -144,14 +144,14 @@ is_known_graph (const TdAssembler *a, const TdShape *s)
 static TdShape *
 find_shape (TdAssembler *a, bool *repeat)
 {
-  TdShape *s = td__shape_match (a);
+  TdShape *s = a->large == NULL ? td__shape_match (a) : NULL;
   bool is_new = false;
 
   *repeat = s != NULL;
   if (s != NULL)
     return s;
   a->attr_changes.n = 0;
-  s = td__shape_build (a, a->raw.n > LARGE_RAW);
+  s = a->large == NULL ? td__shape_build (a) : td__build_end (a->large->build);
   if (s == NULL)
     return NULL;
   s->it.structure = td_tape_writer_structure (a->w, &s->it, &is_new);
@@ -193,12 +193,12 @@ td__finish_iteration (TdAssembler *a, uint64_t end_ticks)
   clear_iteration (a);
 }
 
-/* A picture of the open iteration takes as much memory as its end, while its records are still
- * needed: of a very large one there is none, except where the program stands. */
+/* A picture of the open iteration takes as long as its end: of a very large one there is none,
+ * except where the program stands. */
 static bool
 may_be_shown (const TdAssembler *a)
 {
-  return a->raw.n <= LARGE_RAW || a->stop.stopped || a->shown_stopped;
+  return a->large == NULL || a->stop.stopped || a->shown_stopped;
 }
 
 void
@@ -209,7 +209,10 @@ td_assembler_show_live (TdAssembler *a)
   uint64_t before = clock_now (), cost;
   TdShape *s;
 
-  if (!a->state.in_iteration || (s = td__shape_build (a, false)) == NULL)
+  if (!a->state.in_iteration)
+    return;
+  s = a->large == NULL ? td__shape_build (a) : td__build_look (a->large->build);
+  if (s == NULL)
     return;
   a->attr_changes.n = 0;
   td__resolve (a, s, td__assembler_ns (a, td_ring_ticks ()), &it, &r, false);
@@ -217,7 +220,10 @@ td_assembler_show_live (TdAssembler *a)
   td_tape_writer_live (a->w, &it);
   td__memory_absolute (a);
   td__resolved_clear (&r);
-  td__shape_free (s);
+  if (a->large == NULL)
+    td__shape_free (s);
+  else
+    td__build_go_on (a->large->build);
   a->shown_events = a->state.n_events;
   a->shown_stopped = a->stop.stopped;
   cost = clock_now () - before;
@@ -275,11 +281,25 @@ feed_iteration_end (TdAssembler *a, const TdRawHead *head)
 static void
 keep_raw (TdAssembler *a, const TdRawHead *head)
 {
-  char *to = a->raw.n < UINT32_MAX / 4 ? td__list_add_n (&a->raw, 1, head->size) : NULL;
+  char *to;
 
+  if (a->large == NULL && head->size > a->largest - a->raw.n && !td__large_begin (a))
+    {
+      a->flags |= TD_TAPE_ITERATION_LOST;
+      return;
+    }
+  a->n_records++;
+  if (a->large != NULL)
+    {
+      if (!td__build_record (a->large->build, head))
+        a->flags |= TD_TAPE_ITERATION_LOST;
+      return;
+    }
+  to = td__list_add_n (&a->raw, 1, head->size);
   if (to == NULL)
     {
       a->flags |= TD_TAPE_ITERATION_LOST;
+      a->n_records--;
       return;
     }
   memcpy (to, head, head->size);
@@ -287,24 +307,36 @@ keep_raw (TdAssembler *a, const TdRawHead *head)
    * must not make iterations differ. */
   if (head->type == TD_RAW_OP && ((const TdRawOp *)head)->twin_back == 0)
     ((TdRawOp *)(void *)to)->order &= TD_RAW_ORDER_APART;
-  a->n_records++;
+}
+
+/* The ticks of an operation. */
+static bool
+keep_time (TdAssembler *a, uint64_t start_ticks, uint64_t duration_ticks)
+{
+  const TdTapeTicks ticks = { start_ticks, duration_ticks };
+  uint64_t *start, *duration;
+
+  if (a->large != NULL)
+    return td_tape_rows_add (a->large->times, &ticks);
+  start = td__list_add (&a->start, sizeof *start);
+  duration = td__list_add (&a->duration, sizeof *duration);
+  if (start == NULL || duration == NULL)
+    return false;
+  *start = start_ticks;
+  *duration = duration_ticks;
+  return true;
 }
 
 static inline void
 feed_op (TdAssembler *a, const TdRawHead *head)
 {
   const TdRawOp *raw = (const TdRawOp *)head;
-  uint64_t *start, *duration;
 
   if (!a->state.in_iteration)
     begin_by_itself (a, raw->start,
                      raw->n_out ? ((const TdRawOutput *)(raw->ids + raw->n_in))->variable : 0);
-  start = td__list_add (&a->start, sizeof *start);
-  duration = td__list_add (&a->duration, sizeof *duration);
-  if (start == NULL || duration == NULL)
+  if (!keep_time (a, raw->start, raw->end > raw->start ? raw->end - raw->start : 0))
     return;
-  *start = raw->start;
-  *duration = raw->end > raw->start ? raw->end - raw->start : 0;
   if (raw->head.flags & TD_TAPE_EVENT_FAILED)
     a->flags |= TD_TAPE_ITERATION_ERROR;
   keep_raw (a, head);
@@ -357,13 +389,18 @@ feed_inside (TdAssembler *a, const TdRawHead *head)
 static void
 add_memory (TdAssembler *a, TdTapeMemory memory)
 {
-  TdTapeMemory *m = td__list_add (&a->memory, sizeof *m);
+  TdTapeMemory *m;
 
-  if (m == NULL)
-    return;
   memory.event = a->state.n_events;
   memory.var = TD_TAPE_NONE;
-  *m = memory;
+  if (a->large != NULL)
+    {
+      td__large_add_memory (a, &memory);
+      return;
+    }
+  m = td__list_add (&a->memory, sizeof *m);
+  if (m != NULL)
+    *m = memory;
 }
 
 static void
@@ -431,7 +468,8 @@ td__add_stats (TdAssembler *a, uint64_t variable, uint32_t event, const TdTapeSt
     return;
   *of = variable;
   one.event = event;
-  if (!td_tape_stats_store_add (a->stats, &one))
+  one.var = 0; /* not known yet: packs to nothing */
+  if (!td_tape_rows_add (a->stats, &one))
     {
       a->stats_of.n--;
       return;

@@ -206,7 +206,7 @@ stats_of (uint32_t i)
 /* Kept packed until their variables are known: as many as a block, one more, many; each third
  * is left out. */
 static void
-stats_store__puts_on_the_tape_what_it_took (void **state)
+stats_rows__put_on_the_tape_what_they_took (void **state)
 {
   static const uint32_t sizes[]
       = { 0, 1, 100, TAPE_PACK_BLOCK, TAPE_PACK_BLOCK + 1, 3 * TAPE_PACK_BLOCK + 5 };
@@ -214,7 +214,7 @@ stats_store__puts_on_the_tape_what_it_took (void **state)
   {
     MOST = 3 * TAPE_PACK_BLOCK + 5
   };
-  TdTapeStatsStore *store = td_tape_stats_store_new ();
+  TdTapeRows *rows = td_tape_rows_new (sizeof (TdTapeStats));
   TdTapeVar *vars = calloc (MOST, sizeof *vars);
   uint32_t *names = calloc (MOST, sizeof *names);
   Rig rig = { 0 };
@@ -229,17 +229,17 @@ stats_store__puts_on_the_tape_what_it_took (void **state)
       const TdTapeIteration *back;
       uint32_t n = 0;
 
-      td_tape_stats_store_clear (store);
+      td_tape_rows_clear (rows);
       for (uint32_t i = 0; i < sizes[k]; i++)
         {
           const TdTapeStats s = stats_of (i);
 
-          assert_true (td_tape_stats_store_add (store, &s));
+          assert_true (td_tape_rows_add (rows, &s));
           names[i] = i % 3 == 2 ? TD_TAPE_NONE : MOST - 1 - i;
         }
       it.structure = td_tape_writer_structure (rig.w, &it, NULL);
       it.memory_profile = td_tape_writer_memory (rig.w, &it);
-      it.stats_store = store;
+      it.stats_rows = rows;
       it.stats_vars = names;
       it.n_stats = sizes[k];
       td_tape_writer_iteration (rig.w, &it);
@@ -258,7 +258,7 @@ stats_store__puts_on_the_tape_what_it_took (void **state)
       assert_int_equal (back->n_stats, n);
       td_tape_iteration_free (back);
     }
-  td_tape_stats_store_free (store);
+  td_tape_rows_free (rows);
   free (vars);
   free (names);
   rig_clear (&rig);
@@ -271,7 +271,7 @@ main (void)
     td_test (pack__gives_back_what_it_took),
     td_test (unpack__takes_nothing_that_is_cut_or_changed_beyond_its_bounds),
     td_test (pack__never_packs_to_less_than_a_reader_expects),
-    td_test (stats_store__puts_on_the_tape_what_it_took),
+    td_test (stats_rows__put_on_the_tape_what_they_took),
     td_test (iteration_of_many_operations__takes_few_bytes_for_each),
     td_test (golden__tape_of_1_3_with_packed_sections_reads_as_it_always_did),
   };

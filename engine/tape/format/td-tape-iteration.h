@@ -340,11 +340,12 @@ typedef struct
   const TdTapeFault *faults; /* filled by readers, from FAULT frames */
   /* writers, instead of stats: n_stats of them, and the variable of each, TD_TAPE_NONE: it is
    * left out */
-  const struct TdTapeStatsStore *stats_store;
+  struct TdTapeRows *stats_rows;
   const uint32_t *stats_vars;
   const TdTapeCall *calls; /* of a keyframe */
   const uint64_t *call_words;
   uint32_t n_calls, n_call_words;
+  const struct TdTapePacked *packed; /* writers, of a very large one: instead of its arrays */
 } TdTapeIteration;
 
 /** Engine id of variable `var`. */

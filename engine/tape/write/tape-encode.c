@@ -1,6 +1,7 @@
 /* Iterations on their way to the tape: structures and memory profiles stored once, iterations
  * with what differs, summaries, reports and the live frame.
  * SPDX-License-Identifier: MIT */
+#include "tape-pack.h"
 #include "writer-private.h"
 
 #include <errno.h>
@@ -14,14 +15,33 @@
 #define PUT(b, KIND, array, n)                                                                 \
   td__tape_buffer_section (b, TD_TAPE_SECTION_##KIND, sizeof *(array), n, array)
 
-void
-td__tape_put_structure (TapeBuffer *b, const TdTapeIteration *it)
+static void
+put_packed_structure (TapeBuffer *b, const TdTapePacked *p)
+{
+  td__tape_put_rows (b, p->events, TD_TAPE_SECTION_EVENTS);
+  td__tape_put_rows (b, p->ins, TD_TAPE_SECTION_INS);
+  td__tape_put_rows (b, p->outs, TD_TAPE_SECTION_OUTS);
+  td__tape_put_rows (b, p->vars, TD_TAPE_SECTION_VARS);
+  td__tape_put_rows (b, p->dims, TD_TAPE_SECTION_DIMS);
+}
+
+static void
+put_plain_structure (TapeBuffer *b, const TdTapeIteration *it)
 {
   PUT (b, EVENTS, it->events, it->n_events);
   PUT (b, INS, it->ins, it->n_ins);
   PUT (b, OUTS, it->outs, it->n_outs);
   PUT (b, VARS, it->vars, it->n_vars);
   PUT (b, DIMS, it->dims, it->n_dims);
+}
+
+void
+td__tape_put_structure (TapeBuffer *b, const TdTapeIteration *it)
+{
+  if (it->packed != NULL)
+    put_packed_structure (b, it->packed);
+  else
+    put_plain_structure (b, it);
   PUT (b, SPANS, it->spans, it->n_spans);
   PUT (b, GRADS, it->grads, it->n_grads);
 }
@@ -33,22 +53,36 @@ put_memory (TapeBuffer *b, const TdTapeIteration *it)
 
   memcpy (totals.start_bytes, it->start_bytes, sizeof totals.start_bytes);
   PUT (b, TOTALS, &totals, 1);
-  PUT (b, MEMORY, it->memory, it->n_memory);
+  if (it->packed != NULL)
+    td__tape_put_rows (b, it->packed->memory, TD_TAPE_SECTION_MEMORY);
+  else
+    PUT (b, MEMORY, it->memory, it->n_memory);
   PUT (b, BLOCKS, it->blocks, it->n_blocks);
+}
+
+static void
+time_of (const TdTapeIteration *it, uint32_t event, uint64_t *start, uint64_t *duration)
+{
+  if (it->packed != NULL)
+    td_tape_packed_time (it->packed, event, start, duration);
+  else
+    {
+      *start = it->event_start_ns[event];
+      *duration = it->event_duration_ns[event];
+    }
 }
 
 /* The smallest shift with which every time fits 32 bits. */
 static uint32_t
 time_shift (const TdTapeIteration *it)
 {
-  uint64_t all = 0, before = 0;
+  uint64_t all = 0, before = 0, start, duration;
   uint32_t shift = 0;
 
   for (uint32_t i = 0; i < it->n_events; i++)
     {
-      uint64_t start = it->event_start_ns[i];
-
-      all |= (start > before ? start - before : 0) | it->event_duration_ns[i];
+      time_of (it, i, &start, &duration);
+      all |= (start > before ? start - before : 0) | duration;
       before = start > before ? start : before;
     }
   while (all >> shift > UINT32_MAX)
@@ -57,27 +91,58 @@ time_shift (const TdTapeIteration *it)
 }
 
 /* Deltas are of rounded starts, so that rounding never adds up. */
-static void
-put_times (TapeBuffer *b, const TdTapeIteration *it, uint32_t shift)
+static TdTapeTime
+next_time (const TdTapeIteration *it, uint32_t event, uint32_t shift, uint64_t *before)
 {
-  uint64_t before = 0;
-  TdTapeTime *times;
+  uint64_t start, duration;
+  TdTapeTime time;
 
-  if (it->n_events == 0)
-    return;
-  times = malloc (it->n_events * sizeof *times);
+  time_of (it, event, &start, &duration);
+  start >>= shift;
+  time.delta = start > *before ? (uint32_t)(start - *before) : 0;
+  time.duration = (uint32_t)(duration >> shift);
+  *before = start > *before ? start : *before;
+  return time;
+}
+
+static void
+put_few_times (TapeBuffer *b, const TdTapeIteration *it, uint32_t shift)
+{
+  TdTapeTime *times = malloc (it->n_events * sizeof *times);
+  uint64_t before = 0;
+
   b->failed = b->failed || times == NULL;
   for (uint32_t i = 0; times != NULL && i < it->n_events; i++)
-    {
-      uint64_t start = it->event_start_ns[i] >> shift;
-
-      times[i].delta = start > before ? (uint32_t)(start - before) : 0;
-      times[i].duration = (uint32_t)(it->event_duration_ns[i] >> shift);
-      before = start > before ? start : before;
-    }
+    times[i] = next_time (it, i, shift, &before);
   if (times != NULL)
     PUT (b, TIMES, times, it->n_events);
   free (times);
+}
+
+static void
+put_times (TapeBuffer *b, const TdTapeIteration *it, uint32_t shift)
+{
+  TdTapeRows *rows;
+  uint64_t before = 0;
+
+  if (it->n_events == 0)
+    return;
+  if (it->n_events < TAPE_PACK_FROM)
+    {
+      put_few_times (b, it, shift);
+      return;
+    }
+  rows = td_tape_rows_new (sizeof (TdTapeTime));
+  b->failed = b->failed || rows == NULL;
+  for (uint32_t i = 0; !b->failed && i < it->n_events; i++)
+    {
+      const TdTapeTime time = next_time (it, i, shift, &before);
+
+      b->failed = !td_tape_rows_add (rows, &time);
+    }
+  if (!b->failed)
+    td__tape_put_rows (b, rows, TD_TAPE_SECTION_TIMES);
+  td_tape_rows_free (rows);
 }
 
 void
@@ -103,8 +168,8 @@ td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_
   put_times (b, it, head.time_shift);
   PUT (b, EXTERNALS, it->externals, it->n_externals);
   PUT (b, HOST_READS, it->host_reads, it->n_host_reads);
-  if (it->stats_store != NULL)
-    td__tape_put_stats_store (b, it->stats_store, it->stats_vars);
+  if (it->stats_rows != NULL)
+    td__tape_put_stats (b, it->stats_rows, it->stats_vars);
   else
     PUT (b, STATS, it->stats, it->n_stats);
   PUT (b, TENSORS, it->tensors, it->n_tensors);
@@ -310,14 +375,28 @@ td_tape_writer_tensor (TdTapeWriter *w, const TdTapeTensorRecord *record, const 
 static uint64_t
 hash_var (uint64_t h, const TdTapeIteration *it, uint32_t var, uint32_t *met, bool dims)
 {
-  const TdTapeVar *v = &it->vars[var];
+  const TdTapePacked *p = it->packed;
+  const int64_t *shape;
+  unsigned dtype, ndim;
 
   if (met[var + 1] != 0)
     return td_tape_hash (h, met[var + 1]);
   met[var + 1] = ++met[0];
-  h = td_tape_hash (td_tape_hash (h, met[0]), (uint64_t)v->dtype << 8 | v->ndim);
-  for (unsigned d = 0; dims && d < v->ndim; d++)
-    h = td_tape_hash (h, (uint64_t)it->dims[v->first_dim + d]);
+  if (p != NULL)
+    {
+      shape = p->type_words + p->types[var] + 1;
+      dtype = (unsigned)(shape[-1] >> 8);
+      ndim = (unsigned)(shape[-1] & 255);
+    }
+  else
+    {
+      shape = it->n_dims > 0 ? it->dims + it->vars[var].first_dim : NULL;
+      dtype = it->vars[var].dtype;
+      ndim = it->vars[var].ndim;
+    }
+  h = td_tape_hash (td_tape_hash (h, met[0]), (uint64_t)dtype << 8 | ndim);
+  for (unsigned d = 0; dims && d < ndim; d++)
+    h = td_tape_hash (h, (uint64_t)shape[d]);
   return h;
 }
 
@@ -327,26 +406,48 @@ hash_of (const uint64_t *hashes, const TapeTable *table, uint32_t id)
   return id != 0 && id <= table->n ? hashes[id - 1] : 0;
 }
 
+/* Inputs are asked for in the order in which they lie: few are unpacked for it. */
+static const TdTapeEvent *
+event_at (const TdTapeIteration *it, uint32_t event)
+{
+  return it->packed != NULL ? td_tape_rows_at (it->packed->events, event) : &it->events[event];
+}
+
+static uint64_t
+hash_vars (uint64_t h, const TdTapeIteration *it, TdTapeRows *packed, const uint32_t *vars,
+           uint32_t first, uint32_t n, uint32_t *met, bool dims)
+{
+  for (uint32_t i = first; i < first + n; i++)
+    {
+      const uint32_t *var = packed != NULL ? td_tape_rows_at (packed, i) : &vars[i];
+
+      if (var != NULL)
+        h = hash_var (h, it, *var, met, dims);
+    }
+  return h;
+}
+
 static uint64_t
 fingerprint_of (const TdTapeWriter *w, const TdTapeIteration *it, bool dims)
 {
+  const TdTapePacked *p = it->packed;
   uint64_t h = dims ? 2 : 1;
   uint32_t *met = calloc (it->n_vars + 1, sizeof *met);
   const bool all = td__tape_count_events (it) == it->n_events;
 
   for (uint32_t e = 0; met != NULL && e < it->n_events; e++)
     {
-      const TdTapeEvent *event = &it->events[e];
+      const TdTapeEvent *event = event_at (it, e);
 
-      if (!all && is_discarded (it, e))
+      if (event == NULL || (!all && is_discarded (it, e)))
         continue;
       h = td_tape_hash (h, hash_of (w->opdef_hash, &w->tables[TABLE_OPDEFS], event->opdef));
       h = td_tape_hash (h, hash_of (w->path_hash, &w->tables[TABLE_PATHS], event->path));
       h = td_tape_hash (h, (uint64_t)event->phase << 32 | event->n_in);
-      for (uint32_t i = 0; i < event->n_in; i++)
-        h = hash_var (h, it, it->ins[event->first_in + i], met, dims);
-      for (uint32_t i = 0; i < event->n_out; i++)
-        h = hash_var (h, it, it->outs[event->first_out + i], met, dims);
+      h = hash_vars (h, it, p != NULL ? p->ins : NULL, it->ins, event->first_in, event->n_in,
+                     met, dims);
+      h = hash_vars (h, it, p != NULL ? p->outs : NULL, it->outs, event->first_out,
+                     event->n_out, met, dims);
     }
   free (met);
   return h;

@@ -121,15 +121,48 @@ TD_API uint32_t td_tape_writer_structure (TdTapeWriter *w, const TdTapeIteration
  * first ids.  Returns its id. */
 TD_API uint32_t td_tape_writer_memory (TdTapeWriter *w, const TdTapeIteration *it);
 
-/** Statistics on their way to the tape, packed as they will be there: an iteration has
- * millions.  Of each all but its variable counts. */
-typedef struct TdTapeStatsStore TdTapeStatsStore;
-TD_API TdTapeStatsStore *td_tape_stats_store_new (void);
-TD_API void td_tape_stats_store_free (TdTapeStatsStore *store);
+/** Rows of a section on their way to the tape, packed as they will be there while more of them
+ * come: an iteration has millions. */
+typedef struct TdTapeRows TdTapeRows;
+
+/** Make room for rows of `size` bytes, a multiple of 4 up to 256.  NULL: no memory. */
+TD_API TdTapeRows *td_tape_rows_new (uint32_t size);
+TD_API void td_tape_rows_free (TdTapeRows *rows);
+
 /** Returns false when there is no memory. */
-TD_API bool td_tape_stats_store_add (TdTapeStatsStore *store, const TdTapeStats *stats);
+TD_API bool td_tape_rows_add (TdTapeRows *rows, const void *row);
+TD_API uint32_t td_tape_rows_count (const TdTapeRows *rows);
+
+/** Row `i`, valid until the next call; NULL: there is none, or no memory.  Rows that lie near
+ * each other are best asked for one after the other. */
+TD_API const void *td_tape_rows_at (TdTapeRows *rows, uint32_t i);
+/** The same, to be changed. */
+TD_API void *td_tape_rows_change (TdTapeRows *rows, uint32_t i);
+
 /** Forget them, and give memory back where it is much. */
-TD_API void td_tape_stats_store_clear (TdTapeStatsStore *store);
+TD_API void td_tape_rows_clear (TdTapeRows *rows);
+
+/** When an event began and how long it took, in ticks of some clock. */
+typedef struct
+{
+  uint64_t start, duration;
+} TdTapeTicks;
+
+/** A very large iteration, whose rows were packed while it went on: instead of the arrays of
+ * these names, and of event_start_ns and event_duration_ns.  Counts are the iteration's. */
+typedef struct TdTapePacked
+{
+  TdTapeRows *events, *ins, *outs, *vars, *dims, *memory;
+  TdTapeRows *times;   /* TdTapeTicks, of each event */
+  uint64_t first_tick; /* of the iteration */
+  double ns_per_tick;
+  const uint32_t *types;     /* of each variable: where its type is in `type_words` */
+  const int64_t *type_words; /* dtype << 8 | ndim, then the dimensions */
+} TdTapePacked;
+
+/** When an event of such an iteration began, and how long it took. */
+TD_API void td_tape_packed_time (const TdTapePacked *packed, uint32_t event, uint64_t *start_ns,
+                                 uint64_t *duration_ns);
 
 /** Write one iteration and its summary.  structure and memory_profile of `it` name what
  * the two functions above returned; only the parts that differ each time are read from it. */

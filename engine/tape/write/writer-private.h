@@ -179,9 +179,10 @@ void td__tape_segments_free (TdTapeWriter *w);
 
 /** Encode the sections of structure, memory profile and the rest of an iteration. */
 void td__tape_put_structure (TapeBuffer *b, const TdTapeIteration *it);
+/** The section of rows that were kept packed. */
+void td__tape_put_rows (TapeBuffer *b, TdTapeRows *rows, uint32_t kind);
 /** The section of statistics that were kept packed; `vars` has the variable of each. */
-void td__tape_put_stats_store (TapeBuffer *b, const TdTapeStatsStore *store,
-                               const uint32_t *vars);
+void td__tape_put_stats (TapeBuffer *b, TdTapeRows *rows, const uint32_t *vars);
 void td__tape_put_instance (TapeBuffer *b, const TdTapeIteration *it, unsigned extra_flags);
 
 /** Store `scratch`, whose first 4 bytes are the id to be filled in, unless it is known. Returns
