@@ -37,7 +37,7 @@ peak_of (pid_t pid)
 /* The peak only grows, and the end of a recording takes less than its iterations: the last look
  * that finds the process is near enough to the whole. */
 static void
-record (const char *level)
+record (const char *level, const char *backward)
 {
   const char *tape = td_test_tmp ("many.tdtape");
   const char *program = strdup (td_test_build ("tests/life/l12-many-operations"));
@@ -52,7 +52,7 @@ record (const char *level)
                                program,
                                "iterations=1",
                                "operations=1000000",
-                               "backward=0",
+                               backward,
                                NULL };
   long peak = 0, now;
   struct stat st;
@@ -75,7 +75,7 @@ record (const char *level)
     }
   assert_int_equal (status, 0);
   assert_int_equal (stat (tape, &st), 0);
-  printf ("%s: %ld kB of memory, %.1f bytes of tape an operation\n", level, peak,
+  printf ("%s, %s: %ld kB of memory, %.1f bytes of tape an operation\n", level, backward, peak,
           (double)st.st_size / OPERATIONS);
   assert_in_range (peak, 50000, MOST_KB);
   assert_in_range (st.st_size, OPERATIONS, (int64_t)OPERATIONS * MOST_BYTES);
@@ -86,14 +86,29 @@ static void
 supervisor__of_a_million_operations_takes_300_mb (void **state)
 {
   (void)state;
-  record ("graph");
+  record ("graph", "backward=0");
+}
+
+/* Two million events. */
+static void
+supervisor__of_a_million_operations_and_their_backward_takes_300_mb (void **state)
+{
+  (void)state;
+  record ("graph", "backward=1");
 }
 
 static void
 supervisor__of_a_million_statistics_takes_300_mb (void **state)
 {
   (void)state;
-  record ("stats");
+  record ("stats", "backward=0");
+}
+
+static void
+supervisor__of_two_million_statistics_takes_300_mb (void **state)
+{
+  (void)state;
+  record ("stats", "backward=1");
 }
 
 int
@@ -101,7 +116,9 @@ main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (supervisor__of_a_million_operations_takes_300_mb),
+    td_test (supervisor__of_a_million_operations_and_their_backward_takes_300_mb),
     td_test (supervisor__of_a_million_statistics_takes_300_mb),
+    td_test (supervisor__of_two_million_statistics_takes_300_mb),
   };
 
   return cmocka_run_group_tests_name ("l12-memory", tests, NULL, NULL);
