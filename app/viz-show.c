@@ -15,6 +15,7 @@
 #include "memory/td-memory.h"
 #include "schedule/td-curve.h"
 #include "schedule/td-explain.h"
+#include "schedule/td-flame.h"
 #include "schedule/td-schedule.h"
 #include "schedule/td-statics.h"
 #include "td-session.h"
@@ -39,12 +40,14 @@ static const char help[]
       "VIEW      graph backward curves memory blocks holders growth retained gradients "
       "schedule\n"
       "          explain (why static functions were not replayed, and what helps)\n"
-      "          timeline tensor origin (where a NaN or an infinity comes from)\n"
+      "          timeline flame (what layers cost, in time and in bytes)\n"
+      "          tensor origin (where a NaN or an infinity comes from)\n"
       "          findings (parameters that do not learn, by rules)\n"
       "          ridge (how a parameter and its gradient are spread, by iteration)\n"
-      "FORMAT    text json png svg pdf, and where it makes sense dot, csv, npy; default: by "
-      "the\n"
-      "          end of FILE, else text\n"
+      "FORMAT    text json png svg pdf, and where it makes sense dot, csv, npy,\n"
+      "          folded (stacks for flamegraph.pl and speedscope); default: by the end of "
+      "FILE,\n"
+      "          else text\n"
       "--iteration N   default: the last complete iteration\n"
       "--event N       where the playhead stands; default: everything has run\n"
       "--node KEY      a parameter (net/l1/W, W), its gradient (W.grad), an event (#12), or "
@@ -56,6 +59,7 @@ static const char help[]
       "pictures "
       "the busiest\n"
       "--by holder|site  what the view growth puts together; default: by holder\n"
+      "--by time|bytes    of the view flame: what its boxes are as wide as; default: time\n"
       "--newest N      of gradients and ridge: only the newest N iterations up to that; "
       "default: the "
       "whole run\n"
@@ -394,6 +398,7 @@ static const View views[] = {
   { "schedule", "text json csv", TRUE, schedule_print, schedule_draw },
   { "explain", "text json csv", TRUE, explain_print, explain_draw },
   { "timeline", "text json csv", TRUE, schedule_print, timeline_draw },
+  { "flame", "text json csv folded", TRUE, td__show_flame_print, td__show_flame_draw },
   { "tensor", "text json csv npy", TRUE, tensor_print, tensor_draw },
   { "origin", "text json", TRUE, td__show_origin_print, td__show_origin_draw },
 };
@@ -482,7 +487,8 @@ set_function (Show *s, const char *value)
 static gboolean
 set_by (Show *s, const char *value)
 {
-  return td_holders_by_find (value, &s->by);
+  s->by_given = value;
+  return td_holders_by_find (value, &s->by) || td_flame_size_find (value, &s->flame_by);
 }
 
 static gboolean
@@ -567,7 +573,7 @@ static const struct
   { "--function", set_function, "a static function" },
   { "--chain", set_function, "a static function" },
   { "--schedule", set_schedule, "a number from 1 on" },
-  { "--by", set_by, "holder or site" },
+  { "--by", set_by, "holder, site, time or bytes" },
   { "--newest", set_newest, "a number from 1 to 10000" },
   { "--rules", set_rules, "rules" },
 };
@@ -752,6 +758,9 @@ td_viz_show (int argc, char **argv)
   if (!in_list (pictures, s.format) && !in_list (view->formats, s.format))
     return td__viz_trouble ("show: the view %s has no format \"%s\" (it has %s %s)", s.view,
                             s.format, view->formats, pictures);
+  if (!td__show_by_fits (&s))
+    return td__viz_trouble ("show: --by %s is not for the view %s; try tapedeck show --help",
+                            s.by_given, s.view);
   if (!load (&s, view, &error))
     status = td__viz_trouble ("%s", error->message);
   else if (!write_view (&s, view, &error))

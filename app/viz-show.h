@@ -6,6 +6,7 @@
 #pragma once
 
 #include "memory/td-growth.h"
+#include "schedule/td-flame.h"
 #include "scene/td-panel.h"
 #include "td-session.h"
 
@@ -17,6 +18,8 @@ typedef struct
   double scale;
   gboolean fold_given, discarded;
   TdHoldersBy by;
+  TdFlameSize flame_by;
+  const char *by_given; /* NULL: nothing was */
   TdSession *session;
   TdTapeReader *reader;
   TdIteration *it; /* NULL for views over the whole run */
@@ -37,3 +40,9 @@ char *td__show_graph_print (Show *s, GError **error);
 TdScene *td__show_graph_draw (Show *s, GError **error);
 char *td__show_origin_print (Show *s, GError **error);
 TdScene *td__show_origin_draw (Show *s, GError **error);
+
+/** The view flame. Owner: the caller. */
+char *td__show_flame_print (Show *s, GError **error);
+TdScene *td__show_flame_draw (Show *s, GError **error);
+/** Say whether the view knows what --by names, if it was given. */
+gboolean td__show_by_fits (const Show *s);

@@ -20,7 +20,7 @@ ONE = re.compile(r'(?<![\w.,:/#%+=−-])1 ((?:[a-z]+ )?[a-z]+s)\b')
 WORDS = {'is', 'was', 'has', 'its', 'as', 'this', 'does', 'ns', 'us', 'ms', 'axis', 'bias', 'class', 'pass',
          'loss', 'less', 'process', 'address', 'bytes-per', 'plus', 'minus', 'sans', 'status', 'always'}
 VIEWS = ['graph', 'backward', 'curves', 'memory', 'blocks', 'holders', 'growth', 'retained', 'gradients',
-         'schedule', 'timeline', 'origin']
+         'schedule', 'timeline', 'flame', 'origin']
 wrong = []
 n_texts = 0
 

@@ -10,7 +10,7 @@
 
 #define N_KEYS 64
 #define N_NUMBERS 20
-#define N_LOOKS 17 /* the views and three commands */
+#define N_LOOKS 18 /* the views and three commands */
 
 static char path[64], out[80], made[80], *good_path;
 static char numbers[N_NUMBERS][12], keys[N_KEYS][20]; /* of iterations and variables */
@@ -72,8 +72,9 @@ static void
 show (uint32_t which)
 {
   static const char *const views[]
-      = { "graph",    "backward",  "curves",   "memory",  "blocks",   "holders", "growth",
-          "retained", "gradients", "schedule", "explain", "timeline", "tensor",  "origin" };
+      = { "graph",   "backward", "curves",   "memory",    "blocks",
+          "holders", "growth",   "retained", "gradients", "schedule",
+          "explain", "timeline", "tensor",   "origin",    "flame" };
   static const char *const formats[] = { "text", "json", "csv", "text", "json", "csv", "svg" };
   const uint32_t n = G_N_ELEMENTS (views), view = which % N_LOOKS;
   char *argv[] = { (char *)"show",

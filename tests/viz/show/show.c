@@ -118,8 +118,9 @@ show__every_view_in_every_format (void **state)
 {
   LenetOptions o = LENET_DEFAULT;
   const char *tape = lenet (&o);
-  static const char *const views[] = { "graph",     "backward", "curves",   "memory",  "blocks",
-                                       "gradients", "ridge",    "schedule", "timeline" };
+  static const char *const views[]
+      = { "graph",     "backward", "curves",   "memory",   "blocks",
+          "gradients", "ridge",    "schedule", "timeline", "flame" };
   static const char *const formats[] = { "text", "json", "svg", "png", "pdf", "csv" };
   static const char *const begins[] = { "", "{", "<?xml", "\x89PNG", "%PDF", "" };
 
@@ -239,6 +240,9 @@ show__refuses_in_one_line_with_status_2 (void **state)
     { "show", tape, "--view", "holders" },
     { "show", tape, "--view", "growth" },
     { "show", tape, "--view", "graph", "--bogus" },
+    { "show", tape, "--view", "flame", "--by", "site" },
+    { "show", tape, "--view", "growth", "--by", "bytes" },
+    { "show", tape, "--view", "flame", "--by", "colour" },
     { "show", tape, "--view", "graph", "-o", nowhere },
     { "diff", tape },
     { "diff", tape, none },
@@ -311,6 +315,37 @@ show__hostile_operation_name_is_escaped_everywhere (void **state)
   td_test_child_clear (&c);
 }
 
+/* Of 45 operations; the sums are those of the view schedule. */
+static void
+show__flame_adds_up_to_the_schedule (void **state)
+{
+  LenetOptions o = LENET_DEFAULT;
+  const char *tape = lenet (&o);
+  static const char *const by[] = { "time", "bytes" }, *const member[] = { "ns", "bytes" };
+
+  for (guint k = 0; k < G_N_ELEMENTS (by); k++)
+    {
+      TdTestChild folded = TD_TEST_RUN (viz (), "show", tape, "--view", "flame", "--by", by[k],
+                                        "--format", "folded");
+      TdTestChild schedule
+          = TD_TEST_RUN (viz (), "show", tape, "--view", "schedule", "--format", "json");
+      g_auto (GStrv) lines = g_strsplit (folded.out, "\n", -1);
+      g_autofree char *key = g_strdup_printf ("\"%s\": ", member[k]);
+      guint64 of_stacks = 0, of_events = 0;
+
+      assert_child_status (folded, 0);
+      for (guint i = 0; *lines[i]; i++)
+        of_stacks += g_ascii_strtoull (strrchr (lines[i], ' ') + 1, NULL, 10);
+      for (const char *at = strstr (schedule.out, "\"events\": ["); (at = strstr (at, key));
+           at += strlen (key))
+        of_events += g_ascii_strtoull (at + strlen (key), NULL, 10);
+      assert_true (of_events > 0);
+      assert_int_equal (of_stacks, of_events);
+      td_test_child_clear (&folded);
+      td_test_child_clear (&schedule);
+    }
+}
+
 /* As `tapedeck cat` tells them: tests/golden/tape-1.2-copies.txt. */
 static void
 show__timeline_as_csv_has_the_copies_of_the_host (void **state)
@@ -369,6 +404,7 @@ main (void)
     td_test (show__refuses_in_one_line_with_status_2),
     td_test (diff__exit_status_says_same_or_different),
     td_test (show__gradients_are_of_the_whole_run_or_of_the_newest),
+    td_test (show__flame_adds_up_to_the_schedule),
     td_test (show__timeline_as_csv_has_the_copies_of_the_host),
     td_test (show__hostile_operation_name_is_escaped_everywhere),
   };

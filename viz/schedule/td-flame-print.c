@@ -1,0 +1,313 @@
+/*
+ * A flame graph in words: what a node is, and the whole as text, CSV, JSON and folded stacks.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+#include <string.h>
+
+#include "scene/td-json.h"
+#include "td-flame.h"
+
+/* In text, what is less than this share of the iteration is counted, not listed. */
+#define LEAST_LISTED 1e-3
+
+static const char *const lane_words[] = { "forward", "backward", "update", "all" };
+
+static double
+share_of (const TdFlame *flame, gint node, gint whole, TdFlameSize size)
+{
+  guint64 all = flame->nodes[whole].size[size];
+
+  return all > 0 ? (double)flame->nodes[node].size[size] / (double)all : 0;
+}
+
+/* "gpt › h3 › attn": what a node is in, and itself; `from`: the lowest depth that is said. */
+static void
+append_path (const TdFlame *flame, gint node, gint from, const char *between, GString *out)
+{
+  gint parent = flame->nodes[node].parent;
+
+  if (parent >= 0 && flame->nodes[parent].depth >= from)
+    {
+      append_path (flame, parent, from, between, out);
+      g_string_append (out, between);
+    }
+  g_string_append (out, flame->nodes[node].name);
+}
+
+/* Times of devices that were taken now and then say "about". */
+static void
+append_size (const TdFlame *flame, gint node, TdFlameSize size, GString *out)
+{
+  const TdFlameNode *n = &flame->nodes[node];
+  char text[TD_FORMAT_SIZE];
+
+  if (size == TD_FLAME_BYTES)
+    g_string_append (out, td_format_bytes (text, n->size[size]));
+  else if (n->n_untimed == n->n_ops && n->size[size] == 0 && n->n_ops > 0)
+    g_string_append (out, "not timed");
+  else
+    g_string_append_printf (out, "%s%s", n->n_sampled > 0 ? "≈" : "",
+                            td_format_ns (text, n->size[size]));
+}
+
+static void
+append_doubts (const TdFlameNode *node, GString *out)
+{
+  if (node->n_untimed == 0)
+    return;
+  if (node->is_op)
+    g_string_append (out, " · not timed where it ran: how long it took to issue");
+  else
+    g_string_append_printf (out, " · %u not timed where they ran", node->n_untimed);
+}
+
+char *
+td_flame_describe (const TdFlame *flame, gint node, TdFlameSize size)
+{
+  const TdFlameNode *n = &flame->nodes[node];
+  TdFlameSize other = size == TD_FLAME_TIME ? TD_FLAME_BYTES : TD_FLAME_TIME;
+  GString *out = g_string_new (NULL);
+  char share[TD_FORMAT_SIZE], count[TD_FORMAT_SIZE];
+
+  append_path (flame, node, MIN (n->depth, 2), " › ", out);
+  if (n->depth > 1)
+    g_string_append_printf (out, " · %s", lane_words[n->lane]);
+  g_string_append (out, " · ");
+  append_size (flame, node, size, out);
+  g_string_append_printf (
+      out, ", %s", td_format_share (share, share_of (flame, node, 0, size), TD_HONEST_EXACT));
+  g_string_append (out, " · ");
+  append_size (flame, node, other, out);
+  g_string_append_printf (
+      out, ", %s", td_format_share (share, share_of (flame, node, 0, other), TD_HONEST_EXACT));
+  if (n->is_op)
+    g_string_append_printf (out, " · event %d", n->event);
+  else
+    g_string_append_printf (out, " · %s %s", td_format_count (count, n->n_ops),
+                            td_plural (n->n_ops, "operation", "operations"));
+  append_doubts (n, out);
+  return g_string_free (out, FALSE);
+}
+
+char *
+td_flame_title (const TdFlame *flame, gint zoom, TdFlameSize size)
+{
+  const TdTapeIteration *t = td_iteration_get_tape (flame->iteration);
+  const TdFlameNode *n = &flame->nodes[zoom];
+  GString *out = g_string_new (NULL);
+  char text[TD_FORMAT_SIZE];
+
+  append_path (flame, zoom, MIN (n->depth, 1), " › ", out);
+  g_string_append (out, " · ");
+  append_size (flame, zoom, size, out);
+  if (zoom > 0)
+    g_string_append_printf (
+        out, ", %s of %s",
+        td_format_share (text, share_of (flame, zoom, 0, size), TD_HONEST_EXACT),
+        flame->nodes[0].name);
+  else
+    g_string_append_printf (out, " in %s %s", td_format_count (text, n->n_ops),
+                            td_plural (n->n_ops, "operation", "operations"));
+  if (zoom == 0 && size == TD_FLAME_TIME && t->duration_ns > n->size[size])
+    g_string_append_printf (out, ", %s between them",
+                            td_format_ns (text, t->duration_ns - n->size[size]));
+  append_doubts (n, out);
+  return g_string_free (out, FALSE);
+}
+
+/* ---- text ---- */
+
+/* "µ" has two bytes and "…" three: pad by characters. */
+static void
+append_padded (GString *out, const char *text, gint width)
+{
+  g_string_append_printf (out, "%*s%s", (int)MAX (0, width - g_utf8_strlen (text, -1)), "",
+                          text);
+}
+
+static void
+print_text_node (const TdFlame *flame, gint i, TdFlameSize size, GString *out)
+{
+  const TdFlameNode *n = &flame->nodes[i];
+  char text[TD_FORMAT_SIZE];
+
+  for (guint s = 0; s < TD_N_FLAME_SIZES; s++)
+    {
+      g_autoptr (GString) words = g_string_new (NULL);
+
+      append_size (flame, i, (TdFlameSize)s, words);
+      append_padded (out, words->str, 10);
+    }
+  append_padded (out, td_format_share (text, share_of (flame, i, 0, size), TD_HONEST_EXACT), 9);
+  append_padded (out, td_format_count (text, n->n_ops), 8);
+  g_string_append_printf (out, "  %*s%s%s\n", n->depth * 2, "", n->name,
+                          n->n_untimed > 0 ? " (not timed where it ran)" : "");
+}
+
+/* What is too little to be listed is counted where the last of it was. */
+static void
+print_text (const TdFlame *flame, TdFlameSize size, GString *out)
+{
+  g_autofree char *title = td_flame_title (flame, 0, size);
+  guint n_left_out = 0;
+
+  g_string_append_printf (out, "%s\n%10s%10s%9s%8s  %s\n", title, "time", "bytes", "share",
+                          "ops", "layer");
+  for (gint i = 0; i < (gint)flame->n;)
+    {
+      gboolean listed = i == 0 || share_of (flame, i, 0, size) >= LEAST_LISTED;
+
+      if (listed)
+        print_text_node (flame, i, size, out);
+      else
+        n_left_out += flame->nodes[i].n_ops;
+      i = listed ? i + 1 : flame->nodes[i].end;
+    }
+  if (n_left_out > 0)
+    g_string_append_printf (out, "%u %s in boxes of less than 0.1 %% %s not listed\n",
+                            n_left_out, td_plural (n_left_out, "operation", "operations"),
+                            td_plural (n_left_out, "is", "are"));
+}
+
+/* ---- other programs ---- */
+
+static char *
+dup_path (const TdFlame *flame, gint node)
+{
+  GString *path = g_string_new (NULL);
+
+  append_path (flame, node, MIN (flame->nodes[node].depth, 2), "/", path);
+  return g_string_free (path, FALSE);
+}
+
+static void
+print_csv (const TdFlame *flame, GString *out)
+{
+  g_string_append (out, "depth,lane,path,name,operations,event,ns,bytes,sampled,untimed\n");
+  for (guint i = 0; i < flame->n; i++)
+    {
+      const TdFlameNode *n = &flame->nodes[i];
+      g_autofree char *path = dup_path (flame, (gint)i);
+
+      g_string_append_printf (out, "%d,%s,", n->depth, lane_words[n->lane]);
+      td_csv_append (out, path);
+      g_string_append_c (out, ',');
+      td_csv_append (out, n->name);
+      g_string_append_printf (out, ",%u,", n->n_ops);
+      if (n->is_op)
+        g_string_append_printf (out, "%d", n->event);
+      g_string_append_printf (out, ",%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ",%u,%u\n",
+                              n->size[TD_FLAME_TIME], n->size[TD_FLAME_BYTES], n->n_sampled,
+                              n->n_untimed);
+    }
+}
+
+static void
+print_json (const TdFlame *flame, TdFlameSize size, GString *out)
+{
+  TdJson j;
+
+  td_json_init (&j, out);
+  td_json_begin_object (&j);
+  td_json_member_int (&j, "iteration", td_iteration_get_number (flame->iteration));
+  td_json_member_string (&j, "by", size == TD_FLAME_TIME ? "time" : "bytes");
+  td_json_key (&j, "nodes");
+  td_json_begin_array (&j);
+  for (guint i = 0; i < flame->n; i++)
+    {
+      const TdFlameNode *n = &flame->nodes[i];
+
+      td_json_begin_object (&j);
+      td_json_member_int (&j, "parent", n->parent);
+      td_json_member_string (&j, "lane", lane_words[n->lane]);
+      td_json_member_string (&j, "name", n->name);
+      td_json_member_string (&j, "link", n->path);
+      if (n->key)
+        {
+          td_json_key (&j, "id");
+          td_json_id (&j, n->key);
+        }
+      if (n->is_op)
+        td_json_member_int (&j, "event", n->event);
+      td_json_member_int (&j, "operations", n->n_ops);
+      td_json_member_int (&j, "ns", (gint64)n->size[TD_FLAME_TIME]);
+      td_json_member_int (&j, "bytes", (gint64)n->size[TD_FLAME_BYTES]);
+      td_json_member_double (&j, "share", share_of (flame, (gint)i, 0, size));
+      td_json_member_int (&j, "sampled", n->n_sampled);
+      td_json_member_int (&j, "untimed", n->n_untimed);
+      td_json_end_object (&j);
+    }
+  td_json_end_array (&j);
+  td_json_end_object (&j);
+}
+
+/* ';' parts the boxes of a stack, a line is a stack. */
+static void
+append_frames (const TdFlame *flame, gint node, GString *out)
+{
+  const TdFlameNode *n = &flame->nodes[node];
+
+  if (n->parent >= 0)
+    {
+      append_frames (flame, n->parent, out);
+      g_string_append_c (out, ';');
+    }
+  for (const char *at = n->name; *at; at++)
+    g_string_append_c (out, *at == ';' ? ',' : (guchar)*at < ' ' ? ' ' : *at);
+}
+
+/* Equal stacks are one line, where the first of them is. */
+static void
+print_folded (const TdFlame *flame, TdFlameSize size, GString *out)
+{
+  g_autoptr (GHashTable) at = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, NULL);
+  g_autoptr (GPtrArray) stacks = g_ptr_array_new ();
+  g_autoptr (GArray) sums = g_array_new (FALSE, FALSE, sizeof (guint64));
+
+  for (guint i = 0; i < flame->n; i++)
+    {
+      GString *stack = g_string_new (NULL);
+      gpointer k;
+
+      if (!flame->nodes[i].is_op || flame->nodes[i].size[size] == 0)
+        {
+          g_string_free (stack, TRUE);
+          continue;
+        }
+      append_frames (flame, (gint)i, stack);
+      if (!g_hash_table_lookup_extended (at, stack->str, NULL, &k))
+        {
+          const guint64 none = 0;
+
+          k = GUINT_TO_POINTER (stacks->len);
+          g_ptr_array_add (stacks, stack->str);
+          g_array_append_val (sums, none);
+          g_hash_table_insert (at, g_string_free (stack, FALSE), k);
+        }
+      else
+        g_string_free (stack, TRUE);
+      g_array_index (sums, guint64, GPOINTER_TO_UINT (k)) += flame->nodes[i].size[size];
+    }
+  for (guint k = 0; k < stacks->len; k++)
+    g_string_append_printf (out, "%s %" G_GUINT64_FORMAT "\n",
+                            (const char *)g_ptr_array_index (stacks, k),
+                            g_array_index (sums, guint64, k));
+}
+
+char *
+td_flame_print (const TdFlame *flame, TdFlameSize size, const char *format)
+{
+  GString *out = g_string_new (NULL);
+
+  if (g_str_equal (format, "json"))
+    print_json (flame, size, out);
+  else if (g_str_equal (format, "csv"))
+    print_csv (flame, out);
+  else if (g_str_equal (format, "folded"))
+    print_folded (flame, size, out);
+  else
+    print_text (flame, size, out);
+  return g_string_free (out, FALSE);
+}
