@@ -382,6 +382,7 @@ PICTURE (has_memory_by_iteration, "memory", "iterations")
 PICTURE (has_blocks, "memory", "blocks")
 PICTURE (has_the_order, "schedule", "order")
 PICTURE (has_the_timeline, "schedule", "timeline")
+PICTURE (has_the_flame_graph, "schedule", "flame")
 
 static Answer
 says_whether_memory_grows (void)
@@ -461,6 +462,7 @@ static const struct
   { 56, "order of execution", has_the_order },
   { 57, "schedule and buffers", has_a_schedule },
   { 64, "timeline", has_the_timeline },
+  { 66, "flame graph by layer", has_the_flame_graph },
   { 67, "curves", has_curves },
   { 69, "two iterations compared", compares_iterations },
 };

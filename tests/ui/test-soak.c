@@ -84,6 +84,7 @@ static const struct
   { "show-page",
     { "debug", "memory", "gradients", "schedule", "curves", "compare", "filter", "source",
       "log", "notes", "evaluate", "life", "timeline", "advice", "nowhere" } },
+  { "flame", { "time", "bytes", "", "colour" } },
   { "show-source", { "train.c:20", "train.c:0", "", "x" } },
 };
 

@@ -202,6 +202,17 @@ show_hover (TdPage *self)
     }
 }
 
+/* What a key led to, for who does not see it. FALSE: to nothing. */
+static gboolean
+say_where (TdSceneView *view, const char *words)
+{
+  g_autofree char *valid = words ? g_utf8_make_valid (words, -1) : NULL;
+  if (valid)
+    gtk_accessible_update_property (GTK_ACCESSIBLE (view), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION,
+                                    valid, -1);
+  return valid != NULL;
+}
+
 /* A key went `delta` rows on; 0: to the row's moment. */
 static gboolean
 moved (TdSceneView *view, int delta, PictureData *data)
@@ -211,11 +222,25 @@ moved (TdSceneView *view, int delta, PictureData *data)
       = get (data->page)->session && picture->move
             ? picture->move (data->page, picture->name, delta, GTK_WIDGET (view))
             : NULL;
-  g_autofree char *valid = words ? g_utf8_make_valid (words, -1) : NULL;
-  if (valid)
-    gtk_accessible_update_property (GTK_ACCESSIBLE (view), GTK_ACCESSIBLE_PROPERTY_DESCRIPTION,
-                                    valid, -1);
-  return valid != NULL;
+  return say_where (view, words);
+}
+
+static gboolean
+walked (TdSceneView *view, int way, PictureData *data)
+{
+  const TdPicture *picture = data->picture;
+  g_autofree char *words
+      = get (data->page)->session && picture->walk
+            ? picture->walk (data->page, picture->name, (TdSceneWay)way, GTK_WIDGET (view))
+            : NULL;
+  return say_where (view, words);
+}
+
+static void
+opened (TdSceneView *view, TdSceneHit *hit, double x, double y, PictureData *data)
+{
+  if (get (data->page)->session && hit && data->picture->open)
+    data->picture->open (data->page, data->picture->name, hit);
 }
 
 /* ---- building ---- */
@@ -238,6 +263,8 @@ new_view (TdPage *self, const TdPicture *picture)
   g_signal_connect (view, "dragged", G_CALLBACK (dragged), data);
   g_signal_connect (view, "hovered", G_CALLBACK (hovered), data);
   g_signal_connect (view, "moved", G_CALLBACK (moved), data);
+  g_signal_connect (view, "walked", G_CALLBACK (walked), data);
+  g_signal_connect (view, "opened", G_CALLBACK (opened), data);
   gtk_widget_set_hexpand (view, TRUE);
   if (picture->named)
     gtk_widget_set_name (view, picture->name);

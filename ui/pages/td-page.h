@@ -38,6 +38,10 @@ typedef struct
   /* Go `delta` rows on, with 0 to what the row stands for. Returns what the row says, NULL:
    * there is none. Owner: the caller. NULL: the picture has no rows. */
   char *(*move) (TdPage *self, const char *name, int delta, GtkWidget *view);
+  /* The same for a way (TdSceneWay) that a key goes, of pictures without rows. */
+  char *(*walk) (TdPage *self, const char *name, TdSceneWay way, GtkWidget *view);
+  /* A double click; NULL: nothing more than two. */
+  void (*open) (TdPage *self, const char *name, const TdSceneHit *hit);
   TdPageAxis axis; /* what a place along the x axis is */
   gboolean named;  /* the widget carries the picture's name */
 } TdPicture;

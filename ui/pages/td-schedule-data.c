@@ -17,12 +17,15 @@ td__schedule_forget (TdScheduleData *data, gboolean all)
   g_clear_pointer (&data->advice, g_free);
   forget_statics (data);
   g_clear_pointer (&data->gantt, td_gantt_free);
+  g_clear_pointer (&data->flame, td_flame_free);
   if (!all)
     return;
   g_clear_pointer (&data->staticness, td_staticness_free);
   g_clear_pointer (&data->explain_runs, td_explain_runs_free);
   data->staticness_n = 0;
   data->function_id = data->schedule_id = data->cursor = 0;
+  data->flame_zoom = (TdFlamePlace){ 0, TD_FLAME_ALL };
+  data->flame_walked = FALSE;
 }
 
 TdSchedule *
@@ -96,6 +99,15 @@ td__schedule_get_gantt (TdScheduleData *data)
   if (!data->gantt && iteration)
     data->gantt = td_gantt_new (iteration);
   return data->gantt;
+}
+
+TdFlame *
+td__schedule_get_flame (TdScheduleData *data)
+{
+  TdIteration *iteration = td_page_get_iteration (data->page);
+  if (!data->flame && iteration)
+    data->flame = td_flame_new (iteration);
+  return data->flame;
 }
 
 /* ---- which function is on show ---- */

@@ -4,10 +4,18 @@
 
 #include "pages/td-page.h"
 #include "schedule/td-explain.h"
+#include "schedule/td-flame.h"
 #include "schedule/td-gantt.h"
 #include "schedule/td-schedule.h"
 #include "schedule/td-staticness.h"
 #include "schedule/td-statics.h"
+
+/* A box of the flame graph, whatever the iteration. */
+typedef struct
+{
+  guint64 key;
+  guint lane;
+} TdFlamePlace;
 
 typedef struct
 {
@@ -18,6 +26,7 @@ typedef struct
   TdExplain *explain; /* of `statics` */
   TdExplainRuns *explain_runs;
   TdGantt *gantt;
+  TdFlame *flame;
   TdStaticness *staticness;
   guint staticness_n; /* iterations there were when it was made */
 
@@ -25,6 +34,9 @@ typedef struct
   gboolean picking;               /* the selection is being set from a row */
   guint cursor;                   /* row of the static schedule, plus 1; 0: none */
   guint explain_cursor;           /* the same of the rows that explain */
+  TdFlameSize flame_size;
+  TdFlamePlace flame_zoom, flame_cursor;
+  gboolean flame_walked; /* the cursor is where keys or a click led it; else at the selection */
 } TdScheduleData;
 
 /** Drop what was computed of the iteration, or (`all`) of the recording. */
@@ -34,6 +46,7 @@ void td__schedule_forget (TdScheduleData *data, gboolean all);
  * the data. */
 TdSchedule *td__schedule_get_schedule (TdScheduleData *data);
 TdGantt *td__schedule_get_gantt (TdScheduleData *data);
+TdFlame *td__schedule_get_flame (TdScheduleData *data);
 TdStaticness *td__schedule_get_staticness (TdScheduleData *data);
 /** Return the static functions with the chosen schedule, and which function is on show. */
 TdStatics *td__schedule_get_statics (TdScheduleData *data, guint *function);

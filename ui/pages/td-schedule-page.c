@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pages/td-schedule-explain.h"
+#include "pages/td-schedule-flame.h"
 #include "pages/td-schedule-rows.h"
 #include "pages/td-schedule-static.h"
 #include "schedule/td-advice-scene.h"
@@ -16,6 +17,7 @@ struct _TdSchedulePage
   TdScheduleData data;
   GtkWidget *bars[2]; /* of static functions and of what explains them; weak; NULL: nobody
                          shows that picture */
+  GtkWidget *flame_bar, *flame; /* the same of the flame graph, and the graph */
 };
 
 G_DEFINE_FINAL_TYPE (TdSchedulePage, td_schedule_page, TD_TYPE_PAGE)
@@ -73,6 +75,31 @@ make_timeline (TdPage *page, const TdPanelView *view)
 }
 
 static TdScene *
+make_flame (TdPage *page, const TdPanelView *view)
+{
+  return td__flame_make (data_of (page), view);
+}
+
+static TdPress
+press_flame (TdPage *page, const char *name, const TdSceneHit *hit, GtkWidget *view)
+{
+  td__flame_press (data_of (page), hit);
+  return TD_PRESS_TAKEN;
+}
+
+static char *
+walk_flame (TdPage *page, const char *name, TdSceneWay way, GtkWidget *view)
+{
+  return td__flame_walk (data_of (page), way);
+}
+
+static void
+open_flame (TdPage *page, const char *name, const TdSceneHit *hit)
+{
+  td__flame_open (data_of (page), hit);
+}
+
+static TdScene *
 make_advice (TdPage *page, const TdPanelView *view)
 {
   TdStaticness *staticness = td__schedule_get_staticness (data_of (page));
@@ -104,6 +131,8 @@ static const TdPicture pictures[] = {
     press_explain, move_explain },
   { "timeline", "Timeline", "Operations over time", make_timeline, press_row, move_row,
     .axis = TD_AXIS_TIME },
+  { "flame", "Flame", "What layers cost, in time and in bytes", make_flame, press_flame,
+    .walk = walk_flame, .open = open_flame, .axis = TD_AXIS_TIME },
   { "advice", "Advice", "What could be a static schedule", make_advice, press_row, move_row },
   { "buffers", "Buffers", "Buffers over the events, by address", make_buffers, press_row,
     move_row, .axis = TD_AXIS_EVENTS },
@@ -122,18 +151,23 @@ update_bars (TdPage *page)
   for (guint i = 0; i < G_N_ELEMENTS (self->bars); i++)
     if (self->bars[i])
       td__static_bar_update (self->bars[i]);
+  if (self->flame_bar)
+    td__flame_bar_update (self->flame_bar);
 }
 
 static GtkWidget *
 wrap (TdPage *page, const char *name, GtkWidget *view)
 {
   TdSchedulePage *self = TD_SCHEDULE_PAGE (page);
-  gboolean is_static = strcmp (name, "static") == 0;
-  if (!is_static && strcmp (name, "explain") != 0)
+  gboolean is_static = strcmp (name, "static") == 0, is_flame = strcmp (name, "flame") == 0;
+  if (!is_static && !is_flame && strcmp (name, "explain") != 0)
     return view;
   GtkWidget *box = gtk_box_new (GTK_ORIENTATION_VERTICAL, 0);
-  GtkWidget *bar = td__static_bar_new (&self->data);
-  g_set_weak_pointer (&self->bars[is_static ? 0 : 1], bar);
+  GtkWidget *bar
+      = is_flame ? td__flame_bar_new (&self->data) : td__static_bar_new (&self->data);
+  g_set_weak_pointer (is_flame ? &self->flame_bar : &self->bars[is_static ? 0 : 1], bar);
+  if (is_flame)
+    g_set_weak_pointer (&self->flame, view);
   gtk_box_append (GTK_BOX (box), bar);
   gtk_widget_set_vexpand (view, TRUE);
   gtk_box_append (GTK_BOX (box), view);
@@ -147,6 +181,18 @@ td_schedule_page_step_static (TdSchedulePage *self, gboolean schedules, int dire
 {
   return schedules ? td__schedule_step_schedule (&self->data, direction)
                    : td__schedule_step_function (&self->data, direction);
+}
+
+void
+td_schedule_page_set_flame_size (TdSchedulePage *self, TdFlameSize size)
+{
+  td__flame_set_size (&self->data, size);
+}
+
+gboolean
+td_schedule_page_leave (TdSchedulePage *self)
+{
+  return self->flame && gtk_widget_has_focus (self->flame) && td__flame_zoom_out (&self->data);
 }
 
 /* ---- session ---- */
@@ -175,6 +221,7 @@ selection_changed (TdPage *page)
   TdScheduleData *data = data_of (page);
   if (data->picking)
     return;
+  data->flame_walked = FALSE;
   td__schedule_follow (data);
   data->cursor = td_session_get_step (td_page_get_session (page)) + 1; /* no step: no row */
 }
@@ -184,6 +231,8 @@ td_schedule_page_finalize (GObject *object)
 {
   for (guint i = 0; i < G_N_ELEMENTS (TD_SCHEDULE_PAGE (object)->bars); i++)
     g_clear_weak_pointer (&TD_SCHEDULE_PAGE (object)->bars[i]);
+  g_clear_weak_pointer (&TD_SCHEDULE_PAGE (object)->flame_bar);
+  g_clear_weak_pointer (&TD_SCHEDULE_PAGE (object)->flame);
   G_OBJECT_CLASS (td_schedule_page_parent_class)->finalize (object);
 }
 
@@ -209,6 +258,7 @@ static void
 td_schedule_page_init (TdSchedulePage *self)
 {
   self->data.page = TD_PAGE (self);
+  self->data.flame_zoom.lane = TD_FLAME_ALL;
 }
 
 TdPage *

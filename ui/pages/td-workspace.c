@@ -280,6 +280,21 @@ td_workspace_explain (TdWorkspace *self)
   td_page_show_picture (self->schedule, "explain");
 }
 
+void
+td_workspace_show_flame (TdWorkspace *self, TdFlameSize size)
+{
+  gtk_stack_set_visible_child_name (self->perspectives, "debug");
+  td_schedule_page_set_flame_size (TD_SCHEDULE_PAGE (self->schedule), size);
+  td_workspace_show_page (self, td_page_get_name (self->schedule));
+  td_page_show_picture (self->schedule, "flame");
+}
+
+gboolean
+td_workspace_leave (TdWorkspace *self)
+{
+  return td_schedule_page_leave (TD_SCHEDULE_PAGE (self->schedule));
+}
+
 static void
 reveal (TdWorkspace *self, TdWorkspacePart part, gboolean shown)
 {

@@ -17,6 +17,7 @@
 #include "pages/td-notes-page.h"
 #include "pages/td-outline-page.h"
 #include "pages/td-source-page.h"
+#include "schedule/td-flame.h"
 
 #define TD_TYPE_WORKSPACE (td_workspace_get_type ())
 G_DECLARE_FINAL_TYPE (TdWorkspace, td_workspace, TD, WORKSPACE, GtkWidget)
@@ -51,6 +52,11 @@ gboolean td_workspace_show_page (TdWorkspace *self, const char *name);
 
 /** Show what explains why static functions ran their code. */
 void td_workspace_explain (TdWorkspace *self);
+
+/** Show what the layers of the iteration cost. */
+void td_workspace_show_flame (TdWorkspace *self, TdFlameSize size);
+/** Go out of what the focused picture is zoomed into. FALSE: there is nothing such. */
+gboolean td_workspace_leave (TdWorkspace *self);
 
 /** Show the static function (or, with `schedules`, the schedule of that function) after or
  * before the one on show. FALSE: there is one at most. */

@@ -59,6 +59,8 @@ static const TdKey keys[] = {
   { "win.next-schedule", "Next schedule of the function", GRAPH, "", "e" },
   { "win.previous-schedule", "Previous schedule of the function", GRAPH, "", "<Shift>e" },
   { "win.explain", "Why static functions ran their code", GRAPH, "<Control>y", "y" },
+  { "win.flame::time", "What layers cost in time", GRAPH, "<Control><Shift>t", "" },
+  { "win.flame::bytes", "What layers cost in bytes", GRAPH, "<Control><Shift>y", "" },
   { "win.zoom-in", "Zoom in", GRAPH, "<Control>plus <Control>equal <Control>KP_Add", "" },
   { "win.zoom-out", "Zoom out", GRAPH, "<Control>minus <Control>KP_Subtract", "" },
   { "win.zoom-normal", "Zoom to 100 %", GRAPH, "<Control>0 <Control>KP_0", "" },

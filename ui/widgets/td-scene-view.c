@@ -26,6 +26,8 @@ enum
   DRAGGED,
   HOVERED,
   MOVED,
+  WALKED,
+  OPENED,
   N_SIGNALS
 };
 static guint signals[N_SIGNALS];
@@ -204,7 +206,37 @@ drag_update (GtkGestureDrag *gesture, double dx, double dy, TdSceneView *self)
   emit_at (self, DRAGGED, x + dx, y + dy);
 }
 
+static void
+clicked (GtkGestureClick *gesture, int n_press, double x, double y, TdSceneView *self)
+{
+  if (n_press == 2)
+    emit_at (self, OPENED, x, y);
+}
+
 #define PAGE_ROWS 8
+
+/* Ways come first: where a picture knows them its rows are not asked. */
+static gboolean
+walk (TdSceneView *self, guint keyval)
+{
+  static const struct
+  {
+    guint keyval, keypad;
+    TdSceneWay way;
+  } ways[] = { { GDK_KEY_Left, GDK_KEY_KP_Left, TD_SCENE_LEFT },
+               { GDK_KEY_Right, GDK_KEY_KP_Right, TD_SCENE_RIGHT },
+               { GDK_KEY_Up, GDK_KEY_KP_Up, TD_SCENE_UP },
+               { GDK_KEY_Down, GDK_KEY_KP_Down, TD_SCENE_DOWN },
+               { GDK_KEY_Home, GDK_KEY_KP_Home, TD_SCENE_FIRST },
+               { GDK_KEY_End, GDK_KEY_KP_End, TD_SCENE_LAST },
+               { GDK_KEY_Return, GDK_KEY_KP_Enter, TD_SCENE_IN },
+               { GDK_KEY_BackSpace, GDK_KEY_BackSpace, TD_SCENE_OUT } };
+  gboolean taken = FALSE;
+  for (guint i = 0; i < G_N_ELEMENTS (ways); i++)
+    if (keyval == ways[i].keyval || keyval == ways[i].keypad)
+      g_signal_emit (self, signals[WALKED], 0, ways[i].way, &taken);
+  return taken;
+}
 
 static gboolean
 key_pressed (GtkEventControllerKey *keys, guint keyval, guint code, GdkModifierType modifiers,
@@ -222,6 +254,8 @@ key_pressed (GtkEventControllerKey *keys, guint keyval, guint code, GdkModifierT
   gboolean taken = FALSE;
   if (modifiers & (GDK_CONTROL_MASK | GDK_ALT_MASK | GDK_SHIFT_MASK))
     return FALSE;
+  if (walk (self, keyval))
+    return TRUE;
   for (guint i = 0; i < G_N_ELEMENTS (moves); i++)
     if (keyval == moves[i].keyval || keyval == moves[i].keypad)
       g_signal_emit (self, signals[MOVED], 0, moves[i].rows, &taken);
@@ -276,6 +310,12 @@ td_scene_view_class_init (TdSceneViewClass *klass)
   signals[MOVED] = g_signal_new ("moved", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0,
                                  g_signal_accumulator_true_handled, NULL, NULL, G_TYPE_BOOLEAN,
                                  1, G_TYPE_INT);
+  signals[WALKED] = g_signal_new ("walked", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0,
+                                  g_signal_accumulator_true_handled, NULL, NULL, G_TYPE_BOOLEAN,
+                                  1, G_TYPE_INT);
+  signals[OPENED]
+      = g_signal_new ("opened", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                      G_TYPE_NONE, 3, G_TYPE_POINTER, G_TYPE_DOUBLE, G_TYPE_DOUBLE);
 }
 
 static void
@@ -292,6 +332,9 @@ td_scene_view_init (TdSceneView *self)
   g_signal_connect (drag, "drag-begin", G_CALLBACK (drag_begin), self);
   g_signal_connect (drag, "drag-update", G_CALLBACK (drag_update), self);
   gtk_widget_add_controller (GTK_WIDGET (self), GTK_EVENT_CONTROLLER (drag));
+  GtkGesture *click = gtk_gesture_click_new ();
+  g_signal_connect (click, "pressed", G_CALLBACK (clicked), self);
+  gtk_widget_add_controller (GTK_WIDGET (self), GTK_EVENT_CONTROLLER (click));
   GtkEventController *pointer = gtk_event_controller_motion_new ();
   g_signal_connect (pointer, "enter", G_CALLBACK (motion), self);
   g_signal_connect (pointer, "motion", G_CALLBACK (motion), self);

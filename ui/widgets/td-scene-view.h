@@ -11,13 +11,28 @@
 G_DECLARE_FINAL_TYPE (TdSceneView, td_scene_view, TD, SCENE_VIEW, GtkWidget)
 
 /** Make the scene for a size in CSS pixels, fewer of them where the user wants larger text (the
- * picture is then enlarged, and places are still the scene's); NULL shows nothing. Owner of the result: the view.
+ * picture is then enlarged, and places are still the scene's); NULL shows nothing. Owner of the
+ * result: the view.
  */
 typedef TdScene *(*TdSceneMaker) (gpointer data, double width, double height);
 
+/** Ways in a picture of things in one another. */
+typedef enum
+{
+  TD_SCENE_LEFT,
+  TD_SCENE_RIGHT,
+  TD_SCENE_UP,
+  TD_SCENE_DOWN,
+  TD_SCENE_FIRST, /* Home */
+  TD_SCENE_LAST,  /* End */
+  TD_SCENE_IN,    /* Return */
+  TD_SCENE_OUT    /* Backspace */
+} TdSceneWay;
+
 /** Create a view with the accessible name `label`. Signals: "pressed" and "dragged" (hit, x, y)
  *  with hit NULL where there is nothing; "hovered" alike, with x -1 when the pointer has left;
- *  "moved" (int rows) by arrow keys, 0 by Return, to be
+ *  "opened" alike, by a double click; "walked" (TdSceneWay) by arrow keys and the like, to be
+ *  answered by TRUE where the picture knows ways; else "moved" (int rows), 0 by Return, to be
  *  answered by TRUE where there are rows. Owner: floating. */
 GtkWidget *td_scene_view_new (const char *label, TdSceneMaker maker, gpointer data);
 

@@ -192,6 +192,16 @@ run_explain (TdWindow *self, const char *parameter)
 }
 
 static void
+run_flame (TdWindow *self, const char *parameter)
+{
+  TdFlameSize size;
+  if (td_flame_size_find (parameter, &size))
+    td_workspace_show_flame (self->workspace, size);
+  else
+    td__window_toast (self, "What layers cost is said in time or in bytes.");
+}
+
+static void
 toggle_part (TdWindow *self, TdWorkspacePart part)
 {
   td_workspace_set_part_shown (self->workspace, part,
@@ -262,7 +272,7 @@ run_cancel (TdWindow *self, const char *parameter)
       gtk_stack_set_visible_child (self->pages, self->start_page);
       return;
     }
-  if (td__window_stop_playing (self))
+  if (td__window_stop_playing (self) || td_workspace_leave (self->workspace))
     return;
   if (td_compare_page_close_find (td_workspace_get_compare (self->workspace))
       || td_graph_page_close_find (td_workspace_get_graph (self->workspace)))
@@ -363,6 +373,7 @@ static const TdWindowAction actions[] = {
   { "show-page", run_show_page, TD_NEEDS_RECORDING, TRUE },
   { "show-source", run_show_source, TD_NEEDS_RECORDING, TRUE },
   { "explain", run_explain, TD_NEEDS_EVENTS },
+  { "flame", run_flame, TD_NEEDS_EVENTS, TRUE },
   { "toggle-outline", run_toggle_outline, TD_NEEDS_RECORDING },
   { "toggle-inspector", run_toggle_inspector, TD_NEEDS_RECORDING },
   { "toggle-dock", run_toggle_dock, TD_NEEDS_RECORDING },

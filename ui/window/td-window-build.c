@@ -49,6 +49,7 @@ new_menu (void)
     { 1, "_Expand Everything", "win.expand-all" },
     { 2, "Lower _Dock", "win.toggle-dock" },
     { 2, "D_etach", "win.detach" },
+    { 2, "_What Layers Cost", "win.flame::time" },
     { 2, "Explai_n Static Functions", "win.explain" },
     { 2, "_Verify Static Functions", "win.verify-static" },
     { 2, "Run Static Functions D_ynamically", "win.run-dynamically" },

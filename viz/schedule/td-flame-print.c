@@ -99,16 +99,18 @@ td_flame_title (const TdFlame *flame, gint zoom, TdFlameSize size)
   GString *out = g_string_new (NULL);
   char text[TD_FORMAT_SIZE];
 
-  append_path (flame, zoom, MIN (n->depth, 1), " › ", out);
-  g_string_append (out, " · ");
   append_size (flame, zoom, size, out);
   if (zoom > 0)
-    g_string_append_printf (
-        out, ", %s of %s",
-        td_format_share (text, share_of (flame, zoom, 0, size), TD_HONEST_EXACT),
-        flame->nodes[0].name);
+    {
+      g_string_append_printf (
+          out, ", %s of %s · ",
+          td_format_share (text, share_of (flame, zoom, 0, size), TD_HONEST_EXACT),
+          flame->nodes[0].name);
+      append_path (flame, zoom, MIN (n->depth, 1), " › ", out);
+    }
   else
-    g_string_append_printf (out, " in %s %s", td_format_count (text, n->n_ops),
+    g_string_append_printf (out, " %s %s %s", size == TD_FLAME_TIME ? "in" : "made by",
+                            td_format_count (text, n->n_ops),
                             td_plural (n->n_ops, "operation", "operations"));
   if (zoom == 0 && size == TD_FLAME_TIME && t->duration_ns > n->size[size])
     g_string_append_printf (out, ", %s between them",
@@ -153,8 +155,8 @@ print_text (const TdFlame *flame, TdFlameSize size, GString *out)
   g_autofree char *title = td_flame_title (flame, 0, size);
   guint n_left_out = 0;
 
-  g_string_append_printf (out, "%s\n%10s%10s%9s%8s  %s\n", title, "time", "bytes", "share",
-                          "ops", "layer");
+  g_string_append_printf (out, "%s: %s\n%10s%10s%9s%8s  %s\n", flame->nodes[0].name, title,
+                          "time", "bytes", "share", "ops", "layer");
   for (gint i = 0; i < (gint)flame->n;)
     {
       gboolean listed = i == 0 || share_of (flame, i, 0, size) >= LEAST_LISTED;

@@ -176,8 +176,8 @@ flame__says_path_share_and_numbers (void **state)
   assert_contains (of_layer, " · 3 operations");
   assert_contains (of_op, "block2 › ");
   assert_contains (of_op, " · event ");
-  assert_contains (title, "iteration 3 · 22.5 µs in 45 operations");
-  assert_contains (zoomed, "Forward › block2 · 1.50 µs, 6.67 % of iteration 3");
+  assert_contains (title, "22.5 µs in 45 operations");
+  assert_contains (zoomed, "1.50 µs, 6.67 % of iteration 3 · Forward › block2");
 }
 
 static void
