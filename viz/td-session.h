@@ -6,6 +6,7 @@
  *   moment-changed      the playhead moved
  *   selection-changed   the set of keys changed
  *   hover-changed       the transient key changed
+ *   range-changed       panels over the run are narrowed to other iterations
  *   head-changed        program head or state changed
  *   iterations-changed  summaries, reports or the newest iteration grew
  *   follow-changed      the playhead was tied to the program head, or untied
@@ -20,6 +21,7 @@
 
 #include "td-tape-reader.h"
 #include "tape/td-iteration.h"
+#include "tape/td-range.h"
 
 G_BEGIN_DECLS
 
@@ -135,6 +137,12 @@ void td_session_set_step (TdSession *self, guint step);
 void td_session_select_step (TdSession *self, guint64 key, guint step);
 guint64 td_session_get_hover (TdSession *self);
 void td_session_set_hover (TdSession *self, guint64 key);
+
+/* ---- the range ---- */
+/** Return the iterations that panels over the run are narrowed to. */
+TdRange td_session_get_range (TdSession *self);
+/** Narrow them to these, of those that there are; an empty range: to none. */
+void td_session_set_range (TdSession *self, TdRange range);
 
 /* ---- the program ---- */
 TdMoment td_session_get_head (TdSession *self);

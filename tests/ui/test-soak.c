@@ -84,6 +84,7 @@ static const struct
   { "show-page",
     { "debug", "memory", "gradients", "schedule", "curves", "compare", "filter", "source",
       "log", "notes", "evaluate", "life", "timeline", "advice", "nowhere" } },
+  { "range", { "0..5", "3..3", "9..2", "", "x", "7..99999" } },
   { "flame", { "time", "bytes", "", "colour" } },
   { "show-source", { "train.c:20", "train.c:0", "", "x" } },
 };

@@ -17,7 +17,8 @@ make_curves (TdPage *page, const TdPanelView *view)
 }
 
 static const TdPicture pictures[]
-    = { { "curves", "Curves", "Reported values over the iterations", make_curves } };
+    = { { "curves", "Curves", "Reported values over the iterations", make_curves,
+          .spans = TRUE } };
 
 static void
 td_curves_page_class_init (TdCurvesPageClass *klass)

@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #include "pages/td-deck.h"
 
+#include <string.h>
+
 #include "settings/td-keys.h"
 
 struct _TdDeck
@@ -15,13 +17,14 @@ struct _TdDeck
   GtkBox *iterations_row, *events_row;
   GtkSpinButton *iteration, *event;
   GtkLabel *n_iterations, *n_events, *status, *events_of, *spoken;
-  GtkWidget *follow;
+  GtkWidget *follow, *range;
+  GtkLabel *range_label;
   AdwButtonContent *run_to_content;
   GtkWidget *step_back, *step, *unit; /* the buttons, and the choice of what they move by */
   GtkLabel *unit_label;
   GtkBox *unit_list;
   TdSession *session;
-  gboolean syncing;
+  gboolean syncing, narrow;
 };
 
 G_DEFINE_FINAL_TYPE (TdDeck, td_deck, GTK_TYPE_WIDGET)
@@ -202,6 +205,26 @@ show_moment (TdDeck *self)
   g_clear_pointer (&iteration, td_iteration_unref);
 }
 
+#define MOST_CHIP_CHARS 24
+
+/* Every panel over the run shows less than all of it: that is said where it is seen. */
+static void
+show_range (TdDeck *self)
+{
+  TdRange range = td_session_get_range (self->session);
+  g_autofree char *words = td_range_describe (range);
+  words[0] = g_ascii_toupper (words[0]);
+  const char *shown = self->narrow ? strpbrk (words, "0123456789") : NULL;
+  shown = shown ? shown : words;
+  gtk_label_set_text (self->range_label, shown);
+  gtk_label_set_width_chars (self->range_label,
+                             (int)MIN (g_utf8_strlen (shown, -1), MOST_CHIP_CHARS));
+  gtk_widget_set_visible (self->range, !td_range_is_all (range));
+  g_autofree char *label = g_strdup_printf ("%s: show the whole run again", words);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (self->range), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                  label, -1);
+}
+
 void
 td_deck_set_narrow (TdDeck *self, gboolean narrow)
 {
@@ -209,6 +232,9 @@ td_deck_set_narrow (TdDeck *self, gboolean narrow)
   gtk_widget_set_visible (self->play_label, !narrow);
   gtk_widget_set_visible (self->unit, !narrow);
   gtk_widget_set_visible (GTK_WIDGET (self->n_iterations), !narrow);
+  self->narrow = narrow;
+  if (self->session)
+    show_range (self);
 }
 
 void
@@ -229,7 +255,9 @@ td_deck_set_session (TdDeck *self, TdSession *session)
     return;
   for (guint i = 0; i < G_N_ELEMENTS (names); i++)
     g_signal_connect_swapped (session, names[i], G_CALLBACK (show_moment), self);
+  g_signal_connect_swapped (session, "range-changed", G_CALLBACK (show_range), self);
   show_moment (self);
+  show_range (self);
 }
 
 /* ---- building ---- */
@@ -273,6 +301,8 @@ td_deck_class_init (TdDeckClass *klass)
   gtk_widget_class_bind_template_child (widget_class, TdDeck, events_of);
   gtk_widget_class_bind_template_child (widget_class, TdDeck, spoken);
   gtk_widget_class_bind_template_child (widget_class, TdDeck, follow);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, range);
+  gtk_widget_class_bind_template_child (widget_class, TdDeck, range_label);
   gtk_widget_class_bind_template_child (widget_class, TdDeck, run_to_content);
   gtk_widget_class_bind_template_child (widget_class, TdDeck, step_back);
   gtk_widget_class_bind_template_child (widget_class, TdDeck, step);

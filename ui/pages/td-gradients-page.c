@@ -31,6 +31,7 @@ get_table (TdPage *page, guint newest, TdGradientRange *range)
     self->table = td_gradient_table_new (reader);
   *range = newest > 0 ? td_gradient_range_newest (reader, at, newest)
                       : td_gradient_range_run (reader, at);
+  *range = td_gradient_range_narrow (*range, td_session_get_range (td_page_get_session (page)));
   td_gradient_table_load (self->table, reader, range, at);
   if (iteration && !td_iteration_is_complete (iteration))
     td_gradient_table_add (self->table, iteration);

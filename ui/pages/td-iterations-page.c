@@ -15,11 +15,18 @@ struct _TdIterationsPage
   GtkSingleSelection *selection;
   TdSession *session;
   gboolean syncing;
+  guint first;  /* index of the iteration that is listed first: those of the range are */
   guint middle; /* an index and the number that it had: see iterations_changed */
   gint64 middle_number;
 };
 
 G_DEFINE_FINAL_TYPE (TdIterationsPage, td_iterations_page, GTK_TYPE_WIDGET)
+
+static gint64
+number_of (TdIterationsPage *self, guint row)
+{
+  return td_session_get_iteration_number (self->session, self->first + row);
+}
 
 static const TdTapeSummary *
 summary_of (TdIterationsPage *self, guint index)
@@ -28,14 +35,14 @@ summary_of (TdIterationsPage *self, guint index)
   if (!reader)
     return NULL;
   TdTapeSummaries summaries = td_tape_reader_summaries (reader);
+  index += self->first;
   return index < summaries.n ? &summaries.rows[index] : NULL;
 }
 
 static char *
 dup_number (TdIterationsPage *self, guint index)
 {
-  return g_strdup_printf ("%" G_GINT64_FORMAT,
-                          td_session_get_iteration_number (self->session, index));
+  return g_strdup_printf ("%" G_GINT64_FORMAT, number_of (self, index));
 }
 
 static char *
@@ -119,8 +126,7 @@ selected_changed (TdIterationsPage *self)
   guint position = gtk_single_selection_get_selected (self->selection);
   if (self->syncing || !self->session || position == GTK_INVALID_LIST_POSITION)
     return;
-  td_session_set_moment (self->session,
-                         td_session_get_iteration_number (self->session, position),
+  td_session_set_moment (self->session, number_of (self, position),
                          td_session_get_moment (self->session).event);
 }
 
@@ -135,12 +141,12 @@ static guint
 index_of (TdIterationsPage *self, gint64 number)
 {
   guint n = n_rows (self);
-  gint64 first = n ? td_session_get_iteration_number (self->session, 0) : 0;
+  gint64 first = n ? number_of (self, 0) : 0;
   guint64 guess = number >= first ? (guint64)(number - first) : 0;
-  if (guess < n && td_session_get_iteration_number (self->session, (guint)guess) == number)
+  if (guess < n && number_of (self, (guint)guess) == number)
     return (guint)guess;
   for (guint i = n; i-- > 0;)
-    if (td_session_get_iteration_number (self->session, i) == number)
+    if (number_of (self, i) == number)
       return i;
   return GTK_INVALID_LIST_POSITION;
 }
@@ -163,17 +169,31 @@ show_moment (TdIterationsPage *self)
 static gint64
 number_at (TdIterationsPage *self, guint i)
 {
-  return i < td_session_get_n_iterations (self->session)
-             ? td_session_get_iteration_number (self->session, i)
-             : -1;
+  return self->first + i < td_session_get_n_iterations (self->session) ? number_of (self, i)
+                                                                       : -1;
+}
+
+/* Count the iterations of the range, and find its first. */
+static guint
+count_listed (TdIterationsPage *self)
+{
+  TdRange range = td_session_get_range (self->session);
+  guint n = td_session_get_n_iterations (self->session);
+  self->first = 0;
+  while (self->first < n && !td_range_has (range, number_of (self, 0)))
+    self->first++;
+  while (n > self->first
+         && !td_range_has (range, td_session_get_iteration_number (self->session, n - 1)))
+    n--;
+  return n - self->first;
 }
 
 static void
 iterations_changed (TdIterationsPage *self)
 {
-  guint old = n_rows (self), n = td_session_get_n_iterations (self->session);
+  guint old = n_rows (self), n = count_listed (self);
   guint middle = MIN (old, n) / 2;
-  gint64 number = n ? td_session_get_iteration_number (self->session, middle) : -1;
+  gint64 number = n ? number_of (self, middle) : -1;
   self->syncing = TRUE;
   /* the last one may have been running and has its numbers now; when some were dropped out of a
    * long list, all have moved */
@@ -187,22 +207,36 @@ iterations_changed (TdIterationsPage *self)
   show_moment (self);
 }
 
+static void
+list_anew (TdIterationsPage *self)
+{
+  self->middle = 0;
+  self->middle_number = -1;
+  self->syncing = TRUE;
+  td_index_list_reset (self->list, 0);
+  self->syncing = FALSE;
+}
+
+static void
+range_changed (TdIterationsPage *self)
+{
+  list_anew (self);
+  iterations_changed (self);
+}
+
 void
 td_iterations_page_set_session (TdIterationsPage *self, TdSession *session)
 {
   if (self->session)
     g_signal_handlers_disconnect_by_data (self->session, self);
   g_set_object (&self->session, session);
-  self->middle = 0;
-  self->middle_number = -1;
-  self->syncing = TRUE;
-  td_index_list_reset (self->list, 0);
-  self->syncing = FALSE;
+  list_anew (self);
   if (!session)
     return;
   g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (show_moment), self);
   g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (iterations_changed),
                             self);
+  g_signal_connect_swapped (session, "range-changed", G_CALLBACK (range_changed), self);
   iterations_changed (self);
 }
 

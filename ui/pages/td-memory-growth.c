@@ -23,6 +23,7 @@ struct _TdMemoryGrowth
   TdHolders *holders;   /* of all marks */
   TdRetained *retained; /* of the playhead's iteration, or the last before it */
   TdHoldersBy by;
+  TdRange range;         /* of iterations, that holders is of */
   guint held_n, refresh; /* iterations there were when holders was made; a timer */
   HeldTime holders_time, retained_time;
   gboolean says_newest;                /* the sentence is of what holders has */
@@ -95,11 +96,16 @@ get_holders (TdMemoryGrowth *self)
   TdTapeReader *reader = td_page_get_reader (TD_PAGE (self));
   guint n = session_of (self) ? td_session_get_n_iterations (session_of (self)) : 0;
   gint64 began = g_get_monotonic_time ();
-  if (!reader || (self->holders_time.at > 0 && n == self->held_n)
-      || is_too_soon (self, &self->holders_time))
+  TdRange range = session_of (self) ? td_session_get_range (session_of (self)) : self->range;
+  gboolean same = range.first == self->range.first && range.end == self->range.end;
+  if (!reader
+      || (same
+          && ((self->holders_time.at > 0 && n == self->held_n)
+              || is_too_soon (self, &self->holders_time))))
     return self->holders;
   g_clear_pointer (&self->holders, td_holders_free);
-  self->holders = td_holders_new_by (reader, -1, self->by);
+  self->holders = td_holders_new_in (reader, range, self->by);
+  self->range = range;
   self->growth_cursor = MIN (self->growth_cursor, self->holders ? self->holders->n_holders : 0);
   self->held_n = n;
   self->says_newest = FALSE;

@@ -14,7 +14,8 @@ struct _TdMemoryPage
   TdMemoryProfile *profile, *previous;
   gint64 previous_number;
   TdMemoryHistory *history;
-  guint history_n; /* iterations there were when it was made */
+  guint history_n;       /* iterations there were when it was made */
+  TdRange history_range; /* that it is of */
   TdMemoryGrowth *growth;
   TdMemoryOom *oom;
   GtkBox *pairs[2]; /* cards beside each other; the perspective owns them */
@@ -58,12 +59,15 @@ get_history (TdMemoryPage *self)
 {
   TdTapeReader *reader = td_page_get_reader (TD_PAGE (self));
   guint n = td_session_get_n_iterations (td_page_get_session (TD_PAGE (self)));
-  if (self->history && self->history_n == n)
+  TdRange range = td_session_get_range (td_page_get_session (TD_PAGE (self)));
+  if (self->history && self->history_n == n && self->history_range.first == range.first
+      && self->history_range.end == range.end)
     return self->history;
   g_clear_pointer (&self->history, td_memory_history_free);
   if (reader)
-    self->history = td_memory_history_new (reader, HISTORY_COLUMNS);
+    self->history = td_memory_history_new (reader, range, HISTORY_COLUMNS);
   self->history_n = n;
+  self->history_range = range;
   return self->history;
 }
 
@@ -110,7 +114,8 @@ make_blocks (TdPage *page, const TdPanelView *view)
 static const TdPicture pictures[] = {
   { "events", "Events", "Memory by category over the events", make_events,
     .axis = TD_AXIS_EVENTS },
-  { "iterations", "Iterations", "Memory by category over the iterations", make_iterations },
+  { "iterations", "Iterations", "Memory by category over the iterations", make_iterations,
+    .spans = TRUE },
   { "blocks", "Blocks", "Blocks of memory alive at the playhead", make_blocks },
 };
 

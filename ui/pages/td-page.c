@@ -151,6 +151,18 @@ dragged (TdSceneView *view, TdSceneHit *hit, double x, double y, PictureData *da
     follow_axis (data->page, view, data->picture, hit, x);
 }
 
+static void
+spanned (TdSceneView *view, double a, double z, PictureData *data)
+{
+  TdSession *session = get (data->page)->session;
+  TdScene *scene = td_scene_view_get_scene (view);
+  if (!session || !data->picture->spans || !scene || !td_scene_axes (scene))
+    return;
+  TdRange range = { td_scene_axis_place (scene, MIN (a, z)),
+                    td_scene_axis_place (scene, MAX (a, z)) + 1 };
+  td_session_set_range (session, range);
+}
+
 /* ---- hovering ---- */
 
 static guint64
@@ -261,6 +273,7 @@ new_view (TdPage *self, const TdPicture *picture)
   g_object_set_data_full (G_OBJECT (view), "picture", data, g_free);
   g_signal_connect (view, "pressed", G_CALLBACK (pressed), data);
   g_signal_connect (view, "dragged", G_CALLBACK (dragged), data);
+  g_signal_connect (view, "spanned", G_CALLBACK (spanned), data);
   g_signal_connect (view, "hovered", G_CALLBACK (hovered), data);
   g_signal_connect (view, "moved", G_CALLBACK (moved), data);
   g_signal_connect (view, "walked", G_CALLBACK (walked), data);
@@ -379,6 +392,7 @@ td_page_set_session (TdPage *self, TdSession *session)
   g_signal_connect_swapped (session, "moment-changed", G_CALLBACK (moment_changed), self);
   g_signal_connect_swapped (session, "iterations-changed", G_CALLBACK (show_moment), self);
   g_signal_connect_swapped (session, "selection-changed", G_CALLBACK (selection_changed), self);
+  g_signal_connect_swapped (session, "range-changed", G_CALLBACK (td_page_refresh), self);
   g_signal_connect_swapped (session, "head-changed", G_CALLBACK (td_page_invalidate), self);
   g_signal_connect_swapped (session, "hover-changed", G_CALLBACK (show_hover), self);
   show_moment (self);

@@ -43,6 +43,7 @@ typedef struct
   /* A double click; NULL: nothing more than two. */
   void (*open) (TdPage *self, const char *name, const TdSceneHit *hit);
   TdPageAxis axis; /* what a place along the x axis is */
+  gboolean spans;  /* Shift and a drag along its axis of iterations is a range of them */
   gboolean named;  /* the widget carries the picture's name */
 } TdPicture;
 

@@ -51,7 +51,7 @@ press_iterations (TdPage *page, const char *name, const TdSceneHit *hit, GtkWidg
 
 static const TdPicture pictures[] = {
   { "iterations-strip", "Iterations", "Iterations, loss and memory", make_iterations,
-    press_iterations, .named = TRUE },
+    press_iterations, .spans = TRUE, .named = TRUE },
   { "events-strip", "Events", "Events of the iteration", make_events, .axis = TD_AXIS_EVENTS,
     .named = TRUE },
 };

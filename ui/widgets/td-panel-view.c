@@ -13,6 +13,7 @@ td_panel_view_new (TdSession *session, double width, double height)
   view.event = moment.event;
   gboolean live = state == TD_PROGRAM_RUNNING || state == TD_PROGRAM_PAUSED;
   view.head = live && head.iteration == moment.iteration ? head.event : -1;
+  view.range = td_session_get_range (session);
   view.selected = td_session_get_selection (session, &view.n_selected);
   return view;
 }

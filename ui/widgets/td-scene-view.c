@@ -15,6 +15,7 @@ struct _TdSceneView
   gboolean valid;
   int width, height;      /* of the scene: of the widget, in the unit of its text */
   double scale;           /* pixels of the widget for one of the scene */
+  gboolean spanning;      /* the pointer is drawn with Shift */
   GskRenderNode *painted; /* the scene, drawn once; NULL: not yet */
   guint64 hover;          /* key that is ringed over it; 0: none */
   gint hover_event;       /* on an axis of events; -1: none */
@@ -28,6 +29,7 @@ enum
   MOVED,
   WALKED,
   OPENED,
+  SPANNED,
   N_SIGNALS
 };
 static guint signals[N_SIGNALS];
@@ -194,8 +196,12 @@ left (GtkEventControllerMotion *controller, TdSceneView *self)
 static void
 drag_begin (GtkGestureDrag *gesture, double x, double y, TdSceneView *self)
 {
+  GdkModifierType state
+      = gtk_event_controller_get_current_event_state (GTK_EVENT_CONTROLLER (gesture));
   gtk_widget_grab_focus (GTK_WIDGET (self));
-  emit_at (self, PRESSED, x, y);
+  self->spanning = (state & GDK_SHIFT_MASK) != 0;
+  if (!self->spanning)
+    emit_at (self, PRESSED, x, y);
 }
 
 static void
@@ -203,7 +209,10 @@ drag_update (GtkGestureDrag *gesture, double dx, double dy, TdSceneView *self)
 {
   double x, y;
   gtk_gesture_drag_get_start_point (gesture, &x, &y);
-  emit_at (self, DRAGGED, x + dx, y + dy);
+  if (self->spanning)
+    g_signal_emit (self, signals[SPANNED], 0, x / self->scale, (x + dx) / self->scale);
+  else
+    emit_at (self, DRAGGED, x + dx, y + dy);
 }
 
 static void
@@ -313,6 +322,8 @@ td_scene_view_class_init (TdSceneViewClass *klass)
   signals[WALKED] = g_signal_new ("walked", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0,
                                   g_signal_accumulator_true_handled, NULL, NULL, G_TYPE_BOOLEAN,
                                   1, G_TYPE_INT);
+  signals[SPANNED] = g_signal_new ("spanned", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0, NULL,
+                                   NULL, NULL, G_TYPE_NONE, 2, G_TYPE_DOUBLE, G_TYPE_DOUBLE);
   signals[OPENED]
       = g_signal_new ("opened", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                       G_TYPE_NONE, 3, G_TYPE_POINTER, G_TYPE_DOUBLE, G_TYPE_DOUBLE);

@@ -49,6 +49,8 @@ new_menu (void)
     { 1, "_Expand Everything", "win.expand-all" },
     { 2, "Lower _Dock", "win.toggle-dock" },
     { 2, "D_etach", "win.detach" },
+    { 1, "Iterations _From Here On", "win.range-from-here" },
+    { 1, "Iterations Up _To Here", "win.range-to-here" },
     { 2, "_What Layers Cost", "win.flame::time" },
     { 2, "Explai_n Static Functions", "win.explain" },
     { 2, "_Verify Static Functions", "win.verify-static" },

@@ -35,6 +35,19 @@ td_gradient_range_newest (TdTapeReader *reader, gint64 at, guint n)
   return range;
 }
 
+TdGradientRange
+td_gradient_range_narrow (TdGradientRange range, TdRange to)
+{
+  gint64 first = MAX (range.first, to.first), last = MIN (range.last, to.end - 1);
+
+  if (!td_range_is_all (to) && first <= last)
+    {
+      range.first = first;
+      range.last = last;
+    }
+  return range;
+}
+
 /* ---- columns ---- */
 
 TdGradientAxis *

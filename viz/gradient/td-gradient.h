@@ -45,6 +45,9 @@ TdGradientRange td_gradient_range_run (TdTapeReader *reader, gint64 at);
 /** Return the newest `n` iterations up to `at`, a column each. */
 TdGradientRange td_gradient_range_newest (TdTapeReader *reader, gint64 at, guint n);
 
+/** Return what of it lies in a range of iterations; all of it where nothing does. */
+TdGradientRange td_gradient_range_narrow (TdGradientRange range, TdRange to);
+
 /** Load the iterations that columns of this range show, and `at`, unless they are in it; forget
  * what was thinned since. A column shows, of what is stored of its iterations, the first with a
  * NaN, else the first with an infinity, else the newest. */

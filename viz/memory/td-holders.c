@@ -33,23 +33,23 @@ add_mark (GArray *marks, const TdTapeIteration *it)
 
 /* Indices of the iterations that say what outlived them. */
 static GArray *
-find_marks (const TdTapeSummaries *all, gint64 last)
+find_marks (const TdTapeSummaries *all, TdRange range)
 {
   GArray *found = g_array_new (FALSE, FALSE, sizeof (guint));
 
   for (guint i = 0; i < all->n; i++)
     if ((all->rows[i].flags & TD_TAPE_ITERATION_HELD)
-        && (last < 0 || all->rows[i].number <= (guint64)last))
+        && td_range_has (range, (gint64)all->rows[i].number))
       g_array_append_val (found, i);
   return found;
 }
 
 static GArray *
-read_marks (TdTapeReader *reader, gint64 last)
+read_marks (TdTapeReader *reader, TdRange range)
 {
   GArray *marks = g_array_new (FALSE, FALSE, sizeof (TdHoldersMark));
   TdTapeSummaries all = td_tape_reader_summaries (reader);
-  g_autoptr (GArray) found = find_marks (&all, last);
+  g_autoptr (GArray) found = find_marks (&all, range);
   guint n_old = found->len > NEW_MARKS ? found->len - NEW_MARKS : 0;
   char error[128];
 
@@ -235,9 +235,9 @@ td_holders_by_find (const char *name, TdHoldersBy *by)
 }
 
 TdHolders *
-td_holders_new_by (TdTapeReader *reader, gint64 last, TdHoldersBy by)
+td_holders_new_in (TdTapeReader *reader, TdRange range, TdHoldersBy by)
 {
-  GArray *marks = read_marks (reader, last);
+  GArray *marks = read_marks (reader, range);
   GArray *holders = g_array_new (FALSE, FALSE, sizeof (TdHolder));
   TdHolders *self = g_new0 (TdHolders, 1);
 
@@ -257,6 +257,12 @@ td_holders_new_by (TdTapeReader *reader, gint64 last, TdHoldersBy by)
     g_qsort_with_data (self->holders, (int)self->n_holders, sizeof *self->holders,
                        growing_first, GUINT_TO_POINTER (self->n_marks - 1));
   return self;
+}
+
+TdHolders *
+td_holders_new_by (TdTapeReader *reader, gint64 last, TdHoldersBy by)
+{
+  return td_holders_new_in (reader, (TdRange){ 0, last < 0 ? 0 : last + 1 }, by);
 }
 
 void

@@ -60,6 +60,8 @@ typedef struct
  * when the tape has no marks.
  */
 TdHolders *td_holders_new_by (TdTapeReader *reader, gint64 last, TdHoldersBy by);
+/** The same of the marks of a range of iterations. */
+TdHolders *td_holders_new_in (TdTapeReader *reader, TdRange range, TdHoldersBy by);
 /** Find the one that is named "holder" or "site". FALSE: there is none such. */
 gboolean td_holders_by_find (const char *name, TdHoldersBy *by);
 void td_holders_free (TdHolders *holders);

@@ -239,12 +239,16 @@ column_start (const TdTapeSummaries *s, guint i, guint n)
 }
 
 TdMemoryHistory *
-td_memory_history_new (TdTapeReader *reader, guint max_columns)
+td_memory_history_new (TdTapeReader *reader, TdRange range, guint max_columns)
 {
-  TdTapeSummaries s = td_tape_reader_summaries (reader);
+  TdTapeSummaries all = td_tape_reader_summaries (reader), s = all;
+  guint first, end;
   TdMemoryHistory *h = g_new0 (TdMemoryHistory, 1);
   g_autoptr (GHashTable) splits = g_hash_table_new_full (NULL, NULL, NULL, g_free);
 
+  td_range_find (range, &all, &first, &end);
+  s.rows = all.rows + first;
+  s.n = end - first;
   h->n = MIN (s.n, MAX (max_columns, 1));
   h->first = h->n > 0 ? (gint64)s.rows[0].number : 0;
   h->last = h->n > 0 ? (gint64)s.rows[s.n - 1].number : -1;
@@ -268,7 +272,7 @@ td_memory_history_new (TdTapeReader *reader, guint max_columns)
       h->peak[i] = s.rows[best].peak_bytes;
       split = g_hash_table_lookup (splits, GUINT_TO_POINTER (s.rows[best].memory));
       if (!split && s.rows[best].memory != 0 && g_hash_table_size (splits) < MAX_PROFILES
-          && td_tape_reader_stored (reader, best))
+          && td_tape_reader_stored (reader, first + best))
         {
           split = load_split (h, reader, s.rows[best].number);
           g_hash_table_insert (splits, GUINT_TO_POINTER (s.rows[best].memory), split);

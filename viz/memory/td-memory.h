@@ -60,10 +60,10 @@ typedef struct
 } TdMemoryHistory;
 
 /**
- * Read the peaks of all iterations, at most `max_columns` of them, spread evenly. Loads one
- * iteration for each distinct memory profile. Owner: the caller.
+ * Read the peaks of the iterations of a range, at most `max_columns` of them, spread evenly.
+ * Loads one iteration for each distinct memory profile. Owner: the caller.
  */
-TdMemoryHistory *td_memory_history_new (TdTapeReader *reader, guint max_columns);
+TdMemoryHistory *td_memory_history_new (TdTapeReader *reader, TdRange range, guint max_columns);
 void td_memory_history_free (TdMemoryHistory *history);
 
 /**

@@ -9,6 +9,7 @@
 #include "scene/td-format.h"
 #include "scene/td-scene.h"
 #include "tape/td-iteration.h"
+#include "tape/td-range.h"
 #include "td-tape-reader.h"
 
 G_BEGIN_DECLS
@@ -58,6 +59,7 @@ typedef struct
   guint n_steps;
   gboolean at_selection; /* lists show the place of the selection, not of the playhead */
   guint cursor;          /* row of a list that the keyboard stands on, plus 1; 0: none */
+  TdRange range;         /* of iterations, what pictures over the run are narrowed to */
 } TdPanelView;
 
 gboolean td_panel_is_selected (const TdPanelView *view, guint64 key);

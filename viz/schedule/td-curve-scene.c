@@ -101,11 +101,12 @@ add_curve_plot (TdSceneBuilder *b, const TdCurves *curves, guint curve, TdSceneR
   TdStyle line = { .stroke = roles[curve % G_N_ELEMENTS (roles)],
                    .stroke_width = 1.6,
                    .dash = dashes[(curve / G_N_ELEMENTS (roles)) % G_N_ELEMENTS (dashes)] };
-  guint n = td_curves_length (curves, curve), first, end, bad;
+  guint first, end, bad;
   double lo, hi;
   char text[TD_FORMAT_SIZE];
 
-  bad = td_curves_range (curves, curve, 0, n, &lo, &hi);
+  td__curve_find (curves, curve, from, to, &first, &end);
+  bad = td_curves_range (curves, curve, first, end, &lo, &hi);
   td_scene_add_text (b, plot.x, box.y + 8, td_curves_key (curves, curve), &title);
   if (lo > hi)
     lo = hi = 0;
@@ -127,8 +128,8 @@ add_curve_plot (TdSceneBuilder *b, const TdCurves *curves, guint curve, TdSceneR
   td_scene_mark (b, TD_TAG_ROW, 0, curve, td_curves_key (curves, curve));
   td__curve_add (b, curves, curve, &plot, from, to, lo, hi, &line);
   td_scene_unmark (b);
-  td__curve_find (curves, curve, from, view->iteration, &first, &end);
-  if (end > 0)
+  td__curve_find (curves, curve, from, MIN (view->iteration, to), &first, &end);
+  if (end > first)
     {
       gint64 iteration;
       double v;
@@ -170,6 +171,11 @@ td_curves_scene (const TdCurves *curves, const TdPanelView *view)
         from = MIN (from, a);
         to = MAX (to, z);
       }
+  if (from <= to && !td_range_is_all (view->range))
+    {
+      from = view->range.first;
+      to = view->range.end - 1;
+    }
   if (from > to)
     return td_panel_message (view, "Nothing reported",
                              "td_report (\"loss\", value) draws a curve here.");

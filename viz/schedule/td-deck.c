@@ -154,6 +154,30 @@ add_flags (TdSceneBuilder *b, const TdSceneRect *box, gint64 from, gint64 to,
     }
 }
 
+/* What is outside of the range is veiled; its ends are lines. */
+static void
+add_range (TdSceneBuilder *b, const TdSceneRect *box, gint64 from, gint64 to, TdRange range)
+{
+  double x[] = { box->x, strip_x (box, from, to, (double)CLAMP (range.first, from, to + 1)),
+                 strip_x (box, from, to, (double)CLAMP (range.end, from, to + 1)),
+                 box->x + box->width };
+  TdStyle veil = { .fill = TD_ROLE_VIEW, .fill_alpha = 0.72 };
+  TdStyle inside = { .fill = TD_ROLE_ACCENT, .fill_alpha = 0.10 };
+  TdStyle end = { .stroke = TD_ROLE_ACCENT, .stroke_width = 1.5 };
+
+  for (guint i = 0; i < 3; i++)
+    if (x[i + 1] > x[i])
+      td_scene_add_shape (b, TD_PRIM_RECT,
+                          (TdSceneRect){ x[i], box->y - 2, x[i + 1] - x[i], box->height + 4 },
+                          0, i == 1 ? &inside : &veil);
+  for (guint i = 1; i < 3; i++)
+    {
+      const TdScenePoint line[] = { { x[i], box->y - 2 }, { x[i], box->y + box->height + 2 } };
+
+      td_scene_add_line (b, line, 2, &end);
+    }
+}
+
 TdScene *
 td_deck_scene_iterations (const TdCurves *curves, TdTapeReader *reader, gint64 from, gint64 to,
                           const TdStripFlag *flags, guint n_flags, const TdPanelView *view)
@@ -194,6 +218,8 @@ td_deck_scene_iterations (const TdCurves *curves, TdTapeReader *reader, gint64 f
     }
   TdSceneAxes axes = { .box = box, .x0 = (double)from, .x1 = (double)to + 1 };
   td_scene_set_axes (b, &axes);
+  if (!td_range_is_all (view->range))
+    add_range (b, &box, from, to, view->range);
   add_flags (b, &box, from, to, flags, n_flags);
   if (view->iteration >= from && view->iteration <= to)
     td_panel_add_playhead (b, strip_x (&box, from, to, (double)view->iteration + 0.5), 1,

@@ -55,6 +55,7 @@ struct _TdSession
   GArray *selection; /* guint64 */
   guint step;        /* of a schedule, that is meant by it */
   guint64 hover;
+  TdRange range;
   TdProgramState state;
   char *reason;
   TdCurves *curves;
@@ -72,6 +73,7 @@ enum
   TD_SIGNAL_MOMENT,
   TD_SIGNAL_SELECTION,
   TD_SIGNAL_HOVER,
+  TD_SIGNAL_RANGE,
   TD_SIGNAL_HEAD,
   TD_SIGNAL_ITERATIONS,
   TD_SIGNAL_FOLLOW,

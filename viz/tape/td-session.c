@@ -66,7 +66,7 @@ td_session_class_init (TdSessionClass *class)
     [TD_SIGNAL_HOVER] = "hover-changed",           [TD_SIGNAL_HEAD] = "head-changed",
     [TD_SIGNAL_ITERATIONS] = "iterations-changed", [TD_SIGNAL_FOLLOW] = "follow-changed",
     [TD_SIGNAL_HISTORY] = "history-changed",       [TD_SIGNAL_NOTICES] = "notices-changed",
-    [TD_SIGNAL_LOADED] = "iteration-loaded",
+    [TD_SIGNAL_LOADED] = "iteration-loaded",       [TD_SIGNAL_RANGE] = "range-changed",
   };
   GObjectClass *object_class = G_OBJECT_CLASS (class);
 
@@ -408,6 +408,31 @@ td_session_set_hover (TdSession *self, guint64 key)
     return;
   self->hover = key;
   td__session_emit (self, TD_SIGNAL_HOVER);
+}
+
+TdRange
+td_session_get_range (TdSession *self)
+{
+  return self->range;
+}
+
+/* What is all there is may grow: it is no range. */
+void
+td_session_set_range (TdSession *self, TdRange range)
+{
+  guint n = td_session_get_n_iterations (self);
+  gint64 first = n > 0 ? td_session_get_iteration_number (self, 0) : 0;
+  gint64 last = n > 0 ? td_session_get_iteration_number (self, n - 1) : -1;
+
+  if (!td_range_is_all (range) && first <= last)
+    range
+        = (TdRange){ CLAMP (range.first, first, last), CLAMP (range.end, first + 1, last + 1) };
+  if (td_range_is_all (range) || (range.first <= first && range.end > last))
+    range = (TdRange){ 0, 0 };
+  if (self->range.first == range.first && self->range.end == range.end)
+    return;
+  self->range = range;
+  td__session_emit (self, TD_SIGNAL_RANGE);
 }
 
 void

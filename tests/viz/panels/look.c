@@ -49,7 +49,7 @@ main (int argc, char **argv)
   guint64 key = td_iteration_get_tape (it)->vars[2].key;
   TdMemoryProfile *p = td_memory_profile_new (it);
   save (td_memory_scene_events (it, p, NULL, 6290000, &v), dir, "memory-events");
-  TdMemoryHistory *h = td_memory_history_new (r, 400);
+  TdMemoryHistory *h = td_memory_history_new (r, (TdRange){ 0 }, 400);
   save (td_memory_scene_iterations (h, &v), dir, "memory-iterations");
   save (td_memory_scene_blocks (it, &v), dir, "memory-blocks");
   TdGradientTable *g = td_gradient_table_new (r);

@@ -86,7 +86,7 @@ memory__history_splits_every_peak_into_categories (void **state)
   o.extra_relu_at = 7;
   Fixture f = open_lenet (&o, 0);
   TdTapeSummaries s = td_tape_reader_summaries (f.reader);
-  TdMemoryHistory *h = td_memory_history_new (f.reader, 1000);
+  TdMemoryHistory *h = td_memory_history_new (f.reader, (TdRange){ 0 }, 1000);
 
   assert_int_equal (h->n, 40);
   for (guint i = 0; i < h->n; i++)
@@ -100,7 +100,7 @@ memory__history_splits_every_peak_into_categories (void **state)
       assert_int_equal (total, h->peak[i]);
     }
   td_memory_history_free (h);
-  h = td_memory_history_new (f.reader,
+  h = td_memory_history_new (f.reader, (TdRange){ 0 },
                              7); /* fewer columns than iterations: the highest of each stays */
   guint64 highest = 0, shown = 0;
   for (guint i = 0; i < s.n; i++)
@@ -181,7 +181,7 @@ memory__playhead_is_in_the_place_of_its_iteration (void **state)
 
   for (guint columns = 7; columns < 100; columns += 50)
     {
-      TdMemoryHistory *h = td_memory_history_new (f.reader, columns);
+      TdMemoryHistory *h = td_memory_history_new (f.reader, (TdRange){ 0 }, columns);
 
       for (gint64 i = 0; i < 40; i++)
         {
@@ -678,7 +678,7 @@ panel__every_picture_paints_in_every_theme_and_width (void **state)
   o.n_iterations = 12;
   Fixture f = open_lenet (&o, 11);
   TdMemoryProfile *p = td_memory_profile_new (f.it);
-  TdMemoryHistory *h = td_memory_history_new (f.reader, 100);
+  TdMemoryHistory *h = td_memory_history_new (f.reader, (TdRange){ 0 }, 100);
   TdGradientTable *g = td_gradient_table_new (f.reader);
   TdSchedule *s = td_schedule_new (f.it);
   TdCurves *c = td_curves_new ();

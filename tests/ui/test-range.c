@@ -1,0 +1,245 @@
+/* The range of iterations on a program of real size: drawn with Shift on the strip, set by
+ * keys, said by a chip, and kept to by every panel over the run.
+ *
+ *     test-range PROGRAM [NAME=VALUE ...]
+ *
+ * The program runs 24 iterations.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "ui-test.h"
+
+#include <string.h>
+
+#define N_ITERATIONS 24
+
+static char **arguments; /* program, its arguments */
+static char *tape;
+
+static void
+open_recording (void)
+{
+  if (!tape)
+    {
+      g_autofree char *file = g_strdup_printf ("tests/ui/range-%s.tdtape", arguments[0]);
+      tape = g_strdup (td_test_build (file));
+      ui_test_record_life (tape, arguments, (const char *const[]){ "--level", "stats", NULL });
+    }
+  ui_test_resize (1440, 900);
+  ui_test_open (tape);
+  ui_test_wait_for_layout ();
+}
+
+static void
+assert_range (gint64 first, gint64 end)
+{
+  TdRange range = td_session_get_range (ui_test_session ());
+  assert_int_equal (range.first, first);
+  assert_int_equal (range.end, end);
+}
+
+static TdSceneView *
+strip (void)
+{
+  return TD_SCENE_VIEW (ui_test_named ("iterations-strip"));
+}
+
+static double
+place_of (TdSceneView *view, double iteration)
+{
+  const TdSceneAxes *axes = td_scene_axes (td_scene_view_get_scene (view));
+  return axes->box.x + axes->box.width * (iteration - axes->x0) / (axes->x1 - axes->x0);
+}
+
+static void
+draw_range (TdSceneView *view, double from, double to)
+{
+  g_signal_emit_by_name (view, "spanned", place_of (view, from), place_of (view, to));
+  ui_test_settle ();
+}
+
+static const char *
+chip_text (void)
+{
+  GtkWidget *chip = ui_test_named ("range-chip");
+  if (!gtk_widget_get_mapped (chip))
+    return "";
+  GtkWidget *box = gtk_button_get_child (GTK_BUTTON (chip));
+  return gtk_label_get_text (GTK_LABEL (gtk_widget_get_first_child (box)));
+}
+
+/* ---- setting it ---- */
+
+static void
+range__is_drawn_on_the_strip_in_either_direction (void **state)
+{
+  open_recording ();
+  assert_string_equal (chip_text (), "");
+  TdMoment before = td_session_get_moment (ui_test_session ());
+  draw_range (strip (), 4.5, 10.5);
+  assert_range (4, 11);
+  assert_string_equal (chip_text (), "Iterations 4 to 10");
+  draw_range (strip (), 12.5, 7.5);
+  assert_range (7, 13);
+  TdMoment after = td_session_get_moment (ui_test_session ());
+  assert_true (before.iteration == after.iteration && before.event == after.event);
+}
+
+static void
+range__chip_shows_the_whole_run_again (void **state)
+{
+  open_recording ();
+  draw_range (strip (), 4.5, 10.5);
+  g_signal_emit_by_name (ui_test_named ("range-chip"), "clicked");
+  ui_test_settle ();
+  assert_range (0, 0);
+  assert_string_equal (chip_text (), "");
+}
+
+static void
+range__is_set_from_and_to_the_playhead (void **state)
+{
+  open_recording ();
+  td_session_set_moment (ui_test_session (), 6, 0);
+  ui_test_do ("range-from-here", NULL);
+  assert_range (6, N_ITERATIONS);
+  td_session_set_moment (ui_test_session (), 15, 0);
+  ui_test_do ("range-to-here", NULL);
+  assert_range (6, 16);
+  td_session_set_moment (ui_test_session (), 20, 0);
+  ui_test_do ("range-from-here", NULL); /* after its end: up to the run's */
+  assert_range (20, N_ITERATIONS);
+  td_session_set_moment (ui_test_session (), 2, 0);
+  ui_test_do ("range-to-here", NULL);
+  assert_range (0, 3);
+  ui_test_do ("clear-range", NULL);
+  assert_range (0, 0);
+}
+
+static void
+range__that_is_none_changes_nothing (void **state)
+{
+  static const char *const none[] = { "x", "9..3", "5", "5..", "-1..4" };
+  open_recording ();
+  ui_test_do ("range", "5..9");
+  for (guint i = 0; i < G_N_ELEMENTS (none); i++)
+    {
+      ui_test_do ("range", none[i]);
+      assert_range (5, 10);
+    }
+  ui_test_do ("range", "20..4000");
+  assert_range (20, N_ITERATIONS);
+  ui_test_do ("range", "0..4000"); /* all there is */
+  assert_range (0, 0);
+}
+
+static void
+range__is_the_recordings_own (void **state)
+{
+  open_recording ();
+  ui_test_do ("range", "5..9");
+  ui_test_settle ();
+  assert_string_equal (chip_text (), "Iterations 5 to 9");
+  ui_test_open_sample (NULL);
+  assert_range (0, 0);
+  assert_string_equal (chip_text (), "");
+}
+
+/* ---- keeping to it ---- */
+
+static void
+assert_axis (TdSceneView *view, double first, double end)
+{
+  const TdSceneAxes *axes = td_scene_axes (td_scene_view_get_scene (view));
+  assert_non_null (axes);
+  assert_float_equal (axes->x0, first, 0);
+  assert_float_equal (axes->x1, end, 0);
+}
+
+/* The iterations that the columns of a heat map stand for. */
+static void
+assert_columns (TdSceneView *view, gint64 first, gint64 end)
+{
+  TdScene *scene = td_scene_view_get_scene (view);
+  gint64 least = G_MAXINT64, most = -1;
+  TdSceneHit hit;
+  for (double x = 0; x < td_scene_width (scene); x += 1)
+    if (td_scene_hit (scene, x, td_scene_height (scene) / 2, 0, &hit) && hit.tag == TD_TAG_CELL
+        && hit.number >= 0)
+      {
+        least = MIN (least, hit.number);
+        most = MAX (most, hit.number);
+      }
+  assert_int_equal (least, first);
+  assert_int_equal (most, end - 1);
+}
+
+static void
+look_at_panels (gint64 first, gint64 end)
+{
+  td_workspace_show_page (ui_test_workspace (), "iterations");
+  ui_test_settle ();
+  assert_int_equal (
+      td_iterations_page_get_n_rows (td_workspace_get_iterations (ui_test_workspace ())),
+      end - first);
+  ui_test_do ("show-page", "debug");
+  assert_axis (ui_test_panel_scene_view ("memory", "iterations"), (double)first, (double)end);
+  assert_columns (ui_test_panel_scene_view ("gradients", "heatmap"), first, end);
+  ui_test_do ("show-page", "curves");
+  ui_test_settle ();
+  assert_axis (TD_SCENE_VIEW (ui_test_panel_page ("curves", "curves")), (double)first,
+               (double)end);
+  assert_axis (strip (), 0, N_ITERATIONS); /* which always shows where it is */
+}
+
+static void
+range__is_what_every_panel_over_the_run_shows (void **state)
+{
+  open_recording ();
+  look_at_panels (0, N_ITERATIONS);
+  ui_test_do ("range", "5..16");
+  ui_test_settle ();
+  look_at_panels (5, 17);
+  ui_test_save_picture ("range.png");
+  draw_range (TD_SCENE_VIEW (ui_test_panel_page ("curves", "curves")), 8.5, 11.5);
+  look_at_panels (8, 12);
+  ui_test_do ("clear-range", NULL);
+  ui_test_settle ();
+  look_at_panels (0, N_ITERATIONS);
+}
+
+/* The playhead may stand outside: it goes where it is sent, the range stays. */
+static void
+range__does_not_hold_the_playhead (void **state)
+{
+  open_recording ();
+  ui_test_do ("range", "5..9");
+  td_session_set_moment (ui_test_session (), 20, 3);
+  ui_test_settle ();
+  assert_moment (20, 3);
+  assert_range (5, 10);
+  td_session_set_moment (ui_test_session (), 7, 3);
+  ui_test_settle ();
+  assert_moment (7, 3);
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+    ui_test (range__is_drawn_on_the_strip_in_either_direction),
+    ui_test (range__chip_shows_the_whole_run_again),
+    ui_test (range__is_set_from_and_to_the_playhead),
+    ui_test (range__that_is_none_changes_nothing),
+    ui_test (range__is_the_recordings_own),
+    ui_test (range__is_what_every_panel_over_the_run_shows),
+    ui_test (range__does_not_hold_the_playhead),
+  };
+  ui_test_init (&argc, &argv);
+  if (argc < 2)
+    {
+      fprintf (stderr, "usage: test-range PROGRAM [NAME=VALUE ...]\n");
+      return 2;
+    }
+  arguments = argv + 1;
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
