@@ -61,6 +61,16 @@ layer_of (const Builder *b, gint group)
   return group;
 }
 
+/* A tape may hold anything. */
+static const char *
+valid_text (Builder *b, const char *text)
+{
+  g_autofree char *valid
+      = g_utf8_validate (text, -1, NULL) ? NULL : g_utf8_make_valid (text, -1);
+
+  return valid ? g_string_chunk_insert_const (b->flame->strings, valid) : text;
+}
+
 /* The node of a group in a lane, made when its first operation comes by; the root is the lane.
  */
 static gint
@@ -78,7 +88,7 @@ find_draft (Builder *b, gint group, TdLane lane, gint32 event)
 
       parent = find_draft (b, layer_of (b, g->parent), lane, event);
       node.key = g->key;
-      node.name = g->name;
+      node.name = valid_text (b, g->name);
       node.path = g->path;
     }
   *slot = add_draft (b, parent, &node) + 1;
@@ -92,10 +102,11 @@ name_op (Builder *b, guint event, const char *path, const char *path_around)
   const char *op = td_iteration_get_op_name (b->flame->iteration, event);
   const char *slash = strrchr (path, '/'), *last = slash ? slash + 1 : path;
   g_autofree char *both = g_strdup_printf ("%s · %s", last, op);
+  g_autofree char *valid = g_utf8_make_valid (both, -1);
 
   return *last && strcmp (path, path_around) != 0
-             ? g_string_chunk_insert_const (b->flame->strings, both)
-             : op;
+             ? g_string_chunk_insert_const (b->flame->strings, valid)
+             : valid_text (b, op);
 }
 
 static void

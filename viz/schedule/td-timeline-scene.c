@@ -7,12 +7,15 @@
  * A device's times are its kernels' own (plain), or taken around operations in sampled
  * iterations (hatched); an operation without one is an empty outline where it was issued.
  *
+ * Where nothing ran in a lane for long enough to be seen, a dashed line says why.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include <math.h>
 #include <string.h>
 
 #include "tape/td-devices.h"
+#include "td-gaps.h"
 #include "td-schedule.h"
 
 enum
@@ -391,6 +394,61 @@ add_lane_names (Timeline *t)
     }
 }
 
+#define LEAST_GAP 14 /* that is drawn */
+
+/* A gap of the host is in the lane of what ran before it. */
+static void
+add_gap (Timeline *t, guint lane, const TdGap *gap)
+{
+  double x = x_of (t, (double)gap->start_ns), end = x_of (t, (double)(gap->start_ns + gap->ns));
+  double y = round (t->plot.y + (lane + 0.5) * t->lane_height) + 0.5;
+  TdSceneRect place = { x, t->plot.y + lane * t->lane_height + 2, end - x, t->lane_height - 4 };
+  const TdScenePoint q[] = { { x + 2, y }, { end - 2, y } };
+  TdStyle line = { .stroke = TD_ROLE_FAINT, .dash = TD_DASH_DASHED };
+  TdStyle ground = { .fill = TD_ROLE_VIEW }, nothing = { 0 };
+  TdTextStyle style = { .role = TD_ROLE_DIM, .size = TD_TEXT_AXIS, .align = 0.5 };
+  char ns[TD_FORMAT_SIZE];
+  g_autofree char *words = NULL, *tip = NULL;
+  double text;
+
+  if (end - x < LEAST_GAP)
+    return;
+  td_format_ns (ns, gap->ns);
+  words = g_strdup_printf ("%s %s", ns, td_gap_name (gap->kind));
+  tip = gap->after < 0 ? g_strdup (words)
+                       : g_strdup_printf ("%s · after event %d", words, gap->after);
+  text = td_text_width (words, TD_TEXT_AXIS, FALSE);
+  td_scene_mark (t->b, TD_TAG_LANE, 0, lane, tip);
+  td_scene_add_shape (t->b, TD_PRIM_RECT, place, 0, &nothing);
+  td_scene_unmark (t->b);
+  td_scene_add_line (t->b, q, 2, &line);
+  if (text + 16 > end - x || t->lane_height < 16)
+    return;
+  td_scene_add_shape (t->b, TD_PRIM_RECT,
+                      (TdSceneRect){ (x + end - text) / 2 - 4, y - 7, text + 8, 14 }, 0,
+                      &ground);
+  td_scene_add_text (t->b, (x + end) / 2, y, words, &style);
+}
+
+static void
+add_gaps (Timeline *t)
+{
+  for (guint lane = 0; lane < t->n_lanes; lane++)
+    {
+      gboolean host = lane == 0, device = lane >= HOST_LANES && !t->copies[lane];
+      g_autoptr (GArray) gaps
+          = host || device ? td_gaps_new (t->iteration, t->device[lane]) : NULL;
+
+      for (guint i = 0; gaps && i < gaps->len; i++)
+        {
+          const TdGap *gap = &g_array_index (gaps, TdGap, i);
+          guint phase = gap->after < 0 ? 0 : t->tape->events[gap->after].phase;
+
+          add_gap (t, host ? lane_of[MIN (phase, TD_TAPE_N_PHASES - 1)] : lane, gap);
+        }
+    }
+}
+
 static void
 add_time_axis (Timeline *t)
 {
@@ -433,6 +491,7 @@ td_timeline_scene (const TdIteration *iteration, const TdPanelView *view)
   td_scene_set_background (t.b, TD_ROLE_VIEW);
   add_lane_names (&t);
   add_time_axis (&t);
+  add_gaps (&t);
   for (guint e = 0; e < t.tape->n_events; e++)
     {
       add_copies_before (&t, e, &next_copy);

@@ -321,6 +321,34 @@ flame__no_two_names_are_cut_to_the_same_text (void **state)
   assert_true (n_cut > 10);
 }
 
+/* Names end within a character, and are cut: nothing is read after them. */
+static void
+flame__draws_names_that_are_no_text (void **state)
+{
+  static const char *const names[] = { "convolution_of_\xe2\x82", "\xff\xff\xff\xff\xf0" };
+  TdSynthetic *s = td_synthetic_new (1);
+  guint x = td_synthetic_input (s, "x", TD_SHAPE (4, 4));
+
+  for (guint i = 0; i < 12; i++)
+    {
+      td_synthetic_enter_link (s, names[i / 6], 10 + i);
+      x = TD_OP (s, names[i % 2], 20 + i, TD_SHAPE (4, 4), x);
+      x = TD_OP (s, names[(i + 1) % 2], 40 + i, TD_SHAPE (4, 4), x);
+      td_synthetic_leave (s);
+    }
+  g_autoptr (TdIteration) it = td_synthetic_finish (s);
+  g_autoptr (TdFlame) flame = td_flame_new (it);
+  for (int width = 60; width < 1500; width += 60)
+    {
+      TdPanelView view = usual;
+      view.width = width;
+      g_autoptr (TdScene) scene = draw (flame, 0, &view);
+      assert_true (td_scene_n_items (scene) > 0);
+    }
+  for (guint i = 0; i < flame->n; i++)
+    assert_true (g_utf8_validate (flame->nodes[i].name, -1, NULL));
+}
+
 static void
 flame__of_100000_operations_draws_what_can_be_seen (void **state)
 {
@@ -394,6 +422,7 @@ main (void)
     td_test (flame__boxes_lie_in_what_they_are_in),
     td_test (flame__zoomed_into_a_layer_it_is_as_wide_as_the_picture),
     td_test (flame__no_two_names_are_cut_to_the_same_text),
+    td_test (flame__draws_names_that_are_no_text),
     td_test (flame__of_100000_operations_draws_what_can_be_seen),
     td_test (flame__sampled_and_missing_times_look_and_read_otherwise),
   };

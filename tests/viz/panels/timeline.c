@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lenet-tape.h"
+#include "schedule/td-gaps.h"
 #include "schedule/td-schedule.h"
 #include "td-test.h"
 
@@ -64,11 +65,143 @@ timeline__shows_what_the_host_copies_and_waits_for (void **state)
   td_tape_reader_free (reader);
 }
 
+/* ---- gaps ---- */
+
+/* Three operations of the host and one of its copies: what is left of the time is gaps. */
+static void
+gaps__are_what_operations_and_copies_leave (void **state)
+{
+  const char *path = td_test_source ("tests/golden/tape-1.2-copies.tdtape");
+  char error[160];
+  TdTapeReader *reader = td_tape_reader_open (path, error, sizeof error);
+  TdIteration *it = lenet_tape_load (reader, 1);
+  const TdTapeIteration *t = td_iteration_get_tape (it);
+  g_autoptr (GArray) gaps = td_gaps_new (it, 0);
+  guint64 end = 0;
+
+  assert_true (gaps->len >= 1);
+  for (guint i = 0; i < gaps->len; i++)
+    {
+      const TdGap *gap = &g_array_index (gaps, TdGap, i);
+
+      assert_true (gap->ns > 0);
+      assert_true (gap->start_ns >= end); /* in order, and none in another */
+      end = gap->start_ns + gap->ns;
+      for (guint e = 0; e < t->n_events; e++) /* nothing ran in it */
+        assert_true (t->event_start_ns[e] + t->event_duration_ns[e] <= gap->start_ns
+                     || t->event_start_ns[e] >= end);
+    }
+  td_iteration_unref (it);
+  td_tape_reader_free (reader);
+}
+
+/* Times are in units of 10 ns: forward ends at 30, backward begins at 50, updates at 80. */
+static void
+gaps__of_the_host_are_named_after_what_follows (void **state)
+{
+  static const struct
+  {
+    TdGapKind kind;
+    guint64 start, ns;
+    const char *name;
+  } expected[] = { { TD_GAP_FIRST, 0, 100, "before the first operation" },
+                   { TD_GAP_CODE, 200, 50, "between operations" },
+                   { TD_GAP_BACKWARD, 300, 200, "before backward" },
+                   { TD_GAP_UPDATE, 600, 200, "before update" } };
+  static const TdTapeEvent events[] = { { .phase = TD_TAPE_PHASE_FORWARD, .key = 1 },
+                                        { .phase = TD_TAPE_PHASE_FORWARD, .key = 2 },
+                                        { .phase = TD_TAPE_PHASE_BACKWARD, .key = 3 },
+                                        { .phase = TD_TAPE_PHASE_UPDATE, .key = 4 } };
+  static const guint64 starts[] = { 100, 250, 500, 800 }, durations[] = { 100, 50, 100, 10 };
+  static const TdTapeIteration tape = { .size = sizeof tape,
+                                        .n_events = G_N_ELEMENTS (events),
+                                        .events = events,
+                                        .event_start_ns = starts,
+                                        .event_duration_ns = durations };
+  static const TdNamesClass nameless = { 0 };
+  g_autoptr (TdIteration) it = td_iteration_new (&nameless, NULL, NULL, &tape, NULL);
+  g_autoptr (GArray) gaps = td_gaps_new (it, 0);
+
+  assert_int_equal (gaps->len, G_N_ELEMENTS (expected));
+  for (guint i = 0; i < gaps->len; i++)
+    {
+      const TdGap *gap = &g_array_index (gaps, TdGap, i);
+
+      assert_int_equal (gap->kind, expected[i].kind);
+      assert_int_equal (gap->start_ns, expected[i].start);
+      assert_int_equal (gap->ns, expected[i].ns);
+      assert_int_equal (gap->before, i);
+      assert_int_equal (gap->after, (gint)i - 1);
+      assert_string_equal (td_gap_name (gap->kind), expected[i].name);
+    }
+}
+
+/* The second was issued at 500, long after the first ended; the third at 600, while the second
+ * ran. */
+static void
+gaps__of_a_device_say_whether_it_waits_for_the_host (void **state)
+{
+  static const TdTapeEvent events[] = { { .key = 1 }, { .key = 2 }, { .key = 3 } };
+  static const guint64 starts[] = { 0, 500, 600 }, durations[] = { 10, 10, 10 };
+  static const TdTapeDeviceTime times[]
+      = { { .start_ns = 20, .duration_ns = 100, .event = 0, .device = 1 },
+          { .start_ns = 520, .duration_ns = 200, .event = 1, .device = 1 },
+          { .start_ns = 730, .duration_ns = 100, .event = 2, .device = 1 } };
+  static const TdTapeIteration tape = { .size = sizeof tape,
+                                        .n_events = G_N_ELEMENTS (events),
+                                        .events = events,
+                                        .event_start_ns = starts,
+                                        .event_duration_ns = durations,
+                                        .n_device_times = G_N_ELEMENTS (times),
+                                        .device_times = times };
+  static const TdNamesClass nameless = { 0 };
+  static const guint64 expected[][3]
+      = { { 0, 20, TD_GAP_START }, { 120, 400, TD_GAP_HOST }, { 720, 10, TD_GAP_START } };
+  g_autoptr (TdIteration) it = td_iteration_new (&nameless, NULL, NULL, &tape, NULL);
+  g_autoptr (GArray) gaps = td_gaps_new (it, 1), none = td_gaps_new (it, 2);
+
+  assert_int_equal (none->len, 0);
+  assert_int_equal (gaps->len, 3);
+  for (guint i = 0; i < 3; i++)
+    {
+      const TdGap *gap = &g_array_index (gaps, TdGap, i);
+
+      assert_int_equal (gap->start_ns, expected[i][0]);
+      assert_int_equal (gap->ns, expected[i][1]);
+      assert_int_equal (gap->kind, expected[i][2]);
+    }
+}
+
+static void
+timeline__names_a_gap_that_can_be_seen (void **state)
+{
+  const char *path = td_test_source ("tests/golden/tape-1.2-copies.tdtape");
+  TdPanelView view = { .width = 1600, .height = 400, .iteration = 1, .event = -1, .head = 1 };
+  char error[160];
+  TdTapeReader *reader = td_tape_reader_open (path, error, sizeof error);
+  TdIteration *it = lenet_tape_load (reader, 1);
+  g_autoptr (GArray) gaps = td_gaps_new (it, 0);
+  const TdGap *gap = &g_array_index (gaps, TdGap, 0);
+  g_autoptr (TdScene) scene = td_timeline_scene (it, &view);
+  g_autofree char *shown = td_scene_dump (scene);
+  char ns[TD_FORMAT_SIZE];
+  g_autofree char *words
+      = g_strdup_printf ("%s %s", td_format_ns (ns, gap->ns), td_gap_name (gap->kind));
+
+  assert_contains (shown, words);
+  td_iteration_unref (it);
+  td_tape_reader_free (reader);
+}
+
 int
 main (void)
 {
   const struct CMUnitTest tests[] = {
     td_test (timeline__shows_what_the_host_copies_and_waits_for),
+    td_test (gaps__are_what_operations_and_copies_leave),
+    td_test (gaps__of_the_host_are_named_after_what_follows),
+    td_test (gaps__of_a_device_say_whether_it_waits_for_the_host),
+    td_test (timeline__names_a_gap_that_can_be_seen),
   };
 
   return cmocka_run_group_tests_name ("timeline", tests, NULL, NULL);
