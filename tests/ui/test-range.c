@@ -144,6 +144,68 @@ range__is_the_recordings_own (void **state)
   assert_string_equal (chip_text (), "");
 }
 
+/* ---- zoom of the strip ---- */
+
+static void
+assert_strip (double first, double end)
+{
+  const TdSceneAxes *axes = td_scene_axes (td_scene_view_get_scene (strip ()));
+  assert_float_equal (axes->x0, first, 0);
+  assert_float_equal (axes->x1, end, 0);
+}
+
+static void
+turn_wheel (double iteration, double delta)
+{
+  gboolean taken = FALSE;
+  g_signal_emit_by_name (strip (), "scrolled", place_of (strip (), iteration), delta, &taken);
+  assert_true (taken);
+  ui_test_settle ();
+}
+
+/* What is under the pointer stays there, to an iteration. */
+static void
+strip__zooms_at_the_pointer_and_back (void **state)
+{
+  open_recording ();
+  double before = place_of (strip (), 11.0);
+  assert_strip (0, N_ITERATIONS);
+  turn_wheel (11.0, -1);
+  assert_strip (2, 21); /* 19 of 24 */
+  turn_wheel (11.0, -1);
+  assert_strip (4, 19);
+  double one = place_of (strip (), 12.0) - place_of (strip (), 11.0);
+  assert_true (place_of (strip (), 11.0) > before - one
+               && place_of (strip (), 11.0) < before + one);
+  for (guint i = 0; i < 20; i++)
+    turn_wheel (11.0, -1);
+  const TdSceneAxes *axes = td_scene_axes (td_scene_view_get_scene (strip ()));
+  assert_float_equal (axes->x1 - axes->x0, 8, 0);
+  for (guint i = 0; i < 20; i++)
+    turn_wheel (11.0, 1);
+  assert_strip (0, N_ITERATIONS);
+}
+
+static void
+strip__fits_by_a_double_click_and_goes_along_with_the_playhead (void **state)
+{
+  open_recording ();
+  td_session_set_moment (ui_test_session (), 3, 0);
+  turn_wheel (3.0, -4);
+  const TdSceneAxes *axes = td_scene_axes (td_scene_view_get_scene (strip ()));
+  double n = axes->x1 - axes->x0;
+  assert_true (n < N_ITERATIONS && axes->x1 <= 20);
+  td_session_set_moment (ui_test_session (), 20, 0);
+  ui_test_settle ();
+  assert_strip (21 - n, 21);
+  td_session_set_moment (ui_test_session (), 1, 0);
+  ui_test_settle ();
+  assert_strip (1, 1 + n);
+  g_signal_emit_by_name (strip (), "opened", NULL, 5.0, 5.0);
+  ui_test_settle ();
+  assert_strip (0, N_ITERATIONS);
+}
+
 /* ---- keeping to it ---- */
 
 static void
@@ -231,6 +293,8 @@ main (int argc, char **argv)
     ui_test (range__is_set_from_and_to_the_playhead),
     ui_test (range__that_is_none_changes_nothing),
     ui_test (range__is_the_recordings_own),
+    ui_test (strip__zooms_at_the_pointer_and_back),
+    ui_test (strip__fits_by_a_double_click_and_goes_along_with_the_playhead),
     ui_test (range__is_what_every_panel_over_the_run_shows),
     ui_test (range__does_not_hold_the_playhead),
   };

@@ -425,6 +425,20 @@ has_curves (void)
   return td_session_get_curves (ui_test_session ()) ? YES : NO;
 }
 
+/* Of the run only its first iteration, then all of it again. */
+static Answer
+narrows_to_a_range (void)
+{
+  TdIterationsPage *list = td_workspace_get_iterations (ui_test_workspace ());
+  guint n = td_session_get_n_iterations (ui_test_session ());
+  ui_test_do ("range", "0..0");
+  ui_test_settle ();
+  guint narrow = td_iterations_page_get_n_rows (list);
+  ui_test_do ("clear-range", NULL);
+  ui_test_settle ();
+  return n > 1 && narrow == 1 && td_iterations_page_get_n_rows (list) == n ? YES : NO;
+}
+
 static const struct
 {
   int row;
@@ -462,6 +476,7 @@ static const struct
   { 56, "order of execution", has_the_order },
   { 57, "schedule and buffers", has_a_schedule },
   { 64, "timeline", has_the_timeline },
+  { 65, "a range of iterations", narrows_to_a_range },
   { 66, "flame graph by layer", has_the_flame_graph },
   { 67, "curves", has_curves },
   { 69, "two iterations compared", compares_iterations },

@@ -163,6 +163,16 @@ spanned (TdSceneView *view, double a, double z, PictureData *data)
   td_session_set_range (session, range);
 }
 
+static gboolean
+scrolled (TdSceneView *view, double x, double delta, PictureData *data)
+{
+  TdScene *scene = td_scene_view_get_scene (view);
+  if (!get (data->page)->session || !data->picture->zoom || !scene || !td_scene_axes (scene))
+    return FALSE;
+  data->picture->zoom (data->page, td_scene_axis_value (scene, x), delta);
+  return TRUE;
+}
+
 /* ---- hovering ---- */
 
 static guint64
@@ -251,7 +261,7 @@ walked (TdSceneView *view, int way, PictureData *data)
 static void
 opened (TdSceneView *view, TdSceneHit *hit, double x, double y, PictureData *data)
 {
-  if (get (data->page)->session && hit && data->picture->open)
+  if (get (data->page)->session && data->picture->open)
     data->picture->open (data->page, data->picture->name, hit);
 }
 
@@ -273,6 +283,7 @@ new_view (TdPage *self, const TdPicture *picture)
   g_object_set_data_full (G_OBJECT (view), "picture", data, g_free);
   g_signal_connect (view, "pressed", G_CALLBACK (pressed), data);
   g_signal_connect (view, "dragged", G_CALLBACK (dragged), data);
+  g_signal_connect (view, "scrolled", G_CALLBACK (scrolled), data);
   g_signal_connect (view, "spanned", G_CALLBACK (spanned), data);
   g_signal_connect (view, "hovered", G_CALLBACK (hovered), data);
   g_signal_connect (view, "moved", G_CALLBACK (moved), data);

@@ -40,7 +40,9 @@ typedef struct
   char *(*move) (TdPage *self, const char *name, int delta, GtkWidget *view);
   /* The same for a way (TdSceneWay) that a key goes, of pictures without rows. */
   char *(*walk) (TdPage *self, const char *name, TdSceneWay way, GtkWidget *view);
-  /* A double click; NULL: nothing more than two. */
+  /* The wheel at a place along the axis, away from the user below 0; NULL: it means nothing. */
+  void (*zoom) (TdPage *self, double place, double delta);
+  /* A double click, on nothing too (NULL); NULL: nothing more than two. */
   void (*open) (TdPage *self, const char *name, const TdSceneHit *hit);
   TdPageAxis axis; /* what a place along the x axis is */
   gboolean spans;  /* Shift and a drag along its axis of iterations is a range of them */

@@ -1,12 +1,15 @@
 /* What the strips show, and the flags that go to notes. SPDX-License-Identifier: MIT */
 #include "pages/td-strips.h"
 
+#include <math.h>
+
 #include "schedule/td-curve.h"
 
 struct _TdStrips
 {
   TdPage parent;
   TdNotebook *notebook; /* NULL: none */
+  TdRange zoom;         /* iterations on the strip */
 };
 
 G_DEFINE_FINAL_TYPE (TdStrips, td_strips, TD_TYPE_PAGE)
@@ -16,6 +19,8 @@ make_iterations (TdPage *page, const TdPanelView *view)
 {
   TdNotebook *notebook = TD_STRIPS (page)->notebook;
   TdTapeReader *reader = td_page_get_reader (page);
+  TdRange shown
+      = td_range_is_all (TD_STRIPS (page)->zoom) ? (TdRange){ 0, 1 } : TD_STRIPS (page)->zoom;
   guint n = notebook ? td_notebook_get_n_notes (notebook) : 0;
   g_autofree TdStripFlag *flags = g_new (TdStripFlag, MAX (n, 1));
 
@@ -25,7 +30,7 @@ make_iterations (TdPage *page, const TdPanelView *view)
       flags[i] = (TdStripFlag){ note->iteration, note->text };
     }
   return reader ? td_deck_scene_iterations (td_session_get_curves (td_page_get_session (page)),
-                                            reader, 0, 0, flags, n, view)
+                                            reader, shown.first, shown.end - 1, flags, n, view)
                 : NULL;
 }
 
@@ -33,6 +38,74 @@ static TdScene *
 make_events (TdPage *page, const TdPanelView *view)
 {
   return td_deck_scene_events (td_page_get_expected (page), FALSE, view);
+}
+
+/* ---- zoom ---- */
+
+#define LEAST_SHOWN 8 /* iterations */
+#define ZOOM_STEP 1.25
+
+static TdRange
+whole_run (TdPage *page)
+{
+  TdSession *session = td_page_get_session (page);
+  guint n = td_session_get_n_iterations (session);
+  return n > 0 ? (TdRange){ td_session_get_iteration_number (session, 0),
+                            td_session_get_iteration_number (session, n - 1) + 1 }
+               : (TdRange){ 0, 0 };
+}
+
+/* As many iterations from `first` on as there are, and all where that is not fewer. */
+static void
+show_iterations (TdPage *page, gint64 first, gint64 n)
+{
+  TdRange run = whole_run (page), zoom = { 0, 0 };
+  if (n < run.end - run.first)
+    {
+      zoom.first = CLAMP (first, run.first, run.end - n);
+      zoom.end = zoom.first + n;
+    }
+  TD_STRIPS (page)->zoom = zoom;
+  td_page_invalidate (page);
+}
+
+/* What is under the pointer stays there. */
+static void
+zoom_iterations (TdPage *page, double place, double delta)
+{
+  TdRange run = whole_run (page), zoom = TD_STRIPS (page)->zoom;
+  TdRange now = td_range_is_all (zoom) ? run : zoom;
+  double n = (double)(now.end - now.first), wanted = n * pow (ZOOM_STEP, CLAMP (delta, -4, 4));
+  if (run.end - run.first <= LEAST_SHOWN)
+    return;
+  wanted = CLAMP (delta < 0 ? floor (wanted) : ceil (wanted), LEAST_SHOWN,
+                  (double)(run.end - run.first));
+  show_iterations (page, (gint64)round (place - (place - (double)now.first) * wanted / n),
+                   (gint64)wanted);
+}
+
+static void
+fit_iterations (TdPage *page, const char *name, const TdSceneHit *hit)
+{
+  show_iterations (page, 0, G_MAXINT64);
+}
+
+/* The playhead is never outside of the strip: that goes along. */
+static void
+follow_playhead (TdPage *page)
+{
+  TdRange zoom = TD_STRIPS (page)->zoom;
+  gint64 at = td_session_get_moment (td_page_get_session (page)).iteration;
+  if (td_range_is_all (zoom) || td_range_has (zoom, at))
+    return;
+  show_iterations (page, at < zoom.first ? at : at - (zoom.end - zoom.first) + 1,
+                   zoom.end - zoom.first);
+}
+
+static void
+forget_session (TdPage *page)
+{
+  TD_STRIPS (page)->zoom = (TdRange){ 0, 0 };
 }
 
 static TdPress
@@ -51,7 +124,8 @@ press_iterations (TdPage *page, const char *name, const TdSceneHit *hit, GtkWidg
 
 static const TdPicture pictures[] = {
   { "iterations-strip", "Iterations", "Iterations, loss and memory", make_iterations,
-    press_iterations, .spans = TRUE, .named = TRUE },
+    press_iterations, .zoom = zoom_iterations, .open = fit_iterations, .spans = TRUE,
+    .named = TRUE },
   { "events-strip", "Events", "Events of the iteration", make_events, .axis = TD_AXIS_EVENTS,
     .named = TRUE },
 };
@@ -82,6 +156,8 @@ td_strips_class_init (TdStripsClass *klass)
   class->title = "Strips";
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
+  class->playhead_moved = follow_playhead;
+  class->forget_session = forget_session;
 }
 
 static void

@@ -15,6 +15,7 @@ struct _TdSceneView
   gboolean valid;
   int width, height;      /* of the scene: of the widget, in the unit of its text */
   double scale;           /* pixels of the widget for one of the scene */
+  double pointer_x;       /* where it was last, in pixels of the widget */
   gboolean spanning;      /* the pointer is drawn with Shift */
   GskRenderNode *painted; /* the scene, drawn once; NULL: not yet */
   guint64 hover;          /* key that is ringed over it; 0: none */
@@ -30,6 +31,7 @@ enum
   WALKED,
   OPENED,
   SPANNED,
+  SCROLLED,
   N_SIGNALS
 };
 static guint signals[N_SIGNALS];
@@ -184,6 +186,7 @@ emit_at (TdSceneView *self, guint signal, double x, double y)
 static void
 motion (GtkEventControllerMotion *controller, double x, double y, TdSceneView *self)
 {
+  self->pointer_x = x;
   emit_at (self, HOVERED, x, y);
 }
 
@@ -220,6 +223,15 @@ clicked (GtkGestureClick *gesture, int n_press, double x, double y, TdSceneView 
 {
   if (n_press == 2)
     emit_at (self, OPENED, x, y);
+}
+
+static gboolean
+scrolled (GtkEventControllerScroll *controller, double dx, double dy, TdSceneView *self)
+{
+  gboolean taken = FALSE;
+  if (dy != 0)
+    g_signal_emit (self, signals[SCROLLED], 0, self->pointer_x / self->scale, dy, &taken);
+  return taken;
 }
 
 #define PAGE_ROWS 8
@@ -324,6 +336,9 @@ td_scene_view_class_init (TdSceneViewClass *klass)
                                   1, G_TYPE_INT);
   signals[SPANNED] = g_signal_new ("spanned", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0, NULL,
                                    NULL, NULL, G_TYPE_NONE, 2, G_TYPE_DOUBLE, G_TYPE_DOUBLE);
+  signals[SCROLLED] = g_signal_new ("scrolled", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0,
+                                    g_signal_accumulator_true_handled, NULL, NULL,
+                                    G_TYPE_BOOLEAN, 2, G_TYPE_DOUBLE, G_TYPE_DOUBLE);
   signals[OPENED]
       = g_signal_new ("opened", TD_TYPE_SCENE_VIEW, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
                       G_TYPE_NONE, 3, G_TYPE_POINTER, G_TYPE_DOUBLE, G_TYPE_DOUBLE);
@@ -351,6 +366,10 @@ td_scene_view_init (TdSceneView *self)
   g_signal_connect (pointer, "motion", G_CALLBACK (motion), self);
   g_signal_connect (pointer, "leave", G_CALLBACK (left), self);
   gtk_widget_add_controller (GTK_WIDGET (self), pointer);
+  GtkEventController *wheel
+      = gtk_event_controller_scroll_new (GTK_EVENT_CONTROLLER_SCROLL_VERTICAL);
+  g_signal_connect (wheel, "scroll", G_CALLBACK (scrolled), self);
+  gtk_widget_add_controller (GTK_WIDGET (self), wheel);
   GtkEventController *keys = gtk_event_controller_key_new ();
   g_signal_connect (keys, "key-pressed", G_CALLBACK (key_pressed), self);
   gtk_widget_add_controller (GTK_WIDGET (self), keys);
