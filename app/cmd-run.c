@@ -47,7 +47,8 @@ static const char help[]
       "      --window           open the app on it\n"
       "      --quiet            silence tapedeck's own progress\n\n"
       "A MODEL that ends in .py is a PyTorch script, which python3 (or TAPEDECK_PYTHON) runs\n"
-      "and records: with -o, -f, --level graph or stats, --tape-budget and --quiet.\n\n"
+      "and records: with -o, -f, --level graph or stats, --tape-budget, --break and "
+      "--quiet.\n\n"
       "N may end in K, M, G or T.  The model's own exit status is passed through, 128+N for "
       "signal N.";
 
@@ -58,7 +59,7 @@ typedef struct
 {
   TdSupervisorOptions s;
   bool window, help, has_rate;
-  const char *supervised; /* the last option that only a supervised program can have */
+  const char *engines; /* the last option that only a program of the engine can have */
   char breaks[4096];
   int first;               /* index of MODEL */
   const char *last_option; /* that has a value, for the window, which takes none */
@@ -226,22 +227,23 @@ static const struct
   const char *name, *alias;
   bool (*set) (Run *r, const char *value);
   const char *expected;
+  bool scripts; /* have it, too */
 } options[] = {
-  { "--tape", "-o", set_tape, "a file" },
-  { "--level", NULL, set_level, "graph, stats or values" },
-  { "--tape-budget", NULL, set_budget, "a number of bytes" },
-  { "--tape-rate", NULL, set_rate, "a number of bytes" },
-  { "--values-budget", NULL, set_values_budget, "a number of bytes" },
-  { "--keyframes", NULL, set_keyframes, "a number" },
-  { "--runs-budget", NULL, set_runs_budget, "a number of bytes" },
-  { "--device", NULL, set_device, "cpu, cuda:N or null" },
-  { "--mem-limit", NULL, set_mem_limit, "a number of bytes" },
-  { "--seed", NULL, set_seed, "a number" },
-  { "--static", NULL, set_static, "auto, as-is, off, verify or verify=K" },
-  { "--iterations", NULL, set_iterations, "a number above 0" },
-  { "--break", NULL, set_break, "a condition" },
-  { "--stop", NULL, set_stop, "a condition" },
-  { "--control", NULL, set_control, "the path of a socket" },
+  { "--tape", "-o", set_tape, "a file", true },
+  { "--level", NULL, set_level, "graph, stats or values", true },
+  { "--tape-budget", NULL, set_budget, "a number of bytes", true },
+  { "--tape-rate", NULL, set_rate, "a number of bytes", false },
+  { "--values-budget", NULL, set_values_budget, "a number of bytes", false },
+  { "--keyframes", NULL, set_keyframes, "a number", false },
+  { "--runs-budget", NULL, set_runs_budget, "a number of bytes", false },
+  { "--device", NULL, set_device, "cpu, cuda:N or null", false },
+  { "--mem-limit", NULL, set_mem_limit, "a number of bytes", false },
+  { "--seed", NULL, set_seed, "a number", false },
+  { "--static", NULL, set_static, "auto, as-is, off, verify or verify=K", false },
+  { "--iterations", NULL, set_iterations, "a number above 0", false },
+  { "--break", NULL, set_break, "a condition", true },
+  { "--stop", NULL, set_stop, "a condition", true },
+  { "--control", NULL, set_control, "the path of a socket", true },
 };
 
 static const struct
@@ -289,9 +291,8 @@ parse_option (Run *r, int argc, char **argv, int i)
           return 0;
         }
       r->last_option = options[k].name;
-      if (options[k].set != set_tape && options[k].set != set_level
-          && options[k].set != set_budget)
-        r->supervised = options[k].name;
+      if (!options[k].scripts)
+        r->engines = options[k].name;
       return i + (joined ? 1 : 2);
     }
   td_usage_error ("run", "%s: no such option", arg);
@@ -359,26 +360,22 @@ run_model (Run *r, char **argv)
   return td_supervise (&r->s);
 }
 
-/* A script has no supervisor: it writes its tape itself. */
+/* A script's recorder writes the tape itself. */
 static int
-run_python (const Run *r, char **argv)
+run_python (Run *r, char **argv)
 {
-  const TdPythonRun run = { .tape = r->s.tape,
-                            .level = r->s.level,
-                            .budget_bytes = r->s.budget_bytes,
-                            .overwrite = r->s.overwrite,
-                            .argv = argv + r->first };
-
-  if (r->supervised != NULL)
-    return td_usage_error ("run", "%s does not go with a Python script", r->supervised);
+  r->s.argv = argv + r->first;
+  r->s.breaks = r->breaks[0] != '\0' ? r->breaks : NULL;
+  if (r->engines != NULL)
+    return td_usage_error ("run", "%s does not go with a Python script", r->engines);
   if (r->s.level == TD_TAPE_LEVEL_VALUES)
     return td_usage_error ("run", "a Python script is recorded at level graph or stats");
-  if (r->s.tape != NULL && td_same_file (run.argv[0], r->s.tape))
+  if (r->s.tape != NULL && td_same_file (r->s.argv[0], r->s.tape))
     {
       fprintf (stderr, "tapedeck: %s: it is what is run, and is not written over\n", r->s.tape);
       return TD_EXIT_USAGE;
     }
-  return td_run_python (&run);
+  return td_run_python (&r->s);
 }
 
 /* What very long iterations need comes in arrays that grow to tens of megabytes and then go.

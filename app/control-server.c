@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -177,6 +178,11 @@ td_control_now (const TdControlRun *run, char *op, size_t op_size, char *where,
   if (run->assembler != NULL)
     td_assembler_describe (run->assembler, &run->ring->shared->now, op, op_size, where,
                            where_size);
+  else if (run->page->where[0] != '\0')
+    {
+      snprintf (op, op_size, "%.*s", (int)sizeof run->page->op - 1, run->page->op);
+      snprintf (where, where_size, "%.*s", (int)sizeof run->page->where - 1, run->page->where);
+    }
   else
     {
       snprintf (op, op_size, "?");
@@ -238,11 +244,21 @@ answer_hello (TdControlServer *s, int client)
   send_line (s, client, td__json_line_end (&line), -1);
 }
 
+/* Of a tape that the program writes itself the file says it. */
+static uint64_t
+tape_bytes (const TdControlRun *run)
+{
+  struct stat st;
+
+  if (run->writer != NULL)
+    return td_tape_writer_bytes (run->writer);
+  return run->tape != NULL && stat (run->tape, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
 static void
 answer_status (TdControlServer *s, int client)
 {
   const TdRingShared *shared = s->run->ring->shared;
-  const TdTapeWriter *writer = s->run->writer;
   char op[128], where[512];
   TdJsonLine line;
   TdJsonWriter *json = td__json_line_begin (&line, NULL);
@@ -257,7 +273,7 @@ answer_status (TdControlServer *s, int client)
   td__json_member_uint (json, "stalls", atomic_load (&shared->n_stalls));
   td__json_member_uint (json, "stalled_ns", atomic_load (&shared->stalled_ns));
   td__json_member_bool (json, "lost", atomic_load (&shared->gave_up) != 0);
-  td__json_member_uint (json, "tape_bytes", writer != NULL ? td_tape_writer_bytes (writer) : 0);
+  td__json_member_uint (json, "tape_bytes", tape_bytes (s->run));
   send_line (s, client, td__json_line_end (&line), -1);
 }
 
@@ -325,7 +341,7 @@ forward_to_model (TdControlServer *s, int client, const char *line)
       answer_busy (s, client);
       return;
     }
-  atomic_store (&s->run->page->attention, 1);
+  atomic_fetch_or (&s->run->page->attention, TD_ATTENTION_COMMANDS);
 }
 
 static void

@@ -22,7 +22,7 @@ typedef struct
   TdControlPage *page;
   const TdRing *ring;
   const TdAssembler *assembler;
-  const TdTapeWriter *writer; /**< NULL when nothing is recorded */
+  const TdTapeWriter *writer; /**< NULL when nothing is recorded here */
   const char *tape, *program;
   void (*stop) (void *user); /**< a client asks to end the model */
   /** An event of the model, JSON. */

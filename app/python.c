@@ -1,4 +1,4 @@
-/* Running a PyTorch script: finding the package and the library that it calls, and becoming
+/* Running a PyTorch script: finding the package and the library that it calls, and supervising
  * Python.
  *
  * SPDX-License-Identifier: MIT */
@@ -51,33 +51,46 @@ set_environment (void)
   return setenv ("PYTHONPATH", path, 1) == 0 && setenv ("TAPEDECK_PRODUCER", probe, 1) == 0;
 }
 
+/* The script's name with .tdtape, in the folder where it runs. */
+static const char *
+usual_tape (const char *script)
+{
+  static char tape[4096];
+  const char *slash = strrchr (script, '/'), *name = slash != NULL ? slash + 1 : script;
+
+  snprintf (tape, sizeof tape, "%.*s.tdtape", (int)(strlen (name) - strlen (".py")), name);
+  return tape;
+}
+
 int
-td_run_python (const TdPythonRun *run)
+td_run_python (const TdSupervisorOptions *options)
 {
   const char *python = getenv ("TAPEDECK_PYTHON");
   const char *head[12] = { python != NULL && *python != '\0' ? python : "python3", "-m",
-                           "tapedeck", "--level", td_tape_level_name (run->level) };
+                           "tapedeck", "--level", td_tape_level_name (options->level) };
+  TdSupervisorOptions o = *options;
   char budget[32], **args;
   size_t n = 5, n_own = 0;
+  int status;
 
-  if (access (run->argv[0], R_OK) != 0)
+  o.name = options->argv[0];
+  o.own_tape = options->tape != NULL ? options->tape : usual_tape (o.name);
+  o.tape = NULL;
+  if (access (o.name, R_OK) != 0)
     {
-      fprintf (stderr, "tapedeck: %s: %s\n", run->argv[0], strerror (errno));
+      fprintf (stderr, "tapedeck: %s: %s\n", o.name, strerror (errno));
       return TD_EXIT_NOT_FOUND;
     }
   if (!set_environment ())
     return TD_EXIT_NOT_FOUND;
-  if (run->overwrite)
+  if (o.overwrite)
     head[n++] = "-f";
-  if (run->tape != NULL)
-    {
-      head[n++] = "-o";
-      head[n++] = run->tape;
-    }
-  snprintf (budget, sizeof budget, "%" PRIu64, run->budget_bytes);
+  head[n++] = "-o";
+  head[n++] = o.own_tape;
+  snprintf (budget, sizeof budget, "%" PRIu64, o.budget_bytes);
   head[n++] = "--tape-budget";
   head[n++] = budget;
-  while (run->argv[n_own] != NULL)
+  while (o.argv[n_own] != NULL)
     n_own++;
   args = calloc (n + n_own + 2, sizeof *args);
   if (args == NULL)
@@ -85,9 +98,10 @@ td_run_python (const TdPythonRun *run)
   for (size_t i = 0; i < n; i++)
     args[i] = (char *)(uintptr_t)head[i];
   args[n] = (char *)(uintptr_t) "--"; /* a script's name may look like an option */
-  memcpy (args + n + 1, run->argv, n_own * sizeof *args);
-  execvp (args[0], args);
-  fprintf (stderr, "tapedeck: %s: %s\n", args[0], strerror (errno));
+  memcpy (args + n + 1, o.argv, n_own * sizeof *args);
+  o.argv = args;
+  o.program = args[0];
+  status = td_supervise (&o);
   free (args);
-  return errno == ENOENT ? TD_EXIT_NOT_FOUND : TD_EXIT_NOT_EXECUTABLE;
+  return status;
 }

@@ -376,7 +376,7 @@ open_control (Supervisor *s)
   s->run.page
       = (TdControlPage *)(void *)((char *)s->recording.ring->shared + TD_CONTROL_OFFSET);
   s->run.ring = s->recording.ring;
-  s->run.tape = s->options->tape;
+  s->run.tape = s->options->own_tape != NULL ? s->options->own_tape : s->options->tape;
   s->run.program = s->options->name;
   s->run.stop = ask_to_stop;
   s->run.event = model_event;

@@ -11,10 +11,11 @@
 /** What `tapedeck run` was asked for. */
 typedef struct
 {
-  const char *program; /**< what is executed */
-  const char *name;    /**< what the user called it: model.c */
-  char **argv;         /**< of the model, argv[0] included, NULL at the end */
-  const char *tape;    /**< NULL: nothing is recorded */
+  const char *program;  /**< what is executed */
+  const char *name;     /**< what the user called it: model.c */
+  char **argv;          /**< of the model, argv[0] included, NULL at the end */
+  const char *tape;     /**< NULL: nothing is recorded */
+  const char *own_tape; /**< what the program writes itself, instead; or NULL */
   bool overwrite, quiet;
   uint32_t level;
   uint64_t budget_bytes, values_bytes, rate_bytes;

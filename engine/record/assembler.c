@@ -202,7 +202,7 @@ may_be_shown (const TdAssembler *a)
 }
 
 void
-td_assembler_show_live (TdAssembler *a)
+td_assembler_show_live_at (TdAssembler *a, uint64_t ticks)
 {
   TdTapeIteration it;
   TdResolved r = { 0 };
@@ -215,7 +215,7 @@ td_assembler_show_live (TdAssembler *a)
   if (s == NULL)
     return;
   a->attr_changes.n = 0;
-  td__resolve (a, s, td__assembler_ns (a, td_ring_ticks ()), &it, &r, false);
+  td__resolve (a, s, td__assembler_ns (a, ticks), &it, &r, false);
   td__memory_finish (a, s, &it, &r.records, &r.blocks, false);
   td_tape_writer_live (a->w, &it);
   td__memory_absolute (a);
@@ -229,6 +229,12 @@ td_assembler_show_live (TdAssembler *a)
   cost = clock_now () - before;
   a->next_live_ns
       = clock_now () + (cost * 8 > LIVE_AFTER_NS / 2 ? cost * 8 : LIVE_AFTER_NS / 2);
+}
+
+void
+td_assembler_show_live (TdAssembler *a)
+{
+  td_assembler_show_live_at (a, td_ring_ticks ());
 }
 
 static void

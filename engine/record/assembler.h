@@ -34,6 +34,8 @@ size_t td_assembler_drain (TdAssembler *a, TdRing *ring);
 
 /** Show the running iteration now, whether or not it is time. */
 void td_assembler_show_live (TdAssembler *a);
+/** The same by the clock of records that are no ring's. */
+void td_assembler_show_live_at (TdAssembler *a, uint64_t ticks);
 
 /** Write how the program ended.  `status` as from waitpid (-1: unknown); what was running comes
  * from `ring`. */

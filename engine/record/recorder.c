@@ -399,7 +399,7 @@ after_op (TdObserver *o, const TdEvent *e)
   r->chained = is_backward (e) && r->level == TD_TAPE_LEVEL_GRAPH && td__engine.hooks == NULL
                    ? end
                    : 0;
-  if (TD_UNLIKELY (r->agent != NULL && r->agent->needs_stats))
+  if (TD_UNLIKELY (r->agent != NULL && r->agent->control.needs_values))
     {
       r->agent->calls->after (r->agent, e);
       r->chained = 0;
@@ -745,7 +745,7 @@ each (TdObserver *o)
   const TdRecorder *r = self (o);
 
   return r->level >= TD_TAPE_LEVEL_STATS
-         || (r->agent != NULL && (td__agent_attention (r->agent) || r->agent->needs_stats));
+         || (r->agent != NULL && (td__agent_attention (r->agent) || r->agent->control.needs_values));
 }
 
 static const TdObserver vtable = {

@@ -37,6 +37,8 @@ CALLS = {
     "source": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]),
     "end": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int]),
     "words": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64]),
+    "live": (ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p]),
+    "gate": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p]),
     "measure_ahead": (ctypes.c_int64, [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p,
                                        ctypes.c_uint64]),
 }

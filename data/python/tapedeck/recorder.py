@@ -52,29 +52,36 @@ class Storage:
 
 
 class Mode(TorchDispatchMode):
-    def __init__(self, recorder):
+    def __init__(self, recorder, gate):
         super().__init__()
         self.recorder = recorder
+        self.gate = gate
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         r = self.recorder
         # That PyTorch copies a handle is shown as a detach with a type: no operator has run.
         if not r.on or (types and func is DETACH):
             return func(*args, **kwargs) if kwargs else func(*args)
+        looks = self.gate.word.value
+        if looks:
+            looks = self.gate.before(func, args)
         start = now()
         try:
             out = func(*args, **kwargs) if kwargs else func(*args)
-        except Exception:
+        except Exception as why:
             end = now()
             try:
                 r.operation(func, args, kwargs, (), start, end, L.FAILED)
             except Exception as error:
                 r.mistake(func, error)
+            self.gate.failed(func, args, why)
             raise
         try:
             r.operation(func, args, kwargs, out, start, now(), 0)
         except Exception as error:  # the program goes on
             r.mistake(func, error)
+        if looks:
+            self.gate.after(func, args, out)
         return out
 
 
@@ -128,6 +135,7 @@ class Recorder:
         self.begin_at = -1
         self.first = 1  # variable of the open iteration
         self.event = 0
+        self.n_begun = 0  # iterations
         self.gradients = set()  # variables that backward made in this iteration
         self.as_left = {}  # variable of a gradient that was written to -> what backward had left
         self.owners = {}  # number of a node -> (event, layer, plain name)
@@ -613,6 +621,7 @@ class Recorder:
         self.begin_at = len(self.words)
         self.words += (L.BEGIN, 5, start, 0, 0)
         self.open = True
+        self.n_begun += 1
         self.forwarded = bool(self.stack)
         self.stepped = False
         self.first = self.next_variable
@@ -624,6 +633,7 @@ class Recorder:
     def drop_before(self):
         """Work before the first iteration would be one, of which all others had their numbers: of it
         remains what is alive, with where it was made."""
+        self.n_begun -= self.open
         self.open = False
         self.sweep()
         rows, words, at = [], self.words, 0

@@ -25,11 +25,13 @@ class Session:
     def __init__(self, path, model, level, overwrite, budget, program):
         check_torch()
         from .patches import Patches
+        from .live import Gate
         from .recorder import Mode, Recorder
 
         self.recorder = Recorder(path, level, overwrite, program, budget)
         self.patches = Patches(self.recorder)
-        self.mode = Mode(self.recorder)
+        self.gate = Gate(self.recorder)
+        self.mode = Mode(self.recorder, self.gate)
         self.model = model
 
     def __enter__(self):
@@ -58,6 +60,7 @@ class Session:
             self.mode.__exit__(None, None, None)
         finally:
             self.patches.remove()
+            self.gate.close()
             self.recorder.close(status)
 
     def report(self, key, value):

@@ -11,15 +11,14 @@
  *   norm > 100    norm(grad) > 100         Euclidean norm of an output; of a gradient
  *
  * SPDX-License-Identifier: MIT */
-#include "agent.h"
+#include "break.h"
 #include "host-memory.h"
+#include "td-tape.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "compute/core/core.h"
 
 enum
 {
@@ -104,7 +103,7 @@ static bool
 holds_error (const Term *t, const TdBreakMoment *m)
 {
   (void)t;
-  return m->error != NULL;
+  return m->failed;
 }
 
 static bool
@@ -124,16 +123,16 @@ holds_inf (const Term *t, const TdBreakMoment *m)
 static bool
 holds_op (const Term *t, const TdBreakMoment *m)
 {
-  return m->event != NULL && compare_words (t, strcmp (m->event->cls->name, t->word) == 0);
+  return m->place != NULL && compare_words (t, strcmp (m->place->op, t->word) == 0);
 }
 
 static bool
 holds_link (const Term *t, const TdBreakMoment *m)
 {
-  const char *path = m->event != NULL && m->event->path != NULL ? m->event->path->text : "";
+  const char *path = m->place != NULL ? m->place->path : "";
   size_t n = strlen (t->word);
 
-  return m->event != NULL
+  return m->place != NULL
          && compare_words (t, strncmp (path, t->word, n) == 0
                                   && (path[n] == '\0' || path[n] == '/'));
 }
@@ -142,13 +141,12 @@ holds_link (const Term *t, const TdBreakMoment *m)
 static bool
 holds_line (const Term *t, const TdBreakMoment *m)
 {
-  const TdSite *site = m->event != NULL ? m->event->site : NULL;
   char text[MAX_TEXT];
   size_t n, want = strlen (t->word);
 
-  if (site == NULL)
+  if (m->place == NULL || m->place->file == NULL)
     return false;
-  n = (size_t)snprintf (text, sizeof text, "%s:%d", site->file, site->line);
+  n = (size_t)snprintf (text, sizeof text, "%s:%d", m->place->file, m->place->line);
   return compare_words (t, n < sizeof text && n >= want
                                && strcmp (text + n - want, t->word) == 0
                                && (n == want || text[n - want - 1] == '/'));
@@ -159,7 +157,7 @@ holds_phase (const Term *t, const TdBreakMoment *m)
 {
   static const char *const names[] = { "forward", "backward", "accumulate", "update" };
 
-  return m->event != NULL && compare_words (t, strcmp (names[m->event->phase], t->word) == 0);
+  return m->place != NULL && compare_words (t, strcmp (names[m->place->phase], t->word) == 0);
 }
 
 static bool
@@ -183,8 +181,8 @@ holds_norm (const Term *t, const TdBreakMoment *m)
 static bool
 holds_norm_grad (const Term *t, const TdBreakMoment *m)
 {
-  return holds_norm (t, m) && m->event != NULL && m->event->phase != TD_PHASE_FORWARD
-         && m->event->phase != TD_PHASE_UPDATE;
+  return holds_norm (t, m) && m->place != NULL && m->place->phase != TD_TAPE_PHASE_FORWARD
+         && m->place->phase != TD_TAPE_PHASE_UPDATE;
 }
 
 static const Subject subjects[] = {
@@ -222,7 +220,7 @@ skip_space (const char *s)
 static const char *
 parse_subject (const char *s, Term *t)
 {
-  for (int i = 0; i < TD_ARRAY_LENGTH (subjects); i++)
+  for (int i = 0; i < (int)(sizeof subjects / sizeof *subjects); i++)
     {
       size_t n = strlen (subjects[i].name);
       unsigned char after = (unsigned char)s[strncmp (s, subjects[i].name, n) == 0 ? n : 0];
@@ -293,7 +291,7 @@ parse_term (const char *s, Term *t, char *error, size_t size)
   if (t->subject->kind <= BARE)
     return at;
   at = skip_space (at);
-  for (int i = 0; i < TD_ARRAY_LENGTH (comparisons) && !compared; i++)
+  for (int i = 0; i < (int)(sizeof comparisons / sizeof *comparisons) && !compared; i++)
     if (strncmp (at, comparisons[i].text, strlen (comparisons[i].text)) == 0)
       {
         t->compare = comparisons[i].compare;

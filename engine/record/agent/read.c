@@ -5,6 +5,7 @@
 
 #include "compute/core/copies.h"
 #include "compute/core/inside.h"
+#include "control.h"
 #include "json-line.h"
 
 #include <inttypes.h>
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum
@@ -47,33 +47,6 @@ array_of (const TdNode *n)
   return n->var != NULL ? n->var->buffer : n->retained;
 }
 
-static void
-send_with_fd (int fd, const char *text, int memory)
-{
-  struct iovec part = { (void *)(uintptr_t)text, strlen (text) };
-  union
-  {
-    struct cmsghdr head;
-    char room[CMSG_SPACE (sizeof (int))];
-  } control;
-  struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
-
-  if (memory >= 0)
-    {
-      struct cmsghdr *c;
-
-      memset (&control, 0, sizeof control);
-      message.msg_control = &control;
-      message.msg_controllen = sizeof control.room;
-      c = CMSG_FIRSTHDR (&message);
-      c->cmsg_level = SOL_SOCKET;
-      c->cmsg_type = SCM_RIGHTS;
-      c->cmsg_len = CMSG_LEN (sizeof (int));
-      memcpy (CMSG_DATA (c), &memory, sizeof memory);
-    }
-  (void)!sendmsg (fd, &message, MSG_NOSIGNAL);
-}
-
 /* Its first n bytes, in the logical order. */
 static TdStatus
 download (const TdNode *node, const TdBuffer *b, size_t n, void *bytes)
@@ -92,29 +65,12 @@ download (const TdNode *node, const TdBuffer *b, size_t n, void *bytes)
   return status;
 }
 
-/* New anonymous memory of n bytes, mapped; -1: there is none. */
-static int
-memory_new (size_t n, void **bytes)
-{
-  int memory = memfd_create ("tapedeck array", MFD_CLOEXEC);
-
-  *bytes = NULL;
-  if (memory >= 0 && ftruncate (memory, (off_t)n) == 0 && n > 0)
-    *bytes = mmap (NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-  if (memory >= 0 && n > 0 && (*bytes == NULL || *bytes == MAP_FAILED))
-    {
-      close (memory);
-      return -1;
-    }
-  return memory;
-}
-
 /* Copy n bytes of the array into new anonymous memory; -1 when that fails. */
 static int
 copy_out (const TdNode *node, const TdBuffer *b, size_t n)
 {
   void *bytes;
-  int memory = memory_new (n, &bytes);
+  int memory = td__control_memory (n, &bytes);
 
   if (memory < 0 || n == 0)
     return memory;
@@ -144,7 +100,7 @@ send_error (int fd, const char *tag, const char *error)
 {
   TdJsonLine line;
 
-  send_with_fd (fd, td__json_line_error (&line, tag, error), -1);
+  td__control_send (fd, td__json_line_error (&line, tag, error), -1);
 }
 
 /* As many of the operations as a line holds, and how many there are. */
@@ -177,7 +133,7 @@ list_inside (int fd, const char *tag)
       td__json_end_object (json);
     }
   td__json_end_array (json);
-  send_with_fd (fd, td__json_line_end (&line), -1);
+  td__control_send (fd, td__json_line_end (&line), -1);
 }
 
 void
@@ -209,7 +165,7 @@ td__agent_inside (int fd, const char *tag, const char *arguments)
       return;
     }
   bytes = most > 0 && most < a.bytes ? (size_t)most : a.bytes;
-  memory = memory_new (bytes, &to);
+  memory = td__control_memory (bytes, &to);
   if (memory >= 0 && bytes > 0)
     {
       memcpy (to, a.data, bytes);
@@ -222,7 +178,7 @@ td__agent_inside (int fd, const char *tag, const char *arguments)
   put_shape (json, a.step.shape);
   td__json_member_uint (json, "bytes", bytes);
   td__json_member_uint (json, "total", a.bytes);
-  send_with_fd (fd, td__json_line_end (&line), memory);
+  td__control_send (fd, td__json_line_end (&line), memory);
   if (memory >= 0)
     close (memory);
   free (a.data);
@@ -258,7 +214,7 @@ td__agent_read (int fd, const char *tag, const char *arguments)
   td__json_member_uint (json, "bytes", bytes);
   td__json_member_uint (json, "total", b->bytes);
   td__json_member_uint (json, "version", b->version);
-  send_with_fd (fd, td__json_line_end (&line), memory);
+  td__control_send (fd, td__json_line_end (&line), memory);
   if (memory >= 0)
     close (memory);
 }

@@ -59,7 +59,9 @@ struct TdProducer
 
   TdIdMap texts, places, layers, kinds; /* by hash */
   uint32_t n_texts, n_places, n_layers, n_kinds;
-  TdList record; /* bytes of the record that is being made */
+  TdList record;             /* bytes of the record that is being made */
+  TdList layer_paths;        /* uint32_t: text, by layer - 1 */
+  struct ProducerLive *live; /* NULL: nobody controls it */
 
   TdIdMap var_at, storage_at;
   TdList vars, free_vars;         /* ProducerVar; uint32_t */
@@ -121,3 +123,6 @@ TdProducerStatus td__producer_report (TdProducer *p, uint32_t key, double value)
 TdProducerStatus td__producer_notice (TdProducer *p, uint32_t text);
 /** Return the number of the first `n` bytes of a text. */
 uint32_t td__producer_text_n (TdProducer *p, const char *text, size_t n);
+
+/** Nobody controls it any more. */
+void td__producer_live_end (TdProducer *p);

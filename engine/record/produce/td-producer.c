@@ -214,8 +214,8 @@ td_producer_free (TdProducer *p)
 
   TdIdMap *maps[]
       = { &p->texts, &p->places, &p->layers, &p->kinds, &p->var_at, &p->storage_at };
-  TdList *lists[] = { &p->record,        &p->vars,    &p->free_vars, &p->storages,
-                      &p->free_storages, &p->pending, &p->orders,    &p->measured };
+  TdList *lists[] = { &p->record,  &p->vars,   &p->free_vars, &p->storages,   &p->free_storages,
+                      &p->pending, &p->orders, &p->measured,  &p->layer_paths };
 
   if (p->a != NULL && p->in_iteration && !p->ended && td__producer_ready (p) == TD_PRODUCER_OK)
     {
@@ -227,6 +227,7 @@ td_producer_free (TdProducer *p)
           td__producer_feed (p, end);
         }
     }
+  td__producer_live_end (p);
   leave (p);
   td_assembler_free (p->a);
   td_tape_writer_free (p->w);
@@ -363,7 +364,7 @@ td_producer_place (TdProducer *p, const char *file, uint32_t line, const char *f
 uint32_t
 td_producer_layer (TdProducer *p, const char *path, const char *layer_class)
 {
-  uint32_t id, path_text, class_text;
+  uint32_t id, path_text, class_text, *known;
   TdRawPath *layer;
   bool is_new;
 
@@ -382,6 +383,9 @@ td_producer_layer (TdProducer *p, const char *path, const char *layer_class)
     {
       layer->path = (TdTapePath){ .id = id, .path = path_text, .link_class = class_text };
       td__producer_feed (p, layer);
+      known = td__list_add (&p->layer_paths, sizeof *known);
+      if (known != NULL)
+        *known = path_text;
     }
   return id;
 }

@@ -38,6 +38,7 @@ typedef enum
   TD_PRODUCER_NOT_NOW = -2, /* it does, but not in this order */
   TD_PRODUCER_MEMORY = -3,
   TD_PRODUCER_FILE = -4, /* writing has stopped: the disk is full, another took the file */
+  TD_PRODUCER_INTERRUPTED = 1, /* of td_producer_gate: a signal came */
 } TdProducerStatus;
 
 /** How a tape is made; fill with zeros, set `size`. */
@@ -214,5 +215,74 @@ TD_API TdProducerStatus td_producer_words (TdProducer *p, const int64_t *words, 
  * their number; below 0: a TdProducerStatus. */
 TD_API int64_t td_producer_measure_ahead (TdProducer *p, uint32_t dtype, const void *data,
                                           uint64_t n);
+
+/* ---------------------------------------------------------------------------- live */
+
+/* Under `tapedeck run` a program can be paused, stepped, stopped at breakpoints and read.  It
+ * calls td_producer_gate before each operation, on the thread that runs it, which waits in
+ * there while the program is paused: between operations everything else of the program goes on.
+ * As long as the word that td_producer_live returns is 0 nobody wants anything, and no call is
+ * needed. */
+
+/** Bits of that word. */
+typedef enum
+{
+  TD_PRODUCER_LOOK_BEFORE = 3, /* any of them: call the gate before an operation */
+  TD_PRODUCER_LOOK_AFTER = 4,  /* and after it, as a breakpoint asks for what it made */
+} TdProducerLook;
+
+typedef enum
+{
+  TD_PRODUCER_BEFORE, /* the operation comes next */
+  TD_PRODUCER_AFTER,  /* it has run, and been said or is going to be in the next flush */
+  TD_PRODUCER_FAILED, /* it has failed: worth a call whatever the word says */
+} TdProducerWhen;
+
+/** Where the program is. */
+typedef struct
+{
+  uint32_t size;                      /* sizeof (TdProducerMoment) */
+  uint32_t when;                      /* TdProducerWhen */
+  uint32_t kind, phase, place, layer; /* of the operation, as of TdProducerOperation */
+  uint64_t iteration;                 /* its number, from 0 */
+  uint64_t n_events;                  /* operations of it that have run */
+  uint64_t live_bytes;                /* memory in use */
+  const char *error;                  /* why it has failed */
+} TdProducerMoment;
+
+/** The numbers of an array. */
+typedef struct
+{
+  uint32_t size;  /* sizeof (TdProducerArray), set by the library */
+  uint32_t dtype; /* TdTapeDtype */
+  uint32_t ndim, reserved;
+  int64_t dims[TD_TAPE_MAX_NDIM];
+  uint64_t version; /* as of TdProducerVariable */
+  uint64_t bytes;
+  const void *data; /* row-major and without gaps; not used after the next call-back */
+} TdProducerArray;
+
+/** What the library asks of the program, in td_producer_gate and on its thread. */
+typedef struct
+{
+  uint32_t size; /* sizeof (TdProducerCalls) */
+  uint32_t reserved;
+  void *user;
+  /** Say what has happened and has not been said: the program is going to stop. */
+  void (*flush) (void *user);
+  /** Give the numbers of a variable, of which `array` has dtype and dims as they were said.
+   * Returns 0 if it is no longer there. */
+  int (*read) (void *user, uint64_t variable, TdProducerArray *array);
+  /** The same of output i of the operation that has run.  0: it has not so many. */
+  int (*output) (void *user, uint32_t i, TdProducerArray *array);
+} TdProducerCalls;
+
+/** Listen to the supervisor.  Returns the word; NULL: there is none, or another program of the
+ * run has it.  The word is there until td_producer_free. */
+TD_API const volatile uint32_t *td_producer_live (TdProducer *p, const TdProducerCalls *calls);
+
+/** Take commands, and stop here if that is wanted.  Returns once the program is to go on; or
+ * INTERRUPTED after a signal, when it is called again to stand on, or with NULL to go on. */
+TD_API TdProducerStatus td_producer_gate (TdProducer *p, const TdProducerMoment *moment);
 
 TD_TAPE_END_C

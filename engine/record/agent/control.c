@@ -1,0 +1,498 @@
+/* Control of a program of any kind: see control.h and PROTOCOL.md.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "control.h"
+#include "host-memory.h"
+#include "json-line.h"
+#include "td-tape.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum
+{
+  MESSAGE_MAX = 4096,
+  /* of texts in messages, escaped: all that is told of a stop fits a line */
+  MAX_BREAK = 600,
+  MAX_REASON = 1100,
+  MAX_WHERE = 500,
+  MAX_OP = 200
+};
+
+#define LENGTH(a) (int)(sizeof (a) / sizeof ((a)[0]))
+
+/* ---------------------------------------------------------------------------- answers */
+
+void
+td__control_send (int fd, const char *text, int memory)
+{
+  struct iovec part = { (void *)(uintptr_t)text, strlen (text) };
+  union
+  {
+    struct cmsghdr head;
+    char room[CMSG_SPACE (sizeof (int))];
+  } control;
+  struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+  if (memory >= 0)
+    {
+      struct cmsghdr *m;
+
+      memset (&control, 0, sizeof control);
+      message.msg_control = &control;
+      message.msg_controllen = sizeof control.room;
+      m = CMSG_FIRSTHDR (&message);
+      m->cmsg_level = SOL_SOCKET;
+      m->cmsg_type = SCM_RIGHTS;
+      m->cmsg_len = CMSG_LEN (sizeof (int));
+      memcpy (CMSG_DATA (m), &memory, sizeof memory);
+    }
+  (void)!sendmsg (fd, &message, MSG_NOSIGNAL);
+}
+
+int
+td__control_memory (size_t n, void **bytes)
+{
+  int memory = memfd_create ("tapedeck array", MFD_CLOEXEC);
+
+  *bytes = NULL;
+  if (memory >= 0 && ftruncate (memory, (off_t)n) == 0 && n > 0)
+    *bytes = mmap (NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  if (memory >= 0 && n > 0 && (*bytes == NULL || *bytes == MAP_FAILED))
+    {
+      close (memory);
+      return -1;
+    }
+  return memory;
+}
+
+/* "#TAG {...}": an answer to the command that came with that tag. */
+void
+td__control_answer_ok (TdControl *c, const char *tag)
+{
+  TdJsonLine line;
+
+  td__control_send (c->fd, td__json_line_ok (&line, tag), -1);
+}
+
+void
+td__control_answer_number (TdControl *c, const char *tag, const char *key, int number)
+{
+  TdJsonLine line;
+  TdJsonWriter *json = td__json_line_begin (&line, tag);
+
+  td__json_member_bool (json, "ok", true);
+  td__json_member_int (json, key, number);
+  td__control_send (c->fd, td__json_line_end (&line), -1);
+}
+
+void
+td__control_answer_error (TdControl *c, const char *tag, const char *error)
+{
+  TdJsonLine line;
+
+  td__control_send (c->fd, td__json_line_error (&line, tag, error), -1);
+}
+
+/* ------------------------------------------------------------------------ breakpoints */
+
+static void
+look_again (TdControl *c)
+{
+  c->alert = c->step != TD_STEP_NONE;
+  c->needs_values = c->on_error = c->exactly = false;
+  for (int i = 0; i < c->n_breaks; i++)
+    {
+      const TdBreak *b = c->breaks[i];
+
+      if (!td__break_enabled (b))
+        continue;
+      c->needs_values = c->needs_values || td__break_needs_values (b);
+      c->alert = c->alert || !td__break_errors_only (b);
+      c->exactly = c->exactly || td__break_exactly (b);
+      c->on_error = c->on_error || td__break_on_error (b);
+    }
+  c->kind->changed (c);
+}
+
+static int
+add_break (TdControl *c, const char *text, char *error, size_t size)
+{
+  TdBreak *b = td__break_parse (text, error, size);
+
+  if (b == NULL)
+    return -1;
+  c->breaks = td__xrealloc (c->breaks, (size_t)(c->n_breaks + 1) * sizeof (TdBreak *));
+  td__break_set_id (b, c->next_break_id++);
+  c->breaks[c->n_breaks++] = b;
+  look_again (c);
+  return td__break_id (b);
+}
+
+static int
+find_break (const TdControl *c, int id)
+{
+  for (int i = 0; i < c->n_breaks; i++)
+    if (td__break_id (c->breaks[i]) == id)
+      return i;
+  return -1;
+}
+
+static bool
+remove_break (TdControl *c, int id)
+{
+  const int i = find_break (c, id);
+
+  if (i < 0)
+    return false;
+  td__break_free (c->breaks[i]);
+  memmove (&c->breaks[i], &c->breaks[i + 1], (size_t)(--c->n_breaks - i) * sizeof (TdBreak *));
+  look_again (c);
+  return true;
+}
+
+TdBreak *
+td__control_holds (const TdControl *c, const TdBreakMoment *m, bool values)
+{
+  for (int i = 0; i < c->n_breaks; i++)
+    if (td__break_needs_values (c->breaks[i]) == values && td__break_holds (c->breaks[i], m))
+      return c->breaks[i];
+  return NULL;
+}
+
+void
+td__control_describe (const TdBreakMoment *m, const char *who, char *what, size_t size)
+{
+  if (m->n_nan > 0)
+    snprintf (what, size, "%.150s made NaN (%lu of its numbers)", who, (unsigned long)m->n_nan);
+  else if (m->n_inf > 0)
+    snprintf (what, size, "%.150s made Inf (%lu of its numbers)", who, (unsigned long)m->n_inf);
+  else
+    snprintf (what, size, "%.150s made a norm of %g", who, m->norm);
+}
+
+/* --------------------------------------------------------------------------- commands */
+
+static void
+command_break (TdControl *c, const char *tag, const char *text)
+{
+  char error[256];
+  const int id = add_break (c, text, error, sizeof error);
+
+  if (id < 0)
+    td__control_answer_error (c, tag, error);
+  else
+    td__control_answer_number (c, tag, "id", id);
+}
+
+static void
+command_unbreak (TdControl *c, const char *tag, const char *text)
+{
+  if (remove_break (c, (int)strtol (text, NULL, 10)))
+    td__control_answer_ok (c, tag);
+  else
+    td__control_answer_error (c, tag, "unbreak: no such breakpoint");
+}
+
+/* ID on, ID off, or ID EXPR: what it asks from now on. */
+static void
+command_rebreak (TdControl *c, const char *tag, const char *text)
+{
+  char *rest, error[256];
+  const int i = find_break (c, (int)strtol (text, &rest, 10));
+  TdBreak *b;
+
+  while (*rest == ' ')
+    rest++;
+  if (i < 0)
+    td__control_answer_error (c, tag, "rebreak: no such breakpoint");
+  else if (strcmp (rest, "on") == 0 || strcmp (rest, "off") == 0)
+    {
+      td__break_enable (c->breaks[i], rest[1] == 'n');
+      look_again (c);
+      td__control_answer_ok (c, tag);
+    }
+  else if ((b = td__break_parse (rest, error, sizeof error)) == NULL)
+    td__control_answer_error (c, tag, error); /* the old one stays */
+  else
+    {
+      td__break_take_over (b, c->breaks[i]);
+      td__break_free (c->breaks[i]);
+      c->breaks[i] = b;
+      look_again (c);
+      td__control_answer_ok (c, tag);
+    }
+}
+
+static void
+command_breaks (TdControl *c, const char *tag, const char *text)
+{
+  TdJsonLine line;
+  TdJsonWriter *json = td__json_line_begin (&line, tag);
+
+  (void)text;
+  td__json_member_bool (json, "ok", true);
+  td__json_key (json, "breaks");
+  td__json_begin_array (json);
+  for (int i = 0; i < c->n_breaks && td__json_line_room (&line) > MAX_BREAK + 100; i++)
+    {
+      td__json_begin_object (json);
+      td__json_member_int (json, "id", td__break_id (c->breaks[i]));
+      td__json_key (json, "text");
+      td__json_cut_string (json, td__break_text (c->breaks[i]), MAX_BREAK);
+      td__json_member_bool (json, "enabled", td__break_enabled (c->breaks[i]));
+      td__json_member_int (json, "hits", (int64_t)td__break_hits (c->breaks[i]));
+      td__json_end_object (json);
+    }
+  td__json_end_array (json);
+  td__control_send (c->fd, td__json_line_end (&line), -1);
+}
+
+/* Commands that only set how far the program runs. */
+static const struct
+{
+  const char *text;
+  TdStepKind step;
+} motions[] = {
+  { "pause", TD_STEP_OP },
+  { "continue", TD_STEP_NONE },
+  { "step-op", TD_STEP_OP },
+  { "step-into", TD_STEP_OP },
+  { "step-over", TD_STEP_OVER },
+  { "step-out", TD_STEP_OUT },
+  { "next-iteration", TD_STEP_ITERATION },
+  { "run-to loss", TD_STEP_BACKWARD },
+  { "run-to backward", TD_STEP_BACKWARD },
+  { "run-to update", TD_STEP_UPDATE },
+};
+
+static const TdControlCommand commands[] = {
+  { "break ", command_break },
+  { "unbreak ", command_unbreak },
+  { "breaks", command_breaks },
+  { "rebreak ", command_rebreak },
+  { NULL, NULL },
+};
+
+static bool
+run_named (TdControl *c, const TdControlCommand *of, const char *tag, const char *text)
+{
+  for (; of->word != NULL; of++)
+    {
+      const size_t n = strlen (of->word);
+
+      if (strncmp (text, of->word, n) == 0)
+        {
+          of->run (c, tag, text + n);
+          return true;
+        }
+    }
+  return false;
+}
+
+static TdControlOutcome
+run_command (TdControl *c, const char *tag, const char *text)
+{
+  for (int i = 0; i < LENGTH (motions); i++)
+    if (strcmp (text, motions[i].text) == 0)
+      {
+        TdControlPlace place = { .path = "" };
+
+        c->step = motions[i].step;
+        c->kind->now (c, &place, &c->step_iteration);
+        c->step_path = place.path;
+        c->step_phase = place.phase;
+        look_again (c);
+        td__control_answer_ok (c, tag);
+        return strcmp (text, "pause") == 0 ? TD_CONTROL_STAY : TD_CONTROL_GO;
+      }
+  if (!run_named (c, commands, tag, text) && !run_named (c, c->kind->commands, tag, text))
+    td__control_answer_error (c, tag, "no such command");
+  return TD_CONTROL_STAY;
+}
+
+/* Read one message; `flags` as of recv. */
+static TdControlOutcome
+take_message (TdControl *c, int flags, bool *any)
+{
+  char text[MESSAGE_MAX];
+  const ssize_t n = recv (c->fd, text, sizeof text - 1, flags);
+  char *space;
+
+  *any = false;
+  if (n < 0 && errno == EINTR)
+    return TD_CONTROL_INTERRUPTED;
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+    return TD_CONTROL_STAY;
+  if (n <= 0)
+    return TD_CONTROL_GONE;
+  *any = true;
+  text[n] = '\0';
+  space = strchr (text, ' ');
+  if (text[0] != '#' || space == NULL)
+    return TD_CONTROL_STAY;
+  *space = '\0';
+  return run_command (c, text, space + 1);
+}
+
+/* The supervisor is gone: run on, without control. */
+static void
+lose (TdControl *c)
+{
+  while (c->n_breaks > 0)
+    remove_break (c, td__break_id (c->breaks[0]));
+  c->step = TD_STEP_NONE;
+  look_again (c);
+}
+
+void
+td__control_take (TdControl *c)
+{
+  TdControlOutcome outcome = TD_CONTROL_STAY;
+  bool any = true;
+
+  if ((atomic_fetch_and (&c->page->attention, ~(uint32_t)TD_ATTENTION_COMMANDS)
+       & TD_ATTENTION_COMMANDS)
+      == 0)
+    return;
+  while ((any || outcome == TD_CONTROL_INTERRUPTED) && outcome != TD_CONTROL_GONE)
+    outcome = take_message (c, MSG_DONTWAIT, &any);
+  if (outcome == TD_CONTROL_GONE)
+    lose (c);
+}
+
+/* ------------------------------------------------------------------------------ stops */
+
+void
+td__control_stops (TdControl *c, const TdControlStop *stop)
+{
+  const TdControlPlace *place = stop->place;
+  TdJsonLine line;
+  TdJsonWriter *json = td__json_line_begin (&line, "!");
+  char where[400];
+
+  c->step = TD_STEP_NONE;
+  look_again (c);
+  atomic_store (&c->page->stopped, 1);
+  snprintf (where, sizeof where, "%.300s:%d", place->file != NULL ? place->file : "?",
+            place->file != NULL ? place->line : 0);
+  td__json_member_string (json, "event", "stopped");
+  td__json_key (json, "reason");
+  td__json_cut_string (json, stop->reason, MAX_REASON);
+  td__json_key (json, "where");
+  td__json_cut_string (json, where, MAX_WHERE);
+  td__json_key (json, "op");
+  td__json_cut_string (json, place->op, MAX_OP);
+  td__json_member_int (json, "iteration", stop->iteration);
+  td__json_member_uint (json, "at", stop->at);
+  td__json_member_int (json, "break", stop->by != NULL ? td__break_id (stop->by) : 0);
+  if (stop->failed != NULL)
+    {
+      td__json_key (json, "failed");
+      td__json_begin_object (json);
+      td__json_member_uint (json, "iteration", stop->failed[0]);
+      td__json_member_uint (json, "event", stop->failed[1]);
+      td__json_end_object (json);
+    }
+  /* What was printed is seen while the program stands, and not lost if it ends here. */
+  fflush (stdout);
+  td__control_send (c->fd, td__json_line_end (&line), -1);
+}
+
+TdControlOutcome
+td__control_wait (TdControl *c, bool may_interrupt)
+{
+  TdControlOutcome outcome = TD_CONTROL_STAY;
+  bool any;
+
+  while (outcome == TD_CONTROL_STAY || (outcome == TD_CONTROL_INTERRUPTED && !may_interrupt))
+    outcome = take_message (c, 0, &any);
+  if (outcome == TD_CONTROL_GONE)
+    lose (c);
+  return outcome;
+}
+
+void
+td__control_resumes (TdControl *c)
+{
+  TdJsonLine line;
+
+  atomic_store (&c->page->stopped, 0);
+  td__json_member_string (td__json_line_begin (&line, "!"), "event", "resumed");
+  td__control_send (c->fd, td__json_line_end (&line), -1);
+}
+
+/* Is `path` the layer `layer`, or inside it?  "" is the outermost layer: everything is inside.
+ */
+static bool
+within (const char *path, const char *layer, size_t n)
+{
+  return strncmp (path, layer, n) == 0 && (n == 0 || path[n] == '\0' || path[n] == '/');
+}
+
+bool
+td__control_step_ends (const TdControl *c, const TdControlPlace *e, int64_t iteration)
+{
+  const char *layer = c->step_path != NULL ? c->step_path : "";
+  const char *slash = strrchr (layer, '/');
+  const size_t n = strlen (layer);
+
+  switch (c->step)
+    {
+    case TD_STEP_OP:
+      return true;
+    case TD_STEP_OVER: /* in no layer there is nothing to step over: the next event */
+      return n == 0 || !within (e->path, layer, n) || e->phase != c->step_phase;
+    case TD_STEP_OUT:
+      return !within (e->path, layer, slash != NULL ? (size_t)(slash - layer) : n)
+             || (slash == NULL && n == 0) || e->phase != c->step_phase;
+    case TD_STEP_ITERATION:
+      return iteration > c->step_iteration;
+    case TD_STEP_BACKWARD:
+    case TD_STEP_UPDATE: /* from inside the phase: that of the next iteration */
+      return e->phase
+                 == (c->step == TD_STEP_UPDATE ? TD_TAPE_PHASE_UPDATE : TD_TAPE_PHASE_BACKWARD)
+             && (c->step_phase < e->phase || iteration > c->step_iteration);
+    case TD_STEP_NONE:
+    default:
+      return false;
+    }
+}
+
+/* ------------------------------------------------------------------- beginning and end */
+
+void
+td__control_begin (TdControl *c, const TdControlKind *kind, TdControlPage *page, int fd,
+                   const char *breaks)
+{
+  char error[256], line[MESSAGE_MAX];
+
+  c->kind = kind;
+  c->page = page;
+  c->fd = fd;
+  c->next_break_id = 1;
+  while (breaks != NULL && *breaks != '\0')
+    {
+      const size_t n = strcspn (breaks, "\n");
+
+      snprintf (line, sizeof line, "%.*s", (int)n, breaks);
+      if (n > 0 && add_break (c, line, error, sizeof error) < 0)
+        fprintf (stderr, "tapedeck: %s\n", error);
+      breaks += n + (breaks[n] == '\n');
+    }
+  look_again (c);
+}
+
+void
+td__control_end (TdControl *c)
+{
+  for (int i = 0; i < c->n_breaks; i++)
+    td__break_free (c->breaks[i]);
+  free (c->breaks);
+  close (c->fd);
+}

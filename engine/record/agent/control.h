@@ -1,0 +1,133 @@
+/* Control of a program of any kind: its end of the socket to the supervisor, how far it is to
+ * run, and its breakpoints.  Whose program it is asks here before and after its events; the
+ * engine's agent does, and the producer's library.  See PROTOCOL.md.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "break.h"
+
+/** In the ring's first page, behind its head: what the supervisor and the model tell each other
+ * without a system call. */
+#define TD_CONTROL_OFFSET 2048
+typedef struct
+{
+  _Atomic uint32_t attention; /**< TdControlAttention */
+  _Atomic uint32_t stopped;   /**< model: it stands */
+
+  /* of a program that writes its tape itself, which nobody else can name: where it was seen
+   * last */
+  char op[128];
+  char where[512];
+} TdControlPage;
+
+/** Bits of `attention`. */
+typedef enum
+{
+  TD_ATTENTION_COMMANDS = 1, /**< supervisor: commands are waiting in the socket */
+  TD_ATTENTION_EVENTS = 2,   /**< producer's library, for itself: look at every event */
+  TD_ATTENTION_VALUES = 4    /**< ... and at what it has made */
+} TdControlAttention;
+
+typedef enum
+{
+  TD_STEP_NONE,      /**< run */
+  TD_STEP_OP,        /**< stop before the next event */
+  TD_STEP_OVER,      /**< ... outside the layer of this one */
+  TD_STEP_OUT,       /**< ... outside the layer around it */
+  TD_STEP_ITERATION, /**< ... of the next iteration */
+  TD_STEP_BACKWARD,  /**< ... of the backward phase */
+  TD_STEP_UPDATE     /**< ... of the update phase */
+} TdStepKind;
+
+typedef struct TdControl TdControl;
+
+/** A command that a kind of program has of its own: its first word, with the blank that
+ * follows. */
+typedef struct
+{
+  const char *word;
+  void (*run) (TdControl *c, const char *tag, const char *rest);
+} TdControlCommand;
+
+/** What kind of program it is. */
+typedef struct
+{
+  const TdControlCommand *commands; /**< the last has no word */
+  /** Where the program is, as a command comes: what steps are relative to. */
+  void (*now) (TdControl *c, TdControlPlace *place, int64_t *iteration);
+  /** What the program is asked for has changed. */
+  void (*changed) (TdControl *c);
+} TdControlKind;
+
+/** Begins the struct of whose program it is. */
+struct TdControl
+{
+  const TdControlKind *kind;
+  TdControlPage *page;
+  int fd;
+  bool alert;        /**< stepping, or breakpoints but those on errors: look at every event */
+  bool needs_values; /**< a breakpoint looks at values */
+  bool on_error, exactly; /**< one asks for errors; for errors before anything else runs */
+  TdStepKind step;
+  const char *step_path; /**< the layer that a step is relative to */
+  int64_t step_iteration;
+  uint32_t step_phase;
+  TdBreak **breaks;
+  int n_breaks, next_break_id;
+};
+
+/** What taking a command did: whether a stopped program goes on. */
+typedef enum
+{
+  TD_CONTROL_STAY,
+  TD_CONTROL_GO,
+  TD_CONTROL_GONE,       /**< there is no supervisor any more */
+  TD_CONTROL_INTERRUPTED /**< by a signal, while it waited */
+} TdControlOutcome;
+
+/** A stop, as it is told. */
+typedef struct
+{
+  const char *reason;
+  const TdControlPlace *place;
+  int64_t iteration;
+  uint64_t at; /**< how many events of the iteration have run */
+  const TdBreak *by;
+  const uint64_t
+      *failed; /**< iteration and event of what failed, when that is not here; or NULL */
+} TdControlStop;
+
+/** Begin, with breakpoints, one a line, or NULL; what is none of them is said on stderr.
+ * Borrowed: the page.  Owner: takes fd. */
+void td__control_begin (TdControl *c, const TdControlKind *kind, TdControlPage *page, int fd,
+                        const char *breaks);
+void td__control_end (TdControl *c);
+
+/** Take the commands that have come; the supervisor may be gone. */
+void td__control_take (TdControl *c);
+/** Tell that the program stands. */
+void td__control_stops (TdControl *c, const TdControlStop *stop);
+/** Wait until the program is to go on.  `may_interrupt`: a signal ends the wait, too. */
+TdControlOutcome td__control_wait (TdControl *c, bool may_interrupt);
+/** Tell that it goes on. */
+void td__control_resumes (TdControl *c);
+
+/** Is this event the one that a step goes to? */
+bool td__control_step_ends (const TdControl *c, const TdControlPlace *place, int64_t iteration);
+/** The first breakpoint that holds, of those that look at values or of the others; NULL: none.
+ */
+TdBreak *td__control_holds (const TdControl *c, const TdBreakMoment *m, bool values);
+/** What a value breakpoint says: "log made NaN (4 of its numbers)". */
+void td__control_describe (const TdBreakMoment *m, const char *who, char *what, size_t size);
+
+/** Send a line to the supervisor, with a descriptor or -1. */
+void td__control_send (int fd, const char *text, int memory);
+/** New anonymous memory of n bytes, mapped; -1: there is none. */
+int td__control_memory (size_t n, void **bytes);
+void td__control_answer_ok (TdControl *c, const char *tag);
+void td__control_answer_error (TdControl *c, const char *tag, const char *error);
+/** The same with a number. */
+void td__control_answer_number (TdControl *c, const char *tag, const char *key, int number);

@@ -1,0 +1,477 @@
+/* Control of a program that writes its tape by this library: td_producer_gate, where it waits.
+ * SPDX-License-Identifier: MIT */
+#include "producer-private.h"
+#include "../agent/control.h"
+#include "../ring.h"
+#include "../stats.h"
+#include "dtype.h"
+#include "json-line.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef struct ProducerLive ProducerLive;
+struct ProducerLive
+{
+  TdControl control; /* first */
+  TdProducer *p;
+  TdRing *ring; /* only its first page is used */
+  TdProducerCalls calls;
+  TdProducerMoment moment;
+  TdControlPlace place; /* of the moment */
+  bool stands;
+  char reason[600];
+};
+
+/* ------------------------------------------------------------------------- commands */
+
+static void
+refuse_command (TdControl *c, const char *tag, const char *rest)
+{
+  (void)rest;
+  td__control_answer_error (c, tag, "this is for programs of the engine");
+}
+
+/* Its bytes, if they are as many as its dimensions say. */
+static bool
+is_whole (const TdProducerArray *a)
+{
+  uint64_t n = 1;
+
+  if (a->dtype >= TD__N_DTYPES || a->ndim > TD_TAPE_MAX_NDIM)
+    return false;
+  for (uint32_t d = 0; d < a->ndim; d++)
+    if (a->dims[d] < 0 || __builtin_mul_overflow (n, (uint64_t)a->dims[d], &n))
+      return false;
+  return !__builtin_mul_overflow (n, (uint64_t)td__dtype_sizes[a->dtype], &n) && n == a->bytes
+         && (n == 0 || a->data != NULL);
+}
+
+static bool
+read_variable (ProducerLive *l, uint64_t id, TdProducerArray *array)
+{
+  const ProducerVar *v;
+
+  if (!l->stands)
+    l->calls.flush (l->calls.user);
+  v = td__producer_var (l->p, id);
+  *array = (TdProducerArray){ .size = sizeof *array };
+  if (v == NULL || v->dtype >= TD__N_DTYPES)
+    return false;
+  array->dtype = v->dtype;
+  array->ndim = v->ndim;
+  memcpy (array->dims, v->dims, v->ndim * sizeof *v->dims);
+  return l->calls.read (l->calls.user, id, array) != 0 && is_whole (array);
+}
+
+static void
+answer_array (TdControl *c, const char *tag, uint64_t id, const TdProducerArray *array,
+              uint64_t most)
+{
+  const size_t bytes = most > 0 && most < array->bytes ? (size_t)most : (size_t)array->bytes;
+  TdJsonLine line;
+  TdJsonWriter *json = td__json_line_begin (&line, tag);
+  void *to;
+  const int memory = td__control_memory (bytes, &to);
+
+  if (memory >= 0 && bytes > 0)
+    {
+      memcpy (to, array->data, bytes);
+      munmap (to, bytes);
+    }
+  td__json_member_bool (json, "ok", memory >= 0);
+  td__json_member_uint (json, "id", id);
+  td__json_member_string (json, "dtype", td__dtype_short_names[array->dtype]);
+  td__json_key (json, "shape");
+  td__json_begin_array (json);
+  for (uint32_t d = 0; d < array->ndim; d++)
+    td__json_int (json, array->dims[d]);
+  td__json_end_array (json);
+  td__json_member_uint (json, "bytes", bytes);
+  td__json_member_uint (json, "total", array->bytes);
+  td__json_member_uint (json, "version", array->version);
+  td__control_send (c->fd, td__json_line_end (&line), memory);
+  if (memory >= 0)
+    close (memory);
+}
+
+static void
+command_read (TdControl *c, const char *tag, const char *rest)
+{
+  ProducerLive *l = (ProducerLive *)c;
+  char *end, error[80];
+  const uint64_t id = strtoull (rest, &end, 10), most = strtoull (end, NULL, 10);
+  TdProducerArray array;
+
+  if (read_variable (l, id, &array))
+    {
+      answer_array (c, tag, id, &array, most);
+      return;
+    }
+  snprintf (error, sizeof error, "array %" PRIu64 " is no longer there", id);
+  td__control_answer_error (c, tag, error);
+}
+
+static const TdControlCommand commands[] = {
+  { "read ", command_read },
+  { "level", refuse_command },
+  { "static", refuse_command },
+  { "inside", refuse_command },
+  { NULL, NULL },
+};
+
+static void
+now (TdControl *c, TdControlPlace *place, int64_t *iteration)
+{
+  const ProducerLive *l = (const ProducerLive *)c;
+
+  *place = l->place;
+  *iteration = (int64_t)l->moment.iteration;
+}
+
+/* The program tests one word: what is wanted of it stands there. */
+static void
+changed (TdControl *c)
+{
+  _Atomic uint32_t *word = &c->page->attention;
+  const uint32_t all = TD_ATTENTION_EVENTS | TD_ATTENTION_VALUES;
+  const uint32_t wanted = (c->alert ? (uint32_t)TD_ATTENTION_EVENTS : 0u)
+                          | (c->needs_values ? (uint32_t)TD_ATTENTION_VALUES : 0u);
+
+  atomic_fetch_and (word, ~all | wanted);
+  atomic_fetch_or (word, wanted);
+}
+
+static const TdControlKind kind = { .commands = commands, .now = now, .changed = changed };
+
+/* ---------------------------------------------------------------------------- stops */
+
+static void
+feed_stopped (TdProducer *p, unsigned type, const char *reason, uint32_t place)
+{
+  const uint32_t text = reason != NULL ? td__producer_text_n (p, reason, strlen (reason)) : 0;
+  TdRawStopped *raw = td__producer_record (p, type, 0, sizeof *raw);
+
+  if (raw == NULL)
+    return;
+  raw->reason = text;
+  raw->site = place;
+  td__producer_feed (p, raw);
+  td_assembler_show_live_at (p->a, td__producer_ticks (0));
+  td_tape_writer_flush (p->w);
+}
+
+static void
+resume (ProducerLive *l)
+{
+  l->stands = false;
+  if (td__producer_ready (l->p) == TD_PRODUCER_OK)
+    feed_stopped (l->p, TD_RAW_RESUMED, NULL, 0);
+  td__control_resumes (&l->control);
+}
+
+/* Stand here until somebody says go. */
+static TdProducerStatus
+stand (ProducerLive *l)
+{
+  if (td__control_wait (&l->control, true) == TD_CONTROL_INTERRUPTED)
+    return TD_PRODUCER_INTERRUPTED;
+  resume (l);
+  return TD_PRODUCER_OK;
+}
+
+/* Who looks at the tape sees everything up to here. */
+static TdProducerStatus
+stop (ProducerLive *l, TdBreak *by, const char *what)
+{
+  if (by != NULL)
+    {
+      td__break_hit (by);
+      snprintf (l->reason, sizeof l->reason, "%.300s (breakpoint %d: %s)", what,
+                td__break_id (by), td__break_text (by));
+    }
+  else
+    snprintf (l->reason, sizeof l->reason, "%s", what);
+  l->stands = true;
+  l->calls.flush (l->calls.user);
+  if (td__producer_ready (l->p) == TD_PRODUCER_OK)
+    feed_stopped (l->p, TD_RAW_STOPPED, l->reason, l->moment.place);
+  td__control_stops (&l->control, &(TdControlStop){ .reason = l->reason,
+                                                    .place = &l->place,
+                                                    .iteration = (int64_t)l->moment.iteration,
+                                                    .at = l->moment.n_events,
+                                                    .by = by });
+  return stand (l);
+}
+
+/* ---------------------------------------------------------------------------- gates */
+
+static TdBreakMoment
+break_moment (const ProducerLive *l)
+{
+  return (TdBreakMoment){ .place = &l->place,
+                          .iteration = (int64_t)l->moment.iteration,
+                          .live_bytes = l->moment.live_bytes };
+}
+
+static TdProducerStatus
+gate_before (ProducerLive *l)
+{
+  const TdBreakMoment m = break_moment (l);
+  TdBreak *b = td__control_holds (&l->control, &m, false);
+  char what[300];
+
+  if (b == NULL && !td__control_step_ends (&l->control, &l->place, m.iteration))
+    return TD_PRODUCER_OK;
+  snprintf (what, sizeof what, "before %.280s", l->place.op);
+  return stop (l, b, what);
+}
+
+/* Is it worth looking at numbers? */
+static bool
+may_hold (const TdControl *c, const TdBreakMoment *m)
+{
+  for (int i = 0; i < c->n_breaks; i++)
+    if (td__break_needs_values (c->breaks[i]) && td__break_may_hold (c->breaks[i], m))
+      return true;
+  return false;
+}
+
+static TdProducerStatus
+gate_after (ProducerLive *l)
+{
+  TdBreakMoment m = break_moment (l);
+  TdProducerArray array = { .size = sizeof array };
+  TdBreak *b;
+  char what[300];
+
+  if (!may_hold (&l->control, &m))
+    return TD_PRODUCER_OK;
+  m.after = true;
+  for (uint32_t i = 0; l->calls.output (l->calls.user, i, &array) != 0; i++)
+    {
+      TdTapeStats s;
+
+      if (array.dtype <= TD_TAPE_BF16 && is_whole (&array))
+        {
+          td_stats_compute (array.data, (uint8_t)array.dtype,
+                            array.bytes / td__dtype_sizes[array.dtype], 0, &s);
+          m.n_nan += s.n_nan;
+          m.n_inf += s.n_pos_inf + s.n_neg_inf;
+          m.norm = s.l2 > m.norm ? s.l2 : m.norm;
+        }
+      array = (TdProducerArray){ .size = sizeof array };
+    }
+  b = td__control_holds (&l->control, &m, true);
+  if (b == NULL)
+    return TD_PRODUCER_OK;
+  td__control_describe (&m, l->place.op, what, sizeof what);
+  return stop (l, b, what);
+}
+
+static TdProducerStatus
+gate_failed (ProducerLive *l)
+{
+  TdBreakMoment m = break_moment (l);
+  TdBreak *b;
+
+  m.failed = true;
+  b = td__control_holds (&l->control, &m, false);
+  if (b == NULL) /* "error || nan" */
+    b = td__control_holds (&l->control, &m, true);
+  return b != NULL ? stop (l, b, l->moment.error != NULL ? l->moment.error : "an error")
+                   : TD_PRODUCER_OK;
+}
+
+static TdProducerStatus (*const gates[]) (ProducerLive *l) = {
+  [TD_PRODUCER_BEFORE] = gate_before,
+  [TD_PRODUCER_AFTER] = gate_after,
+  [TD_PRODUCER_FAILED] = gate_failed,
+};
+
+static const char *
+text_of (const TdProducer *p, uint32_t id)
+{
+  return id != 0 && id <= p->a->texts.n ? ((char *const *)p->a->texts.items)[id - 1] : NULL;
+}
+
+/* The names behind the moment's numbers, for breakpoints and for whoever asks. */
+static void
+find_place (ProducerLive *l)
+{
+  const TdProducerMoment *m = &l->moment;
+  const TdProducer *p = l->p;
+  const TdPlace *place
+      = m->place != 0 ? (const TdPlace *)p->a->places.items + (m->place - 1) : NULL;
+  const char *path = m->layer != 0 && m->layer <= p->layer_paths.n
+                         ? text_of (p, ((const uint32_t *)p->layer_paths.items)[m->layer - 1])
+                         : NULL;
+  TdRingNow *now = &l->ring->shared->now;
+  TdControlPage *page = l->control.page;
+
+  l->place = (TdControlPlace){
+    .op = text_of (p, ((const uint32_t *)p->a->op_names.items)[m->kind - 1]),
+    .path = path != NULL ? path : "",
+    .file = place != NULL ? text_of (p, place->file) : NULL,
+    .line = place != NULL ? (int)place->line : 0,
+    .phase = m->phase,
+  };
+  if (l->place.op == NULL)
+    l->place.op = "?";
+  now->opdef = m->kind;
+  now->site = m->place;
+  now->path = m->layer;
+  now->phase = m->phase;
+  now->event = m->n_events;
+  now->iteration = m->iteration;
+  td_assembler_describe (p->a, now, page->op, sizeof page->op, page->where, sizeof page->where);
+}
+
+static const char *
+wrong_in_moment (const TdProducer *p, const TdProducerMoment *m)
+{
+  if (m->when > TD_PRODUCER_FAILED)
+    return "there is no such time";
+  if (m->kind == 0 || m->kind > p->n_kinds || m->kind > p->a->op_names.n)
+    return "there is no such kind";
+  if (m->phase >= TD_TAPE_N_PHASES)
+    return "there is no such phase";
+  if (m->place > p->n_places || m->place > p->a->places.n)
+    return "there is no such place";
+  if (m->layer > p->n_layers)
+    return "there is no such layer";
+  return NULL;
+}
+
+TdProducerStatus
+td_producer_gate (TdProducer *p, const TdProducerMoment *moment)
+{
+  ProducerLive *l = p != NULL ? p->live : NULL;
+  TdProducerMoment m;
+  const char *wrong;
+
+  if (p == NULL)
+    return TD_PRODUCER_WRONG;
+  if (l == NULL)
+    return TD_PRODUCER_OK;
+  if (moment == NULL)
+    {
+      if (l->stands)
+        resume (l);
+      return TD_PRODUCER_OK;
+    }
+  wrong = td__producer_take (&m, sizeof m, moment, sizeof m);
+  if (wrong == NULL)
+    wrong = wrong_in_moment (p, &m);
+  if (wrong != NULL)
+    return td__producer_refuse (p, TD_PRODUCER_WRONG, "gate: %s", wrong);
+  if (l->stands)
+    return stand (l);
+  l->moment = m;
+  find_place (l);
+  td__control_take (&l->control);
+  return gates[m.when](l);
+}
+
+/* -------------------------------------------------------------------- beginning and end */
+
+/* What the supervisor left; whoever the program starts is not taken for it. */
+static int
+take_fd (const char *name)
+{
+  const char *text = getenv (name);
+  char *end;
+  long fd = text != NULL && *text != '\0' ? strtol (text, &end, 10) : -1;
+
+  if (fd < 0 || *end != '\0' || fcntl ((int)fd, F_SETFD, FD_CLOEXEC) != 0)
+    fd = -1;
+  unsetenv (name);
+  return (int)fd;
+}
+
+/* The ring, if no other program has it. */
+static TdRing *
+take_ring (int fd)
+{
+  int32_t nobody = 0;
+  char error[256];
+  TdRing *ring = fd >= 0 ? td_ring_open_fd (fd, error, sizeof error) : NULL;
+
+  if (ring != NULL
+      && !__atomic_compare_exchange_n (&ring->shared->producer_pid, &nobody, (int32_t)getpid (),
+                                       false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    {
+      td_ring_free (ring);
+      ring = NULL;
+    }
+  return ring;
+}
+
+static ProducerLive *
+live_new (TdProducer *p, const TdProducerCalls *calls)
+{
+  const int ring_fd = take_fd ("TAPEDECK_RING"), fd = take_fd ("TAPEDECK_CONTROL");
+  TdRing *ring = fd >= 0 ? take_ring (ring_fd) : NULL;
+  ProducerLive *l = ring != NULL ? calloc (1, sizeof *l) : NULL;
+
+  if (l != NULL)
+    {
+      l->p = p;
+      l->ring = ring;
+      l->calls = *calls;
+      l->place = (TdControlPlace){ .op = "", .path = "" };
+      td__control_begin (&l->control, &kind,
+                         (TdControlPage *)(void *)((char *)ring->shared + TD_CONTROL_OFFSET),
+                         fd, getenv ("TAPEDECK_BREAK"));
+    }
+  else if (fd >= 0)
+    {
+      td_ring_free (ring);
+      close (fd);
+    }
+  unsetenv ("TAPEDECK_BREAK");
+  unsetenv ("TAPEDECK_RECORD");
+  return l;
+}
+
+const volatile uint32_t *
+td_producer_live (TdProducer *p, const TdProducerCalls *given)
+{
+  TdProducerCalls calls;
+  const char *wrong;
+
+  if (td__producer_ready (p) != TD_PRODUCER_OK)
+    return NULL;
+  wrong = td__producer_take (&calls, sizeof calls, given, sizeof calls);
+  if (wrong == NULL && (calls.flush == NULL || calls.read == NULL || calls.output == NULL))
+    wrong = "a call-back is missing";
+  if (wrong == NULL && p->live != NULL)
+    wrong = "it listens already";
+  if (wrong != NULL)
+    {
+      td__producer_refuse (p, TD_PRODUCER_WRONG, "live: %s", wrong);
+      return NULL;
+    }
+  p->live = live_new (p, &calls);
+  return p->live != NULL ? (const volatile uint32_t *)(const volatile void *)&p->live->control
+                               .page->attention
+                         : NULL;
+}
+
+void
+td__producer_live_end (TdProducer *p)
+{
+  ProducerLive *l = p->live;
+
+  if (l == NULL)
+    return;
+  p->live = NULL;
+  td__control_end (&l->control);
+  td_ring_free (l->ring);
+  free (l);
+}
