@@ -360,16 +360,24 @@ run_model (Run *r, char **argv)
   return td_supervise (&r->s);
 }
 
+static int
+check_for_python (const Run *r)
+{
+  if (r->engines != NULL)
+    return td_usage_error ("run", "%s does not go with a Python script", r->engines);
+  if (r->s.level == TD_TAPE_LEVEL_VALUES)
+    return td_usage_error ("run", "a Python script is recorded at level graph or stats");
+  return TD_EXIT_OK;
+}
+
 /* A script's recorder writes the tape itself. */
 static int
 run_python (Run *r, char **argv)
 {
   r->s.argv = argv + r->first;
   r->s.breaks = r->breaks[0] != '\0' ? r->breaks : NULL;
-  if (r->engines != NULL)
-    return td_usage_error ("run", "%s does not go with a Python script", r->engines);
-  if (r->s.level == TD_TAPE_LEVEL_VALUES)
-    return td_usage_error ("run", "a Python script is recorded at level graph or stats");
+  if (check_for_python (r) != TD_EXIT_OK)
+    return TD_EXIT_USAGE;
   if (r->s.tape != NULL && td_same_file (r->s.argv[0], r->s.tape))
     {
       fprintf (stderr, "tapedeck: %s: it is what is run, and is not written over\n", r->s.tape);
@@ -404,6 +412,8 @@ td_command_run (int argc, char **argv)
       if (i == 0)
         return TD_EXIT_USAGE;
     }
+  if (r.help && i < argc && td_is_python (argv[i]) && check_for_python (&r) != TD_EXIT_OK)
+    return TD_EXIT_USAGE;
   if (r.help)
     return puts (help), TD_EXIT_OK;
   if (i < argc && strcmp (argv[i], "--") == 0)

@@ -202,7 +202,7 @@ static void
 app_open (GSimpleAction *action, GVariant *parameter, gpointer self)
 {
   show_chooser (self, "Open Recording", "Recordings, Models, Pictures and Snapshots",
-                (const char *const[]){ "*.tdtape", "*.c", "*.png", "*.pickle", "*.pkl", NULL });
+                (const char *const[]){ "*.tdtape", "*.c", "*.py", "*.png", "*.pickle", "*.pkl", NULL });
 }
 
 static void

@@ -251,6 +251,22 @@ add_option (GPtrArray *argv, const char *name, const char *value)
   g_ptr_array_add (argv, g_strdup (value));
 }
 
+gboolean
+td_runner_is_script (const char *program)
+{
+  return g_str_has_suffix (program, ".py");
+}
+
+/* What every run is given, by the settings, and only programs of the engine can have. */
+static void
+add_engine_options (GPtrArray *argv, const TdRunOptions *o)
+{
+  add_option (argv, "--tape-rate", o->tape_rate);
+  add_option (argv, "--values-budget", o->values_budget);
+  add_option (argv, "--device", o->device);
+  add_option (argv, "--keyframes", o->keyframes);
+}
+
 /* `stop` is --stop for a program that the app attends, --break for one in a terminal. */
 static GPtrArray *
 new_argv (const TdRunOptions *o, const char *tapedeck, const char *tape, const char *stop)
@@ -259,14 +275,14 @@ new_argv (const TdRunOptions *o, const char *tapedeck, const char *tape, const c
   g_ptr_array_add (argv, g_strdup (tapedeck));
   g_ptr_array_add (argv, g_strdup ("run"));
   add_option (argv, "-o", tape);
-  add_option (argv, "--level", o->level);
+  gboolean script = td_runner_is_script (o->program);
+  add_option (argv, "--level",
+              script && g_strcmp0 (o->level, "values") == 0 ? "stats" : o->level);
   add_option (argv, "--tape-budget", o->tape_budget);
-  add_option (argv, "--tape-rate", o->tape_rate);
-  add_option (argv, "--values-budget", o->values_budget);
-  add_option (argv, "--device", o->device);
+  if (!script)
+    add_engine_options (argv, o);
   add_option (argv, "--seed", o->seed);
   add_option (argv, "--iterations", o->iterations);
-  add_option (argv, "--keyframes", o->keyframes);
   add_option (argv, stop, o->stop);
   return argv;
 }
@@ -316,6 +332,8 @@ td_runner_check (const TdRunOptions *options, GError **error)
     return FALSE;
   g_autoptr (GPtrArray) argv = new_argv (options, tapedeck, NULL, "--stop");
   g_ptr_array_add (argv, g_strdup ("--help"));
+  if (td_runner_is_script (options->program)) /* which not all options go with */
+    add_program (argv, options);
   g_ptr_array_add (argv, NULL);
   g_autoptr (GSubprocess) process = g_subprocess_newv (
       (const char *const *)argv->pdata,
@@ -371,7 +389,8 @@ td_runner_new (const TdRunOptions *options, GError **error)
   g_subprocess_launcher_set_cwd (launcher, elsewhere ? options->directory : run_dir);
   g_subprocess_launcher_set_child_setup (launcher, leave_session, NULL, NULL);
   g_autoptr (GPtrArray) argv = new_argv (options, tapedeck, self->tape, "--stop");
-  add_option (argv, "--runs-budget", options->runs_budget);
+  if (!td_runner_is_script (options->program))
+    add_option (argv, "--runs-budget", options->runs_budget);
   g_ptr_array_add (argv, g_strdup ("--quiet"));
   add_program (argv, options);
   g_ptr_array_add (argv, NULL);

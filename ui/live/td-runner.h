@@ -12,7 +12,7 @@ G_DECLARE_FINAL_TYPE (TdRunner, td_runner, TD, RUNNER, GObject)
  * empty leave an option out. */
 typedef struct
 {
-  const char *program; /* a .c file or an executable */
+  const char *program; /* a .c file, a .py script or an executable */
   const char *const *args;
   const char *level; /* graph, stats or values */
   const char *tape_budget, *tape_rate, *values_budget;
@@ -21,6 +21,9 @@ typedef struct
   const char *const *environment; /* NULL: the app's own */
   const char *directory;          /* NULL: a fresh folder for this run */
 } TdRunOptions;
+
+/** Whether it is a PyTorch script, which writes its tape itself. */
+gboolean td_runner_is_script (const char *program);
 
 /** Start a program under supervision, in a session of its own: what ends the app or its
  * terminal does not end the program. Signals: "output" (line, is_stderr), "tape" once the tape

@@ -350,11 +350,12 @@ td_window_set_launch (TdWindow *self, const char *const *environment, const char
   self->launch_dir = g_strdup (directory);
 }
 
-/* A model is C text or something that can be executed; everything else must be a recording. */
+/* A model is C text, a PyTorch script or something that can be executed; everything else must
+ * be a recording. */
 static gboolean
 is_program (const char *path)
 {
-  return g_str_has_suffix (path, ".c")
+  return g_str_has_suffix (path, ".c") || td_runner_is_script (path)
          || (!g_str_has_suffix (path, ".tdtape")
              && g_file_test (path, G_FILE_TEST_IS_EXECUTABLE)
              && g_file_test (path, G_FILE_TEST_IS_REGULAR));

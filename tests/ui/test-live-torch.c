@@ -1,0 +1,145 @@
+/* A PyTorch program that runs while the window looks on, in this process: paused and stepped it
+ * is followed by the playhead, as one of the engine is.  Runs with the Python that
+ * TD_TEST_TORCH names, else with python3; skipped where that has no PyTorch.
+ * SPDX-License-Identifier: MIT */
+#include "ui-test.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "window/td-window-private.h"
+
+static char *
+find_python (void)
+{
+  const char *const places[] = { g_getenv ("TD_TEST_TORCH"), "python3", "/usr/bin/python3" };
+  for (guint i = 0; i < G_N_ELEMENTS (places); i++)
+    {
+      const char *argv[] = { places[i], "-c", "import torch", NULL };
+      int status = -1;
+      if (places[i]
+          && g_spawn_sync (NULL, (char **)argv, NULL,
+                           G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL
+                               | G_SPAWN_STDERR_TO_DEV_NULL,
+                           NULL, NULL, NULL, NULL, &status, NULL)
+          && status == 0)
+        return g_strdup (places[i]);
+    }
+  return NULL;
+}
+
+static gboolean
+run_script (void)
+{
+  const char *args[] = { "-n", "1000000", NULL };
+  g_autofree char *python = find_python ();
+  g_autoptr (GFile) file = g_file_new_for_path (td_test_source ("tests/torch/gpt.py"));
+  if (!python)
+    return FALSE;
+  g_auto (GStrv) environment
+      = g_environ_setenv (g_get_environ (), "TAPEDECK_PYTHON", python, TRUE);
+  environment = g_environ_setenv (environment, "PYTHONDONTWRITEBYTECODE", "1", TRUE);
+  td_test_program ("app/tapedeck");
+  td_window_set_launch (ui_test_window (), (const char *const *)environment, td_test_tmp (""));
+  td_window_run (ui_test_window (), file, args);
+  return TRUE;
+}
+
+static gboolean
+is_state (gpointer wanted)
+{
+  g_autofree char *state = ui_test_state ("state");
+  return ui_test_session () && g_str_equal (state, wanted);
+}
+
+static gboolean
+has_iterations (gpointer n)
+{
+  TdSession *session = ui_test_session ();
+  return session && td_session_get_n_iterations (session) >= GPOINTER_TO_UINT (n);
+}
+
+static gboolean
+can_pause (gpointer unused)
+{
+  return g_action_group_get_action_enabled (G_ACTION_GROUP (ui_test_window ()), "pause");
+}
+
+static gboolean
+moment_differs (gpointer before)
+{
+  g_autofree char *now = ui_test_state ("moment");
+  return !g_str_equal (now, before);
+}
+
+static void
+pause_script (void)
+{
+  if (!run_script ())
+    skip ();
+  ui_test_wait ("three iterations", has_iterations, GUINT_TO_POINTER (3));
+  ui_test_wait ("a program that can be paused", can_pause, NULL);
+  ui_test_do ("pause", NULL);
+  ui_test_wait ("a paused program", is_state, (gpointer) "paused");
+}
+
+/* Do a step of the live program and wait until the playhead has followed. */
+static void
+live_step (const char *action)
+{
+  g_autofree char *before = ui_test_state ("moment");
+  ui_test_do (action, NULL);
+  ui_test_wait (action, moment_differs, before);
+  ui_test_wait ("a paused program", is_state, (gpointer) "paused");
+}
+
+static const TdTapeEvent *
+event_at_playhead (void)
+{
+  static TdTapeEvent event;
+  TdMoment moment = td_session_get_moment (ui_test_session ());
+  TdIteration *iteration = td_session_get_current (ui_test_session ());
+  const TdTapeIteration *tape = td_iteration_get_tape (iteration);
+  assert_true (moment.event >= 0 && (guint32)moment.event < tape->n_events);
+  event = tape->events[moment.event];
+  td_iteration_unref (iteration);
+  return &event;
+}
+
+static void
+live_torch__steps_in_backward_and_goes_on (void **state)
+{
+  pause_script ();
+  live_step ("run-to-backward");
+  TdMoment a = td_session_get_moment (ui_test_session ());
+  live_step ("step-op");
+  TdMoment b = td_session_get_moment (ui_test_session ());
+  assert_int_equal (event_at_playhead ()->phase, TD_TAPE_PHASE_BACKWARD);
+  assert_int_equal (b.iteration, a.iteration);
+  assert_int_equal (b.event, a.event + 1);
+  live_step ("step-into");
+  ui_test_do ("reverse-step-op", NULL);
+  assert_moment (b.iteration, b.event); /* over what has happened */
+  assert_true (is_state ((gpointer) "paused"));
+  ui_test_do ("step-op", NULL);
+  assert_moment (b.iteration, b.event + 1);
+  ui_test_settle ();
+  ui_test_save_picture ("live-torch");
+  live_step ("run-to-update");
+  live_step ("next-iteration");
+  assert_int_equal (td_session_get_moment (ui_test_session ()).iteration, b.iteration + 1);
+  guint now = td_session_get_n_iterations (ui_test_session ());
+  ui_test_do ("play", NULL);
+  ui_test_wait ("more iterations", has_iterations, GUINT_TO_POINTER (now + 5));
+  assert_true (is_state ((gpointer) "running"));
+}
+
+int
+main (int argc, char **argv)
+{
+  const struct CMUnitTest tests[] = {
+    ui_test (live_torch__steps_in_backward_and_goes_on),
+  };
+  ui_test_init (&argc, &argv);
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
