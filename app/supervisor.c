@@ -227,6 +227,19 @@ ask_to_stop (void *user)
   s->kill_at_ms = now_ms () + KILL_AFTER_MS;
 }
 
+/* Who writes its tape itself ends it first. */
+static void
+end_stopped (Supervisor *s)
+{
+  static const char text[] = "#0 end";
+
+  s->killed_by_us = true;
+  s->kill_at_ms = now_ms () + KILL_AFTER_MS;
+  if (s->options->own_tape == NULL
+      || send (s->run.model_fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    kill (s->pid, SIGKILL);
+}
+
 /* The model says something.  Without a client a stop is the end of the run. */
 static void
 model_event (void *user, const char *json)
@@ -243,8 +256,7 @@ model_event (void *user, const char *json)
   s->stopped_at_break = true;
   td_recording_drain (&s->recording);
   fprintf (stderr, "tapedeck: stopped at %s: %s\n", where, reason);
-  s->killed_by_us = true;
-  kill (s->pid, SIGKILL);
+  end_stopped (s);
 }
 
 /* Take what is in the ring; say once when recording comes to an end before the program. */

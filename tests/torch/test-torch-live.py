@@ -271,6 +271,9 @@ def exits(folder):
         result.stderr
     events = [row for row in cat(tape) if row["record"] == "event" and row["iteration"] == 2]
     assert [row["op"] for row in events].count("log") == 1 and events[-1]["op"] == "log", events[-1]
+    info = subprocess.run([tapedeck, "info", "--json", tape], capture_output=True, text=True, env=environment)
+    exit = json.loads(info.stdout)["exit"]
+    assert exit["by"] == "tapedeck" and exit["signal"] == signal.SIGKILL, exit
     path = script(folder, PLANTED.replace("loss.backward()", "torch.ones(2, 3) @ torch.ones(2, 3)"))
     result = subprocess.run([tapedeck, "run", "-f", "-o", tape, "--break", "error", path], capture_output=True,
                             text=True, env=environment, cwd=folder)

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,12 +118,53 @@ command_read (TdControl *c, const char *tag, const char *rest)
   td__control_answer_error (c, tag, error);
 }
 
+/* The tape ends here, as that of a program which tapedeck has ended. */
+static void
+end_tape (ProducerLive *l)
+{
+  TdProducer *p = l->p;
+  const TdRingNow *last = &l->ring->shared->now;
+  TdRawExit *exit = td__producer_record (p, TD_RAW_EXIT, 0, sizeof *exit);
+  TdTapeEnd end = { .status = -1,
+                    .signal = SIGKILL,
+                    .by = 1,
+                    .last_op = td__alias (&p->a->opdefs, last->opdef).id,
+                    .last_site = td__alias (&p->a->sites, last->site).id,
+                    .last_path = td__alias (&p->a->paths, last->path).id,
+                    .last_phase = last->phase,
+                    .last_event = last->event,
+                    .iteration = last->iteration };
+
+  if (exit == NULL)
+    return;
+  exit->ticks = td__producer_ticks (0);
+  end.time_ns = exit->ticks - p->clock.mono_ns;
+  td__producer_feed (p, exit);
+  td_tape_writer_end (p->w, &end);
+  td_tape_writer_flush (p->w);
+  p->ended = true;
+}
+
+/* The supervisor alone says so: nobody waits for a program that has stopped. */
+static void
+command_end (TdControl *c, const char *tag, const char *rest)
+{
+  ProducerLive *l = (ProducerLive *)c;
+
+  (void)rest;
+  if (strcmp (tag, "#0") != 0)
+    {
+      td__control_answer_error (c, tag, "no such command");
+      return;
+    }
+  if (td__producer_ready (l->p) == TD_PRODUCER_OK)
+    end_tape (l);
+  kill (getpid (), SIGKILL);
+}
+
 static const TdControlCommand commands[] = {
-  { "read ", command_read },
-  { "level", refuse_command },
-  { "static", refuse_command },
-  { "inside", refuse_command },
-  { NULL, NULL },
+  { "read ", command_read },    { "end", command_end },       { "level", refuse_command },
+  { "static", refuse_command }, { "inside", refuse_command }, { NULL, NULL },
 };
 
 static void

@@ -1,0 +1,288 @@
+/* A program that writes its tape by the producer's library is controlled as a supervisor would:
+ * it stops, is read and goes on, and what makes no sense is refused. SPDX-License-Identifier:
+ * MIT */
+#include "td-test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "record/agent/control.h"
+#include "record/ring.h"
+#include "td-producer.h"
+
+typedef struct
+{
+  TdProducer *p;
+  TdRing *ring;
+  TdControlPage *page;
+  int fd; /* the supervisor's end */
+  const volatile uint32_t *word;
+  TdProducerMoment moment;
+  const char *const *lines; /* said once it stops; NULL at the end */
+  bool leaves;              /* it is gone then */
+  float numbers[4];
+  int n_flushes, memory;
+  char heard[4096];
+} Live;
+
+static void
+say (Live *f, const char *line)
+{
+  assert_int_equal (send (f->fd, line, strlen (line), 0), strlen (line));
+  atomic_fetch_or (&f->page->attention, TD_ATTENTION_COMMANDS);
+}
+
+static void
+flush (void *user)
+{
+  Live *f = user;
+
+  f->n_flushes++;
+  for (int i = 0; f->lines != NULL && f->lines[i] != NULL; i++)
+    say (f, f->lines[i]);
+  f->lines = NULL;
+  if (f->leaves)
+    close (f->fd);
+}
+
+static int
+output (void *user, uint32_t i, TdProducerArray *array)
+{
+  Live *f = user;
+
+  if (i > 0)
+    return 0;
+  array->dtype = TD_TAPE_F32;
+  array->ndim = 1;
+  array->dims[0] = 4;
+  array->bytes = sizeof f->numbers;
+  array->data = f->numbers;
+  return 1;
+}
+
+static int
+read_variable (void *user, uint64_t variable, TdProducerArray *array)
+{
+  return variable == 1 ? output (user, 0, array) : 0;
+}
+
+static TdProducerCalls
+calls_of (Live *f)
+{
+  return (TdProducerCalls){ .size = sizeof (TdProducerCalls),
+                            .user = f,
+                            .flush = flush,
+                            .read = read_variable,
+                            .output = output };
+}
+
+static void
+put_fd (const char *name, int fd)
+{
+  char text[16];
+
+  snprintf (text, sizeof text, "%d", fd);
+  setenv (name, text, 1);
+}
+
+/* A producer with a supervisor, unless `alone`. */
+static void
+start (Live *f, const char *breaks, bool alone)
+{
+  static const int64_t four[] = { 4 };
+  const TdProducerOptions options = { .size = sizeof options,
+                                      .path = td_test_tmp ("live.tdtape"),
+                                      .producer = "test",
+                                      .overwrite = 1 };
+  const TdRingOptions ring = { .capacity = 65536 };
+  const TdProducerVariable v = {
+    .size = sizeof v, .id = 1, .dims = four, .ndim = 1, .category = TD_TAPE_CATEGORY_INPUT
+  };
+  const TdProducerCalls calls = calls_of (f);
+  char error[256];
+  int pair[2];
+
+  f->p = td_producer_new (&options, error, sizeof error);
+  assert_non_null (f->p);
+  f->moment = (TdProducerMoment){ .size = sizeof f->moment,
+                                  .kind = td_producer_kind (f->p, "relu", NULL, NULL),
+                                  .place = td_producer_place (f->p, "x.py", 7, NULL),
+                                  .layer = td_producer_layer (f->p, "net/l1", "Linear") };
+  assert_int_equal (td_producer_variable (f->p, &v), TD_PRODUCER_OK);
+  assert_int_equal (td_producer_begin (f->p, 0, 0), TD_PRODUCER_OK);
+  f->memory = -1;
+  if (!alone)
+    {
+      f->ring = td_ring_new_nameless (&ring, error, sizeof error);
+      assert_non_null (f->ring);
+      f->page = (TdControlPage *)(void *)((char *)f->ring->shared + TD_CONTROL_OFFSET);
+      assert_int_equal (socketpair (AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+      f->fd = pair[0];
+      put_fd ("TAPEDECK_RING", dup (f->ring->fd));
+      put_fd ("TAPEDECK_CONTROL", pair[1]);
+      setenv ("TAPEDECK_BREAK", breaks, 1);
+    }
+  f->word = td_producer_live (f->p, &calls);
+}
+
+static void
+stop (Live *f)
+{
+  td_producer_free (f->p);
+  td_ring_free (f->ring);
+  if (f->ring != NULL && !f->leaves)
+    close (f->fd);
+}
+
+/* The next message of the program, with the descriptor that came with it. */
+static const char *
+hear (Live *f)
+{
+  struct iovec part = { f->heard, sizeof f->heard - 1 };
+  char room[CMSG_SPACE (sizeof (int))];
+  struct msghdr message = {
+    .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room
+  };
+  const ssize_t n = recvmsg (f->fd, &message, MSG_DONTWAIT);
+  struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR (&message) : NULL;
+
+  f->heard[n > 0 ? n : 0] = '\0';
+  if (c != NULL)
+    memcpy (&f->memory, CMSG_DATA (c), sizeof f->memory);
+  return f->heard;
+}
+
+static void
+live__without_a_supervisor_there_is_no_word (void **state)
+{
+  Live f = { .fd = -1 };
+
+  (void)state;
+  start (&f, NULL, true);
+  assert_null (f.word);
+  assert_int_equal (td_producer_gate (f.p, &f.moment), TD_PRODUCER_OK);
+  assert_int_equal (f.n_flushes, 0);
+  stop (&f);
+}
+
+static void
+live__stops_is_read_and_goes_on (void **state)
+{
+  static const char *const lines[]
+      = { "#2 read 1", "#3 read 2",   "#4 read 1 6", "#5 level stats",
+          "#6 end",    "#7 continue", NULL };
+  Live f = { .numbers = { 1, 2, 3, 4 }, .lines = lines };
+  float numbers[4] = { 0 };
+
+  (void)state;
+  start (&f, "", false);
+  assert_non_null (f.word);
+  assert_null (getenv ("TAPEDECK_CONTROL"));
+  assert_int_equal (*f.word, 0);
+  say (&f, "#1 pause");
+  assert_int_not_equal (*f.word & TD_PRODUCER_LOOK_BEFORE, 0);
+  f.moment.n_events = 5;
+  assert_int_equal (td_producer_gate (f.p, &f.moment), TD_PRODUCER_OK);
+  assert_string_equal (hear (&f), "#1 {\"ok\":true}");
+  assert_contains (hear (&f),
+                   "! {\"event\":\"stopped\",\"reason\":\"before relu\",\"where\":\"x.py:7\"");
+  assert_contains (f.heard, "\"at\":5");
+  assert_contains (hear (&f),
+                   "#2 {\"ok\":true,\"id\":1,\"dtype\":\"f32\",\"shape\":[4],\"bytes\":16");
+  assert_int_equal (pread (f.memory, numbers, sizeof numbers, 0), sizeof numbers);
+  assert_memory_equal (numbers, f.numbers, sizeof numbers);
+  close (f.memory);
+  assert_string_equal (hear (&f), "#3 {\"ok\":false,\"error\":\"array 2 is no longer there\"}");
+  assert_contains (hear (&f), "\"bytes\":6,\"total\":16");
+  close (f.memory);
+  assert_contains (hear (&f), "programs of the engine");
+  assert_string_equal (hear (&f), "#6 {\"ok\":false,\"error\":\"no such command\"}");
+  assert_string_equal (hear (&f), "#7 {\"ok\":true}");
+  assert_string_equal (hear (&f), "! {\"event\":\"resumed\"}");
+  assert_int_equal (*f.word & ~TD_ATTENTION_COMMANDS, 0);
+  stop (&f);
+}
+
+static void
+live__looks_at_numbers_where_a_breakpoint_asks (void **state)
+{
+  static const char *const lines[] = { "#1 unbreak 1", "#2 continue", NULL };
+  Live f = { .numbers = { 1, 2, NAN, NAN }, .lines = lines };
+
+  (void)state;
+  start (&f, "nan && link == net", false);
+  assert_non_null (f.word);
+  assert_int_not_equal (*f.word & TD_PRODUCER_LOOK_AFTER, 0);
+  assert_int_equal (td_producer_gate (f.p, &f.moment), TD_PRODUCER_OK);
+  assert_int_equal (f.n_flushes, 0);
+  f.moment.when = TD_PRODUCER_AFTER;
+  assert_int_equal (td_producer_gate (f.p, &f.moment), TD_PRODUCER_OK);
+  assert_contains (hear (&f), "relu made NaN (2 of its numbers) (breakpoint 1");
+  assert_int_equal (*f.word & ~TD_ATTENTION_COMMANDS, 0);
+  stop (&f);
+}
+
+static void
+live__goes_on_when_its_supervisor_is_gone (void **state)
+{
+  Live f = { .leaves = true };
+
+  (void)state;
+  start (&f, "op == relu", false);
+  assert_int_equal (td_producer_gate (f.p, &f.moment), TD_PRODUCER_OK);
+  assert_int_equal (f.n_flushes, 1);
+  assert_int_equal (*f.word, 0);
+  assert_int_equal (td_producer_gate (f.p, &f.moment), TD_PRODUCER_OK);
+  assert_int_equal (f.n_flushes, 1);
+  stop (&f);
+}
+
+static void
+live__what_makes_no_sense_is_refused (void **state)
+{
+  Live f = { 0 };
+  TdProducerCalls calls;
+  TdProducerMoment m;
+
+  (void)state;
+  start (&f, "", false);
+  calls = calls_of (&f);
+  assert_null (td_producer_live (f.p, &calls));
+  assert_contains (td_producer_error (f.p), "listens already");
+  calls.read = NULL;
+  assert_null (td_producer_live (f.p, &calls));
+  assert_contains (td_producer_error (f.p), "call-back is missing");
+  calls.size = 8;
+  assert_null (td_producer_live (f.p, &calls));
+  assert_contains (td_producer_error (f.p), "size");
+  for (int i = 0; i < 6; i++)
+    {
+      static const char *const wrong[] = { "time", "kind", "phase", "place", "layer", "size" };
+
+      m = f.moment;
+      *(uint32_t *[]){ &m.when, &m.kind, &m.phase, &m.place, &m.layer, &m.size }[i] = 1u << 30;
+      assert_int_equal (td_producer_gate (f.p, &m), TD_PRODUCER_WRONG);
+      assert_contains (td_producer_error (f.p), wrong[i]);
+    }
+  assert_int_equal (td_producer_gate (NULL, &f.moment), TD_PRODUCER_WRONG);
+  assert_int_equal (td_producer_gate (f.p, NULL), TD_PRODUCER_OK);
+  stop (&f);
+}
+
+int
+main (void)
+{
+  const struct CMUnitTest tests[] = {
+    td_test (live__without_a_supervisor_there_is_no_word),
+    td_test (live__stops_is_read_and_goes_on),
+    td_test (live__looks_at_numbers_where_a_breakpoint_asks),
+    td_test (live__goes_on_when_its_supervisor_is_gone),
+    td_test (live__what_makes_no_sense_is_refused),
+  };
+
+  return cmocka_run_group_tests (tests, NULL, NULL);
+}
