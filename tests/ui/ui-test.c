@@ -294,6 +294,29 @@ take_node (GtkWidget *widget, graphene_size_t *size)
   return node;
 }
 
+/* The bubble of a lesson has a surface of its own: it is drawn where it stands. */
+static GskRenderNode *
+add_bubble (GskRenderNode *node)
+{
+  GtkWidget *bubble = ui_test_find_named (GTK_WIDGET (window), "tour");
+  if (!bubble || !gtk_widget_get_mapped (bubble))
+    return node;
+  double x, y, left, top;
+  graphene_size_t size;
+  GdkPopup *popup = GDK_POPUP (gtk_native_get_surface (GTK_NATIVE (bubble)));
+  gtk_native_get_surface_transform (GTK_NATIVE (window), &x, &y);
+  gtk_native_get_surface_transform (GTK_NATIVE (bubble), &left, &top);
+  graphene_point_t at = { (float)(gdk_popup_get_position_x (popup) - x + left),
+                          (float)(gdk_popup_get_position_y (popup) - y + top) };
+  GskRenderNode *drawn = take_node (bubble, &size);
+  GskRenderNode *moved = gsk_transform_node_new (drawn, gsk_transform_translate (NULL, &at));
+  GskRenderNode *both = gsk_container_node_new ((GskRenderNode *[]){ node, moved }, 2);
+  gsk_render_node_unref (drawn);
+  gsk_render_node_unref (moved);
+  gsk_render_node_unref (node);
+  return both;
+}
+
 /* Without a window manager GTK draws a frame of equal width around the content: cut it off. */
 static GdkTexture *
 shoot (void)
@@ -301,7 +324,7 @@ shoot (void)
   GtkWidget *widget = GTK_WIDGET (window), *content = GTK_WIDGET (window->toasts);
   int w = gtk_widget_get_width (content), h = gtk_widget_get_height (content);
   graphene_size_t all;
-  g_autoptr (GskRenderNode) node = take_node (widget, &all);
+  g_autoptr (GskRenderNode) node = add_bubble (take_node (widget, &all));
   float left = (all.width - (float)w) / 2, top = (all.height - (float)h) / 2;
   GskRenderer *renderer = gtk_native_get_renderer (GTK_NATIVE (window));
   return gsk_renderer_render_texture (renderer, node,

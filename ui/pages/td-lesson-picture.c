@@ -200,13 +200,66 @@ draw_pair (Pen *pen)
     }
 }
 
+static void
+draw_growth (Pen *pen)
+{
+  for (int i = 0; i < 6; i++)
+    {
+      box (pen, 6 + 16 * i, 49 - 8 * i, 11, 9 + 8 * i, 1.5);
+      use (pen, TD_ROLE_ACTIVATION, 0.85);
+      cairo_fill (pen->cr);
+    }
+  use_line (pen);
+  line (pen, 2, 60.5, 102, 60.5);
+}
+
+/* Born in one place, and everywhere from there on. */
+static void
+draw_nan (Pen *pen)
+{
+  for (int r = 0; r < 4; r++)
+    for (int c = 0; c < 6; c++)
+      {
+        gboolean born = c == 4 && r == 1, reached = c == 5 && r < 3;
+        box (pen, 5 + 16 * c, 5 + 14 * r, 13, 11, 2);
+        paint (pen, born || reached ? TD_ROLE_ERROR : TD_ROLE_CARD, 1,
+               born || reached ? TD_ROLE_ERROR : TD_ROLE_NONE);
+      }
+  use (pen, TD_ROLE_CARD, 1);
+  line (pen, 73, 22, 78, 27);
+  line (pen, 78, 22, 73, 27);
+}
+
+/* A row of layers, and gradients that end before the first. */
+static void
+draw_frozen (Pen *pen)
+{
+  use_line (pen);
+  line (pen, 12, 24, 92, 24);
+  for (int i = 0; i < 3; i++)
+    {
+      box (pen, 4 + 37 * i, 15, 22, 18, 3);
+      paint (pen, TD_ROLE_CARD, 1, i == 0 ? TD_ROLE_ERROR : TD_ROLE_NONE);
+    }
+  use (pen, TD_ROLE_GRADIENT, 1);
+  cairo_set_line_width (pen->cr, 2.4);
+  line (pen, 92, 48, 44, 48);
+  line (pen, 44, 48, 50, 43);
+  line (pen, 44, 48, 50, 53);
+  cairo_set_line_width (pen->cr, 1.2);
+  use (pen, TD_ROLE_ERROR, 1);
+  line (pen, 28, 42, 38, 54);
+  line (pen, 38, 42, 28, 54);
+}
+
 static const struct
 {
   const char *name;
   void (*draw) (Pen *pen);
 } pictures[]
     = { { "network", draw_network }, { "branch", draw_branch },     { "tiles", draw_tiles },
-        { "chain", draw_chain },     { "schedule", draw_schedule }, { "pair", draw_pair } };
+        { "chain", draw_chain },     { "schedule", draw_schedule }, { "pair", draw_pair },
+        { "growth", draw_growth },   { "nan", draw_nan },           { "frozen", draw_frozen } };
 
 static void
 draw (GtkDrawingArea *area, cairo_t *cr, int width, int height, gpointer data)
@@ -220,6 +273,15 @@ draw (GtkDrawingArea *area, cairo_t *cr, int width, int height, gpointer data)
   for (guint i = 0; i < G_N_ELEMENTS (pictures); i++)
     if (strcmp (pictures[i].name, data) == 0)
       pictures[i].draw (&pen);
+}
+
+gboolean
+td_lesson_picture_exists (const char *name)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (pictures); i++)
+    if (strcmp (pictures[i].name, name) == 0)
+      return TRUE;
+  return FALSE;
 }
 
 GtkWidget *

@@ -4,6 +4,9 @@
 
 #include <adwaita.h>
 
-/** Create the picture called `name`: network, branch, tiles, chain or schedule. Owner:
- * floating. */
+/** Create the picture called `name`: network, branch, tiles, chain, schedule, pair, growth, nan
+ * or frozen. Owner: floating. */
 GtkWidget *td_lesson_picture_new (const char *name);
+
+/** Say whether there is a picture of that name. */
+gboolean td_lesson_picture_exists (const char *name);

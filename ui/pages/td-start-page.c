@@ -1,4 +1,5 @@
-/* The start page. Lessons are the example models that are found; recordings come from the
+/* The start page. Lessons are read from their files; examples are the models that are found;
+ * recordings come from the
  * desktop's list of recent files and show a line of loss and one of memory read from the tape.
  * SPDX-License-Identifier: MIT */
 #include "pages/td-start-page.h"
@@ -6,6 +7,7 @@
 #include "live/td-runs.h"
 #include "pages/td-recent-row.h"
 #include "pages/td-lesson-picture.h"
+#include "pages/td-lesson.h"
 #include "settings/td-settings.h"
 
 #define MAX_RECENT 12
@@ -13,8 +15,9 @@
 struct _TdStartPage
 {
   AdwBin parent;
-  GtkWidget *lessons_box, *recent_box;
-  GtkFlowBox *lessons;
+  GtkWidget *lessons_box, *examples_box, *recent_box;
+  GtkFlowBox *lessons, *examples;
+  GtkLabel *faults; /* lessons that cannot be read */
   GtkListBox *recent;
   GtkLabel *runs; /* what they take */
 };
@@ -32,8 +35,8 @@ static const struct
 {
   const char *file, *picture, *title, *text;
   const char *action; /* NULL: open the file */
-} lessons[] = {
-  { "mlp.c", "network", "First Network", "Digits with two layers, step through backward" },
+} examples[] = {
+  { "mlp.c", "network", "Digits", "A perceptron of two layers, as it is trained" },
   { "dynamic_graph.c", "branch", "Dynamic Branch", "Relu or sigmoid: the graph is what ran" },
   { "lenet.c", "tiles", "Convolutions", "LeNet-5: filters, pooling and their gradients" },
   { "char_lstm.c", "chain", "Through Time", "An LSTM unrolled over the letters of a text" },
@@ -75,7 +78,7 @@ open_path (TdStartPage *self, const char *path)
 }
 
 static void
-lesson_clicked (GtkButton *button, TdStartPage *self)
+example_clicked (GtkButton *button, TdStartPage *self)
 {
   open_path (self, g_object_get_data (G_OBJECT (button), "path"));
 }
@@ -90,49 +93,81 @@ new_label (const char *text, const char *style)
 }
 
 static GtkWidget *
-new_lesson (TdStartPage *self, guint i, char *path)
+new_card (const char *picture, const char *title, const char *words)
 {
   GtkWidget *row = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
-  gtk_box_append (GTK_BOX (row), td_lesson_picture_new (lessons[i].picture));
-  GtkWidget *words = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
-  gtk_widget_set_valign (words, GTK_ALIGN_CENTER);
-  gtk_box_append (GTK_BOX (words), new_label (lessons[i].title, "heading"));
-  GtkWidget *text = new_label (lessons[i].text, "caption");
+  gtk_box_append (GTK_BOX (row), td_lesson_picture_new (picture));
+  GtkWidget *column = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
+  gtk_widget_set_valign (column, GTK_ALIGN_CENTER);
+  gtk_box_append (GTK_BOX (column), new_label (title, "heading"));
+  GtkWidget *text = new_label (words, "caption");
   gtk_widget_add_css_class (text, "dim-label");
   gtk_label_set_wrap (GTK_LABEL (text), TRUE);
   gtk_label_set_max_width_chars (GTK_LABEL (text), 22);
   gtk_label_set_width_chars (GTK_LABEL (text), 18);
-  gtk_box_append (GTK_BOX (words), text);
-  gtk_box_append (GTK_BOX (row), words);
+  gtk_box_append (GTK_BOX (column), text);
+  gtk_box_append (GTK_BOX (row), column);
 
   GtkWidget *button = gtk_button_new ();
   gtk_button_set_child (GTK_BUTTON (button), row);
   gtk_widget_add_css_class (button, "card");
   gtk_widget_add_css_class (button, "td-lesson");
-  gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL,
-                                  lessons[i].title, GTK_ACCESSIBLE_PROPERTY_DESCRIPTION,
-                                  lessons[i].text, -1);
-  g_object_set_data_full (G_OBJECT (button), "path", path, g_free);
-  if (lessons[i].action)
-    gtk_actionable_set_action_name (GTK_ACTIONABLE (button), lessons[i].action);
-  else
-    g_signal_connect (button, "clicked", G_CALLBACK (lesson_clicked), self);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, title,
+                                  GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, words, -1);
   return button;
 }
 
 static void
+add_card (GtkFlowBox *box, GtkWidget *card)
+{
+  gtk_flow_box_append (box, card);
+  gtk_widget_set_focusable (gtk_widget_get_last_child (GTK_WIDGET (box)), FALSE);
+}
+
+/* One that cannot be read is a line below the others. */
+static void
 add_lessons (TdStartPage *self)
 {
-  for (guint i = 0; i < G_N_ELEMENTS (lessons); i++)
+  g_auto (GStrv) files = td_lesson_list_files ();
+  g_autoptr (GString) faults = g_string_new (NULL);
+  for (guint i = 0; files[i]; i++)
     {
-      char *path = td_start_page_find_example (lessons[i].file);
+      g_autoptr (GError) error = NULL;
+      g_autoptr (TdLesson) lesson = td_lesson_load (files[i], &error);
+      if (!lesson)
+        {
+          g_string_append_printf (faults, "%s%s", faults->len ? "\n" : "", error->message);
+          continue;
+        }
+      GtkWidget *card = new_card (lesson->picture, lesson->title, lesson->summary);
+      gtk_widget_set_name (card, lesson->name);
+      gtk_actionable_set_action_name (GTK_ACTIONABLE (card), "win.lesson");
+      gtk_actionable_set_action_target (GTK_ACTIONABLE (card), "s", lesson->name);
+      add_card (self->lessons, card);
+    }
+  gtk_label_set_text (self->faults, faults->str);
+  gtk_widget_set_visible (GTK_WIDGET (self->faults), faults->len > 0);
+  gtk_widget_set_visible (self->lessons_box, files[0] != NULL);
+}
+
+static void
+add_examples (TdStartPage *self)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (examples); i++)
+    {
+      char *path = td_start_page_find_example (examples[i].file);
       if (!path)
         continue;
-      gtk_flow_box_append (self->lessons, new_lesson (self, i, path));
-      gtk_widget_set_focusable (gtk_widget_get_last_child (GTK_WIDGET (self->lessons)), FALSE);
+      GtkWidget *card = new_card (examples[i].picture, examples[i].title, examples[i].text);
+      g_object_set_data_full (G_OBJECT (card), "path", path, g_free);
+      if (examples[i].action)
+        gtk_actionable_set_action_name (GTK_ACTIONABLE (card), examples[i].action);
+      else
+        g_signal_connect (card, "clicked", G_CALLBACK (example_clicked), self);
+      add_card (self->examples, card);
     }
-  gtk_widget_set_visible (self->lessons_box,
-                          gtk_flow_box_get_child_at_index (self->lessons, 0) != NULL);
+  gtk_widget_set_visible (self->examples_box,
+                          gtk_flow_box_get_child_at_index (self->examples, 0) != NULL);
 }
 
 static int
@@ -205,6 +240,9 @@ td_start_page_class_init (TdStartPageClass *klass)
       widget_class, "/io/github/tapedeck/Tapedeck/pages/td-start-page.ui");
   gtk_widget_class_bind_template_child (widget_class, TdStartPage, lessons_box);
   gtk_widget_class_bind_template_child (widget_class, TdStartPage, lessons);
+  gtk_widget_class_bind_template_child (widget_class, TdStartPage, faults);
+  gtk_widget_class_bind_template_child (widget_class, TdStartPage, examples_box);
+  gtk_widget_class_bind_template_child (widget_class, TdStartPage, examples);
   gtk_widget_class_bind_template_child (widget_class, TdStartPage, recent_box);
   gtk_widget_class_bind_template_child (widget_class, TdStartPage, recent);
   gtk_widget_class_bind_template_child (widget_class, TdStartPage, runs);
@@ -218,6 +256,7 @@ td_start_page_init (TdStartPage *self)
 {
   gtk_widget_init_template (GTK_WIDGET (self));
   add_lessons (self);
+  add_examples (self);
   g_signal_connect_object (gtk_recent_manager_get_default (), "changed",
                            G_CALLBACK (td_start_page_refresh), self, G_CONNECT_SWAPPED);
   td_start_page_refresh (self);

@@ -87,6 +87,8 @@ static const TdKey keys[] = {
   { "win.copy-link", "Copy a link to this moment", WINDOW, "<Control><Shift>l", "" },
   { "win.save-copy", "Save a copy", WINDOW, "<Control><Shift>s", "" },
   { "win.export", "Export", WINDOW, "<Control><Shift>e", "" },
+  { "win.lesson-next", "Next step of the lesson", WINDOW, "<Control>Page_Down <Control>KP_Page_Down", "" },
+  { "win.lesson-back", "Step of the lesson before", WINDOW, "<Control>Page_Up <Control>KP_Page_Up", "" },
   { "win.close", "Close window", WINDOW, "<Control>w", "" },
   { "win.cancel", NULL, WINDOW, "Escape", "" },
   { "app.open", "Open", WINDOW, "<Control>o", "" },

@@ -277,7 +277,9 @@ run_cancel (TdWindow *self, const char *parameter)
   if (td_compare_page_close_find (td_workspace_get_compare (self->workspace))
       || td_graph_page_close_find (td_workspace_get_graph (self->workspace)))
     return;
-  if (self->session && selected_key (self))
+  if (self->tour)
+    td__run_lesson_close (self, NULL);
+  else if (self->session && selected_key (self))
     td_session_select (self->session, 0);
   else
     gtk_info_bar_set_revealed (GTK_INFO_BAR (self->info_bar), FALSE);
@@ -365,6 +367,10 @@ static const TdWindowAction actions[] = {
   { "cancel-recompute", td__run_cancel_recompute, TD_NEEDS_EVENTS },
   { "note", td__run_note, TD_NEEDS_EVENTS },
   { "watch", td__run_watch, TD_NEEDS_EVENTS | TD_NEEDS_SELECTION },
+  { "lesson", td__run_lesson, TD_NEEDS_NOTHING, TRUE },
+  { "lesson-next", td__run_lesson_next, TD_NEEDS_LESSON },
+  { "lesson-back", td__run_lesson_back, TD_NEEDS_LESSON_BEFORE },
+  { "lesson-close", td__run_lesson_close, TD_NEEDS_LESSON },
   { "lesson-compare", td__run_lesson_compare, TD_NEEDS_NO_RECORDING },
   { "export", run_export, TD_NEEDS_EVENTS },
   { "save-picture", run_save_picture, TD_NEEDS_EVENTS, TRUE },

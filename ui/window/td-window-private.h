@@ -24,6 +24,8 @@ typedef enum
   TD_NEEDS_FUTURE = 1 << 7,
   TD_NEEDS_STEPPABLE = 1 << 8,    /* operations, here or in another iteration, or a program */
   TD_NEEDS_NO_RECORDING = 1 << 9, /* starts on an empty window */
+  TD_NEEDS_LESSON = 1 << 10,
+  TD_NEEDS_LESSON_BEFORE = 1 << 11, /* it is not at its first step */
 } TdActionNeeds;
 
 /** One row of the table of window actions. */
@@ -34,6 +36,9 @@ typedef struct
   guint needs;
   gboolean takes_string;
 } TdWindowAction;
+
+/** A lesson that is being shown: td-window-tour.c. */
+typedef struct _TdTour TdTour;
 
 struct _TdWindow
 {
@@ -65,6 +70,8 @@ struct _TdWindow
   guint poll;                 /* the timer that reads what the tape gained */
 
   TdNotebook *notebook;     /* of the recording; NULL: none can be kept */
+  TdTour *tour;             /* the lesson that is being shown, if any */
+  int lesson_step;          /* where it is, from 0 on; -1: there is none */
   TdRunner *runner;         /* the supervisor this window started, if any */
   TdRecompute *recompute;   /* an iteration that is run again, if any */
   TdControlClient *control; /* the connection to it, if any */
@@ -203,6 +210,10 @@ void td__run_toggle_numbers (TdWindow *self, const char *parameter);
 void td__run_note (TdWindow *self, const char *parameter);
 void td__run_watch (TdWindow *self, const char *parameter);
 void td__run_lesson_compare (TdWindow *self, const char *parameter);
+void td__run_lesson (TdWindow *self, const char *name);
+void td__run_lesson_next (TdWindow *self, const char *parameter);
+void td__run_lesson_back (TdWindow *self, const char *parameter);
+void td__run_lesson_close (TdWindow *self, const char *parameter);
 void td__run_copy_differences (TdWindow *self, const char *parameter);
 void td__run_slice (TdWindow *self, const char *parameter);
 void td__run_evaluate (TdWindow *self, const char *parameter);

@@ -47,6 +47,8 @@ find_conditions (TdWindow *self)
   met |= live ? TD_NEEDS_LIVE : 0;
   met |= running ? TD_NEEDS_RUNNING : 0;
   met |= !running && (events || live) ? TD_NEEDS_PLAYABLE : 0;
+  met |= self->lesson_step >= 0 ? TD_NEEDS_LESSON : 0;
+  met |= self->lesson_step > 0 ? TD_NEEDS_LESSON_BEFORE : 0;
   met |= td_session_can_go_back (self->session) ? TD_NEEDS_PAST : 0;
   met |= td_session_can_go_forward (self->session) ? TD_NEEDS_FUTURE : 0;
   return met;
@@ -263,4 +265,5 @@ static void
 td_window_init (TdWindow *self)
 {
   self->own_breaks = g_ptr_array_new_with_free_func (g_free);
+  self->lesson_step = -1;
 }
