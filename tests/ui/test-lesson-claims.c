@@ -141,6 +141,13 @@ tell_here (const Claim *claim)
   return g_strdup ("nowhere");
 }
 
+static char *
+tell_next (const Claim *claim)
+{
+  g_autofree char *here = tell_here (claim);
+  return g_strdup_printf ("%" G_GINT64_FORMAT, g_ascii_strtoll (here, NULL, 10) + 1);
+}
+
 static double
 find_loss (const Claim *claim, gint64 iteration)
 {
@@ -184,10 +191,31 @@ tell_loss_rises (const Claim *claim)
   return g_strdup (rises ? "rises" : "not: it does not rise");
 }
 
+/* loss-falls FROM: at the end it is less than half of that. */
+static char *
+tell_loss_falls (const Claim *claim)
+{
+  gboolean falls
+      = find_loss (claim, last_iteration (claim)) < find_loss (claim, number (claim, 1)) / 2;
+  return g_strdup (falls ? "falls" : "not: it does not fall");
+}
+
+/* The last iteration before the first whose loss is NaN. */
+static char *
+tell_last_number (const Claim *claim)
+{
+  gint64 i = 0;
+  while (i <= last_iteration (claim) && !isnan (find_loss (claim, i)))
+    i++;
+  return g_strdup_printf ("%" G_GINT64_FORMAT, i - 1);
+}
+
+/* source WORD, in the program of the recording; source WORD PROGRAM */
 static char *
 tell_source (const Claim *claim)
 {
-  g_autofree char *base = tell_file (claim);
+  g_autofree char *base
+      = claim->words[2] ? g_strconcat (claim->words[2], ".c", NULL) : tell_file (claim);
   g_autofree char *inside = g_strconcat ("data/examples/clinic/", base, NULL);
   g_autofree char *text = NULL;
   assert_true (g_file_get_contents (td_test_source (inside), &text, NULL, NULL));
@@ -237,13 +265,18 @@ holds (const char *phrase, const char *text)
   return FALSE;
 }
 
-/* What tapedeck prints: says COMMAND ..., where @ is the tape and @NAME that of another. */
+/* What tapedeck prints. says COMMAND ...: the phrase, where @ is the tape and @NAME that of
+ * another; prints TEXT COMMAND ...: a text with _ for its spaces, whatever the phrase is. */
 static char *
 tell_output (const Claim *claim, const char *phrase)
 {
   g_autoptr (GPtrArray) argv = g_ptr_array_new_with_free_func (g_free);
+  guint first = strcmp (claim->words[0], "prints") == 0 ? 2 : 1;
+  g_autofree char *wanted = g_strdup (first == 2 ? claim->words[1] : phrase);
+  if (first == 2)
+    g_strdelimit (wanted, "_", ' ');
   g_ptr_array_add (argv, g_strdup (td_test_program ("app/tapedeck")));
-  for (guint i = 1; claim->words[i]; i++)
+  for (guint i = first; claim->words[i]; i++)
     {
       const char *word = claim->words[i];
       g_auto (GStrv) parts = g_strsplit (word, ":", 2); /* @NAME:ITERATION */
@@ -256,7 +289,8 @@ tell_output (const Claim *claim, const char *phrase)
     }
   g_ptr_array_add (argv, NULL);
   TdTestChild child = td_test_run ((const char *const *)argv->pdata, NULL, NULL);
-  gboolean said = strstr (child.out, phrase) != NULL;
+  g_autofree char *printed = g_strdelimit (g_strdup (child.out), "_", ' ');
+  gboolean said = strstr (first == 2 ? printed : child.out, wanted) != NULL;
   char *text = said ? g_strdup (phrase) : g_strdup_printf ("not: %.300s", child.out);
   td_test_child_clear (&child);
   return text;
@@ -277,9 +311,12 @@ static const struct
   { "iterations", tell_iterations },
   { "rows", tell_rows },
   { "here", tell_here },
+  { "next", tell_next },
   { "loss", tell_loss },
   { "loss-below", tell_loss_below },
   { "loss-rises", tell_loss_rises },
+  { "loss-falls", tell_loss_falls },
+  { "last-number", tell_last_number },
   { "source", tell_source },
   { "key", tell_key },
 };
@@ -299,7 +336,7 @@ judge_claim (const TdLesson *lesson, Claim *claim, const char *text, GString *fa
   for (guint i = 0; i < G_N_ELEMENTS (facts); i++)
     if (strcmp (facts[i].name, claim->words[0]) == 0)
       fact = facts[i].tell (claim);
-  if (strcmp (claim->words[0], "says") == 0)
+  if (strcmp (claim->words[0], "says") == 0 || strcmp (claim->words[0], "prints") == 0)
     fact = tell_output (claim, phrase);
   if (!strstr (claim->step->text, phrase)
       && !(claim->step->done && strstr (claim->step->done, phrase)))

@@ -131,6 +131,12 @@ static const Way ways[] = {
   { "operation tanh", "step-op", NULL },
   { "phase backward", "step-op", NULL },
   { "phase forward", "reverse-step-op", NULL },
+  { "page memory", "show-page", "memory" },
+  { "page compare", "show-page", "compare" },
+  { "operation mul", "where-from", NULL },
+  { "operation log", "reverse-step-op", NULL },
+  { "event 4", "step-op", NULL },
+  { "iteration 7", "next-iteration", NULL },
 };
 
 #define MOST_TRIES 60

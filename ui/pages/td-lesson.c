@@ -8,9 +8,10 @@
 
 // clang-format off
 const char *const td_lesson_deed_names[TD_N_DEEDS] = {
-  [TD_DEED_OPERATION] = "operation", [TD_DEED_ITERATION] = "iteration",
-  [TD_DEED_PHASE] = "phase",         [TD_DEED_BACK] = "back",
-  [TD_DEED_SELECTED] = "selected",   [TD_DEED_PAGE] = "page",
+  [TD_DEED_OPERATION] = "operation", [TD_DEED_EVENT] = "event",
+  [TD_DEED_ITERATION] = "iteration", [TD_DEED_PHASE] = "phase",
+  [TD_DEED_BACK] = "back",           [TD_DEED_SELECTED] = "selected",
+  [TD_DEED_PAGE] = "page",
 };
 
 static const char *const lesson_keys[] = { "Title", "Summary", "Picture", NULL };

@@ -10,6 +10,7 @@ typedef enum
 {
   TD_DEED_NONE,
   TD_DEED_OPERATION, /* the playhead on an operation of that name */
+  TD_DEED_EVENT,     /* the playhead on the event of that number */
   TD_DEED_ITERATION, /* the playhead in that iteration */
   TD_DEED_PHASE,     /* the playhead in forward, backward or update */
   TD_DEED_BACK,      /* the playhead so many events before where it was */

@@ -73,7 +73,9 @@ new_switcher (GtkStack *stack)
 GtkWidget *
 td_workspace_new_switcher (TdWorkspace *self)
 {
-  return new_switcher (self->perspectives);
+  GtkWidget *switcher = new_switcher (self->perspectives);
+  gtk_widget_set_name (switcher, "perspectives");
+  return switcher;
 }
 
 static GtkWidget *

@@ -4,6 +4,8 @@
 
 #define ARROW 12 /* pixels that the arrow takes beside the bubble */
 
+#define EDGE 6 /* pixels that stay free at the edge of the parent, if they can */
+
 /* Widths of the text in characters, the best first. */
 static const int widths[] = { 44, 34, 26 };
 /* Where it may stand, the best first. */
@@ -19,6 +21,7 @@ struct _TdTourBubble
   GtkScrolledWindow *scroller;
   GdkRectangle place; /* pointed at; of no width: nothing is */
   int width, height;  /* of the parent when it was placed */
+  int shown_width, shown_height;
 };
 
 G_DEFINE_FINAL_TYPE (TdTourBubble, td_tour_bubble, GTK_TYPE_POPOVER)
@@ -218,13 +221,19 @@ fits (TdTourBubble *self, GtkPositionType side, int width, int height)
 static int
 find_shift (int middle, int length, int whole)
 {
-  int before = MAX (0, length / 2 - middle), after = MAX (0, middle + length / 2 - whole);
+  int half = length / 2 + EDGE;
+  int before = MAX (0, half - middle), after = MAX (0, middle + half - whole);
   return before > 0 ? before : -after;
 }
 
 static void
 stand_at (TdTourBubble *self, GtkPositionType side, int width, int height)
 {
+  /* A surface that is to be smaller would move, and keep its size. */
+  if (width < self->shown_width || height < self->shown_height)
+    gtk_popover_popdown (GTK_POPOVER (self));
+  self->shown_width = width;
+  self->shown_height = height;
   const GdkRectangle *at = &self->place;
   int x = find_shift (at->x + at->width / 2, width, self->width),
       y = find_shift (at->y + at->height / 2, height, self->height);
@@ -261,6 +270,7 @@ place (TdTourBubble *self)
                       NULL, NULL);
   gtk_scrolled_window_set_max_content_height (
       self->scroller, MAX (48, text - (height - find_room (self, side))));
+  measure (self, &width, &height);
   stand_at (self, side, width, height);
 }
 
@@ -271,7 +281,10 @@ td_tour_bubble_point_at (TdTourBubble *self, const GdkRectangle *at)
   int width = gtk_widget_get_width (parent), height = gtk_widget_get_height (parent);
   GdkRectangle middle = { width / 2, height / 2, 1, 1 };
   const GdkRectangle *to = at ? at : &middle;
+  int own_width, own_height; /* which its style may change when it is on show first */
+  measure (self, &own_width, &own_height);
   if (gdk_rectangle_equal (to, &self->place) && width == self->width && height == self->height
+      && own_width == self->shown_width && own_height == self->shown_height
       && gtk_widget_get_visible (GTK_WIDGET (self)))
     return;
   self->place = *to;
@@ -281,5 +294,8 @@ td_tour_bubble_point_at (TdTourBubble *self, const GdkRectangle *at)
   place (self);
   gtk_popover_set_pointing_to (GTK_POPOVER (self), to);
   if (!gtk_widget_get_visible (GTK_WIDGET (self)))
-    gtk_popover_popup (GTK_POPOVER (self));
+    {
+      gtk_popover_popup (GTK_POPOVER (self));
+      td_tour_bubble_take_focus (self);
+    }
 }

@@ -16,7 +16,7 @@ struct _TdTour
   TdSession *session; /* of the step's recording */
   TdMoment begun;     /* where the playhead was when the step began */
   gboolean done;      /* what the step asks for */
-  gboolean is_in_sight;
+  gboolean is_in_sight, is_shown_again;
   GdkFrameClock *clock;
 };
 
@@ -141,23 +141,26 @@ show_page (TdWindow *self, const char *page)
   g_auto (GStrv) parts = g_strsplit (page, "/", 2);
   g_autofree char *picture = NULL;
   gtk_stack_set_visible_child (self->pages, GTK_WIDGET (self->workspace));
+  td_workspace_show_page (self->workspace, "debug"); /* which most of them are a part of */
   td_workspace_show_page (self->workspace, parts[0]);
-  if (parts[1] && td_dock_is_shown (td_workspace_get_dock (self->workspace), parts[0]))
-    td_workspace_show_page (self->workspace, "debug");
   GtkStack *pictures = find_pictures (self, page, &picture);
   if (pictures && gtk_stack_get_child_by_name (pictures, picture))
     gtk_stack_set_visible_child_name (pictures, picture);
 }
 
+/* Memory is a view of the dock, too, which does not count. */
 static gboolean
 shows_page (TdWindow *self, const char *page)
 {
+  static const char *const perspectives[] = { "debug", "memory", "compare" };
   g_autofree char *picture = NULL;
   GtkStack *pictures = find_pictures (self, page, &picture);
   if (picture)
     return pictures && g_strcmp0 (gtk_stack_get_visible_child_name (pictures), picture) == 0;
-  return strcmp (td_workspace_get_perspective (self->workspace), page) == 0
-         || td_dock_is_shown (td_workspace_get_dock (self->workspace), page);
+  for (guint i = 0; i < G_N_ELEMENTS (perspectives); i++)
+    if (strcmp (perspectives[i], page) == 0)
+      return strcmp (td_workspace_get_perspective (self->workspace), page) == 0;
+  return td_dock_is_shown (td_workspace_get_dock (self->workspace), page);
 }
 
 /* ---- what the user is to do ---- */
@@ -183,6 +186,12 @@ is_at_operation (TdWindow *self, const char *name)
   gint event = td_session_get_moment (self->session).event;
   return it && event >= 0 && (guint)event < td_iteration_get_n_events (it)
          && strcmp (td_iteration_get_op_name (it, (guint)event), name) == 0;
+}
+
+static gboolean
+is_at_event (TdWindow *self, const char *number)
+{
+  return td_session_get_moment (self->session).event == g_ascii_strtoll (number, NULL, 10);
 }
 
 static gboolean
@@ -213,9 +222,13 @@ went_back (TdWindow *self, const char *events)
 }
 
 static gboolean (*const deeds[TD_N_DEEDS]) (TdWindow *self, const char *what) = {
-  [TD_DEED_OPERATION] = is_at_operation, [TD_DEED_ITERATION] = is_in_iteration,
-  [TD_DEED_PHASE] = is_in_phase,         [TD_DEED_BACK] = went_back,
-  [TD_DEED_SELECTED] = selects,          [TD_DEED_PAGE] = shows_page,
+  [TD_DEED_OPERATION] = is_at_operation,
+  [TD_DEED_EVENT] = is_at_event,
+  [TD_DEED_ITERATION] = is_in_iteration,
+  [TD_DEED_PHASE] = is_in_phase,
+  [TD_DEED_BACK] = went_back,
+  [TD_DEED_SELECTED] = selects,
+  [TD_DEED_PAGE] = shows_page,
 };
 
 /* ---- steps ---- */
@@ -266,7 +279,16 @@ look (TdWindow *self)
       td_workspace_announce (self->workspace, step->done);
       td_tour_bubble_take_focus (tour->bubble);
     }
-  td_tour_bubble_point_at (tour->bubble, find_target (self, &place) ? &place : NULL);
+  gboolean found = find_target (self, &place);
+  /* a window that was not laid out yet has folded the page away since */
+  if (!found && step->page && !tour->is_shown_again)
+    {
+      tour->is_shown_again = TRUE;
+      show_page (self, step->page);
+      gtk_widget_queue_draw (GTK_WIDGET (self));
+      return;
+    }
+  td_tour_bubble_point_at (tour->bubble, found ? &place : NULL);
 }
 
 /* What needs something that is not there is left out. */
@@ -314,10 +336,9 @@ show_step (TdWindow *self, guint i)
     do_action (self, step->actions[a]);
   tour->begun = td_session_get_moment (self->session);
   tour->done = FALSE;
-  tour->is_in_sight = FALSE;
+  tour->is_in_sight = tour->is_shown_again = FALSE;
   td_tour_bubble_set_words (tour->bubble, &words);
   td_workspace_announce (self->workspace, step->text);
-  look (self);
   td_tour_bubble_take_focus (tour->bubble);
   td__window_update_actions (self);
   gtk_widget_queue_draw (GTK_WIDGET (self));

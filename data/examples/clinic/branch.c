@@ -23,7 +23,8 @@ main (int argc, char **argv)
 
   TD_ITERATIONS (i, 12)
     {
-      TdVar *x = td_add_scalar (td_randn (TD_F32, TD_SHAPE (16, 8)), i < 7 ? 1 : -1);
+      TdVar *shift = td_full (TD_F32, TD_SHAPE (16, 8), i < 7 ? 1 : -1);
+      TdVar *x = td_add (td_randn (TD_F32, TD_SHAPE (16, 8)), shift);
       TdVar *h = activation (td_link (hidden, x), td_mean_of (x));
       TdVar *loss = td_mean (td_square (td_link (output, h)));
 
