@@ -206,6 +206,42 @@ strip__fits_by_a_double_click_and_goes_along_with_the_playhead (void **state)
   assert_strip (0, N_ITERATIONS);
 }
 
+/* The events of the iteration alike, and what is pressed there is the event that is seen there.
+ */
+static void
+strip__of_events_zooms_too (void **state)
+{
+  open_recording ();
+  TdSceneView *events = TD_SCENE_VIEW (ui_test_named ("events-strip"));
+  g_autoptr (TdIteration) it = td_session_get_current (ui_test_session ());
+  double n = td_iteration_get_n_events (it);
+  gboolean taken = FALSE;
+  td_session_set_moment (ui_test_session (), 5, 40);
+  ui_test_settle ();
+  for (guint i = 0; i < 3; i++)
+    {
+      g_signal_emit_by_name (events, "scrolled", place_of (events, 40.4), -4.0, &taken);
+      ui_test_settle ();
+    }
+  assert_true (taken);
+  const TdSceneAxes *axes = td_scene_axes (td_scene_view_get_scene (events));
+  double first = axes->x0, end = axes->x1;
+  assert_true (end - first < n / 8 && first <= 40 && end > 40);
+  double x = place_of (events, first + 2.5);
+  g_signal_emit_by_name (events, "pressed", NULL, x, 10.0);
+  ui_test_settle ();
+  assert_moment (5, (gint)first + 2);
+  td_session_set_moment (ui_test_session (), 5, (gint)n - 1);
+  ui_test_settle ();
+  axes = td_scene_axes (td_scene_view_get_scene (events));
+  assert_float_equal (axes->x1, n, 0);
+  assert_float_equal (axes->x1 - axes->x0, end - first, 0);
+  g_signal_emit_by_name (events, "opened", NULL, 5.0, 5.0);
+  ui_test_settle ();
+  axes = td_scene_axes (td_scene_view_get_scene (events));
+  assert_float_equal (axes->x0, 0, 0);
+}
+
 /* ---- keeping to it ---- */
 
 static void
@@ -295,6 +331,7 @@ main (int argc, char **argv)
     ui_test (range__is_the_recordings_own),
     ui_test (strip__zooms_at_the_pointer_and_back),
     ui_test (strip__fits_by_a_double_click_and_goes_along_with_the_playhead),
+    ui_test (strip__of_events_zooms_too),
     ui_test (range__is_what_every_panel_over_the_run_shows),
     ui_test (range__does_not_hold_the_playhead),
   };

@@ -8,8 +8,8 @@
 struct _TdStrips
 {
   TdPage parent;
-  TdNotebook *notebook; /* NULL: none */
-  TdRange zoom;         /* iterations on the strip */
+  TdNotebook *notebook;      /* NULL: none */
+  TdRange zoom, events_zoom; /* iterations and events on the strips; empty: all */
 };
 
 G_DEFINE_FINAL_TYPE (TdStrips, td_strips, TD_TYPE_PAGE)
@@ -37,16 +37,17 @@ make_iterations (TdPage *page, const TdPanelView *view)
 static TdScene *
 make_events (TdPage *page, const TdPanelView *view)
 {
-  return td_deck_scene_events (td_page_get_expected (page), FALSE, view);
+  return td_deck_scene_events (td_page_get_expected (page), FALSE,
+                               TD_STRIPS (page)->events_zoom, view);
 }
 
 /* ---- zoom ---- */
 
-#define LEAST_SHOWN 8 /* iterations */
+#define LEAST_SHOWN 8 /* iterations, events */
 #define ZOOM_STEP 1.25
 
 static TdRange
-whole_run (TdPage *page)
+all_iterations (TdPage *page)
 {
   TdSession *session = td_page_get_session (page);
   guint n = td_session_get_n_iterations (session);
@@ -55,57 +56,89 @@ whole_run (TdPage *page)
                : (TdRange){ 0, 0 };
 }
 
-/* As many iterations from `first` on as there are, and all where that is not fewer. */
-static void
-show_iterations (TdPage *page, gint64 first, gint64 n)
+static TdRange
+all_events (TdPage *page)
 {
-  TdRange run = whole_run (page), zoom = { 0, 0 };
-  if (n < run.end - run.first)
+  TdIteration *iteration = td_page_get_expected (page);
+  return (TdRange){ 0, iteration ? td_iteration_get_n_events (iteration) : 0 };
+}
+
+/* As many from `first` on as there are, and all where that is not fewer. */
+static void
+show_part (TdPage *page, TdRange *zoom, TdRange all, gint64 first, gint64 n)
+{
+  *zoom = (TdRange){ 0, 0 };
+  if (n < all.end - all.first)
     {
-      zoom.first = CLAMP (first, run.first, run.end - n);
-      zoom.end = zoom.first + n;
+      zoom->first = CLAMP (first, all.first, all.end - n);
+      zoom->end = zoom->first + n;
     }
-  TD_STRIPS (page)->zoom = zoom;
   td_page_invalidate (page);
 }
 
 /* What is under the pointer stays there. */
 static void
-zoom_iterations (TdPage *page, double place, double delta)
+zoom_part (TdPage *page, TdRange *zoom, TdRange all, double place, double delta)
 {
-  TdRange run = whole_run (page), zoom = TD_STRIPS (page)->zoom;
-  TdRange now = td_range_is_all (zoom) ? run : zoom;
+  TdRange now = td_range_is_all (*zoom) ? all : *zoom;
   double n = (double)(now.end - now.first), wanted = n * pow (ZOOM_STEP, CLAMP (delta, -4, 4));
-  if (run.end - run.first <= LEAST_SHOWN)
+  if (all.end - all.first <= LEAST_SHOWN)
     return;
   wanted = CLAMP (delta < 0 ? floor (wanted) : ceil (wanted), LEAST_SHOWN,
-                  (double)(run.end - run.first));
-  show_iterations (page, (gint64)round (place - (place - (double)now.first) * wanted / n),
-                   (gint64)wanted);
+                  (double)(all.end - all.first));
+  show_part (page, zoom, all, (gint64)round (place - (place - (double)now.first) * wanted / n),
+             (gint64)wanted);
+}
+
+/* The playhead is never outside of a strip: that goes along. */
+static void
+follow_part (TdPage *page, TdRange *zoom, TdRange all, gint64 at)
+{
+  if (!td_range_is_all (*zoom) && at >= 0 && !td_range_has (*zoom, at))
+    show_part (page, zoom, all, at < zoom->first ? at : at - (zoom->end - zoom->first) + 1,
+               zoom->end - zoom->first);
+}
+
+static void
+zoom_iterations (TdPage *page, double place, double delta)
+{
+  zoom_part (page, &TD_STRIPS (page)->zoom, all_iterations (page), place, delta);
+}
+
+static void
+zoom_events (TdPage *page, double place, double delta)
+{
+  zoom_part (page, &TD_STRIPS (page)->events_zoom, all_events (page), place, delta);
 }
 
 static void
 fit_iterations (TdPage *page, const char *name, const TdSceneHit *hit)
 {
-  show_iterations (page, 0, G_MAXINT64);
+  TD_STRIPS (page)->zoom = (TdRange){ 0, 0 };
+  td_page_invalidate (page);
 }
 
-/* The playhead is never outside of the strip: that goes along. */
+static void
+fit_events (TdPage *page, const char *name, const TdSceneHit *hit)
+{
+  TD_STRIPS (page)->events_zoom = (TdRange){ 0, 0 };
+  td_page_invalidate (page);
+}
+
+/* Once the iteration of the moment is there: it may have fewer events than the one before. */
 static void
 follow_playhead (TdPage *page)
 {
-  TdRange zoom = TD_STRIPS (page)->zoom;
-  gint64 at = td_session_get_moment (td_page_get_session (page)).iteration;
-  if (td_range_is_all (zoom) || td_range_has (zoom, at))
-    return;
-  show_iterations (page, at < zoom.first ? at : at - (zoom.end - zoom.first) + 1,
-                   zoom.end - zoom.first);
+  TdStrips *self = TD_STRIPS (page);
+  TdMoment moment = td_session_get_moment (td_page_get_session (page));
+  follow_part (page, &self->zoom, all_iterations (page), moment.iteration);
+  follow_part (page, &self->events_zoom, all_events (page), moment.event);
 }
 
 static void
 forget_session (TdPage *page)
 {
-  TD_STRIPS (page)->zoom = (TdRange){ 0, 0 };
+  TD_STRIPS (page)->zoom = TD_STRIPS (page)->events_zoom = (TdRange){ 0, 0 };
 }
 
 static TdPress
@@ -126,8 +159,8 @@ static const TdPicture pictures[] = {
   { "iterations-strip", "Iterations", "Iterations, loss and memory", make_iterations,
     press_iterations, .zoom = zoom_iterations, .open = fit_iterations, .spans = TRUE,
     .named = TRUE },
-  { "events-strip", "Events", "Events of the iteration", make_events, .axis = TD_AXIS_EVENTS,
-    .named = TRUE },
+  { "events-strip", "Events", "Events of the iteration", make_events, .zoom = zoom_events,
+    .open = fit_events, .axis = TD_AXIS_EVENTS, .named = TRUE },
 };
 
 void
@@ -156,7 +189,7 @@ td_strips_class_init (TdStripsClass *klass)
   class->title = "Strips";
   class->pictures = pictures;
   class->n_pictures = G_N_ELEMENTS (pictures);
-  class->playhead_moved = follow_playhead;
+  class->moment_shown = follow_playhead;
   class->forget_session = forget_session;
 }
 

@@ -64,9 +64,9 @@ typedef struct
 TdScene *td_deck_scene_iterations (const TdCurves *curves, TdTapeReader *reader, gint64 from,
                                    gint64 to, const TdStripFlag *flags, guint n_flags,
                                    const TdPanelView *view);
-/** Draw the events of an iteration with zones forward, backward, update; equal widths or by
- * time. */
-TdScene *td_deck_scene_events (const TdIteration *iteration, gboolean by_time,
+/** Draw the events `shown` (empty: all) of an iteration with zones forward, backward, update;
+ * equal widths or by time. */
+TdScene *td_deck_scene_events (const TdIteration *iteration, gboolean by_time, TdRange shown,
                                const TdPanelView *view);
 
 G_END_DECLS

@@ -254,11 +254,14 @@ event_at (const TdTapeIteration *t, guint e, gboolean by_time, double span)
 }
 
 TdScene *
-td_deck_scene_events (const TdIteration *iteration, gboolean by_time, const TdPanelView *view)
+td_deck_scene_events (const TdIteration *iteration, gboolean by_time, TdRange shown,
+                      const TdPanelView *view)
 {
   const TdTapeIteration *t = td_iteration_get_tape (iteration);
   double w = view->width > 0 ? view->width : 1320, h = view->height > 0 ? view->height : 24,
          span = 1;
+  guint first = td_range_is_all (shown) ? 0 : (guint)CLAMP (shown.first, 0, t->n_events);
+  guint end = td_range_is_all (shown) ? t->n_events : (guint)CLAMP (shown.end, 0, t->n_events);
   TdSceneBuilder *b = td_scene_builder_new (w, h);
   TdTextStyle name = { .role = TD_ROLE_TEXT, .size = TD_TEXT_STRIP };
   TdStyle tick = { .stroke = TD_ROLE_HAIRLINE };
@@ -267,22 +270,29 @@ td_deck_scene_events (const TdIteration *iteration, gboolean by_time, const TdPa
   td_scene_set_background (b, TD_ROLE_BAR);
   if (n > 0 && by_time)
     span = MAX (1, (double)(t->event_start_ns[n - 1] + t->event_duration_ns[n - 1]));
-  for (guint from = 0, to; from < n; from = to)
+  if (first >= end)
+    {
+      first = 0;
+      end = n;
+    }
+  double left = event_at (t, first, by_time, span), right = event_at (t, end, by_time, span);
+#define AT(e) (w * (event_at (t, (e), by_time, span) - left) / MAX (right - left, 1e-12))
+  for (guint from = first, to; from < end; from = to)
     {
       guint phase = MIN (t->events[from].phase, TD_TAPE_N_PHASES - 1);
       const char *zone = zones[phase].name;
 
       for (to = from + 1;
-           to < n && zones[MIN (t->events[to].phase, TD_TAPE_N_PHASES - 1)].name == zone; to++)
+           to < end && zones[MIN (t->events[to].phase, TD_TAPE_N_PHASES - 1)].name == zone;
+           to++)
         ;
-      double x0 = w * event_at (t, from, by_time, span),
-             x1 = w * event_at (t, to, by_time, span);
+      double x0 = AT (from), x1 = AT (to);
       gint run_to = view->event < 0 ? (gint)to : CLAMP (view->event + 1, (gint)from, (gint)to);
       TdStyle tint = { .fill = zones[phase].tint }, line = { .fill = zones[phase].line };
       TdSceneRect r = { x0, 0, x1 - x0, h };
 
       td_scene_add_shape (b, TD_PRIM_RECT, r, 0, &tint);
-      r = (TdSceneRect){ x0, h - 3, w * event_at (t, (guint)run_to, by_time, span) - x0, 3 };
+      r = (TdSceneRect){ x0, h - 3, AT ((guint)run_to) - x0, 3 };
       if (r.width > 0)
         td_scene_add_shape (b, TD_PRIM_RECT, r, 0, &line);
       if (x1 - x0 > 70)
@@ -290,20 +300,21 @@ td_deck_scene_events (const TdIteration *iteration, gboolean by_time, const TdPa
                            t->flags & TD_TAPE_ITERATION_SNAPSHOT ? "Trace" : zone, &name);
     }
   /* the borders of events, while they can be told apart */
-  if (n > 0 && !by_time && w / n >= 8)
-    for (guint e = 1; e < n; e++)
+  if (n > 0 && !by_time && w / (end - first) >= 8)
+    for (guint e = first + 1; e < end; e++)
       {
         const TdScenePoint q[]
-            = { { round (w * e / n) + 0.5, 3 }, { round (w * e / n) + 0.5, h - 4 } };
+            = { { round (AT (e)) + 0.5, 3 }, { round (AT (e)) + 0.5, h - 4 } };
 
         td_scene_add_line (b, q, 2, &tick);
       }
-  TdSceneAxes axes = { .box = { 0, 0, w, h }, .x1 = by_time ? span : n };
+  TdSceneAxes axes = { .box = { 0, 0, w, h },
+                       .x0 = by_time ? left * span : first,
+                       .x1 = by_time ? right * span : end };
   td_scene_set_axes (b, &axes);
-  if (view->event >= 0 && (guint)view->event < n)
+  if (view->event >= (gint)first && (guint)view->event < end)
     {
-      double x0 = w * event_at (t, (guint)view->event, by_time, span),
-             x1 = w * event_at (t, (guint)view->event + 1, by_time, span);
+      double x0 = AT ((guint)view->event), x1 = AT ((guint)view->event + 1);
       double width = MAX (x1 - x0, 8);
       TdStyle frame = {
         .fill = TD_ROLE_ACCENT, .fill_alpha = 0.12, .stroke = TD_ROLE_ACCENT, .stroke_width = 2
@@ -318,12 +329,8 @@ td_deck_scene_events (const TdIteration *iteration, gboolean by_time, const TdPa
                           &triangle);
       td_scene_unmark (b);
     }
-  if (view->head >= 0 && (guint)view->head < n)
-    td_panel_add_head (b,
-                       w
-                           * (event_at (t, (guint)view->head, by_time, span)
-                              + event_at (t, (guint)view->head + 1, by_time, span))
-                           / 2,
-                       h / 2);
+  if (view->head >= (gint)first && (guint)view->head < end)
+    td_panel_add_head (b, (AT ((guint)view->head) + AT ((guint)view->head + 1)) / 2, h / 2);
+#undef AT
   return td_scene_builder_end (b);
 }

@@ -67,7 +67,7 @@ main (int argc, char **argv)
   v.height = 38;
   save (td_deck_scene_iterations (c, r, 0, 0, NULL, 0, &v), dir, "deck-iterations");
   v.height = 24;
-  save (td_deck_scene_events (it, FALSE, &v), dir, "deck-events");
+  save (td_deck_scene_events (it, FALSE, (TdRange){ 0 }, &v), dir, "deck-events");
   v.width = v.height = 0;
   save (td_timeline_scene (it, &v), dir, "timeline");
   save (td_curves_scene (c, &v), dir, "curves");

@@ -438,7 +438,7 @@ deck__strips_turn_x_into_iterations_and_events (void **state)
   assert_false (td_curves_update (c, f.reader));
   assert_int_equal (td_curves_main (c), 0);
   g_autoptr (TdScene) iterations = td_deck_scene_iterations (c, f.reader, 0, 0, NULL, 0, &v);
-  g_autoptr (TdScene) events = td_deck_scene_events (f.it, FALSE, &v);
+  g_autoptr (TdScene) events = td_deck_scene_events (f.it, FALSE, (TdRange){ 0 }, &v);
   g_autofree char *dump = td_scene_dump (events);
   TdSceneHit hit;
 
@@ -700,7 +700,7 @@ panel__every_picture_paints_in_every_theme_and_width (void **state)
                             td_timeline_scene (f.it, &v),
                             td_curves_scene (c, &v),
                             td_deck_scene_iterations (c, f.reader, 0, 0, NULL, 0, &v),
-                            td_deck_scene_events (f.it, TRUE, &v),
+                            td_deck_scene_events (f.it, TRUE, (TdRange){ 0 }, &v),
                             td_tensor_scene (t, NULL, &v),
                             graph_scene (&f, 20, 21) };
 
