@@ -1,6 +1,7 @@
 /* A program that writes its tape by the producer's library is controlled as a supervisor would:
- * it stops, is read and goes on, and what makes no sense is refused. SPDX-License-Identifier:
- * MIT */
+ * it stops, is read and goes on, and what makes no sense is refused.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "td-test.h"
 
 #include <math.h>
