@@ -163,7 +163,7 @@ live_torch__reads_a_gradient_of_the_paused_program (void **state)
   assert_int_equal (tensor->n_values, 1);
   assert_true (tensor->values[0] == 1);
   ui_test_settle ();
-  ui_test_save_picture ("live-torch");
+  ui_test_save_picture ("live-torch.png");
 }
 
 static void
