@@ -40,7 +40,7 @@ everything_is_there ()
     "$(option includedir)/td-producer.h" share/tapedeck/examples/producer.c \
     share/tapedeck/python/tapedeck/__main__.py \
     "$(option mandir)/man1/tapedeck.1" share/bash-completion/completions/tapedeck \
-    share/tapedeck/examples/mlp.c share/tapedeck/examples/lenet.c bin/tapedeck \
+    share/tapedeck/examples/mlp.c share/tapedeck/examples/lenet.c share/tapedeck/examples/clinic/xor.c bin/tapedeck \
     "$(option libexecdir)/tapedeck/tapedeck-eval"
   if has app/tapedeck-viz; then
     set -- "$@" "$(option libexecdir)/tapedeck/tapedeck-viz" \
@@ -54,7 +54,8 @@ everything_is_there ()
       "share/metainfo/$app.metainfo.xml" "share/mime/packages/$app.xml" \
       "share/glib-2.0/schemas/$app.gschema.xml" "share/icons/hicolor/scalable/apps/$app.svg" \
       "share/icons/hicolor/symbolic/apps/$app-symbolic.svg" \
-      share/icons/hicolor/scalable/mimetypes/application-vnd.tapedeck.tape.svg
+      share/icons/hicolor/scalable/mimetypes/application-vnd.tapedeck.tape.svg \
+      share/tapedeck/lessons/1-first-network.lesson share/tapedeck/lessons/xor.tdtape
   fi
   status=0
   for name in "$@"; do

@@ -74,6 +74,9 @@ find_bubble (void)
                          (int)all.size.width, (int)all.size.height };
 }
 
+static void add_fault (GString *faults, const TdLesson *lesson, guint step, const char *format,
+                       ...) G_GNUC_PRINTF (4, 5);
+
 static void
 add_fault (GString *faults, const TdLesson *lesson, guint step, const char *format, ...)
 {
@@ -281,12 +284,11 @@ lesson__has_room_with_text_twice_as_large (void **state)
 
 /* ---- what is damaged ---- */
 
-static char *
+static void
 copy_lesson (const char *folder, const char *file, const char *text)
 {
-  char *path = g_build_filename (folder, file, NULL);
+  g_autofree char *path = g_build_filename (folder, file, NULL);
   assert_true (g_file_set_contents (path, text, -1, NULL));
-  return path;
 }
 
 #define GOOD "[Lesson]\nTitle=Good\nSummary=S\nPicture=chain\n"
@@ -303,8 +305,8 @@ lesson__that_is_damaged_is_one_line_and_the_rest_stays (void **state)
 {
   g_autofree char *folder = g_strdup (td_test_tmp ("lessons"));
   assert_int_equal (g_mkdir_with_parents (folder, 0700), 0);
-  g_autofree char *bad = copy_lesson (folder, "1-bad.lesson", GOOD);
-  g_autofree char *good = copy_lesson (folder, "2-good.lesson", GOOD STEP "Recording=none\n");
+  copy_lesson (folder, "1-bad.lesson", GOOD);
+  copy_lesson (folder, "2-good.lesson", GOOD STEP "Recording=none\n");
   g_setenv ("TAPEDECK_LESSONS", folder, TRUE);
   ui_test_new_window ();
   GtkWidget *page = GTK_WIDGET (ui_test_start_page ());
@@ -319,7 +321,7 @@ lesson__that_is_damaged_is_one_line_and_the_rest_stays (void **state)
   ui_test_do ("lesson", "other");
   ui_test_wait ("what is missing", has_toast, (gpointer) "There is no lesson called other.");
   /* nor is it a recording */
-  g_autofree char *tape = copy_lesson (folder, "none.tdtape", "no tape");
+  copy_lesson (folder, "none.tdtape", "no tape");
   ui_test_do ("lesson", "good");
   assert_null (bubble ());
   assert_string_equal (ui_test_message_title (), "Not a Recording");
