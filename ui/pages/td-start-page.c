@@ -83,11 +83,15 @@ example_clicked (GtkButton *button, TdStartPage *self)
   open_path (self, g_object_get_data (G_OBJECT (button), "path"));
 }
 
+/* Three cards stand side by side in a usual window, whatever they say. */
 static GtkWidget *
 new_label (const char *text, const char *style)
 {
   GtkWidget *label = gtk_label_new (text);
   gtk_label_set_xalign (GTK_LABEL (label), 0);
+  gtk_label_set_wrap (GTK_LABEL (label), TRUE);
+  gtk_label_set_max_width_chars (GTK_LABEL (label), 22);
+  gtk_label_set_width_chars (GTK_LABEL (label), 18);
   gtk_widget_add_css_class (label, style);
   return label;
 }
@@ -102,9 +106,6 @@ new_card (const char *picture, const char *title, const char *words)
   gtk_box_append (GTK_BOX (column), new_label (title, "heading"));
   GtkWidget *text = new_label (words, "caption");
   gtk_widget_add_css_class (text, "dim-label");
-  gtk_label_set_wrap (GTK_LABEL (text), TRUE);
-  gtk_label_set_max_width_chars (GTK_LABEL (text), 22);
-  gtk_label_set_width_chars (GTK_LABEL (text), 18);
   gtk_box_append (GTK_BOX (column), text);
   gtk_box_append (GTK_BOX (row), column);
 

@@ -79,6 +79,29 @@ new_buttons (TdTourBubble *self)
   return row;
 }
 
+/* Keys of the window do what they do elsewhere: of a popover GTK would not hand them on. What
+ * moves about in the bubble and presses its buttons stays here. */
+static gboolean
+key_pressed (GtkEventControllerKey *keys, guint keyval, guint keycode, GdkModifierType state,
+             TdTourBubble *self)
+{
+  gboolean is_function
+      = keyval == GDK_KEY_Escape || (keyval >= GDK_KEY_F1 && keyval <= GDK_KEY_F12);
+  if (!is_function && !(state & (GDK_CONTROL_MASK | GDK_ALT_MASK)))
+    return FALSE;
+  return gtk_event_controller_key_forward (
+      keys, GTK_WIDGET (gtk_widget_get_root (GTK_WIDGET (self))));
+}
+
+static void
+listen_to_keys (TdTourBubble *self)
+{
+  GtkEventController *keys = gtk_event_controller_key_new ();
+  gtk_event_controller_set_propagation_phase (keys, GTK_PHASE_CAPTURE);
+  g_signal_connect (keys, "key-pressed", G_CALLBACK (key_pressed), self);
+  gtk_widget_add_controller (GTK_WIDGET (self), keys);
+}
+
 static void
 td_tour_bubble_init (TdTourBubble *self)
 {
@@ -101,6 +124,7 @@ td_tour_bubble_init (TdTourBubble *self)
   gtk_box_append (GTK_BOX (box), new_buttons (self));
   gtk_popover_set_child (GTK_POPOVER (self), box);
   gtk_popover_set_autohide (GTK_POPOVER (self), FALSE);
+  listen_to_keys (self);
   gtk_widget_add_css_class (GTK_WIDGET (self), "td-tour");
   gtk_widget_set_name (GTK_WIDGET (self), "tour");
 }
