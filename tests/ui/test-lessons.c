@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include "ui-test.h"
 
+#include <gdk/x11/gdkx.h>
 #include <string.h>
 
 #include "pages/td-lesson-picture.h"
@@ -350,6 +351,47 @@ lesson__is_closed_by_escape_and_leaves_the_recording (void **state)
   assert_false (g_action_group_get_action_enabled (actions, "lesson-next"));
 }
 
+/* As if it had been pressed on the keyboard. */
+static void
+press (const char *key)
+{
+  GdkSurface *surface = gtk_native_get_surface (GTK_NATIVE (ui_test_window ()));
+  g_autofree char *id = g_strdup_printf ("%lu", (gulong)gdk_x11_surface_get_xid (surface));
+  const char *const argv[]
+      = { "xdotool", "windowfocus", "--sync", id, "key", "--clearmodifiers", key, NULL };
+  g_autoptr (GSubprocess) child = g_subprocess_newv (argv, G_SUBPROCESS_FLAGS_NONE, NULL);
+  assert_non_null (child);
+  assert_true (g_subprocess_wait_check (child, NULL, NULL));
+}
+
+static gboolean
+is_at_step (gpointer step)
+{
+  return ui_test_window ()->lesson_step == GPOINTER_TO_INT (step);
+}
+
+static gboolean
+is_at_event (gpointer event)
+{
+  return td_session_get_moment (ui_test_session ()).event == GPOINTER_TO_INT (event);
+}
+
+static void
+lesson__leaves_the_keys_of_the_window_to_it (void **state)
+{
+  ui_test_do ("lesson", "first-network");
+  ui_test_wait ("the lesson", is_on_show, NULL);
+  settle ();
+  press ("ctrl+Next");
+  ui_test_wait ("the second step", is_at_step, GINT_TO_POINTER (1));
+  press ("F12");
+  ui_test_wait ("an operation", is_at_event, GINT_TO_POINTER (1));
+  press ("ctrl+Prior");
+  ui_test_wait ("the first step", is_at_step, GINT_TO_POINTER (0));
+  press ("Escape");
+  ui_test_wait ("the end", is_at_step, GINT_TO_POINTER (-1));
+}
+
 static void
 lesson__ends_when_something_else_is_opened (void **state)
 {
@@ -384,6 +426,7 @@ main (int argc, char **argv)
     ui_test (lesson__has_room_with_text_twice_as_large),
     ui_test (lesson__that_is_damaged_is_one_line_and_the_rest_stays),
     ui_test (lesson__is_closed_by_escape_and_leaves_the_recording),
+    ui_test (lesson__leaves_the_keys_of_the_window_to_it),
     ui_test (lesson__ends_when_something_else_is_opened),
     ui_test (lesson__dies_with_its_window),
   };

@@ -85,13 +85,13 @@ example_clicked (GtkButton *button, TdStartPage *self)
 
 /* Three cards stand side by side in a usual window, whatever they say. */
 static GtkWidget *
-new_label (const char *text, const char *style)
+new_label (const char *text, const char *style, int width)
 {
   GtkWidget *label = gtk_label_new (text);
   gtk_label_set_xalign (GTK_LABEL (label), 0);
   gtk_label_set_wrap (GTK_LABEL (label), TRUE);
-  gtk_label_set_max_width_chars (GTK_LABEL (label), 22);
-  gtk_label_set_width_chars (GTK_LABEL (label), 18);
+  gtk_label_set_max_width_chars (GTK_LABEL (label), width + 4);
+  gtk_label_set_width_chars (GTK_LABEL (label), width);
   gtk_widget_add_css_class (label, style);
   return label;
 }
@@ -103,8 +103,8 @@ new_card (const char *picture, const char *title, const char *words)
   gtk_box_append (GTK_BOX (row), td_lesson_picture_new (picture));
   GtkWidget *column = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
   gtk_widget_set_valign (column, GTK_ALIGN_CENTER);
-  gtk_box_append (GTK_BOX (column), new_label (title, "heading"));
-  GtkWidget *text = new_label (words, "caption");
+  gtk_box_append (GTK_BOX (column), new_label (title, "heading", 12));
+  GtkWidget *text = new_label (words, "caption", 18);
   gtk_widget_add_css_class (text, "dim-label");
   gtk_box_append (GTK_BOX (column), text);
   gtk_box_append (GTK_BOX (row), column);
