@@ -36,7 +36,7 @@ static const struct
   const char *file, *picture, *title, *text;
   const char *action; /* NULL: open the file */
 } examples[] = {
-  { "mlp.c", "network", "Digits", "A perceptron of two layers, as it is trained" },
+  { "mlp.c", "network", "Digits", "Two layers, as they are trained" },
   { "dynamic_graph.c", "branch", "Dynamic Branch", "Relu or sigmoid: the graph is what ran" },
   { "lenet.c", "tiles", "Convolutions", "LeNet-5: filters, pooling and their gradients" },
   { "char_lstm.c", "chain", "Through Time", "An LSTM unrolled over the letters of a text" },
@@ -90,7 +90,7 @@ new_label (const char *text, const char *style, int width)
   GtkWidget *label = gtk_label_new (text);
   gtk_label_set_xalign (GTK_LABEL (label), 0);
   gtk_label_set_wrap (GTK_LABEL (label), TRUE);
-  gtk_label_set_max_width_chars (GTK_LABEL (label), width + 4);
+  gtk_label_set_max_width_chars (GTK_LABEL (label), width);
   gtk_label_set_width_chars (GTK_LABEL (label), width);
   gtk_widget_add_css_class (label, style);
   return label;
@@ -103,7 +103,7 @@ new_card (const char *picture, const char *title, const char *words)
   gtk_box_append (GTK_BOX (row), td_lesson_picture_new (picture));
   GtkWidget *column = gtk_box_new (GTK_ORIENTATION_VERTICAL, 3);
   gtk_widget_set_valign (column, GTK_ALIGN_CENTER);
-  gtk_box_append (GTK_BOX (column), new_label (title, "heading", 12));
+  gtk_box_append (GTK_BOX (column), new_label (title, "heading", 14));
   GtkWidget *text = new_label (words, "caption", 18);
   gtk_widget_add_css_class (text, "dim-label");
   gtk_box_append (GTK_BOX (column), text);
